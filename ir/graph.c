@@ -1,0 +1,536 @@
+/* Building and rewriting graphs, and the tables made from ops.h and dtypes.h.
+ */
+#include "ir/ir.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct dtype_info dtype_info[DT_COUNT] = {
+	[DT_NONE] = { "?", "void", "?", 0, 0, '?' },
+#define DT(id, text, nbytes, ctype, onnx, st, cls) \
+	[DT_##id] = { text, ctype, st, nbytes, onnx, cls },
+#include "ir/dtypes.h"
+#undef DT
+};
+
+const struct op_info op_info[OP_COUNT] = {
+	[OP_NONE] = { "none", 0, 0, 0, NOSTAT, 0 },
+#define SIG(min, max, nout, nstat, flags) min, max, nout, nstat, flags
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = { text, sig },
+#include "ir/ops.h"
+};
+
+/* The row's attribute list expands twice: first as a struct, for offsets,
+ * then as a table. */
+#define ATTR(...) struct { char none_; __VA_ARGS__ }
+#define I(name, def) int64_t name;
+#define F(name, def) double name;
+#define L(name) IntList name;
+#define OP(id, text, sig, attr, rules, emit) typedef attr attr_of_##id;
+#include "ir/ops.h"
+#undef I
+#undef F
+#undef L
+
+const struct attr_info *
+op_attrs(Op op, int *n)
+{
+	const struct attr_info *table = NULL;
+
+#define ATTR(...) { __VA_ARGS__ { NULL, AT_INT, 0, 0, 0 } }
+#define I(name, def) { #name, AT_INT, offsetof(row, name), 0, def },
+#define F(name, def) { #name, AT_FLOAT, offsetof(row, name), def, 0 },
+#define L(name) { #name, AT_LIST, offsetof(row, name), 0, 0 },
+#define OP(id, text, sig, attr, rules, emit) \
+	case OP_##id: { \
+		typedef attr_of_##id row; \
+		static const struct attr_info t[] = attr; \
+		row *used = NULL; \
+		(void)used; \
+		table = t; \
+		break; \
+	}
+	switch (op) {
+#include "ir/ops.h"
+	default:
+		break;
+	}
+#undef I
+#undef F
+#undef L
+	*n = 0;
+	while (table && table[*n].name)
+		++*n;
+	return table;
+}
+
+Attr
+attr_default(Op op)
+{
+	Attr a;
+	int n;
+	const struct attr_info *t = op_attrs(op, &n);
+
+	memset(&a, 0, sizeof a);
+	for (int i = 0; i < n; i++) {
+		char *p = (char *)&a + t[i].offset;
+
+		if (t[i].type == AT_INT)
+			memcpy(p, &t[i].idef, sizeof t[i].idef);
+		else if (t[i].type == AT_FLOAT)
+			memcpy(p, &t[i].def, sizeof t[i].def);
+	}
+	return a;
+}
+
+bool
+attr_equal(Op op, const Attr *a, const Attr *b)
+{
+	int n;
+	const struct attr_info *t = op_attrs(op, &n);
+
+	for (int i = 0; i < n; i++) {
+		const char *p = (const char *)a + t[i].offset;
+		const char *q = (const char *)b + t[i].offset;
+
+		if (t[i].type != AT_LIST) {
+			if (memcmp(p, q, 8))
+				return false;
+			continue;
+		}
+		const IntList *x = (const IntList *)p, *y = (const IntList *)q;
+
+		if (x->n != y->n
+		    || memcmp(x->v, y->v, (size_t)x->n * sizeof x->v[0]))
+			return false;
+	}
+	return true;
+}
+
+/* ---- names: an open-addressed set of value ids, keyed by name ---- */
+
+struct names {
+	ValId *slot;
+	size_t size, used;
+};
+
+static uint64_t
+hash_str(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325u;       /* FNV-1a */
+
+	while (*s)
+		h = (h ^ (unsigned char)*s++) * 0x100000001b3u;
+	return h;
+}
+
+static ValId *
+name_slot(const Graph *g, const struct names *t, const char *name)
+{
+	size_t i = hash_str(name) & (t->size - 1);
+
+	while (t->slot[i] && strcmp(g->val[t->slot[i]].name, name) != 0)
+		i = (i + 1) & (t->size - 1);
+	return &t->slot[i];
+}
+
+static void
+names_grow(Graph *g, struct names *t)
+{
+	struct names old = *t;
+
+	t->size = old.size ? old.size * 2 : 256;
+	t->slot = arena_array(g->arena, t->size, sizeof *t->slot);
+	for (size_t i = 0; i < old.size; i++)
+		if (old.slot[i])
+			*name_slot(g, t, g->val[old.slot[i]].name) =
+				old.slot[i];
+}
+
+static void
+name_add(Graph *g, ValId v)
+{
+	struct names *t = g->names;
+
+	if (2 * (t->used + 1) > t->size)
+		names_grow(g, t);
+	*name_slot(g, t, g->val[v].name) = v;
+	t->used++;
+}
+
+ValId
+val_find(const Graph *g, const char *name)
+{
+	const struct names *t = g->names;
+
+	return t->size ? *name_slot(g, t, name) : 0;
+}
+
+/* ---- graphs and values ---- */
+
+Graph *
+graph_new(const char *name)
+{
+	Arena *arena = arena_new();
+	Graph *g = arena_alloc(arena, sizeof *g);
+
+	g->arena = arena;
+	g->name = arena_str(arena, name);
+	g->names = arena_alloc(arena, sizeof(struct names));
+	g->nval = g->nnode = g->norigin = 1;
+	g->val = arena_grow(arena, NULL, 0, &g->val_cap, 64, sizeof *g->val);
+	g->node = arena_grow(arena, NULL, 0, &g->node_cap, 64,
+	                     sizeof *g->node);
+	g->origin = arena_grow(arena, NULL, 0, &g->origin_cap, 64,
+	                       sizeof *g->origin);
+	g->origin[0] = (struct origin){ "", "" };
+	return g;
+}
+
+void
+graph_free(Graph *g)
+{
+	if (g)
+		arena_free(g->arena);
+}
+
+ValId
+val_new(Graph *g, ValKind kind, const char *name, DType dt, Shape shape)
+{
+	ValId id = g->nval;
+	Val *v;
+
+	g->val = arena_grow(g->arena, g->val, g->nval, &g->val_cap,
+	                    g->nval + 1, sizeof *g->val);
+	v = &g->val[g->nval];
+	memset(v, 0, sizeof *v);
+	v->kind = kind;
+	v->dt = dt;
+	v->shape = shape;
+	v->offset = -1;
+	if (!name || !*name)
+		v->name = arena_printf(g->arena, "t%u", id);
+	else
+		v->name = arena_str(g->arena, name);
+	for (unsigned n = 2; val_find(g, v->name); n++)
+		v->name = arena_printf(g->arena, "%s.%u",
+		                       name && *name ? name : "t", n);
+	g->nval++;
+	name_add(g, id);
+	return id;
+}
+
+ValId
+val_const(Graph *g, const char *name, DType dt, Shape shape,
+          const void *data)
+{
+	ValId id = val_new(g, V_CONST, name, dt, shape);
+
+	g->val[id].data = arena_copy(g->arena, data,
+	                             (size_t)val_data_bytes(&g->val[id]));
+	return id;
+}
+
+ValId
+val_scalar(Graph *g, DType dt, double x)
+{
+	union {
+		float f32;
+		double f64;
+		uint16_t u16;
+		int64_t i64;
+		int32_t i32;
+		int16_t i16;
+		int8_t i8;
+		uint64_t u64;
+		uint32_t u32;
+		uint8_t u8;
+	} u = { .f64 = 0 };
+
+	switch (dt) {
+	case DT_F32:  u.f32 = (float)x; break;
+	case DT_F64:  u.f64 = x; break;
+	case DT_F16:  u.u16 = float_to_half((float)x); break;
+	case DT_BF16: u.u16 = float_to_bf16((float)x); break;
+	case DT_I64:  u.i64 = (int64_t)x; break;
+	case DT_I32:  u.i32 = (int32_t)x; break;
+	case DT_I16:  u.i16 = (int16_t)x; break;
+	case DT_I8:   u.i8 = (int8_t)x; break;
+	case DT_U64:  u.u64 = (uint64_t)x; break;
+	case DT_U32:  u.u32 = (uint32_t)x; break;
+	case DT_U16:  u.u16 = (uint16_t)x; break;
+	case DT_U8:   u.u8 = (uint8_t)x; break;
+	case DT_BOOL: u.u8 = x != 0; break;
+	default:
+		assert(!"scalar of unknown type");
+	}
+	return val_const(g, NULL, dt, shape_scalar(), &u);
+}
+
+/* ---- nodes ---- */
+
+uint32_t
+origin_new(Graph *g, const char *name, const char *op)
+{
+	g->origin = arena_grow(g->arena, g->origin, g->norigin,
+	                       &g->origin_cap, g->norigin + 1,
+	                       sizeof *g->origin);
+	g->origin[g->norigin] = (struct origin){
+		name && *name ? arena_str(g->arena, name)
+		              : arena_printf(g->arena, "#%u", g->norigin),
+		arena_str(g->arena, op),
+	};
+	return g->norigin++;
+}
+
+void
+node_add_origin(Graph *g, Node *n, const uint32_t *origin, int count)
+{
+	uint32_t *merged = arena_array(g->arena,
+	                               (size_t)(n->norigin + count) + 1,
+	                               sizeof *merged);
+	int i = 0, j = 0, k = 0;
+
+	while (i < n->norigin || j < count) {
+		uint32_t next = j == count || (i < n->norigin
+			&& n->origin[i] <= origin[j])
+			? n->origin[i++] : origin[j++];
+
+		if (k == 0 || merged[k - 1] != next)
+			merged[k++] = next;
+	}
+	n->origin = merged;
+	n->norigin = k;
+}
+
+Node *
+node_new(Graph *g, Op op, int nin, const ValId *in, int nout, NodeId like)
+{
+	Node *n;
+
+	assert(op > OP_NONE && op < OP_COUNT && like < g->nnode);
+	if (nout == 0)
+		nout = op_info[op].nout;
+	assert(nout != VARIADIC);
+	g->node = arena_grow(g->arena, g->node, g->nnode, &g->node_cap,
+	                     g->nnode + 1, sizeof *g->node);
+	n = &g->node[g->nnode];
+	memset(n, 0, sizeof *n);
+	n->op = op;
+	n->attr = attr_default(op);
+	n->nin = nin;
+	n->in = arena_array(g->arena, (size_t)nin + 1, sizeof *n->in);
+	for (int i = 0; i < nin; i++)
+		n->in[i] = in[i];
+	n->nout = nout;
+	n->out = arena_array(g->arena, (size_t)nout + 1, sizeof *n->out);
+	if (like) {
+		n->phase = g->node[like].phase;
+		n->origin = g->node[like].origin;
+		n->norigin = g->node[like].norigin;
+		n->stream = g->node[like].stream;
+	}
+	g->nnode++;
+	for (int i = 0; i < nout; i++) {
+		ValId v = val_new(g, V_TEMP, NULL, DT_NONE,
+		                  (Shape){ .rank = -1 });
+
+		n->out[i] = v;
+		g->val[v].def = node_id(g, n);
+		g->val[v].slot = i;
+	}
+	return n;
+}
+
+ValId
+emit_op(Graph *g, Diag *d, Op op, int nin, const ValId *in, const Attr *attr,
+        NodeId like)
+{
+	Node *n = node_new(g, op, nin, in, 0, like);
+
+	if (attr)
+		n->attr = *attr;
+	return shape_infer(g, d, n) ? n->out[0] : 0;
+}
+
+ValId
+val_owner(const Graph *g, ValId v)
+{
+	return g->val[v].base ? g->val[v].base : v;
+}
+
+/* ---- rewriting ---- */
+
+void
+val_replace(Graph *g, ValId from, ValId to, NodeId first, NodeId last)
+{
+	for (NodeId i = first; i < last; i++)
+		for (int k = 0; k < g->node[i].nin; k++)
+			if (g->node[i].in[k] == from)
+				g->node[i].in[k] = to;
+}
+
+void
+graph_reorder(Graph *g, const NodeId *order, uint32_t n)
+{
+	size_t cap = 0;
+	Node *old = g->node;
+	NodeId *renamed = arena_array(g->arena, g->nnode, sizeof *renamed);
+
+	g->node = arena_grow(g->arena, NULL, 0, &cap, (size_t)n + 1,
+	                     sizeof *g->node);
+	g->node_cap = cap;
+	memset(&g->node[0], 0, sizeof g->node[0]);
+	FOR_VALS (v, g)
+		v->def = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		Node *node = &g->node[i + 1];
+
+		assert(order[i] && order[i] < g->nnode && !renamed[order[i]]);
+		renamed[order[i]] = i + 1;
+		*node = old[order[i]];
+		for (int k = 0; k < node->nout; k++)
+			if (node->out[k])
+				g->val[node->out[k]].def = i + 1;
+	}
+	g->nnode = n + 1;
+	FOR_NODES (node, g)
+		node->of = renamed[node->of];
+}
+
+/* Nodes whose effect is not in their outputs alone. */
+static bool
+has_effect(const Node *n)
+{
+	return n->op == OP_SGD || n->op == OP_ADAMW || n->op == OP_ACCUMULATE;
+}
+
+void
+graph_dce(Graph *g)
+{
+	bool *live = arena_array(g->arena, g->nval, sizeof *live);
+	NodeId *order = arena_array(g->arena, g->nnode, sizeof *order);
+	uint32_t n = 0;
+
+	FOR_VALS (v, g)
+		live[val_id(g, v)] = v->output
+			|| (v->kind == V_TEMP && v->param);
+	if (g->loss)
+		live[g->loss] = true;
+	for (NodeId i = g->nnode - 1; i > 0; i--) {
+		Node *node = &g->node[i];
+		bool keep = has_effect(node);
+
+		for (int k = 0; k < node->nout; k++)
+			keep |= node->out[k] && live[node->out[k]];
+		if (!keep)
+			continue;
+		order[n++] = i;
+		for (int k = 0; k < node->nin; k++)
+			live[node->in[k]] = true;
+	}
+	FOR_VALS (v, g)
+		if (v->kind == V_CONST && !live[val_id(g, v)])
+			v->data = NULL;
+	if (n + 1 == g->nnode)
+		return;
+	for (uint32_t i = 0; i < n / 2; i++) {
+		NodeId t = order[i];
+
+		order[i] = order[n - 1 - i];
+		order[n - 1 - i] = t;
+	}
+	graph_reorder(g, order, n);
+}
+
+static struct body *
+body_clone(Arena *a, const struct body *b, int nout)
+{
+	struct body *c;
+
+	if (!b)
+		return NULL;
+	c = arena_copy(a, b, sizeof *b);
+	c->micro = arena_copy(a, b->micro,
+	                      (size_t)b->nmicro * sizeof *b->micro);
+	c->result = arena_copy(a, b->result, (size_t)nout * sizeof *b->result);
+	return c;
+}
+
+Graph *
+graph_clone(const Graph *g)
+{
+	Graph *c = graph_new(g->name);
+	Arena *a = c->arena;
+
+	c->val = arena_grow(a, c->val, 0, &c->val_cap, g->nval,
+	                    sizeof *c->val);
+	c->node = arena_grow(a, c->node, 0, &c->node_cap, g->nnode,
+	                     sizeof *c->node);
+	c->origin = arena_copy(a, g->origin, g->norigin * sizeof *g->origin);
+	c->norigin = g->norigin;
+	c->origin_cap = g->norigin;
+	for (uint32_t i = 1; i < g->norigin; i++) {
+		c->origin[i].name = arena_str(a, g->origin[i].name);
+		c->origin[i].op = arena_str(a, g->origin[i].op);
+	}
+	for (ValId i = 1; i < g->nval; i++) {
+		Val *v = &c->val[i];
+
+		*v = g->val[i];
+		v->name = arena_str(a, v->name);
+		v->onnx = v->onnx ? arena_str(a, v->onnx) : NULL;
+		v->state = v->state ? arena_str(a, v->state) : NULL;
+		for (int k = 0; k < MAX_RANK; k++)
+			if (v->dim_name[k])
+				v->dim_name[k] = arena_str(a, v->dim_name[k]);
+		c->nval = i + 1;
+		name_add(c, i);
+	}
+	for (NodeId i = 1; i < g->nnode; i++) {
+		Node *n = &c->node[i];
+
+		*n = g->node[i];
+		n->in = arena_copy(a, n->in, (size_t)n->nin * sizeof *n->in);
+		n->out = arena_copy(a, n->out,
+		                    (size_t)n->nout * sizeof *n->out);
+		n->origin = arena_copy(a, n->origin, (size_t)n->norigin
+		                       * sizeof *n->origin);
+		n->body = body_clone(a, n->body, n->nout);
+	}
+	c->nnode = g->nnode;
+	c->loss = g->loss;
+	c->props = g->props;
+	c->nstream = g->nstream;
+	return c;
+}
+
+struct uses
+graph_uses(const Graph *g, Arena *a)
+{
+	struct uses u;
+	uint32_t total = 0;
+
+	u.first = arena_array(a, (size_t)g->nval + 1, sizeof *u.first);
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k])
+				u.first[n->in[k]]++;
+	for (ValId v = 0; v <= g->nval; v++) {
+		uint32_t count = v < g->nval ? u.first[v] : 0;
+
+		u.first[v] = total;
+		total += count;
+	}
+	u.node = arena_array(a, (size_t)total + 1, sizeof *u.node);
+	/* fill by advancing first[], then shift it back */
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k])
+				u.node[u.first[n->in[k]]++] = node_id(g, n);
+	for (ValId v = g->nval; v > 0; v--)
+		u.first[v] = u.first[v - 1];
+	u.first[0] = 0;
+	return u;
+}

@@ -1,0 +1,359 @@
+/* The one IR of ckc, from import to emission.
+ *
+ * A Graph holds arrays of values and nodes, referred to by id; id 0 is
+ * "none".  The order of the node array is the order of execution and a
+ * topological order at all times.  No pointer into an array survives a call
+ * that adds to it.
+ *
+ * Every value is written once (SSA).  Memory comes late: pass `layout` gives
+ * values strides and makes some of them views of others, pass `place` gives
+ * owners an offset in the arena.
+ *
+ * Glossary.  activation: value computed in phase forward.  adjoint: gradient
+ * of an activation.  grad: gradient of a parameter.  resident: in memory of
+ * its own during the whole step, outside the arena.  view: a value that lies
+ * in the bytes of another.  copy: a value computed again (Val.of).
+ */
+#ifndef IR_IR_H
+#define IR_IR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ir/arena.h"
+#include "ir/diag.h"
+
+enum { MAX_RANK = 8, VARIADIC = 255, NOSTAT = 255 };
+
+typedef enum {
+	DT_NONE,
+#define DT(id, text, nbytes, ctype, onnx, st, cls) DT_##id,
+#include "ir/dtypes.h"
+#undef DT
+	DT_COUNT
+} DType;
+
+struct dtype_info {
+	const char *text, *ctype, *st;
+	int nbytes, onnx;
+	char cls;                       /* f i u b */
+};
+extern const struct dtype_info dtype_info[DT_COUNT];
+
+/* rank -1: unknown; an extent of -1: unknown until dims are bound. */
+typedef struct {
+	int rank;
+	int64_t dim[MAX_RANK];
+} Shape;
+
+typedef struct {
+	int n;
+	int64_t v[MAX_RANK];
+} IntList;
+
+typedef uint32_t ValId;
+typedef uint32_t NodeId;
+
+/* ---- ops ---- */
+
+typedef enum {
+	OP_NONE,
+#define OP(id, text, sig, attr, rules, emit) OP_##id,
+#include "ir/ops.h"
+	OP_COUNT
+} Op;
+
+enum {
+	F_EW = 1,               /* element-wise; may stand in a loop's body */
+	F_COMMUTES = 2,
+	F_VIEW = 4,             /* may be carried out by aliasing */
+	F_RNG = 8,              /* draws random numbers: needs attr stream */
+	F_REDUCE = 16,
+	F_ROWS = 32,            /* independent rows */
+	F_CONTRACT = 64,        /* made of matrix products */
+	F_ACC0 = 128,           /* output 0 may be written over input 0 */
+	F_ACC2 = 256,           /* ... over input 2 */
+	F_ACC3 = 512,           /* ... over input 3 */
+};
+
+#define ATTR(...) struct { char none_; __VA_ARGS__ }
+#define I(name, def) int64_t name;
+#define F(name, def) double name;
+#define L(name) IntList name;
+/* One struct per op inside a union, named after the op: n->attr.SOFTMAX.axis. */
+typedef union Attr {
+	char none_;
+#define OP(id, text, sig, attr, rules, emit) attr id;
+#include "ir/ops.h"
+} Attr;
+#undef I
+#undef F
+#undef L
+
+enum attr_type { AT_INT, AT_FLOAT, AT_LIST };
+
+struct attr_info {
+	const char *name;
+	enum attr_type type;
+	size_t offset;                  /* in Attr */
+	double def;                     /* AT_FLOAT */
+	int64_t idef;                   /* AT_INT */
+};
+
+struct op_info {
+	const char *text;
+	int min, max, nout, nstat;
+	unsigned flags;
+};
+extern const struct op_info op_info[OP_COUNT];
+/* The attributes of an op in table order; *n: how many. */
+const struct attr_info *op_attrs(Op, int *n);
+
+/* ---- values ---- */
+
+typedef enum {
+	V_TEMP,                         /* computed by a node */
+	V_INPUT,                        /* given at every step */
+	V_PARAM,                        /* weights; trained unless frozen */
+	V_BUFFER,                       /* state that is not trained */
+	V_CONST,
+	V_STATE,                        /* optimizer state, starts at zero */
+	V_KIND_COUNT
+} ValKind;
+
+/* How a value is split over the devices of a tensor-parallel group. */
+typedef enum { SPLIT_NONE, SPLIT_AXIS, SPLIT_PARTIAL } SplitKind;
+typedef struct {
+	SplitKind kind;
+	int axis;
+} Split;
+
+typedef struct Val {
+	const char *name;               /* unique in the graph, never NULL */
+	const char *onnx;               /* ONNX value it holds or whose gradient
+	                                 * it is; NULL: none */
+	ValKind kind;
+	DType dt;
+	Shape shape;
+	NodeId def;                     /* writer; 0 unless V_TEMP */
+	int slot;                       /* which output of def */
+	bool output;                    /* must survive the step */
+	bool frozen;                    /* V_PARAM that is not trained */
+	bool resident;                  /* V_TEMP with memory of its own (gradients
+	                                 * that accumulate) */
+	ValId of;                       /* value that this copy repeats; 0 */
+	ValId param;                    /* V_STATE, and V_TEMP that is the final
+	                                 * gradient of a parameter: that parameter */
+	ValId grad_of;                  /* adjoint of this value; 0 */
+	const char *state;              /* V_STATE: "m" or "v" */
+	Split split;
+
+	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
+	 * (planning from shapes).  Alignment is arbitrary: use val_int or memcpy.
+	 * nbytes = elements * size.  Owned by the graph's arena or a mapping that
+	 * outlives the graph. */
+	const void *data;
+
+	/* layout, in elements of dt; valid once laid_out */
+	bool laid_out;
+	ValId base;                     /* view of this owner; 0: owner */
+	int64_t start;                  /* first element within the owner */
+	int64_t stride[MAX_RANK];
+	int64_t nbytes;                 /* owners: bytes occupied, padded */
+	int64_t offset;                 /* owners in the arena; -1: not placed */
+
+	/* import only: symbolic extents, NULL where there is none */
+	const char *dim_name[MAX_RANK];
+} Val;
+
+/* ---- nodes ---- */
+
+typedef enum {
+	PH_FORWARD, PH_RECOMPUTE, PH_BACKWARD, PH_UPDATE, PH_COUNT
+} Phase;
+
+/* One op inside a loop.  arg >= 0: the loop's input; arg < 0: the result of
+ * micro ~arg.  Arguments broadcast to the loop's shape. */
+struct micro {
+	Op op;
+	DType dt;
+	int narg;
+	int arg[3];
+	Attr attr;
+};
+
+struct body {
+	int nmicro;
+	struct micro *micro;
+	int *result;                    /* micro that output i holds */
+};
+
+typedef struct Node {
+	Op op;
+	Phase phase;
+	int nin, nout;
+	ValId *in, *out;                /* an input may be 0 (absent optional), an
+	                                 * output too (not wanted by this run) */
+	Attr attr;
+	struct body *body;              /* OP_LOOP */
+	NodeId of;                      /* node that this one repeats (recompute) */
+	int norigin;                    /* ONNX nodes it carries out or */
+	uint32_t *origin;               /* differentiates: Graph.origin indices */
+	int stream;                     /* device stream; 0 */
+	int64_t workspace;              /* scratch bytes, from codegen's rules */
+} Node;
+
+struct origin {
+	const char *name;               /* never NULL; "#12" if it had no name */
+	const char *op;                 /* ONNX op type */
+};
+
+typedef struct Graph {
+	Arena *arena;
+	const char *name;               /* model file's stem */
+	Val *val;                       /* val[0] is unused */
+	uint32_t nval;                  /* ids are 1..nval-1 */
+	Node *node;                     /* node[0] is unused */
+	uint32_t nnode;
+	struct origin *origin;          /* origin[0] is unused: ckc's own */
+	uint32_t norigin;
+	ValId loss;                     /* scalar output to train on; 0: none */
+	uint32_t props;                 /* P_* of passes/passes.h */
+	size_t val_cap, node_cap, origin_cap;
+	int64_t nstream;                /* random streams handed out so far */
+	void *names;                    /* set of value names (graph.c) */
+} Graph;
+
+#define FOR_NODES(n, g) \
+	for (Node *n = (g)->node + 1; n < (g)->node + (g)->nnode; n++)
+#define FOR_VALS(v, g) \
+	for (Val *v = (g)->val + 1; v < (g)->val + (g)->nval; v++)
+
+static inline NodeId
+node_id(const Graph *g, const Node *n)
+{
+	return (NodeId)(n - g->node);
+}
+
+static inline ValId
+val_id(const Graph *g, const Val *v)
+{
+	return (ValId)(v - g->val);
+}
+
+/* ---- graph.c: building ---- */
+
+Graph *graph_new(const char *name);
+void graph_free(Graph *);
+/* A deep copy with the same ids (contents of values are shared). */
+Graph *graph_clone(const Graph *);
+
+/* A new value; name is copied and made unique by a suffix ".N" if taken
+ * (NULL: "tN").  Shape and dt may be unknown (rank -1, DT_NONE). */
+ValId val_new(Graph *, ValKind, const char *name, DType, Shape);
+/* A constant whose contents are copied into the arena. */
+ValId val_const(Graph *, const char *name, DType, Shape, const void *data);
+ValId val_scalar(Graph *, DType, double);
+ValId val_find(const Graph *, const char *name);       /* 0: none */
+
+/* Append a node with nout fresh outputs (0: as many as the row says); reads
+ * attributes' defaults.  Sets phase and origin from `like` (0: forward,
+ * none).  Shapes are not inferred: call shape_infer when attributes are set.
+ * Returned pointer is valid until the next addition. */
+Node *node_new(Graph *, Op, int nin, const ValId *in, int nout, NodeId like);
+/* Append a node and infer its shapes; returns output 0, or 0 after a
+ * diagnostic.  attr NULL: defaults. */
+ValId emit_op(Graph *, Diag *, Op, int nin, const ValId *in, const Attr *attr,
+              NodeId like);
+Attr attr_default(Op);
+bool attr_equal(Op, const Attr *, const Attr *);
+uint32_t origin_new(Graph *, const char *name, const char *op);
+/* a |= b, sorted and without doubles. */
+void node_add_origin(Graph *, Node *, const uint32_t *origin, int n);
+
+/* Replace every use of `from` as an input by `to` in nodes first..last-1. */
+void val_replace(Graph *, ValId from, ValId to, NodeId first, NodeId last);
+/* Rebuild the node array as listed (ids of nodes change; values keep theirs;
+ * Node.of follows).  Nodes that are not listed vanish; their outputs stay as
+ * dead values.  The list must be a topological order. */
+void graph_reorder(Graph *, const NodeId *order, uint32_t n);
+/* Delete nodes none of whose outputs is used (graph outputs, final gradients'
+ * updates and nodes with side effects are uses), and unused values other than
+ * inputs, parameters and buffers lose their contents. */
+void graph_dce(Graph *);
+
+/* Consumers of values: side table, allocated in the arena given. */
+struct uses {
+	uint32_t *first;                /* [nval + 1] into node */
+	NodeId *node;                   /* consumers in order of execution */
+};
+struct uses graph_uses(const Graph *, Arena *);
+
+/* ---- shape.c ---- */
+
+/* Infer dtype and shape of all outputs of n from its inputs, attributes and
+ * static constant operands; false after a diagnostic that names the node.
+ * `unknown` dims propagate.  Known output shapes are checked, not replaced. */
+bool shape_infer(Graph *, Diag *, Node *n);
+/* numpy broadcast of b into *a; false if they do not fit. */
+bool shape_broadcast(Shape *a, const Shape *b);
+bool shape_eq(const Shape *, const Shape *);
+bool shape_known(const Shape *);
+/* Elements, or -1 if unknown or above 2^62. */
+int64_t shape_nelem(const Shape *);
+Shape shape_make(int rank, const int64_t *dim);
+#define SHAPE(...) \
+	shape_make((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / 8), \
+	           (const int64_t[]){ __VA_ARGS__ })
+Shape shape_scalar(void);
+/* "f32[2,12,32]" into buf (returned). */
+char *shape_text(char *buf, size_t size, DType, const Shape *);
+
+/* ---- value contents ---- */
+
+int64_t val_nelem(const Val *);                 /* -1: unknown */
+int64_t val_data_bytes(const Val *);            /* elements * size, unpadded */
+bool val_is_const(const Val *);                 /* V_CONST with contents */
+/* Element i of a constant, converted; integers exactly. */
+int64_t val_int(const Val *, int64_t i);
+double val_float(const Val *, int64_t i);
+/* True and *x set if v is a constant all of whose elements are equal. */
+bool val_splat(const Graph *, ValId v, double *x);
+ValId val_owner(const Graph *, ValId);          /* itself unless a view */
+/* Contiguous row-major strides. */
+void shape_strides(const Shape *, int64_t stride[MAX_RANK]);
+bool val_contiguous(const Val *);               /* laid out row-major, dense */
+
+static inline bool
+mul_ok(int64_t a, int64_t b, int64_t *c)
+{
+	return !__builtin_mul_overflow(a, b, c);
+}
+
+static inline bool
+add_ok(int64_t a, int64_t b, int64_t *c)
+{
+	return !__builtin_add_overflow(a, b, c);
+}
+
+/* 16-bit floats as bit patterns. */
+float half_to_float(uint16_t);
+uint16_t float_to_half(float);
+float bf16_to_float(uint16_t);
+uint16_t float_to_bf16(float);
+
+/* ---- text.c ---- */
+
+/* The complete textual form; parse(print(g)) prints the same. */
+void text_print(const Graph *, FILE *);
+void text_node(const Graph *, const Node *, FILE *);    /* one line */
+Graph *text_parse(const char *path, const char *text, size_t n, Diag *);
+
+/* ---- verify.c ---- */
+
+/* Structure, types, shapes, order, views; all faults are reported.  The
+ * properties in g->props decide what is checked beyond structure. */
+bool graph_verify(Graph *, Diag *);
+
+#endif

@@ -1,0 +1,252 @@
+/* The op table: one row per op, and nowhere else a list of ops.
+ *
+ * OP(id, text, sig, attr, rules, emit)
+ *
+ *   SIG(min, max, nout, nstat, flags)
+ *     min..max inputs (VARIADIC: no bound), nout outputs (VARIADIC: any),
+ *     inputs from index nstat on are static operands: they must be constants
+ *     once dims are bound, and pass `fold` turns them into attributes and
+ *     drops them.  NOSTAT: none.
+ *   ATTR(...)  attributes without commas: I(name, default), F(name, default),
+ *              L(name) list of at most MAX_RANK integers.
+ *              In C: n->attr.<ID>.<attribute>.
+ *   RULES(shape, eval, cost, grad, shard)
+ *     shape_X  ir/shape.c         shapes and dtypes of the outputs
+ *     eval_X   passes/eval.c      constant folding (`none`: never folded)
+ *     cost_X   passes/cost.c      FLOPs and bytes moved
+ *     grad_X   passes/grad_*.c    gradient (`none`: not differentiable,
+ *                                 `zero`: gradient is zero everywhere)
+ *     shard_X  how the op may be split (factor rules)
+ *   EMIT(cpu)  emit_X  codegen/   `fail`: never reaches codegen
+ *
+ * An includer defines OP and the one group it wants (the others default to
+ * nothing), includes this file, and gets prototypes or a table from it; see
+ * ir/graph.c.  A rule that does not exist is then a compile or link error
+ * that names the row's rule.
+ *
+ * Semantics.  Arrays are row-major.  "broadcast" is numpy's rule.  An axis
+ * attribute may be negative until `fold` has run and is not afterwards.
+ */
+#ifndef OP
+#error "define OP before including ops.h"
+#endif
+#ifndef SIG
+#define SIG(min, max, nout, nstat, flags)
+#endif
+#ifndef ATTR
+#define ATTR(...)
+#endif
+#ifndef RULES
+#define RULES(shape, eval, cost, grad, shard)
+#endif
+#ifndef EMIT
+#define EMIT(cpu)
+#endif
+
+/* ---- element-wise: outputs have the broadcast shape of the inputs -------
+ * All of these may stand in the body of a `loop`.  relu at 0 has gradient 0,
+ * max/min ties split the gradient evenly as PyTorch does for binary max.
+ * cast truncates towards zero; float to bool is x != 0.
+ * div and mod of integers truncate (C); mod with fmod=0 takes the divisor's
+ * sign (Python), fmod=1 the dividend's (C).
+ * gelu: tanh=0 exact (erf), tanh=1 the tanh approximation.
+ * gelu_grad(x, dy) and silu_grad(x, dy) are dy * f'(x).
+ * where(c, a, b): c bool.
+ * dropout(x, ratio?, training?): y = keep ? x / (1 - ratio) : 0, keep from
+ *   Philox at (seed, step, stream, linear index of the element in the
+ *   output's shape); a dropout node with the same stream repeats the mask, so
+ *   the gradient of dropout is dropout of dy with the same stream and no mask
+ *   is stored.  ratio 0 is folded away.  stream 0: not numbered yet.
+ *   bwd=1 marks the gradient's use, which prints as such. */
+OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, neg, ew), EMIT(ew))
+OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, abs, ew), EMIT(ew))
+OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew))
+OP(EXP,      "exp",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, exp, ew), EMIT(ew))
+OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, log, ew), EMIT(ew))
+OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, sqrt, ew), EMIT(ew))
+OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, recip, ew), EMIT(ew))
+OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, sin, ew), EMIT(ew))
+OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, cos, ew), EMIT(ew))
+OP(TANH,     "tanh",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, tanh, ew), EMIT(ew))
+OP(SIGMOID,  "sigmoid",  SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, sigmoid, ew), EMIT(ew))
+OP(ERF,      "erf",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, erf, ew), EMIT(ew))
+OP(RELU,     "relu",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, relu, ew), EMIT(ew))
+OP(SOFTPLUS, "softplus", SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, softplus, ew), EMIT(ew))
+OP(FLOOR,    "floor",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew))
+OP(CEIL,     "ceil",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew))
+OP(ROUND,    "round",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew))
+OP(GELU,     "gelu",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(I(tanh, 0)), RULES(same, unary, ew, gelu, ew), EMIT(ew))
+OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, silu, ew), EMIT(ew))
+OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW), ATTR(I(tanh, 0)), RULES(same, none, ew, none, ew), EMIT(ew))
+OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(same, none, ew, none, ew), EMIT(ew))
+OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(pred, unary, ew, zero, ew), EMIT(ew))
+OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(pred, unary, ew, zero, ew), EMIT(ew))
+OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(I(to, 0)), RULES(cast, cast, ew, cast, ew), EMIT(ew))
+OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(cast_like, none, none, none, none), EMIT(fail))
+OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, add, ew), EMIT(ew))
+OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, sub, ew), EMIT(ew))
+OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, mul, ew), EMIT(ew))
+OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, div, ew), EMIT(ew))
+OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(pow, binary, ew, pow, ew), EMIT(ew))
+OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(I(fmod, 0)), RULES(bcast, binary, ew, zero, ew), EMIT(ew))
+OP(MAX,      "max",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, max, ew), EMIT(ew))
+OP(MIN,      "min",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, min, ew), EMIT(ew))
+OP(EQ,       "eq",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
+OP(LT,       "lt",       SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
+OP(LE,       "le",       SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
+OP(GT,       "gt",       SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
+OP(GE,       "ge",       SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
+OP(AND,      "and",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
+OP(OR,       "or",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
+OP(XOR,      "xor",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
+OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW), ATTR(), RULES(where, where, ew, where, ew), EMIT(ew))
+OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, dropout, ew), EMIT(ew))
+/* A fused group of the ops above: one pass over the output's shape; the body
+ * (struct body) lists the ops, every output is a result of the body. */
+OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW), ATTR(), RULES(loop, none, loop, none, ew), EMIT(loop))
+
+/* ---- layout: no arithmetic ------------------------------------------------
+ * reshape(x, shape?): 0 copies the input's extent unless allowzero, one -1.
+ * expand(x, shape?): broadcast of both shapes.
+ * squeeze, unsqueeze, flatten, part, tile, identity, cast_like exist up to
+ *   `fold`, which rewrites them with the ops around them.
+ * part(x, sizes?): piece `index` of `count` along axis (ONNX Split and
+ *   SequenceAt of SplitToSequence, one output each; keepdims 0 drops the
+ *   axis).  Sizes as ONNX has them: a list, or one chunk size (`chunk`, a
+ *   scalar as SplitToSequence allows), or even.
+ * slice(x, starts?, ends?, axes?, steps?): after `fold` the attributes hold
+ *   one start and one step per axis and the output's shape holds the extents.
+ * pad(x, pads?, value?, axes?): mode 0 constant, 1 reflect, 2 edge, 3 wrap.
+ * concat(x...): along axis.   trilu(x, k?): upper 1 keeps j >= i + k.
+ * copy(x): same value in a new, contiguous place. */
+OP(IDENTITY, "identity", SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(same, copy, none, none, none), EMIT(fail))
+OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, view, reshape, reshape), EMIT(view))
+OP(SQUEEZE,  "squeeze",  SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(squeeze, copy, none, none, none), EMIT(fail))
+OP(UNSQUEEZE,"unsqueeze",SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(unsqueeze, copy, none, none, none), EMIT(fail))
+OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 1)), RULES(flatten, copy, none, none, none), EMIT(fail))
+OP(EXPAND,   "expand",   SIG(1, 2, 1, 1, F_VIEW), ATTR(L(shape)), RULES(expand, expand, view, expand, bcast), EMIT(view))
+OP(TRANSPOSE,"transpose",SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(L(perm)), RULES(transpose, transpose, view, transpose, transpose), EMIT(view))
+OP(SLICE,    "slice",    SIG(1, 5, 1, 1, F_VIEW), ATTR(L(start) L(step)), RULES(slice, slice, view, slice, slice), EMIT(view))
+OP(PART,     "part",     SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(part, none, none, none, none), EMIT(fail))
+OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(concat, concat, copy, concat, concat), EMIT(concat))
+OP(PAD,      "pad",      SIG(1, 4, 1, 1, 0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, copy, pad, none), EMIT(pad))
+OP(TILE,     "tile",     SIG(1, 2, 1, 1, 0), ATTR(L(repeats)), RULES(tile, tile, none, none, none), EMIT(fail))
+OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, 0), ATTR(I(upper, 1) I(k, 0)), RULES(same, trilu, copy, trilu, none), EMIT(trilu))
+OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, copy, ew, copy, ew), EMIT(ew))
+
+/* ---- indexing ---------------------------------------------------------------
+ * gather(x, idx): along axis; negative indices count from the end.
+ * gather_elements(x, idx), scatter_elements(x, idx, upd): along axis,
+ *   add 0 replaces, 1 adds.
+ * gather_nd(x, idx), scatter_nd(x, idx, upd): batch leading dims in common.
+ * scatter_add(idx, upd, acc?): the gradient of gather: zeros of attr shape,
+ *   or acc (overwritten in place when it dies here), plus upd's rows at idx
+ *   along axis, added in index order by one thread per target row or column:
+ *   same bits whatever the thread count.  Indices out of range are an error
+ *   of the step, never a stray write.
+ * one_hot(idx, depth, values): static operands from 1. */
+OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather, gather, copy, gather, gather), EMIT(gather))
+OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, copy, gather_elements, none), EMIT(gather_elements))
+OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, 0) I(add, 0)), RULES(same, scatter_elements, copy, scatter_elements, none), EMIT(scatter_elements))
+OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, 0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, copy, none, none), EMIT(gather_nd))
+OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, 0), ATTR(I(add, 0)), RULES(same, scatter_nd, copy, none, none), EMIT(scatter_nd))
+OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2), ATTR(I(axis, 0) L(shape)), RULES(scatter_add, none, scatter_add, none, gather), EMIT(scatter_add))
+OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, -1)), RULES(one_hot, one_hot, none, zero, none), EMIT(fail))
+
+/* ---- shapes and sequences of numbers: folded away once dims are bound ------
+ * constant_of_shape(shape): filled with `value` of dtype `dt`.
+ * cumsum(x, axis?).  argmax(x).  nonzero(x): constant input only. */
+OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, 0), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, none, zero, none), EMIT(fail))
+OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(size, size, none, zero, none), EMIT(fail))
+OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, none, zero, none), EMIT(fail))
+OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, 0), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, none, zero, none), EMIT(fail))
+OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(nonzero, nonzero, none, zero, none), EMIT(fail))
+OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0)), RULES(same, cumsum, copy, none, none), EMIT(cumsum))
+OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, reduce, zero, none), EMIT(argmax))
+
+/* ---- reductions ---------------------------------------------------------------
+ * reduce_*(x, axes?): axes empty means all, unless noop 1.  The sum of a long
+ * axis has a fixed tree shape, independent of the number of threads.
+ * reduce_max and reduce_min split the gradient evenly among ties. */
+OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_sum, reduce), EMIT(reduce))
+OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce))
+OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce))
+OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce))
+OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, none, reduce), EMIT(reduce))
+
+/* ---- products --------------------------------------------------------------
+ * matmul(a, b, bias?, acc?): alpha * op(a) @ op(b) [+ bias] [+ acc].
+ *   ta/tb: the last two dims are transposed.  Leading dims broadcast.  bias:
+ *   1-D of the last extent; acc: full shape of the result (dies in place).
+ *   1-D operands are reshaped by `fold` as numpy's matmul prescribes; `canon`
+ *   makes every product with a 2-D right side 2-D. */
+OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul), EMIT(matmul))
+
+/* ---- rows: normalisation, softmax, loss -------------------------------------
+ * softmax(x): along axis; log_softmax alike.
+ * softmax_grad(dy, y): y * (dy - sum(dy * y)).
+ * log_softmax_grad(dy, y): dy - exp(y) * sum(dy).
+ * layernorm(x, scale, bias?) -> y, mean, rstd: over dims axis.. ; statistics
+ *   have the leading dims' shape, f32.
+ * layernorm_grad(dy, x, scale, mean, rstd) -> dx, dscale, dbias.
+ * rmsnorm(x, scale) -> y, rstd;  rmsnorm_grad(dy, x, scale, rstd) -> dx, dscale.
+ * sce(logits, labels, weights?) -> loss, lse, denom: softmax cross entropy.
+ *   logits [N, C, d...] as ONNX has them, labels [N, d...]; labels equal to
+ *   `ignore` are skipped; reduction 0 none, 1 mean over the rest (0/0 = NaN),
+ *   2 sum.  lse: log-sum-exp per row; denom: scalar divisor (1 unless mean).
+ * sce_grad(dloss, logits, labels, lse, denom, weights?) -> dlogits.
+ * nll(logp, labels, weights?) -> loss, denom: negative log likelihood.
+ * nll_grad(dloss, labels, denom, weights?) -> dlogp of attr shape.
+ * classifier(x, w, labels, bias?) -> loss, dx, dw, dbias?: the last linear,
+ *   softmax cross entropy and both their gradients for dloss = `seed`, in
+ *   chunks of `chunk` rows so that logits of the whole batch never exist.
+ *   x [N, K], w [V, K] (tb 1) or [K, V] (tb 0), labels [N].  Made by `fuse`
+ *   from matmul + sce and their gradients; runs in phase backward. */
+OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS), ATTR(I(axis, -1)), RULES(same, softmax, rows, softmax, axis), EMIT(softmax))
+OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS), ATTR(I(axis, -1)), RULES(same, softmax, rows, log_softmax, axis), EMIT(softmax))
+OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS), ATTR(I(axis, -1)), RULES(same, none, rows, none, axis), EMIT(softmax_grad))
+OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS), ATTR(I(axis, -1)), RULES(same, none, rows, none, axis), EMIT(softmax_grad))
+OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(layernorm, none, rows, layernorm, rows), EMIT(layernorm))
+OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS), ATTR(I(axis, -1)), RULES(layernorm_grad, none, rows, none, rows), EMIT(layernorm_grad))
+OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(rmsnorm, none, rows, rmsnorm, rows), EMIT(rmsnorm))
+OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS), ATTR(I(axis, -1)), RULES(rmsnorm_grad, none, rows, none, rows), EMIT(rmsnorm_grad))
+OP(SCE,          "sce",          SIG(2, 3, 3, NOSTAT, F_ROWS), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(sce, none, rows, sce, rows), EMIT(sce))
+OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(sce_grad, none, rows, none, rows), EMIT(sce_grad))
+OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, rows, nll, rows), EMIT(nll))
+OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, rows, none, rows), EMIT(nll_grad))
+OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, classifier, none, rows), EMIT(classifier))
+
+/* ---- attention ---------------------------------------------------------------
+ * attention(q, k, v, mask?) -> o, lse.  q [B,H,T,D], k [B,G,S,D], v [B,G,S,E],
+ *   H a multiple of G (grouped queries share a key head), o [B,H,T,E],
+ *   lse [B,H,T] f32 (log-sum-exp of a row of scores; recomputes the softmax).
+ *   p = softmax(scale * q k^T + mask), then dropout(ratio, stream) with index
+ *   over [B,H,T,S], then o = p v.  causal 1: key j is visible to query i iff
+ *   j <= i + S - T  (S = T for training).  mask broadcasts to [B,H,T,S]: f32
+ *   is added, bool keeps where true.  A row that sees no key gives zeros.
+ * attention_grad(do, q, k, v, o, lse, mask?) -> dq, dk, dv; with packed 1 one
+ *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
+ *   the gradient of a fused qkv projection wants it. */
+OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0)), RULES(attention, none, attention, attention, heads), EMIT(attention))
+OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0)), RULES(attention_grad, none, attention_grad, none, heads), EMIT(attention_grad))
+
+/* ---- update: run in phase update (or backward, see --update-in-backward) ----
+ * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
+ * grad_norm(g...) -> scalar f32 2-norm over all; does nothing at run time
+ *   unless clipping is on.
+ * accumulate(acc, g) -> acc': in place; the first micro-batch of a step
+ *   overwrites instead of adding.
+ * sgd(p, g, norm?) -> p';  adamw(p, g, m, v, norm?) -> p', m', v': in place.
+ *   Hyper-parameters come from the run time's environment; decay 0 exempts
+ *   the parameter from weight decay. */
+OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, ew, zero, none), EMIT(fill))
+OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, reduce, none, none), EMIT(grad_norm))
+OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_ACC0), ATTR(), RULES(same, none, ew, none, ew), EMIT(accumulate))
+OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_ACC0), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(sgd))
+OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_ACC0), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(adamw))
+
+#undef OP
+#undef SIG
+#undef ATTR
+#undef RULES
+#undef EMIT

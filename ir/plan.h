@@ -1,0 +1,89 @@
+/* The plan: one training step as tensors and a schedule, exactly what --json
+ * writes (rules: the plan file's description in README).  Built from the final
+ * graph by passes/report.c, checked by passes/replay.c, read by codegen.
+ *
+ * Tensors are the laid-out values that the schedule touches, plus one
+ * workspace tensor per step that has scratch.  Bytes include the padding to
+ * `alignment`.
+ */
+#ifndef IR_PLAN_H
+#define IR_PLAN_H
+
+#include "ir/ir.h"
+
+enum { PLAN_ALIGN = 64 };
+
+typedef enum {
+	K_PARAM, K_BUFFER, K_CONSTANT, K_INPUT, K_GRAD, K_STATE, K_ACTIVATION,
+	K_ADJOINT, K_RECOMPUTED, K_WORKSPACE, K_COUNT
+} TensorKind;
+
+typedef enum { D_NULL, D_KEEP, D_RECOMPUTE, D_FREE } Decision;
+
+struct plan_tensor {
+	const char *name, *onnx;        /* onnx may be NULL */
+	ValId val;                      /* 0: workspace, or no graph behind it */
+	int64_t node;                   /* `ckc plan` only, else -1 */
+	TensorKind kind;
+	DType dt;                       /* DT_NONE: null */
+	Shape shape;
+	int64_t bytes;
+	bool resident;
+	int64_t offset;                 /* arena; -1: null */
+	int64_t of, alias_of;           /* tensor ids; -1: none */
+	int64_t alias_offset;
+	bool output;
+	Decision decision;
+	bool saved;
+	int64_t first, last;
+};
+
+struct plan_inlined {
+	int64_t of;
+	double flops, seconds;
+};
+
+struct plan_step {
+	const char *op;
+	NodeId gnode;                   /* 0: no graph behind it */
+	int64_t node;                   /* `ckc plan` only, else -1 */
+	int nonnx;
+	const char **onnx;
+	Phase phase;
+	int64_t of;                     /* -1: first run */
+	bool view;
+	int ninlined;
+	struct plan_inlined *inlined;
+	int nread, nwrite;
+	int64_t *read, *write;          /* tensor ids; write -1: null */
+	int64_t workspace;
+	double flops, bytes, seconds;
+};
+
+struct plan_summary {
+	int64_t budget;                 /* -1: null */
+	int64_t baseline_peak;          /* -1: null */
+	int64_t alignment;
+	int64_t peak, resident, arena, live_bound;
+	int64_t param, buffer, constant, input, grad, optimizer, workspace;
+	int64_t saved;
+	double forward_sec, backward_sec, update_sec, recompute_sec, step_sec;
+	double recompute_flops, step_flops;
+	double bound_sec, overhead, gap, solver_sec;
+	const char *bound_class;
+};
+
+typedef struct Plan {
+	bool from_graph;                /* workload: graph instead of model */
+	const char *model;
+	int nflag;
+	const char **flag;
+	const char *device;             /* JSON text or NULL */
+	struct plan_summary sum;
+	struct plan_tensor *tensor;
+	int64_t ntensor;
+	struct plan_step *step;
+	int64_t nstep;
+} Plan;
+
+#endif

@@ -1,0 +1,145 @@
+/* The pipeline and what its passes share. */
+#ifndef PASSES_PASSES_H
+#define PASSES_PASSES_H
+
+#include "ir/ir.h"
+#include "ir/plan.h"
+
+/* Properties of a graph.  A pass names those it needs, gives and breaks. */
+enum {
+	P_BOUND = 1,            /* inputs have known shapes */
+	P_STATIC = 2,           /* all shapes known, no static operands left */
+	P_CANON = 4,            /* recognised ops, 2-D linear products */
+	P_LOSS = 8,             /* g->loss is a scalar float value */
+	P_BWD = 16,             /* backward is there */
+	P_UPD = 32,             /* optimizer steps are there */
+	P_FUSED = 64,           /* loops, classifier */
+	P_LAYOUT = 128,         /* values laid out, views decided */
+	P_PLANNED = 256,        /* copies inserted; node order is the schedule */
+	P_PLACED = 512,         /* owners have offsets */
+};
+
+struct dim_binding {
+	const char *name;       /* dim's name, or INPUT.AXIS */
+	int64_t size;
+	bool used;
+};
+
+struct shape_binding {
+	const char *input;
+	Shape shape;
+	bool used;
+};
+
+enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
+                  REMAT_EVERY };
+enum optimizer { OPT_NONE, OPT_SGD, OPT_ADAMW };
+enum tri { TRI_AUTO, TRI_ON, TRI_OFF };
+
+/* What the user asked for; filled by frontend/opts.c, read by passes. */
+struct options {
+	int ndim;
+	struct dim_binding *dim;
+	int nshape;
+	struct shape_binding *shape;
+	int ntrain, nfreeze, nparam, nnodecay;
+	const char **train, **freeze, **param;  /* globs, globs, names */
+	const char **nodecay;
+	bool untie;                     /* clone accidental ties (default) */
+	const char *loss;               /* output name, "ce[:X]", "mse[:X]" */
+	const char **output;            /* further outputs to keep (globs) */
+	int noutput;
+	enum optimizer optimizer;       /* default adamw */
+	int64_t grad_accum;             /* default 1 */
+	bool dropout;                   /* on: as the graph says */
+	bool fused_attention;           /* default true */
+	enum tri update_in_backward;
+	bool forward_only;
+	int64_t budget_bytes;           /* -1: none */
+	double budget_pct;              /* > 0: of the keep-everything total */
+	enum remat_mode remat;
+	int64_t remat_every;            /* k of every=K */
+	int nkeep, nrecompute;
+	const char **keep, **recompute; /* globs */
+	double gap_pct, plan_sec;
+	int threads;                    /* the most that the library will use */
+	int64_t fold_limit;             /* bytes of one folded constant */
+	bool stats;
+};
+
+/* Cost of one node, filled by passes/cost.c. */
+struct cost {
+	double flops, bytes, sec;
+};
+
+typedef struct Pass {
+	Diag *diag;
+	const struct options *opt;
+	Arena *scratch;                 /* reset by the runner after each pass */
+	Arena *keep;                    /* lives as long as the compilation */
+	bool changed;
+	/* results that outlive a pass */
+	Graph *reference;               /* keep-everything schedule, placed */
+	Plan *plan;                     /* of the final graph */
+	Plan *reference_plan;
+	int nalternative;               /* presets beside auto, for --dump=plan */
+	struct alternative *alternative;
+	int64_t baseline_peak;          /* keep-everything total; -1 unknown */
+	int64_t minimum_peak;           /* smallest budget that works; -1 */
+	FILE *progress;                 /* NULL: silent */
+	bool debug;
+} Pass;
+
+/* A preset or the automatic choice, as it would turn out. */
+struct alternative {
+	const char *name;
+	int64_t peak;                   /* -1: not feasible */
+	double step_sec, recompute_sec;
+};
+
+typedef bool PassFn(Pass *, Graph *);
+
+struct pass_info {
+	const char *name;
+	PassFn *run;
+	uint32_t needs, gives, breaks;
+	const char *help;
+};
+
+/* The pipeline in order; the last entry has name NULL. */
+extern const struct pass_info pass_table[];
+
+/* ---- run.c ---- */
+
+struct dump_request {
+	const char *passes;             /* "a,b" or "all"; NULL: none */
+	const char *dir;                /* NN-pass.ck go here; NULL: stdout */
+};
+
+/* Run the passes named in `only` ("a,b"), or the whole table if NULL, up to
+ * and including stop_after (NULL: to the end).  False after a diagnostic. */
+bool pass_run(Pass *, Graph *, const char *only, const char *stop_after,
+              const struct dump_request *);
+
+/* ---- shared helpers ---- */
+
+/* cost.c: cost of one node under the device profile. */
+struct cost node_cost(const Graph *, const Node *);
+/* Scratch bytes that codegen's kernel of this node needs (64-byte multiple).
+ * Depends on the threads for which the library is compiled. */
+int64_t node_workspace(const Graph *, const Node *, int threads);
+/* glob.c: shell-like *, ? and [...]. */
+bool glob_match(const char *pattern, const char *s);
+bool glob_any(int n, const char *const *patterns, const char *s);
+
+/* autodiff.c's table of gradient rules and its helpers: passes/grad.h.
+ * report.c: */
+Plan *plan_build(Pass *, const Graph *);        /* into p->keep */
+bool plan_write_json(const Plan *, FILE *);
+void plan_print_table(const Pass *, const Plan *, FILE *);   /* --dump=plan */
+void plan_print_memory(const Pass *, const Plan *, FILE *);  /* --dump=memory */
+bool plan_explain(const Pass *, const Plan *, const char *value, FILE *);
+/* replay.c: shares no code with the planner; reports every fault. */
+bool plan_replay(const Plan *, Diag *);
+
+#endif

@@ -1,0 +1,142 @@
+/* The ABI between a compiled model and the run time: everything that ckc's
+ * output and libckr share.  This text is also the head of generated C, so it
+ * includes nothing but <stdint.h> and <stddef.h>.
+ *
+ * A compiled model exports one symbol, `ckr_library`, of type
+ * const struct ckr_library.  Its tables are constant; the run time owns all
+ * memory.  Tensor offsets and sizes are in bytes; every tensor starts on 64.
+ */
+#ifndef CKR_ABI_H
+#define CKR_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CKR_ABI_VERSION 1
+#define CKR_MAX_RANK 8
+
+/* ORDER DT: as ir/dtypes.h, from 1. */
+enum ckr_dtype {
+	CKR_NONE, CKR_F32, CKR_F64, CKR_F16, CKR_BF16, CKR_I64, CKR_I32, CKR_I16,
+	CKR_I8, CKR_U64, CKR_U32, CKR_U16, CKR_U8, CKR_BOOL
+};
+
+enum ckr_kind {
+	CKR_PARAM,      /* weights; trained unless CKR_FROZEN */
+	CKR_BUFFER,     /* state that is not trained but may be written */
+	CKR_CONSTANT,   /* contents in ckr_library.constants */
+	CKR_INPUT,
+	CKR_STATE,      /* optimizer state; starts at zero */
+	CKR_GRAD,       /* gradient of a parameter */
+	CKR_OTHER       /* activations, adjoints, copies, workspace */
+};
+
+enum ckr_flag {
+	CKR_RESIDENT = 1,       /* offset counts in the resident block, not in the
+	                         * arena */
+	CKR_FROZEN = 2,
+	CKR_OUTPUT = 4,         /* a graph output: valid when the step has ended */
+	CKR_LOSS = 8,
+	CKR_SHIFTED = 16        /* labels that the graph itself shifts: feed the
+	                         * tokens, not the next tokens */
+};
+
+enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_UPDATE };
+
+struct ckr_tensor {
+	const char *name;       /* initializer's, input's or value's name */
+	uint8_t dtype, kind, rank, flags;
+	int32_t owner;          /* CKR_GRAD, CKR_STATE: index of the parameter;
+	                         * else -1 */
+	const char *state;      /* CKR_STATE: "m" or "v"; else NULL */
+	int32_t ready;          /* step after which it holds its final value; -1:
+	                         * from the start */
+	int32_t last;           /* last step that reads it */
+	uint64_t offset, nbytes;        /* nbytes: without padding */
+	uint64_t data;          /* CKR_CONSTANT: where in `constants` */
+	int64_t dim[CKR_MAX_RANK];
+	int64_t stride[CKR_MAX_RANK];   /* in elements */
+};
+
+/* What a kernel may ask of the run time.  sgemm is row-major:
+ * C[M,N] = alpha * op(A)[M,K] op(B)[K,N] + beta * C; inside a parallel region
+ * it runs on the calling thread alone. */
+struct ckr_env {
+	void (*sgemm)(int ta, int tb, int64_t m, int64_t n, int64_t k,
+	              float alpha, const float *a, int64_t lda, const float *b,
+	              int64_t ldb, float beta, float *c, int64_t ldc);
+	uint64_t seed;
+	uint64_t step;          /* 0-based training step */
+	uint32_t micro, nmicro; /* micro-batch in this step, of how many */
+	int32_t threads;        /* for num_threads(); at most library.threads */
+	int32_t training;       /* 0: dropout passes its input through */
+	/* hyper-parameters of this step; c1 = 1 - beta1^t, c2 = 1 - beta2^t */
+	float lr, beta1, beta2, eps, weight_decay, momentum, clip;
+	float c1, c2;
+	/* set by a kernel that met bad data (an index out of range); the step
+	 * then fails with this text and the offending number */
+	const char *volatile fault;
+	volatile int64_t fault_value;
+};
+
+/* p[i]: the i-th operand of the call (inputs, then outputs, then workspace if
+ * there is any), NULL for an absent one.  c: constants of this call. */
+typedef void ckr_kernel(void *const *p, const int64_t *c, struct ckr_env *env);
+
+struct ckr_step {
+	ckr_kernel *run;        /* NULL: a view, nothing to do */
+	const char *op;         /* op's name, for traces */
+	const char *origin;     /* ONNX node names, comma separated */
+	uint32_t arg0, narg;    /* in program.arg */
+	uint32_t const0, nconst;        /* in program.constant */
+	int32_t phase;
+	double flops, bytes, sec;       /* the plan's */
+};
+
+/* One schedule over the same parameters. */
+struct ckr_program {
+	const struct ckr_step *step;
+	uint32_t nstep;
+	uint32_t update;        /* first step of phase update (nstep: none) */
+	const int32_t *arg;     /* tensor indices; -1: absent */
+	const int64_t *constant;
+	const struct ckr_tensor *tensor;
+	uint32_t ntensor;
+	int32_t loss;           /* tensor index; -1: none */
+	uint64_t arena_bytes, resident_bytes;
+};
+
+/* Pieces of the original ONNX file with trained values left out: file =
+ * bytes[0..at0) value0 bytes[at0..at1) value1 ... */
+struct ckr_hole {
+	uint64_t at;            /* position in the template */
+	int32_t tensor;         /* parameter or buffer that belongs here */
+	uint8_t dtype;          /* stored so */
+	uint8_t transform;      /* 0: as is */
+};
+
+struct ckr_library {
+	uint32_t abi;           /* CKR_ABI_VERSION */
+	uint32_t threads;       /* workspace was planned for so many */
+	const char *name;       /* model's name */
+	const char *compiler;   /* "ckc 0.1" */
+	const char *target;     /* "cpu" */
+	uint64_t plan_hash;
+	/* [0] the plan, [1] keep-everything for --check (nstep 0: the same).
+	 * Parameters, buffers, constants, inputs and states come first in both
+	 * tensor tables, at the same indices and resident offsets. */
+	struct ckr_program program[2];
+	uint32_t nshared;       /* how many tensors those are */
+	const unsigned char *constants;
+	uint64_t constants_bytes;
+	int32_t optimizer;      /* 0 none (forward only), 1 sgd, 2 adamw */
+	uint32_t grad_accum;
+	int32_t clip_ok;        /* 0: gradients are applied as they appear */
+	uint64_t peak_bytes, budget_bytes;      /* budget 0: none */
+	const unsigned char *onnx;      /* template; NULL: not exportable */
+	uint64_t onnx_bytes;
+	const struct ckr_hole *hole;
+	uint32_t nhole;
+};
+
+#endif
