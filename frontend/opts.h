@@ -1,0 +1,38 @@
+/* The command line of ckc: one table gives parsing, --help and the checks. */
+#ifndef FRONTEND_OPTS_H
+#define FRONTEND_OPTS_H
+
+#include <stdio.h>
+
+#include "passes/passes.h"
+
+enum verb { VERB_COMPILE, VERB_INSPECT };
+
+struct const_binding {
+	const char *input, *file;
+};
+
+struct cli {
+	enum verb verb;
+	const char *model;              /* the file to compile or to inspect */
+	struct options opt;
+	int nconst;
+	struct const_binding *constant;
+	const char *out;                /* -o; NULL: MODEL.so beside nothing */
+	const char *emit_dir, *cc, *march;
+	const char *target;
+	const char *dump, *dump_dir, *json, *explain, *passes, *stop_after;
+	bool plan_only, quiet, debug;
+	int nflag;                      /* arguments as given, for the plan */
+	const char **flag;
+};
+
+/* Status of the parse: go on, or end with this exit status. */
+enum { CLI_GO = -1 };
+
+/* Fill *c from the arguments (borrowed; the rest lives in the arena).  Returns
+ * CLI_GO, 0 after --help or --version, or 2 after a message on err. */
+int cli_parse(struct cli *c, int argc, char **argv, Arena *, FILE *out,
+              FILE *err);
+
+#endif
