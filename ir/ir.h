@@ -219,7 +219,7 @@ typedef struct Graph {
 	struct origin *origin;          /* origin[0] is unused: ckc's own */
 	uint32_t norigin;
 	ValId loss;                     /* scalar output to train on; 0: none */
-	uint32_t props;                 /* P_* of passes/passes.h */
+	uint32_t props;                 /* P_* below */
 	size_t val_cap, node_cap, origin_cap;
 	int64_t nstream;                /* random streams handed out so far */
 	void *names;                    /* set of value names (graph.c) */
@@ -241,6 +241,20 @@ val_id(const Graph *g, const Val *v)
 {
 	return (ValId)(v - g->val);
 }
+
+/* Properties of a graph.  A pass names those it needs, gives and breaks. */
+enum {
+	P_BOUND = 1,            /* inputs have known shapes */
+	P_STATIC = 2,           /* all shapes known, no static operands left */
+	P_CANON = 4,            /* recognised ops, 2-D linear products */
+	P_LOSS = 8,             /* g->loss is a scalar float value */
+	P_BWD = 16,             /* backward is there */
+	P_UPD = 32,             /* optimizer steps are there */
+	P_FUSED = 64,           /* loops, classifier */
+	P_LAYOUT = 128,         /* values laid out, views decided */
+	P_PLANNED = 256,        /* copies inserted; node order is the schedule */
+	P_PLACED = 512,         /* owners have offsets */
+};
 
 /* ---- graph.c: building ---- */
 
@@ -355,5 +369,8 @@ Graph *text_parse(const char *path, const char *text, size_t n, Diag *);
 /* Structure, types, shapes, order, views; all faults are reported.  The
  * properties in g->props decide what is checked beyond structure. */
 bool graph_verify(Graph *, Diag *);
+/* The properties that a graph shows by itself, for graphs that come from
+ * text; P_PLANNED cannot be seen and is left to the text's own `props`. */
+uint32_t graph_props(const Graph *);
 
 #endif

@@ -5,20 +5,6 @@
 #include "ir/ir.h"
 #include "ir/plan.h"
 
-/* Properties of a graph.  A pass names those it needs, gives and breaks. */
-enum {
-	P_BOUND = 1,            /* inputs have known shapes */
-	P_STATIC = 2,           /* all shapes known, no static operands left */
-	P_CANON = 4,            /* recognised ops, 2-D linear products */
-	P_LOSS = 8,             /* g->loss is a scalar float value */
-	P_BWD = 16,             /* backward is there */
-	P_UPD = 32,             /* optimizer steps are there */
-	P_FUSED = 64,           /* loops, classifier */
-	P_LAYOUT = 128,         /* values laid out, views decided */
-	P_PLANNED = 256,        /* copies inserted; node order is the schedule */
-	P_PLACED = 512,         /* owners have offsets */
-};
-
 struct dim_binding {
 	const char *name;       /* dim's name, or INPUT.AXIS */
 	int64_t size;
