@@ -1,0 +1,38 @@
+/* Code generation: a planned graph becomes C, C becomes a shared library. */
+#ifndef CODEGEN_CODEGEN_H
+#define CODEGEN_CODEGEN_H
+
+#include "ir/ir.h"
+#include "ir/plan.h"
+
+/* A trained value's place in the ONNX template. */
+struct codegen_hole {
+	uint64_t at;                    /* position in the template */
+	ValId val;                      /* parameter or buffer that belongs here */
+};
+
+struct codegen_options {
+	const char *out_so;             /* written by rename */
+	const char *emit_dir;           /* keep the sources here; NULL: do not */
+	const char *cc;                 /* command, split on blanks; NULL: "cc" */
+	const char *march;              /* for -march=; NULL: "native" */
+	int threads;                    /* for which workspace was planned */
+	int64_t grad_accum;             /* micro-batches per step; 0 means 1 */
+	bool werror;                    /* -Wall -Wextra -Werror (tests) */
+	const unsigned char *onnx_template;     /* NULL: not exportable */
+	size_t onnx_bytes;
+	int nhole;
+	const struct codegen_hole *hole;
+};
+
+/* Compile the plan's schedule into a library.  `reference` and its plan are
+ * the keep-everything schedule for the run time's check; NULL: the same.
+ * Nothing is left behind on failure, which the diagnostic explains. */
+bool codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
+                     const Plan *reference_plan,
+                     const struct codegen_options *, Diag *);
+
+/* Write parameters and buffers by name into a safetensors file. */
+bool codegen_weights(const Graph *g, const char *path, Diag *);
+
+#endif

@@ -1,0 +1,136 @@
+/* Blocking of kernels and the scratch that follows from it. */
+#include "ir/tile.h"
+
+static int64_t
+ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+int64_t
+tile_attention_rows(int64_t nquery)
+{
+	return nquery < TILE_ROWS ? nquery : TILE_ROWS;
+}
+
+int64_t
+tile_part_rows(int64_t rows)
+{
+	int64_t n = ceil_div(rows, TILE_PARTS);
+
+	return n < TILE_PART_ROWS ? TILE_PART_ROWS : n;
+}
+
+/* Chunks are of equal size where possible: a short last chunk would waste
+ * the scratch that the others need. */
+int64_t
+tile_classifier_rows(int64_t rows, int64_t classes, int64_t chunk)
+{
+	int64_t row = classes > 0 ? classes * 4 : 4;
+
+	if (chunk <= 0) {
+		chunk = TILE_LOGITS / row;
+		if (chunk < 32)
+			chunk = 32;
+	}
+	if (chunk >= rows)
+		return rows > 0 ? rows : 1;
+	return ceil_div(rows, ceil_div(rows, chunk));
+}
+
+/* Elements to bytes, padded; -1 if too many. */
+static int64_t
+scratch_bytes(int64_t nelem)
+{
+	int64_t n;
+
+	if (nelem < 0 || !mul_ok(nelem, 4, &n) || n > INT64_MAX / 4)
+		return -1;
+	return (n + 63) / 64 * 64;
+}
+
+static int64_t
+scratch_mul(int64_t a, int64_t b)
+{
+	int64_t n;
+
+	return a >= 0 && b >= 0 && mul_ok(a, b, &n) ? n : -1;
+}
+
+/* Per thread: the scores of one block, for the gradient those of the
+ * probabilities' adjoint too and one number per row.  ORDER TILE: the
+ * kernels in codegen/kernels/attention.h split it the same way. */
+static int64_t
+attention_scratch(const Graph *g, const Node *n, int threads)
+{
+	bool grad = n->op == OP_ATTENTION_GRAD;
+	const Shape *q = &g->val[n->in[grad]].shape;
+	const Shape *k = &g->val[n->in[grad + 1]].shape;
+	int64_t rows = tile_attention_rows(q->dim[2]);
+	int64_t keys = (k->dim[2] + 15) / 16 * 16;
+	int64_t each = scratch_mul(rows, keys);
+
+	if (grad)
+		each = scratch_mul(each, 2);
+	if (each >= 0 && !add_ok(each, TILE_ROWS, &each))
+		each = -1;
+	return scratch_bytes(scratch_mul(each, threads));
+}
+
+/* Partial sums of scale's (and bias') gradient. */
+static int64_t
+norm_scratch(const Graph *g, const Node *n, int sums)
+{
+	const Shape *x = &g->val[n->in[1]].shape;
+	int64_t axis = n->op == OP_LAYERNORM_GRAD ? n->attr.LAYERNORM_GRAD.axis
+	                                          : n->attr.RMSNORM_GRAD.axis;
+	int64_t rows = 1, width = 1, parts;
+
+	if (axis < 0)
+		axis += x->rank;
+	for (int i = 0; i < x->rank; i++)
+		if (i < axis)
+			rows = scratch_mul(rows, x->dim[i]);
+		else
+			width = scratch_mul(width, x->dim[i]);
+	if (rows < 0 || width < 0)
+		return -1;
+	parts = rows > 0 ? ceil_div(rows, tile_part_rows(rows)) : 0;
+	return scratch_bytes(scratch_mul(scratch_mul(parts, sums), width));
+}
+
+/* One chunk of logits and a loss per row. */
+static int64_t
+classifier_scratch(const Graph *g, const Node *n)
+{
+	const Shape *x = &g->val[n->in[0]].shape;
+	const Shape *w = &g->val[n->in[1]].shape;
+	int64_t classes = w->dim[n->attr.CLASSIFIER.tb ? 0 : 1];
+	int64_t rows = tile_classifier_rows(x->dim[0], classes,
+	                                    n->attr.CLASSIFIER.chunk);
+	int64_t nelem = scratch_mul(rows, classes);
+
+	if (nelem < 0 || !add_ok(nelem, rows, &nelem))
+		return -1;
+	return scratch_bytes(nelem);
+}
+
+int64_t
+node_workspace(const Graph *g, const Node *n, int threads)
+{
+	if (threads < 1)
+		threads = 1;
+	switch (n->op) {
+	case OP_ATTENTION:
+	case OP_ATTENTION_GRAD:
+		return attention_scratch(g, n, threads);
+	case OP_LAYERNORM_GRAD:
+		return norm_scratch(g, n, 2);
+	case OP_RMSNORM_GRAD:
+		return norm_scratch(g, n, 1);
+	case OP_CLASSIFIER:
+		return classifier_scratch(g, n);
+	default:
+		return 0;
+	}
+}
