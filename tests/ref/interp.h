@@ -1,0 +1,51 @@
+/* Reference interpreter of the IR in double precision.
+ *
+ * The yardstick for kernels and gradients: slow, simple, written from the
+ * semantics in ir/ops.h alone.  It shares no code with constant folding or
+ * code generation.  Every value is a row-major array of doubles that belongs
+ * to the interpreter (integers and booleans too); layout, views and phases
+ * play no part.  Graphs must be static (pass `fold` has run).
+ */
+#ifndef TESTS_REF_INTERP_H
+#define TESTS_REF_INTERP_H
+
+#include "ir/ir.h"
+
+struct interp_env {
+	uint64_t seed, step;            /* step counts from 0 */
+	uint32_t micro;                 /* micro-batch within the step */
+	bool training;                  /* false: dropout passes through */
+	bool round;                     /* round every float result to its dtype */
+	double lr, beta1, beta2, eps, weight_decay;
+	double clip;                    /* 0: off */
+};
+
+struct interp;
+
+/* Borrows the graph, which must not grow until interp_free. */
+struct interp *interp_new(const Graph *);
+void interp_free(struct interp *);
+/* To be changed at any time between runs.  Starts as seed 0, step 0, micro 0,
+ * training, AdamW with lr 1e-3, betas .9 .999, eps 1e-8, decay 0. */
+struct interp_env *interp_env(struct interp *);
+/* Give a value contents: as doubles, or in the value's own dtype.  Any value
+ * may be set; parameters, buffers and constants with contents in the graph
+ * need not be, and optimizer states start at zero. */
+void interp_set(struct interp *, ValId, const double *);
+void interp_load(struct interp *, ValId, const void *raw);
+/* Carry out nodes first..last-1; false if one cannot be (interp_error). */
+bool interp_run(struct interp *, NodeId first, NodeId last);
+bool interp_run_all(struct interp *);
+/* Contents of a value, NULL if it has none yet. */
+const double *interp_get(struct interp *, ValId);
+/* The same converted to the value's dtype; false if it has none. */
+bool interp_store(struct interp *, ValId, void *raw);
+const char *interp_error(const struct interp *);
+/* True if the interpreter knows the op. */
+bool interp_knows(Op);
+
+/* One word of Philox4x32-10 for element `index` of stream `stream`. */
+uint32_t interp_philox(const struct interp_env *, uint32_t stream,
+                       uint64_t index);
+
+#endif

@@ -1,0 +1,54 @@
+/* What the files of the reference interpreter share. */
+#ifndef TESTS_REF_INTERP_INT_H
+#define TESTS_REF_INTERP_INT_H
+
+#include "tests/ref/interp.h"
+
+struct ten {
+	double *x;                      /* NULL: absent operand */
+	DType dt;
+	Shape s;
+	int64_t n;
+};
+
+struct call {
+	struct interp *it;
+	const struct interp_env *env;
+	const Graph *g;
+	const Node *n;
+	const Attr *a;
+	int nin, nout;
+	struct ten *in, *out;
+};
+
+typedef bool InterpFn(struct call *);
+
+/* Multi-index of linear index i and back. */
+void interp_unravel(const Shape *, int64_t i, int64_t idx[MAX_RANK]);
+int64_t interp_ravel(const Shape *, const int64_t idx[MAX_RANK]);
+/* Linear index in x of the element that broadcasts to idx of shape `out`. */
+int64_t interp_bcast(const Shape *x, const Shape *out,
+                     const int64_t idx[MAX_RANK]);
+/* Product of extents first..last-1. */
+int64_t interp_extent(const Shape *, int first, int last);
+bool interp_fail(struct call *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* kept ? x / (1 - ratio) : 0 */
+double interp_dropout(const struct interp_env *, double x, double ratio,
+                      int64_t stream, uint64_t index);
+
+static inline int
+axis_of(int64_t axis, int rank)
+{
+	return (int)(axis < 0 ? axis + rank : axis);
+}
+
+/* interp_nn.c */
+InterpFn interp_matmul, interp_softmax, interp_softmax_grad,
+	interp_layernorm, interp_layernorm_grad, interp_rmsnorm,
+	interp_rmsnorm_grad, interp_sce, interp_sce_grad, interp_nll,
+	interp_nll_grad, interp_classifier, interp_attention,
+	interp_attention_grad, interp_grad_norm, interp_accumulate, interp_sgd,
+	interp_adamw;
+
+#endif
