@@ -202,6 +202,7 @@ typedef struct Node {
 	uint32_t *origin;               /* differentiates: Graph.origin indices */
 	int stream;                     /* device stream; 0 */
 	int64_t workspace;              /* scratch bytes, from codegen's rules */
+	int64_t workspace_at;           /* its place in the arena (P_PLACED) */
 } Node;
 
 struct origin {
@@ -304,7 +305,7 @@ struct uses {
 };
 struct uses graph_uses(const Graph *, Arena *);
 
-/* ---- shape.c ---- */
+/* ---- infer.c, shape.c ---- */
 
 /* Infer dtype and shape of all outputs of n from its inputs, attributes and
  * static constant operands; false after a diagnostic that names the node.

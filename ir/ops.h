@@ -11,7 +11,7 @@
  *              L(name) list of at most MAX_RANK integers.
  *              In C: n->attr.<ID>.<attribute>.
  *   RULES(shape, eval, cost, grad, shard)
- *     shape_X  ir/shape.c         shapes and dtypes of the outputs
+ *     infer_X  ir/infer*.c        shapes and dtypes of the outputs
  *     eval_X   passes/eval.c      constant folding (`none`: never folded)
  *     cost_X   passes/cost.c      FLOPs and bytes moved
  *     grad_X   passes/grad_*.c    gradient (`none`: not differentiable,
@@ -46,7 +46,7 @@
 /* ---- element-wise: outputs have the broadcast shape of the inputs -------
  * All of these may stand in the body of a `loop`.  relu at 0 has gradient 0,
  * max/min ties split the gradient evenly as PyTorch does for binary max.
- * cast truncates towards zero; float to bool is x != 0.
+ * cast truncates towards zero; float to bool is x != 0; `to` is a DType.
  * div and mod of integers truncate (C); mod with fmod=0 takes the divisor's
  * sign (Python), fmod=1 the dividend's (C).
  * gelu: tanh=0 exact (erf), tanh=1 the tanh approximation.
