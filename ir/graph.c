@@ -221,6 +221,22 @@ val_new(Graph *g, ValKind kind, const char *name, DType dt, Shape shape)
 	return id;
 }
 
+void
+val_rename(Graph *g, ValId v, const char *name)
+{
+	const char *fresh = arena_str(g->arena, name);
+
+	for (unsigned n = 2; val_find(g, fresh); n++) {
+		if (val_find(g, fresh) == v)
+			return;
+		fresh = arena_printf(g->arena, "%s.%u", name, n);
+	}
+	/* the slot of the old name stays behind: nothing compares equal to it,
+	 * and names_grow puts the value in one place */
+	g->val[v].name = fresh;
+	name_add(g, v);
+}
+
 ValId
 val_const(Graph *g, const char *name, DType dt, Shape shape,
           const void *data)

@@ -271,6 +271,8 @@ ValId val_new(Graph *, ValKind, const char *name, DType, Shape);
 ValId val_const(Graph *, const char *name, DType, Shape, const void *data);
 ValId val_scalar(Graph *, DType, double);
 ValId val_find(const Graph *, const char *name);       /* 0: none */
+/* Give a value another name, made unique as by val_new. */
+void val_rename(Graph *, ValId, const char *name);
 
 /* Append a node with nout fresh outputs (0: as many as the row says); reads
  * attributes' defaults.  Sets phase and origin from `like` (0: forward,
