@@ -186,7 +186,7 @@ static bool
 add_const(struct parser *p, const char *arg, void *field)
 {
 	struct cli *c = field;
-	struct const_binding *grown, b;
+	struct import_const *grown, b;
 	const char *eq = strchr(arg, '=');
 
 	if (!eq || eq == arg || !eq[1])

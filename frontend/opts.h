@@ -4,20 +4,17 @@
 
 #include <stdio.h>
 
+#include "frontend/import.h"
 #include "passes/passes.h"
 
 enum verb { VERB_COMPILE, VERB_INSPECT };
-
-struct const_binding {
-	const char *input, *file;
-};
 
 struct cli {
 	enum verb verb;
 	const char *model;              /* the file to compile or to inspect */
 	struct options opt;
 	int nconst;
-	struct const_binding *constant;
+	struct import_const *constant;
 	const char *out;                /* -o; NULL: MODEL.so beside nothing */
 	const char *emit_dir, *cc, *march;
 	const char *target;

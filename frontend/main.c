@@ -1,0 +1,372 @@
+/* The driver: the one place that sees every folder.
+ *
+ * Options -> graph (ONNX or text) -> passes -> reports -> code.  Every output
+ * appears by rename; on any failure nothing is left.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codegen/codegen.h"
+#include "frontend/import.h"
+#include "frontend/opts.h"
+#include "ir/ir.h"
+#include "passes/passes.h"
+
+enum { EXIT_OK, EXIT_DIAGNOSED, EXIT_USAGE };
+
+/* Text IR is small; anything larger is a mistake. */
+enum { TEXT_MAX = 256 << 20 };
+
+struct driver {
+	struct cli cli;
+	Arena *arena;
+	Diag *diag;
+	Graph *graph;
+	struct onnx_file *file;         /* mappings that the graph points into */
+	Pass pass;
+};
+
+static bool
+has_suffix(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), m = strlen(suffix);
+
+	return n > m && !strcmp(s + n - m, suffix);
+}
+
+/* ---- files ---- */
+
+static char *
+read_all(struct driver *d, const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	struct stat st;
+	char *text;
+
+	if (!f || fstat(fileno(f), &st)) {
+		diag_error(d->diag, "cannot read it: %s", strerror(errno));
+		if (f)
+			fclose(f);
+		return NULL;
+	}
+	if (!S_ISREG(st.st_mode) || st.st_size > TEXT_MAX) {
+		diag_error(d->diag, "not a regular file of at most %d MiB",
+		           TEXT_MAX >> 20);
+		fclose(f);
+		return NULL;
+	}
+	text = arena_alloc(d->arena, (size_t)st.st_size + 1);
+	*n = fread(text, 1, (size_t)st.st_size, f);
+	fclose(f);
+	return text;
+}
+
+/* A report file, written beside its place and moved there when whole. */
+struct outfile {
+	FILE *f;
+	char *tmp;
+	const char *path;
+};
+
+static bool
+out_open(struct driver *d, struct outfile *o, const char *path)
+{
+	int fd;
+
+	o->path = path;
+	o->tmp = arena_printf(d->arena, "%s.tmpXXXXXX", path);
+	fd = mkstemp(o->tmp);
+	if (fd < 0)
+		return diag_error(d->diag, "cannot write '%s': %s", path,
+		                  strerror(errno));
+	fchmod(fd, 0644);
+	o->f = fdopen(fd, "w");
+	if (!o->f) {
+		close(fd);
+		unlink(o->tmp);
+		return diag_error(d->diag, "cannot write '%s': %s", path,
+		                  strerror(errno));
+	}
+	return true;
+}
+
+static bool
+out_close(struct driver *d, struct outfile *o, bool ok)
+{
+	bool written = !ferror(o->f);
+
+	written &= fclose(o->f) == 0;
+	if (ok && written && rename(o->tmp, o->path) == 0)
+		return true;
+	if (ok)
+		diag_error(d->diag, "cannot write '%s': %s", o->path,
+		           strerror(errno));
+	unlink(o->tmp);
+	return false;
+}
+
+/* The library's folder must be writable before any work is done. */
+static bool
+check_output(struct driver *d, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *dir = slash ? arena_printf(d->arena, "%.*s",
+		(int)(slash - path ? slash - path : 1), path) : ".";
+	struct stat st;
+
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return diag_error(d->diag, "cannot write '%s': it is a "
+		                  "directory", path);
+	if (access(dir, W_OK | X_OK))
+		return diag_error(d->diag, "cannot write '%s': folder '%s': "
+		                  "%s", path, dir, strerror(errno));
+	return true;
+}
+
+/* ---- the stages ---- */
+
+static struct import_options
+import_options(const struct cli *c)
+{
+	return (struct import_options){
+		.ntrain = c->opt.ntrain, .train = c->opt.train,
+		.nfreeze = c->opt.nfreeze, .freeze = c->opt.freeze,
+		.nparam = c->opt.nparam, .param = c->opt.param,
+		.nconst = c->nconst,
+		.constant = c->constant, .untie = c->opt.untie,
+		.no_weights = c->plan_only, .loss = c->opt.loss,
+		.all_outputs = c->opt.forward_only,
+	};
+}
+
+static bool
+load(struct driver *d)
+{
+	const struct cli *c = &d->cli;
+	struct import_options o = import_options(c);
+	char *text;
+	size_t n;
+
+	if (!has_suffix(c->model, ".ck")) {
+		d->graph = onnx_import(c->model, &o, d->diag, &d->file);
+		return d->graph != NULL;
+	}
+	text = read_all(d, c->model, &n);
+	if (text)
+		d->graph = text_parse(c->model, text, n, d->diag);
+	return d->graph != NULL;
+}
+
+/* Names in --dump that are reports, not passes. */
+static bool
+wants_report(const struct cli *c, const char *what)
+{
+	size_t n = strlen(what);
+
+	for (const char *s = c->dump; s; s = strchr(s, ','), s = s ? s + 1 : s)
+		if (!strncmp(s, what, n) && (!s[n] || s[n] == ','))
+			return true;
+	return false;
+}
+
+/* --dump without the reports, for the runner. */
+static const char *
+pass_dumps(struct driver *d)
+{
+	char *copy, *out, *word, *state;
+
+	if (!d->cli.dump)
+		return NULL;
+	copy = arena_str(d->arena, d->cli.dump);
+	out = arena_alloc(d->arena, strlen(copy) + 2);
+	for (word = strtok_r(copy, ",", &state); word;
+	     word = strtok_r(NULL, ",", &state)) {
+		if (!strcmp(word, "plan") || !strcmp(word, "memory"))
+			continue;
+		if (*out)
+			strcat(out, ",");
+		strcat(out, word);
+	}
+	return *out ? out : NULL;
+}
+
+static bool
+write_json(struct driver *d)
+{
+	struct outfile o;
+	bool ok;
+
+	if (!d->cli.json)
+		return true;
+	if (!d->pass.plan)
+		return diag_error(d->diag, "--json: there is no plan; run the "
+		                  "passes to the end");
+	if (!out_open(d, &o, d->cli.json))
+		return false;
+	ok = plan_write_json(d->pass.plan, o.f);
+	return out_close(d, &o, ok) && ok;
+}
+
+static bool
+report(struct driver *d)
+{
+	const Pass *p = &d->pass;
+
+	if (p->plan && wants_report(&d->cli, "plan"))
+		plan_print_table(p, p->plan, stdout);
+	if (p->plan && wants_report(&d->cli, "memory"))
+		plan_print_memory(p, p->plan, stdout);
+	if (d->cli.explain && !p->plan)
+		return diag_error(d->diag, "--explain: there is no plan; run "
+		                  "the passes to the end");
+	if (d->cli.explain
+	    && !plan_explain(p, p->plan, d->cli.explain, stdout))
+		return diag_error(d->diag, "--explain: no value of this plan "
+		                  "is named '%s'", d->cli.explain);
+	return write_json(d);
+}
+
+static void
+summary(const struct driver *d, const char *out)
+{
+	const struct plan_summary *s = &d->pass.plan->sum;
+
+	if (d->cli.quiet)
+		return;
+	fprintf(stderr, "%s: %s%speak %.1f MiB (%lld B; arena %.1f MiB, "
+	        "live bound %.1f MiB%s), recompute %.2f %% of a step, gap "
+	        "%.2f %%\n", d->graph->name, out ? out : "", out ? ", " : "",
+	        (double)s->peak / 0x1p20, (long long)s->peak,
+	        (double)s->arena / 0x1p20, (double)s->live_bound / 0x1p20,
+	        s->arena == s->live_bound ? ", optimal" : "",
+	        100 * s->overhead, 100 * s->gap);
+}
+
+static bool
+generate(struct driver *d, const char *out)
+{
+	const struct cli *c = &d->cli;
+	const char *why;
+	const struct onnx_template *t = d->file
+		? onnx_get_template(d->file, &why) : NULL;
+	const char *stem = has_suffix(out, ".so")
+		? arena_printf(d->arena, "%.*s", (int)strlen(out) - 3, out)
+		: out;
+	struct codegen_options o = {
+		.out_so = out, .emit_dir = c->emit_dir, .cc = c->cc,
+		.march = c->march, .threads = c->opt.threads,
+		.grad_accum = c->opt.grad_accum,
+	};
+
+	if (t) {
+		struct codegen_hole *hole = arena_array(d->arena,
+			(size_t)t->nhole + 1, sizeof *hole);
+
+		for (int i = 0; i < t->nhole; i++)
+			hole[i] = (struct codegen_hole){ t->hole[i].at,
+			                                 t->hole[i].val };
+		o.onnx_template = t->bytes;
+		o.onnx_bytes = t->n;
+		o.nhole = t->nhole;
+		o.hole = hole;
+	}
+	/* weights first: a library without them would look finished */
+	return codegen_weights(d->graph,
+	                       arena_printf(d->arena, "%s.safetensors", stem),
+	                       d->diag)
+	    && codegen_library(d->graph, d->pass.plan, d->pass.reference,
+	                       d->pass.reference_plan, &o, d->diag);
+}
+
+static bool
+compile(struct driver *d)
+{
+	struct cli *c = &d->cli;
+	struct dump_request dump = { pass_dumps(d), c->dump_dir };
+	bool partial = c->passes || c->stop_after;
+	bool code = !c->plan_only && !partial;
+	const char *out = c->out;
+
+	diag_file(d->diag, c->model);
+	if (code && !out)
+		out = arena_printf(d->arena, "%s.so",
+			basename(arena_printf(d->arena, "%.*s",
+			(int)(strrchr(c->model, '.')
+			      ? strrchr(c->model, '.') - c->model
+			      : (long)strlen(c->model)), c->model)));
+	if (code && !check_output(d, out))
+		return false;
+	if (!load(d))
+		return false;
+	if (!pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))
+		return false;
+	if (d->pass.plan) {
+		d->pass.plan->model = c->model;
+		d->pass.plan->nflag = c->nflag;
+		d->pass.plan->flag = c->flag;
+	}
+	if (partial && !c->dump)
+		text_print(d->graph, stdout);
+	if (!report(d))
+		return false;
+	if (code && !generate(d, out))
+		return false;
+	if (d->pass.plan && !partial)
+		summary(d, code ? out : NULL);
+	return true;
+}
+
+static bool
+inspect(struct driver *d)
+{
+	const struct cli *c = &d->cli;
+	struct import_options o = import_options(c);
+	struct outfile json;
+	bool ok;
+
+	diag_file(d->diag, c->model);
+	o.no_weights = true;
+	if (!c->json)
+		return onnx_inspect(c->model, &o, stdout, d->diag);
+	o.json = true;
+	if (!out_open(d, &json, c->json))
+		return false;
+	ok = onnx_inspect(c->model, &o, json.f, d->diag);
+	return out_close(d, &json, ok) && ok;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct driver d = { .arena = arena_new() };
+	int status = cli_parse(&d.cli, argc, argv, d.arena, stdout, stderr);
+	bool ok;
+
+	if (status != CLI_GO) {
+		arena_free(d.arena);
+		return status;
+	}
+	d.diag = diag_new("ckc", stderr);
+	d.pass = (Pass){
+		.diag = d.diag, .opt = &d.cli.opt, .scratch = NULL,
+		.keep = d.arena, .baseline_peak = -1, .minimum_peak = -1,
+		.debug = d.cli.debug,
+		.progress = !d.cli.quiet && isatty(2) ? stderr : NULL,
+	};
+	ok = d.cli.verb == VERB_INSPECT ? inspect(&d) : compile(&d);
+	ok &= diag_errors(d.diag) == 0;
+	if (fflush(stdout) || ferror(stdout))
+		ok = diag_error(d.diag, "cannot write to standard output");
+	diag_flush(d.diag);
+	graph_free(d.pass.reference);
+	graph_free(d.graph);
+	onnx_close(d.file);
+	diag_free(d.diag);
+	arena_free(d.arena);
+	return ok ? EXIT_OK : EXIT_DIAGNOSED;
+}
