@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Budgets: what is kept or recomputed never shows in a number, and the promised bytes are kept.
+
+    budgets.py CKC CKRUN [MODEL...]
+
+For each model, from keep-everything down to the least feasible budget: the referee accepts the plan, its peak is within the
+budget, its predicted time is monotone, the process measures the predicted peak, and losses, gradients and parameters are the
+same bits as those of keep-everything, dropout on, at one thread and at two.  Below the least budget ckc refuses and names it.
+"""
+import os
+import subprocess
+import sys
+
+import ck
+
+FRACTIONS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
+
+
+def referee(bench, path, what):
+    done = subprocess.run([sys.executable, os.path.join(ck.TOOLS, "replay.py"), "model", path], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+    bench.check(done.returncode == 0, f"{what}: the referee says {done.stderr.strip()[:400]}")
+
+
+def train(bench, so, inputs, threads, tag):
+    """Bytes of losses, gradients and parameters of three steps."""
+    log, grads, params = (bench.path(f"{tag}.{x}") for x in ("jsonl", "grads", "params"))
+    done = bench.ckrun(so, "--inputs", inputs, "--steps", 3, "--lr", "1e-3", "--log", log, "--grads", grads, "--save", params,
+                       "--threads", threads)
+    if not bench.must(done, f"ckrun {tag}"):
+        return None, None
+    return (ck.losses(log), ck.content(grads), ck.content(params)), max(r["peak_bytes"] for r in ck.log_rows(log) if "peak_bytes" in r)
+
+
+def compile_plan(bench, stem, flags, budget, tag):
+    so, js = bench.path(tag + ".so"), bench.path(tag + ".plan.json")
+    more = [] if budget is None else ["--memory-budget", budget]
+    return bench.ckc(stem + ".onnx", "-o", so, "--json", js, *flags, *more), so, js
+
+
+def one(bench, name):
+    stem = os.path.join(ck.MODELS, name)
+    flags, _ = ck.model_flags(stem)
+    inputs = stem + ".inputs.safetensors"
+    done, so, js = compile_plan(bench, stem, flags, None, name + "-all")
+    if not bench.must(done, f"{name}: keep everything"):
+        return
+    referee(bench, js, name)
+    full = ck.plan(js)["summary"]
+    bench.check(full["recompute_seconds"] == 0, f"{name}: keep-everything recomputes")
+    refused = bench.ckc(stem + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", 1)
+    found = ck.ERRORS.search(refused.stderr)
+    if not bench.check(refused.returncode == 1 and found, f"{name}: a budget of 1 byte: {refused.stderr.strip()[:300]}"):
+        return
+    least = int(found.group(1))
+    bench.check(not os.path.exists(bench.path("no.so")), f"{name}: a refusal left a file")
+    bench.check(least < full["peak_bytes"], f"{name}: the least budget {least} is no less than everything {full['peak_bytes']}")
+    below = bench.ckc(stem + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", least - 1)
+    bench.check(below.returncode == 1 and str(least) in below.stderr, f"{name}: one byte less than {least} is not refused")
+    reference = {t: train(bench, so, inputs, t, f"{name}-all-{t}") for t in (1, 2)}
+    for t in (1, 2):
+        bench.check(reference[t][1] == full["peak_bytes"], f"{name}: measured peak {reference[t][1]}, planned {full['peak_bytes']}")
+    budgets = [int(full["peak_bytes"] * f) for f in FRACTIONS if full["peak_bytes"] * f > least]
+    budgets += [(least + full["peak_bytes"]) // 2, least]
+    before = None
+    for budget in sorted(set(budgets), reverse=True):
+        tag = f"{name}-{budget}"
+        done, so, js = compile_plan(bench, stem, flags, budget, tag)
+        if not bench.must(done, tag):
+            continue
+        referee(bench, js, tag)
+        s = ck.plan(js)["summary"]
+        bench.check(s["peak_bytes"] <= budget, f"{tag}: peak {s['peak_bytes']}")
+        bench.check(s["baseline_peak_bytes"] == full["peak_bytes"], f"{tag}: baseline {s['baseline_peak_bytes']}")
+        bench.check(before is None or s["step_seconds"] >= before - 1e-12, f"{tag}: faster than with more memory")
+        before = s["step_seconds"]
+        for t in (1, 2):
+            numbers, peak = train(bench, so, inputs, t, f"{tag}-{t}")
+            if numbers is None:
+                continue
+            bench.check(peak == s["peak_bytes"], f"{tag}: measured peak {peak}, planned {s['peak_bytes']}")
+            for what, a, b in zip(("losses", "gradients", "parameters"), numbers, reference[t][0] or (None,) * 3):
+                bench.check(a == b, f"{tag}: {what} differ from keep-everything at {t} threads")
+        bench.must(bench.ckrun(so, "--inputs", inputs, "--check"), f"{tag}: ckrun --check")
+
+
+def main():
+    bench = ck.Bench()
+    for name in bench.names:
+        one(bench, name)
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()

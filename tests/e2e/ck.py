@@ -1,0 +1,86 @@
+"""What the end-to-end tests share: running ckc and ckrun, reading what they write."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = os.path.join(HERE, "..", "models")
+TOOLS = os.path.join(HERE, "..", "tools")
+SAMPLE = os.path.join(HERE, "..", "..", "samples", "chargpt", "chargpt.onnx")
+ERRORS = re.compile(r"smallest budget that works: (\d+) B")
+
+
+class Bench:
+    """ckc, ckrun and a folder that is gone at the end; counts what was checked."""
+
+    def __init__(self):
+        if len(sys.argv) < 3:
+            sys.exit(f"usage: {sys.argv[0]} CKC CKRUN [MODEL...]")
+        self.ckc_path, self.ckrun_path = (os.path.abspath(x) for x in sys.argv[1:3])
+        self.names = sys.argv[3:]
+        self.work = tempfile.mkdtemp(prefix="ckc-test-")
+        self.passed, self.failed = 0, 0
+
+    def path(self, name):
+        return os.path.join(self.work, name)
+
+    def run(self, argv, env=None, timeout=300):
+        return subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                              env={**os.environ, **(env or {})}, timeout=timeout, cwd=self.work, stdin=subprocess.DEVNULL)
+
+    def ckc(self, *args, **kw):
+        return self.run([self.ckc_path, *args], **kw)
+
+    def ckrun(self, *args, **kw):
+        return self.run([self.ckrun_path, *args], **kw)
+
+    def check(self, ok, what):
+        if ok:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print(f"FAIL {what}", flush=True)
+        return bool(ok)
+
+    def must(self, done, what):
+        """The command ended with status 0."""
+        return self.check(done.returncode == 0, f"{what}: status {done.returncode}: {done.stderr.strip()[-600:]}")
+
+    def finish(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+        print(f"{self.passed} passed, {self.failed} failed")
+        sys.exit(1 if self.failed else 0)
+
+
+def model_flags(stem):
+    """Flags for ckc and the model's own description."""
+    with open(stem + ".json") as f:
+        meta = json.load(f)
+    flags = [x for dim, size in meta.get("dims", {}).items() for x in ("--dim", f"{dim}={size}")]
+    loss = meta["loss"]
+    flags += ["--loss", loss if isinstance(loss, str) else f"{loss['kind']}:{loss.get('logits') or loss.get('output')}"]
+    return flags, meta
+
+
+def losses(path):
+    with open(path) as f:
+        return [json.loads(line)["loss"] for line in f if '"loss"' in line]
+
+
+def log_rows(path):
+    with open(path) as f:
+        return [json.loads(line) for line in f if line.strip()]
+
+
+def content(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def plan(path):
+    with open(path) as f:
+        return json.load(f)

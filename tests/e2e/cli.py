@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""The command line: help, reports, and the exported model.
+
+    cli.py CKC CKRUN
+"""
+import os
+import re
+
+import ck
+
+
+def main():
+    bench = ck.Bench()
+    stem = os.path.join(ck.MODELS, "gpt2-ts14")
+    for argv in (["--help"], ["--version"], ["inspect", "--help"]):
+        done = bench.ckc(*argv)
+        bench.check(done.returncode == 0 and done.stdout, f"ckc {argv}")
+    bench.check(bench.ckrun("--help").returncode == 0, "ckrun --help")
+
+    done = bench.ckc("inspect", stem + ".onnx")
+    bench.must(done, "inspect")
+    for word in ("opset", "parameter", "wte", "LayerNormalization" if "LayerNormalization" in done.stdout else "ReduceMean"):
+        bench.check(word in done.stdout, f"inspect says nothing of {word}")
+
+    so, js = bench.path("a.so"), bench.path("a.json")
+    done = bench.ckc(stem + ".onnx", "-o", so, "--json", js, "--memory-budget", "90%", "--dump=plan", "--dump-dir", bench.path("d"))
+    bench.must(done, "compile with reports")
+    for word in ("recompute", "none", "full", "selective"):
+        bench.check(word in done.stdout, f"--dump=plan says nothing of {word}")
+    done = bench.ckc(stem + ".onnx", "--plan-only", "--dump=memory")
+    bench.check(done.returncode == 0 and "layer" in done.stdout.lower(), f"--dump=memory: {done.stdout[:200]}{done.stderr[:200]}")
+
+    twice = bench.path("b.so"), bench.path("b.json")
+    bench.must(bench.ckc(stem + ".onnx", "-o", twice[0], "--json", twice[1], "--memory-budget", "90%"), "compile again")
+    a, b = (re.sub(r'"flags": ?\[[^]]*\]', "", ck.content(x).decode()) for x in (js, twice[1]))
+    bench.check(a == b, "the same input gives another plan")
+    bench.check(ck.content(bench.path("a.safetensors")) == ck.content(bench.path("b.safetensors")), "other weights")
+
+    names = [t["name"] for t in ck.plan(js)["tensors"] if t["decision"]]
+    done = bench.ckc(stem + ".onnx", "--plan-only", "--explain", names[len(names) // 2])
+    bench.check(done.returncode == 0 and done.stdout, f"--explain: {done.stderr[:200]}")
+    done = bench.ckc(stem + ".onnx", "--plan-only", "--explain", "nosuch")
+    bench.check(done.returncode == 1, "--explain of nothing")
+
+    emit = bench.path("emit")
+    bench.must(bench.ckc(stem + ".onnx", "-o", bench.path("c.so"), "--emit-c", emit), "--emit-c")
+    sources = [f for f in os.listdir(emit) if f.endswith(".c")] if os.path.isdir(emit) else []
+    bench.check(sources, "--emit-c left no source")
+    for f in sources:
+        done = bench.run(["sh", "-c", f"cd '{emit}' && cc -std=c11 -Wall -Wextra -Werror -fopenmp -O1 -march=native -fPIC -c '{f}' -o x.o"])
+        bench.must(done, f"emitted {f}")
+
+    # the exported model, compiled anew, starts where training ended
+    inputs, onnx, log = stem + ".inputs.safetensors", bench.path("trained.onnx"), bench.path("l.jsonl")
+    bench.must(bench.ckrun(so, "--inputs", inputs, "--steps", 4, "--log", log), "four steps")
+    bench.must(bench.ckrun(so, "--inputs", inputs, "--steps", 3, "--export-onnx", onnx), "export")
+    bench.must(bench.ckc(onnx, "-o", bench.path("t.so")), "compile the export")
+    again = bench.path("again.jsonl")
+    bench.must(bench.ckrun(bench.path("t.so"), "--inputs", inputs, "--steps", 1, "--log", again), "run the export")
+    bench.check(ck.losses(again)[0] == ck.losses(log)[3], f"export: loss {ck.losses(again)} after {ck.losses(log)}")
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()

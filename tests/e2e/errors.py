@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Bad input: one clear message, exit status 1, no file left.
+
+    errors.py CKC CKRUN
+"""
+import os
+import random
+
+import ck
+
+
+def model(name):
+    return os.path.join(ck.MODELS, name + ".onnx")
+
+
+def refuse(bench, what, words, argv, status=1, env=None, run=None, files=()):
+    """The command ends with this status, a message that holds all words, and none of these files."""
+    before = set(os.listdir(bench.work))
+    done = (run or bench.ckc)(*argv, env=env)
+    bench.check(done.returncode == status, f"{what}: status {done.returncode}, expected {status}: {done.stderr.strip()[:300]}")
+    for word in words:
+        bench.check(word in done.stderr, f"{what}: no '{word}' in: {done.stderr.strip()[:300]}")
+    left = set(os.listdir(bench.work)) - before
+    bench.check(not left, f"{what}: left {sorted(left)}")
+    bench.check("internal" not in done.stderr, f"{what}: internal error: {done.stderr.strip()[:300]}")
+
+
+def broken(bench, name, data):
+    path = bench.path(name)
+    with open(path, "wb") as f:
+        f.write(data)
+    return path
+
+
+def main():
+    bench = ck.Bench()
+    out = ["-o", bench.path("x.so")]
+    dyn = model("gpt2-dynamo-dyn")
+    static = model("gpt2-ts14")
+    refuse(bench, "missing dims", ["batch", "--dim"], [dyn, *out])
+    refuse(bench, "unknown dim", ["nosuch"], [dyn, *out, "--dim", "batch=2", "--dim", "seq=12", "--dim", "nosuch=3"])
+    refuse(bench, "no file", ["nosuch.onnx"], ["nosuch.onnx", *out])
+    refuse(bench, "unknown loss", ["nosuch", "loss"], [static, *out, "--loss", "nosuch"])
+    refuse(bench, "budget", ["smallest budget that works"], [static, *out, "--memory-budget", "1KiB"])
+    refuse(bench, "unwritable", ["nosuch"], [static, "-o", "/nosuch/dir/x.so"])
+    refuse(bench, "no compiler", ["--cc"], [static, *out, "--cc", "/nosuch/cc"])
+    refuse(bench, "failing compiler", ["false"], [static, *out, "--cc", "false"])
+    refuse(bench, "--keep without effect", ["nosuch"], [static, *out, "--keep", "nosuch*"])
+    refuse(bench, "unknown option", ["--nosuch"], [static, *out, "--nosuch"], status=2)
+    refuse(bench, "bad size", ["--memory-budget"], [static, *out, "--memory-budget", "6 potatoes"], status=2)
+    refuse(bench, "no model", [], [], status=2)
+    data = ck.content(static)
+    for n in (0, 1, 10, len(data) // 3, len(data) - 1):
+        path = broken(bench, "cut.onnx", data[:n])
+        refuse(bench, f"cut at {n}", ["cut.onnx"], [path, *out])
+    random.seed(7)
+    for i in range(40):
+        bad = bytearray(data)
+        for _ in range(random.choice((1, 3, 30))):
+            bad[random.randrange(len(bad))] = random.randrange(256)
+        path = broken(bench, "bad.onnx", bytes(bad))
+        done = bench.ckc(path, "--plan-only", "--quiet")
+        bench.check(done.returncode in (0, 1), f"mutation {i}: status {done.returncode}")
+    # missing external data: references to a file that is not there
+    path = broken(bench, "ext.onnx", external(b"nosuch.data"))
+    refuse(bench, "external data", ["nosuch.data"], [path, *out])
+    path = broken(bench, "ext.onnx", external(b"../x.data"))
+    refuse(bench, "path traversal", ["../x.data"], [path, *out])
+    path = broken(bench, "op.onnx", one_node(b"NoSuchOp", 1))
+    refuse(bench, "unknown op", ["NoSuchOp", "not supported"], [path, *out])
+    path = broken(bench, "type.onnx", one_node(b"Erf", 7))
+    refuse(bench, "wrong type", ["type.onnx"], [path, *out])
+    so = bench.path("good.so")
+    if bench.must(bench.ckc(static, "-o", so), "compile"):
+        refuse(bench, "no data", ["input_ids"], [so, "--steps", 1], run=bench.ckrun)
+        refuse(bench, "no such data", ["nosuch"], [so, "--data", "nosuch.npy", "--steps", 1], run=bench.ckrun)
+        refuse(bench, "no library", ["nosuch.so"], ["nosuch.so"], run=bench.ckrun)
+        refuse(bench, "not a library", ["cut.onnx"], [bench.path("cut.onnx")], run=bench.ckrun)
+        inputs = os.path.join(ck.MODELS, "gpt2-ts14.inputs.safetensors")
+        refuse(bench, "unwritable save", ["/nosuch"], [so, "--inputs", inputs, "--steps", 1, "--save", "/nosuch/x"], run=bench.ckrun)
+        refuse(bench, "other weights", ["other"], [so, "--inputs", inputs, "--init", broken(bench, "other", b"\0" * 64)],
+               run=bench.ckrun)
+        refuse(bench, "unknown run option", ["--nosuch"], [so, "--nosuch"], status=2, run=bench.ckrun)
+    bench.finish()
+
+
+# ---- a few ONNX bytes by hand (protobuf wire format) ----
+
+def varint(n):
+    out = b""
+    while True:
+        out += bytes([n & 127 | (128 if n > 127 else 0)])
+        n >>= 7
+        if not n:
+            return out
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def value_info(name, dtype, dims):
+    shape = b"".join(field(1, field(1, d)) for d in dims)
+    return field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape)))
+
+
+def a_model(graph):
+    return field(1, 8) + field(8, field(1, b"") + field(2, 17)) + field(7, graph)
+
+
+def one_node(op, dtype):
+    node = field(1, field(1, b"x") + field(2, b"loss") + field(3, b"the_node") + field(4, op))
+    return a_model(node + field(2, b"g") + field(11, value_info(b"x", dtype, [1])) + field(12, value_info(b"loss", 1, [1])))
+
+
+def external(location):
+    entry = field(1, b"location") + field(2, location)
+    tensor = field(1, 4) + field(2, 1) + field(8, b"m.w") + field(13, entry) + field(14, 1)
+    node = field(1, field(1, b"x") + field(1, b"m.w") + field(2, b"y") + field(4, b"Mul"))
+    node += field(1, field(1, b"y") + field(2, b"loss") + field(4, b"ReduceMean"))
+    return a_model(node + field(2, b"g") + field(5, tensor) + field(11, value_info(b"x", 1, [4]))
+                   + field(12, value_info(b"loss", 1, [1])))
+
+
+if __name__ == "__main__":
+    main()
