@@ -72,6 +72,10 @@ typedef struct Pass {
 	struct alternative *alternative;
 	int64_t baseline_peak;          /* keep-everything total; -1 unknown */
 	int64_t minimum_peak;           /* smallest budget that works; -1 */
+	int64_t budget;                 /* in bytes, once known; -1: none */
+	double bound_sec;               /* no plan of bound_class is faster */
+	const char *bound_class;        /* NULL: no bound was computed */
+	double solver_sec;              /* time spent planning */
 	FILE *progress;                 /* NULL: silent */
 	bool debug;
 } Pass;
@@ -94,6 +98,10 @@ struct pass_info {
 
 /* The pipeline in order; the last entry has name NULL. */
 extern const struct pass_info pass_table[];
+
+PassFn pass_bind, pass_fold, pass_canon, pass_loss, pass_autodiff, pass_optim,
+       pass_fuse, pass_layout, pass_plan, pass_inplace, pass_place,
+       pass_replay;
 
 /* ---- run.c ---- */
 

@@ -1,0 +1,472 @@
+/* The verifier: is this a graph, and has it the properties that it claims?
+ *
+ * Every fault is reported; whose it is (a pass's, or the text's that was
+ * read) the caller knows.  Faults of structure come first, because the later
+ * checks follow ids; without any, types and shapes are inferred again and
+ * must agree.  Linear in values and nodes.
+ */
+#include "ir/ir.h"
+
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+static const char *const emit_of[OP_COUNT] = {
+	[OP_NONE] = "fail",
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
+#define EMIT(cpu) #cpu
+#include "ir/ops.h"
+};
+
+struct verify {
+	Graph *g;
+	Diag *d;
+	Arena *tmp;
+	int faults;
+};
+
+/* Where a fault is: a node, a value or neither. */
+static bool
+bad(struct verify *c, const Node *n, const Val *v, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static bool
+bad(struct verify *c, const Node *n, const Val *v, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	c->faults++;
+	if (n)
+		return diag_error(c->d, "node %u (%s%s%s): %s",
+		                  node_id(c->g, n),
+		                  n->op < OP_COUNT ? op_info[n->op].text : "?",
+		                  v ? ", value " : "", v ? v->name : "", text);
+	if (v)
+		return diag_error(c->d, "value %u (%s): %s", val_id(c->g, v),
+		                  v->name, text);
+	return diag_error(c->d, "%s", text);
+}
+
+/* A value that some node or the outside gives, as opposed to one that has
+ * stayed behind after its node went. */
+static bool
+is_live(const Val *v)
+{
+	return v->kind != V_TEMP || v->def;
+}
+
+/* ---- structure ---- */
+
+static void
+check_inputs(struct verify *c, const Node *n)
+{
+	const struct op_info *info = &op_info[n->op];
+
+	if (n->nin < info->min
+	    || (info->max != VARIADIC && n->nin > info->max))
+		bad(c, n, NULL, "%d operands", n->nin);
+	for (int i = 0; i < n->nin; i++) {
+		const Val *v;
+
+		if (n->in[i] >= c->g->nval) {
+			bad(c, n, NULL, "operand %d: no value %u", i, n->in[i]);
+			continue;
+		}
+		v = &c->g->val[n->in[i]];
+		if (!n->in[i]) {
+			if (i < info->min)
+				bad(c, n, NULL, "operand %d is absent", i);
+		} else if (!is_live(v)) {
+			bad(c, n, v, "operand %d is written by no node", i);
+		} else if (v->def >= node_id(c->g, n)) {
+			bad(c, n, v, "operand %d is read before node %u "
+			    "writes it", i, v->def);
+		}
+	}
+}
+
+static void
+check_outputs(struct verify *c, const Node *n)
+{
+	int want = op_info[n->op].nout;
+
+	if (want != VARIADIC && n->nout != want)
+		bad(c, n, NULL, "%d outputs, expected %d", n->nout, want);
+	for (int i = 0; i < n->nout; i++) {
+		const Val *v = c->g->val;
+
+		if (n->out[i] >= c->g->nval) {
+			bad(c, n, NULL, "output %d: no value %u", i,
+			    n->out[i]);
+			continue;
+		}
+		v += n->out[i];
+		if (!n->out[i])
+			continue;
+		if (v->kind != V_TEMP)
+			bad(c, n, v, "output %d is not a result", i);
+		else if (v->def != node_id(c->g, n) || v->slot != i)
+			bad(c, n, v, "output %d is that of node %u, slot %d",
+			    i, v->def, v->slot);
+	}
+}
+
+static void
+check_node(struct verify *c, const Node *n)
+{
+	if (n->op <= OP_NONE || n->op >= OP_COUNT) {
+		bad(c, n, NULL, "no op %d", n->op);
+		return;
+	}
+	check_inputs(c, n);
+	check_outputs(c, n);
+	if (n->phase >= PH_COUNT)
+		bad(c, n, NULL, "no phase %d", n->phase);
+	if (n->of >= node_id(c->g, n))
+		bad(c, n, NULL, "repeats node %u, which comes later", n->of);
+	else if (n->of && c->g->node[n->of].op != n->op)
+		bad(c, n, NULL, "repeats node %u, which is another op", n->of);
+	for (int i = 0; i < n->norigin; i++)
+		if (n->origin[i] == 0 || n->origin[i] >= c->g->norigin)
+			bad(c, n, NULL, "no origin %u", n->origin[i]);
+		else if (i && n->origin[i] <= n->origin[i - 1])
+			bad(c, n, NULL, "origins are not sorted");
+	if ((n->op == OP_LOOP) != (n->body != NULL))
+		bad(c, n, NULL, "body and op do not belong together");
+}
+
+static void
+check_val(struct verify *c, const Val *v)
+{
+	const Graph *g = c->g;
+
+	if (v->kind >= V_KIND_COUNT || v->dt >= DT_COUNT
+	    || v->shape.rank < -1 || v->shape.rank > MAX_RANK)
+		bad(c, NULL, v, "bad kind, type or rank");
+	if (!v->name || val_find(g, v->name) != val_id(g, v))
+		bad(c, NULL, v, "name is absent or not its own");
+	if (v->kind != V_TEMP && v->def)
+		bad(c, NULL, v, "is not a result, but node %u writes it",
+		    v->def);
+	if (v->def >= g->nnode)
+		bad(c, NULL, v, "no node %u", v->def);
+	else if (v->def && (v->slot < 0 || v->slot >= g->node[v->def].nout
+	                    || g->node[v->def].out[v->slot] != val_id(g, v)))
+		bad(c, NULL, v, "node %u does not write it", v->def);
+	if (v->of >= g->nval || v->param >= g->nval || v->grad_of >= g->nval
+	    || v->base >= g->nval)
+		bad(c, NULL, v, "mentions a value that does not exist");
+	if (v->data && val_nelem(v) < 0)
+		bad(c, NULL, v, "has contents but no size");
+}
+
+/* Forward nodes come first; recomputation, backward and updates mix. */
+static void
+check_phases(struct verify *c)
+{
+	Phase seen = PH_FORWARD;
+
+	FOR_NODES (n, c->g) {
+		if (n->phase == PH_FORWARD && seen != PH_FORWARD)
+			bad(c, n, NULL, "forward after the backward phase "
+			    "has begun");
+		seen = n->phase;
+	}
+}
+
+/* ---- parameters, gradients, state ---- */
+
+static void
+check_relations(struct verify *c)
+{
+	Graph *g = c->g;
+	ValId *grad = arena_array(c->tmp, g->nval, sizeof *grad);
+
+	FOR_VALS (v, g) {
+		const Val *p = &g->val[v->param];
+
+		if (v->frozen && v->kind != V_PARAM)
+			bad(c, NULL, v, "frozen, but not a parameter");
+		if (v->kind == V_STATE && (!v->param || !v->state))
+			bad(c, NULL, v, "state without a parameter or name");
+		if (!v->param || !is_live(v))
+			continue;
+		if (p->kind != V_PARAM)
+			bad(c, NULL, v, "belongs to %s, which is not a "
+			    "parameter", p->name);
+		else if (!shape_eq(&p->shape, &v->shape)
+		         && shape_known(&p->shape) && shape_known(&v->shape))
+			bad(c, NULL, v, "differs in shape from its parameter "
+			    "%s", p->name);
+		if (v->kind != V_TEMP)
+			continue;
+		if (p->frozen)
+			bad(c, NULL, v, "gradient of the frozen parameter %s",
+			    p->name);
+		if (grad[v->param])
+			bad(c, NULL, v, "second gradient of %s after %s",
+			    p->name, g->val[grad[v->param]].name);
+		grad[v->param] = val_id(g, v);
+	}
+	if (g->loss >= g->nval)
+		bad(c, NULL, NULL, "the loss does not exist");
+	else if (g->loss && !is_live(&g->val[g->loss]))
+		bad(c, NULL, &g->val[g->loss], "the loss is written by no "
+		    "node");
+	FOR_VALS (v, g)
+		if (v->output && !is_live(v))
+			bad(c, NULL, v, "an output that no node writes");
+}
+
+/* ---- properties ---- */
+
+/* Static in the sense of P_STATIC; bad() is told if c is given. */
+static bool
+node_is_static(struct verify *c, const Graph *g, const Node *n)
+{
+	bool ok = true;
+
+	if (strcmp(emit_of[n->op], "fail") == 0) {
+		ok = false;
+		if (c)
+			bad(c, n, NULL, "has no place in a static graph");
+	}
+	for (int i = op_info[n->op].nstat; i < n->nin; i++)
+		if (n->in[i]) {
+			ok = false;
+			if (c)
+				bad(c, n, &g->val[n->in[i]],
+				    "operand %d is still static", i);
+		}
+	for (int i = 0; i < n->nout; i++) {
+		const Val *v = &g->val[n->out[i]];
+
+		if (n->out[i] && (v->dt == DT_NONE || !shape_known(&v->shape)
+		                  || val_data_bytes(v) < 0)) {
+			ok = false;
+			if (c)
+				bad(c, n, v, "type or shape is unknown");
+		}
+	}
+	return ok;
+}
+
+static bool
+val_is_bound(const Val *v)
+{
+	return v->kind == V_TEMP || v->kind == V_CONST
+	       || (v->dt != DT_NONE && val_data_bytes(v) >= 0);
+}
+
+static void
+check_static(struct verify *c)
+{
+	FOR_VALS (v, c->g)
+		if (!val_is_bound(v))
+			bad(c, NULL, v, "type or shape is unknown");
+	FOR_NODES (n, c->g)
+		node_is_static(c, c->g, n);
+}
+
+/* First and last element that v touches, counted from its owner's first. */
+static bool
+reach(const Val *v, int64_t *first, int64_t *last)
+{
+	*first = *last = v->start;
+	for (int i = 0; i < v->shape.rank; i++) {
+		int64_t far;
+
+		if (!mul_ok(v->shape.dim[i] - 1, v->stride[i], &far)
+		    || !add_ok(far < 0 ? *first : *last, far,
+		               far < 0 ? first : last))
+			return false;
+	}
+	return true;
+}
+
+static void
+check_laid_out(struct verify *c, const Val *v)
+{
+	const Graph *g = c->g;
+	const Val *owner = v->base ? &g->val[v->base] : v;
+	int size = dtype_info[v->dt].nbytes;
+	int64_t first, last;
+
+	if (!v->laid_out) {
+		bad(c, NULL, v, "is not laid out");
+		return;
+	}
+	if (owner->base || !owner->laid_out || !is_live(owner)) {
+		bad(c, NULL, v, "lies in %s, which is no owner", owner->name);
+		return;
+	}
+	if (dtype_info[owner->dt].nbytes != size)
+		bad(c, NULL, v, "lies in %s of another element size",
+		    owner->name);
+	if (!v->base && (v->nbytes < 0 || v->nbytes % ALIGN))
+		bad(c, NULL, v, "occupies %lld bytes, not a multiple of %d",
+		    (long long)v->nbytes, ALIGN);
+	if (val_nelem(v) == 0)
+		return;
+	if (!reach(v, &first, &last) || first < 0
+	    || last >= owner->nbytes / size)
+		bad(c, NULL, v, "elements %lld..%lld leave %s of %lld bytes",
+		    (long long)first, (long long)last, owner->name,
+		    (long long)owner->nbytes);
+}
+
+static bool
+in_arena(const Val *v)
+{
+	return v->kind == V_TEMP && v->def && !v->base && !v->resident;
+}
+
+/* Values that are read or written, and those that stay for themselves. */
+static bool *
+used_values(Arena *tmp, const Graph *g)
+{
+	bool *used = arena_array(tmp, g->nval, sizeof *used);
+
+	FOR_VALS (v, g)
+		used[val_id(g, v)] = v->def || v->output;
+	FOR_NODES (n, g)
+		for (int i = 0; i < n->nin; i++)
+			used[n->in[i]] = true;
+	used[0] = false;
+	return used;
+}
+
+static void
+check_layout(struct verify *c)
+{
+	const bool *used = used_values(c->tmp, c->g);
+
+	FOR_VALS (v, c->g)
+		if (used[val_id(c->g, v)] && val_data_bytes(v) >= 0)
+			check_laid_out(c, v);
+}
+
+static void
+check_placed(struct verify *c)
+{
+	FOR_VALS (v, c->g)
+		if (in_arena(v) && (v->offset < 0 || v->offset % ALIGN))
+			bad(c, NULL, v, "lies at %lld", (long long)v->offset);
+}
+
+static void
+check_loss(struct verify *c)
+{
+	const Val *v = &c->g->val[c->g->loss];
+
+	if (c->g->loss && (val_nelem(v) != 1 || dtype_info[v->dt].cls != 'f'))
+		bad(c, NULL, v, "the loss is not a scalar");
+}
+
+bool
+graph_verify(Graph *g, Diag *d)
+{
+	struct verify c = { g, d, arena_new(), 0 };
+
+	FOR_VALS (v, g)
+		check_val(&c, v);
+	FOR_NODES (n, g)
+		check_node(&c, n);
+	check_phases(&c);
+	if (!c.faults)
+		check_relations(&c);
+	if (!c.faults)
+		FOR_NODES (n, g)
+			if (!shape_infer(g, d, n))
+				bad(&c, n, NULL, "shapes do not fit");
+	if (!c.faults && g->props & P_STATIC)
+		check_static(&c);
+	if (!c.faults && g->props & P_LOSS)
+		check_loss(&c);
+	if (!c.faults && g->props & P_LAYOUT)
+		check_layout(&c);
+	if (!c.faults && g->props & P_PLACED)
+		check_placed(&c);
+	arena_free(c.tmp);
+	return !c.faults;
+}
+
+/* ---- what a graph shows by itself ---- */
+
+static bool
+is_static(const Graph *g)
+{
+	FOR_VALS (v, g)
+		if (!val_is_bound(v))
+			return false;
+	FOR_NODES (n, g)
+		if (!node_is_static(NULL, g, n))
+			return false;
+	return true;
+}
+
+/* Products with a matrix on the right have one on the left. */
+static bool
+is_canonical(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (n->op == OP_MATMUL && g->val[n->in[1]].shape.rank == 2
+		    && g->val[n->in[0]].shape.rank != 2)
+			return false;
+	return true;
+}
+
+static bool
+is_fused(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (op_info[n->op].flags & F_EW && n->op != OP_LOOP
+		    && n->op != OP_COPY)
+			return false;
+	return g->nnode > 1;
+}
+
+static uint32_t
+memory_props(const Graph *g)
+{
+	Arena *tmp = arena_new();
+	const bool *used = used_values(tmp, g);
+	uint32_t props = g->nnode > 1 ? P_LAYOUT | P_PLACED : 0;
+
+	FOR_VALS (v, g) {
+		if (used[val_id(g, v)] && !v->laid_out)
+			props = 0;
+		if (in_arena(v) && v->offset < 0)
+			props &= ~(uint32_t)P_PLACED;
+	}
+	arena_free(tmp);
+	return props;
+}
+
+uint32_t
+graph_props(const Graph *g)
+{
+	uint32_t props = P_BOUND | memory_props(g);
+	const Val *loss = &g->val[g->loss];
+
+	FOR_VALS (v, g)
+		if (v->kind == V_INPUT && !val_is_bound(v))
+			props &= ~(uint32_t)P_BOUND;
+	if (props & P_BOUND && is_static(g))
+		props |= P_STATIC | (is_canonical(g) ? P_CANON : 0);
+	if (g->loss && val_nelem(loss) == 1 && dtype_info[loss->dt].cls == 'f')
+		props |= P_LOSS;
+	FOR_NODES (n, g) {
+		if (n->phase == PH_BACKWARD)
+			props |= P_BWD;
+		if (n->op == OP_SGD || n->op == OP_ADAMW)
+			props |= P_UPD;
+	}
+	if (is_fused(g))
+		props |= P_FUSED;
+	return props;
+}

@@ -1,0 +1,277 @@
+/* The pipeline and its runner: checks what a pass needs, runs it, keeps the
+ * books of properties, verifies, dumps.
+ */
+#include "passes/passes.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+	LATE = P_FUSED | P_LAYOUT | P_PLANNED | P_PLACED,
+	MEMORY = P_LAYOUT | P_PLANNED | P_PLACED,
+};
+
+const struct pass_info pass_table[] = {
+	{ "bind", pass_bind, 0, P_BOUND, 0,
+	  "extents of inputs from --dim and --shape" },
+	{ "fold", pass_fold, P_BOUND, P_STATIC, LATE,
+	  "shapes, constants and static operands" },
+	{ "canon", pass_canon, P_STATIC, P_CANON, LATE,
+	  "recognise norms, activations, attention; 2-D products" },
+	{ "loss", pass_loss, P_STATIC | P_CANON, P_LOSS, LATE,
+	  "choose or build the loss" },
+	{ "autodiff", pass_autodiff, P_CANON | P_LOSS, P_BWD, LATE,
+	  "append the backward graph" },
+	{ "optim", pass_optim, P_BWD, P_UPD, LATE,
+	  "append the optimizer's steps" },
+	{ "fuse", pass_fuse, P_STATIC, P_FUSED, MEMORY,
+	  "element-wise loops, classifier" },
+	{ "layout", pass_layout, P_STATIC | P_FUSED, P_LAYOUT,
+	  P_PLANNED | P_PLACED, "strides, views and copies" },
+	{ "plan", pass_plan, P_LAYOUT, P_PLANNED, P_PLACED,
+	  "keep or recompute each activation" },
+	{ "inplace", pass_inplace, P_LAYOUT | P_PLANNED, 0, P_PLACED,
+	  "write results over operands that die" },
+	{ "place", pass_place, P_LAYOUT | P_PLANNED, P_PLACED, 0,
+	  "offsets in the arena" },
+	{ "replay", pass_replay, P_PLACED, 0, 0,
+	  "check the schedule independently" },
+	{ NULL, NULL, 0, 0, 0, NULL }
+};
+
+static const struct pass_info *
+find_pass(const char *name, size_t n)
+{
+	for (const struct pass_info *i = pass_table; i->name; i++)
+		if (strlen(i->name) == n && memcmp(i->name, name, n) == 0)
+			return i;
+	return NULL;
+}
+
+/* The next name of the list "a,b" at *list; its length in *n.  Empty names
+ * are passed over; NULL at the end. */
+static const char *
+next_name(const char **list, size_t *n)
+{
+	const char *name;
+
+	while (**list == ',')
+		++*list;
+	name = *list;
+	*n = strcspn(name, ",");
+	*list += *n;
+	return *n ? name : NULL;
+}
+
+static bool
+unknown_pass(Diag *d, const char *flag, const char *name, size_t n)
+{
+	char known[512] = "";
+	size_t at = 0;
+
+	for (const struct pass_info *i = pass_table; i->name; i++)
+		at += (size_t)snprintf(known + at, sizeof known - at, " %s",
+		                       i->name);
+	return diag_error(d, "%s: there is no pass '%.*s'\n  passes:%s", flag,
+	                  (int)(n > 100 ? 100 : n), name, known);
+}
+
+/* Whether the list names the pass; "all" names every one. */
+static bool
+is_listed(const char *list, const char *pass)
+{
+	const char *name;
+	size_t n;
+
+	while (list && (name = next_name(&list, &n)))
+		if ((n == 3 && memcmp(name, "all", 3) == 0)
+		    || (strlen(pass) == n && memcmp(name, pass, n) == 0))
+			return true;
+	return false;
+}
+
+static bool
+check_names(Diag *d, const char *only, const char *stop_after,
+            const struct dump_request *dump)
+{
+	const char *name, *list = dump ? dump->passes : NULL;
+	size_t n;
+	bool ok = true;
+
+	while (only && (name = next_name(&only, &n)))
+		if (!find_pass(name, n))
+			ok = unknown_pass(d, "--passes", name, n);
+	while (list && (name = next_name(&list, &n)))
+		if (!find_pass(name, n)
+		    && (n != 3 || memcmp(name, "all", 3) != 0))
+			ok = unknown_pass(d, "--dump", name, n);
+	if (stop_after && !find_pass(stop_after, strlen(stop_after)))
+		ok = unknown_pass(d, "--stop-after", stop_after,
+		                  strlen(stop_after));
+	return ok;
+}
+
+/* Names the passes that would give what is missing. */
+static bool
+check_needs(Pass *p, const Graph *g, const struct pass_info *pass,
+            const char *const *broken_by)
+{
+	uint32_t missing = pass->needs & ~g->props;
+	char giver[256] = "";
+	size_t at = 0;
+	const char *breaker = NULL;
+
+	if (!missing)
+		return true;
+	for (const struct pass_info *i = pass_table; i->name; i++)
+		if (i->gives & missing)
+			at += (size_t)snprintf(giver + at, sizeof giver - at,
+			                       "%s%s", at ? ", " : "",
+			                       i->name);
+	for (int bit = 0; bit < 32; bit++)
+		if (missing >> bit & 1 && broken_by[bit])
+			breaker = broken_by[bit];
+	return diag_error(p->diag, "pass %s needs what %s gives%s%s",
+	                  pass->name, giver,
+	                  breaker ? " and what was undone by " : "",
+	                  breaker ? breaker : "");
+}
+
+/* ---- dumps ---- */
+
+static bool
+write_dump(Pass *p, const Graph *g, const char *path)
+{
+	char *tmp = arena_printf(p->scratch, "%s.tmp", path);
+	FILE *out = fopen(tmp, "w");
+	bool ok;
+
+	if (!out)
+		return diag_error(p->diag, "cannot write '%s': %s", tmp,
+		                  strerror(errno));
+	text_print(g, out);
+	ok = !ferror(out);
+	ok = fclose(out) == 0 && ok;
+	if (ok && rename(tmp, path) == 0)
+		return true;
+	diag_error(p->diag, "cannot write '%s': %s", path, strerror(errno));
+	remove(tmp);
+	return false;
+}
+
+static bool
+dump_graph(Pass *p, const Graph *g, const struct dump_request *dump,
+           const struct pass_info *pass, int number)
+{
+	if (!dump || !is_listed(dump->passes, pass->name))
+		return true;
+	if (!dump->dir) {
+		printf("# after %s\n", pass->name);
+		text_print(g, stdout);
+		return true;
+	}
+	if (mkdir(dump->dir, 0777) != 0 && errno != EEXIST)
+		return diag_error(p->diag, "cannot make directory '%s': %s",
+		                  dump->dir, strerror(errno));
+	return write_dump(p, g, arena_printf(p->scratch, "%s/%02d-%s.ck",
+	                                     dump->dir, number, pass->name));
+}
+
+/* ---- running ---- */
+
+static double
+seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One pass and what belongs to it.  A pass that returns false has reported
+ * why, or that is a fault of its own. */
+static bool
+run_one(Pass *p, Graph *g, const struct pass_info *pass,
+        const char *broken_by[32])
+{
+	int errors = diag_errors(p->diag);
+	double start = seconds();
+	uint32_t lost;
+
+	if (!check_needs(p, g, pass, broken_by))
+		return false;
+	p->changed = false;
+	if (!pass->run(p, g)) {
+		if (diag_errors(p->diag) == errors)
+			diag_internal(p->diag, "pass %s failed and did not "
+			              "say why", pass->name);
+		return false;
+	}
+	if (diag_errors(p->diag) != errors)
+		return false;
+	lost = g->props & pass->breaks & ~pass->gives;
+	for (int bit = 0; bit < 32; bit++)
+		if (lost >> bit & 1)
+			broken_by[bit] = pass->name;
+	g->props = (g->props & ~pass->breaks) | pass->gives;
+	if (p->opt && p->opt->stats)
+		diag_note(p->diag, "pass %s: %u nodes, %u values, %.3f s",
+		          pass->name, g->nnode - 1, g->nval - 1,
+		          seconds() - start);
+	if (graph_verify(g, p->diag))
+		return true;
+	diag_internal(p->diag, "pass %s left a faulty graph", pass->name);
+	if (p->debug)
+		text_print(g, stderr);
+	return false;
+}
+
+/* The runner's bracket around a pass: scratch memory and dumps. */
+static bool
+step(Pass *p, Graph *g, const struct pass_info *pass,
+     const struct dump_request *dump, int number, const char *broken_by[32])
+{
+	bool ok;
+
+	p->scratch = arena_new();
+	ok = run_one(p, g, pass, broken_by)
+	     && dump_graph(p, g, dump, pass, number);
+	arena_free(p->scratch);
+	p->scratch = NULL;
+	return ok;
+}
+
+bool
+pass_run(Pass *p, Graph *g, const char *only, const char *stop_after,
+         const struct dump_request *dump)
+{
+	const char *broken_by[32] = { NULL };
+	const struct pass_info *next = pass_table;
+	int number = 0;
+
+	if (!check_names(p->diag, only, stop_after, dump))
+		return false;
+	g->props |= graph_props(g);
+	if (!graph_verify(g, p->diag))
+		return false;
+	for (;;) {
+		const struct pass_info *pass = next;
+
+		if (only) {
+			size_t n;
+			const char *name = next_name(&only, &n);
+
+			pass = name ? find_pass(name, n) : NULL;
+		} else if (next->name) {
+			next++;
+		}
+		if (!pass || !pass->name)
+			return true;
+		if (!step(p, g, pass, dump, ++number, broken_by))
+			return false;
+		if (stop_after && strcmp(stop_after, pass->name) == 0)
+			return true;
+	}
+}
