@@ -1,0 +1,426 @@
+/* Packing: greedy orders, repair, exact search.
+ *
+ * what    offsets for buffers with fixed lifetimes, as low as possible
+ * method  1. first fit in several orders (size, area, lifetime, start, end);
+ *         2. repair: buffers that stick out above the bound move to the front
+ *            of the order and first fit runs again ("squeaky wheel");
+ *         3. depth-first search over canonical packings with bounds by time
+ *            section and dominance, as MiniMalloc does (Moffitt, ASPLOS 2024):
+ *            a packing pushed down and sorted by offset puts every buffer on
+ *            top of what it overlaps, so that trying buffers in order of
+ *            offset meets an optimal packing.
+ * cost    an order takes O(n^2); the search is limited by its work counter
+ */
+#include "passes/pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ORDERS = 6, REPAIRS = 200, SEARCH_MAX = 256 };
+
+struct packer {
+	const struct buffer *b;         /* in canonical order */
+	size_t n;
+	Arena *arena;
+	int64_t bound, best;
+	int64_t *offset, *best_offset;  /* being tried; of the best packing */
+	int32_t *order, *sorted;
+	int64_t *key;
+	int64_t work;
+};
+
+struct item {
+	struct buffer b;
+	int32_t index;
+};
+
+static int
+by_time(const void *p, const void *q)
+{
+	const struct item *a = p, *b = q;
+
+	if (a->b.lower != b->b.lower)
+		return a->b.lower < b->b.lower ? -1 : 1;
+	if (a->b.upper != b->b.upper)
+		return a->b.upper < b->b.upper ? -1 : 1;
+	if (a->b.size != b->b.size)
+		return a->b.size > b->b.size ? -1 : 1;
+	return a->index < b->index ? -1 : 1;
+}
+
+struct event {
+	int64_t time, delta;
+};
+
+static int
+by_event(const void *p, const void *q)
+{
+	const struct event *a = p, *b = q;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return (a->delta > b->delta) - (a->delta < b->delta);
+}
+
+int64_t
+pack_bound(const struct buffer *b, size_t n, Arena *scratch)
+{
+	struct event *e = arena_array(scratch, 2 * n + 1, sizeof *e);
+	size_t ne = 0;
+	int64_t live = 0, most = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (b[i].lower >= b[i].upper || b[i].size <= 0)
+			continue;
+		e[ne++] = (struct event){ b[i].lower, b[i].size };
+		e[ne++] = (struct event){ b[i].upper, -b[i].size };
+	}
+	qsort(e, ne, sizeof *e, by_event);
+	for (size_t i = 0; i < ne; i++) {
+		live += e[i].delta;
+		if (live > most)
+			most = live;
+	}
+	return most;
+}
+
+static bool
+meet(const struct buffer *a, const struct buffer *b)
+{
+	return a->lower < b->upper && b->lower < a->upper;
+}
+
+/* First fit: each buffer of the order goes to the lowest gap that holds it. */
+static int64_t
+first_fit(struct packer *s)
+{
+	int32_t *placed = s->sorted;            /* by offset */
+	int64_t height = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		int32_t x = s->order[i];
+		const struct buffer *b = &s->b[x];
+		int64_t at = 0;
+		size_t j;
+
+		for (j = 0; j < i; j++) {
+			int32_t y = placed[j];
+
+			if (!meet(b, &s->b[y]))
+				continue;
+			if (s->offset[y] - at >= b->size)
+				break;
+			if (s->offset[y] + s->b[y].size > at)
+				at = s->offset[y] + s->b[y].size;
+		}
+		s->offset[x] = at;
+		for (j = i; j > 0 && s->offset[placed[j - 1]] > at; j--)
+			placed[j] = placed[j - 1];
+		placed[j] = x;
+		if (at + b->size > height)
+			height = at + b->size;
+	}
+	if (height < s->best) {
+		s->best = height;
+		memcpy(s->best_offset, s->offset,
+		       s->n * sizeof *s->offset);
+	}
+	return height;
+}
+
+static int64_t
+order_key(const struct buffer *b, int how)
+{
+	int64_t life = b->upper - b->lower, k;
+
+	switch (how) {
+	case 0:
+		return b->size;
+	case 1:
+		return __builtin_mul_overflow(b->size, life, &k)
+			? INT64_MAX : k;
+	case 2:
+		return life;
+	case 3:
+		return -b->lower;
+	case 4:
+		return b->upper;
+	default:
+		return __builtin_mul_overflow(b->size, b->size, &k)
+			|| __builtin_mul_overflow(k / 4096, life, &k)
+			? INT64_MAX : k;
+	}
+}
+
+/* Stable merge sort of the order by descending key. */
+static void
+sort_order(struct packer *s)
+{
+	int32_t *from = s->order, *to = s->sorted;
+
+	for (size_t w = 1; w < s->n; w *= 2) {
+		for (size_t lo = 0; lo < s->n; lo += 2 * w) {
+			size_t mid = lo + w < s->n ? lo + w : s->n;
+			size_t hi = mid + w < s->n ? mid + w : s->n;
+			size_t i = lo, j = mid;
+
+			for (size_t k = lo; k < hi; k++)
+				to[k] = i < mid && (j == hi
+					|| s->key[from[i]] >= s->key[from[j]])
+					? from[i++] : from[j++];
+		}
+		memcpy(from, to, s->n * sizeof *from);
+	}
+}
+
+/* Move what sticks out above the bound to the front of the order. */
+static void
+repair(struct packer *s)
+{
+	int64_t last = INT64_MAX;
+
+	for (int round = 0; round < REPAIRS && s->best > s->bound; round++) {
+		size_t front = 0;
+
+		for (size_t i = 0; i < s->n; i++) {
+			int32_t x = s->order[i];
+
+			if (s->offset[x] + s->b[x].size > s->bound) {
+				memmove(&s->order[front + 1],
+				        &s->order[front],
+				        (i - front) * sizeof *s->order);
+				s->order[front++] = x;
+			}
+		}
+		int64_t height = first_fit(s);
+
+		if (height > last + last / 4)
+			break;
+		last = height;
+	}
+}
+
+static void
+greedy(struct packer *s)
+{
+	for (int how = 0; how < ORDERS && s->best > s->bound; how++) {
+		for (size_t i = 0; i < s->n; i++) {
+			s->order[i] = (int32_t)i;
+			s->key[i] = order_key(&s->b[i], 0);
+		}
+		sort_order(s);          /* ties of the main key by size */
+		for (size_t i = 0; i < s->n; i++)
+			s->key[i] = order_key(&s->b[i], how);
+		sort_order(s);
+		first_fit(s);
+		repair(s);
+	}
+}
+
+/* ---- exact search ---- */
+
+struct search {
+	struct packer *p;
+	int32_t nsection;
+	int32_t *from, *to;             /* sections of each buffer */
+	int64_t *sky;                   /* top of what is placed, by section */
+	int64_t *rest;                  /* sizes not placed, by section */
+	int64_t *undo;                  /* per depth: sections' old tops */
+	bool *placed;
+	int64_t target;                 /* a packing must not be higher */
+	bool found, cut;
+};
+
+static int
+by_number(const void *p, const void *q)
+{
+	const int64_t *a = p, *b = q;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static void
+find_sections(struct search *s)
+{
+	struct packer *p = s->p;
+	int64_t *time = arena_array(p->arena, p->n + 1, sizeof *time);
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		time[i] = p->b[i].lower;
+	qsort(time, p->n, sizeof *time, by_number);
+	for (size_t i = 0; i < p->n; i++)
+		if (n == 0 || time[n - 1] != time[i])
+			time[n++] = time[i];
+	s->nsection = (int32_t)n;
+	s->sky = arena_array(p->arena, n + 1, sizeof *s->sky);
+	s->rest = arena_array(p->arena, n + 1, sizeof *s->rest);
+	for (size_t i = 0; i < p->n; i++) {
+		int32_t k = 0;
+
+		while (time[k] < p->b[i].lower)
+			k++;
+		s->from[i] = k;
+		while (k < s->nsection && time[k] < p->b[i].upper)
+			s->rest[k++] += p->b[i].size;
+		s->to[i] = k;
+	}
+}
+
+static int64_t
+lowest(struct search *s, size_t i)
+{
+	int64_t at = 0;
+
+	for (int32_t k = s->from[i]; k < s->to[i]; k++)
+		if (s->sky[k] > at)
+			at = s->sky[k];
+	s->p->work -= s->to[i] - s->from[i] + 1;
+	return at;
+}
+
+/* In every section what is placed and what is not must fit. */
+static bool
+fits(struct search *s, int64_t floor)
+{
+	for (int32_t k = 0; k < s->nsection; k++) {
+		int64_t sky = s->sky[k] > floor ? s->sky[k] : floor;
+
+		if (s->rest[k] && sky + s->rest[k] > s->target)
+			return false;
+	}
+	s->p->work -= s->nsection;
+	return true;
+}
+
+/* A complete packing was reached. */
+static void
+record(struct search *s)
+{
+	struct packer *p = s->p;
+	int64_t height = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		if (p->offset[i] + p->b[i].size > height)
+			height = p->offset[i] + p->b[i].size;
+	if (height < p->best) {
+		p->best = height;
+		memcpy(p->best_offset, p->offset, p->n * sizeof *p->offset);
+	}
+	s->target = height - 1;
+	s->found = p->best <= p->bound;
+}
+
+/* Whether buffer i may come next at its lowest offset: not below what was
+ * placed before (equal offsets by index), and no other buffer would fit into
+ * the gap beneath it. */
+static bool
+candidate(const struct search *s, size_t i, const int64_t *at, int64_t floor,
+          size_t floor_index)
+{
+	const struct packer *p = s->p;
+
+	if (s->placed[i] || at[i] < floor || (at[i] == floor && i < floor_index)
+	    || at[i] + p->b[i].size > s->target)
+		return false;
+	for (size_t j = 0; j < p->n; j++)
+		if (j != i && !s->placed[j] && at[j] + p->b[j].size <= at[i]
+		    && meet(&p->b[i], &p->b[j]))
+			return false;
+	return true;
+}
+
+static void
+descend(struct search *s, size_t depth, int64_t floor, size_t floor_index)
+{
+	struct packer *p = s->p;
+	int64_t *at = p->key + depth * p->n;
+	int64_t *undo = s->undo + depth * (size_t)s->nsection;
+
+	if (depth == p->n) {
+		record(s);
+		return;
+	}
+	for (size_t i = 0; i < p->n; i++)
+		at[i] = s->placed[i] ? -1 : lowest(s, i);
+	for (size_t i = 0; i < p->n && !s->found; i++) {
+		p->work -= (int64_t)p->n / 4 + 1;
+		if (!candidate(s, i, at, floor, floor_index))
+			continue;
+		if (p->work <= 0) {
+			s->cut = true;
+			return;
+		}
+		for (int32_t k = s->from[i]; k < s->to[i]; k++) {
+			undo[k] = s->sky[k];
+			s->sky[k] = at[i] + p->b[i].size;
+			s->rest[k] -= p->b[i].size;
+		}
+		s->placed[i] = true;
+		p->offset[i] = at[i];
+		if (fits(s, at[i]))
+			descend(s, depth + 1, at[i], i);
+		s->placed[i] = false;
+		for (int32_t k = s->from[i]; k < s->to[i]; k++) {
+			s->sky[k] = undo[k];
+			s->rest[k] += p->b[i].size;
+		}
+	}
+}
+
+/* True if the search ended: no packing is lower than the best. */
+static bool
+exact(struct packer *p, int64_t work)
+{
+	struct search s = { .p = p, .target = p->best - 1 };
+
+	if (p->n > SEARCH_MAX)
+		return false;
+	p->work = work;
+	p->key = arena_array(p->arena, p->n * (p->n + 1), sizeof *p->key);
+	s.from = arena_array(p->arena, p->n + 1, sizeof *s.from);
+	s.to = arena_array(p->arena, p->n + 1, sizeof *s.to);
+	s.placed = arena_array(p->arena, p->n + 1, sizeof *s.placed);
+	find_sections(&s);
+	s.undo = arena_array(p->arena, (p->n + 1) * (size_t)s.nsection,
+	                     sizeof *s.undo);
+	descend(&s, 0, 0, 0);
+	return !s.cut;
+}
+
+struct pack_result
+pack(struct buffer *b, size_t n, int64_t work, Arena *scratch)
+{
+	struct item *item = arena_array(scratch, n + 1, sizeof *item);
+	struct buffer *sorted = arena_array(scratch, n + 1, sizeof *sorted);
+	struct packer p = { .b = sorted, .arena = scratch, .best = INT64_MAX };
+	struct pack_result r;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		b[i].offset = 0;
+		if (b[i].size > 0 && b[i].lower < b[i].upper)
+			item[kept++] = (struct item){ b[i], (int32_t)i };
+	}
+	qsort(item, kept, sizeof *item, by_time);
+	for (size_t i = 0; i < kept; i++)
+		sorted[i] = item[i].b;
+	p.n = kept;
+	p.bound = pack_bound(b, n, scratch);
+	p.offset = arena_array(scratch, kept + 1, sizeof *p.offset);
+	p.best_offset = arena_array(scratch, kept + 1, sizeof *p.offset);
+	p.order = arena_array(scratch, kept + 1, sizeof *p.order);
+	p.sorted = arena_array(scratch, kept + 1, sizeof *p.sorted);
+	p.key = arena_array(scratch, kept + 1, sizeof *p.key);
+	if (kept == 0)
+		p.best = 0;
+	greedy(&p);
+	r.optimal = p.best == p.bound;
+	if (!r.optimal && work > 0)
+		r.optimal = exact(&p, work);
+	for (size_t i = 0; i < kept; i++)
+		b[item[i].index].offset = p.best_offset[i];
+	r.height = p.best;
+	r.bound = p.bound;
+	return r;
+}

@@ -1,0 +1,18 @@
+/* Training graphs made to measure, laid out as the planner expects them. */
+#ifndef TESTS_PLAN_GEN_H
+#define TESTS_PLAN_GEN_H
+
+#include "passes/remat.h"
+
+struct gen_gpt {
+	int64_t layers, hidden, heads, batch, seq, vocab;
+};
+
+/* A GPT's training step after fusion: packed attention, classifier, AdamW. */
+Graph *gen_gpt(const struct gen_gpt *);
+/* nfwd forward nodes with random operands and sizes, and their backward. */
+Graph *gen_random(uint64_t seed, int nfwd);
+/* Step of a splitmix generator. */
+uint64_t gen_next(uint64_t *state);
+
+#endif
