@@ -1,0 +1,227 @@
+/* Attention masks: see struct masks in match.h.
+ *
+ * A mask that is added counts as hiding a key where it is HIDDEN or less:
+ * exp underflows to zero there unless scores differ by thousands.
+ */
+#include "passes/match.h"
+
+#include <math.h>
+
+static const double HIDDEN = -1e4;
+
+enum seen { SHOWN, NOT_SHOWN, NEITHER };
+
+static enum seen
+seen_at(const Val *v, int64_t i)
+{
+	double x = val_float(v, i);
+
+	if (v->dt == DT_BOOL)
+		return x != 0 ? SHOWN : NOT_SHOWN;
+	return x == 0 ? SHOWN : x <= HIDDEN ? NOT_SHOWN : NEITHER;
+}
+
+static int64_t
+extent(const Val *v, int back)
+{
+	return v->shape.rank >= back ? v->shape.dim[v->shape.rank - back] : 1;
+}
+
+static bool
+hides_nothing(const Val *v)
+{
+	int64_t n = val_nelem(v);
+
+	for (int64_t i = 0; i < n; i++)
+		if (seen_at(v, i) != SHOWN)
+			return false;
+	return true;
+}
+
+/* Key j is shown to query i iff j <= i + S - T, in all leading dims. */
+static bool
+is_causal(const Val *v, int64_t t, int64_t s)
+{
+	int64_t n = val_nelem(v);
+
+	if (extent(v, 2) != t || extent(v, 1) != s)
+		return false;
+	for (int64_t k = 0; k < n; k++) {
+		int64_t j = k % s, i = k / s % t;
+
+		if (seen_at(v, k) != (j <= i + s - t ? SHOWN : NOT_SHOWN))
+			return false;
+	}
+	return true;
+}
+
+/* Only shown and hidden keys, and every query sees one: the same as a
+ * boolean mask whatever the scores. */
+static bool
+is_boolean(const Val *v)
+{
+	int64_t n = val_nelem(v), s = extent(v, 1);
+	bool some = true;
+
+	for (int64_t k = 0; k < n; k++) {
+		enum seen x = seen_at(v, k);
+
+		if (x == NEITHER)
+			return false;
+		if (k % s == 0) {
+			if (!some)
+				return false;
+			some = false;
+		}
+		some |= x == SHOWN;
+	}
+	return some;
+}
+
+static ValId
+to_boolean(struct rewrite *w, ValId mask)
+{
+	const Val *v = &w->g->val[mask];
+	int64_t n = val_nelem(v);
+	uint8_t *keep = arena_array(w->mem, (size_t)n, 1);
+
+	for (int64_t i = 0; i < n; i++)
+		keep[i] = seen_at(v, i) == SHOWN;
+	return rw_const(w, DT_BOOL, v->shape, keep);
+}
+
+static bool
+push(struct rewrite *w, struct masks *m, ValId v)
+{
+	if (m->n == (int)(sizeof m->v / sizeof m->v[0]) || w->trained[v]
+	    || (rw_dt(w, v) != DT_BOOL && !rw_float(w, v)))
+		return false;
+	m->v[m->n++] = v;
+	return true;
+}
+
+static bool
+take_constant(struct rewrite *w, struct masks *m, ValId v)
+{
+	const Val *c = &w->g->val[v];
+
+	if (c->dt != DT_BOOL && !rw_float(w, v))
+		return false;
+	if (hides_nothing(c))
+		return true;
+	if (is_causal(c, m->t, m->s)) {
+		m->causal = true;
+		return true;
+	}
+	if (c->dt != DT_BOOL && is_boolean(c))
+		v = to_boolean(w, v);
+	return push(w, m, v);
+}
+
+bool
+masks_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
+            double hidden)
+{
+	ValId in[3];
+
+	c = rw_unexpanded(w, c);
+	if (hidden > HIDDEN)
+		return false;
+	if (isinf(hidden) || (keep && val_is_const(&w->g->val[c])
+	                      && is_boolean(&w->g->val[c]))) {
+		if (!keep)
+			c = rw_unary(w, OP_NOT, c);
+		return c && masks_take(w, m, c);
+	}
+	/* a query that sees no key looks at all of them alike: only the sum
+	 * gives that */
+	in[0] = c;
+	in[1 + keep] = val_scalar(w->g, DT_F32, hidden);
+	in[2 - keep] = val_scalar(w->g, DT_F32, 0);
+	rw_grow(w);
+	c = rw_emit(w, OP_WHERE, 3, in, NULL);
+	return c && push(w, m, c);
+}
+
+/* where(c, x, -inf) and where(c, -inf, x): c hides, and so may x. */
+static bool
+take_where(struct rewrite *w, struct masks *m, NodeId n)
+{
+	for (int i = 1; i <= 2; i++) {
+		double x;
+
+		if (rw_scalar(w, rw_in(w, n, i), &x) && isinf(x) && x < 0)
+			return masks_where(w, m, rw_in(w, n, 0), i == 2, x)
+				&& masks_take(w, m, rw_in(w, n, 3 - i));
+	}
+	return push(w, m, rw_out(w, n));
+}
+
+bool
+masks_take(struct rewrite *w, struct masks *m, ValId v)
+{
+	NodeId n;
+	ValId a, b;
+
+	v = rw_unexpanded(w, v);
+	if (val_is_const(&w->g->val[v]))
+		return take_constant(w, m, v);
+	n = rw_is(w, v, OP_WHERE);
+	if (n && rw_float(w, v))
+		return take_where(w, m, n);
+	n = rw_is(w, v, OP_AND);
+	if (!n)
+		n = rw_is(w, v, OP_ADD);
+	if (!n)
+		return push(w, m, v);
+	a = rw_unexpanded(w, rw_in(w, n, 0));
+	b = rw_unexpanded(w, rw_in(w, n, 1));
+	/* the constant half may be a causal mask */
+	if (val_is_const(&w->g->val[a]) || val_is_const(&w->g->val[b]))
+		return masks_take(w, m, a) && masks_take(w, m, b);
+	return push(w, m, v);
+}
+
+static ValId
+join_kind(struct rewrite *w, const struct masks *m, bool boolean)
+{
+	ValId all = 0;
+
+	for (int i = 0; i < m->n; i++) {
+		if ((rw_dt(w, m->v[i]) == DT_BOOL) != boolean)
+			continue;
+		all = !all ? m->v[i]
+			: rw_binary(w, boolean ? OP_AND : OP_ADD, all,
+			            m->v[i]);
+		if (!all)
+			return 0;
+	}
+	return all;
+}
+
+ValId
+masks_join(struct rewrite *w, const struct masks *m, bool *ok)
+{
+	ValId b = join_kind(w, m, true), f = join_kind(w, m, false), v;
+	Shape s = { .rank = 4 };
+
+	*ok = !w->failed;
+	v = b ? b : f;
+	if (!v || w->failed)
+		return 0;
+	if (b && f) {
+		ValId in[3] = { b, f, rw_const_like(w, f, -INFINITY) };
+
+		v = rw_emit(w, OP_WHERE, 3, in, NULL);
+	}
+	if (v) {
+		const Shape *have = rw_shape(w, v);
+		int lead = 4 - have->rank;
+
+		for (int i = 0; i < 4; i++)
+			s.dim[i] = i < lead ? 1 : have->dim[i - lead];
+		v = rw_reshape(w, v, &s);
+	}
+	*ok = v != 0;
+	return v;
+}

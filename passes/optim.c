@@ -1,0 +1,250 @@
+/* The update: one optimizer step per trained parameter, in the order in which
+ * gradients appear.
+ *
+ *     g -> [accumulate] -> [grad_norm over all] -> sgd or adamw
+ *
+ * accumulate stands right behind its gradient and belongs to the backward
+ * phase, because it runs for every micro-batch; the phase update runs for
+ * the last one only.  grad_norm is there so that clipping can be chosen at
+ * run time.
+ *
+ * With update-in-backward each update follows its gradient, so that the
+ * gradient's memory is free again at once.  It overwrites the parameter, so
+ * it must come after the last reader of the old value, and that includes
+ * readers that a plan may want to run again: a forward node that reads the
+ * parameter is repeated only for the sake of a backward node that reads its
+ * result or something computed from it.  So an update is placed behind the
+ * last backward node that reads the parameter, or any forward value computed
+ * from it.  Clipping needs all gradients at once and accumulation all
+ * micro-batches, so the first is off and the second refused there.
+ *
+ * needs   P_BWD
+ * gives   P_UPD
+ * cost    O(N); O(N P) for P parameters with update-in-backward
+ */
+#include "passes/passes.h"
+
+#include <string.h>
+
+struct update {
+	ValId param, grad;
+	NodeId after;           /* may run behind this node */
+};
+
+struct optim {
+	Pass *p;
+	Graph *g;
+	struct update *u;       /* in order of the gradients */
+	uint32_t n;
+	bool early;             /* update in backward */
+	uint32_t nval;          /* values before the pass */
+	bool *reach;            /* by value: computed from the parameter */
+};
+
+/* ---- what there is to update ---- */
+
+static void
+find_gradients(struct optim *o)
+{
+	Graph *g = o->g;
+
+	o->u = arena_array(o->p->scratch, g->nval, sizeof *o->u);
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nout; k++) {
+			ValId v = n->out[k];
+
+			if (!v || !g->val[v].param
+			    || g->val[v].kind != V_TEMP)
+				continue;
+			o->u[o->n].param = g->val[v].param;
+			o->u[o->n].grad = v;
+			o->u[o->n++].after = node_id(g, n);
+		}
+}
+
+static ValId
+new_state(Graph *g, ValId param, const char *prefix, const char *state)
+{
+	const char *name = arena_printf(g->arena, "%s.%s", prefix,
+	                                g->val[param].name);
+	DType dt = g->val[param].dt;
+	ValId v;
+
+	/* 16-bit parameters are averaged in float */
+	if (dt != DT_F64)
+		dt = DT_F32;
+	v = val_new(g, V_STATE, name, dt, g->val[param].shape);
+	g->val[v].param = param;
+	g->val[v].state = state;
+	return v;
+}
+
+/* ---- the nodes, appended; ordered afterwards ---- */
+
+static bool
+add_accumulate(struct optim *o, struct update *u)
+{
+	Graph *g = o->g;
+	ValId in[2] = { new_state(g, u->param, "grad", "grad"), u->grad };
+	ValId acc = emit_op(g, o->p->diag, OP_ACCUMULATE, 2, in, NULL,
+	                    u->after);
+
+	if (!acc)
+		return false;
+	g->node[g->nnode - 1].phase = PH_BACKWARD;
+	g->val[acc].param = u->param;
+	g->val[acc].grad_of = g->val[u->grad].grad_of;
+	g->val[u->grad].param = 0;
+	u->grad = acc;
+	return true;
+}
+
+static ValId
+add_norm(struct optim *o)
+{
+	ValId *in = arena_array(o->p->scratch, o->n, sizeof *in), norm;
+
+	for (uint32_t i = 0; i < o->n; i++)
+		in[i] = o->u[i].grad;
+	norm = emit_op(o->g, o->p->diag, OP_GRAD_NORM, (int)o->n, in, NULL, 0);
+	if (norm)
+		o->g->node[o->g->nnode - 1].phase = PH_UPDATE;
+	return norm;
+}
+
+static bool
+add_update(struct optim *o, const struct update *u, ValId norm)
+{
+	const struct options *opt = o->p->opt;
+	Graph *g = o->g;
+	const char *name = g->val[u->param].name;
+	bool adamw = opt->optimizer == OPT_ADAMW;
+	bool decay = !glob_any(opt->nnodecay,
+	                       (const char *const *)opt->nodecay, name);
+	ValId in[5] = { u->param, u->grad };
+	int nin = 2;
+	Attr a = attr_default(adamw ? OP_ADAMW : OP_SGD);
+
+	if (adamw) {
+		in[nin++] = new_state(g, u->param, "adamw.m", "m");
+		in[nin++] = new_state(g, u->param, "adamw.v", "v");
+		a.ADAMW.decay = decay;
+	} else {
+		a.SGD.decay = decay;
+	}
+	if (norm)
+		in[nin++] = norm;
+	if (!emit_op(g, o->p->diag, adamw ? OP_ADAMW : OP_SGD, nin, in, &a,
+	             u->after))
+		return false;
+	g->node[g->nnode - 1].phase = o->early ? PH_BACKWARD : PH_UPDATE;
+	return true;
+}
+
+/* ---- order ---- */
+
+/* The last node after which the parameter may be overwritten: see above. */
+static NodeId
+last_need(struct optim *o, const struct update *u, NodeId end)
+{
+	Graph *g = o->g;
+	NodeId last = u->after;
+	bool *reach = o->reach;
+
+	memset(reach, 0, o->nval * sizeof *reach);
+	reach[u->param] = true;
+	for (NodeId i = 1; i < end; i++) {
+		const Node *n = &g->node[i];
+		bool reads = false;
+
+		for (int k = 0; k < n->nin; k++)
+			reads |= reach[n->in[k]];
+		if (!reads)
+			continue;
+		if (n->phase == PH_FORWARD)
+			for (int k = 0; k < n->nout; k++)
+				reach[n->out[k]] = true;
+		if (i > last)
+			last = i;
+		reach[0] = false;       /* absent operands */
+	}
+	return last;
+}
+
+/* Nodes from `end` on go behind the node in after[]. */
+static void
+put_in_order(struct optim *o, NodeId end, const NodeId *after)
+{
+	Graph *g = o->g;
+	uint32_t extra = g->nnode - end, n = 0;
+	NodeId *order = arena_array(o->p->scratch, g->nnode, sizeof *order);
+	NodeId *next = arena_array(o->p->scratch, extra + 1, sizeof *next);
+	NodeId *first = arena_array(o->p->scratch, end, sizeof *first);
+
+	/* lists of new nodes by place, filled from the back */
+	for (NodeId i = g->nnode - 1; i >= end; i--) {
+		next[i - end] = first[after[i - end]];
+		first[after[i - end]] = i;
+	}
+	for (NodeId i = 1; i < end; i++) {
+		order[n++] = i;
+		for (NodeId j = first[i]; j; j = next[j - end])
+			order[n++] = j;
+	}
+	graph_reorder(g, order, n);
+}
+
+static bool
+build(struct optim *o)
+{
+	Graph *g = o->g;
+	NodeId end = g->nnode, *after;
+	ValId norm = 0;
+	uint32_t n = 0;
+
+	o->nval = g->nval;
+	o->reach = arena_array(o->p->scratch, o->nval, sizeof *o->reach);
+	after = arena_array(o->p->scratch, 2 * (size_t)o->n + 2,
+	                    sizeof *after);
+	if (o->p->opt->grad_accum > 1)
+		for (uint32_t i = 0; i < o->n; i++) {
+			after[n++] = o->u[i].after;
+			if (!add_accumulate(o, &o->u[i]))
+				return false;
+		}
+	if (o->p->opt->optimizer == OPT_NONE || o->n == 0) {
+		put_in_order(o, end, after);
+		return true;
+	}
+	if (!o->early) {
+		after[n++] = end - 1;
+		norm = add_norm(o);
+		if (!norm)
+			return false;
+	}
+	for (uint32_t i = 0; i < o->n; i++) {
+		after[n++] = o->early ? last_need(o, &o->u[i], end)
+		                      : end - 1;
+		if (!add_update(o, &o->u[i], norm))
+			return false;
+	}
+	put_in_order(o, end, after);
+	return true;
+}
+
+bool
+pass_optim(Pass *p, Graph *g)
+{
+	struct optim o = { .p = p, .g = g };
+
+	o.early = p->opt->update_in_backward == TRI_ON
+		&& p->opt->optimizer != OPT_NONE;
+	if (o.early && p->opt->grad_accum > 1)
+		return diag_error(p->diag, "update in backward and gradient "
+		                  "accumulation exclude each other");
+	if (p->opt->forward_only)
+		return true;
+	find_gradients(&o);
+	p->changed = o.n > 0;
+	return build(&o);
+}
