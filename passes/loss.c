@@ -195,9 +195,8 @@ add_ce(Pass *p, Graph *g, const char *name)
 {
 	ValId x = loss_operand(p, g, "ce", name, "logits", 2), in[2];
 	char text[160];
-	Shape s, flat;
+	Shape s, flat, vector;
 	Attr a = attr_default(OP_SCE);
-	int64_t rows;
 
 	if (!x)
 		return 0;
@@ -210,12 +209,13 @@ add_ce(Pass *p, Graph *g, const char *name)
 	}
 	flat.rank = 2;
 	flat.dim[1] = s.dim[--s.rank];
-	flat.dim[0] = rows = shape_nelem(&s);
+	flat.dim[0] = shape_nelem(&s);
+	vector = SHAPE(flat.dim[0]);
 	in[1] = add_input(p, g, "labels", DT_I64, &s);
 	if (!in[1])
 		return 0;
 	in[0] = reshaped(p, g, x, &flat);
-	in[1] = in[0] ? reshaped(p, g, in[1], &SHAPE(rows)) : 0;
+	in[1] = in[0] ? reshaped(p, g, in[1], &vector) : 0;
 	if (!in[1])
 		return 0;
 	a.SCE.reduction = 1;
@@ -315,7 +315,7 @@ keep_outputs(Pass *p, Graph *g)
 		v->output = v->output
 			&& (val_id(g, v) == g->loss
 			    || glob_any(o->noutput, globs, v->name)
-			    || (v->onnx && glob_any(o->noutput, o->output,
+			    || (v->onnx && glob_any(o->noutput, globs,
 			                            v->onnx)));
 	return ok;
 }
