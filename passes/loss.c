@@ -48,23 +48,32 @@ find_output(const Graph *g, const char *name)
 }
 
 /* The outputs with their shapes, as further lines of an error. */
-static void
-list_outputs(Pass *p, const Graph *g)
+static const char *
+outputs_text(Pass *p, const Graph *g)
 {
+	enum { MOST = 20 };
+	const char *list = "";
 	char text[160];
+	int n = 0;
 
-	FOR_VALS (v, g)
-		if (v->output)
-			diag_note(p->diag, "output %s: %s", v->name,
-			          shape_text(text, sizeof text, v->dt,
-			                     &v->shape));
+	FOR_VALS (v, g) {
+		if (!v->output || n++ >= MOST)
+			continue;
+		shape_text(text, sizeof text, v->dt, &v->shape);
+		list = arena_printf(p->scratch, "%s\n  output '%s': %s", list,
+		                    v->name, text);
+	}
+	if (n > MOST)
+		list = arena_printf(p->scratch, "%s\n  and %d more", list,
+		                    n - MOST);
+	return list;
 }
 
 static ValId
 no_output(Pass *p, const Graph *g, const char *name)
 {
-	diag_error(p->diag, "no output is named '%s'", name);
-	list_outputs(p, g);
+	diag_error(p->diag, "no output is named '%s'%s", name,
+	           outputs_text(p, g));
 	return 0;
 }
 
@@ -86,10 +95,13 @@ own_loss(Pass *p, const Graph *g)
 	}
 	if (n == 1)
 		return found;
-	diag_error(p->diag, n == 0 ? "no output is a scalar loss; use --loss "
-	           "OUTPUT, --loss ce:LOGITS or --loss mse:OUTPUT"
-	           : "several outputs may be the loss; use --loss OUTPUT");
-	list_outputs(p, g);
+	if (n == 0)
+		diag_error(p->diag, "no output is a scalar loss; use --loss "
+		           "ce:LOGITS or --loss mse:OUTPUT%s",
+		           outputs_text(p, g));
+	else
+		diag_error(p->diag, "several outputs may be the loss; use "
+		           "--loss OUTPUT%s", outputs_text(p, g));
 	return 0;
 }
 
@@ -135,9 +147,9 @@ loss_operand(Pass *p, const Graph *g, const char *kind, const char *name,
 		found = find_output(g, usual);
 	if (found)
 		return found;
-	diag_error(p->diag, "--loss %s: %s; use --loss %s:OUTPUT", kind,
-	           n ? "several outputs fit" : "no output fits", kind);
-	list_outputs(p, g);
+	diag_error(p->diag, "--loss %s: %s; use --loss %s:OUTPUT%s", kind,
+	           n ? "several outputs fit" : "no output fits", kind,
+	           outputs_text(p, g));
 	return 0;
 }
 
@@ -184,7 +196,7 @@ reshaped(Pass *p, Graph *g, ValId v, const Shape *s)
 
 	if (shape_eq(&g->val[v].shape, s))
 		return v;
-	a.RESHAPE.allowzero = 1;
+	a.RESHAPE.allowzero = shape_nelem(s) == 0;
 	a.RESHAPE.shape.n = s->rank;
 	memcpy(a.RESHAPE.shape.v, s->dim, sizeof s->dim);
 	return emit_op(g, p->diag, OP_RESHAPE, 1, &v, &a, g->val[v].def);
@@ -305,9 +317,8 @@ keep_outputs(Pass *p, Graph *g)
 				                              v->onnx)));
 		if (hit)
 			continue;
-		ok = diag_error(p->diag, "--output %s matches no output",
-		                o->output[i]);
-		list_outputs(p, g);
+		ok = diag_error(p->diag, "--output %s matches no output%s",
+		                o->output[i], outputs_text(p, g));
 	}
 	if (o->forward_only && o->noutput == 0)
 		return ok;

@@ -197,7 +197,7 @@ rw_reshape(struct rewrite *w, ValId v, const Shape *s)
 
 	if (shape_eq(rw_shape(w, v), s))
 		return v;
-	a.RESHAPE.allowzero = 1;
+	a.RESHAPE.allowzero = shape_nelem(s) == 0;
 	a.RESHAPE.shape.n = s->rank;
 	memcpy(a.RESHAPE.shape.v, s->dim, sizeof s->dim);
 	return rw_emit(w, OP_RESHAPE, 1, &v, &a);

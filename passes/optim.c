@@ -92,6 +92,8 @@ add_accumulate(struct optim *o, struct update *u)
 	if (!acc)
 		return false;
 	g->node[g->nnode - 1].phase = PH_BACKWARD;
+	val_rename(g, acc, arena_printf(g->arena, "%s.next",
+	                                g->val[in[0]].name));
 	g->val[acc].param = u->param;
 	g->val[acc].grad_of = g->val[u->grad].grad_of;
 	g->val[u->grad].param = 0;
@@ -107,9 +109,25 @@ add_norm(struct optim *o)
 	for (uint32_t i = 0; i < o->n; i++)
 		in[i] = o->u[i].grad;
 	norm = emit_op(o->g, o->p->diag, OP_GRAD_NORM, (int)o->n, in, NULL, 0);
-	if (norm)
+	if (norm) {
+		val_rename(o->g, norm, "grad_norm");
 		o->g->node[o->g->nnode - 1].phase = PH_UPDATE;
+	}
 	return norm;
+}
+
+/* The new values of what an update overwrites: p, m and v of the row. */
+static void
+name_outputs(Graph *g, const ValId *in)
+{
+	const Node *n = &g->node[g->nnode - 1];
+
+	for (int k = 0; k < n->nout; k++) {
+		ValId old = in[k ? k + 1 : 0];
+
+		val_rename(g, n->out[k], arena_printf(g->arena, "%s.next",
+		                                      g->val[old].name));
+	}
 }
 
 static bool
@@ -137,6 +155,7 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	if (!emit_op(g, o->p->diag, adamw ? OP_ADAMW : OP_SGD, nin, in, &a,
 	             u->after))
 		return false;
+	name_outputs(g, in);
 	g->node[g->nnode - 1].phase = o->early ? PH_BACKWARD : PH_UPDATE;
 	return true;
 }
