@@ -32,8 +32,10 @@ grad_spread(struct grad *c, bool mean)
 {
 	double count;
 	Shape kept = kept_shape(c, &count);
-	ValId d = adj_reshape(c, c->dy[0], &kept);
+	ValId d = c->dy[0];
 
+	if (adj_shape(c, d)->rank > 0)          /* a scalar expands as it is */
+		d = adj_reshape(c, d, &kept);
 	if (mean)
 		d = adj_scale(c, d, 1 / count);
 	c->dx[0] = adj_expand(c, d, adj_shape(c, c->n.in[0]));
