@@ -1,0 +1,639 @@
+/* Which initializers are trained.  ONNX does not say.
+ *
+ * A candidate is a float initializer that receives a gradient from the loss:
+ * there is a path through inputs that are differentiable.  The first rule
+ * that applies decides:
+ *   1. asked for by name: --param, --train, --freeze
+ *   2. input 3 or 4 of a BatchNormalization: buffer
+ *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
+ *   4. a dotted module path is a parameter, unless it is called as a buffer
+ *      usually is
+ *   5. more than one element in a weight slot of the right rank: a weight
+ *      that the exporter transposed or merged and so renamed
+ *   6. otherwise constant
+ *
+ * Exporters also merge parameters that merely happen to be equal: norm
+ * scales of ones, biases of zeros.  Such ties are recognised here: a vector
+ * with equal elements that feeds several norm or bias slots, where the file
+ * shows that names got lost (Identity nodes that carry them, or a signature
+ * that lists parameters which the file no longer has).
+ *
+ * cost   linear in the nodes; the signature is sorted once
+ */
+#include "frontend/optable.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct signature {
+	const char *name;
+	char kind;                      /* P, B or C */
+};
+
+struct classifier {
+	struct flat *f;
+	const struct import_options *opt;
+	struct signature *sig;
+	size_t nsig;
+	bool lost;                      /* parameters of the signature are not in
+	                                 * the file */
+};
+
+static bool
+is_float(const Onnx__TensorProto *p)
+{
+	DType dt = onnx_dtype(p->data_type);
+
+	return dt != DT_NONE && dtype_info[dt].cls == 'f';
+}
+
+static int64_t
+count(const Onnx__TensorProto *p)
+{
+	int64_t n = 1;
+
+	for (size_t i = 0; i < p->n_dims; i++)
+		if (!mul_ok(n, p->dims[i], &n))
+			return INT64_MAX;
+	return n;
+}
+
+/* ---- what is trained on ---- */
+
+static int
+info_type(const struct flat_val *v)
+{
+	return v->info && v->info->type && v->info->type->tensor_type
+		? v->info->type->tensor_type->elem_type : 0;
+}
+
+static const Onnx__ValueInfoProto *
+output_info(const struct flat *f, int i)
+{
+	const Onnx__GraphProto *g = f->file->model->graph;
+
+	for (size_t k = 0; k < g->n_output; k++)
+		if (g->output[k]->name
+		    && strcmp(g->output[k]->name, f->val[f->output[i]].name) == 0)
+			return g->output[k];
+	return NULL;
+}
+
+/* 0 is not float; else 1 + rank, or -1 for an unknown one. */
+static int
+float_rank(const Onnx__ValueInfoProto *info)
+{
+	const Onnx__TypeProto__Tensor *t = info && info->type
+		? info->type->tensor_type : NULL;
+	DType dt = t ? onnx_dtype(t->elem_type) : DT_NONE;
+
+	if (!t)
+		return -1;
+	if (dt == DT_NONE || dtype_info[dt].cls != 'f')
+		return 0;
+	return t->shape ? 1 + (int)t->shape->n_dim : -1;
+}
+
+static int
+find_output(const struct flat *f, const char *name)
+{
+	for (int i = 0; i < f->noutput; i++)
+		if (strcmp(f->val[f->output[i]].name, name) == 0)
+			return f->output[i];
+	return 0;
+}
+
+/* The output that a wish without a name means: a scalar for a loss in the
+ * graph, otherwise the first float output that is not one. */
+static int
+guess_output(const struct flat *f, bool scalar)
+{
+	int named = find_output(f, scalar ? "loss" : "logits");
+
+	if (named)
+		return named;
+	for (int i = 0; i < f->noutput; i++) {
+		int rank = float_rank(output_info(f, i));
+
+		if (scalar ? rank == 1 : rank < 0 || rank > 1)
+			return f->output[i];
+	}
+	return 0;
+}
+
+/* "ce" or "ce:NAME": NAME, "" if there is none; NULL: not that kind. */
+static const char *
+loss_kind(const char *loss, const char *kind)
+{
+	size_t n = strlen(kind);
+
+	if (strncmp(loss, kind, n) != 0 || (loss[n] && loss[n] != ':'))
+		return NULL;
+	return loss[n] ? loss + n + 1 : "";
+}
+
+bool
+classify_targets(struct flat *f, const struct import_options *opt, int **list,
+                 int *n)
+{
+	const char *loss = opt->loss, *name;
+	int target;
+
+	*list = f->output;
+	*n = f->noutput;
+	if (opt->all_outputs)
+		return true;
+	if (!loss) {
+		/* pass `loss` will say if there is nothing to train on */
+		target = guess_output(f, true);
+		if (!target)
+			return true;
+	} else {
+		name = find_output(f, loss) ? NULL : loss_kind(loss, "ce");
+		if (!name && !find_output(f, loss))
+			name = loss_kind(loss, "mse");
+		target = !name ? find_output(f, loss)
+			: *name ? find_output(f, name) : guess_output(f, false);
+		if (!target)
+			return true;
+	}
+	*list = arena_alloc(f->arena, sizeof **list);
+	(*list)[0] = target;
+	*n = 1;
+	return true;
+}
+
+/* ---- reachability ---- */
+
+static bool
+passes_gradient(const struct flat_node *n, int input)
+{
+	uint32_t bit = input > 31 ? 1u << 31 : 1u << input;
+
+	if (!n->op)
+		return true;            /* unknown: refused later anyway */
+	if (n->op->stop & bit)
+		return false;
+	if (strcmp(n->type, "Cast") == 0) {
+		const Onnx__AttributeProto *a = attr_find(n, "to");
+		DType dt = a && a->i > 0 && a->i < 99
+			? onnx_dtype((int)a->i) : DT_NONE;
+
+		return dt != DT_NONE && dtype_info[dt].cls == 'f';
+	}
+	return true;
+}
+
+static void
+mark_reached(struct flat *f, const int *target, int n)
+{
+	for (int i = 0; i < n; i++)
+		f->val[target[i]].reached = true;
+	for (int i = f->nnode - 1; i >= 0; i--) {
+		const struct flat_node *node = &f->node[i];
+		bool live = false;
+
+		for (int k = 0; k < node->nout; k++)
+			live |= node->out[k] && f->val[node->out[k]].reached
+				&& !(node->op && k < 32
+				     && node->op->dead & 1u << k);
+		for (int k = 0; live && k < node->nin; k++)
+			if (node->in[k] && passes_gradient(node, k))
+				f->val[node->in[k]].reached = true;
+	}
+}
+
+/* ---- slots ---- */
+
+static void
+mark_slots(struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+
+		if (!n->op)
+			continue;
+		if (strcmp(n->type, "BatchNormalization") == 0)
+			for (int k = 3; k < 5 && k < n->nin; k++)
+				f->val[n->in[k]].state_slot = true;
+		for (int s = 0; s < 4; s++) {
+			const struct weight_slot *w = &n->op->slot[s];
+			struct flat_val *v;
+
+			if (!w->lo || w->input >= n->nin)
+				continue;
+			v = &f->val[n->in[w->input]];
+			if (v->init && v->init->n_dims >= (size_t)w->lo
+			    && v->init->n_dims <= (size_t)w->hi)
+				v->weight_slot = true;
+		}
+	}
+}
+
+/* ---- the exporter's signature ---- */
+
+static int
+by_name(const void *a, const void *b)
+{
+	const struct signature *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+/* Lines "p_x: PARAMETER target='x'", perhaps with more behind. */
+static void
+read_signature(struct classifier *c, const char *text)
+{
+	Arena *a = c->f->arena;
+	char *s = arena_str(a, text), *line;
+	size_t cap = 0;
+
+	while ((line = strsep(&s, "\n"))) {
+		char *kind = strstr(line, ": "), *name, *end;
+
+		name = kind ? strstr(kind, " target='") : NULL;
+		end = name ? strchr(name + 9, '\'') : NULL;
+		if (!end)
+			continue;
+		*end = 0;
+		kind += 2;
+		if (strncmp(kind, "PARAMETER ", 10) != 0
+		    && strncmp(kind, "BUFFER ", 7) != 0
+		    && strncmp(kind, "CONSTANT_TENSOR ", 16) != 0)
+			continue;
+		c->sig = arena_grow(a, c->sig, c->nsig, &cap, c->nsig + 1,
+		                    sizeof *c->sig);
+		c->sig[c->nsig++] = (struct signature){ name + 9, *kind };
+	}
+	if (c->nsig)
+		qsort(c->sig, c->nsig, sizeof *c->sig, by_name);
+}
+
+static void
+find_signature(struct classifier *c)
+{
+	static const char key[] =
+		"pkg.torch.export.ExportedProgram.graph_signature";
+	const Onnx__ModelProto *m = c->f->file->model;
+	const Onnx__GraphProto *g = m->graph;
+	size_t found = 0, params = 0;
+
+	for (size_t i = 0; i < g->n_metadata_props && !c->nsig; i++)
+		if (g->metadata_props[i]->key && g->metadata_props[i]->value
+		    && strcmp(g->metadata_props[i]->key, key) == 0)
+			read_signature(c, g->metadata_props[i]->value);
+	for (size_t i = 0; i < m->n_metadata_props && !c->nsig; i++)
+		if (m->metadata_props[i]->key && m->metadata_props[i]->value
+		    && strcmp(m->metadata_props[i]->key, key) == 0)
+			read_signature(c, m->metadata_props[i]->value);
+	for (size_t i = 0; i < c->nsig; i++)
+		params += c->sig[i].kind == 'P';
+	for (int i = 1; i < c->f->nval; i++) {
+		struct signature want = { c->f->val[i].name, 0 }, *s;
+
+		if (!c->f->val[i].init || !c->nsig)
+			continue;
+		s = bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
+		found += s && s->kind == 'P';
+	}
+	c->lost = found < params;
+}
+
+/* ---- the rule ---- */
+
+static bool
+any_glob(int n, const char *const *globs, const char *s)
+{
+	for (int i = 0; i < n; i++)
+		if (fnmatch(globs[i], s, 0) == 0)
+			return true;
+	return false;
+}
+
+static bool
+any_name(int n, const char *const *names, const char *s)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(names[i], s) == 0)
+			return true;
+	return false;
+}
+
+static bool
+dotted(const char *s)
+{
+	return strchr(s, '.') && *s != '/' && *s != '_'
+		&& strncmp(s, "onnx::", 6) != 0 && strncmp(s, "val_", 4) != 0;
+}
+
+static bool
+buffer_name(const char *s)
+{
+	static const char *const names[] = {
+		"inv_freq", "original_inv_freq", "running_mean", "running_var",
+		"num_batches_tracked"
+	};
+	const char *last = strrchr(s, '.');
+
+	return any_name(sizeof names / sizeof *names, names,
+	                last ? last + 1 : s);
+}
+
+static void
+decide(struct flat_val *v, enum verdict verdict, const char *reason)
+{
+	v->verdict = verdict;
+	v->reason = reason;
+}
+
+/* Rules 3 to 6, for a candidate. */
+static void
+judge_candidate(const struct classifier *c, struct flat_val *v)
+{
+	struct signature want = { v->name, 0 }, *s = NULL;
+
+	if (c->nsig)
+		s = bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
+	if (s && s->kind == 'P')
+		decide(v, VERDICT_PARAM, "PARAMETER in the exporter's signature");
+	else if (s && s->kind == 'B')
+		decide(v, VERDICT_BUFFER, "BUFFER in the exporter's signature");
+	else if (s)
+		decide(v, VERDICT_CONST,
+		       "CONSTANT_TENSOR in the exporter's signature");
+	else if (dotted(v->name) && buffer_name(v->name))
+		decide(v, VERDICT_BUFFER, "named like a buffer");
+	else if (dotted(v->name))
+		decide(v, VERDICT_PARAM, "named like a module's parameter");
+	else if (v->weight_slot && count(v->init) > 1)
+		decide(v, VERDICT_PARAM, "in the place of a weight");
+	else
+		decide(v, VERDICT_CONST, count(v->init) == 1
+		       ? "a single number without a parameter's name"
+		       : "neither named nor placed like a weight");
+}
+
+static void
+judge(const struct classifier *c, struct flat_val *v)
+{
+	const struct import_options *o = c->opt;
+	bool train = any_name(o->nparam, o->param, v->name)
+		|| any_glob(o->ntrain, o->train, v->name);
+	bool freeze = any_glob(o->nfreeze, o->freeze, v->name);
+
+	if (!is_float(v->init)) {
+		decide(v, VERDICT_CONST, "not a float tensor");
+	} else if (freeze) {
+		/* as a parameter it would be: weights stay in their own file */
+		judge_candidate(c, v);
+		v->frozen = v->verdict == VERDICT_PARAM && v->init->n_dims > 0;
+		if (!v->frozen)
+			v->verdict = VERDICT_CONST;
+		v->reason = "--freeze";
+	} else if (train) {
+		decide(v, VERDICT_PARAM, v->reached ? "asked for by name"
+		       : "asked for by name, but gets no gradient");
+	} else if (v->state_slot) {
+		decide(v, VERDICT_BUFFER, "statistics of a BatchNormalization");
+	} else if (!v->reached) {
+		decide(v, VERDICT_CONST, v->nuse
+		       ? "gets no gradient from the loss" : "not used");
+	} else {
+		judge_candidate(c, v);
+	}
+}
+
+/* A wish that names nothing is a mistake. */
+static bool
+check_wishes(struct flat *f, int n, const char *const *globs,
+             const char *flag, bool glob)
+{
+	bool ok = true;
+
+	for (int i = 0; i < n; i++) {
+		bool hit = false;
+
+		for (int k = 1; k < f->nval && !hit; k++) {
+			const struct flat_val *v = &f->val[k];
+
+			if (v->init || (!glob && v->info))
+				hit = glob ? fnmatch(globs[i], v->name, 0) == 0
+				           : strcmp(globs[i], v->name) == 0;
+		}
+		if (!hit)
+			ok = diag_error(f->diag, "%s %s: there is no initializer%s "
+			                "of that name; `ckc inspect` lists them",
+			                flag, globs[i], glob ? "" : " or input");
+	}
+	return ok;
+}
+
+/* ---- inputs ---- */
+
+/* What --param and --const say about inputs, with or without a default. */
+static bool
+judge_inputs(struct flat *f, const struct import_options *o)
+{
+	for (int i = 0; i < o->nconst; i++) {
+		bool hit = false;
+
+		for (int k = 0; k < f->ninput; k++) {
+			struct flat_val *v = &f->val[f->input[k]];
+
+			if (strcmp(v->name, o->constant[i].input) != 0)
+				continue;
+			hit = true;
+			v->file = o->constant[i].file;
+			v->init = NULL;
+			decide(v, VERDICT_CONST, "--const");
+		}
+		if (!hit)
+			return diag_error(f->diag, "--const %s: there is no input "
+			                  "of that name", o->constant[i].input);
+	}
+	for (int k = 0; k < f->ninput; k++) {
+		struct flat_val *v = &f->val[f->input[k]];
+
+		if (v->init || v->file || !any_name(o->nparam, o->param, v->name))
+			continue;
+		if (info_type(v) == 0 || onnx_dtype(info_type(v)) == DT_NONE
+		    || dtype_info[onnx_dtype(info_type(v))].cls != 'f')
+			return diag_error(f->diag, "--param %s: not a float tensor",
+			                  v->name);
+		decide(v, VERDICT_PARAM, "asked for by name");
+	}
+	return true;
+}
+
+/* ---- accidental ties ---- */
+
+/* Contents are one value over and over: what initialisation leaves in norms
+ * and biases.  Unread contents count as such. */
+static bool
+uniform(struct flat *f, const Onnx__TensorProto *p)
+{
+	struct onnx_tensor t;
+	size_t size;
+
+	if (!onnx_tensor_load(f->file, p, &t) || !t.data)
+		return false;
+	size = (size_t)dtype_info[t.dt].nbytes;
+	for (int64_t i = 1; i < t.nelem; i++)
+		if (memcmp((const char *)t.data + (size_t)i * size, t.data,
+		           size) != 0)
+			return false;
+	return t.nelem > 0;
+}
+
+static bool
+norm_slot(const struct flat_node *n, int input)
+{
+	return n->op && input < 32 && n->op->norm & 1u << input;
+}
+
+/* How many norm or bias slots each value feeds. */
+static int *
+count_slots(struct flat *f)
+{
+	int *slots = arena_array(f->arena, (size_t)f->nval + 1, sizeof *slots);
+
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+
+		for (int k = 0; n->needed && k < n->nin; k++)
+			slots[n->in[k]] += norm_slot(n, k);
+	}
+	return slots;
+}
+
+static bool
+is_identity(const struct flat_node *n)
+{
+	return n->needed && n->nin == 1 && n->nout == 1 && !*n->domain
+		&& strcmp(n->type, "Identity") == 0;
+}
+
+static int
+clone_param(struct flat *f, int v, const char *name)
+{
+	struct flat_val copy = f->val[v];
+
+	f->val = arena_grow(f->arena, f->val, (size_t)f->nval, &f->val_cap,
+	                    (size_t)f->nval + 1, sizeof *f->val);
+	copy.name = name;
+	copy.info = NULL;
+	copy.output = false;
+	copy.nuse = 1;
+	copy.untied = true;
+	copy.tie = v;
+	f->val[f->nval] = copy;
+	return f->nval++;
+}
+
+/* Give every direct reader of v in a norm or bias slot but the first a
+ * parameter of its own. */
+static int
+untie_readers(struct flat *f, int v, bool apply)
+{
+	int n = 0;
+
+	for (int i = 0; i < f->nnode; i++) {
+		struct flat_node *node = &f->node[i];
+
+		for (int k = 0; node->needed && k < node->nin; k++) {
+			if (node->in[k] != v || !norm_slot(node, k) || n++ == 0
+			    || !apply)
+				continue;
+			node->in[k] = clone_param(f, v,
+				arena_printf(f->arena, "%s.%d", f->val[v].name, n));
+			f->val[v].nuse--;
+		}
+	}
+	return n;
+}
+
+/* Identity(v) -> y, with y in norm or bias slots: y becomes a parameter, and
+ * has the name that it had in the source. */
+static int
+untie_identities(struct flat *f, int v, const int *slots, int nval,
+                 bool apply)
+{
+	int n = 0;
+
+	for (int i = 0; i < f->nnode; i++) {
+		struct flat_node *node = &f->node[i];
+		int y;
+
+		if (!is_identity(node) || node->in[0] != v)
+			continue;
+		y = node->out[0];
+		if (y >= nval || slots[y] == 0)
+			continue;
+		n++;
+		f->val[y].tie = v;
+		if (!apply || f->val[y].output)
+			continue;
+		f->val[y].init = f->val[v].init;
+		f->val[y].def = -1;
+		f->val[y].untied = true;
+		decide(&f->val[y], VERDICT_PARAM,
+		       "was tied by accident, now on its own");
+		node->needed = false;
+		f->val[v].nuse--;
+	}
+	return n;
+}
+
+static void
+find_ties(struct classifier *c)
+{
+	struct flat *f = c->f;
+	int nval = f->nval, *slots = count_slots(f);
+	int *fans = arena_array(f->arena, (size_t)nval + 1, sizeof *fans);
+
+	for (int i = 0; i < f->nnode; i++)
+		if (is_identity(&f->node[i]) && slots[f->node[i].out[0]])
+			fans[f->node[i].in[0]]++;
+	for (int v = 1; v < nval; v++) {
+		bool direct = slots[v] > 1 && c->lost && !fans[v];
+		int n;
+
+		if (!f->val[v].init || f->val[v].verdict != VERDICT_PARAM
+		    || f->val[v].init->n_dims > 1 || f->val[v].untied
+		    || (slots[v] > 0) + fans[v] < 2 - (slots[v] > 1 && c->lost)
+		    || (!fans[v] && !direct) || !uniform(f, f->val[v].init))
+			continue;
+		n = fans[v] ? (slots[v] > 0)
+			+ untie_identities(f, v, slots, nval, c->opt->untie)
+			: untie_readers(f, v, c->opt->untie);
+		f->val[v].tie = v;
+		diag_warn(f->diag, "'%s' stands for %d norms or biases that the "
+		          "exporter merged because they were equal; %s",
+		          f->val[v].name, n, c->opt->untie
+		          ? "each is trained on its own (--untie=off: together)"
+		          : "they are trained together as --untie=off says");
+	}
+}
+
+bool
+classify(struct flat *f, const struct import_options *opt)
+{
+	struct classifier c = { .f = f, .opt = opt };
+	int *target, n;
+
+	if (!check_wishes(f, opt->ntrain, opt->train, "--train", true)
+	    || !check_wishes(f, opt->nfreeze, opt->freeze, "--freeze", true)
+	    || !check_wishes(f, opt->nparam, opt->param, "--param", false)
+	    || !judge_inputs(f, opt)
+	    || !classify_targets(f, opt, &target, &n))
+		return false;
+	mark_reached(f, target, n);
+	mark_slots(f);
+	find_signature(&c);
+	for (int i = 1; i < f->nval; i++)
+		if (f->val[i].init)
+			judge(&c, &f->val[i]);
+	find_ties(&c);
+	return true;
+}

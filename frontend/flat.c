@@ -1,0 +1,615 @@
+/* From nested, named and unordered to flat, numbered and ordered: see flat.h.
+ *
+ * needs  an unpacked model
+ * gives  struct flat: calls of local functions replaced by their bodies, If
+ *        with a constant condition by the branch taken
+ * cost   linear in the nodes, functions counted once per call
+ * refuses  names written twice or never, cycles among nodes or functions,
+ *        more than a million nodes
+ */
+#include "frontend/optable.h"
+
+#include <string.h>
+
+enum { MAX_CALLS = 64, MAX_NODES = 1 << 20 };
+
+/* ---- names in scope ---- */
+
+struct bucket {
+	const char *name;
+	int val;
+};
+
+struct names {
+	struct names *up;               /* enclosing graph, seen from a subgraph */
+	struct bucket *slot;
+	size_t size, used;
+};
+
+struct call {
+	const struct call *up;
+	const Onnx__FunctionProto *function;
+	int depth;
+};
+
+/* What a list of nodes is read under. */
+struct context {
+	struct names names;
+	const struct call *call;
+	const struct attr_scope *attrs;
+	const char *prefix;             /* of names; "" at the top */
+	Onnx__OperatorSetIdProto **opset;
+	size_t nopset;
+	bool top;
+};
+
+static struct bucket *
+name_bucket(const struct names *t, const char *name)
+{
+	uint64_t h = 0xcbf29ce484222325u;       /* FNV-1a */
+	size_t i;
+
+	for (const char *s = name; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	i = h & (t->size - 1);
+	while (t->slot[i].name && strcmp(t->slot[i].name, name) != 0)
+		i = (i + 1) & (t->size - 1);
+	return &t->slot[i];
+}
+
+static void
+name_set(struct flat *f, struct names *t, const char *name, int val)
+{
+	if (2 * (t->used + 1) > t->size) {
+		struct names old = *t;
+
+		t->size = old.size ? old.size * 2 : 16;
+		t->slot = arena_array(f->arena, t->size, sizeof *t->slot);
+		for (size_t i = 0; i < old.size; i++)
+			if (old.slot[i].name)
+				*name_bucket(t, old.slot[i].name) = old.slot[i];
+	}
+	struct bucket *b = name_bucket(t, name);
+
+	t->used += !b->name;
+	*b = (struct bucket){ name, val };
+}
+
+/* 0: not in this scope. */
+static int
+name_here(const struct names *t, const char *name)
+{
+	return t->size ? name_bucket(t, name)->val : 0;
+}
+
+static int
+name_get(const struct names *t, const char *name)
+{
+	int v = 0;
+
+	for (; t && !v; t = t->up)
+		v = name_here(t, name);
+	return v;
+}
+
+/* ---- building ---- */
+
+static int
+add_val(struct flat *f, const struct context *c, const char *name)
+{
+	f->val = arena_grow(f->arena, f->val, (size_t)f->nval, &f->val_cap,
+	                    (size_t)f->nval + 1, sizeof *f->val);
+	f->val[f->nval] = (struct flat_val){
+		.name = *c->prefix ? arena_printf(f->arena, "%s%s", c->prefix,
+		                                  name) : name,
+		.def = -1,
+	};
+	return f->nval++;
+}
+
+static struct flat_node *
+add_node(struct flat *f)
+{
+	f->node = arena_grow(f->arena, f->node, (size_t)f->nnode, &f->node_cap,
+	                     (size_t)f->nnode + 1, sizeof *f->node);
+	f->node[f->nnode] = (struct flat_node){ .index = -1 };
+	return &f->node[f->nnode++];
+}
+
+static const char *
+text(const char *s)
+{
+	return s ? s : "";
+}
+
+static bool
+is_onnx(const char *domain)
+{
+	return !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+static int
+opset_of(const struct context *c, const char *domain)
+{
+	for (size_t i = 0; i < c->nopset; i++) {
+		const char *d = text(c->opset[i]->domain);
+
+		if (strcmp(d, domain) == 0 || (is_onnx(d) && is_onnx(domain)))
+			return c->opset[i]->version < 0 ? 0
+				: c->opset[i]->version > 9999 ? 9999
+				: (int)c->opset[i]->version;
+	}
+	return 0;
+}
+
+/* y is another name for x. */
+static void
+add_identity(struct flat *f, int x, int y)
+{
+	static const Onnx__NodeProto none = ONNX__NODE_PROTO__INIT;
+	struct flat_node *n = add_node(f);
+
+	n->p = &none;
+	n->name = "#identity";
+	n->domain = "";
+	n->type = "Identity";
+	n->op = onnx_op_find("", "Identity");
+	n->opset = f->opset;
+	n->nin = n->nout = 1;
+	n->in = arena_array(f->arena, 2, sizeof *n->in);
+	n->out = n->in + 1;
+	n->in[0] = x;
+	n->out[0] = y;
+	f->val[y].def = f->nnode - 1;
+}
+
+const Onnx__TensorProto *
+flat_tensor(const struct flat *f, int v)
+{
+	for (int hops = 0; v && hops < 64; hops++) {
+		const struct flat_node *n;
+
+		if (f->val[v].init)
+			return f->val[v].init;
+		if (f->val[v].def < 0)
+			return NULL;
+		n = &f->node[f->val[v].def];
+		if (!is_onnx(n->domain))
+			return NULL;
+		if (strcmp(n->type, "Constant") == 0) {
+			const Onnx__AttributeProto *a = attr_find(n, "value");
+
+			return a ? a->t : NULL;
+		}
+		if (strcmp(n->type, "Identity") != 0 || n->nin != 1)
+			return NULL;
+		v = n->in[0];
+	}
+	return NULL;
+}
+
+static bool read_nodes(struct flat *, struct context *, Onnx__NodeProto **,
+                       size_t n);
+
+/* ---- local functions ---- */
+
+/* Key of a function in a table of names. */
+static const char *
+function_key(struct flat *f, const char *domain, const char *name,
+             const char *overload)
+{
+	domain = text(domain);
+	return arena_printf(f->arena, "%s\n%s\n%s",
+	                    is_onnx(domain) ? "" : domain, text(name),
+	                    text(overload));
+}
+
+static bool
+index_functions(struct flat *f)
+{
+	const Onnx__ModelProto *m = f->file->model;
+
+	if (m->n_functions == 0)
+		return true;
+	f->functions = arena_alloc(f->arena, sizeof(struct names));
+	for (size_t i = 0; i < m->n_functions; i++) {
+		const Onnx__FunctionProto *fn = m->functions[i];
+		const char *key = function_key(f, fn->domain, fn->name,
+		                               fn->overload);
+
+		if (name_here(f->functions, key))
+			return diag_error(f->diag, "function '%s' is defined "
+			                  "twice", text(fn->name));
+		name_set(f, f->functions, key, (int)i + 1);
+	}
+	return true;
+}
+
+static const Onnx__FunctionProto *
+find_function(struct flat *f, const Onnx__NodeProto *p)
+{
+	int i = !f->functions ? 0
+		: name_here(f->functions, function_key(f, p->domain, p->op_type,
+		                                       p->overload));
+
+	return i ? f->file->model->functions[i - 1] : NULL;
+}
+
+static bool
+inline_call(struct flat *f, const struct context *c,
+            const Onnx__FunctionProto *fn, const struct flat_node *n)
+{
+	struct call call = { c->call, fn, c->call ? c->call->depth + 1 : 1 };
+	struct attr_scope *attrs = arena_alloc(f->arena, sizeof *attrs);
+	struct context inner = { .call = &call, .attrs = attrs,
+	                         .opset = fn->opset_import,
+	                         .nopset = fn->n_opset_import };
+	int nin = n->nin, nout = n->nout, *in = n->in, *out = n->out;
+
+	for (const struct call *up = c->call; up; up = up->up)
+		if (up->function == fn)
+			return diag_error(f->diag, "function '%s' calls itself",
+			                  text(fn->name));
+	if (f->ninlined >= MAX_NODES)
+		return diag_error(f->diag, "more than %d calls of functions",
+		                  MAX_NODES);
+	if (call.depth > MAX_CALLS)
+		return diag_error(f->diag, "function '%s': calls are nested "
+		                  "deeper than %d", text(fn->name), MAX_CALLS);
+	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
+		return diag_at(f->diag, n->name, n->type, "%d inputs and %d "
+		               "outputs, the function has %zu and %zu", nin, nout,
+		               fn->n_input, fn->n_output);
+	*attrs = (struct attr_scope){ c->attrs, n->p->attribute,
+	                              fn->attribute_proto, n->p->n_attribute,
+	                              fn->n_attribute_proto };
+	if (inner.nopset == 0) {
+		inner.opset = c->opset;
+		inner.nopset = c->nopset;
+	}
+	inner.prefix = arena_printf(f->arena, "%s/", n->name);
+	f->ninlined++;
+	f->nnode--;                     /* the call itself */
+	for (int i = 0; i < nin; i++)
+		if (in[i])
+			name_set(f, &inner.names, fn->input[i], in[i]);
+	/* outputs are bound before the body is read, so that it writes them
+	 * directly; an output that is an input needs a copy */
+	for (int i = 0; i < nout; i++)
+		if (out[i] && !name_here(&inner.names, fn->output[i]))
+			name_set(f, &inner.names, fn->output[i], out[i]);
+	if (!read_nodes(f, &inner, fn->node, fn->n_node))
+		return false;
+	for (int i = 0; i < nout; i++) {
+		int v = name_here(&inner.names, fn->output[i]);
+
+		if (out[i] && v && v != out[i])
+			add_identity(f, v, out[i]);
+		else if (out[i] && f->val[out[i]].def < 0)
+			return diag_error(f->diag, "function '%s' does not write "
+			                  "its output '%s'", text(fn->name),
+			                  fn->output[i]);
+	}
+	return true;
+}
+
+/* ---- If with a constant condition ---- */
+
+static bool read_graph(struct flat *, struct context *,
+                       const Onnx__GraphProto *);
+
+/* True if it was one and is dealt with; *ok says how. */
+static bool
+inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
+          bool *ok)
+{
+	const Onnx__TensorProto *p = n->nin == 1 ? flat_tensor(f, n->in[0])
+	                                         : NULL;
+	const Onnx__AttributeProto *a;
+	struct onnx_tensor t;
+	struct call call = { c->call, NULL, c->call ? c->call->depth + 1 : 1 };
+	struct context inner = *c;
+	int nout = n->nout, *out = n->out;
+
+	if (!p || call.depth > MAX_CALLS || p->data_type != 9)
+		return false;
+	if (!onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1) {
+		*ok = false;
+		return true;
+	}
+	a = attr_find(n, *(const char *)t.data ? "then_branch"
+	                                       : "else_branch");
+	if (!a || !a->g || a->g->n_output != (size_t)nout)
+		return false;
+	inner.names = (struct names){ .up = (struct names *)&c->names };
+	inner.prefix = arena_printf(f->arena, "%s/", n->name);
+	inner.call = &call;
+	inner.top = false;
+	f->nnode--;
+	*ok = read_graph(f, &inner, a->g);
+	for (int i = 0; *ok && i < nout; i++) {
+		const char *name = text(a->g->output[i]->name);
+		int v = name_get(&inner.names, name);
+
+		if (!v)
+			*ok = diag_error(f->diag, "value '%s' is never written",
+			                 name);
+		else if (out[i])
+			add_identity(f, v, out[i]);
+	}
+	return true;
+}
+
+/* ---- reading ---- */
+
+static bool
+define_outputs(struct flat *f, struct context *c, const Onnx__NodeProto *p)
+{
+	for (size_t i = 0; i < p->n_output; i++) {
+		int v;
+
+		if (!*p->output[i])
+			continue;
+		v = name_here(&c->names, p->output[i]);
+		/* a function's output is bound already, once */
+		if (v && (c->top || f->val[v].def != -1
+		          || f->val[v].init || f->val[v].info))
+			return diag_error(f->diag, "value '%s' is written twice",
+			                  p->output[i]);
+		if (!v) {
+			v = add_val(f, c, p->output[i]);
+			name_set(f, &c->names, p->output[i], v);
+		}
+		f->val[v].def = -2;             /* soon */
+	}
+	return true;
+}
+
+static const char *
+node_name(struct flat *f, const struct context *c, const Onnx__NodeProto *p,
+          int index)
+{
+	if (!p->name || !*p->name)
+		return arena_printf(f->arena, "%s#%d", c->prefix, index);
+	return *c->prefix ? arena_printf(f->arena, "%s%s", c->prefix, p->name)
+	                  : p->name;
+}
+
+/* Whether the body of a function being inlined knows name as an input. */
+static bool
+is_formal(const struct context *c, const char *name)
+{
+	const Onnx__FunctionProto *fn = c->call ? c->call->function : NULL;
+
+	for (size_t i = 0; fn && i < fn->n_input; i++)
+		if (strcmp(fn->input[i], name) == 0)
+			return true;
+	return false;
+}
+
+static bool
+read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
+          int index)
+{
+	const Onnx__FunctionProto *fn = find_function(f, p);
+	int at = f->nnode;
+	struct flat_node *n = add_node(f);
+	bool ok = true;
+
+	if (f->nnode > MAX_NODES)
+		return diag_error(f->diag, "more than %d nodes", MAX_NODES);
+	n->p = p;
+	n->index = c->top ? index : -1;
+	n->type = text(p->op_type);
+	n->domain = is_onnx(text(p->domain)) ? "" : p->domain;
+	n->name = node_name(f, c, p, index);
+	n->scope = c->attrs;
+	n->opset = opset_of(c, n->domain);
+	n->op = onnx_op_find(n->domain, n->type);
+	n->nin = (int)p->n_input;
+	n->nout = (int)p->n_output;
+	n->in = arena_array(f->arena, p->n_input + p->n_output + 1,
+	                    sizeof *n->in);
+	n->out = n->in + n->nin;
+	for (int i = 0; i < n->nin; i++) {
+		if (!*p->input[i])
+			continue;
+		n->in[i] = name_get(&c->names, p->input[i]);
+		/* an absent optional input of a function is absent here */
+		if (!n->in[i] && !is_formal(c, p->input[i]))
+			ok = diag_at(f->diag, n->name, n->type,
+			             "input %d, '%s', is never written", i,
+			             p->input[i]);
+	}
+	for (int i = 0; i < n->nout; i++)
+		if (*p->output[i]) {
+			n->out[i] = name_here(&c->names, p->output[i]);
+			f->val[n->out[i]].def = at;
+			f->val[n->out[i]].slot = i;
+		}
+	if (!ok)
+		return false;
+	if (fn) {
+		struct flat_node copy = *n;
+
+		for (int i = 0; i < copy.nout; i++)
+			if (copy.out[i])
+				f->val[copy.out[i]].def = -1;
+		return inline_call(f, c, fn, &copy);
+	}
+	if (!*n->domain && strcmp(n->type, "If") == 0) {
+		struct flat_node copy = *n;
+
+		if (inline_if(f, c, &copy, &ok))
+			return ok;
+	}
+	return true;
+}
+
+static bool
+read_nodes(struct flat *f, struct context *c, Onnx__NodeProto **p, size_t n)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < n; i++)
+		if (!define_outputs(f, c, p[i]))
+			return false;
+	for (size_t i = 0; i < n && f->nnode <= MAX_NODES; i++)
+		ok &= read_node(f, c, p[i], (int)i);
+	return ok;
+}
+
+static bool
+read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
+{
+	if (g->n_sparse_initializer)
+		return diag_error(f->diag, "sparse initializers are not supported; "
+		                  "%zu of them, the first is '%s'",
+		                  g->n_sparse_initializer,
+		                  g->sparse_initializer[0]->values
+		                  ? text(g->sparse_initializer[0]->values->name)
+		                  : "");
+	for (size_t i = 0; i < g->n_initializer; i++) {
+		const char *name = text(g->initializer[i]->name);
+		int v;
+
+		if (!*name)
+			return diag_error(f->diag, "initializer %zu has no name",
+			                  i);
+		if (name_here(&c->names, name))
+			return diag_error(f->diag, "initializer '%s' occurs "
+			                  "twice", name);
+		v = add_val(f, c, name);
+		f->val[v].init = g->initializer[i];
+		name_set(f, &c->names, name, v);
+	}
+	for (size_t i = 0; i < g->n_input; i++) {
+		const char *name = text(g->input[i]->name);
+		int v = name_here(&c->names, name);
+
+		if (!*name)
+			return diag_error(f->diag, "input %zu has no name", i);
+		if (v && f->val[v].info)
+			return diag_error(f->diag, "input '%s' occurs twice",
+			                  name);
+		if (!v) {
+			v = add_val(f, c, name);
+			name_set(f, &c->names, name, v);
+		}
+		f->val[v].info = g->input[i];
+		if (c->top)
+			f->input[f->ninput++] = v;
+	}
+	return read_nodes(f, c, g->node, g->n_node);
+}
+
+/* ---- order ---- */
+
+/* Depth first from the nodes in the file's order: what is in order stays so.
+ * The stack is explicit: files can be one long chain. */
+static bool
+sort_nodes(struct flat *f)
+{
+	size_t n = (size_t)f->nnode;
+	struct flat_node *sorted = arena_array(f->arena, n + 1, sizeof *sorted);
+	char *state = arena_alloc(f->arena, n + 1);
+	int *stack = arena_array(f->arena, n + 1, sizeof *stack);
+	int *next = arena_array(f->arena, n + 1, sizeof *next);
+	int count = 0;
+
+	for (int root = 0; root < f->nnode; root++) {
+		int top = 0;
+
+		if (state[root])
+			continue;
+		stack[top++] = root;
+		state[root] = 1;
+		while (top > 0) {
+			int i = stack[top - 1];
+			const struct flat_node *node = &f->node[i];
+			int def = -1;
+
+			if (next[i] < node->nin) {
+				def = f->val[node->in[next[i]++]].def;
+				if (def < 0 || state[def] == 2)
+					continue;
+				if (state[def] == 1)
+					return diag_at(f->diag, node->name,
+					               node->type, "the graph has a "
+					               "cycle through this node");
+				state[def] = 1;
+				stack[top++] = def;
+				continue;
+			}
+			state[i] = 2;
+			top--;
+			sorted[count++] = *node;
+		}
+	}
+	f->node = sorted;
+	for (int i = 0; i < count; i++)
+		for (int k = 0; k < sorted[i].nout; k++)
+			if (sorted[i].out[k]) {
+				f->val[sorted[i].out[k]].def = i;
+				f->val[sorted[i].out[k]].slot = k;
+			}
+	return true;
+}
+
+static void
+mark_needed(struct flat *f)
+{
+	for (int i = f->nnode - 1; i >= 0; i--) {
+		struct flat_node *n = &f->node[i];
+
+		for (int k = 0; k < n->nout; k++)
+			n->needed |= n->out[k] && (f->val[n->out[k]].output
+			                           || f->val[n->out[k]].nuse);
+		for (int k = 0; n->needed && k < n->nin; k++)
+			f->val[n->in[k]].nuse += n->in[k] != 0;
+	}
+}
+
+static bool
+find_outputs(struct flat *f, const struct context *c,
+             const Onnx__GraphProto *g)
+{
+	f->output = arena_array(f->arena, g->n_output + 1, sizeof *f->output);
+	for (size_t i = 0; i < g->n_output; i++) {
+		const char *name = text(g->output[i]->name);
+		int v = name_get(&c->names, name);
+
+		if (!v)
+			return diag_error(f->diag, "graph output '%s' is never "
+			                  "written", name);
+		if (f->val[v].output)
+			continue;
+		f->val[v].output = true;
+		f->output[f->noutput++] = v;
+	}
+	if (f->noutput == 0)
+		return diag_error(f->diag, "the graph has no outputs");
+	return true;
+}
+
+struct flat *
+flat_new(struct onnx_file *file, Diag *diag, Arena *arena)
+{
+	struct flat *f = arena_alloc(arena, sizeof *f);
+	const Onnx__ModelProto *m = file->model;
+	struct context c = { .prefix = "", .opset = m->opset_import,
+	                     .nopset = m->n_opset_import, .top = true };
+
+	f->arena = arena;
+	f->file = file;
+	f->diag = diag;
+	f->opset = opset_of(&c, "");
+	f->input = arena_array(arena, m->graph->n_input + 1, sizeof *f->input);
+	add_val(f, &c, "");             /* 0: absent */
+	if (!index_functions(f) || !read_graph(f, &c, m->graph)
+	    || !find_outputs(f, &c, m->graph)
+	    || !sort_nodes(f))
+		return NULL;
+	mark_needed(f);
+	return f;
+}

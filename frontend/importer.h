@@ -1,0 +1,131 @@
+/* What the functions that import one ONNX node each work with. */
+#ifndef FRONTEND_IMPORTER_H
+#define FRONTEND_IMPORTER_H
+
+#include "frontend/import.h"
+#include "frontend/optable.h"
+
+/* A tensor sequence never becomes a value: it is either a tensor still to be
+ * split, or a list. */
+struct sequence {
+	bool split;
+	ValId x, sizes;
+	Attr part;                      /* all but the index */
+	int n;
+	ValId *elem;
+};
+
+struct importer {
+	Graph *g;
+	struct flat *f;
+	Arena *arena;
+	Diag *diag;
+	const struct import_options *opt;
+	struct flat_node *n;            /* the node at hand */
+	struct attr_reader r;
+	uint32_t origin;
+};
+
+/* Input i, or 0 if it is absent. */
+ValId imp_in(struct importer *, int i);
+bool imp_has(const struct importer *, int i);
+/* Whether output i is read by anybody. */
+bool imp_wants(const struct importer *, int i);
+void imp_out(struct importer *, int i, ValId);
+/* Append a node with the origin of the node at hand; absent inputs at the end
+ * are cut off; attr NULL: defaults.  Returns output 0. */
+ValId imp_node(struct importer *, Op, const Attr *attr, int nin,
+               const ValId *in);
+#define EMIT_NODE(m, op, attr, ...) \
+	imp_node(m, op, attr, sizeof((ValId[]){ __VA_ARGS__ }) \
+	         / sizeof(ValId), (ValId[]){ __VA_ARGS__ })
+/* Output k of the node whose output 0 is v. */
+ValId imp_output(const struct importer *, ValId v, int k);
+/* The number as a scalar of x's type. */
+ValId imp_like(struct importer *, ValId x, double);
+ValId imp_ints(struct importer *, int n, const int64_t *);
+ValId imp_scalar(struct importer *, int64_t);           /* i64[] */
+/* Contents of a constant input; false if it is not constant. */
+bool imp_const(const struct importer *, int i, int64_t *x);
+bool imp_const_float(const struct importer *, int i, double *x);
+/* Extent of a value, or -1; axis may be negative. */
+int64_t imp_dim(const struct importer *, ValId, int axis);
+/* False after "MESSAGE" about the node at hand. */
+bool imp_fail(struct importer *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Axes as an attribute (before version `since`) or as input i: the list is
+ * stored in *list, or the input is returned. */
+ValId imp_axes(struct importer *, int i, int since, const char *name,
+               IntList *list);
+/* The value as a constant if its contents were given by an attribute. */
+ValId imp_tensor(struct importer *, const Onnx__TensorProto *,
+                 const char *name);
+
+/* import_ew.c */
+bool run_same(struct importer *);
+bool run_identity(struct importer *);
+bool run_fold_left(struct importer *);
+bool run_mean(struct importer *);
+bool run_cast(struct importer *);
+bool run_mod(struct importer *);
+bool run_clip(struct importer *);
+bool run_gelu(struct importer *);
+bool run_ms_gelu(struct importer *);
+bool run_quick_gelu(struct importer *);
+bool run_swish(struct importer *);
+bool run_leaky_relu(struct importer *);
+bool run_prelu(struct importer *);
+bool run_elu(struct importer *);
+bool run_selu(struct importer *);
+bool run_celu(struct importer *);
+bool run_hard_sigmoid(struct importer *);
+bool run_hard_swish(struct importer *);
+bool run_softsign(struct importer *);
+bool run_mish(struct importer *);
+bool run_thresholded_relu(struct importer *);
+bool run_tan(struct importer *);
+bool run_isinf(struct importer *);
+bool run_dropout(struct importer *);
+
+/* import_move.c */
+bool run_reshape(struct importer *);
+bool run_flatten(struct importer *);
+bool run_axes(struct importer *);
+bool run_transpose(struct importer *);
+bool run_slice(struct importer *);
+bool run_split(struct importer *);
+bool run_concat(struct importer *);
+bool run_pad(struct importer *);
+bool run_trilu(struct importer *);
+bool run_split_to_sequence(struct importer *);
+bool run_sequence_at(struct importer *);
+bool run_sequence_construct(struct importer *);
+bool run_concat_from_sequence(struct importer *);
+bool run_sequence_length(struct importer *);
+bool run_gather(struct importer *);
+bool run_gather_nd(struct importer *);
+bool run_scatter_elements(struct importer *);
+bool run_scatter_nd(struct importer *);
+bool run_one_hot(struct importer *);
+bool run_shape(struct importer *);
+bool run_constant(struct importer *);
+bool run_constant_of_shape(struct importer *);
+bool run_cumsum(struct importer *);
+bool run_arg(struct importer *);
+bool run_space_depth(struct importer *);
+
+/* import_nn.c */
+bool run_reduce(struct importer *);
+bool run_reduce_composed(struct importer *);
+bool run_matmul(struct importer *);
+bool run_gemm(struct importer *);
+bool run_softmax(struct importer *);
+bool run_layernorm(struct importer *);
+bool run_rmsnorm(struct importer *);
+bool run_skip_layernorm(struct importer *);
+bool run_sce(struct importer *);
+bool run_nll(struct importer *);
+bool run_attention(struct importer *);
+bool run_rotary(struct importer *);
+
+#endif
