@@ -206,6 +206,7 @@ static const struct rule rules[] = {
 	{ OP_RESHAPE, match_reshape },
 	{ OP_TRANSPOSE, match_transpose },
 	{ OP_NONE, match_expand },
+	{ OP_GATHER, match_gather },
 	{ OP_POW, match_pow },
 	{ OP_DIV, match_div },
 	{ OP_MATMUL, match_matmul_transpose },

@@ -338,10 +338,10 @@ rw_replace(struct rewrite *w, NodeId root, ValId v)
 
 	assert(shape_eq(&g->val[old].shape, &g->val[v].shape));
 	assert(g->val[old].dt == g->val[v].dt);
-	if (def >= w->first_new && w->nuse[v] == 0) {
+	if (def && def >= w->first_new && w->nuse[v] == 0) {
 		/* a fresh value: the old one keeps its name */
 		steal(w, v, old);
-	} else if (!g->val[old].output) {
+	} else if (!g->val[old].output && old != g->loss) {
 		w->fwd[old] = v;
 		w->nuse[v] += w->nuse[old];
 		w->nuse[old] = 0;
@@ -349,7 +349,7 @@ rw_replace(struct rewrite *w, NodeId root, ValId v)
 		if (g->val[v].kind != V_TEMP || g->val[v].output
 		    || g->val[v].param)
 			return false;
-		/* `old` is a graph output: it survives under its own name */
+		/* `old` is wanted by name: it survives */
 		w->fwd[v] = old;
 		w->nuse[old] += w->nuse[v];
 		w->nuse[v] = 0;

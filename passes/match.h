@@ -111,7 +111,7 @@ bool rw_replace(struct rewrite *, NodeId root, ValId v);
 /* ---- rules by family: match_*.c ---- */
 
 /* view: what moves data or nothing at all */
-RuleFn match_reshape, match_transpose, match_expand;
+RuleFn match_reshape, match_transpose, match_expand, match_gather;
 /* norm */
 RuleFn match_norm, match_norm_scale, match_norm_bias;
 RuleFn match_log_softmax, match_nll;

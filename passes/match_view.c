@@ -278,3 +278,56 @@ match_expand(struct rewrite *w, NodeId root)
 	v = v ? rw_expand(w, v, &out) : 0;
 	return v && rw_replace(w, root, v);
 }
+
+/* ---- gather ---- */
+
+/* Constant indices i0, i0 + step, ...: step 1 or more, all in range. */
+static bool
+is_range(const Val *idx, int64_t extent, int64_t *start, int64_t *step)
+{
+	int64_t n = val_nelem(idx), last = 0;
+
+	if (!val_is_const(idx) || n < 1)
+		return false;
+	*step = 1;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t k = val_int(idx, i);
+
+		k += k < 0 ? extent : 0;
+		if (k < 0 || k >= extent)
+			return false;
+		if (i == 0)
+			*start = k;
+		if (i == 1)
+			*step = k - last;
+		if (i > 0 && (*step < 1 || k - last != *step))
+			return false;
+		last = k;
+	}
+	return true;
+}
+
+/* A gather of evenly spaced constant indices is a slice, a view: rows of a
+ * position table, the parts of a stacked projection. */
+bool
+match_gather(struct rewrite *w, NodeId root)
+{
+	ValId x = rw_in(w, root, 0), idx = rw_in(w, root, 1), v;
+	const Shape out = *rw_shape(w, rw_out(w, root));
+	int axis = (int)w->g->node[root].attr.GATHER.axis;
+	Shape s = *rw_shape(w, x);
+	IntList start = { .n = s.rank }, step = { .n = s.rank };
+
+	if (axis < 0 || axis >= s.rank)
+		return false;
+	for (int i = 0; i < s.rank; i++)
+		step.v[i] = 1;
+	if (!is_range(&w->g->val[idx], s.dim[axis], &start.v[axis],
+	              &step.v[axis]))
+		return false;
+	s.dim[axis] = val_nelem(&w->g->val[idx]);
+	v = shape_eq(&s, rw_shape(w, x)) ? x
+		: rw_slice(w, x, &start, &step, &s);
+	v = rw_reshape(w, v, &out);
+	return v && rw_replace(w, root, v);
+}
