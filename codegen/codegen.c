@@ -1,0 +1,338 @@
+/* The driver of code generation: kernels, tables, files, compiler.
+ *
+ * Every step that does work gets a function; steps whose text is the same
+ * share one.  Sources are written to a directory under TMPDIR, compiled
+ * there, and the result is moved to its place; the directory goes away
+ * whatever happens.
+ */
+#include "codegen/codegen.h"
+#include "codegen/emit.h"
+#include "ir/tile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- kernels ---- */
+
+struct kernel {
+	uint64_t hash;
+	const char *body, *name;
+};
+
+struct kernels {
+	struct kernel *v;
+	size_t n, cap;
+	int count[OP_COUNT];
+	struct out text;
+};
+
+static uint64_t
+hash(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3;
+	return h;
+}
+
+/* The function with this body: an old one, or a new one. */
+static const char *
+kernel_add(struct kernels *k, Arena *a, Op op, const char *body)
+{
+	uint64_t h = hash(body);
+	const char *name;
+
+	for (size_t i = 0; i < k->n; i++)
+		if (k->v[i].hash == h && !strcmp(k->v[i].body, body))
+			return k->v[i].name;
+	name = arena_printf(a, "%s_%d", op_info[op].text, ++k->count[op]);
+	k->v = arena_grow(a, k->v, k->n, &k->cap, k->n + 1, sizeof *k->v);
+	k->v[k->n++] = (struct kernel){ h, body, name };
+	out_put(&k->text, "\nstatic void\n%s(void *const *p, const int64_t *c, "
+	        "struct ckr_env *env)\n{\n\t(void)p, (void)c, (void)env;\n"
+	        "%s}\n", name, body);
+	return name;
+}
+
+static bool
+step_kernel(struct emit *e, struct kernels *k, struct program *p, int64_t i)
+{
+	const struct plan_step *st = &p->plan->step[i];
+	const Node *n = &p->g->node[st->gnode];
+	struct out body = { .arena = e->arena, .indent = 1 };
+
+	if (st->gnode == 0 || st->gnode >= p->g->nnode)
+		return diag_internal(e->diag, "codegen: step %" PRId64
+		                     " has no node", i);
+	if (node_workspace(p->g, n, e->threads) > st->workspace)
+		return diag_internal(e->diag, "codegen: step %" PRId64 " (%s) "
+			"needs %" PRId64 " bytes of workspace, the plan gives "
+			"%" PRId64, i, st->op,
+			node_workspace(p->g, n, e->threads), st->workspace);
+	e->g = p->g;
+	e->out = &body;
+	e->nconst = 0;
+	if (!emit_rule[n->op](e, n))
+		return false;
+	p->kernel[i] = kernel_add(k, e->arena, n->op, body.s ? body.s : "");
+	p->nconst[i] = e->nconst;
+	p->constant[i] = arena_copy(e->arena, e->constant, sizeof e->constant);
+	return true;
+}
+
+static bool
+program_kernels(struct emit *e, struct kernels *k, struct program *p)
+{
+	bool ok = true;
+
+	for (int64_t i = 0; i < p->plan->nstep; i++)
+		if (!p->plan->step[i].view)
+			ok &= step_kernel(e, k, p, i);
+	return ok;
+}
+
+/* ---- the source ---- */
+
+static void
+emit_texts(struct out *o, unsigned need)
+{
+	static const struct {
+		unsigned need;
+		const char *text;
+	} part[] = {
+		{ NEED_RANDOM | NEED_ATTENTION, codegen_text_random },
+		{ NEED_ROWS | NEED_CLASSIFIER, codegen_text_rows },
+		{ NEED_INDEX, codegen_text_index },
+		{ NEED_REDUCE, codegen_text_reduce },
+		{ NEED_GEMM | NEED_CLASSIFIER, codegen_text_gemm },
+		{ NEED_ATTENTION, codegen_text_attention },
+		{ NEED_CLASSIFIER, codegen_text_classifier },
+		{ NEED_UPDATE, codegen_text_update },
+	};
+
+	out_put(o, "\n%s\n%s", codegen_text_ckr_abi, codegen_text_math);
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (need & part[i].need)
+			out_put(o, "\n%s", part[i].text);
+}
+
+static void
+emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
+          const struct codegen_options *opt)
+{
+	out_put(o, "/* ");
+	out_comment(o, g->name ? g->name : "model");
+	out_put(o, ": one training step, made by ckc " CKC_VERSION ".\n"
+	        " *\n"
+	        " * Memory: %" PRId64 " bytes resident + %" PRId64
+	        " bytes arena.\n"
+	        " * In order: the ABI, arithmetic, one function per distinct "
+	        "kernel, the tables\n"
+	        " * of the schedule.  Compile in this directory with\n"
+	        " *\n"
+	        " *     cc %s\n"
+	        " *     -o model.so model.c -lm\n"
+	        " */\n", sum->resident, sum->arena, cc_flags(opt, o->arena));
+}
+
+static bool
+emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
+            const Plan *ref_plan, const struct codegen_options *opt, Diag *d,
+            struct shared *s)
+{
+	struct program prog[2];
+	struct kernels k = { .text.arena = o->arena };
+	struct emit e = { .diag = d, .arena = o->arena,
+	                  .threads = opt->threads > 0 ? opt->threads : 1 };
+	int nprogram = ref && ref_plan ? 2 : 1;
+
+	*s = tables_shared(o->arena, g, plan, ref_plan);
+	if (!tables_program(&prog[0], o->arena, g, plan, s, d))
+		return false;
+	if (nprogram == 2 &&
+	    !tables_program(&prog[1], o->arena, ref, ref_plan, s, d))
+		return false;
+	for (int i = 0; i < nprogram; i++)
+		if (!program_kernels(&e, &k, &prog[i]))
+			return false;
+	emit_head(o, g, &plan->sum, opt);
+	emit_texts(o, e.need);
+	out_put(o, "\n/* ---- kernels ---- */\n");
+	if (k.text.n)
+		out_bytes(o, k.text.s, k.text.n);
+	out_put(o, "\n/* ---- tables ---- */\n");
+	return tables_emit(o, prog, nprogram, s, opt, d);
+}
+
+/* ---- files ---- */
+
+static bool
+write_all(int fd, const void *data, size_t n)
+{
+	const char *at = data;
+
+	while (n > 0) {
+		ssize_t k = write(fd, at, n < 1 << 30 ? n : 1 << 30);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		at += k;
+		n -= (size_t)k;
+	}
+	return true;
+}
+
+static bool
+write_file(const char *path, const void *data, size_t n, Diag *d)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	bool ok = fd >= 0 && write_all(fd, data, n);
+
+	if (fd >= 0 && close(fd))
+		ok = false;
+	return ok || diag_error(d, "cannot write '%s': %s", path,
+	                        strerror(errno));
+}
+
+static bool
+write_constants(const char *path, const Graph *g, const struct shared *s,
+                Arena *a, Diag *d)
+{
+	unsigned char *blob = arena_alloc(a, s->data_bytes + 1);
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		const Val *v = &g->val[s->val[i]];
+
+		if (v->kind != V_CONST)
+			continue;
+		if (!v->data)
+			return diag_internal(d, "codegen: constant '%s' has no "
+			                     "contents", v->name);
+		memcpy(blob + s->data[i], v->data, (size_t)val_data_bytes(v));
+	}
+	return write_file(path, blob, s->data_bytes, d);
+}
+
+/* Copy a file to its final place: complete under another name first. */
+static bool
+install(const char *from, const char *to, mode_t mode, Arena *a, Diag *d)
+{
+	char *tmp = arena_printf(a, "%s.tmpXXXXXX", to), buf[1 << 16];
+	int in = open(from, O_RDONLY), out = in < 0 ? -1 : mkstemp(tmp);
+	bool ok = in >= 0 && out >= 0;
+	ssize_t n = 0;
+	int err;
+
+	while (ok && (n = read(in, buf, sizeof buf)) > 0)
+		ok = write_all(out, buf, (size_t)n);
+	ok = ok && n == 0 && fchmod(out, mode) == 0 && fsync(out) == 0;
+	err = errno;
+	if (out >= 0 && close(out)) {
+		err = errno;
+		ok = false;
+	}
+	if (in >= 0)
+		close(in);
+	if (ok && rename(tmp, to)) {
+		err = errno;
+		ok = false;
+	}
+	if (ok)
+		return true;
+	if (out >= 0)
+		unlink(tmp);
+	return diag_error(d, "cannot write '%s': %s", to, strerror(err));
+}
+
+static const char *const emitted[] = { "model.c", "constants.bin",
+	"onnx.bin" };
+
+static bool
+keep_sources(const char *dir, const char *emit_dir, Arena *a, Diag *d)
+{
+	if (mkdir(emit_dir, 0777) && errno != EEXIST)
+		return diag_error(d, "cannot create '%s': %s", emit_dir,
+		                  strerror(errno));
+	for (size_t i = 0; i < sizeof emitted / sizeof *emitted; i++) {
+		const char *from = arena_printf(a, "%s/%s", dir, emitted[i]);
+
+		if (access(from, F_OK))
+			continue;
+		if (!install(from, arena_printf(a, "%s/%s", emit_dir,
+		             emitted[i]), 0644, a, d))
+			return false;
+	}
+	return true;
+}
+
+static void
+remove_dir(const char *dir, Arena *a)
+{
+	static const char *const file[] = { "model.so", "cc.log" };
+
+	for (size_t i = 0; i < sizeof emitted / sizeof *emitted; i++)
+		unlink(arena_printf(a, "%s/%s", dir, emitted[i]));
+	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+		unlink(arena_printf(a, "%s/%s", dir, file[i]));
+	rmdir(dir);
+}
+
+static bool
+build(const char *dir, const struct out *src, const Graph *g,
+      const struct shared *s, const struct codegen_options *opt, Arena *a,
+      Diag *d)
+{
+	if (!write_file(arena_printf(a, "%s/model.c", dir), src->s, src->n, d))
+		return false;
+	if (s->data_bytes &&
+	    !write_constants(arena_printf(a, "%s/constants.bin", dir), g, s,
+	                     a, d))
+		return false;
+	if (opt->onnx_template &&
+	    !write_file(arena_printf(a, "%s/onnx.bin", dir),
+	                opt->onnx_template, opt->onnx_bytes, d))
+		return false;
+	if (!cc_run(dir, opt, a, d))
+		return false;
+	if (opt->emit_dir && !keep_sources(dir, opt->emit_dir, a, d))
+		return false;
+	return install(arena_printf(a, "%s/model.so", dir), opt->out_so, 0755,
+	               a, d);
+}
+
+bool
+codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
+                const Plan *reference_plan, const struct codegen_options *opt,
+                Diag *d)
+{
+	Arena *a = arena_new();
+	struct out src = { .arena = a };
+	const char *tmp = getenv("TMPDIR");
+	struct shared s;
+	char *dir;
+	bool ok = emit_source(&src, g, plan, reference, reference_plan, opt,
+	                      d, &s);
+
+	if (ok) {
+		dir = arena_printf(a, "%s/ckc-XXXXXX",
+		                   tmp && *tmp ? tmp : "/tmp");
+		if (mkdtemp(dir)) {
+			ok = build(dir, &src, g, &s, opt, a, d);
+			remove_dir(dir, a);
+		} else {
+			ok = diag_error(d, "cannot create a directory '%s': %s",
+			                dir, strerror(errno));
+		}
+	}
+	arena_free(a);
+	return ok;
+}

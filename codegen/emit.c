@@ -1,0 +1,223 @@
+/* Writing C text, and what all emit rules share. */
+#include "codegen/emit.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+EmitRule *const emit_rule[OP_COUNT] = {
+#define EMIT(cpu) emit_##cpu
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
+#include "ir/ops.h"
+};
+
+/* ---- text ---- */
+
+void
+out_bytes(struct out *o, const char *s, size_t n)
+{
+	o->s = arena_grow(o->arena, o->s, o->n, &o->cap, o->n + n + 1, 1);
+	memcpy(o->s + o->n, s, n);
+	o->n += n;
+	o->s[o->n] = '\0';
+}
+
+static void
+vput(struct out *o, const char *fmt, va_list ap)
+{
+	va_list again;
+	int n;
+
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	if (n > 0) {
+		o->s = arena_grow(o->arena, o->s, o->n, &o->cap,
+		                  o->n + (size_t)n + 1, 1);
+		vsnprintf(o->s + o->n, (size_t)n + 1, fmt, again);
+		o->n += (size_t)n;
+	}
+	va_end(again);
+}
+
+void
+out_put(struct out *o, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vput(o, fmt, ap);
+	va_end(ap);
+}
+
+void
+out_line(struct out *o, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (fmt[0] == '}')
+		o->indent--;
+	for (int i = 0; i < o->indent && fmt[0] != '#'; i++)
+		out_bytes(o, "\t", 1);
+	va_start(ap, fmt);
+	vput(o, fmt, ap);
+	va_end(ap);
+	if (o->n > 0 && o->s[o->n - 1] == '{')
+		o->indent++;
+	out_bytes(o, "\n", 1);
+}
+
+/* Octal escapes have a fixed length, unlike hexadecimal ones; '?' is escaped
+ * because of trigraphs. */
+void
+out_literal(struct out *o, const char *s)
+{
+	out_bytes(o, "\"", 1);
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c < ' ' || c > '~' || c == '"' || c == '\\' || c == '?')
+			out_put(o, "\\%03o", c);
+		else
+			out_bytes(o, s, 1);
+	}
+	out_bytes(o, "\"", 1);
+}
+
+void
+out_comment(struct out *o, const char *s)
+{
+	for (char last = 0; *s; last = *s++) {
+		bool ends = (last == '*' && *s == '/') ||
+		            (last == '/' && *s == '*');
+		bool odd = *s < ' ' || *s > '~' || *s == '\\' || *s == '?';
+
+		if (ends)
+			out_bytes(o, " ", 1);
+		out_bytes(o, odd ? "." : s, 1);
+	}
+}
+
+/* ---- operands ---- */
+
+const Val *
+emit_in(const struct emit *e, const Node *n, int i)
+{
+	return i < n->nin && n->in[i] ? &e->g->val[n->in[i]] : NULL;
+}
+
+const Val *
+emit_out(const struct emit *e, const Node *n, int i)
+{
+	return i < n->nout && n->out[i] ? &e->g->val[n->out[i]] : NULL;
+}
+
+const char *
+emit_ctype(DType dt)
+{
+	return dtype_info[dt].ctype;
+}
+
+void
+emit_pointer(struct emit *e, const char *name, const Val *v, int i,
+             bool constant)
+{
+	out_line(e->out, "%s%s *%s = p[%d];", constant ? "const " : "",
+	         emit_ctype(v->dt), name, i);
+}
+
+const char *
+emit_const(struct emit *e, int64_t value)
+{
+	int i = e->nconst;
+
+	if (i == EMIT_CONSTS)
+		return arena_printf(e->arena, "INT64_C(%lld)",
+		                    (long long)value);
+	e->constant[e->nconst++] = value;
+	return arena_printf(e->arena, "c[%d]", i);
+}
+
+static const char *
+special(Arena *a, double x, const char *suffix)
+{
+	if (isnan(x))
+		return arena_printf(a, "__builtin_nan%s(\"\")", suffix);
+	return arena_printf(a, "%s__builtin_inf%s()", x < 0 ? "-" : "",
+	                    suffix);
+}
+
+const char *
+emit_float(Arena *a, double x)
+{
+	float f = (float)x;
+	char buf[40];
+
+	if (isnan(f) || isinf(f))
+		return special(a, (double)f, "f");
+	snprintf(buf, sizeof buf, "%.9g", (double)f);
+	return arena_printf(a, "%s%sf", buf, strpbrk(buf, ".e") ? "" : ".0");
+}
+
+const char *
+emit_double(Arena *a, double x)
+{
+	char buf[40];
+
+	if (isnan(x) || isinf(x))
+		return special(a, x, "");
+	snprintf(buf, sizeof buf, "%.17g", x);
+	return arena_printf(a, "%s%s", buf, strpbrk(buf, ".e") ? "" : ".0");
+}
+
+void
+emit_shapes(struct emit *e, const Node *n)
+{
+	struct out *o = e->out;
+	char buf[200];
+
+	for (int i = 0; i < o->indent; i++)
+		out_bytes(o, "\t", 1);
+	out_put(o, "/*");
+	for (int i = 0; i < n->nin; i++) {
+		const Val *v = emit_in(e, n, i);
+
+		out_put(o, "%s %s", i ? "," : "",
+		        v ? shape_text(buf, sizeof buf, v->dt, &v->shape)
+		          : "none");
+	}
+	out_put(o, " ->");
+	for (int i = 0; i < n->nout; i++) {
+		const Val *v = emit_out(e, n, i);
+
+		out_put(o, "%s %s", i ? "," : "",
+		        v ? shape_text(buf, sizeof buf, v->dt, &v->shape)
+		          : "none");
+	}
+	out_put(o, " */\n");
+}
+
+int64_t
+emit_extent(const Shape *s, int from, int to)
+{
+	int64_t n = 1;
+
+	for (int i = from; i < to; i++)
+		n *= s->dim[i];
+	return n;
+}
+
+int
+emit_axis(int64_t axis, int rank)
+{
+	return (int)(axis < 0 ? axis + rank : axis);
+}
+
+/* ---- ops that never come here ---- */
+
+bool
+emit_fail(struct emit *e, const Node *n)
+{
+	return diag_internal(e->diag, "codegen: op %s was not lowered",
+	                     op_info[n->op].text);
+}

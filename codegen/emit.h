@@ -1,0 +1,179 @@
+/* Writing C: a growing text with indentation, and the kernel being written.
+ */
+#ifndef CODEGEN_EMIT_H
+#define CODEGEN_EMIT_H
+
+#include "ir/ir.h"
+#include "ir/plan.h"
+
+/* ---- text ---- */
+
+struct out {
+	Arena *arena;
+	char *s;                        /* NUL-terminated */
+	size_t n, cap;
+	int indent;
+};
+
+/* Append as is. */
+void out_put(struct out *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Append one line, indented by the braces of the lines before; a line that
+ * begins with # stands at the margin. */
+void out_line(struct out *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void out_bytes(struct out *, const char *s, size_t n);
+/* A C string literal: whatever s holds, it stays one. */
+void out_literal(struct out *, const char *s);
+/* Text inside a comment: printable ASCII that cannot end it. */
+void out_comment(struct out *, const char *s);
+
+/* ---- kernels ---- */
+
+/* Texts of codegen/kernels that generated C takes along. */
+enum {
+	NEED_RANDOM = 1, NEED_ROWS = 2, NEED_INDEX = 4, NEED_REDUCE = 8,
+	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
+	NEED_UPDATE = 128,
+};
+
+enum { EMIT_CONSTS = 32 };
+
+struct emit {
+	const Graph *g;
+	Diag *diag;
+	Arena *arena;
+	int threads;
+	struct out *out;                /* the body of this kernel */
+	unsigned need;                  /* NEED_*, of all kernels so far */
+	int nconst;                     /* numbers that differ between calls of */
+	int64_t constant[EMIT_CONSTS];  /* the same kernel */
+};
+
+typedef bool EmitRule(struct emit *, const Node *);
+
+/* One rule per name in the EMIT column of ops.h. */
+#define EMIT(cpu) EmitRule emit_##cpu;
+#define OP(id, text, sig, attr, rules, emit) emit
+#include "ir/ops.h"
+
+extern EmitRule *const emit_rule[OP_COUNT];
+
+/* Operands: in 0..nin-1, then outputs, then scratch. */
+const Val *emit_in(const struct emit *, const Node *, int i);   /* NULL: none */
+const Val *emit_out(const struct emit *, const Node *, int i);  /* NULL: none */
+static inline int
+emit_scratch(const Node *n)
+{
+	return n->nin + n->nout;
+}
+/* Declare "T *NAME = p[I]" (const for an input), typed as the value. */
+void emit_pointer(struct emit *, const char *name, const Val *, int i,
+                  bool constant);
+const char *emit_ctype(DType);
+/* A number of this call; the text that reads it, in the arena. */
+const char *emit_const(struct emit *, int64_t value);
+/* A float literal that reads back as exactly (float)x. */
+const char *emit_float(Arena *, double x);
+const char *emit_double(Arena *, double x);
+/* "f32[2,3], i64[4] -> f32[2,4]" as a comment line. */
+void emit_shapes(struct emit *, const Node *);
+/* Elements of dims from..to-1. */
+int64_t emit_extent(const Shape *, int from, int to);
+int emit_axis(int64_t axis, int rank);
+
+/* ---- element-wise nests (loop.c) ---- */
+
+struct nest_operand {
+	DType dt;
+	int arg;                        /* index in p */
+	int64_t start;                  /* elements to skip */
+	int64_t stride[MAX_RANK];       /* over the nest's dims */
+	bool scalar;                    /* known value: a literal instead */
+	double value;
+};
+
+/* for all points of shape: outputs = body(inputs).  A body without micros
+ * copies input 0 to output 0. */
+struct nest {
+	Shape shape;
+	int nin, nout;
+	struct nest_operand *in, *out;
+	const struct body *body;
+	const Attr *attr;
+};
+
+bool emit_nest(struct emit *, const struct nest *);
+/* Strided copy between operands of one type. */
+void emit_copy(struct emit *, const Shape *, const struct nest_operand *from,
+               const struct nest_operand *to);
+/* Strides of v over `shape`, 0 where v is broadcast. */
+void nest_strides(const Val *v, const Shape *shape, int64_t *stride);
+
+/* ---- expressions (ew.c) ---- */
+
+/* The C expression of one element-wise op on named operands of type from;
+ * words: the name of the random word, if op draws one.  exponent: constant
+ * second operand of pow, or NULL. */
+const char *ew_expression(struct emit *, const struct micro *,
+                          const char *const *arg, const DType *from,
+                          const double *exponent);
+/* The type in which values of dt are computed. */
+const char *ew_type(DType);
+/* expr converted between storage and computation. */
+const char *ew_load(struct emit *, DType, const char *expr);
+const char *ew_store(struct emit *, DType, const char *expr);
+
+/* ---- tables.c ---- */
+
+struct codegen_options;
+
+/* One schedule's tensors, in the order of the emitted table. */
+struct program {
+	const Graph *g;
+	const Plan *plan;
+	int64_t ntensor;
+	int64_t *plan_tensor;           /* index -> plan tensor; -1: none */
+	ValId *val;                     /* index -> value; 0: workspace */
+	int64_t *index_of_val;          /* ValId -> index; -1 */
+	int64_t *index_of_plan;         /* plan tensor -> index */
+	uint64_t *offset;
+	uint64_t resident_bytes;
+	const char **kernel;            /* step -> function; NULL: a view */
+	int64_t **constant;             /* step -> numbers of the call */
+	int *nconst;
+};
+
+/* What both schedules share, and where constants lie. */
+struct shared {
+	uint32_t n;
+	ValId *val;
+	uint64_t *offset;               /* in the resident block */
+	uint64_t bytes;
+	uint64_t *data;                 /* of constants, in constants.bin */
+	uint64_t data_bytes;
+};
+
+struct shared tables_shared(Arena *, const Graph *, const Plan *,
+                            const Plan *reference_plan);
+bool tables_program(struct program *, Arena *, const Graph *, const Plan *,
+                    const struct shared *, Diag *);
+bool tables_emit(struct out *, const struct program *, int nprogram,
+                 const struct shared *, const struct codegen_options *,
+                 Diag *);
+
+/* ---- cc.c ---- */
+
+/* Run the C compiler in dir on model.c, giving model.so there. */
+bool cc_run(const char *dir, const struct codegen_options *, Arena *, Diag *);
+/* The flags, for the head comment. */
+const char *cc_flags(const struct codegen_options *, Arena *);
+
+/* ---- texts, embedded at build time ---- */
+
+extern const char codegen_text_ckr_abi[], codegen_text_math[],
+	codegen_text_random[], codegen_text_rows[], codegen_text_index[],
+	codegen_text_reduce[], codegen_text_gemm[], codegen_text_attention[],
+	codegen_text_classifier[], codegen_text_update[];
+
+#endif

@@ -1,0 +1,164 @@
+/* Calls of the indexing kernels. */
+#include "codegen/emit.h"
+
+static const char *
+list_text(struct emit *e, const int64_t *v, int n)
+{
+	const char *s = "(const int64_t[]){ ";
+
+	for (int i = 0; i < n; i++)
+		s = arena_printf(e->arena, "%s%lld%s", s, (long long)v[i],
+		                 i + 1 < n ? ", " : " }");
+	return n ? s : "NULL";
+}
+
+/* Bytes of an index, or 0 after a diagnostic. */
+static int
+index_bytes(struct emit *e, const Node *n, int i)
+{
+	const Val *v = emit_in(e, n, i);
+
+	e->need |= NEED_INDEX;
+	if (v->dt == DT_I64 || v->dt == DT_I32)
+		return dtype_info[v->dt].nbytes;
+	diag_internal(e->diag, "codegen: %s with indices of type %s",
+	              op_info[n->op].text, dtype_info[v->dt].text);
+	return 0;
+}
+
+static const char *
+add_dtype(const Val *v, int64_t add)
+{
+	static const char *const text[DT_COUNT] = { "0",
+		"CKR_F32", "CKR_F64", "CKR_F16", "CKR_BF16", "CKR_I64",
+		"CKR_I32", "CKR_I16", "CKR_I8", "CKR_U64", "CKR_U32",
+		"CKR_U16", "CKR_U8", "CKR_BOOL" };      /* ORDER DT */
+
+	return add ? text[v->dt] : "0";
+}
+
+bool
+emit_gather(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int axis = emit_axis(n->attr.GATHER.axis, x->shape.rank);
+	int nbytes = index_bytes(e, n, 1);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_gather(p[2], p[0], p[1], %d, %lld, %lld, %lld, "
+	         "%lld, env);", nbytes,
+	         (long long)emit_extent(&x->shape, 0, axis),
+	         (long long)x->shape.dim[axis],
+	         (long long)shape_nelem(&idx->shape),
+	         (long long)emit_extent(&x->shape, axis + 1, x->shape.rank) *
+	         dtype_info[x->dt].nbytes);
+	return true;
+}
+
+bool
+emit_scatter_add(struct emit *e, const Node *n)
+{
+	const Val *idx = emit_in(e, n, 0), *upd = emit_in(e, n, 1);
+	const Val *y = emit_out(e, n, 0);
+	int axis = emit_axis(n->attr.SCATTER_ADD.axis, y->shape.rank);
+	int nbytes = index_bytes(e, n, 0);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	if (upd->dt != DT_F32)
+		return diag_internal(e->diag, "codegen: no scatter_add on %s",
+		                     dtype_info[upd->dt].text);
+	out_line(e->out, "ckr_scatter_add(p[%d], %s, p[1], p[0], %d, %lld, "
+	         "%lld, %lld, %lld, env);", n->nin,
+	         emit_in(e, n, 2) ? "p[2]" : "NULL", nbytes,
+	         (long long)emit_extent(&y->shape, 0, axis),
+	         (long long)y->shape.dim[axis],
+	         (long long)shape_nelem(&idx->shape),
+	         (long long)emit_extent(&y->shape, axis + 1, y->shape.rank));
+	return true;
+}
+
+bool
+emit_gather_elements(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int r = x->shape.rank, nbytes = index_bytes(e, n, 1);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_gather_elements(p[2], p[0], p[1], %d, %d, %d, %d,",
+	         nbytes, dtype_info[x->dt].nbytes, r,
+	         emit_axis(n->attr.GATHER_ELEMENTS.axis, r));
+	out_line(e->out, "        %s,", list_text(e, x->shape.dim, r));
+	out_line(e->out, "        %s, %lld, env);",
+	         list_text(e, idx->shape.dim, r),
+	         (long long)shape_nelem(&idx->shape));
+	return true;
+}
+
+bool
+emit_scatter_elements(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int r = x->shape.rank, nbytes = index_bytes(e, n, 1);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_scatter_elements(p[3], p[0], %lld, p[1], %d, "
+	         "p[2], %d, %s, %d, %d,", (long long)shape_nelem(&x->shape),
+	         nbytes, dtype_info[x->dt].nbytes,
+	         add_dtype(x, n->attr.SCATTER_ELEMENTS.add), r,
+	         emit_axis(n->attr.SCATTER_ELEMENTS.axis, r));
+	out_line(e->out, "        %s,", list_text(e, x->shape.dim, r));
+	out_line(e->out, "        %s, %lld, env);",
+	         list_text(e, idx->shape.dim, r),
+	         (long long)shape_nelem(&idx->shape));
+	return true;
+}
+
+bool
+emit_gather_nd(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int nb = (int)n->attr.GATHER_ND.batch, ir = idx->shape.rank;
+	int depth = (int)idx->shape.dim[ir - 1];
+	int nbytes = index_bytes(e, n, 1);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_gather_nd(p[2], p[0], p[1], %d, %lld, %lld, %d,",
+	         nbytes, (long long)emit_extent(&x->shape, 0, nb),
+	         (long long)emit_extent(&idx->shape, nb, ir - 1), depth);
+	out_line(e->out, "        %s, %lld, %lld, env);",
+	         list_text(e, x->shape.dim + nb, depth),
+	         (long long)emit_extent(&x->shape, nb, nb + depth),
+	         (long long)emit_extent(&x->shape, nb + depth, x->shape.rank) *
+	         dtype_info[x->dt].nbytes);
+	return true;
+}
+
+bool
+emit_scatter_nd(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int ir = idx->shape.rank, depth = (int)idx->shape.dim[ir - 1];
+	int nbytes = index_bytes(e, n, 1), size = dtype_info[x->dt].nbytes;
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_scatter_nd(p[3], p[0], %lld, p[1], %d, p[2], "
+	         "%lld, %d,", (long long)val_data_bytes(x), nbytes,
+	         (long long)emit_extent(&idx->shape, 0, ir - 1), depth);
+	out_line(e->out, "        %s, %lld, %d, %s, env);",
+	         list_text(e, x->shape.dim, depth),
+	         (long long)emit_extent(&x->shape, depth, x->shape.rank) *
+	         size, size, add_dtype(x, n->attr.SCATTER_ND.add));
+	return true;
+}

@@ -1,0 +1,305 @@
+/* Indexing and data movement by index.  Elements are moved as bytes; an index
+ * out of range is a fault of the step and never an access.
+ */
+#ifndef CKR_INDEX_H
+#define CKR_INDEX_H
+
+static inline void
+ckr_move(void *to, const void *from, int64_t nbytes)
+{
+	switch (nbytes) {
+	case 1: memcpy(to, from, 1); break;
+	case 2: memcpy(to, from, 2); break;
+	case 4: memcpy(to, from, 4); break;
+	case 8: memcpy(to, from, 8); break;
+	default: memcpy(to, from, (size_t)nbytes);
+	}
+}
+
+/* Index i of a list of int64 or int32; -1 after a fault. */
+static inline int64_t
+ckr_index(const void *idx, int64_t i, int nbytes, int64_t n,
+          struct ckr_env *env)
+{
+	int64_t k = nbytes == 8 ? ((const int64_t *)idx)[i]
+	                        : ((const int32_t *)idx)[i];
+	int64_t at = k < 0 ? k + n : k;
+
+	if (at >= 0 && at < n)
+		return at;
+	env->fault_value = k;
+	env->fault = "index out of range";
+	return -1;
+}
+
+/* y [outer, nidx, row] from x [outer, n, row]; row in bytes. */
+static inline void
+ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
+           int64_t outer, int64_t n, int64_t nidx, int64_t row,
+           struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) collapse(2)
+	for (int64_t o = 0; o < outer; o++) {
+		for (int64_t i = 0; i < nidx; i++) {
+			char *to = (char *)y + (o * nidx + i) * row;
+			int64_t k = ckr_index(idx, i, idx_bytes, n, env);
+
+			if (k < 0)
+				memset(to, 0, (size_t)row);
+			else
+				ckr_move(to, (const char *)x +
+				         (o * n + k) * row, row);
+		}
+	}
+}
+
+/* y [outer, n, inner] += upd [outer, nidx, inner] at idx along n.  A target
+ * row belongs to one thread and takes its updates in the order of idx. */
+static inline void
+ckr_scatter_add(float *y, const float *acc, const float *upd, const void *idx,
+                int idx_bytes, int64_t outer, int64_t n, int64_t nidx,
+                int64_t inner, struct ckr_env *env)
+{
+	int64_t total = outer * n, threads = env->threads;
+
+	if (acc != y) {
+#pragma omp parallel for num_threads(env->threads)
+		for (int64_t i = 0; i < total; i++)
+			if (acc)
+				memcpy(y + i * inner, acc + i * inner,
+				       (size_t)inner * sizeof *y);
+			else
+				memset(y + i * inner, 0,
+				       (size_t)inner * sizeof *y);
+	}
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t t = 0; t < threads; t++) {
+		for (int64_t i = 0; i < outer * nidx; i++) {
+			int64_t k = ckr_index(idx, i % nidx, idx_bytes, n, env);
+			const float *from = upd + i * inner;
+			float *to;
+
+			if (k < 0 || k % threads != t)
+				continue;
+			to = y + (i / nidx * n + k) * inner;
+#pragma omp simd
+			for (int64_t j = 0; j < inner; j++)
+				to[j] += from[j];
+		}
+	}
+}
+
+/* Position in x (dims dim, row-major) of element i of an array of dims idim,
+ * its coordinate on the axis replaced by k. */
+static inline int64_t
+ckr_element(int64_t i, int rank, const int64_t *idim, const int64_t *dim,
+            int axis, int64_t k)
+{
+	int64_t at = 0, step = 1;
+
+	for (int d = rank - 1; d >= 0; d--) {
+		at += (d == axis ? k : i % idim[d]) * step;
+		step *= dim[d];
+		i /= idim[d];
+	}
+	return at;
+}
+
+static inline void
+ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
+                    int size, int rank, int axis, const int64_t *dim,
+                    const int64_t *idim, int64_t nidx, struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < nidx; i++) {
+		int64_t k = ckr_index(idx, i, idx_bytes, dim[axis], env);
+		char *to = (char *)y + i * size;
+
+		if (k < 0)
+			memset(to, 0, (size_t)size);
+		else
+			ckr_move(to, (const char *)x + size * ckr_element(i,
+			         rank, idim, dim, axis, k), size);
+	}
+}
+
+/* Add one element; dtype as in the ABI. */
+static inline void
+ckr_add_element(void *to, const void *from, int dtype)
+{
+	switch (dtype) {
+	case CKR_F32: *(float *)to += *(const float *)from; break;
+	case CKR_F64: *(double *)to += *(const double *)from; break;
+	case CKR_F16:
+		*(uint16_t *)to = ckr_to_f16(
+			ckr_from_f16(*(uint16_t *)to) +
+			ckr_from_f16(*(const uint16_t *)from));
+		break;
+	case CKR_BF16:
+		*(uint16_t *)to = ckr_to_bf16(
+			ckr_from_bf16(*(uint16_t *)to) +
+			ckr_from_bf16(*(const uint16_t *)from));
+		break;
+	case CKR_I64: case CKR_U64:
+		*(uint64_t *)to += *(const uint64_t *)from;
+		break;
+	case CKR_I32: case CKR_U32:
+		*(uint32_t *)to += *(const uint32_t *)from;
+		break;
+	case CKR_I16: case CKR_U16:
+		*(uint16_t *)to = (uint16_t)(*(uint16_t *)to +
+		                             *(const uint16_t *)from);
+		break;
+	default:
+		*(uint8_t *)to = (uint8_t)(*(uint8_t *)to +
+		                           *(const uint8_t *)from);
+	}
+}
+
+/* Indices may repeat: in order, by one thread.  add_dtype 0: replace. */
+static inline void
+ckr_scatter_elements(void *y, const void *x, int64_t n, const void *idx,
+                     int idx_bytes, const void *upd, int size, int add_dtype,
+                     int rank, int axis, const int64_t *dim,
+                     const int64_t *idim, int64_t nidx, struct ckr_env *env)
+{
+	if (y != x)
+		memcpy(y, x, (size_t)(n * size));
+	for (int64_t i = 0; i < nidx; i++) {
+		int64_t k = ckr_index(idx, i, idx_bytes, dim[axis], env);
+		const char *from = (const char *)upd + i * size;
+		char *to;
+
+		if (k < 0)
+			continue;
+		to = (char *)y + size * ckr_element(i, rank, idim, dim, axis,
+		                                    k);
+		if (add_dtype)
+			ckr_add_element(to, from, add_dtype);
+		else
+			ckr_move(to, from, size);
+	}
+}
+
+/* Slice number that index tuple i selects among dims dim[0..depth-1]; -1
+ * after a fault. */
+static inline int64_t
+ckr_tuple(const void *idx, int idx_bytes, int64_t i, int depth,
+          const int64_t *dim, struct ckr_env *env)
+{
+	int64_t at = 0;
+
+	for (int d = 0; d < depth; d++) {
+		int64_t k = ckr_index(idx, i * depth + d, idx_bytes, dim[d],
+		                      env);
+
+		if (k < 0)
+			return -1;
+		at = at * dim[d] + k;
+	}
+	return at;
+}
+
+/* x [batch, dim..., row], idx [batch, nidx, depth], y [batch, nidx, row]; row
+ * in bytes, nslice the product of dim. */
+static inline void
+ckr_gather_nd(void *y, const void *x, const void *idx, int idx_bytes,
+              int64_t batch, int64_t nidx, int depth, const int64_t *dim,
+              int64_t nslice, int64_t row, struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < batch * nidx; i++) {
+		int64_t k = ckr_tuple(idx, idx_bytes, i, depth, dim, env);
+		char *to = (char *)y + i * row;
+
+		if (k < 0)
+			memset(to, 0, (size_t)row);
+		else
+			ckr_move(to, (const char *)x +
+			         (i / nidx * nslice + k) * row, row);
+	}
+}
+
+static inline void
+ckr_scatter_nd(void *y, const void *x, int64_t nbytes, const void *idx,
+               int idx_bytes, const void *upd, int64_t nidx, int depth,
+               const int64_t *dim, int64_t row, int size, int add_dtype,
+               struct ckr_env *env)
+{
+	if (y != x)
+		memcpy(y, x, (size_t)nbytes);
+	for (int64_t i = 0; i < nidx; i++) {
+		int64_t k = ckr_tuple(idx, idx_bytes, i, depth, dim, env);
+		const char *from = (const char *)upd + i * row;
+		char *to = (char *)y + k * row;
+
+		if (k < 0)
+			continue;
+		if (!add_dtype) {
+			ckr_move(to, from, row);
+			continue;
+		}
+		for (int64_t j = 0; j < row; j += size)
+			ckr_add_element(to + j, from + j, add_dtype);
+	}
+}
+
+/* Where padding's position i comes from; mode 1 reflect, 2 edge, 3 wrap. */
+static inline int64_t
+ckr_pad_from(int64_t i, int64_t n, int64_t mode)
+{
+	int64_t period = mode == 1 ? 2 * (n - 1) : n;
+
+	if (mode == 2)
+		return i < 0 ? 0 : i < n ? i : n - 1;
+	if (period == 0)
+		return 0;
+	i %= period;
+	i = i < 0 ? i + period : i;
+	return i < n ? i : period - i;
+}
+
+static inline void
+ckr_pad(void *y, const void *x, int size, int rank, int64_t mode,
+        const int64_t *dim, const int64_t *stride, const int64_t *odim,
+        const int64_t *begin, const struct ckr_env *env)
+{
+	int64_t total = 1;
+
+	for (int d = 0; d < rank; d++)
+		total *= odim[d];
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < total; i++) {
+		int64_t at = 0, rest = i;
+
+		for (int d = rank - 1; d >= 0; d--) {
+			at += stride[d] * ckr_pad_from(rest % odim[d] -
+			                               begin[d], dim[d], mode);
+			rest /= odim[d];
+		}
+		ckr_move((char *)y + i * size, (const char *)x + at * size,
+		         size);
+	}
+}
+
+static inline void
+ckr_trilu(void *y, const void *x, int size, int64_t outer, int64_t rows,
+          int64_t cols, int64_t upper, int64_t k, const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < outer * rows; i++) {
+		char *to = (char *)y + i * cols * size;
+		const char *from = (const char *)x + i * cols * size;
+		int64_t cut = i % rows + k + (upper ? 0 : 1);
+
+		cut = cut < 0 ? 0 : cut > cols ? cols : cut;
+		memset(to, 0, (size_t)(cols * size));
+		if (upper)
+			memcpy(to + cut * size, from + cut * size,
+			       (size_t)((cols - cut) * size));
+		else
+			memcpy(to, from, (size_t)(cut * size));
+	}
+}
+
+#endif

@@ -1,0 +1,452 @@
+/* Arithmetic of generated kernels: vector-friendly functions and sums of a
+ * fixed shape.
+ *
+ * All functions are branch-free, so that a loop marked `omp simd` runs them
+ * in lanes; a lane computes exactly what the scalar call computes.  fma is
+ * written where it is meant; the compiler must not contract (see the flags
+ * above).  Polynomials: Chebyshev fits of our own, errors as noted (relative,
+ * before rounding).
+ */
+#ifndef CKR_MATH_H
+#define CKR_MATH_H
+
+#include <math.h>
+#include <string.h>
+
+int omp_get_thread_num(void);
+
+static inline float
+ckr_bits_float(uint32_t u)
+{
+	union { uint32_t u; float f; } x = { u };
+
+	return x.f;
+}
+
+static inline uint32_t
+ckr_float_bits(float f)
+{
+	union { float f; uint32_t u; } x = { f };
+
+	return x.u;
+}
+
+/* 1.5 * 2^23: adding it rounds to an integer, held in the low bits. */
+#define CKR_ROUND 12582912.0f
+
+/* e^x.  error 9e-9; overflows to infinity, underflows through subnormals. */
+static inline float
+ckr_exp(float x)
+{
+	float t, f, r, q, y;
+	int32_t n, half;
+
+	x = x > 89.0f ? 89.0f : x;
+	x = x < -104.0f ? -104.0f : x;
+	t = __builtin_fmaf(x, 1.44269504f, CKR_ROUND);
+	n = (int32_t)(ckr_float_bits(t) - ckr_float_bits(CKR_ROUND));
+	f = t - CKR_ROUND;
+	r = __builtin_fmaf(f, -0.693359375f, x);
+	r = __builtin_fmaf(f, 2.12194440e-4f, r);
+	q = 0.00139276849581f;
+	q = __builtin_fmaf(q, r, 0.00836438069329f);
+	q = __builtin_fmaf(q, r, 0.0416665454158f);
+	q = __builtin_fmaf(q, r, 0.166665696281f);
+	q = __builtin_fmaf(q, r, 0.5f);
+	y = __builtin_fmaf(q, r * r, r) + 1.0f;
+	half = n >> 1;
+	y *= ckr_bits_float((uint32_t)(half + 127) << 23);
+	return y * ckr_bits_float((uint32_t)(n - half + 127) << 23);
+}
+
+/* Natural logarithm.  error 1e-8 outside a neighbourhood of 1, where the
+ * result is f - f^2/2 + ... with f exact. */
+static inline float
+ckr_log(float x)
+{
+	float small = x < 1.17549435e-38f ? 8388608.0f : 1.0f;
+	uint32_t u = ckr_float_bits(x * small);
+	int32_t k = (int32_t)(u - 0x3f3504f3) >> 23;
+	float e = (float)k - (small > 1.0f ? 23.0f : 0.0f);
+	float f = ckr_bits_float(u - ((uint32_t)k << 23)) - 1.0f;
+	float q = 0.0696975398208f, z = f * f, y;
+
+	q = __builtin_fmaf(q, f, -0.114791880867f);
+	q = __builtin_fmaf(q, f, 0.116857959393f);
+	q = __builtin_fmaf(q, f, -0.124257767228f);
+	q = __builtin_fmaf(q, f, 0.142490327308f);
+	q = __builtin_fmaf(q, f, -0.166677982765f);
+	q = __builtin_fmaf(q, f, 0.200007163044f);
+	q = __builtin_fmaf(q, f, -0.24999997001f);
+	q = __builtin_fmaf(q, f, 0.33333331178f);
+	y = __builtin_fmaf(e, -2.12194440e-4f, q * (z * f));
+	y = __builtin_fmaf(z, -0.5f, y);
+	y = __builtin_fmaf(e, 0.693359375f, y + f);
+	y = x == __builtin_inff() ? x : y;
+	y = x == 0.0f ? -__builtin_inff() : y;
+	y = x < 0.0f ? __builtin_nanf("") : y;
+	return x != x ? x : y;
+}
+
+/* Odd polynomial below 0.625 (error 2e-8), 1 - 2 / (e^2x + 1) above. */
+static inline float
+ckr_tanh(float x)
+{
+	float a = __builtin_fabsf(x), z = x * x;
+	float q = -0.00609629952288f, far, near;
+
+	q = __builtin_fmaf(q, z, 0.0209968940371f);
+	q = __builtin_fmaf(q, z, -0.0538508495203f);
+	q = __builtin_fmaf(q, z, 0.13332769342f);
+	q = __builtin_fmaf(q, z, -0.333333289402f);
+	near = __builtin_fmaf(q * z, x, x);
+	far = 1.0f - 2.0f / (ckr_exp(2.0f * a) + 1.0f);
+	far = x < 0.0f ? -far : far;
+	return a < 0.625f ? near : far;
+}
+
+/* x * P(x^2) below 1 (error 1e-9), 1 - e^-Q(x) above (error 4e-9). */
+static inline float
+ckr_erf(float x)
+{
+	float a = __builtin_fabsf(x), z = x * x, t, p, q, far, near;
+
+	p = 7.87587506268e-5f;
+	p = __builtin_fmaf(p, z, -0.000801686428716f);
+	p = __builtin_fmaf(p, z, 0.00518908742343f);
+	p = __builtin_fmaf(p, z, -0.0268542120106f);
+	p = __builtin_fmaf(p, z, 0.112835947152f);
+	p = __builtin_fmaf(p, z, -0.376126266667f);
+	p = __builtin_fmaf(p, z, 0.12837916585f);
+	near = __builtin_fmaf(p, x, x);
+	t = (a > 4.0f ? 4.0f : a) - 2.0f;
+	q = -1.64306365569e-6f;
+	q = __builtin_fmaf(q, t, 1.98748401342e-5f);
+	q = __builtin_fmaf(q, t, -0.000135314878914f);
+	q = __builtin_fmaf(q, t, 0.000733268196521f);
+	q = __builtin_fmaf(q, t, -0.00357087592152f);
+	q = __builtin_fmaf(q, t, 0.0164647700901f);
+	q = __builtin_fmaf(q, t, 0.923750850065f);
+	q = __builtin_fmaf(q, t, 4.41816084688f);
+	q = __builtin_fmaf(q, t, 5.36494126767f);
+	far = 1.0f - ckr_exp(-q);
+	far = x < 0.0f ? -far : far;
+	return a < 1.0f ? near : far;
+}
+
+/* sin and cos reduce in double precision: right to the last bits for any
+ * argument below 1e9. */
+static inline float
+ckr_sincos(float x, int quarter)
+{
+	double n = (double)x * 0.63661977236758134 + 6755399441055744.0;
+	union { double d; uint64_t u; } b = { n };
+	uint32_t k = (uint32_t)b.u + (uint32_t)quarter;
+	float r, z, s, c, y;
+
+	n -= 6755399441055744.0;
+	r = (float)__builtin_fma(n, -6.1232339957367660e-17,
+	                         __builtin_fma(n, -1.5707963267948966,
+	                                       (double)x));
+	z = r * r;
+	s = 2.72438119753e-6f;
+	s = __builtin_fmaf(s, z, -0.00019840039113f);
+	s = __builtin_fmaf(s, z, 0.00833333178567f);
+	s = __builtin_fmaf(s, z, -0.166666666636f);
+	s = __builtin_fmaf(s * z, r, r);
+	c = -2.72958563391e-7f;
+	c = __builtin_fmaf(c, z, 2.48005606306e-5f);
+	c = __builtin_fmaf(c, z, -0.00138888875977f);
+	c = __builtin_fmaf(c, z, 0.0416666666641f);
+	c = __builtin_fmaf(c, z * z, __builtin_fmaf(z, -0.5f, 1.0f));
+	y = k & 1 ? c : s;
+	return k & 2 ? -y : y;
+}
+
+static inline float
+ckr_sin(float x)
+{
+	return ckr_sincos(x, 0);
+}
+
+static inline float
+ckr_cos(float x)
+{
+	return ckr_sincos(x, 1);
+}
+
+static inline float
+ckr_sigmoid(float x)
+{
+	return 1.0f / (1.0f + ckr_exp(-x));
+}
+
+/* log(1 + e^x); the quotient corrects the rounding of 1 + t. */
+static inline float
+ckr_softplus(float x)
+{
+	float t = ckr_exp(-__builtin_fabsf(x)), u = 1.0f + t;
+	float l = u == 1.0f ? t : ckr_log(u) * (t / (u - 1.0f));
+
+	return (x > 0.0f ? x : 0.0f) + (x != x ? x : l);
+}
+
+static inline float
+ckr_relu(float x)
+{
+	return x < 0.0f ? 0.0f : x;
+}
+
+static inline float
+ckr_silu(float x)
+{
+	return x / (1.0f + ckr_exp(-x));
+}
+
+static inline float
+ckr_silu_grad(float x, float dy)
+{
+	float s = ckr_sigmoid(x);
+
+	return dy * (s * (1.0f + x * (1.0f - s)));
+}
+
+static inline float
+ckr_gelu(float x)
+{
+	return 0.5f * x * (1.0f + ckr_erf(x * 0.707106781f));
+}
+
+static inline float
+ckr_gelu_grad(float x, float dy)
+{
+	float phi = 0.5f * (1.0f + ckr_erf(x * 0.707106781f));
+	float pdf = 0.398942280f * ckr_exp(-0.5f * x * x);
+
+	return dy * (phi + x * pdf);
+}
+
+/* x (1 + tanh u) / 2 = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3). */
+static inline float
+ckr_gelu_tanh(float x)
+{
+	float u = x * (1.0f + 0.044715f * x * x);
+
+	return x / (1.0f + ckr_exp(-1.59576912f * u));
+}
+
+static inline float
+ckr_gelu_tanh_grad(float x, float dy)
+{
+	float z = 0.044715f * x * x;
+	float s = ckr_sigmoid(1.59576912f * x * (1.0f + z));
+	float du = 1.59576912f * (1.0f + 3.0f * z);
+
+	return dy * (s + x * (s * (1.0f - s)) * du);
+}
+
+static inline float
+ckr_sign(float x)
+{
+	return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
+}
+
+/* A NaN wins, from either side. */
+static inline float
+ckr_max(float a, float b)
+{
+	return a > b || a != a ? a : b;
+}
+
+static inline float
+ckr_min(float a, float b)
+{
+	return a < b || a != a ? a : b;
+}
+
+/* The remainder with the divisor's sign. */
+static inline float
+ckr_mod(float a, float b)
+{
+	float r = fmodf(a, b);
+
+	return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;
+}
+
+static inline double
+ckr_mod_d(double a, double b)
+{
+	double r = fmod(a, b);
+
+	return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+
+/* Integer division by zero gives 0 instead of a trap. */
+static inline int64_t
+ckr_idiv(int64_t a, int64_t b)
+{
+	if (b == -1)
+		return (int64_t)(0 - (uint64_t)a);
+	return b ? a / b : 0;
+}
+
+static inline int64_t
+ckr_irem(int64_t a, int64_t b)
+{
+	return b && b != -1 ? a % b : 0;
+}
+
+static inline int64_t
+ckr_imod(int64_t a, int64_t b)
+{
+	int64_t r = ckr_irem(a, b);
+
+	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+static inline int64_t
+ckr_ipow(int64_t a, int64_t b)
+{
+	uint64_t y = 1, f = (uint64_t)a;
+
+	if (b < 0)
+		return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+	for (; b; b >>= 1, f *= f)
+		if (b & 1)
+			y *= f;
+	return (int64_t)y;
+}
+
+/* ---- 16-bit floats ---- */
+
+static inline float
+ckr_from_bf16(uint16_t h)
+{
+	return ckr_bits_float((uint32_t)h << 16);
+}
+
+static inline uint16_t
+ckr_to_bf16(float f)
+{
+	uint32_t u = ckr_float_bits(f);
+	uint32_t r = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+
+	return (uint16_t)(f != f ? (u >> 16 | 0x40) : r);
+}
+
+static inline float
+ckr_from_f16(uint16_t h)
+{
+	uint32_t u = (uint32_t)(h & 0x7fff) << 13;
+	float f = ckr_bits_float(u) * 0x1p112f;
+
+	if ((h & 0x7c00) == 0x7c00)
+		f = ckr_bits_float(u | 0x7f800000);
+	return h & 0x8000 ? -f : f;
+}
+
+static inline uint16_t
+ckr_to_f16(float f)
+{
+	uint32_t u = ckr_float_bits(f), sign = u >> 16 & 0x8000, a, e;
+
+	u &= 0x7fffffff;
+	if (u > 0x7f800000)
+		return (uint16_t)(sign | 0x7e00);
+	if (u >= 0x477ff000)
+		return (uint16_t)(sign | 0x7c00);
+	if (u < 0x38800000) {
+		/* subnormal: let the addition round at 2^-24 */
+		a = ckr_float_bits(ckr_bits_float(u) + 0.5f) - 0x3f000000;
+		return (uint16_t)(sign | a);
+	}
+	e = u + 0xfff + (u >> 13 & 1);
+	return (uint16_t)(sign | ((e - 0x38000000) >> 13));
+}
+
+/* ---- sums of a fixed shape ----
+ *
+ * 64 lanes in four vectors of 16: element i goes to lane i % 64; what is left
+ * after whole blocks goes to the first lanes; then the lanes are halved.
+ */
+typedef float ckr_lanes
+	__attribute__((vector_size(64), aligned(4), may_alias));
+
+static inline float
+ckr_fold(const float *lane)
+{
+	float t[16];
+
+	for (int i = 0; i < 16; i++)
+		t[i] = (lane[i] + lane[i + 16]) +
+		       (lane[i + 32] + lane[i + 48]);
+	for (int w = 8; w > 0; w /= 2)
+		for (int i = 0; i < w; i++)
+			t[i] += t[i + w];
+	return t[0];
+}
+
+/* Sum over i of TERM, once with vectors at X and Y (v, w are the operands'
+ * vectors) and once for the rest with floats of the same names. */
+#define CKR_SUM(name, params, X, Y, TERM) \
+static inline float \
+name params \
+{ \
+	ckr_lanes a0 = { 0 }, a1 = { 0 }, a2 = { 0 }, a3 = { 0 }; \
+	float lane[64]; \
+	int64_t i = 0; \
+	for (; i + 64 <= n; i += 64) { \
+		const ckr_lanes *x_ = (const ckr_lanes *)((X) + i); \
+		const ckr_lanes *y_ = (const ckr_lanes *)((Y) + i); \
+		{ ckr_lanes v = x_[0], w = y_[0]; (void)w; a0 += TERM; } \
+		{ ckr_lanes v = x_[1], w = y_[1]; (void)w; a1 += TERM; } \
+		{ ckr_lanes v = x_[2], w = y_[2]; (void)w; a2 += TERM; } \
+		{ ckr_lanes v = x_[3], w = y_[3]; (void)w; a3 += TERM; } \
+	} \
+	*(ckr_lanes *)lane = a0; \
+	*(ckr_lanes *)(lane + 16) = a1; \
+	*(ckr_lanes *)(lane + 32) = a2; \
+	*(ckr_lanes *)(lane + 48) = a3; \
+	for (int64_t j = 0; i + j < n; j++) { \
+		float v = (X)[i + j], w = (Y)[i + j]; \
+		(void)w; \
+		lane[j] += TERM; \
+	} \
+	return ckr_fold(lane); \
+}
+
+CKR_SUM(ckr_sum, (const float *x, int64_t n), x, x, v)
+CKR_SUM(ckr_dot, (const float *x, const float *y, int64_t n), x, y, v * w)
+CKR_SUM(ckr_sum_squares, (const float *x, int64_t n), x, x, v * v)
+CKR_SUM(ckr_sum_deviations, (const float *x, int64_t n, float mean), x, x,
+        (v - mean) * (v - mean))
+
+static inline float
+ckr_max_of(const float *x, int64_t n)
+{
+	float m = -__builtin_inff();
+
+#pragma omp simd reduction(max: m)
+	for (int64_t i = 0; i < n; i++)
+		m = x[i] > m ? x[i] : m;
+	return m;
+}
+
+/* Sum of e^(x - m) without storing it. */
+static inline float
+ckr_sum_exp(const float *x, int64_t n, float m)
+{
+	float lane[64] = { 0 };
+	int64_t i = 0;
+
+	for (; i + 64 <= n; i += 64) {
+#pragma omp simd
+		for (int j = 0; j < 64; j++)
+			lane[j] += ckr_exp(x[i + j] - m);
+	}
+	for (int64_t j = 0; i + j < n; j++)
+		lane[j] += ckr_exp(x[i + j] - m);
+	return ckr_fold(lane);
+}
+
+#endif

@@ -1,0 +1,123 @@
+/* Reductions of float32: x is [outer, n, inner], over n.
+ *
+ * Sums of rows have the shape of ckr_sum; long rows are cut into parts first.
+ * Columns are summed in groups of rows, so that the error grows with the
+ * group and the number of groups, not with n.  Threads share rows, parts or
+ * columns; the shape of a sum does not depend on them.
+ */
+#ifndef CKR_REDUCE_H
+#define CKR_REDUCE_H
+
+enum {
+	CKR_REDUCE_PARTS = 256,
+	CKR_REDUCE_LONG = 1 << 16,
+	CKR_REDUCE_COLUMNS = 128,
+	CKR_REDUCE_GROUP = 64,
+};
+
+enum ckr_reduce { CKR_ADD, CKR_MAX, CKR_MIN, CKR_MUL };
+
+static inline float
+ckr_reduce_start(enum ckr_reduce op)
+{
+	return op == CKR_ADD ? 0.0f : op == CKR_MUL ? 1.0f
+	     : op == CKR_MAX ? -__builtin_inff() : __builtin_inff();
+}
+
+static inline float
+ckr_reduce_two(enum ckr_reduce op, float a, float b)
+{
+	return op == CKR_ADD ? a + b : op == CKR_MUL ? a * b
+	     : op == CKR_MAX ? ckr_max(a, b) : ckr_min(a, b);
+}
+
+static inline float
+ckr_reduce_run(enum ckr_reduce op, const float *x, int64_t n)
+{
+	float s = ckr_reduce_start(op);
+
+	if (op == CKR_ADD)
+		return ckr_sum(x, n);
+	for (int64_t i = 0; i < n; i++)
+		s = ckr_reduce_two(op, s, x[i]);
+	return s;
+}
+
+/* One long row, by all threads. */
+static inline float
+ckr_reduce_long(enum ckr_reduce op, const float *x, int64_t n,
+                const struct ckr_env *env)
+{
+	float part[CKR_REDUCE_PARTS];
+	int64_t size = (n + CKR_REDUCE_PARTS - 1) / CKR_REDUCE_PARTS;
+	int64_t nparts = (n + size - 1) / size;
+
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < nparts; i++)
+		part[i] = ckr_reduce_run(op, x + i * size,
+			n - i * size < size ? n - i * size : size);
+	return ckr_reduce_run(op, part, nparts);
+}
+
+static inline void
+ckr_reduce_rows(enum ckr_reduce op, float *y, const float *x, int64_t outer,
+                int64_t n, float divisor, const struct ckr_env *env)
+{
+	if (n >= CKR_REDUCE_LONG) {
+		for (int64_t i = 0; i < outer; i++)
+			y[i] = ckr_reduce_long(op, x + i * n, n, env)
+			       / divisor;
+		return;
+	}
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < outer; i++)
+		y[i] = ckr_reduce_run(op, x + i * n, n) / divisor;
+}
+
+static inline void
+ckr_reduce_block(enum ckr_reduce op, float *y, const float *x, int64_t n,
+                 int64_t inner, int64_t w, float divisor)
+{
+	float total[CKR_REDUCE_COLUMNS], s[CKR_REDUCE_COLUMNS];
+
+	for (int64_t j = 0; j < w; j++)
+		total[j] = ckr_reduce_start(op);
+	for (int64_t i0 = 0; i0 < n; i0 += CKR_REDUCE_GROUP) {
+		int64_t end = n - i0 < CKR_REDUCE_GROUP
+		            ? n : i0 + CKR_REDUCE_GROUP;
+
+		for (int64_t j = 0; j < w; j++)
+			s[j] = ckr_reduce_start(op);
+		for (int64_t i = i0; i < end; i++) {
+#pragma omp simd
+			for (int64_t j = 0; j < w; j++)
+				s[j] = ckr_reduce_two(op, s[j],
+				                      x[i * inner + j]);
+		}
+		for (int64_t j = 0; j < w; j++)
+			total[j] = ckr_reduce_two(op, total[j], s[j]);
+	}
+	for (int64_t j = 0; j < w; j++)
+		y[j] = total[j] / divisor;
+}
+
+static inline void
+ckr_reduce_columns(enum ckr_reduce op, float *y, const float *x,
+                   int64_t outer, int64_t n, int64_t inner, float divisor,
+                   const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) collapse(2)
+	for (int64_t i = 0; i < outer; i++) {
+		for (int64_t j = 0; j < inner; j += CKR_REDUCE_COLUMNS) {
+			int64_t w = inner - j;
+
+			ckr_reduce_block(op, y + i * inner + j,
+				x + i * n * inner + j, n, inner,
+				w < CKR_REDUCE_COLUMNS ? w
+				                       : CKR_REDUCE_COLUMNS,
+				divisor);
+		}
+	}
+}
+
+#endif

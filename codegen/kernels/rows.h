@@ -1,0 +1,449 @@
+/* Kernels on independent rows: softmax, normalisation, cross entropy.
+ *
+ * Threads share rows; sums over rows are taken in parts whose number depends
+ * on the shape alone, so that the result does not depend on the threads.
+ */
+#ifndef CKR_ROWS_H
+#define CKR_ROWS_H
+
+enum {
+	CKR_COLUMNS = 64,       /* columns handled together */
+	CKR_LOSS_PARTS = 64,
+};
+
+/* ---- softmax: x is [outer, n, inner], over n ---- */
+
+static inline void
+ckr_softmax_row(float *y, const float *x, int64_t n, int log)
+{
+	float m = ckr_max_of(x, n), s;
+
+	if (log) {
+		s = m + ckr_log(ckr_sum_exp(x, n, m));
+#pragma omp simd
+		for (int64_t i = 0; i < n; i++)
+			y[i] = x[i] - s;
+		return;
+	}
+#pragma omp simd
+	for (int64_t i = 0; i < n; i++)
+		y[i] = ckr_exp(x[i] - m);
+	s = 1.0f / ckr_sum(y, n);
+#pragma omp simd
+	for (int64_t i = 0; i < n; i++)
+		y[i] *= s;
+}
+
+/* Maximum and sum of exponentials of w columns, `inner` apart. */
+static inline void
+ckr_column_stats(const float *x, int64_t n, int64_t inner, int64_t w,
+                 float *m, float *s)
+{
+	for (int64_t j = 0; j < w; j++)
+		m[j] = -__builtin_inff(), s[j] = 0.0f;
+	for (int64_t i = 0; i < n; i++) {
+#pragma omp simd
+		for (int64_t j = 0; j < w; j++)
+			m[j] = x[i * inner + j] > m[j] ? x[i * inner + j]
+			                               : m[j];
+	}
+	for (int64_t i = 0; i < n; i++) {
+#pragma omp simd
+		for (int64_t j = 0; j < w; j++)
+			s[j] += ckr_exp(x[i * inner + j] - m[j]);
+	}
+}
+
+static inline void
+ckr_softmax_columns(float *y, const float *x, int64_t n, int64_t inner,
+                    int64_t w, int log)
+{
+	float m[CKR_COLUMNS], s[CKR_COLUMNS];
+
+	ckr_column_stats(x, n, inner, w, m, s);
+	for (int64_t j = 0; j < w; j++)
+		s[j] = log ? m[j] + ckr_log(s[j]) : 1.0f / s[j];
+	for (int64_t i = 0; i < n; i++) {
+#pragma omp simd
+		for (int64_t j = 0; j < w; j++) {
+			float v = x[i * inner + j];
+
+			y[i * inner + j] = log ? v - s[j]
+			                       : ckr_exp(v - m[j]) * s[j];
+		}
+	}
+}
+
+static inline void
+ckr_softmax(float *y, const float *x, int64_t outer, int64_t n, int64_t inner,
+            int log, const struct ckr_env *env)
+{
+	int64_t block = inner < CKR_COLUMNS ? inner : CKR_COLUMNS;
+
+#pragma omp parallel for num_threads(env->threads) collapse(2)
+	for (int64_t i = 0; i < outer; i++) {
+		for (int64_t j = 0; j < inner; j += block) {
+			int64_t at = i * n * inner + j;
+
+			if (inner == 1)
+				ckr_softmax_row(y + at, x + at, n, log);
+			else
+				ckr_softmax_columns(y + at, x + at, n, inner,
+					inner - j < block ? inner - j : block,
+					log);
+		}
+	}
+}
+
+static inline void
+ckr_softmax_grad_row(float *dx, const float *dy, const float *y, int64_t n,
+                     int log)
+{
+	float s = log ? ckr_sum(dy, n) : ckr_dot(dy, y, n);
+
+	if (log) {
+#pragma omp simd
+		for (int64_t i = 0; i < n; i++)
+			dx[i] = dy[i] - ckr_exp(y[i]) * s;
+	} else {
+#pragma omp simd
+		for (int64_t i = 0; i < n; i++)
+			dx[i] = y[i] * (dy[i] - s);
+	}
+}
+
+static inline void
+ckr_softmax_grad_columns(float *dx, const float *dy, const float *y,
+                         int64_t n, int64_t inner, int64_t w, int log)
+{
+	float s[CKR_COLUMNS] = { 0 };
+
+	for (int64_t i = 0; i < n * inner; i += inner) {
+#pragma omp simd
+		for (int64_t j = 0; j < w; j++)
+			s[j] += log ? dy[i + j] : dy[i + j] * y[i + j];
+	}
+	for (int64_t i = 0; i < n * inner; i += inner) {
+#pragma omp simd
+		for (int64_t j = 0; j < w; j++)
+			dx[i + j] = log ? dy[i + j] - ckr_exp(y[i + j]) * s[j]
+			                : y[i + j] * (dy[i + j] - s[j]);
+	}
+}
+
+static inline void
+ckr_softmax_grad(float *dx, const float *dy, const float *y, int64_t outer,
+                 int64_t n, int64_t inner, int log, const struct ckr_env *env)
+{
+	int64_t block = inner < CKR_COLUMNS ? inner : CKR_COLUMNS;
+
+#pragma omp parallel for num_threads(env->threads) collapse(2)
+	for (int64_t i = 0; i < outer; i++) {
+		for (int64_t j = 0; j < inner; j += block) {
+			int64_t at = i * n * inner + j;
+
+			if (inner == 1)
+				ckr_softmax_grad_row(dx + at, dy + at, y + at,
+				                     n, log);
+			else
+				ckr_softmax_grad_columns(dx + at, dy + at,
+					y + at, n, inner,
+					inner - j < block ? inner - j : block,
+					log);
+		}
+	}
+}
+
+/* ---- layernorm and rmsnorm: x is [rows, n] ---- */
+
+static inline void
+ckr_layernorm(float *y, float *mean, float *rstd, const float *x,
+              const float *scale, const float *bias, int64_t rows, int64_t n,
+              double eps, const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < rows; i++) {
+		const float *a = x + i * n;
+		float m = ckr_sum(a, n) / (float)n;
+		float var = ckr_sum_deviations(a, n, m) / (float)n;
+		float r = 1.0f / __builtin_sqrtf(var + (float)eps);
+		float *to = y + i * n;
+
+		if (mean)
+			mean[i] = m;
+		if (rstd)
+			rstd[i] = r;
+		if (!y)
+			continue;
+		if (bias) {
+#pragma omp simd
+			for (int64_t j = 0; j < n; j++)
+				to[j] = (a[j] - m) * r * scale[j] + bias[j];
+		} else {
+#pragma omp simd
+			for (int64_t j = 0; j < n; j++)
+				to[j] = (a[j] - m) * r * scale[j];
+		}
+	}
+}
+
+static inline void
+ckr_rmsnorm(float *y, float *rstd, const float *x, const float *scale,
+            int64_t rows, int64_t n, double eps, const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < rows; i++) {
+		const float *a = x + i * n;
+		float ms = ckr_sum_squares(a, n) / (float)n;
+		float r = 1.0f / __builtin_sqrtf(ms + (float)eps);
+		float *to = y + i * n;
+
+		if (rstd)
+			rstd[i] = r;
+		if (!y)
+			continue;
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			to[j] = a[j] * r * scale[j];
+	}
+}
+
+/* Sums over a row of dy * scale and of dy * scale * (x - mean). */
+static inline void
+ckr_norm_sums(const float *dy, const float *x, const float *scale, int64_t n,
+              float mean, float *sum, float *product)
+{
+	float a[64] = { 0 }, b[64] = { 0 };
+	int64_t i = 0;
+
+	for (; i + 64 <= n; i += 64) {
+#pragma omp simd
+		for (int j = 0; j < 64; j++) {
+			float t = dy[i + j] * scale[i + j];
+
+			a[j] += t;
+			b[j] += t * (x[i + j] - mean);
+		}
+	}
+	for (int64_t j = 0; i + j < n; j++) {
+		float t = dy[i + j] * scale[i + j];
+
+		a[j] += t;
+		b[j] += t * (x[i + j] - mean);
+	}
+	*sum = ckr_fold(a);
+	*product = ckr_fold(b);
+}
+
+/* One row of the gradient; dscale and dbias are added to.  mean is 0 and
+ * `centre` 0 for rmsnorm. */
+static inline void
+ckr_norm_grad_row(float *dx, float *dscale, float *dbias, const float *dy,
+                  const float *x, const float *scale, int64_t n, float mean,
+                  float rstd, int centre)
+{
+	if (dx) {
+		float a, b;
+
+		ckr_norm_sums(dy, x, scale, n, mean, &a, &b);
+		a = centre ? a / (float)n : 0.0f;
+		b = b * rstd * rstd / (float)n;
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			dx[j] = rstd * (dy[j] * scale[j] - a -
+			                (x[j] - mean) * b);
+	}
+	if (dscale) {
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			dscale[j] += dy[j] * ((x[j] - mean) * rstd);
+	}
+	if (dbias) {
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			dbias[j] += dy[j];
+	}
+}
+
+/* Sum of parts [nparts, stride] in order. */
+static inline void
+ckr_add_parts(float *y, const float *part, int64_t nparts, int64_t stride,
+              int64_t n)
+{
+	memset(y, 0, (size_t)n * sizeof *y);
+	for (int64_t p = 0; p < nparts; p++) {
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			y[j] += part[p * stride + j];
+	}
+}
+
+/* part holds 2 * n floats (1 * n for rmsnorm: mean NULL) for each
+ * `part_rows` rows. */
+static inline void
+ckr_norm_grad(float *dx, float *dscale, float *dbias, const float *dy,
+              const float *x, const float *scale, const float *mean,
+              const float *rstd, int64_t rows, int64_t n, int64_t part_rows,
+              float *part, const struct ckr_env *env)
+{
+	int64_t nparts = (rows + part_rows - 1) / part_rows;
+	int64_t stride = mean ? 2 * n : n;
+
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t p = 0; p < nparts; p++) {
+		float *ds = part + p * stride, *db = ds + n;
+		int64_t end = (p + 1) * part_rows;
+
+		memset(ds, 0, (size_t)stride * sizeof *ds);
+		for (int64_t i = p * part_rows; i < end && i < rows; i++)
+			ckr_norm_grad_row(dx ? dx + i * n : NULL,
+				dscale ? ds : NULL,
+				dbias && mean ? db : NULL, dy + i * n,
+				x + i * n, scale, n, mean ? mean[i] : 0.0f,
+				rstd[i], mean != NULL);
+	}
+	if (dscale)
+		ckr_add_parts(dscale, part, nparts, stride, n);
+	if (dbias)
+		ckr_add_parts(dbias, part + n, nparts, stride, n);
+}
+
+/* ---- cross entropy: x is [rows, n, inner], labels [rows, inner] ---- */
+
+struct ckr_labels {
+	const void *v;
+	int nbytes;             /* 8 or 4 */
+	int64_t ignore, n;
+	const float *weight;    /* per class, or NULL */
+};
+
+/* Label i; -1 if it is to be ignored or bad, which is a fault of the step. */
+static inline int64_t
+ckr_label(const struct ckr_labels *l, int64_t i, struct ckr_env *env)
+{
+	int64_t c = l->nbytes == 8 ? ((const int64_t *)l->v)[i]
+	                           : ((const int32_t *)l->v)[i];
+
+	if (c == l->ignore)
+		return -1;
+	if (c >= 0 && c < l->n)
+		return c;
+	env->fault_value = c;
+	env->fault = "label out of range";
+	return -1;
+}
+
+static inline float
+ckr_label_weight(const struct ckr_labels *l, int64_t c)
+{
+	return c < 0 ? 0.0f : l->weight ? l->weight[c] : 1.0f;
+}
+
+/* The loss from sums of parts: none of it if the loss is per row. */
+static inline void
+ckr_loss_finish(float *loss, float *denom, const double *sum,
+                const double *weight, int64_t nparts, int reduction)
+{
+	double s = 0, w = 0;
+
+	for (int64_t p = 0; p < nparts; p++)
+		s += sum[p], w += weight[p];
+	if (denom)
+		*denom = reduction == 1 ? (float)w : 1.0f;
+	if (loss && reduction)
+		*loss = (float)(reduction == 1 ? s / w : s);
+}
+
+/* logp 1: x holds log-probabilities already (nll; lse is NULL then). */
+static inline void
+ckr_sce(float *loss, float *lse, float *denom, const float *x,
+        const struct ckr_labels *l, int64_t rows, int64_t n, int64_t inner,
+        int reduction, int logp, struct ckr_env *env)
+{
+	double sum[CKR_LOSS_PARTS], weight[CKR_LOSS_PARTS];
+	int64_t part = (rows + CKR_LOSS_PARTS - 1) / CKR_LOSS_PARTS;
+	int64_t nparts = part ? (rows + part - 1) / part : 0;
+
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t p = 0; p < nparts; p++) {
+		double s = 0, w = 0;
+		int64_t end = (p + 1) * part < rows ? (p + 1) * part : rows;
+
+		for (int64_t k = p * part * inner; k < end * inner; k++) {
+			const float *a = x + k / inner * n * inner + k % inner;
+			int64_t c = ckr_label(l, k, env);
+			float wc = ckr_label_weight(l, c), z = 0.0f, m, t;
+
+			if (!logp && inner == 1) {
+				m = ckr_max_of(a, n);
+				z = m + ckr_log(ckr_sum_exp(a, n, m));
+			} else if (!logp) {
+				ckr_column_stats(a, n, inner, 1, &m, &t);
+				z = m + ckr_log(t);
+			}
+			if (lse)
+				lse[k] = z;
+			t = c < 0 ? 0.0f : wc * (z - a[c * inner]);
+			if (loss && !reduction)
+				loss[k] = t;
+			s += (double)t;
+			w += (double)wc;
+		}
+		sum[p] = s;
+		weight[p] = w;
+	}
+	ckr_loss_finish(loss, denom, sum, weight, nparts, reduction);
+}
+
+static inline void
+ckr_sce_grad(float *dx, const float *dloss, const float *x,
+             const struct ckr_labels *l, const float *lse, const float *denom,
+             int64_t rows, int64_t n, int64_t inner, int reduction,
+             struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < rows; i++) {
+		for (int64_t j = 0; j < inner; j++) {
+			int64_t k = i * inner + j, at = i * n * inner + j;
+			int64_t c = ckr_label(l, k, env);
+			float g = ckr_label_weight(l, c), z = lse[k];
+
+			g *= dloss[reduction ? 0 : k];
+			g = reduction == 1 ? g / *denom : g;
+			if (c < 0) {
+				for (int64_t q = 0; q < n; q++)
+					dx[at + q * inner] = 0.0f;
+				continue;
+			}
+#pragma omp simd
+			for (int64_t q = 0; q < n; q++)
+				dx[at + q * inner] =
+					ckr_exp(x[at + q * inner] - z) * g;
+			dx[at + c * inner] -= g;
+		}
+	}
+}
+
+static inline void
+ckr_nll_grad(float *dx, const float *dloss, const struct ckr_labels *l,
+             const float *denom, int64_t rows, int64_t n, int64_t inner,
+             int reduction, struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads)
+	for (int64_t i = 0; i < rows; i++) {
+		float *to = dx + i * n * inner;
+
+		memset(to, 0, (size_t)(n * inner) * sizeof *to);
+		for (int64_t j = 0; j < inner; j++) {
+			int64_t k = i * inner + j, c = ckr_label(l, k, env);
+			float g = ckr_label_weight(l, c);
+
+			g *= dloss[reduction ? 0 : k];
+			g = reduction == 1 ? g / *denom : g;
+			if (c >= 0)
+				to[c * inner + j] = -g;
+		}
+	}
+}
+
+#endif
