@@ -476,6 +476,11 @@ static void place_view(struct fuse *f, NodeId id);
 static void
 put(struct fuse *f, NodeId id)
 {
+	Graph *g = f->g;
+
+	for (int k = 0; k < g->node[id].nout; k++)
+		if (g->node[id].out[k])
+			g->val[g->node[id].out[k]].slot = k;
 	f->placed[id] = true;
 	f->order[f->norder++] = id;
 }

@@ -28,6 +28,17 @@ bool edit_single(const struct edit *, ValId v);
 /* Follow reshapes upwards. */
 ValId edit_through_reshapes(const Graph *, ValId v);
 
+/* Tell the outputs of n who writes them now. */
+static inline void
+fuse_claim(Graph *g, const Node *n)
+{
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k]) {
+			g->val[n->out[k]].def = node_id(g, n);
+			g->val[n->out[k]].slot = k;
+		}
+}
+
 /* fuse_ends.c: rewrites of matrix products and attention. */
 bool fuse_classifier(Pass *, Graph *);
 bool fuse_packed(Pass *, Graph *);

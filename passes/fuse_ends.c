@@ -280,6 +280,7 @@ build_classifier(struct classifier *c)
 	n->out[1] = c->dx ? g->node[c->dx].out[0] : 0;
 	n->out[2] = c->dw ? g->node[c->dw].out[0] : 0;
 	n->out[3] = c->db ? g->node[c->db].out[0] : 0;
+	fuse_claim(g, n);
 	for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
 		e->dead[gone[i]] = gone[i] != 0;
 	for (int i = 0; i < c->nview; i++)
@@ -369,12 +370,14 @@ pack(struct edit *e, NodeId id, NodeId grad)
 	node_add_origin(g, a, n->origin, n->norigin);
 	if (shape_eq(y, &packed)) {
 		a->out[0] = n->out[0];
+		fuse_claim(g, a);
 		e->dead[id] = true;
 		return;
 	}
 	Shape flat = *y;
 	ValId v = val_new(g, V_TEMP, NULL, g->val[a->out[0]].dt, packed);
 	a->out[0] = v;
+	fuse_claim(g, a);
 	n->op = OP_RESHAPE;
 	n->attr = attr_default(OP_RESHAPE);
 	n->attr.RESHAPE.shape.n = flat.rank;
@@ -477,7 +480,7 @@ accumulate_into(struct edit *e, NodeId id, NodeId adder, ValId other)
 	node_add_origin(g, m, n->origin, n->norigin);
 	if (shape_eq(&g->val[sum].shape, &s)) {
 		m->out[0] = sum;
-		g->val[sum].def = adder;
+		fuse_claim(g, m);
 		e->dead[id] = true;
 		return true;
 	}
