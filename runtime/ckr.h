@@ -1,0 +1,214 @@
+/* libckr: train a model that ckc has compiled.
+ *
+ * A compiled model is a shared library, MODEL.so, with its weights beside it
+ * in MODEL.safetensors.  A ckr_ctx is one such model in memory with its
+ * weights, optimizer state and arena.  Training is a loop around ckr_step:
+ *
+ *	ckr_ctx *m;
+ *	struct ckr_hyper h = ckr_hyper_default();
+ *	double loss;
+ *
+ *	if (ckr_open(&m, "model.so", NULL) != CKR_OK)
+ *		fprintf(stderr, "%s\n", ckr_error(m));
+ *	while (more data) {
+ *		ckr_set(m, "x", x, sizeof(x));
+ *		ckr_step(m, &h, &loss);
+ *	}
+ *	ckr_save(m, "run.safetensors");
+ *	ckr_close(m);
+ *
+ * Rules for every call
+ *   - It returns a ckr_status; CKR_OK is 0.  After any other status
+ *     ckr_error() tells in words what failed; the text belongs to the
+ *     context and stands until its next failing call.
+ *   - The library never prints (unless CKR_LOG says so) and never ends the
+ *     process.
+ *   - A context is used by one thread at a time; several contexts may be used
+ *     by several threads.  Kernels run on OpenMP threads of their own.
+ *   - All memory is taken by ckr_open; steps allocate nothing.
+ *   - `name` is the name in the ONNX file: of an initializer, an input or an
+ *     output.  Optimizer state is called "adamw.m.NAME" and so on.
+ *   - Buffers that the caller gives stay the caller's and are read or written
+ *     during the call only, unless said otherwise.
+ *
+ * Environment (read once, by ckr_open)
+ *   CKR_LOG=1        tell on stderr what is loaded and how much memory it takes
+ *   CKR_POISON=1     fill memory with NaN as soon as the plan calls it free,
+ *                    and put the arena's end at an unmapped page (slow)
+ *   CKR_TRACE=FILE   as ckr_trace(ctx, FILE)
+ *   CKR_BLAS=NAME    onednn, openblas or own; as ckr_options.blas
+ */
+#ifndef CKR_H
+#define CKR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ckr_ctx ckr_ctx;
+
+typedef enum ckr_status {
+	CKR_OK,
+	CKR_EARG,               /* wrong argument: unknown name, wrong size */
+	CKR_EIO,                /* a file cannot be read or written */
+	CKR_EFORMAT,            /* a file does not hold what it should */
+	CKR_ENOMEM,
+	CKR_EDATA,              /* a kernel met bad data: an index out of range */
+	CKR_EMISMATCH,          /* ckr_check found different bits */
+	CKR_EUNSUPPORTED        /* this model or library cannot do that */
+} ckr_status;
+
+/* ---- opening ---- */
+
+struct ckr_options {
+	/* File with the weights; NULL: MODEL.safetensors beside MODEL.so.  ""
+	 * leaves weights at zero (for ckr_resume or ckr_write). */
+	const char *weights;
+	/* Matrix products: NULL or "auto" (oneDNN if installed, else OpenBLAS,
+	 * else our own), "onednn", "openblas", "own". */
+	const char *blas;
+	/* Threads; 0: as many as OpenMP would use.  Never more than the model
+	 * was compiled for. */
+	int threads;
+	/* Seeds dropout and sampling of data. */
+	uint64_t seed;
+};
+
+/* Load the compiled model `so` and take all memory it will ever use.  opt may
+ * be NULL.  *ctx is set in any case unless there is no memory at all (then
+ * NULL); after a failure it serves only ckr_error and ckr_close. */
+ckr_status ckr_open(ckr_ctx **ctx, const char *so,
+                    const struct ckr_options *opt);
+/* Frees everything.  ctx may be NULL. */
+void ckr_close(ckr_ctx *ctx);
+/* Text of the last failure, never NULL; ctx may be NULL. */
+const char *ckr_error(const ckr_ctx *ctx);
+
+/* ---- what is inside ---- */
+
+struct ckr_info {
+	const char *name;       /* belongs to the context */
+	const char *dtype;      /* "f32", "i64", "bool", ... */
+	const char *kind;       /* "param", "buffer", "constant", "input",
+	                         * "state", "grad", "output", "other" */
+	bool frozen;            /* a parameter that is not trained */
+	bool loss;
+	int rank;
+	int64_t dim[8];
+	size_t nbytes;          /* elements * size */
+};
+
+/* Tensors that have a meaning outside: parameters, buffers, inputs, optimizer
+ * state and outputs, in a fixed order.  CKR_EARG when i is too large. */
+ckr_status ckr_tensor(ckr_ctx *ctx, size_t i, struct ckr_info *info);
+/* The same by name. */
+ckr_status ckr_find(ckr_ctx *ctx, const char *name, struct ckr_info *info);
+
+struct ckr_memory {
+	uint64_t planned_bytes;         /* peak as the compiler promised it */
+	uint64_t budget_bytes;          /* 0: no budget */
+	uint64_t resident_bytes;        /* parameters, state, inputs, ... */
+	uint64_t arena_bytes;           /* activations, gradients, workspace */
+	uint64_t peak_bytes;            /* resident + the arena's high-water
+	                                 * mark so far: end of the highest
+	                                 * tensor handed to a kernel */
+	uint64_t touched_bytes;         /* the same, by looking which bytes of
+	                                 * the arena were ever written */
+	uint64_t grown_bytes;           /* growth of the process's own (anonymous)
+	                                 * resident memory since ckr_open began */
+};
+ckr_status ckr_memory(ckr_ctx *ctx, struct ckr_memory *memory);
+
+/* "onednn 2.6.0", "openblas 0.3.21 (SkylakeX, openmp)", "own (avx512)". */
+const char *ckr_blas(const ckr_ctx *ctx);
+const char *ckr_model_name(const ckr_ctx *ctx);
+int ckr_threads(const ckr_ctx *ctx);
+/* Micro-batches that one step consumes (ckc --grad-accum). */
+uint32_t ckr_micro_batches(const ckr_ctx *ctx);
+/* "none", "sgd" or "adamw". */
+const char *ckr_optimizer(const ckr_ctx *ctx);
+/* Steps done since the weights were fresh. */
+uint64_t ckr_step_count(const ckr_ctx *ctx);
+uint64_t ckr_seed(const ckr_ctx *ctx);
+
+/* ---- data in and out ---- */
+
+/* Copy nbytes = the tensor's own size into an input, parameter, buffer or
+ * state; elements are of its dtype, row-major. */
+ckr_status ckr_set(ckr_ctx *ctx, const char *name, const void *data,
+                   size_t nbytes);
+/* Copy a tensor out.  Outputs are valid after a step. */
+ckr_status ckr_get(ckr_ctx *ctx, const char *name, void *data, size_t nbytes);
+/* The place of an input in memory, to be filled by the caller without a copy:
+ * row-major, valid until ckr_close, not to be written during a step. */
+ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
+
+/* Called before each micro-batch to set the inputs; any other status than
+ * CKR_OK ends the step with it.  user is passed through.  NULL: none. */
+typedef ckr_status ckr_feed(void *user, ckr_ctx *ctx, uint64_t step,
+                            uint32_t micro);
+ckr_status ckr_set_feed(ckr_ctx *ctx, ckr_feed *feed, void *user);
+
+/* ---- training ---- */
+
+/* Settings of one step; they may change from step to step. */
+struct ckr_hyper {
+	double lr;                      /* learning rate */
+	double beta1, beta2, eps;       /* AdamW */
+	double weight_decay;            /* decoupled: p *= 1 - lr * decay */
+	double momentum;                /* SGD; needs a model that keeps it */
+	double clip;                    /* largest norm of all gradients; 0: off */
+};
+/* lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01, no momentum, no clip. */
+struct ckr_hyper ckr_hyper_default(void);
+
+enum ckr_schedule { CKR_CONSTANT_LR, CKR_LINEAR_LR, CKR_COSINE_LR };
+/* Learning rate of 0-based `step`: rises linearly over `warmup` steps to lr,
+ * then falls to min_lr at `total` by the schedule given. */
+double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
+                       uint64_t step, uint64_t warmup, uint64_t total);
+
+/* Forward, backward and update over all micro-batches.  *loss (may be NULL)
+ * is the loss before the update, the mean over the micro-batches; NaN for a
+ * model without a loss.  hyper NULL: defaults.  After CKR_EDATA parameters are
+ * unchanged unless the model updates inside the backward pass. */
+ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
+/* Forward only, without dropout: loss and outputs of the inputs as set. */
+ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
+/* As ckr_step, carried out twice: once keeping everything and once by the
+ * plan, from the same state.  CKR_EMISMATCH names the first tensor whose bits
+ * differ.  *compared (may be NULL): how many tensors were. */
+ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
+                     double *loss, uint64_t *compared);
+
+/* ---- files ---- */
+
+/* All parameters and buffers from a safetensors file, by name; types are
+ * converted between f16, bf16, f32 and f64. */
+ckr_status ckr_load_weights(ckr_ctx *ctx, const char *path);
+/* Parameters, buffers, optimizer state, step and seed.  The file appears by
+ * rename when it is complete and on disk. */
+ckr_status ckr_save(ckr_ctx *ctx, const char *path);
+ckr_status ckr_resume(ckr_ctx *ctx, const char *path);
+/* The ONNX file the model was compiled from, with the present weights. */
+ckr_status ckr_export_onnx(ckr_ctx *ctx, const char *path);
+/* Graph outputs of the last step. */
+ckr_status ckr_save_outputs(ckr_ctx *ctx, const char *path);
+/* Write the gradients of the next step (before clipping) to path. */
+ckr_status ckr_save_grads(ckr_ctx *ctx, const char *path);
+/* Record the next steps (the first three) as chrome-trace JSON; the file is
+ * written after the third, or by ckr_close. */
+ckr_status ckr_trace(ckr_ctx *ctx, const char *path);
+/* Mean seconds per op over all steps since this call is written by
+ * ckr_profile(ctx, path); path NULL starts measuring. */
+ckr_status ckr_profile(ckr_ctx *ctx, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

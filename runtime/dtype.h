@@ -1,0 +1,37 @@
+/* Element types as the run time needs them. */
+#ifndef CKR_DTYPE_H
+#define CKR_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/ckr_abi.h"
+
+#define CKR_DTYPE_COUNT (CKR_BOOL + 1)
+
+struct dtype_row {
+	const char *text;               /* in messages and ckr.h */
+	const char *st;                 /* in safetensors */
+	const char *npy;                /* in .npy, without byte order; NULL */
+	uint8_t nbytes;
+	char cls;                       /* f i u b */
+};
+extern const struct dtype_row dtype_row[CKR_DTYPE_COUNT];
+
+/* CKR_NONE if there is none. */
+uint8_t dtype_from_st(const char *st, size_t n);
+
+/* Convert n elements; src and dst may be the same place only if the types
+ * are.  False if a value does not fit: an integer out of the type's range, a
+ * fraction that should become an integer.  *at: which one. */
+bool dtype_convert(void *dst, uint8_t dt, const void *src, uint8_t st,
+                   size_t n, size_t *at);
+bool dtype_is_float(uint8_t);
+double dtype_double(uint8_t, const void *element);
+
+/* rank extents to elements and bytes; false above 2^62. */
+bool dtype_bytes(uint8_t, int rank, const int64_t *dim, uint64_t *nelem,
+                 uint64_t *nbytes);
+
+#endif

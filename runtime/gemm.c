@@ -1,0 +1,250 @@
+/* Choosing the library for matrix products.
+ *
+ * Libraries are loaded when the model is opened: oneDNN, else OpenBLAS, else
+ * our own kernel, so that a compiled model needs none of them.  A symbol once
+ * found is kept for the whole process: sgemm has no argument that could carry
+ * it, and a library cannot be unloaded safely anyway.
+ *
+ * oneDNN and OpenBLAS's OpenMP flavour use the OpenMP threads that our loops
+ * use and run on one thread inside a parallel region.  The pthread flavour
+ * brings threads of its own, which then fight with ours (measured: five times
+ * slower steps); it gets one thread, and rows or columns are dealt out here.
+ * OPENBLAS_CORETYPE and the like are the user's: they are not touched, but the
+ * kernel that results is told.
+ */
+#include "runtime/gemm.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+typedef int onednn_sgemm_fn(char ta, char tb, int64_t m, int64_t n, int64_t k,
+                            float alpha, const float *a, int64_t lda,
+                            const float *b, int64_t ldb, float beta, float *c,
+                            int64_t ldc);
+typedef void cblas_sgemm_fn(int order, int ta, int tb, int m, int n, int k,
+                            float alpha, const float *a, int lda,
+                            const float *b, int ldb, float beta, float *c,
+                            int ldc);
+
+enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
+
+struct onednn_version {
+	int major, minor, patch;
+};
+
+/* Written once, under the lock, before any product is computed. */
+static struct {
+	pthread_mutex_t lock;
+	onednn_sgemm_fn *onednn;
+	cblas_sgemm_fn *openblas;
+	char onednn_text[64], openblas_text[128];
+	bool openblas_alone;            /* pthread flavour */
+	bool openblas_slow;
+} loaded = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Degenerate products, which libraries treat in different ways. */
+static bool
+trivial(int64_t m, int64_t n, int64_t k, float alpha, float beta, float *c,
+        int64_t ldc)
+{
+	if (m > 0 && n > 0 && k > 0 && alpha != 0)
+		return false;
+	for (int64_t i = 0; i < m; i++)
+		for (int64_t j = 0; j < n; j++)
+			c[i * ldc + j] = beta == 0 ? 0 : beta * c[i * ldc + j];
+	return true;
+}
+
+static void
+gemm_onednn(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+            const float *a, int64_t lda, const float *b, int64_t ldb,
+            float beta, float *c, int64_t ldc)
+{
+	if (trivial(m, n, k, alpha, beta, c, ldc))
+		return;
+	/* it refuses only sizes that no caller has; then ours must do */
+	if (loaded.onednn(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a,
+	                  lda, b, ldb, beta, c, ldc))
+		gemm_own(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void
+openblas_part(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+              const float *a, int64_t lda, const float *b, int64_t ldb,
+              float beta, float *c, int64_t ldc)
+{
+	loaded.openblas(ROW_MAJOR, ta ? TRANS : NO_TRANS,
+	                tb ? TRANS : NO_TRANS, (int)m, (int)n, (int)k, alpha,
+	                a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+}
+
+/* Deal rows or columns of C out to the OpenMP threads, in parts that are a
+ * multiple of any kernel's tile. */
+static void
+openblas_split(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+               const float *a, int64_t lda, const float *b, int64_t ldb,
+               float beta, float *c, int64_t ldc)
+{
+	bool rows = m >= n;
+	int64_t all = rows ? m : n, parts = omp_get_max_threads(), part;
+
+	part = (all + parts - 1) / parts;
+	part = (part + 63) / 64 * 64;
+	parts = (all + part - 1) / part;
+#pragma omp parallel for schedule(static) num_threads((int)parts)
+	for (int64_t p = 0; p < parts; p++) {
+		int64_t from = p * part;
+		int64_t len = all - from < part ? all - from : part;
+
+		if (rows)
+			openblas_part(ta, tb, len, n, k, alpha,
+			              a + from * (ta ? 1 : lda), lda, b, ldb,
+			              beta, c + from * ldc, ldc);
+		else
+			openblas_part(ta, tb, m, len, k, alpha, a, lda,
+			              b + from * (tb ? ldb : 1), ldb, beta,
+			              c + from, ldc);
+	}
+}
+
+static void
+gemm_openblas(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+              const float *a, int64_t lda, const float *b, int64_t ldb,
+              float beta, float *c, int64_t ldc)
+{
+	if (trivial(m, n, k, alpha, beta, c, ldc))
+		return;
+	if (m > INT_MAX || n > INT_MAX || k > INT_MAX || lda > INT_MAX
+	    || ldb > INT_MAX || ldc > INT_MAX)
+		gemm_own(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	else if (loaded.openblas_alone && !omp_in_parallel()
+	         && omp_get_max_threads() > 1 && (double)m * n * k > 1e6)
+		openblas_split(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c,
+		               ldc);
+	else
+		openblas_part(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c,
+		              ldc);
+}
+
+static bool
+load_onednn(void)
+{
+	static const char *const names[] = { "libdnnl.so.3", "libdnnl.so.2",
+	                                     "libdnnl.so" };
+	const struct onednn_version *(*version)(void);
+	void *dl = NULL;
+
+	if (loaded.onednn)
+		return true;
+	for (size_t i = 0; !dl && i < sizeof(names) / sizeof(*names); i++)
+		dl = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	if (!dl)
+		return false;
+	*(void **)&loaded.onednn = dlsym(dl, "dnnl_sgemm");
+	*(void **)&version = dlsym(dl, "dnnl_version");
+	if (!loaded.onednn || !version) {
+		loaded.onednn = NULL;
+		dlclose(dl);
+		return false;
+	}
+	snprintf(loaded.onednn_text, sizeof(loaded.onednn_text),
+	         "onednn %d.%d.%d", version()->major, version()->minor,
+	         version()->patch);
+	return true;
+}
+
+/* On a processor it does not know OpenBLAS may fall back to kernels of 2006
+ * (seen: "Prescott" on a server with AVX-512), a fourth of what ours do. */
+static bool
+is_slow(const char *core)
+{
+	static const char *const fast[] = { "Haswell", "Zen", "SkylakeX",
+	                                    "Cooperlake", "Sapphirerapids" };
+
+	if (!strcmp(gemm_own_isa(), "plain C"))
+		return false;
+	for (size_t i = 0; i < sizeof(fast) / sizeof(*fast); i++)
+		if (!strcasecmp(core, fast[i]))
+			return false;
+	return true;
+}
+
+static bool
+load_openblas(void)
+{
+	static const char *const names[] = { "libopenblas.so.0",
+	                                     "libopenblas.so" };
+	char *(*config)(void), *(*core)(void);
+	int (*parallel)(void);
+	void (*set_threads)(int);
+	void *dl = NULL;
+	char version[32] = "";
+
+	if (loaded.openblas)
+		return true;
+	for (size_t i = 0; !dl && i < sizeof(names) / sizeof(*names); i++)
+		dl = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	if (!dl)
+		return false;
+	*(void **)&loaded.openblas = dlsym(dl, "cblas_sgemm");
+	*(void **)&config = dlsym(dl, "openblas_get_config");
+	*(void **)&core = dlsym(dl, "openblas_get_corename");
+	*(void **)&parallel = dlsym(dl, "openblas_get_parallel");
+	*(void **)&set_threads = dlsym(dl, "openblas_set_num_threads");
+	if (!loaded.openblas || !set_threads) {
+		loaded.openblas = NULL;
+		dlclose(dl);
+		return false;
+	}
+	/* 0: no threads, 1: pthreads, 2: OpenMP */
+	loaded.openblas_alone = !parallel || parallel() != 2;
+	if (loaded.openblas_alone)
+		set_threads(1);
+	loaded.openblas_slow = core && is_slow(core());
+	if (config)
+		sscanf(config(), "OpenBLAS %31s", version);
+	snprintf(loaded.openblas_text, sizeof(loaded.openblas_text),
+	         "openblas %s (%s kernels, %s)", version,
+	         core ? core() : "unknown",
+	         loaded.openblas_alone ? "split by ckr" : "openmp");
+	return true;
+}
+
+ckr_status
+gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
+{
+	bool any = !name || !*name || !strcmp(name, "auto");
+	bool ok = true;
+
+	pthread_mutex_lock(&loaded.lock);
+	if ((any || !strcmp(name, "onednn")) && load_onednn()) {
+		g->fn = gemm_onednn;
+		strcpy(g->text, loaded.onednn_text);
+	} else if ((any || !strcmp(name, "openblas")) && load_openblas()
+	           && !(any && loaded.openblas_slow)) {
+		g->fn = gemm_openblas;
+		strcpy(g->text, loaded.openblas_text);
+	} else if (any || !strcmp(name, "own")) {
+		g->fn = gemm_own;
+		snprintf(g->text, sizeof(g->text), "own (%s)", gemm_own_isa());
+		gemm_own_prepare(threads);
+	} else {
+		ok = false;
+	}
+	pthread_mutex_unlock(&loaded.lock);
+	if (ok)
+		return CKR_OK;
+	if (!strcmp(name, "onednn") || !strcmp(name, "openblas"))
+		return err_set(e, CKR_EUNSUPPORTED, "%s cannot be loaded; install "
+		               "%s, or choose another with --blas", name,
+		               !strcmp(name, "onednn") ? "libdnnl2"
+		               : "libopenblas0-openmp");
+	return err_set(e, CKR_EARG, "no library '%s' for matrix products; "
+	               "expected auto, onednn, openblas or own", name);
+}

@@ -1,0 +1,309 @@
+/* Steps: walking the table of kernel calls. */
+#include "runtime/rt.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ckr_hyper
+ckr_hyper_default(void)
+{
+	return (struct ckr_hyper){ .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999,
+	                           .eps = 1e-8, .weight_decay = 0.01 };
+}
+
+double
+ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
+                uint64_t step, uint64_t warmup, uint64_t total)
+{
+	double x;
+
+	if (step < warmup)
+		return lr * (double)(step + 1) / (double)warmup;
+	if (kind == CKR_CONSTANT_LR || total <= warmup)
+		return lr;
+	if (step >= total)
+		return min_lr;
+	x = (double)(step - warmup) / (double)(total - warmup);
+	if (kind == CKR_LINEAR_LR)
+		return lr + (min_lr - lr) * x;
+	return min_lr + (lr - min_lr) * 0.5 * (1 + cos(acos(-1.0) * x));
+}
+
+static void
+set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
+{
+	struct ckr_hyper h = hyper ? *hyper : ckr_hyper_default();
+	struct ckr_env *env = &c->env;
+	double t = (double)c->step + 1;
+
+	env->lr = (float)h.lr;
+	env->beta1 = (float)h.beta1;
+	env->beta2 = (float)h.beta2;
+	env->eps = (float)h.eps;
+	env->weight_decay = (float)h.weight_decay;
+	env->momentum = (float)h.momentum;
+	env->clip = (float)h.clip;
+	env->c1 = (float)(1 - pow(h.beta1, t));
+	env->c2 = (float)(1 - pow(h.beta2, t));
+}
+
+static ckr_status
+check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
+{
+	if (!h)
+		return CKR_OK;
+	if (!(h->beta1 >= 0 && h->beta1 < 1 && h->beta2 >= 0 && h->beta2 < 1))
+		return err_set(&c->err, CKR_EARG, "betas must be at least 0 and "
+		               "below 1, got %g and %g", h->beta1, h->beta2);
+	if (!isfinite(h->lr) || !isfinite(h->weight_decay) || !(h->eps >= 0)
+	    || !(h->clip >= 0) || !isfinite(h->momentum))
+		return err_set(&c->err, CKR_EARG, "a setting is negative or not a "
+		               "number");
+	if (h->clip > 0 && !c->lib->clip_ok)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "this model applies "
+		               "gradients as they appear and cannot clip them; "
+		               "compile it with --update-in-backward off");
+	return CKR_OK;
+}
+
+static double
+scalar(const ckr_ctx *c, const struct ckr_program *p,
+       const struct block *arena)
+{
+	const struct ckr_tensor *t;
+
+	if (p->loss < 0)
+		return NAN;
+	t = &p->tensor[p->loss];
+	return dtype_double(t->dtype, rt_at(c, arena, t));
+}
+
+/* How far into the arena the operands of a step reach. */
+static void
+note_bound(ckr_ctx *c, const struct ckr_program *p, const struct ckr_step *s)
+{
+	for (uint32_t k = 0; k < s->narg; k++) {
+		int32_t a = p->arg[s->arg0 + k];
+		const struct ckr_tensor *t = a < 0 ? NULL : &p->tensor[a];
+		uint64_t end;
+
+		if (!t || t->flags & CKR_RESIDENT)
+			continue;
+		end = (t->offset + t->nbytes + 63) / 64 * 64;
+		if (end > c->bound)
+			c->bound = end;
+	}
+}
+
+static ckr_status
+fault(ckr_ctx *c, const struct ckr_step *s)
+{
+	const char *why = c->env.fault;
+	char origin[NAME_TEXT];
+
+	c->env.fault = NULL;
+	return err_set(&c->err, CKR_EDATA, "step %llu: node '%s' (%s): %s: %lld",
+	               (unsigned long long)c->step + 1,
+	               err_name(origin, sizeof(origin),
+	                        s->origin ? s->origin : ""), s->op, why,
+	               (long long)c->env.fault_value);
+}
+
+/* CKR_POISON: NaN in every byte of the arena that no tensor needs after step
+ * s: of tensors that die here, minus those that live on. */
+static void
+poison(const struct ckr_program *p, const struct block *arena, uint32_t s)
+{
+	for (uint32_t i = 0; i < p->ntensor; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+		unsigned char *keep;
+
+		if (t->flags & (CKR_RESIDENT | CKR_OUTPUT | CKR_LOSS)
+		    || t->last != (int32_t)s || !t->nbytes)
+			continue;
+		keep = calloc(1, t->nbytes);
+		if (!keep)
+			return;
+		for (uint32_t k = 0; k < p->ntensor; k++) {
+			const struct ckr_tensor *u = &p->tensor[k];
+			uint64_t lo, hi;
+
+			if (u->flags & CKR_RESIDENT || u->ready > (int32_t)s
+			    || (u->last <= (int32_t)s
+			        && !(u->flags & (CKR_OUTPUT | CKR_LOSS))))
+				continue;
+			lo = u->offset > t->offset ? u->offset : t->offset;
+			hi = u->offset + u->nbytes < t->offset + t->nbytes
+			     ? u->offset + u->nbytes : t->offset + t->nbytes;
+			if (lo < hi)
+				memset(keep + (lo - t->offset), 1, hi - lo);
+		}
+		for (uint64_t b = 0; b < t->nbytes; b++)
+			if (!keep[b])
+				arena->p[t->offset + b] = 0xff;
+		free(keep);
+	}
+}
+
+static ckr_status
+run_one(ckr_ctx *c, const struct ckr_program *p, void **ptr,
+        const struct block *arena, uint32_t i)
+{
+	const struct ckr_step *s = &p->step[i];
+	double from = 0, to;
+	bool timed = c->trace || c->profile;
+
+	if (s->run) {
+		if (arena == &c->arena)
+			note_bound(c, p, s);
+		if (timed)
+			from = now_sec();
+		s->run(ptr + s->arg0, p->constant + s->const0, &c->env);
+		if (c->env.fault)
+			return fault(c, s);
+		if (timed) {
+			to = now_sec();
+			if (c->trace)
+				trace_op(c->trace, i, from, to);
+			if (c->profile)
+				profile_op(c->profile, i, to - from);
+		}
+	}
+	if (c->poison)
+		poison(p, arena, i);
+	return CKR_OK;
+}
+
+static ckr_status
+run_micro(ckr_ctx *c, const struct ckr_program *p, void **ptr,
+          const struct block *arena, const struct watch *w)
+{
+	bool last = c->env.micro + 1 == c->env.nmicro;
+	uint32_t end = last ? p->nstep : p->update;
+
+	if (c->poison && arena->p)
+		memset(arena->p, 0xff, arena->size);
+	for (uint32_t i = 0; i < end; i++) {
+		CKR_TRY(run_one(c, p, ptr, arena, i));
+		if (c->grads && last)
+			CKR_TRY(grads_after(c, p, arena, i));
+		if (w)
+			CKR_TRY(w->after(w->user, i));
+	}
+	return CKR_OK;
+}
+
+static ckr_status
+call_feed(ckr_ctx *c, uint32_t micro)
+{
+	ckr_status s;
+
+	if (!c->feed)
+		return CKR_OK;
+	c->err.text[0] = '\0';
+	s = c->feed(c->feed_user, c, c->step, micro);
+	if (s != CKR_OK && !c->err.text[0])
+		err_set(&c->err, s, "the function that sets inputs failed");
+	return s;
+}
+
+ckr_status
+rt_run(ckr_ctx *c, const struct ckr_program *p, void **ptr,
+       const struct block *arena, const struct watch *w, double *loss)
+{
+	double sum = 0;
+	int was = omp_get_max_threads();
+	ckr_status s = CKR_OK;
+
+	omp_set_num_threads(c->env.threads);
+	c->env.step = c->step;
+	c->env.nmicro = ckr_micro_batches(c);
+	c->env.fault = NULL;
+	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
+		c->env.micro = m;
+		s = call_feed(c, m);
+		if (s == CKR_OK)
+			s = run_micro(c, p, ptr, arena, w);
+		if (s == CKR_OK)
+			sum += scalar(c, p, arena);
+	}
+	omp_set_num_threads(was);
+	if (loss)
+		*loss = sum / c->env.nmicro;
+	return s;
+}
+
+static bool
+trains(const struct ckr_program *p)
+{
+	for (uint32_t i = 0; i < p->nstep; i++)
+		if (p->step[i].phase != CKR_FORWARD)
+			return true;
+	return false;
+}
+
+ckr_status
+rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
+{
+	CKR_TRY(check_hyper(c, hyper));
+	set_hyper(c, hyper);
+	c->env.training = trains(&c->lib->program[0]);
+	return CKR_OK;
+}
+
+ckr_status
+ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
+{
+	const struct ckr_program *p;
+
+	if (!c->ready)
+		return err_set(&c->err, CKR_EARG, "no model is open");
+	p = &c->lib->program[0];
+	CKR_TRY(rt_prepare(c, hyper));
+	if (c->trace)
+		trace_step_begin(c->trace, &c->env);
+	CKR_TRY(rt_run(c, p, c->ptr, &c->arena, NULL, loss));
+	c->valid_outputs = true;
+	c->step++;
+	if (c->grads)
+		CKR_TRY(grads_finish(c));
+	if (c->trace)
+		CKR_TRY(trace_step_end(c));
+	return CKR_OK;
+}
+
+/* Forward until the loss and all outputs are there.  The classifier, which
+ * makes the loss and its gradient in one go, counts as backward. */
+ckr_status
+ckr_eval(ckr_ctx *c, double *loss)
+{
+	const struct ckr_program *p;
+	int32_t end = -1;
+	int was = omp_get_max_threads();
+	ckr_status s = CKR_OK;
+
+	if (!c->ready)
+		return err_set(&c->err, CKR_EARG, "no model is open");
+	p = &c->lib->program[0];
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		if (p->tensor[i].flags & (CKR_OUTPUT | CKR_LOSS)
+		    && p->tensor[i].ready > end)
+			end = p->tensor[i].ready;
+	set_hyper(c, NULL);
+	c->env.training = 0;
+	c->env.step = c->step;
+	c->env.micro = 0;
+	c->env.nmicro = 1;
+	c->env.fault = NULL;
+	omp_set_num_threads(c->env.threads);
+	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
+		if (p->step[i].phase != CKR_UPDATE)
+			s = run_one(c, p, c->ptr, &c->arena, (uint32_t)i);
+	omp_set_num_threads(was);
+	c->valid_outputs = s == CKR_OK;
+	if (loss)
+		*loss = scalar(c, p, &c->arena);
+	return s;
+}
