@@ -102,9 +102,25 @@ put_ref(FILE *out, const Graph *g, ValId v)
 		putc('_', out);
 }
 
-/* The fewest of 6, 9, 17 digits that read back as the same number. */
+static bool
+same_as(DType dt, double x, double y)
+{
+	switch (dt) {
+	case DT_F32:
+		return (float)x == (float)y;
+	case DT_F16:
+		return float_to_half((float)x) == float_to_half((float)y);
+	case DT_BF16:
+		return float_to_bf16((float)x) == float_to_bf16((float)y);
+	default:
+		return x == y;
+	}
+}
+
+/* The fewest of 6, 9, 17 digits that read back as the same number of the
+ * type. */
 static void
-put_float(FILE *out, double x, bool is_double)
+put_float(FILE *out, double x, DType dt)
 {
 	static const int digits[] = { 6, 9, 17 };
 	char text[40];
@@ -114,11 +130,8 @@ put_float(FILE *out, double x, bool is_double)
 		return;
 	}
 	for (int i = 0; i < 3; i++) {
-		double back;
-
 		snprintf(text, sizeof text, "%.*g", digits[i], x);
-		back = strtod(text, NULL);
-		if (back == x || (!is_double && (float)back == (float)x))
+		if (same_as(dt, strtod(text, NULL), x))
 			break;
 	}
 	fputs(text, out);
@@ -220,7 +233,7 @@ put_element(FILE *out, const Val *v, int64_t i)
 {
 	switch (dtype_info[v->dt].cls) {
 	case 'f':
-		put_float(out, val_float(v, i), v->dt == DT_F64);
+		put_float(out, val_float(v, i), v->dt);
 		break;
 	case 'u':
 		fprintf(out, "%llu", (unsigned long long)val_int(v, i));
@@ -299,7 +312,7 @@ put_attr(FILE *out, const struct attr_info *a, const char *p, const char *sep)
 		if (memcmp(&x, &a->def, sizeof x) == 0)
 			return false;
 		fprintf(out, "%s%s=", sep, a->name);
-		put_float(out, x, true);
+		put_float(out, x, DT_F64);
 		return true;
 	}
 	memcpy(&i, p, sizeof i);
