@@ -198,6 +198,38 @@ merge_constants(Pass *p, Graph *g)
 				n->in[i] = same[n->in[i]];
 }
 
+/* ---- names ---- */
+
+/* Statistics that recognised ops leave beside their result are named after
+ * it: ONNX has no names for them. */
+static void
+name_statistics(Graph *g)
+{
+	static const struct {
+		Op op;
+		const char *name[2];
+	} names[] = {
+		{ OP_LAYERNORM, { "mean", "rstd" } },
+		{ OP_RMSNORM, { "rstd", NULL } },
+		{ OP_SCE, { "lse", "denom" } },
+		{ OP_NLL, { "denom", NULL } },
+		{ OP_ATTENTION, { "lse", NULL } },
+	};
+
+	FOR_NODES (n, g)
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+			for (int k = 1; k < n->nout; k++) {
+				ValId v = n->out[k];
+
+				if (n->op != names[i].op || !v || !n->out[0]
+				    || g->val[v].onnx || g->val[v].output)
+					continue;
+				val_rename(g, v, arena_printf(g->arena,
+					"%s.%s", g->val[n->out[0]].name,
+					names[i].name[k - 1]));
+			}
+}
+
 /* ---- the pass ---- */
 
 static const struct rule rules[] = {
@@ -240,6 +272,7 @@ canon_run(Pass *p, Graph *g)
 	merge_constants(p, g);
 	number_streams(p, g);
 	graph_dce(g);
+	name_statistics(g);
 	return true;
 }
 

@@ -156,6 +156,19 @@ spread_trained(struct rewrite *w, const Node *n)
 			w->trained[n->out[i]] = any && rw_float(w, n->out[i]);
 }
 
+/* A new value is named after the root it helps to replace. */
+static void
+name_after_root(struct rewrite *w, ValId v)
+{
+	Graph *g = w->g;
+	ValId root = g->node[w->at].out[0];
+
+	if (root)
+		val_rename(g, v, arena_printf(g->arena, "%s.%s",
+			g->val[root].name,
+			op_info[g->node[g->val[v].def].op].text));
+}
+
 ValId
 rw_emit(struct rewrite *w, Op op, int nin, const ValId *in, const Attr *attr)
 {
@@ -170,6 +183,7 @@ rw_emit(struct rewrite *w, Op op, int nin, const ValId *in, const Attr *attr)
 		if (in[i])
 			w->nuse[in[i]]++;
 	spread_trained(w, &w->g->node[w->g->nnode - 1]);
+	name_after_root(w, v);
 	return v;
 }
 
@@ -187,6 +201,7 @@ rw_slice(struct rewrite *w, ValId v, const IntList *start,
 	rw_grow(w);
 	w->nuse[v]++;
 	w->trained[y] = w->trained[v];
+	name_after_root(w, y);
 	return y;
 }
 

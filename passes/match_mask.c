@@ -118,6 +118,27 @@ take_constant(struct rewrite *w, struct masks *m, ValId v)
 	return push(w, m, v);
 }
 
+/* The constant condition c, or its opposite, as a mask. */
+static bool
+where_constant(struct rewrite *w, struct masks *m, ValId c, bool keep,
+               double hidden)
+{
+	const Val *v = &w->g->val[c];
+	Shape s = v->shape;
+	int64_t n = val_nelem(v);
+	uint8_t *shown = arena_array(w->mem, (size_t)n, 1);
+	float *add = arena_array(w->mem, (size_t)n, sizeof *add);
+
+	for (int64_t i = 0; i < n; i++) {
+		shown[i] = (val_int(v, i) != 0) == keep;
+		add[i] = shown[i] ? 0 : (float)hidden;
+	}
+	c = rw_const(w, DT_BOOL, s, shown);
+	if (isinf(hidden) || is_boolean(&w->g->val[c]))
+		return take_constant(w, m, c);
+	return push(w, m, rw_const(w, DT_F32, s, add));
+}
+
 bool
 masks_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
             double hidden)
@@ -127,8 +148,9 @@ masks_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
 	c = rw_unexpanded(w, c);
 	if (hidden > HIDDEN)
 		return false;
-	if (isinf(hidden) || (keep && val_is_const(&w->g->val[c])
-	                      && is_boolean(&w->g->val[c]))) {
+	if (val_is_const(&w->g->val[c]))
+		return where_constant(w, m, c, keep, hidden);
+	if (isinf(hidden)) {
 		if (!keep)
 			c = rw_unary(w, OP_NOT, c);
 		return c && masks_take(w, m, c);
