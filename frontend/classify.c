@@ -297,7 +297,9 @@ find_signature(struct classifier *c)
 		s = bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
 		found += s && s->kind == 'P';
 	}
+	params = found > params ? found : params;
 	c->lost = found < params;
+	c->f->nlost = (int)(params - found);
 }
 
 /* ---- the rule ---- */
@@ -469,7 +471,7 @@ judge_inputs(struct flat *f, const struct import_options *o)
 /* ---- accidental ties ---- */
 
 /* Contents are one value over and over: what initialisation leaves in norms
- * and biases.  Unread contents count as such. */
+ * and biases. */
 static bool
 uniform(struct flat *f, const Onnx__TensorProto *p)
 {
@@ -596,23 +598,23 @@ find_ties(struct classifier *c)
 		if (is_identity(&f->node[i]) && slots[f->node[i].out[0]])
 			fans[f->node[i].in[0]]++;
 	for (int v = 1; v < nval; v++) {
-		bool direct = slots[v] > 1 && c->lost && !fans[v];
+		bool by_name = (slots[v] > 0) + fans[v] > 1;
+		bool by_reader = !fans[v] && slots[v] > 1 && c->lost;
 		int n;
 
 		if (!f->val[v].init || f->val[v].verdict != VERDICT_PARAM
-		    || f->val[v].init->n_dims > 1 || f->val[v].untied
-		    || (slots[v] > 0) + fans[v] < 2 - (slots[v] > 1 && c->lost)
-		    || (!fans[v] && !direct) || !uniform(f, f->val[v].init))
+		    || f->val[v].init->n_dims > 1
+		    || (!by_name && !by_reader)
+		    || !uniform(f, f->val[v].init))
 			continue;
-		n = fans[v] ? (slots[v] > 0)
-			+ untie_identities(f, v, slots, nval, c->opt->untie)
-			: untie_readers(f, v, c->opt->untie);
+		n = by_reader ? untie_readers(f, v, c->opt->untie)
+			: (slots[v] > 0)
+			+ untie_identities(f, v, slots, nval, c->opt->untie);
 		f->val[v].tie = v;
-		diag_warn(f->diag, "'%s' stands for %d norms or biases that the "
-		          "exporter merged because they were equal; %s",
-		          f->val[v].name, n, c->opt->untie
-		          ? "each is trained on its own (--untie=off: together)"
-		          : "they are trained together as --untie=off says");
+		f->tie = arena_grow(f->arena, f->tie, (size_t)f->ntie,
+		                    &f->tie_cap, (size_t)f->ntie + 1,
+		                    sizeof *f->tie);
+		f->tie[f->ntie++] = (struct flat_tie){ v, n };
 	}
 }
 

@@ -49,6 +49,11 @@ struct flat_node {
 	int index;                      /* in the file's node list; -1: inlined */
 };
 
+/* A parameter that stands for n that were equal by accident. */
+struct flat_tie {
+	int val, n;
+};
+
 struct flat {
 	Arena *arena;
 	struct onnx_file *file;
@@ -63,6 +68,11 @@ struct flat {
 	size_t val_cap, node_cap;
 	int ninlined;                   /* calls of functions */
 	struct names *functions;        /* flat.c's */
+	struct flat_tie *tie;           /* classify.c's */
+	int ntie;
+	int nlost;                      /* parameters of the exporter's signature
+	                                 * that the file lacks */
+	size_t tie_cap;
 };
 
 /* classify.c: verdicts for everything that could be a weight, and accidental

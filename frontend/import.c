@@ -429,10 +429,22 @@ import_nodes(struct importer *m)
 
 	for (int i = 0; i < m->f->nnode && diag_errors(m->diag) < 20; i++) {
 		m->n = &m->f->node[i];
-		if (m->n->needed)
+		if (m->n->needed && m->n->op && m->n->op->run)
 			ok &= import_node(m);
 	}
 	return ok;
+}
+
+Graph *
+import_known(struct flat *f, const struct import_options *opt, Arena *arena)
+{
+	struct importer m = { .arena = arena, .diag = f->diag, .opt = opt,
+	                      .f = f };
+
+	m.g = graph_new("model");
+	import_values(&m);
+	import_nodes(&m);
+	return m.g;
 }
 
 static bool
@@ -461,6 +473,17 @@ import_outputs(struct importer *m)
 
 /* ---- all of it ---- */
 
+static void
+warn_ties(const struct flat *f, bool untie)
+{
+	for (int i = 0; i < f->ntie; i++)
+		diag_warn(f->diag, "'%s' stands for %d norms or biases that the "
+		          "exporter merged because they were equal; %s",
+		          f->val[f->tie[i].val].name, f->tie[i].n, untie
+		          ? "each is trained on its own (--untie=off: together)"
+		          : "they are trained together as --untie=off says");
+}
+
 static const char *
 stem(Arena *a, const char *path)
 {
@@ -486,6 +509,7 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 	m.f = *keep ? flat_new(*keep, diag, arena) : NULL;
 	ok = m.f && classify(m.f, opt) && check_support(m.f);
 	if (ok) {
+		warn_ties(m.f, opt->untie);
 		m.g = graph_new(stem(arena, path));
 		ok = import_values(&m);
 		ok = import_nodes(&m) && ok && import_outputs(&m);

@@ -61,6 +61,9 @@ ValId imp_axes(struct importer *, int i, int since, const char *name,
 ValId imp_tensor(struct importer *, const Onnx__TensorProto *,
                  const char *name);
 
+/* import.c: as much of the model as there are operators for. */
+Graph *import_known(struct flat *, const struct import_options *, Arena *);
+
 /* import_ew.c */
 bool run_same(struct importer *);
 bool run_identity(struct importer *);
