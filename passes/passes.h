@@ -110,8 +110,9 @@ struct dump_request {
 	const char *dir;                /* NN-pass.ck go here; NULL: stdout */
 };
 
-/* Run the passes named in `only` ("a,b"), or the whole table if NULL, up to
- * and including stop_after (NULL: to the end).  False after a diagnostic. */
+/* Run the passes named in `only` ("a,b" in that order, or "none"), or the
+ * whole table if NULL, up to and including stop_after (NULL: to the end).
+ * False after a diagnostic. */
 bool pass_run(Pass *, Graph *, const char *only, const char *stop_after,
               const struct dump_request *);
 

@@ -251,6 +251,8 @@ pass_run(Pass *p, Graph *g, const char *only, const char *stop_after,
 	const struct pass_info *next = pass_table;
 	int number = 0;
 
+	if (only && strcmp(only, "none") == 0)
+		only = "";
 	if (!check_names(p->diag, only, stop_after, dump))
 		return false;
 	g->props |= graph_props(g);

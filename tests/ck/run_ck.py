@@ -68,9 +68,18 @@ class Test:
         else:
             self.checks.append((word, rest))
 
+    def is_empty(self):
+        return self.expect is None and not self.checks and not self.stderr
+
     def bless(self, output):
         text = ["# " + s if s else "#" for s in output]
-        self.lines[self.first:self.last] = text
+        if self.expect is None:
+            while self.lines and not self.lines[-1]:
+                self.lines.pop()
+            self.lines += ["# expect:"] + text + [""]
+        else:
+            self.lines[self.first:self.last] = text
+        self.expect = output
         with open(self.path, "w", encoding="utf-8") as f:
             f.write("\n".join(self.lines))
 
@@ -146,7 +155,7 @@ def reread(ckc, text):
                                      encoding="utf-8") as f:
         f.write(text)
     try:
-        status, out, err = run(ckc, f.name, ["--passes="])
+        status, out, err = run(ckc, f.name, ["--passes=none"])
     finally:
         os.unlink(f.name)
     if status != 0:
@@ -169,10 +178,10 @@ def judge(test, ckc, args, bless):
             return "standard error lacks: %s\n    found: %s" % (
                 text, err.strip().replace("\n", "\n    "))
     lines = [s.rstrip() for s in out.rstrip("\n").split("\n")]
-    if test.expect is not None and test.expect != lines:
-        if bless:
-            test.bless(lines)
-            return None
+    if bless and (test.is_empty() or test.expect is not None) and \
+            test.expect != lines:
+        test.bless(lines)
+    elif test.expect is not None and test.expect != lines:
         return differ(test.expect, lines)
     fault = check_lines(test.checks, lines)
     if not fault and out.startswith("graph @") and "\ngraph @" not in out:
@@ -196,7 +205,8 @@ def main():
         description=__doc__.split("\n", 1)[0])
     parser.add_argument("--ckc", required=True, help="the compiler")
     parser.add_argument("--bless", action="store_true",
-                        help="rewrite the expect blocks that differ")
+                        help="write expect blocks where they differ or where "
+                        "a test expects nothing")
     parser.add_argument("paths", nargs="+", help="files or folders")
     args = parser.parse_args()
     ckc = os.path.abspath(args.ckc)
@@ -209,7 +219,7 @@ def main():
             continue
         if not test.runs:
             fault = "no # run: line"
-        elif test.expect is None and not test.checks and not test.stderr:
+        elif test.is_empty() and not args.bless:
             fault = "nothing is expected"
         for line in test.runs:
             fault = fault or judge(test, ckc, line, args.bless)
