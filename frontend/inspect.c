@@ -311,10 +311,24 @@ is_mask(struct findings *x, const struct flat_val *v)
 	return false;
 }
 
+/* A matrix with several readers is tied in earnest and stands for at least one
+ * other name. */
+static int
+tied_names(const struct flat *f)
+{
+	int n = 0;
+
+	for (int i = 1; i < f->nval; i++)
+		n += f->val[i].verdict == VERDICT_PARAM && f->val[i].init
+			&& f->val[i].init->n_dims > 1 && f->val[i].nuse > 1;
+	return n;
+}
+
 static void
 find_frozen(struct findings *x)
 {
 	struct flat *f = x->f;
+	int lost;
 
 	for (int i = 1; i < f->nval; i++) {
 		const struct flat_val *v = &f->val[i];
@@ -334,13 +348,14 @@ find_frozen(struct findings *x)
 			     "do_constant_folding=False (TorchScript) exports "
 			     "the parameter itself", v->name, v->name);
 	}
-	if (f->nlost > 0)
+	lost = f->nlost - tied_names(f);
+	if (lost > 0)
 		warn(x, "%d parameter%s of the module %s not in the file under "
 		     "%s: the exporter folded, merged or cut %s; export with "
-		     "optimize=False", f->nlost, f->nlost > 1 ? "s" : "",
-		     f->nlost > 1 ? "are" : "is",
-		     f->nlost > 1 ? "their names" : "its name",
-		     f->nlost > 1 ? "them" : "it");
+		     "optimize=False", lost, lost > 1 ? "s" : "",
+		     lost > 1 ? "are" : "is",
+		     lost > 1 ? "their names" : "its name",
+		     lost > 1 ? "them" : "it");
 }
 
 static void
