@@ -16,6 +16,8 @@ rw_grow(struct rewrite *w)
 	                    sizeof *w->fwd);
 	w->core = arena_grow(w->mem, w->core, w->nval, &w->core_cap, g->nval,
 	                     sizeof *w->core);
+	w->mask = arena_grow(w->mem, w->mask, w->nval, &w->mask_cap, g->nval,
+	                     sizeof *w->mask);
 	w->trained = arena_grow(w->mem, w->trained, w->nval, &w->trained_cap,
 	                        g->nval, sizeof *w->trained);
 	w->nuse = arena_grow(w->mem, w->nuse, w->nval, &w->nuse_cap, g->nval,
@@ -25,6 +27,7 @@ rw_grow(struct rewrite *w)
 	for (; w->nval < g->nval; w->nval++) {
 		w->fwd[w->nval] = 0;
 		w->core[w->nval] = 0;
+		w->mask[w->nval] = 0;
 		w->trained[w->nval] = false;
 		w->nuse[w->nval] = 0;
 	}

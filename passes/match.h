@@ -18,11 +18,12 @@ struct rewrite {
 	Arena *mem;
 	ValId *fwd;             /* by value: what replaced it, 0 nothing */
 	ValId *core;            /* by value: constant cut down, 0 not tried */
+	uint8_t *mask;          /* by value: match_mask.c's verdict, 0 none yet */
 	int *nuse;              /* by value: readers, and 1 if an output */
 	bool *trained;          /* by value: a gradient is wanted through it */
 	bool *dead;             /* by node */
 	uint32_t nval, nnode;   /* entries in use of the tables above */
-	size_t fwd_cap, core_cap, nuse_cap, trained_cap, dead_cap;
+	size_t fwd_cap, core_cap, mask_cap, nuse_cap, trained_cap, dead_cap;
 	NodeId at;              /* root of the rule that runs */
 	NodeId first_new;       /* nodes from here on were made by that rule */
 	NodeId heir;            /* takes the origins of nodes that die; 0: the

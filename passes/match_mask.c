@@ -100,22 +100,39 @@ push(struct rewrite *w, struct masks *m, ValId v)
 	return true;
 }
 
-static bool
-take_constant(struct rewrite *w, struct masks *m, ValId v)
+enum verdict { UNSEEN, HIDES_NOTHING, CAUSAL, BOOLEAN, OTHER };
+
+/* What a constant does as a mask; masks are large and shared by layers, so
+ * it is found once. */
+static enum verdict
+verdict_on(struct rewrite *w, const struct masks *m, ValId v)
 {
 	const Val *c = &w->g->val[v];
 
-	if (c->dt != DT_BOOL && !rw_float(w, v))
+	if (w->mask[v] == UNSEEN)
+		w->mask[v] = hides_nothing(c) ? HIDES_NOTHING
+			: is_causal(c, m->t, m->s) ? CAUSAL
+			: is_boolean(c) ? BOOLEAN : OTHER;
+	return w->mask[v];
+}
+
+static bool
+take_constant(struct rewrite *w, struct masks *m, ValId v)
+{
+	if (rw_dt(w, v) != DT_BOOL && !rw_float(w, v))
 		return false;
-	if (hides_nothing(c))
+	switch (verdict_on(w, m, v)) {
+	case HIDES_NOTHING:
 		return true;
-	if (is_causal(c, m->t, m->s)) {
+	case CAUSAL:
 		m->causal = true;
 		return true;
+	case BOOLEAN:
+		return push(w, m, rw_dt(w, v) == DT_BOOL ? v
+		                                         : to_boolean(w, v));
+	default:
+		return push(w, m, v);
 	}
-	if (c->dt != DT_BOOL && is_boolean(c))
-		v = to_boolean(w, v);
-	return push(w, m, v);
 }
 
 /* The constant condition c, or its opposite, as a mask. */

@@ -22,3 +22,12 @@ graph @f {
 	%w = where %n, %z, %p
 	%o output = matmul %w, %v
 }
+# expect:
+# graph @f {
+# 	input %x: f32[2,3,4,8]
+# 	input %y: f32[2,3,4,8]
+# 	input %v: f32[2,4,3,8]
+# 	%q: f32[2,4,3,8] = transpose %x {perm=[0,2,1,3]}
+# 	%k: f32[2,4,3,8] = transpose %y {perm=[0,2,1,3]}
+# 	%o: f32[2,4,3,8] output, %o.lse: f32[2,4,3] = attention %q, %k, %v {scale=0.25, causal=1}
+# }

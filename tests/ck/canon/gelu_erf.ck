@@ -11,3 +11,8 @@ graph @f {
 	%xe = mul %x, %e1
 	%y output = mul %xe, %half
 }
+# expect:
+# graph @f {
+# 	input %x: f32[2,4]
+# 	%y: f32[2,4] output = gelu %x
+# }

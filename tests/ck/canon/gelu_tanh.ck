@@ -16,3 +16,8 @@ graph @f {
 	%t1 = add %t, %one
 	%y output = mul %h, %t1
 }
+# expect:
+# graph @f {
+# 	input %x: f32[2,4]
+# 	%y: f32[2,4] output = gelu %x {tanh=1}
+# }

@@ -15,3 +15,10 @@ graph @f {
 	%p = softmax %s {axis=3}
 	%o output = matmul %p, %v4
 }
+# expect:
+# graph @f {
+# 	input %q: f32[2,4,3,8]
+# 	input %k: f32[2,2,3,8]
+# 	input %v: f32[2,2,3,8]
+# 	%o: f32[2,4,3,8] output, %o.lse: f32[2,4,3] = attention %q, %k, %v
+# }

@@ -17,3 +17,10 @@ graph @f {
 	%ng = mul %n, %g
 	%y output = add %ng, %b
 }
+# expect:
+# graph @f {
+# 	input %x: f32[2,3,4]
+# 	param %g: f32[4]
+# 	param %b: f32[4]
+# 	%y: f32[2,3,4] output, %y.mean: f32[2,3], %y.rstd: f32[2,3] = layernorm %x, %g, %b {axis=2, eps=9.9999997473787516e-06}
+# }

@@ -11,3 +11,9 @@ graph @f {
 	%p = softmax %u {axis=3}
 	%o output = matmul %p, %q
 }
+# expect:
+# graph @f {
+# 	input %q: f32[2,2,3,4]
+# 	const %t11: bool[1,1,3,3] = {1, 0, 0, 1, 1, 0, 0, 1, 1}
+# 	%o: f32[2,2,3,4] output, %o.lse: f32[2,2,3] = attention %q, %q, %q, %t11
+# }

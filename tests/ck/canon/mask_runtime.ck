@@ -19,3 +19,12 @@ graph @f {
 	%p = softmax %u {axis=3}
 	%o output = matmul %p, %v
 }
+# expect:
+# graph @f {
+# 	input %q: f32[2,4,3,8]
+# 	input %k: f32[2,4,3,8]
+# 	input %v: f32[2,4,3,8]
+# 	input %pad: bool[2,3]
+# 	%p4: bool[2,1,1,3] = reshape %pad {shape=[2,1,1,3]}
+# 	%o: f32[2,4,3,8] output, %o.lse: f32[2,4,3] = attention %q, %k, %v, %p4 {causal=1}
+# }

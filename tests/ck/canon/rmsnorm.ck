@@ -14,3 +14,9 @@ graph @f {
 	%n = mul %x, %r
 	%y output = mul %g, %n
 }
+# expect:
+# graph @f {
+# 	input %x: f32[2,3,4]
+# 	param %g: f32[4]
+# 	%y: f32[2,3,4] output, %y.rstd: f32[2,3] = rmsnorm %x, %g {axis=2, eps=9.9999999747524271e-07}
+# }

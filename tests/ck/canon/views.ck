@@ -15,3 +15,12 @@ graph @f {
 	%d = div %a, %eight
 	%y output = mul %d, %a2
 }
+# expect:
+# graph @f {
+# 	input %x: f32[2,3,4]
+# 	input %b: f32[1,1,4]
+# 	const %t13: f32[] = {0.125}
+# 	%a: f32[2,3,4] = add %x, %b
+# 	%d: f32[2,3,4] = mul %a, %t13
+# 	%y: f32[2,3,4] output = mul %d, %a
+# }

@@ -1,0 +1,18 @@
+# The output named "loss" is the loss; other outputs go, and with them what
+# only they need.
+# run: --passes=loss
+graph @f {
+	input %x: f32[2,3]
+	const %c: f32[] = {3}
+	%h = tanh %x
+	%logits output = mul %h, %c
+	%loss output = reduce_mean %h {axes=[0,1], keepdims=0}
+	%aux output = reduce_sum %h {axes=[0,1], keepdims=0}
+}
+# expect:
+# graph @f {
+# 	input %x: f32[2,3]
+# 	%h: f32[2,3] = tanh %x
+# 	%loss: f32[] output = reduce_mean %h {axes=[0,1], keepdims=0}
+# 	loss %loss
+# }

@@ -1,0 +1,7 @@
+# A name that no output has.
+# run: --passes=loss --loss z
+# error: no output is named 'z'
+graph @f {
+	input %x: f32[2,3]
+	%y output = tanh %x
+}
