@@ -1,0 +1,7 @@
+# Offsets are multiples of 64.
+# run: --passes=none
+# error: value 2 (y): lies at 32
+graph @f {
+	input %x: f32[4] bytes 64
+	%y: f32[4] bytes 64 at 32 = copy %x
+}

@@ -1,0 +1,9 @@
+# Claimed properties are checked.
+# run: --passes=none
+# error: value s): operand 1 is still static
+graph @f {
+	props static
+	input %x: f32[6]
+	const %s: i64[2] = {2, 3}
+	%y = reshape %x, %s
+}
