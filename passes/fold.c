@@ -537,7 +537,7 @@ check_static(struct fold *f)
 		ok = diag_at(f->p->diag, node_name(g, n), node_type(g, n),
 		             "%s", buf);
 		if (count[n->op] > 1)
-			diag_note(f->p->diag, "and %d more nodes like this",
+			diag_note(f->p->diag, "and %d more like this",
 			          count[n->op] - 1);
 	}
 	return ok;

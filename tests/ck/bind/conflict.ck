@@ -1,0 +1,8 @@
+# One name cannot have two sizes.
+# run: --passes=bind --dim batch=2 --dim seq=5 --shape mask=3x5
+# error: dim 'batch' is 2 by --dim batch=2 and 3 by --shape mask
+graph @f {
+	input %ids: i64[batch,seq]
+	input %mask: bool[batch,seq]
+	%y output = where %mask, %ids, %ids
+}

@@ -1,0 +1,7 @@
+# An input without a shape needs one.
+# run: --passes=bind
+# error: input 'x' has no shape; pass --shape x=AxBx...
+graph @f {
+	input %x: f32[*]
+	%y output = neg %x
+}

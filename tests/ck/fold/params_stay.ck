@@ -1,0 +1,19 @@
+# Parameters and buffers change, so nothing made of them is folded.
+# run: --passes=fold
+# expect:
+# graph @f {
+# 	param %w: f32[2] = {1, 2}
+# 	buffer %b: f32[2] = {1, 2}
+# 	const %c: f32[2] = {1, 2}
+# 	const %z: f32[2] output = {1, 4}
+# 	%x: f32[2] output = add %w, %c
+# 	%y: f32[2] output = mul %b, %c
+# }
+graph @f {
+	param %w: f32[2] = {1,2}
+	buffer %b: f32[2] = {1,2}
+	const %c: f32[2] = {1,2}
+	%x output = add %w, %c
+	%y output = mul %b, %c
+	%z output = mul %c, %c
+}
