@@ -85,13 +85,15 @@ ones_for(struct rewrite *w, ValId x, int axis)
 	DType dt = v->dt;
 	size_t esize = (size_t)dtype_info[dt].nbytes;
 	const Val *one;
+	ValId c;
 	char *data;
 
 	for (int i = 0; i < s.rank; i++) {
 		s.dim[i] = v->shape.dim[axis + i];
 		n *= s.dim[i];
 	}
-	one = &w->g->val[rw_const_like(w, x, 1)];
+	c = rw_const_like(w, x, 1);     /* moves the array of values */
+	one = &w->g->val[c];
 	data = arena_array(w->mem, (size_t)n, esize);
 	for (int64_t i = 0; i < n; i++)
 		memcpy(data + (size_t)i * esize, one->data, esize);
