@@ -1,0 +1,333 @@
+/* Shape rules: element-wise ops, loops, reductions. */
+#include "ir/infer.h"
+
+/* ---- element-wise ---- */
+
+bool
+infer_bcast(struct infer *c)
+{
+	Shape s;
+
+	return rule_same_type(c, 0, 1) && rule_broadcast(c, 0, 2, &s)
+	       && rule_give(c, 0, in(c, 0)->dt ? in(c, 0)->dt : in(c, 1)->dt,
+			    s);
+}
+
+bool
+infer_pow(struct infer *c)
+{
+	Shape s;
+
+	return rule_broadcast(c, 0, 2, &s) && rule_give(c, 0, in(c, 0)->dt, s);
+}
+
+bool
+infer_pred(struct infer *c)
+{
+	Op op = c->n->op;
+	bool logic =
+		op == OP_AND || op == OP_OR || op == OP_XOR || op == OP_NOT;
+	Shape s;
+
+	for (int i = 0; i < c->n->nin; i++)
+		if (logic && !rule_want_class(c, i, "b", "bool"))
+			return false;
+	return (c->n->nin < 2 || rule_same_type(c, 0, 1))
+	       && rule_broadcast(c, 0, c->n->nin, &s)
+	       && rule_give(c, 0, DT_BOOL, s);
+}
+
+bool
+infer_where(struct infer *c)
+{
+	Shape s;
+
+	return rule_want_class(c, 0, "b", "bool") && rule_same_type(c, 1, 2)
+	       && rule_broadcast(c, 0, 3, &s)
+	       && rule_give(c, 0, in(c, 1)->dt ? in(c, 1)->dt : in(c, 2)->dt,
+			    s);
+}
+
+bool
+infer_cast(struct infer *c)
+{
+	int64_t to = c->n->attr.CAST.to;
+
+	if (to <= DT_NONE || to >= DT_COUNT)
+		return rule_fail(c, "cast to no type");
+	return rule_give(c, 0, (DType)to, shape_of(c, 0));
+}
+
+bool
+infer_cast_like(struct infer *c)
+{
+	return rule_give(c, 0, in(c, 1)->dt, shape_of(c, 0));
+}
+
+static bool
+needs_float(Op op)
+{
+	switch (op) {
+	case OP_EXP:
+	case OP_LOG:
+	case OP_SQRT:
+	case OP_RECIP:
+	case OP_SIN:
+	case OP_COS:
+	case OP_TANH:
+	case OP_SIGMOID:
+	case OP_ERF:
+	case OP_SOFTPLUS:
+	case OP_GELU:
+	case OP_SILU:
+	case OP_GELU_GRAD:
+	case OP_SILU_GRAD:
+	case OP_DROPOUT:
+	case OP_SOFTMAX:
+	case OP_LOG_SOFTMAX:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* scatter_elements, scatter_nd: what x, idx and upd owe each other. */
+static bool
+check_scatter(struct infer *c)
+{
+	Shape x = shape_of(c, 0), idx = shape_of(c, 1), want = idx;
+	int axis;
+
+	if (!rule_want_class(c, 1, "iu", "integers")
+	    || !rule_same_type(c, 0, 2))
+		return false;
+	if (c->n->op == OP_SCATTER_ELEMENTS) {
+		if (x.rank >= 0
+		    && !rule_axis(c, c->n->attr.SCATTER_ELEMENTS.axis, x.rank,
+				  &axis))
+			return false;
+		if (x.rank >= 0 && idx.rank >= 0 && x.rank != idx.rank)
+			return rule_fail(c,
+					 "indices of rank %d for data of rank "
+					 "%d",
+					 idx.rank, x.rank);
+		return rule_want_shape(c, 2, &want, "updates");
+	}
+	if (x.rank < 0 || idx.rank < 0)
+		return true;
+	if (idx.rank == 0 || idx.dim[idx.rank - 1] > x.rank)
+		return rule_fail(c, "indices do not fit data of rank %d",
+				 x.rank);
+	if (idx.dim[idx.rank - 1] < 0)
+		return true;
+	want.rank = idx.rank - 1;
+	for (int i = (int)idx.dim[idx.rank - 1]; i < x.rank; i++) {
+		if (want.rank == MAX_RANK)
+			return rule_fail(c, "rank above %d is not supported",
+					 MAX_RANK);
+		want.dim[want.rank++] = x.dim[i];
+	}
+	return rule_want_shape(c, 2, &want, "updates");
+}
+
+static bool
+check_axis(struct infer *c, int64_t axis)
+{
+	int fixed, rank = in(c, 0)->shape.rank;
+
+	return rank < 0 || rule_axis(c, axis, rank, &fixed);
+}
+
+/* Output like operand 0; an element-wise op broadcasts all that are not
+ * static. */
+bool
+infer_same(struct infer *c)
+{
+	Op op = c->n->op;
+	Shape s = shape_of(c, 0);
+	int nfull = c->n->nin;
+
+	if (nfull > op_info[op].nstat)
+		nfull = op_info[op].nstat;
+	if (needs_float(op) && !rule_want_class(c, 0, "f", "floats"))
+		return false;
+	switch (op) {
+	case OP_SCATTER_ELEMENTS:
+	case OP_SCATTER_ND:
+		if (!check_scatter(c))
+			return false;
+		break;
+	case OP_SOFTMAX:
+	case OP_LOG_SOFTMAX:
+		if (!check_axis(c, c->n->attr.SOFTMAX.axis))
+			return false;
+		break;
+	case OP_CUMSUM:
+		if (rule_look(c, 1) == ABSENT
+		    && !check_axis(c, c->n->attr.CUMSUM.axis))
+			return false;
+		break;
+	case OP_TRILU:
+		if (!rule_want_rank(c, 0, 2))
+			return false;
+		break;
+	default:
+		for (int i = 1; i < nfull; i++) {
+			bool fits = op_info[op].flags & F_EW
+					    ? rule_broadcast(c, 0, i + 1, &s)
+					    : rule_want_shape(c, i, &s,
+							      "second operand");
+
+			if (!fits || !rule_same_type(c, 0, i))
+				return false;
+		}
+	}
+	return rule_give(c, 0, in(c, 0)->dt, s);
+}
+
+/* Type of micro i's result, from its arguments'. */
+static DType
+micro_type(const struct infer *c, const struct body *b, int i)
+{
+	const struct micro *m = &b->micro[i];
+	DType arg[3] = {DT_NONE, DT_NONE, DT_NONE};
+
+	for (int k = 0; k < m->narg; k++)
+		arg[k] = m->arg[k] < 0 ? b->micro[~m->arg[k]].dt
+				       : in(c, m->arg[k])->dt;
+	if (m->op == OP_CAST)
+		return (DType)m->attr.CAST.to;
+	if (m->op == OP_WHERE)
+		return arg[1];
+	return infer_rule[m->op] == infer_pred ? DT_BOOL : arg[0];
+}
+
+static bool
+check_body(struct infer *c)
+{
+	const struct body *b = c->n->body;
+
+	if (!b)
+		return rule_fail(c, "loop without a body");
+	for (int i = 0; i < b->nmicro; i++) {
+		const struct micro *m = &b->micro[i];
+
+		if (m->op <= OP_NONE || m->op >= OP_COUNT || m->op == OP_LOOP
+		    || !(op_info[m->op].flags & F_EW))
+			return rule_fail(c, "micro %d: not an element-wise op",
+					 i);
+		if (m->narg < 1 || m->narg > 3 || m->narg < op_info[m->op].min
+		    || m->narg > op_info[m->op].max
+		    || (op_info[m->op].nstat != NOSTAT
+			&& m->narg > op_info[m->op].nstat))
+			return rule_fail(c, "micro %d (%s): %d operands", i,
+					 op_info[m->op].text, m->narg);
+		for (int k = 0; k < m->narg; k++)
+			if (m->arg[k] < 0 ? ~m->arg[k] >= i
+					  : !has(c, m->arg[k]))
+				return rule_fail(c,
+						 "micro %d (%s): operand %d "
+						 "does not exist",
+						 i, op_info[m->op].text, k);
+		if (m->op == OP_CAST
+		    && (m->attr.CAST.to <= DT_NONE
+			|| m->attr.CAST.to >= DT_COUNT))
+			return rule_fail(c, "micro %d: cast to no type", i);
+	}
+	for (int i = 0; i < c->n->nout; i++)
+		if (b->result[i] < 0 || b->result[i] >= b->nmicro)
+			return rule_fail(c, "output %d: no micro %d", i,
+					 b->result[i]);
+	return true;
+}
+
+/* The shape known of an output may exceed that of the inputs: a loop writes
+ * the broadcast of what it reads to what its consumers want. */
+bool
+infer_loop(struct infer *c)
+{
+	const struct body *b = c->n->body;
+	Shape s;
+
+	if (!check_body(c) || !rule_broadcast(c, 0, c->n->nin, &s))
+		return false;
+	for (int i = 0; i < b->nmicro; i++) {
+		DType dt = micro_type(c, b, i);
+
+		if (b->micro[i].dt == DT_NONE)
+			b->micro[i].dt = dt;
+		else if (dt != DT_NONE && b->micro[i].dt != dt)
+			return rule_fail(c,
+					 "micro %d (%s): expected %s, found %s",
+					 i, op_info[b->micro[i].op].text,
+					 dtype_info[dt].text,
+					 dtype_info[b->micro[i].dt].text);
+	}
+	for (int k = 0; k < c->n->nout; k++) {
+		const Val *y = &c->g->val[c->n->out[k]];
+		Shape wide = s;
+
+		if (c->n->out[k] && y->shape.rank >= 0
+		    && shape_broadcast(&wide, &y->shape))
+			s = wide;
+	}
+	for (int k = 0; k < c->n->nout; k++)
+		if (!rule_give(c, k, b->micro[b->result[k]].dt, s))
+			return false;
+	return true;
+}
+
+/* ---- reductions ---- */
+
+static Shape
+reduced(const Shape *x, const bool set[MAX_RANK], bool keepdims)
+{
+	Shape s = {.rank = 0};
+
+	for (int i = 0; i < x->rank; i++)
+		if (!set[i] || keepdims)
+			s.dim[s.rank++] = set[i] ? 1 : x->dim[i];
+	return s;
+}
+
+bool
+infer_arg(struct infer *c)
+{
+	Shape x = shape_of(c, 0);
+	bool set[MAX_RANK] = {false};
+	int axis;
+
+	if (x.rank < 0)
+		return rule_give(c, 0, DT_I64, x);
+	if (!rule_axis(c, c->n->attr.ARGMAX.axis, x.rank, &axis))
+		return false;
+	set[axis] = true;
+	return rule_give(c, 0, DT_I64,
+			 reduced(&x, set, c->n->attr.ARGMAX.keepdims != 0));
+}
+
+/* All five reduce ops have the same attributes in the same order. */
+bool
+infer_reduce(struct infer *c)
+{
+	IntList l = c->n->attr.REDUCE_SUM.axes;
+	bool keepdims = c->n->attr.REDUCE_SUM.keepdims != 0;
+	Shape x = shape_of(c, 0);
+	bool set[MAX_RANK];
+
+	if (x.rank < 0)
+		return rule_give(c, 0, in(c, 0)->dt, x);
+	if (rule_look(c, 1) == COMPUTED) {
+		int64_t n = keepdims ? 0 : rule_length(c, 1);
+
+		return rule_give(
+			c, 0, in(c, 0)->dt,
+			unknown(n < 0 || n > x.rank ? -1 : x.rank - (int)n));
+	}
+	if (!rule_axes(c, 1, &l, x.rank, set))
+		return false;
+	if (l.n == 0 && !c->n->attr.REDUCE_SUM.noop)
+		for (int i = 0; i < x.rank; i++)
+			set[i] = true;
+	return rule_give(c, 0, in(c, 0)->dt, reduced(&x, set, keepdims));
+}

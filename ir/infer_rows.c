@@ -1,0 +1,420 @@
+/* Shape rules: products, norms, losses, attention, updates. */
+#include "ir/infer.h"
+
+/* ---- products ---- */
+
+/* Rows and columns of operand i after its transposition; a vector is a row on
+ * the left and a column on the right. */
+static void
+matrix_of(const struct infer *c, int i, bool trans, int64_t *rows,
+	  int64_t *cols)
+{
+	const Shape *s = &in(c, i)->shape;
+	int64_t last = s->dim[s->rank - 1];
+
+	if (s->rank == 1) {
+		*rows = i == 0 ? 1 : last;
+		*cols = i == 0 ? last : 1;
+		return;
+	}
+	*rows = trans ? last : s->dim[s->rank - 2];
+	*cols = trans ? s->dim[s->rank - 2] : last;
+}
+
+static bool
+matmul_shape(struct infer *c, Shape *s)
+{
+	Shape a = shape_of(c, 0), b = shape_of(c, 1);
+	int64_t m, k, k2, n;
+	char at[INFER_TEXT], bt[INFER_TEXT];
+	int ra = a.rank, rb = b.rank;
+
+	matrix_of(c, 0, c->n->attr.MATMUL.ta != 0, &m, &k);
+	matrix_of(c, 1, c->n->attr.MATMUL.tb != 0, &k2, &n);
+	if (k >= 0 && k2 >= 0 && k != k2)
+		return rule_fail(c,
+				 "inner extents %lld and %lld differ: %s%s and "
+				 "%s%s",
+				 (long long)k, (long long)k2,
+				 rule_text(at, c, 0),
+				 c->n->attr.MATMUL.ta ? " transposed" : "",
+				 rule_text(bt, c, 1),
+				 c->n->attr.MATMUL.tb ? " transposed" : "");
+	a.rank = ra > 2 ? ra - 2 : 0;
+	b.rank = rb > 2 ? rb - 2 : 0;
+	if (!shape_broadcast(&a, &b))
+		return rule_fail(c,
+				 "leading extents do not broadcast: %s and %s",
+				 rule_text(at, c, 0), rule_text(bt, c, 1));
+	*s = a;
+	if (ra > 1)
+		s->dim[s->rank++] = m;
+	if (rb > 1)
+		s->dim[s->rank++] = n;
+	return true;
+}
+
+bool
+infer_matmul(struct infer *c)
+{
+	Shape s = unknown(-1), row;
+
+	if (!rule_want_rank(c, 0, 1) || !rule_want_rank(c, 1, 1)
+	    || !rule_same_type(c, 0, 1)
+	    || !rule_want_class(c, 0, "fiu", "numbers"))
+		return false;
+	if (in(c, 0)->shape.rank < 0 || in(c, 1)->shape.rank < 0)
+		return rule_give(c, 0, in(c, 0)->dt, s);
+	if (!matmul_shape(c, &s))
+		return false;
+	row = SHAPE(s.rank ? s.dim[s.rank - 1] : 1);
+	if (has(c, 2)
+	    && (!rule_want_shape(c, 2, &row, "bias")
+		|| !rule_same_type(c, 0, 2)))
+		return false;
+	if (has(c, 3)
+	    && (!rule_want_shape(c, 3, &s, "accumulator")
+		|| !rule_same_type(c, 0, 3)))
+		return false;
+	return rule_give(c, 0, in(c, 0)->dt, s);
+}
+
+/* ---- normalisation ---- */
+
+/* Splits x's shape at the axis: statistics in front, a row behind. */
+static bool
+split_rows(struct infer *c, int x, int64_t axis, Shape *lead, Shape *row)
+{
+	Shape s = shape_of(c, x);
+	int at;
+
+	*lead = *row = unknown(-1);
+	if (s.rank < 0)
+		return true;
+	if (s.rank == 0)
+		return rule_fail(c, "a scalar has no rows");
+	if (!rule_axis(c, axis, s.rank, &at))
+		return false;
+	lead->rank = row->rank = 0;
+	return rule_append(c, lead, &s, 0, at)
+	       && rule_append(c, row, &s, at, s.rank);
+}
+
+bool
+infer_layernorm(struct infer *c)
+{
+	Shape lead, row;
+
+	if (!split_rows(c, 0, c->n->attr.LAYERNORM.axis, &lead, &row)
+	    || !rule_want_class(c, 0, "f", "floats")
+	    || !rule_want_shape(c, 1, &row, "scale")
+	    || (has(c, 2) && !rule_want_shape(c, 2, &row, "bias")))
+		return false;
+	return rule_give(c, 0, in(c, 0)->dt, shape_of(c, 0))
+	       && rule_give(c, 1, DT_F32, lead)
+	       && rule_give(c, 2, DT_F32, lead);
+}
+
+bool
+infer_layernorm_grad(struct infer *c)
+{
+	Shape lead, row, x = shape_of(c, 1);
+
+	return split_rows(c, 1, c->n->attr.LAYERNORM_GRAD.axis, &lead, &row)
+	       && rule_want_shape(c, 0, &x, "adjoint")
+	       && rule_want_shape(c, 2, &row, "scale")
+	       && rule_want_shape(c, 3, &lead, "mean")
+	       && rule_want_shape(c, 4, &lead, "rstd")
+	       && rule_give(c, 0, in(c, 1)->dt, x)
+	       && rule_give(c, 1, in(c, 2)->dt, row)
+	       && rule_give(c, 2, in(c, 2)->dt, row);
+}
+
+bool
+infer_rmsnorm(struct infer *c)
+{
+	Shape lead, row;
+
+	return split_rows(c, 0, c->n->attr.RMSNORM.axis, &lead, &row)
+	       && rule_want_class(c, 0, "f", "floats")
+	       && rule_want_shape(c, 1, &row, "scale")
+	       && rule_give(c, 0, in(c, 0)->dt, shape_of(c, 0))
+	       && rule_give(c, 1, DT_F32, lead);
+}
+
+bool
+infer_rmsnorm_grad(struct infer *c)
+{
+	Shape lead, row, x = shape_of(c, 1);
+
+	return split_rows(c, 1, c->n->attr.RMSNORM_GRAD.axis, &lead, &row)
+	       && rule_want_shape(c, 0, &x, "adjoint")
+	       && rule_want_shape(c, 2, &row, "scale")
+	       && rule_want_shape(c, 3, &lead, "rstd")
+	       && rule_give(c, 0, in(c, 1)->dt, x)
+	       && rule_give(c, 1, in(c, 2)->dt, row);
+}
+
+/* ---- losses ---- */
+
+/* Labels must be scores' shape without axis 1; returns that in *want. */
+static bool
+check_labels(struct infer *c, int scores, int labels, int weights, Shape *want)
+{
+	Shape x = shape_of(c, scores), classes;
+
+	*want = shape_of(c, labels);
+	if (!rule_want_class(c, scores, "f", "floats")
+	    || !rule_want_class(c, labels, "iu", "integers"))
+		return false;
+	if (x.rank < 0)
+		return true;
+	if (!rule_want_rank(c, scores, 2))
+		return false;
+	want->rank = 1;
+	want->dim[0] = x.dim[0];
+	classes = SHAPE(x.dim[1]);
+	return rule_append(c, want, &x, 2, x.rank)
+	       && rule_want_shape(c, labels, want, "labels")
+	       && (!has(c, weights)
+		   || rule_want_shape(c, weights, &classes, "weights"));
+}
+
+/* sce and nll have `reduction` at the same place. */
+static Shape
+loss_shape(const struct infer *c, const Shape *labels)
+{
+	return c->n->attr.SCE.reduction == 0 ? *labels : shape_scalar();
+}
+
+bool
+infer_sce(struct infer *c)
+{
+	Shape rows;
+
+	return check_labels(c, 0, 1, 2, &rows)
+	       && rule_give(c, 0, in(c, 0)->dt, loss_shape(c, &rows))
+	       && rule_give(c, 1, DT_F32, rows)
+	       && rule_give(c, 2, DT_F32, shape_scalar());
+}
+
+bool
+infer_sce_grad(struct infer *c)
+{
+	Shape rows, loss, one = shape_scalar();
+
+	if (!check_labels(c, 1, 2, 5, &rows))
+		return false;
+	loss = loss_shape(c, &rows);
+	return rule_want_shape(c, 0, &loss, "adjoint of the loss")
+	       && rule_want_shape(c, 3, &rows, "log-sum-exp")
+	       && rule_want_shape(c, 4, &one, "divisor")
+	       && rule_give(c, 0, in(c, 1)->dt, shape_of(c, 1));
+}
+
+bool
+infer_nll(struct infer *c)
+{
+	Shape rows;
+
+	return check_labels(c, 0, 1, 2, &rows)
+	       && rule_give(c, 0, in(c, 0)->dt, loss_shape(c, &rows))
+	       && rule_give(c, 1, DT_F32, shape_scalar());
+}
+
+bool
+infer_nll_grad(struct infer *c)
+{
+	const IntList *l = &c->n->attr.NLL_GRAD.shape;
+	Shape s = shape_make(l->n, l->v), rows = {.rank = 1}, loss, classes;
+
+	if (s.rank < 2)
+		return rule_fail(c,
+				 "expected rank 2 or more in attribute shape");
+	rows.dim[0] = s.dim[0];
+	classes = SHAPE(s.dim[1]);
+	if (!rule_append(c, &rows, &s, 2, s.rank)
+	    || !rule_want_class(c, 1, "iu", "integers")
+	    || !rule_want_shape(c, 1, &rows, "labels")
+	    || (has(c, 3) && !rule_want_shape(c, 3, &classes, "weights")))
+		return false;
+	loss = loss_shape(c, &rows);
+	return rule_want_shape(c, 0, &loss, "adjoint of the loss")
+	       && rule_give(c, 0, in(c, 0)->dt, s);
+}
+
+bool
+infer_classifier(struct infer *c)
+{
+	Shape x = shape_of(c, 0), w = shape_of(c, 1), rows, bias;
+	int tb = c->n->attr.CLASSIFIER.tb != 0;
+	Shape want = unknown(2);
+
+	if (c->n->nout < 3 || c->n->nout > 4)
+		return rule_fail(c, "%d outputs", c->n->nout);
+	if (c->n->attr.CLASSIFIER.reduction == 0)
+		return rule_fail(c, "a classifier needs a scalar loss");
+	if (!rule_want_shape(c, 0, &want, "rows")
+	    || !rule_want_class(c, 0, "f", "floats")
+	    || !rule_want_class(c, 2, "iu", "integers")
+	    || !rule_same_type(c, 0, 1))
+		return false;
+	if (x.rank == 2)
+		want.dim[tb] = x.dim[1];
+	if (!rule_want_shape(c, 1, &want, "weights"))
+		return false;
+	rows = SHAPE(x.rank == 2 ? x.dim[0] : -1);
+	bias = SHAPE(w.rank == 2 ? w.dim[!tb] : -1);
+	if (!rule_want_shape(c, 2, &rows, "labels")
+	    || (has(c, 3) && !rule_want_shape(c, 3, &bias, "bias")))
+		return false;
+	return rule_give(c, 0, DT_F32, shape_scalar())
+	       && rule_give(c, 1, in(c, 0)->dt, x)
+	       && rule_give(c, 2, in(c, 1)->dt, w)
+	       && rule_give(c, 3, in(c, 0)->dt, bias);
+}
+
+/* ---- attention ---- */
+
+struct heads {
+	int64_t b, h, g, t, s, d, e;
+};
+
+static bool
+unify(int64_t *a, int64_t b)
+{
+	if (*a < 0)
+		*a = b;
+	return *a < 0 || b < 0 || *a == b;
+}
+
+/* Extents of the operands q, k, v that start at i; unknown ones are -1. */
+static bool
+read_heads(struct infer *c, int i, struct heads *h)
+{
+	char q[INFER_TEXT], k[INFER_TEXT], v[INFER_TEXT];
+	Shape s[3];
+	Shape four = unknown(4);
+
+	for (int j = 0; j < 3; j++) {
+		if (!rule_want_shape(c, i + j, &four, "query, key or value")
+		    || !rule_want_class(c, i + j, "f", "floats")
+		    || !rule_same_type(c, i, i + j))
+			return false;
+		s[j] = shape_of(c, i + j);
+		if (s[j].rank < 0)
+			s[j] = four;
+	}
+	*h = (struct heads){s[0].dim[0], s[0].dim[1], s[1].dim[1], s[0].dim[2],
+			    s[1].dim[2], s[0].dim[3], s[2].dim[3]};
+	if (!unify(&h->b, s[1].dim[0]) || !unify(&h->b, s[2].dim[0])
+	    || !unify(&h->g, s[2].dim[1]) || !unify(&h->s, s[2].dim[2])
+	    || !unify(&h->d, s[1].dim[3]) || (h->g == 0 && h->h != 0)
+	    || (h->g > 0 && h->h >= 0 && h->h % h->g != 0))
+		return rule_fail(c,
+				 "query, key and value do not fit: %s, %s, %s",
+				 rule_text(q, c, i), rule_text(k, c, i + 1),
+				 rule_text(v, c, i + 2));
+	return true;
+}
+
+static bool
+check_mask(struct infer *c, int i, const struct heads *h)
+{
+	Shape scores = SHAPE(h->b, h->h, h->t, h->s), both = scores;
+	char want[INFER_TEXT], found[INFER_TEXT];
+
+	if (!has(c, i))
+		return true;
+	if (!rule_want_class(c, i, "fb", "floats or bool"))
+		return false;
+	if (in(c, i)->shape.rank <= 4
+	    && shape_broadcast(&both, &in(c, i)->shape)
+	    && rule_dims_fit(&both, &scores))
+		return true;
+	return rule_fail(c, "mask %s does not broadcast to %s",
+			 rule_text(found, c, i),
+			 shape_text(want, INFER_TEXT, DT_NONE, &scores));
+}
+
+bool
+infer_attention(struct infer *c)
+{
+	struct heads h;
+
+	return read_heads(c, 0, &h) && check_mask(c, 3, &h)
+	       && rule_give(c, 0, in(c, 0)->dt, SHAPE(h.b, h.h, h.t, h.e))
+	       && rule_give(c, 1, DT_F32, SHAPE(h.b, h.h, h.t));
+}
+
+bool
+infer_attention_grad(struct infer *c)
+{
+	struct heads h;
+	Shape o, lse, packed;
+	int64_t width = -1;
+
+	if (!read_heads(c, 1, &h) || !check_mask(c, 6, &h))
+		return false;
+	o = SHAPE(h.b, h.h, h.t, h.e);
+	lse = SHAPE(h.b, h.h, h.t);
+	if (!rule_want_shape(c, 0, &o, "adjoint")
+	    || !rule_want_shape(c, 4, &o, "output")
+	    || !rule_want_shape(c, 5, &lse, "log-sum-exp"))
+		return false;
+	if (!c->n->attr.ATTENTION_GRAD.packed) {
+		if (c->n->nout != 3)
+			return rule_fail(c, "expected 3 outputs, found %d",
+					 c->n->nout);
+		return rule_give(c, 0, in(c, 1)->dt, shape_of(c, 1))
+		       && rule_give(c, 1, in(c, 2)->dt, shape_of(c, 2))
+		       && rule_give(c, 2, in(c, 3)->dt, shape_of(c, 3));
+	}
+	if (c->n->nout != 1)
+		return rule_fail(c, "expected 1 output, found %d", c->n->nout);
+	if (!unify(&h.d, h.e) || !unify(&h.t, h.s))
+		return rule_fail(c, "only equal extents can be packed");
+	if (h.h >= 0 && h.g >= 0 && h.d >= 0
+	    && !mul_ok(h.h + 2 * h.g, h.d, &width))
+		return rule_fail(c, "extent overflows");
+	packed = SHAPE(h.b, h.t, width);
+	return rule_give(c, 0, in(c, 1)->dt, packed);
+}
+
+/* ---- update ---- */
+
+bool
+infer_fill(struct infer *c)
+{
+	const IntList *l = &c->n->attr.FILL.shape;
+
+	for (int i = 0; i < l->n; i++)
+		if (l->v[i] < 0)
+			return rule_fail(c, "extent %lld", (long long)l->v[i]);
+	return rule_give(c, 0, DT_F32, shape_make(l->n, l->v));
+}
+
+bool
+infer_scalar(struct infer *c)
+{
+	return rule_give(c, 0, DT_F32, shape_scalar());
+}
+
+/* sgd(p, g, norm?), adamw(p, g, m, v, norm?): all but the norm look alike,
+ * and output k is operand 0, 2, 3. */
+bool
+infer_update(struct infer *c)
+{
+	int full = c->n->op == OP_ADAMW ? 4 : 2;
+	Shape p = shape_of(c, 0), one = shape_scalar();
+
+	for (int i = 1; i < full; i++)
+		if (!rule_want_shape(c, i, &p, "gradient or state"))
+			return false;
+	if (has(c, full) && !rule_want_shape(c, full, &one, "norm"))
+		return false;
+	for (int k = 0; k < c->n->nout; k++)
+		if (!rule_give(c, k, in(c, k ? k + 1 : 0)->dt, p))
+			return false;
+	return true;
+}
