@@ -333,13 +333,14 @@ check_support(const struct flat *f)
 		char first[160];
 		int count = 0, len = 0;
 
-		if (!n->needed || said[i] || (n->op && n->op->run))
+		if (!n->needed || said[i] || onnx_op_can(f, n))
 			continue;
 		for (int k = i; k < f->nnode; k++) {
 			const struct flat_node *o = &f->node[k];
 
 			if (!o->needed || strcmp(o->type, n->type) != 0
-			    || strcmp(o->domain, n->domain) != 0)
+			    || strcmp(o->domain, n->domain) != 0
+			    || onnx_op_can(f, o))
 				continue;
 			said[k] = true;
 			if (count++ < 3 && len < (int)sizeof first)
@@ -429,7 +430,7 @@ import_nodes(struct importer *m)
 
 	for (int i = 0; i < m->f->nnode && diag_errors(m->diag) < 20; i++) {
 		m->n = &m->f->node[i];
-		if (m->n->needed && m->n->op && m->n->op->run)
+		if (m->n->needed && onnx_op_can(m->f, m->n))
 			ok &= import_node(m);
 	}
 	return ok;

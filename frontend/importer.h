@@ -117,6 +117,10 @@ bool run_cumsum(struct importer *);
 bool run_arg(struct importer *);
 bool run_space_depth(struct importer *);
 
+/* import_conv.c */
+bool run_conv(struct importer *);
+bool can_conv(const struct flat *, const struct flat_node *);
+
 /* import_nn.c */
 bool run_reduce(struct importer *);
 bool run_reduce_composed(struct importer *);

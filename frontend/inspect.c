@@ -170,7 +170,7 @@ find_coverage(struct findings *x, const struct flat_node *n)
 	x->op[x->nop] = (struct coverage){
 		.domain = n->domain, .type = n->type, .first = n->name,
 		.hint = n->op ? n->op->hint : NULL,
-		.support = n->op && n->op->run ? NOT_NEEDED : MISSING,
+		.support = NOT_NEEDED,
 	};
 	return &x->op[x->nop++];
 }
@@ -186,6 +186,10 @@ find_ops(struct findings *x)
 			continue;
 		c = find_coverage(x, n);
 		c->count++;
+		if (!onnx_op_can(x->f, n)) {
+			c->first = c->support == MISSING ? c->first : n->name;
+			c->support = MISSING;
+		}
 		if (c->support == MISSING || c->support == FORWARD
 		    || !on_gradient_path(x, n))
 			continue;

@@ -118,6 +118,9 @@ static const struct onnx_op table[] = {
 
 	/* computing */
 	{ N("Attention", "", 23, 3, 7, run_attention), .stop = 0x48 },
+	{ N("Conv", "", 1, 2, 3, run_conv), .can = can_conv, .norm = 4,
+	  .slot = CONV_SLOTS,
+	  .hint = "only kernels as large as their strides, without padding" },
 	{ N("Gemm", "", 7, 2, 3, run_gemm), .norm = 4,
 	  .slot = { { 0, 2, 2 }, { 1, 2, 2 }, { 2, 1, 2 } } },
 	{ N("LayerNormalization", "", 17, 2, 3, run_layernorm), .dead = 6,
@@ -167,7 +170,6 @@ static const struct onnx_op table[] = {
 	{ N("BatchNormalization", "", 7, 5, 5, NULL), .stop = 0x18, .dead = 0x1e,
 	  .norm = 6, .slot = NORM_SLOTS },
 	{ N("Bernoulli", "", 15, 1, 1, NULL), .stop = ALL_INPUTS },
-	{ N("Conv", "", 1, 2, 3, NULL), .norm = 4, .slot = CONV_SLOTS },
 	{ N("ConvTranspose", "", 1, 2, 3, NULL), .norm = 4, .slot = CONV_SLOTS },
 	{ N("Einsum", "", 12, 1, -1, NULL) },
 	{ N("EyeLike", "", 9, 1, 1, NULL), .stop = ALL_INPUTS },
@@ -209,4 +211,10 @@ onnx_op_find(const char *domain, const char *name)
 		    && strcmp(table[i].domain, domain) == 0)
 			return &table[i];
 	return NULL;
+}
+
+bool
+onnx_op_can(const struct flat *f, const struct flat_node *n)
+{
+	return n->op && n->op->run && (!n->op->can || n->op->can(f, n));
 }

@@ -18,6 +18,8 @@ struct onnx_op {
 	short since;                    /* oldest version whose form is known */
 	short nin_min, nin_max;         /* -1: no bound */
 	bool (*run)(struct importer *); /* NULL: known, but not supported */
+	bool (*can)(const struct flat *, const struct flat_node *);
+	                                /* NULL: all forms; else whether this */
 	Op ir;                          /* for run functions that serve many */
 	uint32_t stop;                  /* inputs that get no gradient */
 	uint32_t dead;                  /* outputs that pass none on */
@@ -28,5 +30,7 @@ struct onnx_op {
 };
 
 const struct onnx_op *onnx_op_find(const char *domain, const char *name);
+/* Whether the importer can deal with the node. */
+bool onnx_op_can(const struct flat *, const struct flat_node *);
 
 #endif
