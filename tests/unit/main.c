@@ -58,6 +58,7 @@ main(void)
 	failed += test_text();
 	failed += test_verify();
 	failed += test_glob();
+	failed += test_run();
 	failed += test_fuzz();
 	return failed != 0;
 }

@@ -16,6 +16,7 @@ int test_glob(void);
 int test_graph(void);
 int test_half(void);
 int test_infer(void);
+int test_run(void);
 int test_shape(void);
 int test_text(void);
 int test_verify(void);
