@@ -9,17 +9,10 @@
 
 #include "tests/ref/interp_int.h"
 
-struct interp {
-	const Graph *g;
-	double **x;                     /* by value */
-	struct interp_env env;
-	char error[256];
-};
-
 /* ---- values ---- */
 
-static void *
-need(void *p)
+void *
+interp_need(void *p)
 {
 	if (p == NULL) {
 		fputs("interp: out of memory\n", stderr);
@@ -31,10 +24,10 @@ need(void *p)
 struct interp *
 interp_new(const Graph *g)
 {
-	struct interp *it = need(calloc(1, sizeof *it));
+	struct interp *it = interp_need(calloc(1, sizeof *it));
 
 	it->g = g;
-	it->x = need(calloc(g->nval, sizeof *it->x));
+	it->x = interp_need(calloc(g->nval, sizeof *it->x));
 	it->env = (struct interp_env){
 		.training = true, .lr = 1e-3, .beta1 = .9, .beta2 = .999,
 		.eps = 1e-8,
@@ -50,6 +43,7 @@ interp_free(struct interp *it)
 	for (uint32_t v = 0; v < it->g->nval; v++)
 		free(it->x[v]);
 	free(it->x);
+	placed_free(it);
 	free(it);
 }
 
@@ -65,8 +59,8 @@ interp_error(const struct interp *it)
 	return it->error;
 }
 
-static int64_t
-nelem(const Shape *s)
+int64_t
+interp_nelem(const Shape *s)
 {
 	int64_t n = 1;
 
@@ -80,29 +74,31 @@ nelem(const Shape *s)
 	return n;
 }
 
-static double *
-room(struct interp *it, ValId v)
+double *
+interp_room(struct interp *it, ValId v)
 {
-	int64_t n = nelem(&it->g->val[v].shape);
+	int64_t n = interp_nelem(&it->g->val[v].shape);
 
 	if (it->x[v] == NULL && n >= 0)
-		it->x[v] = need(calloc((size_t)n + 1, sizeof(double)));
+		it->x[v] = interp_need(calloc((size_t)n + 1, sizeof(double)));
 	return it->x[v];
 }
 
 void
 interp_set(struct interp *it, ValId v, const double *x)
 {
-	int64_t n = nelem(&it->g->val[v].shape);
+	int64_t n = interp_nelem(&it->g->val[v].shape);
 
 	if (n > 0)
-		memcpy(room(it, v), x, (size_t)n * sizeof *x);
+		memcpy(interp_room(it, v), x, (size_t)n * sizeof *x);
 	else
-		room(it, v);
+		interp_room(it, v);
+	if (it->placed)
+		placed_write(it, v);
 }
 
-static double
-read_raw(DType dt, const void *raw, int64_t i)
+double
+interp_read(DType dt, const void *raw, int64_t i)
 {
 	const char *p = (const char *)raw + i * dtype_info[dt].nbytes;
 
@@ -131,8 +127,8 @@ read_raw(DType dt, const void *raw, int64_t i)
 #undef READ
 }
 
-static void
-write_raw(DType dt, void *raw, int64_t i, double x)
+void
+interp_write(DType dt, void *raw, int64_t i, double x)
 {
 	char *p = (char *)raw + i * dtype_info[dt].nbytes;
 
@@ -167,11 +163,13 @@ write_raw(DType dt, void *raw, int64_t i, double x)
 void
 interp_load(struct interp *it, ValId v, const void *raw)
 {
-	int64_t n = nelem(&it->g->val[v].shape);
-	double *x = room(it, v);
+	int64_t n = interp_nelem(&it->g->val[v].shape);
+	double *x = interp_room(it, v);
 
 	for (int64_t i = 0; i < n; i++)
-		x[i] = read_raw(it->g->val[v].dt, raw, i);
+		x[i] = interp_read(it->g->val[v].dt, raw, i);
+	if (it->placed)
+		placed_write(it, v);
 }
 
 const double *
@@ -186,7 +184,7 @@ interp_get(struct interp *it, ValId v)
 	if (p->data != NULL)
 		interp_load(it, v, p->data);
 	else if (p->kind == V_STATE)
-		room(it, v);
+		interp_room(it, v);
 	return it->x[v];
 }
 
@@ -194,12 +192,12 @@ bool
 interp_store(struct interp *it, ValId v, void *raw)
 {
 	const double *x = interp_get(it, v);
-	int64_t n = nelem(&it->g->val[v].shape);
+	int64_t n = interp_nelem(&it->g->val[v].shape);
 
 	if (x == NULL)
 		return false;
 	for (int64_t i = 0; i < n; i++)
-		write_raw(it->g->val[v].dt, raw, i, x[i]);
+		interp_write(it->g->val[v].dt, raw, i, x[i]);
 	return true;
 }
 
@@ -468,7 +466,7 @@ static bool
 run_loop(struct call *c)
 {
 	const struct body *b = c->n->body;
-	double *r = need(calloc((size_t)b->nmicro + 1, sizeof *r));
+	double *r = interp_need(calloc((size_t)b->nmicro + 1, sizeof *r));
 	int64_t idx[MAX_RANK];
 	const struct ten *shape = NULL;
 
@@ -885,7 +883,7 @@ run_reduce(struct call *c)
 	}
 	for (int64_t i = 0; i < y->n; i++)
 		y->x[i] = op == OP_REDUCE_PROD;
-	seen = need(calloc((size_t)y->n + 1, 1));
+	seen = interp_need(calloc((size_t)y->n + 1, 1));
 	for (int64_t i = 0; i < x->n; i++) {
 		int64_t at = 0;
 		double v = x->x[i];
@@ -966,11 +964,11 @@ bind_operand(struct call *c, ValId v, struct ten *t, bool out, int k)
 		return true;
 	t->dt = p->dt;
 	t->s = p->shape;
-	t->n = nelem(&p->shape);
+	t->n = interp_nelem(&p->shape);
 	if (t->n < 0)
 		return interp_fail(c, "%s %d has no shape",
 		                   out ? "output" : "input", k);
-	t->x = out ? room(c->it, v) : (double *)interp_get(c->it, v);
+	t->x = out ? interp_room(c->it, v) : (double *)interp_get(c->it, v);
 	if (t->x == NULL)
 		return interp_fail(c, "input %d (%s) has no contents", k,
 		                   p->name ? p->name : "?");
@@ -980,7 +978,7 @@ bind_operand(struct call *c, ValId v, struct ten *t, bool out, int k)
 static bool
 run_node(struct interp *it, const Node *n)
 {
-	struct ten *t = need(calloc((size_t)(n->nin + n->nout) + 4, sizeof *t));
+	struct ten *t = interp_need(calloc((size_t)(n->nin + n->nout) + 4, sizeof *t));
 	struct call c = { it, &it->env, it->g, n, &n->attr, n->nin, n->nout,
 		t, t + n->nin };
 	bool ok = true;
@@ -994,11 +992,15 @@ run_node(struct interp *it, const Node *n)
 		ok = bind_operand(&c, n->in[k], &c.in[k], false, k);
 	for (int k = 0; ok && k < n->nout; k++)
 		ok = bind_operand(&c, n->out[k], &c.out[k], true, k);
+	if (ok && it->placed)
+		ok = placed_before(&c);
 	if (ok)
 		ok = is_ew(n->op) ? run_ew(&c) : table[n->op](&c);
 	for (int k = 0; ok && k < n->nout; k++)
 		for (int64_t i = 0; c.out[k].x && i < c.out[k].n; i++)
 			c.out[k].x[i] = fit(c.env, c.out[k].dt, c.out[k].x[i]);
+	if (ok && it->placed)
+		ok = placed_after(&c);
 	free(t);
 	return ok;
 }
@@ -1006,6 +1008,8 @@ run_node(struct interp *it, const Node *n)
 bool
 interp_run(struct interp *it, NodeId first, NodeId last)
 {
+	if (it->placed && first == 1)
+		placed_start(it);
 	for (NodeId n = first; n < last; n++)
 		if (!run_node(it, &it->g->node[n]))
 			return false;

@@ -4,7 +4,7 @@
  * semantics in ir/ops.h alone.  It shares no code with constant folding or
  * code generation.  Every value is a row-major array of doubles that belongs
  * to the interpreter (integers and booleans too); layout, views and phases
- * play no part.  Graphs must be static (pass `fold` has run).
+ * play no part unless interp_place asks for them.  Graphs must be static (pass `fold` has run).
  */
 #ifndef TESTS_REF_INTERP_H
 #define TESTS_REF_INTERP_H
@@ -40,6 +40,11 @@ bool interp_run_all(struct interp *);
 const double *interp_get(struct interp *, ValId);
 /* The same converted to the value's dtype; false if it has none. */
 bool interp_store(struct interp *, ValId, void *raw);
+/* From now on keep every value in the bytes that layout and placement gave it
+ * as well, and fail when a node would read something else there than what was
+ * written: overwritten too early, a wrong view, unwritten scratch.  Results
+ * are rounded to their dtypes.  Needs a graph with P_PLACED. */
+bool interp_place(struct interp *);
 const char *interp_error(const struct interp *);
 /* True if the interpreter knows the op. */
 bool interp_knows(Op);

@@ -4,6 +4,14 @@
 
 #include "tests/ref/interp.h"
 
+struct interp {
+	const Graph *g;
+	double **x;                     /* by value */
+	struct interp_env env;
+	char error[256];
+	struct placed *placed;          /* NULL: layout plays no part */
+};
+
 struct ten {
 	double *x;                      /* NULL: absent operand */
 	DType dt;
@@ -31,6 +39,13 @@ int64_t interp_bcast(const Shape *x, const Shape *out,
                      const int64_t idx[MAX_RANK]);
 /* Product of extents first..last-1. */
 int64_t interp_extent(const Shape *, int first, int last);
+void *interp_need(void *);              /* of malloc: not NULL */
+int64_t interp_nelem(const Shape *);    /* -1: unknown */
+/* Contents of a value, created if there are none. */
+double *interp_room(struct interp *, ValId);
+/* Element i of raw memory of a dtype. */
+double interp_read(DType, const void *raw, int64_t i);
+void interp_write(DType, void *raw, int64_t i, double);
 bool interp_fail(struct call *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* kept ? x / (1 - ratio) : 0 */
@@ -50,5 +65,12 @@ InterpFn interp_matmul, interp_softmax, interp_softmax_grad,
 	interp_nll_grad, interp_classifier, interp_attention,
 	interp_attention_grad, interp_grad_norm, interp_accumulate, interp_sgd,
 	interp_adamw;
+
+/* interp_placed.c: all do nothing of use without interp_place */
+void placed_free(struct interp *);
+void placed_start(struct interp *);             /* of a step */
+void placed_write(struct interp *, ValId);      /* x to memory */
+bool placed_before(struct call *);
+bool placed_after(struct call *);
 
 #endif

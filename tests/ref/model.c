@@ -6,7 +6,8 @@
  * DIR/setup holds lines: "input NAME FILE" (FILE: raw elements in the input's
  * dtype), "steps N", "lr X", "beta1 X", "beta2 X", "eps X",
  * "weight_decay X".  Runs the passes up to --stop-after (default: optim),
- * interprets the graph, and writes DIR/log.jsonl (loss of every step),
+ * interprets the graph (after place: in the memory that was planned, see
+ * interp_place), and writes DIR/log.jsonl (loss of every step),
  * DIR/grads.safetensors (gradients of the first step) and
  * DIR/params.safetensors (parameters after the last).
  */
@@ -204,18 +205,52 @@ write_parameters(struct run *r)
 
 /* ---- steps ---- */
 
-/* Updates are in place; here their outputs are values of their own. */
+/* Updates are in place; their outputs are values of their own here. */
 static void
-carry_over(struct run *r)
+carry_over(struct run *r, NodeId first, NodeId last)
 {
-	FOR_NODES (n, r->g) {
-		if (n->op != OP_ADAMW && n->op != OP_SGD)
+	for (const Node *n = &r->g->node[first]; n < &r->g->node[last]; n++) {
+		if (n->op != OP_ADAMW && n->op != OP_SGD
+		    && n->op != OP_ACCUMULATE)
 			continue;
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
 				interp_set(r->it, n->in[k ? k + 1 : 0],
 				           interp_get(r->it, n->out[k]));
 	}
+}
+
+/* The first node that runs once a step instead of once a micro-batch. */
+static NodeId
+first_update(const Graph *g)
+{
+	NodeId n = 1;
+
+	while (n < g->nnode && g->node[n].phase != PH_UPDATE)
+		n++;
+	return n;
+}
+
+/* One step; every micro-batch is the same one. */
+static bool
+run_step(struct run *r, int step)
+{
+	NodeId update = first_update(r->g);
+	int64_t nmicro = r->cli.opt.grad_accum;
+
+	interp_env(r->it)->step = (uint64_t)step;
+	for (int64_t m = 0; m < (nmicro > 1 ? nmicro : 1); m++) {
+		interp_env(r->it)->micro = (uint32_t)m;
+		if (!interp_run(r->it, 1, update))
+			return false;
+		carry_over(r, 1, update);
+	}
+	if (!interp_run(r->it, update, r->g->nnode))
+		return false;
+	if (step == 0)
+		write_gradients(r);
+	carry_over(r, update, r->g->nnode);
+	return true;
 }
 
 static bool
@@ -225,15 +260,10 @@ train(struct run *r)
 	bool ok = true;
 
 	for (int s = 0; ok && s < r->steps; s++) {
-		interp_env(r->it)->step = (uint64_t)s;
-		ok = interp_run_all(r->it);
-		if (!ok)
-			break;
-		fprintf(log, "{\"step\": %d, \"loss\": %.9g}\n", s,
-		        interp_get(r->it, r->g->loss)[0]);
-		if (s == 0)
-			write_gradients(r);
-		carry_over(r);
+		ok = run_step(r, s);
+		if (ok)
+			fprintf(log, "{\"step\": %d, \"loss\": %.9g}\n", s,
+			        interp_get(r->it, r->g->loss)[0]);
 	}
 	fclose(log);
 	if (ok)
@@ -265,6 +295,8 @@ main(int argc, char **argv)
 	ok = compile(&r, &keep);
 	if (ok) {
 		r.it = interp_new(r.g);
+		if (r.g->props & P_PLACED)
+			interp_place(r.it);
 		ok = read_setup(&r) && train(&r);
 		interp_free(r.it);
 	}
