@@ -94,6 +94,7 @@ take_memory(ckr_ctx *c)
 	const struct ckr_library *lib = c->lib;
 	const struct ckr_program *p = &lib->program[0];
 
+	c->rss_before = mem_anonymous();
 	CKR_TRY(block_map(&c->resident, resident_bytes(lib), false, c->poison,
 	                  c->env.threads, &c->err));
 	CKR_TRY(block_map(&c->arena, p->arena_bytes, true, c->poison,
@@ -184,10 +185,10 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 
 	c->log = env_on("CKR_LOG");
 	c->poison = env_on("CKR_POISON");
-	c->rss_before = mem_anonymous();
 	CKR_TRY(load(c, so));
 	if (!sane(c->lib, &c->lib->program[0])
-	    || !sane(c->lib, &c->lib->program[1]))
+	    || (c->lib->program[1].nstep
+	        && !sane(c->lib, &c->lib->program[1])))
 		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are damaged; "
 		               "compile the model again", so);
 	set_threads(c, opt->threads);

@@ -119,8 +119,11 @@ struct ckr_memory {
 	uint64_t touched_bytes;         /* the same, by looking which bytes of
 	                                 * the arena were ever written */
 	uint64_t grown_bytes;           /* growth of the process's own (anonymous)
-	                                 * resident memory since ckr_open began */
+	                                 * resident memory since just before
+	                                 * ckr_open took the model's, that of
+	                                 * BLAS, OpenMP and the caller included */
 };
+/* Asks the system: not for every step. */
 ckr_status ckr_memory(ckr_ctx *ctx, struct ckr_memory *memory);
 
 /* "onednn 2.6.0", "openblas 0.3.21 (SkylakeX, openmp)", "own (avx512)". */

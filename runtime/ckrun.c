@@ -130,8 +130,8 @@ usage(const char *what, const char *name, const char *why)
 {
 	char text[NAME_TEXT];
 
-	fprintf(stderr, "ckrun: %s'%s' %s; see ckrun --help\n", what,
-	        err_name(text, sizeof(text), name), why);
+	fprintf(stderr, "ckrun: %s%s%s%s; see ckrun --help\n", what,
+	        err_name(text, sizeof(text), name), *why ? " " : "", why);
 	return USAGE;
 }
 
@@ -316,9 +316,16 @@ loss_text(const struct run *r, char *buf, size_t size, double loss)
 	return buf;
 }
 
+/* High-water mark so far; ckr_memory would ask the system each time. */
+static uint64_t
+peak_bytes(const struct run *r)
+{
+	return r->m->lib->program[0].resident_bytes + r->m->bound;
+}
+
 static void
 log_step(const struct run *r, uint64_t step, double loss, double lr,
-         double sec, const struct ckr_memory *mem)
+         double sec)
 {
 	char text[40];
 
@@ -330,17 +337,15 @@ log_step(const struct run *r, uint64_t step, double loss, double lr,
 		        isfinite(loss) ? loss_text(r, text, sizeof(text), loss)
 		        : "null");
 	fprintf(r->log, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
-	        "\"peak_bytes\":%llu,\"process_bytes\":%llu}\n", lr, sec,
+	        "\"peak_bytes\":%llu}\n", lr, sec,
 	        r->data.unit_tokens ? "tokens" : "samples",
 	        (unsigned long long)r->data.units,
-	        (unsigned long long)mem->peak_bytes,
-	        (unsigned long long)mem->grown_bytes);
+	        (unsigned long long)peak_bytes(r));
 	fflush(r->log);
 }
 
 static void
-print_step(struct run *r, uint64_t step, double loss, double sec,
-           const struct ckr_memory *mem)
+print_step(struct run *r, uint64_t step, double loss, double sec)
 {
 	char text[40], line[200];
 
@@ -356,7 +361,7 @@ print_step(struct run *r, uint64_t step, double loss, double sec,
 	printf("%s%s  %.6g %s/s  peak %.1f MiB%s", r->tty ? "\r\033[K" : "",
 	       line, (double)r->data.units / (sec > 0 ? sec : 1e-9),
 	       r->data.unit_tokens ? "tokens" : "samples",
-	       (double)mem->peak_bytes / 1048576, r->tty ? "" : "\n");
+	       (double)peak_bytes(r) / 1048576, r->tty ? "" : "\n");
 	r->open_line = r->tty;
 	fflush(stdout);
 }
@@ -383,16 +388,14 @@ train(struct run *r)
 
 	while (ckr_step_count(r->m) < r->steps && !stop) {
 		double from = now_sec(), loss, lr, sec;
-		struct ckr_memory mem;
 		uint64_t step;
 
 		if (one_step(r, &loss, &lr) != CKR_OK)
 			return fail(r);
 		sec = now_sec() - from;
 		step = ckr_step_count(r->m);
-		ckr_memory(r->m, &mem);
-		log_step(r, step, loss, lr, sec, &mem);
-		print_step(r, step, loss, sec, &mem);
+		log_step(r, step, loss, lr, sec);
+		print_step(r, step, loss, sec);
 		if (o->save_every && step % o->save_every == 0
 		    && step < r->steps && ckr_save(r->m, o->save) != CKR_OK)
 			return fail(r);

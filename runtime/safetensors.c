@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/array.h"
 #include "runtime/json.h"
@@ -295,6 +296,8 @@ st_begin(struct st_writer *w, const char *path, const struct st_entry *t,
 	free(text);
 	for (size_t i = 0; i <= n; i++)
 		w->at[i] += 8 + size;
+	if (s == CKR_OK && ftruncate(w->file.fd, (off_t)w->at[n]))
+		s = err_set(e, CKR_EIO, "%s: cannot write: %m", path);
 	if (s != CKR_OK)
 		st_abort(w);
 	return s;

@@ -1,0 +1,419 @@
+#!/usr/bin/env python3
+"""ckrun on models written by hand: test_ckrun.py CKRUN FOLDER-OF-MODELS"""
+import json
+import math
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import zipfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import files
+
+CKRUN, MODELS = map(os.path.abspath, sys.argv[1:3])
+
+
+def reals(n):
+    return [random.uniform(-1, 1) for _ in range(n)]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        random.seed(1)
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        os.chdir(self.folder.name)
+        self.addCleanup(os.chdir, "/")
+        self.weights = {"w": ("F32", [3, 2], reals(6)),
+                        "b": ("F32", [2], reals(2)),
+                        "count": ("I64", [], [0])}
+        files.st_write("w.st", self.weights)
+        self.x, self.t = reals(12), reals(8)
+        files.st_write("in.st", {"x": ("F32", [4, 3], self.x),
+                                 "target": ("F32", [4, 2], self.t)})
+        files.st_write("table.st", {"table": ("F32", [16], [i / 16 for i in range(16)])})
+
+    def run_it(self, model, *args, status=0, env=None):
+        done = subprocess.run([CKRUN, os.path.join(MODELS, model + ".so"), *map(str, args)],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=60,
+                              env=None if env is None else {**os.environ, **env})
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        if status == 1:
+            self.assertTrue(done.stderr.startswith("ckrun: "), done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def linear(self, *args, model="linear", status=0, env=None):
+        return self.run_it(model, "--init", "w.st", "--inputs", "in.st", *args,
+                           status=status, env=env)
+
+    def tokens(self, *args, model="tokens", status=0):
+        return self.run_it(model, "--init", "table.st", *args, status=status)
+
+    def seen(self, *args, model="tokens"):
+        self.tokens(*args, "--outputs", "seen.st", "--quiet", model=model)
+        return {k: v[2] for k, v in files.st_read("seen.st")[0].items()}
+
+
+def adamw(weights, x, t, steps, lr, decay=0.01, b1=0.9, b2=0.999, eps=1e-8, scale=1.5):
+    """The linear model in double precision: losses, first gradients, end."""
+    w, b = list(weights["w"][2]), list(weights["b"][2])
+    p, m, v, losses, first = w + b, [0] * 8, [0] * 8, [], None
+    for step in range(1, steps + 1):
+        e = [[sum(x[i * 3 + k] * p[k * 2 + j] for k in range(3)) + p[6 + j] - t[i * 2 + j]
+              for j in range(2)] for i in range(4)]
+        losses.append(scale * sum(c * c for r in e for c in r) / 8)
+        g = [sum(2 * scale * e[i][j] / 8 * x[i * 3 + k] for i in range(4))
+             for k in range(3) for j in range(2)]
+        g += [sum(2 * scale * e[i][j] / 8 for i in range(4)) for j in range(2)]
+        first = first or g
+        for i in range(8):
+            p[i] *= 1 - lr * decay
+            m[i] = b1 * m[i] + (1 - b1) * g[i]
+            v[i] = b2 * v[i] + (1 - b2) * g[i] * g[i]
+            p[i] -= lr * (m[i] / (1 - b1 ** step)) / (math.sqrt(v[i] / (1 - b2 ** step)) + eps)
+    return losses, first, p
+
+
+class Training(Case):
+    def close(self, a, b, tol=2e-5):
+        self.assertEqual(len(a), len(b))
+        for x, y in zip(a, b):
+            self.assertLess(abs(x - y), tol * (1 + abs(y)))
+
+    def test_adamw(self):
+        for model in "linear", "linear_accum":
+            out = self.linear("--steps", 10, "--lr", 0.05, "--log", "log", "--grads", "g.st",
+                              "--save", "s.st", model=model)
+            losses, grads, end = adamw(self.weights, self.x, self.t, 10, 0.05)
+            rows = [json.loads(line) for line in open("log")]
+            self.close([r["loss"] for r in rows], losses)
+            self.assertEqual([r["step"] for r in rows], list(range(1, 11)))
+            micro = 2 if model == "linear_accum" else 1
+            self.assertEqual({r["samples"] for r in rows}, {4 * micro})
+            self.assertEqual({r["peak_bytes"] for r in rows}, {384 + 768})
+            self.assertTrue(all(r["seconds"] > 0 for r in rows))
+            for r in rows:
+                self.assertIn(f"loss {r['loss']:.9g}"[:12], out)
+            g, _ = files.st_read("g.st")
+            self.assertEqual(g["w"][1], [3, 2])
+            self.close(g["w"][2] + g["b"][2], grads)
+            s, meta = files.st_read("s.st")
+            self.close(s["w"][2] + s["b"][2], end)
+            self.assertEqual(s["count"][2], [10])
+            self.assertEqual(meta["step"], "10")
+            self.assertEqual(set(s), {"w", "b", "count", "adamw.m.w", "adamw.v.w",
+                                      "adamw.m.b", "adamw.v.b"})
+
+    def test_options_reach_the_kernels(self):
+        self.linear("--steps", 5, "--lr=0.1", "--weight-decay", 0.3, "--beta1", 0.8,
+                    "--beta2", 0.9, "--eps", 1e-3, "--save", "s.st")
+        _, _, end = adamw(self.weights, self.x, self.t, 5, 0.1, 0.3, 0.8, 0.9, 1e-3)
+        s, _ = files.st_read("s.st")
+        self.close(s["w"][2] + s["b"][2], end)
+
+    def test_schedule(self):
+        self.linear("--steps", 20, "--lr", 1, "--schedule", "cosine", "--warmup", 4,
+                    "--min-lr", 0.5, "--log", "log")
+        lr = [json.loads(line)["lr"] for line in open("log")]
+        self.close(lr[:5], [0.25, 0.5, 0.75, 1, 1])
+        self.close(lr[12:13], [0.75])
+
+    def test_resume_is_exact(self):
+        self.linear("--steps", 9, "--save", "a.st", "--log", "a.log", "--lr", 0.1,
+                    "--schedule", "constant", "--seed", 7)
+        self.linear("--steps", 4, "--save", "b.st", "--log", "b.log", "--lr", 0.1, "--seed", 7)
+        self.run_it("linear", "--resume", "b.st", "--inputs", "in.st", "--steps", 9, "--lr", 0.1,
+                    "--save", "b.st", "--log", "b.log")
+        self.assertEqual(open("a.st", "rb").read(), open("b.st", "rb").read())
+        self.assertEqual(files.losses("a.log"), files.losses("b.log"))
+        out = self.run_it("linear", "--resume", "b.st", "--inputs", "in.st", "--steps", 9)
+        self.assertIn("nothing to do", out)
+
+    def test_check(self):
+        out = self.linear("--steps", 3, "--check")
+        self.assertIn("all bits equal", out)
+        err = self.linear("--steps", 3, "--check", model="linear_slip", status=1)
+        self.assertIn("'pred.again'", err)
+
+    def test_poison_changes_nothing(self):
+        self.linear("--steps", 3, "--log", "a")
+        self.linear("--steps", 3, "--log", "b", env={"CKR_POISON": "1"})
+        self.assertEqual(files.losses("a"), files.losses("b"))
+
+    def test_blas_and_threads(self):
+        logs = []
+        for blas in "own", "onednn", "openblas":
+            for threads in 1, 2:
+                args = ("--steps", 3, "--blas", blas, "--threads", threads, "--log", "log")
+                done = subprocess.run([CKRUN, f"{MODELS}/linear.so", "--init", "w.st", "--inputs",
+                                       "in.st", *map(str, args)], capture_output=True, text=True)
+                if done.returncode and "cannot be loaded" in done.stderr and blas != "own":
+                    continue
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("products by " + blas, done.stdout)
+                logs.append(files.losses("log"))
+        for log in logs:
+            self.close(log, logs[0], 1e-6)
+
+    def test_export(self):
+        self.linear("--steps", 1, "--save", "s.st", "--export-onnx", "e.onnx")
+        s, _ = files.st_read("s.st")
+        raw = open("e.onnx", "rb").read()
+        want = b"HEAD" + struct.pack("<6f", *s["w"][2]) + b"mi" + struct.pack("<2e", *s["b"][2]) + b"TAIL"
+        self.assertEqual(raw, want)
+
+    def test_export_needs_the_file(self):
+        open("t", "wb").write(bytes(40))
+        err = self.tokens("--data", "t", "--tokens", "bytes", "--export-onnx", "e", status=1)
+        self.assertIn("does not carry its ONNX file", err)
+
+    def test_trace_and_profile(self):
+        self.linear("--steps", 5, "--trace", "t.json", "--profile", "p.json")
+        trace = json.load(open("t.json"))["traceEvents"]
+        ops = [e for e in trace if e["ph"] == "X"]
+        self.assertEqual(len(ops), 3 * 9)
+        memory = [e["args"]["arena in use"] for e in trace if e["ph"] == "C"]
+        self.assertTrue(0 < max(memory) <= 384)
+        self.assertEqual({e["cat"] for e in ops}, {"forward", "recompute", "backward", "update"})
+        profile = json.load(open("p.json"))
+        self.assertEqual(profile["steps"], 5)
+        self.assertEqual(len(profile["ops"]), 9)
+        self.linear("--steps", 1, env={"CKR_TRACE": "u.json"})
+        json.load(open("u.json"))
+
+    def test_interrupt(self):
+        args = [CKRUN, f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps",
+                "100000000", "--save", "s.st"]
+        p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(10):
+            p.stdout.readline()
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=30)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("stopped after step", err)
+        step = int(err.split("step")[1])
+        self.assertEqual(files.st_read("s.st")[1]["step"], str(step))
+
+    def test_kill_while_saving(self):
+        """kill -9 at any moment leaves a whole checkpoint, and nothing else."""
+        self.linear("--steps", 1, "--save", "s.st", "--lr", 0.001)
+        self.linear("--steps", 400, "--log", "all.log", "--lr", 0.001)
+        whole = files.losses("all.log")
+        args = [CKRUN, f"{MODELS}/linear.so", "--inputs", "in.st", "--save", "s.st", "--save-every",
+                "1", "--quiet", "--lr", "0.001", "--steps", "100000000", "--resume", "s.st"]
+        for i in range(25):
+            p = subprocess.Popen(args)
+            time.sleep(0.02 + random.random() * 0.08)
+            p.kill()
+            p.wait()
+            step = int(files.st_read("s.st")[1]["step"])
+            if step < 399:
+                self.run_it("linear", "--resume", "s.st", "--inputs", "in.st", "--steps", step + 1,
+                            "--lr", 0.001, "--log", f"log{i}")
+                self.assertEqual(files.losses(f"log{i}"), [whole[step]])
+        left = [f for f in os.listdir(".") if f.startswith("s.st") and f != "s.st"]
+        self.assertLessEqual(len(left), 1)      # the instant between name and rename
+
+
+class Errors(Case):
+    def test_usage(self):
+        for args in ([], ["--bogus"], ["--steps"], ["--steps", "x"], ["--steps", "-1"],
+                     ["--lr", "fast"], ["--quiet=1"], ["--tokens", "u16"], ["--save-every", "2"],
+                     ["--data", "a", "--inputs", "b"], ["--schedule", "sometimes"],
+                     ["--init", "a", "--resume", "b"]):
+            done = subprocess.run([CKRUN] + ([f"{MODELS}/linear.so"] if args else []) + args,
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, args)
+            self.assertTrue(done.stderr.startswith("ckrun: "), done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("--steps", self.linear(status=2))
+        done = subprocess.run([CKRUN, "--help"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0)
+        for option in "--data", "--grads", "--export-onnx", "--save-every":
+            self.assertIn(option, done.stdout)
+        self.assertEqual(subprocess.run([CKRUN, "--version"], capture_output=True).returncode, 0)
+
+    def test_files(self):
+        missing = self.run_it("linear", "--inputs", "in.st", "--steps", 1, status=1)
+        self.assertIn("no weights", missing)
+        for flag in "--init", "--resume", "--inputs":
+            args = {"--init": "w.st", "--inputs": "in.st"}
+            if flag == "--resume":
+                del args["--init"]
+            args[flag] = "none.st"
+            err = self.run_it("linear", *sum(([k, v] for k, v in args.items()), []), "--steps", 1,
+                              status=1)
+            self.assertIn("none.st: cannot read: No such file", err)
+        for flag in "--save", "--outputs", "--grads", "--log", "--trace", "--profile", "--export-onnx":
+            err = self.linear("--steps", 1, flag, "no/folder/x", status=1)
+            self.assertIn("no/folder/x: cannot write", err)
+            self.assertEqual(os.listdir("."), [f for f in os.listdir(".") if not f.startswith("no")])
+        err = self.linear("--steps", 1, "--save", "/dev/null", status=1)
+        self.assertIn("not a regular file", err)
+        self.assertTrue(os.path.exists("/dev/null") and not os.path.isfile("/dev/null"))
+        done = subprocess.run([CKRUN, "none.so"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+
+    def test_wrong_arrays(self):
+        files.st_write("in.st", {"x": ("F32", [4, 3], self.x)})
+        err = self.linear("--steps", 1, status=1)
+        self.assertIn("'target'", err)
+        self.assertIn("x f32[4,3]", err)
+        files.st_write("in.st", {"x": ("F32", [3, 4], self.x), "target": ("F32", [4, 2], self.t)})
+        err = self.linear("--steps", 1, status=1)
+        self.assertIn("f32[3,4]", err)
+        files.st_write("w.st", {**self.weights, "w": ("F32", [2, 3], reals(6))})
+        self.assertIn("expected f32[3,2], found f32[2,3]", self.linear("--steps", 1, status=1))
+        del self.weights["b"]
+        files.st_write("w.st", self.weights)
+        self.assertIn("1 of 3 parameters and buffers are missing", self.linear("--steps", 1, status=1))
+
+    def test_no_output_on_failure(self):
+        files.st_write("in.st", {"x": ("F32", [4, 3], self.x),
+                                 "target": ("F32", [4, 2], [1e9] * 8)})
+        before = set(os.listdir("."))
+        err = self.linear("--steps", 1, "--save", "s", "--grads", "g", "--outputs", "o",
+                          "--trace", "t", status=1)
+        self.assertIn("target out of range: 0", err)
+        self.assertLessEqual(set(os.listdir(".")) - before, {"t"})
+
+
+class Feeding(Case):
+    def stream(self, n=40):
+        with open("t.u16", "wb") as f:
+            f.write(struct.pack(f"<{n}H", *[i % 16 for i in range(n)]))
+
+    def check_windows(self, seen):
+        for row in 0, 4:
+            first = seen["seen_ids"][row]
+            self.assertEqual(seen["seen_ids"][row:row + 4], [(first + i) % 16 for i in range(4)])
+            self.assertEqual(seen["seen_labels"][row:row + 4],
+                             [(first + 1 + i) % 16 for i in range(4)])
+        self.assertEqual(seen["seen_mask"], [1] * 8)
+        self.assertEqual(seen["seen_positions"], [0, 1, 2, 3])
+
+    def test_streams(self):
+        self.stream()
+        values = [i % 16 for i in range(40)]
+        open("t.u32", "wb").write(struct.pack("<40I", *values))
+        open("t.txt", "wb").write(bytes(values))
+        open("t.npy", "wb").write(files.npy_bytes("<i8", [40], values))
+        open("t2.npy", "wb").write(files.npy_bytes("<u2", [40], values, version=2))
+        files.st_write("t.st", {"anything": ("U8", [40], values)})
+        with zipfile.ZipFile("t.npz", "w") as z:
+            z.writestr("tokens.npy", files.npy_bytes("<i4", [40], values))
+            z.writestr("other.npy", files.npy_bytes("<i4", [3], [1, 2, 3]))
+        want = self.seen("--data", "t.u16", "--tokens", "u16")
+        self.check_windows(want)
+        for args in (["t.u32", "--tokens", "u32"], ["t.txt", "--tokens", "bytes"], ["t.npy"],
+                     ["t2.npy"], ["t.st"], ["t.npz"]):
+            self.assertEqual(self.seen("--data", *args), want, args)
+
+    def test_seed_and_steps_choose_windows(self):
+        self.stream(4000)
+        args = ["--data", "t.u16", "--tokens", "u16"]
+        a = self.seen(*args, "--steps", 2)
+        self.assertEqual(a, self.seen(*args, "--steps", 2))
+        self.assertNotEqual(a, self.seen(*args, "--steps", 3))
+        self.assertNotEqual(a, self.seen(*args, "--steps", 2, "--seed", 1))
+
+    def test_shortest_stream(self):
+        self.stream(5)
+        self.check_windows(self.seen("--data", "t.u16", "--tokens", "u16", "--steps", 5))
+        self.stream(4)
+        err = self.tokens("--data", "t.u16", "--tokens", "u16", status=1)
+        self.assertIn("4 tokens are too few for windows of 5", err)
+
+    def test_shifted_labels(self):
+        self.stream()
+        seen = self.seen("--data", "t.u16", "--tokens", "u16", model="tokens_shifted")
+        self.assertEqual(seen["seen_ids"], seen["seen_labels"])
+
+    def test_feed(self):
+        self.stream()
+        args = ["--data", "t.u16", "--tokens", "u16"]
+        seen = self.seen(*args, "--feed", "labels=zeros", "--feed", "attention_mask=next",
+                         "--feed", "position_ids=ones")
+        self.assertEqual(seen["seen_labels"], [0] * 8)
+        self.assertEqual(seen["seen_positions"], [1] * 4)
+        self.assertEqual(seen["seen_mask"][0], (seen["seen_ids"][0] + 1) % 16)
+        for bad in "labels", "labels=", "nothing=ones", "labels=thing":
+            self.tokens(*args, "--feed", bad, status=1)
+
+    def test_unclear(self):
+        self.stream()
+        args = ["--data", "t.u16", "--tokens", "u16"]
+        err = self.tokens(*args, model="tokens_unclear", status=1)
+        self.assertIn("more than one input could take the tokens", err)
+        self.assertIn("other i32[2,4]", err)
+        self.seen(*args, "--feed", "other=next", model="tokens_unclear")
+
+    def test_samples(self):
+        n = 10
+        rows = [[100 * i + k for k in range(4)] for i in range(n)]
+        files.st_write("d.st", {
+            "input_ids": ("I64", [n, 4], [i for i in range(n) for _ in range(4)]),
+            "labels": ("I16", [n, 4], sum(rows, [])),
+            "attention_mask": ("BOOL", [n, 4], [True] * 40)})
+        args = ["--data", "d.st", "--feed", "position_ids=positions"]
+        count = [0] * n
+        for step in range(1, 11):               # two epochs of ten samples
+            seen = self.seen(*args, "--steps", step)
+            for row in 0, 4:
+                i = seen["seen_ids"][row]
+                count[i] += 1
+                self.assertEqual(seen["seen_labels"][row:row + 4], rows[i])
+            if step == 5:
+                self.assertEqual(count, [1] * n)
+        self.assertEqual(count, [2] * n)
+        files.st_write("d.st", {"input_ids": ("I64", [9, 4], [0] * 36),
+                                "labels": ("I16", [8, 4], [0] * 32),
+                                "attention_mask": ("BOOL", [9, 4], [True] * 36)})
+        self.assertIn("another number of samples", self.tokens(*args, status=1))
+
+    def test_one_array_one_input_needs_a_name(self):
+        open("t.npy", "wb").write(files.npy_bytes("<f4", [3, 4], [0] * 12))
+        err = self.tokens("--data", "t.npy", status=1)
+        self.assertIn("f32[3,4]", err)
+        open("t.npy", "wb").write(files.npy_bytes("<i4", [40], [99] * 40))
+        self.assertIn("vocabulary of 16: 99", self.tokens("--data", "t.npy", status=1))
+        open("t.npy", "wb").write(files.npy_bytes("<i4", [40], [0] * 40)[:-1])
+        self.assertIn("cut off", self.tokens("--data", "t.npy", status=1))
+
+    def test_npz(self):
+        with zipfile.ZipFile("c.npz", "w", zipfile.ZIP_DEFLATED) as z:
+            z.writestr("tokens.npy", files.npy_bytes("<i4", [400], [0] * 400))
+        self.assertIn("not savez_compressed", self.tokens("--data", "c.npz", status=1))
+        with zipfile.ZipFile("c.npz", "w") as z:
+            with z.open("tokens.npy", "w", force_zip64=True) as f:
+                f.write(files.npy_bytes("<i4", [40], [0] * 40))
+        self.seen("--data", "c.npz")
+        raw = open("c.npz", "rb").read()
+        for i in range(0, len(raw), 7):         # cut, and with a byte changed
+            for text in raw[:i], raw[:i] + bytes([raw[i] ^ 0x55]) + raw[i + 1:]:
+                open("m.npz", "wb").write(text)
+                done = subprocess.run([CKRUN, f"{MODELS}/tokens.so", "--init", "table.st", "--data",
+                                       "m.npz"], capture_output=True, text=True)
+                self.assertIn(done.returncode, (0, 1), done.stderr)
+
+    def test_whole_inputs_convert(self):
+        files.st_write("in.st", {"input_ids": ("I32", [2, 4], [1] * 8), "labels": ("F32", [2, 4], [2.0] * 8),
+                                 "attention_mask": ("BOOL", [2, 4], [True] * 8),
+                                 "position_ids": ("U8", [4], [0, 1, 2, 3]), "unused": ("F32", [1], [0])})
+        seen = self.seen("--inputs", "in.st")
+        self.assertEqual(seen["seen_labels"], [2] * 8)
+        files.st_write("in.st", {"input_ids": ("I32", [2, 4], [1] * 8), "labels": ("F32", [2, 4], [2.5] * 8),
+                                 "attention_mask": ("BOOL", [2, 4], [True] * 8),
+                                 "position_ids": ("U8", [4], [0, 1, 2, 3])})
+        self.assertIn("2.5, which does not fit i32", self.tokens("--inputs", "in.st", status=1))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], warnings="ignore")

@@ -1,0 +1,912 @@
+/* Parts of the run time by themselves: numbers, files that may be hostile,
+ * matrix products, and the calls of ckr.h on models written by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/array.h"
+#include "runtime/ckr.h"
+#include "runtime/gemm.h"
+#include "runtime/json.h"
+#include "runtime/rng.h"
+
+/* A file in the test's folder. */
+static void
+put_file(const char *path, const void *data, size_t n)
+{
+	FILE *f = fopen(path, "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* ---- numbers ---- */
+
+static void
+test_philox(void **state)
+{
+	static const struct {
+		uint32_t key[2], counter[4], out[4];
+	} known[] = {
+		{ { 0, 0 }, { 0, 0, 0, 0 },
+		  { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 } },
+		{ { ~0u, ~0u }, { ~0u, ~0u, ~0u, ~0u },
+		  { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+		{ { 0xa4093822, 0x299f31d0 },
+		  { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344 },
+		  { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
+	};
+	uint32_t out[4];
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		rng_philox(known[i].key, known[i].counter, out);
+		assert_memory_equal(out, known[i].out, sizeof(out));
+	}
+}
+
+static void
+test_shuffle(void **state)
+{
+	static const uint64_t sizes[] = { 1, 2, 3, 7, 64, 1000, 1025 };
+
+	(void)state;
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
+		uint64_t n = sizes[s], moved = 0;
+
+		for (uint64_t round = 0; round < 3; round++) {
+			char *seen = calloc(1, n);
+
+			for (uint64_t i = 0; i < n; i++) {
+				uint64_t j = rng_shuffled(5, round, i, n);
+
+				assert_true(j < n);
+				assert_false(seen[j]);
+				seen[j] = 1;
+				moved += j != i;
+			}
+			free(seen);
+		}
+		if (n > 60)
+			assert_true(moved > n);
+	}
+}
+
+static void
+test_below(void **state)
+{
+	unsigned count[10] = { 0 };
+
+	(void)state;
+	for (uint64_t i = 0; i < 10000; i++)
+		count[rng_below(1, RNG_WINDOW, i, 10)]++;
+	for (int i = 0; i < 10; i++)
+		assert_in_range(count[i], 850, 1150);
+	assert_int_equal(rng_below(1, RNG_WINDOW, 3, 1), 0);
+}
+
+static void
+test_schedule(void **state)
+{
+	(void)state;
+#define LR(kind, step) ckr_schedule_lr(kind, 1, 0.1, step, 10, 110)
+	assert_float_equal(LR(CKR_CONSTANT_LR, 0), 0.1, 1e-12);
+	assert_float_equal(LR(CKR_CONSTANT_LR, 9), 1, 1e-12);
+	assert_float_equal(LR(CKR_CONSTANT_LR, 109), 1, 1e-12);
+	assert_float_equal(LR(CKR_LINEAR_LR, 10), 1, 1e-12);
+	assert_float_equal(LR(CKR_LINEAR_LR, 60), 0.55, 1e-12);
+	assert_float_equal(LR(CKR_LINEAR_LR, 110), 0.1, 1e-12);
+	assert_float_equal(LR(CKR_COSINE_LR, 60), 0.55, 1e-12);
+	assert_float_equal(LR(CKR_COSINE_LR, 35), 0.1 + 0.45 * (1 + sqrt(0.5)),
+	                   1e-12);
+	assert_float_equal(LR(CKR_COSINE_LR, 1000), 0.1, 1e-12);
+#undef LR
+}
+
+/* Every f16 survives the way to f32 and back, and rounding is to nearest
+ * even. */
+static void
+test_half(void **state)
+{
+	size_t at;
+
+	(void)state;
+	for (uint32_t h = 0; h < 65536; h++) {
+		uint16_t in = (uint16_t)h, out;
+		float f;
+
+		dtype_convert(&f, CKR_F32, &in, CKR_F16, 1, &at);
+		dtype_convert(&out, CKR_F16, &f, CKR_F32, 1, &at);
+		if (isnan(f))
+			assert_true((out & 0x7c00) == 0x7c00 && out & 0x3ff);
+		else
+			assert_int_equal(in, out);
+		dtype_convert(&f, CKR_F32, &in, CKR_BF16, 1, &at);
+		dtype_convert(&out, CKR_BF16, &f, CKR_F32, 1, &at);
+		if (!isnan(f))
+			assert_int_equal(in, out);
+	}
+	static const struct {
+		float f;
+		uint16_t half, brain;
+	} known[] = {
+		{ 1.0f + 0x1p-11f, 0x3c00, 0x3f80 },    /* ties to even */
+		{ 1.0f + 0x3p-11f, 0x3c02, 0x3f80 },
+		{ 65519.0f, 0x7bff, 0x4780 },
+		{ 65520.0f, 0x7c00, 0x4780 },
+		{ -0x1p-25f, 0x8000, 0xb300 },
+		{ 0x1.8p-25f, 0x0001, 0x3340 },
+		{ 1.0f + 0x1.8p-8f, 0x3c06, 0x3f81 },
+		{ 1.0f + 0x1p-8f, 0x3c04, 0x3f80 },
+	};
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		uint16_t h, b;
+
+		dtype_convert(&h, CKR_F16, &known[i].f, CKR_F32, 1, &at);
+		dtype_convert(&b, CKR_BF16, &known[i].f, CKR_F32, 1, &at);
+		assert_int_equal(h, known[i].half);
+		assert_int_equal(b, known[i].brain);
+	}
+}
+
+static void
+test_convert_range(void **state)
+{
+	int64_t l[2] = { 127, -129 };
+	int8_t b[2];
+	uint16_t u[2];
+	double d = 1.5;
+	size_t at;
+
+	(void)state;
+	assert_true(dtype_convert(b, CKR_I8, l, CKR_I64, 1, &at));
+	assert_int_equal(b[0], 127);
+	assert_false(dtype_convert(b, CKR_I8, l, CKR_I64, 2, &at));
+	assert_int_equal(at, 1);
+	assert_false(dtype_convert(u, CKR_U16, l, CKR_I64, 2, &at));
+	assert_false(dtype_convert(l, CKR_I64, &d, CKR_F64, 1, &at));
+	d = -3;
+	assert_true(dtype_convert(l, CKR_I64, &d, CKR_F64, 1, &at));
+	assert_int_equal(l[0], -3);
+	d = NAN;
+	assert_false(dtype_convert(l, CKR_I64, &d, CKR_F64, 1, &at));
+}
+
+/* ---- JSON ---- */
+
+static bool
+json_ok(const char *text)
+{
+	char *copy = strdup(text);
+	struct json j = { .text = copy, .size = strlen(copy) };
+	bool ok = json_skip(&j) && json_end(&j);
+
+	free(copy);
+	return ok;
+}
+
+static void
+test_json(void **state)
+{
+	char text[] = "\"a\\u00e9\\ud83d\\ude00\\n\"", *s;
+	struct json j = { .text = text, .size = strlen(text) };
+	char deep[200], quoted[64];
+
+	(void)state;
+	assert_true(json_string(&j, &s));
+	assert_string_equal(s, "a\xc3\xa9\xf0\x9f\x98\x80\n");
+	assert_true(json_ok("{\"a\":[1,2,{\"b\":null}],\"c\":-1.5e3}"));
+	assert_false(json_ok("{\"a\":}"));
+	assert_false(json_ok("{\"a\":1,}"));
+	assert_false(json_ok("[1 2]"));
+	assert_false(json_ok("\"\\u0000\""));
+	assert_false(json_ok("\"\\ud83d\""));
+	assert_false(json_ok("\"\xff\""));
+	assert_false(json_ok("\"a"));
+	assert_false(json_ok(""));
+	assert_false(json_ok("{} {}"));
+	memset(deep, '[', sizeof(deep));
+	deep[sizeof(deep) - 1] = '\0';
+	assert_false(json_ok(deep));
+	json_quote(quoted, sizeof(quoted), "a\"\\\n\xff");
+	assert_string_equal(quoted, "\"a\\\"\\\\\\u000a\xef\xbf\xbd\"");
+}
+
+/* ---- safetensors ---- */
+
+static size_t
+st_make(char *buf, const char *header, size_t data)
+{
+	uint64_t n = strlen(header);
+
+	memcpy(buf, &n, 8);
+	memcpy(buf + 8, header, n);
+	memset(buf + 8 + n, 0, data);
+	return 8 + n + data;
+}
+
+/* Status of opening a safetensors file with this header. */
+static ckr_status
+st_try(const char *header, size_t data, struct err *e)
+{
+	char buf[4096];
+	struct array_file f;
+	ckr_status s;
+
+	put_file("t.safetensors", buf, st_make(buf, header, data));
+	s = array_open(&f, "t.safetensors", e);
+	if (s == CKR_OK)
+		array_close(&f);
+	return s;
+}
+
+#define ENTRY(name, dtype, shape, from, to) "\"" name "\":{\"dtype\":\"" dtype \
+	"\",\"shape\":" shape ",\"data_offsets\":[" #from "," #to "]}"
+
+static void
+test_st_hostile(void **state)
+{
+	struct err e;
+
+	(void)state;
+	assert_int_equal(st_try("{" ENTRY("a", "F32", "[2]", 0, 8) "}", 8, &e),
+	                 CKR_OK);
+	assert_int_equal(st_try("{}", 0, &e), CKR_OK);
+	static const char *const bad[] = {
+		"{" ENTRY("a", "F32", "[2]", 0, 8) ","
+		ENTRY("a", "F32", "[2]", 0, 8) "}",             /* twice */
+		"{" ENTRY("a", "F32", "[3]", 0, 8) "}",         /* shape */
+		"{" ENTRY("a", "F32", "[2]", 8, 16) "}",        /* outside */
+		"{" ENTRY("a", "F32", "[2]", 8, 0) "}",         /* backwards */
+		"{" ENTRY("a", "F32", "[-2]", 0, 8) "}",
+		"{" ENTRY("a", "F32", "[2.0]", 0, 8) "}",
+		"{" ENTRY("a", "F32", "[4611686018427387904,4]", 0, 0) "}",
+		"{" ENTRY("a", "F32", "[99999999999999999999]", 0, 0) "}",
+		"{" ENTRY("a", "F32", "[1,1,1,1,1,1,1,1,2]", 0, 8) "}",
+		"{" ENTRY("a", "F32", "[2]", 0, 99999999999999999999) "}",
+		"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}",
+		"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],"
+		"\"data_offsets\":[0,8]}}",
+		"{\"a\":[]}", "{\"a\"", "{", "{\"__metadata__\":{\"a\":1}}",
+		"{\"a\\u0000b\":{}}", "[]",
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		e.text[0] = '\0';
+		assert_int_equal(st_try(bad[i], 8, &e), CKR_EFORMAT);
+		assert_non_null(strstr(e.text, "t.safetensors"));
+	}
+}
+
+/* A valid file cut anywhere, or with any byte changed, opens or is refused;
+ * what opens can be read to the end.  (Under a sanitizer this finds more.) */
+static void
+mutate(const char *path, const char *buf, size_t n)
+{
+	char *copy = malloc(n + 1);
+	char out[4096];
+	unsigned seed = 1;
+
+	for (size_t i = 0; i < n + 3000; i++) {
+		struct array_file f;
+		struct err e;
+		size_t len = n;
+
+		memcpy(copy, buf, n);
+		if (i < n) {
+			len = i;
+		} else {
+			seed = seed * 1103515245 + 12345;
+			copy[(seed >> 8) % n] = (char)(seed >> 20);
+			if (seed & 1 << 24)
+				copy[(seed >> 9) % n] ^= 1 << (seed % 8);
+		}
+		put_file(path, copy, len);
+		if (array_open(&f, path, &e) != CKR_OK) {
+			assert_true(*e.text);
+			continue;
+		}
+		for (size_t k = 0; k < f.n; k++) {
+			const struct array *a = &f.v[k];
+
+			assert_true(a->at <= f.size);
+			assert_true(a->nbytes <= f.size - a->at);
+			if (a->dtype && a->nelem <= sizeof(out) / 8)
+				array_read(&f, a, 0, a->nelem, CKR_F64, out, &e);
+		}
+		array_close(&f);
+	}
+	free(copy);
+}
+
+static void
+test_st_mutations(void **state)
+{
+	char buf[1024];
+	size_t n = st_make(buf, "{\"__metadata__\":{\"step\":\"3\"},"
+	                   ENTRY("a", "F32", "[2,2]", 0, 16) ","
+	                   ENTRY("b\\n\\u00e9", "BF16", "[4]", 16, 24) ","
+	                   ENTRY("c", "BOOL", "[]", 24, 25) "}", 25);
+
+	(void)state;
+	mutate("t.safetensors", buf, n);
+}
+
+static void
+test_st_write(void **state)
+{
+	static const int64_t dim[] = { 2, 3 };
+	static const float a[6] = { 1, 2, 3, 4, 5, 6 };
+	static const int64_t b = -7;
+	struct st_entry entry[] = { { "we\"ird\n", CKR_F32, 2, dim },
+	                            { "b", CKR_I64, 0, dim } };
+	struct meta meta = { "step", "12" };
+	struct st_writer w;
+	struct array_file f;
+	struct err e;
+	double d[6];
+	int64_t l;
+
+	(void)state;
+	assert_int_equal(st_begin(&w, "w.safetensors", entry, 2, &meta, 1, &e),
+	                 CKR_OK);
+	/* nothing is there before the end */
+	unlink("w.safetensors");
+	assert_int_equal(st_write(&w, 1, 0, &b, 8, &e), CKR_OK);
+	assert_int_equal(st_write(&w, 0, 0, a, sizeof(a), &e), CKR_OK);
+	assert_int_equal(st_write(&w, 0, 20, a, 8, &e), CKR_EARG);
+	assert_int_not_equal(access("w.safetensors", F_OK), 0);
+	assert_int_equal(st_commit(&w, &e), CKR_OK);
+	assert_int_equal(array_open(&f, "w.safetensors", &e), CKR_OK);
+	assert_string_equal(array_meta(&f, "step"), "12");
+	assert_null(array_meta(&f, "none"));
+	assert_non_null(array_find(&f, "we\"ird\n"));
+	assert_null(array_find(&f, "we"));
+	assert_int_equal(array_find(&f, "we\"ird\n")->at % 64, 0);
+	assert_int_equal(array_read(&f, array_find(&f, "we\"ird\n"), 1, 5,
+	                            CKR_F64, d, &e), CKR_OK);
+	assert_true(d[0] == 2 && d[4] == 6);
+	assert_int_equal(array_read(&f, array_find(&f, "we\"ird\n"), 1, 6,
+	                            CKR_F64, d, &e), CKR_EARG);
+	assert_int_equal(array_read(&f, array_find(&f, "b"), 0, 1, CKR_I64, &l,
+	                            &e), CKR_OK);
+	assert_int_equal(l, -7);
+	array_close(&f);
+}
+
+static void
+test_atomic(void **state)
+{
+	struct new_file f;
+	struct err e;
+	char buf[8] = { 0 };
+	FILE *in;
+
+	(void)state;
+	put_file("a.txt", "old", 3);
+	assert_int_equal(new_file_open(&f, "a.txt", &e), CKR_OK);
+	assert_int_equal(file_write(f.fd, "a.txt", "new!", 4, 0, &e), CKR_OK);
+	new_file_abort(&f);
+	in = fopen("a.txt", "r");
+	assert_int_equal(fread(buf, 1, 8, in), 3);
+	fclose(in);
+	/* through a link: what it points to is replaced, the link stays */
+	unlink("link.txt");
+	assert_int_equal(symlink("a.txt", "link.txt"), 0);
+	assert_int_equal(new_file_open(&f, "link.txt", &e), CKR_OK);
+	assert_int_equal(file_write(f.fd, "a.txt", "new!", 4, 0, &e), CKR_OK);
+	assert_int_equal(new_file_commit(&f, &e), CKR_OK);
+	in = fopen("a.txt", "r");
+	assert_int_equal(fread(buf, 1, 8, in), 4);
+	fclose(in);
+	assert_int_equal(readlink("link.txt", buf, 8), 5);
+	/* devices and folders are not replaced */
+	assert_int_equal(new_file_open(&f, "/dev/null", &e), CKR_EIO);
+	assert_int_equal(new_file_open(&f, ".", &e), CKR_EIO);
+	assert_int_equal(new_file_open(&f, "no/such/folder", &e), CKR_EIO);
+}
+
+/* ---- npy ---- */
+
+static size_t
+npy_make(char *buf, const char *dict, size_t data)
+{
+	size_t n = strlen(dict);
+
+	memcpy(buf, "\x93NUMPY\1\0", 8);
+	buf[8] = (char)(n & 255);
+	buf[9] = (char)(n >> 8);
+	memcpy(buf + 10, dict, n);
+	for (size_t i = 0; i < data; i++)
+		buf[10 + n + i] = (char)(i % 4 == 0 ? i / 4 : 0);
+	return 10 + n + data;
+}
+
+static ckr_status
+npy_try(const char *dict, size_t data, struct err *e)
+{
+	char buf[1024];
+	struct array_file f;
+	ckr_status s;
+
+	put_file("t.npy", buf, npy_make(buf, dict, data));
+	s = array_open(&f, "t.npy", e);
+	if (s == CKR_OK)
+		array_close(&f);
+	return s;
+}
+
+#define DICT(descr, order, shape) "{'descr': '" descr "', 'fortran_order': " \
+	order ", 'shape': " shape ", }      \n"
+
+static void
+test_npy(void **state)
+{
+	struct array_file f;
+	struct err e;
+	char buf[256];
+	int64_t l[3];
+
+	(void)state;
+	put_file("t.npy", buf, npy_make(buf, DICT("<i4", "False", "(2, 3)"),
+	                                24));
+	assert_int_equal(array_open(&f, "t.npy", &e), CKR_OK);
+	assert_int_equal(f.v[0].rank, 2);
+	assert_int_equal(array_read(&f, &f.v[0], 3, 3, CKR_I64, l, &e), CKR_OK);
+	assert_true(l[0] == 3 && l[2] == 5);
+	array_close(&f);
+	assert_int_equal(npy_try(DICT("<f4", "False", "()"), 4, &e), CKR_OK);
+	assert_int_equal(npy_try(DICT("<f4", "False", "(1,)"), 4, &e), CKR_OK);
+	assert_int_equal(npy_try(DICT("<f4", "True", "(1,)"), 4, &e), CKR_OK);
+	assert_int_equal(npy_try(DICT("<f4", "True", "(1,1)"), 4, &e),
+	                 CKR_EUNSUPPORTED);
+	assert_int_equal(npy_try(DICT(">f4", "False", "(1,)"), 4, &e),
+	                 CKR_EUNSUPPORTED);
+	assert_int_equal(npy_try(DICT("<c8", "False", "(1,)"), 8, &e),
+	                 CKR_EUNSUPPORTED);
+	assert_int_equal(npy_try(DICT("|O", "False", "(1,)"), 8, &e),
+	                 CKR_EUNSUPPORTED);
+	static const char *const bad[] = {
+		DICT("<f4", "False", "(2,)"),           /* too short */
+		DICT("<f4", "False", "(-1,)"), DICT("<f4", "Maybe", "(1,)"),
+		DICT("<f4", "False", "(1,1,1,1,1,1,1,1,1)"),
+		DICT("<f4", "False", "(4611686018427387904,16)"),
+		DICT("<f4", "False", "(1"), "{'shape': (1,)}", "{", "",
+		"{'descr': '<f4', 'x': 1}",
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(npy_try(bad[i], 4, &e), CKR_EFORMAT);
+}
+
+static void
+test_npy_mutations(void **state)
+{
+	char buf[256];
+
+	(void)state;
+	mutate("t.npy", buf, npy_make(buf, DICT("<i4", "False", "(2, 3)"), 24));
+}
+
+/* ---- products ---- */
+
+static void
+fill(float *x, size_t n, unsigned *seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		*seed = *seed * 1103515245 + 12345;
+		x[i] = (float)(*seed >> 8 & 0xffff) / 65536 - 0.5f;
+	}
+}
+
+struct shape {
+	int64_t m, n, k;
+	int ta, tb;
+	float alpha, beta;
+	int gap;                        /* unused columns */
+};
+
+static void
+check_product(sgemm_fn *gemm, const struct shape *s, unsigned *seed)
+{
+	int64_t lda = (s->ta ? s->m : s->k) + s->gap;
+	int64_t ldb = (s->tb ? s->k : s->n) + s->gap, ldc = s->n + s->gap;
+	size_t na = (size_t)(lda * (s->ta ? s->k : s->m));
+	size_t nb = (size_t)(ldb * (s->tb ? s->n : s->k));
+	size_t nc = (size_t)(ldc * s->m);
+	float *a = malloc(4 * na), *b = malloc(4 * nb);
+	float *c = malloc(4 * nc), *was = malloc(4 * nc);
+
+	fill(a, na, seed);
+	fill(b, nb, seed);
+	fill(c, nc, seed);
+	if (s->beta == 0)               /* then C must not be read */
+		for (int64_t i = 0; i < s->m; i++)
+			for (int64_t j = 0; j < s->n; j++)
+				c[i * ldc + j] = NAN;
+	memcpy(was, c, 4 * nc);
+	gemm(s->ta, s->tb, s->m, s->n, s->k, s->alpha, a, lda, b, ldb, s->beta,
+	     c, ldc);
+	for (int64_t i = 0; i < s->m; i++)
+		for (int64_t j = 0; j < ldc; j++) {
+			double sum = 0, tol = 1e-5 * (1 + sqrt((double)s->k));
+
+			if (j >= s->n) {        /* gaps are left alone */
+				assert_true(c[i * ldc + j] == was[i * ldc + j]);
+				continue;
+			}
+			for (int64_t p = 0; p < s->k; p++)
+				sum += (double)a[s->ta ? p * lda + i : i * lda + p]
+				       * b[s->tb ? j * ldb + p : p * ldb + j];
+			sum *= s->alpha;
+			if (s->beta != 0)
+				sum += s->beta * was[i * ldc + j];
+			assert_float_equal(c[i * ldc + j], sum, tol);
+		}
+	free(a);
+	free(b);
+	free(c);
+	free(was);
+}
+
+static void
+check_library(sgemm_fn *gemm)
+{
+	static const float betas[] = { 0, 1, -0.5f };
+	unsigned seed = 7;
+
+	for (int t = 0; t < 250; t++) {
+		unsigned r = seed * 2654435761u >> 4;
+		struct shape s = {
+			.m = 1 + r % 61, .n = 1 + (r >> 3) % 83,
+			.k = 1 + (r >> 6) % (t % 5 ? 70 : 700),
+			.ta = t & 1, .tb = t >> 1 & 1,
+			.alpha = t % 3 ? 1 : 0.25f, .beta = betas[t % 3],
+			.gap = t % 4 ? 0 : 3,
+		};
+
+		if (t % 25 == 0)
+			s.m *= 9, s.n *= 14;
+		check_product(gemm, &s, &seed);
+	}
+	/* nothing to add up: C becomes beta C */
+	check_product(gemm, &(struct shape){ 3, 5, 0, 0, 0, 1, 0.5f, 1 }, &seed);
+	check_product(gemm, &(struct shape){ 3, 5, 0, 1, 1, 1, 0, 1 }, &seed);
+}
+
+static void
+test_products(void **state)
+{
+	static const char *const names[] = { "own", "onednn", "openblas" };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct gemm g;
+		struct err e;
+
+		if (gemm_choose(&g, names[i], 2, &e) != CKR_OK) {
+			print_message("%s\n", e.text);
+			assert_int_not_equal(i, 0);
+			continue;
+		}
+		print_message("products by %s\n", g.text);
+		check_library(g.fn);
+	}
+}
+
+/* Ours: the same bits at one and two threads, and inside a parallel region. */
+static void
+test_product_bits(void **state)
+{
+	enum { M = 301, N = 515, K = 600 };
+	static float a[M * K], b[K * N], one[M * N], two[M * N], in[M * N];
+	unsigned seed = 3;
+	int was = omp_get_max_threads();
+
+	(void)state;
+	fill(a, M * K, &seed);
+	fill(b, K * N, &seed);
+	omp_set_num_threads(1);
+	gemm_own(0, 0, M, N, K, 1, a, K, b, N, 0, one, N);
+	omp_set_num_threads(2);
+	gemm_own(0, 0, M, N, K, 1, a, K, b, N, 0, two, N);
+#pragma omp parallel num_threads(2)
+#pragma omp single
+	gemm_own(0, 0, M, N, K, 1, a, K, b, N, 0, in, N);
+	omp_set_num_threads(was);
+	assert_memory_equal(one, two, sizeof(one));
+	assert_memory_equal(one, in, sizeof(one));
+}
+
+/* ---- contexts ---- */
+
+static const float first_w[6] = { .1f, .2f, .3f, .4f, .5f, .6f };
+
+/* The linear model with weights set by hand. */
+static ckr_ctx *
+open_linear(const char *so)
+{
+	struct ckr_options opt = { .weights = "", .blas = "own", .seed = 5 };
+	static const float b[2] = { 0, 0 };
+	static const float x[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 0, 1 };
+	static const float t[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	ckr_ctx *c;
+
+	assert_int_equal(ckr_open(&c, so, &opt), CKR_OK);
+	assert_int_equal(ckr_set(c, "w", first_w, sizeof(first_w)), CKR_OK);
+	assert_int_equal(ckr_set(c, "b", b, sizeof(b)), CKR_OK);
+	assert_int_equal(ckr_set(c, "x", x, sizeof(x)), CKR_OK);
+	assert_int_equal(ckr_set(c, "target", t, sizeof(t)), CKR_OK);
+	return c;
+}
+
+static void
+test_context(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	struct ckr_info info;
+	struct ckr_memory mem;
+	float w[6], pred[8];
+	double loss, eval;
+	void *p;
+
+	(void)state;
+	assert_int_equal(ckr_find(c, "w", &info), CKR_OK);
+	assert_string_equal(info.kind, "param");
+	assert_string_equal(info.dtype, "f32");
+	assert_true(info.rank == 2 && info.dim[0] == 3 && info.nbytes == 24);
+	assert_int_equal(ckr_find(c, "pred", &info), CKR_OK);
+	assert_string_equal(info.kind, "output");
+	assert_int_equal(ckr_find(c, "none\n", &info), CKR_EARG);
+	assert_non_null(strstr(ckr_error(c), "none\\x0a"));
+	assert_int_equal(ckr_tensor(c, 0, &info), CKR_OK);
+	assert_int_equal(ckr_tensor(c, 1000, &info), CKR_EARG);
+
+	assert_int_equal(ckr_set(c, "x", w, 4), CKR_EARG);
+	assert_int_equal(ckr_set(c, "loss", w, 4), CKR_EARG);
+	assert_int_equal(ckr_get(c, "pred", pred, sizeof(pred)), CKR_EARG);
+	assert_int_equal(ckr_input(c, "w", &p), CKR_EARG);
+	assert_int_equal(ckr_input(c, "x", &p), CKR_OK);
+	assert_true(((float *)p)[8] == 9);
+
+	assert_int_equal(ckr_eval(c, &eval), CKR_OK);
+	assert_int_equal(ckr_step_count(c), 0);
+	assert_int_equal(ckr_step(c, NULL, &loss), CKR_OK);
+	assert_true(loss == eval);
+	assert_int_equal(ckr_step_count(c), 1);
+	assert_int_equal(ckr_get(c, "pred", pred, sizeof(pred)), CKR_OK);
+	assert_float_equal(pred[0], .1 + 2 * .3 + 3 * .5, 1e-6);
+	assert_int_equal(ckr_get(c, "w", w, sizeof(w)), CKR_OK);
+	/* Adam's first step has the length of the learning rate */
+	assert_float_equal(fabs(w[0] - first_w[0] * (1 - 1e-5)), 1e-3, 1e-6);
+	assert_int_equal(ckr_memory(c, &mem), CKR_OK);
+	assert_int_equal(mem.peak_bytes, mem.planned_bytes);
+	assert_int_equal(mem.touched_bytes, mem.planned_bytes);
+	ckr_close(c);
+}
+
+static void
+test_open_errors(void **state)
+{
+	struct ckr_options opt = { .blas = "abacus" };
+	ckr_ctx *c;
+
+	(void)state;
+	assert_int_equal(ckr_open(&c, "no-such.so", NULL), CKR_EIO);
+	assert_non_null(strstr(ckr_error(c), "no-such.so"));
+	assert_int_equal(ckr_step(c, NULL, NULL), CKR_EARG);
+	assert_int_equal(ckr_save(c, "x.safetensors"), CKR_EARG);
+	assert_int_equal(ckr_load_weights(c, "x.safetensors"), CKR_EARG);
+	ckr_close(c);
+	put_file("bad.so", "not a library", 13);
+	assert_int_equal(ckr_open(&c, "bad.so", NULL), CKR_EFORMAT);
+	ckr_close(c);
+	assert_int_equal(ckr_open(&c, MODELS "/linear.so", NULL), CKR_EIO);
+	assert_non_null(strstr(ckr_error(c), "no weights"));
+	ckr_close(c);
+	assert_int_equal(ckr_open(&c, MODELS "/linear.so", &opt), CKR_EARG);
+	ckr_close(c);
+	ckr_close(NULL);
+	assert_string_equal(ckr_error(NULL), "out of memory");
+}
+
+static void
+test_hyper_errors(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	struct ckr_hyper h = ckr_hyper_default();
+
+	(void)state;
+	h.beta1 = 1;
+	assert_int_equal(ckr_step(c, &h, NULL), CKR_EARG);
+	h = ckr_hyper_default();
+	h.lr = NAN;
+	assert_int_equal(ckr_step(c, &h, NULL), CKR_EARG);
+	assert_int_equal(ckr_step_count(c), 0);
+	ckr_close(c);
+}
+
+/* A kernel that meets bad data ends the step with a message; the state stays
+ * as it was. */
+static void
+test_fault(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	float t[8] = { 0, 0, 0, 1e9f }, w[6];
+
+	(void)state;
+	ckr_set(c, "target", t, sizeof(t));
+	assert_int_equal(ckr_step(c, NULL, NULL), CKR_EDATA);
+	assert_non_null(strstr(ckr_error(c), "target out of range: 3"));
+	assert_int_equal(ckr_step_count(c), 0);
+	ckr_get(c, "w", w, sizeof(w));
+	assert_memory_equal(w, first_w, sizeof(w));
+	t[3] = 0;
+	ckr_set(c, "target", t, sizeof(t));
+	assert_int_equal(ckr_step(c, NULL, NULL), CKR_OK);
+	ckr_close(c);
+}
+
+static void
+test_resume(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so"), *d;
+	double loss[6], again;
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(ckr_step(c, NULL, &loss[i]), CKR_OK);
+		if (i == 2)
+			assert_int_equal(ckr_save(c, "r.safetensors"), CKR_OK);
+	}
+	ckr_close(c);
+	d = open_linear(MODELS "/linear.so");
+	assert_int_equal(ckr_resume(d, "r.safetensors"), CKR_OK);
+	assert_int_equal(ckr_step_count(d), 3);
+	for (int i = 3; i < 6; i++) {
+		assert_int_equal(ckr_step(d, NULL, &again), CKR_OK);
+		assert_true(again == loss[i]);
+	}
+	ckr_close(d);
+}
+
+static void
+test_resume_errors(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	static const int64_t dim[] = { 6 };
+	struct st_entry entry = { "w", CKR_F32, 1, dim };
+	struct meta meta[] = { { "step", "1" }, { "seed", "x" } };
+	struct st_writer w;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(ckr_resume(c, "none.safetensors"), CKR_EIO);
+	st_begin(&w, "x.safetensors", &entry, 1, meta, 2, &e);
+	st_commit(&w, &e);
+	assert_int_equal(ckr_resume(c, "x.safetensors"), CKR_EFORMAT);
+	assert_non_null(strstr(ckr_error(c), "not a checkpoint"));
+	meta[1].value = "0";
+	st_begin(&w, "x.safetensors", &entry, 1, meta, 2, &e);
+	st_commit(&w, &e);
+	assert_int_equal(ckr_resume(c, "x.safetensors"), CKR_EFORMAT);
+	assert_non_null(strstr(ckr_error(c), "expected f32[3,2], found f32[6]"));
+	entry.name = "other";
+	st_begin(&w, "x.safetensors", &entry, 1, meta, 2, &e);
+	st_commit(&w, &e);
+	assert_int_equal(ckr_resume(c, "x.safetensors"), CKR_EFORMAT);
+	assert_non_null(strstr(ckr_error(c), "3 of 3 parameters"));
+	assert_int_equal(ckr_step_count(c), 0);
+	ckr_close(c);
+}
+
+static void
+test_check(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	ckr_ctx *d = open_linear(MODELS "/linear.so");
+	double x, y;
+	uint64_t n;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(ckr_check(c, NULL, &x, &n), CKR_OK);
+		assert_int_equal(ckr_step(d, NULL, &y), CKR_OK);
+		assert_true(x == y);
+		assert_true(n > 15);
+	}
+	ckr_close(c);
+	ckr_close(d);
+	c = open_linear(MODELS "/linear_slip.so");
+	assert_int_equal(ckr_check(c, NULL, &x, &n), CKR_EMISMATCH);
+	assert_non_null(strstr(ckr_error(c), "'pred.again', made by matmul"));
+	ckr_close(c);
+}
+
+/* Two micro-batches of the same data are one step with it. */
+static ckr_status
+feed_seen(void *user, ckr_ctx *c, uint64_t step, uint32_t micro)
+{
+	unsigned *seen = user;
+
+	(void)c;
+	*seen |= 1u << (2 * step + micro);
+	return step == 2 ? CKR_EARG : CKR_OK;
+}
+
+static void
+test_micro(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	ckr_ctx *d = open_linear(MODELS "/linear_accum.so");
+	unsigned seen = 0;
+	double x, y;
+
+	(void)state;
+	assert_int_equal(ckr_micro_batches(d), 2);
+	ckr_set_feed(d, feed_seen, &seen);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ckr_step(c, NULL, &x), CKR_OK);
+		assert_int_equal(ckr_step(d, NULL, &y), CKR_OK);
+		assert_float_equal(x, y, 1e-6);
+	}
+	assert_int_equal(seen, 15);
+	assert_int_equal(ckr_step(d, NULL, &y), CKR_EARG);
+	assert_true(*ckr_error(d));
+	ckr_close(c);
+	ckr_close(d);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_philox),
+		cmocka_unit_test(test_shuffle),
+		cmocka_unit_test(test_below),
+		cmocka_unit_test(test_schedule),
+		cmocka_unit_test(test_half),
+		cmocka_unit_test(test_convert_range),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_st_hostile),
+		cmocka_unit_test(test_st_mutations),
+		cmocka_unit_test(test_st_write),
+		cmocka_unit_test(test_atomic),
+		cmocka_unit_test(test_npy),
+		cmocka_unit_test(test_npy_mutations),
+		cmocka_unit_test(test_products),
+		cmocka_unit_test(test_product_bits),
+		cmocka_unit_test(test_context),
+		cmocka_unit_test(test_open_errors),
+		cmocka_unit_test(test_hyper_errors),
+		cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_resume_errors),
+		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_micro),
+	};
+	static const char *const left[] = {
+		"t.safetensors", "w.safetensors", "a.txt", "link.txt", "t.npy",
+		"bad.so", "r.safetensors", "x.safetensors",
+	};
+	char folder[] = "/tmp/ckr-test-XXXXXX";
+	int failed;
+
+	if (!mkdtemp(folder) || chdir(folder))
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)
+		unlink(left[i]);
+	if (chdir("/") || rmdir(folder))
+		return 1;               /* something else was left behind */
+	return failed;
+}
