@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { MAX_CALLS = 64, MAX_NODES = 1 << 20 };
+enum { MAX_CALLS = 64, MAX_INLINED = 1 << 17, MAX_NODES = 1 << 20 };
 
 /* ---- names in scope ---- */
 
@@ -250,9 +250,9 @@ inline_call(struct flat *f, const struct context *c,
 		if (up->function == fn)
 			return diag_error(f->diag, "function '%s' calls itself",
 			                  text(fn->name));
-	if (f->ninlined >= MAX_NODES)
+	if (f->ninlined >= MAX_INLINED)
 		return diag_error(f->diag, "more than %d calls of functions",
-		                  MAX_NODES);
+		                  MAX_INLINED);
 	if (call.depth > MAX_CALLS)
 		return diag_error(f->diag, "function '%s': calls are nested "
 		                  "deeper than %d", text(fn->name), MAX_CALLS);

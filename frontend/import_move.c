@@ -432,7 +432,9 @@ run_constant(struct importer *m)
 	ValId v = 0;
 
 	if ((a = attr_get(&m->r, "value", 4))) {
-		v = a->t ? imp_tensor(m, a->t, name) : 0;
+		if (!a->t)
+			return imp_fail(m, "attribute 'value' is empty");
+		v = imp_tensor(m, a->t, name);
 	} else if ((a = attr_get(&m->r, "value_float", 1))) {
 		v = val_const(m->g, name, DT_F32, shape_scalar(), &a->f);
 	} else if ((a = attr_get(&m->r, "value_int", 2))) {

@@ -471,11 +471,14 @@ count_bytes(struct findings *x)
 			continue;
 		bytes = tensor_bytes(v, &n);
 		if (v->verdict == VERDICT_PARAM) {
-			x->param_bytes += bytes;
-			x->nelem += n;
+			if (!add_ok(x->param_bytes, bytes, &x->param_bytes)
+			    || !add_ok(x->nelem, n, &x->nelem)
+			    || x->param_bytes > INT64_MAX / 4)
+				x->param_bytes = x->nelem = 0;
 			x->nparam++;
 		} else if (v->verdict == VERDICT_BUFFER) {
-			x->buffer_bytes += bytes;
+			if (!add_ok(x->buffer_bytes, bytes, &x->buffer_bytes))
+				x->buffer_bytes = 0;
 			x->nbuffer++;
 		}
 	}
