@@ -66,6 +66,25 @@ match_div(struct rewrite *w, NodeId root)
 	return false;
 }
 
+/* x + 0, x - 0, x * 1, x / 1.  (-0 + 0 is 0: the one value that changes.) */
+bool
+match_neutral(struct rewrite *w, NodeId root)
+{
+	Op op = w->g->node[root].op;
+	double neutral = op == OP_ADD || op == OP_SUB ? 0 : 1, c;
+
+	for (int i = 0; i < 2; i++) {
+		ValId x = rw_in(w, root, i);
+
+		if (i == 1 && (op == OP_SUB || op == OP_DIV))
+			break;
+		if (rw_scalar(w, rw_in(w, root, 1 - i), &c) && c == neutral
+		    && shape_eq(rw_shape(w, x), rw_shape(w, rw_out(w, root))))
+			return rw_replace(w, root, x);
+	}
+	return false;
+}
+
 /* ---- polynomials ---- */
 
 enum { DEG = 4, MAX_DEPTH = 8 };

@@ -79,56 +79,57 @@ refine(const Shape *a, const Shape *b, int64_t atom[], int group[])
 	}
 }
 
-/* reshape(transpose(reshape(x))) that is one transpose of x, as in
+/* The extents of s other than 1 are the n given ones. */
+static bool
+is_made_of(const Shape *s, const int64_t extent[], int n)
+{
+	int k = 0;
+
+	for (int i = 0; i < s->rank; i++) {
+		if (s->dim[i] == 1)
+			continue;
+		if (k == n || s->dim[i] != extent[k++])
+			return false;
+	}
+	return k == n;
+}
+
+/* reshape(transpose(reshape(x))) that only splits and permutes dims of x, as
  *   [B,H,T,D] -> [B*H,T,D] -> [B*H,D,T] -> [B,H,D,T]
- * Extents of 1 are left out of the comparison and put back at the end. */
+ *   [T,B,H*D] -> [T,B*H,D] -> [B*H,T,D] -> [B,H,T,D]
+ * The merge in the middle goes: dims with strides of their own cannot always
+ * be merged without a copy.  Extents of 1 are left out of the comparison and
+ * put back at the end. */
 static bool
 transpose_between(struct rewrite *w, NodeId root)
 {
 	NodeId t = rw_is(w, rw_in(w, root, 0), OP_TRANSPOSE);
 	NodeId r = t ? rw_is(w, rw_in(w, t, 0), OP_RESHAPE) : 0;
-	Shape x, mid, out = *rw_shape(w, rw_out(w, root)), flat, ones;
-	int64_t atom[MAX_RANK];
-	int group[MAX_RANK], perm[MAX_RANK], n, np = 0, k = 0, nx = 0;
+	const Shape out = *rw_shape(w, rw_out(w, root));
+	Shape atom = { .rank = 0 }, mid;
+	int64_t permuted[MAX_RANK];
+	int group[MAX_RANK], perm[MAX_RANK], n = 0;
 	const IntList *p;
 	ValId v;
 
 	if (!r)
 		return false;
 	p = &w->g->node[t].attr.TRANSPOSE.perm;
-	x = *rw_shape(w, rw_in(w, r, 0));
 	mid = *rw_shape(w, rw_out(w, r));
-	n = refine(&x, &mid, atom, group);
-	/* the atoms must be x's own dims */
-	for (int i = 0; i < x.rank; i++) {
-		if (x.dim[i] == 1)
-			continue;
-		if (nx >= n || atom[nx] != x.dim[i])
-			return false;
-		nx++;
-	}
-	if (n == 0 || nx != n)
+	atom.rank = refine(rw_shape(w, rw_in(w, r, 0)), &mid, atom.dim, group);
+	if (atom.rank == 0 || is_made_of(&mid, atom.dim, atom.rank))
 		return false;
 	for (int i = 0; i < p->n; i++)
-		for (int j = 0; j < n; j++)
-			if (group[j] == p->v[i])
-				perm[np++] = j;
-	/* and the result's dims the permuted atoms */
-	for (int i = 0; i < out.rank; i++) {
-		if (out.dim[i] == 1)
-			continue;
-		if (k >= np || atom[perm[k]] != out.dim[i])
-			return false;
-		k++;
-	}
-	if (k != np || np != n)
+		for (int j = 0; j < atom.rank; j++)
+			if (group[j] == p->v[i]) {
+				permuted[n] = atom.dim[j];
+				perm[n++] = j;
+			}
+	if (n != atom.rank || !is_made_of(&out, permuted, n))
 		return false;
-	flat.rank = n;
-	memcpy(flat.dim, atom, sizeof flat.dim);
-	ones = out;
-	v = rw_reshape(w, rw_in(w, r, 0), &flat);
+	v = rw_reshape(w, rw_in(w, r, 0), &atom);
 	v = v ? rw_transpose(w, v, perm) : 0;
-	v = v ? rw_reshape(w, v, &ones) : 0;
+	v = v ? rw_reshape(w, v, &out) : 0;
 	return v && rw_replace(w, root, v);
 }
 
