@@ -117,7 +117,10 @@ emit_texts(struct out *o, unsigned need)
 		{ NEED_UPDATE, codegen_text_update },
 	};
 
-	out_put(o, "\n%s\n%s", codegen_text_ckr_abi, codegen_text_math);
+	out_put(o, "\n%s\n"
+	        "#ifdef __clang__   /* not every model needs every helper */\n"
+	        "#pragma clang diagnostic ignored \"-Wunused-function\"\n"
+	        "#endif\n\n%s", codegen_text_ckr_abi, codegen_text_math);
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		if (need & part[i].need)
 			out_put(o, "\n%s", part[i].text);

@@ -120,12 +120,18 @@ limit_text(DType dt, bool lowest)
 	}
 }
 
+/* A NaN wins; integers have none, and comparing them with themselves draws a
+ * warning. */
 static const char *
-combine_text(Op op)
+combine_text(Op op, bool fp)
 {
 	switch (op) {
-	case OP_REDUCE_MAX: return "s = s > v || s != s ? s : v;";
-	case OP_REDUCE_MIN: return "s = s < v || s != s ? s : v;";
+	case OP_REDUCE_MAX:
+		return fp ? "s = s > v || s != s ? s : v;"
+		          : "s = s > v ? s : v;";
+	case OP_REDUCE_MIN:
+		return fp ? "s = s < v || s != s ? s : v;"
+		          : "s = s < v ? s : v;";
 	case OP_REDUCE_PROD: return "s *= v;";
 	default: return "s += v;";
 	}
@@ -205,7 +211,7 @@ emit_slow(struct emit *e, const Node *n, const struct groups *g)
 		out_line(e->out, "{");
 	out_line(e->out, "const %s v = %s;", type, ew_load(e, x->dt,
 	         arena_printf(e->arena, "x[%s]", at)));
-	out_line(e->out, "%s", combine_text(n->op));
+	out_line(e->out, "%s", combine_text(n->op, fp));
 	for (int i = 0; i < (reduced ? reduced : 1); i++)
 		out_line(e->out, "}");
 	if (n->op == OP_REDUCE_MEAN)

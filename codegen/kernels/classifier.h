@@ -108,17 +108,14 @@ ckr_classify(const struct ckr_classifier *c, float *loss, float *dx, float *dw,
 			each[i] = wc * ckr_classifier_row(z + i * n, n, label,
 			                                  g * wc);
 		}
-		for (int64_t i = 0; i < rows; i++) {
+		for (int64_t i = 0; i < rows; i++)
 			sum += (double)each[i];
-			if (loss && !c->reduction)
-				loss[i0 + i] = each[i];
-		}
 		ckr_classifier_products(c, dx ? dx + i0 * k : NULL, dw,
 			x + i0 * k, w, z, rows, i0 == 0, env);
 		if (dbias)
 			ckr_add_columns(dbias, z, rows, n, i0 == 0, env);
 	}
-	if (loss && c->reduction)
+	if (loss)
 		*loss = (float)(c->reduction == 1 ? sum / weight : sum);
 }
 

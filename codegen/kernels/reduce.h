@@ -38,6 +38,13 @@ ckr_reduce_run(enum ckr_reduce op, const float *x, int64_t n)
 
 	if (op == CKR_ADD)
 		return ckr_sum(x, n);
+	if (op == CKR_MUL) {
+		double p = 1;
+
+		for (int64_t i = 0; i < n; i++)
+			p *= (double)x[i];
+		return (float)p;
+	}
 	for (int64_t i = 0; i < n; i++)
 		s = ckr_reduce_two(op, s, x[i]);
 	return s;

@@ -1,0 +1,357 @@
+/* Cases of products, rows, attention, classifier and updates. */
+#include "tests/codegen/harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void cases_nn(struct setup *);
+
+static ValId
+floats(struct setup *t, Shape s)
+{
+	return given(t, DT_F32, s, -1, 1);
+}
+
+static ValId
+transposed(struct setup *t, ValId x, int n, const int64_t *perm)
+{
+	Attr a = list_attr(OP_TRANSPOSE, n, perm);
+
+	return view(t, OP_TRANSPOSE, &a, x);
+}
+
+/* ---- products ---- */
+
+static void
+products(struct setup *t)
+{
+	static const DType types[] = { DT_F32, DT_F64, DT_I64, DT_BF16 };
+	Attr a = attr_default(OP_MATMUL);
+
+	for (int k = 0; k < 4; k++)
+		for (int i = 0; i < 4; i++) {
+			int ta = k & 1, tb = k >> 1;
+			DType dt = types[i];
+
+			a.MATMUL.ta = ta;
+			a.MATMUL.tb = tb;
+			case_begin(t, "matmul");
+			t->next_tolerance = dt == DT_BF16 ? 5e-2 : 0;
+			APPLY(t, OP_MATMUL, &a,
+			      given(t, dt, ta ? SHAPE(19, 8) : SHAPE(8, 19),
+			            -2, 2),
+			      given(t, dt, tb ? SHAPE(13, 19) : SHAPE(19, 13),
+			            -2, 2));
+			case_begin(t, "matmul, batched, broadcast");
+			t->next_tolerance = dt == DT_BF16 ? 5e-2 : 0;
+			APPLY(t, OP_MATMUL, &a, given(t, dt,
+			      ta ? SHAPE(2, 1, 9, 4) : SHAPE(2, 1, 4, 9), -2,
+			      2), given(t, dt, tb ? SHAPE(3, 5, 9)
+			      : SHAPE(3, 9, 5), -2, 2));
+			APPLY(t, OP_MATMUL, &a, given(t, dt,
+			      ta ? SHAPE(6, 9, 1) : SHAPE(6, 1, 9), -2, 2),
+			      given(t, dt, tb ? SHAPE(5, 9) : SHAPE(9, 5), -2,
+			      2));
+		}
+}
+
+static void
+products_with_more(struct setup *t)
+{
+	Attr a = attr_default(OP_MATMUL);
+	ValId x, w, acc;
+
+	case_begin(t, "matmul, bias");
+	a.MATMUL.alpha = 0.5;
+	APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(8, 9)), floats(t, SHAPE(9, 7)),
+	      floats(t, SHAPE(7)));
+	APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(3, 8, 9)),
+	      floats(t, SHAPE(3, 9, 7)), floats(t, SHAPE(7)));
+	APPLY(t, OP_MATMUL, &a, given(t, DT_F64, SHAPE(8, 9), -1, 1),
+	      given(t, DT_F64, SHAPE(9, 7), -1, 1), given(t, DT_F64, SHAPE(7),
+	      -1, 1));
+	case_begin(t, "matmul, acc");
+	APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(8, 9)), floats(t, SHAPE(9, 7)),
+	      0, floats(t, SHAPE(8, 7)));
+	APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(8, 9)), floats(t, SHAPE(9, 7)),
+	      floats(t, SHAPE(7)), floats(t, SHAPE(8, 7)));
+	acc = APPLY(t, OP_COPY, NULL, floats(t, SHAPE(8, 7)))->out[0];
+	t->g->val[acc].output = false;
+	in_place(t, APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(8, 9)),
+	         floats(t, SHAPE(9, 7)), 0, acc), 0, acc);
+	case_begin(t, "matmul, strided operands");
+	a.MATMUL.alpha = 1;
+	x = transposed(t, floats(t, SHAPE(2, 9, 4, 8)), 4,
+	               (int64_t[]){ 0, 2, 1, 3 });
+	w = transposed(t, floats(t, SHAPE(2, 9, 4, 8)), 4,
+	               (int64_t[]){ 0, 2, 3, 1 });
+	APPLY(t, OP_MATMUL, &a, x, w);
+	a.MATMUL.ta = a.MATMUL.tb = 1;
+	APPLY(t, OP_MATMUL, &a, x, w);
+	a.MATMUL.ta = a.MATMUL.tb = 0;
+	APPLY(t, OP_MATMUL, &a, x, floats(t, SHAPE(8, 5)));
+	x = transposed(t, floats(t, SHAPE(9, 1)), 2, (int64_t[]){ 1, 0 });
+	APPLY(t, OP_MATMUL, &a, x, floats(t, SHAPE(9, 5)));
+	x = transposed(t, floats(t, SHAPE(1, 9)), 2, (int64_t[]){ 1, 0 });
+	APPLY(t, OP_MATMUL, &a, x, floats(t, SHAPE(1, 5)));
+	APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(40, 3, 4)),
+	      floats(t, SHAPE(40, 4, 2)));
+}
+
+/* ---- rows ---- */
+
+static void
+softmaxes(struct setup *t)
+{
+	static const Op op[] = { OP_SOFTMAX, OP_LOG_SOFTMAX };
+	static const Op grad[] = { OP_SOFTMAX_GRAD, OP_LOG_SOFTMAX_GRAD };
+
+	for (int k = 0; k < 2; k++)
+		for (int axis = 0; axis < 3; axis++) {
+			Attr a = attr_default(op[k]), b = attr_default(grad[k]);
+			ValId x = given(t, DT_F32, SHAPE(5, 133, 70), -9, 9);
+			ValId y;
+
+			a.SOFTMAX.axis = b.SOFTMAX_GRAD.axis = axis;
+			case_begin(t, "softmax and its gradient");
+			y = APPLY(t, op[k], &a, x)->out[0];
+			APPLY(t, grad[k], &b, floats(t, SHAPE(5, 133, 70)), y);
+			x = given(t, DT_F32, SHAPE(2, 1, 3), -9, 9);
+			APPLY(t, op[k], &a, x);
+		}
+}
+
+static void
+norms(struct setup *t)
+{
+	for (int axis = 1; axis < 3; axis++) {
+		Shape w = axis == 1 ? SHAPE(7, 35) : SHAPE(35);
+		Attr a = attr_default(OP_LAYERNORM);
+		Attr b = attr_default(OP_LAYERNORM_GRAD);
+		ValId x = floats(t, SHAPE(53, 7, 35)), scale = floats(t, w);
+		ValId dy = floats(t, SHAPE(53, 7, 35)), mean, rstd;
+		Node *n;
+
+		a.LAYERNORM.axis = b.LAYERNORM_GRAD.axis = axis;
+		case_begin(t, "layernorm");
+		t->next_tolerance = 1e-4;
+		APPLY(t, OP_LAYERNORM, &a, x, scale);
+		n = APPLY(t, OP_LAYERNORM, &a, x, scale, floats(t, w));
+		mean = n->out[1], rstd = n->out[2];
+		APPLY(t, OP_LAYERNORM_GRAD, &b, dy, x, scale, mean, rstd);
+		n = APPLY(t, OP_LAYERNORM_GRAD, &b, dy, x, scale, mean, rstd);
+		t->g->val[n->out[0]].output = false;
+		n->out[0] = 0;
+		case_begin(t, "rmsnorm");
+		t->next_tolerance = 1e-4;
+		a.RMSNORM.eps = 1e-5;
+		rstd = APPLY(t, OP_RMSNORM, &a, x, scale)->out[1];
+		APPLY(t, OP_RMSNORM_GRAD, &b, dy, x, scale, rstd);
+	}
+}
+
+static void
+losses(struct setup *t, int reduction, int wide, int weighted, DType dt)
+{
+	Shape s = wide ? SHAPE(6, 11, 5) : SHAPE(77, 90);
+	Shape ls = wide ? SHAPE(6, 5) : SHAPE(77);
+	int64_t classes = s.dim[1];
+	ValId x = given(t, DT_F32, s, -4, 4), dloss, loss[3], in[6];
+	ValId labels = given(t, dt, ls, 0, (double)classes);
+	ValId weight = weighted ? given(t, DT_F32, SHAPE(classes), 0.5, 2) : 0;
+	Attr a = attr_default(OP_SCE), b = attr_default(OP_SCE_GRAD);
+	Attr c = attr_default(OP_NLL_GRAD);
+	Node *n;
+
+	a.SCE.reduction = b.SCE_GRAD.reduction = reduction;
+	a.SCE.ignore = b.SCE_GRAD.ignore = 3;
+	c.NLL_GRAD.reduction = reduction;
+	c.NLL_GRAD.ignore = 3;
+	c.NLL_GRAD.shape.n = s.rank;
+	memcpy(c.NLL_GRAD.shape.v, s.dim, sizeof c.NLL_GRAD.shape.v);
+	case_begin(t, "cross entropy");
+	in[0] = x, in[1] = labels, in[2] = weight;
+	n = apply(t, OP_SCE, &a, weighted ? 3 : 2, in);
+	memcpy(loss, n->out, sizeof loss);
+	dloss = given(t, DT_F32, t->g->val[loss[0]].shape, 0.5, 1);
+	memcpy(in, (ValId[]){ dloss, x, labels, loss[1], loss[2], weight },
+	       sizeof in);
+	apply(t, OP_SCE_GRAD, &b, weighted ? 6 : 5, in);
+	case_begin(t, "negative log likelihood");
+	in[0] = x, in[1] = labels, in[2] = weight;
+	n = apply(t, OP_NLL, &a, weighted ? 3 : 2, in);
+	memcpy(in, (ValId[]){ dloss, labels, n->out[1], weight },
+	       4 * sizeof *in);
+	apply(t, OP_NLL_GRAD, &c, weighted ? 4 : 3, in);
+}
+
+/* ---- attention ---- */
+
+struct heads {
+	int64_t b, h, g, q, k, d, e;
+	int causal;
+	double ratio;
+	int mask;                       /* 0 none, 1 float, 2 bool */
+	Shape mask_shape;
+	bool permuted, packed;
+};
+
+static ValId
+head_operand(struct setup *t, int64_t b, int64_t h, int64_t n, int64_t d)
+{
+	/* [B,N,H,D] seen as [B,H,N,D] */
+	return transposed(t, floats(t, SHAPE(b, n, h, d)), 4,
+	                  (int64_t[]){ 0, 2, 1, 3 });
+}
+
+static void
+attention(struct setup *t, const struct heads *c)
+{
+	static const int order[] = { 0, 2, 1, 3 };
+	Attr a = attr_default(OP_ATTENTION), b = attr_default(OP_ATTENTION_GRAD);
+	ValId in[7] = { 0 }, mask = 0;
+	Node *n;
+
+	case_begin(t, "attention");
+	t->next_tolerance = 1e-4;
+	a.ATTENTION.scale = b.ATTENTION_GRAD.scale = 0.25;
+	a.ATTENTION.causal = b.ATTENTION_GRAD.causal = c->causal;
+	a.ATTENTION.ratio = b.ATTENTION_GRAD.ratio = c->ratio;
+	a.ATTENTION.stream = b.ATTENTION_GRAD.stream = 4;
+	b.ATTENTION_GRAD.packed = c->packed;
+	if (c->permuted) {
+		in[1] = head_operand(t, c->b, c->h, c->q, c->d);
+		in[2] = head_operand(t, c->b, c->g, c->k, c->d);
+		in[3] = head_operand(t, c->b, c->g, c->k, c->e);
+	} else {
+		in[1] = floats(t, SHAPE(c->b, c->h, c->q, c->d));
+		in[2] = floats(t, SHAPE(c->b, c->g, c->k, c->d));
+		in[3] = floats(t, SHAPE(c->b, c->g, c->k, c->e));
+	}
+	if (c->mask)
+		mask = given(t, c->mask == 1 ? DT_F32 : DT_BOOL,
+		             c->mask_shape, 0, 2);
+	memcpy(in + 4, (ValId[]){ mask }, sizeof *in);
+	n = apply(t, OP_ATTENTION, &a, mask ? 4 : 3, in + 1);
+	if (c->permuted)
+		permuted(t, n->out[0], order);
+	in[0] = floats(t, SHAPE(c->b, c->h, c->q, c->e));
+	n = &t->g->node[t->g->nnode - 1];
+	in[4] = n->out[0];
+	in[5] = n->out[1];
+	in[6] = mask;
+	n = apply(t, OP_ATTENTION_GRAD, &b, mask ? 7 : 6, in);
+	for (int i = 0; c->permuted && !c->packed && i < 3; i++)
+		permuted(t, n->out[i], order);
+}
+
+static void
+attentions(struct setup *t)
+{
+	static const struct heads list[] = {
+		{ 2, 3, 3, 10, 10, 4, 4, 0, 0, 0, { 0 }, false, false },
+		{ 2, 3, 3, 70, 70, 8, 8, 1, 0, 0, { 0 }, true, false },
+		{ 2, 4, 4, 130, 130, 8, 8, 1, 0.2, 0, { 0 }, true, true },
+		{ 2, 6, 2, 33, 33, 8, 8, 1, 0, 0, { 0 }, true, true },
+		{ 1, 4, 2, 9, 17, 8, 6, 1, 0, 1,
+		  { 4, { 1, 4, 9, 17 } }, false, false },
+		{ 2, 4, 1, 66, 90, 8, 6, 0, 0.5, 2,
+		  { 4, { 2, 1, 1, 90 } }, true, false },
+		{ 2, 2, 2, 5, 7, 3, 3, 0, 0, 2, { 2, { 5, 7 } }, false, false },
+		{ 2, 2, 2, 9, 4, 8, 8, 1, 0, 0, { 0 }, false, false },
+		{ 1, 1, 1, 1, 1500, 8, 8, 0, 0.1, 1, { 4, { 1, 1, 1, 1 } },
+		  false, false },
+	};
+
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		attention(t, &list[i]);
+}
+
+/* ---- classifier ---- */
+
+static void
+classifiers(struct setup *t)
+{
+	for (int k = 0; k < 12; k++) {
+		int tb = k & 1, bias = k >> 1 & 1, reduction = 1 + (k % 3 == 0);
+		int64_t rows = 37, dim = 9, classes = 301;
+		ValId in[4];
+		Attr a = attr_default(OP_CLASSIFIER);
+		Node *n;
+
+		case_begin(t, "classifier");
+		t->next_tolerance = 1e-4;
+		a.CLASSIFIER.tb = tb;
+		a.CLASSIFIER.reduction = reduction;
+		a.CLASSIFIER.ignore = 7;
+		a.CLASSIFIER.chunk = k < 6 ? 10 : 0;
+		a.CLASSIFIER.seed = k == 5 ? 0.25 : 1;
+		in[0] = floats(t, SHAPE(rows, dim));
+		in[1] = floats(t, tb ? SHAPE(classes, dim)
+		                     : SHAPE(dim, classes));
+		in[2] = given(t, k & 4 ? DT_I32 : DT_I64, SHAPE(rows), 0, 20);
+		in[3] = bias ? floats(t, SHAPE(classes)) : 0;
+		n = node_new(t->g, OP_CLASSIFIER, bias ? 4 : 3, in,
+		             bias ? 4 : 3, 0);
+		n->attr = a;
+		if (!shape_infer(t->g, t->diag, n))
+			exit(1);
+		for (int i = 0; i < n->nout; i++)
+			t->g->val[n->out[i]].output = true;
+		t->name_of[node_id(t->g, n)] = t->name;
+		t->tolerance[node_id(t->g, n)] = t->next_tolerance;
+	}
+}
+
+/* ---- updates ---- */
+
+static void
+updates(struct setup *t)
+{
+	Shape s = SHAPE(33, 700);
+	ValId g = floats(t, s), norm, p, m, v;
+	Attr a = attr_default(OP_ADAMW);
+	Node *n;
+
+	case_begin(t, "grad_norm");
+	norm = APPLY(t, OP_GRAD_NORM, NULL, g, floats(t, SHAPE(7)),
+	             floats(t, SHAPE(5000, 3)))->out[0];
+	for (int k = 0; k < 4; k++) {
+		int clipped = k & 1, decay = k >> 1;
+
+		case_begin(t, "adamw");
+		a.ADAMW.decay = decay;
+		p = given_as(t, V_PARAM, DT_F32, s, -1, 1);
+		m = given_as(t, V_STATE, DT_F32, s, -1, 1);
+		v = given_as(t, V_STATE, DT_F32, s, 0, 1);
+		n = apply(t, OP_ADAMW, &a, clipped ? 5 : 4,
+		          (ValId[]){ p, g, m, v, norm });
+		in_place(t, n, 0, p);
+		in_place(t, n, 1, m);
+		in_place(t, n, 2, v);
+		case_begin(t, "sgd");
+		a.SGD.decay = decay;
+		p = given_as(t, V_PARAM, DT_F32, s, -1, 1);
+		in_place(t, apply(t, OP_SGD, &a, clipped ? 3 : 2,
+		         (ValId[]){ p, g, norm }), 0, p);
+	}
+	case_begin(t, "accumulate");
+	p = given_as(t, V_STATE, DT_F32, s, -1, 1);
+	in_place(t, APPLY(t, OP_ACCUMULATE, NULL, p, g), 0, p);
+}
+
+void
+cases_nn(struct setup *t)
+{
+	products(t);
+	products_with_more(t);
+	softmaxes(t);
+	norms(t);
+	for (int reduction = 0; reduction < 3; reduction++)
+		for (int k = 0; k < 4; k++)
+			losses(t, reduction, k & 1, k >> 1,
+			       k == 3 ? DT_I32 : DT_I64);
+	attentions(t);
+	classifiers(t);
+	updates(t);
+}

@@ -1,0 +1,73 @@
+/* One graph of many small cases: built, laid out plainly, compiled, run and
+ * compared with the reference interpreter.
+ */
+#ifndef TESTS_CODEGEN_HARNESS_H
+#define TESTS_CODEGEN_HARNESS_H
+
+#include "codegen/codegen.h"
+#include "ir/ir.h"
+#include "runtime/ckr_abi.h"
+#include "tests/ref/interp.h"
+
+struct setup {
+	Graph *g;
+	Diag *diag;
+	Arena *arena;
+	const char *name;               /* of the case being built */
+	const char **name_of;           /* per node */
+	double *tolerance;              /* per node; 0: the usual */
+	double next_tolerance;
+	void **contents;                /* per V_INPUT, V_PARAM, V_STATE: as it
+	                                 * lies in memory, packed row-major */
+	size_t cap;
+	uint64_t random;
+};
+
+void setup_open(struct setup *, const char *name);
+void setup_close(struct setup *);
+/* Begin a case: what follows is reported under this name. */
+void case_begin(struct setup *, const char *name);
+
+/* A filled input: uniform in lo..hi; integers from lo to hi - 1. */
+ValId given(struct setup *, DType, Shape, double lo, double hi);
+/* The same as a parameter or an optimizer state. */
+ValId given_as(struct setup *, ValKind, DType, Shape, double lo, double hi);
+/* Integers as listed. */
+ValId listed(struct setup *, DType, Shape, const int64_t *);
+/* Append a node and infer its shapes; fails the program on error. */
+Node *apply(struct setup *, Op, const Attr *, int nin, const ValId *in);
+#define APPLY(t, op, attr, ...) \
+	apply(t, op, attr, (int)(sizeof((ValId[]){ __VA_ARGS__ }) / \
+	      sizeof(ValId)), (const ValId[]){ __VA_ARGS__ })
+/* A view of x: reshape, transpose, slice or expand carried out by strides. */
+ValId view(struct setup *, Op, const Attr *, ValId x);
+/* Lay v out densely with its dims in this order in memory. */
+void permuted(struct setup *, ValId v, const int *order);
+/* Output `slot` of n is written over the value `owner`. */
+void in_place(struct setup *, Node *n, int slot, ValId owner);
+Attr list_attr(Op, int nlist, const int64_t *list);
+
+/* Lay out what is left, place everything, make the plan. */
+Plan *setup_plan(struct setup *, int threads);
+
+struct run {
+	void *handle;
+	const struct ckr_library *lib;
+	unsigned char *arena, *resident;
+	struct ckr_env env;
+};
+
+/* Compile; false after a diagnostic. */
+bool setup_compile(struct setup *, const Plan *, const char *cc,
+                   const char *so, const char *emit_dir, int threads);
+bool run_open(struct run *, const char *so);
+/* Put contents in place and walk the schedule. */
+void run_once(struct run *, const struct setup *, int threads);
+void run_close(struct run *);
+/* Compare all values with the interpreter's; returns how many differ. */
+int run_compare(const struct run *, const struct setup *);
+/* Address of a tensor by index. */
+void *run_tensor(const struct run *, int64_t index);
+struct ckr_env env_usual(void);
+
+#endif

@@ -1,0 +1,136 @@
+/* Every op row that codegen carries out: kernels against the reference
+ * interpreter, under gcc and clang, with one thread and several.
+ */
+#include "tests/codegen/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void cases_elementwise(struct setup *);
+void cases_nn(struct setup *);
+
+static const char *const emit_name[OP_COUNT] = {
+#define EMIT(cpu) #cpu
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
+#include "ir/ops.h"
+};
+
+/* A row without a case fails the test; fused loops count for themselves, not
+ * for the ops in their body. */
+static int
+check_rows(const Graph *g)
+{
+	bool seen[OP_COUNT] = { false };
+	int missing = 0;
+
+	FOR_NODES (n, g)
+		if (!n->out[0] || !g->val[n->out[0]].base ||
+		    !(op_info[n->op].flags & F_VIEW))
+			seen[n->op] = true;
+	for (int op = OP_NONE + 1; op < OP_COUNT; op++)
+		if (strcmp(emit_name[op], "fail") && !seen[op]) {
+			fprintf(stderr, "no case for %s\n", op_info[op].text);
+			missing++;
+		}
+	return missing;
+}
+
+static bool
+have(const char *cc)
+{
+	char command[100];
+
+	snprintf(command, sizeof command, "command -v %s >/dev/null", cc);
+	return system(command) == 0;
+}
+
+/* All owners' bytes, to compare runs bit by bit. */
+static unsigned char *
+snapshot(const struct run *r)
+{
+	const struct ckr_program *p = &r->lib->program[0];
+	unsigned char *s = calloc(1, p->arena_bytes + 1);
+
+	for (uint32_t i = 0; i < p->ntensor; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+
+		/* scratch may differ */
+		if (t->kind == CKR_OTHER && t->dtype != CKR_NONE &&
+		    !(t->flags & CKR_RESIDENT))
+			memcpy(s + t->offset, r->arena + t->offset, t->nbytes);
+	}
+	return s;
+}
+
+static int
+check_library(const struct setup *t, const char *so)
+{
+	struct run r;
+	unsigned char *one, *many;
+	int bad;
+
+	if (!run_open(&r, so))
+		return 1;
+	run_once(&r, t, 1);
+	bad = run_compare(&r, t);
+	if (r.env.fault) {
+		fprintf(stderr, "fault: %s\n", r.env.fault);
+		bad++;
+	}
+	one = snapshot(&r);
+	for (int threads = 2; threads <= 3; threads++) {
+		run_once(&r, t, threads);
+		many = snapshot(&r);
+		if (memcmp(one, many, r.lib->program[0].arena_bytes)) {
+			fprintf(stderr, "%d threads give other bits\n",
+			        threads);
+			bad++;
+		}
+		free(many);
+	}
+	r.env.training = 0;
+	r.env.clip = 0;
+	r.env.micro = 0;
+	run_once(&r, t, 2);
+	free(one);
+	run_close(&r);
+	return bad;
+}
+
+int
+main(void)
+{
+	static const char *const cc[] = { "gcc", "clang" };
+	struct setup t;
+	Plan *plan;
+	char dir[] = "/tmp/ckc-kernels-XXXXXX", so[100];
+	int bad;
+
+	if (!mkdtemp(dir))
+		return 1;
+	setup_open(&t, "kernels */ \"model\"");
+	cases_elementwise(&t);
+	cases_nn(&t);
+	bad = check_rows(t.g);
+	plan = setup_plan(&t, 3);
+	for (size_t i = 0; i < sizeof cc / sizeof *cc; i++) {
+		if (!have(cc[i])) {
+			printf("no %s\n", cc[i]);
+			continue;
+		}
+		snprintf(so, sizeof so, "%s/%s.so", dir, cc[i]);
+		if (!setup_compile(&t, plan, cc[i], so,
+		                   getenv("CODEGEN_KEEP"), 3)) {
+			bad++;
+			continue;
+		}
+		bad += check_library(&t, so);
+		unlink(so);
+	}
+	rmdir(dir);
+	printf("%u nodes, %d faults\n", t.g->nnode - 1, bad);
+	setup_close(&t);
+	return bad != 0;
+}

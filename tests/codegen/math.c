@@ -1,0 +1,165 @@
+/* The arithmetic that generated C carries along, against libm in double. */
+#include "runtime/ckr_abi.h"
+#include "codegen/kernels/math.h"
+#include "codegen/kernels/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { POINTS = 200000 };
+
+static int failures;
+
+static double
+ulps(float got, double want)
+{
+	float near = (float)want;
+	double step;
+
+	if (got == near || (got != got && want != want))
+		return 0;
+	step = (double)nextafterf(fabsf(near), INFINITY) -
+	       (double)fabsf(near);
+	return fabs((double)got - want) / step;
+}
+
+static void
+check(const char *name, float (*f)(float), double (*ref)(double), double lo,
+      double hi, double limit)
+{
+	double worst = 0;
+	float at = 0;
+
+	for (int i = 0; i < POINTS; i++) {
+		float x = (float)(lo + (hi - lo) * i / POINTS);
+		double u = ulps(f(x), ref((double)x));
+
+		if (!(u <= worst)) {
+			worst = u;
+			at = x;
+		}
+	}
+	if (!(worst <= limit)) {
+		printf("%s: %.3g ulp at %g, limit %g\n", name, worst,
+		       (double)at, limit);
+		failures++;
+	}
+}
+
+static double
+sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+static double
+softplus(double x)
+{
+	return log1p(exp(x));
+}
+
+static void
+check_functions(void)
+{
+	check("exp", ckr_exp, exp, -103, 88.7, 1.2);
+	check("log", ckr_log, log, 1e-6, 4, 1);
+	check("log, large", ckr_log, log, 1, 1e38, 0.6);
+	check("log, subnormal", ckr_log, log, 1e-44, 1e-38, 0.6);
+	check("tanh", ckr_tanh, tanh, -12, 12, 1.5);
+	check("erf", ckr_erf, erf, -5, 5, 1.7);
+	check("sin", ckr_sin, sin, -1000, 1000, 1.7);
+	check("cos", ckr_cos, cos, -1e6, 1e6, 1.7);
+	check("sigmoid", ckr_sigmoid, sigmoid, -80, 80, 2.8);
+	check("softplus", ckr_softplus, softplus, -80, 80, 3);
+}
+
+static void
+expect(const char *what, int ok)
+{
+	if (!ok) {
+		printf("%s\n", what);
+		failures++;
+	}
+}
+
+static void
+check_ends(void)
+{
+	float inf = __builtin_inff(), nan = __builtin_nanf("");
+
+	expect("exp at infinity", ckr_exp(inf) == inf && ckr_exp(-inf) == 0);
+	expect("exp of NaN", ckr_exp(nan) != ckr_exp(nan));
+	expect("log at its ends", ckr_log(0.0f) == -inf && ckr_log(inf) == inf
+	       && ckr_log(-1.0f) != ckr_log(-1.0f));
+	expect("tanh at infinity", ckr_tanh(inf) == 1 && ckr_tanh(-inf) == -1);
+	expect("erf at infinity", ckr_erf(inf) == 1 && ckr_erf(-inf) == -1);
+	expect("max takes NaN", ckr_max(1, nan) != ckr_max(1, nan) &&
+	       ckr_max(nan, 1) != ckr_max(nan, 1));
+	expect("division by zero", ckr_idiv(5, 0) == 0 && ckr_irem(5, 0) == 0);
+	expect("division by -1", ckr_idiv(INT64_MIN, -1) == INT64_MIN);
+	expect("integer powers", ckr_ipow(-3, 3) == -27 && ckr_ipow(2, -1) == 0);
+	for (uint32_t i = 0; i < 65536; i++) {
+		float f = ckr_from_f16((uint16_t)i);
+		float b = ckr_from_bf16((uint16_t)i);
+
+		if (f == f && ckr_to_f16(f) != i)
+			expect("f16 round trip", 0);
+		if (b == b && ckr_to_bf16(b) != i)
+			expect("bf16 round trip", 0);
+	}
+	expect("f16 rounding", ckr_to_f16(65520.0f) == 0x7c00 &&
+	       ckr_to_f16(65519.0f) == 0x7bff && ckr_to_f16(2e-8f) == 0 &&
+	       ckr_to_f16(1.0f + 0x1p-11f) == 0x3c00 &&
+	       ckr_to_f16(1.0f + 0x3p-11f) == 0x3c02);
+}
+
+/* Known answers of Philox4x32-10 (its authors' kat_vectors) and a run that
+ * starts in the middle of a block. */
+static void
+check_philox(void)
+{
+	static const uint32_t zero[] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c,
+		0x9b00dbd8 };
+	struct ckr_env env = { .seed = 0 };
+	uint32_t a[CKR_WORD_BUFFER], b[CKR_WORD_BUFFER];
+	const uint32_t *x = ckr_words(a, 0, CKR_WORDS, 0, &env), *y;
+
+	expect("philox, known answer", !memcmp(x, zero, sizeof zero));
+	env.seed = UINT64_C(0xa4093822299f31d0);
+	y = ckr_words(b, UINT64_C(0x243f6a88) * 4, 4, 0x03707344, &env);
+	expect("philox depends on the key", y[0] != zero[0]);
+	env.seed = 0;
+	for (int i = 1; i < 9; i++) {
+		y = ckr_words(b, (uint64_t)i, 100, 0, &env);
+		expect("philox, any start", !memcmp(x + i, y, 400));
+	}
+}
+
+static void
+check_sums(void)
+{
+	float x[1000], y[1000];
+
+	for (int n = 0; n < 1000; n++) {
+		double sum = 0, dot = 0;
+
+		x[n] = (float)(n % 13) - 5.5f;
+		y[n] = (float)(n % 7) * 0.25f;
+		for (int i = 0; i <= n; i++) {
+			sum += (double)x[i];
+			dot += (double)x[i] * (double)y[i];
+		}
+		expect("sum", (double)ckr_sum(x, n + 1) == sum);
+		expect("dot", fabs((double)ckr_dot(x, y, n + 1) - dot) < 1e-3);
+	}
+}
+
+int
+main(void)
+{
+	check_functions();
+	check_ends();
+	check_philox();
+	check_sums();
+	return failures != 0;
+}
