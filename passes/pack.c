@@ -1,10 +1,14 @@
 /* Packing: greedy orders, repair, exact search.
  *
  * what    offsets for buffers with fixed lifetimes, as low as possible
- * method  1. first fit in several orders (size, area, lifetime, start, end);
+ * method  1. first fit in several orders: size, area, lifetime, start, end,
+ *            the same with the buffers of the fullest moments first, and all
+ *            of these with a part of the buffers hanging from the top;
  *         2. repair: buffers that stick out above the bound move to the front
  *            of the order and first fit runs again ("squeaky wheel");
- *         3. depth-first search over canonical packings with bounds by time
+ *         3. the best order so far with single buffers moved at random, kept
+ *            when that is no worse;
+ *         4. depth-first search over canonical packings with bounds by time
  *            section and dominance, as MiniMalloc does (Moffitt, ASPLOS 2024):
  *            a packing pushed down and sorted by offset puts every buffer on
  *            top of what it overlaps, so that trying buffers in order of
@@ -16,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERS = 6, REPAIRS = 200, SEARCH_MAX = 256 };
+enum { ORDERS = 12, REPAIRS = 200, SHUFFLES = 100, SEARCH_MAX = 256 };
 
 struct packer {
 	const struct buffer *b;         /* in canonical order */
@@ -26,6 +30,11 @@ struct packer {
 	int64_t *offset, *best_offset;  /* being tried; of the best packing */
 	int32_t *order, *sorted;
 	int64_t *key;
+	int64_t *reach;
+	int64_t *load;                  /* most bytes alive during its life */
+	int32_t *best_order, *trial;
+	bool *down, *best_down;         /* hangs from the bound */
+	int64_t end, full;              /* last moment; the fullest one */
 	int64_t work;
 };
 
@@ -90,7 +99,57 @@ meet(const struct buffer *a, const struct buffer *b)
 	return a->lower < b->upper && b->lower < a->upper;
 }
 
-/* First fit: each buffer of the order goes to the lowest gap that holds it. */
+/* Lowest gap that holds b among the first n of those placed. */
+static int64_t
+lowest_gap(const struct packer *s, const struct buffer *b, size_t n)
+{
+	int64_t at = 0;
+
+	for (size_t j = 0; j < n; j++) {
+		int32_t y = s->sorted[j];
+
+		if (!meet(b, &s->b[y]))
+			continue;
+		if (s->offset[y] - at >= b->size)
+			break;
+		if (s->offset[y] + s->b[y].size > at)
+			at = s->offset[y] + s->b[y].size;
+	}
+	return at;
+}
+
+/* Highest gap below the bound, or -1. */
+static int64_t
+highest_gap(struct packer *s, const struct buffer *b, size_t n)
+{
+	int64_t top = s->bound, below = 0;
+
+	/* those placed may overlap each other at other times: how far up the
+	 * ones that begin lower reach */
+	for (size_t j = 0; j < n; j++) {
+		int32_t y = s->sorted[j];
+
+		s->reach[j] = below;
+		if (meet(b, &s->b[y]) && s->offset[y] + s->b[y].size > below)
+			below = s->offset[y] + s->b[y].size;
+	}
+	if (top - below >= b->size)
+		return top - b->size;
+	for (size_t j = n; j-- > 0;) {
+		int32_t y = s->sorted[j];
+
+		if (!meet(b, &s->b[y]))
+			continue;
+		if (s->offset[y] < top)
+			top = s->offset[y];
+		if (top - s->reach[j] >= b->size)
+			return top - b->size;
+	}
+	return -1;
+}
+
+/* First fit: each buffer of the order goes to the lowest gap that holds it,
+ * or to the highest one below the bound. */
 static int64_t
 first_fit(struct packer *s)
 {
@@ -100,19 +159,11 @@ first_fit(struct packer *s)
 	for (size_t i = 0; i < s->n; i++) {
 		int32_t x = s->order[i];
 		const struct buffer *b = &s->b[x];
-		int64_t at = 0;
+		int64_t at = s->down[x] ? highest_gap(s, b, i) : -1;
 		size_t j;
 
-		for (j = 0; j < i; j++) {
-			int32_t y = placed[j];
-
-			if (!meet(b, &s->b[y]))
-				continue;
-			if (s->offset[y] - at >= b->size)
-				break;
-			if (s->offset[y] + s->b[y].size > at)
-				at = s->offset[y] + s->b[y].size;
-		}
+		if (at < 0)
+			at = lowest_gap(s, b, i);
 		s->offset[x] = at;
 		for (j = i; j > 0 && s->offset[placed[j - 1]] > at; j--)
 			placed[j] = placed[j - 1];
@@ -124,13 +175,16 @@ first_fit(struct packer *s)
 		s->best = height;
 		memcpy(s->best_offset, s->offset,
 		       s->n * sizeof *s->offset);
+		memcpy(s->best_order, s->order, s->n * sizeof *s->order);
+		memcpy(s->best_down, s->down, s->n * sizeof *s->down);
 	}
 	return height;
 }
 
 static int64_t
-order_key(const struct buffer *b, int how)
+order_key(const struct packer *s, int32_t x, int how)
 {
+	const struct buffer *b = &s->b[x];
 	int64_t life = b->upper - b->lower, k;
 
 	switch (how) {
@@ -149,6 +203,38 @@ order_key(const struct buffer *b, int how)
 		return __builtin_mul_overflow(b->size, b->size, &k)
 			|| __builtin_mul_overflow(k / 4096, life, &k)
 			? INT64_MAX : k;
+	}
+}
+
+/* The most that is alive at one time within each buffer's life. */
+static void
+find_loads(struct packer *s)
+{
+	struct event *e = arena_array(s->arena, 2 * s->n + 1, sizeof *e);
+	size_t ne = 0, first = 0;
+	int64_t live = 0;
+
+	s->load = arena_array(s->arena, s->n + 1, sizeof *s->load);
+	for (size_t i = 0; i < s->n; i++) {
+		e[ne++] = (struct event){ s->b[i].lower, s->b[i].size };
+		e[ne++] = (struct event){ s->b[i].upper, -s->b[i].size };
+		if (s->b[i].upper > s->end)
+			s->end = s->b[i].upper;
+	}
+	qsort(e, ne, sizeof *e, by_event);
+	for (size_t k = 0; k < ne; k++) {
+		live += e[k].delta;
+		if (k + 1 < ne && e[k + 1].time == e[k].time)
+			continue;
+		if (live == s->bound)
+			s->full = e[k].time;
+		/* buffers are sorted by lower */
+		while (first < s->n && s->b[first].upper <= e[k].time)
+			first++;
+		for (size_t i = first; i < s->n && s->b[i].lower <= e[k].time;
+		     i++)
+			if (s->b[i].upper > e[k].time && live > s->load[i])
+				s->load[i] = live;
 	}
 }
 
@@ -200,20 +286,78 @@ repair(struct packer *s)
 	}
 }
 
+/* Which buffers hang from the bound: none; those that live to the end, which
+ * gradients do while activations go; those made after the fullest moment. */
+static void
+choose_down(struct packer *s, int mode)
+{
+	for (size_t i = 0; i < s->n; i++)
+		s->down[i] = mode == 1 ? s->b[i].upper == s->end
+			: mode == 2 && s->b[i].lower > s->full;
+}
+
 static void
 greedy(struct packer *s)
 {
-	for (int how = 0; how < ORDERS && s->best > s->bound; how++) {
+	for (int how = 0; how < 3 * ORDERS && s->best > s->bound; how++) {
+		choose_down(s, how / ORDERS);
 		for (size_t i = 0; i < s->n; i++) {
 			s->order[i] = (int32_t)i;
-			s->key[i] = order_key(&s->b[i], 0);
+			s->key[i] = order_key(s, (int32_t)i, 0);
 		}
 		sort_order(s);          /* ties of the main key by size */
 		for (size_t i = 0; i < s->n; i++)
-			s->key[i] = order_key(&s->b[i], how);
+			s->key[i] = order_key(s, (int32_t)i, how % 6);
 		sort_order(s);
+		for (size_t i = 0; i < s->n; i++)
+			s->key[i] = s->load[i] / (s->bound / 16 + 1);
+		if (how % ORDERS >= 6)
+			sort_order(s);
 		first_fit(s);
 		repair(s);
+	}
+}
+
+/* Small random changes of the best order. */
+static void
+shuffle(struct packer *s)
+{
+	uint64_t seed = 0x9e3779b97f4a7c15u;
+	int32_t *now = arena_array(s->arena, s->n + 1, sizeof *now);
+	int64_t height = s->best;
+
+	if (s->n < 3)
+		return;
+	memcpy(now, s->best_order, s->n * sizeof *now);
+	memcpy(s->down, s->best_down, s->n * sizeof *s->down);
+	for (int k = 0; k < SHUFFLES && s->best > s->bound; k++) {
+		memcpy(s->order, now, s->n * sizeof *now);
+		for (int moves = 1 + k % 3; moves > 0; moves--) {
+			size_t from, to;
+			int32_t x;
+
+			seed = seed * 6364136223846793005u
+				+ 1442695040888963407u;
+			from = (seed >> 33) % s->n;
+			seed = seed * 6364136223846793005u
+				+ 1442695040888963407u;
+			to = (seed >> 33) % s->n;
+			x = s->order[from];
+			if (from < to)
+				memmove(&s->order[from], &s->order[from + 1],
+				        (to - from) * sizeof x);
+			else
+				memmove(&s->order[to + 1], &s->order[to],
+				        (from - to) * sizeof x);
+			s->order[to] = x;
+		}
+		memcpy(s->trial, s->order, s->n * sizeof *now);
+		int64_t h = first_fit(s);
+
+		if (h <= height) {
+			height = h;
+			memcpy(now, s->trial, s->n * sizeof *now);
+		}
 	}
 }
 
@@ -411,10 +555,17 @@ pack(struct buffer *b, size_t n, int64_t work, Arena *scratch)
 	p.best_offset = arena_array(scratch, kept + 1, sizeof *p.offset);
 	p.order = arena_array(scratch, kept + 1, sizeof *p.order);
 	p.sorted = arena_array(scratch, kept + 1, sizeof *p.sorted);
+	p.best_order = arena_array(scratch, kept + 1, sizeof *p.order);
+	p.reach = arena_array(scratch, kept + 1, sizeof *p.reach);
+	p.down = arena_array(scratch, kept + 1, sizeof *p.down);
+	p.best_down = arena_array(scratch, kept + 1, sizeof *p.down);
+	p.trial = arena_array(scratch, kept + 1, sizeof *p.order);
 	p.key = arena_array(scratch, kept + 1, sizeof *p.key);
+	find_loads(&p);
 	if (kept == 0)
 		p.best = 0;
 	greedy(&p);
+	shuffle(&p);
 	r.optimal = p.best == p.bound;
 	if (!r.optimal && work > 0)
 		r.optimal = exact(&p, work);

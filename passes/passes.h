@@ -76,6 +76,8 @@ typedef struct Pass {
 	double bound_sec;               /* no plan of bound_class is faster */
 	const char *bound_class;        /* NULL: no bound was computed */
 	double solver_sec;              /* time spent planning */
+	const int32_t *layer;           /* by value of the reference: number of
+	                                 * its layer from 0; -1: none */
 	FILE *progress;                 /* NULL: silent */
 	bool debug;
 } Pass;

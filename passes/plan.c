@@ -1,36 +1,190 @@
 /* Plan: choose what is kept for backward and what is computed again.
  *
+ * what    the keep-everything step as reference; a candidate from a preset,
+ *         or the fastest known one within the budget; copies inserted
  * needs   P_LAYOUT
- * gives   P_PLANNED; p->reference (the keep-everything schedule, placed),
- *         p->budget, p->baseline_peak
+ * gives   P_PLANNED; p->reference (placed), p->budget, p->baseline_peak,
+ *         p->minimum_peak, p->bound_sec, p->alternative
+ * refuses budgets below the smallest arena that is known, naming it
+ *
+ * Gradients stay in the arena until the update at the end of the step.  An
+ * update within backward would end their lives earlier; it changes the order
+ * of nodes before this pass, which takes any order.
  */
-#include "passes/remat.h"
+#include "passes/choose.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
 
 static void
 set_workspace(Pass *p, Graph *g)
 {
 	int threads = p->opt->threads > 0 ? p->opt->threads : 1;
 
-	FOR_NODES (n, g)
+	FOR_NODES (n, g) {
 		n->workspace = node_workspace(g, n, threads);
+		if (n->workspace < 0)
+			n->workspace = 0;
+	}
+}
+
+static void
+make_reference(Pass *p, const Graph *g, const struct remat *r)
+{
+	p->reference = graph_clone(g);
+	inplace_graph(p->reference, p->scratch);
+	p->baseline_peak = r->resident + place_graph(p->reference, p->scratch);
+	p->reference->props = g->props | P_PLANNED | P_PLACED;
+}
+
+/* Layers are for reports only. */
+static void
+number_layers(Pass *p, const Graph *g, const struct remat *r)
+{
+	int32_t *of_store = arena_array(p->scratch, (size_t)r->nstore + 1, 4);
+	int32_t *layer = arena_array(p->keep, g->nval, sizeof *layer);
+	int n = remat_layer_of(r, p->scratch, of_store);
+
+	FOR_VALS (v, g) {
+		int32_t s = r->of_val[val_id(g, v)];
+
+		layer[val_id(g, v)] = n < 2 || s < 0
+			|| r->node[r->store[s].def].backward ? -1
+			: of_store[s];
+	}
+	p->layer = layer;
+}
+
+static int64_t
+budget_of(const Pass *p)
+{
+	double bytes = (double)p->baseline_peak * p->opt->budget_pct / 100;
+
+	if (p->opt->budget_pct > 0)
+		return bytes < 9e18 ? (int64_t)bytes : -1;
+	return p->opt->budget_bytes > 0 ? p->opt->budget_bytes : -1;
+}
+
+/* ---- presets beside the choice ---- */
+
+static void
+add_alternative(Pass *p, struct remat *r, const char *name,
+                const uint8_t *drop)
+{
+	struct alternative *a = &p->alternative[p->nalternative++];
+	Arena *scratch = arena_new();
+
+	a->name = name;
+	a->recompute_sec = remat_eval(r, drop).sec;
+	a->step_sec = r->base_sec + a->recompute_sec;
+	a->peak = r->resident + remat_placed(r, drop, scratch);
+	arena_free(scratch);
+}
+
+static void
+list_alternatives(Pass *p, struct remat *r, const uint8_t *chosen)
+{
+	static const struct {
+		const char *name;
+		enum remat_mode mode;
+		int64_t every;
+	} preset[] = {
+		{ "none", REMAT_NONE, 1 },
+		{ "selective", REMAT_SELECTIVE, 1 },
+		{ "full", REMAT_FULL, 1 },
+		{ "every=2", REMAT_EVERY, 2 },
+		{ "every=4", REMAT_EVERY, 4 },
+	};
+	size_t n = sizeof preset / sizeof preset[0];
+	uint8_t *drop = arena_array(p->scratch, (size_t)r->nstore + 1, 1);
+	uint8_t *free = arena_array(p->scratch, (size_t)r->nstore + 1, 1);
+
+	p->alternative = arena_array(p->keep, n + 1, sizeof *p->alternative);
+	for (size_t i = 0; i < n; i++) {
+		remat_preset(r, free, preset[i].mode, preset[i].every, drop);
+		add_alternative(p, r, preset[i].name, drop);
+	}
+	add_alternative(p, r, p->opt->remat == REMAT_AUTO ? "auto" : "chosen",
+	                chosen);
+}
+
+/* ---- the choice ---- */
+
+static bool
+choose_auto(Pass *p, struct remat *r, const uint8_t *must, uint8_t *drop)
+{
+	struct choice *c;
+	const uint8_t *taken;
+	int64_t arena;
+
+	remat_keep_all(r, must, drop);
+	if (p->budget < 0)
+		return true;
+	c = choice_new(r, must, p->opt);
+	p->minimum_peak = r->resident + choice_least(c);
+	if (p->budget < p->minimum_peak)
+		return remat_refuse(p, r, choice_smallest(c));
+	arena = p->budget - r->resident;
+	taken = choice_take(c, arena);
+	if (!taken)
+		return remat_refuse(p, r, choice_smallest(c));
+	memcpy(drop, taken, (size_t)r->nstore);
+	p->bound_sec = r->base_sec + choice_bound(c, arena);
+	p->bound_class = p->bound_sec > r->base_sec ? "once" : "any";
+	return true;
+}
+
+static bool
+choose_preset(Pass *p, struct remat *r, const uint8_t *must, uint8_t *drop)
+{
+	Arena *scratch = arena_new();
+	int64_t peak;
+
+	remat_preset(r, must, p->opt->remat, p->opt->remat_every, drop);
+	peak = r->resident + remat_placed(r, drop, scratch);
+	arena_free(scratch);
+	if (p->budget < 0 || peak <= p->budget)
+		return true;
+	p->minimum_peak = peak;
+	return remat_refuse(p, r, drop);
+}
+
+static double
+seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 bool
 pass_plan(Pass *p, Graph *g)
 {
+	double started = seconds();
 	struct remat *r;
-	uint8_t *drop;
+	uint8_t *must, *drop;
+	bool ok;
 
 	set_workspace(p, g);
 	r = remat_new(g, p->scratch);
-	p->reference = graph_clone(g);
-	inplace_graph(p->reference, p->scratch);
-	p->baseline_peak = r->resident + place_graph(p->reference, p->scratch);
-	p->reference->props = g->props | P_PLANNED | P_PLACED;
-	p->budget = p->opt->budget_bytes;
-	drop = arena_array(p->scratch, (size_t)r->nstore + 1, 1);
-	remat_apply(r, drop, g);
+	make_reference(p, g, r);
+	number_layers(p, g, r);
+	p->budget = budget_of(p);
 	p->bound_sec = r->base_sec;
 	p->bound_class = "any";
+	must = arena_array(p->scratch, (size_t)r->nstore + 1, 1);
+	drop = arena_array(p->scratch, (size_t)r->nstore + 1, 1);
+	if (!remat_wishes(p, r, must))
+		return false;
+	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, r, must, drop)
+		: choose_preset(p, r, must, drop);
+	if (!ok)
+		return false;
+	list_alternatives(p, r, drop);
+	remat_apply(r, drop, g);
+	p->solver_sec = seconds() - started;
+	p->changed = true;
 	return true;
 }

@@ -98,8 +98,11 @@ fill_node(struct remat *r, const Node *n)
 	rn->read = arena_array(r->arena, (size_t)n->nin + 1, 4);
 	rn->write = arena_array(r->arena, (size_t)n->nout + 1, 4);
 	for (int i = 0; i < n->nin; i++)
-		if (n->in[i] && r->of_val[n->in[i]] >= 0)
+		if (n->in[i] && r->of_val[n->in[i]] >= 0) {
 			add_once(rn->read, &rn->nread, r->of_val[n->in[i]]);
+			r->store[r->of_val[n->in[i]]].direct |=
+				n->phase != PH_FORWARD;
+		}
 	for (int i = 0; i < n->nout; i++) {
 		ValId v = n->out[i];
 
@@ -187,6 +190,7 @@ remat_new(const Graph *g, Arena *arena)
 		r->ncand += r->store[s].candidate;
 	}
 	find_groups(r);
+	r->target = INT64_MAX;
 	r->resident = resident_bytes(g, arena);
 	r->step = arena_array(arena, 2 * n, sizeof *r->step);
 	r->again = arena_array(arena, g->nval, 1);
@@ -317,7 +321,7 @@ end_of(const struct remat *r, int32_t i)
 static struct remat_cost
 profile(struct remat *r)
 {
-	struct remat_cost c = { 0, 0, 0 };
+	struct remat_cost c = { 0, 0, 0, 0 };
 	int64_t live = 0;
 
 	memset(r->delta, 0, ((size_t)r->nstep + 1) * sizeof *r->delta);
@@ -333,6 +337,8 @@ profile(struct remat *r)
 		const struct rnode *n = &r->node[r->step[k].node];
 
 		live += r->delta[k];
+		if (live + n->workspace > r->target)
+			c.over += (double)(live + n->workspace - r->target);
 		if (live + n->workspace > c.live) {
 			c.live = live + n->workspace;
 			c.tight = k;

@@ -24,6 +24,7 @@ struct storage {
 	int64_t size;
 	bool output;                    /* lives to the end of the step */
 	bool candidate;                 /* forward, may be dropped */
+	bool direct;                    /* read in backward itself */
 	NodeId def;
 	int32_t group;                  /* storages that play the same role */
 };
@@ -50,6 +51,7 @@ struct remat_cost {
 	int64_t live;                   /* largest sum of bytes in the arena */
 	double sec;                     /* of the copies */
 	int32_t tight;                  /* step with the largest sum */
+	double over;                    /* byte steps above the target */
 };
 
 struct remat {
@@ -62,6 +64,7 @@ struct remat {
 	int64_t resident;               /* bytes outside the arena */
 	double base_sec;                /* step without copies */
 	int32_t ncand, ngroup;
+	int64_t target;                 /* for remat_cost.over */
 
 	/* the last evaluation */
 	struct rstep *step;
@@ -90,6 +93,60 @@ struct remat *remat_new(const Graph *, Arena *);
 struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
 /* Arena size once placed, of the candidate evaluated last. */
 int64_t remat_placed(struct remat *, const uint8_t *drop, Arena *scratch);
+
+/* remat_search.c: the best plans known, over all budgets. */
+struct found {
+	int64_t live;                   /* arena before placing; -1: none */
+	int64_t placed;                 /* arena; -1: not packed yet */
+	double sec;                     /* of the copies */
+	uint8_t *drop;
+};
+
+struct archive {
+	struct remat *r;
+	struct found *slot;             /* by live bytes; the last: least */
+	int nslot;
+	int64_t width;                  /* bytes per slot */
+	int64_t neval;
+	const uint8_t *must;            /* hard wishes: 'k', 'r' or 0 */
+};
+
+struct archive *archive_new(struct remat *, const uint8_t *must);
+/* Evaluate and remember. */
+struct remat_cost archive_try(struct archive *, const uint8_t *drop);
+/* Fastest plan that fits when placed; NULL: none known. */
+struct found *archive_best(struct archive *, int64_t arena);
+/* The same by live bytes, without packing. */
+struct found *archive_live(struct archive *, int64_t live);
+/* Arena of a plan once packed (remembered). */
+int64_t archive_placed(struct archive *, struct found *);
+/* Smallest arena of any known plan. */
+int64_t archive_least(struct archive *);
+/* Keep everything: only what backward never reads counts as dropped. */
+void remat_keep_all(const struct remat *, const uint8_t *must, uint8_t *drop);
+/* Descend from keep-everything to the least memory, all targets on the way. */
+void remat_search(struct archive *);
+/* Work on one target, starting from the best plan known for it. */
+void remat_polish(struct archive *, int64_t target, int64_t evals,
+                  const uint8_t *start);
+
+/* remat_preset.c */
+void remat_preset(const struct remat *, const uint8_t *must, enum remat_mode,
+                  int64_t every, uint8_t *drop);
+/* --keep and --recompute-values as 'k' and 'r' by storage. */
+bool remat_wishes(Pass *, const struct remat *, uint8_t *must);
+/* Number of the layer that each storage belongs to, from 0; returns how many
+ * layer inputs there are. */
+int remat_layer_of(const struct remat *, Arena *, int32_t *layer);
+
+/* remat_ilp.c: no plan of class "once" that needs at most `memory` bytes in
+ * the arena spends fewer seconds on copies; INFINITY: there is none. */
+double remat_bound(struct remat *, const uint8_t *must, int64_t memory);
+/* The same, and plans for that memory into the archive: rounded, and by
+ * branch and bound over at most `nodes` nodes while the gap is larger than
+ * `gap` seconds. */
+double remat_ilp(struct archive *, int64_t memory, double gap, int64_t nodes,
+                 int64_t evals);
 
 /* remat_apply.c: rewrite the graph as the candidate says. */
 void remat_apply(struct remat *, const uint8_t *drop, Graph *);

@@ -1,0 +1,254 @@
+/* Choose the plan for a budget.
+ *
+ * what    the fastest known plan whose placed arena fits, and a lower bound
+ * method  What is known does not depend on the budget: an archive from
+ *         descent and annealing (remat_search.c), and at fixed amounts of
+ *         memory ("rungs") the plans that the 0-1 program leads to
+ *         (remat_ilp.c).  Rungs are worked on from the budget downwards,
+ *         until the bound of one says that no lower one can be faster.  Few
+ *         candidates are tried one and all.
+ *         So a larger budget chooses from at least as many plans, and the
+ *         smallest budget that works is the same whatever was asked for.
+ * cost    counted work: evaluations, pivots, branch and bound nodes
+ */
+#include "passes/choose.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	RUNGS = 96, RUNGS_MAX = 16, EXHAUSTIVE = 14, ILP_MAX = 400,
+	ILP_NODES = 40, POLISH = 1200
+};
+
+struct choice {
+	struct remat *r;
+	const uint8_t *must;
+	const struct options *opt;
+	struct archive *base;           /* the same for every budget */
+	int64_t top;                    /* arena of keep-everything */
+	struct found *extra;            /* from rungs */
+	int nextra;
+	double started;
+};
+
+static double
+seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- what does not depend on the budget ---- */
+
+static void
+try_all(struct choice *c)
+{
+	struct remat *r = c->r;
+	int32_t cand[EXHAUSTIVE], n = 0;
+	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (r->store[s].candidate && !c->must[s])
+			cand[n++] = s;
+	remat_keep_all(r, c->must, drop);
+	for (uint32_t set = 0; set < 1u << n; set++) {
+		for (int32_t i = 0; i < n; i++)
+			drop[cand[i]] = set >> i & 1;
+		archive_try(c->base, drop);
+	}
+}
+
+static void
+try_presets(struct choice *c)
+{
+	struct remat *r = c->r;
+	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+
+	remat_preset(r, c->must, REMAT_FULL, 1, drop);
+	archive_try(c->base, drop);
+	remat_preset(r, c->must, REMAT_SELECTIVE, 1, drop);
+	archive_try(c->base, drop);
+	for (int64_t k = 2; k <= 8; k++) {
+		remat_preset(r, c->must, REMAT_EVERY, k, drop);
+		struct remat_cost cost = archive_try(c->base, drop);
+
+		/* a whole segment's copies may be alive at once; less of it
+		 * may be enough */
+		remat_polish(c->base, cost.live - cost.live / 64, 0, drop);
+	}
+}
+
+/* Push the least memory further down. */
+static void
+squeeze(struct choice *c)
+{
+	struct archive *a = c->base;
+	struct found *least = &a->slot[a->nslot - 1];
+
+	for (int k = 0; k < 6; k++) {
+		int64_t before = least->live;
+		int64_t target = before - before / 128;
+
+		if (c->r->ncand <= ILP_MAX)
+			remat_ilp(a, target, 0, 0, POLISH);
+		else
+			remat_polish(a, target, POLISH, least->drop);
+		if (least->live >= before)
+			break;
+	}
+}
+
+/* ---- rungs ---- */
+
+static struct found *
+add_extra(struct choice *c, const struct found *f)
+{
+	struct found *e = &c->extra[c->nextra++];
+
+	*e = *f;
+	e->drop = arena_copy(c->r->arena, f->drop, (size_t)c->r->nstore + 1);
+	return e;
+}
+
+/* Work on one rung alone, in an archive of its own; returns the bound. */
+static double
+climb(struct choice *c, int rung)
+{
+	int64_t memory = c->top / RUNGS * rung, target = memory;
+	struct found *start = archive_live(c->base, memory), *f;
+	struct archive *a = archive_new(c->r, c->must);
+	double gap = c->opt->gap_pct / 100 * c->r->base_sec, bound;
+
+	if (start) {
+		archive_try(a, start->drop);
+		remat_polish(a, memory, POLISH, start->drop);
+	}
+	bound = remat_ilp(a, memory, gap, ILP_NODES, POLISH);
+	/* packing may lose some bytes: aim that much lower once more */
+	f = archive_live(a, memory);
+	if (f && archive_placed(a, f) > memory) {
+		target -= f->placed - f->live;
+		remat_ilp(a, target, gap, 0, POLISH);
+	}
+	if (f)
+		add_extra(c, f);
+	f = archive_best(a, memory);
+	if (f)
+		add_extra(c, f);
+	return bound;
+}
+
+static struct found *
+best_of(struct choice *c, int64_t arena)
+{
+	struct found *best = archive_best(c->base, arena);
+
+	for (int i = 0; i < c->nextra; i++) {
+		struct found *e = &c->extra[i];
+
+		if (e->placed >= 0 && e->placed <= arena
+		    && (!best || e->sec < best->sec
+		        || (e->sec == best->sec
+		            && e->placed < best->placed)))
+			best = e;
+	}
+	return best;
+}
+
+static struct found *
+descend(struct choice *c, int64_t arena)
+{
+	struct found *best = best_of(c, arena);
+	int rung = (int)(arena / (c->top / RUNGS));
+
+	if (c->r->ncand <= EXHAUSTIVE || c->r->ncand > ILP_MAX)
+		return best;
+	if (rung > RUNGS)
+		rung = RUNGS;
+	for (int k = 0; k < RUNGS_MAX && rung > 0; k++, rung--) {
+		if (c->opt->plan_sec > 0
+		    && seconds() - c->started > c->opt->plan_sec)
+			break;
+		double bound = climb(c, rung);
+
+		best = best_of(c, arena);
+		if (best && best->sec <= bound)
+			break;
+	}
+	return best;
+}
+
+/* ---- entry ---- */
+
+struct choice *
+choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
+{
+	struct choice *c = arena_alloc(r->arena, sizeof *c);
+	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+	int free = 0;
+
+	c->r = r;
+	c->must = must;
+	c->opt = opt;
+	c->started = seconds();
+	c->extra = arena_array(r->arena, 2 * RUNGS_MAX + 2, sizeof *c->extra);
+	c->base = archive_new(r, must);
+	remat_keep_all(r, must, drop);
+	c->top = remat_eval(r, drop).live;
+	if (c->top < RUNGS)
+		c->top = RUNGS;
+	for (int32_t s = 0; s < r->nstore; s++)
+		free += r->store[s].candidate && !must[s];
+	if (free <= EXHAUSTIVE) {
+		try_all(c);
+		return c;
+	}
+	remat_search(c->base);
+	try_presets(c);
+	squeeze(c);
+	return c;
+}
+
+int64_t
+choice_least(struct choice *c)
+{
+	return archive_least(c->base);
+}
+
+const uint8_t *
+choice_take(struct choice *c, int64_t arena)
+{
+	struct found *f = descend(c, arena);
+
+	return f ? f->drop : NULL;
+}
+
+double
+choice_bound(struct choice *c, int64_t arena)
+{
+	struct remat *r = c->r;
+	double bound = 0;
+
+	if (r->ncand <= EXHAUSTIVE) {
+		struct found *f = archive_live(c->base, arena);
+
+		return f ? f->sec : 0;
+	}
+	if (r->ncand <= ILP_MAX)
+		bound = remat_bound(r, c->must, arena);
+	return isfinite(bound) ? bound : 0;
+}
+
+const uint8_t *
+choice_smallest(struct choice *c)
+{
+	struct archive *a = c->base;
+	int64_t least = archive_least(a);
+	struct found *f = archive_best(a, least);
+
+	return f ? f->drop : NULL;
+}

@@ -1,0 +1,24 @@
+/* The choice among known plans, and the refusal when none fits. */
+#ifndef PASSES_CHOOSE_H
+#define PASSES_CHOOSE_H
+
+#include "passes/remat.h"
+
+struct choice;
+
+/* Learn what does not depend on the budget. */
+struct choice *choice_new(struct remat *, const uint8_t *must,
+                          const struct options *);
+/* Smallest arena that works, and the plan that does it. */
+int64_t choice_least(struct choice *);
+const uint8_t *choice_smallest(struct choice *);
+/* The plan for an arena of so many bytes; NULL: none known. */
+const uint8_t *choice_take(struct choice *, int64_t arena);
+/* Seconds of recompute below which no plan of class "once" gets. */
+double choice_bound(struct choice *, int64_t arena);
+
+/* refuse.c: say that the budget is too small, by how much, what fills it and
+ * what would help.  `drop`: the plan with the smallest peak.  False. */
+bool remat_refuse(Pass *, struct remat *, const uint8_t *drop);
+
+#endif

@@ -1,0 +1,97 @@
+/* Refuse a budget: the smallest one that works, the values alive at the
+ * tightest step of that plan, and what would help.
+ */
+#include "passes/choose.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { SHOWN = 8 };
+
+struct alive {
+	const char *name;
+	int64_t size;
+};
+
+/* Insert by size; ties stay in order. */
+static void
+rank(struct alive *top, struct alive a)
+{
+	int i = SHOWN;
+
+	if (a.size <= top[SHOWN - 1].size)
+		return;
+	for (i = SHOWN - 1; i > 0 && top[i - 1].size < a.size; i--)
+		top[i] = top[i - 1];
+	top[i] = a;
+}
+
+static void
+rank_alive(const struct remat *r, int32_t step, struct alive *top)
+{
+	for (int32_t i = 0; i < 2 * r->nstore; i++) {
+		const struct storage *s = &r->store[i % r->nstore];
+
+		if (r->first[i] >= 0 && r->block[i] == i
+		    && r->first[i] <= step && r->last[i] >= step)
+			rank(top, (struct alive){ r->g->val[s->owner].name,
+			                          s->size });
+	}
+	rank(top, (struct alive){ "workspace",
+		r->node[r->step[step].node].workspace });
+}
+
+/* Resident bytes by what they are. */
+static int64_t
+bytes_of(const Graph *g, ValKind kind)
+{
+	int64_t sum = 0;
+
+	FOR_VALS (v, g)
+		if (v->kind == kind && !v->base)
+			sum += v->nbytes;
+	return sum;
+}
+
+static int
+append(char *text, int n, int size, const char *name, int64_t bytes)
+{
+	int k = n < size ? snprintf(text + n, (size_t)(size - n),
+	                            "\n  %12" PRId64 " B  %s", bytes, name)
+		: 0;
+
+	return n + (k > 0 ? k : 0);
+}
+
+bool
+remat_refuse(Pass *p, struct remat *r, const uint8_t *drop)
+{
+	const Graph *g = r->g;
+	struct alive top[SHOWN] = { 0 };
+	struct remat_cost c = remat_eval(r, drop);
+	const Node *tight = &g->node[r->step[c.tight].node];
+	const char *where = tight->norigin ? g->origin[tight->origin[0]].name
+		: op_info[tight->op].text;
+	int64_t state = bytes_of(g, V_STATE);
+	char text[3000];
+	int n = 0;
+
+	text[0] = 0;
+	n = append(text, n, sizeof text, "parameters and buffers",
+	           bytes_of(g, V_PARAM) + bytes_of(g, V_BUFFER));
+	if (state)
+		n = append(text, n, sizeof text, "optimizer state", state);
+	n = append(text, n, sizeof text, "inputs", bytes_of(g, V_INPUT));
+	rank_alive(r, c.tight, top);
+	for (int i = 0; i < SHOWN && top[i].size; i++)
+		n = append(text, n, sizeof text, top[i].name, top[i].size);
+	return diag_error(p->diag, "memory budget %" PRId64 " B is too small; "
+	                  "smallest budget that works: %" PRId64 " B\n  the "
+	                  "tightest step is %s (%s); largest of what is alive "
+	                  "there:%s\n  what would help: a smaller batch or "
+	                  "sequence (--dim)%s%s", p->budget, p->minimum_peak,
+	                  where, op_info[tight->op].text, text,
+	                  state ? "; --optimizer sgd, which needs no state" :
+	                  "", p->opt->remat != REMAT_AUTO
+	                  ? "; --recompute auto" : "");
+}

@@ -1,0 +1,236 @@
+/* Presets and wishes, in the planner's terms: which storages are dropped.
+ *
+ * what    none: keep everything.  full: keep the inputs of layers only.
+ *         every=K: of every K-th layer.  selective: recompute the core of
+ *         attention (the attention node, or softmax and what has its shape).
+ *         Globs on names of ONNX nodes and values force single storages.
+ * method  A layer input is a value at which a single activation crosses the
+ *         forward graph; activations are the values that depend on a
+ *         parameter.  Where such values repeat in a pattern of several per
+ *         layer (the residual stream is cut twice per transformer layer), one
+ *         per period is a layer input.
+ */
+#include "passes/remat.h"
+
+#include <string.h>
+
+/* By value: depends on a parameter. */
+static bool *
+find_active(const Graph *g, Arena *arena)
+{
+	bool *active = arena_array(arena, g->nval, sizeof *active);
+
+	FOR_VALS (v, g)
+		active[val_id(g, v)] = v->kind == V_PARAM;
+	FOR_NODES (n, g) {
+		bool any = false;
+
+		for (int i = 0; i < n->nin; i++)
+			any |= active[n->in[i]];
+		for (int i = 0; i < n->nout; i++)
+			if (n->out[i])
+				active[n->out[i]] = any;
+	}
+	return active;
+}
+
+/* Storages at which the forward graph hangs together by one activation, in
+ * order; returns how many. */
+static int32_t
+find_cuts(const struct remat *r, Arena *arena, int32_t *cut)
+{
+	const Graph *g = r->g;
+	bool *active = find_active(g, arena);
+	NodeId *end = arena_array(arena, (size_t)r->nstore + 1, sizeof *end);
+	int32_t *crossing = arena_array(arena, (size_t)g->nnode + 1, 4);
+	int32_t *which = arena_array(arena, (size_t)g->nnode + 1, 4);
+	int32_t n = 0;
+
+	for (NodeId i = 1; i < g->nnode && !r->node[i].backward; i++)
+		for (int k = 0; k < r->node[i].nread; k++)
+			end[r->node[i].read[k]] = i;
+	for (int32_t s = 0; s < r->nstore; s++) {
+		const struct storage *st = &r->store[s];
+
+		if (r->node[st->def].backward || !active[st->owner])
+			continue;
+		/* crosses the gaps behind nodes def .. end - 1 */
+		for (NodeId i = st->def; i < end[s]; i++) {
+			crossing[i]++;
+			which[i] = s;
+		}
+	}
+	for (NodeId i = 1; i < g->nnode; i++)
+		if (crossing[i] == 1 && (n == 0 || cut[n - 1] != which[i]))
+			cut[n++] = which[i];
+	return n;
+}
+
+/* Reduce cuts to one per layer. */
+static int32_t
+find_layers(const struct remat *r, Arena *arena, int32_t *cut)
+{
+	int32_t n = find_cuts(r, arena, cut), best = 0, last = n - 1;
+	int32_t period = 1, kept = 0;
+	int32_t *count = arena_array(arena, (size_t)r->ngroup + 1, 4);
+	int32_t *seen = arena_array(arena, (size_t)r->ngroup + 1, 4);
+
+	for (int32_t i = 0; i < n; i++) {
+		int32_t group = r->store[cut[i]].group;
+
+		if (group < 0)
+			continue;
+		count[group]++;
+		if (count[group] > 1 && count[group] >= best) {
+			best = count[group];
+			period = i + 1 - seen[group];
+			last = i;
+		}
+		seen[group] = i + 1;
+	}
+	for (int32_t i = 0; i < n; i++)
+		if (i == 0 || (i <= last && (last - i) % period == 0))
+			cut[kept++] = cut[i];
+	return kept;
+}
+
+int
+remat_layer_of(const struct remat *r, Arena *arena, int32_t *layer)
+{
+	int32_t *cut = arena_array(arena, (size_t)r->g->nnode + 1, 4);
+	int32_t n = find_layers(r, arena, cut);
+
+	for (int32_t s = 0; s < r->nstore; s++) {
+		layer[s] = 0;
+		for (int32_t i = 0; i < n; i++)
+			if (r->store[s].def > r->store[cut[i]].def)
+				layer[s] = i + 1;
+	}
+	return n;
+}
+
+static void
+drop_all_but(const struct remat *r, const int32_t *cut, int32_t n, int64_t k,
+             uint8_t *drop)
+{
+	for (int32_t s = 0; s < r->nstore; s++)
+		drop[s] = r->store[s].candidate;
+	for (int32_t i = 0; i < n; i++)
+		if (i % k == 0)
+			drop[cut[i]] = 0;
+}
+
+/* Softmax outputs, and values as large as they are, exist per pair of
+ * positions. */
+static bool
+is_core(const struct remat *r, int32_t s)
+{
+	const Graph *g = r->g;
+	const Val *v = &g->val[r->store[s].owner];
+
+	if (g->node[v->def].op == OP_ATTENTION)
+		return true;
+	if (v->shape.rank < 3)
+		return false;
+	for (NodeId i = 1; i < g->nnode && !r->node[i].backward; i++)
+		if (g->node[i].op == OP_SOFTMAX
+		    && shape_eq(&g->val[g->node[i].out[0]].shape, &v->shape))
+			return true;
+	return false;
+}
+
+void
+remat_preset(const struct remat *r, const uint8_t *must, enum remat_mode mode,
+             int64_t every, uint8_t *drop)
+{
+	Arena *arena = arena_new();
+	int32_t *cut = arena_array(arena, (size_t)r->g->nnode + 1, 4);
+	int32_t n;
+
+	remat_keep_all(r, must, drop);
+	switch (mode) {
+	case REMAT_FULL:
+	case REMAT_EVERY:
+		n = find_layers(r, arena, cut);
+		drop_all_but(r, cut, n, mode == REMAT_FULL || every < 1 ? 1
+		             : every, drop);
+		break;
+	case REMAT_SELECTIVE:
+		for (int32_t s = 0; s < r->nstore; s++)
+			if (r->store[s].candidate && is_core(r, s))
+				drop[s] = 1;
+		break;
+	default:
+		break;
+	}
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (must[s])
+			drop[s] = must[s] == 'r';
+	arena_free(arena);
+}
+
+/* ---- wishes ---- */
+
+static bool
+names_storage(const struct remat *r, const char *glob, int32_t s)
+{
+	const Graph *g = r->g;
+	const Node *n = &g->node[r->store[s].def];
+
+	for (int i = 0; i < n->norigin; i++)
+		if (glob_match(glob, g->origin[n->origin[i]].name))
+			return true;
+	FOR_VALS (v, g)
+		if (r->of_val[val_id(g, v)] == s && v->def
+		    && g->node[v->def].phase == PH_FORWARD
+		    && (glob_match(glob, v->name)
+		        || (v->onnx && glob_match(glob, v->onnx))))
+			return true;
+	return false;
+}
+
+static bool
+wish(Diag *d, const struct remat *r, const char *flag, const char *glob,
+     uint8_t what, uint8_t *must)
+{
+	int matched = 0, possible = 0;
+
+	for (int32_t s = 0; s < r->nstore; s++) {
+		if (r->node[r->store[s].def].backward
+		    || !names_storage(r, glob, s))
+			continue;
+		matched++;
+		if (must[s] && must[s] != what)
+			return diag_error(d, "%s '%s': value '%s' shall be "
+			                  "kept and recomputed at the same "
+			                  "time", flag, glob,
+			                  r->g->val[r->store[s].owner].name);
+		if (what == 'r' && !r->store[s].candidate)
+			continue;
+		possible++;
+		if (r->store[s].candidate)
+			must[s] = what;
+	}
+	if (!matched)
+		return diag_error(d, "%s '%s' matches no value that the "
+		                  "forward pass stores and no node that "
+		                  "makes one", flag, glob);
+	if (!possible)
+		return diag_error(d, "%s '%s' matches only values that cannot "
+		                  "be recomputed: they are results of the "
+		                  "step or change state", flag, glob);
+	return true;
+}
+
+bool
+remat_wishes(Pass *p, const struct remat *r, uint8_t *must)
+{
+	bool ok = true;
+
+	for (int i = 0; i < p->opt->nkeep; i++)
+		ok &= wish(p->diag, r, "--keep", p->opt->keep[i], 'k', must);
+	for (int i = 0; i < p->opt->nrecompute; i++)
+		ok &= wish(p->diag, r, "--recompute-values",
+		           p->opt->recompute[i], 'r', must);
+	return ok;
+}
