@@ -10,3 +10,7 @@ graph @f {
 	%y output = tanh %c
 }
 # expect:
+# graph @f {
+# 	input %x: f32[2,3]
+# 	%y: f32[2,3] output = tanh %x
+# }
