@@ -382,13 +382,13 @@ report_unbound(struct bind *b, const char *text, const Val *v, int axis)
 
 	for (const char *s = text; *s; ) {
 		size_t n = strcspn(s, "+-*/() ");
-		parts |= n > 0 && n < strlen(text) && !isdigit((unsigned char)*s)
-		         && find_name(b, s, n);
+		parts |= n > 0 && n < strlen(text)
+		         && !isdigit((unsigned char)*s) && find_name(b, s, n);
 		s += n ? n : 1;
 	}
 	const char *quote = text[strcspn(text, " *()")] ? "'" : "";
-	b->ok = diag_error(b->p->diag, "dim '%s' (axis %d of input '%s') is not "
-	                   "bound; pass --dim %s%s=N%s%s", text, axis, shown(v),
+	b->ok = diag_error(b->p->diag, "dim '%s' (axis %d of input '%s') is "
+	                   "not bound; pass --dim %s%s=N%s%s", text, axis, shown(v),
 	                   quote, text, quote,
 	                   parts ? " or bind every name in it" : "");
 	/* told once: later uses count as bound */

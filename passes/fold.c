@@ -413,6 +413,21 @@ same_constant(const Val *a, const Val *b)
 	       && memcmp(a->data, b->data, (size_t)val_data_bytes(a)) == 0;
 }
 
+/* The first constant seen that equals v, from an open-addressed table. */
+static ValId
+first_equal(const Graph *g, ValId *slot, size_t nslot, ValId v)
+{
+	const Val *x = &g->val[v];
+	size_t i = hash_bytes(x->data, (size_t)val_data_bytes(x))
+	           & (nslot - 1);
+
+	while (slot[i] && !same_constant(x, &g->val[slot[i]]))
+		i = (i + 1) & (nslot - 1);
+	if (!slot[i])
+		slot[i] = v;
+	return slot[i];
+}
+
 /* Equal constants become one; the first in order of use stays. */
 static void
 merge_constants(struct fold *f)
@@ -431,16 +446,8 @@ merge_constants(struct fold *f)
 			if (!v || !val_is_const(x) || x->output
 			    || val_data_bytes(x) < 0)
 				continue;
-			if (!now[v]) {
-				size_t i = hash_bytes(x->data,
-					(size_t)val_data_bytes(x)) & (nslot - 1);
-				while (slot[i] && !same_constant(x,
-				                       &g->val[slot[i]]))
-					i = (i + 1) & (nslot - 1);
-				if (!slot[i])
-					slot[i] = v;
-				now[v] = slot[i];
-			}
+			if (!now[v])
+				now[v] = first_equal(g, slot, nslot, v);
 			n->in[k] = now[v];
 		}
 }

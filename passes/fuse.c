@@ -38,6 +38,7 @@ struct fuse {
 	int *size;                      /* members of a unit */
 	NodeId *next;                   /* ring of a unit's members */
 	uint32_t *heavy;                /* heavy nodes up to this one */
+	NodeId *writer;                 /* by value: who overwrites it; 0 */
 	/* scratch of one question */
 	NodeId *stack;
 	size_t stack_cap;
@@ -60,16 +61,6 @@ is_ew(const Node *n)
 	       && n->op != OP_COPY && n->nin <= 3;
 }
 
-/* The node that computes v, looking through views. */
-static NodeId
-producer(const Graph *g, ValId v)
-{
-	NodeId id = g->val[v].def;
-
-	while (id && is_view(&g->node[id]))
-		id = g->val[g->node[id].in[0]].def;
-	return id;
-}
 
 static bool
 wanted_outside(const Graph *g, ValId v)
@@ -77,6 +68,26 @@ wanted_outside(const Graph *g, ValId v)
 	const Val *x = &g->val[v];
 
 	return x->output || x->resident || g->loss == v || x->param;
+}
+
+/* The value that v is, or is a view of. */
+static ValId
+root_of(const Graph *g, ValId v)
+{
+	NodeId id = g->val[v].def;
+
+	while (id && is_view(&g->node[id])) {
+		v = g->node[id].in[0];
+		id = g->val[v].def;
+	}
+	return v;
+}
+
+/* The node that computes v, looking through views. */
+static NodeId
+producer(const Graph *g, ValId v)
+{
+	return g->val[root_of(g, v)].def;
 }
 
 /* ---- units ---- */
@@ -117,9 +128,13 @@ operands_allow(struct joint *j, NodeId id)
 
 	for (int k = 0; k < n->nin; k++) {
 		ValId v = n->in[k];
-		NodeId from = v ? producer(g, v) : 0;
 		if (!v)
 			continue;
+		/* an update in place must not come first */
+		NodeId writer = j->f->writer[root_of(g, v)];
+		if (writer && j->f->slot[writer] <= j->at)
+			return false;
+		NodeId from = producer(g, v);
 		if (!from || !inside(j, from)) {
 			if (!add_input(j, v)
 			    || (from && j->f->slot[j->f->unit[from]] >= j->at))
@@ -561,8 +576,12 @@ fuse_loops(Pass *p, Graph *g)
 	f.heavy = arena_array(p->scratch, n, sizeof *f.heavy);
 	f.placed = arena_array(p->scratch, n, sizeof *f.placed);
 	f.order = arena_array(p->scratch, n, sizeof *f.order);
+	f.writer = arena_array(p->scratch, g->nval, sizeof *f.writer);
 	for (NodeId id = 1; id < n; id++) {
 		const Node *node = &g->node[id];
+		if (node->op == OP_SGD || node->op == OP_ADAMW
+		    || node->op == OP_ACCUMULATE)
+			f.writer[node->in[0]] = id;
 		f.unit[id] = f.slot[id] = f.next[id] = id;
 		f.size[id] = 1;
 		f.heavy[id] = f.heavy[id - 1]

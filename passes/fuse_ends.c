@@ -102,7 +102,7 @@ enum { USES_MAX = 8 };
 
 struct classifier {
 	struct edit *e;
-	NodeId product, sce, grad;      /* forward product, loss, its gradient */
+	NodeId product, sce, grad;      /* forward product, loss and gradient */
 	NodeId dx, dw, db;              /* 0: absent */
 	NodeId use[2 * USES_MAX];       /* scratch of reach() */
 	ValId via[2 * USES_MAX];
@@ -346,7 +346,8 @@ parts_are_rows(const Graph *g, const Node *concat, const Node *a)
 		if (s->dim[s->rank - 1] != d->dim[1] * d->dim[3])
 			return false;
 	}
-	const Shape *q = &g->val[a->out[0]].shape, *k = &g->val[a->out[1]].shape;
+	const Shape *q = &g->val[a->out[0]].shape;
+	const Shape *k = &g->val[a->out[1]].shape;
 	const Shape *v = &g->val[a->out[2]].shape;
 	return q->dim[2] == k->dim[2] && q->dim[3] == v->dim[3];
 }

@@ -106,7 +106,8 @@ settle_strides(Val *v)
 		bool last = d == v->shape.rank - 1;
 		if (v->shape.dim[d] != 1)
 			continue;
-		v->stride[d] = last ? 1 : v->stride[d + 1] * v->shape.dim[d + 1];
+		v->stride[d] = last ? 1 : v->stride[d + 1]
+		                          * v->shape.dim[d + 1];
 		if (v->stride[d] <= 0)
 			v->stride[d] = 1;
 	}
@@ -271,7 +272,8 @@ copy_slot(struct layout *l, ValId v)
 	if (v >= l->ncopy) {
 		size_t cap = l->ncopy;
 		l->copy_of = arena_grow(l->p->scratch, l->copy_of, l->ncopy,
-		                        &cap, (size_t)v + 1, sizeof *l->copy_of);
+		                        &cap, (size_t)v + 1,
+		                        sizeof *l->copy_of);
 		l->ncopy = cap;
 	}
 	return &l->copy_of[v];

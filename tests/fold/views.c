@@ -90,7 +90,8 @@ slice(struct test *t, ValId x)
 		int64_t by = rnd(t, 4) ? 1 : rnd(t, 2) ? 2 : -1;
 		start->v[d] = rnd(t, 2) ? rnd(t, (uint32_t)s.dim[d]) : 0;
 		step->v[d] = by;
-		int64_t room = by < 0 ? start->v[d] : s.dim[d] - 1 - start->v[d];
+		int64_t room = by < 0 ? start->v[d]
+		                      : s.dim[d] - 1 - start->v[d];
 		y.dim[d] = 1 + room / (by < 0 ? -by : by);
 	}
 	t->g->val[n->out[0]].shape = y;
