@@ -1,4 +1,4 @@
-/* Reference interpreter: values, element-wise ops, layout and indexing. */
+/* Reference interpreter: values, element-wise ops and the run of nodes. */
 #include "tests/ref/interp.h"
 
 #include <math.h>
@@ -106,7 +106,8 @@ interp_read(DType dt, const void *raw, int64_t i)
 	case DT_##id: { type t_; memcpy(&t_, p, sizeof t_); return (double)t_; }
 	switch (dt) {
 	READ(F32, float) READ(F64, double)
-	READ(I64, int64_t) READ(I32, int32_t) READ(I16, int16_t) READ(I8, int8_t)
+	READ(I64, int64_t) READ(I32, int32_t) READ(I16, int16_t)
+	READ(I8, int8_t)
 	READ(U64, uint64_t) READ(U32, uint32_t) READ(U16, uint16_t)
 	READ(U8, uint8_t) READ(BOOL, uint8_t)
 	case DT_F16: {
@@ -368,12 +369,6 @@ modulo(double a, double b, bool c_like)
 	return r;
 }
 
-static double
-maximum(double a, double b)
-{
-	return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
-}
-
 static bool
 is_ew(Op op)
 {
@@ -455,7 +450,8 @@ run_ew(struct call *c)
 
 		interp_unravel(&y->s, i, idx);
 		for (int k = 0; k < narg; k++)
-			a[k] = c->in[k].x[interp_bcast(&c->in[k].s, &y->s, idx)];
+			a[k] = c->in[k].x[interp_bcast(&c->in[k].s, &y->s,
+			                               idx)];
 		y->x[i] = scalar(c->env, c->n->op, c->a, y->dt, a,
 		                 (uint64_t)i);
 	}
@@ -497,443 +493,23 @@ run_loop(struct call *c)
 	return true;
 }
 
-/* ---- layout ---- */
-
-static bool
-run_copy(struct call *c)
-{
-	if (c->in[0].n != c->out[0].n)
-		return interp_fail(c, "element counts differ");
-	memcpy(c->out[0].x, c->in[0].x, (size_t)c->in[0].n * sizeof(double));
-	return true;
-}
-
-static bool
-run_expand(struct call *c)
-{
-	struct ten *y = &c->out[0];
-	int64_t idx[MAX_RANK];
-
-	for (int64_t i = 0; i < y->n; i++) {
-		interp_unravel(&y->s, i, idx);
-		y->x[i] = c->in[0].x[interp_bcast(&c->in[0].s, &y->s, idx)];
-	}
-	return true;
-}
-
-static bool
-run_transpose(struct call *c)
-{
-	const struct ten *x = &c->in[0];
-	struct ten *y = &c->out[0];
-	const IntList *perm = &c->a->TRANSPOSE.perm;
-	int64_t idx[MAX_RANK], src[MAX_RANK];
-
-	for (int64_t i = 0; i < y->n; i++) {
-		interp_unravel(&y->s, i, idx);
-		for (int k = 0; k < y->s.rank; k++)
-			src[perm->n ? perm->v[k] : y->s.rank - 1 - k] = idx[k];
-		y->x[i] = x->x[interp_ravel(&x->s, src)];
-	}
-	return true;
-}
-
-static bool
-run_slice(struct call *c)
-{
-	const struct ten *x = &c->in[0];
-	struct ten *y = &c->out[0];
-	const IntList *start = &c->a->SLICE.start, *step = &c->a->SLICE.step;
-	int64_t idx[MAX_RANK];
-
-	if (start->n != x->s.rank || step->n != x->s.rank)
-		return interp_fail(c, "not folded");
-	for (int64_t i = 0; i < y->n; i++) {
-		interp_unravel(&y->s, i, idx);
-		for (int k = 0; k < y->s.rank; k++) {
-			idx[k] = start->v[k] + idx[k] * step->v[k];
-			if (idx[k] < 0 || idx[k] >= x->s.dim[k])
-				return interp_fail(c, "out of bounds");
-		}
-		y->x[i] = x->x[interp_ravel(&x->s, idx)];
-	}
-	return true;
-}
-
-static bool
-run_concat(struct call *c)
-{
-	struct ten *y = &c->out[0];
-	int axis = axis_of(c->a->CONCAT.axis, y->s.rank);
-	int64_t at = 0, idx[MAX_RANK];
-
-	for (int k = 0; k < c->nin; k++) {
-		const struct ten *x = &c->in[k];
-
-		for (int64_t i = 0; i < x->n; i++) {
-			interp_unravel(&x->s, i, idx);
-			idx[axis] += at;
-			y->x[interp_ravel(&y->s, idx)] = x->x[i];
-		}
-		at += x->s.dim[axis];
-	}
-	return at == y->s.dim[axis] ? true : interp_fail(c, "extents");
-}
-
-/* Source of position i of n elements; -1: the fill value. */
-static int64_t
-pad_source(int64_t i, int64_t n, int64_t mode)
-{
-	if (i >= 0 && i < n)
-		return i;
-	switch (mode) {
-	case 1:
-		while (i < 0 || i >= n)
-			i = n == 1 ? 0 : i < 0 ? -i : 2 * (n - 1) - i;
-		return i;
-	case 2:
-		return i < 0 ? 0 : n - 1;
-	case 3:
-		return ((i % n) + n) % n;
-	default:
-		return -1;
-	}
-}
-
-static bool
-run_pad(struct call *c)
-{
-	const struct ten *x = &c->in[0];
-	struct ten *y = &c->out[0];
-	const IntList *begin = &c->a->PAD.begin;
-	int64_t idx[MAX_RANK];
-
-	if (begin->n != x->s.rank)
-		return interp_fail(c, "not folded");
-	for (int64_t i = 0; i < y->n; i++) {
-		bool inside = true;
-
-		interp_unravel(&y->s, i, idx);
-		for (int k = 0; k < y->s.rank; k++) {
-			idx[k] = pad_source(idx[k] - begin->v[k], x->s.dim[k],
-			                    c->a->PAD.mode);
-			inside &= idx[k] >= 0;
-		}
-		y->x[i] = inside ? x->x[interp_ravel(&x->s, idx)]
-		                 : c->a->PAD.value;
-	}
-	return true;
-}
-
-static bool
-run_tile(struct call *c)
-{
-	const struct ten *x = &c->in[0];
-	struct ten *y = &c->out[0];
-	int64_t idx[MAX_RANK];
-
-	for (int64_t i = 0; i < y->n; i++) {
-		interp_unravel(&y->s, i, idx);
-		for (int k = 0; k < y->s.rank; k++)
-			idx[k] %= x->s.dim[k];
-		y->x[i] = x->x[interp_ravel(&x->s, idx)];
-	}
-	return true;
-}
-
-static bool
-run_trilu(struct call *c)
-{
-	struct ten *y = &c->out[0];
-	int64_t idx[MAX_RANK], k = c->a->TRILU.k;
-
-	for (int64_t i = 0; i < y->n; i++) {
-		int64_t d;
-
-		interp_unravel(&y->s, i, idx);
-		d = idx[y->s.rank - 1] - idx[y->s.rank - 2] - k;
-		y->x[i] = (c->a->TRILU.upper ? d >= 0 : d <= 0)
-		          ? c->in[0].x[i] : 0;
-	}
-	return true;
-}
-
-/* ---- indexing ---- */
-
-static bool
-wrap_index(struct call *c, double raw, int64_t n, int64_t *i)
-{
-	*i = (int64_t)raw;
-	if (*i < 0)
-		*i += n;
-	if (*i < 0 || *i >= n)
-		return interp_fail(c, "index %lld out of range of %lld",
-		                   (long long)raw, (long long)n);
-	return true;
-}
-
-static bool
-run_gather(struct call *c)
-{
-	const struct ten *x = &c->in[0], *idx = &c->in[1];
-	int axis = axis_of(c->a->GATHER.axis, x->s.rank);
-	int64_t outer = interp_extent(&x->s, 0, axis), n = x->s.dim[axis];
-	int64_t inner = interp_extent(&x->s, axis + 1, x->s.rank);
-
-	for (int64_t o = 0; o < outer; o++)
-		for (int64_t j = 0; j < idx->n; j++) {
-			int64_t at;
-
-			if (!wrap_index(c, idx->x[j], n, &at))
-				return false;
-			memcpy(c->out[0].x + (o * idx->n + j) * inner,
-			       x->x + (o * n + at) * inner,
-			       (size_t)inner * sizeof(double));
-		}
-	return true;
-}
-
-static bool
-run_scatter_add(struct call *c)
-{
-	const struct ten *idx = &c->in[0], *upd = &c->in[1];
-	struct ten *y = &c->out[0];
-	int axis = axis_of(c->a->SCATTER_ADD.axis, y->s.rank);
-	int64_t outer = interp_extent(&y->s, 0, axis), n = y->s.dim[axis];
-	int64_t inner = interp_extent(&y->s, axis + 1, y->s.rank);
-
-	if (upd->n != outer * idx->n * inner)
-		return interp_fail(c, "extents");
-	for (int64_t i = 0; i < y->n; i++)
-		y->x[i] = c->nin > 2 && c->in[2].x ? c->in[2].x[i] : 0;
-	for (int64_t o = 0; o < outer; o++)
-		for (int64_t j = 0; j < idx->n; j++) {
-			int64_t at;
-
-			if (!wrap_index(c, idx->x[j], n, &at))
-				return false;
-			for (int64_t k = 0; k < inner; k++)
-				y->x[(o * n + at) * inner + k] +=
-				    upd->x[(o * idx->n + j) * inner + k];
-		}
-	return true;
-}
-
-static bool
-run_gather_elements(struct call *c)
-{
-	const struct ten *x = &c->in[0], *ix = &c->in[1];
-	int axis = axis_of(c->a->GATHER_ELEMENTS.axis, x->s.rank);
-	int64_t idx[MAX_RANK];
-
-	for (int64_t i = 0; i < ix->n; i++) {
-		interp_unravel(&ix->s, i, idx);
-		if (!wrap_index(c, ix->x[i], x->s.dim[axis], &idx[axis]))
-			return false;
-		c->out[0].x[i] = x->x[interp_ravel(&x->s, idx)];
-	}
-	return true;
-}
-
-static bool
-run_scatter_elements(struct call *c)
-{
-	const struct ten *x = &c->in[0], *ix = &c->in[1], *upd = &c->in[2];
-	int axis = axis_of(c->a->SCATTER_ELEMENTS.axis, x->s.rank);
-	int64_t idx[MAX_RANK];
-
-	if (!run_copy(c))
-		return false;
-	for (int64_t i = 0; i < ix->n; i++) {
-		double *to;
-
-		interp_unravel(&ix->s, i, idx);
-		if (!wrap_index(c, ix->x[i], x->s.dim[axis], &idx[axis]))
-			return false;
-		to = &c->out[0].x[interp_ravel(&x->s, idx)];
-		*to = c->a->SCATTER_ELEMENTS.add ? *to + upd->x[i] : upd->x[i];
-	}
-	return true;
-}
-
-/* Start in x of the piece that the index tuple number j addresses. */
-static bool
-nd_start(struct call *c, const Shape *x, const struct ten *ix, int batch,
-         int64_t j, int64_t *start, int64_t *len)
-{
-	int64_t depth = ix->s.dim[ix->s.rank - 1], at = 0;
-	int64_t per = interp_extent(&ix->s, batch, ix->s.rank - 1);
-
-	if (batch > 0)
-		at = j / per;
-	for (int64_t k = 0; k < depth; k++) {
-		int64_t i, n = x->dim[batch + k];
-
-		if (!wrap_index(c, ix->x[j * depth + k], n, &i))
-			return false;
-		at = at * n + i;
-	}
-	*len = interp_extent(x, batch + (int)depth, x->rank);
-	*start = at * *len;
-	return true;
-}
-
-static bool
-run_gather_nd(struct call *c)
-{
-	const struct ten *x = &c->in[0], *ix = &c->in[1];
-	int64_t n = interp_extent(&ix->s, 0, ix->s.rank - 1), start, len;
-
-	for (int64_t j = 0; j < n; j++) {
-		if (!nd_start(c, &x->s, ix, (int)c->a->GATHER_ND.batch, j,
-		              &start, &len))
-			return false;
-		memcpy(c->out[0].x + j * len, x->x + start,
-		       (size_t)len * sizeof(double));
-	}
-	return true;
-}
-
-static bool
-run_scatter_nd(struct call *c)
-{
-	const struct ten *x = &c->in[0], *ix = &c->in[1], *upd = &c->in[2];
-	int64_t n = interp_extent(&ix->s, 0, ix->s.rank - 1), start, len;
-
-	if (!run_copy(c))
-		return false;
-	for (int64_t j = 0; j < n; j++) {
-		if (!nd_start(c, &x->s, ix, 0, j, &start, &len))
-			return false;
-		for (int64_t k = 0; k < len; k++) {
-			double *to = &c->out[0].x[start + k];
-			double u = upd->x[j * len + k];
-
-			*to = c->a->SCATTER_ND.add ? *to + u : u;
-		}
-	}
-	return true;
-}
-
-static bool
-run_cumsum(struct call *c)
-{
-	const struct ten *x = &c->in[0];
-	int axis = axis_of(c->a->CUMSUM.axis, x->s.rank);
-	int64_t n = x->s.dim[axis];
-	int64_t inner = interp_extent(&x->s, axis + 1, x->s.rank);
-	int64_t lines = n > 0 ? x->n / n : 0;
-
-	for (int64_t l = 0; l < lines; l++) {
-		int64_t base = l / inner * n * inner + l % inner;
-		double sum = 0;
-
-		for (int64_t j = 0; j < n; j++) {
-			int64_t k = c->a->CUMSUM.reverse ? n - 1 - j : j;
-			double v = x->x[base + k * inner];
-
-			c->out[0].x[base + k * inner] =
-			    c->a->CUMSUM.exclusive ? sum : sum + v;
-			sum += v;
-		}
-	}
-	return true;
-}
-
-static bool
-run_argmax(struct call *c)
-{
-	const struct ten *x = &c->in[0];
-	int axis = axis_of(c->a->ARGMAX.axis, x->s.rank);
-	int64_t n = x->s.dim[axis];
-	int64_t inner = interp_extent(&x->s, axis + 1, x->s.rank);
-
-	for (int64_t l = 0; l < c->out[0].n; l++) {
-		const double *p = x->x + l / inner * n * inner + l % inner;
-		int64_t best = 0;
-
-		for (int64_t j = 1; j < n; j++)
-			if (p[j * inner] > p[best * inner] ||
-			    (c->a->ARGMAX.last &&
-			     p[j * inner] == p[best * inner]))
-				best = j;
-		c->out[0].x[l] = (double)best;
-	}
-	return true;
-}
-
-/* ---- reductions ---- */
-
-static bool
-run_reduce(struct call *c)
-{
-	const struct ten *x = &c->in[0];
-	struct ten *y = &c->out[0];
-	const IntList *axes = &c->a->REDUCE_SUM.axes;
-	bool all = axes->n == 0 && !c->a->REDUCE_SUM.noop;
-	bool red[MAX_RANK] = { false }, *seen;
-	int64_t idx[MAX_RANK], count = 1;
-	Op op = c->n->op;
-
-	for (int k = 0; k < axes->n; k++)
-		red[axis_of(axes->v[k], x->s.rank)] = true;
-	for (int k = 0; k < x->s.rank; k++) {
-		red[k] |= all;
-		count *= red[k] ? x->s.dim[k] : 1;
-	}
-	for (int64_t i = 0; i < y->n; i++)
-		y->x[i] = op == OP_REDUCE_PROD;
-	seen = interp_need(calloc((size_t)y->n + 1, 1));
-	for (int64_t i = 0; i < x->n; i++) {
-		int64_t at = 0;
-		double v = x->x[i];
-
-		interp_unravel(&x->s, i, idx);
-		for (int k = 0; k < x->s.rank; k++)
-			if (!red[k])
-				at = at * x->s.dim[k] + idx[k];
-		switch (op) {
-		case OP_REDUCE_PROD: y->x[at] *= v; break;
-		case OP_REDUCE_MAX:
-			y->x[at] = seen[at] ? maximum(y->x[at], v) : v;
-			break;
-		case OP_REDUCE_MIN:
-			y->x[at] = seen[at] ? -maximum(-y->x[at], -v) : v;
-			break;
-		default: y->x[at] += v; break;
-		}
-		seen[at] = true;
-	}
-	free(seen);
-	for (int64_t i = 0; op == OP_REDUCE_MEAN && i < y->n; i++)
-		y->x[i] /= (double)count;
-	return true;
-}
-
-static bool
-run_fill(struct call *c)
-{
-	for (int64_t i = 0; i < c->out[0].n; i++)
-		c->out[0].x[i] = c->a->FILL.value;
-	return true;
-}
-
 /* ---- dispatch ---- */
 
 static InterpFn *const table[OP_COUNT] = {
-	[OP_LOOP] = run_loop, [OP_IDENTITY] = run_copy,
-	[OP_RESHAPE] = run_copy, [OP_SQUEEZE] = run_copy,
-	[OP_UNSQUEEZE] = run_copy, [OP_FLATTEN] = run_copy,
-	[OP_EXPAND] = run_expand, [OP_TRANSPOSE] = run_transpose,
-	[OP_SLICE] = run_slice, [OP_CONCAT] = run_concat, [OP_PAD] = run_pad,
-	[OP_TILE] = run_tile, [OP_TRILU] = run_trilu, [OP_GATHER] = run_gather,
-	[OP_GATHER_ELEMENTS] = run_gather_elements,
-	[OP_SCATTER_ELEMENTS] = run_scatter_elements,
-	[OP_GATHER_ND] = run_gather_nd, [OP_SCATTER_ND] = run_scatter_nd,
-	[OP_SCATTER_ADD] = run_scatter_add, [OP_CUMSUM] = run_cumsum,
-	[OP_ARGMAX] = run_argmax, [OP_REDUCE_SUM] = run_reduce,
-	[OP_REDUCE_MEAN] = run_reduce, [OP_REDUCE_MAX] = run_reduce,
-	[OP_REDUCE_MIN] = run_reduce, [OP_REDUCE_PROD] = run_reduce,
+	[OP_LOOP] = run_loop, [OP_IDENTITY] = interp_copy,
+	[OP_RESHAPE] = interp_copy, [OP_SQUEEZE] = interp_copy,
+	[OP_UNSQUEEZE] = interp_copy, [OP_FLATTEN] = interp_copy,
+	[OP_EXPAND] = interp_expand, [OP_TRANSPOSE] = interp_transpose,
+	[OP_SLICE] = interp_slice, [OP_CONCAT] = interp_concat,
+	[OP_PAD] = interp_pad, [OP_TILE] = interp_tile,
+	[OP_TRILU] = interp_trilu, [OP_GATHER] = interp_gather,
+	[OP_GATHER_ELEMENTS] = interp_gather_elements,
+	[OP_SCATTER_ELEMENTS] = interp_scatter_elements,
+	[OP_GATHER_ND] = interp_gather_nd, [OP_SCATTER_ND] = interp_scatter_nd,
+	[OP_SCATTER_ADD] = interp_scatter_add, [OP_CUMSUM] = interp_cumsum,
+	[OP_ARGMAX] = interp_argmax, [OP_REDUCE_SUM] = interp_reduce,
+	[OP_REDUCE_MEAN] = interp_reduce, [OP_REDUCE_MAX] = interp_reduce,
+	[OP_REDUCE_MIN] = interp_reduce, [OP_REDUCE_PROD] = interp_reduce,
 	[OP_MATMUL] = interp_matmul, [OP_SOFTMAX] = interp_softmax,
 	[OP_LOG_SOFTMAX] = interp_softmax,
 	[OP_SOFTMAX_GRAD] = interp_softmax_grad,
@@ -944,7 +520,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_SCE] = interp_sce, [OP_SCE_GRAD] = interp_sce_grad,
 	[OP_NLL] = interp_nll, [OP_NLL_GRAD] = interp_nll_grad,
 	[OP_CLASSIFIER] = interp_classifier, [OP_ATTENTION] = interp_attention,
-	[OP_ATTENTION_GRAD] = interp_attention_grad, [OP_FILL] = run_fill,
+	[OP_ATTENTION_GRAD] = interp_attention_grad, [OP_FILL] = interp_fill,
 	[OP_GRAD_NORM] = interp_grad_norm, [OP_ACCUMULATE] = interp_accumulate,
 	[OP_SGD] = interp_sgd, [OP_ADAMW] = interp_adamw,
 };
@@ -978,7 +554,8 @@ bind_operand(struct call *c, ValId v, struct ten *t, bool out, int k)
 static bool
 run_node(struct interp *it, const Node *n)
 {
-	struct ten *t = interp_need(calloc((size_t)(n->nin + n->nout) + 4, sizeof *t));
+	struct ten *t = interp_need(calloc((size_t)(n->nin + n->nout) + 4,
+	                                   sizeof *t));
 	struct call c = { it, &it->env, it->g, n, &n->attr, n->nin, n->nout,
 		t, t + n->nin };
 	bool ok = true;

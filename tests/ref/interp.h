@@ -4,7 +4,8 @@
  * semantics in ir/ops.h alone.  It shares no code with constant folding or
  * code generation.  Every value is a row-major array of doubles that belongs
  * to the interpreter (integers and booleans too); layout, views and phases
- * play no part unless interp_place asks for them.  Graphs must be static (pass `fold` has run).
+ * play no part unless interp_place asks for them.  Graphs must be static (pass
+ * `fold` has run).
  */
 #ifndef TESTS_REF_INTERP_H
 #define TESTS_REF_INTERP_H
@@ -15,7 +16,7 @@ struct interp_env {
 	uint64_t seed, step;            /* step counts from 0 */
 	uint32_t micro;                 /* micro-batch within the step */
 	bool training;                  /* false: dropout passes through */
-	bool round;                     /* round every float result to its dtype */
+	bool round;                     /* round float results to their dtype */
 	double lr, beta1, beta2, eps, weight_decay;
 	double clip;                    /* 0: off */
 };

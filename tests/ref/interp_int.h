@@ -2,6 +2,8 @@
 #ifndef TESTS_REF_INTERP_INT_H
 #define TESTS_REF_INTERP_INT_H
 
+#include <math.h>
+
 #include "tests/ref/interp.h"
 
 struct interp {
@@ -52,11 +54,25 @@ bool interp_fail(struct call *, const char *fmt, ...)
 double interp_dropout(const struct interp_env *, double x, double ratio,
                       int64_t stream, uint64_t index);
 
+/* NaN wins. */
+static inline double
+maximum(double a, double b)
+{
+	return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
+}
+
 static inline int
 axis_of(int64_t axis, int rank)
 {
 	return (int)(axis < 0 ? axis + rank : axis);
 }
+
+/* interp_move.c */
+InterpFn interp_copy, interp_expand, interp_transpose, interp_slice,
+	interp_concat, interp_pad, interp_tile, interp_trilu, interp_gather,
+	interp_scatter_add, interp_gather_elements, interp_scatter_elements,
+	interp_gather_nd, interp_scatter_nd, interp_cumsum, interp_argmax,
+	interp_reduce, interp_fill;
 
 /* interp_nn.c */
 InterpFn interp_matmul, interp_softmax, interp_softmax_grad,
