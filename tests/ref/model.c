@@ -110,6 +110,7 @@ compile(struct run *r, struct onnx_file **keep)
 
 	r->g = onnx_import(r->cli.model, &o, r->diag, keep);
 	ok = r->g && pass_run(&p, r->g, r->cli.passes, stop, &dump);
+	graph_free(p.reference);
 	arena_free(p.scratch);
 	return ok;
 }
