@@ -102,8 +102,7 @@ compile(struct run *r, struct onnx_file **keep)
 		.nparam = r->cli.opt.nparam, .param = r->cli.opt.param,
 		.untie = r->cli.opt.untie, .loss = r->cli.opt.loss,
 	};
-	Pass p = { .diag = r->diag, .opt = &r->cli.opt,
-		.scratch = arena_new(), .keep = r->arena };
+	Pass p = { .diag = r->diag, .opt = &r->cli.opt, .keep = r->arena };
 	struct dump_request dump = { NULL, NULL };
 	const char *stop = r->cli.stop_after ? r->cli.stop_after : "optim";
 	bool ok;
@@ -111,7 +110,6 @@ compile(struct run *r, struct onnx_file **keep)
 	r->g = onnx_import(r->cli.model, &o, r->diag, keep);
 	ok = r->g && pass_run(&p, r->g, r->cli.passes, stop, &dump);
 	graph_free(p.reference);
-	arena_free(p.scratch);
 	return ok;
 }
 
