@@ -1,0 +1,855 @@
+/* The importer on files made here: hostile ones, rare forms, and the choices
+ * that it makes. */
+#include "frontend/import.h"
+#include "tests/frontend/build.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const int64_t d1[] = { 4 }, d22[] = { 2, 2 };
+static const float ones[] = { 1, 1, 1, 1 }, ramp[] = { 1, 2, 3, 4 };
+
+/* One import: what came out, and all that was said. */
+struct result {
+	Graph *g;
+	struct onnx_file *file;
+	char *said, *text;
+	size_t nsaid, ntext;
+};
+
+static char folder[64];
+
+static const char *
+in_folder(const char *name)
+{
+	static char path[4][160];
+	static unsigned turn;
+	char *p = path[turn++ % 4];
+
+	snprintf(p, sizeof path[0], "%s/%s", folder, name);
+	return p;
+}
+
+static void
+write_file(const char *name, const void *p, size_t n)
+{
+	FILE *f = fopen(in_folder(name), "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(p, 1, n, f), n);
+	fclose(f);
+}
+
+static struct result
+import_bytes(const void *p, size_t n, const struct import_options *opt)
+{
+	struct result r = { 0 };
+	FILE *said = open_memstream(&r.said, &r.nsaid), *text;
+	Diag *d = diag_new("ckc", said);
+
+	write_file("m.onnx", p, n);
+	r.g = onnx_import(in_folder("m.onnx"), opt, d, &r.file);
+	assert_true((r.g != NULL) == (diag_errors(d) == 0));
+	diag_flush(d);
+	diag_free(d);
+	fclose(said);
+	if (r.g) {
+		text = open_memstream(&r.text, &r.ntext);
+		text_print(r.g, text);
+		fclose(text);
+	}
+	return r;
+}
+
+static struct result
+import(const struct buf *model)
+{
+	static const struct import_options opt = { .untie = true };
+
+	return import_bytes(model->b, model->n, &opt);
+}
+
+static void
+done(struct result *r)
+{
+	graph_free(r->g);
+	onnx_close(r->file);
+	free(r->said);
+	free(r->text);
+}
+
+/* The import works and the graph's text contains `want`. */
+static void
+gives(const struct buf *model, const struct import_options *opt,
+      const char *want)
+{
+	struct result r = opt ? import_bytes(model->b, model->n, opt)
+	                      : import(model);
+
+	if (!r.g)
+		fail_msg("refused: %s", r.said);
+	if (!strstr(r.text, want))
+		fail_msg("no '%s' in:\n%s", want, r.text);
+	done(&r);
+}
+
+/* The import is refused in words that contain `want`. */
+static void
+refuses(const struct buf *model, const struct import_options *opt,
+        const char *want)
+{
+	struct result r = opt ? import_bytes(model->b, model->n, opt)
+	                      : import(model);
+
+	assert_null(r.g);
+	if (!strstr(r.said, want))
+		fail_msg("no '%s' in: %s", want, r.said);
+	done(&r);
+}
+
+/* y = op(x), x f32[n,4] */
+static struct buf
+one_node(const char *op, const char *in, const struct buf *attrs, int opset)
+{
+	struct buf g = { 0 };
+	static const int64_t dim[] = { -1, 4 };
+
+	put_node(&g, op, in, "y", attrs);
+	put_value(&g, 11, "x", ONNX_FLOAT, 2, dim);
+	put_value(&g, 12, "y", ONNX_FLOAT, 2, dim);
+	return model_of(&g, opset);
+}
+
+/* y = Add(x, w) with the tensor given as w. */
+static struct buf
+with_tensor(const struct buf *w)
+{
+	struct buf g = { 0 };
+
+	put_node(&g, "Add", "x w", "y", NULL);
+	put_msg(&g, 5, w);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	return model_of(&g, 20);
+}
+
+/* ---- wire format ---- */
+
+static void
+test_truncated(void **state)
+{
+	struct buf w = tensor_raw("w", ONNX_FLOAT, 1, d1, ramp, 16);
+	struct buf m = with_tensor(&w);
+	struct import_options opt = { 0 };
+	int good = 0;
+
+	(void)state;
+	for (size_t n = 0; n < m.n; n++) {
+		struct result r = import_bytes(m.b, n, &opt);
+
+		good += r.g != NULL;
+		done(&r);
+	}
+	/* only a cut between fields of the model can leave a whole file, and
+	 * the graph comes last */
+	assert_int_equal(good, 0);
+	gives(&m, NULL, "= add %x, %w");
+}
+
+static void
+test_wire_limits(void **state)
+{
+	struct buf g = { 0 }, m = { 0 }, deep = { 0 };
+
+	(void)state;
+	put_bytes(&g, 2, "a\0b", 3);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "NUL");
+	g.n = m.n = 0;
+	put_msg(&m, 7, &g);
+	put_msg(&m, 7, &g);
+	refuses(&m, NULL, "occurs twice");
+	m.n = 0;
+	put_varint(&m, 7 << 3 | 2);
+	put_varint(&m, UINT64_MAX);
+	refuses(&m, NULL, "runs past the end, in a ModelProto at byte 0");
+	m.n = 0;
+	put_int(&m, 7, 3);
+	refuses(&m, NULL, "wrong type");
+	for (int i = 0; i < 60; i++) {          /* node in graph in attribute */
+		struct buf a = { 0 }, n = { 0 };
+
+		put_msg(&a, 6, &deep);
+		put_msg(&n, 5, &a);
+		deep.n = 0;
+		put_msg(&deep, 1, &n);
+	}
+	m = model_of(&deep, 20);
+	refuses(&m, NULL, "nested deeper");
+	m.n = 0;
+	refuses(&m, NULL, "empty");
+	put_int(&m, 1, 8);
+	refuses(&m, NULL, "no graph");
+}
+
+/* A field that looks like the mark of the pre-pass is just unknown. */
+static void
+test_forged_token(void **state)
+{
+	struct buf w = tensor_head("w", ONNX_FLOAT, 1, d1), m;
+
+	(void)state;
+	put_varint(&w, 50000u << 3 | 5);
+	memcpy(w.b + w.n, "\1\0\0\0", 4);
+	w.n += 4;
+	m = with_tensor(&w);
+	refuses(&m, NULL, "0 elements stored, its shape needs 4");
+}
+
+/* ---- contents of tensors ---- */
+
+static void
+test_typed_fields(void **state)
+{
+	struct buf w = tensor_head("w", ONNX_FLOAT, 1, d1), m, v = { 0 };
+
+	(void)state;
+	put_bytes(&w, 4, ramp, 16);             /* packed */
+	m = with_tensor(&w);
+	gives(&m, NULL, "%w: f32[4] onnx = {1, 2, 3, 4}");
+	w = tensor_head("w", ONNX_FLOAT, 1, d1);
+	for (int i = 0; i < 4; i++)             /* one by one */
+		put_fixed(&w, 4, ramp[i]);
+	m = with_tensor(&w);
+	gives(&m, NULL, "%w: f32[4] onnx = {1, 2, 3, 4}");
+	for (int i = 0; i < 4; i++)             /* float16 bit patterns */
+		put_varint(&v, 0x3c00);
+	w = tensor_head("w", ONNX_FLOAT16, 1, d1);
+	put_msg(&w, 5, &v);
+	m = with_tensor(&w);
+	gives(&m, NULL, "%w: f16[4] onnx = {1, 1, 1, 1}");
+	w = tensor_head("w", ONNX_UINT32, 1, d1);
+	v.n = 0;
+	for (int i = 0; i < 4; i++)
+		put_varint(&v, 4000000000u);
+	put_msg(&w, 11, &v);
+	m = with_tensor(&w);
+	gives(&m, NULL, "%w: u32[4] onnx = {4000000000,");
+	w = tensor_head("w", ONNX_INT32, 1, d1);
+	put_msg(&w, 5, &v);
+	m = with_tensor(&w);
+	refuses(&m, NULL, "element 0 is out of range for i32");
+	w = tensor_raw("w", ONNX_BOOL, 1, d1, "\0\1\2\377", 4);
+	m = with_tensor(&w);
+	gives(&m, NULL, "%w: bool[4] onnx = {0, 1, 1, 1}");
+}
+
+static void
+test_bad_tensors(void **state)
+{
+	static const int64_t huge[] = { INT64_MAX, INT64_MAX }, minus[] = { -4 };
+	static const int64_t nine[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+	struct buf w, m;
+
+	(void)state;
+	w = tensor_raw("w", ONNX_FLOAT, 1, d1, ramp, 15);
+	m = with_tensor(&w);
+	refuses(&m, NULL, "15 bytes stored, its shape needs 16");
+	w = tensor_raw("w", ONNX_FLOAT, 2, huge, ramp, 16);
+	m = with_tensor(&w);
+	refuses(&m, NULL, "too many elements");
+	w = tensor_raw("w", ONNX_FLOAT, 1, minus, ramp, 16);
+	m = with_tensor(&w);
+	refuses(&m, NULL, "negative");
+	w = tensor_raw("w", ONNX_FLOAT, 9, nine, ramp, 4);
+	m = with_tensor(&w);
+	refuses(&m, NULL, "rank 9");
+	w = tensor_head("w", ONNX_FLOAT, 1, d1);
+	put_bytes(&w, 7, "\1\2\3\4", 4);
+	m = with_tensor(&w);
+	refuses(&m, NULL, "field of another type");
+	w = tensor_head("w", ONNX_STRING, 1, d1);
+	m = with_tensor(&w);
+	refuses(&m, NULL, "element type string is not supported");
+}
+
+/* ---- external data ---- */
+
+static struct buf
+external(const char *location, const char *offset, const char *length)
+{
+	const char *const kv[][2] = { { "location", location },
+	                              { "offset", offset },
+	                              { "length", length } };
+	struct buf w = tensor_head("w", ONNX_FLOAT, 1, d1);
+
+	put_int(&w, 14, 1);
+	for (int i = 0; i < 3; i++) {
+		struct buf e = { 0 };
+
+		put_str(&e, 1, kv[i][0]);
+		put_str(&e, 2, kv[i][1]);
+		if (kv[i][1])
+			put_msg(&w, 13, &e);
+	}
+	return with_tensor(&w);
+}
+
+static void
+test_external(void **state)
+{
+	struct import_options plan = { .no_weights = true };
+	struct buf m;
+
+	(void)state;
+	mkdir(in_folder("sub"), 0700);
+	write_file("w.bin", "....\0\0\200?\0\0\0@\0\0@@\0\0\200@", 20);
+	write_file("sub/w.bin", ramp, 16);
+	m = external("w.bin", "4", "16");
+	gives(&m, NULL, "= {1, 2, 3, 4}");
+	m = external("sub/w.bin", "0", "16");
+	gives(&m, NULL, "= {1, 2, 3, 4}");
+	m = external("w.bin", "5", "16");
+	refuses(&m, NULL, "ends at byte 20");
+	m = external("w.bin", "18446744073709551615", "16");
+	refuses(&m, NULL, "ends at byte 20");
+	m = external("w.bin", "99999999999999999999999", "16");
+	refuses(&m, NULL, "not a number of bytes");
+	m = external("w.bin", "-4", "16");
+	refuses(&m, NULL, "not a number of bytes");
+	m = external("w.bin", "0", "20");
+	refuses(&m, NULL, "has 20 bytes, its shape needs 16");
+	m = external("gone.bin", "0", "16");
+	refuses(&m, NULL, "tensor 'w': external data file 'gone.bin' cannot be "
+	        "opened");
+	gives(&m, &plan, "= add %x, %w");
+}
+
+static void
+test_external_escapes(void **state)
+{
+	struct buf m;
+
+	(void)state;
+	write_file("real.bin", ramp, 16);
+	m = external("/etc/passwd", "0", "16");
+	refuses(&m, NULL, "absolute");
+	m = external("../real.bin", "0", "16");
+	refuses(&m, NULL, "'..'");
+	m = external("sub/../real.bin", "0", "16");
+	refuses(&m, NULL, "'..'");
+	m = external("sub\\real.bin", "0", "16");
+	refuses(&m, NULL, "backslash");
+	m = external("", "0", "16");
+	refuses(&m, NULL, "is empty");
+	assert_int_equal(symlink("real.bin", in_folder("link.bin")), 0);
+	m = external("link.bin", "0", "16");
+	refuses(&m, NULL, "symbolic links are not followed");
+	assert_int_equal(symlink(".", in_folder("loop")), 0);
+	m = external("loop/real.bin", "0", "16");
+	refuses(&m, NULL, "cannot be opened");
+	assert_int_equal(link(in_folder("real.bin"), in_folder("hard.bin")), 0);
+	m = external("hard.bin", "0", "16");
+	refuses(&m, NULL, "hard links");
+	assert_int_equal(mkfifo(in_folder("fifo"), 0600), 0);
+	m = external("fifo", "0", "16");
+	refuses(&m, NULL, "not a regular file");
+}
+
+/* ---- structure ---- */
+
+static void
+test_order(void **state)
+{
+	struct buf g = { 0 }, m;
+
+	(void)state;
+	put_node(&g, "Exp", "b", "y", NULL);    /* reads what comes later */
+	put_node(&g, "Neg", "x", "a", NULL);
+	put_node(&g, "Abs", "a", "b", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	gives(&m, NULL, "= neg %x");
+	gives(&m, NULL, "= exp %b");
+	g.n = 0;
+	put_node(&g, "Neg", "b", "a", NULL);
+	put_node(&g, "Abs", "a", "b", NULL);
+	put_value(&g, 12, "b", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "cycle");
+}
+
+static void
+test_names(void **state)
+{
+	struct buf g = { 0 }, m;
+
+	(void)state;
+	put_node(&g, "Neg", "x", "y", NULL);
+	put_node(&g, "Abs", "x", "y", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "'y' is written twice");
+	m = one_node("Neg", "gone", NULL, 20);
+	refuses(&m, NULL, "input 0, 'gone', is never written");
+	m = one_node("Add", "x", NULL, 20);
+	refuses(&m, NULL, "1 inputs, 2 to 2 expected");
+	m = one_node("Add", "x -", NULL, 20);
+	refuses(&m, NULL, "input 1 is missing");
+	m = one_node("Neg", "x", NULL, 6);
+	refuses(&m, NULL, "opset 6 is not supported");
+	m = one_node("Gelu", "x", NULL, 19);
+	refuses(&m, NULL, "opset 19 is not supported, 20 is the oldest");
+}
+
+/* Everything that is missing is said at once. */
+static void
+test_missing_ops(void **state)
+{
+	struct buf g = { 0 }, m;
+
+	(void)state;
+	put_node(&g, "Nonsense", "x", "a", NULL);
+	put_node(&g, "TopK", "a x", "b", NULL);
+	put_node(&g, "Nonsense", "b", "y", NULL);
+	put_node(&g, "AlsoNonsense", "y", "unused", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "op Nonsense is not supported: 2 nodes");
+	refuses(&m, NULL, "op TopK is not supported: 1 node");
+}
+
+static void
+test_attributes(void **state)
+{
+	struct buf a = { 0 }, m;
+	struct result r;
+
+	(void)state;
+	attr_put_float(&a, "axis", 1);
+	m = one_node("Softmax", "x", &a, 20);
+	refuses(&m, NULL, "attribute 'axis' should be an integer and is a float");
+	a.n = 0;
+	attr_put_int(&a, "axes", 1);
+	m = one_node("Softmax", "x", &a, 20);
+	r = import(&m);
+	assert_non_null(r.g);
+	assert_non_null(strstr(r.said, "attribute 'axes' is not known"));
+	done(&r);
+	a.n = 0;
+	attr_put_int(&a, "axis", -2);
+	m = one_node("Softmax", "x", &a, 20);
+	gives(&m, NULL, "softmax %x {axis=-2}");
+	/* before version 13 all dims from axis on are one */
+	a.n = 0;
+	attr_put_int(&a, "axis", 0);
+	m = one_node("Softmax", "x", &a, 12);
+	gives(&m, NULL, "= flatten %x {axis=0}");
+}
+
+static struct buf
+function(const char *name, const char *in, const char *out,
+         const struct buf *nodes)
+{
+	struct buf f = { 0 };
+
+	put_str(&f, 1, name);
+	put_names(&f, 4, in);
+	put_names(&f, 5, out);
+	put_str(&f, 6, "k");
+	memcpy(f.b + f.n, nodes->b, nodes->n);
+	f.n += nodes->n;
+	put_opset(&f, 9, "", 20);
+	return f;
+}
+
+/* Softmax whose axis is the attribute k of the call. */
+static void
+put_softmax_k(struct buf *nodes, const char *in, const char *out)
+{
+	struct buf a = { 0 }, n = { 0 };
+
+	put_str(&a, 1, "axis");
+	put_str(&a, 21, "k");
+	put_int(&a, 20, 2);
+	put_names(&n, 1, in);
+	put_names(&n, 2, out);
+	put_str(&n, 4, "Softmax");
+	put_msg(&n, 5, &a);
+	put_msg(nodes, 7, &n);
+}
+
+static void
+test_functions(void **state)
+{
+	struct buf body = { 0 }, a = { 0 }, k = { 0 }, f, m;
+
+	(void)state;
+	put_softmax_k(&body, "p", "q");
+	f = function("Fn", "p", "q", &body);
+	attr_put_int(&a, "k", -2);
+	m = one_node("Fn", "x", &a, 20);
+	put_msg(&m, 25, &f);
+	gives(&m, NULL, "%y: ?[*] output onnx = softmax %x {axis=-2}");
+	/* the function's own default */
+	put_str(&k, 1, "k");
+	put_int(&k, 3, 0);
+	put_int(&k, 20, 2);
+	put_msg(&f, 11, &k);
+	m = one_node("Fn", "x", NULL, 20);
+	put_msg(&m, 25, &f);
+	gives(&m, NULL, "= softmax %x {axis=0}");
+	/* itself */
+	body.n = k.n = 0;
+	put_names(&k, 1, "p");
+	put_names(&k, 2, "q");
+	put_str(&k, 4, "Fn");
+	put_msg(&body, 7, &k);
+	f = function("Fn", "p", "q", &body);
+	m = one_node("Fn", "x", NULL, 20);
+	put_msg(&m, 25, &f);
+	refuses(&m, NULL, "function 'Fn' calls itself");
+	/* an output that nobody writes */
+	body.n = 0;
+	f = function("Fn", "p", "q", &body);
+	m = one_node("Fn", "x", NULL, 20);
+	put_msg(&m, 25, &f);
+	refuses(&m, NULL, "does not write its output 'q'");
+}
+
+static void
+test_if(void **state)
+{
+	struct buf g = { 0 }, yes = { 0 }, no = { 0 }, a = { 0 }, m, c;
+
+	(void)state;
+	put_node(&yes, "Neg", "x", "r", NULL);
+	put_value(&yes, 12, "r", ONNX_FLOAT, 1, d1);
+	put_node(&no, "Abs", "x", "r", NULL);
+	put_value(&no, 12, "r", ONNX_FLOAT, 1, d1);
+	attr_put_msg(&a, "then_branch", 6, 5, &yes);
+	attr_put_msg(&a, "else_branch", 6, 5, &no);
+	c = tensor_raw("c", ONNX_BOOL, 0, NULL, "\0", 1);
+	put_msg(&g, 5, &c);
+	put_node(&g, "If", "c", "y", &a);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	gives(&m, NULL, "= abs %x");
+}
+
+/* ---- what nodes become ---- */
+
+static void
+test_sequences(void **state)
+{
+	static const int64_t two = 2, one = 1;
+	struct buf g = { 0 }, a = { 0 }, m;
+
+	(void)state;
+	put_ints(&g, "sizes", -1, &two);
+	put_ints(&g, "at", -1, &one);
+	attr_put_int(&a, "axis", 1);
+	put_node(&g, "SplitToSequence", "x sizes", "s", &a);
+	put_node(&g, "SequenceAt", "s at", "y", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 2, d22);
+	put_value(&g, 12, "y", ONNX_FLOAT, 2, d22);
+	m = model_of(&g, 20);
+	gives(&m, NULL, "= part %x {axis=1, index=1, chunk=2}");
+	put_value(&g, 12, "s", ONNX_FLOAT, 2, d22);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "output 's' is not a tensor");
+}
+
+static void
+test_dropout(void **state)
+{
+	static const float ratio = 0.25f;
+	static const unsigned char yes = 1, no = 0;
+	struct buf r = tensor_raw("r", ONNX_FLOAT, 0, NULL, &ratio, 4);
+	struct buf on = tensor_raw("t", ONNX_BOOL, 0, NULL, &yes, 1);
+	struct buf off = tensor_raw("t", ONNX_BOOL, 0, NULL, &no, 1);
+	struct buf g = { 0 }, m;
+
+	(void)state;
+	put_node(&g, "Dropout", "x r t", "d", NULL);
+	put_node(&g, "Neg", "d", "y", NULL);
+	put_msg(&g, 5, &r);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "'t', is never written");
+	put_msg(&g, 5, &off);
+	m = model_of(&g, 20);
+	gives(&m, NULL, "= neg %x");
+	g.n = 0;
+	put_node(&g, "Dropout", "x r t", "y", NULL);
+	put_msg(&g, 5, &r);
+	put_msg(&g, 5, &on);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	gives(&m, NULL, "= dropout %x {ratio=0.25}");
+}
+
+static void
+test_outputs(void **state)
+{
+	struct buf g = { 0 }, m;
+
+	(void)state;
+	/* an output that is an input, and one that has another name */
+	put_node(&g, "Identity", "x", "y", NULL);
+	put_node(&g, "Neg", "x", "a", NULL);
+	put_node(&g, "Identity", "a", "z", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "z", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	gives(&m, NULL, "%y: ?[*] output onnx = identity %x");
+	gives(&m, NULL, "%z: ?[*] output onnx = neg %x");
+}
+
+/* ---- parameters ---- */
+
+/* loss = sum(x * w.a * w.b * c), w.b under the name given. */
+static struct buf
+weights(const char *b)
+{
+	struct buf g = { 0 };
+	char in[64];
+
+	put_floats(&g, "w.a", 4, ramp);
+	put_floats(&g, b, 4, ramp);
+	put_floats(&g, "c", 4, ramp);
+	snprintf(in, sizeof in, "t %s", b);
+	put_node(&g, "Mul", "x w.a", "t", NULL);
+	put_node(&g, "Mul", in, "u", NULL);
+	put_node(&g, "Mul", "u c", "v", NULL);
+	put_node(&g, "ReduceSum", "v", "loss", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "loss", ONNX_FLOAT, 0, NULL);
+	return model_of(&g, 20);
+}
+
+static void
+test_wishes(void **state)
+{
+	static const char *const a[] = { "w.*" }, *const c[] = { "c" };
+	static const char *const none[] = { "nothing*" };
+	struct import_options opt = { .nfreeze = 1, .freeze = a };
+	struct buf m = weights("m.inv_freq");
+
+	(void)state;
+	gives(&m, NULL, "param %w.a");
+	gives(&m, NULL, "const %m.inv_freq");   /* a buffer that stays */
+	gives(&m, NULL, "const %c");
+	gives(&m, &opt, "param %w.a: f32[4] frozen");
+	opt = (struct import_options){ .ntrain = 1, .train = c };
+	gives(&m, &opt, "param %c: f32[4]");
+	opt = (struct import_options){ .nparam = 1, .param = c };
+	gives(&m, &opt, "param %c: f32[4]");
+	opt = (struct import_options){ .ntrain = 1, .train = none };
+	refuses(&m, &opt, "--train nothing*: there is no initializer");
+}
+
+/* Parameters that are inputs too: the initializer wins. */
+static void
+test_inputs(void **state)
+{
+	static const struct import_const bind[] = { { "x", "x.npy" } };
+	static const char npy[] = "\x93NUMPY\1\0\x36\0{'descr': '<f4', "
+		"'fortran_order': False, 'shape': (4,)}";
+	struct import_options opt = { 0 };
+	struct import_const file = bind[0];
+	struct buf g = { 0 }, m;
+	char bytes[80] = { 0 };
+
+	(void)state;
+	put_floats(&g, "w.a", 4, ramp);
+	put_node(&g, "Mul", "x w.a", "t", NULL);
+	put_node(&g, "ReduceSum", "t", "loss", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 11, "w.a", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "loss", ONNX_FLOAT, 0, NULL);
+	m = model_of(&g, 20);
+	gives(&m, NULL, "param %w.a: f32[4] onnx = {1, 2, 3, 4}");
+	memset(bytes, ' ', sizeof bytes);
+	memcpy(bytes, npy, sizeof npy - 1);
+	memcpy(bytes + 10 + 0x36, ones, 16);
+	write_file("x.npy", bytes, 80);
+	file.file = in_folder("x.npy");
+	opt.nconst = 1;
+	opt.constant = &file;
+	gives(&m, &opt, "const %x: f32[4] onnx = {1, 1, 1, 1}");
+	write_file("x.npy", bytes, 79);
+	file.file = in_folder("x.npy");
+	refuses(&m, &opt, ".npy file has 15 bytes of data");
+}
+
+/* Two norms whose scales of ones an exporter merged, with an Identity that
+ * bears the other name. */
+static struct buf
+tied(const float *scale)
+{
+	struct buf g = { 0 };
+
+	put_floats(&g, "n1.weight", 4, scale);
+	put_node(&g, "Identity", "n1.weight", "n2.weight", NULL);
+	put_node(&g, "LayerNormalization", "x n1.weight", "a", NULL);
+	put_node(&g, "LayerNormalization", "a n2.weight", "b", NULL);
+	put_node(&g, "ReduceSum", "b", "loss", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 2, d22);
+	put_value(&g, 12, "loss", ONNX_FLOAT, 0, NULL);
+	return model_of(&g, 20);
+}
+
+static void
+test_ties(void **state)
+{
+	struct import_options off = { 0 };
+	struct buf m = tied(ones);
+	struct result r = import(&m);
+
+	(void)state;
+	assert_non_null(r.g);
+	assert_non_null(strstr(r.said, "'n1.weight' stands for 2 norms"));
+	assert_non_null(strstr(r.text, "layernorm %a, %n2.weight"));
+	done(&r);
+	gives(&m, &off, "layernorm %a, %n1.weight");
+	m = tied(ramp);                         /* equal in earnest */
+	gives(&m, NULL, "layernorm %a, %n1.weight");
+}
+
+/* ---- the export template ---- */
+
+/* The file that the run time would write, with the values given by fill. */
+static size_t
+fill_template(const struct result *r, unsigned char *out, size_t size)
+{
+	const char *why;
+	const struct onnx_template *t = onnx_get_template(r->file, &why);
+	size_t at = 0, n = 0;
+
+	if (!t)
+		fail_msg("no template: %s", why);
+	for (int i = 0; i <= t->nhole; i++) {
+		size_t end = i < t->nhole ? (size_t)t->hole[i].at : t->n;
+		const Val *v = i < t->nhole ? &r->g->val[t->hole[i].val] : NULL;
+
+		assert_true(n + end - at < size);
+		memcpy(out + n, t->bytes + at, end - at);
+		n += end - at;
+		at = end;
+		for (int64_t k = 0; v && k < val_nelem(v); k++, n += 4) {
+			float x = (float)(10 * val_float(v, k));
+
+			assert_true(n + 4 < size);
+			memcpy(out + n, &x, 4);
+		}
+	}
+	return n;
+}
+
+static void
+exports(const struct buf *model, const char *want)
+{
+	static unsigned char bytes[1 << 16];
+	struct import_options opt = { .untie = true };
+	struct result r = import(model), again;
+	size_t n;
+
+	assert_non_null(r.g);
+	n = fill_template(&r, bytes, sizeof bytes);
+	again = import_bytes(bytes, n, &opt);
+	if (!again.g || !strstr(again.text, want))
+		fail_msg("no '%s' in:\n%s%s", want, again.g ? again.text : "",
+		         again.said);
+	done(&r);
+	done(&again);
+}
+
+static void
+test_template(void **state)
+{
+	struct buf m = weights("w.b"), w, g = { 0 };
+
+	(void)state;
+	exports(&m, "param %w.a: f32[4] onnx = {10, 20, 30, 40}");
+	exports(&m, "param %w.b: f32[4] onnx = {10, 20, 30, 40}");
+	exports(&m, "const %c: f32[4] onnx = {1, 2, 3, 4}");
+	m = tied(ones);
+	exports(&m, "param %n2.weight: f32[4] onnx = {10, 10, 10, 10}");
+	/* contents one by one become raw data of another length */
+	w = tensor_head("w.a", ONNX_FLOAT, 1, d1);
+	for (int i = 0; i < 4; i++)
+		put_fixed(&w, 4, ramp[i]);
+	put_msg(&g, 5, &w);
+	put_node(&g, "Mul", "x w.a", "t", NULL);
+	put_node(&g, "ReduceSum", "t", "loss", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "loss", ONNX_FLOAT, 0, NULL);
+	m = model_of(&g, 20);
+	exports(&m, "param %w.a: f32[4] onnx = {10, 20, 30, 40}");
+}
+
+static int
+make_folder(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/ckc-import-XXXXXX");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int
+remove_folder(void **state)
+{
+	static const char *const files[] = {
+		"m.onnx", "w.bin", "sub/w.bin", "real.bin", "link.bin", "loop",
+		"hard.bin", "fifo", "x.npy"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		unlink(in_folder(files[i]));
+	rmdir(in_folder("sub"));
+	return rmdir(folder);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_wire_limits),
+		cmocka_unit_test(test_forged_token),
+		cmocka_unit_test(test_typed_fields),
+		cmocka_unit_test(test_bad_tensors),
+		cmocka_unit_test(test_external),
+		cmocka_unit_test(test_external_escapes),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_missing_ops),
+		cmocka_unit_test(test_attributes),
+		cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_if),
+		cmocka_unit_test(test_sequences),
+		cmocka_unit_test(test_dropout),
+		cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_wishes),
+		cmocka_unit_test(test_inputs),
+		cmocka_unit_test(test_ties),
+		cmocka_unit_test(test_template),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
