@@ -4,7 +4,7 @@
  *     ref_model DIR CKC-ARGUMENTS...
  *
  * DIR/setup holds lines: "input NAME FILE" (FILE: raw elements in the input's
- * dtype), "steps N", "lr X", "beta1 X", "beta2 X", "eps X",
+ * dtype), "steps N", "seed N", "lr X", "beta1 X", "beta2 X", "eps X",
  * "weight_decay X".  Runs the passes up to --stop-after (default: optim),
  * interprets the graph (after place: in the memory that was planned, see
  * interp_place), and writes DIR/log.jsonl (loss of every step),
@@ -12,6 +12,7 @@
  * DIR/params.safetensors (parameters after the last).
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,7 @@ read_setup(struct run *r)
 		if (sscanf(line, "input %1023s %1023s", name, path) == 2)
 			ok &= load_input(r, name, path);
 		sscanf(line, "steps %d", &r->steps);
+		sscanf(line, "seed %" SCNu64, &e->seed);
 		sscanf(line, "lr %lf", &e->lr);
 		sscanf(line, "beta1 %lf", &e->beta1);
 		sscanf(line, "beta2 %lf", &e->beta2);
