@@ -99,7 +99,7 @@ side_new(struct side *s, ckr_ctx *c, const struct ckr_program *p,
 	if (!s->hash || !s->by_name)
 		return err_set(&c->err, CKR_ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < p->ntensor; i++)
-		if (p->tensor[i].name && *p->tensor[i].name)
+		if (p->tensor[i].name && p->tensor[i].dtype)
 			s->by_name[s->nnamed++] = i;
 	qsort_r(s->by_name, s->nnamed, sizeof(*s->by_name), by_name, s);
 	return CKR_OK;

@@ -49,10 +49,14 @@ sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
 {
 	uint64_t room = t->flags & CKR_RESIDENT ? p->resident_bytes
 	                : p->arena_bytes;
+	int64_t from, to;
 
 	if (t->rank > CKR_MAX_RANK || t->dtype >= CKR_DTYPE_COUNT)
 		return false;
 	if (t->offset > room || t->nbytes > room - t->offset)
+		return false;
+	rt_reach(t, &from, &to);
+	if (from < 0 || to > (int64_t)room)
 		return false;
 	if (t->owner >= (int64_t)p->ntensor)
 		return false;
@@ -301,6 +305,29 @@ rt_nelem(const struct ckr_tensor *t)
 	for (int i = 0; i < t->rank; i++)
 		n *= (uint64_t)t->dim[i];
 	return n;
+}
+
+void
+rt_reach(const struct ckr_tensor *t, int64_t *from, int64_t *to)
+{
+	int64_t size = dtype_row[t->dtype].nbytes;
+	int64_t lo = (int64_t)t->offset, hi = lo + size;
+
+	for (int i = 0; i < t->rank; i++) {
+		int64_t step = (t->dim[i] - 1) * t->stride[i] * size;
+
+		if (t->dim[i] == 0)
+			hi = lo;
+		else if (step < 0)
+			lo += step;
+		else
+			hi += step;
+	}
+	*from = lo;
+	*to = hi;
+	/* workspace has bytes, but neither type nor shape */
+	if (hi < (int64_t)(t->offset + t->nbytes))
+		*to = (int64_t)(t->offset + t->nbytes);
 }
 
 bool

@@ -49,6 +49,9 @@ void rt_pack(const struct ckr_tensor *, const void *tensor, void *dense);
 void rt_unpack(const struct ckr_tensor *, void *tensor, const void *dense);
 uint64_t rt_nelem(const struct ckr_tensor *);
 bool rt_is_dense(const struct ckr_tensor *);
+/* First byte and end of the bytes a tensor reaches, in its block: views have
+ * gaps, so this is more than its elements. */
+void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);
 /* Pointers of a program's operands for an arena; NULL: no memory. */
 void **rt_bind(const ckr_ctx *, const struct ckr_program *,
                const struct block *arena);

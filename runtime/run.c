@@ -87,13 +87,14 @@ note_bound(ckr_ctx *c, const struct ckr_program *p, const struct ckr_step *s)
 	for (uint32_t k = 0; k < s->narg; k++) {
 		int32_t a = p->arg[s->arg0 + k];
 		const struct ckr_tensor *t = a < 0 ? NULL : &p->tensor[a];
-		uint64_t end;
+		int64_t from, to;
 
 		if (!t || t->flags & CKR_RESIDENT)
 			continue;
-		end = (t->offset + t->nbytes + 63) / 64 * 64;
-		if (end > c->bound)
-			c->bound = end;
+		rt_reach(t, &from, &to);
+		to = (to + 63) / 64 * 64;
+		if ((uint64_t)to > c->bound)
+			c->bound = (uint64_t)to;
 	}
 }
 
@@ -118,31 +119,32 @@ poison(const struct ckr_program *p, const struct block *arena, uint32_t s)
 {
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
+		int64_t from, to, lo, hi;
 		unsigned char *keep;
 
 		if (t->flags & (CKR_RESIDENT | CKR_OUTPUT | CKR_LOSS)
-		    || t->last != (int32_t)s || !t->nbytes)
+		    || t->last != (int32_t)s)
 			continue;
-		keep = calloc(1, t->nbytes);
+		rt_reach(t, &from, &to);
+		keep = from < to ? calloc(1, (size_t)(to - from)) : NULL;
 		if (!keep)
-			return;
+			continue;
 		for (uint32_t k = 0; k < p->ntensor; k++) {
 			const struct ckr_tensor *u = &p->tensor[k];
-			uint64_t lo, hi;
 
 			if (u->flags & CKR_RESIDENT || u->ready > (int32_t)s
 			    || (u->last <= (int32_t)s
 			        && !(u->flags & (CKR_OUTPUT | CKR_LOSS))))
 				continue;
-			lo = u->offset > t->offset ? u->offset : t->offset;
-			hi = u->offset + u->nbytes < t->offset + t->nbytes
-			     ? u->offset + u->nbytes : t->offset + t->nbytes;
+			rt_reach(u, &lo, &hi);
+			lo = lo > from ? lo : from;
+			hi = hi < to ? hi : to;
 			if (lo < hi)
-				memset(keep + (lo - t->offset), 1, hi - lo);
+				memset(keep + (lo - from), 1, (size_t)(hi - lo));
 		}
-		for (uint64_t b = 0; b < t->nbytes; b++)
-			if (!keep[b])
-				arena->p[t->offset + b] = 0xff;
+		for (int64_t b = from; b < to; b++)
+			if (!keep[b - from])
+				arena->p[b] = 0xff;
 		free(keep);
 	}
 }

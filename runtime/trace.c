@@ -98,6 +98,7 @@ static uint64_t
 live_bytes(const struct ckr_program *p, uint32_t s, struct range *r)
 {
 	uint64_t sum = 0, end = 0;
+	int64_t from, to;
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < p->ntensor; i++) {
@@ -108,7 +109,8 @@ live_bytes(const struct ckr_program *p, uint32_t s, struct range *r)
 		if (t->last < (int32_t)s && t->ready != (int32_t)s
 		    && !(t->flags & (CKR_OUTPUT | CKR_LOSS)))
 			continue;
-		r[n++] = (struct range){ t->offset, t->offset + t->nbytes };
+		rt_reach(t, &from, &to);
+		r[n++] = (struct range){ (uint64_t)from, (uint64_t)to };
 	}
 	qsort(r, n, sizeof(*r), by_start);
 	for (size_t i = 0; i < n; i++) {
