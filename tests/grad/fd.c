@@ -103,13 +103,20 @@ fd_bools(struct fd *f, Shape s, const int *at)
 	return numbers(f, DT_BOOL, s, at);
 }
 
+static _Noreturn void
+broken(Op op)
+{
+	printf("FAIL a case builds %s wrongly\n", op_info[op].text);
+	exit(1);
+}
+
 ValId
 fd_op(struct fd *f, Op op, int nin, const ValId *in, const Attr *a)
 {
 	ValId v = emit_op(f->g, f->diag, op, nin, in, a, 0);
 
 	if (v == 0)
-		abort();
+		broken(op);
 	return v;
 }
 
@@ -136,7 +143,7 @@ fd_slice(struct fd *f, ValId x, IntList start, Shape extent, IntList step)
 	f->g->val[y].dt = f->g->val[x].dt;
 	f->g->val[y].shape = extent;
 	if (!shape_infer(f->g, f->diag, n))
-		abort();
+		broken(OP_SLICE);
 	return y;
 }
 
@@ -294,15 +301,17 @@ check_gradients(struct check *c)
 		ValId d = final_gradient(c, p->val);
 		int64_t n = shape_nelem(&v->shape);
 
-		if (v->kind != V_PARAM || v->frozen)
+		if (v->kind != V_PARAM)
 			continue;
-		if (d == 0) {
-			fault(c, "no gradient");
+		if (v->frozen != (d == 0)) {
+			fault(c, "gradient and mark of the parameter differ");
 			continue;
 		}
-		/* Forward runs do not touch the gradient. */
+		/* Forward runs do not touch the gradient.  What was frozen
+		 * must not move the loss. */
 		for (int64_t i = 0; i < n; i++)
-			check_element(c, it, p, i, interp_get(it, d)[i]);
+			check_element(c, it, p, i,
+			              d ? interp_get(it, d)[i] : 0);
 	}
 	interp_free(it);
 }
@@ -312,9 +321,12 @@ run_case(const struct fd_case *k, int variant, bool *covered)
 {
 	struct check c = { .name = k->name, .variant = variant,
 		.covered = covered };
+	FILE *said = tmpfile();         /* of interest if the case fails */
 
+	if (said == NULL)
+		abort();
 	c.f.g = graph_new(k->name);
-	c.f.diag = diag_new("fd", stdout);
+	c.f.diag = diag_new("fd", said);
 	c.f.rng = 0x9e3779b97f4a7c15u + (uint64_t)variant * 77;
 	k->build(&c.f, variant);
 	if (!differentiate(&c)) {
@@ -323,6 +335,10 @@ run_case(const struct fd_case *k, int variant, bool *covered)
 		check_form(&c);
 		check_gradients(&c);
 	}
+	rewind(said);
+	for (int ch; c.nfault > 0 && (ch = getc(said)) != EOF; )
+		putchar(ch);
+	fclose(said);
 	diag_free(c.f.diag);
 	graph_free(c.f.g);
 	return c.nfault;

@@ -619,6 +619,74 @@ build_shared(struct fd *f, int i)
 	fd_loss(f, x);
 }
 
+/* ---- random graphs ---- */
+
+static int
+pick(struct fd *f, int n)
+{
+	return (int)fd_random(f, 0, n - 1e-9);
+}
+
+/* Both halves of x, changed, in another order. */
+static ValId
+halves(struct fd *f, ValId x)
+{
+	ValId in[2];
+	Attr a = attr_default(OP_CONCAT);
+
+	in[1] = fd_slice(f, x, LIST(0, 0), SHAPE(2, 2), LIST(1, 1));
+	in[0] = fd_slice(f, x, LIST(0, 2), SHAPE(2, 2), LIST(1, 1));
+	in[0] = fd_1(f, OP_NEG, in[0]);
+	a.CONCAT.axis = 1;
+	return fd_op(f, OP_CONCAT, 2, in, &a);
+}
+
+static ValId
+row_mean(struct fd *f, ValId x)
+{
+	Attr a = attr_default(OP_REDUCE_MEAN);
+
+	a.REDUCE_MEAN.axes = LIST(1);
+	return fd_op(f, OP_REDUCE_MEAN, 1, &x, &a);
+}
+
+/* A new value of shape [2,4] from two others. */
+static ValId
+random_node(struct fd *f, ValId x, ValId y)
+{
+	switch (pick(f, 9)) {
+	case 0: return fd_2(f, OP_ADD, x, y);
+	case 1: return fd_2(f, OP_MUL, fd_1(f, OP_TANH, x), y);
+	case 2: return fd_2(f, OP_SUB, x, row_mean(f, y));
+	case 3: return fd_1(f, OP_SOFTMAX, x);
+	case 4: return fd_2(f, OP_MATMUL, fd_1(f, OP_SIN, x),
+	                    fd_param(f, SHAPE(4, 4)));
+	case 5: return halves(f, x);
+	case 6: return fd_2(f, OP_ADD, x, fd_param(f, SHAPE(4)));
+	case 7: return fd_2(f, OP_ADD, halves(f, x), halves(f, y));
+	default: return fd_1(f, OP_SIGMOID, x);
+	}
+}
+
+/* Sums, slices and products in any combination; what is not used stays
+ * outside the backward graph. */
+static void
+build_random(struct fd *f, int i)
+{
+	enum { NODES = 12 };
+	ValId v[NODES + 2] = { fd_param(f, SHAPE(2, 4)),
+		fd_input(f, SHAPE(2, 4)) };
+
+	(void)i;
+	for (int k = 2; k < NODES + 2; k++) {
+		ValId x = v[pick(f, k)], y = v[pick(f, k)];
+
+		v[k] = random_node(f, x, y);
+	}
+	fd_loss(f, fd_2(f, OP_ADD, v[NODES + 1], fd_2(f, OP_MUL, v[0],
+	                                              v[NODES])));
+}
+
 const struct fd_case fd_cases[] = {
 	{ "unary", build_unary, 4 * COUNT(unary) },
 	{ "gelu_tanh", build_gelu_tanh, 4 },
@@ -653,5 +721,6 @@ const struct fd_case fd_cases[] = {
 	{ "sce", build_sce, 24 },
 	{ "attention", build_attention, 10 },
 	{ "shared", build_shared, 4 },
+	{ "random", build_random, 200 },
 	{ NULL, NULL, 0 },
 };
