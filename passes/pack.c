@@ -369,6 +369,9 @@ struct search {
 	int32_t *from, *to;             /* sections of each buffer */
 	int64_t *sky;                   /* top of what is placed, by section */
 	int64_t *rest;                  /* sizes not placed, by section */
+	int64_t *low;                   /* lowest place left, by section */
+	int64_t *rank;
+	int32_t *list;                  /* per depth: candidates */
 	int64_t *undo;                  /* per depth: sections' old tops */
 	bool *placed;
 	int64_t target;                 /* a packing must not be higher */
@@ -423,17 +426,29 @@ lowest(struct search *s, size_t i)
 	return at;
 }
 
-/* In every section what is placed and what is not must fit. */
+/* What is not placed in a section lies above the lowest place that any of it
+ * can take, and must fit below the target. */
 static bool
-fits(struct search *s, int64_t floor)
+fits(struct search *s, const int64_t *at, int64_t floor)
 {
-	for (int32_t k = 0; k < s->nsection; k++) {
-		int64_t sky = s->sky[k] > floor ? s->sky[k] : floor;
+	struct packer *p = s->p;
+	int64_t *low = s->low;
 
-		if (s->rest[k] && sky + s->rest[k] > s->target)
-			return false;
+	for (int32_t k = 0; k < s->nsection; k++)
+		low[k] = INT64_MAX;
+	for (size_t i = 0; i < p->n; i++) {
+		int64_t x = at[i] > floor ? at[i] : floor;
+
+		if (s->placed[i])
+			continue;
+		for (int32_t k = s->from[i]; k < s->to[i]; k++)
+			if (x < low[k])
+				low[k] = x;
+		p->work -= s->to[i] - s->from[i];
 	}
-	s->p->work -= s->nsection;
+	for (int32_t k = 0; k < s->nsection; k++)
+		if (s->rest[k] && low[k] + s->rest[k] > s->target)
+			return false;
 	return true;
 }
 
@@ -474,12 +489,37 @@ candidate(const struct search *s, size_t i, const int64_t *at, int64_t floor,
 	return true;
 }
 
+/* Candidates by offset, then by the preference of this search. */
+static size_t
+find_candidates(struct search *s, const int64_t *at, int64_t floor,
+                size_t floor_index, int32_t *list)
+{
+	struct packer *p = s->p;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		size_t j;
+
+		if (!candidate(s, i, at, floor, floor_index))
+			continue;
+		for (j = n++; j > 0 && (at[i] < at[list[j - 1]]
+		     || (at[i] == at[list[j - 1]]
+		         && s->rank[i] > s->rank[list[j - 1]])); j--)
+			list[j] = list[j - 1];
+		list[j] = (int32_t)i;
+	}
+	p->work -= (int64_t)p->n;
+	return n;
+}
+
 static void
 descend(struct search *s, size_t depth, int64_t floor, size_t floor_index)
 {
 	struct packer *p = s->p;
 	int64_t *at = p->key + depth * p->n;
 	int64_t *undo = s->undo + depth * (size_t)s->nsection;
+	int32_t *list = s->list + depth * p->n;
+	size_t n;
 
 	if (depth == p->n) {
 		record(s);
@@ -487,10 +527,12 @@ descend(struct search *s, size_t depth, int64_t floor, size_t floor_index)
 	}
 	for (size_t i = 0; i < p->n; i++)
 		at[i] = s->placed[i] ? -1 : lowest(s, i);
-	for (size_t i = 0; i < p->n && !s->found; i++) {
-		p->work -= (int64_t)p->n / 4 + 1;
-		if (!candidate(s, i, at, floor, floor_index))
-			continue;
+	if (!fits(s, at, floor))
+		return;
+	n = find_candidates(s, at, floor, floor_index, list);
+	for (size_t c = 0; c < n && !s->found; c++) {
+		size_t i = (size_t)list[c];
+
 		if (p->work <= 0) {
 			s->cut = true;
 			return;
@@ -502,8 +544,7 @@ descend(struct search *s, size_t depth, int64_t floor, size_t floor_index)
 		}
 		s->placed[i] = true;
 		p->offset[i] = at[i];
-		if (fits(s, at[i]))
-			descend(s, depth + 1, at[i], i);
+		descend(s, depth + 1, at[i], i);
 		s->placed[i] = false;
 		for (int32_t k = s->from[i]; k < s->to[i]; k++) {
 			s->sky[k] = undo[k];
@@ -512,24 +553,49 @@ descend(struct search *s, size_t depth, int64_t floor, size_t floor_index)
 	}
 }
 
-/* True if the search ended: no packing is lower than the best. */
+/* One search for packings not above the target, in one order of preference.
+ * True if it ended by itself. */
+static bool
+hunt(struct search *s, int64_t target, int how, int64_t work)
+{
+	struct packer *p = s->p;
+
+	for (size_t i = 0; i < p->n; i++)
+		s->rank[i] = order_key(p, (int32_t)i, how);
+	s->target = target;
+	s->cut = s->found = false;
+	p->work = work;
+	descend(s, 0, 0, 0);
+	return !s->cut;
+}
+
+/* True if no packing is lower than the best. */
 static bool
 exact(struct packer *p, int64_t work)
 {
-	struct search s = { .p = p, .target = p->best - 1 };
+	enum { TRIES = 4 };
+	struct search s = { .p = p };
+	size_t n = p->n;
 
-	if (p->n > SEARCH_MAX)
+	if (n > SEARCH_MAX)
 		return false;
-	p->work = work;
-	p->key = arena_array(p->arena, p->n * (p->n + 1), sizeof *p->key);
-	s.from = arena_array(p->arena, p->n + 1, sizeof *s.from);
-	s.to = arena_array(p->arena, p->n + 1, sizeof *s.to);
-	s.placed = arena_array(p->arena, p->n + 1, sizeof *s.placed);
+	p->key = arena_array(p->arena, n * (n + 1), sizeof *p->key);
+	s.list = arena_array(p->arena, n * (n + 1), sizeof *s.list);
+	s.rank = arena_array(p->arena, n + 1, sizeof *s.rank);
+	s.from = arena_array(p->arena, n + 1, sizeof *s.from);
+	s.to = arena_array(p->arena, n + 1, sizeof *s.to);
+	s.placed = arena_array(p->arena, n + 1, sizeof *s.placed);
 	find_sections(&s);
-	s.undo = arena_array(p->arena, (p->n + 1) * (size_t)s.nsection,
+	s.low = arena_array(p->arena, (size_t)s.nsection + 1, sizeof *s.low);
+	s.undo = arena_array(p->arena, (n + 1) * (size_t)s.nsection,
 	                     sizeof *s.undo);
-	descend(&s, 0, 0, 0);
-	return !s.cut;
+	/* the bound first: nothing prunes as well as the least capacity */
+	for (int how = 0; how < TRIES && p->best > p->bound; how++)
+		if (hunt(&s, p->bound, how, work / (2 * TRIES)))
+			break;
+	if (p->best == p->bound)
+		return true;
+	return hunt(&s, p->best - 1, 1, work / 2);
 }
 
 struct pack_result

@@ -11,7 +11,7 @@
 #include "passes/pack.h"
 #include "passes/passes.h"
 
-enum { PACK_WORK = 2000000 };
+enum { PACK_WORK = 20000000 };
 
 /* Output `out` of a node may lie in the bytes of input `in`, should that die
  * there. */

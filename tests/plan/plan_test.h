@@ -1,0 +1,61 @@
+/* What the planner's tests share. */
+#ifndef TESTS_PLAN_PLAN_TEST_H
+#define TESTS_PLAN_PLAN_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "passes/choose.h"
+#include "tests/plan/gen.h"
+
+PassFn pass_plan, pass_inplace, pass_place, pass_replay;
+
+/* A pass context with quiet diagnostics. */
+struct bench {
+	Pass pass;
+	struct options opt;
+	FILE *quiet;
+};
+
+static inline void
+bench_open(struct bench *b)
+{
+	*b = (struct bench){ .opt = { .budget_bytes = -1, .threads = 2,
+	                              .gap_pct = 0.1 } };
+	b->quiet = fopen("/dev/null", "w");
+	assert_non_null(b->quiet);
+	b->pass = (Pass){
+		.diag = diag_new("test", b->quiet), .opt = &b->opt,
+		.scratch = arena_new(), .keep = arena_new(),
+		.baseline_peak = -1, .minimum_peak = -1, .budget = -1,
+	};
+}
+
+static inline void
+bench_close(struct bench *b)
+{
+	graph_free(b->pass.reference);
+	diag_free(b->pass.diag);
+	arena_free(b->pass.scratch);
+	arena_free(b->pass.keep);
+	fclose(b->quiet);
+}
+
+/* Plan to replay; false if any pass refuses. */
+static inline bool
+bench_run(struct bench *b, Graph *g)
+{
+	if (!pass_plan(&b->pass, g))
+		return false;
+	g->props |= P_PLANNED;
+	if (!pass_inplace(&b->pass, g) || !pass_place(&b->pass, g))
+		return false;
+	g->props |= P_PLACED;
+	return pass_replay(&b->pass, g);
+}
+
+#endif

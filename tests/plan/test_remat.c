@@ -1,0 +1,361 @@
+/* Keep or recompute on random graphs against all sets of kept values. */
+#include "tests/plan/plan_test.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { GRAPHS = 250 };
+
+struct optimum {
+	int64_t live;                   /* or placed */
+	double sec;
+};
+
+struct problem {
+	Graph *g;
+	Arena *arena;
+	struct remat *r;
+	uint8_t *must, *drop;
+	int32_t cand[32], ncand;
+};
+
+static void
+open_problem(struct problem *p, uint64_t seed)
+{
+	uint64_t s = seed * 77 + 5;
+
+	p->g = gen_random(seed, 3 + (int)(seed % 8));
+	p->arena = arena_new();
+	p->r = remat_new(p->g, p->arena);
+	p->must = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	p->ncand = 0;
+	for (int32_t i = 0; i < p->r->nstore; i++)
+		if (p->r->store[i].candidate)
+			p->cand[p->ncand++] = i;
+	p->r->base_sec = 0;
+	for (NodeId i = 1; i < p->g->nnode; i++) {
+		p->r->node[i].sec = p->r->node[i].sec > 0
+			? (double)(1 + gen_next(&s) % 20) : 0;
+		p->r->base_sec += p->r->node[i].sec;
+	}
+}
+
+static void
+close_problem(struct problem *p)
+{
+	arena_free(p->arena);
+	graph_free(p->g);
+}
+
+static struct remat_cost
+try(struct problem *p, uint32_t set)
+{
+	memset(p->drop, 0, (size_t)p->r->nstore);
+	for (int32_t i = 0; i < p->ncand; i++)
+		p->drop[p->cand[i]] = set >> i & 1;
+	return remat_eval(p->r, p->drop);
+}
+
+static double
+optimum(struct problem *p, int64_t live)
+{
+	double best = INFINITY;
+
+	for (uint32_t set = 0; set < 1u << p->ncand; set++) {
+		struct remat_cost c = try(p, set);
+
+		if (c.live <= live && c.sec < best)
+			best = c.sec;
+	}
+	return best;
+}
+
+/* The evaluation of a set is what the graph becomes. */
+static void
+evaluation_is_exact(void **state)
+{
+	uint64_t seed = 99;
+
+	(void)state;
+	for (int k = 0; k < GRAPHS; k++) {
+		struct problem p;
+		struct bench b;
+		struct remat_cost c;
+		const Plan *plan;
+
+		open_problem(&p, (uint64_t)k);
+		c = try(&p, (uint32_t)gen_next(&seed));
+		bench_open(&b);
+		remat_apply(p.r, p.drop, p.g);
+		p.g->props |= P_PLANNED;
+		assert_true(pass_inplace(&b.pass, p.g));
+		assert_true(pass_place(&b.pass, p.g));
+		p.g->props |= P_PLACED;
+		assert_true(pass_replay(&b.pass, p.g));
+		plan = b.pass.plan;
+		assert_true(plan->sum.live_bound == c.live);
+		bench_close(&b);
+		close_problem(&p);
+	}
+}
+
+/* Every bound holds; search and 0-1 program find the optimum nearly always. */
+static void
+bound_and_search(void **state)
+{
+	int hits = 0, total = 0;
+
+	(void)state;
+	for (int k = 0; k < GRAPHS; k++) {
+		struct problem p;
+		struct archive *a;
+		int64_t top, least;
+
+		open_problem(&p, (uint64_t)k);
+		top = try(&p, 0).live;
+		a = archive_new(p.r, p.must);
+		remat_search(a);
+		least = a->slot[a->nslot - 1].live;
+		for (int i = 0; i < 4; i++) {
+			int64_t live = least + (top - least) * i / 4;
+			double best = optimum(&p, live);
+			double bound = remat_bound(p.r, p.must, live);
+			struct found *f;
+
+			assert_true(bound <= best + 1e-6);
+			bound = remat_ilp(a, live, 0, 100, 300);
+			assert_true(bound <= best + 1e-6);
+			f = archive_live(a, live);
+			assert_non_null(f);
+			assert_true(f->sec >= best - 1e-9);
+			hits += f->sec <= best + 1e-9;
+			total++;
+		}
+		close_problem(&p);
+	}
+	assert_true(hits * 100 >= total * 98);
+}
+
+/* The choice is the best of all sets, packed, at any budget. */
+static void
+choice_is_optimal(void **state)
+{
+	(void)state;
+	for (int k = 0; k < GRAPHS; k++) {
+		struct problem p;
+		struct options opt = { .gap_pct = 0.1 };
+		struct choice *c;
+		struct optimum *all;
+		uint32_t n;
+		int64_t top, least = INT64_MAX;
+
+		open_problem(&p, (uint64_t)k);
+		n = 1u << p.ncand;
+		all = arena_array(p.arena, n, sizeof *all);
+		for (uint32_t set = 0; set < n; set++) {
+			Arena *scratch = arena_new();
+
+			all[set].sec = try(&p, set).sec;
+			all[set].live = remat_placed(p.r, p.drop, scratch);
+			if (all[set].live < least)
+				least = all[set].live;
+			arena_free(scratch);
+		}
+		top = all[0].live;
+		c = choice_new(p.r, p.must, &opt);
+		assert_true(choice_least(c) == least);
+		assert_null(choice_take(c, least - 1));
+		for (int i = 0; i <= 4; i++) {
+			int64_t arena = least + (top - least) * i / 4;
+			const uint8_t *drop = choice_take(c, arena);
+			double best = INFINITY;
+
+			for (uint32_t set = 0; set < n; set++)
+				if (all[set].live <= arena)
+					best = fmin(best, all[set].sec);
+			assert_non_null(drop);
+			assert_true(fabs(remat_eval(p.r, drop).sec - best)
+			            < 1e-9);
+			assert_true(choice_bound(c, arena) <= best + 1e-6);
+		}
+		close_problem(&p);
+	}
+}
+
+/* Plans through all passes for falling budgets. */
+static void
+walk(Graph *(*make)(int), int k, int steps)
+{
+	struct bench b;
+	Graph *g = make(k);
+	int64_t base, least, peak = INT64_MAX;
+	double sec = -1;
+
+	bench_open(&b);
+	assert_true(bench_run(&b, g));
+	base = b.pass.baseline_peak;
+	assert_true(b.pass.plan->sum.peak == base);
+	bench_close(&b);
+	graph_free(g);
+
+	bench_open(&b);
+	g = make(k);
+	b.opt.budget_bytes = 1;
+	assert_false(bench_run(&b, g));
+	least = b.pass.minimum_peak;
+	assert_true(diag_errors(b.pass.diag) == 1);
+	bench_close(&b);
+	graph_free(g);
+
+	for (int i = steps; i >= 0; i--) {
+		int64_t budget = least + (base - least) * i / steps;
+
+		bench_open(&b);
+		g = make(k);
+		b.opt.budget_bytes = budget;
+		assert_true(bench_run(&b, g));
+		assert_true(b.pass.minimum_peak == least);
+		assert_true(b.pass.plan->sum.peak <= budget);
+		assert_true(b.pass.plan->sum.peak <= peak);
+		assert_true(b.pass.plan->sum.step_sec >= sec * (1 - 1e-12));
+		assert_true(b.pass.plan->sum.bound_sec
+		            <= b.pass.plan->sum.step_sec);
+		sec = b.pass.plan->sum.step_sec;
+		peak = b.pass.plan->sum.peak;
+		bench_close(&b);
+		graph_free(g);
+	}
+	bench_open(&b);
+	g = make(k);
+	b.opt.budget_bytes = least - 1;
+	assert_false(bench_run(&b, g));
+	bench_close(&b);
+	graph_free(g);
+}
+
+static Graph *
+small(int k)
+{
+	return gen_random((uint64_t)k, 2 + k % 9);
+}
+
+static Graph *
+medium(int k)
+{
+	return gen_random((uint64_t)k + 1000, 20 + k % 20);
+}
+
+static Graph *
+gpt(int k)
+{
+	struct gen_gpt o = { 1 + k, 128, 4, 8, 128, 512 };
+
+	return gen_gpt(&o);
+}
+
+static void
+monotone(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 60; k++)
+		walk(small, k, 8);
+	for (int k = 0; k < 6; k++)
+		walk(medium, k, 8);
+	for (int k = 0; k < 4; k++)
+		walk(gpt, k, 6);
+}
+
+/* Presets drop what they say. */
+static void
+presets(void **state)
+{
+	struct gen_gpt o = { 4, 64, 2, 2, 32, 128 };
+	Graph *g = gen_gpt(&o);
+	Arena *a = arena_new();
+	struct remat *r = remat_new(g, a);
+	uint8_t *must = arena_array(a, (size_t)r->nstore + 1, 1);
+	uint8_t *drop = arena_array(a, (size_t)r->nstore + 1, 1);
+	int kept = 0, cores = 0;
+
+	(void)state;
+	remat_preset(r, must, REMAT_FULL, 1, drop);
+	for (int32_t s = 0; s < r->nstore; s++)
+		kept += r->store[s].candidate && !drop[s];
+	assert_int_equal(kept, 5);      /* inputs of 4 layers, and the last */
+	remat_preset(r, must, REMAT_EVERY, 2, drop);
+	kept = 0;
+	for (int32_t s = 0; s < r->nstore; s++)
+		kept += r->store[s].candidate && !drop[s];
+	assert_int_equal(kept, 3);
+	remat_preset(r, must, REMAT_SELECTIVE, 1, drop);
+	remat_eval(r, drop);
+	for (int32_t k = 0; k < r->nstep; k++)
+		if (r->step[k].clone && r->node[r->step[k].node].sec > 0) {
+			assert_int_equal(g->node[r->step[k].node].op,
+			                 OP_ATTENTION);
+			cores++;
+		}
+	assert_int_equal(cores, 4);
+	remat_preset(r, must, REMAT_NONE, 1, drop);
+	assert_true(remat_eval(r, drop).sec <= 0);
+	arena_free(a);
+	graph_free(g);
+}
+
+/* Wishes are obeyed at any budget, and refused when they mean nothing. */
+static void
+wishes(void **state)
+{
+	const char *keep[] = { "t12" }, *again[] = { "t10" };
+	const char *nothing[] = { "no-such-*" };
+	struct bench b;
+	Graph *g;
+	int copies = 0;
+
+	(void)state;
+	bench_open(&b);
+	g = small(8);
+	b.opt.nkeep = 1;
+	b.opt.keep = nothing;
+	assert_false(bench_run(&b, g));
+	bench_close(&b);
+	graph_free(g);
+
+	bench_open(&b);
+	g = gpt(0);
+	again[0] = g->val[g->node[2].out[0]].name;      /* the first norm */
+	b.opt.nrecompute = 1;
+	b.opt.recompute = again;
+	assert_true(bench_run(&b, g));
+	FOR_NODES (n, g)
+		copies += n->of != 0;
+	assert_int_equal(copies, 1);
+	bench_close(&b);
+	graph_free(g);
+
+	bench_open(&b);
+	g = gpt(0);
+	keep[0] = again[0] = g->val[g->node[2].out[0]].name;
+	b.opt.nkeep = b.opt.nrecompute = 1;
+	b.opt.keep = keep;
+	b.opt.recompute = again;
+	assert_false(bench_run(&b, g));
+	bench_close(&b);
+	graph_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(evaluation_is_exact),
+		cmocka_unit_test(bound_and_search),
+		cmocka_unit_test(choice_is_optimal),
+		cmocka_unit_test(monotone),
+		cmocka_unit_test(presets),
+		cmocka_unit_test(wishes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,516 @@
+/* Replay accepts what the planner makes and names the rule that every kind of
+ * damage breaks. */
+#include "tests/plan/plan_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+	struct bench b;
+	Graph *g;
+};
+
+static int
+open_fixture(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct gen_gpt o = { 3, 64, 4, 4, 64, 128 };
+	Graph *g = gen_gpt(&o);
+
+	/* a tight budget: many copies */
+	bench_open(&f->b);
+	f->b.opt.budget_bytes = 1;
+	assert_false(bench_run(&f->b, g));
+	f->b.opt.budget_bytes = f->b.pass.minimum_peak * 101 / 100;
+	bench_close(&f->b);
+	graph_free(g);
+	int64_t budget = f->b.opt.budget_bytes;
+
+	bench_open(&f->b);
+	f->b.opt.budget_bytes = budget;
+	f->g = gen_gpt(&o);
+	assert_true(bench_run(&f->b, f->g));
+	*state = f;
+	return 0;
+}
+
+static int
+close_fixture(void **state)
+{
+	struct fixture *f = *state;
+
+	bench_close(&f->b);
+	graph_free(f->g);
+	free(f);
+	return 0;
+}
+
+static Plan *
+copy_plan(const Plan *p, Arena *a)
+{
+	Plan *c = arena_copy(a, p, sizeof *p);
+
+	c->tensor = arena_array(a, (size_t)p->ntensor + 1, sizeof *c->tensor);
+	memcpy(c->tensor, p->tensor, (size_t)p->ntensor * sizeof *c->tensor);
+	c->step = arena_array(a, (size_t)p->nstep + 1, sizeof *c->step);
+	memcpy(c->step, p->step, (size_t)p->nstep * sizeof *c->step);
+	for (int64_t i = 0; i < p->nstep; i++) {
+		struct plan_step *s = &c->step[i];
+
+		s->read = arena_array(a, (size_t)s->nread + 2, 8);
+		memcpy(s->read, p->step[i].read, (size_t)s->nread * 8);
+		s->write = arena_array(a, (size_t)s->nwrite + 2, 8);
+		memcpy(s->write, p->step[i].write, (size_t)s->nwrite * 8);
+	}
+	return c;
+}
+
+/* Replay; the text of the faults into buf. */
+static bool
+replay(const Plan *p, char *buf, size_t size)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+	Diag *d = diag_new("test", out);
+	bool ok = plan_replay(p, d);
+
+	diag_free(d);
+	fclose(out);
+	snprintf(buf, size, "%s", text);
+	free(text);
+	return ok;
+}
+
+static bool
+rejects(const Plan *p, const char *rule)
+{
+	char text[20000], want[40];
+
+	snprintf(want, sizeof want, "replay: %s: ", rule);
+	if (replay(p, text, sizeof text))
+		return false;
+	if (!strstr(text, want))
+		printf("expected %s, got %s", rule, text);
+	return strstr(text, want) != NULL;
+}
+
+/* ---- finding things ---- */
+
+static int64_t
+find_step(const Plan *p, Phase phase, int64_t from)
+{
+	while (from < p->nstep && (p->step[from].phase != phase
+	       || p->step[from].view))
+		from++;
+	assert_true(from < p->nstep);
+	return from;
+}
+
+/* A step, not a view, that overwrites what it reads; in the arena. */
+static int64_t
+find_in_place(const Plan *p, int64_t *old)
+{
+	for (int64_t i = 0; i < p->nstep; i++) {
+		const struct plan_step *s = &p->step[i];
+
+		for (int k = 0; k < s->nwrite; k++) {
+			int64_t w = s->write[k];
+
+			if (w < 0 || s->view || p->tensor[w].resident
+			    || p->tensor[w].alias_of < 0)
+				continue;
+			*old = p->tensor[w].alias_of;
+			return i;
+		}
+	}
+	fail_msg("no step works in place");
+	return -1;
+}
+
+static int64_t
+find_tensor(const Plan *p, TensorKind kind)
+{
+	for (int64_t i = 0; i < p->ntensor; i++)
+		if (p->tensor[i].kind == kind && !p->tensor[i].resident
+		    && p->tensor[i].alias_of < 0)
+			return i;
+	fail_msg("no such tensor");
+	return -1;
+}
+
+static int64_t
+find_view(const Plan *p)
+{
+	for (int64_t i = 0; i < p->nstep; i++)
+		if (p->step[i].view)
+			return i;
+	fail_msg("no view");
+	return -1;
+}
+
+/* ---- damage ---- */
+
+typedef void Damage(Plan *);
+
+static void
+remove_step(Plan *p, int64_t at)
+{
+	memmove(&p->step[at], &p->step[at + 1],
+	        (size_t)(p->nstep - at - 1) * sizeof *p->step);
+	p->nstep--;
+	for (int64_t i = 0; i < p->nstep; i++)
+		if (p->step[i].of > at)
+			p->step[i].of--;
+}
+
+static void
+swap_steps(Plan *p, int64_t a)
+{
+	struct plan_step s = p->step[a];
+
+	p->step[a] = p->step[a + 1];
+	p->step[a + 1] = s;
+	for (int64_t i = 0; i < p->nstep; i++) {
+		if (p->step[i].of == a)
+			p->step[i].of = a + 1;
+		else if (p->step[i].of == a + 1)
+			p->step[i].of = a;
+	}
+}
+
+static void
+remove_copy(Plan *p)
+{
+	remove_step(p, find_step(p, PH_RECOMPUTE, 0));
+}
+
+static void
+move_to_front(Plan *p)
+{
+	for (int64_t i = find_step(p, PH_BACKWARD, 0); i > 0; i--)
+		swap_steps(p, i - 1);
+}
+
+static void
+shrink(Plan *p)
+{
+	p->tensor[find_tensor(p, K_ACTIVATION)].bytes -= 64;
+}
+
+static void
+overlap(Plan *p)
+{
+	int64_t a = find_tensor(p, K_ACTIVATION), b;
+
+	for (b = a + 1; b < p->ntensor; b++)
+		if (!p->tensor[b].resident && p->tensor[b].alias_of < 0
+		    && p->tensor[b].first <= p->tensor[a].last
+		    && p->tensor[b].last >= p->tensor[a].first)
+			break;
+	p->tensor[b].offset = p->tensor[a].offset;
+}
+
+static void
+misalign(Plan *p)
+{
+	p->tensor[find_tensor(p, K_ADJOINT)].offset += 8;
+}
+
+static void
+unplace(Plan *p)
+{
+	p->tensor[find_tensor(p, K_ADJOINT)].offset = -1;
+}
+
+static void
+more_workspace(Plan *p)
+{
+	p->step[find_step(p, PH_FORWARD, 0)].workspace += 64;
+}
+
+static void
+read_workspace(Plan *p)
+{
+	struct plan_step *s = &p->step[p->nstep - 1];
+
+	s->read[s->nread++] = find_tensor(p, K_WORKSPACE);
+}
+
+static void
+alias_too_far(Plan *p)
+{
+	const struct plan_step *s = &p->step[find_view(p)];
+
+	p->tensor[s->write[0]].alias_offset += 1 << 20;
+}
+
+static void
+alias_elsewhere(Plan *p)
+{
+	const struct plan_step *s = &p->step[find_view(p)];
+
+	p->tensor[s->write[0]].resident = true;
+}
+
+static void
+view_of_other(Plan *p)
+{
+	struct plan_step *s = &p->step[find_view(p)];
+
+	s->read[0] = p->step[find_step(p, PH_FORWARD, 0)].write[0];
+}
+
+static void
+write_twice(Plan *p)
+{
+	struct plan_step *s = &p->step[find_step(p, PH_BACKWARD, 0)];
+
+	s->write[s->nwrite++] = p->step[0].write[0];
+}
+
+static void
+read_overwritten(Plan *p)
+{
+	int64_t old, at = find_in_place(p, &old);
+	struct plan_step *s = &p->step[at + 1];
+
+	s->read[s->nread++] = old;
+}
+
+static void
+lose_output(Plan *p)
+{
+	int64_t old;
+
+	find_in_place(p, &old);
+	p->tensor[old].output = true;
+}
+
+static void
+copy_reads_other(Plan *p)
+{
+	struct plan_step *s = &p->step[find_step(p, PH_RECOMPUTE, 0)];
+
+	s->read[0] = s->read[s->nread - 1];
+}
+
+static void
+copy_other_op(Plan *p)
+{
+	p->step[find_step(p, PH_RECOMPUTE, 0)].op = "sqrt";
+}
+
+static void
+copy_no_copy(Plan *p)
+{
+	p->step[find_step(p, PH_RECOMPUTE, 0)].of = -1;
+}
+
+static void
+copy_other_type(Plan *p)
+{
+	p->tensor[find_tensor(p, K_RECOMPUTED)].dt = DT_I32;
+}
+
+static void
+live_longer(Plan *p)
+{
+	p->tensor[find_tensor(p, K_ADJOINT)].last++;
+}
+
+static void
+claim_saved(Plan *p)
+{
+	struct plan_tensor *t = &p->tensor[find_tensor(p, K_ADJOINT)];
+
+	t->saved = !t->saved;
+}
+
+static void
+decide_otherwise(Plan *p)
+{
+	struct plan_tensor *t = &p->tensor[find_tensor(p, K_ACTIVATION)];
+
+	t->decision = t->decision == D_KEEP ? D_FREE : D_KEEP;
+}
+
+static void
+claim_live(Plan *p)
+{
+	p->sum.live_bound -= 64;
+}
+
+static void
+claim_arena(Plan *p)
+{
+	p->sum.arena -= 64;
+	p->sum.peak -= 64;
+}
+
+static void
+claim_params(Plan *p)
+{
+	p->sum.param += 64;
+}
+
+static void
+over_budget(Plan *p)
+{
+	p->sum.budget = p->sum.peak - 1;
+}
+
+static void
+cheaper(Plan *p)
+{
+	p->sum.step_sec *= 0.999;
+}
+
+static void
+bound_too_high(Plan *p)
+{
+	p->sum.bound_sec = p->sum.step_sec * 1.01;
+}
+
+static void
+free_step(Plan *p)
+{
+	p->step[find_step(p, PH_BACKWARD, 0)].seconds = 0;
+}
+
+static void
+inline_unread(Plan *p)
+{
+	static struct plan_inlined part;
+	int64_t at = find_step(p, PH_FORWARD, 1);
+
+	part.of = at;
+	p->step[p->nstep - 1].inlined = &part;
+	p->step[p->nstep - 1].ninlined = 1;
+}
+
+static void
+no_such_tensor(Plan *p)
+{
+	p->step[3].read[0] = p->ntensor;
+}
+
+static void
+chain(Plan *p)
+{
+	int64_t a = find_tensor(p, K_RECOMPUTED);
+
+	p->tensor[find_tensor(p, K_ACTIVATION)].of = a;
+}
+
+static void
+accepts(void **state)
+{
+	struct fixture *f = *state;
+	char text[2000];
+	int copies = 0;
+
+	assert_true(replay(f->b.pass.plan, text, sizeof text));
+	assert_true(replay(f->b.pass.reference_plan, text, sizeof text));
+	for (int64_t i = 0; i < f->b.pass.plan->nstep; i++)
+		copies += f->b.pass.plan->step[i].of >= 0;
+	assert_true(copies > 5);
+}
+
+static void
+names_the_rule(void **state)
+{
+	static const struct {
+		Damage *damage;
+		const char *rule;
+	} t[] = {
+		{ remove_copy, "write" }, { move_to_front, "read" },
+		{ shrink, "form" }, { overlap, "place" },
+		{ misalign, "place" }, { unplace, "place" },
+		{ more_workspace, "workspace" },
+		{ read_workspace, "workspace" },
+		{ alias_too_far, "alias" }, { alias_elsewhere, "alias" },
+		{ view_of_other, "view" }, { write_twice, "write" },
+		{ read_overwritten, "read" }, { lose_output, "overwrite" },
+		{ copy_reads_other, "recompute" },
+		{ copy_other_op, "recompute" },
+		{ copy_no_copy, "recompute" },
+		{ copy_other_type, "recompute" },
+		{ live_longer, "lifetime" }, { claim_saved, "saved" },
+		{ decide_otherwise, "decision" }, { claim_live, "peak" },
+		{ claim_arena, "peak" }, { claim_params, "peak" },
+		{ over_budget, "budget" }, { cheaper, "sums" },
+		{ bound_too_high, "sums" }, { free_step, "sums" },
+		{ inline_unread, "inline" }, { no_such_tensor, "form" },
+		{ chain, "form" },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+		Arena *a = arena_new();
+		Plan *p = copy_plan(f->b.pass.plan, a);
+
+		t[i].damage(p);
+		if (!rejects(p, t[i].rule))
+			fail_msg("damage %zu (%s) was not found", i, t[i].rule);
+		arena_free(a);
+	}
+}
+
+/* Every step matters, and its place among its neighbours. */
+static void
+every_step(void **state)
+{
+	struct fixture *f = *state;
+	const Plan *plan = f->b.pass.plan;
+	char text[2000];
+
+	for (int64_t i = 0; i < plan->nstep; i++) {
+		Arena *a = arena_new();
+		Plan *p = copy_plan(plan, a);
+
+		remove_step(p, i);
+		assert_false(replay(p, text, sizeof text));
+		if (i + 1 < plan->nstep) {
+			p = copy_plan(plan, a);
+			swap_steps(p, i);
+			assert_false(replay(p, text, sizeof text));
+		}
+		arena_free(a);
+	}
+}
+
+static void
+every_tensor(void **state)
+{
+	struct fixture *f = *state;
+	const Plan *plan = f->b.pass.plan;
+	char text[2000];
+
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		Arena *a = arena_new();
+		Plan *p = copy_plan(plan, a);
+
+		/* a view may reach further; an owner's bytes are counted */
+		p->tensor[i].bytes += 64;
+		if (p->tensor[i].alias_of < 0)
+			assert_false(replay(p, text, sizeof text));
+		p = copy_plan(plan, a);
+		p->tensor[i].first++;
+		assert_false(replay(p, text, sizeof text));
+		arena_free(a);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accepts),
+		cmocka_unit_test(names_the_rule),
+		cmocka_unit_test(every_step),
+		cmocka_unit_test(every_tensor),
+	};
+
+	return cmocka_run_group_tests(tests, open_fixture, close_fixture);
+}
