@@ -1,5 +1,5 @@
 /* Attributes of nodes: found through function calls, typed, defaulted and
- * checked.  What nobody asked for is reported, because a misspelt attribute
+ * checked.  What nobody asked for is an error, because a misspelt attribute
  * (they occur) would otherwise silently mean its default.
  */
 #include "frontend/flat.h"
@@ -60,12 +60,14 @@ attr_end(struct attr_reader *r)
 {
 	const Onnx__NodeProto *p = r->node->p;
 
-	for (size_t i = 0; i < p->n_attribute && i < 64 && !r->failed; i++)
-		if (!(r->seen >> i & 1))
-			diag_warn(r->diag, "node '%s' (%s): attribute '%s' is not "
-			          "known and ignored", r->node->name, r->node->type,
-			          p->attribute[i]->name
-			          ? p->attribute[i]->name : "");
+	for (size_t i = 0; i < p->n_attribute && i < 64 && !r->failed; i++) {
+		if (r->seen >> i & 1)
+			continue;
+		diag_at(r->diag, r->node->name, r->node->type, "attribute '%s' "
+		        "is not known; is it misspelt, or newer than ckc?",
+		        p->attribute[i]->name ? p->attribute[i]->name : "");
+		r->failed = true;
+	}
 	return !r->failed;
 }
 

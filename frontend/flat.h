@@ -103,7 +103,7 @@ struct attr_reader {
 };
 
 void attr_begin(struct attr_reader *, struct flat *, const struct flat_node *);
-/* Warns of attributes that nobody asked for; false if a read failed. */
+/* False if a read failed, or there are attributes that nobody asked for. */
 bool attr_end(struct attr_reader *);
 bool attr_has(struct attr_reader *, const char *name);
 int64_t attr_int(struct attr_reader *, const char *name, int64_t otherwise);

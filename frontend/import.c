@@ -51,6 +51,33 @@ imp_out(struct importer *m, int i, ValId v)
 	m->g->val[v].onnx = arena_str(m->g->arena, y->name);
 }
 
+/* The element type of output 0 where it is plain; shapes wait until dims are
+ * bound, but some choices below depend on the type. */
+static DType
+out_dtype(const struct importer *m, Op op, const Attr *a, int nin,
+          const ValId *in)
+{
+	static const char *const shape_rule[OP_COUNT] = {
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
+#define RULES(shape, eval, cost, grad, shard) #shape
+#include "ir/ops.h"
+	};
+	const char *rule = shape_rule[op];
+
+	if (strcmp(rule, "pred") == 0)
+		return DT_BOOL;
+	if (op == OP_SHAPE || op == OP_SIZE || op == OP_NONZERO
+	    || op == OP_ARGMAX)
+		return DT_I64;
+	if (op == OP_CAST)
+		return (DType)a->CAST.to;
+	if (op == OP_CONSTANT_OF_SHAPE)
+		return (DType)a->CONSTANT_OF_SHAPE.dt;
+	if (op == OP_WHERE || op == OP_CAST_LIKE)
+		return m->g->val[in[1]].dt;
+	return nin > 0 && op != OP_ONE_HOT ? m->g->val[in[0]].dt : DT_NONE;
+}
+
 ValId
 imp_node(struct importer *m, Op op, const Attr *attr, int nin,
          const ValId *in)
@@ -63,6 +90,7 @@ imp_node(struct importer *m, Op op, const Attr *attr, int nin,
 	if (attr)
 		n->attr = *attr;
 	node_add_origin(m->g, n, &m->origin, 1);
+	m->g->val[n->out[0]].dt = out_dtype(m, op, &n->attr, nin, n->in);
 	return n->out[0];
 }
 
@@ -464,8 +492,13 @@ import_outputs(struct importer *m)
 			m->g->val[v].output = true;
 			continue;
 		}
+		/* the name belongs to the output */
+		if (m->g->val[v].kind == V_CONST)
+			val_rename(m->g, v, arena_printf(m->arena, "%s.const",
+			                                 m->g->val[v].name));
 		id = node_new(m->g, OP_IDENTITY, 1, &v, 0, 0)->out[0];
 		val_rename(m->g, id, y->name);
+		m->g->val[id].dt = m->g->val[v].dt;
 		m->g->val[id].onnx = arena_str(m->g->arena, y->name);
 		m->g->val[id].output = true;
 	}

@@ -164,8 +164,7 @@ run_trilu(struct importer *m)
 	return true;
 }
 
-/* x seen as [.., blocks of channels ..]: both directions and both orders of
- * DepthToSpace are one reshape, transpose, reshape.  Extents that are not
+/* DepthToSpace and SpaceToDepth in both orders of channels: one reshape, transpose, reshape.  Extents that are not
  * known yet are computed in the graph. */
 bool
 run_space_depth(struct importer *m)
@@ -173,12 +172,13 @@ run_space_depth(struct importer *m)
 	static const char *const words[] = { "DCR", "CRD" };
 	int64_t b = attr_int(&m->r, "blocksize", 0);
 	bool to_space = m->n->op->ir == OP_RESHAPE;
-	bool crd = to_space && attr_word(&m->r, "mode", 0, words, 2);
-	ValId x = imp_in(m, 0), dim[4], bb = imp_scalar(m, b), six, y;
+	bool crd = attr_word(&m->r, "mode", 0, words, 2) != 0;
+	ValId x = imp_in(m, 0), dim[4], bb, six, y;
 	ValId shape = EMIT_NODE(m, OP_SHAPE, NULL, x), one[6];
 	Attr a = attr_default(OP_TRANSPOSE), cat = attr_default(OP_CONCAT);
-	static const int64_t perm[3][6] = {
-		{ 0, 3, 4, 1, 5, 2 }, { 0, 1, 4, 2, 5, 3 }, { 0, 3, 5, 1, 2, 4 }
+	static const int64_t perm[2][2][6] = {
+		{ { 0, 3, 5, 1, 2, 4 }, { 0, 1, 3, 5, 2, 4 } },
+		{ { 0, 3, 4, 1, 5, 2 }, { 0, 1, 4, 2, 5, 3 } }
 	};
 
 	if (b < 1 || b > 1 << 20)
@@ -214,7 +214,7 @@ run_space_depth(struct importer *m)
 	six = imp_node(m, OP_CONCAT, &cat, 6, one);
 	y = EMIT_NODE(m, OP_RESHAPE, NULL, x, six);
 	a.TRANSPOSE.perm.n = 6;
-	memcpy(a.TRANSPOSE.perm.v, perm[!to_space ? 2 : crd], sizeof perm[0]);
+	memcpy(a.TRANSPOSE.perm.v, perm[to_space][crd], sizeof perm[0][0]);
 	y = EMIT_NODE(m, OP_TRANSPOSE, &a, y);
 	imp_out(m, 0, EMIT_NODE(m, OP_RESHAPE, NULL, y,
 	                        imp_node(m, OP_CONCAT, &cat, 4, dim)));

@@ -323,7 +323,45 @@ refuse_attention(struct importer *m)
 		return imp_fail(m, "scores as an output are not supported");
 	if (attr_float(&m->r, "softcap", 0) != 0)
 		return imp_fail(m, "softcap is not supported");
+	if (attr_int(&m->r, "left_window_size", -1) != -1
+	    || attr_int(&m->r, "right_window_size", -1) != -1)
+		return imp_fail(m, "windows are not supported");
 	return true;
+}
+
+/* Extent `axis` of x as a list of one. */
+static ValId
+extent(struct importer *m, ValId x, int64_t axis)
+{
+	return binary(m, OP_GATHER, unary(m, OP_SHAPE, x),
+	              imp_ints(m, 1, &axis));
+}
+
+/* ONNX shows key j to query i iff j <= i, ckc's attribute iff j - S <= i - T.
+ * That is the same for T = S, which is not known yet: so the mask is written
+ * out, and recognised once dims are bound.  0: the attribute must do. */
+static ValId
+causal_mask(struct importer *m, ValId q, ValId k, ValId mask)
+{
+	Attr cat = attr_default(OP_CONCAT), low = attr_default(OP_TRILU);
+	Attr full = attr_default(OP_CONSTANT_OF_SHAPE);
+	DType dt = mask ? m->g->val[mask].dt : DT_BOOL;
+	ValId c;
+
+	if (dt == DT_NONE)
+		return 0;
+	full.CONSTANT_OF_SHAPE.dt = DT_BOOL;
+	full.CONSTANT_OF_SHAPE.value = 1;
+	low.TRILU.upper = 0;
+	c = EMIT_NODE(m, OP_CONCAT, &cat, extent(m, q, 2), extent(m, k, 2));
+	c = EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &full, c);
+	c = EMIT_NODE(m, OP_TRILU, &low, c);
+	if (!mask)
+		return c;
+	if (dt == DT_BOOL)
+		return binary(m, OP_AND, c, mask);
+	return EMIT_NODE(m, OP_WHERE, NULL, c, mask,
+	                 imp_like(m, mask, -INFINITY));
 }
 
 /* Attention-23 and -24, with heads in a dim of their own or side by side. */
@@ -332,6 +370,7 @@ run_attention(struct importer *m)
 {
 	Attr a = attr_default(OP_ATTENTION);
 	ValId q = imp_in(m, 0), k = imp_in(m, 1), v = imp_in(m, 2), o;
+	ValId mask = imp_in(m, 3), causal = 0;
 	int64_t hq = attr_int(&m->r, "q_num_heads", 0);
 	int64_t hk = attr_int(&m->r, "kv_num_heads", 0), d;
 
@@ -357,7 +396,10 @@ run_attention(struct importer *m)
 		a.ATTENTION.scale = 1 / sqrt((double)d);
 	else
 		q = scale_query(m, q);
-	o = EMIT_NODE(m, OP_ATTENTION, &a, q, k, v, imp_in(m, 3));
+	if (a.ATTENTION.causal)
+		causal = causal_mask(m, q, k, mask);
+	a.ATTENTION.causal = a.ATTENTION.causal && !causal;
+	o = EMIT_NODE(m, OP_ATTENTION, &a, q, k, v, causal ? causal : mask);
 	imp_out(m, 0, hq ? merge_heads(m, o) : o);
 	return true;
 }
