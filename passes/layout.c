@@ -1,9 +1,9 @@
 /* Layout: where the elements of every value lie.
  *
  * Inputs, parameters, constants, states and what kernels compute are owners,
- * row-major, but the outputs of attention: if they are transposed from
- * [B,H,T,D] to [B,T,H,D], they lie so in memory at once, and the transposition
- * costs nothing.  Reshape, transpose, slice and expand become views wherever
+ * row-major, but the outputs of attention: if they are transposed, from
+ * [B,H,T,D] to [B,T,H,D] mostly, they lie so in memory at once, and the
+ * transposition costs nothing.  Reshape, transpose, slice and expand become views wherever
  * strides can say it (for reshape: numpy's rule) and readers can take it;
  * where no reader can, the node itself carries the copy out (its output is an
  * owner); where only some can, they get a `copy` of their own.
@@ -61,38 +61,33 @@ own(struct layout *l, Val *v)
 	return true;
 }
 
-static bool
-swaps_heads(const Node *n)
-{
-	const IntList *perm = &n->attr.TRANSPOSE.perm;
-
-	return n->op == OP_TRANSPOSE && perm->n == 4 && perm->v[0] == 0
-	       && perm->v[1] == 2 && perm->v[2] == 1 && perm->v[3] == 3;
-}
-
-/* Is [B,H,T,D] read as [B,T,H,D], and by nobody who minds? */
-static bool
-wants_heads_inside(const struct layout *l, ValId v)
+/* The transposition that reads [B,H,T,D] with D last, NULL if there is none or
+ * if somebody else wants the value as it is. */
+static const Node *
+regrouping(const struct layout *l, ValId v)
 {
 	const Graph *g = l->g;
-	bool wants = false;
 
 	if (g->val[v].output || g->val[v].shape.rank != 4)
-		return false;
-	for (uint32_t i = l->uses.first[v]; i < l->uses.first[v + 1]; i++)
-		wants |= swaps_heads(&g->node[l->uses.node[i]]);
-	return wants;
+		return NULL;
+	for (uint32_t i = l->uses.first[v]; i < l->uses.first[v + 1]; i++) {
+		const Node *n = &g->node[l->uses.node[i]];
+		if (n->op == OP_TRANSPOSE
+		    && n->attr.TRANSPOSE.perm.v[3] == 3)
+			return n;
+	}
+	return NULL;
 }
 
+/* Strides of v that make its transposition by n row-major. */
 static void
-put_heads_inside(Val *v)
+lay_out_as_read(Val *v, const Node *n)
 {
-	const int64_t *dim = v->shape.dim;
+	const IntList *perm = &n->attr.TRANSPOSE.perm;
+	int64_t step = 1;
 
-	v->stride[3] = 1;
-	v->stride[1] = dim[3];
-	v->stride[2] = dim[1] * dim[3];
-	v->stride[0] = dim[2] * dim[1] * dim[3];
+	for (int d = perm->n; d-- > 0; step *= v->shape.dim[perm->v[d]])
+		v->stride[perm->v[d]] = step;
 }
 
 /* ---- views ---- */
@@ -321,8 +316,9 @@ place_outputs(struct layout *l, NodeId id)
 		Val *y = &g->val[n->out[k]];
 		if (!own(l, y))
 			return false;
-		if (permutes && wants_heads_inside(l, n->out[k]))
-			put_heads_inside(y);
+		const Node *reader = permutes ? regrouping(l, n->out[k]) : NULL;
+		if (reader)
+			lay_out_as_read(y, reader);
 	}
 	return true;
 }
