@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-enum { BATCH_MANY = 16, BATCH_SMALL = 1 << 22 };
+/* Products: many; each small; all together not worth threads. */
+enum { BATCH_MANY = 16, BATCH_SMALL = 1 << 22, BATCH_TINY = 1 << 16 };
 
 struct matrix {
 	bool trans;                     /* as it lies in memory */
@@ -130,12 +131,14 @@ emit_sgemm(struct emit *e, const Node *n, const struct product *p)
 {
 	bool bias = emit_in(e, n, 2), acc = emit_in(e, n, 3);
 	int64_t batch = 1;
+	double each;
 	bool parallel;
 
 	for (int i = 0; i < p->nbatch; i++)
 		batch *= p->extent[i];
-	parallel = batch >= BATCH_MANY ||
-	           (double)p->m * (double)p->n * (double)p->k < BATCH_SMALL;
+	each = (double)p->m * (double)p->n * (double)p->k;
+	parallel = (batch >= BATCH_MANY || each < BATCH_SMALL) &&
+	           each * (double)batch > BATCH_TINY;
 	if (bias || acc) {
 		e->need |= NEED_GEMM;
 		out_line(e->out, "ckr_prefill(p[%d], %s, %s, %lld, %lld, env);",
@@ -174,7 +177,9 @@ emit_plain(struct emit *e, const Node *n, const struct product *p)
 		emit_pointer(e, "acc", acc, 3, true);
 	emit_pointer(e, "y", y, n->nin, false);
 	open_batch(e, p, false);
-	out_line(e->out, "#pragma omp parallel for num_threads(env->threads)");
+	if ((double)p->m * (double)p->n * (double)p->k > BATCH_TINY)
+		out_line(e->out, "#pragma omp parallel for "
+		         "num_threads(env->threads)");
 	out_line(e->out, "for (int64_t i = 0; i < %lld; i++) {",
 	         (long long)p->m);
 	out_line(e->out, "for (int64_t j = 0; j < %lld; j++) {",

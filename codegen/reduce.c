@@ -5,7 +5,7 @@
  */
 #include "codegen/emit.h"
 
-#include <string.h>
+enum { PARALLEL = 1 << 14 };            /* elements worth waking threads for */
 
 struct reduction {
 	Op op;
@@ -188,6 +188,7 @@ emit_slow(struct emit *e, const Node *n, const struct groups *g)
 	                  : n->op == OP_REDUCE_MIN ? limit_text(x->dt, false)
 	                  : n->op == OP_REDUCE_PROD ? "1" : "0";
 	int64_t count = 1;
+	bool any_kept = false;
 	int kept, reduced;
 
 	for (int i = 0; i < g->n; i++)
@@ -196,12 +197,10 @@ emit_slow(struct emit *e, const Node *n, const struct groups *g)
 	emit_pointer(e, "x", x, 0, true);
 	emit_pointer(e, "y", y, n->nin, false);
 	for (int i = 0; i < g->n; i++)
-		if (!g->reduced[i]) {
-			/* before the first kept loop */
-			out_line(e->out, "#pragma omp parallel for "
-			         "num_threads(env->threads)");
-			break;
-		}
+		any_kept |= !g->reduced[i];
+	if (any_kept && shape_nelem(&x->shape) >= PARALLEL)
+		out_line(e->out, "#pragma omp parallel for "
+		         "num_threads(env->threads)");
 	kept = open_groups(e, g, false, &at);
 	if (kept == 0)
 		out_line(e->out, "{");
@@ -245,8 +244,9 @@ open_lines(struct emit *e, const Shape *s, int axis)
 {
 	int64_t inner = emit_extent(s, axis + 1, s->rank);
 
-	out_line(e->out, "#pragma omp parallel for num_threads(env->threads) "
-	         "collapse(2)");
+	if (shape_nelem(s) >= PARALLEL)
+		out_line(e->out, "#pragma omp parallel for "
+		         "num_threads(env->threads) collapse(2)");
 	out_line(e->out, "for (int64_t o = 0; o < %lld; o++) {",
 	         (long long)emit_extent(s, 0, axis));
 	out_line(e->out, "for (int64_t i = 0; i < %lld; i++) {",

@@ -168,6 +168,7 @@ ckr_attention(const struct ckr_attention *a, float *o, float *lse,
 	int64_t nblock = (a->queries + a->rows - 1) / a->rows;
 
 #pragma omp parallel for num_threads(env->threads) collapse(3) \
+	if (a->batch * a->heads * a->queries * a->keys > CKR_SMALL) \
 	schedule(dynamic)
 	for (int64_t b = 0; b < a->batch; b++)
 		for (int64_t h = 0; h < a->heads; h++)
@@ -293,6 +294,7 @@ ckr_attention_grad(const struct ckr_attention *a,
 	int64_t per = a->heads / a->groups;
 
 #pragma omp parallel for num_threads(env->threads) collapse(2) \
+	if (a->batch * a->heads * a->queries * a->keys > CKR_SMALL) \
 	schedule(dynamic)
 	for (int64_t b = 0; b < a->batch; b++)
 		for (int64_t g = 0; g < a->groups; g++)

@@ -44,7 +44,8 @@ static inline void
 ckr_add_columns(float *y, const float *z, int64_t rows, int64_t n, int first,
                 const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n > CKR_SMALL)
 	for (int64_t j0 = 0; j0 < n; j0 += 256) {
 		int64_t w = n - j0 < 256 ? n - j0 : 256;
 		float s[256] = { 0 };
@@ -100,7 +101,8 @@ ckr_classify(const struct ckr_classifier *c, float *loss, float *dx, float *dw,
 			ckr_prefill(z, bias, NULL, rows, n, env);
 		env->sgemm(0, c->tb, rows, n, k, 1.0f, x + i0 * k, k, w,
 		           c->tb ? k : n, bias ? 1.0f : 0.0f, z, n);
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n > CKR_SMALL)
 		for (int64_t i = 0; i < rows; i++) {
 			int64_t label = ckr_label(l, i0 + i, env);
 			float wc = ckr_label_weight(l, label);

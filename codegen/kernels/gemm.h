@@ -11,7 +11,8 @@ ckr_prefill(float *y, const float *bias, const float *acc, int64_t rows,
 {
 	if (!bias && acc == y)
 		return;
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n > CKR_SMALL)
 	for (int64_t i = 0; i < rows; i++) {
 		float *to = y + i * n;
 		const float *from = acc ? acc + i * n : bias;

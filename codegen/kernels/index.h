@@ -38,7 +38,8 @@ ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
            int64_t outer, int64_t n, int64_t nidx, int64_t row,
            struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) collapse(2)
+#pragma omp parallel for num_threads(env->threads) collapse(2) \
+	if (outer * nidx * row > CKR_SMALL)
 	for (int64_t o = 0; o < outer; o++) {
 		for (int64_t i = 0; i < nidx; i++) {
 			char *to = (char *)y + (o * nidx + i) * row;
@@ -63,7 +64,8 @@ ckr_scatter_add(float *y, const float *acc, const float *upd, const void *idx,
 	int64_t total = outer * n, threads = env->threads;
 
 	if (acc != y) {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (total * inner > CKR_SMALL)
 		for (int64_t i = 0; i < total; i++)
 			if (acc)
 				memcpy(y + i * inner, acc + i * inner,
@@ -72,7 +74,8 @@ ckr_scatter_add(float *y, const float *acc, const float *upd, const void *idx,
 				memset(y + i * inner, 0,
 				       (size_t)inner * sizeof *y);
 	}
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (outer * nidx * inner > CKR_SMALL)
 	for (int64_t t = 0; t < threads; t++) {
 		for (int64_t i = 0; i < outer * nidx; i++) {
 			int64_t k = ckr_index(idx, i % nidx, idx_bytes, n, env);
@@ -110,7 +113,8 @@ ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
                     int size, int rank, int axis, const int64_t *dim,
                     const int64_t *idim, int64_t nidx, struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (nidx > CKR_SMALL)
 	for (int64_t i = 0; i < nidx; i++) {
 		int64_t k = ckr_index(idx, i, idx_bytes, dim[axis], env);
 		char *to = (char *)y + i * size;
@@ -207,7 +211,8 @@ ckr_gather_nd(void *y, const void *x, const void *idx, int idx_bytes,
               int64_t batch, int64_t nidx, int depth, const int64_t *dim,
               int64_t nslice, int64_t row, struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (batch * nidx * row > CKR_SMALL)
 	for (int64_t i = 0; i < batch * nidx; i++) {
 		int64_t k = ckr_tuple(idx, idx_bytes, i, depth, dim, env);
 		char *to = (char *)y + i * row;
@@ -268,7 +273,8 @@ ckr_pad(void *y, const void *x, int size, int rank, int64_t mode,
 
 	for (int d = 0; d < rank; d++)
 		total *= odim[d];
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (total > CKR_SMALL)
 	for (int64_t i = 0; i < total; i++) {
 		int64_t at = 0, rest = i;
 
@@ -286,7 +292,8 @@ static inline void
 ckr_trilu(void *y, const void *x, int size, int64_t outer, int64_t rows,
           int64_t cols, int64_t upper, int64_t k, const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (outer * rows * cols > CKR_SMALL)
 	for (int64_t i = 0; i < outer * rows; i++) {
 		char *to = (char *)y + i * cols * size;
 		const char *from = (const char *)x + i * cols * size;

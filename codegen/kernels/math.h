@@ -15,6 +15,9 @@
 
 int omp_get_thread_num(void);
 
+/* Elements that are not worth waking threads for. */
+enum { CKR_SMALL = 1 << 14 };
+
 static inline float
 ckr_bits_float(uint32_t u)
 {

@@ -76,7 +76,8 @@ ckr_reduce_rows(enum ckr_reduce op, float *y, const float *x, int64_t outer,
 			       / divisor;
 		return;
 	}
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (outer * n > CKR_SMALL)
 	for (int64_t i = 0; i < outer; i++)
 		y[i] = ckr_reduce_run(op, x + i * n, n) / divisor;
 }
@@ -113,7 +114,8 @@ ckr_reduce_columns(enum ckr_reduce op, float *y, const float *x,
                    int64_t outer, int64_t n, int64_t inner, float divisor,
                    const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) collapse(2)
+#pragma omp parallel for num_threads(env->threads) collapse(2) \
+	if (outer * n * inner > CKR_SMALL)
 	for (int64_t i = 0; i < outer; i++) {
 		for (int64_t j = 0; j < inner; j += CKR_REDUCE_COLUMNS) {
 			int64_t w = inner - j;

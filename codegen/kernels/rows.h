@@ -80,7 +80,8 @@ ckr_softmax(float *y, const float *x, int64_t outer, int64_t n, int64_t inner,
 {
 	int64_t block = inner < CKR_COLUMNS ? inner : CKR_COLUMNS;
 
-#pragma omp parallel for num_threads(env->threads) collapse(2)
+#pragma omp parallel for num_threads(env->threads) collapse(2) \
+	if (outer * n * inner > CKR_SMALL)
 	for (int64_t i = 0; i < outer; i++) {
 		for (int64_t j = 0; j < inner; j += block) {
 			int64_t at = i * n * inner + j;
@@ -137,7 +138,8 @@ ckr_softmax_grad(float *dx, const float *dy, const float *y, int64_t outer,
 {
 	int64_t block = inner < CKR_COLUMNS ? inner : CKR_COLUMNS;
 
-#pragma omp parallel for num_threads(env->threads) collapse(2)
+#pragma omp parallel for num_threads(env->threads) collapse(2) \
+	if (outer * n * inner > CKR_SMALL)
 	for (int64_t i = 0; i < outer; i++) {
 		for (int64_t j = 0; j < inner; j += block) {
 			int64_t at = i * n * inner + j;
@@ -161,7 +163,8 @@ ckr_layernorm(float *y, float *mean, float *rstd, const float *x,
               const float *scale, const float *bias, int64_t rows, int64_t n,
               double eps, const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n > CKR_SMALL)
 	for (int64_t i = 0; i < rows; i++) {
 		const float *a = x + i * n;
 		float m = ckr_sum(a, n) / (float)n;
@@ -191,7 +194,8 @@ static inline void
 ckr_rmsnorm(float *y, float *rstd, const float *x, const float *scale,
             int64_t rows, int64_t n, double eps, const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n > CKR_SMALL)
 	for (int64_t i = 0; i < rows; i++) {
 		const float *a = x + i * n;
 		float ms = ckr_sum_squares(a, n) / (float)n;
@@ -289,7 +293,8 @@ ckr_norm_grad(float *dx, float *dscale, float *dbias, const float *dy,
 	int64_t nparts = (rows + part_rows - 1) / part_rows;
 	int64_t stride = mean ? 2 * n : n;
 
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n > CKR_SMALL)
 	for (int64_t p = 0; p < nparts; p++) {
 		float *ds = part + p * stride, *db = ds + n;
 		int64_t end = (p + 1) * part_rows;
@@ -364,7 +369,8 @@ ckr_sce(float *loss, float *lse, float *denom, const float *x,
 	int64_t part = (rows + CKR_LOSS_PARTS - 1) / CKR_LOSS_PARTS;
 	int64_t nparts = part ? (rows + part - 1) / part : 0;
 
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n * inner > CKR_SMALL)
 	for (int64_t p = 0; p < nparts; p++) {
 		double s = 0, w = 0;
 		int64_t end = (p + 1) * part < rows ? (p + 1) * part : rows;
@@ -401,7 +407,8 @@ ckr_sce_grad(float *dx, const float *dloss, const float *x,
              int64_t rows, int64_t n, int64_t inner, int reduction,
              struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n * inner > CKR_SMALL)
 	for (int64_t i = 0; i < rows; i++) {
 		for (int64_t j = 0; j < inner; j++) {
 			int64_t k = i * inner + j, at = i * n * inner + j;
@@ -429,7 +436,8 @@ ckr_nll_grad(float *dx, const float *dloss, const struct ckr_labels *l,
              const float *denom, int64_t rows, int64_t n, int64_t inner,
              int reduction, struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n * inner > CKR_SMALL)
 	for (int64_t i = 0; i < rows; i++) {
 		float *to = dx + i * n * inner;
 

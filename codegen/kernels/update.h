@@ -13,7 +13,8 @@ ckr_norm_part(const float *g, int64_t n, const struct ckr_env *env)
 
 	size = size < 4096 ? 4096 : (size + 63) / 64 * 64;
 	nparts = (n + size - 1) / size;
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
 	for (int64_t i = 0; i < nparts; i++) {
 		int64_t left = n - i * size;
 
@@ -37,7 +38,8 @@ static inline void
 ckr_accumulate(float *y, const float *acc, const float *g, int64_t n,
                const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
 	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
 		int64_t end = n - i0 < CKR_UPDATE_BLOCK
 		            ? n : i0 + CKR_UPDATE_BLOCK;
@@ -59,7 +61,8 @@ ckr_sgd(float *y, const float *p, const float *g, const float *norm,
 	float scale = ckr_clip_scale(norm, env), lr = env->lr;
 	float keep = decay ? 1.0f - lr * env->weight_decay : 1.0f;
 
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
 	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
 		int64_t end = n - i0 < CKR_UPDATE_BLOCK
 		            ? n : i0 + CKR_UPDATE_BLOCK;
@@ -81,7 +84,8 @@ ckr_adamw(float *y, float *m1, float *v1, const float *p, const float *g,
 	float b1 = env->beta1, b2 = env->beta2, eps = env->eps;
 	float step = env->lr / env->c1, root = 1.0f / __builtin_sqrtf(env->c2);
 
-#pragma omp parallel for num_threads(env->threads)
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
 	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
 		int64_t end = n - i0 < CKR_UPDATE_BLOCK
 		            ? n : i0 + CKR_UPDATE_BLOCK;

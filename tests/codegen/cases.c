@@ -407,6 +407,9 @@ gathers(struct setup *t)
 			APPLY(t, OP_GATHER, &a, given(t, DT_I64,
 			      SHAPE(4, 5, 6), -9, 9), given(t, dt,
 			      shape_scalar(), 0, 4));
+			APPLY(t, OP_GATHER, &a, given(t, DT_F32,
+			      SHAPE(9, 8, 70), -1, 1), given(t, dt, SHAPE(60),
+			      -8, 8));
 			case_begin(t, "gather_elements");
 			APPLY(t, OP_GATHER_ELEMENTS, &b, given(t, DT_F32,
 			      SHAPE(4, 5, 6), -1, 1), given(t, dt,
@@ -433,23 +436,23 @@ static void
 scatters(struct setup *t)
 {
 	Attr a = attr_default(OP_SCATTER_ADD);
-	ValId acc, idx = given(t, DT_I64, SHAPE(6, 7), -9, 9);
+	ValId acc, idx = given(t, DT_I64, SHAPE(60, 17), -9, 9);
 
 	case_begin(t, "scatter_add");
 	a.SCATTER_ADD.shape = (IntList){ 2, { 9, 33 } };
-	APPLY(t, OP_SCATTER_ADD, &a, idx, given(t, DT_F32, SHAPE(6, 7, 33),
+	APPLY(t, OP_SCATTER_ADD, &a, idx, given(t, DT_F32, SHAPE(60, 17, 33),
 	      -1, 1));
 	acc = APPLY(t, OP_COPY, NULL, given(t, DT_F32, SHAPE(9, 33), -1, 1))
 	      ->out[0];
-	APPLY(t, OP_SCATTER_ADD, &a, idx, given(t, DT_F32, SHAPE(6, 7, 33),
+	APPLY(t, OP_SCATTER_ADD, &a, idx, given(t, DT_F32, SHAPE(60, 17, 33),
 	      -1, 1), acc);
 	t->g->val[acc].output = false;
 	in_place(t, APPLY(t, OP_SCATTER_ADD, &a, idx, given(t, DT_F32,
-	         SHAPE(6, 7, 33), -1, 1), acc), 0, acc);
+	         SHAPE(60, 17, 33), -1, 1), acc), 0, acc);
 	a.SCATTER_ADD.axis = 1;
-	a.SCATTER_ADD.shape = (IntList){ 3, { 4, 9, 5 } };
-	APPLY(t, OP_SCATTER_ADD, &a, given(t, DT_I32, SHAPE(6), 0, 9),
-	      given(t, DT_F32, SHAPE(4, 6, 5), -1, 1));
+	a.SCATTER_ADD.shape = (IntList){ 3, { 4, 9, 9 } };
+	APPLY(t, OP_SCATTER_ADD, &a, given(t, DT_I32, SHAPE(600), 0, 9),
+	      given(t, DT_F32, SHAPE(4, 600, 9), -1, 1));
 
 	case_begin(t, "gather_nd, scatter_nd");
 	a = attr_default(OP_GATHER_ND);

@@ -128,8 +128,8 @@ norms(struct setup *t)
 		Shape w = axis == 1 ? SHAPE(7, 35) : SHAPE(35);
 		Attr a = attr_default(OP_LAYERNORM);
 		Attr b = attr_default(OP_LAYERNORM_GRAD);
-		ValId x = floats(t, SHAPE(53, 7, 35)), scale = floats(t, w);
-		ValId dy = floats(t, SHAPE(53, 7, 35)), mean, rstd;
+		ValId x = floats(t, SHAPE(103, 7, 35)), scale = floats(t, w);
+		ValId dy = floats(t, SHAPE(103, 7, 35)), mean, rstd;
 		Node *n;
 
 		a.LAYERNORM.axis = b.LAYERNORM_GRAD.axis = axis;
@@ -153,8 +153,8 @@ norms(struct setup *t)
 static void
 losses(struct setup *t, int reduction, int wide, int weighted, DType dt)
 {
-	Shape s = wide ? SHAPE(6, 11, 5) : SHAPE(77, 90);
-	Shape ls = wide ? SHAPE(6, 5) : SHAPE(77);
+	Shape s = wide ? SHAPE(6, 11, 300) : SHAPE(277, 90);
+	Shape ls = wide ? SHAPE(6, 300) : SHAPE(277);
 	int64_t classes = s.dim[1];
 	ValId x = given(t, DT_F32, s, -4, 4), dloss, loss[3], in[6];
 	ValId labels = given(t, dt, ls, 0, (double)classes);
@@ -274,7 +274,7 @@ classifiers(struct setup *t)
 {
 	for (int k = 0; k < 12; k++) {
 		int tb = k & 1, bias = k >> 1 & 1, reduction = 1 + (k % 3 == 0);
-		int64_t rows = 37, dim = 9, classes = 301;
+		int64_t rows = 137, dim = 9, classes = 301;
 		ValId in[4];
 		Attr a = attr_default(OP_CLASSIFIER);
 		Node *n;
@@ -284,7 +284,7 @@ classifiers(struct setup *t)
 		a.CLASSIFIER.tb = tb;
 		a.CLASSIFIER.reduction = reduction;
 		a.CLASSIFIER.ignore = 7;
-		a.CLASSIFIER.chunk = k < 6 ? 10 : 0;
+		a.CLASSIFIER.chunk = k < 6 ? 60 : 0;
 		a.CLASSIFIER.seed = k == 5 ? 0.25 : 1;
 		in[0] = floats(t, SHAPE(rows, dim));
 		in[1] = floats(t, tb ? SHAPE(classes, dim)
