@@ -266,6 +266,18 @@ build_slices(struct fd *f, int i)
 	fd_loss(f, y);
 }
 
+/* Halves of the columns whose rows are reversed: no plain cut. */
+static void
+build_slices_reversed(struct fd *f, int i)
+{
+	ValId x = fd_param(f, SHAPE(2, 4)), a, b;
+
+	a = fd_slice(f, x, LIST(1, 0), SHAPE(2, 2), LIST(-1, 1));
+	b = fd_slice(f, x, i ? LIST(0, 2) : LIST(1, 2), SHAPE(2, 2),
+	             i ? LIST(1, 1) : LIST(-1, 1));
+	fd_loss(f, fd_2(f, OP_MUL, a, b));
+}
+
 /* Slices along two axes, which cannot be joined. */
 static void
 build_slices_crossed(struct fd *f, int i)
@@ -702,6 +714,7 @@ const struct fd_case fd_cases[] = {
 	{ "transpose", build_transpose, 3 },
 	{ "slice", build_slice, 7 },
 	{ "slices", build_slices, 18 },
+	{ "slices_reversed", build_slices_reversed, 2 },
 	{ "slices_crossed", build_slices_crossed, 1 },
 	{ "concat", build_concat, 6 },
 	{ "pad", build_pad, 12 },
