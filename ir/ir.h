@@ -24,7 +24,8 @@
 #include "ir/arena.h"
 #include "ir/diag.h"
 
-enum { MAX_RANK = 8, VARIADIC = 255, NOSTAT = 255 };
+/* NOSTAT lies above every operand of a variadic op. */
+enum { MAX_RANK = 8, VARIADIC = 255, NOSTAT = INT32_MAX };
 
 typedef enum {
 	DT_NONE,
