@@ -283,6 +283,5 @@ canon_run(Pass *p, Graph *g)
 bool
 pass_canon(Pass *p, Graph *g)
 {
-	p->changed = true;
 	return canon_run(p, g);
 }

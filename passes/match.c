@@ -468,8 +468,10 @@ sweep(struct rewrite *w, const struct rule *rules)
 bool
 rw_run(struct rewrite *w, const struct rule *rules)
 {
-	for (int i = 0; i < MAX_SWEEP && sweep(w, rules); i++)
+	for (int i = 0; i < MAX_SWEEP && sweep(w, rules); i++) {
+		w->p->changed = true;
 		if (w->failed)
 			return false;
+	}
 	return !w->failed;
 }

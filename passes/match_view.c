@@ -67,7 +67,7 @@ refine(const Shape *a, const Shape *b, int64_t atom[], int group[])
 			rb = b->dim[j++];
 		if (ra == 1 && rb == 1)
 			return n;
-		if (ra == 1 || rb == 1 || n == MAX_RANK)
+		if (ra <= 1 || rb <= 1 || n == MAX_RANK)
 			return 0;
 		if (ra % rb && rb % ra)
 			return 0;
