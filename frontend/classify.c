@@ -36,8 +36,8 @@ struct classifier {
 	const struct import_options *opt;
 	struct signature *sig;
 	size_t nsig;
-	bool lost;                      /* parameters of the signature are not in
-	                                 * the file */
+	bool lost; /* parameters of the signature are not in
+	            * the file */
 };
 
 static bool
@@ -75,7 +75,8 @@ output_info(const struct flat *f, int i)
 
 	for (size_t k = 0; k < g->n_output; k++)
 		if (g->output[k]->name
-		    && strcmp(g->output[k]->name, f->val[f->output[i]].name) == 0)
+		    && strcmp(g->output[k]->name, f->val[f->output[i]].name)
+		               == 0)
 			return g->output[k];
 	return NULL;
 }
@@ -358,7 +359,8 @@ judge_candidate(const struct classifier *c, struct flat_val *v)
 	if (c->nsig)
 		s = bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
 	if (s && s->kind == 'P')
-		decide(v, VERDICT_PARAM, "PARAMETER in the exporter's signature");
+		decide(v, VERDICT_PARAM,
+		       "PARAMETER in the exporter's signature");
 	else if (s && s->kind == 'B')
 		decide(v, VERDICT_BUFFER, "BUFFER in the exporter's signature");
 	else if (s)
@@ -424,9 +426,11 @@ check_wishes(struct flat *f, int n, const char *const *globs,
 				           : strcmp(globs[i], v->name) == 0;
 		}
 		if (!hit)
-			ok = diag_error(f->diag, "%s %s: there is no initializer%s "
-			                "of that name; `ckc inspect` lists them",
-			                flag, globs[i], glob ? "" : " or input");
+			ok = diag_error(
+				f->diag,
+				"%s %s: there is no initializer%s "
+				"of that name; `ckc inspect` lists them",
+				flag, globs[i], glob ? "" : " or input");
 	}
 	return ok;
 }
@@ -451,17 +455,21 @@ judge_inputs(struct flat *f, const struct import_options *o)
 			decide(v, VERDICT_CONST, "--const");
 		}
 		if (!hit)
-			return diag_error(f->diag, "--const %s: there is no input "
-			                  "of that name", o->constant[i].input);
+			return diag_error(f->diag,
+			                  "--const %s: there is no input "
+			                  "of that name",
+			                  o->constant[i].input);
 	}
 	for (int k = 0; k < f->ninput; k++) {
 		struct flat_val *v = &f->val[f->input[k]];
 
-		if (v->init || v->file || !any_name(o->nparam, o->param, v->name))
+		if (v->init || v->file
+		    || !any_name(o->nparam, o->param, v->name))
 			continue;
 		if (info_type(v) == 0 || onnx_dtype(info_type(v)) == DT_NONE
 		    || dtype_info[onnx_dtype(info_type(v))].cls != 'f')
-			return diag_error(f->diag, "--param %s: not a float tensor",
+			return diag_error(f->diag,
+			                  "--param %s: not a float tensor",
 			                  v->name);
 		decide(v, VERDICT_PARAM, "asked for by name");
 	}
@@ -547,8 +555,10 @@ untie_readers(struct flat *f, int v, bool apply)
 			if (node->in[k] != v || !norm_slot(node, k) || n++ == 0
 			    || !apply)
 				continue;
-			node->in[k] = clone_param(f, v,
-				arena_printf(f->arena, "%s.%d", f->val[v].name, n));
+			node->in[k] =
+				clone_param(f, v,
+			                    arena_printf(f->arena, "%s.%d",
+			                                 f->val[v].name, n));
 			f->val[v].nuse--;
 		}
 	}

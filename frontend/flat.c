@@ -21,7 +21,7 @@ struct bucket {
 };
 
 struct names {
-	struct names *up;               /* enclosing graph, seen from a subgraph */
+	struct names *up; /* enclosing graph, seen from a subgraph */
 	struct bucket *slot;
 	size_t size, used;
 };
@@ -257,9 +257,10 @@ inline_call(struct flat *f, const struct context *c,
 		return diag_error(f->diag, "function '%s': calls are nested "
 		                  "deeper than %d", text(fn->name), MAX_CALLS);
 	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
-		return diag_at(f->diag, n->name, n->type, "%d inputs and %d "
-		               "outputs, the function has %zu and %zu", nin, nout,
-		               fn->n_input, fn->n_output);
+		return diag_at(f->diag, n->name, n->type,
+		               "%d inputs and %d "
+		               "outputs, the function has %zu and %zu",
+		               nin, nout, fn->n_input, fn->n_output);
 	*attrs = (struct attr_scope){ c->attrs, n->p->attribute,
 	                              fn->attribute_proto, n->p->n_attribute,
 	                              fn->n_attribute_proto };
@@ -286,9 +287,10 @@ inline_call(struct flat *f, const struct context *c,
 		if (out[i] && v && v != out[i])
 			add_identity(f, v, out[i]);
 		else if (out[i] && f->val[out[i]].def < 0)
-			return diag_error(f->diag, "function '%s' does not write "
-			                  "its output '%s'", text(fn->name),
-			                  fn->output[i]);
+			return diag_error(f->diag,
+			                  "function '%s' does not write "
+			                  "its output '%s'",
+			                  text(fn->name), fn->output[i]);
 	}
 	return true;
 }
@@ -354,7 +356,8 @@ define_outputs(struct flat *f, struct context *c, const Onnx__NodeProto *p)
 		/* a function's output is bound already, once */
 		if (v && (c->top || f->val[v].def != -1
 		          || f->val[v].init || f->val[v].info))
-			return diag_error(f->diag, "value '%s' is written twice",
+			return diag_error(f->diag,
+			                  "value '%s' is written twice",
 			                  p->output[i]);
 		if (!v) {
 			v = add_val(f, c, p->output[i]);
@@ -463,19 +466,21 @@ static bool
 read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
 {
 	if (g->n_sparse_initializer)
-		return diag_error(f->diag, "sparse initializers are not supported; "
-		                  "%zu of them, the first is '%s'",
-		                  g->n_sparse_initializer,
-		                  g->sparse_initializer[0]->values
-		                  ? text(g->sparse_initializer[0]->values->name)
-		                  : "");
+		return diag_error(
+			f->diag,
+			"sparse initializers are not supported; "
+			"%zu of them, the first is '%s'",
+			g->n_sparse_initializer,
+			g->sparse_initializer[0]->values
+				? text(g->sparse_initializer[0]->values->name)
+				: "");
 	for (size_t i = 0; i < g->n_initializer; i++) {
 		const char *name = text(g->initializer[i]->name);
 		int v;
 
 		if (!*name)
-			return diag_error(f->diag, "initializer %zu has no name",
-			                  i);
+			return diag_error(f->diag,
+			                  "initializer %zu has no name", i);
 		if (name_here(&c->names, name))
 			return diag_error(f->diag, "initializer '%s' occurs "
 			                  "twice", name);
@@ -534,9 +539,10 @@ sort_nodes(struct flat *f)
 				if (def < 0 || state[def] == 2)
 					continue;
 				if (state[def] == 1)
-					return diag_at(f->diag, node->name,
-					               node->type, "the graph has a "
-					               "cycle through this node");
+					return diag_at(
+						f->diag, node->name, node->type,
+						"the graph has a "
+						"cycle through this node");
 				state[def] = 1;
 				stack[top++] = def;
 				continue;

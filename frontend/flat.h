@@ -46,7 +46,7 @@ struct flat_node {
 	int nin, nout;
 	int *in, *out;                  /* value numbers; 0: absent */
 	bool needed;                    /* an output depends on it */
-	int index;                      /* in the file's node list; -1: inlined */
+	int index;                      /* in the file; -1: inlined */
 };
 
 /* A parameter that stands for n that were equal by accident. */
@@ -70,8 +70,8 @@ struct flat {
 	struct names *functions;        /* flat.c's */
 	struct flat_tie *tie;           /* classify.c's */
 	int ntie;
-	int nlost;                      /* parameters of the exporter's signature
-	                                 * that the file lacks */
+	int nlost;                      /* parameters that the exporter's
+	                                 * signature has and the file not */
 	size_t tie_cap;
 };
 

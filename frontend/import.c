@@ -299,9 +299,11 @@ import_const(struct importer *m, struct flat_val *in)
 		if (want.dim[i] == t.shape.dim[i] || want.dim[i] < 0)
 			want.dim[i] = t.shape.dim[i];
 	if (dt != t.dt || (want.rank >= 0 && !shape_eq(&want, &t.shape)))
-		return diag_error(m->diag, "--const %s: expected %s, '%s' holds "
-		                  "%s", in->name,
-		                  shape_text(a, sizeof a, dt, &want), in->file,
+		return diag_error(m->diag,
+		                  "--const %s: expected %s, '%s' holds "
+		                  "%s",
+		                  in->name, shape_text(a, sizeof a, dt, &want),
+		                  in->file,
 		                  shape_text(b, sizeof b, t.dt, &t.shape));
 	in->val = new_stored(m, V_CONST, in->name, &t);
 	return true;
@@ -374,12 +376,14 @@ check_support(const struct flat *f)
 			if (count++ < 3 && len < (int)sizeof first)
 				len += snprintf(first + len,
 				                sizeof first - (size_t)len,
-				                "%s'%.40s'", count > 1 ? ", " : "",
-				                o->name);
+				                "%s'%.40s'",
+				                count > 1 ? ", " : "", o->name);
 		}
-		ok = diag_error(f->diag, "op %s%s%s is not supported: %d node%s, "
-		                "%s%s%s%s", n->domain, *n->domain ? "." : "",
-		                n->type, count, count > 1 ? "s" : "", first,
+		ok = diag_error(f->diag,
+		                "op %s%s%s is not supported: %d node%s, "
+		                "%s%s%s%s",
+		                n->domain, *n->domain ? "." : "", n->type,
+		                count, count > 1 ? "s" : "", first,
 		                count > 3 ? ", ..." : "",
 		                n->op && n->op->hint ? "; " : "",
 		                n->op && n->op->hint ? n->op->hint : "");
@@ -429,11 +433,14 @@ check_version(struct importer *m)
 	if (n->opset == 0 && *n->domain)
 		return true;            /* others' operators have one version */
 	if (n->opset == 0)
-		return imp_fail(m, "the model does not say which opset of %s it "
-		                "uses", of);
-	return imp_fail(m, "opset %d is not supported, %d is the oldest; convert "
-	                "the model with onnx.version_converter", n->opset,
-	                n->op->since > 7 ? n->op->since : 7);
+		return imp_fail(m,
+		                "the model does not say which opset of %s it "
+		                "uses",
+		                of);
+	return imp_fail(m,
+	                "opset %d is not supported, %d is the oldest; convert "
+	                "the model with onnx.version_converter",
+	                n->opset, n->op->since > 7 ? n->op->since : 7);
 }
 
 static bool
@@ -511,17 +518,21 @@ static void
 warn_ties(const struct flat *f, bool untie)
 {
 	for (int i = 0; i < f->ntie; i++)
-		diag_warn(f->diag, "'%s' stands for %d norms or biases that the "
+		diag_warn(f->diag,
+		          "'%s' stands for %d norms or biases that the "
 		          "exporter merged because they were equal; %s",
-		          f->val[f->tie[i].val].name, f->tie[i].n, untie
-		          ? "each is trained on its own (--untie=off: together)"
-		          : "they are trained together as --untie=off says");
+		          f->val[f->tie[i].val].name, f->tie[i].n,
+		          untie ? "each is trained on its own (--untie=off: "
+		                  "together)"
+		                : "they are trained together as --untie=off "
+		                  "says");
 }
 
 static const char *
 stem(Arena *a, const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *slash = strrchr(path, '/'),
+		   *name = slash ? slash + 1 : path;
 	size_t n = strlen(name);
 
 	if (n > 5 && strcmp(name + n - 5, ".onnx") == 0)

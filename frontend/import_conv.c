@@ -108,8 +108,9 @@ run_conv(struct importer *m)
 	struct patch p;
 	int64_t k = 1, minus = -1;
 	IntList *perm = &t.TRANSPOSE.perm;
-	static const char *const known[] = { "auto_pad", "dilations", "group",
-	                                     "kernel_shape", "pads", "strides" };
+	static const char *const known[] = { "auto_pad", "dilations",
+		                             "group",    "kernel_shape",
+		                             "pads",     "strides" };
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		attr_has(&m->r, known[i]);

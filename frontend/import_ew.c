@@ -377,7 +377,8 @@ run_dropout(struct importer *m)
 	if (known && !(ratio > 0 && ratio < 1))
 		return imp_fail(m, "ratio %g is not in [0, 1)", ratio);
 	if (imp_wants(m, 1))
-		return imp_fail(m, "the mask of a dropout is not supported as a "
+		return imp_fail(m,
+		                "the mask of a dropout is not supported as a "
 		                "result");
 	a.DROPOUT.ratio = ratio;
 	if (known && training)

@@ -164,8 +164,9 @@ run_trilu(struct importer *m)
 	return true;
 }
 
-/* DepthToSpace and SpaceToDepth in both orders of channels: one reshape, transpose, reshape.  Extents that are not
- * known yet are computed in the graph. */
+/* DepthToSpace and SpaceToDepth in both orders of channels: one reshape,
+ * transpose, reshape.  Extents that are not known yet are computed in the
+ * graph. */
 bool
 run_space_depth(struct importer *m)
 {
@@ -239,7 +240,8 @@ in_sequence(struct importer *m)
 
 	if (!s)
 		imp_fail(m, "sequences are supported only between "
-		         "SplitToSequence or SequenceConstruct and their readers");
+		            "SplitToSequence or SequenceConstruct and their "
+		            "readers");
 	return s;
 }
 
@@ -446,7 +448,8 @@ run_constant(struct importer *m)
 		s.dim[0] = (int64_t)a->n_ints;
 		v = val_const(m->g, name, DT_I64, s, a->ints);
 	} else {
-		return imp_fail(m, "constants of strings and sparse constants are "
+		return imp_fail(m,
+		                "constants of strings and sparse constants are "
 		                "not supported");
 	}
 	if (!v)

@@ -77,7 +77,8 @@ run_reduce_composed(struct importer *m)
 		y = unary(m, OP_LOG, reduce(m, OP_REDUCE_SUM, x, axes, &list,
 		                            keep, noop));
 	} else if (strcmp(what, "LogSumExp") == 0) {
-		ValId top = reduce(m, OP_REDUCE_MAX, x, axes, &list, true, noop);
+		ValId top =
+			reduce(m, OP_REDUCE_MAX, x, axes, &list, true, noop);
 
 		y = unary(m, OP_EXP, binary(m, OP_SUB, x, top));
 		y = unary(m, OP_LOG, reduce(m, OP_REDUCE_SUM, y, axes, &list,

@@ -101,8 +101,11 @@ find_dims(struct findings *x)
 
 			if (v->shape.dim[i] >= 0)
 				continue;
-			add_dim(x, arena_printf(x->arena, "--dim %s=N",
-			        v->dim_name[i] ? v->dim_name[i] : where), where);
+			add_dim(x,
+			        arena_printf(x->arena, "--dim %s=N",
+			                     v->dim_name[i] ? v->dim_name[i]
+			                                    : where),
+			        where);
 		}
 	}
 }
@@ -282,11 +285,14 @@ find_renamed(struct findings *x)
 			    && f->val[k].verdict == VERDICT_PARAM
 			    && is_module_path(f->val[k].name)
 			    && transposed(x, v, &f->val[k]))
-				warn(x, "'%s' is '%s' transposed: the exporter "
-				     "split a tied weight in two, each is trained "
+				warn(x,
+				     "'%s' is '%s' transposed: the exporter "
+				     "split a tied weight in two, each is "
+				     "trained "
 				     "on its own; export with optimize=False "
 				     "(dynamo) or do_constant_folding=False "
-				     "(TorchScript)", v->name, f->val[k].name);
+				     "(TorchScript)",
+				     v->name, f->val[k].name);
 	}
 	if (renamed)
 		warn(x, "%d parameter%s lost %s name%s (the first is '%s'): "
@@ -424,12 +430,15 @@ find_modes(struct findings *x)
 		     "attention and training=TRAINING keep them", off,
 		     off > 1 ? "s are" : " is");
 	if (bn)
-		warn(x, "%d BatchNormalization node%s in inference form: running "
+		warn(x,
+		     "%d BatchNormalization node%s in inference form: running "
 		     "statistics are used and never updated; export with "
 		     "training=TRAINING (TorchScript) or a custom translation "
-		     "(dynamo)", bn, bn > 1 ? "s are" : " is");
+		     "(dynamo)",
+		     bn, bn > 1 ? "s are" : " is");
 	if (x->f->file->wire.training_info)
-		warn(x, "training_info of the file is ignored: ckc makes its own "
+		warn(x,
+		     "training_info of the file is ignored: ckc makes its own "
 		     "gradients");
 	if (x->f->file->wire.nunknown)
 		warn(x, "%zu fields are not known to ONNX 1.23 and ignored",
@@ -562,7 +571,8 @@ print_values(struct findings *x, FILE *out)
 		    && strcmp(m->opset_import[i]->domain, "ai.onnx") != 0) {
 			fputs(", ", out);
 			put_name(out, m->opset_import[i]->domain);
-			fprintf(out, " %jd", (intmax_t)m->opset_import[i]->version);
+			fprintf(out, " %jd",
+			        (intmax_t)m->opset_import[i]->version);
 		}
 	fputs(", written by ", out);
 	put_name(out, m->producer_name ? m->producer_name : "unknown");
@@ -570,7 +580,8 @@ print_values(struct findings *x, FILE *out)
 	put_name(out, m->producer_version ? m->producer_version : "");
 	fprintf(out, "\n%d nodes", x->f->nnode);
 	if (x->f->ninlined)
-		fprintf(out, " (%d calls of functions inlined)", x->f->ninlined);
+		fprintf(out, " (%d calls of functions inlined)",
+		        x->f->ninlined);
 	fputs("\n\ninputs\n", out);
 	FOR_VALS (v, x->g) {
 		if (v->kind != V_INPUT)

@@ -57,9 +57,12 @@ map_fd(struct onnx_file *f, int fd, const char *what, const char *location,
 	if (!S_ISREG(st.st_mode))
 		return diag_error(f->diag, "%s: not a regular file", what);
 	if (*location && *location != '/' && st.st_nlink > 1)
-		return diag_error(f->diag, "%s: the file has %ju hard links; "
-		                  "external data is read only from a file of its "
-		                  "own; copy it", what, (uintmax_t)st.st_nlink);
+		return diag_error(
+			f->diag,
+			"%s: the file has %ju hard links; "
+			"external data is read only from a file of its "
+			"own; copy it",
+			what, (uintmax_t)st.st_nlink);
 	if (st.st_size > 0) {
 		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd,
 		         0);
@@ -84,9 +87,12 @@ static int
 open_beneath(struct onnx_file *f, const char *location)
 {
 	const char *slash = strrchr(f->path, '/');
-	const char *dir = !slash ? "."
-		: slash == f->path ? "/"
-		: arena_printf(f->arena, "%.*s", (int)(slash - f->path), f->path);
+	const char *dir =
+		!slash ? "."
+		: slash == f->path
+			? "/"
+			: arena_printf(f->arena, "%.*s", (int)(slash - f->path),
+	                               f->path);
 	char *rest = arena_str(f->arena, location), *name;
 	int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
 
@@ -95,7 +101,8 @@ open_beneath(struct onnx_file *f, const char *location)
 
 		if (!*name)
 			continue;
-		fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
+		fd = openat(at, name,
+		            O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
 		close(at);
 		at = fd;
 		if (!rest)
@@ -136,8 +143,10 @@ external_map(struct onnx_file *f, const char *location, const char *tensor,
 	bool ok;
 
 	if (why)
-		return diag_error(f->diag, "tensor '%s': external data location "
-		                  "'%s' %s", tensor, location, why);
+		return diag_error(f->diag,
+		                  "tensor '%s': external data location "
+		                  "'%s' %s",
+		                  tensor, location, why);
 	for (m = f->maps->next; m; m = m->next)
 		if (strcmp(m->location, location) == 0) {
 			*out = m;
@@ -154,13 +163,16 @@ external_map(struct onnx_file *f, const char *location, const char *tensor,
 		m->next = arena_alloc(f->arena, sizeof *m);
 		m->next->location = location;
 		m->next->missing = true;
-		return diag_error(f->diag, "tensor '%s': external data file "
-		                  "'%s' cannot be opened: %s; put it beside the "
-		                  "model, in '%.*s', or plan from shapes with "
-		                  "--plan-only", tensor, location,
-		                  e == ELOOP ? "symbolic links are not followed"
-		                             : strerror(e),
-		                  n, slash ? f->path : ".");
+		return diag_error(
+			f->diag,
+			"tensor '%s': external data file "
+			"'%s' cannot be opened: %s; put it beside the "
+			"model, in '%.*s', or plan from shapes with "
+			"--plan-only",
+			tensor, location,
+			e == ELOOP ? "symbolic links are not followed"
+				   : strerror(e),
+			n, slash ? f->path : ".");
 	}
 	ok = map_fd(f, fd, location, location, out);
 	close(fd);
@@ -208,16 +220,21 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 		else if (strcmp(key, "length") == 0)
 			ok = parse_size(value, &length);
 		else if (strcmp(key, "checksum") != 0)
-			return diag_error(f->diag, "tensor '%s': external data "
-			                  "key '%s' is not supported", t->name, key);
+			return diag_error(f->diag,
+			                  "tensor '%s': external data "
+			                  "key '%s' is not supported",
+			                  t->name, key);
 		if (!ok)
-			return diag_error(f->diag, "tensor '%s': external data %s "
-			                  "'%s' is not a number of bytes", t->name,
-			                  key, value);
+			return diag_error(f->diag,
+			                  "tensor '%s': external data %s "
+			                  "'%s' is not a number of bytes",
+			                  t->name, key, value);
 	}
 	if (!location)
-		return diag_error(f->diag, "tensor '%s': external data without a "
-		                  "location", t->name);
+		return diag_error(f->diag,
+		                  "tensor '%s': external data without a "
+		                  "location",
+		                  t->name);
 	if (length != (uint64_t)t->nbytes)
 		return diag_error(f->diag, "tensor '%s': external data has %ju "
 		                  "bytes, its shape needs %jd", t->name,
@@ -227,10 +244,11 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 	if (!external_map(f, location, t->name, &m))
 		return false;
 	if (offset > m->n || length > m->n - offset)
-		return diag_error(f->diag, "tensor '%s': external data '%s' ends "
+		return diag_error(f->diag,
+		                  "tensor '%s': external data '%s' ends "
 		                  "at byte %zu, the tensor lies at %ju and has "
-		                  "%ju bytes; is the file whole?", t->name,
-		                  location, m->n, (uintmax_t)offset,
+		                  "%ju bytes; is the file whole?",
+		                  t->name, location, m->n, (uintmax_t)offset,
 		                  (uintmax_t)length);
 	t->data = m->data + offset;
 	return true;
@@ -239,8 +257,10 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 static bool
 wrong_count(struct onnx_file *f, const struct onnx_tensor *t, size_t found)
 {
-	return diag_error(f->diag, "tensor '%s': %zu elements stored, its shape "
-	                  "needs %jd", t->name, found, (intmax_t)t->nelem);
+	return diag_error(f->diag,
+	                  "tensor '%s': %zu elements stored, its shape "
+	                  "needs %jd",
+	                  t->name, found, (intmax_t)t->nelem);
 }
 
 /* Store x as element i; int32_data holds narrow integers by value and 16-bit
@@ -286,9 +306,11 @@ load_varints(struct onnx_file *f, const unsigned char *data, size_t n,
 			return wrong_count(f, t, (size_t)i);
 		at += (size_t)len;
 		if (!store_int(t, out, i, x))
-			return diag_error(f->diag, "tensor '%s': element %jd is "
-			                  "out of range for %s", t->name,
-			                  (intmax_t)i, dtype_info[t->dt].text);
+			return diag_error(f->diag,
+			                  "tensor '%s': element %jd is "
+			                  "out of range for %s",
+			                  t->name, (intmax_t)i,
+			                  dtype_info[t->dt].text);
 	}
 	if (at != n)
 		return diag_error(f->diag, "tensor '%s': more elements stored "
@@ -324,17 +346,19 @@ load_payload(struct onnx_file *f, const struct wire_payload *p,
 	const unsigned char *data = file + p->at;
 
 	if (p->field != WIRE_RAW && p->field != typed_field(t->dt))
-		return diag_error(f->diag, "tensor '%s': %s elements are stored "
-		                  "in the field of another type", t->name,
-		                  dtype_info[t->dt].text);
+		return diag_error(f->diag,
+		                  "tensor '%s': %s elements are stored "
+		                  "in the field of another type",
+		                  t->name, dtype_info[t->dt].text);
 	switch (p->field) {
 	case WIRE_RAW:
 	case WIRE_FLOATS:
 	case WIRE_DOUBLES:
 		if (p->n != (size_t)t->nbytes)
-			return diag_error(f->diag, "tensor '%s': %zu bytes "
-			                  "stored, its shape needs %jd", t->name,
-			                  p->n, (intmax_t)t->nbytes);
+			return diag_error(f->diag,
+			                  "tensor '%s': %zu bytes "
+			                  "stored, its shape needs %jd",
+			                  t->name, p->n, (intmax_t)t->nbytes);
 		t->data = data;
 		return true;
 	default:
@@ -354,9 +378,11 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 
 	if (p->has_raw_data) {
 		if (p->raw_data.len != (size_t)t->nbytes)
-			return diag_error(f->diag, "tensor '%s': %zu bytes "
-			                  "stored, its shape needs %jd", t->name,
-			                  p->raw_data.len, (intmax_t)t->nbytes);
+			return diag_error(f->diag,
+			                  "tensor '%s': %zu bytes "
+			                  "stored, its shape needs %jd",
+			                  t->name, p->raw_data.len,
+			                  (intmax_t)t->nbytes);
 		t->data = p->raw_data.data;
 		return true;
 	}
@@ -389,9 +415,10 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 		if (!store_int(t, out, (int64_t)i, p->n_uint64_data
 		               ? p->uint64_data[i]
 		               : (uint64_t)(int64_t)p->int32_data[i]))
-			return diag_error(f->diag, "tensor '%s': element %zu is "
-			                  "out of range for %s", t->name, i,
-			                  dtype_info[t->dt].text);
+			return diag_error(f->diag,
+			                  "tensor '%s': element %zu is "
+			                  "out of range for %s",
+			                  t->name, i, dtype_info[t->dt].text);
 	return true;
 }
 
@@ -436,13 +463,15 @@ onnx_tensor_info(struct onnx_file *f, const Onnx__TensorProto *p,
 	*t = (struct onnx_tensor){ .name = p->name ? p->name : "" };
 	t->dt = onnx_dtype(p->data_type);
 	if (t->dt == DT_NONE)
-		return diag_error(f->diag, "tensor '%s': element type %s is not "
-		                  "supported", t->name,
-		                  onnx_dtype_name(p->data_type));
+		return diag_error(f->diag,
+		                  "tensor '%s': element type %s is not "
+		                  "supported",
+		                  t->name, onnx_dtype_name(p->data_type));
 	if (p->n_dims > MAX_RANK)
-		return diag_error(f->diag, "tensor '%s': rank %zu is not "
-		                  "supported, %d is the most", t->name, p->n_dims,
-		                  MAX_RANK);
+		return diag_error(f->diag,
+		                  "tensor '%s': rank %zu is not "
+		                  "supported, %d is the most",
+		                  t->name, p->n_dims, MAX_RANK);
 	t->shape.rank = (int)p->n_dims;
 	t->nelem = 1;
 	for (size_t i = 0; i < p->n_dims; i++) {
@@ -457,8 +486,10 @@ onnx_tensor_info(struct onnx_file *f, const Onnx__TensorProto *p,
 	/* 2^62 bytes is what shape_nelem and friends can count */
 	if (!mul_ok(t->nelem, dtype_info[t->dt].nbytes, &t->nbytes)
 	    || t->nbytes > (int64_t)1 << 62)
-		return diag_error(f->diag, "tensor '%s': its shape has too many "
-		                  "elements", t->name);
+		return diag_error(f->diag,
+		                  "tensor '%s': its shape has too many "
+		                  "elements",
+		                  t->name);
 	t->external = p->has_data_location && p->data_location
 		== ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 	return true;

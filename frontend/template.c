@@ -146,7 +146,8 @@ put_initializer(struct builder *b, struct rope *out,
 		const struct flat_val *u = &b->flat->val[i];
 
 		if (u->untied && u->tie == index + 1 && u->val)
-			put_tensor(b, out, f->body, f->end, u->name, &t, u->val);
+			put_tensor(b, out, f->body, f->end, u->name, &t,
+			           u->val);
 	}
 }
 

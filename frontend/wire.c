@@ -20,9 +20,9 @@ enum kind {
 };
 
 enum message {
-	M_MODEL, M_GRAPH, M_NODE, M_ATTRIBUTE, M_TENSOR, M_SPARSE, M_INFO, M_TYPE,
-	M_TENSOR_TYPE, M_SHAPE, M_DIM, M_ELEM, M_MAP, M_OPAQUE, M_ENTRY, M_OPSET,
-	M_FUNCTION, M_COUNT
+	M_MODEL, M_GRAPH, M_NODE, M_ATTRIBUTE, M_TENSOR, M_SPARSE, M_INFO,
+	M_TYPE, M_TENSOR_TYPE, M_SHAPE, M_DIM, M_ELEM, M_MAP, M_OPAQUE,
+	M_ENTRY, M_OPSET, M_FUNCTION, M_COUNT
 };
 
 struct rule {
@@ -30,8 +30,8 @@ struct rule {
 };
 
 static const char *const message_name[M_COUNT] = {
-	"ModelProto", "GraphProto", "NodeProto", "AttributeProto", "TensorProto",
-	"SparseTensorProto", "ValueInfoProto", "TypeProto", "TypeProto.Tensor",
+	"ModelProto", "GraphProto", "NodeProto", "AttributeProto",
+	"TensorProto", "SparseTensorProto", "ValueInfoProto", "TypeProto", "TypeProto.Tensor",
 	"TensorShapeProto", "Dimension", "TypeProto.Sequence", "TypeProto.Map",
 	"TypeProto.Opaque", "StringStringEntryProto", "OperatorSetIdProto",
 	"FunctionProto"
@@ -41,14 +41,15 @@ static const char *const message_name[M_COUNT] = {
  * inferred anew) and annotations of single nodes are dropped. */
 static const struct rule rules[M_COUNT][26] = {
 	[M_MODEL] = {
-		{ 1, VARINT, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 }, { 4, NAME, 0 },
-		{ 5, VARINT, 0 }, { 6, DROP, 0 }, { 7, ONCE, M_GRAPH },
+		{ 1, VARINT, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 },
+		{ 4, NAME, 0 }, { 5, VARINT, 0 }, { 6, DROP, 0 }, { 7, ONCE, M_GRAPH },
 		{ 8, MESSAGE, M_OPSET }, { 14, MESSAGE, M_ENTRY },
 		{ 20, DROP, 0 }, { 25, MESSAGE, M_FUNCTION }, { 26, DROP, 0 },
 	},
 	[M_GRAPH] = {
-		{ 1, MESSAGE, M_NODE }, { 2, NAME, 0 }, { 5, MESSAGE, M_TENSOR },
-		{ 10, DROP, 0 }, { 11, MESSAGE, M_INFO }, { 12, MESSAGE, M_INFO },
+		{ 1, MESSAGE, M_NODE }, { 2, NAME, 0 },
+		{ 5, MESSAGE, M_TENSOR }, { 10, DROP, 0 },
+		{ 11, MESSAGE, M_INFO }, { 12, MESSAGE, M_INFO },
 		{ 13, DROP, 0 }, { 14, DROP, 0 }, { 15, MESSAGE, M_SPARSE },
 		{ 16, MESSAGE, M_ENTRY },
 	},

@@ -253,7 +253,8 @@ test_typed_fields(void **state)
 static void
 test_bad_tensors(void **state)
 {
-	static const int64_t huge[] = { INT64_MAX, INT64_MAX }, minus[] = { -4 };
+	static const int64_t huge[] = { INT64_MAX, INT64_MAX },
+			     minus[] = { -4 };
 	static const int64_t nine[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
 	struct buf w, m;
 
@@ -436,7 +437,8 @@ test_attributes(void **state)
 	(void)state;
 	attr_put_float(&a, "axis", 1);
 	m = one_node("Softmax", "x", &a, 20);
-	refuses(&m, NULL, "attribute 'axis' should be an integer and is a float");
+	refuses(&m, NULL,
+	        "attribute 'axis' should be an integer and is a float");
 	a.n = 0;
 	attr_put_int(&a, "axes", 1);
 	m = one_node("Softmax", "x", &a, 20);
