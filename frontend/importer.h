@@ -3,6 +3,7 @@
 #define FRONTEND_IMPORTER_H
 
 #include "frontend/import.h"
+#include "frontend/onnx.h"
 #include "frontend/optable.h"
 
 /* A tensor sequence never becomes a value: it is either a tensor still to be

@@ -3,6 +3,7 @@
 #define FRONTEND_OPTABLE_H
 
 #include "frontend/flat.h"
+#include "frontend/onnx.h"
 
 struct importer;
 

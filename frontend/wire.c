@@ -31,8 +31,8 @@ struct rule {
 
 static const char *const message_name[M_COUNT] = {
 	"ModelProto", "GraphProto", "NodeProto", "AttributeProto",
-	"TensorProto", "SparseTensorProto", "ValueInfoProto", "TypeProto", "TypeProto.Tensor",
-	"TensorShapeProto", "Dimension", "TypeProto.Sequence", "TypeProto.Map",
+	"TensorProto", "SparseTensorProto", "ValueInfoProto", "TypeProto",
+	"TypeProto.Tensor", "TensorShapeProto", "Dimension", "TypeProto.Sequence", "TypeProto.Map",
 	"TypeProto.Opaque", "StringStringEntryProto", "OperatorSetIdProto",
 	"FunctionProto"
 };
@@ -42,7 +42,8 @@ static const char *const message_name[M_COUNT] = {
 static const struct rule rules[M_COUNT][26] = {
 	[M_MODEL] = {
 		{ 1, VARINT, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 },
-		{ 4, NAME, 0 }, { 5, VARINT, 0 }, { 6, DROP, 0 }, { 7, ONCE, M_GRAPH },
+		{ 4, NAME, 0 }, { 5, VARINT, 0 }, { 6, DROP, 0 },
+		{ 7, ONCE, M_GRAPH },
 		{ 8, MESSAGE, M_OPSET }, { 14, MESSAGE, M_ENTRY },
 		{ 20, DROP, 0 }, { 25, MESSAGE, M_FUNCTION }, { 26, DROP, 0 },
 	},
