@@ -111,6 +111,17 @@ list_alternatives(Pass *p, struct remat *r, const uint8_t *chosen)
 
 /* ---- the choice ---- */
 
+/* Nothing beats a plan that recomputes nothing. */
+static bool
+fits_as_it_is(const Pass *p, struct remat *r, const uint8_t *drop)
+{
+	Arena *scratch = arena_new();
+	int64_t arena = remat_placed(r, drop, scratch);
+
+	arena_free(scratch);
+	return remat_eval(r, drop).sec <= 0 && r->resident + arena <= p->budget;
+}
+
 static bool
 choose_auto(Pass *p, struct remat *r, const uint8_t *must, uint8_t *drop)
 {
@@ -119,7 +130,7 @@ choose_auto(Pass *p, struct remat *r, const uint8_t *must, uint8_t *drop)
 	int64_t arena;
 
 	remat_keep_all(r, must, drop);
-	if (p->budget < 0)
+	if (p->budget < 0 || fits_as_it_is(p, r, drop))
 		return true;
 	c = choice_new(r, must, p->opt);
 	p->minimum_peak = r->resident + choice_least(c);

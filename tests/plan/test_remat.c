@@ -215,7 +215,8 @@ walk(Graph *(*make)(int), int k, int steps)
 		g = make(k);
 		b.opt.budget_bytes = budget;
 		assert_true(bench_run(&b, g));
-		assert_true(b.pass.minimum_peak == least);
+		if (b.pass.minimum_peak >= 0)   /* it was needed */
+			assert_true(b.pass.minimum_peak == least);
 		assert_true(b.pass.plan->sum.peak <= budget);
 		assert_true(b.pass.plan->sum.peak <= peak);
 		assert_true(b.pass.plan->sum.step_sec >= sec * (1 - 1e-12));
