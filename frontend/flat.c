@@ -562,15 +562,22 @@ sort_nodes(struct flat *f)
 	return true;
 }
 
-static void
-mark_needed(struct flat *f)
+void
+flat_mark_needed(struct flat *f)
 {
+	for (int i = 0; i < f->nval; i++)
+		f->val[i].nuse = 0;
 	for (int i = f->nnode - 1; i >= 0; i--) {
 		struct flat_node *n = &f->node[i];
 
-		for (int k = 0; k < n->nout; k++)
-			n->needed |= n->out[k] && (f->val[n->out[k]].output
-			                           || f->val[n->out[k]].nuse);
+		n->needed = false;
+		for (int k = 0; k < n->nout; k++) {
+			const struct flat_val *y = &f->val[n->out[k]];
+
+			/* an untied parameter has no writer any more */
+			n->needed |= n->out[k] && y->def == i
+				&& (y->output || y->nuse);
+		}
 		for (int k = 0; n->needed && k < n->nin; k++)
 			f->val[n->in[k]].nuse += n->in[k] != 0;
 	}
@@ -616,6 +623,6 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena)
 	    || !find_outputs(f, &c, m->graph)
 	    || !sort_nodes(f))
 		return NULL;
-	mark_needed(f);
+	flat_mark_needed(f);
 	return f;
 }

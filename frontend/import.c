@@ -214,7 +214,7 @@ imp_tensor(struct importer *m, const Onnx__TensorProto *p, const char *name)
 {
 	struct onnx_tensor t;
 
-	if (!onnx_tensor_load(m->f->file, p, &t))
+	if (!onnx_tensor_load_const(m->f->file, p, &t))
 		return 0;
 	return new_stored(m, V_CONST, name, &t);
 }
@@ -319,7 +319,8 @@ import_initializer(struct importer *m, struct flat_val *in)
 		: in->verdict == VERDICT_BUFFER && in->state_slot ? V_BUFFER
 		: V_CONST;
 
-	if (!onnx_tensor_load(m->f->file, in->init, &t))
+	if (!(kind == V_CONST ? onnx_tensor_load_const : onnx_tensor_load)(
+		    m->f->file, in->init, &t))
 		return false;
 	in->val = new_stored(m, kind, in->name, &t);
 	m->g->val[in->val].frozen = in->frozen;
@@ -350,6 +351,43 @@ import_values(struct importer *m)
 }
 
 /* ---- nodes ---- */
+
+/* Outputs beside the one that is trained on are dropped if they need what
+ * ckc does not have: metrics, decoded ids. */
+static void
+drop_outputs(struct flat *f, const struct import_options *opt)
+{
+	bool *bad = arena_array(f->arena, (size_t)f->nval + 1, sizeof *bad);
+	int *target, n, kept = 0;
+
+	if (!classify_targets(f, opt, &target, &n) || n != 1
+	    || f->noutput == 1)
+		return;
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *node = &f->node[i];
+		bool lost = node->needed && !onnx_op_can(f, node);
+
+		for (int k = 0; k < node->nin; k++)
+			lost |= bad[node->in[k]];
+		for (int k = 0; lost && k < node->nout; k++)
+			bad[node->out[k]] = node->out[k] != 0;
+	}
+	if (bad[target[0]])
+		return;                 /* refused as a whole */
+	for (int i = 0; i < f->noutput; i++) {
+		struct flat_val *y = &f->val[f->output[i]];
+
+		if (!bad[f->output[i]]) {
+			f->output[kept++] = f->output[i];
+			continue;
+		}
+		y->output = false;
+		diag_warn(f->diag, "output '%s' is left out: it needs "
+		          "operators that are not supported", y->name);
+	}
+	f->noutput = kept;
+	flat_mark_needed(f);
+}
 
 /* All operators that stop the import, grouped. */
 static bool
@@ -552,7 +590,10 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 	diag_file(diag, path);
 	*keep = onnx_open(path, opt->no_weights, diag);
 	m.f = *keep ? flat_new(*keep, diag, arena) : NULL;
-	ok = m.f && classify(m.f, opt) && check_support(m.f);
+	ok = m.f && classify(m.f, opt);
+	if (ok)
+		drop_outputs(m.f, opt);
+	ok = ok && check_support(m.f);
 	if (ok) {
 		warn_ties(m.f, opt->untie);
 		m.g = graph_new(stem(arena, path));
@@ -561,6 +602,8 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 	}
 	if (ok && !opt->no_weights)
 		template_build(*keep, m.f);
+	else if (ok)
+		(*keep)->why_no_template = "weights were not read";
 	arena_free(arena);
 	if (ok && diag_errors(diag) == before)
 		return m.g;

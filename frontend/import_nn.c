@@ -218,7 +218,7 @@ run_rmsnorm(struct importer *m)
 /* com.microsoft: (Simplified)SkipLayerNormalization(x, skip, scale, bias?,
  * bias of the sum?); output 3 is the sum. */
 bool
-run_skip_layernorm(struct importer *m)
+run_skip_norm(struct importer *m)
 {
 	bool simple = m->n->op->ir == OP_RMSNORM;
 	Attr a = attr_default(m->n->op->ir);

@@ -130,7 +130,7 @@ bool run_gemm(struct importer *);
 bool run_softmax(struct importer *);
 bool run_layernorm(struct importer *);
 bool run_rmsnorm(struct importer *);
-bool run_skip_layernorm(struct importer *);
+bool run_skip_norm(struct importer *);
 bool run_sce(struct importer *);
 bool run_nll(struct importer *);
 bool run_attention(struct importer *);

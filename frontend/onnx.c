@@ -134,6 +134,16 @@ bad_location(const char *s)
 }
 
 static bool
+is_there(struct onnx_file *f, const char *location)
+{
+	int fd = open_beneath(f, location);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool
 external_map(struct onnx_file *f, const char *location, const char *tensor,
              struct onnx_map **out)
 {
@@ -526,6 +536,30 @@ onnx_tensor_load(struct onnx_file *f, const Onnx__TensorProto *p,
                  struct onnx_tensor *t)
 {
 	return load_from(f, &f->wire, f->maps->data, p, t);
+}
+
+bool
+onnx_tensor_load_const(struct onnx_file *f, const Onnx__TensorProto *p,
+                       struct onnx_tensor *t)
+{
+	enum { SMALL = 64 << 10 };
+	const char *location = NULL;
+
+	if (!onnx_tensor_load(f, p, t))
+		return false;
+	if (t->data || !t->external || t->nbytes > SMALL)
+		return true;
+	for (size_t i = 0; i < p->n_external_data; i++)
+		if (p->external_data[i]->key && p->external_data[i]->value
+		    && strcmp(p->external_data[i]->key, "location") == 0)
+			location = p->external_data[i]->value;
+	if (!location || bad_location(location) || !is_there(f, location))
+		return true;
+	f->no_weights = false;
+	if (!onnx_tensor_load(f, p, t))
+		return false;
+	f->no_weights = true;
+	return true;
 }
 
 /* ---- unpacking ---- */

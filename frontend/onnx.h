@@ -52,6 +52,10 @@ bool onnx_tensor_info(struct onnx_file *, const Onnx__TensorProto *,
 /* Contents too.  They lie in the file's mapping or arena. */
 bool onnx_tensor_load(struct onnx_file *, const Onnx__TensorProto *,
                       struct onnx_tensor *);
+/* The same for what will be a constant: a small one is read even where weights
+ * are not, if its file is there, because shapes may depend on it. */
+bool onnx_tensor_load_const(struct onnx_file *, const Onnx__TensorProto *,
+                            struct onnx_tensor *);
 /* A TensorProto or a .npy file given as --const; contents are copied into the
  * arena of the file. */
 bool onnx_const_file(struct onnx_file *, const char *path,

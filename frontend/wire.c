@@ -32,9 +32,9 @@ struct rule {
 static const char *const message_name[M_COUNT] = {
 	"ModelProto", "GraphProto", "NodeProto", "AttributeProto",
 	"TensorProto", "SparseTensorProto", "ValueInfoProto", "TypeProto",
-	"TypeProto.Tensor", "TensorShapeProto", "Dimension", "TypeProto.Sequence", "TypeProto.Map",
-	"TypeProto.Opaque", "StringStringEntryProto", "OperatorSetIdProto",
-	"FunctionProto"
+	"TypeProto.Tensor", "TensorShapeProto", "Dimension",
+	"TypeProto.Sequence", "TypeProto.Map", "TypeProto.Opaque",
+	"StringStringEntryProto", "OperatorSetIdProto", "FunctionProto"
 };
 
 /* Documentation, value infos of inner values (often stale; shapes are

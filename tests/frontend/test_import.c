@@ -429,6 +429,27 @@ test_missing_ops(void **state)
 	refuses(&m, NULL, "op TopK is not supported: 1 node");
 }
 
+/* A loss that needs none of them is trained without the other outputs. */
+static void
+test_dropped_outputs(void **state)
+{
+	struct buf g = { 0 }, m;
+	struct result r;
+
+	(void)state;
+	put_node(&g, "Nonsense", "x", "best", NULL);
+	put_node(&g, "ReduceSum", "x", "loss", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "best", ONNX_INT64, 1, d1);
+	put_value(&g, 12, "loss", ONNX_FLOAT, 0, NULL);
+	m = model_of(&g, 20);
+	r = import(&m);
+	assert_non_null(r.g);
+	assert_non_null(strstr(r.said, "output 'best' is left out"));
+	assert_null(strstr(r.text, "best"));
+	done(&r);
+}
+
 static void
 test_attributes(void **state)
 {
@@ -711,6 +732,24 @@ tied(const float *scale)
 	return model_of(&g, 20);
 }
 
+/* The same with a further output that cannot be had. */
+static struct buf
+tied_beside(const float *scale)
+{
+	struct buf g = { 0 };
+
+	put_floats(&g, "n1.weight", 4, scale);
+	put_node(&g, "Identity", "n1.weight", "n2.weight", NULL);
+	put_node(&g, "LayerNormalization", "x n1.weight", "a", NULL);
+	put_node(&g, "LayerNormalization", "a n2.weight", "b", NULL);
+	put_node(&g, "ReduceSum", "b", "loss", NULL);
+	put_node(&g, "Nonsense", "b", "c", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 2, d22);
+	put_value(&g, 12, "loss", ONNX_FLOAT, 0, NULL);
+	put_value(&g, 12, "c", ONNX_FLOAT, 0, NULL);
+	return model_of(&g, 20);
+}
+
 static void
 test_ties(void **state)
 {
@@ -724,6 +763,8 @@ test_ties(void **state)
 	assert_non_null(strstr(r.text, "layernorm %a, %n2.weight"));
 	done(&r);
 	gives(&m, &off, "layernorm %a, %n1.weight");
+	m = tied_beside(ones);
+	gives(&m, NULL, "layernorm %a, %n2.weight");
 	m = tied(ramp);                         /* equal in earnest */
 	gives(&m, NULL, "layernorm %a, %n1.weight");
 }
@@ -837,6 +878,7 @@ main(void)
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_missing_ops),
+		cmocka_unit_test(test_dropped_outputs),
 		cmocka_unit_test(test_attributes),
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_if),
