@@ -264,10 +264,8 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 		*loss = plan.loss;
 	if (compared)
 		*compared = n;
-	if (s == CKR_OK) {
-		c->valid_outputs = true;
-		c->step++;
-	}
+	if (s == CKR_OK)
+		s = rt_done(c);
 	side_free(&all);
 	side_free(&plan);
 	block_unmap(&arena);

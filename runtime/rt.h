@@ -66,6 +66,8 @@ struct watch {
 
 /* Check settings and make the environment ready for a training step. */
 ckr_status rt_prepare(ckr_ctx *, const struct ckr_hyper *);
+/* Count a step that has run, and finish what waited for it. */
+ckr_status rt_done(ckr_ctx *);
 /* Run all micro-batches of one training step of `program`. */
 ckr_status rt_run(ckr_ctx *, const struct ckr_program *, void **ptr,
                   const struct block *arena, const struct watch *,

@@ -49,6 +49,19 @@ set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
 	env->c2 = (float)(1 - pow(h.beta2, t));
 }
 
+/* Whether any parameter has state of this name. */
+static bool
+keeps(const ckr_ctx *c, const char *state)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+
+	for (uint32_t i = 0; i < c->lib->nshared; i++)
+		if (t[i].kind == CKR_STATE && t[i].state
+		    && !strcmp(t[i].state, state))
+			return true;
+	return false;
+}
+
 static ckr_status
 check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 {
@@ -61,6 +74,9 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 	    || !(h->clip >= 0) || !isfinite(h->momentum))
 		return err_set(&c->err, CKR_EARG, "a setting is negative or not a "
 		               "number");
+	if (h->momentum != 0 && !keeps(c, "momentum"))
+		return err_set(&c->err, CKR_EUNSUPPORTED, "this model keeps no "
+		               "momentum; momentum must be 0");
 	if (h->clip > 0 && !c->lib->clip_ok)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "this model applies "
 		               "gradients as they appear and cannot clip them; "
@@ -189,7 +205,7 @@ run_micro(ckr_ctx *c, const struct ckr_program *p, void **ptr,
 		memset(arena->p, 0xff, arena->size);
 	for (uint32_t i = 0; i < end; i++) {
 		CKR_TRY(run_one(c, p, ptr, arena, i));
-		if (c->grads && last)
+		if (c->grads && last && p == &c->lib->program[0])
 			CKR_TRY(grads_after(c, p, arena, i));
 		if (w)
 			CKR_TRY(w->after(w->user, i));
@@ -256,6 +272,16 @@ rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
 }
 
 ckr_status
+rt_done(ckr_ctx *c)
+{
+	c->valid_outputs = true;
+	c->step++;
+	if (c->grads)
+		CKR_TRY(grads_finish(c));
+	return c->trace ? trace_step_end(c) : CKR_OK;
+}
+
+ckr_status
 ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 {
 	const struct ckr_program *p;
@@ -267,13 +293,7 @@ ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 	if (c->trace)
 		trace_step_begin(c->trace, &c->env);
 	CKR_TRY(rt_run(c, p, c->ptr, &c->arena, NULL, loss));
-	c->valid_outputs = true;
-	c->step++;
-	if (c->grads)
-		CKR_TRY(grads_finish(c));
-	if (c->trace)
-		CKR_TRY(trace_step_end(c));
-	return CKR_OK;
+	return rt_done(c);
 }
 
 /* Forward until the loss and all outputs are there.  The classifier, which

@@ -33,7 +33,7 @@ struct trace {
 	struct event *event;
 	size_t n, cap;
 	unsigned steps;
-	const struct ckr_env *env;
+	const struct ckr_env *env;      /* NULL before the first step */
 	double start;
 };
 

@@ -139,8 +139,15 @@ class Training(Case):
     def test_check(self):
         out = self.linear("--steps", 3, "--check")
         self.assertIn("all bits equal", out)
+        self.linear("--steps", 1, "--grads", "a.st")
+        self.linear("--steps", 1, "--check", "--grads", "b.st")
+        self.assertEqual(open("a.st", "rb").read(), open("b.st", "rb").read())
         err = self.linear("--steps", 3, "--check", model="linear_slip", status=1)
         self.assertIn("'pred.again'", err)
+
+    def test_momentum_is_not_ignored(self):
+        err = self.linear("--steps", 1, "--momentum", 0.9, status=1)
+        self.assertIn("keeps no momentum", err)
 
     def test_poison_changes_nothing(self):
         self.linear("--steps", 3, "--log", "a")
