@@ -94,6 +94,27 @@ is_made_of(const Shape *s, const int64_t extent[], int n)
 	return k == n;
 }
 
+/* x, whose extents other than 1 are permuted by perm, as `out`: one transpose
+ * that moves its extents of 1 too.  0 if there are not as many in both. */
+static ValId
+transpose_whole(struct rewrite *w, ValId x, const int perm[], const Shape *out)
+{
+	const Shape s = *rw_shape(w, x);
+	int wide[MAX_RANK], one[MAX_RANK], whole[MAX_RANK];
+	int nwide = 0, none = 0, i1 = 0, k = 0;
+
+	if (s.rank != out->rank)
+		return 0;
+	for (int i = 0; i < s.rank; i++)
+		if (s.dim[i] == 1)
+			one[none++] = i;
+		else
+			wide[nwide++] = i;
+	for (int i = 0; i < s.rank; i++)
+		whole[i] = out->dim[i] == 1 ? one[i1++] : wide[perm[k++]];
+	return rw_transpose(w, x, whole);
+}
+
 /* reshape(transpose(reshape(x))) that only splits and permutes dims of x, as
  *   [B,H,T,D] -> [B*H,T,D] -> [B*H,D,T] -> [B,H,D,T]
  *   [T,B,H*D] -> [T,B*H,D] -> [B*H,T,D] -> [B,H,T,D]
@@ -110,14 +131,15 @@ transpose_between(struct rewrite *w, NodeId root)
 	int64_t permuted[MAX_RANK];
 	int group[MAX_RANK], perm[MAX_RANK], n = 0;
 	const IntList *p;
-	ValId v;
+	ValId x, v;
 
 	if (!r)
 		return false;
 	p = &w->g->node[t].attr.TRANSPOSE.perm;
 	mid = *rw_shape(w, rw_out(w, r));
-	atom.rank = refine(rw_shape(w, rw_in(w, r, 0)), &mid, atom.dim, group);
-	if (atom.rank == 0 || is_made_of(&mid, atom.dim, atom.rank))
+	x = rw_in(w, r, 0);
+	atom.rank = refine(rw_shape(w, x), &mid, atom.dim, group);
+	if (atom.rank == 0)
 		return false;
 	for (int i = 0; i < p->n; i++)
 		for (int j = 0; j < atom.rank; j++)
@@ -127,9 +149,15 @@ transpose_between(struct rewrite *w, NodeId root)
 			}
 	if (n != atom.rank || !is_made_of(&out, permuted, n))
 		return false;
-	v = rw_reshape(w, rw_in(w, r, 0), &atom);
-	v = v ? rw_transpose(w, v, perm) : 0;
-	v = v ? rw_reshape(w, v, &out) : 0;
+	v = is_made_of(rw_shape(w, x), atom.dim, n)
+		? transpose_whole(w, x, perm, &out) : 0;
+	if (!v && is_made_of(&mid, atom.dim, n))
+		return false;
+	if (!v) {
+		v = rw_reshape(w, x, &atom);
+		v = v ? rw_transpose(w, v, perm) : 0;
+		v = v ? rw_reshape(w, v, &out) : 0;
+	}
 	return v && rw_replace(w, root, v);
 }
 
