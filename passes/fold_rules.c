@@ -9,6 +9,7 @@
  * are x for all x, x + 0 is not (-0 + 0 is +0).
  */
 #include "passes/fold.h"
+#include "passes/view.h"
 
 #include <math.h>
 #include <string.h>
@@ -369,6 +370,61 @@ simplify_identity(struct fold *f, NodeId id)
 	return fold_become(f, id, f->g->node[id].in[0]);
 }
 
+/* If an array of shape x, row-major, is read as shape y with these strides by
+ * a mere permutation of axes, that permutation. */
+static bool
+as_permutation(const Shape *x, const Shape *y, const int64_t *stride,
+               IntList *perm)
+{
+	int64_t own[MAX_RANK];
+	bool used[MAX_RANK] = { false };
+
+	shape_strides(x, own);
+	perm->n = y->rank;
+	if (x->rank != y->rank)
+		return false;
+	for (int d = 0; d < y->rank; d++) {
+		int k = 0;
+		/* axes of one element go in order */
+		while (k < x->rank
+		       && (used[k] || x->dim[k] != y->dim[d]
+		           || (y->dim[d] != 1 && own[k] != stride[d])))
+			k++;
+		if (k == x->rank)
+			return false;
+		used[k] = true;
+		perm->v[d] = k;
+	}
+	return true;
+}
+
+/* reshape(transpose(reshape(x))) that only moves whole axes of x, the way
+ * exporters join batch and heads around a transposition: transpose(x). */
+static bool
+is_transposition(const struct fold *f, const Node *n, ValId *x, IntList *perm)
+{
+	const Graph *g = f->g;
+	const Val *t = in_val(f, n, 0);
+	int64_t own[MAX_RANK], moved[MAX_RANK], stride[MAX_RANK];
+
+	if (!t->def || g->node[t->def].op != OP_TRANSPOSE)
+		return false;
+	const Val *r = in_val(f, &g->node[t->def], 0);
+	if (!r->def || g->node[r->def].op != OP_RESHAPE
+	    || g->node[r->def].nin > 1)
+		return false;
+	*x = g->node[r->def].in[0];
+	shape_strides(&r->shape, own);
+	for (int d = 0; d < t->shape.rank; d++)
+		moved[d] = own[g->node[t->def].attr.TRANSPOSE.perm.v[d]];
+	return shape_nelem(&t->shape) > 0
+	       && view_reshape(&t->shape, moved, &out_val(f, n)->shape, stride)
+	       && as_permutation(&g->val[*x].shape, &out_val(f, n)->shape,
+	                         stride, perm);
+}
+
+static Simplify simplify_transpose;
+
 static enum step
 simplify_reshape(struct fold *f, NodeId id)
 {
@@ -385,6 +441,13 @@ simplify_reshape(struct fold *f, NodeId id)
 	}
 	if (shape_eq(&x->shape, &out_val(f, n)->shape))
 		return fold_become(f, id, n->in[0]);
+	ValId whole;
+	IntList perm;
+	if (is_transposition(f, n, &whole, &perm)) {
+		fold_turn(f, id, OP_TRANSPOSE, whole);
+		n->attr.TRANSPOSE.perm = perm;
+		return simplify_transpose(f, id);
+	}
 	return STEP_KEEP;
 }
 

@@ -18,6 +18,7 @@
  * refuses  sizes that overflow
  */
 #include "passes/passes.h"
+#include "passes/view.h"
 
 #include <string.h>
 
@@ -108,47 +109,6 @@ settle_strides(Val *v)
 	}
 }
 
-/* Strides of x under another shape; false if no strides can say it.  Groups of
- * axes with equal products are matched; within a group the old axes must be
- * dense relative to each other. */
-static bool
-reshape_strides(const Val *x, const Shape *to, int64_t *stride)
-{
-	Shape from = { .rank = 0 };
-	int64_t old[MAX_RANK];
-	int i = 0, k = 0;
-
-	if (val_nelem(x) == 0) {
-		shape_strides(to, stride);
-		return true;
-	}
-	for (int d = 0; d < x->shape.rank; d++)
-		if (x->shape.dim[d] != 1) {
-			from.dim[from.rank] = x->shape.dim[d];
-			old[from.rank++] = x->stride[d];
-		}
-	while (k < to->rank) {
-		if (to->dim[k] == 1) {
-			stride[k++] = 1;
-			continue;
-		}
-		int i0 = i, k0 = k;
-		int64_t a = from.dim[i++], b = to->dim[k++];
-		while (a != b)
-			if (a < b)
-				a *= from.dim[i++];
-			else
-				b *= to->dim[k++];
-		for (int d = i0; d + 1 < i; d++)
-			if (old[d] != old[d + 1] * from.dim[d + 1])
-				return false;
-		int64_t step = old[i - 1];
-		for (int d = k; d-- > k0; step *= to->dim[d])
-			stride[d] = step;
-	}
-	return true;
-}
-
 /* Give the output of a view op the place of a view of its input; false if
  * that cannot be said in strides. */
 static bool
@@ -161,7 +121,7 @@ make_view(Graph *g, const Node *n)
 
 	switch (n->op) {
 	case OP_RESHAPE:
-		if (!reshape_strides(x, &y->shape, stride))
+		if (!view_reshape(&x->shape, x->stride, &y->shape, stride))
 			return false;
 		break;
 	case OP_TRANSPOSE:
