@@ -354,8 +354,8 @@ import_values(struct importer *m)
 
 /* Outputs beside the one that is trained on are dropped if they need what
  * ckc does not have: metrics, decoded ids. */
-static void
-drop_outputs(struct flat *f, const struct import_options *opt)
+void
+import_drop_outputs(struct flat *f, const struct import_options *opt)
 {
 	bool *bad = arena_array(f->arena, (size_t)f->nval + 1, sizeof *bad);
 	int *target, n, kept = 0;
@@ -592,7 +592,7 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 	m.f = *keep ? flat_new(*keep, diag, arena) : NULL;
 	ok = m.f && classify(m.f, opt);
 	if (ok)
-		drop_outputs(m.f, opt);
+		import_drop_outputs(m.f, opt);
 	ok = ok && check_support(m.f);
 	if (ok) {
 		warn_ties(m.f, opt->untie);

@@ -62,7 +62,10 @@ ValId imp_axes(struct importer *, int i, int since, const char *name,
 ValId imp_tensor(struct importer *, const Onnx__TensorProto *,
                  const char *name);
 
-/* import.c: as much of the model as there are operators for. */
+/* import.c: leave out outputs that the loss can do without and that need
+ * missing operators. */
+void import_drop_outputs(struct flat *, const struct import_options *);
+/* As much of the model as there are operators for. */
 Graph *import_known(struct flat *, const struct import_options *, Arena *);
 
 /* import_ew.c */

@@ -847,7 +847,10 @@ onnx_inspect(const char *path, const struct import_options *opt, FILE *out,
 	diag_file(diag, path);
 	file = onnx_open(path, opt->no_weights, diag);
 	x.f = file ? flat_new(file, diag, x.arena) : NULL;
-	ok = x.f && classify(x.f, opt) && find_all(&x);
+	ok = x.f && classify(x.f, opt);
+	if (ok)
+		import_drop_outputs(x.f, opt);
+	ok = ok && find_all(&x);
 	if (ok && opt->json)
 		print_json(&x, out);
 	else if (ok)
