@@ -44,8 +44,8 @@ make_index(struct array_file *f, struct err *e)
 		const char *s = f->v[f->index[i]].name;
 
 		if (!strcmp(s, f->v[f->index[i - 1]].name))
-			return err_set(e, CKR_EFORMAT, "%s: two arrays are called "
-			               "'%s'", f->path,
+			return err_set(e, CKR_EFORMAT, "%s: two arrays are "
+			               "called '%s'", f->path,
 			               err_name(name, sizeof(name), s));
 	}
 	return CKR_OK;
@@ -64,8 +64,8 @@ by_content(struct array_file *f, struct err *e)
 		return npz_read_directory(f, e);
 	if (head[8] == '{' && f->size >= 10)
 		return safetensors_read_header(f, e);
-	return err_set(e, CKR_EFORMAT, "%s: neither .safetensors, .npy nor .npz; "
-	               "raw tokens need their type (u16, u32 or bytes)",
+	return err_set(e, CKR_EFORMAT, "%s: neither .safetensors, .npy nor "
+	               ".npz; raw tokens need their type (u16, u32 or bytes)",
 	               f->path);
 }
 
@@ -91,8 +91,9 @@ array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
 	uint64_t size = dtype_row[dtype].nbytes;
 
 	if (s == CKR_OK && f->size % size)
-		s = err_set(e, CKR_EFORMAT, "%s: %llu bytes are not a whole number "
-		            "of %s tokens", path, (unsigned long long)f->size,
+		s = err_set(e, CKR_EFORMAT, "%s: %llu bytes are not a whole "
+		            "number of %s tokens", path,
+		            (unsigned long long)f->size,
 		            dtype_row[dtype].text);
 	if (s == CKR_OK) {
 		f->v = calloc(1, sizeof(*f->v));
@@ -172,8 +173,8 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 		return file_read(f->fd, f->path, out, n * to,
 		                 a->at + first * from, e);
 	if (a->dtype == CKR_NONE)
-		return err_set(e, CKR_EUNSUPPORTED, "%s: array '%s' has an element "
-		               "type that is not supported", f->path,
+		return err_set(e, CKR_EUNSUPPORTED, "%s: array '%s' has an "
+		               "element type that is not supported", f->path,
 		               err_name(name, sizeof(name), a->name));
 	for (uint64_t i = 0; i < n; i += step) {
 		uint64_t k = n - i < step ? n - i : step;
@@ -183,8 +184,9 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 		                  a->at + (first + i) * from, e));
 		if (!dtype_convert((char *)out + i * to, dtype, buf, a->dtype,
 		                   k, &bad))
-			return err_set(e, CKR_EFORMAT, "%s: '%s': element %llu is "
-			               "%.17g, which does not fit %s", f->path,
+			return err_set(e, CKR_EFORMAT, "%s: '%s': element %llu "
+			               "is %.17g, which does not fit %s",
+			               f->path,
 			               err_name(name, sizeof(name), a->name),
 			               (unsigned long long)(first + i + bad),
 			               dtype_double(a->dtype, buf + bad * from),

@@ -211,8 +211,9 @@ compare(const struct side *plan, const struct side *all, uint64_t *compared)
 	if (first >= 0)
 		return differs(plan, (uint32_t)first);
 	if (memcmp(&plan->loss, &all->loss, sizeof(plan->loss)))
-		return err_set(&plan->c->err, CKR_EMISMATCH, "the loss differs: "
-		               "%.9g by the plan, %.9g keeping everything",
+		return err_set(&plan->c->err, CKR_EMISMATCH, "the loss "
+		               "differs: %.9g by the plan, %.9g keeping "
+		               "everything",
 		               plan->loss, all->loss);
 	return CKR_OK;
 }

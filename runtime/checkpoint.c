@@ -163,7 +163,8 @@ ckr_resume(ckr_ctx *c, const char *path)
 	if (!meta_uint(&f, "step", &step) || !meta_uint(&f, "seed", &seed))
 		s = err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: its "
 		            "metadata lacks step or seed; to start from its "
-		            "weights give it as initial weights (--init)", path);
+		            "weights give it as initial weights (--init)",
+		            path);
 	else
 		s = check_file(c, &f, is_weight, "parameters and buffers");
 	if (s == CKR_OK)
@@ -292,8 +293,8 @@ ckr_save_outputs(ckr_ctx *c, const char *path)
 {
 	CKR_TRY(need_ready(c));
 	if (!c->valid_outputs)
-		return err_set(&c->err, CKR_EARG, "outputs have no values before "
-		               "the first step");
+		return err_set(&c->err, CKR_EARG, "outputs have no values "
+		               "before the first step");
 	return write_some(c, path, is_output, c->lib->program[0].ntensor, NULL,
 	                  0);
 }
@@ -331,8 +332,10 @@ list_grads(ckr_ctx *c, struct grads *g)
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
-		if (is_grad(t) && (of[t->owner] < 0
-		                   || p->tensor[of[t->owner]].ready <= t->ready))
+		if (!is_grad(t))
+			continue;
+		if (of[t->owner] < 0
+		    || p->tensor[of[t->owner]].ready <= t->ready)
 			of[t->owner] = i;
 	}
 	for (uint32_t i = 0; i < p->ntensor; i++)

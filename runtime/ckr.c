@@ -31,13 +31,14 @@ load(ckr_ctx *c, const char *so)
 		               dlerror());
 	sym = dlsym(c->dl, "ckr_library");
 	if (!sym)
-		return err_set(&c->err, CKR_EFORMAT, "%s: not a model compiled by "
-		               "ckc: it has no symbol ckr_library", so);
+		return err_set(&c->err, CKR_EFORMAT, "%s: not a model compiled "
+		               "by ckc: it has no symbol ckr_library", so);
 	c->lib = sym;
 	if (c->lib->abi != CKR_ABI_VERSION)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "%s: compiled for version "
-		               "%u of the run time's interface, this is %d; "
-		               "compile the model again", so, c->lib->abi,
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s: compiled for "
+		               "version %u of the run time's interface, this "
+		               "is %d; compile the model again", so,
+		               c->lib->abi,
 		               CKR_ABI_VERSION);
 	return CKR_OK;
 }
@@ -143,8 +144,8 @@ first_weights(ckr_ctx *c, const char *path)
 		return err_set(&c->err, CKR_ENOMEM, "out of memory");
 	if (access(beside, F_OK))
 		s = err_set(&c->err, CKR_EIO, "%s: no weights beside it in %s; "
-		            "compile the model again or give a file with weights "
-		            "(--init)", c->path, beside);
+		            "compile the model again or give a file with "
+		            "weights (--init)", c->path, beside);
 	else
 		s = rt_load_weights(c, beside);
 	free(beside);
@@ -193,8 +194,8 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	if (!sane(c->lib, &c->lib->program[0])
 	    || (c->lib->program[1].nstep
 	        && !sane(c->lib, &c->lib->program[1])))
-		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are damaged; "
-		               "compile the model again", so);
+		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are "
+		               "damaged; compile the model again", so);
 	set_threads(c, opt->threads);
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
 	c->env.sgemm = c->gemm.fn;
@@ -289,7 +290,8 @@ rt_find(const ckr_ctx *c, const char *name, uint32_t *index)
 	const struct ckr_program *p = &c->lib->program[0];
 
 	for (uint32_t i = 0; i < p->ntensor; i++)
-		if (is_public(&p->tensor[i]) && !strcmp(p->tensor[i].name, name)) {
+		if (is_public(&p->tensor[i]) && !strcmp(p->tensor[i].name,
+		                                        name)) {
 			if (index)
 				*index = i;
 			return &p->tensor[i];
@@ -458,8 +460,8 @@ check_size(ckr_ctx *c, const struct ckr_tensor *t, size_t nbytes)
 
 	if (want == nbytes)
 		return CKR_OK;
-	return err_set(&c->err, CKR_EARG, "'%s' is %s: expected %llu bytes, got "
-	               "%zu", t->name,
+	return err_set(&c->err, CKR_EARG, "'%s' is %s: expected %llu bytes, "
+	               "got %zu", t->name,
 	               array_text(shape, sizeof(shape), t->dtype, t->rank,
 	                          t->dim), (unsigned long long)want, nbytes);
 }
@@ -472,8 +474,8 @@ ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
 	CKR_TRY(find(c, name, &t));
 	CKR_TRY(check_size(c, t, nbytes));
 	if (t->kind > CKR_STATE)
-		return err_set(&c->err, CKR_EARG, "'%s' is an output: it cannot be "
-		               "set", t->name);
+		return err_set(&c->err, CKR_EARG, "'%s' is an output: it "
+		               "cannot be set", t->name);
 	rt_unpack(t, rt_at(c, &c->arena, t), data);
 	return CKR_OK;
 }
@@ -486,8 +488,8 @@ ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 	CKR_TRY(find(c, name, &t));
 	CKR_TRY(check_size(c, t, nbytes));
 	if (t->kind > CKR_STATE && !c->valid_outputs)
-		return err_set(&c->err, CKR_EARG, "output '%s' has no value before "
-		               "the first step", t->name);
+		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
+		               "before the first step", t->name);
 	rt_pack(t, rt_at(c, &c->arena, t), data);
 	return CKR_OK;
 }
@@ -500,7 +502,8 @@ ckr_input(ckr_ctx *c, const char *name, void **data)
 	CKR_TRY(find(c, name, &t));
 	if (t->kind != CKR_INPUT || !rt_is_dense(t)
 	    || !(t->flags & CKR_RESIDENT))
-		return err_set(&c->err, CKR_EARG, "'%s' is not an input", t->name);
+		return err_set(&c->err, CKR_EARG, "'%s' is not an input",
+		               t->name);
 	*data = rt_at(c, &c->arena, t);
 	return CKR_OK;
 }

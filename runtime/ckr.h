@@ -57,7 +57,7 @@ typedef enum ckr_status {
 	CKR_EIO,                /* a file cannot be read or written */
 	CKR_EFORMAT,            /* a file does not hold what it should */
 	CKR_ENOMEM,
-	CKR_EDATA,              /* a kernel met bad data: an index out of range */
+	CKR_EDATA,              /* a kernel met bad data: index out of range */
 	CKR_EMISMATCH,          /* ckr_check found different bits */
 	CKR_EUNSUPPORTED        /* this model or library cannot do that */
 } ckr_status;
@@ -118,10 +118,10 @@ struct ckr_memory {
 	                                 * tensor handed to a kernel */
 	uint64_t touched_bytes;         /* the same, by looking which bytes of
 	                                 * the arena were ever written */
-	uint64_t grown_bytes;           /* growth of the process's own (anonymous)
+	uint64_t grown_bytes;           /* growth of the process's anonymous
 	                                 * resident memory since just before
-	                                 * ckr_open took the model's, that of
-	                                 * BLAS, OpenMP and the caller included */
+	                                 * ckr_open took the model's: BLAS,
+	                                 * OpenMP and the caller included */
 };
 /* Asks the system: not for every step. */
 ckr_status ckr_memory(ckr_ctx *ctx, struct ckr_memory *memory);
@@ -164,7 +164,8 @@ struct ckr_hyper {
 	double beta1, beta2, eps;       /* AdamW */
 	double weight_decay;            /* decoupled: p *= 1 - lr * decay */
 	double momentum;                /* SGD; needs a model that keeps it */
-	double clip;                    /* largest norm of all gradients; 0: off */
+	double clip;                    /* largest norm of all gradients; 0:
+	                                 * off */
 };
 /* lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01, no momentum, no clip. */
 struct ckr_hyper ckr_hyper_default(void);

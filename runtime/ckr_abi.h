@@ -17,8 +17,8 @@
 
 /* ORDER DT: as ir/dtypes.h, from 1. */
 enum ckr_dtype {
-	CKR_NONE, CKR_F32, CKR_F64, CKR_F16, CKR_BF16, CKR_I64, CKR_I32, CKR_I16,
-	CKR_I8, CKR_U64, CKR_U32, CKR_U16, CKR_U8, CKR_BOOL
+	CKR_NONE, CKR_F32, CKR_F64, CKR_F16, CKR_BF16, CKR_I64, CKR_I32,
+	CKR_I16, CKR_I8, CKR_U64, CKR_U32, CKR_U16, CKR_U8, CKR_BOOL
 };
 
 enum ckr_kind {
@@ -32,10 +32,10 @@ enum ckr_kind {
 };
 
 enum ckr_flag {
-	CKR_RESIDENT = 1,       /* offset counts in the resident block, not in the
-	                         * arena */
+	CKR_RESIDENT = 1,       /* offset counts in the resident block, not in
+	                         * the arena */
 	CKR_FROZEN = 2,
-	CKR_OUTPUT = 4,         /* a graph output: valid when the step has ended */
+	CKR_OUTPUT = 4,         /* a graph output: valid after the step */
 	CKR_LOSS = 8,
 	CKR_SHIFTED = 16        /* labels that the graph itself shifts: feed the
 	                         * tokens, not the next tokens */
@@ -49,8 +49,8 @@ struct ckr_tensor {
 	int32_t owner;          /* CKR_GRAD, CKR_STATE: index of the parameter;
 	                         * else -1 */
 	const char *state;      /* CKR_STATE: "m" or "v"; else NULL */
-	int32_t ready;          /* step after which it holds its final value; -1:
-	                         * from the start */
+	int32_t ready;          /* step after which it holds its final value;
+	                         * -1: from the start */
 	int32_t last;           /* last step that reads it */
 	uint64_t offset, nbytes;        /* nbytes: without padding */
 	uint64_t data;          /* CKR_CONSTANT: where in `constants` */

@@ -49,20 +49,20 @@ struct option_row {
  * name are headings. */
 static const struct option_row rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "data" },
-	{ "data", T_TEXT, AT(data), "FILE", "samples (.npy, .npz, .safetensors) "
-	  "or a stream of tokens" },
+	{ "data", T_TEXT, AT(data), "FILE", "samples (.npy, .npz, "
+	  ".safetensors) or a stream of tokens" },
 	{ "tokens", T_TEXT, AT(tokens), "TYPE", "FILE is raw tokens: u16, u32 "
 	  "or bytes (any text)" },
-	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: tokens, next, "
-	  "positions, zeros, ones or an array" },
+	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: tokens, "
+	  "next, positions, zeros, ones or an array" },
 	{ "inputs", T_TEXT, AT(inputs), "FILE", "all inputs by name from FILE, "
 	  "the same at every step" },
 	{ NULL, T_FLAG, 0, NULL, "training" },
 	{ "steps", T_COUNT, AT(steps), "N", "train until N steps are done, "
 	  "resumed ones included" },
 	{ "lr", T_REAL, AT(lr), "X", "learning rate (1e-3)" },
-	{ "schedule", T_TEXT, AT(schedule), "NAME", "constant (default), linear "
-	  "or cosine, down to --min-lr" },
+	{ "schedule", T_TEXT, AT(schedule), "NAME", "constant (default), "
+	  "linear or cosine, down to --min-lr" },
 	{ "warmup", T_COUNT, AT(warmup), "N", "steps over which the rate rises "
 	  "(0)" },
 	{ "min-lr", T_REAL, AT(min_lr), "X", "learning rate at the end (0)" },
@@ -72,8 +72,8 @@ static const struct option_row rows[] = {
 	{ "beta2", T_REAL, AT(beta2), "X", "AdamW (0.999)" },
 	{ "eps", T_REAL, AT(eps), "X", "AdamW (1e-8)" },
 	{ "momentum", T_REAL, AT(momentum), "X", "SGD (0)" },
-	{ "clip", T_REAL, AT(clip), "X", "largest norm of all gradients; 0: off "
-	  "(0)" },
+	{ "clip", T_REAL, AT(clip), "X", "largest norm of all gradients; 0: "
+	  "off (0)" },
 	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
 	  "(0)" },
 	{ NULL, T_FLAG, 0, NULL, "files" },
@@ -118,7 +118,8 @@ print_help(void)
 			continue;
 		}
 		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
-		         rows[i].arg ? " " : "", rows[i].arg ? rows[i].arg : "");
+		         rows[i].arg ? " " : "",
+		         rows[i].arg ? rows[i].arg : "");
 		printf("  %-21s %s\n", left, rows[i].help);
 	}
 	puts("\nexit status: 0 done, 1 something failed (message on stderr), "
@@ -357,7 +358,8 @@ print_step(struct run *r, uint64_t step, double loss, double sec)
 		         loss_text(r, text, sizeof(text), loss));
 	else
 		snprintf(line, sizeof(line), "step %llu/%llu",
-		         (unsigned long long)step, (unsigned long long)r->steps);
+		         (unsigned long long)step,
+		         (unsigned long long)r->steps);
 	printf("%s%s  %.6g %s/s  peak %.1f MiB%s", r->tty ? "\r\033[K" : "",
 	       line, (double)r->data.units / (sec > 0 ? sec : 1e-9),
 	       r->data.unit_tokens ? "tokens" : "samples",
@@ -565,8 +567,8 @@ run_model(struct run *r)
 		return status;
 	print_head(r);
 	if (ckr_step_count(r->m) >= r->steps && !r->o->quiet)
-		printf("nothing to do: %llu steps are done already, and --steps "
-		       "counts them\n",
+		printf("nothing to do: %llu steps are done already, and "
+		       "--steps counts them\n",
 		       (unsigned long long)ckr_step_count(r->m));
 	status = train(r);
 	if (status)

@@ -62,7 +62,8 @@ data_text(const struct data *d, char *buf, size_t size)
 	for (size_t i = 0; i < d->n; i++) {
 		if (i)
 			add(buf, size, ", ");
-		add(buf, size, err_name(name, sizeof(name), d->item[i].t->name));
+		add(buf, size, err_name(name, sizeof(name),
+		                        d->item[i].t->name));
 		add(buf, size, " = ");
 		add(buf, size, source_text(&d->item[i], from, sizeof(from)));
 	}
@@ -170,16 +171,17 @@ feed_one(struct data *d, const char *spec, bool whole)
 
 	if (!eq || !*source)
 		return err_set(&d->ctx->err, CKR_EARG, "--feed '%s': expected "
-		               "INPUT=SOURCE", err_name(text, sizeof(text), spec));
+		               "INPUT=SOURCE", err_name(text, sizeof(text),
+		                                        spec));
 	for (size_t i = 0; i < d->n; i++)
 		if (!strncmp(d->item[i].t->name, spec, n)
 		    && !d->item[i].t->name[n])
 			it = &d->item[i];
 	if (!it)
-		return d->n ? refuse(d, &d->item[0], "--feed names an input that "
-		                     "does not exist")
-		       : err_set(&d->ctx->err, CKR_EARG, "--feed: the model has "
-		                 "no inputs");
+		return d->n ? refuse(d, &d->item[0], "--feed names an input "
+		                     "that does not exist")
+		       : err_set(&d->ctx->err, CKR_EARG, "--feed: the model "
+		                 "has no inputs");
 	a = array_find(&d->file, source);
 	for (size_t i = 0; i < sizeof(word_of) / sizeof(*word_of); i++)
 		if (!strcmp(word_of[i].word, source)
@@ -189,8 +191,8 @@ feed_one(struct data *d, const char *spec, bool whole)
 		}
 	if (a)
 		return give_array(d, it, a, whole);
-	return refuse(d, it, "--feed names neither a source nor an array of the "
-	              "file");
+	return refuse(d, it, "--feed names neither a source nor an array of "
+	              "the file");
 }
 
 /* The token stream: raw tokens, or the only list of integers in the file, or
@@ -269,8 +271,8 @@ check_ids(struct data *d, const bool *said)
 		if (said[i] || it->source != FROM_TOKENS || is_label(it->t))
 			continue;
 		if (first)
-			return refuse(d, it, "more than one input could take the "
-			              "tokens");
+			return refuse(d, it, "more than one input could take "
+			              "the tokens");
 		first = it;
 	}
 	return CKR_OK;
@@ -290,8 +292,9 @@ check_item(struct data *d, struct item *it)
 	case FROM_TOKENS:
 	case FROM_NEXT:
 		if (!d->stream)
-			return refuse(d, it, "there is no stream of tokens: a "
-			              "list of integers in --data, or --tokens");
+			return refuse(d, it, "there is no stream of tokens: "
+			              "a list of integers in --data, or "
+			              "--tokens");
 		if (!t->rank || !n)
 			return refuse(d, it, "windows of tokens need an axis");
 		if (!is_int(t->dtype))
@@ -299,8 +302,8 @@ check_item(struct data *d, struct item *it)
 		it->rows = n / it->row;
 		need = it->row + d->next;
 		if (d->stream->nelem < need)
-			return err_set(&d->ctx->err, CKR_EARG, "%s: %llu tokens "
-			               "are too few for windows of %llu",
+			return err_set(&d->ctx->err, CKR_EARG, "%s: %llu "
+			               "tokens are too few for windows of %llu",
 			               d->file.path,
 			               (unsigned long long)d->stream->nelem,
 			               (unsigned long long)need);
@@ -328,16 +331,16 @@ check_together(struct data *d)
 
 		if (w && window && (window->rows != it->rows
 		                    || window->row != it->row))
-			return refuse(d, it, "its windows do not match those of "
-			              "the other inputs");
+			return refuse(d, it, "its windows do not match those "
+			              "of the other inputs");
 		if (it->source == FROM_SAMPLES && rows
 		    && rows->array->dim[0] != it->array->dim[0])
 			return refuse(d, it, "its array has another number of "
 			              "samples");
 		if (it->source == FROM_SAMPLES && rows
 		    && rows->rows != it->rows)
-			return refuse(d, it, "its first axis differs from that of "
-			              "the other inputs");
+			return refuse(d, it, "its first axis differs from that "
+			              "of the other inputs");
 		if (w)
 			window = it;
 		else if (it->source == FROM_SAMPLES)
@@ -468,8 +471,8 @@ open_file(struct data *d, const struct data_options *o)
 	else if (!strcmp(o->tokens, "bytes"))
 		raw = CKR_U8;
 	else
-		return err_set(e, CKR_EARG, "--tokens '%s': expected u16, u32 or "
-		               "bytes", o->tokens);
+		return err_set(e, CKR_EARG, "--tokens '%s': expected u16, u32 "
+		               "or bytes", o->tokens);
 	return array_open_raw(&d->file, o->data, raw, e);
 }
 

@@ -6,7 +6,7 @@
 
 struct data_options {
 	const char *data;               /* file with samples or tokens */
-	const char *tokens;             /* raw: "u16", "u32", "bytes"; or NULL */
+	const char *tokens;             /* raw: "u16", "u32", "bytes"; NULL */
 	const char *inputs;             /* the same batch at every step */
 	const char *const *feed;        /* "INPUT=SOURCE" */
 	size_t nfeed;

@@ -30,7 +30,8 @@ uint8_t
 dtype_from_st(const char *st, size_t n)
 {
 	for (uint8_t d = 1; d < CKR_DTYPE_COUNT; d++)
-		if (strlen(dtype_row[d].st) == n && !memcmp(dtype_row[d].st, st, n))
+		if (strlen(dtype_row[d].st) == n && !memcmp(dtype_row[d].st, st,
+		                                            n))
 			return d;
 	return CKR_NONE;
 }
@@ -48,7 +49,8 @@ dtype_bytes(uint8_t d, int rank, const int64_t *dim, uint64_t *nelem,
 	uint64_t n = 1;
 
 	for (int i = 0; i < rank; i++)
-		if (dim[i] < 0 || __builtin_mul_overflow(n, (uint64_t)dim[i], &n))
+		if (dim[i] < 0 || __builtin_mul_overflow(n, (uint64_t)dim[i],
+		                                         &n))
 			return false;
 	*nelem = n;
 	if (__builtin_mul_overflow(n, (uint64_t)dtype_row[d].nbytes, nbytes))

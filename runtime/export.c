@@ -32,8 +32,8 @@ put_converted(ckr_ctx *c, struct new_file *f, const struct ckr_tensor *t,
 
 		if (!dtype_convert(buf, dtype, from + i * size, t->dtype, k,
 		                   &bad))
-			return err_set(&c->err, CKR_EFORMAT, "'%s' does not fit "
-			               "the type it has in the ONNX file",
+			return err_set(&c->err, CKR_EFORMAT, "'%s' does not "
+			               "fit the type it has in the ONNX file",
 			               t->name);
 		CKR_TRY(put(c, f, buf, k * dtype_row[dtype].nbytes, at));
 	}
@@ -75,9 +75,9 @@ put_all(ckr_ctx *c, struct new_file *f)
 		if (h->at < from || h->at > lib->onnx_bytes || h->tensor < 0
 		    || h->tensor >= (int64_t)lib->nshared || h->transform
 		    || h->dtype == CKR_NONE || h->dtype >= CKR_DTYPE_COUNT)
-			return err_set(&c->err, CKR_EFORMAT, "%s: the ONNX file "
-			               "inside it is damaged; compile the model "
-			               "again", c->path);
+			return err_set(&c->err, CKR_EFORMAT, "%s: the ONNX "
+			               "file inside it is damaged; compile the "
+			               "model again", c->path);
 		CKR_TRY(put(c, f, lib->onnx + from, h->at - from, &at));
 		CKR_TRY(put_value(c, f, &lib->program[0].tensor[h->tensor],
 		                  h->dtype, &at));
@@ -95,8 +95,8 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 	if (!c->ready)
 		return err_set(&c->err, CKR_EARG, "no model is open");
 	if (!c->lib->onnx)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "%s does not carry its "
-		               "ONNX file; compile it from an .onnx file",
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s does not carry "
+		               "its ONNX file; compile it from an .onnx file",
 		               c->path);
 	CKR_TRY(new_file_open(&f, path, &c->err));
 	s = put_all(c, &f);

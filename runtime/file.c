@@ -102,11 +102,13 @@ name_it(struct new_file *f)
 
 	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", f->fd);
 	for (unsigned i = 0; i < 100; i++) {
-		snprintf(suffix, sizeof(suffix), ".tmp%ld-%u", (long)getpid(), i);
+		snprintf(suffix, sizeof(suffix), ".tmp%ld-%u", (long)getpid(),
+		         i);
 		f->tmp = with_suffix(f->path, suffix);
 		if (!f->tmp)
 			return false;
-		if (!linkat(AT_FDCWD, proc, AT_FDCWD, f->tmp, AT_SYMLINK_FOLLOW))
+		if (!linkat(AT_FDCWD, proc, AT_FDCWD, f->tmp,
+		            AT_SYMLINK_FOLLOW))
 			return true;
 		free(f->tmp);
 		f->tmp = NULL;
@@ -159,7 +161,8 @@ new_file_commit(struct new_file *f, struct err *e)
 	if (s == CKR_OK) {
 		f->fd = -1;
 		if (rename(f->tmp, f->path))
-			s = err_set(e, CKR_EIO, "%s: cannot write: %m", f->path);
+			s = err_set(e, CKR_EIO, "%s: cannot write: %m",
+			            f->path);
 	}
 	if (s == CKR_OK) {
 		free(f->tmp);
@@ -200,7 +203,8 @@ file_write(int fd, const char *path, const void *data, size_t n, uint64_t at,
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k <= 0)
-			return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
+			return err_set(e, CKR_EIO, "%s: cannot write: %m",
+			               path);
 		p += k;
 		n -= (size_t)k;
 		at += (uint64_t)k;
@@ -222,8 +226,8 @@ file_read(int fd, const char *path, void *data, size_t n, uint64_t at,
 		if (k < 0)
 			return err_set(e, CKR_EIO, "%s: cannot read: %m", path);
 		if (!k)
-			return err_set(e, CKR_EIO, "%s: ends early: %zu bytes are "
-			               "missing at %llu", path, n,
+			return err_set(e, CKR_EIO, "%s: ends early: %zu bytes "
+			               "are missing at %llu", path, n,
 			               (unsigned long long)at);
 		p += k;
 		n -= (size_t)k;
@@ -243,7 +247,8 @@ file_open(const char *path, int *fd, uint64_t *size, struct err *e)
 	if (fstat(*fd, &st) || !S_ISREG(st.st_mode)) {
 		close(*fd);
 		*fd = -1;
-		return err_set(e, CKR_EIO, "%s: cannot read: not a regular file",
+		return err_set(e, CKR_EIO,
+		               "%s: cannot read: not a regular file",
 		               path);
 	}
 	*size = (uint64_t)st.st_size;

@@ -225,11 +225,13 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 	pthread_mutex_lock(&loaded.lock);
 	if ((any || !strcmp(name, "onednn")) && load_onednn()) {
 		g->fn = gemm_onednn;
-		strcpy(g->text, loaded.onednn_text);
+		snprintf(g->text, sizeof(g->text), "%s",
+		         loaded.onednn_text);
 	} else if ((any || !strcmp(name, "openblas")) && load_openblas()
 	           && !(any && loaded.openblas_slow)) {
 		g->fn = gemm_openblas;
-		strcpy(g->text, loaded.openblas_text);
+		snprintf(g->text, sizeof(g->text), "%s",
+		         loaded.openblas_text);
 	} else if (any || !strcmp(name, "own")) {
 		g->fn = gemm_own;
 		snprintf(g->text, sizeof(g->text), "own (%s)", gemm_own_isa());
@@ -241,8 +243,9 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 	if (ok)
 		return CKR_OK;
 	if (!strcmp(name, "onednn") || !strcmp(name, "openblas"))
-		return err_set(e, CKR_EUNSUPPORTED, "%s cannot be loaded; install "
-		               "%s, or choose another with --blas", name,
+		return err_set(e, CKR_EUNSUPPORTED, "%s cannot be loaded; "
+		               "install %s, or choose another with --blas",
+		               name,
 		               !strcmp(name, "onednn") ? "libdnnl2"
 		               : "libopenblas0-openmp");
 	return err_set(e, CKR_EARG, "no library '%s' for matrix products; "

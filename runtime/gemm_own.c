@@ -264,7 +264,8 @@ unpacked(const struct product *g)
 			float s = 0, *c = g->c + i * g->ldc + j;
 
 			for (int64_t p = 0; p < g->k; p++)
-				s += g->a[g->ta ? p * g->lda + i : i * g->lda + p]
+				s += g->a[g->ta ? p * g->lda + i
+				          : i * g->lda + p]
 				     * g->b[g->tb ? j * g->ldb + p
 				            : p * g->ldb + j];
 			*c = g->beta == 0 ? g->alpha * s

@@ -38,7 +38,8 @@ struct text {
 static void
 blanks(struct text *t)
 {
-	while (t->p < t->end && (*t->p == ' ' || *t->p == '\n' || *t->p == '\t'))
+	while (t->p < t->end && (*t->p == ' ' || *t->p == '\n'
+	                         || *t->p == '\t'))
 		t->p++;
 }
 
@@ -142,8 +143,9 @@ parse_dict(struct text *t, struct array *a, const char *path, struct err *e)
 			goto bad;
 		if (!strcmp(key, "descr")) {
 			if (!quoted(t, descr, sizeof(descr)))
-				return err_set(e, CKR_EUNSUPPORTED, "%s: structured "
-				               "arrays are not supported", path);
+				return err_set(e, CKR_EUNSUPPORTED, "%s: "
+				               "structured arrays are not "
+				               "supported", path);
 		} else if (!strcmp(key, "shape")) {
 			if (shaped || !shape(t, a))
 				goto bad;
@@ -164,8 +166,9 @@ parse_dict(struct text *t, struct array *a, const char *path, struct err *e)
 	if (!descr[0] || !shaped)
 		goto bad;
 	if (!type_of(descr, a))
-		return err_set(e, CKR_EUNSUPPORTED, "%s: element type '%s' is not "
-		               "supported; convert with .astype()", path, descr);
+		return err_set(e, CKR_EUNSUPPORTED, "%s: element type '%s' is "
+		               "not supported; convert with .astype()", path,
+		               descr);
 	if (fortran && a->rank > 1)
 		return err_set(e, CKR_EUNSUPPORTED, "%s: Fortran order is not "
 		               "supported; save numpy.ascontiguousarray(x)",
@@ -192,12 +195,13 @@ read_npy(const struct array_file *f, uint64_t at, uint64_t size,
 		               f->path);
 	CKR_TRY(file_read(f->fd, f->path, head, 12, at, e));
 	if (memcmp(head, "\x93NUMPY", 6) || head[6] < 1 || head[6] > 3)
-		return err_set(e, CKR_EFORMAT, "%s: not an .npy file that can be "
-		               "read", f->path);
+		return err_set(e, CKR_EFORMAT, "%s: not an .npy file that can "
+		               "be read", f->path);
 	skip = head[6] == 1 ? 10 : 12;
 	n = le(head + 8, head[6] == 1 ? 2 : 4);
 	if (n > MAX_HEADER || n > size - skip)
-		return err_set(e, CKR_EFORMAT, "%s: an .npy header of %llu bytes",
+		return err_set(e, CKR_EFORMAT,
+		               "%s: an .npy header of %llu bytes",
 		               f->path, (unsigned long long)n);
 	text = malloc(n + 1);
 	if (!text)
@@ -210,8 +214,8 @@ read_npy(const struct array_file *f, uint64_t at, uint64_t size,
 	CKR_TRY(s);
 	if (!dtype_bytes(a->dtype, a->rank, a->dim, &a->nelem, &a->nbytes)
 	    || a->nbytes > size - skip - n)
-		return err_set(e, CKR_EFORMAT, "%s: the array is larger than the "
-		               "file; it may be cut off", f->path);
+		return err_set(e, CKR_EFORMAT, "%s: the array is larger than "
+		               "the file; it may be cut off", f->path);
 	a->at = at + skip + n;
 	return CKR_OK;
 }
@@ -302,8 +306,8 @@ find_directory(struct array_file *f, uint64_t dir[3], struct err *e)
 	dir[2] = le8(x + 48);
 	return CKR_OK;
 bad:
-	return err_set(e, CKR_EFORMAT, "%s: not a zip archive that can be read; "
-	               "it may be cut off", f->path);
+	return err_set(e, CKR_EFORMAT, "%s: not a zip archive that can be "
+	               "read; it may be cut off", f->path);
 }
 
 /* Fill in the array that a member holds; its name is put at *name. */
@@ -326,8 +330,9 @@ read_member(struct array_file *f, const struct member *m, struct array *a,
 	if (strlen(a->name) != n)
 		return err_set(e, CKR_EFORMAT, "%s: a name holds NUL", f->path);
 	if (m->flags & 1 || m->method)
-		return err_set(e, CKR_EUNSUPPORTED, "%s: array '%s' is %s; save it "
-		               "with numpy.savez, not savez_compressed", f->path,
+		return err_set(e, CKR_EUNSUPPORTED, "%s: array '%s' is %s; "
+		               "save it with numpy.savez, not savez_compressed",
+		               f->path,
 		               text, m->flags & 1 ? "encrypted" : "compressed");
 	if (f->size < 30 || m->at > f->size - 30 || m->size != m->stored)
 		goto bad;
@@ -339,8 +344,8 @@ read_member(struct array_file *f, const struct member *m, struct array *a,
 		goto bad;
 	return read_npy(f, at, m->size, a, e);
 bad:
-	return err_set(e, CKR_EFORMAT, "%s: array '%s' lies outside the file; it "
-	               "may be cut off", f->path, text);
+	return err_set(e, CKR_EFORMAT, "%s: array '%s' lies outside the file; "
+	               "it may be cut off", f->path, text);
 }
 
 static ckr_status
@@ -385,8 +390,8 @@ npz_read_directory(struct array_file *f, struct err *e)
 	CKR_TRY(find_directory(f, dir, e));
 	if (dir[0] > MAX_MEMBERS || dir[2] > f->size
 	    || dir[1] > f->size - dir[2] || dir[1] / 46 < dir[0])
-		return err_set(e, CKR_EFORMAT, "%s: the zip directory cannot be "
-		               "read", f->path);
+		return err_set(e, CKR_EFORMAT, "%s: the zip directory cannot "
+		               "be read", f->path);
 	f->v = calloc(dir[0] + 1, sizeof(*f->v));
 	/* names lie in the directory, so its size bounds theirs */
 	f->text = malloc(dir[1] + 1);

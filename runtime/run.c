@@ -68,12 +68,13 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 	if (!h)
 		return CKR_OK;
 	if (!(h->beta1 >= 0 && h->beta1 < 1 && h->beta2 >= 0 && h->beta2 < 1))
-		return err_set(&c->err, CKR_EARG, "betas must be at least 0 and "
-		               "below 1, got %g and %g", h->beta1, h->beta2);
+		return err_set(&c->err, CKR_EARG, "betas must be at least 0 "
+		               "and below 1, got %g and %g", h->beta1,
+		               h->beta2);
 	if (!isfinite(h->lr) || !isfinite(h->weight_decay) || !(h->eps >= 0)
 	    || !(h->clip >= 0) || !isfinite(h->momentum))
-		return err_set(&c->err, CKR_EARG, "a setting is negative or not a "
-		               "number");
+		return err_set(&c->err, CKR_EARG, "a setting is negative or "
+		               "not a number");
 	if (h->momentum != 0 && !keeps(c, "momentum"))
 		return err_set(&c->err, CKR_EUNSUPPORTED, "this model keeps no "
 		               "momentum; momentum must be 0");
@@ -121,7 +122,8 @@ fault(ckr_ctx *c, const struct ckr_step *s)
 	char origin[NAME_TEXT];
 
 	c->env.fault = NULL;
-	return err_set(&c->err, CKR_EDATA, "step %llu: node '%s' (%s): %s: %lld",
+	return err_set(&c->err, CKR_EDATA,
+	               "step %llu: node '%s' (%s): %s: %lld",
 	               (unsigned long long)c->step + 1,
 	               err_name(origin, sizeof(origin),
 	                        s->origin ? s->origin : ""), s->op, why,
@@ -156,7 +158,8 @@ poison(const struct ckr_program *p, const struct block *arena, uint32_t s)
 			lo = lo > from ? lo : from;
 			hi = hi < to ? hi : to;
 			if (lo < hi)
-				memset(keep + (lo - from), 1, (size_t)(hi - lo));
+				memset(keep + (lo - from), 1,
+				       (size_t)(hi - lo));
 		}
 		for (int64_t b = from; b < to; b++)
 			if (!keep[b - from])

@@ -29,8 +29,8 @@ struct reader {
 static ckr_status
 bad(struct reader *r, const char *what)
 {
-	return err_set(r->e, CKR_EFORMAT, "%s: not a valid safetensors file: %s "
-	               "(byte %zu of the header)", r->f->path,
+	return err_set(r->e, CKR_EFORMAT, "%s: not a valid safetensors file: "
+	               "%s (byte %zu of the header)", r->f->path,
 	               r->j.fault ? r->j.fault : what, r->j.at);
 }
 
@@ -116,7 +116,8 @@ read_field(struct reader *r, struct array *a, int64_t offset[2],
 		return read_shape(r, a);
 	case 4:
 		if (!json_expect(j, '[') || !json_uint(j, &offset[0])
-		    || !json_expect(j, ',') || !json_uint(j, &offset[1]) || !json_expect(j, ']'))
+		    || !json_expect(j, ',') || !json_uint(j, &offset[1])
+		    || !json_expect(j, ']'))
 			return bad(r, "data_offsets");
 		return CKR_OK;
 	default:
@@ -143,9 +144,10 @@ read_tensor(struct reader *r, const char *name)
 	err_name(text, sizeof(text), name);
 	if (offset[0] > offset[1]
 	    || (uint64_t)offset[1] > f->size - r->data)
-		return err_set(r->e, CKR_EFORMAT, "%s: tensor '%s' lies at bytes "
-		               "%lld..%lld, but the file holds %llu bytes of "
-		               "data; it may be cut off", f->path, text,
+		return err_set(r->e, CKR_EFORMAT, "%s: tensor '%s' lies at "
+		               "bytes %lld..%lld, but the file holds %llu "
+		               "bytes of data; it may be cut off", f->path,
+		               text,
 		               (long long)offset[0], (long long)offset[1],
 		               (unsigned long long)(f->size - r->data));
 	if (!dtype_bytes(a.dtype, a.rank, a.dim, &a.nelem, &a.nbytes))
@@ -154,8 +156,9 @@ read_tensor(struct reader *r, const char *name)
 	if (!a.dtype)
 		a.nbytes = (uint64_t)(offset[1] - offset[0]);
 	if (a.nbytes != (uint64_t)(offset[1] - offset[0]))
-		return err_set(r->e, CKR_EFORMAT, "%s: tensor '%s' has %llu bytes "
-		               "by its shape, but %lld by its offsets", f->path,
+		return err_set(r->e, CKR_EFORMAT, "%s: tensor '%s' has %llu "
+		               "bytes by its shape, but %lld by its offsets",
+		               f->path,
 		               text, (unsigned long long)a.nbytes,
 		               (long long)(offset[1] - offset[0]));
 	a.at = r->data + (uint64_t)offset[0];
@@ -199,13 +202,14 @@ safetensors_read_header(struct array_file *f, struct err *e)
 	for (int i = 7; i >= 0; i--)
 		n = n << 8 | head[i];
 	if (n > f->size - 8)
-		return err_set(e, CKR_EFORMAT, "%s: a safetensors header of %llu "
-		               "bytes in a file of %llu; it may be cut off",
+		return err_set(e, CKR_EFORMAT, "%s: a safetensors header of "
+		               "%llu bytes in a file of %llu; it may be cut "
+		               "off",
 		               f->path, (unsigned long long)n,
 		               (unsigned long long)f->size);
 	if (n > MAX_HEADER)
-		return err_set(e, CKR_EFORMAT, "%s: a safetensors header of %llu "
-		               "bytes; at most %d are read", f->path,
+		return err_set(e, CKR_EFORMAT, "%s: a safetensors header of "
+		               "%llu bytes; at most %d are read", f->path,
 		               (unsigned long long)n, MAX_HEADER);
 	f->text = malloc(n + 1);
 	if (!f->text)
@@ -251,10 +255,12 @@ make_header(struct st_writer *w, const struct st_entry *t, size_t n,
 	fputc('}', h);
 	for (size_t i = 0; i < n; i++) {
 		w->at[i] = at;
-		if (!dtype_bytes(t[i].dtype, t[i].rank, t[i].dim, &nelem, &nbytes)
+		if (!dtype_bytes(t[i].dtype, t[i].rank, t[i].dim, &nelem,
+		                 &nbytes)
 		    || __builtin_add_overflow(at, nbytes, &at)) {
 			fclose(h);
-			return err_set(e, CKR_EARG, "'%s' is too large", t[i].name);
+			return err_set(e, CKR_EARG, "'%s' is too large",
+			               t[i].name);
 		}
 		fputc(',', h);
 		put_entry(h, &t[i], w->at[i], at);

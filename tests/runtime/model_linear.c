@@ -205,7 +205,8 @@ enum {
 
 #define UPDATED(s) \
 	[NEWW] = { "w.1", MAT(IN, OUT), .kind = CKR_OTHER, .owner = -1, \
-	           .flags = CKR_RESIDENT, .offset = 0, .ready = s, .last = s }, \
+	           .flags = CKR_RESIDENT, .offset = 0, .ready = s, \
+	           .last = s }, \
 	[NEWB] = { "b.1", VEC(OUT), .kind = CKR_OTHER, .owner = -1, \
 	           .flags = CKR_RESIDENT, .offset = 64, .ready = s + 1, \
 	           .last = s + 1 }
@@ -255,8 +256,10 @@ static const int32_t args[] = {
 static const int64_t consts[] = { IN, OUT, 1, IN, 1, OUT, 0, 1, 6, 2 };
 
 #define ACCUMULATE \
-	{ k_accumulate, "accumulate", "g1", 39, 3, 8, 1, CKR_UPDATE, 6, 72, 1e-7 }, \
-	{ k_accumulate, "accumulate", "g2", 42, 3, 9, 1, CKR_UPDATE, 2, 24, 1e-7 },
+	{ k_accumulate, "accumulate", "g1", 39, 3, 8, 1, CKR_UPDATE, 6, 72, \
+	  1e-7 }, \
+	{ k_accumulate, "accumulate", "g2", 42, 3, 9, 1, CKR_UPDATE, 2, 24,
+	 1e-7 },
 #define BACK \
 	{ k_dw, "matmul", "dense", 17, 3, 0, 0, CKR_BACKWARD, 48, 104, 1e-7 }, \
 	{ k_db, "reduce_sum", "dense", 20, 2, 0, 0, CKR_BACKWARD, 8, 40, 1e-7 },

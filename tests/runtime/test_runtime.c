@@ -322,7 +322,8 @@ mutate(const char *path, const char *buf, size_t n)
 			assert_true(a->at <= f.size);
 			assert_true(a->nbytes <= f.size - a->at);
 			if (a->dtype && a->nelem <= sizeof(out) / 8)
-				array_read(&f, a, 0, a->nelem, CKR_F64, out, &e);
+				array_read(&f, a, 0, a->nelem, CKR_F64, out,
+				           &e);
 		}
 		array_close(&f);
 	}
@@ -545,7 +546,8 @@ check_product(sgemm_fn *gemm, const struct shape *s, unsigned *seed)
 				continue;
 			}
 			for (int64_t p = 0; p < s->k; p++)
-				sum += (double)a[s->ta ? p * lda + i : i * lda + p]
+				sum += (double)a[s->ta ? p * lda + i
+				                 : i * lda + p]
 				       * b[s->tb ? j * ldb + p : p * ldb + j];
 			sum *= s->alpha;
 			if (s->beta != 0)
@@ -579,7 +581,8 @@ check_library(sgemm_fn *gemm)
 		check_product(gemm, &s, &seed);
 	}
 	/* nothing to add up: C becomes beta C */
-	check_product(gemm, &(struct shape){ 3, 5, 0, 0, 0, 1, 0.5f, 1 }, &seed);
+	check_product(gemm, &(struct shape){ 3, 5, 0, 0, 0, 1, 0.5f, 1 },
+	              &seed);
 	check_product(gemm, &(struct shape){ 3, 5, 0, 1, 1, 1, 0, 1 }, &seed);
 }
 
@@ -799,7 +802,8 @@ test_resume_errors(void **state)
 	st_begin(&w, "x.safetensors", &entry, 1, meta, 2, &e);
 	st_commit(&w, &e);
 	assert_int_equal(ckr_resume(c, "x.safetensors"), CKR_EFORMAT);
-	assert_non_null(strstr(ckr_error(c), "expected f32[3,2], found f32[6]"));
+	assert_non_null(strstr(ckr_error(c),
+	                       "expected f32[3,2], found f32[6]"));
 	entry.name = "other";
 	st_begin(&w, "x.safetensors", &entry, 1, meta, 2, &e);
 	st_commit(&w, &e);
