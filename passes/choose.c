@@ -18,7 +18,7 @@
 #include <time.h>
 
 enum {
-	RUNGS = 96, RUNGS_MAX = 16, EXHAUSTIVE = 14, ILP_MAX = 400,
+	RUNGS = 96, RUNGS_MAX = 16, EXHAUSTIVE = 14, ILP_MAX = 800,
 	ILP_NODES = 40, POLISH = 1200
 };
 

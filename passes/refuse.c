@@ -56,7 +56,7 @@ bytes_of(const Graph *g, ValKind kind)
 static int
 append(char *text, int n, int size, const char *name, int64_t bytes)
 {
-	int k = n < size ? snprintf(text + n, (size_t)(size - n),
+	int k = n < size && bytes ? snprintf(text + n, (size_t)(size - n),
 	                            "\n  %12" PRId64 " B  %s", bytes, name)
 		: 0;
 
@@ -73,25 +73,26 @@ remat_refuse(Pass *p, struct remat *r, const uint8_t *drop)
 	const char *where = tight->norigin ? g->origin[tight->origin[0]].name
 		: op_info[tight->op].text;
 	int64_t state = bytes_of(g, V_STATE);
+	bool preset = p->opt->remat != REMAT_AUTO;
 	char text[3000];
 	int n = 0;
 
 	text[0] = 0;
 	n = append(text, n, sizeof text, "parameters and buffers",
 	           bytes_of(g, V_PARAM) + bytes_of(g, V_BUFFER));
-	if (state)
-		n = append(text, n, sizeof text, "optimizer state", state);
+	n = append(text, n, sizeof text, "optimizer state", state);
 	n = append(text, n, sizeof text, "inputs", bytes_of(g, V_INPUT));
 	rank_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)
 		n = append(text, n, sizeof text, top[i].name, top[i].size);
-	return diag_error(p->diag, "memory budget %" PRId64 " B is too small; "
-	                  "smallest budget that works: %" PRId64 " B\n  the "
+	return diag_error(p->diag, "memory budget %" PRId64 " B is too small%s; "
+	                  "smallest budget that works%s: %" PRId64 " B\n  the "
 	                  "tightest step is %s (%s); largest of what is alive "
 	                  "there:%s\n  what would help: a smaller batch or "
-	                  "sequence (--dim)%s%s", p->budget, p->minimum_peak,
+	                  "sequence (--dim)%s%s", p->budget,
+	                  preset ? " for this --recompute" : "",
+	                  preset ? " with it" : "", p->minimum_peak,
 	                  where, op_info[tight->op].text, text,
 	                  state ? "; --optimizer sgd, which needs no state" :
-	                  "", p->opt->remat != REMAT_AUTO
-	                  ? "; --recompute auto" : "");
+	                  "", preset ? "; --recompute auto" : "");
 }

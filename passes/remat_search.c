@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SLOTS = 1024, TARGETS = 32 };
+enum { SLOTS = 1024, TARGETS = 32, SINGLES = 256 };
 
 static bool
 faster(double sec, int64_t live, const struct found *f)
@@ -188,6 +188,25 @@ score(struct descent *d, struct remat_cost *c)
 		/ (fmax(c->sec - d->now.sec, 0) + d->eps);
 }
 
+/* With many candidates only the outermost undropped storages of a role are
+ * tried alone: layers in the middle do not differ. */
+static bool
+worth_alone(const struct descent *d, int32_t s)
+{
+	const struct remat *r = d->r;
+	bool before = false, behind = false;
+
+	if (r->ncand <= SINGLES)
+		return true;
+	for (int32_t t = 0; t < r->nstore && !(before && behind); t++)
+		if (t != s && r->store[t].group == r->store[s].group
+		    && movable(d, t) && !d->drop[t]) {
+			before |= t < s;
+			behind |= t > s;
+		}
+	return !(before && behind);
+}
+
 static bool
 drop_one_more(struct descent *d)
 {
@@ -209,7 +228,8 @@ drop_one_more(struct descent *d)
 				changed++;
 			}
 		}
-		if (changed == 0 || (i >= r->nstore && changed == 1))
+		if (changed == 0 || (i >= r->nstore && changed == 1)
+		    || (i < r->nstore && !worth_alone(d, i)))
 			continue;
 		double x = score(d, &c);
 

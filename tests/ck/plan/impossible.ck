@@ -1,0 +1,12 @@
+# An output of the step is there at its end in any case.
+# run: --passes=layout,plan --recompute-values a
+# error: --recompute-values 'a' matches only values that cannot be recomputed
+graph @f {
+	props bound static canon loss bwd upd fused
+	input %x: f32[8,16]
+	%a output = softmax %x {axis=1}
+	%loss output = reduce_sum %a {axes=[0,1], keepdims=0}
+	%da: f32[8,16] = fill {shape=[8,16], value=1} @backward
+	%dx output = softmax_grad %da, %a {axis=1} @backward
+	loss %loss
+}
