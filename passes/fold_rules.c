@@ -571,16 +571,15 @@ simplify_tile(struct fold *f, NodeId id)
 	if (n->nin > 1 || !shape_known(s))
 		return STEP_KEEP;
 	for (int d = 0; d < s->rank; d++) {
-		if (repeats->v[d] != 1 && s->dim[d] != 1) {
-			if (apart.rank == MAX_RANK)
-				break;
-			wide.dim[wide.rank++] = repeats->v[d];
-			apart.dim[apart.rank++] = 1;
-		}
-		if (apart.rank == MAX_RANK) {
+		bool split = repeats->v[d] != 1 && s->dim[d] != 1;
+		if (apart.rank + 1 + split > MAX_RANK) {
 			complain(f, n, "so many repeated axes are not "
 			         "supported");
 			return STEP_FAIL;
+		}
+		if (split) {
+			wide.dim[wide.rank++] = repeats->v[d];
+			apart.dim[apart.rank++] = 1;
 		}
 		wide.dim[wide.rank++] = s->dim[d] == 1 ? repeats->v[d]
 		                                       : s->dim[d];
