@@ -115,8 +115,7 @@ attr_get(struct attr_reader *r, const char *name, int type)
 	    || (type == AT(INTS) && type_of(a) == AT(UNDEFINED)))
 		return a;
 	diag_at(r->diag, r->node->name, r->node->type,
-	        "attribute '%s' should be %s "
-	        "and is %s",
+	        "attribute '%s' should be %s and is %s",
 	        name, type_text(type), type_text(type_of(a)));
 	r->failed = true;
 	return NULL;
@@ -157,8 +156,7 @@ attr_word(struct attr_reader *r, const char *name, int otherwise,
 		    && memcmp(words[i], a->s.data, a->s.len) == 0)
 			return i;
 	diag_at(r->diag, r->node->name, r->node->type,
-	        "attribute '%s': '%.*s' is "
-	        "not supported",
+	        "attribute '%s': '%.*s' is not supported",
 	        name, a->s.len > 64 ? 64 : (int)a->s.len,
 	        a->s.len ? (const char *)a->s.data : "");
 	r->failed = true;
@@ -175,8 +173,7 @@ attr_ints(struct attr_reader *r, const char *name, struct attr_ints *list)
 		return false;
 	if (a->n_ints > sizeof list->v / sizeof list->v[0]) {
 		diag_at(r->diag, r->node->name, r->node->type,
-		        "attribute '%s' has "
-		        "%zu elements",
+		        "attribute '%s' has %zu elements",
 		        name, a->n_ints);
 		r->failed = true;
 		return false;

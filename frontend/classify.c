@@ -428,8 +428,8 @@ check_wishes(struct flat *f, int n, const char *const *globs,
 		if (!hit)
 			ok = diag_error(
 				f->diag,
-				"%s %s: there is no initializer%s "
-				"of that name; `ckc inspect` lists them",
+				"%s %s: there is no initializer%s of that "
+				"name; `ckc inspect` lists them",
 				flag, globs[i], glob ? "" : " or input");
 	}
 	return ok;
@@ -456,8 +456,8 @@ judge_inputs(struct flat *f, const struct import_options *o)
 		}
 		if (!hit)
 			return diag_error(f->diag,
-			                  "--const %s: there is no input "
-			                  "of that name",
+			                  "--const %s: there is no input of "
+			                  "that name",
 			                  o->constant[i].input);
 	}
 	for (int k = 0; k < f->ninput; k++) {

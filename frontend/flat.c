@@ -258,8 +258,8 @@ inline_call(struct flat *f, const struct context *c,
 		                  "deeper than %d", text(fn->name), MAX_CALLS);
 	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
 		return diag_at(f->diag, n->name, n->type,
-		               "%d inputs and %d "
-		               "outputs, the function has %zu and %zu",
+		               "%d inputs and %d outputs, the function has %zu "
+		               "and %zu",
 		               nin, nout, fn->n_input, fn->n_output);
 	*attrs = (struct attr_scope){ c->attrs, n->p->attribute,
 	                              fn->attribute_proto, n->p->n_attribute,
@@ -288,8 +288,8 @@ inline_call(struct flat *f, const struct context *c,
 			add_identity(f, v, out[i]);
 		else if (out[i] && f->val[out[i]].def < 0)
 			return diag_error(f->diag,
-			                  "function '%s' does not write "
-			                  "its output '%s'",
+			                  "function '%s' does not write its "
+			                  "output '%s'",
 			                  text(fn->name), fn->output[i]);
 	}
 	return true;
@@ -468,8 +468,8 @@ read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
 	if (g->n_sparse_initializer)
 		return diag_error(
 			f->diag,
-			"sparse initializers are not supported; "
-			"%zu of them, the first is '%s'",
+			"sparse initializers are not supported; %zu of them, "
+			"the first is '%s'",
 			g->n_sparse_initializer,
 			g->sparse_initializer[0]->values
 				? text(g->sparse_initializer[0]->values->name)
@@ -541,8 +541,8 @@ sort_nodes(struct flat *f)
 				if (state[def] == 1)
 					return diag_at(
 						f->diag, node->name, node->type,
-						"the graph has a "
-						"cycle through this node");
+						"the graph has a cycle through "
+						"this node");
 				state[def] = 1;
 				stack[top++] = def;
 				continue;

@@ -300,8 +300,7 @@ import_const(struct importer *m, struct flat_val *in)
 			want.dim[i] = t.shape.dim[i];
 	if (dt != t.dt || (want.rank >= 0 && !shape_eq(&want, &t.shape)))
 		return diag_error(m->diag,
-		                  "--const %s: expected %s, '%s' holds "
-		                  "%s",
+		                  "--const %s: expected %s, '%s' holds %s",
 		                  in->name, shape_text(a, sizeof a, dt, &want),
 		                  in->file,
 		                  shape_text(b, sizeof b, t.dt, &t.shape));

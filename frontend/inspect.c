@@ -288,10 +288,9 @@ find_renamed(struct findings *x)
 				warn(x,
 				     "'%s' is '%s' transposed: the exporter "
 				     "split a tied weight in two, each is "
-				     "trained "
-				     "on its own; export with optimize=False "
-				     "(dynamo) or do_constant_folding=False "
-				     "(TorchScript)",
+				     "trained on its own; export with "
+				     "optimize=False (dynamo) or "
+				     "do_constant_folding=False (TorchScript)",
 				     v->name, f->val[k].name);
 	}
 	if (renamed)
@@ -731,8 +730,8 @@ json_inits(struct findings *x, FILE *out)
 		fputs(first ? "\n  {\"name\": " : ",\n  {\"name\": ", out);
 		first = false;
 		json_string(out, v->name);
-		fprintf(out, ", \"verdict\": \"%s\", \"frozen\": %s, "
-		        "\"used\": %s, \"bytes\": %jd, \"dtype\": \"%s\", "
+		fprintf(out, ", \"verdict\": \"%s\", \"frozen\": %s, \"used\": "
+		        "%s, \"bytes\": %jd, \"dtype\": \"%s\", "
 		        "\"shape\": [", text[v->verdict],
 		        v->frozen ? "true" : "false",
 		        v->nuse || v->output ? "true" : "false",
@@ -759,8 +758,8 @@ json_ops(struct findings *x, FILE *out)
 		json_string(out, c->type);
 		fputs(", \"domain\": ", out);
 		json_string(out, c->domain);
-		fprintf(out, ", \"nodes\": %d, \"forward\": %s, "
-		        "\"gradient\": %s}", c->count,
+		fprintf(out, ", \"nodes\": %d, \"forward\": %s, \"gradient\": "
+		        "%s}", c->count,
 		        c->support == MISSING ? "false" : "true",
 		        c->support == NOT_NEEDED ? "null"
 		        : c->support == GRADIENT ? "true" : "false");

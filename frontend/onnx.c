@@ -59,9 +59,8 @@ map_fd(struct onnx_file *f, int fd, const char *what, const char *location,
 	if (*location && *location != '/' && st.st_nlink > 1)
 		return diag_error(
 			f->diag,
-			"%s: the file has %ju hard links; "
-			"external data is read only from a file of its "
-			"own; copy it",
+			"%s: the file has %ju hard links; external data is "
+			"read only from a file of its own; copy it",
 			what, (uintmax_t)st.st_nlink);
 	if (st.st_size > 0) {
 		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd,
@@ -154,8 +153,7 @@ external_map(struct onnx_file *f, const char *location, const char *tensor,
 
 	if (why)
 		return diag_error(f->diag,
-		                  "tensor '%s': external data location "
-		                  "'%s' %s",
+		                  "tensor '%s': external data location '%s' %s",
 		                  tensor, location, why);
 	for (m = f->maps->next; m; m = m->next)
 		if (strcmp(m->location, location) == 0) {
@@ -175,10 +173,9 @@ external_map(struct onnx_file *f, const char *location, const char *tensor,
 		m->next->missing = true;
 		return diag_error(
 			f->diag,
-			"tensor '%s': external data file "
-			"'%s' cannot be opened: %s; put it beside the "
-			"model, in '%.*s', or plan from shapes with "
-			"--plan-only",
+			"tensor '%s': external data file '%s' cannot be "
+			"opened: %s; put it beside the model, in '%.*s', or "
+			"plan from shapes with --plan-only",
 			tensor, location,
 			e == ELOOP ? "symbolic links are not followed"
 				   : strerror(e),
@@ -231,13 +228,13 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 			ok = parse_size(value, &length);
 		else if (strcmp(key, "checksum") != 0)
 			return diag_error(f->diag,
-			                  "tensor '%s': external data "
-			                  "key '%s' is not supported",
+			                  "tensor '%s': external data key '%s' "
+			                  "is not supported",
 			                  t->name, key);
 		if (!ok)
 			return diag_error(f->diag,
-			                  "tensor '%s': external data %s "
-			                  "'%s' is not a number of bytes",
+			                  "tensor '%s': external data %s '%s' "
+			                  "is not a number of bytes",
 			                  t->name, key, value);
 	}
 	if (!location)
@@ -255,8 +252,8 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 		return false;
 	if (offset > m->n || length > m->n - offset)
 		return diag_error(f->diag,
-		                  "tensor '%s': external data '%s' ends "
-		                  "at byte %zu, the tensor lies at %ju and has "
+		                  "tensor '%s': external data '%s' ends at "
+		                  "byte %zu, the tensor lies at %ju and has "
 		                  "%ju bytes; is the file whole?",
 		                  t->name, location, m->n, (uintmax_t)offset,
 		                  (uintmax_t)length);
@@ -268,8 +265,8 @@ static bool
 wrong_count(struct onnx_file *f, const struct onnx_tensor *t, size_t found)
 {
 	return diag_error(f->diag,
-	                  "tensor '%s': %zu elements stored, its shape "
-	                  "needs %jd",
+	                  "tensor '%s': %zu elements stored, its shape needs "
+	                  "%jd",
 	                  t->name, found, (intmax_t)t->nelem);
 }
 
@@ -317,8 +314,8 @@ load_varints(struct onnx_file *f, const unsigned char *data, size_t n,
 		at += (size_t)len;
 		if (!store_int(t, out, i, x))
 			return diag_error(f->diag,
-			                  "tensor '%s': element %jd is "
-			                  "out of range for %s",
+			                  "tensor '%s': element %jd is out of "
+			                  "range for %s",
 			                  t->name, (intmax_t)i,
 			                  dtype_info[t->dt].text);
 	}
@@ -357,8 +354,8 @@ load_payload(struct onnx_file *f, const struct wire_payload *p,
 
 	if (p->field != WIRE_RAW && p->field != typed_field(t->dt))
 		return diag_error(f->diag,
-		                  "tensor '%s': %s elements are stored "
-		                  "in the field of another type",
+		                  "tensor '%s': %s elements are stored in the "
+		                  "field of another type",
 		                  t->name, dtype_info[t->dt].text);
 	switch (p->field) {
 	case WIRE_RAW:
@@ -366,8 +363,8 @@ load_payload(struct onnx_file *f, const struct wire_payload *p,
 	case WIRE_DOUBLES:
 		if (p->n != (size_t)t->nbytes)
 			return diag_error(f->diag,
-			                  "tensor '%s': %zu bytes "
-			                  "stored, its shape needs %jd",
+			                  "tensor '%s': %zu bytes stored, its "
+			                  "shape needs %jd",
 			                  t->name, p->n, (intmax_t)t->nbytes);
 		t->data = data;
 		return true;
@@ -389,8 +386,8 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 	if (p->has_raw_data) {
 		if (p->raw_data.len != (size_t)t->nbytes)
 			return diag_error(f->diag,
-			                  "tensor '%s': %zu bytes "
-			                  "stored, its shape needs %jd",
+			                  "tensor '%s': %zu bytes stored, its "
+			                  "shape needs %jd",
 			                  t->name, p->raw_data.len,
 			                  (intmax_t)t->nbytes);
 		t->data = p->raw_data.data;
@@ -426,8 +423,8 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 		               ? p->uint64_data[i]
 		               : (uint64_t)(int64_t)p->int32_data[i]))
 			return diag_error(f->diag,
-			                  "tensor '%s': element %zu is "
-			                  "out of range for %s",
+			                  "tensor '%s': element %zu is out of "
+			                  "range for %s",
 			                  t->name, i, dtype_info[t->dt].text);
 	return true;
 }
@@ -479,8 +476,8 @@ onnx_tensor_info(struct onnx_file *f, const Onnx__TensorProto *p,
 		                  t->name, onnx_dtype_name(p->data_type));
 	if (p->n_dims > MAX_RANK)
 		return diag_error(f->diag,
-		                  "tensor '%s': rank %zu is not "
-		                  "supported, %d is the most",
+		                  "tensor '%s': rank %zu is not supported, %d "
+		                  "is the most",
 		                  t->name, p->n_dims, MAX_RANK);
 	t->shape.rank = (int)p->n_dims;
 	t->nelem = 1;
