@@ -388,8 +388,8 @@ report_unbound(struct bind *b, const char *text, const Val *v, int axis)
 	}
 	const char *quote = text[strcspn(text, " *()")] ? "'" : "";
 	b->ok = diag_error(b->p->diag, "dim '%s' (axis %d of input '%s') is "
-	                   "not bound; pass --dim %s%s=N%s%s", text, axis, shown(v),
-	                   quote, text, quote,
+	                   "not bound; pass --dim %s%s=N%s%s", text, axis,
+	                   shown(v), quote, text, quote,
 	                   parts ? " or bind every name in it" : "");
 	/* told once: later uses count as bound */
 	add_name(b, text, 1, "");

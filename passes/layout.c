@@ -3,10 +3,10 @@
  * Inputs, parameters, constants, states and what kernels compute are owners,
  * row-major, but the outputs of attention: if they are transposed, from
  * [B,H,T,D] to [B,T,H,D] mostly, they lie so in memory at once, and the
- * transposition costs nothing.  Reshape, transpose, slice and expand become views wherever
- * strides can say it (for reshape: numpy's rule) and readers can take it;
- * where no reader can, the node itself carries the copy out (its output is an
- * owner); where only some can, they get a `copy` of their own.
+ * transposition costs nothing.  Reshape, transpose, slice and expand become
+ * views wherever strides can say it (for reshape: numpy's rule) and readers
+ * can take it; where no reader can, the node itself carries the copy out (its
+ * output is an owner); where only some can, they get a `copy` of their own.
  *
  * Readers that take any strides: loop, copy, concat, views, the mask of
  * attention.  A matrix operand of matmul needs stride 1 in one of its last two
