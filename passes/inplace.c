@@ -164,7 +164,8 @@ share_dying(Graph *g, const Node *n, NodeId *last)
 		if (g->val[y].base || last[owner] != here)
 			continue;
 		share(g, y, x);
-		last[owner] = last[y];
+		/* taken by this node, even if y is never read */
+		last[owner] = last[y] > here ? last[y] : here + 1;
 	}
 }
 
