@@ -282,6 +282,9 @@ find_last(struct remat *r, const uint8_t *drop)
 	}
 }
 
+/* Outputs that a step may write over operands; more than a loop has. */
+enum { REMAT_OUTPUTS = 16 };
+
 /* Outputs over dying operands, in order of execution. */
 static void
 share(struct remat *r, const uint8_t *drop)
@@ -294,19 +297,26 @@ share(struct remat *r, const uint8_t *drop)
 		const struct rstep *t = &r->step[k];
 		const struct rnode *rn = &r->node[t->node];
 
+		int32_t given[REMAT_OUTPUTS];   /* bytes given away here */
+		int ngiven = 0;
+
 		for (int i = 0; i < rn->npair; i++) {
 			int32_t y = rn->pair[2 * i], x = rn->pair[2 * i + 1];
+			bool taken = ngiven == REMAT_OUTPUTS;
 
 			if (t->clone && !drop[y])
 				continue;
 			if (t->clone)
 				y += n;
 			x = r->block[instance(r, drop, t, x)];
-			if (r->first[y] != k || r->block[y] != y
+			for (int j = 0; j < ngiven; j++)
+				taken |= given[j] == x;
+			if (taken || r->first[y] != k || r->block[y] != y
 			    || r->last[x] != k)
 				continue;
 			r->block[y] = x;
 			r->last[x] = r->last[y];
+			given[ngiven++] = x;
 		}
 	}
 }
