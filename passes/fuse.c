@@ -17,7 +17,8 @@
  * for it.
  *
  * Views (reshape, ...) are looked through and in the end placed before their
- * first reader.
+ * first reader.  Loops whose result is transposed for a reshape write it
+ * transposed (fuse_turn.c).
  *
  * needs  P_STATIC; canon's forms for the rewrites     gives  P_FUSED
  * cost   nodes * members of a loop
@@ -609,5 +610,5 @@ pass_fuse(Pass *p, Graph *g)
 	    || !fuse_accumulators(p, g))
 		return false;
 	graph_dce(g);
-	return fuse_loops(p, g);
+	return fuse_loops(p, g) && fuse_turned(p, g);
 }

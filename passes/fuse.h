@@ -44,4 +44,7 @@ bool fuse_classifier(Pass *, Graph *);
 bool fuse_packed(Pass *, Graph *);
 bool fuse_accumulators(Pass *, Graph *);
 
+/* fuse_turn.c: loops that write transposed. */
+bool fuse_turned(Pass *, Graph *);
+
 #endif
