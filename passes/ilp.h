@@ -25,8 +25,8 @@ struct ilp_limit {
 	int64_t pivots, nodes;          /* work; 0: no limit */
 	double sec;                     /* 0: none; makes answers depend on
 	                                 * the machine */
-	double gap;                     /* absolute, in units of the objective */
-	const double *start;            /* a feasible point by column, or NULL */
+	double gap;                     /* absolute, as the objective */
+	const double *start;            /* feasible point by column; NULL */
 };
 
 struct ilp_answer {

@@ -280,7 +280,7 @@ repair(struct packer *s)
 		}
 		int64_t height = first_fit(s);
 
-		if (height > last + last / 4)
+		if (height - last > last / 4)
 			break;
 		last = height;
 	}

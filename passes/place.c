@@ -24,7 +24,8 @@ lifetimes(const Graph *g, Arena *scratch)
 			ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 			ValId o = v ? val_owner(g, v) : 0;
 
-			if (!o || g->val[o].kind != V_TEMP || g->val[o].resident)
+			if (!o || g->val[o].kind != V_TEMP
+			    || g->val[o].resident)
 				continue;
 			if (b[o].upper == 0)
 				b[o].lower = here;
