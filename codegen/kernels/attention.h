@@ -94,12 +94,25 @@ ckr_drop_row(const struct ckr_attention *a, float *s, uint64_t index,
 	}
 }
 
+/* Rows of scores are worked on in blocks of 16: what lies between n and the
+ * next multiple (a row has room for it) is set to what gives 0. */
+static inline int64_t
+ckr_fill16(float *s, int64_t n, float value)
+{
+	int64_t end = (n + 15) / 16 * 16;
+
+	for (int64_t j = n; j < end; j++)
+		s[j] = value;
+	return end;
+}
+
 /* Scores to probabilities, but for the factor returned; what lies beyond the
  * n visible ones becomes 0. */
 static inline float
 ckr_score_row(float *s, int64_t n, int64_t ncol, float *lse)
 {
-	float m = ckr_max_of(s, n), sum;
+	int64_t end = ckr_fill16(s, n, -__builtin_inff());
+	float m = ckr_max_of(s, end), sum;
 
 	/* nothing to see; a NaN is not nothing */
 	if (m == -__builtin_inff() && ckr_sum(s, n) <= 0.0f) {
@@ -107,12 +120,14 @@ ckr_score_row(float *s, int64_t n, int64_t ncol, float *lse)
 		*lse = m;
 		return 0.0f;
 	}
+	for (int64_t j = 0; j < end; j += 16) {
 #pragma omp simd
-	for (int64_t j = 0; j < n; j++)
-		s[j] = ckr_exp(s[j] - m);
-	for (int64_t j = n; j < ncol; j++)
+		for (int i = 0; i < 16; i++)
+			s[j + i] = ckr_exp(s[j + i] - m);
+	}
+	for (int64_t j = end; j < ncol; j++)
 		s[j] = 0.0f;
-	sum = ckr_sum(s, n);
+	sum = ckr_sum(s, end);
 	*lse = m + ckr_log(sum);
 	return 1.0f / sum;
 }
@@ -216,12 +231,17 @@ ckr_score_grad_row(const struct ckr_attention *a, float *s, float *dp,
 			}
 		}
 	} else {
-#pragma omp simd
-		for (int64_t j = 0; j < n; j++) {
-			float p = ckr_exp(s[j] - lse);
+		int64_t end = ckr_fill16(s, n, -__builtin_inff());
 
-			s[j] = p;
-			dp[j] = p * (dp[j] - delta);
+		ckr_fill16(dp, n, 0.0f);
+		for (int64_t j = 0; j < end; j += 16) {
+#pragma omp simd
+			for (int64_t i = j; i < j + 16; i++) {
+				float p = ckr_exp(s[i] - lse);
+
+				s[i] = p;
+				dp[i] = p * (dp[i] - delta);
+			}
 		}
 	}
 	for (int64_t j = n; j < ncol; j++)

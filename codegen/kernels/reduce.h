@@ -82,6 +82,8 @@ ckr_reduce_rows(enum ckr_reduce op, float *y, const float *x, int64_t outer,
 		y[i] = ckr_reduce_run(op, x + i * n, n) / divisor;
 }
 
+/* Inlined with a constant op: the loop must not ask which it is. */
+__attribute__((always_inline))
 static inline void
 ckr_reduce_block(enum ckr_reduce op, float *y, const float *x, int64_t n,
                  int64_t inner, int64_t w, float divisor)
@@ -110,6 +112,25 @@ ckr_reduce_block(enum ckr_reduce op, float *y, const float *x, int64_t n,
 }
 
 static inline void
+ckr_reduce_any(enum ckr_reduce op, float *y, const float *x, int64_t n,
+               int64_t inner, int64_t w, float divisor)
+{
+	switch (op) {
+	case CKR_ADD:
+		ckr_reduce_block(CKR_ADD, y, x, n, inner, w, divisor);
+		break;
+	case CKR_MAX:
+		ckr_reduce_block(CKR_MAX, y, x, n, inner, w, divisor);
+		break;
+	case CKR_MIN:
+		ckr_reduce_block(CKR_MIN, y, x, n, inner, w, divisor);
+		break;
+	case CKR_MUL:
+		ckr_reduce_block(CKR_MUL, y, x, n, inner, w, divisor);
+	}
+}
+
+static inline void
 ckr_reduce_columns(enum ckr_reduce op, float *y, const float *x,
                    int64_t outer, int64_t n, int64_t inner, float divisor,
                    const struct ckr_env *env)
@@ -120,7 +141,7 @@ ckr_reduce_columns(enum ckr_reduce op, float *y, const float *x,
 		for (int64_t j = 0; j < inner; j += CKR_REDUCE_COLUMNS) {
 			int64_t w = inner - j;
 
-			ckr_reduce_block(op, y + i * inner + j,
+			ckr_reduce_any(op, y + i * inner + j,
 				x + i * n * inner + j, n, inner,
 				w < CKR_REDUCE_COLUMNS ? w
 				                       : CKR_REDUCE_COLUMNS,
