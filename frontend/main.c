@@ -115,8 +115,9 @@ static bool
 check_output(struct driver *d, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	const char *dir = slash ? arena_printf(d->arena, "%.*s",
-		(int)(slash - path ? slash - path : 1), path) : ".";
+	int n = !slash ? 0 : slash == path ? 1 : (int)(slash - path);
+	const char *dir = slash ? arena_printf(d->arena, "%.*s", n, path)
+	                        : ".";
 	struct stat st;
 
 	if (!stat(path, &st) && S_ISDIR(st.st_mode))
