@@ -74,6 +74,8 @@ remat_refuse(Pass *p, struct remat *r, const uint8_t *drop)
 		: op_info[tight->op].text;
 	int64_t state = bytes_of(g, V_STATE);
 	bool preset = p->opt->remat != REMAT_AUTO;
+	bool late = state && p->opt->update_in_backward != TRI_ON
+		&& p->opt->grad_accum == 1;
 	char text[3000];
 	int n = 0;
 
@@ -89,10 +91,12 @@ remat_refuse(Pass *p, struct remat *r, const uint8_t *drop)
 	                  "%s; smallest budget that works%s: %" PRId64 " B\n  the "
 	                  "tightest step is %s (%s); largest of what is alive "
 	                  "there:%s\n  what would help: a smaller batch or "
-	                  "sequence (--dim)%s%s", p->budget,
+	                  "sequence (--dim)%s%s%s", p->budget,
 	                  preset ? " for this --recompute" : "",
 	                  preset ? " with it" : "", p->minimum_peak,
 	                  where, op_info[tight->op].text, text,
 	                  state ? "; --optimizer sgd, which needs no state" :
-	                  "", preset ? "; --recompute auto" : "");
+	                  "", late ? "; --update-in-backward on, which frees "
+	                  "a gradient once it is applied" : "",
+	                  preset ? "; --recompute auto" : "");
 }
