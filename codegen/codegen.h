@@ -8,13 +8,13 @@
 /* A trained value's place in the ONNX template. */
 struct codegen_hole {
 	uint64_t at;                    /* position in the template */
-	ValId val;                      /* parameter or buffer that belongs here */
+	ValId val;                   /* parameter or buffer that belongs here */
 };
 
 struct codegen_options {
 	const char *out_so;             /* written by rename */
-	const char *emit_dir;           /* keep the sources here; NULL: do not */
-	const char *cc;                 /* command, split on blanks; NULL: "cc" */
+	const char *emit_dir;          /* keep the sources here; NULL: do not */
+	const char *cc;               /* command, split on blanks; NULL: "cc" */
 	const char *march;              /* for -march=; NULL: "native" */
 	int threads;                    /* for which workspace was planned */
 	int64_t grad_accum;             /* micro-batches per step; 0 means 1 */

@@ -46,7 +46,7 @@ struct emit {
 	int threads;
 	struct out *out;                /* the body of this kernel */
 	unsigned need;                  /* NEED_*, of all kernels so far */
-	int nconst;                     /* numbers that differ between calls of */
+	int nconst;                   /* numbers that differ between calls of */
 	int64_t constant[EMIT_CONSTS];  /* the same kernel */
 };
 

@@ -27,7 +27,7 @@ struct driver {
 	Arena *arena;
 	Diag *diag;
 	Graph *graph;
-	struct onnx_file *file;         /* mappings that the graph points into */
+	struct onnx_file *file;        /* mappings that the graph points into */
 	Pass pass;
 };
 

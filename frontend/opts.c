@@ -521,8 +521,8 @@ print_help(FILE *out, enum verb verb)
 		}
 	}
 	if (verb == VERB_COMPILE)
-		fprintf(out, "  -o FILE%*sthe library (MODEL.so); weights go to "
-		        "FILE's stem .safetensors\n", 23, "");
+		fprintf(out, "  -o FILE%*sthe library (MODEL.so); weights go "
+		        "to MODEL.safetensors\n", 23, "");
 	fputs("\n  --help, --version\n\n"
 	      "Exit status: 0 done, 1 an error in the model or its use (on "
 	      "stderr), 2 wrong usage.\n", out);

@@ -82,7 +82,7 @@ enum {
 #define I(name, def) int64_t name;
 #define F(name, def) double name;
 #define L(name) IntList name;
-/* One struct per op inside a union, named after the op: n->attr.SOFTMAX.axis. */
+/* One struct per op in a union, named after the op: n->attr.SOFTMAX.axis. */
 typedef union Attr {
 	char none_;
 #define OP(id, text, sig, attr, rules, emit) attr id;
@@ -141,19 +141,19 @@ typedef struct Val {
 	int slot;                       /* which output of def */
 	bool output;                    /* must survive the step */
 	bool frozen;                    /* V_PARAM that is not trained */
-	bool resident;                  /* V_TEMP with memory of its own (gradients
+	bool resident;               /* V_TEMP with memory of its own (gradients
 	                                 * that accumulate) */
 	ValId of;                       /* value that this copy repeats; 0 */
 	ValId param;                    /* V_STATE, and V_TEMP that is the final
-	                                 * gradient of a parameter: that parameter */
+	                                 * gradient of that parameter */
 	ValId grad_of;                  /* adjoint of this value; 0 */
 	const char *state;              /* V_STATE: "m" or "v" */
 	Split split;
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
-	 * (planning from shapes).  Alignment is arbitrary: use val_int or memcpy.
-	 * nbytes = elements * size.  Owned by the graph's arena or a mapping that
-	 * outlives the graph. */
+	 * (planning from shapes).  Alignment is arbitrary: val_int or memcpy.
+	 * nbytes = elements * size.  Owned by the graph's arena or a mapping
+	 * that outlives the graph. */
 	const void *data;
 
 	/* layout, in elements of dt; valid once laid_out */
@@ -162,7 +162,7 @@ typedef struct Val {
 	int64_t start;                  /* first element within the owner */
 	int64_t stride[MAX_RANK];
 	int64_t nbytes;                 /* owners: bytes occupied, padded */
-	int64_t offset;                 /* owners in the arena; -1: not placed */
+	int64_t offset;                /* owners in the arena; -1: not placed */
 
 	/* import only: symbolic extents, NULL where there is none */
 	const char *dim_name[MAX_RANK];
@@ -194,20 +194,20 @@ typedef struct Node {
 	Op op;
 	Phase phase;
 	int nin, nout;
-	ValId *in, *out;                /* an input may be 0 (absent optional), an
-	                                 * output too (not wanted by this run) */
+	ValId *in, *out;              /* an input may be 0 (absent optional), an
+	                                 * output too (not wanted) */
 	Attr attr;
 	struct body *body;              /* OP_LOOP */
-	NodeId of;                      /* node that this one repeats (recompute) */
+	NodeId of;                  /* node that this one repeats (recompute) */
 	int norigin;                    /* ONNX nodes it carries out or */
-	uint32_t *origin;               /* differentiates: Graph.origin indices */
+	uint32_t *origin;             /* differentiates: Graph.origin indices */
 	int stream;                     /* device stream; 0 */
-	int64_t workspace;              /* scratch bytes, from codegen's rules */
+	int64_t workspace;             /* scratch bytes, from codegen's rules */
 	int64_t workspace_at;           /* its place in the arena (P_PLACED) */
 } Node;
 
 struct origin {
-	const char *name;               /* never NULL; "#12" if it had no name */
+	const char *name;              /* never NULL; "#12" if it had no name */
 	const char *op;                 /* ONNX op type */
 };
 
@@ -254,7 +254,7 @@ enum {
 	P_UPD = 32,             /* optimizer steps are there */
 	P_FUSED = 64,           /* loops, classifier */
 	P_LAYOUT = 128,         /* values laid out, views decided */
-	P_PLANNED = 256,        /* copies inserted; node order is the schedule */
+	P_PLANNED = 256,       /* copies inserted; node order is the schedule */
 	P_PLACED = 512,         /* owners have offsets */
 };
 

@@ -22,7 +22,7 @@ typedef enum { D_NULL, D_KEEP, D_RECOMPUTE, D_FREE } Decision;
 
 struct plan_tensor {
 	const char *name, *onnx;        /* onnx may be NULL */
-	ValId val;                      /* 0: workspace, or no graph behind it */
+	ValId val;                     /* 0: workspace, or no graph behind it */
 	int64_t node;                   /* `ckc plan` only, else -1 */
 	TensorKind kind;
 	DType dt;                       /* DT_NONE: null */

@@ -13,7 +13,7 @@
 enum {
 	TILE_ROWS = 64,                 /* query rows of one attention block */
 	TILE_PARTS = 64,                /* at most so many partial sums ... */
-	TILE_PART_ROWS = 16,            /* ... over at least so many rows each */
+	TILE_PART_ROWS = 16,           /* ... over at least so many rows each */
 	TILE_LOGITS = 64 << 20,         /* bytes of one classifier chunk */
 };
 

@@ -18,7 +18,7 @@ struct rewrite {
 	Arena *mem;
 	ValId *fwd;             /* by value: what replaced it, 0 nothing */
 	ValId *core;            /* by value: constant cut down, 0 not tried */
-	uint8_t *mask;          /* by value: match_mask.c's verdict, 0 none yet */
+	uint8_t *mask;        /* by value: match_mask.c's verdict, 0 none yet */
 	int *nuse;              /* by value: readers, and 1 if an output */
 	bool *trained;          /* by value: a gradient is wanted through it */
 	bool *dead;             /* by node */

@@ -53,7 +53,8 @@ match_div(struct rewrite *w, NodeId root)
 	if (!rw_float(w, a))
 		return false;
 	if (rw_scalar(w, b, &x) && x != 0 && isfinite(x)
-	    && shape_eq(rw_shape(w, a), out) && fabs(frexp(x, &e)) == 0.5 && e > -13 && e < 13) {
+	    && shape_eq(rw_shape(w, a), out)
+	    && fabs(frexp(x, &e)) == 0.5 && e > -13 && e < 13) {
 		/* within the normal numbers of every float type */
 		c = rw_const_like(w, b, 1 / x);
 		v = rw_binary(w, OP_MUL, a, c);

@@ -61,14 +61,14 @@ struct cost {
 typedef struct Pass {
 	Diag *diag;
 	const struct options *opt;
-	Arena *scratch;                 /* reset by the runner after each pass */
+	Arena *scratch;                /* reset by the runner after each pass */
 	Arena *keep;                    /* lives as long as the compilation */
 	bool changed;
 	/* results that outlive a pass */
 	Graph *reference;               /* keep-everything schedule, placed */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
-	int nalternative;               /* presets beside auto, for --dump=plan */
+	int nalternative;             /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;
 	int64_t baseline_peak;          /* keep-everything total; -1 unknown */
 	int64_t minimum_peak;           /* smallest budget that works; -1 */
