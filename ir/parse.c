@@ -254,9 +254,9 @@ expect(struct parser *p, char c)
 static bool
 expect_text(struct parser *p, enum token tok, const char *what, char **text)
 {
+	*text = p->text;
 	if (p->tok != tok)
 		return expected(p, what);
-	*text = p->text;
 	advance(p);
 	return true;
 }

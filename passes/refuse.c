@@ -89,8 +89,8 @@ remat_refuse(Pass *p, struct remat *r, const uint8_t *drop)
 		n = append(text, n, sizeof text, top[i].name, top[i].size);
 	return diag_error(p->diag, "memory budget %" PRId64 " B is too small"
 	                  "%s; smallest budget that works%s: %" PRId64
-	                  " B\n  the tightest step is %s (%s); largest of what is alive "
-	                  "there:%s\n  what would help: a smaller batch or "
+	                  " B\n  the tightest step is %s (%s); largest of "
+	                  "what is alive there:%s\n  what would help: a smaller batch or "
 	                  "sequence (--dim)%s%s%s", p->budget,
 	                  preset ? " for this --recompute" : "",
 	                  preset ? " with it" : "", p->minimum_peak,
