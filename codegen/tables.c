@@ -182,13 +182,14 @@ labels_of(const Node *n)
  * positions on the way means that the graph predicts the next token. */
 static bool
 mark_shifted(const Graph *g, ValId at, bool shifted, bool *mark_input,
-             int depth)
+             unsigned char *seen)
 {
 	const Val *v = &g->val[at];
 	const Node *n;
 
-	if (depth > 64 || !at)
+	if (!at || seen[at] & 1 << shifted)
 		return false;
+	seen[at] |= (unsigned char)(1 << shifted);
 	if (v->kind == V_INPUT) {
 		mark_input[at] |= shifted;
 		return true;
@@ -201,7 +202,7 @@ mark_shifted(const Graph *g, ValId at, bool shifted, bool *mark_input,
 			shifted |= n->attr.SLICE.start.v[i] > 0 &&
 			           n->attr.SLICE.step.v[i] == 1;
 	for (int i = 0; i < n->nin; i++)
-		if (mark_shifted(g, n->in[i], shifted, mark_input, depth + 1))
+		if (mark_shifted(g, n->in[i], shifted, mark_input, seen))
 			return true;
 	return false;
 }
@@ -463,7 +464,9 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 	size_t start = o->n;
 
 	FOR_NODES (n, g)
-		mark_shifted(g, labels_of(n), false, shifted, 0);
+		if (labels_of(n))
+			mark_shifted(g, labels_of(n), false, shifted,
+			             arena_array(o->arena, g->nval, 1));
 	for (int i = 0; i < nprogram; i++) {
 		/* values of the reference beyond g are never inputs */
 		if (p[i].g->nval > g->nval) {

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SHOWN = 3 };
+/* Bytes between tensors, which nobody may write. */
+enum { MAX_SHOWN = 3, GAP = 128, UNTOUCHED = 0xff };
 
 void
 setup_open(struct setup *t, const char *name)
@@ -268,7 +269,7 @@ plan_tensor(struct setup *t, Plan *p, ValId id, int64_t *index)
 		x->resident = p->tensor[x->alias_of].resident;
 	} else if (!x->resident) {
 		x->offset = p->sum.arena;
-		p->sum.arena += x->bytes;
+		p->sum.arena += x->bytes + GAP;
 	}
 }
 
@@ -297,7 +298,7 @@ plan_step(struct setup *t, Plan *p, const Node *n, int64_t *index,
 			.bytes = s->workspace, .offset = p->sum.arena,
 			.of = -1, .alias_of = -1, .first = p->nstep - 1,
 			.last = p->nstep - 1 };
-		p->sum.arena += s->workspace;
+		p->sum.arena += s->workspace + GAP;
 	}
 }
 
@@ -433,8 +434,8 @@ run_once(struct run *r, const struct setup *t, int threads)
 	const struct ckr_program *p = &r->lib->program[0];
 	void *arg[64];
 
-	memset(r->arena, 0xff, p->arena_bytes);
-	memset(r->resident, 0xff, p->resident_bytes);
+	memset(r->arena, UNTOUCHED, p->arena_bytes);
+	memset(r->resident, UNTOUCHED, p->resident_bytes);
 	fill(r, t);
 	r->env.threads = threads;
 	r->env.fault = NULL;
@@ -501,6 +502,31 @@ compare_value(const struct run *r, const struct setup *t, int64_t index,
 	return bad > 0;
 }
 
+/* Bytes of the arena that belong to no tensor and were written. */
+static int
+stray_writes(const struct run *r)
+{
+	const struct ckr_program *p = &r->lib->program[0];
+	unsigned char *owned = calloc(1, p->arena_bytes + 1);
+	int bad = 0;
+
+	for (uint32_t i = 0; i < p->ntensor; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+		bool spread = false;            /* a view with gaps */
+
+		for (int d = 0; d < t->rank; d++)
+			spread |= t->stride[d] < 0;
+		if (!(t->flags & CKR_RESIDENT) && !spread)
+			memset(owned + t->offset, 1, t->nbytes);
+	}
+	for (uint64_t i = 0; i < p->arena_bytes; i++)
+		if (!owned[i] && r->arena[i] != UNTOUCHED && bad++ < MAX_SHOWN)
+			fprintf(stderr, "stray write at byte %llu\n",
+			        (unsigned long long)i);
+	free(owned);
+	return bad;
+}
+
 static struct interp *
 interpret(const struct setup *t, const struct ckr_env *env)
 {
@@ -548,5 +574,5 @@ run_compare(const struct run *r, const struct setup *t)
 		bad += compare_value(r, t, i, id, want);
 	}
 	interp_free(ref);
-	return bad;
+	return bad + stray_writes(r);
 }

@@ -42,7 +42,8 @@ have(const char *cc)
 {
 	char command[100];
 
-	snprintf(command, sizeof command, "command -v %s >/dev/null", cc);
+	snprintf(command, sizeof command, "command -v %.*s >/dev/null",
+	         (int)strcspn(cc, " "), cc);
 	return system(command) == 0;
 }
 
@@ -99,10 +100,14 @@ check_library(const struct setup *t, const char *so)
 	return bad;
 }
 
+/* Arguments are compilers to use in place of gcc and clang. */
 int
-main(void)
+main(int argc, char **argv)
 {
-	static const char *const cc[] = { "gcc", "clang" };
+	const char *const usual[] = { "gcc", "clang" };
+	const char *const *cc = argc > 1 ? (const char *const *)argv + 1
+	                                 : usual;
+	size_t ncc = argc > 1 ? (size_t)argc - 1 : 2;
 	struct setup t;
 	Plan *plan;
 	char dir[] = "/tmp/ckc-kernels-XXXXXX", so[100];
@@ -115,12 +120,12 @@ main(void)
 	cases_nn(&t);
 	bad = check_rows(t.g);
 	plan = setup_plan(&t, 3);
-	for (size_t i = 0; i < sizeof cc / sizeof *cc; i++) {
+	for (size_t i = 0; i < ncc; i++) {
 		if (!have(cc[i])) {
 			printf("no %s\n", cc[i]);
 			continue;
 		}
-		snprintf(so, sizeof so, "%s/%s.so", dir, cc[i]);
+		snprintf(so, sizeof so, "%s/%zu.so", dir, i);
 		if (!setup_compile(&t, plan, cc[i], so,
 		                   getenv("CODEGEN_KEEP"), 3)) {
 			bad++;
