@@ -19,7 +19,7 @@
 
 enum {
 	RUNGS = 96, RUNGS_MAX = 16, EXHAUSTIVE = 14, ILP_MAX = 800,
-	ILP_NODES = 40, POLISH = 1200
+	ILP_NODES = 40, BOUND_NODES = 150
 };
 
 struct choice {
@@ -30,6 +30,7 @@ struct choice {
 	int64_t top;                    /* arena of keep-everything */
 	struct found *extra;            /* from rungs */
 	int nextra;
+	int64_t polish;                 /* evaluations of one annealing */
 	double started;
 };
 
@@ -94,9 +95,9 @@ squeeze(struct choice *c)
 		int64_t target = before - before / 128;
 
 		if (c->r->ncand <= ILP_MAX)
-			remat_ilp(a, target, 0, 0, POLISH);
+			remat_ilp(a, target, 0, 0, c->polish);
 		else
-			remat_polish(a, target, POLISH, least->drop);
+			remat_polish(a, target, c->polish, least->drop);
 		if (least->live >= before)
 			break;
 	}
@@ -125,14 +126,14 @@ climb(struct choice *c, int rung)
 
 	if (start) {
 		archive_try(a, start->drop);
-		remat_polish(a, memory, POLISH, start->drop);
+		remat_polish(a, memory, c->polish, start->drop);
 	}
-	bound = remat_ilp(a, memory, gap, ILP_NODES, POLISH);
+	bound = remat_ilp(a, memory, gap, ILP_NODES, c->polish);
 	/* packing may lose some bytes: aim that much lower once more */
 	f = archive_live(a, memory);
 	if (f && archive_placed(a, f) > memory) {
 		target -= f->placed - f->live;
-		remat_ilp(a, target, gap, 0, POLISH);
+		remat_ilp(a, target, gap, 0, c->polish);
 	}
 	if (f)
 		add_extra(c, f);
@@ -195,6 +196,11 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 	c->must = must;
 	c->opt = opt;
 	c->started = seconds();
+	c->polish = 1000000 / (int64_t)r->g->nnode;
+	if (c->polish < 1200)
+		c->polish = 1200;
+	if (c->polish > 8000)
+		c->polish = 8000;
 	c->extra = arena_array(r->arena, 2 * RUNGS_MAX + 2, sizeof *c->extra);
 	c->base = archive_new(r, must);
 	remat_keep_all(r, must, drop);
@@ -228,10 +234,10 @@ choice_take(struct choice *c, int64_t arena)
 }
 
 double
-choice_bound(struct choice *c, int64_t arena)
+choice_bound(struct choice *c, int64_t arena, double sec)
 {
 	struct remat *r = c->r;
-	double bound = 0;
+	double bound = 0, gap = c->opt->gap_pct / 100 * r->base_sec;
 
 	if (r->ncand <= EXHAUSTIVE) {
 		struct found *f = archive_live(c->base, arena);
@@ -239,7 +245,7 @@ choice_bound(struct choice *c, int64_t arena)
 		return f ? f->sec : 0;
 	}
 	if (r->ncand <= ILP_MAX)
-		bound = remat_bound(r, c->must, arena);
+		bound = remat_bound(r, c->must, arena, sec, gap, BOUND_NODES);
 	return isfinite(bound) ? bound : 0;
 }
 

@@ -14,8 +14,9 @@ int64_t choice_least(struct choice *);
 const uint8_t *choice_smallest(struct choice *);
 /* The plan for an arena of so many bytes; NULL: none known. */
 const uint8_t *choice_take(struct choice *, int64_t arena);
-/* Seconds of recompute below which no plan of class "once" gets. */
-double choice_bound(struct choice *, int64_t arena);
+/* Seconds of recompute below which no plan of class "once" gets; `sec`: what
+ * the plan taken needs. */
+double choice_bound(struct choice *, int64_t arena, double sec);
 
 /* refuse.c: say that the budget is too small, by how much, what fills it and
  * what would help.  `drop`: the plan with the smallest peak.  False. */

@@ -20,7 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERS = 12, REPAIRS = 200, SHUFFLES = 100, SEARCH_MAX = 256 };
+enum { ORDERS = 12, REPAIRS = 200, IDLE = 12, SHUFFLES = 100, SEARCH_MAX = 256 };
+
+struct spot {                           /* a placed buffer */
+	int64_t lower, upper, low, top;
+};
 
 struct packer {
 	const struct buffer *b;         /* in canonical order */
@@ -30,6 +34,7 @@ struct packer {
 	int64_t *offset, *best_offset;  /* being tried; of the best packing */
 	int32_t *order, *sorted;
 	int64_t *key;
+	struct spot *spot;              /* by low */
 	int64_t *reach;
 	int64_t *load;                  /* most bytes alive during its life */
 	int32_t *best_order, *trial;
@@ -106,14 +111,14 @@ lowest_gap(const struct packer *s, const struct buffer *b, size_t n)
 	int64_t at = 0;
 
 	for (size_t j = 0; j < n; j++) {
-		int32_t y = s->sorted[j];
+		const struct spot *y = &s->spot[j];
 
-		if (!meet(b, &s->b[y]))
+		if (b->lower >= y->upper || y->lower >= b->upper)
 			continue;
-		if (s->offset[y] - at >= b->size)
+		if (y->low - at >= b->size)
 			break;
-		if (s->offset[y] + s->b[y].size > at)
-			at = s->offset[y] + s->b[y].size;
+		if (y->top > at)
+			at = y->top;
 	}
 	return at;
 }
@@ -127,21 +132,22 @@ highest_gap(struct packer *s, const struct buffer *b, size_t n)
 	/* those placed may overlap each other at other times: how far up the
 	 * ones that begin lower reach */
 	for (size_t j = 0; j < n; j++) {
-		int32_t y = s->sorted[j];
+		const struct spot *y = &s->spot[j];
 
 		s->reach[j] = below;
-		if (meet(b, &s->b[y]) && s->offset[y] + s->b[y].size > below)
-			below = s->offset[y] + s->b[y].size;
+		if (b->lower < y->upper && y->lower < b->upper
+		    && y->top > below)
+			below = y->top;
 	}
 	if (top - below >= b->size)
 		return top - b->size;
 	for (size_t j = n; j-- > 0;) {
-		int32_t y = s->sorted[j];
+		const struct spot *y = &s->spot[j];
 
-		if (!meet(b, &s->b[y]))
+		if (b->lower >= y->upper || y->lower >= b->upper)
 			continue;
-		if (s->offset[y] < top)
-			top = s->offset[y];
+		if (y->low < top)
+			top = y->low;
 		if (top - s->reach[j] >= b->size)
 			return top - b->size;
 	}
@@ -153,21 +159,23 @@ highest_gap(struct packer *s, const struct buffer *b, size_t n)
 static int64_t
 first_fit(struct packer *s)
 {
-	int32_t *placed = s->sorted;            /* by offset */
 	int64_t height = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
 		int32_t x = s->order[i];
 		const struct buffer *b = &s->b[x];
 		int64_t at = s->down[x] ? highest_gap(s, b, i) : -1;
-		size_t j;
+		size_t j = i;
 
 		if (at < 0)
 			at = lowest_gap(s, b, i);
 		s->offset[x] = at;
-		for (j = i; j > 0 && s->offset[placed[j - 1]] > at; j--)
-			placed[j] = placed[j - 1];
-		placed[j] = x;
+		while (j > 0 && s->spot[j - 1].low > at)
+			j--;
+		memmove(&s->spot[j + 1], &s->spot[j],
+		        (i - j) * sizeof *s->spot);
+		s->spot[j] = (struct spot){ b->lower, b->upper, at,
+		                            at + b->size };
 		if (at + b->size > height)
 			height = at + b->size;
 	}
@@ -259,14 +267,19 @@ sort_order(struct packer *s)
 	}
 }
 
-/* Move what sticks out above the bound to the front of the order. */
+/* Move what sticks out above the bound to the front of the order, as often as
+ * that helps and the number of buffers allows. */
 static void
 repair(struct packer *s)
 {
-	int64_t last = INT64_MAX;
+	int64_t rounds = 3000000 / ((int64_t)s->n * (int64_t)s->n + 1);
+	int64_t least = INT64_MAX;
+	int idle = 0;
 
-	for (int round = 0; round < REPAIRS && s->best > s->bound; round++) {
+	rounds = rounds < 4 ? 4 : rounds > REPAIRS ? REPAIRS : rounds;
+	while (rounds-- > 0 && idle < IDLE && s->best > s->bound) {
 		size_t front = 0;
+		int64_t height;
 
 		for (size_t i = 0; i < s->n; i++) {
 			int32_t x = s->order[i];
@@ -278,11 +291,10 @@ repair(struct packer *s)
 				s->order[front++] = x;
 			}
 		}
-		int64_t height = first_fit(s);
-
-		if (height - last > last / 4)
-			break;
-		last = height;
+		height = first_fit(s);
+		idle = height < least ? 0 : idle + 1;
+		if (height < least)
+			least = height;
 	}
 }
 
@@ -622,6 +634,7 @@ pack(struct buffer *b, size_t n, int64_t work, Arena *scratch)
 	p.order = arena_array(scratch, kept + 1, sizeof *p.order);
 	p.sorted = arena_array(scratch, kept + 1, sizeof *p.sorted);
 	p.best_order = arena_array(scratch, kept + 1, sizeof *p.order);
+	p.spot = arena_array(scratch, kept + 1, sizeof *p.spot);
 	p.reach = arena_array(scratch, kept + 1, sizeof *p.reach);
 	p.down = arena_array(scratch, kept + 1, sizeof *p.down);
 	p.best_down = arena_array(scratch, kept + 1, sizeof *p.down);

@@ -141,7 +141,8 @@ choose_auto(Pass *p, struct remat *r, const uint8_t *must, uint8_t *drop)
 	if (!taken)
 		return remat_refuse(p, r, choice_smallest(c));
 	memcpy(drop, taken, (size_t)r->nstore);
-	p->bound_sec = r->base_sec + choice_bound(c, arena);
+	p->bound_sec = r->base_sec + choice_bound(c, arena,
+		remat_eval(r, drop).sec);
 	p->bound_class = p->bound_sec > r->base_sec ? "once" : "any";
 	return true;
 }

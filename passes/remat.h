@@ -140,8 +140,11 @@ bool remat_wishes(Pass *, const struct remat *, uint8_t *must);
 int remat_layer_of(const struct remat *, Arena *, int32_t *layer);
 
 /* remat_ilp.c: no plan of class "once" that needs at most `memory` bytes in
- * the arena spends fewer seconds on copies; INFINITY: there is none. */
-double remat_bound(struct remat *, const uint8_t *must, int64_t memory);
+ * the arena spends fewer seconds on copies; INFINITY: there is none.  While it
+ * is more than `gap` below `sec`, branch and bound over at most `nodes` nodes
+ * may raise it. */
+double remat_bound(struct remat *, const uint8_t *must, int64_t memory,
+                   double sec, double gap, int64_t nodes);
 /* The same, and plans for that memory into the archive: rounded, and by
  * branch and bound over at most `nodes` nodes while the gap is larger than
  * `gap` seconds. */

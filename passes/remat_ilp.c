@@ -550,7 +550,8 @@ relax(struct model *m)
 }
 
 double
-remat_bound(struct remat *r, const uint8_t *must, int64_t memory)
+remat_bound(struct remat *r, const uint8_t *must, int64_t memory, double sec,
+            double gap, int64_t nodes)
 {
 	Arena *arena = arena_new();
 	struct model *m = model_new(r, must, memory, arena);
@@ -558,13 +559,19 @@ remat_bound(struct remat *r, const uint8_t *must, int64_t memory)
 	double bound = a.status == ILP_INFEASIBLE ? INFINITY
 		: a.bound > 0 ? a.bound * m->unit_sec : 0;
 
+	if (a.status == ILP_OPTIMAL && sec - bound > gap && nodes > 0) {
+		struct ilp_limit limit = { .nodes = nodes };
+
+		a = ilp_solve(m->ilp, &limit, arena);
+		if (a.status != ILP_FAILED && a.bound * m->unit_sec > bound)
+			bound = a.bound * m->unit_sec;
+	}
 	ilp_free(m->ilp);
 	arena_free(arena);
 	return bound;
 }
 
-/* The columns' values that a plan evaluated last has: not needed to be a
- * feasible point, only a hint for rounding. */
+/* Round a solution to a plan and polish that. */
 static void
 take(struct model *m, struct archive *a, const double *x, double threshold,
      int64_t evals)
