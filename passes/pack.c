@@ -8,11 +8,8 @@
  *            of the order and first fit runs again ("squeaky wheel");
  *         3. the best order so far with single buffers moved at random, kept
  *            when that is no worse;
- *         4. depth-first search over canonical packings with bounds by time
- *            section and dominance, as MiniMalloc does (Moffitt, ASPLOS 2024):
- *            a packing pushed down and sorted by offset puts every buffer on
- *            top of what it overlaps, so that trying buffers in order of
- *            offset meets an optimal packing.
+ *         4. exact search (pack_exact.c) at the bound, then at heights that
+ *            halve the way from there to the best.
  * cost    an order takes O(n^2); the search is limited by its work counter
  */
 #include "passes/pack.h"
@@ -20,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERS = 12, REPAIRS = 200, IDLE = 12, SHUFFLES = 100, SEARCH_MAX = 256 };
+enum { ORDERS = 12, REPAIRS = 200, IDLE = 12, SHUFFLES = 100, EXACT_TRIES = 8 };
 
 struct spot {                           /* a placed buffer */
 	int64_t lower, upper, low, top;
@@ -40,7 +37,6 @@ struct packer {
 	int32_t *best_order, *trial;
 	bool *down, *best_down;         /* hangs from the bound */
 	int64_t end, full;              /* last moment; the fullest one */
-	int64_t work;
 };
 
 struct item {
@@ -96,12 +92,6 @@ pack_bound(const struct buffer *b, size_t n, Arena *scratch)
 			most = live;
 	}
 	return most;
-}
-
-static bool
-meet(const struct buffer *a, const struct buffer *b)
-{
-	return a->lower < b->upper && b->lower < a->upper;
 }
 
 /* Lowest gap that holds b among the first n of those placed. */
@@ -373,241 +363,44 @@ shuffle(struct packer *s)
 	}
 }
 
-/* ---- exact search ---- */
-
-struct search {
-	struct packer *p;
-	int32_t nsection;
-	int32_t *from, *to;             /* sections of each buffer */
-	int64_t *sky;                   /* top of what is placed, by section */
-	int64_t *rest;                  /* sizes not placed, by section */
-	int64_t *low;                   /* lowest place left, by section */
-	int64_t *rank;
-	int32_t *list;                  /* per depth: candidates */
-	int64_t *undo;                  /* per depth: sections' old tops */
-	bool *placed;
-	int64_t target;                 /* a packing must not be higher */
-	bool found, cut;
-};
-
-static int
-by_number(const void *p, const void *q)
-{
-	const int64_t *a = p, *b = q;
-
-	return (*a > *b) - (*a < *b);
-}
-
-static void
-find_sections(struct search *s)
-{
-	struct packer *p = s->p;
-	int64_t *time = arena_array(p->arena, p->n + 1, sizeof *time);
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->n; i++)
-		time[i] = p->b[i].lower;
-	qsort(time, p->n, sizeof *time, by_number);
-	for (size_t i = 0; i < p->n; i++)
-		if (n == 0 || time[n - 1] != time[i])
-			time[n++] = time[i];
-	s->nsection = (int32_t)n;
-	s->sky = arena_array(p->arena, n + 1, sizeof *s->sky);
-	s->rest = arena_array(p->arena, n + 1, sizeof *s->rest);
-	for (size_t i = 0; i < p->n; i++) {
-		int32_t k = 0;
-
-		while (time[k] < p->b[i].lower)
-			k++;
-		s->from[i] = k;
-		while (k < s->nsection && time[k] < p->b[i].upper)
-			s->rest[k++] += p->b[i].size;
-		s->to[i] = k;
-	}
-}
-
-static int64_t
-lowest(struct search *s, size_t i)
-{
-	int64_t at = 0;
-
-	for (int32_t k = s->from[i]; k < s->to[i]; k++)
-		if (s->sky[k] > at)
-			at = s->sky[k];
-	s->p->work -= s->to[i] - s->from[i] + 1;
-	return at;
-}
-
-/* What is not placed in a section lies above the lowest place that any of it
- * can take, and must fit below the target. */
-static bool
-fits(struct search *s, const int64_t *at, int64_t floor)
-{
-	struct packer *p = s->p;
-	int64_t *low = s->low;
-
-	for (int32_t k = 0; k < s->nsection; k++)
-		low[k] = INT64_MAX;
-	for (size_t i = 0; i < p->n; i++) {
-		int64_t x = at[i] > floor ? at[i] : floor;
-
-		if (s->placed[i])
-			continue;
-		for (int32_t k = s->from[i]; k < s->to[i]; k++)
-			if (x < low[k])
-				low[k] = x;
-		p->work -= s->to[i] - s->from[i];
-	}
-	for (int32_t k = 0; k < s->nsection; k++)
-		if (s->rest[k] && low[k] + s->rest[k] > s->target)
-			return false;
-	return true;
-}
-
-/* A complete packing was reached. */
-static void
-record(struct search *s)
-{
-	struct packer *p = s->p;
-	int64_t height = 0;
-
-	for (size_t i = 0; i < p->n; i++)
-		if (p->offset[i] + p->b[i].size > height)
-			height = p->offset[i] + p->b[i].size;
-	if (height < p->best) {
-		p->best = height;
-		memcpy(p->best_offset, p->offset, p->n * sizeof *p->offset);
-	}
-	s->target = height - 1;
-	s->found = p->best <= p->bound;
-}
-
-/* Whether buffer i may come next at its lowest offset: not below what was
- * placed before (equal offsets by index), and no other buffer would fit into
- * the gap beneath it. */
-static bool
-candidate(const struct search *s, size_t i, const int64_t *at, int64_t floor,
-          size_t floor_index)
-{
-	const struct packer *p = s->p;
-
-	if (s->placed[i] || at[i] < floor || (at[i] == floor && i < floor_index)
-	    || at[i] + p->b[i].size > s->target)
-		return false;
-	for (size_t j = 0; j < p->n; j++)
-		if (j != i && !s->placed[j] && at[j] + p->b[j].size <= at[i]
-		    && meet(&p->b[i], &p->b[j]))
-			return false;
-	return true;
-}
-
-/* Candidates by offset, then by the preference of this search. */
-static size_t
-find_candidates(struct search *s, const int64_t *at, int64_t floor,
-                size_t floor_index, int32_t *list)
-{
-	struct packer *p = s->p;
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->n; i++) {
-		size_t j;
-
-		if (!candidate(s, i, at, floor, floor_index))
-			continue;
-		for (j = n++; j > 0 && (at[i] < at[list[j - 1]]
-		     || (at[i] == at[list[j - 1]]
-		         && s->rank[i] > s->rank[list[j - 1]])); j--)
-			list[j] = list[j - 1];
-		list[j] = (int32_t)i;
-	}
-	p->work -= (int64_t)p->n;
-	return n;
-}
-
-static void
-descend(struct search *s, size_t depth, int64_t floor, size_t floor_index)
-{
-	struct packer *p = s->p;
-	int64_t *at = p->key + depth * p->n;
-	int64_t *undo = s->undo + depth * (size_t)s->nsection;
-	int32_t *list = s->list + depth * p->n;
-	size_t n;
-
-	if (depth == p->n) {
-		record(s);
-		return;
-	}
-	for (size_t i = 0; i < p->n; i++)
-		at[i] = s->placed[i] ? -1 : lowest(s, i);
-	if (!fits(s, at, floor))
-		return;
-	n = find_candidates(s, at, floor, floor_index, list);
-	for (size_t c = 0; c < n && !s->found; c++) {
-		size_t i = (size_t)list[c];
-
-		if (p->work <= 0) {
-			s->cut = true;
-			return;
-		}
-		for (int32_t k = s->from[i]; k < s->to[i]; k++) {
-			undo[k] = s->sky[k];
-			s->sky[k] = at[i] + p->b[i].size;
-			s->rest[k] -= p->b[i].size;
-		}
-		s->placed[i] = true;
-		p->offset[i] = at[i];
-		descend(s, depth + 1, at[i], i);
-		s->placed[i] = false;
-		for (int32_t k = s->from[i]; k < s->to[i]; k++) {
-			s->sky[k] = undo[k];
-			s->rest[k] += p->b[i].size;
-		}
-	}
-}
-
-/* One search for packings not above the target, in one order of preference.
- * True if it ended by itself. */
-static bool
-hunt(struct search *s, int64_t target, int how, int64_t work)
-{
-	struct packer *p = s->p;
-
-	for (size_t i = 0; i < p->n; i++)
-		s->rank[i] = order_key(p, (int32_t)i, how);
-	s->target = target;
-	s->cut = s->found = false;
-	p->work = work;
-	descend(s, 0, 0, 0);
-	return !s->cut;
-}
-
-/* True if no packing is lower than the best. */
+/* Look for lower packings by exact search; true if the best is proven to be
+ * as low as any. */
 static bool
 exact(struct packer *p, int64_t work)
 {
-	enum { TRIES = 4 };
-	struct search s = { .p = p };
-	size_t n = p->n;
+	struct buffer *b = arena_array(p->arena, p->n + 1, sizeof *b);
+	int64_t low = p->bound, target = p->bound;
 
-	if (n > SEARCH_MAX)
-		return false;
-	p->key = arena_array(p->arena, n * (n + 1), sizeof *p->key);
-	s.list = arena_array(p->arena, n * (n + 1), sizeof *s.list);
-	s.rank = arena_array(p->arena, n + 1, sizeof *s.rank);
-	s.from = arena_array(p->arena, n + 1, sizeof *s.from);
-	s.to = arena_array(p->arena, n + 1, sizeof *s.to);
-	s.placed = arena_array(p->arena, n + 1, sizeof *s.placed);
-	find_sections(&s);
-	s.low = arena_array(p->arena, (size_t)s.nsection + 1, sizeof *s.low);
-	s.undo = arena_array(p->arena, (n + 1) * (size_t)s.nsection,
-	                     sizeof *s.undo);
-	/* the bound first: nothing prunes as well as the least capacity */
-	for (int how = 0; how < TRIES && p->best > p->bound; how++)
-		if (hunt(&s, p->bound, how, work / (2 * TRIES)))
+	memcpy(b, p->b, p->n * sizeof *b);
+	for (int k = 0; k < EXACT_TRIES && low < p->best; k++) {
+		int64_t height = 0;
+
+		switch (pack_exact(b, p->n, target, work / EXACT_TRIES,
+		                   p->arena)) {
+		case PACK_FOUND:
+			for (size_t i = 0; i < p->n; i++) {
+				p->best_offset[i] = b[i].offset;
+				if (b[i].offset + b[i].size > height)
+					height = b[i].offset + b[i].size;
+			}
+			p->best = height;
 			break;
-	if (p->best == p->bound)
-		return true;
-	return hunt(&s, p->best - 1, 1, work / 2);
+		case PACK_NONE:
+			low = target + 1;
+			break;
+		case PACK_CUT:
+			/* what lies lower is no easier */
+			if (target >= p->best - 1)
+				return false;
+			break;
+		}
+		target += (p->best - target) / 2;
+		if (target < low)
+			target = low;
+		if (target >= p->best)
+			target = p->best - 1;
+	}
+	return low >= p->best;
 }
 
 struct pack_result

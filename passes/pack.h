@@ -32,4 +32,11 @@ int64_t pack_bound(const struct buffer *, size_t n, Arena *scratch);
 struct pack_result pack(struct buffer *, size_t n, int64_t work,
                         Arena *scratch);
 
+enum pack_answer { PACK_FOUND, PACK_NONE, PACK_CUT };
+
+/* Offsets with height <= capacity by exact search; PACK_NONE: there are none,
+ * PACK_CUT: the work ran out (offsets are then untouched). */
+enum pack_answer pack_exact(struct buffer *, size_t n, int64_t capacity,
+                            int64_t work, Arena *scratch);
+
 #endif
