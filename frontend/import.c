@@ -465,7 +465,7 @@ check_version(struct importer *m)
 	const struct flat_node *n = m->n;
 	const char *of = *n->domain ? n->domain : "the default domain";
 
-	if (n->opset >= n->op->since && (*n->domain || n->opset >= 7))
+	if (n->opset >= n->op->since)
 		return true;
 	if (n->opset == 0 && *n->domain)
 		return true;            /* others' operators have one version */
@@ -477,7 +477,7 @@ check_version(struct importer *m)
 	return imp_fail(m,
 	                "opset %d is not supported, %d is the oldest; convert "
 	                "the model with onnx.version_converter",
-	                n->opset, n->op->since > 7 ? n->op->since : 7);
+	                n->opset, n->op->since);
 }
 
 static bool

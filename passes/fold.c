@@ -550,6 +550,33 @@ check_static(struct fold *f)
 	return ok;
 }
 
+/* Outputs that are the same at every step are copied at every step: whoever
+ * runs the model without training it finds all of them in one place. */
+static void
+copy_constant_outputs(struct fold *f)
+{
+	Graph *g = f->g;
+
+	for (ValId v = 1, end = g->nval; v < end; v++) {
+		ValId c;
+		Node *n;
+
+		if (!g->val[v].output || g->val[v].kind != V_CONST)
+			continue;
+		c = val_new(g, V_CONST, NULL, g->val[v].dt, g->val[v].shape);
+		g->val[c].data = g->val[v].data;
+		fold_note(f, c)->folded = fold_note(f, v)->folded;
+		fold_note(f, v)->folded = false;
+		val_replace(g, v, c, 1, g->nnode);
+		n = node_new(g, OP_COPY, 1, &c, 0, 0);
+		n->out[0] = v;
+		g->val[v].kind = V_TEMP;
+		g->val[v].data = NULL;
+		g->val[v].def = node_id(g, n);
+		g->val[v].slot = 0;
+	}
+}
+
 bool
 pass_fold(Pass *p, Graph *g)
 {
@@ -570,6 +597,8 @@ pass_fold(Pass *p, Graph *g)
 		graph_dce(g);
 		ok = check_static(&f);
 	}
+	if (ok && p->opt->forward_only)
+		copy_constant_outputs(&f);
 	keep_contents(&f);
 	arena_free(f.mem);
 	return ok;

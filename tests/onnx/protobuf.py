@@ -1,0 +1,147 @@
+"""A small reader of ONNX files: the wire format of protobuf and the fields that the node tests need."""
+import struct
+
+import numpy as np
+
+# TensorProto.DataType: numpy's type of the elements, safetensors' name.  bfloat16 has no numpy type: its bits.
+TYPES = {1: ("<f4", "F32"), 2: ("u1", "U8"), 3: ("i1", "I8"), 4: ("<u2", "U16"), 5: ("<i2", "I16"), 6: ("<i4", "I32"), 7: ("<i8", "I64"), 9: ("?", "BOOL"),
+         10: ("<f2", "F16"), 11: ("<f8", "F64"), 12: ("<u4", "U32"), 13: ("<u8", "U64"), 16: ("<u2", "BF16")}
+
+
+class Unsupported(Exception):
+    """The file holds something that no tensor type here stands for."""
+
+
+def varint(raw, at):
+    value = shift = 0
+    while True:
+        byte = raw[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def fields(raw):
+    """(number, value) of a message: integers, or bytes."""
+    at = 0
+    while at < len(raw):
+        key, at = varint(raw, at)
+        wire = key & 7
+        if wire == 0:
+            value, at = varint(raw, at)
+        elif wire == 2:
+            n, at = varint(raw, at)
+            value, at = raw[at:at + n], at + n
+        elif wire in (1, 5):
+            n = 8 if wire == 1 else 4
+            value, at = raw[at:at + n], at + n
+        else:
+            raise Unsupported(f"wire type {wire}")
+        yield key >> 3, value
+
+
+def signed(x):
+    return x - (1 << 64) if x >> 63 else x
+
+
+def packed(value):
+    if isinstance(value, int):
+        return [value]
+    at, out = 0, []
+    while at < len(value):
+        x, at = varint(value, at)
+        out.append(x)
+    return out
+
+
+def tensor(raw):
+    """(safetensors type, array) of a TensorProto."""
+    dims, kind, data, floats, doubles, ints = [], 0, None, b"", b"", []
+    for number, value in fields(raw):
+        if number == 1:
+            dims += [signed(x) for x in packed(value)]
+        elif number == 2:
+            kind = value
+        elif number == 4:
+            floats += value
+        elif number in (5, 7, 11):
+            ints += packed(value)
+        elif number == 9:
+            data = value
+        elif number == 10:
+            doubles += value
+    if kind not in TYPES:
+        raise Unsupported(f"tensors of type {kind}")
+    dtype, name = TYPES[kind]
+    if data is not None:
+        array = np.frombuffer(bytes(data), dtype)
+    elif floats:
+        array = np.frombuffer(bytes(floats), "<f4").astype(dtype)
+    elif doubles:
+        array = np.frombuffer(bytes(doubles), "<f8").astype(dtype)
+    elif kind in (10, 16):
+        array = np.array(ints, "<u2").view(dtype)
+    else:
+        array = np.array([x if dtype == "<u8" else signed(x) for x in ints]).astype(dtype)
+    return name, array.reshape(dims)
+
+
+class Node:
+    def __init__(self, raw):
+        self.inputs, self.outputs, self.type, self.domain = [], [], "", ""
+        for number, value in fields(raw):
+            if number == 1:
+                self.inputs.append(value.decode())
+            elif number == 2:
+                self.outputs.append(value.decode())
+            elif number == 4:
+                self.type = value.decode()
+            elif number == 7:
+                self.domain = value.decode()
+
+
+class Value:
+    """A graph's input or output: name, whether it is a plain tensor, and whether its shape is all numbers."""
+
+    def __init__(self, raw):
+        self.name, self.tensor, self.fixed = "", False, False
+        for number, value in fields(raw):
+            if number == 1:
+                self.name = value.decode()
+            elif number == 2:
+                self.read_type(value)
+
+    def read_type(self, raw):
+        for number, value in fields(raw):
+            if number != 1:
+                continue
+            self.tensor = True
+            for n, shape in fields(value):
+                if n == 2:
+                    self.fixed = all(any(k == 1 for k, _ in fields(dim)) for i, dim in fields(shape) if i == 1)
+
+
+class Model:
+    """Of a ModelProto: the graph's nodes, inputs, outputs and initializers' names."""
+
+    def __init__(self, path):
+        self.nodes, self.inputs, self.outputs = [], [], []
+        with open(path, "rb") as f:
+            raw = memoryview(f.read()).tobytes()
+        for number, value in fields(raw):
+            if number != 7:
+                continue
+            for n, part in fields(value):
+                if n == 1:
+                    self.nodes.append(Node(part))
+                elif n == 11:
+                    self.inputs.append(Value(part))
+                elif n == 12:
+                    self.outputs.append(Value(part))
+
+
+def load(path):
+    with open(path, "rb") as f:
+        return tensor(f.read())

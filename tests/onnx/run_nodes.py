@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Runs ONNX's backend node tests through generated code: ckc --forward-only, then ckrun --outputs.
+
+    run_nodes.py --ckc CKC --ckrun CKRUN [--data DIR] [--least N] [--verbose] [GLOB...]
+
+A test is a folder with model.onnx and test_data_set_*/{input,output}_N.pb.  DIR holds such folders; without it, those of Debian's libonnx-testdata
+are run.  Inputs that ckc needs to know when it compiles (shapes, axes, ...) are given with --const.  A test counts as
+  passed       every output has the expected type, shape and numbers (ONNX's own tolerances: rtol 1e-3, atol 1e-7)
+  not claimed  ckc refused the model with a message; they are listed by reason
+  failed       anything else
+Exit status: 0 nothing failed (and N passed), 1 otherwise, 77 there are no tests.
+"""
+import argparse
+import collections
+import concurrent.futures
+import fnmatch
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import protobuf
+
+DEBIAN = "/usr/share/libonnx-testdata/data/node"
+
+# Operands that must be constants, by operator.
+ALL = tuple(range(16))
+STATIC = {"AffineGrid": (1,), "BlackmanWindow": (0,), "Col2Im": (1, 2), "ConstantOfShape": (0,), "CumSum": (1,), "CumProd": (1,), "Dropout": (1, 2),
+          "Expand": (1,), "HammingWindow": (0,), "HannWindow": (0,), "If": (0,), "Loop": (0, 1), "NonZero": (0,), "OneHot": (1,), "Pad": (1, 3),
+          "Range": ALL, "Reshape": (1,), "Resize": (1, 2, 3), "SequenceAt": (1,), "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,),
+          "Squeeze": (1,), "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,), "CenterCropPad": (1,), "BatchNormalization": ()}
+STATIC.update({f"Reduce{x}": (1,) for x in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")})
+
+
+def save(path, arrays):
+    """A safetensors file of {name: (type, array)}."""
+    head, at, parts = {}, 0, []
+    for name, (kind, array) in arrays.items():
+        raw = np.ascontiguousarray(array).tobytes()
+        head[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [at, at + len(raw)]}
+        at += len(raw)
+        parts.append(raw)
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + b"".join(parts))
+
+
+def restore(path):
+    """{name: (type, shape, bytes)} of a safetensors file."""
+    with open(path, "rb") as f:
+        raw = f.read()
+    n = int.from_bytes(raw[:8], "little")
+    return {name: (t["dtype"], tuple(t["shape"]), raw[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]])
+            for name, t in json.loads(raw[8:8 + n]).items() if name != "__metadata__"}
+
+
+def widen(kind, array):
+    if kind == "BF16":
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array
+
+
+def differ(name, kind, want, got):
+    """What is wrong with an output, or None."""
+    if name not in got:
+        return f"output '{name}' was not written"
+    gkind, shape, raw = got[name]
+    if gkind != kind or shape != want.shape:
+        return f"output '{name}' is {gkind}{list(shape)}, expected {kind}{list(want.shape)}"
+    have = widen(kind, np.frombuffer(raw, want.dtype).reshape(shape))
+    want = widen(kind, want)
+    if want.dtype.kind != "f":
+        bad = have != want
+    else:
+        rtol = 1e-2 if kind == "BF16" else 1e-3
+        bad = ~np.isclose(have.astype(np.float64), want.astype(np.float64), rtol=rtol, atol=1e-7, equal_nan=True)
+    if not bad.any():
+        return None
+    at = np.argwhere(bad)[0]
+    return f"output '{name}'{list(map(int, at))} is {have[tuple(at)]}, expected {want[tuple(at)]}; {int(bad.sum())} of {bad.size} differ"
+
+
+def command(argv, cwd):
+    return subprocess.run(argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=120)
+
+
+class Test:
+    def __init__(self, folder, options):
+        self.name, self.folder, self.o = os.path.basename(folder), folder, options
+
+    def refused(self, done):
+        """How a command that did not succeed counts."""
+        lines = [line for line in done.stderr.splitlines() if "error" in line or "internal" in line] or done.stderr.splitlines() or [""]
+        if done.returncode != 1 or "internal" in done.stderr or "C compiler" in done.stderr:
+            return "failed", f"status {done.returncode}: {lines[0][:300]}"
+        return "not claimed", lines[0]
+
+    def run(self):
+        work = tempfile.mkdtemp(prefix="ckc-node-")
+        try:
+            return self.run_in(work)
+        except protobuf.Unsupported as e:
+            return "not claimed", str(e)
+        except subprocess.TimeoutExpired:
+            return "failed", "takes longer than two minutes"
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def run_in(self, work):
+        model = protobuf.Model(os.path.join(self.folder, "model.onnx"))
+        if not all(v.tensor for v in model.inputs + model.outputs):
+            return "not claimed", "sequences, optionals or maps as inputs or outputs"
+        for data in sorted(glob.glob(os.path.join(self.folder, "test_data_set_*"))):
+            verdict = self.run_data(work, model, data)
+            if verdict[0] != "passed":
+                return verdict
+        return "passed", ""
+
+    def constants(self, model):
+        """Inputs that the compiler must know."""
+        return {name for node in model.nodes for i, name in enumerate(node.inputs) if i in STATIC.get(node.type, ())}
+
+    def run_data(self, work, model, data):
+        inputs = {}
+        for i, value in enumerate(model.inputs):
+            path = os.path.join(data, f"input_{i}.pb")
+            if os.path.exists(path):
+                inputs[value.name] = (path, *protobuf.load(path), value.fixed)
+        expected = {v.name: protobuf.load(os.path.join(data, f"output_{i}.pb")) for i, v in enumerate(model.outputs)}
+        static, flags, fed = self.constants(model), [], {}
+        for name, (path, kind, array, fixed) in inputs.items():
+            if name in static:
+                flags += ["--const", f"{name}={path}"]
+                continue
+            if not fixed and array.ndim:
+                flags += ["--shape", f"{name}=" + "x".join(map(str, array.shape))]
+            fed[name] = (kind, array)
+        save(os.path.join(work, "inputs.safetensors"), fed)
+        done = command([self.o.ckc, os.path.join(self.folder, "model.onnx"), "--forward-only", "--quiet", "-o", "model.so", *flags, *self.o.flag], work)
+        if done.returncode:
+            return self.refused(done)
+        done = command([self.o.ckrun, "model.so", "--steps", "1", "--quiet", "--inputs", "inputs.safetensors", "--outputs", "outputs.safetensors"], work)
+        if done.returncode:
+            return "failed", f"ckrun: status {done.returncode}: {done.stderr.strip()[:300]}"
+        got = restore(os.path.join(work, "outputs.safetensors"))
+        for name, (kind, array) in expected.items():
+            wrong = differ(name, kind, array, got)
+            if wrong:
+                return "failed", wrong
+        return "passed", ""
+
+
+def reason(text):
+    """A message without what differs from model to model."""
+    text = re.sub(r"^ckc: [^ ]*model.onnx: ", "", text)
+    text = re.sub(r"node '[^']*' *|: \d+ nodes?, '.*?'.*$", "", text)
+    return re.sub(r"'[^']*'", "'...'", text)[:120]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--ckc", required=True, type=os.path.abspath)
+    p.add_argument("--ckrun", required=True, type=os.path.abspath)
+    p.add_argument("--data", default=DEBIAN)
+    p.add_argument("--least", type=int, default=0, help="how many must pass")
+    p.add_argument("--jobs", type=int, default=os.cpu_count())
+    p.add_argument("--flag", action="append", default=[], help="further argument for ckc")
+    p.add_argument("--verbose", action="store_true", help="name every test")
+    p.add_argument("glob", nargs="*", default=["*"])
+    o = p.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
+    folders = sorted(os.path.dirname(f) for f in glob.glob(os.path.join(o.data, "*", "model.onnx")))
+    folders = [f for f in folders if any(fnmatch.fnmatch(os.path.basename(f), g) for g in o.glob)]
+    if not folders:
+        print(f"no tests in {o.data}; apt-get install libonnx-testdata")
+        return 77
+    tests, count, reasons = [Test(f, o) for f in folders], collections.Counter(), collections.defaultdict(list)
+    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+        for test, (verdict, text) in zip(tests, pool.map(Test.run, tests)):
+            count[verdict] += 1
+            if verdict == "not claimed":
+                reasons[reason(text)].append(test.name)
+            if verdict == "failed" or o.verbose:
+                print(f"{verdict}: {test.name} {text}", flush=True)
+    for text, names in sorted(reasons.items(), key=lambda r: -len(r[1])):
+        print(f"not claimed: {len(names)}x {text} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})")
+    print(f"{count['passed']} passed, {count['failed']} failed, {count['not claimed']} not claimed, of {len(tests)}")
+    return 1 if count["failed"] or count["passed"] < o.least else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
