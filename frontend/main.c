@@ -14,6 +14,8 @@
 #include "codegen/codegen.h"
 #include "frontend/import.h"
 #include "frontend/opts.h"
+#include "frontend/outfile.h"
+#include "frontend/verbs.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
 
@@ -64,50 +66,6 @@ read_all(struct driver *d, const char *path, size_t *n)
 	*n = fread(text, 1, (size_t)st.st_size, f);
 	fclose(f);
 	return text;
-}
-
-/* A report file, written beside its place and moved there when whole. */
-struct outfile {
-	FILE *f;
-	char *tmp;
-	const char *path;
-};
-
-static bool
-out_open(struct driver *d, struct outfile *o, const char *path)
-{
-	int fd;
-
-	o->path = path;
-	o->tmp = arena_printf(d->arena, "%s.tmpXXXXXX", path);
-	fd = mkstemp(o->tmp);
-	if (fd < 0)
-		return diag_error(d->diag, "cannot write '%s': %s", path,
-		                  strerror(errno));
-	fchmod(fd, 0644);
-	o->f = fdopen(fd, "w");
-	if (!o->f) {
-		close(fd);
-		unlink(o->tmp);
-		return diag_error(d->diag, "cannot write '%s': %s", path,
-		                  strerror(errno));
-	}
-	return true;
-}
-
-static bool
-out_close(struct driver *d, struct outfile *o, bool ok)
-{
-	bool written = !ferror(o->f);
-
-	written &= fclose(o->f) == 0;
-	if (ok && written && rename(o->tmp, o->path) == 0)
-		return true;
-	if (ok)
-		diag_error(d->diag, "cannot write '%s': %s", o->path,
-		           strerror(errno));
-	unlink(o->tmp);
-	return false;
 }
 
 /* The library's folder must be writable before any work is done. */
@@ -207,10 +165,10 @@ write_json(struct driver *d)
 	if (!d->pass.plan)
 		return diag_error(d->diag, "--json: there is no plan; run the "
 		                  "passes to the end");
-	if (!out_open(d, &o, d->cli.json))
+	if (!outfile_open(&o, d->cli.json, d->arena, d->diag))
 		return false;
 	ok = plan_write_json(d->pass.plan, o.f);
-	return out_close(d, &o, ok) && ok;
+	return outfile_close(&o, ok) && ok;
 }
 
 static bool
@@ -335,10 +293,10 @@ inspect(struct driver *d)
 	if (!c->json)
 		return onnx_inspect(c->model, &o, stdout, d->diag);
 	o.json = true;
-	if (!out_open(d, &json, c->json))
+	if (!outfile_open(&json, c->json, d->arena, d->diag))
 		return false;
 	ok = onnx_inspect(c->model, &o, json.f, d->diag);
-	return out_close(d, &json, ok) && ok;
+	return outfile_close(&json, ok) && ok;
 }
 
 int
@@ -346,7 +304,7 @@ main(int argc, char **argv)
 {
 	struct driver d = { .arena = arena_new() };
 	int status = cli_parse(&d.cli, argc, argv, d.arena, stdout, stderr);
-	bool ok;
+	bool ok = false;
 
 	if (status != CLI_GO) {
 		arena_free(d.arena);
@@ -359,13 +317,27 @@ main(int argc, char **argv)
 		.debug = d.cli.debug,
 		.progress = !d.cli.quiet && isatty(2) ? stderr : NULL,
 	};
-	ok = d.cli.verb == VERB_INSPECT ? inspect(&d) : compile(&d);
+	switch (d.cli.verb) {
+	case VERB_COMPILE:
+		ok = compile(&d);
+		break;
+	case VERB_INSPECT:
+		ok = inspect(&d);
+		break;
+	case VERB_PLAN:
+		ok = verb_plan(&d.cli, d.arena, d.diag);
+		break;
+	case VERB_PACK:
+		ok = verb_pack(&d.cli, d.arena, d.diag);
+		break;
+	}
 	ok &= diag_errors(d.diag) == 0;
 	if (fflush(stdout) || ferror(stdout))
 		ok = diag_error(d.diag, "cannot write to standard output");
 	diag_flush(d.diag);
 	graph_free(d.pass.reference);
 	graph_free(d.graph);
+	graph_free(d.pass.retired);
 	onnx_close(d.file);
 	diag_free(d.diag);
 	arena_free(d.arena);

@@ -28,7 +28,7 @@ struct option_row {
 	enum group group;
 	Handler *handle;
 	size_t field;
-	bool inspect;                   /* also for `ckc inspect` */
+	unsigned verbs;                 /* that have it: bits 1 << VERB_... */
 	const char *help;
 };
 
@@ -384,6 +384,35 @@ set_double(struct parser *p, const char *arg, void *field)
 }
 
 static bool
+set_graph_budget(struct parser *p, const char *arg, void *field)
+{
+	struct cli *c = field;
+	char *end;
+
+	c->budget = -1;
+	c->budget_bytes = -1;
+	if (strtod(arg, &end) > 0 && end != arg && !*end
+	    && strtod(arg, NULL) <= 1) {
+		c->budget = strtod(arg, NULL);
+		return true;
+	}
+	if (parse_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
+		return true;
+	if (end != arg && !*end && strtod(arg, NULL) < 0x1p62
+	    && strtod(arg, NULL) > 1) {
+		c->budget_bytes = (int64_t)ceil(strtod(arg, NULL));
+		return true;
+	}
+	return bad(p, arg, "a fraction from 0 to 1, or bytes");
+}
+
+static bool
+set_capacity(struct parser *p, const char *arg, void *field)
+{
+	return parse_count(arg, field) || bad(p, arg, "a number of bytes");
+}
+
+static bool
 set_fold_limit(struct parser *p, const char *arg, void *field)
 {
 	return (parse_size(arg, field) && *(int64_t *)field > 0)
@@ -394,113 +423,141 @@ set_fold_limit(struct parser *p, const char *arg, void *field)
 
 #define FIELD(f) offsetof(struct cli, f)
 
+enum {
+	C = 1 << VERB_COMPILE, CI = C | 1 << VERB_INSPECT, P = 1 << VERB_PLAN,
+	K = 1 << VERB_PACK
+};
+
 static const struct option_row table[] = {
-	{ "dim", "NAME=N", G_INPUT, add_dim, FIELD(opt), true,
+	{ "dim", "NAME=N", G_INPUT, add_dim, FIELD(opt), CI,
 	  "bind a symbolic extent (or INPUT.AXIS=N)" },
-	{ "shape", "INPUT=8x128", G_INPUT, add_shape, FIELD(opt), true,
+	{ "shape", "INPUT=8x128", G_INPUT, add_shape, FIELD(opt), CI,
 	  "bind all extents of an input" },
-	{ "const", "INPUT=FILE", G_INPUT, add_const, 0, true,
+	{ "const", "INPUT=FILE", G_INPUT, add_const, 0, CI,
 	  "bind an input to the constant in FILE (.npy or TensorProto .pb)" },
-	{ "train", "GLOB", G_INPUT, add_train, FIELD(opt), true,
+	{ "train", "GLOB", G_INPUT, add_train, FIELD(opt), CI,
 	  "train initializers of that name" },
-	{ "freeze", "GLOB", G_INPUT, add_freeze, FIELD(opt), true,
+	{ "freeze", "GLOB", G_INPUT, add_freeze, FIELD(opt), CI,
 	  "do not train initializers of that name" },
-	{ "param", "NAME", G_INPUT, add_param, FIELD(opt), true,
+	{ "param", "NAME", G_INPUT, add_param, FIELD(opt), CI,
 	  "this graph input is a parameter" },
-	{ "untie", "auto|off", G_INPUT, set_untie, FIELD(opt.untie), true,
+	{ "untie", "auto|off", G_INPUT, set_untie, FIELD(opt.untie), CI,
 	  "train parameters apart that were tied only because they were equal "
 	  "(auto)" },
 
-	{ "loss", "OUTPUT", G_TRAIN, set_string, FIELD(opt.loss), true,
+	{ "loss", "OUTPUT", G_TRAIN, set_string, FIELD(opt.loss), CI,
 	  "scalar output to minimise, or ce[:LOGITS] or mse[:OUTPUT] to add "
 	  "one" },
-	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), false,
+	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), C,
 	  "keep further graph outputs beside the loss" },
 	{ "optimizer", "adamw|sgd|none", G_TRAIN, set_optimizer,
-	  FIELD(opt.optimizer), false, "update rule (adamw)" },
-	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), false,
+	  FIELD(opt.optimizer), C, "update rule (adamw)" },
+	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), C,
 	  "no weight decay for these parameters" },
 	{ "grad-accum", "N", G_TRAIN, set_positive, FIELD(opt.grad_accum),
-	  false, "micro-batches per update (1)" },
-	{ "dropout", "on|off", G_TRAIN, set_on_off, FIELD(opt.dropout), false,
+	  C, "micro-batches per update (1)" },
+	{ "dropout", "on|off", G_TRAIN, set_on_off, FIELD(opt.dropout), C,
 	  "on: as the graph says (on)" },
 	{ "attention", "fused|unfused", G_TRAIN, set_attention,
-	  FIELD(opt.fused_attention), false,
+	  FIELD(opt.fused_attention), C,
 	  "compute attention in blocks, or op by op (fused)" },
 	{ "update-in-backward", "auto|on|off", G_TRAIN, set_tri,
-	  FIELD(opt.update_in_backward), false,
-	  "update a parameter as soon as its gradient is there, which rules "
-	  "out clipping (auto)" },
+	  FIELD(opt.update_in_backward), C,
+	  "apply a gradient as soon as it is there: less memory, no clipping; "
+	  "auto: when a budget asks for it (auto)" },
 	{ "forward-only", NULL, G_TRAIN, set_true, FIELD(opt.forward_only),
-	  false, "compile inference: no backward" },
+	  C, "compile inference: no backward" },
 
-	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), false,
+	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), C,
 	  "bytes that a step may own in all, e.g. 6GiB, or 60% of what it owns "
 	  "when everything is kept" },
-	{ "recompute", "MODE", G_MEMORY, set_recompute, FIELD(opt), false,
+	{ "recompute", "MODE", G_MEMORY, set_recompute, FIELD(opt), C,
 	  "auto, none, full, selective or every=K (auto)" },
-	{ "keep", "GLOB", G_MEMORY, add_keep, FIELD(opt), false,
+	{ "keep", "GLOB", G_MEMORY, add_keep, FIELD(opt), C,
 	  "never recompute these values or nodes" },
 	{ "recompute-values", "GLOB", G_MEMORY, add_recompute, FIELD(opt),
-	  false, "always recompute these values or nodes" },
-	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), false,
+	  C, "always recompute these values or nodes" },
+	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), C | P,
 	  "stop the search this close to the bound, in % of a step (0.1)" },
 	{ "plan-time", "SECONDS", G_MEMORY, set_double, FIELD(opt.plan_sec),
-	  false, "cut the search short after this time" },
+	  C | P, "cut the search short after this time" },
 
-	{ "target", "cpu", G_TARGET, set_target, FIELD(target), false,
+	{ "budget", "F|BYTES", G_MEMORY, set_graph_budget, 0, P,
+	  "up to 1: a fraction of the peak of the order as given; else bytes" },
+	{ "place", NULL, G_MEMORY, set_true, FIELD(place), P,
+	  "give offsets in an arena, which must then fit the budget" },
+	{ "capacity", "N", G_MEMORY, set_capacity, FIELD(capacity), K,
+	  "bytes that there are (as few as can be found)" },
+
+	{ "target", "cpu", G_TARGET, set_target, FIELD(target), C,
 	  "what to compile for (cpu)" },
-	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), false,
+	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C,
 	  "instruction set, as the C compiler's -march (native)" },
-	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), false,
+	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), C,
 	  "most threads that the library will use (those of this machine)" },
-	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), false,
+	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C,
 	  "C compiler (cc)" },
 
-	{ "dump", "WHAT[,WHAT]", G_LOOK, set_string, FIELD(dump), false,
+	{ "dump", "WHAT[,WHAT]", G_LOOK, set_string, FIELD(dump), C,
 	  "plan, memory, a pass's name, or all" },
-	{ "dump-dir", "DIR", G_LOOK, set_string, FIELD(dump_dir), false,
+	{ "dump-dir", "DIR", G_LOOK, set_string, FIELD(dump_dir), C,
 	  "dumps of passes go to DIR/NN-pass.ck" },
-	{ "json", "FILE", G_LOOK, set_string, FIELD(json), true,
+	{ "json", "FILE", G_LOOK, set_string, FIELD(json), CI | P,
 	  "write the plan (inspect: the findings) as JSON" },
-	{ "explain", "VALUE", G_LOOK, set_string, FIELD(explain), false,
+	{ "explain", "VALUE", G_LOOK, set_string, FIELD(explain), C,
 	  "why this value is kept, recomputed or free" },
-	{ "stats", NULL, G_LOOK, set_true, FIELD(opt.stats), false,
+	{ "stats", NULL, G_LOOK, set_true, FIELD(opt.stats), C | P,
 	  "time and effort of every pass" },
-	{ "passes", "A,B", G_LOOK, set_string, FIELD(passes), false,
+	{ "passes", "A,B", G_LOOK, set_string, FIELD(passes), C,
 	  "run only these passes and print the graph" },
-	{ "stop-after", "PASS", G_LOOK, set_string, FIELD(stop_after), false,
+	{ "stop-after", "PASS", G_LOOK, set_string, FIELD(stop_after), C,
 	  "stop there and print the graph" },
 	{ "fold-limit", "SIZE", G_LOOK, set_fold_limit,
-	  FIELD(opt.fold_limit), false,
+	  FIELD(opt.fold_limit), C,
 	  "largest constant that folding may make (256MiB)" },
-	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), false,
+	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,
 	  "check the graph after every pass" },
-	{ "quiet", NULL, G_LOOK, set_true, FIELD(quiet), false,
+	{ "quiet", NULL, G_LOOK, set_true, FIELD(quiet), C | P | K,
 	  "no progress and no summary" },
 
-	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), false,
+	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
 	  "no code: plan and report; weights are never read" },
-	{ "emit-c", "DIR", G_OUTPUT, set_string, FIELD(emit_dir), false,
+	{ "emit-c", "DIR", G_OUTPUT, set_string, FIELD(emit_dir), C,
 	  "keep the generated sources in DIR" },
 };
 
 enum { NROW = sizeof table / sizeof *table };
 
+static const struct {
+	const char *name, *usage;
+} verb_row[] = {
+	[VERB_COMPILE] = { "compile",
+		"usage: ckc MODEL.onnx -o MODEL.so [options]\n"
+		"       ckc inspect MODEL.onnx [options]\n"
+		"       ckc plan GRAPH.json --budget F [options]\n"
+		"       ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
+		"Compiles an ONNX model into a library that trains it inside "
+		"a memory budget.\nRun the library with ckrun.\n" },
+	[VERB_INSPECT] = { "inspect",
+		"usage: ckc inspect MODEL.onnx [options]\n"
+		"Says whether a file can be trained: extents to bind, "
+		"parameters with the reason\nfor each, op coverage, and what "
+		"its export lost.\n" },
+	[VERB_PLAN] = { "plan",
+		"usage: ckc plan GRAPH.json --budget F [options]\n"
+		"Chooses what a graph of costs keeps and what it computes "
+		"again to stay within a\nbudget.  --json without a file "
+		"writes to standard output.\n" },
+	[VERB_PACK] = { "pack",
+		"usage: ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
+		"Places buffers with known lifetimes in one block of memory.\n"
+		"Columns: id,lower,upper,size.\n" },
+};
+
 static void
 print_help(FILE *out, enum verb verb)
 {
-	if (verb == VERB_INSPECT)
-		fputs("usage: ckc inspect MODEL.onnx [options]\n"
-		      "Says whether a file can be trained: extents to bind, "
-		      "parameters with the reason\nfor each, op coverage, and "
-		      "what its export lost.\n", out);
-	else
-		fputs("usage: ckc MODEL.onnx -o MODEL.so [options]\n"
-		      "       ckc inspect MODEL.onnx [options]\n"
-		      "Compiles an ONNX model into a library that trains it "
-		      "inside a memory budget.\nRun the library with ckrun.\n",
-		      out);
+	fputs(verb_row[verb].usage, out);
 	for (enum group g = 0; g < G_COUNT; g++) {
 		bool titled = false;
 
@@ -509,7 +566,7 @@ print_help(FILE *out, enum verb verb)
 			int n;
 
 			if (r->group != g
-			    || (verb == VERB_INSPECT && !r->inspect))
+			    || !(r->verbs >> verb & 1))
 				continue;
 			if (!titled)
 				fprintf(out, "\n%s:\n", group_title[g]);
@@ -520,6 +577,9 @@ print_help(FILE *out, enum verb verb)
 			        r->help);
 		}
 	}
+	if (verb == VERB_PACK)
+		fprintf(out, "\n  -o FILE%*sthe same rows with their offsets\n",
+		        23, "");
 	if (verb == VERB_COMPILE)
 		fprintf(out, "  -o FILE%*sthe library (MODEL.so); weights go "
 		        "to MODEL.safetensors\n", 23, "");
@@ -557,11 +617,16 @@ parse_long(struct parser *p, int argc, char **argv, int *i)
 
 	if (!r)
 		return usage_error(p->err, "unknown option", argv[*i]);
-	if (p->c->verb == VERB_INSPECT && !r->inspect)
-		return usage_error(p->err, "not an option of inspect:",
-		                   argv[*i]);
+	if (!(r->verbs >> p->c->verb & 1))
+		return usage_error(p->err, arena_printf(p->arena, "not an "
+			"option of %s:", verb_row[p->c->verb].name), argv[*i]);
 	if (r->arg) {
 		value = eq ? eq + 1 : *i + 1 < argc ? argv[++*i] : NULL;
+		if (p->c->verb == VERB_PLAN && !strcmp(r->name, "json")
+		    && !eq && (!value || !strncmp(value, "--", 2))) {
+			*i -= value != NULL;
+			value = "-";
+		}
 		if (!value)
 			return usage_error(p->err, "a value is missing after",
 			                   argv[*i]);
@@ -584,6 +649,8 @@ set_defaults(struct cli *c)
 	c->opt.dropout = true;
 	c->opt.fused_attention = true;
 	c->opt.budget_bytes = -1;
+	c->budget = -1;
+	c->budget_bytes = c->capacity = -1;
 	c->opt.gap_pct = 0.1;
 	c->opt.threads = n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
 	c->opt.fold_limit = 256 << 20;
@@ -603,10 +670,11 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	set_defaults(c);
 	for (int k = 1; k < argc; k++)
 		append(&p, &c->nflag, &c->flag, argv[k]);
-	if (argc > 1 && !strcmp(argv[1], "inspect")) {
-		c->verb = VERB_INSPECT;
-		i = 2;
-	}
+	for (enum verb v = VERB_INSPECT; argc > 1 && v <= VERB_PACK; v++)
+		if (!strcmp(argv[1], verb_row[v].name)) {
+			c->verb = v;
+			i = 2;
+		}
 	for (; i < argc; i++) {
 		if (options && !strcmp(argv[i], "--help")) {
 			print_help(out, c->verb);
@@ -623,7 +691,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 			if (status != CLI_GO)
 				return status;
 		} else if (options && !strncmp(argv[i], "-o", 2)
-		           && c->verb == VERB_COMPILE) {
+		           && (c->verb == VERB_COMPILE
+		               || c->verb == VERB_PACK)) {
 			c->out = argv[i][2] ? argv[i] + 2 : argv[++i];
 			if (i >= argc || !*c->out)
 				return usage_error(err, "a value is missing "
@@ -637,7 +706,13 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 			c->model = argv[i];
 		}
 	}
-	if (!c->model) {
+	if (!c->model && c->verb == VERB_PLAN && c->json) {
+		c->model = c->json;     /* --json GRAPH: it was no value */
+		c->json = "-";
+	}
+	if (!c->model || (c->verb == VERB_PACK && !c->out)
+	    || (c->verb == VERB_PLAN && c->budget < 0
+	        && c->budget_bytes < 0)) {
 		print_help(err, c->verb);
 		return 2;
 	}

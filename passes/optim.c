@@ -256,7 +256,7 @@ pass_optim(Pass *p, Graph *g)
 {
 	struct optim o = { .p = p, .g = g };
 
-	o.early = p->opt->update_in_backward == TRI_ON
+	o.early = (p->early || p->opt->update_in_backward == TRI_ON)
 		&& p->opt->optimizer != OPT_NONE;
 	if (o.early && p->opt->grad_accum > 1)
 		return diag_error(p->diag, "update in backward and gradient "

@@ -76,6 +76,12 @@ typedef struct Pass {
 	double bound_sec;               /* no plan of bound_class is faster */
 	const char *bound_class;        /* NULL: no bound was computed */
 	double solver_sec;              /* time spent planning */
+	double recompute_sec;           /* of the chosen plan, predicted */
+	/* how updates run; see run.c */
+	bool early;                     /* in backward */
+	bool lenient;                   /* too small a budget is no error yet */
+	bool refused;                   /* but was found */
+	Graph *retired;                 /* outlives the graph; NULL: none */
 	const int32_t *layer;           /* by value of the reference: number of
 	                                 * its layer from 0; -1: none */
 	FILE *progress;                 /* NULL: silent */

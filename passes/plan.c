@@ -32,9 +32,14 @@ set_workspace(Pass *p, Graph *g)
 static void
 make_reference(Pass *p, const Graph *g, const struct remat *r)
 {
+	int64_t peak;
+
 	p->reference = graph_clone(g);
 	inplace_graph(p->reference, p->scratch);
-	p->baseline_peak = r->resident + place_graph(p->reference, p->scratch);
+	peak = r->resident + place_graph(p->reference, p->scratch);
+	/* a second form of the graph is measured by the first one */
+	if (!p->early)
+		p->baseline_peak = peak;
 	p->reference->props = g->props | P_PLANNED | P_PLACED;
 }
 
@@ -193,7 +198,8 @@ pass_plan(Pass *p, Graph *g)
 	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, r, must, drop)
 		: choose_preset(p, r, must, drop);
 	if (!ok)
-		return false;
+		return p->lenient && p->refused;
+	p->recompute_sec = remat_eval(r, drop).sec;
 	list_alternatives(p, r, drop);
 	remat_apply(r, drop, g);
 	p->solver_sec = seconds() - started;

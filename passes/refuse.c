@@ -79,6 +79,9 @@ remat_refuse(Pass *p, struct remat *r, const uint8_t *drop)
 	char text[3000];
 	int n = 0;
 
+	p->refused = true;
+	if (p->lenient)
+		return false;
 	text[0] = 0;
 	n = append(text, n, sizeof text, "parameters and buffers",
 	           bytes_of(g, V_PARAM) + bytes_of(g, V_BUFFER));

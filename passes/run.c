@@ -243,12 +243,97 @@ step(Pass *p, Graph *g, const struct pass_info *pass,
 	return ok;
 }
 
+/* ---- updates after backward, or in it ----
+ *
+ * Applying a gradient as soon as it is there frees its bytes early, but rules
+ * out clipping by the norm over all.  With --update-in-backward auto both
+ * forms are planned when a budget makes the first one recompute, and the one
+ * that recomputes less is taken; so more budget is never slower.
+ */
+
+static bool
+may_update_early(const Pass *p)
+{
+	const struct options *o = p->opt;
+
+	return o && o->update_in_backward == TRI_AUTO && o->grad_accum == 1
+		&& o->optimizer != OPT_NONE && !o->forward_only
+		&& (o->budget_bytes > 0 || o->budget_pct > 0);
+}
+
+static void
+swap_graphs(Graph *a, Graph *b)
+{
+	Graph t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+/* Plan `other`, the graph as it was before updates, with updates in backward;
+ * if that is better it takes g's place. */
+static bool
+try_early(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
+          int *number, const char *broken_by[32])
+{
+	Pass late = *p;
+	const struct pass_info *pass = find_pass("optim", 5);
+	Graph *worse = late.reference;
+
+	p->early = true;
+	p->lenient = !late.refused;
+	p->refused = false;
+	for (; strcmp(pass->name, "inplace") != 0; pass++)
+		if (!step(p, other, pass, dump, ++*number, broken_by))
+			return false;
+	if (!late.refused
+	    && (p->refused || p->recompute_sec >= late.recompute_sec)) {
+		worse = p->reference;
+		*p = late;
+	} else {
+		swap_graphs(g, other);
+	}
+	graph_free(worse);
+	p->lenient = false;
+	return true;
+}
+
+/* The whole table up to and including stop_after. */
+static bool
+run_table(Pass *p, Graph *g, const char *stop_after,
+          const struct dump_request *dump)
+{
+	const char *broken_by[32] = { NULL };
+	Graph *before = NULL;
+	int number = 0;
+	bool ok = true;
+
+	for (const struct pass_info *pass = pass_table; ok && pass->name;
+	     pass++) {
+		if (pass->run == pass_optim && may_update_early(p)) {
+			before = graph_clone(g);
+			p->lenient = true;
+		}
+		ok = step(p, g, pass, dump, ++number, broken_by);
+		if (ok && before && pass->run == pass_plan
+		    && (p->refused || p->recompute_sec > 0))
+			ok = try_early(p, g, before, dump, &number,
+			               broken_by);
+		if (stop_after && strcmp(stop_after, pass->name) == 0)
+			break;
+	}
+	/* clones share the contents of values with their original */
+	p->retired = before;
+	return ok;
+}
+
 bool
 pass_run(Pass *p, Graph *g, const char *only, const char *stop_after,
          const struct dump_request *dump)
 {
 	const char *broken_by[32] = { NULL };
-	const struct pass_info *next = pass_table;
+	const char *name;
+	size_t n;
 	int number = 0;
 
 	if (only && strcmp(only, "none") == 0)
@@ -258,22 +343,15 @@ pass_run(Pass *p, Graph *g, const char *only, const char *stop_after,
 	g->props |= graph_props(g);
 	if (!graph_verify(g, p->diag))
 		return false;
-	for (;;) {
-		const struct pass_info *pass = next;
+	if (!only)
+		return run_table(p, g, stop_after, dump);
+	while ((name = next_name(&only, &n))) {
+		const struct pass_info *pass = find_pass(name, n);
 
-		if (only) {
-			size_t n;
-			const char *name = next_name(&only, &n);
-
-			pass = name ? find_pass(name, n) : NULL;
-		} else if (next->name) {
-			next++;
-		}
-		if (!pass || !pass->name)
-			return true;
 		if (!step(p, g, pass, dump, ++number, broken_by))
 			return false;
 		if (stop_after && strcmp(stop_after, pass->name) == 0)
-			return true;
+			break;
 	}
+	return true;
 }
