@@ -19,6 +19,11 @@ struct rewrite {
 	ValId *fwd;             /* by value: what replaced it, 0 nothing */
 	ValId *core;            /* by value: constant cut down, 0 not tried */
 	uint8_t *mask;        /* by value: match_mask.c's verdict, 0 none yet */
+	struct {                /* match_mask.c: the constant made last, kept */
+		ValId from, made;       /* because layers share masks */
+		bool keep;
+		double hidden;          /* 0: boolean */
+	} remade;
 	int *nuse;              /* by value: readers, and 1 if an output */
 	bool *trained;          /* by value: a gradient is wanted through it */
 	bool *dead;             /* by node */

@@ -78,16 +78,39 @@ is_boolean(const Val *v)
 	return some;
 }
 
+/* What was made of a mask for the layer before serves the next one too. */
+static bool
+was_remade(const struct rewrite *w, ValId from, bool keep, double hidden)
+{
+	return w->remade.made && w->remade.from == from
+		&& w->remade.keep == keep && w->remade.hidden == hidden
+		&& val_is_const(&w->g->val[w->remade.made]);
+}
+
+static ValId
+remade(struct rewrite *w, ValId from, bool keep, double hidden, ValId made)
+{
+	w->remade.from = from;
+	w->remade.keep = keep;
+	w->remade.hidden = hidden;
+	w->remade.made = made;
+	return made;
+}
+
 static ValId
 to_boolean(struct rewrite *w, ValId mask)
 {
 	const Val *v = &w->g->val[mask];
 	int64_t n = val_nelem(v);
-	uint8_t *keep = arena_array(w->mem, (size_t)n, 1);
+	uint8_t *keep;
 
+	if (was_remade(w, mask, true, 0))
+		return w->remade.made;
+	keep = arena_array(w->mem, (size_t)n, 1);
 	for (int64_t i = 0; i < n; i++)
 		keep[i] = seen_at(v, i) == SHOWN;
-	return rw_const(w, DT_BOOL, v->shape, keep);
+	return remade(w, mask, true, 0,
+	              rw_const(w, DT_BOOL, v->shape, keep));
 }
 
 static bool
@@ -135,25 +158,48 @@ take_constant(struct rewrite *w, struct masks *m, ValId v)
 	}
 }
 
-/* The constant condition c, or its opposite, as a mask. */
+/* The constant condition c, or its opposite, as a boolean constant. */
+static ValId
+condition(struct rewrite *w, ValId c, bool keep)
+{
+	const Val *v = &w->g->val[c];
+	int64_t n = val_nelem(v);
+	uint8_t *shown = arena_array(w->mem, (size_t)n, 1);
+
+	for (int64_t i = 0; i < n; i++)
+		shown[i] = (val_int(v, i) != 0) == keep;
+	return rw_const(w, DT_BOOL, v->shape, shown);
+}
+
+/* The same as numbers to add: 0 and `hidden`. */
+static ValId
+addend(struct rewrite *w, ValId c, bool keep, double hidden)
+{
+	const Val *v = &w->g->val[c];
+	int64_t n = val_nelem(v);
+	float *add = arena_array(w->mem, (size_t)n, sizeof *add);
+
+	for (int64_t i = 0; i < n; i++)
+		add[i] = (val_int(v, i) != 0) == keep ? 0 : (float)hidden;
+	return rw_const(w, DT_F32, v->shape, add);
+}
+
+/* where(c, scores, hidden), or its opposite, for a constant c. */
 static bool
 where_constant(struct rewrite *w, struct masks *m, ValId c, bool keep,
                double hidden)
 {
-	const Val *v = &w->g->val[c];
-	Shape s = v->shape;
-	int64_t n = val_nelem(v);
-	uint8_t *shown = arena_array(w->mem, (size_t)n, 1);
-	float *add = arena_array(w->mem, (size_t)n, sizeof *add);
+	ValId shown;
 
-	for (int64_t i = 0; i < n; i++) {
-		shown[i] = (val_int(v, i) != 0) == keep;
-		add[i] = shown[i] ? 0 : (float)hidden;
-	}
-	c = rw_const(w, DT_BOOL, s, shown);
-	if (isinf(hidden) || is_boolean(&w->g->val[c]))
+	if (isinf(hidden) && keep && rw_dt(w, c) == DT_BOOL)
 		return take_constant(w, m, c);
-	return push(w, m, rw_const(w, DT_F32, s, add));
+	if (was_remade(w, c, keep, hidden))
+		return take_constant(w, m, w->remade.made);
+	shown = condition(w, c, keep);
+	if (!isinf(hidden) && !is_boolean(&w->g->val[shown]))
+		shown = addend(w, c, keep, hidden);
+	rw_grow(w);
+	return take_constant(w, m, remade(w, c, keep, hidden, shown));
 }
 
 bool
