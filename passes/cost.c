@@ -72,13 +72,15 @@ moved(const Graph *g, ValId v)
 	return v ? stored(g, v) * dtype_info[g->val[v].dt].nbytes : 0;
 }
 
+/* A single element stays in a register: it is no traffic beside arrays. */
 static double
 traffic(const Graph *g, const Node *n)
 {
 	double bytes = 0;
 
 	for (int i = 0; i < n->nin; i++)
-		bytes += moved(g, n->in[i]);
+		if (n->in[i] && stored(g, n->in[i]) > 1)
+			bytes += moved(g, n->in[i]);
 	for (int i = 0; i < n->nout; i++)
 		bytes += moved(g, n->out[i]);
 	return bytes;
@@ -96,6 +98,7 @@ ew_flops(Op op)
 	case OP_SIGMOID:
 	case OP_SILU:
 		return 15;
+	case OP_ATAN:
 	case OP_TANH:
 	case OP_ERF:
 	case OP_SOFTPLUS:
