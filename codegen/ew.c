@@ -59,6 +59,7 @@ static const struct form form[OP_COUNT] = {
 	[OP_RECIP] = { "1.0f / #", "1.0 / #", NULL },
 	[OP_SIN] = { "ckr_sin(#)", "sin(#)", NULL },
 	[OP_COS] = { "ckr_cos(#)", "cos(#)", NULL },
+	[OP_ATAN] = { "atanf(#)", "atan(#)", NULL },
 	[OP_TANH] = { "ckr_tanh(#)", "tanh(#)", NULL },
 	[OP_SIGMOID] = { "ckr_sigmoid(#)", "1.0 / (1.0 + exp(-#))", NULL },
 	[OP_ERF] = { "ckr_erf(#)", "erf(#)", NULL },
@@ -91,6 +92,12 @@ static const struct form form[OP_COUNT] = {
 	[OP_AND] = { NULL, NULL, "# & @" },
 	[OP_OR] = { NULL, NULL, "# | @" },
 	[OP_XOR] = { NULL, NULL, "# ^ @" },
+	[OP_BIT_NOT] = { NULL, NULL, "-1 - #" },
+	[OP_BIT_AND] = { NULL, NULL, "# & @" },
+	[OP_BIT_OR] = { NULL, NULL, "# | @" },
+	[OP_BIT_XOR] = { NULL, NULL, "# ^ @" },
+	[OP_SHL] = { NULL, NULL, "(uint64_t)@ < 8 * sizeof(#) ? # << @ : 0" },
+	[OP_SHR] = { NULL, NULL, "(uint64_t)@ < 8 * sizeof(#) ? # >> @ : 0" },
 	[OP_WHERE] = { "# ? @ : ~", "# ? @ : ~", "# ? @ : ~" },
 	[OP_IDENTITY] = { "#", "#", "#" },
 	[OP_COPY] = { "#", "#", "#" },
@@ -197,9 +204,9 @@ ew_expression(struct emit *e, const struct micro *m, const char *const *arg,
 			pattern = kind == DT_F64 ? f->d
 			        : is_float(kind) ? f->f : f->i;
 		if (!pattern) {
-			diag_internal(e->diag, "codegen: no %s on %s",
-			              op_info[m->op].text,
-			              dtype_info[kind].text);
+			diag_error(e->diag, "%s of type %s is not supported",
+			           op_info[m->op].text,
+			           dtype_info[kind].text);
 			return NULL;
 		}
 		text = fill_in(e, pattern, arg);

@@ -21,11 +21,11 @@ index_bytes(struct emit *e, const Node *n, int i)
 	e->need |= NEED_INDEX;
 	if (v->dt == DT_I64 || v->dt == DT_I32)
 		return dtype_info[v->dt].nbytes;
-	diag_internal(e->diag, "codegen: %s with indices of type %s",
-	              op_info[n->op].text, dtype_info[v->dt].text);
+	emit_unsupported(e, n, v->dt);
 	return 0;
 }
 
+/* The type to combine elements in; 0: they are replaced. */
 static const char *
 add_dtype(const Val *v, int64_t add)
 {
@@ -34,7 +34,7 @@ add_dtype(const Val *v, int64_t add)
 		"CKR_I32", "CKR_I16", "CKR_I8", "CKR_U64", "CKR_U32",
 		"CKR_U16", "CKR_U8", "CKR_BOOL" };      /* ORDER DT */
 
-	return add ? text[v->dt] : "0";
+	return add ? text[v->dt] : text[0];
 }
 
 bool
@@ -69,8 +69,7 @@ emit_scatter_add(struct emit *e, const Node *n)
 	if (!nbytes)
 		return false;
 	if (upd->dt != DT_F32)
-		return diag_internal(e->diag, "codegen: no scatter_add on %s",
-		                     dtype_info[upd->dt].text);
+		return emit_unsupported(e, n, upd->dt);
 	out_line(e->out, "ckr_scatter_add(p[%d], %s, p[1], p[0], %d, %lld, "
 	         "%lld, %lld, %lld, env);", n->nin,
 	         emit_in(e, n, 2) ? "p[2]" : "NULL", nbytes,
@@ -110,9 +109,11 @@ emit_scatter_elements(struct emit *e, const Node *n)
 	if (!nbytes)
 		return false;
 	out_line(e->out, "ckr_scatter_elements(p[3], p[0], %lld, p[1], %d, "
-	         "p[2], %d, %s, %d, %d,", (long long)shape_nelem(&x->shape),
-	         nbytes, dtype_info[x->dt].nbytes,
-	         add_dtype(x, n->attr.SCATTER_ELEMENTS.add), r,
+	         "p[2], %d, %s, %d, %d, %d,",
+	         (long long)shape_nelem(&x->shape), nbytes,
+	         dtype_info[x->dt].nbytes,
+	         add_dtype(x, n->attr.SCATTER_ELEMENTS.add),
+	         (int)n->attr.SCATTER_ELEMENTS.add, r,
 	         emit_axis(n->attr.SCATTER_ELEMENTS.axis, r));
 	out_line(e->out, "        %s,", list_text(e, x->shape.dim, r));
 	out_line(e->out, "        %s, %lld, env);",
@@ -156,9 +157,10 @@ emit_scatter_nd(struct emit *e, const Node *n)
 	out_line(e->out, "ckr_scatter_nd(p[3], p[0], %lld, p[1], %d, p[2], "
 	         "%lld, %d,", (long long)val_data_bytes(x), nbytes,
 	         (long long)emit_extent(&idx->shape, 0, ir - 1), depth);
-	out_line(e->out, "        %s, %lld, %d, %s, env);",
+	out_line(e->out, "        %s, %lld, %d, %s, %d, env);",
 	         list_text(e, x->shape.dim, depth),
 	         (long long)emit_extent(&x->shape, depth, x->shape.rank) *
-	         size, size, add_dtype(x, n->attr.SCATTER_ND.add));
+	         size, size, add_dtype(x, n->attr.SCATTER_ND.add),
+	         (int)n->attr.SCATTER_ND.add);
 	return true;
 }

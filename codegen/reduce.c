@@ -268,7 +268,8 @@ emit_cumsum(struct emit *e, const Node *n)
 	emit_pointer(e, "x", x, 0, true);
 	emit_pointer(e, "y", y, n->nin, false);
 	inner = open_lines(e, &x->shape, axis);
-	out_line(e->out, "%s s = 0;", fp ? "double" : emit_ctype(x->dt));
+	out_line(e->out, "%s s = %d;", fp ? "double" : emit_ctype(x->dt),
+	         n->attr.CUMSUM.product != 0);
 	out_line(e->out, "for (int64_t k = 0; k < %lld; k++) {", len);
 	if (n->attr.CUMSUM.reverse)
 		out_line(e->out, "const int64_t j = at + (%lld - k) * %lld;",
@@ -277,7 +278,8 @@ emit_cumsum(struct emit *e, const Node *n)
 		out_line(e->out, "const int64_t j = at + k * %lld;", inner);
 	for (int pass = 0; pass < 2; pass++)
 		if ((pass == 0) != (n->attr.CUMSUM.exclusive != 0))
-			out_line(e->out, "s += %s;",
+			out_line(e->out, "s %s= %s;",
+			         n->attr.CUMSUM.product ? "*" : "+",
 			         ew_load(e, x->dt, "x[j]"));
 		else
 			out_line(e->out, "const %s t = (%s)s;",
@@ -317,6 +319,65 @@ emit_argmax(struct emit *e, const Node *n)
 	out_line(e->out, "}");
 	out_line(e->out, "y[o * %lld + i] = (%s)where;", inner,
 	         emit_ctype(y->dt));
+	out_line(e->out, "}");
+	out_line(e->out, "}");
+	return true;
+}
+
+/* Insertion into the places of the best so far, which are all that is kept:
+ * linear in the line for a small k. */
+bool
+emit_topk(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
+	const Val *idx = emit_out(e, n, 1);
+	int axis = emit_axis(n->attr.TOPK.axis, x->shape.rank);
+	bool fp = dtype_info[x->dt].cls == 'f', most = n->attr.TOPK.largest;
+	long long k = n->attr.TOPK.k, inner;
+	const char *first = most ? "v" : "w", *second = most ? "w" : "v";
+
+	emit_shapes(e, n);
+	if (k == 0 || shape_nelem(&x->shape) == 0)
+		return true;
+	emit_pointer(e, "x", x, 0, true);
+	if (y)
+		emit_pointer(e, "y", y, n->nin, false);
+	if (idx)
+		emit_pointer(e, "idx", idx, n->nin + 1, false);
+	out_line(e->out, "int64_t *places = (int64_t *)p[%d];",
+	         emit_scratch(n));
+	inner = open_lines(e, &x->shape, axis);
+	out_line(e->out, "int64_t *best = places + omp_get_thread_num() * "
+	         "%lld, have = 0;", k);
+	out_line(e->out, "for (int64_t j = 0; j < %lld; j++) {",
+	         (long long)x->shape.dim[axis]);
+	out_line(e->out, "const %s v = %s;", ew_type(x->dt), ew_load(e, x->dt,
+	         arena_printf(e->arena, "x[at + j * %lld]", inner)));
+	out_line(e->out, "int64_t q = have;");
+	out_line(e->out, "for (; q > 0; q--) {");
+	out_line(e->out, "const %s w = %s;", ew_type(x->dt), ew_load(e, x->dt,
+	         arena_printf(e->arena, "x[at + best[q - 1] * %lld]", inner)));
+	if (fp)
+		out_line(e->out, "if (!(%s > %s || (%s != %s && %s == %s)))",
+		         first, second, first, first, second, second);
+	else
+		out_line(e->out, "if (!(%s > %s))", first, second);
+	out_line(e->out, "        break;");
+	out_line(e->out, "if (q < %lld)", k);
+	out_line(e->out, "        best[q] = best[q - 1];");
+	out_line(e->out, "}");
+	out_line(e->out, "if (q < %lld)", k);
+	out_line(e->out, "        best[q] = j;");
+	out_line(e->out, "have += have < %lld;", k);
+	out_line(e->out, "}");
+	out_line(e->out, "for (int64_t q = 0; q < %lld; q++) {", k);
+	if (y)
+		out_line(e->out, "y[o * %lld + i + q * %lld] = "
+		         "x[at + best[q] * %lld];", inner * k, inner, inner);
+	if (idx)
+		out_line(e->out, "idx[o * %lld + i + q * %lld] = best[q];",
+		         inner * k, inner);
+	out_line(e->out, "}");
 	out_line(e->out, "}");
 	out_line(e->out, "}");
 	return true;

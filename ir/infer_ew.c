@@ -3,11 +3,20 @@
 
 /* ---- element-wise ---- */
 
+static bool
+of_bits(Op op)
+{
+	return op == OP_BIT_NOT || op == OP_BIT_AND || op == OP_BIT_OR
+	       || op == OP_BIT_XOR || op == OP_SHL || op == OP_SHR;
+}
+
 bool
 infer_bcast(struct infer *c)
 {
 	Shape s;
 
+	if (of_bits(c->n->op) && !rule_want_class(c, 0, "iu", "integers"))
+		return false;
 	return rule_same_type(c, 0, 1) && rule_broadcast(c, 0, 2, &s)
 	       && rule_give(c, 0, in(c, 0)->dt ? in(c, 0)->dt : in(c, 1)->dt,
 			    s);
@@ -74,6 +83,7 @@ needs_float(Op op)
 	case OP_RECIP:
 	case OP_SIN:
 	case OP_COS:
+	case OP_ATAN:
 	case OP_TANH:
 	case OP_SIGMOID:
 	case OP_ERF:
@@ -150,6 +160,8 @@ infer_same(struct infer *c)
 	if (nfull > op_info[op].nstat)
 		nfull = op_info[op].nstat;
 	if (needs_float(op) && !rule_want_class(c, 0, "f", "floats"))
+		return false;
+	if (of_bits(op) && !rule_want_class(c, 0, "iu", "integers"))
 		return false;
 	switch (op) {
 	case OP_SCATTER_ELEMENTS:

@@ -110,6 +110,33 @@ infer_one_hot(struct infer *c)
 	       && rule_give(c, 0, in(c, 2)->dt, s);
 }
 
+bool
+infer_topk(struct infer *c)
+{
+	Shape s = shape_of(c, 0);
+	int64_t k = c->n->attr.TOPK.k;
+	int axis;
+
+	if (s.rank < 0)
+		return rule_give(c, 0, in(c, 0)->dt, s)
+		       && rule_give(c, 1, DT_I64, s);
+	if (!rule_want_rank(c, 0, 1)
+	    || !rule_axis(c, c->n->attr.TOPK.axis, s.rank, &axis))
+		return false;
+	if (has(c, 1)) {
+		if (rule_look(c, 1) == KNOWN && rule_length(c, 1) != 1)
+			return rule_fail(c, "k is not one number");
+		k = rule_look(c, 1) == KNOWN ? val_int(in(c, 1), 0) : -1;
+		if (rule_look(c, 1) == KNOWN && k < 0)
+			return rule_fail(c, "k is %lld", (long long)k);
+	}
+	if (s.dim[axis] >= 0 && k > s.dim[axis])
+		return rule_fail(c, "k is %lld, the axis has %lld elements",
+				 (long long)k, (long long)s.dim[axis]);
+	s.dim[axis] = k;
+	return rule_give(c, 0, in(c, 0)->dt, s) && rule_give(c, 1, DT_I64, s);
+}
+
 /* ---- shapes and sequences of numbers ---- */
 
 bool

@@ -52,6 +52,7 @@
  * gelu: tanh=0 exact (erf), tanh=1 the tanh approximation.
  * gelu_grad(x, dy) and silu_grad(x, dy) are dy * f'(x).
  * where(c, a, b): c bool.
+ * bit_*, shl, shr: integers; a shift by the width or more gives 0.
  * dropout(x, ratio?, training?): y = keep ? x / (1 - ratio) : 0, keep from
  *   Philox at (seed, step, stream, linear index of the element in the
  *   output's shape); a dropout node with the same stream repeats the mask, so
@@ -67,6 +68,7 @@ OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, 
 OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, recip, ew), EMIT(ew))
 OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, sin, ew), EMIT(ew))
 OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, cos, ew), EMIT(ew))
+OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, atan, ew), EMIT(ew))
 OP(TANH,     "tanh",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, tanh, ew), EMIT(ew))
 OP(SIGMOID,  "sigmoid",  SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, sigmoid, ew), EMIT(ew))
 OP(ERF,      "erf",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, erf, ew), EMIT(ew))
@@ -80,6 +82,7 @@ OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, 
 OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW), ATTR(I(tanh, 0)), RULES(same, none, ew, none, ew), EMIT(ew))
 OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(same, none, ew, none, ew), EMIT(ew))
 OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(pred, unary, ew, zero, ew), EMIT(ew))
+OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew))
 OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(pred, unary, ew, zero, ew), EMIT(ew))
 OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(I(to, 0)), RULES(cast, cast, ew, cast, ew), EMIT(ew))
 OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(cast_like, none, none, none, none), EMIT(fail))
@@ -99,6 +102,11 @@ OP(GE,       "ge",       SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(pred, compare
 OP(AND,      "and",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
 OP(OR,       "or",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
 OP(XOR,      "xor",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))
+OP(BIT_AND,  "bit_and",  SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew))
+OP(BIT_OR,   "bit_or",   SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew))
+OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew))
+OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew))
+OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew))
 OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW), ATTR(), RULES(where, where, ew, where, ew), EMIT(ew))
 OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, dropout, ew), EMIT(ew))
 /* A fused group of the ops above: one pass over the output's shape; the body
@@ -137,31 +145,35 @@ OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, copy, e
 /* ---- indexing ---------------------------------------------------------------
  * gather(x, idx): along axis; negative indices count from the end.
  * gather_elements(x, idx), scatter_elements(x, idx, upd): along axis,
- *   add 0 replaces, 1 adds.
+ *   add 0 replaces, 1 adds, 2 multiplies, 3 and 4 keep the larger and the
+ *   smaller.
  * gather_nd(x, idx), scatter_nd(x, idx, upd): batch leading dims in common.
  * scatter_add(idx, upd, acc?): the gradient of gather: zeros of attr shape,
  *   or acc (overwritten in place when it dies here), plus upd's rows at idx
  *   along axis, added in index order by one thread per target row or column:
  *   same bits whatever the thread count.  Indices out of range are an error
  *   of the step, never a stray write.
- * one_hot(idx, depth, values): static operands from 1. */
+ * one_hot(idx, depth, values): static operands from 1.
+ * topk(x, k?) -> values, indices: the k largest (largest 0: smallest) along
+ *   axis, sorted; of equal ones the first come first; NaN is the largest. */
 OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather, gather, copy, gather, gather), EMIT(gather))
 OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, copy, gather_elements, none), EMIT(gather_elements))
 OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, 0) I(add, 0)), RULES(same, scatter_elements, copy, scatter_elements, none), EMIT(scatter_elements))
-OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, 0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, copy, none, none), EMIT(gather_nd))
-OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, 0), ATTR(I(add, 0)), RULES(same, scatter_nd, copy, none, none), EMIT(scatter_nd))
+OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, 0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, copy, gather_nd, none), EMIT(gather_nd))
+OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, 0), ATTR(I(add, 0)), RULES(same, scatter_nd, copy, scatter_nd, none), EMIT(scatter_nd))
 OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2), ATTR(I(axis, 0) L(shape)), RULES(scatter_add, none, scatter_add, none, gather), EMIT(scatter_add))
 OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, -1)), RULES(one_hot, one_hot, none, zero, none), EMIT(fail))
+OP(TOPK,            "topk",             SIG(1, 2, 2, 1, 0), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, rows, topk, none), EMIT(topk))
 
 /* ---- shapes and sequences of numbers: folded away once dims are bound ------
  * constant_of_shape(shape): filled with `value` of dtype `dt`.
- * cumsum(x, axis?).  argmax(x).  nonzero(x): constant input only. */
+ * cumsum(x, axis?): product 1 multiplies.  argmax(x).  nonzero(x): constant input only. */
 OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, 0), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, none, zero, none), EMIT(fail))
 OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(size, size, none, zero, none), EMIT(fail))
 OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, none, zero, none), EMIT(fail))
 OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, 0), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, none, zero, none), EMIT(fail))
 OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(nonzero, nonzero, none, zero, none), EMIT(fail))
-OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0)), RULES(same, cumsum, copy, none, none), EMIT(cumsum))
+OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(same, cumsum, copy, cumsum, none), EMIT(cumsum))
 OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, reduce, zero, none), EMIT(argmax))
 
 /* ---- reductions ---------------------------------------------------------------
@@ -172,7 +184,7 @@ OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdim
 OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce))
 OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce))
 OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce))
-OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, none, reduce), EMIT(reduce))
+OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce))
 
 /* ---- products --------------------------------------------------------------
  * matmul(a, b, bias?, acc?): alpha * op(a) @ op(b) [+ bias] [+ acc].

@@ -115,6 +115,16 @@ classifier_scratch(const Graph *g, const Node *n)
 	return scratch_bytes(nelem);
 }
 
+/* Per thread: where the best of a line are. */
+static int64_t
+topk_scratch(const Node *n, int threads)
+{
+	int64_t nbytes;
+
+	return mul_ok(scratch_mul(n->attr.TOPK.k, threads), 8, &nbytes)
+	       ? nbytes : -1;
+}
+
 int64_t
 node_workspace(const Graph *g, const Node *n, int threads)
 {
@@ -130,6 +140,8 @@ node_workspace(const Graph *g, const Node *n, int threads)
 		return norm_scratch(g, n, 1);
 	case OP_CLASSIFIER:
 		return classifier_scratch(g, n);
+	case OP_TOPK:
+		return topk_scratch(n, threads);
 	default:
 		return 0;
 	}

@@ -36,6 +36,8 @@ unary_float(const Node *n, double x)
 		return sin(x);
 	case OP_COS:
 		return cos(x);
+	case OP_ATAN:
+		return atan(x);
 	case OP_TANH:
 		return tanh(x);
 	case OP_SIGMOID:
@@ -77,6 +79,8 @@ unary_int(Op op, int64_t x)
 		return x > 0 ? x : 0;
 	case OP_NOT:
 		return !x;
+	case OP_BIT_NOT:
+		return ~x;
 	case OP_ISNAN:
 		return 0;
 	default:                        /* floor, ceil, round */
@@ -90,7 +94,7 @@ unary_has_int(Op op)
 {
 	switch (op) {
 	case OP_NEG: case OP_ABS: case OP_SIGN: case OP_RELU: case OP_NOT:
-	case OP_ISNAN: case OP_FLOOR: case OP_CEIL: case OP_ROUND:
+	case OP_BIT_NOT: case OP_ISNAN: case OP_FLOOR: case OP_CEIL: case OP_ROUND:
 		return true;
 	default:
 		return false;
@@ -195,6 +199,7 @@ static int64_t
 binary_int(const Node *n, DType dt, int64_t a, int64_t b)
 {
 	uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
+	uint64_t width = 8 * (uint64_t)dtype_info[dt].nbytes;
 	int64_t r;
 
 	if (dt == DT_U64)
@@ -226,6 +231,16 @@ binary_int(const Node *n, DType dt, int64_t a, int64_t b)
 		return !n->attr.MOD.fmod && r && (r < 0) != (b < 0) ? r + b : r;
 	case OP_MAX:
 		return a > b ? a : b;
+	case OP_BIT_AND:
+		return a & b;
+	case OP_BIT_OR:
+		return a | b;
+	case OP_BIT_XOR:
+		return a ^ b;
+	case OP_SHL:
+		return ub < width ? (int64_t)(ua << ub) : 0;
+	case OP_SHR:
+		return ub < width ? (int64_t)(ua >> ub) : 0;
 	default:
 		return a < b ? a : b;
 	}

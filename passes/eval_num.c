@@ -151,14 +151,15 @@ eval_cumsum(struct eval *e)
 	struct split s = split_at(&x->shape, (int)e->n->attr.CUMSUM.axis);
 	bool exclusive = e->n->attr.CUMSUM.exclusive;
 	bool reverse = e->n->attr.CUMSUM.reverse;
+	bool product = e->n->attr.CUMSUM.product;
 	void *data = eval_room(e, 0);
 
 	if (!data)
 		return EVAL_LARGE;
 	for (int64_t r = 0; r < s.outer * s.inner; r++) {
 		int64_t base = r / s.inner * s.extent * s.inner + r % s.inner;
-		uint64_t isum = 0;
-		double fsum = 0;
+		uint64_t isum = product;
+		double fsum = product;
 		for (int64_t k = 0; k < s.extent; k++) {
 			int64_t j = reverse ? s.extent - 1 - k : k;
 			int64_t at = base + j * s.inner;
@@ -166,16 +167,16 @@ eval_cumsum(struct eval *e)
 			uint64_t i = dt_is_float(x->dt)
 			             ? 0 : (uint64_t)val_int(x, at);
 			if (!exclusive) {
-				fsum += f;
-				isum += i;
+				fsum = product ? fsum * f : fsum + f;
+				isum = product ? isum * i : isum + i;
 			}
 			if (dt_is_float(x->dt))
 				put_float(y->dt, data, at, fsum);
 			else
 				put_int(y->dt, data, at, (int64_t)isum);
 			if (exclusive) {
-				fsum += f;
-				isum += i;
+				fsum = product ? fsum * f : fsum + f;
+				isum = product ? isum * i : isum + i;
 			}
 		}
 	}

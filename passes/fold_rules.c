@@ -197,6 +197,16 @@ absorb_part(struct fold *f, Node *n)
 }
 
 static bool
+absorb_topk(struct fold *f, Node *n)
+{
+	if (n->nin < 2 || !are_const(f, n, 1))
+		return true;
+	n->attr.TOPK.k = val_int(in_val(f, n, 1), 0);
+	n->nin = 1;
+	return true;
+}
+
+static bool
 absorb_pad(struct fold *f, Node *n)
 {
 	int rank = in_val(f, n, 0)->shape.rank;
@@ -340,6 +350,7 @@ static Absorb *const absorb[OP_COUNT] = {
 	[OP_PART] = absorb_part,
 	[OP_PAD] = absorb_pad,
 	[OP_TILE] = absorb_tile,
+	[OP_TOPK] = absorb_topk,
 	[OP_TRILU] = absorb_trilu,
 	[OP_CUMSUM] = absorb_cumsum,
 	[OP_REDUCE_SUM] = absorb_reduce,

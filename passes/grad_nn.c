@@ -76,6 +76,36 @@ grad_reduce_max(struct grad *c)
 	return true;
 }
 
+/* Without dividing by zero: where one factor is zero, only its own slope is
+ * not, and where two are, none is. */
+bool
+grad_reduce_prod(struct grad *c)
+{
+	double count;
+	Shape kept = kept_shape(c, &count);
+	ValId x = c->n.in[0], none, zeros, others, d, one;
+	DType dt = adj_dt(c, x);
+	ValId zero = adj_scalar(c, dt, 0);
+	Attr a = attr_default(OP_CAST);
+
+	one = adj_scalar(c, dt, 1);
+	none = adj_2(c, OP_EQ, x, zero);
+	a.CAST.to = dt;
+	zeros = adj_op(c, OP_CAST, 1, &none, &a);
+	a = attr_default(OP_REDUCE_SUM);
+	a.REDUCE_SUM.axes = c->n.attr.REDUCE_PROD.axes;
+	a.REDUCE_SUM.noop = c->n.attr.REDUCE_PROD.noop;
+	zeros = adj_op(c, OP_REDUCE_SUM, 1, &zeros, &a);
+	others = adj_where(c, none, one, x);
+	d = adj_op(c, OP_REDUCE_PROD, 1, (ValId[]){ others }, &a);
+	d = adj_2(c, OP_MUL, d, adj_reshape(c, c->dy[0], &kept));
+	c->dx[0] = adj_where(c, none,
+	                     adj_where(c, adj_2(c, OP_EQ, zeros, one), d, zero),
+	                     adj_where(c, adj_2(c, OP_EQ, zeros, zero),
+	                               adj_2(c, OP_DIV, d, others), zero));
+	return true;
+}
+
 /* ---- products ---- */
 
 static ValId

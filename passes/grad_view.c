@@ -183,6 +183,8 @@ grad_gather_elements(struct grad *c)
 	return true;
 }
 
+#define REDUCTIONS "only reductions none and add have a gradient"
+
 /* Where an element is replaced twice, each replacement is given the whole
  * gradient: which one stays is not defined. */
 bool
@@ -191,6 +193,8 @@ grad_scatter_elements(struct grad *c)
 	ValId idx = c->n.in[1], upd = c->n.in[2];
 	int64_t axis = c->n.attr.SCATTER_ELEMENTS.axis;
 
+	if (c->n.attr.SCATTER_ELEMENTS.add > 1)
+		return grad_refuse(c, REDUCTIONS);
 	if (c->want[2]) {
 		Attr a = attr_default(OP_GATHER_ELEMENTS);
 
@@ -206,5 +210,104 @@ grad_scatter_elements(struct grad *c)
 		c->dx[0] = scatter(c, c->dy[0], idx,
 		                   adj_zeros(c, adj_dt(c, upd), &s), axis, 0);
 	}
+	return true;
+}
+
+/* Indices of whole tuples: the batch dims' own coordinates in front. */
+static ValId
+without_batch(struct grad *c, ValId idx, int batch)
+{
+	Shape s = *adj_shape(c, idx), t = s;
+	DType dt = adj_dt(c, idx);
+	int64_t n, *at;
+	Attr a = attr_default(OP_CAST);
+	ValId in[2];
+
+	t.dim[t.rank - 1] = batch;
+	n = shape_nelem(&t);
+	at = arena_array(c->g->arena, (size_t)n + 1, sizeof *at);
+	for (int b = 0; b < batch; b++) {
+		int64_t inner = 1;
+
+		for (int d = b + 1; d < t.rank - 1; d++)
+			inner *= t.dim[d];
+		for (int64_t i = 0; i < n / batch; i++)
+			at[i * batch + b] = i / inner % t.dim[b];
+	}
+	in[0] = val_const(c->g, NULL, DT_I64, t, at);
+	a.CAST.to = dt;
+	if (dt != DT_I64)
+		in[0] = adj_op(c, OP_CAST, 1, in, &a);
+	in[1] = idx;
+	a = attr_default(OP_CONCAT);
+	a.CONCAT.axis = s.rank - 1;
+	return adj_op(c, OP_CONCAT, 2, in, &a);
+}
+
+bool
+grad_gather_nd(struct grad *c)
+{
+	Shape s = *adj_shape(c, c->n.in[0]);
+	int batch = (int)c->n.attr.GATHER_ND.batch;
+	Attr a = attr_default(OP_SCATTER_ND);
+	ValId in[3] = { adj_zeros(c, adj_dt(c, c->n.in[0]), &s), c->n.in[1],
+		c->dy[0] };
+
+	a.SCATTER_ND.add = 1;
+	if (batch > 0)
+		in[1] = without_batch(c, in[1], batch);
+	c->dx[0] = adj_op(c, OP_SCATTER_ND, 3, in, &a);
+	return true;
+}
+
+bool
+grad_scatter_nd(struct grad *c)
+{
+	ValId idx = c->n.in[1], upd = c->n.in[2];
+
+	if (c->n.attr.SCATTER_ND.add > 1)
+		return grad_refuse(c, REDUCTIONS);
+	if (c->want[2])
+		c->dx[2] = adj_op(c, OP_GATHER_ND, 2,
+		                  (ValId[]){ c->dy[0], idx }, NULL);
+	if (c->want[0] && c->n.attr.SCATTER_ND.add) {
+		c->dx[0] = c->dy[0];
+	} else if (c->want[0]) {
+		Shape s = *adj_shape(c, upd);
+		ValId zeros = adj_zeros(c, adj_dt(c, upd), &s);
+
+		c->dx[0] = adj_op(c, OP_SCATTER_ND, 3,
+		                  (ValId[]){ c->dy[0], idx, zeros }, NULL);
+	}
+	return true;
+}
+
+/* The places of the values are all different. */
+bool
+grad_topk(struct grad *c)
+{
+	Shape s = *adj_shape(c, c->n.in[0]), y = s;
+	int64_t axis = c->n.attr.TOPK.axis;
+	ValId idx;
+
+	if (axis < 0)
+		axis += s.rank;
+	y.dim[axis] = c->n.attr.TOPK.k;
+	idx = adj_out(c, 1, DT_I64, y);
+	c->dx[0] = scatter(c, adj_zeros(c, adj_dt(c, c->n.in[0]), &s), idx,
+	                   c->dy[0], axis, 0);
+	return true;
+}
+
+/* The other way round. */
+bool
+grad_cumsum(struct grad *c)
+{
+	Attr a = c->n.attr;
+
+	if (a.CUMSUM.product)
+		return grad_refuse(c, "a running product has no gradient here");
+	a.CUMSUM.reverse = !a.CUMSUM.reverse;
+	c->dx[0] = adj_op(c, OP_CUMSUM, 1, c->dy, &a);
 	return true;
 }

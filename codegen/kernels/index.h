@@ -127,36 +127,48 @@ ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
 	}
 }
 
-/* Add one element; dtype as in the ABI. */
+/* how: 1 add, 2 multiply, 3 the larger, 4 the smaller; a NaN wins. */
+#define CKR_COMBINE(type, load, store) do { \
+	const type a_ = load(*at_), b_ = load(*from_); \
+	*at_ = store(how == 1 ? a_ + b_ : how == 2 ? a_ * b_ \
+	             : (how == 3) == (a_ > b_) || a_ != a_ ? a_ : b_); \
+} while (0)
+#define CKR_PLAIN(x) (x)
+#define CKR_COMBINE_AS(type) do { \
+	type *at_ = to; \
+	const type *from_ = from; \
+	CKR_COMBINE(type, CKR_PLAIN, (type)CKR_PLAIN); \
+} while (0)
+
+/* Combine one element with another; dtype as in the ABI. */
 static inline void
-ckr_add_element(void *to, const void *from, int dtype)
+ckr_add_element(void *to, const void *from, int dtype, int how)
 {
 	switch (dtype) {
-	case CKR_F32: *(float *)to += *(const float *)from; break;
-	case CKR_F64: *(double *)to += *(const double *)from; break;
-	case CKR_F16:
-		*(uint16_t *)to = ckr_to_f16(
-			ckr_from_f16(*(uint16_t *)to) +
-			ckr_from_f16(*(const uint16_t *)from));
+	case CKR_F32: CKR_COMBINE_AS(float); break;
+	case CKR_F64: CKR_COMBINE_AS(double); break;
+	case CKR_F16: {
+		uint16_t *at_ = to;
+		const uint16_t *from_ = from;
+
+		CKR_COMBINE(float, ckr_from_f16, ckr_to_f16);
 		break;
-	case CKR_BF16:
-		*(uint16_t *)to = ckr_to_bf16(
-			ckr_from_bf16(*(uint16_t *)to) +
-			ckr_from_bf16(*(const uint16_t *)from));
+	}
+	case CKR_BF16: {
+		uint16_t *at_ = to;
+		const uint16_t *from_ = from;
+
+		CKR_COMBINE(float, ckr_from_bf16, ckr_to_bf16);
 		break;
-	case CKR_I64: case CKR_U64:
-		*(uint64_t *)to += *(const uint64_t *)from;
-		break;
-	case CKR_I32: case CKR_U32:
-		*(uint32_t *)to += *(const uint32_t *)from;
-		break;
-	case CKR_I16: case CKR_U16:
-		*(uint16_t *)to = (uint16_t)(*(uint16_t *)to +
-		                             *(const uint16_t *)from);
-		break;
-	default:
-		*(uint8_t *)to = (uint8_t)(*(uint8_t *)to +
-		                           *(const uint8_t *)from);
+	}
+	case CKR_I64: CKR_COMBINE_AS(int64_t); break;
+	case CKR_U64: CKR_COMBINE_AS(uint64_t); break;
+	case CKR_I32: CKR_COMBINE_AS(int32_t); break;
+	case CKR_U32: CKR_COMBINE_AS(uint32_t); break;
+	case CKR_I16: CKR_COMBINE_AS(int16_t); break;
+	case CKR_U16: CKR_COMBINE_AS(uint16_t); break;
+	case CKR_I8: CKR_COMBINE_AS(int8_t); break;
+	default: CKR_COMBINE_AS(uint8_t);
 	}
 }
 
@@ -164,7 +176,7 @@ ckr_add_element(void *to, const void *from, int dtype)
 static inline void
 ckr_scatter_elements(void *y, const void *x, int64_t n, const void *idx,
                      int idx_bytes, const void *upd, int size, int add_dtype,
-                     int rank, int axis, const int64_t *dim,
+                     int how, int rank, int axis, const int64_t *dim,
                      const int64_t *idim, int64_t nidx, struct ckr_env *env)
 {
 	if (y != x)
@@ -179,7 +191,7 @@ ckr_scatter_elements(void *y, const void *x, int64_t n, const void *idx,
 		to = (char *)y + size * ckr_element(i, rank, idim, dim, axis,
 		                                    k);
 		if (add_dtype)
-			ckr_add_element(to, from, add_dtype);
+			ckr_add_element(to, from, add_dtype, how);
 		else
 			ckr_move(to, from, size);
 	}
@@ -229,7 +241,7 @@ static inline void
 ckr_scatter_nd(void *y, const void *x, int64_t nbytes, const void *idx,
                int idx_bytes, const void *upd, int64_t nidx, int depth,
                const int64_t *dim, int64_t row, int size, int add_dtype,
-               struct ckr_env *env)
+               int how, struct ckr_env *env)
 {
 	if (y != x)
 		memcpy(y, x, (size_t)nbytes);
@@ -245,7 +257,7 @@ ckr_scatter_nd(void *y, const void *x, int64_t nbytes, const void *idx,
 			continue;
 		}
 		for (int64_t j = 0; j < row; j += size)
-			ckr_add_element(to + j, from + j, add_dtype);
+			ckr_add_element(to + j, from + j, add_dtype, how);
 	}
 }
 

@@ -24,7 +24,7 @@ static bool
 is_unary_float(Op op)
 {
 	static const Op list[] = { OP_NEG, OP_ABS, OP_SIGN, OP_EXP, OP_LOG,
-		OP_SQRT, OP_RECIP, OP_SIN, OP_COS, OP_TANH, OP_SIGMOID,
+		OP_SQRT, OP_RECIP, OP_SIN, OP_COS, OP_ATAN, OP_TANH, OP_SIGMOID,
 		OP_ERF, OP_RELU, OP_SOFTPLUS, OP_FLOOR, OP_CEIL, OP_ROUND,
 		OP_GELU, OP_SILU, OP_ISNAN, OP_COPY };
 
@@ -65,6 +65,18 @@ unary(struct setup *t)
 		if (op[i] != OP_NEG)
 			APPLY(t, op[i], NULL, given(t, DT_U8, SHAPE(5), 0, 9));
 	}
+	case_begin(t, "bits");
+	for (Op op = OP_BIT_AND; op <= OP_SHR; op++) {
+		APPLY(t, op, NULL, given(t, DT_U8, SHAPE(90), 0, 255),
+		      given(t, DT_U8, SHAPE(90), 0, 10));
+		APPLY(t, op, NULL, given(t, DT_U32, SHAPE(9, 7), 0, 1 << 20),
+		      given(t, DT_U32, SHAPE(7), 0, 40));
+		if (op < OP_SHL)
+			APPLY(t, op, NULL, given(t, DT_I32, SHAPE(9, 7), -99,
+			      99), given(t, DT_I32, SHAPE(9, 1), -99, 99));
+	}
+	APPLY(t, OP_BIT_NOT, NULL, given(t, DT_U16, SHAPE(50), 0, 65535));
+	APPLY(t, OP_BIT_NOT, NULL, given(t, DT_I32, SHAPE(50), -99, 99));
 	case_begin(t, "not");
 	APPLY(t, OP_NOT, NULL, given(t, DT_BOOL, SHAPE(50), 0, 2));
 }
@@ -463,6 +475,24 @@ scatters(struct setup *t)
 	a.GATHER_ND.batch = 1;
 	APPLY(t, OP_GATHER_ND, &a, given(t, DT_F32, SHAPE(4, 5, 6), -1, 1),
 	      given(t, DT_I64, SHAPE(4, 3, 1), 0, 5));
+	for (int how = 2; how <= 4; how++)
+		for (int k = 0; k < 3; k++) {
+			static const DType dt[] = { DT_F32, DT_BF16, DT_I32 };
+			Attr b = attr_default(OP_SCATTER_ELEMENTS);
+
+			b.SCATTER_ELEMENTS.add = how;
+			b.SCATTER_ELEMENTS.axis = 1;
+			APPLY(t, OP_SCATTER_ELEMENTS, &b,
+			      given(t, dt[k], SHAPE(4, 5), -4, 4),
+			      given(t, DT_I64, SHAPE(4, 3), 0, 5),
+			      given(t, dt[k], SHAPE(4, 3), -4, 4));
+			b = attr_default(OP_SCATTER_ND);
+			b.SCATTER_ND.add = how;
+			APPLY(t, OP_SCATTER_ND, &b,
+			      given(t, dt[k], SHAPE(4, 5), -4, 4),
+			      given(t, DT_I64, SHAPE(6, 1), 0, 4),
+			      given(t, dt[k], SHAPE(6, 5), -4, 4));
+		}
 	a = attr_default(OP_SCATTER_ND);
 	APPLY(t, OP_SCATTER_ND, &a, given(t, DT_F32, SHAPE(4, 5, 6), -1, 1),
 	      listed(t, DT_I64, SHAPE(2, 2), (int64_t[]){ 0, 1, -1, 2 }),
@@ -521,6 +551,17 @@ reductions(struct setup *t)
 		case_begin(t, "cumsum");
 		APPLY(t, OP_CUMSUM, &a, given(t, DT_F32, SHAPE(5, 9), -1, 1));
 		APPLY(t, OP_CUMSUM, &a, given(t, DT_I64, SHAPE(5, 9), -9, 9));
+		case_begin(t, "cumsum, product");
+		a.CUMSUM.product = 1;
+		APPLY(t, OP_CUMSUM, &a, given(t, DT_F32, SHAPE(5, 9), -1, 1));
+		case_begin(t, "topk");
+		Attr top = attr_default(OP_TOPK);
+		top.TOPK.axis = k & 1;
+		top.TOPK.largest = k >> 1 & 1;
+		top.TOPK.k = k >> 2 & 1 ? 5 : 2;
+		APPLY(t, OP_TOPK, &top, given(t, DT_F32, SHAPE(5, 9), -1, 1));
+		APPLY(t, OP_TOPK, &top, given(t, DT_I64, SHAPE(5, 9), 0, 4));
+		APPLY(t, OP_TOPK, &top, given(t, DT_F16, SHAPE(400, 90), 0, 4));
 		case_begin(t, "argmax");
 		APPLY(t, OP_ARGMAX, &b, given(t, DT_F32, SHAPE(5, 9), -1, 1));
 		APPLY(t, OP_ARGMAX, &b, given(t, DT_I64, SHAPE(5, 9), 0, 4));

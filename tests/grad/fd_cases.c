@@ -13,7 +13,7 @@ static const struct {
 } unary[] = {
 	{ OP_NEG, false }, { OP_ABS, false }, { OP_EXP, false },
 	{ OP_LOG, true }, { OP_SQRT, true }, { OP_RECIP, true },
-	{ OP_SIN, false }, { OP_COS, false }, { OP_TANH, false },
+	{ OP_SIN, false }, { OP_COS, false }, { OP_ATAN, false }, { OP_TANH, false },
 	{ OP_SIGMOID, false }, { OP_ERF, false }, { OP_RELU, false },
 	{ OP_SOFTPLUS, false }, { OP_GELU, false }, { OP_SILU, false },
 	{ OP_COPY, false },
@@ -639,6 +639,86 @@ pick(struct fd *f, int n)
 	return (int)fd_random(f, 0, n - 1e-9);
 }
 
+static void
+build_gather_nd(struct fd *f, int i)
+{
+	static const int idx[] = { 0, 1, -1, 2, 0, 1, 1, 0, 1, 2, 0, 0 };
+	Attr a = attr_default(OP_GATHER_ND);
+	ValId in[2] = { fd_param(f, SHAPE(2, 3, 2)), 0 };
+
+	a.GATHER_ND.batch = i == 2 ? 1 : i == 3 ? 2 : 0;
+	in[1] = i == 0 ? fd_ints(f, SHAPE(3, 2), idx)
+	      : i == 1 ? fd_ints(f, SHAPE(2, 2, 1), (int[]){ 1, 0, 1, 1 })
+	      : i == 2 ? fd_ints(f, SHAPE(2, 3, 1), (int[]){ 0, 2, 2, 1, 1, 1 })
+	      : fd_ints(f, SHAPE(2, 3, 1), (int[]){ 0, 1, 1, 1, 0, 0 });
+	fd_loss(f, fd_op(f, OP_GATHER_ND, 2, in, &a));
+}
+
+/* Twice the same place only where it is added to. */
+static void
+build_scatter_nd(struct fd *f, int i)
+{
+	Attr a = attr_default(OP_SCATTER_ND);
+	ValId in[3] = { fd_param(f, SHAPE(2, 3, 2)), 0, 0 };
+
+	a.SCATTER_ND.add = i & 1;
+	if (i / 2 == 0) {
+		in[1] = fd_ints(f, SHAPE(2, 2), (int[]){ 0, 1, i & 1 ? 0 : 1,
+		                                         i & 1 ? 1 : -1 });
+		in[2] = fd_param(f, SHAPE(2, 2));
+	} else {
+		in[1] = fd_ints(f, SHAPE(1, 1), (int[]){ 1 });
+		in[2] = fd_param(f, SHAPE(1, 3, 2));
+	}
+	fd_loss(f, fd_op(f, OP_SCATTER_ND, 3, in, &a));
+}
+
+static void
+build_topk(struct fd *f, int i)
+{
+	static const double x[] = { .1, -.9, .6, .35, -.2, .9, -.55, .8, .5,
+	                            -.4, .2, -.7 };
+	Attr a = attr_default(OP_TOPK);
+	ValId v = fd_param_at(f, SHAPE(2, 3, 2), x);
+
+	a.TOPK.axis = i & 1 ? 1 : -1;
+	a.TOPK.largest = i >> 1 & 1;
+	a.TOPK.k = 1 + (i >> 2);
+	fd_loss(f, fd_op(f, OP_TOPK, 1, &v, &a));
+}
+
+static void
+build_cumsum(struct fd *f, int i)
+{
+	Attr a = attr_default(OP_CUMSUM);
+	ValId v = fd_param(f, SHAPE(2, 4, 3));
+
+	a.CUMSUM.axis = 1 + (i & 1);
+	a.CUMSUM.exclusive = i >> 1 & 1;
+	a.CUMSUM.reverse = i >> 2 & 1;
+	fd_loss(f, fd_op(f, OP_CUMSUM, 1, &v, &a));
+}
+
+/* No zeros, one and two of them. */
+static void
+build_reduce_prod(struct fd *f, int i)
+{
+	double x[] = { .7, -.9, 1.6, .4, -1.2, .9, .5, 1.1 };
+	Attr a = attr_default(OP_REDUCE_PROD);
+	ValId v;
+
+	if (i % 3 > 0)
+		x[1] = 0;
+	if (i % 3 > 1)
+		x[3] = 0;
+	v = fd_param_at(f, SHAPE(2, 4), x);
+	if (i / 3) {
+		a.REDUCE_PROD.axes = LIST(1);
+		a.REDUCE_PROD.keepdims = 0;
+	}
+	fd_loss(f, fd_op(f, OP_REDUCE_PROD, 1, &v, &a));
+}
+
 /* Both halves of x, changed, in another order. */
 static ValId
 halves(struct fd *f, ValId x)
@@ -722,6 +802,11 @@ const struct fd_case fd_cases[] = {
 	{ "gather", build_gather, 12 },
 	{ "gather_elements", build_gather_elements, 3 },
 	{ "scatter_elements", build_scatter_elements, 4 },
+	{ "gather_nd", build_gather_nd, 4 },
+	{ "scatter_nd", build_scatter_nd, 4 },
+	{ "topk", build_topk, 8 },
+	{ "cumsum", build_cumsum, 8 },
+	{ "reduce_prod", build_reduce_prod, 6 },
 	{ "tied", build_tied, 2 },
 	{ "reduce", build_reduce, 20 },
 	{ "matmul", build_matmul, 32 },

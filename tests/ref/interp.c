@@ -369,6 +369,13 @@ modulo(double a, double b, bool c_like)
 	return r;
 }
 
+/* Of unsigned numbers below 2^53. */
+static double
+shift_left(double a, double by, int width)
+{
+	return by >= width ? 0 : fmod(a * exp2(by), exp2(width));
+}
+
 static bool
 is_ew(Op op)
 {
@@ -392,6 +399,17 @@ scalar(const struct interp_env *e, Op op, const Attr *at, DType dt,
 	case OP_RECIP: return 1 / a[0];
 	case OP_SIN: return sin(a[0]);
 	case OP_COS: return cos(a[0]);
+	case OP_ATAN: return atan(a[0]);
+	case OP_BIT_NOT:
+		return dtype_info[dt].cls == 'u'
+		       ? exp2(8 * dtype_info[dt].nbytes) - 1 - a[0] : -1 - a[0];
+	case OP_BIT_AND: return (double)((int64_t)a[0] & (int64_t)a[1]);
+	case OP_BIT_OR: return (double)((int64_t)a[0] | (int64_t)a[1]);
+	case OP_BIT_XOR: return (double)((int64_t)a[0] ^ (int64_t)a[1]);
+	case OP_SHL: return shift_left(a[0], a[1], 8 * dtype_info[dt].nbytes);
+	case OP_SHR:
+		return a[1] >= 8 * dtype_info[dt].nbytes
+		       ? 0 : floor(a[0] / exp2(a[1]));
 	case OP_TANH: return tanh(a[0]);
 	case OP_SIGMOID: return sigmoid(a[0]);
 	case OP_ERF: return erf(a[0]);
@@ -507,7 +525,8 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_SCATTER_ELEMENTS] = interp_scatter_elements,
 	[OP_GATHER_ND] = interp_gather_nd, [OP_SCATTER_ND] = interp_scatter_nd,
 	[OP_SCATTER_ADD] = interp_scatter_add, [OP_CUMSUM] = interp_cumsum,
-	[OP_ARGMAX] = interp_argmax, [OP_REDUCE_SUM] = interp_reduce,
+	[OP_ARGMAX] = interp_argmax, [OP_TOPK] = interp_topk,
+	[OP_REDUCE_SUM] = interp_reduce,
 	[OP_REDUCE_MEAN] = interp_reduce, [OP_REDUCE_MAX] = interp_reduce,
 	[OP_REDUCE_MIN] = interp_reduce, [OP_REDUCE_PROD] = interp_reduce,
 	[OP_MATMUL] = interp_matmul, [OP_SOFTMAX] = interp_softmax,

@@ -71,7 +71,7 @@ axis_of(int64_t axis, int rank)
 InterpFn interp_copy, interp_expand, interp_transpose, interp_slice,
 	interp_concat, interp_pad, interp_tile, interp_trilu, interp_gather,
 	interp_scatter_add, interp_gather_elements, interp_scatter_elements,
-	interp_gather_nd, interp_scatter_nd, interp_cumsum, interp_argmax,
+	interp_gather_nd, interp_scatter_nd, interp_cumsum, interp_argmax, interp_topk,
 	interp_reduce, interp_fill;
 
 /* interp_nn.c */

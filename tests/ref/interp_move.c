@@ -243,6 +243,18 @@ interp_gather_elements(struct call *c)
 	return true;
 }
 
+static double
+combined(int64_t how, double old, double new)
+{
+	switch (how) {
+	case 1: return old + new;
+	case 2: return old * new;
+	case 3: return maximum(old, new);
+	case 4: return -maximum(-old, -new);
+	default: return new;
+	}
+}
+
 bool
 interp_scatter_elements(struct call *c)
 {
@@ -259,7 +271,7 @@ interp_scatter_elements(struct call *c)
 		if (!wrap_index(c, ix->x[i], x->s.dim[axis], &idx[axis]))
 			return false;
 		to = &c->out[0].x[interp_ravel(&x->s, idx)];
-		*to = c->a->SCATTER_ELEMENTS.add ? *to + upd->x[i] : upd->x[i];
+		*to = combined(c->a->SCATTER_ELEMENTS.add, *to, upd->x[i]);
 	}
 	return true;
 }
@@ -317,7 +329,7 @@ interp_scatter_nd(struct call *c)
 			double *to = &c->out[0].x[start + k];
 			double u = upd->x[j * len + k];
 
-			*to = c->a->SCATTER_ND.add ? *to + u : u;
+			*to = combined(c->a->SCATTER_ND.add, *to, u);
 		}
 	}
 	return true;
@@ -334,15 +346,15 @@ interp_cumsum(struct call *c)
 
 	for (int64_t l = 0; l < lines; l++) {
 		int64_t base = l / inner * n * inner + l % inner;
-		double sum = 0;
+		double sum = c->a->CUMSUM.product ? 1 : 0;
 
 		for (int64_t j = 0; j < n; j++) {
 			int64_t k = c->a->CUMSUM.reverse ? n - 1 - j : j;
-			double v = x->x[base + k * inner];
+			double v = x->x[base + k * inner], old = sum;
 
+			sum = c->a->CUMSUM.product ? sum * v : sum + v;
 			c->out[0].x[base + k * inner] =
-			    c->a->CUMSUM.exclusive ? sum : sum + v;
-			sum += v;
+			    c->a->CUMSUM.exclusive ? old : sum;
 		}
 	}
 	return true;
@@ -423,5 +435,41 @@ interp_fill(struct call *c)
 {
 	for (int64_t i = 0; i < c->out[0].n; i++)
 		c->out[0].x[i] = c->a->FILL.value;
+	return true;
+}
+
+/* By repeated selection of the best that is left. */
+bool
+interp_topk(struct call *c)
+{
+	const struct ten *x = &c->in[0];
+	int axis = axis_of(c->a->TOPK.axis, x->s.rank);
+	int64_t n = x->s.dim[axis], k = c->a->TOPK.k;
+	int64_t inner = interp_extent(&x->s, axis + 1, x->s.rank);
+	int64_t lines = n ? x->n / n : 0;
+	bool *taken = interp_need(calloc((size_t)n + 1, sizeof *taken));
+
+	for (int64_t l = 0; l < lines; l++) {
+		const double *from = x->x + l / inner * n * inner + l % inner;
+
+		memset(taken, 0, (size_t)n * sizeof *taken);
+		for (int64_t q = 0; q < k; q++) {
+			int64_t at = -1, to = (l / inner * k + q) * inner
+			                      + l % inner;
+
+			for (int64_t j = 0; j < n; j++)
+				if (!taken[j] && (at < 0
+				    || (c->a->TOPK.largest
+				        ? from[j * inner] > from[at * inner]
+				        : from[j * inner] < from[at * inner])))
+					at = j;
+			taken[at] = true;
+			if (c->out[0].x)
+				c->out[0].x[to] = from[at * inner];
+			if (c->out[1].x)
+				c->out[1].x[to] = (double)at;
+		}
+	}
+	free(taken);
 	return true;
 }
