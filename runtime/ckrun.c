@@ -246,6 +246,8 @@ check_options(const struct options *o)
 		return usage("--", "tokens", "needs --data");
 	if (o->save_every && !o->save)
 		return usage("--", "save-every", "needs --save");
+	if (o->threads > 65536)
+		return usage("--", "threads", "is too large");
 	if (o->init && o->resume)
 		return usage("--", "init", "cannot stand beside --resume");
 	if (o->schedule && strcmp(o->schedule, "constant")

@@ -20,6 +20,7 @@ struct ckr_ctx {
 	void **ptr;                     /* program[0].arg, bound */
 	uint64_t bound;                 /* end of the highest operand in the
 	                                 * arena of the steps run so far */
+	bool bound_known;               /* a whole training step has run */
 	uint64_t rss_before;
 
 	struct gemm gemm;

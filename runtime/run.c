@@ -177,7 +177,7 @@ run_one(ckr_ctx *c, const struct ckr_program *p, void **ptr,
 	bool timed = c->trace || c->profile;
 
 	if (s->run) {
-		if (arena == &c->arena)
+		if (arena == &c->arena && !c->bound_known)
 			note_bound(c, p, s);
 		if (timed)
 			from = now_sec();
@@ -277,7 +277,7 @@ rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
 ckr_status
 rt_done(ckr_ctx *c)
 {
-	c->valid_outputs = true;
+	c->valid_outputs = c->bound_known = true;
 	c->step++;
 	if (c->grads)
 		CKR_TRY(grads_finish(c));
