@@ -60,11 +60,10 @@ static bool
 check(struct emit *e, const Node *n, const Val *q, const Val *mask)
 {
 	emit_shapes(e, n);
-	if (q->dt != DT_F32 || (mask && mask->dt != DT_F32 &&
-	    mask->dt != DT_BOOL))
-		return diag_internal(e->diag, "codegen: %s on %s with a %s "
-			"mask", op_info[n->op].text, dtype_info[q->dt].text,
-			mask ? dtype_info[mask->dt].text : "missing");
+	if (q->dt != DT_F32)
+		return emit_unsupported(e, n, q->dt);
+	if (mask && mask->dt != DT_F32 && mask->dt != DT_BOOL)
+		return emit_unsupported(e, n, mask->dt);
 	return true;
 }
 

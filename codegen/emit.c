@@ -213,6 +213,17 @@ emit_axis(int64_t axis, int rank)
 	return (int)(axis < 0 ? axis + rank : axis);
 }
 
+bool
+emit_unsupported(struct emit *e, const Node *n, DType dt)
+{
+	const struct origin *o = &e->g->origin[n->norigin ? n->origin[0] : 0];
+
+	return diag_at(e->diag, n->norigin ? o->name : NULL,
+	               n->norigin ? o->op : NULL,
+	               "%s of type %s is not supported", op_info[n->op].text,
+	               dtype_info[dt].text);
+}
+
 /* ---- ops that never come here ---- */
 
 bool

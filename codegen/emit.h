@@ -78,6 +78,8 @@ const char *emit_float(Arena *, double x);
 const char *emit_double(Arena *, double x);
 /* "f32[2,3], i64[4] -> f32[2,4]" as a comment line. */
 void emit_shapes(struct emit *, const Node *);
+/* "op of TYPE is not supported", about the ONNX node behind it. */
+bool emit_unsupported(struct emit *, const Node *, DType);
 /* Elements of dims from..to-1. */
 int64_t emit_extent(const Shape *, int from, int to);
 int emit_axis(int64_t axis, int rank);

@@ -26,9 +26,7 @@ need_f32(struct emit *e, const Node *n, const Val *v)
 {
 	e->need |= NEED_ROWS;
 	emit_shapes(e, n);
-	return v->dt == DT_F32 ||
-	       diag_internal(e->diag, "codegen: no %s on %s",
-	                     op_info[n->op].text, dtype_info[v->dt].text);
+	return v->dt == DT_F32 || emit_unsupported(e, n, v->dt);
 }
 
 /* ---- softmax ---- */
@@ -164,8 +162,7 @@ emit_labels(struct emit *e, const Node *n, int labels, int weights,
 	const Val *v = emit_in(e, n, labels);
 
 	if (v->dt != DT_I64 && v->dt != DT_I32)
-		return diag_internal(e->diag, "codegen: labels of type %s",
-		                     dtype_info[v->dt].text);
+		return emit_unsupported(e, n, v->dt);
 	out_line(e->out, "const struct ckr_labels labels = "
 	         "{ p[%d], %d, %s, %lld, %s };", labels,
 	         dtype_info[v->dt].nbytes, int_min_text(e, ignore),

@@ -13,9 +13,7 @@ need_f32(struct emit *e, const Node *n, const Val *v)
 {
 	e->need |= NEED_UPDATE;
 	emit_shapes(e, n);
-	return v->dt == DT_F32 ||
-	       diag_internal(e->diag, "codegen: no %s on %s",
-	                     op_info[n->op].text, dtype_info[v->dt].text);
+	return v->dt == DT_F32 || emit_unsupported(e, n, v->dt);
 }
 
 bool
@@ -31,8 +29,7 @@ emit_classifier(struct emit *e, const Node *n)
 		return false;
 	e->need |= NEED_CLASSIFIER;
 	if (labels->dt != DT_I64 && labels->dt != DT_I32)
-		return diag_internal(e->diag, "codegen: labels of type %s",
-		                     dtype_info[labels->dt].text);
+		return emit_unsupported(e, n, labels->dt);
 	out_line(e->out, "const struct ckr_classifier c1 = {");
 	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
 	         (long long)rows, (long long)classes,
@@ -74,9 +71,7 @@ emit_grad_norm(struct emit *e, const Node *n)
 		if (!g)
 			continue;
 		if (g->dt != DT_F32)
-			return diag_internal(e->diag,
-				"codegen: no grad_norm on %s",
-				dtype_info[g->dt].text);
+			return emit_unsupported(e, n, g->dt);
 		out_line(e->out, "s += ckr_norm_part(p[%d], %lld, env);", i,
 		         (long long)shape_nelem(&g->shape));
 	}
