@@ -74,7 +74,7 @@ def main():
     model = CharGPT().train()
     tokens = torch.zeros(2, 16, dtype=torch.int64)
     batch, seq = torch.export.Dim("batch", max=4096), torch.export.Dim("seq", max=CONTEXT)
-    torch.onnx.export(model, (tokens, tokens), path,
+    torch.onnx.export(model, (tokens, tokens.clone()), path,
                       input_names=["tokens", "labels"], output_names=["loss"], dynamo=True, optimize=False,
                       dynamic_shapes=({0: batch, 1: seq}, {0: batch, 1: seq}), external_data=False, verbose=False)
     without_source_locations(path)
