@@ -115,6 +115,9 @@ emit_texts(struct out *o, unsigned need)
 		{ NEED_ATTENTION, codegen_text_attention },
 		{ NEED_CLASSIFIER, codegen_text_classifier },
 		{ NEED_UPDATE, codegen_text_update },
+		{ NEED_CONV, codegen_text_conv },
+		{ NEED_BATCHNORM, codegen_text_batchnorm },
+		{ NEED_POOL, codegen_text_pool },
 	};
 
 	out_put(o, "\n%s\n"

@@ -34,7 +34,8 @@ void out_comment(struct out *, const char *s);
 enum {
 	NEED_RANDOM = 1, NEED_ROWS = 2, NEED_INDEX = 4, NEED_REDUCE = 8,
 	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
-	NEED_UPDATE = 128,
+	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
+	NEED_POOL = 1024,
 };
 
 enum { EMIT_CONSTS = 32 };
@@ -176,6 +177,7 @@ const char *cc_flags(const struct codegen_options *, Arena *);
 extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_random[], codegen_text_rows[], codegen_text_index[],
 	codegen_text_reduce[], codegen_text_gemm[], codegen_text_attention[],
-	codegen_text_classifier[], codegen_text_update[];
+	codegen_text_classifier[], codegen_text_update[], codegen_text_conv[],
+	codegen_text_batchnorm[], codegen_text_pool[];
 
 #endif

@@ -123,7 +123,25 @@ bool run_space_depth(struct importer *);
 
 /* import_conv.c */
 bool run_conv(struct importer *);
-bool can_conv(const struct flat *, const struct flat_node *);
+bool run_conv_transpose(struct importer *);
+
+/* import_pool.c */
+struct windows {
+	IntList stride, dilation, begin, end, kernel;
+	int64_t same;                   /* 1 SAME_UPPER, 2 SAME_LOWER */
+};
+
+bool imp_windows(struct importer *, struct windows *);
+/* A list attribute; absent: empty. */
+bool imp_spatial(struct importer *, const char *name, IntList *);
+bool run_maxpool(struct importer *);
+bool run_avgpool(struct importer *);
+bool run_global_pool(struct importer *);
+bool run_lrn(struct importer *);
+bool run_resize(struct importer *);
+bool run_batchnorm(struct importer *);
+bool run_instancenorm(struct importer *);
+bool run_groupnorm(struct importer *);
 
 /* import_nn.c */
 bool run_reduce(struct importer *);

@@ -419,7 +419,8 @@ graph_reorder(Graph *g, const NodeId *order, uint32_t n)
 static bool
 has_effect(const Node *n)
 {
-	return n->op == OP_SGD || n->op == OP_ADAMW || n->op == OP_ACCUMULATE;
+	return n->op == OP_SGD || n->op == OP_ADAMW || n->op == OP_ACCUMULATE
+	       || n->op == OP_BN_UPDATE;
 }
 
 void

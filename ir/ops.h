@@ -228,6 +228,47 @@ OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS), ATTR(I(reduction,
 OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, rows, none, rows), EMIT(nll_grad))
 OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, classifier, none, rows), EMIT(classifier))
 
+/* ---- sliding windows: convolution, pooling, resampling -----------------------
+ * Values are [N, C, d...] with one to three spatial dims.  Lists have one
+ * element per spatial dim once shapes are known (empty: ones or zeros); `same`
+ * 1 or 2 (SAME_UPPER, SAME_LOWER) stands for pads that follow from the
+ * extents, and inference resolves it.
+ * conv(x, w, bias?): w [O, C / group, k...], begin and end pad with zeros.
+ * conv_dx(dy, w, bias?): its gradient in x, of the spatial extents `out`
+ *   (empty: the smallest that fit, plus `extra`); ConvTranspose is this.
+ * conv_dw(x, dy): its gradient in w, of spatial extents `kernel`.
+ * batchnorm(x, scale?, bias?) -> y, mean, var: statistics over all dims but 1,
+ *   the population's variance, f32.
+ * batchnorm_grad(dy, x, mean, var, scale?) -> dx, dscale, dbias.
+ * bn_update(stat, new): momentum * stat + (1 - momentum) * new in place, once
+ *   per forward pass; nothing outside training.
+ * maxpool(x) -> y, idx: idx i32 is the position within its plane of the first
+ *   maximum in row-major order; a NaN wins.
+ * maxpool_grad(dy, idx): of spatial extents `out`.
+ * avgpool(x): `include` 1 counts padding; `ceil` as ONNX has it: a window must
+ *   begin within the data or the padding in front of it.
+ * avgpool_grad(dy): of spatial extents `out`.
+ * interpolate(x, roi?, scales?, sizes?): ONNX's Resize of `axes` (empty: all);
+ *   policy 1 not_larger, 2 not_smaller; `fold` makes resize of it.
+ * resize(x): linear map of one axis from extent `from` to extent `to`.
+ *   scale 0: to / from.  mode 0 nearest, 1 linear, 2 cubic; coord 0
+ *   half_pixel, 1 pytorch_half_pixel, 2 align_corners, 3 asymmetric,
+ *   4 tf_crop_and_resize (within first..last), 5 half_pixel_symmetric,
+ *   6 tf_half_pixel_for_nn; round 0 prefer floor, 1 prefer ceil, 2 floor,
+ *   3 ceil.  bwd 1: its transpose, from extent `to` to extent `from`. */
+OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1)), RULES(conv, none, conv, conv, none), EMIT(conv))
+OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(out) L(extra)), RULES(conv_dx, none, conv, conv_dx, none), EMIT(conv_dx))
+OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(kernel)), RULES(conv_dw, none, conv, none, none), EMIT(conv_dw))
+OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, 0), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, rows, batchnorm, none), EMIT(batchnorm))
+OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, 0), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, rows, none, none), EMIT(batchnorm_grad))
+OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_ACC0), ATTR(F(momentum, 0.9)), RULES(same, none, ew, zero, none), EMIT(bn_update))
+OP(MAXPOOL,    "maxpool",    SIG(1, 1, 2, NOSTAT, 0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0)), RULES(maxpool, none, pool, maxpool, none), EMIT(maxpool))
+OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, 0), ATTR(L(out)), RULES(maxpool_grad, none, pool, none, none), EMIT(maxpool_grad))
+OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, 0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, pool, avgpool, none), EMIT(avgpool))
+OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, 0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, pool, none, none), EMIT(avgpool_grad))
+OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none), EMIT(fail))
+OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 0) I(from, -1) I(to, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, copy, resize, none), EMIT(resize))
+
 /* ---- attention ---------------------------------------------------------------
  * attention(q, k, v, mask?) -> o, lse.  q [B,H,T,D], k [B,G,S,D], v [B,G,S,E],
  *   H a multiple of G (grouped queries share a key head), o [B,H,T,E],

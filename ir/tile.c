@@ -1,5 +1,6 @@
 /* Blocking of kernels and the scratch that follows from it. */
 #include "ir/tile.h"
+#include "ir/window.h"
 
 static int64_t
 ceil_div(int64_t a, int64_t b)
@@ -142,6 +143,10 @@ node_workspace(const Graph *g, const Node *n, int threads)
 		return classifier_scratch(g, n);
 	case OP_TOPK:
 		return topk_scratch(n, threads);
+	case OP_CONV:
+	case OP_CONV_DX:
+	case OP_CONV_DW:
+		return conv_scratch(g, n, threads);
 	default:
 		return 0;
 	}

@@ -11,6 +11,7 @@
  *         work costs the same in its first run and in its repetition
  */
 #include "passes/cost.h"
+#include "ir/window.h"
 
 #include <string.h>
 
@@ -261,6 +262,38 @@ cost_attention_grad(const Graph *g, const Node *n)
 {
 	return attention(g, n, n->in[1], n->in[2], n->in[3],
 	                 n->attr.ATTENTION_GRAD.causal != 0, 3, 2);
+}
+
+/* A tap is a multiplication and an addition.  Unfolded patches are written
+ * and read once, in the cache where they fit. */
+static struct work
+cost_conv(const Graph *g, const Node *n)
+{
+	struct window w = window_of(g, n);
+	double taps = (double)w.cin, windows = (double)w.images, out;
+
+	for (int i = 0; i < WINDOW_DIMS; i++) {
+		taps *= (double)w.kernel[i];
+		windows *= (double)w.out[i];
+	}
+	out = windows * (double)w.cout * (double)w.group;
+	return (struct work){ 2 * out * taps,
+	                      windows * taps * (double)w.group,
+	                      traffic(g, n) };
+}
+
+static struct work
+cost_pool(const Graph *g, const Node *n)
+{
+	double taps = 1;
+
+	if (n->op != OP_MAXPOOL_GRAD) {
+		struct window w = window_of(g, n);
+
+		for (int i = 0; i < WINDOW_DIMS; i++)
+			taps *= (double)w.kernel[i];
+	}
+	return (struct work){ 0, extent(g, n) * taps, traffic(g, n) };
 }
 
 static struct work

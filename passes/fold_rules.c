@@ -8,6 +8,7 @@
  * Rules that drop arithmetic keep every bit: x * 1, x / 1, x - 0 and x + (-0)
  * are x for all x, x + 0 is not (-0 + 0 is +0).
  */
+#include "ir/window.h"
 #include "passes/fold.h"
 #include "passes/view.h"
 
@@ -1028,6 +1029,59 @@ simplify_matmul(struct fold *f, NodeId id)
 	return fold_turn_reshape(f, id, y);
 }
 
+/* ---- convolutions and resampling ---- */
+
+/* Exporters give convolutions without a bias one of zeros. */
+static enum step
+simplify_conv(struct fold *f, NodeId id)
+{
+	Node *n = &f->g->node[id];
+	double x;
+
+	if (has_operand(n, 2) && val_splat(f->g, n->in[2], &x) && x == 0)
+		n->nin = 2;
+	return STEP_KEEP;
+}
+
+/* One resize for every axis that changes. */
+static enum step
+simplify_interpolate(struct fold *f, NodeId id)
+{
+	Attr from = f->g->node[id].attr, a = attr_default(OP_RESIZE);
+	ValId x = f->g->node[id].in[0];
+	Shape s = f->g->val[x].shape;
+	struct resized r[MAX_RANK];
+
+	if (!are_const(f, &f->g->node[id], 1)
+	    || interpolate_axes(f->g, &f->g->node[id], r))
+		return STEP_KEEP;
+	a.RESIZE.mode = from.INTERPOLATE.mode;
+	a.RESIZE.coord = from.INTERPOLATE.coord;
+	a.RESIZE.round = from.INTERPOLATE.round;
+	a.RESIZE.cubic = from.INTERPOLATE.cubic;
+	a.RESIZE.exclude = from.INTERPOLATE.exclude;
+	a.RESIZE.antialias = from.INTERPOLATE.antialias;
+	a.RESIZE.fill = from.INTERPOLATE.fill;
+	for (int d = 0; d < s.rank; d++) {
+		bool cropped = a.RESIZE.coord == 4
+			&& (r[d].first != 0 || r[d].last != 1);
+
+		/* nearest of a half pixel further is another pixel */
+		if (r[d].to == s.dim[d] && !cropped && a.RESIZE.coord != 6
+		    && (r[d].scale == 0 || r[d].scale == 1))
+			continue;
+		a.RESIZE.axis = d;
+		a.RESIZE.from = s.dim[d];
+		a.RESIZE.to = r[d].to;
+		a.RESIZE.scale = r[d].scale;
+		a.RESIZE.first = r[d].first;
+		a.RESIZE.last = r[d].last;
+		x = fold_emit(f, OP_RESIZE, 1, &x, &a, id);
+		TRY(x);
+	}
+	return fold_become(f, id, x);
+}
+
 static Simplify *const simplify[OP_COUNT] = {
 	[OP_IDENTITY] = simplify_identity,
 	[OP_RESHAPE] = simplify_reshape,
@@ -1061,6 +1115,9 @@ static Simplify *const simplify[OP_COUNT] = {
 	[OP_REDUCE_MIN] = simplify_reduce,
 	[OP_REDUCE_PROD] = simplify_reduce,
 	[OP_MATMUL] = simplify_matmul,
+	[OP_CONV] = simplify_conv,
+	[OP_CONV_DX] = simplify_conv,
+	[OP_INTERPOLATE] = simplify_interpolate,
 };
 
 enum step

@@ -19,7 +19,8 @@
 bool
 inplace_update(Op op)
 {
-	return op == OP_SGD || op == OP_ADAMW || op == OP_ACCUMULATE;
+	return op == OP_SGD || op == OP_ADAMW || op == OP_ACCUMULATE
+	       || op == OP_BN_UPDATE;
 }
 
 static bool

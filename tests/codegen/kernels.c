@@ -10,6 +10,7 @@
 
 void cases_elementwise(struct setup *);
 void cases_nn(struct setup *);
+void cases_conv(struct setup *);
 
 static const char *const emit_name[OP_COUNT] = {
 #define EMIT(cpu) #cpu
@@ -118,6 +119,7 @@ main(int argc, char **argv)
 	setup_open(&t, "kernels */ \"model\"");
 	cases_elementwise(&t);
 	cases_nn(&t);
+	cases_conv(&t);
 	bad = check_rows(t.g);
 	plan = setup_plan(&t, 3);
 	for (size_t i = 0; i < ncc; i++) {

@@ -542,6 +542,13 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_ATTENTION_GRAD] = interp_attention_grad, [OP_FILL] = interp_fill,
 	[OP_GRAD_NORM] = interp_grad_norm, [OP_ACCUMULATE] = interp_accumulate,
 	[OP_SGD] = interp_sgd, [OP_ADAMW] = interp_adamw,
+	[OP_CONV] = interp_conv, [OP_CONV_DX] = interp_conv_dx,
+	[OP_CONV_DW] = interp_conv_dw, [OP_BATCHNORM] = interp_batchnorm,
+	[OP_BATCHNORM_GRAD] = interp_batchnorm_grad,
+	[OP_BN_UPDATE] = interp_bn_update, [OP_MAXPOOL] = interp_maxpool,
+	[OP_MAXPOOL_GRAD] = interp_maxpool_grad,
+	[OP_AVGPOOL] = interp_avgpool, [OP_AVGPOOL_GRAD] = interp_avgpool_grad,
+	[OP_RESIZE] = interp_resize,
 };
 
 bool

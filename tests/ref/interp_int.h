@@ -82,6 +82,12 @@ InterpFn interp_matmul, interp_softmax, interp_softmax_grad,
 	interp_attention_grad, interp_grad_norm, interp_accumulate, interp_sgd,
 	interp_adamw;
 
+/* interp_conv.c */
+InterpFn interp_conv, interp_conv_dx, interp_conv_dw, interp_batchnorm,
+	interp_batchnorm_grad, interp_bn_update, interp_maxpool,
+	interp_maxpool_grad, interp_avgpool, interp_avgpool_grad,
+	interp_resize;
+
 /* interp_placed.c: all do nothing of use without interp_place */
 void placed_free(struct interp *);
 void placed_start(struct interp *);             /* of a step */

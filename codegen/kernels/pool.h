@@ -1,0 +1,251 @@
+/* Pools and resampling.  Threads share planes; within a plane the order is
+ * fixed. */
+#ifndef CKR_POOL_H
+#define CKR_POOL_H
+
+struct ckr_pool {
+	int64_t planes;
+	int64_t in[3], out[3], kernel[3], stride[3], dilation[3], begin[3];
+	int64_t end[3];
+	int include;                    /* padding counts in averages */
+};
+
+/* Taps lo..hi-1 of window o lie within the data along dim i. */
+static inline int64_t
+ckr_pool_taps(const struct ckr_pool *p, int i, int64_t o, int64_t *lo,
+              int64_t *hi)
+{
+	int64_t at = o * p->stride[i] - p->begin[i], d = p->dilation[i];
+
+	*lo = at < 0 ? (d - 1 - at) / d : 0;
+	*hi = at < p->in[i] ? (p->in[i] - 1 - at) / d + 1 : 0;
+	*hi = *hi > p->kernel[i] ? p->kernel[i] : *hi;
+	return at;
+}
+
+/* Taps of window o that an average divides by, along dim i. */
+static inline int64_t
+ckr_pool_count(const struct ckr_pool *p, int i, int64_t at, int64_t lo,
+               int64_t hi)
+{
+	int64_t n;
+
+	if (!p->include)
+		return hi > lo ? hi - lo : 0;
+	n = (p->in[i] + p->end[i] - 1 - at) / p->dilation[i] + 1;
+	return n > p->kernel[i] ? p->kernel[i] : n;
+}
+
+/* A window: the data it covers. */
+struct ckr_cover {
+	int64_t at[3], lo[3], hi[3];
+};
+
+#define CKR_FOR_WINDOWS(p, v) \
+	for (int64_t d_ = 0, w_ = 0; d_ < (p)->out[0]; d_++) \
+	for (int64_t h_ = (v.at[0] = ckr_pool_taps(p, 0, d_, &v.lo[0], \
+	     &v.hi[0]), 0); h_ < (p)->out[1]; h_++) \
+	for (int64_t i_ = (v.at[1] = ckr_pool_taps(p, 1, h_, &v.lo[1], \
+	     &v.hi[1]), 0); i_ < (p)->out[2] && \
+	     (v.at[2] = ckr_pool_taps(p, 2, i_, &v.lo[2], &v.hi[2]), 1); \
+	     i_++, w_++)
+
+/* Position in the plane of the first element of a row of taps. */
+static inline int64_t
+ckr_cover_row(const struct ckr_pool *p, const struct ckr_cover *v, int64_t kd,
+              int64_t kh)
+{
+	return ((v->at[0] + kd * p->dilation[0]) * p->in[1] + v->at[1] +
+	        kh * p->dilation[1]) * p->in[2] + v->at[2];
+}
+
+static inline float
+ckr_window_max(const struct ckr_pool *p, const struct ckr_cover *v,
+               const float *x, int32_t *idx)
+{
+	float best = -__builtin_inff();
+	int64_t at = -1;
+
+	for (int64_t kd = v->lo[0]; kd < v->hi[0]; kd++)
+		for (int64_t kh = v->lo[1]; kh < v->hi[1]; kh++) {
+			int64_t row = ckr_cover_row(p, v, kd, kh);
+
+			for (int64_t k = v->lo[2]; k < v->hi[2]; k++) {
+				int64_t i = row + k * p->dilation[2];
+
+				if (x[i] > best || x[i] != x[i] || at < 0)
+					best = x[i], at = i;
+			}
+		}
+	*idx = (int32_t)at;
+	return best;
+}
+
+/* y or idx may be NULL. */
+static inline void
+ckr_maxpool(const struct ckr_pool *p, float *y, int32_t *idx, const float *x,
+            const struct ckr_env *env)
+{
+	int64_t in = p->in[0] * p->in[1] * p->in[2];
+	int64_t out = p->out[0] * p->out[1] * p->out[2];
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (p->planes * in > CKR_SMALL)
+	for (int64_t n = 0; n < p->planes; n++) {
+		struct ckr_cover v;
+
+		CKR_FOR_WINDOWS(p, v) {
+			int32_t at;
+			float best = ckr_window_max(p, &v, x + n * in, &at);
+
+			if (y)
+				y[n * out + w_] = best;
+			if (idx)
+				idx[n * out + w_] = at;
+		}
+	}
+}
+
+static inline void
+ckr_maxpool_grad(float *dx, const float *dy, const int32_t *idx,
+                 int64_t planes, int64_t in, int64_t out,
+                 const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (planes * in > CKR_SMALL)
+	for (int64_t n = 0; n < planes; n++) {
+		float *to = dx + n * in;
+
+		memset(to, 0, (size_t)in * sizeof *to);
+		for (int64_t i = n * out; i < (n + 1) * out; i++)
+			if (idx[i] >= 0 && idx[i] < in)
+				to[idx[i]] += dy[i];
+	}
+}
+
+static inline float
+ckr_pool_share(const struct ckr_pool *p, const struct ckr_cover *v)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < 3; i++)
+		n *= ckr_pool_count(p, i, v->at[i], v->lo[i], v->hi[i]);
+	return (float)n;
+}
+
+static inline void
+ckr_avgpool(const struct ckr_pool *p, float *y, const float *x,
+            const struct ckr_env *env)
+{
+	int64_t in = p->in[0] * p->in[1] * p->in[2];
+	int64_t out = p->out[0] * p->out[1] * p->out[2];
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (p->planes * in > CKR_SMALL)
+	for (int64_t n = 0; n < p->planes; n++) {
+		const float *from = x + n * in;
+		struct ckr_cover v;
+
+		CKR_FOR_WINDOWS(p, v) {
+			float sum = 0.0f;
+
+			for (int64_t kd = v.lo[0]; kd < v.hi[0]; kd++)
+			for (int64_t kh = v.lo[1]; kh < v.hi[1]; kh++) {
+				int64_t row = ckr_cover_row(p, &v, kd, kh);
+
+				for (int64_t k = v.lo[2]; k < v.hi[2]; k++)
+					sum += from[row + k * p->dilation[2]];
+			}
+			y[n * out + w_] = sum / ckr_pool_share(p, &v);
+		}
+	}
+}
+
+static inline void
+ckr_avgpool_grad(const struct ckr_pool *p, float *dx, const float *dy,
+                 const struct ckr_env *env)
+{
+	int64_t in = p->in[0] * p->in[1] * p->in[2];
+	int64_t out = p->out[0] * p->out[1] * p->out[2];
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (p->planes * in > CKR_SMALL)
+	for (int64_t n = 0; n < p->planes; n++) {
+		float *to = dx + n * in;
+		struct ckr_cover v;
+
+		memset(to, 0, (size_t)in * sizeof *to);
+		CKR_FOR_WINDOWS(p, v) {
+			float d = dy[n * out + w_] / ckr_pool_share(p, &v);
+
+			for (int64_t kd = v.lo[0]; kd < v.hi[0]; kd++)
+			for (int64_t kh = v.lo[1]; kh < v.hi[1]; kh++) {
+				int64_t row = ckr_cover_row(p, &v, kd, kh);
+
+				for (int64_t k = v.lo[2]; k < v.hi[2]; k++)
+					to[row + k * p->dilation[2]] += d;
+			}
+		}
+	}
+}
+
+/* ---- resampling: one axis, as a sparse matrix by rows ---- */
+
+struct ckr_resize {
+	int64_t outer, from, to, inner;
+	const int32_t *first;           /* row t: entries first[t].. */
+	const int32_t *at;
+	const float *weight;
+	float fill;                     /* rows without entries */
+};
+
+static inline void
+ckr_resize_row(const struct ckr_resize *r, float *y, const float *x,
+               int64_t t)
+{
+	int64_t n = r->inner;
+
+	for (int64_t i = 0; i < n; i++)
+		y[i] = r->first[t] == r->first[t + 1] ? r->fill : 0.0f;
+	for (int32_t k = r->first[t]; k < r->first[t + 1]; k++) {
+		const float *from = x + r->at[k] * n;
+		float w = r->weight[k];
+
+#pragma omp simd
+		for (int64_t i = 0; i < n; i++)
+			y[i] += w * from[i];
+	}
+}
+
+static inline void
+ckr_resize_line(const struct ckr_resize *r, float *y, const float *x)
+{
+	for (int64_t t = 0; t < r->to; t++) {
+		float sum = r->first[t] == r->first[t + 1] ? r->fill : 0.0f;
+
+		for (int32_t k = r->first[t]; k < r->first[t + 1]; k++)
+			sum += r->weight[k] * x[r->at[k]];
+		y[t] = sum;
+	}
+}
+
+static inline void
+ckr_resize(const struct ckr_resize *r, float *y, const float *x,
+           const struct ckr_env *env)
+{
+	if (r->inner == 1) {
+#pragma omp parallel for num_threads(env->threads) \
+	if (r->outer * r->to > CKR_SMALL)
+		for (int64_t o = 0; o < r->outer; o++)
+			ckr_resize_line(r, y + o * r->to, x + o * r->from);
+		return;
+	}
+#pragma omp parallel for num_threads(env->threads) collapse(2) \
+	if (r->outer * r->to * r->inner > CKR_SMALL)
+	for (int64_t o = 0; o < r->outer; o++)
+		for (int64_t t = 0; t < r->to; t++)
+			ckr_resize_row(r, y + (o * r->to + t) * r->inner,
+			               x + o * r->from * r->inner, t);
+}
+
+#endif

@@ -1,0 +1,564 @@
+/* Shape rules: convolutions, batch normalisation, pools, resampling.
+ *
+ * Attributes that say less than they could (empty lists, pads that follow
+ * from the extents) are completed here as soon as shapes allow it.
+ */
+#include "ir/infer.h"
+
+#include <math.h>
+
+#include "ir/window.h"
+
+enum { LARGEST = 1 << 30 };             /* stride, dilation, pad */
+
+struct lists {
+	IntList *stride, *dilation, *begin, *end;
+	int64_t *same;
+};
+
+#define LISTS(c, id) \
+	((struct lists){ &(c)->n->attr.id.stride, &(c)->n->attr.id.dilation, \
+	                 &(c)->n->attr.id.begin, &(c)->n->attr.id.end, \
+	                 &(c)->n->attr.id.same })
+
+/* Complete a list for n dims and check its elements. */
+static bool
+complete(struct infer *c, IntList *l, int n, int64_t otherwise,
+	 const char *what)
+{
+	if (l->n == 0)
+		for (; l->n < n; l->n++)
+			l->v[l->n] = otherwise;
+	if (l->n != n)
+		return rule_fail(c, "%d %s for %d spatial dims", l->n, what, n);
+	for (int i = 0; i < n; i++)
+		if (l->v[i] < otherwise || l->v[i] > LARGEST)
+			return rule_fail(c, "%s: %lld is out of range", what,
+					 (long long)l->v[i]);
+	return true;
+}
+
+/* Spatial dims of a value of this rank; 0 after a diagnostic. */
+static int
+spatial(struct infer *c, int rank)
+{
+	if (rank >= 3 && rank <= 2 + WINDOW_DIMS)
+		return rank - 2;
+	rule_fail(c, "rank %d: expected [N, C, ...] with one to three spatial "
+		  "dims", rank);
+	return 0;
+}
+
+static bool
+complete_lists(struct infer *c, const struct lists *l, int n)
+{
+	return complete(c, l->stride, n, 1, "strides")
+	       && complete(c, l->dilation, n, 1, "dilations")
+	       && complete(c, l->begin, n, 0, "pads")
+	       && complete(c, l->end, n, 0, "pads");
+}
+
+/* Divide `total` padding between both ends. */
+static void
+share_padding(const struct lists *l, int i, int64_t total)
+{
+	if (total < 0)
+		total = 0;
+	l->begin->v[i] = *l->same == 1 ? total / 2 : total - total / 2;
+	l->end->v[i] = total - l->begin->v[i];
+}
+
+/* Windows over dims 2.. of x, whose kernels are given.  Resolves `same`. */
+static bool
+slide(struct infer *c, const struct lists *l, const Shape *x,
+      const int64_t *kernel, bool ceil, Shape *y)
+{
+	int n = x->rank - 2;
+	bool known = true;
+
+	for (int i = 0; i < n; i++) {
+		int64_t in = x->dim[2 + i], k = kernel[i], out;
+		int64_t s = l->stride->v[i], d = l->dilation->v[i], pads;
+
+		y->dim[2 + i] = -1;
+		known &= in >= 0 && k >= 0;
+		if (in < 0 || k < 0)
+			continue;
+		if (k == 0)
+			return rule_fail(c, "the kernel is empty");
+		if (*l->same) {
+			y->dim[2 + i] = out = (in + s - 1) / s;
+			if (!mul_ok(k - 1, d, &pads)
+			    || !add_ok(pads, (out - 1) * s + 1 - in, &pads))
+				return rule_fail(c, "the kernel is too large");
+			share_padding(l, i, pads);
+			continue;
+		}
+		pads = l->begin->v[i] + l->end->v[i];
+		out = window_count(in, k, s, d, pads + (ceil ? s - 1 : 0));
+		if (ceil && out > 0
+		    && (out - 1) * s >= in + l->begin->v[i])
+			out--;
+		if (out < 0)
+			return rule_fail(c, "axis %d: a kernel of %lld does "
+					 "not fit into %lld", 2 + i,
+					 (long long)((k - 1) * d + 1),
+					 (long long)(in + pads));
+		y->dim[2 + i] = out;
+	}
+	if (known)
+		*l->same = 0;
+	return true;
+}
+
+/* ---- convolutions ---- */
+
+/* Channels of x (or w) against what the weights say. */
+static bool
+check_channels(struct infer *c, int64_t found, int64_t each, int64_t group,
+	       const char *what)
+{
+	int64_t want;
+
+	if (each < 0 || found < 0)
+		return true;
+	if (!mul_ok(each, group, &want) || want != found)
+		return rule_fail(c, "%s has %lld channels, the weights want "
+				 "%lld in %lld group%s", what,
+				 (long long)found, (long long)each,
+				 (long long)group, group == 1 ? "" : "s");
+	return true;
+}
+
+static bool
+check_group(struct infer *c, int64_t group, int64_t outputs)
+{
+	if (group < 1 || (outputs >= 0 && outputs % group))
+		return rule_fail(c, "%lld output channels in %lld groups",
+				 (long long)outputs, (long long)group);
+	return true;
+}
+
+/* Ranks of operands 0 and 1; *n stays 0 if nothing is known. */
+static bool
+conv_rank(struct infer *c, int *n)
+{
+	int a = in(c, 0)->shape.rank, b = in(c, 1)->shape.rank;
+
+	*n = 0;
+	if (!rule_want_class(c, 0, "f", "floats") || !rule_same_type(c, 0, 1))
+		return false;
+	if (a < 0 && b < 0)
+		return true;
+	if (a >= 0 && b >= 0 && a != b)
+		return rule_fail(c, "operands of rank %d and %d", a, b);
+	*n = spatial(c, a < 0 ? b : a);
+	return *n > 0;
+}
+
+static Shape
+known_or(struct infer *c, int i, int rank)
+{
+	Shape s = shape_of(c, i);
+
+	return s.rank < 0 ? unknown(rank) : s;
+}
+
+static bool
+want_bias(struct infer *c, int64_t channels)
+{
+	Shape s = SHAPE(channels);
+
+	return !has(c, 2) || (rule_want_shape(c, 2, &s, "bias")
+			      && rule_same_type(c, 0, 2));
+}
+
+bool
+infer_conv(struct infer *c)
+{
+	struct lists l = LISTS(c, CONV);
+	int64_t group = c->n->attr.CONV.group;
+	Shape x, w, y;
+	int n;
+
+	if (!conv_rank(c, &n))
+		return false;
+	if (n == 0)
+		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
+	x = known_or(c, 0, n + 2);
+	w = known_or(c, 1, n + 2);
+	y = unknown(n + 2);
+	y.dim[0] = x.dim[0];
+	y.dim[1] = w.dim[0];
+	return check_group(c, group, w.dim[0])
+	       && check_channels(c, x.dim[1], w.dim[1], group, "the operand")
+	       && complete_lists(c, &l, n) && want_bias(c, w.dim[0])
+	       && slide(c, &l, &x, w.dim + 2, false, &y)
+	       && rule_give(c, 0, in(c, 0)->dt, y);
+}
+
+/* Extent i of the side that windows slide over, -1 if unknown. */
+static bool
+unslide(struct infer *c, const struct lists *l, int i, int64_t count,
+	int64_t k, int64_t *extent)
+{
+	const IntList *out = &c->n->attr.CONV_DX.out;
+	int64_t s = l->stride->v[i], reach, all;
+
+	*extent = out->n ? out->v[i] : -1;
+	if (count < 0 || k < 0)
+		return true;
+	if (k == 0 || !mul_ok(k - 1, l->dilation->v[i], &reach)
+	    || !mul_ok(count - 1, s, &all) || !add_ok(all, reach + 1, &all)
+	    || !add_ok(all, c->n->attr.CONV_DX.extra.v[i], &all))
+		return rule_fail(c, "the kernel is empty or too large");
+	if (*extent < 0)
+		*extent = *l->same ? count * s
+			: all - l->begin->v[i] - l->end->v[i];
+	if (*extent < 0 || *extent > (int64_t)1 << 40)
+		return rule_fail(c, "axis %d: extent %lld", 2 + i,
+				 (long long)*extent);
+	if (*l->same)
+		share_padding(l, i, all - *extent);
+	return true;
+}
+
+bool
+infer_conv_dx(struct infer *c)
+{
+	struct lists l = LISTS(c, CONV_DX);
+	IntList *out = &c->n->attr.CONV_DX.out, known = { 0 };
+	int64_t group = c->n->attr.CONV_DX.group;
+	Shape dy, w, x;
+	int n;
+
+	if (!conv_rank(c, &n))
+		return false;
+	if (n == 0)
+		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
+	dy = known_or(c, 0, n + 2);
+	w = known_or(c, 1, n + 2);
+	x = unknown(n + 2);
+	x.dim[0] = dy.dim[0];
+	if (w.dim[1] >= 0 && !mul_ok(w.dim[1], group, &x.dim[1]))
+		return rule_fail(c, "too many channels");
+	if (!check_group(c, group, w.dim[0])
+	    || !check_channels(c, dy.dim[1], w.dim[0], 1, "the operand")
+	    || !complete_lists(c, &l, n)
+	    || !complete(c, &c->n->attr.CONV_DX.extra, n, 0, "output padding")
+	    || !want_bias(c, x.dim[1]))
+		return false;
+	if (out->n && out->n != n)
+		return rule_fail(c, "%d extents for %d spatial dims", out->n,
+				 n);
+	for (int i = 0; i < n; i++) {
+		if (!unslide(c, &l, i, dy.dim[2 + i], w.dim[2 + i],
+			     &x.dim[2 + i]))
+			return false;
+		if (x.dim[2 + i] >= 0 && dy.dim[2 + i] >= 0
+		    && w.dim[2 + i] >= 0)
+			known.v[known.n++] = x.dim[2 + i];
+	}
+	if (known.n == n) {
+		*out = known;
+		*l.same = 0;
+	}
+	return rule_give(c, 0, in(c, 0)->dt, x);
+}
+
+bool
+infer_conv_dw(struct infer *c)
+{
+	struct lists l = LISTS(c, CONV_DW);
+	const IntList *k = &c->n->attr.CONV_DW.kernel;
+	int64_t group = c->n->attr.CONV_DW.group;
+	Shape x, dy, w;
+	int n;
+
+	if (!conv_rank(c, &n))
+		return false;
+	if (n == 0)
+		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
+	x = known_or(c, 0, n + 2);
+	dy = known_or(c, 1, n + 2);
+	w = unknown(n + 2);
+	if (k->n != n || group < 1)
+		return rule_fail(c, "kernel of %d dims, expected %d", k->n, n);
+	if (x.dim[0] >= 0 && dy.dim[0] >= 0 && x.dim[0] != dy.dim[0])
+		return rule_fail(c, "%lld images and %lld adjoints",
+				 (long long)x.dim[0], (long long)dy.dim[0]);
+	w.dim[0] = dy.dim[1];
+	w.dim[1] = x.dim[1] < 0 ? -1 : x.dim[1] / group;
+	for (int i = 0; i < n; i++)
+		w.dim[2 + i] = k->v[i];
+	return check_group(c, group, dy.dim[1])
+	       && check_channels(c, x.dim[1], w.dim[1], group, "the operand")
+	       && complete_lists(c, &l, n)
+	       && rule_give(c, 0, in(c, 0)->dt, w);
+}
+
+/* ---- batch normalisation ---- */
+
+/* Channels of operand x as a shape. */
+static bool
+channels_of(struct infer *c, int x, Shape *s)
+{
+	*s = SHAPE(-1);
+	if (!rule_want_rank(c, x, 2) || !rule_want_class(c, x, "f", "floats"))
+		return false;
+	if (in(c, x)->shape.rank >= 2)
+		s->dim[0] = in(c, x)->shape.dim[1];
+	return true;
+}
+
+bool
+infer_batchnorm(struct infer *c)
+{
+	Shape s;
+
+	return channels_of(c, 0, &s)
+	       && (!has(c, 1) || rule_want_shape(c, 1, &s, "scale"))
+	       && (!has(c, 2) || rule_want_shape(c, 2, &s, "bias"))
+	       && rule_give(c, 0, in(c, 0)->dt, shape_of(c, 0))
+	       && rule_give(c, 1, DT_F32, s) && rule_give(c, 2, DT_F32, s);
+}
+
+bool
+infer_batchnorm_grad(struct infer *c)
+{
+	Shape s, x = shape_of(c, 1);
+
+	if (!channels_of(c, 1, &s) || !rule_want_shape(c, 0, &x, "adjoint")
+	    || !rule_want_shape(c, 2, &s, "mean")
+	    || !rule_want_shape(c, 3, &s, "variance")
+	    || (has(c, 4) && !rule_want_shape(c, 4, &s, "scale")))
+		return false;
+	return rule_give(c, 0, in(c, 1)->dt, x)
+	       && rule_give(c, 1, has(c, 4) ? in(c, 4)->dt : DT_F32, s)
+	       && rule_give(c, 2, has(c, 4) ? in(c, 4)->dt : DT_F32, s);
+}
+
+/* ---- pools ---- */
+
+static bool
+pool(struct infer *c, const struct lists *l, IntList *kernel, bool ceil,
+     Shape *y)
+{
+	Shape x = shape_of(c, 0);
+	int n;
+
+	*y = unknown(-1);
+	if (!rule_want_class(c, 0, "f", "floats"))
+		return false;
+	if (x.rank < 0)
+		return true;
+	n = spatial(c, x.rank);
+	if (!n || !complete_lists(c, l, n))
+		return false;
+	if (kernel->n != n)
+		return rule_fail(c, "a kernel of %d dims for %d spatial dims",
+				 kernel->n, n);
+	for (int i = 0; i < n; i++)
+		if (kernel->v[i] < 1 || kernel->v[i] > LARGEST)
+			return rule_fail(c, "a kernel of %lld",
+					 (long long)kernel->v[i]);
+	*y = unknown(x.rank);
+	y->dim[0] = x.dim[0];
+	y->dim[1] = x.dim[1];
+	return slide(c, l, &x, kernel->v, ceil, y);
+}
+
+bool
+infer_maxpool(struct infer *c)
+{
+	struct lists l = LISTS(c, MAXPOOL);
+	Shape y, x = shape_of(c, 0);
+
+	if (!pool(c, &l, &c->n->attr.MAXPOOL.kernel, c->n->attr.MAXPOOL.ceil,
+		  &y))
+		return false;
+	if (shape_known(&x)) {
+		x.dim[0] = x.dim[1] = 1;
+		if (shape_nelem(&x) < 0 || shape_nelem(&x) > INT32_MAX)
+			return rule_fail(c, "images are too large");
+	}
+	return rule_give(c, 0, in(c, 0)->dt, y) && rule_give(c, 1, DT_I32, y);
+}
+
+bool
+infer_avgpool(struct infer *c)
+{
+	struct lists l = LISTS(c, AVGPOOL);
+	Shape y;
+
+	return pool(c, &l, &c->n->attr.AVGPOOL.kernel,
+		    c->n->attr.AVGPOOL.ceil, &y)
+	       && rule_give(c, 0, in(c, 0)->dt, y);
+}
+
+/* The adjoint's shape with other spatial extents. */
+static bool
+unpooled(struct infer *c, const IntList *out, Shape *x)
+{
+	*x = shape_of(c, 0);
+	if (x->rank < 0)
+		return true;
+	if (!spatial(c, x->rank))
+		return false;
+	if (out->n != x->rank - 2)
+		return rule_fail(c, "%d extents for %d spatial dims", out->n,
+				 x->rank - 2);
+	for (int i = 0; i < out->n; i++) {
+		if (out->v[i] < 0)
+			return rule_fail(c, "extent %lld",
+					 (long long)out->v[i]);
+		x->dim[2 + i] = out->v[i];
+	}
+	return true;
+}
+
+bool
+infer_maxpool_grad(struct infer *c)
+{
+	Shape x, dy = shape_of(c, 0);
+
+	return rule_want_class(c, 0, "f", "floats")
+	       && rule_want_shape(c, 1, &dy, "positions")
+	       && rule_want_class(c, 1, "i", "positions")
+	       && unpooled(c, &c->n->attr.MAXPOOL_GRAD.out, &x)
+	       && rule_give(c, 0, in(c, 0)->dt, x);
+}
+
+bool
+infer_avgpool_grad(struct infer *c)
+{
+	struct lists l = LISTS(c, AVGPOOL_GRAD);
+	Shape x, dy = shape_of(c, 0);
+	int n = dy.rank - 2;
+
+	if (!rule_want_class(c, 0, "f", "floats")
+	    || !unpooled(c, &c->n->attr.AVGPOOL_GRAD.out, &x))
+		return false;
+	if (dy.rank >= 0 && (!complete_lists(c, &l, n)
+	    || c->n->attr.AVGPOOL_GRAD.kernel.n != n))
+		return rule_fail(c, "kernel and lists do not fit the operand");
+	return rule_give(c, 0, in(c, 0)->dt, x);
+}
+
+/* ---- resampling ---- */
+
+/* Operand i as numbers, NULL if it is absent or empty.  All have one number
+ * per axis, a region of interest has two. */
+static const Val *
+numbers(const Graph *g, const Node *n, int i)
+{
+	const Val *v = i < n->nin ? &g->val[n->in[i]] : NULL;
+
+	return v && n->in[i] && val_nelem(v) != 0 ? v : NULL;
+}
+
+/* One scale for all axes, such that no side, or every side, gets larger than
+ * wanted. */
+static void
+keep_aspect(const Shape *x, const int *axis, int n, bool larger,
+            struct resized *r)
+{
+	double scale = 0;
+
+	for (int i = 0; i < n; i++) {
+		double s = (double)r[axis[i]].to / (double)x->dim[axis[i]];
+
+		if (i == 0 || (larger ? s > scale : s < scale))
+			scale = s;
+	}
+	for (int i = 0; i < n; i++) {
+		r[axis[i]].scale = scale;
+		r[axis[i]].to = (int64_t)floor(
+			scale * (double)x->dim[axis[i]] + 0.5);
+	}
+}
+
+const char *
+interpolate_axes(const Graph *g, const Node *n, struct resized r[MAX_RANK])
+{
+	const IntList *axes = &n->attr.INTERPOLATE.axes;
+	const Val *roi = numbers(g, n, 1), *scales = numbers(g, n, 2);
+	const Val *sizes = numbers(g, n, 3), *list = sizes ? sizes : scales;
+	const Shape *x = &g->val[n->in[0]].shape;
+	int count = axes->n ? axes->n : x->rank, axis[MAX_RANK];
+
+	for (int d = 0; d < x->rank; d++)
+		r[d] = (struct resized){ x->dim[d], 0, 0, 1 };
+	if (!list)
+		return "neither scales nor sizes";
+	if (val_nelem(list) != count || (roi && val_nelem(roi) != 2 * count))
+		return "scales, sizes or roi do not fit the axes";
+	for (int i = 0; i < count; i++) {
+		int64_t at = axes->n ? axes->v[i] : i;
+		double v = val_float(list, i);
+
+		at += at < 0 ? x->rank : 0;
+		if (at < 0 || at >= x->rank)
+			return "an axis is out of range";
+		axis[i] = (int)at;
+		if (!(v > 0) || (!sizes && !((double)x->dim[at] * v < LARGEST)))
+			return "a scale or size is out of range";
+		r[at].scale = sizes ? 0 : v;
+		r[at].to = (int64_t)floor(sizes ? v : (double)x->dim[at] * v);
+		r[at].first = roi ? val_float(roi, i) : 0;
+		r[at].last = roi ? val_float(roi, count + i) : 1;
+	}
+	if (sizes && n->attr.INTERPOLATE.policy)
+		keep_aspect(x, axis, count, n->attr.INTERPOLATE.policy == 2,
+		            r);
+	for (int i = 0; i < count; i++)
+		if (r[axis[i]].to < 1 || r[axis[i]].to > LARGEST
+		    || x->dim[axis[i]] < 1)
+			return "an axis has no elements";
+	return NULL;
+}
+
+bool
+infer_interpolate(struct infer *c)
+{
+	struct resized r[MAX_RANK];
+	Shape s = shape_of(c, 0);
+	const char *why;
+
+	if (!rule_want_class(c, 0, "f", "floats"))
+		return false;
+	if (!shape_known(&s) || rule_look(c, 1) == COMPUTED
+	    || rule_look(c, 2) == COMPUTED || rule_look(c, 3) == COMPUTED)
+		return rule_give(c, 0, in(c, 0)->dt, unknown(s.rank));
+	why = interpolate_axes(c->g, c->n, r);
+	if (why)
+		return rule_fail(c, "%s", why);
+	for (int d = 0; d < s.rank; d++)
+		s.dim[d] = r[d].to;
+	return rule_give(c, 0, in(c, 0)->dt, s);
+}
+
+bool
+infer_resize(struct infer *c)
+{
+	const Attr *a = &c->n->attr;
+	bool bwd = a->RESIZE.bwd;
+	int64_t from = bwd ? a->RESIZE.to : a->RESIZE.from;
+	int64_t to = bwd ? a->RESIZE.from : a->RESIZE.to;
+	Shape s = shape_of(c, 0);
+	int axis;
+
+	if (!rule_want_class(c, 0, "f", "floats"))
+		return false;
+	if (s.rank < 0)
+		return rule_give(c, 0, in(c, 0)->dt, s);
+	if (!rule_axis(c, a->RESIZE.axis, s.rank, &axis))
+		return false;
+	if (from < 1 || to < 1 || from > LARGEST || to > LARGEST
+	    || (s.dim[axis] >= 0 && s.dim[axis] != from))
+		return rule_fail(c, "axis %d of extent %lld: from %lld to %lld",
+				 axis, (long long)s.dim[axis],
+				 (long long)from, (long long)to);
+	s.dim[axis] = to;
+	return rule_give(c, 0, in(c, 0)->dt, s);
+}

@@ -1,0 +1,204 @@
+/* Geometry of sliding windows; blocking of convolutions. */
+#include "ir/window.h"
+
+static int64_t
+ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static int64_t
+smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t
+larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+int64_t
+window_count(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
+             int64_t pads)
+{
+	int64_t reach, room;
+
+	if (!mul_ok(kernel - 1, dilation, &reach) || !add_ok(in, pads, &room)
+	    || !add_ok(room, -reach - 1, &room) || room < 0)
+		return -1;
+	return room / stride + 1;
+}
+
+/* List element i of n spatial dims, three in all. */
+static void
+spread(int64_t to[WINDOW_DIMS], const int64_t *from, int n, int64_t otherwise)
+{
+	for (int i = 0; i < WINDOW_DIMS; i++) {
+		int k = i - (WINDOW_DIMS - n);
+
+		to[i] = k < 0 ? otherwise : from[k];
+	}
+}
+
+#define LISTS(id) do { \
+	spread(w.stride, n->attr.id.stride.v, dims, 1); \
+	spread(w.dilation, n->attr.id.dilation.v, dims, 1); \
+	spread(w.begin, n->attr.id.begin.v, dims, 0); \
+} while (0)
+
+static struct window
+pool_window(const Graph *g, const Node *n)
+{
+	const Shape *x = &g->val[n->in[0]].shape;
+	const Shape *y = &g->val[n->out[0]].shape;
+	bool grad = n->op == OP_AVGPOOL_GRAD;
+	int dims = x->rank - 2;
+	struct window w = { .images = x->dim[0], .group = 1,
+		.cin = x->dim[1], .cout = x->dim[1] };
+
+	if (n->op == OP_MAXPOOL) {
+		/* the values may be unwanted, but not both */
+		if (!n->out[0])
+			y = &g->val[n->out[1]].shape;
+		LISTS(MAXPOOL);
+		spread(w.kernel, n->attr.MAXPOOL.kernel.v, dims, 1);
+	} else if (grad) {
+		LISTS(AVGPOOL_GRAD);
+		spread(w.kernel, n->attr.AVGPOOL_GRAD.kernel.v, dims, 1);
+	} else {
+		LISTS(AVGPOOL);
+		spread(w.kernel, n->attr.AVGPOOL.kernel.v, dims, 1);
+	}
+	spread(w.in, (grad ? y : x)->dim + 2, dims, 1);
+	spread(w.out, (grad ? x : y)->dim + 2, dims, 1);
+	return w;
+}
+
+struct window
+window_of(const Graph *g, const Node *n)
+{
+	const Shape *a = &g->val[n->in[0]].shape, *x = a, *dy, *k;
+	int dims = a->rank - 2;
+	struct window w = { .images = a->dim[0] };
+
+	switch (n->op) {
+	case OP_CONV:
+		k = &g->val[n->in[1]].shape;
+		dy = &g->val[n->out[0]].shape;
+		LISTS(CONV);
+		w.group = n->attr.CONV.group;
+		break;
+	case OP_CONV_DX:
+		k = &g->val[n->in[1]].shape;
+		x = &g->val[n->out[0]].shape;
+		dy = a;
+		LISTS(CONV_DX);
+		w.group = n->attr.CONV_DX.group;
+		break;
+	case OP_CONV_DW:
+		k = &g->val[n->out[0]].shape;
+		dy = &g->val[n->in[1]].shape;
+		LISTS(CONV_DW);
+		w.group = n->attr.CONV_DW.group;
+		break;
+	default:
+		return pool_window(g, n);
+	}
+	w.cin = k->dim[1];
+	w.cout = k->dim[0] / w.group;
+	spread(w.in, x->dim + 2, dims, 1);
+	spread(w.out, dy->dim + 2, dims, 1);
+	spread(w.kernel, k->dim + 2, dims, 1);
+	return w;
+}
+
+/* ---- blocking ---- */
+
+static bool
+is_direct(const struct window *w)
+{
+	for (int i = 0; i < WINDOW_DIMS; i++)
+		if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] != 0
+		    || w->in[i] != w->out[i])
+			return false;
+	return true;
+}
+
+/* Rows of windows in a block, given the rows of patches that are unfolded. */
+static int64_t
+block_lines(const struct window *w, int64_t rows, int64_t tasks)
+{
+	int64_t lines = w->out[0] * w->out[1], width = larger(w->out[2], 1);
+	int64_t most = CONV_BYTES / 4 / larger(rows, 1) / width;
+	int64_t least = ceil_div(CONV_COLUMNS, width), n;
+
+	/* enough tasks, unless blocks get too narrow for a product */
+	if (!mul_ok(lines, tasks, &n))
+		n = lines;
+	n = smaller(most, ceil_div(n, CONV_TASKS));
+	return larger(1, smaller(lines, larger(n, least)));
+}
+
+/* a * b * c, rounded up to a multiple of 16; INT64_MAX if that is too large */
+static int64_t
+padded_product(int64_t a, int64_t b, int64_t c)
+{
+	int64_t n;
+
+	if (!mul_ok(a, b, &n) || !mul_ok(n, c, &n) || !add_ok(n, 15, &n))
+		return INT64_MAX;
+	return n / 16 * 16;
+}
+
+struct conv_tile
+conv_tile(const Graph *g, const Node *n)
+{
+	struct window w = window_of(g, n);
+	int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2], rows;
+	int64_t blocks;
+	struct conv_tile t = { .direct = is_direct(&w), .parts = 1,
+		.each = w.images };
+
+	/* one input channel per group: computed directly */
+	if (w.cin == 1 && w.group > 1) {
+		t.lines = t.channels = 1;
+		return t;
+	}
+	t.channels = n->op == OP_CONV ? w.cin
+	           : smaller(w.cin, larger(1, ceil_div(CONV_ROWS,
+	                                               larger(taps, 1))));
+	t.channels = larger(t.channels, 1);
+	rows = t.channels * taps;
+	blocks = ceil_div(w.cin, t.channels);
+	t.lines = block_lines(&w, rows, n->op == OP_CONV
+	                      ? w.images * w.group : CONV_TASKS);
+	if (!t.direct)
+		t.scratch = padded_product(rows, t.lines, w.out[2]);
+	if (n->op != OP_CONV_DW || w.images < 1)
+		return t;
+	int64_t weights = larger(1, w.group * w.cout * w.cin * taps);
+	int64_t parts = smaller(ceil_div(CONV_TASKS,
+	                                 larger(1, w.group * blocks)),
+	                        CONV_PART_BYTES / 4 / weights);
+
+	parts = larger(1, smaller(parts, w.images));
+	t.each = ceil_div(w.images, parts);
+	t.parts = ceil_div(w.images, t.each);
+	if (t.parts > 1)
+		t.shared = padded_product(t.parts, weights, 1);
+	return t;
+}
+
+int64_t
+conv_scratch(const Graph *g, const Node *n, int threads)
+{
+	struct conv_tile t = conv_tile(g, n);
+	int64_t bytes;
+
+	if (!mul_ok(t.scratch, threads, &bytes)
+	    || !add_ok(bytes, t.shared, &bytes) || !mul_ok(bytes, 4, &bytes))
+		return -1;
+	return (bytes + 63) / 64 * 64;
+}

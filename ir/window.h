@@ -1,0 +1,62 @@
+/* The geometry of convolutions and pools, and how convolutions cut their work.
+ *
+ * Spatial dims are always three here: missing ones stand in front with extent
+ * and kernel 1.
+ */
+#ifndef IR_WINDOW_H
+#define IR_WINDOW_H
+
+#include "ir/ir.h"
+
+enum {
+	WINDOW_DIMS = 3,
+	CONV_ROWS = 256,                /* rows of unfolded patches per task */
+	CONV_BYTES = 1 << 20,           /* unfolded patches of one task */
+	CONV_COLUMNS = 128,             /* ... and not less than so many */
+	CONV_TASKS = 32,                /* tasks wanted */
+	CONV_PART_BYTES = 8 << 20,      /* partial gradients of all images */
+};
+
+/* in: of the side that windows slide over; out: windows.  Channels of one
+ * group; a pool has one group of as many channels. */
+struct window {
+	int64_t images, group, cin, cout;
+	int64_t in[WINDOW_DIMS], out[WINDOW_DIMS], kernel[WINDOW_DIMS];
+	int64_t stride[WINDOW_DIMS], dilation[WINDOW_DIMS];
+	int64_t begin[WINDOW_DIMS];
+};
+
+/* Of a conv, conv_dx, conv_dw, maxpool, avgpool or avgpool_grad whose shapes
+ * are known. */
+struct window window_of(const Graph *, const Node *);
+/* The extent along one dim: windows that fit, or -1 if none does. */
+int64_t window_count(int64_t in, int64_t kernel, int64_t stride,
+                     int64_t dilation, int64_t pads);
+
+/* A task of conv is `lines` rows of windows of an image and group; of conv_dx
+ * `channels` input channels of those; of conv_dw `channels` input channels of
+ * a group over one of `parts` sets of images, `each` images long. */
+struct conv_tile {
+	bool direct;                    /* patches are the image itself */
+	int64_t lines, channels;
+	int64_t parts, each;
+	int64_t scratch;                /* floats per thread */
+	int64_t shared;                 /* floats in front of those */
+};
+
+struct conv_tile conv_tile(const Graph *, const Node *);
+/* Scratch bytes; -1 if too many.  Part of node_workspace. */
+int64_t conv_scratch(const Graph *, const Node *, int threads);
+
+/* What an interpolate does along an axis; scale 0: to / from. */
+struct resized {
+	int64_t to;
+	double scale, first, last;
+};
+
+/* For an interpolate whose operand's shape and lists are known: NULL, or what
+ * is wrong with it. */
+const char *interpolate_axes(const Graph *, const Node *,
+                             struct resized r[MAX_RANK]);
+
+#endif
