@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_ARG = 64, MAX_LINES = 40 };
@@ -40,15 +42,20 @@ cc_flags(const struct codegen_options *opt, Arena *a)
 	return s;
 }
 
-/* The command's words; "cc -m64" is two. */
+/* The command's words; "cc -m64" is two.  The compiler runs in a folder of
+ * its own, so that a relative path to it is made absolute here. */
 static int
 split_command(const char **argv, const char *cc, Arena *a)
 {
+	char here[4096];
 	char *rest = arena_str(a, cc && *cc ? cc : "cc"), *word;
 	int n = 0;
 
 	while ((word = strtok_r(rest, " \t", &rest)) && n < MAX_ARG / 2)
 		argv[n++] = word;
+	if (n && argv[0][0] != '/' && strchr(argv[0], '/')
+	    && getcwd(here, sizeof here))
+		argv[0] = arena_printf(a, "%s/%s", here, argv[0]);
 	return n;
 }
 
@@ -57,7 +64,8 @@ run_child(const char *dir, const char *const *argv)
 {
 	int log;
 
-	if (chdir(dir))
+	setpgid(0, 0);
+	if (setenv("TMPDIR", dir, 1) || chdir(dir))
 		_exit(126);
 	log = open("cc.log", O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (log < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
@@ -65,6 +73,29 @@ run_child(const char *dir, const char *const *argv)
 	execvp(argv[0], (char *const *)argv);
 	_exit(errno == ENOENT || errno == EACCES || errno == ENOTDIR
 	      ? 127 : 126);
+}
+
+/* Wait for the compiler, looking at *stop; false after a diagnostic. */
+static bool
+wait_for(pid_t pid, const char *name, const volatile sig_atomic_t *stop,
+         int *status, Diag *d)
+{
+	static const struct timespec nap = { 0, 2000000 };
+	pid_t done;
+
+	while ((done = waitpid(pid, status, stop ? WNOHANG : 0)) <= 0) {
+		if (done < 0 && errno != EINTR)
+			return diag_error(d, "waiting for '%s': %s", name,
+			                  strerror(errno));
+		if (stop && *stop) {
+			kill(-pid, SIGKILL);
+			waitpid(pid, status, 0);
+			return diag_error(d, "interrupted");
+		}
+		if (stop)
+			nanosleep(&nap, NULL);
+	}
+	return true;
 }
 
 static void
@@ -115,12 +146,13 @@ cc_run(const char *dir, const struct codegen_options *opt, Arena *a, Diag *d)
 		                  strerror(errno));
 	if (pid == 0)
 		run_child(dir, argv);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return diag_error(d, "waiting for '%s': %s", argv[0],
-			                  strerror(errno));
+	setpgid(pid, pid);
+	if (!wait_for(pid, argv[0], opt->stop, &status, d))
+		return false;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return true;
+		return access(arena_printf(a, "%s/model.so", dir), F_OK) == 0
+			|| diag_error(d, "the C compiler '%s' wrote nothing",
+			              argv[0]);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return diag_error(d, "cannot run the C compiler '%s': not "
 			"found; install gcc or clang, or name one with --cc",
@@ -129,7 +161,7 @@ cc_run(const char *dir, const struct codegen_options *opt, Arena *a, Diag *d)
 		diag_error(d, "the C compiler '%s' was killed by signal %d",
 		           argv[0], WTERMSIG(status));
 	else
-		diag_error(d, "the C compiler '%s' failed (status %d); it said:",
+		diag_error(d, "the C compiler '%s' failed (status %d)",
 		           argv[0], WEXITSTATUS(status));
 	show_log(dir, a, d);
 	return false;

@@ -9,6 +9,7 @@
 #include "codegen/emit.h"
 #include "ir/tile.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -230,9 +231,10 @@ write_constants(const char *path, const Graph *g, const struct shared *s,
 	return write_file(path, blob, s->data_bytes, d);
 }
 
-/* Copy a file to its final place: complete under another name first. */
+/* Copy a file beside its final place, under another name: *tmp. */
 static bool
-install(const char *from, const char *to, mode_t mode, Arena *a, Diag *d)
+stage(const char *from, const char *to, mode_t mode, char **name, Arena *a,
+      Diag *d)
 {
 	char *tmp = arena_printf(a, "%s.tmpXXXXXX", to), buf[1 << 16];
 	int in = open(from, O_RDONLY), out = in < 0 ? -1 : mkstemp(tmp);
@@ -250,15 +252,47 @@ install(const char *from, const char *to, mode_t mode, Arena *a, Diag *d)
 	}
 	if (in >= 0)
 		close(in);
-	if (ok && rename(tmp, to)) {
-		err = errno;
-		ok = false;
-	}
+	*name = tmp;
 	if (ok)
 		return true;
 	if (out >= 0)
 		unlink(tmp);
 	return diag_error(d, "cannot write '%s': %s", to, strerror(err));
+}
+
+static bool
+commit(const char *tmp, const char *to, Diag *d)
+{
+	if (rename(tmp, to) == 0)
+		return true;
+	diag_error(d, "cannot write '%s': %s", to, strerror(errno));
+	unlink(tmp);
+	return false;
+}
+
+static bool
+install(const char *from, const char *to, mode_t mode, Arena *a, Diag *d)
+{
+	char *tmp;
+
+	return stage(from, to, mode, &tmp, a, d) && commit(tmp, to, d);
+}
+
+/* The library and its weights appear together, when nothing is left that
+ * could fail but a rename. */
+static bool
+install_library(const char *from, const Graph *g,
+                const struct codegen_options *opt, Arena *a, Diag *d)
+{
+	char *tmp;
+
+	if (!stage(from, opt->out_so, 0755, &tmp, a, d))
+		return false;
+	if (opt->weights && !codegen_weights(g, opt->weights, d)) {
+		unlink(tmp);
+		return false;
+	}
+	return commit(tmp, opt->out_so, d);
 }
 
 static const char *const emitted[] = { "model.c", "constants.bin",
@@ -282,15 +316,18 @@ keep_sources(const char *dir, const char *emit_dir, Arena *a, Diag *d)
 	return true;
 }
 
+/* The folder of this compilation, the compiler's own leavings included. */
 static void
 remove_dir(const char *dir, Arena *a)
 {
-	static const char *const file[] = { "model.so", "cc.log" };
+	DIR *d = opendir(dir);
+	struct dirent *e;
 
-	for (size_t i = 0; i < sizeof emitted / sizeof *emitted; i++)
-		unlink(arena_printf(a, "%s/%s", dir, emitted[i]));
-	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
-		unlink(arena_printf(a, "%s/%s", dir, file[i]));
+	while (d && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			unlink(arena_printf(a, "%s/%s", dir, e->d_name));
+	if (d)
+		closedir(d);
 	rmdir(dir);
 }
 
@@ -313,8 +350,8 @@ build(const char *dir, const struct out *src, const Graph *g,
 		return false;
 	if (opt->emit_dir && !keep_sources(dir, opt->emit_dir, a, d))
 		return false;
-	return install(arena_printf(a, "%s/model.so", dir), opt->out_so, 0755,
-	               a, d);
+	return install_library(arena_printf(a, "%s/model.so", dir), g, opt, a,
+	                       d);
 }
 
 bool
@@ -337,8 +374,9 @@ codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
 			ok = build(dir, &src, g, &s, opt, a, d);
 			remove_dir(dir, a);
 		} else {
-			ok = diag_error(d, "cannot create a directory '%s': %s",
-			                dir, strerror(errno));
+			ok = diag_error(d, "cannot create a folder '%s': %s; "
+			                "set TMPDIR to one that can be "
+			                "written", dir, strerror(errno));
 		}
 	}
 	arena_free(a);

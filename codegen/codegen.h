@@ -2,6 +2,8 @@
 #ifndef CODEGEN_CODEGEN_H
 #define CODEGEN_CODEGEN_H
 
+#include <signal.h>
+
 #include "ir/ir.h"
 #include "ir/plan.h"
 
@@ -13,6 +15,9 @@ struct codegen_hole {
 
 struct codegen_options {
 	const char *out_so;             /* written by rename */
+	const char *weights;            /* safetensors of the parameters, written
+	                                 * with it; NULL: not wanted */
+	const volatile sig_atomic_t *stop;      /* set: give up; NULL: never */
 	const char *emit_dir;          /* keep the sources here; NULL: do not */
 	const char *cc;               /* command, split on blanks; NULL: "cc" */
 	const char *march;              /* for -march=; NULL: "native" */
@@ -34,5 +39,8 @@ bool codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
 
 /* Write parameters and buffers by name into a safetensors file. */
 bool codegen_weights(const Graph *g, const char *path, Diag *);
+
+/* False if there is a file at path that codegen_weights did not write. */
+bool codegen_may_replace(const char *path);
 
 #endif

@@ -253,6 +253,24 @@ emit_list(struct out *o, const int64_t *v, int n)
 	out_put(o, n ? " }" : "0}");
 }
 
+/* Bytes of a view from its first element to the end of its farthest: fewer
+ * than its elements have if it repeats some. */
+static int64_t
+reach(const Val *v)
+{
+	int64_t last = 0;
+
+	if (!v->base)
+		return val_data_bytes(v);
+	for (int i = 0; i < v->shape.rank; i++) {
+		if (v->shape.dim[i] == 0)
+			return 0;
+		if (v->stride[i] > 0)
+			last += (v->shape.dim[i] - 1) * v->stride[i];
+	}
+	return (last + 1) * dtype_info[v->dt].nbytes;
+}
+
 static void
 emit_tensor(struct out *o, const struct program *p, int64_t i,
             const struct shared *s, const bool *shifted)
@@ -287,7 +305,7 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	out_put(o, ", %" PRId64 ", %" PRId64 ", %" PRIu64 ", %" PRId64
 	        ", %" PRIu64 ",\n\t  ",
 	        written || !id ? t->first : -1, t ? t->last : -1,
-	        p->offset[i], id ? val_data_bytes(v) : t->bytes,
+	        p->offset[i], id ? reach(v) : t->bytes,
 	        id && v->kind == V_CONST ? s->data[i] : 0);
 	emit_list(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");

@@ -11,6 +11,11 @@
 
 enum { ALIGN = 8 };
 
+/* How the header of our files begins, after its length. */
+#define MARK "{\"__metadata__\":{\"ckc\":\"" CKC_VERSION "\"}"
+
+enum { MARK_SHARED = sizeof "{\"__metadata__\":{\"ckc\":" - 1 };
+
 static bool
 is_weight(const Val *v)
 {
@@ -41,7 +46,7 @@ header(struct out *o, const Graph *g, Diag *d)
 	int64_t at = 0, end;
 	const char *separator = "";
 
-	out_put(o, "{\"__metadata__\":{\"format\":\"pt\"}");
+	out_put(o, MARK);
 	separator = ",";
 	FOR_VALS (v, g) {
 		if (!is_weight(v))
@@ -117,4 +122,19 @@ codegen_weights(const Graph *g, const char *path, Diag *d)
 end:
 	arena_free(a);
 	return ok;
+}
+
+bool
+codegen_may_replace(const char *path)
+{
+	char head[8 + MARK_SHARED];
+	FILE *f = fopen(path, "rb");
+	bool ours;
+
+	if (!f)
+		return errno == ENOENT || errno == ENOTDIR;
+	ours = fread(head, 1, sizeof head, f) == sizeof head
+		&& memcmp(head + 8, MARK, MARK_SHARED) == 0;
+	fclose(f);
+	return ours;
 }
