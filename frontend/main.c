@@ -4,7 +4,7 @@
  * appears by rename; on any failure nothing is left.
  */
 #include <errno.h>
-#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 #include "frontend/import.h"
 #include "frontend/opts.h"
 #include "frontend/outfile.h"
+#include "frontend/outputs.h"
 #include "frontend/verbs.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
@@ -32,6 +33,27 @@ struct driver {
 	struct onnx_file *file;        /* mappings that the graph points into */
 	Pass pass;
 };
+
+/* Set by the first SIGINT, SIGTERM or SIGHUP, so that what was begun is
+ * cleaned away; the second one ends the process as usual. */
+static volatile sig_atomic_t interrupted;
+
+static void
+on_signal(int number)
+{
+	interrupted = number;
+}
+
+static void
+catch_signals(void)
+{
+	static const int number[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction a = { .sa_handler = on_signal,
+	                       .sa_flags = SA_RESETHAND };
+
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+		sigaction(number[i], &a, NULL);
+}
 
 static bool
 has_suffix(const char *s, const char *suffix)
@@ -66,25 +88,6 @@ read_all(struct driver *d, const char *path, size_t *n)
 	*n = fread(text, 1, (size_t)st.st_size, f);
 	fclose(f);
 	return text;
-}
-
-/* The library's folder must be writable before any work is done. */
-static bool
-check_output(struct driver *d, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	int n = !slash ? 0 : slash == path ? 1 : (int)(slash - path);
-	const char *dir = slash ? arena_printf(d->arena, "%.*s", n, path)
-	                        : ".";
-	struct stat st;
-
-	if (!stat(path, &st) && S_ISDIR(st.st_mode))
-		return diag_error(d->diag, "cannot write '%s': it is a "
-		                  "directory", path);
-	if (access(dir, W_OK | X_OK))
-		return diag_error(d->diag, "cannot write '%s': folder '%s': "
-		                  "%s", path, dir, strerror(errno));
-	return true;
 }
 
 /* ---- the stages ---- */
@@ -187,7 +190,7 @@ report(struct driver *d)
 	    && !plan_explain(p, p->plan, d->cli.explain, stdout))
 		return diag_error(d->diag, "--explain: no value of this plan "
 		                  "is named '%s'", d->cli.explain);
-	return write_json(d);
+	return true;
 }
 
 static void
@@ -207,19 +210,17 @@ summary(const struct driver *d, const char *out)
 }
 
 static bool
-generate(struct driver *d, const char *out)
+generate(struct driver *d, const struct outputs *out)
 {
 	const struct cli *c = &d->cli;
 	const char *why;
 	const struct onnx_template *t = d->file
 		? onnx_get_template(d->file, &why) : NULL;
-	const char *stem = has_suffix(out, ".so")
-		? arena_printf(d->arena, "%.*s", (int)strlen(out) - 3, out)
-		: out;
 	struct codegen_options o = {
-		.out_so = out, .emit_dir = c->emit_dir, .cc = c->cc,
-		.march = c->march, .threads = c->opt.threads,
-		.grad_accum = c->opt.grad_accum,
+		.out_so = out->so, .weights = out->weights,
+		.emit_dir = c->emit_dir, .cc = c->cc, .march = c->march,
+		.threads = c->opt.threads, .grad_accum = c->opt.grad_accum,
+		.stop = &interrupted,
 	};
 
 	if (t) {
@@ -234,12 +235,18 @@ generate(struct driver *d, const char *out)
 		o.nhole = t->nhole;
 		o.hole = hole;
 	}
-	/* weights first: a library without them would look finished */
-	return codegen_weights(d->graph,
-	                       arena_printf(d->arena, "%s.safetensors", stem),
-	                       d->diag)
-	    && codegen_library(d->graph, d->pass.plan, d->pass.reference,
+	return codegen_library(d->graph, d->pass.plan, d->pass.reference,
 	                       d->pass.reference_plan, &o, d->diag);
+}
+
+/* A stranger's weights are not ours to replace. */
+static bool
+spare_weights(struct driver *d, const char *path)
+{
+	return codegen_may_replace(path)
+		|| diag_error(d->diag, "'%s' exists and was not written by "
+		              "ckc; choose another -o, as weights go beside "
+		              "the library", path);
 }
 
 static bool
@@ -249,20 +256,16 @@ compile(struct driver *d)
 	struct dump_request dump = { pass_dumps(d), c->dump_dir };
 	bool partial = c->passes || c->stop_after;
 	bool code = !c->plan_only && !partial;
-	const char *out = c->out;
+	struct outputs out = { 0 };
 
 	diag_file(d->diag, c->model);
-	if (code && !out)
-		out = arena_printf(d->arena, "%s.so",
-			basename(arena_printf(d->arena, "%.*s",
-			(int)(strrchr(c->model, '.')
-			      ? strrchr(c->model, '.') - c->model
-			      : (long)strlen(c->model)), c->model)));
-	if (code && !check_output(d, out))
-		return false;
-	if (!load(d))
-		return false;
-	if (!pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))
+	if (code)
+		out = outputs_name(c->model, c->out, d->arena);
+	out.json = c->json;
+	if (!outputs_check(&out, c->model, NULL, d->arena, d->diag)
+	    || (code && !spare_weights(d, out.weights)) || !load(d)
+	    || !outputs_check(&out, c->model, d->file, d->arena, d->diag)
+	    || !pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))
 		return false;
 	if (d->pass.plan) {
 		d->pass.plan->model = c->model;
@@ -271,12 +274,12 @@ compile(struct driver *d)
 	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);
-	if (!report(d))
-		return false;
-	if (code && !generate(d, out))
+	if (interrupted)
+		return diag_error(d->diag, "interrupted");
+	if (!report(d) || (code && !generate(d, &out)) || !write_json(d))
 		return false;
 	if (d->pass.plan && !partial)
-		summary(d, code ? out : NULL);
+		summary(d, out.so);
 	return true;
 }
 
@@ -319,6 +322,7 @@ main(int argc, char **argv)
 	};
 	switch (d.cli.verb) {
 	case VERB_COMPILE:
+		catch_signals();
 		ok = compile(&d);
 		break;
 	case VERB_INSPECT:

@@ -342,6 +342,31 @@ set_attention(struct parser *p, const char *arg, void *field)
 }
 
 static bool
+set_dtype(struct parser *p, const char *arg, void *field)
+{
+	static const char *const words[] = { "f32", "bf16", "f16", NULL };
+	static const DType dt[] = { DT_F32, DT_BF16, DT_F16 };
+	int which;
+
+	if (!set_word(p, arg, words, "f32, bf16 or f16", &which))
+		return false;
+	*(DType *)field = dt[which];
+	return true;
+}
+
+static bool
+set_masks(struct parser *p, const char *arg, void *field)
+{
+	static const char *const words[] = { "replay", "store", NULL };
+	int which;
+
+	if (!set_word(p, arg, words, "replay or store", &which))
+		return false;
+	*(bool *)field = which;
+	return true;
+}
+
+static bool
 set_target(struct parser *p, const char *arg, void *field)
 {
 	if (strcmp(arg, "cpu") != 0)
@@ -461,6 +486,13 @@ static const struct option_row table[] = {
 	{ "attention", "fused|unfused", G_TRAIN, set_attention,
 	  FIELD(opt.fused_attention), C,
 	  "compute attention in blocks, or op by op (fused)" },
+	{ "dropout-mask", "replay|store", G_TRAIN, set_masks,
+	  FIELD(opt.store_masks), C,
+	  "draw dropout's random numbers again in backward, or keep a byte per "
+	  "element (replay)" },
+	{ "dtype", "f32|bf16|f16", G_TRAIN, set_dtype, FIELD(opt.dtype), C,
+	  "float type of parameters and activations, with --plan-only (as the "
+	  "file has them)" },
 	{ "update-in-backward", "auto|on|off", G_TRAIN, set_tri,
 	  FIELD(opt.update_in_backward), C,
 	  "apply a gradient as soon as it is there: less memory, no clipping; "

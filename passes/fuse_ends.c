@@ -112,7 +112,25 @@ struct classifier {
 	double seed;
 };
 
-/* Gather the readers of v, looking through reshapes. */
+/* Logits may be widened for the loss; the classifier sums in f32 anyway. */
+static bool
+is_transparent(const Graph *g, const Node *n)
+{
+	if (n->op == OP_RESHAPE)
+		return true;
+	return n->op == OP_CAST && dtype_info[g->val[n->in[0]].dt].cls == 'f'
+	       && dtype_info[g->val[n->out[0]].dt].cls == 'f';
+}
+
+static ValId
+logits_of(const Graph *g, ValId v)
+{
+	while (g->val[v].def && is_transparent(g, &g->node[g->val[v].def]))
+		v = g->node[g->val[v].def].in[0];
+	return v;
+}
+
+/* Gather the readers of v, looking through reshapes and casts. */
 static bool
 reach(struct classifier *c, ValId v)
 {
@@ -123,7 +141,7 @@ reach(struct classifier *c, ValId v)
 	for (uint32_t i = e->uses.first[v]; i < e->uses.first[v + 1]; i++) {
 		NodeId id = e->uses.node[i];
 		const Node *n = &e->g->node[id];
-		if (n->op == OP_RESHAPE) {
+		if (is_transparent(e->g, n)) {
 			if (c->nview == USES_MAX)
 				return false;
 			c->view[c->nview++] = id;
@@ -169,7 +187,7 @@ match_forward(struct classifier *c)
 {
 	const Graph *g = c->e->g;
 	const Node *sce = &g->node[c->sce];
-	ValId logits = edit_through_reshapes(g, sce->in[0]);
+	ValId logits = logits_of(g, sce->in[0]);
 
 	if ((sce->nin > 2 && sce->in[2]) || sce->attr.SCE.reduction == 0
 	    || g->val[sce->in[0]].shape.rank != 2 || !g->val[logits].def

@@ -39,6 +39,9 @@ struct options {
 	int64_t grad_accum;             /* default 1 */
 	bool dropout;                   /* on: as the graph says */
 	bool fused_attention;           /* default true */
+	DType dtype;                    /* float type of the step; DT_NONE: as
+	                                 * the file has it */
+	bool store_masks;               /* dropout masks are values */
 	enum tri update_in_backward;
 	bool forward_only;
 	int64_t budget_bytes;           /* -1: none */
@@ -107,9 +110,9 @@ struct pass_info {
 /* The pipeline in order; the last entry has name NULL. */
 extern const struct pass_info pass_table[];
 
-PassFn pass_bind, pass_fold, pass_canon, pass_loss, pass_autodiff, pass_optim,
-       pass_fuse, pass_layout, pass_plan, pass_inplace, pass_place,
-       pass_replay;
+PassFn pass_bind, pass_fold, pass_canon, pass_loss, pass_precision,
+       pass_autodiff, pass_optim, pass_fuse, pass_layout, pass_plan,
+       pass_inplace, pass_place, pass_replay;
 
 /* ---- run.c ---- */
 

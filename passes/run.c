@@ -22,6 +22,8 @@ const struct pass_info pass_table[] = {
 	  "recognise norms, activations, attention; 2-D products" },
 	{ "loss", pass_loss, P_STATIC | P_CANON, P_LOSS, LATE,
 	  "choose or build the loss" },
+	{ "precision", pass_precision, P_STATIC | P_CANON, 0, LATE,
+	  "float type of the step, stored dropout masks" },
 	{ "autodiff", pass_autodiff, P_CANON | P_LOSS, P_BWD, LATE,
 	  "append the backward graph" },
 	{ "optim", pass_optim, P_BWD, P_UPD, LATE,
