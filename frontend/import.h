@@ -33,6 +33,8 @@ struct onnx_file;
 Graph *onnx_import(const char *path, const struct import_options *, Diag *,
                    struct onnx_file **keep);
 void onnx_close(struct onnx_file *);    /* NULL is allowed */
+/* Whether path leads to the model or to one of its external files. */
+bool onnx_reads(const struct onnx_file *, const char *path);
 
 /* The report of `ckc inspect`. */
 bool onnx_inspect(const char *path, const struct import_options *, FILE *out,

@@ -73,6 +73,8 @@ map_fd(struct onnx_file *f, int fd, const char *what, const char *location,
 	m->location = arena_str(f->arena, location);
 	m->data = p;
 	m->n = (size_t)st.st_size;
+	m->dev = st.st_dev;
+	m->ino = st.st_ino;
 	while (*tail)
 		tail = &(*tail)->next;
 	*tail = m;
@@ -639,6 +641,19 @@ onnx_open(const char *path, bool no_weights, Diag *diag)
 		return f;
 	onnx_close(f);
 	return NULL;
+}
+
+bool
+onnx_reads(const struct onnx_file *f, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return false;
+	for (const struct onnx_map *m = f->maps; m; m = m->next)
+		if (m->dev == st.st_dev && m->ino == st.st_ino)
+			return true;
+	return false;
 }
 
 void

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "frontend/import.h"
 #include "frontend/wire.h"
@@ -18,6 +19,8 @@ struct onnx_map {
 	const unsigned char *data;
 	size_t n;
 	bool missing;                   /* could not be opened */
+	dev_t dev;                      /* which file it is */
+	ino_t ino;
 };
 
 struct onnx_file {

@@ -7,7 +7,7 @@
 #include "frontend/import.h"
 #include "passes/passes.h"
 
-enum verb { VERB_COMPILE, VERB_INSPECT };
+enum verb { VERB_COMPILE, VERB_INSPECT, VERB_PLAN, VERB_PACK };
 
 struct cli {
 	enum verb verb;
@@ -20,6 +20,10 @@ struct cli {
 	const char *target;
 	const char *dump, *dump_dir, *json, *explain, *passes, *stop_after;
 	bool plan_only, quiet, debug;
+	/* ckc plan: a fraction up to 1, else bytes; pack: -1 if not given */
+	double budget;
+	int64_t budget_bytes, capacity;
+	bool place;
 	int nflag;                      /* arguments as given, for the plan */
 	const char **flag;
 };

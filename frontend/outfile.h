@@ -1,0 +1,22 @@
+/* A file that appears whole or not at all. */
+#ifndef FRONTEND_OUTFILE_H
+#define FRONTEND_OUTFILE_H
+
+#include <stdio.h>
+
+#include "ir/arena.h"
+#include "ir/diag.h"
+
+struct outfile {
+	FILE *f;
+	char *tmp;
+	const char *path;
+	Diag *diag;
+};
+
+/* Written beside its place ... */
+bool outfile_open(struct outfile *, const char *path, Arena *, Diag *);
+/* ... and moved there if ok and nothing failed, else removed. */
+bool outfile_close(struct outfile *, bool ok);
+
+#endif

@@ -1,0 +1,22 @@
+/* The files that a compilation writes: where they go, and that none of them
+ * is a file that it reads, another output, or somebody else's work. */
+#ifndef FRONTEND_OUTPUTS_H
+#define FRONTEND_OUTPUTS_H
+
+#include "frontend/import.h"
+#include "ir/arena.h"
+#include "ir/diag.h"
+
+struct outputs {
+	const char *so, *weights;       /* NULL: no code is wanted */
+	const char *json;               /* NULL: not wanted */
+};
+
+/* Names of library and weights from -o (NULL: after the model). */
+struct outputs outputs_name(const char *model, const char *out, Arena *);
+/* Every output can be written and is no other file; false after a diagnostic.
+ * Call again when *file, the imported model, is known. */
+bool outputs_check(const struct outputs *, const char *model,
+                   const struct onnx_file *file, Arena *, Diag *);
+
+#endif
