@@ -259,6 +259,10 @@ compile(struct driver *d)
 	struct outputs out = { 0 };
 
 	diag_file(d->diag, c->model);
+	if (code && c->opt.dtype != DT_NONE)
+		return diag_error(d->diag, "--dtype is for planning: expected "
+		                  "--plan-only beside it, as a library has "
+		                  "the types of its model");
 	if (code)
 		out = outputs_name(c->model, c->out, d->arena);
 	out.json = c->json;
