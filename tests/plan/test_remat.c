@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { GRAPHS = 250 };
+enum { GRAPHS = 120 };
 
 struct optimum {
 	int64_t live;                   /* or placed */
@@ -261,12 +261,12 @@ static void
 monotone(void **state)
 {
 	(void)state;
-	for (int k = 0; k < 60; k++)
+	for (int k = 0; k < 30; k++)
 		walk(small, k, 8);
-	for (int k = 0; k < 6; k++)
-		walk(medium, k, 8);
-	for (int k = 0; k < 4; k++)
-		walk(gpt, k, 6);
+	for (int k = 0; k < 2; k++)
+		walk(medium, k, 5);
+	for (int k = 0; k < 2; k++)
+		walk(gpt, k, 4);
 }
 
 /* Presets drop what they say. */
