@@ -375,7 +375,8 @@ run_gather_nd(struct importer *m)
 	return true;
 }
 
-static const char *const scatter_words[] = { "none", "add" };
+static const char *const scatter_words[] = { "none", "add", "mul", "max",
+                                             "min" };
 
 bool
 run_scatter_elements(struct importer *m)
@@ -384,7 +385,7 @@ run_scatter_elements(struct importer *m)
 
 	a.SCATTER_ELEMENTS.axis = attr_int(&m->r, "axis", 0);
 	a.SCATTER_ELEMENTS.add = attr_word(&m->r, "reduction", 0,
-	                                   scatter_words, 2);
+	                                   scatter_words, 5);
 	imp_out(m, 0, EMIT_NODE(m, OP_SCATTER_ELEMENTS, &a, imp_in(m, 0),
 	                        imp_in(m, 1), imp_in(m, 2)));
 	return true;
@@ -395,7 +396,7 @@ run_scatter_nd(struct importer *m)
 {
 	Attr a = attr_default(OP_SCATTER_ND);
 
-	a.SCATTER_ND.add = attr_word(&m->r, "reduction", 0, scatter_words, 2);
+	a.SCATTER_ND.add = attr_word(&m->r, "reduction", 0, scatter_words, 5);
 	imp_out(m, 0, EMIT_NODE(m, OP_SCATTER_ND, &a, imp_in(m, 0),
 	                        imp_in(m, 1), imp_in(m, 2)));
 	return true;
@@ -491,6 +492,7 @@ run_cumsum(struct importer *m)
 	Attr a = attr_default(OP_CUMSUM);
 
 	a.CUMSUM.exclusive = attr_int(&m->r, "exclusive", 0) != 0;
+	a.CUMSUM.product = m->n->type[3] == 'P';
 	a.CUMSUM.reverse = attr_int(&m->r, "reverse", 0) != 0;
 	imp_out(m, 0, EMIT_NODE(m, OP_CUMSUM, &a, imp_in(m, 0),
 	                        imp_in(m, 1)));

@@ -154,7 +154,34 @@ bool run_rmsnorm(struct importer *);
 bool run_skip_norm(struct importer *);
 bool run_sce(struct importer *);
 bool run_nll(struct importer *);
+
+/* import_attention.c */
 bool run_attention(struct importer *);
 bool run_rotary(struct importer *);
+
+/* import_extra.c */
+bool run_asin(struct importer *);
+bool run_acos(struct importer *);
+bool run_sinh(struct importer *);
+bool run_acosh(struct importer *);
+bool run_asinh(struct importer *);
+bool run_atanh(struct importer *);
+bool run_shrink(struct importer *);
+bool run_bit_shift(struct importer *);
+bool run_eye_like(struct importer *);
+bool run_hardmax(struct importer *);
+bool run_window(struct importer *);
+bool run_mean_variance(struct importer *);
+bool run_lp_norm(struct importer *);
+bool run_topk(struct importer *);
+bool run_compress(struct importer *);
+bool run_reverse_sequence(struct importer *);
+bool run_center_crop_pad(struct importer *);
+
+/* import_einsum.c */
+bool run_einsum(struct importer *);
+
+/* import_rnn.c */
+bool run_rnn(struct importer *);
 
 #endif

@@ -1,6 +1,53 @@
 /* Shape rules: products, norms, losses, attention, updates. */
 #include "ir/infer.h"
 
+bool
+infer_rnn(struct infer *c)
+{
+	static const int gates[] = { 1, 3, 4 };
+	int64_t kind = c->n->attr.RNN.kind;
+	Shape x = shape_of(c, 0), w = shape_of(c, 1), r = shape_of(c, 2);
+	Shape y = unknown(3), h = unknown(2), want;
+	int64_t n;
+
+	if (kind < 0 || kind > 2)
+		return rule_fail(c, "kind %lld", (long long)kind);
+	if ((x.rank >= 0 && x.rank != 3) || (w.rank >= 0 && w.rank != 2)
+	    || (r.rank >= 0 && r.rank != 2))
+		return rule_fail(c, "operands of ranks %d, %d and %d, expected "
+				 "3, 2 and 2", x.rank, w.rank, r.rank);
+	n = r.rank == 2 ? r.dim[1] : -1;
+	if (n >= 0) {
+		want = SHAPE(gates[kind] * n, n);
+		if (n > INT32_MAX || !rule_want_shape(c, 2, &want, "weights"))
+			return false;
+		want.dim[1] = x.rank == 3 ? x.dim[2] : -1;
+		if (!rule_want_shape(c, 1, &want, "weights"))
+			return false;
+		want = SHAPE(2 * gates[kind] * n);
+		if (has(c, 3) && !rule_want_shape(c, 3, &want, "bias"))
+			return false;
+		want = SHAPE(3 * n);
+		if (has(c, 7) && !rule_want_shape(c, 7, &want, "peepholes"))
+			return false;
+	}
+	y.dim[2] = h.dim[1] = n;
+	if (x.rank == 3) {
+		y.dim[0] = x.dim[0];
+		y.dim[1] = h.dim[0] = x.dim[1];
+	}
+	for (int i = 5; i < 7; i++)
+		if (has(c, i) && !rule_want_shape(c, i, &h, "state"))
+			return false;
+	want = SHAPE(h.dim[0]);
+	if (has(c, 4) && (!rule_want_class(c, 4, "iu", "integers")
+			  || !rule_want_shape(c, 4, &want, "lengths")))
+		return false;
+	return rule_give(c, 0, in(c, 0)->dt, y)
+	       && rule_give(c, 1, in(c, 0)->dt, h)
+	       && rule_give(c, 2, in(c, 0)->dt, h);
+}
+
 /* ---- products ---- */
 
 /* Rows and columns of operand i after its transposition; a vector is a row on

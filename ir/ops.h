@@ -269,6 +269,15 @@ OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, 0), ATTR(L(stride) L(dilat
 OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none), EMIT(fail))
 OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 0) I(from, -1) I(to, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, copy, resize, none), EMIT(resize))
 
+/* ---- recurrence: unrolled by `fold` -----------------------------------------
+ * rnn(x, w, r, bias?, lens?, h?, c?, peep?) -> y, h', c': one direction of
+ *   ONNX's RNN (kind 0), GRU (1) or LSTM (2).  x [T,B,I], w [G*H,I], r
+ *   [G*H,H], bias [2*G*H], lens [B], h and c [B,H], peep [3*H]; y [T,B,H].
+ *   Gates are in ONNX's order; act: activations (0 sigmoid, 1 tanh, 2 relu,
+ *   3 softsign, 4 softplus); reset_after: linear_before_reset; coupled:
+ *   input_forget. */
+OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reverse, 0) I(reset_after, 0) I(coupled, 0) L(act) F(clip, 0)), RULES(rnn, none, none, none, none), EMIT(fail))
+
 /* ---- attention ---------------------------------------------------------------
  * attention(q, k, v, mask?) -> o, lse.  q [B,H,T,D], k [B,G,S,D], v [B,G,S,E],
  *   H a multiple of G (grouped queries share a key head), o [B,H,T,E],

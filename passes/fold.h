@@ -36,6 +36,9 @@ bool fold_absorb(struct fold *, NodeId);
 /* Drop or rewrite a node that is not constant. */
 enum step fold_simplify(struct fold *, NodeId);
 
+/* fold_rnn.c */
+enum step fold_rnn(struct fold *, NodeId);
+
 /* ---- fold.c: building; all return 0 after a diagnostic ---- */
 
 struct val_note *fold_note(struct fold *, ValId);

@@ -796,20 +796,27 @@ simplify_one_hot(struct fold *f, NodeId id)
 {
 	Graph *g = f->g;
 	Node *n = &g->node[id];
-	ValId idx = n->in[0], depth = n->in[1], values = n->in[2], v[3];
+	ValId idx = n->in[0], depth = n->in[1], v[3];
+	ValId values = n->in[2], off, on;
 	Shape y = out_val(f, n)->shape;
 	int axis = (int)n->attr.ONE_HOT.axis;
 	DType dt = g->val[idx].dt;
 	Attr attr = attr_default(OP_CAST);
 
-	if (!val_is_const(&g->val[depth]) || !val_is_const(&g->val[values])
-	    || !shape_known(&y))
+	if (!val_is_const(&g->val[depth]) || !shape_known(&y))
 		return STEP_KEEP;
 	if (val_nelem(&g->val[values]) != 2) {
 		complain(f, n, "values are not off and on");
 		return STEP_FAIL;
 	}
 	int64_t count = y.dim[axis];
+	Shape scalar = shape_scalar();
+	off = slice_one(f, values, 0, 0, id);
+	on = slice_one(f, values, 0, 1, id);
+	TRY(off && on);
+	off = fold_reshape(f, off, &scalar, id);
+	on = fold_reshape(f, on, &scalar, id);
+	TRY(off && on);
 	if (dt != DT_I64) {
 		attr.CAST.to = DT_I64;
 		idx = fold_emit(f, OP_CAST, 1, &idx, &attr, id);
@@ -837,12 +844,8 @@ simplify_one_hot(struct fold *f, NodeId id)
 	v[1] = val_const(g, NULL, DT_I64, along, numbers);
 	v[0] = fold_emit(f, OP_EQ, 2, v, NULL, id);
 	TRY(v[0]);
-	const Val *value = &g->val[values];
-	int size = dtype_info[value->dt].nbytes;
-	const char *data = value->data;
-	DType vdt = value->dt;
-	v[1] = val_const(g, NULL, vdt, shape_scalar(), data + size);
-	v[2] = val_const(g, NULL, vdt, shape_scalar(), data);
+	v[1] = on;
+	v[2] = off;
 	v[0] = fold_emit(f, OP_WHERE, 3, v, NULL, id);
 	TRY(v[0]);
 	return fold_become(f, id, v[0]);
@@ -1115,6 +1118,7 @@ static Simplify *const simplify[OP_COUNT] = {
 	[OP_REDUCE_MIN] = simplify_reduce,
 	[OP_REDUCE_PROD] = simplify_reduce,
 	[OP_MATMUL] = simplify_matmul,
+	[OP_RNN] = fold_rnn,
 	[OP_CONV] = simplify_conv,
 	[OP_CONV_DX] = simplify_conv,
 	[OP_INTERPOLATE] = simplify_interpolate,
