@@ -123,20 +123,24 @@ program_tensors(struct program *p, const struct shared *s, Diag *d)
 	return true;
 }
 
-/* Aliases after their owners have places. */
+/* Aliases after their owners have places.  Kernels count from a value's first
+ * element; the plan's alias_offset is the lowest byte that the value reaches,
+ * which is another one where a stride is negative. */
 static void
 program_aliases(struct program *p)
 {
 	for (int64_t i = 0; i < p->ntensor; i++) {
 		int64_t at = p->plan_tensor[i];
 		const struct plan_tensor *t;
+		const Val *v = &p->g->val[p->val[i]];
 
 		if (at < 0)
 			continue;
 		t = &p->plan->tensor[at];
 		if (t->alias_of >= 0)
 			p->offset[i] = p->offset[p->index_of_plan[t->alias_of]]
-			             + (uint64_t)t->alias_offset;
+			             + (uint64_t)(v->start
+			             * dtype_info[v->dt].nbytes);
 	}
 }
 

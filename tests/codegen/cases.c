@@ -356,6 +356,37 @@ copies(struct setup *t)
 	}
 }
 
+/* Views whose first element is not their lowest, read by loops and copies. */
+static void
+backwards(struct setup *t)
+{
+	static const int64_t start[][2] = { { 5, 0 }, { 0, 8 }, { 4, 7 } };
+	static const int64_t step[][2] = { { -1, 1 }, { 1, -1 }, { -2, -3 } };
+	static const int64_t dim[][2] = { { 6, 9 }, { 6, 9 }, { 3, 3 } };
+
+	case_begin(t, "backwards");
+	for (int i = 0; i < 3; i++) {
+		ValId x = given(t, DT_F32, SHAPE(6, 9), -1, 1), y;
+		Node *n = node_new(t->g, OP_SLICE, 1, &x, 1, 0);
+		Attr turn = list_attr(OP_TRANSPOSE, 2, (int64_t[]){ 1, 0 });
+		Attr join = attr_default(OP_CONCAT);
+
+		memcpy(n->attr.SLICE.start.v, start[i], sizeof start[i]);
+		memcpy(n->attr.SLICE.step.v, step[i], sizeof step[i]);
+		n->attr.SLICE.start.n = n->attr.SLICE.step.n = 2;
+		y = n->out[0];
+		t->name_of[node_id(t->g, n)] = t->name;
+		slice_view(t, n, shape_make(2, dim[i]));
+		APPLY(t, OP_COPY, NULL, y);
+		APPLY(t, OP_COPY, NULL, view(t, OP_TRANSPOSE, &turn, y));
+		APPLY(t, OP_MUL, NULL, y, given(t, DT_F32,
+		      shape_make(2, dim[i]), -1, 1));
+		APPLY(t, OP_TANH, NULL, y);
+		join.CONCAT.axis = 1;
+		apply(t, OP_CONCAT, &join, 2, (ValId[]){ y, y });
+	}
+}
+
 static void
 pads(struct setup *t)
 {
@@ -580,6 +611,7 @@ cases_elementwise(struct setup *t)
 	dropouts(t);
 	loops(t);
 	copies(t);
+	backwards(t);
 	pads(t);
 	gathers(t);
 	scatters(t);

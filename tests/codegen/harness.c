@@ -208,6 +208,23 @@ view(struct setup *t, Op op, const Attr *attr, ValId x)
 }
 
 void
+slice_view(struct setup *t, const Node *n, Shape shape)
+{
+	Val *x = &t->g->val[n->in[0]], *y = &t->g->val[n->out[0]];
+
+	plain_layout(x);
+	y->dt = x->dt;
+	y->shape = shape;
+	y->laid_out = true;
+	y->base = val_owner(t->g, n->in[0]);
+	y->start = x->start;
+	for (int i = 0; i < shape.rank; i++) {
+		y->stride[i] = x->stride[i] * n->attr.SLICE.step.v[i];
+		y->start += n->attr.SLICE.start.v[i] * x->stride[i];
+	}
+}
+
+void
 permuted(struct setup *t, ValId id, const int *order)
 {
 	Val *v = &t->g->val[id];
@@ -246,6 +263,18 @@ kind_of(const Val *v)
 	}
 }
 
+/* The lowest of a view's elements, counted in its owner. */
+static int64_t
+lowest(const Val *v)
+{
+	int64_t at = v->start;
+
+	for (int i = 0; i < v->shape.rank; i++)
+		if (v->stride[i] < 0)
+			at += (v->shape.dim[i] - 1) * v->stride[i];
+	return at;
+}
+
 /* Every value has a place of its own. */
 static void
 plan_tensor(struct setup *t, Plan *p, ValId id, int64_t *index)
@@ -265,7 +294,7 @@ plan_tensor(struct setup *t, Plan *p, ValId id, int64_t *index)
 		.resident = v->kind != V_TEMP };
 	if (v->base) {
 		x->alias_of = index[v->base];
-		x->alias_offset = v->start * dtype_info[v->dt].nbytes;
+		x->alias_offset = lowest(v) * dtype_info[v->dt].nbytes;
 		x->resident = p->tensor[x->alias_of].resident;
 	} else if (!x->resident) {
 		x->offset = p->sum.arena;

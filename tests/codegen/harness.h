@@ -41,6 +41,8 @@ Node *apply(struct setup *, Op, const Attr *, int nin, const ValId *in);
 	      sizeof(ValId)), (const ValId[]){ __VA_ARGS__ })
 /* A view of x: reshape, transpose, slice or expand carried out by strides. */
 ValId view(struct setup *, Op, const Attr *, ValId x);
+/* Lay the output of a slice out as a view of its input. */
+void slice_view(struct setup *, const Node *, Shape);
 /* Lay v out densely with its dims in this order in memory. */
 void permuted(struct setup *, ValId v, const int *order);
 /* Output `slot` of n is written over the value `owner`. */

@@ -7,6 +7,7 @@ import os
 import random
 
 import ck
+from wire import a_model, field, value_info
 
 
 def model(name):
@@ -84,31 +85,7 @@ def main():
     bench.finish()
 
 
-# ---- a few ONNX bytes by hand (protobuf wire format) ----
-
-def varint(n):
-    out = b""
-    while True:
-        out += bytes([n & 127 | (128 if n > 127 else 0)])
-        n >>= 7
-        if not n:
-            return out
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def value_info(name, dtype, dims):
-    shape = b"".join(field(1, field(1, d)) for d in dims)
-    return field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape)))
-
-
-def a_model(graph):
-    return field(1, 8) + field(8, field(1, b"") + field(2, 17)) + field(7, graph)
-
+# ---- a few ONNX bytes by hand ----
 
 def one_node(op, dtype):
     node = field(1, field(1, b"x") + field(2, b"loss") + field(3, b"the_node") + field(4, op))

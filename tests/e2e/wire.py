@@ -1,0 +1,51 @@
+"""ONNX files written by hand: just enough of protobuf's wire format."""
+import struct
+
+
+def varint(n):
+    out = b""
+    while True:
+        out += bytes([n & 127 | (128 if n > 127 else 0)])
+        n >>= 7
+        if not n:
+            return out
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def value_info(name, dtype, dims):
+    shape = b"".join(field(1, field(1, d)) for d in dims)
+    return field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape)))
+
+
+def a_model(graph):
+    return field(1, 8) + field(8, field(1, b"") + field(2, 17)) + field(7, graph)
+
+
+def attribute(name, value):
+    return field(5, field(1, name) + (field(8, value[0]) + field(20, 7) if isinstance(value, list) else field(3, value) + field(20, 2)))
+
+
+def node(op, inputs, output, **attributes):
+    out = b"".join(field(1, x.encode()) for x in inputs) + field(2, output.encode()) + field(3, ("n_" + output).encode()) + field(4, op.encode())
+    return field(1, out + b"".join(attribute(k.encode(), v) for k, v in attributes.items()))
+
+
+def floats(name, dims, values):
+    """An initializer."""
+    return field(5, b"".join(field(1, d) for d in dims) + field(2, 1) + field(8, name.encode()) + field(9, struct.pack(f"<{len(values)}f", *values)))
+
+
+def ints(name, values):
+    return field(5, field(1, len(values)) + field(2, 7) + field(8, name.encode()) + field(9, struct.pack(f"<{len(values)}q", *values)))
+
+
+def graph(nodes, initializers, inputs, outputs):
+    """A whole file; inputs: name to (type, dims); outputs: scalars."""
+    out = b"".join(nodes) + field(2, b"g") + b"".join(initializers)
+    out += b"".join(field(11, value_info(k.encode(), *v)) for k, v in inputs.items())
+    return a_model(out + b"".join(field(12, value_info(k.encode(), 1, [])) for k in outputs))
