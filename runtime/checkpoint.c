@@ -47,7 +47,7 @@ read_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
 
 	if (rt_is_dense(t))
 		return array_read(f, a, 0, a->nelem, t->dtype, to, &c->err);
-	dense = malloc(t->nbytes + 1);
+	dense = malloc(rt_nelem(t) * dtype_row[t->dtype].nbytes + 1);
 	if (!dense)
 		return oom(c);
 	s = array_read(f, a, 0, a->nelem, t->dtype, dense, &c->err);

@@ -54,7 +54,6 @@ sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
 
 	if (t->rank > CKR_MAX_RANK || t->dtype >= CKR_DTYPE_COUNT)
 		return false;
-	/* a view that repeats elements has more bytes than memory */
 	if (t->offset > room)
 		return false;
 	rt_reach(t, &from, &to);
@@ -63,7 +62,8 @@ sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
 	if (t->owner >= (int64_t)p->ntensor)
 		return false;
 	if (t->kind == CKR_CONSTANT
-	    && (t->data > lib->constants_bytes
+	    && (t->nbytes != (uint64_t)(to - from)
+	        || t->data > lib->constants_bytes
 	        || t->nbytes > lib->constants_bytes - t->data))
 		return false;
 	return true;
@@ -316,21 +316,21 @@ rt_reach(const struct ckr_tensor *t, int64_t *from, int64_t *to)
 	int64_t size = dtype_row[t->dtype].nbytes;
 	int64_t lo = (int64_t)t->offset, hi = lo + size;
 
+	/* workspace has bytes, but neither type nor shape */
+	if (t->dtype == CKR_NONE)
+		hi = lo + (int64_t)t->nbytes;
 	for (int i = 0; i < t->rank; i++) {
 		int64_t step = (t->dim[i] - 1) * t->stride[i] * size;
 
-		if (t->dim[i] == 0)
-			hi = lo;
-		else if (step < 0)
+		if (step < 0)
 			lo += step;
 		else
 			hi += step;
 	}
 	*from = lo;
 	*to = hi;
-	/* workspace has bytes, but neither type nor shape */
-	if (hi < (int64_t)(t->offset + t->nbytes))
-		*to = (int64_t)(t->offset + t->nbytes);
+	if (rt_nelem(t) == 0)
+		*from = *to = (int64_t)t->offset;
 }
 
 bool

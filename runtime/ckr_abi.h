@@ -52,7 +52,10 @@ struct ckr_tensor {
 	int32_t ready;          /* step after which it holds its final value;
 	                         * -1: from the start */
 	int32_t last;           /* last step that reads it */
-	uint64_t offset, nbytes;        /* nbytes: without padding */
+	/* of the first element, which is not the lowest byte where a stride
+	 * is negative; nbytes: of all elements without padding, more than
+	 * memory where a stride is 0 */
+	uint64_t offset, nbytes;
 	uint64_t data;          /* CKR_CONSTANT: where in `constants` */
 	int64_t dim[CKR_MAX_RANK];
 	int64_t stride[CKR_MAX_RANK];   /* in elements */

@@ -232,8 +232,11 @@ static const struct ckr_tensor ref_tensors[NTENSOR] = {
 	[PRED] = { "pred", MAT(B, OUT), TEMP(0, 0, 2),
 	           .flags = CKR_OUTPUT },
 	[LOSS] = LOSS_AT(1),
+	/* four numbers at the end, backwards and seen often: more bytes than
+	 * there is memory, all within it */
 	[AGAIN] = { .dtype = CKR_F32, .kind = CKR_OTHER, .owner = -1,
-	            .ready = -1 },
+	            .ready = -1, .last = -1, .offset = 380, .rank = 2,
+	            .nbytes = 1024, .dim = { 64, 4 }, .stride = { 0, -1 } },
 	[DPRED] = { "dpred", MAT(B, OUT), TEMP(2, 2, 4) },
 	[WORK] = { NULL, MAT(B, OUT), TEMP(5, 2, 2) },
 	GRADS(3), UPDATED(5 + SHIFT),
