@@ -91,7 +91,7 @@ OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary
 OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, mul, ew), EMIT(ew))
 OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, div, ew), EMIT(ew))
 OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(pow, binary, ew, pow, ew), EMIT(ew))
-OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(I(fmod, 0)), RULES(bcast, binary, ew, zero, ew), EMIT(ew))
+OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(I(fmod, 0)), RULES(bcast, binary, ew, mod, ew), EMIT(ew))
 OP(MAX,      "max",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, max, ew), EMIT(ew))
 OP(MIN,      "min",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, min, ew), EMIT(ew))
 OP(EQ,       "eq",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew))

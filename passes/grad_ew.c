@@ -252,6 +252,23 @@ grad_div(struct grad *c)
 	return true;
 }
 
+/* mod(a, b) = a - k b, where the whole number k moves only at jumps.  k comes
+ * from the result: a division of a by b could round to the next number. */
+bool
+grad_mod(struct grad *c)
+{
+	ValId a = c->n.in[0], b = c->n.in[1], k;
+
+	if (c->want[0])
+		give(c, 0, c->dy[0]);
+	if (c->want[1]) {
+		k = adj_2(c, OP_DIV, adj_2(c, OP_SUB, a, c->n.out[0]), b);
+		k = adj_1(c, OP_ROUND, k);
+		give(c, 1, adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], k)));
+	}
+	return true;
+}
+
 /* dy * e * x^(e-1) for a number e. */
 static ValId
 power_slope(struct grad *c, double e)

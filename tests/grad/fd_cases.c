@@ -82,6 +82,22 @@ build_binary(struct fd *f, int i)
 	fd_loss(f, fd_2(f, op, a, b));
 }
 
+/* Both kinds of mod, where quotients stay away from whole numbers. */
+static void
+build_mod(struct fd *f, int i)
+{
+	Attr a = attr_default(OP_MOD);
+	bool below = i & 1, negative = i & 2;
+	ValId in[2];
+
+	a.MOD.fmod = i / 4;
+	in[0] = below ? fd_param_in(f, SHAPE(2, 3), -2.8, -2.3)
+	              : fd_param_in(f, SHAPE(2, 3), 2.3, 2.8);
+	in[1] = negative ? fd_param_in(f, SHAPE(3), -1.1, -1)
+	                 : fd_param_in(f, SHAPE(3), 1, 1.1);
+	fd_loss(f, fd_op(f, OP_MOD, 2, in, &a));
+}
+
 /* Both operands the same value; and one of them not trained. */
 static void
 build_binary_self(struct fd *f, int i)
@@ -783,6 +799,7 @@ const struct fd_case fd_cases[] = {
 	{ "unary", build_unary, 4 * COUNT(unary) },
 	{ "gelu_tanh", build_gelu_tanh, 4 },
 	{ "binary", build_binary, 7 * COUNT(binary) },
+	{ "mod", build_mod, 8 },
 	{ "binary_self", build_binary_self, 21 },
 	{ "pow_number", build_pow_number, 16 },
 	{ "pow_list", build_pow_list, 2 },
