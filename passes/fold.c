@@ -510,6 +510,11 @@ node_fault(struct fold *f, const Node *n, char *buf, size_t size)
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && !shape_known(&g->val[n->in[i]].shape))
 			return false;   /* the fault lies further up */
+	if (n->op == OP_ONE_HOT && !val_is_const(&g->val[n->in[1]])) {
+		snprintf(buf, size, "the depth must be constant: %s",
+		         reason(f, n->in[1], why, sizeof why, 0));
+		return true;
+	}
 	if (n->op == OP_NONZERO) {
 		snprintf(buf, size, "the number of results is known only at "
 		         "run time: %s", reason(f, n->in[0], why, sizeof why,
@@ -569,6 +574,7 @@ copy_constant_outputs(struct fold *f)
 		fold_note(f, v)->folded = false;
 		val_replace(g, v, c, 1, g->nnode);
 		n = node_new(g, OP_COPY, 1, &c, 0, 0);
+		g->val[n->out[0]].def = 0;
 		n->out[0] = v;
 		g->val[v].kind = V_TEMP;
 		g->val[v].data = NULL;

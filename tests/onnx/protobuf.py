@@ -88,25 +88,11 @@ def tensor(raw):
     return name, array.reshape(dims)
 
 
-class Node:
-    def __init__(self, raw):
-        self.inputs, self.outputs, self.type, self.domain = [], [], "", ""
-        for number, value in fields(raw):
-            if number == 1:
-                self.inputs.append(value.decode())
-            elif number == 2:
-                self.outputs.append(value.decode())
-            elif number == 4:
-                self.type = value.decode()
-            elif number == 7:
-                self.domain = value.decode()
-
-
 class Value:
-    """A graph's input or output: name, whether it is a plain tensor, and whether its shape is all numbers."""
+    """A graph's input or output: name, whether it is a plain tensor, its type, and its extents (None: not a number, or all of it unknown)."""
 
     def __init__(self, raw):
-        self.name, self.tensor, self.fixed = "", False, False
+        self.name, self.tensor, self.kind, self.shape = "", False, 0, None
         for number, value in fields(raw):
             if number == 1:
                 self.name = value.decode()
@@ -118,30 +104,38 @@ class Value:
             if number != 1:
                 continue
             self.tensor = True
-            for n, shape in fields(value):
-                if n == 2:
-                    self.fixed = all(any(k == 1 for k, _ in fields(dim)) for i, dim in fields(shape) if i == 1)
+            for n, part in fields(value):
+                if n == 1:
+                    self.kind = part
+                elif n == 2:
+                    self.shape = [dict(fields(dim)).get(1) for i, dim in fields(part) if i == 1]
 
 
 class Model:
-    """Of a ModelProto: the graph's nodes, inputs, outputs and initializers' names."""
+    """Of a ModelProto: the graph's inputs and outputs."""
 
     def __init__(self, path):
-        self.nodes, self.inputs, self.outputs = [], [], []
+        self.inputs, self.outputs = [], []
         with open(path, "rb") as f:
             raw = memoryview(f.read()).tobytes()
         for number, value in fields(raw):
             if number != 7:
                 continue
             for n, part in fields(value):
-                if n == 1:
-                    self.nodes.append(Node(part))
-                elif n == 11:
+                if n == 11:
                     self.inputs.append(Value(part))
                 elif n == 12:
                     self.outputs.append(Value(part))
 
 
-def load(path):
+def load(path, value):
+    """(safetensors type, array) of the file with a value's contents.  Files of onnx 1.12 hold bfloat16 as the integers of the same bits."""
     with open(path, "rb") as f:
-        return tensor(f.read())
+        kind, array = tensor(f.read())
+    if kind == "U16" and value.kind == 16:
+        kind = "BF16"
+    if value.kind in TYPES and TYPES[value.kind][1] != kind:
+        raise Unsupported(f"a tensor of type {kind} where the model has {TYPES[value.kind][1]}")
+    if value.shape is not None and (len(value.shape) != array.ndim or any(d is not None and d != n for d, n in zip(value.shape, array.shape))):
+        raise Unsupported("a tensor of another shape than the model has")
+    return kind, array
