@@ -18,6 +18,8 @@
 #include "frontend/outputs.h"
 #include "frontend/verbs.h"
 #include "ir/ir.h"
+#include "passes/cost.h"
+#include "passes/memory.h"
 #include "passes/passes.h"
 
 enum { EXIT_OK, EXIT_DIAGNOSED, EXIT_USAGE };
@@ -250,6 +252,15 @@ spare_weights(struct driver *d, const char *path)
 }
 
 static bool
+set_device(struct driver *d)
+{
+	const char *name = d->cli.opt.device;
+
+	d->graph->device = name ? device_find(name, d->diag, d->arena) : NULL;
+	return !name || d->graph->device;
+}
+
+static bool
 compile(struct driver *d)
 {
 	struct cli *c = &d->cli;
@@ -269,12 +280,16 @@ compile(struct driver *d)
 	if (!outputs_check(&out, c->model, NULL, d->arena, d->diag)
 	    || (code && !spare_weights(d, out.weights)) || !load(d)
 	    || !outputs_check(&out, c->model, d->file, d->arena, d->diag)
+	    || !set_device(d)
 	    || !pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))
 		return false;
 	if (d->pass.plan) {
 		d->pass.plan->model = c->model;
 		d->pass.plan->nflag = c->nflag;
 		d->pass.plan->flag = c->flag;
+		if (c->json)
+			d->pass.plan->memory = memory_json(&d->pass,
+				d->pass.plan, d->arena);
 	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);

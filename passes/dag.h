@@ -1,0 +1,99 @@
+/* Planning of bare graphs of costs: `ckc plan`.
+ *
+ * A node costs time and leaves one value of some bytes; links say who reads
+ * whom.  A plan is a sequence of nodes, each at least once; a value lives from
+ * the step that makes it to the last step that reads it, both included, and a
+ * reader takes the last one made before it.  Nothing here knows of ONNX.
+ */
+#ifndef PASSES_DAG_H
+#define PASSES_DAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ir/arena.h"
+#include "ir/diag.h"
+
+struct dag {
+	int32_t n;
+	int64_t *ram;                   /* bytes of each node's value */
+	double *cpu;
+	bool *backward;
+	const char **name;
+	bool training;                  /* some node is flagged backward */
+	/* readers of and what is read by node i: list[at[i]..at[i+1]-1] */
+	int32_t *pred_at, *pred, *succ_at, *succ;
+	/* of the order 0..n-1 */
+	int64_t peak;
+	double cost;
+	int64_t working_set;            /* no plan has a lower peak */
+};
+
+/* A sequence of nodes; what it costs and takes. */
+struct dag_seq {
+	int32_t *node;
+	int32_t len;
+	int64_t peak;
+	double cost;
+};
+
+struct dag_options {
+	int64_t budget;
+	double sec;                     /* 0: by counted work only */
+	double gap;                     /* stop this near to the bound, as a
+	                                 * fraction of the graph's cost */
+	FILE *progress;                 /* NULL: none */
+	const volatile int *stop;       /* not 0: end with the best so far */
+};
+
+struct dag_answer {
+	bool found;
+	struct dag_seq seq;             /* the plan, or the one with the least
+	                                 * peak that was met */
+	double bound;                   /* no plan of its class costs less */
+	const char *bound_class;
+};
+
+/* Read a planning graph from JSON text; false after a message. */
+bool dag_read(const char *text, size_t n, struct dag *, Arena *, Diag *);
+/* Fill in what follows from costs and links (pairs source, target). */
+void dag_finish(struct dag *, const int32_t *link, int32_t nlink, Arena *);
+/* Peak and cost of a sequence, from nothing but it; false if some read has no
+ * value yet or some node is missing. */
+bool dag_measure(const struct dag *, struct dag_seq *, Arena *scratch);
+/* Drop evaluations that nobody reads, and copy into the arena. */
+struct dag_seq dag_trim(const struct dag *, const struct dag_seq *, Arena *);
+struct dag_answer dag_plan(const struct dag *, const struct dag_options *,
+                           Arena *);
+
+/* ---- sources of plans, for dag_plan ---- */
+
+/* Where candidates meet: the cheapest within the budget stays. */
+struct dag_best {
+	const struct dag *g;
+	const struct dag_options *o;
+	struct dag_seq best;            /* within the budget; len 0: none */
+	struct dag_seq least;           /* least peak of all */
+	Arena *arena, *scratch;
+	uint64_t random;
+	double end;                     /* clock at which to stop; 0: none */
+};
+
+/* Hand in a candidate, measured anew; true if it is the best so far. */
+bool dag_offer(struct dag_best *, const int32_t *node, int32_t len);
+bool dag_stopped(const struct dag_best *);
+/* Optimal, for graphs of at most DAG_EXACT nodes; false: none exists. */
+enum { DAG_EXACT = 12 };
+bool dag_exact(struct dag_best *);
+/* Keep or recompute once, over a fixed order: annealing over sets. */
+void dag_keep(struct dag_best *, int64_t work);
+/* Walk the order, evicting when memory is short. */
+void dag_evict(struct dag_best *, int64_t work);
+/* Annealing over sequences from the best one so far; hot: temperature at the
+ * start, in mean costs of a node. */
+void dag_anneal(struct dag_best *, int64_t work, double hot);
+double dag_clock(void);
+
+#endif

@@ -1,0 +1,557 @@
+/* Annealing over sequences of evaluations.
+ *
+ * what    better plans from any plan: order, number and place of evaluations
+ *         are all free
+ * method  after FastSA (Yamamoto et al., "FastSA: a scalable simulated
+ *         annealing for rematerialization", NeurIPS 2023): a sequence of
+ *         slots, most of them free to take an evaluation; insert, remove or
+ *         move one and update the memory profile.  The profile is a plain
+ *         array instead of a segment tree: that gives the sum of bytes above
+ *         the budget, not only the peak, which is what leads out of plans
+ *         with several tight places, and adding to a range of some hundred
+ *         slots costs no more than a walk down and up a tree.
+ * cost    a move costs the evaluations of the neighbours and the length of
+ *         the lifetimes that change
+ */
+#include "passes/dag.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CHANGES_MAX = 4096 };
+
+struct change {                         /* to take back */
+	int32_t eval, end;              /* end before; eval -1: none */
+	int32_t lo, hi;                 /* slots lo..hi-1 got delta */
+	int64_t delta;
+};
+
+struct anneal {
+	struct dag_best *b;
+	const struct dag *g;
+	int64_t budget;
+	int32_t nslot, neval;           /* slots; evaluations in use */
+	int32_t *slot;                  /* evaluation in it; -1: free */
+	int64_t *mem;
+	/* by evaluation */
+	int32_t *node, *pos, *end, *next, *prev;
+	int32_t *free_list, nfree;
+	int32_t *all, *all_at;          /* those in use, for drawing */
+	int32_t *extra, *extra_at, nextra;
+	int32_t *first;                 /* by node: its first evaluation */
+	struct change *log;
+	int32_t nlog;
+	bool overflow;
+	double cost;
+	int64_t over;
+	double weight, heat;
+	int64_t work;
+	int32_t *seq;
+};
+
+static uint64_t
+draw(struct anneal *s)
+{
+	uint64_t x = s->b->random += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+static int32_t
+pick(struct anneal *s, int32_t n)
+{
+	return (int32_t)((draw(s) >> 32) * (uint64_t)n >> 32);
+}
+
+/* ---- the profile ---- */
+
+static void
+add(struct anneal *s, int32_t lo, int32_t hi, int64_t delta)
+{
+	int64_t *restrict mem = s->mem, sum = 0, budget = s->budget;
+
+	for (int32_t k = lo; k < hi; k++) {
+		int64_t old = mem[k] - budget, now = old + delta;
+
+		mem[k] += delta;
+		sum += (now & ~(now >> 63)) - (old & ~(old >> 63));
+	}
+	s->over += sum;
+	s->work -= (hi - lo) / 4 + 4;
+}
+
+static void
+change(struct anneal *s, int32_t e, int32_t lo, int32_t hi, int64_t delta)
+{
+	if (s->nlog >= CHANGES_MAX) {
+		s->overflow = true;
+		return;
+	}
+	s->log[s->nlog++] = (struct change){ e, e < 0 ? 0 : s->end[e], lo, hi,
+	                                     delta };
+	add(s, lo, hi, delta);
+}
+
+/* Evaluation e is now read last in slot `end`. */
+static void
+set_end(struct anneal *s, int32_t e, int32_t end)
+{
+	int64_t ram = s->g->ram[s->node[e]];
+	int32_t old = s->end[e];
+
+	if (end == old)
+		return;
+	if (end > old)
+		change(s, e, old + 1, end + 1, ram);
+	else
+		change(s, e, end + 1, old + 1, -ram);
+	s->end[e] = end;
+}
+
+/* The evaluation of v that a reader in slot t takes. */
+static int32_t
+provider(const struct anneal *s, int32_t v, int32_t t)
+{
+	int32_t e = s->first[v];
+
+	if (e < 0 || s->pos[e] >= t)
+		return -1;
+	while (s->next[e] >= 0 && s->pos[s->next[e]] < t)
+		e = s->next[e];
+	return e;
+}
+
+/* Slot of the last reader of v after slot `from` and before `to`; or from. */
+static int32_t
+last_reader(struct anneal *s, int32_t v, int32_t from, int32_t to)
+{
+	const struct dag *g = s->g;
+	int32_t last = from;
+
+	for (int32_t k = g->succ_at[v]; k < g->succ_at[v + 1]; k++) {
+		int32_t q = s->first[g->succ[k]];
+
+		for (; q >= 0 && s->pos[q] < to; q = s->next[q])
+			if (s->pos[q] > last)
+				last = s->pos[q];
+	}
+	s->work -= g->succ_at[v + 1] - g->succ_at[v];
+	return last;
+}
+
+static int32_t
+next_pos(const struct anneal *s, int32_t e)
+{
+	return s->next[e] >= 0 ? s->pos[s->next[e]] : s->nslot;
+}
+
+/* ---- evaluations in and out ---- */
+
+static int32_t
+new_eval(struct anneal *s, int32_t v)
+{
+	int32_t e = s->free_list[--s->nfree];
+
+	s->node[e] = v;
+	s->all_at[e] = s->neval;
+	s->all[s->neval++] = e;
+	s->extra_at[e] = -1;
+	return e;
+}
+
+static void
+drop_eval(struct anneal *s, int32_t e)
+{
+	int32_t last = s->all[--s->neval];
+
+	s->all[s->all_at[e]] = last;
+	s->all_at[last] = s->all_at[e];
+	s->free_list[s->nfree++] = e;
+}
+
+/* Into its node's list, by position. */
+static void
+link_in(struct anneal *s, int32_t e, int32_t t)
+{
+	int32_t v = s->node[e], prev = provider(s, v, t);
+
+	s->pos[e] = t;
+	s->slot[t] = e;
+	s->prev[e] = prev;
+	s->next[e] = prev >= 0 ? s->next[prev] : s->first[v];
+	if (prev >= 0)
+		s->next[prev] = e;
+	else
+		s->first[v] = e;
+	if (s->next[e] >= 0)
+		s->prev[s->next[e]] = e;
+}
+
+static void
+link_out(struct anneal *s, int32_t e)
+{
+	if (s->prev[e] >= 0)
+		s->next[s->prev[e]] = s->next[e];
+	else
+		s->first[s->node[e]] = s->next[e];
+	if (s->next[e] >= 0)
+		s->prev[s->next[e]] = s->prev[e];
+	s->slot[s->pos[e]] = -1;
+}
+
+/* Lifetimes after e came to slot t (already linked in). */
+static void
+live_in(struct anneal *s, int32_t e)
+{
+	const struct dag *g = s->g;
+	int32_t v = s->node[e], t = s->pos[e];
+
+	s->end[e] = t - 1;              /* nothing counted yet */
+	set_end(s, e, last_reader(s, v, t, next_pos(s, e)));
+	if (s->prev[e] >= 0 && s->end[s->prev[e]] > t)
+		set_end(s, s->prev[e], last_reader(s, v, s->pos[s->prev[e]],
+		                                   t));
+	for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++) {
+		int32_t f = provider(s, g->pred[k], t);
+
+		if (s->end[f] < t)
+			set_end(s, f, t);
+	}
+}
+
+/* Lifetimes after e was linked out. */
+static void
+live_out(struct anneal *s, int32_t e)
+{
+	const struct dag *g = s->g;
+	int32_t v = s->node[e], t = s->pos[e];
+
+	if (s->prev[e] >= 0 && s->end[e] > t)
+		set_end(s, s->prev[e], s->end[e]);
+	set_end(s, e, t - 1);
+	for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++) {
+		int32_t f = provider(s, g->pred[k], t);
+
+		if (s->end[f] == t)
+			set_end(s, f, last_reader(s, g->pred[k], s->pos[f],
+			                          t));
+	}
+}
+
+/* Take back all changes of lifetimes since the log was empty. */
+static void
+undo(struct anneal *s)
+{
+	while (s->nlog > 0) {
+		struct change *c = &s->log[--s->nlog];
+
+		add(s, c->lo, c->hi, -c->delta);
+		if (c->eval >= 0)
+			s->end[c->eval] = c->end;
+	}
+	s->overflow = false;
+}
+
+static bool
+accept(struct anneal *s, double dcost, int64_t over_before)
+{
+	double d = dcost + s->weight * (double)(s->over - over_before);
+
+	if (s->overflow)
+		return false;
+	return d <= 0 || (double)(draw(s) >> 11) * 0x1p-53
+		< exp(-d / s->heat);
+}
+
+/* A free slot in lo..hi-1, looked for from a random one downwards. */
+static int32_t
+free_slot(struct anneal *s, int32_t lo, int32_t hi, bool late)
+{
+	int32_t t;
+
+	if (hi <= lo)
+		return -1;
+	t = late ? hi - 1 : lo + pick(s, hi - lo);
+	for (int32_t k = 0; k < 48 && t - k >= lo; k++)
+		if (s->slot[t - k] < 0)
+			return t - k;
+	for (int32_t k = 1; k < 16 && t + k < hi; k++)
+		if (s->slot[t + k] < 0)
+			return t + k;
+	return -1;
+}
+
+static void
+extra_add(struct anneal *s, int32_t e)
+{
+	s->extra_at[e] = s->nextra;
+	s->extra[s->nextra++] = e;
+}
+
+static void
+extra_drop(struct anneal *s, int32_t e)
+{
+	int32_t last = s->extra[--s->nextra];
+
+	s->extra[s->extra_at[e]] = last;
+	s->extra_at[last] = s->extra_at[e];
+	s->extra_at[e] = -1;
+}
+
+/* ---- moves ---- */
+
+/* Evaluate some input of some evaluation again, before it. */
+static void
+try_insert(struct anneal *s)
+{
+	const struct dag *g = s->g;
+	int32_t r = s->all[pick(s, s->neval)], v = s->node[r], p, e, f, t;
+	int32_t deg = g->pred_at[v + 1] - g->pred_at[v];
+	int64_t over = s->over;
+
+	if (deg == 0 || s->nfree == 0)
+		return;
+	p = g->pred[g->pred_at[v] + pick(s, deg)];
+	f = provider(s, p, s->pos[r]);
+	t = free_slot(s, s->pos[f] + 1, s->pos[r], draw(s) % 2);
+	if (t < 0)
+		return;
+	e = new_eval(s, p);
+	link_in(s, e, t);
+	s->nlog = 0;
+	live_in(s, e);
+	if (accept(s, g->cpu[p], over)) {
+		s->cost += g->cpu[p];
+		extra_add(s, e);
+		return;
+	}
+	undo(s);
+	link_out(s, e);
+	drop_eval(s, e);
+}
+
+/* The first of several may go if nobody reads it. */
+static bool
+removable(struct anneal *s, int32_t e)
+{
+	return s->prev[e] >= 0 || s->end[e] == s->pos[e];
+}
+
+static void
+try_remove(struct anneal *s)
+{
+	int32_t x, e, t;
+	int64_t over = s->over;
+
+	if (s->nextra == 0)
+		return;
+	x = e = s->extra[pick(s, s->nextra)];
+	if (draw(s) % 2)
+		e = s->first[s->node[e]];
+	if (!removable(s, e))
+		return;
+	t = s->pos[e];
+	link_out(s, e);
+	s->nlog = 0;
+	live_out(s, e);
+	if (accept(s, -s->g->cpu[s->node[e]], over)) {
+		s->cost -= s->g->cpu[s->node[e]];
+		extra_drop(s, s->extra_at[e] >= 0 ? e : x);
+		drop_eval(s, e);
+		return;
+	}
+	undo(s);
+	link_in(s, e, t);
+}
+
+static void
+try_move(struct anneal *s)
+{
+	const struct dag *g = s->g;
+	int32_t e = s->all[pick(s, s->neval)], v = s->node[e];
+	int32_t t = s->pos[e], lo = 0, hi = next_pos(s, e), to, reach;
+	int64_t over = s->over;
+
+	if (s->prev[e] >= 0)
+		lo = s->pos[s->prev[e]] + 1;
+	for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++) {
+		int32_t f = s->first[g->pred[k]];
+
+		lo = s->pos[f] >= lo ? s->pos[f] + 1 : lo;
+	}
+	if (s->prev[e] >= 0) {
+		hi = s->end[e] > t ? s->end[e] : hi;
+	} else {
+		for (int32_t k = g->succ_at[v]; k < g->succ_at[v + 1]; k++) {
+			int32_t q = s->first[g->succ[k]];
+
+			hi = s->pos[q] < hi ? s->pos[q] : hi;
+		}
+	}
+	/* mostly near by */
+	reach = 2 << draw(s) % 12;
+	lo = t - reach > lo ? t - reach : lo;
+	hi = t + reach < hi ? t + reach : hi;
+	to = free_slot(s, lo, hi, false);
+	if (to < 0)
+		return;
+	link_out(s, e);
+	s->nlog = 0;
+	live_out(s, e);
+	link_in(s, e, to);
+	live_in(s, e);
+	if (accept(s, 0, over))
+		return;
+	link_out(s, e);
+	undo(s);
+	link_in(s, e, t);
+}
+
+/* ---- the walk ---- */
+
+/* Spread a sequence over the slots. */
+static void
+load(struct anneal *s, const struct dag_seq *q)
+{
+	const struct dag *g = s->g;
+
+	for (int32_t t = 0; t < s->nslot; t++) {
+		s->slot[t] = -1;
+		s->mem[t] = 0;
+	}
+	for (int32_t v = 0; v < g->n; v++)
+		s->first[v] = -1;
+	s->neval = s->nextra = s->nfree = 0;
+	for (int32_t e = s->nslot; e-- > 0;)
+		s->free_list[s->nfree++] = e;
+	s->over = 0;
+	s->cost = 0;
+	for (int32_t k = 0; k < q->len; k++) {
+		int32_t e = new_eval(s, q->node[k]);
+		int32_t t = (int32_t)(((int64_t)k * s->nslot + s->nslot / 2)
+		                      / q->len);
+
+		link_in(s, e, t);
+		if (s->prev[e] >= 0)
+			extra_add(s, e);
+		s->nlog = 0;
+		s->end[e] = t - 1;
+		set_end(s, e, t);
+		for (int32_t i = g->pred_at[q->node[k]];
+		     i < g->pred_at[q->node[k] + 1]; i++) {
+			s->nlog = 0;
+			set_end(s, provider(s, g->pred[i], t), t);
+		}
+		s->cost += g->cpu[q->node[k]];
+	}
+}
+
+static struct dag_seq
+unload(struct anneal *s)
+{
+	struct dag_seq q = { .node = s->seq };
+
+	for (int32_t t = 0; t < s->nslot; t++)
+		if (s->slot[t] >= 0)
+			s->seq[q.len++] = s->node[s->slot[t]];
+	return q;
+}
+
+static void
+walk(struct anneal *s, int64_t work, double hot, double cold)
+{
+	int64_t all = work;
+	double low = s->b->best.len ? s->b->best.cost : INFINITY;
+
+	s->work = work;
+	for (int64_t k = 0; s->work > 0; k++) {
+		uint64_t kind = draw(s) % 8;
+
+		if (k % 256 == 0) {
+			double part = 1 - (double)s->work / (double)all;
+
+			s->heat = hot * pow(cold / hot, part);
+			s->weight *= s->over ? 1.002 : 0.999;
+			if (dag_stopped(s->b))
+				return;
+			if (k % 65536 == 0 && k) {
+				struct dag_seq q = unload(s);
+				load(s, &q);
+			}
+		}
+		s->work -= 16;
+		if (kind < 4)
+			try_move(s);
+		else if (kind < 6)
+			try_insert(s);
+		else
+			try_remove(s);
+		if (s->over == 0 && s->cost < low * (1 - 1e-12)) {
+			struct dag_seq q = unload(s);
+
+			dag_offer(s->b, q.node, q.len);
+			low = s->b->best.len && s->b->best.cost < s->cost
+				? s->b->best.cost : s->cost;
+		}
+	}
+}
+
+static void
+open_slots(struct anneal *s, int32_t len)
+{
+	Arena *a = s->b->scratch;
+	size_t n;
+
+	s->nslot = 2 * len + 64;
+	n = (size_t)s->nslot + 1;
+	s->slot = arena_array(a, n, sizeof *s->slot);
+	s->mem = arena_array(a, n, sizeof *s->mem);
+	s->node = arena_array(a, n, sizeof *s->node);
+	s->pos = arena_array(a, n, sizeof *s->pos);
+	s->end = arena_array(a, n, sizeof *s->end);
+	s->next = arena_array(a, n, sizeof *s->next);
+	s->prev = arena_array(a, n, sizeof *s->prev);
+	s->free_list = arena_array(a, n, sizeof *s->free_list);
+	s->all = arena_array(a, n, sizeof *s->all);
+	s->all_at = arena_array(a, n, sizeof *s->all_at);
+	s->extra = arena_array(a, n, sizeof *s->extra);
+	s->extra_at = arena_array(a, n, sizeof *s->extra_at);
+	s->seq = arena_array(a, n, sizeof *s->seq);
+	s->first = arena_array(a, (size_t)s->g->n + 1, sizeof *s->first);
+	s->log = arena_array(a, CHANGES_MAX + 1, sizeof *s->log);
+}
+
+void
+dag_anneal(struct dag_best *b, int64_t work, double hot)
+{
+	const struct dag *g = b->g;
+	struct anneal s = { .b = b, .g = g, .budget = b->o->budget };
+	struct dag_seq start = b->best.len ? b->best : b->least;
+	Arena *keep = b->scratch;
+	double unit = g->cost / g->n;
+
+	b->scratch = arena_new();
+	if (!start.len) {
+		start.node = arena_array(b->scratch, (size_t)g->n,
+		                         sizeof *start.node);
+		for (start.len = 0; start.len < g->n; start.len++)
+			start.node[start.len] = start.len;
+	}
+	open_slots(&s, start.len);
+	s.weight = unit / ((double)b->o->budget / 20 + 1);
+	load(&s, &start);
+	walk(&s, work, hot * unit, hot * unit / 100);
+	if (!b->best.len && !dag_stopped(b)) {
+		/* time is no object until something fits */
+		s.weight *= 30;
+		walk(&s, work / 2, hot * unit / 4, hot * unit / 100);
+	}
+	if (!b->best.len) {
+		start = unload(&s);
+		dag_offer(b, start.node, start.len);
+	}
+	arena_free(b->scratch);
+	b->scratch = keep;
+}

@@ -1,0 +1,345 @@
+/* Annealing over what is kept, for a fixed order of first runs.
+ *
+ * what    A value is read at some steps of the order.  For each gap between
+ *         two of them, one bit says whether the value is held over the gap or
+ *         dropped and computed again when it is next needed.  Computing it
+ *         again needs its own inputs, which may have to be computed again in
+ *         turn, so that one bit moves a whole chain.  A second bit, per
+ *         value, says whether a value that came back for the sake of another
+ *         stays until its own next reader.
+ * method  simulated annealing: flip a bit, build the sequence, measure it;
+ *         cost plus a weight times the bytes above the budget, summed over
+ *         steps.  The weight follows: up while over budget, down while under.
+ *         At last, single bits and pairs of bits for as long as one helps.
+ *         Compared with moves on the sequence itself a flip is dear (all of
+ *         it is built anew) but never leaves a chain half done.
+ * cost    a flip takes time in the length of the sequence and its reads
+ */
+#include "passes/dag.h"
+
+#include <math.h>
+#include <string.h>
+
+struct gap {
+	int32_t value;
+	int32_t from, to;               /* positions in the order */
+};
+
+struct keep {
+	struct dag_best *b;
+	const struct dag *g;
+	const int32_t *order;           /* node by position, n of them */
+	struct gap *gap;
+	int32_t ngap, nbit;
+	int32_t *bit_of;                /* by read (as g->pred): gap before */
+	int32_t *next_of;               /* by read: gap after, or -1 */
+	int32_t *first_gap;             /* by node: gap after it is made */
+	bool *drop;                     /* by gap, then by node: goes at once */
+	/* of the sequence being built */
+	int32_t *seq, *last, *made, *stack;
+	bool *alive;
+	int64_t *change;
+	int32_t len, cap;
+	double cost;
+	int64_t peak, over;             /* over: summed over steps, in units */
+	int64_t work;
+};
+
+static uint64_t
+draw(uint64_t *state)
+{
+	uint64_t x = *state += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+/* ---- gaps ---- */
+
+static void
+find_gaps(struct keep *s)
+{
+	const struct dag *g = s->g;
+	size_t nread = (size_t)g->pred_at[g->n];
+	Arena *a = s->b->scratch;
+	int32_t *last_read = arena_array(a, (size_t)g->n + 1,
+	                                 sizeof *last_read);
+	int32_t *last_at = arena_array(a, (size_t)g->n + 1, sizeof *last_at);
+
+	s->gap = arena_array(a, nread + 1, sizeof *s->gap);
+	s->bit_of = arena_array(a, nread + 1, sizeof *s->bit_of);
+	s->next_of = arena_array(a, nread + 1, sizeof *s->next_of);
+	s->first_gap = arena_array(a, (size_t)g->n + 1, sizeof *s->first_gap);
+	for (int32_t t = 0; t < g->n; t++) {
+		int32_t v = s->order[t];
+
+		s->first_gap[v] = -1;
+		last_read[v] = -1;
+		last_at[v] = t;
+		for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++) {
+			int32_t p = g->pred[k], id = -1;
+
+			if (t - last_at[p] > 1) {
+				id = s->ngap++;
+				s->gap[id] = (struct gap){ p, last_at[p], t };
+			}
+			s->bit_of[k] = id;
+			s->next_of[k] = -1;
+			if (last_read[p] < 0)
+				s->first_gap[p] = id;
+			else
+				s->next_of[last_read[p]] = id;
+			last_read[p] = k;
+			last_at[p] = t;
+		}
+	}
+	s->nbit = s->ngap + g->n;
+	s->drop = arena_array(a, (size_t)s->nbit + 1, sizeof *s->drop);
+}
+
+/* ---- building and measuring a sequence ---- */
+
+static bool
+emit(struct keep *s, int32_t v)
+{
+	const struct dag *g = s->g;
+
+	if (s->len >= s->cap)
+		return false;
+	for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++)
+		s->last[s->made[g->pred[k]]] = s->len;
+	s->made[v] = s->last[s->len] = s->len;
+	s->seq[s->len++] = v;
+	s->alive[v] = true;
+	return true;
+}
+
+/* Make v alive, and before it what it reads; iterative, as chains are long. */
+static bool
+bring_back(struct keep *s, int32_t v)
+{
+	const struct dag *g = s->g;
+	int32_t top = 0, done = s->len;
+
+	s->stack[top++] = v;
+	while (top > 0) {
+		int32_t u = s->stack[top - 1];
+		bool ready = true;
+
+		if (s->alive[u]) {
+			top--;
+			continue;
+		}
+		for (int32_t k = g->pred_at[u]; k < g->pred_at[u + 1]; k++)
+			if (!s->alive[g->pred[k]]) {
+				/* a value is on the stack once at most: links
+				 * lead forwards and alive ones are popped */
+				if (top >= 2 * g->pred_at[g->n] + 2)
+					return false;
+				s->stack[top++] = g->pred[k];
+				ready = false;
+			}
+		if (!ready)
+			continue;
+		top--;
+		if (!emit(s, u))
+			return false;
+	}
+	/* all but v came for the sake of others */
+	for (int32_t t = done; t < s->len; t++)
+		if (s->seq[t] != v && s->drop[s->ngap + s->seq[t]])
+			s->alive[s->seq[t]] = false;
+	return true;
+}
+
+static bool
+build(struct keep *s)
+{
+	const struct dag *g = s->g;
+
+	s->len = 0;
+	memset(s->alive, 0, (size_t)g->n);
+	for (int32_t t = 0; t < g->n; t++) {
+		int32_t v = s->order[t], id;
+
+		for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++)
+			if (!s->alive[g->pred[k]] && !bring_back(s, g->pred[k]))
+				return false;
+		/* a later chain may have sent away what an earlier one made */
+		for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++)
+			s->alive[g->pred[k]] = true;
+		if (!emit(s, v))
+			return false;
+		id = s->first_gap[v];
+		if (id >= 0 && s->drop[id])
+			s->alive[v] = false;
+		for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++) {
+			id = s->next_of[k];
+			if (id >= 0 && s->drop[id])
+				s->alive[g->pred[k]] = false;
+		}
+	}
+	return true;
+}
+
+static bool
+evaluate(struct keep *s)
+{
+	const struct dag *g = s->g;
+	int64_t live = 0, budget = s->b->o->budget;
+
+	if (!build(s))
+		return false;
+	memset(s->change, 0, ((size_t)s->len + 1) * sizeof *s->change);
+	s->cost = 0;
+	for (int32_t t = 0; t < s->len; t++) {
+		int32_t v = s->seq[t];
+
+		s->cost += g->cpu[v];
+		s->change[t] += g->ram[v];
+		s->change[s->last[t] + 1] -= g->ram[v];
+	}
+	s->peak = s->over = 0;
+	for (int32_t t = 0; t < s->len; t++) {
+		live += s->change[t];
+		if (live > s->peak)
+			s->peak = live;
+		if (live > budget)
+			s->over += (live - budget) >> 8;
+	}
+	s->work -= 4 * s->len;
+	return true;
+}
+
+/* ---- the search ---- */
+
+static double
+energy(const struct keep *s, double weight)
+{
+	return s->cost + weight * (double)s->over
+		+ (s->over ? weight * (double)((s->peak - s->b->o->budget)
+		                               >> 8) : 0);
+}
+
+/* Single bits, then pairs, while one helps. */
+static void
+climb(struct keep *s, int64_t work)
+{
+	int32_t idle = 0, k = 0;
+
+	s->work = work;
+	while (idle < s->nbit && s->work > 0 && s->b->best.len) {
+		s->drop[k] = !s->drop[k];
+		if (evaluate(s) && s->peak <= s->b->o->budget
+		    && s->cost < s->b->best.cost) {
+			dag_offer(s->b, s->seq, s->len);
+			idle = 0;
+		} else {
+			s->drop[k] = !s->drop[k];
+			idle++;
+		}
+		k = (k + 1) % s->nbit;
+	}
+}
+
+struct walk {
+	double now, weight, heat;
+	bool *best;
+};
+
+static void
+step(struct keep *s, struct walk *w)
+{
+	uint64_t *rnd = &s->b->random;
+	int32_t bit[3], nbit = 1 + (draw(rnd) % 4 == 0);
+	double e;
+
+	for (int32_t k = 0; k < nbit; k++) {
+		/* bits of gaps matter more than those of values */
+		bit[k] = draw(rnd) % 8 || !s->ngap
+			? (int32_t)(draw(rnd) % (uint64_t)s->nbit)
+			: s->ngap + (int32_t)(draw(rnd) % (uint64_t)s->g->n);
+		if (s->ngap && draw(rnd) % 8)
+			bit[k] = (int32_t)(draw(rnd) % (uint64_t)s->ngap);
+		s->drop[bit[k]] = !s->drop[bit[k]];
+	}
+	if (evaluate(s)) {
+		double u = (double)(draw(rnd) >> 11) * 0x1p-53;
+
+		e = energy(s, w->weight);
+		if (e <= w->now || u < exp((w->now - e) / w->heat)) {
+			w->now = e;
+			if (s->peak <= s->b->o->budget && (!s->b->best.len
+			    || s->cost < s->b->best.cost)
+			    && dag_offer(s->b, s->seq, s->len))
+				memcpy(w->best, s->drop, (size_t)s->nbit);
+			return;
+		}
+	}
+	for (int32_t k = nbit; k-- > 0;)
+		s->drop[bit[k]] = !s->drop[bit[k]];
+}
+
+static void
+anneal(struct keep *s, int64_t work)
+{
+	struct walk w = { .weight = 0 };
+	double hot, cold;
+	int64_t all = work;
+
+	w.best = arena_array(s->b->scratch, (size_t)s->nbit + 1,
+	                     sizeof *w.best);
+	hot = 2 * s->g->cost / s->g->n;
+	cold = hot / 2000;
+	w.weight = s->g->cost / ((double)s->b->o->budget / 256 + 1);
+	s->work = work;
+	if (!evaluate(s))
+		return;
+	for (int32_t k = 0; s->work > 0; k++) {
+		double part = 1 - (double)s->work / (double)all;
+
+		if (k % 64 == 0) {
+			/* read the weight off the present state */
+			evaluate(s);
+			w.weight *= s->over ? 1.05 : 0.97;
+			w.now = energy(s, w.weight);
+			w.heat = hot * pow(cold / hot, part);
+			if (dag_stopped(s->b))
+				break;
+		}
+		step(s, &w);
+	}
+	if (s->b->best.len)
+		memcpy(s->drop, w.best, (size_t)s->nbit);
+}
+
+void
+dag_keep(struct dag_best *b, int64_t work)
+{
+	const struct dag *g = b->g;
+	struct keep s = { .b = b, .g = g };
+	Arena *keep = b->scratch;
+	int32_t *order;
+	size_t cap;
+
+	b->scratch = arena_new();
+	order = arena_array(b->scratch, (size_t)g->n + 1, sizeof *order);
+	for (int32_t i = 0; i < g->n; i++)
+		order[i] = i;
+	s.order = order;
+	find_gaps(&s);
+	cap = 8 * (size_t)g->n + 64;
+	s.cap = (int32_t)cap;
+	s.seq = arena_array(b->scratch, cap + 1, sizeof *s.seq);
+	s.last = arena_array(b->scratch, cap + 1, sizeof *s.last);
+	s.made = arena_array(b->scratch, (size_t)g->n + 1, sizeof *s.made);
+	s.alive = arena_array(b->scratch, (size_t)g->n + 1, sizeof *s.alive);
+	s.change = arena_array(b->scratch, cap + 2, sizeof *s.change);
+	s.stack = arena_array(b->scratch, 2 * (size_t)g->pred_at[g->n] + 4,
+	                      sizeof *s.stack);
+	anneal(&s, work);
+	climb(&s, work / 4);
+	arena_free(b->scratch);
+	b->scratch = keep;
+}
