@@ -487,6 +487,7 @@ graph_clone(const Graph *g)
 	                     sizeof *c->node);
 	c->origin = arena_copy(a, g->origin, g->norigin * sizeof *g->origin);
 	c->norigin = g->norigin;
+	c->device = g->device;
 	c->origin_cap = g->norigin;
 	for (uint32_t i = 1; i < g->norigin; i++) {
 		c->origin[i].name = arena_str(a, g->origin[i].name);

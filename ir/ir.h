@@ -211,6 +211,8 @@ struct origin {
 	const char *op;                 /* ONNX op type */
 };
 
+struct device;
+
 typedef struct Graph {
 	Arena *arena;
 	const char *name;               /* model file's stem */
@@ -225,6 +227,8 @@ typedef struct Graph {
 	size_t val_cap, node_cap, origin_cap;
 	int64_t nstream;                /* random streams handed out so far */
 	void *names;                    /* set of value names (graph.c) */
+	const struct device *device;    /* costs are reckoned for it
+	                                 * (passes/cost.h); NULL: the default */
 } Graph;
 
 #define FOR_NODES(n, g) \

@@ -58,6 +58,7 @@ struct plan_step {
 	int64_t *read, *write;          /* tensor ids; write -1: null */
 	int64_t workspace;
 	double flops, bytes, seconds;
+	double product;                 /* of the flops, those of products */
 };
 
 struct plan_summary {
@@ -79,6 +80,7 @@ typedef struct Plan {
 	int nflag;
 	const char **flag;
 	const char *device;             /* JSON text or NULL */
+	const char *memory;             /* JSON text or NULL */
 	struct plan_summary sum;
 	struct plan_tensor *tensor;
 	int64_t ntensor;

@@ -15,24 +15,6 @@
 
 #include <string.h>
 
-const struct device device_default = {
-	.name = "cpu",
-	.product_flops = 400e9,
-	.vector_flops = 60e9,
-	.bandwidth = 40e9,
-	.launch = 1e-6,
-};
-
-char *
-device_json(const struct device *d, Arena *arena)
-{
-	return arena_printf(arena, "{\"name\": \"%s\", \"product_flops\": "
-	                    "%.9g, \"vector_flops\": %.9g, \"bandwidth\": "
-	                    "%.9g, \"launch_seconds\": %.9g}", d->name,
-	                    d->product_flops, d->vector_flops, d->bandwidth,
-	                    d->launch);
-}
-
 /* FLOPs split by the unit that does them. */
 struct work {
 	double product, vector, bytes;
@@ -316,13 +298,23 @@ static CostRule *const rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
+/* Its operands have 16 bits. */
+static bool
+is_narrow(const Graph *g, const Node *n)
+{
+	const Val *v = &g->val[n->nin && n->in[0] ? n->in[0] : 0];
+
+	return v->dt == DT_F16 || v->dt == DT_BF16;
+}
+
 struct cost
 node_cost(const Graph *g, const Node *n)
 {
-	const struct device *d = &device_default;
+	const struct device *d = device_of(g);
 	struct work w = rule[n->op](g, n);
-	struct cost c = { w.product + w.vector, w.bytes, 0 };
-	double compute = w.product / d->product_flops
+	struct cost c = { w.product + w.vector, w.bytes, 0, w.product };
+	double compute = w.product / (is_narrow(g, n) ? d->product_flops16
+	                                              : d->product_flops)
 		+ w.vector / d->vector_flops;
 	double memory = w.bytes / d->bandwidth;
 

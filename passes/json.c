@@ -232,6 +232,8 @@ plan_write_json(const Plan *plan, FILE *out)
 	}
 	fprintf(out, "],\n\"device\": %s,\n",
 	        plan->device ? plan->device : "null");
+	if (plan->memory)
+		fprintf(out, "\"memory\": %s,\n", plan->memory);
 	put_summary(&plan->sum, out);
 	fputs("\"tensors\": [\n", out);
 	for (int64_t i = 0; i < plan->ntensor; i++) {

@@ -42,6 +42,9 @@ struct options {
 	DType dtype;                    /* float type of the step; DT_NONE: as
 	                                 * the file has it */
 	bool store_masks;               /* dropout masks are values */
+	const char *device;             /* profile; NULL: the default */
+	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
+	double step_time;               /* measured seconds; 0: none */
 	enum tri update_in_backward;
 	bool forward_only;
 	int64_t budget_bytes;           /* -1: none */
@@ -59,6 +62,7 @@ struct options {
 /* Cost of one node, filled by passes/cost.c. */
 struct cost {
 	double flops, bytes, sec;
+	double product;                 /* of the flops, those of products */
 };
 
 typedef struct Pass {

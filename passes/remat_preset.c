@@ -10,6 +10,7 @@
  *         layer (the residual stream is cut twice per transformer layer), one
  *         per period is a layer input.
  */
+#include "passes/memory.h"
 #include "passes/remat.h"
 
 #include <string.h>
@@ -66,9 +67,28 @@ find_cuts(const struct remat *r, Arena *arena, int32_t *cut)
 	return n;
 }
 
-/* Reduce cuts to one per layer. */
+/* The inputs of equal layers, and the last one's output; 0: there are none. */
 static int32_t
-find_layers(const struct remat *r, Arena *arena, int32_t *cut)
+find_equal_layers(const struct remat *r, Arena *arena, int32_t *cut)
+{
+	struct segments s;
+	int32_t n = 0;
+
+	segments_find(&s, r->g, arena);
+	for (int32_t i = 0; s.nlayer > 1 && i <= s.nlayer; i++) {
+		int32_t at = s.first + i * s.period;
+		int32_t store = at < s.n && s.cut[at] ? r->of_val[s.cut[at]]
+			: -1;
+
+		if (store >= 0)
+			cut[n++] = store;
+	}
+	return n;
+}
+
+/* Reduce cuts to one per layer, where layers are not all equal. */
+static int32_t
+find_similar_layers(const struct remat *r, Arena *arena, int32_t *cut)
 {
 	int32_t n = find_cuts(r, arena, cut), best = 0, last = n - 1;
 	int32_t period = 1, kept = 0;
@@ -92,6 +112,14 @@ find_layers(const struct remat *r, Arena *arena, int32_t *cut)
 		if (i == 0 || (i <= last && (last - i) % period == 0))
 			cut[kept++] = cut[i];
 	return kept;
+}
+
+static int32_t
+find_layers(const struct remat *r, Arena *arena, int32_t *cut)
+{
+	int32_t n = find_equal_layers(r, arena, cut);
+
+	return n ? n : find_similar_layers(r, arena, cut);
 }
 
 int

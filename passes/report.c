@@ -147,6 +147,7 @@ add_step(struct builder *b, const Node *n)
 			&& g->val[n->out[0]].base,
 		.workspace = n->workspace,
 		.flops = c.flops, .bytes = c.bytes, .seconds = c.sec,
+		.product = c.product,
 	};
 	s->onnx = arena_array(a, (size_t)n->norigin + 1, sizeof *s->onnx);
 	for (int i = 0; i < n->norigin; i++)
@@ -338,7 +339,7 @@ plan_build(Pass *p, const Graph *g)
 	                           sizeof *plan->tensor);
 	plan->step = arena_array(p->keep, g->nnode, sizeof *plan->step);
 	plan->model = g->name;
-	plan->device = device_json(&device_default, p->keep);
+	plan->device = device_json(device_of(g), p->keep);
 	add_residents(&b);
 	FOR_NODES (n, g)
 		add_step(&b, n);

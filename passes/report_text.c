@@ -1,6 +1,4 @@
-/* The plan for people: the table of decisions, the memory account, and one
- * value explained.
- */
+/* The plan for people: the table of decisions, and one value explained. */
 #include "passes/passes.h"
 
 #include <inttypes.h>
@@ -213,81 +211,6 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 	        "in others\n\n", free_count, bytes_text(buf, free_bytes));
 	put_totals(p, &plan->sum, out);
 	put_alternatives(p, out);
-}
-
-/* ---- memory ---- */
-
-struct account {
-	const char *op;
-	int32_t layer;
-	int64_t bytes, count;
-};
-
-static void
-book(struct account *a, int *n, int max, const char *op, int32_t layer,
-     int64_t bytes)
-{
-	for (int i = 0; i < *n; i++)
-		if ((op ? a[i].op && strcmp(a[i].op, op) == 0
-		     : a[i].layer == layer)) {
-			a[i].bytes += bytes;
-			a[i].count++;
-			return;
-		}
-	if (*n < max)
-		a[(*n)++] = (struct account){ op, layer, bytes, 1 };
-}
-
-/* Saved bytes, by op or by layer. */
-static void
-put_saved(const Pass *p, const Plan *plan, bool by_op, FILE *out)
-{
-	enum { MAX = 1024 };
-	struct account a[MAX];
-	int n = 0;
-	char buf[24];
-
-	for (int64_t i = 0; i < plan->ntensor; i++) {
-		const struct plan_tensor *t = &plan->tensor[i];
-		const struct plan_step *w;
-
-		if (!t->saved || t->alias_of >= 0)
-			continue;
-		w = writer(plan, i);
-		book(a, &n, MAX, by_op ? w ? w->op : "?" : NULL,
-		     layer_of(p, t), t->bytes);
-	}
-	for (int i = 0; i < n; i++) {
-		if (by_op)
-			fprintf(out, "  %-18s", a[i].op);
-		else if (a[i].layer < 0)
-			fprintf(out, "  %-18s", "no layer");
-		else
-			fprintf(out, "  layer %-12d", (int)a[i].layer);
-		fprintf(out, "%6" PRId64 " values  %15" PRId64 " B  %10s\n",
-		        a[i].count, a[i].bytes, bytes_text(buf, a[i].bytes));
-	}
-}
-
-void
-plan_print_memory(const Pass *p, const Plan *plan, FILE *out)
-{
-	const struct plan_summary *s = &plan->sum;
-
-	fputs("memory of one step\n", out);
-	put_bytes_line("parameters", s->param, out);
-	put_bytes_line("buffers", s->buffer, out);
-	put_bytes_line("constants", s->constant, out);
-	put_bytes_line("inputs", s->input, out);
-	put_bytes_line("accumulated gradients", s->grad, out);
-	put_bytes_line("optimizer state", s->optimizer, out);
-	put_bytes_line("arena", s->arena, out);
-	put_bytes_line("peak", s->peak, out);
-	fputs("\nsaved for backward, by op that makes it\n", out);
-	put_saved(p, plan, true, out);
-	fputs("\nsaved for backward, by layer\n", out);
-	put_saved(p, plan, false, out);
-	put_bytes_line("all", s->saved, out);
 }
 
 /* ---- explain ---- */
