@@ -144,6 +144,20 @@ program_aliases(struct program *p)
 	}
 }
 
+/* The step that writes each tensor.  Lives are no help: what is resident lives
+ * from the first step on, also a gradient that a late step accumulates. */
+static void
+program_ready(struct program *p)
+{
+	for (int64_t i = 0; i < p->plan->nstep; i++) {
+		const struct plan_step *s = &p->plan->step[i];
+
+		for (int k = 0; k < s->nwrite; k++)
+			if (s->write[k] >= 0)
+				p->ready[p->index_of_plan[s->write[k]]] = i;
+	}
+}
+
 bool
 tables_program(struct program *p, Arena *a, const Graph *g, const Plan *plan,
                const struct shared *s, Diag *d)
@@ -154,6 +168,8 @@ tables_program(struct program *p, Arena *a, const Graph *g, const Plan *plan,
 	p->plan_tensor = arena_array(a, n, sizeof *p->plan_tensor);
 	p->val = arena_array(a, n, sizeof *p->val);
 	p->offset = arena_array(a, n, sizeof *p->offset);
+	p->ready = arena_array(a, n, sizeof *p->ready);
+	memset(p->ready, 0xff, n * sizeof *p->ready);
 	p->index_of_val = arena_array(a, g->nval, sizeof *p->index_of_val);
 	p->index_of_plan = arena_array(a, (size_t)plan->ntensor + 1,
 	                               sizeof *p->index_of_plan);
@@ -167,6 +183,7 @@ tables_program(struct program *p, Arena *a, const Graph *g, const Plan *plan,
 	if (!program_tensors(p, s, d))
 		return false;
 	program_aliases(p);
+	program_ready(p);
 	return true;
 }
 
@@ -288,7 +305,6 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	const char *name = !id ? "workspace"
 	                 : v->kind == V_TEMP && v->output && v->onnx
 	                 ? v->onnx : v->name;
-	bool written = t && v->kind == V_TEMP && id;
 	bool owned = v->param && kind >= 4 && kind <= 5;
 
 	out_put(o, "\t{ ");
@@ -308,7 +324,7 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 		out_put(o, "NULL");
 	out_put(o, ", %" PRId64 ", %" PRId64 ", %" PRIu64 ", %" PRId64
 	        ", %" PRIu64 ",\n\t  ",
-	        written || !id ? t->first : -1, t ? t->last : -1,
+	        id && is_shared(v) ? -1 : p->ready[i], t ? t->last : -1,
 	        p->offset[i], id ? reach(v) : t->bytes,
 	        id && v->kind == V_CONST ? s->data[i] : 0);
 	emit_list(o, v->shape.dim, id ? v->shape.rank : 0);
