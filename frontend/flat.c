@@ -7,41 +7,14 @@
  * refuses  names written twice or never, cycles among nodes or functions,
  *        more than a million nodes
  */
+#include "frontend/flat_read.h"
 #include "frontend/optable.h"
 
 #include <string.h>
 
-enum { MAX_CALLS = 64, MAX_INLINED = 1 << 17, MAX_NODES = 1 << 20 };
+enum { MAX_INLINED = 1 << 17, MAX_NODES = 1 << 20 };
 
 /* ---- names in scope ---- */
-
-struct bucket {
-	const char *name;
-	int val;
-};
-
-struct names {
-	struct names *up; /* enclosing graph, seen from a subgraph */
-	struct bucket *slot;
-	size_t size, used;
-};
-
-struct call {
-	const struct call *up;
-	const Onnx__FunctionProto *function;
-	int depth;
-};
-
-/* What a list of nodes is read under. */
-struct context {
-	struct names names;
-	const struct call *call;
-	const struct attr_scope *attrs;
-	const char *prefix;             /* of names; "" at the top */
-	Onnx__OperatorSetIdProto **opset;
-	size_t nopset;
-	bool top;
-};
 
 static struct bucket *
 name_bucket(const struct names *t, const char *name)
@@ -57,8 +30,8 @@ name_bucket(const struct names *t, const char *name)
 	return &t->slot[i];
 }
 
-static void
-name_set(struct flat *f, struct names *t, const char *name, int val)
+void
+flat_name_set(struct flat *f, struct names *t, const char *name, int val)
 {
 	if (2 * (t->used + 1) > t->size) {
 		struct names old = *t;
@@ -82,8 +55,8 @@ name_here(const struct names *t, const char *name)
 	return t->size ? name_bucket(t, name)->val : 0;
 }
 
-static int
-name_get(const struct names *t, const char *name)
+int
+flat_name_get(const struct names *t, const char *name)
 {
 	int v = 0;
 
@@ -94,8 +67,8 @@ name_get(const struct names *t, const char *name)
 
 /* ---- building ---- */
 
-static int
-add_val(struct flat *f, const struct context *c, const char *name)
+int
+flat_add_val(struct flat *f, const struct context *c, const char *name)
 {
 	f->val = arena_grow(f->arena, f->val, (size_t)f->nval, &f->val_cap,
 	                    (size_t)f->nval + 1, sizeof *f->val);
@@ -107,19 +80,13 @@ add_val(struct flat *f, const struct context *c, const char *name)
 	return f->nval++;
 }
 
-static struct flat_node *
-add_node(struct flat *f)
+struct flat_node *
+flat_add_node(struct flat *f)
 {
 	f->node = arena_grow(f->arena, f->node, (size_t)f->nnode, &f->node_cap,
 	                     (size_t)f->nnode + 1, sizeof *f->node);
 	f->node[f->nnode] = (struct flat_node){ .index = -1 };
 	return &f->node[f->nnode++];
-}
-
-static const char *
-text(const char *s)
-{
-	return s ? s : "";
 }
 
 static bool
@@ -132,7 +99,7 @@ static int
 opset_of(const struct context *c, const char *domain)
 {
 	for (size_t i = 0; i < c->nopset; i++) {
-		const char *d = text(c->opset[i]->domain);
+		const char *d = flat_text(c->opset[i]->domain);
 
 		if (strcmp(d, domain) == 0 || (is_onnx(d) && is_onnx(domain)))
 			return c->opset[i]->version < 0 ? 0
@@ -143,11 +110,11 @@ opset_of(const struct context *c, const char *domain)
 }
 
 /* y is another name for x. */
-static void
-add_identity(struct flat *f, int x, int y)
+void
+flat_add_identity(struct flat *f, int x, int y)
 {
 	static const Onnx__NodeProto none = ONNX__NODE_PROTO__INIT;
-	struct flat_node *n = add_node(f);
+	struct flat_node *n = flat_add_node(f);
 
 	n->p = &none;
 	n->name = "#identity";
@@ -198,10 +165,10 @@ static const char *
 function_key(struct flat *f, const char *domain, const char *name,
              const char *overload)
 {
-	domain = text(domain);
+	domain = flat_text(domain);
 	return arena_printf(f->arena, "%s\n%s\n%s",
-	                    is_onnx(domain) ? "" : domain, text(name),
-	                    text(overload));
+	                    is_onnx(domain) ? "" : domain, flat_text(name),
+	                    flat_text(overload));
 }
 
 static bool
@@ -219,8 +186,8 @@ index_functions(struct flat *f)
 
 		if (name_here(f->functions, key))
 			return diag_error(f->diag, "function '%s' is defined "
-			                  "twice", text(fn->name));
-		name_set(f, f->functions, key, (int)i + 1);
+			                  "twice", flat_text(fn->name));
+		flat_name_set(f, f->functions, key, (int)i + 1);
 	}
 	return true;
 }
@@ -249,13 +216,13 @@ inline_call(struct flat *f, const struct context *c,
 	for (const struct call *up = c->call; up; up = up->up)
 		if (up->function == fn)
 			return diag_error(f->diag, "function '%s' calls itself",
-			                  text(fn->name));
+			                  flat_text(fn->name));
 	if (f->ninlined >= MAX_INLINED)
 		return diag_error(f->diag, "more than %d calls of functions",
 		                  MAX_INLINED);
 	if (call.depth > MAX_CALLS)
 		return diag_error(f->diag, "function '%s': calls are nested "
-		                  "deeper than %d", text(fn->name), MAX_CALLS);
+		                  "deeper than %d", flat_text(fn->name), MAX_CALLS);
 	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
 		return diag_at(f->diag, n->name, n->type,
 		               "%d inputs and %d outputs, the function has %zu "
@@ -273,32 +240,29 @@ inline_call(struct flat *f, const struct context *c,
 	f->nnode--;                     /* the call itself */
 	for (int i = 0; i < nin; i++)
 		if (in[i])
-			name_set(f, &inner.names, fn->input[i], in[i]);
+			flat_name_set(f, &inner.names, fn->input[i], in[i]);
 	/* outputs are bound before the body is read, so that it writes them
 	 * directly; an output that is an input needs a copy */
 	for (int i = 0; i < nout; i++)
 		if (out[i] && !name_here(&inner.names, fn->output[i]))
-			name_set(f, &inner.names, fn->output[i], out[i]);
+			flat_name_set(f, &inner.names, fn->output[i], out[i]);
 	if (!read_nodes(f, &inner, fn->node, fn->n_node))
 		return false;
 	for (int i = 0; i < nout; i++) {
 		int v = name_here(&inner.names, fn->output[i]);
 
 		if (out[i] && v && v != out[i])
-			add_identity(f, v, out[i]);
+			flat_add_identity(f, v, out[i]);
 		else if (out[i] && f->val[out[i]].def < 0)
 			return diag_error(f->diag,
 			                  "function '%s' does not write its "
 			                  "output '%s'",
-			                  text(fn->name), fn->output[i]);
+			                  flat_text(fn->name), fn->output[i]);
 	}
 	return true;
 }
 
 /* ---- If with a constant condition ---- */
-
-static bool read_graph(struct flat *, struct context *,
-                       const Onnx__GraphProto *);
 
 /* True if it was one and is dealt with; *ok says how. */
 static bool
@@ -326,18 +290,18 @@ inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
 	inner.names = (struct names){ .up = (struct names *)&c->names };
 	inner.prefix = arena_printf(f->arena, "%s/", n->name);
 	inner.call = &call;
-	inner.top = false;
+	inner.top = inner.bound = false;
 	f->nnode--;
-	*ok = read_graph(f, &inner, a->g);
+	*ok = flat_read_graph(f, &inner, a->g);
 	for (int i = 0; *ok && i < nout; i++) {
-		const char *name = text(a->g->output[i]->name);
-		int v = name_get(&inner.names, name);
+		const char *name = flat_text(a->g->output[i]->name);
+		int v = flat_name_get(&inner.names, name);
 
 		if (!v)
 			*ok = diag_error(f->diag, "value '%s' is never written",
 			                 name);
 		else if (out[i])
-			add_identity(f, v, out[i]);
+			flat_add_identity(f, v, out[i]);
 	}
 	return true;
 }
@@ -360,8 +324,8 @@ define_outputs(struct flat *f, struct context *c, const Onnx__NodeProto *p)
 			                  "value '%s' is written twice",
 			                  p->output[i]);
 		if (!v) {
-			v = add_val(f, c, p->output[i]);
-			name_set(f, &c->names, p->output[i], v);
+			v = flat_add_val(f, c, p->output[i]);
+			flat_name_set(f, &c->names, p->output[i], v);
 		}
 		f->val[v].def = -2;             /* soon */
 	}
@@ -396,15 +360,15 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 {
 	const Onnx__FunctionProto *fn = find_function(f, p);
 	int at = f->nnode;
-	struct flat_node *n = add_node(f);
+	struct flat_node *n = flat_add_node(f);
 	bool ok = true;
 
 	if (f->nnode > MAX_NODES)
 		return diag_error(f->diag, "more than %d nodes", MAX_NODES);
 	n->p = p;
 	n->index = c->top ? index : -1;
-	n->type = text(p->op_type);
-	n->domain = is_onnx(text(p->domain)) ? "" : p->domain;
+	n->type = flat_text(p->op_type);
+	n->domain = is_onnx(flat_text(p->domain)) ? "" : p->domain;
 	n->name = node_name(f, c, p, index);
 	n->scope = c->attrs;
 	n->opset = opset_of(c, n->domain);
@@ -417,7 +381,7 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 	for (int i = 0; i < n->nin; i++) {
 		if (!*p->input[i])
 			continue;
-		n->in[i] = name_get(&c->names, p->input[i]);
+		n->in[i] = flat_name_get(&c->names, p->input[i]);
 		/* an absent optional input of a function is absent here */
 		if (!n->in[i] && !is_formal(c, p->input[i]))
 			ok = diag_at(f->diag, n->name, n->type,
@@ -440,10 +404,13 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 				f->val[copy.out[i]].def = -1;
 		return inline_call(f, c, fn, &copy);
 	}
-	if (!*n->domain && strcmp(n->type, "If") == 0) {
+	if (!*n->domain && (strcmp(n->type, "If") == 0
+	                    || strcmp(n->type, "Loop") == 0
+	                    || strcmp(n->type, "Scan") == 0)) {
 		struct flat_node copy = *n;
 
-		if (inline_if(f, c, &copy, &ok))
+		if (n->type[0] == 'I' ? inline_if(f, c, &copy, &ok)
+		                      : flat_unroll(f, c, &copy, &ok))
 			return ok;
 	}
 	return true;
@@ -463,33 +430,37 @@ read_nodes(struct flat *f, struct context *c, Onnx__NodeProto **p, size_t n)
 }
 
 static bool
-read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
+add_initializer(struct flat *f, struct context *c, const Onnx__TensorProto *t)
 {
-	if (g->n_sparse_initializer)
-		return diag_error(
-			f->diag,
-			"sparse initializers are not supported; %zu of them, "
-			"the first is '%s'",
-			g->n_sparse_initializer,
-			g->sparse_initializer[0]->values
-				? text(g->sparse_initializer[0]->values->name)
-				: "");
-	for (size_t i = 0; i < g->n_initializer; i++) {
-		const char *name = text(g->initializer[i]->name);
-		int v;
+	const char *name = flat_text(t->name);
+	int v;
 
-		if (!*name)
-			return diag_error(f->diag,
-			                  "initializer %zu has no name", i);
-		if (name_here(&c->names, name))
-			return diag_error(f->diag, "initializer '%s' occurs "
-			                  "twice", name);
-		v = add_val(f, c, name);
-		f->val[v].init = g->initializer[i];
-		name_set(f, &c->names, name, v);
+	if (!*name)
+		return diag_error(f->diag, "an initializer has no name");
+	if (name_here(&c->names, name))
+		return diag_error(f->diag, "initializer '%s' occurs twice",
+		                  name);
+	v = flat_add_val(f, c, name);
+	f->val[v].init = t;
+	flat_name_set(f, &c->names, name, v);
+	return true;
+}
+
+bool
+flat_read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
+{
+	for (size_t i = 0; i < g->n_initializer; i++)
+		if (!add_initializer(f, c, g->initializer[i]))
+			return false;
+	for (size_t i = 0; i < g->n_sparse_initializer; i++) {
+		const Onnx__TensorProto *t =
+			sparse_dense(f, g->sparse_initializer[i]);
+
+		if (!t || !add_initializer(f, c, t))
+			return false;
 	}
-	for (size_t i = 0; i < g->n_input; i++) {
-		const char *name = text(g->input[i]->name);
+	for (size_t i = 0; !c->bound && i < g->n_input; i++) {
+		const char *name = flat_text(g->input[i]->name);
 		int v = name_here(&c->names, name);
 
 		if (!*name)
@@ -498,8 +469,8 @@ read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
 			return diag_error(f->diag, "input '%s' occurs twice",
 			                  name);
 		if (!v) {
-			v = add_val(f, c, name);
-			name_set(f, &c->names, name, v);
+			v = flat_add_val(f, c, name);
+			flat_name_set(f, &c->names, name, v);
 		}
 		f->val[v].info = g->input[i];
 		if (c->top)
@@ -589,8 +560,8 @@ find_outputs(struct flat *f, const struct context *c,
 {
 	f->output = arena_array(f->arena, g->n_output + 1, sizeof *f->output);
 	for (size_t i = 0; i < g->n_output; i++) {
-		const char *name = text(g->output[i]->name);
-		int v = name_get(&c->names, name);
+		const char *name = flat_text(g->output[i]->name);
+		int v = flat_name_get(&c->names, name);
 
 		if (!v)
 			return diag_error(f->diag, "graph output '%s' is never "
@@ -618,8 +589,8 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena)
 	f->diag = diag;
 	f->opset = opset_of(&c, "");
 	f->input = arena_array(arena, m->graph->n_input + 1, sizeof *f->input);
-	add_val(f, &c, "");             /* 0: absent */
-	if (!index_functions(f) || !read_graph(f, &c, m->graph)
+	flat_add_val(f, &c, "");             /* 0: absent */
+	if (!index_functions(f) || !flat_read_graph(f, &c, m->graph)
 	    || !find_outputs(f, &c, m->graph)
 	    || !sort_nodes(f))
 		return NULL;

@@ -95,6 +95,10 @@ void flat_mark_needed(struct flat *);
  * neither.  Looks through Identity. */
 const Onnx__TensorProto *flat_tensor(const struct flat *, int val);
 
+/* sparse.c: the same tensor, dense; NULL after diagnostics. */
+const Onnx__TensorProto *sparse_dense(struct flat *,
+                                      const Onnx__SparseTensorProto *);
+
 /* ---- attr.c: attributes, typed, defaulted and checked ---- */
 
 struct attr_reader {

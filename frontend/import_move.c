@@ -448,10 +448,14 @@ run_constant(struct importer *m)
 	} else if ((a = attr_get(&m->r, "value_ints", 7))) {
 		s.dim[0] = (int64_t)a->n_ints;
 		v = val_const(m->g, name, DT_I64, s, a->ints);
+	} else if ((a = attr_get(&m->r, "sparse_value", 11))
+	           && a->sparse_tensor) {
+		const Onnx__TensorProto *t = sparse_dense(m->f,
+		                                          a->sparse_tensor);
+
+		v = t ? imp_tensor(m, t, name) : 0;
 	} else {
-		return imp_fail(m,
-		                "constants of strings and sparse constants are "
-		                "not supported");
+		return imp_fail(m, "constants of strings are not supported");
 	}
 	if (!v)
 		return false;

@@ -1,0 +1,58 @@
+/* What reading nested graphs into the flat form needs: flat.c, flat_loop.c. */
+#ifndef FRONTEND_FLAT_READ_H
+#define FRONTEND_FLAT_READ_H
+
+#include "frontend/flat.h"
+
+enum { MAX_CALLS = 64 };
+
+struct bucket {
+	const char *name;
+	int val;
+};
+
+struct names {
+	struct names *up; /* enclosing graph, seen from a subgraph */
+	struct bucket *slot;
+	size_t size, used;
+};
+
+struct call {
+	const struct call *up;
+	const Onnx__FunctionProto *function;
+	int depth;
+};
+
+/* What a list of nodes is read under. */
+struct context {
+	struct names names;
+	const struct call *call;
+	const struct attr_scope *attrs;
+	const char *prefix;             /* of names; "" at the top */
+	Onnx__OperatorSetIdProto **opset;
+	size_t nopset;
+	bool top;
+	bool bound;                     /* its inputs have names already */
+};
+
+static inline const char *
+flat_text(const char *s)
+{
+	return s ? s : "";
+}
+
+void flat_name_set(struct flat *, struct names *, const char *name, int val);
+int flat_name_get(const struct names *, const char *name);
+int flat_add_val(struct flat *, const struct context *, const char *name);
+struct flat_node *flat_add_node(struct flat *);
+void flat_add_identity(struct flat *, int x, int y);
+bool flat_read_graph(struct flat *, struct context *,
+                     const Onnx__GraphProto *);
+
+/* flat_loop.c: a Loop or Scan whose number of trips the file says becomes
+ * that many copies of its body.  True if it was one and is dealt with; *ok
+ * says how. */
+bool flat_unroll(struct flat *, const struct context *,
+                 const struct flat_node *, bool *ok);
+
+#endif
