@@ -136,6 +136,12 @@ rule_give(struct infer *c, int k, DType dt, Shape s)
 	for (int i = 0; i < s.rank; i++)
 		if (v->shape.dim[i] < 0)
 			v->shape.dim[i] = s.dim[i];
+	if (shape_known(&v->shape) && v->dt != DT_NONE
+	    && val_data_bytes(v) < 0)
+		return rule_fail(c, "output %d '%s': %s is too large", k,
+				 v->name,
+				 shape_text(found, INFER_TEXT, v->dt,
+					    &v->shape));
 	return true;
 }
 

@@ -7,16 +7,17 @@
 static bool
 fill_extent(struct infer *c, Shape *want, int hole, int64_t total)
 {
-	int64_t rest = 1;
+	Shape filled = *want;
+	int64_t rest;
 	char from[INFER_TEXT], to[INFER_TEXT];
 
-	for (int i = 0; i < want->rank; i++)
-		if (i != hole
-		    && (want->dim[i] < 0 || !mul_ok(rest, want->dim[i], &rest)))
-			return true;
-	if (hole < 0 && (total < 0 || rest == total))
+	if (hole >= 0)
+		filled.dim[hole] = 1;
+	if (!shape_known(&filled) || total < 0)
 		return true;
-	if (hole >= 0 && total < 0)
+	/* -1 if the product overflows: then it cannot be the total */
+	rest = shape_nelem(&filled);
+	if (hole < 0 && rest == total)
 		return true;
 	if (hole >= 0 && rest > 0 && total % rest == 0) {
 		want->dim[hole] = total / rest;

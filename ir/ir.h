@@ -27,6 +27,10 @@
 /* NOSTAT lies above every operand of a variadic op. */
 enum { MAX_RANK = 8, VARIADIC = 255, NOSTAT = INT32_MAX };
 
+/* All values of a graph together, and all scratch memory; far enough from
+ * 2^63 for sums of sizes to need no further checks. */
+#define GRAPH_BYTES_MAX ((int64_t)1 << 60)
+
 typedef enum {
 	DT_NONE,
 #define DT(id, text, nbytes, ctype, onnx, st, cls) DT_##id,

@@ -116,14 +116,12 @@ classifier_scratch(const Graph *g, const Node *n)
 	return scratch_bytes(nelem);
 }
 
-/* Per thread: where the best of a line are. */
+/* Per thread: where the best of a line are, as 64-bit numbers. */
 static int64_t
 topk_scratch(const Node *n, int threads)
 {
-	int64_t nbytes;
-
-	return mul_ok(scratch_mul(n->attr.TOPK.k, threads), 8, &nbytes)
-	       ? nbytes : -1;
+	return scratch_bytes(scratch_mul(scratch_mul(n->attr.TOPK.k, threads),
+	                                 2));
 }
 
 int64_t

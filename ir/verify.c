@@ -162,6 +162,10 @@ check_val(struct verify *c, const Val *v)
 		bad(c, NULL, v, "mentions a value that does not exist");
 	if (v->data && val_nelem(v) < 0)
 		bad(c, NULL, v, "has contents but no size");
+	if (v->kind < V_KIND_COUNT && v->dt > DT_NONE && v->dt < DT_COUNT
+	    && v->shape.rank <= MAX_RANK && shape_known(&v->shape)
+	    && val_data_bytes(v) < 0)
+		bad(c, NULL, v, "is too large");
 }
 
 /* Forward nodes come first; recomputation, backward and updates mix. */
@@ -319,6 +323,32 @@ check_laid_out(struct verify *c, const Val *v)
 		    (long long)owner->nbytes);
 }
 
+/* Sums of sizes are not checked one by one later on.  Repeated nodes may take
+ * the total above what layout allows, but nowhere near 2^62. */
+static void
+check_total(struct verify *c)
+{
+	int64_t total = 0;
+
+	FOR_VALS (v, c->g)
+		if (v->laid_out && !v->base && v->nbytes > 0
+		    && (!add_ok(total, v->nbytes, &total)
+		        || total > 4 * GRAPH_BYTES_MAX)) {
+			bad(c, NULL, v, "the values up to it take more than "
+			    "2^62 bytes");
+			return;
+		}
+	total = 0;
+	FOR_NODES (n, c->g)
+		if (n->workspace > 0
+		    && (!add_ok(total, n->workspace, &total)
+		        || total > 4 * GRAPH_BYTES_MAX)) {
+			bad(c, n, NULL, "scratch memory up to it is above "
+			    "2^62 bytes");
+			return;
+		}
+}
+
 static bool
 in_arena(const Val *v)
 {
@@ -348,13 +378,15 @@ check_layout(struct verify *c)
 	FOR_VALS (v, c->g)
 		if (used[val_id(c->g, v)] && val_data_bytes(v) >= 0)
 			check_laid_out(c, v);
+	check_total(c);
 }
 
 static void
 check_placed(struct verify *c)
 {
 	FOR_VALS (v, c->g)
-		if (in_arena(v) && (v->offset < 0 || v->offset % ALIGN))
+		if (in_arena(v) && (v->offset < 0 || v->offset % ALIGN
+		                    || v->offset > 4 * GRAPH_BYTES_MAX))
 			bad(c, NULL, v, "lies at %lld", (long long)v->offset);
 }
 

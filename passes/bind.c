@@ -171,7 +171,8 @@ sum(struct expr *e, int64_t *x)
 		e->s++;
 		if (!product(e, &y))
 			return false;
-		if (!add_ok(*x, op == '+' ? y : -y, x))
+		if (op == '+' ? !add_ok(*x, y, x)
+		              : __builtin_sub_overflow(*x, y, x))
 			return false;
 	}
 }
@@ -421,7 +422,8 @@ resolve(struct bind *b, Val *v)
 		else
 			*dim = x;
 	}
-	if (b->ok && shape_nelem(&v->shape) < 0)
+	if (b->ok && (v->dt == DT_NONE ? shape_nelem(&v->shape)
+	                               : val_data_bytes(v)) < 0)
 		b->ok = diag_error(b->p->diag, "input '%s' is too large",
 		                   shown(v));
 }

@@ -645,7 +645,8 @@ is_consecutive(const Val *idx, int *lead)
 	if (n < 1)
 		return false;
 	/* the run is as long as indices keep growing by one */
-	while (run < n && val_int(idx, run) == val_int(idx, run - 1) + 1)
+	while (run < n && val_int(idx, run) > val_int(idx, run - 1)
+	       && val_int(idx, run) - 1 == val_int(idx, run - 1))
 		run++;
 	for (int64_t i = run; i < n; i++)
 		if (val_int(idx, i) != val_int(idx, i - run))
@@ -678,7 +679,7 @@ simplify_gather(struct fold *f, NodeId id)
 	for (int d = lead; d < rank; d++)
 		count *= idx->shape.dim[d];
 	first += first < 0 ? x.dim[axis] : 0;
-	if (first < 0 || first + count > x.dim[axis]) {
+	if (first < 0 || count > x.dim[axis] - first) {
 		/* also where a run passes from -1 to 0 */
 		if (val_int(idx, 0) < 0 && first >= 0)
 			return STEP_KEEP;

@@ -99,7 +99,6 @@ struct joint {
 	NodeId a, b, at;
 	ValId in[INPUTS_MAX + 1];
 	int nin, nout;
-	int64_t vanish;                 /* bytes read inside only */
 };
 
 static bool
@@ -193,8 +192,6 @@ member_allows(struct joint *j, NodeId id)
 		return false;
 	if (outside)
 		j->nout++;
-	else
-		j->vanish += val_data_bytes(&g->val[y]);
 	return true;
 }
 

@@ -15,7 +15,7 @@
  *
  * needs  P_STATIC, P_FUSED     gives  P_LAYOUT
  * cost   nodes * rank
- * refuses  sizes that overflow
+ * refuses  sizes that overflow, more than 2^60 bytes in all
  */
 #include "passes/passes.h"
 #include "passes/view.h"
@@ -283,6 +283,23 @@ place_outputs(struct layout *l, NodeId id)
 	return true;
 }
 
+/* Every later sum of sizes is a part of this one and so needs no check; what
+ * recomputation repeats stays within the distance of the limit to 2^63. */
+static bool
+check_total(const Pass *p, const Graph *g)
+{
+	int64_t total = 0;
+
+	FOR_VALS (v, g)
+		if (v->laid_out && !v->base
+		    && (!add_ok(total, v->nbytes, &total)
+		        || total > GRAPH_BYTES_MAX))
+			return diag_error(p->diag, "the model is too large: "
+			                  "its values take more than 2^60 "
+			                  "bytes");
+	return true;
+}
+
 bool
 pass_layout(Pass *p, Graph *g)
 {
@@ -300,5 +317,5 @@ pass_layout(Pass *p, Graph *g)
 	p->changed = true;
 	if (l.norder + 1 != last)
 		graph_reorder(g, l.order, l.norder);
-	return true;
+	return check_total(p, g);
 }

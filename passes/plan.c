@@ -5,11 +5,11 @@
  * needs   P_LAYOUT
  * gives   P_PLANNED; p->reference (placed), p->budget, p->baseline_peak,
  *         p->minimum_peak, p->bound_sec, p->alternative
- * refuses budgets below the smallest arena that is known, naming it
+ * refuses budgets below the smallest arena that is known, naming it;
+ *         scratch memory whose size overflows
  *
- * Gradients stay in the arena until the update at the end of the step.  An
- * update within backward would end their lives earlier; it changes the order
- * of nodes before this pass, which takes any order.
+ * Where updates run, after backward or in it, is settled before: run.c plans
+ * both forms of the graph and keeps the better one.
  */
 #include "passes/choose.h"
 
@@ -17,16 +17,22 @@
 #include <string.h>
 #include <time.h>
 
-static void
+static bool
 set_workspace(Pass *p, Graph *g)
 {
 	int threads = p->opt->threads > 0 ? p->opt->threads : 1;
+	int64_t total = 0;
 
 	FOR_NODES (n, g) {
 		n->workspace = node_workspace(g, n, threads);
-		if (n->workspace < 0)
-			n->workspace = 0;
+		if (n->workspace < 0
+		    || !add_ok(total, n->workspace, &total)
+		    || total > GRAPH_BYTES_MAX)
+			return diag_error(p->diag, "node %u (%s) needs too "
+			                  "much scratch memory",
+			                  node_id(g, n), op_info[n->op].text);
 	}
+	return true;
 }
 
 static void
@@ -184,7 +190,8 @@ pass_plan(Pass *p, Graph *g)
 	uint8_t *must, *drop;
 	bool ok;
 
-	set_workspace(p, g);
+	if (!set_workspace(p, g))
+		return false;
 	r = remat_new(g, p->scratch);
 	make_reference(p, g, r);
 	number_layers(p, g, r);

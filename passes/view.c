@@ -26,12 +26,15 @@ view_reshape(const Shape *from, const int64_t *stride, const Shape *to,
 			continue;
 		}
 		int i0 = i, k0 = k;
+		if (i == old.rank)
+			return false;
 		int64_t a = old.dim[i++], b = to->dim[k++];
 		while (a != b)
-			if (a < b)
-				a *= old.dim[i++];
-			else
-				b *= to->dim[k++];
+			if (a < b ? i == old.rank : k == to->rank)
+				return false;
+			else if (!(a < b ? mul_ok(a, old.dim[i++], &a)
+			                 : mul_ok(b, to->dim[k++], &b)))
+				return false;
 		for (int d = i0; d + 1 < i; d++)
 			if (step[d] != step[d + 1] * old.dim[d + 1])
 				return false;
