@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/ckr.h"
+#include "runtime/clash.h"
 #include "runtime/data.h"
 #include "runtime/json.h"
 
@@ -31,10 +32,12 @@ struct options {
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
 	const char *trace, *profile, *blas;
 	bool check, quiet, stats, help, version;
-	bool has_steps, has_seed;
+	bool stop_on_nan;
+	bool has_steps, has_seed, has_threads;
 };
 
-enum type { T_TEXT, T_COUNT, T_REAL, T_FLAG, T_FEED };
+/* T_SIZE: a number that is not negative */
+enum type { T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED };
 
 struct option_row {
 	const char *name;
@@ -60,19 +63,19 @@ static const struct option_row rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "training" },
 	{ "steps", T_COUNT, AT(steps), "N", "train until N steps are done, "
 	  "resumed ones included" },
-	{ "lr", T_REAL, AT(lr), "X", "learning rate (1e-3)" },
+	{ "lr", T_SIZE, AT(lr), "X", "learning rate (1e-3)" },
 	{ "schedule", T_TEXT, AT(schedule), "NAME", "constant (default), "
 	  "linear or cosine, down to --min-lr" },
 	{ "warmup", T_COUNT, AT(warmup), "N", "steps over which the rate rises "
 	  "(0)" },
-	{ "min-lr", T_REAL, AT(min_lr), "X", "learning rate at the end (0)" },
-	{ "weight-decay", T_REAL, AT(weight_decay), "X", "decoupled decay "
+	{ "min-lr", T_SIZE, AT(min_lr), "X", "learning rate at the end (0)" },
+	{ "weight-decay", T_SIZE, AT(weight_decay), "X", "decoupled decay "
 	  "(0.01)" },
 	{ "beta1", T_REAL, AT(beta1), "X", "AdamW (0.9)" },
 	{ "beta2", T_REAL, AT(beta2), "X", "AdamW (0.999)" },
-	{ "eps", T_REAL, AT(eps), "X", "AdamW (1e-8)" },
-	{ "momentum", T_REAL, AT(momentum), "X", "SGD (0)" },
-	{ "clip", T_REAL, AT(clip), "X", "largest norm of all gradients; 0: "
+	{ "eps", T_SIZE, AT(eps), "X", "AdamW (1e-8)" },
+	{ "momentum", T_SIZE, AT(momentum), "X", "SGD (0)" },
+	{ "clip", T_SIZE, AT(clip), "X", "largest norm of all gradients; 0: "
 	  "off (0)" },
 	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
 	  "(0)" },
@@ -96,6 +99,8 @@ static const struct option_row rows[] = {
 	  "the first there is)" },
 	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
 	  "everything and by the plan; compare bits" },
+	{ "stop-on-nan", T_FLAG, AT(stop_on_nan), NULL, "fail, and save "
+	  "nothing more, when the loss is not finite" },
 	{ "trace", T_TEXT, AT(trace), "FILE", "chrome-trace JSON of the first "
 	  "steps, with memory" },
 	{ "profile", T_TEXT, AT(profile), "FILE", "measured seconds per op" },
@@ -181,10 +186,13 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 			return usage("--", r->name, "needs a whole number");
 		o->has_steps |= at == (void *)&o->steps;
 		o->has_seed |= at == (void *)&o->seed;
+		o->has_threads |= at == (void *)&o->threads;
 		return DONE;
 	default:
 		if (!parse_real(value, at))
 			return usage("--", r->name, "needs a number");
+		if (r->type == T_SIZE && *(double *)at < 0)
+			return usage("--", r->name, "cannot be negative");
 		return DONE;
 	}
 }
@@ -248,6 +256,8 @@ check_options(const struct options *o)
 		return usage("--", "save-every", "needs --save");
 	if (o->threads > 65536)
 		return usage("--", "threads", "is too large");
+	if (o->has_threads && !o->threads)
+		return usage("--", "threads", "needs at least 1");
 	if (o->init && o->resume)
 		return usage("--", "init", "cannot stand beside --resume");
 	if (o->schedule && strcmp(o->schedule, "constant")
@@ -255,6 +265,61 @@ check_options(const struct options *o)
 		return usage("--schedule ", o->schedule,
 		             "is not constant, linear or cosine");
 	return DONE;
+}
+
+/* Files beside the model belong to it. */
+static int
+check_files(const struct options *o)
+{
+	/* a run may go on in the checkpoint that it came from */
+	const struct named_file again_in[] = {
+		{ "--resume", o->resume, false },
+		{ "--save", o->save, true },
+	};
+	size_t a, b;
+	bool again = clash_find(again_in, 2, &a, &b);
+	char *weights = file_beside(o->model, ".safetensors");
+	const struct named_file f[] = {
+		{ "the model", o->model, false },
+		{ "the model's weights", weights, false },
+		{ "--data", o->data, false },
+		{ "--inputs", o->inputs, false },
+		{ "--init", o->init, false },
+		{ "--resume", o->resume, false },
+		{ "--save", again ? NULL : o->save, true },
+		{ "--outputs", o->outputs, true },
+		{ "--grads", o->grads, true },
+		{ "--log", o->log, true },
+		{ "--export-onnx", o->onnx, true },
+		{ "--trace", o->trace, true },
+		{ "--profile", o->profile, true },
+	};
+	char text[NAME_TEXT];
+	bool clash = clash_find(f, sizeof(f) / sizeof(*f), &a, &b);
+
+	if (clash)
+		fprintf(stderr, "ckrun: '%s' is both %s and %s; write to "
+		        "another file\n",
+		        err_name(text, sizeof(text), f[b].path), f[a].role,
+		        f[b].role);
+	free(weights);
+	return clash ? FAILED : DONE;
+}
+
+/* What is allowed, but hardly meant. */
+static void
+warn(const struct options *o)
+{
+	bool falls = o->schedule && strcmp(o->schedule, "constant") != 0;
+
+	if (falls && o->min_lr > o->lr)
+		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
+		        "the rate will rise\n", o->min_lr, o->lr);
+	if (o->has_steps && o->warmup > o->steps)
+		fprintf(stderr, "ckrun: warning: --warmup %llu is longer than "
+		        "--steps %llu: the rate never reaches --lr\n",
+		        (unsigned long long)o->warmup,
+		        (unsigned long long)o->steps);
 }
 
 /* ---- a run ---- */
@@ -266,7 +331,7 @@ struct run {
 	FILE *log;
 	uint64_t steps;                 /* total */
 	bool has_loss, exact;           /* exact: the loss is one f32 */
-	bool tty, open_line;
+	bool tty, open_line, told_nan;
 	uint64_t compared;
 };
 
@@ -385,6 +450,23 @@ one_step(struct run *r, double *loss, double *lr)
 	return s;
 }
 
+/* Say once that training has come apart; whether to go on. */
+static int
+look_at_loss(struct run *r, uint64_t step, double loss)
+{
+	if (!r->has_loss || isfinite(loss) || r->told_nan)
+		return DONE;
+	r->told_nan = true;
+	if (r->open_line)
+		fputc('\n', stdout);
+	r->open_line = false;
+	fflush(stdout);
+	fprintf(stderr, "ckrun: %sloss is not finite at step %llu\n",
+	        r->o->stop_on_nan ? "" : "warning: ",
+	        (unsigned long long)step);
+	return r->o->stop_on_nan ? FAILED : DONE;
+}
+
 static int
 train(struct run *r)
 {
@@ -400,6 +482,8 @@ train(struct run *r)
 		step = ckr_step_count(r->m);
 		log_step(r, step, loss, lr, sec);
 		print_step(r, step, loss, sec);
+		if (look_at_loss(r, step, loss))
+			return FAILED;
 		if (o->save_every && step % o->save_every == 0
 		    && step < r->steps && ckr_save(r->m, o->save) != CKR_OK)
 			return fail(r);
@@ -507,6 +591,11 @@ print_head(const struct run *r)
 {
 	char text[1024];
 
+	if (r->o->threads > (uint64_t)ckr_threads(r->m))
+		fprintf(stderr, "ckrun: warning: the model was compiled for "
+		        "%d thread%s, not for %llu\n", ckr_threads(r->m),
+		        ckr_threads(r->m) == 1 ? "" : "s",
+		        (unsigned long long)r->o->threads);
 	if (r->o->quiet)
 		return;
 	printf("%s: optimizer %s, %d thread%s, matrix products by %s\n",
@@ -607,17 +696,18 @@ main(int argc, char **argv)
 	r.data.file.fd = -1;
 	if (status)
 		return status;
-	if (o.help) {
+	if (o.help)
 		print_help();
-		return DONE;
-	}
-	if (o.version) {
+	else if (o.version)
 		puts("ckrun " CKC_VERSION);
-		return DONE;
-	}
+	if (o.help || o.version)
+		return fflush(stdout) || ferror(stdout) ? FAILED : DONE;
 	status = check_options(&o);
+	if (!status)
+		status = check_files(&o);
 	if (status)
 		return status;
+	warn(&o);
 	catch_signals();
 	status = run_model(&r);
 	if (r.log)

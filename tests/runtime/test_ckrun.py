@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -234,7 +235,9 @@ class Errors(Case):
         for args in ([], ["--bogus"], ["--steps"], ["--steps", "x"], ["--steps", "-1"],
                      ["--lr", "fast"], ["--quiet=1"], ["--tokens", "u16"], ["--save-every", "2"],
                      ["--data", "a", "--inputs", "b"], ["--schedule", "sometimes"],
-                     ["--init", "a", "--resume", "b"]):
+                     ["--init", "a", "--resume", "b"], ["--lr", "-1"], ["--min-lr", "-1"],
+                     ["--weight-decay", "-1"], ["--clip", "-1"], ["--threads", "0"],
+                     ["--threads", "65537"]):
             done = subprocess.run([CKRUN] + ([f"{MODELS}/linear.so"] if args else []) + args,
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 2, args)
@@ -246,6 +249,65 @@ class Errors(Case):
         for option in "--data", "--grads", "--export-onnx", "--save-every":
             self.assertIn(option, done.stdout)
         self.assertEqual(subprocess.run([CKRUN, "--version"], capture_output=True).returncode, 0)
+        with open("/dev/full", "wb") as full:
+            for flag in "--help", "--version":
+                self.assertEqual(subprocess.run([CKRUN, flag], stdout=full).returncode, 1)
+
+    def both(self, *args):
+        """The model beside its weights, both in this folder."""
+        return subprocess.run([CKRUN, *map(str, args)], capture_output=True, text=True, timeout=60)
+
+    def test_inputs_are_never_written(self):
+        shutil.copy(f"{MODELS}/linear.so", "m.so")
+        files.st_write("m.safetensors", self.weights)
+        files.st_write("other.st", self.weights)
+        os.symlink("in.st", "link.st")
+        os.mkdir("d")
+        os.symlink("..", "d/up")
+        before = {f: open(f, "rb").read() for f in ("m.so", "m.safetensors", "in.st", "other.st")}
+        outputs = "--save", "--outputs", "--grads", "--log", "--export-onnx", "--trace", "--profile"
+        cases = [[flag, path] for flag in outputs for path in before]
+        cases += [["--save", path] for path in ("./in.st", "link.st", "d/up/in.st", os.path.abspath("m.so"))]
+        cases += [["--save", "new", "--log", "./new"], ["--grads", "d/up/new", "--outputs", "new"]]
+        for case in cases:
+            done = self.both("m.so", "--inputs", "in.st", "--init", "other.st", "--steps", 1, *case)
+            self.assertEqual(done.returncode, 1, case)
+            self.assertIn("is both", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertFalse(os.path.exists("new"))
+        for f, content in before.items():
+            self.assertEqual(open(f, "rb").read(), content, f)
+
+    def test_a_checkpoint_may_go_on(self):
+        self.linear("--steps", 1, "--save", "s.st")
+        self.run_it("linear", "--inputs", "in.st", "--steps", 2, "--resume", "s.st", "--save", "./s.st")
+        self.assertEqual(files.st_read("s.st")[1]["step"], "2")
+        err = self.run_it("linear", "--inputs", "in.st", "--steps", 3, "--resume", "s.st", "--save", "s.st",
+                          "--log", "s.st", status=1)
+        self.assertIn("is both --resume and --log", err)
+        self.run_it("linear", "--inputs", "in.st", "--steps", 3, "--resume", "s.st", "--log", "/dev/null")
+
+    def warned(self, *args, status=0):
+        done = self.both(f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--quiet", *args)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr
+
+    def test_warnings(self):
+        self.assertEqual(self.warned("--steps", 2), "")
+        self.assertIn("--min-lr 1 is above --lr 0.1",
+                      self.warned("--steps", 2, "--lr", 0.1, "--min-lr", 1, "--schedule", "cosine"))
+        self.assertIn("--warmup 9 is longer than --steps 2", self.warned("--steps", 2, "--warmup", 9))
+        self.assertIn("not for 64", self.warned("--steps", 1, "--threads", 64))
+
+    def test_loss_that_is_not_finite(self):
+        x = [math.inf] + self.x[1:]
+        files.st_write("in.st", {"x": ("F32", [4, 3], x), "target": ("F32", [4, 2], self.t)})
+        err = self.warned("--steps", 5, "--save", "s.st")
+        self.assertEqual(err, "ckrun: warning: loss is not finite at step 1\n")
+        self.assertEqual(files.st_read("s.st")[1]["step"], "5")
+        err = self.warned("--steps", 5, "--save", "t.st", "--stop-on-nan", status=1)
+        self.assertEqual(err, "ckrun: loss is not finite at step 1\n")
+        self.assertFalse(os.path.exists("t.st"))
 
     def test_files(self):
         missing = self.run_it("linear", "--inputs", "in.st", "--steps", 1, status=1)
