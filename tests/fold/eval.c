@@ -153,6 +153,8 @@ unary(struct test *t, Op op)
 		dt = DT_I32;            /* -x of an unsigned x wraps */
 	if (op == OP_NOT)
 		dt = DT_BOOL;
+	if (op == OP_BIT_NOT)
+		dt = DT_I32;
 	ValId x = constant(t, dt, some_shape(t, 0), low, 3);
 	Node *n = node(t, op, 1, &x);
 	if (op == OP_GELU)
@@ -179,14 +181,20 @@ binary(struct test *t, Op op)
 {
 	DType dt = some_number(t);
 	bool divides = op == OP_DIV || op == OP_MOD;
+	bool bits = op >= OP_BIT_AND && op <= OP_SHR;
+	bool shifts = op == OP_SHL || op == OP_SHR;
 	Shape a, b;
 
 	two_shapes(t, &a, &b);
 	if (dt == DT_U8 && op != OP_MAX && op != OP_MIN && !divides)
 		dt = DT_I64;            /* the interpreter does not wrap */
+	if (bits)
+		dt = shifts ? DT_U8 : DT_I64;
 	ValId in[2] = {
-		constant(t, dt, a, op == OP_POW ? 0 : -9, op == OP_POW ? 4 : 9),
-		constant(t, dt, b, divides || op == OP_POW ? 1 : -9, 3),
+		constant(t, dt, a, op == OP_POW || shifts ? 0 : -9,
+		         op == OP_POW ? 4 : 9),
+		constant(t, dt, b, divides || op == OP_POW || shifts ? 1 : -9,
+		         3),
 	};
 	Node *n = node(t, op, 2, in);
 	if (op == OP_MOD)
