@@ -54,6 +54,10 @@ header(struct out *o, const Graph *g, Diag *d)
 		if (!v->data)
 			return diag_error(d, "parameter '%s' has no contents",
 			                  v->name);
+		if (!diag_is_utf8(v->name, strlen(v->name)))
+			return diag_error(d, "the name of parameter '%s' is "
+			                  "not UTF-8, which a safetensors file "
+			                  "demands", v->name);
 		if (!add_ok(at, val_data_bytes(v), &end))
 			return diag_error(d, "the weights are too large");
 		out_put(o, "%s", separator);

@@ -543,6 +543,7 @@ onnx_tensor_load_const(struct onnx_file *f, const Onnx__TensorProto *p,
 {
 	enum { SMALL = 64 << 10 };
 	const char *location = NULL;
+	bool ok;
 
 	if (!onnx_tensor_load(f, p, t))
 		return false;
@@ -555,10 +556,9 @@ onnx_tensor_load_const(struct onnx_file *f, const Onnx__TensorProto *p,
 	if (!location || bad_location(location) || !is_there(f, location))
 		return true;
 	f->no_weights = false;
-	if (!onnx_tensor_load(f, p, t))
-		return false;
+	ok = onnx_tensor_load(f, p, t);
 	f->no_weights = true;
-	return true;
+	return ok;
 }
 
 /* ---- unpacking ---- */

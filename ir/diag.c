@@ -1,11 +1,12 @@
 #include "ir/diag.h"
+#include "ir/arena.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { SHOWN_MAX = 20, LINE_MAX_BYTES = 4096 };
 
 struct Diag {
+	Arena *arena;                   /* holds this */
 	const char *prog, *file;
 	FILE *out;
 	int errors;
@@ -14,10 +15,10 @@ struct Diag {
 Diag *
 diag_new(const char *prog, FILE *out)
 {
-	Diag *d = calloc(1, sizeof *d);
+	Arena *arena = arena_new();
+	Diag *d = arena_alloc(arena, sizeof *d);
 
-	if (!d)
-		abort();
+	d->arena = arena;
 	d->prog = prog;
 	d->out = out;
 	return d;
@@ -26,7 +27,8 @@ diag_new(const char *prog, FILE *out)
 void
 diag_free(Diag *d)
 {
-	free(d);
+	if (d)
+		arena_free(d->arena);
 }
 
 void
@@ -41,7 +43,8 @@ diag_errors(const Diag *d)
 	return d->errors;
 }
 
-/* Length of the UTF-8 sequence at s, 0 if it is none. */
+/* Length of the UTF-8 sequence at s, 0 if it is none: also if it is longer
+ * than needed, a surrogate or beyond Unicode.  Stops at a NUL byte. */
 static int
 utf8_length(const unsigned char *s)
 {
@@ -49,10 +52,31 @@ utf8_length(const unsigned char *s)
 	      : (s[0] & 0xf0) == 0xe0 ? 3
 	      : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
 
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)
+	    || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
 	for (int i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
 	return n;
+}
+
+bool
+diag_is_utf8(const char *s, size_t n)
+{
+	while (n > 0) {
+		/* a sequence that is cut off meets the NUL byte behind it */
+		unsigned char head[5] = { 0 };
+		size_t k;
+
+		memcpy(head, s, n < 4 ? n : 4);
+		k = (size_t)utf8_length(head);
+		if (k == 0)
+			return false;
+		s += k;
+		n -= k;
+	}
+	return true;
 }
 
 /* C1 controls, bidirectional overrides and line separators can rewrite what a
@@ -94,24 +118,17 @@ diag_escape(FILE *out, const char *s)
 	put_escaped(out, s, true);
 }
 
-/* The message may hold names from a file: all but line breaks that ckc itself
- * wrote ("\n  ") are escaped. */
+/* The message may hold names from a file: line breaks in it are escaped like
+ * all else, so that no name can forge a line. */
 static void
 put_message(Diag *d, const char *fmt, va_list ap)
 {
 	char text[LINE_MAX_BYTES];
-	char *line = text, *next;
 	int n = vsnprintf(text, sizeof text, fmt, ap);
 
 	if (n < 0)
 		return;
-	while ((next = strstr(line, "\n  "))) {
-		*next = 0;
-		put_escaped(d->out, line, false);
-		fputs("\n  ", d->out);
-		line = next + 3;
-	}
-	put_escaped(d->out, line, false);
+	put_escaped(d->out, text, false);
 	if ((size_t)n >= sizeof text)
 		fputs(" ...", d->out);
 	putc('\n', d->out);
@@ -184,6 +201,20 @@ diag_internal(Diag *d, const char *fmt, ...)
 {
 	if (d->errors++ < SHOWN_MAX)
 		REPORT(d, "internal: ", NULL, NULL, fmt);
+	return false;
+}
+
+bool
+diag_more(Diag *d, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (d->errors > SHOWN_MAX)
+		return false;
+	fputs("  ", d->out);
+	va_start(ap, fmt);
+	put_message(d, fmt, ap);
+	va_end(ap);
 	return false;
 }
 

@@ -2,7 +2,7 @@
  * limited and tested.
  *
  * A user error is one line "ckc: FILE: node 'NAME' (Op): message"; further
- * facts follow on lines indented by two spaces.  Control characters and
+ * facts follow on lines indented by two spaces (diag_more).  Control characters and
  * non-UTF-8 bytes from files are escaped.  Nothing here exits.
  */
 #ifndef IR_DIAG_H
@@ -36,10 +36,14 @@ bool diag_at(Diag *, const char *node, const char *op, const char *fmt, ...)
 /* A fault of ckc's own: "internal: ...".  Also counts as an error. */
 bool diag_internal(Diag *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* A further line of the error just reported, indented. */
+bool diag_more(Diag *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 int diag_errors(const Diag *);
 /* Says how many errors were not shown, if any. */
 void diag_flush(Diag *);
 /* Write s to out with control characters, quotes and backslashes escaped. */
 void diag_escape(FILE *out, const char *s);
+bool diag_is_utf8(const char *s, size_t n);
 
 #endif

@@ -440,23 +440,21 @@ report_group(struct autodiff *ad, size_t i)
 {
 	enum { SHOWN = 10 };
 	const struct refusal *r = &ad->refusal[i];
-	Arena *scratch = ad->pass->scratch;
-	const char *list = "";
+	Diag *d = ad->pass->diag;
 	size_t n = 0;
 
+	diag_error(d, "gradient of %s is not supported%s%s",
+	           op_info[r->op].text, r->why ? ": " : "",
+	           r->why ? r->why : "");
 	for (size_t j = i; j < ad->nrefusal; j++) {
 		if (!same_reason(r, &ad->refusal[j]))
 			continue;
 		if (n++ < SHOWN)
-			list = arena_printf(scratch, "%s\n  node '%s'", list,
-			    node_label(ad->g, ad->refusal[j].node));
+			diag_more(d, "node '%s'",
+			          node_label(ad->g, ad->refusal[j].node));
 	}
 	if (n > SHOWN)
-		list = arena_printf(scratch, "%s\n  and %zu more", list,
-		                    n - SHOWN);
-	diag_error(ad->pass->diag, "gradient of %s is not supported%s%s%s",
-	           op_info[r->op].text, r->why ? ": " : "",
-	           r->why ? r->why : "", list);
+		diag_more(d, "and %zu more", n - SHOWN);
 }
 
 static void

@@ -244,9 +244,9 @@ device_find(const char *name, Diag *diag, Arena *arena)
 		return host(diag, arena);
 	text = read_file(name, arena);
 	if (!text) {
-		diag_error(diag, "--device '%s': %s\n  profiles: cpu, host, "
-		           "A100-80GB, H100, H200, or a file", name,
-		           strerror(errno));
+		diag_error(diag, "--device '%s': %s", name, strerror(errno));
+		diag_more(diag, "profiles: cpu, host, A100-80GB, H100, H200, "
+		          "or a file");
 		return NULL;
 	}
 	d = arena_alloc(arena, sizeof *d);

@@ -48,11 +48,10 @@ find_output(const Graph *g, const char *name)
 }
 
 /* The outputs with their shapes, as further lines of an error. */
-static const char *
-outputs_text(Pass *p, const Graph *g)
+static void
+list_outputs(Pass *p, const Graph *g)
 {
 	enum { MOST = 20 };
-	const char *list = "";
 	char text[160];
 	int n = 0;
 
@@ -60,20 +59,17 @@ outputs_text(Pass *p, const Graph *g)
 		if (!v->output || n++ >= MOST)
 			continue;
 		shape_text(text, sizeof text, v->dt, &v->shape);
-		list = arena_printf(p->scratch, "%s\n  output '%s': %s", list,
-		                    v->name, text);
+		diag_more(p->diag, "output '%s': %s", v->name, text);
 	}
 	if (n > MOST)
-		list = arena_printf(p->scratch, "%s\n  and %d more", list,
-		                    n - MOST);
-	return list;
+		diag_more(p->diag, "and %d more", n - MOST);
 }
 
 static ValId
 no_output(Pass *p, const Graph *g, const char *name)
 {
-	diag_error(p->diag, "no output is named '%s'%s", name,
-	           outputs_text(p, g));
+	diag_error(p->diag, "no output is named '%s'", name);
+	list_outputs(p, g);
 	return 0;
 }
 
@@ -97,11 +93,11 @@ own_loss(Pass *p, const Graph *g)
 		return found;
 	if (n == 0)
 		diag_error(p->diag, "no output is a scalar loss; use --loss "
-		           "ce:LOGITS or --loss mse:OUTPUT%s",
-		           outputs_text(p, g));
+		           "ce:LOGITS or --loss mse:OUTPUT");
 	else
 		diag_error(p->diag, "several outputs may be the loss; use "
-		           "--loss OUTPUT%s", outputs_text(p, g));
+		           "--loss OUTPUT");
+	list_outputs(p, g);
 	return 0;
 }
 
@@ -147,9 +143,9 @@ loss_operand(Pass *p, const Graph *g, const char *kind, const char *name,
 		found = find_output(g, usual);
 	if (found)
 		return found;
-	diag_error(p->diag, "--loss %s: %s; use --loss %s:OUTPUT%s", kind,
-	           n ? "several outputs fit" : "no output fits", kind,
-	           outputs_text(p, g));
+	diag_error(p->diag, "--loss %s: %s; use --loss %s:OUTPUT", kind,
+	           n ? "several outputs fit" : "no output fits", kind);
+	list_outputs(p, g);
 	return 0;
 }
 
@@ -317,8 +313,9 @@ keep_outputs(Pass *p, Graph *g)
 				                              v->onnx)));
 		if (hit)
 			continue;
-		ok = diag_error(p->diag, "--output %s matches no output%s",
-		                o->output[i], outputs_text(p, g));
+		ok = diag_error(p->diag, "--output %s matches no output",
+		                o->output[i]);
+		list_outputs(p, g);
 	}
 	if (o->forward_only && o->noutput == 0)
 		return ok;

@@ -53,14 +53,11 @@ bytes_of(const Graph *g, ValKind kind)
 	return sum;
 }
 
-static int
-append(char *text, int n, int size, const char *name, int64_t bytes)
+static void
+show(Diag *d, const char *name, int64_t bytes)
 {
-	int k = n < size && bytes ? snprintf(text + n, (size_t)(size - n),
-	                            "\n  %12" PRId64 " B  %s", bytes, name)
-		: 0;
-
-	return n + (k > 0 ? k : 0);
+	if (bytes)
+		diag_more(d, "%12" PRId64 " B  %s", bytes, name);
 }
 
 bool
@@ -76,30 +73,28 @@ remat_refuse(Pass *p, struct remat *r, const uint8_t *drop)
 	bool preset = p->opt->remat != REMAT_AUTO;
 	bool late = state && p->opt->update_in_backward != TRI_ON
 		&& p->opt->grad_accum == 1;
-	char text[3000];
-	int n = 0;
+	Diag *d = p->diag;
 
 	p->refused = true;
 	if (p->lenient)
 		return false;
-	text[0] = 0;
-	n = append(text, n, sizeof text, "parameters and buffers",
-	           bytes_of(g, V_PARAM) + bytes_of(g, V_BUFFER));
-	n = append(text, n, sizeof text, "optimizer state", state);
-	n = append(text, n, sizeof text, "inputs", bytes_of(g, V_INPUT));
+	diag_error(d, "memory budget %" PRId64 " B is too small%s; smallest "
+	           "budget that works%s: %" PRId64 " B", p->budget,
+	           preset ? " for this --recompute" : "",
+	           preset ? " with it" : "", p->minimum_peak);
+	diag_more(d, "the tightest step is %s (%s); largest of what is alive "
+	          "there:", where, op_info[tight->op].text);
+	show(d, "parameters and buffers",
+	     bytes_of(g, V_PARAM) + bytes_of(g, V_BUFFER));
+	show(d, "optimizer state", state);
+	show(d, "inputs", bytes_of(g, V_INPUT));
 	rank_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)
-		n = append(text, n, sizeof text, top[i].name, top[i].size);
-	return diag_error(p->diag, "memory budget %" PRId64 " B is too small"
-	                  "%s; smallest budget that works%s: %" PRId64
-	                  " B\n  the tightest step is %s (%s); largest of "
-	                  "what is alive there:%s\n  what would help: a smaller batch or "
-	                  "sequence (--dim)%s%s%s", p->budget,
-	                  preset ? " for this --recompute" : "",
-	                  preset ? " with it" : "", p->minimum_peak,
-	                  where, op_info[tight->op].text, text,
-	                  state ? "; --optimizer sgd, which needs no state" :
-	                  "", late ? "; --update-in-backward on, which frees "
-	                  "a gradient once it is applied" : "",
-	                  preset ? "; --recompute auto" : "");
+		show(d, top[i].name, top[i].size);
+	return diag_more(d, "what would help: a smaller batch or sequence "
+	                 "(--dim)%s%s%s",
+	                 state ? "; --optimizer sgd, which needs no state" : "",
+	                 late ? "; --update-in-backward on, which frees a "
+	                 "gradient once it is applied" : "",
+	                 preset ? "; --recompute auto" : "");
 }

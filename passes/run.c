@@ -76,8 +76,9 @@ unknown_pass(Diag *d, const char *flag, const char *name, size_t n)
 	for (const struct pass_info *i = pass_table; i->name; i++)
 		at += (size_t)snprintf(known + at, sizeof known - at, " %s",
 		                       i->name);
-	return diag_error(d, "%s: there is no pass '%.*s'\n  passes:%s", flag,
-	                  (int)(n > 100 ? 100 : n), name, known);
+	diag_error(d, "%s: there is no pass '%.*s'", flag,
+	           (int)(n > 100 ? 100 : n), name);
+	return diag_more(d, "passes:%s", known);
 }
 
 /* Whether the list names the pass; "all" names every one. */

@@ -67,6 +67,8 @@ def main():
     refuse(bench, "external data", ["nosuch.data"], [path, *out])
     path = broken(bench, "ext.onnx", external(b"../x.data"))
     refuse(bench, "path traversal", ["../x.data"], [path, *out])
+    path = broken(bench, "ext.onnx", external(b"\xff.data"))
+    refuse(bench, "name in no UTF-8", ["a name is not UTF-8"], [path, *out])
     path = broken(bench, "op.onnx", one_node(b"NoSuchOp", 1))
     refuse(bench, "unknown op", ["NoSuchOp", "not supported"], [path, *out])
     path = broken(bench, "type.onnx", one_node(b"Erf", 7))
