@@ -222,7 +222,8 @@ inline_call(struct flat *f, const struct context *c,
 		                  MAX_INLINED);
 	if (call.depth > MAX_CALLS)
 		return diag_error(f->diag, "function '%s': calls are nested "
-		                  "deeper than %d", flat_text(fn->name), MAX_CALLS);
+		                  "deeper than %d", flat_text(fn->name),
+		                  MAX_CALLS);
 	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
 		return diag_at(f->diag, n->name, n->type,
 		               "%d inputs and %d outputs, the function has %zu "

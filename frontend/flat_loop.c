@@ -302,8 +302,8 @@ read_trip(struct unroll *u, int64_t trip)
 			: item(u->n, "scan_output_axes", i - u->nstate);
 
 		if (!v)
-			return diag_error(f->diag, "value '%s' is never written",
-			                  name);
+			return diag_error(f->diag, "value '%s' is never "
+			                  "written", name);
 		if (i < u->nstate)
 			u->state[i] = v;
 		else

@@ -3,6 +3,7 @@
 #define FRONTEND_FLAT_READ_H
 
 #include "frontend/flat.h"
+#include "frontend/onnx.h"
 
 enum { MAX_CALLS = 64 };
 

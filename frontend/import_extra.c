@@ -394,7 +394,8 @@ run_center_crop_pad(struct importer *m)
 		int rank = m->g->val[x].shape.rank;
 
 		if (rank < 0)
-			return imp_fail(m, "the rank of the input is not known");
+			return imp_fail(m, "the rank of the input is not "
+			                "known");
 		for (int i = 0; i < rank; i++)
 			axes.v[i] = i;
 		list = imp_ints(m, rank, axes.v);

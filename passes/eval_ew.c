@@ -94,7 +94,8 @@ unary_has_int(Op op)
 {
 	switch (op) {
 	case OP_NEG: case OP_ABS: case OP_SIGN: case OP_RELU: case OP_NOT:
-	case OP_BIT_NOT: case OP_ISNAN: case OP_FLOOR: case OP_CEIL: case OP_ROUND:
+	case OP_BIT_NOT: case OP_ISNAN: case OP_FLOOR: case OP_CEIL:
+	case OP_ROUND:
 		return true;
 	default:
 		return false;
