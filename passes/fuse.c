@@ -21,7 +21,7 @@
  * transposed (fuse_turn.c).
  *
  * needs  P_STATIC; canon's forms for the rewrites     gives  P_FUSED
- * cost   nodes * members of a loop
+ * cost   nodes * (members of a loop + readers of a value, 128 at most)
  * refuses  nothing
  */
 #include "passes/fuse.h"
@@ -29,6 +29,9 @@
 #include <string.h>
 
 enum { MICROS_MAX = 32, OUTPUTS_MAX = 8, INPUTS_MAX = 20, VIEWS_MAX = 64 };
+/* Readers of one value that are tried beside each other, counted backwards: a
+ * value with thousands of readers would cost their square. */
+enum { BESIDE_MAX = 4 * MICROS_MAX };
 
 struct fuse {
 	Pass *p;
@@ -368,6 +371,24 @@ try_beside(struct fuse *f, NodeId a, NodeId b)
 		join(f, a, b, early);
 }
 
+/* The first of v's readers to be tried with reader id. */
+static uint32_t
+first_beside(const struct fuse *f, ValId v, NodeId id)
+{
+	uint32_t low = f->uses.first[v], high = f->uses.first[v + 1];
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (f->uses.node[middle] < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - f->uses.first[v] > BESIDE_MAX ? low - BESIDE_MAX
+	                                           : f->uses.first[v];
+}
+
 static void
 grow(struct fuse *f, NodeId id)
 {
@@ -385,10 +406,10 @@ grow(struct fuse *f, NodeId id)
 		if (!v || !shape_eq(&g->val[v].shape,
 		                    &g->val[n->out[0]].shape))
 			continue;
-		for (uint32_t i = f->uses.first[v]; i < f->uses.first[v + 1];
-		     i++) {
+		for (uint32_t i = first_beside(f, v, id);
+		     f->uses.node[i] < id; i++) {
 			NodeId other = f->uses.node[i];
-			if (other < id && is_ew(&g->node[other])
+			if (is_ew(&g->node[other])
 			    && alike(g, n, &g->node[other]))
 				try_beside(f, f->unit[other], f->unit[id]);
 		}

@@ -114,18 +114,27 @@ inplace_pairs(const Graph *g, const Node *n, struct inplace_pair *pair, int max)
 	return count;
 }
 
-/* Views of an owner that became a part of another one follow it. */
+struct inplace {
+	Graph *g;
+	NodeId *last;                   /* of an owner: who uses it last */
+	ValId *view, *next;             /* an owner's views as layout made
+	                                 * them, chained; 0: end */
+};
+
+/* Views of an owner that became a part of another one follow it.  They do so
+ * once: outputs are given a place in the order of nodes, and nothing shares
+ * the bytes of an output before that. */
 static void
-follow(Graph *g, ValId from, ValId to)
+follow(struct inplace *s, ValId from, ValId to)
 {
-	FOR_VALS (v, g)
-		if (v->base == from)
-			v->base = to;
+	for (ValId v = s->view[from]; v; v = s->next[v])
+		s->g->val[v].base = to;
 }
 
 static void
-share(Graph *g, ValId y, ValId x)
+share(struct inplace *s, ValId y, ValId x)
 {
+	Graph *g = s->g;
 	Val *out = &g->val[y];
 	const Val *in = &g->val[x];
 
@@ -134,26 +143,28 @@ share(Graph *g, ValId y, ValId x)
 	memcpy(out->stride, in->stride, sizeof out->stride);
 	out->laid_out = true;
 	out->nbytes = 0;
-	follow(g, y, out->base);
+	follow(s, y, out->base);
 }
 
 static void
-share_update(Graph *g, const Node *n)
+share_update(struct inplace *s, const Node *n)
 {
 	/* p, m, v stand at inputs 0, 2, 3; results in the same order */
 	for (int i = 0; i < n->nout; i++) {
 		int in = i == 0 ? 0 : i + 1;
 
 		if (n->out[i] && in < n->nin && n->in[in]
-		    && g->val[n->out[i]].base == 0)
-			share(g, n->out[i], n->in[in]);
+		    && s->g->val[n->out[i]].base == 0)
+			share(s, n->out[i], n->in[in]);
 	}
 }
 
 static void
-share_dying(Graph *g, const Node *n, NodeId *last)
+share_dying(struct inplace *s, const Node *n)
 {
 	enum { MAX = 64 };
+	Graph *g = s->g;
+	NodeId *last = s->last;
 	struct inplace_pair pair[MAX];
 	int count = inplace_pairs(g, n, pair, MAX);
 	NodeId here = node_id(g, n);
@@ -164,7 +175,7 @@ share_dying(Graph *g, const Node *n, NodeId *last)
 
 		if (g->val[y].base || last[owner] != here)
 			continue;
-		share(g, y, x);
+		share(s, y, x);
 		/* taken by this node, even if y is never read */
 		last[owner] = last[y] > here ? last[y] : here + 1;
 	}
@@ -173,8 +184,17 @@ share_dying(Graph *g, const Node *n, NodeId *last)
 void
 inplace_graph(Graph *g, Arena *scratch)
 {
+	struct inplace s = { .g = g };
 	NodeId *last = arena_array(scratch, g->nval, sizeof *last);
 
+	s.last = last;
+	s.view = arena_array(scratch, g->nval, sizeof *s.view);
+	s.next = arena_array(scratch, g->nval, sizeof *s.next);
+	FOR_VALS (v, g)
+		if (v->base) {
+			s.next[val_id(g, v)] = s.view[v->base];
+			s.view[v->base] = val_id(g, v);
+		}
 	FOR_NODES (n, g) {
 		NodeId here = node_id(g, n);
 
@@ -190,9 +210,9 @@ inplace_graph(Graph *g, Arena *scratch)
 			last[val_owner(g, val_id(g, v))] = g->nnode;
 	FOR_NODES (n, g)
 		if (inplace_update(n->op))
-			share_update(g, n);
+			share_update(&s, n);
 		else
-			share_dying(g, n, last);
+			share_dying(&s, n);
 }
 
 bool

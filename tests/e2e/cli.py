@@ -5,12 +5,27 @@
 """
 import os
 import re
+import subprocess
 
 import ck
+import wire
+
+
+def wide(bench, n):
+    """A node with very many operands costs no more than as many nodes."""
+    path = bench.path("wide.onnx")
+    nodes = [wire.node("MatMul", ["x", "m.weight"], "y"), wire.node("Sum", ["y"] * n, "s"), wire.node("ReduceMean", ["s"], "loss", keepdims=0)]
+    with open(path, "wb") as f:
+        f.write(wire.graph(nodes, [wire.floats("m.weight", [4, 4], [1.0] * 16)], {"x": (1, [4, 4])}, ["loss"]))
+    try:
+        bench.must(bench.ckc(path, "--plan-only", timeout=60), f"{n} operands")
+    except subprocess.TimeoutExpired:
+        bench.check(False, f"{n} operands: more than a minute")
 
 
 def main():
     bench = ck.Bench()
+    wide(bench, 30000)
     stem = os.path.join(ck.MODELS, "gpt2-ts14")
     for argv in (["--help"], ["--version"], ["inspect", "--help"]):
         done = bench.ckc(*argv)
