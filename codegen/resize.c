@@ -38,26 +38,30 @@ static double
 scale_of(const Attr *a)
 {
 	return a->RESIZE.scale > 0 ? a->RESIZE.scale
-		: (double)a->RESIZE.to / (double)a->RESIZE.from;
+		: (double)a->RESIZE.extent_out
+		  / (double)a->RESIZE.extent_in;
 }
 
 /* Where output o lies in the input. */
 static double
 position(const Attr *a, int64_t o)
 {
-	double from = (double)a->RESIZE.from, to = (double)a->RESIZE.to;
+	double from = (double)a->RESIZE.extent_in;
+	double to = (double)a->RESIZE.extent_out;
 	double scale = scale_of(a), x = (double)o, half;
 
 	half = (x + 0.5) / scale - 0.5;
 	switch (a->RESIZE.coord) {
 	case 1:
-		return a->RESIZE.to > 1 ? half : 0;
-	case 2:
-		return a->RESIZE.to > 1 ? x * (from - 1) / (to - 1) : 0;
+		return a->RESIZE.extent_out > 1 ? half : 0;
+	case 2: /* by the scale, where one is given: ONNX has it so */
+		if (a->RESIZE.scale > 0)
+			to = scale * from;
+		return to != 1 ? x * (from - 1) / (to - 1) : 0;
 	case 3:
 		return x / scale;
 	case 4:
-		if (a->RESIZE.to > 1)
+		if (a->RESIZE.extent_out > 1)
 			return a->RESIZE.first * (from - 1) + x
 				* (a->RESIZE.last - a->RESIZE.first)
 				* (from - 1) / (to - 1);
@@ -109,7 +113,7 @@ static void
 row_entries(struct table *t, const Attr *a, int64_t o, double x)
 {
 	double s = scale_of(a), sum = 0, support = a->RESIZE.mode == 1 ? 1 : 2;
-	int64_t from = a->RESIZE.from, low, n;
+	int64_t from = a->RESIZE.extent_in, low, n;
 	bool inside = a->RESIZE.exclude != 0;
 
 	s = a->RESIZE.antialias && s < 1 ? s : 1;
@@ -130,18 +134,18 @@ row_entries(struct table *t, const Attr *a, int64_t o, double x)
 static bool
 build(struct table *t, const Attr *a)
 {
-	for (int64_t o = 0; o < a->RESIZE.to; o++) {
+	for (int64_t o = 0; o < a->RESIZE.extent_out; o++) {
 		double x = position(a, o);
 
 		/* nothing can come from further away than the edge */
 		if (!(fabs(x) < 1e15))
-			x = x < 0 ? -1 : (double)a->RESIZE.from;
+			x = x < 0 ? -1 : (double)a->RESIZE.extent_in;
 		if (a->RESIZE.coord == 4
-		    && (x < 0 || x > (double)(a->RESIZE.from - 1)))
+		    && (x < 0 || x > (double)(a->RESIZE.extent_in - 1)))
 			continue;
 		if (a->RESIZE.mode == 0)
 			entry(t, o, clamp((int64_t)nearest(x, a->RESIZE.round),
-			                  a->RESIZE.from), 1);
+			                  a->RESIZE.extent_in), 1);
 		else
 			row_entries(t, a, o, x);
 		if (t->n > MAX_ENTRIES)
@@ -244,7 +248,7 @@ emit_resize(struct emit *e, const Node *n)
 		return diag_error(e->diag, "resize of '%s' needs too many "
 		                  "weights", x->name);
 	if (a->RESIZE.bwd)
-		transpose(&t, a->RESIZE.from);
+		transpose(&t, a->RESIZE.extent_in);
 	emit_list(e, "int32_t", "first", (size_t)y->shape.dim[axis] + 1,
 	          first_text, &t);
 	emit_list(e, "int32_t", "at", t.n, column_text, &t);

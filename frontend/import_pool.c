@@ -217,6 +217,38 @@ run_global_pool(struct importer *m)
 	return true;
 }
 
+/* LpPool: the root of a mean of powers times the size of the window, which is
+ * the mean's divisor if padding counts. */
+bool
+run_lppool(struct importer *m)
+{
+	Attr a = attr_default(OP_AVGPOOL);
+	int64_t p = attr_int(&m->r, "p", 2);
+	double volume = 1;
+	ValId x = EMIT_NODE(m, OP_ABS, NULL, imp_in(m, 0));
+	struct windows w;
+
+	if (!imp_windows(m, &w))
+		return false;
+	if (attr_int(&m->r, "ceil_mode", 0) || p < 1)
+		return imp_fail(m, "ceil_mode, or p below 1, is not "
+		                "supported");
+	a.AVGPOOL.stride = w.stride;
+	a.AVGPOOL.dilation = w.dilation;
+	a.AVGPOOL.begin = w.begin;
+	a.AVGPOOL.end = w.end;
+	a.AVGPOOL.same = w.same;
+	a.AVGPOOL.kernel = w.kernel;
+	a.AVGPOOL.include = 1;
+	for (int i = 0; i < w.kernel.n; i++)
+		volume *= (double)w.kernel.v[i];
+	x = binary(m, OP_POW, x, imp_like(m, x, (double)p));
+	x = EMIT_NODE(m, OP_AVGPOOL, &a, x);
+	x = binary(m, OP_MUL, x, imp_like(m, x, volume));
+	imp_out(m, 0, binary(m, OP_POW, x, imp_like(m, x, 1 / (double)p)));
+	return true;
+}
+
 /* LRN: x / (bias + alpha * mean of squares over nearby channels)^beta.  The
  * mean is a pool over channels and (all spatial dims as one). */
 bool

@@ -137,6 +137,7 @@ bool imp_spatial(struct importer *, const char *name, IntList *);
 bool run_maxpool(struct importer *);
 bool run_avgpool(struct importer *);
 bool run_global_pool(struct importer *);
+bool run_lppool(struct importer *);
 bool run_lrn(struct importer *);
 bool run_resize(struct importer *);
 bool run_batchnorm(struct importer *);

@@ -170,6 +170,7 @@ static const struct onnx_op table[] = {
 	  .slot = NORM_SLOTS },
 	{ N("InstanceNormalization", "", 6, 3, 3, run_instancenorm),
 	  .norm = 6, .slot = NORM_SLOTS },
+	{ N("LpPool", "", 2, 1, 1, run_lppool) },
 	{ N("LRN", "", 1, 1, 1, run_lrn) },
 	{ N("LayerNormalization", "", 17, 2, 3, run_layernorm), .dead = 6,
 	  .norm = 6, .slot = NORM_SLOTS },

@@ -543,8 +543,8 @@ infer_resize(struct infer *c)
 {
 	const Attr *a = &c->n->attr;
 	bool bwd = a->RESIZE.bwd;
-	int64_t from = bwd ? a->RESIZE.to : a->RESIZE.from;
-	int64_t to = bwd ? a->RESIZE.from : a->RESIZE.to;
+	int64_t from = bwd ? a->RESIZE.extent_out : a->RESIZE.extent_in;
+	int64_t to = bwd ? a->RESIZE.extent_in : a->RESIZE.extent_out;
 	Shape s = shape_of(c, 0);
 	int axis;
 

@@ -250,12 +250,12 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT), ATTR(I
  * avgpool_grad(dy): of spatial extents `out`.
  * interpolate(x, roi?, scales?, sizes?): ONNX's Resize of `axes` (empty: all);
  *   policy 1 not_larger, 2 not_smaller; `fold` makes resize of it.
- * resize(x): linear map of one axis from extent `from` to extent `to`.
- *   scale 0: to / from.  mode 0 nearest, 1 linear, 2 cubic; coord 0
+ * resize(x): linear map of one axis from `extent_in` to `extent_out`.
+ *   scale 0: their quotient.  mode 0 nearest, 1 linear, 2 cubic; coord 0
  *   half_pixel, 1 pytorch_half_pixel, 2 align_corners, 3 asymmetric,
  *   4 tf_crop_and_resize (within first..last), 5 half_pixel_symmetric,
  *   6 tf_half_pixel_for_nn; round 0 prefer floor, 1 prefer ceil, 2 floor,
- *   3 ceil.  bwd 1: its transpose, from extent `to` to extent `from`. */
+ *   3 ceil.  bwd 1: its transpose, from `extent_out` to `extent_in`. */
 OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1)), RULES(conv, none, conv, conv, none), EMIT(conv))
 OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(out) L(extra)), RULES(conv_dx, none, conv, conv_dx, none), EMIT(conv_dx))
 OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(kernel)), RULES(conv_dw, none, conv, none, none), EMIT(conv_dw))
@@ -267,7 +267,7 @@ OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, 0), ATTR(L(out)), RULES(ma
 OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, 0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, pool, avgpool, none), EMIT(avgpool))
 OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, 0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, pool, none, none), EMIT(avgpool_grad))
 OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none), EMIT(fail))
-OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 0) I(from, -1) I(to, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, copy, resize, none), EMIT(resize))
+OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, copy, resize, none), EMIT(resize))
 
 /* ---- recurrence: unrolled by `fold` -----------------------------------------
  * rnn(x, w, r, bias?, lens?, h?, c?, peep?) -> y, h', c': one direction of

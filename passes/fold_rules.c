@@ -1075,8 +1075,8 @@ simplify_interpolate(struct fold *f, NodeId id)
 		    && (r[d].scale == 0 || r[d].scale == 1))
 			continue;
 		a.RESIZE.axis = d;
-		a.RESIZE.from = s.dim[d];
-		a.RESIZE.to = r[d].to;
+		a.RESIZE.extent_in = s.dim[d];
+		a.RESIZE.extent_out = r[d].to;
 		a.RESIZE.scale = r[d].scale;
 		a.RESIZE.first = r[d].first;
 		a.RESIZE.last = r[d].last;

@@ -111,7 +111,8 @@ convs(struct setup *t)
 static void
 batchnorm(struct setup *t, Shape s, bool affine)
 {
-	Attr a = attr_default(OP_BATCHNORM), b = attr_default(OP_BATCHNORM_GRAD);
+	Attr a = attr_default(OP_BATCHNORM);
+	Attr b = attr_default(OP_BATCHNORM_GRAD);
 	Shape ch = SHAPE(s.dim[1]);
 	ValId x = given(t, DT_F32, s, -2, 3), in[5];
 	ValId scale = affine ? floats(t, ch) : 0;
@@ -214,8 +215,8 @@ resize(struct setup *t, int axis, int64_t from, int64_t to, const Attr *with)
 	d = s;
 	d.dim[axis] = to;
 	a.RESIZE.axis = axis;
-	a.RESIZE.from = from;
-	a.RESIZE.to = to;
+	a.RESIZE.extent_in = from;
+	a.RESIZE.extent_out = to;
 	case_begin(t, "resize");
 	APPLY(t, OP_RESIZE, &a, floats(t, s));
 	a.RESIZE.bwd = 1;

@@ -124,8 +124,8 @@ fd_build_resize(struct fd *f, int i)
 	a.RESIZE.coord = i / 3 % 7;
 	a.RESIZE.round = i % 4;
 	a.RESIZE.axis = 1;
-	a.RESIZE.from = 4;
-	a.RESIZE.to = i < 21 ? 7 : 3;
+	a.RESIZE.extent_in = 4;
+	a.RESIZE.extent_out = i < 21 ? 7 : 3;
 	a.RESIZE.antialias = i >= 21;
 	a.RESIZE.exclude = i % 2;
 	a.RESIZE.first = -.2;

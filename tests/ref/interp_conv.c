@@ -350,14 +350,17 @@ interp_avgpool_grad(struct call *c)
 static double
 source(const Attr *a, int64_t to)
 {
-	double n = (double)a->RESIZE.from, m = (double)a->RESIZE.to;
+	double n = (double)a->RESIZE.extent_in;
+	double m = (double)a->RESIZE.extent_out;
 	double x = (double)to, s = a->RESIZE.scale ? a->RESIZE.scale : m / n;
 	double l = a->RESIZE.first, r = a->RESIZE.last;
 
 	switch (a->RESIZE.coord) {
 	case 0: return (x + .5) / s - .5;
 	case 1: return m > 1 ? (x + .5) / s - .5 : 0;
-	case 2: return m > 1 ? x * (n - 1) / (m - 1) : 0;
+	case 2:
+		m = a->RESIZE.scale ? a->RESIZE.scale * n : m;
+		return m != 1 ? x * (n - 1) / (m - 1) : 0;
 	case 3: return x / s;
 	case 4: return m > 1 ? l * (n - 1) + x * (r - l) * (n - 1) / (m - 1)
 	                     : .5 * (l + r) * (n - 1);
@@ -385,7 +388,7 @@ static double
 tap_weight(const Attr *a, int64_t i, double x)
 {
 	double s = a->RESIZE.scale ? a->RESIZE.scale
-		: (double)a->RESIZE.to / (double)a->RESIZE.from;
+		: (double)a->RESIZE.extent_out / (double)a->RESIZE.extent_in;
 	double low = floor(x), part = x - low, pick;
 
 	if (a->RESIZE.mode != 0)
@@ -404,7 +407,8 @@ tap_weight(const Attr *a, int64_t i, double x)
 static bool
 resize_row(const Attr *a, int64_t o, double *row)
 {
-	int64_t n = a->RESIZE.from, reach = 8 * (n + a->RESIZE.to) + 64;
+	int64_t n = a->RESIZE.extent_in, m = a->RESIZE.extent_out;
+	int64_t reach = 8 * (n + m) + 64;
 	double x = source(a, o), sum = 0;
 
 	memset(row, 0, (size_t)n * sizeof *row);
@@ -433,7 +437,7 @@ interp_resize(struct call *c)
 	int axis = (int)a->RESIZE.axis;
 	int64_t inner = interp_extent(&x->s, axis + 1, x->s.rank);
 	int64_t outer = interp_extent(&x->s, 0, axis);
-	int64_t n = a->RESIZE.from, m = a->RESIZE.to;
+	int64_t n = a->RESIZE.extent_in, m = a->RESIZE.extent_out;
 	double *row = interp_need(malloc((size_t)n * sizeof *row));
 	bool bwd = a->RESIZE.bwd;
 
