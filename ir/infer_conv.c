@@ -203,17 +203,17 @@ unslide(struct infer *c, const struct lists *l, int i, int64_t count,
 	int64_t k, int64_t *extent)
 {
 	const IntList *out = &c->n->attr.CONV_DX.out;
-	int64_t s = l->stride->v[i], reach, all;
+	int64_t s = l->stride->v[i], reach, all, full;
 
 	*extent = out->n ? out->v[i] : -1;
 	if (count < 0 || k < 0)
 		return true;
 	if (k == 0 || !mul_ok(k - 1, l->dilation->v[i], &reach)
-	    || !mul_ok(count - 1, s, &all) || !add_ok(all, reach + 1, &all)
+	    || !mul_ok(count, s, &full) || !add_ok(full, reach + 1 - s, &all)
 	    || !add_ok(all, c->n->attr.CONV_DX.extra.v[i], &all))
 		return rule_fail(c, "the kernel is empty or too large");
 	if (*extent < 0)
-		*extent = *l->same ? count * s
+		*extent = *l->same ? full
 			: all - l->begin->v[i] - l->end->v[i];
 	if (*extent < 0 || *extent > (int64_t)1 << 40)
 		return rule_fail(c, "axis %d: extent %lld", 2 + i,
