@@ -93,9 +93,14 @@ program_kernels(struct emit *e, struct kernels *k, struct program *p)
 {
 	bool ok = true;
 
-	for (int64_t i = 0; i < p->plan->nstep; i++)
+	for (int64_t i = 0; i < p->plan->nstep; i++) {
+		/* what fails forward fails again in its gradient */
+		if (!ok && p->plan->step[i].phase != PH_FORWARD)
+			break;
+		e->gnode = p->plan->step[i].gnode;
 		if (!p->plan->step[i].view)
 			ok &= step_kernel(e, k, p, i);
+	}
 	return ok;
 }
 

@@ -34,10 +34,7 @@ need_f32(struct emit *e, const Node *n, unsigned need)
 		                          : emit_out(e, n, i - n->nin);
 
 		if (v && dtype_info[v->dt].cls == 'f' && v->dt != DT_F32)
-			return diag_error(e->diag, "%s is not supported for "
-			                  "%s: value '%s'",
-			                  op_info[n->op].text,
-			                  dtype_info[v->dt].text, v->name);
+			return emit_unsupported(e, n, v->dt);
 	}
 	return true;
 }

@@ -216,12 +216,19 @@ emit_axis(int64_t axis, int rank)
 bool
 emit_unsupported(struct emit *e, const Node *n, DType dt)
 {
+	return emit_unsupported_op(e, n, n->op, dt);
+}
+
+bool
+emit_unsupported_op(struct emit *e, const Node *n, Op op, DType dt)
+{
 	const struct origin *o = &e->g->origin[n->norigin ? n->origin[0] : 0];
 
 	return diag_at(e->diag, n->norigin ? o->name : NULL,
 	               n->norigin ? o->op : NULL,
-	               "%s of type %s is not supported", op_info[n->op].text,
-	               dtype_info[dt].text);
+	               "%s is not supported for %s%s", op_info[op].text,
+	               dtype_info[dt].text, dtype_info[dt].cls == 'f'
+	               ? "; export this part of the model in float32" : "");
 }
 
 /* ---- ops that never come here ---- */

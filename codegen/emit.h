@@ -42,6 +42,7 @@ enum { EMIT_CONSTS = 32 };
 
 struct emit {
 	const Graph *g;
+	NodeId gnode;                   /* whose kernel this is */
 	Diag *diag;
 	Arena *arena;
 	int threads;
@@ -81,6 +82,8 @@ const char *emit_double(Arena *, double x);
 void emit_shapes(struct emit *, const Node *);
 /* "op of TYPE is not supported", about the ONNX node behind it. */
 bool emit_unsupported(struct emit *, const Node *, DType);
+/* The same for an op within a loop. */
+bool emit_unsupported_op(struct emit *, const Node *, Op, DType);
 /* Elements of dims from..to-1. */
 int64_t emit_extent(const Shape *, int from, int to);
 int emit_axis(int64_t axis, int rank);

@@ -204,9 +204,8 @@ ew_expression(struct emit *e, const struct micro *m, const char *const *arg,
 			pattern = kind == DT_F64 ? f->d
 			        : is_float(kind) ? f->f : f->i;
 		if (!pattern) {
-			diag_error(e->diag, "%s of type %s is not supported",
-			           op_info[m->op].text,
-			           dtype_info[kind].text);
+			emit_unsupported_op(e, &e->g->node[e->gnode], m->op,
+			                    kind);
 			return NULL;
 		}
 		text = fill_in(e, pattern, arg);

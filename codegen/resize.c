@@ -239,9 +239,7 @@ emit_resize(struct emit *e, const Node *n)
 	e->need |= NEED_POOL;
 	emit_shapes(e, n);
 	if (x->dt != DT_F32)
-		return diag_error(e->diag, "resize is not supported for %s: "
-		                  "value '%s'", dtype_info[x->dt].text,
-		                  x->name);
+		return emit_unsupported(e, n, x->dt);
 	if (shape_nelem(&y->shape) == 0)
 		return true;
 	if (!build(&t, a))

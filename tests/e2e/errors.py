@@ -7,6 +7,7 @@ import os
 import random
 
 import ck
+import wire
 from wire import a_model, field, value_info
 
 
@@ -14,13 +15,15 @@ def model(name):
     return os.path.join(ck.MODELS, name + ".onnx")
 
 
-def refuse(bench, what, words, argv, status=1, env=None, run=None, files=()):
+def refuse(bench, what, words, argv, status=1, env=None, run=None, lines=None):
     """The command ends with this status, a message that holds all words, and none of these files."""
     before = set(os.listdir(bench.work))
     done = (run or bench.ckc)(*argv, env=env)
     bench.check(done.returncode == status, f"{what}: status {done.returncode}, expected {status}: {done.stderr.strip()[:300]}")
     for word in words:
         bench.check(word in done.stderr, f"{what}: no '{word}' in: {done.stderr.strip()[:300]}")
+    if lines:
+        bench.check(done.stderr.count("\n") == lines, f"{what}: expected {lines} lines: {done.stderr.strip()[:600]}")
     left = set(os.listdir(bench.work)) - before
     bench.check(not left, f"{what}: left {sorted(left)}")
     bench.check("internal" not in done.stderr, f"{what}: internal error: {done.stderr.strip()[:300]}")
@@ -73,6 +76,8 @@ def main():
     refuse(bench, "unknown op", ["NoSuchOp", "not supported"], [path, *out])
     path = broken(bench, "type.onnx", one_node(b"Erf", 7))
     refuse(bench, "wrong type", ["type.onnx"], [path, *out])
+    path = broken(bench, "double.onnx", in_double("Softmax"))
+    refuse(bench, "no kernel", ["node 'n_p' (Softmax)", "softmax is not supported for f64", "float32"], [path, *out], lines=1)
     so = bench.path("good.so")
     if bench.must(bench.ckc(static, "-o", so), "compile"):
         refuse(bench, "no data", ["input_ids"], [so, "--steps", 1], run=bench.ckrun)
@@ -92,6 +97,13 @@ def main():
 def one_node(op, dtype):
     node = field(1, field(1, b"x") + field(2, b"loss") + field(3, b"the_node") + field(4, op))
     return a_model(node + field(2, b"g") + field(11, value_info(b"x", dtype, [1])) + field(12, value_info(b"loss", 1, [1])))
+
+
+def in_double(op):
+    """Something in f64 between parts in f32."""
+    nodes = [wire.node("Mul", ["x", "m.weight"], "y"), wire.node("Cast", ["y"], "d", to=11), wire.node(op, ["d"], "p"),
+             wire.node("Cast", ["p"], "f", to=1), wire.node("Mul", ["f", "f"], "ff"), wire.node("ReduceMean", ["ff"], "loss", keepdims=0)]
+    return wire.graph(nodes, [wire.floats("m.weight", [4, 4], [0.5] * 16)], {"x": (1, [4, 4])}, ["loss"])
 
 
 def external(location):
