@@ -2,8 +2,8 @@
  * limited and tested.
  *
  * A user error is one line "ckc: FILE: node 'NAME' (Op): message"; further
- * facts follow on lines indented by two spaces (diag_more).  Control characters and
- * non-UTF-8 bytes from files are escaped.  Nothing here exits.
+ * facts follow on lines indented by two spaces, see diag_more.  Control
+ * characters and non-UTF-8 bytes from files are escaped.  Nothing here exits.
  */
 #ifndef IR_DIAG_H
 #define IR_DIAG_H

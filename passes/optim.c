@@ -156,7 +156,7 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	             u->after))
 		return false;
 	name_outputs(g, in);
-	g->node[g->nnode - 1].phase = o->early ? PH_BACKWARD : PH_UPDATE;
+	g->node[g->nnode - 1].phase = PH_UPDATE;
 	return true;
 }
 

@@ -25,7 +25,9 @@ load(ckr_ctx *c, const char *so)
 	c->path = path;
 	if (access(path, R_OK))
 		return err_set(&c->err, CKR_EIO, "%s: cannot read: %m", so);
-	c->dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	/* a library built by clang brings an OpenMP run time of its own, whose
+	 * threads outlive dlclose and must not lose their code */
+	c->dl = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (!c->dl)
 		return err_set(&c->err, CKR_EFORMAT, "%s: cannot load: %s", so,
 		               dlerror());

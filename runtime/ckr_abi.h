@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 1
+#define CKR_ABI_VERSION 2
 #define CKR_MAX_RANK 8
 
 /* ORDER DT: as ir/dtypes.h, from 1. */
@@ -80,6 +80,7 @@ struct ckr_env {
 	 * then fails with this text and the offending number */
 	const char *volatile fault;
 	volatile int64_t fault_value;
+	volatile int64_t fault_at;      /* its place in its operand */
 };
 
 /* p[i]: the i-th operand of the call (inputs, then outputs, then workspace if

@@ -27,8 +27,7 @@ ckr_index(const void *idx, int64_t i, int nbytes, int64_t n,
 
 	if (at >= 0 && at < n)
 		return at;
-	env->fault_value = k;
-	env->fault = "index out of range";
+	ckr_fault(env, "index out of range", i, k);
 	return -1;
 }
 

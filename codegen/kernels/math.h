@@ -18,6 +18,19 @@ int omp_get_thread_num(void);
 /* Elements that are not worth waking threads for. */
 enum { CKR_SMALL = 1 << 14 };
 
+/* Bad data: `value`, element `at` of an operand.  The first element of that
+ * kind is what the step tells, whichever thread met it first. */
+static inline void
+ckr_fault(struct ckr_env *env, const char *why, int64_t at, int64_t value)
+{
+#pragma omp critical
+	if (!env->fault || at < env->fault_at) {
+		env->fault_at = at;
+		env->fault_value = value;
+		env->fault = why;
+	}
+}
+
 static inline float
 ckr_bits_float(uint32_t u)
 {

@@ -333,8 +333,7 @@ ckr_label(const struct ckr_labels *l, int64_t i, struct ckr_env *env)
 		return -1;
 	if (c >= 0 && c < l->n)
 		return c;
-	env->fault_value = c;
-	env->fault = "label out of range";
+	ckr_fault(env, "label out of range", i, c);
 	return -1;
 }
 

@@ -27,7 +27,7 @@ graph @f {
 # 	%dh: f32[2,4] = matmul %dy, %w2 {tb=1} @backward
 # 	%dw1: f32[4,4] param %w1 = matmul %x, %dh {ta=1} @backward
 # 	%dw2: f32[4,4] param %w2 = matmul %h, %dy {ta=1} @backward
-# 	%w1.next: f32[4,4] = sgd %w1, %dw1 @backward
-# 	%w2.next: f32[4,4] = sgd %w2, %dw2 @backward
+# 	%w1.next: f32[4,4] = sgd %w1, %dw1 @update
+# 	%w2.next: f32[4,4] = sgd %w2, %dw2 @update
 # 	loss %loss
 # }

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What steps leave alone: evaluation and parameters, faults and threads.
+
+    eval.py CKC CKRUN EVAL
+
+Evaluating a model changes no parameter, also where updates run within the
+backward pass.  Of several bad indices the first is told, whatever thread meets
+it.
+"""
+import os
+import sys
+
+import ck
+
+sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
+import files
+
+# Two losses with two heads: the first head's gradient and update could come
+# before the second loss.
+HEADS = """graph @heads {
+	input %x: f32[8,4]
+	input %la: i64[8]
+	input %lb: i64[8]
+	param %a: f32[4,4] = {@A}
+	param %b: f32[4,4] = {@B}
+	%h = matmul %x, %a
+	%ya = matmul %h, %b
+	%yb = matmul %x, %b
+	%p = log_softmax %ya {axis=1}
+	%q = log_softmax %yb {axis=1}
+	%s = mul %p, %q
+	%loss: f32[] output = reduce_mean %s {axes=[0,1], keepdims=0}
+}
+"""
+N, BAD = 1 << 16, {60000: 77, 100: -99, 70: 5000, 4711: -400, 65535: 16}
+PICK = """graph @pick {
+	input %%i: i64[%d]
+	param %%w: f32[16,8] = {@W}
+	%%y = gather %%w, %%i {axis=0}
+	%%z = mul %%y, %%y
+	%%loss: f32[] output = reduce_mean %%z {axes=[0,1], keepdims=0}
+}
+""" % N
+
+
+def numbers(n):
+    return ",".join(str((7 * i % 11 - 5) / 8) for i in range(n))
+
+
+def source(bench, name, text, **values):
+    for key, n in values.items():
+        text = text.replace("@" + key, numbers(n))
+    path = bench.path(name + ".ck")
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def evaluates(bench, name, path, *flags):
+    for early in ("on", "off"):
+        so = bench.path(f"{name}-{early}.so")
+        if bench.must(bench.ckc(path, "-o", so, "--quiet", "--update-in-backward", early, *flags), f"{name}: compile, {early}"):
+            bench.must(bench.run([bench.names[0], so]), f"{name}: evaluate, update in backward {early}")
+
+
+def main():
+    bench = ck.Bench()
+    evaluates(bench, "heads", source(bench, "heads", HEADS, A=16, B=16))
+    for model in ("mlp-mse", "gpt2-ts14"):
+        flags, _ = ck.model_flags(os.path.join(ck.MODELS, model))
+        evaluates(bench, model, os.path.join(ck.MODELS, model + ".onnx"), *flags)
+        evaluates(bench, model + "-sgd", os.path.join(ck.MODELS, model + ".onnx"), "--optimizer", "sgd", "--recompute", "full", *flags)
+
+    so, inputs = bench.path("pick.so"), bench.path("pick.st")
+    if bench.must(bench.ckc(source(bench, "pick", PICK, W=128), "-o", so, "--quiet", "--threads", 2), "pick: compile"):
+        files.st_write(inputs, {"i": ("I64", [N], [BAD.get(i, i % 16) for i in range(N)])})
+        for _ in range(5):
+            done = bench.ckrun(so, "--inputs", inputs, "--steps", 1, "--quiet")
+            first = BAD[min(BAD)]
+            bench.check(done.returncode == 1 and f"index out of range: {first}\n" in done.stderr, f"pick: {done.stderr}")
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
