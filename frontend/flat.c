@@ -203,6 +203,24 @@ find_function(struct flat *f, const Onnx__NodeProto *p)
 }
 
 static bool
+may_call(struct flat *f, const struct context *c,
+         const Onnx__FunctionProto *fn, int depth)
+{
+	for (const struct call *up = c->call; up; up = up->up)
+		if (up->function == fn)
+			return diag_error(f->diag, "function '%s' calls itself",
+			                  flat_text(fn->name));
+	if (f->ninlined >= MAX_INLINED)
+		return diag_error(f->diag, "more than %d calls of functions",
+		                  MAX_INLINED);
+	if (depth > MAX_CALLS)
+		return diag_error(f->diag, "function '%s': calls are nested "
+		                  "deeper than %d", flat_text(fn->name),
+		                  MAX_CALLS);
+	return true;
+}
+
+static bool
 inline_call(struct flat *f, const struct context *c,
             const Onnx__FunctionProto *fn, const struct flat_node *n)
 {
@@ -213,17 +231,10 @@ inline_call(struct flat *f, const struct context *c,
 	                         .nopset = fn->n_opset_import };
 	int nin = n->nin, nout = n->nout, *in = n->in, *out = n->out;
 
-	for (const struct call *up = c->call; up; up = up->up)
-		if (up->function == fn)
-			return diag_error(f->diag, "function '%s' calls itself",
-			                  flat_text(fn->name));
-	if (f->ninlined >= MAX_INLINED)
-		return diag_error(f->diag, "more than %d calls of functions",
-		                  MAX_INLINED);
-	if (call.depth > MAX_CALLS)
-		return diag_error(f->diag, "function '%s': calls are nested "
-		                  "deeper than %d", flat_text(fn->name),
-		                  MAX_CALLS);
+	if (!may_call(f, c, fn, call.depth)) {
+		f->stop = true;         /* all other calls would say the same */
+		return false;
+	}
 	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
 		return diag_at(f->diag, n->name, n->type,
 		               "%d inputs and %d outputs, the function has %zu "
@@ -425,7 +436,7 @@ read_nodes(struct flat *f, struct context *c, Onnx__NodeProto **p, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (!define_outputs(f, c, p[i]))
 			return false;
-	for (size_t i = 0; i < n && f->nnode <= MAX_NODES; i++)
+	for (size_t i = 0; i < n && f->nnode <= MAX_NODES && !f->stop; i++)
 		ok &= read_node(f, c, p[i], (int)i);
 	return ok;
 }

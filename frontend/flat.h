@@ -67,6 +67,7 @@ struct flat {
 	int opset;                      /* of the default domain */
 	size_t val_cap, node_cap;
 	int ninlined;                   /* calls of functions */
+	bool stop;                      /* calls without end: reported */
 	struct names *functions;        /* flat.c's */
 	struct flat_tie *tie;           /* classify.c's */
 	int ntie;

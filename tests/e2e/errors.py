@@ -76,6 +76,14 @@ def main():
     refuse(bench, "unknown op", ["NoSuchOp", "not supported"], [path, *out])
     path = broken(bench, "type.onnx", one_node(b"Erf", 7))
     refuse(bench, "wrong type", ["type.onnx"], [path, *out])
+    for words, data in ((["(Reshape)", "[3,5]"], after("Reshape", ["s"], {"s": [3, 5]})),
+                        (["(Tile)", "3 repeats"], after("Tile", ["s"], {"s": [3, 5, 6]})),
+                        (["(Pad)", "3 widths"], after("Pad", ["s"], {"s": [3, 5, 6]})),
+                        (["(Softmax)", "axis 5"], after("Softmax", [], {}, axis=5)),
+                        (["(Concat)", "axis 7"], after("Concat", ["y"], {}, axis=7)),
+                        (["(ReduceSum)", "axis 9"], after("ReduceSum", ["s"], {"s": [9]})),
+                        (["function 'F' calls itself"], recursive(9))):
+        refuse(bench, "one message", words, [broken(bench, "one.onnx", data), *out], lines=1)
     path = broken(bench, "double.onnx", in_double("Softmax"))
     refuse(bench, "no kernel", ["node 'n_p' (Softmax)", "softmax is not supported for f64", "float32"], [path, *out], lines=1)
     so = bench.path("good.so")
@@ -97,6 +105,21 @@ def main():
 def one_node(op, dtype):
     node = field(1, field(1, b"x") + field(2, b"loss") + field(3, b"the_node") + field(4, op))
     return a_model(node + field(2, b"g") + field(11, value_info(b"x", dtype, [1])) + field(12, value_info(b"loss", 1, [1])))
+
+
+def after(op, inputs, constants, **attributes):
+    """A node behind x * m.weight, both [4, 4]."""
+    nodes = [wire.node("Mul", ["x", "m.weight"], "y"), wire.node(op, ["y"] + inputs, "z", **attributes), wire.node("ReduceMean", ["z"], "loss", keepdims=0)]
+    held = [wire.floats("m.weight", [4, 4], [0.5] * 16)] + [wire.ints(k, v) for k, v in constants.items()]
+    return wire.graph(nodes, held, {"x": (1, [4, 4])}, ["loss"])
+
+
+def recursive(calls):
+    """A function that calls itself that often."""
+    body = b"".join(field(7, field(1, b"a") + field(2, b"b%d" % i) + field(4, b"F") + field(7, b"own")) for i in range(calls))
+    function = field(1, b"F") + field(4, b"a") + field(5, b"b0") + body + field(9, field(1, b"own") + field(2, 1)) + field(10, b"own")
+    top = field(1, field(1, b"x") + field(2, b"loss") + field(4, b"F") + field(7, b"own"))
+    return a_model(top + field(2, b"g") + field(11, value_info(b"x", 1, [1])) + field(12, value_info(b"loss", 1, [1]))) + field(25, function)
 
 
 def in_double(op):
