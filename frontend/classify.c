@@ -350,14 +350,22 @@ decide(struct flat_val *v, enum verdict verdict, const char *reason)
 	v->reason = reason;
 }
 
+/* What the exporter says about v; NULL: nothing. */
+static const struct signature *
+signature_of(const struct classifier *c, const struct flat_val *v)
+{
+	struct signature want = { v->name, 0 };
+
+	return c->nsig == 0 ? NULL
+	       : bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
+}
+
 /* Rules 3 to 6, for a candidate. */
 static void
 judge_candidate(const struct classifier *c, struct flat_val *v)
 {
-	struct signature want = { v->name, 0 }, *s = NULL;
+	const struct signature *s = signature_of(c, v);
 
-	if (c->nsig)
-		s = bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
 	if (s && s->kind == 'P')
 		decide(v, VERDICT_PARAM,
 		       "PARAMETER in the exporter's signature");
@@ -401,6 +409,9 @@ judge(const struct classifier *c, struct flat_val *v)
 	} else if (v->state_slot) {
 		decide(v, VERDICT_BUFFER, "statistics of a BatchNormalization");
 	} else if (!v->reached) {
+		const struct signature *s = signature_of(c, v);
+
+		v->idle = s && s->kind == 'P';
 		decide(v, VERDICT_CONST, v->nuse
 		       ? "gets no gradient from the loss" : "not used");
 	} else {

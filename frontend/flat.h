@@ -28,6 +28,8 @@ struct flat_val {
 	/* classify.c, for initializers and inputs named by --param */
 	enum verdict verdict;
 	bool frozen, reached, weight_slot, state_slot;
+	bool idle;                      /* the exporter calls it a parameter,
+	                                 * and the loss does not reach it */
 	const char *reason;
 	int tie;                        /* initializer with which it shares its
 	                                 * contents by accident; 0: none */

@@ -565,6 +565,25 @@ warn_ties(const struct flat *f, bool untie)
 		                  "says");
 }
 
+static void
+warn_idle(const struct flat *f)
+{
+	int n = 0, first = 0;
+
+	for (int i = f->nval; --i > 0;)
+		if (f->val[i].idle) {
+			first = i;
+			n++;
+		}
+	if (n)
+		diag_warn(f->diag, "%d parameter%s of the source get%s no "
+		          "gradient from the loss and stay%s as %s (the first "
+		          "is '%s'); --freeze says that this is meant", n,
+		          n > 1 ? "s" : "", n > 1 ? "" : "s",
+		          n > 1 ? "" : "s", n > 1 ? "they are" : "it is",
+		          f->val[first].name);
+}
+
 static const char *
 stem(Arena *a, const char *path)
 {
@@ -595,6 +614,8 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 	ok = ok && check_support(m.f);
 	if (ok) {
 		warn_ties(m.f, opt->untie);
+		if (!opt->all_outputs)
+			warn_idle(m.f);
 		m.g = graph_new(stem(arena, path));
 		ok = import_values(&m);
 		ok = import_nodes(&m) && ok && import_outputs(&m);

@@ -23,8 +23,25 @@ def wide(bench, n):
         bench.check(False, f"{n} operands: more than a minute")
 
 
+def idle(bench):
+    """A parameter, by the exporter's word, that the loss does not reach."""
+    names = "m.weight", "m.idle"
+    signature = "\n".join(f"p_{i}: PARAMETER target='{name}'" for i, name in enumerate(names))
+    entry = wire.field(16, wire.field(1, b"pkg.torch.export.ExportedProgram.graph_signature") + wire.field(2, signature.encode()))
+    nodes = [wire.node("Mul", ["x", names[0]], "y"), wire.node("ReduceMean", ["y"], "loss", keepdims=0), wire.node("Floor", [names[1]], "f"),
+             wire.node("ReduceMean", ["f"], "other", keepdims=0), entry]
+    path = bench.path("idle.onnx")
+    with open(path, "wb") as f:
+        f.write(wire.graph(nodes, [wire.floats(n, [2], [0.5, 1.5]) for n in names], {"x": (1, [2])}, ["loss", "other"]))
+    for flags, warned in (["--loss", "loss"], True), (["--loss", "loss", "--freeze", "m.idle"], False), (["--forward-only"], False):
+        done = bench.ckc(path, "--plan-only", *flags)
+        bench.must(done, f"idle parameter {flags}")
+        bench.check(("'m.idle'" in done.stderr and "no gradient" in done.stderr) == warned, f"idle parameter {flags}: {done.stderr}")
+
+
 def main():
     bench = ck.Bench()
+    idle(bench)
     wide(bench, 30000)
     stem = os.path.join(ck.MODELS, "gpt2-ts14")
     for argv in (["--help"], ["--version"], ["inspect", "--help"]):
