@@ -48,7 +48,7 @@ count_files(const char *dir)
 static char *
 path(char *buf, const char *dir, const char *name)
 {
-	snprintf(buf, 200, "%s/%s", dir, name);
+	snprintf(buf, 200, "%.120s/%.60s", dir, name);
 	return buf;
 }
 
