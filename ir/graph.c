@@ -195,6 +195,25 @@ graph_free(Graph *g)
 		arena_free(g->arena);
 }
 
+/* A free name: `name` itself or NAME.2, NAME.3, ...  The value that has the
+ * name knows how far they are taken.  self may have the name already. */
+static const char *
+free_name(Graph *g, const char *name, ValId self)
+{
+	ValId taken = val_find(g, name);
+	const char *fresh;
+
+	if (!taken || taken == self)
+		return arena_str(g->arena, name);
+	do {
+		uint32_t *n = &g->val[taken].nsuffix;
+
+		*n = *n ? *n + 1 : 2;
+		fresh = arena_printf(g->arena, "%s.%u", name, *n);
+	} while (val_find(g, fresh) && val_find(g, fresh) != self);
+	return fresh;
+}
+
 ValId
 val_new(Graph *g, ValKind kind, const char *name, DType dt, Shape shape)
 {
@@ -210,12 +229,8 @@ val_new(Graph *g, ValKind kind, const char *name, DType dt, Shape shape)
 	v->shape = shape;
 	v->offset = -1;
 	if (!name || !*name)
-		v->name = arena_printf(g->arena, "t%u", id);
-	else
-		v->name = arena_str(g->arena, name);
-	for (unsigned n = 2; val_find(g, v->name); n++)
-		v->name = arena_printf(g->arena, "%s.%u",
-		                       name && *name ? name : "t", n);
+		name = arena_printf(g->arena, "t%u", id);
+	v->name = free_name(g, name, 0);
 	g->nval++;
 	name_add(g, id);
 	return id;
@@ -224,16 +239,14 @@ val_new(Graph *g, ValKind kind, const char *name, DType dt, Shape shape)
 void
 val_rename(Graph *g, ValId v, const char *name)
 {
-	const char *fresh = arena_str(g->arena, name);
+	const char *fresh = free_name(g, name, v);
 
-	for (unsigned n = 2; val_find(g, fresh); n++) {
-		if (val_find(g, fresh) == v)
-			return;
-		fresh = arena_printf(g->arena, "%s.%u", name, n);
-	}
+	if (val_find(g, fresh) == v)
+		return;
 	/* the slot of the old name stays behind: nothing compares equal to it,
 	 * and names_grow puts the value in one place */
 	g->val[v].name = fresh;
+	g->val[v].nsuffix = 0;
 	name_add(g, v);
 }
 
@@ -334,6 +347,7 @@ node_new(Graph *g, Op op, int nin, const ValId *in, int nout, NodeId like)
 	n = &g->node[g->nnode];
 	memset(n, 0, sizeof *n);
 	n->op = op;
+	n->workspace_at = -1;
 	n->attr = attr_default(op);
 	n->nin = nin;
 	n->in = arena_array(g->arena, (size_t)nin + 1, sizeof *n->in);

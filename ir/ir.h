@@ -136,6 +136,7 @@ typedef struct {
 
 typedef struct Val {
 	const char *name;               /* unique in the graph, never NULL */
+	uint32_t nsuffix;               /* NAME.N is taken up to this N */
 	const char *onnx;               /* ONNX value it holds or whose gradient
 	                                 * it is; NULL: none */
 	ValKind kind;

@@ -42,6 +42,8 @@ struct parser {
 	ValId fresh;                    /* values from here on are not written
 	                                 * yet */
 	bool in_body;
+	uint32_t *origin;               /* a hash table of indices */
+	uint32_t norigin;               /* its slots, 0 or a power of 2 */
 	struct mention *mention;
 	size_t nmention, mention_cap;
 };
@@ -817,17 +819,43 @@ read_operands(struct parser *p, struct draft *t)
 	return true;
 }
 
-/* Searched from the newest on: neighbours share origins. */
+/* The slot of an origin in the table, or the free one where it belongs. */
+static uint32_t *
+origin_slot(struct parser *p, const char *name, const char *op)
+{
+	const struct origin *o = p->g->origin;
+	uint64_t h = 0xcbf29ce484222325u;       /* FNV-1a */
+	uint32_t i;
+
+	for (const char *s = name; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	for (const char *s = op; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	i = (uint32_t)(h ^ h >> 32) & (p->norigin - 1);
+	while (p->origin[i] && (strcmp(o[p->origin[i]].name, name) != 0
+	                        || strcmp(o[p->origin[i]].op, op) != 0))
+		i = (i + 1) & (p->norigin - 1);
+	return &p->origin[i];
+}
+
 static uint32_t
 intern_origin(struct parser *p, const char *name, const char *op)
 {
 	Graph *g = p->g;
+	uint32_t *slot;
 
-	for (uint32_t i = g->norigin - 1; i > 0; i--)
-		if (strcmp(g->origin[i].name, name) == 0
-		    && strcmp(g->origin[i].op, op) == 0)
-			return i;
-	return origin_new(g, name, op);
+	if (2 * (uint64_t)g->norigin >= p->norigin) {
+		p->norigin = p->norigin ? 2 * p->norigin : 256;
+		p->origin = arena_array(p->tmp, p->norigin,
+		                        sizeof *p->origin);
+		for (uint32_t i = 1; i < g->norigin; i++)
+			*origin_slot(p, g->origin[i].name, g->origin[i].op) =
+				i;
+	}
+	slot = origin_slot(p, name, op);
+	if (!*slot)
+		*slot = origin_new(g, name, op);
+	return *slot;
 }
 
 static bool
@@ -966,7 +994,10 @@ read_tail(struct parser *p, struct draft *t)
 				ok = fault(p, "stream %lld", (long long)x);
 			n->stream = ok ? (int)x : 0;
 		} else if (accept_kw(p, "workspace")) {
-			ok = read_int(p, 0, "bytes", &n->workspace);
+			ok = read_int(p, 0, "bytes", &n->workspace)
+			     && (!accept_kw(p, "at")
+			         || read_int(p, 0, "an offset",
+			                     &n->workspace_at));
 		} else if (accept_kw(p, "from")) {
 			ok = read_origins(p, n);
 		} else if (accept(p, '[')) {
@@ -1034,6 +1065,7 @@ read_node(struct parser *p)
 	if (!read_outputs(p, &t) || !read_op(p, &t.n.op))
 		return false;
 	t.n.attr = attr_default(t.n.op);
+	t.n.workspace_at = -1;
 	return read_operands(p, &t) && read_attrs(p, t.n.op, &t.n.attr)
 	       && read_tail(p, &t) && check_draft(p, &t) && append(p, &t);
 }

@@ -29,8 +29,8 @@
  * name, a name=number or ?; [*] is a shape of unknown rank.  Contents: all
  * elements, `splat X`, `hex "BYTES"`, or `...` where they are not written.
  * After a node's operands and {attributes} (those that are not default):
- * @PHASE, again %V (Node.of, by one of its outputs), stream N, workspace N,
- * from ORIGINS, [body of a loop].  An absent operand or output is _.
+ * @PHASE, again %V (Node.of, by one of its outputs), stream N, workspace N at
+ * N, from ORIGINS, [body of a loop].  An absent operand or output is _.
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
  * itself, `streams N` the random streams handed out.
@@ -412,6 +412,8 @@ put_head(FILE *out, const Graph *g, const Node *n)
 		fprintf(out, " stream %d", n->stream);
 	if (n->workspace)
 		fprintf(out, " workspace %lld", (long long)n->workspace);
+	if (n->workspace && n->workspace_at >= 0)
+		fprintf(out, " at %lld", (long long)n->workspace_at);
 }
 
 static void

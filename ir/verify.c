@@ -388,6 +388,12 @@ check_placed(struct verify *c)
 		if (in_arena(v) && (v->offset < 0 || v->offset % ALIGN
 		                    || v->offset > 4 * GRAPH_BYTES_MAX))
 			bad(c, NULL, v, "lies at %lld", (long long)v->offset);
+	FOR_NODES (n, c->g)
+		if (n->workspace > 0
+		    && (n->workspace_at < 0 || n->workspace_at % ALIGN
+		        || n->workspace_at > 4 * GRAPH_BYTES_MAX))
+			bad(c, n, NULL, "scratch memory lies at %lld",
+			    (long long)n->workspace_at);
 }
 
 static void
@@ -475,6 +481,9 @@ memory_props(const Graph *g)
 		if (in_arena(v) && v->offset < 0)
 			props &= ~(uint32_t)P_PLACED;
 	}
+	FOR_NODES (n, g)
+		if (n->workspace > 0 && n->workspace_at < 0)
+			props &= ~(uint32_t)P_PLACED;
 	arena_free(tmp);
 	return props;
 }
@@ -495,7 +504,8 @@ graph_props(const Graph *g)
 	FOR_NODES (n, g) {
 		if (n->phase == PH_BACKWARD)
 			props |= P_BWD;
-		if (n->op == OP_SGD || n->op == OP_ADAMW)
+		if (n->op == OP_SGD || n->op == OP_ADAMW
+		    || n->op == OP_ACCUMULATE)
 			props |= P_UPD;
 	}
 	if (is_fused(g))

@@ -54,8 +54,6 @@ extern GradRule *const grad_table[OP_COUNT];
 /* By value id: it is a float that depends differentiably on a trained
  * parameter.  In the arena given. */
 bool *grad_reach(const Graph *, Arena *);
-/* The same for one value, at the cost of a walk over the graph. */
-bool grad_needed(const Graph *, ValId);
 /* A gradient can pass from input k of n to its outputs. */
 bool grad_passes(const Graph *, const Node *, int k);
 

@@ -34,13 +34,3 @@ grad_reach(const Graph *g, Arena *arena)
 	}
 	return reach;
 }
-
-bool
-grad_needed(const Graph *g, ValId v)
-{
-	Arena *arena = arena_new();
-	bool yes = grad_reach(g, arena)[v];
-
-	arena_free(arena);
-	return yes;
-}

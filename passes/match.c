@@ -101,18 +101,6 @@ near_to(double a, double b, double tol)
 	return fabs(a - b) <= tol * fabs(b);
 }
 
-int
-rw_other(const struct rewrite *w, NodeId n, double x, double tol)
-{
-	for (int i = 0; i < 2; i++) {
-		double c;
-
-		if (rw_scalar(w, rw_in(w, n, i), &c) && near_to(c, x, tol))
-			return 1 - i;
-	}
-	return -1;
-}
-
 ValId
 rw_scaled(const struct rewrite *w, ValId v, double *coef, bool single)
 {

@@ -84,9 +84,6 @@ rw_dt(const struct rewrite *w, ValId v)
 bool rw_float(const struct rewrite *, ValId v);
 /* A constant whose elements are all equal: *x. */
 bool rw_scalar(const struct rewrite *, ValId v, double *x);
-/* Input i of binary node n is a constant near x (relative tol), the other
- * one's index is returned; -1 otherwise. */
-int rw_other(const struct rewrite *, NodeId n, double x, double tol);
 /* v is `x` times a constant (mul or div nodes with splat constants, any
  * number of them): strips them and multiplies *coef.  Returns x. */
 ValId rw_scaled(const struct rewrite *, ValId v, double *coef, bool single);

@@ -135,9 +135,6 @@ bool pass_run(Pass *, Graph *, const char *only, const char *stop_after,
 
 /* cost.c: cost of one node under the device profile. */
 struct cost node_cost(const Graph *, const Node *);
-/* Scratch bytes that codegen's kernel of this node needs (64-byte multiple).
- * Depends on the threads for which the library is compiled. */
-int64_t node_workspace(const Graph *, const Node *, int threads);
 /* glob.c: shell-like *, ? and [...]. */
 bool glob_match(const char *pattern, const char *s);
 bool glob_any(int n, const char *const *patterns, const char *s);

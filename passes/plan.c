@@ -12,6 +12,7 @@
  * both forms of the graph and keeps the better one.
  */
 #include "passes/choose.h"
+#include "ir/tile.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -74,7 +74,7 @@ struct remat {
 	int32_t *first, *last;          /* by storage, copies from nstore on */
 	int32_t *block;                 /* instance whose bytes it lies in */
 	int64_t *delta;
-	struct buffer *buffer;          /* filled by remat_buffers */
+	struct buffer *buffer;          /* what is placed, for remat_placed */
 };
 
 /* inplace.c */

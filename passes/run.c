@@ -301,18 +301,53 @@ try_early(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 	return true;
 }
 
+/* ---- graphs that have been through passes ----
+ *
+ * The text of a graph, such as a dump, may come from any stage.  The passes up
+ * to precision may be repeated; later ones would do their work twice, so what such a graph shows of it tells where to go on.
+ */
+
+static bool
+has_loop(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (n->op == OP_LOOP)
+			return true;
+	return false;
+}
+
+/* The pass to begin with. */
+static const struct pass_info *
+first_pass(const Graph *g)
+{
+	uint32_t seen = g->props & (P_BWD | P_UPD | MEMORY);
+	const struct pass_info *first = pass_table;
+
+	/* without a loop a graph may be fused by chance */
+	if (has_loop(g))
+		seen |= P_FUSED;
+	for (const struct pass_info *i = pass_table; i->name; i++)
+		if (i->gives & seen)
+			first = i + 1;
+	return first;
+}
+
 /* The whole table up to and including stop_after. */
 static bool
 run_table(Pass *p, Graph *g, const char *stop_after,
           const struct dump_request *dump)
 {
 	const char *broken_by[32] = { NULL };
+	const struct pass_info *pass = first_pass(g);
 	Graph *before = NULL;
-	int number = 0;
+	int number = (int)(pass - pass_table);
 	bool ok = true;
 
-	for (const struct pass_info *pass = pass_table; ok && pass->name;
-	     pass++) {
+	/* already past it */
+	for (const struct pass_info *i = pass_table; i < pass; i++)
+		if (stop_after && strcmp(stop_after, i->name) == 0)
+			return true;
+	for (; ok && pass->name; pass++) {
 		if (pass->run == pass_optim && may_update_early(p)) {
 			before = graph_clone(g);
 			p->lenient = true;

@@ -16,16 +16,6 @@ err_set(struct err *e, ckr_status status, const char *fmt, ...)
 	return status;
 }
 
-ckr_status
-err_prefix(struct err *e, ckr_status status, const char *prefix)
-{
-	char was[sizeof(e->text)];
-
-	memcpy(was, e->text, sizeof(was));
-	snprintf(e->text, sizeof(e->text), "%.500s: %.1500s", prefix, was);
-	return status;
-}
-
 const char *
 err_name(char *buf, size_t size, const char *name)
 {

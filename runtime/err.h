@@ -11,8 +11,6 @@ struct err {
 /* Set the message and return `status`; "%m" tells errno. */
 ckr_status err_set(struct err *, ckr_status status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Put "PREFIX: " before the message; returns `status`. */
-ckr_status err_prefix(struct err *, ckr_status status, const char *prefix);
 /* A name from a file, made fit for a message: control characters and bytes
  * above 126 become "\xNN"; cut at size.  Returns buf. */
 const char *err_name(char *buf, size_t size, const char *name);

@@ -40,6 +40,54 @@ names(void **state)
 	graph_free(g);
 }
 
+/* Equal names and origins in great number cost what others do: with a search
+ * from the first suffix on this would take minutes. */
+static void
+equal_names(void **state)
+{
+	enum { MANY = 200000 };
+	Graph *g = graph_new("f");
+	ValId v = 0;
+	char want[32];
+
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		v = val_new(g, V_INPUT, "a", DT_F32, shape_scalar());
+	snprintf(want, sizeof want, "a.%d", MANY);
+	assert_string_equal(g->val[v].name, want);
+	val_rename(g, v, "a");
+	assert_string_equal(g->val[v].name, "a.200001");
+	val_rename(g, val_find(g, "a.7"), "a.7");
+	assert_int_not_equal(val_find(g, "a.7"), 0);
+	graph_free(g);
+}
+
+static void
+many_origins(void **state)
+{
+	enum { MANY = 60000 };
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	struct sink s;
+	Graph *g;
+
+	(void)state;
+	fputs("graph @f {\n\tinput %x: f32[2]\n", f);
+	for (int i = 0; i < MANY; i++)
+		fprintf(f, "\t%%y%d = neg %%x from \"n%d\" Neg\n", i, i);
+	fputs("\t%z = neg %x from \"n7\" Neg\n}\n", f);
+	fclose(f);
+	sink_open(&s);
+	g = parse(&s, text);
+	assert_non_null(g);
+	assert_int_equal(g->norigin, MANY + 1);
+	assert_int_equal(g->node[MANY + 1].origin[0], 8);
+	graph_free(g);
+	sink_close(&s);
+	free(text);
+}
+
 static void
 dead_code(void **state)
 {
@@ -167,7 +215,9 @@ int
 test_graph(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names), cmocka_unit_test(dead_code),
+		cmocka_unit_test(names),
+		cmocka_unit_test(equal_names),
+		cmocka_unit_test(many_origins), cmocka_unit_test(dead_code),
 		cmocka_unit_test(reorder), cmocka_unit_test(uses),
 		cmocka_unit_test(clone), cmocka_unit_test(attributes),
 		cmocka_unit_test(origins),
