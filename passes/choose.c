@@ -9,9 +9,12 @@
  *         candidates are tried one and all.
  *         So a larger budget chooses from at least as many plans, and the
  *         smallest budget that works is the same whatever was asked for.
+ *         Above ILP_MAX candidates the archive comes from solving each kind
+ *         of layer once (layered.c), if there are layers.
  * cost    counted work: evaluations, pivots, branch and bound nodes
  */
 #include "passes/choose.h"
+#include "passes/layered.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,6 +35,7 @@ struct choice {
 	int nextra;
 	int64_t polish;                 /* evaluations of one annealing */
 	double started;
+	struct layered *layers;         /* NULL: see above */
 };
 
 static double
@@ -213,6 +217,12 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 		try_all(c);
 		return c;
 	}
+	if (r->ncand > ILP_MAX)
+		c->layers = layered_new(r, must);
+	if (c->layers) {
+		layered_search(c->layers, c->base);
+		return c;
+	}
 	remat_search(c->base);
 	try_presets(c);
 	squeeze(c);
@@ -244,7 +254,9 @@ choice_bound(struct choice *c, int64_t arena, double sec)
 
 		return f ? f->sec : 0;
 	}
-	if (r->ncand <= ILP_MAX)
+	if (c->layers)
+		bound = layered_bound(c->layers, arena);
+	else if (r->ncand <= ILP_MAX)
 		bound = remat_bound(r, c->must, arena, sec, gap, BOUND_NODES);
 	return isfinite(bound) ? bound : 0;
 }

@@ -8,6 +8,10 @@
  *            of the order and first fit runs again ("squeaky wheel");
  *         3. the best order so far with single buffers moved at random, kept
  *            when that is no worse;
+ *         Above LARGE buffers only a few orders are tried, the first of them
+ *         made for training steps: what lives to the end hangs from the top
+ *         by birth, what lives long is stacked from the bottom by death, the
+ *         rest fills the gap between the two by size;
  *         4. exact search (pack_exact.c) at the bound, then at heights that
  *            halve the way from there to the best.
  * cost    an order takes O(n^2); the search is limited by its work counter
@@ -17,7 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDERS = 12, REPAIRS = 200, IDLE = 12, SHUFFLES = 100, EXACT_TRIES = 8 };
+enum {
+	ORDERS = 12, REPAIRS = 200, IDLE = 12, SHUFFLES = 100, EXACT_TRIES = 8,
+	LARGE = 1500, LARGE_REPAIRS = 2
+};
 
 struct spot {                           /* a placed buffer */
 	int64_t lower, upper, low, top;
@@ -267,6 +274,8 @@ repair(struct packer *s)
 	int idle = 0;
 
 	rounds = rounds < 4 ? 4 : rounds > REPAIRS ? REPAIRS : rounds;
+	if (s->n > LARGE)
+		rounds = LARGE_REPAIRS;
 	while (rounds-- > 0 && idle < IDLE && s->best > s->bound) {
 		size_t front = 0;
 		int64_t height;
@@ -315,6 +324,49 @@ greedy(struct packer *s)
 			s->key[i] = s->load[i] / (s->bound / 16 + 1);
 		if (how % ORDERS >= 6)
 			sort_order(s);
+		first_fit(s);
+		repair(s);
+	}
+}
+
+/* Two stacks that grow towards each other, and the short-lived between them. */
+static void
+two_stacks(struct packer *s)
+{
+	int64_t last = s->end / 16;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct buffer *b = &s->b[i];
+
+		s->order[i] = (int32_t)i;
+		s->down[i] = b->upper == s->end;
+		s->key[i] = s->down[i] ? INT64_MAX - b->lower
+			: b->upper - b->lower > last ? b->upper : 0;
+	}
+	for (size_t i = 0; i < s->n; i++)
+		if (s->key[i] == 0)     /* negative: behind all stacked ones */
+			s->key[i] = s->b[i].size - INT64_MAX;
+	sort_order(s);
+	first_fit(s);
+	repair(s);
+}
+
+static void
+greedy_large(struct packer *s)
+{
+	static const int order[] = { 4, 28, 10, 34 };
+
+	two_stacks(s);
+	for (int k = 0; k < 4 && s->best > s->bound; k++) {
+		choose_down(s, order[k] / ORDERS);
+		for (size_t i = 0; i < s->n; i++) {
+			s->order[i] = (int32_t)i;
+			s->key[i] = s->b[i].size;
+		}
+		sort_order(s);
+		for (size_t i = 0; i < s->n; i++)
+			s->key[i] = order_key(s, (int32_t)i, order[k] % 6);
+		sort_order(s);
 		first_fit(s);
 		repair(s);
 	}
@@ -436,10 +488,14 @@ pack(struct buffer *b, size_t n, int64_t work, Arena *scratch)
 	find_loads(&p);
 	if (kept == 0)
 		p.best = 0;
-	greedy(&p);
-	shuffle(&p);
+	if (kept > LARGE) {
+		greedy_large(&p);
+	} else {
+		greedy(&p);
+		shuffle(&p);
+	}
 	r.optimal = p.best == p.bound;
-	if (!r.optimal && work > 0)
+	if (!r.optimal && work > 0 && kept <= LARGE)
 		r.optimal = exact(&p, work);
 	for (size_t i = 0; i < kept; i++)
 		b[item[i].index].offset = p.best_offset[i];
