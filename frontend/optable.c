@@ -51,7 +51,7 @@ static const struct onnx_op table[] = {
 	{ N("Mean", "", 6, 1, -1, run_mean) },
 	{ N("Min", "", 6, 1, -1, run_fold_left), .ir = OP_MIN },
 	{ N("Mish", "", 18, 1, 1, run_mish) },
-	{ N("Mod", "", 10, 2, 2, run_mod), .stop = ALL_INPUTS },
+	{ N("Mod", "", 10, 2, 2, run_mod) },
 	{ N("Mul", "", 7, 2, 2, run_same), .ir = OP_MUL, .norm = 3 },
 	{ N("Neg", "", 6, 1, 1, run_same), .ir = OP_NEG },
 	{ N("Not", "", 1, 1, 1, run_same), .ir = OP_NOT, ALL },

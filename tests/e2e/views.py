@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Values that are read where they lie: reversed, repeated, cut.
+"""Values that are read where they lie: reversed, repeated, cut; remainders.
 
     views.py CKC CKRUN
 
@@ -8,7 +8,7 @@ Losses and gradients of small models are compared with sums done here.
 import os
 import random
 import sys
-from math import tanh
+from math import fmod, tanh
 
 import ck
 import wire
@@ -88,6 +88,14 @@ def penalty(bench, name):
     train(bench, name, path, total * total, [4 * total * v for v in w])
 
 
+def remainder(bench, name):
+    """y = mod(w, x), whose slope is 1 but at jumps."""
+    nodes = [wire.node("Mod", [W, "x"], "y", fmod=1)]
+    path, w, x = build(bench, name, nodes, {})
+    y = [fmod(a, b) for a, b in zip(w, x)]
+    train(bench, name, path, sum(v * v for v in y) / len(y), [2 * v / len(y) for v in y])
+
+
 def main():
     bench = ck.Bench()
     rows, cols, low = range(ROWS), range(COLS), -(1 << 62)
@@ -98,6 +106,7 @@ def main():
     for axes in [0], [1], [0, 1]:
         repeated(bench, "repeated" + "".join(map(str, axes)), axes)
     penalty(bench, "penalty")
+    remainder(bench, "remainder")
     bench.finish()
 
 
