@@ -80,7 +80,7 @@ step_kernel(struct emit *e, struct kernels *k, struct program *p, int64_t i)
 	e->g = p->g;
 	e->out = &body;
 	e->nconst = 0;
-	if (!emit_rule[n->op](e, n))
+	if (!(tile_staged(p->g, n) ? emit_staged : emit_rule[n->op])(e, n))
 		return false;
 	p->kernel[i] = kernel_add(k, e->arena, n->op, body.s ? body.s : "");
 	p->nconst[i] = e->nconst;
@@ -93,6 +93,7 @@ program_kernels(struct emit *e, struct kernels *k, struct program *p)
 {
 	bool ok = true;
 
+	e->staged = NULL;
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		/* what fails forward fails again in its gradient */
 		if (!ok && p->plan->step[i].phase != PH_FORWARD)
@@ -113,14 +114,17 @@ emit_texts(struct out *o, unsigned need)
 		unsigned need;
 		const char *text;
 	} part[] = {
-		{ NEED_RANDOM | NEED_ATTENTION, codegen_text_random },
+		{ NEED_HALF | NEED_HALF_UPDATE, codegen_text_half },
+		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
+		  codegen_text_random },
 		{ NEED_ROWS | NEED_CLASSIFIER, codegen_text_rows },
 		{ NEED_INDEX, codegen_text_index },
 		{ NEED_REDUCE, codegen_text_reduce },
 		{ NEED_GEMM | NEED_CLASSIFIER, codegen_text_gemm },
 		{ NEED_ATTENTION, codegen_text_attention },
 		{ NEED_CLASSIFIER, codegen_text_classifier },
-		{ NEED_UPDATE, codegen_text_update },
+		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_update },
+		{ NEED_HALF_UPDATE, codegen_text_half_update },
 		{ NEED_CONV, codegen_text_conv },
 		{ NEED_BATCHNORM, codegen_text_batchnorm },
 		{ NEED_POOL, codegen_text_pool },

@@ -35,7 +35,7 @@ enum {
 	NEED_RANDOM = 1, NEED_ROWS = 2, NEED_INDEX = 4, NEED_REDUCE = 8,
 	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
 	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
-	NEED_POOL = 1024,
+	NEED_POOL = 1024, NEED_HALF = 2048, NEED_HALF_UPDATE = 4096,
 };
 
 enum { EMIT_CONSTS = 32 };
@@ -50,6 +50,8 @@ struct emit {
 	unsigned need;                  /* NEED_*, of all kernels so far */
 	int nconst;                   /* numbers that differ between calls of */
 	int64_t constant[EMIT_CONSTS];  /* the same kernel */
+	const Graph *staged;            /* g with 16-bit floats widened; NULL:
+	                                 * not made yet */
 };
 
 typedef bool EmitRule(struct emit *, const Node *);
@@ -84,6 +86,9 @@ void emit_shapes(struct emit *, const Node *);
 bool emit_unsupported(struct emit *, const Node *, DType);
 /* The same for an op within a loop. */
 bool emit_unsupported_op(struct emit *, const Node *, Op, DType);
+/* "CKR_F32": the type's number in the ABI. */
+const char *emit_dtype(DType);
+bool emit_is_half(DType);
 /* Elements of dims from..to-1. */
 int64_t emit_extent(const Shape *, int from, int to);
 int emit_axis(int64_t axis, int rank);
@@ -129,6 +134,11 @@ const char *ew_type(DType);
 /* expr converted between storage and computation. */
 const char *ew_load(struct emit *, DType, const char *expr);
 const char *ew_store(struct emit *, DType, const char *expr);
+
+/* ---- stage.c ---- */
+
+/* The node on float32 copies of its 16-bit operands (tile_staged()). */
+bool emit_staged(struct emit *, const Node *);
 
 /* ---- tables.c ---- */
 
@@ -182,6 +192,7 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_random[], codegen_text_rows[], codegen_text_index[],
 	codegen_text_reduce[], codegen_text_gemm[], codegen_text_attention[],
 	codegen_text_classifier[], codegen_text_update[], codegen_text_conv[],
-	codegen_text_batchnorm[], codegen_text_pool[];
+	codegen_text_batchnorm[], codegen_text_pool[], codegen_text_half[],
+	codegen_text_half_update[];
 
 #endif

@@ -5,9 +5,11 @@
  * rows of `a` while `b` stays the same become rows.  What remains of them is
  * shared by the threads if the single products are small or many, otherwise
  * each product is left to the library's own threads; which of the two is
- * decided from the shapes alone.  Other types are plain loops.
+ * decided from the shapes alone.  16-bit floats go there a tile at a time.
+ * Other types are plain loops.
  */
 #include "codegen/emit.h"
+#include "ir/tile.h"
 
 #include <string.h>
 
@@ -159,6 +161,43 @@ emit_sgemm(struct emit *e, const Node *n, const struct product *p)
 	close_batch(e, p);
 }
 
+static void
+emit_half_operand(struct emit *e, const char *name, const Val *v, int arg,
+                  const char *start, int64_t ld)
+{
+	if (v)
+		out_line(e->out, ".%s = { p[%d], %s, 0%s, %lld },", name, arg,
+		         emit_dtype(v->dt), start, (long long)ld);
+}
+
+/* 16-bit floats: tiles of float32, one after another. */
+static void
+emit_half(struct emit *e, const Node *n, const struct product *p)
+{
+	const char *out = batch_offset(e, p, p->out);
+
+	e->need |= NEED_HALF;
+	open_batch(e, p, false);
+	out_line(e->out, "const struct ckr_half_product product = {");
+	out_line(e->out, ".ta = %d, .tb = %d, .m = %lld, .n = %lld, "
+	         ".k = %lld,", p->a.trans, p->b.trans, (long long)p->m,
+	         (long long)p->n, (long long)p->k);
+	out_line(e->out, ".rows = %d, .cols = %d, .depth = %d, .alpha = %s,",
+	         TILE_HALF_ROWS, TILE_HALF_COLS, TILE_HALF_DEPTH,
+	         emit_float(e->arena, n->attr.MATMUL.alpha));
+	emit_half_operand(e, "a", emit_in(e, n, 0), 0,
+	                  batch_offset(e, p, p->a.batch), p->a.ld);
+	emit_half_operand(e, "b", emit_in(e, n, 1), 1,
+	                  batch_offset(e, p, p->b.batch), p->b.ld);
+	emit_half_operand(e, "bias", emit_in(e, n, 2), 2, "", 0);
+	emit_half_operand(e, "acc", emit_in(e, n, 3), 3, out, p->n);
+	emit_half_operand(e, "y", emit_out(e, n, 0), n->nin, out, p->n);
+	out_line(e->out, "};");
+	out_line(e->out, "ckr_half_matmul(&product, p[%d], env);",
+	         emit_scratch(n));
+	close_batch(e, p);
+}
+
 /* Any other type: rows shared by the threads, sums in order. */
 static void
 emit_plain(struct emit *e, const Node *n, const struct product *p)
@@ -227,6 +266,8 @@ emit_matmul(struct emit *e, const Node *n)
 	merge_rows(&p);
 	if (y->dt == DT_F32)
 		emit_sgemm(e, n, &p);
+	else if (emit_is_half(y->dt))
+		emit_half(e, n, &p);
 	else
 		emit_plain(e, n, &p);
 	return true;

@@ -29,12 +29,7 @@ index_bytes(struct emit *e, const Node *n, int i)
 static const char *
 add_dtype(const Val *v, int64_t add)
 {
-	static const char *const text[DT_COUNT] = { "0",
-		"CKR_F32", "CKR_F64", "CKR_F16", "CKR_BF16", "CKR_I64",
-		"CKR_I32", "CKR_I16", "CKR_I8", "CKR_U64", "CKR_U32",
-		"CKR_U16", "CKR_U8", "CKR_BOOL" };      /* ORDER DT */
-
-	return add ? text[v->dt] : text[0];
+	return add ? emit_dtype(v->dt) : "0";
 }
 
 bool

@@ -16,6 +16,40 @@ need_f32(struct emit *e, const Node *n, const Val *v)
 	return v->dt == DT_F32 || emit_unsupported(e, n, v->dt);
 }
 
+/* Streams of random words, one per parameter, that dropout does not use. */
+static int64_t
+stream(const struct emit *e, ValId param)
+{
+	int64_t n = 0x80000000;
+
+	for (ValId i = 1; i < param; i++)
+		n += e->g->val[i].kind == V_PARAM;
+	return n;
+}
+
+/* Parameter and gradient are float32 or 16-bit floats; *half: not both
+ * float32. */
+static bool
+need_update(struct emit *e, const Node *n, bool *half)
+{
+	const Val *y = emit_in(e, n, 0), *g = emit_in(e, n, 1);
+
+	emit_shapes(e, n);
+	*half = emit_is_half(y->dt) || emit_is_half(g->dt);
+	e->need |= *half ? NEED_HALF_UPDATE : NEED_UPDATE;
+	for (int i = 0; i < 2; i++) {
+		DType dt = i ? g->dt : y->dt;
+
+		if (dt != DT_F32 && !emit_is_half(dt))
+			return emit_unsupported(e, n, dt);
+	}
+	if (*half)
+		out_line(e->out, "const struct ckr_half_types types = { %s, "
+		         "%s, (uint32_t)%s };", emit_dtype(y->dt),
+		         emit_dtype(g->dt), emit_const(e, stream(e, n->in[0])));
+	return true;
+}
+
 bool
 emit_classifier(struct emit *e, const Node *n)
 {
@@ -70,6 +104,13 @@ emit_grad_norm(struct emit *e, const Node *n)
 
 		if (!g)
 			continue;
+		if (emit_is_half(g->dt)) {
+			e->need |= NEED_HALF_UPDATE;
+			out_line(e->out, "s += ckr_half_norm_part(p[%d], %s, "
+			         "%lld, env);", i, emit_dtype(g->dt),
+			         (long long)shape_nelem(&g->shape));
+			continue;
+		}
 		if (g->dt != DT_F32)
 			return emit_unsupported(e, n, g->dt);
 		out_line(e->out, "s += ckr_norm_part(p[%d], %lld, env);", i,
@@ -83,11 +124,13 @@ bool
 emit_accumulate(struct emit *e, const Node *n)
 {
 	const Val *g = emit_in(e, n, 1);
+	bool half;
 
-	if (!need_f32(e, n, g))
+	if (!need_update(e, n, &half))
 		return false;
-	out_line(e->out, "ckr_accumulate(p[2], p[0], p[1], %lld, env);",
-	         (long long)shape_nelem(&g->shape));
+	out_line(e->out, "%s(p[2], p[0], p[1], %s%lld, env);",
+	         half ? "ckr_half_accumulate" : "ckr_accumulate",
+	         half ? "types, " : "", (long long)shape_nelem(&g->shape));
 	return true;
 }
 
@@ -95,11 +138,13 @@ bool
 emit_sgd(struct emit *e, const Node *n)
 {
 	const Val *g = emit_in(e, n, 1);
+	bool half;
 
-	if (!need_f32(e, n, g))
+	if (!need_update(e, n, &half))
 		return false;
-	out_line(e->out, "ckr_sgd(p[%d], p[0], p[1], %s, %lld, %d, env);",
-	         n->nin, slot(e, emit_in(e, n, 2), 2),
+	out_line(e->out, "%s(p[%d], p[0], p[1], %s, %s%lld, %d, env);",
+	         half ? "ckr_half_sgd" : "ckr_sgd", n->nin,
+	         slot(e, emit_in(e, n, 2), 2), half ? "types, " : "",
 	         (long long)shape_nelem(&g->shape), n->attr.SGD.decay != 0);
 	return true;
 }
@@ -108,13 +153,18 @@ bool
 emit_adamw(struct emit *e, const Node *n)
 {
 	const Val *g = emit_in(e, n, 1);
+	bool half;
 
-	if (!need_f32(e, n, g))
+	for (int i = 2; i < 4; i++)
+		if (emit_in(e, n, i)->dt != DT_F32)
+			return emit_unsupported(e, n, emit_in(e, n, i)->dt);
+	if (!need_update(e, n, &half))
 		return false;
-	out_line(e->out, "ckr_adamw(p[%d], p[%d], p[%d], p[0], p[1], p[2], "
-	         "p[3],", n->nin, n->nin + 1, n->nin + 2);
-	out_line(e->out, "          %s, %lld, %d, env);",
-	         slot(e, emit_in(e, n, 4), 4),
+	out_line(e->out, "%s(p[%d], p[%d], p[%d], p[0], p[1], p[2], p[3],",
+	         half ? "ckr_half_adamw" : "ckr_adamw", n->nin, n->nin + 1,
+	         n->nin + 2);
+	out_line(e->out, "          %s, %s%lld, %d, env);",
+	         slot(e, emit_in(e, n, 4), 4), half ? "types, " : "",
 	         (long long)shape_nelem(&g->shape), n->attr.ADAMW.decay != 0);
 	return true;
 }

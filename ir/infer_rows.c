@@ -447,8 +447,8 @@ infer_scalar(struct infer *c)
 	return rule_give(c, 0, DT_F32, shape_scalar());
 }
 
-/* sgd(p, g, norm?), adamw(p, g, m, v, norm?): all but the norm look alike,
- * and output k is operand 0, 2, 3. */
+/* accumulate(acc, g), sgd(p, g, norm?), adamw(p, g, m, v, norm?): all but the
+ * norm are of one shape, and output k is like operand 0, 2, 3. */
 bool
 infer_update(struct infer *c)
 {

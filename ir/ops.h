@@ -303,7 +303,7 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   the parameter from weight decay. */
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, ew, zero, none), EMIT(fill))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none), EMIT(grad_norm))
-OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_ACC0), ATTR(), RULES(same, none, ew, none, ew), EMIT(accumulate))
+OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_ACC0), ATTR(), RULES(update, none, ew, none, ew), EMIT(accumulate))
 OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_ACC0), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(sgd))
 OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_ACC0), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(adamw))
 

@@ -124,11 +124,90 @@ topk_scratch(const Node *n, int threads)
 	                                 2));
 }
 
-int64_t
-node_workspace(const Graph *g, const Node *n, int threads)
+static bool
+is_half(DType dt)
 {
-	if (threads < 1)
-		threads = 1;
+	return dt == DT_F16 || dt == DT_BF16;
+}
+
+static int64_t
+least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Tiles of both operands and of the result, and a row.  ORDER TILE:
+ * ckr_half_matmul() lays them out. */
+static int64_t
+half_scratch(const Graph *g, const Node *n)
+{
+	const Shape *a = &g->val[n->in[0]].shape;
+	const Shape *y = &g->val[n->out[0]].shape;
+	int64_t m, cols, k;
+
+	if (!is_half(g->val[n->out[0]].dt) || a->rank < 2 || y->rank < 2)
+		return 0;
+	/* dims before the last two may become rows */
+	m = y->rank > 2 ? TILE_HALF_ROWS
+	  : least(y->dim[0], TILE_HALF_ROWS);
+	cols = least(y->dim[y->rank - 1], TILE_HALF_COLS);
+	k = least(a->dim[a->rank - (n->attr.MATMUL.ta ? 2 : 1)],
+	          TILE_HALF_DEPTH);
+	return scratch_bytes((m + cols) * k + (m + 1) * cols);
+}
+
+bool
+tile_staged(const Graph *g, const Node *n)
+{
+	switch (n->op) {
+	case OP_SOFTMAX: case OP_SOFTMAX_GRAD:
+	case OP_LOG_SOFTMAX: case OP_LOG_SOFTMAX_GRAD:
+	case OP_LAYERNORM: case OP_LAYERNORM_GRAD:
+	case OP_RMSNORM: case OP_RMSNORM_GRAD:
+	case OP_SCE: case OP_SCE_GRAD: case OP_NLL: case OP_NLL_GRAD:
+	case OP_ATTENTION: case OP_ATTENTION_GRAD: case OP_CLASSIFIER:
+	case OP_SCATTER_ADD:
+	case OP_CONV: case OP_CONV_DX: case OP_CONV_DW:
+	case OP_BATCHNORM: case OP_BATCHNORM_GRAD: case OP_BN_UPDATE:
+	case OP_MAXPOOL: case OP_MAXPOOL_GRAD:
+	case OP_AVGPOOL: case OP_AVGPOOL_GRAD: case OP_RESIZE:
+		break;
+	default:
+		return false;
+	}
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+
+		if (v && is_half(g->val[v].dt))
+			return true;
+	}
+	return false;
+}
+
+int64_t
+tile_stage(const Val *v, int64_t *stride)
+{
+	int64_t n = 1;
+
+	if (!is_half(v->dt))
+		return 0;
+	for (int i = v->shape.rank - 1; i >= 0; i--) {
+		bool spread = v->laid_out && v->stride[i] == 0
+		              && v->shape.dim[i] > 1;
+
+		stride[i] = spread ? 0 : n;
+		if (!spread)
+			n = scratch_mul(n, v->shape.dim[i]);
+		if (n < 0)
+			return -1;
+	}
+	return scratch_bytes(n);
+}
+
+/* What the kernel itself asks for. */
+static int64_t
+own_workspace(const Graph *g, const Node *n, int threads)
+{
 	switch (n->op) {
 	case OP_ATTENTION:
 	case OP_ATTENTION_GRAD:
@@ -139,6 +218,8 @@ node_workspace(const Graph *g, const Node *n, int threads)
 		return norm_scratch(g, n, 1);
 	case OP_CLASSIFIER:
 		return classifier_scratch(g, n);
+	case OP_MATMUL:
+		return half_scratch(g, n);
 	case OP_TOPK:
 		return topk_scratch(n, threads);
 	case OP_CONV:
@@ -148,4 +229,21 @@ node_workspace(const Graph *g, const Node *n, int threads)
 	default:
 		return 0;
 	}
+}
+
+int64_t
+node_workspace(const Graph *g, const Node *n, int threads)
+{
+	int64_t total = own_workspace(g, n, threads < 1 ? 1 : threads);
+	int64_t stride[MAX_RANK];
+
+	for (int i = 0; tile_staged(g, n) && i < n->nin + n->nout; i++) {
+		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+		int64_t each = v ? tile_stage(&g->val[v], stride) : 0;
+
+		if (total < 0 || each < 0 || !add_ok(total, each, &total) ||
+		    total > INT64_MAX / 4)
+			return -1;
+	}
+	return total;
 }

@@ -9,7 +9,7 @@ void cases_nn(struct setup *);
 static ValId
 floats(struct setup *t, Shape s)
 {
-	return given(t, DT_F32, s, -1, 1);
+	return given(t, t->real, s, -1, 1);
 }
 
 static ValId
@@ -25,11 +25,12 @@ transposed(struct setup *t, ValId x, int n, const int64_t *perm)
 static void
 products(struct setup *t)
 {
-	static const DType types[] = { DT_F32, DT_F64, DT_I64, DT_BF16 };
+	static const DType types[] = { DT_F32, DT_F64, DT_I64, DT_BF16,
+		DT_F16 };
 	Attr a = attr_default(OP_MATMUL);
 
 	for (int k = 0; k < 4; k++)
-		for (int i = 0; i < 4; i++) {
+		for (int i = 0; i < 5; i++) {
 			int ta = k & 1, tb = k >> 1;
 			DType dt = types[i];
 
@@ -109,14 +110,14 @@ softmaxes(struct setup *t)
 	for (int k = 0; k < 2; k++)
 		for (int axis = 0; axis < 3; axis++) {
 			Attr a = attr_default(op[k]), b = attr_default(grad[k]);
-			ValId x = given(t, DT_F32, SHAPE(5, 133, 70), -9, 9);
+			ValId x = given(t, t->real, SHAPE(5, 133, 70), -9, 9);
 			ValId y;
 
 			a.SOFTMAX.axis = b.SOFTMAX_GRAD.axis = axis;
 			case_begin(t, "softmax and its gradient");
 			y = APPLY(t, op[k], &a, x)->out[0];
 			APPLY(t, grad[k], &b, floats(t, SHAPE(5, 133, 70)), y);
-			x = given(t, DT_F32, SHAPE(2, 1, 3), -9, 9);
+			x = given(t, t->real, SHAPE(2, 1, 3), -9, 9);
 			APPLY(t, op[k], &a, x);
 		}
 }
@@ -156,9 +157,9 @@ losses(struct setup *t, int reduction, int wide, int weighted, DType dt)
 	Shape s = wide ? SHAPE(6, 11, 300) : SHAPE(277, 90);
 	Shape ls = wide ? SHAPE(6, 300) : SHAPE(277);
 	int64_t classes = s.dim[1];
-	ValId x = given(t, DT_F32, s, -4, 4), dloss, loss[3], in[6];
+	ValId x = given(t, t->real, s, -4, 4), dloss, loss[3], in[6];
 	ValId labels = given(t, dt, ls, 0, (double)classes);
-	ValId weight = weighted ? given(t, DT_F32, SHAPE(classes), 0.5, 2) : 0;
+	ValId weight = weighted ? given(t, t->real, SHAPE(classes), 0.5, 2) : 0;
 	Attr a = attr_default(OP_SCE), b = attr_default(OP_SCE_GRAD);
 	Attr c = attr_default(OP_NLL_GRAD);
 	Node *n;
@@ -173,7 +174,7 @@ losses(struct setup *t, int reduction, int wide, int weighted, DType dt)
 	in[0] = x, in[1] = labels, in[2] = weight;
 	n = apply(t, OP_SCE, &a, weighted ? 3 : 2, in);
 	memcpy(loss, n->out, sizeof loss);
-	dloss = given(t, DT_F32, t->g->val[loss[0]].shape, 0.5, 1);
+	dloss = given(t, t->real, t->g->val[loss[0]].shape, 0.5, 1);
 	memcpy(in, (ValId[]){ dloss, x, labels, loss[1], loss[2], weight },
 	       sizeof in);
 	apply(t, OP_SCE_GRAD, &b, weighted ? 6 : 5, in);
@@ -229,7 +230,7 @@ attention(struct setup *t, const struct heads *c)
 		in[3] = floats(t, SHAPE(c->b, c->g, c->k, c->e));
 	}
 	if (c->mask)
-		mask = given(t, c->mask == 1 ? DT_F32 : DT_BOOL,
+		mask = given(t, c->mask == 1 ? t->real : DT_BOOL,
 		             c->mask_shape, 0, 2);
 	memcpy(in + 4, (ValId[]){ mask }, sizeof *in);
 	n = apply(t, OP_ATTENTION, &a, mask ? 4 : 3, in + 1);
@@ -263,8 +264,10 @@ attentions(struct setup *t)
 		  false, false },
 	};
 
+	/* 16-bit operands: not all, they share the kernels */
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-		attention(t, &list[i]);
+		if (t->real == DT_F32 || (i > 1 && i < 6))
+			attention(t, &list[i]);
 }
 
 /* ---- classifier ---- */
@@ -272,7 +275,7 @@ attentions(struct setup *t)
 static void
 classifiers(struct setup *t)
 {
-	for (int k = 0; k < 12; k++) {
+	for (int k = 0; k < (t->real == DT_F32 ? 12 : 4); k++) {
 		int tb = k & 1, bias = k >> 1 & 1, reduction = 1 + (k % 3 == 0);
 		int64_t rows = 137, dim = 9, classes = 301;
 		ValId in[4];
@@ -321,7 +324,7 @@ updates(struct setup *t)
 
 		case_begin(t, "adamw");
 		a.ADAMW.decay = decay;
-		p = given_as(t, V_PARAM, DT_F32, s, -1, 1);
+		p = given_as(t, V_PARAM, t->real, s, -1, 1);
 		m = given_as(t, V_STATE, DT_F32, s, -1, 1);
 		v = given_as(t, V_STATE, DT_F32, s, 0, 1);
 		n = apply(t, OP_ADAMW, &a, clipped ? 5 : 4,
@@ -331,7 +334,7 @@ updates(struct setup *t)
 		in_place(t, n, 2, v);
 		case_begin(t, "sgd");
 		a.SGD.decay = decay;
-		p = given_as(t, V_PARAM, DT_F32, s, -1, 1);
+		p = given_as(t, V_PARAM, t->real, s, -1, 1);
 		in_place(t, apply(t, OP_SGD, &a, clipped ? 3 : 2,
 		         (ValId[]){ p, g, norm }), 0, p);
 	}
@@ -340,18 +343,44 @@ updates(struct setup *t)
 	in_place(t, APPLY(t, OP_ACCUMULATE, NULL, p, g), 0, p);
 }
 
+/* Larger than a tile each way, with what may be added to it. */
+static void
+tiled_products(struct setup *t)
+{
+	Attr a = attr_default(OP_MATMUL);
+	ValId bias = floats(t, SHAPE(530)), acc;
+
+	case_begin(t, "matmul, tiles");
+	a.MATMUL.alpha = 0.125;
+	acc = APPLY(t, OP_COPY, NULL, floats(t, SHAPE(520, 530)))->out[0];
+	t->g->val[acc].output = false;
+	in_place(t, APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(520, 1100)),
+	         floats(t, SHAPE(1100, 530)), bias, acc), 0, acc);
+	a.MATMUL.ta = a.MATMUL.tb = 1;
+	APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(1100, 520)),
+	      floats(t, SHAPE(530, 1100)), bias);
+}
+
 void
 cases_nn(struct setup *t)
 {
+	static const DType types[] = { DT_F32, DT_BF16, DT_F16 };
+
 	products(t);
-	products_with_more(t);
-	softmaxes(t);
-	norms(t);
-	for (int reduction = 0; reduction < 3; reduction++)
-		for (int k = 0; k < 4; k++)
-			losses(t, reduction, k & 1, k >> 1,
-			       k == 3 ? DT_I32 : DT_I64);
-	attentions(t);
-	classifiers(t);
-	updates(t);
+	for (int i = 0; i < 3; i++) {
+		t->real = types[i];
+		products_with_more(t);
+		softmaxes(t);
+		norms(t);
+		for (int reduction = 0; reduction < 3; reduction++)
+			for (int k = i ? 2 : 0; k < 4; k++)
+				losses(t, reduction, k & 1, k >> 1,
+				       k == 3 ? DT_I32 : DT_I64);
+		attentions(t);
+		classifiers(t);
+		updates(t);
+		if (i > 0)
+			tiled_products(t);
+	}
+	t->real = DT_F32;
 }

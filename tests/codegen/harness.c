@@ -483,14 +483,18 @@ run_once(struct run *r, const struct setup *t, int threads)
 static bool
 close_enough(DType dt, double got, double want, double tolerance)
 {
+	double usual;
+
 	if (isnan(want) || isnan(got))
 		return isnan(want) && isnan(got);
 	if (got == want)
 		return true;
 	if (dtype_info[dt].cls != 'f')
 		return false;
-	if (tolerance == 0)
-		tolerance = dt == DT_BF16 ? 1e-2 : dt == DT_F16 ? 2e-3 : 2e-5;
+	usual = dt == DT_BF16 ? 1e-2 : dt == DT_F16 ? 2e-3 : 2e-5;
+	if (tolerance == 0 || ((dt == DT_BF16 || dt == DT_F16) &&
+	                       tolerance < usual))
+		tolerance = usual;
 	return fabs(got - want) <= tolerance * (1 + fabs(want));
 }
 

@@ -17,6 +17,7 @@ struct setup {
 	const char **name_of;           /* per node */
 	double *tolerance;              /* per node; 0: the usual */
 	double next_tolerance;
+	DType real;                     /* of floats, where cases are repeated */
 	void **contents;                /* per V_INPUT, V_PARAM, V_STATE: as it
 	                                 * lies in memory, packed row-major */
 	size_t cap;

@@ -1,0 +1,139 @@
+/* Optimizer steps, accumulation, gradient norm of 16-bit parameters and
+ * gradients: blocks are widened, updated as float32 and rounded.
+ *
+ * Parameters are rounded at random, up with a probability that is the part
+ * cut off: a step smaller than half a unit in the last place would otherwise
+ * be lost each time, and the weights of a norm, which begin at 1, would never
+ * move.  The words depend on seed, step, parameter and element alone.
+ */
+#ifndef CKR_HALF_UPDATE_H
+#define CKR_HALF_UPDATE_H
+
+enum { CKR_HALF_BLOCK = 4096 };
+
+static inline double
+ckr_half_norm_part(const void *g, int type, int64_t n,
+                   const struct ckr_env *env)
+{
+	double part[CKR_NORM_PARTS], s = 0;
+	int64_t size = (n + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS, nparts;
+
+	size = (size + CKR_HALF_BLOCK - 1) / CKR_HALF_BLOCK * CKR_HALF_BLOCK;
+	nparts = n > 0 ? (n + size - 1) / size : 0;
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i = 0; i < nparts; i++) {
+		float x[CKR_HALF_BLOCK];
+		int64_t end = ckr_least(n, (i + 1) * size);
+
+		part[i] = 0;
+		for (int64_t j = i * size; j < end; j += CKR_HALF_BLOCK) {
+			int64_t k = ckr_least(end - j, CKR_HALF_BLOCK);
+
+			ckr_widen(x, g, type, j, k);
+			part[i] += (double)ckr_sum_squares(x, k);
+		}
+	}
+	for (int64_t i = 0; i < nparts; i++)
+		s += part[i];
+	return s;
+}
+
+/* Types of what is updated and of the gradient; stream of the rounding. */
+struct ckr_half_types {
+	int y, g;
+	uint32_t stream;
+};
+
+/* Round x in place to what the type holds. */
+static inline void
+ckr_round_random(float *x, struct ckr_half_types t, int64_t at, int64_t n,
+                 const struct ckr_env *env)
+{
+	uint32_t cut = t.y == CKR_BF16 ? 0xffff : 0x1fff;
+	uint32_t buffer[CKR_WORD_BUFFER];
+
+	for (int64_t j = 0; j < n; j += CKR_WORDS) {
+		int64_t k = ckr_least(n - j, CKR_WORDS);
+		const uint32_t *word = ckr_words(buffer, (uint64_t)(at + j), k,
+		                                 t.stream, env);
+
+#pragma omp simd
+		for (int64_t i = 0; i < k; i++) {
+			uint32_t u = ckr_float_bits(x[j + i]);
+			uint32_t r = (u + (word[i] & cut)) & ~cut;
+
+			x[j + i] = ckr_bits_float((u & 0x7f800000) ==
+			                          0x7f800000 ? u : r);
+		}
+	}
+}
+
+/* A parameter's new value. */
+static inline void
+ckr_half_store(void *y, struct ckr_half_types t, int64_t at, float *x,
+               int64_t n, const struct ckr_env *env)
+{
+	if (t.y != CKR_F32)
+		ckr_round_random(x, t, at, n, env);
+	ckr_narrow(y, t.y, at, x, n);
+}
+
+static inline void
+ckr_half_accumulate(void *y, const void *acc, const void *g,
+                    struct ckr_half_types t, int64_t n,
+                    const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
+		float a[CKR_HALF_BLOCK], d[CKR_HALF_BLOCK];
+		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
+
+		ckr_widen(a, acc, t.y, i, k);
+		ckr_widen(d, g, t.g, i, k);
+		ckr_accumulate(a, a, d, k, env);
+		ckr_narrow(y, t.y, i, a, k);
+	}
+}
+
+static inline void
+ckr_half_sgd(void *y, const void *p, const void *g, const float *norm,
+             struct ckr_half_types t, int64_t n, int decay,
+             const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
+		float x[CKR_HALF_BLOCK], d[CKR_HALF_BLOCK];
+		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
+
+		ckr_widen(x, p, t.y, i, k);
+		ckr_widen(d, g, t.g, i, k);
+		ckr_sgd(x, x, d, norm, k, decay, env);
+		ckr_half_store(y, t, i, x, k, env);
+	}
+}
+
+/* The averages are float32 whatever the parameter is. */
+static inline void
+ckr_half_adamw(void *y, float *m1, float *v1, const void *p, const void *g,
+               const float *m, const float *v, const float *norm,
+               struct ckr_half_types t, int64_t n, int decay,
+               const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
+		float x[CKR_HALF_BLOCK], d[CKR_HALF_BLOCK];
+		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
+
+		ckr_widen(x, p, t.y, i, k);
+		ckr_widen(d, g, t.g, i, k);
+		ckr_adamw(x, m1 + i, v1 + i, x, d, m + i, v + i, norm, k,
+		          decay, env);
+		ckr_half_store(y, t, i, x, k, env);
+	}
+}
+
+#endif
