@@ -151,6 +151,23 @@ highest_gap(struct packer *s, const struct buffer *b, size_t n)
 	return -1;
 }
 
+/* Where a spot at this offset belongs: behind all that begin no higher. */
+static size_t
+place_of(const struct packer *s, size_t n, int64_t at)
+{
+	size_t lo = 0;
+
+	while (lo < n) {
+		size_t mid = lo + (n - lo) / 2;
+
+		if (s->spot[mid].low > at)
+			n = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
 /* First fit: each buffer of the order goes to the lowest gap that holds it,
  * or to the highest one below the bound. */
 static int64_t
@@ -162,13 +179,12 @@ first_fit(struct packer *s)
 		int32_t x = s->order[i];
 		const struct buffer *b = &s->b[x];
 		int64_t at = s->down[x] ? highest_gap(s, b, i) : -1;
-		size_t j = i;
+		size_t j;
 
 		if (at < 0)
 			at = lowest_gap(s, b, i);
 		s->offset[x] = at;
-		while (j > 0 && s->spot[j - 1].low > at)
-			j--;
+		j = place_of(s, i, at);
 		memmove(&s->spot[j + 1], &s->spot[j],
 		        (i - j) * sizeof *s->spot);
 		s->spot[j] = (struct spot){ b->lower, b->upper, at,
@@ -233,6 +249,8 @@ find_loads(struct packer *s)
 			continue;
 		if (live == s->bound)
 			s->full = e[k].time;
+		if (s->n > LARGE)       /* nobody asks */
+			continue;
 		/* buffers are sorted by lower */
 		while (first < s->n && s->b[first].upper <= e[k].time)
 			first++;
