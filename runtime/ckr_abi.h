@@ -81,6 +81,7 @@ struct ckr_env {
 	const char *volatile fault;
 	volatile int64_t fault_value;
 	volatile int64_t fault_at;      /* its place in its operand */
+	char fault_lock;                /* taken while they are set */
 };
 
 /* p[i]: the i-th operand of the call (inputs, then outputs, then workspace if

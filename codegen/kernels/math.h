@@ -23,12 +23,15 @@ enum { CKR_SMALL = 1 << 14 };
 static inline void
 ckr_fault(struct ckr_env *env, const char *why, int64_t at, int64_t value)
 {
-#pragma omp critical
+	/* an omp critical would export a symbol of the compiler's */
+	while (__atomic_test_and_set(&env->fault_lock, __ATOMIC_ACQUIRE))
+		;
 	if (!env->fault || at < env->fault_at) {
 		env->fault_at = at;
 		env->fault_value = value;
 		env->fault = why;
 	}
+	__atomic_clear(&env->fault_lock, __ATOMIC_RELEASE);
 }
 
 static inline float
