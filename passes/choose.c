@@ -9,7 +9,7 @@
  *         candidates are tried one and all.
  *         So a larger budget chooses from at least as many plans, and the
  *         smallest budget that works is the same whatever was asked for.
- *         Above ILP_MAX candidates the archive comes from solving each kind
+ *         Above LAYERS_FROM candidates the archive comes from solving each kind
  *         of layer once (layered.c), if there are layers.
  * cost    counted work: evaluations, pivots, branch and bound nodes
  */
@@ -22,6 +22,7 @@
 
 enum {
 	RUNGS = 96, RUNGS_MAX = 16, EXHAUSTIVE = 14, ILP_MAX = 800,
+	LAYERS_FROM = 300,
 	ILP_NODES = 40, BOUND_NODES = 150
 };
 
@@ -170,7 +171,7 @@ descend(struct choice *c, int64_t arena)
 	struct found *best = best_of(c, arena);
 	int rung = (int)(arena / (c->top / RUNGS));
 
-	if (c->r->ncand <= EXHAUSTIVE || c->r->ncand > ILP_MAX)
+	if (c->r->ncand <= EXHAUSTIVE || c->r->ncand > ILP_MAX || c->layers)
 		return best;
 	if (rung > RUNGS)
 		rung = RUNGS;
@@ -217,7 +218,7 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 		try_all(c);
 		return c;
 	}
-	if (r->ncand > ILP_MAX)
+	if (r->ncand > LAYERS_FROM)
 		c->layers = layered_new(r, must);
 	if (c->layers) {
 		layered_search(c->layers, c->base);
