@@ -18,21 +18,29 @@
 #include <math.h>
 #include <string.h>
 
-enum { CHANGES_MAX = 4096 };
+enum { CHANGES_MAX = 4096, LANES = 16, CHAIN_MAX = 12 };
+
+/* Growth of the weight over a whole walk, as a power of e. */
+#define WEIGHT_UP 12.0
+#define WEIGHT_DOWN 6.0
+
+/* All bytes together, in units: LANES of them fit 32 bits. */
+#define UNITS_MAX (INT64_C(1) << 26)
 
 struct change {                         /* to take back */
 	int32_t eval, end;              /* end before; eval -1: none */
 	int32_t lo, hi;                 /* slots lo..hi-1 got delta */
-	int64_t delta;
+	int32_t delta;
 };
 
 struct anneal {
 	struct dag_best *b;
 	const struct dag *g;
-	int64_t budget;
+	int32_t budget;                 /* in units, rounded down */
+	int32_t *ram;                   /* in units, rounded up */
 	int32_t nslot, neval;           /* slots; evaluations in use */
 	int32_t *slot;                  /* evaluation in it; -1: free */
-	int64_t *mem;
+	int32_t *mem;
 	/* by evaluation */
 	int32_t *node, *pos, *end, *next, *prev;
 	int32_t *free_list, nfree;
@@ -67,23 +75,38 @@ pick(struct anneal *s, int32_t n)
 
 /* ---- the profile ---- */
 
-static void
-add(struct anneal *s, int32_t lo, int32_t hi, int64_t delta)
+/* Add to a slot; what that adds above the budget. */
+static inline int32_t
+add_one(int32_t *mem, int32_t delta, int32_t budget)
 {
-	int64_t *restrict mem = s->mem, sum = 0, budget = s->budget;
+	int32_t old = *mem - budget, now = old + delta;
 
-	for (int32_t k = lo; k < hi; k++) {
-		int64_t old = mem[k] - budget, now = old + delta;
+	*mem += delta;
+	return (now > 0 ? now : 0) - (old > 0 ? old : 0);
+}
 
-		mem[k] += delta;
-		sum += (now & ~(now >> 63)) - (old & ~(old >> 63));
+/* Lanes of fixed length, which compilers turn into vector code. */
+static void
+add(struct anneal *s, int32_t lo, int32_t hi, int32_t delta)
+{
+	int32_t *mem = s->mem, budget = s->budget, k = lo;
+	int64_t over = 0;
+
+	for (; k + LANES <= hi; k += LANES) {
+		int32_t sum = 0;
+
+		for (int32_t j = 0; j < LANES; j++)
+			sum += add_one(&mem[k + j], delta, budget);
+		over += sum;
 	}
-	s->over += sum;
-	s->work -= (hi - lo) / 4 + 4;
+	for (; k < hi; k++)
+		over += add_one(&mem[k], delta, budget);
+	s->over += over;
+	s->work -= (hi - lo) / 8 + 4;
 }
 
 static void
-change(struct anneal *s, int32_t e, int32_t lo, int32_t hi, int64_t delta)
+change(struct anneal *s, int32_t e, int32_t lo, int32_t hi, int32_t delta)
 {
 	if (s->nlog >= CHANGES_MAX) {
 		s->overflow = true;
@@ -98,7 +121,7 @@ change(struct anneal *s, int32_t e, int32_t lo, int32_t hi, int64_t delta)
 static void
 set_end(struct anneal *s, int32_t e, int32_t end)
 {
-	int64_t ram = s->g->ram[s->node[e]];
+	int32_t ram = s->ram[s->node[e]];
 	int32_t old = s->end[e];
 
 	if (end == old)
@@ -302,34 +325,69 @@ extra_drop(struct anneal *s, int32_t e)
 
 /* ---- moves ---- */
 
-/* Evaluate some input of some evaluation again, before it. */
+/* Evaluate v in a slot of lo..hi-1; its number, or -1. */
+static int32_t
+insert_one(struct anneal *s, int32_t v, int32_t lo, int32_t hi, bool late)
+{
+	int32_t t = s->nfree ? free_slot(s, lo, hi, late) : -1, e;
+
+	if (t < 0)
+		return -1;
+	e = new_eval(s, v);
+	link_in(s, e, t);
+	live_in(s, e);
+	return e;
+}
+
+/* Evaluate some input of some evaluation again, before it; and, half the
+ * time, what would have to be held long for that, and so on. */
 static void
 try_insert(struct anneal *s)
 {
 	const struct dag *g = s->g;
-	int32_t r = s->all[pick(s, s->neval)], v = s->node[r], p, e, f, t;
-	int32_t deg = g->pred_at[v + 1] - g->pred_at[v];
+	int32_t r = s->all[pick(s, s->neval)], v = s->node[r], p, f;
+	int32_t deg = g->pred_at[v + 1] - g->pred_at[v], e[CHAIN_MAX], n = 0;
+	int32_t chain = draw(s) % 2 ? 1 : 2 + pick(s, CHAIN_MAX - 1);
 	int64_t over = s->over;
+	double cost = 0;
 
-	if (deg == 0 || s->nfree == 0)
+	if (deg == 0)
 		return;
 	p = g->pred[g->pred_at[v] + pick(s, deg)];
 	f = provider(s, p, s->pos[r]);
-	t = free_slot(s, s->pos[f] + 1, s->pos[r], draw(s) % 2);
-	if (t < 0)
-		return;
-	e = new_eval(s, p);
-	link_in(s, e, t);
 	s->nlog = 0;
-	live_in(s, e);
-	if (accept(s, g->cpu[p], over)) {
-		s->cost += g->cpu[p];
-		extra_add(s, e);
+	e[0] = insert_one(s, p, s->pos[f] + 1, s->pos[r], draw(s) % 2);
+	if (e[0] < 0)
+		return;
+	n = 1;
+	for (int32_t i = 0; i < n; i++) {
+		int32_t u = s->node[e[i]], t = s->pos[e[i]];
+
+		cost += g->cpu[u];
+		for (int32_t k = g->pred_at[u]; k < g->pred_at[u + 1]
+		     && n < chain; k++) {
+			int32_t q = g->pred[k];
+
+			f = provider(s, q, t);
+			/* read here last, and not since long before */
+			if (s->end[f] != t || last_reader(s, q, s->pos[f],
+			    t) > t - 4)
+				continue;
+			e[n] = insert_one(s, q, s->pos[f] + 1, t, true);
+			n += e[n] >= 0;
+		}
+	}
+	if (accept(s, cost, over)) {
+		s->cost += cost;
+		for (int32_t i = 0; i < n; i++)
+			extra_add(s, e[i]);
 		return;
 	}
 	undo(s);
-	link_out(s, e);
-	drop_eval(s, e);
+	while (n-- > 0) {
+		link_out(s, e[n]);
+		drop_eval(s, e[n]);
+	}
 }
 
 /* The first of several may go if nobody reads it. */
@@ -464,16 +522,20 @@ walk(struct anneal *s, int64_t work, double hot, double cold)
 {
 	int64_t all = work;
 	double low = s->b->best.len ? s->b->best.cost : INFINITY;
+	double part = 0;
 
 	s->work = work;
 	for (int64_t k = 0; s->work > 0; k++) {
 		uint64_t kind = draw(s) % 8;
 
 		if (k % 256 == 0) {
-			double part = 1 - (double)s->work / (double)all;
+			double now = 1 - (double)s->work / (double)all;
 
-			s->heat = hot * pow(cold / hot, part);
-			s->weight *= s->over ? 1.002 : 0.999;
+			s->heat = hot * pow(cold / hot, now);
+			/* slowly: a weight that runs away freezes the walk */
+			s->weight *= exp((s->over ? WEIGHT_UP : -WEIGHT_DOWN)
+			                 * (now - part));
+			part = now;
 			if (dag_stopped(s->b))
 				return;
 			if (k % 65536 == 0 && k) {
@@ -496,6 +558,35 @@ walk(struct anneal *s, int64_t work, double hot, double cold)
 				? s->b->best.cost : s->cost;
 		}
 	}
+}
+
+/* Bytes in units that 32 bits can add up. */
+static void
+find_units(struct anneal *s)
+{
+	const struct dag *g = s->g;
+	int64_t unit = 0, sum = 0;
+
+	for (int32_t v = 0; v < g->n; v++) {
+		int64_t a = g->ram[v], b = unit;
+
+		for (sum += a; b;) {
+			int64_t rest = a % b;
+
+			a = b;
+			b = rest;
+		}
+		unit = a;
+	}
+	if (unit == 0)
+		unit = 1;
+	unit *= sum / unit / UNITS_MAX + 1;
+	s->ram = arena_array(s->b->scratch, (size_t)g->n + 1, sizeof *s->ram);
+	for (int32_t v = 0; v < g->n; v++)
+		s->ram[v] = (int32_t)((g->ram[v] + unit - 1) / unit);
+	/* what is beyond all bytes together is never short */
+	s->budget = (int32_t)((s->b->o->budget < sum ? s->b->o->budget : sum)
+	                      / unit);
 }
 
 static void
@@ -527,7 +618,7 @@ void
 dag_anneal(struct dag_best *b, int64_t work, double hot)
 {
 	const struct dag *g = b->g;
-	struct anneal s = { .b = b, .g = g, .budget = b->o->budget };
+	struct anneal s = { .b = b, .g = g };
 	struct dag_seq start = b->best.len ? b->best : b->least;
 	Arena *keep = b->scratch;
 	double unit = g->cost / g->n;
@@ -540,7 +631,8 @@ dag_anneal(struct dag_best *b, int64_t work, double hot)
 			start.node[start.len] = start.len;
 	}
 	open_slots(&s, start.len);
-	s.weight = unit / ((double)b->o->budget / 20 + 1);
+	find_units(&s);
+	s.weight = unit / ((double)s.budget / 20 + 1);
 	load(&s, &start);
 	walk(&s, work, hot * unit, hot * unit / 100);
 	if (!b->best.len && !dag_stopped(b)) {

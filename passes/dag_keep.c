@@ -35,6 +35,9 @@ struct keep {
 	int32_t *next_of;               /* by read: gap after, or -1 */
 	int32_t *first_gap;             /* by node: gap after it is made */
 	bool *drop;                     /* by gap, then by node: goes at once */
+	int32_t *dropped, *dropped_at;  /* gaps with the bit set, for drawing */
+	int32_t ndropped;
+	double own;                     /* cost of the best one found here */
 	/* of the sequence being built */
 	int32_t *seq, *last, *made, *stack;
 	bool *alive;
@@ -96,6 +99,9 @@ find_gaps(struct keep *s)
 	}
 	s->nbit = s->ngap + g->n;
 	s->drop = arena_array(a, (size_t)s->nbit + 1, sizeof *s->drop);
+	s->dropped = arena_array(a, (size_t)s->ngap + 1, sizeof *s->dropped);
+	s->dropped_at = arena_array(a, (size_t)s->ngap + 1,
+	                            sizeof *s->dropped_at);
 }
 
 /* ---- building and measuring a sequence ---- */
@@ -222,21 +228,48 @@ energy(const struct keep *s, double weight)
 		                               >> 8) : 0);
 }
 
-/* Single bits, then pairs, while one helps. */
+static void
+flip(struct keep *s, int32_t bit)
+{
+	s->drop[bit] = !s->drop[bit];
+	if (bit >= s->ngap)
+		return;
+	if (s->drop[bit]) {
+		s->dropped_at[bit] = s->ndropped;
+		s->dropped[s->ndropped++] = bit;
+	} else {
+		int32_t last = s->dropped[--s->ndropped];
+
+		s->dropped[s->dropped_at[bit]] = last;
+		s->dropped_at[last] = s->dropped_at[bit];
+	}
+}
+
+/* The sequence just measured, if it is better than those before it. */
+static bool
+improves(struct keep *s)
+{
+	if (s->peak > s->b->o->budget || s->cost >= s->own)
+		return false;
+	s->own = s->cost;
+	if (!s->b->best.len || s->cost < s->b->best.cost)
+		dag_offer(s->b, s->seq, s->len);
+	return true;
+}
+
+/* Single bits while one helps. */
 static void
 climb(struct keep *s, int64_t work)
 {
 	int32_t idle = 0, k = 0;
 
 	s->work = work;
-	while (idle < s->nbit && s->work > 0 && s->b->best.len) {
-		s->drop[k] = !s->drop[k];
-		if (evaluate(s) && s->peak <= s->b->o->budget
-		    && s->cost < s->b->best.cost) {
-			dag_offer(s->b, s->seq, s->len);
+	while (idle < s->nbit && s->work > 0) {
+		flip(s, k);
+		if (evaluate(s) && improves(s)) {
 			idle = 0;
 		} else {
-			s->drop[k] = !s->drop[k];
+			flip(s, k);
 			idle++;
 		}
 		k = (k + 1) % s->nbit;
@@ -248,37 +281,50 @@ struct walk {
 	bool *best;
 };
 
+/* Bits to flip: a gap, a dropped gap for another one, or a value's bit. */
+static int32_t
+choose(struct keep *s, int32_t *bit)
+{
+	uint64_t *rnd = &s->b->random;
+	uint64_t kind = draw(rnd) % 16;
+	int32_t n = 0;
+
+	if (kind == 0 || !s->ngap) {
+		bit[n++] = s->ngap + (int32_t)(draw(rnd) % (uint64_t)s->g->n);
+		return n;
+	}
+	if (kind < 9 && s->ndropped) {
+		bit[n++] = s->dropped[draw(rnd) % (uint64_t)s->ndropped];
+		if (kind < 3)
+			return n;
+	}
+	bit[n++] = (int32_t)(draw(rnd) % (uint64_t)s->ngap);
+	if (n == 2 && bit[0] == bit[1])
+		n = 1;
+	return n;
+}
+
 static void
 step(struct keep *s, struct walk *w)
 {
 	uint64_t *rnd = &s->b->random;
-	int32_t bit[3], nbit = 1 + (draw(rnd) % 4 == 0);
-	double e;
+	int32_t bit[2], nbit = choose(s, bit);
 
-	for (int32_t k = 0; k < nbit; k++) {
-		/* bits of gaps matter more than those of values */
-		bit[k] = draw(rnd) % 8 || !s->ngap
-			? (int32_t)(draw(rnd) % (uint64_t)s->nbit)
-			: s->ngap + (int32_t)(draw(rnd) % (uint64_t)s->g->n);
-		if (s->ngap && draw(rnd) % 8)
-			bit[k] = (int32_t)(draw(rnd) % (uint64_t)s->ngap);
-		s->drop[bit[k]] = !s->drop[bit[k]];
-	}
+	for (int32_t k = 0; k < nbit; k++)
+		flip(s, bit[k]);
 	if (evaluate(s)) {
 		double u = (double)(draw(rnd) >> 11) * 0x1p-53;
+		double e = energy(s, w->weight);
 
-		e = energy(s, w->weight);
 		if (e <= w->now || u < exp((w->now - e) / w->heat)) {
 			w->now = e;
-			if (s->peak <= s->b->o->budget && (!s->b->best.len
-			    || s->cost < s->b->best.cost)
-			    && dag_offer(s->b, s->seq, s->len))
+			if (improves(s))
 				memcpy(w->best, s->drop, (size_t)s->nbit);
 			return;
 		}
 	}
 	for (int32_t k = nbit; k-- > 0;)
-		s->drop[bit[k]] = !s->drop[bit[k]];
+		flip(s, bit[k]);
 }
 
 static void
@@ -290,10 +336,11 @@ anneal(struct keep *s, int64_t work)
 
 	w.best = arena_array(s->b->scratch, (size_t)s->nbit + 1,
 	                     sizeof *w.best);
-	hot = 2 * s->g->cost / s->g->n;
-	cold = hot / 2000;
+	hot = s->g->cost / s->g->n;
+	cold = hot / 300;
 	w.weight = s->g->cost / ((double)s->b->o->budget / 256 + 1);
 	s->work = work;
+	s->own = INFINITY;
 	if (!evaluate(s))
 		return;
 	for (int32_t k = 0; s->work > 0; k++) {
@@ -310,8 +357,9 @@ anneal(struct keep *s, int64_t work)
 		}
 		step(s, &w);
 	}
-	if (s->b->best.len)
-		memcpy(s->drop, w.best, (size_t)s->nbit);
+	for (int32_t k = 0; k < s->nbit; k++)
+		if (s->drop[k] != w.best[k])
+			flip(s, k);
 }
 
 void

@@ -34,32 +34,36 @@ done(const struct dag_best *b)
 static void
 plan_training(struct dag_best *b)
 {
-	int64_t n = b->g->n;
-	int64_t keep = n < 100 ? 120000000 : 400000 * n;
+	int64_t n = b->g->n, keep = 600000 * n;
 
-	if (keep > 400000000)
-		keep = 400000000;
+	if (keep > 200000000)
+		keep = 200000000;
 	dag_evict(b, 500000000);
 	note(b, "eviction");
-	if (!done(b))
+	for (int k = 0; k < 2 && !done(b); k++) {
 		dag_keep(b, keep);
-	note(b, "keep or recompute");
-	if (!done(b))
-		dag_anneal(b, keep / 4, 0.2);
-	note(b, "sequences");
+		note(b, "keep or recompute");
+	}
+	for (int k = 0; k < 2 && !done(b); k++) {
+		dag_anneal(b, keep / 5, k ? 0.5 : 0.2);
+		note(b, "sequences");
+	}
 }
 
 static void
 plan_general(struct dag_best *b)
 {
-	int64_t work = 2000000 * (int64_t)b->g->n + 200000000;
+	static const double hot[] = { 4, 16, 4, 4, 1 };
+	int64_t work = 2000000 * (int64_t)b->g->n;
+	int rounds = b->g->n < 300 ? 5 : 3;
 
-	if (work > 3000000000)
-		work = 3000000000;
+	if (work > 1500000000)
+		work = 1500000000;
 	dag_evict(b, work / 4);
 	note(b, "eviction");
-	for (int k = 0; k < 3 && !done(b); k++) {
-		dag_anneal(b, work, k ? 4 : 16);
+	/* away from what eviction found first, then from the best */
+	for (int k = 5 - rounds; k < 5 && !done(b); k++) {
+		dag_anneal(b, work, hot[k]);
 		note(b, "sequences");
 	}
 }
@@ -85,7 +89,7 @@ find_least(struct dag_best *b)
 		else
 			dag_evict(b, 50000000);
 		if (!b->best.len && !b->g->training && b->g->n > DAG_EXACT)
-			dag_anneal(b, 50000000, 8);
+			dag_anneal(b, 50000000, 4);
 		if (b->best.len)
 			hi = b->best.peak;
 		else

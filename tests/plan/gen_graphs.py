@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Planning graphs of several kinds, for tests and benchmarks of `ckc plan`.
+
+    gen_graphs.py KIND N [SEED]     JSON on standard output
+
+chain     N forward nodes and their backward, equal costs
+resnet    training step of a residual CNN with about N nodes in all
+unet      training step with skips across N levels
+layered   N nodes in layers, no backward flag
+random    N nodes, links by chance, no backward flag
+"""
+import json
+import math
+import random
+import sys
+
+
+class Graph:
+    def __init__(self):
+        self.nodes, self.links = [], set()
+
+    def add(self, name, ram, cpu, inputs=(), backward=False):
+        node = {"id": len(self.nodes), "name": name, "cost_ram": int(ram), "cost_cpu": cpu}
+        if backward:
+            node["backward"] = True
+        self.nodes.append(node)
+        self.links.update((i, node["id"]) for i in inputs)
+        return node["id"]
+
+    def backward_pass(self, needs):
+        """Gradient nodes in reverse order; needs[i]: forward values that node i's gradient reads."""
+        count = len(self.nodes)
+        readers = [[] for _ in range(count)]
+        for a, b in self.links:
+            readers[a].append(b)
+        grad = {}
+        for i in reversed(range(count)):
+            if i == 0:
+                continue
+            node = self.nodes[i]
+            inputs = {grad[r] for r in readers[i] if r in grad} | set(needs[i])
+            grad[i] = self.add("d" + node["name"], node["cost_ram"], 2 * node["cost_cpu"], inputs, True)
+
+    def json(self):
+        return {"nodes": self.nodes,
+                "links": [{"source": a, "target": b} for a, b in sorted(self.links)]}
+
+
+def chain(n, seed):
+    g, last = Graph(), ()
+    for i in range(n):
+        last = (g.add(f"f{i}", 1, 1, last),)
+    g.backward_pass([[i - 1] if i else [] for i in range(n)])
+    return g
+
+
+def resnet(n, seed):
+    rnd = random.Random(seed)
+    g, needs = Graph(), []
+
+    def op(name, ram, cpu, inputs, saved):
+        i = g.add(name, ram, cpu, inputs)
+        needs.append(saved)
+        return i
+
+    size, x = 1 << 20, op("input", 1 << 18, 0, (), [])
+    blocks = max(1, n // 22)
+    for b in range(blocks):
+        if b and b % max(1, blocks // 4) == 0:
+            size //= 2
+        skip = x
+        for k in range(3):
+            cost = rnd.choice([20, 60, 90]) * 10
+            wide = size if k == 2 else size // 4
+            c = op(f"b{b}conv{k}", wide, cost, (x,), [x])
+            x = op(f"b{b}bn{k}", wide, wide // 60000 + 1, (c,), [c])
+            if k < 2:
+                x = op(f"b{b}relu{k}", wide, wide // 90000 + 1, (x,), [x])
+        s = op(f"b{b}add", size, size // 60000 + 1, (x, skip), [])
+        x = op(f"b{b}relu", size, size // 90000 + 1, (s,), [s])
+    op("loss", 8, 5, (x,), [x])
+    g.backward_pass(needs)
+    return g
+
+
+def unet(n, seed):
+    g, needs, skips, x, size = Graph(), [], [], None, 1 << 20
+
+    def op(name, ram, cpu, inputs):
+        i = g.add(name, ram, cpu, inputs)
+        needs.append(list(inputs))
+        return i
+
+    x = op("input", size, 0, ())
+    for k in range(n):
+        x = op(f"down{k}a", size, 300, (x,))
+        x = op(f"down{k}b", size, 300, (x,))
+        skips.append((x, size))
+        size //= 2
+        x = op(f"pool{k}", size, 20, (x,))
+    for k in reversed(range(n)):
+        skip, size = skips[k]
+        x = op(f"up{k}", size, 50, (x,))
+        x = op(f"cat{k}", 2 * size, 20, (x, skip))
+        x = op(f"up{k}a", size, 500, (x,))
+        x = op(f"up{k}b", size, 300, (x,))
+    op("loss", 8, 1, (x,))
+    g.backward_pass(needs)
+    return g
+
+
+def layered(n, seed):
+    rnd = random.Random(seed)
+    g, layers = Graph(), []
+    width = 0.85 * math.sqrt(n)
+    left = n
+    while left:
+        w = min(left, max(1, round(rnd.gauss(width, width / 4))))
+        left -= w
+        layer = []
+        for _ in range(w):
+            inputs = set()
+            if layers:
+                inputs = {i for i in layers[-1] if rnd.random() < 0.2}
+                if not inputs:
+                    inputs = {rnd.choice(layers[-1])}
+                if len(layers) > 1 and rnd.random() < 0.14:
+                    inputs.add(rnd.choice(rnd.choice(layers[:-1])))
+            layer.append(g.add(f"l{len(layers)}", 10 * rnd.randint(1, 550), rnd.randint(0, 1000), inputs))
+        layers.append(layer)
+    return g
+
+
+def any_graph(n, seed):
+    rnd = random.Random(seed)
+    g = Graph()
+    flags = rnd.random() < 0.5
+    for i in range(n):
+        inputs = {rnd.randrange(max(0, i - 6), i) for _ in range(rnd.randint(0, 3))} if i else ()
+        g.add(f"n{i}", rnd.choice([0, 1, 1, 2, 3, 5, 8, 13]), rnd.choice([0, 1, 2, 2, 5, 9]), inputs,
+              flags and i >= n // 2)
+    return g
+
+
+KINDS = {"chain": chain, "resnet": resnet, "unet": unet, "layered": layered, "random": any_graph}
+
+
+def main():
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in KINDS:
+        sys.exit(__doc__)
+    graph = KINDS[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+    json.dump(graph.json(), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
