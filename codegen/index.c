@@ -84,8 +84,8 @@ emit_gather_elements(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
-	out_line(e->out, "ckr_gather_elements(p[2], p[0], p[1], %d, %d, %d, %d,",
-	         nbytes, dtype_info[x->dt].nbytes, r,
+	out_line(e->out, "ckr_gather_elements(p[2], p[0], p[1], %d, %d, %d, "
+	         "%d,", nbytes, dtype_info[x->dt].nbytes, r,
 	         emit_axis(n->attr.GATHER_ELEMENTS.axis, r));
 	out_line(e->out, "        %s,", list_text(e, x->shape.dim, r));
 	out_line(e->out, "        %s, %lld, env);",

@@ -39,6 +39,7 @@ static const struct infer_case cases[] = {
 	{ OP_SIGN, "f32[2]", "", "f32[2]" }, FLOAT_UNARY(OP_EXP),
 	FLOAT_UNARY(OP_LOG), FLOAT_UNARY(OP_SQRT), FLOAT_UNARY(OP_RECIP),
 	FLOAT_UNARY(OP_SIN), FLOAT_UNARY(OP_COS), FLOAT_UNARY(OP_TANH),
+	FLOAT_UNARY(OP_ATAN),
 	FLOAT_UNARY(OP_SIGMOID), FLOAT_UNARY(OP_ERF),
 	{ OP_RELU, "f32[2,?]", "", "f32[2,?]" }, FLOAT_UNARY(OP_SOFTPLUS),
 	{ OP_FLOOR, "f32[*]", "", "f32[*]" }, { OP_CEIL, "f32[2]", "", "f32[2]" },
