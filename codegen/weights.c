@@ -1,12 +1,11 @@
 /* MODEL.safetensors: parameters and buffers, straight from where they lie. */
 #include "codegen/codegen.h"
 #include "codegen/emit.h"
+#include "ir/outfile.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ALIGN = 8 };
@@ -101,29 +100,16 @@ codegen_weights(const Graph *g, const char *path, Diag *d)
 {
 	Arena *a = arena_new();
 	struct out head = { .arena = a };
-	char *tmp = arena_printf(a, "%s.tmpXXXXXX", path);
-	bool ok = header(&head, g, d);
-	int fd = ok ? mkstemp(tmp) : -1, err;
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
+	struct outfile o;
+	bool ok = header(&head, g, d) && outfile_open(&o, path, a, d);
 
-	if (!ok)
-		goto end;
-	ok = f && write_file(f, &head, g) && fchmod(fd, 0644) == 0;
-	err = errno;
-	if (f && fclose(f) && ok) {
-		err = errno;
-		ok = false;
+	if (ok) {
+		ok = write_file(o.f, &head, g);
+		if (!ok)
+			diag_error(d, "cannot write '%s': %s", path,
+			           strerror(errno));
+		ok = outfile_close(&o, ok);
 	}
-	if (ok && rename(tmp, path)) {
-		err = errno;
-		ok = false;
-	}
-	if (!ok) {
-		if (fd >= 0)
-			unlink(tmp);
-		diag_error(d, "cannot write '%s': %s", path, strerror(err));
-	}
-end:
 	arena_free(a);
 	return ok;
 }

@@ -14,7 +14,7 @@
 #include "codegen/codegen.h"
 #include "frontend/import.h"
 #include "frontend/opts.h"
-#include "frontend/outfile.h"
+#include "ir/outfile.h"
 #include "frontend/outputs.h"
 #include "frontend/verbs.h"
 #include "ir/ir.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "frontend/outfile.h"
+#include "ir/outfile.h"
 #include "frontend/verbs.h"
 #include "passes/pack.h"
 

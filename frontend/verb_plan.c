@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "frontend/outfile.h"
+#include "ir/outfile.h"
 #include "frontend/verbs.h"
 #include "passes/dag.h"
 #include "passes/pack.h"

@@ -2,6 +2,7 @@
  * books of properties, verifies, dumps.
  */
 #include "passes/passes.h"
+#include "ir/outfile.h"
 
 #include <errno.h>
 #include <string.h>
@@ -147,21 +148,12 @@ check_needs(Pass *p, const Graph *g, const struct pass_info *pass,
 static bool
 write_dump(Pass *p, const Graph *g, const char *path)
 {
-	char *tmp = arena_printf(p->scratch, "%s.tmp", path);
-	FILE *out = fopen(tmp, "w");
-	bool ok;
+	struct outfile o;
 
-	if (!out)
-		return diag_error(p->diag, "cannot write '%s': %s", tmp,
-		                  strerror(errno));
-	text_print(g, out);
-	ok = !ferror(out);
-	ok = fclose(out) == 0 && ok;
-	if (ok && rename(tmp, path) == 0)
-		return true;
-	diag_error(p->diag, "cannot write '%s': %s", path, strerror(errno));
-	remove(tmp);
-	return false;
+	if (!outfile_open(&o, path, p->scratch, p->diag))
+		return false;
+	text_print(g, o.f);
+	return outfile_close(&o, true);
 }
 
 static bool

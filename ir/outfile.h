@@ -1,6 +1,6 @@
 /* A file that appears whole or not at all. */
-#ifndef FRONTEND_OUTFILE_H
-#define FRONTEND_OUTFILE_H
+#ifndef IR_OUTFILE_H
+#define IR_OUTFILE_H
 
 #include <stdio.h>
 

@@ -1,10 +1,27 @@
-#include "frontend/outfile.h"
+#include "ir/outfile.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+/* A new file beside path, with the permissions that the umask leaves; mkstemp
+ * would give it none but the owner's.  -1 after errno is set. */
+static int
+create(struct outfile *o, Arena *arena)
+{
+	int fd = -1;
+
+	for (int i = 0; fd < 0 && i < 100; i++) {
+		o->tmp = arena_printf(arena, "%s.tmp%ld-%d", o->path,
+		                      (long)getpid(), i);
+		fd = open(o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		          0666);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	return fd;
+}
 
 bool
 outfile_open(struct outfile *o, const char *path, Arena *arena, Diag *diag)
@@ -13,13 +30,11 @@ outfile_open(struct outfile *o, const char *path, Arena *arena, Diag *diag)
 
 	o->path = path;
 	o->diag = diag;
-	o->tmp = arena_printf(arena, "%s.tmpXXXXXX", path);
-	fd = mkstemp(o->tmp);
+	fd = create(o, arena);
 	if (fd < 0)
 		return diag_error(diag, "cannot write '%s': %s", path,
 		                  strerror(errno));
-	fchmod(fd, 0644);
-	o->f = fdopen(fd, "w");
+	o->f = fdopen(fd, "wb");
 	if (!o->f) {
 		close(fd);
 		unlink(o->tmp);
