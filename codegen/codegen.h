@@ -15,7 +15,7 @@ struct codegen_hole {
 
 struct codegen_options {
 	const char *out_so;             /* written by rename */
-	const char *weights;            /* safetensors of the parameters, written
+	const char *weights;            /* safetensors of parameters, written
 	                                 * with it; NULL: not wanted */
 	const volatile sig_atomic_t *stop;      /* set: give up; NULL: never */
 	const char *emit_dir;          /* keep the sources here; NULL: do not */

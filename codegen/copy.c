@@ -43,7 +43,8 @@ bool
 emit_view(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
-	struct nest_operand from = through_view(x, n, y), to = operand(y, n->nin);
+	struct nest_operand from = through_view(x, n, y);
+	struct nest_operand to = operand(y, n->nin);
 
 	emit_shapes(e, n);
 	if (n->op == OP_RESHAPE) {

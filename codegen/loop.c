@@ -141,7 +141,7 @@ literal(struct emit *e, const struct nest_operand *op)
 /* ---- the body ---- */
 
 struct names {
-	const char **in;                /* expression of input k, computed type */
+	const char **in;                /* input k, in the computed type */
 	const char **micro;
 	DType *in_dt;
 };

@@ -54,7 +54,7 @@ struct flop_report {
  * interleaved schedules run more parts ahead. */
 struct stage {
 	double layers;                  /* that it holds */
-	double in_flight;               /* micro-batches, parts counted as such */
+	double in_flight;               /* micro-batches, parts counted so */
 	double saved;                   /* bytes under this plan */
 	double weights;                 /* with gradients and optimizer */
 	double keep_all;                /* micro-batches that can keep
