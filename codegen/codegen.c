@@ -131,8 +131,8 @@ emit_texts(struct out *o, unsigned need)
 	};
 
 	out_put(o, "\n%s\n"
-	        "#ifdef __clang__   /* helpers that this model does not use; loops\n"
-	        "                    * that only gcc makes vectors of */\n"
+	        "#ifdef __clang__   /* helpers that this model does not use;\n"
+	        "                    * loops that gcc alone vectorises */\n"
 	        "#pragma clang diagnostic ignored \"-Wpass-failed\"\n"
 	        "#pragma clang diagnostic ignored \"-Wunused-function\"\n"
 	        "#endif\n\n%s", codegen_text_ckr_abi, codegen_text_math);

@@ -54,7 +54,7 @@ struct search {
 	int64_t capacity;
 	int64_t *rest;                  /* bytes not placed, by section */
 	int32_t *cross;                 /* not placed, alive at the end of the
-	                                 * section and at the next one's start */
+	                                 * section and into the next */
 	int64_t *low;                   /* lowest place left, by section */
 	int32_t *count;                 /* that could take it, by section */
 	int32_t *stack_end;
