@@ -57,8 +57,8 @@ plan_general(struct dag_best *b)
 	int64_t work = 2000000 * (int64_t)b->g->n;
 	int rounds = b->g->n < 300 ? 5 : 3;
 
-	if (work > 1500000000)
-		work = 1500000000;
+	if (work > 1200000000)
+		work = 1200000000;
 	dag_evict(b, work / 4);
 	note(b, "eviction");
 	/* away from what eviction found first, then from the best */
