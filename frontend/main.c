@@ -202,6 +202,7 @@ summary(const struct driver *d, const char *out)
 
 	if (d->cli.quiet)
 		return;
+	fflush(stdout);                 /* reports come first */
 	fprintf(stderr, "%s: %s%speak %.1f MiB (%lld B; arena %.1f MiB, "
 	        "live bound %.1f MiB%s), recompute %.2f %% of a step, gap "
 	        "%.2f %%\n", d->graph->name, out ? out : "", out ? ", " : "",
