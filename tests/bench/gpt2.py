@@ -5,8 +5,9 @@
             [--out results/NAME.md]
 
 The model is a GPT-2 export with symbolic `batch` and `seq` and its loss inside (samples/chargpt/export.py shows the recipe).
-A budget here is a percentage of the activation part: resident + PCT % of keep-everything's arena.  Every run is a process of
-its own; rounds are interleaved, figures are medians.  OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset for every side.
+A budget of PCT % of the activations is keep-everything's peak less (100 - PCT) % of the bytes that it saves for backward (gradients
+and scratch, which share the arena, cannot be recomputed).  Every run is a process of its own; rounds are interleaved, figures
+are medians.  OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset for every side.
 """
 import argparse
 import datetime
@@ -98,7 +99,7 @@ def main():
     full = build("all")
     variants = [("keep everything", *full)]
     for pct in (int(x) for x in o.budgets.split(",") if x and int(x) < 100):
-        budget = full[2]["resident_bytes"] + full[2]["arena_bytes"] * pct // 100
+        budget = full[2]["peak_bytes"] - full[2]["saved_bytes"] * (100 - pct) // 100
         variants.append((f"{pct} % of the activations", *build(f"b{pct}", "--memory-budget", budget)))
 
     def step(so):
@@ -117,7 +118,7 @@ def main():
             seconds, peak, resident = step(so)
             times[name].append(seconds)
             peaks[name], rss[name] = peak, max(resident, rss.get(name, 0))
-        if o.python and r < 2:
+        if o.python and r < 1:
             for what, more in (("eager", []), ("compiled", ["--compile"])):
                 done = call([o.python, os.path.join(HERE, "torch_peer.py"), "--batch", o.batch, "--seq", o.seq, "--layers", o.layers,
                              "--width", o.width, "--heads", o.heads, "--vocab", o.vocab, "--steps", 4, *more])
