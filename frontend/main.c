@@ -361,7 +361,7 @@ main(int argc, char **argv)
 	diag_flush(d.diag);
 	graph_free(d.pass.reference);
 	graph_free(d.graph);
-	graph_free(d.pass.retired);
+	arena_free(d.pass.retired);
 	onnx_close(d.file);
 	diag_free(d.diag);
 	arena_free(d.arena);

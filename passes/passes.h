@@ -88,7 +88,7 @@ typedef struct Pass {
 	bool early;                     /* in backward */
 	bool lenient;                   /* too small a budget is no error yet */
 	bool refused;                   /* but was found */
-	Graph *retired;                 /* outlives the graph; NULL: none */
+	Arena *retired;                 /* outlives the graph; NULL: none */
 	const int32_t *layer;           /* by value of the reference: number of
 	                                 * its layer from 0; -1: none */
 	FILE *progress;                 /* NULL: silent */

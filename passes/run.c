@@ -354,7 +354,7 @@ run_table(Pass *p, Graph *g, const char *stop_after,
 			break;
 	}
 	/* clones share the contents of values with their original */
-	p->retired = before;
+	p->retired = before ? before->arena : NULL;
 	return ok;
 }
 
