@@ -76,6 +76,12 @@ ilp_free(Ilp *p)
 	}
 }
 
+void
+ilp_end(void)
+{
+	glp_free_env();
+}
+
 static int
 bound_type(double lower, double upper)
 {

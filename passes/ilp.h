@@ -39,6 +39,8 @@ struct ilp_answer {
 /* The program lives in the arena; ilp_free gives back what GLPK holds. */
 Ilp *ilp_new(Arena *);
 void ilp_free(Ilp *);
+/* Give back what GLPK keeps between programs; none may be alive. */
+void ilp_end(void);
 /* A column lower <= x <= upper; returns its number, from 0. */
 int ilp_col(Ilp *, double lower, double upper, double cost, bool integer);
 /* A row lower <= sum coef * col <= upper (-/+INFINITY: open). */

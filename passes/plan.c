@@ -12,6 +12,7 @@
  * both forms of the graph and keeps the better one.
  */
 #include "passes/choose.h"
+#include "passes/ilp.h"
 #include "ir/tile.h"
 
 #include <inttypes.h>
@@ -183,8 +184,8 @@ seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-bool
-pass_plan(Pass *p, Graph *g)
+static bool
+plan_graph(Pass *p, Graph *g)
 {
 	double started = seconds();
 	struct remat *r;
@@ -213,4 +214,13 @@ pass_plan(Pass *p, Graph *g)
 	p->solver_sec = seconds() - started;
 	p->changed = true;
 	return true;
+}
+
+bool
+pass_plan(Pass *p, Graph *g)
+{
+	bool ok = plan_graph(p, g);
+
+	ilp_end();
+	return ok;
 }

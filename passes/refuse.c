@@ -71,7 +71,8 @@ remat_refuse(Pass *p, struct remat *r, const uint8_t *drop)
 		: op_info[tight->op].text;
 	int64_t state = bytes_of(g, V_STATE);
 	bool preset = p->opt->remat != REMAT_AUTO;
-	bool late = state && p->opt->update_in_backward != TRI_ON
+	bool late = state && !p->early
+		&& p->opt->update_in_backward != TRI_ON
 		&& p->opt->grad_accum == 1;
 	Diag *d = p->diag;
 

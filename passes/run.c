@@ -279,8 +279,11 @@ try_early(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 	p->lenient = !late.refused;
 	p->refused = false;
 	for (; strcmp(pass->name, "inplace") != 0; pass++)
-		if (!step(p, other, pass, dump, ++*number, broken_by))
+		if (!step(p, other, pass, dump, ++*number, broken_by)) {
+			if (p->reference != late.reference)
+				graph_free(late.reference);
 			return false;
+		}
 	if (!late.refused
 	    && (p->refused || p->recompute_sec >= late.recompute_sec)) {
 		worse = p->reference;
