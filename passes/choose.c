@@ -18,7 +18,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	RUNGS = 96, RUNGS_MAX = 16, EXHAUSTIVE = 14, ILP_MAX = 800,
@@ -38,15 +37,6 @@ struct choice {
 	double started;
 	struct layered *layers;         /* NULL: see above */
 };
-
-static double
-seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- what does not depend on the budget ---- */
 
@@ -177,7 +167,7 @@ descend(struct choice *c, int64_t arena)
 		rung = RUNGS;
 	for (int k = 0; k < RUNGS_MAX && rung > 0; k++, rung--) {
 		if (c->opt->plan_sec > 0
-		    && seconds() - c->started > c->opt->plan_sec)
+		    && pass_seconds() - c->started > c->opt->plan_sec)
 			break;
 		double bound = climb(c, rung);
 
@@ -200,7 +190,7 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 	c->r = r;
 	c->must = must;
 	c->opt = opt;
-	c->started = seconds();
+	c->started = pass_seconds();
 	c->polish = 1000000 / (int64_t)r->g->nnode;
 	if (c->polish < 1200)
 		c->polish = 1200;

@@ -133,6 +133,9 @@ bool pass_run(Pass *, Graph *, const char *only, const char *stop_after,
 
 /* ---- shared helpers ---- */
 
+/* run.c: a clock for durations, in seconds. */
+double pass_seconds(void);
+
 /* cost.c: cost of one node under the device profile. */
 struct cost node_cost(const Graph *, const Node *);
 /* glob.c: shell-like *, ? and [...]. */

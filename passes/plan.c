@@ -17,7 +17,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 static bool
 set_workspace(Pass *p, Graph *g)
@@ -175,19 +174,10 @@ choose_preset(Pass *p, struct remat *r, const uint8_t *must, uint8_t *drop)
 	return remat_refuse(p, r, drop);
 }
 
-static double
-seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static bool
 plan_graph(Pass *p, Graph *g)
 {
-	double started = seconds();
+	double started = pass_seconds();
 	struct remat *r;
 	uint8_t *must, *drop;
 	bool ok;
@@ -211,7 +201,7 @@ plan_graph(Pass *p, Graph *g)
 	p->recompute_sec = remat_eval(r, drop).sec;
 	list_alternatives(p, r, drop);
 	remat_apply(r, drop, g);
-	p->solver_sec = seconds() - started;
+	p->solver_sec = pass_seconds() - started;
 	p->changed = true;
 	return true;
 }

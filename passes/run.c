@@ -176,8 +176,8 @@ dump_graph(Pass *p, const Graph *g, const struct dump_request *dump,
 
 /* ---- running ---- */
 
-static double
-seconds(void)
+double
+pass_seconds(void)
 {
 	struct timespec t;
 
@@ -192,7 +192,7 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
         const char *broken_by[32])
 {
 	int errors = diag_errors(p->diag);
-	double start = seconds();
+	double start = pass_seconds();
 	uint32_t lost;
 
 	if (!check_needs(p, g, pass, broken_by))
@@ -214,7 +214,7 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
 	if (p->opt && p->opt->stats)
 		diag_note(p->diag, "pass %s: %u nodes, %u values, %.3f s",
 		          pass->name, g->nnode - 1, g->nval - 1,
-		          seconds() - start);
+		          pass_seconds() - start);
 	if (graph_verify(g, p->diag))
 		return true;
 	diag_internal(p->diag, "pass %s left a faulty graph", pass->name);
