@@ -425,8 +425,11 @@ graph_reorder(Graph *g, const NodeId *order, uint32_t n)
 				g->val[node->out[k]].def = i + 1;
 	}
 	g->nnode = n + 1;
-	FOR_NODES (node, g)
+	FOR_NODES (node, g) {
 		node->of = renamed[node->of];
+		for (int k = 0; k < node->ninlined; k++)
+			node->inlined[k] = renamed[node->inlined[k]];
+	}
 }
 
 /* Nodes whose effect is not in their outputs alone. */
@@ -530,6 +533,8 @@ graph_clone(const Graph *g)
 		n->origin = arena_copy(a, n->origin, (size_t)n->norigin
 		                       * sizeof *n->origin);
 		n->body = body_clone(a, n->body, n->nout);
+		n->inlined = arena_copy(a, n->inlined, (size_t)n->ninlined
+		                        * sizeof *n->inlined);
 	}
 	c->nnode = g->nnode;
 	c->loss = g->loss;

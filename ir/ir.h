@@ -204,6 +204,8 @@ typedef struct Node {
 	Attr attr;
 	struct body *body;              /* OP_LOOP */
 	NodeId of;                  /* node that this one repeats (recompute) */
+	int ninlined;                   /* OP_LOOP: loops whose work it does */
+	NodeId *inlined;                /* again, in the order of the body */
 	int norigin;                    /* ONNX nodes it carries out or */
 	uint32_t *origin;             /* differentiates: Graph.origin indices */
 	int stream;                     /* device stream; 0 */

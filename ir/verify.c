@@ -130,6 +130,11 @@ check_node(struct verify *c, const Node *n)
 		bad(c, n, NULL, "repeats node %u, which comes later", n->of);
 	else if (n->of && c->g->node[n->of].op != n->op)
 		bad(c, n, NULL, "repeats node %u, which is another op", n->of);
+	for (int i = 0; i < n->ninlined; i++)
+		if (n->inlined[i] == 0 || n->inlined[i] >= node_id(c->g, n)
+		    || c->g->node[n->inlined[i]].op != OP_LOOP)
+			bad(c, n, NULL, "does the work of node %u again, which "
+			    "is no earlier loop", n->inlined[i]);
 	for (int i = 0; i < n->norigin; i++)
 		if (n->origin[i] == 0 || n->origin[i] >= c->g->norigin)
 			bad(c, n, NULL, "no origin %u", n->origin[i]);

@@ -25,13 +25,14 @@
  * refuses  nothing
  */
 #include "passes/fuse.h"
+#include "passes/inline.h"
 
 #include <string.h>
 
-enum { MICROS_MAX = 32, OUTPUTS_MAX = 8, INPUTS_MAX = 20, VIEWS_MAX = 64 };
+enum { OUTPUTS_MAX = 8, VIEWS_MAX = 64 };
 /* Readers of one value that are tried beside each other, counted backwards: a
  * value with thousands of readers would cost their square. */
-enum { BESIDE_MAX = 4 * MICROS_MAX };
+enum { BESIDE_MAX = 4 * LOOP_MICROS_MAX };
 
 struct fuse {
 	Pass *p;
@@ -100,7 +101,7 @@ producer(const Graph *g, ValId v)
 struct joint {
 	struct fuse *f;
 	NodeId a, b, at;
-	ValId in[INPUTS_MAX + 1];
+	ValId in[LOOP_INPUTS_MAX + 1];
 	int nin, nout;
 };
 
@@ -116,7 +117,7 @@ add_input(struct joint *j, ValId v)
 	for (int i = 0; i < j->nin; i++)
 		if (j->in[i] == v)
 			return true;
-	if (j->nin == INPUTS_MAX)
+	if (j->nin == LOOP_INPUTS_MAX)
 		return false;
 	j->in[j->nin++] = v;
 	return true;
@@ -215,7 +216,7 @@ static bool
 can_join(struct fuse *f, NodeId a, NodeId b, NodeId at, struct joint *j)
 {
 	*j = (struct joint){ .f = f, .a = a, .b = b, .at = at };
-	return f->size[a] + f->size[b] <= MICROS_MAX && unit_allows(j, a)
+	return f->size[a] + f->size[b] <= LOOP_MICROS_MAX && unit_allows(j, a)
 	       && unit_allows(j, b) && j->nout <= OUTPUTS_MAX;
 }
 
@@ -463,7 +464,7 @@ static bool
 build_loop(struct fuse *f, NodeId unit)
 {
 	Graph *g = f->g;
-	NodeId list[MICROS_MAX];
+	NodeId list[LOOP_MICROS_MAX];
 	int n = members(f, unit, list);
 	struct body *b = arena_alloc(g->arena, sizeof *b);
 	Node loop = g->node[unit];
@@ -474,7 +475,7 @@ build_loop(struct fuse *f, NodeId unit)
 	loop.attr = attr_default(OP_LOOP);
 	loop.body = b;
 	loop.nin = loop.nout = 0;
-	loop.in = arena_array(g->arena, INPUTS_MAX, sizeof *loop.in);
+	loop.in = arena_array(g->arena, LOOP_INPUTS_MAX, sizeof *loop.in);
 	loop.out = arena_array(g->arena, (size_t)n, sizeof *loop.out);
 	loop.origin = NULL;
 	loop.norigin = 0;

@@ -1,0 +1,20 @@
+/* Loops that do the work of another loop again instead of reading its result:
+ * a recompute that needs no memory. */
+#ifndef PASSES_INLINE_H
+#define PASSES_INLINE_H
+
+#include "ir/ir.h"
+
+/* A loop keeps within these; larger bodies run out of registers. */
+enum { LOOP_MICROS_MAX = 32, LOOP_INPUTS_MAX = 20 };
+
+/* May `reader` compute what it reads of `first` by itself?  Both are loops
+ * over the same shape, and no value is rounded when it is stored. */
+bool inline_fits(const Graph *, const Node *first, const Node *reader);
+
+/* Put the body of `first` in front of reader's; in[] are the operands, in the
+ * order of first's, that it shall read.  The result's operands, apart from
+ * those that `first` made, keep their order, new ones stand behind them. */
+void inline_loop(Graph *, NodeId reader, NodeId first, const ValId *in);
+
+#endif
