@@ -155,7 +155,7 @@ ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
 	struct array_file f;
-	uint64_t step, seed;
+	uint64_t step = 0, seed = 0;
 	ckr_status s;
 
 	CKR_TRY(need_ready(c));

@@ -38,8 +38,10 @@ struct ckr_ctx {
 	bool log, poison;
 };
 
-/* ---- ckr.c ---- */
+/* ---- tensor.c ---- */
 
+/* What the world outside may see. */
+bool rt_is_public(const struct ckr_tensor *);
 const struct ckr_tensor *rt_find(const ckr_ctx *, const char *name,
                                  uint32_t *index);
 /* Where a tensor of a program lies. */
