@@ -5,89 +5,11 @@
  *   concat(transposed dq, dk, dv of one attention_grad)       =>  packed = 1
  *   add(a, matmul(..)), add(a, scatter_add(..))               =>  acc = a
  */
+#include "passes/edit.h"
 #include "passes/fuse.h"
 #include "ir/tile.h"
 
 #include <string.h>
-
-/* ---- edits ---- */
-
-struct edit
-edit_new(Pass *p, Graph *g)
-{
-	struct edit e = { .p = p, .g = g, .nold = g->nnode };
-
-	e.uses = graph_uses(g, p->scratch);
-	e.dead = arena_array(p->scratch, g->nnode, sizeof *e.dead);
-	return e;
-}
-
-void
-edit_place(struct edit *e, NodeId appended, NodeId id)
-{
-	size_t i = appended - e->nold;
-
-	e->before = arena_grow(e->p->scratch, e->before, e->nbefore, &e->cap,
-	                       i + 1, sizeof *e->before);
-	e->before[i] = id;
-	e->nbefore = i + 1;
-}
-
-void
-edit_commit(struct edit *e)
-{
-	Graph *g = e->g;
-	NodeId *order = arena_array(e->p->scratch, g->nnode, sizeof *order);
-	NodeId *next = arena_array(e->p->scratch, g->nnode, sizeof *next);
-	NodeId *first = arena_array(e->p->scratch, e->nold, sizeof *first);
-	uint32_t n = 0;
-
-	/* lists of what stands before each node, in order of emission */
-	for (NodeId id = g->nnode; id-- > e->nold; ) {
-		next[id] = first[e->before[id - e->nold]];
-		first[e->before[id - e->nold]] = id;
-	}
-	for (NodeId id = 1; id < e->nold; id++) {
-		for (NodeId i = first[id]; i; i = next[i])
-			order[n++] = i;
-		if (!e->dead[id])
-			order[n++] = id;
-	}
-	graph_reorder(g, order, n);
-}
-
-int
-edit_nuses(const struct edit *e, ValId v)
-{
-	int n = 0;
-
-	for (uint32_t i = e->uses.first[v]; i < e->uses.first[v + 1]; i++)
-		n += !e->dead[e->uses.node[i]];
-	return n;
-}
-
-static bool
-is_kept(const Graph *g, ValId v)
-{
-	const Val *x = &g->val[v];
-
-	return x->output || x->resident || g->loss == v
-	       || (x->kind == V_TEMP && x->param);
-}
-
-bool
-edit_single(const struct edit *e, ValId v)
-{
-	return edit_nuses(e, v) == 1 && !is_kept(e->g, v);
-}
-
-ValId
-edit_through_reshapes(const Graph *g, ValId v)
-{
-	while (g->val[v].def && g->node[g->val[v].def].op == OP_RESHAPE)
-		v = g->node[g->val[v].def].in[0];
-	return v;
-}
 
 static bool
 same_rows(const Graph *g, ValId a, ValId b)
@@ -298,7 +220,7 @@ build_classifier(struct classifier *c)
 	n->out[1] = c->dx ? g->node[c->dx].out[0] : 0;
 	n->out[2] = c->dw ? g->node[c->dw].out[0] : 0;
 	n->out[3] = c->db ? g->node[c->db].out[0] : 0;
-	fuse_claim(g, n);
+	edit_claim(g, n);
 	for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
 		e->dead[gone[i]] = gone[i] != 0;
 	for (int i = 0; i < c->nview; i++)
@@ -389,14 +311,14 @@ pack(struct edit *e, NodeId id, NodeId grad)
 	node_add_origin(g, a, n->origin, n->norigin);
 	if (shape_eq(y, &packed)) {
 		a->out[0] = n->out[0];
-		fuse_claim(g, a);
+		edit_claim(g, a);
 		e->dead[id] = true;
 		return;
 	}
 	Shape flat = *y;
 	ValId v = val_new(g, V_TEMP, NULL, g->val[a->out[0]].dt, packed);
 	a->out[0] = v;
-	fuse_claim(g, a);
+	edit_claim(g, a);
 	n->op = OP_RESHAPE;
 	n->attr = attr_default(OP_RESHAPE);
 	n->attr.RESHAPE.shape.n = flat.rank;
@@ -499,7 +421,7 @@ accumulate_into(struct edit *e, NodeId id, NodeId adder, ValId other)
 	node_add_origin(g, m, n->origin, n->norigin);
 	if (shape_eq(&g->val[sum].shape, &s)) {
 		m->out[0] = sum;
-		fuse_claim(g, m);
+		edit_claim(g, m);
 		e->dead[id] = true;
 		return true;
 	}

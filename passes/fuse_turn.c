@@ -6,6 +6,7 @@
  * A loop reads any strides, so transposing its operands is free, while the
  * reshape of a transposed value (heads put back into rows) is a copy.
  */
+#include "passes/edit.h"
 #include "passes/fuse.h"
 
 #include <string.h>
@@ -86,7 +87,7 @@ turn_loop(struct edit *e, NodeId loop, NodeId to)
 	}
 	e->dead[to] = true;
 	g->node[loop].out[0] = g->node[to].out[0];
-	fuse_claim(g, &g->node[loop]);
+	edit_claim(g, &g->node[loop]);
 	return true;
 }
 
