@@ -226,12 +226,10 @@ choice_least(struct choice *c)
 	return archive_least(c->base);
 }
 
-const uint8_t *
+const struct found *
 choice_take(struct choice *c, int64_t arena)
 {
-	struct found *f = descend(c, arena);
-
-	return f ? f->drop : NULL;
+	return descend(c, arena);
 }
 
 double
@@ -252,12 +250,10 @@ choice_bound(struct choice *c, int64_t arena, double sec)
 	return isfinite(bound) ? bound : 0;
 }
 
-const uint8_t *
+const struct found *
 choice_smallest(struct choice *c)
 {
 	struct archive *a = c->base;
-	int64_t least = archive_least(a);
-	struct found *f = archive_best(a, least);
 
-	return f ? f->drop : NULL;
+	return archive_best(a, archive_least(a));
 }

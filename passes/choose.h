@@ -11,15 +11,16 @@ struct choice *choice_new(struct remat *, const uint8_t *must,
                           const struct options *);
 /* Smallest arena that works, and the plan that does it. */
 int64_t choice_least(struct choice *);
-const uint8_t *choice_smallest(struct choice *);
+const struct found *choice_smallest(struct choice *);
 /* The plan for an arena of so many bytes; NULL: none known. */
-const uint8_t *choice_take(struct choice *, int64_t arena);
+const struct found *choice_take(struct choice *, int64_t arena);
 /* Seconds of recompute below which no plan of class "once" gets; `sec`: what
  * the plan taken needs. */
 double choice_bound(struct choice *, int64_t arena, double sec);
 
 /* refuse.c: say that the budget is too small, by how much, what fills it and
- * what would help.  `drop`: the plan with the smallest peak.  False. */
-bool remat_refuse(Pass *, struct remat *, const uint8_t *drop);
+ * what would help.  The plan evaluated last is the one with the smallest
+ * peak.  False. */
+bool remat_refuse(Pass *, struct remat *, struct remat_cost);
 
 #endif

@@ -80,22 +80,36 @@ budget_of(const Pass *p)
 
 /* ---- presets beside the choice ---- */
 
-static void
-add_alternative(Pass *p, struct remat *r, const char *name,
-                const uint8_t *drop)
+static int64_t
+peak_of(struct remat *r)
 {
-	struct alternative *a = &p->alternative[p->nalternative++];
 	Arena *scratch = arena_new();
+	int64_t peak = r->resident + remat_packed(r, scratch);
 
-	a->name = name;
-	a->recompute_sec = remat_eval(r, drop).sec;
-	a->step_sec = r->base_sec + a->recompute_sec;
-	a->peak = r->resident + remat_placed(r, drop, scratch);
 	arena_free(scratch);
+	return peak;
 }
 
 static void
-list_alternatives(Pass *p, struct remat *r, const uint8_t *chosen)
+add_alternative(Pass *p, struct remat *r, const char *name,
+                const struct found *f)
+{
+	struct alternative *a = &p->alternative[p->nalternative++];
+
+	a->name = name;
+	a->recompute_sec = found_eval(r, f).sec;
+	a->step_sec = r->base_sec + a->recompute_sec;
+	a->peak = peak_of(r);
+}
+
+static uint8_t *
+new_set(Pass *p, const struct remat *r)
+{
+	return arena_array(p->scratch, (size_t)r->nstore + 1, 1);
+}
+
+static void
+list_alternatives(Pass *p, struct remat *r, const struct found *chosen)
 {
 	static const struct {
 		const char *name;
@@ -109,13 +123,14 @@ list_alternatives(Pass *p, struct remat *r, const uint8_t *chosen)
 		{ "every=4", REMAT_EVERY, 4 },
 	};
 	size_t n = sizeof preset / sizeof preset[0];
-	uint8_t *drop = arena_array(p->scratch, (size_t)r->nstore + 1, 1);
-	uint8_t *free = arena_array(p->scratch, (size_t)r->nstore + 1, 1);
+	struct found f = { .drop = new_set(p, r) };
+	uint8_t *free = new_set(p, r);
 
 	p->alternative = arena_array(p->keep, n + 1, sizeof *p->alternative);
 	for (size_t i = 0; i < n; i++) {
-		remat_preset(r, free, preset[i].mode, preset[i].every, drop);
-		add_alternative(p, r, preset[i].name, drop);
+		remat_preset(r, free, preset[i].mode, preset[i].every,
+		             f.drop);
+		add_alternative(p, r, preset[i].name, &f);
 	}
 	add_alternative(p, r, p->opt->remat == REMAT_AUTO ? "auto" : "chosen",
 	                chosen);
@@ -125,53 +140,56 @@ list_alternatives(Pass *p, struct remat *r, const uint8_t *chosen)
 
 /* Nothing beats a plan that recomputes nothing. */
 static bool
-fits_as_it_is(const Pass *p, struct remat *r, const uint8_t *drop)
+fits_as_it_is(const Pass *p, struct remat *r, const struct found *f)
 {
-	Arena *scratch = arena_new();
-	int64_t arena = remat_placed(r, drop, scratch);
-
-	arena_free(scratch);
-	return remat_eval(r, drop).sec <= 0 && r->resident + arena <= p->budget;
+	return found_eval(r, f).sec <= 0 && peak_of(r) <= p->budget;
 }
 
 static bool
-choose_auto(Pass *p, struct remat *r, const uint8_t *must, uint8_t *drop)
+refuse_all(Pass *p, struct remat *r, struct choice *c)
+{
+	return remat_refuse(p, r, found_eval(r, choice_smallest(c)));
+}
+
+static bool
+choose_auto(Pass *p, struct remat *r, const uint8_t *must, struct found *plan)
 {
 	struct choice *c;
-	const uint8_t *taken;
+	const struct found *taken;
 	int64_t arena;
 
-	remat_keep_all(r, must, drop);
-	if (p->budget < 0 || fits_as_it_is(p, r, drop))
+	remat_keep_all(r, must, plan->drop);
+	if (p->budget < 0 || fits_as_it_is(p, r, plan))
 		return true;
 	c = choice_new(r, must, p->opt);
 	p->minimum_peak = r->resident + choice_least(c);
 	if (p->budget < p->minimum_peak)
-		return remat_refuse(p, r, choice_smallest(c));
+		return refuse_all(p, r, c);
 	arena = p->budget - r->resident;
 	taken = choice_take(c, arena);
 	if (!taken)
-		return remat_refuse(p, r, choice_smallest(c));
-	memcpy(drop, taken, (size_t)r->nstore);
+		return refuse_all(p, r, c);
+	*plan = *taken;
 	p->bound_sec = r->base_sec + choice_bound(c, arena,
-		remat_eval(r, drop).sec);
+		found_eval(r, plan).sec);
 	p->bound_class = p->bound_sec > r->base_sec ? "once" : "any";
 	return true;
 }
 
 static bool
-choose_preset(Pass *p, struct remat *r, const uint8_t *must, uint8_t *drop)
+choose_preset(Pass *p, struct remat *r, const uint8_t *must,
+              struct found *plan)
 {
-	Arena *scratch = arena_new();
+	struct remat_cost c;
 	int64_t peak;
 
-	remat_preset(r, must, p->opt->remat, p->opt->remat_every, drop);
-	peak = r->resident + remat_placed(r, drop, scratch);
-	arena_free(scratch);
+	remat_preset(r, must, p->opt->remat, p->opt->remat_every, plan->drop);
+	c = found_eval(r, plan);
+	peak = peak_of(r);
 	if (p->budget < 0 || peak <= p->budget)
 		return true;
 	p->minimum_peak = peak;
-	return remat_refuse(p, r, drop);
+	return remat_refuse(p, r, c);
 }
 
 static bool
@@ -179,7 +197,8 @@ plan_graph(Pass *p, Graph *g)
 {
 	double started = pass_seconds();
 	struct remat *r;
-	uint8_t *must, *drop;
+	struct found plan = { .live = -1 };
+	uint8_t *must;
 	bool ok;
 
 	if (!set_workspace(p, g))
@@ -190,17 +209,17 @@ plan_graph(Pass *p, Graph *g)
 	p->budget = budget_of(p);
 	p->bound_sec = r->base_sec;
 	p->bound_class = "any";
-	must = arena_array(p->scratch, (size_t)r->nstore + 1, 1);
-	drop = arena_array(p->scratch, (size_t)r->nstore + 1, 1);
+	must = new_set(p, r);
+	plan.drop = new_set(p, r);
 	if (!remat_wishes(p, r, must))
 		return false;
-	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, r, must, drop)
-		: choose_preset(p, r, must, drop);
+	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, r, must, &plan)
+		: choose_preset(p, r, must, &plan);
 	if (!ok)
 		return p->lenient && p->refused;
-	p->recompute_sec = remat_eval(r, drop).sec;
-	list_alternatives(p, r, drop);
-	remat_apply(r, drop, g);
+	list_alternatives(p, r, &plan);
+	p->recompute_sec = found_eval(r, &plan).sec;
+	remat_apply(r, g);
 	p->solver_sec = pass_seconds() - started;
 	p->changed = true;
 	return true;

@@ -29,8 +29,8 @@ rank(struct alive *top, struct alive a)
 static void
 rank_alive(const struct remat *r, int32_t step, struct alive *top)
 {
-	for (int32_t i = 0; i < 2 * r->nstore; i++) {
-		const struct storage *s = &r->store[i % r->nstore];
+	for (int32_t i = 0; i < r->ninst; i++) {
+		const struct storage *s = &r->store[r->of_inst[i]];
 
 		if (r->first[i] >= 0 && r->block[i] == i
 		    && r->first[i] <= step && r->last[i] >= step)
@@ -61,11 +61,10 @@ show(Diag *d, const char *name, int64_t bytes)
 }
 
 bool
-remat_refuse(Pass *p, struct remat *r, const uint8_t *drop)
+remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 {
 	const Graph *g = r->g;
 	struct alive top[SHOWN] = { 0 };
-	struct remat_cost c = remat_eval(r, drop);
 	const Node *tight = &g->node[r->step[c.tight].node];
 	const char *where = tight->norigin ? g->origin[tight->origin[0]].name
 		: op_info[tight->op].text;

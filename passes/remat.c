@@ -1,13 +1,15 @@
 /* Keep or recompute: the problem read off a graph, and what a candidate costs.
  *
  * what    storages of the arena, which nodes read and write them, and an
- *         exact evaluation of "drop these storages": schedule with copies,
- *         live bytes per step, placed arena
- * method  forward as it stands; before a backward node the forward values
- *         that it reads and that were dropped are computed again by copies of
- *         their nodes, recursively, views included; a copy writes only the
- *         dropped outputs that somebody reads.  Lifetimes, sharing of bytes
- *         in place and scratch follow the rules of passes inplace and place.
+ *         exact evaluation of a sequence of steps, or of "drop these
+ *         storages": schedule with copies, live bytes per step, placed arena
+ * method  of a set the steps are: forward as it stands; before a backward
+ *         node the forward values that it reads and that were dropped are
+ *         computed again by copies of their nodes, recursively.  In any
+ *         sequence views are repeated for every new copy of what they lie in,
+ *         and a copy writes only what somebody reads.  Lifetimes, sharing of
+ *         bytes in place and scratch follow the rules of passes inplace and
+ *         place.
  * needs   P_LAYOUT
  * cost    an evaluation is linear in the operands of the schedule
  * refuses to drop: outputs of the step, values that several nodes write,
@@ -71,7 +73,7 @@ find_fixed(struct remat *r, const Node *n, struct rnode *rn)
 {
 	const Graph *g = r->g;
 
-	rn->clonable = !inplace_update(n->op);
+	rn->clonable = !inplace_update(n->op) && rn->nwrite <= REMAT_WRITES;
 	for (int i = 0; i < n->nout; i++) {
 		ValId v = n->out[i];
 
@@ -170,6 +172,35 @@ find_groups(struct remat *r)
 	}
 }
 
+/* Room for so many steps; what the arrays held is lost but for the steps. */
+static void
+reserve_steps(struct remat *r, int32_t n)
+{
+	struct rstep *old = r->step;
+
+	if (n <= r->step_cap)
+		return;
+	n += n / 2;
+	r->step = arena_array(r->arena, (size_t)n + 1, sizeof *r->step);
+	if (old)
+		memcpy(r->step, old, (size_t)r->nstep * sizeof *old);
+	r->live = arena_array(r->arena, (size_t)n + 2, sizeof *r->live);
+	r->step_cap = n;
+}
+
+static void
+reserve_instances(struct remat *r, int32_t n)
+{
+	if (n <= r->inst_cap)
+		return;
+	n += n / 2;
+	r->of_inst = arena_array(r->arena, (size_t)n + 1, 4);
+	r->first = arena_array(r->arena, (size_t)n + 1, 4);
+	r->last = arena_array(r->arena, (size_t)n + 1, 4);
+	r->block = arena_array(r->arena, (size_t)n + 1, 4);
+	r->inst_cap = n;
+}
+
 struct remat *
 remat_new(const Graph *g, Arena *arena)
 {
@@ -192,19 +223,26 @@ remat_new(const Graph *g, Arena *arena)
 	find_groups(r);
 	r->target = INT64_MAX;
 	r->resident = resident_bytes(g, arena);
-	r->step = arena_array(arena, 2 * n, sizeof *r->step);
 	r->again = arena_array(arena, g->nval, 1);
 	r->cloned = arena_array(arena, n, 1);
-	r->first = arena_array(arena, 2 * (size_t)r->nstore + 1, 4);
-	r->last = arena_array(arena, 2 * (size_t)r->nstore + 1, 4);
-	r->block = arena_array(arena, 2 * (size_t)r->nstore + 1, 4);
-	r->delta = arena_array(arena, 2 * n + 1, sizeof *r->delta);
-	r->buffer = arena_array(arena, 2 * n + 2 * (size_t)r->nstore,
-	                        sizeof *r->buffer);
+	r->now = arena_array(arena, (size_t)r->nstore + 1, 4);
+	r->in_view = arena_array(arena, g->nval, 4);
+	reserve_steps(r, 2 * (int32_t)n);
+	reserve_instances(r, 2 * r->nstore + 1);
 	return r;
 }
 
-/* ---- evaluation ---- */
+/* ---- the steps of a set ---- */
+
+static uint32_t
+dropped_writes(const struct rnode *n, const uint8_t *drop)
+{
+	uint32_t makes = 0;
+
+	for (int i = 0; i < n->nwrite; i++)
+		makes |= (uint32_t)(drop[n->write[i]] != 0) << i;
+	return makes;
+}
 
 /* Value v is about to be read in backward. */
 static void
@@ -212,19 +250,22 @@ need(struct remat *r, const uint8_t *drop, ValId v)
 {
 	int32_t s = v ? r->of_val[v] : -1;
 	const Node *n;
+	NodeId id;
 
 	if (s < 0 || !drop[s] || r->again[v])
 		return;
 	n = &r->g->node[r->g->val[v].def];
-	if (n->phase != PH_FORWARD || r->cloned[node_id(r->g, n)])
+	id = node_id(r->g, n);
+	if (n->phase != PH_FORWARD || r->cloned[id])
 		return;
-	r->cloned[node_id(r->g, n)] = 1;
+	r->cloned[id] = 1;
 	for (int i = 0; i < n->nin; i++)
 		need(r, drop, n->in[i]);
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && r->of_val[n->out[i]] >= 0)
 			r->again[n->out[i]] = 1;
-	r->step[r->nstep++] = (struct rstep){ node_id(r->g, n), true };
+	r->step[r->nstep++] = (struct rstep){ id, true,
+		dropped_writes(&r->node[id], drop) };
 }
 
 static void
@@ -239,93 +280,183 @@ schedule(struct remat *r, const uint8_t *drop)
 		if (n->phase != PH_FORWARD)
 			for (int i = 0; i < n->nin; i++)
 				need(r, drop, n->in[i]);
-		r->step[r->nstep++] = (struct rstep){ node_id(g, n), false };
+		r->step[r->nstep++] = (struct rstep){ node_id(g, n), false, 0 };
 	}
 }
 
-/* Which instance of storage s a step means. */
-static inline int32_t
-instance(const struct remat *r, const uint8_t *drop, const struct rstep *t,
-         int32_t s)
+/* ---- the steps of a sequence ---- */
+
+bool
+remat_is_view(const struct remat *r, NodeId id)
 {
-	return drop[s] && (t->clone || r->node[t->node].backward)
-		? s + r->nstore : s;
+	const Node *n = &r->g->node[id];
+
+	return op_info[n->op].flags & F_VIEW && n->nout > 0 && n->out[0]
+		&& r->g->val[n->out[0]].base;
+}
+
+static bool
+writes_it(const struct rstep *t, int i)
+{
+	return !t->clone || t->makes >> i & 1;
+}
+
+/* Copies of which no write is read before the next; keep[k] = 0 for them. */
+static void
+find_dead(struct remat *r, const struct rstep *step, int32_t n, uint8_t *keep)
+{
+	int32_t *wanted = r->now;
+
+	memset(wanted, 0, (size_t)r->nstore * sizeof *wanted);
+	for (int32_t k = n - 1; k >= 0; k--) {
+		const struct rnode *rn = &r->node[step[k].node];
+
+		keep[k] = !step[k].clone;
+		for (int i = 0; i < rn->nwrite; i++)
+			if (writes_it(&step[k], i)) {
+				keep[k] |= wanted[rn->write[i]] != 0;
+				wanted[rn->write[i]] = 0;
+			}
+		for (int i = 0; keep[k] && i < rn->nread; i++)
+			wanted[rn->read[i]] = 1;
+	}
 }
 
 static void
-find_last(struct remat *r, const uint8_t *drop)
+emit(struct remat *r, struct rstep t)
 {
-	memset(r->last, -1, 2 * (size_t)r->nstore * 4);
-	memset(r->first, -1, 2 * (size_t)r->nstore * 4);
+	if (r->nstep >= r->step_cap)
+		reserve_steps(r, r->nstep + 1);
+	r->step[r->nstep++] = t;
+}
+
+/* Value v is about to be read: if it is a view, let it be one of the latest
+ * instance. */
+static void
+turn_view(struct remat *r, ValId v)
+{
+	int32_t s = v ? r->of_val[v] : -1;
+	const Node *n;
+
+	if (s < 0 || !r->g->val[v].base || r->in_view[v] == r->now[s])
+		return;
+	n = &r->g->node[r->g->val[v].def];
+	turn_view(r, n->in[0]);
+	r->in_view[v] = r->now[s];
+	emit(r, (struct rstep){ node_id(r->g, n), true, 0 });
+}
+
+/* The sequence into r->step. */
+static void
+expand(struct remat *r, const struct rstep *step, int32_t n)
+{
+	const Graph *g = r->g;
+	Arena *scratch = arena_new();
+	uint8_t *keep = arena_array(scratch, (size_t)n + 1, 1);
+	int32_t ninst = 0;
+
+	find_dead(r, step, n, keep);
+	r->nstep = 0;
+	for (int32_t k = 0; k < n; k++) {
+		const Node *m = &g->node[step[k].node];
+		const struct rnode *rn = &r->node[step[k].node];
+
+		if (!keep[k])
+			continue;
+		for (int i = 0; i < m->nin; i++)
+			turn_view(r, m->in[i]);
+		emit(r, step[k]);
+		for (int i = 0; i < rn->nwrite; i++)
+			if (writes_it(&step[k], i))
+				r->now[rn->write[i]] = ninst++;
+		for (int i = 0; i < m->nout; i++)
+			if (m->out[i] && r->of_val[m->out[i]] >= 0)
+				r->in_view[m->out[i]] =
+					r->now[r->of_val[m->out[i]]];
+	}
+	reserve_instances(r, ninst);
+	arena_free(scratch);
+}
+
+/* ---- evaluation ---- */
+
+static void
+find_last(struct remat *r)
+{
+	r->ninst = 0;
 	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rnode *n = &r->node[r->step[k].node];
+		const struct rstep *t = &r->step[k];
+		const struct rnode *n = &r->node[t->node];
 
 		for (int i = 0; i < n->nread; i++)
-			r->last[instance(r, drop, &r->step[k],
-			                 n->read[i])] = k;
-		for (int i = 0; i < n->nwrite; i++) {
-			int32_t s = n->write[i];
+			r->last[r->now[n->read[i]]] = k;
+		for (int i = 0; i < n->nwrite; i++)
+			if (writes_it(t, i)) {
+				int32_t y = r->ninst++;
 
-			if (!r->step[k].clone)
-				r->first[s] = k;
-			else if (drop[s])
-				r->first[s + r->nstore] = k;
-		}
+				r->now[n->write[i]] = y;
+				r->of_inst[y] = n->write[i];
+				r->first[y] = r->last[y] = k;
+			}
 	}
-	for (int32_t s = 0; s < r->nstore; s++) {
-		if (r->last[s] < r->first[s])
-			r->last[s] = r->first[s];
-		if (r->store[s].output)         /* never dies */
-			r->last[s] = r->nstep;
-		if (r->last[s + r->nstore] < 0) /* a copy that nobody reads */
-			r->first[s + r->nstore] = -1;
+	for (int32_t y = 0; y < r->ninst; y++) {
+		if (r->store[r->of_inst[y]].output)     /* never dies */
+			r->last[y] = r->nstep;
+		else if (r->last[y] == r->first[y]
+		         && r->step[r->first[y]].clone)
+			r->first[y] = -1;       /* so it is not made */
+		r->block[y] = y;
 	}
 }
 
 /* Outputs that a step may write over operands; more than a loop has. */
 enum { REMAT_OUTPUTS = 16 };
 
-/* Outputs over dying operands, in order of execution. */
 static void
-share(struct remat *r, const uint8_t *drop)
+share_at(struct remat *r, int32_t k)
 {
-	int32_t n = r->nstore;
+	const struct rnode *rn = &r->node[r->step[k].node];
+	int32_t given[REMAT_OUTPUTS];   /* bytes given away here */
+	int ngiven = 0;
 
-	for (int32_t i = 0; i < 2 * n; i++)
-		r->block[i] = i;
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rstep *t = &r->step[k];
-		const struct rnode *rn = &r->node[t->node];
+	for (int i = 0; i < rn->npair; i++) {
+		int32_t y = r->now[rn->pair[2 * i]];
+		int32_t x = r->block[r->now[rn->pair[2 * i + 1]]];
+		bool taken = ngiven == REMAT_OUTPUTS;
 
-		int32_t given[REMAT_OUTPUTS];   /* bytes given away here */
-		int ngiven = 0;
-
-		for (int i = 0; i < rn->npair; i++) {
-			int32_t y = rn->pair[2 * i], x = rn->pair[2 * i + 1];
-			bool taken = ngiven == REMAT_OUTPUTS;
-
-			if (t->clone && !drop[y])
-				continue;
-			if (t->clone)
-				y += n;
-			x = r->block[instance(r, drop, t, x)];
-			for (int j = 0; j < ngiven; j++)
-				taken |= given[j] == x;
-			if (taken || r->first[y] != k || r->block[y] != y
-			    || r->last[x] != k)
-				continue;
-			r->block[y] = x;
-			r->last[x] = r->last[y];
-			given[ngiven++] = x;
-		}
+		for (int j = 0; j < ngiven; j++)
+			taken |= given[j] == x;
+		if (taken || r->first[y] != k || r->block[y] != y
+		    || r->last[x] != k)
+			continue;
+		r->block[y] = x;
+		r->last[x] = r->last[y];
+		given[ngiven++] = x;
 	}
 }
 
-/* First step at which the bytes of instance i are free again. */
-static inline int32_t
-end_of(const struct remat *r, int32_t i)
+/* Outputs over dying operands, in order of execution. */
+static void
+share(struct remat *r)
 {
-	return r->last[i] < r->nstep ? r->last[i] + 1 : r->nstep;
+	int32_t ninst = 0;
+
+	for (int32_t k = 0; k < r->nstep; k++) {
+		const struct rnode *n = &r->node[r->step[k].node];
+
+		for (int i = 0; i < n->nwrite; i++)
+			if (writes_it(&r->step[k], i))
+				r->now[n->write[i]] = ninst++;
+		if (n->npair)
+			share_at(r, k);
+	}
+}
+
+/* First step at which the bytes of instance y are free again. */
+static inline int32_t
+end_of(const struct remat *r, int32_t y)
+{
+	return r->last[y] < r->nstep ? r->last[y] + 1 : r->nstep;
 }
 
 static struct remat_cost
@@ -334,23 +465,24 @@ profile(struct remat *r)
 	struct remat_cost c = { 0, 0, 0, 0 };
 	int64_t live = 0;
 
-	memset(r->delta, 0, ((size_t)r->nstep + 1) * sizeof *r->delta);
-	for (int32_t i = 0; i < 2 * r->nstore; i++) {
-		if (r->block[i] != i || r->first[i] < 0)
-			continue;
-		int64_t size = r->store[i % r->nstore].size;
+	memset(r->live, 0, ((size_t)r->nstep + 1) * sizeof *r->live);
+	for (int32_t y = 0; y < r->ninst; y++) {
+		int64_t size = r->store[r->of_inst[y]].size;
 
-		r->delta[r->first[i]] += size;
-		r->delta[end_of(r, i)] -= size;
+		if (r->block[y] != y || r->first[y] < 0)
+			continue;
+		r->live[r->first[y]] += size;
+		r->live[end_of(r, y)] -= size;
 	}
 	for (int32_t k = 0; k < r->nstep; k++) {
 		const struct rnode *n = &r->node[r->step[k].node];
 
-		live += r->delta[k];
-		if (live + n->workspace > r->target)
-			c.over += (double)(live + n->workspace - r->target);
-		if (live + n->workspace > c.live) {
-			c.live = live + n->workspace;
+		live += r->live[k];
+		r->live[k] = live + n->workspace;
+		if (r->live[k] > r->target)
+			c.over += (double)(r->live[k] - r->target);
+		if (r->live[k] > c.live) {
+			c.live = r->live[k];
 			c.tight = k;
 		}
 		if (r->step[k].clone)
@@ -359,26 +491,44 @@ profile(struct remat *r)
 	return c;
 }
 
+static struct remat_cost
+evaluate(struct remat *r)
+{
+	find_last(r);
+	share(r);
+	return profile(r);
+}
+
 struct remat_cost
 remat_eval(struct remat *r, const uint8_t *drop)
 {
 	schedule(r, drop);
-	find_last(r, drop);
-	share(r, drop);
-	return profile(r);
+	return evaluate(r);
 }
 
-int64_t
-remat_placed(struct remat *r, const uint8_t *drop, Arena *scratch)
+struct remat_cost
+remat_eval_steps(struct remat *r, const struct rstep *step, int32_t n)
 {
-	size_t n = 0;
+	expand(r, step, n);
+	return evaluate(r);
+}
 
-	remat_eval(r, drop);
-	for (int32_t i = 0; i < 2 * r->nstore; i++)
-		if (r->block[i] == i && r->first[i] >= 0)
+/* ---- placing ---- */
+
+int64_t
+remat_packed(struct remat *r, Arena *scratch)
+{
+	size_t n = 0, most = (size_t)r->nstep + (size_t)r->ninst;
+
+	if (most > r->buffer_cap) {
+		r->buffer = arena_array(r->arena, most, sizeof *r->buffer);
+		r->buffer_cap = most;
+	}
+	for (int32_t y = 0; y < r->ninst; y++)
+		if (r->block[y] == y && r->first[y] >= 0)
 			r->buffer[n++] = (struct buffer){
-				r->first[i], end_of(r, i),
-				r->store[i % r->nstore].size, 0 };
+				r->first[y], end_of(r, y),
+				r->store[r->of_inst[y]].size, 0 };
 	for (int32_t k = 0; k < r->nstep; k++) {
 		int64_t w = r->node[r->step[k].node].workspace;
 
@@ -386,4 +536,18 @@ remat_placed(struct remat *r, const uint8_t *drop, Arena *scratch)
 			r->buffer[n++] = (struct buffer){ k, k + 1, w, 0 };
 	}
 	return pack(r->buffer, n, PACK_WORK, scratch).height;
+}
+
+int64_t
+remat_placed(struct remat *r, const uint8_t *drop, Arena *scratch)
+{
+	remat_eval(r, drop);
+	return remat_packed(r, scratch);
+}
+
+struct remat_cost
+found_eval(struct remat *r, const struct found *f)
+{
+	return f->step ? remat_eval_steps(r, f->step, f->nstep)
+		: remat_eval(r, f->drop);
 }

@@ -1,9 +1,12 @@
 /* Keep or recompute: the problem, one candidate's exact evaluation, search.
  *
- * A storage is the memory of one owner in the arena.  A candidate plan says
- * of every forward storage whether it is kept for backward or dropped, that
- * is, computed again by copies of its nodes just before its first use in
- * backward (design: each at most once, backward order as it stands).
+ * A storage is the memory of one owner in the arena.  A candidate plan is a
+ * sequence of steps: first runs of all nodes in their order, and between them
+ * copies of forward nodes, of each as many as the plan likes.  A reader takes
+ * what was made last before it.  Most plans are sets: they say of every
+ * forward storage whether it is kept for backward or dropped, that is,
+ * computed again by copies of its nodes just before its first use in backward
+ * and held from there (class "once").
  */
 #ifndef PASSES_REMAT_H
 #define PASSES_REMAT_H
@@ -44,7 +47,11 @@ struct rnode {
 struct rstep {
 	NodeId node;
 	bool clone;
+	uint32_t makes;                 /* clone: bit i: it writes write[i] */
 };
+
+/* Nodes that write more storages are not repeated. */
+enum { REMAT_WRITES = 32 };
 
 /* What a candidate costs. */
 struct remat_cost {
@@ -66,15 +73,21 @@ struct remat {
 	int32_t ncand, ngroup;
 	int64_t target;                 /* for remat_cost.over */
 
-	/* the last evaluation */
+	/* the last evaluation; an instance is one writing of a storage, and
+	 * they are numbered in order */
 	struct rstep *step;
-	int32_t nstep;
-	uint8_t *again;                 /* by value: has a copy */
-	uint8_t *cloned;                /* by node */
-	int32_t *first, *last;          /* by storage, copies from nstore on */
+	int32_t nstep, step_cap;
+	int32_t ninst, inst_cap;
+	int32_t *of_inst;               /* its storage */
+	int32_t *first, *last;          /* steps; first -1: nobody reads it */
 	int32_t *block;                 /* instance whose bytes it lies in */
-	int64_t *delta;
-	struct buffer *buffer;          /* what is placed, for remat_placed */
+	int64_t *live;                  /* bytes in the arena, by step */
+	int32_t *now;                   /* scratch: latest instance */
+	uint8_t *again;                 /* scratch, by value: has a copy */
+	uint8_t *cloned;                /* scratch, by node */
+	int32_t *in_view;               /* scratch, by value: instance */
+	struct buffer *buffer;          /* what is placed */
+	size_t buffer_cap;
 };
 
 /* inplace.c */
@@ -91,15 +104,25 @@ int64_t resident_bytes(const Graph *, Arena *scratch);
 struct remat *remat_new(const Graph *, Arena *);
 /* Evaluate: drop[s] != 0 for dropped candidates. */
 struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
-/* Arena size once placed, of the candidate evaluated last. */
+/* Evaluate a sequence: first runs in order and copies of nodes other than
+ * views.  Copies of views are put in, copies that nobody reads left out, and
+ * r->step is what remains. */
+struct remat_cost remat_eval_steps(struct remat *, const struct rstep *,
+                                   int32_t n);
+/* The node only gives existing bytes another shape. */
+bool remat_is_view(const struct remat *, NodeId);
+/* Arena size once placed, of the set given or of the last evaluation. */
 int64_t remat_placed(struct remat *, const uint8_t *drop, Arena *scratch);
+int64_t remat_packed(struct remat *, Arena *scratch);
 
 /* remat_search.c: the best plans known, over all budgets. */
 struct found {
 	int64_t live;                   /* arena before placing; -1: none */
 	int64_t placed;                 /* arena; -1: not packed yet */
 	double sec;                     /* of the copies */
-	uint8_t *drop;
+	uint8_t *drop;                  /* the plan, if it is a set */
+	struct rstep *step;             /* else; NULL: a set */
+	int32_t nstep;
 };
 
 struct archive {
@@ -118,6 +141,8 @@ struct remat_cost archive_try(struct archive *, const uint8_t *drop);
 struct found *archive_best(struct archive *, int64_t arena);
 /* The same by live bytes, without packing. */
 struct found *archive_live(struct archive *, int64_t live);
+/* Evaluate a known plan, of whichever kind. */
+struct remat_cost found_eval(struct remat *, const struct found *);
 /* Arena of a plan once packed (remembered). */
 int64_t archive_placed(struct archive *, struct found *);
 /* Smallest arena of any known plan. */
@@ -151,7 +176,7 @@ double remat_bound(struct remat *, const uint8_t *must, int64_t memory,
 double remat_ilp(struct archive *, int64_t memory, double gap, int64_t nodes,
                  int64_t evals);
 
-/* remat_apply.c: rewrite the graph as the candidate says. */
-void remat_apply(struct remat *, const uint8_t *drop, Graph *);
+/* remat_apply.c: rewrite the graph as the last evaluation says. */
+void remat_apply(struct remat *, Graph *);
 
 #endif

@@ -1,18 +1,43 @@
 /* Rewrite a graph as a candidate plan says: insert the copies.
  *
- * what    copies of nodes in phase recompute just before their first use,
- *         backward nodes read the copies, the node array is the schedule
- * needs   the problem read off this very graph, nothing changed since
+ * what    copies of nodes in phase recompute where the plan has them; every
+ *         reader takes the copy made last before it; the node array is the
+ *         schedule
+ * needs   the last evaluation of the problem read off this very graph,
+ *         nothing changed since
  * gives   P_PLANNED; Node.of, Val.of
  */
 #include "passes/remat.h"
 
 #include <string.h>
 
-/* The copy of value v; what it lies in was copied before. */
+struct apply {
+	struct remat *r;
+	Graph *g;
+	ValId *copy;                    /* the latest, by value; 0: none */
+	int32_t inst;                   /* written so far */
+};
+
+/* A first run that comes late reads copies already. */
 static ValId
-copy_val(Graph *g, ValId v, ValId *copy)
+original(const struct apply *a, ValId v)
 {
+	return a->g->val[v].of ? a->g->val[v].of : v;
+}
+
+/* What stands for the value now. */
+static ValId
+latest(const struct apply *a, ValId v)
+{
+	ValId o = original(a, v);
+
+	return a->copy[o] ? a->copy[o] : o;
+}
+
+static ValId
+copy_val(struct apply *a, ValId v)
+{
+	Graph *g = a->g;
 	const char *name = arena_printf(g->arena, "%s.again", g->val[v].name);
 	ValId c = val_new(g, V_TEMP, name, g->val[v].dt, g->val[v].shape);
 	const Val *from = &g->val[v];
@@ -26,25 +51,40 @@ copy_val(Graph *g, ValId v, ValId *copy)
 	to->start = from->start;
 	memcpy(to->stride, from->stride, sizeof to->stride);
 	to->nbytes = from->nbytes;
-	to->base = from->base ? copy[from->base] : 0;
-	copy[v] = c;
-	return c;
+	to->base = from->base ? latest(a, from->base) : 0;
+	return a->copy[v] = c;
+}
+
+/* Whether this copy of a node writes value v. */
+static bool
+is_made(const struct apply *a, const struct rstep *t, ValId v)
+{
+	const struct rnode *n = &a->r->node[t->node];
+	int32_t s = v ? a->r->of_val[v] : -1, inst = a->inst;
+
+	if (s < 0 || a->g->val[v].base)
+		return s >= 0;
+	for (int i = 0; i < n->nwrite; i++) {
+		if (!(t->makes >> i & 1))
+			continue;
+		if (n->write[i] == s)
+			return a->r->first[inst] >= 0;
+		inst++;
+	}
+	return false;
 }
 
 static NodeId
-copy_node(struct remat *r, const uint8_t *drop, Graph *g, NodeId id,
-          ValId *copy)
+copy_node(struct apply *a, const struct rstep *t)
 {
+	Graph *g = a->g;
+	NodeId id = t->node, c;
 	ValId *in = arena_array(g->arena, (size_t)g->node[id].nin + 1,
 	                        sizeof *in);
 	Node *n;
-	NodeId c;
 
-	for (int i = 0; i < g->node[id].nin; i++) {
-		in[i] = g->node[id].in[i];
-		if (copy[in[i]])
-			in[i] = copy[in[i]];
-	}
+	for (int i = 0; i < g->node[id].nin; i++)
+		in[i] = latest(a, g->node[id].in[i]);
 	n = node_new(g, g->node[id].op, g->node[id].nin, in,
 	             g->node[id].nout, id);
 	c = node_id(g, n);
@@ -55,45 +95,45 @@ copy_node(struct remat *r, const uint8_t *drop, Graph *g, NodeId id,
 	n->workspace = g->node[id].workspace;
 	for (int i = 0; i < g->node[id].nout; i++) {
 		ValId v = g->node[id].out[i];
-		int32_t s = v ? r->of_val[v] : -1;
-		bool view = v && g->val[v].base;
 
-		g->node[c].out[i] = s >= 0 && drop[s]
-			&& (view || r->last[s + r->nstore] >= 0)
-			? copy_val(g, v, copy) : 0;
+		g->node[c].out[i] = is_made(a, t, v) ? copy_val(a, v) : 0;
 	}
 	return c;
 }
 
-/* A node of backward reads copies, and its views lie in them. */
+/* A first run reads the copies, and its views lie in them. */
 static void
-redirect(Graph *g, Node *n, const ValId *copy)
+redirect(struct apply *a, Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
-		if (copy[n->in[i]])
-			n->in[i] = copy[n->in[i]];
+		n->in[i] = latest(a, n->in[i]);
 	for (int i = 0; i < n->nout; i++) {
-		Val *v = &g->val[n->out[i]];
+		Val *v = &a->g->val[n->out[i]];
 
-		if (n->out[i] && v->base && copy[v->base])
-			v->base = copy[v->base];
+		if (n->out[i] && v->base)
+			v->base = latest(a, v->base);
 	}
 }
 
 void
-remat_apply(struct remat *r, const uint8_t *drop, Graph *g)
+remat_apply(struct remat *r, Graph *g)
 {
-	ValId *copy = arena_array(r->arena, g->nval, sizeof *copy);
+	struct apply a = { r, g, NULL, 0 };
 	NodeId *order;
 
-	remat_eval(r, drop);
+	a.copy = arena_array(r->arena, g->nval, sizeof *a.copy);
 	order = arena_array(r->arena, (size_t)r->nstep + 1, sizeof *order);
-	for (int32_t k = 0; k < r->nstep; k++)
-		order[k] = r->step[k].clone
-			? copy_node(r, drop, g, r->step[k].node, copy)
-			: r->step[k].node;
-	for (int32_t k = 0; k < r->nstep; k++)
-		if (!r->step[k].clone && r->node[order[k]].backward)
-			redirect(g, &g->node[order[k]], copy);
+	for (int32_t k = 0; k < r->nstep; k++) {
+		const struct rstep *t = &r->step[k];
+
+		if (t->clone) {
+			order[k] = copy_node(&a, t);
+		} else {
+			order[k] = t->node;
+			redirect(&a, &g->node[t->node]);
+		}
+		for (int i = 0; i < r->node[t->node].nwrite; i++)
+			a.inst += !t->clone || t->makes >> i & 1;
+	}
 	graph_reorder(g, order, (uint32_t)r->nstep);
 }

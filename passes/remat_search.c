@@ -88,7 +88,8 @@ archive_placed(struct archive *a, struct found *f)
 	if (f->placed < 0) {
 		Arena *scratch = arena_new();
 
-		f->placed = remat_placed(a->r, f->drop, scratch);
+		found_eval(a->r, f);
+		f->placed = remat_packed(a->r, scratch);
 		arena_free(scratch);
 	}
 	return f->placed;

@@ -87,7 +87,7 @@ evaluation_is_exact(void **state)
 		open_problem(&p, (uint64_t)k);
 		c = try(&p, (uint32_t)gen_next(&seed));
 		bench_open(&b);
-		remat_apply(p.r, p.drop, p.g);
+		remat_apply(p.r, p.g);
 		p.g->props |= P_PLANNED;
 		assert_true(pass_inplace(&b.pass, p.g));
 		assert_true(pass_place(&b.pass, p.g));
@@ -169,14 +169,14 @@ choice_is_optimal(void **state)
 		assert_null(choice_take(c, least - 1));
 		for (int i = 0; i <= 4; i++) {
 			int64_t arena = least + (top - least) * i / 4;
-			const uint8_t *drop = choice_take(c, arena);
+			const struct found *f = choice_take(c, arena);
 			double best = INFINITY;
 
 			for (uint32_t set = 0; set < n; set++)
 				if (all[set].live <= arena)
 					best = fmin(best, all[set].sec);
-			assert_non_null(drop);
-			assert_true(fabs(remat_eval(p.r, drop).sec - best)
+			assert_non_null(f);
+			assert_true(fabs(found_eval(p.r, f).sec - best)
 			            < 1e-9);
 			assert_true(choice_bound(c, arena, best)
 			            <= best + 1e-6);
