@@ -4,16 +4,16 @@
  *  "links": [{"source", "target"}]}; other keys are skipped.
  */
 #include "passes/dag.h"
+#include "passes/json_read.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 64, NODES_MAX = 1 << 22, LINKS_MAX = 1 << 25 };
+enum { NODES_MAX = 1 << 22, LINKS_MAX = 1 << 25 };
 
 struct reader {
-	const char *s, *end;
+	struct json json;
+	const char *begin;              /* of the text */
 	struct dag *g;
 	size_t node_cap, ram_cap, cpu_cap, back_cap;
 	int32_t *link;
@@ -26,207 +26,16 @@ struct reader {
 
 /* Said once, with the line. */
 static bool
-fail(struct reader *r, const char *begin, const char *what)
+fail(struct reader *r, const char *what)
 {
 	size_t line = 1;
 
 	if (r->failed)
 		return false;
 	r->failed = true;
-	for (const char *c = begin; c < r->s; c++)
+	for (const char *c = r->begin; c < r->json.s; c++)
 		line += *c == '\n';
 	return diag_error(r->diag, "line %zu: %s", line, what);
-}
-
-static void
-blank(struct reader *r)
-{
-	while (r->s < r->end && (*r->s == ' ' || *r->s == '\t'
-	                         || *r->s == '\n' || *r->s == '\r'))
-		r->s++;
-}
-
-static bool
-take(struct reader *r, char c)
-{
-	blank(r);
-	if (r->s == r->end || *r->s != c)
-		return false;
-	r->s++;
-	return true;
-}
-
-/* Four hexadecimal digits, -1 if there are none. */
-static int
-hex4(const struct reader *r)
-{
-	int x = 0;
-
-	if (r->end - r->s < 4)
-		return -1;
-	for (int k = 0; k < 4; k++) {
-		char c = r->s[k];
-		int d = c >= '0' && c <= '9' ? c - '0'
-			: c >= 'a' && c <= 'f' ? c - 'a' + 10
-			: c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-
-		if (d < 0)
-			return -1;
-		x = 16 * x + d;
-	}
-	return x;
-}
-
-static char *
-put_utf8(char *o, int c)
-{
-	if (c < 0x80) {
-		*o++ = (char)c;
-	} else if (c < 0x800) {
-		*o++ = (char)(0xc0 | c >> 6);
-		*o++ = (char)(0x80 | (c & 63));
-	} else {
-		*o++ = (char)(0xe0 | c >> 12);
-		*o++ = (char)(0x80 | (c >> 6 & 63));
-		*o++ = (char)(0x80 | (c & 63));
-	}
-	return o;
-}
-
-/* A string, decoded; NULL if there is none. */
-static const char *
-string(struct reader *r)
-{
-	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-	const char *begin;
-	char *out, *o;
-
-	if (!take(r, '"'))
-		return NULL;
-	begin = r->s;
-	while (r->s < r->end && *r->s != '"')
-		r->s += *r->s == '\\' ? 2 : 1;
-	if (r->s >= r->end)
-		return NULL;
-	out = o = arena_alloc(r->arena, (size_t)(r->s - begin) + 1);
-	for (r->s = begin; *r->s != '"';) {
-		const char *esc;
-		int c = *r->s++;
-
-		if (c != '\\') {
-			*o++ = (char)c;
-			continue;
-		}
-		c = *r->s++;
-		esc = strchr(from, c);
-		if (c == 'u') {
-			c = hex4(r);
-			if (c <= 0)
-				return NULL;
-			r->s += 4;
-			/* halves of pairs are of no use in a name */
-			o = put_utf8(o, c >= 0xd800 && c < 0xe000 ? '?' : c);
-		} else if (esc && c) {
-			*o++ = to[esc - from];
-		} else {
-			return NULL;
-		}
-	}
-	r->s++;
-	return out;
-}
-
-static bool
-number(struct reader *r, double *x)
-{
-	char buf[64];
-	size_t n;
-	char *end;
-
-	blank(r);
-	for (n = 0; r->s + n < r->end && n < sizeof buf - 1
-	     && strchr("+-.0123456789eE", r->s[n]) && r->s[n]; n++)
-		buf[n] = r->s[n];
-	buf[n] = 0;
-	if (n == 0 || (buf[0] != '-' && (buf[0] < '0' || buf[0] > '9')))
-		return false;
-	*x = strtod(buf, &end);
-	r->s += n;
-	return !*end && isfinite(*x);
-}
-
-static bool
-whole(struct reader *r, int64_t *x)
-{
-	char *end;
-
-	blank(r);
-	if (r->s == r->end || *r->s < '0' || *r->s > '9')
-		return false;
-	errno = 0;
-	*x = strtoll(r->s, &end, 10);
-	if (errno || end > r->end)
-		return false;
-	r->s = end;
-	return end == r->end || !strchr(".eE", *end);
-}
-
-static bool
-word(struct reader *r, const char *w)
-{
-	size_t n = strlen(w);
-
-	blank(r);
-	if ((size_t)(r->end - r->s) < n || memcmp(r->s, w, n) != 0)
-		return false;
-	r->s += n;
-	return true;
-}
-
-static bool
-skip(struct reader *r, int depth)
-{
-	double x;
-	char open;
-
-	blank(r);
-	if (r->s == r->end || depth > DEPTH_MAX)
-		return false;
-	open = *r->s;
-	if (open == '"')
-		return string(r) != NULL;
-	if (open != '{' && open != '[')
-		return word(r, "true") || word(r, "false") || word(r, "null")
-			|| number(r, &x);
-	r->s++;
-	if (take(r, open == '{' ? '}' : ']'))
-		return true;
-	do {
-		if (open == '{' && (!string(r) || !take(r, ':')))
-			return false;
-		if (!skip(r, depth + 1))
-			return false;
-	} while (take(r, ','));
-	return take(r, open == '{' ? '}' : ']');
-}
-
-typedef bool Member(struct reader *, const char *key, void *);
-
-/* Each member of an object; the member function takes the value. */
-static bool
-object(struct reader *r, Member *member, void *data)
-{
-	if (!take(r, '{'))
-		return false;
-	if (take(r, '}'))
-		return true;
-	do {
-		const char *key = string(r);
-
-		if (!key || !take(r, ':') || !member(r, key, data))
-			return false;
-	} while (take(r, ','));
-	return take(r, '}');
 }
 
 struct node {
@@ -237,46 +46,46 @@ struct node {
 };
 
 static bool
-node_member(struct reader *r, const char *key, void *data)
+node_member(struct json *j, const char *key, void *data)
 {
 	struct node *n = data;
 
 	if (!strcmp(key, "id"))
-		return whole(r, &n->id);
+		return json_whole(j, &n->id);
 	if (!strcmp(key, "cost_ram"))
-		return whole(r, &n->ram);
+		return json_whole(j, &n->ram);
 	if (!strcmp(key, "cost_cpu"))
-		return number(r, &n->cpu) && n->cpu >= 0;
+		return json_number(j, &n->cpu) && n->cpu >= 0;
 	if (!strcmp(key, "backward")) {
-		n->backward = word(r, "true");
-		return n->backward || word(r, "false") || word(r, "null")
-			|| skip(r, 0);
+		n->backward = json_word(j, "true");
+		return n->backward || json_skip(j);
 	}
-	if (!strcmp(key, "name") && take(r, '"')) {
-		r->s--;
-		n->name = string(r);
+	if (!strcmp(key, "name") && json_take(j, '"')) {
+		j->s--;
+		n->name = json_string(j);
 		return n->name != NULL;
 	}
-	return skip(r, 0);
+	return json_skip(j);
 }
 
 static bool
-read_node(struct reader *r, const char *begin)
+read_node(struct json *j, void *data)
 {
+	struct reader *r = data;
 	struct node n = { -1, -1, -1, false, NULL };
 	struct dag *g = r->g;
 	size_t at = (size_t)g->n, need = at + 1;
 
-	if (!object(r, node_member, &n))
-		return fail(r, begin, "expected a node with id, cost_ram (whole"
+	if (!json_object(j, node_member, &n))
+		return fail(r, "expected a node with id, cost_ram (whole"
 			" bytes) and cost_cpu (>= 0)");
 	if (n.id != g->n)
-		return fail(r, begin, "the ids of the nodes must be 0..n-1 in "
+		return fail(r, "the ids of the nodes must be 0..n-1 in "
 			"order");
 	if (n.ram < 0 || n.cpu < 0)
-		return fail(r, begin, "a node lacks cost_ram or cost_cpu");
+		return fail(r, "a node lacks cost_ram or cost_cpu");
 	if (g->n >= NODES_MAX)
-		return fail(r, begin, "too many nodes");
+		return fail(r, "too many nodes");
 	g->ram = arena_grow(r->arena, g->ram, at, &r->ram_cap, need,
 	                    sizeof *g->ram);
 	g->cpu = arena_grow(r->arena, g->cpu, at, &r->cpu_cap, need,
@@ -295,28 +104,29 @@ read_node(struct reader *r, const char *begin)
 }
 
 static bool
-link_member(struct reader *r, const char *key, void *data)
+link_member(struct json *j, const char *key, void *data)
 {
 	int64_t *end = data;
 
 	if (!strcmp(key, "source"))
-		return whole(r, &end[0]);
+		return json_whole(j, &end[0]);
 	if (!strcmp(key, "target"))
-		return whole(r, &end[1]);
-	return skip(r, 0);
+		return json_whole(j, &end[1]);
+	return json_skip(j);
 }
 
 static bool
-read_link(struct reader *r, const char *begin)
+read_link(struct json *j, void *data)
 {
+	struct reader *r = data;
 	int64_t end[2] = { -1, -1 };
 
-	if (!object(r, link_member, end))
-		return fail(r, begin, "expected a link with source and target");
+	if (!json_object(j, link_member, end))
+		return fail(r, "expected a link with source and target");
 	if (end[0] < 0 || end[0] >= end[1] || end[1] >= NODES_MAX)
-		return fail(r, begin, "a link must lead to a later node");
+		return fail(r, "a link must lead to a later node");
 	if (r->nlink >= LINKS_MAX)
-		return fail(r, begin, "too many links");
+		return fail(r, "too many links");
 	r->link = arena_grow(r->arena, r->link, 2 * (size_t)r->nlink,
 	                     &r->link_cap, 2 * (size_t)r->nlink + 2,
 	                     sizeof *r->link);
@@ -327,30 +137,14 @@ read_link(struct reader *r, const char *begin)
 }
 
 static bool
-list(struct reader *r, const char *begin,
-     bool element(struct reader *, const char *))
+top_member(struct json *j, const char *key, void *data)
 {
-	if (!take(r, '['))
-		return fail(r, begin, "expected a list");
-	if (take(r, ']'))
-		return true;
-	do {
-		if (!element(r, begin))
-			return false;
-	} while (take(r, ','));
-	return take(r, ']') || fail(r, begin, "expected ',' or ']'");
-}
+	bool nodes = !strcmp(key, "nodes");
 
-static bool
-top_member(struct reader *r, const char *key, void *data)
-{
-	const char *begin = data;
-
-	if (!strcmp(key, "nodes"))
-		return list(r, begin, read_node);
-	if (!strcmp(key, "links"))
-		return list(r, begin, read_link);
-	return skip(r, 0);
+	if (!nodes && strcmp(key, "links") != 0)
+		return json_skip(j);
+	return json_list(j, nodes ? read_node : read_link, data)
+		|| fail(data, "expected a list");
 }
 
 static int
@@ -393,16 +187,17 @@ check_links(struct reader *r)
 bool
 dag_read(const char *text, size_t n, struct dag *g, Arena *arena, Diag *diag)
 {
-	struct reader r = { .g = g, .arena = arena, .diag = diag };
-	int64_t sum = 0;
 	char *begin = arena_alloc(arena, n + 1);
+	struct reader r = {
+		.json = { begin, begin + n, arena }, .begin = begin,
+		.g = g, .arena = arena, .diag = diag,
+	};
+	int64_t sum = 0;
 
 	memset(g, 0, sizeof *g);
 	memcpy(begin, text, n);         /* ends with 0 */
-	r.s = begin;
-	r.end = begin + n;
-	if (!object(&r, top_member, begin))
-		return fail(&r, begin, "not JSON");
+	if (!json_object(&r.json, top_member, &r))
+		return fail(&r, "not JSON");
 	if (g->n == 0)
 		return diag_error(diag, "expected a list \"nodes\" that is not "
 		                  "empty");
