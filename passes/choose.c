@@ -9,11 +9,14 @@
  *         candidates are tried one and all.
  *         So a larger budget chooses from at least as many plans, and the
  *         smallest budget that works is the same whatever was asked for.
+ *         Plans that repeat nodes more than once (deep.c) are looked for when
+ *         the budget is near the least that one recompute can do, or below.
  *         Above LAYERS_FROM candidates the archive comes from solving each kind
  *         of layer once (layered.c), if there are layers.
  * cost    counted work: evaluations, pivots, branch and bound nodes
  */
 #include "passes/choose.h"
+#include "passes/deep.h"
 #include "passes/layered.h"
 
 #include <math.h>
@@ -36,6 +39,7 @@ struct choice {
 	int64_t polish;                 /* evaluations of one annealing */
 	double started;
 	struct layered *layers;         /* NULL: see above */
+	struct deep *deep;              /* NULL: not looked for yet */
 };
 
 /* ---- what does not depend on the budget ---- */
@@ -138,10 +142,31 @@ climb(struct choice *c, int rung)
 	return bound;
 }
 
+/* Arena from which on one recompute will do. */
+static int64_t
+deep_top(const struct choice *c)
+{
+	int64_t least = c->base->slot[c->base->nslot - 1].live;
+
+	return least + least / 2;
+}
+
+static void
+go_deep(struct choice *c)
+{
+	int64_t top = deep_top(c);
+	const struct found *f;
+
+	if (c->deep)
+		return;
+	f = archive_best(c->base, top);
+	c->deep = deep_new(c->r, c->must, top, f ? f->sec : 0);
+}
+
 static struct found *
 best_of(struct choice *c, int64_t arena)
 {
-	struct found *best = archive_best(c->base, arena);
+	struct found *best = archive_best(c->base, arena), *deep = NULL;
 
 	for (int i = 0; i < c->nextra; i++) {
 		struct found *e = &c->extra[i];
@@ -152,7 +177,11 @@ best_of(struct choice *c, int64_t arena)
 		            && e->placed < best->placed)))
 			best = e;
 	}
-	return best;
+	if (arena < deep_top(c)) {
+		go_deep(c);
+		deep = deep_best(c->deep, arena);
+	}
+	return deep && (!best || deep->sec < best->sec) ? deep : best;
 }
 
 static struct found *
@@ -223,7 +252,11 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 int64_t
 choice_least(struct choice *c)
 {
-	return archive_least(c->base);
+	int64_t once = archive_least(c->base), least;
+
+	go_deep(c);
+	least = deep_least(c->deep);
+	return least < once ? least : once;
 }
 
 const struct found *
@@ -233,27 +266,31 @@ choice_take(struct choice *c, int64_t arena)
 }
 
 double
-choice_bound(struct choice *c, int64_t arena, double sec)
+choice_bound(struct choice *c, int64_t arena, const struct found *f)
 {
 	struct remat *r = c->r;
 	double bound = 0, gap = c->opt->gap_pct / 100 * r->base_sec;
 
+	if (f->step) {
+		bound = deep_bound(r, arena);
+		if (c->layers)
+			bound = fmax(bound, layered_bound(c->layers, arena));
+		return isfinite(bound) ? bound : 0;
+	}
 	if (r->ncand <= EXHAUSTIVE) {
-		struct found *f = archive_live(c->base, arena);
-
+		f = archive_live(c->base, arena);
 		return f ? f->sec : 0;
 	}
 	if (c->layers)
 		bound = layered_bound(c->layers, arena);
 	else if (r->ncand <= ILP_MAX)
-		bound = remat_bound(r, c->must, arena, sec, gap, BOUND_NODES);
+		bound = remat_bound(r, c->must, arena, f->sec, gap,
+		                    BOUND_NODES);
 	return isfinite(bound) ? bound : 0;
 }
 
 const struct found *
 choice_smallest(struct choice *c)
 {
-	struct archive *a = c->base;
-
-	return archive_best(a, archive_least(a));
+	return best_of(c, choice_least(c));
 }

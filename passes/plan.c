@@ -148,31 +148,31 @@ fits_as_it_is(const Pass *p, struct remat *r, const struct found *f)
 static bool
 refuse_all(Pass *p, struct remat *r, struct choice *c)
 {
-	return remat_refuse(p, r, found_eval(r, choice_smallest(c)));
+	const struct found *f = choice_smallest(c);
+
+	p->minimum_peak = r->resident + choice_least(c);
+	return remat_refuse(p, r, found_eval(r, f));
 }
 
 static bool
 choose_auto(Pass *p, struct remat *r, const uint8_t *must, struct found *plan)
 {
-	struct choice *c;
 	const struct found *taken;
+	struct choice *c;
 	int64_t arena;
 
 	remat_keep_all(r, must, plan->drop);
 	if (p->budget < 0 || fits_as_it_is(p, r, plan))
 		return true;
 	c = choice_new(r, must, p->opt);
-	p->minimum_peak = r->resident + choice_least(c);
-	if (p->budget < p->minimum_peak)
-		return refuse_all(p, r, c);
 	arena = p->budget - r->resident;
 	taken = choice_take(c, arena);
 	if (!taken)
 		return refuse_all(p, r, c);
 	*plan = *taken;
-	p->bound_sec = r->base_sec + choice_bound(c, arena,
-		found_eval(r, plan).sec);
-	p->bound_class = p->bound_sec > r->base_sec ? "once" : "any";
+	p->bound_sec = r->base_sec + choice_bound(c, arena, taken);
+	p->bound_class = p->bound_sec > r->base_sec && !taken->step
+		? "once" : "any";
 	return true;
 }
 
