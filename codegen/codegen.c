@@ -7,6 +7,7 @@
  */
 #include "codegen/codegen.h"
 #include "codegen/emit.h"
+#include "ir/outfile.h"
 #include "ir/tile.h"
 
 #include <dirent.h>
@@ -126,6 +127,8 @@ emit_texts(struct out *o, unsigned need)
 		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_update },
 		{ NEED_HALF_UPDATE, codegen_text_half_update },
 		{ NEED_CONV, codegen_text_conv },
+		{ NEED_BLOCKS, codegen_text_blocks },
+		{ NEED_BLOCKS, codegen_text_conv_blocks },
 		{ NEED_BATCHNORM, codegen_text_batchnorm },
 		{ NEED_POOL, codegen_text_pool },
 	};
@@ -168,6 +171,7 @@ emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
 	struct program prog[2];
 	struct kernels k = { .text.arena = o->arena };
 	struct emit e = { .diag = d, .arena = o->arena,
+	                  .blocked.arena = o->arena,
 	                  .threads = opt->threads > 0 ? opt->threads : 1 };
 	int nprogram = ref && ref_plan ? 2 : 1;
 
@@ -186,7 +190,10 @@ emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
 	if (k.text.n)
 		out_bytes(o, k.text.s, k.text.n);
 	out_put(o, "\n/* ---- tables ---- */\n");
-	return tables_emit(o, prog, nprogram, s, opt, d);
+	if (e.nblocked)
+		out_put(o, "\nstatic const struct ckr_blocked blocked[] = "
+		        "{\n%s};\n", e.blocked.s);
+	return tables_emit(o, prog, nprogram, s, e.nblocked, opt, d);
 }
 
 /* ---- files ---- */
@@ -240,51 +247,39 @@ write_constants(const char *path, const Graph *g, const struct shared *s,
 	return write_file(path, blob, s->data_bytes, d);
 }
 
-/* Copy a file beside its final place, under another name: *tmp. */
 static bool
-stage(const char *from, const char *to, mode_t mode, char **name, Arena *a,
-      Diag *d)
+copy_file(const char *from, FILE *to)
 {
-	char *tmp = arena_printf(a, "%s.tmpXXXXXX", to), buf[1 << 16];
-	int in = open(from, O_RDONLY), out = in < 0 ? -1 : mkstemp(tmp);
-	bool ok = in >= 0 && out >= 0;
-	ssize_t n = 0;
-	int err;
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	char buf[1 << 16];
+	ssize_t n = -1;
 
-	while (ok && (n = read(in, buf, sizeof buf)) > 0)
-		ok = write_all(out, buf, (size_t)n);
-	ok = ok && n == 0 && fchmod(out, mode) == 0 && fsync(out) == 0;
-	err = errno;
-	if (out >= 0 && close(out)) {
-		err = errno;
-		ok = false;
-	}
+	while (in >= 0 && (n = read(in, buf, sizeof buf)) > 0
+	       && fwrite(buf, 1, (size_t)n, to) == (size_t)n)
+		;
 	if (in >= 0)
 		close(in);
-	*name = tmp;
-	if (ok)
-		return true;
-	if (out >= 0)
-		unlink(tmp);
-	return diag_error(d, "cannot write '%s': %s", to, strerror(err));
+	return n == 0 && fflush(to) == 0 && fsync(fileno(to)) == 0;
 }
 
+/* Copy a file beside its final place; outfile_close moves it there. */
 static bool
-commit(const char *tmp, const char *to, Diag *d)
+stage(struct outfile *o, const char *from, const char *to, Arena *a, Diag *d)
 {
-	if (rename(tmp, to) == 0)
+	if (!outfile_open(o, to, a, d))
+		return false;
+	if (copy_file(from, o->f))
 		return true;
 	diag_error(d, "cannot write '%s': %s", to, strerror(errno));
-	unlink(tmp);
-	return false;
+	return outfile_close(o, false);
 }
 
 static bool
-install(const char *from, const char *to, mode_t mode, Arena *a, Diag *d)
+install(const char *from, const char *to, Arena *a, Diag *d)
 {
-	char *tmp;
+	struct outfile o;
 
-	return stage(from, to, mode, &tmp, a, d) && commit(tmp, to, d);
+	return stage(&o, from, to, a, d) && outfile_close(&o, true);
 }
 
 /* The library and its weights appear together, when nothing is left that
@@ -293,15 +288,14 @@ static bool
 install_library(const char *from, const Graph *g,
                 const struct codegen_options *opt, Arena *a, Diag *d)
 {
-	char *tmp;
+	struct outfile o;
+	bool ok;
 
-	if (!stage(from, opt->out_so, 0755, &tmp, a, d))
+	if (!stage(&o, from, opt->out_so, a, d))
 		return false;
-	if (opt->weights && !codegen_weights(g, opt->weights, d)) {
-		unlink(tmp);
-		return false;
-	}
-	return commit(tmp, opt->out_so, d);
+	outfile_executable(&o);
+	ok = !opt->weights || codegen_weights(g, opt->weights, d);
+	return outfile_close(&o, ok) && ok;
 }
 
 static const char *const emitted[] = { "model.c", "constants.bin",
@@ -319,7 +313,7 @@ keep_sources(const char *dir, const char *emit_dir, Arena *a, Diag *d)
 		if (access(from, F_OK))
 			continue;
 		if (!install(from, arena_printf(a, "%s/%s", emit_dir,
-		             emitted[i]), 0644, a, d))
+		             emitted[i]), a, d))
 			return false;
 	}
 	return true;

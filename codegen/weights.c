@@ -1,10 +1,11 @@
 /* MODEL.safetensors: parameters and buffers, straight from where they lie. */
 #include "codegen/codegen.h"
-#include "codegen/emit.h"
 #include "ir/outfile.h"
+#include "ir/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,70 +22,70 @@ is_weight(const Val *v)
 	return v->kind == V_PARAM || v->kind == V_BUFFER;
 }
 
-static void
-json_string(struct out *o, const char *s)
-{
-	out_put(o, "\"");
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (c == '"' || c == '\\')
-			out_put(o, "\\%c", c);
-		else if (c < ' ')
-			out_put(o, "\\u%04x", c);
-		else
-			out_bytes(o, s, 1);
-	}
-	out_put(o, "\"");
-}
-
-/* The header, padded so that the data begin aligned. */
+/* The entries of the header. */
 static bool
-header(struct out *o, const Graph *g, Diag *d)
+put_header(FILE *f, const Graph *g, Diag *d)
 {
 	int64_t at = 0, end;
-	const char *separator = "";
 
-	out_put(o, MARK);
-	separator = ",";
+	fputs(MARK, f);
 	FOR_VALS (v, g) {
 		if (!is_weight(v))
 			continue;
 		if (!v->data)
 			return diag_error(d, "parameter '%s' has no contents",
 			                  v->name);
-		if (!diag_is_utf8(v->name, strlen(v->name)))
+		if (!utf8_is(v->name, strlen(v->name)))
 			return diag_error(d, "the name of parameter '%s' is "
 			                  "not UTF-8, which a safetensors file "
 			                  "demands", v->name);
 		if (!add_ok(at, val_data_bytes(v), &end))
 			return diag_error(d, "the weights are too large");
-		out_put(o, "%s", separator);
-		json_string(o, v->name);
-		out_put(o, ":{\"dtype\":\"%s\",\"shape\":[",
+		putc(',', f);
+		utf8_json(f, v->name);
+		fprintf(f, ":{\"dtype\":\"%s\",\"shape\":[",
 		        dtype_info[v->dt].st);
 		for (int i = 0; i < v->shape.rank; i++)
-			out_put(o, "%s%" PRId64, i ? "," : "",
+			fprintf(f, "%s%" PRId64, i ? "," : "",
 			        v->shape.dim[i]);
-		out_put(o, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", at,
+		fprintf(f, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", at,
 		        end);
 		at = end;
 	}
-	out_put(o, "}");
-	while (o->n % ALIGN)
-		out_put(o, " ");
+	putc('}', f);
 	return true;
 }
 
+/* The header, padded so that the data begin aligned; the caller frees *text,
+ * also after a diagnostic. */
 static bool
-write_file(FILE *f, const struct out *head, const Graph *g)
+make_header(const Graph *g, char **text, size_t *n, Diag *d)
+{
+	FILE *f = open_memstream(text, n);
+	bool ok;
+
+	if (!f) {
+		*text = NULL;
+		return diag_error(d, "the weights' header: %s",
+		                  strerror(errno));
+	}
+	ok = put_header(f, g, d);
+	fflush(f);
+	for (size_t k = *n; k % ALIGN; k++)
+		putc(' ', f);
+	if (fclose(f) && ok)
+		ok = diag_error(d, "the weights' header: %s", strerror(errno));
+	return ok;
+}
+
+static bool
+write_file(FILE *f, const char *head, size_t nhead, const Graph *g)
 {
 	unsigned char size[8];
 
 	for (int i = 0; i < 8; i++)
-		size[i] = (unsigned char)((uint64_t)head->n >> 8 * i);
-	if (fwrite(size, 1, 8, f) != 8 ||
-	    fwrite(head->s, 1, head->n, f) != head->n)
+		size[i] = (unsigned char)((uint64_t)nhead >> 8 * i);
+	if (fwrite(size, 1, 8, f) != 8 || fwrite(head, 1, nhead, f) != nhead)
 		return false;
 	FOR_VALS (v, g) {
 		size_t n = is_weight(v) ? (size_t)val_data_bytes(v) : 0;
@@ -99,17 +100,19 @@ bool
 codegen_weights(const Graph *g, const char *path, Diag *d)
 {
 	Arena *a = arena_new();
-	struct out head = { .arena = a };
+	char *head;
+	size_t n;
 	struct outfile o;
-	bool ok = header(&head, g, d) && outfile_open(&o, path, a, d);
+	bool ok = make_header(g, &head, &n, d) && outfile_open(&o, path, a, d);
 
 	if (ok) {
-		ok = write_file(o.f, &head, g);
+		ok = write_file(o.f, head, n, g);
 		if (!ok)
 			diag_error(d, "cannot write '%s': %s", path,
 			           strerror(errno));
 		ok = outfile_close(&o, ok);
 	}
+	free(head);
 	arena_free(a);
 	return ok;
 }

@@ -5,6 +5,7 @@
  * are looked at only where they lie in the model file itself.
  */
 #include "frontend/importer.h"
+#include "ir/utf8.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -677,42 +678,6 @@ print_page(struct findings *x, FILE *out)
 
 /* ---- the same as JSON ---- */
 
-/* Bytes that are not UTF-8 become U+FFFD. */
-static void
-json_string(FILE *out, const char *text)
-{
-	const unsigned char *s = (const unsigned char *)text;
-
-	fputc('"', out);
-	while (*s) {
-		int n = *s < 0x80 ? 0 : *s >= 0xc2 && *s < 0xe0 ? 1
-			: *s >= 0xe0 && *s < 0xf0 ? 2
-			: *s >= 0xf0 && *s < 0xf5 ? 3 : -1;
-
-		for (int i = 1; i <= n; i++)
-			if ((s[i] & 0xc0) != 0x80)
-				n = -1;
-		/* overlong forms, surrogates, beyond U+10FFFF */
-		if ((n == 2 && ((*s == 0xe0 && s[1] < 0xa0)
-		                || (*s == 0xed && s[1] > 0x9f)))
-		    || (n == 3 && ((*s == 0xf0 && s[1] < 0x90)
-		                   || (*s == 0xf4 && s[1] > 0x8f))))
-			n = -1;
-		if (n < 0) {
-			fputs("\\ufffd", out);
-			s++;
-		} else if (*s == '"' || *s == '\\') {
-			fprintf(out, "\\%c", *s++);
-		} else if (*s < 0x20 || *s == 0x7f) {
-			fprintf(out, "\\u%04x", *s++);
-		} else {
-			fwrite(s, 1, (size_t)n + 1, out);
-			s += n + 1;
-		}
-	}
-	fputc('"', out);
-}
-
 static void
 json_inits(struct findings *x, FILE *out)
 {
@@ -729,7 +694,7 @@ json_inits(struct findings *x, FILE *out)
 			continue;
 		fputs(first ? "\n  {\"name\": " : ",\n  {\"name\": ", out);
 		first = false;
-		json_string(out, v->name);
+		utf8_json(out, v->name);
 		fprintf(out, ", \"verdict\": \"%s\", \"frozen\": %s, \"used\": "
 		        "%s, \"bytes\": %jd, \"dtype\": \"%s\", "
 		        "\"shape\": [", text[v->verdict],
@@ -741,7 +706,7 @@ json_inits(struct findings *x, FILE *out)
 			fprintf(out, "%s%jd", k ? ", " : "",
 			        (intmax_t)v->init->dims[k]);
 		fputs("], \"reason\": ", out);
-		json_string(out, v->reason ? v->reason : "");
+		utf8_json(out, v->reason ? v->reason : "");
 		fputc('}', out);
 	}
 	fputs("\n]", out);
@@ -755,9 +720,9 @@ json_ops(struct findings *x, FILE *out)
 		const struct coverage *c = &x->op[i];
 
 		fputs(i ? ",\n  {\"op\": " : "\n  {\"op\": ", out);
-		json_string(out, c->type);
+		utf8_json(out, c->type);
 		fputs(", \"domain\": ", out);
-		json_string(out, c->domain);
+		utf8_json(out, c->domain);
 		fprintf(out, ", \"nodes\": %d, \"forward\": %s, \"gradient\": "
 		        "%s}", c->count,
 		        c->support == MISSING ? "false" : "true",
@@ -774,29 +739,29 @@ print_json(struct findings *x, FILE *out)
 	bool first = true;
 
 	fputs("{\n\"model\": ", out);
-	json_string(out, x->f->file->path);
+	utf8_json(out, x->f->file->path);
 	fprintf(out, ",\n\"ir_version\": %jd,\n\"opset\": %d,\n\"producer\": ",
 	        (intmax_t)m->ir_version, x->f->opset);
-	json_string(out, m->producer_name ? m->producer_name : "");
+	utf8_json(out, m->producer_name ? m->producer_name : "");
 	fputs(",\n\"inputs\": [", out);
 	FOR_VALS (v, x->g) {
 		if (v->kind != V_INPUT)
 			continue;
 		fputs(first ? "" : ", ", out);
 		first = false;
-		json_string(out, v->name);
+		utf8_json(out, v->name);
 	}
 	fputs("],\n\"outputs\": [", out);
 	for (int i = 0; i < x->f->noutput; i++) {
 		fputs(i ? ", " : "", out);
-		json_string(out, x->f->val[x->f->output[i]].name);
+		utf8_json(out, x->f->val[x->f->output[i]].name);
 	}
 	fputs("],\n\"dims\": [", out);
 	for (int i = 0; i < x->ndim; i++) {
 		fputs(i ? ", {\"flag\": " : "{\"flag\": ", out);
-		json_string(out, x->dim[i].flag);
+		utf8_json(out, x->dim[i].flag);
 		fputs(", \"where\": ", out);
-		json_string(out, x->dim[i].where);
+		utf8_json(out, x->dim[i].where);
 		fputc('}', out);
 	}
 	fputc(']', out);
@@ -805,7 +770,7 @@ print_json(struct findings *x, FILE *out)
 	fputs(",\n\"warnings\": [", out);
 	for (int i = 0; i < x->nwarning; i++) {
 		fputs(i ? ",\n  " : "\n  ", out);
-		json_string(out, x->warning[i]);
+		utf8_json(out, x->warning[i]);
 	}
 	fprintf(out, "\n],\n\"parameter_bytes\": %jd,\n\"buffer_bytes\": %jd,\n"
 	        "\"trainable\": %s\n}\n", (intmax_t)x->param_bytes,

@@ -5,6 +5,7 @@
  * varints of five bytes, so that they can be filled in afterwards.
  */
 #include "frontend/wire.h"
+#include "ir/utf8.h"
 
 #include <string.h>
 
@@ -303,7 +304,7 @@ check_text(struct walker *w, enum message m, const struct rule *r,
 
 	if (memchr(w->data + f->body, 0, n))
 		return fail(w, f->at, m, "a name contains a NUL byte");
-	if (!diag_is_utf8((const char *)w->data + f->body, n))
+	if (!utf8_is((const char *)w->data + f->body, n))
 		return fail(w, f->at, m, "a name is not UTF-8");
 	if (r->kind == NAME && n > WIRE_NAME)
 		return fail(w, f->at, m, "a name is longer than 64 KiB");

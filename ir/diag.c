@@ -1,5 +1,6 @@
 #include "ir/diag.h"
 #include "ir/arena.h"
+#include "ir/utf8.h"
 
 #include <string.h>
 
@@ -41,42 +42,6 @@ int
 diag_errors(const Diag *d)
 {
 	return d->errors;
-}
-
-/* Length of the UTF-8 sequence at s, 0 if it is none: also if it is longer
- * than needed, a surrogate or beyond Unicode.  Stops at a NUL byte. */
-static int
-utf8_length(const unsigned char *s)
-{
-	int n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-	      : (s[0] & 0xf0) == 0xe0 ? 3
-	      : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)
-	    || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	for (int i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
-
-bool
-diag_is_utf8(const char *s, size_t n)
-{
-	while (n > 0) {
-		/* a sequence that is cut off meets the NUL byte behind it */
-		unsigned char head[5] = { 0 };
-		size_t k;
-
-		memcpy(head, s, n < 4 ? n : 4);
-		k = (size_t)utf8_length(head);
-		if (k == 0)
-			return false;
-		s += k;
-		n -= k;
-	}
-	return true;
 }
 
 /* C1 controls, bidirectional overrides and line separators can rewrite what a

@@ -44,6 +44,5 @@ int diag_errors(const Diag *);
 void diag_flush(Diag *);
 /* Write s to out with control characters, quotes and backslashes escaped. */
 void diag_escape(FILE *out, const char *s);
-bool diag_is_utf8(const char *s, size_t n);
 
 #endif

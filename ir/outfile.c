@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A new file beside path, with the permissions that the umask leaves; mkstemp
@@ -42,6 +43,16 @@ outfile_open(struct outfile *o, const char *path, Arena *arena, Diag *diag)
 		                  strerror(errno));
 	}
 	return true;
+}
+
+void
+outfile_executable(struct outfile *o)
+{
+	struct stat st;
+
+	if (fstat(fileno(o->f), &st) == 0)
+		fchmod(fileno(o->f), (st.st_mode | (st.st_mode & 0444) >> 2)
+		       & 0777);
 }
 
 bool

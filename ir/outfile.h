@@ -16,6 +16,8 @@ struct outfile {
 
 /* Written beside its place ... */
 bool outfile_open(struct outfile *, const char *path, Arena *, Diag *);
+/* Give it the right to be executed to whom the umask lets read it. */
+void outfile_executable(struct outfile *);
 /* ... and moved there if ok and nothing failed, else removed. */
 bool outfile_close(struct outfile *, bool ok);
 

@@ -1,5 +1,6 @@
 /* Write a plan as JSON: one object, one tensor and one step per line. */
 #include "passes/passes.h"
+#include "ir/utf8.h"
 
 #include <inttypes.h>
 
@@ -19,47 +20,6 @@ static const char *const decision_text[] = {
 	[D_NULL] = "null", [D_KEEP] = "\"keep\"",
 	[D_RECOMPUTE] = "\"recompute\"", [D_FREE] = "\"free\"",
 };
-
-/* Length of the UTF-8 sequence at s, 0 if it is not one. */
-static int
-utf8_length(const unsigned char *s)
-{
-	int n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-		: s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-		: s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-
-	for (int i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)
-	    || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
-static void
-put_string(const char *s, FILE *out)
-{
-	const unsigned char *p = (const unsigned char *)s;
-
-	if (!s) {
-		fputs("null", out);
-		return;
-	}
-	putc('"', out);
-	while (*p) {
-		int n = utf8_length(p);
-
-		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if (*p < 0x20 || *p == 0x7f || n == 0)
-			fprintf(out, "\\u%04x", *p);
-		else
-			fwrite(p, 1, (size_t)n, out);
-		p += n ? n : 1;
-	}
-	putc('"', out);
-}
 
 static void
 put_int(const char *key, int64_t x, FILE *out)
@@ -135,7 +95,7 @@ put_summary(const struct plan_summary *s, FILE *out)
 		fputs(",\n", out);
 	}
 	fputs("\t\"bound_class\": ", out);
-	put_string(s->bound_class ? s->bound_class : "any", out);
+	utf8_json(out, s->bound_class ? s->bound_class : "any");
 	fputs("\n},\n", out);
 }
 
@@ -143,13 +103,13 @@ static void
 put_tensor(const struct plan_tensor *t, int64_t id, FILE *out)
 {
 	fprintf(out, "{\"id\": %" PRId64 ", \"name\": ", id);
-	put_string(t->name, out);
+	utf8_json(out, t->name);
 	fputs(", \"onnx\": ", out);
-	put_string(t->onnx, out);
+	utf8_json(out, t->onnx);
 	fputs(", ", out);
 	put_int("node", t->node, out);
 	fprintf(out, ", \"kind\": \"%s\", \"dtype\": ", kind_text[t->kind]);
-	put_string(t->dt == DT_NONE ? NULL : dtype_info[t->dt].text, out);
+	utf8_json(out, t->dt == DT_NONE ? NULL : dtype_info[t->dt].text);
 	fputs(", \"shape\": ", out);
 	if (t->shape.rank < 0) {
 		fputs("null", out);
@@ -193,12 +153,12 @@ static void
 put_step(const struct plan_step *s, int64_t id, FILE *out)
 {
 	fprintf(out, "{\"id\": %" PRId64 ", \"op\": ", id);
-	put_string(s->op, out);
+	utf8_json(out, s->op);
 	fputs(", \"onnx\": [", out);
 	for (int i = 0; i < s->nonnx; i++) {
 		if (i)
 			fputs(", ", out);
-		put_string(s->onnx[i], out);
+		utf8_json(out, s->onnx[i]);
 	}
 	fputs("], ", out);
 	put_int("node", s->node, out);
@@ -223,12 +183,12 @@ plan_write_json(const Plan *plan, FILE *out)
 {
 	fprintf(out, "{\n\"version\": 1,\n\"workload\": \"%s\",\n\"model\": ",
 	        plan->from_graph ? "graph" : "model");
-	put_string(plan->model ? plan->model : "", out);
+	utf8_json(out, plan->model ? plan->model : "");
 	fputs(",\n\"flags\": [", out);
 	for (int i = 0; i < plan->nflag; i++) {
 		if (i)
 			fputs(", ", out);
-		put_string(plan->flag[i], out);
+		utf8_json(out, plan->flag[i]);
 	}
 	fprintf(out, "],\n\"device\": %s,\n",
 	        plan->device ? plan->device : "null");

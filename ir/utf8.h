@@ -1,0 +1,16 @@
+/* Text from files: is it UTF-8, and as a string of JSON. */
+#ifndef IR_UTF8_H
+#define IR_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Length of the UTF-8 sequence at s, 0 if it is none: also if it is longer
+ * than needed, a surrogate or beyond Unicode.  Stops at a NUL byte. */
+int utf8_length(const unsigned char *s);
+bool utf8_is(const char *s, size_t n);
+/* In quotes; null for NULL.  Bytes that are not UTF-8 become U+FFFD. */
+void utf8_json(FILE *out, const char *s);
+
+#endif
