@@ -127,6 +127,10 @@ check_needs(Pass *p, const Graph *g, const struct pass_info *pass,
 	size_t at = 0;
 	const char *breaker = NULL;
 
+	/* these append; a second time would append once more */
+	if (pass->gives & g->props & (P_BWD | P_UPD))
+		return diag_error(p->diag, "pass %s: the graph has been "
+		                  "through it", pass->name);
 	if (!missing)
 		return true;
 	for (const struct pass_info *i = pass_table; i->name; i++)
