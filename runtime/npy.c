@@ -133,7 +133,7 @@ type_of(const char *descr, struct array *a)
 static ckr_status
 parse_dict(struct text *t, struct array *a, const char *path, struct err *e)
 {
-	char key[32], descr[64] = "";
+	char key[32], descr[64] = "", text[NAME_TEXT];
 	bool fortran = false, shaped = false;
 
 	if (!take(t, '{'))
@@ -168,7 +168,7 @@ parse_dict(struct text *t, struct array *a, const char *path, struct err *e)
 	if (!type_of(descr, a))
 		return err_set(e, CKR_EUNSUPPORTED, "%s: element type '%s' is "
 		               "not supported; convert with .astype()", path,
-		               descr);
+		               err_name(text, sizeof(text), descr));
 	if (fortran && a->rank > 1)
 		return err_set(e, CKR_EUNSUPPORTED, "%s: Fortran order is not "
 		               "supported; save numpy.ascontiguousarray(x)",
