@@ -10,7 +10,9 @@
  *      usually is
  *   5. more than one element in a weight slot of the right rank: a weight
  *      that the exporter transposed or merged and so renamed
- *   6. otherwise constant
+ *   6. a plain name in a file of PyTorch without a signature: an attribute of
+ *      the module exported, as constants have no names there
+ *   7. otherwise constant
  *
  * Exporters also merge parameters that merely happen to be equal: norm
  * scales of ones, biases of zeros.  Such ties are recognised here: a vector
@@ -20,6 +22,7 @@
  *
  * cost   linear in the nodes; the signature is sorted once
  */
+#include "frontend/flat_read.h"
 #include "frontend/optable.h"
 
 #include <fnmatch.h>
@@ -343,6 +346,21 @@ buffer_name(const char *s)
 	                last ? last + 1 : s);
 }
 
+/* PyTorch's TorchScript exporter gives constants nodes of their own and folded
+ * weights numbers; only what the module itself holds has a name. */
+static bool
+attribute_name(const struct classifier *c, const char *s)
+{
+	return c->nsig == 0 && !buffer_name(s)
+		&& strcmp(flat_text(c->f->file->model->producer_name),
+		          "pytorch") == 0
+		&& ((unsigned)(s[0] | 32) - 'a' < 26)
+		&& s[strspn(s, "abcdefghijklmnopqrstuvwxyz"
+		            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0'
+		&& strncmp(s, "val_", 4) != 0
+		&& strncmp(s, "lifted_tensor", 13) != 0;
+}
+
 static void
 decide(struct flat_val *v, enum verdict verdict, const char *reason)
 {
@@ -360,7 +378,7 @@ signature_of(const struct classifier *c, const struct flat_val *v)
 	       : bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
 }
 
-/* Rules 3 to 6, for a candidate. */
+/* Rules 3 to 7, for a candidate. */
 static void
 judge_candidate(const struct classifier *c, struct flat_val *v)
 {
@@ -380,6 +398,8 @@ judge_candidate(const struct classifier *c, struct flat_val *v)
 		decide(v, VERDICT_PARAM, "named like a module's parameter");
 	else if (v->weight_slot && count(v->init) > 1)
 		decide(v, VERDICT_PARAM, "in the place of a weight");
+	else if (attribute_name(c, v->name))
+		decide(v, VERDICT_PARAM, "named by the module exported");
 	else
 		decide(v, VERDICT_CONST, count(v->init) == 1
 		       ? "a single number without a parameter's name"
