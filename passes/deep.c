@@ -170,6 +170,7 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 	d->plan = arena_array(r->arena, PLANS + 1, sizeof *d->plan);
 	d->steps.arena = arena_new();
 	d->steps.limit = REPEATS * (int32_t)r->g->nnode;
+	nested_search(d);
 	walk_all(d);
 	arena_free(d->steps.arena);
 	d->steps = (struct steps){ 0 };

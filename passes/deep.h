@@ -25,7 +25,13 @@ struct evict_way {
 bool remat_evict(struct remat *, const uint8_t *must, int64_t room,
                  const struct evict_way *, int64_t *work, struct steps *out);
 
-/* nested.c: plans for chains of parts, into the archive. */
+/* remat_preset.c: storages at which the forward graph hangs together by one
+ * activation, in order, and the node behind which each does so; returns how
+ * many. */
+int32_t remat_cuts(const struct remat *, Arena *, int32_t *cut,
+                   NodeId *behind);
+
+/* nested.c: plans for chains of parts. */
 struct deep;
 void nested_search(struct deep *);
 

@@ -10,6 +10,7 @@
  *         layer (the residual stream is cut twice per transformer layer), one
  *         per period is a layer input.
  */
+#include "passes/deep.h"
 #include "passes/memory.h"
 #include "passes/remat.h"
 
@@ -35,10 +36,8 @@ find_active(const Graph *g, Arena *arena)
 	return active;
 }
 
-/* Storages at which the forward graph hangs together by one activation, in
- * order; returns how many. */
-static int32_t
-find_cuts(const struct remat *r, Arena *arena, int32_t *cut)
+int32_t
+remat_cuts(const struct remat *r, Arena *arena, int32_t *cut, NodeId *behind)
 {
 	const Graph *g = r->g;
 	bool *active = find_active(g, arena);
@@ -62,8 +61,10 @@ find_cuts(const struct remat *r, Arena *arena, int32_t *cut)
 		}
 	}
 	for (NodeId i = 1; i < g->nnode; i++)
-		if (crossing[i] == 1 && (n == 0 || cut[n - 1] != which[i]))
+		if (crossing[i] == 1 && (n == 0 || cut[n - 1] != which[i])) {
+			behind[n] = i;
 			cut[n++] = which[i];
+		}
 	return n;
 }
 
@@ -90,7 +91,9 @@ find_equal_layers(const struct remat *r, Arena *arena, int32_t *cut)
 static int32_t
 find_similar_layers(const struct remat *r, Arena *arena, int32_t *cut)
 {
-	int32_t n = find_cuts(r, arena, cut), best = 0, last = n - 1;
+	NodeId *behind = arena_array(arena, (size_t)r->g->nnode + 1,
+	                             sizeof *behind);
+	int32_t n = remat_cuts(r, arena, cut, behind), best = 0, last = n - 1;
 	int32_t period = 1, kept = 0;
 	int32_t *count = arena_array(arena, (size_t)r->ngroup + 1, 4);
 	int32_t *seen = arena_array(arena, (size_t)r->ngroup + 1, 4);

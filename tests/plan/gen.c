@@ -352,6 +352,42 @@ gen_gpt(const struct gen_gpt *o)
 	return g;
 }
 
+/* ---- chains ---- */
+
+Graph *
+gen_chain(int layers, int64_t width)
+{
+	Graph *g = graph_new("chain");
+	struct gpt *t = arena_alloc(g->arena, sizeof *t);
+	ValId *x = arena_array(g->arena, (size_t)layers + 1, sizeof *x);
+	ValId *h = arena_array(g->arena, (size_t)layers + 1, sizeof *h);
+	ValId *w = arena_array(g->arena, (size_t)layers + 1, sizeof *w);
+	ValId dy, dw;
+
+	t->g = g;
+	x[0] = value(g, V_INPUT, "x", DT_F32, SHAPE(width / 4, 4));
+	for (int i = 0; i < layers; i++) {
+		w[i] = param(t, "w", i, SHAPE(4, 4));
+		h[i] = matmul(t, PH_FORWARD, x[i], w[i], 0, 0, 0);
+		x[i + 1] = loop(g, OP_GELU, PH_FORWARD, IN(h[i]));
+	}
+	dy = node1(g, OP_CONCAT, PH_BACKWARD, IN(x[layers]),
+	           g->val[x[layers]].shape);
+	for (int i = layers - 1; i >= 0; i--) {
+		Shape s = g->val[w[i]].shape;
+
+		dy = loop(g, OP_GELU_GRAD, PH_BACKWARD, IN(h[i], dy));
+		dw = matmul(t, PH_BACKWARD, x[i], dy, 0, 1, 0);
+		g->val[dw].param = w[i];
+		node(g, OP_SGD, PH_UPDATE, IN(w[i], dw), 1, &s);
+		if (i > 0)
+			dy = matmul(t, PH_BACKWARD, dy, w[i], 0, 0, 1);
+	}
+	g->props = P_BOUND | P_STATIC | P_CANON | P_LOSS | P_BWD | P_UPD
+		| P_FUSED | P_LAYOUT;
+	return g;
+}
+
 /* ---- random graphs ---- */
 
 Graph *

@@ -10,6 +10,10 @@ struct gen_gpt {
 
 /* A GPT's training step after fusion: packed attention, classifier, AdamW. */
 Graph *gen_gpt(const struct gen_gpt *);
+/* Equal layers of a product and a gelu; weights are updated in backward, so
+ * that activations are all there is.  Values are width * 4 bytes, weights
+ * small beside them. */
+Graph *gen_chain(int layers, int64_t width);
 /* nfwd forward nodes with random operands and sizes, and their backward. */
 Graph *gen_random(uint64_t seed, int nfwd);
 /* Step of a splitmix generator. */
