@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "codegen/codegen.h"
+#include "frontend/host.h"
 #include "frontend/import.h"
 #include "frontend/opts.h"
 #include "ir/outfile.h"
@@ -257,7 +258,9 @@ set_device(struct driver *d)
 {
 	const char *name = d->cli.opt.device;
 
-	d->graph->device = name ? device_find(name, d->diag, d->arena) : NULL;
+	d->graph->device = !name ? NULL : !strcmp(name, "host")
+		? host_device(&d->cli, d->arena, d->diag)
+		: device_find(name, d->diag, d->arena);
 	return !name || d->graph->device;
 }
 

@@ -525,7 +525,8 @@ static const struct option_row table[] = {
 	  "what to compile for (cpu)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), C,
 	  "what costs are reckoned for: cpu, host (measured once), "
-	  "A100-80GB, H100, H200, or a profile (cpu)" },
+	  "A100-80GB, H100, H200, or a file such as ckrun --profile writes "
+	  "(cpu)" },
 	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C,
 	  "instruction set, as the C compiler's -march (native)" },
 	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), C,

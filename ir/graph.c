@@ -33,6 +33,15 @@ const struct op_info op_info[OP_COUNT] = {
 #undef F
 #undef L
 
+Op
+op_find(const char *text)
+{
+	for (Op op = OP_NONE + 1; op < OP_COUNT; op++)
+		if (strcmp(op_info[op].text, text) == 0)
+			return op;
+	return OP_NONE;
+}
+
 const struct attr_info *
 op_attrs(Op op, int *n)
 {

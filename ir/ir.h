@@ -112,6 +112,8 @@ struct op_info {
 	unsigned flags;
 };
 extern const struct op_info op_info[OP_COUNT];
+/* OP_NONE if there is none of that name. */
+Op op_find(const char *text);
 /* The attributes of an op in table order; *n: how many. */
 const struct attr_info *op_attrs(Op, int *n);
 

@@ -682,21 +682,12 @@ read_contents(struct parser *p, Val *v)
 
 /* ---- nodes ---- */
 
-static Op
-find_op(const char *text)
-{
-	for (int i = OP_NONE + 1; i < OP_COUNT; i++)
-		if (strcmp(op_info[i].text, text) == 0)
-			return (Op)i;
-	return OP_NONE;
-}
-
 static bool
 read_op(struct parser *p, Op *op)
 {
 	if (p->tok != T_WORD)
 		return expected(p, "an op");
-	*op = find_op(p->text);
+	*op = op_find(p->text);
 	if (*op == OP_NONE)
 		return fault(p, "there is no op '%s'", p->text);
 	advance(p);

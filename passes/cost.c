@@ -1,11 +1,11 @@
 /* Cost of an op: FLOPs, bytes moved, seconds.
  *
  * what    node_cost for every row of the op table, by its cost column
- * method  roofline: seconds = max(FLOPs / peak, bytes / bandwidth) + launch;
- *         bytes are the operands read once and the results written once, so
- *         broadcast operands count as often as they are stored.  A multiply
- *         and an add are two FLOPs; a transcendental function counts as the
- *         length of its polynomial.
+ * method  seconds by device.c from FLOPs and bytes.  Bytes are the operands
+ *         read once and the results written once, so broadcast operands
+ *         count as often as they are stored.  A multiply and an add are two
+ *         FLOPs; a transcendental function counts as the length of its
+ *         polynomial.
  * needs   known shapes
  * note    an op that a run does not want an output of still moves it: equal
  *         work costs the same in its first run and in its repetition
@@ -153,14 +153,49 @@ cost_ew(const Graph *g, const Node *n)
 	                      traffic(g, n) };
 }
 
+/* Is it an argument of a micro from `own` on? */
+static bool
+is_argument(const Node *n, int own, int arg)
+{
+	for (int i = own; i < n->body->nmicro; i++)
+		for (int k = 0; k < n->body->micro[i].narg; k++)
+			if (n->body->micro[i].arg[k] == arg)
+				return true;
+	return false;
+}
+
+/* Traffic of the micros from `own` on.  Results of earlier ones stand for what
+ * was read before they stood in the same loop. */
+static double
+loop_traffic(const Graph *g, const Node *n, int own)
+{
+	double bytes = 0;
+
+	for (int i = 0; i < n->nin; i++)
+		if (stored(g, n->in[i]) > 1 && is_argument(n, own, i))
+			bytes += moved(g, n->in[i]);
+	for (int i = 0; i < own; i++)
+		if (is_argument(n, own, ~i))
+			bytes += elems(g, n->out[0])
+				* dtype_info[n->body->micro[i].dt].nbytes;
+	for (int i = 0; i < n->nout; i++)
+		bytes += moved(g, n->out[i]);
+	return bytes;
+}
+
+/* The loop without what it took in: see inlined_cost. */
 static struct work
 cost_loop(const Graph *g, const Node *n)
 {
 	double flops = 0;
+	int own = 0;
 
-	for (int i = 0; n->body && i < n->body->nmicro; i++)
+	for (int i = 0; i < n->ninlined; i++)
+		own += g->node[n->inlined[i]].body->nmicro;
+	for (int i = own; n->body && i < n->body->nmicro; i++)
 		flops += ew_flops(n->body->micro[i].op);
-	return (struct work){ 0, extent(g, n) * flops, traffic(g, n) };
+	return (struct work){ 0, extent(g, n) * flops,
+	                      own ? loop_traffic(g, n, own) : traffic(g, n) };
 }
 
 static struct work
@@ -307,19 +342,43 @@ is_narrow(const Graph *g, const Node *n)
 	return v->dt == DT_F16 || v->dt == DT_BF16;
 }
 
+static struct cost
+price(const Graph *g, const Node *n, struct work w)
+{
+	const struct device *d = device_of(g);
+	struct cost c = { w.product + w.vector, w.bytes, 0, w.product };
+
+	c.sec = device_measured(d, n->op, c.flops, c.bytes);
+	if (c.sec < 0)
+		c.sec = device_seconds(d, n->op, is_narrow(g, n), &c);
+	return c;
+}
+
+struct cost
+inlined_cost(const Graph *g, const Node *first)
+{
+	struct work w = rule[first->op](g, first);
+	struct cost c;
+
+	for (int i = 0; i < first->nout; i++)
+		w.bytes -= moved(g, first->out[i]);
+	c = price(g, first, w);
+	if (c.sec > 0)
+		c.sec -= device_of(g)->launch;
+	return c;
+}
+
 struct cost
 node_cost(const Graph *g, const Node *n)
 {
-	const struct device *d = device_of(g);
-	struct work w = rule[n->op](g, n);
-	struct cost c = { w.product + w.vector, w.bytes, 0, w.product };
-	double compute = w.product / (is_narrow(g, n) ? d->product_flops16
-	                                              : d->product_flops)
-		+ w.vector / d->vector_flops;
-	double memory = w.bytes / d->bandwidth;
+	struct cost c = price(g, n, rule[n->op](g, n));
 
-	c.sec = compute > memory ? compute : memory;
-	if (c.sec > 0)
-		c.sec += d->launch;
+	for (int i = 0; i < n->ninlined; i++) {
+		struct cost more = inlined_cost(g, &g->node[n->inlined[i]]);
+
+		c.flops += more.flops;
+		c.bytes += more.bytes;
+		c.sec += more.sec;
+	}
 	return c;
 }

@@ -12,6 +12,19 @@ struct device {
 	double bandwidth;               /* bytes/s of memory */
 	double launch;                  /* seconds to start one op */
 	double memory;                  /* bytes; 0: not said */
+	double serial;                  /* not 0: a product first moves its
+	                                 * operands, as CPU kernels do */
+	double scale[OP_COUNT];         /* seconds over what the rates above
+	                                 * say; 0: as they say */
+	/* measured seconds, sorted; taken for equal work */
+	const struct measured *measured;
+	int nmeasured;
+};
+
+/* How long an op took once. */
+struct measured {
+	Op op;
+	double flops, bytes, sec;
 };
 
 /* Two cores of a present x86 server. */
@@ -20,10 +33,20 @@ extern const struct device device_default;
 const struct device *device_of(const Graph *);
 /* The profile as one JSON object. */
 char *device_json(const struct device *, Arena *);
-/* A profile by name (A100-80GB, H100, H200, cpu), `host` (measured once and
- * cached) or from a file written by device_json; NULL after a diagnostic. */
+/* A profile by name (A100-80GB, H100, H200, cpu) or from a file: what
+ * device_json writes, or the measurements of ckrun --profile.  NULL after a
+ * diagnostic. */
 const struct device *device_find(const char *name, Diag *, Arena *);
-/* device_host.c: measure this machine with so many threads. */
-void device_measure(struct device *, int threads);
+/* The same from text; false if it is neither. */
+bool device_parse(struct device *, const char *text, size_t n, Arena *);
+/* Seconds of an op whose flops, bytes and product are given; narrow: its
+ * operands have 16 bits. */
+double device_seconds(const struct device *, Op, bool narrow,
+                      const struct cost *);
+/* Seconds that equal work took; -1: it was not measured. */
+double device_measured(const struct device *, Op, double flops, double bytes);
+/* device_fit.c: rates and scales under which the plan's steps take what they
+ * took.  False if too few of them were measured. */
+bool device_fit(struct device *, const Plan *, const struct device *measured);
 
 #endif

@@ -214,3 +214,10 @@ json_list(struct json *r, JsonElement *element, void *data)
 	} while (json_take(r, ','));
 	return json_take(r, ']');
 }
+
+bool
+json_end(struct json *r)
+{
+	blank(r);
+	return r->s == r->end;
+}

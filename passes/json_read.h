@@ -31,5 +31,7 @@ bool json_skip(struct json *);
 /* Each member of an object; the member function takes the value. */
 bool json_object(struct json *, JsonMember *, void *);
 bool json_list(struct json *, JsonElement *, void *);
+/* Nothing follows. */
+bool json_end(struct json *);
 
 #endif

@@ -207,7 +207,7 @@ ckr_status ckr_save_grads(ckr_ctx *ctx, const char *path);
 /* Record the next steps (the first three) as chrome-trace JSON; the file is
  * written after the third, or by ckr_close. */
 ckr_status ckr_trace(ckr_ctx *ctx, const char *path);
-/* Mean seconds per op over all steps since this call is written by
+/* Mean and least seconds per op over all steps since this call is written by
  * ckr_profile(ctx, path); path NULL starts measuring. */
 ckr_status ckr_profile(ckr_ctx *ctx, const char *path);
 

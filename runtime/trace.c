@@ -215,7 +215,7 @@ trace_step_end(ckr_ctx *c)
 
 struct profile {
 	uint32_t n;
-	double *sec;                    /* per step of the program */
+	double *sec, *least;            /* per step of the program */
 	uint64_t *count;
 	uint64_t first;                 /* training step it began at */
 };
@@ -226,6 +226,7 @@ profile_free(ckr_ctx *c)
 	if (!c->profile)
 		return;
 	free(c->profile->sec);
+	free(c->profile->least);
 	free(c->profile->count);
 	free(c->profile);
 	c->profile = NULL;
@@ -243,9 +244,10 @@ profile_start(ckr_ctx *c)
 	c->profile = f;
 	f->n = n;
 	f->sec = calloc(n + 1, sizeof(*f->sec));
+	f->least = calloc(n + 1, sizeof(*f->least));
 	f->count = calloc(n + 1, sizeof(*f->count));
 	f->first = c->step;
-	if (f->sec && f->count)
+	if (f->sec && f->least && f->count)
 		return CKR_OK;
 	profile_free(c);
 	return err_set(&c->err, CKR_ENOMEM, "out of memory");
@@ -255,6 +257,8 @@ void
 profile_op(struct profile *f, uint32_t step, double sec)
 {
 	if (step < f->n) {
+		if (!f->count[step] || sec < f->least[step])
+			f->least[step] = sec;
 		f->sec[step] += sec;
 		f->count[step]++;
 	}
@@ -304,9 +308,10 @@ put_profile(FILE *f, ckr_ctx *c)
 		json_put(f, s->op);
 		fprintf(f, ",\"phase\":\"%s\",\"onnx\":", phase_text(s->phase));
 		json_put(f, s->origin ? s->origin : "");
-		fprintf(f, ",\"seconds\":%.9g,\"planned\":%.9g,\"flops\":%.17g,"
-		        "\"bytes\":%.17g}", m->sec[i] / (double)m->count[i],
-		        s->sec, s->flops, s->bytes);
+		fprintf(f, ",\"seconds\":%.9g,\"least\":%.9g,\"planned\":%.9g,"
+		        "\"flops\":%.17g,\"bytes\":%.17g}",
+		        m->sec[i] / (double)m->count[i], m->least[i], s->sec,
+		        s->flops, s->bytes);
 		comma = ",";
 	}
 	fputs("\n]}\n", f);
