@@ -24,8 +24,8 @@
  */
 #include "frontend/flat_read.h"
 #include "frontend/optable.h"
+#include "ir/glob.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -309,15 +309,6 @@ find_signature(struct classifier *c)
 /* ---- the rule ---- */
 
 static bool
-any_glob(int n, const char *const *globs, const char *s)
-{
-	for (int i = 0; i < n; i++)
-		if (fnmatch(globs[i], s, 0) == 0)
-			return true;
-	return false;
-}
-
-static bool
 any_name(int n, const char *const *names, const char *s)
 {
 	for (int i = 0; i < n; i++)
@@ -411,8 +402,8 @@ judge(const struct classifier *c, struct flat_val *v)
 {
 	const struct import_options *o = c->opt;
 	bool train = any_name(o->nparam, o->param, v->name)
-		|| any_glob(o->ntrain, o->train, v->name);
-	bool freeze = any_glob(o->nfreeze, o->freeze, v->name);
+		|| glob_any(o->ntrain, o->train, v->name);
+	bool freeze = glob_any(o->nfreeze, o->freeze, v->name);
 
 	if (!is_float(v->init)) {
 		decide(v, VERDICT_CONST, "not a float tensor");
@@ -453,7 +444,7 @@ check_wishes(struct flat *f, int n, const char *const *globs,
 			const struct flat_val *v = &f->val[k];
 
 			if (v->init || (!glob && v->info))
-				hit = glob ? fnmatch(globs[i], v->name, 0) == 0
+				hit = glob ? glob_match(globs[i], v->name)
 				           : strcmp(globs[i], v->name) == 0;
 		}
 		if (!hit)

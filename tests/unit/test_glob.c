@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 
-#include "passes/passes.h"
+#include "ir/glob.h"
 
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* Shell-like patterns on names: * any characters (also / and none), ? one,
  * [abc] [a-z] [!x] one of a set, \ takes the next character literally.  An
  * unclosed [ stands for itself. */
-#include "passes/passes.h"
+#include "ir/glob.h"
+
+#include <stddef.h>
 
 /* Match c against the set behind '['; *end is set behind ']', or to NULL if
  * there is none. */

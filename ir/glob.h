@@ -1,0 +1,11 @@
+/* Shell-like patterns on names. */
+#ifndef IR_GLOB_H
+#define IR_GLOB_H
+
+#include <stdbool.h>
+
+/* *, ? and [...]; * also matches '/'. */
+bool glob_match(const char *pattern, const char *s);
+bool glob_any(int n, const char *const *patterns, const char *s);
+
+#endif
