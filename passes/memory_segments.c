@@ -3,9 +3,9 @@
  * what    the forward nodes between two places where a single activation
  *         crosses; the longest run of segments that repeats with a period
  * method  liveness of owners in forward alone.  Two segments are alike if
- *         their nodes have the same ops and shapes in the same order; among
- *         the periods the one that covers most segments wins, the smallest
- *         at equality.
+ *         their nodes, views apart, have the same ops and shapes in the same
+ *         order; among the periods the one that covers most segments wins,
+ *         the smallest at equality.
  * needs   P_LAYOUT
  * cost    nodes + segments * longest period
  */
@@ -78,9 +78,12 @@ mix(uint64_t h, int64_t x)
 	return (h ^ (uint64_t)x) * 0x100000001b3;
 }
 
+/* Where a view of what comes in stands says nothing. */
 static uint64_t
 sign(const Graph *g, const Node *n, uint64_t h)
 {
+	if (op_info[n->op].flags & F_VIEW && g->val[n->out[0]].base)
+		return h;
 	h = mix(h, n->op);
 	for (int i = 0; i < n->nout; i++) {
 		const Val *v = &g->val[n->out[i]];
