@@ -274,6 +274,7 @@ compile(struct driver *d)
 	struct outputs out = { 0 };
 
 	diag_file(d->diag, c->model);
+	c->opt.account = wants_report(c, "memory");
 	if (code && c->opt.dtype != DT_NONE)
 		return diag_error(d->diag, "--dtype is for planning: expected "
 		                  "--plan-only beside it, as a library has "

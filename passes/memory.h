@@ -39,6 +39,20 @@ struct memory_report {
 	int64_t batch, seq, hidden, heads, vocab;
 };
 
+/* What is left when at most 1 % of the step's time may go into computing
+ * things again (cheap.c). */
+struct cheap {
+	double extra;                   /* fraction of a step */
+	int32_t nlayer;
+	int64_t *layer, *stats;         /* as above */
+	int64_t outside;
+};
+
+struct remat;
+
+/* Into p->cheap; `must` as in remat_wishes. */
+void cheap_account(Pass *, const Graph *, struct remat *, const uint8_t *must);
+
 /* FLOPs of products, for one micro-batch.  `model` is what the mathematics
  * asks for: forward and both gradients, nothing twice, no causal half. */
 struct flop_report {

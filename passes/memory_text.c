@@ -102,8 +102,23 @@ put_theory(const struct memory_report *r, FILE *out)
 	        r->vocab, r->seg.nlayer, 34 + 5 * as);
 }
 
+/* The middle layer of what 1 % of a step's time buys. */
 static void
-put_layers(const struct memory_report *r, FILE *out)
+put_cheap(const struct memory_report *r, const struct cheap *c, FILE *out)
+{
+	int32_t k = r->seg.nlayer / 2;
+
+	if (!c || c->nlayer != r->seg.nlayer)
+		return;
+	fprintf(out, "\nauto at <= 1 %% extra time: layer %d %*s%15" PRId64
+	        " B", k, k < 10 ? 2 : k < 100 ? 1 : 0, "", c->layer[k]);
+	put_per_unit(r, c->layer[k], out);
+	fprintf(out, "  and %" PRId64 " B of statistics, +%.2f %% of a step"
+	        "\n", c->stats[k], 100 * c->extra);
+}
+
+static void
+put_layers(const struct memory_report *r, const struct cheap *cheap, FILE *out)
 {
 	int32_t n = r->seg.nlayer, middle = n / 2;
 
@@ -126,17 +141,19 @@ put_layers(const struct memory_report *r, FILE *out)
 	        : "");
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum block)b, middle, out);
+	put_cheap(r, cheap, out);
 	if (r->seq && r->hidden)
 		put_theory(r, out);
 	fputs("\nsaved outside of layers\n", out);
 }
 
 static void
-put_saved(const struct memory_report *r, const Plan *plan, FILE *out)
+put_saved(const struct memory_report *r, const struct cheap *cheap,
+          const Plan *plan, FILE *out)
 {
 	fputs("\nsaved for backward\n", out);
 	if (r->seg.nlayer)
-		put_layers(r, out);
+		put_layers(r, cheap, out);
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum block)b, -1, out);
 	put_line("all", plan->sum.saved, out);
@@ -240,7 +257,7 @@ plan_print_memory(const Pass *p, const Plan *plan, FILE *out)
 	put_summary(&plan->sum, out);
 	if (r) {
 		l = pipeline_report(p, plan, r, arena);
-		put_saved(r, plan, out);
+		put_saved(r, p->cheap, plan, out);
 		put_flops(p, plan, r, out);
 		put_pipeline(&l, out);
 	}

@@ -57,6 +57,7 @@ struct options {
 	int threads;                    /* the most that the library will use */
 	int64_t fold_limit;             /* bytes of one folded constant */
 	bool stats;
+	bool account;                   /* of memory, see cheap.c */
 };
 
 /* Cost of one node, filled by passes/cost.c. */
@@ -75,6 +76,7 @@ typedef struct Pass {
 	Graph *reference;               /* keep-everything schedule, placed */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
+	struct cheap *cheap;            /* NULL: not asked for */
 	int nalternative;             /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;
 	int64_t baseline_peak;          /* keep-everything total; -1 unknown */

@@ -13,6 +13,7 @@
  */
 #include "passes/choose.h"
 #include "passes/ilp.h"
+#include "passes/memory.h"
 #include "ir/tile.h"
 
 #include <inttypes.h>
@@ -218,6 +219,8 @@ plan_graph(Pass *p, Graph *g)
 	if (!ok)
 		return p->lenient && p->refused;
 	list_alternatives(p, r, &plan);
+	if (p->opt->account)
+		cheap_account(p, g, r, must);
 	p->recompute_sec = found_eval(r, &plan).sec;
 	remat_apply(r, g);
 	p->solver_sec = pass_seconds() - started;
