@@ -276,27 +276,56 @@ inline_call(struct flat *f, const struct context *c,
 
 /* ---- If with a constant condition ---- */
 
+const struct flat_known *
+flat_ask(struct flat *f, int val)
+{
+	for (int i = 0; i < f->nknown; i++)
+		if (strcmp(f->known[i].name, f->val[val].name) == 0)
+			return &f->known[i];
+	f->wanted = arena_grow(f->arena, f->wanted, (size_t)f->nwanted,
+	                       &f->wanted_cap, (size_t)f->nwanted + 1,
+	                       sizeof *f->wanted);
+	f->wanted[f->nwanted++] = val;
+	return NULL;
+}
+
+bool
+flat_number(struct flat *f, int val, int64_t *x)
+{
+	const Onnx__TensorProto *p = flat_tensor(f, val);
+	const struct flat_known *k;
+	struct onnx_tensor t;
+
+	if (!p) {
+		k = flat_ask(f, val);
+		*x = k ? k->number : 0;
+		return k && k->is_number;
+	}
+	if ((p->data_type != 7 && p->data_type != 9)
+	    || !onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1)
+		return false;
+	if (t.dt == DT_BOOL)
+		*x = *(const char *)t.data != 0;
+	else
+		memcpy(x, t.data, sizeof *x);
+	return true;
+}
+
 /* True if it was one and is dealt with; *ok says how. */
 static bool
 inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
           bool *ok)
 {
-	const Onnx__TensorProto *p = n->nin == 1 ? flat_tensor(f, n->in[0])
-	                                         : NULL;
 	const Onnx__AttributeProto *a;
-	struct onnx_tensor t;
+	int64_t yes;
 	struct call call = { c->call, NULL, c->call ? c->call->depth + 1 : 1 };
 	struct context inner = *c;
 	int nout = n->nout, *out = n->out;
 
-	if (!p || call.depth > MAX_CALLS || p->data_type != 9)
+	if (n->nin != 1 || !n->in[0] || call.depth > MAX_CALLS
+	    || !flat_number(f, n->in[0], &yes))
 		return false;
-	if (!onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1) {
-		*ok = false;
-		return true;
-	}
-	a = attr_find(n, *(const char *)t.data ? "then_branch"
-	                                       : "else_branch");
+	a = attr_find(n, yes ? "then_branch" : "else_branch");
 	if (!a || !a->g || a->g->n_output != (size_t)nout)
 		return false;
 	inner.names = (struct names){ .up = (struct names *)&c->names };
@@ -589,7 +618,8 @@ find_outputs(struct flat *f, const struct context *c,
 }
 
 struct flat *
-flat_new(struct onnx_file *file, Diag *diag, Arena *arena)
+flat_new(struct onnx_file *file, Diag *diag, Arena *arena,
+         const struct flat_known *known, int nknown)
 {
 	struct flat *f = arena_alloc(arena, sizeof *f);
 	const Onnx__ModelProto *m = file->model;
@@ -598,6 +628,8 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena)
 
 	f->arena = arena;
 	f->file = file;
+	f->known = known;
+	f->nknown = nknown;
 	f->diag = diag;
 	f->opset = opset_of(&c, "");
 	f->input = arena_array(arena, m->graph->n_input + 1, sizeof *f->input);

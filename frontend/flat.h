@@ -56,6 +56,14 @@ struct flat_tie {
 	int val, n;
 };
 
+/* What folding has found out about a value that control flow depends on. */
+struct flat_known {
+	const char *name;
+	bool is_number;
+	int64_t number;
+	Shape shape;
+};
+
 struct flat {
 	Arena *arena;
 	struct onnx_file *file;
@@ -71,6 +79,10 @@ struct flat {
 	int ninlined;                   /* calls of functions */
 	bool stop;                      /* calls without end: reported */
 	struct names *functions;        /* flat.c's */
+	const struct flat_known *known;
+	int nknown;
+	int *wanted, nwanted;           /* values that should have been known */
+	size_t wanted_cap;
 	struct flat_tie *tie;           /* classify.c's */
 	int ntie;
 	int nlost;                      /* parameters that the exporter's
@@ -90,7 +102,11 @@ bool classify_targets(struct flat *, const struct import_options *, int **list,
 void template_build(struct onnx_file *, const struct flat *);
 
 /* NULL after diagnostics. */
-struct flat *flat_new(struct onnx_file *, Diag *, Arena *);
+struct flat *flat_new(struct onnx_file *, Diag *, Arena *,
+                      const struct flat_known *, int nknown);
+/* resolve.c: the same, with all known that options->fold can tell. */
+struct flat *flat_resolve(struct onnx_file *, const struct import_options *,
+                          Diag *, Arena *);
 /* Which nodes the outputs depend on, and how often values are used; to be
  * called again when outputs have changed. */
 void flat_mark_needed(struct flat *);

@@ -1,8 +1,8 @@
 /* Loop and Scan, unrolled: as many copies of the body as there are trips,
  * each reading what the one before wrote.
  *
- * needs    Loop: a trip count that is a constant, a condition that is absent
- *          or constant, and a body that hands on a constant condition.
+ * needs    Loop: a trip count that is known, or a condition that is known
+ *          after each trip.
  *          Scan (since opset 9): an input with known extents.
  * refuses  others, by leaving the node, which is then reported as any
  *          operator that is missing
@@ -21,6 +21,8 @@ struct unroll {
 	const struct flat_node *n;      /* the Loop or Scan */
 	const Onnx__GraphProto *body;
 	int64_t trips;
+	bool open;                      /* the condition decides, trip by trip */
+	int on;                         /* its value after the last trip */
 	int nstate;                     /* values handed on */
 	int nlead;                      /* body inputs before them */
 	int nscan;                      /* inputs read one slice at a time */
@@ -102,46 +104,43 @@ item(const struct flat_node *n, const char *name, int k)
 	return a && (size_t)k < a->n_ints ? a->ints[k] : 0;
 }
 
-/* The number in a constant of one element; false if it is none. */
-static bool
-constant(struct flat *f, int v, int64_t *x)
+static const Onnx__NodeProto *
+writer(const Onnx__GraphProto *g, const char *name)
 {
-	const Onnx__TensorProto *p = flat_tensor(f, v);
-	struct onnx_tensor t;
-
-	if (!p || (p->data_type != 7 && p->data_type != 9)
-	    || !onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1)
-		return false;
-	if (t.dt == DT_BOOL)
-		*x = *(const char *)t.data != 0;
-	else
-		memcpy(x, t.data, sizeof *x);
-	return true;
+	for (size_t i = 0; i < g->n_node; i++)
+		for (size_t k = 0; k < g->node[i]->n_output; k++)
+			if (strcmp(g->node[i]->output[k], name) == 0)
+				return g->node[i];
+	return NULL;
 }
 
-/* Whether the body's condition is a constant of the body, or the one that it
- * was given. */
+/* Whether the body's condition is the one that it was given, a constant, or
+ * comes from outside and is known. */
 static bool
-keeps_going(const Onnx__GraphProto *g, bool *stops)
+keeps_going(struct unroll *u, bool *stops)
 {
+	const Onnx__GraphProto *g = u->body;
 	const char *name = flat_text(g->output[0]->name);
+	int64_t on = 1;
 
 	*stops = false;
 	for (size_t hops = 0; hops <= g->n_node; hops++) {
-		const Onnx__NodeProto *by = NULL;
+		const Onnx__NodeProto *by = writer(g, name);
+		int outer = by ? 0 : flat_name_get(&u->c->names, name);
+		const Onnx__TensorProto *t;
 
 		if (strcmp(name, flat_text(g->input[1]->name)) == 0)
 			return true;
-		for (size_t i = 0; i < g->n_node && !by; i++)
-			for (size_t k = 0; k < g->node[i]->n_output; k++)
-				if (strcmp(g->node[i]->output[k], name) == 0)
-					by = g->node[i];
+		if (outer) {
+			if (!flat_number(u->f, outer, &on))
+				return false;
+			*stops = !on;
+			return true;
+		}
 		if (!by || !by->op_type)
 			return false;
 		if (strcmp(by->op_type, "Constant") == 0) {
-			const Onnx__TensorProto *t = by->n_attribute == 1
-				? by->attribute[0]->t : NULL;
-
+			t = by->n_attribute == 1 ? by->attribute[0]->t : NULL;
 			if (!t || t->data_type != 9)
 				return false;
 			*stops = t->has_raw_data
@@ -149,7 +148,8 @@ keeps_going(const Onnx__GraphProto *g, bool *stops)
 				: t->n_int32_data == 1 && !t->int32_data[0];
 			return true;
 		}
-		if (strcmp(by->op_type, "Identity") != 0 || by->n_input != 1)
+		if ((strcmp(by->op_type, "Identity") != 0
+		     && strcmp(by->op_type, "Cast") != 0) || by->n_input != 1)
 			return false;
 		name = by->input[0];
 	}
@@ -163,26 +163,31 @@ plan_loop(struct unroll *u)
 	int64_t on = 1;
 	bool stops;
 
-	if (n->nin < 2 || !n->in[0] || !constant(u->f, n->in[0], &u->trips)
-	    || (n->in[1] && !constant(u->f, n->in[1], &on)))
+	u->trips = MAX_TRIPS;
+	if (n->nin < 2
+	    || (n->in[0] && !flat_number(u->f, n->in[0], &u->trips))
+	    || (n->in[1] && !flat_number(u->f, n->in[1], &on)))
 		return false;
 	u->nlead = 2;
 	u->nstate = n->nin - 2;
 	u->nout = n->nout - u->nstate;
-	if (u->body->n_input != (size_t)n->nin || u->body->n_output < 1
-	    || !keeps_going(u->body, &stops))
+	if (u->body->n_input != (size_t)n->nin || u->body->n_output < 1)
 		return false;
-	if (stops && u->trips > 1)
+	u->open = n->in[1] && !keeps_going(u, &stops);
+	if (!u->open && n->in[1] && stops && u->trips > 1)
 		u->trips = 1;
+	else if (!u->open && !n->in[0])
+		return false;           /* without end */
 	if (!on || u->trips < 0)
 		u->trips = 0;
 	return true;
 }
 
-/* Extent of an input or initializer on an axis; -1: unknown. */
+/* Extent of a value on an axis; -1: unknown. */
 static int64_t
-extent(const struct flat *f, int v, int64_t axis)
+extent(struct flat *f, int v, int64_t axis)
 {
+	const struct flat_known *k;
 	const Onnx__TensorProto *t = flat_tensor(f, v);
 	const Onnx__ValueInfoProto *info = f->val[v].info;
 	const Onnx__TensorShapeProto *s;
@@ -194,14 +199,19 @@ extent(const struct flat *f, int v, int64_t axis)
 	}
 	s = info && info->type && info->type->tensor_type
 		? info->type->tensor_type->shape : NULL;
-	if (!s)
+	if (s) {
+		int64_t at = axis + (axis < 0 ? (int64_t)s->n_dim : 0);
+
+		if (at >= 0 && (size_t)at < s->n_dim
+		    && s->dim[at]->value_case
+		       == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+			return s->dim[at]->dim_value;
+	}
+	k = flat_ask(f, v);
+	if (!k || !shape_known(&k->shape))
 		return -1;
-	axis += axis < 0 ? (int64_t)s->n_dim : 0;
-	if (axis < 0 || (size_t)axis >= s->n_dim
-	    || s->dim[axis]->value_case
-	       != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
-		return -1;
-	return s->dim[axis]->dim_value;
+	axis += axis < 0 ? k->shape.rank : 0;
+	return axis < 0 || axis >= k->shape.rank ? -1 : k->shape.dim[axis];
 }
 
 static bool
@@ -295,6 +305,9 @@ read_trip(struct unroll *u, int64_t trip)
 	bind_inputs(u, &inner.names, trip);
 	if (!flat_read_graph(f, &inner, g))
 		return false;
+	if (u->open)
+		u->on = flat_name_get(&inner.names,
+		                      flat_text(g->output[0]->name));
 	for (int i = 0; i < u->nstate + u->nout; i++) {
 		const char *name = flat_text(g->output[lead + i]->name);
 		int v = flat_name_get(&inner.names, name);
@@ -330,11 +343,44 @@ stack(struct unroll *u, int k, int y)
 	                                 false, (int)u->trips, in), y);
 }
 
+/* The node as it was: it cannot be unrolled to its end. */
+static void
+put_back(struct unroll *u)
+{
+	struct flat_node *n = flat_add_node(u->f);
+
+	*n = *u->n;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			u->f->val[n->out[i]].def = u->f->nnode - 1;
+}
+
+/* All trips; *known is false if it depends on data whether there are more. */
+static bool
+read_trips(struct unroll *u, bool *known)
+{
+	int64_t on = 1;
+
+	*known = true;
+	for (int64_t t = 0; on && t < u->trips; t++) {
+		if (!read_trip(u, t))
+			return false;
+		*known = !u->open || flat_number(u->f, u->on, &on);
+		if (!*known)
+			return true;
+		if (!on)
+			u->trips = t + 1;
+	}
+	*known = !on || u->n->in[0] || !u->open;
+	return true;
+}
+
 bool
 flat_unroll(struct flat *f, const struct context *c,
             const struct flat_node *n, bool *ok)
 {
 	struct unroll u = { .f = f, .c = c, .n = n };
+	bool known;
 
 	if (!can_unroll(&u))
 		return false;
@@ -344,10 +390,10 @@ flat_unroll(struct flat *f, const struct context *c,
 	u.slices = arena_array(f->arena,
 	                       (size_t)(u.trips * u.nout) + 1,
 	                       sizeof *u.slices);
-	*ok = true;
-	for (int64_t t = 0; *ok && t < u.trips; t++)
-		*ok = read_trip(&u, t);
-	for (int i = 0; *ok && i < n->nout; i++) {
+	*ok = read_trips(&u, &known);
+	if (*ok && !known)
+		put_back(&u);
+	for (int i = 0; *ok && known && i < n->nout; i++) {
 		if (!n->out[i])
 			continue;
 		if (i < u.nstate)

@@ -47,6 +47,10 @@ int flat_name_get(const struct names *, const char *name);
 int flat_add_val(struct flat *, const struct context *, const char *name);
 struct flat_node *flat_add_node(struct flat *);
 void flat_add_identity(struct flat *, int x, int y);
+/* The one number or truth value in a value; false if it is not known. */
+bool flat_number(struct flat *, int val, int64_t *);
+/* What is known of a value by name; if nothing is, it is asked for. */
+const struct flat_known *flat_ask(struct flat *, int val);
 bool flat_read_graph(struct flat *, struct context *,
                      const Onnx__GraphProto *);
 

@@ -607,7 +607,7 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 
 	diag_file(diag, path);
 	*keep = onnx_open(path, opt->no_weights, diag);
-	m.f = *keep ? flat_new(*keep, diag, arena) : NULL;
+	m.f = *keep ? flat_resolve(*keep, opt, diag, arena) : NULL;
 	ok = m.f && classify(m.f, opt);
 	if (ok)
 		import_drop_outputs(m.f, opt);

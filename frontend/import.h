@@ -24,6 +24,9 @@ struct import_options {
 	                         * (there is no loss) */
 	const char *loss;       /* as --loss; NULL: found from the outputs */
 	bool json;              /* onnx_inspect: machine-readable */
+	/* bind and fold a graph; NULL: control flow depends on the file alone */
+	bool (*fold)(void *of, Graph *, Diag *);
+	void *fold_of;
 };
 
 struct onnx_file;

@@ -285,6 +285,58 @@ run_sequence_construct(struct importer *m)
 }
 
 bool
+run_sequence_empty(struct importer *m)
+{
+	attr_int(&m->r, "dtype", 1);
+	new_sequence(m);
+	return true;
+}
+
+/* One element more or one less: the list with a piece replaced. */
+static bool
+edit_sequence(struct importer *m, int position, bool insert)
+{
+	const struct sequence *s = in_sequence(m);
+	struct sequence *y;
+	int64_t at;
+
+	if (!s)
+		return false;
+	if (s->split)
+		return imp_fail(m, "not supported on the result of "
+		                "SplitToSequence");
+	at = insert ? s->n : s->n - 1;
+	if (imp_has(m, position)) {
+		if (!imp_const(m, position, &at))
+			return imp_fail(m, "the position is not a constant");
+		at += at < 0 ? s->n : 0;
+	}
+	if (at < 0 || at >= s->n + insert)
+		return imp_fail(m, "position %jd in a sequence of %d",
+		                (intmax_t)at, s->n);
+	y = new_sequence(m);
+	y->n = insert ? s->n + 1 : s->n - 1;
+	y->elem = arena_array(m->arena, (size_t)y->n + 1, sizeof *y->elem);
+	for (int i = 0; i < y->n; i++)
+		y->elem[i] = i < at ? s->elem[i]
+			: !insert ? s->elem[i + 1]
+			: i > at ? s->elem[i - 1] : imp_in(m, 1);
+	return true;
+}
+
+bool
+run_sequence_insert(struct importer *m)
+{
+	return edit_sequence(m, 2, true);
+}
+
+bool
+run_sequence_erase(struct importer *m)
+{
+	return edit_sequence(m, 1, false);
+}
+
+bool
 run_sequence_at(struct importer *m)
 {
 	const struct sequence *s = in_sequence(m);
@@ -322,6 +374,8 @@ run_concat_from_sequence(struct importer *m)
 	if (!s)
 		return false;
 	a.CONCAT.axis = attr_int(&m->r, "axis", 0);
+	if (!s->split && s->n == 0)
+		return imp_fail(m, "the sequence is empty");
 	if (s->split)
 		return imp_fail(m, "not supported on the result of "
 		                "SplitToSequence");

@@ -810,7 +810,7 @@ onnx_inspect(const char *path, const struct import_options *opt, FILE *out,
 
 	diag_file(diag, path);
 	file = onnx_open(path, opt->no_weights, diag);
-	x.f = file ? flat_new(file, diag, x.arena) : NULL;
+	x.f = file ? flat_resolve(file, opt, diag, x.arena) : NULL;
 	ok = x.f && classify(x.f, opt);
 	if (ok)
 		import_drop_outputs(x.f, opt);

@@ -95,9 +95,23 @@ read_all(struct driver *d, const char *path, size_t *n)
 
 /* ---- the stages ---- */
 
-static struct import_options
-import_options(const struct cli *c)
+/* For the importer: what does a part of the model fold to? */
+static bool
+fold_part(void *of, Graph *g, Diag *quiet)
 {
+	struct driver *d = of;
+	const struct dump_request none = { 0 };
+	Pass p = { .diag = quiet, .opt = &d->cli.opt, .keep = d->arena,
+	           .baseline_peak = -1, .minimum_peak = -1 };
+
+	return pass_run(&p, g, "bind,fold", NULL, &none);
+}
+
+static struct import_options
+import_options(struct driver *d)
+{
+	const struct cli *c = &d->cli;
+
 	return (struct import_options){
 		.ntrain = c->opt.ntrain, .train = c->opt.train,
 		.nfreeze = c->opt.nfreeze, .freeze = c->opt.freeze,
@@ -106,6 +120,7 @@ import_options(const struct cli *c)
 		.constant = c->constant, .untie = c->opt.untie,
 		.no_weights = c->plan_only, .loss = c->opt.loss,
 		.all_outputs = c->opt.forward_only,
+		.fold = fold_part, .fold_of = d,
 	};
 }
 
@@ -113,7 +128,7 @@ static bool
 load(struct driver *d)
 {
 	const struct cli *c = &d->cli;
-	struct import_options o = import_options(c);
+	struct import_options o = import_options(d);
 	char *text;
 	size_t n;
 
@@ -311,7 +326,7 @@ static bool
 inspect(struct driver *d)
 {
 	const struct cli *c = &d->cli;
-	struct import_options o = import_options(c);
+	struct import_options o = import_options(d);
 	struct outfile json;
 	bool ok;
 

@@ -130,6 +130,9 @@ static const struct onnx_op table[] = {
 	{ N("ScatterND", "", 11, 3, 3, run_scatter_nd), .stop = 2 },
 	{ N("SequenceAt", "", 11, 2, 2, run_sequence_at), .stop = 2 },
 	{ N("SequenceConstruct", "", 11, 1, -1, run_sequence_construct) },
+	{ N("SequenceEmpty", "", 11, 0, 0, run_sequence_empty) },
+	{ N("SequenceErase", "", 11, 1, 2, run_sequence_erase), .stop = 2 },
+	{ N("SequenceInsert", "", 11, 2, 3, run_sequence_insert), .stop = 4 },
 	{ N("SequenceLength", "", 11, 1, 1, run_sequence_length), ALL },
 	{ N("Shape", "", 1, 1, 1, run_shape), .stop = ALL_INPUTS },
 	{ N("Size", "", 1, 1, 1, run_same), .ir = OP_SIZE, ALL },
@@ -220,18 +223,19 @@ static const struct onnx_op table[] = {
 	/* known, so that parameters are found, but not imported */
 	{ N("Bernoulli", "", 15, 1, 1, NULL), .stop = ALL_INPUTS },
 	{ N("If", "", 1, 1, 1, NULL), .stop = ALL_INPUTS,
-	  .hint = "its condition is not a constant of the file" },
+	  .hint = "its condition does not follow from the file and the extents "
+	          "bound by --dim" },
 	{ N("Loop", "", 1, 2, -1, NULL),
-	  .hint = "only with a number of trips that is a constant of the file, "
-	          "at most 1024, and a condition that stays true" },
+	  .hint = "only with a number of trips, at most 1024, or a condition "
+	          "that follow from the file and the extents bound by --dim" },
 	{ N("Multinomial", "", 7, 1, 1, NULL), .stop = ALL_INPUTS },
 	{ N("RandomNormal", "", 1, 0, 0, NULL) },
 	{ N("RandomNormalLike", "", 1, 1, 1, NULL), .stop = ALL_INPUTS },
 	{ N("RandomUniform", "", 1, 0, 0, NULL) },
 	{ N("RandomUniformLike", "", 1, 1, 1, NULL), .stop = ALL_INPUTS },
 	{ N("Scan", "", 8, 1, -1, NULL),
-	  .hint = "only since opset 9, and over an axis of an input or weight "
-	          "with an extent in the file, at most 1024" },
+	  .hint = "only since opset 9, and over an axis whose extent follows "
+	          "from the file and those bound by --dim, at most 1024" },
 	{ N("QuantizeLinear", "", 10, 2, 3, NULL), .stop = ALL_INPUTS,
 	  .hint = "quantized; train the float export" },
 	{ N("DequantizeLinear", "", 10, 2, 3, NULL), .stop = ALL_INPUTS,
