@@ -21,7 +21,7 @@ struct unroll {
 	const struct flat_node *n;      /* the Loop or Scan */
 	const Onnx__GraphProto *body;
 	int64_t trips;
-	bool open;                      /* the condition decides, trip by trip */
+	bool open;                      /* its condition ends it */
 	int on;                         /* its value after the last trip */
 	int nstate;                     /* values handed on */
 	int nlead;                      /* body inputs before them */

@@ -24,7 +24,7 @@ struct import_options {
 	                         * (there is no loss) */
 	const char *loss;       /* as --loss; NULL: found from the outputs */
 	bool json;              /* onnx_inspect: machine-readable */
-	/* bind and fold a graph; NULL: control flow depends on the file alone */
+	/* bind and fold a graph; NULL: control flow depends on the file */
 	bool (*fold)(void *of, Graph *, Diag *);
 	void *fold_of;
 };
