@@ -3,20 +3,19 @@
  * Options -> graph (ONNX or text) -> passes -> reports -> code.  Every output
  * appears by rename; on any failure nothing is left.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "codegen/codegen.h"
 #include "frontend/host.h"
 #include "frontend/import.h"
 #include "frontend/opts.h"
+#include "ir/infile.h"
 #include "ir/outfile.h"
 #include "frontend/outputs.h"
+#include "frontend/stop.h"
 #include "frontend/verbs.h"
 #include "ir/ir.h"
 #include "passes/cost.h"
@@ -35,28 +34,8 @@ struct driver {
 	Graph *graph;
 	struct onnx_file *file;        /* mappings that the graph points into */
 	Pass pass;
+	const volatile int *stop;       /* not 0: interrupted */
 };
-
-/* Set by the first SIGINT, SIGTERM or SIGHUP, so that what was begun is
- * cleaned away; the second one ends the process as usual. */
-static volatile sig_atomic_t interrupted;
-
-static void
-on_signal(int number)
-{
-	interrupted = number;
-}
-
-static void
-catch_signals(void)
-{
-	static const int number[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction a = { .sa_handler = on_signal,
-	                       .sa_flags = SA_RESETHAND };
-
-	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-		sigaction(number[i], &a, NULL);
-}
 
 static bool
 has_suffix(const char *s, const char *suffix)
@@ -64,33 +43,6 @@ has_suffix(const char *s, const char *suffix)
 	size_t n = strlen(s), m = strlen(suffix);
 
 	return n > m && !strcmp(s + n - m, suffix);
-}
-
-/* ---- files ---- */
-
-static char *
-read_all(struct driver *d, const char *path, size_t *n)
-{
-	FILE *f = fopen(path, "rb");
-	struct stat st;
-	char *text;
-
-	if (!f || fstat(fileno(f), &st)) {
-		diag_error(d->diag, "cannot read it: %s", strerror(errno));
-		if (f)
-			fclose(f);
-		return NULL;
-	}
-	if (!S_ISREG(st.st_mode) || st.st_size > TEXT_MAX) {
-		diag_error(d->diag, "not a regular file of at most %d MiB",
-		           TEXT_MAX >> 20);
-		fclose(f);
-		return NULL;
-	}
-	text = arena_alloc(d->arena, (size_t)st.st_size + 1);
-	*n = fread(text, 1, (size_t)st.st_size, f);
-	fclose(f);
-	return text;
 }
 
 /* ---- the stages ---- */
@@ -136,7 +88,7 @@ load(struct driver *d)
 		d->graph = onnx_import(c->model, &o, d->diag, &d->file);
 		return d->graph != NULL;
 	}
-	text = read_all(d, c->model, &n);
+	text = infile_read(c->model, TEXT_MAX, &n, d->arena, d->diag);
 	if (text)
 		d->graph = text_parse(c->model, text, n, d->diag);
 	return d->graph != NULL;
@@ -239,7 +191,7 @@ generate(struct driver *d, const struct outputs *out)
 		.out_so = out->so, .weights = out->weights,
 		.emit_dir = c->emit_dir, .cc = c->cc, .march = c->march,
 		.threads = c->opt.threads, .grad_accum = c->opt.grad_accum,
-		.stop = &interrupted,
+		.stop = d->stop,
 	};
 
 	if (t) {
@@ -289,7 +241,7 @@ compile(struct driver *d)
 	struct outputs out = { 0 };
 
 	diag_file(d->diag, c->model);
-	c->opt.account = wants_report(c, "memory");
+	c->opt.account = c->json || wants_report(c, "memory");
 	if (code && c->opt.dtype != DT_NONE)
 		return diag_error(d->diag, "--dtype is for planning: expected "
 		                  "--plan-only beside it, as a library has "
@@ -313,7 +265,7 @@ compile(struct driver *d)
 	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);
-	if (interrupted)
+	if (*d->stop)
 		return diag_error(d->diag, "interrupted");
 	if (!report(d) || (code && !generate(d, &out)) || !write_json(d))
 		return false;
@@ -361,7 +313,7 @@ main(int argc, char **argv)
 	};
 	switch (d.cli.verb) {
 	case VERB_COMPILE:
-		catch_signals();
+		d.stop = stop_on_signals();
 		ok = compile(&d);
 		break;
 	case VERB_INSPECT:

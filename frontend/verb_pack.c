@@ -7,9 +7,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "ir/infile.h"
 #include "ir/outfile.h"
+#include "frontend/stop.h"
 #include "frontend/verbs.h"
 #include "passes/pack.h"
 
@@ -23,36 +24,6 @@ struct rows {
 	const char **id;
 	size_t n;
 };
-
-static char *
-slurp(const char *path, Arena *arena, Diag *diag)
-{
-	FILE *f = fopen(path, "rb");
-	struct stat st;
-	char *text;
-	size_t n;
-
-	if (!f || fstat(fileno(f), &st)) {
-		diag_error(diag, "cannot read it: %s", strerror(errno));
-		if (f)
-			fclose(f);
-		return NULL;
-	}
-	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX_BYTES) {
-		diag_error(diag, "not a regular file of at most %d MiB",
-		           FILE_MAX_BYTES >> 20);
-		fclose(f);
-		return NULL;
-	}
-	text = arena_alloc(arena, (size_t)st.st_size + 1);
-	n = fread(text, 1, (size_t)st.st_size, f);
-	fclose(f);
-	if (memchr(text, 0, n)) {
-		diag_error(diag, "not a text file");
-		return NULL;
-	}
-	return text;
-}
 
 /* The field up to a comma or the end of the line; *s moves behind it. */
 static char *
@@ -129,18 +100,20 @@ check_rows(const struct rows *r, Arena *arena, Diag *diag)
 static bool
 read_rows(const char *path, struct rows *r, Arena *arena, Diag *diag)
 {
-	char *text = slurp(path, arena, diag), *state = NULL, *line;
-	size_t lines = 2, at = 0;
+	size_t lines = 2, at = 0, n;
+	char *text = infile_read(path, FILE_MAX_BYTES, &n, arena, diag);
+	char *state = NULL, *line;
 
 	if (!text)
 		return false;
+	if (memchr(text, 0, n))
+		return diag_error(diag, "not a text file");
 	for (const char *c = text; *c; c++)
 		lines += *c == '\n';
 	r->b = arena_array(arena, lines, sizeof *r->b);
 	r->id = arena_array(arena, lines, sizeof *r->id);
 	for (line = text; line; line = state) {
-		size_t n = strcspn(line, "\n");
-
+		n = strcspn(line, "\n");
 		state = line[n] ? line + n + 1 : NULL;
 		line[n] = 0;
 		if (n && line[n - 1] == '\r')
@@ -173,48 +146,31 @@ write_rows(const char *path, const struct rows *r, Arena *arena, Diag *diag)
 	return outfile_close(&o, true);
 }
 
-/* Greedy orders, then exact search at the capacity, if there is one. */
-static bool
-fit(struct rows *r, int64_t capacity, Arena *arena, Diag *diag)
-{
-	struct pack_result got = pack(r->b, r->n, 0, arena);
-	enum pack_answer a = got.bound > capacity ? PACK_NONE : PACK_CUT;
-
-	if (got.height <= capacity)
-		return true;
-	if (a == PACK_CUT)
-		a = pack_exact(r->b, r->n, capacity, PACK_VERB_WORK, arena);
-	if (a == PACK_FOUND)
-		return true;
-	return diag_error(diag, "%s: capacity %" PRId64 ", live bound %" PRId64
-		", least height reached %" PRId64, a == PACK_NONE
-		? "cannot be placed" : "no placement found", capacity,
-		got.bound, got.height);
-}
-
 bool
 verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 {
+	struct pack_limit limit = { .work = PACK_VERB_WORK,
+		.enough = c->capacity, .stop = stop_on_signals() };
+	struct pack_result got;
 	struct rows r = { 0 };
-	int64_t height = 0, bound;
-	bool optimal = false;
 
 	diag_file(diag, c->model);
 	if (!read_rows(c->model, &r, arena, diag))
 		return false;
-	if (c->capacity < 0)
-		optimal = pack(r.b, r.n, PACK_VERB_WORK, arena).optimal;
-	else if (!fit(&r, c->capacity, arena, diag))
-		return false;
-	bound = pack_bound(r.b, r.n, arena);
-	for (size_t i = 0; i < r.n; i++)
-		if (r.b[i].offset + r.b[i].size > height)
-			height = r.b[i].offset + r.b[i].size;
+	got = pack_within(r.b, r.n, &limit, arena);
+	if (c->capacity >= 0 && got.height > c->capacity)
+		return diag_error(diag, "%s: capacity %" PRId64 ", live bound "
+			"%" PRId64 ", least height reached %" PRId64,
+			got.least > c->capacity ? "cannot be placed"
+			: *limit.stop ? "interrupted" : "no placement found",
+			c->capacity, got.bound, got.height);
+	if (*limit.stop)
+		diag_note(diag, "interrupted: the best placement so far");
 	if (!write_rows(c->out, &r, arena, diag))
 		return false;
 	if (!c->quiet)
 		printf("%zu buffers, height %" PRId64 ", live bound %" PRId64
-		       "%s\n", r.n, height, bound,
-		       optimal || height == bound ? ", optimal" : "");
+		       "%s\n", r.n, got.height, got.bound,
+		       got.optimal ? ", optimal" : "");
 	return true;
 }

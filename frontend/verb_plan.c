@@ -1,13 +1,12 @@
 /* ckc plan: a graph of costs in, a plan out. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "ir/infile.h"
 #include "ir/outfile.h"
+#include "frontend/stop.h"
 #include "frontend/verbs.h"
 #include "passes/dag.h"
 #include "passes/pack.h"
@@ -17,38 +16,14 @@ enum { FILE_MAX_BYTES = 1 << 30 };
 
 #define PLACE_WORK INT64_C(1000000000)
 
-/* Set by Ctrl-C: end the search with the best plan so far. */
-static volatile int interrupted;
-
-static void
-interrupt(int signal)
-{
-	(void)signal;
-	interrupted = 1;
-}
-
 static bool
 read_graph(const struct cli *c, struct dag *g, Arena *arena, Diag *diag)
 {
-	FILE *f = fopen(c->model, "rb");
-	struct stat st;
-	char *text;
 	size_t n;
+	char *text = infile_read(c->model, FILE_MAX_BYTES, &n, arena, diag);
 
-	if (!f || fstat(fileno(f), &st)) {
-		diag_error(diag, "cannot read it: %s", strerror(errno));
-		if (f)
-			fclose(f);
+	if (!text)
 		return false;
-	}
-	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX_BYTES) {
-		fclose(f);
-		return diag_error(diag, "not a regular file of at most %d MiB",
-		                  FILE_MAX_BYTES >> 20);
-	}
-	text = arena_alloc(arena, (size_t)st.st_size + 1);
-	n = fread(text, 1, (size_t)st.st_size, f);
-	fclose(f);
 	return dag_read(text, n, g, arena, diag);
 }
 
@@ -176,14 +151,12 @@ place(Plan *p, int64_t budget, Arena *arena)
 {
 	size_t n = (size_t)p->ntensor;
 	struct buffer *b = arena_array(arena, n + 1, sizeof *b);
-	struct pack_result r;
+	struct pack_limit limit = { .work = PLACE_WORK, .enough = budget };
 
 	for (size_t i = 0; i < n; i++)
 		b[i] = (struct buffer){ p->tensor[i].first,
 			p->tensor[i].last + 1, p->tensor[i].bytes, 0 };
-	r = pack(b, n, 0, arena);
-	if (r.height > budget && pack_exact(b, n, budget, PLACE_WORK, arena)
-	    != PACK_FOUND)
+	if (pack_within(b, n, &limit, arena).height > budget)
 		return false;
 	p->sum.arena = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -270,7 +243,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 {
 	struct dag g;
 	struct dag_options o = { .budget = c->budget_bytes, .sec =
-		c->opt.plan_sec, .stop = &interrupted };
+		c->opt.plan_sec, .stop = stop_on_signals() };
 	Plan p = { .model = c->model, .nflag = c->nflag, .flag = c->flag };
 	double began = dag_clock();
 	int64_t budget;
@@ -282,7 +255,6 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		o.budget = (int64_t)ceil(c->budget * (double)g.peak);
 	budget = o.budget;
 	o.progress = !c->quiet && isatty(2) ? stderr : NULL;
-	signal(SIGINT, interrupt);
 	if (!search(c, &g, &o, &p, arena))
 		return refuse(&g, budget, p.sum.peak, diag);
 	if (c->opt.stats)

@@ -1,7 +1,8 @@
 /* Packing buffers with known lifetimes into one block of memory.
  *
  * Knows nothing of graphs.  Sizes are taken as they are: give multiples of
- * the alignment and offsets will be multiples of it.
+ * the alignment and offsets will be multiples of it.  The sizes must add up
+ * to at most INT64_MAX / 4; times may be anything.
  */
 #ifndef PASSES_PACK_H
 #define PASSES_PACK_H
@@ -18,25 +19,28 @@ struct buffer {
 	int64_t offset;                 /* result */
 };
 
+struct pack_limit {
+	int64_t work;                   /* elementary steps of exact search */
+	int64_t enough;                 /* a height that need not be beaten */
+	const volatile int *stop;       /* not 0: end with the best so far;
+	                                 * NULL: never */
+};
+
 struct pack_result {
 	int64_t height;                 /* largest offset + size */
 	int64_t bound;                  /* largest sum alive at one time */
-	bool optimal;                   /* proven: no lower height exists */
+	int64_t least;                  /* proven: no lower height exists */
+	bool optimal;                   /* height == least */
 };
 
 /* Largest sum of sizes alive at one time, below which nothing fits. */
 int64_t pack_bound(const struct buffer *, size_t n, Arena *scratch);
-/* Give every buffer an offset.  Greedy orders and repair first; if they leave
- * a gap to the bound, an exact search for at most `work` elementary steps.
- * The height depends only on the set of buffers, not on their order. */
+/* Give every buffer an offset, as low as the work allows.  The height depends
+ * only on the set of buffers, not on their order. */
+struct pack_result pack_within(struct buffer *, size_t n,
+                               const struct pack_limit *, Arena *scratch);
+/* The same without further limits. */
 struct pack_result pack(struct buffer *, size_t n, int64_t work,
                         Arena *scratch);
-
-enum pack_answer { PACK_FOUND, PACK_NONE, PACK_CUT };
-
-/* Offsets with height <= capacity by exact search; PACK_NONE: there are none,
- * PACK_CUT: the work ran out (offsets are then untouched). */
-enum pack_answer pack_exact(struct buffer *, size_t n, int64_t capacity,
-                            int64_t work, Arena *scratch);
 
 #endif

@@ -22,20 +22,23 @@
  *         Where no buffer crosses a moment any more the problem falls into
  *         parts, and a part without a packing ends the whole node.
  *         Several ranks, with growing disorder, take turns with growing
- *         limits of work: times to an answer have a heavy tail.
+ *         limits of work: times to an answer have a heavy tail.  Buffers of
+ *         sections that had no room in one turn rank higher in the next.
  * cost    a node: sections crossed by what is not placed
  */
-#include "passes/pack.h"
+#include "passes/pack_part.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_LIMIT = 400000, RANKS = 5, ITEMS_MAX = 1000 };
 
+#define FADE 0.25
+
 struct item {
 	int32_t from, to;               /* sections from..to-1 */
 	int64_t size;
-	int32_t index;                  /* in the caller's array */
+	int32_t index;                  /* in the part */
 	int32_t twin;                   /* identical, one rank lower; -1 */
 	int32_t nmeet;
 	int32_t *meet;                  /* those that share a section */
@@ -45,6 +48,7 @@ struct item {
 	int64_t barred;                 /* a place that it does not take; -1 */
 	int64_t lowest;                 /* place that it can still take */
 	int64_t offset;                 /* where it was placed */
+	double blame;                   /* for nodes given up; fades */
 	bool placed;
 };
 
@@ -63,69 +67,28 @@ struct search {
 	int64_t work;
 	bool cut;
 	int32_t *meet;
-	Arena *arena;
 };
 
 /* ---- preparation ---- */
 
-static int
-by_number(const void *p, const void *q)
-{
-	const int64_t *a = p, *b = q;
-
-	return (*a > *b) - (*a < *b);
-}
-
-static int32_t
-find(const int64_t *v, int32_t n, int64_t x)
-{
-	int32_t lo = 0, hi = n;
-
-	while (lo < hi) {
-		int32_t mid = lo + (hi - lo) / 2;
-
-		if (v[mid] < x)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/* A section begins where a buffer begins; ends make no new maximum. */
 static void
-find_sections(struct search *s, const struct buffer *b)
+find_totals(struct search *s)
 {
-	int64_t *time = arena_array(s->arena, (size_t)s->n + 1, sizeof *time);
-	int64_t *sum;
-	int32_t n = 0;
-
-	for (int32_t i = 0; i < s->n; i++)
-		time[i] = b[s->item[i].index].lower;
-	qsort(time, (size_t)s->n, sizeof *time, by_number);
-	for (int32_t i = 0; i < s->n; i++)
-		if (n == 0 || time[n - 1] != time[i])
-			time[n++] = time[i];
-	s->nsection = n;
-	s->rest = arena_array(s->arena, (size_t)n + 1, sizeof *s->rest);
-	s->low = arena_array(s->arena, (size_t)n + 1, sizeof *s->low);
-	s->count = arena_array(s->arena, (size_t)n + 1, sizeof *s->count);
-	s->cross = arena_array(s->arena, (size_t)n + 1, sizeof *s->cross);
-	sum = s->rest;
 	for (int32_t i = 0; i < s->n; i++) {
 		struct item *t = &s->item[i];
 
-		t->from = find(time, n, b[t->index].lower);
-		t->to = find(time, n, b[t->index].upper);
 		for (int32_t k = t->from; k < t->to; k++) {
-			sum[k] += t->size;
+			s->rest[k] += t->size;
 			s->cross[k] += k + 1 < t->to;
 		}
 	}
-	for (int32_t i = 0; i < s->n; i++)
-		for (int32_t k = s->item[i].from; k < s->item[i].to; k++)
-			if (sum[k] > s->item[i].total)
-				s->item[i].total = sum[k];
+	for (int32_t i = 0; i < s->n; i++) {
+		struct item *t = &s->item[i];
+
+		for (int32_t k = t->from; k < t->to; k++)
+			if (s->rest[k] > t->total)
+				t->total = s->rest[k];
+	}
 }
 
 /* A number in [0, 1) that is the same for equal buffers. */
@@ -210,7 +173,7 @@ find_meets(struct search *s)
 
 /* ---- the search ---- */
 
-struct part {
+struct left {
 	int32_t *list;                  /* not placed, by rank */
 	int32_t n;
 	int32_t *stack;                 /* free room for lists below */
@@ -218,11 +181,11 @@ struct part {
 	int64_t floor;                  /* offset of the last one placed */
 };
 
-static bool search_parts(struct search *s, struct part p);
+static bool search_parts(struct search *s, struct left p);
 
 /* Lowest place that t can still take; INT64_MAX: none. */
 static int64_t
-lowest_place(const struct search *s, const struct part *p,
+lowest_place(const struct search *s, const struct left *p,
              const struct item *t)
 {
 	int64_t low = INT64_MAX;
@@ -239,9 +202,21 @@ lowest_place(const struct search *s, const struct part *p,
 	return low;
 }
 
+/* What is left of a section without room shall be placed earlier. */
+static void
+put_blame(struct search *s, const struct left *p, int32_t section)
+{
+	for (int32_t j = 0; j < p->n; j++) {
+		struct item *t = &s->item[p->list[j]];
+
+		if (t->from <= section && section < t->to)
+			t->blame++;
+	}
+}
+
 /* Whether each section has room for what is left of it. */
 static bool
-has_room(struct search *s, const struct part *p, int32_t first, int32_t last)
+has_room(struct search *s, const struct left *p, int32_t first, int32_t last)
 {
 	for (int32_t k = first; k < last; k++)
 		s->low[k] = INT64_MAX;
@@ -258,8 +233,10 @@ has_room(struct search *s, const struct part *p, int32_t first, int32_t last)
 	}
 	s->work -= last - first;
 	for (int32_t k = first; k < last; k++)
-		if (s->rest[k] && s->low[k] + s->rest[k] > s->capacity)
+		if (s->rest[k] && s->low[k] + s->rest[k] > s->capacity) {
+			put_blame(s, p, k);
 			return false;
+		}
 	return true;
 }
 
@@ -324,7 +301,7 @@ may_swap(const struct search *s, const struct item *t)
  * the least room to spare, and then the fewest that could fill it, or the
  * other way round. */
 static int32_t
-find_section(struct search *s, const struct part *p, int32_t first,
+find_section(struct search *s, const struct left *p, int32_t first,
              int32_t last, int64_t level)
 {
 	int64_t least = INT64_MAX;
@@ -363,7 +340,7 @@ find_section(struct search *s, const struct part *p, int32_t first,
 
 /* Leave room below in a section: none of these takes the place. */
 static bool
-search_gap(struct search *s, struct part p, const int32_t *next, int32_t n)
+search_gap(struct search *s, struct left p, const int32_t *next, int32_t n)
 {
 	bool found;
 
@@ -381,7 +358,7 @@ search_gap(struct search *s, struct part p, const int32_t *next, int32_t n)
 }
 
 static void
-extent(const struct search *s, const struct part *p, int32_t *first,
+extent(const struct search *s, const struct left *p, int32_t *first,
        int32_t *last)
 {
 	*first = INT32_MAX;
@@ -396,7 +373,7 @@ extent(const struct search *s, const struct part *p, int32_t *first,
 
 /* One part that does not fall into smaller ones. */
 static bool
-search_part(struct search *s, struct part p)
+search_part(struct search *s, struct left p)
 {
 	int64_t level = INT64_MAX, limit = INT64_MAX;
 	int32_t *next = p.stack, n = 0, first, last, k;
@@ -428,7 +405,7 @@ search_part(struct search *s, struct part p)
 	p.stack += n;
 	for (int32_t c = 0; c < n && !s->cut; c++) {
 		struct item *t = &s->item[next[c]];
-		struct part q = { p.stack, 0, p.stack + p.n,
+		struct left q = { p.stack, 0, p.stack + p.n,
 		                  p.keep + t->nmeet, level };
 
 		if (t->at != level || (t->twin >= 0
@@ -451,8 +428,8 @@ search_part(struct search *s, struct part p)
 }
 
 /* What lies in sections from..to-1, in order of rank. */
-static struct part
-cut_out(const struct search *s, struct part p, int32_t from, int32_t to)
+static struct left
+cut_out(const struct search *s, struct left p, int32_t from, int32_t to)
 {
 	int32_t n = 0;
 
@@ -470,7 +447,7 @@ cut_out(const struct search *s, struct part p, int32_t from, int32_t to)
 
 /* Take back a part whose packing was found before another part failed. */
 static void
-undo_part(struct search *s, const struct part *q, const int64_t *at)
+undo_part(struct search *s, const struct left *q, const int64_t *at)
 {
 	for (int32_t j = 0; j < q->n; j++) {
 		struct item *t = &s->item[q->list[j]];
@@ -487,9 +464,9 @@ undo_part(struct search *s, const struct part *q, const int64_t *at)
 /* Search the part of what is left that ends with the first section, from
  * `begin` on, which nothing crosses; then the others. */
 static bool
-search_split(struct search *s, struct part p, int32_t begin, int32_t last)
+search_split(struct search *s, struct left p, int32_t begin, int32_t last)
 {
-	struct part q;
+	struct left q;
 	int32_t end = begin;
 
 	do {
@@ -516,7 +493,7 @@ search_split(struct search *s, struct part p, int32_t begin, int32_t last)
 
 /* Fall into parts, then search each. */
 static bool
-search_parts(struct search *s, struct part p)
+search_parts(struct search *s, struct left p)
 {
 	int32_t first, last, nsplit = 0;
 
@@ -542,11 +519,20 @@ path_room(const struct search *s)
 static bool
 turn(struct search *s, int how, int64_t limit, int32_t *stack, int64_t *keep)
 {
-	struct part p = { .floor = 0, .list = stack, .n = s->n,
+	struct left p = { .floor = 0, .list = stack, .n = s->n,
 	                  .stack = stack + s->n, .keep = keep };
+	double blame = 0;
 
 	for (int32_t i = 0; i < s->n; i++)
-		set_keys(&s->item[i], how);
+		blame += s->item[i].blame / s->n;
+	for (int32_t i = 0; i < s->n; i++) {
+		struct item *t = &s->item[i];
+
+		set_keys(t, how);
+		for (int k = 0; k < 3 && blame > 0; k++)
+			t->key[k] *= 1 + t->blame / blame;
+		t->blame *= FADE;
+	}
 	qsort(s->item, (size_t)s->n, sizeof *s->item, by_rank);
 	find_meets(s);
 	for (int32_t i = 0; i < s->n; i++) {
@@ -560,51 +546,78 @@ turn(struct search *s, int how, int64_t limit, int32_t *stack, int64_t *keep)
 	return search_parts(s, p);
 }
 
-enum pack_answer
-pack_exact(struct buffer *b, size_t n, int64_t capacity, int64_t work,
-           Arena *scratch)
+static void
+allocate(struct search *s, const struct part *p)
 {
-	struct search s = { .capacity = capacity, .arena = scratch };
-	int64_t limit = FIRST_LIMIT, *keep;
-	int32_t *stack;
+	size_t n = (size_t)p->n, ns = (size_t)p->nsection + 1;
+	Arena *a = p->arena;
 
-	if (n > ITEMS_MAX)
-		return PACK_CUT;
-	s.item = arena_array(scratch, n + 1, sizeof *s.item);
-	for (size_t i = 0; i < n; i++)
-		if (b[i].size > 0 && b[i].lower < b[i].upper)
-			s.item[s.n++] = (struct item){
-				.size = b[i].size, .index = (int32_t)i };
-	find_sections(&s, b);
-	stack = arena_array(scratch, path_room(&s), sizeof *stack);
-	keep = arena_array(scratch, path_room(&s), sizeof *keep);
-	s.stack_end = stack + path_room(&s);
-	s.keep_end = keep + path_room(&s);
-	s.meet = arena_array(scratch, (size_t)s.n * (size_t)s.n + 1,
-	                     sizeof *s.meet);
-	for (int32_t k = 0; k < s.nsection; k++)
-		if (s.rest[k] > capacity)
-			return PACK_NONE;
-	for (int k = 0; work > 0; k++) {
-		bool found;
+	s->item = arena_array(a, n + 1, sizeof *s->item);
+	s->meet = arena_array(a, n * n + 1, sizeof *s->meet);
+	s->rest = arena_array(a, ns, sizeof *s->rest);
+	s->low = arena_array(a, ns, sizeof *s->low);
+	s->count = arena_array(a, ns, sizeof *s->count);
+	s->cross = arena_array(a, ns, sizeof *s->cross);
+}
 
-		if (limit > work)
-			limit = work;
-		found = turn(&s, k, limit, stack, keep);
-		if (!found && !s.cut)
-			return PACK_NONE;
-		if (found)
+/* Turns until one ends, or the work does: PACK_FOUND with every item's offset
+ * or another answer. */
+static enum pack_answer
+take_turns(struct search *s, const struct part *p, int64_t *work)
+{
+	size_t room = path_room(s);
+	int32_t *stack = arena_array(p->arena, room, sizeof *stack);
+	int64_t *keep = arena_array(p->arena, room, sizeof *keep);
+	int64_t limit = FIRST_LIMIT;
+
+	s->stack_end = stack + room;
+	s->keep_end = keep + room;
+	for (int k = 0; *work > 0; k++) {
+		if (p->stop && *p->stop)
 			break;
+		if (limit > *work)
+			limit = *work;
+		if (turn(s, k, limit, stack, keep)) {
+			*work -= limit - (s->work > 0 ? s->work : 0);
+			return PACK_FOUND;
+		}
 		/* what was placed when the work ran out was taken back */
-		work -= limit;
+		*work -= limit - (s->work > 0 ? s->work : 0);
+		if (!s->cut)
+			return PACK_NONE;
 		if (k % (3 * RANKS) == 3 * RANKS - 1)
 			limit *= 2;
 	}
-	if (work <= 0)
+	return PACK_CUT;
+}
+
+enum pack_answer
+pack_exact(struct part *p, int64_t capacity, int64_t *work)
+{
+	struct search s = { .capacity = capacity, .n = p->n,
+	                    .nsection = p->nsection };
+	enum pack_answer answer;
+
+	if (p->bound > capacity)
+		return PACK_NONE;
+	if (p->n > ITEMS_MAX || *work <= 0)
 		return PACK_CUT;
-	for (size_t i = 0; i < n; i++)
-		b[i].offset = 0;
+	allocate(&s, p);
 	for (int32_t i = 0; i < s.n; i++)
-		b[s.item[i].index].offset = s.item[i].offset;
+		s.item[i] = (struct item){ .from = p->box[i].from,
+			.to = p->box[i].to, .size = p->box[i].size,
+			.index = i };
+	find_totals(&s);
+	answer = take_turns(&s, p, work);
+	if (answer != PACK_FOUND)
+		return answer;
+	p->best = 0;
+	for (int32_t i = 0; i < s.n; i++) {
+		const struct item *t = &s.item[i];
+
+		p->at[t->index] = t->offset;
+		if (t->offset + t->size > p->best)
+			p->best = t->offset + t->size;
+	}
 	return PACK_FOUND;
 }

@@ -30,8 +30,8 @@ check(const struct buffer *b, size_t n, struct pack_result r)
 	}
 	assert_true(r.height == height);
 	assert_true(r.height >= r.bound);
-	if (r.height == r.bound)
-		assert_true(r.optimal);
+	assert_true(r.least >= r.bound && r.least <= r.height);
+	assert_true(r.optimal == (r.height == r.least));
 }
 
 /* Least height over all orders of first fit from the bottom: every packing
@@ -136,6 +136,82 @@ ignores_order(void **state)
 	}
 }
 
+/* A larger range of times than 64 bits of difference hold. */
+static void
+far_times(void **state)
+{
+	struct buffer b[3] = {
+		{ INT64_MIN, INT64_MAX, 64, 0 }, { INT64_MIN, 0, 128, 0 },
+		{ 0, INT64_MAX, 128, 0 },
+	};
+	Arena *a = arena_new();
+	struct pack_result r = pack(b, 3, 1000, a);
+
+	(void)state;
+	check(b, 3, r);
+	assert_int_equal(r.height, 192);
+	arena_free(a);
+}
+
+/* Lives that are nested, or that begin where others end, lie without waste,
+ * however many there are. */
+static void
+large_nested(void **state)
+{
+	enum { N = 20000 };
+	Arena *a = arena_new();
+	struct buffer *b = arena_array(a, 2 * N, sizeof *b);
+	struct pack_result r;
+	uint64_t seed = 4;
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		int64_t size = 64 * (1 + (int64_t)(gen_next(&seed) % 99));
+
+		b[i] = (struct buffer){ i, 2 * N - i, size, 0 };
+		b[N + i] = (struct buffer){ 2 * i, 2 * i + 2, size, 0 };
+	}
+	r = pack(b, 2 * N, 0, a);
+	assert_true(r.optimal);
+	assert_true(r.height == r.bound);
+	assert_true(r.bound == pack_bound(b, 2 * N, a));
+	arena_free(a);
+}
+
+/* `enough` ends the search; what is proven is never more than reached. */
+static void
+respects_limits(void **state)
+{
+	static volatile int stop = 1;
+	uint64_t seed = 5;
+
+	(void)state;
+	for (int k = 0; k < 200; k++) {
+		struct buffer b[12], c[12];
+		size_t n = random_buffers(&seed, b, 12);
+		struct pack_limit limit = { .work = 1000000 };
+		struct pack_result best, some;
+		Arena *a = arena_new();
+
+		memcpy(c, b, sizeof b);
+		best = pack_within(b, n, &limit, a);
+		limit.enough = best.height - 1;
+		some = pack_within(c, n, &limit, a);
+		check(c, n, some);
+		assert_true(some.height == best.height);
+		assert_true(some.least > limit.enough);
+		limit.enough = 2 * best.height;
+		some = pack_within(c, n, &limit, a);
+		check(c, n, some);
+		assert_true(some.height <= limit.enough);
+		limit = (struct pack_limit){ .work = 1000000, .stop = &stop };
+		some = pack_within(c, n, &limit, a);
+		check(c, n, some);
+		assert_true(some.least <= best.height);
+		arena_free(a);
+	}
+}
+
 static void
 empty(void **state)
 {
@@ -155,6 +231,9 @@ main(void)
 		cmocka_unit_test(equals_brute_force),
 		cmocka_unit_test(holds_rules),
 		cmocka_unit_test(ignores_order),
+		cmocka_unit_test(far_times),
+		cmocka_unit_test(large_nested),
+		cmocka_unit_test(respects_limits),
 		cmocka_unit_test(empty),
 	};
 
