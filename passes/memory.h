@@ -9,13 +9,15 @@
 struct segments {
 	int32_t n;
 	int32_t *of_node;               /* by node of the reference; -1 */
-	bool *attention, *product;      /* what a segment holds */
+	bool *attention;                /* by segment: holds a softmax */
+	NodeId *product, *last_product; /* the first and last one; 0 */
 	ValId *cut;                     /* by segment: the activation before
 	                                 * it; 0: none */
 	int32_t first, period, nlayer;
 };
 
 enum block { B_NORM, B_ATTENTION, B_MLP, B_OTHER, B_STATS, B_COUNT };
+extern const char *const memory_block[B_COUNT];
 
 /* One place that is occupied across the end of forward. */
 struct saved {
@@ -24,6 +26,7 @@ struct saved {
 	int64_t bytes;
 	int32_t segment, layer;         /* -1: in no layer */
 	enum block block;
+	bool split;                     /* by tensor parallelism */
 };
 
 struct memory_report {
@@ -33,6 +36,7 @@ struct memory_report {
 	int64_t unit;                   /* elements of a layer's input; 0 */
 	int64_t outside;                /* saved by no layer */
 	int64_t *layer;                 /* by layer: bytes without statistics */
+	int64_t *device;                /* the same on one device of --tp */
 	int64_t *stats;                 /* by layer */
 	int64_t param;                  /* elements that are trained */
 	/* a transformer's shape; 0: none was seen */

@@ -7,12 +7,21 @@
  * blocks  the activation between two segments belongs to the norm that reads
  *         it; else a segment with a softmax is attention, another one with
  *         products is the MLP
+ * devices tensor parallelism splits what lies between the first and the last
+ *         product of a segment, as the products are split by columns first
+ *         and by rows last; what surrounds them lies on every device, unless
+ *         sequence parallelism splits it by rows
+ *         (Korthikanti et al. 2023, section 4)
  * needs   the plan of the final graph and the reference graph
  */
 #include "passes/memory.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+const char *const memory_block[B_COUNT] = {
+	"norms", "attention", "mlp", "other", "statistics"
+};
 
 /* ---- places ---- */
 
@@ -158,6 +167,13 @@ onnx_op(const Graph *g, const Val *v)
 		: op_info[n->op].text;
 }
 
+static bool
+is_split(const struct segments *s, int32_t at, NodeId def)
+{
+	return s->product[at] && def >= s->product[at]
+		&& def < s->last_product[at];
+}
+
 static void
 add_saved(struct memory_report *r, const struct places *s, const Graph *g,
           int64_t owner)
@@ -180,6 +196,8 @@ add_saved(struct memory_report *r, const struct places *s, const Graph *g,
 	row->segment = r->seg.of_node[g->val[t->val].def];
 	row->block = block_of(&r->seg, g, t->val);
 	row->layer = layer_of(&r->seg, g, t->val);
+	row->split = row->segment >= 0 && is_split(&r->seg, row->segment,
+	                                           g->val[t->val].def);
 }
 
 /* ---- the shape of a transformer ---- */
@@ -213,21 +231,26 @@ find_shape(struct memory_report *r, const Graph *g)
 }
 
 static void
-sum_layers(struct memory_report *r, Arena *arena)
+sum_layers(struct memory_report *r, const struct options *opt, Arena *arena)
 {
 	size_t n = (size_t)r->seg.nlayer + 1;
+	int64_t tp = opt && opt->tp ? opt->tp : 1;
 
 	r->layer = arena_array(arena, n, sizeof *r->layer);
+	r->device = arena_array(arena, n, sizeof *r->device);
 	r->stats = arena_array(arena, n, sizeof *r->stats);
 	for (int64_t i = 0; i < r->nsaved; i++) {
 		const struct saved *s = &r->saved[i];
+		int64_t parts = tp > 1 && (s->split || opt->sp) ? tp : 1;
 
-		if (s->layer < 0)
+		if (s->layer < 0) {
 			r->outside += s->bytes;
-		else if (s->block == B_STATS)
+		} else if (s->block == B_STATS) {
 			r->stats[s->layer] += s->bytes;
-		else
+		} else {
 			r->layer[s->layer] += s->bytes;
+			r->device[s->layer] += s->bytes / parts;
+		}
 	}
 }
 
@@ -251,6 +274,6 @@ memory_report_new(const Pass *p, const Plan *plan, Arena *arena)
 		if (v->kind == V_PARAM && !v->frozen)
 			r->param += shape_nelem(&v->shape);
 	find_shape(r, g);
-	sum_layers(r, arena);
+	sum_layers(r, p->opt, arena);
 	return r;
 }

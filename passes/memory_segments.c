@@ -131,10 +131,14 @@ find_layers(struct segments *s, const uint64_t *key)
 }
 
 static void
-note_node(struct segments *s, const Node *n, int32_t at)
+note_node(struct segments *s, const Node *n, NodeId id, int32_t at)
 {
 	s->attention[at] |= n->op == OP_SOFTMAX || n->op == OP_ATTENTION;
-	s->product[at] |= n->op == OP_MATMUL;
+	if (n->op != OP_MATMUL)
+		return;
+	if (!s->product[at])
+		s->product[at] = id;
+	s->last_product[at] = id;
 }
 
 /* The node puts a new value there, perhaps over an old one. */
@@ -160,7 +164,10 @@ segments_find(struct segments *s, const Graph *g, Arena *arena)
 	*s = (struct segments){ 0 };
 	s->of_node = arena_array(arena, g->nnode, sizeof *s->of_node);
 	s->attention = arena_array(arena, (size_t)g->nnode + 1, 1);
-	s->product = arena_array(arena, (size_t)g->nnode + 1, 1);
+	s->product = arena_array(arena, (size_t)g->nnode + 1,
+	                         sizeof *s->product);
+	s->last_product = arena_array(arena, (size_t)g->nnode + 1,
+	                              sizeof *s->last_product);
 	s->cut = arena_array(arena, (size_t)g->nnode + 1, sizeof *s->cut);
 	FOR_NODES (n, g) {
 		NodeId id = node_id(g, n);
@@ -170,7 +177,7 @@ segments_find(struct segments *s, const Graph *g, Arena *arena)
 			continue;
 		s->of_node[id] = at;
 		key[at] = sign(g, n, key[at]);
-		note_node(s, n, at);
+		note_node(s, n, id, at);
 		if (crossing[id] && (crossing[id] != last
 		                     || writes(g, n, last)))
 			s->cut[++at] = last = crossing[id];

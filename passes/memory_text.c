@@ -3,12 +3,6 @@
 #include "passes/memory.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-static const char *const block_text[B_COUNT] = {
-	"norms", "attention", "mlp", "other", "statistics"
-};
 
 static const char *
 unit_text(char buf[24], double x)
@@ -82,7 +76,7 @@ put_block(const struct memory_report *r, enum block block, int32_t layer,
 		}
 	if (!count)
 		return;
-	fprintf(out, "  %-37s %15" PRId64 " B", block_text[block], sum);
+	fprintf(out, "  %-37s %15" PRId64 " B", memory_block[block], sum);
 	put_per_unit(r, sum, out);
 	putc('\n', out);
 	for (int64_t i = 0; i < r->nsaved; i++)
@@ -102,6 +96,17 @@ put_theory(const struct memory_report *r, FILE *out)
 	        r->vocab, r->seg.nlayer, 34 + 5 * as);
 }
 
+/* One of the devices that share a layer. */
+static void
+put_device(const struct memory_report *r, const struct options *opt,
+           int32_t layer, FILE *out)
+{
+	fprintf(out, "\non each of %" PRId64 " devices%-13s%15" PRId64 " B",
+	        opt->tp, opt->sp ? ", rows split" : "", r->device[layer]);
+	put_per_unit(r, r->device[layer], out);
+	putc('\n', out);
+}
+
 /* The middle layer of what 1 % of a step's time buys. */
 static void
 put_cheap(const struct memory_report *r, const struct cheap *c, FILE *out)
@@ -118,7 +123,7 @@ put_cheap(const struct memory_report *r, const struct cheap *c, FILE *out)
 }
 
 static void
-put_layers(const struct memory_report *r, const struct cheap *cheap, FILE *out)
+put_layers(const Pass *p, const struct memory_report *r, FILE *out)
 {
 	int32_t n = r->seg.nlayer, middle = n / 2;
 
@@ -141,19 +146,21 @@ put_layers(const struct memory_report *r, const struct cheap *cheap, FILE *out)
 	        : "");
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum block)b, middle, out);
-	put_cheap(r, cheap, out);
+	if (p->opt->tp)
+		put_device(r, p->opt, middle, out);
+	put_cheap(r, p->cheap, out);
 	if (r->seq && r->hidden)
 		put_theory(r, out);
 	fputs("\nsaved outside of layers\n", out);
 }
 
 static void
-put_saved(const struct memory_report *r, const struct cheap *cheap,
-          const Plan *plan, FILE *out)
+put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
+          FILE *out)
 {
 	fputs("\nsaved for backward\n", out);
 	if (r->seg.nlayer)
-		put_layers(r, cheap, out);
+		put_layers(p, r, out);
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum block)b, -1, out);
 	put_line("all", plan->sum.saved, out);
@@ -176,7 +183,8 @@ put_utilisation(const Pass *p, const Plan *plan, const struct flop_report *f,
 	double sec = p->opt->step_time > 0 ? p->opt->step_time
 		: plan->sum.step_sec;
 	bool wide = true;
-	double peak, n = p->opt->pp ? (double)p->opt->pp : 1;
+	double peak, n = (double)(p->opt->pp ? p->opt->pp : 1)
+		* (double)(p->opt->tp ? p->opt->tp : 1);
 	double m = p->opt->microbatches ? (double)p->opt->microbatches : 1;
 
 	FOR_VALS (v, p->reference)
@@ -257,130 +265,9 @@ plan_print_memory(const Pass *p, const Plan *plan, FILE *out)
 	put_summary(&plan->sum, out);
 	if (r) {
 		l = pipeline_report(p, plan, r, arena);
-		put_saved(r, p->cheap, plan, out);
+		put_saved(p, r, plan, out);
 		put_flops(p, plan, r, out);
 		put_pipeline(&l, out);
 	}
 	arena_free(arena);
-}
-
-/* ---- JSON ---- */
-
-static void
-json_text(const char *s, FILE *out)
-{
-	putc('"', out);
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (c == '"' || c == '\\')
-			fprintf(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			fprintf(out, "\\u%04x", c);
-		else
-			putc(c, out);
-	}
-	putc('"', out);
-}
-
-static void
-json_values(const struct memory_report *r, int32_t layer, FILE *out)
-{
-	const char *sep = "";
-
-	putc('[', out);
-	for (int64_t i = 0; i < r->nsaved; i++) {
-		const struct saved *s = &r->saved[i];
-
-		if (s->layer != layer)
-			continue;
-		fprintf(out, "%s\n{\"block\": \"%s\", \"op\": ", sep,
-		        block_text[s->block]);
-		json_text(s->op, out);
-		fputs(", \"name\": ", out);
-		json_text(s->name, out);
-		fputs(", \"read_by\": ", out);
-		json_text(s->reader, out);
-		fprintf(out, ", \"bytes\": %" PRId64 "}", s->bytes);
-		sep = ",";
-	}
-	putc(']', out);
-}
-
-static void
-json_layers(const struct memory_report *r, FILE *out)
-{
-	int32_t n = r->seg.nlayer;
-
-	fprintf(out, "\"layers\": %d, \"layer_input_elements\": %" PRId64
-	        ", \"outside_bytes\": %" PRId64 ",\n\"layer_bytes\": [", n,
-	        r->unit, r->outside);
-	for (int32_t i = 0; i < n; i++)
-		fprintf(out, "%s%" PRId64, i ? ", " : "", r->layer[i]);
-	fputs("],\n\"statistics_bytes\": [", out);
-	for (int32_t i = 0; i < n; i++)
-		fprintf(out, "%s%" PRId64, i ? ", " : "", r->stats[i]);
-	fprintf(out, "],\n\"layer\": {\"number\": %d, \"values\": ", n / 2);
-	json_values(r, n ? n / 2 : -2, out);
-	fputs("},\n\"outside\": ", out);
-	json_values(r, -1, out);
-	fprintf(out, ",\n\"transformer\": {\"batch\": %" PRId64 ", \"seq\": %"
-	        PRId64 ", \"hidden\": %" PRId64 ", \"heads\": %" PRId64
-	        ", \"vocab\": %" PRId64 "}", r->batch, r->seq, r->hidden,
-	        r->heads, r->vocab);
-	fprintf(out, ",\n\"trained_elements\": %" PRId64, r->param);
-}
-
-static void
-json_pipeline(const struct pipeline *l, FILE *out)
-{
-	if (!l->n)
-		return;
-	fprintf(out, ",\n\"pipeline\": {\"interleave\": %" PRId64
-	        ", \"microbatches\": %" PRId64 ", \"stages\": [",
-	        l->interleave, l->microbatches);
-	for (int64_t i = 0; i < l->n; i++) {
-		const struct stage *s = &l->stage[i];
-
-		fprintf(out, "%s\n{\"layers\": %.17g, \"in_flight\": %.17g, "
-		        "\"saved_bytes\": %.17g, \"weight_bytes\": %.17g, "
-		        "\"keep_everything\": ", i ? "," : "", s->layers,
-		        s->in_flight, s->saved, s->weights);
-		if (s->keep_all >= 0)
-			fprintf(out, "%.17g}", s->keep_all);
-		else
-			fputs("null}", out);
-	}
-	fputs("]}", out);
-}
-
-char *
-memory_json(const Pass *p, const Plan *plan, Arena *keep)
-{
-	Arena *arena = arena_new();
-	struct memory_report *r = memory_report_new(p, plan, arena);
-	char *text = NULL, *copy = NULL;
-	size_t n;
-	FILE *out = r ? open_memstream(&text, &n) : NULL;
-
-	if (out) {
-		struct flop_report f = flop_report(p, plan, r);
-		struct pipeline l = pipeline_report(p, plan, r, arena);
-
-		fputs("{", out);
-		json_layers(r, out);
-		fprintf(out, ",\n\"flops\": {\"model\": %.17g, \"causal\": "
-		        "%.17g, \"hardware\": %.17g, \"all\": %.17g, "
-		        "\"formula_model\": %.17g, \"formula_third\": %.17g, "
-		        "\"formula_ninth\": %.17g}", f.model, f.causal,
-		        f.hardware, f.all, f.paper_model, f.paper_third,
-		        f.paper_ninth);
-		json_pipeline(&l, out);
-		fputs("}", out);
-		if (fclose(out) == 0)
-			copy = arena_str(keep, text);
-	}
-	free(text);
-	arena_free(arena);
-	return copy;
 }
