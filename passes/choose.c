@@ -11,20 +11,22 @@
  *         smallest budget that works is the same whatever was asked for.
  *         Plans that repeat nodes more than once (deep.c) are looked for when
  *         the budget is near the least that one recompute can do, or below.
- *         Above LAYERS_FROM candidates the archive comes from solving each kind
- *         of layer once (layered.c), if there are layers.
+ *         Where forward falls into parts (parts.c), the plans of a curve
+ *         (compose.c) take the place of rungs: the fastest one that fits, of
+ *         those reckoned to need not much more than the budget.
  * cost    counted work: evaluations, pivots, branch and bound nodes
  */
 #include "passes/choose.h"
 #include "passes/deep.h"
-#include "passes/layered.h"
+#include "passes/parts.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-	RUNGS = 96, RUNGS_MAX = 16, EXHAUSTIVE = 14, ILP_MAX = 800,
-	LAYERS_FROM = 300,
+	RUNGS = 96, EXHAUSTIVE = 14, ILP_MAX = 800,
+	SLACK = 200,                    /* parts of the arena */
+	PARTS_MIN = 3, SEARCHED = 0,
 	ILP_NODES = 40, BOUND_NODES = 150
 };
 
@@ -38,7 +40,8 @@ struct choice {
 	int nextra;
 	int64_t polish;                 /* evaluations of one annealing */
 	double started;
-	struct layered *layers;         /* NULL: see above */
+	struct curve *curve;            /* NULL: no parts */
+	struct found *known;            /* by number on the curve */
 	struct deep *deep;              /* NULL: not looked for yet */
 };
 
@@ -142,6 +145,46 @@ climb(struct choice *c, int rung)
 	return bound;
 }
 
+/* ---- the curve ---- */
+
+static struct found *
+on_curve(struct choice *c, int32_t i)
+{
+	struct found *f = &c->known[i];
+	struct remat_cost cost;
+
+	if (f->drop)
+		return f;
+	f->drop = arena_array(c->r->arena, (size_t)c->r->nstore + 1, 1);
+	curve_plan(c->curve, i, f->drop);
+	cost = remat_eval(c->r, f->drop);
+	f->live = cost.live;
+	f->sec = cost.sec;
+	f->placed = -1;
+	return f;
+}
+
+/* Copies may cost more than was reckoned, never less. */
+static struct found *
+curve_best(struct choice *c, int64_t arena, struct found *best)
+{
+	int32_t n = c->curve ? curve_count(c->curve) : 0;
+
+	for (int32_t i = 0; i < n; i++) {
+		struct found *f;
+
+		if (curve_bytes(c->curve, i) > arena + c->top / SLACK)
+			continue;
+		if (best && curve_sec(c->curve, i) >= best->sec)
+			break;
+		f = on_curve(c, i);
+		if (f->live <= arena && (!best || f->sec < best->sec)
+		    && archive_placed(c->base, f) <= arena)
+			best = f;
+	}
+	return best;
+}
+
 /* Arena from which on one recompute will do. */
 static int64_t
 deep_top(const struct choice *c)
@@ -159,7 +202,7 @@ go_deep(struct choice *c)
 
 	if (c->deep)
 		return;
-	f = archive_best(c->base, top);
+	f = curve_best(c, top, archive_best(c->base, top));
 	c->deep = deep_new(c->r, c->must, top, f ? f->sec : 0);
 }
 
@@ -177,6 +220,7 @@ best_of(struct choice *c, int64_t arena)
 		            && e->placed < best->placed)))
 			best = e;
 	}
+	best = curve_best(c, arena, best);
 	if (arena < deep_top(c)) {
 		go_deep(c);
 		deep = deep_best(c->deep, arena);
@@ -190,11 +234,11 @@ descend(struct choice *c, int64_t arena)
 	struct found *best = best_of(c, arena);
 	int rung = (int)(arena / (c->top / RUNGS));
 
-	if (c->r->ncand <= EXHAUSTIVE || c->r->ncand > ILP_MAX || c->layers)
+	if (c->r->ncand <= EXHAUSTIVE || c->r->ncand > ILP_MAX || c->curve)
 		return best;
 	if (rung > RUNGS)
 		rung = RUNGS;
-	for (int k = 0; k < RUNGS_MAX && rung > 0; k++, rung--) {
+	for (; rung > 0; rung--) {
 		if (c->opt->plan_sec > 0
 		    && pass_seconds() - c->started > c->opt->plan_sec)
 			break;
@@ -208,6 +252,21 @@ descend(struct choice *c, int64_t arena)
 }
 
 /* ---- entry ---- */
+
+static void
+find_curve(struct choice *c)
+{
+	struct parts *y = parts_new(c->r, c->must);
+	int32_t n;
+
+	if (!y || y->n < PARTS_MIN || !parts_solve(y))
+		return;
+	c->curve = curve_new(y);
+	n = curve_count(c->curve);
+	c->known = arena_array(c->r->arena, (size_t)n + 1, sizeof *c->known);
+	if (n > 0)                      /* for the least that works */
+		archive_try(c->base, on_curve(c, n - 1)->drop);
+}
 
 struct choice *
 choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
@@ -225,7 +284,7 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 		c->polish = 1200;
 	if (c->polish > 8000)
 		c->polish = 8000;
-	c->extra = arena_array(r->arena, 2 * RUNGS_MAX + 2, sizeof *c->extra);
+	c->extra = arena_array(r->arena, 2 * RUNGS + 2, sizeof *c->extra);
 	c->base = archive_new(r, must);
 	remat_keep_all(r, must, drop);
 	c->top = remat_eval(r, drop).live;
@@ -237,15 +296,12 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 		try_all(c);
 		return c;
 	}
-	if (r->ncand > LAYERS_FROM)
-		c->layers = layered_new(r, must);
-	if (c->layers) {
-		layered_search(c->layers, c->base);
-		return c;
-	}
-	remat_search(c->base);
+	find_curve(c);
+	if (!c->curve || r->ncand <= SEARCHED)
+		remat_search(c->base);
 	try_presets(c);
-	squeeze(c);
+	if (!c->curve || r->ncand <= SEARCHED)
+		squeeze(c);
 	return c;
 }
 
@@ -273,16 +329,14 @@ choice_bound(struct choice *c, int64_t arena, const struct found *f)
 
 	if (f->step) {
 		bound = deep_bound(r, arena);
-		if (c->layers)
-			bound = fmax(bound, layered_bound(c->layers, arena));
 		return isfinite(bound) ? bound : 0;
 	}
 	if (r->ncand <= EXHAUSTIVE) {
 		f = archive_live(c->base, arena);
 		return f ? f->sec : 0;
 	}
-	if (c->layers)
-		bound = layered_bound(c->layers, arena);
+	if (c->curve)
+		bound = curve_bound(c->curve, arena);
 	else if (r->ncand <= ILP_MAX)
 		bound = remat_bound(r, c->must, arena, f->sec, gap,
 		                    BOUND_NODES);

@@ -1,0 +1,114 @@
+/* Forward cut into parts of which equal ones are solved once. */
+#ifndef PASSES_PARTS_H
+#define PASSES_PARTS_H
+
+#include "passes/remat.h"
+
+/* Picks of a part are bits of a word; parts with more are not solved. */
+enum { PART_PICKS = 60 };
+
+/* Outputs of one node of a part that are kept or dropped together. */
+struct pick {
+	int32_t node;                   /* number in the part */
+	int32_t *store;                 /* numbers in the part */
+	int nstore;
+	int64_t bytes;
+	uint64_t needs;                 /* picks that its node reads */
+	bool direct;                    /* backward itself reads it */
+	bool crosses;                   /* the next part reads it */
+	bool dropped;                   /* by the user's wish */
+};
+
+/* What to keep of a part. */
+struct config {
+	uint64_t keep;                  /* picks */
+	int64_t bytes;                  /* of them */
+	double sec;                     /* of the nodes repeated */
+	bool open;                      /* drops what the next part reads */
+	bool measured;                  /* its needs are known */
+	int32_t level;                  /* if open and of use: see kind */
+};
+
+enum { PART_LEVELS = 3 };
+
+/* Equal parts. */
+struct kind {
+	int32_t model;                  /* a part that stands for them */
+	int32_t count;
+	struct pick *pick;
+	int32_t npick;
+	struct config *config;          /* by falling bytes */
+	int32_t nconfig, nmeasured;
+	bool thinned;                   /* not all are listed */
+	int32_t *plan, *low;            /* for plans, for bounds: the useful
+	                                 * ones, by rising bytes */
+	int32_t nplan, nlow;
+	int32_t *open, nopen;           /* open ones for plans */
+	int64_t level[PART_LEVELS];     /* bytes that open ones put back while
+	                                 * backward is at the next part */
+	int32_t nlevel;
+};
+
+/* Bytes that a part needs beside what is kept of the parts before it: before
+ * backward touches any of that, and at all. */
+struct need {
+	int64_t before, all;
+};
+
+struct part {
+	NodeId *node;                   /* forward nodes in order */
+	int32_t nnode;
+	int32_t *store;                 /* defined here */
+	int32_t nstore;
+	int32_t kind;
+	uint64_t key;
+	NodeId lo;                      /* backward is at this part from here
+	                                 * to where the part before begins */
+	NodeId begin;                   /* first backward node that reads it */
+	struct need *need;              /* by configuration, as measured */
+	struct need *least;             /* by configuration: of any plan */
+};
+
+struct parts {
+	struct remat *r;
+	const uint8_t *must;
+	Arena *arena;
+	struct part *part;
+	int32_t n;
+	struct kind *kind;
+	int32_t nkind;
+	int32_t *part_of;               /* by storage; -1 */
+	int32_t *local;                 /* by storage: number in its part */
+	int32_t *node_part;             /* by node: where its step belongs */
+	bool *crosses;                  /* by storage: another part reads it */
+	bool *tied;                     /* by storage: kept without a choice */
+	NodeId *end_forward, *first, *last;     /* by storage: reads */
+	int64_t tied_bytes;             /* no bound may count on these */
+};
+
+/* parts.c; NULL: the graph cannot be cut into parts small enough. */
+struct parts *parts_new(struct remat *, const uint8_t *must);
+/* part_config.c: configurations of every kind, needs of every part; false:
+ * there are too many. */
+bool parts_solve(struct parts *);
+/* part_open.c: which of the open ones are worth a try, and their needs. */
+void parts_open(struct parts *);
+/* Make the part's share of a plan. */
+void part_set(const struct parts *, const struct part *,
+              const struct config *, uint8_t *drop);
+
+/* compose.c: the time that every amount of memory takes. */
+struct curve;
+
+struct curve *curve_new(struct parts *);
+/* Plans of the curve, from the fastest on: the memory that they are reckoned
+ * to need, seconds of copies, and the plan itself. */
+int32_t curve_count(const struct curve *);
+int64_t curve_bytes(const struct curve *, int32_t);
+double curve_sec(const struct curve *, int32_t);
+void curve_plan(const struct curve *, int32_t, uint8_t *drop);
+/* No plan of class "once" within so much memory spends fewer seconds on
+ * copies; INFINITY: there is none. */
+double curve_bound(const struct curve *, int64_t memory);
+
+#endif
