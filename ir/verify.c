@@ -233,6 +233,51 @@ check_relations(struct verify *c)
 
 /* ---- properties ---- */
 
+static bool
+lists_dims(const IntList *l, const Shape *s)
+{
+	for (int i = 0; i < l->n && i < s->rank; i++)
+		if (l->v[i] != s->dim[i])
+			return false;
+	return l->n == s->rank;
+}
+
+static bool
+no_negative(const IntList *l)
+{
+	for (int i = 0; i < l->n; i++)
+		if (l->v[i] < 0)
+			return false;
+	return true;
+}
+
+/* Whether lists have one entry per axis, as later passes take them to have.
+ * Shapes are known and were inferred. */
+static bool
+attrs_are_static(const Graph *g, const Node *n)
+{
+	const Shape *x = &g->val[n->nin ? n->in[0] : 0].shape;
+	const Shape *y = &g->val[n->out[0]].shape;
+	const Attr *a = &n->attr;
+
+	switch (n->op) {
+	case OP_RESHAPE:
+		return lists_dims(&a->RESHAPE.shape, y);
+	case OP_EXPAND:
+		return lists_dims(&a->EXPAND.shape, y);
+	case OP_TRANSPOSE:
+		return a->TRANSPOSE.perm.n == x->rank;
+	case OP_SLICE:
+		return a->SLICE.start.n == x->rank
+			&& a->SLICE.step.n == x->rank
+			&& no_negative(&a->SLICE.start);
+	case OP_PAD:
+		return a->PAD.begin.n == x->rank && a->PAD.end.n == x->rank;
+	default:
+		return true;
+	}
+}
+
 /* Static in the sense of P_STATIC; bad() is told if c is given. */
 static bool
 node_is_static(struct verify *c, const Graph *g, const Node *n)
@@ -260,6 +305,12 @@ node_is_static(struct verify *c, const Graph *g, const Node *n)
 			if (c)
 				bad(c, n, v, "type or shape is unknown");
 		}
+	}
+	if (ok && n->nout && n->out[0] && !attrs_are_static(g, n)) {
+		ok = false;
+		if (c)
+			bad(c, n, NULL, "an attribute leaves open what folding "
+			    "settles");
 	}
 	return ok;
 }

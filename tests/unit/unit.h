@@ -11,7 +11,6 @@
 #include "ir/ir.h"
 
 /* Groups, each in test_NAME.c; they return the number of failures. */
-int test_fuzz(void);
 int test_glob(void);
 int test_graph(void);
 int test_half(void);

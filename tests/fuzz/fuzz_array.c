@@ -1,0 +1,57 @@
+/* safetensors, .npy and .npz files as the run time reads them. */
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+
+#include "runtime/array.h"
+
+const unsigned fuzz_variants = 2;       /* as it says; as bare numbers */
+const bool fuzz_protobuf = false;
+
+static void
+judge(ckr_status s, const struct err *e)
+{
+	if (s != CKR_OK && !*e->text)
+		fuzz_fail("status %d without a message", (int)s);
+	for (const char *c = e->text; s != CKR_OK && *c; c++)
+		if ((unsigned char)*c < ' ')
+			fuzz_fail("a control character in a message");
+}
+
+static void
+read_array(const struct array_file *f, const struct array *a)
+{
+	enum { SOME = 1000 };
+	uint64_t n = a->nelem < SOME ? a->nelem : SOME;
+	float out[SOME];
+	struct err e = { 0 };
+
+	judge(array_read(f, a, 0, n, CKR_F32, out, &e), &e);
+	judge(array_read(f, a, a->nelem - n, n, CKR_F32, out, &e), &e);
+	if (array_find(f, a->name) == NULL)
+		fuzz_fail("an array that its name does not find");
+}
+
+void
+fuzz_try(const uint8_t *data, size_t n, unsigned variant)
+{
+	const char *path = fuzz_file(data, n);
+	struct array_file f;
+	struct err e = { 0 };
+	ckr_status s = variant ? array_open_raw(&f, path, CKR_U16, &e)
+	                       : array_open(&f, path, &e);
+
+	judge(s, &e);
+	if (s != CKR_OK)
+		return;
+	for (size_t i = 0; i < f.n; i++) {
+		/* the contents lie in the file */
+		if (f.v[i].at > n || f.v[i].nbytes > n - f.v[i].at)
+			fuzz_fail("array %zu lies outside the file", i);
+		read_array(&f, &f.v[i]);
+	}
+	for (size_t i = 0; i < f.nmeta; i++)
+		if (!array_meta(&f, f.meta[i].key))
+			fuzz_fail("metadata that its key does not find");
+	array_close(&f);
+}
