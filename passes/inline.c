@@ -15,14 +15,20 @@
 #include <assert.h>
 #include <string.h>
 
+static int
+position(const ValId *list, int n, ValId v)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] == v)
+			return i;
+	return -1;
+}
+
 /* Index of v among the outputs of n; -1: none. */
 static int
 output_of(const Node *n, ValId v)
 {
-	for (int i = 0; v && i < n->nout; i++)
-		if (n->out[i] == v)
-			return i;
-	return -1;
+	return v ? position(n->out, n->nout, v) : -1;
 }
 
 bool
@@ -51,15 +57,18 @@ inline_fits(const Graph *g, const Node *first, const Node *reader)
 	return reads;
 }
 
-/* Index of v among the n operands so far. */
-static int
-operand(ValId *in, int *n, ValId v)
+int
+inline_operands(const Node *first, ValId *in, int nin)
 {
-	for (int i = 0; i < *n; i++)
-		if (in[i] == v)
-			return i;
-	in[*n] = v;
-	return (*n)++;
+	int n = 0;
+
+	for (int i = 0; i < nin; i++)
+		if (output_of(first, in[i]) < 0)
+			in[n++] = in[i];
+	for (int i = 0; i < first->nin; i++)
+		if (position(in, n, first->in[i]) < 0)
+			in[n++] = first->in[i];
+	return n;
 }
 
 /* Micros with arguments: operand i is arg[i], micros move back by `shift`. */
@@ -77,45 +86,43 @@ append(struct body *to, const struct body *from, const int *arg, int shift)
 }
 
 void
-inline_loop(Graph *g, NodeId reader, NodeId first, const ValId *in)
+inline_loop(Graph *g, NodeId reader, NodeId first)
 {
 	Node *n = &g->node[reader];
 	const Node *f = &g->node[first];
 	const struct body *own = n->body;
 	struct body *b = arena_alloc(g->arena, sizeof *b);
-	int arg[2 * LOOP_INPUTS_MAX], nin = 0;
-	ValId *operands;
-	NodeId *inlined;
+	int arg[LOOP_INPUTS_MAX];
+	ValId *in = arena_array(g->arena, (size_t)(n->nin + f->nin),
+	                        sizeof *in);
+	NodeId *inlined = arena_array(g->arena, (size_t)n->ninlined + 1,
+	                              sizeof *inlined);
+	int nin;
 
-	assert(n->nin + f->nin <= 2 * LOOP_INPUTS_MAX);
-	operands = arena_array(g->arena, (size_t)(n->nin + f->nin),
-	                       sizeof *operands);
+	assert(n->nin + f->nin <= LOOP_INPUTS_MAX);
+	memcpy(in, n->in, (size_t)n->nin * sizeof *in);
+	nin = inline_operands(f, in, n->nin);
 	b->micro = arena_array(g->arena, (size_t)(f->body->nmicro
 	                       + own->nmicro), sizeof *b->micro);
 	b->result = arena_array(g->arena, (size_t)n->nout, sizeof *b->result);
-	for (int i = 0; i < n->nin; i++)
-		if (output_of(f, n->in[i]) < 0)
-			operand(operands, &nin, n->in[i]);
 	for (int i = 0; i < f->nin; i++)
-		arg[i] = operand(operands, &nin, in[i]);
+		arg[i] = position(in, nin, f->in[i]);
 	append(b, f->body, arg, 0);
 	for (int i = 0; i < n->nin; i++) {
 		int made = output_of(f, n->in[i]);
 
-		arg[i] = made < 0 ? operand(operands, &nin, n->in[i])
+		arg[i] = made < 0 ? position(in, nin, n->in[i])
 			: ~f->body->result[made];
 	}
 	append(b, own, arg, f->body->nmicro);
 	for (int i = 0; i < n->nout; i++)
 		b->result[i] = own->result[i] + f->body->nmicro;
-	n->body = b;
-	n->in = operands;
-	n->nin = nin;
-	inlined = arena_array(g->arena, (size_t)n->ninlined + 1,
-	                      sizeof *inlined);
 	inlined[0] = first;
 	for (int i = 0; i < n->ninlined; i++)
 		inlined[i + 1] = n->inlined[i];
+	n->body = b;
+	n->in = in;
+	n->nin = nin;
 	n->inlined = inlined;
 	n->ninlined++;
 }

@@ -12,9 +12,11 @@ enum { LOOP_MICROS_MAX = 32, LOOP_INPUTS_MAX = 20 };
  * over the same shape, and no value is rounded when it is stored. */
 bool inline_fits(const Graph *, const Node *first, const Node *reader);
 
-/* Put the body of `first` in front of reader's; in[] are the operands, in the
- * order of first's, that it shall read.  The result's operands, apart from
- * those that `first` made, keep their order, new ones stand behind them. */
-void inline_loop(Graph *, NodeId reader, NodeId first, const ValId *in);
+/* What a loop with these operands reads once it has taken in `first`: those
+ * that `first` made fall away, the others keep their order, and first's own
+ * stand behind them.  Rewrites in[], which has room; returns how many. */
+int inline_operands(const Node *first, ValId *in, int nin);
+/* Put the body of `first` in front of reader's. */
+void inline_loop(Graph *, NodeId reader, NodeId first);
 
 #endif

@@ -44,8 +44,6 @@ struct options {
 	bool store_masks;               /* dropout masks are values */
 	const char *device;             /* profile; NULL: the default */
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
-	int64_t tp;                     /* the same */
-	bool sp;
 	double step_time;               /* measured seconds; 0: none */
 	enum tri update_in_backward;
 	bool forward_only;
@@ -142,6 +140,9 @@ double pass_seconds(void);
 
 /* cost.c: cost of one node under the device profile. */
 struct cost node_cost(const Graph *, const Node *);
+/* Of a loop whose work another one does again without storing it; part of
+ * node_cost of that one. */
+struct cost inlined_cost(const Graph *, const Node *first);
 /* glob.c: shell-like *, ? and [...]. */
 bool glob_match(const char *pattern, const char *s);
 bool glob_any(int n, const char *const *patterns, const char *s);

@@ -15,9 +15,12 @@
  * refuses to drop: outputs of the step, values that several nodes write,
  *         results of nodes that change resident memory
  */
+#include "passes/inline.h"
 #include "passes/remat.h"
 
 #include <string.h>
+
+enum { PAIRS = 64 };
 
 static bool
 arena_owner(const Graph *g, ValId o)
@@ -91,10 +94,9 @@ find_fixed(struct remat *r, const Node *n, struct rnode *rn)
 static void
 fill_node(struct remat *r, const Node *n)
 {
-	enum { MAX = 64 };
 	const Graph *g = r->g;
 	struct rnode *rn = &r->node[node_id(g, n)];
-	struct inplace_pair pair[MAX];
+	struct inplace_pair pair[PAIRS];
 
 	rn->node = node_id(g, n);
 	rn->read = arena_array(r->arena, (size_t)n->nin + 1, 4);
@@ -115,7 +117,7 @@ fill_node(struct remat *r, const Node *n)
 		else
 			add_once(rn->write, &rn->nwrite, r->of_val[v]);
 	}
-	rn->npair = inplace_pairs(g, n, pair, MAX);
+	rn->npair = inplace_pairs(g, n, pair, PAIRS);
 	rn->pair = arena_array(r->arena, 2 * (size_t)rn->npair + 1, 4);
 	for (int i = 0; i < rn->npair; i++) {
 		rn->pair[2 * i] = r->of_val[n->out[pair[i].out]];
@@ -126,6 +128,57 @@ fill_node(struct remat *r, const Node *n)
 	rn->backward = n->phase != PH_FORWARD;
 	r->base_sec += rn->sec;
 	find_fixed(r, n, rn);
+}
+
+/* The only node of backward that reads what each node made, as it stands. */
+static void
+find_readers(struct remat *r)
+{
+	const Graph *g = r->g;
+
+	FOR_NODES (n, g)
+		for (int i = 0; i < n->nin; i++) {
+			int32_t s = n->in[i] ? r->of_val[n->in[i]] : -1;
+			NodeId id = node_id(g, n), *reader;
+
+			if (s < 0 || n->phase == PH_FORWARD)
+				continue;
+			reader = &r->node[r->store[s].def].reader;
+			*reader = g->val[n->in[i]].base
+				|| (*reader && *reader != id) ? REMAT_MANY : id;
+		}
+}
+
+/* Loops whose work another one may do again: the only one of backward that
+ * reads them, or if there is none a loop of which that holds. */
+static void
+find_inlinable(struct remat *r)
+{
+	const Graph *g = r->g;
+
+	find_readers(r);
+	for (NodeId i = g->nnode - 1; i > 0; i--) {
+		const Node *n = &g->node[i];
+		struct rnode *rn = &r->node[i];
+
+		rn->least_sec = rn->sec;
+		if (n->op != OP_LOOP || n->phase != PH_FORWARD)
+			continue;
+		if (rn->reader && rn->reader != REMAT_MANY)
+			rn->inlinable |= inline_fits(g, n,
+				&g->node[rn->reader]);
+		rn->inlinable &= rn->clonable && rn->reader != REMAT_MANY;
+		if (!rn->inlinable)
+			continue;
+		rn->least_sec = inlined_cost(g, n).sec;
+		for (int k = 0; k < n->nin; k++) {
+			NodeId from = n->in[k] ? g->val[n->in[k]].def : 0;
+
+			r->node[from].inlinable |= from
+				&& r->node[from].reader == 0
+				&& inline_fits(g, &g->node[from], n);
+		}
+	}
 }
 
 /* Storages that play the same role in repeated layers: equal op, attributes
@@ -221,10 +274,12 @@ remat_new(const Graph *g, Arena *arena)
 		r->ncand += r->store[s].candidate;
 	}
 	find_groups(r);
+	find_inlinable(r);
 	r->target = INT64_MAX;
 	r->resident = resident_bytes(g, arena);
 	r->again = arena_array(arena, g->nval, 1);
 	r->cloned = arena_array(arena, n, 1);
+	r->taken_by = arena_array(arena, n, sizeof *r->taken_by);
 	r->now = arena_array(arena, (size_t)r->nstore + 1, 4);
 	r->in_view = arena_array(arena, g->nval, 4);
 	reserve_steps(r, 2 * (int32_t)n);
@@ -234,6 +289,14 @@ remat_new(const Graph *g, Arena *arena)
 
 /* ---- the steps of a set ---- */
 
+static void
+emit(struct remat *r, struct rstep t)
+{
+	if (r->nstep >= r->step_cap)
+		reserve_steps(r, r->nstep + 1);
+	r->step[r->nstep++] = t;
+}
+
 static uint32_t
 dropped_writes(const struct rnode *n, const uint8_t *drop)
 {
@@ -242,6 +305,62 @@ dropped_writes(const struct rnode *n, const uint8_t *drop)
 	for (int i = 0; i < n->nwrite; i++)
 		makes |= (uint32_t)(drop[n->write[i]] != 0) << i;
 	return makes;
+}
+
+/* The bodies that a loop of backward takes in. */
+struct taking {
+	NodeId reader;
+	int micros, operands;           /* of the loop by now */
+	NodeId first[LOOP_MICROS_MAX];
+	int n;
+};
+
+static void need(struct remat *, const uint8_t *drop, ValId);
+
+/* Value v, read by loop `by`, which is the reader or was taken in by it: may
+ * the reader compute it?  If so all that this reads is made ready. */
+static bool
+take(struct remat *r, const uint8_t *drop, struct taking *t, ValId v,
+     NodeId by)
+{
+	const Graph *g = r->g;
+	NodeId id = v ? g->val[v].def : 0;
+	const struct rnode *rn = &r->node[id];
+	const Node *n = &g->node[id];
+
+	if (!id || !rn->inlinable || !drop[r->of_val[v]] || r->again[v]
+	    || (rn->reader && rn->reader != t->reader))
+		return false;
+	if (r->taken_by[id] == t->reader)
+		return true;
+	if (!inline_fits(g, n, &g->node[by])
+	    || t->micros + n->body->nmicro > LOOP_MICROS_MAX
+	    || t->operands + n->nin > LOOP_INPUTS_MAX)
+		return false;
+	r->taken_by[id] = t->reader;
+	t->micros += n->body->nmicro;
+	t->operands += n->nin;
+	for (int i = 0; i < n->nin; i++)
+		if (!take(r, drop, t, n->in[i], id))
+			need(r, drop, n->in[i]);
+	t->first[t->n++] = id;
+	return true;
+}
+
+/* A loop of backward is about to run. */
+static void
+need_of_loop(struct remat *r, const uint8_t *drop, const Node *n)
+{
+	NodeId id = node_id(r->g, n);
+	struct taking t = { .reader = id, .micros = n->body->nmicro,
+	                    .operands = n->nin };
+
+	for (int i = 0; i < n->nin; i++)
+		if (!take(r, drop, &t, n->in[i], id))
+			need(r, drop, n->in[i]);
+	for (int i = 0; i < t.n; i++)
+		emit(r, (struct rstep){ .node = t.first[i], .clone = true,
+		                        .inlined = true });
 }
 
 /* Value v is about to be read in backward. */
@@ -264,8 +383,8 @@ need(struct remat *r, const uint8_t *drop, ValId v)
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && r->of_val[n->out[i]] >= 0)
 			r->again[n->out[i]] = 1;
-	r->step[r->nstep++] = (struct rstep){ id, true,
-		dropped_writes(&r->node[id], drop) };
+	emit(r, (struct rstep){ .node = id, .clone = true,
+	                        .makes = dropped_writes(&r->node[id], drop) });
 }
 
 static void
@@ -275,12 +394,15 @@ schedule(struct remat *r, const uint8_t *drop)
 
 	memset(r->again, 0, g->nval);
 	memset(r->cloned, 0, g->nnode);
+	memset(r->taken_by, 0, g->nnode * sizeof *r->taken_by);
 	r->nstep = 0;
 	FOR_NODES (n, g) {
-		if (n->phase != PH_FORWARD)
+		if (n->phase != PH_FORWARD && n->op == OP_LOOP)
+			need_of_loop(r, drop, n);
+		else if (n->phase != PH_FORWARD)
 			for (int i = 0; i < n->nin; i++)
 				need(r, drop, n->in[i]);
-		r->step[r->nstep++] = (struct rstep){ node_id(g, n), false, 0 };
+		emit(r, (struct rstep){ .node = node_id(g, n) });
 	}
 }
 
@@ -322,14 +444,6 @@ find_dead(struct remat *r, const struct rstep *step, int32_t n, uint8_t *keep)
 	}
 }
 
-static void
-emit(struct remat *r, struct rstep t)
-{
-	if (r->nstep >= r->step_cap)
-		reserve_steps(r, r->nstep + 1);
-	r->step[r->nstep++] = t;
-}
-
 /* Value v is about to be read: if it is a view, let it be one of the latest
  * instance. */
 static void
@@ -343,7 +457,7 @@ turn_view(struct remat *r, ValId v)
 	n = &r->g->node[r->g->val[v].def];
 	turn_view(r, n->in[0]);
 	r->in_view[v] = r->now[s];
-	emit(r, (struct rstep){ node_id(r->g, n), true, 0 });
+	emit(r, (struct rstep){ .node = node_id(r->g, n), .clone = true });
 }
 
 /* The sequence into r->step. */
@@ -380,6 +494,46 @@ expand(struct remat *r, const struct rstep *step, int32_t n)
 
 /* ---- evaluation ---- */
 
+/* Clones inlined into step k stand right before it; how many. */
+static int
+inlined_at(const struct remat *r, int32_t k)
+{
+	int n = 0;
+
+	while (k - n > 0 && r->step[k - n - 1].inlined)
+		n++;
+	return n;
+}
+
+/* Is storage s made by one of the n clones inlined into step k? */
+static bool
+made_inside(const struct remat *r, int32_t k, int n, int32_t s)
+{
+	for (int i = 1; i <= n; i++) {
+		const struct rnode *rn = &r->node[r->step[k - i].node];
+
+		for (int j = 0; j < rn->nwrite; j++)
+			if (rn->write[j] == s)
+				return true;
+	}
+	return false;
+}
+
+/* Step k reads what its node and the clones inlined into it read. */
+static void
+read_at(struct remat *r, int32_t k)
+{
+	int n = r->step[k].inlined ? 0 : inlined_at(r, k);
+
+	for (int i = 0; i <= n && !r->step[k].inlined; i++) {
+		const struct rnode *rn = &r->node[r->step[k - i].node];
+
+		for (int j = 0; j < rn->nread; j++)
+			if (!made_inside(r, k, n, rn->read[j]))
+				r->last[r->now[rn->read[j]]] = k;
+	}
+}
+
 static void
 find_last(struct remat *r)
 {
@@ -388,8 +542,7 @@ find_last(struct remat *r)
 		const struct rstep *t = &r->step[k];
 		const struct rnode *n = &r->node[t->node];
 
-		for (int i = 0; i < n->nread; i++)
-			r->last[r->now[n->read[i]]] = k;
+		read_at(r, k);
 		for (int i = 0; i < n->nwrite; i++)
 			if (writes_it(t, i)) {
 				int32_t y = r->ninst++;
@@ -412,16 +565,44 @@ find_last(struct remat *r)
 /* Outputs that a step may write over operands; more than a loop has. */
 enum { REMAT_OUTPUTS = 16 };
 
+/* The pairs of step k, which has taken in n loops; like fill_node. */
+static int
+pairs_with(const struct remat *r, int32_t k, int n, int32_t *list)
+{
+	const Graph *g = r->g;
+	Node loop = g->node[r->step[k].node];
+	struct inplace_pair pair[PAIRS];
+	ValId in[LOOP_INPUTS_MAX];
+	int count;
+
+	memcpy(in, loop.in, (size_t)loop.nin * sizeof *in);
+	for (int i = 1; i <= n; i++)
+		loop.nin = inline_operands(&g->node[r->step[k - i].node], in,
+		                           loop.nin);
+	loop.in = in;
+	count = inplace_pairs(g, &loop, pair, PAIRS);
+	for (int i = 0; i < count; i++) {
+		list[2 * i] = r->of_val[loop.out[pair[i].out]];
+		list[2 * i + 1] = r->of_val[in[pair[i].in]];
+	}
+	return count;
+}
+
 static void
 share_at(struct remat *r, int32_t k)
 {
 	const struct rnode *rn = &r->node[r->step[k].node];
 	int32_t given[REMAT_OUTPUTS];   /* bytes given away here */
-	int ngiven = 0;
+	int32_t merged[2 * PAIRS], *pair = rn->pair;
+	int ngiven = 0, npair = rn->npair, n = inlined_at(r, k);
 
-	for (int i = 0; i < rn->npair; i++) {
-		int32_t y = r->now[rn->pair[2 * i]];
-		int32_t x = r->block[r->now[rn->pair[2 * i + 1]]];
+	if (n) {
+		pair = merged;
+		npair = pairs_with(r, k, n, merged);
+	}
+	for (int i = 0; i < npair; i++) {
+		int32_t y = r->now[pair[2 * i]];
+		int32_t x = r->block[r->now[pair[2 * i + 1]]];
 		bool taken = ngiven == REMAT_OUTPUTS;
 
 		for (int j = 0; j < ngiven; j++)
@@ -447,7 +628,7 @@ share(struct remat *r)
 		for (int i = 0; i < n->nwrite; i++)
 			if (writes_it(&r->step[k], i))
 				r->now[n->write[i]] = ninst++;
-		if (n->npair)
+		if (!r->step[k].inlined && (n->npair || inlined_at(r, k)))
 			share_at(r, k);
 	}
 }
@@ -476,9 +657,10 @@ profile(struct remat *r)
 	}
 	for (int32_t k = 0; k < r->nstep; k++) {
 		const struct rnode *n = &r->node[r->step[k].node];
+		bool inlined = r->step[k].inlined;
 
 		live += r->live[k];
-		r->live[k] = live + n->workspace;
+		r->live[k] = live + (inlined ? 0 : n->workspace);
 		if (r->live[k] > r->target)
 			c.over += (double)(r->live[k] - r->target);
 		if (r->live[k] > c.live) {
@@ -486,7 +668,7 @@ profile(struct remat *r)
 			c.tight = k;
 		}
 		if (r->step[k].clone)
-			c.sec += n->sec;
+			c.sec += inlined ? n->least_sec : n->sec;
 	}
 	return c;
 }
@@ -532,7 +714,7 @@ remat_packed(struct remat *r, Arena *scratch)
 	for (int32_t k = 0; k < r->nstep; k++) {
 		int64_t w = r->node[r->step[k].node].workspace;
 
-		if (w > 0)
+		if (w > 0 && !r->step[k].inlined)
 			r->buffer[n++] = (struct buffer){ k, k + 1, w, 0 };
 	}
 	return pack(r->buffer, n, PACK_WORK, scratch).height;

@@ -32,6 +32,8 @@ struct storage {
 	int32_t group;                  /* storages that play the same role */
 };
 
+#define REMAT_MANY UINT32_MAX
+
 struct rnode {
 	NodeId node;
 	int32_t *read;                  /* storages, without doubles */
@@ -42,12 +44,19 @@ struct rnode {
 	double sec;
 	bool backward;                  /* phase backward or update */
 	bool clonable;
+	/* A loop that others may take in, see inline.h. */
+	bool inlinable;
+	NodeId reader;                  /* the only node of backward that reads
+	                                 * it; 0: none does; or REMAT_MANY */
+	double least_sec;               /* of doing its work again */
 };
 
 struct rstep {
 	NodeId node;
 	bool clone;
 	uint32_t makes;                 /* clone: bit i: it writes write[i] */
+	bool inlined;                   /* clone that the next first run does,
+	                                 * and that makes nothing */
 };
 
 /* Nodes that write more storages are not repeated. */
@@ -85,6 +94,7 @@ struct remat {
 	int32_t *now;                   /* scratch: latest instance */
 	uint8_t *again;                 /* scratch, by value: has a copy */
 	uint8_t *cloned;                /* scratch, by node */
+	NodeId *taken_by;               /* scratch, by node: who inlines it */
 	int32_t *in_view;               /* scratch, by value: instance */
 	struct buffer *buffer;          /* what is placed */
 	size_t buffer_cap;

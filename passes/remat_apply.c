@@ -1,12 +1,13 @@
 /* Rewrite a graph as a candidate plan says: insert the copies.
  *
  * what    copies of nodes in phase recompute where the plan has them; every
- *         reader takes the copy made last before it; the node array is the
- *         schedule
+ *         reader takes the copy made last before it; loops take in those that
+ *         the plan inlines; the node array is the schedule
  * needs   the last evaluation of the problem read off this very graph,
  *         nothing changed since
  * gives   P_PLANNED; Node.of, Val.of
  */
+#include "passes/inline.h"
 #include "passes/remat.h"
 
 #include <string.h>
@@ -120,20 +121,26 @@ remat_apply(struct remat *r, Graph *g)
 {
 	struct apply a = { r, g, NULL, 0 };
 	NodeId *order;
+	uint32_t n = 0;
 
 	a.copy = arena_array(r->arena, g->nval, sizeof *a.copy);
 	order = arena_array(r->arena, (size_t)r->nstep + 1, sizeof *order);
 	for (int32_t k = 0; k < r->nstep; k++) {
 		const struct rstep *t = &r->step[k];
 
+		if (t->inlined)
+			continue;
 		if (t->clone) {
-			order[k] = copy_node(&a, t);
+			order[n++] = copy_node(&a, t);
 		} else {
-			order[k] = t->node;
+			for (int32_t i = k; i > 0 && r->step[i - 1].inlined;
+			     i--)
+				inline_loop(g, t->node, r->step[i - 1].node);
 			redirect(&a, &g->node[t->node]);
+			order[n++] = t->node;
 		}
 		for (int i = 0; i < r->node[t->node].nwrite; i++)
 			a.inst += !t->clone || t->makes >> i & 1;
 	}
-	graph_reorder(g, order, (uint32_t)r->nstep);
+	graph_reorder(g, order, n);
 }

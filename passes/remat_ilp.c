@@ -68,6 +68,13 @@ struct model {
 	double extra;
 };
 
+/* May be made again without being stored. */
+static bool
+inlinable(const struct model *m, int32_t s)
+{
+	return m->r->node[m->r->store[s].def].inlinable;
+}
+
 static bool
 forward(const struct model *m, int32_t s)
 {
@@ -182,7 +189,7 @@ make_breaks(struct model *m, NodeId i)
 	for (int32_t k = 0; k < n; k++) {
 		m->at[i][k] = back[n - 1 - k];
 		m->z[i][k] = new_col(m, 0, 1, k == n - 1
-			? m->r->node[i].sec / m->unit_sec : 0, false);
+			? m->r->node[i].least_sec / m->unit_sec : 0, false);
 	}
 }
 
@@ -315,7 +322,8 @@ fixed_bytes(const struct model *m, const struct point *p)
 			alive = m->end[s] >= p->node;
 		else
 			alive = m->first[s] >= 0
-				&& (m->first[s] <= p->stage || m->x[s] < 0)
+				&& (m->x[s] < 0 || (m->first[s] <= p->stage
+				                    && !inlinable(m, s)))
 				&& m->last[s] >= p->stage + p->after;
 		if (alive)
 			sum += st->size;
@@ -426,10 +434,14 @@ memory_terms(struct model *m, const struct point *p, bool measure)
 			int z = z_down(m, def, p->stage);
 
 			term(m, m->x[s], size);
-			if (z >= 0 && r->node[def].nwrite == 1)
+			if (z >= 0 && r->node[def].nwrite == 1
+			    && !inlinable(m, s))
 				term(m, z, size);
 		} else if (m->first[s] < 0 && m->hi[def] > p->stage) {
 			waiting_term(m, s, p->stage, measure);
+		} else if (inlinable(m, s)
+		           && m->last[s] >= p->stage + p->after) {
+			term(m, m->x[s], size);
 		}
 	}
 }

@@ -149,6 +149,15 @@ add_step(struct builder *b, const Node *n)
 		.flops = c.flops, .bytes = c.bytes, .seconds = c.sec,
 		.product = c.product,
 	};
+	s->inlined = arena_array(a, (size_t)n->ninlined + 1,
+	                         sizeof *s->inlined);
+	for (int i = 0; i < n->ninlined; i++) {
+		NodeId id = n->inlined[i];
+
+		c = inlined_cost(g, &g->node[id]);
+		s->inlined[s->ninlined++] = (struct plan_inlined){
+			(int64_t)id - 1, c.flops, c.sec };
+	}
 	s->onnx = arena_array(a, (size_t)n->norigin + 1, sizeof *s->onnx);
 	for (int i = 0; i < n->norigin; i++)
 		s->onnx[s->nonnx++] = g->origin[n->origin[i]].name;
@@ -183,6 +192,17 @@ last_forward(const Plan *plan)
 	return b;
 }
 
+/* The results of a step are computed again, though not stored. */
+static void
+mark_inlined(Plan *plan, int64_t step)
+{
+	const struct plan_step *s = &plan->step[step];
+
+	for (int i = 0; i < s->nwrite; i++)
+		if (s->write[i] >= 0)
+			plan->tensor[s->write[i]].decision = D_RECOMPUTE;
+}
+
 static void
 set_lifetimes(struct builder *b)
 {
@@ -214,6 +234,9 @@ set_lifetimes(struct builder *b)
 			plan->tensor[t->of].decision = D_RECOMPUTE;
 		}
 	}
+	for (int64_t i = 0; i < plan->nstep; i++)
+		for (int k = 0; k < plan->step[i].ninlined; k++)
+			mark_inlined(plan, plan->step[i].inlined[k].of);
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		struct plan_tensor *t = &plan->tensor[i];
 
@@ -306,6 +329,11 @@ sum_cost(struct builder *b)
 		s->step_flops += t->flops;
 		if (t->phase == PH_RECOMPUTE)
 			s->recompute_flops += t->flops;
+		for (int k = 0; k < t->ninlined; k++) {
+			*sec[t->phase] -= t->inlined[k].seconds;
+			s->recompute_sec += t->inlined[k].seconds;
+			s->recompute_flops += t->inlined[k].flops;
+		}
 	}
 	base = s->forward_sec + s->backward_sec + s->update_sec;
 	s->step_sec = base + s->recompute_sec;
