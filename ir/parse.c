@@ -752,7 +752,7 @@ read_attrs(struct parser *p, Op op, Attr *attr)
 /* What is read of a node before it is appended. */
 struct draft {
 	Node n;
-	size_t in_cap, out_cap, origin_cap;
+	size_t in_cap, out_cap, origin_cap, inlined_cap;
 	size_t again;                   /* mention that is this node's, + 1 */
 	int line;
 };
@@ -965,6 +965,30 @@ read_phase(struct parser *p, Phase *phase)
 	return fault(p, "there is no phase '%s'", p->text);
 }
 
+/* Nodes by one of their outputs. */
+static bool
+read_inlined(struct parser *p, struct draft *t)
+{
+	const Graph *g = p->g;
+	Node *n = &t->n;
+
+	do {
+		char *name;
+		NodeId def;
+
+		if (!expect_text(p, T_VAL, "a value", &name))
+			return false;
+		def = g->val[val_find(g, name)].def;
+		if (!def || g->node[def].op != OP_LOOP)
+			return fault(p, "no loop before writes '%s'", name);
+		n->inlined = arena_grow(g->arena, n->inlined,
+			(size_t)n->ninlined, &t->inlined_cap,
+			(size_t)n->ninlined + 1, sizeof *n->inlined);
+		n->inlined[n->ninlined++] = def;
+	} while (accept(p, ','));
+	return true;
+}
+
 static bool
 read_tail(struct parser *p, struct draft *t)
 {
@@ -979,6 +1003,8 @@ read_tail(struct parser *p, struct draft *t)
 		} else if (accept_kw(p, "again")) {
 			ok = read_mention(p, 0, 0, M_AGAIN);
 			t->again = p->nmention;
+		} else if (accept_kw(p, "inlines")) {
+			ok = read_inlined(p, t);
 		} else if (accept_kw(p, "stream")) {
 			ok = read_int(p, 0, "a stream", &x);
 			if (ok && x > ARG_MAX)

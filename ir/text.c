@@ -29,8 +29,9 @@
  * name, a name=number or ?; [*] is a shape of unknown rank.  Contents: all
  * elements, `splat X`, `hex "BYTES"`, or `...` where they are not written.
  * After a node's operands and {attributes} (those that are not default):
- * @PHASE, again %V (Node.of, by one of its outputs), stream N, workspace N at
- * N, from ORIGINS, [body of a loop].  An absent operand or output is _.
+ * @PHASE, again %V (Node.of, by one of its outputs), inlines %V, .. (likewise),
+ * stream N, workspace N at N, from ORIGINS, [body of a loop].  An absent
+ * operand or output is _.
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
  * itself, `streams N` the random streams handed out.
@@ -382,6 +383,16 @@ outputs_shown(const Node *n)
 	return shown;
 }
 
+/* What a node is known by; 0: it writes nothing. */
+static ValId
+some_output(const Node *n)
+{
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			return n->out[i];
+	return 0;
+}
+
 /* All of a node but its origins and body. */
 static void
 put_head(FILE *out, const Graph *g, const Node *n)
@@ -403,11 +414,18 @@ put_head(FILE *out, const Graph *g, const Node *n)
 	put_attrs(out, n->op, &n->attr);
 	if (n->phase != PH_FORWARD)
 		fprintf(out, " @%s", text_phase[n->phase]);
-	for (int i = 0; n->of && i < g->node[n->of].nout; i++)
-		if (g->node[n->of].out[i]) {
-			put_mark(out, g, "again", g->node[n->of].out[i]);
-			break;
+	if (n->of)
+		put_mark(out, g, "again", some_output(&g->node[n->of]));
+	for (int i = 0; i < n->ninlined; i++) {
+		ValId v = some_output(&g->node[n->inlined[i]]);
+
+		if (i == 0) {
+			put_mark(out, g, "inlines", v);
+			continue;
 		}
+		fputs(", ", out);
+		put_ref(out, g, v);
+	}
 	if (n->stream)
 		fprintf(out, " stream %d", n->stream);
 	if (n->workspace)
