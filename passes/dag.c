@@ -153,29 +153,45 @@ dag_stopped(const struct dag_best *b)
 		|| (b->end > 0 && dag_clock() > b->end);
 }
 
+static bool
+improves(const struct dag_rung *r, const struct dag_seq *s)
+{
+	return s->peak <= r->budget && (r->best.len == 0
+		|| s->cost < r->best.cost || (s->cost == r->best.cost
+		&& s->peak < r->best.peak));
+}
+
 bool
 dag_offer(struct dag_best *b, const int32_t *node, int32_t len)
 {
 	Arena *scratch = arena_new();
 	struct dag_seq s = { .len = len }, t;
-	bool better = false, lower = false;
+	struct dag_rung *at = &b->rung[b->at];
+	bool here, wanted;
 
 	s.node = arena_copy(scratch, node, (size_t)len * sizeof *node);
 	t = dag_trim(b->g, &s, scratch);
-	if (dag_measure(b->g, &t, scratch)) {
-		better = t.peak <= b->o->budget && (b->best.len == 0
-			|| t.cost < b->best.cost || (t.cost == b->best.cost
-			&& t.peak < b->best.peak));
-		lower = b->least.len == 0 || t.peak < b->least.peak
-			|| (t.peak == b->least.peak && t.cost < b->least.cost);
+	if (!dag_measure(b->g, &t, scratch)) {
+		arena_free(scratch);
+		return false;
 	}
-	if (better || lower)
+	here = improves(at, &t);
+	wanted = improves(&b->asked, &t) || b->least.len == 0
+		|| t.peak < b->least.peak
+		|| (t.peak == b->least.peak && t.cost < b->least.cost);
+	for (int32_t k = 0; k < b->nrung && !wanted; k++)
+		wanted = improves(&b->rung[k], &t);
+	if (wanted)
 		t.node = arena_copy(b->arena, t.node,
 		                    ((size_t)t.len + 1) * sizeof *t.node);
-	if (better)
-		b->best = t;
-	if (lower)
+	if (b->least.len == 0 || t.peak < b->least.peak
+	    || (t.peak == b->least.peak && t.cost < b->least.cost))
 		b->least = t;
+	if (improves(&b->asked, &t))
+		b->asked.best = t;
+	for (int32_t k = 0; k < b->nrung; k++)
+		if (improves(&b->rung[k], &t))
+			b->rung[k].best = t;
 	arena_free(scratch);
-	return better;
+	return here;
 }

@@ -70,30 +70,43 @@ struct dag_answer dag_plan(const struct dag *, const struct dag_options *,
 
 /* ---- sources of plans, for dag_plan ---- */
 
-/* Where candidates meet: the cheapest within the budget stays. */
+/* A budget and the cheapest plan found for it; len 0: none. */
+struct dag_rung {
+	int64_t budget;
+	struct dag_seq best;
+};
+
+/* Where candidates meet: each budget keeps the cheapest that fits. */
 struct dag_best {
 	const struct dag *g;
 	const struct dag_options *o;
-	struct dag_seq best;            /* within the budget; len 0: none */
+	struct dag_rung *rung;          /* looser ones first */
+	int32_t nrung;
+	int32_t at;                     /* the rung being searched */
+	struct dag_rung asked;
 	struct dag_seq least;           /* least peak of all */
 	Arena *arena, *scratch;
 	uint64_t random;
 	double end;                     /* clock at which to stop; 0: none */
 };
 
-/* Hand in a candidate, measured anew; true if it is the best so far. */
+/* Hand in a candidate, measured anew; true if it is the best so far for the
+ * rung being searched. */
 bool dag_offer(struct dag_best *, const int32_t *node, int32_t len);
 bool dag_stopped(const struct dag_best *);
 /* Optimal, for graphs of at most DAG_EXACT nodes; false: none exists. */
 enum { DAG_EXACT = 12 };
-bool dag_exact(struct dag_best *);
-/* Keep or recompute once, over a fixed order: annealing over sets. */
-void dag_keep(struct dag_best *, int64_t work);
+bool dag_exact(struct dag_best *, int64_t budget);
+/* Keep or recompute once, over the order of first runs of a plan: annealing
+ * over sets, from the plan's. */
+void dag_keep(struct dag_best *, const struct dag_seq *, int64_t work,
+              double hot);
 /* Walk the order, evicting when memory is short. */
 void dag_evict(struct dag_best *, int64_t work);
-/* Annealing over sequences from the best one so far; hot: temperature at the
- * start, in mean costs of a node. */
-void dag_anneal(struct dag_best *, int64_t work, double hot);
+/* Annealing over sequences from the one given; hot: temperature at the start,
+ * in mean costs of a node. */
+void dag_anneal(struct dag_best *, const struct dag_seq *, int64_t work,
+                double hot);
 double dag_clock(void);
 
 #endif

@@ -18,19 +18,25 @@
 #include <math.h>
 #include <string.h>
 
-enum { CHANGES_MAX = 4096, LANES = 16, CHAIN_MAX = 12 };
+enum { CHANGES_MAX = 4096, BLOCK = 32, CHAIN_MAX = 12 };
 
 /* Growth of the weight over a whole walk, as a power of e. */
+/* Temperature at the start of a walk over that at its end. */
+#define COOLING 20.0
+
 #define WEIGHT_UP 12.0
 #define WEIGHT_DOWN 6.0
 
-/* All bytes together, in units: LANES of them fit 32 bits. */
-#define UNITS_MAX (INT64_C(1) << 26)
+/* All bytes together, in units: BLOCK of them fit 32 bits. */
+#define UNITS_MAX (INT64_C(1) << 25)
 
 struct change {                         /* to take back */
-	int32_t eval, end;              /* end before; eval -1: none */
-	int32_t lo, hi;                 /* slots lo..hi-1 got delta */
-	int32_t delta;
+	int32_t eval, end;              /* end before */
+};
+
+/* From this slot on, so much more. */
+struct event {
+	int32_t slot, delta;
 };
 
 struct anneal {
@@ -40,7 +46,7 @@ struct anneal {
 	int32_t *ram;                   /* in units, rounded up */
 	int32_t nslot, neval;           /* slots; evaluations in use */
 	int32_t *slot;                  /* evaluation in it; -1: free */
-	int32_t *mem;
+	int32_t *mem, *top;             /* bytes; most in each block */
 	/* by evaluation */
 	int32_t *node, *pos, *end, *next, *prev;
 	int32_t *free_list, nfree;
@@ -48,13 +54,15 @@ struct anneal {
 	int32_t *extra, *extra_at, nextra;
 	int32_t *first;                 /* by node: its first evaluation */
 	struct change *log;
-	int32_t nlog;
+	struct event *event;
+	int32_t nlog, nevent;
 	bool overflow;
 	double cost;
 	int64_t over;
 	double weight, heat;
 	int64_t work;
 	int32_t *seq;
+	struct dag_seq found;           /* best within the budget */
 };
 
 static uint64_t
@@ -75,46 +83,125 @@ pick(struct anneal *s, int32_t n)
 
 /* ---- the profile ---- */
 
-/* Add to a slot; what that adds above the budget. */
-static inline int32_t
-add_one(int32_t *mem, int32_t delta, int32_t budget)
+/* What delta in a range of slots of one block adds above the budget. */
+static int32_t
+over_part(const int32_t *mem, int32_t n, int32_t budget, int32_t delta)
 {
-	int32_t old = *mem - budget, now = old + delta;
+	int32_t over = 0;
 
-	*mem += delta;
-	return (now > 0 ? now : 0) - (old > 0 ? old : 0);
+	for (int32_t k = 0; k < n; k++) {
+		int32_t old = mem[k] - budget, now = old + delta;
+
+		over += (now > 0 ? now : 0) - (old > 0 ? old : 0);
+	}
+	return over;
 }
 
-/* Lanes of fixed length, which compilers turn into vector code. */
+/* The same for any range.  Blocks have a fixed length, which compilers turn
+ * into vector code; most have nothing above the budget. */
+static int64_t
+over_by(struct anneal *s, int32_t lo, int32_t hi, int32_t delta)
+{
+	int32_t budget = s->budget, low = budget - (delta > 0 ? delta : 0);
+	int64_t over = 0;
+
+	s->work -= 4;
+	while (lo < hi) {
+		int32_t b = lo / BLOCK, end = (b + 1) * BLOCK;
+
+		end = end < hi ? end : hi;
+		s->work--;
+		if (s->top[b] > low) {
+			over += end - lo == BLOCK
+				? over_part(s->mem + lo, BLOCK, budget, delta)
+				: over_part(s->mem + lo, end - lo, budget,
+				            delta);
+			s->work -= 3;
+		}
+		lo = end;
+	}
+	return over;
+}
+
+static int32_t
+top_of(const int32_t *mem)
+{
+	int32_t top = mem[0];
+
+	for (int32_t k = 1; k < BLOCK; k++)
+		top = mem[k] > top ? mem[k] : top;
+	return top;
+}
+
 static void
 add(struct anneal *s, int32_t lo, int32_t hi, int32_t delta)
 {
-	int32_t *mem = s->mem, budget = s->budget, k = lo;
-	int64_t over = 0;
+	while (lo < hi) {
+		int32_t b = lo / BLOCK, end = (b + 1) * BLOCK;
 
-	for (; k + LANES <= hi; k += LANES) {
-		int32_t sum = 0;
-
-		for (int32_t j = 0; j < LANES; j++)
-			sum += add_one(&mem[k + j], delta, budget);
-		over += sum;
+		if (end - lo == BLOCK && end <= hi) {
+			for (int32_t k = 0; k < BLOCK; k++)
+				s->mem[lo + k] += delta;
+			s->top[b] += delta;
+		} else {
+			end = end < hi ? end : hi;
+			for (int32_t k = lo; k < end; k++)
+				s->mem[k] += delta;
+			s->top[b] = top_of(s->mem + b * BLOCK);
+		}
+		lo = end;
 	}
-	for (; k < hi; k++)
-		over += add_one(&mem[k], delta, budget);
-	s->over += over;
-	s->work -= (hi - lo) / 8 + 4;
 }
 
 static void
-change(struct anneal *s, int32_t e, int32_t lo, int32_t hi, int32_t delta)
+sort_events(struct event *e, int32_t n)
 {
-	if (s->nlog >= CHANGES_MAX) {
-		s->overflow = true;
-		return;
+	for (int32_t gap = n > 32 ? n / 3 + 1 : 1; ; gap = gap / 3 + 1) {
+		for (int32_t i = gap; i < n; i++) {
+			struct event x = e[i];
+			int32_t j = i;
+
+			for (; j >= gap && e[j - gap].slot > x.slot; j -= gap)
+				e[j] = e[j - gap];
+			e[j] = x;
+		}
+		if (gap == 1)
+			return;
 	}
-	s->log[s->nlog++] = (struct change){ e, e < 0 ? 0 : s->end[e], lo, hi,
-	                                     delta };
-	add(s, lo, hi, delta);
+}
+
+/* Bring the pending changes into ranges; what they add above the budget. */
+static int64_t
+gather(struct anneal *s)
+{
+	struct event *e = s->event;
+	int32_t net = 0, n = 0;
+	int64_t over = 0;
+
+	sort_events(e, s->nevent);
+	for (int32_t i = 0; i < s->nevent;) {
+		int32_t at = e[i].slot, old = net;
+
+		for (; i < s->nevent && e[i].slot == at; i++)
+			net += e[i].delta;
+		if (net == old)
+			continue;
+		if (old)
+			over += over_by(s, e[n - 1].slot, at, old);
+		e[n++] = (struct event){ at, net };
+	}
+	s->nevent = n;
+	return over;
+}
+
+static void
+apply(struct anneal *s)
+{
+	const struct event *e = s->event;
+
+	for (int32_t i = 0; i + 1 < s->nevent; i++)
+		if (e[i].delta)
+			add(s, e[i].slot, e[i + 1].slot, e[i].delta);
 }
 
 /* Evaluation e is now read last in slot `end`. */
@@ -126,10 +213,13 @@ set_end(struct anneal *s, int32_t e, int32_t end)
 
 	if (end == old)
 		return;
-	if (end > old)
-		change(s, e, old + 1, end + 1, ram);
-	else
-		change(s, e, end + 1, old + 1, -ram);
+	if (s->nlog >= CHANGES_MAX) {
+		s->overflow = true;
+		return;
+	}
+	s->log[s->nlog++] = (struct change){ e, old };
+	s->event[s->nevent++] = (struct event){ old + 1, ram };
+	s->event[s->nevent++] = (struct event){ end + 1, -ram };
 	s->end[e] = end;
 }
 
@@ -263,29 +353,39 @@ live_out(struct anneal *s, int32_t e)
 	}
 }
 
-/* Take back all changes of lifetimes since the log was empty. */
+static void
+begin(struct anneal *s)
+{
+	s->nlog = s->nevent = 0;
+	s->overflow = false;
+}
+
+/* Take back all changes of lifetimes since begin. */
 static void
 undo(struct anneal *s)
 {
 	while (s->nlog > 0) {
 		struct change *c = &s->log[--s->nlog];
 
-		add(s, c->lo, c->hi, -c->delta);
-		if (c->eval >= 0)
-			s->end[c->eval] = c->end;
+		s->end[c->eval] = c->end;
 	}
-	s->overflow = false;
 }
 
 static bool
-accept(struct anneal *s, double dcost, int64_t over_before)
+accept(struct anneal *s, double dcost)
 {
-	double d = dcost + s->weight * (double)(s->over - over_before);
+	int64_t over;
+	double d;
 
 	if (s->overflow)
 		return false;
-	return d <= 0 || (double)(draw(s) >> 11) * 0x1p-53
-		< exp(-d / s->heat);
+	over = gather(s);
+	d = dcost + s->weight * (double)over;
+	if (d > 0 && (double)(draw(s) >> 11) * 0x1p-53 >= exp(-d / s->heat))
+		return false;
+	apply(s);
+	s->over += over;
+	return true;
 }
 
 /* A free slot in lo..hi-1, looked for from a random one downwards. */
@@ -348,14 +448,13 @@ try_insert(struct anneal *s)
 	int32_t r = s->all[pick(s, s->neval)], v = s->node[r], p, f;
 	int32_t deg = g->pred_at[v + 1] - g->pred_at[v], e[CHAIN_MAX], n = 0;
 	int32_t chain = draw(s) % 2 ? 1 : 2 + pick(s, CHAIN_MAX - 1);
-	int64_t over = s->over;
 	double cost = 0;
 
 	if (deg == 0)
 		return;
 	p = g->pred[g->pred_at[v] + pick(s, deg)];
 	f = provider(s, p, s->pos[r]);
-	s->nlog = 0;
+	begin(s);
 	e[0] = insert_one(s, p, s->pos[f] + 1, s->pos[r], draw(s) % 2);
 	if (e[0] < 0)
 		return;
@@ -377,7 +476,7 @@ try_insert(struct anneal *s)
 			n += e[n] >= 0;
 		}
 	}
-	if (accept(s, cost, over)) {
+	if (accept(s, cost)) {
 		s->cost += cost;
 		for (int32_t i = 0; i < n; i++)
 			extra_add(s, e[i]);
@@ -401,7 +500,6 @@ static void
 try_remove(struct anneal *s)
 {
 	int32_t x, e, t;
-	int64_t over = s->over;
 
 	if (s->nextra == 0)
 		return;
@@ -412,9 +510,9 @@ try_remove(struct anneal *s)
 		return;
 	t = s->pos[e];
 	link_out(s, e);
-	s->nlog = 0;
+	begin(s);
 	live_out(s, e);
-	if (accept(s, -s->g->cpu[s->node[e]], over)) {
+	if (accept(s, -s->g->cpu[s->node[e]])) {
 		s->cost -= s->g->cpu[s->node[e]];
 		extra_drop(s, s->extra_at[e] >= 0 ? e : x);
 		drop_eval(s, e);
@@ -430,7 +528,6 @@ try_move(struct anneal *s)
 	const struct dag *g = s->g;
 	int32_t e = s->all[pick(s, s->neval)], v = s->node[e];
 	int32_t t = s->pos[e], lo = 0, hi = next_pos(s, e), to, reach;
-	int64_t over = s->over;
 
 	if (s->prev[e] >= 0)
 		lo = s->pos[s->prev[e]] + 1;
@@ -456,11 +553,11 @@ try_move(struct anneal *s)
 	if (to < 0)
 		return;
 	link_out(s, e);
-	s->nlog = 0;
+	begin(s);
 	live_out(s, e);
 	link_in(s, e, to);
 	live_in(s, e);
-	if (accept(s, 0, over))
+	if (accept(s, 0))
 		return;
 	link_out(s, e);
 	undo(s);
@@ -475,7 +572,7 @@ load(struct anneal *s, const struct dag_seq *q)
 {
 	const struct dag *g = s->g;
 
-	for (int32_t t = 0; t < s->nslot; t++) {
+	for (int32_t t = 0; t <= s->nslot; t++) {
 		s->slot[t] = -1;
 		s->mem[t] = 0;
 	}
@@ -494,16 +591,25 @@ load(struct anneal *s, const struct dag_seq *q)
 		link_in(s, e, t);
 		if (s->prev[e] >= 0)
 			extra_add(s, e);
-		s->nlog = 0;
-		s->end[e] = t - 1;
-		set_end(s, e, t);
+		s->end[e] = t;
 		for (int32_t i = g->pred_at[q->node[k]];
 		     i < g->pred_at[q->node[k] + 1]; i++) {
-			s->nlog = 0;
-			set_end(s, provider(s, g->pred[i], t), t);
+			s->end[provider(s, g->pred[i], t)] = t;
 		}
 		s->cost += g->cpu[q->node[k]];
 	}
+	for (int32_t k = 0; k < s->neval; k++) {
+		int32_t e = s->all[k], ram = s->ram[s->node[e]];
+
+		s->mem[s->pos[e]] += ram;
+		s->mem[s->end[e] + 1] -= ram;
+	}
+	for (int32_t t = 0; t <= s->nslot; t++) {
+		s->mem[t] += t ? s->mem[t - 1] : 0;
+		s->over += s->mem[t] > s->budget ? s->mem[t] - s->budget : 0;
+	}
+	for (int32_t b = 0; b <= s->nslot / BLOCK; b++)
+		s->top[b] = top_of(s->mem + b * BLOCK);
 }
 
 static struct dag_seq
@@ -521,7 +627,8 @@ static void
 walk(struct anneal *s, int64_t work, double hot, double cold)
 {
 	int64_t all = work;
-	double low = s->b->best.len ? s->b->best.cost : INFINITY;
+	const struct dag_seq *own = &s->b->rung[s->b->at].best;
+	double low = own->len ? own->cost : INFINITY;
 	double part = 0;
 
 	s->work = work;
@@ -553,9 +660,10 @@ walk(struct anneal *s, int64_t work, double hot, double cold)
 		if (s->over == 0 && s->cost < low * (1 - 1e-12)) {
 			struct dag_seq q = unload(s);
 
-			dag_offer(s->b, q.node, q.len);
-			low = s->b->best.len && s->b->best.cost < s->cost
-				? s->b->best.cost : s->cost;
+			memcpy(s->found.node, q.node,
+			       (size_t)q.len * sizeof *q.node);
+			s->found.len = q.len;
+			low = s->cost;
 		}
 	}
 }
@@ -565,7 +673,7 @@ static void
 find_units(struct anneal *s)
 {
 	const struct dag *g = s->g;
-	int64_t unit = 0, sum = 0;
+	int64_t unit = 0, sum = 0, budget = s->b->rung[s->b->at].budget;
 
 	for (int32_t v = 0; v < g->n; v++) {
 		int64_t a = g->ram[v], b = unit;
@@ -585,7 +693,7 @@ find_units(struct anneal *s)
 	for (int32_t v = 0; v < g->n; v++)
 		s->ram[v] = (int32_t)((g->ram[v] + unit - 1) / unit);
 	/* what is beyond all bytes together is never short */
-	s->budget = (int32_t)((s->b->o->budget < sum ? s->b->o->budget : sum)
+	s->budget = (int32_t)((budget < sum ? budget : sum)
 	                      / unit);
 }
 
@@ -598,7 +706,8 @@ open_slots(struct anneal *s, int32_t len)
 	s->nslot = 2 * len + 64;
 	n = (size_t)s->nslot + 1;
 	s->slot = arena_array(a, n, sizeof *s->slot);
-	s->mem = arena_array(a, n, sizeof *s->mem);
+	s->mem = arena_array(a, n + BLOCK, sizeof *s->mem);
+	s->top = arena_array(a, n / BLOCK + 1, sizeof *s->top);
 	s->node = arena_array(a, n, sizeof *s->node);
 	s->pos = arena_array(a, n, sizeof *s->pos);
 	s->end = arena_array(a, n, sizeof *s->end);
@@ -610,40 +719,29 @@ open_slots(struct anneal *s, int32_t len)
 	s->extra = arena_array(a, n, sizeof *s->extra);
 	s->extra_at = arena_array(a, n, sizeof *s->extra_at);
 	s->seq = arena_array(a, n, sizeof *s->seq);
+	s->found.node = arena_array(a, n, sizeof *s->seq);
 	s->first = arena_array(a, (size_t)s->g->n + 1, sizeof *s->first);
-	s->log = arena_array(a, CHANGES_MAX + 1, sizeof *s->log);
+	s->log = arena_array(a, CHANGES_MAX, sizeof *s->log);
+	s->event = arena_array(a, 2 * CHANGES_MAX, sizeof *s->event);
 }
 
 void
-dag_anneal(struct dag_best *b, int64_t work, double hot)
+dag_anneal(struct dag_best *b, const struct dag_seq *start, int64_t work,
+           double hot)
 {
-	const struct dag *g = b->g;
-	struct anneal s = { .b = b, .g = g };
-	struct dag_seq start = b->best.len ? b->best : b->least;
+	struct anneal s = { .b = b, .g = b->g };
 	Arena *keep = b->scratch;
-	double unit = g->cost / g->n;
+	double unit = b->g->cost / b->g->n;
+	struct dag_seq last;
 
 	b->scratch = arena_new();
-	if (!start.len) {
-		start.node = arena_array(b->scratch, (size_t)g->n,
-		                         sizeof *start.node);
-		for (start.len = 0; start.len < g->n; start.len++)
-			start.node[start.len] = start.len;
-	}
-	open_slots(&s, start.len);
+	open_slots(&s, start->len);
 	find_units(&s);
 	s.weight = unit / ((double)s.budget / 20 + 1);
-	load(&s, &start);
-	walk(&s, work, hot * unit, hot * unit / 100);
-	if (!b->best.len && !dag_stopped(b)) {
-		/* time is no object until something fits */
-		s.weight *= 30;
-		walk(&s, work / 2, hot * unit / 4, hot * unit / 100);
-	}
-	if (!b->best.len) {
-		start = unload(&s);
-		dag_offer(b, start.node, start.len);
-	}
+	load(&s, start);
+	walk(&s, work, hot * unit, hot * unit / COOLING);
+	last = s.found.len ? s.found : unload(&s);
+	dag_offer(b, last.node, last.len);
 	arena_free(b->scratch);
 	b->scratch = keep;
 }

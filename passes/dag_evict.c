@@ -112,7 +112,7 @@ remove_alive(struct evict *s, int32_t v)
 static bool
 make_room(struct evict *s, int64_t bytes)
 {
-	while (s->mem + bytes > s->b->o->budget) {
+	while (s->mem + bytes > s->b->rung[s->b->at].budget) {
 		int32_t victim = -1, limit = 20000 / (s->nalive + 1);
 		double least = INFINITY;
 
@@ -284,7 +284,7 @@ dag_evict(struct dag_best *b, int64_t work)
 		if (walk(&s))
 			dag_offer(b, s.seq, s.len);
 	}
-	if (!b->best.len) {             /* the nearest miss is worth a try */
+	if (!b->rung[b->at].best.len) {             /* the nearest miss is worth a try */
 		s.far = s.big = s.around = 1;
 		s.strict = false;
 		s.work = work / 16;

@@ -130,9 +130,9 @@ trace(const struct exact *s, uint32_t state, struct dag_best *b)
 }
 
 bool
-dag_exact(struct dag_best *b)
+dag_exact(struct dag_best *b, int64_t budget)
 {
-	struct exact s = { .g = b->g, .budget = b->o->budget };
+	struct exact s = { .g = b->g, .budget = budget };
 	Arena *keep = b->scratch, *a = arena_new();
 	bool found = false;
 

@@ -20,6 +20,12 @@
 #include <math.h>
 #include <string.h>
 
+/* Temperature at the start of a walk over that at its end. */
+#define COOLING 30.0
+
+/* Gaps looked at to choose one. */
+enum { TRIES = 2 };
+
 struct gap {
 	int32_t value;
 	int32_t from, to;               /* positions in the order */
@@ -44,7 +50,7 @@ struct keep {
 	int64_t *change;
 	int32_t len, cap;
 	double cost;
-	int64_t peak, over;             /* over: summed over steps, in units */
+	int64_t budget, peak, over;     /* over: summed over steps, in units */
 	int64_t work;
 };
 
@@ -193,7 +199,7 @@ static bool
 evaluate(struct keep *s)
 {
 	const struct dag *g = s->g;
-	int64_t live = 0, budget = s->b->o->budget;
+	int64_t live = 0;
 
 	if (!build(s))
 		return false;
@@ -211,8 +217,8 @@ evaluate(struct keep *s)
 		live += s->change[t];
 		if (live > s->peak)
 			s->peak = live;
-		if (live > budget)
-			s->over += (live - budget) >> 8;
+		if (live > s->budget)
+			s->over += (live - s->budget) >> 8;
 	}
 	s->work -= 4 * s->len;
 	return true;
@@ -224,7 +230,7 @@ static double
 energy(const struct keep *s, double weight)
 {
 	return s->cost + weight * (double)s->over
-		+ (s->over ? weight * (double)((s->peak - s->b->o->budget)
+		+ (s->over ? weight * (double)((s->peak - s->budget)
 		                               >> 8) : 0);
 }
 
@@ -249,11 +255,10 @@ flip(struct keep *s, int32_t bit)
 static bool
 improves(struct keep *s)
 {
-	if (s->peak > s->b->o->budget || s->cost >= s->own)
+	if (s->peak > s->budget || s->cost >= s->own)
 		return false;
 	s->own = s->cost;
-	if (!s->b->best.len || s->cost < s->b->best.cost)
-		dag_offer(s->b, s->seq, s->len);
+	dag_offer(s->b, s->seq, s->len);
 	return true;
 }
 
@@ -281,6 +286,25 @@ struct walk {
 	bool *best;
 };
 
+/* A gap by chance, rather one with many bytes for its cost. */
+static int32_t
+pick_gap(struct keep *s)
+{
+	const struct dag *g = s->g;
+	uint64_t *rnd = &s->b->random;
+	int32_t a = (int32_t)(draw(rnd) % (uint64_t)s->ngap);
+
+	for (int k = 0; k < TRIES; k++) {
+		int32_t b = (int32_t)(draw(rnd) % (uint64_t)s->ngap);
+		int32_t v = s->gap[a].value, w = s->gap[b].value;
+
+		if (draw(rnd) % 4 && g->cpu[w] * (double)g->ram[v]
+		    < g->cpu[v] * (double)g->ram[w])
+			a = b;
+	}
+	return a;
+}
+
 /* Bits to flip: a gap, a dropped gap for another one, or a value's bit. */
 static int32_t
 choose(struct keep *s, int32_t *bit)
@@ -298,7 +322,7 @@ choose(struct keep *s, int32_t *bit)
 		if (kind < 3)
 			return n;
 	}
-	bit[n++] = (int32_t)(draw(rnd) % (uint64_t)s->ngap);
+	bit[n++] = pick_gap(s);
 	if (n == 2 && bit[0] == bit[1])
 		n = 1;
 	return n;
@@ -328,21 +352,16 @@ step(struct keep *s, struct walk *w)
 }
 
 static void
-anneal(struct keep *s, int64_t work)
+anneal(struct keep *s, int64_t work, double hot)
 {
 	struct walk w = { .weight = 0 };
-	double hot, cold;
 	int64_t all = work;
 
 	w.best = arena_array(s->b->scratch, (size_t)s->nbit + 1,
 	                     sizeof *w.best);
-	hot = s->g->cost / s->g->n;
-	cold = hot / 300;
-	w.weight = s->g->cost / ((double)s->b->o->budget / 256 + 1);
+	memcpy(w.best, s->drop, (size_t)s->nbit);
+	w.weight = s->g->cost / ((double)s->budget / 256 + 1);
 	s->work = work;
-	s->own = INFINITY;
-	if (!evaluate(s))
-		return;
 	for (int32_t k = 0; s->work > 0; k++) {
 		double part = 1 - (double)s->work / (double)all;
 
@@ -351,7 +370,7 @@ anneal(struct keep *s, int64_t work)
 			evaluate(s);
 			w.weight *= s->over ? 1.05 : 0.97;
 			w.now = energy(s, w.weight);
-			w.heat = hot * pow(cold / hot, part);
+			w.heat = hot * pow(COOLING, -part);
 			if (dag_stopped(s->b))
 				break;
 		}
@@ -362,21 +381,56 @@ anneal(struct keep *s, int64_t work)
 			flip(s, k);
 }
 
+/* Order of first runs, and bits: a gap is dropped where two readers in turn
+ * take different evaluations. */
+static void
+take_plan(struct keep *s, const struct dag_seq *q, int32_t *order)
+{
+	const struct dag *g = s->g;
+	Arena *a = s->b->scratch;
+	size_t n = (size_t)g->n + 1;
+	int32_t *made = arena_array(a, n, sizeof *made), len = 0;
+	int32_t *last = arena_array(a, n, sizeof *last);
+
+	memset(made, 0xff, n * sizeof *made);
+	for (int32_t t = 0; t < q->len; t++) {
+		if (made[q->node[t]] < 0)
+			order[len++] = q->node[t];
+		made[q->node[t]] = t;
+	}
+	s->order = order;
+	find_gaps(s);
+	memset(made, 0xff, n * sizeof *made);
+	for (int32_t t = 0; t < q->len; t++) {
+		int32_t v = q->node[t];
+
+		for (int32_t k = g->pred_at[v]; made[v] < 0
+		     && k < g->pred_at[v + 1]; k++) {
+			int32_t p = g->pred[k];
+
+			if (s->bit_of[k] >= 0 && made[p] != last[p]
+			    && !s->drop[s->bit_of[k]])
+				flip(s, s->bit_of[k]);
+			last[p] = made[p];
+		}
+		if (made[v] < 0)
+			last[v] = t;
+		made[v] = t;
+	}
+}
+
 void
-dag_keep(struct dag_best *b, int64_t work)
+dag_keep(struct dag_best *b, const struct dag_seq *q, int64_t work,
+         double hot)
 {
 	const struct dag *g = b->g;
-	struct keep s = { .b = b, .g = g };
+	struct keep s = { .b = b, .g = g, .budget = b->rung[b->at].budget };
 	Arena *keep = b->scratch;
-	int32_t *order;
 	size_t cap;
 
 	b->scratch = arena_new();
-	order = arena_array(b->scratch, (size_t)g->n + 1, sizeof *order);
-	for (int32_t i = 0; i < g->n; i++)
-		order[i] = i;
-	s.order = order;
-	find_gaps(&s);
+	take_plan(&s, q, arena_array(b->scratch, (size_t)g->n + 1,
+	                             sizeof(int32_t)));
 	cap = 8 * (size_t)g->n + 64;
 	s.cap = (int32_t)cap;
 	s.seq = arena_array(b->scratch, cap + 1, sizeof *s.seq);
@@ -386,8 +440,11 @@ dag_keep(struct dag_best *b, int64_t work)
 	s.change = arena_array(b->scratch, cap + 2, sizeof *s.change);
 	s.stack = arena_array(b->scratch, 2 * (size_t)g->pred_at[g->n] + 4,
 	                      sizeof *s.stack);
-	anneal(&s, work);
-	climb(&s, work / 4);
+	s.own = b->rung[b->at].best.len ? b->rung[b->at].best.cost : INFINITY;
+	if (evaluate(&s)) {
+		anneal(&s, work, hot * g->cost / g->n);
+		climb(&s, work / 4);
+	}
 	arena_free(b->scratch);
 	b->scratch = keep;
 }

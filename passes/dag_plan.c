@@ -1,8 +1,14 @@
-/* Plan a bare graph of costs: several sources, the best of all.
+/* Plan a bare graph of costs.
  *
- * what    small graphs exactly; training graphs by eviction, by annealing
- *         over what is kept and then over sequences; others by annealing over
- *         sequences.  Every candidate is measured anew before it counts.
+ * what    the cheapest plan found within a budget
+ * method  small graphs exactly.  Others: a ladder of budgets, from the peak of
+ *         the unmodified order down to the largest working set, searched in
+ *         sweeps; each rung starts from the plan of its neighbour, and each
+ *         plan found is offered to every rung.  Tightening step by step finds
+ *         better plans than a search at one budget with the same work.
+ *         What is done does not depend on the budget asked for, which only
+ *         picks from what was found: so a larger budget never gives a slower
+ *         plan, also from one call to another.
  * cost    counted work, scaled with the graph; only a time limit given by the
  *         user makes results depend on the machine
  */
@@ -10,16 +16,27 @@
 
 #include <math.h>
 
+enum { RUNGS_MAX = 128, EVEN = 4, FAILED_MAX = 3, PROBES = 8 };
+
+/* Below EVEN tenths of the peak, rungs shrink by this. */
+#define RATIO 0.8
+
 static void
 note(const struct dag_best *b, const char *what)
 {
+	const struct dag_rung *r = &b->asked;
+
 	if (!b->o->progress)
 		return;
-	if (b->best.len)
-		fprintf(b->o->progress, "\r%-24s +%.3f %%   ", what,
-		        100 * (b->best.cost / b->g->cost - 1));
+	if (r->best.len)
+		fprintf(b->o->progress, "\r%-20s %5.1f %%  +%.3f %%   ", what,
+		        100 * (double)b->rung[b->at].budget
+		        / (double)b->g->peak,
+		        100 * (r->best.cost / b->g->cost - 1));
 	else
-		fprintf(b->o->progress, "\r%-24s none yet   ", what);
+		fprintf(b->o->progress, "\r%-20s %5.1f %%  none yet   ", what,
+		        100 * (double)b->rung[b->at].budget
+		        / (double)b->g->peak);
 	fflush(b->o->progress);
 }
 
@@ -27,86 +44,189 @@ note(const struct dag_best *b, const char *what)
 static bool
 done(const struct dag_best *b)
 {
-	return dag_stopped(b) || (b->best.len
-		&& b->best.cost <= b->g->cost * (1 + b->o->gap));
+	return dag_stopped(b) || (b->asked.best.len
+		&& b->asked.best.cost <= b->g->cost * (1 + b->o->gap));
+}
+
+/* Rungs for each tenth of the peak.  Where the order is free as well, smaller
+ * steps are better. */
+static int
+steps(const struct dag *g)
+{
+	return g->training ? 2 : 4;
+}
+
+static void
+make_ladder(struct dag_best *b)
+{
+	const struct dag *g = b->g;
+	int even = EVEN * steps(g), k = 10 * steps(g);
+	double part = 1, all = k;
+
+	b->rung = arena_array(b->arena, RUNGS_MAX, sizeof *b->rung);
+	while (b->nrung < RUNGS_MAX - 1) {
+		int64_t r = (int64_t)ceil(part * (double)g->peak);
+
+		if (b->nrung && r <= g->working_set)
+			break;
+		b->rung[b->nrung++].budget = r;
+		part = --k >= even ? k / all : part * RATIO;
+	}
+	if (g->working_set < g->peak)
+		b->rung[b->nrung++].budget = g->working_set;
+}
+
+/* Rungs in tenths of the peak get more. */
+static int64_t
+share(const struct dag_best *b, int64_t work)
+{
+	int tenth = steps(b->g), even = (10 - EVEN) * tenth;
+	int all = b->nrung + (b->nrung < even ? b->nrung : even) / tenth;
+
+	return work / all * (b->at % tenth == 0 && b->at <= even ? 2 : 1);
+}
+
+/* The rung being searched has a plan without recompute. */
+static bool
+free_of_cost(const struct dag_best *b)
+{
+	const struct dag_seq *own = &b->rung[b->at].best;
+
+	return own->len && own->cost <= b->g->cost;
+}
+
+/* Anneal rung after rung, each from its looser neighbour's plan, or upwards
+ * from its tighter one's. */
+static void
+sweep(struct dag_best *b, bool down, double hot, int64_t work)
+{
+	int failed = 0;
+
+	for (int k = 1; k < b->nrung && failed < FAILED_MAX && !done(b); k++) {
+		const struct dag_seq *own, *from;
+
+		b->at = down ? k : b->nrung - k;
+		own = &b->rung[b->at].best;
+		from = down ? &b->rung[b->at - 1].best
+			: k > 1 ? &b->rung[b->at + 1].best : own;
+		if (free_of_cost(b) || (!own->len && !down))
+			continue;
+		if (!from->len)
+			from = own->len ? own : &b->rung[0].best;
+		dag_anneal(b, from, share(b, work), hot);
+		note(b, "sequences");
+		failed = own->len ? 0 : failed + 1;
+	}
+}
+
+/* The same over sets of kept values; from the rung's own plan or, first, from
+ * its looser neighbour's. */
+static void
+sweep_sets(struct dag_best *b, bool first, double hot, int64_t work)
+{
+	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
+		const struct dag_seq *from = &b->rung[b->at].best;
+
+		if (free_of_cost(b))
+			continue;
+		if (first || !from->len)
+			from = &b->rung[b->at - 1].best;
+		if (!from->len)
+			break;
+		dag_keep(b, from, share(b, work), hot);
+		note(b, "keep or recompute");
+	}
+}
+
+static void
+evict_all(struct dag_best *b, int64_t work)
+{
+	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
+		if (free_of_cost(b))
+			continue;
+		dag_evict(b, work / b->nrung);
+		note(b, "eviction");
+	}
+}
+
+/* How little will do?  A rung of its own goes between what is proven to be too
+ * little and what is known to be enough. */
+static void
+find_least(struct dag_best *b, int64_t work)
+{
+	int64_t lo = b->g->working_set, hi = b->least.peak;
+	struct dag_rung *probe = &b->rung[b->nrung];
+
+	b->at = b->nrung;
+	for (int k = 0; k < PROBES && lo < hi && !done(b); k++) {
+		struct dag_seq from = b->least;
+
+		probe->budget = k ? lo + (hi - lo) / 2 : lo;
+		dag_evict(b, work / PROBES / 2);
+		if (b->least.peak > probe->budget)
+			dag_anneal(b, &from, work / PROBES / 2, 1);
+		if (b->least.peak <= probe->budget)
+			hi = b->least.peak;
+		else
+			lo = probe->budget + 1;
+		note(b, "least budget");
+	}
+}
+
+/* Nothing to search: the optimum, or the least budget, which is the peak of
+ * some plan and so a sum of sizes. */
+static void
+plan_small(struct dag_best *b)
+{
+	int64_t lo = b->g->working_set, hi = b->least.peak;
+
+	if (done(b) || dag_exact(b, b->asked.budget))
+		return;
+	while (lo < hi) {
+		int64_t mid = lo + (hi - lo) / 2;
+
+		if (dag_exact(b, mid))
+			hi = b->least.peak < hi ? b->least.peak : mid;
+		else
+			lo = mid + 1;
+	}
 }
 
 static void
 plan_training(struct dag_best *b)
 {
-	int64_t n = b->g->n, keep = 600000 * n;
+	int64_t n = b->g->n, work = n < 250 ? 300000 * n : 75000000;
 
-	if (keep > 200000000)
-		keep = 200000000;
-	dag_evict(b, 500000000);
-	note(b, "eviction");
-	for (int k = 0; k < 2 && !done(b); k++) {
-		dag_keep(b, keep);
-		note(b, "keep or recompute");
-	}
-	for (int k = 0; k < 2 && !done(b); k++) {
-		dag_anneal(b, keep / 5, k ? 0.5 : 0.2);
-		note(b, "sequences");
-	}
+	evict_all(b, work / 2);
+	sweep_sets(b, true, 0.5, work);
+	sweep_sets(b, true, 0.2, work);
+	sweep(b, true, 0.4, work);
+	sweep_sets(b, false, 0.1, work);
+	find_least(b, work / 2);
 }
 
 static void
 plan_general(struct dag_best *b)
 {
-	static const double hot[] = { 4, 16, 4, 4, 1 };
-	int64_t work = 2000000 * (int64_t)b->g->n;
-	int rounds = b->g->n < 300 ? 5 : 3;
+	double n = b->g->n;
+	int64_t work = (int64_t)(n < 360 ? 1.3e6 * n : n < 1000 ? 25e6 * sqrt(n)
+	                         : 8e8);
+	/* small graphs can be shaken well with the work there is */
+	double hot = n < 100 ? 4 : n < 800 ? 400 / n : 0.5;
 
-	if (work > 1200000000)
-		work = 1200000000;
-	dag_evict(b, work / 4);
-	note(b, "eviction");
-	/* away from what eviction found first, then from the best */
-	for (int k = 5 - rounds; k < 5 && !done(b); k++) {
-		dag_anneal(b, work, hot[k]);
-		note(b, "sequences");
-	}
-}
-
-/* Nothing fits: what is the least budget that does? */
-static void
-find_least(struct dag_best *b)
-{
-	struct dag_options o = *b->o;
-	const struct dag_options *keep = b->o;
-	struct dag_seq least;
-	int64_t lo = b->g->working_set > o.budget ? b->g->working_set
-		: o.budget + 1, hi = b->g->peak;
-
-	if (b->least.len && b->least.peak < hi)
-		hi = b->least.peak;
-	b->o = &o;
-	for (int k = 0; k < 8 && lo < hi && !dag_stopped(b); k++) {
-		o.budget = k ? lo + (hi - lo) / 2 : lo;
-		b->best.len = 0;
-		if (b->g->n <= DAG_EXACT)
-			dag_exact(b);
-		else
-			dag_evict(b, 50000000);
-		if (!b->best.len && !b->g->training && b->g->n > DAG_EXACT)
-			dag_anneal(b, 50000000, 4);
-		if (b->best.len)
-			hi = b->best.peak;
-		else
-			lo = o.budget + 1;
-		note(b, "least budget");
-	}
-	least = b->least;
-	b->best = (struct dag_seq){ .len = 0 };
-	b->least = least;
-	b->o = keep;
+	evict_all(b, work / 4);
+	sweep(b, true, hot, work);
+	sweep(b, true, 0.3 * hot, work);
+	sweep(b, false, 0.2 * hot, work);
+	find_least(b, work / 2);
 }
 
 struct dag_answer
 dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 {
 	struct dag_best b = { .g = g, .o = o, .arena = arena,
-	                      .scratch = arena, .random = 1 };
+	                      .scratch = arena, .random = 1,
+	                      .asked = { .budget = o->budget } };
 	struct dag_answer r = { .bound = g->cost, .bound_class = "any" };
 	int32_t *order = arena_array(arena, (size_t)g->n, sizeof *order);
 
@@ -114,21 +234,18 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 		b.end = dag_clock() + o->sec;
 	for (int32_t i = 0; i < g->n; i++)
 		order[i] = i;
+	make_ladder(&b);
 	dag_offer(&b, order, g->n);
-	if (!b.best.len && o->budget >= g->working_set) {
-		if (g->n <= DAG_EXACT)
-			dag_exact(&b);
-		else if (g->training)
-			plan_training(&b);
-		else
-			plan_general(&b);
-	}
-	if (!b.best.len)
-		find_least(&b);
+	if (g->n <= DAG_EXACT)
+		plan_small(&b);
+	else if (g->training)
+		plan_training(&b);
+	else
+		plan_general(&b);
 	if (o->progress)
 		fputs("\r\x1b[K", o->progress);
-	r.found = b.best.len > 0;
-	r.seq = r.found ? b.best : b.least;
+	r.found = b.asked.best.len > 0;
+	r.seq = r.found ? b.asked.best : b.least;
 	if (g->n <= DAG_EXACT && r.found)
 		r.bound = r.seq.cost;
 	return r;
