@@ -127,6 +127,8 @@ emit_texts(struct out *o, unsigned need)
 		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_update },
 		{ NEED_HALF_UPDATE, codegen_text_half_update },
 		{ NEED_CONV, codegen_text_conv },
+		{ NEED_BLOCKS, codegen_text_blocks },
+		{ NEED_BLOCKS, codegen_text_conv_blocks },
 		{ NEED_BATCHNORM, codegen_text_batchnorm },
 		{ NEED_POOL, codegen_text_pool },
 	};
@@ -169,6 +171,7 @@ emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
 	struct program prog[2];
 	struct kernels k = { .text.arena = o->arena };
 	struct emit e = { .diag = d, .arena = o->arena,
+	                  .blocked.arena = o->arena,
 	                  .threads = opt->threads > 0 ? opt->threads : 1 };
 	int nprogram = ref && ref_plan ? 2 : 1;
 
@@ -187,7 +190,10 @@ emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
 	if (k.text.n)
 		out_bytes(o, k.text.s, k.text.n);
 	out_put(o, "\n/* ---- tables ---- */\n");
-	return tables_emit(o, prog, nprogram, s, opt, d);
+	if (e.nblocked)
+		out_put(o, "\nstatic const struct ckr_blocked blocked[] = "
+		        "{\n%s};\n", e.blocked.s);
+	return tables_emit(o, prog, nprogram, s, e.nblocked, opt, d);
 }
 
 /* ---- files ---- */

@@ -107,43 +107,119 @@ scratch(struct emit *e, const Node *n)
 		? arena_printf(e->arena, "p[%d]", emit_scratch(n)) : "NULL";
 }
 
+/* The row of the library's convolutions that says t: an old one, or new. */
+static int
+blocked_row(struct emit *e, const Node *n, const struct window *w,
+            const struct conv_blocks *b)
+{
+	static const char *const kind[] = { "Y", "DX", "DW" };
+	int64_t cin = n->op == OP_CONV_DX ? b->channels : b->cin;
+	int64_t cout = n->op == OP_CONV_DX ? b->cout : b->channels;
+	const char *row = arena_printf(e->arena, "\t{ CKR_CONV_%s, CKR_BLOCK, "
+		"%lld, %lld, %lld, { %lld, %lld }, { %lld, %lld },\n\t  "
+		"{ %lld, %lld }, { %lld, %lld }, { %lld, %lld } },\n",
+		kind[n->op - OP_CONV], (long long)b->images, (long long)cin,
+		(long long)cout, (long long)b->extent[0],
+		(long long)b->extent[1], (long long)b->lines,
+		(long long)w->out[2], (long long)w->kernel[1],
+		(long long)w->kernel[2],
+		(long long)(b->point ? 1 : w->stride[1]),
+		(long long)(b->point ? 1 : w->stride[2]),
+		(long long)w->dilation[1], (long long)w->dilation[2]);
+	const char *at = e->blocked.s ? e->blocked.s : "";
+	size_t len = strlen(row);
+
+	for (int i = 0; i < e->nblocked; i++) {
+		if (!strncmp(at, row, len))
+			return i;
+		at = strchr(strchr(at, '\n') + 1, '\n') + 1;
+	}
+	out_bytes(&e->blocked, row, len);
+	return e->nblocked++;
+}
+
+/* If a library of convolutions suits: if (it is there) call, else the rest;
+ * false if none does. */
+static bool
+emit_blocks(struct emit *e, const Node *n, const char *call)
+{
+	struct conv_blocks b = conv_blocks(e->g, n);
+	struct window w = window_of(e->g, n);
+
+	if (!b.fits)
+		return false;
+	e->need |= NEED_BLOCKS;
+	out_line(e->out, "static const struct ckr_blocks b1 = {");
+	out_line(e->out, ".job = %d, .point = %d, .cin = %lld, .cout = %lld,",
+	         blocked_row(e, n, &w, &b), b.point, (long long)b.cin,
+	         (long long)b.cout);
+	out_line(e->out, ".images = %lld, .lines = %lld, .channels = %lld,",
+	         (long long)b.images, (long long)b.lines,
+	         (long long)b.channels);
+	out_line(e->out, ".halo = %lld, .each = %lld, .extent = { %lld, %lld "
+	         "},", (long long)b.halo, (long long)b.each,
+	         (long long)b.extent[0], (long long)b.extent[1]);
+	out_line(e->out, ".weights = %lld, .x = %lld, .y = %lld, .w = %lld,",
+	         (long long)b.weights, (long long)b.x, (long long)b.y,
+	         (long long)b.w);
+	out_line(e->out, "};");
+	out_line(e->out, "if (ckr_has_blocks(&b1, env)) {");
+	out_line(e->out, "ckr_blocks_%s", call);
+	out_line(e->out, "} else {");
+	return true;
+}
+
+/* Nothing to compute, or the geometry. */
+static bool
+begin_conv(struct emit *e, const Node *n)
+{
+	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0 || !has_work(e, n))
+		return false;
+	emit_geometry(e, n);
+	return true;
+}
+
+/* name: "conv", "dx" or "dw"; without: the function that unfolds. */
+static bool
+emit_convolution(struct emit *e, const Node *n, const char *name,
+                 const char *without, const char *operands)
+{
+	const char *s = scratch(e, n);
+	bool blocks;
+
+	if (!need_f32(e, n, NEED_CONV))
+		return false;
+	if (!begin_conv(e, n))
+		return true;
+	blocks = emit_blocks(e, n, arena_printf(e->arena, "%s(&c1, &b1, %s, "
+	                                        "%s, env);", name, operands,
+	                                        s));
+	out_line(e->out, "%s(&c1, %s, %s, env);", without, operands, s);
+	if (blocks)
+		out_line(e->out, "}");
+	return true;
+}
+
 bool
 emit_conv(struct emit *e, const Node *n)
 {
-	if (!need_f32(e, n, NEED_CONV))
-		return false;
-	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0 || !has_work(e, n))
-		return true;
-	emit_geometry(e, n);
-	out_line(e->out, "ckr_conv(&c1, p[%d], p[0], p[1], %s, %s, env);",
-	         n->nin, in(e, n, 2), scratch(e, n));
-	return true;
+	return emit_convolution(e, n, "conv", "ckr_conv",
+		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
+		             in(e, n, 2)));
 }
 
 bool
 emit_conv_dx(struct emit *e, const Node *n)
 {
-	if (!need_f32(e, n, NEED_CONV))
-		return false;
-	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0 || !has_work(e, n))
-		return true;
-	emit_geometry(e, n);
-	out_line(e->out, "ckr_conv_dx(&c1, p[%d], p[0], p[1], %s, %s, env);",
-	         n->nin, in(e, n, 2), scratch(e, n));
-	return true;
+	return emit_convolution(e, n, "dx", "ckr_conv_dx",
+		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
+		             in(e, n, 2)));
 }
 
 bool
 emit_conv_dw(struct emit *e, const Node *n)
 {
-	if (!need_f32(e, n, NEED_CONV))
-		return false;
-	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0 || !has_work(e, n))
-		return true;
-	emit_geometry(e, n);
-	out_line(e->out, "ckr_conv_dw(&c1, p[2], p[0], p[1], %s, env);",
-	         scratch(e, n));
-	return true;
+	return emit_convolution(e, n, "dw", "ckr_conv_dw", "p[2], p[0], p[1]");
 }
 
 /* ---- batch normalisation ---- */

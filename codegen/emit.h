@@ -36,6 +36,7 @@ enum {
 	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
 	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
 	NEED_POOL = 1024, NEED_HALF = 2048, NEED_HALF_UPDATE = 4096,
+	NEED_BLOCKS = 8192,
 };
 
 enum { EMIT_CONSTS = 32 };
@@ -50,6 +51,8 @@ struct emit {
 	unsigned need;                  /* NEED_*, of all kernels so far */
 	int nconst;                   /* numbers that differ between calls of */
 	int64_t constant[EMIT_CONSTS];  /* the same kernel */
+	struct out blocked;             /* convolutions for the library */
+	int nblocked;
 	const Graph *staged;            /* g with 16-bit floats widened; NULL:
 	                                 * not made yet */
 };
@@ -176,8 +179,8 @@ struct shared tables_shared(Arena *, const Graph *, const Plan *,
 bool tables_program(struct program *, Arena *, const Graph *, const Plan *,
                     const struct shared *, Diag *);
 bool tables_emit(struct out *, const struct program *, int nprogram,
-                 const struct shared *, const struct codegen_options *,
-                 Diag *);
+                 const struct shared *, int nblocked,
+                 const struct codegen_options *, Diag *);
 
 /* ---- cc.c ---- */
 
@@ -193,6 +196,7 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_reduce[], codegen_text_gemm[], codegen_text_attention[],
 	codegen_text_classifier[], codegen_text_update[], codegen_text_conv[],
 	codegen_text_batchnorm[], codegen_text_pool[], codegen_text_half[],
-	codegen_text_half_update[];
+	codegen_text_half_update[], codegen_text_blocks[],
+	codegen_text_conv_blocks[];
 
 #endif

@@ -493,8 +493,8 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 
 bool
 tables_emit(struct out *o, const struct program *p, int nprogram,
-            const struct shared *s, const struct codegen_options *opt,
-            Diag *d)
+            const struct shared *s, int nblocked,
+            const struct codegen_options *opt, Diag *d)
 {
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;
@@ -549,6 +549,9 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 		out_put(o, "\t.onnx = ckr_onnx,\n\t.onnx_bytes = %zu,\n"
 		        "\t.hole = %s,\n\t.nhole = %d,\n", opt->onnx_bytes,
 		        opt->nhole ? "hole" : "NULL", opt->nhole);
+	if (nblocked)
+		out_put(o, "\t.blocked = blocked,\n\t.nblocked = %d,\n",
+		        nblocked);
 	out_put(o, "};\n");
 	return true;
 }

@@ -190,15 +190,3 @@ conv_tile(const Graph *g, const Node *n)
 		t.shared = padded_product(t.parts, weights, 1);
 	return t;
 }
-
-int64_t
-conv_scratch(const Graph *g, const Node *n, int threads)
-{
-	struct conv_tile t = conv_tile(g, n);
-	int64_t bytes;
-
-	if (!mul_ok(t.scratch, threads, &bytes)
-	    || !add_ok(bytes, t.shared, &bytes) || !mul_ok(bytes, 4, &bytes))
-		return -1;
-	return (bytes + 63) / 64 * 64;
-}

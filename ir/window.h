@@ -45,6 +45,34 @@ struct conv_tile {
 };
 
 struct conv_tile conv_tile(const Graph *, const Node *);
+
+enum {
+	BLOCK = 16,                     /* channels side by side, at most */
+	BLOCK_PLAIN = 3,                /* so few are not put in blocks */
+	BLOCK_POINTS = 64,              /* most windows of a 1x1 one */
+	BLOCK_BYTES = 1 << 20,          /* operands of one task */
+	BLOCK_TASKS = 8,                /* tasks wanted */
+	BLOCK_CHANNELS = 64,            /* ... but of so many channels */
+	BLOCK_PART_BYTES = 8 << 20,     /* partial gradients */
+};
+
+/* The same convolution in blocks of channels, without padding, as a library
+ * computes it.  A task covers `images` images, `lines` rows of windows and
+ * `channels` channels: of the result of conv, of x in conv_dx, of dy in
+ * conv_dw, whose tasks each sum over `each` images. */
+struct conv_blocks {
+	bool fits;                      /* else nothing below is set */
+	bool point;                     /* 1x1: x is sampled beforehand */
+	int64_t cin, cout;              /* padded; cin may be plain */
+	int64_t images, lines, channels;
+	int64_t halo;                   /* conv_dx: lines above that matter */
+	int64_t each;
+	int64_t extent[2];              /* of the part of x in one task */
+	int64_t weights;                /* floats, shared by all threads */
+	int64_t x, y, w;                /* floats per thread */
+};
+
+struct conv_blocks conv_blocks(const Graph *, const Node *);
 /* Scratch bytes; -1 if too many.  Part of node_workspace. */
 int64_t conv_scratch(const Graph *, const Node *, int threads);
 

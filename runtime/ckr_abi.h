@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 2
+#define CKR_ABI_VERSION 3
 #define CKR_MAX_RANK 8
 
 /* ORDER DT: as ir/dtypes.h, from 1. */
@@ -61,6 +61,23 @@ struct ckr_tensor {
 	int64_t stride[CKR_MAX_RANK];   /* in elements */
 };
 
+/* A convolution of float32 without padding, on one thread, which the run time
+ * prepares when it opens the model if its library of products can.  x is
+ * [images][cin / block][in][block], y alike; if cin < block, x is
+ * [images][cin][in].  Weights are squares of block x block, one for every tap:
+ * [cout / block][cin / block][taps][input][output] forward and as a gradient;
+ * in the gradient of x [cout / block][cin / block][taps][output][input], for
+ * 1x1 in blocks of 16 [cin / block][cout / block][output][input]; if
+ * cin < block [cout / block][taps][cin][output]. */
+enum ckr_conv_kind { CKR_CONV_Y, CKR_CONV_DX, CKR_CONV_DW };
+
+struct ckr_blocked {
+	int32_t kind;           /* which of the three is computed */
+	int32_t block;          /* channels side by side: 8 or 16 */
+	int32_t images, cin, cout;
+	int32_t in[2], out[2], kernel[2], stride[2], dilation[2];
+};
+
 /* What a kernel may ask of the run time.  sgemm is row-major:
  * C[M,N] = alpha * op(A)[M,K] op(B)[K,N] + beta * C; inside a parallel region
  * it runs on the calling thread alone. */
@@ -68,6 +85,11 @@ struct ckr_env {
 	void (*sgemm)(int ta, int tb, int64_t m, int64_t n, int64_t k,
 	              float alpha, const float *a, int64_t lda, const float *b,
 	              int64_t ldb, float beta, float *c, int64_t ldc);
+	/* library.blocked[i] on threads of a parallel region; conv_ready[i]:
+	 * it can be called; NULL: none can */
+	void (*conv)(void *convs, uint32_t i, float *x, float *w, float *y);
+	void *convs;
+	const unsigned char *conv_ready;
 	uint64_t seed;
 	uint64_t step;          /* 0-based training step */
 	uint32_t micro, nmicro; /* micro-batch in this step, of how many */
@@ -142,6 +164,8 @@ struct ckr_library {
 	uint64_t onnx_bytes;
 	const struct ckr_hole *hole;
 	uint32_t nhole;
+	const struct ckr_blocked *blocked;
+	uint32_t nblocked;
 };
 
 #endif

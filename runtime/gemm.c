@@ -42,6 +42,7 @@ struct onednn_version {
 static struct {
 	pthread_mutex_t lock;
 	onednn_sgemm_fn *onednn;
+	void *onednn_handle;
 	cblas_sgemm_fn *openblas;
 	char onednn_text[64], openblas_text[128];
 	bool openblas_alone;            /* pthread flavour */
@@ -153,6 +154,7 @@ load_onednn(void)
 		dlclose(dl);
 		return false;
 	}
+	loaded.onednn_handle = dl;
 	snprintf(loaded.onednn_text, sizeof(loaded.onednn_text),
 	         "onednn %d.%d.%d", version()->major, version()->minor,
 	         version()->patch);
@@ -225,6 +227,7 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 	pthread_mutex_lock(&loaded.lock);
 	if ((any || !strcmp(name, "onednn")) && load_onednn()) {
 		g->fn = gemm_onednn;
+		g->onednn = loaded.onednn_handle;
 		snprintf(g->text, sizeof(g->text), "%s",
 		         loaded.onednn_text);
 	} else if ((any || !strcmp(name, "openblas")) && load_openblas()

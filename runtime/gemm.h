@@ -15,6 +15,8 @@ typedef void sgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
 
 struct gemm {
 	sgemm_fn *fn;
+	void *onednn;                   /* its handle, if that is what fn
+	                                 * calls; stays open */
 	char text[160];                 /* which library, version, kernel */
 };
 

@@ -201,6 +201,9 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	set_threads(c, opt->threads);
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
 	c->env.sgemm = c->gemm.fn;
+	c->convs = convs_open(c->gemm.onednn, c->lib->blocked,
+	                      c->lib->nblocked, c->env.threads);
+	convs_offer(c->convs, &c->env);
 	c->env.seed = opt->seed;
 	CKR_TRY(take_memory(c));
 	CKR_TRY(first_weights(c, opt->weights));
@@ -233,6 +236,7 @@ ckr_close(ckr_ctx *c)
 		trace_close(c);
 	profile_free(c);
 	grads_free(c);
+	convs_close(c->convs);
 	block_unmap(&c->resident);
 	block_unmap(&c->arena);
 	free(c->ptr);

@@ -4,6 +4,7 @@
 
 #include "runtime/array.h"
 #include "runtime/ckr_abi.h"
+#include "runtime/conv.h"
 #include "runtime/dtype.h"
 #include "runtime/err.h"
 #include "runtime/gemm.h"
@@ -24,6 +25,7 @@ struct ckr_ctx {
 	uint64_t rss_before;
 
 	struct gemm gemm;
+	struct convs *convs;            /* NULL: none prepared */
 	struct ckr_env env;
 	uint64_t step;                  /* steps done */
 	bool resumed;

@@ -1,4 +1,5 @@
 #include "tests/codegen/harness.h"
+#include "tests/codegen/blocked.h"
 
 #include "ir/tile.h"
 
@@ -395,6 +396,21 @@ env_usual(void)
 	return env;
 }
 
+void
+run_convs(struct run *r, bool on)
+{
+	size_t n = r->lib->nblocked;
+
+	if (on && n && !r->ready) {
+		r->ready = malloc(n);
+		if (r->ready)
+			memset(r->ready, 1, n);
+	}
+	r->env.conv = blocked_conv;
+	r->env.convs = (void *)(uintptr_t)r->lib->blocked;
+	r->env.conv_ready = on ? r->ready : NULL;
+}
+
 bool
 run_open(struct run *r, const char *so)
 {
@@ -416,6 +432,7 @@ run_open(struct run *r, const char *so)
 	r->arena = aligned_alloc(64, (p->arena_bytes + 127) / 64 * 64);
 	r->resident = aligned_alloc(64, (p->resident_bytes + 127) / 64 * 64);
 	r->env = env_usual();
+	run_convs(r, true);
 	return true;
 }
 
@@ -424,6 +441,7 @@ run_close(struct run *r)
 {
 	free(r->arena);
 	free(r->resident);
+	free(r->ready);
 	if (r->handle)
 		dlclose(r->handle);
 }

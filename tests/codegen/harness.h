@@ -57,6 +57,7 @@ struct run {
 	void *handle;
 	const struct ckr_library *lib;
 	unsigned char *arena, *resident;
+	unsigned char *ready;           /* of lib->blocked */
 	struct ckr_env env;
 };
 
@@ -67,6 +68,8 @@ bool run_open(struct run *, const char *so);
 /* Put contents in place and walk the schedule. */
 void run_once(struct run *, const struct setup *, int threads);
 void run_close(struct run *);
+/* Whether there is a library of convolutions; there is one at first. */
+void run_convs(struct run *, bool on);
 /* Compare all values with the interpreter's; returns how many differ. */
 int run_compare(const struct run *, const struct setup *);
 /* Address of a tensor by index. */

@@ -66,37 +66,50 @@ snapshot(const struct run *r)
 	return s;
 }
 
+/* Values as the interpreter's, and the same bits from any threads. */
 static int
-check_library(const struct setup *t, const char *so)
+check_runs(struct run *r, const struct setup *t)
 {
-	struct run r;
 	unsigned char *one, *many;
 	int bad;
 
-	if (!run_open(&r, so))
-		return 1;
-	run_once(&r, t, 1);
-	bad = run_compare(&r, t);
-	if (r.env.fault) {
-		fprintf(stderr, "fault: %s\n", r.env.fault);
+	run_once(r, t, 1);
+	bad = run_compare(r, t);
+	if (r->env.fault) {
+		fprintf(stderr, "fault: %s\n", r->env.fault);
 		bad++;
 	}
-	one = snapshot(&r);
+	one = snapshot(r);
 	for (int threads = 2; threads <= 3; threads++) {
-		run_once(&r, t, threads);
-		many = snapshot(&r);
-		if (memcmp(one, many, r.lib->program[0].arena_bytes)) {
+		run_once(r, t, threads);
+		many = snapshot(r);
+		if (memcmp(one, many, r->lib->program[0].arena_bytes)) {
 			fprintf(stderr, "%d threads give other bits\n",
 			        threads);
 			bad++;
 		}
 		free(many);
 	}
+	free(one);
+	return bad;
+}
+
+static int
+check_library(const struct setup *t, const char *so)
+{
+	struct run r;
+	int bad = 0;
+
+	if (!run_open(&r, so))
+		return 1;
+	for (int convs = 0; convs < 2; convs++) {
+		run_convs(&r, convs);
+		bad += check_runs(&r, t);
+	}
 	r.env.training = 0;
 	r.env.clip = 0;
 	r.env.micro = 0;
 	run_once(&r, t, 2);
-	free(one);
 	run_close(&r);
 	return bad;
 }

@@ -1,0 +1,17 @@
+/* Convolutions that a model asks a library for (ckr_library.blocked). */
+#ifndef CKR_CONVS_H
+#define CKR_CONVS_H
+
+#include "runtime/ckr_abi.h"
+
+struct convs;
+
+/* Prepare those that the library behind `onednn` computes well, for as many
+ * threads; NULL if there are none. */
+struct convs *convs_open(void *onednn, const struct ckr_blocked *, uint32_t n,
+                         int threads);
+/* Let kernels call them. */
+void convs_offer(struct convs *, struct ckr_env *);
+void convs_close(struct convs *);
+
+#endif

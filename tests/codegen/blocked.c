@@ -1,0 +1,95 @@
+/* Convolutions in blocks of channels, by their definition in ckr_abi.h. */
+#include "tests/codegen/blocked.h"
+
+#include <string.h>
+
+/* Element i of image n, channel c in blocks; those of plain images too. */
+static float *
+blocked_at(float *p, const struct ckr_blocked *b, int64_t channels,
+           const int32_t *dim, int64_t n, int64_t c, int64_t i)
+{
+	int64_t size = (int64_t)dim[0] * dim[1], k = b->block;
+
+	if (channels < k)
+		return p + (n * channels + c) * size + i;
+	return p + ((n * (channels / k) + c / k) * size + i) * k + c % k;
+}
+
+static float *
+weight_at(float *p, const struct ckr_blocked *b, int64_t o, int64_t i,
+          int64_t tap)
+{
+	int64_t k = b->block, taps = (int64_t)b->kernel[0] * b->kernel[1];
+
+	if (b->cin < k)
+		return p + ((o / k * taps + tap) * b->cin + i) * k + o % k;
+	if (b->kind != CKR_CONV_DX)
+		return p + ((o / k * (b->cin / k) + i / k) * taps + tap) * k *
+		           k + i % k * k + o % k;
+	if (taps == 1 && k == 16)
+		return p + (i / k * (b->cout / k) + o / k) * k * k + o % k * k +
+		       i % k;
+	return p + ((o / k * (b->cin / k) + i / k) * taps + tap) * k * k +
+	       o % k * k + i % k;
+}
+
+/* Add the products of one tap for a row of windows; their sum, if that is
+ * what is wanted. */
+static double
+blocked_row(const struct ckr_blocked *b, float *x, float w, float *y)
+{
+	int64_t step = b->stride[1] * (b->cin < b->block ? 1 : b->block);
+	double sum = 0;
+
+	for (int64_t i = 0; i < b->out[1]; i++, x += step, y += b->block)
+		if (b->kind == CKR_CONV_Y)
+			*y += *x * w;
+		else if (b->kind == CKR_CONV_DX)
+			*x += *y * w;
+		else
+			sum += (double)*x * (double)*y;
+	return sum;
+}
+
+/* One pair of channels of one image. */
+static void
+blocked_pair(const struct ckr_blocked *b, float *x, float *w, float *y,
+             int64_t n, int64_t o, int64_t i)
+{
+	for (int64_t t = 0; t < b->kernel[0] * b->kernel[1]; t++) {
+		float *we = weight_at(w, b, o, i, t);
+		double sum = 0;
+
+		for (int64_t h = 0; h < b->out[0]; h++) {
+			int64_t at = (h * b->stride[0] + t / b->kernel[1] *
+			              b->dilation[0]) * b->in[1] +
+			             t % b->kernel[1] * b->dilation[1];
+
+			sum += blocked_row(b, blocked_at(x, b, b->cin, b->in,
+				n, i, at), *we, blocked_at(y, b, b->cout,
+				b->out, n, o, h * b->out[1]));
+		}
+		if (b->kind == CKR_CONV_DW)
+			*we += (float)sum;
+	}
+}
+
+void
+blocked_conv(void *convs, uint32_t job, float *x, float *w, float *y)
+{
+	const struct ckr_blocked *b = &((const struct ckr_blocked *)convs)[job];
+	int64_t in = (int64_t)b->in[0] * b->in[1];
+	int64_t out = (int64_t)b->out[0] * b->out[1];
+	int64_t taps = (int64_t)b->kernel[0] * b->kernel[1];
+
+	if (b->kind == CKR_CONV_Y)
+		memset(y, 0, (size_t)(b->images * b->cout * out) * sizeof *y);
+	else if (b->kind == CKR_CONV_DX)
+		memset(x, 0, (size_t)(b->images * b->cin * in) * sizeof *x);
+	else
+		memset(w, 0, (size_t)(b->cout * b->cin * taps) * sizeof *w);
+	for (int64_t n = 0; n < b->images; n++)
+		for (int64_t o = 0; o < b->cout; o++)
+			for (int64_t i = 0; i < b->cin; i++)
+				blocked_pair(b, x, w, y, n, o, i);
+}

@@ -1,0 +1,10 @@
+/* What a library of convolutions would compute: ckr_env.conv. */
+#ifndef TEST_BLOCKED_H
+#define TEST_BLOCKED_H
+
+#include "runtime/ckr_abi.h"
+
+/* convs: the table of struct ckr_blocked. */
+void blocked_conv(void *convs, uint32_t job, float *x, float *w, float *y);
+
+#endif

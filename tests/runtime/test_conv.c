@@ -1,0 +1,145 @@
+/* The library's convolutions against their definition: values, and the same
+ * bits from every thread.  Skipped where there is no oneDNN 2.
+ */
+#include "runtime/conv.h"
+#include "runtime/gemm.h"
+#include "tests/codegen/blocked.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 3, SKIPPED = 77 };
+
+/* Sizes but for kind and block. */
+static const struct ckr_blocked shape[] = {
+	{ 0, 0, 2, 16, 32, { 9, 7 }, { 7, 5 }, { 3, 3 }, { 1, 1 }, { 1, 1 } },
+	{ 0, 0, 1, 32, 16, { 13, 14 }, { 5, 4 }, { 3, 3 }, { 2, 3 },
+	  { 2, 2 } },
+	{ 0, 0, 4, 48, 32, { 7, 7 }, { 7, 7 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+	{ 0, 0, 1, 3, 32, { 21, 23 }, { 8, 9 }, { 7, 7 }, { 2, 2 },
+	  { 1, 1 } },
+	{ 0, 0, 2, 16, 64, { 1, 30 }, { 1, 26 }, { 1, 5 }, { 1, 1 },
+	  { 1, 1 } },
+	{ 0, 0, 1, 128, 128, { 6, 6 }, { 4, 4 }, { 3, 3 }, { 1, 1 },
+	  { 1, 1 } },
+};
+
+struct operands {
+	float *v[3];
+	int64_t n[3];
+};
+
+static struct operands
+operands_of(const struct ckr_blocked *b)
+{
+	struct operands o = { .n = {
+		(int64_t)b->images * b->cin * b->in[0] * b->in[1],
+		(int64_t)b->cout * b->cin * b->kernel[0] * b->kernel[1],
+		(int64_t)b->images * b->cout * b->out[0] * b->out[1] } };
+
+	for (int k = 0; k < 3; k++) {
+		uint32_t seed = 7u + (uint32_t)k;
+
+		o.v[k] = aligned_alloc(64, ((size_t)o.n[k] + 15) / 16 * 64);
+		for (int64_t i = 0; o.v[k] && i < o.n[k]; i++) {
+			seed = seed * 1664525 + 1013904223;
+			o.v[k][i] = (float)(seed >> 8) / (1 << 23) - 1;
+		}
+	}
+	return o;
+}
+
+static void
+free_operands(struct operands *o)
+{
+	for (int k = 0; k < 3; k++)
+		free(o->v[k]);
+}
+
+static int
+differs(const struct ckr_blocked *b, const struct operands *got,
+        const struct operands *want)
+{
+	static const int result[] = { [CKR_CONV_Y] = 2, [CKR_CONV_DX] = 0,
+	                              [CKR_CONV_DW] = 1 };
+	int r = result[b->kind];
+
+	for (int64_t i = 0; i < got->n[r]; i++)
+		if (!(fabsf(got->v[r][i] - want->v[r][i]) <= 2e-4f)) {
+			fprintf(stderr, "kind %d, cin %d, element %lld: %g, "
+			        "expected %g\n", (int)b->kind, (int)b->cin,
+			        (long long)i, (double)got->v[r][i],
+			        (double)want->v[r][i]);
+			return 1;
+		}
+	return 0;
+}
+
+/* Every thread computes job i; 1 if one is wrong or they differ. */
+static int
+check(struct ckr_env *env, const struct ckr_blocked *b, uint32_t i)
+{
+	struct operands want = operands_of(&b[i]), got[THREADS];
+	int bad = 0;
+
+	blocked_conv((void *)(uintptr_t)b, i, want.v[0], want.v[1],
+	             want.v[2]);
+	for (int t = 0; t < THREADS; t++)
+		got[t] = operands_of(&b[i]);
+#pragma omp parallel num_threads(THREADS)
+	{
+		float **v = got[omp_get_thread_num()].v;
+
+		env->conv(env->convs, i, v[0], v[1], v[2]);
+	}
+	for (int t = 0; t < THREADS; t++) {
+		bad |= differs(&b[i], &got[t], &want);
+		for (int k = 0; k < 3; k++)
+			bad |= memcmp(got[t].v[k], got[0].v[k],
+			              (size_t)got[0].n[k] * 4) != 0;
+		if (t)
+			free_operands(&got[t]);
+	}
+	free_operands(&got[0]);
+	free_operands(&want);
+	return bad;
+}
+
+int
+main(void)
+{
+	enum { SHAPES = sizeof(shape) / sizeof(*shape), N = 6 * SHAPES };
+	struct ckr_blocked b[N];
+	struct ckr_env env = { .threads = THREADS };
+	struct gemm gemm = { 0 };
+	struct err err;
+	struct convs *c;
+	int bad = 0, ready = 0;
+
+	for (int i = 0; i < N; i++) {
+		b[i] = shape[i / 6];
+		b[i].kind = i % 3;
+		b[i].block = i / 3 % 2 ? 16 : 8;
+		if (b[i].kind == CKR_CONV_DX && b[i].cin < b[i].block)
+			b[i].cin = 16;
+	}
+	omp_set_num_threads(THREADS);
+	if (gemm_choose(&gemm, "onednn", THREADS, &err) != CKR_OK)
+		return SKIPPED;
+	c = convs_open(gemm.onednn, b, N, THREADS);
+	if (!c)
+		return SKIPPED;
+	convs_offer(c, &env);
+	for (uint32_t i = 0; i < N; i++)
+		if (env.conv_ready[i]) {
+			ready++;
+			bad += check(&env, b, i);
+		}
+	convs_close(c);
+	printf("%d of %d convolutions prepared, %d wrong\n", ready, (int)N,
+	       bad);
+	return bad || !ready;
+}
