@@ -32,6 +32,7 @@
 struct signature {
 	const char *name;
 	char kind;                      /* P, B or C */
+	bool there;                     /* as an initializer */
 };
 
 struct classifier {
@@ -268,7 +269,7 @@ read_signature(struct classifier *c, const char *text)
 			continue;
 		c->sig = arena_grow(a, c->sig, c->nsig, &cap, c->nsig + 1,
 		                    sizeof *c->sig);
-		c->sig[c->nsig++] = (struct signature){ name + 9, *kind };
+		c->sig[c->nsig++] = (struct signature){ name + 9, *kind, 0 };
 	}
 	if (c->nsig)
 		qsort(c->sig, c->nsig, sizeof *c->sig, by_name);
@@ -282,6 +283,7 @@ find_signature(struct classifier *c)
 	const Onnx__ModelProto *m = c->f->file->model;
 	const Onnx__GraphProto *g = m->graph;
 	size_t found = 0, params = 0;
+	int named = 0;
 
 	for (size_t i = 0; i < g->n_metadata_props && !c->nsig; i++)
 		if (g->metadata_props[i]->key && g->metadata_props[i]->value
@@ -294,13 +296,18 @@ find_signature(struct classifier *c)
 	for (size_t i = 0; i < c->nsig; i++)
 		params += c->sig[i].kind == 'P';
 	for (int i = 1; i < c->f->nval; i++) {
-		struct signature want = { c->f->val[i].name, 0 }, *s;
+		struct signature want = { .name = c->f->val[i].name }, *s;
 
 		if (!c->f->val[i].init || !c->nsig)
 			continue;
 		s = bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
 		found += s && s->kind == 'P';
+		if (s)
+			s->there = true;
 	}
+	for (size_t i = 0; i < c->nsig && named < FLAT_LOST; i++)
+		if (c->sig[i].kind == 'P' && !c->sig[i].there)
+			c->f->lost[named++] = c->sig[i].name;
 	params = found > params ? found : params;
 	c->lost = found < params;
 	c->f->nlost = (int)(params - found);
@@ -363,7 +370,7 @@ decide(struct flat_val *v, enum verdict verdict, const char *reason)
 static const struct signature *
 signature_of(const struct classifier *c, const struct flat_val *v)
 {
-	struct signature want = { v->name, 0 };
+	struct signature want = { .name = v->name };
 
 	return c->nsig == 0 ? NULL
 	       : bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);

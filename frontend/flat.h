@@ -64,6 +64,8 @@ struct flat_known {
 	Shape shape;
 };
 
+enum { FLAT_LOST = 3 };
+
 struct flat {
 	Arena *arena;
 	struct onnx_file *file;
@@ -85,6 +87,7 @@ struct flat {
 	size_t wanted_cap;
 	struct flat_tie *tie;           /* classify.c's */
 	int ntie;
+	const char *lost[FLAT_LOST];    /* the first of them, by name */
 	int nlost;                      /* parameters that the exporter's
 	                                 * signature has and the file not */
 	size_t tie_cap;

@@ -23,7 +23,11 @@ struct import_options {
 	bool all_outputs;       /* weights that reach any output are parameters
 	                         * (there is no loss) */
 	const char *loss;       /* as --loss; NULL: found from the outputs */
-	bool json;              /* onnx_inspect: machine-readable */
+	/* for onnx_inspect */
+	bool json;              /* machine-readable */
+	int nnote;              /* further warnings */
+	const char *const *note;
+	int64_t step_bytes;     /* all that a step owns; 0: not known */
 	/* bind and fold a graph; NULL: control flow depends on the file */
 	bool (*fold)(void *of, Graph *, Diag *);
 	void *fold_of;

@@ -274,30 +274,12 @@ compile(struct driver *d)
 	return true;
 }
 
-static bool
-inspect(struct driver *d)
-{
-	const struct cli *c = &d->cli;
-	struct import_options o = import_options(d);
-	struct outfile json;
-	bool ok;
-
-	diag_file(d->diag, c->model);
-	o.no_weights = true;
-	if (!c->json)
-		return onnx_inspect(c->model, &o, stdout, d->diag);
-	o.json = true;
-	if (!outfile_open(&json, c->json, d->arena, d->diag))
-		return false;
-	ok = onnx_inspect(c->model, &o, json.f, d->diag);
-	return outfile_close(&json, ok) && ok;
-}
-
 int
 main(int argc, char **argv)
 {
 	struct driver d = { .arena = arena_new() };
 	int status = cli_parse(&d.cli, argc, argv, d.arena, stdout, stderr);
+	struct import_options import;
 	bool ok = false;
 
 	if (status != CLI_GO) {
@@ -317,7 +299,8 @@ main(int argc, char **argv)
 		ok = compile(&d);
 		break;
 	case VERB_INSPECT:
-		ok = inspect(&d);
+		import = import_options(&d);
+		ok = verb_inspect(&d.cli, &import, d.arena, d.diag);
 		break;
 	case VERB_PLAN:
 		ok = verb_plan(&d.cli, d.arena, d.diag);

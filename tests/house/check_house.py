@@ -19,7 +19,8 @@ import sys
 FOLDERS = ("ir", "frontend", "passes", "codegen", "runtime")
 MAY_SEE = {"ir": {"ir"}, "frontend": {"ir", "frontend"}, "passes": {"ir", "passes"}, "codegen": {"ir", "codegen"},
            "runtime": {"runtime"}}
-DRIVER = ("frontend/main.c", "frontend/host.c", "frontend/host.h", "frontend/opts.c", "frontend/opts.h", "frontend/verb_plan.c", "frontend/verb_pack.c")
+DRIVER = ("frontend/main.c", "frontend/host.c", "frontend/host.h", "frontend/opts.c", "frontend/opts.h", "frontend/verb_plan.c", "frontend/verb_pack.c",
+          "frontend/verb_inspect.c")
 # The ABI's text is the head of generated C: codegen embeds it and fills its tables, and may read its numbers.
 ABI = "runtime/ckr_abi.h"
 WIDE = {"ir/ops.h", "runtime/options.h"}

@@ -1,0 +1,47 @@
+/* What `ckc inspect` finds, for those who find and those who write it. */
+#ifndef FRONTEND_INSPECT_H
+#define FRONTEND_INSPECT_H
+
+#include "frontend/flat.h"
+#include "frontend/onnx.h"
+
+enum support { MISSING, FORWARD, GRADIENT, NOT_NEEDED };
+
+struct coverage {
+	const char *domain, *type, *hint, *first;
+	int count;
+	enum support support;
+};
+
+struct dim_use {
+	const char *flag, *where;
+};
+
+struct findings {
+	struct flat *f;
+	Graph *g;
+	Arena *arena;
+	const struct import_options *opt;
+	int *target, ntarget;
+	struct coverage *op;
+	int nop;
+	struct dim_use *dim;
+	int ndim;
+	const char **warning;
+	int nwarning;
+	size_t op_cap, dim_cap, warning_cap;
+	bool *depends;                  /* flat values that depend on a
+	                                 * parameter */
+	int64_t param_bytes, buffer_bytes, nparam, nbuffer, nelem;
+	bool trainable;
+};
+
+/* Bytes of an initializer and its elements; 0: they cannot be counted. */
+int64_t inspect_bytes(const struct flat_val *, int64_t *nelem);
+/* inspect_damage.c: warnings about what the exporter did. */
+void inspect_damage(struct findings *);
+/* inspect_page.c */
+void inspect_page(struct findings *, FILE *);
+void inspect_json(struct findings *, FILE *);
+
+#endif

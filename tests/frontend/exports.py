@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Make the files in exports/: what PyTorch's exporters write of small modules, each with one kind of silent damage.
+
+    exports.py OUT
+
+Needs torch and onnx, unlike the test that reads the files (check_warnings.py).  Names of nodes' sources are taken out.
+"""
+import os
+import sys
+import warnings
+
+import onnx
+import torch
+from torch import nn
+
+warnings.filterwarnings("ignore")
+BATCH = {"x": {0: "batch"}}
+
+
+class Module(nn.Module):
+    """The loss is the mean square of what `body` gives."""
+
+    def forward(self, x):
+        y = self.body(x)
+        return (y * y).mean()
+
+
+class Plain(Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def body(self, x):
+        return self.b(torch.relu(self.a(x)))
+
+
+class Baked(Module):
+    """A Python number where an extent of x should be."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(8, 8)
+
+    def body(self, x):
+        return self.a(x).reshape(int(x.shape[0]), 2, int(x.shape[1]), 4)
+
+
+class State(Module):
+    """A first state for the batch of the example."""
+
+    def __init__(self):
+        super().__init__()
+        self.r = nn.LSTM(8, 8, batch_first=True)
+
+    def body(self, x):
+        h = torch.zeros(1, 2, 8)
+        return self.r(x, (h, h))[0]
+
+
+class Positions(Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.p, self.l = nn.Embedding(20, 8), nn.Embedding(64, 8), nn.Linear(8, 8)
+
+    def body(self, x):
+        return self.l(self.e(x) + self.p(torch.arange(x.shape[1])[None]))
+
+
+class Sines(Module):
+    def __init__(self):
+        super().__init__()
+        t = torch.arange(16)[:, None] * torch.exp(torch.arange(4) * -2.0)[None]
+        self.pos = nn.Parameter(torch.cat([t.sin(), t.cos()], 1), requires_grad=False)
+        self.l = nn.Linear(8, 8)
+
+    def body(self, x):
+        return self.l(x + self.pos)
+
+
+class Temperature(Module):
+    def __init__(self):
+        super().__init__()
+        self.t, self.l = nn.Parameter(torch.tensor([0.5, 0.7, 1.0, 2.0])), nn.Linear(8, 4)
+
+    def body(self, x):
+        return self.l(x) * self.t.exp()
+
+
+class Tied(Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.l = nn.Embedding(20, 8), nn.Linear(8, 20, bias=False)
+        self.l.weight = self.e.weight
+
+    def body(self, x):
+        return self.l(self.e(x))
+
+
+class Norms(Module):
+    def __init__(self):
+        super().__init__()
+        self.n, self.m, self.l = nn.LayerNorm(8), nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def body(self, x):
+        return self.m(self.l(self.n(x)))
+
+
+class Image(Module):
+    def __init__(self):
+        super().__init__()
+        self.c, self.b = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+
+    def body(self, x):
+        return self.b(self.c(x)).relu()
+
+
+class Attention(Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(8, 24)
+
+    def body(self, x):
+        q, k, v = self.l(x)[:, None].chunk(3, -1)
+        return nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.1)
+
+
+def save(out, name):
+    path = os.path.join(out, name + ".onnx")
+    model = onnx.load(path)
+    for node in model.graph.node:
+        del node.metadata_props[:]
+        node.ClearField("doc_string")
+    for value in list(model.graph.value_info) + list(model.graph.input) + list(model.graph.output):
+        del value.metadata_props[:]
+    onnx.save(model, path)
+
+
+def torchscript(out, name, module, x, train=True):
+    """train False: eval mode and constants folded."""
+    mode = torch.onnx.TrainingMode.TRAINING if train else torch.onnx.TrainingMode.EVAL
+    torch.onnx.export(module.train(train), (x,), os.path.join(out, name + ".onnx"), dynamo=False, opset_version=17, do_constant_folding=not train,
+                      training=mode, input_names=["x"], output_names=["loss"], dynamic_axes=BATCH)
+    save(out, name)
+
+
+def dynamo(out, name, module, x, optimize, batch=True):
+    dims = ({0: torch.export.Dim("batch", min=2, max=64)},) if batch else None
+    torch.onnx.export(module.train(), (x,), os.path.join(out, name + ".onnx"), dynamo=True, optimize=optimize, external_data=False, verbose=False,
+                      input_names=["x"], output_names=["loss"], dynamic_shapes=dims)
+    save(out, name)
+
+
+def main():
+    out = sys.argv[1]
+    os.makedirs(out, exist_ok=True)
+    torch.manual_seed(1)
+    flat, cube, image, ids = torch.randn(2, 8), torch.randn(2, 6, 8), torch.randn(2, 3, 8, 8), torch.randint(0, 20, (2, 12))
+    torchscript(out, "ts-plain", Plain(), flat)
+    torchscript(out, "ts-baked", Baked(), cube)
+    torchscript(out, "ts-baked-state", State(), cube)
+    torchscript(out, "ts-positions", Positions(), ids)
+    torchscript(out, "ts-sines", Sines(), torch.randn(2, 16, 8))
+    torchscript(out, "ts-eval-names", Plain(), cube, train=False)
+    torchscript(out, "ts-eval-norms", Norms(), cube, train=False)
+    torchscript(out, "ts-eval-tied", Tied(), ids, train=False)
+    dynamo(out, "dynamo-plain", Plain(), flat, False)
+    dynamo(out, "dynamo-positions", Positions(), ids, False)
+    dynamo(out, "dynamo-norms", Norms(), cube, False)
+    dynamo(out, "dynamo-batchnorm", Image(), image, False)
+    dynamo(out, "dynamo-dropout", Attention(), cube, False)
+    dynamo(out, "dynamo-optimized-names", Plain(), cube, True, batch=False)
+    dynamo(out, "dynamo-optimized-positions", Positions(), ids, True)
+    dynamo(out, "dynamo-optimized-norms", Norms(), cube, True)
+    dynamo(out, "dynamo-optimized-tied", Tied(), ids, True)
+    dynamo(out, "dynamo-optimized-scale", Temperature(), flat, True)
+    dynamo(out, "dynamo-optimized-batchnorm", Image(), image, True)
+
+
+if __name__ == "__main__":
+    main()
