@@ -19,6 +19,7 @@
 #include "frontend/verbs.h"
 #include "ir/ir.h"
 #include "passes/cost.h"
+#include "passes/frontier.h"
 #include "passes/memory.h"
 #include "passes/passes.h"
 
@@ -145,14 +146,38 @@ write_json(struct driver *d)
 }
 
 static bool
+write_svg(struct driver *d)
+{
+	const char *path = d->cli.curve_svg, *model = d->cli.model;
+	const char *slash = strrchr(model, '/');
+	struct outfile o;
+	bool ok;
+
+	if (!path)
+		return true;
+	if (!outfile_open(&o, path, d->arena, d->diag))
+		return false;
+	ok = frontier_svg(&d->pass, arena_printf(d->arena,
+		"%s: step time against memory budget",
+		slash ? slash + 1 : model), o.f);
+	return outfile_close(&o, ok) && ok;
+}
+
+static bool
 report(struct driver *d)
 {
+	const struct cli *c = &d->cli;
 	const Pass *p = &d->pass;
 
-	if (p->plan && wants_report(&d->cli, "plan"))
+	if (p->plan && wants_report(c, "plan"))
 		plan_print_table(p, p->plan, stdout);
-	if (p->plan && wants_report(&d->cli, "memory"))
+	if (p->plan && wants_report(c, "memory"))
 		plan_print_memory(p, p->plan, stdout);
+	if (c->opt.curve && !p->frontier)
+		return diag_error(d->diag, "--curve: there is no plan; run "
+		                  "the passes to the end");
+	if (p->frontier)
+		frontier_print(p, stdout);
 	if (d->cli.explain && !p->plan)
 		return diag_error(d->diag, "--explain: there is no plan; run "
 		                  "the passes to the end");
@@ -249,6 +274,7 @@ compile(struct driver *d)
 	if (code)
 		out = outputs_name(c->model, c->out, d->arena);
 	out.json = c->json;
+	out.svg = c->curve_svg;
 	if (!outputs_check(&out, c->model, NULL, d->arena, d->diag)
 	    || (code && !spare_weights(d, out.weights)) || !load(d)
 	    || !outputs_check(&out, c->model, d->file, d->arena, d->diag)
@@ -262,12 +288,16 @@ compile(struct driver *d)
 		if (c->json)
 			d->pass.plan->memory = memory_json(&d->pass,
 				d->pass.plan, d->arena);
+		if (d->pass.frontier)
+			d->pass.plan->curve = frontier_json(&d->pass,
+			                                    d->arena);
 	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);
 	if (*d->stop)
 		return diag_error(d->diag, "interrupted");
-	if (!report(d) || (code && !generate(d, &out)) || !write_json(d))
+	if (!report(d) || (code && !generate(d, &out)) || !write_json(d)
+	    || !write_svg(d))
 		return false;
 	if (d->pass.plan && !partial)
 		summary(d, out.so);

@@ -306,6 +306,17 @@ set_tri(struct parser *p, const char *arg, void *field)
 }
 
 static bool
+set_curve_svg(struct parser *p, const char *arg, void *field)
+{
+	struct cli *c = field;
+
+	(void)p;
+	c->curve_svg = arg;
+	c->opt.curve = true;
+	return true;
+}
+
+static bool
 set_on_off(struct parser *p, const char *arg, void *field)
 {
 	static const char *const words[] = { "off", "on", NULL };
@@ -554,6 +565,11 @@ static const struct option_row table[] = {
 	  C, "... and N micro-batches in a step (P)" },
 	{ "step-time", "SECONDS", G_LOOK, set_double, FIELD(opt.step_time), C,
 	  "--dump=memory: measured time of a step, for MFU and HFU" },
+	{ "curve", NULL, G_LOOK, set_true, FIELD(opt.curve), C,
+	  "step time for every memory budget, presets beside; no code unless "
+	  "-o is given" },
+	{ "curve-svg", "FILE", G_LOOK, set_curve_svg, 0, C,
+	  "... and as a picture" },
 	{ "stats", NULL, G_LOOK, set_true, FIELD(opt.stats), C | P,
 	  "time and effort of every pass" },
 	{ "passes", "A,B", G_LOOK, set_string, FIELD(passes), C,
@@ -758,6 +774,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		c->model = c->json;     /* --json GRAPH: it was no value */
 		c->json = "-";
 	}
+	if (c->opt.curve && !c->out)
+		c->plan_only = true;
 	if (!c->model || (c->verb == VERB_PACK && !c->out)
 	    || (c->verb == VERB_PLAN && c->budget < 0
 	        && c->budget_bytes < 0)) {

@@ -19,6 +19,7 @@ struct cli {
 	const char *emit_dir, *cc, *march;
 	const char *target;
 	const char *dump, *dump_dir, *json, *explain, *passes, *stop_after;
+	const char *curve_svg;
 	bool plan_only, quiet, debug;
 	/* ckc plan: a fraction up to 1, else bytes; pack: -1 if not given */
 	double budget;

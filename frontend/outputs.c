@@ -81,7 +81,8 @@ bool
 outputs_check(const struct outputs *o, const char *model,
               const struct onnx_file *file, Arena *a, Diag *d)
 {
-	const char *const path[] = { o->so, o->weights, o->json };
+	const char *const path[] = { o->so, o->weights, o->json,
+	                             o->svg };
 	enum { N = sizeof path / sizeof *path };
 	bool ok = true;
 

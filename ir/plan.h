@@ -81,6 +81,7 @@ typedef struct Plan {
 	const char **flag;
 	const char *device;             /* JSON text or NULL */
 	const char *memory;             /* JSON text or NULL */
+	const char *curve;              /* members of a JSON object or NULL */
 	struct plan_summary sum;
 	struct plan_tensor *tensor;
 	int64_t ntensor;

@@ -194,6 +194,8 @@ plan_write_json(const Plan *plan, FILE *out)
 	        plan->device ? plan->device : "null");
 	if (plan->memory)
 		fprintf(out, "\"memory\": %s,\n", plan->memory);
+	if (plan->curve)
+		fprintf(out, "%s,\n", plan->curve);
 	put_summary(&plan->sum, out);
 	fputs("\"tensors\": [\n", out);
 	for (int64_t i = 0; i < plan->ntensor; i++) {

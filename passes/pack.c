@@ -235,10 +235,14 @@ pack_within(struct buffer *b, size_t n, const struct pack_limit *limit,
 	struct pack_result r = { 0 };
 	int64_t work = limit->work;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		b[i].offset = 0;
+		if (b[i].lower >= b[i].upper && b[i].size > r.height)
+			r.height = b[i].size;
+	}
 	read_problem(&p, b, n);
-	r.bound = r.least = p.bound;
+	r.bound = p.bound;
+	r.least = p.bound > r.height ? p.bound : r.height;
 	for (int32_t i = 0, j; i < p.n; i = j) {
 		struct part part;
 		int64_t least;

@@ -2,7 +2,8 @@
  *
  * Knows nothing of graphs.  Sizes are taken as they are: give multiples of
  * the alignment and offsets will be multiples of it.  The sizes must add up
- * to at most INT64_MAX / 4; times may be anything.
+ * to at most INT64_MAX / 4; times may be anything.  What never lives lies at 0
+ * and meets nothing, but its end counts as height.
  */
 #ifndef PASSES_PACK_H
 #define PASSES_PACK_H

@@ -56,6 +56,7 @@ struct options {
 	int nkeep, nrecompute;
 	const char **keep, **recompute; /* globs */
 	double gap_pct, plan_sec;
+	bool curve;                     /* time against budget */
 	int threads;                    /* the most that the library will use */
 	int64_t fold_limit;             /* bytes of one folded constant */
 	bool stats;
@@ -86,6 +87,8 @@ typedef struct Pass {
 	int64_t budget;                 /* in bytes, once known; -1: none */
 	double bound_sec;               /* no plan of bound_class is faster */
 	const char *bound_class;        /* NULL: no bound was computed */
+	struct frontier *frontier;      /* time against budget; NULL: not asked
+	                                 * for */
 	double solver_sec;              /* time spent planning */
 	double recompute_sec;           /* of the chosen plan, predicted */
 	/* how updates run; see run.c */

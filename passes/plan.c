@@ -12,6 +12,7 @@
  * both forms of the graph and keeps the better one.
  */
 #include "passes/choose.h"
+#include "passes/frontier.h"
 #include "passes/ilp.h"
 #include "passes/memory.h"
 #include "ir/tile.h"
@@ -156,16 +157,17 @@ refuse_all(Pass *p, struct remat *r, struct choice *c)
 }
 
 static bool
-choose_auto(Pass *p, struct remat *r, const uint8_t *must, struct found *plan)
+choose_auto(Pass *p, struct remat *r, const uint8_t *must, struct choice *c,
+            struct found *plan)
 {
 	const struct found *taken;
-	struct choice *c;
 	int64_t arena;
 
 	remat_keep_all(r, must, plan->drop);
 	if (p->budget < 0 || fits_as_it_is(p, r, plan))
 		return true;
-	c = choice_new(r, must, p->opt);
+	if (!c)
+		c = choice_new(r, must, p->opt);
 	arena = p->budget - r->resident;
 	taken = choice_take(c, arena);
 	if (!taken)
@@ -199,6 +201,7 @@ plan_graph(Pass *p, Graph *g)
 	double started = pass_seconds();
 	struct remat *r;
 	struct found plan = { .live = -1 };
+	struct choice *c = NULL;
 	uint8_t *must;
 	bool ok;
 
@@ -214,11 +217,17 @@ plan_graph(Pass *p, Graph *g)
 	plan.drop = new_set(p, r);
 	if (!remat_wishes(p, r, must))
 		return false;
-	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, r, must, &plan)
+	p->nalternative = 0;
+	if (p->opt->curve)
+		c = choice_new(r, must, p->opt);
+	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, r, must, c, &plan)
 		: choose_preset(p, r, must, &plan);
+	if (ok)
+		list_alternatives(p, r, &plan);
+	if (p->opt->curve && (ok || p->refused))
+		frontier_add(p, r, c);
 	if (!ok)
 		return p->lenient && p->refused;
-	list_alternatives(p, r, &plan);
 	if (p->opt->account)
 		cheap_account(p, g, r, must);
 	p->recompute_sec = found_eval(r, &plan).sec;

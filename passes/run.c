@@ -257,7 +257,7 @@ may_update_early(const Pass *p)
 
 	return o && o->update_in_backward == TRI_AUTO && o->grad_accum == 1
 		&& o->optimizer != OPT_NONE && !o->forward_only
-		&& (o->budget_bytes > 0 || o->budget_pct > 0);
+		&& (o->budget_bytes > 0 || o->budget_pct > 0 || o->curve);
 }
 
 static void
@@ -354,7 +354,7 @@ run_table(Pass *p, Graph *g, const char *stop_after,
 		}
 		ok = step(p, g, pass, dump, ++number, broken_by);
 		if (ok && before && pass->run == pass_plan
-		    && (p->refused || p->recompute_sec > 0))
+		    && (p->refused || p->recompute_sec > 0 || p->frontier))
 			ok = try_early(p, g, before, dump, &number,
 			               broken_by);
 		if (stop_after && strcmp(stop_after, pass->name) == 0)

@@ -24,8 +24,7 @@ check(const struct buffer *b, size_t n, struct pack_result r)
 		assert_true(b[i].offset >= 0);
 		for (size_t j = 0; j < i; j++)
 			assert_false(overlap(&b[i], &b[j]));
-		if (b[i].lower < b[i].upper && b[i].size
-		    && b[i].offset + b[i].size > height)
+		if (b[i].offset + b[i].size > height)
 			height = b[i].offset + b[i].size;
 	}
 	assert_true(r.height == height);
@@ -216,11 +215,15 @@ static void
 empty(void **state)
 {
 	Arena *a = arena_new();
-	struct buffer b[1] = { { 0, 1, 0, 0 } };
+	struct buffer b[2] = { { 0, 1, 0, 0 }, { 3, 3, 64, 7 } };
+	struct pack_result r;
 
 	(void)state;
 	assert_true(pack(NULL, 0, 1000, a).height == 0);
 	assert_true(pack(b, 1, 1000, a).height == 0);
+	r = pack(b, 2, 1000, a);
+	check(b, 2, r);
+	assert_true(r.bound == 0 && r.height == 64 && r.optimal);
 	arena_free(a);
 }
 

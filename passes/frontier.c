@@ -1,0 +1,253 @@
+/* The frontier of step time against memory budget.
+ *
+ * what    for a ladder of budgets from keep-everything down to the least, the
+ *         plan that would be taken, its peak, time and bound; presets beside
+ * method  One choice serves all rungs of the ladder, so the search is done
+ *         once.  A plan's own peak is the smallest budget that it serves:
+ *         points are (peak, time), and those that another one beats in both
+ *         are left out, which makes the curve monotone.  Where updates may
+ *         run after backward or in it, both forms of the graph add points, and
+ *         the later form wins ties, as it does for a single budget.
+ * cost    RUNGS choices and bounds
+ */
+#include "passes/frontier.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNGS = 40, PRESETS = 8 };
+
+/* ---- points ---- */
+
+/* Whoever may have a, takes it rather than b. */
+static bool
+beats(const struct frontier_point *a, const struct frontier_point *b)
+{
+	if (a->peak > b->peak)
+		return false;
+	return a->recompute_sec < b->recompute_sec
+		|| (a->recompute_sec == b->recompute_sec
+		    && (!a->early || b->early));
+}
+
+static bool
+known(const struct frontier *f, const struct frontier_point *q)
+{
+	for (int i = 0; i < f->n; i++)
+		if (beats(&f->point[i], q))
+			return true;
+	return false;
+}
+
+static void
+insert(struct frontier *f, struct frontier_point q)
+{
+	int n = 0, at;
+
+	for (int i = 0; i < f->n; i++)
+		if (!beats(&q, &f->point[i]))
+			f->point[n++] = f->point[i];
+	for (at = n; at > 0 && f->point[at - 1].peak > q.peak; at--)
+		f->point[at] = f->point[at - 1];
+	f->point[at] = q;
+	f->n = n + 1;
+}
+
+/* The plan for this arena.  Plans that are known from smaller arenas come at
+ * no cost, which is why the ladder is climbed upwards: what a choice for one
+ * budget learns from larger ones, it would not know on its own. */
+static void
+add_plan(Pass *p, struct remat *r, struct choice *c, int64_t arena)
+{
+	const struct found *f = choice_take(c, arena);
+	double base = p->frontier->base_sec;
+	struct frontier_point q = { .early = p->early };
+
+	if (!f)
+		return;
+	q.peak = r->resident + f->placed;
+	q.recompute_sec = f->sec;
+	/* both forms do the same work: one sum, rounded once */
+	q.step_sec = base + f->sec;
+	if (known(p->frontier, &q))
+		return;
+	q.bound_sec = base + choice_bound(c, f->placed, f);
+	if (q.bound_sec > q.step_sec)
+		q.bound_sec = q.step_sec;
+	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";
+	insert(p->frontier, q);
+}
+
+/* A preset, if this form needs less for it than the other. */
+static void
+add_preset(Pass *p, int i)
+{
+	struct frontier *f = p->frontier;
+	const struct alternative *a = &p->alternative[i];
+
+	if (i < f->npreset && a->peak >= f->preset[i].peak)
+		return;
+	f->preset[i] = (struct frontier_point){
+		.name = a->name, .peak = a->peak,
+		.step_sec = f->base_sec + a->recompute_sec,
+		.recompute_sec = a->recompute_sec, .early = p->early };
+}
+
+static struct frontier *
+frontier_new(const Pass *p, const struct remat *r)
+{
+	struct frontier *f = arena_alloc(p->keep, sizeof *f);
+
+	/* two forms of the graph */
+	f->point = arena_array(p->keep, 2 * (RUNGS + PRESETS) + 4,
+	                       sizeof *f->point);
+	f->preset = arena_array(p->keep, PRESETS, sizeof *f->preset);
+	f->whole = p->baseline_peak;
+	f->base_sec = r->base_sec;
+	return f;
+}
+
+static int
+by_size(const void *p, const void *q)
+{
+	const int64_t *a = p, *b = q;
+
+	return (*a > *b) - (*a < *b);
+}
+
+void
+frontier_add(Pass *p, struct remat *r, struct choice *c)
+{
+	int64_t least = choice_least(c), arena[RUNGS + 1 + PRESETS];
+	int64_t top = p->baseline_peak - r->resident;
+	/* the last alternative is the choice itself */
+	int n = p->nalternative - 1 < PRESETS ? p->nalternative - 1 : PRESETS;
+	size_t narena = 0;
+
+	if (!p->frontier)
+		p->frontier = frontier_new(p, r);
+	for (int i = 0; i <= RUNGS; i++)
+		arena[narena++] = i == RUNGS ? top
+			: least + (top - least) / RUNGS * i;
+	for (int i = 0; i < n; i++) {
+		arena[narena++] = p->alternative[i].peak - r->resident;
+		add_preset(p, i);
+	}
+	if (n > p->frontier->npreset)
+		p->frontier->npreset = n;
+	qsort(arena, narena, sizeof *arena, by_size);
+	for (size_t i = 0; i < narena; i++)
+		add_plan(p, r, c, arena[i]);
+}
+
+/* ---- as text ---- */
+
+static int
+by_peak(const void *x, const void *y)
+{
+	const struct frontier_point *const *a = x, *const *b = y;
+
+	if ((*a)->peak != (*b)->peak)
+		return (*a)->peak > (*b)->peak ? -1 : 1;
+	if (!(*a)->name != !(*b)->name)
+		return (*a)->name ? 1 : -1;
+	return ((*a)->step_sec > (*b)->step_sec)
+		- ((*a)->step_sec < (*b)->step_sec);
+}
+
+static double
+percent(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+static void
+print_point(const struct frontier_point *q, int64_t whole, FILE *out)
+{
+	double base = q->step_sec - q->recompute_sec;
+
+	fprintf(out, "%16" PRId64 "  %5.1f  %10.3f  %9.2f", q->peak,
+	        percent((double)q->peak, (double)whole), 1e3 * q->step_sec,
+	        percent(q->recompute_sec, base));
+	if (q->name)
+		fprintf(out, "  %7s  --recompute %s\n", "", q->name);
+	else
+		fprintf(out, "  %7.2f  %s%s\n",
+		        percent(q->bound_sec - base, base), q->bound_class,
+		        q->early ? ", updates in backward" : "");
+}
+
+void
+frontier_print(const Pass *p, FILE *out)
+{
+	const struct frontier *f = p->frontier;
+	size_t n = 0, total = (size_t)(f->n + f->npreset);
+	Arena *arena = arena_new();
+	const struct frontier_point **row = arena_array(arena, total + 1,
+	                                                sizeof *row);
+
+	for (int i = 0; i < f->n; i++)
+		row[n++] = &f->point[i];
+	for (int i = 0; i < f->npreset; i++)
+		row[n++] = &f->preset[i];
+	qsort(row, n, sizeof *row, by_peak);
+	fputs("        budget B  of all    step ms  recompute    bound\n"
+	      "                      %                     + %      + %\n",
+	      out);
+	for (size_t i = 0; i < n; i++)
+		print_point(row[i], f->whole, out);
+	arena_free(arena);
+}
+
+/* ---- as JSON ---- */
+
+static void
+put_point(const struct frontier_point *q, FILE *out)
+{
+	double base = q->step_sec - q->recompute_sec;
+
+	fputs("{", out);
+	if (q->name)
+		fprintf(out, "\"name\": \"%s\", ", q->name);
+	fprintf(out, "\"peak_bytes\": %" PRId64 ", \"step_seconds\": %.17g, "
+	        "\"recompute_seconds\": %.17g, \"overhead\": %.17g",
+	        q->peak, q->step_sec, q->recompute_sec,
+	        base > 0 ? q->recompute_sec / base : 0);
+	if (!q->name)
+		fprintf(out, ", \"bound_seconds\": %.17g, \"bound_class\": "
+		        "\"%s\"", q->bound_sec, q->bound_class);
+	fprintf(out, ", \"update_in_backward\": %s}",
+	        q->early ? "true" : "false");
+}
+
+static void
+put_points(const char *key, const struct frontier_point *q, int n, FILE *out)
+{
+	fprintf(out, "\"%s\": [", key);
+	for (int i = 0; i < n; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		put_point(&q[i], out);
+	}
+	fputs("\n]", out);
+}
+
+char *
+frontier_json(const Pass *p, Arena *keep)
+{
+	const struct frontier *f = p->frontier;
+	char *text = NULL, *copy = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	if (out) {
+		put_points("curve", f->point, f->n, out);
+		fputs(",\n", out);
+		put_points("presets", f->preset, f->npreset, out);
+		if (fclose(out) == 0)
+			copy = arena_str(keep, text);
+	}
+	free(text);
+	return copy;
+}

@@ -1,0 +1,39 @@
+/* Time against budget: what --curve shows.  Built by plan.c from the choice
+ * that also serves budgets; a point is a plan that was placed.
+ */
+#ifndef PASSES_FRONTIER_H
+#define PASSES_FRONTIER_H
+
+#include "passes/choose.h"
+
+struct frontier_point {
+	const char *name;               /* a preset; NULL: chosen */
+	int64_t peak;                   /* bytes of a step: the smallest budget
+	                                 * for this plan */
+	double step_sec, recompute_sec;
+	double bound_sec;               /* of a step within that budget; 0:
+	                                 * none was computed */
+	const char *bound_class;
+	bool early;                     /* updates run in backward */
+};
+
+struct frontier {
+	struct frontier_point *point;   /* by peak; slower ones first */
+	int n;
+	struct frontier_point *preset;
+	int npreset;
+	int64_t whole;                  /* peak of keep-everything */
+	double base_sec;                /* its step */
+};
+
+/* Add what one form of the graph can do to p->frontier, and the presets among
+ * p->alternative, each in the form that needs less. */
+void frontier_add(Pass *, struct remat *, struct choice *);
+void frontier_print(const Pass *, FILE *);
+/* Two members of a JSON object, "curve" and "presets". */
+char *frontier_json(const Pass *, Arena *keep);
+
+/* frontier_svg.c */
+bool frontier_svg(const Pass *, const char *title, FILE *);
+
+#endif
