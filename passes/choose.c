@@ -26,7 +26,7 @@
 enum {
 	RUNGS = 96, EXHAUSTIVE = 14, ILP_MAX = 800,
 	SLACK = 200,                    /* parts of the arena */
-	PARTS_MIN = 3, SEARCHED = 0,
+	PARTS_MIN = 3, CLIMB_MAX = 100,
 	ILP_NODES = 40, BOUND_NODES = 150
 };
 
@@ -35,9 +35,12 @@ struct choice {
 	const uint8_t *must;
 	const struct options *opt;
 	struct archive *base;           /* the same for every budget */
+	bool exhausted;                 /* and all plans of class "once" */
 	int64_t top;                    /* arena of keep-everything */
 	struct found *extra;            /* from rungs */
 	int nextra;
+	bool climbed[RUNGS + 1];
+	double bound[RUNGS + 1];        /* of rungs climbed */
 	int64_t polish;                 /* evaluations of one annealing */
 	double started;
 	struct curve *curve;            /* NULL: no parts */
@@ -50,19 +53,12 @@ struct choice {
 static void
 try_all(struct choice *c)
 {
-	struct remat *r = c->r;
 	int32_t cand[EXHAUSTIVE], n = 0;
-	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 
-	for (int32_t s = 0; s < r->nstore; s++)
-		if (r->store[s].candidate && !c->must[s])
+	for (int32_t s = 0; s < c->r->nstore; s++)
+		if (c->r->store[s].candidate && !c->must[s])
 			cand[n++] = s;
-	remat_keep_all(r, c->must, drop);
-	for (uint32_t set = 0; set < 1u << n; set++) {
-		for (int32_t i = 0; i < n; i++)
-			drop[cand[i]] = set >> i & 1;
-		archive_try(c->base, drop);
-	}
+	archive_all(c->base, cand, n);
 }
 
 static void
@@ -164,7 +160,6 @@ on_curve(struct choice *c, int32_t i)
 	return f;
 }
 
-/* Copies may cost more than was reckoned, never less. */
 static struct found *
 curve_best(struct choice *c, int64_t arena, struct found *best)
 {
@@ -173,10 +168,9 @@ curve_best(struct choice *c, int64_t arena, struct found *best)
 	for (int32_t i = 0; i < n; i++) {
 		struct found *f;
 
-		if (curve_bytes(c->curve, i) > arena + c->top / SLACK)
+		if (curve_bytes(c->curve, i) > arena + c->top / SLACK
+		    || (best && curve_least(c->curve, i) >= best->sec))
 			continue;
-		if (best && curve_sec(c->curve, i) >= best->sec)
-			break;
 		f = on_curve(c, i);
 		if (f->live <= arena && (!best || f->sec < best->sec)
 		    && archive_placed(c->base, f) <= arena)
@@ -228,13 +222,22 @@ best_of(struct choice *c, int64_t arena)
 	return deep && (!best || deep->sec < best->sec) ? deep : best;
 }
 
+/* No plan within so much memory is faster. */
+static bool
+proven(const struct choice *c, int64_t arena, const struct found *f)
+{
+	return c->curve && f
+		&& f->sec <= curve_bound(c->curve, arena) * (1 + 1e-9);
+}
+
 static struct found *
 descend(struct choice *c, int64_t arena)
 {
 	struct found *best = best_of(c, arena);
 	int rung = (int)(arena / (c->top / RUNGS));
 
-	if (c->r->ncand <= EXHAUSTIVE || c->r->ncand > ILP_MAX || c->curve)
+	if (c->exhausted || proven(c, arena, best)
+	    || c->r->ncand > (c->curve ? CLIMB_MAX : ILP_MAX))
 		return best;
 	if (rung > RUNGS)
 		rung = RUNGS;
@@ -242,10 +245,12 @@ descend(struct choice *c, int64_t arena)
 		if (c->opt->plan_sec > 0
 		    && pass_seconds() - c->started > c->opt->plan_sec)
 			break;
-		double bound = climb(c, rung);
-
+		if (!c->climbed[rung])
+			c->bound[rung] = climb(c, rung);
+		c->climbed[rung] = true;
 		best = best_of(c, arena);
-		if (best && best->sec <= bound)
+		if (best && (best->sec <= c->bound[rung]
+		             || proven(c, c->top / RUNGS * rung, best)))
 			break;
 	}
 	return best;
@@ -292,15 +297,16 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 		c->top = RUNGS;
 	for (int32_t s = 0; s < r->nstore; s++)
 		free += r->store[s].candidate && !must[s];
-	if (free <= EXHAUSTIVE) {
+	c->exhausted = free <= EXHAUSTIVE;
+	if (c->exhausted) {
 		try_all(c);
 		return c;
 	}
 	find_curve(c);
-	if (!c->curve || r->ncand <= SEARCHED)
+	if (!c->curve)
 		remat_search(c->base);
 	try_presets(c);
-	if (!c->curve || r->ncand <= SEARCHED)
+	if (!c->curve)
 		squeeze(c);
 	return c;
 }
@@ -329,17 +335,20 @@ choice_bound(struct choice *c, int64_t arena, const struct found *f)
 
 	if (f->step) {
 		bound = deep_bound(r, arena);
+		if (c->curve)
+			bound = fmax(bound, curve_bound_any(c->curve, arena));
 		return isfinite(bound) ? bound : 0;
 	}
-	if (r->ncand <= EXHAUSTIVE) {
+	if (c->exhausted) {
 		f = archive_live(c->base, arena);
 		return f ? f->sec : 0;
 	}
 	if (c->curve)
 		bound = curve_bound(c->curve, arena);
-	else if (r->ncand <= ILP_MAX)
-		bound = remat_bound(r, c->must, arena, f->sec, gap,
-		                    BOUND_NODES);
+	if (r->ncand <= (c->curve ? CLIMB_MAX : ILP_MAX)
+	    && f->sec - bound > gap)
+		bound = fmax(bound, remat_bound(r, c->must, arena, f->sec,
+		                                gap, BOUND_NODES));
 	return isfinite(bound) ? bound : 0;
 }
 

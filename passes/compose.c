@@ -29,7 +29,7 @@ enum { CELLS = 4096, BOUND_CELLS = 16384 };
 
 struct entry {
 	int64_t room;
-	double sec;
+	double sec, least;              /* reckoned; no plan takes less */
 	int32_t config, next;
 };
 
@@ -93,14 +93,13 @@ cells_take(struct cells *c, Arena *arena)
 /* ---- plans ---- */
 
 static void
-offer(struct cells *c, int64_t room, double sec, int32_t config, int32_t next)
+offer(struct cells *c, const struct entry *new)
 {
-	struct entry *e = &c->at[room / c->width];
+	struct entry *e = &c->at[new->room / c->width];
 
-	if (e->sec >= 0 && (e->sec < sec || (e->sec == sec
-	                                     && e->room <= room)))
-		return;
-	*e = (struct entry){ room, sec, config, next };
+	if (e->sec < 0 || new->sec < e->sec
+	    || (new->sec <= e->sec && new->room < e->room))
+		*e = *new;
 }
 
 /* Part i with a configuration in front of the answers behind. */
@@ -113,13 +112,15 @@ put_before(const struct curve *v, int32_t i, int32_t id, int64_t more,
 	int64_t least = p->need[id].all + more;
 
 	for (int32_t e = 0; e < behind->n; e++) {
-		int64_t room = behind->at[e].room + f->bytes;
+		const struct entry *b = &behind->at[e];
+		struct entry new = { b->room + f->bytes, b->sec + f->sec,
+			b->least + f->least, id, e };
 
-		if (room < least)
-			room = least;
-		if (room >= v->top)
+		if (new.room < least)
+			new.room = least;
+		if (new.room >= v->top)
 			break;
-		offer(c, room, behind->at[e].sec + f->sec, id, e);
+		offer(c, &new);
 	}
 }
 
@@ -130,7 +131,7 @@ compose(struct curve *v)
 	struct cells c;
 
 	cells_open(&c, CELLS, v->top);
-	offer(&c, 0, 0, 0, 0);
+	offer(&c, &(struct entry){ 0 });
 	v->row[y->n] = cells_take(&c, y->arena);
 	for (int32_t i = y->n - 1; i >= 0; i--) {
 		const struct kind *k = &y->kind[y->part[i].kind];
@@ -164,7 +165,7 @@ offer_low(struct cells *c, int64_t room, double sec)
 	struct entry *e = &c->at[room / c->width];
 
 	if (e->sec < 0) {
-		*e = (struct entry){ room, sec, 0, 0 };
+		*e = (struct entry){ room, sec, sec, 0, 0 };
 		return;
 	}
 	if (room < e->room)
@@ -173,8 +174,10 @@ offer_low(struct cells *c, int64_t room, double sec)
 		e->sec = sec;
 }
 
+/* `after_open`: what kind of configuration the part before has; -1: no memory
+ * but that of the configurations counts. */
 static void
-offer_part(const struct parts *y, int32_t at, bool after_open, int64_t top,
+offer_part(const struct parts *y, int32_t at, int after_open, int64_t top,
            const struct row behind[2], struct cells *c)
 {
 	const struct part *p = &y->part[at];
@@ -184,8 +187,8 @@ offer_part(const struct parts *y, int32_t at, bool after_open, int64_t top,
 		int32_t id = k->low[j];
 		const struct config *f = &k->config[id];
 		const struct row *b = &behind[f->open];
-		int64_t least = after_open ? p->least[id].before
-			: p->least[id].all;
+		int64_t least = after_open < 0 ? 0 : after_open
+			? p->least[id].before : p->least[id].all;
 
 		for (int32_t e = 0; e < b->n; e++) {
 			int64_t room = b->at[e].room + f->bytes;
@@ -194,7 +197,7 @@ offer_part(const struct parts *y, int32_t at, bool after_open, int64_t top,
 				room = least;
 			if (room >= top)
 				break;
-			offer_low(c, room, b->at[e].sec + f->sec);
+			offer_low(c, room, b->at[e].sec + f->least);
 		}
 	}
 }
@@ -220,6 +223,85 @@ find_bound(struct curve *v)
 	}
 	v->bound = behind[0];
 	arena_free(c.arena);
+}
+
+/* ---- bound for plans that repeat as often as they like ---- */
+
+/* What lives when a node of backward runs, beside what is kept of parts that
+ * backward has not reached: results that cannot be made again, the node's
+ * operands and its scratch. */
+static int64_t *
+working_set(const struct parts *y)
+{
+	const struct remat *r = y->r;
+	size_t n = r->g->nnode;
+	int64_t *live = arena_array(y->arena, n + 2, sizeof *live), sum = 0;
+
+	for (int32_t s = 0; s < r->nstore; s++) {
+		const struct storage *t = &r->store[s];
+		NodeId to = y->last[s];
+
+		if (to < y->end_forward[s])
+			to = y->end_forward[s];
+		if (t->output)
+			to = (NodeId)n - 1;
+		if (t->candidate || to <= t->def)
+			continue;
+		live[t->def + 1] += t->size;
+		live[to + 1] -= t->size;
+	}
+	for (NodeId i = 1; i < n; i++) {
+		const struct rnode *rn = &r->node[i];
+
+		sum += live[i];
+		live[i] = sum + rn->workspace;
+		for (int k = 0; k < rn->nread; k++)
+			if (r->store[rn->read[k]].candidate
+			    && !r->node[r->store[rn->read[k]].def].inlinable)
+				live[i] += r->store[rn->read[k]].size;
+	}
+	return live;
+}
+
+static double
+least_within(const struct row *row, int64_t room)
+{
+	double best = INFINITY;
+
+	for (int32_t i = 0; i < row->n && row->at[i].room <= room; i++)
+		best = row->at[i].sec;  /* falls */
+	return best;
+}
+
+double
+curve_bound_any(const struct curve *v, int64_t memory)
+{
+	struct parts *y = v->y;
+	int64_t *work = working_set(y);
+	struct row behind[2] = { { NULL, 0 }, { NULL, 0 } };
+	struct cells c;
+	double best = 0;
+
+	if (memory >= v->top)
+		return 0;
+	cells_open(&c, BOUND_CELLS, v->top);
+	offer_low(&c, 0, 0);
+	behind[0] = behind[1] = cells_take(&c, y->arena);
+	for (int32_t i = 1; i < y->n; i++) {
+		NodeId to = y->part[i - 1].begin;
+		int64_t most = -1;
+
+		offer_part(y, i - 1, -1, v->top, behind, &c);
+		behind[0] = behind[1] = cells_take(&c, y->arena);
+		for (NodeId k = y->part[i].lo; k < to; k++)
+			if (work[k] > most)
+				most = work[k];
+		if (most >= 0)
+			best = fmax(best, least_within(&behind[0],
+			                               memory - most));
+	}
+	arena_free(c.arena);
+	return best;
 }
 
 /* ---- entry ---- */
@@ -262,9 +344,9 @@ curve_bytes(const struct curve *v, int32_t i)
 }
 
 double
-curve_sec(const struct curve *v, int32_t i)
+curve_least(const struct curve *v, int32_t i)
 {
-	return entry_of(v, i)->sec;
+	return entry_of(v, i)->least;
 }
 
 void

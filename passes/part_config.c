@@ -129,8 +129,8 @@ by_bytes(const void *a, const void *b)
 
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
-	if (x->sec < y->sec || x->sec > y->sec)
-		return x->sec < y->sec ? -1 : 1;
+	if (x->least < y->least || x->least > y->least)
+		return x->least < y->least ? -1 : 1;
 	return x->keep < y->keep ? -1 : x->keep > y->keep;
 }
 
@@ -148,7 +148,7 @@ list_configs(struct parts *y, struct kind *k)
 	append(&now, &none);
 	for (int32_t to = k->npick, from; to > 0; to = from) {
 		int32_t node = k->pick[to - 1].node;
-		double sec = y->r->node[p->node[node]].sec;
+		double sec = y->r->node[p->node[node]].least_sec;
 
 		for (from = to - 1; from > 0
 		     && k->pick[from - 1].node == node; from--)
@@ -171,7 +171,7 @@ list_configs(struct parts *y, struct kind *k)
 		for (int32_t i = 0; i < now.n; i++)
 			k->config[i] = (struct config){ now.at[i].keep,
 				now.at[i].bytes, now.at[i].sec,
-				now.at[i].open, false, 0 };
+				now.at[i].sec, now.at[i].open, false, 0 };
 		qsort(k->config, (size_t)k->nconfig, sizeof *k->config,
 		      by_bytes);
 	}
@@ -209,10 +209,11 @@ fixed_bytes(const struct parts *y)
 		    && y->must[s] != 'k') {
 			NodeId lo = y->part[y->part_of[s]].lo;
 
-			from = y->first[s];
+			/* where a copy needs no memory, see find_least */
+			from = r->node[t->def].inlinable ? 0 : y->first[s];
 			if (from && from < lo)
 				from = lo;
-			if (from && to < lo) {
+			if (y->first[s] && to < lo) {
 				live[to + 1] -= t->size;
 				live[lo] += t->size;
 			}
@@ -331,9 +332,9 @@ choose_measured(struct kind *k)
 			struct config *c = &k->config[i];
 
 			if (c->open || c->measured
-			    || (best >= 0 && c->sec >= best))
+			    || (best >= 0 && c->least >= best))
 				continue;
-			best = c->sec;
+			best = c->least;
 			c->measured = true;
 			n++;
 		}
@@ -363,14 +364,23 @@ note_needs(struct parts *y, const int32_t *taken, int64_t *below)
 	for (int32_t i = 0; i < y->n; i++)
 		below[i + 1] = below[i]
 			+ y->kind[y->part[i].kind].config[taken[i]].bytes;
+	for (int32_t i = 0; i < y->n; i++)
+		y->kind[y->part[i].kind].config[taken[i]].sec = 0;
 	for (int32_t k = 0; k < r->nstep; k++) {
 		NodeId node = r->step[k].node;
 		int32_t at = y->node_part[node];
+		struct kind *kind = &y->kind[y->part[at].kind];
 
 		if (r->live[k] > worst)
 			worst = r->live[k];
-		if (r->step[k].clone)   /* on behalf of what follows */
+		if (r->step[k].clone) { /* on behalf of what follows */
+			if (kind->model == at)
+				kind->config[taken[at]].sec +=
+					r->step[k].inlined
+					? r->node[node].least_sec
+					: r->node[node].sec;
 			continue;
+		}
 		raise(&y->part[at].need[taken[at]], at == 0
 		      || node < y->part[at - 1].begin, worst - below[at]);
 		worst = 0;
@@ -414,7 +424,8 @@ beaten(const struct parts *y, int32_t kind, int32_t c, int32_t d, bool low)
 {
 	const struct config *all = y->kind[kind].config;
 
-	if (all[d].bytes > all[c].bytes || all[d].sec > all[c].sec)
+	if (all[d].bytes > all[c].bytes || (low ? all[d].least > all[c].least
+	                                    : all[d].sec > all[c].sec))
 		return false;
 	for (int32_t i = y->kind[kind].model; i < y->n; i++) {
 		const struct part *p = &y->part[i];

@@ -22,6 +22,7 @@ struct trial {
 	int32_t config, twin;
 	int64_t back;                   /* bytes at the next part */
 	int64_t stays;                  /* of these, at the part itself */
+	double sec;
 };
 
 static uint64_t
@@ -79,10 +80,12 @@ find_twin(const struct kind *k, uint64_t keep)
 }
 
 static bool
-try_open(const struct kind *k, int32_t id, struct trial *t)
+try_open(const struct parts *y, const struct kind *k, int32_t id,
+         struct trial *t)
 {
+	const struct part *p = &y->part[k->model];
 	const struct config *c = &k->config[id];
-	uint64_t direct = mask_of(k, false), gone, back;
+	uint64_t direct = mask_of(k, false), gone, back, again;
 
 	gone = mask_of(k, true) & direct & ~c->keep;
 	t->config = id;
@@ -92,6 +95,16 @@ try_open(const struct kind *k, int32_t id, struct trial *t)
 	back = needed_for(k, gone, c->keep) & ~c->keep;
 	t->back = bytes_of(k, back);
 	t->stays = bytes_of(k, back & direct & ~gone);
+	t->sec = k->config[t->twin].sec;
+	again = needed_for(k, direct & ~gone, c->keep) & ~c->keep;
+	for (int32_t i = 0; i < k->npick; i++) {
+		NodeId n = p->node[k->pick[i].node];
+
+		if ((back & ~again) >> i & 1
+		    && (i == 0 || k->pick[i - 1].node != k->pick[i].node
+		        || !((back & ~again) >> (i - 1) & 1)))
+			t->sec += y->r->node[n].sec;
+	}
 	return true;
 }
 
@@ -101,7 +114,7 @@ beats(const struct kind *k, const struct trial *a, const struct trial *b)
 	const struct config *x = &k->config[a->config];
 	const struct config *y = &k->config[b->config];
 
-	return x->bytes <= y->bytes && x->sec <= y->sec
+	return x->bytes <= y->bytes && a->sec <= b->sec
 		&& a->back <= b->back && a->stays <= b->stays;
 }
 
@@ -154,7 +167,7 @@ open_kind(struct parts *y, int32_t kind)
 	/* from the leanest on */
 	for (int32_t c = k->nconfig - 1; c >= 0 && n < OPEN_MAX; c--) {
 		bool beaten = !k->config[c].open
-			|| !try_open(k, c, &list[n]);
+			|| !try_open(y, k, c, &list[n]);
 
 		for (int32_t i = 0; !beaten && i < n; i++)
 			beaten = beats(k, &list[i], &list[n]);
@@ -162,8 +175,10 @@ open_kind(struct parts *y, int32_t kind)
 	}
 	qsort(list, (size_t)n, sizeof *list, by_back);
 	k->open = arena_array(y->arena, (size_t)n + 1, sizeof *k->open);
-	for (int32_t i = 0; i < n; i++)
+	for (int32_t i = 0; i < n; i++) {
 		set_needs(y, kind, &list[i]);
+		k->config[list[i].config].sec = list[i].sec;
+	}
 	make_levels(k, list, n);
 }
 

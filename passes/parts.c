@@ -428,6 +428,7 @@ add_pick(struct parts *y, struct kind *k, int32_t node, int32_t s)
 	last->direct = y->first[s] != 0;
 	last->crosses = y->crosses[s];
 	last->dropped = y->must[s] == 'r';
+	last->inlinable = y->r->node[p->node[node]].inlinable;
 }
 
 static bool
@@ -480,6 +481,7 @@ key_of(const struct parts *y, int32_t at)
 		const struct rnode *n = &r->node[p->node[i]];
 
 		h = mix(mix(h, bits_of(n->sec)), (uint64_t)n->nwrite);
+		h = mix(mix(h, bits_of(n->least_sec)), n->inlinable);
 		h = mix(mix(h, n->clonable), (uint64_t)n->workspace);
 		for (int k = 0; k < n->nread; k++)
 			if (y->part_of[n->read[k]] == at)

@@ -17,13 +17,16 @@ struct pick {
 	bool direct;                    /* backward itself reads it */
 	bool crosses;                   /* the next part reads it */
 	bool dropped;                   /* by the user's wish */
+	bool inlinable;                 /* a copy may do without memory */
 };
 
 /* What to keep of a part. */
 struct config {
 	uint64_t keep;                  /* picks */
 	int64_t bytes;                  /* of them */
-	double sec;                     /* of the nodes repeated */
+	double least;                   /* seconds of the nodes repeated: as
+	                                 * few as each may take */
+	double sec;                     /* the same as measured */
 	bool open;                      /* drops what the next part reads */
 	bool measured;                  /* its needs are known */
 	int32_t level;                  /* if open and of use: see kind */
@@ -102,13 +105,16 @@ struct curve;
 
 struct curve *curve_new(struct parts *);
 /* Plans of the curve, from the fastest on: the memory that they are reckoned
- * to need, seconds of copies, and the plan itself. */
+ * to need, and the plan itself. */
 int32_t curve_count(const struct curve *);
 int64_t curve_bytes(const struct curve *, int32_t);
-double curve_sec(const struct curve *, int32_t);
+/* What its copies take at least. */
+double curve_least(const struct curve *, int32_t);
 void curve_plan(const struct curve *, int32_t, uint8_t *drop);
 /* No plan of class "once" within so much memory spends fewer seconds on
  * copies; INFINITY: there is none. */
 double curve_bound(const struct curve *, int64_t memory);
+/* The same of any plan. */
+double curve_bound_any(const struct curve *, int64_t memory);
 
 #endif

@@ -137,7 +137,7 @@ struct found {
 
 struct archive {
 	struct remat *r;
-	struct found *slot;             /* by live bytes; the last: least */
+	struct found *slot;             /* in no order; the last: least live */
 	int nslot;
 	int64_t width;                  /* bytes per slot */
 	int64_t neval;
@@ -147,6 +147,8 @@ struct archive {
 struct archive *archive_new(struct remat *, const uint8_t *must);
 /* Evaluate and remember. */
 struct remat_cost archive_try(struct archive *, const uint8_t *drop);
+/* Fill it with all sets of n storages dropped, which are few. */
+void archive_all(struct archive *, const int32_t *cand, int n);
 /* Fastest plan that fits when placed; NULL: none known. */
 struct found *archive_best(struct archive *, int64_t arena);
 /* The same by live bytes, without packing. */

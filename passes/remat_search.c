@@ -7,7 +7,7 @@
  *            second of recompute; then keep again what need not be dropped;
  *         2. annealing at a fixed target: toggle and swap storages.
  *         Every plan that is evaluated may enter the archive, which holds the
- *         fastest one per range of memory.
+ *         fastest and the leanest one per range of memory.
  * cost    limited by counts of evaluations, never by the clock, and blind to
  *         the budget asked for: equal graphs give equal archives, so a larger
  *         budget can only choose from more plans
@@ -25,6 +25,13 @@ faster(double sec, int64_t live, const struct found *f)
 	return f->live < 0 || sec < f->sec || (sec == f->sec && live < f->live);
 }
 
+static bool
+leaner(double sec, int64_t live, const struct found *f)
+{
+	return f->live < 0 || live < f->live
+		|| (live == f->live && sec < f->sec);
+}
+
 static void
 put(struct archive *a, struct found *f, const struct remat_cost *c,
     const uint8_t *drop)
@@ -32,6 +39,9 @@ put(struct archive *a, struct found *f, const struct remat_cost *c,
 	f->live = c->live;
 	f->sec = c->sec;
 	f->placed = -1;
+	if (!f->drop)
+		f->drop = arena_array(a->r->arena, (size_t)a->r->nstore + 1,
+		                      1);
 	memcpy(f->drop, drop, (size_t)a->r->nstore);
 }
 
@@ -40,16 +50,42 @@ archive_try(struct archive *a, const uint8_t *drop)
 {
 	struct remat_cost c = remat_eval(a->r, drop);
 	int64_t at = c.live / a->width;
-	struct found *f = &a->slot[at < SLOTS ? at : SLOTS - 1];
-	struct found *least = &a->slot[SLOTS];
+	struct found *f = &a->slot[2 * (at < SLOTS ? at : SLOTS - 1)];
+	struct found *least = &a->slot[2 * SLOTS];
 
 	a->neval++;
 	if (at < SLOTS && faster(c.sec, c.live, f))
 		put(a, f, &c, drop);
-	if (least->live < 0 || c.live < least->live
-	    || (c.live == least->live && c.sec < least->sec))
+	if (at < SLOTS && leaner(c.sec, c.live, f + 1))
+		put(a, f + 1, &c, drop);
+	if (leaner(c.sec, c.live, least))
 		put(a, least, &c, drop);
 	return c;
+}
+
+/* All sets of n storages, each in a place of its own. */
+void
+archive_all(struct archive *a, const int32_t *cand, int n)
+{
+	struct remat *r = a->r;
+	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+	struct found *least;
+
+	a->nslot = (1 << n) + 1;
+	a->slot = arena_array(r->arena, (size_t)a->nslot, sizeof *a->slot);
+	least = &a->slot[1 << n];
+	least->live = -1;
+	remat_keep_all(r, a->must, drop);
+	for (int set = 0; set < 1 << n; set++) {
+		struct remat_cost c;
+
+		for (int i = 0; i < n; i++)
+			drop[cand[i]] = set >> i & 1;
+		c = remat_eval(r, drop);
+		put(a, &a->slot[set], &c, drop);
+		if (leaner(c.sec, c.live, least))
+			put(a, least, &c, drop);
+	}
 }
 
 void
@@ -68,13 +104,10 @@ archive_new(struct remat *r, const uint8_t *must)
 
 	a->r = r;
 	a->must = must;
-	a->nslot = SLOTS + 1;
+	a->nslot = 2 * SLOTS + 1;
 	a->slot = arena_array(r->arena, (size_t)a->nslot, sizeof *a->slot);
-	for (int i = 0; i < a->nslot; i++) {
+	for (int i = 0; i < a->nslot; i++)
 		a->slot[i].live = a->slot[i].placed = -1;
-		a->slot[i].drop = arena_array(r->arena,
-		                              (size_t)r->nstore + 1, 1);
-	}
 	remat_keep_all(r, must, drop);
 	/* plans above keep-everything are of no use */
 	a->width = remat_eval(r, drop).live / (SLOTS - 1) + 1;
