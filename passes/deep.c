@@ -2,8 +2,9 @@
  *
  * what    for memory below what plans of class "once" reach with ease: a set
  *         of sequences, none of which is both slower and larger than another
- * method  the chain's nested segments (nested.c) and walks with a full arena
- *         (remat_evict.c), at amounts of memory that do not depend on the
+ * method  small graphs exactly (remat_exact.c); else the chain's nested
+ *         segments (nested.c) and walks with a full arena (remat_evict.c), at
+ *         amounts of memory that do not depend on the
  *         budget: the least that a walk gets through with, by bisection, and
  *         a ladder from there to the top
  * cost    counted work; nothing of this runs where one recompute will do
@@ -170,8 +171,10 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 	d->plan = arena_array(r->arena, PLANS + 1, sizeof *d->plan);
 	d->steps.arena = arena_new();
 	d->steps.limit = REPEATS * (int32_t)r->g->nnode;
-	nested_search(d);
-	walk_all(d);
+	if (!remat_exact(d)) {
+		nested_search(d);
+		walk_all(d);
+	}
 	arena_free(d->steps.arena);
 	d->steps = (struct steps){ 0 };
 	return d;

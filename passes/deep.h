@@ -31,8 +31,11 @@ bool remat_evict(struct remat *, const uint8_t *must, int64_t room,
 int32_t remat_cuts(const struct remat *, Arena *, int32_t *cut,
                    NodeId *behind);
 
-/* nested.c: plans for chains of parts. */
 struct deep;
+/* remat_exact.c: the fastest plans of a small graph for all amounts of live
+ * bytes; false: it is not small enough. */
+bool remat_exact(struct deep *);
+/* nested.c: plans for chains of parts. */
 void nested_search(struct deep *);
 
 /* deep.c: the known ones, none dominated by another. */
