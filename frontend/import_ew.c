@@ -83,11 +83,11 @@ run_mod(struct importer *m)
 	return true;
 }
 
-/* x < edge ? edge : x, and NaN stays. */
+/* x <= edge ? edge : x, so that no gradient passes at the edge; NaN stays. */
 static ValId
 not_below(struct importer *m, ValId x, ValId edge)
 {
-	ValId c = EMIT_NODE(m, OP_LT, NULL, x, edge);
+	ValId c = EMIT_NODE(m, OP_LE, NULL, x, edge);
 
 	return EMIT_NODE(m, OP_WHERE, NULL, c, edge, x);
 }
@@ -95,7 +95,7 @@ not_below(struct importer *m, ValId x, ValId edge)
 static ValId
 not_above(struct importer *m, ValId x, ValId edge)
 {
-	ValId c = EMIT_NODE(m, OP_GT, NULL, x, edge);
+	ValId c = EMIT_NODE(m, OP_GE, NULL, x, edge);
 
 	return EMIT_NODE(m, OP_WHERE, NULL, c, edge, x);
 }
@@ -172,11 +172,11 @@ run_swish(struct importer *m)
 	return swish(m, attr_float(&m->r, "alpha", 1));
 }
 
-/* x < 0 ? negative : x */
+/* x <= 0 ? negative : x */
 static bool
 below_zero(struct importer *m, ValId x, ValId negative)
 {
-	ValId c = EMIT_NODE(m, OP_LT, NULL, x, imp_like(m, x, 0));
+	ValId c = EMIT_NODE(m, OP_LE, NULL, x, imp_like(m, x, 0));
 
 	imp_out(m, 0, EMIT_NODE(m, OP_WHERE, NULL, c, negative, x));
 	return true;
@@ -200,11 +200,13 @@ run_prelu(struct importer *m)
 }
 
 /* scale * (exp(min(x, 0) / width) - 1): the exponential never overflows, so
- * its gradient is finite where it is not taken. */
+ * its gradient is finite where it is not taken, and whole at 0. */
 static ValId
 exp_part(struct importer *m, ValId x, double width, double scale)
 {
-	ValId y = EMIT_NODE(m, OP_MIN, NULL, x, imp_like(m, x, 0));
+	ValId zero = imp_like(m, x, 0);
+	ValId c = EMIT_NODE(m, OP_LE, NULL, x, zero);
+	ValId y = EMIT_NODE(m, OP_WHERE, NULL, c, x, zero);
 
 	if (width != 1)
 		y = EMIT_NODE(m, OP_DIV, NULL, y, imp_like(m, x, width));
@@ -241,7 +243,7 @@ run_selu(struct importer *m)
 	double gamma = attr_float(&m->r, "gamma", 1.05070102214813232421875);
 
 	pos = EMIT_NODE(m, OP_MUL, NULL, x, imp_like(m, x, gamma));
-	c = EMIT_NODE(m, OP_LT, NULL, x, imp_like(m, x, 0));
+	c = EMIT_NODE(m, OP_LE, NULL, x, imp_like(m, x, 0));
 	imp_out(m, 0, EMIT_NODE(m, OP_WHERE, NULL, c,
 	                        exp_part(m, x, 1, alpha * gamma), pos));
 	return true;

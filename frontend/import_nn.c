@@ -59,6 +59,16 @@ run_reduce(struct importer *m)
 	return true;
 }
 
+/* The square root of a sum of squares; a norm of zero has the gradient 0. */
+static ValId
+norm_root(struct importer *m, ValId s)
+{
+	ValId zero = imp_like(m, s, 0), c = binary(m, OP_LE, s, zero);
+	ValId y = EMIT_NODE(m, OP_WHERE, NULL, c, imp_like(m, s, 1), s);
+
+	return EMIT_NODE(m, OP_WHERE, NULL, c, zero, unary(m, OP_SQRT, y));
+}
+
 /* ReduceL1, ReduceL2, ReduceSumSquare, ReduceLogSum, ReduceLogSumExp. */
 bool
 run_reduce_composed(struct importer *m)
@@ -90,7 +100,7 @@ run_reduce_composed(struct importer *m)
 		y = reduce(m, OP_REDUCE_SUM, binary(m, OP_MUL, x, x), axes,
 		           &list, keep, noop);
 		if (strcmp(what, "L2") == 0)
-			y = unary(m, OP_SQRT, y);
+			y = norm_root(m, y);
 	}
 	imp_out(m, 0, y);
 	return true;

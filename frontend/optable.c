@@ -95,7 +95,7 @@ static const struct onnx_op table[] = {
 	{ N("BlackmanWindow", "", 17, 1, 1, run_window), ALL },
 	{ N("CenterCropPad", "", 18, 2, 2, run_center_crop_pad), .stop = 2 },
 	{ N("Compress", "", 9, 2, 2, run_compress), .stop = 2 },
-	{ N("CumProd", "", 26, 2, 2, run_cumsum), .stop = ALL_INPUTS },
+	{ N("CumProd", "", 26, 2, 2, run_cumsum), .stop = 2 },
 	{ N("EyeLike", "", 9, 1, 1, run_eye_like), ALL },
 	{ N("HammingWindow", "", 17, 1, 1, run_window), ALL },
 	{ N("HannWindow", "", 17, 1, 1, run_window), ALL },

@@ -45,7 +45,8 @@
 
 /* ---- element-wise: outputs have the broadcast shape of the inputs -------
  * All of these may stand in the body of a `loop`.  relu at 0 has gradient 0,
- * max/min ties split the gradient evenly as PyTorch does for binary max.
+ * max/min ties split the gradient evenly as PyTorch does for binary max, but
+ * at a bound that is one number it is 0, as PyTorch's clamp has it.
  * cast truncates towards zero; float to bool is x != 0; `to` is a DType.
  * div and mod of integers truncate (C); mod with fmod=0 takes the divisor's
  * sign (Python), fmod=1 the dividend's (C).

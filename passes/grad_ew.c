@@ -337,21 +337,32 @@ grad_pow(struct grad *c)
 	return true;
 }
 
-/* Ties give half to either side. */
+/* A number of the model: then this is a clamp. */
+static bool
+is_bound(const struct grad *c, int k)
+{
+	const Val *v = &c->g->val[c->n.in[k]];
+
+	return v->kind == V_CONST && shape_nelem(&v->shape) == 1;
+}
+
+/* Ties give half to either side, and nothing at the bound of a clamp. */
 static bool
 grad_pick(struct grad *c, Op wins)
 {
 	ValId zero = adj_scalar(c, adj_dt(c, c->n.in[0]), 0);
-	ValId tie = adj_2(c, OP_EQ, c->n.in[0], c->n.in[1]);
-	ValId half = adj_where(c, tie, adj_scale(c, c->dy[0], .5), zero);
 
 	for (int k = 0; k < 2; k++) {
-		ValId won;
+		ValId won, rest = zero;
 
 		if (!c->want[k])
 			continue;
+		if (!is_bound(c, 1 - k))
+			rest = adj_where(c, adj_2(c, OP_EQ, c->n.in[0],
+			                           c->n.in[1]),
+			                  adj_scale(c, c->dy[0], .5), zero);
 		won = adj_2(c, wins, c->n.in[k], c->n.in[1 - k]);
-		give(c, k, adj_where(c, won, c->dy[0], half));
+		give(c, k, adj_where(c, won, c->dy[0], rest));
 	}
 	return true;
 }

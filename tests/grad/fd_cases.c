@@ -677,10 +677,12 @@ build_scatter_nd(struct fd *f, int i)
 	Attr a = attr_default(OP_SCATTER_ND);
 	ValId in[3] = { fd_param(f, SHAPE(2, 3, 2)), 0, 0 };
 
-	a.SCATTER_ND.add = i & 1;
-	if (i / 2 == 0) {
-		in[1] = fd_ints(f, SHAPE(2, 2), (int[]){ 0, 1, i & 1 ? 0 : 1,
-		                                         i & 1 ? 1 : -1 });
+	a.SCATTER_ND.add = i < 4 ? i & 1 : 1 + i % 4;
+	if (i / 2 == 0 || i >= 4) {
+		bool twice = a.SCATTER_ND.add;
+
+		in[1] = fd_ints(f, SHAPE(2, 2), (int[]){ 0, 1, twice ? 0 : 1,
+		                                         twice ? 1 : -1 });
 		in[2] = fd_param(f, SHAPE(2, 2));
 	} else {
 		in[1] = fd_ints(f, SHAPE(1, 1), (int[]){ 1 });
@@ -712,6 +714,26 @@ build_cumsum(struct fd *f, int i)
 	a.CUMSUM.axis = 1 + (i & 1);
 	a.CUMSUM.exclusive = i >> 1 & 1;
 	a.CUMSUM.reverse = i >> 2 & 1;
+	fd_loss(f, fd_op(f, OP_CUMSUM, 1, &v, &a));
+}
+
+/* No zeros, one and two of them in a row. */
+static void
+build_cumprod(struct fd *f, int i)
+{
+	double x[] = { .7, -.9, 1.6, .4, -1.2, .9, .5, 1.1 };
+	Attr a = attr_default(OP_CUMSUM);
+	ValId v;
+
+	if (i / 4 > 0)
+		x[1] = x[4] = 0;
+	if (i / 4 > 1)
+		x[2] = x[7] = 0;
+	v = fd_param_at(f, SHAPE(2, 4), x);
+	a.CUMSUM.product = 1;
+	a.CUMSUM.axis = 1;
+	a.CUMSUM.exclusive = i & 1;
+	a.CUMSUM.reverse = i >> 1 & 1;
 	fd_loss(f, fd_op(f, OP_CUMSUM, 1, &v, &a));
 }
 
@@ -818,11 +840,12 @@ const struct fd_case fd_cases[] = {
 	{ "trilu", build_trilu, 6 },
 	{ "gather", build_gather, 12 },
 	{ "gather_elements", build_gather_elements, 3 },
-	{ "scatter_elements", build_scatter_elements, 4 },
+	{ "scatter_elements", build_scatter_elements, 10 },
 	{ "gather_nd", build_gather_nd, 4 },
-	{ "scatter_nd", build_scatter_nd, 4 },
+	{ "scatter_nd", build_scatter_nd, 8 },
 	{ "topk", build_topk, 8 },
 	{ "cumsum", build_cumsum, 8 },
+	{ "cumprod", build_cumprod, 12 },
 	{ "reduce_prod", build_reduce_prod, 6 },
 	{ "tied", build_tied, 2 },
 	{ "reduce", build_reduce, 20 },

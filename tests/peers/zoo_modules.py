@@ -1107,3 +1107,36 @@ class MaskedGru(nn.Module):
         h, _ = self.rnn(x)
         h = h * keep[..., None].to(h.dtype) - 1e3 * (1 - keep[..., None].to(h.dtype))
         return F.cross_entropy(self.head(h.max(1)[0]), y)
+
+
+class Ties(nn.Module):
+    """Equal elements in reductions, and arguments at the corners of functions.  Not max(dim) and topk: whom they choose is not in the file."""
+    exact = True                             # parameters without noise
+
+    def __init__(self):
+        super().__init__()
+        x = torch.tensor([[0.0, 1.0, 1.0, -1.0], [3.0, 3.0, -3.0, 0.0], [2.0, 2.0, 2.0, 2.0], [-2.0, 0.5, -0.5, 6.0]])
+        self.net = nn.Module()
+        self.net.z, self.net.w, self.net.b = nn.Parameter(x.clone()), nn.Parameter(x.flip(1)), nn.Parameter(torch.zeros(2, 4))
+
+
+def tie(name, f):
+    """One function of tied arguments alone, so that a difference names it."""
+    class Tie(Ties):
+        def forward(self, at):
+            z, w = self.net.z, self.net.w
+            y = f(z, w).flatten()
+            return (y * (torch.arange(y.numel(), dtype=z.dtype) / 7 + 1)).sum() + self.net.b.sum() * 0
+    model("tie-" + name, at=fixed([0, 1, 1, 0]))(Tie)
+
+
+for _name, _f in dict(amax=lambda z, w: z.amax(1), amin=lambda z, w: z.amin(0), maximum=torch.maximum, minimum=torch.minimum,
+                      clamp=lambda z, w: z.clamp(-1, 2), clamp_min=lambda z, w: z.clamp(min=0), clamp_max=lambda z, w: z.clamp(max=3), abs=lambda z, w: z.abs(), relu=lambda z, w: F.relu(z),
+                      relu6=lambda z, w: F.relu6(z), hardtanh=lambda z, w: F.hardtanh(z), hardswish=lambda z, w: F.hardswish(z), hardsigmoid=lambda z, w: F.hardsigmoid(z),
+                      leaky=lambda z, w: F.leaky_relu(z, 0.1), elu=lambda z, w: F.elu(z), softshrink=lambda z, w: F.softshrink(z, 0.5),
+                      hardshrink=lambda z, w: F.hardshrink(z, 0.5), threshold=lambda z, w: F.threshold(z, 1, 0.5), maxall=lambda z, w: z.max(), maxpool=lambda z, w: F.max_pool1d(z[None], 2, 1),
+                      smooth_l1=lambda z, w: F.smooth_l1_loss(z, w, reduction="none"), huber=lambda z, w: F.huber_loss(z, w, reduction="none"), l1=lambda z, w: F.l1_loss(z, w, reduction="none"),
+                      scatter=lambda z, w: w[:2].scatter_reduce(0, torch.tensor([0, 1, 1, 0])[:, None].expand(4, 4), z, "amax"), prod=lambda z, w: z.prod(0), where=lambda z, w: torch.where(z > 0, z, w),
+                      prelu=lambda z, w: F.prelu(z, w[0, :1]), celu=lambda z, w: F.celu(z), selu=lambda z, w: F.selu(z), norm=lambda z, w: (z - z.detach()).norm(dim=1), sign=lambda z, w: z.sign() * z,
+                      pow0=lambda z, w: z.clamp(min=0) ** 1.5, sqrt=lambda z, w: torch.sqrt(F.relu(z) + 1e-12), softplus=lambda z, w: F.softplus(z * 30)).items():
+    tie(_name, _f)
