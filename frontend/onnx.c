@@ -12,6 +12,9 @@
 #error "ONNX stores little-endian numbers, and they are used in place"
 #endif
 
+/* External files: each is a mapping, and they are looked up one by one. */
+enum { MAPS_MAX = 1 << 14 };
+
 /* What protobuf-c may allocate for one skeleton. */
 static const size_t unpack_limit = (size_t)1 << 30;
 
@@ -162,6 +165,9 @@ external_map(struct onnx_file *f, const char *location, const char *tensor,
 			*out = m;
 			return !m->missing;     /* said once */
 		}
+	if (++f->nmap > MAPS_MAX)
+		return diag_error(f->diag, "tensor '%s': external data in more "
+		                  "than %d files", tensor, MAPS_MAX);
 	fd = open_beneath(f, location);
 	if (fd < 0) {
 		int e = errno;
@@ -183,7 +189,9 @@ external_map(struct onnx_file *f, const char *location, const char *tensor,
 				   : strerror(e),
 			n, slash ? f->path : ".");
 	}
-	ok = map_fd(f, fd, location, location, out);
+	ok = map_fd(f, fd, arena_printf(f->arena, "tensor '%s': external data "
+	                                "'%s'", tensor, location), location,
+	            out);
 	close(fd);
 	return ok;
 }

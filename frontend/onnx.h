@@ -28,6 +28,7 @@ struct onnx_file {
 	Diag *diag;                     /* of the opening call */
 	const char *path;
 	struct onnx_map *maps;          /* [0] is the model itself */
+	int nmap;                       /* external ones looked for */
 	struct wire wire;
 	Onnx__ModelProto *model;
 	bool no_weights;

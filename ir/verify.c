@@ -551,7 +551,7 @@ graph_props(const Graph *g)
 	const Val *loss = &g->val[g->loss];
 
 	FOR_VALS (v, g)
-		if (v->kind == V_INPUT && !val_is_bound(v))
+		if (!val_is_bound(v))
 			props &= ~(uint32_t)P_BOUND;
 	if (props & P_BOUND && is_static(g))
 		props |= P_STATIC | (is_canonical(g) ? P_CANON : 0);

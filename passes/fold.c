@@ -510,6 +510,12 @@ node_fault(struct fold *f, const Node *n, char *buf, size_t size)
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && !shape_known(&g->val[n->in[i]].shape))
 			return false;   /* the fault lies further up */
+	if (n->nin > op_info[n->op].nstat && n->in[n->nin - 1]
+	    && fold_note(f, n->out[0])->large) {
+		snprintf(buf, size, "its result exceeds %" PRId64 " bytes; try "
+		         "a larger --fold-limit", f->p->opt->fold_limit);
+		return true;
+	}
 	if (n->op == OP_ONE_HOT && !val_is_const(&g->val[n->in[1]])) {
 		snprintf(buf, size, "the depth must be constant: %s",
 		         reason(f, n->in[1], why, sizeof why, 0));
