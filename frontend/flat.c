@@ -14,94 +14,14 @@
 
 enum { MAX_INLINED = 1 << 17, MAX_NODES = 1 << 20 };
 
-/* ---- names in scope ---- */
-
-static struct bucket *
-name_bucket(const struct names *t, const char *name)
-{
-	uint64_t h = 0xcbf29ce484222325u;       /* FNV-1a */
-	size_t i;
-
-	for (const char *s = name; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-	i = h & (t->size - 1);
-	while (t->slot[i].name && strcmp(t->slot[i].name, name) != 0)
-		i = (i + 1) & (t->size - 1);
-	return &t->slot[i];
-}
-
-void
-flat_name_set(struct flat *f, struct names *t, const char *name, int val)
-{
-	if (2 * (t->used + 1) > t->size) {
-		struct names old = *t;
-
-		t->size = old.size ? old.size * 2 : 16;
-		t->slot = arena_array(f->arena, t->size, sizeof *t->slot);
-		for (size_t i = 0; i < old.size; i++)
-			if (old.slot[i].name)
-				*name_bucket(t, old.slot[i].name) = old.slot[i];
-	}
-	struct bucket *b = name_bucket(t, name);
-
-	t->used += !b->name;
-	*b = (struct bucket){ name, val };
-}
-
-/* 0: not in this scope. */
-static int
-name_here(const struct names *t, const char *name)
-{
-	return t->size ? name_bucket(t, name)->val : 0;
-}
-
-int
-flat_name_get(const struct names *t, const char *name)
-{
-	int v = 0;
-
-	for (; t && !v; t = t->up)
-		v = name_here(t, name);
-	return v;
-}
-
-/* ---- building ---- */
-
-int
-flat_add_val(struct flat *f, const struct context *c, const char *name)
-{
-	f->val = arena_grow(f->arena, f->val, (size_t)f->nval, &f->val_cap,
-	                    (size_t)f->nval + 1, sizeof *f->val);
-	f->val[f->nval] = (struct flat_val){
-		.name = *c->prefix ? arena_printf(f->arena, "%s%s", c->prefix,
-		                                  name) : name,
-		.def = -1,
-	};
-	return f->nval++;
-}
-
-struct flat_node *
-flat_add_node(struct flat *f)
-{
-	f->node = arena_grow(f->arena, f->node, (size_t)f->nnode, &f->node_cap,
-	                     (size_t)f->nnode + 1, sizeof *f->node);
-	f->node[f->nnode] = (struct flat_node){ .index = -1 };
-	return &f->node[f->nnode++];
-}
-
-static bool
-is_onnx(const char *domain)
-{
-	return !*domain || strcmp(domain, "ai.onnx") == 0;
-}
-
 static int
 opset_of(const struct context *c, const char *domain)
 {
 	for (size_t i = 0; i < c->nopset; i++) {
 		const char *d = flat_text(c->opset[i]->domain);
 
-		if (strcmp(d, domain) == 0 || (is_onnx(d) && is_onnx(domain)))
+		if (strcmp(d, domain) == 0
+		    || (flat_is_onnx(d) && flat_is_onnx(domain)))
 			return c->opset[i]->version < 0 ? 0
 				: c->opset[i]->version > 9999 ? 9999
 				: (int)c->opset[i]->version;
@@ -109,52 +29,7 @@ opset_of(const struct context *c, const char *domain)
 	return 0;
 }
 
-/* y is another name for x. */
-void
-flat_add_identity(struct flat *f, int x, int y)
-{
-	static const Onnx__NodeProto none = ONNX__NODE_PROTO__INIT;
-	struct flat_node *n = flat_add_node(f);
-
-	n->p = &none;
-	n->name = "#identity";
-	n->domain = "";
-	n->type = "Identity";
-	n->op = onnx_op_find("", "Identity");
-	n->opset = f->opset;
-	n->nin = n->nout = 1;
-	n->in = arena_array(f->arena, 2, sizeof *n->in);
-	n->out = n->in + 1;
-	n->in[0] = x;
-	n->out[0] = y;
-	f->val[y].def = f->nnode - 1;
-}
-
-const Onnx__TensorProto *
-flat_tensor(const struct flat *f, int v)
-{
-	for (int hops = 0; v && hops < 64; hops++) {
-		const struct flat_node *n;
-
-		if (f->val[v].init)
-			return f->val[v].init;
-		if (f->val[v].def < 0)
-			return NULL;
-		n = &f->node[f->val[v].def];
-		if (!is_onnx(n->domain))
-			return NULL;
-		if (strcmp(n->type, "Constant") == 0) {
-			const Onnx__AttributeProto *a = attr_find(n, "value");
-
-			return a ? a->t : NULL;
-		}
-		if (strcmp(n->type, "Identity") != 0 || n->nin != 1)
-			return NULL;
-		v = n->in[0];
-	}
-	return NULL;
-}
-
+static FlatReader read_graph;
 static bool read_nodes(struct flat *, struct context *, Onnx__NodeProto **,
                        size_t n);
 
@@ -167,7 +42,7 @@ function_key(struct flat *f, const char *domain, const char *name,
 {
 	domain = flat_text(domain);
 	return arena_printf(f->arena, "%s\n%s\n%s",
-	                    is_onnx(domain) ? "" : domain, flat_text(name),
+	                    flat_is_onnx(domain) ? "" : domain, flat_text(name),
 	                    flat_text(overload));
 }
 
@@ -184,7 +59,7 @@ index_functions(struct flat *f)
 		const char *key = function_key(f, fn->domain, fn->name,
 		                               fn->overload);
 
-		if (name_here(f->functions, key))
+		if (flat_name_here(f->functions, key))
 			return diag_error(f->diag, "function '%s' is defined "
 			                  "twice", flat_text(fn->name));
 		flat_name_set(f, f->functions, key, (int)i + 1);
@@ -195,9 +70,8 @@ index_functions(struct flat *f)
 static const Onnx__FunctionProto *
 find_function(struct flat *f, const Onnx__NodeProto *p)
 {
-	int i = !f->functions ? 0
-		: name_here(f->functions, function_key(f, p->domain, p->op_type,
-		                                       p->overload));
+	const char *key = function_key(f, p->domain, p->op_type, p->overload);
+	int i = !f->functions ? 0 : flat_name_here(f->functions, key);
 
 	return i ? f->file->model->functions[i - 1] : NULL;
 }
@@ -256,12 +130,12 @@ inline_call(struct flat *f, const struct context *c,
 	/* outputs are bound before the body is read, so that it writes them
 	 * directly; an output that is an input needs a copy */
 	for (int i = 0; i < nout; i++)
-		if (out[i] && !name_here(&inner.names, fn->output[i]))
+		if (out[i] && !flat_name_here(&inner.names, fn->output[i]))
 			flat_name_set(f, &inner.names, fn->output[i], out[i]);
 	if (!read_nodes(f, &inner, fn->node, fn->n_node))
 		return false;
 	for (int i = 0; i < nout; i++) {
-		int v = name_here(&inner.names, fn->output[i]);
+		int v = flat_name_here(&inner.names, fn->output[i]);
 
 		if (out[i] && v && v != out[i])
 			flat_add_identity(f, v, out[i]);
@@ -275,41 +149,6 @@ inline_call(struct flat *f, const struct context *c,
 }
 
 /* ---- If with a constant condition ---- */
-
-const struct flat_known *
-flat_ask(struct flat *f, int val)
-{
-	for (int i = 0; i < f->nknown; i++)
-		if (strcmp(f->known[i].name, f->val[val].name) == 0)
-			return &f->known[i];
-	f->wanted = arena_grow(f->arena, f->wanted, (size_t)f->nwanted,
-	                       &f->wanted_cap, (size_t)f->nwanted + 1,
-	                       sizeof *f->wanted);
-	f->wanted[f->nwanted++] = val;
-	return NULL;
-}
-
-bool
-flat_number(struct flat *f, int val, int64_t *x)
-{
-	const Onnx__TensorProto *p = flat_tensor(f, val);
-	const struct flat_known *k;
-	struct onnx_tensor t;
-
-	if (!p) {
-		k = flat_ask(f, val);
-		*x = k ? k->number : 0;
-		return k && k->is_number;
-	}
-	if ((p->data_type != 7 && p->data_type != 9)
-	    || !onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1)
-		return false;
-	if (t.dt == DT_BOOL)
-		*x = *(const char *)t.data != 0;
-	else
-		memcpy(x, t.data, sizeof *x);
-	return true;
-}
 
 /* True if it was one and is dealt with; *ok says how. */
 static bool
@@ -333,7 +172,7 @@ inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
 	inner.call = &call;
 	inner.top = inner.bound = false;
 	f->nnode--;
-	*ok = flat_read_graph(f, &inner, a->g);
+	*ok = read_graph(f, &inner, a->g);
 	for (int i = 0; *ok && i < nout; i++) {
 		const char *name = flat_text(a->g->output[i]->name);
 		int v = flat_name_get(&inner.names, name);
@@ -357,7 +196,7 @@ define_outputs(struct flat *f, struct context *c, const Onnx__NodeProto *p)
 
 		if (!*p->output[i])
 			continue;
-		v = name_here(&c->names, p->output[i]);
+		v = flat_name_here(&c->names, p->output[i]);
 		/* a function's output is bound already, once */
 		if (v && (c->top || f->val[v].def != -1
 		          || f->val[v].init || f->val[v].info))
@@ -409,7 +248,7 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 	n->p = p;
 	n->index = c->top ? index : -1;
 	n->type = flat_text(p->op_type);
-	n->domain = is_onnx(flat_text(p->domain)) ? "" : p->domain;
+	n->domain = flat_is_onnx(flat_text(p->domain)) ? "" : p->domain;
 	n->name = node_name(f, c, p, index);
 	n->scope = c->attrs;
 	n->opset = opset_of(c, n->domain);
@@ -431,7 +270,7 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 	}
 	for (int i = 0; i < n->nout; i++)
 		if (*p->output[i]) {
-			n->out[i] = name_here(&c->names, p->output[i]);
+			n->out[i] = flat_name_here(&c->names, p->output[i]);
 			f->val[n->out[i]].def = at;
 			f->val[n->out[i]].slot = i;
 		}
@@ -451,7 +290,8 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 		struct flat_node copy = *n;
 
 		if (n->type[0] == 'I' ? inline_if(f, c, &copy, &ok)
-		                      : flat_unroll(f, c, &copy, &ok))
+		                      : flat_unroll(f, c, &copy, read_graph,
+		                                    &ok))
 			return ok;
 	}
 	return true;
@@ -478,7 +318,7 @@ add_initializer(struct flat *f, struct context *c, const Onnx__TensorProto *t)
 
 	if (!*name)
 		return diag_error(f->diag, "an initializer has no name");
-	if (name_here(&c->names, name))
+	if (flat_name_here(&c->names, name))
 		return diag_error(f->diag, "initializer '%s' occurs twice",
 		                  name);
 	v = flat_add_val(f, c, name);
@@ -487,8 +327,8 @@ add_initializer(struct flat *f, struct context *c, const Onnx__TensorProto *t)
 	return true;
 }
 
-bool
-flat_read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
+static bool
+read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
 {
 	for (size_t i = 0; i < g->n_initializer; i++)
 		if (!add_initializer(f, c, g->initializer[i]))
@@ -502,7 +342,7 @@ flat_read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
 	}
 	for (size_t i = 0; !c->bound && i < g->n_input; i++) {
 		const char *name = flat_text(g->input[i]->name);
-		int v = name_here(&c->names, name);
+		int v = flat_name_here(&c->names, name);
 
 		if (!*name)
 			return diag_error(f->diag, "input %zu has no name", i);
@@ -634,7 +474,7 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena,
 	f->opset = opset_of(&c, "");
 	f->input = arena_array(arena, m->graph->n_input + 1, sizeof *f->input);
 	flat_add_val(f, &c, "");             /* 0: absent */
-	if (!index_functions(f) || !flat_read_graph(f, &c, m->graph)
+	if (!index_functions(f) || !read_graph(f, &c, m->graph)
 	    || !find_outputs(f, &c, m->graph)
 	    || !sort_nodes(f))
 		return NULL;

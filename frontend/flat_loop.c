@@ -19,6 +19,7 @@ struct unroll {
 	struct flat *f;
 	const struct context *c;
 	const struct flat_node *n;      /* the Loop or Scan */
+	FlatReader *read;               /* reads its body */
 	const Onnx__GraphProto *body;
 	int64_t trips;
 	bool open;                      /* its condition ends it */
@@ -303,7 +304,7 @@ read_trip(struct unroll *u, int64_t trip)
 	inner.top = false;
 	inner.bound = true;
 	bind_inputs(u, &inner.names, trip);
-	if (!flat_read_graph(f, &inner, g))
+	if (!u->read(f, &inner, g))
 		return false;
 	if (u->open)
 		u->on = flat_name_get(&inner.names,
@@ -377,9 +378,9 @@ read_trips(struct unroll *u, bool *known)
 
 bool
 flat_unroll(struct flat *f, const struct context *c,
-            const struct flat_node *n, bool *ok)
+            const struct flat_node *n, FlatReader *read, bool *ok)
 {
-	struct unroll u = { .f = f, .c = c, .n = n };
+	struct unroll u = { .f = f, .c = c, .n = n, .read = read };
 	bool known;
 
 	if (!can_unroll(&u))

@@ -1,9 +1,12 @@
-/* What reading nested graphs into the flat form needs: flat.c, flat_loop.c. */
+/* What reading nested graphs into the flat form needs: flat.c on top of
+ * flat_loop.c on top of flat_build.c. */
 #ifndef FRONTEND_FLAT_READ_H
 #define FRONTEND_FLAT_READ_H
 
 #include "frontend/flat.h"
 #include "frontend/onnx.h"
+
+#include <string.h>
 
 enum { MAX_CALLS = 64 };
 
@@ -42,22 +45,35 @@ flat_text(const char *s)
 	return s ? s : "";
 }
 
+static inline bool
+flat_is_onnx(const char *domain)
+{
+	return !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+/* flat_build.c */
 void flat_name_set(struct flat *, struct names *, const char *name, int val);
+/* 0: not in this scope. */
+int flat_name_here(const struct names *, const char *name);
+/* 0: in no scope. */
 int flat_name_get(const struct names *, const char *name);
 int flat_add_val(struct flat *, const struct context *, const char *name);
 struct flat_node *flat_add_node(struct flat *);
+/* y is another name for x. */
 void flat_add_identity(struct flat *, int x, int y);
 /* The one number or truth value in a value; false if it is not known. */
 bool flat_number(struct flat *, int val, int64_t *);
 /* What is known of a value by name; if nothing is, it is asked for. */
 const struct flat_known *flat_ask(struct flat *, int val);
-bool flat_read_graph(struct flat *, struct context *,
-                     const Onnx__GraphProto *);
+
+/* Reads the nodes of a nested graph. */
+typedef bool FlatReader(struct flat *, struct context *,
+                        const Onnx__GraphProto *);
 
 /* flat_loop.c: a Loop or Scan whose number of trips the file says becomes
- * that many copies of its body.  True if it was one and is dealt with; *ok
- * says how. */
+ * that many copies of its body, which the reader reads.  True if it was one
+ * and is dealt with; *ok says how. */
 bool flat_unroll(struct flat *, const struct context *,
-                 const struct flat_node *, bool *ok);
+                 const struct flat_node *, FlatReader *, bool *ok);
 
 #endif
