@@ -70,9 +70,12 @@ index_functions(struct flat *f)
 static const Onnx__FunctionProto *
 find_function(struct flat *f, const Onnx__NodeProto *p)
 {
-	const char *key = function_key(f, p->domain, p->op_type, p->overload);
-	int i = !f->functions ? 0 : flat_name_here(f->functions, key);
+	int i;
 
+	if (!f->functions)
+		return NULL;
+	i = flat_name_here(f->functions,
+	                   function_key(f, p->domain, p->op_type, p->overload));
 	return i ? f->file->model->functions[i - 1] : NULL;
 }
 
