@@ -1,7 +1,8 @@
 /* --device host: this machine, measured once and kept.
  *
  * what    compiles host.ck, runs it with ckrun --profile, fits a profile to
- *         what its steps took and keeps that below the user's cache folder
+ *         what its steps took and keeps that below the user's cache folder,
+ *         unless the machine was too busy
  * why     the rates are then those of the kernels and of the library for
  *         products that a compiled model uses; who measures is ckrun, the
  *         same program that runs models
@@ -21,6 +22,10 @@
 
 /* To be raised when profiles of before no longer hold. */
 enum { REVISION = 1, TEXT_MAX = 1 << 20 };
+
+/* Mean over least time of a step: above, others use the machine, and what was
+ * measured is not worth keeping. */
+#define QUIET 1.25
 
 extern char **environ;
 
@@ -191,10 +196,12 @@ fit(struct device *d, const Plan *plan, const char *dir, Arena *arena,
 	char *text = read_text(arena_printf(arena, "%s/host.profile", dir), &n,
 	                       arena);
 
-	return (text && device_parse(&measured, text, n, arena)
-	        && device_fit(d, plan, &measured))
-		|| diag_error(diag, "--device host: the measurements say too "
-		              "little");
+	if (!text || !device_parse(&measured, text, n, arena)
+	    || !device_fit(d, plan, &measured))
+		return diag_error(diag, "--device host: the measurements say "
+		                  "too little");
+	d->spread = measured.spread;
+	return true;
 }
 
 static bool
@@ -239,7 +246,12 @@ host_device(const struct cli *c, Arena *arena, Diag *diag)
 	if (!cached) {
 		if (!measure(d, c, arena, diag))
 			return NULL;
-		store(d, threads, arena);
+		if (d->spread <= QUIET)
+			store(d, threads, arena);
+		else
+			diag_note(diag, "this machine is busy: measurements "
+			          "vary by a factor of %.1f and are not "
+			          "kept for the next time", d->spread);
 	}
 	diag_note(diag, "host, %s: products %.0f GFLOP/s, vectors %.0f "
 	          "GFLOP/s, memory %.1f GB/s, %.1f us to start an op%s%s",

@@ -172,6 +172,8 @@ cheap_account(Pass *p, const Graph *g, struct remat *r, const uint8_t *must)
 	};
 	struct cheap *cheap = arena_alloc(p->keep, sizeof *cheap);
 	struct memory_report *m;
+	Pass plain = *p;
+	const Plan *plan;
 	Graph *copy;
 
 	remat_keep_all(r, must, c.drop);
@@ -181,9 +183,11 @@ cheap_account(Pass *p, const Graph *g, struct remat *r, const uint8_t *must)
 	remat_eval(r, c.drop);
 	remat_apply(r, copy);
 	inplace_graph(copy, p->scratch);
-	m = memory_report_new(p, plan_build(p, copy), p->scratch);
+	plain.bound_class = NULL;       /* it is of plans within the budget */
+	plan = plan_build(&plain, copy);
+	m = memory_report_new(p, plan, p->scratch);
 	*cheap = (struct cheap){
-		.extra = price(&c).sec / r->base_sec,
+		.extra = plan->sum.overhead,
 		.nlayer = m->seg.nlayer, .outside = m->outside,
 	};
 	cheap->layer = arena_copy(p->keep, m->layer,

@@ -19,6 +19,7 @@ struct device {
 	/* measured seconds, sorted; taken for equal work */
 	const struct measured *measured;
 	int nmeasured;
+	double spread;                  /* of them: mean over least; 0 */
 };
 
 /* How long an op took once. */

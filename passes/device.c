@@ -110,6 +110,12 @@ struct reader {
 	struct device *d;
 	struct measured *measured;
 	size_t cap;
+	double mean, least;             /* seconds of all together */
+};
+
+struct row {
+	struct measured m;
+	double mean;
 };
 
 /* 0 and more. */
@@ -144,7 +150,8 @@ peak_member(struct json *j, const char *key, void *data)
 static bool
 measured_member(struct json *j, const char *key, void *data)
 {
-	struct measured *m = data;
+	struct row *row = data;
+	struct measured *m = &row->m;
 
 	if (!strcmp(key, "op")) {
 		const char *s = json_string(j);
@@ -153,6 +160,7 @@ measured_member(struct json *j, const char *key, void *data)
 		return s;
 	}
 	return !strcmp(key, "least") ? amount(j, &m->sec)
+		: !strcmp(key, "seconds") ? amount(j, &row->mean)
 		: !strcmp(key, "flops") ? amount(j, &m->flops)
 		: !strcmp(key, "bytes") ? amount(j, &m->bytes) : json_skip(j);
 }
@@ -161,17 +169,19 @@ static bool
 measured_element(struct json *j, void *data)
 {
 	struct reader *r = data;
-	struct measured m = { .sec = -1 };
+	struct row row = { .m.sec = -1 };
 	size_t n = (size_t)r->d->nmeasured;
 
-	if (!json_object(j, measured_member, &m))
+	if (!json_object(j, measured_member, &row))
 		return false;
-	if (m.op == OP_NONE || m.sec < 0)
+	if (row.m.op == OP_NONE || row.m.sec < 0)
 		return true;
 	r->measured = arena_grow(j->arena, r->measured, n, &r->cap, n + 1,
-	                         sizeof m);
-	r->measured[n] = m;
+	                         sizeof row.m);
+	r->measured[n] = row.m;
 	r->d->nmeasured++;
+	r->mean += row.mean;
+	r->least += row.m.sec;
 	return true;
 }
 
@@ -248,6 +258,7 @@ device_parse(struct device *d, const char *text, size_t n, Arena *arena)
 	*d = (struct device){ 0 };
 	if (!json_object(&j, member, &r) || !json_end(&j))
 		return false;
+	d->spread = r.least > 0 ? r.mean / r.least : 0;
 	d->measured = r.measured;
 	d->nmeasured = merge_measured(r.measured, d->nmeasured);
 	/* measurements of a model say little of what they do not hold */

@@ -34,6 +34,7 @@ struct places {
 	int64_t *first, *last;          /* by owner, over all that lie in it */
 	int64_t *content;               /* by owner: tensor that it holds at
 	                                 * the end of forward; -1 */
+	const bool *feeds_norm;         /* by owner of the reference */
 };
 
 static int64_t
@@ -113,19 +114,21 @@ is_stat(const Graph *g, const Val *v)
 	                       || op == OP_ATTENTION);
 }
 
-/* Read in forward by a norm, directly or through views. */
-static bool
-feeds_norm(const Graph *g, ValId id)
+/* By owner: read in forward by a norm, directly or through views. */
+static bool *
+find_norm_inputs(const Graph *g, Arena *arena)
 {
+	bool *feeds = arena_array(arena, g->nval, sizeof *feeds);
+
 	FOR_NODES (n, g)
-		if (n->phase == PH_FORWARD && is_norm(n->op) && n->in[0]
-		    && val_owner(g, n->in[0]) == val_owner(g, id))
-			return true;
-	return false;
+		if (n->phase == PH_FORWARD && is_norm(n->op) && n->in[0])
+			feeds[val_owner(g, n->in[0])] = true;
+	return feeds;
 }
 
 static enum block
-block_of(const struct segments *s, const Graph *g, ValId id)
+block_of(const struct segments *s, const Graph *g, const bool *feeds_norm,
+         ValId id)
 {
 	const Val *v = &g->val[id];
 	int32_t at = s->of_node[v->def];
@@ -135,7 +138,7 @@ block_of(const struct segments *s, const Graph *g, ValId id)
 	if (at < 0)
 		return B_OTHER;
 	if (at + 1 < s->n && s->cut[at + 1] == val_owner(g, id))
-		return feeds_norm(g, id) ? B_NORM : B_OTHER;
+		return feeds_norm[val_owner(g, id)] ? B_NORM : B_OTHER;
 	return s->attention[at] ? B_ATTENTION : s->product[at] ? B_MLP
 		: B_OTHER;
 }
@@ -194,7 +197,7 @@ add_saved(struct memory_report *r, const struct places *s, const Graph *g,
 		return;
 	row->op = t->dt == DT_BOOL ? "mask" : onnx_op(g, &g->val[t->val]);
 	row->segment = r->seg.of_node[g->val[t->val].def];
-	row->block = block_of(&r->seg, g, t->val);
+	row->block = block_of(&r->seg, g, s->feeds_norm, t->val);
 	row->layer = layer_of(&r->seg, g, t->val);
 	row->split = row->segment >= 0 && is_split(&r->seg, row->segment,
 	                                           g->val[t->val].def);
@@ -264,6 +267,7 @@ memory_report_new(const Pass *p, const Plan *plan, Arena *arena)
 	if (!g)
 		return NULL;
 	segments_find(&r->seg, g, arena);
+	s.feeds_norm = find_norm_inputs(g, arena);
 	r->saved = arena_array(arena, (size_t)plan->ntensor + 1,
 	                       sizeof *r->saved);
 	for (int64_t i = 0; i < plan->ntensor; i++)

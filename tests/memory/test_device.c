@@ -1,0 +1,195 @@
+/* Device profiles: reading, the roofline, fitting to measurements. */
+#include "tests/memory/test_memory.h"
+
+#include "passes/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool
+parse(struct device *d, const char *text, Arena *arena)
+{
+	return device_parse(d, text, strlen(text), arena);
+}
+
+static void
+roofline(void **state)
+{
+	struct device d = { .product_flops = 100, .product_flops16 = 400,
+	                    .vector_flops = 10, .bandwidth = 50,
+	                    .launch = 0.5 };
+	const struct cost product = { .flops = 200, .product = 200,
+	                              .bytes = 50 };
+	const struct cost vector = { .flops = 20, .bytes = 50 };
+	const struct cost copy = { .bytes = 200 }, nothing = { 0 };
+
+	(void)state;
+	assert_true(device_seconds(&d, OP_MATMUL, false, &product) == 2.5);
+	assert_true(device_seconds(&d, OP_MATMUL, true, &product) == 1.5);
+	assert_true(device_seconds(&d, OP_EXP, false, &vector) == 2.5);
+	assert_true(device_seconds(&d, OP_COPY, false, &copy) == 4.5);
+	assert_true(device_seconds(&d, OP_COPY, false, &nothing) == 0);
+	/* memory first, then the product */
+	d.serial = 1;
+	assert_true(device_seconds(&d, OP_MATMUL, false, &product) == 3.5);
+	assert_true(device_seconds(&d, OP_EXP, false, &vector) == 2.5);
+	d.scale[OP_EXP] = 2;
+	assert_true(device_seconds(&d, OP_EXP, false, &vector) == 4.5);
+}
+
+static void
+profiles_by_name(void **state)
+{
+	Arena *arena = arena_new();
+	Diag *diag = diag_new("t", stderr);
+	const struct device *d = device_find("A100-80GB", diag, arena);
+
+	(void)state;
+	assert_non_null(d);
+	assert_true(d->product_flops16 == 312e12);
+	assert_true(d->memory == 80e9);
+	assert_true(device_find("H100", diag, arena)->product_flops16
+	            == 989e12);
+	assert_true(device_find("H200", diag, arena)->bandwidth == 4.8e12);
+	diag_free(diag);
+	arena_free(arena);
+}
+
+static void
+files_read_back(void **state)
+{
+	Arena *arena = arena_new();
+	struct device a = { .name = "mine", .product_flops = 1e12,
+	                    .product_flops16 = 2e12, .vector_flops = 3e10,
+	                    .bandwidth = 4e9, .launch = 5e-6, .memory = 6e9,
+	                    .serial = 1 }, b;
+
+	(void)state;
+	a.scale[OP_CONV] = 1.25;
+	a.scale[OP_ADAMW] = 0.5;
+	assert_true(parse(&b, device_json(&a, arena), arena));
+	assert_string_equal(b.name, "mine");
+	assert_true(b.product_flops16 == 2e12 && b.bandwidth == 4e9
+	            && b.launch == 5e-6 && b.memory == 6e9 && b.serial == 1);
+	for (Op op = OP_NONE; op < OP_COUNT; op++)
+		assert_true(a.scale[op] == b.scale[op]);
+	arena_free(arena);
+}
+
+static void
+faulty_files(void **state)
+{
+	static const char *const text[] = {
+		"", "[]", "{", "{}", "{\"name\": \"x\"}",
+		"{\"name\": \"x\", \"product_flops\": 1, "
+		"\"vector_flops\": 1}",
+		"{\"name\": \"x\", \"product_flops\": -1, "
+		"\"vector_flops\": 1, \"bandwidth\": 1}",
+		"{\"name\": \"x\", \"product_flops\": 1, "
+		"\"vector_flops\": 0, \"bandwidth\": 1}",
+		"{\"name\": \"x\\\"\", \"product_flops\": 1, "
+		"\"vector_flops\": 1, \"bandwidth\": 1}",
+		"{\"name\": \"x\", \"product_flops\": 1, "
+		"\"vector_flops\": 1, \"bandwidth\": 1} x",
+		"{\"name\": \"x\", \"product_flops\": 1, \"vector_flops\": 1, "
+		"\"bandwidth\": 1, \"scale\": {\"conv\": -2}}",
+	};
+	Arena *arena = arena_new();
+	struct device d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+		if (parse(&d, text[i], arena))
+			fail_msg("accepted: %s", text[i]);
+	arena_free(arena);
+}
+
+/* What ckrun --profile writes: equal work takes the mean of its times. */
+static void
+measurements(void **state)
+{
+	static const char text[] =
+		"{\"format\": \"ckc-profile\", \"name\": \"measured\", "
+		"\"peak_flops\": {\"f32\": 1e9}, \"bandwidth\": 1e8, "
+		"\"ops\": [\n"
+		"{\"op\": \"matmul\", \"seconds\": 20, \"least\": 3, "
+		"\"flops\": 8, \"bytes\": 4},\n"
+		"{\"op\": \"matmul\", \"seconds\": 14, \"least\": 5, "
+		"\"flops\": 8, \"bytes\": 4},\n"
+		"{\"op\": \"matmul\", \"least\": 9, \"flops\": 8, "
+		"\"bytes\": 5},\n"
+		"{\"op\": \"a later one\", \"least\": 1, \"flops\": 8, "
+		"\"bytes\": 5}]}";
+	Arena *arena = arena_new();
+	struct device d;
+
+	(void)state;
+	assert_true(parse(&d, text, arena));
+	assert_int_equal(d.nmeasured, 2);
+	assert_true(d.product_flops == 1e9 && d.bandwidth == 1e8);
+	assert_true(d.spread == 34. / 17);
+	assert_true(device_measured(&d, OP_MATMUL, 8, 4) == 4);
+	assert_true(device_measured(&d, OP_MATMUL, 8, 5) == 9);
+	assert_true(device_measured(&d, OP_MATMUL, 9, 5) < 0);
+	assert_true(device_measured(&d, OP_CONV, 8, 4) < 0);
+	arena_free(arena);
+}
+
+/* Measurements made up from known rates give them back. */
+static void
+fit(void **state)
+{
+	struct plan_step step[] = {
+		{ .op = "matmul", .flops = 4e9, .product = 4e9, .bytes = 1e7 },
+		{ .op = "matmul", .flops = 1e9, .product = 1e9, .bytes = 2e7 },
+		{ .op = "loop", .flops = 1e6, .bytes = 8e7 },
+		{ .op = "loop", .flops = 2e9, .bytes = 1e7 },
+		{ .op = "adamw", .flops = 1e6, .bytes = 1e8 },
+		{ .op = "loop", .flops = 1, .bytes = 4 },
+	};
+	const int n = sizeof step / sizeof *step;
+	struct measured m[sizeof step / sizeof *step];
+	const Plan plan = { .step = step, .nstep = n };
+	struct device d, from = { .measured = m, .nmeasured = n };
+	/* rates: products 1e11, vectors 2e10, memory 1e10 */
+	const double sec[] = { 0.041, 0.012, 0.008, 0.1, 0.02, 1e-6 };
+
+	(void)state;
+	/* sorted by op, then by work */
+	for (int i = 0; i < n; i++)
+		m[i] = (struct measured){ op_find(step[i].op), step[i].flops,
+		                          step[i].bytes, sec[i] };
+	for (int i = 0; i < n; i++)
+		for (int k = i + 1; k < n; k++)
+			if (m[k].op < m[i].op
+			    || (m[k].op == m[i].op
+			        && m[k].flops < m[i].flops)) {
+				struct measured t = m[i];
+
+				m[i] = m[k];
+				m[k] = t;
+			}
+	assert_true(device_fit(&d, &plan, &from));
+	assert_true(fabs(d.product_flops / 1e11 - 1) < 1e-3);
+	assert_true(fabs(d.vector_flops / 2e10 - 1) < 1e-3);
+	assert_true(fabs(d.bandwidth / 1e10 - 1) < 1e-3);
+	assert_true(fabs(d.scale[OP_MATMUL] - 1) < 1e-3);
+	assert_true(fabs(d.scale[OP_ADAMW] - 2) < 2e-3);
+	assert_true(d.scale[OP_CONV] == 0);
+	/* nothing measured: no profile */
+	from.nmeasured = 0;
+	assert_false(device_fit(&d, &plan, &from));
+}
+
+int
+test_device(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(roofline), cmocka_unit_test(profiles_by_name),
+		cmocka_unit_test(files_read_back),
+		cmocka_unit_test(faulty_files), cmocka_unit_test(measurements),
+		cmocka_unit_test(fit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
