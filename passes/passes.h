@@ -2,6 +2,7 @@
 #ifndef PASSES_PASSES_H
 #define PASSES_PASSES_H
 
+#include "ir/glob.h"
 #include "ir/ir.h"
 #include "ir/plan.h"
 
@@ -148,9 +149,6 @@ struct cost node_cost(const Graph *, const Node *);
 /* Of a loop whose work another one does again without storing it; part of
  * node_cost of that one. */
 struct cost inlined_cost(const Graph *, const Node *first);
-/* glob.c: shell-like *, ? and [...]. */
-bool glob_match(const char *pattern, const char *s);
-bool glob_any(int n, const char *const *patterns, const char *s);
 
 /* autodiff.c's table of gradient rules and its helpers: passes/grad.h.
  * report.c: */
