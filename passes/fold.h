@@ -1,4 +1,4 @@
-/* What fold.c and its rewriting rules (fold_rules.c) share. */
+/* What fold.c and its rewriting rules (fold_rules.h) share. */
 #ifndef PASSES_FOLD_H
 #define PASSES_FOLD_H
 
@@ -28,12 +28,10 @@ enum step {
 	STEP_FAIL,              /* a diagnostic was given */
 };
 
-/* ---- fold_rules.c ---- */
-
-/* Turn constant static operands into attributes, and ops that are another op
- * in disguise into that op. */
+/* fold_static.c: turn constant static operands into attributes, and ops that
+ * are another op in disguise into that op. */
 bool fold_absorb(struct fold *, NodeId);
-/* Drop or rewrite a node that is not constant. */
+/* fold_rules.c: drop or rewrite a node that is not constant. */
 enum step fold_simplify(struct fold *, NodeId);
 
 /* fold_rnn.c */
