@@ -14,7 +14,8 @@
  *         without; a range holds its least room and its least seconds, so that
  *         nothing is lost.  If a plan drops what the next part reads, part of
  *         it may be back while backward is at that next part; so such a
- *         configuration counts only before backward touches it.
+ *         configuration counts only before backward touches it.  The fewer
+ *         parts, the finer the ranges.
  * source  the exchange of room for state is that of Griewank's and Walther's
  *         revolve and of rotor (Beaumont et al., 2019), on parts with
  *         configurations
@@ -25,7 +26,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELLS = 4096, BOUND_CELLS = 16384 };
+enum { CELLS = 4096, BOUND_WORK = 1 << 22 };
 
 struct entry {
 	int64_t room;
@@ -209,7 +210,7 @@ find_bound(struct curve *v)
 	struct row behind[2];           /* the part before: closed, open */
 	struct cells c;
 
-	cells_open(&c, BOUND_CELLS, v->top);
+	cells_open(&c, BOUND_WORK / y->n, v->top);
 	offer_low(&c, 0, 0);
 	behind[0] = behind[1] = cells_take(&c, y->arena);
 	for (int32_t i = y->n - 1; i >= 0; i--) {
@@ -284,7 +285,7 @@ curve_bound_any(const struct curve *v, int64_t memory)
 
 	if (memory >= v->top)
 		return 0;
-	cells_open(&c, BOUND_CELLS, v->top);
+	cells_open(&c, BOUND_WORK / y->n, v->top);
 	offer_low(&c, 0, 0);
 	behind[0] = behind[1] = cells_take(&c, y->arena);
 	for (int32_t i = 1; i < y->n; i++) {

@@ -246,10 +246,10 @@ first_of(const struct parts *y, const struct part *p, const struct pick *x)
 	return x->direct ? y->first[p->store[x->store[0]]] : 0;
 }
 
-/* The stretches of backward between first uses of a part's picks. */
+/* The stretches of backward in which the same picks are in memory. */
 struct stretch {
 	int64_t most;                   /* fixed bytes */
-	uint64_t unused;                /* picks still to be used */
+	uint64_t kept;                  /* picks that are there if kept */
 	bool before;                    /* the part before is not touched */
 };
 
@@ -269,13 +269,18 @@ find_stretches(const struct parts *y, int32_t at, const int64_t *fixed,
 
 		*t = (struct stretch){ 0, 0, i < begin };
 		for (int32_t j = 0; j < k->npick; j++) {
-			NodeId f = first_of(y, p, &k->pick[j]);
+			const struct pick *x = &k->pick[j];
+			NodeId f = first_of(y, p, x), end;
 
-			if (f <= i)
+			if (f == 0 || (f <= i && !x->inlinable))
 				continue;
-			t->unused |= (uint64_t)1 << j;
-			if (f < to)
-				to = f;
+			/* the others are fixed while they are in use */
+			end = f > i ? f : y->last[p->store[x->store[0]]] + 1;
+			if (end <= i)
+				continue;
+			t->kept |= (uint64_t)1 << j;
+			if (end < to)
+				to = end;
 		}
 		for (; i < to; i++)
 			if (fixed[i] > t->most)
@@ -300,7 +305,7 @@ find_least(struct parts *y, int32_t at, const int64_t *fixed)
 {
 	struct part *p = &y->part[at];
 	const struct kind *k = &y->kind[p->kind];
-	struct stretch t[PART_PICKS + 4];
+	struct stretch t[2 * PART_PICKS + 4];
 	int32_t n = find_stretches(y, at, fixed, t);
 
 	p->least = arena_array(y->arena, (size_t)k->nconfig + 1,
@@ -308,7 +313,7 @@ find_least(struct parts *y, int32_t at, const int64_t *fixed)
 	for (int32_t c = 0; c < k->nconfig; c++)
 		for (int32_t i = 0; i < n; i++)
 			raise(&p->least[c], t[i].before, t[i].most
-			      + (k->thinned ? 0 : bytes_of(k, t[i].unused
+			      + (k->thinned ? 0 : bytes_of(k, t[i].kept
 			                        & k->config[c].keep)));
 	for (int32_t i = 0; i < p->nnode; i++)
 		for (int32_t c = 0; c < k->nconfig; c++)
