@@ -12,6 +12,8 @@ import struct
 import subprocess
 import sys
 import time
+import xml.dom.minidom
+import xml.parsers.expat
 
 import ck
 
@@ -148,6 +150,20 @@ def compiled_names(bench):
         status, said = ckc(bench, "back.onnx", "--plan-only")
         bench.check(status == 0, f"the exported model: {said[-300:]}")
     bench.check(not os.path.exists(bench.path("owned")), "a name was executed")
+
+
+def pictures(bench):
+    """A drawing is XML whatever the file and the graph are called."""
+    data = named("<script>&\x1b]]>", "graph")[0]
+    for name in (b"<b>&'c\".onnx", b"x\x1b[2J.onnx", b"\xff\xfe.onnx", b"]]>.onnx", "\u202e.onnx".encode(), b"n\nm.onnx"):
+        with open(os.path.join(bench.work.encode(), name), "wb") as f:
+            f.write(data)
+        status, said = ckc(bench, name, "--plan-only", "--quiet", "--dim", "batch=2", "--curve-svg", "curve.svg")
+        bench.check(status == 0, f"a drawing of {name!r}: status {status}: {said[-300:]}")
+        try:
+            xml.dom.minidom.parse(bench.path("curve.svg"))
+        except (OSError, xml.parsers.expat.ExpatError) as e:
+            bench.check(False, f"the drawing of {name!r}: {e}")
 
 
 # ---- sizes ----
@@ -334,6 +350,7 @@ def main():
     bench = ck.Bench()
     names(bench)
     compiled_names(bench)
+    pictures(bench)
     sizes(bench)
     forms(bench)
     structures(bench)
