@@ -5,6 +5,7 @@
  * note    Nothing but shapes and text; what comes from outside is escaped.
  */
 #include "passes/frontier.h"
+#include "ir/utf8.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,22 +28,14 @@ struct label {
 
 /* ---- text from outside ---- */
 
-/* Bytes of the UTF-8 character at s, or 0 if there is none that XML allows. */
+/* Bytes of the character at s, 0 if it is none that XML allows. */
 static int
-utf8_length(const unsigned char *s)
+char_length(const unsigned char *s)
 {
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	int n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3
-		: s[0] >> 3 == 30 ? 4 : 0;
-	uint32_t c = n > 1 ? s[0] & (0x7f >> n) : s[0];
+	int n = utf8_length(s);
 
-	for (int i = 1; i < n; i++) {
-		if (s[i] >> 6 != 2)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (!n || c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)
-	    || c == 0xfffe || c == 0xffff || c < ' ' || c == 0x7f)
+	if ((n == 1 && (*s < ' ' || *s == 0x7f))
+	    || (n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe))
 		return 0;
 	return n;
 }
@@ -53,7 +46,7 @@ put_text(const char *text, FILE *out)
 	const unsigned char *s = (const unsigned char *)text;
 
 	while (*s) {
-		int n = utf8_length(s);
+		int n = char_length(s);
 
 		if (*s == '<')
 			fputs("&lt;", out);

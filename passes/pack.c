@@ -195,6 +195,8 @@ exact(struct part *p, int64_t *work)
 {
 	int64_t proven = p->bound, low = p->target, effort = FIRST_EFFORT;
 
+	if (p->n > PACK_EXACT_MAX)
+		return proven;
 	for (; *work > 0 && !part_done(p); effort *= 4) {
 		int64_t goal = low;
 

@@ -31,7 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_LIMIT = 400000, RANKS = 5, ITEMS_MAX = 1000 };
+enum { FIRST_LIMIT = 400000, RANKS = 5 };
 
 #define FADE 0.25
 
@@ -578,11 +578,11 @@ take_turns(struct search *s, const struct part *p, int64_t *work)
 		if (limit > *work)
 			limit = *work;
 		if (turn(s, k, limit, stack, keep)) {
-			*work -= limit - (s->work > 0 ? s->work : 0);
+			*work -= limit;
 			return PACK_FOUND;
 		}
 		/* what was placed when the work ran out was taken back */
-		*work -= limit - (s->work > 0 ? s->work : 0);
+		*work -= limit;
 		if (!s->cut)
 			return PACK_NONE;
 		if (k % (3 * RANKS) == 3 * RANKS - 1)
@@ -600,7 +600,7 @@ pack_exact(struct part *p, int64_t capacity, int64_t *work)
 
 	if (p->bound > capacity)
 		return PACK_NONE;
-	if (p->n > ITEMS_MAX || *work <= 0)
+	if (p->n > PACK_EXACT_MAX)
 		return PACK_CUT;
 	allocate(&s, p);
 	for (int32_t i = 0; i < s.n; i++)

@@ -37,8 +37,10 @@ void pack_sort(int32_t *order, int32_t *spare, const int64_t *key, int32_t n);
 void pack_skyline(struct part *);
 
 /* pack_exact.c: is there a packing no higher than `capacity`?  PACK_NONE:
- * proven that there is none; PACK_CUT: the work ran out.  If found, it is the
- * best of the part. */
+ * proven that there is none; PACK_CUT: the work ran out, or there are more
+ * boxes than PACK_EXACT_MAX.  If found, it is the best of the part. */
+enum { PACK_EXACT_MAX = 1000 };
+
 enum pack_answer { PACK_FOUND, PACK_NONE, PACK_CUT };
 
 enum pack_answer pack_exact(struct part *, int64_t capacity, int64_t *work);

@@ -177,6 +177,25 @@ large_nested(void **state)
 	arena_free(a);
 }
 
+/* Too many for exact search: it ends all the same. */
+static void
+large_random(void **state)
+{
+	enum { N = 3000 };
+	Arena *a = arena_new();
+	struct buffer *b = arena_array(a, N, sizeof *b);
+	uint64_t seed = 6;
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		b[i].lower = (int64_t)(gen_next(&seed) % 200);
+		b[i].upper = b[i].lower + 1 + (int64_t)(gen_next(&seed) % 90);
+		b[i].size = 1 + (int64_t)(gen_next(&seed) % 9999);
+	}
+	check(b, N, pack(b, N, INT64_MAX / 8, a));
+	arena_free(a);
+}
+
 /* `enough` ends the search; what is proven is never more than reached. */
 static void
 respects_limits(void **state)
@@ -236,6 +255,7 @@ main(void)
 		cmocka_unit_test(ignores_order),
 		cmocka_unit_test(far_times),
 		cmocka_unit_test(large_nested),
+		cmocka_unit_test(large_random),
 		cmocka_unit_test(respects_limits),
 		cmocka_unit_test(empty),
 	};
