@@ -2,9 +2,10 @@
  *
  *     fuzz_NAME ROUNDS FILE|FOLDER...
  *
- * Every file as it is, in all variants, and ROUNDS damaged copies of it, which
- * are the same in every run.  What crashes, hangs or breaks the target's rules
- * ends the process; the input is left as crash-NAME in the working directory.
+ * Every file as it is, in all variants, cut off in up to ROUNDS places, and
+ * ROUNDS damaged copies of it, which are the same in every run.  What crashes,
+ * hangs or breaks the target's rules ends the process; the input is left as
+ * crash-NAME in the working directory.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -104,12 +105,14 @@ try_one(const uint8_t *data, size_t n, unsigned variant)
 static void
 run_bytes(const uint8_t *data, size_t n, unsigned rounds)
 {
-	size_t cap = n + n / 2 + 4096;
+	size_t cap = n + n / 2 + 4096, cuts = n < rounds ? n : rounds;
 	uint8_t *copy = malloc(cap);
 
 	now.round = 0;
 	for (unsigned v = 0; v < fuzz_variants; v++)
 		try_one(data, n, v);
+	for (size_t i = 0; i < cuts; i++)
+		try_one(data, i * n / cuts, (unsigned)i % fuzz_variants);
 	for (unsigned i = 1; i <= rounds; i++) {
 		struct fuzz_random r = { i * UINT64_C(0x9e3779b97f4a7c15) + n };
 		unsigned times = 1 + fuzz_draw(&r, 4);
