@@ -1,4 +1,5 @@
 """Two kinds of pictures: bars in groups, and curves with named points."""
+import math
 from xml.sax.saxutils import escape
 
 COLOURS = ["#7a8ca3", "#4f7cac", "#3fa796", "#c98b3c", "#b4544f", "#6b5b95"]
@@ -16,6 +17,14 @@ def write(path, parts):
         f.write("\n".join(parts) + "\n</svg>\n")
 
 
+def ticks(top):
+    """Round numbers from 0 to top, four to ten of them."""
+    unit = 10.0 ** math.floor(math.log10(top))
+    step = next(unit * f for f in (1, 0.5, 0.2) if top >= 4 * unit * f
+                or f == 0.2)
+    return [step * i for i in range(int(top / step) + 1)]
+
+
 def text(x, y, what, anchor="middle", more=""):
     return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>'
             f'{escape(what)}</text>')
@@ -27,10 +36,10 @@ def bars(path, title, unit, groups, names):
     top = max(max(v) for v in groups.values()) * 1.1
     scale = (height - bottom - 30) / top
     out = head(width, height + 40, title)
-    for i in range(5):
-        y = height - bottom - top * i / 4 * scale
+    for value in ticks(top):
+        y = height - bottom - value * scale
         out.append(f'<path d="M{left} {y:.1f}H{width - 10}" stroke="#ddd"/>')
-        out.append(text(left - 6, y + 4, f"{top * i / 4:.0f}", "end"))
+        out.append(text(left - 6, y + 4, f"{value:g}", "end"))
     step = (width - left - 10) / len(groups)
     for g, (name, values) in enumerate(groups.items()):
         bar = step * 0.8 / len(values)
@@ -67,11 +76,13 @@ def curves(path, title, axes, lines, points):
                 height - bottom - (height - bottom - 40) * y / y1)
 
     out = head(width, height, title)
-    for i in range(5):
-        x, y = place(x1 * i / 4, y1 * i / 4)
+    for value in ticks(x1):
+        x, y = place(value, 0)
+        out.append(text(x, height - bottom + 16, f"{value:g}"))
+    for value in ticks(y1):
+        x, y = place(0, value)
         out.append(f'<path d="M{left} {y:.1f}H{width - 20}" stroke="#ddd"/>')
-        out.append(text(x, height - bottom + 16, f"{x1 * i / 4:.0f}"))
-        out.append(text(left - 6, y + 4, f"{y1 * i / 4:.0f}", "end"))
+        out.append(text(left - 6, y + 4, f"{value:g}", "end"))
     for i, (name, line) in enumerate(lines.items()):
         way = "L".join("%.1f %.1f" % place(*q) for q in line)
         out.append(f'<path d="M{way}" fill="none" stroke-width="2" '
