@@ -123,6 +123,11 @@ fill_node(struct remat *r, const Node *n)
 		rn->pair[2 * i] = r->of_val[n->out[pair[i].out]];
 		rn->pair[2 * i + 1] = r->of_val[n->in[pair[i].in]];
 	}
+	/* kernels write their first result in any case; loops do not */
+	rn->always = -1;
+	for (int i = 0; i < rn->nwrite && n->op != OP_LOOP; i++)
+		if (n->out[0] && rn->write[i] == r->of_val[n->out[0]])
+			rn->always = i;
 	rn->workspace = n->workspace;
 	rn->sec = node_cost(g, n).sec;
 	rn->backward = n->phase != PH_FORWARD;
@@ -534,6 +539,24 @@ read_at(struct remat *r, int32_t k)
 	}
 }
 
+/* Whether instance y is the first result of a copy that a kernel made. */
+static bool
+is_always(const struct remat *r, int32_t y)
+{
+	const struct rnode *n = &r->node[r->step[r->first[y]].node];
+
+	return n->always >= 0 && n->write[n->always] == r->of_inst[y];
+}
+
+int32_t
+remat_in_passing(const struct remat *r, const struct rstep *t)
+{
+	const struct rnode *n = &r->node[t->node];
+
+	return t->makes && n->always >= 0 && !(t->makes >> n->always & 1)
+		? n->write[n->always] : -1;
+}
+
 static void
 find_last(struct remat *r)
 {
@@ -556,7 +579,7 @@ find_last(struct remat *r)
 		if (r->store[r->of_inst[y]].output)     /* never dies */
 			r->last[y] = r->nstep;
 		else if (r->last[y] == r->first[y]
-		         && r->step[r->first[y]].clone)
+		         && r->step[r->first[y]].clone && !is_always(r, y))
 			r->first[y] = -1;       /* so it is not made */
 		r->block[y] = y;
 	}
@@ -658,9 +681,11 @@ profile(struct remat *r)
 	for (int32_t k = 0; k < r->nstep; k++) {
 		const struct rnode *n = &r->node[r->step[k].node];
 		bool inlined = r->step[k].inlined;
+		int32_t passing = remat_in_passing(r, &r->step[k]);
 
 		live += r->live[k];
-		r->live[k] = live + (inlined ? 0 : n->workspace);
+		r->live[k] = live + (inlined ? 0 : n->workspace)
+			+ (passing < 0 ? 0 : r->store[passing].size);
 		if (r->live[k] > r->target)
 			c.over += (double)(r->live[k] - r->target);
 		if (r->live[k] > c.live) {
@@ -700,7 +725,7 @@ remat_eval_steps(struct remat *r, const struct rstep *step, int32_t n)
 int64_t
 remat_packed(struct remat *r, Arena *scratch)
 {
-	size_t n = 0, most = (size_t)r->nstep + (size_t)r->ninst;
+	size_t n = 0, most = 2 * (size_t)r->nstep + (size_t)r->ninst;
 
 	if (most > r->buffer_cap) {
 		r->buffer = arena_array(r->arena, most, sizeof *r->buffer);
@@ -713,9 +738,13 @@ remat_packed(struct remat *r, Arena *scratch)
 				r->store[r->of_inst[y]].size, 0 };
 	for (int32_t k = 0; k < r->nstep; k++) {
 		int64_t w = r->node[r->step[k].node].workspace;
+		int32_t passing = remat_in_passing(r, &r->step[k]);
 
 		if (w > 0 && !r->step[k].inlined)
 			r->buffer[n++] = (struct buffer){ k, k + 1, w, 0 };
+		if (passing >= 0)
+			r->buffer[n++] = (struct buffer){
+				k, k + 1, r->store[passing].size, 0 };
 	}
 	return pack(r->buffer, n, PACK_WORK, scratch).height;
 }

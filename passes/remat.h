@@ -42,6 +42,8 @@ struct rnode {
 	int nread, nwrite, npair;
 	int64_t workspace;
 	double sec;
+	int always;                     /* write[] that a copy makes wanted or
+	                                 * not; -1: none */
 	bool backward;                  /* phase backward or update */
 	bool clonable;
 	/* A loop that others may take in, see inline.h. */
@@ -114,6 +116,9 @@ int64_t resident_bytes(const Graph *, Arena *scratch);
 struct remat *remat_new(const Graph *, Arena *);
 /* Evaluate: drop[s] != 0 for dropped candidates. */
 struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
+/* Storage that a copy writes although the plan does not ask for it, which
+ * lives during that step alone; -1: none. */
+int32_t remat_in_passing(const struct remat *, const struct rstep *);
 /* Evaluate a sequence: first runs in order and copies of nodes other than
  * views.  Copies of views are put in, copies that nobody reads left out, and
  * r->step is what remains. */

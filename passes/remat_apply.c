@@ -53,7 +53,7 @@ copy_val(struct apply *a, ValId v)
 	memcpy(to->stride, from->stride, sizeof to->stride);
 	to->nbytes = from->nbytes;
 	to->base = from->base ? latest(a, from->base) : 0;
-	return a->copy[v] = c;
+	return c;
 }
 
 /* Whether this copy of a node writes value v. */
@@ -80,6 +80,7 @@ copy_node(struct apply *a, const struct rstep *t)
 {
 	Graph *g = a->g;
 	NodeId id = t->node, c;
+	int32_t passing = remat_in_passing(a->r, t);
 	ValId *in = arena_array(g->arena, (size_t)g->node[id].nin + 1,
 	                        sizeof *in);
 	Node *n;
@@ -97,7 +98,13 @@ copy_node(struct apply *a, const struct rstep *t)
 	for (int i = 0; i < g->node[id].nout; i++) {
 		ValId v = g->node[id].out[i];
 
-		g->node[c].out[i] = is_made(a, t, v) ? copy_val(a, v) : 0;
+		if (is_made(a, t, v))
+			g->node[c].out[i] = a->copy[v] = copy_val(a, v);
+		else if (passing >= 0 && v && !g->val[v].base
+		         && a->r->of_val[v] == passing)
+			g->node[c].out[i] = copy_val(a, v);
+		else
+			g->node[c].out[i] = 0;
 	}
 	return c;
 }
