@@ -26,7 +26,7 @@
 enum {
 	RUNGS = 96, EXHAUSTIVE = 14, ILP_MAX = 800,
 	SLACK = 200,                    /* parts of the arena */
-	PARTS_MIN = 3, CLIMB_MAX = 100,
+	PARTS_MIN = 3, CLIMB_MAX = 100, DEEP_LARGE = 2000,
 	ILP_NODES = 40, BOUND_NODES = 150
 };
 
@@ -77,7 +77,8 @@ try_presets(struct choice *c)
 
 		/* a whole segment's copies may be alive at once; less of it
 		 * may be enough */
-		remat_polish(c->base, cost.live - cost.live / 64, 0, drop);
+		if (!c->curve)
+			remat_polish(c->base, cost.live - cost.live / 64, 0, drop);
 	}
 }
 
@@ -185,6 +186,9 @@ deep_top(const struct choice *c)
 {
 	int64_t least = c->base->slot[c->base->nslot - 1].live;
 
+	/* the search is long on large graphs, and composing as good */
+	if (c->curve && c->r->g->nnode > DEEP_LARGE)
+		return least + least / 8;
 	return least + least / 2;
 }
 
