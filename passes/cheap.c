@@ -9,6 +9,7 @@
  *         the best is taken
  * needs   P_LAYOUT, the reference
  * cost    about two walks over the graph per role
+ * refuses graphs where that is more than WORK_MAX steps: no account
  */
 #include "passes/memory.h"
 #include "passes/remat.h"
@@ -17,6 +18,8 @@
 #include <stdlib.h>
 
 #define LIMIT 0.01              /* of a step */
+
+enum { WORK_MAX = 200000000 };
 
 struct price {
 	int64_t saved;                  /* bytes */
@@ -178,6 +181,8 @@ cheap_account(Pass *p, const Graph *g, struct remat *r, const uint8_t *must)
 
 	remat_keep_all(r, must, c.drop);
 	list_roles(&c, must, p->scratch);
+	if ((int64_t)c.nrole * g->nnode > WORK_MAX)
+		return;
 	choose(&c);
 	copy = graph_clone(g);
 	remat_eval(r, c.drop);
@@ -187,7 +192,7 @@ cheap_account(Pass *p, const Graph *g, struct remat *r, const uint8_t *must)
 	plan = plan_build(&plain, copy);
 	m = memory_report_new(p, plan, p->scratch);
 	*cheap = (struct cheap){
-		.extra = plan->sum.overhead,
+		.extra = plan->sum.overhead, .saved = plan->sum.saved,
 		.nlayer = m->seg.nlayer, .outside = m->outside,
 	};
 	cheap->layer = arena_copy(p->keep, m->layer,

@@ -47,6 +47,7 @@ struct memory_report {
  * things again (cheap.c). */
 struct cheap {
 	double extra;                   /* fraction of a step */
+	int64_t saved;                  /* bytes in all */
 	int32_t nlayer;
 	int64_t *layer, *stats;         /* as above */
 	int64_t outside;

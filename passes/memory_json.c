@@ -42,7 +42,8 @@ static void
 json_cheap(const struct cheap *c, FILE *out)
 {
 	fprintf(out, ",\n\"one_percent\": {\"extra\": %.17g, "
-	        "\"outside_bytes\": %" PRId64 ", ", c->extra, c->outside);
+	        "\"saved_bytes\": %" PRId64 ", \"outside_bytes\": %" PRId64
+	        ", ", c->extra, c->saved, c->outside);
 	json_numbers("layer_bytes", c->layer, c->nlayer, out);
 	fputs(", ", out);
 	json_numbers("statistics_bytes", c->stats, c->nlayer, out);

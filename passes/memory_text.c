@@ -89,6 +89,11 @@ put_theory(const struct memory_report *r, FILE *out)
 {
 	double as = (double)r->heads * (double)r->seq / (double)r->hidden;
 
+	if (r->vocab)
+		fprintf(out, "\n  32-bit logits would be 4 s b v = %.6g B; a "
+		        "fused classifier saves none", 4.0
+		        * (double)r->seq * (double)r->batch
+		        * (double)r->vocab);
 	fprintf(out, "\n  b %" PRId64 ", s %" PRId64 ", h %" PRId64 ", a %"
 	        PRId64 ", v %" PRId64 ", %d layers.  16-bit GPT, everything "
 	        "kept:\n  34 + 5 a s / h = %.3f; selective 34; full 2 bytes "
@@ -164,6 +169,8 @@ put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum block)b, -1, out);
 	put_line("all", plan->sum.saved, out);
+	if (p->cheap)
+		put_line("all, at <= 1 % extra time", p->cheap->saved, out);
 }
 
 /* ---- FLOPs, pipeline ---- */
