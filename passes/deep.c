@@ -218,7 +218,7 @@ deep_bound(const struct remat *r, int64_t arena)
 			continue;
 		arena -= t->size;
 		if (t->candidate && t->size > 0)
-			item[n++] = (struct item){ r->node[t->def].sec
+			item[n++] = (struct item){ r->node[t->def].least_sec
 				/ (double)bytes[t->def], t->size };
 	}
 	qsort(item, n, sizeof *item, by_price);

@@ -60,6 +60,73 @@ show(Diag *d, const char *name, int64_t bytes)
 		diag_more(d, "%12" PRId64 " B  %s", bytes, name);
 }
 
+/* Bytes of the arena at a step: of gradients of parameters, and of what grows
+ * with the batch. */
+struct tight {
+	int64_t grad, batch;
+};
+
+/* Parts of gradients that are added up stand in for a parameter, too. */
+static bool
+like_param(const Graph *g, const Val *v)
+{
+	FOR_VALS (p, g)
+		if (p->kind == V_PARAM && shape_eq(&p->shape, &v->shape))
+			return g->node[v->def].phase != PH_FORWARD;
+	return false;
+}
+
+static struct tight
+measure_step(const struct remat *r, int32_t step)
+{
+	struct tight t = { 0, r->node[r->step[step].node].workspace };
+
+	for (int32_t y = 0; y < r->ninst; y++) {
+		const struct storage *s = &r->store[r->of_inst[y]];
+		const Val *v = &r->g->val[s->owner];
+
+		if (r->first[y] < 0 || r->block[y] != y || r->first[y] > step
+		    || r->last[y] < step)
+			continue;
+		if (v->param)
+			t.grad += s->size;
+		else if (!like_param(r->g, v))
+			t.batch += s->size;
+	}
+	return t;
+}
+
+/* One line: what to do, by how many bytes that helps, whether it suffices. */
+static void
+offer(const Pass *p, const char *what, const char *about, int64_t bytes)
+{
+	if (bytes > 0)
+		diag_more(p->diag, "  %s: %s%" PRId64 " B less%s", what, about,
+		          bytes, p->minimum_peak - bytes <= p->budget
+		          ? ", which would do" : "");
+}
+
+static bool
+offer_help(const Pass *p, const Graph *g, struct tight t)
+{
+	const struct options *o = p->opt;
+	bool late = g->props & P_UPD && !p->early
+		&& o->update_in_backward != TRI_ON && o->grad_accum == 1
+		&& o->optimizer != OPT_NONE;
+
+	diag_more(p->diag, "what would help:");
+	if (o->remat != REMAT_AUTO)
+		diag_more(p->diag, "  --recompute auto, which looks for the "
+		          "least");
+	offer(p, "--update-in-backward on, which frees a gradient once it is "
+	      "applied", "up to ", late ? t.grad : 0);
+	offer(p, "half the batch (--dim; --grad-accum 2 makes up for it)",
+	      "about ", t.batch / 2);
+	offer(p, "--optimizer sgd, which needs no state", "",
+	      bytes_of(g, V_STATE));
+	return false;
+}
+
 bool
 remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 {
@@ -70,9 +137,6 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 		: op_info[tight->op].text;
 	int64_t state = bytes_of(g, V_STATE);
 	bool preset = p->opt->remat != REMAT_AUTO;
-	bool late = state && !p->early
-		&& p->opt->update_in_backward != TRI_ON
-		&& p->opt->grad_accum == 1;
 	Diag *d = p->diag;
 
 	p->refused = true;
@@ -91,10 +155,5 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	rank_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)
 		show(d, top[i].name, top[i].size);
-	return diag_more(d, "what would help: a smaller batch or sequence "
-	                 "(--dim)%s%s%s",
-	                 state ? "; --optimizer sgd, which needs no state" : "",
-	                 late ? "; --update-in-backward on, which frees a "
-	                 "gradient once it is applied" : "",
-	                 preset ? "; --recompute auto" : "");
+	return offer_help(p, g, measure_step(r, c.tight));
 }
