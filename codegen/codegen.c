@@ -127,6 +127,7 @@ emit_texts(struct out *o, unsigned need)
 		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_update },
 		{ NEED_HALF_UPDATE, codegen_text_half_update },
 		{ NEED_CONV, codegen_text_conv },
+		{ NEED_CONV, codegen_text_thin },
 		{ NEED_BLOCKS, codegen_text_blocks },
 		{ NEED_BLOCKS, codegen_text_conv_blocks },
 		{ NEED_BATCHNORM, codegen_text_batchnorm },

@@ -191,6 +191,11 @@ emit_convolution(struct emit *e, const Node *n, const char *name,
 		return false;
 	if (!begin_conv(e, n))
 		return true;
+	if (conv_tile(e->g, n).thin) {
+		out_line(e->out, "ckr_thins_%s(&c1, %s, %s, env);", name,
+		         operands, s);
+		return true;
+	}
 	blocks = emit_blocks(e, n, arena_printf(e->arena, "%s(&c1, &b1, %s, "
 	                                        "%s, env);", name, operands,
 	                                        s));

@@ -196,7 +196,7 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_reduce[], codegen_text_gemm[], codegen_text_attention[],
 	codegen_text_classifier[], codegen_text_update[], codegen_text_conv[],
 	codegen_text_batchnorm[], codegen_text_pool[], codegen_text_half[],
-	codegen_text_half_update[], codegen_text_blocks[],
+	codegen_text_half_update[], codegen_text_thin[], codegen_text_blocks[],
 	codegen_text_conv_blocks[];
 
 #endif

@@ -152,6 +152,24 @@ padded_product(int64_t a, int64_t b, int64_t c)
 	return n / 16 * 16;
 }
 
+/* A plane of x by phases of the stride and one of y, whose lines are as long.
+ * ORDER THIN: codegen/kernels/thin.h */
+static int64_t
+thin_floats(const struct window *w)
+{
+	int64_t phases = 1, size = 1;
+
+	for (int i = 0; i < WINDOW_DIMS; i++) {
+		int64_t reach = (w->kernel[i] - 1) * w->dilation[i];
+
+		if (!mul_ok(size, w->out[i] + reach / w->stride[i], &size)
+		    || !mul_ok(phases, smaller(w->stride[i], reach + 1),
+		               &phases))
+			return INT64_MAX;
+	}
+	return padded_product(phases + 1, size, 1);
+}
+
 struct conv_tile
 conv_tile(const Graph *g, const Node *n)
 {
@@ -161,9 +179,10 @@ conv_tile(const Graph *g, const Node *n)
 	struct conv_tile t = { .direct = is_direct(&w), .parts = 1,
 		.each = w.images };
 
-	/* one input channel per group: computed directly */
 	if (w.cin == 1 && w.group > 1) {
+		t.thin = true;
 		t.lines = t.channels = 1;
+		t.scratch = thin_floats(&w);
 		return t;
 	}
 	t.channels = n->op == OP_CONV ? w.cin

@@ -37,6 +37,7 @@ int64_t window_count(int64_t in, int64_t kernel, int64_t stride,
  * `channels` input channels of those; of conv_dw `channels` input channels of
  * a group over one of `parts` sets of images, `each` images long. */
 struct conv_tile {
+	bool thin;                      /* one input channel per group */
 	bool direct;                    /* patches are the image itself */
 	int64_t lines, channels;
 	int64_t parts, each;

@@ -3,7 +3,7 @@
  *
  * Tasks follow from the shapes alone and no two write to the same place, so
  * results do not depend on the threads.  A 1x1 convolution needs no
- * unfolding.  Groups of one input channel are computed directly.
+ * unfolding.
  */
 #ifndef CKR_CONV_H
 #define CKR_CONV_H
@@ -86,8 +86,7 @@ ckr_unfold_tap(const struct ckr_conv *c, float *to, const float *x,
 /* The reverse: add a row of col to where its elements come from. */
 static inline void
 ckr_fold_tap(const struct ckr_conv *c, float *x, const float *from,
-             int64_t first, int64_t lines, int64_t kd, int64_t kh, int64_t kw,
-             float factor)
+             int64_t first, int64_t lines, int64_t kd, int64_t kh, int64_t kw)
 {
 	int64_t lo, hi, s = c->stride[2];
 
@@ -102,10 +101,10 @@ ckr_fold_tap(const struct ckr_conv *c, float *x, const float *from,
 		if (s == 1) {
 #pragma omp simd
 			for (int64_t i = lo; i < hi; i++)
-				to[i - lo] += factor * from[i];
+				to[i - lo] += from[i];
 		} else {
 			for (int64_t i = lo; i < hi; i++)
-				to[(i - lo) * s] += factor * from[i];
+				to[(i - lo) * s] += from[i];
 		}
 	}
 }
@@ -134,7 +133,7 @@ ckr_fold_back(const struct ckr_conv *c, float *x, const float *col,
 	for (int64_t i = 0; i < channels; i++)
 		CKR_FOR_TAPS(c) {
 			ckr_fold_tap(c, x + i * c->in_size, col, first, lines,
-			             kd, kh, kw, 1.0f);
+			             kd, kh, kw);
 			col += lines * c->out[2];
 		}
 }
@@ -180,44 +179,6 @@ ckr_conv_block(const struct ckr_conv *c, float *y, const float *x,
 	           b, ld, bias ? 1.0f : 0.0f, y, c->out_size);
 }
 
-/* One input channel per group. */
-static inline void
-ckr_conv_thin(const struct ckr_conv *c, float *y, const float *x,
-              const float *w, const float *bias, int64_t channel)
-{
-	int64_t lines = c->out[0] * c->out[1], tap = 0;
-	int64_t o = channel % (c->group * c->cout);
-
-	x += channel / c->cout * c->in_size;
-	y += channel * c->out_size;
-	w += o * c->taps;
-	ckr_fill_rows(y, bias ? bias + o : NULL, 1, c->out_size, 0);
-	CKR_FOR_TAPS(c) {
-		int64_t lo, hi, s = c->stride[2];
-		float f = w[tap++];
-
-		ckr_tap_range(c, kw, &lo, &hi);
-		for (int64_t l = 0; l < lines; l++) {
-			int64_t at = ckr_tap_line(c, l, kd, kh);
-			float *to = y + l * c->out[2];
-			const float *from;
-
-			if (at < 0 || hi <= lo)
-				continue;
-			from = x + at + lo * s + kw * c->dilation[2] -
-			       c->begin[2];
-			if (s == 1) {
-#pragma omp simd
-				for (int64_t i = lo; i < hi; i++)
-					to[i] += f * from[i - lo];
-			} else {
-				for (int64_t i = lo; i < hi; i++)
-					to[i] += f * from[(i - lo) * s];
-			}
-		}
-	}
-}
-
 static inline void
 ckr_conv(const struct ckr_conv *c, float *y, const float *x, const float *w,
          const float *bias, float *scratch, const struct ckr_env *env)
@@ -226,12 +187,6 @@ ckr_conv(const struct ckr_conv *c, float *y, const float *x, const float *w,
 	int64_t tasks = c->images * c->group *
 	                ((lines + c->lines - 1) / c->lines);
 
-	if (c->cin == 1 && c->group > 1) {
-#pragma omp parallel for num_threads(env->threads) schedule(dynamic)
-		for (int64_t i = 0; i < c->images * c->group * c->cout; i++)
-			ckr_conv_thin(c, y, x, w, bias, i);
-		return;
-	}
 #pragma omp parallel for num_threads(env->threads) collapse(3) \
 	schedule(dynamic) if (tasks > 1)
 	for (int64_t n = 0; n < c->images; n++)
@@ -276,23 +231,6 @@ ckr_conv_dx_task(const struct ckr_conv *c, float *dx, const float *dy,
 }
 
 static inline void
-ckr_conv_dx_thin(const struct ckr_conv *c, float *dx, const float *dy,
-                 const float *w, const float *bias, int64_t channel)
-{
-	int64_t g = channel % c->group, lines = c->out[0] * c->out[1];
-
-	dx += channel * c->in_size;
-	ckr_fill_rows(dx, bias ? bias + g : NULL, 1, c->in_size, 0);
-	for (int64_t o = 0; o < c->cout; o++) {
-		const float *from = dy + (channel * c->cout + o) * c->out_size;
-		const float *f = w + (g * c->cout + o) * c->taps;
-
-		CKR_FOR_TAPS(c)
-			ckr_fold_tap(c, dx, from, 0, lines, kd, kh, kw, *f++);
-	}
-}
-
-static inline void
 ckr_conv_dx(const struct ckr_conv *c, float *dx, const float *dy,
             const float *w, const float *bias, float *scratch,
             const struct ckr_env *env)
@@ -300,12 +238,6 @@ ckr_conv_dx(const struct ckr_conv *c, float *dx, const float *dy,
 	int64_t tasks = c->images * c->group *
 	                ((c->cin + c->channels - 1) / c->channels);
 
-	if (c->cin == 1 && c->group > 1) {
-#pragma omp parallel for num_threads(env->threads) schedule(dynamic)
-		for (int64_t i = 0; i < c->images * c->group; i++)
-			ckr_conv_dx_thin(c, dx, dy, w, bias, i);
-		return;
-	}
 #pragma omp parallel for num_threads(env->threads) collapse(3) \
 	schedule(dynamic) if (tasks > 1)
 	for (int64_t n = 0; n < c->images; n++)
@@ -349,51 +281,6 @@ ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const float *x,
 	}
 }
 
-/* Sum over windows of dy times a tap of x. */
-static inline float
-ckr_tap_dot(const struct ckr_conv *c, const float *x, const float *dy,
-            int64_t kd, int64_t kh, int64_t kw)
-{
-	int64_t lines = c->out[0] * c->out[1], lo, hi, s = c->stride[2];
-	float sum = 0.0f;
-
-	ckr_tap_range(c, kw, &lo, &hi);
-	for (int64_t l = 0; l < lines && lo < hi; l++) {
-		int64_t at = ckr_tap_line(c, l, kd, kh);
-		const float *d = dy + l * c->out[2] + lo, *from;
-		float part = 0.0f;
-
-		if (at < 0)
-			continue;
-		from = x + at + lo * s + kw * c->dilation[2] - c->begin[2];
-		if (s == 1)
-			part = ckr_dot(d, from, hi - lo);
-		else
-			for (int64_t i = 0; i < hi - lo; i++)
-				part += d[i] * from[i * s];
-		sum += part;
-	}
-	return sum;
-}
-
-static inline void
-ckr_conv_dw_thin(const struct ckr_conv *c, float *dw, const float *x,
-                 const float *dy, int64_t o)
-{
-	int64_t channels = c->group * c->cout, tap = o * c->taps;
-
-	CKR_FOR_TAPS(c) {
-		double sum = 0;
-
-		for (int64_t n = 0; n < c->images; n++)
-			sum += (double)ckr_tap_dot(c,
-				x + (n * c->group + o / c->cout) * c->in_size,
-				dy + (n * channels + o) * c->out_size, kd, kh,
-				kw);
-		dw[tap++] = (float)sum;
-	}
-}
-
 static inline void
 ckr_conv_dw(const struct ckr_conv *c, float *dw, const float *x,
             const float *dy, float *scratch, const struct ckr_env *env)
@@ -402,12 +289,6 @@ ckr_conv_dw(const struct ckr_conv *c, float *dw, const float *x,
 	int64_t shared = c->parts > 1 ? (c->parts * size + 15) / 16 * 16 : 0;
 	float *to = c->parts > 1 ? scratch : dw;
 
-	if (c->cin == 1 && c->group > 1) {
-#pragma omp parallel for num_threads(env->threads) schedule(dynamic)
-		for (int64_t o = 0; o < c->group * c->cout; o++)
-			ckr_conv_dw_thin(c, dw, x, dy, o);
-		return;
-	}
 #pragma omp parallel for num_threads(env->threads) collapse(3) \
 	schedule(dynamic) \
 	if (c->parts * c->group * c->cin > c->channels)

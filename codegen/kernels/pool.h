@@ -59,26 +59,66 @@ ckr_cover_row(const struct ckr_pool *p, const struct ckr_cover *v, int64_t kd,
 	        kh * p->dilation[1]) * p->in[2] + v->at[2];
 }
 
-static inline float
-ckr_window_max(const struct ckr_pool *p, const struct ckr_cover *v,
-               const float *x, int32_t *idx)
+/* The best of windows from..from+n-1 of a line, tap by tap: the first of
+ * equals, the last NaN. */
+static inline void
+ckr_max_piece(const struct ckr_pool *p, const struct ckr_cover *v,
+              const float *x, int64_t from, int64_t n, float *best,
+              int32_t *at)
 {
-	float best = -__builtin_inff();
-	int64_t at = -1;
+	int64_t s = p->stride[2];
 
+	for (int64_t i = 0; i < n; i++) {
+		best[i] = -__builtin_inff();
+		at[i] = -1;
+	}
 	for (int64_t kd = v->lo[0]; kd < v->hi[0]; kd++)
-		for (int64_t kh = v->lo[1]; kh < v->hi[1]; kh++) {
-			int64_t row = ckr_cover_row(p, v, kd, kh);
+	for (int64_t kh = v->lo[1]; kh < v->hi[1]; kh++)
+	for (int64_t k = 0; k < p->kernel[2]; k++) {
+		int64_t first = from * s - p->begin[2] + k * p->dilation[2];
+		int64_t row = ckr_cover_row(p, v, kd, kh) + first;
+		int64_t lo = first < 0 ? (s - 1 - first) / s : 0, hi = 0;
 
-			for (int64_t k = v->lo[2]; k < v->hi[2]; k++) {
-				int64_t i = row + k * p->dilation[2];
+		if (first < p->in[2])
+			hi = (p->in[2] - 1 - first) / s + 1;
+		hi = hi > n ? n : hi;
+#pragma omp simd
+		for (int64_t i = lo; i < hi; i++) {
+			float e = x[row + i * s];
+			int take = (e > best[i]) | (e != e) | (at[i] < 0);
 
-				if (x[i] > best || x[i] != x[i] || at < 0)
-					best = x[i], at = i;
-			}
+			best[i] = take ? e : best[i];
+			at[i] = take ? (int32_t)(row + i * s) : at[i];
 		}
-	*idx = (int32_t)at;
-	return best;
+	}
+}
+
+/* One plane; y or idx may be NULL. */
+static inline void
+ckr_max_plane(const struct ckr_pool *p, float *y, int32_t *idx,
+              const float *x)
+{
+	enum { PIECE = 64 };
+	float best[PIECE];
+	int32_t at[PIECE];
+	struct ckr_cover v = { 0 };
+
+	for (int64_t line = 0; line < p->out[0] * p->out[1]; line++)
+		for (int64_t i = 0; i < p->out[2]; i += PIECE) {
+			int64_t n = p->out[2] - i < PIECE ? p->out[2] - i
+			                                  : PIECE;
+			int64_t to = line * p->out[2] + i;
+
+			v.at[0] = ckr_pool_taps(p, 0, line / p->out[1],
+			                        &v.lo[0], &v.hi[0]);
+			v.at[1] = ckr_pool_taps(p, 1, line % p->out[1],
+			                        &v.lo[1], &v.hi[1]);
+			ckr_max_piece(p, &v, x, i, n, best, at);
+			if (y)
+				memcpy(y + to, best, (size_t)n * sizeof *y);
+			if (idx)
+				memcpy(idx + to, at, (size_t)n * sizeof *idx);
+		}
 }
 
 /* y or idx may be NULL. */
@@ -91,19 +131,9 @@ ckr_maxpool(const struct ckr_pool *p, float *y, int32_t *idx, const float *x,
 
 #pragma omp parallel for num_threads(env->threads) \
 	if (p->planes * in > CKR_SMALL)
-	for (int64_t n = 0; n < p->planes; n++) {
-		struct ckr_cover v;
-
-		CKR_FOR_WINDOWS(p, v) {
-			int32_t at;
-			float best = ckr_window_max(p, &v, x + n * in, &at);
-
-			if (y)
-				y[n * out + w_] = best;
-			if (idx)
-				idx[n * out + w_] = at;
-		}
-	}
+	for (int64_t n = 0; n < p->planes; n++)
+		ckr_max_plane(p, y ? y + n * out : NULL,
+		              idx ? idx + n * out : NULL, x + n * in);
 }
 
 static inline void
