@@ -78,13 +78,13 @@ emit_attention(struct emit *e, const Node *n)
 
 	if (!check(e, n, q, mask))
 		return false;
-	if (!o)
-		return diag_internal(e->diag, "codegen: attention without o");
 	emit_struct(e, &at, q, k, v, mask, false);
-	emit_strides(e, "o", o->stride);
+	if (o)
+		emit_strides(e, "o", o->stride);
 	out_line(e->out, "};");
-	out_line(e->out, "ckr_attention(&a, p[%d], %s, p[0], p[1], p[2], %s, "
-	         "p[%d], env);", n->nin,
+	out_line(e->out, "ckr_attention(&a, %s, %s, p[0], p[1], p[2], %s, "
+	         "p[%d], env);",
+	         o ? arena_printf(e->arena, "p[%d]", n->nin) : "NULL",
 	         lse ? arena_printf(e->arena, "p[%d]", n->nin + 1) : "NULL",
 	         mask ? "p[3]" : "NULL", emit_scratch(n));
 	return true;

@@ -142,7 +142,7 @@ ckr_attention_block(const struct ckr_attention *a, float *o, float *lse,
 	int64_t rows = left < a->rows ? left : a->rows;
 	int64_t ncol = ckr_visible(a, first + rows - 1);
 	float *factor = scores + a->rows * a->ld;
-	float *to = o + b * a->o[0] + h * a->o[1] + first * a->o[2];
+	float *to;
 
 	q += b * a->q[0] + h * a->q[1] + first * a->q[2];
 	k += b * a->k[0] + g * a->k[1];
@@ -162,6 +162,9 @@ ckr_attention_block(const struct ckr_attention *a, float *o, float *lse,
 			ckr_drop_row(a, s, ckr_score_index(a, b, h, first + i),
 			             n, env);
 	}
+	if (!o)                 /* only lse is wanted */
+		return;
+	to = o + b * a->o[0] + h * a->o[1] + first * a->o[2];
 	if (ncol > 0)
 		env->sgemm(0, 0, rows, a->vdim, ncol, 1.0f, scores, a->ld, v,
 		           a->v[2], 0.0f, to, a->o[2]);

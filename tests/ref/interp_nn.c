@@ -626,7 +626,7 @@ interp_attention(struct call *c)
 
 		if (c->nout > 1)
 			set(&c->out[1], row, lse);
-		for (int64_t j = 0; j < m.s; j++) {
+		for (int64_t j = 0; c->out[0].x && j < m.s; j++) {
 			double p = interp_dropout(c->env, prob(s[j], lse),
 			    m.ratio, m.stream, score_index(&m, row, j));
 
