@@ -26,7 +26,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELLS = 4096, BOUND_WORK = 1 << 22 };
+enum { CELLS = 4096, BOUND_CELLS = 1 << 18, BOUND_WORK = 1 << 22 };
 
 struct entry {
 	int64_t room;
@@ -160,6 +160,17 @@ compose(struct curve *v)
 
 /* ---- bound ---- */
 
+static int32_t
+bound_cells(const struct curve *v)
+{
+	int32_t n = BOUND_WORK / v->y->n;
+
+	/* no more than there are amounts to tell apart */
+	if (n > BOUND_CELLS)
+		n = BOUND_CELLS;
+	return n > v->top / 64 ? (int32_t)(v->top / 64) + 1 : n;
+}
+
 static void
 offer_low(struct cells *c, int64_t room, double sec)
 {
@@ -210,7 +221,7 @@ find_bound(struct curve *v)
 	struct row behind[2];           /* the part before: closed, open */
 	struct cells c;
 
-	cells_open(&c, BOUND_WORK / y->n, v->top);
+	cells_open(&c, bound_cells(v), v->top);
 	offer_low(&c, 0, 0);
 	behind[0] = behind[1] = cells_take(&c, y->arena);
 	for (int32_t i = y->n - 1; i >= 0; i--) {
@@ -285,7 +296,7 @@ curve_bound_any(const struct curve *v, int64_t memory)
 
 	if (memory >= v->top)
 		return 0;
-	cells_open(&c, BOUND_WORK / y->n, v->top);
+	cells_open(&c, bound_cells(v), v->top);
 	offer_low(&c, 0, 0);
 	behind[0] = behind[1] = cells_take(&c, y->arena);
 	for (int32_t i = 1; i < y->n; i++) {

@@ -1,0 +1,225 @@
+/* Parts, configurations and the curve, against all sets of kept values. */
+#include "tests/plan/plan_test.h"
+#include "passes/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { GRAPHS = 200, SETS = 12 };
+
+struct problem {
+	Graph *g;
+	Arena *arena;
+	struct remat *r;
+	uint8_t *must, *drop;
+	int32_t cand[64], ncand;
+};
+
+static void
+open_problem(struct problem *p, Graph *g)
+{
+	p->g = g;
+	p->arena = arena_new();
+	p->r = remat_new(g, p->arena);
+	p->must = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	p->ncand = 0;
+	for (int32_t i = 0; i < p->r->nstore; i++)
+		if (p->r->store[i].candidate && p->ncand < 64)
+			p->cand[p->ncand++] = i;
+}
+
+static void
+close_problem(struct problem *p)
+{
+	arena_free(p->arena);
+	graph_free(p->g);
+}
+
+static struct curve *
+solve(struct problem *p)
+{
+	struct parts *y = parts_new(p->r, p->must);
+
+	return y && parts_solve(y) ? curve_new(y) : NULL;
+}
+
+/* Seconds that are small whole numbers, so that configurations differ. */
+static void
+draw_seconds(struct problem *p, uint64_t seed)
+{
+	uint64_t s = seed * 91 + 3;
+
+	p->r->base_sec = 0;
+	for (NodeId i = 1; i < p->g->nnode; i++) {
+		struct rnode *n = &p->r->node[i];
+
+		if (n->sec > 0)
+			n->sec = (double)(1 + gen_next(&s) % 20);
+		n->least_sec = n->inlinable ? 0 : n->sec;
+		p->r->base_sec += n->sec;
+	}
+}
+
+/* No set of kept values beats the bounds at any amount of memory, and a plan
+ * of the curve needs no less time than it says. */
+static void
+check_all_sets(struct problem *p, const struct curve *v)
+{
+	for (uint32_t set = 0; set < 1u << p->ncand; set++) {
+		struct remat_cost c;
+
+		memset(p->drop, 0, (size_t)p->r->nstore);
+		for (int32_t i = 0; i < p->ncand; i++)
+			p->drop[p->cand[i]] = set >> i & 1;
+		c = remat_eval(p->r, p->drop);
+		assert_true(curve_bound(v, c.live) <= c.sec + 1e-9);
+		assert_true(curve_bound_any(v, c.live) <= c.sec + 1e-9);
+	}
+	for (int32_t i = 0; i < curve_count(v); i++) {
+		struct remat_cost c;
+
+		curve_plan(v, i, p->drop);
+		c = remat_eval(p->r, p->drop);
+		assert_true(curve_least(v, i) <= c.sec + 1e-9);
+		assert_true(curve_bound(v, c.live) <= c.sec + 1e-9);
+	}
+}
+
+static void
+bounds_hold(void **state)
+{
+	int solved = 0;
+
+	(void)state;
+	for (int k = 0; k < GRAPHS; k++) {
+		struct problem p;
+		struct curve *v;
+
+		open_problem(&p, gen_random((uint64_t)k, 3 + k % 9));
+		draw_seconds(&p, (uint64_t)k);
+		v = p.ncand <= SETS ? solve(&p) : NULL;
+		if (v)
+			check_all_sets(&p, v);
+		solved += v != NULL;
+		close_problem(&p);
+	}
+	assert_true(solved > GRAPHS / 2);
+}
+
+/* One layer: the curve is what all sets reach, and its bound proves it. */
+static void
+layer_is_solved(void **state)
+{
+	struct gen_gpt o = { 1, 64, 2, 2, 64, 256 };
+	struct problem p;
+	struct curve *v;
+	struct remat_cost *all;
+	int64_t low = INT64_MAX, high = 0;
+	int best = 0, total = 0;
+	uint32_t n;
+
+	(void)state;
+	open_problem(&p, gen_gpt(&o));
+	assert_true(p.ncand <= 20);
+	v = solve(&p);
+	assert_non_null(v);
+	n = 1u << p.ncand;
+	all = arena_array(p.arena, n, sizeof *all);
+	for (uint32_t set = 0; set < n; set++) {
+		memset(p.drop, 0, (size_t)p.r->nstore);
+		for (int32_t i = 0; i < p.ncand; i++)
+			p.drop[p.cand[i]] = set >> i & 1;
+		all[set] = remat_eval(p.r, p.drop);
+		low = all[set].live < low ? all[set].live : low;
+		high = all[set].live > high ? all[set].live : high;
+	}
+	for (int k = 1; k <= 40; k++, total++) {
+		int64_t live = low + (high - low) * k / 40;
+		double sets = INFINITY, curve = INFINITY;
+
+		for (uint32_t set = 0; set < n; set++)
+			if (all[set].live <= live)
+				sets = fmin(sets, all[set].sec);
+		for (int32_t i = 0; i < curve_count(v); i++) {
+			struct remat_cost c;
+
+			curve_plan(v, i, p.drop);
+			c = remat_eval(p.r, p.drop);
+			if (c.live <= live)
+				curve = fmin(curve, c.sec);
+		}
+		assert_true(curve_bound(v, live) <= sets + 1e-12);
+		best += curve <= sets * (1 + 1e-9);
+	}
+	assert_true(best * 10 >= total * 9);
+	close_problem(&p);
+}
+
+/* Equal layers are of one kind; what is planned grows with them, the kinds do
+ * not. */
+static void
+layers_are_one_kind(void **state)
+{
+	(void)state;
+	for (int layers = 4; layers <= 64; layers *= 4) {
+		struct gen_gpt o = { layers, 64, 2, 2, 32, 128 };
+		struct problem p;
+		struct parts *y;
+		int32_t most = 0;
+
+		open_problem(&p, gen_gpt(&o));
+		y = parts_new(p.r, p.must);
+		assert_non_null(y);
+		for (int32_t k = 0; k < y->nkind; k++)
+			if (y->kind[k].count > most)
+				most = y->kind[k].count;
+		assert_true(most >= layers - 2);
+		assert_true(y->nkind <= 6);
+		close_problem(&p);
+	}
+}
+
+/* Many layers, any memory: the curve is proven to a thousandth of a step, and
+ * a plan with more room is never reckoned slower. */
+static void
+many_layers(void **state)
+{
+	struct gen_gpt o = { 12, 64, 2, 2, 64, 256 };
+	struct problem p;
+	struct curve *v;
+	double before = 0;
+	int64_t top;
+
+	(void)state;
+	open_problem(&p, gen_gpt(&o));
+	v = solve(&p);
+	assert_non_null(v);
+	remat_keep_all(p.r, p.must, p.drop);
+	top = remat_eval(p.r, p.drop).live;
+	for (int32_t i = 0; i < curve_count(v); i++) {
+		struct remat_cost c;
+
+		curve_plan(v, i, p.drop);
+		c = remat_eval(p.r, p.drop);
+		assert_true(c.sec >= before - 1e-12);
+		before = c.sec;
+		if (c.live > top / 2)
+			assert_true(c.sec - curve_bound(v, c.live)
+			            <= p.r->base_sec * 1e-3);
+	}
+	close_problem(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bounds_hold),
+		cmocka_unit_test(layer_is_solved),
+		cmocka_unit_test(layers_are_one_kind),
+		cmocka_unit_test(many_layers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
