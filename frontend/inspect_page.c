@@ -59,7 +59,7 @@ likeness(const struct line *a, const struct line *b)
 
 	if (c == 0 && s->n_dims != t->n_dims)
 		c = s->n_dims < t->n_dims ? -1 : 1;
-	if (c == 0)
+	if (c == 0 && s->n_dims)
 		c = memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims);
 	if (c == 0)
 		c = s->data_type - t->data_type;

@@ -482,6 +482,11 @@ def device_seeds():
     yield "least", b'{"name":"b","product_flops":1,"vector_flops":2e0,"bandwidth":0x1p3}'
     yield "zero", b'{"name":"b","product_flops":0,"vector_flops":2,"bandwidth":3}'
     yield "cut", b'{"name":"b","product_flops":1'
+    ops = [{"index": i, "op": op, "phase": "forward", "onnx": ["n"], "seconds": 2e-3 * (i + 1), "least": 1e-3, "flops": 1e6 * (i % 3), "bytes": 1e5}
+           for i, op in enumerate(["matmul", "loop", "matmul", "softmax", "nosuch"])]
+    yield "profile", json.dumps({"format": "ckc-profile", "version": 1, "name": "measured", "steps": 3, "peak_flops": {"f32": 1e11}, "bandwidth": 2e10,
+                                 "ops": ops}).encode()
+    yield "scales", json.dumps({**whole, "name": "s", "scale": {"matmul": 1.5, "nosuch": 2, "loop": 0}}).encode()
 
 
 CK_MARKS = b"""graph @g {
