@@ -39,14 +39,15 @@ is_cut(const struct chain *c, int32_t s)
 	return c->part_of[s] >= 0 && c->cut[c->part_of[s]] == s;
 }
 
-/* Cuts that may be dropped, no more than CUTS of them. */
+/* Cuts that are neither to be kept nor to be dropped in any case; no more of
+ * them than there may be parts. */
 static int32_t
 choose_cuts(struct chain *c, int32_t *cut, NodeId *behind, Arena *a)
 {
 	int32_t n = remat_cuts(c->r, a, cut, behind), kept = 0, every;
 
 	for (int32_t i = 0; i < n; i++)
-		if (may_go(c, cut[i])) {
+		if (may_go(c, cut[i]) && !c->must[cut[i]]) {
 			cut[kept] = cut[i];
 			behind[kept++] = behind[i];
 		}

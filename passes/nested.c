@@ -26,7 +26,8 @@
 #include <string.h>
 
 enum {
-	UNITS_MAX = 512, TABLE = 6000000,       /* entries of all tables */
+	UNITS_MAX = 512, TABLE = 3000000,       /* entries of all tables */
+	WORK = 120000000,               /* entries looked at in all */
 	SPLITS = 48,                    /* of one stretch that are tried */
 	PLANS = 20, ZOOMS = 3, VARIANTS = 8,
 	TRIAL_STEPS = 4000000           /* steps evaluated while descending */
@@ -47,6 +48,7 @@ struct programme {
 	struct table *of;               /* by stretch */
 	int32_t nstretch;
 	struct table *first;            /* by part: parts from it, first run */
+	int64_t *work;                  /* what may still be spent */
 };
 
 /* ---- stretches that are alike ---- */
@@ -183,6 +185,7 @@ try_split(const struct programme *p, struct table *t,
 
 	for (int32_t m = need > held ? need : held; m <= p->units; m++)
 		offer(t, m, sec + rest->sec[m - held] + before->sec[m], how);
+	*p->work -= p->units;
 }
 
 static struct table *
@@ -252,7 +255,7 @@ smallest_cut(const struct chain *c)
 
 /* Between the smallest part and `top` bytes. */
 static struct programme *
-programme_new(struct chain *c, int64_t top, Arena *arena)
+programme_new(struct chain *c, int64_t top, int64_t *work, Arena *arena)
 {
 	struct programme *p = arena_alloc(arena, sizeof *p);
 	int64_t low = INT64_MAX, units;
@@ -260,6 +263,7 @@ programme_new(struct chain *c, int64_t top, Arena *arena)
 	p->c = c;
 	p->arena = arena;
 	p->n = c->npart;
+	p->work = work;
 	for (int32_t i = 0; i < c->npart; i++)
 		low = c->cost[i].peak < low ? c->cost[i].peak : low;
 	if (top <= low)
@@ -479,18 +483,19 @@ nested_search(struct deep *d)
 {
 	Arena *arena = arena_new();
 	struct chain *c = chain_new(d->r, d->must, &d->steps, arena);
-	int64_t work = TRIAL_STEPS;
+	int64_t trials = TRIAL_STEPS, work = WORK;
 
-	for (int k = 0; c && k < VARIANTS; k++) {
+	for (int k = 0; c && k < VARIANTS && work > 0; k++) {
 		int64_t top = d->top;
 
-		if (k > 0 && !descend(c, &work))
+		if (k > 0 && !descend(c, &trials))
 			break;
 		if (k == 0 && !chain_measure(c))
 			break;
-		for (int zoom = 0; zoom < ZOOMS && top > 0; zoom++) {
+		for (int zoom = 0; zoom < ZOOMS && top > 0 && work > 0;
+		     zoom++) {
 			Arena *a = arena_new();
-			struct programme *p = programme_new(c, top, a);
+			struct programme *p = programme_new(c, top, &work, a);
 			int64_t least = p ? build_some(d, p) : -1;
 
 			top = least > 0 && least - p->low < (top - p->low) / 2

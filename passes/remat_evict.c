@@ -176,6 +176,9 @@ added(struct walk *w, const struct rnode *n, uint32_t makes)
 			sum += w->r->store[n->write[i]].size;
 	for (int i = REMAT_WRITES; i < n->nwrite; i++)
 		sum += w->r->store[n->write[i]].size;
+	if (n->always >= 0 && n->always < REMAT_WRITES
+	    && !(makes >> n->always & 1))
+		sum += w->r->store[n->write[n->always]].size;
 	for (int p = 0; p < n->npair; p++) {
 		int32_t y = n->pair[2 * p], x = n->pair[2 * p + 1], at = 0;
 		bool taken = nlent == REMAT_WRITES || !w->dying[x];

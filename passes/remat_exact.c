@@ -126,6 +126,8 @@ added(const struct exact *e, const struct rnode *n, bool clone,
 	for (int i = 0; i < n->nwrite; i++)
 		if (makes >> i & 1)
 			sum += e->r->store[n->write[i]].size;
+	if (n->always >= 0 && !(makes >> n->always & 1))
+		sum += e->r->store[n->write[n->always]].size;
 	for (int p = 0; p < n->npair; p++) {
 		int32_t y = n->pair[2 * p], x = n->pair[2 * p + 1];
 		int at = 0, in = 0;
