@@ -29,6 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Names looked for among all others. */
+enum { ALIASES = 64 };
+
 struct signature {
 	const char *name;
 	char kind;                      /* P, B or C */
@@ -275,6 +278,23 @@ read_signature(struct classifier *c, const char *text)
 		qsort(c->sig, c->nsig, sizeof *c->sig, by_name);
 }
 
+/* Whether a missing parameter goes by another name: a.bias is the bias that
+ * a.decoder has too. */
+static bool
+is_alias(const struct flat *f, const char *lost)
+{
+	const char *last = strrchr(lost, '.');
+
+	for (int i = 1; last && i < f->nval; i++) {
+		const char *name = f->val[i].name, *end = strrchr(name, '.');
+
+		if (f->val[i].init && end && strcmp(end, last) == 0
+		    && strncmp(name, lost, (size_t)(last - lost + 1)) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void
 find_signature(struct classifier *c)
 {
@@ -283,7 +303,7 @@ find_signature(struct classifier *c)
 	const Onnx__ModelProto *m = c->f->file->model;
 	const Onnx__GraphProto *g = m->graph;
 	size_t found = 0, params = 0;
-	int named = 0;
+	int named = 0, nalias = 0;
 
 	for (size_t i = 0; i < g->n_metadata_props && !c->nsig; i++)
 		if (g->metadata_props[i]->key && g->metadata_props[i]->value
@@ -305,12 +325,17 @@ find_signature(struct classifier *c)
 		if (s)
 			s->there = true;
 	}
-	for (size_t i = 0; i < c->nsig && named < FLAT_LOST; i++)
-		if (c->sig[i].kind == 'P' && !c->sig[i].there)
+	for (size_t i = 0; i < c->nsig && named < FLAT_LOST; i++) {
+		if (c->sig[i].kind != 'P' || c->sig[i].there)
+			continue;
+		if (nalias < ALIASES && is_alias(c->f, c->sig[i].name))
+			nalias++;
+		else
 			c->f->lost[named++] = c->sig[i].name;
+	}
 	params = found > params ? found : params;
 	c->lost = found < params;
-	c->f->nlost = (int)(params - found);
+	c->f->nlost = (int)(params - found) - nalias;
 }
 
 /* ---- the rule ---- */

@@ -115,16 +115,21 @@ is_mask(struct findings *x, const struct flat_val *v)
 	return false;
 }
 
-/* A matrix with several readers is tied in earnest and stands for at least one
- * other name. */
+/* An embedding with several readers is tied in earnest and stands for as many
+ * names. */
 static int
 tied_names(const struct flat *f)
 {
 	int n = 0;
 
-	for (int i = 1; i < f->nval; i++)
-		n += f->val[i].verdict == VERDICT_PARAM && f->val[i].init
-			&& f->val[i].init->n_dims > 1 && f->val[i].nuse > 1;
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *node = &f->node[i];
+		const struct flat_val *v = &f->val[node->nin ? node->in[0] : 0];
+
+		if (strcmp(node->type, "Gather") == 0 && v->init
+		    && v->verdict == VERDICT_PARAM && v->nuse > 1)
+			n += v->nuse - 1;
+	}
 	return n;
 }
 
