@@ -465,6 +465,32 @@ undominated(struct parts *y, int32_t kind, bool low, int32_t *count)
 	return list;
 }
 
+/* What was measured is needed in any plan, but for what is tied.  Not so where
+ * values of later parts are still used: that depends on their configurations
+ * too. */
+static void
+raise_least(struct parts *y)
+{
+	bool *late = arena_array(y->arena, (size_t)y->n, sizeof *late);
+
+	for (int32_t s = 0; s < y->r->nstore; s++)
+		for (int32_t i = y->part_of[s] - 1; i >= 0
+		     && y->last[s] >= y->part[i].lo; i--)
+			late[i] = true;
+	for (int32_t i = 0; i < y->n; i++) {
+		struct part *p = &y->part[i];
+		const struct kind *k = &y->kind[p->kind];
+
+		for (int32_t c = 0; !late[i] && c < k->nconfig; c++)
+			if (k->config[c].measured) {
+				raise(&p->least[c], true, p->need[c].before
+				      - y->tied_bytes);
+				raise(&p->least[c], false, p->need[c].all
+				      - y->tied_bytes);
+			}
+	}
+}
+
 bool
 parts_solve(struct parts *y)
 {
@@ -488,18 +514,7 @@ parts_solve(struct parts *y)
 	for (int32_t k = 0; k < y->nkind; k++)
 		y->kind[k].plan = undominated(y, k, false, &y->kind[k].nplan);
 	parts_open(y);
-	for (int32_t i = 0; i < y->n; i++) {
-		struct part *p = &y->part[i];
-		const struct kind *k = &y->kind[p->kind];
-
-		for (int32_t c = 0; c < k->nconfig; c++)
-			if (k->config[c].measured) {
-				raise(&p->least[c], true,
-				      p->need[c].before - y->tied_bytes);
-				raise(&p->least[c], false,
-				      p->need[c].all - y->tied_bytes);
-			}
-	}
+	raise_least(y);
 	for (int32_t k = 0; k < y->nkind; k++)
 		y->kind[k].low = undominated(y, k, true, &y->kind[k].nlow);
 	return true;

@@ -348,9 +348,12 @@ find_ranges(struct parts *y)
 		if (y->first[s] < p->begin)
 			p->begin = y->first[s];
 	}
-	for (int32_t k = 1; k < y->n; k++)
+	for (int32_t k = 1; k < y->n; k++) {
 		if (y->part[k].lo > y->part[k - 1].lo)
 			y->part[k].lo = y->part[k - 1].lo;
+		if (y->part[k].begin > y->part[k - 1].begin)
+			y->part[k].begin = y->part[k - 1].begin;
+	}
 	for (; i < end && !r->node[i].backward; i++)
 		;
 	y->part[at].lo = i;

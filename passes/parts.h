@@ -67,7 +67,8 @@ struct part {
 	uint64_t key;
 	NodeId lo;                      /* backward is at this part from here
 	                                 * to where the part before begins */
-	NodeId begin;                   /* first backward node that reads it */
+	NodeId begin;                   /* first backward node that reads it or
+	                                 * an earlier one */
 	struct need *need;              /* by configuration, as measured */
 	struct need *least;             /* by configuration: of any plan */
 };
