@@ -22,7 +22,10 @@ graph @host {
 	param %gate.w: f32[512,1376]
 	param %lift.w: f32[512,1376]
 	param %drop.w: f32[1376,512]
-	param %few.w: f32[256,512]
+	param %c5.w: f32[512,256,3,3]
+	param %c5.s: f32[512]
+	param %c5.b: f32[512]
+	param %few.w: f32[512,512]
 	param %stem.w: f32[64,3,7,7]
 	param %stem.s: f32[64]
 	param %stem.b: f32[64]
@@ -57,7 +60,10 @@ graph @host {
 	%c4 = conv %c3y, %c4.w {stride=[2,2], dilation=[1,1], begin=[1,1], end=[1,1]}
 	%c4n, %c4m, %c4v = batchnorm %c4, %c4.s, %c4.b
 	%c4y = relu %c4n
-	%h0 = reduce_mean %c4y {axes=[2,3], keepdims=0}
+	%c5 = conv %c4y, %c5.w {stride=[2,2], dilation=[1,1], begin=[1,1], end=[1,1]}
+	%c5n, %c5m, %c5v = batchnorm %c5, %c5.s, %c5.b
+	%c5y = relu %c5n
+	%h0 = reduce_mean %c5y {axes=[2,3], keepdims=0}
 	%h1 = matmul %h0, %few.w
 	%h2 = reshape %h1 {shape=[4,1,512]}
 

@@ -310,6 +310,8 @@ def check(lines, path, models):
     missing = [x for x in lines if x not in there
                and not any(x.startswith(f"| {m} ") for m in others)]
     print("\n".join("not in the document: " + x for x in missing))
+    if missing:
+        print("if that is as it should be, write it again with --out")
     return 1 if missing else 0
 
 
