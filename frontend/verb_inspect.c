@@ -16,6 +16,7 @@ struct probe {
 	char *text;
 	size_t n;
 	Diag *quiet;
+	bool imported;                  /* the last time */
 };
 
 /* All passes named, on a fresh import; what they say goes to p->said.  Inputs'
@@ -31,6 +32,7 @@ try_passes(struct probe *p, const char *passes, int64_t every, const char *but)
 	Graph *g = onnx_import(p->c->model, &p->import, p->quiet, &file);
 	int64_t bytes = -1;
 
+	p->imported = g != NULL;
 	if (g && every)
 		FOR_VALS (v, g)
 			for (int i = 0; v->kind == V_INPUT
@@ -137,7 +139,7 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	o.step_bytes = try_passes(&p, NULL, 0, NULL);
 	if (o.step_bytes < 0)
 		o.step_bytes = 0;
-	baked = find_baked(&p);
+	baked = p.imported ? find_baked(&p) : NULL;
 	o.note = &baked;
 	o.nnote = baked != NULL;
 	diag_free(p.quiet);
