@@ -521,7 +521,7 @@ static const struct option_row table[] = {
 	{ "recompute-values", "GLOB", G_MEMORY, add_recompute, FIELD(opt),
 	  C, "always recompute these values or nodes" },
 	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), C | P,
-	  "stop the search this close to the bound, in % of a step (0.1)" },
+	  "stop this close to the bound, in % of a step (0.1; plan: 0)" },
 	{ "plan-time", "SECONDS", G_MEMORY, set_double, FIELD(opt.plan_sec),
 	  C | P, "cut the search short after this time" },
 
@@ -739,6 +739,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 			c->verb = v;
 			i = 2;
 		}
+	if (c->verb == VERB_PLAN)
+		c->opt.gap_pct = 0;     /* the search is bounded anyhow */
 	for (; i < argc; i++) {
 		if (options && !strcmp(argv[i], "--help")) {
 			print_help(out, c->verb);

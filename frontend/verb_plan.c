@@ -12,7 +12,8 @@
 #include "passes/pack.h"
 #include "passes/passes.h"
 
-enum { FILE_MAX_BYTES = 1 << 30 };
+/* SHOWN: values listed in a refusal. */
+enum { FILE_MAX_BYTES = 1 << 30, SHOWN = 8 };
 
 #define PLACE_WORK INT64_C(1000000000)
 
@@ -170,44 +171,67 @@ place(Plan *p, int64_t budget, Arena *arena)
 
 /* ---- the verb ---- */
 
-/* Plan and, if asked, place; the budget of the search shrinks by what the
- * packing wastes until the arena fits. */
+/* The cheapest plan, or the cheapest one that can be placed. */
 static bool
-search(const struct cli *c, const struct dag *g, struct dag_options *o,
-       Plan *p, Arena *arena)
+search(const struct cli *c, const struct dag *g, const struct dag_answer *r,
+       int64_t budget, Plan *p, Arena *arena)
 {
-	int64_t budget = o->budget;
+	int64_t tried = INT64_MAX;
 
-	for (int round = 0; round < 4; round++) {
-		struct dag_answer r = dag_plan(g, o, arena);
+	for (int32_t k = -1; k < r->nrung && r->found; k++) {
+		struct dag_answer one = *r;
 
-		if (!r.found) {
-			p->sum.peak = r.seq.len ? r.seq.peak : g->peak;
-			return false;
-		}
+		if (k >= 0)
+			one.seq = r->rung[k].best;
+		if (!one.seq.len || one.seq.peak > budget
+		    || one.seq.peak >= tried)
+			continue;
+		tried = one.seq.peak;
 		memset(&p->sum, 0, sizeof p->sum);
-		fill(g, &r, p, arena);
+		fill(g, &one, p, arena);
 		p->sum.budget = budget;
 		if (!c->place || place(p, budget, arena))
 			return true;
-		o->budget = r.seq.peak - (budget / 200 + 1);
 	}
 	return false;
 }
 
-static bool
-refuse(const struct dag *g, int64_t budget, int64_t least, Diag *diag)
+/* Values alive at the fullest step, largest first. */
+static void
+say_alive(const struct dag *g, const struct dag_seq *s, Diag *diag,
+          Arena *arena)
 {
-	if (least <= budget)
+	int32_t alive[SHOWN], step;
+	int32_t n = dag_alive(g, s, SHOWN, alive, &step, arena);
+
+	diag_more(diag, "there, step %d (%s) has %d values alive:", (int)step,
+	          g->name[s->node[step]], (int)n);
+	for (int32_t k = 0; k < n && k < SHOWN; k++)
+		diag_more(diag, "%" PRId64 " B  %s", g->ram[alive[k]],
+		          g->name[alive[k]]);
+	if (n > SHOWN)
+		diag_more(diag, "and %d smaller ones", (int)n - SHOWN);
+}
+
+static bool
+refuse(const struct dag *g, const struct dag_answer *r, int64_t budget,
+       Diag *diag, Arena *arena)
+{
+	int64_t least = r->seq.peak;
+
+	if (r->found)
 		return diag_error(diag, "budget %" PRId64 " B: plans fit, but "
 			"no placement of one was found", budget);
-	return diag_error(diag, "budget %" PRId64 " B (%.4f of the peak %"
-		PRId64 "): no plan %s; least budget found %" PRId64
+	diag_error(diag, "budget %" PRId64 " B (%.4f of the peak %"
+		PRId64 "): no plan %s; least budget %s%" PRId64
 		" B (%.4f); the largest working set of a node needs %" PRId64
 		" B (%.4f)", budget, (double)budget / (double)g->peak, g->peak,
 		budget < g->working_set || g->n <= DAG_EXACT ? "exists"
-		: "was found", least, (double)least / (double)g->peak,
+		: "was found", least <= g->working_set || g->n <= DAG_EXACT
+		? "" : "found ", least, (double)least / (double)g->peak,
 		g->working_set, (double)g->working_set / (double)g->peak);
+	say_alive(g, &r->seq, diag, arena);
+	return false;
 }
 
 static void
@@ -243,20 +267,24 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 {
 	struct dag g;
 	struct dag_options o = { .budget = c->budget_bytes, .sec =
-		c->opt.plan_sec, .stop = stop_on_signals() };
+		c->opt.plan_sec, .gap = c->opt.gap_pct / 100,
+		.stop = stop_on_signals() };
+	struct dag_answer r;
 	Plan p = { .model = c->model, .nflag = c->nflag, .flag = c->flag };
 	double began = dag_clock();
-	int64_t budget;
 
 	diag_file(diag, c->model);
 	if (!read_graph(c, &g, arena, diag))
 		return false;
 	if (c->budget >= 0)
 		o.budget = (int64_t)ceil(c->budget * (double)g.peak);
-	budget = o.budget;
 	o.progress = !c->quiet && isatty(2) ? stderr : NULL;
-	if (!search(c, &g, &o, &p, arena))
-		return refuse(&g, budget, p.sum.peak, diag);
+	r = dag_plan(&g, &o, arena);
+	if (*o.stop)
+		diag_note(diag, "stopped early; what follows is the best "
+		          "found so far");
+	if (!search(c, &g, &r, o.budget, &p, arena))
+		return refuse(&g, &r, o.budget, diag, arena);
 	if (c->opt.stats)
 		p.sum.solver_sec = dag_clock() - began;
 	if (!write_plan(c, &p, arena, diag))

@@ -102,6 +102,43 @@ dag_measure(const struct dag *g, struct dag_seq *s, Arena *scratch)
 	return true;
 }
 
+int32_t
+dag_alive(const struct dag *g, const struct dag_seq *s, int32_t most,
+          int32_t *node, int32_t *step, Arena *scratch)
+{
+	int32_t *last = arena_array(scratch, (size_t)s->len + 1, sizeof *last);
+	int32_t *made = arena_array(scratch, (size_t)g->n + 1, sizeof *made);
+	int64_t *change = arena_array(scratch, (size_t)s->len + 2,
+	                              sizeof *change), live = 0, top = -1;
+	int32_t n = 0;
+
+	*step = 0;
+	if (!find_lasts(g, s, last, made))
+		return 0;
+	for (int32_t t = 0; t < s->len; t++) {
+		change[t] += g->ram[s->node[t]];
+		change[last[t] + 1] -= g->ram[s->node[t]];
+		live += change[t];
+		if (live > top) {
+			top = live;
+			*step = t;
+		}
+	}
+	for (int32_t t = 0; t <= *step; t++) {
+		int32_t k = n < most ? n : most;
+
+		if (last[t] < *step)
+			continue;
+		n++;
+		for (; k > 0 && g->ram[node[k - 1]] < g->ram[s->node[t]]; k--)
+			if (k < most)
+				node[k] = node[k - 1];
+		if (k < most)
+			node[k] = s->node[t];
+	}
+	return n;
+}
+
 struct dag_seq
 dag_trim(const struct dag *g, const struct dag_seq *s, Arena *a)
 {

@@ -48,12 +48,20 @@ struct dag_options {
 	const volatile int *stop;       /* not 0: end with the best so far */
 };
 
+/* A budget and the cheapest plan found for it; len 0: none. */
+struct dag_rung {
+	int64_t budget;
+	struct dag_seq best;
+};
+
 struct dag_answer {
 	bool found;
 	struct dag_seq seq;             /* the plan, or the one with the least
 	                                 * peak that was met */
 	double bound;                   /* no plan of its class costs less */
 	const char *bound_class;
+	struct dag_rung *rung;          /* other budgets, looser ones first */
+	int32_t nrung;
 };
 
 /* Read a planning graph from JSON text; false after a message. */
@@ -65,16 +73,14 @@ void dag_finish(struct dag *, const int32_t *link, int32_t nlink, Arena *);
 bool dag_measure(const struct dag *, struct dag_seq *, Arena *scratch);
 /* Drop evaluations that nobody reads, and copy into the arena. */
 struct dag_seq dag_trim(const struct dag *, const struct dag_seq *, Arena *);
+/* Values in memory at the fullest step, the `most` largest in order; returns
+ * how many there are in all. */
+int32_t dag_alive(const struct dag *, const struct dag_seq *, int32_t most,
+                  int32_t *node, int32_t *step, Arena *scratch);
 struct dag_answer dag_plan(const struct dag *, const struct dag_options *,
                            Arena *);
 
 /* ---- sources of plans, for dag_plan ---- */
-
-/* A budget and the cheapest plan found for it; len 0: none. */
-struct dag_rung {
-	int64_t budget;
-	struct dag_seq best;
-};
 
 /* Where candidates meet: each budget keeps the cheapest that fits. */
 struct dag_best {
@@ -87,6 +93,7 @@ struct dag_best {
 	struct dag_seq least;           /* least peak of all */
 	Arena *arena, *scratch;
 	uint64_t random;
+	double bound;                   /* for the budget asked */
 	double end;                     /* clock at which to stop; 0: none */
 };
 
@@ -108,5 +115,8 @@ void dag_evict(struct dag_best *, int64_t work);
 void dag_anneal(struct dag_best *, const struct dag_seq *, int64_t work,
                 double hot);
 double dag_clock(void);
+/* No plan within the budget costs less, whatever its order and however often
+ * it recomputes. */
+double dag_bound(const struct dag *, int64_t budget);
 
 #endif

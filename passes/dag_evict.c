@@ -29,7 +29,6 @@ struct evict {
 	int64_t mem;
 	int32_t now;
 	double far, big, around;        /* exponents; weight of readers */
-	bool strict;
 	int64_t work;
 };
 
@@ -130,7 +129,7 @@ make_room(struct evict *s, int64_t bytes)
 			}
 		}
 		if (victim < 0)
-			return !s->strict;
+			return false;
 		remove_alive(s, victim);
 		if (s->work < 0)
 			return false;
@@ -258,9 +257,14 @@ find_uses(struct evict *s)
 void
 dag_evict(struct dag_best *b, int64_t work)
 {
-	static const double far[] = { 1, 0, 0.5, 2 }, big[] = { 1, 0.5 };
+	/* far, big, around; the best ones first */
+	static const double row[][3] = {
+		{ 1, 1, 1 }, { 2, 1, 1 }, { 1, 0.5, 1 }, { 2, 0.5, 1 },
+		{ 1, 1, 0 }, { 2, 1, 0 }, { 0.5, 1, 1 }, { 0.5, 0.5, 0 },
+		{ 2, 0.5, 0 }, { 1, 0.5, 0 }, { 0.5, 1, 0 }, { 0.5, 0.5, 1 },
+	};
 	const struct dag *g = b->g;
-	struct evict s = { .b = b, .g = g };
+	struct evict s = { .b = b, .g = g, .work = work };
 	Arena *keep = b->scratch;
 	size_t n = (size_t)g->n + 1;
 
@@ -275,19 +279,11 @@ dag_evict(struct dag_best *b, int64_t work)
 	s.need = arena_array(b->scratch, n, sizeof *s.need);
 	s.queue = arena_array(b->scratch, n, sizeof *s.queue);
 	find_uses(&s);
-	for (int k = 0; k < 16 && !dag_stopped(b); k++) {
-		s.far = far[k % 4];
-		s.big = big[k / 4 % 2];
-		s.around = k / 8 ? 0 : 1;
-		s.strict = true;
-		s.work = work / 16;
-		if (walk(&s))
-			dag_offer(b, s.seq, s.len);
-	}
-	if (!b->rung[b->at].best.len) {             /* the nearest miss is worth a try */
-		s.far = s.big = s.around = 1;
-		s.strict = false;
-		s.work = work / 16;
+	for (size_t k = 0; k < sizeof row / sizeof *row && s.work > 0
+	     && !dag_stopped(b); k++) {
+		s.far = row[k][0];
+		s.big = row[k][1];
+		s.around = row[k][2];
 		if (walk(&s))
 			dag_offer(b, s.seq, s.len);
 	}

@@ -18,6 +18,9 @@
 
 enum { RUNGS_MAX = 128, EVEN = 4, FAILED_MAX = 3, PROBES = 8 };
 
+/* At least, on a machine of today. */
+#define WORK_PER_SECOND 5e7
+
 /* Below EVEN tenths of the peak, rungs shrink by this. */
 #define RATIO 0.8
 
@@ -44,8 +47,18 @@ note(const struct dag_best *b, const char *what)
 static bool
 done(const struct dag_best *b)
 {
-	return dag_stopped(b) || (b->asked.best.len
-		&& b->asked.best.cost <= b->g->cost * (1 + b->o->gap));
+	return dag_stopped(b) || (b->asked.best.len && b->asked.best.cost
+		<= b->bound + b->o->gap * b->g->cost);
+}
+
+/* Work that the time allows, if that is limited. */
+static int64_t
+in_time(const struct dag_best *b, int64_t work, int64_t all)
+{
+	double part = b->o->sec * WORK_PER_SECOND / (double)all;
+
+	return b->o->sec > 0 && part < 1 ? (int64_t)(part * (double)work)
+		: work;
 }
 
 /* Rungs for each tenth of the peak.  Where the order is free as well, smaller
@@ -138,13 +151,16 @@ sweep_sets(struct dag_best *b, bool first, double hot, int64_t work)
 	}
 }
 
+/* Where little is kept, plans to start from. */
 static void
 evict_all(struct dag_best *b, int64_t work)
 {
-	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
+	int even = (10 - EVEN) * steps(b->g);
+
+	for (b->at = even; b->at < b->nrung && !done(b); b->at++) {
 		if (free_of_cost(b))
 			continue;
-		dag_evict(b, work / b->nrung);
+		dag_evict(b, work);
 		note(b, "eviction");
 	}
 }
@@ -195,9 +211,11 @@ plan_small(struct dag_best *b)
 static void
 plan_training(struct dag_best *b)
 {
-	int64_t n = b->g->n, work = n < 250 ? 300000 * n : 75000000;
+	int64_t n = b->g->n, work = n < 200 ? 400000 * n : 80000000;
+	int64_t evict = n < 4000 ? 15000 * n : 60000000;
 
-	evict_all(b, work / 2);
+	work = in_time(b, work, 5 * work);
+	evict_all(b, evict);
 	sweep_sets(b, true, 0.5, work);
 	sweep_sets(b, true, 0.2, work);
 	sweep(b, true, 0.4, work);
@@ -209,15 +227,19 @@ static void
 plan_general(struct dag_best *b)
 {
 	double n = b->g->n;
-	int64_t work = (int64_t)(n < 360 ? 1.3e6 * n : n < 1000 ? 25e6 * sqrt(n)
-	                         : 8e8);
+	int64_t evict = n < 4000 ? (int64_t)(15000 * n) : 60000000;
+	int64_t work = (int64_t)(n < 360 ? 1.2e6 * n : n < 1000 ? 22e6 * sqrt(n)
+	                         : 7e8);
 	/* small graphs can be shaken well with the work there is */
-	double hot = n < 100 ? 4 : n < 800 ? 400 / n : 0.5;
+	double hot = n < 200 ? 2 : n < 800 ? 400 / n : 0.5;
 
-	evict_all(b, work / 4);
+	work = in_time(b, work, 6 * work);
+	evict_all(b, evict);
+	sweep(b, true, 2 * hot, work);
+	sweep(b, false, hot, work);
 	sweep(b, true, hot, work);
-	sweep(b, true, 0.3 * hot, work);
-	sweep(b, false, 0.2 * hot, work);
+	sweep(b, false, 0.4 * hot, work);
+	sweep(b, true, 0.4 * hot, work);
 	find_least(b, work / 2);
 }
 
@@ -227,7 +249,7 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 	struct dag_best b = { .g = g, .o = o, .arena = arena,
 	                      .scratch = arena, .random = 1,
 	                      .asked = { .budget = o->budget } };
-	struct dag_answer r = { .bound = g->cost, .bound_class = "any" };
+	struct dag_answer r = { .bound_class = "any" };
 	int32_t *order = arena_array(arena, (size_t)g->n, sizeof *order);
 
 	if (o->sec > 0)
@@ -236,6 +258,7 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 		order[i] = i;
 	make_ladder(&b);
 	dag_offer(&b, order, g->n);
+	b.bound = g->n <= DAG_EXACT ? g->cost : dag_bound(g, o->budget);
 	if (g->n <= DAG_EXACT)
 		plan_small(&b);
 	else if (g->training)
@@ -246,7 +269,8 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 		fputs("\r\x1b[K", o->progress);
 	r.found = b.asked.best.len > 0;
 	r.seq = r.found ? b.asked.best : b.least;
-	if (g->n <= DAG_EXACT && r.found)
-		r.bound = r.seq.cost;
+	r.bound = g->n <= DAG_EXACT && r.found ? r.seq.cost : b.bound;
+	r.rung = b.rung;
+	r.nrung = b.nrung;
 	return r;
 }

@@ -6,7 +6,10 @@
 chain     N forward nodes and their backward, equal costs
 resnet    training step of a residual CNN with about N nodes in all
 unet      training step with skips across N levels
-layered   N nodes in layers, no backward flag
+layered   N nodes in layers, no backward flag, few links beyond the next layer
+skipping  the same with a seventh of the links beyond it, an order by chance
+parallel  chains side by side that meet, inside one another, no backward flag
+wide      many independent chains, one sink, no backward flag
 random    N nodes, links by chance, no backward flag
 """
 import json
@@ -131,6 +134,108 @@ def layered(n, seed):
     return g
 
 
+def reorder(g, rnd, tries):
+    """The same graph in the best of some random orders of execution."""
+    n = len(g.nodes)
+    preds, succs = [[] for _ in range(n)], [[] for _ in range(n)]
+    for a, b in sorted(g.links):
+        preds[b].append(a)
+        succs[a].append(b)
+    best = None
+    for _ in range(tries):
+        missing = [len(p) for p in preds]
+        ready, order = [i for i in range(n) if not missing[i]], []
+        while ready:
+            v = ready.pop(rnd.randrange(max(0, len(ready) - rnd.choice((6, n))), len(ready)))
+            order.append(v)
+            for w in succs[v]:
+                missing[w] -= 1
+                if not missing[w]:
+                    ready.append(w)
+        at = {v: t for t, v in enumerate(order)}
+        change = [0] * (n + 1)
+        for v in range(n):
+            change[at[v]] += g.nodes[v]["cost_ram"]
+            change[max([at[w] for w in succs[v]], default=at[v]) + 1] -= g.nodes[v]["cost_ram"]
+        live = peak = 0
+        for c in change:
+            live += c
+            peak = max(peak, live)
+        if best is None or peak < best[0]:
+            best = peak, at
+    at, h = best[1], Graph()
+    h.nodes = [dict(g.nodes[v], id=at[v]) for v in sorted(at, key=at.get)]
+    h.links = {(at[a], at[b]) for a, b in g.links}
+    return h
+
+
+def sizes(rnd):
+    """Bytes as activations have them: many small ones, a few large."""
+    mean, spread = rnd.choices([(0.5, 0.5), (1, 1), (3, 1), (5, 1)], [0.3, 0.3, 0.3, 0.1])[0]
+    return 10 * max(5, round(100 * rnd.gauss(mean, spread)))
+
+
+def skipping(n, seed):
+    rnd = random.Random(seed)
+    width = min(25, 2.5 * n ** 0.33)
+    g, layers = Graph(), [[]]
+    layers[0].append(g.add("source", sizes(rnd), 0))
+    left = n - 2
+    while left > 0:
+        w = min(left, max(1, round(width * rnd.uniform(0.25, 1.75))))
+        left -= w
+        layers.append([])
+        for _ in range(w):
+            inputs = {i for i in layers[-2] if rnd.random() < 0.2} or {rnd.choice(layers[-2])}
+            layers[-1].append(g.add(f"l{len(layers)}", sizes(rnd), rnd.randint(0, 1000), inputs))
+    read = {a for a, _ in g.links}
+    for here, below in zip(layers, layers[1:]):
+        g.links.update((i, rnd.choice(below)) for i in here if i not in read)
+    sink = g.add("sink", sizes(rnd), rnd.randint(0, 1000), layers[-1])
+    extra = len(g.links) // 6
+    while extra and len(layers) > 3:
+        a, b = sorted(rnd.sample(range(len(layers)), 2))
+        link = rnd.choice(layers[a]), rnd.choice(layers[b])
+        if b - a > 1 and link not in g.links:
+            g.links.add(link)
+            extra -= 1
+    assert sink == n - 1
+    return reorder(g, rnd, 20)
+
+
+def parallel(n, seed):
+    rnd = random.Random(seed)
+    g = Graph()
+
+    def part(count, source):
+        """A part of about count nodes between source and the node returned."""
+        if count <= 3:
+            for _ in range(max(1, count)):
+                source = g.add("s", sizes(rnd), rnd.randint(0, 1000), (source,))
+            return source
+        if rnd.random() < 0.4:
+            return part(count - count // 2, part(count // 2, source))
+        ways = rnd.randint(2, 4)
+        ends = [part((count - 1) // ways, source) for _ in range(ways)]
+        return g.add("join", sizes(rnd), rnd.randint(0, 1000), ends)
+
+    part(n - 1, g.add("source", sizes(rnd), 0))
+    return g
+
+
+def wide(n, seed):
+    rnd = random.Random(seed)
+    g, ends, last, left = Graph(), [], (), n - 1
+    while left:
+        last = (g.add("c", sizes(rnd), rnd.randint(0, 1000), last),)
+        left -= 1
+        if rnd.random() < 0.2 or not left:
+            ends.append(last[0])
+            last = ()
+    g.add("sink", 100, 1, ends)
+    return g
+
+
 def any_graph(n, seed):
     rnd = random.Random(seed)
     g = Graph()
@@ -142,7 +247,8 @@ def any_graph(n, seed):
     return g
 
 
-KINDS = {"chain": chain, "resnet": resnet, "unet": unet, "layered": layered, "random": any_graph}
+KINDS = {"chain": chain, "resnet": resnet, "unet": unet, "layered": layered, "skipping": skipping,
+         "parallel": parallel, "wide": wide, "random": any_graph}
 
 
 def main():

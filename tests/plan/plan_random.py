@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-SEARCHED = 10  # nodes; the search takes 3^n states
+SEARCHED = 12  # nodes; the search takes 3^n states
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, os.pardir, "tools"))
@@ -66,8 +66,11 @@ def run(ckc, folder, graph, budget):
 
 def check(ckc, folder, seed, faults):
     rnd = random.Random(seed)
-    n = rnd.randint(2, 10) if seed % 3 else rnd.randint(11, 40)
-    document = gen_graphs.any_graph(n, seed).json()
+    n = rnd.randint(2, 10) if seed % 3 else rnd.randint(13, 30)
+    n = rnd.randint(11, SEARCHED) if seed % 20 == 0 else n
+    kind = rnd.choice(("random", "random", "parallel", "wide") + (("skipping",) if n > 12 else ()))
+    document = gen_graphs.KINDS[kind](n, seed).json()
+    n = len(document["nodes"])
     with open(os.path.join(folder, "graph.json"), "w", encoding="utf-8") as sink:
         json.dump(document, sink)
     graph = Workload(document, "graph")
