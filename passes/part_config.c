@@ -359,13 +359,28 @@ measured(const struct kind *k, int32_t t)
 	return i;
 }
 
+/* Neighbours may differ between measurements: a plan counts on the most, a
+ * bound on the least. */
+static void
+add_measured(struct part *p, int32_t c, const struct need *now)
+{
+	raise(&p->need[c], true, now->before);
+	raise(&p->need[c], false, now->all);
+	if (p->seen[c].all == 0 || now->before < p->seen[c].before)
+		p->seen[c].before = now->before;
+	if (p->seen[c].all == 0 || now->all < p->seen[c].all)
+		p->seen[c].all = now->all;
+}
+
 /* Read the last evaluation. */
 static void
-note_needs(struct parts *y, const int32_t *taken, int64_t *below)
+note_needs(struct parts *y, const int32_t *taken, int64_t *below,
+           struct need *now)
 {
 	const struct remat *r = y->r;
 	int64_t worst = 0;
 
+	memset(now, 0, (size_t)y->n * sizeof *now);
 	for (int32_t i = 0; i < y->n; i++)
 		below[i + 1] = below[i]
 			+ y->kind[y->part[i].kind].config[taken[i]].bytes;
@@ -386,10 +401,12 @@ note_needs(struct parts *y, const int32_t *taken, int64_t *below)
 					: r->node[node].sec;
 			continue;
 		}
-		raise(&y->part[at].need[taken[at]], at == 0
+		raise(&now[at], at == 0
 		      || node < y->part[at - 1].begin, worst - below[at]);
 		worst = 0;
 	}
+	for (int32_t i = 0; i < y->n; i++)
+		add_measured(&y->part[i], taken[i], &now[i]);
 }
 
 static void
@@ -397,6 +414,7 @@ measure(struct parts *y)
 {
 	size_t n = (size_t)y->n;
 	int64_t *below = arena_array(y->arena, n + 1, sizeof *below);
+	struct need *now = arena_array(y->arena, n, sizeof *now);
 	int32_t *taken = arena_array(y->arena, n, sizeof *taken);
 	uint8_t *drop = arena_array(y->arena, (size_t)y->r->nstore + 1, 1);
 	int32_t times = 0;
@@ -417,7 +435,7 @@ measure(struct parts *y)
 			         drop);
 		}
 		remat_eval(y->r, drop);
-		note_needs(y, taken, below);
+		note_needs(y, taken, below, now);
 	}
 }
 
@@ -483,9 +501,9 @@ raise_least(struct parts *y)
 
 		for (int32_t c = 0; !late[i] && c < k->nconfig; c++)
 			if (k->config[c].measured) {
-				raise(&p->least[c], true, p->need[c].before
+				raise(&p->least[c], true, p->seen[c].before
 				      - y->tied_bytes);
-				raise(&p->least[c], false, p->need[c].all
+				raise(&p->least[c], false, p->seen[c].all
 				      - y->tied_bytes);
 			}
 	}
@@ -508,6 +526,8 @@ parts_solve(struct parts *y)
 
 		p->need = arena_array(y->arena,
 			(size_t)y->kind[p->kind].nconfig + 1, sizeof *p->need);
+		p->seen = arena_array(y->arena,
+			(size_t)y->kind[p->kind].nconfig + 1, sizeof *p->seen);
 		find_least(y, i, fixed);
 	}
 	measure(y);

@@ -69,7 +69,8 @@ struct part {
 	                                 * to where the part before begins */
 	NodeId begin;                   /* first backward node that reads it or
 	                                 * an earlier one */
-	struct need *need;              /* by configuration, as measured */
+	struct need *need, *seen;       /* by configuration, as measured: the
+	                                 * most, the least */
 	struct need *least;             /* by configuration: of any plan */
 };
 
