@@ -78,7 +78,8 @@ try_presets(struct choice *c)
 		/* a whole segment's copies may be alive at once; less of it
 		 * may be enough */
 		if (!c->curve)
-			remat_polish(c->base, cost.live - cost.live / 64, 0, drop);
+			remat_polish(c->base, cost.live - cost.live / 64, 0,
+			             drop);
 	}
 }
 
