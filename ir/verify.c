@@ -173,17 +173,18 @@ check_val(struct verify *c, const Val *v)
 		bad(c, NULL, v, "is too large");
 }
 
-/* Forward nodes come first; recomputation, backward and updates mix. */
+/* Forward nodes come before backward and updates; what is recomputed may stand
+ * anywhere. */
 static void
 check_phases(struct verify *c)
 {
-	Phase seen = PH_FORWARD;
+	bool begun = false;
 
 	FOR_NODES (n, c->g) {
-		if (n->phase == PH_FORWARD && seen != PH_FORWARD)
+		if (n->phase == PH_FORWARD && begun)
 			bad(c, n, NULL, "forward after the backward phase "
 			    "has begun");
-		seen = n->phase;
+		begun |= n->phase == PH_BACKWARD || n->phase == PH_UPDATE;
 	}
 }
 
