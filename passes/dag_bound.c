@@ -326,7 +326,8 @@ write_rows(struct bound *s)
 static double
 solve(struct bound *s)
 {
-	struct ilp_limit limit = { .pivots = PIVOTS, .nodes = NODES / s->g->n + 1 };
+	struct ilp_limit limit = { .pivots = PIVOTS,
+	                           .nodes = NODES / s->g->n + 1 };
 	size_t n = (size_t)s->g->n + 1, m = (size_t)s->nmoment;
 	struct ilp_answer a;
 	double sure;
