@@ -3,11 +3,10 @@
  * what    for a ladder of budgets from keep-everything down to the least, the
  *         plan that would be taken, its peak, time and bound; presets beside
  * method  One choice serves all rungs of the ladder, so the search is done
- *         once.  A plan's own peak is the smallest budget that it serves:
- *         points are (peak, time), and those that another one beats in both
- *         are left out, which makes the curve monotone.  Where updates may
- *         run after backward or in it, both forms of the graph add points, and
- *         the later form wins ties, as it does for a single budget.
+ *         once.  Points are (budget, time), and those that another one beats
+ *         in both are left out, which makes the curve monotone.  Where updates
+ *         may run after backward or in it, both forms of the graph add points,
+ *         and the later form wins ties, as it does for a single budget.
  * cost    RUNGS choices and bounds
  */
 #include "passes/frontier.h"
@@ -25,7 +24,7 @@ enum { RUNGS = 40, PRESETS = 8 };
 static bool
 beats(const struct frontier_point *a, const struct frontier_point *b)
 {
-	if (a->peak > b->peak)
+	if (a->budget > b->budget)
 		return false;
 	return a->recompute_sec < b->recompute_sec
 		|| (a->recompute_sec == b->recompute_sec
@@ -49,7 +48,7 @@ insert(struct frontier *f, struct frontier_point q)
 	for (int i = 0; i < f->n; i++)
 		if (!beats(&q, &f->point[i]))
 			f->point[n++] = f->point[i];
-	for (at = n; at > 0 && f->point[at - 1].peak > q.peak; at--)
+	for (at = n; at > 0 && f->point[at - 1].budget > q.budget; at--)
 		f->point[at] = f->point[at - 1];
 	f->point[at] = q;
 	f->n = n + 1;
@@ -67,13 +66,14 @@ add_plan(Pass *p, struct remat *r, struct choice *c, int64_t arena)
 
 	if (!f)
 		return;
+	q.budget = r->resident + arena;
 	q.peak = r->resident + f->placed;
 	q.recompute_sec = f->sec;
 	/* both forms do the same work: one sum, rounded once */
 	q.step_sec = base + f->sec;
 	if (known(p->frontier, &q))
 		return;
-	q.bound_sec = base + choice_bound(c, f->placed, f);
+	q.bound_sec = base + choice_bound(c, arena, f);
 	if (q.bound_sec > q.step_sec)
 		q.bound_sec = q.step_sec;
 	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";
@@ -90,7 +90,7 @@ add_preset(Pass *p, int i)
 	if (i < f->npreset && a->peak >= f->preset[i].peak)
 		return;
 	f->preset[i] = (struct frontier_point){
-		.name = a->name, .peak = a->peak,
+		.name = a->name, .budget = a->peak, .peak = a->peak,
 		.step_sec = f->base_sec + a->recompute_sec,
 		.recompute_sec = a->recompute_sec, .early = p->early };
 }
@@ -145,12 +145,12 @@ frontier_add(Pass *p, struct remat *r, struct choice *c)
 /* ---- as text ---- */
 
 static int
-by_peak(const void *x, const void *y)
+by_budget(const void *x, const void *y)
 {
 	const struct frontier_point *const *a = x, *const *b = y;
 
-	if ((*a)->peak != (*b)->peak)
-		return (*a)->peak > (*b)->peak ? -1 : 1;
+	if ((*a)->budget != (*b)->budget)
+		return (*a)->budget > (*b)->budget ? -1 : 1;
 	if (!(*a)->name != !(*b)->name)
 		return (*a)->name ? 1 : -1;
 	return ((*a)->step_sec > (*b)->step_sec)
@@ -168,8 +168,8 @@ print_point(const struct frontier_point *q, int64_t whole, FILE *out)
 {
 	double base = q->step_sec - q->recompute_sec;
 
-	fprintf(out, "%16" PRId64 "  %5.1f  %10.3f  %9.2f", q->peak,
-	        percent((double)q->peak, (double)whole), 1e3 * q->step_sec,
+	fprintf(out, "%16" PRId64 "  %5.1f  %10.3f  %9.2f", q->budget,
+	        percent((double)q->budget, (double)whole), 1e3 * q->step_sec,
 	        percent(q->recompute_sec, base));
 	if (q->name)
 		fprintf(out, "  %7s  --recompute %s\n", "", q->name);
@@ -192,7 +192,7 @@ frontier_print(const Pass *p, FILE *out)
 		row[n++] = &f->point[i];
 	for (int i = 0; i < f->npreset; i++)
 		row[n++] = &f->preset[i];
-	qsort(row, n, sizeof *row, by_peak);
+	qsort(row, n, sizeof *row, by_budget);
 	fputs("        budget B  of all    step ms  recompute    bound\n"
 	      "                      %                     + %      + %\n",
 	      out);
@@ -211,9 +211,10 @@ put_point(const struct frontier_point *q, FILE *out)
 	fputs("{", out);
 	if (q->name)
 		fprintf(out, "\"name\": \"%s\", ", q->name);
-	fprintf(out, "\"peak_bytes\": %" PRId64 ", \"step_seconds\": %.17g, "
+	fprintf(out, "\"budget_bytes\": %" PRId64 ", \"peak_bytes\": %" PRId64
+	        ", \"step_seconds\": %.17g, "
 	        "\"recompute_seconds\": %.17g, \"overhead\": %.17g",
-	        q->peak, q->step_sec, q->recompute_sec,
+	        q->budget, q->peak, q->step_sec, q->recompute_sec,
 	        base > 0 ? q->recompute_sec / base : 0);
 	if (!q->name)
 		fprintf(out, ", \"bound_seconds\": %.17g, \"bound_class\": "

@@ -8,8 +8,8 @@
 
 struct frontier_point {
 	const char *name;               /* a preset; NULL: chosen */
-	int64_t peak;                   /* bytes of a step: the smallest budget
-	                                 * for this plan */
+	int64_t budget;                 /* for which this plan is taken */
+	int64_t peak;                   /* what it needs of that */
 	double step_sec, recompute_sec;
 	double bound_sec;               /* of a step within that budget; 0:
 	                                 * none was computed */
@@ -18,7 +18,7 @@ struct frontier_point {
 };
 
 struct frontier {
-	struct frontier_point *point;   /* by peak; slower ones first */
+	struct frontier_point *point;   /* by budget; slower ones first */
 	int n;
 	struct frontier_point *preset;
 	int npreset;

@@ -123,8 +123,8 @@ static void
 widen(struct frame *f, const struct frontier_point *q, int n)
 {
 	for (int i = 0; i < n; i++) {
-		f->x0 = fmin(f->x0, (double)q[i].peak);
-		f->x1 = fmax(f->x1, (double)q[i].peak);
+		f->x0 = fmin(f->x0, (double)q[i].budget);
+		f->x1 = fmax(f->x1, (double)q[i].budget);
 		f->y1 = fmax(f->y1, extra(&q[i]));
 	}
 }
@@ -197,7 +197,7 @@ put_steps(const struct frame *f, const struct frontier *c, bool whole,
 	for (int i = 0; i < c->n; i++) {
 		double y = y_of(f, value(&c->point[i]));
 
-		double x = x_of(f, (double)c->point[i].peak);
+		double x = x_of(f, (double)c->point[i].budget);
 
 		if (i == 0)
 			fprintf(f->out, "<path d=\"M%.1f %.1f", x, y);
@@ -247,7 +247,7 @@ put_presets(const struct frame *f, const struct frontier *c)
 
 	for (int i = 0; i < c->npreset; i++) {
 		const struct frontier_point *q = &c->preset[i];
-		double x = x_of(f, (double)q->peak), y = y_of(f, extra(q));
+		double x = x_of(f, (double)q->budget), y = y_of(f, extra(q));
 		double w = 6.4 * (double)strlen(q->name);
 		struct label a = find_place(x, y, w, placed, n);
 
@@ -301,7 +301,7 @@ frontier_svg(const Pass *p, const char *title, FILE *out)
 	for (int i = 0; i < c->n; i++)
 		fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2\" fill="
 		        "\"#1d4ed8\"/>\n",
-		        x_of(&f, (double)c->point[i].peak),
+		        x_of(&f, (double)c->point[i].budget),
 		        y_of(&f, extra(&c->point[i])));
 	put_presets(&f, c);
 	put_key(&f, bound);

@@ -55,7 +55,7 @@ def plans(ckc, model, flags, folder):
             return json.load(f)
 
     points = run("--curve")["curve"]
-    budgets = sorted({points[i * (len(points) - 1) // STEPS]["peak_bytes"] for i in range(STEPS + 1)})
+    budgets = sorted({points[i * (len(points) - 1) // STEPS]["budget_bytes"] for i in range(STEPS + 1)})
     files, above = [], 0
     for budget in budgets:
         files.append(os.path.join(folder, f"{budget}.csv"))
