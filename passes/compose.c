@@ -219,19 +219,23 @@ find_bound(struct curve *v)
 {
 	struct parts *y = v->y;
 	struct row behind[2];           /* the part before: closed, open */
+	Arena *old = arena_new();       /* of the rows behind */
 	struct cells c;
 
 	cells_open(&c, bound_cells(v), v->top);
 	offer_low(&c, 0, 0);
-	behind[0] = behind[1] = cells_take(&c, y->arena);
+	behind[0] = behind[1] = cells_take(&c, old);
 	for (int32_t i = y->n - 1; i >= 0; i--) {
+		Arena *fresh = i > 0 ? arena_new() : y->arena;
 		struct row next[2];
 
 		for (int open = 0; open < 2; open++) {
 			offer_part(y, i, open, v->top, behind, &c);
-			next[open] = cells_take(&c, y->arena);
+			next[open] = cells_take(&c, fresh);
 		}
 		memcpy(behind, next, sizeof next);
+		arena_free(old);
+		old = fresh;
 	}
 	v->bound = behind[0];
 	arena_free(c.arena);
@@ -293,18 +297,20 @@ curve_bound_any(const struct curve *v, int64_t memory)
 	struct row behind[2] = { { NULL, 0 }, { NULL, 0 } };
 	struct cells c;
 	double best = 0;
+	Arena *old = arena_new();       /* of the row behind */
 
-	if (memory >= v->top)
-		return 0;
 	cells_open(&c, bound_cells(v), v->top);
 	offer_low(&c, 0, 0);
-	behind[0] = behind[1] = cells_take(&c, y->arena);
-	for (int32_t i = 1; i < y->n; i++) {
+	behind[0] = behind[1] = cells_take(&c, old);
+	for (int32_t i = 1; i < y->n && memory < v->top; i++) {
+		Arena *fresh = arena_new();
 		NodeId to = y->part[i - 1].begin;
 		int64_t most = -1;
 
 		offer_part(y, i - 1, -1, v->top, behind, &c);
-		behind[0] = behind[1] = cells_take(&c, y->arena);
+		behind[0] = behind[1] = cells_take(&c, fresh);
+		arena_free(old);
+		old = fresh;
 		for (NodeId k = y->part[i].lo; k < to; k++)
 			if (work[k] > most)
 				most = work[k];
@@ -312,6 +318,7 @@ curve_bound_any(const struct curve *v, int64_t memory)
 			best = fmax(best, least_within(&behind[0],
 			                               memory - most));
 	}
+	arena_free(old);
 	arena_free(c.arena);
 	return best;
 }
