@@ -5,10 +5,10 @@
  * found is kept for the whole process: sgemm has no argument that could carry
  * it, and a library cannot be unloaded safely anyway.
  *
- * oneDNN and OpenBLAS's OpenMP flavour use the OpenMP threads that our loops
- * use and run on one thread inside a parallel region.  The pthread flavour
- * brings threads of its own, which then fight with ours (measured: five times
- * slower steps); it gets one thread, and rows or columns are dealt out here.
+ * Rows or columns are dealt out to threads here, see deal_out.  oneDNN and
+ * OpenBLAS's OpenMP flavour run on one thread inside a parallel region; the
+ * pthread flavour brings threads of its own, which fight with ours (measured:
+ * five times slower steps), and is told to use one.
  * OPENBLAS_CORETYPE and the like are the user's: they are not touched, but the
  * kernel that results is told.
  */
@@ -62,13 +62,16 @@ trivial(int64_t m, int64_t n, int64_t k, float alpha, float beta, float *c,
 	return true;
 }
 
+/* C[m,n] = alpha op(A) op(B) + beta C by one library on one thread. */
+typedef void part_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
+                     float alpha, const float *a, int64_t lda, const float *b,
+                     int64_t ldb, float beta, float *c, int64_t ldc);
+
 static void
-gemm_onednn(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+onednn_part(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
             const float *a, int64_t lda, const float *b, int64_t ldb,
             float beta, float *c, int64_t ldc)
 {
-	if (trivial(m, n, k, alpha, beta, c, ldc))
-		return;
 	/* it refuses only sizes that no caller has; then ours must do */
 	if (loaded.onednn(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a,
 	                  lda, b, ldb, beta, c, ldc))
@@ -85,33 +88,59 @@ openblas_part(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	                a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
 }
 
-/* Deal rows or columns of C out to the OpenMP threads, in parts that are a
- * multiple of any kernel's tile. */
+/* Of `all` rows or columns of C so many in a part: a multiple of any kernel's
+ * tile, some sixteen parts, and not so small that packing costs more than it
+ * brings. */
+static int64_t
+part_of(int64_t all, double products)
+{
+	int64_t part = (all / 16 + 63) / 64 * 64;
+
+	if (products < 1 << 21)
+		return all;
+	return part < 64 ? 64 : part > 256 ? 256 : part;
+}
+
+/* Deal parts of C out to the OpenMP threads.  Libraries left to themselves
+ * divide even the sums of a product among as many threads as there are, and
+ * round differently with each number; the parts depend on the shape alone. */
 static void
-openblas_split(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
-               const float *a, int64_t lda, const float *b, int64_t ldb,
-               float beta, float *c, int64_t ldc)
+deal_out(part_fn *fn, int ta, int tb, int64_t m, int64_t n, int64_t k,
+         float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+         float beta, float *c, int64_t ldc)
 {
 	bool rows = m >= n;
-	int64_t all = rows ? m : n, parts = omp_get_max_threads(), part;
+	int64_t all = rows ? m : n, part = part_of(all, (double)m * n * k);
+	int threads = omp_get_max_threads();
+	bool alone = all <= part && threads > 1 && !omp_in_parallel();
 
-	part = (all + parts - 1) / parts;
-	part = (part + 63) / 64 * 64;
-	parts = (all + part - 1) / part;
-#pragma omp parallel for schedule(static) num_threads((int)parts)
-	for (int64_t p = 0; p < parts; p++) {
-		int64_t from = p * part;
+	if (alone)
+		omp_set_num_threads(1);
+#pragma omp parallel for schedule(dynamic) if (all > part)
+	for (int64_t from = 0; from < all; from += part) {
 		int64_t len = all - from < part ? all - from : part;
 
 		if (rows)
-			openblas_part(ta, tb, len, n, k, alpha,
-			              a + from * (ta ? 1 : lda), lda, b, ldb,
-			              beta, c + from * ldc, ldc);
+			fn(ta, tb, len, n, k, alpha,
+			   a + from * (ta ? 1 : lda), lda, b, ldb, beta,
+			   c + from * ldc, ldc);
 		else
-			openblas_part(ta, tb, m, len, k, alpha, a, lda,
-			              b + from * (tb ? ldb : 1), ldb, beta,
-			              c + from, ldc);
+			fn(ta, tb, m, len, k, alpha, a, lda,
+			   b + from * (tb ? ldb : 1), ldb, beta, c + from,
+			   ldc);
 	}
+	if (alone)
+		omp_set_num_threads(threads);
+}
+
+static void
+gemm_onednn(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+            const float *a, int64_t lda, const float *b, int64_t ldb,
+            float beta, float *c, int64_t ldc)
+{
+	if (!trivial(m, n, k, alpha, beta, c, ldc))
+		deal_out(onednn_part, ta, tb, m, n, k, alpha, a, lda, b, ldb,
+		         beta, c, ldc);
 }
 
 static void
@@ -124,13 +153,9 @@ gemm_openblas(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	if (m > INT_MAX || n > INT_MAX || k > INT_MAX || lda > INT_MAX
 	    || ldb > INT_MAX || ldc > INT_MAX)
 		gemm_own(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-	else if (loaded.openblas_alone && !omp_in_parallel()
-	         && omp_get_max_threads() > 1 && (double)m * n * k > 1e6)
-		openblas_split(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c,
-		               ldc);
 	else
-		openblas_part(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c,
-		              ldc);
+		deal_out(openblas_part, ta, tb, m, n, k, alpha, a, lda, b, ldb,
+		         beta, c, ldc);
 }
 
 static bool
