@@ -53,11 +53,12 @@ def bars(path, title, unit, groups, names):
             out.append(text(x + bar * 0.45, y - 3, f"{value:.0f}",
                             more=' font-size="10"'))
         out.append(text(left + (g + 0.5) * step, height - bottom + 16, name))
+    x = left
     for i, name in enumerate(names):
-        x = left + i * 130
         out.append(f'<rect x="{x}" y="{height + 8}" width="10" height="10" '
                    f'fill="{COLOURS[i]}"/>')
         out.append(text(x + 14, height + 17, name, "start"))
+        x += 40 + 7 * len(name)
     out.append(text(16, height / 2, unit,
                     more=f' transform="rotate(-90 16 {height / 2})"'))
     write(path, out)
