@@ -62,15 +62,22 @@ same_file(const char *p, const char *q, Arena *a)
 		&& !strcmp(after_slash(p), after_slash(q));
 }
 
+/* Reports may go to a device or a pipe, a library and its weights may not. */
 static bool
-can_write(const char *path, Arena *a, Diag *d)
+can_write(const char *path, bool report, Arena *a, Diag *d)
 {
 	const char *dir = folder_of(path, a);
 	struct stat st;
+	bool there = !stat(path, &st);
 
-	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+	if (there && S_ISDIR(st.st_mode))
 		return diag_error(d, "cannot write '%s': it is a folder",
 		                  path);
+	if (there && !S_ISREG(st.st_mode))
+		return (report && !access(path, W_OK))
+			|| diag_error(d, "cannot write '%s': %s", path,
+			              report ? strerror(errno)
+			              : "not a regular file");
 	if (access(dir, W_OK | X_OK))
 		return diag_error(d, "cannot write '%s': folder '%s': %s",
 		                  path, dir, strerror(errno));
@@ -89,7 +96,7 @@ outputs_check(const struct outputs *o, const char *model,
 	for (int i = 0; i < N; i++) {
 		if (!path[i])
 			continue;
-		if (!can_write(path[i], a, d))
+		if (!can_write(path[i], i >= 2, a, d))
 			ok = false;
 		else if (same_file(path[i], model, a)
 		         || (file && onnx_reads(file, path[i])))

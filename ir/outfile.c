@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,21 +25,50 @@ create(struct outfile *o, Arena *arena)
 	return fd;
 }
 
+/* Devices and pipes are written to as they are: moving a file to their place
+ * would take them away. */
+static bool
+is_stream(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode)
+		&& !S_ISDIR(st.st_mode);
+}
+
+/* Where a path leads, so that a link stays one. */
+static const char *
+follow(const char *path, Arena *arena)
+{
+	char *real = realpath(path, NULL);
+	const char *end = real ? arena_str(arena, real) : path;
+
+	free(real);
+	return end;
+}
+
 bool
 outfile_open(struct outfile *o, const char *path, Arena *arena, Diag *diag)
 {
 	int fd;
 
+	o->tmp = NULL;
 	o->path = path;
 	o->diag = diag;
-	fd = create(o, arena);
+	if (is_stream(path)) {
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	} else {
+		o->path = follow(path, arena);
+		fd = create(o, arena);
+	}
 	if (fd < 0)
 		return diag_error(diag, "cannot write '%s': %s", path,
 		                  strerror(errno));
 	o->f = fdopen(fd, "wb");
 	if (!o->f) {
 		close(fd);
-		unlink(o->tmp);
+		if (o->tmp)
+			unlink(o->tmp);
 		return diag_error(diag, "cannot write '%s': %s", path,
 		                  strerror(errno));
 	}
@@ -61,11 +91,12 @@ outfile_close(struct outfile *o, bool ok)
 	bool written = !ferror(o->f);
 
 	written &= fclose(o->f) == 0;
-	if (ok && written && rename(o->tmp, o->path) == 0)
+	if (ok && written && (!o->tmp || rename(o->tmp, o->path) == 0))
 		return true;
 	if (ok)
 		diag_error(o->diag, "cannot write '%s': %s", o->path,
 		           strerror(errno));
-	unlink(o->tmp);
+	if (o->tmp)
+		unlink(o->tmp);
 	return false;
 }

@@ -1,4 +1,5 @@
-/* A file that appears whole or not at all. */
+/* A file that appears whole or not at all; a device or a pipe is written to
+ * as it comes. */
 #ifndef IR_OUTFILE_H
 #define IR_OUTFILE_H
 
@@ -9,7 +10,7 @@
 
 struct outfile {
 	FILE *f;
-	char *tmp;
+	char *tmp;              /* NULL for a device or a pipe */
 	const char *path;
 	Diag *diag;
 };

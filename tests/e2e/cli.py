@@ -5,6 +5,7 @@
 """
 import os
 import re
+import stat
 import subprocess
 
 import ck
@@ -39,9 +40,33 @@ def idle(bench):
         bench.check(("'m.idle'" in done.stderr and "no gradient" in done.stderr) == warned, f"idle parameter {flags}: {done.stderr}")
 
 
+def streams(bench):
+    """Reports go through pipes, devices and links; whatever is at the name of a report stays what it is."""
+    stem = os.path.join(ck.MODELS, "gpt2-ts14")
+    plain, fifo, link, full = (bench.path(x) for x in ("plain.json", "fifo", "link", "full"))
+    os.mkfifo(fifo)
+    os.symlink("/dev/full", full)
+    open(bench.path("target"), "w").close()
+    os.symlink("target", link)
+    bench.must(bench.ckc(stem + ".onnx", "--plan-only", "--json", plain), "--json to a file")
+    bench.must(bench.ckc(stem + ".onnx", "--plan-only", "--json", link), "--json to a link")
+    bench.check(os.path.islink(link) and os.path.getsize(bench.path("target")) > 1000, "a link did not stay one")
+    with open(bench.path("through"), "wb") as through, subprocess.Popen(["cat", fifo], stdout=through) as reader:
+        ok = bench.must(bench.ckc(stem + ".onnx", "--plan-only", "--json", fifo), "--json to a pipe")
+        if not bench.check(ok and stat.S_ISFIFO(os.stat(fifo).st_mode), "a pipe was replaced by a file"):
+            reader.kill()
+    bench.check(os.path.getsize(bench.path("through")) > 1000, "nothing came through the pipe")
+    done = bench.ckc(stem + ".onnx", "--plan-only", "--json", full)
+    bench.check(done.returncode == 1 and "No space" in done.stderr, f"--json to a full device: {done.returncode} {done.stderr[:200]}")
+    bench.check(os.path.islink(full), "the name of a device was replaced")
+    done = bench.ckc(stem + ".onnx", "-o", fifo)
+    bench.check(done.returncode == 1 and "not a regular file" in done.stderr, f"-o to a pipe: {done.returncode} {done.stderr[:200]}")
+
+
 def main():
     bench = ck.Bench()
     idle(bench)
+    streams(bench)
     wide(bench, 30000)
     stem = os.path.join(ck.MODELS, "gpt2-ts14")
     for argv in (["--help"], ["--version"], ["inspect", "--help"]):
