@@ -272,7 +272,7 @@ write_twice(Plan *p)
 static void
 read_overwritten(Plan *p)
 {
-	int64_t old, at = find_in_place(p, &old);
+	int64_t old = -1, at = find_in_place(p, &old);
 	struct plan_step *s = &p->step[at + 1];
 
 	s->read[s->nread++] = old;
@@ -281,7 +281,7 @@ read_overwritten(Plan *p)
 static void
 lose_output(Plan *p)
 {
-	int64_t old;
+	int64_t old = -1;
 
 	find_in_place(p, &old);
 	p->tensor[old].output = true;
