@@ -19,24 +19,6 @@
 /* Steps of the first exact search, and heights to aim at in one round. */
 enum { FIRST_EFFORT = 6000000, GOALS = 4 };
 
-void
-pack_sort(int32_t *order, int32_t *spare, const int64_t *key, int32_t n)
-{
-	for (int64_t w = 1; w < n; w *= 2) {
-		for (int64_t lo = 0; lo < n; lo += 2 * w) {
-			int64_t mid = lo + w < n ? lo + w : n;
-			int64_t hi = mid + w < n ? mid + w : n;
-			int64_t i = lo, j = mid;
-
-			for (int64_t k = lo; k < hi; k++)
-				spare[k] = i < mid && (j == hi
-					|| key[order[i]] >= key[order[j]])
-					? order[i++] : order[j++];
-		}
-		memcpy(order, spare, (size_t)n * sizeof *order);
-	}
-}
-
 /* ---- sections ---- */
 
 struct item {

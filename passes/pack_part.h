@@ -30,9 +30,6 @@ part_done(const struct part *p)
 		|| (p->best < INT64_MAX && p->stop && *p->stop);
 }
 
-/* Order 0..n-1 by descending keys; ties stay as they were. */
-void pack_sort(int32_t *order, int32_t *spare, const int64_t *key, int32_t n);
-
 /* pack_skyline.c: best fit on the lowest place.  Near-linear. */
 void pack_skyline(struct part *);
 

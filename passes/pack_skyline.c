@@ -498,6 +498,28 @@ key_of(const struct box *b, int how)
 	}
 }
 
+/* Order by descending keys; ties stay as they were. */
+static void
+sort(struct sky *s)
+{
+	int32_t n = s->p->n, *order = s->order;
+	const int64_t *key = s->key;
+
+	for (int64_t w = 1; w < n; w *= 2) {
+		for (int64_t lo = 0; lo < n; lo += 2 * w) {
+			int64_t mid = lo + w < n ? lo + w : n;
+			int64_t hi = mid + w < n ? mid + w : n;
+			int64_t i = lo, j = mid;
+
+			for (int64_t k = lo; k < hi; k++)
+				s->spare[k] = i < mid && (j == hi
+					|| key[order[i]] >= key[order[j]])
+					? order[i++] : order[j++];
+		}
+		memcpy(order, s->spare, (size_t)n * sizeof *order);
+	}
+}
+
 static void
 make_order(struct sky *s, int how)
 {
@@ -507,10 +529,10 @@ make_order(struct sky *s, int how)
 		s->order[i] = i;
 		s->key[i] = p->box[i].size;
 	}
-	pack_sort(s->order, s->spare, s->key, p->n);
+	sort(s);
 	for (int32_t i = 0; i < p->n; i++)
 		s->key[i] = key_of(&p->box[i], how);
-	pack_sort(s->order, s->spare, s->key, p->n);
+	sort(s);
 }
 
 /* What is missing in the section moves to the front of the order; not all of
