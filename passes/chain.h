@@ -2,7 +2,7 @@
 #ifndef PASSES_CHAIN_H
 #define PASSES_CHAIN_H
 
-#include "passes/deep.h"
+#include "passes/deep_known.h"
 
 /* When a storage that backward reads is made again, inside its part: before
  * the part's backward, before its first use, or before each use. */

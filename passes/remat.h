@@ -180,6 +180,10 @@ bool remat_wishes(Pass *, const struct remat *, uint8_t *must);
 /* Number of the layer that each storage belongs to, from 0; returns how many
  * layer inputs there are. */
 int remat_layer_of(const struct remat *, Arena *, int32_t *layer);
+/* Storages at which the forward graph hangs together by one activation, in
+ * order, and the node behind which each does so; returns how many. */
+int32_t remat_cuts(const struct remat *, Arena *, int32_t *cut,
+                   NodeId *behind);
 
 /* remat_ilp.c: no plan of class "once" that needs at most `memory` bytes in
  * the arena spends fewer seconds on copies; INFINITY: there is none.  While it

@@ -13,7 +13,7 @@
  * cost    an eviction looks at everything in memory and a part of what is
  *         around it; work is counted and limited
  */
-#include "passes/deep.h"
+#include "passes/deep_known.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
  *         others, and so are those in which forward writes into memory that
  *         it did not make
  */
-#include "passes/deep.h"
+#include "passes/deep_known.h"
 
 #include <math.h>
 #include <string.h>

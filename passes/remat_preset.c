@@ -10,7 +10,6 @@
  *         layer (the residual stream is cut twice per transformer layer), one
  *         per period is a layer input.
  */
-#include "passes/deep.h"
 #include "passes/memory.h"
 #include "passes/remat.h"
 
