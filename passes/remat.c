@@ -123,9 +123,10 @@ fill_node(struct remat *r, const Node *n)
 		rn->pair[2 * i] = r->of_val[n->out[pair[i].out]];
 		rn->pair[2 * i + 1] = r->of_val[n->in[pair[i].in]];
 	}
-	/* kernels write their first result in any case; loops do not */
+	/* a kernel writes its first result in any case, but for these two */
 	rn->always = -1;
-	for (int i = 0; i < rn->nwrite && n->op != OP_LOOP; i++)
+	for (int i = 0; i < rn->nwrite && n->op != OP_LOOP
+	     && n->op != OP_ATTENTION; i++)
 		if (n->out[0] && rn->write[i] == r->of_val[n->out[0]])
 			rn->always = i;
 	rn->workspace = n->workspace;
