@@ -12,8 +12,9 @@
  *         Plans that repeat nodes more than once (deep.c) are looked for when
  *         the budget is near the least that one recompute can do, or below.
  *         Where forward falls into parts (parts.c), the plans of a curve
- *         (compose.c) take the place of rungs: the fastest one that fits, of
- *         those reckoned to need not much more than the budget.
+ *         (compose.c) come in: the fastest one that fits, of those reckoned
+ *         to need not much more than the budget.  They take the place of
+ *         archive and rungs unless the graph is small.
  * cost    counted work: evaluations, pivots, branch and bound nodes
  */
 #include "passes/choose.h"
@@ -81,6 +82,14 @@ try_presets(struct choice *c)
 			remat_polish(c->base, cost.live - cost.live / 64, 0,
 			             drop);
 	}
+}
+
+/* Rungs are worth their time: there is no curve, or it has few values to
+ * choose from, between the plans of which there are others. */
+static bool
+climbs(const struct choice *c)
+{
+	return c->r->ncand <= (c->curve ? CLIMB_MAX : ILP_MAX);
 }
 
 /* Push the least memory further down. */
@@ -241,8 +250,7 @@ descend(struct choice *c, int64_t arena)
 	struct found *best = best_of(c, arena);
 	int rung = (int)(arena / (c->top / RUNGS));
 
-	if (c->exhausted || proven(c, arena, best)
-	    || c->r->ncand > (c->curve ? CLIMB_MAX : ILP_MAX))
+	if (c->exhausted || proven(c, arena, best) || !climbs(c))
 		return best;
 	if (rung > RUNGS)
 		rung = RUNGS;
@@ -308,10 +316,10 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 		return c;
 	}
 	find_curve(c);
-	if (!c->curve)
+	if (!c->curve || climbs(c))
 		remat_search(c->base);
 	try_presets(c);
-	if (!c->curve)
+	if (!c->curve || climbs(c))
 		squeeze(c);
 	return c;
 }
@@ -350,8 +358,7 @@ choice_bound(struct choice *c, int64_t arena, const struct found *f)
 	}
 	if (c->curve)
 		bound = curve_bound(c->curve, arena);
-	if (r->ncand <= (c->curve ? CLIMB_MAX : ILP_MAX)
-	    && f->sec - bound > gap)
+	if (climbs(c) && f->sec - bound > gap)
 		bound = fmax(bound, remat_bound(r, c->must, arena, f->sec,
 		                                gap, BOUND_NODES));
 	return isfinite(bound) ? bound : 0;

@@ -74,6 +74,8 @@ add_plan(Pass *p, struct remat *r, struct choice *c, int64_t arena)
 	if (known(p->frontier, &q))
 		return;
 	q.bound_sec = base + choice_bound(c, arena, f);
+	if (q.bound_sec > q.step_sec * (1 + 1e-9))
+		q.bound_sec = base;     /* see set_bound() in report.c */
 	if (q.bound_sec > q.step_sec)
 		q.bound_sec = q.step_sec;
 	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";

@@ -311,6 +311,29 @@ sum_memory(struct builder *b)
 	s->peak = s->resident + s->arena;
 }
 
+/* Whatever is recomputed, everything runs once.  The bound of the choice is
+ * one within the budget, which the reference may exceed.  Should it be wrong,
+ * the plan is not: it goes without that bound. */
+static void
+set_bound(struct builder *b, double base)
+{
+	struct plan_summary *s = &b->plan->sum;
+
+	s->bound_sec = base;
+	s->bound_class = "any";
+	if (!b->p->bound_class || b->g == b->p->reference)
+		return;
+	if (b->p->bound_sec > s->step_sec * (1 + 1e-9)) {
+		diag_warn(b->p->diag, "the plan's %g s are below their lower "
+		          "bound, %g s, which is dropped", s->step_sec,
+		          b->p->bound_sec);
+		return;
+	}
+	s->bound_sec = b->p->bound_sec < s->step_sec ? b->p->bound_sec
+		: s->step_sec;
+	s->bound_class = b->p->bound_class;
+}
+
 static void
 sum_cost(struct builder *b)
 {
@@ -320,7 +343,6 @@ sum_cost(struct builder *b)
 		&s->update_sec
 	};
 	double base;
-	bool bounded;
 
 	for (int64_t i = 0; i < b->plan->nstep; i++) {
 		const struct plan_step *t = &b->plan->step[i];
@@ -337,16 +359,7 @@ sum_cost(struct builder *b)
 	}
 	base = s->forward_sec + s->backward_sec + s->update_sec;
 	s->step_sec = base + s->recompute_sec;
-	/* whatever is recomputed, everything runs once; the bound of the
-	 * choice is one within the budget, which the reference may exceed */
-	bounded = b->p->bound_class && b->g != b->p->reference;
-	s->bound_sec = bounded ? b->p->bound_sec : base;
-	s->bound_class = bounded ? b->p->bound_class : "any";
-	if (s->bound_sec > s->step_sec * (1 + 1e-9))
-		diag_internal(b->p->diag, "the plan's %g s are below their "
-		              "lower bound, %g s", s->step_sec, s->bound_sec);
-	if (s->bound_sec > s->step_sec)
-		s->bound_sec = s->step_sec;
+	set_bound(b, base);
 	s->overhead = base > 0 ? s->recompute_sec / base : 0;
 	s->gap = base > 0 ? (s->step_sec - s->bound_sec) / base : 0;
 }

@@ -33,7 +33,11 @@ class Bench:
                               env={**os.environ, **(env or {})}, timeout=timeout, cwd=self.work, stdin=subprocess.DEVNULL)
 
     def ckc(self, *args, **kw):
-        return self.run([self.ckc_path, *args], **kw)
+        done = self.run([self.ckc_path, *args], **kw)
+        # a wrong bound costs a user nothing but the bound; here it is a fault
+        if "below their lower bound" in done.stderr:
+            self.check(False, f"{args}: {done.stderr.strip()[:300]}")
+        return done
 
     def ckrun(self, *args, **kw):
         return self.run([self.ckrun_path, *args], **kw)
