@@ -95,6 +95,17 @@ read_setup(struct run *r)
 	return ok;
 }
 
+/* For the importer: what does a part of the model fold to? */
+static bool
+fold_part(void *of, Graph *g, Diag *quiet)
+{
+	struct run *r = of;
+	const struct dump_request none = { 0 };
+	Pass p = { .diag = quiet, .opt = &r->cli.opt, .keep = r->arena };
+
+	return pass_run(&p, g, "bind,fold", NULL, &none);
+}
+
 static bool
 compile(struct run *r, struct onnx_file **keep)
 {
@@ -103,6 +114,7 @@ compile(struct run *r, struct onnx_file **keep)
 		.nfreeze = r->cli.opt.nfreeze, .freeze = r->cli.opt.freeze,
 		.nparam = r->cli.opt.nparam, .param = r->cli.opt.param,
 		.untie = r->cli.opt.untie, .loss = r->cli.opt.loss,
+		.fold = fold_part, .fold_of = r,
 	};
 	Pass p = { .diag = r->diag, .opt = &r->cli.opt, .keep = r->arena };
 	struct dump_request dump = { NULL, NULL };
