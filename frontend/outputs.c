@@ -100,13 +100,21 @@ outputs_check(const struct outputs *o, const char *model,
 			ok = false;
 		else if (same_file(path[i], model, a)
 		         || (file && onnx_reads(file, path[i])))
-			ok = diag_error(d, "'%s' is read by this compilation "
-			                "and would be overwritten; choose "
-			                "another output name", path[i]);
+			ok = diag_error(d, "'%s' is read here and would "
+			                "be overwritten; choose another output "
+			                "name", path[i]);
 		for (int k = 0; k < i; k++)
 			if (path[k] && same_file(path[i], path[k], a))
 				ok = diag_error(d, "'%s' is the name of two "
 				                "outputs", path[i]);
 	}
 	return ok;
+}
+
+bool
+outputs_check_report(const char *path, const char *from, Arena *a, Diag *d)
+{
+	const struct outputs o = { .json = path };
+
+	return outputs_check(&o, from, NULL, a, d);
 }

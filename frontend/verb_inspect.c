@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontend/outputs.h"
 #include "frontend/verbs.h"
 #include "ir/outfile.h"
 #include "passes/passes.h"
@@ -131,6 +132,9 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	const char *baked;
 	bool ok;
 
+	diag_file(diag, c->model);
+	if (!outputs_check_report(c->json, c->model, arena, diag))
+		return false;
 	p.import.no_weights = o.no_weights = true;
 	p.said = open_memstream(&p.text, &p.n);
 	if (!p.said)
@@ -146,7 +150,6 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	fclose(p.said);
 	free(p.text);
 
-	diag_file(diag, c->model);
 	o.json = c->json != NULL;
 	if (!c->json)
 		return onnx_inspect(c->model, &o, stdout, diag);

@@ -10,6 +10,7 @@
 
 #include "ir/infile.h"
 #include "ir/outfile.h"
+#include "frontend/outputs.h"
 #include "frontend/stop.h"
 #include "frontend/verbs.h"
 #include "passes/pack.h"
@@ -155,7 +156,8 @@ verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 	struct rows r = { 0 };
 
 	diag_file(diag, c->model);
-	if (!read_rows(c->model, &r, arena, diag))
+	if (!outputs_check_report(c->out, c->model, arena, diag)
+	    || !read_rows(c->model, &r, arena, diag))
 		return false;
 	got = pack_within(r.b, r.n, &limit, arena);
 	if (c->capacity >= 0 && got.height > c->capacity)

@@ -6,6 +6,7 @@
 
 #include "ir/infile.h"
 #include "ir/outfile.h"
+#include "frontend/outputs.h"
 #include "frontend/stop.h"
 #include "frontend/verbs.h"
 #include "passes/dag.h"
@@ -247,13 +248,19 @@ print_summary(const struct plan_summary *s, int64_t nstep, int32_t n,
 }
 
 static bool
+to_stdout(const struct cli *c)
+{
+	return c->json && !strcmp(c->json, "-");
+}
+
+static bool
 write_plan(const struct cli *c, const Plan *p, Arena *arena, Diag *diag)
 {
 	struct outfile o;
 
 	if (!c->json)
 		return true;
-	if (!strcmp(c->json, "-"))
+	if (to_stdout(c))
 		return plan_write_json(p, stdout);
 	if (!outfile_open(&o, c->json, arena, diag))
 		return false;
@@ -273,7 +280,9 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 	double began = dag_clock();
 
 	diag_file(diag, c->model);
-	if (!read_graph(c, &g, arena, diag))
+	if (!outputs_check_report(to_stdout(c) ? NULL : c->json, c->model,
+	                          arena, diag)
+	    || !read_graph(c, &g, arena, diag))
 		return false;
 	if (c->budget >= 0)
 		o.budget = (int64_t)ceil(c->budget * (double)g.peak);
@@ -289,7 +298,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 	if (!write_plan(c, &p, arena, diag))
 		return false;
 	if (!c->quiet)
-		print_summary(&p.sum, p.nstep, g.n, c->json
-			&& !strcmp(c->json, "-") ? stderr : stdout);
+		print_summary(&p.sum, p.nstep, g.n, to_stdout(c) ? stderr
+		              : stdout);
 	return true;
 }

@@ -59,6 +59,16 @@ def streams(bench):
     done = bench.ckc(stem + ".onnx", "--plan-only", "--json", full)
     bench.check(done.returncode == 1 and "No space" in done.stderr, f"--json to a full device: {done.returncode} {done.stderr[:200]}")
     bench.check(os.path.islink(full), "the name of a device was replaced")
+    source = bench.path("source")
+    for verb, flag, text in (("plan", "--json", '{"nodes": [{"id": 0, "cost_ram": 1, "cost_cpu": 1}], "links": []}'),
+                             ("pack", "-o", "id,lower,upper,size\n0,1,2,3\n"), ("inspect", "--json", ck.content(stem + ".onnx"))):
+        with open(source, "wb") as f:
+            f.write(text if isinstance(text, bytes) else text.encode())
+        more = ["--budget", 1] if verb == "plan" else []
+        bench.must(bench.ckc(verb, source, *more, flag, plain), f"{verb} to another file")
+        before, done = ck.content(source), bench.ckc(verb, source, *more, flag, source)
+        bench.check(done.returncode == 1 and "would be overwritten" in done.stderr, f"{verb} {flag} to what it reads: {done.stderr[:200]}")
+        bench.check(ck.content(source) == before, f"{verb} {flag} changed what it reads")
     done = bench.ckc(stem + ".onnx", "-o", fifo)
     bench.check(done.returncode == 1 and "not a regular file" in done.stderr, f"-o to a pipe: {done.returncode} {done.stderr[:200]}")
 
