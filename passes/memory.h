@@ -90,6 +90,8 @@ struct pipeline {
 struct pipeline pipeline_report(const Pass *, const Plan *,
                                 const struct memory_report *, Arena *);
 void segments_find(struct segments *, const Graph *, Arena *);
+/* By value: depends on a parameter. */
+bool *segments_active(const Graph *, Arena *);
 struct memory_report *memory_report_new(const Pass *, const Plan *, Arena *);
 struct flop_report flop_report(const Pass *, const Plan *,
                                const struct memory_report *);

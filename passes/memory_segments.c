@@ -13,9 +13,8 @@
 
 enum { PERIOD_MAX = 64 };
 
-/* By value: depends on a parameter. */
-static bool *
-find_active(const Graph *g, Arena *arena)
+bool *
+segments_active(const Graph *g, Arena *arena)
 {
 	bool *active = arena_array(arena, g->nval, sizeof *active);
 
@@ -50,7 +49,7 @@ find_ends(const Graph *g, Arena *arena)
 static ValId *
 find_crossing(const Graph *g, Arena *arena)
 {
-	bool *active = find_active(g, arena);
+	bool *active = segments_active(g, arena);
 	NodeId *end = find_ends(g, arena);
 	int32_t *open = arena_array(arena, (size_t)g->nnode + 1, sizeof *open);
 	ValId *which = arena_array(arena, (size_t)g->nnode + 1, sizeof *which);

@@ -4,27 +4,13 @@
 
 #include <inttypes.h>
 
-static const char *
-unit_text(char buf[24], double x)
-{
-	static const char *const unit[] = { "B", "kB", "MB", "GB", "TB" };
-	int i = 0;
-
-	while (x >= 999.5 && i < 4) {
-		x /= 1000;
-		i++;
-	}
-	snprintf(buf, 24, i && x < 99.95 ? "%.1f %s" : "%.0f %s", x, unit[i]);
-	return buf;
-}
-
 static void
 put_line(const char *what, int64_t n, FILE *out)
 {
 	char buf[24];
 
 	fprintf(out, "  %-28s %17" PRId64 " B  %10s\n", what, n,
-	        unit_text(buf, (double)n));
+	        report_bytes(buf, (double)n));
 }
 
 static void
@@ -254,8 +240,8 @@ put_pipeline(const struct pipeline *l, FILE *out)
 			continue;
 		}
 		fprintf(out, "  %5" PRId64 "  %6.2f  %9.3f  %10s  %17s", i,
-		        s->layers, s->in_flight, unit_text(a, s->saved),
-		        unit_text(b, s->weights));
+		        s->layers, s->in_flight, report_bytes(a, s->saved),
+		        report_bytes(b, s->weights));
 		if (s->keep_all >= 0)
 			fprintf(out, "  %14.0f of them", s->keep_all);
 		putc('\n', out);

@@ -154,6 +154,8 @@ struct cost inlined_cost(const Graph *, const Node *first);
  * report.c: */
 Plan *plan_build(Pass *, const Graph *);        /* into p->keep */
 bool plan_write_json(const Plan *, FILE *);
+/* "12.6 MB": three digits and a unit. */
+const char *report_bytes(char buf[24], double);
 void plan_print_table(const Pass *, const Plan *, FILE *);   /* --dump=plan */
 void plan_print_memory(const Pass *, const Plan *, FILE *);  /* --dump=memory */
 bool plan_explain(const Pass *, const Plan *, const char *value, FILE *);

@@ -15,31 +15,11 @@
 
 #include <string.h>
 
-/* By value: depends on a parameter. */
-static bool *
-find_active(const Graph *g, Arena *arena)
-{
-	bool *active = arena_array(arena, g->nval, sizeof *active);
-
-	FOR_VALS (v, g)
-		active[val_id(g, v)] = v->kind == V_PARAM;
-	FOR_NODES (n, g) {
-		bool any = false;
-
-		for (int i = 0; i < n->nin; i++)
-			any |= active[n->in[i]];
-		for (int i = 0; i < n->nout; i++)
-			if (n->out[i])
-				active[n->out[i]] = any;
-	}
-	return active;
-}
-
 int32_t
 remat_cuts(const struct remat *r, Arena *arena, int32_t *cut, NodeId *behind)
 {
 	const Graph *g = r->g;
-	bool *active = find_active(g, arena);
+	bool *active = segments_active(g, arena);
 	NodeId *end = arena_array(arena, (size_t)r->nstore + 1, sizeof *end);
 	int32_t *crossing = arena_array(arena, (size_t)g->nnode + 1, 4);
 	int32_t *which = arena_array(arena, (size_t)g->nnode + 1, 4);

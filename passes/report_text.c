@@ -4,12 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* "12.6 MB", "1.2 ms": three digits and a unit. */
-static const char *
-bytes_text(char buf[24], int64_t n)
+const char *
+report_bytes(char buf[24], double x)
 {
 	static const char *const unit[] = { "B", "kB", "MB", "GB", "TB" };
-	double x = (double)n;
 	int i = 0;
 
 	while (x >= 999.5 && i < 4) {
@@ -20,6 +18,7 @@ bytes_text(char buf[24], int64_t n)
 	return buf;
 }
 
+/* "1.2 ms": three digits and a unit. */
 static const char *
 sec_text(char buf[24], double s)
 {
@@ -125,7 +124,7 @@ put_row(const Pass *p, const Plan *plan, int64_t i, FILE *out)
 	if (layer >= 0)
 		snprintf(num, sizeof num, "%d", (int)layer);
 	fprintf(out, "%5s  %-12s  %10s  %-9s  %10s  ", num, w ? w->op : "",
-	        bytes_text(bytes, t->bytes),
+	        report_bytes(bytes, (double)t->bytes),
 	        t->decision == D_KEEP ? "keep" : "recompute",
 	        w ? sec_text(sec, w->seconds) : "");
 	diag_escape(out, t->onnx ? t->onnx : t->name);
@@ -140,7 +139,7 @@ put_bytes_line(const char *what, int64_t n, FILE *out)
 	char buf[24];
 
 	fprintf(out, "  %-28s %15" PRId64 " B  %10s\n", what, n,
-	        bytes_text(buf, n));
+	        report_bytes(buf, (double)n));
 }
 
 static void
@@ -156,7 +155,7 @@ put_alternatives(const Pass *p, FILE *out)
 		const struct alternative *t = &p->alternative[i];
 
 		fprintf(out, "%-10s  %14" PRId64 " B  %10s  %10s  %10s%s\n",
-		        t->name, t->peak, bytes_text(a, t->peak),
+		        t->name, t->peak, report_bytes(a, (double)t->peak),
 		        sec_text(b, t->step_sec),
 		        sec_text(c, t->recompute_sec),
 		        p->budget > 0 && t->peak > p->budget
@@ -208,7 +207,8 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 		}
 	}
 	fprintf(out, "%" PRId64 " more values, %s, end before backward or lie "
-	        "in others\n\n", free_count, bytes_text(buf, free_bytes));
+	        "in others\n\n", free_count,
+	        report_bytes(buf, (double)free_bytes));
 	put_totals(p, &plan->sum, out);
 	put_alternatives(p, out);
 }
