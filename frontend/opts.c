@@ -382,7 +382,7 @@ set_target(struct parser *p, const char *arg, void *field)
 {
 	if (strcmp(arg, "cpu") != 0)
 		return bad(p, arg, "cpu (other targets are not supported)");
-	*(const char **)field = arg;
+	(void)field;
 	return true;
 }
 
@@ -532,7 +532,7 @@ static const struct option_row table[] = {
 	{ "capacity", "N", G_MEMORY, set_capacity, FIELD(capacity), K,
 	  "bytes that there are (as few as can be found)" },
 
-	{ "target", "cpu", G_TARGET, set_target, FIELD(target), C,
+	{ "target", "cpu", G_TARGET, set_target, 0, C,
 	  "what to compile for (cpu)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), C,
 	  "what costs are reckoned for: cpu, host (measured once), "
@@ -720,7 +720,6 @@ set_defaults(struct cli *c)
 	c->opt.fold_limit = 256 << 20;
 	c->cc = "cc";
 	c->march = "native";
-	c->target = "cpu";
 }
 
 int

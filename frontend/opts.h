@@ -15,9 +15,8 @@ struct cli {
 	struct options opt;
 	int nconst;
 	struct import_const *constant;
-	const char *out;                /* -o; NULL: MODEL.so beside nothing */
+	const char *out;                /* -o; NULL: after the model */
 	const char *emit_dir, *cc, *march;
-	const char *target;
 	const char *dump, *dump_dir, *json, *explain, *passes, *stop_after;
 	const char *curve_svg;
 	bool plan_only, quiet, debug;
