@@ -51,6 +51,7 @@ struct dag_options {
 /* A budget and the cheapest plan found for it; len 0: none. */
 struct dag_rung {
 	int64_t budget;
+	double bound;                   /* no plan within it costs less */
 	struct dag_seq best;
 };
 
@@ -116,7 +117,9 @@ void dag_anneal(struct dag_best *, const struct dag_seq *, int64_t work,
                 double hot);
 double dag_clock(void);
 /* No plan within the budget costs less, whatever its order and however often
- * it recomputes. */
-double dag_bound(const struct dag *, int64_t budget);
+ * it recomputes.  start: a plan that a search can begin with, which need not
+ * fit; empty where the bound is the graph's own cost. */
+double dag_bound(const struct dag *, int64_t budget, struct dag_seq *start,
+                 Arena *);
 
 #endif

@@ -14,9 +14,13 @@
  *             bytes in memory at a moment <= budget
  *         whose cost is not above the plan's; so its minimum is a bound.
  *         With one moment it is a knapsack over the values that cross it.
- * cost    a 0-1 program in (nodes + links) x moments.  Work is limited; what
+ *         The first moment is the one that asks for most alone.  The best
+ *         point tells what to hold at the moments, which makes a plan in the
+ *         order of the nodes; where that is fullest, if it does not fit, is
+ *         the next moment.  A plan that fits often costs what the program
+ *         does, which proves both.
+ * cost    0-1 programs in (nodes + links) x moments.  Work is limited; what
  *         is proven when it ends is the bound, at least the graph's own cost.
- *         A single moment gives nearly all that there is to gain.
  * refuses graphs of more than NODES_MAX nodes: the same
  */
 #include "passes/dag.h"
@@ -29,8 +33,8 @@
 
 enum { NODES_MAX = 4096, MOMENTS_MAX = 12 };
 
-/* Nodes times moments; pivots; nodes of the search times nodes. */
-enum { SIZE = 1500, PIVOTS = 20000, NODES = 20000 };
+/* Nodes times moments; pivots; nodes of the search times those. */
+enum { SIZE = 1500, PIVOTS = 20000, NODES = 40000 };
 
 /* Columns that are no variables. */
 enum { ZERO = -1, ONE = -2 };
@@ -40,9 +44,10 @@ struct bound {
 	int64_t budget;
 	uint64_t *below;                /* by node: its descendants */
 	size_t nword;
-	double *least;                  /* by node: bound of its moment alone */
-	int32_t *moment, nmoment;
+	int32_t moment[MOMENTS_MAX], nmoment;
 	int *x, *y;                     /* moment or interval, then node */
+	struct dag_seq plan;            /* of the last point */
+	struct dag_seq start;           /* cheapest that fits, or the last */
 	Ilp *lp;
 	Arena *arena;
 };
@@ -148,7 +153,7 @@ fits_in(const struct bound *s, int32_t w)
 		if (m == w || !(m < w ? is_below(s, m, w) : is_below(s, w, m)))
 			return false;
 	}
-	return s->least[w] > 0;
+	return true;
 }
 
 static void
@@ -161,39 +166,25 @@ add_moment(struct bound *s, int32_t w)
 	s->moment[j] = w;
 }
 
-/* The one that asks for most, and others evenly among those that ask for
- * anything. */
+/* The one that asks for most alone, if any asks for something. */
 static void
-choose_moments(struct bound *s, int32_t most)
+first_moment(struct bound *s)
 {
-	int32_t n = s->g->n, top = 0, lo = n, hi = -1;
+	int32_t n = s->g->n, top = 0;
 	struct item *item = arena_array(s->arena, (size_t)n + 1,
 	                                sizeof *item);
+	double most = 0;
 
-	s->least = arena_array(s->arena, (size_t)n + 1, sizeof *s->least);
 	for (int32_t w = 0; w < n; w++) {
-		s->least[w] = knapsack(s, w, item);
-		top = s->least[w] > s->least[top] ? w : top;
-		if (s->least[w] > 0) {
-			lo = w < lo ? w : lo;
-			hi = w;
+		double least = knapsack(s, w, item);
+
+		if (least > most) {
+			most = least;
+			top = w;
 		}
 	}
-	s->moment = arena_array(s->arena, MOMENTS_MAX, sizeof *s->moment);
-	if (hi < 0)
-		return;
-	add_moment(s, top);
-	for (int32_t i = 0; i < most - 1 && s->nmoment < MOMENTS_MAX; i++) {
-		int32_t want = lo + (int32_t)((int64_t)(hi - lo) * (2 * i + 1)
-		                              / (2 * most - 2)), best = -1;
-
-		for (int32_t w = lo; w <= hi; w++)
-			if (fits_in(s, w) && (best < 0 || abs(w - want)
-			    < abs(best - want)))
-				best = w;
-		if (best >= 0)
-			add_moment(s, best);
-	}
+	if (most > 0)
+		add_moment(s, top);
 }
 
 /* ---- the program ---- */
@@ -323,12 +314,112 @@ write_rows(struct bound *s)
 	return sure;
 }
 
-static double
-solve(struct bound *s)
+/* ---- a plan from a point ---- */
+
+/* Run v after what it misses. */
+static void
+run(const struct dag *g, int32_t v, bool *alive, int32_t *stack,
+    struct dag_seq *seq)
 {
-	struct ilp_limit limit = { .pivots = PIVOTS,
-	                           .nodes = NODES / s->g->n + 1 };
+	int32_t top = 0;
+
+	stack[top++] = v;
+	while (top > 0) {
+		int32_t u = stack[top - 1], before = top;
+
+		for (int32_t k = g->pred_at[u]; !alive[u]
+		     && k < g->pred_at[u + 1]; k++)
+			if (!alive[g->pred[k]])
+				stack[top++] = g->pred[k];
+		if (top > before)
+			continue;
+		top--;
+		if (!alive[u])
+			seq->node[seq->len++] = u;
+		alive[u] = true;
+	}
+}
+
+/* The order of the nodes; each moment lets go of what the point does not
+ * hold. */
+static void
+follow(struct bound *s, const double *point)
+{
+	const struct dag *g = s->g;
+	size_t n = (size_t)g->n + 1;
+	Arena *scratch = arena_new();
+	bool *alive = arena_array(scratch, n, sizeof *alive);
+	int32_t *stack = arena_array(scratch, n + (size_t)g->pred_at[g->n],
+	                             sizeof *stack);
+
+	s->plan.len = 0;
+	for (int32_t v = 0, j = 0; v < g->n; v++) {
+		run(g, v, alive, stack, &s->plan);
+		if (j >= s->nmoment || s->moment[j] != v)
+			continue;
+		for (int32_t u = 0; u < v; u++) {
+			int x = s->x[(size_t)j * n + (size_t)u];
+
+			alive[u] &= x == ONE || (x >= 0 && point[x] > 0.5);
+		}
+		j++;
+	}
+	dag_measure(g, &s->plan, scratch);
+	if (s->start.len == 0 || (s->start.peak > s->budget)
+	    || (s->plan.peak <= s->budget && s->plan.cost < s->start.cost)) {
+		int32_t *node = s->start.node;
+
+		memcpy(node, s->plan.node,
+		       (size_t)s->plan.len * sizeof *node);
+		s->start = s->plan;
+		s->start.node = node;
+	}
+	arena_free(scratch);
+}
+
+/* Where the plan is fullest: the first node from there on that runs for the
+ * first time and goes with the other moments; or -1. */
+static int32_t
+fullest(const struct bound *s)
+{
+	Arena *scratch = arena_new();
+	bool *met = arena_array(scratch, (size_t)s->g->n + 1, sizeof *met);
+	int32_t step, w = -1;
+
+	dag_alive(s->g, &s->plan, 0, NULL, &step, scratch);
+	for (int32_t t = 0; t < s->plan.len && w < 0; t++) {
+		int32_t v = s->plan.node[t];
+
+		if (t >= step && !met[v] && fits_in(s, v))
+			w = v;
+		met[v] = true;
+	}
+	arena_free(scratch);
+	return w;
+}
+
+/* ---- all of it ---- */
+
+/* Less what the solver's tolerance may have added; whole costs make whole
+ * sums. */
+static double
+round_up(const struct dag *g, double x)
+{
+	bool whole = true;
+
+	for (int32_t v = 0; v < g->n; v++)
+		whole &= g->cpu[v] == floor(g->cpu[v]);
+	x *= 1 - 1e-7;
+	return whole && x < 0x1p52 ? ceil(x) : x;
+}
+
+/* Bound of the present moments, and a plan. */
+static enum ilp_status
+solve(struct bound *s, double *bound)
+{
 	size_t n = (size_t)s->g->n + 1, m = (size_t)s->nmoment;
+	struct ilp_limit limit = { .pivots = PIVOTS,
+	                           .nodes = NODES / (int64_t)(n * m) + 1 };
 	struct ilp_answer a;
 	double sure;
 
@@ -345,38 +436,38 @@ solve(struct bound *s)
 	sure = write_rows(s);
 	a = ilp_solve(s->lp, &limit, s->arena);
 	ilp_free(s->lp);
-	if (a.status == ILP_FAILED || a.status == ILP_INFEASIBLE)
-		return 0;
-	return sure + a.bound;
-}
-
-/* Less what the solver's tolerance may have added; whole costs make whole
- * sums. */
-static double
-round_up(const struct dag *g, double x)
-{
-	bool whole = true;
-
-	for (int32_t v = 0; v < g->n; v++)
-		whole &= g->cpu[v] == floor(g->cpu[v]);
-	x *= 1 - 1e-7;
-	return whole && x < 0x1p52 ? ceil(x) : x;
+	if (a.x)
+		follow(s, a.x);
+	if (a.status != ILP_FAILED && a.status != ILP_INFEASIBLE)
+		*bound = fmax(*bound, round_up(s->g, sure + a.bound));
+	return a.status;
 }
 
 double
-dag_bound(const struct dag *g, int64_t budget)
+dag_bound(const struct dag *g, int64_t budget, struct dag_seq *start,
+          Arena *arena)
 {
 	struct bound s = { .g = g, .budget = budget, .arena = arena_new() };
-	int32_t most = SIZE / g->n;
-	double x = 0;
+	int32_t most = SIZE / g->n < MOMENTS_MAX ? SIZE / g->n : MOMENTS_MAX;
+	double bound = g->cost;
+	size_t room = (size_t)(MOMENTS_MAX + 1) * (size_t)g->n;
 
+	s.plan.node = arena_array(s.arena, room, sizeof *s.plan.node);
+	s.start.node = arena_array(arena, room, sizeof *s.start.node);
 	if (g->n <= NODES_MAX && budget < g->peak) {
 		find_below(&s);
-		most = most < MOMENTS_MAX ? most : MOMENTS_MAX;
-		choose_moments(&s, most > 1 ? most : 1);
-		if (s.nmoment)
-			x = round_up(g, solve(&s));
+		first_moment(&s);
 	}
+	while (s.nmoment && solve(&s, &bound) == ILP_OPTIMAL
+	       && s.nmoment < most && s.plan.peak > budget) {
+		int32_t w = fullest(&s);
+
+		if (w < 0)
+			break;
+		add_moment(&s, w);
+	}
+	if (start)
+		*start = s.start;
 	arena_free(s.arena);
-	return x > g->cost ? x : g->cost;
+	return bound;
 }

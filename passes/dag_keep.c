@@ -7,9 +7,11 @@
  *         turn, so that one bit moves a whole chain.  A second bit, per
  *         value, says whether a value that came back for the sake of another
  *         stays until its own next reader.
- * method  simulated annealing: flip a bit, build the sequence, measure it;
- *         cost plus a weight times the bytes above the budget, summed over
- *         steps.  The weight follows: up while over budget, down while under.
+ * method  from a plan that does not fit, first drop what costs least for the
+ *         bytes that it frees.  Then simulated annealing: flip a bit, build
+ *         the sequence, measure it; cost plus a weight times the bytes above
+ *         the budget, summed over steps.  The weight follows: up while over
+ *         budget, down while under.
  *         At last, single bits and pairs of bits for as long as one helps.
  *         Compared with moves on the sequence itself a flip is dear (all of
  *         it is built anew) but never leaves a chain half done.
@@ -50,7 +52,9 @@ struct keep {
 	int64_t *change;
 	int32_t len, cap;
 	double cost;
-	int64_t budget, peak, over;     /* over: summed over steps, in units */
+	int64_t budget, peak;
+	double over;                    /* bytes above, summed over steps, and
+	                                 * once more at the fullest */
 	int64_t work;
 };
 
@@ -212,14 +216,17 @@ evaluate(struct keep *s)
 		s->change[t] += g->ram[v];
 		s->change[s->last[t] + 1] -= g->ram[v];
 	}
-	s->peak = s->over = 0;
+	s->peak = 0;
+	s->over = 0;
 	for (int32_t t = 0; t < s->len; t++) {
 		live += s->change[t];
 		if (live > s->peak)
 			s->peak = live;
 		if (live > s->budget)
-			s->over += (live - s->budget) >> 8;
+			s->over += (double)(live - s->budget);
 	}
+	if (s->peak > s->budget)
+		s->over += (double)(s->peak - s->budget);
 	s->work -= 4 * s->len;
 	return true;
 }
@@ -229,9 +236,7 @@ evaluate(struct keep *s)
 static double
 energy(const struct keep *s, double weight)
 {
-	return s->cost + weight * (double)s->over
-		+ (s->over ? weight * (double)((s->peak - s->budget)
-		                               >> 8) : 0);
+	return s->cost + weight * s->over;
 }
 
 static void
@@ -279,6 +284,39 @@ climb(struct keep *s, int64_t work)
 		}
 		k = (k + 1) % s->nbit;
 	}
+}
+
+/* Drop what costs least for the bytes above the budget that go with it, until
+ * the sequence fits or none does. */
+static void
+repair(struct keep *s, int64_t work)
+{
+	s->work = work;
+	while (evaluate(s) && s->over > 0) {
+		double cost = s->cost, over = s->over, least = INFINITY;
+		int32_t best = -1;
+
+		for (int32_t k = 0; k < s->ngap; k++) {
+			double x;
+
+			if (s->drop[k])
+				continue;
+			flip(s, k);
+			if (evaluate(s) && s->over < over) {
+				x = (s->cost - cost) / (over - s->over);
+				if (x < least) {
+					least = x;
+					best = k;
+				}
+			}
+			flip(s, k);
+		}
+		if (best < 0 || s->work < 0)
+			break;
+		flip(s, best);
+	}
+	if (evaluate(s))
+		improves(s);
 }
 
 struct walk {
@@ -360,7 +398,7 @@ anneal(struct keep *s, int64_t work, double hot)
 	w.best = arena_array(s->b->scratch, (size_t)s->nbit + 1,
 	                     sizeof *w.best);
 	memcpy(w.best, s->drop, (size_t)s->nbit);
-	w.weight = s->g->cost / ((double)s->budget / 256 + 1);
+	w.weight = s->g->cost / ((double)s->budget + 1);
 	s->work = work;
 	for (int32_t k = 0; s->work > 0; k++) {
 		double part = 1 - (double)s->work / (double)all;
@@ -368,7 +406,7 @@ anneal(struct keep *s, int64_t work, double hot)
 		if (k % 64 == 0) {
 			/* read the weight off the present state */
 			evaluate(s);
-			w.weight *= s->over ? 1.05 : 0.97;
+			w.weight *= s->over > 0 ? 1.05 : 0.97;
 			w.now = energy(s, w.weight);
 			w.heat = hot * pow(COOLING, -part);
 			if (dag_stopped(s->b))
@@ -442,6 +480,7 @@ dag_keep(struct dag_best *b, const struct dag_seq *q, int64_t work,
 	                      sizeof *s.stack);
 	s.own = b->rung[b->at].best.len ? b->rung[b->at].best.cost : INFINITY;
 	if (evaluate(&s)) {
+		repair(&s, work / 2);
 		anneal(&s, work, hot * g->cost / g->n);
 		climb(&s, work / 4);
 	}

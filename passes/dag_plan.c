@@ -6,6 +6,8 @@
  *         sweeps; each rung starts from the plan of its neighbour, and each
  *         plan found is offered to every rung.  Tightening step by step finds
  *         better plans than a search at one budget with the same work.
+ *         Of training graphs each rung's bound comes first, with a plan that
+ *         often costs no more; such a rung is settled.
  *         What is done does not depend on the budget asked for, which only
  *         picks from what was found: so a larger budget never gives a slower
  *         plan, also from one call to another.
@@ -17,6 +19,9 @@
 #include <math.h>
 
 enum { RUNGS_MAX = 128, EVEN = 4, FAILED_MAX = 3, PROBES = 8 };
+
+/* Nodes of a training graph up to which each rung's bound is found. */
+enum { BOUND_MAX = 700 };
 
 /* At least, on a machine of today. */
 #define WORK_PER_SECOND 5e7
@@ -61,12 +66,11 @@ in_time(const struct dag_best *b, int64_t work, int64_t all)
 		: work;
 }
 
-/* Rungs for each tenth of the peak.  Where the order is free as well, smaller
- * steps are better. */
+/* Rungs for each tenth of the peak; small training graphs' are cheap. */
 static int
 steps(const struct dag *g)
 {
-	return g->training ? 2 : 4;
+	return g->training && g->n < 100 ? 10 : 4;
 }
 
 static void
@@ -82,11 +86,12 @@ make_ladder(struct dag_best *b)
 
 		if (b->nrung && r <= g->working_set)
 			break;
-		b->rung[b->nrung++].budget = r;
+		b->rung[b->nrung++] = (struct dag_rung){ r, g->cost, { 0 } };
 		part = --k >= even ? k / all : part * RATIO;
 	}
 	if (g->working_set < g->peak)
-		b->rung[b->nrung++].budget = g->working_set;
+		b->rung[b->nrung++] = (struct dag_rung){ g->working_set,
+			g->cost, { 0 } };
 }
 
 /* Rungs in tenths of the peak get more. */
@@ -99,13 +104,13 @@ share(const struct dag_best *b, int64_t work)
 	return work / all * (b->at % tenth == 0 && b->at <= even ? 2 : 1);
 }
 
-/* The rung being searched has a plan without recompute. */
+/* The rung being searched has a plan that none can beat. */
 static bool
-free_of_cost(const struct dag_best *b)
+settled(const struct dag_best *b)
 {
-	const struct dag_seq *own = &b->rung[b->at].best;
+	const struct dag_rung *r = &b->rung[b->at];
 
-	return own->len && own->cost <= b->g->cost;
+	return r->best.len && r->best.cost <= r->bound;
 }
 
 /* Anneal rung after rung, each from its looser neighbour's plan, or upwards
@@ -122,7 +127,7 @@ sweep(struct dag_best *b, bool down, double hot, int64_t work)
 		own = &b->rung[b->at].best;
 		from = down ? &b->rung[b->at - 1].best
 			: k > 1 ? &b->rung[b->at + 1].best : own;
-		if (free_of_cost(b) || (!own->len && !down))
+		if (settled(b) || (!own->len && !down))
 			continue;
 		if (!from->len)
 			from = own->len ? own : &b->rung[0].best;
@@ -140,7 +145,7 @@ sweep_sets(struct dag_best *b, bool first, double hot, int64_t work)
 	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
 		const struct dag_seq *from = &b->rung[b->at].best;
 
-		if (free_of_cost(b))
+		if (settled(b))
 			continue;
 		if (first || !from->len)
 			from = &b->rung[b->at - 1].best;
@@ -151,6 +156,26 @@ sweep_sets(struct dag_best *b, bool first, double hot, int64_t work)
 	}
 }
 
+/* What each rung costs at least, and plans that often cost just that. */
+static void
+bound_all(struct dag_best *b, int64_t work)
+{
+	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
+		struct dag_rung *r = &b->rung[b->at];
+		struct dag_seq start;
+
+		if (settled(b))
+			continue;
+		r->bound = dag_bound(b->g, r->budget, &start, b->arena);
+		if (start.len == 0)
+			continue;
+		dag_offer(b, start.node, start.len);
+		if (!settled(b))
+			dag_keep(b, &start, share(b, work), 0.1);
+		note(b, "bounds");
+	}
+}
+
 /* Where little is kept, plans to start from. */
 static void
 evict_all(struct dag_best *b, int64_t work)
@@ -158,7 +183,7 @@ evict_all(struct dag_best *b, int64_t work)
 	int even = (10 - EVEN) * steps(b->g);
 
 	for (b->at = even; b->at < b->nrung && !done(b); b->at++) {
-		if (free_of_cost(b))
+		if (settled(b))
 			continue;
 		dag_evict(b, work);
 		note(b, "eviction");
@@ -211,10 +236,13 @@ plan_small(struct dag_best *b)
 static void
 plan_training(struct dag_best *b)
 {
-	int64_t n = b->g->n, work = n < 200 ? 400000 * n : 80000000;
+	int64_t n = b->g->n, work = n < 200 ? 400000 * n : 40000000;
 	int64_t evict = n < 4000 ? 15000 * n : 60000000;
 
-	work = in_time(b, work, 5 * work);
+	evict = in_time(b, evict, 6 * work);
+	work = in_time(b, work, 6 * work);
+	if (n <= BOUND_MAX)
+		bound_all(b, work);
 	evict_all(b, evict);
 	sweep_sets(b, true, 0.5, work);
 	sweep_sets(b, true, 0.2, work);
@@ -233,6 +261,7 @@ plan_general(struct dag_best *b)
 	/* small graphs can be shaken well with the work there is */
 	double hot = n < 200 ? 2 : n < 800 ? 400 / n : 0.5;
 
+	evict = in_time(b, evict, 6 * work);
 	work = in_time(b, work, 6 * work);
 	evict_all(b, evict);
 	sweep(b, true, 2 * hot, work);
@@ -258,7 +287,8 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 		order[i] = i;
 	make_ladder(&b);
 	dag_offer(&b, order, g->n);
-	b.bound = g->n <= DAG_EXACT ? g->cost : dag_bound(g, o->budget);
+	b.bound = g->n <= DAG_EXACT ? g->cost
+		: dag_bound(g, o->budget, NULL, arena);
 	if (g->n <= DAG_EXACT)
 		plan_small(&b);
 	else if (g->training)
