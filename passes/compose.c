@@ -203,7 +203,7 @@ offer_part(const struct parts *y, int32_t at, int after_open, int64_t top,
 			? p->least[id].before : p->least[id].all;
 
 		for (int32_t e = 0; e < b->n; e++) {
-			int64_t room = b->at[e].room + f->bytes;
+			int64_t room = b->at[e].room + f->lead;
 
 			if (room < least)
 				room = least;

@@ -134,6 +134,17 @@ by_bytes(const void *a, const void *b)
 	return x->keep < y->keep ? -1 : x->keep > y->keep;
 }
 
+static int64_t
+lead_of(const struct kind *k, uint64_t picks)
+{
+	int64_t sum = 0;
+
+	for (int32_t i = 0; picks; i++, picks >>= 1)
+		if (picks & 1)
+			sum += k->pick[i].lead;
+	return sum;
+}
+
 /* All configurations of a kind; false: there are too many. */
 static bool
 list_configs(struct parts *y, struct kind *k)
@@ -169,9 +180,13 @@ list_configs(struct parts *y, struct kind *k)
 		k->config = arena_array(y->arena, (size_t)now.n + 1,
 		                        sizeof *k->config);
 		for (int32_t i = 0; i < now.n; i++)
-			k->config[i] = (struct config){ now.at[i].keep,
-				now.at[i].bytes, now.at[i].sec,
-				now.at[i].sec, now.at[i].open, false, 0 };
+			k->config[i] = (struct config){
+				.keep = now.at[i].keep,
+				.bytes = now.at[i].bytes,
+				.lead = lead_of(k, now.at[i].keep),
+				.least = now.at[i].sec,
+				.sec = now.at[i].sec,
+				.open = now.at[i].open };
 		qsort(k->config, (size_t)k->nconfig, sizeof *k->config,
 		      by_bytes);
 	}
@@ -289,17 +304,6 @@ find_stretches(const struct parts *y, int32_t at, const int64_t *fixed,
 	return n;
 }
 
-static int64_t
-bytes_of(const struct kind *k, uint64_t picks)
-{
-	int64_t sum = 0;
-
-	for (int32_t i = 0; picks; i++, picks >>= 1)
-		if (picks & 1)
-			sum += k->pick[i].bytes;
-	return sum;
-}
-
 static void
 find_least(struct parts *y, int32_t at, const int64_t *fixed)
 {
@@ -313,7 +317,7 @@ find_least(struct parts *y, int32_t at, const int64_t *fixed)
 	for (int32_t c = 0; c < k->nconfig; c++)
 		for (int32_t i = 0; i < n; i++)
 			raise(&p->least[c], t[i].before, t[i].most
-			      + (k->thinned ? 0 : bytes_of(k, t[i].kept
+			      + (k->thinned ? 0 : lead_of(k, t[i].kept
 			                        & k->config[c].keep)));
 	for (int32_t i = 0; i < p->nnode; i++)
 		for (int32_t c = 0; c < k->nconfig; c++)
@@ -445,10 +449,11 @@ measure(struct parts *y)
 static bool
 beaten(const struct parts *y, int32_t kind, int32_t c, int32_t d, bool low)
 {
-	const struct config *all = y->kind[kind].config;
+	const struct config *x = &y->kind[kind].config[c];
+	const struct config *z = &y->kind[kind].config[d];
 
-	if (all[d].bytes > all[c].bytes || (low ? all[d].least > all[c].least
-	                                    : all[d].sec > all[c].sec))
+	if (low ? z->lead > x->lead || z->least > x->least
+	    : z->bytes > x->bytes || z->sec > x->sec)
 		return false;
 	for (int32_t i = y->kind[kind].model; i < y->n; i++) {
 		const struct part *p = &y->part[i];
@@ -483,7 +488,8 @@ undominated(struct parts *y, int32_t kind, bool low, int32_t *count)
 	return list;
 }
 
-/* What was measured is needed in any plan, but for what is tied.  Not so where
+/* What was measured is needed in any plan, but for what is tied, and for
+ * outputs kept along with another one of their node.  Not so where
  * values of later parts are still used: that depends on their configurations
  * too. */
 static void
@@ -499,12 +505,19 @@ raise_least(struct parts *y)
 		struct part *p = &y->part[i];
 		const struct kind *k = &y->kind[p->kind];
 
-		for (int32_t c = 0; !late[i] && c < k->nconfig; c++)
+		/* thinned: a configuration stands for others too */
+		if (late[i] || k->thinned)
+			continue;
+		for (int32_t c = 0; c < k->nconfig; c++)
 			if (k->config[c].measured) {
-				raise(&p->least[c], true, p->seen[c].before
-				      - y->tied_bytes);
-				raise(&p->least[c], false, p->seen[c].all
-				      - y->tied_bytes);
+				int64_t less = y->tied_bytes
+					+ k->config[c].bytes
+					- k->config[c].lead;
+
+				raise(&p->least[c], true,
+				      p->seen[c].before - less);
+				raise(&p->least[c], false,
+				      p->seen[c].all - less);
 			}
 	}
 }

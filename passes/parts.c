@@ -427,7 +427,7 @@ add_pick(struct parts *y, struct kind *k, int32_t node, int32_t s)
 	last->store = arena_array(y->arena,
 		(size_t)y->r->node[p->node[node]].nwrite, 4);
 	last->store[last->nstore++] = y->local[s];
-	last->bytes = y->r->store[s].size;
+	last->bytes = last->lead = y->r->store[s].size;
 	last->direct = y->first[s] != 0;
 	last->crosses = y->crosses[s];
 	last->dropped = y->must[s] == 'r';

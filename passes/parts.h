@@ -12,7 +12,7 @@ struct pick {
 	int32_t node;                   /* number in the part */
 	int32_t *store;                 /* numbers in the part */
 	int nstore;
-	int64_t bytes;
+	int64_t bytes, lead;            /* of all, of the first */
 	uint64_t needs;                 /* picks that its node reads */
 	bool direct;                    /* backward itself reads it */
 	bool crosses;                   /* the next part reads it */
@@ -24,6 +24,9 @@ struct pick {
 struct config {
 	uint64_t keep;                  /* picks */
 	int64_t bytes;                  /* of them */
+	int64_t lead;                   /* of the first output of each: plans
+	                                 * may drop the others alone, so no
+	                                 * bound counts on these */
 	double least;                   /* seconds of the nodes repeated: as
 	                                 * few as each may take */
 	double sec;                     /* the same as measured */
