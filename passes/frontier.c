@@ -5,8 +5,9 @@
  * method  One choice serves all rungs of the ladder, so the search is done
  *         once.  Points are (budget, time), and those that another one beats
  *         in both are left out, which makes the curve monotone.  Where updates
- *         may run after backward or in it, both forms of the graph add points,
- *         and the later form wins ties, as it does for a single budget.
+ *         may run after backward or in it, both forms of the graph add points
+ *         at the same budgets, and the later form wins ties: as it is for a
+ *         single budget.
  * cost    RUNGS choices and bounds
  */
 #include "passes/frontier.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNGS = 40, PRESETS = 8 };
+enum { RUNGS = 40, PRESETS = 8, LADDER = 2 * (RUNGS + PRESETS + 1) };
 
 /* ---- points ---- */
 
@@ -103,8 +104,8 @@ frontier_new(const Pass *p, const struct remat *r)
 	struct frontier *f = arena_alloc(p->keep, sizeof *f);
 
 	/* two forms of the graph */
-	f->point = arena_array(p->keep, 2 * (RUNGS + PRESETS) + 4,
-	                       sizeof *f->point);
+	f->point = arena_array(p->keep, 2 * LADDER, sizeof *f->point);
+	f->ladder = arena_array(p->keep, LADDER, sizeof *f->ladder);
 	f->preset = arena_array(p->keep, PRESETS, sizeof *f->preset);
 	f->whole = p->baseline_peak;
 	f->base_sec = r->base_sec;
@@ -119,20 +120,37 @@ by_size(const void *p, const void *q)
 	return (*a > *b) - (*a < *b);
 }
 
+/* The arenas to plan for: evenly from the least to keep-everything; for the
+ * second form those of the first one's budgets, and evenly what lies below. */
+static size_t
+climb(const struct frontier *f, const struct remat *r, int64_t least,
+      int64_t top, int64_t *arena)
+{
+	int64_t low = f->nladder ? f->ladder[0] - r->resident : top;
+	int64_t step = (low - least) / RUNGS;
+	size_t n = 0;
+
+	for (int i = 0; i < f->nladder; i++)
+		if (f->ladder[i] - r->resident >= least)
+			arena[n++] = f->ladder[i] - r->resident;
+	for (int i = 0; i < (step > 0 ? RUNGS : least < low); i++)
+		arena[n++] = least + step * i;
+	arena[n++] = top;
+	return n;
+}
+
 void
 frontier_add(Pass *p, struct remat *r, struct choice *c)
 {
-	int64_t least = choice_least(c), arena[RUNGS + 1 + PRESETS];
+	int64_t least = choice_least(c), arena[LADDER];
 	int64_t top = p->baseline_peak - r->resident;
 	/* the last alternative is the choice itself */
 	int n = p->nalternative - 1 < PRESETS ? p->nalternative - 1 : PRESETS;
-	size_t narena = 0;
+	size_t narena;
 
 	if (!p->frontier)
 		p->frontier = frontier_new(p, r);
-	for (int i = 0; i <= RUNGS; i++)
-		arena[narena++] = i == RUNGS ? top
-			: least + (top - least) / RUNGS * i;
+	narena = climb(p->frontier, r, least, top, arena);
 	for (int i = 0; i < n; i++) {
 		arena[narena++] = p->alternative[i].peak - r->resident;
 		add_preset(p, i);
@@ -140,6 +158,12 @@ frontier_add(Pass *p, struct remat *r, struct choice *c)
 	if (n > p->frontier->npreset)
 		p->frontier->npreset = n;
 	qsort(arena, narena, sizeof *arena, by_size);
+	if (p->frontier->nladder == 0)
+		while (p->frontier->nladder < (int)narena) {
+			int at = p->frontier->nladder++;
+
+			p->frontier->ladder[at] = r->resident + arena[at];
+		}
 	for (size_t i = 0; i < narena; i++)
 		add_plan(p, r, c, arena[i]);
 }

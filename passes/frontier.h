@@ -22,6 +22,8 @@ struct frontier {
 	int n;
 	struct frontier_point *preset;
 	int npreset;
+	int64_t *ladder;                /* budgets of the first form, rising */
+	int nladder;
 	int64_t whole;                  /* peak of keep-everything */
 	double base_sec;                /* its step */
 };
