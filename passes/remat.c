@@ -529,9 +529,9 @@ made_inside(const struct remat *r, int32_t k, int n, int32_t s)
 static void
 read_at(struct remat *r, int32_t k)
 {
-	int n = r->step[k].inlined ? 0 : inlined_at(r, k);
+	int n = inlined_at(r, k);
 
-	for (int i = 0; i <= n && !r->step[k].inlined; i++) {
+	for (int i = 0; i <= n; i++) {
 		const struct rnode *rn = &r->node[r->step[k - i].node];
 
 		for (int j = 0; j < rn->nread; j++)
@@ -566,6 +566,8 @@ find_last(struct remat *r)
 		const struct rstep *t = &r->step[k];
 		const struct rnode *n = &r->node[t->node];
 
+		if (t->inlined)         /* done by the step that follows */
+			continue;
 		read_at(r, k);
 		for (int i = 0; i < n->nwrite; i++)
 			if (writes_it(t, i)) {
