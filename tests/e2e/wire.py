@@ -3,6 +3,7 @@ import struct
 
 
 def varint(n):
+    n &= (1 << 64) - 1
     out = b""
     while True:
         out += bytes([n & 127 | (128 if n > 127 else 0)])
@@ -14,6 +15,10 @@ def varint(n):
 def field(number, value):
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    if isinstance(value, str):
+        value = value.encode()
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 

@@ -11,33 +11,17 @@ import glob
 import json
 import os
 import struct
+import sys
 import zipfile
 import io
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+from wire import field, varint  # noqa: E402
 
 F32, U8, I32, I64, BOOL, F16 = 1, 2, 6, 7, 9, 10
 
 
 # ---- protobuf ----
-
-def varint(n):
-    n &= (1 << 64) - 1
-    out = b""
-    while True:
-        out += bytes([n & 127 | (128 if n > 127 else 0)])
-        n >>= 7
-        if not n:
-            return out
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    if isinstance(value, float):
-        return varint(number << 3 | 5) + struct.pack("<f", value)
-    if isinstance(value, str):
-        value = value.encode()
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
 
 def tensor(name, dtype, dims, values, raw=True):
     out = b"".join(field(1, d) for d in dims) + field(2, dtype) + (field(8, name) if name else b"")
