@@ -90,6 +90,18 @@ simplify_reshape(struct fold *f, NodeId id)
 }
 
 enum step
+fold_turn_reshape(struct fold *f, NodeId id, ValId x)
+{
+	Node *n = &f->g->node[id];
+	const Shape *s = &f->g->val[n->out[0]].shape;
+
+	fold_turn(f, id, OP_RESHAPE, x);
+	fold_shape_list(&n->attr.RESHAPE.shape, s);
+	n->attr.RESHAPE.allowzero = shape_nelem(s) == 0;
+	return simplify_reshape(f, id);
+}
+
+enum step
 simplify_expand(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];

@@ -4,7 +4,7 @@
  * adds that of the state before.  Steps beyond a sequence's length leave its
  * state alone and give 0.  Part of pass fold.
  */
-#include "passes/fold.h"
+#include "passes/fold_rules.h"
 
 #include <string.h>
 
