@@ -21,6 +21,7 @@
  * cost    stretches * splits * units, limited; evaluations of some sequences
  */
 #include "passes/chain.h"
+#include "passes/numbers.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,13 +54,6 @@ struct programme {
 
 /* ---- stretches that are alike ---- */
 
-static uint64_t
-mix(uint64_t h, uint64_t x)
-{
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
-
 static int32_t
 units_of(const struct programme *p, int64_t bytes)
 {
@@ -73,58 +67,31 @@ part_key(const struct programme *p, int32_t i)
 {
 	const struct part_cost *o = &p->c->cost[i];
 	double sec[3] = { o->sec, o->once, o->all };
-	uint64_t h = mix(1, (uint64_t)units_of(p, o->peak - p->low)), bits;
+	uint64_t h = mix64(1, (uint64_t)units_of(p, o->peak - p->low)), bits;
 
-	h = mix(h, (uint64_t)units_of(p, o->cut));
-	h = mix(h, (uint64_t)units_of(p, o->tape));
-	h = mix(h, (uint64_t)units_of(p, o->sweep + o->fixed - p->low));
+	h = mix64(h, (uint64_t)units_of(p, o->cut));
+	h = mix64(h, (uint64_t)units_of(p, o->tape));
+	h = mix64(h, (uint64_t)units_of(p, o->sweep + o->fixed - p->low));
 	for (int k = 0; k < 3; k++) {
 		memcpy(&bits, &sec[k], sizeof bits);
-		h = mix(h, bits);
+		h = mix64(h, bits);
 	}
 	return h;
-}
-
-/* Numbers for keys, in order of appearance. */
-struct names {
-	uint64_t *key;
-	int32_t *id;
-	size_t mask;
-	int32_t n;
-};
-
-static int32_t
-name(struct names *t, uint64_t key)
-{
-	size_t at = (size_t)mix(key, 7) & t->mask;
-
-	while (t->id[at] && t->key[at] != key)
-		at = (at + 1) & t->mask;
-	if (!t->id[at]) {
-		t->key[at] = key;
-		t->id[at] = ++t->n;
-	}
-	return t->id[at] - 1;
 }
 
 static void
 find_stretches(struct programme *p)
 {
-	size_t n = (size_t)p->n, size = 64;
-	struct names t = { 0 };
+	size_t n = (size_t)p->n;
+	struct numbers t = numbers_new(n * n, p->arena);
 
-	while (size < n * n * 2)
-		size *= 2;
-	t.key = arena_array(p->arena, size, sizeof *t.key);
-	t.id = arena_array(p->arena, size, sizeof *t.id);
-	t.mask = size - 1;
 	p->id = arena_array(p->arena, n + 1, sizeof *p->id);
 	for (int32_t len = 1; len <= p->n; len++) {
 		p->id[len] = arena_array(p->arena, n - (size_t)len + 1, 4);
 		for (int32_t i = 0; i + len <= p->n; i++)
 			p->id[len][i] = len == 1
-				? name(&t, part_key(p, i))
-				: name(&t, mix(mix(mix(2, (uint64_t)len),
+				? numbers_of(&t, part_key(p, i))
+				: numbers_of(&t, mix64(mix64(mix64(2, (uint64_t)len),
 					(uint64_t)p->id[len - 1][i]),
 					(uint64_t)p->id[1][i + len - 1]));
 	}

@@ -20,7 +20,7 @@
  *
  * needs   P_BWD
  * gives   P_UPD
- * cost    O(N); O(N P) for P parameters with update-in-backward
+ * cost    linear in operands
  */
 #include "passes/passes.h"
 
@@ -37,8 +37,6 @@ struct optim {
 	struct update *u;       /* in order of the gradients */
 	uint32_t n;
 	bool early;             /* update in backward */
-	uint32_t nval;          /* values before the pass */
-	bool *reach;            /* by value: computed from the parameter */
 };
 
 /* ---- what there is to update ---- */
@@ -162,30 +160,24 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 
 /* ---- order ---- */
 
-/* The last node after which the parameter may be overwritten: see above. */
-static NodeId
-last_need(struct optim *o, const struct update *u, NodeId end)
+/* By value: the last node that reads it, or a forward value computed from it;
+ * after that node a parameter may be overwritten: see above. */
+static NodeId *
+last_needs(struct optim *o, NodeId end)
 {
-	Graph *g = o->g;
-	NodeId last = u->after;
-	bool *reach = o->reach;
+	const Graph *g = o->g;
+	NodeId *last = arena_array(o->p->scratch, g->nval, sizeof *last);
 
-	memset(reach, 0, o->nval * sizeof *reach);
-	reach[u->param] = true;
-	for (NodeId i = 1; i < end; i++) {
+	for (NodeId i = end - 1; i > 0; i--) {
 		const Node *n = &g->node[i];
-		bool reads = false;
+		NodeId to = i;
 
+		for (int k = 0; k < n->nout && n->phase == PH_FORWARD; k++)
+			if (n->out[k] && last[n->out[k]] > to)
+				to = last[n->out[k]];
 		for (int k = 0; k < n->nin; k++)
-			reads |= reach[n->in[k]];
-		if (!reads)
-			continue;
-		if (n->phase == PH_FORWARD)
-			for (int k = 0; k < n->nout; k++)
-				reach[n->out[k]] = true;
-		if (i > last)
-			last = i;
-		reach[0] = false;       /* absent operands */
+			if (n->in[k] && last[n->in[k]] < to)
+				last[n->in[k]] = to;
 	}
 	return last;
 }
@@ -217,12 +209,10 @@ static bool
 build(struct optim *o)
 {
 	Graph *g = o->g;
-	NodeId end = g->nnode, *after;
+	NodeId end = g->nnode, *after, *last = NULL;
 	ValId norm = 0;
 	uint32_t n = 0;
 
-	o->nval = g->nval;
-	o->reach = arena_array(o->p->scratch, o->nval, sizeof *o->reach);
 	after = arena_array(o->p->scratch, 2 * (size_t)o->n + 2,
 	                    sizeof *after);
 	if (o->p->opt->grad_accum > 1)
@@ -241,9 +231,12 @@ build(struct optim *o)
 		if (!norm)
 			return false;
 	}
+	if (o->early)
+		last = last_needs(o, end);
 	for (uint32_t i = 0; i < o->n; i++) {
-		after[n++] = o->early ? last_need(o, &o->u[i], end)
-		                      : end - 1;
+		NodeId need = last ? last[o->u[i].param] : end - 1;
+
+		after[n++] = need > o->u[i].after ? need : o->u[i].after;
 		if (!add_update(o, &o->u[i], norm))
 			return false;
 	}

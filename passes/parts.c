@@ -14,6 +14,7 @@
  *         before is still in memory.
  * cost    linear in nodes and operands; pieces times the longest period
  */
+#include "passes/numbers.h"
 #include "passes/parts.h"
 
 #include <string.h>
@@ -110,13 +111,6 @@ find_open(struct cutter *c)
 }
 
 static uint64_t
-mix(uint64_t h, uint64_t x)
-{
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
-
-static uint64_t
 bits_of(double x)
 {
 	uint64_t u;
@@ -131,9 +125,9 @@ looks(const struct remat *r, NodeId i, uint64_t h)
 {
 	const struct rnode *n = &r->node[i];
 
-	h = mix(mix(h, r->g->node[i].op), bits_of(n->sec));
+	h = mix64(mix64(h, r->g->node[i].op), bits_of(n->sec));
 	for (int k = 0; k < n->nwrite; k++)
-		h = mix(h, (uint64_t)r->store[n->write[k]].size);
+		h = mix64(h, (uint64_t)r->store[n->write[k]].size);
 	return h;
 }
 
@@ -478,26 +472,26 @@ key_of(const struct parts *y, int32_t at)
 {
 	const struct remat *r = y->r;
 	const struct part *p = &y->part[at];
-	uint64_t h = mix((uint64_t)p->nnode, (uint64_t)p->nstore);
+	uint64_t h = mix64((uint64_t)p->nnode, (uint64_t)p->nstore);
 
 	for (int32_t i = 0; i < p->nnode; i++) {
 		const struct rnode *n = &r->node[p->node[i]];
 
-		h = mix(mix(h, bits_of(n->sec)), (uint64_t)n->nwrite);
-		h = mix(mix(h, bits_of(n->least_sec)), n->inlinable);
-		h = mix(mix(h, n->clonable), (uint64_t)n->workspace);
+		h = mix64(mix64(h, bits_of(n->sec)), (uint64_t)n->nwrite);
+		h = mix64(mix64(h, bits_of(n->least_sec)), n->inlinable);
+		h = mix64(mix64(h, n->clonable), (uint64_t)n->workspace);
 		for (int k = 0; k < n->nread; k++)
 			if (y->part_of[n->read[k]] == at)
-				h = mix(h, (uint64_t)y->local[n->read[k]]);
+				h = mix64(h, (uint64_t)y->local[n->read[k]]);
 	}
 	for (int32_t i = 0; i < p->nstore; i++) {
 		int32_t s = p->store[i];
 		const struct storage *t = &r->store[s];
 
-		h = mix(mix(h, (uint64_t)t->size), t->candidate);
-		h = mix(mix(h, y->first[s] != 0), y->end_forward[s] != 0);
-		h = mix(mix(h, y->crosses[s]), y->must[s]);
-		h = mix(h, y->tied[s]);
+		h = mix64(mix64(h, (uint64_t)t->size), t->candidate);
+		h = mix64(mix64(h, y->first[s] != 0), y->end_forward[s] != 0);
+		h = mix64(mix64(h, y->crosses[s]), y->must[s]);
+		h = mix64(h, y->tied[s]);
 	}
 	return h;
 }

@@ -1,26 +1,24 @@
-/* Keep or recompute: the problem read off a graph, and what a candidate costs.
+/* Keep or recompute: the problem read off a graph, and the steps of a
+ * candidate.
  *
- * what    storages of the arena, which nodes read and write them, and an
- *         exact evaluation of a sequence of steps, or of "drop these
- *         storages": schedule with copies, live bytes per step, placed arena
+ * what    storages of the arena, which nodes read and write them, and the
+ *         schedule with copies that a sequence of steps, or "drop these
+ *         storages", stands for; remat_eval.c says what it costs
  * method  of a set the steps are: forward as it stands; before a backward
  *         node the forward values that it reads and that were dropped are
  *         computed again by copies of their nodes, recursively.  In any
  *         sequence views are repeated for every new copy of what they lie in,
- *         and a copy writes only what somebody reads.  Lifetimes, sharing of
- *         bytes in place and scratch follow the rules of passes inplace and
- *         place.
+ *         and a copy writes only what somebody reads
  * needs   P_LAYOUT
  * cost    an evaluation is linear in the operands of the schedule
  * refuses to drop: outputs of the step, values that several nodes write,
  *         results of nodes that change resident memory
  */
 #include "passes/inline.h"
+#include "passes/numbers.h"
 #include "passes/remat.h"
 
 #include <string.h>
-
-enum { PAIRS = 64 };
 
 static bool
 arena_owner(const Graph *g, ValId o)
@@ -96,7 +94,7 @@ fill_node(struct remat *r, const Node *n)
 {
 	const Graph *g = r->g;
 	struct rnode *rn = &r->node[node_id(g, n)];
-	struct inplace_pair pair[PAIRS];
+	struct inplace_pair pair[REMAT_PAIRS];
 
 	rn->node = node_id(g, n);
 	rn->read = arena_array(r->arena, (size_t)n->nin + 1, 4);
@@ -117,7 +115,7 @@ fill_node(struct remat *r, const Node *n)
 		else
 			add_once(rn->write, &rn->nwrite, r->of_val[v]);
 	}
-	rn->npair = inplace_pairs(g, n, pair, PAIRS);
+	rn->npair = inplace_pairs(g, n, pair, REMAT_PAIRS);
 	rn->pair = arena_array(r->arena, 2 * (size_t)rn->npair + 1, 4);
 	for (int i = 0; i < rn->npair; i++) {
 		rn->pair[2 * i] = r->of_val[n->out[pair[i].out]];
@@ -189,17 +187,11 @@ find_inlinable(struct remat *r)
 
 /* Storages that play the same role in repeated layers: equal op, attributes
  * and shapes of their node, of its operands' nodes and of one more level. */
-static uint64_t
-mix(uint64_t h, uint64_t x)
-{
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
-
 static void
 find_groups(struct remat *r)
 {
 	const Graph *g = r->g;
+	struct numbers t = numbers_new((size_t)r->nstore, r->arena);
 	uint64_t *h = arena_array(r->arena, g->nval, sizeof *h);
 	uint64_t *next = arena_array(r->arena, g->nval, sizeof *h);
 
@@ -207,28 +199,22 @@ find_groups(struct remat *r)
 		FOR_VALS (v, g) {
 			ValId id = val_id(g, v);
 			const Node *n = &g->node[v->def];
-			uint64_t x = mix(v->kind + 1, (uint64_t)v->slot);
+			uint64_t x = mix64(v->kind + 1, (uint64_t)v->slot);
 
 			for (int i = 0; i < v->shape.rank; i++)
-				x = mix(x, (uint64_t)v->shape.dim[i]);
+				x = mix64(x, (uint64_t)v->shape.dim[i]);
 			if (v->def)
-				x = mix(x, n->op + (n->phase << 8));
+				x = mix64(x, n->op + (n->phase << 8));
 			for (int i = 0; v->def && i < n->nin; i++)
-				x = mix(x, h[n->in[i]]);
+				x = mix64(x, h[n->in[i]]);
 			next[id] = x;
 		}
 		memcpy(h, next, g->nval * sizeof *h);
 	}
-	for (int32_t s = 0; s < r->nstore; s++) {
-		int32_t t = 0;
-
-		if (!r->store[s].candidate)
-			continue;
-		while (t < s && (r->store[t].group < 0
-		       || h[r->store[t].owner] != h[r->store[s].owner]))
-			t++;
-		r->store[s].group = t < s ? r->store[t].group : r->ngroup++;
-	}
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (r->store[s].candidate)
+			r->store[s].group = numbers_of(&t, h[r->store[s].owner]);
+	r->ngroup = t.n;
 }
 
 /* Room for so many steps; what the arrays held is lost but for the steps. */
@@ -423,12 +409,6 @@ remat_is_view(const struct remat *r, NodeId id)
 		&& r->g->val[n->out[0]].base;
 }
 
-static bool
-writes_it(const struct rstep *t, int i)
-{
-	return !t->clone || t->makes >> i & 1;
-}
-
 /* Copies of which no write is read before the next; keep[k] = 0 for them. */
 static void
 find_dead(struct remat *r, const struct rstep *step, int32_t n, uint8_t *keep)
@@ -441,7 +421,7 @@ find_dead(struct remat *r, const struct rstep *step, int32_t n, uint8_t *keep)
 
 		keep[k] = !step[k].clone;
 		for (int i = 0; i < rn->nwrite; i++)
-			if (writes_it(&step[k], i)) {
+			if (remat_writes(&step[k], i)) {
 				keep[k] |= wanted[rn->write[i]] != 0;
 				wanted[rn->write[i]] = 0;
 			}
@@ -487,7 +467,7 @@ expand(struct remat *r, const struct rstep *step, int32_t n)
 			turn_view(r, m->in[i]);
 		emit(r, step[k]);
 		for (int i = 0; i < rn->nwrite; i++)
-			if (writes_it(&step[k], i))
+			if (remat_writes(&step[k], i))
 				r->now[rn->write[i]] = ninst++;
 		for (int i = 0; i < m->nout; i++)
 			if (m->out[i] && r->of_val[m->out[i]] >= 0)
@@ -498,265 +478,18 @@ expand(struct remat *r, const struct rstep *step, int32_t n)
 	arena_free(scratch);
 }
 
-/* ---- evaluation ---- */
-
-/* Clones inlined into step k stand right before it; how many. */
-static int
-inlined_at(const struct remat *r, int32_t k)
-{
-	int n = 0;
-
-	while (k - n > 0 && r->step[k - n - 1].inlined)
-		n++;
-	return n;
-}
-
-/* Is storage s made by one of the n clones inlined into step k? */
-static bool
-made_inside(const struct remat *r, int32_t k, int n, int32_t s)
-{
-	for (int i = 1; i <= n; i++) {
-		const struct rnode *rn = &r->node[r->step[k - i].node];
-
-		for (int j = 0; j < rn->nwrite; j++)
-			if (rn->write[j] == s)
-				return true;
-	}
-	return false;
-}
-
-/* Step k reads what its node and the clones inlined into it read. */
-static void
-read_at(struct remat *r, int32_t k)
-{
-	int n = inlined_at(r, k);
-
-	for (int i = 0; i <= n; i++) {
-		const struct rnode *rn = &r->node[r->step[k - i].node];
-
-		for (int j = 0; j < rn->nread; j++)
-			if (!made_inside(r, k, n, rn->read[j]))
-				r->last[r->now[rn->read[j]]] = k;
-	}
-}
-
-/* Whether instance y is the first result of a copy that a kernel made. */
-static bool
-is_always(const struct remat *r, int32_t y)
-{
-	const struct rnode *n = &r->node[r->step[r->first[y]].node];
-
-	return n->always >= 0 && n->write[n->always] == r->of_inst[y];
-}
-
-int32_t
-remat_in_passing(const struct remat *r, const struct rstep *t)
-{
-	const struct rnode *n = &r->node[t->node];
-
-	return t->makes && n->always >= 0 && !(t->makes >> n->always & 1)
-		? n->write[n->always] : -1;
-}
-
-static void
-find_last(struct remat *r)
-{
-	r->ninst = 0;
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rstep *t = &r->step[k];
-		const struct rnode *n = &r->node[t->node];
-
-		if (t->inlined)         /* done by the step that follows */
-			continue;
-		read_at(r, k);
-		for (int i = 0; i < n->nwrite; i++)
-			if (writes_it(t, i)) {
-				int32_t y = r->ninst++;
-
-				r->now[n->write[i]] = y;
-				r->of_inst[y] = n->write[i];
-				r->first[y] = r->last[y] = k;
-			}
-	}
-	for (int32_t y = 0; y < r->ninst; y++) {
-		if (r->store[r->of_inst[y]].output)     /* never dies */
-			r->last[y] = r->nstep;
-		else if (r->last[y] == r->first[y]
-		         && r->step[r->first[y]].clone && !is_always(r, y))
-			r->first[y] = -1;       /* so it is not made */
-		r->block[y] = y;
-	}
-}
-
-/* Outputs that a step may write over operands; more than a loop has. */
-enum { REMAT_OUTPUTS = 16 };
-
-/* The pairs of step k, which has taken in n loops; like fill_node. */
-static int
-pairs_with(const struct remat *r, int32_t k, int n, int32_t *list)
-{
-	const Graph *g = r->g;
-	Node loop = g->node[r->step[k].node];
-	struct inplace_pair pair[PAIRS];
-	ValId in[LOOP_INPUTS_MAX];
-	int count;
-
-	memcpy(in, loop.in, (size_t)loop.nin * sizeof *in);
-	for (int i = 1; i <= n; i++)
-		loop.nin = inline_operands(&g->node[r->step[k - i].node], in,
-		                           loop.nin);
-	loop.in = in;
-	count = inplace_pairs(g, &loop, pair, PAIRS);
-	for (int i = 0; i < count; i++) {
-		list[2 * i] = r->of_val[loop.out[pair[i].out]];
-		list[2 * i + 1] = r->of_val[in[pair[i].in]];
-	}
-	return count;
-}
-
-static void
-share_at(struct remat *r, int32_t k)
-{
-	const struct rnode *rn = &r->node[r->step[k].node];
-	int32_t given[REMAT_OUTPUTS];   /* bytes given away here */
-	int32_t merged[2 * PAIRS], *pair = rn->pair;
-	int ngiven = 0, npair = rn->npair, n = inlined_at(r, k);
-
-	if (n) {
-		pair = merged;
-		npair = pairs_with(r, k, n, merged);
-	}
-	for (int i = 0; i < npair; i++) {
-		int32_t y = r->now[pair[2 * i]];
-		int32_t x = r->block[r->now[pair[2 * i + 1]]];
-		bool taken = ngiven == REMAT_OUTPUTS;
-
-		for (int j = 0; j < ngiven; j++)
-			taken |= given[j] == x;
-		if (taken || r->first[y] != k || r->block[y] != y
-		    || r->last[x] != k)
-			continue;
-		r->block[y] = x;
-		r->last[x] = r->last[y];
-		given[ngiven++] = x;
-	}
-}
-
-/* Outputs over dying operands, in order of execution. */
-static void
-share(struct remat *r)
-{
-	int32_t ninst = 0;
-
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rnode *n = &r->node[r->step[k].node];
-
-		for (int i = 0; i < n->nwrite; i++)
-			if (writes_it(&r->step[k], i))
-				r->now[n->write[i]] = ninst++;
-		if (!r->step[k].inlined && (n->npair || inlined_at(r, k)))
-			share_at(r, k);
-	}
-}
-
-/* First step at which the bytes of instance y are free again. */
-static inline int32_t
-end_of(const struct remat *r, int32_t y)
-{
-	return r->last[y] < r->nstep ? r->last[y] + 1 : r->nstep;
-}
-
-static struct remat_cost
-profile(struct remat *r)
-{
-	struct remat_cost c = { 0, 0, 0, 0 };
-	int64_t live = 0;
-
-	memset(r->live, 0, ((size_t)r->nstep + 1) * sizeof *r->live);
-	for (int32_t y = 0; y < r->ninst; y++) {
-		int64_t size = r->store[r->of_inst[y]].size;
-
-		if (r->block[y] != y || r->first[y] < 0)
-			continue;
-		r->live[r->first[y]] += size;
-		r->live[end_of(r, y)] -= size;
-	}
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rnode *n = &r->node[r->step[k].node];
-		bool inlined = r->step[k].inlined;
-		int32_t passing = remat_in_passing(r, &r->step[k]);
-
-		live += r->live[k];
-		r->live[k] = live + (inlined ? 0 : n->workspace)
-			+ (passing < 0 ? 0 : r->store[passing].size);
-		if (r->live[k] > r->target)
-			c.over += (double)(r->live[k] - r->target);
-		if (r->live[k] > c.live) {
-			c.live = r->live[k];
-			c.tight = k;
-		}
-		if (r->step[k].clone)
-			c.sec += inlined ? n->least_sec : n->sec;
-	}
-	return c;
-}
-
-static struct remat_cost
-evaluate(struct remat *r)
-{
-	find_last(r);
-	share(r);
-	return profile(r);
-}
-
 struct remat_cost
 remat_eval(struct remat *r, const uint8_t *drop)
 {
 	schedule(r, drop);
-	return evaluate(r);
+	return remat_evaluate(r);
 }
 
 struct remat_cost
 remat_eval_steps(struct remat *r, const struct rstep *step, int32_t n)
 {
 	expand(r, step, n);
-	return evaluate(r);
-}
-
-/* ---- placing ---- */
-
-int64_t
-remat_packed(struct remat *r, Arena *scratch)
-{
-	size_t n = 0, most = 2 * (size_t)r->nstep + (size_t)r->ninst;
-
-	if (most > r->buffer_cap) {
-		r->buffer = arena_array(r->arena, most, sizeof *r->buffer);
-		r->buffer_cap = most;
-	}
-	for (int32_t y = 0; y < r->ninst; y++)
-		if (r->block[y] == y && r->first[y] >= 0)
-			r->buffer[n++] = (struct buffer){
-				r->first[y], end_of(r, y),
-				r->store[r->of_inst[y]].size, 0 };
-	for (int32_t k = 0; k < r->nstep; k++) {
-		int64_t w = r->node[r->step[k].node].workspace;
-		int32_t passing = remat_in_passing(r, &r->step[k]);
-
-		if (w > 0 && !r->step[k].inlined)
-			r->buffer[n++] = (struct buffer){ k, k + 1, w, 0 };
-		if (passing >= 0)
-			r->buffer[n++] = (struct buffer){
-				k, k + 1, r->store[passing].size, 0 };
-	}
-	return pack(r->buffer, n, PACK_WORK, scratch).height;
-}
-
-int64_t
-remat_placed(struct remat *r, const uint8_t *drop, Arena *scratch)
-{
-	remat_eval(r, drop);
-	return remat_packed(r, scratch);
+	return remat_evaluate(r);
 }
 
 struct remat_cost

@@ -16,6 +16,9 @@
 
 enum { PACK_WORK = 20000000 };
 
+/* Pairs that one node may have. */
+enum { REMAT_PAIRS = 64 };
+
 /* Output `out` of a node may lie in the bytes of input `in`, should that die
  * there. */
 struct inplace_pair {
@@ -116,6 +119,15 @@ int64_t resident_bytes(const Graph *, Arena *scratch);
 struct remat *remat_new(const Graph *, Arena *);
 /* Evaluate: drop[s] != 0 for dropped candidates. */
 struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
+/* Whether the step writes write[i] of its node. */
+static inline bool
+remat_writes(const struct rstep *t, int i)
+{
+	return !t->clone || t->makes >> i & 1;
+}
+
+/* remat_eval.c: of the steps as they are in r->step. */
+struct remat_cost remat_evaluate(struct remat *);
 /* Storage that a copy writes although the plan does not ask for it, which
  * lives during that step alone; -1: none. */
 int32_t remat_in_passing(const struct remat *, const struct rstep *);

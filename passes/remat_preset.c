@@ -108,14 +108,17 @@ int
 remat_layer_of(const struct remat *r, Arena *arena, int32_t *layer)
 {
 	int32_t *cut = arena_array(arena, (size_t)r->g->nnode + 1, 4);
+	int32_t *of_node = arena_array(arena, (size_t)r->g->nnode + 1, 4);
 	int32_t n = find_layers(r, arena, cut);
 
-	for (int32_t s = 0; s < r->nstore; s++) {
-		layer[s] = 0;
-		for (int32_t i = 0; i < n; i++)
-			if (r->store[s].def > r->store[cut[i]].def)
-				layer[s] = i + 1;
-	}
+	/* by node, the last of the inputs made before it */
+	for (int32_t i = 0; i < n; i++)
+		of_node[r->store[cut[i]].def + 1] = i + 1;
+	for (NodeId i = 1; i < r->g->nnode; i++)
+		if (of_node[i] < of_node[i - 1])
+			of_node[i] = of_node[i - 1];
+	for (int32_t s = 0; s < r->nstore; s++)
+		layer[s] = of_node[r->store[s].def];
 	return n;
 }
 
@@ -132,21 +135,29 @@ drop_all_but(const struct remat *r, const int32_t *cut, int32_t n, int64_t k,
 
 /* Softmax outputs, and values as large as they are, exist per pair of
  * positions. */
-static bool
-is_core(const struct remat *r, int32_t s)
+static void
+drop_core(const struct remat *r, Arena *arena, uint8_t *drop)
 {
 	const Graph *g = r->g;
-	const Val *v = &g->val[r->store[s].owner];
+	const Shape **core = arena_array(arena, g->nnode, sizeof *core);
+	int32_t n = 0;
 
-	if (g->node[v->def].op == OP_ATTENTION)
-		return true;
-	if (v->shape.rank < 3)
-		return false;
-	for (NodeId i = 1; i < g->nnode && !r->node[i].backward; i++)
+	for (NodeId i = 1; i < g->nnode && !r->node[i].backward; i++) {
+		const Shape *s = &g->val[g->node[i].out[0]].shape;
+
 		if (g->node[i].op == OP_SOFTMAX
-		    && shape_eq(&g->val[g->node[i].out[0]].shape, &v->shape))
-			return true;
-	return false;
+		    && (n == 0 || !shape_eq(core[n - 1], s)))
+			core[n++] = s;
+	}
+	for (int32_t s = 0; s < r->nstore; s++) {
+		const Val *v = &g->val[r->store[s].owner];
+		bool is = g->node[v->def].op == OP_ATTENTION;
+
+		for (int32_t i = 0; v->shape.rank >= 3 && i < n && !is; i++)
+			is = shape_eq(core[i], &v->shape);
+		if (r->store[s].candidate && is)
+			drop[s] = 1;
+	}
 }
 
 void
@@ -166,9 +177,7 @@ remat_preset(const struct remat *r, const uint8_t *must, enum remat_mode mode,
 		             : every, drop);
 		break;
 	case REMAT_SELECTIVE:
-		for (int32_t s = 0; s < r->nstore; s++)
-			if (r->store[s].candidate && is_core(r, s))
-				drop[s] = 1;
+		drop_core(r, arena, drop);
 		break;
 	default:
 		break;
