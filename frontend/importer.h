@@ -58,15 +58,12 @@ bool imp_fail(struct importer *, const char *fmt, ...)
  * stored in *list, or the input is returned. */
 ValId imp_axes(struct importer *, int i, int since, const char *name,
                IntList *list);
+/* A constant, parameter or buffer with the contents of a tensor. */
+ValId imp_stored(struct importer *, ValKind, const char *name,
+                 const struct onnx_tensor *);
 /* The value as a constant if its contents were given by an attribute. */
 ValId imp_tensor(struct importer *, const Onnx__TensorProto *,
                  const char *name);
-
-/* import.c: leave out outputs that the loss can do without and that need
- * missing operators. */
-void import_drop_outputs(struct flat *, const struct import_options *);
-/* As much of the model as there are operators for. */
-Graph *import_known(struct flat *, const struct import_options *, Arena *);
 
 /* import_ew.c */
 bool run_same(struct importer *);
@@ -181,6 +178,11 @@ bool run_topk(struct importer *);
 bool run_compress(struct importer *);
 bool run_reverse_sequence(struct importer *);
 bool run_center_crop_pad(struct importer *);
+
+/* import_random.c */
+bool run_random(struct importer *);
+bool run_bernoulli(struct importer *);
+bool run_multinomial(struct importer *);
 
 /* import_einsum.c */
 bool run_einsum(struct importer *);

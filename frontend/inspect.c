@@ -4,11 +4,12 @@
  * Everything is found first and written last, as a page or as JSON.  Weights
  * are looked at only where they lie in the model file itself.
  */
-#include "frontend/importer.h"
-#include "frontend/inspect.h"
-#include "frontend/optable.h"
+#include "frontend/findings.h"
 
 #include <string.h>
+
+#include "frontend/import_graph.h"
+#include "frontend/optable.h"
 
 /* Gradient rule and way of emission per IR op, as the table names them. */
 static const char *const grad_rule[OP_COUNT] = {
@@ -164,21 +165,6 @@ find_ops(struct findings *x)
 		}
 }
 
-int64_t
-inspect_bytes(const struct flat_val *v, int64_t *nelem)
-{
-	DType dt = onnx_dtype(v->init->data_type);
-	int64_t n = 1;
-
-	for (size_t i = 0; i < v->init->n_dims; i++)
-		if (v->init->dims[i] < 0 || !mul_ok(n, v->init->dims[i], &n))
-			return 0;
-	*nelem = n;
-	if (!mul_ok(n, dtype_info[dt].nbytes, &n))
-		return 0;
-	return n;
-}
-
 static void
 count_bytes(struct findings *x)
 {
@@ -188,7 +174,7 @@ count_bytes(struct findings *x)
 
 		if (!v->init || (!v->nuse && !v->output))
 			continue;
-		bytes = inspect_bytes(v, &n);
+		bytes = onnx_tensor_bytes(v->init, &n);
 		if (v->verdict == VERDICT_PARAM) {
 			if (!add_ok(x->param_bytes, bytes, &x->param_bytes)
 			    || !add_ok(x->nelem, n, &x->nelem)
@@ -230,13 +216,8 @@ onnx_inspect(const char *path, const struct import_options *opt, FILE *out,
 	int before = diag_errors(diag);
 	bool ok;
 
-	diag_file(diag, path);
-	file = onnx_open(path, opt->no_weights, diag);
-	x.f = file ? flat_resolve(file, opt, diag, x.arena) : NULL;
-	ok = x.f && classify(x.f, opt);
-	if (ok)
-		import_drop_outputs(x.f, opt);
-	ok = ok && find_all(&x);
+	x.f = import_flat(path, opt, diag, x.arena, &file);
+	ok = x.f && find_all(&x);
 	if (ok && opt->json)
 		inspect_json(&x, out);
 	else if (ok)

@@ -1,6 +1,6 @@
 /* What exporters damage silently, each with the export option that avoids it.
  */
-#include "frontend/inspect.h"
+#include "frontend/findings.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -218,7 +218,7 @@ find_frozen(struct findings *x)
 		    || strcmp(v->reason, "neither named nor placed like a "
 		              "weight") != 0)
 			continue;
-		inspect_bytes(v, &n);
+		onnx_tensor_bytes(v->init, &n);
 		if (v->init->n_dims >= 1 && n > 1 && !is_mask(x, v))
 			warn_folded(x, i);
 	}

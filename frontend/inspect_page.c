@@ -1,5 +1,5 @@
 /* What `ckc inspect` found, as a page and as JSON. */
-#include "frontend/inspect.h"
+#include "frontend/findings.h"
 #include "ir/utf8.h"
 
 #include <stdlib.h>
@@ -331,7 +331,7 @@ json_inits(struct findings *x, FILE *out)
 		        "\"shape\": [", text[v->verdict],
 		        v->frozen ? "true" : "false",
 		        v->nuse || v->output ? "true" : "false",
-		        (intmax_t)inspect_bytes(v, &n),
+		        (intmax_t)onnx_tensor_bytes(v->init, &n),
 		        dtype_info[onnx_dtype(v->init->data_type)].text);
 		for (size_t k = 0; k < v->init->n_dims; k++)
 			fprintf(out, "%s%jd", k ? ", " : "",

@@ -60,6 +60,8 @@ bool onnx_tensor_load(struct onnx_file *, const Onnx__TensorProto *,
  * are not, if its file is there, because shapes may depend on it. */
 bool onnx_tensor_load_const(struct onnx_file *, const Onnx__TensorProto *,
                             struct onnx_tensor *);
+/* Bytes of a tensor in memory, and its elements; 0: they cannot be counted. */
+int64_t onnx_tensor_bytes(const Onnx__TensorProto *, int64_t *nelem);
 /* A TensorProto or a .npy file given as --const; contents are copied into the
  * arena of the file. */
 bool onnx_const_file(struct onnx_file *, const char *path,

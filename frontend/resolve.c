@@ -11,7 +11,7 @@
  * cost     a partial import and fold for each level of nesting, and for each
  *          trip of a Loop that its condition ends
  */
-#include "frontend/importer.h"
+#include "frontend/import_graph.h"
 
 #include <string.h>
 

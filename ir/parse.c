@@ -6,7 +6,7 @@
  * marks before they are declared (`of`, `in`), never as operands.  Shapes are
  * inferred node by node, so that text may leave types of results out.
  */
-#include "ir/parse.h"
+#include "ir/parser.h"
 #include "ir/text.h"
 
 #include <stdlib.h>

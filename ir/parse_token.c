@@ -1,5 +1,5 @@
 /* The textual form of a graph: tokens, and faults with their line. */
-#include "ir/parse.h"
+#include "ir/parser.h"
 #include "ir/text.h"
 
 #include <errno.h>

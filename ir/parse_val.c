@@ -1,5 +1,5 @@
 /* The textual form of a graph: values, their types and marks, and contents. */
-#include "ir/parse.h"
+#include "ir/parser.h"
 
 #include <errno.h>
 #include <stdlib.h>

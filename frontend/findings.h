@@ -1,6 +1,6 @@
 /* What `ckc inspect` finds, for those who find and those who write it. */
-#ifndef FRONTEND_INSPECT_H
-#define FRONTEND_INSPECT_H
+#ifndef FRONTEND_FINDINGS_H
+#define FRONTEND_FINDINGS_H
 
 #include "frontend/flat.h"
 #include "frontend/onnx.h"
@@ -36,8 +36,6 @@ struct findings {
 	bool trainable;
 };
 
-/* Bytes of an initializer and its elements; 0: they cannot be counted. */
-int64_t inspect_bytes(const struct flat_val *, int64_t *nelem);
 /* inspect_damage.c: warnings about what the exporter did. */
 void inspect_damage(struct findings *);
 /* inspect_page.c */

@@ -3,8 +3,8 @@
  * parse_token.c cuts the text into tokens and says what else was expected,
  * parse_val.c reads values and their contents, parse.c nodes and graphs.
  */
-#ifndef IR_PARSE_H
-#define IR_PARSE_H
+#ifndef IR_PARSER_H
+#define IR_PARSER_H
 
 #include "ir/ir.h"
 
