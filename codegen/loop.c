@@ -6,8 +6,8 @@
  * are read before it.  Results do not depend on the cutting: every element is
  * computed by itself.
  *
- * Random words of dropout are drawn a block at a time into a buffer.  Their
- * index is the element's in row-major order of the nest's shape.
+ * Random words are drawn a block at a time into a buffer.  Their index is the
+ * element's in row-major order of the nest's shape.
  */
 #include "codegen/emit.h"
 
@@ -17,7 +17,7 @@
 
 enum {
 	BLOCK = 8192,                   /* innermost iterations */
-	WORDS = 1024,                   /* ... with dropout: CKR_WORDS */
+	WORDS = 1024,                   /* ... with random ones: CKR_WORDS */
 	PARALLEL = 1 << 15,             /* elements worth waking threads for */
 };
 
@@ -31,7 +31,7 @@ static bool
 draws(const struct nest *nest)
 {
 	for (int i = 0; nest->body && i < nest->body->nmicro; i++)
-		if (nest->body->micro[i].op == OP_DROPOUT)
+		if (op_info[nest->body->micro[i].op].flags & F_RNG)
 			return true;
 	return false;
 }
@@ -153,6 +153,32 @@ argument(const struct nest *nest, const struct names *s, int a, DType *dt)
 	return a >= 0 ? s->in[a] : s->micro[~a];
 }
 
+/* The result of micro i, which draws from its words. */
+static const char *
+drawn(struct emit *e, const struct micro *m, int i, const char *x)
+{
+	double a = m->attr.RANDOM.a, b = m->attr.RANDOM.b;
+	bool f64 = m->dt == DT_F64;
+
+	if (m->op == OP_DROPOUT)
+		return arena_printf(e->arena, "w%d[j] >= below%d ? "
+		                    "%s * scale%d : 0.0f", i, i, x, i);
+	if (m->op == OP_BERNOULLI)
+		return arena_printf(e->arena, "ckr_bernoulli(w%d[j], %s)", i,
+		                    x);
+	if (m->attr.RANDOM.kind == 1)
+		return arena_printf(e->arena, "%s + %s * ckr_normal(w%d[j])",
+		                    emit_float(e->arena, a),
+		                    emit_float(e->arena, b), i);
+	if (f64)
+		return arena_printf(e->arena, "ckr_uniform_d(w%d[j], %s, %s)",
+		                    i, emit_double(e->arena, a),
+		                    emit_double(e->arena, b));
+	return arena_printf(e->arena, "ckr_uniform(w%d[j], %d, %s, %s)", i,
+	                    m->dt == DT_BF16 ? 8 : m->dt == DT_F16 ? 11 : 24,
+	                    emit_float(e->arena, a), emit_float(e->arena, b));
+}
+
 static bool
 emit_micro(struct emit *e, const struct nest *nest, struct names *s, int i)
 {
@@ -166,10 +192,9 @@ emit_micro(struct emit *e, const struct nest *nest, struct names *s, int i)
 	if (m->op == OP_POW && m->arg[1] >= 0 &&
 	    nest->in[m->arg[1]].scalar)
 		exponent = &nest->in[m->arg[1]].value;
-	if (m->op == OP_DROPOUT)
-		text = ew_load(e, m->dt, ew_store(e, m->dt, arena_printf(
-			e->arena, "w%d[j] >= below%d ? %s * scale%d : 0.0f",
-			i, i, arg[0], i)));
+	if (op_info[m->op].flags & F_RNG)
+		text = ew_load(e, m->dt, ew_store(e, m->dt,
+		                                  drawn(e, m, i, arg[0])));
 	else
 		text = ew_expression(e, m, arg, from, exponent);
 	if (!text)
@@ -256,7 +281,6 @@ emit_dropout_numbers(struct emit *e, const struct nest *nest)
 		if (m->op != OP_DROPOUT)
 			continue;
 		ratio = emit_double(e->arena, m->attr.DROPOUT.ratio);
-		e->need |= NEED_RANDOM;
 		out_line(e->out, "const uint32_t below%d = "
 		         "ckr_drop_below(%s, env);", i, ratio);
 		out_line(e->out, "const float scale%d = "
@@ -320,6 +344,14 @@ emit_row_operands(struct emit *e, const struct nest *nest,
 		         offset_text(e, nest->out[k].stride, d, blocked));
 }
 
+static int64_t
+stream(const struct micro *m)
+{
+	return m->op == OP_DROPOUT ? m->attr.DROPOUT.stream
+	     : m->op == OP_BERNOULLI ? m->attr.BERNOULLI.stream
+	     : m->attr.RANDOM.stream;
+}
+
 static void
 emit_words(struct emit *e, const struct nest *nest, const struct dims *d,
            bool blocked, const char *count)
@@ -328,13 +360,14 @@ emit_words(struct emit *e, const struct nest *nest, const struct dims *d,
 		const struct micro *m = &nest->body->micro[i];
 		const char *at;
 
-		if (m->op != OP_DROPOUT)
+		if (!(op_info[m->op].flags & F_RNG))
 			continue;
+		e->need |= NEED_RANDOM;
 		at = offset_text(e, d->linear, d, blocked);
 		out_line(e->out, "uint32_t words%d[CKR_WORD_BUFFER];", i);
 		out_line(e->out, "const uint32_t *w%d = ckr_words(words%d, "
 		         "(uint64_t)(0%s), %s, (uint32_t)%s, env);", i, i, at,
-		         count, emit_const(e, m->attr.DROPOUT.stream));
+		         count, emit_const(e, stream(m)));
 	}
 }
 

@@ -205,6 +205,14 @@ static const struct onnx_op table[] = {
 	{ N("SoftmaxCrossEntropyLoss", "", 12, 2, 3, run_sce), .stop = 6 },
 	{ N("Upsample", "", 7, 1, 2, run_resize), .stop = 2 },
 
+	/* random numbers */
+	{ N("Bernoulli", "", 15, 1, 1, run_bernoulli), ALL },
+	{ N("Multinomial", "", 7, 1, 1, run_multinomial), ALL },
+	{ N("RandomNormal", "", 1, 0, 0, run_random) },
+	{ N("RandomNormalLike", "", 1, 1, 1, run_random), ALL },
+	{ N("RandomUniform", "", 1, 0, 0, run_random) },
+	{ N("RandomUniformLike", "", 1, 1, 1, run_random), ALL },
+
 	/* ONNX Runtime's */
 	{ N("BiasGelu", MS, 1, 2, 2, run_ms_gelu), .norm = 2 },
 	{ N("FastGelu", MS, 1, 1, 2, run_ms_gelu), .norm = 2 },
@@ -221,18 +229,12 @@ static const struct onnx_op table[] = {
 	            { 4, 1, MAX_RANK } } },
 
 	/* known, so that parameters are found, but not imported */
-	{ N("Bernoulli", "", 15, 1, 1, NULL), .stop = ALL_INPUTS },
 	{ N("If", "", 1, 1, 1, NULL), .stop = ALL_INPUTS,
 	  .hint = "its condition does not follow from the file and the extents "
 	          "bound by --dim" },
 	{ N("Loop", "", 1, 2, -1, NULL),
 	  .hint = "only with a number of trips, at most 1024, or a condition "
 	          "that follow from the file and the extents bound by --dim" },
-	{ N("Multinomial", "", 7, 1, 1, NULL), .stop = ALL_INPUTS },
-	{ N("RandomNormal", "", 1, 0, 0, NULL) },
-	{ N("RandomNormalLike", "", 1, 1, 1, NULL), .stop = ALL_INPUTS },
-	{ N("RandomUniform", "", 1, 0, 0, NULL) },
-	{ N("RandomUniformLike", "", 1, 1, 1, NULL), .stop = ALL_INPUTS },
 	{ N("Scan", "", 8, 1, -1, NULL),
 	  .hint = "only since opset 9, and over an axis whose extent follows "
 	          "from the file and those bound by --dim, at most 1024" },

@@ -93,6 +93,7 @@ needs_float(Op op)
 	case OP_GELU_GRAD:
 	case OP_SILU_GRAD:
 	case OP_DROPOUT:
+	case OP_BERNOULLI:
 	case OP_SOFTMAX:
 	case OP_LOG_SOFTMAX:
 		return true;

@@ -217,6 +217,28 @@ infer_constant_of_shape(struct infer *c)
 }
 
 bool
+infer_random(struct infer *c)
+{
+	IntList l = c->n->attr.RANDOM.shape;
+	int64_t to = c->n->attr.RANDOM.dt;
+
+	if (to <= DT_NONE || to >= DT_COUNT || dtype_info[to].cls != 'f')
+		return rule_fail(c, "random numbers of no float type");
+	if (rule_look(c, 0) == COMPUTED) {
+		int64_t n = rule_length(c, 0);
+
+		return rule_give(c, 0, (DType)to,
+				 unknown(n < 0 || n > MAX_RANK ? -1 : (int)n));
+	}
+	if (has(c, 0) && !rule_list(c, 0, &l))
+		return false;
+	for (int i = 0; i < l.n; i++)
+		if (l.v[i] < 0)
+			return rule_fail(c, "extent %lld", (long long)l.v[i]);
+	return rule_give(c, 0, (DType)to, shape_make(l.n, l.v));
+}
+
+bool
 infer_nonzero(struct infer *c)
 {
 	const Val *x = in(c, 0);

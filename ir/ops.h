@@ -59,7 +59,9 @@
  *   output's shape); a dropout node with the same stream repeats the mask, so
  *   the gradient of dropout is dropout of dy with the same stream and no mask
  *   is stored.  ratio 0 is folded away.  stream 0: not numbered yet.
- *   bwd=1 marks the gradient's use, which prints as such. */
+ *   bwd=1 marks the gradient's use, which prints as such.
+ * bernoulli(x): 1 with probability x, else 0; words as dropout's, but drawn
+ *   outside training too. */
 OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, neg, ew), EMIT(ew))
 OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, abs, ew), EMIT(ew))
 OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew))
@@ -110,6 +112,7 @@ OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary
 OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew))
 OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW), ATTR(), RULES(where, where, ew, where, ew), EMIT(ew))
 OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, dropout, ew), EMIT(ew))
+OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG), ATTR(I(stream, 0)), RULES(same, none, ew, zero, ew), EMIT(ew))
 /* A fused group of the ops above: one pass over the output's shape; the body
  * (struct body) lists the ops, every output is a result of the body. */
 OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW), ATTR(), RULES(loop, none, loop, none, ew), EMIT(loop))
@@ -166,13 +169,16 @@ OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2), ATTR(I(axi
 OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, -1)), RULES(one_hot, one_hot, none, zero, none), EMIT(fail))
 OP(TOPK,            "topk",             SIG(1, 2, 2, 1, 0), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, rows, topk, none), EMIT(topk))
 
-/* ---- shapes and sequences of numbers: folded away once dims are bound ------
+/* ---- shapes and sequences of numbers: most fold away once dims are bound ---
  * constant_of_shape(shape): filled with `value` of dtype `dt`.
+ * random(shape?) -> y of attr shape and dtype `dt`: kind 0 uniform in
+ *   a <= y < b, 1 normal of mean a and deviation b; words as bernoulli's.
  * cumsum(x, axis?): product 1 multiplies.  argmax(x).  nonzero(x): constant input only. */
 OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, 0), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, none, zero, none), EMIT(fail))
 OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(size, size, none, zero, none), EMIT(fail))
 OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, none, zero, none), EMIT(fail))
 OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, 0), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, none, zero, none), EMIT(fail))
+OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0)), RULES(random, none, ew, zero, none), EMIT(ew))
 OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(nonzero, nonzero, none, zero, none), EMIT(fail))
 OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(same, cumsum, copy, cumsum, none), EMIT(cumsum))
 OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, reduce, zero, none), EMIT(argmax))

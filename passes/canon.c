@@ -130,6 +130,10 @@ number_streams(Pass *p, Graph *g)
 	FOR_NODES (n, g) {
 		if (n->op == OP_DROPOUT && n->attr.DROPOUT.stream == 0)
 			n->attr.DROPOUT.stream = ++g->nstream;
+		if (n->op == OP_BERNOULLI && n->attr.BERNOULLI.stream == 0)
+			n->attr.BERNOULLI.stream = ++g->nstream;
+		if (n->op == OP_RANDOM && n->attr.RANDOM.stream == 0)
+			n->attr.RANDOM.stream = ++g->nstream;
 		if (n->op != OP_ATTENTION)
 			continue;
 		if (!p->opt->dropout)

@@ -88,6 +88,8 @@ ew_flops(Op op)
 	case OP_GELU:
 	case OP_POW:
 	case OP_DROPOUT:
+	case OP_BERNOULLI:
+	case OP_RANDOM:
 		return 25;
 	case OP_GELU_GRAD:
 	case OP_SILU_GRAD:

@@ -54,6 +54,18 @@ absorb_expand(struct fold *f, Node *n)
 }
 
 static bool
+absorb_random(struct fold *f, Node *n)
+{
+	const Val *y = out_val(f, n);
+
+	if (n->nin == 0 || !are_const(f, n, 0) || !shape_known(&y->shape))
+		return true;
+	n->nin = 0;
+	fold_shape_list(&n->attr.RANDOM.shape, &y->shape);
+	return true;
+}
+
+static bool
 absorb_transpose(struct fold *f, Node *n)
 {
 	IntList *perm = &n->attr.TRANSPOSE.perm;
@@ -303,6 +315,7 @@ static Absorb *const absorb[OP_COUNT] = {
 	[OP_UNSQUEEZE] = absorb_reshape,
 	[OP_FLATTEN] = absorb_reshape,
 	[OP_EXPAND] = absorb_expand,
+	[OP_RANDOM] = absorb_random,
 	[OP_TRANSPOSE] = absorb_transpose,
 	[OP_SLICE] = absorb_slice,
 	[OP_PART] = absorb_part,

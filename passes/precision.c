@@ -135,6 +135,8 @@ retype(struct precise *c, NodeId id)
 	n = &g->node[id];
 	if (n->op == OP_CAST && is_float((DType)n->attr.CAST.to))
 		n->attr.CAST.to = c->dt;
+	if (n->op == OP_RANDOM)
+		n->attr.RANDOM.dt = c->dt;
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && is_float(g->val[n->out[i]].dt))
 			g->val[n->out[i]].dt = DT_NONE;

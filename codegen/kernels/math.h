@@ -448,6 +448,12 @@ ckr_max_of(const float *x, int64_t n)
 #pragma omp simd reduction(max: m)
 	for (int64_t i = 0; i < n; i++)
 		m = x[i] > m ? x[i] : m;
+	if (m > -3.40282347e38f)
+		return m;
+	/* clang's lanes start at the least finite number instead */
+	m = -__builtin_inff();
+	for (int64_t i = 0; i < n; i++)
+		m = x[i] > m ? x[i] : m;
 	return m;
 }
 

@@ -213,6 +213,7 @@ wheres(struct setup *t)
 static void
 dropouts(struct setup *t)
 {
+	static const DType types[] = { DT_F32, DT_F64, DT_F16, DT_BF16 };
 	Attr a = attr_default(OP_DROPOUT);
 
 	a.DROPOUT.ratio = 0.3;
@@ -223,6 +224,15 @@ dropouts(struct setup *t)
 	APPLY(t, OP_DROPOUT, &a, given(t, DT_F32, SHAPE(3, 5000), 1, 2));
 	APPLY(t, OP_DROPOUT, &a, given(t, DT_F32, SHAPE(70001), 1, 2));
 	APPLY(t, OP_DROPOUT, &a, given(t, DT_F32, SHAPE(3, 4, 30, 31), 1, 2));
+	case_begin(t, "bernoulli");
+	a = attr_default(OP_BERNOULLI);
+	a.BERNOULLI.stream = 11;
+	for (size_t i = 0; i < 4; i++) {
+		APPLY(t, OP_BERNOULLI, &a, given(t, types[i], SHAPE(7, 13), 0,
+		                                 1));
+		APPLY(t, OP_BERNOULLI, &a, given(t, types[i], SHAPE(3, 5000),
+		                                 0, 1));
+	}
 }
 
 /* ---- loops ---- */
@@ -418,6 +428,23 @@ pads(struct setup *t)
 			APPLY(t, OP_TRILU, &a, given(t, DT_BOOL, SHAPE(3, 7),
 			                             0, 2));
 		}
+	for (int i = 0; i < 8; i++) {
+		static const DType types[] = { DT_F32, DT_F64, DT_F16,
+			DT_BF16 };
+		Attr a = list_attr(OP_RANDOM, 2, (int64_t[]){ 3, 20000 });
+
+		case_begin(t, "random");
+		a.RANDOM.dt = types[i % 4];
+		a.RANDOM.kind = i / 4;
+		a.RANDOM.stream = 20 + i;
+		apply(t, OP_RANDOM, &a, 0, NULL);
+		a.RANDOM.a = -3;
+		a.RANDOM.b = i / 4 ? 0.5 : 4;
+		a.RANDOM.shape.n = 1;
+		apply(t, OP_RANDOM, &a, 0, NULL);
+		a.RANDOM.shape.n = 0;
+		apply(t, OP_RANDOM, &a, 0, NULL);
+	}
 	case_begin(t, "fill");
 	{
 		Attr a = list_attr(OP_FILL, 2, (int64_t[]){ 300, 200 });

@@ -192,7 +192,8 @@ struct heads {
 	int64_t b, h, g, q, k, d, e;
 	int causal;
 	double ratio;
-	int mask;                       /* 0 none, 1 float, 2 bool */
+	int mask;                       /* 0 none, 1 float, 2 bool, 3 bool that
+	                                 * hides everything */
 	Shape mask_shape;
 	bool permuted, packed;
 };
@@ -231,7 +232,7 @@ attention(struct setup *t, const struct heads *c)
 	}
 	if (c->mask)
 		mask = given(t, c->mask == 1 ? t->real : DT_BOOL,
-		             c->mask_shape, 0, 2);
+		             c->mask_shape, 0, c->mask == 3 ? 1 : 2);
 	memcpy(in + 4, (ValId[]){ mask }, sizeof *in);
 	n = apply(t, OP_ATTENTION, &a, mask ? 4 : 3, in + 1);
 	if (c->permuted)
@@ -263,6 +264,7 @@ attentions(struct setup *t)
 		{ 2, 4, 1, 66, 90, 8, 6, 0, 0.5, 2,
 		  { 4, { 2, 1, 1, 90 } }, true, false },
 		{ 2, 2, 2, 5, 7, 3, 3, 0, 0, 2, { 2, { 5, 7 } }, false, false },
+		{ 2, 2, 2, 5, 7, 3, 3, 0, 0, 3, { 2, { 5, 7 } }, false, false },
 		{ 2, 2, 2, 9, 4, 8, 8, 1, 0, 0, { 0 }, false, false },
 		{ 1, 1, 1, 1, 1500, 8, 8, 0, 0.1, 1, { 4, { 1, 1, 1, 1 } },
 		  false, false },

@@ -181,6 +181,26 @@ build_dropout(struct fd *f, int i)
 	fd_loss(f, fd_2(f, OP_MUL, x, x));
 }
 
+/* Whole rows dropped by a random factor: no gradient passes through it. */
+static void
+build_drop_path(struct fd *f, int i)
+{
+	Attr a = attr_default(OP_RANDOM), b = attr_default(OP_BERNOULLI);
+	ValId x = fd_param(f, SHAPE(6, 5)), m;
+
+	a.RANDOM.dt = DT_F32;
+	a.RANDOM.shape = (IntList){ 2, { 6, 1 } };
+	a.RANDOM.stream = b.BERNOULLI.stream = 3;
+	m = fd_op(f, OP_RANDOM, 0, NULL, &a);
+	if (i == 0)
+		m = fd_1(f, OP_FLOOR, fd_2(f, OP_ADD, m,
+		         val_scalar(f->g, DT_F32, 0.5)));
+	else
+		m = fd_op(f, OP_BERNOULLI, 1, &m, &b);
+	x = fd_2(f, OP_MUL, fd_1(f, OP_TANH, x), m);
+	fd_loss(f, fd_2(f, OP_MUL, x, x));
+}
+
 /* ---- layout ---- */
 
 static void
@@ -828,6 +848,7 @@ const struct fd_case fd_cases[] = {
 	{ "where", build_where, 5 },
 	{ "cast", build_cast, 2 },
 	{ "dropout", build_dropout, 2 },
+	{ "drop path", build_drop_path, 2 },
 	{ "reshape", build_reshape, 3 },
 	{ "expand", build_expand, 3 },
 	{ "transpose", build_transpose, 3 },

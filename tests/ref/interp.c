@@ -293,6 +293,55 @@ interp_dropout(const struct interp_env *e, double x, double ratio,
 	return x * (double)(float)(1.0 / (1.0 - ratio));
 }
 
+/* The u-quantile of the normal distribution, by halving. */
+static double
+quantile(double u)
+{
+	double lo = -10, hi = 10;
+
+	for (int i = 0; i < 60; i++) {
+		double x = (lo + hi) / 2;
+
+		if (erfc(-x / sqrt(2)) / 2 < u)
+			lo = x;
+		else
+			hi = x;
+	}
+	return (lo + hi) / 2;
+}
+
+/* Whether f32 arithmetic rounds the sum up to b; then a stands for it. */
+static double
+uniform(double a, double b, double u, DType dt)
+{
+	double y = a + u * (b - a);
+
+	return dt == DT_F64 ? y : (float)y < (float)b ? y : a;
+}
+
+static bool
+run_random(struct call *c)
+{
+	const Attr *a = c->a;
+	DType dt = c->out[0].dt;
+	int bits = dt == DT_F64 ? 32 : dt == DT_F16 ? 11 : dt == DT_BF16 ? 8
+	         : 24;
+
+	for (int64_t i = 0; i < c->out[0].n; i++) {
+		uint32_t w = interp_philox(c->env, (uint32_t)a->RANDOM.stream,
+		                           (uint64_t)i);
+		double u = (w >> (32 - bits)) / ldexp(1, bits);
+
+		if (a->RANDOM.kind == 1)
+			c->out[0].x[i] = a->RANDOM.a + a->RANDOM.b
+				* quantile((w + 0.5) / 4294967296.0);
+		else
+			c->out[0].x[i] = uniform(a->RANDOM.a, a->RANDOM.b, u,
+			                         dt);
+	}
+	return true;
+}
+
 /* ---- element-wise ---- */
 
 /* x as a value of dtype dt. */
@@ -451,6 +500,9 @@ scalar(const struct interp_env *e, Op op, const Attr *at, DType dt,
 	case OP_DROPOUT:
 		return interp_dropout(e, a[0], at->DROPOUT.ratio,
 		                      at->DROPOUT.stream, index);
+	case OP_BERNOULLI:
+		return interp_philox(e, (uint32_t)at->BERNOULLI.stream, index)
+			< a[0] * 4294967296.0;
 	default:
 		return NAN;
 	}
@@ -548,7 +600,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_BN_UPDATE] = interp_bn_update, [OP_MAXPOOL] = interp_maxpool,
 	[OP_MAXPOOL_GRAD] = interp_maxpool_grad,
 	[OP_AVGPOOL] = interp_avgpool, [OP_AVGPOOL_GRAD] = interp_avgpool_grad,
-	[OP_RESIZE] = interp_resize,
+	[OP_RESIZE] = interp_resize, [OP_RANDOM] = run_random,
 };
 
 bool
