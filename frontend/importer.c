@@ -63,6 +63,8 @@ out_dtype(const struct importer *m, Op op, const Attr *a, int nin,
 		return (DType)a->CAST.to;
 	if (op == OP_CONSTANT_OF_SHAPE)
 		return (DType)a->CONSTANT_OF_SHAPE.dt;
+	if (op == OP_RANDOM)
+		return (DType)a->RANDOM.dt;
 	if (op == OP_WHERE || op == OP_CAST_LIKE)
 		return m->g->val[in[1]].dt;
 	return nin > 0 && op != OP_ONE_HOT ? m->g->val[in[0]].dt : DT_NONE;
