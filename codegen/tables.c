@@ -437,17 +437,6 @@ emit_program_entry(struct out *o, const struct program *p, int which)
 	        plan->sum.arena, p->resident_bytes);
 }
 
-/* FNV-1a */
-static uint64_t
-hash(const char *s, size_t n)
-{
-	uint64_t h = 0xcbf29ce484222325;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (unsigned char)s[i]) * 0x100000001b3;
-	return h;
-}
-
 static bool
 has_op(const Graph *g, Op op)
 {
@@ -499,7 +488,6 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;
 	bool *shifted = arena_array(o->arena, g->nval, sizeof *shifted);
-	size_t start = o->n;
 
 	FOR_NODES (n, g)
 		if (labels_of(n))
@@ -529,10 +517,8 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 	        "\t.abi = CKR_ABI_VERSION,\n\t.threads = %d,\n\t.name = ",
 	        opt->threads > 0 ? opt->threads : 1);
 	out_literal(o, g->name ? g->name : "");
-	out_put(o, ",\n\t.compiler = \"ckc %s\",\n\t.target = \"cpu\",\n"
-	        "\t.plan_hash = UINT64_C(0x%016" PRIx64 "),\n"
-	        "\t.program = {\n", CKC_VERSION,
-	        hash(o->s + start, o->n - start));
+	out_put(o, ",\n\t.compiler = \"ckc %s\",\n\t.program = {\n",
+	        CKC_VERSION);
 	for (int i = 0; i < nprogram; i++)
 		emit_program_entry(o, &p[i], i);
 	out_put(o, "\t},\n\t.nshared = %" PRIu32 ",\n\t.constants = %s,\n"

@@ -378,7 +378,6 @@ uint16_t float_to_bf16(float);
 
 /* The complete textual form; parse(print(g)) prints the same. */
 void text_print(const Graph *, FILE *);
-void text_node(const Graph *, const Node *, FILE *);    /* one line */
 Graph *text_parse(const char *path, const char *text, size_t n, Diag *);
 
 /* ---- verify.c ---- */

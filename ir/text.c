@@ -61,8 +61,8 @@ const char *const text_kind[V_KIND_COUNT] = {
 	"gone", "input", "param", "buffer", "const", "state"
 };
 
-bool
-text_plain(const char *s)
+static bool
+is_plain(const char *s)
 {
 	return *s && strspn(s, TEXT_WORD) == strlen(s);
 }
@@ -72,7 +72,7 @@ put_name(FILE *out, char sigil, const char *name)
 {
 	if (sigil)
 		putc(sigil, out);
-	if (text_plain(name)) {
+	if (is_plain(name)) {
 		fputs(name, out);
 	} else {
 		putc('"', out);
@@ -85,7 +85,7 @@ put_name(FILE *out, char sigil, const char *name)
 static void
 put_word(FILE *out, const char *s)
 {
-	if (text_plain(s) && !strchr("0123456789+-.", *s)) {
+	if (is_plain(s) && !strchr("0123456789+-.", *s)) {
 		fputs(s, out);
 	} else {
 		putc('"', out);
@@ -349,7 +349,7 @@ put_arg(FILE *out, int arg)
 
 /* sep stands in front of each statement, end before the bracket closes. */
 static void
-put_body(FILE *out, const Node *n, const char *sep, const char *end)
+put_body(FILE *out, const Node *n)
 {
 	const struct body *b = n->body;
 
@@ -357,7 +357,7 @@ put_body(FILE *out, const Node *n, const char *sep, const char *end)
 	for (int i = 0; i < b->nmicro; i++) {
 		const struct micro *m = &b->micro[i];
 
-		fprintf(out, "%st%d: %s = %s", i || *end ? sep : "", i,
+		fprintf(out, "\n\t\tt%d: %s = %s", i,
 		        dtype_info[m->dt].text, op_info[m->op].text);
 		for (int k = 0; k < m->narg; k++) {
 			fputs(k ? ", " : " ", out);
@@ -365,10 +365,10 @@ put_body(FILE *out, const Node *n, const char *sep, const char *end)
 		}
 		put_attrs(out, m->op, &m->attr);
 	}
-	fprintf(out, "%sgive", sep);
+	fputs("\n\t\tgive", out);
 	for (int i = 0; i < n->nout; i++)
 		fprintf(out, "%s t%d", i ? "," : "", b->result[i]);
-	fprintf(out, "%s]", end);
+	fputs("\n\t]", out);
 }
 
 static int
@@ -441,17 +441,6 @@ put_origin(FILE *out, const struct origin *o, bool first)
 	diag_escape(out, o->name);
 	fputs("\" ", out);
 	put_word(out, *o->op ? o->op : "?");
-}
-
-void
-text_node(const Graph *g, const Node *n, FILE *out)
-{
-	put_head(out, g, n);
-	for (int i = 0; i < n->norigin; i++)
-		put_origin(out, &g->origin[n->origin[i]], i == 0);
-	if (n->body)
-		put_body(out, n, "; ", "");
-	putc('\n', out);
 }
 
 /* ---- whole graphs ---- */
@@ -622,7 +611,7 @@ text_print(const Graph *g, FILE *out)
 		put_head(out, g, n);
 		put_origins(out, g, n, &t);
 		if (n->body)
-			put_body(out, n, "\n\t\t", "\n\t");
+			put_body(out, n);
 		putc('\n', out);
 	}
 	if (g->loss) {

@@ -17,6 +17,4 @@ extern const char *const text_prop[];           /* names of P_*, in order */
 extern const char *const text_phase[PH_COUNT];
 extern const char *const text_kind[V_KIND_COUNT];
 
-bool text_plain(const char *);
-
 #endif

@@ -28,9 +28,7 @@ struct measured {
 	double flops, bytes, sec;
 };
 
-/* Two cores of a present x86 server. */
-extern const struct device device_default;
-/* The device of a graph. */
+/* The device of a graph; the default is two cores of a present x86 server. */
 const struct device *device_of(const Graph *);
 /* The profile as one JSON object. */
 char *device_json(const struct device *, Arena *);

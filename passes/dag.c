@@ -139,8 +139,9 @@ dag_alive(const struct dag *g, const struct dag_seq *s, int32_t most,
 	return n;
 }
 
-struct dag_seq
-dag_trim(const struct dag *g, const struct dag_seq *s, Arena *a)
+/* Drop evaluations that nobody reads, and copy into the arena. */
+static struct dag_seq
+trim(const struct dag *g, const struct dag_seq *s, Arena *a)
 {
 	int32_t *made = arena_array(a, (size_t)g->n + 1, sizeof *made);
 	bool *first = arena_array(a, (size_t)s->len + 1, sizeof *first);
@@ -207,7 +208,7 @@ dag_offer(struct dag_best *b, const int32_t *node, int32_t len)
 	bool here, wanted;
 
 	s.node = arena_copy(scratch, node, (size_t)len * sizeof *node);
-	t = dag_trim(b->g, &s, scratch);
+	t = trim(b->g, &s, scratch);
 	if (!dag_measure(b->g, &t, scratch)) {
 		arena_free(scratch);
 		return false;

@@ -72,8 +72,6 @@ void dag_finish(struct dag *, const int32_t *link, int32_t nlink, Arena *);
 /* Peak and cost of a sequence, from nothing but it; false if some read has no
  * value yet or some node is missing. */
 bool dag_measure(const struct dag *, struct dag_seq *, Arena *scratch);
-/* Drop evaluations that nobody reads, and copy into the arena. */
-struct dag_seq dag_trim(const struct dag *, const struct dag_seq *, Arena *);
 /* Values in memory at the fullest step, the `most` largest in order; returns
  * how many there are in all. */
 int32_t dag_alive(const struct dag *, const struct dag_seq *, int32_t most,

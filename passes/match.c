@@ -47,8 +47,9 @@ rw_init(struct rewrite *w, Pass *p, Graph *g)
 
 /* ---- looking ---- */
 
-ValId
-rw_val(const struct rewrite *w, ValId v)
+/* The value that stands for v now. */
+static ValId
+value_now(const struct rewrite *w, ValId v)
 {
 	while (w->fwd[v])
 		v = w->fwd[v];
@@ -60,7 +61,7 @@ rw_in(const struct rewrite *w, NodeId n, int i)
 {
 	const Node *node = &w->g->node[n];
 
-	return i < node->nin ? rw_val(w, node->in[i]) : 0;
+	return i < node->nin ? value_now(w, node->in[i]) : 0;
 }
 
 NodeId
@@ -141,7 +142,7 @@ spread_trained(struct rewrite *w, const Node *n)
 	bool any = false;
 
 	for (int i = 0; i < n->nin; i++)
-		any |= n->in[i] && w->trained[rw_val(w, n->in[i])];
+		any |= n->in[i] && w->trained[value_now(w, n->in[i])];
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i])
 			w->trained[n->out[i]] = any && rw_float(w, n->out[i]);
@@ -400,7 +401,7 @@ settle(struct rewrite *w, const NodeId *order, uint32_t n)
 		if (w->dead[order[i]])
 			continue;
 		for (int k = 0; k < node->nin; k++)
-			node->in[k] = rw_val(w, node->in[k]);
+			node->in[k] = value_now(w, node->in[k]);
 		live[nlive++] = order[i];
 	}
 	graph_reorder(w->g, live, nlive);

@@ -4,7 +4,7 @@
  * through definitions; it adds nodes with rw_emit and ends with rw_replace.
  * Rules run in sweeps over the nodes in order of execution until nothing
  * changes.  While a sweep runs, new nodes are kept in order beside the root,
- * values that were replaced are looked up through rw_in and rw_val, and use
+ * values that were replaced are looked up through rw_in, and use
  * counts are exact; the graph itself is put in order at the end of a sweep.
  */
 #ifndef PASSES_MATCH_H
@@ -56,8 +56,6 @@ void rw_grow(struct rewrite *);
 
 /* ---- looking ---- */
 
-/* The value that stands for v now. */
-ValId rw_val(const struct rewrite *, ValId v);
 /* Input i of a node; 0 if absent. */
 ValId rw_in(const struct rewrite *, NodeId n, int i);
 static inline ValId

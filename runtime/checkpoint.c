@@ -20,9 +20,9 @@ need_ready(ckr_ctx *c)
 
 /* ---- reading ---- */
 
-ckr_status
-rt_same_shape(ckr_ctx *c, const struct array_file *f, const struct array *a,
-              const struct ckr_tensor *t)
+static ckr_status
+need_same_shape(ckr_ctx *c, const struct array_file *f, const struct array *a,
+                const struct ckr_tensor *t)
 {
 	char want[128], have[128], name[NAME_TEXT];
 
@@ -90,7 +90,7 @@ check_file(ckr_ctx *c, const struct array_file *f, want_fn *want,
 		all++;
 		a = array_find(f, t->name);
 		if (a) {
-			CKR_TRY(rt_same_shape(c, f, a, t));
+			CKR_TRY(need_same_shape(c, f, a, t));
 			continue;
 		}
 		missing++;

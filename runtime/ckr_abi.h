@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 3
+#define CKR_ABI_VERSION 4
 #define CKR_MAX_RANK 8
 
 /* ORDER DT: as ir/dtypes.h, from 1. */
@@ -146,9 +146,7 @@ struct ckr_library {
 	uint32_t abi;           /* CKR_ABI_VERSION */
 	uint32_t threads;       /* workspace was planned for so many */
 	const char *name;       /* model's name */
-	const char *compiler;   /* "ckc 0.1" */
-	const char *target;     /* "cpu" */
-	uint64_t plan_hash;
+	const char *compiler;   /* "ckc 0.1", for who looks into the file */
 	/* [0] the plan, [1] keep-everything for --check (nstep 0: the same).
 	 * Parameters, buffers, constants, inputs and states come first in both
 	 * tensor tables, at the same indices and resident offsets. */

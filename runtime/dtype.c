@@ -36,8 +36,8 @@ dtype_from_st(const char *st, size_t n)
 	return CKR_NONE;
 }
 
-bool
-dtype_is_float(uint8_t d)
+static bool
+is_float(uint8_t d)
 {
 	return dtype_row[d].cls == 'f';
 }
@@ -248,9 +248,9 @@ convert_one(unsigned char *to, uint8_t dt, const unsigned char *from,
 	int64_t l;
 	double x;
 
-	if (dtype_is_float(st)) {
+	if (is_float(st)) {
 		x = dtype_double(st, from);
-		if (dtype_is_float(dt)) {
+		if (is_float(dt)) {
 			store_float(dt, to, x);
 			return true;
 		}
@@ -260,7 +260,7 @@ convert_one(unsigned char *to, uint8_t dt, const unsigned char *from,
 	}
 	if (!load_int(st, from, &l))
 		return false;
-	if (!dtype_is_float(dt))
+	if (!is_float(dt))
 		return store_int(dt, to, l);
 	store_float(dt, to, (double)l);
 	return true;

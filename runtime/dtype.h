@@ -27,7 +27,6 @@ uint8_t dtype_from_st(const char *st, size_t n);
  * fraction that should become an integer.  *at: which one. */
 bool dtype_convert(void *dst, uint8_t dt, const void *src, uint8_t st,
                    size_t n, size_t *at);
-bool dtype_is_float(uint8_t);
 double dtype_double(uint8_t, const void *element);
 
 /* rank extents to elements and bytes; false above 2^62. */

@@ -91,10 +91,6 @@ double now_sec(void);
 /* ---- checkpoint.c ---- */
 
 ckr_status rt_load_weights(ckr_ctx *, const char *path);
-/* Whether the arrays of a file and a tensor have the same shape; the message
- * names both. */
-ckr_status rt_same_shape(ckr_ctx *, const struct array_file *,
-                         const struct array *, const struct ckr_tensor *);
 /* Called after step `step` of the last micro-batch. */
 ckr_status grads_after(ckr_ctx *, const struct ckr_program *,
                        const struct block *arena, uint32_t step);

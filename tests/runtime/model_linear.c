@@ -297,7 +297,7 @@ static const struct ckr_hole holes[] = {
 
 const struct ckr_library ckr_library = {
 	.abi = CKR_ABI_VERSION, .threads = 2, .name = "linear",
-	.compiler = "by hand", .target = "cpu",
+	.compiler = "by hand",
 	.program = {
 		{ steps, sizeof(steps) / sizeof(*steps), 6 + SHIFT, args,
 		  consts, tensors, NTENSOR, LOSS, 384, 768 },

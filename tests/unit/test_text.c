@@ -247,35 +247,12 @@ several(void **state)
 	sink_close(&s);
 }
 
-static void
-one_line(void **state)
-{
-	struct sink s;
-	Graph *g;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
-
-	(void)state;
-	sink_open(&s);
-	g = parse(&s, "graph @g {\ninput %x: f32[2]\n"
-	              "%y = loop %x from \"n\" Neg [t0 = neg a0\n give t0]\n}");
-	text_node(g, &g->node[1], f);
-	fclose(f);
-	assert_string_equal(text, "%y: f32[2] = loop %x from \"n\" Neg "
-	                          "[t0: f32 = neg a0; give t0]\n");
-	free(text);
-	graph_free(g);
-	sink_close(&s);
-}
-
 int
 test_text(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trip), cmocka_unit_test(terse),
 		cmocka_unit_test(faults), cmocka_unit_test(several),
-		cmocka_unit_test(one_line),
 	};
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);

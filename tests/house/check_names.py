@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Checks that what a file exports, another file uses.
+
+    check_names.py ROOT BUILD [NM]
+
+Reads the symbols of all object files below BUILD.  A name that one of the product's files defines for the others must be
+used by another file of the product or of the tests.  Excepted are the functions of runtime/ckr.h, which are for users,
+and the rules that ir/ops.h names, which their tables declare alike wherever they stand.
+
+Prints one line per fault; exit status 1 if there is any.
+"""
+import os
+import re
+import subprocess
+import sys
+
+FOLDERS = ("ir", "frontend", "passes", "codegen", "runtime")
+
+
+def objects(build):
+    for base, _, names in os.walk(build):
+        for name in names:
+            if name.endswith(".o"):
+                yield os.path.relpath(os.path.join(base, name), build)
+
+
+def symbols(nm, build, paths):
+    """Names defined and names used, per object file."""
+    defined, used = {}, {}
+    for path in paths:
+        text = subprocess.run([nm, "-P", "-g", path], cwd=build, check=True, text=True, stdout=subprocess.PIPE).stdout
+        rows = [line.split()[:2] for line in text.splitlines() if line.strip()]
+        used[path] = {name for name, kind in rows if kind in "Uw"}
+        defined[path] = {name for name, kind in rows if kind in "TDRBC"}
+    return defined, used
+
+
+def excepted(root):
+    with open(os.path.join(root, "runtime/ckr.h"), encoding="utf-8") as f:
+        names = set(re.findall(r"\b(ckr_\w+)\(", f.read()))
+    with open(os.path.join(root, "ir/ops.h"), encoding="utf-8") as f:
+        for rules, emit in re.findall(r"RULES\(([^()]*)\),\s*EMIT\(([^()]*)\)", f.read()):
+            columns = zip(("infer", "eval", "cost", "grad", "shard", "emit"), (rules + "," + emit).split(","))
+            names |= {f"{column}_{rule.strip()}" for column, rule in columns}
+    return names
+
+
+def main():
+    root, build, nm = sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "nm"
+    defined, used = symbols(nm, build, sorted(objects(build)))
+    product = {path for path in defined if path.split("/")[0] in FOLDERS
+               and os.path.exists(os.path.join(root, path.split("/")[0], os.path.basename(path)[:-2]))}
+    fine = excepted(root) | {"main"}
+    faults = []
+    for path in sorted(product):
+        others = set().union(*(names for other, names in used.items() if other != path))
+        faults += [f"{path.split('/')[0]}/{os.path.basename(path)[:-2]}: nobody else uses {name}"
+                   for name in sorted(defined[path] - others - fine) if not name.startswith("_")]
+    print("\n".join(faults))
+    print(f"{len(product)} files, {len(faults)} faults")
+    return 1 if faults or not product else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
