@@ -46,7 +46,6 @@ struct fuse {
 	NodeId *writer;                 /* by value: who overwrites it; 0 */
 	/* scratch of one question */
 	NodeId *stack;
-	size_t stack_cap;
 	/* emission */
 	bool *placed;
 	NodeId *order;
@@ -629,5 +628,8 @@ pass_fuse(Pass *p, Graph *g)
 	    || !fuse_accumulators(p, g))
 		return false;
 	graph_dce(g);
-	return fuse_loops(p, g) && fuse_turned(p, g);
+	if (!fuse_loops(p, g) || !fuse_turned(p, g))
+		return false;
+	optim_settle(g, p->scratch);
+	return true;
 }

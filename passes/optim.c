@@ -15,8 +15,10 @@
  * parameter is repeated only for the sake of a backward node that reads its
  * result or something computed from it.  So an update is placed behind the
  * last backward node that reads the parameter, or any forward value computed
- * from it.  Clipping needs all gradients at once and accumulation all
- * micro-batches, so the first is off and the second refused there.
+ * from it; again when pass fuse has made one node of several, since its
+ * values are computed together.  Clipping needs all gradients at once and
+ * accumulation all micro-batches, so the first is off and the second refused
+ * there.
  *
  * needs   P_BWD
  * gives   P_UPD
@@ -160,18 +162,20 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 
 /* ---- order ---- */
 
-/* By value: the last node that reads it, or a forward value computed from it;
- * after that node a parameter may be overwritten: see above. */
+/* By value: the last node that reads it, or a forward value that takes
+ * running its readers again, updates aside; before that node is done a
+ * parameter may not be overwritten: see above. */
 static NodeId *
-last_needs(struct optim *o, NodeId end)
+last_needs(const Graph *g, Arena *scratch)
 {
-	const Graph *g = o->g;
-	NodeId *last = arena_array(o->p->scratch, g->nval, sizeof *last);
+	NodeId *last = arena_array(scratch, g->nval, sizeof *last);
 
-	for (NodeId i = end - 1; i > 0; i--) {
+	for (NodeId i = g->nnode - 1; i > 0; i--) {
 		const Node *n = &g->node[i];
 		NodeId to = i;
 
+		if (n->phase == PH_UPDATE)
+			continue;
 		for (int k = 0; k < n->nout && n->phase == PH_FORWARD; k++)
 			if (n->out[k] && last[n->out[k]] > to)
 				to = last[n->out[k]];
@@ -180,6 +184,39 @@ last_needs(struct optim *o, NodeId end)
 				last[n->in[k]] = to;
 	}
 	return last;
+}
+
+void
+optim_settle(Graph *g, Arena *scratch)
+{
+	NodeId *last = last_needs(g, scratch);
+	NodeId *order = arena_array(scratch, g->nnode, sizeof *order);
+	/* lists of updates by the node that they go behind; who is in one */
+	NodeId *first = arena_array(scratch, g->nnode, sizeof *first);
+	NodeId *next = arena_array(scratch, g->nnode, sizeof *next);
+	bool *moves = arena_array(scratch, g->nnode, sizeof *moves);
+	uint32_t n = 0;
+
+	for (NodeId i = g->nnode - 1; i > 0; i--) {
+		const Node *u = &g->node[i];
+		NodeId need;
+
+		if (u->op != OP_SGD && u->op != OP_ADAMW)
+			continue;
+		need = last[u->in[0]];
+		moves[i] = need > i;
+		if (!moves[i])
+			continue;
+		next[i] = first[need];
+		first[need] = i;
+	}
+	for (NodeId i = 1; i < g->nnode; i++) {
+		if (!moves[i])
+			order[n++] = i;
+		for (NodeId j = first[i]; j; j = next[j])
+			order[n++] = j;
+	}
+	graph_reorder(g, order, n);
 }
 
 /* Nodes from `end` on go behind the node in after[]. */
@@ -209,7 +246,7 @@ static bool
 build(struct optim *o)
 {
 	Graph *g = o->g;
-	NodeId end = g->nnode, *after, *last = NULL;
+	NodeId end = g->nnode, *after;
 	ValId norm = 0;
 	uint32_t n = 0;
 
@@ -231,16 +268,14 @@ build(struct optim *o)
 		if (!norm)
 			return false;
 	}
-	if (o->early)
-		last = last_needs(o, end);
 	for (uint32_t i = 0; i < o->n; i++) {
-		NodeId need = last ? last[o->u[i].param] : end - 1;
-
-		after[n++] = need > o->u[i].after ? need : o->u[i].after;
+		after[n++] = o->early ? o->u[i].after : end - 1;
 		if (!add_update(o, &o->u[i], norm))
 			return false;
 	}
 	put_in_order(o, end, after);
+	if (o->early)
+		optim_settle(g, o->p->scratch);
 	return true;
 }
 

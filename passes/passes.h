@@ -150,6 +150,10 @@ struct cost node_cost(const Graph *, const Node *);
  * node_cost of that one. */
 struct cost inlined_cost(const Graph *, const Node *first);
 
+/* optim.c: puts every update behind the last node that may need what it
+ * overwrites, when a plan runs forward nodes again. */
+void optim_settle(Graph *, Arena *scratch);
+
 /* autodiff.c's table of gradient rules and its helpers: passes/grad.h.
  * report.c: */
 Plan *plan_build(Pass *, const Graph *);        /* into p->keep */
