@@ -26,8 +26,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { CELLS = 4096, BOUND_CELLS = 1 << 18, BOUND_WORK = 1 << 22 };
+enum { CELLS = 4096, BOUND_CELLS = 1 << 16, BOUND_WORK = 1 << 22 };
 
+/* An answer for a part and all behind it. */
 struct entry {
 	int64_t room;
 	double sec, least;              /* reckoned; no plan takes less */
@@ -39,38 +40,51 @@ struct row {
 	int32_t n;
 };
 
+/* All that is remembered of answers: the configuration, and the answer
+ * behind. */
+struct link {
+	int32_t config, next;
+};
+
 struct curve {
 	struct parts *y;
 	int64_t top;
-	struct row *row;                /* by part, and one behind */
-	struct row (*pressed)[PART_LEVELS];     /* the same, the part before
+	struct row first;               /* of the first part */
+	struct link **row;              /* by part */
+	struct link *(*pressed)[PART_LEVELS];   /* the same, the part before
 	                                         * puts bytes back; by level */
-	struct row bound;
+	struct row bound;               /* NULL: not computed yet */
 };
 
 /* What is under construction: a cell each. */
 struct cells {
 	struct entry *at;               /* sec < 0: empty */
-	int32_t n;
+	int32_t n, lo, hi;              /* all others are empty */
 	int64_t width;
 	Arena *arena;
 };
 
 static void
-cells_clear(struct cells *c)
+cells_open(struct cells *c, int32_t n, int64_t top)
 {
+	c->arena = arena_new();
+	c->n = c->lo = n;
+	c->hi = -1;
+	c->at = arena_array(c->arena, (size_t)n, sizeof *c->at);
+	c->width = top / n + 1;
 	for (int32_t i = 0; i < c->n; i++)
 		c->at[i].sec = -1;
 }
 
-static void
-cells_open(struct cells *c, int32_t n, int64_t top)
+/* The cell for so much room. */
+static struct entry *
+cell(struct cells *c, int64_t room)
 {
-	c->arena = arena_new();
-	c->n = n;
-	c->at = arena_array(c->arena, (size_t)n, sizeof *c->at);
-	c->width = top / n + 1;
-	cells_clear(c);
+	int32_t i = (int32_t)(room / c->width);
+
+	c->lo = i < c->lo ? i : c->lo;
+	c->hi = i > c->hi ? i : c->hi;
+	return &c->at[i];
 }
 
 /* The cells' undominated entries; clears them. */
@@ -80,14 +94,19 @@ cells_take(struct cells *c, Arena *arena)
 	struct row row = { NULL, 0 };
 	double best = INFINITY;
 
-	for (int32_t i = 0; i < c->n; i++)
+	for (int32_t i = c->lo; i <= c->hi; i++)
 		if (c->at[i].sec >= 0 && c->at[i].sec < best) {
 			best = c->at[i].sec;
-			c->at[row.n++] = c->at[i];
+			c->at[c->lo + row.n++] = c->at[i];
 		}
 	row.at = arena_array(arena, (size_t)row.n + 1, sizeof *row.at);
-	memcpy(row.at, c->at, (size_t)row.n * sizeof *row.at);
-	cells_clear(c);
+	if (row.n)
+		memcpy(row.at, c->at + c->lo,
+		       (size_t)row.n * sizeof *row.at);
+	for (int32_t i = c->lo; i <= c->hi; i++)
+		c->at[i].sec = -1;
+	c->lo = c->n;
+	c->hi = -1;
 	return row;
 }
 
@@ -96,65 +115,124 @@ cells_take(struct cells *c, Arena *arena)
 static void
 offer(struct cells *c, const struct entry *new)
 {
-	struct entry *e = &c->at[new->room / c->width];
+	struct entry *e = cell(c, new->room);
 
 	if (e->sec < 0 || new->sec < e->sec
 	    || (new->sec <= e->sec && new->room < e->room))
 		*e = *new;
 }
 
-/* Part i with a configuration in front of the answers behind. */
+/* Part i with a configuration in front of the answers behind, which with it
+ * take less than `limit`. */
 static void
 put_before(const struct curve *v, int32_t i, int32_t id, int64_t more,
-           const struct row *behind, struct cells *c)
+           int64_t limit, const struct row *behind, struct cells *c)
 {
 	const struct part *p = &v->y->part[i];
 	const struct config *f = &v->y->kind[p->kind].config[id];
-	int64_t least = p->need[id].all + more;
+	int64_t least = p->need->of[id] + p->need_more + more;
 
+	if (least >= v->top)
+		return;
 	for (int32_t e = 0; e < behind->n; e++) {
 		const struct entry *b = &behind->at[e];
 		struct entry new = { b->room + f->bytes, b->sec + f->sec,
 			b->least + f->least, id, e };
 
+		if (new.room >= limit || new.room >= v->top)
+			break;
 		if (new.room < least)
 			new.room = least;
-		if (new.room >= v->top)
-			break;
 		offer(c, &new);
 	}
+}
+
+/* Closed configurations of part i.  Where a configuration is beaten by one
+ * that needs more, it is of use only as long as that need is not met. */
+static void
+put_closed(const struct curve *v, int32_t i, int64_t more, int64_t limit,
+           const struct row *behind, struct cells *c)
+{
+	const struct part *p = &v->y->part[i];
+	const struct kind *k = &v->y->kind[p->kind];
+
+	for (int32_t j = 0; j < k->nplan; j++) {
+		int64_t to = p->need->limit[j];
+
+		to = to == INT64_MAX ? to : to + p->need_more + more;
+
+		put_before(v, i, k->plan[j], more, to < limit ? to : limit,
+		           behind, c);
+	}
+}
+
+static struct link *
+links_of(const struct row *row, Arena *arena)
+{
+	struct link *l = arena_array(arena, (size_t)row->n + 1, sizeof *l);
+
+	for (int32_t i = 0; i < row->n; i++)
+		l[i] = (struct link){ row->at[i].config, row->at[i].next };
+	return l;
+}
+
+/* The closed answers when the part before puts `more` bytes back: the same
+ * from where no need is felt. */
+static struct row
+press(const struct curve *v, int32_t i, int64_t more, const struct row *closed,
+      const struct row *behind, struct cells *c, Arena *arena)
+{
+	const struct part *p = &v->y->part[i];
+	int64_t felt = p->need->most + p->need_more + more;
+
+	put_closed(v, i, more, felt, behind, c);
+	for (int32_t e = 0; e < closed->n; e++)
+		if (closed->at[e].room >= felt)
+			offer(c, &closed->at[e]);
+	return cells_take(c, arena);
 }
 
 static void
 compose(struct curve *v)
 {
 	const struct parts *y = v->y;
+	struct row behind = { NULL, 0 }, pressed[PART_LEVELS] = { 0 };
+	Arena *old = arena_new();       /* of the rows behind */
 	struct cells c;
 
 	cells_open(&c, CELLS, v->top);
 	offer(&c, &(struct entry){ 0 });
-	v->row[y->n] = cells_take(&c, y->arena);
+	behind = cells_take(&c, old);
 	for (int32_t i = y->n - 1; i >= 0; i--) {
 		const struct kind *k = &y->kind[y->part[i].kind];
 		const struct kind *b = i > 0
 			? &y->kind[y->part[i - 1].kind] : k;
+		Arena *fresh = i > 0 ? arena_new() : y->arena;
+		struct row row, next[PART_LEVELS] = { 0 };
 
+		put_closed(v, i, 0, INT64_MAX, &behind, &c);
+		row = cells_take(&c, fresh);
 		for (int32_t l = 0; i > 0 && l < b->nlevel; l++) {
-			for (int32_t j = 0; j < k->nplan; j++)
-				put_before(v, i, k->plan[j], b->level[l],
-				           &v->row[i + 1], &c);
-			v->pressed[i][l] = cells_take(&c, y->arena);
+			next[l] = press(v, i, b->level[l], &row, &behind, &c,
+			                fresh);
+			v->pressed[i][l] = links_of(&next[l], y->arena);
 		}
-		for (int32_t j = 0; j < k->nplan; j++)
-			put_before(v, i, k->plan[j], 0, &v->row[i + 1], &c);
+		for (int32_t e = 0; e < row.n; e++)
+			offer(&c, &row.at[e]);
 		for (int32_t j = 0; i + 1 < y->n && j < k->nopen; j++) {
-			int32_t l = k->config[k->open[j]].level;
+			int32_t id = k->open[j];
 
-			put_before(v, i, k->open[j], 0,
-			           &v->pressed[i + 1][l], &c);
+			put_before(v, i, id, 0, INT64_MAX,
+			           &pressed[k->config[id].level], &c);
 		}
-		v->row[i] = cells_take(&c, y->arena);
+		row = cells_take(&c, fresh);
+		v->row[i] = links_of(&row, y->arena);
+		behind = row;
+		memcpy(pressed, next, sizeof next);
+		arena_free(old);
+		old = fresh;
 	}
+	v->first = behind;
 	arena_free(c.arena);
 }
 
@@ -174,7 +252,7 @@ bound_cells(const struct curve *v)
 static void
 offer_low(struct cells *c, int64_t room, double sec)
 {
-	struct entry *e = &c->at[room / c->width];
+	struct entry *e = cell(c, room);
 
 	if (e->sec < 0) {
 		*e = (struct entry){ room, sec, sec, 0, 0 };
@@ -186,30 +264,35 @@ offer_low(struct cells *c, int64_t room, double sec)
 		e->sec = sec;
 }
 
-/* `after_open`: what kind of configuration the part before has; -1: no memory
- * but that of the configurations counts. */
+/* All configurations of a part in front of answers behind.  Not all: no memory
+ * but that of configurations counts. */
 static void
-offer_part(const struct parts *y, int32_t at, int after_open, int64_t top,
-           const struct row behind[2], struct cells *c)
+offer_part(const struct curve *v, int32_t at, bool all, const struct row *b,
+           struct cells *c)
 {
-	const struct part *p = &y->part[at];
-	const struct kind *k = &y->kind[p->kind];
+	const struct part *p = &v->y->part[at];
+	const struct kind *k = &v->y->kind[p->kind];
 
 	for (int32_t j = 0; j < k->nlow; j++) {
-		int32_t id = k->low[j];
-		const struct config *f = &k->config[id];
-		const struct row *b = &behind[f->open];
-		int64_t least = after_open < 0 ? 0 : after_open
-			? p->least[id].before : p->least[id].all;
+		const struct config *f = &k->config[k->low[j]];
+		int64_t least = 0, to = p->least->limit[j];
+		int64_t bytes = all ? f->firm : f->lead;
 
+		if (!all && to < INT64_MAX)
+			continue;       /* beaten */
+		if (all)
+			least = p->least->of[k->low[j]] + p->least_more;
+		if (least >= v->top)
+			continue;
+		to = to > v->top - p->least_more ? v->top
+			: to + p->least_more;
 		for (int32_t e = 0; e < b->n; e++) {
-			int64_t room = b->at[e].room + f->lead;
+			int64_t room = b->at[e].room + bytes;
 
-			if (room < least)
-				room = least;
-			if (room >= top)
+			if (room >= to || room >= v->top)
 				break;
-			offer_low(c, room, b->at[e].sec + f->least);
+			offer_low(c, room < least ? least : room,
+			          b->at[e].sec + f->least);
 		}
 	}
 }
@@ -218,27 +301,48 @@ static void
 find_bound(struct curve *v)
 {
 	struct parts *y = v->y;
-	struct row behind[2];           /* the part before: closed, open */
-	Arena *old = arena_new();       /* of the rows behind */
+	Arena *old = arena_new();       /* of the row behind */
+	struct row behind;
 	struct cells c;
 
 	cells_open(&c, bound_cells(v), v->top);
 	offer_low(&c, 0, 0);
-	behind[0] = behind[1] = cells_take(&c, old);
+	behind = cells_take(&c, old);
 	for (int32_t i = y->n - 1; i >= 0; i--) {
 		Arena *fresh = i > 0 ? arena_new() : y->arena;
-		struct row next[2];
 
-		for (int open = 0; open < 2; open++) {
-			offer_part(y, i, open, v->top, behind, &c);
-			next[open] = cells_take(&c, fresh);
-		}
-		memcpy(behind, next, sizeof next);
+		offer_part(v, i, true, &behind, &c);
+		behind = cells_take(&c, fresh);
 		arena_free(old);
 		old = fresh;
 	}
-	v->bound = behind[0];
+	v->bound = behind;
 	arena_free(c.arena);
+}
+
+/* Answers within so much room, or within more of which the rest is freed in
+ * ways of which the answers know nothing. */
+static double
+least_within(const struct curve *v, const struct row *row, int64_t room)
+{
+	const struct parts *y = v->y;
+	double best = INFINITY;
+
+	for (int32_t i = 0; i < row->n; i++) {
+		int64_t over = row->at[i].room - room;
+		double sec = row->at[i].sec;
+
+		for (int32_t k = 0; k < y->nloose && over > 0; k++) {
+			const struct loose *l = &y->loose[k];
+
+			sec += l->price * (double)(over < l->bytes ? over
+			                           : l->bytes);
+			over -= l->bytes;
+		}
+		if (over <= 0 && sec < best)
+			best = sec;
+	}
+	return best;
 }
 
 /* ---- bound for plans that repeat as often as they like ---- */
@@ -279,43 +383,33 @@ working_set(const struct parts *y)
 	return live;
 }
 
-static double
-least_within(const struct row *row, int64_t room)
-{
-	double best = INFINITY;
-
-	for (int32_t i = 0; i < row->n && row->at[i].room <= room; i++)
-		best = row->at[i].sec;  /* falls */
-	return best;
-}
-
 double
 curve_bound_any(const struct curve *v, int64_t memory)
 {
 	struct parts *y = v->y;
 	int64_t *work = working_set(y);
-	struct row behind[2] = { { NULL, 0 }, { NULL, 0 } };
+	struct row behind;
 	struct cells c;
 	double best = 0;
 	Arena *old = arena_new();       /* of the row behind */
 
 	cells_open(&c, bound_cells(v), v->top);
 	offer_low(&c, 0, 0);
-	behind[0] = behind[1] = cells_take(&c, old);
+	behind = cells_take(&c, old);
 	for (int32_t i = 1; i < y->n && memory < v->top; i++) {
 		Arena *fresh = arena_new();
 		NodeId to = y->part[i - 1].begin;
 		int64_t most = -1;
 
-		offer_part(y, i - 1, -1, v->top, behind, &c);
-		behind[0] = behind[1] = cells_take(&c, fresh);
+		offer_part(v, i - 1, false, &behind, &c);
+		behind = cells_take(&c, fresh);
 		arena_free(old);
 		old = fresh;
 		for (NodeId k = y->part[i].lo; k < to; k++)
 			if (work[k] > most)
 				most = work[k];
 		if (most >= 0)
-			best = fmax(best, least_within(&behind[0],
+			best = fmax(best, least_within(v, &behind,
 			                               memory - most));
 	}
 	arena_free(old);
@@ -332,28 +426,26 @@ curve_new(struct parts *y)
 	uint8_t *drop = arena_array(y->arena, (size_t)y->r->nstore + 1, 1);
 
 	v->y = y;
-	v->row = arena_array(y->arena, (size_t)y->n + 1, sizeof *v->row);
-	v->pressed = arena_array(y->arena, (size_t)y->n + 1,
-	                         sizeof *v->pressed);
+	v->row = arena_array(y->arena, (size_t)y->n, sizeof *v->row);
+	v->pressed = arena_array(y->arena, (size_t)y->n, sizeof *v->pressed);
 	remat_keep_all(y->r, y->must, drop);
 	v->top = remat_eval(y->r, drop).live;
 	v->top += v->top / 16 + 1;
 	compose(v);
-	find_bound(v);
 	return v;
 }
 
 int32_t
 curve_count(const struct curve *v)
 {
-	return v->row[0].n;
+	return v->first.n;
 }
 
 /* The row is by rising room, callers count from the fastest. */
 static const struct entry *
 entry_of(const struct curve *v, int32_t i)
 {
-	return &v->row[0].at[v->row[0].n - 1 - i];
+	return &v->first.at[v->first.n - 1 - i];
 }
 
 int64_t
@@ -372,7 +464,7 @@ void
 curve_plan(const struct curve *v, int32_t i, uint8_t *drop)
 {
 	const struct parts *y = v->y;
-	const struct entry *e = entry_of(v, i);
+	struct link e = { entry_of(v, i)->config, entry_of(v, i)->next };
 
 	remat_keep_all(y->r, y->must, drop);
 	for (int32_t s = 0; s < y->r->nstore; s++)
@@ -380,22 +472,21 @@ curve_plan(const struct curve *v, int32_t i, uint8_t *drop)
 			drop[s] = 0;
 	for (int32_t at = 0; at < y->n; at++) {
 		const struct part *p = &y->part[at];
-		const struct config *c = &y->kind[p->kind].config[e->config];
+		const struct config *c = &y->kind[p->kind].config[e.config];
 
 		part_set(y, p, c, drop);
-		e = c->open ? &v->pressed[at + 1][c->level].at[e->next]
-			: &v->row[at + 1].at[e->next];
+		if (at + 1 < y->n)
+			e = c->open ? v->pressed[at + 1][c->level][e.next]
+				: v->row[at + 1][e.next];
 	}
 }
 
 double
-curve_bound(const struct curve *v, int64_t memory)
+curve_bound(struct curve *v, int64_t memory)
 {
-	double best = INFINITY;
-
-	for (int32_t i = 0; i < v->bound.n; i++)
-		if (v->bound.at[i].room <= memory
-		    && v->bound.at[i].sec < best)
-			best = v->bound.at[i].sec;
-	return v->bound.n && memory < v->top ? best : 0;
+	if (memory >= v->top)
+		return 0;
+	if (!v->bound.at)
+		find_bound(v);
+	return v->bound.n ? least_within(v, &v->bound, memory) : 0;
 }

@@ -88,12 +88,17 @@ find_stretches(struct programme *p)
 	p->id = arena_array(p->arena, n + 1, sizeof *p->id);
 	for (int32_t len = 1; len <= p->n; len++) {
 		p->id[len] = arena_array(p->arena, n - (size_t)len + 1, 4);
-		for (int32_t i = 0; i + len <= p->n; i++)
-			p->id[len][i] = len == 1
-				? numbers_of(&t, part_key(p, i))
-				: numbers_of(&t, mix64(mix64(mix64(2, (uint64_t)len),
-					(uint64_t)p->id[len - 1][i]),
-					(uint64_t)p->id[1][i + len - 1]));
+		for (int32_t i = 0; i + len <= p->n; i++) {
+			uint64_t key = mix64(2, (uint64_t)len);
+
+			if (len == 1) {
+				p->id[1][i] = numbers_of(&t, part_key(p, i));
+				continue;
+			}
+			key = mix64(key, (uint64_t)p->id[len - 1][i]);
+			key = mix64(key, (uint64_t)p->id[1][i + len - 1]);
+			p->id[len][i] = numbers_of(&t, key);
+		}
 	}
 	p->nstretch = t.n;
 }

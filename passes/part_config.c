@@ -8,10 +8,7 @@
  *         it reads.  What nobody needs is neither.  Where that makes too many
  *         partial answers, those that need the same of what is to come are
  *         thinned to the ones that are best in bytes and seconds.
- *         How much memory a part needs with a configuration is measured:
- *         all parts take their k-th one, and remat_eval says what is alive
- *         where backward is at the part, beyond what is kept of earlier ones.
- * cost    configurations of the richest kind times an evaluation
+ * cost    configurations squared, by kind
  */
 #include "passes/parts.h"
 
@@ -23,7 +20,9 @@ enum { LISTED = 4096, MEASURED = 160 };
 /* Some picks decided, from the last on. */
 struct partial {
 	uint64_t needed, keep;
-	int64_t bytes;
+	int64_t bytes, lead, direct;    /* kept; as bounds count it; of that
+	                                 * what backward itself reads */
+	uint64_t gone;                  /* dropped picks that cross */
 	double sec;
 	bool open;
 };
@@ -68,10 +67,14 @@ decide(const struct kind *k, int32_t from, int32_t to, double sec,
 		for (int32_t i = from; i < to; i++) {
 			const struct pick *x = &k->pick[i];
 
-			if (drop >> i & 1)
+			if (drop >> i & 1) {
 				q.open |= x->crosses && !x->dropped;
-			else if (mine >> i & 1)
+				q.gone |= (uint64_t)x->crosses << i;
+			} else if (mine >> i & 1) {
 				q.bytes += x->bytes;
+				q.lead += x->lead;
+				q.direct += x->direct ? x->lead : 0;
+			}
 		}
 		q.keep |= mine & ~drop;
 		if (drop) {
@@ -94,11 +97,23 @@ by_need(const void *a, const void *b)
 		return x->needed < y->needed ? -1 : 1;
 	if (x->open != y->open)
 		return x->open ? 1 : -1;
+	if (!x->gone != !y->gone)
+		return x->gone ? 1 : -1;
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? -1 : 1;
 	if (x->sec < y->sec || x->sec > y->sec)
 		return x->sec < y->sec ? -1 : 1;
 	return x->keep < y->keep ? -1 : x->keep > y->keep;
+}
+
+/* No worse in seconds, nor in any kind of bytes; for plans and bounds. */
+static bool
+leaner(const struct partial *x, const struct partial *y)
+{
+	return x->needed == y->needed && x->open == y->open
+		&& !x->gone == !y->gone && x->sec <= y->sec
+		&& x->bytes <= y->bytes && x->lead <= y->lead
+		&& x->direct <= y->direct;
 }
 
 /* Drop partial answers that another beats in bytes and seconds. */
@@ -111,12 +126,8 @@ thin(struct list *l, uint64_t to_come)
 		l->at[i].needed &= to_come;
 	qsort(l->at, (size_t)l->n, sizeof *l->at, by_need);
 	for (int32_t i = 0; i < l->n; i++) {
-		const struct partial *last = &l->at[n - 1], *x = &l->at[i];
-
-		if (n > 0 && last->needed == x->needed
-		    && last->open == x->open && last->sec <= x->sec)
-			continue;
-		l->at[n++] = *x;
+		if (n == 0 || !leaner(&l->at[n - 1], &l->at[i]))
+			l->at[n++] = l->at[i];
 	}
 	l->n = n;
 }
@@ -134,15 +145,58 @@ by_bytes(const void *a, const void *b)
 	return x->keep < y->keep ? -1 : x->keep > y->keep;
 }
 
-static int64_t
-lead_of(const struct kind *k, uint64_t picks)
+uint64_t
+picks_needed(const struct kind *k, uint64_t asked, uint64_t keep)
+{
+	for (int32_t i = k->npick - 1; i >= 0; i--)
+		if ((asked & ~keep) >> i & 1)
+			asked |= k->pick[i].needs;
+	return asked;
+}
+
+int64_t
+picks_bytes(const struct kind *k, uint64_t picks)
 {
 	int64_t sum = 0;
 
 	for (int32_t i = 0; picks; i++, picks >>= 1)
-		if (picks & 1)
-			sum += k->pick[i].lead;
+		sum += picks & 1 ? k->pick[i].bytes : 0;
 	return sum;
+}
+
+int64_t
+picks_lead(const struct kind *k, uint64_t picks)
+{
+	int64_t sum = 0;
+
+	for (int32_t i = 0; picks; i++, picks >>= 1)
+		sum += picks & 1 ? k->pick[i].lead : 0;
+	return sum;
+}
+
+/* What only copies read may go, but then copies are there of what crosses and
+ * of all that they were made of and that backward reads, too.  Of many
+ * configurations that one stands for not even that is sure. */
+static int64_t
+firm_of(const struct kind *k, const struct partial *p)
+{
+	int64_t least = p->lead - p->direct;
+
+	for (int32_t x = 0; x < k->npick; x++) {
+		uint64_t back = picks_needed(k, (uint64_t)1 << x, p->keep);
+		int64_t bytes = 0;
+
+		if (!(p->gone >> x & 1))
+			continue;
+		for (int32_t i = 0; i < k->npick; i++)
+			if ((back & ~p->keep) >> i & 1 && k->pick[i].direct
+			    && (i == x || !k->pick[i].crosses))
+				bytes += k->pick[i].first;
+		if (k->thinned)
+			bytes = 0;
+		least = bytes < least ? bytes : least;
+	}
+	return p->direct + least;
 }
 
 /* All configurations of a kind; false: there are too many. */
@@ -183,7 +237,8 @@ list_configs(struct parts *y, struct kind *k)
 			k->config[i] = (struct config){
 				.keep = now.at[i].keep,
 				.bytes = now.at[i].bytes,
-				.lead = lead_of(k, now.at[i].keep),
+				.lead = now.at[i].lead,
+				.firm = firm_of(k, &now.at[i]),
 				.least = now.at[i].sec,
 				.sec = now.at[i].sec,
 				.open = now.at[i].open };
@@ -193,138 +248,6 @@ list_configs(struct parts *y, struct kind *k)
 	arena_free(scratch);
 	return k->nconfig > 0;
 }
-
-/* ---- memory that any plan needs ---- */
-
-/* What lives at every node of backward beside what is kept of earlier parts
- * and what is tied: a pick from its first to its last use, other things
- * always.  Less what has been used up of the part before. */
-static int64_t *
-fixed_bytes(const struct parts *y)
-{
-	const struct remat *r = y->r;
-	size_t n = r->g->nnode;
-	int64_t *live = arena_array(y->arena, n + 2, sizeof *live), sum = 0;
-	bool *over = arena_array(y->arena, (size_t)r->nstore + 1, 1);
-
-	for (NodeId i = 1; i < n; i++)
-		for (int k = 0; k < r->node[i].npair; k++)
-			over[r->node[i].pair[2 * k]] = true;
-	for (int32_t s = 0; s < r->nstore; s++) {
-		const struct storage *t = &r->store[s];
-		NodeId from = t->def + over[s], to = y->last[s];
-
-		if (to < y->end_forward[s])
-			to = y->end_forward[s];
-		if (t->output)
-			to = (NodeId)n - 1;
-		if (y->tied[s])
-			continue;
-		if (y->part_of[s] >= 0 && t->candidate
-		    && y->must[s] != 'k') {
-			NodeId lo = y->part[y->part_of[s]].lo;
-
-			/* where a copy needs no memory, see find_least */
-			from = r->node[t->def].inlinable ? 0 : y->first[s];
-			if (from && from < lo)
-				from = lo;
-			if (y->first[s] && to < lo) {
-				live[to + 1] -= t->size;
-				live[lo] += t->size;
-			}
-		}
-		if (from == 0 || from > to)
-			continue;
-		live[from] += t->size;
-		live[to + 1] -= t->size;
-	}
-	for (NodeId i = 0; i < n; i++) {
-		sum += live[i];
-		live[i] = sum + r->node[i].workspace;
-	}
-	return live;
-}
-
-static void
-raise(struct need *n, bool before, int64_t bytes)
-{
-	if (before && bytes > n->before)
-		n->before = bytes;
-	if (bytes > n->all)
-		n->all = bytes;
-}
-
-/* First use of a pick in backward, at one part; 0. */
-static NodeId
-first_of(const struct parts *y, const struct part *p, const struct pick *x)
-{
-	return x->direct ? y->first[p->store[x->store[0]]] : 0;
-}
-
-/* The stretches of backward in which the same picks are in memory. */
-struct stretch {
-	int64_t most;                   /* fixed bytes */
-	uint64_t kept;                  /* picks that are there if kept */
-	bool before;                    /* the part before is not touched */
-};
-
-static int32_t
-find_stretches(const struct parts *y, int32_t at, const int64_t *fixed,
-               struct stretch *out)
-{
-	const struct part *p = &y->part[at];
-	const struct kind *k = &y->kind[p->kind];
-	NodeId hi = at > 0 ? y->part[at - 1].lo : y->r->g->nnode, i = p->lo;
-	NodeId begin = at > 0 ? y->part[at - 1].begin : hi;
-	int32_t n = 0;
-
-	while (i < hi) {
-		struct stretch *t = &out[n++];
-		NodeId to = i < begin && begin < hi ? begin : hi;
-
-		*t = (struct stretch){ 0, 0, i < begin };
-		for (int32_t j = 0; j < k->npick; j++) {
-			const struct pick *x = &k->pick[j];
-			NodeId f = first_of(y, p, x), end;
-
-			if (f == 0 || (f <= i && !x->inlinable))
-				continue;
-			/* the others are fixed while they are in use */
-			end = f > i ? f : y->last[p->store[x->store[0]]] + 1;
-			if (end <= i)
-				continue;
-			t->kept |= (uint64_t)1 << j;
-			if (end < to)
-				to = end;
-		}
-		for (; i < to; i++)
-			if (fixed[i] > t->most)
-				t->most = fixed[i];
-	}
-	return n;
-}
-
-static void
-find_least(struct parts *y, int32_t at, const int64_t *fixed)
-{
-	struct part *p = &y->part[at];
-	const struct kind *k = &y->kind[p->kind];
-	struct stretch t[2 * PART_PICKS + 4];
-	int32_t n = find_stretches(y, at, fixed, t);
-
-	p->least = arena_array(y->arena, (size_t)k->nconfig + 1,
-	                       sizeof *p->least);
-	for (int32_t c = 0; c < k->nconfig; c++)
-		for (int32_t i = 0; i < n; i++)
-			raise(&p->least[c], t[i].before, t[i].most
-			      + (k->thinned ? 0 : lead_of(k, t[i].kept
-			                        & k->config[c].keep)));
-	for (int32_t i = 0; i < p->nnode; i++)
-		for (int32_t c = 0; c < k->nconfig; c++)
-			raise(&p->least[c], true, fixed[p->node[i]]);
-}
-
-/* ---- memory that a configuration needs ---- */
 
 /* Which to measure: closed ones that none beats in bytes and seconds, then
  * those that only these beat, and so on.  By order of bytes. */
@@ -351,118 +274,30 @@ choose_measured(struct kind *k)
 	k->nmeasured = n;
 }
 
-/* The t-th measured configuration of a kind. */
-static int32_t
-measured(const struct kind *k, int32_t t)
-{
-	int32_t i = 0;
-
-	t %= k->nmeasured;
-	for (; !k->config[i].measured || t-- > 0; i++)
-		;
-	return i;
-}
-
-/* Neighbours may differ between measurements: a plan counts on the most, a
- * bound on the least. */
-static void
-add_measured(struct part *p, int32_t c, const struct need *now)
-{
-	raise(&p->need[c], true, now->before);
-	raise(&p->need[c], false, now->all);
-	if (p->seen[c].all == 0 || now->before < p->seen[c].before)
-		p->seen[c].before = now->before;
-	if (p->seen[c].all == 0 || now->all < p->seen[c].all)
-		p->seen[c].all = now->all;
-}
-
-/* Read the last evaluation. */
-static void
-note_needs(struct parts *y, const int32_t *taken, int64_t *below,
-           struct need *now)
-{
-	const struct remat *r = y->r;
-	int64_t worst = 0;
-
-	memset(now, 0, (size_t)y->n * sizeof *now);
-	for (int32_t i = 0; i < y->n; i++)
-		below[i + 1] = below[i]
-			+ y->kind[y->part[i].kind].config[taken[i]].bytes;
-	for (int32_t i = 0; i < y->n; i++)
-		y->kind[y->part[i].kind].config[taken[i]].sec = 0;
-	for (int32_t k = 0; k < r->nstep; k++) {
-		NodeId node = r->step[k].node;
-		int32_t at = y->node_part[node];
-		struct kind *kind = &y->kind[y->part[at].kind];
-
-		if (r->live[k] > worst)
-			worst = r->live[k];
-		if (r->step[k].clone) { /* on behalf of what follows */
-			if (kind->model == at)
-				kind->config[taken[at]].sec +=
-					r->step[k].inlined
-					? r->node[node].least_sec
-					: r->node[node].sec;
-			continue;
-		}
-		raise(&now[at], at == 0
-		      || node < y->part[at - 1].begin, worst - below[at]);
-		worst = 0;
-	}
-	for (int32_t i = 0; i < y->n; i++)
-		add_measured(&y->part[i], taken[i], &now[i]);
-}
-
-static void
-measure(struct parts *y)
-{
-	size_t n = (size_t)y->n;
-	int64_t *below = arena_array(y->arena, n + 1, sizeof *below);
-	struct need *now = arena_array(y->arena, n, sizeof *now);
-	int32_t *taken = arena_array(y->arena, n, sizeof *taken);
-	uint8_t *drop = arena_array(y->arena, (size_t)y->r->nstore + 1, 1);
-	int32_t times = 0;
-
-	for (int32_t i = 0; i < y->nkind; i++)
-		if (y->kind[i].nmeasured > times)
-			times = y->kind[i].nmeasured;
-	remat_keep_all(y->r, y->must, drop);
-	for (int32_t i = 0; i < y->r->nstore; i++)
-		if (y->tied[i])
-			drop[i] = 0;
-	for (int32_t t = 0; t < times; t++) {
-		for (int32_t i = 0; i < y->n; i++) {
-			const struct part *p = &y->part[i];
-
-			taken[i] = measured(&y->kind[p->kind], t);
-			part_set(y, p, &y->kind[p->kind].config[taken[i]],
-			         drop);
-		}
-		remat_eval(y->r, drop);
-		note_needs(y, taken, below, now);
-	}
-}
-
 /* ---- dominated ones ---- */
+
+/* Configuration c is no worse than d in bytes and seconds. */
+static bool
+no_worse(const struct kind *k, int32_t c, int32_t d, bool low)
+{
+	const struct config *x = &k->config[c], *z = &k->config[d];
+
+	return low ? x->firm <= z->firm && x->lead <= z->lead
+		&& x->least <= z->least
+		: x->bytes <= z->bytes && x->sec <= z->sec;
+}
 
 /* No use beside d: at no part is it better in anything. */
 static bool
-beaten(const struct parts *y, int32_t kind, int32_t c, int32_t d, bool low)
+beaten(const struct kind *k, int32_t c, int32_t d, bool low)
 {
-	const struct config *x = &y->kind[kind].config[c];
-	const struct config *z = &y->kind[kind].config[d];
+	const struct needs *n = low ? k->least : k->need;
 
-	if (low ? z->lead > x->lead || z->least > x->least
-	    : z->bytes > x->bytes || z->sec > x->sec)
+	if (!no_worse(k, d, c, low))
 		return false;
-	for (int32_t i = y->kind[kind].model; i < y->n; i++) {
-		const struct part *p = &y->part[i];
-		const struct need *n = low ? p->least : p->need;
-
-		if (p->kind == kind && (n[d].all > n[c].all
-		                        || n[d].before > n[c].before))
+	for (int32_t i = 0; i < (low ? k->nleast : k->nneed); i++)
+		if (n[i].of[d] > n[i].of[c])
 			return false;
-	}
 	return true;
 }
 
@@ -478,9 +313,7 @@ undominated(struct parts *y, int32_t kind, bool low, int32_t *count)
 		bool out = !low && !k->config[c].measured;
 
 		for (int32_t i = 0; !out && i < n; i++)
-			out = (!low || k->config[list[i]].open
-			       >= k->config[c].open)
-				&& beaten(y, kind, c, list[i], low);
+			out = beaten(k, c, list[i], low);
 		if (!out)
 			list[n++] = c;
 	}
@@ -488,68 +321,57 @@ undominated(struct parts *y, int32_t kind, bool low, int32_t *count)
 	return list;
 }
 
-/* What was measured is needed in any plan, but for what is tied, and for
- * outputs kept along with another one of their node.  Not so where
- * values of later parts are still used: that depends on their configurations
- * too. */
+/* By need of those in the list: where a configuration that is beaten in bytes
+ * and seconds stops being of use. */
 static void
-raise_least(struct parts *y)
+find_limits(const struct parts *y, const struct kind *k, bool low,
+            struct needs *n)
 {
-	bool *late = arena_array(y->arena, (size_t)y->n, sizeof *late);
+	const int32_t *list = low ? k->low : k->plan;
+	int32_t count = low ? k->nlow : k->nplan;
 
-	for (int32_t s = 0; s < y->r->nstore; s++)
-		for (int32_t i = y->part_of[s] - 1; i >= 0
-		     && y->last[s] >= y->part[i].lo; i--)
-			late[i] = true;
-	for (int32_t i = 0; i < y->n; i++) {
-		struct part *p = &y->part[i];
-		const struct kind *k = &y->kind[p->kind];
+	n->limit = arena_array(y->arena, (size_t)count + 1, sizeof *n->limit);
+	for (int32_t i = 0; i < count; i++) {
+		n->limit[i] = INT64_MAX;
+		for (int32_t j = 0; j < count; j++) {
+			bool same = no_worse(k, list[i], list[j], low);
 
-		/* thinned: a configuration stands for others too */
-		if (late[i] || k->thinned)
-			continue;
-		for (int32_t c = 0; c < k->nconfig; c++)
-			if (k->config[c].measured) {
-				int64_t less = y->tied_bytes
-					+ k->config[c].bytes
-					- k->config[c].lead;
-
-				raise(&p->least[c], true,
-				      p->seen[c].before - less);
-				raise(&p->least[c], false,
-				      p->seen[c].all - less);
-			}
+			if (i != j && no_worse(k, list[j], list[i], low)
+			    && !(same && j > i)
+			    && n->of[list[j]] < n->limit[i])
+				n->limit[i] = n->of[list[j]];
+		}
+		if (i == 0 || n->of[list[i]] > n->most)
+			n->most = n->of[list[i]];
 	}
 }
 
 bool
 parts_solve(struct parts *y)
 {
-	int64_t *fixed = fixed_bytes(y);
+	for (int32_t i = 0; i < y->nkind; i++) {
+		struct kind *k = &y->kind[i];
 
-	for (int32_t k = 0; k < y->nkind; k++) {
-		if (!list_configs(y, &y->kind[k]))
+		if (!list_configs(y, k))
 			return false;
-		choose_measured(&y->kind[k]);
-		if (!y->kind[k].nmeasured)
+		choose_measured(k);
+		if (!k->nmeasured)
 			return false;
 	}
-	for (int32_t i = 0; i < y->n; i++) {
-		struct part *p = &y->part[i];
-
-		p->need = arena_array(y->arena,
-			(size_t)y->kind[p->kind].nconfig + 1, sizeof *p->need);
-		p->seen = arena_array(y->arena,
-			(size_t)y->kind[p->kind].nconfig + 1, sizeof *p->seen);
-		find_least(y, i, fixed);
-	}
-	measure(y);
-	for (int32_t k = 0; k < y->nkind; k++)
-		y->kind[k].plan = undominated(y, k, false, &y->kind[k].nplan);
+	parts_least(y);
+	parts_measure(y);
+	for (int32_t i = 0; i < y->nkind; i++)
+		y->kind[i].plan = undominated(y, i, false, &y->kind[i].nplan);
 	parts_open(y);
-	raise_least(y);
-	for (int32_t k = 0; k < y->nkind; k++)
-		y->kind[k].low = undominated(y, k, true, &y->kind[k].nlow);
+	for (int32_t i = 0; i < y->nkind; i++) {
+		struct kind *k = &y->kind[i];
+
+		k->low = undominated(y, i, true, &k->nlow);
+		for (int32_t j = 0; j < k->nneed; j++)
+			find_limits(y, k, false, &k->need[j]);
+		for (int32_t j = 0; j < k->nleast; j++)
+			find_limits(y, k, true, &k->least[j]);
+	}
 	return true;
 }
 

@@ -36,32 +36,11 @@ mask_of(const struct kind *k, bool crosses)
 	return m;
 }
 
-/* What has to be there for the picks asked for, when `keep` is kept. */
-static uint64_t
-needed_for(const struct kind *k, uint64_t asked, uint64_t keep)
-{
-	for (int32_t i = k->npick - 1; i >= 0; i--)
-		if ((asked & ~keep) >> i & 1)
-			asked |= k->pick[i].needs;
-	return asked;
-}
-
-static int64_t
-bytes_of(const struct kind *k, uint64_t picks)
-{
-	int64_t sum = 0;
-
-	for (int32_t i = 0; picks; i++, picks >>= 1)
-		if (picks & 1)
-			sum += k->pick[i].bytes;
-	return sum;
-}
-
 /* The measured closed configuration that keeps just these; -1. */
 static int32_t
 find_twin(const struct kind *k, uint64_t keep)
 {
-	int64_t bytes = bytes_of(k, keep);
+	int64_t bytes = picks_bytes(k, keep);
 	int32_t lo = 0, hi = k->nconfig;
 
 	while (lo < hi) {               /* by falling bytes */
@@ -92,11 +71,11 @@ try_open(const struct parts *y, const struct kind *k, int32_t id,
 	t->twin = find_twin(k, c->keep | gone);
 	if (t->twin < 0)
 		return false;
-	back = needed_for(k, gone, c->keep) & ~c->keep;
-	t->back = bytes_of(k, back);
-	t->stays = bytes_of(k, back & direct & ~gone);
+	back = picks_needed(k, gone, c->keep) & ~c->keep;
+	t->back = picks_bytes(k, back);
+	t->stays = picks_bytes(k, back & direct & ~gone);
 	t->sec = k->config[t->twin].sec;
-	again = needed_for(k, direct & ~gone, c->keep) & ~c->keep;
+	again = picks_needed(k, direct & ~gone, c->keep) & ~c->keep;
 	for (int32_t i = 0; i < k->npick; i++) {
 		NodeId n = p->node[k->pick[i].node];
 
@@ -145,15 +124,12 @@ make_levels(struct kind *k, const struct trial *t, int32_t n)
 }
 
 static void
-set_needs(struct parts *y, int32_t kind, const struct trial *t)
+set_needs(struct kind *k, const struct trial *t)
 {
-	for (int32_t i = 0; i < y->n; i++) {
-		struct need *n = y->part[i].need;
+	for (int32_t i = 0; i < k->nneed; i++) {
+		int64_t *n = k->need[i].of;
 
-		if (y->part[i].kind != kind)
-			continue;
-		n[t->config].all = n[t->twin].all + t->stays;
-		n[t->config].before = n[t->twin].before + t->stays;
+		n[t->config] = n[t->twin] + t->stays;
 	}
 }
 
@@ -176,7 +152,7 @@ open_kind(struct parts *y, int32_t kind)
 	qsort(list, (size_t)n, sizeof *list, by_back);
 	k->open = arena_array(y->arena, (size_t)n + 1, sizeof *k->open);
 	for (int32_t i = 0; i < n; i++) {
-		set_needs(y, kind, &list[i]);
+		set_needs(k, &list[i]);
 		k->config[list[i].config].sec = list[i].sec;
 	}
 	make_levels(k, list, n);

@@ -384,8 +384,6 @@ find_tied(struct cutter *c)
 				continue;
 			y->tied[s] = far || (y->first[s]
 				&& r->store[s].size <= sum / TIED);
-			if (y->tied[s])
-				y->tied_bytes += r->store[s].size;
 		}
 	}
 }
@@ -421,11 +419,28 @@ add_pick(struct parts *y, struct kind *k, int32_t node, int32_t s)
 	last->store = arena_array(y->arena,
 		(size_t)y->r->node[p->node[node]].nwrite, 4);
 	last->store[last->nstore++] = y->local[s];
-	last->bytes = last->lead = y->r->store[s].size;
+	last->bytes = y->r->store[s].size;
 	last->direct = y->first[s] != 0;
 	last->crosses = y->crosses[s];
 	last->dropped = y->must[s] == 'r';
 	last->inlinable = y->r->node[p->node[node]].inlinable;
+}
+
+/* What bounds may count on: all outputs, if nothing else of the node can be
+ * dropped, which would bring back the others for nothing. */
+static void
+find_leads(const struct parts *y, struct kind *k)
+{
+	const struct part *p = &y->part[k->model];
+
+	for (int32_t i = 0; i < k->npick; i++) {
+		struct pick *x = &k->pick[i];
+		bool one = (i == 0 || x[-1].node != x->node)
+			&& (i + 1 == k->npick || x[1].node != x->node);
+
+		x->first = y->r->store[p->store[x->store[0]]].size;
+		x->lead = one && !x->inlinable ? x->bytes : x->first;
+	}
 }
 
 static bool
@@ -447,6 +462,7 @@ make_picks(struct parts *y, struct kind *k)
 	}
 	if (k->npick > PART_PICKS)
 		return false;
+	find_leads(y, k);
 	memset(pick, -1, (size_t)p->nstore * sizeof *pick);
 	for (int32_t i = 0; i < k->npick; i++)
 		for (int j = 0; j < k->pick[i].nstore; j++)
@@ -499,21 +515,18 @@ key_of(const struct parts *y, int32_t at)
 static bool
 find_kinds(struct parts *y)
 {
+	struct numbers t = numbers_new((size_t)y->n, y->arena);
+
 	y->kind = arena_array(y->arena, (size_t)y->n, sizeof *y->kind);
 	for (int32_t i = 0; i < y->n; i++) {
-		struct part *p = &y->part[i];
-		int32_t k = 0;
+		int32_t k = numbers_of(&t, key_of(y, i));
 
-		p->key = key_of(y, i);
-		while (k < y->nkind
-		       && y->part[y->kind[k].model].key != p->key)
-			k++;
 		if (k == y->nkind) {
 			y->kind[y->nkind++].model = i;
 			if (!make_picks(y, &y->kind[k]))
 				return false;
 		}
-		p->kind = k;
+		y->part[i].kind = k;
 		y->kind[k].count++;
 	}
 	return true;

@@ -12,7 +12,10 @@ struct pick {
 	int32_t node;                   /* number in the part */
 	int32_t *store;                 /* numbers in the part */
 	int nstore;
-	int64_t bytes, lead;            /* of all, of the first */
+	int64_t bytes, lead;            /* of all; those that no plan frees
+	                                 * while it keeps the first, but see
+	                                 * parts.loose */
+	int64_t first;                  /* of the first output alone */
 	uint64_t needs;                 /* picks that its node reads */
 	bool direct;                    /* backward itself reads it */
 	bool crosses;                   /* the next part reads it */
@@ -23,10 +26,9 @@ struct pick {
 /* What to keep of a part. */
 struct config {
 	uint64_t keep;                  /* picks */
-	int64_t bytes;                  /* of them */
-	int64_t lead;                   /* of the first output of each: plans
-	                                 * may drop the others alone, so no
-	                                 * bound counts on these */
+	int64_t bytes, lead;            /* of them */
+	int64_t firm;                   /* of lead, as long as backward is at
+	                                 * later parts */
 	double least;                   /* seconds of the nodes repeated: as
 	                                 * few as each may take */
 	double sec;                     /* the same as measured */
@@ -46,6 +48,8 @@ struct kind {
 	struct config *config;          /* by falling bytes */
 	int32_t nconfig, nmeasured;
 	bool thinned;                   /* not all are listed */
+	struct needs *need, *least;     /* of its parts */
+	int32_t nneed, nleast;
 	int32_t *plan, *low;            /* for plans, for bounds: the useful
 	                                 * ones, by rising bytes */
 	int32_t nplan, nlow;
@@ -55,10 +59,21 @@ struct kind {
 	int32_t nlevel;
 };
 
-/* Bytes that a part needs beside what is kept of the parts before it: before
- * backward touches any of that, and at all. */
-struct need {
-	int64_t before, all;
+/* Bytes that equal parts in equal surroundings need beside what is kept of the
+ * parts before them, but for a constant. */
+struct needs {
+	int64_t *of;                    /* by configuration */
+	int64_t most;                   /* the most of all in the list */
+	/* of each in the list: what the least demanding one needs that is no
+	 * worse in bytes and seconds; INT64_MAX: there is none */
+	int64_t *limit;
+};
+
+/* Bytes that a plan may free in ways of which configurations know nothing, at
+ * a price: see parts_least. */
+struct loose {
+	double price;                   /* seconds per byte, at least */
+	int64_t bytes;
 };
 
 struct part {
@@ -67,14 +82,12 @@ struct part {
 	int32_t *store;                 /* defined here */
 	int32_t nstore;
 	int32_t kind;
-	uint64_t key;
 	NodeId lo;                      /* backward is at this part from here
 	                                 * to where the part before begins */
 	NodeId begin;                   /* first backward node that reads it or
 	                                 * an earlier one */
-	struct need *need, *seen;       /* by configuration, as measured: the
-	                                 * most, the least */
-	struct need *least;             /* by configuration: of any plan */
+	struct needs *need, *least;     /* as measured; of any plan */
+	int64_t need_more, least_more;  /* this part more than those say */
 };
 
 struct parts {
@@ -91,7 +104,8 @@ struct parts {
 	bool *crosses;                  /* by storage: another part reads it */
 	bool *tied;                     /* by storage: kept without a choice */
 	NodeId *end_forward, *first, *last;     /* by storage: reads */
-	int64_t tied_bytes;             /* no bound may count on these */
+	struct loose *loose;            /* by price, see part_need.c */
+	int32_t nloose;
 };
 
 /* parts.c; NULL: the graph cannot be cut into parts small enough. */
@@ -99,6 +113,14 @@ struct parts *parts_new(struct remat *, const uint8_t *must);
 /* part_config.c: configurations of every kind, needs of every part; false:
  * there are too many. */
 bool parts_solve(struct parts *);
+/* What has to be there for the picks asked for, when `keep` is kept. */
+uint64_t picks_needed(const struct kind *, uint64_t asked, uint64_t keep);
+/* Bytes of picks, and those of their leads. */
+int64_t picks_bytes(const struct kind *, uint64_t picks);
+int64_t picks_lead(const struct kind *, uint64_t picks);
+/* part_need.c: what parts need in any plan, and with measured ones. */
+void parts_least(struct parts *);
+void parts_measure(struct parts *);
 /* part_open.c: which of the open ones are worth a try, and their needs. */
 void parts_open(struct parts *);
 /* Make the part's share of a plan. */
@@ -118,7 +140,7 @@ double curve_least(const struct curve *, int32_t);
 void curve_plan(const struct curve *, int32_t, uint8_t *drop);
 /* No plan of class "once" within so much memory spends fewer seconds on
  * copies; INFINITY: there is none. */
-double curve_bound(const struct curve *, int64_t memory);
+double curve_bound(struct curve *, int64_t memory);
 /* The same of any plan. */
 double curve_bound_any(const struct curve *, int64_t memory);
 

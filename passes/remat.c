@@ -213,7 +213,8 @@ find_groups(struct remat *r)
 	}
 	for (int32_t s = 0; s < r->nstore; s++)
 		if (r->store[s].candidate)
-			r->store[s].group = numbers_of(&t, h[r->store[s].owner]);
+			r->store[s].group = numbers_of(&t,
+				h[r->store[s].owner]);
 	r->ngroup = t.n;
 }
 
@@ -388,7 +389,9 @@ schedule(struct remat *r, const uint8_t *drop)
 	memset(r->cloned, 0, g->nnode);
 	memset(r->taken_by, 0, g->nnode * sizeof *r->taken_by);
 	r->nstep = 0;
-	FOR_NODES (n, g) {
+	for (uint32_t k = 0; k < (r->only ? r->nonly : g->nnode - 1); k++) {
+		const Node *n = &g->node[r->only ? r->only[k] : k + 1];
+
 		if (n->phase != PH_FORWARD && n->op == OP_LOOP)
 			need_of_loop(r, drop, n);
 		else if (n->phase != PH_FORWARD)

@@ -86,6 +86,10 @@ struct remat {
 	double base_sec;                /* step without copies */
 	int32_t ncand, ngroup;
 	int64_t target;                 /* for remat_cost.over */
+	const NodeId *only;             /* evaluate sets on these nodes alone;
+	                                 * what others make does not count and
+	                                 * must not be dropped; NULL: on all */
+	uint32_t nonly;
 
 	/* the last evaluation; an instance is one writing of a storage, and
 	 * they are numbered in order */

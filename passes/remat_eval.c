@@ -68,10 +68,23 @@ remat_in_passing(const struct remat *r, const struct rstep *t)
 		? n->write[n->always] : -1;
 }
 
+/* With r->only the first instance stands for all that others make. */
+static int32_t
+first_instance(struct remat *r)
+{
+	if (!r->only)
+		return 0;
+	memset(r->now, 0, (size_t)r->nstore * sizeof *r->now);
+	r->of_inst[0] = r->block[0] = 0;
+	r->first[0] = -1;
+	r->last[0] = INT32_MAX;         /* gives nothing away */
+	return 1;
+}
+
 static void
 find_last(struct remat *r)
 {
-	r->ninst = 0;
+	r->ninst = first_instance(r);
 	for (int32_t k = 0; k < r->nstep; k++) {
 		const struct rstep *t = &r->step[k];
 		const struct rnode *n = &r->node[t->node];
@@ -88,7 +101,7 @@ find_last(struct remat *r)
 				r->first[y] = r->last[y] = k;
 			}
 	}
-	for (int32_t y = 0; y < r->ninst; y++) {
+	for (int32_t y = r->only != NULL; y < r->ninst; y++) {
 		if (r->store[r->of_inst[y]].output)     /* never dies */
 			r->last[y] = r->nstep;
 		else if (r->last[y] == r->first[y]
@@ -156,7 +169,7 @@ share_at(struct remat *r, int32_t k)
 static void
 share(struct remat *r)
 {
-	int32_t ninst = 0;
+	int32_t ninst = first_instance(r);
 
 	for (int32_t k = 0; k < r->nstep; k++) {
 		const struct rnode *n = &r->node[r->step[k].node];
