@@ -257,6 +257,7 @@ static const struct rule rules[] = {
 	{ OP_MUL, match_gelu },
 	{ OP_MUL, match_silu },
 	{ OP_LOG, match_log_softmax },
+	{ OP_LOG, match_log_sigmoid },
 	{ OP_NLL, match_nll },
 	{ OP_ATTENTION, match_attention_split },
 	{ OP_ATTENTION, match_attention_mask },

@@ -118,6 +118,7 @@ RuleFn match_norm, match_norm_scale, match_norm_bias;
 RuleFn match_log_softmax, match_nll;
 /* act */
 RuleFn match_pow, match_div, match_neutral, match_gelu, match_silu;
+RuleFn match_log_sigmoid;
 /* attention */
 RuleFn match_attention, match_attention_mask, match_attention_kv;
 RuleFn match_attention_split;

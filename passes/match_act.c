@@ -1,5 +1,5 @@
 /* Rules for element-wise arithmetic: powers and divisions with a cheaper
- * equal, GELU and SiLU written out.
+ * equal, GELU, SiLU and log-sigmoid written out.
  *
  * GELU is found whatever the order and association of its factors: with
  * x the argument and t = erf(..) or tanh(..), the root is read as a polynomial
@@ -281,4 +281,29 @@ match_silu(struct rewrite *w, NodeId root)
 		return v && rw_replace(w, root, v);
 	}
 	return false;
+}
+
+/* ---- log-sigmoid ---- */
+
+/* log(sigmoid(x)) and log(1 - sigmoid(x)): what exporters write for
+ * log-sigmoid and for binary cross entropy with logits.  Computed so they are
+ * infinite, and their gradients undefined, from |x| = 17 or 104 on;
+ * -softplus(-x) and -softplus(x) are not. */
+bool
+match_log_sigmoid(struct rewrite *w, NodeId root)
+{
+	ValId s = rw_in(w, root, 0), x;
+	NodeId n = rw_is(w, s, OP_SUB);
+	double one;
+	bool rest = n && rw_scalar(w, rw_in(w, n, 0), &one) && one == 1
+		&& shape_eq(rw_shape(w, s), rw_shape(w, rw_in(w, n, 1)));
+
+	n = rw_is(w, rest ? rw_in(w, n, 1) : s, OP_SIGMOID);
+	if (!n)
+		return false;
+	x = rw_in(w, n, 0);
+	x = rest ? x : rw_unary(w, OP_NEG, x);
+	x = x ? rw_unary(w, OP_SOFTPLUS, x) : 0;
+	x = x ? rw_unary(w, OP_NEG, x) : 0;
+	return x && rw_replace(w, root, x);
 }
