@@ -95,18 +95,6 @@ load(struct driver *d)
 	return d->graph != NULL;
 }
 
-/* Names in --dump that are reports, not passes. */
-static bool
-wants_report(const struct cli *c, const char *what)
-{
-	size_t n = strlen(what);
-
-	for (const char *s = c->dump; s; s = strchr(s, ','), s = s ? s + 1 : s)
-		if (!strncmp(s, what, n) && (!s[n] || s[n] == ','))
-			return true;
-	return false;
-}
-
 /* --dump without the reports, for the runner. */
 static const char *
 pass_dumps(struct driver *d)
@@ -135,9 +123,6 @@ write_json(struct driver *d)
 
 	if (!d->cli.json)
 		return true;
-	if (!d->pass.plan)
-		return diag_error(d->diag, "--json: there is no plan; run the "
-		                  "passes to the end");
 	if (!outfile_open(&o, d->cli.json, d->arena, d->diag))
 		return false;
 	plan_write_json(d->pass.plan, o.f);
@@ -166,23 +151,23 @@ report(struct driver *d)
 {
 	const struct cli *c = &d->cli;
 	const Pass *p = &d->pass;
+	const char *wish = cli_dumps(c, "plan") ? "dump=plan"
+		: cli_dumps(c, "memory") ? "dump=memory"
+		: c->opt.curve ? "curve" : c->explain ? "explain"
+		: c->json ? "json" : NULL;
 
-	if (p->plan && wants_report(c, "plan"))
+	if (wish && !p->plan)
+		return diag_error(d->diag, "--%s: there is no plan; run the "
+		                  "passes to the end", wish);
+	if (cli_dumps(c, "plan"))
 		plan_print_table(p, p->plan, stdout);
-	if (p->plan && wants_report(c, "memory"))
+	if (cli_dumps(c, "memory"))
 		plan_print_memory(p, p->plan, stdout);
-	if (c->opt.curve && !p->frontier)
-		return diag_error(d->diag, "--curve: there is no plan; run "
-		                  "the passes to the end");
 	if (p->frontier)
 		frontier_print(p, stdout);
-	if (d->cli.explain && !p->plan)
-		return diag_error(d->diag, "--explain: there is no plan; run "
-		                  "the passes to the end");
-	if (d->cli.explain
-	    && !plan_explain(p, p->plan, d->cli.explain, stdout))
+	if (c->explain && !plan_explain(p, p->plan, c->explain, stdout))
 		return diag_error(d->diag, "--explain: no value of this plan "
-		                  "is named '%s'", d->cli.explain);
+		                  "is named '%s'", c->explain);
 	return true;
 }
 
@@ -263,8 +248,11 @@ compile(struct driver *d)
 	bool code = !c->plan_only && !partial;
 	struct outputs out = { 0 };
 
+	cli_warn(c, d->diag);
 	diag_file(d->diag, c->model);
-	c->opt.account = c->json || wants_report(c, "memory");
+	c->opt.account = c->json || cli_dumps(c, "memory");
+	c->opt.compare = cli_dumps(c, "plan");
+	c->opt.slim = !code && !c->opt.account && !c->opt.compare;
 	if (code && c->opt.dtype != DT_NONE)
 		return diag_error(d->diag, "--dtype is for planning: expected "
 		                  "--plan-only beside it, as a library has "

@@ -1,459 +1,12 @@
-#include "frontend/opts.h"
+/* ckc's command line: the table of options, --help and the parser. */
+#include "frontend/opts_set.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum group { G_INPUT, G_TRAIN, G_MEMORY, G_TARGET, G_LOOK, G_OUTPUT, G_COUNT };
 
 static const char *const group_title[G_COUNT] = {
 	"input", "training", "memory", "target", "look", "output",
 };
-
-struct parser {
-	struct cli *c;
-	Arena *arena;
-	FILE *err;
-	const char *option;             /* being parsed, for messages */
-};
-
-/* A handler stores a value; arg is NULL for options without one. */
-typedef bool Handler(struct parser *, const char *arg, void *field);
-
-struct option_row {
-	const char *name, *arg;         /* arg NULL: takes none */
-	enum group group;
-	Handler *handle;
-	size_t field;
-	unsigned verbs;                 /* that have it: bits 1 << VERB_... */
-	const char *help;
-};
-
-static bool
-bad(struct parser *p, const char *arg, const char *expected)
-{
-	fprintf(p->err, "ckc: %s: expected %s, found '", p->option, expected);
-	diag_escape(p->err, arg);
-	fprintf(p->err, "'\n");
-	return false;
-}
-
-static bool
-is_one_of(const char *arg, const char *const *words, int *which)
-{
-	for (*which = 0; words[*which]; ++*which)
-		if (!strcmp(words[*which], arg))
-			return true;
-	return false;
-}
-
-/* ---- handlers ---- */
-
-static bool
-set_string(struct parser *p, const char *arg, void *field)
-{
-	if (!*arg)
-		return bad(p, arg, "a value");
-	*(const char **)field = arg;
-	return true;
-}
-
-static bool
-set_true(struct parser *p, const char *arg, void *field)
-{
-	(void)p;
-	(void)arg;
-	*(bool *)field = true;
-	return true;
-}
-
-/* A list of strings is a count followed by the pointer to its array. */
-static void
-append(struct parser *p, int *n, const char ***list, const char *s)
-{
-	const char **grown = arena_array(p->arena, (size_t)*n + 1,
-	                                 sizeof *grown);
-
-	if (*n)
-		memcpy(grown, *list, (size_t)*n * sizeof *grown);
-	grown[(*n)++] = s;
-	*list = grown;
-}
-
-#define LIST_HANDLER(fn, count, list) \
-static bool \
-fn(struct parser *p, const char *arg, void *field) \
-{ \
-	struct options *o = field; \
-	if (!*arg) \
-		return bad(p, arg, "a name or pattern"); \
-	append(p, &o->count, &o->list, arg); \
-	return true; \
-}
-
-LIST_HANDLER(add_train, ntrain, train)
-LIST_HANDLER(add_freeze, nfreeze, freeze)
-LIST_HANDLER(add_param, nparam, param)
-LIST_HANDLER(add_nodecay, nnodecay, nodecay)
-LIST_HANDLER(add_output, noutput, output)
-LIST_HANDLER(add_keep, nkeep, keep)
-LIST_HANDLER(add_recompute, nrecompute, recompute)
-
-static bool
-parse_count(const char *s, int64_t *x)
-{
-	char *end;
-
-	errno = 0;
-	*x = strtoll(s, &end, 10);
-	return isdigit((unsigned char)*s) && !*end && !errno;
-}
-
-/* NAME=N: the last '=' counts, as names may hold one. */
-static const char *
-split_binding(struct parser *p, const char *arg, const char **name)
-{
-	const char *eq = strrchr(arg, '=');
-
-	if (!eq || eq == arg || !eq[1])
-		return NULL;
-	*name = arena_printf(p->arena, "%.*s", (int)(eq - arg), arg);
-	return eq + 1;
-}
-
-static bool
-add_dim(struct parser *p, const char *arg, void *field)
-{
-	struct options *o = field;
-	struct dim_binding *grown, b = { 0 };
-	const char *size = split_binding(p, arg, &b.name);
-
-	if (!size || !parse_count(size, &b.size) || b.size <= 0)
-		return bad(p, arg, "NAME=N or INPUT.AXIS=N with N > 0");
-	grown = arena_array(p->arena, (size_t)o->ndim + 1, sizeof *grown);
-	if (o->ndim)
-		memcpy(grown, o->dim, (size_t)o->ndim * sizeof *grown);
-	grown[o->ndim++] = b;
-	o->dim = grown;
-	return true;
-}
-
-static bool
-parse_shape(const char *s, Shape *shape)
-{
-	memset(shape, 0, sizeof *shape);
-	if (!strcmp(s, "scalar"))
-		return true;
-	for (;;) {
-		char *end;
-		int64_t x;
-
-		errno = 0;
-		x = strtoll(s, &end, 10);
-		if (!isdigit((unsigned char)*s) || errno || x < 0
-		    || shape->rank == MAX_RANK)
-			return false;
-		shape->dim[shape->rank++] = x;
-		if (!*end)
-			return true;
-		if (*end != 'x')
-			return false;
-		s = end + 1;
-	}
-}
-
-static bool
-add_shape(struct parser *p, const char *arg, void *field)
-{
-	struct options *o = field;
-	struct shape_binding *grown, b = { 0 };
-	const char *shape = split_binding(p, arg, &b.input);
-
-	if (!shape || !parse_shape(shape, &b.shape))
-		return bad(p, arg, "INPUT=8x128 (at most 8 extents)");
-	grown = arena_array(p->arena, (size_t)o->nshape + 1, sizeof *grown);
-	if (o->nshape)
-		memcpy(grown, o->shape, (size_t)o->nshape * sizeof *grown);
-	grown[o->nshape++] = b;
-	o->shape = grown;
-	return true;
-}
-
-static bool
-add_const(struct parser *p, const char *arg, void *field)
-{
-	struct cli *c = field;
-	struct import_const *grown, b;
-	const char *eq = strchr(arg, '=');
-
-	if (!eq || eq == arg || !eq[1])
-		return bad(p, arg, "INPUT=FILE (.npy or .pb)");
-	b.input = arena_printf(p->arena, "%.*s", (int)(eq - arg), arg);
-	b.file = eq + 1;
-	grown = arena_array(p->arena, (size_t)c->nconst + 1, sizeof *grown);
-	if (c->nconst)
-		memcpy(grown, c->constant, (size_t)c->nconst * sizeof *grown);
-	grown[c->nconst++] = b;
-	c->constant = grown;
-	return true;
-}
-
-/* "512MiB", "24GB", "1.5GiB", "4096". */
-static bool
-parse_size(const char *s, int64_t *nbytes)
-{
-	static const struct {
-		const char *unit;
-		double bytes;
-	} units[] = {
-		{ "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "KB", 1e3 },
-		{ "MB", 1e6 }, { "GB", 1e9 }, { "TB", 1e12 },
-		{ "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 },
-		{ "TiB", 0x1p40 },
-	};
-	char *end;
-	double x;
-
-	if (parse_count(s, nbytes))
-		return true;
-	if (!isdigit((unsigned char)*s))
-		return false;
-	x = strtod(s, &end);
-	while (*end == ' ')
-		end++;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (!strcmp(end, units[i].unit)) {
-			x *= units[i].bytes;
-			*nbytes = (int64_t)x;
-			return x < 0x1p62;
-		}
-	return false;
-}
-
-static bool
-set_budget(struct parser *p, const char *arg, void *field)
-{
-	struct options *o = field;
-	size_t n = strlen(arg);
-	char *end;
-
-	o->budget_pct = 0;
-	o->budget_bytes = -1;
-	if (n && arg[n - 1] == '%' && isdigit((unsigned char)*arg)) {
-		o->budget_pct = strtod(arg, &end);
-		if (end == arg + n - 1 && o->budget_pct > 0
-		    && o->budget_pct <= 1e6)
-			return true;
-	} else if (parse_size(arg, &o->budget_bytes) && o->budget_bytes > 0) {
-		return true;
-	}
-	return bad(p, arg, "a size such as 512MiB, 24GB, or 60%");
-}
-
-static bool
-set_recompute(struct parser *p, const char *arg, void *field)
-{
-	static const char *const words[] = {
-		"auto", "none", "full", "selective", NULL
-	};
-	struct options *o = field;
-	int which;
-
-	if (is_one_of(arg, words, &which)) {
-		o->remat = (enum remat_mode)which;
-		return true;
-	}
-	if (!strncmp(arg, "every=", 6)
-	    && parse_count(arg + 6, &o->remat_every) && o->remat_every > 0) {
-		o->remat = REMAT_EVERY;
-		return true;
-	}
-	return bad(p, arg, "auto, none, full, selective or every=K");
-}
-
-static bool
-set_word(struct parser *p, const char *arg, const char *const *words,
-         const char *expected, int *value)
-{
-	return is_one_of(arg, words, value) || bad(p, arg, expected);
-}
-
-static bool
-set_optimizer(struct parser *p, const char *arg, void *field)
-{
-	static const char *const words[] = { "none", "sgd", "adamw", NULL };
-	int which;
-
-	if (!set_word(p, arg, words, "sgd, adamw or none", &which))
-		return false;
-	*(enum optimizer *)field = (enum optimizer)which;
-	return true;
-}
-
-static bool
-set_tri(struct parser *p, const char *arg, void *field)
-{
-	static const char *const words[] = { "auto", "on", "off", NULL };
-	int which;
-
-	if (!set_word(p, arg, words, "auto, on or off", &which))
-		return false;
-	*(enum tri *)field = (enum tri)which;
-	return true;
-}
-
-static bool
-set_curve_svg(struct parser *p, const char *arg, void *field)
-{
-	struct cli *c = field;
-
-	(void)p;
-	c->curve_svg = arg;
-	c->opt.curve = true;
-	return true;
-}
-
-static bool
-set_on_off(struct parser *p, const char *arg, void *field)
-{
-	static const char *const words[] = { "off", "on", NULL };
-	int which;
-
-	if (!set_word(p, arg, words, "on or off", &which))
-		return false;
-	*(bool *)field = which;
-	return true;
-}
-
-static bool
-set_untie(struct parser *p, const char *arg, void *field)
-{
-	static const char *const words[] = { "off", "auto", NULL };
-	int which;
-
-	if (!set_word(p, arg, words, "auto or off", &which))
-		return false;
-	*(bool *)field = which;
-	return true;
-}
-
-static bool
-set_attention(struct parser *p, const char *arg, void *field)
-{
-	static const char *const words[] = { "unfused", "fused", NULL };
-	int which;
-
-	if (!set_word(p, arg, words, "fused or unfused", &which))
-		return false;
-	*(bool *)field = which;
-	return true;
-}
-
-static bool
-set_dtype(struct parser *p, const char *arg, void *field)
-{
-	static const char *const words[] = { "f32", "bf16", "f16", NULL };
-	static const DType dt[] = { DT_F32, DT_BF16, DT_F16 };
-	int which;
-
-	if (!set_word(p, arg, words, "f32, bf16 or f16", &which))
-		return false;
-	*(DType *)field = dt[which];
-	return true;
-}
-
-static bool
-set_masks(struct parser *p, const char *arg, void *field)
-{
-	static const char *const words[] = { "replay", "store", NULL };
-	int which;
-
-	if (!set_word(p, arg, words, "replay or store", &which))
-		return false;
-	*(bool *)field = which;
-	return true;
-}
-
-static bool
-set_target(struct parser *p, const char *arg, void *field)
-{
-	if (strcmp(arg, "cpu") != 0)
-		return bad(p, arg, "cpu (other targets are not supported)");
-	(void)field;
-	return true;
-}
-
-static bool
-set_positive(struct parser *p, const char *arg, void *field)
-{
-	int64_t *x = field;
-
-	if (!parse_count(arg, x) || *x <= 0 || *x > 1000000)
-		return bad(p, arg, "a number from 1 to 1000000");
-	return true;
-}
-
-static bool
-set_threads(struct parser *p, const char *arg, void *field)
-{
-	int64_t x;
-
-	if (!parse_count(arg, &x) || x < 1 || x > 1024)
-		return bad(p, arg, "a number from 1 to 1024");
-	*(int *)field = (int)x;
-	return true;
-}
-
-static bool
-set_double(struct parser *p, const char *arg, void *field)
-{
-	char *end;
-	double x = strtod(arg, &end);
-
-	if (end == arg || *end || !isfinite(x) || x < 0)
-		return bad(p, arg, "a number >= 0");
-	*(double *)field = x;
-	return true;
-}
-
-static bool
-set_graph_budget(struct parser *p, const char *arg, void *field)
-{
-	struct cli *c = field;
-	char *end;
-
-	c->budget = -1;
-	c->budget_bytes = -1;
-	if (strtod(arg, &end) > 0 && end != arg && !*end
-	    && strtod(arg, NULL) <= 1) {
-		c->budget = strtod(arg, NULL);
-		return true;
-	}
-	if (parse_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
-		return true;
-	if (end != arg && !*end && strtod(arg, NULL) < 0x1p62
-	    && strtod(arg, NULL) > 1) {
-		c->budget_bytes = (int64_t)ceil(strtod(arg, NULL));
-		return true;
-	}
-	return bad(p, arg, "a fraction from 0 to 1, or bytes");
-}
-
-static bool
-set_capacity(struct parser *p, const char *arg, void *field)
-{
-	return parse_count(arg, field) || bad(p, arg, "a number of bytes");
-}
-
-static bool
-set_fold_limit(struct parser *p, const char *arg, void *field)
-{
-	return (parse_size(arg, field) && *(int64_t *)field > 0)
-		|| bad(p, arg, "a size such as 256MiB");
-}
 
 /* ---- the table ---- */
 
@@ -477,7 +30,7 @@ static const struct option_row table[] = {
 	  "do not train initializers of that name" },
 	{ "param", "NAME", G_INPUT, add_param, FIELD(opt), CI,
 	  "this graph input is a parameter" },
-	{ "untie", "auto|off", G_INPUT, set_untie, FIELD(opt.untie), CI,
+	{ "untie", "auto|off", G_INPUT, set_first, FIELD(opt.untie), CI,
 	  "train parameters apart that were tied only because they were equal "
 	  "(auto)" },
 
@@ -492,19 +45,19 @@ static const struct option_row table[] = {
 	  "no weight decay for these parameters" },
 	{ "grad-accum", "N", G_TRAIN, set_positive, FIELD(opt.grad_accum),
 	  C, "micro-batches per update (1)" },
-	{ "dropout", "on|off", G_TRAIN, set_on_off, FIELD(opt.dropout), C,
+	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), C,
 	  "on: as the graph says (on)" },
-	{ "attention", "fused|unfused", G_TRAIN, set_attention,
+	{ "attention", "fused|unfused", G_TRAIN, set_first,
 	  FIELD(opt.fused_attention), C,
 	  "compute attention in blocks, or op by op (fused)" },
-	{ "dropout-mask", "replay|store", G_TRAIN, set_masks,
+	{ "dropout-mask", "replay|store", G_TRAIN, set_second,
 	  FIELD(opt.store_masks), C,
 	  "draw dropout's random numbers again in backward, or keep a byte per "
 	  "element (replay)" },
 	{ "dtype", "f32|bf16|f16", G_TRAIN, set_dtype, FIELD(opt.dtype), C,
 	  "float type of parameters and activations, with --plan-only (as the "
 	  "file has them)" },
-	{ "update-in-backward", "auto|on|off", G_TRAIN, set_tri,
+	{ "update-in-backward", "auto|on|off", G_TRAIN, set_update,
 	  FIELD(opt.update_in_backward), C,
 	  "apply a gradient as soon as it is there: less memory, no clipping; "
 	  "auto: when a budget asks for it (auto)" },
@@ -550,7 +103,8 @@ static const struct option_row table[] = {
 	{ "dump-dir", "DIR", G_LOOK, set_string, FIELD(dump_dir), C,
 	  "dumps of passes go to DIR/NN-pass.ck" },
 	{ "json", "FILE", G_LOOK, set_string, FIELD(json), CI | P,
-	  "write the plan (inspect: the findings) as JSON" },
+	  "write the plan (inspect: the findings) as JSON; -: to standard "
+	  "output" },
 	{ "explain", "VALUE", G_LOOK, set_string, FIELD(explain), C,
 	  "why this value is kept, recomputed or free" },
 	{ "tp", "T", G_LOOK, set_positive, FIELD(opt.tp), C,
@@ -591,6 +145,7 @@ static const struct option_row table[] = {
 };
 
 enum { NROW = sizeof table / sizeof *table };
+_Static_assert(NROW <= 64, "struct cli has a bit for each");
 
 static const struct {
 	const char *name, *usage;
@@ -662,6 +217,14 @@ find_row(const char *name, size_t n)
 	return NULL;
 }
 
+bool
+opts_given(const struct cli *c, const char *name)
+{
+	const struct option_row *r = find_row(name, strlen(name));
+
+	return r && c->given >> (r - table) & 1;
+}
+
 static int
 usage_error(FILE *err, const char *what, const char *arg)
 {
@@ -673,7 +236,7 @@ usage_error(FILE *err, const char *what, const char *arg)
 
 /* One long option at argv[*i]; --name=value or --name value. */
 static int
-parse_long(struct parser *p, int argc, char **argv, int *i)
+parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 {
 	const char *arg = argv[*i] + 2, *eq = strchr(arg, '='), *value = NULL;
 	size_t n = eq ? (size_t)(eq - arg) : strlen(arg);
@@ -697,8 +260,9 @@ parse_long(struct parser *p, int argc, char **argv, int *i)
 	} else if (eq) {
 		return usage_error(p->err, "no value is allowed in", argv[*i]);
 	}
-	p->option = arena_printf(p->arena, "--%s", r->name);
-	return r->handle(p, value, (char *)p->c + r->field) ? CLI_GO : 2;
+	p->row = r;
+	p->c->given |= (uint64_t)1 << (r - table);
+	return r->set(p, value, (char *)p->c + r->field) ? CLI_GO : 2;
 }
 
 static void
@@ -726,13 +290,13 @@ int
 cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
           FILE *err)
 {
-	struct parser p = { c, arena, err, NULL };
+	struct arg_parser p = { c, arena, err, NULL };
 	bool options = true;
 	int i = 1, status;
 
 	set_defaults(c);
-	for (int k = 1; k < argc; k++)
-		append(&p, &c->nflag, &c->flag, argv[k]);
+	c->nflag = argc > 0 ? argc - 1 : 0;
+	c->flag = (const char *const *)argv + 1;
 	for (enum verb v = VERB_INSPECT; argc > 1 && v <= VERB_PACK; v++)
 		if (!strcmp(argv[1], verb_row[v].name)) {
 			c->verb = v;

@@ -25,7 +25,8 @@ struct cli {
 	int64_t budget_bytes, capacity;
 	bool place;
 	int nflag;                      /* arguments as given, for the plan */
-	const char **flag;
+	const char *const *flag;
+	uint64_t given;                 /* options: bits by row of the table */
 };
 
 /* Status of the parse: go on, or end with this exit status. */
@@ -35,5 +36,10 @@ enum { CLI_GO = -1 };
  * CLI_GO, 0 after --help or --version, or 2 after a message on err. */
 int cli_parse(struct cli *c, int argc, char **argv, Arena *, FILE *out,
               FILE *err);
+/* Whether --dump names this report or pass. */
+bool cli_dumps(const struct cli *, const char *what);
+/* Warn of options that do nothing beside the others, each with what would
+ * make it work. */
+void cli_warn(const struct cli *, Diag *);
 
 #endif

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ir/outfile.h"
+
 static const char *
 after_slash(const char *path)
 {
@@ -55,6 +57,8 @@ same_file(const char *p, const char *q, Arena *a)
 {
 	struct stat s, t;
 
+	if (outfile_is_stdout(p) || outfile_is_stdout(q))
+		return strcmp(p, q) == 0;
 	if (!stat(p, &s) && !stat(q, &t))
 		return s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 	return !stat(folder_of(p, a), &s) && !stat(folder_of(q, a), &t)
@@ -70,6 +74,9 @@ can_write(const char *path, bool report, Arena *a, Diag *d)
 	struct stat st;
 	bool there = !stat(path, &st);
 
+	if (outfile_is_stdout(path))
+		return report || diag_error(d, "cannot write '-': a library "
+		                            "does not go to standard output");
 	if (there && S_ISDIR(st.st_mode))
 		return diag_error(d, "cannot write '%s': it is a folder",
 		                  path);

@@ -171,7 +171,8 @@ verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 	if (!write_rows(c->out, &r, arena, diag))
 		return false;
 	if (!c->quiet)
-		printf("%zu buffers, height %" PRId64 ", live bound %" PRId64
+		fprintf(outfile_is_stdout(c->out) ? stderr : stdout,
+		        "%zu buffers, height %" PRId64 ", live bound %" PRId64
 		       "%s\n", r.n, got.height, got.bound,
 		       got.optimal ? ", optimal" : "");
 	return true;

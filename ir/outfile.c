@@ -25,6 +25,12 @@ create(struct outfile *o, Arena *arena)
 	return fd;
 }
 
+bool
+outfile_is_stdout(const char *path)
+{
+	return strcmp(path, "-") == 0;
+}
+
 /* Devices and pipes are written to as they are: moving a file to their place
  * would take them away. */
 static bool
@@ -55,7 +61,10 @@ outfile_open(struct outfile *o, const char *path, Arena *arena, Diag *diag)
 	o->tmp = NULL;
 	o->path = path;
 	o->diag = diag;
-	if (is_stream(path)) {
+	if (outfile_is_stdout(path)) {
+		fflush(stdout);
+		fd = dup(STDOUT_FILENO);
+	} else if (is_stream(path)) {
 		fd = open(path, O_WRONLY | O_CLOEXEC);
 	} else {
 		o->path = follow(path, arena);

@@ -78,7 +78,7 @@ typedef struct Plan {
 	bool from_graph;                /* workload: graph instead of model */
 	const char *model;
 	int nflag;
-	const char **flag;
+	const char *const *flag;
 	const char *device;             /* JSON text or NULL */
 	const char *memory;             /* JSON text or NULL */
 	const char *curve;              /* members of a JSON object or NULL */

@@ -3,6 +3,7 @@
 
     cli.py CKC CKRUN
 """
+import json
 import os
 import re
 import stat
@@ -73,10 +74,77 @@ def streams(bench):
     bench.check(done.returncode == 1 and "not a regular file" in done.stderr, f"-o to a pipe: {done.returncode} {done.stderr[:200]}")
 
 
+def standard_output(bench):
+    """A report called "-" goes to standard output; a library does not."""
+    model = os.path.join(ck.MODELS, "gpt2-ts14.onnx")
+    graph, rows = bench.path("graph.json"), bench.path("rows.csv")
+    for path, text in (graph, '{"nodes": [{"id": 0, "cost_ram": 1, "cost_cpu": 1}], "links": []}'), (rows, "id,lower,upper,size\n0,1,2,3\n"):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+    for argv, first in (([model, "--plan-only", "--json", "-"], "{"), (["inspect", model, "--json", "-"], "{"),
+                        (["plan", graph, "--budget", "1", "--quiet", "--json", "-"], "{"), (["pack", rows, "-o", "-"], "id,lower,upper,size,offset"),
+                        ([model, "--plan-only", "--curve-svg", "-"], "")):
+        done = bench.ckc(*argv)
+        bench.must(done, f"{argv} to standard output")
+        bench.check(done.stdout.startswith(first), f"{argv}: {done.stdout[:60]}")
+        if first == "{":
+            json.loads(done.stdout)
+        bench.check("svg" not in argv[-2] or done.stdout.rstrip().endswith("</svg>"), f"{argv}: {done.stdout[-60:]}")
+        bench.check(not os.path.exists(bench.path("-")) and not os.path.exists("-"), f"{argv} left a file '-'")
+    for flags, said in (["-o", "-"], "does not go to standard output"), (["--plan-only", "--json", "-", "--curve-svg", "-"], "two outputs"):
+        done = bench.ckc(model, *flags)
+        bench.check(done.returncode == 1 and said in done.stderr, f"{flags}: {done.returncode} {done.stderr[:200]}")
+
+
+def without_effect(bench):
+    """Options that do nothing beside the others say so, and what would make them work; those that do something do not."""
+    model, text = os.path.join(ck.MODELS, "gpt2-ts14.onnx"), bench.path("small.ck")
+    with open(text, "w", encoding="utf-8") as f:
+        f.write("graph @small {\ninput %x: f32[4]\nparam %w: f32[4] hex 0000803f0000803f0000803f0000803f\n%y = mul %x, %w\n"
+                "%l: f32[] output = reduce_sum %y {axes=[0], keepdims=0, noop=0}\nloss %l\n}\n")
+    account, code = ["--dump=memory"], ["-o", bench.path("effect.so")]
+    plan, budget = ["--plan-only"], ["--plan-only", "--memory-budget", "90%"]
+    for option, idle, fix in (
+            (["--sp"], plan + account, plan + account + ["--tp", 2]),
+            (["--interleave", 2], plan + account, plan + account + ["--pp", 2]),
+            (["--microbatches", 2], plan + account, plan + account + ["--pp", 2]),
+            (["--tp", 2], plan, plan + account), (["--pp", 2], plan, plan + account), (["--step-time", 1], plan, plan + account),
+            (["--dump-dir", bench.path("dumps")], plan + ["--dump=plan"], plan + ["--dump=fold"]),
+            (["--emit-c", bench.path("c")], plan, code), (["--cc", "cc"], plan, code), (["--march", "native"], ["--passes=bind"], code),
+            (["-o", bench.path("other.so")], plan, []),
+            (["--optimizer", "sgd"], plan + ["--forward-only"], plan), (["--no-decay", "*"], plan + ["--optimizer", "none"], plan),
+            (["--grad-accum", 2], plan + ["--forward-only"], plan), (["--recompute", "full"], plan + ["--forward-only"], plan),
+            (["--update-in-backward", "on"], plan + ["--optimizer", "none"], plan),
+            (["--dropout-mask", "store"], plan + ["--dropout", "off"], plan),
+            (["--gap", 1], plan, budget), (["--plan-time", 9], budget + ["--recompute", "none", "--memory-budget", "100%"], budget)):
+        done, fine = bench.ckc(model, *option, *idle), bench.ckc(model, *option, *fix)
+        warning = f"{option[0]} does nothing"
+        bench.must(done, f"{option} {idle}")
+        bench.check(warning in done.stderr, f"{option} {idle}: {done.stderr[:200]}")
+        bench.must(fine, f"{option} {fix}")
+        bench.check(warning not in fine.stderr, f"{option} {fix}: {fine.stderr[:200]}")
+    done = bench.ckc(text, "--plan-only", "--train", "w")
+    bench.check("--train does nothing" in done.stderr, f"--train of a text: {done.stderr[:200]}")
+    done = bench.ckc(model, "--passes=bind", "--dump=memory")
+    bench.check(done.returncode == 1 and "--dump=memory: there is no plan" in done.stderr, f"--dump=memory of a part: {done.stderr[:200]}")
+    bench.must(bench.ckc(model, "--optimizer", "sgd", *code), "sgd")
+    run = [code[-1], "--inputs", os.path.join(ck.MODELS, "gpt2-ts14.inputs.safetensors"), "--steps", 1]
+    for option, fix in (["--beta1", 0.5], None), (["--min-lr", 1e-4], ["--schedule", "linear"]):
+        done = bench.ckrun(*run, *option)
+        bench.check(done.returncode == 0 and f"{option[0]} does nothing" in done.stderr, f"{option}: {done.stderr[:200]}")
+        if fix:
+            done = bench.ckrun(*run, *option, *fix)
+            bench.check(done.returncode == 0 and "does nothing" not in done.stderr, f"{option} {fix}: {done.stderr[:200]}")
+    done = bench.ckrun(*run, "--log", "-")
+    bench.check(done.returncode == 2 and "/dev/stdout" in done.stderr, f"--log -: {done.returncode} {done.stderr[:200]}")
+
+
 def main():
     bench = ck.Bench()
     idle(bench)
     streams(bench)
+    standard_output(bench)
+    without_effect(bench)
     wide(bench, 30000)
     stem = os.path.join(ck.MODELS, "gpt2-ts14")
     for argv in (["--help"], ["--version"], ["inspect", "--help"]):

@@ -1,0 +1,371 @@
+/* The command line of ckrun: one table gives parsing and --help. */
+#include "runtime/ckrun_options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/clash.h"
+#include "runtime/err.h"
+#include "runtime/file.h"
+
+/* T_SIZE: a number that is not negative */
+enum type { T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED };
+
+struct option_row {
+	const char *name;
+	enum type type;
+	size_t offset;
+	const char *arg, *help;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+/* The one list of options: parsing and --help come from it.  Rows without a
+ * name are headings. */
+static const struct option_row rows[] = {
+	{ NULL, T_FLAG, 0, NULL, "data" },
+	{ "data", T_TEXT, AT(data), "FILE", "samples (.npy, .npz, "
+	  ".safetensors) or a stream of tokens" },
+	{ "tokens", T_TEXT, AT(tokens), "TYPE", "FILE is raw tokens: u16, u32 "
+	  "or bytes (any text)" },
+	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: tokens, "
+	  "next, positions, zeros, ones or an array" },
+	{ "inputs", T_TEXT, AT(inputs), "FILE", "all inputs by name from FILE, "
+	  "the same at every step" },
+	{ NULL, T_FLAG, 0, NULL, "training" },
+	{ "steps", T_COUNT, AT(steps), "N", "train until N steps are done, "
+	  "resumed ones included" },
+	{ "lr", T_SIZE, AT(lr), "X", "learning rate (1e-3)" },
+	{ "schedule", T_TEXT, AT(schedule), "NAME", "constant (default), "
+	  "linear or cosine, down to --min-lr" },
+	{ "warmup", T_COUNT, AT(warmup), "N", "steps over which the rate rises "
+	  "(0)" },
+	{ "min-lr", T_SIZE, AT(min_lr), "X", "learning rate at the end (0)" },
+	{ "weight-decay", T_SIZE, AT(weight_decay), "X", "decoupled decay "
+	  "(0.01)" },
+	{ "beta1", T_REAL, AT(beta1), "X", "AdamW (0.9)" },
+	{ "beta2", T_REAL, AT(beta2), "X", "AdamW (0.999)" },
+	{ "eps", T_SIZE, AT(eps), "X", "AdamW (1e-8)" },
+	{ "momentum", T_SIZE, AT(momentum), "X", "SGD (0)" },
+	{ "clip", T_SIZE, AT(clip), "X", "largest norm of all gradients; 0: "
+	  "off (0)" },
+	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
+	  "(0)" },
+	{ NULL, T_FLAG, 0, NULL, "files" },
+	{ "init", T_TEXT, AT(init), "FILE", "initial weights (.safetensors; "
+	  "default: beside the model)" },
+	{ "save", T_TEXT, AT(save), "FILE", "write a checkpoint at the end" },
+	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
+	{ "resume", T_TEXT, AT(resume), "FILE", "go on from a checkpoint" },
+	{ "outputs", T_TEXT, AT(outputs), "FILE", "the graph's outputs at the "
+	  "last step" },
+	{ "grads", T_TEXT, AT(grads), "FILE", "gradients of the first step, "
+	  "before clipping" },
+	{ "log", T_TEXT, AT(log), "FILE", "one JSON object per step" },
+	{ "export-onnx", T_TEXT, AT(onnx), "FILE", "the ONNX model with the "
+	  "trained weights" },
+	{ NULL, T_FLAG, 0, NULL, "running" },
+	{ "threads", T_COUNT, AT(threads), "N", "at most as many as the model "
+	  "was compiled for" },
+	{ "blas", T_TEXT, AT(blas), "NAME", "onednn, openblas or own (default: "
+	  "the first there is)" },
+	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
+	  "everything and by the plan; compare bits" },
+	{ "stop-on-nan", T_FLAG, AT(stop_on_nan), NULL, "fail, and save "
+	  "nothing more, when the loss is not finite" },
+	{ "trace", T_TEXT, AT(trace), "FILE", "chrome-trace JSON of the first "
+	  "steps, with memory" },
+	{ "profile", T_TEXT, AT(profile), "FILE", "measured seconds per op" },
+	{ "stats", T_FLAG, AT(stats), NULL, "tell where memory went" },
+	{ "quiet", T_FLAG, AT(quiet), NULL, "no progress" },
+	{ "help", T_FLAG, AT(help), NULL, "this text" },
+	{ "version", T_FLAG, AT(version), NULL, "which version this is" },
+};
+
+enum { NROW = sizeof(rows) / sizeof(*rows) };
+_Static_assert(NROW <= 64, "struct options has a bit for each");
+
+void
+options_help(void)
+{
+	puts("usage: ckrun MODEL.so [option...]\n"
+	     "Trains, or runs, a model compiled by ckc.");
+	for (size_t i = 0; i < NROW; i++) {
+		char left[40];
+
+		if (!rows[i].name) {
+			printf("\n%s\n", rows[i].help);
+			continue;
+		}
+		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
+		         rows[i].arg ? " " : "",
+		         rows[i].arg ? rows[i].arg : "");
+		printf("  %-21s %s\n", left, rows[i].help);
+	}
+	puts("\nexit status: 0 done, 1 something failed (message on stderr), "
+	     "2 usage");
+}
+
+int
+options_usage(const char *what, const char *name, const char *why)
+{
+	char text[NAME_TEXT];
+
+	fprintf(stderr, "ckrun: %s%s%s%s; see ckrun --help\n", what,
+	        err_name(text, sizeof(text), name), *why ? " " : "", why);
+	return USAGE;
+}
+
+static bool
+parse_count(const char *s, uint64_t *x)
+{
+	char *end;
+
+	if (*s < '0' || *s > '9')
+		return false;
+	errno = 0;
+	*x = strtoull(s, &end, 10);
+	return !*end && !errno;
+}
+
+static bool
+parse_real(const char *s, double *x)
+{
+	char *end;
+
+	if (!*s || isspace((unsigned char)*s))
+		return false;
+	*x = strtod(s, &end);
+	return !*end && isfinite(*x);
+}
+
+static int
+set_option(struct options *o, const struct option_row *r, const char *value)
+{
+	void *at = (char *)o + r->offset;
+
+	o->given |= (uint64_t)1 << (r - rows);
+	switch (r->type) {
+	case T_FLAG:
+		*(bool *)at = true;
+		return DONE;
+	case T_TEXT:
+		*(const char **)at = value;
+		return DONE;
+	case T_FEED:
+		if (o->nfeed == MAX_FEED)
+			return options_usage("--", r->name, "is given too often");
+		o->feed[o->nfeed++] = value;
+		return DONE;
+	case T_COUNT:
+		if (!parse_count(value, at))
+			return options_usage("--", r->name, "needs a whole number");
+		return DONE;
+	default:
+		if (!parse_real(value, at))
+			return options_usage("--", r->name, "needs a number");
+		if (r->type == T_SIZE && *(double *)at < 0)
+			return options_usage("--", r->name, "cannot be negative");
+		return DONE;
+	}
+}
+
+static const struct option_row *
+find_row(const char *name, size_t n)
+{
+	for (size_t i = 0; i < NROW; i++)
+		if (rows[i].name && strlen(rows[i].name) == n
+		    && !memcmp(rows[i].name, name, n))
+			return &rows[i];
+	return NULL;
+}
+
+bool
+options_given(const struct options *o, const char *name)
+{
+	const struct option_row *r = find_row(name, strlen(name));
+
+	return r && o->given >> (r - rows) & 1;
+}
+
+int
+options_parse(struct options *o, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *a = argv[i], *eq = strchr(a, '='), *value = NULL;
+		const struct option_row *r;
+		int status;
+
+		if (!strcmp(a, "-h"))
+			a = "--help";
+		if (a[0] != '-') {
+			if (o->model)
+				return options_usage("a second model: ", a, "");
+			o->model = a;
+			continue;
+		}
+		r = a[1] == '-' ? find_row(a + 2, eq ? (size_t)(eq - a - 2)
+		                           : strlen(a + 2)) : NULL;
+		if (!r)
+			return options_usage("unknown option ", a, "");
+		if (r->type == T_FLAG ? eq != NULL : false)
+			return options_usage("--", r->name, "takes no value");
+		if (r->type != T_FLAG) {
+			value = eq ? eq + 1 : ++i < argc ? argv[i] : NULL;
+			if (!value)
+				return options_usage("--", r->name, "needs a value");
+		}
+		status = set_option(o, r, value);
+		if (status)
+			return status;
+	}
+	return DONE;
+}
+
+static int
+check_values(const struct options *o)
+{
+	if (!o->model) {
+		fputs("ckrun: no model given; see ckrun --help\n", stderr);
+		return USAGE;
+	}
+	if (o->data && o->inputs)
+		return options_usage("--", "inputs", "cannot stand beside --data");
+	if (o->tokens && !o->data)
+		return options_usage("--", "tokens", "needs --data");
+	if (o->save_every && !o->save)
+		return options_usage("--", "save-every", "needs --save");
+	if (o->threads > 65536)
+		return options_usage("--", "threads", "is too large");
+	if (options_given(o, "threads") && !o->threads)
+		return options_usage("--", "threads", "needs at least 1");
+	if (o->init && o->resume)
+		return options_usage("--", "init", "cannot stand beside --resume");
+	if (o->schedule && strcmp(o->schedule, "constant")
+	    && strcmp(o->schedule, "linear") && strcmp(o->schedule, "cosine"))
+		return options_usage("--schedule ", o->schedule,
+		             "is not constant, linear or cosine");
+	return DONE;
+}
+
+/* Files beside the model belong to it. */
+static int
+check_files(const struct options *o)
+{
+	/* a run may go on in the checkpoint that it came from */
+	const struct named_file again_in[] = {
+		{ "--resume", o->resume, false },
+		{ "--save", o->save, true },
+	};
+	size_t a, b;
+	bool again = clash_find(again_in, 2, &a, &b);
+	char *weights = file_beside(o->model, ".safetensors");
+	const struct named_file f[] = {
+		{ "the model", o->model, false },
+		{ "the model's weights", weights, false },
+		{ "--data", o->data, false },
+		{ "--inputs", o->inputs, false },
+		{ "--init", o->init, false },
+		{ "--resume", o->resume, false },
+		{ "--save", again ? NULL : o->save, true },
+		{ "--outputs", o->outputs, true },
+		{ "--grads", o->grads, true },
+		{ "--log", o->log, true },
+		{ "--export-onnx", o->onnx, true },
+		{ "--trace", o->trace, true },
+		{ "--profile", o->profile, true },
+	};
+	char text[NAME_TEXT];
+	bool clash = clash_find(f, sizeof(f) / sizeof(*f), &a, &b);
+
+	if (clash)
+		fprintf(stderr, "ckrun: '%s' is both %s and %s; write to "
+		        "another file\n",
+		        err_name(text, sizeof(text), f[b].path), f[a].role,
+		        f[b].role);
+	free(weights);
+	return clash ? FAILED : DONE;
+}
+
+/* Standard output carries the progress of a run. */
+static int
+check_outputs(const struct options *o)
+{
+	const struct {
+		const char *option, *path;
+	} out[] = {
+		{ "save", o->save }, { "outputs", o->outputs },
+		{ "grads", o->grads }, { "log", o->log },
+		{ "export-onnx", o->onnx }, { "trace", o->trace },
+		{ "profile", o->profile },
+	};
+
+	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
+		if (out[i].path && !strcmp(out[i].path, "-"))
+			return options_usage("--", out[i].option, "needs the "
+				"name of a file, not '-'; standard output is "
+				"/dev/stdout");
+	return DONE;
+}
+
+int
+options_check(const struct options *o)
+{
+	int status = check_values(o);
+
+	if (!status)
+		status = check_outputs(o);
+	return status ? status : check_files(o);
+}
+
+static void
+warn_idle(const struct options *o, const char *const *names, const char *why)
+{
+	for (; *names; names++)
+		if (options_given(o, *names))
+			fprintf(stderr, "ckrun: warning: --%s does nothing: "
+			        "%s\n", *names, why);
+}
+
+/* Options of another optimizer than the library's. */
+static void
+warn_optimizer(const struct options *o, const char *optimizer)
+{
+	static const char *const any[] = { "lr", "schedule", "warmup",
+		"min-lr", "weight-decay", "clip", NULL };
+	static const char *const adamw[] = { "beta1", "beta2", "eps", NULL };
+	char why[64];
+
+	snprintf(why, sizeof(why), "the library's optimizer is %s", optimizer);
+	if (!strcmp(optimizer, "none"))
+		warn_idle(o, any, why);
+	if (strcmp(optimizer, "adamw") != 0)
+		warn_idle(o, adamw, why);
+}
+
+void
+options_warn(const struct options *o, const char *optimizer, bool has_loss)
+{
+	static const char *const min_lr[] = { "min-lr", NULL };
+	static const char *const stop_on_nan[] = { "stop-on-nan", NULL };
+	bool falls = o->schedule && strcmp(o->schedule, "constant") != 0;
+
+	warn_optimizer(o, optimizer);
+	if (!falls)
+		warn_idle(o, min_lr, "--schedule linear or cosine goes down "
+		          "to it");
+	if (!has_loss)
+		warn_idle(o, stop_on_nan, "the library has no loss");
+	if (falls && o->min_lr > o->lr)
+		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
+		        "the rate will rise\n", o->min_lr, o->lr);
+	if (options_given(o, "steps") && o->warmup > o->steps)
+		fprintf(stderr, "ckrun: warning: --warmup %llu is longer than "
+		        "--steps %llu: the rate never reaches --lr\n",
+		        (unsigned long long)o->warmup,
+		        (unsigned long long)o->steps);
+}

@@ -1,0 +1,44 @@
+/* The command line of ckrun. */
+#ifndef RUNTIME_CKRUN_OPTIONS_H
+#define RUNTIME_CKRUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit status. */
+enum { DONE, FAILED, USAGE };
+
+enum { MAX_FEED = 64 };
+
+struct options {
+	const char *model;
+	const char *data, *tokens, *inputs;
+	const char *feed[MAX_FEED];
+	size_t nfeed;
+	uint64_t steps;
+	double lr, min_lr, weight_decay, beta1, beta2, eps, clip, momentum;
+	const char *schedule;
+	uint64_t warmup, seed, threads, save_every;
+	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
+	const char *trace, *profile, *blas;
+	bool check, quiet, stats, help, version;
+	bool stop_on_nan;
+	uint64_t given;                 /* bits by row of the table */
+};
+
+/* Fill *o from the arguments, borrowed: DONE, or another exit status after a
+ * message. */
+int options_parse(struct options *o, int argc, char **argv);
+/* Whether --NAME was among them. */
+bool options_given(const struct options *o, const char *name);
+void options_help(void);
+/* That they go together, and that no file is named twice; as options_parse. */
+int options_check(const struct options *o);
+/* Warn of what is allowed, but hardly meant, under the library's optimizer. */
+void options_warn(const struct options *o, const char *optimizer,
+                  bool has_loss);
+/* A usage message "WHATNAME WHY"; returns USAGE. */
+int options_usage(const char *what, const char *name, const char *why);
+
+#endif
