@@ -62,6 +62,9 @@ struct options {
 	int64_t fold_limit;             /* bytes of one folded constant */
 	bool stats;
 	bool account;                   /* of memory, see cheap.c */
+	bool compare;                   /* list presets beside the choice */
+	bool slim;                      /* neither code nor reports follow: no
+	                                 * reference */
 };
 
 /* Cost of one node, filled by passes/cost.c. */
@@ -77,7 +80,8 @@ typedef struct Pass {
 	Arena *keep;                    /* lives as long as the compilation */
 	bool changed;
 	/* results that outlive a pass */
-	Graph *reference;               /* keep-everything schedule, placed */
+	Graph *reference;               /* keep-everything schedule, placed;
+	                                 * NULL if options are slim */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
 	struct cheap *cheap;            /* NULL: not asked for */
