@@ -158,7 +158,8 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		return DONE;
 	case T_FEED:
 		if (o->nfeed == MAX_FEED)
-			return options_usage("--", r->name, "is given too often");
+			return options_usage("--", r->name,
+			                     "is given too often");
 		o->feed[o->nfeed++] = value;
 		return DONE;
 	case T_COUNT:
