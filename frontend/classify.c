@@ -14,12 +14,6 @@
  *      the module exported, as constants have no names there
  *   7. otherwise constant
  *
- * Exporters also merge parameters that merely happen to be equal: norm
- * scales of ones, biases of zeros.  Such ties are recognised here: a vector
- * with equal elements that feeds several norm or bias slots, where the file
- * shows that names got lost (Identity nodes that carry them, or a signature
- * that lists parameters which the file no longer has).
- *
  * cost   linear in the nodes; the signature is sorted once
  */
 #include "frontend/flat_read.h"
@@ -43,8 +37,8 @@ struct classifier {
 	const struct import_options *opt;
 	struct signature *sig;
 	size_t nsig;
-	bool lost; /* parameters of the signature are not in
-	            * the file */
+	bool lost;                      /* parameters of the signature are not
+	                                 * in the file */
 };
 
 static bool
@@ -64,112 +58,6 @@ count(const Onnx__TensorProto *p)
 		if (!mul_ok(n, p->dims[i], &n))
 			return INT64_MAX;
 	return n;
-}
-
-/* ---- what is trained on ---- */
-
-static int
-info_type(const struct flat_val *v)
-{
-	return v->info && v->info->type && v->info->type->tensor_type
-		? v->info->type->tensor_type->elem_type : 0;
-}
-
-static const Onnx__ValueInfoProto *
-output_info(const struct flat *f, int i)
-{
-	const Onnx__GraphProto *g = f->file->model->graph;
-
-	for (size_t k = 0; k < g->n_output; k++)
-		if (g->output[k]->name
-		    && strcmp(g->output[k]->name, f->val[f->output[i]].name)
-		               == 0)
-			return g->output[k];
-	return NULL;
-}
-
-/* 0 is not float; else 1 + rank, or -1 for an unknown one. */
-static int
-float_rank(const Onnx__ValueInfoProto *info)
-{
-	const Onnx__TypeProto__Tensor *t = info && info->type
-		? info->type->tensor_type : NULL;
-	DType dt = t ? onnx_dtype(t->elem_type) : DT_NONE;
-
-	if (!t)
-		return -1;
-	if (dt == DT_NONE || dtype_info[dt].cls != 'f')
-		return 0;
-	return t->shape ? 1 + (int)t->shape->n_dim : -1;
-}
-
-static int
-find_output(const struct flat *f, const char *name)
-{
-	for (int i = 0; i < f->noutput; i++)
-		if (strcmp(f->val[f->output[i]].name, name) == 0)
-			return f->output[i];
-	return 0;
-}
-
-/* The output that a wish without a name means: a scalar for a loss in the
- * graph, otherwise the first float output that is not one. */
-static int
-guess_output(const struct flat *f, bool scalar)
-{
-	int named = find_output(f, scalar ? "loss" : "logits");
-
-	if (named)
-		return named;
-	for (int i = 0; i < f->noutput; i++) {
-		int rank = float_rank(output_info(f, i));
-
-		if (scalar ? rank == 1 : rank < 0 || rank > 1)
-			return f->output[i];
-	}
-	return 0;
-}
-
-/* "ce" or "ce:NAME": NAME, "" if there is none; NULL: not that kind. */
-static const char *
-loss_kind(const char *loss, const char *kind)
-{
-	size_t n = strlen(kind);
-
-	if (strncmp(loss, kind, n) != 0 || (loss[n] && loss[n] != ':'))
-		return NULL;
-	return loss[n] ? loss + n + 1 : "";
-}
-
-bool
-classify_targets(struct flat *f, const struct import_options *opt, int **list,
-                 int *n)
-{
-	const char *loss = opt->loss, *name;
-	int target;
-
-	*list = f->output;
-	*n = f->noutput;
-	if (opt->all_outputs)
-		return true;
-	if (!loss) {
-		/* pass `loss` will say if there is nothing to train on */
-		target = guess_output(f, true);
-		if (!target)
-			return true;
-	} else {
-		name = find_output(f, loss) ? NULL : loss_kind(loss, "ce");
-		if (!name && !find_output(f, loss))
-			name = loss_kind(loss, "mse");
-		target = !name ? find_output(f, loss)
-			: *name ? find_output(f, name) : guess_output(f, false);
-		if (!target)
-			return true;
-	}
-	*list = arena_alloc(f->arena, sizeof **list);
-	(*list)[0] = target;
-	*n = 1;
-	return true;
 }
 
 /* ---- reachability ---- */
@@ -349,8 +237,8 @@ any_name(int n, const char *const *names, const char *s)
 	return false;
 }
 
-static bool
-dotted(const char *s)
+bool
+flat_is_path(const char *s)
 {
 	return strchr(s, '.') && *s != '/' && *s != '_'
 		&& strncmp(s, "onnx::", 6) != 0 && strncmp(s, "val_", 4) != 0;
@@ -415,9 +303,9 @@ judge_candidate(const struct classifier *c, struct flat_val *v)
 	else if (s)
 		decide(v, VERDICT_CONST,
 		       "CONSTANT_TENSOR in the exporter's signature");
-	else if (dotted(v->name) && buffer_name(v->name))
+	else if (flat_is_path(v->name) && buffer_name(v->name))
 		decide(v, VERDICT_BUFFER, "named like a buffer");
-	else if (dotted(v->name))
+	else if (flat_is_path(v->name))
 		decide(v, VERDICT_PARAM, "named like a module's parameter");
 	else if (v->weight_slot && count(v->init) > 1)
 		decide(v, VERDICT_PARAM, "in the place of a weight");
@@ -491,6 +379,13 @@ check_wishes(struct flat *f, int n, const char *const *globs,
 
 /* ---- inputs ---- */
 
+static int
+info_type(const struct flat_val *v)
+{
+	return v->info && v->info->type && v->info->type->tensor_type
+		? v->info->type->tensor_type->elem_type : 0;
+}
+
 /* What --param and --const say about inputs, with or without a default. */
 static bool
 judge_inputs(struct flat *f, const struct import_options *o)
@@ -530,158 +425,6 @@ judge_inputs(struct flat *f, const struct import_options *o)
 	return true;
 }
 
-/* ---- accidental ties ---- */
-
-/* Contents are one value over and over: what initialisation leaves in norms
- * and biases. */
-static bool
-uniform(struct flat *f, const Onnx__TensorProto *p)
-{
-	struct onnx_tensor t;
-	size_t size;
-
-	if (!onnx_tensor_load(f->file, p, &t) || !t.data)
-		return false;
-	size = (size_t)dtype_info[t.dt].nbytes;
-	for (int64_t i = 1; i < t.nelem; i++)
-		if (memcmp((const char *)t.data + (size_t)i * size, t.data,
-		           size) != 0)
-			return false;
-	return t.nelem > 0;
-}
-
-static bool
-norm_slot(const struct flat_node *n, int input)
-{
-	return n->op && input < 32 && n->op->norm & 1u << input;
-}
-
-/* How many norm or bias slots each value feeds. */
-static int *
-count_slots(struct flat *f)
-{
-	int *slots = arena_array(f->arena, (size_t)f->nval + 1, sizeof *slots);
-
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *n = &f->node[i];
-
-		for (int k = 0; n->needed && k < n->nin; k++)
-			slots[n->in[k]] += norm_slot(n, k);
-	}
-	return slots;
-}
-
-static bool
-is_identity(const struct flat_node *n)
-{
-	return n->needed && n->nin == 1 && n->nout == 1 && !*n->domain
-		&& strcmp(n->type, "Identity") == 0;
-}
-
-static int
-clone_param(struct flat *f, int v, const char *name)
-{
-	struct flat_val copy = f->val[v];
-
-	f->val = arena_grow(f->arena, f->val, (size_t)f->nval, &f->val_cap,
-	                    (size_t)f->nval + 1, sizeof *f->val);
-	copy.name = name;
-	copy.info = NULL;
-	copy.output = false;
-	copy.nuse = 1;
-	copy.untied = true;
-	copy.tie = v;
-	f->val[f->nval] = copy;
-	return f->nval++;
-}
-
-/* Give every direct reader of v in a norm or bias slot but the first a
- * parameter of its own. */
-static int
-untie_readers(struct flat *f, int v, bool apply)
-{
-	int n = 0;
-
-	for (int i = 0; i < f->nnode; i++) {
-		struct flat_node *node = &f->node[i];
-
-		for (int k = 0; node->needed && k < node->nin; k++) {
-			if (node->in[k] != v || !norm_slot(node, k) || n++ == 0
-			    || !apply)
-				continue;
-			node->in[k] =
-				clone_param(f, v,
-			                    arena_printf(f->arena, "%s.%d",
-			                                 f->val[v].name, n));
-			f->val[v].nuse--;
-		}
-	}
-	return n;
-}
-
-/* Identity(v) -> y, with y in norm or bias slots: y becomes a parameter, and
- * has the name that it had in the source. */
-static int
-untie_identities(struct flat *f, int v, const int *slots, int nval,
-                 bool apply)
-{
-	int n = 0;
-
-	for (int i = 0; i < f->nnode; i++) {
-		struct flat_node *node = &f->node[i];
-		int y;
-
-		if (!is_identity(node) || node->in[0] != v)
-			continue;
-		y = node->out[0];
-		if (y >= nval || slots[y] == 0)
-			continue;
-		n++;
-		f->val[y].tie = v;
-		if (!apply || f->val[y].output)
-			continue;
-		f->val[y].init = f->val[v].init;
-		f->val[y].def = -1;
-		f->val[y].untied = true;
-		decide(&f->val[y], VERDICT_PARAM,
-		       "was tied by accident, now on its own");
-		node->needed = false;
-		f->val[v].nuse--;
-	}
-	return n;
-}
-
-static void
-find_ties(struct classifier *c)
-{
-	struct flat *f = c->f;
-	int nval = f->nval, *slots = count_slots(f);
-	int *fans = arena_array(f->arena, (size_t)nval + 1, sizeof *fans);
-
-	for (int i = 0; i < f->nnode; i++)
-		if (is_identity(&f->node[i]) && slots[f->node[i].out[0]])
-			fans[f->node[i].in[0]]++;
-	for (int v = 1; v < nval; v++) {
-		bool by_name = (slots[v] > 0) + fans[v] > 1;
-		bool by_reader = !fans[v] && slots[v] > 1 && c->lost;
-		int n;
-
-		if (!f->val[v].init || f->val[v].verdict != VERDICT_PARAM
-		    || f->val[v].init->n_dims > 1
-		    || (!by_name && !by_reader)
-		    || !uniform(f, f->val[v].init))
-			continue;
-		n = by_reader ? untie_readers(f, v, c->opt->untie)
-			: (slots[v] > 0)
-			+ untie_identities(f, v, slots, nval, c->opt->untie);
-		f->val[v].tie = v;
-		f->tie = arena_grow(f->arena, f->tie, (size_t)f->ntie,
-		                    &f->tie_cap, (size_t)f->ntie + 1,
-		                    sizeof *f->tie);
-		f->tie[f->ntie++] = (struct flat_tie){ v, n };
-	}
-}
-
 bool
 classify(struct flat *f, const struct import_options *opt)
 {
@@ -691,15 +434,15 @@ classify(struct flat *f, const struct import_options *opt)
 	if (!check_wishes(f, opt->ntrain, opt->train, "--train", true)
 	    || !check_wishes(f, opt->nfreeze, opt->freeze, "--freeze", true)
 	    || !check_wishes(f, opt->nparam, opt->param, "--param", false)
-	    || !judge_inputs(f, opt)
-	    || !classify_targets(f, opt, &target, &n))
+	    || !judge_inputs(f, opt))
 		return false;
+	flat_targets(f, opt, &target, &n);
 	mark_reached(f, target, n);
 	mark_slots(f);
 	find_signature(&c);
 	for (int i = 1; i < f->nval; i++)
 		if (f->val[i].init)
 			judge(&c, &f->val[i]);
-	find_ties(&c);
+	untie(f, c.lost, opt->untie);
 	return true;
 }

@@ -96,9 +96,15 @@ struct flat {
 /* classify.c: verdicts for everything that could be a weight, and accidental
  * ties dissolved if that is wished.  False after diagnostics. */
 bool classify(struct flat *, const struct import_options *);
-/* What the file is to be trained on: the flat values, first the loss. */
-bool classify_targets(struct flat *, const struct import_options *, int **list,
-                      int *n);
+/* Whether a name is a module's path in the source, "block.0.weight". */
+bool flat_is_path(const char *name);
+/* untie.c: find parameters tied by accident, and dissolve the ties if apply;
+ * lost: the file has lost parameters' names. */
+void untie(struct flat *, bool lost, bool apply);
+/* targets.c: what the file is to be trained on, first the loss; all outputs
+ * if that cannot be told. */
+void flat_targets(struct flat *, const struct import_options *, int **list,
+                  int *n);
 
 /* template.c: the export template, into the file; flat values know their ids
  * in the graph by now. */

@@ -23,8 +23,8 @@ drop_outputs(struct flat *f, const struct import_options *opt)
 	bool *bad = arena_array(f->arena, (size_t)f->nval + 1, sizeof *bad);
 	int *target, n, kept = 0;
 
-	if (!classify_targets(f, opt, &target, &n) || n != 1
-	    || f->noutput == 1)
+	flat_targets(f, opt, &target, &n);
+	if (n != 1 || f->noutput == 1)
 		return;
 	for (int i = 0; i < f->nnode; i++) {
 		const struct flat_node *node = &f->node[i];

@@ -189,11 +189,10 @@ count_bytes(struct findings *x)
 	}
 }
 
-static bool
+static void
 find_all(struct findings *x)
 {
-	if (!classify_targets(x->f, x->opt, &x->target, &x->ntarget))
-		return false;
+	flat_targets(x->f, x->opt, &x->target, &x->ntarget);
 	x->g = import_known(x->f, x->opt, x->arena);
 	find_dims(x);
 	find_depends(x);
@@ -204,7 +203,6 @@ find_all(struct findings *x)
 	for (int i = 0; i < x->nop; i++)
 		x->trainable &= x->op[i].support != MISSING
 			&& x->op[i].support != FORWARD;
-	return true;
 }
 
 bool
@@ -217,11 +215,11 @@ onnx_inspect(const char *path, const struct import_options *opt, FILE *out,
 	bool ok;
 
 	x.f = import_flat(path, opt, diag, x.arena, &file);
-	ok = x.f && find_all(&x);
-	if (ok && opt->json)
-		inspect_json(&x, out);
-	else if (ok)
-		inspect_page(&x, out);
+	ok = x.f != NULL;
+	if (ok) {
+		find_all(&x);
+		(opt->json ? inspect_json : inspect_page)(&x, out);
+	}
 	graph_free(x.g);
 	onnx_close(file);
 	arena_free(x.arena);

@@ -24,13 +24,6 @@ warn(struct findings *x, const char *fmt, ...)
 	x->warning[x->nwarning++] = arena_str(x->arena, text);
 }
 
-static bool
-is_module_path(const char *s)
-{
-	return strchr(s, '.') && *s != '/' && *s != '_'
-		&& strncmp(s, "onnx::", 6) != 0 && strncmp(s, "val_", 4) != 0;
-}
-
 /* Whether b is a transposed; both are float matrices of the file. */
 static bool
 transposed(struct findings *x, const struct flat_val *a,
@@ -71,14 +64,14 @@ find_renamed(struct findings *x)
 		const struct flat_val *v = &f->val[i];
 
 		if (v->verdict != VERDICT_PARAM || !v->init
-		    || is_module_path(v->name) || !v->nuse
+		    || flat_is_path(v->name) || !v->nuse
 		    || strcmp(v->reason, "in the place of a weight") != 0)
 			continue;
 		first = renamed++ ? first : i;
 		for (int k = 1; k < f->nval; k++)
 			if (k != i && f->val[k].init && f->val[k].nuse
 			    && f->val[k].verdict == VERDICT_PARAM
-			    && is_module_path(f->val[k].name)
+			    && flat_is_path(f->val[k].name)
 			    && transposed(x, v, &f->val[k]))
 				warn(x,
 				     "'%s' is '%s' transposed: the exporter "
@@ -333,7 +326,7 @@ find_idle(struct findings *x)
 		const struct flat_val *v = &x->f->val[i];
 
 		if (!v->init || v->verdict != VERDICT_CONST || v->reached
-		    || v->state_slot || !is_module_path(v->name)
+		    || v->state_slot || !flat_is_path(v->name)
 		    || onnx_dtype(v->init->data_type) == DT_NONE
 		    || dtype_info[onnx_dtype(v->init->data_type)].cls != 'f')
 			continue;
