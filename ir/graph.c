@@ -413,12 +413,16 @@ val_replace(Graph *g, ValId from, ValId to, NodeId first, NodeId last)
 void
 graph_reorder(Graph *g, const NodeId *order, uint32_t n)
 {
-	size_t cap = 0;
+	size_t cap = g->spare_cap;
 	Node *old = g->node;
-	NodeId *renamed = arena_array(g->arena, g->nnode, sizeof *renamed);
+	Arena *scratch = arena_new();
+	NodeId *renamed = arena_array(scratch, g->nnode, sizeof *renamed);
 
-	g->node = arena_grow(g->arena, NULL, 0, &cap, (size_t)n + 1,
+	/* two arrays that take turns */
+	g->node = arena_grow(g->arena, g->spare, 0, &cap, (size_t)n + 1,
 	                     sizeof *g->node);
+	g->spare = old;
+	g->spare_cap = g->node_cap;
 	g->node_cap = cap;
 	memset(&g->node[0], 0, sizeof g->node[0]);
 	FOR_VALS (v, g)
@@ -439,6 +443,7 @@ graph_reorder(Graph *g, const NodeId *order, uint32_t n)
 		for (int k = 0; k < node->ninlined; k++)
 			node->inlined[k] = renamed[node->inlined[k]];
 	}
+	arena_free(scratch);
 }
 
 /* Nodes whose effect is not in their outputs alone. */

@@ -234,6 +234,8 @@ typedef struct Graph {
 	ValId loss;                     /* scalar output to train on; 0: none */
 	uint32_t props;                 /* P_* below */
 	size_t val_cap, node_cap, origin_cap;
+	Node *spare;                    /* for graph_reorder */
+	size_t spare_cap;
 	int64_t nstream;                /* random streams handed out so far */
 	void *names;                    /* set of value names (graph.c) */
 	const struct device *device;    /* costs are reckoned for it

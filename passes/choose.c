@@ -217,8 +217,14 @@ go_deep(struct choice *c)
 static struct found *
 best_of(struct choice *c, int64_t arena)
 {
-	struct found *best = archive_best(c->base, arena), *deep = NULL;
+	struct found *best = curve_best(c, arena, NULL), *deep = NULL;
+	struct found *base = archive_live(c->base, arena);
 
+	/* packing takes longer than everything else here */
+	if (!best || (base && base->sec < best->sec))
+		base = archive_best(c->base, arena);
+	if (base && (!best || base->sec < best->sec))
+		best = base;
 	for (int i = 0; i < c->nextra; i++) {
 		struct found *e = &c->extra[i];
 
@@ -228,7 +234,6 @@ best_of(struct choice *c, int64_t arena)
 		            && e->placed < best->placed)))
 			best = e;
 	}
-	best = curve_best(c, arena, best);
 	if (arena < deep_top(c)) {
 		go_deep(c);
 		deep = deep_best(c->deep, arena);

@@ -21,8 +21,8 @@
 /* ---- memory that any plan needs ---- */
 
 /* What lives at every node of backward beside what is kept of earlier parts
- * and what is tied, see parts_least: a pick from its first to its last use, other things
- * always.  Less what has been used up of the parts before. */
+ * and what is tied, see parts_least: a pick from its first to its last use,
+ * other things always.  Less what has been used up of the parts before. */
 static int64_t *
 fixed_bytes(const struct parts *y)
 {

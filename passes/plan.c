@@ -39,22 +39,17 @@ set_workspace(Pass *p, Graph *g)
 }
 
 static void
-make_reference(Pass *p, const Graph *g, const struct remat *r)
+make_reference(Pass *p, const Graph *g)
 {
-	int64_t peak;
-
 	p->reference = graph_clone(g);
 	inplace_graph(p->reference, p->scratch);
-	peak = r->resident + place_graph(p->reference, p->scratch);
-	/* a second form of the graph is measured by the first one */
-	if (!p->early)
-		p->baseline_peak = peak;
+	place_graph(p->reference, p->scratch);
 	p->reference->props = g->props | P_PLANNED | P_PLACED;
 }
 
 /* Layers are for reports only. */
 static void
-number_layers(Pass *p, const Graph *g, const struct remat *r)
+number_layers(Pass *p, const Graph *g, struct remat *r)
 {
 	int32_t *of_store = arena_array(p->scratch, (size_t)r->nstore + 1, 4);
 	int32_t *layer = arena_array(p->keep, g->nval, sizeof *layer);
@@ -144,7 +139,10 @@ list_alternatives(Pass *p, struct remat *r, const struct found *chosen)
 static bool
 fits_as_it_is(const Pass *p, struct remat *r, const struct found *f)
 {
-	return found_eval(r, f).sec <= 0 && peak_of(r) <= p->budget;
+	struct remat_cost c = found_eval(r, f);
+
+	return c.sec <= 0 && r->resident + c.live <= p->budget
+		&& peak_of(r) <= p->budget;
 }
 
 static bool
@@ -205,11 +203,18 @@ plan_graph(Pass *p, Graph *g)
 	uint8_t *must;
 	bool ok;
 
+	p->reference = NULL;
 	if (!set_workspace(p, g))
 		return false;
 	r = remat_new(g, p->scratch);
-	make_reference(p, g, r);
-	number_layers(p, g, r);
+	/* a second form of the graph is measured by the first one */
+	if (!p->early)
+		p->baseline_peak = r->resident
+			+ remat_placed(r, new_set(p, r), p->scratch);
+	if (!p->opt->slim) {
+		make_reference(p, g);
+		number_layers(p, g, r);
+	}
 	p->budget = budget_of(p);
 	p->bound_sec = r->base_sec;
 	p->bound_class = "any";
@@ -222,7 +227,7 @@ plan_graph(Pass *p, Graph *g)
 		c = choice_new(r, must, p->opt);
 	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, r, must, c, &plan)
 		: choose_preset(p, r, must, &plan);
-	if (ok)
+	if (ok && (p->opt->compare || p->opt->curve))
 		list_alternatives(p, r, &plan);
 	if (p->opt->curve && (ok || p->refused))
 		frontier_add(p, r, c);

@@ -85,6 +85,7 @@ struct remat {
 	int64_t resident;               /* bytes outside the arena */
 	double base_sec;                /* step without copies */
 	int32_t ncand, ngroup;
+	int32_t *layer, nlayer;         /* storages; NULL: not looked for */
 	int64_t target;                 /* for remat_cost.over */
 	const NodeId *only;             /* evaluate sets on these nodes alone;
 	                                 * what others make does not count and
@@ -189,13 +190,13 @@ void remat_polish(struct archive *, int64_t target, int64_t evals,
                   const uint8_t *start);
 
 /* remat_preset.c */
-void remat_preset(const struct remat *, const uint8_t *must, enum remat_mode,
+void remat_preset(struct remat *, const uint8_t *must, enum remat_mode,
                   int64_t every, uint8_t *drop);
 /* --keep and --recompute-values as 'k' and 'r' by storage. */
 bool remat_wishes(Pass *, const struct remat *, uint8_t *must);
 /* Number of the layer that each storage belongs to, from 0; returns how many
  * layer inputs there are. */
-int remat_layer_of(const struct remat *, Arena *, int32_t *layer);
+int remat_layer_of(struct remat *, Arena *, int32_t *layer);
 /* Storages at which the forward graph hangs together by one activation, in
  * order, and the node behind which each does so; returns how many. */
 int32_t remat_cuts(const struct remat *, Arena *, int32_t *cut,

@@ -96,41 +96,43 @@ find_similar_layers(const struct remat *r, Arena *arena, int32_t *cut)
 	return kept;
 }
 
-static int32_t
-find_layers(const struct remat *r, Arena *arena, int32_t *cut)
+/* Into r->layer, once. */
+static void
+find_layers(struct remat *r, Arena *arena)
 {
-	int32_t n = find_equal_layers(r, arena, cut);
-
-	return n ? n : find_similar_layers(r, arena, cut);
+	if (r->layer)
+		return;
+	r->layer = arena_array(r->arena, (size_t)r->g->nnode + 1, 4);
+	r->nlayer = find_equal_layers(r, arena, r->layer);
+	if (r->nlayer == 0)
+		r->nlayer = find_similar_layers(r, arena, r->layer);
 }
 
 int
-remat_layer_of(const struct remat *r, Arena *arena, int32_t *layer)
+remat_layer_of(struct remat *r, Arena *arena, int32_t *layer)
 {
-	int32_t *cut = arena_array(arena, (size_t)r->g->nnode + 1, 4);
 	int32_t *of_node = arena_array(arena, (size_t)r->g->nnode + 1, 4);
-	int32_t n = find_layers(r, arena, cut);
 
+	find_layers(r, arena);
 	/* by node, the last of the inputs made before it */
-	for (int32_t i = 0; i < n; i++)
-		of_node[r->store[cut[i]].def + 1] = i + 1;
+	for (int32_t i = 0; i < r->nlayer; i++)
+		of_node[r->store[r->layer[i]].def + 1] = i + 1;
 	for (NodeId i = 1; i < r->g->nnode; i++)
 		if (of_node[i] < of_node[i - 1])
 			of_node[i] = of_node[i - 1];
 	for (int32_t s = 0; s < r->nstore; s++)
 		layer[s] = of_node[r->store[s].def];
-	return n;
+	return r->nlayer;
 }
 
 static void
-drop_all_but(const struct remat *r, const int32_t *cut, int32_t n, int64_t k,
-             uint8_t *drop)
+drop_all_but(const struct remat *r, int64_t k, uint8_t *drop)
 {
 	for (int32_t s = 0; s < r->nstore; s++)
 		drop[s] = r->store[s].candidate;
-	for (int32_t i = 0; i < n; i++)
+	for (int32_t i = 0; i < r->nlayer; i++)
 		if (i % k == 0)
-			drop[cut[i]] = 0;
+			drop[r->layer[i]] = 0;
 }
 
 /* Softmax outputs, and values as large as they are, exist per pair of
@@ -161,20 +163,18 @@ drop_core(const struct remat *r, Arena *arena, uint8_t *drop)
 }
 
 void
-remat_preset(const struct remat *r, const uint8_t *must, enum remat_mode mode,
+remat_preset(struct remat *r, const uint8_t *must, enum remat_mode mode,
              int64_t every, uint8_t *drop)
 {
 	Arena *arena = arena_new();
-	int32_t *cut = arena_array(arena, (size_t)r->g->nnode + 1, 4);
-	int32_t n;
 
 	remat_keep_all(r, must, drop);
 	switch (mode) {
 	case REMAT_FULL:
 	case REMAT_EVERY:
-		n = find_layers(r, arena, cut);
-		drop_all_but(r, cut, n, mode == REMAT_FULL || every < 1 ? 1
-		             : every, drop);
+		find_layers(r, arena);
+		drop_all_but(r, mode == REMAT_FULL || every < 1 ? 1 : every,
+		             drop);
 		break;
 	case REMAT_SELECTIVE:
 		drop_core(r, arena, drop);

@@ -64,7 +64,7 @@ draw_seconds(struct problem *p, uint64_t seed)
 /* No set of kept values beats the bounds at any amount of memory, and a plan
  * of the curve needs no less time than it says. */
 static void
-check_all_sets(struct problem *p, const struct curve *v)
+check_all_sets(struct problem *p, struct curve *v)
 {
 	for (uint32_t set = 0; set < 1u << p->ncand; set++) {
 		struct remat_cost c;
