@@ -93,6 +93,16 @@ attr_default(Op op)
 	return a;
 }
 
+Attr
+attr_reshape(const Shape *s)
+{
+	Attr a = attr_default(OP_RESHAPE);
+
+	a.RESHAPE.shape = shape_list(s);
+	a.RESHAPE.allowzero = shape_nelem(s) == 0;
+	return a;
+}
+
 bool
 attr_equal(Op op, const Attr *a, const Attr *b)
 {

@@ -300,6 +300,8 @@ Node *node_new(Graph *, Op, int nin, const ValId *in, int nout, NodeId like);
 ValId emit_op(Graph *, Diag *, Op, int nin, const ValId *in, const Attr *attr,
               NodeId like);
 Attr attr_default(Op);
+/* Of a reshape to a known shape. */
+Attr attr_reshape(const Shape *);
 bool attr_equal(Op, const Attr *, const Attr *);
 uint32_t origin_new(Graph *, const char *name, const char *op);
 /* a |= b, sorted and without doubles. */
@@ -336,6 +338,8 @@ bool shape_known(const Shape *);
 /* Elements, or -1 if unknown or above 2^62. */
 int64_t shape_nelem(const Shape *);
 Shape shape_make(int rank, const int64_t *dim);
+/* Its extents as an attribute. */
+IntList shape_list(const Shape *);
 #define SHAPE(...) \
 	shape_make((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / 8), \
 	           (const int64_t[]){ __VA_ARGS__ })

@@ -17,6 +17,16 @@ shape_make(int rank, const int64_t *dim)
 	return s;
 }
 
+IntList
+shape_list(const Shape *s)
+{
+	IntList l = { .n = s->rank };
+
+	for (int i = 0; i < s->rank; i++)
+		l.v[i] = s->dim[i];
+	return l;
+}
+
 Shape
 shape_scalar(void)
 {

@@ -96,8 +96,7 @@ fold_turn_reshape(struct fold *f, NodeId id, ValId x)
 	const Shape *s = &f->g->val[n->out[0]].shape;
 
 	fold_turn(f, id, OP_RESHAPE, x);
-	fold_shape_list(&n->attr.RESHAPE.shape, s);
-	n->attr.RESHAPE.allowzero = shape_nelem(s) == 0;
+	n->attr = attr_reshape(s);
 	return simplify_reshape(f, id);
 }
 

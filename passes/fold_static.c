@@ -34,10 +34,8 @@ absorb_reshape(struct fold *f, Node *n)
 	if (!are_const(f, n, 1) || !shape_known(&y->shape))
 		return true;
 	n->op = OP_RESHAPE;
-	n->attr = attr_default(OP_RESHAPE);
+	n->attr = attr_reshape(&y->shape);
 	n->nin = 1;
-	fold_shape_list(&n->attr.RESHAPE.shape, &y->shape);
-	n->attr.RESHAPE.allowzero = shape_nelem(&y->shape) == 0;
 	return true;
 }
 
@@ -49,7 +47,7 @@ absorb_expand(struct fold *f, Node *n)
 	if (!are_const(f, n, 1) || !shape_known(&y->shape))
 		return true;
 	n->nin = 1;
-	fold_shape_list(&n->attr.EXPAND.shape, &y->shape);
+	n->attr.EXPAND.shape = shape_list(&y->shape);
 	return true;
 }
 
@@ -61,7 +59,7 @@ absorb_random(struct fold *f, Node *n)
 	if (n->nin == 0 || !are_const(f, n, 0) || !shape_known(&y->shape))
 		return true;
 	n->nin = 0;
-	fold_shape_list(&n->attr.RANDOM.shape, &y->shape);
+	n->attr.RANDOM.shape = shape_list(&y->shape);
 	return true;
 }
 

@@ -320,9 +320,7 @@ pack(struct edit *e, NodeId id, NodeId grad)
 	a->out[0] = v;
 	edit_claim(g, a);
 	n->op = OP_RESHAPE;
-	n->attr = attr_default(OP_RESHAPE);
-	n->attr.RESHAPE.shape.n = flat.rank;
-	memcpy(n->attr.RESHAPE.shape.v, flat.dim, sizeof flat.dim);
+	n->attr = attr_reshape(&flat);
 	n->nin = 1;
 	n->in[0] = v;
 }
@@ -387,13 +385,11 @@ ready_at(const Graph *g, ValId v)
 static ValId
 reshaped(struct edit *e, ValId v, const Shape *s, NodeId before)
 {
-	Attr attr = attr_default(OP_RESHAPE);
+	Attr attr = attr_reshape(s);
 
 	v = edit_through_reshapes(e->g, v);
 	if (shape_eq(&e->g->val[v].shape, s))
 		return v;
-	attr.RESHAPE.shape.n = s->rank;
-	memcpy(attr.RESHAPE.shape.v, s->dim, sizeof s->dim);
 	ValId y = emit_op(e->g, e->p->diag, OP_RESHAPE, 1, &v, &attr, before);
 	if (y)
 		edit_place(e, e->g->val[y].def, before);
@@ -427,9 +423,7 @@ accumulate_into(struct edit *e, NodeId id, NodeId adder, ValId other)
 	}
 	const Shape *to = &g->val[sum].shape;
 	n->op = OP_RESHAPE;
-	n->attr = attr_default(OP_RESHAPE);
-	n->attr.RESHAPE.shape.n = to->rank;
-	memcpy(n->attr.RESHAPE.shape.v, to->dim, sizeof to->dim);
+	n->attr = attr_reshape(to);
 	n->nin = 1;
 	n->in[0] = product;
 	return true;

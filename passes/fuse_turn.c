@@ -48,7 +48,7 @@ turn(struct edit *e, ValId v, const IntList *perm, NodeId loop)
 {
 	Graph *g = e->g;
 	Shape s = g->val[v].shape, full = { .rank = perm->n };
-	Attr attr = attr_default(OP_RESHAPE);
+	Attr attr;
 
 	if (s.rank == 0)
 		return v;
@@ -57,8 +57,7 @@ turn(struct edit *e, ValId v, const IntList *perm, NodeId loop)
 		full.dim[d] = k < 0 ? 1 : s.dim[k];
 	}
 	if (full.rank != s.rank) {
-		attr.RESHAPE.shape.n = full.rank;
-		memcpy(attr.RESHAPE.shape.v, full.dim, sizeof full.dim);
+		attr = attr_reshape(&full);
 		v = emit_op(g, e->p->diag, OP_RESHAPE, 1, &v, &attr, loop);
 		if (!v)
 			return 0;

@@ -82,6 +82,9 @@ ValId adj_in(const struct grad *, int k);
 ValId adj_out(struct grad *, int k, DType, Shape);
 const Shape *adj_shape(const struct grad *, ValId);
 DType adj_dt(const struct grad *, ValId);
+/* dy spread along one axis: element i is added at at[i] of n. */
+ValId adj_spread(struct grad *, ValId dy, int axis, int64_t n,
+                 const int64_t *at);
 /* Adjoint of the whole from that of a slice of it: zeros of shape `whole`
  * with dy at start + step * i of every axis. */
 ValId adj_unslice(struct grad *, ValId dy, const Shape *whole,

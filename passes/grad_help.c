@@ -128,26 +128,13 @@ adj_dt(const struct grad *c, ValId v)
 	return c->g->val[v].dt;
 }
 
-static IntList
-dims_of(const Shape *s)
-{
-	IntList l = { s->rank, { 0 } };
-
-	memcpy(l.v, s->dim, (size_t)s->rank * sizeof l.v[0]);
-	return l;
-}
-
 ValId
 adj_reshape(struct grad *c, ValId v, const Shape *shape)
 {
-	Attr a = attr_default(OP_RESHAPE);
+	Attr a = attr_reshape(shape);
 
 	if (v == 0 || shape_eq(adj_shape(c, v), shape))
 		return v;
-	a.RESHAPE.shape = dims_of(shape);
-	for (int i = 0; i < shape->rank; i++)
-		if (shape->dim[i] == 0)
-			a.RESHAPE.allowzero = 1;
 	return adj_op(c, OP_RESHAPE, 1, &v, &a);
 }
 
@@ -158,7 +145,7 @@ adj_expand(struct grad *c, ValId v, const Shape *shape)
 
 	if (v == 0 || shape_eq(adj_shape(c, v), shape))
 		return v;
-	a.EXPAND.shape = dims_of(shape);
+	a.EXPAND.shape = shape_list(shape);
 	return adj_op(c, OP_EXPAND, 1, &v, &a);
 }
 
@@ -168,7 +155,7 @@ adj_zeros(struct grad *c, DType dt, const Shape *shape)
 	Attr a = attr_default(OP_FILL);
 	ValId v;
 
-	a.FILL.shape = dims_of(shape);
+	a.FILL.shape = shape_list(shape);
 	v = adj_op(c, OP_FILL, 0, NULL, &a);
 	if (v == 0 || dt == DT_F32)
 		return v;
@@ -224,24 +211,30 @@ adj_slice(struct grad *c, ValId v, const int64_t *start,
 	return c->failed ? 0 : v;
 }
 
-/* dy spread along one axis: element i goes to start + step * i of n. */
-static ValId
-spread(struct grad *c, ValId dy, int axis, int64_t n, int64_t start,
-       int64_t step)
+ValId
+adj_spread(struct grad *c, ValId dy, int axis, int64_t n, const int64_t *at)
 {
 	Attr a = attr_default(OP_SCATTER_ADD);
 	Shape s = *adj_shape(c, dy);
-	int64_t count = s.dim[axis];
+	ValId idx = val_const(c->g, NULL, DT_I64, SHAPE(s.dim[axis]), at);
+
+	s.dim[axis] = n;
+	a.SCATTER_ADD.axis = axis;
+	a.SCATTER_ADD.shape = shape_list(&s);
+	return adj_op(c, OP_SCATTER_ADD, 2, (ValId[]){ idx, dy }, &a);
+}
+
+/* Element i of the axis goes to start + step * i of n. */
+static ValId
+spread_evenly(struct grad *c, ValId dy, int axis, int64_t n, int64_t start,
+              int64_t step)
+{
+	int64_t count = adj_shape(c, dy)->dim[axis];
 	int64_t *at = arena_array(c->g->arena, (size_t)count + 1, sizeof *at);
-	ValId idx;
 
 	for (int64_t i = 0; i < count; i++)
 		at[i] = start + step * i;
-	idx = val_const(c->g, NULL, DT_I64, SHAPE(count), at);
-	s.dim[axis] = n;
-	a.SCATTER_ADD.axis = axis;
-	a.SCATTER_ADD.shape = dims_of(&s);
-	return adj_op(c, OP_SCATTER_ADD, 2, (ValId[]){ idx, dy }, &a);
+	return adj_spread(c, dy, axis, n, at);
 }
 
 ValId
@@ -261,7 +254,7 @@ adj_unslice(struct grad *c, ValId dy, const Shape *shape,
 			a.PAD.end.v[i] = whole->dim[i] - start->v[i] - n;
 			pads |= n != whole->dim[i];
 		} else {
-			dy = spread(c, dy, i, whole->dim[i], start->v[i],
+			dy = spread_evenly(c, dy, i, whole->dim[i], start->v[i],
 			            step->v[i]);
 		}
 	}

@@ -10,8 +10,7 @@ grad_gather(struct grad *c)
 	const Shape *x = adj_shape(c, c->n.in[0]);
 
 	a.SCATTER_ADD.axis = c->n.attr.GATHER.axis;
-	a.SCATTER_ADD.shape.n = x->rank;
-	memcpy(a.SCATTER_ADD.shape.v, x->dim, sizeof x->dim);
+	a.SCATTER_ADD.shape = shape_list(x);
 	c->dx[0] = adj_op(c, OP_SCATTER_ADD, 2,
 	                  (ValId[]){ c->n.in[1], c->dy[0] }, &a);
 	return true;

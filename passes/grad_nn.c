@@ -316,8 +316,7 @@ grad_nll(struct grad *c)
 		return grad_refuse(c, "its divisor is used");
 	if (adj_in(c, 2) != 0 && c->want[2])
 		return grad_refuse(c, "its class weights are trained");
-	a.NLL_GRAD.shape.n = logp->rank;
-	memcpy(a.NLL_GRAD.shape.v, logp->dim, sizeof logp->dim);
+	a.NLL_GRAD.shape = shape_list(logp);
 	a.NLL_GRAD.reduction = c->n.attr.NLL.reduction;
 	a.NLL_GRAD.ignore = c->n.attr.NLL.ignore;
 	in[2] = adj_out(c, 1, DT_F32, shape_scalar());

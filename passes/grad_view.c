@@ -78,20 +78,12 @@ pad_source(int64_t i, int64_t n, int64_t mode)
 static ValId
 fold_axis(struct grad *c, ValId dy, int axis, int64_t n, int64_t begin)
 {
-	Attr a = attr_default(OP_SCATTER_ADD);
-	Shape s = *adj_shape(c, dy);
-	int64_t count = s.dim[axis];
+	int64_t count = adj_shape(c, dy)->dim[axis];
 	int64_t *at = arena_array(c->g->arena, (size_t)count + 1, sizeof *at);
-	ValId idx;
 
 	for (int64_t i = 0; i < count; i++)
 		at[i] = pad_source(i - begin, n, c->n.attr.PAD.mode);
-	idx = val_const(c->g, NULL, DT_I64, SHAPE(count), at);
-	a.SCATTER_ADD.axis = axis;
-	a.SCATTER_ADD.shape.n = s.rank;
-	memcpy(a.SCATTER_ADD.shape.v, s.dim, sizeof s.dim);
-	a.SCATTER_ADD.shape.v[axis] = n;
-	return adj_op(c, OP_SCATTER_ADD, 2, (ValId[]){ idx, dy }, &a);
+	return adj_spread(c, dy, axis, n, at);
 }
 
 /* Cut off what was added, put zeros where a negative pad had cut. */

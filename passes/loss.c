@@ -188,13 +188,10 @@ add_input(Pass *p, Graph *g, const char *name, DType dt, const Shape *s)
 static ValId
 reshaped(Pass *p, Graph *g, ValId v, const Shape *s)
 {
-	Attr a = attr_default(OP_RESHAPE);
+	Attr a = attr_reshape(s);
 
 	if (shape_eq(&g->val[v].shape, s))
 		return v;
-	a.RESHAPE.allowzero = shape_nelem(s) == 0;
-	a.RESHAPE.shape.n = s->rank;
-	memcpy(a.RESHAPE.shape.v, s->dim, sizeof s->dim);
 	return emit_op(g, p->diag, OP_RESHAPE, 1, &v, &a, g->val[v].def);
 }
 

@@ -200,13 +200,10 @@ rw_slice(struct rewrite *w, ValId v, const IntList *start,
 ValId
 rw_reshape(struct rewrite *w, ValId v, const Shape *s)
 {
-	Attr a = attr_default(OP_RESHAPE);
+	Attr a = attr_reshape(s);
 
 	if (shape_eq(rw_shape(w, v), s))
 		return v;
-	a.RESHAPE.allowzero = shape_nelem(s) == 0;
-	a.RESHAPE.shape.n = s->rank;
-	memcpy(a.RESHAPE.shape.v, s->dim, sizeof s->dim);
 	return rw_emit(w, OP_RESHAPE, 1, &v, &a);
 }
 
@@ -217,8 +214,7 @@ rw_expand(struct rewrite *w, ValId v, const Shape *s)
 
 	if (shape_eq(rw_shape(w, v), s))
 		return v;
-	a.EXPAND.shape.n = s->rank;
-	memcpy(a.EXPAND.shape.v, s->dim, sizeof s->dim);
+	a.EXPAND.shape = shape_list(s);
 	return rw_emit(w, OP_EXPAND, 1, &v, &a);
 }
 

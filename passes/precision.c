@@ -154,8 +154,7 @@ store_mask(struct precise *c, NodeId id)
 	const Shape *s = &g->val[x].shape;
 	double keep = 1 - drop.DROPOUT.ratio;
 
-	shape.EXPAND.shape.n = s->rank;
-	memcpy(shape.EXPAND.shape.v, s->dim, sizeof s->dim);
+	shape.EXPAND.shape = shape_list(s);
 	mask = val_scalar(g, dt, 1);
 	mask = before(c, OP_EXPAND, 1, &mask, &shape, id);
 	mask = mask ? before(c, OP_DROPOUT, 1, &mask, &drop, id) : 0;
