@@ -122,18 +122,24 @@ offer(struct cells *c, const struct entry *new)
 		*e = *new;
 }
 
-/* Part i with a configuration in front of the answers behind, which with it
- * take less than `limit`. */
+/* Part i with its j-th useful configuration in front of the answers behind,
+ * which with it take less than `limit`.  Where a configuration is beaten by
+ * one that needs more, it is of use only as long as that need is not met. */
 static void
-put_before(const struct curve *v, int32_t i, int32_t id, int64_t more,
+put_before(const struct curve *v, int32_t i, int32_t j, int64_t more,
            int64_t limit, const struct row *behind, struct cells *c)
 {
 	const struct part *p = &v->y->part[i];
-	const struct config *f = &v->y->kind[p->kind].config[id];
+	const struct kind *k = &v->y->kind[p->kind];
+	int32_t id = k->plan[j];
+	const struct config *f = &k->config[id];
 	int64_t least = p->need->of[id] + p->need_more + more;
+	int64_t to = j < k->nplan ? p->need->limit[j] : INT64_MAX;
 
 	if (least >= v->top)
 		return;
+	if (to < INT64_MAX && to + p->need_more + more < limit)
+		limit = to + p->need_more + more;
 	for (int32_t e = 0; e < behind->n; e++) {
 		const struct entry *b = &behind->at[e];
 		struct entry new = { b->room + f->bytes, b->sec + f->sec,
@@ -147,23 +153,15 @@ put_before(const struct curve *v, int32_t i, int32_t id, int64_t more,
 	}
 }
 
-/* Closed configurations of part i.  Where a configuration is beaten by one
- * that needs more, it is of use only as long as that need is not met. */
+/* Closed configurations of part i. */
 static void
 put_closed(const struct curve *v, int32_t i, int64_t more, int64_t limit,
            const struct row *behind, struct cells *c)
 {
 	const struct part *p = &v->y->part[i];
-	const struct kind *k = &v->y->kind[p->kind];
 
-	for (int32_t j = 0; j < k->nplan; j++) {
-		int64_t to = p->need->limit[j];
-
-		to = to == INT64_MAX ? to : to + p->need_more + more;
-
-		put_before(v, i, k->plan[j], more, to < limit ? to : limit,
-		           behind, c);
-	}
+	for (int32_t j = 0; j < v->y->kind[p->kind].nplan; j++)
+		put_before(v, i, j, more, limit, behind, c);
 }
 
 static struct link *
@@ -220,10 +218,11 @@ compose(struct curve *v)
 		for (int32_t e = 0; e < row.n; e++)
 			offer(&c, &row.at[e]);
 		for (int32_t j = 0; i + 1 < y->n && j < k->nopen; j++) {
-			int32_t id = k->open[j];
+			int32_t at = k->nplan + j;
+			int32_t level = k->config[k->plan[at]].level;
 
-			put_before(v, i, id, 0, INT64_MAX,
-			           &pressed[k->config[id].level], &c);
+			put_before(v, i, at, 0, INT64_MAX, &pressed[level],
+			           &c);
 		}
 		row = cells_take(&c, fresh);
 		v->row[i] = links_of(&row, y->arena);
@@ -278,18 +277,16 @@ offer_part(const struct curve *v, int32_t at, bool all, const struct row *b,
 		int64_t least = 0, to = p->least->limit[j];
 		int64_t bytes = all ? f->firm : f->lead;
 
-		if (!all && to < INT64_MAX)
-			continue;       /* beaten */
 		if (all)
 			least = p->least->of[k->low[j]] + p->least_more;
 		if (least >= v->top)
 			continue;
-		to = to > v->top - p->least_more ? v->top
+		to = !all || to > v->top - p->least_more ? v->top
 			: to + p->least_more;
 		for (int32_t e = 0; e < b->n; e++) {
 			int64_t room = b->at[e].room + bytes;
 
-			if (room >= to || room >= v->top)
+			if (room >= to)
 				break;
 			offer_low(c, room < least ? least : room,
 			          b->at[e].sec + f->least);

@@ -282,8 +282,7 @@ no_worse(const struct kind *k, int32_t c, int32_t d, bool low)
 {
 	const struct config *x = &k->config[c], *z = &k->config[d];
 
-	return low ? x->firm <= z->firm && x->lead <= z->lead
-		&& x->least <= z->least
+	return low ? x->firm <= z->firm && x->least <= z->least
 		: x->bytes <= z->bytes && x->sec <= z->sec;
 }
 
@@ -293,7 +292,8 @@ beaten(const struct kind *k, int32_t c, int32_t d, bool low)
 {
 	const struct needs *n = low ? k->least : k->need;
 
-	if (!no_worse(k, d, c, low))
+	if (!no_worse(k, d, c, low)
+	    || (low && k->config[d].lead > k->config[c].lead))
 		return false;
 	for (int32_t i = 0; i < (low ? k->nleast : k->nneed); i++)
 		if (n[i].of[d] > n[i].of[c])
@@ -322,14 +322,12 @@ undominated(struct parts *y, int32_t kind, bool low, int32_t *count)
 }
 
 /* By need of those in the list: where a configuration that is beaten in bytes
- * and seconds stops being of use. */
+ * and seconds stops being of use.  Not for open ones in plans, of which the
+ * seconds are guessed. */
 static void
-find_limits(const struct parts *y, const struct kind *k, bool low,
-            struct needs *n)
+find_limits(const struct parts *y, const struct kind *k, const int32_t *list,
+            int32_t count, bool low, struct needs *n)
 {
-	const int32_t *list = low ? k->low : k->plan;
-	int32_t count = low ? k->nlow : k->nplan;
-
 	n->limit = arena_array(y->arena, (size_t)count + 1, sizeof *n->limit);
 	for (int32_t i = 0; i < count; i++) {
 		n->limit[i] = INT64_MAX;
@@ -368,9 +366,11 @@ parts_solve(struct parts *y)
 
 		k->low = undominated(y, i, true, &k->nlow);
 		for (int32_t j = 0; j < k->nneed; j++)
-			find_limits(y, k, false, &k->need[j]);
+			find_limits(y, k, k->plan, k->nplan, false,
+			            &k->need[j]);
 		for (int32_t j = 0; j < k->nleast; j++)
-			find_limits(y, k, true, &k->least[j]);
+			find_limits(y, k, k->low, k->nlow, true,
+			            &k->least[j]);
 	}
 	return true;
 }

@@ -119,7 +119,7 @@ make_levels(struct kind *k, const struct trial *t, int32_t n)
 
 		for (c->level = 0; k->level[c->level] < t[i].back; c->level++)
 			;
-		k->open[k->nopen++] = t[i].config;
+		k->plan[k->nplan + k->nopen++] = t[i].config;
 	}
 }
 
@@ -150,7 +150,6 @@ open_kind(struct parts *y, int32_t kind)
 		n += !beaten;
 	}
 	qsort(list, (size_t)n, sizeof *list, by_back);
-	k->open = arena_array(y->arena, (size_t)n + 1, sizeof *k->open);
 	for (int32_t i = 0; i < n; i++) {
 		set_needs(k, &list[i]);
 		k->config[list[i].config].sec = list[i].sec;

@@ -50,10 +50,9 @@ struct kind {
 	bool thinned;                   /* not all are listed */
 	struct needs *need, *least;     /* of its parts */
 	int32_t nneed, nleast;
-	int32_t *plan, *low;            /* for plans, for bounds: the useful
-	                                 * ones, by rising bytes */
-	int32_t nplan, nlow;
-	int32_t *open, nopen;           /* open ones for plans */
+	int32_t *plan, nplan, nopen;    /* the useful ones for plans: closed by
+	                                 * rising bytes, then open */
+	int32_t *low, nlow;             /* for bounds, by rising bytes */
 	int64_t level[PART_LEVELS];     /* bytes that open ones put back while
 	                                 * backward is at the next part */
 	int32_t nlevel;
