@@ -120,6 +120,12 @@ options_usage(const char *what, const char *name, const char *why)
 	return USAGE;
 }
 
+static int
+bad(const char *name, const char *why)
+{
+	return options_usage("--", name, why);
+}
+
 static bool
 parse_count(const char *s, uint64_t *x)
 {
@@ -158,19 +164,18 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		return DONE;
 	case T_FEED:
 		if (o->nfeed == MAX_FEED)
-			return options_usage("--", r->name,
-			                     "is given too often");
+			return bad(r->name, "is given too often");
 		o->feed[o->nfeed++] = value;
 		return DONE;
 	case T_COUNT:
 		if (!parse_count(value, at))
-			return options_usage("--", r->name, "needs a whole number");
+			return bad(r->name, "needs a whole number");
 		return DONE;
 	default:
 		if (!parse_real(value, at))
-			return options_usage("--", r->name, "needs a number");
+			return bad(r->name, "needs a number");
 		if (r->type == T_SIZE && *(double *)at < 0)
-			return options_usage("--", r->name, "cannot be negative");
+			return bad(r->name, "cannot be negative");
 		return DONE;
 	}
 }
@@ -214,11 +219,11 @@ options_parse(struct options *o, int argc, char **argv)
 		if (!r)
 			return options_usage("unknown option ", a, "");
 		if (r->type == T_FLAG ? eq != NULL : false)
-			return options_usage("--", r->name, "takes no value");
+			return bad(r->name, "takes no value");
 		if (r->type != T_FLAG) {
 			value = eq ? eq + 1 : ++i < argc ? argv[i] : NULL;
 			if (!value)
-				return options_usage("--", r->name, "needs a value");
+				return bad(r->name, "needs a value");
 		}
 		status = set_option(o, r, value);
 		if (status)
@@ -235,17 +240,17 @@ check_values(const struct options *o)
 		return USAGE;
 	}
 	if (o->data && o->inputs)
-		return options_usage("--", "inputs", "cannot stand beside --data");
+		return bad("inputs", "cannot stand beside --data");
 	if (o->tokens && !o->data)
-		return options_usage("--", "tokens", "needs --data");
+		return bad("tokens", "needs --data");
 	if (o->save_every && !o->save)
-		return options_usage("--", "save-every", "needs --save");
+		return bad("save-every", "needs --save");
 	if (o->threads > 65536)
-		return options_usage("--", "threads", "is too large");
+		return bad("threads", "is too large");
 	if (options_given(o, "threads") && !o->threads)
-		return options_usage("--", "threads", "needs at least 1");
+		return bad("threads", "needs at least 1");
 	if (o->init && o->resume)
-		return options_usage("--", "init", "cannot stand beside --resume");
+		return bad("init", "cannot stand beside --resume");
 	if (o->schedule && strcmp(o->schedule, "constant")
 	    && strcmp(o->schedule, "linear") && strcmp(o->schedule, "cosine"))
 		return options_usage("--schedule ", o->schedule,
@@ -307,9 +312,8 @@ check_outputs(const struct options *o)
 
 	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
 		if (out[i].path && !strcmp(out[i].path, "-"))
-			return options_usage("--", out[i].option, "needs the "
-				"name of a file, not '-'; standard output is "
-				"/dev/stdout");
+			return bad(out[i].option, "needs the name of a file, "
+			           "not '-'; standard output is /dev/stdout");
 	return DONE;
 }
 

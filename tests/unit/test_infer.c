@@ -64,6 +64,8 @@ static const struct infer_case cases[] = {
 	{ OP_WHERE, "f32[2] f32[2] f32[2]", "", "!expected bool" },
 	{ OP_DROPOUT, "f32[2,3]", "{ratio=0.1}", "f32[2,3]" },
 	{ OP_DROPOUT, "f32[2,3] f32[]={0.1} bool[]={1}", "", "f32[2,3]" },
+	{ OP_BERNOULLI, "f64[2,3]", "", "f64[2,3]" },
+	{ OP_RANDOM, "", "{shape=[2,3], dt=f16}", "f16[2,3]" },
 	{ OP_LOOP, "f32[2,1] f32[3]",
 	  "[t0 = add a0, a1; t1 = gt t0, a1; give t0, t1]",
 	  "f32[2,3] bool[2,3]" },
