@@ -1,17 +1,6 @@
 /* Calls of the indexing kernels. */
 #include "codegen/emit.h"
 
-static const char *
-list_text(struct emit *e, const int64_t *v, int n)
-{
-	const char *s = "(const int64_t[]){ ";
-
-	for (int i = 0; i < n; i++)
-		s = arena_printf(e->arena, "%s%lld%s", s, (long long)v[i],
-		                 i + 1 < n ? ", " : " }");
-	return n ? s : "NULL";
-}
-
 /* Bytes of an index, or 0 after a diagnostic. */
 static int
 index_bytes(struct emit *e, const Node *n, int i)
@@ -53,6 +42,38 @@ emit_gather(struct emit *e, const Node *n)
 }
 
 bool
+emit_selected(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0);
+	const char *bits = x->dt == DT_F16 || x->dt == DT_BF16
+	                 ? " & 0x7fff" : "";
+	long long all = (long long)shape_nelem(&x->shape);
+
+	emit_shapes(e, n);
+	emit_pointer(e, "x", x, 0, true);
+	out_line(e->out, "int64_t *y = p[1], count = 0;");
+	out_line(e->out, "for (int64_t i = 0; i < %lld; i++) {", all);
+	out_line(e->out, "if ((x[i]%s) == 0)", bits);
+	out_line(e->out, "\tcontinue;");
+	out_line(e->out, "int64_t rest = i;");
+	for (int d = x->shape.rank - 1; d >= 0; d--) {
+		out_line(e->out, "y[%lld + count] = rest %% %lld;", d * all,
+		         (long long)x->shape.dim[d]);
+		out_line(e->out, "rest /= %lld;", (long long)x->shape.dim[d]);
+	}
+	out_line(e->out, "count++;");
+	out_line(e->out, "}");
+	out_line(e->out, "for (int64_t i = count; i < %lld; i++) {", all);
+	for (int d = 0; d < x->shape.rank; d++)
+		out_line(e->out, "y[%lld + i] = count ? y[%lld] : 0;", d * all,
+		         d * all);
+	out_line(e->out, "}");
+	if (emit_out(e, n, 1))
+		out_line(e->out, "*(int64_t *)p[2] = count;");
+	return true;
+}
+
+bool
 emit_scatter_add(struct emit *e, const Node *n)
 {
 	const Val *idx = emit_in(e, n, 0), *upd = emit_in(e, n, 1);
@@ -87,9 +108,9 @@ emit_gather_elements(struct emit *e, const Node *n)
 	out_line(e->out, "ckr_gather_elements(p[2], p[0], p[1], %d, %d, %d, "
 	         "%d,", nbytes, dtype_info[x->dt].nbytes, r,
 	         emit_axis(n->attr.GATHER_ELEMENTS.axis, r));
-	out_line(e->out, "        %s,", list_text(e, x->shape.dim, r));
+	out_line(e->out, "        %s,", emit_list(e, x->shape.dim, r));
 	out_line(e->out, "        %s, %lld, env);",
-	         list_text(e, idx->shape.dim, r),
+	         emit_list(e, idx->shape.dim, r),
 	         (long long)shape_nelem(&idx->shape));
 	return true;
 }
@@ -110,9 +131,9 @@ emit_scatter_elements(struct emit *e, const Node *n)
 	         add_dtype(x, n->attr.SCATTER_ELEMENTS.add),
 	         (int)n->attr.SCATTER_ELEMENTS.add, r,
 	         emit_axis(n->attr.SCATTER_ELEMENTS.axis, r));
-	out_line(e->out, "        %s,", list_text(e, x->shape.dim, r));
+	out_line(e->out, "        %s,", emit_list(e, x->shape.dim, r));
 	out_line(e->out, "        %s, %lld, env);",
-	         list_text(e, idx->shape.dim, r),
+	         emit_list(e, idx->shape.dim, r),
 	         (long long)shape_nelem(&idx->shape));
 	return true;
 }
@@ -132,7 +153,7 @@ emit_gather_nd(struct emit *e, const Node *n)
 	         nbytes, (long long)emit_extent(&x->shape, 0, nb),
 	         (long long)emit_extent(&idx->shape, nb, ir - 1), depth);
 	out_line(e->out, "        %s, %lld, %lld, env);",
-	         list_text(e, x->shape.dim + nb, depth),
+	         emit_list(e, x->shape.dim + nb, depth),
 	         (long long)emit_extent(&x->shape, nb, nb + depth),
 	         (long long)emit_extent(&x->shape, nb + depth, x->shape.rank) *
 	         dtype_info[x->dt].nbytes);
@@ -153,7 +174,7 @@ emit_scatter_nd(struct emit *e, const Node *n)
 	         "%lld, %d,", (long long)val_data_bytes(x), nbytes,
 	         (long long)emit_extent(&idx->shape, 0, ir - 1), depth);
 	out_line(e->out, "        %s, %lld, %d, %s, %d, env);",
-	         list_text(e, x->shape.dim, depth),
+	         emit_list(e, x->shape.dim, depth),
 	         (long long)emit_extent(&x->shape, depth, x->shape.rank) *
 	         size, size, add_dtype(x, n->attr.SCATTER_ND.add),
 	         (int)n->attr.SCATTER_ND.add);

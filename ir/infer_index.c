@@ -239,6 +239,22 @@ infer_random(struct infer *c)
 }
 
 bool
+infer_selected(struct infer *c)
+{
+	const Val *x = in(c, 0);
+	Shape s = unknown(2);
+
+	if (x->shape.rank == 0)
+		return rule_fail(c, "selects from a scalar");
+	if (x->shape.rank > 0)
+		s.dim[0] = x->shape.rank;
+	if (shape_known(&x->shape))
+		s.dim[1] = shape_nelem(&x->shape);
+	return rule_give(c, 0, DT_I64, s)
+		&& rule_give(c, 1, DT_I64, shape_scalar());
+}
+
+bool
 infer_nonzero(struct infer *c)
 {
 	const Val *x = in(c, 0);

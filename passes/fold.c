@@ -15,6 +15,7 @@
  *          opt->fold_limit where a shape needs them, division by zero and
  *          indices out of range within constants
  */
+#include "passes/fold_lanes.h"
 #include "passes/fold_rules.h"
 
 #include <inttypes.h>
@@ -63,13 +64,18 @@ static bool
 step(struct fold *f, NodeId id)
 {
 	Graph *g = f->g;
+	uint32_t nval;
+	ValId y;
+	Node was;
 
 	follow_replacements(f, &g->node[id]);
 	trim_inputs(&g->node[id]);
 	if (!shape_infer(g, f->p->diag, &g->node[id]))
 		return false;
 	normalise_axis(g, &g->node[id]);
-	if (!fold_absorb(f, id))
+	was = g->node[id];
+	was.in = arena_copy(f->mem, was.in, (size_t)was.nin * sizeof *was.in);
+	if (!fold_absorb(f, id) || !fold_lanes(f, id, &was))
 		return false;
 	/* computed before it is simplified: that gives a constant at once */
 	switch (fold_eval(f, id)) {
@@ -81,9 +87,11 @@ step(struct fold *f, NodeId id)
 	case EVAL_SKIP:
 		break;
 	}
+	nval = g->nval;
 	switch (fold_simplify(f, id)) {
 	case STEP_GONE:
-		return true;
+		y = g->node[id].out[0];
+		return fold_lanes_pass(f, id, y, nval);
 	case STEP_FAIL:
 		return false;
 	case STEP_KEEP:
@@ -93,36 +101,6 @@ step(struct fold *f, NodeId id)
 }
 
 /* ---- what is not static ---- */
-
-/* Why v is not a constant, into buf. */
-static const char *
-reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
-{
-	const Graph *g = f->g;
-	const Val *x = &g->val[v];
-
-	if (x->kind == V_CONST)
-		snprintf(buf, size, "the contents of '%s' are not known",
-		         x->name);
-	else if (x->kind != V_TEMP || !x->def || depth > 64)
-		snprintf(buf, size, "it depends on the contents of '%s'",
-		         x->onnx ? x->onnx : x->name);
-	else if (fold_note(f, v)->large)
-		snprintf(buf, size, "node '%s' is not folded because its "
-		         "result exceeds %" PRId64 " bytes; try a larger "
-		         "--fold-limit", node_name(g, &g->node[x->def]),
-		         f->p->opt->fold_limit);
-	else {
-		const Node *n = &g->node[x->def];
-		for (int i = 0; i < n->nin; i++)
-			if (n->in[i] && !val_is_const(&g->val[n->in[i]]))
-				return reason(f, n->in[i], buf, size,
-				              depth + 1);
-		snprintf(buf, size, "node '%s' (%s) is not folded",
-		         node_name(g, n), node_type(g, n));
-	}
-	return buf;
-}
 
 /* What keeps this node from being static: text into buf, or false. */
 static bool
@@ -134,7 +112,7 @@ node_fault(struct fold *f, const Node *n, char *buf, size_t size)
 	for (int i = op_info[n->op].nstat; i < n->nin; i++)
 		if (n->in[i] && !val_is_const(&g->val[n->in[i]])) {
 			snprintf(buf, size, "operand %d must be constant: %s",
-			         i, reason(f, n->in[i], why, sizeof why, 0));
+			         i, fold_reason(f, n->in[i], why, sizeof why));
 			return true;
 		}
 	for (int i = 0; i < n->nin; i++)
@@ -148,13 +126,13 @@ node_fault(struct fold *f, const Node *n, char *buf, size_t size)
 	}
 	if (n->op == OP_ONE_HOT && !val_is_const(&g->val[n->in[1]])) {
 		snprintf(buf, size, "the depth must be constant: %s",
-		         reason(f, n->in[1], why, sizeof why, 0));
+		         fold_reason(f, n->in[1], why, sizeof why));
 		return true;
 	}
 	if (n->op == OP_NONZERO) {
 		snprintf(buf, size, "the number of results is known only at "
-		         "run time: %s", reason(f, n->in[0], why, sizeof why,
-		                                0));
+		         "run time: %s", fold_reason(f, n->in[0], why,
+		                                     sizeof why));
 		return true;
 	}
 	for (int i = 0; i < n->nout; i++)
@@ -211,7 +189,7 @@ pass_fold(Pass *p, Graph *g)
 		fold_shrink_constants(&f);
 		fold_merge_constants(&f);
 		graph_dce(g);
-		ok = check_static(&f);
+		ok = check_static(&f) && fold_lanes_outputs(&f);
 	}
 	if (ok && p->opt->forward_only)
 		fold_copy_constant_outputs(&f);

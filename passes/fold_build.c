@@ -1,6 +1,8 @@
 /* Pass fold: building and replacing nodes during the walk. */
 #include "passes/fold_build.h"
 
+#include <inttypes.h>
+
 static void
 note_room(struct fold *f)
 {
@@ -163,4 +165,40 @@ fold_become(struct fold *f, NodeId id, ValId x)
 	fold_note(f, n->out[0])->now = x;
 	f->p->changed = true;
 	return STEP_GONE;
+}
+
+/* Why v is not a constant, into buf. */
+static const char *
+reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
+{
+	const Graph *g = f->g;
+	const Val *x = &g->val[v];
+
+	if (x->kind == V_CONST)
+		snprintf(buf, size, "the contents of '%s' are not known",
+		         x->name);
+	else if (x->kind != V_TEMP || !x->def || depth > 64)
+		snprintf(buf, size, "it depends on the contents of '%s'",
+		         x->onnx ? x->onnx : x->name);
+	else if (fold_note(f, v)->large)
+		snprintf(buf, size, "node '%s' is not folded because its "
+		         "result exceeds %" PRId64 " bytes; try a larger "
+		         "--fold-limit", node_name(g, &g->node[x->def]),
+		         f->p->opt->fold_limit);
+	else {
+		const Node *n = &g->node[x->def];
+		for (int i = 0; i < n->nin; i++)
+			if (n->in[i] && !val_is_const(&g->val[n->in[i]]))
+				return reason(f, n->in[i], buf, size,
+				              depth + 1);
+		snprintf(buf, size, "node '%s' (%s) is not folded",
+		         node_name(g, n), node_type(g, n));
+	}
+	return buf;
+}
+
+const char *
+fold_reason(struct fold *f, ValId v, char *buf, size_t size)
+{
+	return reason(f, v, buf, size, 0);
 }

@@ -10,6 +10,7 @@ struct val_note {
 	ValId now;              /* use this one instead; 0: itself */
 	bool folded;            /* its contents were computed here */
 	bool large;             /* constant, but too large to compute */
+	struct lanes *lanes;    /* NULL: all of it counts (fold_lanes.h) */
 };
 
 struct fold {
@@ -21,6 +22,8 @@ struct fold {
 	size_t cap;
 	struct val_note *note;
 	size_t nnote, note_cap;
+	struct selection *selection;    /* by id - 1 */
+	size_t nselection, selection_cap;
 };
 
 enum step {
@@ -97,6 +100,9 @@ are_const(const struct fold *f, const Node *n, int first)
 			return false;
 	return true;
 }
+
+/* Why v is not a constant, into buf, which is returned. */
+const char *fold_reason(struct fold *, ValId v, char *buf, size_t size);
 
 static inline bool
 complain(struct fold *f, const Node *n, const char *what)

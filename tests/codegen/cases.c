@@ -459,6 +459,28 @@ pads(struct setup *t)
 /* ---- indexing ---- */
 
 static void
+selections(struct setup *t)
+{
+	static const DType types[] = { DT_BOOL, DT_I64, DT_U8, DT_F32, DT_BF16,
+		DT_F16, DT_F64 };
+
+	for (int i = 0; i < 14; i++) {
+		DType dt = types[i % 7];
+		double lo = dtype_info[dt].cls == 'f' ? -1 : 0;
+		ValId x = given(t, dt, SHAPE(5, 3, 7), lo, i < 7 ? 2 : 1);
+
+		/* in the second round there is nothing to find */
+		if (lo < 0)
+			x = APPLY(t, OP_MAX, NULL, x,
+			          val_scalar(t->g, dt, i < 7 ? 0 : 3))->out[0];
+		if (lo < 0 && i >= 7)
+			x = APPLY(t, OP_SUB, NULL, x, x)->out[0];
+		case_begin(t, "selected");
+		APPLY(t, OP_SELECTED, NULL, x);
+	}
+}
+
+static void
 gathers(struct setup *t)
 {
 	for (int axis = 0; axis < 3; axis++)
@@ -640,6 +662,7 @@ cases_elementwise(struct setup *t)
 	copies(t);
 	backwards(t);
 	pads(t);
+	selections(t);
 	gathers(t);
 	scatters(t);
 	reductions(t);

@@ -601,6 +601,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_MAXPOOL_GRAD] = interp_maxpool_grad,
 	[OP_AVGPOOL] = interp_avgpool, [OP_AVGPOOL_GRAD] = interp_avgpool_grad,
 	[OP_RESIZE] = interp_resize, [OP_RANDOM] = run_random,
+	[OP_SELECTED] = interp_selected,
 };
 
 bool

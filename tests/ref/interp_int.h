@@ -72,7 +72,7 @@ InterpFn interp_copy, interp_expand, interp_transpose, interp_slice,
 	interp_concat, interp_pad, interp_tile, interp_trilu, interp_gather,
 	interp_scatter_add, interp_gather_elements, interp_scatter_elements,
 	interp_gather_nd, interp_scatter_nd, interp_cumsum, interp_argmax, interp_topk,
-	interp_reduce, interp_fill;
+	interp_reduce, interp_fill, interp_selected;
 
 /* interp_nn.c */
 InterpFn interp_matmul, interp_softmax, interp_softmax_grad,

@@ -431,6 +431,29 @@ interp_reduce(struct call *c)
 }
 
 bool
+interp_selected(struct call *c)
+{
+	const struct ten *x = &c->in[0];
+	int64_t count = 0, idx[MAX_RANK];
+
+	for (int64_t i = 0; i < x->n; i++) {
+		if (x->x[i] == 0)
+			continue;
+		interp_unravel(&x->s, i, idx);
+		for (int d = 0; c->out[0].x && d < x->s.rank; d++)
+			c->out[0].x[d * x->n + count] = (double)idx[d];
+		count++;
+	}
+	for (int64_t i = count; c->out[0].x && i < x->n; i++)
+		for (int d = 0; d < x->s.rank; d++)
+			c->out[0].x[d * x->n + i] = count
+				? c->out[0].x[d * x->n] : 0;
+	if (c->nout > 1 && c->out[1].x)
+		c->out[1].x[0] = (double)count;
+	return true;
+}
+
+bool
 interp_fill(struct call *c)
 {
 	for (int64_t i = 0; i < c->out[0].n; i++)

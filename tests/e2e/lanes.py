@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Selections whose number is known only at run time.
+
+    lanes.py CKC CKRUN
+
+A graph that selects by a mask is compiled twice: with the mask as an input, where ckc has to leave room for all elements and mask what does not
+count, and with the mask as a constant, where the extents are those of the selection.  Every result and gradient must be the same but for rounding.
+Then what is refused, and with which words.
+"""
+import math
+import os
+import sys
+
+import ck
+
+sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
+import files
+
+HEAD = """graph @lanes {
+	MASK %m: bool[4,3] CONTENTS
+	input %y: i64[4,3]
+	param %x: f32[4,3,6] = {@72}
+	param %w: f32[6,5] = {@30}
+	param %b: f32[6] = {@6}
+	const %zero: i64[1] = {0}
+	const %one: i64[1] = {1}
+	const %two: i64[1] = {2}
+	const %all: i64[1] = {-1}
+	const %far: i64[1] = {9223372036854775807}
+	const %deep: i64[1] = {6}
+	const %i0: i64[] = {0}
+	const %i1: i64[] = {1}
+	const %i3: i64[] = {3}
+	const %half: f32[] = {0.5}
+	const %off: f32[2] = {0, 1}
+	const %flat: i64[2] = {12, 6}
+	const %split: i64[3] = {-1, 2, 3}
+	const %turned: i64[3] = {-1, 3, 2}
+	const %ones: i64[2] = {1, 1}
+	const %grid: f32[12,6] = splat 0.25
+	const %space: f32[4,3,6] = splat 0.25
+	%nz = nonzero %m
+	%at = transpose %nz {perm=[1, 0]}
+	%g = gather_nd %x, %at
+	%lab = gather_nd %y, %at
+	%t = tanh %g
+	%extents = shape %g
+	%h0 = matmul %t, %w
+	%h = tanh %h0
+"""
+# Each gives a scalar of its name.
+CASES = {
+    "sum": "%{n} = reduce_sum %t {{keepdims=0}}",
+    "mean": "%{n}0 = reduce_mean %t {{axes=[0], keepdims=1}}\n%{n}1 = mul %{n}0, %b\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "mean_all": "%{n} = reduce_mean %h {{keepdims=0}}",
+    "mean_other": "%{n}0 = reduce_mean %t {{axes=[1], keepdims=1}}\n%{n}1 = mul %{n}0, %t\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "max": "%{n}0 = reduce_max %t {{axes=[0], keepdims=0}}\n%{n}1 = mul %{n}0, %b\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "min": "%{n}0 = reduce_min %t {{axes=[0], keepdims=0}}\n%{n} = reduce_mean %{n}0 {{keepdims=0}}",
+    "prod": "%{n}0 = reduce_prod %t {{axes=[0], keepdims=0}}\n%{n} = reduce_mean %{n}0 {{keepdims=0}}",
+    "contract": "%{n}0 = transpose %t {{perm=[1, 0]}}\n%{n}1 = matmul %{n}0, %h\n%{n}2 = mul %{n}1, %w\n%{n} = reduce_mean %{n}2 {{keepdims=0}}",
+    "batch": "%{n}0 = reshape %t, %split\n%{n}1 = reshape %t, %turned\n%{n}2 = matmul %{n}0, %{n}1\n%{n} = reduce_mean %{n}2 {{keepdims=0}}",
+    "softmax": "%{n}0 = softmax %g {{axis=0}}\n%{n}1 = mul %{n}0, %t\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "log_softmax": "%{n}0 = log_softmax %g {{axis=1}}\n%{n}1 = mul %{n}0, %t\n%{n} = reduce_mean %{n}1 {{keepdims=0}}",
+    "norm": "%{n}0, %{n}m, %{n}r = layernorm %g, %b, %b {{axis=-1}}\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "rms": "%{n}0, %{n}r = rmsnorm %g, %b {{axis=1}}\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "sce": "%{n}, %{n}l, %{n}d = sce %h, %lab {{reduction=1}}",
+    "sce_ignore": "%{n}, %{n}l, %{n}d = sce %h, %lab {{reduction=2, ignore=2}}",
+    "sce_rows": "%{n}0, %{n}l, %{n}d = sce %h, %lab {{reduction=0}}\n%{n}1 = tanh %{n}0\n%{n} = reduce_mean %{n}1 {{keepdims=0}}",
+    "nll": "%{n}0 = log_softmax %h {{axis=1}}\n%{n}, %{n}d = nll %{n}0, %lab {{reduction=1}}",
+    "add_nd": "%{n}0 = scatter_nd %space, %at, %t {{add=1}}\n%{n}1 = mul %{n}0, %x\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "set_nd": "%{n}0 = scatter_nd %x, %at, %t\n%{n}1 = mul %{n}0, %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "add_rows": "%{n}r = gather %nz, %i0 {{axis=0}}\n%{n}u = unsqueeze %{n}r, %one\n%{n}e = expand %{n}u, %extents\n"
+                "%{n}0 = scatter_elements %grid, %{n}e, %t {{axis=0, add=1}}\n%{n}1 = mul %{n}0, %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "set_rows": "%{n}r = gather %nz, %i0 {{axis=0}}\n%{n}c = gather %nz, %i1 {{axis=0}}\n%{n}p = mul %{n}r, %i3\n%{n}q = add %{n}p, %{n}c\n"
+                "%{n}u = unsqueeze %{n}q, %one\n%{n}e = expand %{n}u, %extents\n%{n}x = reshape %x, %flat\n"
+                "%{n}0 = scatter_elements %{n}x, %{n}e, %t {{axis=0}}\n%{n}1 = mul %{n}0, %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "max_rows": "%{n}r = gather %nz, %i0 {{axis=0}}\n%{n}u = unsqueeze %{n}r, %one\n%{n}e = expand %{n}u, %extents\n"
+                "%{n}0 = scatter_elements %grid, %{n}e, %t {{axis=0, add=3}}\n%{n}1 = mul %{n}0, %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "rows": "%{n}r = gather %nz, %i0 {{axis=0}}\n%{n}x = reshape %x, %flat\n%{n}0 = gather %{n}x, %{n}r {{axis=0}}\n%{n}1 = mul %{n}0, %t\n"
+            "%{n} = reduce_mean %{n}1 {{keepdims=0}}",
+    "inner": "%{n}r = gather %nz, %i1 {{axis=0}}\n%{n}0 = gather %x, %{n}r {{axis=1}}\n%{n}1 = tanh %{n}0\n%{n}2 = reduce_mean %{n}1 {{axes=[1], keepdims=0}}\n"
+             "%{n}3 = mul %{n}2, %b\n%{n} = reduce_sum %{n}3 {{keepdims=0}}",
+    "filled": "%{n}o = constant_of_shape %extents {{dt=f32, value=0.5}}\n%{n}0 = mul %{n}o, %g\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "count": "%{n}o = constant_of_shape %extents {{dt=f32, value=0.5}}\n%{n}0 = reduce_sum %{n}o {{keepdims=0}}\n%{n}1 = reduce_sum %b {{keepdims=0}}\n%{n} = mul %{n}0, %{n}1",
+    "spread": "%{n}0 = expand %b, %extents\n%{n}1 = mul %{n}0, %t\n%{n} = reduce_mean %{n}1 {{keepdims=0}}",
+    "numbered": "%{n}e = shape %lab\n%{n}k = squeeze %{n}e, %zero\n%{n}r = range %i0, %{n}k, %i1\n%{n}f = cast %{n}r {{to=f32}}\n%{n}u = unsqueeze %{n}f, %one\n"
+                "%{n}0 = mul %{n}u, %t\n%{n} = reduce_sum %{n}0 {{keepdims=0}}",
+    "beside": "%{n}c = concat %t, %g {{axis=1}}\n%{n}0 = slice %{n}c, %two, %far, %one\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "whole": "%{n}0 = slice %g, %zero, %far, %zero\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "parts": "%{n}a = part %g {{axis=1, index=0, count=2}}\n%{n}b = part %g {{axis=1, index=1, count=2}}\n%{n}0 = mul %{n}a, %{n}b\n%{n} = reduce_sum %{n}0 {{keepdims=0}}",
+    "best": "%{n}v, %{n}i = topk %g, %two {{axis=1}}\n%{n}0 = gather_elements %t, %{n}i {{axis=1}}\n%{n}1 = mul %{n}0, %{n}v\n%{n} = reduce_mean %{n}1 {{keepdims=0}}",
+    "first": "%{n}i = argmax %g {{axis=1, keepdims=0}}\n%{n}o = one_hot %{n}i, %deep, %off {{axis=-1}}\n%{n}0 = mul %{n}o, %t\n%{n} = reduce_sum %{n}0 {{keepdims=0}}",
+    "running": "%{n}0 = cumsum %t, %i1 {{axis=1}}\n%{n}1 = mul %{n}0, %g\n%{n} = reduce_mean %{n}1 {{keepdims=0}}",
+    "where": "%{n}c = gt %g, %half\n%{n}0 = where %{n}c, %g, %half\n%{n}1 = mul %{n}0, %b\n%{n} = reduce_mean %{n}1 {{keepdims=0}}",
+    "views": "%{n}u = unsqueeze %g, %one\n%{n}t = transpose %{n}u {{perm=[2, 1, 0]}}\n%{n}s = squeeze %{n}t, %one\n%{n}0 = tanh %{n}s\n%{n}1 = reduce_mean %{n}0 {{axes=[1], keepdims=0}}\n"
+             "%{n}2 = mul %{n}1, %b\n%{n} = reduce_sum %{n}2 {{keepdims=0}}",
+    "vector": "%{n}0 = matmul %t, %b\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    # only what is selected has a logarithm
+    "log": "%{n}p = abs %g\n%{n}0 = log %{n}p\n%{n} = reduce_sum %{n}0 {{keepdims=0}}",
+}
+# What is right where nothing is selected: no mean, no largest.
+OF_NONE = ["sum", "norm", "rms", "add_nd", "set_nd", "add_rows", "set_rows", "max_rows", "filled", "count", "numbered", "beside",
+           "whole", "parts", "first", "vector", "log"]
+REFUSED = {
+    "half of them": ("%z0 = part %g {axis=0, index=0, count=2}", "works along a selection"),
+    "in arithmetic": ("%z0 = size %lab\n%z1 = cast %z0 {to=f32}\n%z = mul %z1, %b", "computes with the number of lanes"),
+    "a fixed extent": ("%z0 = reshape %g, %flat\n%z = tanh %z0", "has a fixed extent"),
+    "meets a fixed extent": ("%z0 = reshape %x, %flat\n%z = add %z0, %g", "meets a fixed extent"),
+    "another selection": ("%zm = reduce_mean %x {axes=[2], keepdims=0}\n%zc = gt %zm, %half\n%zn = nonzero %zc\n%zt = transpose %zn {perm=[1, 0]}\n"
+                          "%zg = gather_nd %x, %zt\n%z = add %zg, %g", "meets another selection"),
+    "two at once": ("%z0 = matmul %g, %gt", "multiplies along a selection"),
+    "flat": ("%z0 = reshape %g, %all\n%z = tanh %z0", "mixes the lanes"),
+    "one lane": ("%z = gather %g, %i0 {axis=0}", "picks lanes of a selection"),
+    "selected again": ("%zc = gt %g, %half\n%z = nonzero %zc", "selects again"),
+    "joined": ("%z = concat %g, %g {axis=0}", "joins a selection"),
+    "along": ("%z = cumsum %g, %i0 {axis=0}", "works along a selection"),
+    "normalised": ("%z, %zm, %zr = layernorm %g, %t, %t {axis=0}", "not supported"),
+}
+
+
+def text(names, mask, extra=""):
+    numbers = iter(math.sin(1.7 * i + 0.3) for i in range(10 ** 6))
+    out = HEAD.replace("MASK", "input" if mask is None else "const")
+    out = out.replace("CONTENTS", "" if mask is None else "= {" + ", ".join(str(int(x)) for x in mask) + "}")
+    while "{@" in out:
+        head, tail = out.split("{@", 1)
+        n, tail = tail.split("}", 1)
+        out = head + "{" + ", ".join(f"{next(numbers):.5f}" for _ in range(int(n))) + "}" + tail
+    for name in names:
+        out += "".join("\t" + line + "\n" for line in CASES[name].format(n=name).split("\n"))
+    out += extra
+    total = None
+    for i, name in enumerate(names):
+        out += f"\tconst %k{i}: f32[] = {{{0.3 + 0.1 * (i % 7)}}}\n\t%p{i} = mul %{name}, %k{i}\n"
+        if total:
+            out += f"\t%q{i} = add {total}, %p{i}\n"
+        total = f"%q{i}" if total else f"%p{i}"
+    return out + f"\t%loss: f32[] output = mul {total}, %half\n}}\n"
+
+
+def near(a, b):
+    return len(a) == len(b) and all(abs(x - y) <= 1e-4 * (1 + abs(y)) for x, y in zip(a, b))
+
+
+class Lanes:
+    def __init__(self, bench):
+        self.bench = bench
+
+    def compile(self, name, source, *flags):
+        path = self.bench.path(name + ".ck")
+        with open(path, "w") as f:
+            f.write(source)
+        return self.bench.ckc(path, "-o", self.bench.path(name + ".so"), "--quiet", "--loss", "loss", *flags)
+
+    def run(self, name, mask, seed):
+        b = self.bench
+        inputs = {"y": ("I64", [4, 3], [(i * 7 + seed) % 5 for i in range(12)])}
+        if mask is not None:
+            inputs["m"] = ("BOOL", [4, 3], mask)
+        files.st_write(b.path("in.st"), inputs)
+        done = b.ckrun(b.path(name + ".so"), "--steps", 1, "--quiet", "--inputs", b.path("in.st"), "--grads", b.path("grads.st"),
+                       "--log", b.path("log"), "--threads", 1 + seed % 2)
+        if not b.must(done, f"{name}: run"):
+            return None
+        with open(b.path("log")) as f:
+            loss = float(f.read().split('"loss":')[1].split(",")[0].replace("null", "nan"))
+        return loss, {k: v[2] for k, v in files.st_read(b.path("grads.st"))[0].items()}
+
+    def same(self, what, names, masks, *flags):
+        """The gradient of the sum tells of each case; a case that differs is then looked for."""
+        b = self.bench
+        if not b.must(self.compile("open", text(names, None), *flags), f"{what}: compile"):
+            return
+        for k, mask in enumerate(masks):
+            if not b.must(self.compile("known", text(names, mask)), f"{what}: compile with {mask}"):
+                continue
+            got, want = self.run("open", mask, k), self.run("known", None, k)
+            if got and want and (near([got[0]], [want[0]]) and all(near(got[1][n], want[1][n]) for n in want[1])):
+                b.check(True, "")
+                continue
+            if len(names) == 1:
+                b.check(False, f"{names[0]}, {mask}: {got} instead of {want}")
+            else:
+                b.check(False, f"{what}, {mask}: differs")
+                for name in names:
+                    self.same(what, [name], [mask], *flags)
+
+
+def main():
+    bench = ck.Bench()
+    lanes = Lanes(bench)
+    some = [[1, 0, 1, 1, 0, 0, 1, 0, 1, 0, 0, 1], [0] * 7 + [1] + [0] * 4, [1] * 12, [1] + [0] * 11, [0] * 10 + [1, 1]]
+    lanes.same("all", list(CASES), some)
+    lanes.same("recomputed", list(CASES), some[:1], "--recompute", "full")
+    lanes.same("none selected", OF_NONE, [[0] * 12])
+    turned = "\t%gt = transpose %g {perm=[1, 0]}\n"
+    for what, (lines, message) in REFUSED.items():
+        done = lanes.compile("refused", text(["sum"], None, turned + "".join("\t" + x + "\n" for x in lines.split("\n"))
+                                             + ("" if "%z " not in lines else "")).replace("%z =", "%z output ="))
+        bench.check(message in done.stderr, f"refused, {what}: status {done.returncode}: {done.stderr[:400]}")
+    done = lanes.compile("output", text(["sum"], None).replace("%t = tanh", "%t output = tanh"))
+    bench.check(done.returncode == 0 and "output 't' is left out" in done.stderr, f"output: {done.stderr}")
+    done = lanes.compile("output", text(["sum"], None).replace("%t = tanh", "%t output = tanh"), "--forward-only")
+    bench.check(done.returncode == 1 and "depends on the contents of 'm'" in done.stderr, f"output: {done.stderr}")
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
