@@ -237,6 +237,23 @@ is_formal(const struct context *c, const char *name)
 	return false;
 }
 
+/* How many axes the dots of an Einsum stand for follows from ranks. */
+static void
+ask_ranks(struct flat *f, const struct flat_node *n)
+{
+	const Onnx__AttributeProto *a = attr_find(n, "equation");
+
+	if (strcmp(n->type, "Einsum") != 0 || !a
+	    || !memchr(a->s.data, '.', a->s.len))
+		return;
+	for (int i = 0; i < n->nin; i++) {
+		const struct flat_val *v = &f->val[n->in[i]];
+
+		if (n->in[i] && !v->init && !v->info)
+			flat_ask(f, n->in[i]);
+	}
+}
+
 static bool
 read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
           int index)
@@ -297,6 +314,8 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 		                                    &ok))
 			return ok;
 	}
+	if (!*n->domain)
+		ask_ranks(f, n);
 	return true;
 }
 

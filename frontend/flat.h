@@ -56,7 +56,8 @@ struct flat_tie {
 	int val, n;
 };
 
-/* What folding has found out about a value that control flow depends on. */
+/* What folding has found out about a value that control flow, or how many
+ * axes there are, depends on. */
 struct flat_known {
 	const char *name;
 	bool is_number;
@@ -93,6 +94,8 @@ struct flat {
 	size_t tie_cap;
 };
 
+/* flat_build.c: what is known of a value, by its name; or NULL. */
+const struct flat_known *flat_find(const struct flat *, int val);
 /* classify.c: verdicts for everything that could be a weight, and accidental
  * ties dissolved if that is wished.  False after diagnostics. */
 bool classify(struct flat *, const struct import_options *);

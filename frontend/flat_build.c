@@ -129,11 +129,21 @@ flat_tensor(const struct flat *f, int v)
 /* ---- what is known while reading ---- */
 
 const struct flat_known *
-flat_ask(struct flat *f, int val)
+flat_find(const struct flat *f, int val)
 {
-	for (int i = 0; i < f->nknown; i++)
+	for (int i = 0; val && i < f->nknown; i++)
 		if (strcmp(f->known[i].name, f->val[val].name) == 0)
 			return &f->known[i];
+	return NULL;
+}
+
+const struct flat_known *
+flat_ask(struct flat *f, int val)
+{
+	const struct flat_known *k = flat_find(f, val);
+
+	if (k)
+		return k;
 	f->wanted = arena_grow(f->arena, f->wanted, (size_t)f->nwanted,
 	                       &f->wanted_cap, (size_t)f->nwanted + 1,
 	                       sizeof *f->wanted);

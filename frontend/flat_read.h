@@ -63,7 +63,7 @@ struct flat_node *flat_add_node(struct flat *);
 void flat_add_identity(struct flat *, int x, int y);
 /* The one number or truth value in a value; false if it is not known. */
 bool flat_number(struct flat *, int val, int64_t *);
-/* What is known of a value by name; if nothing is, it is asked for. */
+/* As flat_find, but if nothing is known it is asked for. */
 const struct flat_known *flat_ask(struct flat *, int val);
 
 /* Reads the nodes of a nested graph. */

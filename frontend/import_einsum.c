@@ -77,15 +77,18 @@ read_term(struct einsum *e, const char **s, const char *end, struct term *t,
 
 /* How many dims the ellipsis of the term at s stands for; -1: unknown. */
 static int
-count_dots(const struct einsum *e, const char *s, const char *end, ValId v)
+count_dots(const struct einsum *e, const char *s, const char *end, int input)
 {
-	int rank = e->m->g->val[v].shape.rank, letters = 0;
+	const struct flat_known *k = flat_find(e->m->f, e->m->n->in[input]);
+	int rank = e->m->g->val[imp_in(e->m, input)].shape.rank, letters = 0;
 	bool dots = false;
 
 	for (; s < end && *s != ',' && *s != '-'; s++) {
 		dots |= *s == '.';
 		letters += *s != '.' && *s != ' ';
 	}
+	if (rank < 0 && k)
+		rank = k->shape.rank;
 	return !dots ? 0 : rank < letters ? -1 : rank - letters;
 }
 
@@ -111,7 +114,7 @@ read_equation(struct einsum *e, const char *s, const char *end)
 {
 	for (int i = 0; i < e->m->n->nin; i++) {
 		ValId v = imp_in(e->m, i);
-		int dots = count_dots(e, s, end, v);
+		int dots = count_dots(e, s, end, i);
 
 		if (dots < 0)
 			return imp_fail(e->m, "the rank of operand %d, which "
@@ -120,7 +123,7 @@ read_equation(struct einsum *e, const char *s, const char *end)
 			return imp_fail(e->m, "%d operands, the equation has "
 			                "fewer", e->m->n->nin);
 		if (i)
-			dots = count_dots(e, s, end, v);
+			dots = count_dots(e, s, end, i);
 		if (dots < 0)
 			return imp_fail(e->m, "the rank of operand %d, which "
 			                "the ellipsis needs, is not known", i);

@@ -1,7 +1,7 @@
 /* Control flow that depends on shapes: an If on a rank, a Loop as long as an
- * axis, a Scan over a value.
+ * axis, a Scan over a value; and the dots of an Einsum.
  *
- * What If, Loop and Scan want to know is often no constant of the file, but
+ * What these want to know is often no constant of the file, but
  * follows from it and from the extents that are bound.  The nodes it depends
  * on are imported and folded on their own; with the answers the file is made
  * flat once more, which may show further questions inside.
@@ -146,7 +146,7 @@ flat_resolve(struct onnx_file *file, const struct import_options *opt,
 	}
 	for (int i = 0; f && i < a.nknown; i++)
 		if (!named_once(f, a.known[i].name)) {
-			diag_error(diag, "control flow depends on value '%s', "
+			diag_error(diag, "the graph depends on value '%s', "
 			           "and several have that name",
 			           a.known[i].name);
 			return NULL;

@@ -182,6 +182,19 @@ class Relative(nn.Module):
         return F.huber_loss((p @ v).transpose(1, 2).reshape(2, 6, 16), y, delta=0.5)
 
 
+@model("einsum-dots", x=real(2, 6, 5))
+class EinsumDots(nn.Module):
+    """Attention inside blocks, with as many leading axes as there happen to be."""
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(5, 8), nn.Linear(5, 8), nn.Linear(5, 8)
+
+    def forward(self, x):
+        q, k, v = (f(x).view(x.shape[0], -1, 3, 2, 4) for f in (self.q, self.k, self.v))
+        p = torch.softmax(torch.einsum("...qhd,...khd->...hqk", q, k), -1)
+        return torch.einsum("...hqk,...khd->...qhd", p, v).square().mean()
+
+
 @model("sparse-topk-attention", x=real(2, 6, 8), y=real(2, 6, 8, seed=9))
 class TopkAttention(nn.Module):
     def __init__(self):
