@@ -6,7 +6,7 @@
  *         segments (nested.c) and walks with a full arena (remat_evict.c), at
  *         amounts of memory that do not depend on the budget: the least that
  *         a walk gets through with, by bisection, and a ladder from there to
- *         the top
+ *         the top.  Then what they leave idle is filled (deep_fill.c)
  * cost    counted work; nothing of this runs where one recompute will do
  */
 #include "passes/deep.h"
@@ -67,6 +67,7 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 	if (!remat_exact(d)) {
 		nested_search(d);
 		walk_all(d);
+		deep_fill(d);
 	}
 	arena_free(d->steps.arena);
 	d->steps = (struct steps){ 0 };

@@ -33,6 +33,9 @@ bool remat_exact(struct deep *);
 /* nested.c: plans for chains of parts. */
 void nested_search(struct deep *);
 
+/* deep_fill.c: faster ones from those that are known. */
+void deep_fill(struct deep *);
+
 /* The known ones, none dominated by another. */
 struct deep {
 	struct remat *r;
