@@ -4,25 +4,6 @@
 
 #include <string.h>
 
-/* "p[3]", or "NULL" for an absent operand. */
-static const char *
-slot(struct emit *e, const Val *v, int i)
-{
-	return v ? arena_printf(e->arena, "p[%d]", i) : "NULL";
-}
-
-static const char *
-in(struct emit *e, const Node *n, int i)
-{
-	return slot(e, emit_in(e, n, i), i);
-}
-
-static const char *
-out(struct emit *e, const Node *n, int i)
-{
-	return slot(e, emit_out(e, n, i), n->nin + i);
-}
-
 /* All floats among the operands are f32. */
 static bool
 need_f32(struct emit *e, const Node *n, unsigned need)
@@ -210,7 +191,7 @@ emit_conv(struct emit *e, const Node *n)
 {
 	return emit_convolution(e, n, "conv", "ckr_conv",
 		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
-		             in(e, n, 2)));
+		             p_in(e, n, 2)));
 }
 
 bool
@@ -218,7 +199,7 @@ emit_conv_dx(struct emit *e, const Node *n)
 {
 	return emit_convolution(e, n, "dx", "ckr_conv_dx",
 		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
-		             in(e, n, 2)));
+		             p_in(e, n, 2)));
 }
 
 bool
@@ -243,8 +224,8 @@ emit_batchnorm(struct emit *e, const Node *n)
 	if (!need_f32(e, n, NEED_BATCHNORM))
 		return false;
 	out_line(e->out, "ckr_batchnorm(%s, %s, %s, p[0], %s, %s, %s, %s, "
-	         "env);", out(e, n, 0), out(e, n, 1), out(e, n, 2),
-	         in(e, n, 1), in(e, n, 2),
+	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         p_in(e, n, 1), p_in(e, n, 2),
 	         planes(e, &emit_in(e, n, 0)->shape),
 	         emit_double(e->arena, n->attr.BATCHNORM.eps));
 	return true;
@@ -256,9 +237,9 @@ emit_batchnorm_grad(struct emit *e, const Node *n)
 	if (!need_f32(e, n, NEED_BATCHNORM))
 		return false;
 	out_line(e->out, "ckr_batchnorm_grad(%s, %s, %s, p[0], p[1], p[2], "
-	         "p[3],", out(e, n, 0), out(e, n, 1), out(e, n, 2));
+	         "p[3],", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2));
 	out_line(e->out, "                   %s, %s, %s, env);",
-	         in(e, n, 4), planes(e, &emit_in(e, n, 1)->shape),
+	         p_in(e, n, 4), planes(e, &emit_in(e, n, 1)->shape),
 	         emit_double(e->arena, n->attr.BATCHNORM_GRAD.eps));
 	return true;
 }
@@ -299,7 +280,7 @@ emit_maxpool(struct emit *e, const Node *n)
 		return false;
 	emit_pool(e, n, &n->attr.MAXPOOL.end, 0);
 	out_line(e->out, "ckr_maxpool(&pool, %s, %s, p[0], env);",
-	         out(e, n, 0), out(e, n, 1));
+	         p_out(e, n, 0), p_out(e, n, 1));
 	return true;
 }
 

@@ -134,18 +134,6 @@ emit_pad_constant(struct emit *e, const Node *n)
 	out_line(e->out, "}");
 }
 
-/* "{ 1, 2, 3 }" as a compound literal of int64_t, or NULL if empty. */
-static const char *
-list_text(struct emit *e, const int64_t *v, int n)
-{
-	const char *s = "(const int64_t[]){ ";
-
-	for (int i = 0; i < n; i++)
-		s = arena_printf(e->arena, "%s%lld%s", s, (long long)v[i],
-		                 i + 1 < n ? ", " : " }");
-	return n ? s : "NULL";
-}
-
 bool
 emit_pad(struct emit *e, const Node *n)
 {
@@ -160,12 +148,12 @@ emit_pad(struct emit *e, const Node *n)
 	out_line(e->out, "ckr_pad(p[%d], p[0], %d, %d, %lld,", n->nin,
 	         dtype_info[x->dt].nbytes, x->shape.rank,
 	         (long long)n->attr.PAD.mode);
-	out_line(e->out, "        %s,", list_text(e, x->shape.dim,
+	out_line(e->out, "        %s,", emit_list(e, x->shape.dim,
 	         x->shape.rank));
-	out_line(e->out, "        %s,", list_text(e, x->stride, x->shape.rank));
-	out_line(e->out, "        %s,", list_text(e, y->shape.dim,
+	out_line(e->out, "        %s,", emit_list(e, x->stride, x->shape.rank));
+	out_line(e->out, "        %s,", emit_list(e, y->shape.dim,
 	         y->shape.rank));
-	out_line(e->out, "        %s, env);", list_text(e,
+	out_line(e->out, "        %s, env);", emit_list(e,
 	         n->attr.PAD.begin.v, x->shape.rank));
 	return true;
 }

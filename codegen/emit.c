@@ -113,6 +113,30 @@ emit_out(const struct emit *e, const Node *n, int i)
 }
 
 const char *
+p_in(const struct emit *e, const Node *n, int i)
+{
+	return emit_in(e, n, i) ? arena_printf(e->arena, "p[%d]", i) : "NULL";
+}
+
+const char *
+p_out(const struct emit *e, const Node *n, int i)
+{
+	return emit_out(e, n, i) ? arena_printf(e->arena, "p[%d]", n->nin + i)
+		: "NULL";
+}
+
+const char *
+emit_list(const struct emit *e, const int64_t *v, int n)
+{
+	const char *s = "(const int64_t[]){ ";
+
+	for (int i = 0; i < n; i++)
+		s = arena_printf(e->arena, "%s%lld%s", s, (long long)v[i],
+		                 i + 1 < n ? ", " : " }");
+	return n ? s : "NULL";
+}
+
+const char *
 emit_ctype(DType dt)
 {
 	return dtype_info[dt].ctype;

@@ -69,6 +69,11 @@ extern EmitRule *const emit_rule[OP_COUNT];
 /* Operands: in 0..nin-1, then outputs, then scratch. */
 const Val *emit_in(const struct emit *, const Node *, int i);   /* NULL: none */
 const Val *emit_out(const struct emit *, const Node *, int i);  /* NULL: none */
+/* Operands as arguments of a kernel: "p[3]", or "NULL" if absent. */
+const char *p_in(const struct emit *, const Node *, int i);
+const char *p_out(const struct emit *, const Node *, int i);
+/* "{ 1, 2, 3 }" as a compound literal of int64_t, or NULL if empty. */
+const char *emit_list(const struct emit *, const int64_t *, int n);
 static inline int
 emit_scratch(const Node *n)
 {

@@ -2,25 +2,6 @@
 #include "codegen/emit.h"
 #include "ir/tile.h"
 
-/* "p[3]", or "NULL" for an absent operand. */
-static const char *
-slot(struct emit *e, const Val *v, int i)
-{
-	return v ? arena_printf(e->arena, "p[%d]", i) : "NULL";
-}
-
-static const char *
-in(struct emit *e, const Node *n, int i)
-{
-	return slot(e, emit_in(e, n, i), i);
-}
-
-static const char *
-out(struct emit *e, const Node *n, int i)
-{
-	return slot(e, emit_out(e, n, i), n->nin + i);
-}
-
 static bool
 need_f32(struct emit *e, const Node *n, const Val *v)
 {
@@ -94,8 +75,8 @@ emit_layernorm(struct emit *e, const Node *n)
 		return false;
 	rows_and_width(&x->shape, n->attr.LAYERNORM.axis, &rows, &width);
 	out_line(e->out, "ckr_layernorm(%s, %s, %s, p[0], p[1], %s, %lld, "
-	         "%lld, %s, env);", out(e, n, 0), out(e, n, 1), out(e, n, 2),
-	         in(e, n, 2), rows, width,
+	         "%lld, %s, env);", p_out(e, n, 0), p_out(e, n, 1),
+	         p_out(e, n, 2), p_in(e, n, 2), rows, width,
 	         emit_double(e->arena, n->attr.LAYERNORM.eps));
 	return true;
 }
@@ -110,7 +91,7 @@ emit_rmsnorm(struct emit *e, const Node *n)
 		return false;
 	rows_and_width(&x->shape, n->attr.RMSNORM.axis, &rows, &width);
 	out_line(e->out, "ckr_rmsnorm(%s, %s, p[0], p[1], %lld, %lld, %s, "
-	         "env);", out(e, n, 0), out(e, n, 1), rows, width,
+	         "env);", p_out(e, n, 0), p_out(e, n, 1), rows, width,
 	         emit_double(e->arena, n->attr.RMSNORM.eps));
 	return true;
 }
@@ -126,7 +107,7 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
 		return false;
 	rows_and_width(&x->shape, axis, &rows, &width);
 	out_line(e->out, "ckr_norm_grad(%s, %s, %s, p[0], p[1], p[2], %s, %s,",
-	         out(e, n, 0), out(e, n, 1), dbias, mean, rstd);
+	         p_out(e, n, 0), p_out(e, n, 1), dbias, mean, rstd);
 	out_line(e->out, "              %lld, %lld, %lld, p[%d], env);", rows,
 	         width, (long long)tile_part_rows(rows), emit_scratch(n));
 	return true;
@@ -136,7 +117,7 @@ bool
 emit_layernorm_grad(struct emit *e, const Node *n)
 {
 	return emit_norm_grad(e, n, n->attr.LAYERNORM_GRAD.axis,
-	                      out(e, n, 2), "p[3]", "p[4]");
+	                      p_out(e, n, 2), "p[3]", "p[4]");
 }
 
 bool
@@ -166,7 +147,7 @@ emit_labels(struct emit *e, const Node *n, int labels, int weights,
 	out_line(e->out, "const struct ckr_labels labels = "
 	         "{ p[%d], %d, %s, %lld, %s };", labels,
 	         dtype_info[v->dt].nbytes, int_min_text(e, ignore),
-	         (long long)classes, in(e, n, weights));
+	         (long long)classes, p_in(e, n, weights));
 	return true;
 }
 
@@ -188,7 +169,7 @@ emit_sce(struct emit *e, const Node *n)
 	    !emit_labels(e, n, 1, 2, n->attr.SCE.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce(%s, %s, %s, p[0], &labels, %s, %lld, 0, "
-	         "env);", out(e, n, 0), out(e, n, 1), out(e, n, 2),
+	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
 	         class_dims(e, &x->shape), (long long)n->attr.SCE.reduction);
 	return true;
 }
@@ -202,7 +183,7 @@ emit_sce_grad(struct emit *e, const Node *n)
 	    !emit_labels(e, n, 2, 5, n->attr.SCE_GRAD.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce_grad(%s, p[0], p[1], &labels, p[3], p[4], "
-	         "%s, %lld, env);", out(e, n, 0), class_dims(e, &x->shape),
+	         "%s, %lld, env);", p_out(e, n, 0), class_dims(e, &x->shape),
 	         (long long)n->attr.SCE_GRAD.reduction);
 	return true;
 }
@@ -216,8 +197,8 @@ emit_nll(struct emit *e, const Node *n)
 	    !emit_labels(e, n, 1, 2, n->attr.NLL.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce(%s, NULL, %s, p[0], &labels, %s, %lld, 1, "
-	         "env);", out(e, n, 0), out(e, n, 1), class_dims(e, &x->shape),
-	         (long long)n->attr.NLL.reduction);
+	         "env);", p_out(e, n, 0), p_out(e, n, 1),
+	         class_dims(e, &x->shape), (long long)n->attr.NLL.reduction);
 	return true;
 }
 
