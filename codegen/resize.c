@@ -181,7 +181,7 @@ transpose(struct table *t, int64_t ncol)
 
 /* A list of numbers, several to a line. */
 static void
-emit_list(struct emit *e, const char *type, const char *name, size_t n,
+emit_column(struct emit *e, const char *type, const char *name, size_t n,
           const char *(*text)(struct emit *, const struct table *, size_t),
           const struct table *t)
 {
@@ -247,10 +247,10 @@ emit_resize(struct emit *e, const Node *n)
 		                  "weights", x->name);
 	if (a->RESIZE.bwd)
 		transpose(&t, a->RESIZE.extent_in);
-	emit_list(e, "int32_t", "first", (size_t)y->shape.dim[axis] + 1,
+	emit_column(e, "int32_t", "first", (size_t)y->shape.dim[axis] + 1,
 	          first_text, &t);
-	emit_list(e, "int32_t", "at", t.n, column_text, &t);
-	emit_list(e, "float", "weight", t.n, weight_text, &t);
+	emit_column(e, "int32_t", "at", t.n, column_text, &t);
+	emit_column(e, "float", "weight", t.n, weight_text, &t);
 	out_line(e->out, "static const struct ckr_resize r = {");
 	out_line(e->out, ".outer = %lld, .from = %lld, .to = %lld, "
 	         ".inner = %lld,", (long long)emit_extent(&x->shape, 0, axis),
