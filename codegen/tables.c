@@ -266,7 +266,7 @@ dtype_text(Arena *a, DType dt)
 }
 
 static void
-emit_list(struct out *o, const int64_t *v, int n)
+emit_numbers(struct out *o, const int64_t *v, int n)
 {
 	out_put(o, "{");
 	for (int i = 0; i < n; i++)
@@ -327,9 +327,9 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	        id && is_shared(v) ? -1 : p->ready[i], t ? t->last : -1,
 	        p->offset[i], id ? reach(v) : t->bytes,
 	        id && v->kind == V_CONST ? s->data[i] : 0);
-	emit_list(o, v->shape.dim, id ? v->shape.rank : 0);
+	emit_numbers(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
-	emit_list(o, v->stride, id ? v->shape.rank : 0);
+	emit_numbers(o, v->stride, id ? v->shape.rank : 0);
 	out_put(o, " },\n");
 }
 

@@ -67,12 +67,10 @@ fold_emit(struct fold *f, Op op, int nin, const ValId *in, const Attr *attr,
 ValId
 fold_reshape(struct fold *f, ValId x, const Shape *s, NodeId like)
 {
-	Attr attr = attr_default(OP_RESHAPE);
+	Attr attr = attr_reshape(s);
 
 	if (shape_eq(&f->g->val[x].shape, s))
 		return x;
-	fold_shape_list(&attr.RESHAPE.shape, s);
-	attr.RESHAPE.allowzero = shape_nelem(s) == 0;
 	return fold_emit(f, OP_RESHAPE, 1, &x, &attr, like);
 }
 
@@ -83,7 +81,7 @@ fold_expand(struct fold *f, ValId x, const Shape *s, NodeId like)
 
 	if (shape_eq(&f->g->val[x].shape, s))
 		return x;
-	fold_shape_list(&attr.EXPAND.shape, s);
+	attr.EXPAND.shape = shape_list(s);
 	return fold_emit(f, OP_EXPAND, 1, &x, &attr, like);
 }
 
@@ -102,14 +100,6 @@ fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
 	f->g->val[y].shape = *s;
 	f->p->changed = true;
 	return shape_infer(f->g, f->p->diag, n) && fold_finish(f, id) ? y : 0;
-}
-
-void
-fold_shape_list(IntList *l, const Shape *s)
-{
-	l->n = s->rank;
-	for (int d = 0; d < s->rank; d++)
-		l->v[d] = s->dim[d];
 }
 
 bool
@@ -143,7 +133,7 @@ fold_become(struct fold *f, NodeId id, ValId x)
 
 	if (!shape_eq(&y->shape, &v->shape)) {
 		fold_turn(f, id, OP_EXPAND, x);
-		fold_shape_list(&n->attr.EXPAND.shape, &y->shape);
+		n->attr.EXPAND.shape = shape_list(&y->shape);
 		return STEP_KEEP;
 	}
 	if (y->output && (v->kind != V_TEMP || v->output)) {

@@ -69,7 +69,6 @@ enum step fold_become(struct fold *, NodeId id, ValId x);
 
 /* ---- looking ---- */
 
-void fold_shape_list(IntList *, const Shape *);
 bool fold_is_whole(const IntList *start, const IntList *step, const Shape *x,
                    const Shape *y);
 
