@@ -8,18 +8,6 @@
 
 #include <math.h>
 
-static ValId
-unary(struct importer *m, Op op, ValId x)
-{
-	return EMIT_NODE(m, op, NULL, x);
-}
-
-static ValId
-binary(struct importer *m, Op op, ValId x, ValId y)
-{
-	return EMIT_NODE(m, op, NULL, x, y);
-}
-
 /* [B,T,H*D] -> [B,H,T,D] */
 static ValId
 split_heads(struct importer *m, ValId x, int64_t heads)

@@ -5,18 +5,6 @@
 
 #include <string.h>
 
-static ValId
-unary(struct importer *m, Op op, ValId x)
-{
-	return EMIT_NODE(m, op, NULL, x);
-}
-
-static ValId
-binary(struct importer *m, Op op, ValId x, ValId y)
-{
-	return EMIT_NODE(m, op, NULL, x, y);
-}
-
 /* x op number */
 static ValId
 with(struct importer *m, Op op, ValId x, double number)

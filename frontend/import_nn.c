@@ -3,18 +3,6 @@
 
 #include <string.h>
 
-static ValId
-unary(struct importer *m, Op op, ValId x)
-{
-	return EMIT_NODE(m, op, NULL, x);
-}
-
-static ValId
-binary(struct importer *m, Op op, ValId x, ValId y)
-{
-	return EMIT_NODE(m, op, NULL, x, y);
-}
-
 /* ---- reductions ---- */
 
 /* The four reductions of the IR have the same attributes in the same order,

@@ -108,12 +108,6 @@ per_channel(struct importer *m, ValId v, ValId x)
 	                                 spatial_ones(m, x))) : 0;
 }
 
-static ValId
-binary(struct importer *m, Op op, ValId x, ValId y)
-{
-	return EMIT_NODE(m, op, NULL, x, y);
-}
-
 /* x * scale + bias by channels. */
 static ValId
 affine(struct importer *m, ValId x, ValId scale, ValId bias, ValId like)

@@ -40,6 +40,18 @@ ValId imp_node(struct importer *, Op, const Attr *attr, int nin,
 #define EMIT_NODE(m, op, attr, ...) \
 	imp_node(m, op, attr, sizeof((ValId[]){ __VA_ARGS__ }) \
 	         / sizeof(ValId), (ValId[]){ __VA_ARGS__ })
+static inline ValId
+unary(struct importer *m, Op op, ValId x)
+{
+	return EMIT_NODE(m, op, NULL, x);
+}
+
+static inline ValId
+binary(struct importer *m, Op op, ValId x, ValId y)
+{
+	return EMIT_NODE(m, op, NULL, x, y);
+}
+
 /* Output k of the node whose output 0 is v. */
 ValId imp_output(const struct importer *, ValId v, int k);
 /* The number as a scalar of x's type. */

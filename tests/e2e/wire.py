@@ -1,4 +1,4 @@
-"""ONNX files written by hand: just enough of protobuf's wire format."""
+"""ONNX files read and written by hand: just enough of protobuf's wire format."""
 import struct
 
 
@@ -20,6 +20,35 @@ def field(number, value):
     if isinstance(value, str):
         value = value.encode()
     return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def read_varint(raw, at):
+    """The number at a place, and the place behind it."""
+    value = shift = 0
+    while True:
+        byte = raw[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def fields(raw):
+    """(number, value, whole) of a message's fields: an integer or bytes, and all bytes of the field."""
+    at = 0
+    while at < len(raw):
+        start = at
+        key, at = read_varint(raw, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = read_varint(raw, at)
+        elif kind in (1, 2, 5):
+            n, at = read_varint(raw, at) if kind == 2 else (8 if kind == 1 else 4, at)
+            value, at = raw[at:at + n], at + n
+        else:
+            raise ValueError(f"wire type {kind}")
+        yield key >> 3, value, raw[start:at]
 
 
 def value_info(name, dtype, dims):

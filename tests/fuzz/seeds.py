@@ -16,7 +16,7 @@ import zipfile
 import io
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
-from wire import field, varint  # noqa: E402
+from wire import field, fields, varint  # noqa: E402
 
 F32, U8, I32, I64, BOOL, F16 = 1, 2, 6, 7, 9, 10
 
@@ -309,34 +309,6 @@ def onnx_seeds():
 
 
 # ---- real models without their weights ----
-
-def read_varint(raw, at):
-    value = shift = 0
-    while True:
-        byte = raw[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-
-
-def fields(raw):
-    at = 0
-    while at < len(raw):
-        start = at
-        key, at = read_varint(raw, at)
-        if key & 7 == 0:
-            _, at = read_varint(raw, at)
-            yield key >> 3, None, raw[start:at]
-        elif key & 7 == 2:
-            n, at = read_varint(raw, at)
-            at += n
-            yield key >> 3, raw[at - n:at], raw[start:at]
-        else:
-            at += 4 if key & 7 == 5 else 8
-            yield key >> 3, None, raw[start:at]
-
 
 def strip_tensor(raw):
     parts = list(fields(raw))

@@ -1,7 +1,12 @@
-"""A small reader of ONNX files: the wire format of protobuf and the fields that the node tests need."""
+"""A small reader of ONNX files: the fields that the node tests need."""
+import os
 import struct
+import sys
 
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import wire  # noqa: E402
 
 # TensorProto.DataType: numpy's type of the elements, safetensors' name.  bfloat16 has no numpy type: its bits.
 TYPES = {1: ("<f4", "F32"), 2: ("u1", "U8"), 3: ("i1", "I8"), 4: ("<u2", "U16"), 5: ("<i2", "I16"), 6: ("<i4", "I32"), 7: ("<i8", "I64"), 9: ("?", "BOOL"),
@@ -12,34 +17,13 @@ class Unsupported(Exception):
     """The file holds something that no tensor type here stands for."""
 
 
-def varint(raw, at):
-    value = shift = 0
-    while True:
-        byte = raw[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-
-
 def fields(raw):
     """(number, value) of a message: integers, or bytes."""
-    at = 0
-    while at < len(raw):
-        key, at = varint(raw, at)
-        wire = key & 7
-        if wire == 0:
-            value, at = varint(raw, at)
-        elif wire == 2:
-            n, at = varint(raw, at)
-            value, at = raw[at:at + n], at + n
-        elif wire in (1, 5):
-            n = 8 if wire == 1 else 4
-            value, at = raw[at:at + n], at + n
-        else:
-            raise Unsupported(f"wire type {wire}")
-        yield key >> 3, value
+    try:
+        for number, value, _ in wire.fields(raw):
+            yield number, value
+    except ValueError as e:
+        raise Unsupported(str(e)) from None
 
 
 def signed(x):
@@ -51,7 +35,7 @@ def packed(value):
         return [value]
     at, out = 0, []
     while at < len(value):
-        x, at = varint(value, at)
+        x, at = wire.read_varint(value, at)
         out.append(x)
     return out
 
