@@ -70,7 +70,8 @@ step(struct fold *f, NodeId id)
 
 	follow_replacements(f, &g->node[id]);
 	trim_inputs(&g->node[id]);
-	if (!shape_infer(g, f->p->diag, &g->node[id]))
+	if (!fold_lanes_whole(f, id)
+	    || !shape_infer(g, f->p->diag, &g->node[id]))
 		return false;
 	normalise_axis(g, &g->node[id]);
 	was = g->node[id];

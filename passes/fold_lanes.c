@@ -331,6 +331,23 @@ says_shape(Op op, int i)
 }
 
 bool
+fold_lanes_whole(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	const struct lanes *l = n->op == OP_PART ? lanes_of(f, n->in[0]) : NULL;
+	int64_t axis = n->attr.PART.axis;
+
+	if (!l || l->axis < 0)
+		return true;
+	axis += axis < 0 ? rank_of(f, n->in[0]) : 0;
+	return axis != l->axis
+		|| lanes_refuse(f, id, l->id, "takes a selection apart, as "
+		                "traced loops over it do (mixtures of experts: "
+		                "experts_implementation=\"batched_mm\" exports "
+		                "without)");
+}
+
+bool
 fold_lanes(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];

@@ -23,6 +23,9 @@ struct lanes {
 
 enum { MARK_LOST = -1 };
 
+/* False after a diagnostic: node id, whose shapes are not inferred yet, takes
+ * a selection apart as if it were known how many there are. */
+bool fold_lanes_whole(struct fold *, NodeId id);
 /* Node id, whose shapes are inferred and whose static operands are attributes
  * by now; `was` is the node as it stood before that.  False after a
  * diagnostic. */

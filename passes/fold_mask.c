@@ -31,7 +31,7 @@ bool
 lanes_refuse(struct fold *f, NodeId id, int sel, const char *what)
 {
 	const Val *from = &f->g->val[f->selection[sel - 1].from];
-	char why[192], text[448];
+	char why[192], text[640];
 
 	fold_reason(f, f->selection[sel - 1].from, why, sizeof why);
 	snprintf(text, sizeof text, "%s: how many elements of '%s' are not "

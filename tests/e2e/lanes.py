@@ -102,7 +102,8 @@ CASES = {
 OF_NONE = ["sum", "norm", "rms", "add_nd", "set_nd", "add_rows", "set_rows", "max_rows", "filled", "count", "numbered", "beside",
            "whole", "parts", "first", "vector", "log"]
 REFUSED = {
-    "half of them": ("%z0 = part %g {axis=0, index=0, count=2}", "works along a selection"),
+    "half of them": ("%z0 = part %g {axis=0, index=0, count=2}", "takes a selection apart"),
+    "some of them": ("%z0 = part %g, %two {axis=0, index=0, count=1}", "takes a selection apart"),
     "in arithmetic": ("%z0 = size %lab\n%z1 = cast %z0 {to=f32}\n%z = mul %z1, %b", "computes with the number of lanes"),
     "a fixed extent": ("%z0 = reshape %g, %flat\n%z = tanh %z0", "has a fixed extent"),
     "meets a fixed extent": ("%z0 = reshape %x, %flat\n%z = add %z0, %g", "meets a fixed extent"),
