@@ -62,6 +62,14 @@ try_all(struct choice *c)
 	archive_all(c->base, cand, n);
 }
 
+/* Rungs are worth their time: there is no curve, or it has few values to
+ * choose from, between the plans of which there are others. */
+static bool
+climbs(const struct choice *c)
+{
+	return c->r->ncand <= (c->curve ? CLIMB_MAX : ILP_MAX);
+}
+
 static void
 try_presets(struct choice *c)
 {
@@ -78,18 +86,10 @@ try_presets(struct choice *c)
 
 		/* a whole segment's copies may be alive at once; less of it
 		 * may be enough */
-		if (!c->curve)
+		if (!c->curve || climbs(c))
 			remat_polish(c->base, cost.live - cost.live / 64, 0,
 			             drop);
 	}
-}
-
-/* Rungs are worth their time: there is no curve, or it has few values to
- * choose from, between the plans of which there are others. */
-static bool
-climbs(const struct choice *c)
-{
-	return c->r->ncand <= (c->curve ? CLIMB_MAX : ILP_MAX);
 }
 
 /* Push the least memory further down. */
@@ -124,11 +124,21 @@ add_extra(struct choice *c, const struct found *f)
 	return e;
 }
 
+/* The lowest rung is where the least known plan is. */
+static int64_t
+rung_bytes(const struct choice *c, int rung)
+{
+	int64_t memory = c->top / RUNGS * rung;
+	int64_t least = c->base->slot[c->base->nslot - 1].live;
+
+	return memory > least ? memory : least;
+}
+
 /* Work on one rung alone, in an archive of its own; returns the bound. */
 static double
-climb(struct choice *c, int rung)
+climb(struct choice *c, int64_t memory)
 {
-	int64_t memory = c->top / RUNGS * rung, target = memory;
+	int64_t target = memory;
 	struct found *start = archive_live(c->base, memory), *f;
 	struct archive *a = archive_new(c->r, c->must);
 	double gap = c->opt->gap_pct / 100 * c->r->base_sec, bound;
@@ -259,16 +269,19 @@ descend(struct choice *c, int64_t arena)
 		return best;
 	if (rung > RUNGS)
 		rung = RUNGS;
-	for (; rung > 0; rung--) {
+	for (; rung >= 0; rung--) {
+		int64_t memory = rung_bytes(c, rung);
+
 		if (c->opt->plan_sec > 0
 		    && pass_seconds() - c->started > c->opt->plan_sec)
 			break;
 		if (!c->climbed[rung])
-			c->bound[rung] = climb(c, rung);
+			c->bound[rung] = climb(c, memory);
 		c->climbed[rung] = true;
 		best = best_of(c, arena);
-		if (best && (best->sec <= c->bound[rung]
-		             || proven(c, c->top / RUNGS * rung, best)))
+		if (memory > c->top / RUNGS * rung
+		    || (best && (best->sec <= c->bound[rung]
+		                 || proven(c, memory, best))))
 			break;
 	}
 	return best;
@@ -321,6 +334,8 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 		return c;
 	}
 	find_curve(c);
+	if (c->curve)                   /* little is left to be found */
+		c->polish /= 2;
 	if (!c->curve || climbs(c))
 		remat_search(c->base);
 	try_presets(c);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 enum {
-	LADDER = 12, BISECT = 12,
+	LADDER = 24, BISECT = 12,
 	WALK_WORK = 40000000,           /* of one search */
 	REPEATS = 16                    /* steps per node, on average */
 };
@@ -35,6 +35,8 @@ walk_all(struct deep *d)
 {
 	static const struct evict_way way[] = {
 		{ 1, 1, 1 }, { 1, 1, 0 }, { 0, 1, 1 }, { 1, 0.5, 0 },
+		{ 0.5, 1, 1 }, { 2, 1, 0 }, { 1, 0, 1 }, { 1, 1, 0.5 },
+		{ 0, 1, 0 }, { 2, 1, 1 },
 	};
 	enum { WAYS = sizeof way / sizeof way[0] };
 	int64_t work = WALK_WORK, lo = 0, hi = d->top;

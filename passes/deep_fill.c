@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNGS = 32, ROUNDS = 12, WORK = 2500000 };
+enum { RUNGS = 64, ROUNDS = 12, WORK = 4000000 };
 
 /* A copy that may go. */
 struct spare {
