@@ -9,6 +9,7 @@
  */
 #include "frontend/import_graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/optable.h"
@@ -127,6 +128,45 @@ warn_idle(const struct flat *f)
 		          f->val[first].name);
 }
 
+/* PyTorch's dynamo exporter makes a SoftmaxCrossEntropyLoss of a
+ * cross_entropy with smoothed labels, too, although that does not smooth, and
+ * writes the call into the node's metadata:
+ *   aten.cross_entropy_loss.default](args = (%z, %y, None, 1, -100, 0.1), */
+double
+import_lost_smoothing(const struct flat_node *n)
+{
+	const char *s = NULL, *end, *named;
+
+	for (size_t i = 0; i < n->p->n_metadata_props && !s; i++)
+		if (n->p->metadata_props[i]->value)
+			s = strstr(n->p->metadata_props[i]->value, WIRE_NOTE);
+	if (!s || strcmp(n->type, "SoftmaxCrossEntropyLoss") != 0)
+		return 0;
+	named = strstr(s, "label_smoothing: ");
+	if (named)
+		return strtod(strchr(named, ' '), NULL);
+	s += strlen(WIRE_NOTE);
+	end = s + strcspn(s, ")");
+	for (int comma = 0; comma < 5; comma++) {
+		s = memchr(s, ',', (size_t)(end - s));
+		if (!s++)
+			return 0;
+	}
+	return strtod(s, NULL);
+}
+
+static void
+warn_smoothing(const struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++) {
+		double lost = import_lost_smoothing(&f->node[i]);
+
+		if (f->node[i].needed && lost > 0)
+			diag_warn(f->diag, "node '%s': " LOST_SMOOTHING,
+			          f->node[i].name, lost);
+	}
+}
+
 /* ---- all of it ---- */
 
 static const char *
@@ -167,6 +207,7 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 
 	if (f && check_support(f)) {
 		warn_ties(f, opt->untie);
+		warn_smoothing(f);
 		if (!opt->all_outputs)
 			warn_idle(f);
 		g = import_graph(f, opt, arena, stem(arena, path));

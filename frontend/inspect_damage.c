@@ -1,6 +1,7 @@
 /* What exporters damage silently, each with the export option that avoids it.
  */
 #include "frontend/findings.h"
+#include "frontend/import_graph.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -288,6 +289,9 @@ find_modes(struct findings *x)
 		if (!n->needed)
 			continue;
 		off += is_inactive_dropout(x, n);
+		if (import_lost_smoothing(n) > 0)
+			warn(x, "'%s': " LOST_SMOOTHING, n->name,
+			     import_lost_smoothing(n));
 		if (strcmp(n->type, "BatchNormalization") == 0) {
 			a = attr_find(n, "training_mode");
 			bn += !a || !a->i;

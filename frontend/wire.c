@@ -18,6 +18,7 @@ enum kind {
 	DATA,                           /* contents of a tensor */
 	ONCE,                           /* message that may occur only once */
 	MESSAGE,
+	NOTE,                           /* message kept if it has WIRE_NOTE */
 };
 
 enum message {
@@ -39,7 +40,7 @@ static const char *const message_name[M_COUNT] = {
 };
 
 /* Documentation, value infos of inner values (often stale; shapes are
- * inferred anew) and annotations of single nodes are dropped. */
+ * inferred anew) and annotations of single nodes but one are dropped. */
 static const struct rule rules[M_COUNT][26] = {
 	[M_MODEL] = {
 		{ 1, VARINT, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 },
@@ -58,7 +59,7 @@ static const struct rule rules[M_COUNT][26] = {
 	[M_NODE] = {
 		{ 1, NAME, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 }, { 4, NAME, 0 },
 		{ 5, MESSAGE, M_ATTRIBUTE }, { 6, DROP, 0 }, { 7, NAME, 0 },
-		{ 8, NAME, 0 }, { 9, DROP, 0 }, { 10, DROP, 0 },
+		{ 8, NAME, 0 }, { 9, NOTE, M_ENTRY }, { 10, DROP, 0 },
 	},
 	[M_ATTRIBUTE] = {
 		{ 1, NAME, 0 }, { 2, FIXED32, 0 }, { 3, VARINT, 0 },
@@ -336,7 +337,9 @@ walk(struct walker *w, enum message m, size_t at, size_t end, int depth)
 		}
 		if (m == M_MODEL && f.number == 20)
 			w->wire->training_info = true;
-		if (r->kind == DROP)
+		if (r->kind == DROP || (r->kind == NOTE
+		    && !memmem(w->data + f.body, f.end - f.body, WIRE_NOTE,
+		               strlen(WIRE_NOTE))))
 			continue;
 		if (!type_fits(r, f.type))
 			return fail(w, at, m, "a field has the wrong type");
@@ -350,7 +353,8 @@ walk(struct walker *w, enum message m, size_t at, size_t end, int depth)
 			return false;
 		if (r->kind == DATA && strip) {
 			put_token(w, &f);
-		} else if (r->kind == MESSAGE || r->kind == ONCE) {
+		} else if (r->kind == MESSAGE || r->kind == ONCE
+		           || r->kind == NOTE) {
 			size_t start = put_open(w, f.number);
 
 			if (!walk(w, (enum message)r->message, f.body, f.end,

@@ -34,6 +34,10 @@ enum {
 
 enum wire_root { WIRE_MODEL, WIRE_TENSOR };
 
+/* The call that a node stands for, as PyTorch's dynamo exporter notes it; the
+ * sixth argument is the smoothing of labels. */
+#define WIRE_NOTE "aten.cross_entropy_loss.default](args = ("
+
 /* Contents of one tensor, in place. */
 struct wire_payload {
 	int field;

@@ -8,7 +8,9 @@ The recipe for any model of your own:
   * the loss is an output of the module, so it is an output of the graph;
   * model.train(), so that dropout is exported as such;
   * optimize=False, so that every parameter keeps its name and shape;
-  * batch and sequence stay symbolic: ckc binds them with --dim.
+  * batch and sequence stay symbolic: ckc binds them with --dim;
+  * label smoothing is written out, as cross_entropy's label_smoothing=s is dropped (dynamo) or refused (TorchScript):
+    p = log_softmax(z, -1); loss = (1 - s) * nll_loss(p, y) - s * p.mean().
 """
 import sys
 

@@ -23,6 +23,8 @@ EXPECTED = {
     "ts-eval-tied": [["is 'e.weight' transposed", "split a tied weight", "do_constant_folding=False"]],
     "dynamo-batchnorm": [["1 BatchNormalization node is in inference form", "training=TRAINING", "custom translation"]],
     "dynamo-dropout": [["1 Dropout node is inactive", "eager attention"]],
+    "dynamo-cross-entropy": [],
+    "dynamo-smoothing": [["label_smoothing=0.1", "log_softmax"]],
     "dynamo-optimized-names": [["2 parameters lost their names", "optimize=False"], ["2 parameters of the module", "'a.weight', 'b.weight'"]],
     "dynamo-optimized-positions": [["is added to an embedding", "12 rows cut from a position table", "optimize=False"], ["'l.weight', 'p.weight'"]],
     "dynamo-optimized-norms": [["'n.weight' stands for 2 norms", "optimize=False"]],

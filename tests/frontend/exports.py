@@ -124,11 +124,24 @@ class Attention(Module):
         return nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.1)
 
 
+class Smoothing(nn.Module):
+    """The exporter drops the smoothing of labels."""
+
+    def __init__(self, amount):
+        super().__init__()
+        self.l, self.amount = nn.Linear(8, 5), amount
+
+    def forward(self, x):
+        return nn.functional.cross_entropy(self.l(x), (x[:, 0] > 0).long(), label_smoothing=self.amount)
+
+
 def save(out, name):
     path = os.path.join(out, name + ".onnx")
     model = onnx.load(path)
     for node in model.graph.node:
+        calls = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.fx_node" and node.op_type == "SoftmaxCrossEntropyLoss"]
         del node.metadata_props[:]
+        node.metadata_props.extend(calls)
         node.ClearField("doc_string")
     for value in list(model.graph.value_info) + list(model.graph.input) + list(model.graph.output):
         del value.metadata_props[:]
@@ -168,6 +181,8 @@ def main():
     dynamo(out, "dynamo-norms", Norms(), cube, False)
     dynamo(out, "dynamo-batchnorm", Image(), image, False)
     dynamo(out, "dynamo-dropout", Attention(), cube, False)
+    dynamo(out, "dynamo-cross-entropy", Smoothing(0.0), flat, False)
+    dynamo(out, "dynamo-smoothing", Smoothing(0.1), flat, False)
     dynamo(out, "dynamo-optimized-names", Plain(), cube, True, batch=False)
     dynamo(out, "dynamo-optimized-positions", Positions(), ids, True)
     dynamo(out, "dynamo-optimized-norms", Norms(), cube, True)
