@@ -74,11 +74,8 @@ add_plan(Pass *p, struct remat *r, struct choice *c, int64_t arena)
 	q.step_sec = base + f->sec;
 	if (known(p->frontier, &q))
 		return;
-	q.bound_sec = base + choice_bound(c, arena, f);
-	if (q.bound_sec > q.step_sec * (1 + 1e-9))
-		q.bound_sec = base;     /* see set_bound() in report.c */
-	if (q.bound_sec > q.step_sec)
-		q.bound_sec = q.step_sec;
+	q.bound_sec = bound_shown(base + choice_bound(c, arena, f), base,
+	                          q.step_sec);
 	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";
 	insert(p->frontier, q);
 }

@@ -161,6 +161,10 @@ void optim_settle(Graph *, Arena *scratch);
 /* autodiff.c's table of gradient rules and its helpers: passes/grad.h.
  * report.c: */
 Plan *plan_build(Pass *, const Graph *);        /* into p->keep */
+/* What is said of a lower bound beside a plan of `step` seconds, `base` of
+ * which any plan takes: should the bound be wrong, the plan is not, and goes
+ * without. */
+double bound_shown(double bound, double base, double step);
 bool plan_write_json(const Plan *, FILE *);
 /* "12.6 MB": three digits and a unit. */
 const char *report_bytes(char buf[24], double);

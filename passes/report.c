@@ -311,27 +311,32 @@ sum_memory(struct builder *b)
 	s->peak = s->resident + s->arena;
 }
 
+double
+bound_shown(double bound, double base, double step)
+{
+	if (bound > step * (1 + 1e-9))
+		return base;
+	return bound < step ? bound : step;
+}
+
 /* Whatever is recomputed, everything runs once.  The bound of the choice is
- * one within the budget, which the reference may exceed.  Should it be wrong,
- * the plan is not: it goes without that bound. */
+ * one within the budget, which the reference may exceed. */
 static void
 set_bound(struct builder *b, double base)
 {
 	struct plan_summary *s = &b->plan->sum;
+	double bound = b->p->bound_sec;
 
 	s->bound_sec = base;
 	s->bound_class = "any";
 	if (!b->p->bound_class || b->g == b->p->reference)
 		return;
-	if (b->p->bound_sec > s->step_sec * (1 + 1e-9)) {
+	s->bound_sec = bound_shown(bound, base, s->step_sec);
+	if (s->bound_sec < bound * (1 - 1e-9))
 		diag_warn(b->p->diag, "the plan's %g s are below their lower "
-		          "bound, %g s, which is dropped", s->step_sec,
-		          b->p->bound_sec);
-		return;
-	}
-	s->bound_sec = b->p->bound_sec < s->step_sec ? b->p->bound_sec
-		: s->step_sec;
-	s->bound_class = b->p->bound_class;
+		          "bound, %g s, which is dropped", s->step_sec, bound);
+	else
+		s->bound_class = b->p->bound_class;
 }
 
 static void

@@ -8,6 +8,7 @@ budget, its predicted time is monotone, the process measures the predicted peak,
 same bits as those of keep-everything, dropout on, at one thread and at two.  Below the least budget ckc refuses and names it.
 """
 import os
+import re
 import subprocess
 import sys
 
@@ -54,6 +55,8 @@ def one(bench, name):
     found = ck.ERRORS.search(refused.stderr)
     if not bench.check(refused.returncode == 1 and found, f"{name}: a budget of 1 byte: {refused.stderr.strip()[:300]}"):
         return
+    for help in (r"1/\d+ of the batch \(--dim\): about \d+ B less", r"over \d devices \(--tp reckons it, no code is made\): about \d+ B less"):
+        bench.check(re.search(help, refused.stderr), f"{name}: no offer of '{help}' in: {refused.stderr.strip()[-600:]}")
     least = int(found.group(1))
     bench.check(not os.path.exists(bench.path("no.so")), f"{name}: a refusal left a file")
     bench.check(least <= full["peak_bytes"], f"{name}: the least budget {least} is above everything, {full['peak_bytes']}")
