@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* *, ? and [...]; * also matches '/'. */
+/* *, ? and [...]; * also matches '/'.  The whole name must match. */
 bool glob_match(const char *pattern, const char *s);
+/* Whether one of n patterns does. */
 bool glob_any(int n, const char *const *patterns, const char *s);
 
 #endif

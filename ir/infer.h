@@ -21,8 +21,7 @@ struct infer {
 	Node *n;
 };
 
-typedef bool
-ShapeRule(struct infer *);
+typedef bool ShapeRule(struct infer *);
 
 #define OP(id, text, sig, attr, rules, emit) rules
 #define RULES(shape, eval, cost, grad, shard) ShapeRule infer_##shape;
@@ -58,56 +57,43 @@ class_of(const struct infer *c, int i)
 }
 
 /* Operand i's type and shape as text. */
-const char *
-rule_text(char buf[INFER_TEXT], const struct infer *, int i);
+const char *rule_text(char buf[INFER_TEXT], const struct infer *, int i);
 
 /* Whether operand i gives a list of integers, and how much of it is known. */
 enum found { ABSENT, COMPUTED, KNOWN };
-enum found
-rule_look(const struct infer *, int i);
+enum found rule_look(const struct infer *, int i);
 /* Length of operand i as a list; -1 if unknown.  A scalar is a list of one. */
-int64_t
-rule_length(const struct infer *, int i);
+int64_t rule_length(const struct infer *, int i);
 /* Operand i, a constant, as a list. */
-bool
-rule_list(struct infer *, int i, IntList *);
+bool rule_list(struct infer *, int i, IntList *);
 /* Axes of operand i or, where it is absent, of the list, marked in set.  A
  * computed operand leaves the list as it is. */
-bool
-rule_axes(struct infer *, int i, IntList *, int rank, bool set[MAX_RANK]);
+bool rule_axes(struct infer *, int i, IntList *, int rank, bool set[MAX_RANK]);
 
 /* ---- demands: false after a diagnostic ---- */
 
-bool
-rule_fail(struct infer *, const char *fmt, ...)
+bool rule_fail(struct infer *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-bool
-rule_same_type(struct infer *, int i, int j);
+bool rule_same_type(struct infer *, int i, int j);
 /* cls: the classes of dtypes.h allowed, e.g. "iu"; what: them in words. */
-bool
-rule_want_class(struct infer *, int i, const char *cls, const char *what);
+bool rule_want_class(struct infer *, int i, const char *cls, const char *what);
 /* Operand i must have this shape as far as both are known. */
-bool
-rule_want_shape(struct infer *, int i, const Shape *, const char *what);
-bool
-rule_want_rank(struct infer *, int i, int min);
+bool rule_want_shape(struct infer *, int i, const Shape *, const char *what);
+bool rule_want_rank(struct infer *, int i, int min);
 /* A negative axis counts from the end.  A scalar passes for a vector of one
  * element, as ONNX has it. */
-bool
-rule_axis(struct infer *, int64_t axis, int rank, int *out);
+bool rule_axis(struct infer *, int64_t axis, int rank, int *out);
 /* Broadcast of operands first..last-1; absent ones do not matter. */
-bool
-rule_broadcast(struct infer *, int first, int last, Shape *);
+bool rule_broadcast(struct infer *, int first, int last, Shape *);
 /* Append extents first..last-1 of the second shape to the first. */
-bool
-rule_append(struct infer *, Shape *, const Shape *, int first, int last);
+bool rule_append(struct infer *, Shape *, const Shape *, int first, int last);
 
 /* ---- results ---- */
 
 static inline Shape
 unknown(int rank)
 {
-	Shape s = {.rank = rank > MAX_RANK ? -1 : rank};
+	Shape s = { .rank = rank > MAX_RANK ? -1 : rank };
 
 	for (int i = 0; i < s.rank; i++)
 		s.dim[i] = -1;
@@ -115,14 +101,12 @@ unknown(int rank)
 }
 
 /* Equal as far as both are known. */
-bool
-rule_dims_fit(const Shape *, const Shape *);
+bool rule_dims_fit(const Shape *, const Shape *);
 /* Output k has this type and shape.  What is known already is checked, what
  * is not is filled in. */
-bool
-rule_give(struct infer *, int k, DType, Shape);
+bool rule_give(struct infer *, int k, DType, Shape);
 /* Extent of x[start:end:step] on an axis, clamped as ONNX and numpy do. */
-int64_t
-rule_slice_extent(int64_t dim, int64_t start, int64_t end, int64_t step);
+int64_t rule_slice_extent(int64_t dim, int64_t start, int64_t end,
+                          int64_t step);
 
 #endif

@@ -4,7 +4,10 @@
  *
  * Tensors are the laid-out values that the schedule touches, plus one
  * workspace tensor per step that has scratch.  Bytes include the padding to
- * `alignment`.
+ * `alignment`.  Ids are indices into tensor[] and step[]; times are seconds as
+ * the device's costs predict them.  Everything lies in the arena that it was
+ * built in, but for the names of arguments and of the model, which are
+ * borrowed.
  */
 #ifndef IR_PLAN_H
 #define IR_PLAN_H
@@ -30,12 +33,12 @@ struct plan_tensor {
 	int64_t bytes;
 	bool resident;
 	int64_t offset;                 /* arena; -1: null */
-	int64_t of, alias_of;           /* tensor ids; -1: none */
-	int64_t alias_offset;
+	int64_t of, alias_of;           /* whose copy, in whose bytes; -1 */
+	int64_t alias_offset;           /* bytes from there */
 	bool output;
 	Decision decision;
-	bool saved;
-	int64_t first, last;
+	bool saved;                     /* alive from forward into backward */
+	int64_t first, last;            /* steps that its place is taken */
 };
 
 struct plan_inlined {
@@ -65,13 +68,18 @@ struct plan_summary {
 	int64_t budget;                 /* -1: null */
 	int64_t baseline_peak;          /* -1: null */
 	int64_t alignment;
-	int64_t peak, resident, arena, live_bound;
+	int64_t peak, resident, arena;  /* bytes; peak is the sum */
+	int64_t live_bound;             /* of the arena: most alive at once */
 	int64_t param, buffer, constant, input, grad, optimizer, workspace;
-	int64_t saved;
+	int64_t saved;                  /* bytes alive behind forward */
 	double forward_sec, backward_sec, update_sec, recompute_sec, step_sec;
 	double recompute_flops, step_flops;
-	double bound_sec, overhead, gap, solver_sec;
+	double bound_sec;               /* no plan of the class is faster */
 	const char *bound_class;
+	double overhead, gap;           /* recompute, and what is above the
+	                                 * bound, as shares of a step that
+	                                 * recomputes nothing */
+	double solver_sec;
 };
 
 typedef struct Plan {

@@ -1,4 +1,5 @@
-/* The parts of pass fuse; fuse_loops.c is its entry. */
+/* The parts of pass fuse, each false after a diagnostic; fuse_loops.c is its
+ * entry. */
 #ifndef PASSES_FUSE_H
 #define PASSES_FUSE_H
 
