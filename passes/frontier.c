@@ -6,8 +6,8 @@
  *         once.  Points are (budget, time), and those that another one beats
  *         in both are left out, which makes the curve monotone.  Where updates
  *         may run after backward or in it, both forms of the graph add points
- *         at the same budgets, and the later form wins ties: as it is for a
- *         single budget.
+ *         at the same budgets, those of all presets among them, and the later
+ *         form wins ties: as it is for a single budget.
  * cost    RUNGS choices and bounds
  */
 #include "passes/frontier.h"
@@ -59,11 +59,12 @@ insert(struct frontier *f, struct frontier_point q)
  * no cost, which is why the ladder is climbed upwards: what a choice for one
  * budget learns from larger ones, it would not know on its own. */
 static void
-add_plan(Pass *p, struct remat *r, struct choice *c, int64_t arena)
+add_plan(const Pass *p, struct remat *r, struct choice *c, bool early,
+         int64_t arena)
 {
 	const struct found *f = choice_take(c, arena);
 	double base = p->frontier->base_sec;
-	struct frontier_point q = { .early = p->early };
+	struct frontier_point q = { .early = early };
 
 	if (!f)
 		return;
@@ -100,8 +101,9 @@ frontier_new(const Pass *p, const struct remat *r)
 {
 	struct frontier *f = arena_alloc(p->keep, sizeof *f);
 
-	/* two forms of the graph */
-	f->point = arena_array(p->keep, 2 * LADDER, sizeof *f->point);
+	/* two forms of the graph, and the second one's presets */
+	f->point = arena_array(p->keep, 2 * LADDER + PRESETS,
+	                       sizeof *f->point);
 	f->ladder = arena_array(p->keep, LADDER, sizeof *f->ladder);
 	f->preset = arena_array(p->keep, PRESETS, sizeof *f->preset);
 	f->whole = p->baseline_peak;
@@ -136,8 +138,27 @@ climb(const struct frontier *f, const struct remat *r, int64_t least,
 	return n;
 }
 
+/* The first form at the budgets of this form's n presets. */
+static void
+ask_first(Pass *p, int n)
+{
+	struct frontier *f = p->frontier;
+	int64_t budget[PRESETS];
+
+	if (!f->first)
+		return;
+	for (int i = 0; i < n; i++)
+		budget[i] = p->alternative[i].peak;
+	qsort(budget, (size_t)n, sizeof *budget, by_size);
+	for (int i = 0; i < n; i++)
+		add_plan(p, f->remat, f->choice, false,
+		         budget[i] - f->remat->resident);
+	graph_free(f->first);
+	f->first = NULL;
+}
+
 void
-frontier_add(Pass *p, struct remat *r, struct choice *c)
+frontier_add(Pass *p, struct remat *r, struct choice *c, Graph *first)
 {
 	int64_t least = choice_least(c), arena[LADDER];
 	int64_t top = p->baseline_peak - r->resident;
@@ -162,7 +183,14 @@ frontier_add(Pass *p, struct remat *r, struct choice *c)
 			p->frontier->ladder[at] = r->resident + arena[at];
 		}
 	for (size_t i = 0; i < narena; i++)
-		add_plan(p, r, c, arena[i]);
+		add_plan(p, r, c, p->early, arena[i]);
+	if (!first) {
+		ask_first(p, n);
+		return;
+	}
+	p->frontier->first = first;
+	p->frontier->remat = r;
+	p->frontier->choice = c;
 }
 
 /* ---- as text ---- */

@@ -100,9 +100,9 @@ add_alternative(Pass *p, struct remat *r, const char *name,
 }
 
 static uint8_t *
-new_set(Pass *p, const struct remat *r)
+new_set(const struct remat *r)
 {
-	return arena_array(p->scratch, (size_t)r->nstore + 1, 1);
+	return arena_array(r->arena, (size_t)r->nstore + 1, 1);
 }
 
 static void
@@ -120,8 +120,8 @@ list_alternatives(Pass *p, struct remat *r, const struct found *chosen)
 		{ "every=4", REMAT_EVERY, 4 },
 	};
 	size_t n = sizeof preset / sizeof preset[0];
-	struct found f = { .drop = new_set(p, r) };
-	uint8_t *free = new_set(p, r);
+	struct found f = { .drop = new_set(r) };
+	uint8_t *free = new_set(r);
 
 	p->alternative = arena_array(p->keep, n + 1, sizeof *p->alternative);
 	for (size_t i = 0; i < n; i++) {
@@ -200,17 +200,22 @@ plan_graph(Pass *p, Graph *g)
 	struct remat *r;
 	struct found plan = { .live = -1 };
 	struct choice *c = NULL;
+	Graph *own = NULL;
 	uint8_t *must;
 	bool ok;
 
 	p->reference = NULL;
 	if (!set_workspace(p, g))
 		return false;
-	r = remat_new(g, p->scratch);
+	/* a second form of the graph adds budgets for which the first one is
+	 * asked again, see frontier.c */
+	if (p->opt->curve && p->lenient && !p->early)
+		own = graph_clone(g);
+	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
 	/* a second form of the graph is measured by the first one */
 	if (!p->early)
 		p->baseline_peak = r->resident
-			+ remat_placed(r, new_set(p, r), p->scratch);
+			+ remat_placed(r, new_set(r), p->scratch);
 	if (!p->opt->slim) {
 		make_reference(p, g);
 		number_layers(p, g, r);
@@ -218,10 +223,12 @@ plan_graph(Pass *p, Graph *g)
 	p->budget = budget_of(p);
 	p->bound_sec = r->base_sec;
 	p->bound_class = "any";
-	must = new_set(p, r);
-	plan.drop = new_set(p, r);
-	if (!remat_wishes(p, r, must))
+	must = new_set(r);
+	plan.drop = new_set(r);
+	if (!remat_wishes(p, r, must)) {
+		graph_free(own);
 		return false;
+	}
 	p->nalternative = 0;
 	if (p->opt->curve)
 		c = choice_new(r, must, p->opt);
@@ -230,7 +237,9 @@ plan_graph(Pass *p, Graph *g)
 	if (ok && (p->opt->compare || p->opt->curve))
 		list_alternatives(p, r, &plan);
 	if (p->opt->curve && (ok || p->refused))
-		frontier_add(p, r, c);
+		frontier_add(p, r, c, own);
+	else
+		graph_free(own);
 	if (!ok)
 		return p->lenient && p->refused;
 	if (p->opt->account)

@@ -65,6 +65,11 @@ def one(bench, name):
         bench.check(any(c["budget_bytes"] <= q["peak_bytes"] and c["step_seconds"] <= q["step_seconds"] * (1 + 1e-9) for c in curve),
                     f"{name}: preset {q} beats the curve")
         planned(bench, f"{name}: {q['name']}", model, flags, q, "--recompute", q["name"])
+        best = min((c["step_seconds"] for c in curve if c["budget_bytes"] <= q["budget_bytes"]), default=0)
+        alone = bench.ckc(model, *flags, "--plan-only", "--json", js + "1", "--memory-budget", q["budget_bytes"])
+        if bench.must(alone, f"{name}: within {q['budget_bytes']} B"):
+            one = ck.plan(js + "1")["summary"]["step_seconds"]
+            bench.check(best <= one * (1 + 1e-9), f"{name}: within {q['budget_bytes']} B a single plan takes {one} s, the curve {best} s")
     planned(bench, f"{name}: least", model, flags, curve[0])
     planned(bench, f"{name}: everything", model, flags, last)
     for q in curve[1:-1:max(1, len(curve) // 5)]:
