@@ -7,31 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "ir/ir.h"
-
-struct import_const {
-	const char *input, *file;
-};
-
-struct import_options {
-	int ntrain, nfreeze, nparam, nconst;
-	const char *const *train, *const *freeze;       /* globs */
-	const char *const *param;                       /* names */
-	const struct import_const *constant;
-	bool untie;             /* clone parameters tied by accident */
-	bool no_weights;        /* plan from shapes: never open weight files */
-	bool all_outputs;       /* weights that reach any output are parameters
-	                         * (there is no loss) */
-	const char *loss;       /* as --loss; NULL: found from the outputs */
-	/* for onnx_inspect */
-	bool json;              /* machine-readable */
-	int nnote;              /* further warnings */
-	const char *const *note;
-	int64_t step_bytes;     /* all that a step owns; 0: not known */
-	/* bind and fold a graph; NULL: control flow depends on the file */
-	bool (*fold)(void *of, Graph *, Diag *);
-	void *fold_of;
-};
+#include "frontend/import_options.h"
 
 struct onnx_file;
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "frontend/import_flat.h"
 #include "frontend/import_graph.h"
 #include "frontend/optable.h"
 

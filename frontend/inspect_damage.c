@@ -1,7 +1,7 @@
 /* What exporters damage silently, each with the export option that avoids it.
  */
 #include "frontend/findings.h"
-#include "frontend/import_graph.h"
+#include "frontend/import_flat.h"
 
 #include <math.h>
 #include <stdarg.h>

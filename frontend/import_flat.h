@@ -1,0 +1,18 @@
+/* What import and inspection begin with. */
+#ifndef FRONTEND_IMPORT_FLAT_H
+#define FRONTEND_IMPORT_FLAT_H
+
+#include "frontend/flat.h"
+
+/* The model flat, with verdicts and without the outputs that the loss can do
+ * without and that need missing operators.  NULL after diagnostics; *file is
+ * closed by the caller in any case, and may be NULL. */
+struct flat *import_flat(const char *path, const struct import_options *,
+                         Diag *, Arena *, struct onnx_file **file);
+/* The label smoothing that an exporter dropped from a cross entropy, by its
+ * own word; 0: none that is known of. */
+double import_lost_smoothing(const struct flat_node *);
+#define LOST_SMOOTHING "the exporter dropped label_smoothing=%g; write it " \
+	"out: p = log_softmax(z, -1); (1 - s) * nll_loss(p, y) - s * p.mean()"
+
+#endif
