@@ -10,7 +10,7 @@ struct val_note {
 	ValId now;              /* use this one instead; 0: itself */
 	bool folded;            /* its contents were computed here */
 	bool large;             /* constant, but too large to compute */
-	struct lanes *lanes;    /* NULL: all of it counts (fold_lanes.h) */
+	struct lanes *lanes;    /* NULL: all of it counts (fold_mask.h) */
 };
 
 struct fold {

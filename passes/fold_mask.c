@@ -1,6 +1,6 @@
 /* Pass fold: what is known of lanes, and masks for those that do not count
  * (fold_lanes.c). */
-#include "passes/fold_lanes.h"
+#include "passes/fold_mask.h"
 
 /* ---- looking ---- */
 
