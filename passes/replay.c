@@ -10,7 +10,7 @@
  *
  * Shares no code with the planner, the placer or the report.
  */
-#include "passes/replay.h"
+#include "passes/replay_rules.h"
 
 /* ---- form: ids are in range, what is referred to is first hand ---- */
 

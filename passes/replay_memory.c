@@ -1,6 +1,6 @@
 /* Replay: the rules of memory and of sums: lifetime, saved, decision, place,
  * peak, budget, and the figures of the summary. */
-#include "passes/replay.h"
+#include "passes/replay_rules.h"
 
 #include <math.h>
 

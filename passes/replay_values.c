@@ -1,6 +1,6 @@
 /* Replay: the rules of values: alias, write, read, overwrite, view,
  * workspace, recompute, inline. */
-#include "passes/replay.h"
+#include "passes/replay_rules.h"
 
 #include <string.h>
 
