@@ -184,6 +184,16 @@ dag_clock(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+uint64_t
+dag_draw(uint64_t *random)
+{
+	uint64_t x = *random += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
 bool
 dag_stopped(const struct dag_best *b)
 {

@@ -88,6 +88,7 @@ struct dag_best {
 	struct dag_rung *rung;          /* looser ones first */
 	int32_t nrung;
 	int32_t at;                     /* the rung being searched */
+	bool swept;                     /* each rung had its chance */
 	struct dag_rung asked;
 	struct dag_seq least;           /* least peak of all */
 	Arena *arena, *scratch;
@@ -114,6 +115,7 @@ void dag_evict(struct dag_best *, int64_t work);
 void dag_anneal(struct dag_best *, const struct dag_seq *, int64_t work,
                 double hot);
 double dag_clock(void);
+uint64_t dag_draw(uint64_t *random);
 /* No plan within the budget costs less, whatever its order and however often
  * it recomputes.  start: a plan that a search can begin with, which need not
  * fit; empty where the bound is the graph's own cost. */

@@ -58,16 +58,6 @@ struct keep {
 	int64_t work;
 };
 
-static uint64_t
-draw(uint64_t *state)
-{
-	uint64_t x = *state += 0x9e3779b97f4a7c15u;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
-}
-
 /* ---- gaps ---- */
 
 static void
@@ -330,13 +320,13 @@ pick_gap(struct keep *s)
 {
 	const struct dag *g = s->g;
 	uint64_t *rnd = &s->b->random;
-	int32_t a = (int32_t)(draw(rnd) % (uint64_t)s->ngap);
+	int32_t a = (int32_t)(dag_draw(rnd) % (uint64_t)s->ngap);
 
 	for (int k = 0; k < TRIES; k++) {
-		int32_t b = (int32_t)(draw(rnd) % (uint64_t)s->ngap);
+		int32_t b = (int32_t)(dag_draw(rnd) % (uint64_t)s->ngap);
 		int32_t v = s->gap[a].value, w = s->gap[b].value;
 
-		if (draw(rnd) % 4 && g->cpu[w] * (double)g->ram[v]
+		if (dag_draw(rnd) % 4 && g->cpu[w] * (double)g->ram[v]
 		    < g->cpu[v] * (double)g->ram[w])
 			a = b;
 	}
@@ -348,15 +338,16 @@ static int32_t
 choose(struct keep *s, int32_t *bit)
 {
 	uint64_t *rnd = &s->b->random;
-	uint64_t kind = draw(rnd) % 16;
+	uint64_t kind = dag_draw(rnd) % 16;
 	int32_t n = 0;
 
 	if (kind == 0 || !s->ngap) {
-		bit[n++] = s->ngap + (int32_t)(draw(rnd) % (uint64_t)s->g->n);
+		bit[n++] = s->ngap
+			+ (int32_t)(dag_draw(rnd) % (uint64_t)s->g->n);
 		return n;
 	}
 	if (kind < 9 && s->ndropped) {
-		bit[n++] = s->dropped[draw(rnd) % (uint64_t)s->ndropped];
+		bit[n++] = s->dropped[dag_draw(rnd) % (uint64_t)s->ndropped];
 		if (kind < 3)
 			return n;
 	}
@@ -375,7 +366,7 @@ step(struct keep *s, struct walk *w)
 	for (int32_t k = 0; k < nbit; k++)
 		flip(s, bit[k]);
 	if (evaluate(s)) {
-		double u = (double)(draw(rnd) >> 11) * 0x1p-53;
+		double u = (double)(dag_draw(rnd) >> 11) * 0x1p-53;
 		double e = energy(s, w->weight);
 
 		if (e <= w->now || u < exp((w->now - e) / w->heat)) {

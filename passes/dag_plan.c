@@ -18,7 +18,12 @@
 
 #include <math.h>
 
-enum { RUNGS_MAX = 128, EVEN = 4, FAILED_MAX = 3, PROBES = 8 };
+enum { RUNGS_MAX = 128, EVEN = 4, FAILED_MAX = 3, PROBES = 16 };
+
+/* Temperature of a search for the least budget, and its last step as a part
+ * of what is open. */
+#define LEAST_HOT 20.0
+#define LEAST_PART 0.004
 
 /* Nodes of a training graph up to which each rung's bound is found. */
 enum { BOUND_MAX = 700 };
@@ -80,7 +85,7 @@ make_ladder(struct dag_best *b)
 	int even = EVEN * steps(g), k = 10 * steps(g);
 	double part = 1, all = k;
 
-	b->rung = arena_array(b->arena, RUNGS_MAX, sizeof *b->rung);
+	b->rung = arena_array(b->arena, RUNGS_MAX + 1, sizeof *b->rung);
 	while (b->nrung < RUNGS_MAX - 1) {
 		int64_t r = (int64_t)ceil(part * (double)g->peak);
 
@@ -95,13 +100,36 @@ make_ladder(struct dag_best *b)
 }
 
 /* Rungs in tenths of the peak get more. */
-static int64_t
-share(const struct dag_best *b, int64_t work)
+static int
+parts(const struct dag_best *b, int k)
 {
-	int tenth = steps(b->g), even = (10 - EVEN) * tenth;
-	int all = b->nrung + (b->nrung < even ? b->nrung : even) / tenth;
+	int tenth = steps(b->g);
 
-	return work / all * (b->at % tenth == 0 && b->at <= even ? 2 : 1);
+	return k % tenth == 0 && k <= (10 - EVEN) * tenth ? 2 : 1;
+}
+
+/* Of the work for a sweep over rungs 1..last. */
+static int64_t
+share(const struct dag_best *b, int last, int64_t work)
+{
+	int all = 0;
+
+	for (int k = 1; k <= last; k++)
+		all += parts(b, k);
+	return work / all * parts(b, b->at);
+}
+
+/* The last rung worth a search: some beyond those with a plan, or all while
+ * there are hardly any. */
+static int
+tightest(const struct dag_best *b)
+{
+	int last = 0;
+
+	for (int k = 1; k < b->nrung; k++)
+		last = b->rung[k].best.len ? k : last;
+	last = b->swept ? last + FAILED_MAX : b->nrung - 1;
+	return last < b->nrung ? last : b->nrung - 1;
 }
 
 /* The rung being searched has a plan that none can beat. */
@@ -118,12 +146,12 @@ settled(const struct dag_best *b)
 static void
 sweep(struct dag_best *b, bool down, double hot, int64_t work)
 {
-	int failed = 0;
+	int failed = 0, last = tightest(b);
 
-	for (int k = 1; k < b->nrung && failed < FAILED_MAX && !done(b); k++) {
+	for (int k = 1; k <= last && failed < FAILED_MAX && !done(b); k++) {
 		const struct dag_seq *own, *from;
 
-		b->at = down ? k : b->nrung - k;
+		b->at = down ? k : last + 1 - k;
 		own = &b->rung[b->at].best;
 		from = down ? &b->rung[b->at - 1].best
 			: k > 1 ? &b->rung[b->at + 1].best : own;
@@ -131,10 +159,11 @@ sweep(struct dag_best *b, bool down, double hot, int64_t work)
 			continue;
 		if (!from->len)
 			from = own->len ? own : &b->rung[0].best;
-		dag_anneal(b, from, share(b, work), hot);
+		dag_anneal(b, from, share(b, last, work), hot);
 		note(b, "sequences");
 		failed = own->len ? 0 : failed + 1;
 	}
+	b->swept = true;
 }
 
 /* The same over sets of kept values; from the rung's own plan or, first, from
@@ -151,7 +180,7 @@ sweep_sets(struct dag_best *b, bool first, double hot, int64_t work)
 			from = &b->rung[b->at - 1].best;
 		if (!from->len)
 			break;
-		dag_keep(b, from, share(b, work), hot);
+		dag_keep(b, from, share(b, b->nrung - 1, work), hot);
 		note(b, "keep or recompute");
 	}
 }
@@ -171,7 +200,8 @@ bound_all(struct dag_best *b, int64_t work)
 			continue;
 		dag_offer(b, start.node, start.len);
 		if (!settled(b))
-			dag_keep(b, &start, share(b, work), 0.1);
+			dag_keep(b, &start, share(b, b->nrung - 1, work),
+			         0.1);
 		note(b, "bounds");
 	}
 }
@@ -190,26 +220,34 @@ evict_all(struct dag_best *b, int64_t work)
 	}
 }
 
-/* How little will do?  A rung of its own goes between what is proven to be too
- * little and what is known to be enough. */
+/* How little will do?  A rung of its own goes from the least that is known to
+ * be enough towards what is proven to be too little: all the way at first,
+ * then half as far as long as that fails, twice as far where it worked.  Cost
+ * is of little account then, so half the walks are hot. */
 static void
 find_least(struct dag_best *b, int64_t work)
 {
-	int64_t lo = b->g->working_set, hi = b->least.peak;
+	int64_t lo = b->g->working_set;
 	struct dag_rung *probe = &b->rung[b->nrung];
+	double part = 1;
 
 	b->at = b->nrung;
-	for (int k = 0; k < PROBES && lo < hi && !done(b); k++) {
+	for (int k = 0; k < PROBES && part > LEAST_PART && !done(b); k++) {
 		struct dag_seq from = b->least;
+		int64_t step = (int64_t)ceil(part * (double)(from.peak - lo));
 
-		probe->budget = k ? lo + (hi - lo) / 2 : lo;
+		if (step <= 0)
+			break;
+		*probe = (struct dag_rung){ from.peak - step, b->g->cost,
+			{ 0 } };
 		dag_evict(b, work / PROBES / 2);
+		if (b->least.peak > probe->budget && part < 0.2)
+			dag_anneal(b, &from, work / PROBES,
+			           k % 2 ? LEAST_HOT : 1);
 		if (b->least.peak > probe->budget)
-			dag_anneal(b, &from, work / PROBES / 2, 1);
-		if (b->least.peak <= probe->budget)
-			hi = b->least.peak;
-		else
-			lo = probe->budget + 1;
+			part /= 2;
+		else if (part < 1)
+			part *= 2;
 		note(b, "least budget");
 	}
 }
@@ -251,25 +289,29 @@ plan_training(struct dag_best *b)
 	find_least(b, work / 2);
 }
 
+/* Small graphs have many a dead end: what there is to do is done twice. */
 static void
 plan_general(struct dag_best *b)
 {
 	double n = b->g->n;
+	int rounds = n < 200 ? 2 : 1;
 	int64_t evict = n < 4000 ? (int64_t)(15000 * n) : 60000000;
-	int64_t work = (int64_t)(n < 360 ? 1.2e6 * n : n < 1000 ? 22e6 * sqrt(n)
-	                         : 7e8);
-	/* small graphs can be shaken well with the work there is */
-	double hot = n < 200 ? 2 : n < 800 ? 400 / n : 0.5;
+	int64_t work = (int64_t)(n < 156 ? 1.2e6 * n : n < 1000
+	                         ? 1.5e7 * sqrt(n) : 4.7e8) / rounds;
+	double hot = n < 120 ? 0.5 : n < 1000 ? 60 / n : 0.06;
 
-	evict = in_time(b, evict, 6 * work);
-	work = in_time(b, work, 6 * work);
+	evict = in_time(b, evict, 7 * rounds * work);
+	work = in_time(b, work, 7 * rounds * work);
 	evict_all(b, evict);
-	sweep(b, true, 2 * hot, work);
-	sweep(b, false, hot, work);
-	sweep(b, true, hot, work);
-	sweep(b, false, 0.4 * hot, work);
-	sweep(b, true, 0.4 * hot, work);
-	find_least(b, work / 2);
+	for (int k = 0; k < rounds; k++) {
+		sweep(b, true, 2 * hot, work);
+		find_least(b, work);
+		sweep(b, false, hot, work);
+		sweep(b, true, hot, work);
+		sweep(b, false, 0.4 * hot, work);
+		sweep(b, true, 0.4 * hot, work);
+		find_least(b, work);
+	}
 }
 
 struct dag_answer

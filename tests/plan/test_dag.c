@@ -1,6 +1,9 @@
-/* Bounds of bare graphs: never above the optimum of a search over states. */
+/* Bare graphs: bounds are never above the optimum of a search over states;
+ * what a walk knows of its sequence is what the sequence says. */
+#include <math.h>
+
 #include "tests/plan/plan_test.h"
-#include "passes/dag.h"
+#include "passes/dag_walk.h"
 
 enum { GRAPHS = 150, NODES = 11 };
 
@@ -72,11 +75,103 @@ bounds(void **state)
 	assert_true(equal > 5);
 }
 
+/* Some change, and whether it is kept is up to chance. */
+static void
+change(struct walk *w, uint32_t *rnd, uint64_t *random)
+{
+	int32_t e = w->all[draw(rnd, (uint32_t)w->neval)];
+	int32_t v = w->node[e], t = w->pos[e];
+
+	walk_begin(w, draw(rnd, 2) ? 1e9 : 0);
+	if (draw(rnd, 2)) {
+		int32_t f = walk_put(w, v, t + 1, w->nslot, random,
+		                     draw(rnd, 2));
+
+		if (f >= 0 && draw(rnd, 3) == 0)
+			walk_shift(w, f, t + 1, w->pos[f], random);
+	} else if (walk_removable(w, e)) {
+		walk_take(w, e);
+	}
+	walk_end(w);
+}
+
+static int32_t
+peak_of(const struct walk *w)
+{
+	int32_t peak = 0;
+
+	for (int32_t t = 0; t < w->nslot; t++)
+		peak = w->mem[t] > peak ? w->mem[t] : peak;
+	return peak;
+}
+
+/* Bytes over slots are those of the lifetimes, and their sum above the
+ * budget is right. */
+static void
+check_profile(const struct walk *w, Arena *a)
+{
+	int32_t *mem = arena_array(a, (size_t)w->nslot + 1, sizeof *mem);
+	int64_t over = 0;
+
+	for (int32_t k = 0; k < w->neval; k++) {
+		int32_t e = w->all[k];
+
+		for (int32_t t = w->pos[e]; t <= w->end[e]; t++)
+			mem[t] += w->ram[w->node[e]];
+	}
+	for (int32_t t = 0; t < w->nslot; t++) {
+		assert_int_equal(mem[t], w->mem[t]);
+		assert_true(mem[t] <= w->top[t / WALK_BLOCK]);
+		over += mem[t] > w->budget ? mem[t] - w->budget : 0;
+	}
+	assert_int_equal(over, w->over);
+}
+
+static void
+walks(void **state)
+{
+	int64_t longer = 0;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= GRAPHS; seed++) {
+		Arena *a = arena_new();
+		struct dag g;
+		struct walk w;
+		struct dag_seq q = { .node = arena_array(a, 1000,
+		                                         sizeof *q.node) };
+		uint32_t rnd = seed;
+		uint64_t random = seed;
+		int32_t peak;
+
+		make(&g, seed, a);
+		for (; q.len < g.n; q.len++)
+			q.node[q.len] = q.len;
+		walk_open(&w, &g, g.working_set, q.len, a);
+		walk_load(&w, &q);
+		w.weight = 0.5;
+		for (int k = 0; k < 300; k++)
+			change(&w, &rnd, &random);
+		check_profile(&w, a);
+		q.len = walk_unload(&w, q.node);
+		longer += q.len > g.n;
+		assert_int_equal(q.len, w.neval);
+		assert_true(dag_measure(&g, &q, a));
+		assert_true(fabs(q.cost - w.cost) < 1e-9);
+		/* lifetimes: the same sequence read anew */
+		peak = peak_of(&w);
+		walk_load(&w, &q);
+		assert_int_equal(peak, peak_of(&w));
+		arena_free(a);
+	}
+	assert_true(longer > GRAPHS / 2);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds),
+		cmocka_unit_test(walks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
