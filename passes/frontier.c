@@ -147,6 +147,8 @@ ask_first(Pass *p, int n)
 
 	if (!f->first)
 		return;
+	if (n < 0)                      /* refused: no presets */
+		n = 0;
 	for (int i = 0; i < n; i++)
 		budget[i] = p->alternative[i].peak;
 	qsort(budget, (size_t)n, sizeof *budget, by_size);
