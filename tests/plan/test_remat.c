@@ -1,7 +1,9 @@
 /* Keep or recompute on random graphs against all sets of kept values. */
 #include "tests/plan/plan_test.h"
+#include "passes/inline.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { GRAPHS = 120 };
@@ -180,6 +182,36 @@ drop_exactly(const char *text, size_t n, int ninlined)
 	assert_int_equal(found, ninlined);
 	bench_close(&b);
 	graph_free(g);
+}
+
+/* The same with `micros` ops in the loop that makes %d0; written to text. */
+static size_t
+with_micros(int micros, char *text, size_t size)
+{
+	static const char body[] = "t0 = sigmoid a0; give t0";
+	const char *at = strstr(inlined, body);
+	int n = snprintf(text, size, "%.*st0 = sigmoid a0", (int)(at - inlined),
+	                 inlined);
+
+	for (int i = 1; i < micros; i++)
+		n += snprintf(text + n, size - (size_t)n, "; t%d = tanh t%d",
+		              i, i - 1);
+	n += snprintf(text + n, size - (size_t)n, "; give t%d%s", micros - 1,
+	              at + strlen(body));
+	return (size_t)n;
+}
+
+/* A loop takes in another one as long as both have no more ops than a loop
+ * may. */
+static void
+loops_stay_small(void **state)
+{
+	char text[4096];
+
+	(void)state;
+	drop_exactly(text, with_micros(LOOP_MICROS_MAX - 1, text,
+	                               sizeof text), 1);
+	drop_exactly(text, with_micros(LOOP_MICROS_MAX, text, sizeof text), 0);
 }
 
 static void
@@ -444,6 +476,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(evaluation_is_exact),
 		cmocka_unit_test(special_copies_are_exact),
+		cmocka_unit_test(loops_stay_small),
 		cmocka_unit_test(bound_and_search),
 		cmocka_unit_test(choice_is_optimal),
 		cmocka_unit_test(monotone),
