@@ -245,6 +245,29 @@ many_layers(void **state)
 	close_problem(&p);
 }
 
+/* Plans of the curve need no more than they were reckoned to. */
+static void
+plans_need_what_they_say(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 8; k++) {
+		struct gen_gpt o = { 4 + k, 64, 2, 2, 32 << k % 3, 128 };
+		struct problem p;
+		struct curve *v;
+
+		open_problem(&p, gen_gpt(&o));
+		draw_seconds(&p, (uint64_t)k);
+		v = solve(&p);
+		assert_non_null(v);
+		for (int32_t i = 0; i < curve_count(v); i++) {
+			curve_plan(v, i, p.drop);
+			assert_true(remat_eval(p.r, p.drop).live
+			            <= curve_bytes(v, i));
+		}
+		close_problem(&p);
+	}
+}
+
 int
 main(void)
 {
@@ -254,6 +277,7 @@ main(void)
 		cmocka_unit_test(layer_is_solved),
 		cmocka_unit_test(layers_are_one_kind),
 		cmocka_unit_test(many_layers),
+		cmocka_unit_test(plans_need_what_they_say),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
