@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LISTED = 4096, MEASURED = 160 };
+enum { LISTED = 65536, MEASURED = 160 };
 
 /* Some picks decided, from the last on. */
 struct partial {
