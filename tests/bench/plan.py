@@ -31,9 +31,12 @@ KNOWN = {("vgg16", 0.95): 0.77, ("vgg16", 0.9): 1.97, ("vgg16", 0.85): 1.97,
          ("mobilenet", 0.5): 1.63, ("mobilenet", 0.4): 2.47, ("rl100", 0.8): 0.0, ("rl100", 0.7): 2.14,
          ("rl100", 0.65): 7.59, ("rl100", 0.6): 16.72, ("resnet-350", 0.9): 0.11, ("resnet-350", 0.8): 0.28,
          ("resnet-350", 0.7): 0.56, ("skipping-1000", 0.9): 0.4, ("skipping-1000", 0.8): 2.5,
-         ("skipping-1000", 0.7): 7.4}  # published, for another graph of the kind where it has a number
+         ("skipping-1000", 0.7): 7.4, ("stacked-1000", 0.9): 0.4, ("stacked-1000", 0.8): 2.5,
+         ("stacked-1000", 0.7): 7.4}  # published, for another graph of the kind where it has a number
 MADE = (("resnet", 350, (0.9, 0.8, 0.7)), ("unet", 6, (0.9, 0.7, 0.5)), ("skipping", 100, (0.9, 0.8, 0.7)),
-        ("skipping", 1000, (0.9, 0.8, 0.7)), ("layered", 1000, (0.8,)), ("parallel", 300, (0.95,)), ("chain", 1000, (0.1, 0.02, 0.013)))
+        ("skipping", 1000, (0.9, 0.8, 0.7)), ("stacked", 100, (0.9, 0.8, 0.7)), ("stacked", 250, (0.9, 0.8, 0.7)),
+        ("stacked", 500, (0.9, 0.8, 0.7)), ("stacked", 1000, (0.9, 0.8, 0.7)), ("layered", 1000, (0.8, 0.7)),
+        ("parallel", 300, (0.95,)), ("chain", 1000, (0.1, 0.02, 0.013)))
 
 
 def timed(command):

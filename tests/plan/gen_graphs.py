@@ -8,6 +8,7 @@ resnet    training step of a residual CNN with about N nodes in all
 unet      training step with skips across N levels
 layered   N nodes in layers, no backward flag, few links beyond the next layer
 skipping  the same with a seventh of the links beyond it, an order by chance
+stacked   layers with few links, a seventh beyond the next layer, mostly not far; a depth-first order
 parallel  chains side by side that meet, inside one another, no backward flag
 wide      many independent chains, one sink, no backward flag
 random    N nodes, links by chance, no backward flag
@@ -203,6 +204,57 @@ def skipping(n, seed):
     return reorder(g, rnd, 20)
 
 
+def connect(g, rnd, above, below, density):
+    """Links between two layers: as few as give everybody one, then a share of all others."""
+    small, large = sorted((above, below), key=len)
+    small, large = rnd.sample(small, len(small)), rnd.sample(large, len(large))
+    links = {(a, small[k] if k < len(small) else rnd.choice(small)) for k, a in enumerate(large)}
+    rest = [(a, b) for a in large for b in small if (a, b) not in links]
+    links.update(rnd.sample(rest, round(density * len(rest))))
+    g.links.update((min(link), max(link)) for link in links)
+
+
+def depth_first(g, rnd):
+    """The same graph in a depth-first order from node 0."""
+    succs = [[] for _ in g.nodes]
+    for a, b in sorted(g.links):
+        succs[a].append(b)
+    for s in succs:
+        rnd.shuffle(s)
+    seen, done, path = {0}, [], [(0, iter(succs[0]))]
+    while path:
+        below = next((w for w in path[-1][1] if w not in seen), None)
+        if below is None:
+            done.append(path.pop()[0])
+        else:
+            seen.add(below)
+            path.append((below, iter(succs[below])))
+    at, h = {v: t for t, v in enumerate(reversed(done))}, Graph()
+    h.nodes = [dict(g.nodes[v], id=at[v]) for v in sorted(at, key=at.get)]
+    h.links = {(at[a], at[b]) for a, b in g.links}
+    return h
+
+
+def stacked(n, seed):
+    rnd = random.Random(seed)
+    width = min(20, 5 * (n / 100) ** 0.75)
+    g = Graph()
+    layers, left = [[g.add("source", sizes(rnd), 0)]], n - 2
+    while left > -1:
+        w = min(left, max(1, round(width * rnd.uniform(0.25, 1.75)))) if left else 1
+        left -= w
+        layers.append([g.add(f"l{len(layers)}", sizes(rnd), rnd.randint(0, 1000)) for _ in range(w)])
+        connect(g, rnd, layers[-2], layers[-1], 0.2)
+    extra = round(len(g.links) * 0.14 / 0.86)
+    while extra and len(layers) > 3:
+        a = rnd.randrange(len(layers) - 2)
+        link = rnd.choice(layers[a]), rnd.choice(layers[rnd.randrange(a + 2, len(layers))])
+        if link not in g.links:
+            g.links.add(link)
+            extra -= 1
+    return depth_first(g, rnd)
+
+
 def parallel(n, seed):
     rnd = random.Random(seed)
     g = Graph()
@@ -248,7 +300,7 @@ def any_graph(n, seed):
 
 
 KINDS = {"chain": chain, "resnet": resnet, "unet": unet, "layered": layered, "skipping": skipping,
-         "parallel": parallel, "wide": wide, "random": any_graph}
+         "stacked": stacked, "parallel": parallel, "wide": wide, "random": any_graph}
 
 
 def main():
