@@ -10,12 +10,11 @@
  *         whatever the memory is: one pass gives the whole curve.  Lists hold
  *         the fastest answer in each of CELLS ranges of room.  Behind an open
  *         configuration the next part is a closed one and needs more.
- * bound   The same over all configurations and with memory that no plan does
- *         without; a range holds its least room and its least seconds, so that
- *         nothing is lost.  If a plan drops what the next part reads, part of
- *         it may be back while backward is at that next part; so such a
- *         configuration counts only before backward touches it.  The fewer
- *         parts, the finer the ranges.
+ * bound   The same over all configurations, with what any plan needs and keeps
+ *         (parts_least has the proof); a range holds its least room and its
+ *         least seconds, so that nothing is lost.  Bytes that a plan may free
+ *         in other ways are bought at their price when the bound is read.
+ *         The fewer parts, the finer the ranges.
  * source  the exchange of room for state is that of Griewank's and Walther's
  *         revolve and of rotor (Beaumont et al., 2019), on parts with
  *         configurations
@@ -380,6 +379,13 @@ working_set(const struct parts *y)
 	return live;
 }
 
+/* Take any plan, and a node k of backward that runs before anything of parts
+ * < i is read (the nodes looked at lie between part i's begin and that of
+ * i - 1).  Of what is in memory then let K(q) be the picks of part q < i.
+ * All that backward reads of those parts is read later, so what is missing is
+ * made after k, which takes the seconds of the configuration K(q) at least,
+ * however often anything is repeated; and the K(q) lie beside what k itself
+ * needs, of which no storage is one of theirs. */
 double
 curve_bound_any(const struct curve *v, int64_t memory)
 {
