@@ -1,5 +1,6 @@
 /* Building and rewriting graphs, and the tables made from ops.h and dtypes.h.
  */
+#include "ir/element.h"
 #include "ir/ir.h"
 
 #include <assert.h>
@@ -283,37 +284,11 @@ val_const(Graph *g, const char *name, DType dt, Shape shape,
 ValId
 val_scalar(Graph *g, DType dt, double x)
 {
-	union {
-		float f32;
-		double f64;
-		uint16_t u16;
-		int64_t i64;
-		int32_t i32;
-		int16_t i16;
-		int8_t i8;
-		uint64_t u64;
-		uint32_t u32;
-		uint8_t u8;
-	} u = { .f64 = 0 };
+	char bits[8];
 
-	switch (dt) {
-	case DT_F32:  u.f32 = (float)x; break;
-	case DT_F64:  u.f64 = x; break;
-	case DT_F16:  u.u16 = float_to_half((float)x); break;
-	case DT_BF16: u.u16 = float_to_bf16((float)x); break;
-	case DT_I64:  u.i64 = (int64_t)x; break;
-	case DT_I32:  u.i32 = (int32_t)x; break;
-	case DT_I16:  u.i16 = (int16_t)x; break;
-	case DT_I8:   u.i8 = (int8_t)x; break;
-	case DT_U64:  u.u64 = (uint64_t)x; break;
-	case DT_U32:  u.u32 = (uint32_t)x; break;
-	case DT_U16:  u.u16 = (uint16_t)x; break;
-	case DT_U8:   u.u8 = (uint8_t)x; break;
-	case DT_BOOL: u.u8 = x != 0; break;
-	default:
-		assert(!"scalar of unknown type");
-	}
-	return val_const(g, NULL, dt, shape_scalar(), &u);
+	assert(dt != DT_NONE);
+	element_put_float(dt, bits, 0, x);
+	return val_const(g, NULL, dt, shape_scalar(), bits);
 }
 
 /* ---- nodes ---- */

@@ -115,11 +115,11 @@ eval_unary(struct eval *e)
 		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++)
 		if (ints)
-			put_int(y->dt, data, i,
-			        unary_int(e->n->op, val_int(x, i)));
+			element_put_int(y->dt, data, i,
+			                unary_int(e->n->op, val_int(x, i)));
 		else
-			put_float(y->dt, data, i,
-			          unary_float(e->n, val_float(x, i)));
+			element_put_float(y->dt, data, i,
+			                  unary_float(e->n, val_float(x, i)));
 	y->data = data;
 	return EVAL_DONE;
 }
@@ -140,14 +140,14 @@ eval_cast(struct eval *e)
 		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++)
 		if (dt_is_float(x->dt) || x->dt == DT_U64)
-			put_float(y->dt, data, i, val_float(x, i));
+			element_put_float(y->dt, data, i, val_float(x, i));
 		else
-			put_int(y->dt, data, i, val_int(x, i));
+			element_put_int(y->dt, data, i, val_int(x, i));
 	/* a 64-bit unsigned number reaches a float through val_float, but an
 	 * integer must not lose digits on the way */
 	if (x->dt == DT_U64 && !dt_is_float(y->dt))
 		for (int64_t i = 0; i < n; i++)
-			put_int(y->dt, data, i, val_int(x, i));
+			element_put_int(y->dt, data, i, val_int(x, i));
 	y->data = data;
 	return EVAL_DONE;
 }
@@ -264,7 +264,7 @@ eval_binary(struct eval *e)
 		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		if (floats) {
-			put_float(y->dt, data, i, binary_float(e->n,
+			element_put_float(y->dt, data, i, binary_float(e->n,
 			    val_float(a, w.at[ia]), val_float(b, w.at[ib])));
 			continue;
 		}
@@ -272,7 +272,7 @@ eval_binary(struct eval *e)
 		if (d == 0 && (op == OP_DIV || op == OP_MOD))
 			return eval_fail(e, "division by zero while folding a "
 			                 "constant");
-		put_int(y->dt, data, i,
+		element_put_int(y->dt, data, i,
 		        binary_int(e->n, y->dt, val_int(a, w.at[ia]), d));
 	}
 	y->data = data;
@@ -313,7 +313,7 @@ eval_compare(struct eval *e)
 			    ? RELATION(op, (uint64_t)x, (uint64_t)z)
 			    : RELATION(op, x, z);
 		}
-		put_int(y->dt, data, i, r);
+		element_put_int(y->dt, data, i, r);
 	}
 	y->data = data;
 	return EVAL_DONE;

@@ -148,7 +148,7 @@ eval_pad(struct eval *e)
 		if (inside)
 			copy_elem(data, i, x->data, from, size);
 		else
-			put_float(y->dt, data, i, e->n->attr.PAD.value);
+			element_put_float(y->dt, data, i, e->n->attr.PAD.value);
 	}
 	y->data = data;
 	return EVAL_DONE;
@@ -330,9 +330,10 @@ add_elem(DType dt, void *y, int64_t i, Val *view, const Val *upd, int64_t j)
 {
 	view->data = y;
 	if (dt_is_float(dt))
-		put_float(dt, y, i, val_float(view, i) + val_float(upd, j));
+		element_put_float(dt, y, i,
+		                  val_float(view, i) + val_float(upd, j));
 	else
-		put_int(dt, y, i, (int64_t)((uint64_t)val_int(view, i)
+		element_put_int(dt, y, i, (int64_t)((uint64_t)val_int(view, i)
 		                            + (uint64_t)val_int(upd, j)));
 }
 

@@ -53,12 +53,13 @@ eval_range(struct eval *e)
 		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++)
 		if (dt_is_float(y->dt))
-			put_float(y->dt, data, i, val_float(from, 0)
-			          + (double)i * val_float(step, 0));
+			element_put_float(y->dt, data, i, val_float(from, 0)
+			                  + (double)i * val_float(step, 0));
 		else
-			put_int(y->dt, data, i,
-			        (int64_t)((uint64_t)val_int(from, 0)
-			        + (uint64_t)i * (uint64_t)val_int(step, 0)));
+			element_put_int(y->dt, data, i,
+			                (int64_t)((uint64_t)val_int(from, 0)
+			                + (uint64_t)i
+			                * (uint64_t)val_int(step, 0)));
 	y->data = data;
 	return EVAL_DONE;
 }
@@ -73,7 +74,7 @@ fill_with(struct eval *e, double value)
 	if (!data)
 		return EVAL_LARGE;
 	for (int64_t i = 0; value != 0 && i < n; i++)
-		put_float(y->dt, data, i, value);
+		element_put_float(y->dt, data, i, value);
 	y->data = data;
 	return EVAL_DONE;
 }
@@ -171,9 +172,9 @@ eval_cumsum(struct eval *e)
 				isum = product ? isum * i : isum + i;
 			}
 			if (dt_is_float(x->dt))
-				put_float(y->dt, data, at, fsum);
+				element_put_float(y->dt, data, at, fsum);
 			else
-				put_int(y->dt, data, at, (int64_t)isum);
+				element_put_int(y->dt, data, at, (int64_t)isum);
 			if (exclusive) {
 				fsum = product ? fsum * f : fsum + f;
 				isum = product ? isum * i : isum + i;
@@ -214,7 +215,7 @@ eval_argmax(struct eval *e)
 			if (greater(x, a, b) || (last && !greater(x, b, a)))
 				best = k;
 		}
-		put_int(y->dt, data, r, best);
+		element_put_int(y->dt, data, r, best);
 	}
 	y->data = data;
 	return EVAL_DONE;
@@ -313,11 +314,11 @@ eval_reduce(struct eval *e)
 	int64_t count = ny ? n / ny : 1;
 	for (int64_t i = 0; i < ny; i++)
 		if (floats)
-			put_float(y->dt, data, i,
+			element_put_float(y->dt, data, i,
 			          mean ? facc[i] / (double)count : facc[i]);
 		else
-			put_int(y->dt, data, i,
-			        mean ? iacc[i] / count : iacc[i]);
+			element_put_int(y->dt, data, i,
+			                mean ? iacc[i] / count : iacc[i]);
 	y->data = data;
 	return EVAL_DONE;
 }
@@ -346,8 +347,8 @@ eval_softmax(struct eval *e)
 		for (int64_t k = 0; k < s.extent; k++) {
 			int64_t at = base + k * s.inner;
 			double d = val_float(x, at) - max;
-			put_float(y->dt, data, at,
-			          logs ? d - log(sum) : exp(d) / sum);
+			element_put_float(y->dt, data, at,
+			                  logs ? d - log(sum) : exp(d) / sum);
 		}
 	}
 	y->data = data;
@@ -402,7 +403,7 @@ put_product(struct eval *e, void *data, int64_t o, int64_t i, int64_t j,
 		for (int64_t l = 0; l < k; l++)
 			isum += (uint64_t)matrix_int_at(a, w->at[0], ta, i, l)
 			      * (uint64_t)matrix_int_at(b, w->at[1], tb, l, j);
-		put_int(y->dt, data, o, (int64_t)isum);
+		element_put_int(y->dt, data, o, (int64_t)isum);
 		return;
 	}
 	for (int64_t l = 0; l < k; l++)
@@ -413,7 +414,7 @@ put_product(struct eval *e, void *data, int64_t o, int64_t i, int64_t j,
 		sum += val_float(eval_in(e, 2), j);
 	if (eval_has(e, 3))
 		sum += val_float(eval_in(e, 3), o);
-	put_float(y->dt, data, o, sum);
+	element_put_float(y->dt, data, o, sum);
 }
 
 enum eval_status

@@ -2,6 +2,7 @@
 #ifndef PASSES_EVAL_RULES_H
 #define PASSES_EVAL_RULES_H
 
+#include "ir/element.h"
 #include "passes/eval.h"
 
 struct eval {
@@ -37,9 +38,6 @@ void *eval_room(struct eval *, int i);
 enum eval_status eval_fail(struct eval *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Element i of an array of dt; conversions as the op `cast` has them. */
-void put_int(DType, void *array, int64_t i, int64_t x);
-void put_float(DType, void *array, int64_t i, double x);
 
 static inline bool
 dt_is_float(DType dt)

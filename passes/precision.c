@@ -16,7 +16,8 @@
  * note    fused attention draws its own random numbers and has no mask to
  *         store; --attention=unfused has
  */
-#include "passes/eval_rules.h"
+#include "ir/element.h"
+#include "passes/passes.h"
 
 #include <string.h>
 
@@ -78,7 +79,7 @@ convert(struct precise *c, Val *v)
 		to = arena_array(c->g->arena, (size_t)n + 1,
 		                 (size_t)dtype_info[c->dt].nbytes);
 		for (int64_t i = 0; i < n; i++)
-			put_float(c->dt, to, i, val_float(v, i));
+			element_put_float(c->dt, to, i, val_float(v, i));
 		v->data = to;
 	}
 	v->dt = c->dt;
