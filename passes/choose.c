@@ -28,7 +28,7 @@ enum {
 	RUNGS = 96, EXHAUSTIVE = 14, ILP_MAX = 800,
 	SLACK = 200,                    /* parts of the arena */
 	PARTS_MIN = 3, CLIMB_MAX = 100, DEEP_LARGE = 2000,
-	ILP_NODES = 40, BOUND_NODES = 150
+	ILP_NODES = 40, BOUND_NODES = 300
 };
 
 struct choice {

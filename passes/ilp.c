@@ -239,7 +239,7 @@ branch(Ilp *p, const struct ilp_limit *limit, double bound, Arena *arena)
 	glp_init_iocp(&c);
 	c.msg_lev = GLP_MSG_OFF;
 	c.br_tech = GLP_BR_MFV;
-	c.bt_tech = GLP_BT_BPH;
+	c.bt_tech = limit->for_bound ? GLP_BT_BLB : GLP_BT_BPH;
 	c.tm_lim = milliseconds(limit->sec);
 	c.cb_func = on_event;
 	c.cb_info = p;

@@ -27,6 +27,8 @@ struct ilp_limit {
 	                                 * the machine */
 	double gap;                     /* absolute, as the objective */
 	const double *start;            /* feasible point by column; NULL */
+	bool for_bound;                 /* raise the bound rather than find
+	                                 * points early */
 };
 
 struct ilp_answer {

@@ -572,7 +572,7 @@ remat_bound(struct remat *r, const uint8_t *must, int64_t memory, double sec,
 		: a.bound > 0 ? a.bound * m->unit_sec : 0;
 
 	if (a.status == ILP_OPTIMAL && sec - bound > gap && nodes > 0) {
-		struct ilp_limit limit = { .nodes = nodes };
+		struct ilp_limit limit = { .nodes = nodes, .for_bound = true };
 
 		a = ilp_solve(m->ilp, &limit, arena);
 		if (a.status != ILP_FAILED && a.bound * m->unit_sec > bound)
