@@ -2,6 +2,7 @@
 #include "runtime/rt.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,29 @@
 #include <unistd.h>
 
 /* ---- loading ---- */
+
+/* Whether the file is shorter than its own header says: dlopen maps what is
+ * not there, and the process dies.  The table of sections comes last. */
+static bool
+cut_off(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	Elf64_Ehdr h;
+	bool cut = false;
+
+	if (!f)
+		return false;
+	if (fread(&h, sizeof(h), 1, f) == 1
+	    && !memcmp(h.e_ident, ELFMAG, SELFMAG)
+	    && h.e_ident[EI_CLASS] == ELFCLASS64 && !fseek(f, 0, SEEK_END)) {
+		uint64_t n = (uint64_t)ftell(f);
+		uint64_t table = (uint64_t)h.e_shnum * h.e_shentsize;
+
+		cut = table > n || h.e_shoff > n - table;
+	}
+	fclose(f);
+	return cut;
+}
 
 /* dlopen takes a name without a slash for something on the library path. */
 static ckr_status
@@ -24,6 +48,9 @@ load(ckr_ctx *c, const char *so)
 	c->path = path;
 	if (access(path, R_OK))
 		return err_set(&c->err, CKR_EIO, "%s: cannot read: %m", so);
+	if (cut_off(path))
+		return err_set(&c->err, CKR_EFORMAT, "%s: shorter than its "
+		               "header says; it may be cut off", so);
 	/* a library built by clang brings an OpenMP run time of its own, whose
 	 * threads outlive dlclose and must not lose their code */
 	c->dl = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

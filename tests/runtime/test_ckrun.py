@@ -278,6 +278,15 @@ class Errors(Case):
         for f, content in before.items():
             self.assertEqual(open(f, "rb").read(), content, f)
 
+    def test_models_that_are_cut_off(self):
+        whole = open(f"{MODELS}/linear.so", "rb").read()
+        for n in 10, 1000, len(whole) // 2, len(whole) - 1:
+            with open("cut.so", "wb") as f:
+                f.write(whole[:n])
+            done = self.both("cut.so", "--inputs", "in.st", "--init", "w.st", "--steps", 1)
+            self.assertEqual(done.returncode, 1, n)
+            self.assertTrue(n < 64 or "cut off" in done.stderr, done.stderr)
+
     def test_a_checkpoint_may_go_on(self):
         self.linear("--steps", 1, "--save", "s.st")
         self.run_it("linear", "--inputs", "in.st", "--steps", 2, "--resume", "s.st", "--save", "./s.st")
