@@ -145,35 +145,6 @@ by_bytes(const void *a, const void *b)
 	return x->keep < y->keep ? -1 : x->keep > y->keep;
 }
 
-uint64_t
-picks_needed(const struct kind *k, uint64_t asked, uint64_t keep)
-{
-	for (int32_t i = k->npick - 1; i >= 0; i--)
-		if ((asked & ~keep) >> i & 1)
-			asked |= k->pick[i].needs;
-	return asked;
-}
-
-int64_t
-picks_bytes(const struct kind *k, uint64_t picks)
-{
-	int64_t sum = 0;
-
-	for (int32_t i = 0; picks; i++, picks >>= 1)
-		sum += picks & 1 ? k->pick[i].bytes : 0;
-	return sum;
-}
-
-int64_t
-picks_lead(const struct kind *k, uint64_t picks)
-{
-	int64_t sum = 0;
-
-	for (int32_t i = 0; picks; i++, picks >>= 1)
-		sum += picks & 1 ? k->pick[i].lead : 0;
-	return sum;
-}
-
 /* What only copies read may go, but then copies are there of what crosses and
  * of all that they were made of and that backward reads, too.  Of many
  * configurations that one stands for not even that is sure. */
@@ -373,16 +344,4 @@ parts_solve(struct parts *y)
 			            &k->least[j]);
 	}
 	return true;
-}
-
-void
-part_set(const struct parts *y, const struct part *p, const struct config *c,
-         uint8_t *drop)
-{
-	const struct kind *k = &y->kind[p->kind];
-
-	for (int32_t i = 0; i < k->npick; i++)
-		for (int j = 0; j < k->pick[i].nstore; j++)
-			drop[p->store[k->pick[i].store[j]]] =
-				!(c->keep >> i & 1);
 }

@@ -109,22 +109,23 @@ struct parts {
 
 /* parts.c; NULL: the graph cannot be cut into parts small enough. */
 struct parts *parts_new(struct remat *, const uint8_t *must);
-/* part_config.c: configurations of every kind, needs of every part; false:
- * there are too many. */
-bool parts_solve(struct parts *);
-/* What has to be there for the picks asked for, when `keep` is kept. */
+/* part_pick.c: what has to be there for the picks asked for, when `keep` is
+ * kept. */
 uint64_t picks_needed(const struct kind *, uint64_t asked, uint64_t keep);
 /* Bytes of picks, and those of their leads. */
 int64_t picks_bytes(const struct kind *, uint64_t picks);
 int64_t picks_lead(const struct kind *, uint64_t picks);
+/* Make the part's share of a plan. */
+void part_set(const struct parts *, const struct part *,
+              const struct config *, uint8_t *drop);
+/* part_config.c: configurations of every kind, needs of every part; false:
+ * there are too many. */
+bool parts_solve(struct parts *);
 /* part_need.c: what parts need in any plan, and with measured ones. */
 void parts_least(struct parts *);
 void parts_measure(struct parts *);
 /* part_open.c: which of the open ones are worth a try, and their needs. */
 void parts_open(struct parts *);
-/* Make the part's share of a plan. */
-void part_set(const struct parts *, const struct part *,
-              const struct config *, uint8_t *drop);
 
 /* compose.c: the time that every amount of memory takes. */
 struct curve;
