@@ -488,16 +488,16 @@ remat_eval(struct remat *r, const uint8_t *drop)
 	return remat_evaluate(r);
 }
 
+int64_t
+remat_placed(struct remat *r, const uint8_t *drop, Arena *scratch)
+{
+	remat_eval(r, drop);
+	return remat_packed(r, scratch);
+}
+
 struct remat_cost
 remat_eval_steps(struct remat *r, const struct rstep *step, int32_t n)
 {
 	expand(r, step, n);
 	return remat_evaluate(r);
-}
-
-struct remat_cost
-found_eval(struct remat *r, const struct found *f)
-{
-	return f->step ? remat_eval_steps(r, f->step, f->nstep)
-		: remat_eval(r, f->drop);
 }

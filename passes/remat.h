@@ -64,6 +64,13 @@ struct rstep {
 	                                 * and that makes nothing */
 };
 
+/* Whether the step writes write[i] of its node. */
+static inline bool
+remat_writes(const struct rstep *t, int i)
+{
+	return !t->clone || t->makes >> i & 1;
+}
+
 /* Nodes that write more storages are not repeated. */
 enum { REMAT_WRITES = 32 };
 
@@ -120,32 +127,27 @@ int64_t place_graph(Graph *, Arena *scratch);
 /* Bytes of all owners outside the arena. */
 int64_t resident_bytes(const Graph *, Arena *scratch);
 
-/* remat.c */
-struct remat *remat_new(const Graph *, Arena *);
-/* Evaluate: drop[s] != 0 for dropped candidates. */
-struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
-/* Whether the step writes write[i] of its node. */
-static inline bool
-remat_writes(const struct rstep *t, int i)
-{
-	return !t->clone || t->makes >> i & 1;
-}
-
-/* remat_eval.c: of the steps as they are in r->step. */
+/* remat_eval.c: what the steps in r->step cost. */
 struct remat_cost remat_evaluate(struct remat *);
 /* Storage that a copy writes although the plan does not ask for it, which
  * lives during that step alone; -1: none. */
 int32_t remat_in_passing(const struct remat *, const struct rstep *);
+/* Arena size of the last evaluation once placed. */
+int64_t remat_packed(struct remat *, Arena *scratch);
+
+/* remat.c */
+struct remat *remat_new(const Graph *, Arena *);
+/* Evaluate: drop[s] != 0 for dropped candidates. */
+struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
 /* Evaluate a sequence: first runs in order and copies of nodes other than
  * views.  Copies of views are put in, copies that nobody reads left out, and
  * r->step is what remains. */
 struct remat_cost remat_eval_steps(struct remat *, const struct rstep *,
                                    int32_t n);
+/* Arena size of a set once placed. */
+int64_t remat_placed(struct remat *, const uint8_t *drop, Arena *scratch);
 /* The node only gives existing bytes another shape. */
 bool remat_is_view(const struct remat *, NodeId);
-/* Arena size once placed, of the set given or of the last evaluation. */
-int64_t remat_placed(struct remat *, const uint8_t *drop, Arena *scratch);
-int64_t remat_packed(struct remat *, Arena *scratch);
 
 /* remat_search.c: the best plans known, over all budgets. */
 struct found {

@@ -260,10 +260,3 @@ remat_packed(struct remat *r, Arena *scratch)
 	}
 	return pack(r->buffer, n, PACK_WORK, scratch).height;
 }
-
-int64_t
-remat_placed(struct remat *r, const uint8_t *drop, Arena *scratch)
-{
-	remat_eval(r, drop);
-	return remat_packed(r, scratch);
-}

@@ -115,6 +115,13 @@ archive_new(struct remat *r, const uint8_t *must)
 	return a;
 }
 
+struct remat_cost
+found_eval(struct remat *r, const struct found *f)
+{
+	return f->step ? remat_eval_steps(r, f->step, f->nstep)
+		: remat_eval(r, f->drop);
+}
+
 int64_t
 archive_placed(struct archive *a, struct found *f)
 {
