@@ -260,8 +260,6 @@ write_plan(const struct cli *c, const Plan *p, Arena *arena, Diag *diag)
 
 	if (!c->json)
 		return true;
-	if (to_stdout(c))
-		return plan_write_json(p, stdout);
 	if (!outfile_open(&o, c->json, arena, diag))
 		return false;
 	plan_write_json(p, o.f);

@@ -43,6 +43,6 @@ void frontier_print(const Pass *, FILE *);
 char *frontier_json(const Pass *, Arena *keep);
 
 /* frontier_svg.c */
-bool frontier_svg(const Pass *, const char *title, FILE *);
+void frontier_svg(const Pass *, const char *title, FILE *);
 
 #endif

@@ -274,7 +274,7 @@ put_key(const struct frame *f, bool bound)
 		        "lower bound</text>\n", LEFT + 210, LEFT + 238);
 }
 
-bool
+void
 frontier_svg(const Pass *p, const char *title, FILE *out)
 {
 	const struct frontier *c = p->frontier;
@@ -306,5 +306,4 @@ frontier_svg(const Pass *p, const char *title, FILE *out)
 	put_presets(&f, c);
 	put_key(&f, bound);
 	fputs("</svg>\n", out);
-	return !ferror(out);
 }

@@ -178,7 +178,7 @@ put_step(const struct plan_step *s, int64_t id, FILE *out)
 	        s->flops, s->bytes, s->seconds);
 }
 
-bool
+void
 plan_write_json(const Plan *plan, FILE *out)
 {
 	fprintf(out, "{\n\"version\": 1,\n\"workload\": \"%s\",\n\"model\": ",
@@ -208,5 +208,4 @@ plan_write_json(const Plan *plan, FILE *out)
 		fputs(i + 1 < plan->nstep ? ",\n" : "\n", out);
 	}
 	fputs("]\n}\n", out);
-	return !ferror(out);
 }

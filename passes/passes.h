@@ -165,7 +165,7 @@ Plan *plan_build(Pass *, const Graph *);        /* into p->keep */
  * which any plan takes: should the bound be wrong, the plan is not, and goes
  * without. */
 double bound_shown(double bound, double base, double step);
-bool plan_write_json(const Plan *, FILE *);
+void plan_write_json(const Plan *, FILE *);
 /* "12.6 MB": three digits and a unit. */
 const char *report_bytes(char buf[24], double);
 void plan_print_table(const Pass *, const Plan *, FILE *);   /* --dump=plan */

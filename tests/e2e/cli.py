@@ -94,6 +94,9 @@ def standard_output(bench):
     for flags, said in (["-o", "-"], "does not go to standard output"), (["--plan-only", "--json", "-", "--curve-svg", "-"], "two outputs"):
         done = bench.ckc(model, *flags)
         bench.check(done.returncode == 1 and said in done.stderr, f"{flags}: {done.returncode} {done.stderr[:200]}")
+    for argv in [model, "--plan-only", "--json", "-"], [model, "--plan-only", "--curve-svg", "-"], ["plan", graph, "--budget", "1", "--json", "-"]:
+        done = bench.run(["sh", "-c", '"$0" "$@" >/dev/full', bench.ckc_path, *argv])
+        bench.check(done.returncode == 1 and "No space" in done.stderr, f"{argv} to a full device: {done.returncode} {done.stderr[:200]}")
 
 
 def without_effect(bench):
