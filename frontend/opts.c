@@ -100,7 +100,7 @@ static const struct option_row table[] = {
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_string, FIELD(dump), C,
 	  "plan, memory, a pass's name, or all" },
-	{ "dump-dir", "DIR", G_LOOK, set_string, FIELD(dump_dir), C,
+	{ "dump-dir", "DIR", G_LOOK, set_folder, FIELD(dump_dir), C,
 	  "dumps of passes go to DIR/NN-pass.ck" },
 	{ "json", "FILE", G_LOOK, set_string, FIELD(json), CI | P,
 	  "write the plan (inspect: the findings) as JSON; -: to standard "
@@ -140,7 +140,7 @@ static const struct option_row table[] = {
 
 	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
 	  "no code: plan and report; weights are never read" },
-	{ "emit-c", "DIR", G_OUTPUT, set_string, FIELD(emit_dir), C,
+	{ "emit-c", "DIR", G_OUTPUT, set_folder, FIELD(emit_dir), C,
 	  "keep the generated sources in DIR" },
 };
 

@@ -26,6 +26,16 @@ set_string(struct arg_parser *p, const char *arg, void *field)
 	return true;
 }
 
+/* Elsewhere "-" is standard output, which takes no folder. */
+bool
+set_folder(struct arg_parser *p, const char *arg, void *field)
+{
+	if (!strcmp(arg, "-"))
+		return bad(p, arg, "a folder for several files, which do not "
+		           "go to standard output (for one called '-': ./-)");
+	return set_string(p, arg, field);
+}
+
 bool
 set_true(struct arg_parser *p, const char *arg, void *field)
 {

@@ -94,6 +94,10 @@ def standard_output(bench):
     for flags, said in (["-o", "-"], "does not go to standard output"), (["--plan-only", "--json", "-", "--curve-svg", "-"], "two outputs"):
         done = bench.ckc(model, *flags)
         bench.check(done.returncode == 1 and said in done.stderr, f"{flags}: {done.returncode} {done.stderr[:200]}")
+    for flags in ["--plan-only", "--dump=fold", "--dump-dir", "-"], ["-o", bench.path("folder.so"), "--emit-c", "-"]:
+        done = bench.ckc(model, *flags)
+        bench.check(done.returncode == 2 and "expected a folder" in done.stderr, f"{flags}: {done.returncode} {done.stderr[:200]}")
+        bench.check(not os.path.exists(bench.path("-")), f"{flags} left a folder '-'")
     for argv in [model, "--plan-only", "--json", "-"], [model, "--plan-only", "--curve-svg", "-"], ["plan", graph, "--budget", "1", "--json", "-"]:
         done = bench.run(["sh", "-c", '"$0" "$@" >/dev/full', bench.ckc_path, *argv])
         bench.check(done.returncode == 1 and "No space" in done.stderr, f"{argv} to a full device: {done.returncode} {done.stderr[:200]}")
