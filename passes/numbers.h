@@ -6,10 +6,11 @@
 
 #include <stdint.h>
 
+/* Two small numbers must not cancel out: h is spread first. */
 static inline uint64_t
 mix64(uint64_t h, uint64_t x)
 {
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
+	h = (h * 0xbf58476d1ce4e5b9u ^ x) * 0x9e3779b97f4a7c15u;
 	return h ^ h >> 29;
 }
 

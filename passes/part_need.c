@@ -299,8 +299,7 @@ struct meter {
 	int32_t *model;                 /* by group: its part in the window */
 	int32_t ngroup;
 	bool *sampled;                  /* by part: in the window */
-	int32_t *sample;                /* by kind: the part for seconds; -1:
-	                                 * no part is of that kind */
+	int32_t *sample;                /* by kind: the part for seconds */
 	NodeId *only;                   /* the window's nodes; NULL: all */
 	uint32_t nonly;
 	int32_t *taken;                 /* by part: configuration */
@@ -335,7 +334,6 @@ find_groups(struct meter *m)
 	m->model = arena_array(y->arena, (size_t)y->n, 4);
 	m->sampled = arena_array(y->arena, (size_t)y->n, 1);
 	m->sample = arena_array(y->arena, (size_t)y->nkind, 4);
-	memset(m->sample, -1, (size_t)y->nkind * sizeof *m->sample);
 	for (int32_t i = 0; i < y->n; i++) {
 		uint64_t key = (uint64_t)y->part[i].kind;
 
@@ -421,8 +419,7 @@ note_needs(struct meter *m)
 
 	memset(m->now, 0, (size_t)y->n * sizeof *m->now);
 	for (int32_t i = 0; i < y->nkind; i++)
-		if (m->sample[i] >= 0)
-			y->kind[i].config[m->taken[m->sample[i]]].sec = 0;
+		y->kind[i].config[m->taken[m->sample[i]]].sec = 0;
 	for (int32_t k = 0; k < r->nstep; k++) {
 		NodeId node = r->step[k].node;
 		int32_t at = y->node_part[node], kind = y->part[at].kind;

@@ -1,5 +1,6 @@
 /* Parts, configurations and the curve, against all sets of kept values. */
 #include "tests/plan/plan_test.h"
+#include "passes/numbers.h"
 #include "passes/parts.h"
 
 #include <math.h>
@@ -268,6 +269,23 @@ plans_need_what_they_say(void **state)
 	}
 }
 
+/* Keys made of a few small numbers, as those of parts and their neighbours,
+ * are all different. */
+static void
+small_keys_differ(void **state)
+{
+	enum { MOST = 32 };
+	Arena *arena = arena_new();
+	struct numbers t = numbers_new(MOST * MOST * MOST, arena);
+
+	(void)state;
+	for (uint64_t i = 0; i < MOST * MOST * MOST; i++)
+		numbers_of(&t, mix64(mix64(i % MOST, i / MOST % MOST),
+		                     i / MOST / MOST));
+	assert_true(t.n == MOST * MOST * MOST);
+	arena_free(arena);
+}
+
 int
 main(void)
 {
@@ -278,6 +296,7 @@ main(void)
 		cmocka_unit_test(layers_are_one_kind),
 		cmocka_unit_test(many_layers),
 		cmocka_unit_test(plans_need_what_they_say),
+		cmocka_unit_test(small_keys_differ),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
