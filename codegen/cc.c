@@ -161,8 +161,8 @@ cc_run(const char *dir, const struct codegen_options *opt, Arena *a, Diag *d)
 		diag_error(d, "the C compiler '%s' was killed by signal %d",
 		           argv[0], WTERMSIG(status));
 	else
-		diag_error(d, "the C compiler '%s' failed (status %d)",
-		           argv[0], WEXITSTATUS(status));
+		diag_error(d, "the C compiler '%s' failed (status %d) in '%s'",
+		           argv[0], WEXITSTATUS(status), dir);
 	show_log(dir, a, d);
 	return false;
 }

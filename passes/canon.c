@@ -127,7 +127,10 @@ no_dropout(struct rewrite *w, NodeId root)
 static void
 number_streams(Pass *p, Graph *g)
 {
+	int drawn = 0;
+
 	FOR_NODES (n, g) {
+		drawn += n->op == OP_RANDOM || n->op == OP_BERNOULLI;
 		if (n->op == OP_DROPOUT && n->attr.DROPOUT.stream == 0)
 			n->attr.DROPOUT.stream = ++g->nstream;
 		if (n->op == OP_BERNOULLI && n->attr.BERNOULLI.stream == 0)
@@ -142,6 +145,11 @@ number_streams(Pass *p, Graph *g)
 		    && n->attr.ATTENTION.stream == 0)
 			n->attr.ATTENTION.stream = ++g->nstream;
 	}
+	if (drawn > 0 && !p->opt->dropout)
+		diag_warn(p->diag, "%d ops draw random numbers still: --dropout "
+		          "off leaves out Dropout, not what an export wrote out "
+		          "as random numbers and a comparison; export in "
+		          "evaluation mode to be without", drawn);
 }
 
 /* ---- equal constants ---- */

@@ -130,8 +130,16 @@ def drop_path(bench):
     bench.check(all(r == results[0] for r in results), "path: plans differ in numbers")
 
 
+def switched_off(bench):
+    source = write(bench, "off.ck", SAMPLES)
+    for flag, told in (("off", True), ("on", False)):
+        done = bench.ckc(source, "--forward-only", "--plan-only", "--quiet", "--dropout", flag)
+        bench.check(done.returncode == 0 and ("5 ops draw random numbers still" in done.stderr) == told, f"--dropout {flag}: {done.stderr}")
+
+
 def main():
     bench = ck.Bench()
+    switched_off(bench)
     samples(bench)
     drop_path(bench)
     bench.finish()
