@@ -125,7 +125,8 @@ codegen_may_replace(const char *path)
 	bool ours;
 
 	if (!f)
-		return errno == ENOENT || errno == ENOTDIR;
+		return errno == ENOENT || errno == ENOTDIR
+			|| errno == ENAMETOOLONG; /* said when written */
 	ours = fread(head, 1, sizeof head, f) == sizeof head
 		&& memcmp(head + 8, MARK, MARK_SHARED) == 0;
 	fclose(f);

@@ -47,6 +47,8 @@ def main():
     refuse(bench, "unknown loss", ["nosuch", "loss"], [static, *out, "--loss", "nosuch"])
     refuse(bench, "budget", ["smallest budget that works"], [static, *out, "--memory-budget", "1KiB"])
     refuse(bench, "unwritable", ["nosuch"], [static, "-o", "/nosuch/dir/x.so"])
+    for n in (240, 245, 260):
+        refuse(bench, f"name of {n} bytes", ["File name too long"], [static, "-o", bench.path("x" * n + ".so")])
     refuse(bench, "no compiler", ["--cc"], [static, *out, "--cc", "/nosuch/cc"])
     refuse(bench, "failing compiler", ["false"], [static, *out, "--cc", "false"])
     refuse(bench, "--keep without effect", ["nosuch"], [static, *out, "--keep", "nosuch*"])
