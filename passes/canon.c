@@ -146,10 +146,11 @@ number_streams(Pass *p, Graph *g)
 			n->attr.ATTENTION.stream = ++g->nstream;
 	}
 	if (drawn > 0 && !p->opt->dropout)
-		diag_warn(p->diag, "%d ops draw random numbers still: --dropout "
-		          "off leaves out Dropout, not what an export wrote out "
-		          "as random numbers and a comparison; export in "
-		          "evaluation mode to be without", drawn);
+		diag_warn(p->diag, "%d ops draw random numbers still: "
+		          "--dropout off leaves out Dropout, not what an "
+		          "export wrote out as random numbers and a "
+		          "comparison; export in evaluation mode to be "
+		          "without", drawn);
 }
 
 /* ---- equal constants ---- */
