@@ -132,6 +132,7 @@ emit_texts(struct out *o, unsigned need)
 		{ NEED_BLOCKS, codegen_text_conv_blocks },
 		{ NEED_BATCHNORM, codegen_text_batchnorm },
 		{ NEED_POOL, codegen_text_pool },
+		{ NEED_SAMPLE, codegen_text_sample },
 	};
 
 	out_put(o, "\n%s\n"

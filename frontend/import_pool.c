@@ -347,6 +347,24 @@ run_resize(struct importer *m)
 	return true;
 }
 
+/* Linear is called bilinear before opset 20. */
+bool
+run_grid_sample(struct importer *m)
+{
+	static const char *const modes[] = { "nearest", "linear", "bilinear" };
+	static const char *const paddings[] = { "zeros", "border",
+		                                "reflection" };
+	Attr a = attr_default(OP_GRID_SAMPLE);
+	ValId in[2] = { imp_in(m, 0), imp_in(m, 1) };
+
+	a.GRID_SAMPLE.mode = attr_word(&m->r, "mode", 1, modes, 3) != 0;
+	a.GRID_SAMPLE.padding = attr_word(&m->r, "padding_mode", 0, paddings,
+	                                  3);
+	a.GRID_SAMPLE.align = attr_int(&m->r, "align_corners", 0) != 0;
+	imp_out(m, 0, imp_node(m, OP_GRID_SAMPLE, &a, 2, in));
+	return true;
+}
+
 /* ---- normalisation ---- */
 
 /* The newest value of a running statistic: a module that is called twice

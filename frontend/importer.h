@@ -152,6 +152,7 @@ bool run_global_pool(struct importer *);
 bool run_lppool(struct importer *);
 bool run_lrn(struct importer *);
 bool run_resize(struct importer *);
+bool run_grid_sample(struct importer *);
 bool run_batchnorm(struct importer *);
 bool run_instancenorm(struct importer *);
 bool run_groupnorm(struct importer *);

@@ -169,6 +169,7 @@ static const struct onnx_op table[] = {
 	  .ir = OP_REDUCE_MEAN },
 	{ N("GlobalMaxPool", "", 1, 1, 1, run_global_pool),
 	  .ir = OP_REDUCE_MAX },
+	{ N("GridSample", "", 16, 2, 2, run_grid_sample) },
 	{ N("GroupNormalization", "", 18, 3, 3, run_groupnorm), .norm = 6,
 	  .slot = NORM_SLOTS },
 	{ N("InstanceNormalization", "", 6, 3, 3, run_instancenorm),

@@ -267,7 +267,14 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT), ATTR(I
  *   half_pixel, 1 pytorch_half_pixel, 2 align_corners, 3 asymmetric,
  *   4 tf_crop_and_resize (within first..last), 5 half_pixel_symmetric,
  *   6 tf_half_pixel_for_nn; round 0 prefer floor, 1 prefer ceil, 2 floor,
- *   3 ceil.  bwd 1: its transpose, from `extent_out` to `extent_in`. */
+ *   3 ceil.  bwd 1: its transpose, from `extent_out` to `extent_in`.
+ * grid_sample(x, grid): [N, C, o...] of x [N, C, d...] at the positions of
+ *   grid [N, o..., D], one number per spatial dim, the last dim's first; -1
+ *   and 1 are the centres (align 1) or outer edges (align 0) of the first and
+ *   last element.  mode 0 nearest (ties to even), 1 linear; padding: elements
+ *   outside are 0 zeros, 1 those of the border, 2 reflected.
+ * grid_sample_grad(dy, grid, x?) -> dx, dgrid: x of spatial extents `out`; it
+ *   is needed for dgrid alone, which mode 0 does not have. */
 OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1)), RULES(conv, none, conv, conv, none), EMIT(conv))
 OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(out) L(extra)), RULES(conv_dx, none, conv, conv_dx, none), EMIT(conv_dx))
 OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(kernel)), RULES(conv_dw, none, conv, none, none), EMIT(conv_dw))
@@ -280,6 +287,8 @@ OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, 0), ATTR(L(stride) L(dilation)
 OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, 0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, pool, none, none), EMIT(avgpool_grad))
 OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none), EMIT(fail))
 OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, copy, resize, none), EMIT(resize))
+OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, 0), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, grid_sample, grid_sample, none), EMIT(grid_sample))
+OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, 0), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, grid_sample, none, none), EMIT(grid_sample_grad))
 
 /* ---- recurrence: unrolled by `fold` -----------------------------------------
  * rnn(x, w, r, bias?, lens?, h?, c?, peep?) -> y, h', c': one direction of

@@ -171,6 +171,7 @@ tile_staged(const Graph *g, const Node *n)
 	case OP_BATCHNORM: case OP_BATCHNORM_GRAD: case OP_BN_UPDATE:
 	case OP_MAXPOOL: case OP_MAXPOOL_GRAD:
 	case OP_AVGPOOL: case OP_AVGPOOL_GRAD: case OP_RESIZE:
+	case OP_GRID_SAMPLE: case OP_GRID_SAMPLE_GRAD:
 		break;
 	default:
 		return false;

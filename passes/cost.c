@@ -316,6 +316,21 @@ cost_pool(const Graph *g, const Node *n)
 }
 
 static struct work
+cost_grid_sample(const Graph *g, const Node *n)
+{
+	bool grad = n->op == OP_GRID_SAMPLE_GRAD;
+	const Shape *grid = &g->val[n->in[1]].shape;
+	double corners = 1, spots = elems(g, grad ? n->in[0] : n->out[0]);
+
+	if (grad ? n->attr.GRID_SAMPLE_GRAD.mode : n->attr.GRID_SAMPLE.mode)
+		corners = (double)(1 << grid->dim[grid->rank - 1]);
+	if (grad && n->out[0] && n->out[1])
+		corners *= 2;
+	return (struct work){ 0, 2 * corners * spots + 20 * elems(g, n->in[1]),
+	                      traffic(g, n) };
+}
+
+static struct work
 cost_classifier(const Graph *g, const Node *n)
 {
 	const Shape *w = &g->val[n->in[1]].shape;

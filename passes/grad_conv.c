@@ -171,3 +171,28 @@ grad_resize(struct grad *c)
 	c->dx[0] = adj_op(c, OP_RESIZE, 1, c->dy, &a);
 	return true;
 }
+
+bool
+grad_grid_sample(struct grad *c)
+{
+	Attr a = attr_default(OP_GRID_SAMPLE_GRAD);
+	bool moves = c->want[1] && c->n.attr.GRID_SAMPLE.mode != 0;
+	const bool keep[2] = { c->want[0], moves };
+	ValId in[3] = { c->dy[0], c->n.in[1], c->n.in[0] };
+	const ValId *out;
+
+	if (c->want[1] && !moves)
+		c->dx[1] = adj_zeros(c, adj_dt(c, c->n.in[1]),
+		                     adj_shape(c, c->n.in[1]));
+	if (!keep[0] && !keep[1])
+		return true;
+	a.GRID_SAMPLE_GRAD.mode = c->n.attr.GRID_SAMPLE.mode;
+	a.GRID_SAMPLE_GRAD.padding = c->n.attr.GRID_SAMPLE.padding;
+	a.GRID_SAMPLE_GRAD.align = c->n.attr.GRID_SAMPLE.align;
+	a.GRID_SAMPLE_GRAD.out = spatial(c, c->n.in[0]);
+	out = adj_node(c, OP_GRID_SAMPLE_GRAD, moves ? 3 : 2, in, &a, 2, keep);
+	for (int k = 0; out && k < 2; k++)
+		if (out[k])
+			c->dx[k] = out[k];
+	return true;
+}

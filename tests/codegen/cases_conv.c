@@ -267,6 +267,49 @@ resizes(struct setup *t)
 			}
 }
 
+static void
+grid_sample(struct setup *t, Shape s, Shape at, int flags)
+{
+	Attr a = attr_default(OP_GRID_SAMPLE);
+	Attr b = attr_default(OP_GRID_SAMPLE_GRAD);
+	ValId x = floats(t, s), grid = given(t, DT_F32, at, -1.7, 1.7), dy;
+	Node *n;
+
+	a.GRID_SAMPLE.mode = b.GRID_SAMPLE_GRAD.mode = flags % 2;
+	a.GRID_SAMPLE.padding = b.GRID_SAMPLE_GRAD.padding = flags / 2 % 3;
+	a.GRID_SAMPLE.align = b.GRID_SAMPLE_GRAD.align = flags / 6;
+	b.GRID_SAMPLE_GRAD.out = list(s.rank - 2, s.dim[2], s.dim[3],
+	                              s.dim[4]);
+	case_begin(t, "grid_sample");
+	t->next_tolerance = 1e-4;
+	n = APPLY(t, OP_GRID_SAMPLE, &a, x, grid);
+	dy = floats(t, t->g->val[n->out[0]].shape);
+	case_begin(t, "grid_sample_grad");
+	for (int part = 0; part < 3; part++) {
+		t->next_tolerance = 1e-4;
+		n = APPLY(t, OP_GRID_SAMPLE_GRAD, &b, dy, grid, x);
+		if (part == 0)
+			continue;
+		t->g->val[n->out[part - 1]].output = false;
+		n->out[part - 1] = 0;
+		if (part == 2)
+			n->nin = 2;
+	}
+}
+
+static void
+grid_samples(struct setup *t)
+{
+	for (int flags = 0; flags < 12; flags++) {
+		grid_sample(t, SHAPE(2, 11, 6, 7), SHAPE(2, 9, 9, 2), flags);
+		grid_sample(t, SHAPE(2, 3, 4, 3, 5), SHAPE(2, 3, 4, 6, 3),
+		            flags);
+		grid_sample(t, SHAPE(3, 1, 1, 4), SHAPE(3, 5, 1, 2), flags);
+		grid_sample(t, SHAPE(2, 2, 9), SHAPE(2, 7, 1), flags);
+	}
+	grid_sample(t, SHAPE(2, 20, 40, 30), SHAPE(2, 33, 37, 2), 1);
+}
+
 void
 cases_conv(struct setup *t)
 {
@@ -274,4 +317,5 @@ cases_conv(struct setup *t)
 	batchnorms(t);
 	pools(t);
 	resizes(t);
+	grid_samples(t);
 }

@@ -47,7 +47,8 @@ void fd_loss(struct fd *, ValId y);
 /* fd_conv.c */
 void fd_build_conv(struct fd *, int), fd_build_conv_dx(struct fd *, int),
 	fd_build_batchnorm(struct fd *, int), fd_build_pool(struct fd *, int),
-	fd_build_resize(struct fd *, int);
+	fd_build_resize(struct fd *, int),
+	fd_build_grid_sample(struct fd *, int);
 
 #define LIST(...) \
 	((IntList){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / 8), \

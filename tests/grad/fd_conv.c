@@ -1,6 +1,8 @@
 /* Cases of convolutions, batch normalisation, pools and resampling. */
 #include "tests/grad/fd.h"
 
+#include <math.h>
+
 /* ---- convolutions ---- */
 
 /* Extents, groups, strides, dilations and pads that differ in every dim. */
@@ -131,4 +133,39 @@ fd_build_resize(struct fd *f, int i)
 	a.RESIZE.first = -.2;
 	a.RESIZE.fill = 2;
 	fd_loss(f, fd_op(f, OP_RESIZE, 1, &x, &a));
+}
+
+/* A grid whose positions are no kinks: within one element before to one after
+ * the n of each dim, away from halves and wholes. */
+static ValId
+between(struct fd *f, Shape s, const Shape *x, bool align)
+{
+	int dims = x->rank - 2;
+	double at[128];
+
+	for (int i = 0; i < shape_nelem(&s); i++) {
+		double n = (double)x->dim[x->rank - 1 - i % dims];
+		double p = floor(fd_random(f, -1, n)) + fd_random(f, .15, .35);
+
+		p += fd_random(f, 0, 1) < .5 ? .5 : 0;
+		at[i] = align ? 2 * p / (n - 1) - 1 : (2 * p + 1) / n - 1;
+	}
+	return fd_param_at(f, s, at);
+}
+
+void
+fd_build_grid_sample(struct fd *f, int i)
+{
+	Attr a = attr_default(OP_GRID_SAMPLE);
+	bool volume = i >= 12;
+	Shape s = volume ? SHAPE(2, 2, 3, 2, 4) : SHAPE(2, 3, 4, 5);
+	Shape t = volume ? SHAPE(2, 2, 3, 2, 3) : SHAPE(2, 3, 4, 2);
+	ValId in[2];
+
+	a.GRID_SAMPLE.mode = i % 2;
+	a.GRID_SAMPLE.padding = i / 2 % 3;
+	a.GRID_SAMPLE.align = i / 6 % 2;
+	in[0] = fd_param(f, s);
+	in[1] = between(f, t, &s, i / 6 % 2);
+	fd_loss(f, fd_op(f, OP_GRID_SAMPLE, 2, in, &a));
 }

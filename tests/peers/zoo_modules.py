@@ -672,6 +672,26 @@ class SpatialTransformer(nn.Module):
         return F.cross_entropy(self.head(F.relu(self.conv(x)).flatten(1)), labels)
 
 
+class Warp(nn.Module):
+    """A learnt flow moves features that are learnt too; both get gradients through the sampling."""
+
+    def __init__(self, mode, padding, align):
+        super().__init__()
+        self.kind = dict(mode=mode, padding_mode=padding, align_corners=align)
+        self.features, self.flow, self.grid = nn.Conv2d(3, 10, 3, padding=1), nn.Conv2d(3, 2, 3, padding=1), nn.Parameter(torch.rand(1, 7, 9, 2) * 2.6 - 1.3)
+
+    def forward(self, image, target):
+        grid = self.grid + 0.3 * torch.tanh(self.flow(image)).permute(0, 2, 3, 1)
+        return F.mse_loss(F.grid_sample(torch.tanh(self.features(image)), grid, **self.kind), target)
+
+
+for kind in ["bilinear", "nearest"]:
+    for edge in ["zeros", "border", "reflection"]:
+        for corners in [False, True]:
+            model(f"warp-{kind}-{edge}{'-corners' if corners else ''}", image=real(2, 3, 7, 9), target=real(2, 10, 7, 9))(
+                lambda kind=kind, edge=edge, corners=corners: Warp(kind, edge, corners))
+
+
 @model("unfold-patches", image=real(2, 3, 8, 8), target=real(2, 3, 8, 8))
 class Unfold(nn.Module):
     def __init__(self):

@@ -600,7 +600,10 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_BN_UPDATE] = interp_bn_update, [OP_MAXPOOL] = interp_maxpool,
 	[OP_MAXPOOL_GRAD] = interp_maxpool_grad,
 	[OP_AVGPOOL] = interp_avgpool, [OP_AVGPOOL_GRAD] = interp_avgpool_grad,
-	[OP_RESIZE] = interp_resize, [OP_RANDOM] = run_random,
+	[OP_RESIZE] = interp_resize,
+	[OP_GRID_SAMPLE] = interp_grid_sample,
+	[OP_GRID_SAMPLE_GRAD] = interp_grid_sample_grad,
+	[OP_RANDOM] = run_random,
 	[OP_SELECTED] = interp_selected,
 };
 

@@ -88,6 +88,9 @@ InterpFn interp_conv, interp_conv_dx, interp_conv_dw, interp_batchnorm,
 	interp_maxpool_grad, interp_avgpool, interp_avgpool_grad,
 	interp_resize;
 
+/* interp_sample.c */
+InterpFn interp_grid_sample, interp_grid_sample_grad;
+
 /* interp_placed.c: all do nothing of use without interp_place */
 void placed_free(struct interp *);
 void placed_start(struct interp *);             /* of a step */
