@@ -98,12 +98,12 @@ def many(bench):
 
 
 def hard(path):
-    """Rows for which the live bound is not reached at once."""
+    """Rows for which the live bound is not reached within the counted work, some seconds."""
     seed = random.Random(3)
     rows = []
-    for i in range(400):
-        lower = seed.randrange(60)
-        rows.append(f"{i},{lower},{lower + 2 + seed.randrange(25)},{seed.randrange(1, 200) ** 2}")
+    for i in range(800):
+        lower = seed.randrange(200)
+        rows.append(f"{i},{lower},{lower + 2 + seed.randrange(60)},{seed.randrange(1, 200) ** 2}")
     return write(path, rows)
 
 
