@@ -1,6 +1,7 @@
 #include "ir/arena.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,10 +53,9 @@ arena_free(Arena *a)
 }
 
 static struct block *
-block_new(size_t need)
+block_new(size_t size)
 {
 	size_t head = round_up(sizeof(struct block));
-	size_t size = need > BLOCK - head ? need : BLOCK - head;
 	struct block *b;
 
 	if (size > SIZE_MAX - head)
@@ -78,10 +78,12 @@ arena_alloc(Arena *a, size_t nbytes)
 		out_of_memory();
 	need = round_up(nbytes ? nbytes : 1);
 	if (!b || b->size - b->used < need) {
-		b = block_new(need);
-		/* a large block goes behind the current one, whose rest stays
-		 * in use */
-		if (a->head && need > BLOCK / 4) {
+		bool large = need > BLOCK / 4;
+
+		b = block_new(large ? need : BLOCK - round_up(sizeof *b));
+		/* a large block is full at once and goes behind the current
+		 * one, whose rest stays in use */
+		if (a->head && large) {
 			b->next = a->head->next;
 			a->head->next = b;
 		} else {

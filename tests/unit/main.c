@@ -51,6 +51,7 @@ main(void)
 {
 	int failed = 0;
 
+	failed += test_arena();
 	failed += test_shape();
 	failed += test_half();
 	failed += test_infer();

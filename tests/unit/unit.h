@@ -11,6 +11,7 @@
 #include "ir/ir.h"
 
 /* Groups, each in test_NAME.c; they return the number of failures. */
+int test_arena(void);
 int test_glob(void);
 int test_graph(void);
 int test_half(void);
