@@ -35,7 +35,7 @@ struct driver {
 	Graph *graph;
 	struct onnx_file *file;        /* mappings that the graph points into */
 	Pass pass;
-	const volatile int *stop;       /* not 0: interrupted */
+	const volatile sig_atomic_t *stop;      /* not 0: interrupted */
 };
 
 static bool

@@ -1,6 +1,5 @@
 #include "frontend/stop.h"
 
-#include <signal.h>
 #include <stddef.h>
 
 static volatile sig_atomic_t stopped;
@@ -11,7 +10,7 @@ on_signal(int number)
 	stopped = number;
 }
 
-const volatile int *
+const volatile sig_atomic_t *
 stop_on_signals(void)
 {
 	static const int number[] = { SIGINT, SIGTERM, SIGHUP };

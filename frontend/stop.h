@@ -2,8 +2,10 @@
 #ifndef FRONTEND_STOP_H
 #define FRONTEND_STOP_H
 
+#include <signal.h>
+
 /* From here on the first SIGINT, SIGTERM or SIGHUP makes the result not 0; the
  * second one ends the process as usual. */
-const volatile int *stop_on_signals(void);
+const volatile sig_atomic_t *stop_on_signals(void);
 
 #endif

@@ -8,6 +8,7 @@
 #ifndef PASSES_DAG_H
 #define PASSES_DAG_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,7 +46,8 @@ struct dag_options {
 	double gap;                     /* stop this near to the bound, as a
 	                                 * fraction of the graph's cost */
 	FILE *progress;                 /* NULL: none */
-	const volatile int *stop;       /* not 0: end with the best so far */
+	const volatile sig_atomic_t *stop;      /* not 0: end with what
+	                                         * is best so far */
 };
 
 /* A budget and the cheapest plan found for it; len 0: none. */

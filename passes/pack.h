@@ -8,6 +8,7 @@
 #ifndef PASSES_PACK_H
 #define PASSES_PACK_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +24,9 @@ struct buffer {
 struct pack_limit {
 	int64_t work;                   /* elementary steps of exact search */
 	int64_t enough;                 /* a height that need not be beaten */
-	const volatile int *stop;       /* not 0: end with the best so far;
-	                                 * NULL: never */
+	const volatile sig_atomic_t *stop;      /* not 0: end with what
+	                                         * is best so far; NULL:
+	                                         * never */
 };
 
 struct pack_result {

@@ -19,7 +19,8 @@ struct part {
 	int goals;                      /* heights to aim at in one round */
 	int64_t best;                   /* height of the best packing */
 	int64_t *at;                    /* its offsets */
-	const volatile int *stop;       /* not 0: end soon; NULL: never */
+	const volatile sig_atomic_t *stop;      /* not 0: end soon;
+	                                         * NULL: never */
 	Arena *arena;
 };
 

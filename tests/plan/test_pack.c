@@ -200,7 +200,7 @@ large_random(void **state)
 static void
 respects_limits(void **state)
 {
-	static volatile int stop = 1;
+	static volatile sig_atomic_t stop = 1;
 	uint64_t seed = 5;
 
 	(void)state;
