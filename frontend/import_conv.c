@@ -60,6 +60,26 @@ read_patch(const struct flat *f, const struct flat_node *n, struct patch *p)
 	return p->out > 0 && p->in > 0 && !all_ones;
 }
 
+/* Whether kernel_shape, if it is there, is what the weight says. */
+static bool
+check_kernel(struct importer *m, const IntList *kernel)
+{
+	const Shape *w = &m->g->val[imp_in(m, 1)].shape;
+
+	if (w->rank < 0 || kernel->n == 0)
+		return true;
+	if (kernel->n != w->rank - 2)
+		return imp_fail(m, "kernel_shape has %d extents, the weight is "
+		                "of rank %d", kernel->n, w->rank);
+	for (int i = 0; i < kernel->n; i++)
+		if (w->dim[2 + i] >= 0 && w->dim[2 + i] != kernel->v[i])
+			return imp_fail(m, "kernel_shape has %jd where the "
+			                "weight has %jd",
+			                (intmax_t)kernel->v[i],
+			                (intmax_t)w->dim[2 + i]);
+	return true;
+}
+
 static ValId
 extent(struct importer *m, ValId shape, int64_t axis)
 {
@@ -101,12 +121,8 @@ run_patches(struct importer *m, const struct patch *p)
 	ValId count[MAX_SPATIAL], split[MAX_RANK], flat[3], dim[MAX_RANK];
 	int64_t k = 1, minus = -1;
 	IntList *perm = &t.TRANSPOSE.perm;
-	static const char *const known[] = { "auto_pad", "dilations",
-		                             "group",    "kernel_shape",
-		                             "pads",     "strides" };
 
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		attr_has(&m->r, known[i]);
+	attr_has(&m->r, "group");
 	if (!mul_ok(k, p->in, &k))
 		return imp_fail(m, "the kernel is too large");
 	shape = EMIT_NODE(m, OP_SHAPE, NULL, x);
@@ -147,10 +163,10 @@ run_conv(struct importer *m)
 	struct windows w;
 	struct patch p;
 
+	if (!imp_windows(m, &w) || !check_kernel(m, &w.kernel))
+		return false;
 	if (read_patch(m->f, m->n, &p))
 		return run_patches(m, &p);
-	if (!imp_windows(m, &w))
-		return false;
 	a.CONV.stride = w.stride;
 	a.CONV.dilation = w.dilation;
 	a.CONV.begin = w.begin;
@@ -170,7 +186,7 @@ run_conv_transpose(struct importer *m)
 	Attr a = attr_default(OP_CONV_DX);
 	struct windows w;
 
-	if (!imp_windows(m, &w)
+	if (!imp_windows(m, &w) || !check_kernel(m, &w.kernel)
 	    || !imp_spatial(m, "output_padding", &a.CONV_DX.extra)
 	    || !imp_spatial(m, "output_shape", &a.CONV_DX.out))
 		return false;

@@ -56,6 +56,23 @@ run_mean(struct importer *m)
 	return true;
 }
 
+/* How 8-bit floats are rounded and limited: there are none here. */
+static void
+read_narrow(struct importer *m)
+{
+	static const char *const modes[] = { "up", "down", "nearest" };
+
+	attr_int(&m->r, "saturate", 1);
+	attr_word(&m->r, "round_mode", 0, modes, 3);
+}
+
+bool
+run_cast_like(struct importer *m)
+{
+	read_narrow(m);
+	return run_same(m);
+}
+
 bool
 run_cast(struct importer *m)
 {
@@ -63,8 +80,7 @@ run_cast(struct importer *m)
 	int64_t to = attr_int(&m->r, "to", 0);
 	DType dt = to < 0 || to > INT32_MAX ? DT_NONE : onnx_dtype((int)to);
 
-	attr_int(&m->r, "saturate", 1);         /* of 8-bit floats only */
-	attr_has(&m->r, "round_mode");
+	read_narrow(m);
 	if (dt == DT_NONE)
 		return imp_fail(m, "a cast to %s is not supported",
 		                onnx_dtype_name(to > 99 ? 99 : (int)to));

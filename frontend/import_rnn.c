@@ -82,12 +82,34 @@ read_attributes(struct importer *m, struct recurrent *r)
 	r->attr.RNN.coupled = attr_int(&m->r, "input_forget", 0) != 0;
 	r->attr.RNN.clip = attr_float(&m->r, "clip", 0);
 	r->by_batch = attr_int(&m->r, "layout", 0) != 0;
-	attr_int(&m->r, "hidden_size", 0);      /* the weights say so */
 	if (attr_has(&m->r, "activation_alpha")
 	    || attr_has(&m->r, "activation_beta"))
 		return imp_fail(m, "activations with parameters are not "
 		                "supported");
 	return !m->r.failed;
+}
+
+/* The weights say how large the state is; hidden_size may say it again. */
+static bool
+check_hidden(struct importer *m, const struct recurrent *r)
+{
+	static const int gates[] = { 1, 3, 4 };
+	const Onnx__AttributeProto *p = attr_get(&m->r, "hidden_size", 2);
+	int64_t h = imp_dim(m, imp_in(m, 2), 2), rows;
+
+	if (!p)
+		return !m->r.failed;
+	if (p->i < 1)
+		return imp_fail(m, "hidden_size %jd", (intmax_t)p->i);
+	if (h >= 0 && h != p->i)
+		return imp_fail(m, "hidden_size %jd, and the weights R are for "
+		                "%jd", (intmax_t)p->i, (intmax_t)h);
+	rows = imp_dim(m, imp_in(m, 1), 1);
+	if (rows >= 0 && (rows % gates[r->kind]
+	                  || rows / gates[r->kind] != p->i))
+		return imp_fail(m, "hidden_size %jd, and the weights W have "
+		                "%jd rows", (intmax_t)p->i, (intmax_t)rows);
+	return true;
 }
 
 /* Stack one value per direction along a new axis. */
@@ -111,7 +133,7 @@ run_rnn(struct importer *m)
 	ValId x, h0, c0, y[2], yh[2], yc[2], all;
 	Attr t = attr_default(OP_TRANSPOSE);
 
-	if (!read_attributes(m, &r))
+	if (!read_attributes(m, &r) || !check_hidden(m, &r))
 		return false;
 	x = transpose(m, imp_in(m, 0), r.by_batch);
 	h0 = transpose(m, imp_in(m, 5), r.by_batch);

@@ -22,7 +22,7 @@ static const struct onnx_op table[] = {
 	{ N("Add", "", 7, 2, 2, run_same), .ir = OP_ADD, .norm = 3 },
 	{ N("And", "", 7, 2, 2, run_same), .ir = OP_AND, ALL },
 	{ N("Cast", "", 6, 1, 1, run_cast) },
-	{ N("CastLike", "", 15, 2, 2, run_same),
+	{ N("CastLike", "", 15, 2, 2, run_cast_like),
 	  .ir = OP_CAST_LIKE, .stop = 2 },
 	{ N("Ceil", "", 6, 1, 1, run_same), .ir = OP_CEIL, ALL },
 	{ N("Celu", "", 12, 1, 1, run_celu) },

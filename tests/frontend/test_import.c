@@ -475,6 +475,94 @@ test_attributes(void **state)
 	gives(&m, NULL, "= flatten %x {axis=0}");
 }
 
+/* What 8-bit floats need to be said changes nothing for others. */
+static void
+test_casts(void **state)
+{
+	struct buf a = { 0 }, m, mode = { 0 };
+
+	(void)state;
+	attr_put_int(&a, "saturate", 0);
+	m = one_node("CastLike", "x x", &a, 19);
+	gives(&m, NULL, "= cast_like %x, %x");
+	put_str(&mode, 1, "round_mode");
+	put_str(&mode, 4, "nearest");
+	put_int(&mode, 20, 3);
+	put_msg(&a, 5, &mode);
+	m = one_node("CastLike", "x x", &a, 24);
+	gives(&m, NULL, "= cast_like %x, %x");
+	attr_put_int(&a, "to", 10);
+	m = one_node("Cast", "x", &a, 28);
+	gives(&m, NULL, "= cast %x {to=f16}");
+	mode.n = a.n = 0;
+	put_str(&mode, 1, "round_mode");
+	put_str(&mode, 4, "sideways");
+	put_int(&mode, 20, 3);
+	put_msg(&a, 5, &mode);
+	m = one_node("CastLike", "x x", &a, 24);
+	refuses(&m, NULL, "'sideways' is not supported");
+}
+
+/* What an attribute repeats of a weight's shape must agree with it. */
+static void
+test_repeated_shapes(void **state)
+{
+	static const struct {
+		const char *op, *list;
+		int64_t value[3];       /* of the attribute; 0: no more */
+		int64_t w[4], r[3];
+		const char *want;       /* NULL: imported */
+	} t[] = {
+		{ "Conv", "kernel_shape", { 3, 2 }, { 4, 1, 3, 2 }, { 0 },
+		  NULL },
+		{ "Conv", "kernel_shape", { 2, 3 }, { 4, 1, 3, 2 }, { 0 },
+		  "kernel_shape has 2 where the weight has 3" },
+		{ "Conv", "kernel_shape", { 3 }, { 4, 1, 3, 2 }, { 0 },
+		  "kernel_shape has 1 extents, the weight is of rank 4" },
+		{ "ConvTranspose", "kernel_shape", { 3, 3 }, { 1, 4, 3, 2 },
+		  { 0 }, "kernel_shape has 3 where the weight has 2" },
+		{ "LSTM", "hidden_size", { 2 }, { 1, 8, 4 }, { 1, 8, 2 },
+		  NULL },
+		{ "LSTM", "hidden_size", { 3 }, { 1, 8, 4 }, { 1, 8, 2 },
+		  "hidden_size 3, and the weights R are for 2" },
+		{ "LSTM", "hidden_size", { -2 }, { 1, 8, 4 }, { 1, 8, 2 },
+		  "hidden_size -2" },
+		{ "GRU", "hidden_size", { 2 }, { 1, 8, 4 }, { 1, 6, 2 },
+		  "hidden_size 2, and the weights W have 8 rows" },
+		{ "RNN", "hidden_size", { 2 }, { 1, 3, 4 }, { 1, 2, 2 },
+		  "hidden_size 2, and the weights W have 3 rows" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		static const int64_t x[4] = { 2, 1, 4, 4 };
+		struct buf g = { 0 }, a = { 0 }, list = { 0 }, m;
+		bool conv = t[i].op[0] == 'C';
+
+		put_str(&list, 1, t[i].list);
+		for (int k = 0; conv && t[i].value[k]; k++)
+			put_int(&list, 8, t[i].value[k]);
+		put_int(&list, 20, 7);
+		if (conv)
+			put_msg(&a, 5, &list);
+		else
+			attr_put_int(&a, t[i].list, t[i].value[0]);
+		put_node(&g, t[i].op, conv ? "x w" : "x w r", "y", &a);
+		put_value(&g, 11, "x", ONNX_FLOAT, conv ? 4 : 3, x);
+		put_value(&g, 11, "w", ONNX_FLOAT, conv ? 4 : 3, t[i].w);
+		if (!conv)
+			put_value(&g, 11, "r", ONNX_FLOAT, 3, t[i].r);
+		put_value(&g, 12, "y", ONNX_FLOAT, 0, NULL);
+		m = model_of(&g, 14);
+		if (t[i].want)
+			refuses(&m, NULL, t[i].want);
+		else
+			gives(&m, NULL, "output");
+	}
+}
+
+/* ---- functions ---- */
+
 static struct buf
 function(const char *name, const char *in, const char *out,
          const struct buf *nodes)
@@ -1010,6 +1098,8 @@ main(void)
 		cmocka_unit_test(test_missing_ops),
 		cmocka_unit_test(test_dropped_outputs),
 		cmocka_unit_test(test_attributes),
+		cmocka_unit_test(test_casts),
+		cmocka_unit_test(test_repeated_shapes),
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_if),
 		cmocka_unit_test(test_loop),
