@@ -14,21 +14,6 @@
 
 enum { MAX_INLINED = 1 << 17, MAX_NODES = 1 << 20 };
 
-static int
-opset_of(const struct context *c, const char *domain)
-{
-	for (size_t i = 0; i < c->nopset; i++) {
-		const char *d = flat_text(c->opset[i]->domain);
-
-		if (strcmp(d, domain) == 0
-		    || (flat_is_onnx(d) && flat_is_onnx(domain)))
-			return c->opset[i]->version < 0 ? 0
-				: c->opset[i]->version > 9999 ? 9999
-				: (int)c->opset[i]->version;
-	}
-	return 0;
-}
-
 static FlatReader read_graph;
 static bool read_nodes(struct flat *, struct context *, Onnx__NodeProto **,
                        size_t n);
@@ -117,6 +102,10 @@ inline_call(struct flat *f, const struct context *c,
 		               "%d inputs and %d outputs, the function has %zu "
 		               "and %zu",
 		               nin, nout, fn->n_input, fn->n_output);
+	if (!opset_check(f, &inner)) {
+		f->stop = true;
+		return false;
+	}
 	*attrs = (struct attr_scope){ c->attrs, n->p->attribute,
 	                              fn->attribute_proto, n->p->n_attribute,
 	                              fn->n_attribute_proto };
@@ -296,6 +285,12 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 		}
 	if (!ok)
 		return false;
+	if (!fn && n->op && !*n->domain && n->opset == 0) {
+		f->stop = true;         /* all other nodes would say the same */
+		return diag_at(f->diag, n->name, n->type, "the model does not "
+		               "say which opset its nodes are written in; set "
+		               "opset_import");
+	}
 	if (fn) {
 		struct flat_node copy = *n;
 
@@ -470,7 +465,9 @@ find_outputs(struct flat *f, const struct context *c,
 			return diag_error(f->diag, "graph output '%s' is never "
 			                  "written", name);
 		if (f->val[v].output)
-			continue;
+			return diag_error(f->diag, "graph output '%s' occurs "
+			                  "twice; give one of them a name of "
+			                  "its own with Identity", name);
 		f->val[v].output = true;
 		f->output[f->noutput++] = v;
 	}
@@ -496,8 +493,8 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena,
 	f->opset = opset_of(&c, "");
 	f->input = arena_array(arena, m->graph->n_input + 1, sizeof *f->input);
 	flat_add_val(f, &c, "");             /* 0: absent */
-	if (!index_functions(f) || !read_graph(f, &c, m->graph)
-	    || !find_outputs(f, &c, m->graph)
+	if (!ir_check(f) || !opset_check(f, &c) || !index_functions(f)
+	    || !read_graph(f, &c, m->graph) || !find_outputs(f, &c, m->graph)
 	    || !sort_nodes(f))
 		return NULL;
 	flat_mark_needed(f);

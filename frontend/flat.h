@@ -67,6 +67,9 @@ struct flat_known {
 
 enum { FLAT_LOST = 3 };
 
+/* Of the default domain: the oldest are in optable.c. */
+enum { NEWEST_OPSET = 28 };
+
 struct flat {
 	Arena *arena;
 	struct onnx_file *file;

@@ -92,7 +92,7 @@ flat_add_identity(struct flat *f, int x, int y)
 	n->domain = "";
 	n->type = "Identity";
 	n->op = onnx_op_find("", "Identity");
-	n->opset = f->opset;
+	n->opset = NEWEST_OPSET;
 	n->nin = n->nout = 1;
 	n->in = arena_array(f->arena, 2, sizeof *n->in);
 	n->out = n->in + 1;

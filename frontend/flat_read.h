@@ -70,6 +70,14 @@ const struct flat_known *flat_ask(struct flat *, int val);
 typedef bool FlatReader(struct flat *, struct context *,
                         const Onnx__GraphProto *);
 
+/* opset.c: whether the model's IR version is known; false after a
+ * diagnostic. */
+bool ir_check(struct flat *);
+/* The same for the version of the default domain. */
+bool opset_check(struct flat *, const struct context *);
+/* 0: the domain is not imported. */
+int opset_of(const struct context *, const char *domain);
+
 /* flat_loop.c: a Loop or Scan whose number of trips the file says becomes
  * that many copies of its body, which the reader reads.  True if it was one
  * and is dealt with; *ok says how. */

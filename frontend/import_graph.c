@@ -180,17 +180,13 @@ static bool
 check_version(struct importer *m)
 {
 	const struct flat_node *n = m->n;
-	const char *of = *n->domain ? n->domain : "the default domain";
 
-	if (n->opset >= n->op->since)
+	/* others' operators have one version, which need not be imported */
+	if (*n->domain && n->opset > 1)
+		return imp_fail(m, "version %d of %s is newer than ckc, which "
+		                "knows 1 only", n->opset, n->domain);
+	if (*n->domain || n->opset >= n->op->since)
 		return true;
-	if (n->opset == 0 && *n->domain)
-		return true;            /* others' operators have one version */
-	if (n->opset == 0)
-		return imp_fail(m,
-		                "the model does not say which opset of %s it "
-		                "uses",
-		                of);
 	return imp_fail(m,
 	                "opset %d is not supported, %d is the oldest; convert "
 	                "the model with onnx.version_converter",

@@ -399,6 +399,26 @@ test_names(void **state)
 	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
 	m = model_of(&g, 20);
 	refuses(&m, NULL, "'y' is written twice");
+	g.n = 0;
+	put_node(&g, "Neg", "x", "y", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "graph output 'y' occurs twice");
+	g.n = 0;
+	put_node(&g, "Add", "x w", "y", NULL);
+	put_floats(&g, "w", 4, ones);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	gives(&m, NULL, "= add %x, %w");
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "input 'x' occurs twice");
+	put_floats(&g, "w", 4, ramp);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "initializer 'w' occurs twice");
 	m = one_node("Neg", "gone", NULL, 20);
 	refuses(&m, NULL, "input 0, 'gone', is never written");
 	m = one_node("Add", "x", NULL, 20);
@@ -558,6 +578,96 @@ test_repeated_shapes(void **state)
 			refuses(&m, NULL, t[i].want);
 		else
 			gives(&m, NULL, "output");
+	}
+}
+
+/* ---- versions ---- */
+
+/* A model of one Neg with these versions of the default domain. */
+static struct buf
+versions(int64_t ir, int n, const int *opset)
+{
+	struct buf g = { 0 }, m = { 0 };
+
+	put_int(&m, 1, ir);
+	for (int i = 0; i < n; i++)
+		put_opset(&m, 8, i ? "ai.onnx" : "", opset[i]);
+	put_node(&g, "Neg", "x", "a", NULL);
+	put_node(&g, "Neg", "a", "y", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	put_msg(&m, 7, &g);
+	return m;
+}
+
+static void
+test_versions(void **state)
+{
+	static const struct {
+		int64_t ir;
+		int n, opset[2];
+		const char *want;
+	} t[] = {
+		{ 10, 1, { 99 }, "opset 99 is newer than ckc, which knows 28 "
+		  "at most; export with opset_version=28" },
+		{ 10, 1, { 29 }, "opset 29 is newer" },
+		{ 10, 1, { 0 }, "opset 0: versions begin with 1" },
+		{ 10, 1, { -3 }, "opset -3: versions begin with 1" },
+		{ 10, 0, { 0 }, "does not say which opset" },
+		{ 10, 2, { 13, 17 }, "versions 13 and 17 of the default "
+		  "domain" },
+		{ 99, 1, { 17 }, "IR version 99 is newer than ckc, which knows "
+		  "14 at most" },
+		{ 0, 1, { 17 }, "IR version 0: versions begin with 1" },
+	};
+	static const int good[][2] = { { 28, 28 }, { 17, 17 } };
+	struct buf m;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		struct result r;
+
+		m = versions(t[i].ir, t[i].n, t[i].opset);
+		refuses(&m, NULL, t[i].want);
+		r = import(&m);
+		assert_ptr_equal(strchr(r.said, '\n'), strrchr(r.said, '\n'));
+		done(&r);
+	}
+	for (int i = 0; i < 2; i++) {
+		m = versions(14, 2, good[i]);
+		put_opset(&m, 8, "nobody.uses.it", 99);
+		gives(&m, NULL, "= neg %x");
+	}
+}
+
+/* A function is written in the opset that it names itself. */
+static void
+test_function_versions(void **state)
+{
+	struct buf body = { 0 }, node = { 0 }, f = { 0 }, g = { 0 }, m = { 0 };
+
+	(void)state;
+	put_names(&node, 1, "p");
+	put_names(&node, 2, "q");
+	put_str(&node, 4, "Neg");
+	put_msg(&body, 7, &node);
+	for (int version = 20; version < 60; version += 30) {
+		f.n = m.n = g.n = 0;
+		put_str(&f, 1, "Fn");
+		put_names(&f, 4, "p");
+		put_names(&f, 5, "q");
+		memcpy(f.b + f.n, body.b, body.n);
+		f.n += body.n;
+		put_opset(&f, 9, "", version);
+		put_node(&g, "Fn", "x", "y", NULL);
+		put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+		put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+		put_msg(&m, 7, &g);     /* nothing imported at the top */
+		put_msg(&m, 25, &f);
+		if (version == 20)
+			gives(&m, NULL, "= neg %x");
+		else
+			refuses(&m, NULL, "function 'Fn': opset 50 is newer");
 	}
 }
 
@@ -1100,6 +1210,8 @@ main(void)
 		cmocka_unit_test(test_attributes),
 		cmocka_unit_test(test_casts),
 		cmocka_unit_test(test_repeated_shapes),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_function_versions),
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_if),
 		cmocka_unit_test(test_loop),
