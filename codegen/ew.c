@@ -164,6 +164,14 @@ special_form(const struct micro *m, const DType *from,
 		if (m->op == OP_SIGN)
 			return "# != 0";
 	}
+	if (dtype_info[from[0]].cls == 'i') {
+		if (m->op == OP_SHL)
+			return "(uint64_t)@ < 8 * sizeof(#) ? "
+			       "(int64_t)((uint64_t)# << @) : 0";
+		if (m->op == OP_SHR)    /* copies of the sign come in */
+			return "# >> ((uint64_t)@ < 8 * sizeof(#) ? "
+			       "(uint64_t)@ : 8 * sizeof(#) - 1)";
+	}
 	switch (m->op) {
 	case OP_POW:
 		return exponent && fp ? power(*exponent, f64) : NULL;

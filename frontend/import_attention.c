@@ -269,12 +269,14 @@ compose(struct importer *m, const struct heads *h, ValId mask, double scale,
 	s = EMIT_NODE(m, OP_MATMUL, &a, group_queries(m, h),
 	              unsqueeze(m, h->k, 2));
 	s = join_groups(m, s, h);
+	if (show == 0)
+		imp_out(m, 3, s);
 	if (softcap != 0) {
 		s = binary(m, OP_DIV, s, imp_like(m, s, softcap));
 		s = binary(m, OP_MUL, unary(m, OP_TANH, s),
 		           imp_like(m, s, softcap));
 	}
-	if (show < 2)
+	if (show == 1)
 		imp_out(m, 3, s);
 	s = add_mask(m, s, mask);
 	if (show == 2)
@@ -349,6 +351,9 @@ run_attention(struct importer *m)
 	double softcap = attr_float(&m->r, "softcap", 0);
 
 	attr_has(&m->r, "softmax_precision");   /* f32 or better here */
+	if (show < 0 || show > 3)
+		return imp_fail(m, "qk_matmul_output_mode %jd, expected 0 to 3",
+		                (intmax_t)show);
 	if (!read_heads(m, &h, &hq, &d))
 		return false;
 	if (attr_has(&m->r, "scale"))

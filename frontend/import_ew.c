@@ -56,6 +56,14 @@ run_mean(struct importer *m)
 	return true;
 }
 
+/* Numbers are counted in f64 and rounded once, whatever stash_type says. */
+bool
+run_range(struct importer *m)
+{
+	attr_int(&m->r, "stash_type", 1);
+	return run_same(m);
+}
+
 /* How 8-bit floats are rounded and limited: there are none here. */
 static void
 read_narrow(struct importer *m)

@@ -428,6 +428,9 @@ run_batchnorm(struct importer *m)
 	if (m->n->opset < 14)
 		training = m->n->nout > 1;
 	if (!training) {
+		if (imp_wants(m, 1) || imp_wants(m, 2))
+			return imp_fail(m, "running statistics as outputs need "
+			                "training_mode=1");
 		imp_out(m, 0, with_statistics(m, eps));
 		return true;
 	}

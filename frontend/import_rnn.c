@@ -47,7 +47,9 @@ read_activations(struct importer *m, struct recurrent *r, int d, IntList *act)
 		act->v[i] = usual[r->kind][i];
 		if (!p)
 			continue;
-		if (p->n_strings != (size_t)(r->nact * r->ndir))
+		/* RNN's default, written out, is for both directions */
+		if (p->n_strings != (size_t)(r->nact * r->ndir)
+		    && (r->kind != KIND_RNN || p->n_strings != 2))
 			return imp_fail(m, "%zu activations, %d expected",
 			                p->n_strings, r->nact * r->ndir);
 		s = &p->strings[d * r->nact + i];

@@ -84,6 +84,7 @@ bool run_fold_left(struct importer *);
 bool run_mean(struct importer *);
 bool run_cast(struct importer *);
 bool run_cast_like(struct importer *);
+bool run_range(struct importer *);
 bool run_mod(struct importer *);
 bool run_clip(struct importer *);
 bool run_gelu(struct importer *);

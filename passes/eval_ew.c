@@ -241,6 +241,8 @@ binary_int(const Node *n, DType dt, int64_t a, int64_t b)
 	case OP_SHL:
 		return ub < width ? (int64_t)(ua << ub) : 0;
 	case OP_SHR:
+		if (dtype_info[dt].cls == 'i')  /* of copies of the sign */
+			return a >> (ub < width ? ub : width - 1);
 		return ub < width ? (int64_t)(ua >> ub) : 0;
 	default:
 		return a < b ? a : b;
