@@ -205,6 +205,24 @@ struct ckr_attention_grad {
 	float *dq, *dk, *dv;                    /* NULL: not wanted */
 };
 
+/* Where all scores of a row are far from zero, as under a mask that hides it
+ * whole with a number, the log of their sum has lost what their number adds:
+ * from scores brought near zero, it is taken again. */
+static inline float
+ckr_near_row(float *s, int64_t n, float lse)
+{
+	float m, sum = 0.0f;
+
+	if ((lse >= -256.0f && lse <= 256.0f) || lse == -__builtin_inff())
+		return lse;
+	m = ckr_max_of(s, ckr_fill16(s, n, -__builtin_inff()));
+	for (int64_t j = 0; j < n; j++) {
+		s[j] -= m;
+		sum += ckr_exp(s[j]);
+	}
+	return ckr_log(sum);
+}
+
 /* From scores s and dp = do v^T of one row: s becomes the dropped
  * probabilities, dp the adjoint of the scores. */
 static inline void
@@ -279,12 +297,13 @@ ckr_attention_grad_block(const struct ckr_attention *a,
 	}
 	for (int64_t i = 0; i < rows; i++) {
 		int64_t n = ckr_visible(a, row + i);
-		float delta = ckr_dot(d_o + i * a->d_o[2], o + i * a->o[2],
+		float z, delta = ckr_dot(d_o + i * a->d_o[2], o + i * a->o[2],
 		                      a->vdim);
 
 		ckr_mask_row(a, s + i * a->ld, p->mask, b, h, row + i, n);
+		z = ckr_near_row(s + i * a->ld, n, lse[i]);
 		ckr_score_grad_row(a, s + i * a->ld, dp + i * a->ld, n, ncol,
-		                   lse[i], delta,
+		                   z, delta,
 		                   ckr_score_index(a, b, h, row + i), env);
 	}
 	if (p->dq) {
