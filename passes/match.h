@@ -22,7 +22,6 @@ struct rewrite {
 	struct {                /* match_mask.c: the constant made last, kept */
 		ValId from, made;       /* because layers share masks */
 		bool keep;
-		double hidden;          /* 0: boolean */
 	} remade;
 	int *nuse;              /* by value: readers, and 1 if an output */
 	bool *trained;          /* by value: a gradient is wanted through it */
@@ -130,12 +129,22 @@ struct masks {
 	bool causal;
 	int n;
 	ValId v[8];             /* bool keeps where true, float is added */
+	/* scores replaced by one finite number: a query to which no key is
+	 * left sees all of them alike */
+	int nfinite;
+	ValId finite[8];        /* bool: scores that are left */
+	double hidden;
+	bool blind;             /* there may be such queries */
+	bool mixed;             /* ... and what they see is not so simple */
 };
 /* Add mask v; false if it cannot be a mask (it is trained, or too many). */
 bool masks_take(struct rewrite *, struct masks *, ValId v);
 /* where(c, scores, hidden): queries see keys where c is true. */
 bool masks_where(struct rewrite *, struct masks *, ValId c, bool keep,
                  double hidden);
+/* Where some key is seen, for masks that are `blind`: bool of rank 4, the last
+ * extent 1; 0 after a diagnostic. */
+ValId masks_seeing(struct rewrite *, const struct masks *);
 /* One value of rank 4 for all, 0 if none is left; *ok: no failure. */
 ValId masks_join(struct rewrite *, const struct masks *, bool *ok);
 /* linear */

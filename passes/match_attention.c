@@ -190,16 +190,30 @@ take_masks(struct rewrite *w, const struct scores *s, struct masks *m)
 	for (int i = 0; i < s->nmask; i++) {
 		ValId v = s->mask[i].v;
 
+		m->mixed |= !s->mask[i].where || isinf(s->mask[i].hidden);
 		if (s->mask[i].where
 		    ? !masks_where(w, m, v, s->mask[i].keep,
 		                   s->mask[i].hidden)
 		    : !masks_take(w, m, v))
 			return false;
 	}
-	return true;
+	return !m->blind || !m->mixed;
 }
 
-/* The attention node's output, or 0. */
+/* What attention o says, but a query that sees no key gets the mean of all
+ * values: the node gives it zero.  Dropout is left out of that mean. */
+static ValId
+blind_see_all(struct rewrite *w, const struct masks *m, ValId o, ValId v)
+{
+	Attr a = attr_default(OP_REDUCE_MEAN);
+	ValId in[3] = { masks_seeing(w, m), o, 0 };
+
+	a.REDUCE_MEAN.axes = (IntList){ 1, { 2 } };
+	in[2] = rw_emit(w, OP_REDUCE_MEAN, 1, &v, &a);
+	return in[0] && in[2] ? rw_emit(w, OP_WHERE, 3, in, NULL) : 0;
+}
+
+/* The attention's output, or 0. */
 static ValId
 build(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 {
@@ -207,7 +221,7 @@ build(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 	const Attr *qk = &w->g->node[s->product].attr;
 	bool ta = qk->MATMUL.ta, tb = qk->MATMUL.tb, tv = pv->MATMUL.tb;
 	struct masks m = { .n = 0 };
-	ValId in[4];
+	ValId in[4], o;
 	double one = 1;
 	bool ok;
 
@@ -234,7 +248,9 @@ build(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 		return 0;
 	a->ATTENTION.scale = s->scale;
 	a->ATTENTION.causal = m.causal;
-	return rw_emit(w, OP_ATTENTION, in[3] ? 4 : 3, in, a);
+	o = rw_emit(w, OP_ATTENTION, in[3] ? 4 : 3, in, a);
+	w->heir = o ? rw_def(w, o) : 0;
+	return o && m.blind ? blind_see_all(w, &m, o, in[2]) : o;
 }
 
 bool
@@ -262,7 +278,6 @@ match_attention(struct rewrite *w, NodeId root)
 	v = build(w, root, &s, &a);
 	if (!v)
 		return w->failed;
-	w->heir = rw_def(w, v);
 	v = rw_reshape(w, v, &out);
 	return v && rw_replace(w, root, v);
 }

@@ -46,6 +46,9 @@ is_causal(const Val *v, int64_t t, int64_t s)
 
 	if (extent(v, 2) != t || extent(v, 1) != s)
 		return false;
+	/* a query that sees no key: with what is added it still compares */
+	if (t > s && v->dt != DT_BOOL && n > 0 && !isinf(val_float(v, 0)))
+		return false;
 	for (int64_t k = 0; k < n; k++) {
 		int64_t j = k % s, i = k / s % t;
 
@@ -80,19 +83,18 @@ is_boolean(const Val *v)
 
 /* What was made of a mask for the layer before serves the next one too. */
 static bool
-was_remade(const struct rewrite *w, ValId from, bool keep, double hidden)
+was_remade(const struct rewrite *w, ValId from, bool keep)
 {
 	return w->remade.made && w->remade.from == from
-		&& w->remade.keep == keep && w->remade.hidden == hidden
+		&& w->remade.keep == keep
 		&& val_is_const(&w->g->val[w->remade.made]);
 }
 
 static ValId
-remade(struct rewrite *w, ValId from, bool keep, double hidden, ValId made)
+remade(struct rewrite *w, ValId from, bool keep, ValId made)
 {
 	w->remade.from = from;
 	w->remade.keep = keep;
-	w->remade.hidden = hidden;
 	w->remade.made = made;
 	return made;
 }
@@ -104,13 +106,12 @@ to_boolean(struct rewrite *w, ValId mask)
 	int64_t n = val_nelem(v);
 	uint8_t *keep;
 
-	if (was_remade(w, mask, true, 0))
+	if (was_remade(w, mask, true))
 		return w->remade.made;
 	keep = arena_array(w->mem, (size_t)n, 1);
 	for (int64_t i = 0; i < n; i++)
 		keep[i] = seen_at(v, i) == SHOWN;
-	return remade(w, mask, true, 0,
-	              rw_const(w, DT_BOOL, v->shape, keep));
+	return remade(w, mask, true, rw_const(w, DT_BOOL, v->shape, keep));
 }
 
 static bool
@@ -171,61 +172,45 @@ condition(struct rewrite *w, ValId c, bool keep)
 	return rw_const(w, DT_BOOL, v->shape, shown);
 }
 
-/* The same as numbers to add: 0 and `hidden`. */
+/* Where a constant condition, or its opposite, leaves scores. */
 static ValId
-addend(struct rewrite *w, ValId c, bool keep, double hidden)
+shown_by(struct rewrite *w, ValId c, bool keep)
 {
-	const Val *v = &w->g->val[c];
-	int64_t n = val_nelem(v);
-	float *add = arena_array(w->mem, (size_t)n, sizeof *add);
+	ValId made;
 
-	for (int64_t i = 0; i < n; i++)
-		add[i] = (val_int(v, i) != 0) == keep ? 0 : (float)hidden;
-	return rw_const(w, DT_F32, v->shape, add);
-}
-
-/* where(c, scores, hidden), or its opposite, for a constant c. */
-static bool
-where_constant(struct rewrite *w, struct masks *m, ValId c, bool keep,
-               double hidden)
-{
-	ValId shown;
-
-	if (isinf(hidden) && keep && rw_dt(w, c) == DT_BOOL)
-		return take_constant(w, m, c);
-	if (was_remade(w, c, keep, hidden))
-		return take_constant(w, m, w->remade.made);
-	shown = condition(w, c, keep);
-	if (!isinf(hidden) && !is_boolean(&w->g->val[shown]))
-		shown = addend(w, c, keep, hidden);
+	if (keep && rw_dt(w, c) == DT_BOOL)
+		return c;
+	if (was_remade(w, c, keep))
+		return w->remade.made;
+	made = condition(w, c, keep);
 	rw_grow(w);
-	return take_constant(w, m, remade(w, c, keep, hidden, shown));
+	return remade(w, c, keep, made);
 }
 
 bool
 masks_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
             double hidden)
 {
-	ValId in[3];
+	bool constant;
 
 	c = rw_unexpanded(w, c);
 	if (hidden > HIDDEN)
 		return false;
-	if (val_is_const(&w->g->val[c]))
-		return where_constant(w, m, c, keep, hidden);
-	if (isinf(hidden)) {
-		if (!keep)
-			c = rw_unary(w, OP_NOT, c);
-		return c && masks_take(w, m, c);
+	constant = val_is_const(&w->g->val[c]);
+	if (constant)
+		c = shown_by(w, c, keep);
+	else if (!keep)
+		c = rw_unary(w, OP_NOT, c);
+	if (!c || m->nfinite == (int)(sizeof m->v / sizeof m->v[0]))
+		return false;
+	if (!isinf(hidden)) {
+		m->blind |= m->nfinite || !constant
+			|| !is_boolean(&w->g->val[c]);
+		m->mixed |= m->nfinite && m->hidden != hidden;
+		m->finite[m->nfinite++] = c;
+		m->hidden = hidden;
 	}
-	/* a query that sees no key looks at all of them alike: only the sum
-	 * gives that */
-	in[0] = c;
-	in[1 + keep] = val_scalar(w->g, DT_F32, hidden);
-	in[2 - keep] = val_scalar(w->g, DT_F32, 0);
-	rw_grow(w);
-	c = rw_emit(w, OP_WHERE, 3, in, NULL);
-	return c && push(w, m, c);
+	return constant ? take_constant(w, m, c) : masks_take(w, m, c);
 }
 
 /* where(c, x, -inf) and where(c, -inf, x): c hides, and so may x. */
@@ -267,6 +252,35 @@ masks_take(struct rewrite *w, struct masks *m, ValId v)
 	return push(w, m, v);
 }
 
+/* v with dims of 1 in front. */
+static ValId
+to_rank4(struct rewrite *w, ValId v)
+{
+	const Shape *have = rw_shape(w, v);
+	int lead = 4 - have->rank;
+	Shape s = { .rank = 4 };
+
+	for (int i = 0; i < 4; i++)
+		s.dim[i] = i < lead ? 1 : have->dim[i - lead];
+	return rw_reshape(w, v, &s);
+}
+
+ValId
+masks_seeing(struct rewrite *w, const struct masks *m)
+{
+	Attr top = attr_default(OP_REDUCE_MAX), cast = attr_default(OP_CAST);
+	ValId all = m->finite[0];
+
+	for (int i = 1; all && i < m->nfinite; i++)
+		all = rw_binary(w, OP_AND, all, m->finite[i]);
+	cast.CAST.to = DT_F32;
+	top.REDUCE_MAX.axes = (IntList){ 1, { 3 } };
+	all = all ? to_rank4(w, all) : 0;
+	all = all ? rw_emit(w, OP_CAST, 1, &all, &cast) : 0;
+	all = all ? rw_emit(w, OP_REDUCE_MAX, 1, &all, &top) : 0;
+	return all ? rw_binary(w, OP_GT, all, rw_const_like(w, all, 0)) : 0;
+}
+
 static ValId
 join_kind(struct rewrite *w, const struct masks *m, bool boolean)
 {
@@ -288,7 +302,6 @@ ValId
 masks_join(struct rewrite *w, const struct masks *m, bool *ok)
 {
 	ValId b = join_kind(w, m, true), f = join_kind(w, m, false), v;
-	Shape s = { .rank = 4 };
 
 	*ok = !w->failed;
 	v = b ? b : f;
@@ -299,14 +312,7 @@ masks_join(struct rewrite *w, const struct masks *m, bool *ok)
 
 		v = rw_emit(w, OP_WHERE, 3, in, NULL);
 	}
-	if (v) {
-		const Shape *have = rw_shape(w, v);
-		int lead = 4 - have->rank;
-
-		for (int i = 0; i < 4; i++)
-			s.dim[i] = i < lead ? 1 : have->dim[i - lead];
-		v = rw_reshape(w, v, &s);
-	}
+	v = v ? to_rank4(w, v) : 0;
 	*ok = v != 0;
 	return v;
 }
