@@ -51,19 +51,43 @@ make_index(struct array_file *f, struct err *e)
 	return CKR_OK;
 }
 
+/* Reads what describes the contents. */
+typedef ckr_status ReadHeader(struct array_file *, struct err *);
+
+/* The reader of what the file begins like; NULL: of no format.  Any text may
+ * have its ninth byte in common with .safetensors; sure: believe it only if
+ * the header would lie within the file. */
 static ckr_status
-by_content(struct array_file *f, struct err *e)
+find_format(const struct array_file *f, bool sure, ReadHeader **read,
+            struct err *e)
 {
 	unsigned char head[9] = { 0 };
+	uint64_t n = 0;
 
 	CKR_TRY(file_read(f->fd, f->path, head,
 	                  f->size < 9 ? (size_t)f->size : 9, 0, e));
+	for (int i = 7; i >= 0; i--)
+		n = n << 8 | head[i];
+	*read = NULL;
 	if (!memcmp(head, "\x93NUMPY", 6))
-		return npy_read_header(f, e);
-	if (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4))
-		return npz_read_directory(f, e);
-	if (head[8] == '{' && f->size >= 10)
-		return safetensors_read_header(f, e);
+		*read = npy_read_header;
+	else if (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4))
+		*read = npz_read_directory;
+	else if (head[8] == '{' && f->size >= 10 && !(sure && n > f->size - 8))
+		*read = safetensors_read_header;
+	return CKR_OK;
+}
+
+static ckr_status
+by_content(struct array_file *f, struct err *e)
+{
+	ReadHeader *read;
+
+	CKR_TRY(find_format(f, false, &read, e));
+	if (read)
+		return read(f, e);
+	if (!f->size)
+		return err_set(e, CKR_EFORMAT, "%s: is empty", f->path);
 	return err_set(e, CKR_EFORMAT, "%s: neither .safetensors, .npy nor "
 	               ".npz; raw tokens need their type (u16, u32 or bytes)",
 	               f->path);
@@ -89,7 +113,14 @@ array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
 {
 	ckr_status s = begin(f, path, e);
 	uint64_t size = dtype_row[dtype].nbytes;
+	ReadHeader *read = NULL;
 
+	if (s == CKR_OK)
+		s = find_format(f, true, &read, e);
+	if (s == CKR_OK && read)
+		s = err_set(e, CKR_EFORMAT, "%s: these are no raw tokens: the "
+		            "file is .npy, .npz or .safetensors and says what "
+		            "it holds; drop --tokens", path);
 	if (s == CKR_OK && f->size % size)
 		s = err_set(e, CKR_EFORMAT, "%s: %llu bytes are not a whole "
 		            "number of %s tokens", path,

@@ -36,7 +36,8 @@ struct array_file {
 /* Choose by what the file holds; files that begin neither like .npy, .npz nor
  * .safetensors are refused. */
 ckr_status array_open(struct array_file *, const char *path, struct err *);
-/* A file of bare little-endian integers as one array without a name. */
+/* A file of bare little-endian integers as one array without a name; one that
+ * has a header is refused. */
 ckr_status array_open_raw(struct array_file *, const char *path,
                           uint8_t dtype, struct err *);
 void array_close(struct array_file *);

@@ -331,9 +331,11 @@ read_member(struct array_file *f, const struct member *m, struct array *a,
 		return err_set(e, CKR_EFORMAT, "%s: a name holds NUL", f->path);
 	if (m->flags & 1 || m->method)
 		return err_set(e, CKR_EUNSUPPORTED, "%s: array '%s' is %s; "
-		               "save it with numpy.savez, not savez_compressed",
-		               f->path,
-		               text, m->flags & 1 ? "encrypted" : "compressed");
+		               "save it with numpy.savez, not "
+		               "savez_compressed:\n  np.savez('new.npz', "
+		               "**np.load('%s'))", f->path, text,
+		               m->flags & 1 ? "encrypted" : "compressed",
+		               f->path);
 	if (f->size < 30 || m->at > f->size - 30 || m->size != m->stored)
 		goto bad;
 	CKR_TRY(file_read(f->fd, f->path, local, 30, m->at, e));

@@ -468,7 +468,8 @@ class Feeding(Case):
     def test_npz(self):
         with zipfile.ZipFile("c.npz", "w", zipfile.ZIP_DEFLATED) as z:
             z.writestr("tokens.npy", files.npy_bytes("<i4", [400], [0] * 400))
-        self.assertIn("not savez_compressed", self.tokens("--data", "c.npz", status=1))
+        err = self.tokens("--data", "c.npz", status=1)
+        self.assertIn("not savez_compressed:\n  np.savez('new.npz', **np.load('c.npz'))\n", err)
         with zipfile.ZipFile("c.npz", "w") as z:
             with z.open("tokens.npy", "w", force_zip64=True) as f:
                 f.write(files.npy_bytes("<i4", [40], [0] * 40))
@@ -491,6 +492,26 @@ class Feeding(Case):
                                  "attention_mask": ("BOOL", [2, 4], [True] * 8),
                                  "position_ids": ("U8", [4], [0, 1, 2, 3])})
         self.assertIn("2.5, which does not fit i32", self.tokens("--inputs", "in.st", status=1))
+
+    def test_raw_files(self):
+        """Files with a header of their own are no raw tokens, whatever they are called."""
+        values = [i % 16 for i in range(40)]
+        open("a.txt", "wb").write(files.npy_bytes("<u2", [40], values))
+        with zipfile.ZipFile("b.txt", "w") as z:
+            z.writestr("tokens.npy", files.npy_bytes("<u2", [40], values))
+        files.st_write("c.txt", {"tokens": ("U16", [40], values)})
+        for name in "a.txt", "b.txt", "c.txt":
+            for kind in "u16", "u32", "bytes":
+                err = self.tokens("--data", name, "--tokens", kind, status=1)
+                self.assertIn("says what it holds; drop --tokens", err)
+            self.seen("--data", name)
+        open("d", "wb").write(b"12345678{0}" + bytes(30))   # its ninth byte is that of .safetensors
+        self.assertIn("vocabulary of 16: ", self.tokens("--data", "d", "--tokens", "bytes", "--steps", 40, status=1))
+        open("d", "wb").write(bytes(41))
+        self.assertIn("41 bytes are not a whole number of u16 tokens", self.tokens("--data", "d", "--tokens", "u16", status=1))
+        open("d", "wb").close()
+        self.assertIn("d: 0 tokens are too few for windows of 5", self.tokens("--data", "d", "--tokens", "u16", status=1))
+        self.assertIn("d: is empty", self.tokens("--data", "d", status=1))
 
 
 if __name__ == "__main__":
