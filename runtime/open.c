@@ -34,6 +34,30 @@ cut_off(const char *path)
 	return cut;
 }
 
+/* Refuse what is no library at all; dlopen's words for it help nobody. */
+static ckr_status
+check_elf(const char *so, struct err *e)
+{
+	FILE *f = fopen(so, "rb");
+	char head[SELFMAG] = { 0 };
+	size_t n = strlen(so);
+	bool onnx = n > 5 && !strcmp(so + n - 5, ".onnx"), elf = true;
+
+	if (f) {
+		elf = fread(head, SELFMAG, 1, f) == 1
+		      && !memcmp(head, ELFMAG, SELFMAG);
+		fclose(f);
+	}
+	if (elf)
+		return CKR_OK;
+	if (onnx)
+		return err_set(e, CKR_EFORMAT, "%s: a model is compiled before "
+		               "it runs: ckc %s -o %.*s.so", so, so,
+		               (int)(n - 5), so);
+	return err_set(e, CKR_EFORMAT, "%s: not a compiled model; ckc "
+	               "MODEL.onnx -o MODEL.so makes one", so);
+}
+
 /* dlopen takes a name without a slash for something on the library path. */
 static ckr_status
 load(ckr_ctx *c, const char *so)
@@ -48,6 +72,7 @@ load(ckr_ctx *c, const char *so)
 	c->path = path;
 	if (access(path, R_OK))
 		return err_set(&c->err, CKR_EIO, "%s: cannot read: %m", so);
+	CKR_TRY(check_elf(so, &c->err));
 	if (cut_off(path))
 		return err_set(&c->err, CKR_EFORMAT, "%s: shorter than its "
 		               "header says; it may be cut off", so);

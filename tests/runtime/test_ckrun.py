@@ -253,6 +253,17 @@ class Errors(Case):
             for flag in "--help", "--version":
                 self.assertEqual(subprocess.run([CKRUN, flag], stdout=full).returncode, 1)
 
+    def test_models_that_are_none(self):
+        open("m.onnx", "wb").write(b"\x08\x08\x12\x07pytorch")
+        files.st_write("m.st", self.weights)
+        open("empty", "wb").close()
+        for path, want in (("m.onnx", "is compiled before it runs: ckc m.onnx -o m.so"), ("m.st", "not a compiled model"),
+                           ("empty", "not a compiled model")):
+            done = self.both(path, "--inputs", "in.st", "--steps", 1)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"{path}: ", done.stderr)
+            self.assertIn(want, done.stderr)
+
     def both(self, *args):
         """The model beside its weights, both in this folder."""
         return subprocess.run([CKRUN, *map(str, args)], capture_output=True, text=True, timeout=60)
