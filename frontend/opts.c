@@ -34,7 +34,7 @@ static const struct option_row table[] = {
 	  "train parameters apart that were tied only because they were equal "
 	  "(auto)" },
 
-	{ "loss", "OUTPUT", G_TRAIN, set_string, FIELD(opt.loss), CI,
+	{ "loss", "OUTPUT", G_TRAIN, set_once, FIELD(opt.loss), CI,
 	  "scalar output to minimise, or ce[:LOGITS] or mse[:OUTPUT] to add "
 	  "one" },
 	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), C,
@@ -98,14 +98,14 @@ static const struct option_row table[] = {
 	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C,
 	  "C compiler (cc)" },
 
-	{ "dump", "WHAT[,WHAT]", G_LOOK, set_string, FIELD(dump), C,
+	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
 	  "plan, memory, a pass's name, or all" },
 	{ "dump-dir", "DIR", G_LOOK, set_folder, FIELD(dump_dir), C,
 	  "dumps of passes go to DIR/NN-pass.ck" },
-	{ "json", "FILE", G_LOOK, set_string, FIELD(json), CI | P,
+	{ "json", "FILE", G_LOOK, set_once, FIELD(json), CI | P,
 	  "write the plan (inspect: the findings) as JSON; -: to standard "
 	  "output" },
-	{ "explain", "VALUE", G_LOOK, set_string, FIELD(explain), C,
+	{ "explain", "VALUE", G_LOOK, set_once, FIELD(explain), C,
 	  "why this value is kept, recomputed or free" },
 	{ "tp", "T", G_LOOK, set_positive, FIELD(opt.tp), C,
 	  "--dump=memory: account for T devices that share every layer" },
@@ -126,9 +126,9 @@ static const struct option_row table[] = {
 	  "... and as a picture" },
 	{ "stats", NULL, G_LOOK, set_true, FIELD(opt.stats), C | P,
 	  "time and effort of every pass" },
-	{ "passes", "A,B", G_LOOK, set_string, FIELD(passes), C,
+	{ "passes", "A,B", G_LOOK, set_once, FIELD(passes), C,
 	  "run only these passes and print the graph" },
-	{ "stop-after", "PASS", G_LOOK, set_string, FIELD(stop_after), C,
+	{ "stop-after", "PASS", G_LOOK, set_once, FIELD(stop_after), C,
 	  "stop there and print the graph" },
 	{ "fold-limit", "SIZE", G_LOOK, set_fold_limit,
 	  FIELD(opt.fold_limit), C,
@@ -322,10 +322,15 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		} else if (options && !strncmp(argv[i], "-o", 2)
 		           && (c->verb == VERB_COMPILE
 		               || c->verb == VERB_PACK)) {
+			const char *before = c->out;
+
 			c->out = argv[i][2] ? argv[i] + 2 : argv[++i];
 			if (i >= argc || !*c->out)
 				return usage_error(err, "a value is missing "
 				                   "after", "-o");
+			if (before && strcmp(before, c->out) != 0)
+				return usage_error(err, "-o is given twice; "
+				                   "unexpected", c->out);
 		} else if (options && argv[i][0] == '-' && argv[i][1]) {
 			return usage_error(err, "unknown option", argv[i]);
 		} else if (c->model) {

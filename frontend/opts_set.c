@@ -26,6 +26,21 @@ set_string(struct arg_parser *p, const char *arg, void *field)
 	return true;
 }
 
+bool
+set_once(struct arg_parser *p, const char *arg, void *field)
+{
+	const char *before = *(const char **)field;
+
+	if (!before || !strcmp(before, arg))
+		return set_string(p, arg, field);
+	fprintf(p->err, "ckc: --%s is given twice, as '", p->row->name);
+	diag_escape(p->err, before);
+	fputs("' and as '", p->err);
+	diag_escape(p->err, arg);
+	fputs("'\n", p->err);
+	return false;
+}
+
 /* Elsewhere "-" is standard output, which takes no folder. */
 bool
 set_folder(struct arg_parser *p, const char *arg, void *field)
@@ -33,7 +48,7 @@ set_folder(struct arg_parser *p, const char *arg, void *field)
 	if (!strcmp(arg, "-"))
 		return bad(p, arg, "a folder for several files, which do not "
 		           "go to standard output (for one called '-': ./-)");
-	return set_string(p, arg, field);
+	return set_once(p, arg, field);
 }
 
 bool
@@ -161,6 +176,9 @@ add_const(struct arg_parser *p, const char *arg, void *field)
 		return bad(p, arg, "INPUT=FILE (.npy or .pb)");
 	b.input = arena_printf(p->arena, "%.*s", (int)(eq - arg), arg);
 	b.file = eq + 1;
+	for (int i = 0; i < c->nconst; i++)
+		if (!strcmp(c->constant[i].input, b.input))
+			return bad(p, arg, "one FILE for each INPUT");
 	c->constant = one_more(p, c->constant, c->nconst, sizeof b);
 	c->constant[c->nconst++] = b;
 	return true;
@@ -315,7 +333,7 @@ set_curve_svg(struct arg_parser *p, const char *arg, void *field)
 	struct cli *c = field;
 
 	c->opt.curve = true;
-	return set_string(p, arg, &c->curve_svg);
+	return set_once(p, arg, &c->curve_svg);
 }
 
 bool

@@ -12,8 +12,9 @@
 #include "runtime/err.h"
 #include "runtime/file.h"
 
-/* T_SIZE: a number that is not negative */
-enum type { T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED };
+/* T_FILE: two of them are a misunderstanding, where of other values the last
+ * counts.  T_SIZE: a number that is not negative. */
+enum type { T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED };
 
 struct option_row {
 	const char *name;
@@ -28,13 +29,13 @@ struct option_row {
  * name are headings. */
 static const struct option_row rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "data" },
-	{ "data", T_TEXT, AT(data), "FILE", "samples (.npy, .npz, "
+	{ "data", T_FILE, AT(data), "FILE", "samples (.npy, .npz, "
 	  ".safetensors) or a stream of tokens" },
 	{ "tokens", T_TEXT, AT(tokens), "TYPE", "FILE is raw tokens: u16, u32 "
 	  "or bytes (any text)" },
 	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: tokens, "
 	  "next, positions, zeros, ones or an array" },
-	{ "inputs", T_TEXT, AT(inputs), "FILE", "all inputs by name from FILE, "
+	{ "inputs", T_FILE, AT(inputs), "FILE", "all inputs by name from FILE, "
 	  "the same at every step" },
 	{ NULL, T_FLAG, 0, NULL, "training" },
 	{ "steps", T_COUNT, AT(steps), "N", "train until N steps are done, "
@@ -56,17 +57,17 @@ static const struct option_row rows[] = {
 	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
 	  "(0)" },
 	{ NULL, T_FLAG, 0, NULL, "files" },
-	{ "init", T_TEXT, AT(init), "FILE", "initial weights (.safetensors; "
+	{ "init", T_FILE, AT(init), "FILE", "initial weights (.safetensors; "
 	  "default: beside the model)" },
-	{ "save", T_TEXT, AT(save), "FILE", "write a checkpoint at the end" },
+	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end" },
 	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
-	{ "resume", T_TEXT, AT(resume), "FILE", "go on from a checkpoint" },
-	{ "outputs", T_TEXT, AT(outputs), "FILE", "the graph's outputs at the "
+	{ "resume", T_FILE, AT(resume), "FILE", "go on from a checkpoint" },
+	{ "outputs", T_FILE, AT(outputs), "FILE", "the graph's outputs at the "
 	  "last step" },
-	{ "grads", T_TEXT, AT(grads), "FILE", "gradients of the first step, "
+	{ "grads", T_FILE, AT(grads), "FILE", "gradients of the first step, "
 	  "before clipping" },
-	{ "log", T_TEXT, AT(log), "FILE", "one JSON object per step" },
-	{ "export-onnx", T_TEXT, AT(onnx), "FILE", "the ONNX model with the "
+	{ "log", T_FILE, AT(log), "FILE", "one JSON object per step" },
+	{ "export-onnx", T_FILE, AT(onnx), "FILE", "the ONNX model with the "
 	  "trained weights" },
 	{ NULL, T_FLAG, 0, NULL, "running" },
 	{ "threads", T_COUNT, AT(threads), "N", "at most as many as the model "
@@ -77,9 +78,9 @@ static const struct option_row rows[] = {
 	  "everything and by the plan; compare bits" },
 	{ "stop-on-nan", T_FLAG, AT(stop_on_nan), NULL, "fail, and save "
 	  "nothing more, when the loss is not finite" },
-	{ "trace", T_TEXT, AT(trace), "FILE", "chrome-trace JSON of the first "
+	{ "trace", T_FILE, AT(trace), "FILE", "chrome-trace JSON of the first "
 	  "steps, with memory" },
-	{ "profile", T_TEXT, AT(profile), "FILE", "measured seconds per op" },
+	{ "profile", T_FILE, AT(profile), "FILE", "measured seconds per op" },
 	{ "stats", T_FLAG, AT(stats), NULL, "tell where memory went" },
 	{ "quiet", T_FLAG, AT(quiet), NULL, "no progress" },
 	{ "help", T_FLAG, AT(help), NULL, "this text" },
@@ -159,6 +160,13 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 	case T_FLAG:
 		*(bool *)at = true;
 		return DONE;
+	case T_FILE:
+		if (*(const char **)at && strcmp(*(const char **)at, value))
+			return bad(r->name, r->offset == AT(data)
+			           ? "is given twice; numpy.savez puts several "
+			             "arrays into one file" : "is given twice, "
+			             "but takes one file");
+		/* fall through */
 	case T_TEXT:
 		*(const char **)at = value;
 		return DONE;

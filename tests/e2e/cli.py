@@ -146,9 +146,23 @@ def without_effect(bench):
     bench.check(done.returncode == 2 and "/dev/stdout" in done.stderr, f"--log -: {done.returncode} {done.stderr[:200]}")
 
 
+def given_twice(bench):
+    """A second file or report does not replace the first in silence; the last of two settings counts."""
+    model = os.path.join(ck.MODELS, "gpt2-ts14.onnx")
+    for option in "--loss", "--dump", "--dump-dir", "--json", "--explain", "--passes", "--stop-after", "--curve-svg", "--emit-c":
+        done = bench.ckc(model, option, "plan", option, "memory")
+        bench.check(done.returncode == 2 and f"{option} is given twice, as 'plan' and as 'memory'" in done.stderr, f"{option} twice: {done.stderr[:200]}")
+    done = bench.ckc(model, "-o", "a.so", "-ob.so")
+    bench.check(done.returncode == 2 and "-o is given twice; unexpected 'b.so'" in done.stderr, f"-o twice: {done.stderr[:200]}")
+    done = bench.ckc(model, "--const", "x=a.npy", "--const", "x=b.npy")
+    bench.check(done.returncode == 2 and "expected one FILE for each INPUT, found 'x=b.npy'" in done.stderr, f"--const twice: {done.stderr[:200]}")
+    bench.must(bench.ckc(model, "--plan-only", "--dump=plan", "--dump=plan", "--march", "none", "--march", "native", "--gap", 5, "--gap", 1), "settings")
+
+
 def main():
     bench = ck.Bench()
     idle(bench)
+    given_twice(bench)
     streams(bench)
     standard_output(bench)
     without_effect(bench)

@@ -253,6 +253,14 @@ class Errors(Case):
             for flag in "--help", "--version":
                 self.assertEqual(subprocess.run([CKRUN, flag], stdout=full).returncode, 1)
 
+    def test_a_file_given_twice(self):
+        for option in ("--data", "--inputs", "--init", "--resume", "--save", "--outputs", "--grads", "--log", "--export-onnx",
+                       "--trace", "--profile"):
+            done = self.both(f"{MODELS}/linear.so", option, "a", option, "b")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{option} is given twice", done.stderr)
+        self.linear("--inputs", "in.st", "--init=w.st", "--steps", 2, "--steps", 1, "--lr", 1, "--lr", 2)
+
     def test_models_that_are_none(self):
         open("m.onnx", "wb").write(b"\x08\x08\x12\x07pytorch")
         files.st_write("m.st", self.weights)
