@@ -278,8 +278,6 @@ write_all(struct run *r)
 static void
 print_head(const struct run *r)
 {
-	char text[1024];
-
 	if (r->o->threads > (uint64_t)ckr_threads(r->m))
 		fprintf(stderr, "ckrun: warning: the model was compiled for "
 		        "%d thread%s, not for %llu\n", ckr_threads(r->m),
@@ -290,9 +288,7 @@ print_head(const struct run *r)
 	printf("%s: optimizer %s, %d thread%s, matrix products by %s\n",
 	       ckr_model_name(r->m), ckr_optimizer(r->m), ckr_threads(r->m),
 	       ckr_threads(r->m) == 1 ? "" : "s", ckr_blas(r->m));
-	data_text(&r->data, text, sizeof(text));
-	if (*text)
-		printf("%s\n", text);
+	pair_print(&r->data.pair, stdout);
 }
 
 static void

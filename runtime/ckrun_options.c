@@ -33,8 +33,8 @@ static const struct option_row rows[] = {
 	  ".safetensors) or a stream of tokens" },
 	{ "tokens", T_TEXT, AT(tokens), "TYPE", "FILE is raw tokens: u16, u32 "
 	  "or bytes (any text)" },
-	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: tokens, "
-	  "next, positions, zeros, ones or an array" },
+	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: an array, "
+	  "or a word of those below" },
 	{ "inputs", T_FILE, AT(inputs), "FILE", "all inputs by name from FILE, "
 	  "the same at every step" },
 	{ NULL, T_FLAG, 0, NULL, "training" },
@@ -90,6 +90,21 @@ static const struct option_row rows[] = {
 enum { NROW = sizeof(rows) / sizeof(*rows) };
 _Static_assert(NROW <= 64, "struct options has a bit for each");
 
+/* What pair.c does. */
+static const char feeding[] = "\n"
+"What an input gets of --data: what --feed says; else rows of the array of\n"
+"its name; else of the one array left over that fits no other input in shape\n"
+"and kind (float, integer or bool).  Rows come in a new random order every\n"
+"epoch.  A list of integers that is alone in its file or called tokens is a\n"
+"stream of tokens: ids get windows of it, labels the same windows one on,\n"
+"masks ones, positions 0 1 2 ..., token types zeros.  The rest is refused,\n"
+"with the lines to choose from.  SRC is the name of an array, or\n"
+"  tokens, next          windows of the stream, the same windows one on\n"
+"  rows                  rows of the only array of the file\n"
+"  float, int            the same, converted from the other kind, not scaled\n"
+"  tokens:A ... int:A    the same of array A\n"
+"  ones, zeros, positions";
+
 void
 options_help(void)
 {
@@ -107,6 +122,7 @@ options_help(void)
 		         rows[i].arg ? rows[i].arg : "");
 		printf("  %-21s %s\n", left, rows[i].help);
 	}
+	puts(feeding);
 	puts("\nexit status: 0 done, 1 something failed (message on stderr), "
 	     "2 usage");
 }

@@ -2,6 +2,7 @@
 #ifndef CKR_DATA_H
 #define CKR_DATA_H
 
+#include "runtime/pair.h"
 #include "runtime/rt.h"
 
 struct data_options {
@@ -12,29 +13,10 @@ struct data_options {
 	size_t nfeed;
 };
 
-enum source {
-	FROM_NOWHERE,
-	FROM_TOKENS,            /* a window of the token stream */
-	FROM_NEXT,              /* the same window, one token on */
-	FROM_SAMPLES,           /* rows of an array, in random order */
-	FROM_WHOLE,             /* an array that is the batch */
-	FROM_ONES, FROM_ZEROS, FROM_POSITIONS
-};
-
-struct item {
-	const struct ckr_tensor *t;
-	enum source source;
-	const struct array *array;
-	uint64_t rows, row;             /* samples per batch, elements of one */
-};
-
 struct data {
 	ckr_ctx *ctx;
 	struct array_file file;
-	const struct array *stream;     /* tokens; NULL: none */
-	struct item *item;
-	size_t n;
-	bool next;                      /* windows are one token longer */
+	struct pairing pair;            /* who gets what of the file */
 	bool unit_tokens;
 	uint64_t units;                 /* tokens or samples per step */
 };
@@ -44,7 +26,5 @@ ckr_status data_open(struct data *, ckr_ctx *, const struct data_options *);
 void data_close(struct data *);
 /* A ckr_feed; user is the struct data. */
 ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);
-/* "input_ids = tokens, labels = next" into buf. */
-void data_text(const struct data *, char *buf, size_t size);
 
 #endif

@@ -246,7 +246,7 @@ class Errors(Case):
         self.assertIn("--steps", self.linear(status=2))
         done = subprocess.run([CKRUN, "--help"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0)
-        for option in "--data", "--grads", "--export-onnx", "--save-every":
+        for option in "--data", "--grads", "--export-onnx", "--save-every", "tokens:A", "float, int":
             self.assertIn(option, done.stdout)
         self.assertEqual(subprocess.run([CKRUN, "--version"], capture_output=True).returncode, 0)
         with open("/dev/full", "wb") as full:
@@ -502,15 +502,31 @@ class Feeding(Case):
                 self.assertIn(done.returncode, (0, 1), done.stderr)
 
     def test_whole_inputs_convert(self):
-        files.st_write("in.st", {"input_ids": ("I32", [2, 4], [1] * 8), "labels": ("F32", [2, 4], [2.0] * 8),
-                                 "attention_mask": ("BOOL", [2, 4], [True] * 8),
-                                 "position_ids": ("U8", [4], [0, 1, 2, 3]), "unused": ("F32", [1], [0])})
-        seen = self.seen("--inputs", "in.st")
+        """Integers and truth values of any size; floats only if told to, and then whole numbers."""
+        def write(label):
+            files.st_write("in.st", {"input_ids": ("I32", [2, 4], [1] * 8), "labels": ("F32", [2, 4], [label] * 8),
+                                     "attention_mask": ("BOOL", [2, 4], [True] * 8),
+                                     "position_ids": ("U8", [4], [0, 1, 2, 3]), "unused": ("F32", [1], [0])})
+        write(2.0)
+        err = self.tokens("--inputs", "in.st", status=1)
+        self.assertIn("'labels' i32[2,4]: the array given to it is f32[2,4], of another kind", err)
+        self.assertIn("\n    --feed labels=int:labels\n", err)
+        seen = self.seen("--inputs", "in.st", "--feed", "labels=int:labels")
         self.assertEqual(seen["seen_labels"], [2] * 8)
-        files.st_write("in.st", {"input_ids": ("I32", [2, 4], [1] * 8), "labels": ("F32", [2, 4], [2.5] * 8),
-                                 "attention_mask": ("BOOL", [2, 4], [True] * 8),
-                                 "position_ids": ("U8", [4], [0, 1, 2, 3])})
-        self.assertIn("2.5, which does not fit i32", self.tokens("--inputs", "in.st", status=1))
+        self.assertEqual(seen["seen_mask"], [1] * 8)
+        write(2.5)
+        self.assertIn("2.5, which does not fit i32", self.tokens("--inputs", "in.st", "--feed", "labels=int:labels", status=1))
+
+    def test_told(self):
+        """Who gets what, what is guessed, and which arrays nobody reads."""
+        with zipfile.ZipFile("t.npz", "w") as z:
+            z.writestr("tokens.npy", files.npy_bytes("<i4", [40], [0] * 40))
+            z.writestr("other.npy", files.npy_bytes("<f4", [3, 2], [1] * 6))
+        out = self.tokens("--data", "t.npz")
+        for line in ("input_ids i64[2,4] = windows of tokens, 'tokens' i32[40]", "labels i32[2,4] = the same windows, one on",
+                     "attention_mask i64[2,4] = ones (a guess)", "position_ids i64[4] = positions 0 1 2 ... (a guess)",
+                     "not used: 'other' f32[3,2]"):
+            self.assertIn(f"\n  {line}\n", out)
 
     def test_raw_files(self):
         """Files with a header of their own are no raw tokens, whatever they are called."""
