@@ -431,14 +431,6 @@ graph_reorder(Graph *g, const NodeId *order, uint32_t n)
 	arena_free(scratch);
 }
 
-/* Nodes whose effect is not in their outputs alone. */
-static bool
-has_effect(const Node *n)
-{
-	return n->op == OP_SGD || n->op == OP_ADAMW || n->op == OP_ACCUMULATE
-	       || n->op == OP_BN_UPDATE;
-}
-
 void
 graph_dce(Graph *g)
 {
@@ -453,7 +445,7 @@ graph_dce(Graph *g)
 		live[g->loss] = true;
 	for (NodeId i = g->nnode - 1; i > 0; i--) {
 		Node *node = &g->node[i];
-		bool keep = has_effect(node);
+		bool keep = op_info[node->op].flags & F_WRITES;
 
 		for (int k = 0; k < node->nout; k++)
 			keep |= node->out[k] && live[node->out[k]];

@@ -77,9 +77,11 @@ enum {
 	F_REDUCE = 16,
 	F_ROWS = 32,            /* independent rows */
 	F_CONTRACT = 64,        /* made of matrix products */
-	F_ACC0 = 128,           /* output 0 may be written over input 0 */
-	F_ACC2 = 256,           /* ... over input 2 */
+	F_WRITES = 128,         /* its effect: outputs 0, 1, 2 always are
+	                         * written over inputs 0, 2, 3 */
+	F_ACC2 = 256,           /* output 0 may be written over input 2 */
 	F_ACC3 = 512,           /* ... over input 3 */
+	F_UPDATE = 1024,        /* an optimizer's step of input 0 */
 };
 
 #define ATTR(...) struct { char none_; __VA_ARGS__ }

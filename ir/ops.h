@@ -280,7 +280,7 @@ OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(
 OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(kernel)), RULES(conv_dw, none, conv, none, none), EMIT(conv_dw))
 OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, 0), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, rows, batchnorm, none), EMIT(batchnorm))
 OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, 0), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, rows, none, none), EMIT(batchnorm_grad))
-OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_ACC0), ATTR(F(momentum, 0.9)), RULES(same, none, ew, zero, none), EMIT(bn_update))
+OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_WRITES), ATTR(F(momentum, 0.9)), RULES(same, none, ew, zero, none), EMIT(bn_update))
 OP(MAXPOOL,    "maxpool",    SIG(1, 1, 2, NOSTAT, 0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0)), RULES(maxpool, none, pool, maxpool, none), EMIT(maxpool))
 OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, 0), ATTR(L(out)), RULES(maxpool_grad, none, pool, none, none), EMIT(maxpool_grad))
 OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, 0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, pool, avgpool, none), EMIT(avgpool))
@@ -324,9 +324,9 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   the parameter from weight decay. */
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, ew, zero, none), EMIT(fill))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none), EMIT(grad_norm))
-OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_ACC0), ATTR(), RULES(update, none, ew, none, ew), EMIT(accumulate))
-OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_ACC0), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(sgd))
-OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_ACC0), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(adamw))
+OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES), ATTR(), RULES(update, none, ew, none, ew), EMIT(accumulate))
+OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(sgd))
+OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_WRITES | F_UPDATE), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(adamw))
 
 #undef OP
 #undef SIG

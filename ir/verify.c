@@ -561,8 +561,7 @@ graph_props(const Graph *g)
 	FOR_NODES (n, g) {
 		if (n->phase == PH_BACKWARD)
 			props |= P_BWD;
-		if (n->op == OP_SGD || n->op == OP_ADAMW
-		    || n->op == OP_ACCUMULATE)
+		if (op_info[n->op].flags & F_UPDATE || n->op == OP_ACCUMULATE)
 			props |= P_UPD;
 	}
 	if (is_fused(g))

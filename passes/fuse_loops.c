@@ -598,8 +598,8 @@ fuse_loops(Pass *p, Graph *g)
 	f.writer = arena_array(p->scratch, g->nval, sizeof *f.writer);
 	for (NodeId id = 1; id < n; id++) {
 		const Node *node = &g->node[id];
-		if (node->op == OP_SGD || node->op == OP_ADAMW
-		    || node->op == OP_ACCUMULATE || node->op == OP_BN_UPDATE)
+
+		if (op_info[node->op].flags & F_WRITES)
 			f.writer[node->in[0]] = id;
 		f.unit[id] = f.slot[id] = f.next[id] = id;
 		f.size[id] = 1;

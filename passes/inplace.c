@@ -16,13 +16,6 @@
 
 #include <string.h>
 
-bool
-inplace_update(Op op)
-{
-	return op == OP_SGD || op == OP_ADAMW || op == OP_ACCUMULATE
-	       || op == OP_BN_UPDATE;
-}
-
 static bool
 same_layout(const Val *a, const Val *b)
 {
@@ -84,8 +77,7 @@ fits(const Graph *g, const Node *n, int out, int in)
 	if (!n->in[in] || !n->out[out])
 		return false;
 	if (!(flags & F_EW) && !(out == 0
-	    && ((flags & F_ACC0 && in == 0) || (flags & F_ACC2 && in == 2)
-	        || (flags & F_ACC3 && in == 3))))
+	    && ((flags & F_ACC2 && in == 2) || (flags & F_ACC3 && in == 3))))
 		return false;
 	y = &g->val[n->out[out]];
 	x = &g->val[n->in[in]];
@@ -103,8 +95,7 @@ inplace_pairs(const Graph *g, const Node *n, struct inplace_pair *pair, int max)
 	unsigned flags = op_info[n->op].flags;
 	int count = 0;
 
-	if (!(flags & (F_EW | F_ACC0 | F_ACC2 | F_ACC3))
-	    || inplace_update(n->op))
+	if (!(flags & (F_EW | F_ACC2 | F_ACC3)))
 		return 0;
 	for (int out = 0; out < n->nout; out++)
 		for (int in = 0; in < n->nin && count < max; in++)
@@ -149,7 +140,6 @@ share(struct inplace *s, ValId y, ValId x)
 static void
 share_update(struct inplace *s, const Node *n)
 {
-	/* p, m, v stand at inputs 0, 2, 3; results in the same order */
 	for (int i = 0; i < n->nout; i++) {
 		int in = i == 0 ? 0 : i + 1;
 
@@ -209,7 +199,7 @@ inplace_graph(Graph *g, Arena *scratch)
 		if (v->output)
 			last[val_owner(g, val_id(g, v))] = g->nnode;
 	FOR_NODES (n, g)
-		if (inplace_update(n->op))
+		if (op_info[n->op].flags & F_WRITES)
 			share_update(&s, n);
 		else
 			share_dying(&s, n);

@@ -201,7 +201,7 @@ optim_settle(Graph *g, Arena *scratch)
 		const Node *u = &g->node[i];
 		NodeId need;
 
-		if (u->op != OP_SGD && u->op != OP_ADAMW)
+		if (!(op_info[u->op].flags & F_UPDATE))
 			continue;
 		need = last[u->in[0]];
 		moves[i] = need > i;

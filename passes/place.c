@@ -95,7 +95,7 @@ resident_bytes(const Graph *g, Arena *scratch)
 		if (v->base || (v->kind == V_TEMP && !v->resident)
 		    || !(always || touched[val_id(g, v)]))
 			continue;
-		if (inplace_update(g->node[v->def].op))
+		if (op_info[g->node[v->def].op].flags & F_WRITES)
 			continue;       /* becomes its operand's memory */
 		sum += v->nbytes;
 	}

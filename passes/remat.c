@@ -26,7 +26,7 @@ arena_owner(const Graph *g, ValId o)
 	const Val *v = &g->val[o];
 
 	return o && v->kind == V_TEMP && !v->resident && v->def
-		&& !inplace_update(g->node[v->def].op);
+		&& !(op_info[g->node[v->def].op].flags & F_WRITES);
 }
 
 static void
@@ -74,7 +74,8 @@ find_fixed(struct remat *r, const Node *n, struct rnode *rn)
 {
 	const Graph *g = r->g;
 
-	rn->clonable = !inplace_update(n->op) && rn->nwrite <= REMAT_WRITES;
+	rn->clonable = !(op_info[n->op].flags & F_WRITES)
+		&& rn->nwrite <= REMAT_WRITES;
 	for (int i = 0; i < n->nout; i++) {
 		ValId v = n->out[i];
 

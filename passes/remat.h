@@ -119,7 +119,6 @@ struct remat {
 
 /* inplace.c */
 int inplace_pairs(const Graph *, const Node *, struct inplace_pair *, int max);
-bool inplace_update(Op);        /* op that overwrites its operands always */
 void inplace_graph(Graph *, Arena *scratch);
 
 /* place.c: offsets for everything in the arena; returns its size. */

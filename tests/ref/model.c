@@ -223,8 +223,7 @@ static void
 carry_over(struct run *r, NodeId first, NodeId last)
 {
 	for (const Node *n = &r->g->node[first]; n < &r->g->node[last]; n++) {
-		if (n->op != OP_ADAMW && n->op != OP_SGD
-		    && n->op != OP_ACCUMULATE && n->op != OP_BN_UPDATE)
+		if (!(op_info[n->op].flags & F_WRITES))
 			continue;
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
