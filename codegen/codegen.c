@@ -126,6 +126,7 @@ emit_texts(struct out *o, unsigned need)
 		{ NEED_CLASSIFIER, codegen_text_classifier },
 		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_update },
 		{ NEED_HALF_UPDATE, codegen_text_half_update },
+		{ NEED_ADAFACTOR, codegen_text_adafactor },
 		{ NEED_CONV, codegen_text_conv },
 		{ NEED_CONV, codegen_text_thin },
 		{ NEED_BLOCKS, codegen_text_blocks },

@@ -36,7 +36,7 @@ enum {
 	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
 	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
 	NEED_POOL = 1024, NEED_HALF = 2048, NEED_HALF_UPDATE = 4096,
-	NEED_BLOCKS = 8192, NEED_SAMPLE = 16384,
+	NEED_BLOCKS = 8192, NEED_SAMPLE = 16384, NEED_ADAFACTOR = 32768,
 };
 
 enum { EMIT_CONSTS = 32 };
@@ -202,6 +202,7 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_classifier[], codegen_text_update[], codegen_text_conv[],
 	codegen_text_batchnorm[], codegen_text_pool[], codegen_text_half[],
 	codegen_text_half_update[], codegen_text_thin[], codegen_text_blocks[],
-	codegen_text_conv_blocks[], codegen_text_sample[];
+	codegen_text_conv_blocks[], codegen_text_sample[],
+	codegen_text_adafactor[];
 
 #endif

@@ -437,6 +437,17 @@ emit_program_entry(struct out *o, const struct program *p, int which)
 	        plan->sum.arena, p->resident_bytes);
 }
 
+/* What ckr calls the optimizer. */
+static const char *
+optimizer(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (op_info[n->op].flags & F_UPDATE)
+			return n->op == OP_ADAMW && n->attr.ADAMW.coupled
+			       ? "adam" : op_info[n->op].text;
+	return "none";
+}
+
 static bool
 has_op(const Graph *g, Op op)
 {
@@ -524,9 +535,8 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 	out_put(o, "\t},\n\t.nshared = %" PRIu32 ",\n\t.constants = %s,\n"
 	        "\t.constants_bytes = %" PRIu64 ",\n", s->n,
 	        s->data_bytes ? "ckr_constants" : "NULL", s->data_bytes);
-	out_put(o, "\t.optimizer = %d,\n\t.grad_accum = %" PRId64 ",\n"
-	        "\t.clip_ok = %d,\n",
-	        has_op(g, OP_ADAMW) ? 2 : has_op(g, OP_SGD) ? 1 : 0,
+	out_put(o, "\t.optimizer = \"%s\",\n\t.grad_accum = %" PRId64 ",\n"
+	        "\t.clip_ok = %d,\n", optimizer(g),
 	        opt->grad_accum > 0 ? opt->grad_accum : 1,
 	        has_op(g, OP_GRAD_NORM));
 	out_put(o, "\t.peak_bytes = %" PRId64 ",\n\t.budget_bytes = %" PRId64

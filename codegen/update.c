@@ -2,12 +2,6 @@
 #include "codegen/emit.h"
 #include "ir/tile.h"
 
-static const char *
-slot(struct emit *e, const Val *v, int i)
-{
-	return v ? arena_printf(e->arena, "p[%d]", i) : "NULL";
-}
-
 static bool
 need_f32(struct emit *e, const Node *n, const Val *v)
 {
@@ -54,7 +48,7 @@ bool
 emit_classifier(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *w = emit_in(e, n, 1);
-	const Val *labels = emit_in(e, n, 2), *bias = emit_in(e, n, 3);
+	const Val *labels = emit_in(e, n, 2);
 	bool tb = n->attr.CLASSIFIER.tb;
 	int64_t classes = w->shape.dim[tb ? 0 : 1], rows = x->shape.dim[0];
 	int64_t ignore = n->attr.CLASSIFIER.ignore;
@@ -80,12 +74,10 @@ emit_classifier(struct emit *e, const Node *n)
 	         : arena_printf(e->arena, "%lld", (long long)ignore),
 	         (long long)classes);
 	out_line(e->out, "ckr_classify(&c1, %s, %s, %s, %s,",
-	         slot(e, emit_out(e, n, 0), n->nin),
-	         slot(e, emit_out(e, n, 1), n->nin + 1),
-	         slot(e, emit_out(e, n, 2), n->nin + 2),
-	         slot(e, emit_out(e, n, 3), n->nin + 3));
+	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         p_out(e, n, 3));
 	out_line(e->out, "             p[0], p[1], &labels, %s, p[%d], env);",
-	         slot(e, bias, 3), emit_scratch(n));
+	         p_in(e, n, 3), emit_scratch(n));
 	return true;
 }
 
@@ -134,37 +126,96 @@ emit_accumulate(struct emit *e, const Node *n)
 	return true;
 }
 
+/* The states are float32 whatever the parameter is. */
+static bool
+states_are_f32(struct emit *e, const Node *n)
+{
+	for (int i = 2; i < op_info[n->op].max - 1; i++) {
+		const Val *v = emit_in(e, n, i);
+
+		if (v && v->dt != DT_F32)
+			return emit_unsupported(e, n, v->dt);
+	}
+	return true;
+}
+
+/* What an update writes and reads, the norm last, as arguments. */
+static const char *
+operands(struct emit *e, const Node *n)
+{
+	const char *s = p_out(e, n, 0);
+
+	for (int i = 1; i < n->nout; i++)
+		s = arena_printf(e->arena, "%s, %s", s, p_out(e, n, i));
+	for (int i = 0; i < op_info[n->op].max; i++)
+		s = arena_printf(e->arena, "%s, %s", s, p_in(e, n, i));
+	return s;
+}
+
+/* A call of the kernel that is called as the op; more: arguments that the
+ * others do not have. */
+static bool
+emit_step(struct emit *e, const Node *n, const char *more)
+{
+	bool half;
+
+	if (!states_are_f32(e, n) || !need_update(e, n, &half))
+		return false;
+	out_line(e->out, "ckr_%s%s(%s,", half ? "half_" : "",
+	         op_info[n->op].text, operands(e, n));
+	out_line(e->out, "         %s%lld, %d%s, env);",
+	         half ? "types, " : "",
+	         (long long)val_nelem(emit_in(e, n, 0)),
+	         n->attr.SGD.decay != 0, more);
+	return true;
+}
+
 bool
 emit_sgd(struct emit *e, const Node *n)
 {
-	const Val *g = emit_in(e, n, 1);
-	bool half;
+	return emit_step(e, n, "");
+}
 
-	if (!need_update(e, n, &half))
-		return false;
-	out_line(e->out, "%s(p[%d], p[0], p[1], %s, %s%lld, %d, env);",
-	         half ? "ckr_half_sgd" : "ckr_sgd", n->nin,
-	         slot(e, emit_in(e, n, 2), 2), half ? "types, " : "",
-	         (long long)shape_nelem(&g->shape), n->attr.SGD.decay != 0);
-	return true;
+bool
+emit_sgdm(struct emit *e, const Node *n)
+{
+	return emit_step(e, n, "");
+}
+
+bool
+emit_lion(struct emit *e, const Node *n)
+{
+	return emit_step(e, n, "");
 }
 
 bool
 emit_adamw(struct emit *e, const Node *n)
 {
-	const Val *g = emit_in(e, n, 1);
+	return emit_step(e, n, n->attr.ADAMW.coupled ? ", 1" : ", 0");
+}
+
+/* One kernel for all types. */
+bool
+emit_adafactor(struct emit *e, const Node *n)
+{
+	const Shape *s = &emit_in(e, n, 0)->shape;
+	int r = s->rank;
 	bool half;
 
-	for (int i = 2; i < 4; i++)
-		if (emit_in(e, n, i)->dt != DT_F32)
-			return emit_unsupported(e, n, emit_in(e, n, i)->dt);
-	if (!need_update(e, n, &half))
+	if (!states_are_f32(e, n) || !need_update(e, n, &half))
 		return false;
-	out_line(e->out, "%s(p[%d], p[%d], p[%d], p[0], p[1], p[2], p[3],",
-	         half ? "ckr_half_adamw" : "ckr_adamw", n->nin, n->nin + 1,
-	         n->nin + 2);
-	out_line(e->out, "          %s, %s%lld, %d, env);",
-	         slot(e, emit_in(e, n, 4), 4), half ? "types, " : "",
-	         (long long)shape_nelem(&g->shape), n->attr.ADAMW.decay != 0);
+	e->need |= NEED_HALF_UPDATE | NEED_ADAFACTOR;
+	if (!half)
+		out_line(e->out, "const struct ckr_half_types types = "
+		         "{ CKR_F32, CKR_F32, 0 };");
+	out_line(e->out, "const struct ckr_adafactor a = { %lld, %lld, %lld, "
+	         "%d, types };", (long long)emit_extent(s, 0, r - 2),
+	         r < 2 ? 1LL : (long long)s->dim[r - 2],
+	         r < 1 ? 1LL : (long long)s->dim[r - 1],
+	         n->attr.ADAFACTOR.decay != 0);
+	out_line(e->out, "ckr_adafactor(&a, %s,", operands(e, n));
+	out_line(e->out, "              %s, env);",
+	         r < 2 ? "NULL" : arena_printf(e->arena, "p[%d]",
+	                                       emit_scratch(n)));
 	return true;
 }

@@ -39,8 +39,10 @@ static const struct option_row table[] = {
 	  "one" },
 	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), C,
 	  "keep further graph outputs beside the loss" },
-	{ "optimizer", "adamw|sgd|none", G_TRAIN, set_optimizer,
-	  FIELD(opt.optimizer), C, "update rule (adamw)" },
+	{ "optimizer", "sgd|sgdm|adam|adamw|lion|adafactor|none", G_TRAIN,
+	  set_optimizer, FIELD(opt.optimizer), C,
+	  "update rule; sgdm keeps momentum; adam has weight decay in the "
+	  "gradient, adamw apart from it (adamw)" },
 	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), C,
 	  "no weight decay for these parameters" },
 	{ "grad-accum", "N", G_TRAIN, set_positive, FIELD(opt.grad_accum),

@@ -297,7 +297,8 @@ set_second(struct arg_parser *p, const char *arg, void *field)
 bool
 set_optimizer(struct arg_parser *p, const char *arg, void *field)
 {
-	static const enum optimizer rule[] = { OPT_ADAMW, OPT_SGD, OPT_NONE };
+	static const enum optimizer rule[] = { OPT_SGD, OPT_SGDM, OPT_ADAM,
+		OPT_ADAMW, OPT_LION, OPT_ADAFACTOR, OPT_NONE };
 	int which = choose(p, arg);
 
 	if (which >= 0)

@@ -156,7 +156,7 @@ typedef struct Val {
 	ValId param;                    /* V_STATE, and V_TEMP that is the final
 	                                 * gradient of that parameter */
 	ValId grad_of;                  /* adjoint of this value; 0 */
-	const char *state;              /* V_STATE: "m" or "v" */
+	const char *state;              /* V_STATE: "m", "v", ... */
 	Split split;
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
@@ -346,6 +346,8 @@ IntList shape_list(const Shape *);
 	shape_make((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / 8), \
 	           (const int64_t[]){ __VA_ARGS__ })
 Shape shape_scalar(void);
+/* Without the dim that is `back` from the end; the rank is at least that. */
+Shape shape_without(Shape, int back);
 /* "f32[2,12,32]" into buf (returned). */
 char *shape_text(char *buf, size_t size, DType, const Shape *);
 

@@ -319,14 +319,26 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   unless clipping is on.
  * accumulate(acc, g) -> acc': in place; the first micro-batch of a step
  *   overwrites instead of adding.
- * sgd(p, g, norm?) -> p';  adamw(p, g, m, v, norm?) -> p', m', v': in place.
- *   Hyper-parameters come from the run time's environment; decay 0 exempts
- *   the parameter from weight decay. */
+ * sgd(p, g, norm?) -> p';  sgdm(p, g, m, norm?) -> p', m';
+ *   adamw(p, g, m, v, norm?) -> p', m', v';  lion(p, g, m, norm?) -> p', m';
+ *   adafactor(p, g, row, col?, norm?) -> p', row', col': in place.
+ *   Hyper-parameters come from the run time's environment; the gradient is
+ *   scaled down to `clip` if the norm is above it.  decay 0, which is the
+ *   first attribute of each, exempts the parameter from weight decay.
+ *   coupled 1: weight decay is part of the gradient, which makes AdamW Adam;
+ *   it is for sgd, where that is the same, and sgdm, where it is not, and
+ *   apart from the gradient otherwise.
+ *   row and col are averages over the last and the last but one dim, which
+ *   they do not have; a parameter of less than two dims has one of its own
+ *   shape in row and no col. */
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, ew, zero, none), EMIT(fill))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none), EMIT(grad_norm))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES), ATTR(), RULES(update, none, ew, none, ew), EMIT(accumulate))
 OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(sgd))
-OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_WRITES | F_UPDATE), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(adamw))
+OP(SGDM,       "sgdm",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(sgdm))
+OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_WRITES | F_UPDATE), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, ew, none, ew), EMIT(adamw))
+OP(LION,       "lion",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(lion))
+OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE), ATTR(I(decay, 1)), RULES(adafactor, none, adafactor, none, none), EMIT(adafactor))
 
 #undef OP
 #undef SIG

@@ -33,6 +33,16 @@ shape_scalar(void)
 	return (Shape){ .rank = 0 };
 }
 
+Shape
+shape_without(Shape s, int back)
+{
+	s.rank--;
+	for (int i = s.rank + 1 - back; i < s.rank; i++)
+		s.dim[i] = s.dim[i + 1];
+	s.dim[s.rank] = 0;
+	return s;
+}
+
 bool
 shape_eq(const Shape *a, const Shape *b)
 {

@@ -205,6 +205,18 @@ tile_stage(const Val *v, int64_t *stride)
 	return scratch_bytes(n);
 }
 
+/* A number per matrix.  ORDER TILE: ckr_adafactor() counts on it. */
+static int64_t
+adafactor_scratch(const Graph *g, const Node *n)
+{
+	const Shape *s = &g->val[n->in[0]].shape;
+	int64_t matrices = 1;
+
+	for (int i = 0; i < s->rank - 2; i++)
+		matrices = scratch_mul(matrices, s->dim[i]);
+	return s->rank < 2 ? 0 : scratch_bytes(matrices);
+}
+
 /* What the kernel itself asks for. */
 static int64_t
 own_workspace(const Graph *g, const Node *n, int threads)
@@ -223,6 +235,8 @@ own_workspace(const Graph *g, const Node *n, int threads)
 		return half_scratch(g, n);
 	case OP_TOPK:
 		return topk_scratch(n, threads);
+	case OP_ADAFACTOR:
+		return adafactor_scratch(g, n);
 	case OP_CONV:
 	case OP_CONV_DX:
 	case OP_CONV_DW:

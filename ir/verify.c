@@ -190,6 +190,21 @@ check_phases(struct verify *c)
 
 /* ---- parameters, gradients, state ---- */
 
+/* A state may lack one of its parameter's dims. */
+static bool
+is_mean(const Val *v, const Val *param)
+{
+	if (v->kind != V_STATE || param->shape.rank < 2)
+		return false;
+	for (int back = 1; back <= 2; back++) {
+		Shape s = shape_without(param->shape, back);
+
+		if (shape_eq(&v->shape, &s))
+			return true;
+	}
+	return false;
+}
+
 static void
 check_relations(struct verify *c)
 {
@@ -209,7 +224,8 @@ check_relations(struct verify *c)
 			bad(c, NULL, v, "belongs to %s, which is not a "
 			    "parameter", p->name);
 		else if (!shape_eq(&p->shape, &v->shape)
-		         && shape_known(&p->shape) && shape_known(&v->shape))
+		         && shape_known(&p->shape) && shape_known(&v->shape)
+		         && !is_mean(v, p))
 			bad(c, NULL, v, "differs in shape from its parameter "
 			    "%s", p->name);
 		if (v->kind != V_TEMP)

@@ -96,8 +96,13 @@ ew_flops(Op op)
 		return 35;
 	case OP_SGD:
 		return 4;
+	case OP_SGDM:
+	case OP_LION:
+		return 8;
 	case OP_ADAMW:
 		return 14;
+	case OP_ADAFACTOR:
+		return 20;
 	default:
 		return 1;
 	}
@@ -153,6 +158,17 @@ cost_ew(const Graph *g, const Node *n)
 {
 	return (struct work){ 0, extent(g, n) * ew_flops(n->op),
 	                      traffic(g, n) };
+}
+
+/* Sums over rows, over columns and of the update's squares before the update
+ * itself, and the parameter's norm. */
+static struct work
+cost_adafactor(const Graph *g, const Node *n)
+{
+	struct work w = cost_ew(g, n);
+
+	w.bytes += 3 * moved(g, n->in[1]) + moved(g, n->in[0]);
+	return w;
 }
 
 /* Is it an argument of a micro from `own` on? */

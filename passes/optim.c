@@ -1,7 +1,7 @@
 /* The update: one optimizer step per trained parameter, in the order in which
  * gradients appear.
  *
- *     g -> [accumulate] -> [grad_norm over all] -> sgd or adamw
+ *     g -> [accumulate] -> [grad_norm over all] -> the optimizer's op
  *
  * accumulate stands right behind its gradient and belongs to the backward
  * phase, because it runs for every micro-batch; the phase update runs for
@@ -63,9 +63,10 @@ find_gradients(struct optim *o)
 }
 
 static ValId
-new_state(Graph *g, ValId param, const char *prefix, const char *state)
+new_state(Graph *g, ValId param, const char *prefix, const char *state,
+          Shape shape)
 {
-	const char *name = arena_printf(g->arena, "%s.%s", prefix,
+	const char *name = arena_printf(g->arena, "%s%s.%s", prefix, state,
 	                                g->val[param].name);
 	DType dt = g->val[param].dt;
 	ValId v;
@@ -73,7 +74,7 @@ new_state(Graph *g, ValId param, const char *prefix, const char *state)
 	/* 16-bit parameters are averaged in float */
 	if (dt != DT_F64)
 		dt = DT_F32;
-	v = val_new(g, V_STATE, name, dt, g->val[param].shape);
+	v = val_new(g, V_STATE, name, dt, shape);
 	g->val[v].param = param;
 	g->val[v].state = state;
 	return v;
@@ -85,7 +86,8 @@ static bool
 add_accumulate(struct optim *o, struct update *u)
 {
 	Graph *g = o->g;
-	ValId in[2] = { new_state(g, u->param, "grad", "grad"), u->grad };
+	ValId in[2] = { new_state(g, u->param, "", "grad",
+	                          g->val[u->param].shape), u->grad };
 	ValId acc = emit_op(g, o->p->diag, OP_ACCUMULATE, 2, in, NULL,
 	                    u->after);
 
@@ -116,44 +118,74 @@ add_norm(struct optim *o)
 	return norm;
 }
 
-/* The new values of what an update overwrites: p, m and v of the row. */
+/* The new values of what an update overwrites.  A state that is not kept has
+ * none. */
 static void
 name_outputs(Graph *g, const ValId *in)
 {
-	const Node *n = &g->node[g->nnode - 1];
+	Node *n = &g->node[g->nnode - 1];
 
 	for (int k = 0; k < n->nout; k++) {
 		ValId old = in[k ? k + 1 : 0];
 
+		if (!old) {
+			g->val[n->out[k]].def = 0;
+			n->out[k] = 0;
+			continue;
+		}
 		val_rename(g, n->out[k], arena_printf(g->arena, "%s.next",
 		                                      g->val[old].name));
 	}
+}
+
+/* By optimizer: what updates, and the states it keeps, which are called
+ * PREFIX STATE.PARAMETER. */
+static const struct rule {
+	Op op;
+	const char *prefix, *state[2];
+} rules[] = {
+	[OPT_SGD] = { OP_SGD, "sgd.", { NULL } },
+	[OPT_SGDM] = { OP_SGDM, "sgdm.", { "m" } },
+	[OPT_ADAM] = { OP_ADAMW, "adam.", { "m", "v" } },
+	[OPT_ADAMW] = { OP_ADAMW, "adamw.", { "m", "v" } },
+	[OPT_LION] = { OP_LION, "lion.", { "m" } },
+	[OPT_ADAFACTOR] = { OP_ADAFACTOR, "adafactor.", { "row", "col" } },
+};
+
+/* State k of the rule, as operand 2 + k has it; 0: this parameter has none. */
+static ValId
+add_state(Graph *g, ValId param, const struct rule *r, int k)
+{
+	Shape s = g->val[param].shape;
+
+	if (r->op != OP_ADAFACTOR)
+		return new_state(g, param, r->prefix, r->state[k], s);
+	if (s.rank < 2)
+		return k ? 0 : new_state(g, param, r->prefix, "v", s);
+	return new_state(g, param, r->prefix, r->state[k],
+	                 shape_without(s, k + 1));
 }
 
 static bool
 add_update(struct optim *o, const struct update *u, ValId norm)
 {
 	const struct options *opt = o->p->opt;
+	const struct rule *r = &rules[opt->optimizer];
 	Graph *g = o->g;
-	const char *name = g->val[u->param].name;
-	bool adamw = opt->optimizer == OPT_ADAMW;
-	bool decay = !glob_any(opt->nnodecay,
-	                       (const char *const *)opt->nodecay, name);
 	ValId in[5] = { u->param, u->grad };
 	int nin = 2;
-	Attr a = attr_default(adamw ? OP_ADAMW : OP_SGD);
+	Attr a = attr_default(r->op);
 
-	if (adamw) {
-		in[nin++] = new_state(g, u->param, "adamw.m", "m");
-		in[nin++] = new_state(g, u->param, "adamw.v", "v");
-		a.ADAMW.decay = decay;
-	} else {
-		a.SGD.decay = decay;
-	}
+	a.SGD.decay = !glob_any(opt->nnodecay,
+	                        (const char *const *)opt->nodecay,
+	                        g->val[u->param].name);
+	if (opt->optimizer == OPT_ADAM)
+		a.ADAMW.coupled = 1;
+	for (int k = 0; k < 2 && r->state[k]; k++)
+		in[nin++] = add_state(g, u->param, r, k);
 	if (norm)
 		in[nin++] = norm;
-	if (!emit_op(g, o->p->diag, adamw ? OP_ADAMW : OP_SGD, nin, in, &a,
-	             u->after))
+	if (!emit_op(g, o->p->diag, r->op, nin, in, &a, u->after))
 		return false;
 	name_outputs(g, in);
 	g->node[g->nnode - 1].phase = PH_UPDATE;

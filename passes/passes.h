@@ -20,7 +20,8 @@ struct shape_binding {
 
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
                   REMAT_EVERY };
-enum optimizer { OPT_NONE, OPT_SGD, OPT_ADAMW };
+enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
+                 OPT_ADAFACTOR };
 enum tri { TRI_AUTO, TRI_ON, TRI_OFF };
 
 /* What the user asked for; filled by frontend/opts.c, read by passes. */

@@ -186,10 +186,7 @@ ckr_micro_batches(const ckr_ctx *c)
 const char *
 ckr_optimizer(const ckr_ctx *c)
 {
-	static const char *const text[] = { "none", "sgd", "adamw" };
-
-	return c->lib && c->lib->optimizer >= 0 && c->lib->optimizer < 3
-	       ? text[c->lib->optimizer] : "none";
+	return c->lib && c->lib->optimizer ? c->lib->optimizer : "none";
 }
 
 uint64_t

@@ -151,6 +151,22 @@ meta_uint(const struct array_file *f, const char *key, uint64_t *x)
 	return !*end;
 }
 
+/* Another optimizer has other states, and would go on as if its own were
+ * fresh.  What trains nothing takes the weights of any. */
+static ckr_status
+need_same_optimizer(ckr_ctx *c, const struct array_file *f)
+{
+	const char *was = array_meta(f, "optimizer"), *is = ckr_optimizer(c);
+	char name[NAME_TEXT];
+
+	if (!was || !strcmp(was, is) || !strcmp(is, "none"))
+		return CKR_OK;
+	return err_set(&c->err, CKR_EFORMAT, "%s: the run's optimizer was %s, "
+	               "the library's is %s; compile with --optimizer %s, or "
+	               "start from its weights (--init)", f->path,
+	               err_name(name, sizeof(name), was), is, name);
+}
+
 ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
@@ -166,6 +182,8 @@ ckr_resume(ckr_ctx *c, const char *path)
 		            "weights give it as initial weights (--init)",
 		            path);
 	else
+		s = need_same_optimizer(c, &f);
+	if (s == CKR_OK)
 		s = check_file(c, &f, is_weight, "parameters and buffers");
 	if (s == CKR_OK)
 		s = check_file(c, &f, is_state, "tensors of optimizer state");

@@ -27,7 +27,8 @@
  *     by several threads.  Kernels run on OpenMP threads of their own.
  *   - All memory is taken by ckr_open; steps allocate nothing.
  *   - `name` is the name in the ONNX file: of an initializer, an input or an
- *     output.  Optimizer state is called "adamw.m.NAME" and so on.
+ *     output.  Optimizer state is called "adamw.m.NAME" and so on: the
+ *     optimizer, the state, the parameter.
  *   - Buffers that the caller gives stay the caller's and are read or written
  *     during the call only, unless said otherwise.
  *
@@ -132,7 +133,7 @@ const char *ckr_model_name(const ckr_ctx *ctx);
 int ckr_threads(const ckr_ctx *ctx);
 /* Micro-batches that one step consumes (ckc --grad-accum). */
 uint32_t ckr_micro_batches(const ckr_ctx *ctx);
-/* "none", "sgd" or "adamw". */
+/* "none", "sgd", "sgdm", "adam", "adamw", "lion" or "adafactor". */
 const char *ckr_optimizer(const ckr_ctx *ctx);
 /* Steps done since the weights were fresh. */
 uint64_t ckr_step_count(const ckr_ctx *ctx);
@@ -161,14 +162,26 @@ ckr_status ckr_set_feed(ckr_ctx *ctx, ckr_feed *feed, void *user);
 /* Settings of one step; they may change from step to step. */
 struct ckr_hyper {
 	double lr;                      /* learning rate */
-	double beta1, beta2, eps;       /* AdamW */
-	double weight_decay;            /* decoupled: p *= 1 - lr * decay */
-	double momentum;                /* SGD; needs a model that keeps it */
+	double beta1, beta2;            /* adam, adamw, lion */
+	double eps;                     /* adam, adamw, adafactor */
+	double weight_decay;            /* p *= 1 - lr * decay; sgd, sgdm,
+	                                 * adam: g += decay * p */
+	double momentum;                /* sgdm */
 	double clip;                    /* largest norm of all gradients; 0:
 	                                 * off */
+	/* adafactor: step t takes t^beta2_decay of the new into its means of
+	 * squares; lr is relative to the larger of a parameter's root mean
+	 * square and eps2, and at most 1 / sqrt(t); that of an update is at
+	 * most clip_threshold before lr applies */
+	double beta2_decay, clip_threshold, eps2;
+	bool nesterov;                  /* sgdm */
 };
-/* lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01, no momentum, no clip. */
+/* AdamW's: lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01; no momentum,
+ * no clip; beta2_decay -0.8, clip_threshold 1, eps2 1e-3. */
 struct ckr_hyper ckr_hyper_default(void);
+/* Those that suit the model's optimizer.  What differs: sgdm momentum 0.9;
+ * adam decay 0; lion lr 1e-4, beta2 0.99; adafactor lr 1e-2, eps 2^-23. */
+struct ckr_hyper ckr_hyper_of(const ckr_ctx *ctx);
 
 enum ckr_schedule { CKR_CONSTANT_LR, CKR_LINEAR_LR, CKR_COSINE_LR };
 /* Learning rate of 0-based `step`: rises linearly over `warmup` steps to lr,
@@ -178,8 +191,8 @@ double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
 
 /* Forward, backward and update over all micro-batches.  *loss (may be NULL)
  * is the loss before the update, the mean over the micro-batches; NaN for a
- * model without a loss.  hyper NULL: defaults.  After CKR_EDATA parameters are
- * unchanged unless the model updates inside the backward pass. */
+ * model without a loss.  hyper NULL: ckr_hyper_of.  After CKR_EDATA parameters
+ * are unchanged unless the model updates inside the backward pass. */
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
 /* Forward only, without dropout: loss and outputs of the inputs as set. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);

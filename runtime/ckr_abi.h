@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 4
+#define CKR_ABI_VERSION 5
 #define CKR_MAX_RANK 8
 
 /* ORDER DT: as ir/dtypes.h, from 1. */
@@ -48,7 +48,7 @@ struct ckr_tensor {
 	uint8_t dtype, kind, rank, flags;
 	int32_t owner;          /* CKR_GRAD, CKR_STATE: index of the parameter;
 	                         * else -1 */
-	const char *state;      /* CKR_STATE: "m" or "v"; else NULL */
+	const char *state;      /* CKR_STATE: "m", "v", ...; else NULL */
 	int32_t ready;          /* step after which it holds its final value;
 	                         * -1: from the start */
 	int32_t last;           /* last step that reads it */
@@ -98,6 +98,10 @@ struct ckr_env {
 	/* hyper-parameters of this step; c1 = 1 - beta1^t, c2 = 1 - beta2^t */
 	float lr, beta1, beta2, eps, weight_decay, momentum, clip;
 	float c1, c2;
+	int32_t nesterov;
+	/* Adafactor's: share of the new in means of squares, the lesser of lr
+	 * and 1 / sqrt(t), and two settings */
+	float fresh, rate, eps2, threshold;
 	/* set by a kernel that met bad data (an index out of range); the step
 	 * then fails with this text and the offending number */
 	const char *volatile fault;
@@ -154,7 +158,7 @@ struct ckr_library {
 	uint32_t nshared;       /* how many tensors those are */
 	const unsigned char *constants;
 	uint64_t constants_bytes;
-	int32_t optimizer;      /* 0 none (forward only), 1 sgd, 2 adamw */
+	const char *optimizer;  /* "adamw", ...; "none": none updates */
 	uint32_t grad_accum;
 	int32_t clip_ok;        /* 0: gradients are applied as they appear */
 	uint64_t peak_bytes, budget_bytes;      /* budget 0: none */

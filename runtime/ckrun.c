@@ -14,7 +14,7 @@
 /* ---- a run ---- */
 
 struct run {
-	const struct options *o;
+	struct options *o;
 	ckr_ctx *m;
 	struct data data;
 	FILE *log;
@@ -55,14 +55,11 @@ static struct ckr_hyper
 hyper(const struct run *r, uint64_t step)
 {
 	const struct options *o = r->o;
+	struct ckr_hyper h = o->hyper;
 
-	return (struct ckr_hyper){
-		.lr = ckr_schedule_lr(schedule(o), o->lr, o->min_lr, step,
-		                      o->warmup, r->steps),
-		.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
-		.weight_decay = o->weight_decay, .momentum = o->momentum,
-		.clip = o->clip,
-	};
+	h.lr = ckr_schedule_lr(schedule(o), h.lr, o->min_lr, step, o->warmup,
+	                       r->steps);
+	return h;
 }
 
 /* Losses read back exactly. */
@@ -334,10 +331,13 @@ count_steps(struct run *r)
 static int
 run_model(struct run *r)
 {
+	struct ckr_hyper hyper;
 	int status;
 
 	if (open_all(r) != CKR_OK)
 		return fail(r);
+	hyper = ckr_hyper_of(r->m);
+	options_default(r->o, &hyper);
 	status = count_steps(r);
 	if (status)
 		return status;
@@ -374,8 +374,7 @@ catch_signals(void)
 int
 main(int argc, char **argv)
 {
-	struct options o = { .lr = 1e-3, .weight_decay = 0.01, .beta1 = 0.9,
-	                     .beta2 = 0.999, .eps = 1e-8 };
+	struct options o = { 0 };
 	struct run r = { .o = &o, .tty = isatty(STDOUT_FILENO) };
 	int status = options_parse(&o, argc, argv);
 

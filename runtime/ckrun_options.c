@@ -40,20 +40,31 @@ static const struct option_row rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "training" },
 	{ "steps", T_COUNT, AT(steps), "N", "train until N steps are done, "
 	  "resumed ones included" },
-	{ "lr", T_SIZE, AT(lr), "X", "learning rate (1e-3)" },
+	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (1e-3; lion 1e-4, "
+	  "adafactor 1e-2)" },
 	{ "schedule", T_TEXT, AT(schedule), "NAME", "constant (default), "
 	  "linear or cosine, down to --min-lr" },
 	{ "warmup", T_COUNT, AT(warmup), "N", "steps over which the rate rises "
 	  "(0)" },
 	{ "min-lr", T_SIZE, AT(min_lr), "X", "learning rate at the end (0)" },
-	{ "weight-decay", T_SIZE, AT(weight_decay), "X", "decoupled decay "
-	  "(0.01)" },
-	{ "beta1", T_REAL, AT(beta1), "X", "AdamW (0.9)" },
-	{ "beta2", T_REAL, AT(beta2), "X", "AdamW (0.999)" },
-	{ "eps", T_SIZE, AT(eps), "X", "AdamW (1e-8)" },
-	{ "momentum", T_SIZE, AT(momentum), "X", "SGD (0)" },
-	{ "clip", T_SIZE, AT(clip), "X", "largest norm of all gradients; 0: "
-	  "off (0)" },
+	{ "weight-decay", T_SIZE, AT(hyper.weight_decay), "X", "decoupled "
+	  "decay; sgd, sgdm and adam add it to the gradient (0.01; adam 0)" },
+	{ "beta1", T_REAL, AT(hyper.beta1), "X", "adam, adamw, lion (0.9)" },
+	{ "beta2", T_REAL, AT(hyper.beta2), "X", "adam, adamw (0.999), lion "
+	  "(0.99)" },
+	{ "eps", T_SIZE, AT(hyper.eps), "X", "adam, adamw (1e-8), adafactor "
+	  "(2^-23)" },
+	{ "momentum", T_SIZE, AT(hyper.momentum), "X", "sgdm (0.9)" },
+	{ "nesterov", T_FLAG, AT(hyper.nesterov), NULL, "sgdm: Nesterov's "
+	  "momentum" },
+	{ "beta2-decay", T_REAL, AT(hyper.beta2_decay), "X", "adafactor: step "
+	  "t takes t^X of the new (-0.8)" },
+	{ "clip-threshold", T_SIZE, AT(hyper.clip_threshold), "X", "adafactor: "
+	  "largest root mean square of an update (1)" },
+	{ "eps2", T_SIZE, AT(hyper.eps2), "X", "adafactor: least scale of a "
+	  "parameter (1e-3)" },
+	{ "clip", T_SIZE, AT(hyper.clip), "X", "largest norm of all gradients; "
+	  "0: off (0)" },
 	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
 	  "(0)" },
 	{ NULL, T_FLAG, 0, NULL, "files" },
@@ -125,6 +136,19 @@ options_help(void)
 	puts(feeding);
 	puts("\nexit status: 0 done, 1 something failed (message on stderr), "
 	     "2 usage");
+}
+
+void
+options_default(struct options *o, const struct ckr_hyper *hyper)
+{
+	const size_t from = AT(hyper), to = from + sizeof(*hyper);
+
+	for (size_t i = 0; i < NROW; i++)
+		if (rows[i].offset >= from && rows[i].offset < to
+		    && rows[i].type != T_FLAG && !(o->given >> i & 1))
+			memcpy((char *)o + rows[i].offset,
+			       (const char *)hyper + rows[i].offset - from,
+			       sizeof(double));
 }
 
 int
@@ -352,46 +376,63 @@ options_check(const struct options *o)
 }
 
 static void
-warn_idle(const struct options *o, const char *const *names, const char *why)
+warn_idle(const struct options *o, const char *name, const char *why)
 {
-	for (; *names; names++)
-		if (options_given(o, *names))
-			fprintf(stderr, "ckrun: warning: --%s does nothing: "
-			        "%s\n", *names, why);
+	if (options_given(o, name))
+		fprintf(stderr, "ckrun: warning: --%s does nothing: %s\n",
+		        name, why);
 }
 
-/* Options of another optimizer than the library's. */
+/* Whether a word stands between the spaces of a list. */
+static bool
+listed(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *s = list; (s = strstr(s, word)); s += n)
+		if ((s == list || s[-1] == ' ') && (!s[n] || s[n] == ' '))
+			return true;
+	return false;
+}
+
+/* Options of another optimizer than the library's; --momentum is refused, not
+ * warned of. */
 static void
 warn_optimizer(const struct options *o, const char *optimizer)
 {
-	static const char *const any[] = { "lr", "schedule", "warmup",
-		"min-lr", "weight-decay", "clip", NULL };
-	static const char *const adamw[] = { "beta1", "beta2", "eps", NULL };
+	static const char all[] = "sgd sgdm adam adamw lion adafactor";
+	static const struct {
+		const char *option, *of;
+	} knows[] = {
+		{ "lr", all }, { "schedule", all }, { "warmup", all },
+		{ "min-lr", all }, { "weight-decay", all }, { "clip", all },
+		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
+		{ "eps", "adam adamw adafactor" }, { "nesterov", "sgdm" },
+		{ "beta2-decay", "adafactor" },
+		{ "clip-threshold", "adafactor" }, { "eps2", "adafactor" },
+	};
 	char why[64];
 
 	snprintf(why, sizeof(why), "the library's optimizer is %s", optimizer);
-	if (!strcmp(optimizer, "none"))
-		warn_idle(o, any, why);
-	if (strcmp(optimizer, "adamw") != 0)
-		warn_idle(o, adamw, why);
+	for (size_t i = 0; i < sizeof(knows) / sizeof(*knows); i++)
+		if (!listed(knows[i].of, optimizer))
+			warn_idle(o, knows[i].option, why);
 }
 
 void
 options_warn(const struct options *o, const char *optimizer, bool has_loss)
 {
-	static const char *const min_lr[] = { "min-lr", NULL };
-	static const char *const stop_on_nan[] = { "stop-on-nan", NULL };
 	bool falls = o->schedule && strcmp(o->schedule, "constant") != 0;
 
 	warn_optimizer(o, optimizer);
 	if (!falls)
-		warn_idle(o, min_lr, "--schedule linear or cosine goes down "
+		warn_idle(o, "min-lr", "--schedule linear or cosine goes down "
 		          "to it");
 	if (!has_loss)
-		warn_idle(o, stop_on_nan, "the library has no loss");
-	if (falls && o->min_lr > o->lr)
+		warn_idle(o, "stop-on-nan", "the library has no loss");
+	if (falls && o->min_lr > o->hyper.lr)
 		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
-		        "the rate will rise\n", o->min_lr, o->lr);
+		        "the rate will rise\n", o->min_lr, o->hyper.lr);
 	if (options_given(o, "steps") && o->warmup > o->steps)
 		fprintf(stderr, "ckrun: warning: --warmup %llu is longer than "
 		        "--steps %llu: the rate never reaches --lr\n",

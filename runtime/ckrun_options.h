@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/ckr.h"
+
 /* Exit status. */
 enum { DONE, FAILED, USAGE };
 
@@ -17,7 +19,8 @@ struct options {
 	const char *feed[MAX_FEED];
 	size_t nfeed;
 	uint64_t steps;
-	double lr, min_lr, weight_decay, beta1, beta2, eps, clip, momentum;
+	struct ckr_hyper hyper;
+	double min_lr;
 	const char *schedule;
 	uint64_t warmup, seed, threads, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
@@ -32,6 +35,8 @@ struct options {
 int options_parse(struct options *o, int argc, char **argv);
 /* Whether --NAME was among them. */
 bool options_given(const struct options *o, const char *name);
+/* Settings that were not given are as in *hyper. */
+void options_default(struct options *, const struct ckr_hyper *hyper);
 void options_help(void);
 /* That they go together, and that no file is named twice; as options_parse. */
 int options_check(const struct options *o);

@@ -1,6 +1,7 @@
 /* Steps: walking the table of kernel calls. */
 #include "runtime/rt.h"
 
+#include <float.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -10,7 +11,36 @@ struct ckr_hyper
 ckr_hyper_default(void)
 {
 	return (struct ckr_hyper){ .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999,
-	                           .eps = 1e-8, .weight_decay = 0.01 };
+	                           .eps = 1e-8, .weight_decay = 0.01,
+	                           .beta2_decay = -0.8, .clip_threshold = 1,
+	                           .eps2 = 1e-3 };
+}
+
+static bool
+updates_by(const ckr_ctx *c, const char *optimizer)
+{
+	return !strcmp(ckr_optimizer(c), optimizer);
+}
+
+/* Those of PyTorch, and of the paper for Lion. */
+struct ckr_hyper
+ckr_hyper_of(const ckr_ctx *c)
+{
+	struct ckr_hyper h = ckr_hyper_default();
+
+	if (updates_by(c, "sgdm"))
+		h.momentum = 0.9;
+	if (updates_by(c, "adam"))
+		h.weight_decay = 0;
+	if (updates_by(c, "lion")) {
+		h.lr = 1e-4;
+		h.beta2 = 0.99;
+	}
+	if (updates_by(c, "adafactor")) {
+		h.lr = 1e-2;
+		h.eps = FLT_EPSILON;
+	}
+	return h;
 }
 
 double
@@ -34,7 +64,7 @@ ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
 static void
 set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
 {
-	struct ckr_hyper h = hyper ? *hyper : ckr_hyper_default();
+	struct ckr_hyper h = hyper ? *hyper : ckr_hyper_of(c);
 	struct ckr_env *env = &c->env;
 	double t = (double)c->step + 1;
 
@@ -47,19 +77,41 @@ set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
 	env->clip = (float)h.clip;
 	env->c1 = (float)(1 - pow(h.beta1, t));
 	env->c2 = (float)(1 - pow(h.beta2, t));
+	env->nesterov = h.nesterov;
+	env->fresh = (float)pow(t, h.beta2_decay);
+	env->rate = (float)fmin(h.lr, 1 / sqrt(t));
+	env->eps2 = (float)h.eps2;
+	env->threshold = (float)h.clip_threshold;
 }
 
-/* Whether any parameter has state of this name. */
-static bool
-keeps(const ckr_ctx *c, const char *state)
+/* What only some optimizers know. */
+static ckr_status
+check_special(ckr_ctx *c, const struct ckr_hyper *h)
 {
-	const struct ckr_tensor *t = c->lib->program[0].tensor;
+	bool sgdm = updates_by(c, "sgdm");
 
-	for (uint32_t i = 0; i < c->lib->nshared; i++)
-		if (t[i].kind == CKR_STATE && t[i].state
-		    && !strcmp(t[i].state, state))
-			return true;
-	return false;
+	if (!(h->momentum >= 0) || !isfinite(h->momentum))
+		return err_set(&c->err, CKR_EARG, "momentum must be 0 or more, "
+		               "got %g", h->momentum);
+	if (h->momentum != 0 && !sgdm)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "this model's "
+		               "optimizer is %s, which keeps no momentum; "
+		               "compile it with --optimizer sgdm, or leave "
+		               "momentum at 0", ckr_optimizer(c));
+	if (h->nesterov && sgdm && h->momentum == 0)
+		return err_set(&c->err, CKR_EARG, "nesterov needs momentum");
+	if (!updates_by(c, "adafactor"))
+		return CKR_OK;
+	if (!(h->beta2_decay <= 0) || !isfinite(h->beta2_decay))
+		return err_set(&c->err, CKR_EARG, "beta2-decay must be 0 or "
+		               "less, got %g", h->beta2_decay);
+	if (!(h->clip_threshold >= 1))
+		return err_set(&c->err, CKR_EARG, "clip-threshold must be at "
+		               "least 1, got %g", h->clip_threshold);
+	if (!(h->eps2 >= 0))
+		return err_set(&c->err, CKR_EARG, "eps2 must be 0 or more, got "
+		               "%g", h->eps2);
+	return CKR_OK;
 }
 
 static ckr_status
@@ -72,12 +124,10 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 		               "and below 1, got %g and %g", h->beta1,
 		               h->beta2);
 	if (!isfinite(h->lr) || !isfinite(h->weight_decay) || !(h->eps >= 0)
-	    || !(h->clip >= 0) || !isfinite(h->momentum))
+	    || !(h->clip >= 0))
 		return err_set(&c->err, CKR_EARG, "a setting is negative or "
 		               "not a number");
-	if (h->momentum != 0 && !keeps(c, "momentum"))
-		return err_set(&c->err, CKR_EUNSUPPORTED, "this model keeps no "
-		               "momentum; momentum must be 0");
+	CKR_TRY(check_special(c, h));
 	if (h->clip > 0 && !c->lib->clip_ok)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "this model applies "
 		               "gradients as they appear and cannot clip them; "

@@ -115,11 +115,47 @@ ckr_half_sgd(void *y, const void *p, const void *g, const float *norm,
 	}
 }
 
-/* The averages are float32 whatever the parameter is. */
+/* The states are float32 whatever the parameter is. */
+static inline void
+ckr_half_sgdm(void *y, float *m1, const void *p, const void *g, const float *m,
+              const float *norm, struct ckr_half_types t, int64_t n, int decay,
+              const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
+		float x[CKR_HALF_BLOCK], d[CKR_HALF_BLOCK];
+		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
+
+		ckr_widen(x, p, t.y, i, k);
+		ckr_widen(d, g, t.g, i, k);
+		ckr_sgdm(x, m1 + i, x, d, m + i, norm, k, decay, env);
+		ckr_half_store(y, t, i, x, k, env);
+	}
+}
+
+static inline void
+ckr_half_lion(void *y, float *m1, const void *p, const void *g, const float *m,
+              const float *norm, struct ckr_half_types t, int64_t n, int decay,
+              const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
+		float x[CKR_HALF_BLOCK], d[CKR_HALF_BLOCK];
+		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
+
+		ckr_widen(x, p, t.y, i, k);
+		ckr_widen(d, g, t.g, i, k);
+		ckr_lion(x, m1 + i, x, d, m + i, norm, k, decay, env);
+		ckr_half_store(y, t, i, x, k, env);
+	}
+}
+
 static inline void
 ckr_half_adamw(void *y, float *m1, float *v1, const void *p, const void *g,
                const float *m, const float *v, const float *norm,
-               struct ckr_half_types t, int64_t n, int decay,
+               struct ckr_half_types t, int64_t n, int decay, int coupled,
                const struct ckr_env *env)
 {
 #pragma omp parallel for num_threads(env->threads) \
@@ -131,7 +167,7 @@ ckr_half_adamw(void *y, float *m1, float *v1, const void *p, const void *g,
 		ckr_widen(x, p, t.y, i, k);
 		ckr_widen(d, g, t.g, i, k);
 		ckr_adamw(x, m1 + i, v1 + i, x, d, m + i, v + i, norm, k,
-		          decay, env);
+		          decay, coupled, env);
 		ckr_half_store(y, t, i, x, k, env);
 	}
 }

@@ -73,14 +73,73 @@ ckr_sgd(float *y, const float *p, const float *g, const float *norm,
 	}
 }
 
-/* Loshchilov and Hutter, "Decoupled weight decay regularization", 2019. */
+/* SGD as PyTorch has it: decay is part of the gradient, and the first average
+ * is the gradient itself, which starting from 0 makes it.  Sutskever et al.,
+ * "On the importance of initialization and momentum", 2013, but for where lr
+ * stands. */
+static inline void
+ckr_sgdm(float *y, float *m1, const float *p, const float *g, const float *m,
+         const float *norm, int64_t n, int decay, const struct ckr_env *env)
+{
+	float scale = ckr_clip_scale(norm, env), lr = env->lr;
+	float pull = decay ? env->weight_decay : 0.0f, keep = env->momentum;
+	int ahead = env->nesterov;
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
+		int64_t end = n - i0 < CKR_UPDATE_BLOCK
+		            ? n : i0 + CKR_UPDATE_BLOCK;
+
+#pragma omp simd
+		for (int64_t i = i0; i < end; i++) {
+			float d = g[i] * scale + pull * p[i];
+			float a = keep * m[i] + d;
+
+			m1[i] = a;
+			y[i] = p[i] - lr * (ahead ? d + keep * a : a);
+		}
+	}
+}
+
+/* Chen et al., "Symbolic discovery of optimization algorithms", 2023,
+ * algorithm 2.  A NaN stays one. */
+static inline void
+ckr_lion(float *y, float *m1, const float *p, const float *g, const float *m,
+         const float *norm, int64_t n, int decay, const struct ckr_env *env)
+{
+	float scale = ckr_clip_scale(norm, env), lr = env->lr;
+	float keep = decay ? 1.0f - lr * env->weight_decay : 1.0f;
+	float b1 = env->beta1, b2 = env->beta2;
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
+		int64_t end = n - i0 < CKR_UPDATE_BLOCK
+		            ? n : i0 + CKR_UPDATE_BLOCK;
+
+#pragma omp simd
+		for (int64_t i = i0; i < end; i++) {
+			float d = g[i] * scale;
+			float c = b1 * m[i] + (1.0f - b1) * d;
+			float sign = c > 0.0f ? 1.0f : c < 0.0f ? -1.0f : c;
+
+			m1[i] = b2 * m[i] + (1.0f - b2) * d;
+			y[i] = p[i] * keep - lr * sign;
+		}
+	}
+}
+
+/* Loshchilov and Hutter, "Decoupled weight decay regularization", 2019;
+ * coupled: Adam, with the decay in the gradient. */
 static inline void
 ckr_adamw(float *y, float *m1, float *v1, const float *p, const float *g,
           const float *m, const float *v, const float *norm, int64_t n,
-          int decay, const struct ckr_env *env)
+          int decay, int coupled, const struct ckr_env *env)
 {
 	float scale = ckr_clip_scale(norm, env);
-	float keep = decay ? 1.0f - env->lr * env->weight_decay : 1.0f;
+	float pull = decay ? env->weight_decay : 0.0f;
+	float keep = coupled ? 1.0f : 1.0f - env->lr * pull;
 	float b1 = env->beta1, b2 = env->beta2, eps = env->eps;
 	float step = env->lr / env->c1, root = 1.0f / __builtin_sqrtf(env->c2);
 
@@ -92,7 +151,8 @@ ckr_adamw(float *y, float *m1, float *v1, const float *p, const float *g,
 
 #pragma omp simd
 		for (int64_t i = i0; i < end; i++) {
-			float d = g[i] * scale;
+			float d = coupled ? g[i] * scale + pull * p[i]
+			                  : g[i] * scale;
 			float a = b1 * m[i] + (1.0f - b1) * d;
 			float b = b2 * v[i] + (1.0f - b2) * (d * d);
 

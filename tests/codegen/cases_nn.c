@@ -314,39 +314,87 @@ classifiers(struct setup *t)
 
 /* ---- updates ---- */
 
+/* An update of a parameter like g whose states, at most two, have these
+ * shapes; norm 0: none. */
+static void
+update(struct setup *t, Op op, const Attr *a, ValId g, ValId norm, int nstate,
+       const Shape *state)
+{
+	ValId in[5] = { given_as(t, V_PARAM, t->real, t->g->val[g].shape, -1,
+	                         1), g };
+	Node *n;
+
+	for (int k = 0; k < nstate; k++)
+		/* the second is a mean of squares, and Adafactor's first */
+		in[2 + k] = given_as(t, V_STATE, DT_F32, state[k],
+		                     k || op == OP_ADAFACTOR ? 0.01 : -1, 1);
+	in[op_info[op].max - 1] = norm;
+	n = apply(t, op, a, op_info[op].max - !norm, in);
+	for (int k = 0; k <= nstate; k++)
+		in_place(t, n, k, in[k ? k + 1 : 0]);
+	if (n->nout > nstate + 1) {
+		t->g->val[n->out[2]].output = false;
+		t->g->val[n->out[2]].def = 0;
+		n->out[2] = 0;
+	}
+}
+
 static void
 updates(struct setup *t)
 {
-	Shape s = SHAPE(33, 700);
-	ValId g = floats(t, s), norm, p, m, v;
-	Attr a = attr_default(OP_ADAMW);
-	Node *n;
+	static const struct {
+		Op op;
+		int nstate, coupled;
+		const char *name;
+	} kind[] = {
+		{ OP_SGD, 0, 0, "sgd" }, { OP_SGDM, 1, 0, "sgdm" },
+		{ OP_ADAMW, 2, 0, "adamw" }, { OP_ADAMW, 2, 1, "adam" },
+		{ OP_LION, 1, 0, "lion" },
+	};
+	Shape s = SHAPE(33, 700), same[] = { s, s };
+	ValId g = floats(t, s), norm, p;
 
 	case_begin(t, "grad_norm");
 	norm = APPLY(t, OP_GRAD_NORM, NULL, g, floats(t, SHAPE(7)),
 	             floats(t, SHAPE(5000, 3)))->out[0];
-	for (int k = 0; k < 4; k++) {
-		int clipped = k & 1, decay = k >> 1;
+	for (int k = 0; k < 4 * (int)(sizeof kind / sizeof *kind); k++) {
+		Attr a = attr_default(kind[k / 4].op);
 
-		case_begin(t, "adamw");
-		a.ADAMW.decay = decay;
-		p = given_as(t, V_PARAM, t->real, s, -1, 1);
-		m = given_as(t, V_STATE, DT_F32, s, -1, 1);
-		v = given_as(t, V_STATE, DT_F32, s, 0, 1);
-		n = apply(t, OP_ADAMW, &a, clipped ? 5 : 4,
-		          (ValId[]){ p, g, m, v, norm });
-		in_place(t, n, 0, p);
-		in_place(t, n, 1, m);
-		in_place(t, n, 2, v);
-		case_begin(t, "sgd");
-		a.SGD.decay = decay;
-		p = given_as(t, V_PARAM, t->real, s, -1, 1);
-		in_place(t, apply(t, OP_SGD, &a, clipped ? 3 : 2,
-		         (ValId[]){ p, g, norm }), 0, p);
+		case_begin(t, kind[k / 4].name);
+		a.SGD.decay = k >> 1 & 1;
+		if (kind[k / 4].coupled)
+			a.ADAMW.coupled = 1;
+		update(t, kind[k / 4].op, &a, g, k & 1 ? norm : 0,
+		       kind[k / 4].nstate, same);
 	}
 	case_begin(t, "accumulate");
 	p = given_as(t, V_STATE, DT_F32, s, -1, 1);
 	in_place(t, APPLY(t, OP_ACCUMULATE, NULL, p, g), 0, p);
+}
+
+/* Matrices of few and of many columns, more of them than one, none. */
+static void
+adafactors(struct setup *t)
+{
+	const Shape shape[] = { SHAPE(33, 700), SHAPE(3, 9001), SHAPE(900, 2),
+		SHAPE(9, 8, 3, 3), SHAPE(130, 30, 5), SHAPE(9000), SHAPE(1),
+		shape_scalar(), SHAPE(4, 0) };
+
+	for (size_t k = 0; k < sizeof shape / sizeof *shape; k++)
+		for (int clipped = 0; clipped < 2; clipped++) {
+			Shape s = shape[k], state[] = { s, s };
+			Attr a = attr_default(OP_ADAFACTOR);
+			ValId g = floats(t, s), norm = 0;
+
+			case_begin(t, "adafactor");
+			a.ADAFACTOR.decay = clipped;
+			for (int i = 0; i < 2 && s.rank >= 2; i++)
+				state[i] = shape_without(s, i + 1);
+			if (clipped)
+				norm = APPLY(t, OP_GRAD_NORM, NULL, g)->out[0];
+			update(t, OP_ADAFACTOR, &a, g, norm,
+			       s.rank < 2 ? 1 : 2, state);
+		}
 }
 
 /* Larger than a tile each way, with what may be added to it. */
@@ -385,6 +433,7 @@ cases_nn(struct setup *t)
 		attentions(t);
 		classifiers(t);
 		updates(t);
+		adafactors(t);
 		if (i > 0)
 			tiled_products(t);
 	}

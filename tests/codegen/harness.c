@@ -389,10 +389,13 @@ env_usual(void)
 	struct ckr_env env = { .sgemm = naive_sgemm, .seed = 77, .step = 3,
 		.micro = 1, .nmicro = 2, .threads = 1, .training = 1,
 		.lr = 0.01f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f,
-		.weight_decay = 0.1f, .clip = 0.5f };
+		.weight_decay = 0.1f, .clip = 0.5f, .momentum = 0.8f,
+		.nesterov = 1, .threshold = 1.5f, .eps2 = 1e-3f,
+		.rate = 0.01f };
 
 	env.c1 = 1 - powf(env.beta1, 4);
 	env.c2 = 1 - powf(env.beta2, 4);
+	env.fresh = powf(4, -0.8f);
 	return env;
 }
 
@@ -593,6 +596,10 @@ interpret(const struct setup *t, const struct ckr_env *env)
 	e->beta2 = (double)env->beta2;
 	e->eps = (double)env->eps;
 	e->weight_decay = (double)env->weight_decay;
+	e->momentum = (double)env->momentum;
+	e->nesterov = env->nesterov;
+	e->threshold = (double)env->threshold;
+	e->eps2 = (double)env->eps2;
 	e->clip = (double)env->clip;
 	for (ValId v = 1; v < t->g->nval; v++)
 		if (t->contents[v])

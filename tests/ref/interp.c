@@ -30,6 +30,7 @@ interp_new(const Graph *g)
 	it->x = interp_need(calloc(g->nval, sizeof *it->x));
 	it->env = (struct interp_env){
 		.training = true, .lr = 1e-3, .beta1 = .9, .beta2 = .999,
+		.beta2_decay = -.8, .threshold = 1, .eps2 = 1e-3,
 		.eps = 1e-8,
 	};
 	return it;
@@ -593,7 +594,9 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_CLASSIFIER] = interp_classifier, [OP_ATTENTION] = interp_attention,
 	[OP_ATTENTION_GRAD] = interp_attention_grad, [OP_FILL] = interp_fill,
 	[OP_GRAD_NORM] = interp_grad_norm, [OP_ACCUMULATE] = interp_accumulate,
-	[OP_SGD] = interp_sgd, [OP_ADAMW] = interp_adamw,
+	[OP_SGD] = interp_sgd, [OP_SGDM] = interp_sgdm,
+	[OP_ADAMW] = interp_adamw, [OP_LION] = interp_lion,
+	[OP_ADAFACTOR] = interp_adafactor,
 	[OP_CONV] = interp_conv, [OP_CONV_DX] = interp_conv_dx,
 	[OP_CONV_DW] = interp_conv_dw, [OP_BATCHNORM] = interp_batchnorm,
 	[OP_BATCHNORM_GRAD] = interp_batchnorm_grad,

@@ -80,7 +80,7 @@ InterpFn interp_matmul, interp_softmax, interp_softmax_grad,
 	interp_rmsnorm_grad, interp_sce, interp_sce_grad, interp_nll,
 	interp_nll_grad, interp_classifier, interp_attention,
 	interp_attention_grad, interp_grad_norm, interp_accumulate, interp_sgd,
-	interp_adamw;
+	interp_adamw, interp_sgdm, interp_lion, interp_adafactor;
 
 /* interp_conv.c */
 InterpFn interp_conv, interp_conv_dx, interp_conv_dw, interp_batchnorm,

@@ -1,4 +1,4 @@
-/* Reference interpreter: products, rows, losses, attention and updates. */
+/* Reference interpreter: products, rows, losses and attention. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -719,74 +719,5 @@ interp_attention_grad(struct call *c)
 			               prob(s[j], lse->x[row]), delta);
 	}
 	free(s);
-	return true;
-}
-
-/* ---- update ---- */
-
-bool
-interp_grad_norm(struct call *c)
-{
-	double sum = 0;
-
-	for (int k = 0; k < c->nin; k++)
-		for (int64_t i = 0; i < c->in[k].n; i++)
-			sum += c->in[k].x[i] * c->in[k].x[i];
-	c->out[0].x[0] = sqrt(sum);
-	return true;
-}
-
-bool
-interp_accumulate(struct call *c)
-{
-	for (int64_t i = 0; i < c->out[0].n; i++)
-		c->out[0].x[i] = (c->env->micro == 0 ? 0 : c->in[0].x[i])
-		                 + c->in[1].x[i];
-	return true;
-}
-
-/* Factor that clips the gradient; norm NULL: none. */
-static double
-clip(const struct call *c, int norm)
-{
-	double limit = c->env->clip, x;
-
-	if (norm >= c->nin || c->in[norm].x == NULL || limit <= 0)
-		return 1;
-	x = c->in[norm].x[0];
-	return x > limit ? limit / x : 1;
-}
-
-bool
-interp_sgd(struct call *c)
-{
-	const struct interp_env *e = c->env;
-	double shrink = c->a->SGD.decay ? 1 - e->lr * e->weight_decay : 1;
-	double factor = clip(c, 2);
-
-	for (int64_t i = 0; i < c->out[0].n; i++)
-		c->out[0].x[i] = c->in[0].x[i] * shrink
-		                 - e->lr * factor * c->in[1].x[i];
-	return true;
-}
-
-bool
-interp_adamw(struct call *c)
-{
-	const struct interp_env *e = c->env;
-	double shrink = c->a->ADAMW.decay ? 1 - e->lr * e->weight_decay : 1;
-	double factor = clip(c, 4), t = (double)e->step + 1;
-	double c1 = 1 - pow(e->beta1, t), c2 = 1 - pow(e->beta2, t);
-
-	for (int64_t i = 0; i < c->in[0].n; i++) {
-		double g = factor * c->in[1].x[i];
-		double m = e->beta1 * c->in[2].x[i] + (1 - e->beta1) * g;
-		double v = e->beta2 * c->in[3].x[i] + (1 - e->beta2) * g * g;
-
-		set(&c->out[0], i, c->in[0].x[i] * shrink
-		    - e->lr * (m / c1) / (sqrt(v / c2) + e->eps));
-		set(&c->out[1], i, m);
-		set(&c->out[2], i, v);
-	}
 	return true;
 }

@@ -305,7 +305,7 @@ const struct ckr_library ckr_library = {
 		  args, consts, ref_tensors, NTENSOR, LOSS, 384, 768 },
 	},
 	.nshared = NSHARED, .constants = (const unsigned char *)constants,
-	.constants_bytes = sizeof(constants), .optimizer = 2,
+	.constants_bytes = sizeof(constants), .optimizer = "adamw",
 	.grad_accum = ACCUM, .clip_ok = 1, .peak_bytes = 384 + 768,
 	.onnx = (const unsigned char *)"HEADmiTAIL", .onnx_bytes = 10,
 	.hole = holes, .nhole = 2,

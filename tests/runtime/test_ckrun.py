@@ -148,7 +148,22 @@ class Training(Case):
 
     def test_momentum_is_not_ignored(self):
         err = self.linear("--steps", 1, "--momentum", 0.9, status=1)
-        self.assertIn("keeps no momentum", err)
+        self.assertIn("optimizer is adamw, which keeps no momentum; compile it with --optimizer sgdm", err)
+
+    def test_resume_of_another_optimizer(self):
+        self.linear("--steps", 2, "--save", "s.st")
+        s, meta = files.st_read("s.st")
+        for was, words in ("sgd", "the run's optimizer was sgd, the library's is adamw"), ("adamw", None):
+            files.st_write("t.st", s, {**meta, "optimizer": was})
+            out = self.run_it("linear", "--resume", "t.st", "--inputs", "in.st", "--steps", 3, status=1 if words else 0)
+            self.assertIn(words or "step 3/3", out)
+
+    def test_options_of_other_optimizers(self):
+        done = subprocess.run([CKRUN, f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps", "1", "--nesterov",
+                               "--eps2", "1", "--clip-threshold", "2", "--beta2-decay", "-1", "--eps", "1e-8"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "".join(f"ckrun: warning: --{x} does nothing: the library's optimizer is adamw\n"
+                                              for x in ("nesterov", "beta2-decay", "clip-threshold", "eps2")))
 
     def test_poison_changes_nothing(self):
         self.linear("--steps", 3, "--log", "a")

@@ -395,6 +395,18 @@ static const struct infer_case cases[] = {
 	{ OP_ADAMW, "f32[2] f32[2] f32[2] f32[2]", "",
 	  "f32[2] f32[2] f32[2]" },
 	{ OP_ADAMW, "f32[2] f32[2] f32[2] f32[2] f32[2]", "", "!norm" },
+	{ OP_SGDM, "f32[2] f32[2] f32[2]", "", "f32[2] f32[2]" },
+	{ OP_SGDM, "bf16[2] bf16[2] f32[2] f32[]", "", "bf16[2] f32[2]" },
+	{ OP_SGDM, "f32[2] f32[2] f32[3]", "", "!gradient or state" },
+	{ OP_LION, "f32[2] f32[2] f32[2] f32[]", "", "f32[2] f32[2]" },
+	{ OP_LION, "f32[2] f32[2] f32[2] f32[2]", "", "!norm" },
+	{ OP_ADAFACTOR, "f32[5,2,3] f32[5,2,3] f32[5,2] f32[5,3] f32[]", "",
+	  "f32[5,2,3] f32[5,2] f32[5,3]" },
+	{ OP_ADAFACTOR, "f32[2,3] f32[2,3] f32[3] f32[2]", "",
+	  "!means of rows" },
+	{ OP_ADAFACTOR, "f32[2,3] f32[2,3] f32[2]", "",
+	  "!rank 2 has means of columns" },
+	{ OP_ADAFACTOR, "f32[3] f32[3] f32[3] f32[3]", "", "!no columns" },
 };
 
 /* The graph of a case: operands %a, %b..., outputs %y0, %y1... */

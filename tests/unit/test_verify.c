@@ -151,6 +151,24 @@ state_alone(Graph *g)
 }
 
 static void
+state_row(Graph *g)
+{
+	ValId v = val_new(g, V_STATE, "m", DT_F32, SHAPE(3));
+
+	g->val[v].param = val_find(g, "w");
+	g->val[v].state = "row";
+}
+
+static void
+state_shape(Graph *g)
+{
+	ValId v = val_new(g, V_STATE, "m", DT_F32, SHAPE(2));
+
+	g->val[v].param = val_find(g, "w");
+	g->val[v].state = "row";
+}
+
+static void
 loss_dead(Graph *g)
 {
 	g->loss = val_new(g, V_TEMP, "none", DT_F32, shape_scalar());
@@ -216,6 +234,8 @@ static const struct {
 	{ grad_shape, "differs in shape from its parameter w" },
 	{ grad_of_input, "belongs to x, which is not a parameter" },
 	{ state_alone, "state without a parameter" },
+	{ state_row, NULL },
+	{ state_shape, "differs in shape from its parameter w" },
 	{ loss_dead, "the loss is written by no node" },
 	{ output_dead, "an output that no node writes" },
 	{ loss_vector, "the loss is not a scalar" },
