@@ -3,8 +3,9 @@
  * A candidate is a float initializer that receives a gradient from the loss:
  * there is a path through inputs that are differentiable.  The first rule
  * that applies decides:
- *   1. asked for by name: --param, --train, --freeze
- *   2. input 3 or 4 of a BatchNormalization: buffer
+ *   1. input 3 or 4 of a BatchNormalization: buffer
+ *   2. asked for by name: --param, --train, --freeze; of the last two the last
+ *      that matches
  *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
  *   4. a dotted module path is a parameter, unless it is called as a buffer
  *      usually is
@@ -317,28 +318,38 @@ judge_candidate(const struct classifier *c, struct flat_val *v)
 		       : "neither named nor placed like a weight");
 }
 
+/* The option as it was given. */
+static const char *
+wish_text(Arena *a, const struct glob_wish *w)
+{
+	return arena_printf(a, "%s '%s'", w->wanted ? "--train" : "--freeze",
+	                    w->glob);
+}
+
 static void
 judge(const struct classifier *c, struct flat_val *v)
 {
 	const struct import_options *o = c->opt;
-	bool train = any_name(o->nparam, o->param, v->name)
-		|| glob_any(o->ntrain, o->train, v->name);
-	bool freeze = glob_any(o->nfreeze, o->freeze, v->name);
+	const struct glob_wish *wish = glob_last(o->nwish, o->wish, v->name);
+	bool param = any_name(o->nparam, o->param, v->name);
 
 	if (!is_float(v->init)) {
 		decide(v, VERDICT_CONST, "not a float tensor");
-	} else if (freeze) {
+	} else if (v->state_slot && !param) {
+		decide(v, VERDICT_BUFFER, "statistics of a BatchNormalization");
+	} else if (wish && !wish->wanted) {
 		/* as a parameter it would be: weights stay in their own file */
 		judge_candidate(c, v);
 		v->frozen = v->verdict == VERDICT_PARAM && v->init->n_dims > 0;
 		if (!v->frozen)
 			v->verdict = VERDICT_CONST;
-		v->reason = "--freeze";
-	} else if (train) {
-		decide(v, VERDICT_PARAM, v->reached ? "asked for by name"
-		       : "asked for by name, but gets no gradient");
-	} else if (v->state_slot) {
-		decide(v, VERDICT_BUFFER, "statistics of a BatchNormalization");
+		v->reason = wish_text(c->f->arena, wish);
+	} else if (wish || param) {
+		decide(v, VERDICT_PARAM, wish ? wish_text(c->f->arena, wish)
+		       : "--param");
+		if (!v->reached)
+			v->reason = arena_printf(c->f->arena, "%s, but gets no "
+			                         "gradient", v->reason);
 	} else if (!v->reached) {
 		const struct signature *s = signature_of(c, v);
 
@@ -350,29 +361,55 @@ judge(const struct classifier *c, struct flat_val *v)
 	}
 }
 
-/* A wish that names nothing is a mistake. */
+/* A wish that names nothing is a mistake; one that later ones undo may be. */
 static bool
-check_wishes(struct flat *f, int n, const char *const *globs,
-             const char *flag, bool glob)
+check_wishes(struct flat *f, const struct import_options *o)
 {
 	bool ok = true;
 
-	for (int i = 0; i < n; i++) {
-		bool hit = false;
+	for (int i = 0; i < o->nwish; i++) {
+		const struct glob_wish *w = &o->wish[i];
+		bool hit = false, counts = false;
 
-		for (int k = 1; k < f->nval && !hit; k++) {
+		for (int k = 1; k < f->nval && !counts; k++) {
 			const struct flat_val *v = &f->val[k];
 
-			if (v->init || (!glob && v->info))
-				hit = glob ? glob_match(globs[i], v->name)
-				           : strcmp(globs[i], v->name) == 0;
+			if (!v->init || !glob_match(w->glob, v->name))
+				continue;
+			hit = true;
+			counts = is_float(v->init) && !v->state_slot
+				&& glob_last(o->nwish, o->wish, v->name) == w;
 		}
 		if (!hit)
-			ok = diag_error(
-				f->diag,
-				"%s %s: there is no initializer%s of that "
-				"name; `ckc inspect` lists them",
-				flag, globs[i], glob ? "" : " or input");
+			ok = diag_error(f->diag, "%s: there is no initializer "
+			                "of that name; `ckc inspect` lists "
+			                "them", wish_text(f->arena, w));
+		else if (!counts)
+			diag_warn(f->diag, "%s does nothing: what it matches "
+			          "is matched by a later --train or --freeze, "
+			          "is not a float tensor, or is statistics of "
+			          "a BatchNormalization",
+			          wish_text(f->arena, w));
+	}
+	return ok;
+}
+
+static bool
+check_params(struct flat *f, const struct import_options *o)
+{
+	bool ok = true;
+
+	for (int i = 0; i < o->nparam; i++) {
+		bool hit = false;
+
+		for (int k = 1; k < f->nval && !hit; k++)
+			hit = (f->val[k].init || f->val[k].info)
+				&& strcmp(o->param[i], f->val[k].name) == 0;
+		if (!hit)
+			ok = diag_error(f->diag, "--param %s: there is no "
+			                "initializer or input of that name; "
+			                "`ckc inspect` lists them",
+			                o->param[i]);
 	}
 	return ok;
 }
@@ -431,14 +468,12 @@ classify(struct flat *f, const struct import_options *opt)
 	struct classifier c = { .f = f, .opt = opt };
 	int *target, n;
 
-	if (!check_wishes(f, opt->ntrain, opt->train, "--train", true)
-	    || !check_wishes(f, opt->nfreeze, opt->freeze, "--freeze", true)
-	    || !check_wishes(f, opt->nparam, opt->param, "--param", false)
+	mark_slots(f);
+	if (!check_wishes(f, opt) || !check_params(f, opt)
 	    || !judge_inputs(f, opt))
 		return false;
 	flat_targets(f, opt, &target, &n);
 	mark_reached(f, target, n);
-	mark_slots(f);
 	find_signature(&c);
 	for (int i = 1; i < f->nval; i++)
 		if (f->val[i].init)

@@ -2,6 +2,7 @@
 #ifndef FRONTEND_IMPORT_OPTIONS_H
 #define FRONTEND_IMPORT_OPTIONS_H
 
+#include "ir/glob.h"
 #include "ir/ir.h"
 
 struct import_const {
@@ -9,8 +10,9 @@ struct import_const {
 };
 
 struct import_options {
-	int ntrain, nfreeze, nparam, nconst;
-	const char *const *train, *const *freeze;       /* globs */
+	int nwish, nparam, nconst;
+	const struct glob_wish *wish;   /* trained or not; the last that matches
+	                                 * counts */
 	const char *const *param;                       /* names */
 	const struct import_const *constant;
 	bool untie;             /* clone parameters tied by accident */

@@ -66,8 +66,7 @@ import_options(struct driver *d)
 	const struct cli *c = &d->cli;
 
 	return (struct import_options){
-		.ntrain = c->opt.ntrain, .train = c->opt.train,
-		.nfreeze = c->opt.nfreeze, .freeze = c->opt.freeze,
+		.nwish = c->opt.nwish, .wish = c->opt.wish,
 		.nparam = c->opt.nparam, .param = c->opt.param,
 		.nconst = c->nconst,
 		.constant = c->constant, .untie = c->opt.untie,

@@ -25,9 +25,11 @@ static const struct option_row table[] = {
 	{ "const", "INPUT=FILE", G_INPUT, add_const, 0, CI,
 	  "bind an input to the constant in FILE (.npy or TensorProto .pb)" },
 	{ "train", "GLOB", G_INPUT, add_train, FIELD(opt), CI,
-	  "train initializers of that name" },
+	  "train initializers of that name; of these and --freeze the last "
+	  "that matches counts" },
 	{ "freeze", "GLOB", G_INPUT, add_freeze, FIELD(opt), CI,
-	  "do not train initializers of that name" },
+	  "do not train initializers of that name (--freeze '*' --train A: "
+	  "A alone)" },
 	{ "param", "NAME", G_INPUT, add_param, FIELD(opt), CI,
 	  "this graph input is a parameter" },
 	{ "untie", "auto|off", G_INPUT, set_first, FIELD(opt.untie), CI,

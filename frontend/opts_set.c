@@ -83,13 +83,37 @@ fn(struct arg_parser *p, const char *arg, void *field) \
 	return true; \
 }
 
-LIST_HANDLER(add_train, ntrain, train)
-LIST_HANDLER(add_freeze, nfreeze, freeze)
 LIST_HANDLER(add_param, nparam, param)
 LIST_HANDLER(add_nodecay, nnodecay, nodecay)
 LIST_HANDLER(add_output, noutput, output)
 LIST_HANDLER(add_keep, nkeep, keep)
 LIST_HANDLER(add_recompute, nrecompute, recompute)
+
+/* Their order counts, so both are in one list. */
+static bool
+add_wish(struct arg_parser *p, const char *arg, struct options *o, bool wanted)
+{
+	struct glob_wish *grown;
+
+	if (!*arg)
+		return bad(p, arg, "a name or pattern");
+	grown = one_more(p, o->wish, o->nwish, sizeof *o->wish);
+	grown[o->nwish++] = (struct glob_wish){ arg, wanted };
+	o->wish = grown;
+	return true;
+}
+
+bool
+add_train(struct arg_parser *p, const char *arg, void *field)
+{
+	return add_wish(p, arg, field, true);
+}
+
+bool
+add_freeze(struct arg_parser *p, const char *arg, void *field)
+{
+	return add_wish(p, arg, field, false);
+}
 
 static bool
 parse_count(const char *s, int64_t *x)

@@ -85,3 +85,12 @@ glob_any(int n, const char *const *patterns, const char *s)
 			return true;
 	return false;
 }
+
+const struct glob_wish *
+glob_last(int n, const struct glob_wish *wish, const char *s)
+{
+	while (n-- > 0)
+		if (glob_match(wish[n].glob, s))
+			return &wish[n];
+	return NULL;
+}

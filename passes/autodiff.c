@@ -516,6 +516,21 @@ seed(struct autodiff *ad)
 	return true;
 }
 
+/* The options that may be why nothing is trained. */
+static const char *
+wishes_text(Pass *p)
+{
+	const char *s = "";
+
+	for (int i = 0; i < p->opt->nwish; i++)
+		s = arena_printf(p->scratch, "%s %s '%s'", s,
+		                 p->opt->wish[i].wanted ? "--train"
+		                                        : "--freeze",
+		                 p->opt->wish[i].glob);
+	return *s ? arena_printf(p->scratch, " beside%s: the last that matches "
+	                         "a name counts", s) : "";
+}
+
 bool
 pass_autodiff(Pass *p, Graph *g)
 {
@@ -526,7 +541,8 @@ pass_autodiff(Pass *p, Graph *g)
 	ad = prepare(p, g);
 	if (!ad.reach[g->loss] || g->val[g->loss].def == 0)
 		return diag_error(p->diag, "loss '%s' does not depend on any "
-		                  "trained parameter", g->val[g->loss].name);
+		                  "trained parameter%s", g->val[g->loss].name,
+		                  wishes_text(p));
 	if (!seed(&ad))
 		return false;
 	for (NodeId id = ad.nforward; --id > 0 && !ad.failed; ) {

@@ -30,8 +30,9 @@ struct options {
 	struct dim_binding *dim;
 	int nshape;
 	struct shape_binding *shape;
-	int ntrain, nfreeze, nparam, nnodecay;
-	const char **train, **freeze, **param;  /* globs, globs, names */
+	int nwish, nparam, nnodecay;
+	const struct glob_wish *wish;   /* --train and --freeze, in order */
+	const char **param;             /* names */
 	const char **nodecay;
 	bool untie;                     /* clone accidental ties (default) */
 	const char *loss;               /* output name, "ce[:X]", "mse[:X]" */

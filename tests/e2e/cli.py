@@ -41,6 +41,33 @@ def idle(bench):
         bench.check(("'m.idle'" in done.stderr and "no gradient" in done.stderr) == warned, f"idle parameter {flags}: {done.stderr}")
 
 
+def wishes(bench):
+    """Of --train and --freeze the last that matches a name counts, and who is right about each name is shown."""
+    path, report = bench.path("wishes.onnx"), bench.path("wishes.json")
+    names = "m.w", "m.low.A", "m.low.B"
+    nodes = [wire.node("Mul", ["x", names[0]], "a"), wire.node("Mul", ["a", names[1]], "b"), wire.node("Mul", ["b", names[2]], "c"),
+             wire.node("ReduceMean", ["c"], "loss", keepdims=0)]
+    with open(path, "wb") as f:
+        f.write(wire.graph(nodes, [wire.floats(n, [2], [0.5, 1.5]) for n in names], {"x": (1, [2])}, ["loss"]))
+    for flags, frozen in (["--freeze", "*", "--train", "*.A"], {"m.w": "--freeze '*'", "m.low.B": "--freeze '*'"}), \
+            (["--train", "*.A", "--freeze", "m.w"], {"m.w": "--freeze 'm.w'"}), \
+            (["--freeze", "*", "--train", "m.low.*", "--freeze", "*.B"], {"m.w": "--freeze '*'", "m.low.B": "--freeze '*.B'"}):
+        done = bench.ckc("inspect", path, *flags, "--json", report)
+        bench.must(done, f"inspect {flags}")
+        found = {i["name"]: i for i in ck.plan(report)["initializers"]}
+        bench.check({n: i["reason"] for n, i in found.items() if i["frozen"]} == frozen, f"{flags}: {found}")
+        bench.check(all(i["reason"].startswith("--") for n, i in found.items() if n != "m.low.B" or n in frozen), f"{flags}: reasons {found}")
+        done = bench.ckc(path, "--plan-only", *flags)
+        bench.must(done, f"compile {flags}")
+        bench.check("does nothing" not in done.stderr, f"{flags}: {done.stderr[:300]}")
+    done = bench.ckc(path, "--plan-only", "--train", "*.A", "--freeze", "*")
+    bench.check(done.returncode == 1 and "any trained parameter beside --train '*.A' --freeze '*': the last that matches" in done.stderr,
+                f"all frozen: {done.returncode} {done.stderr[:300]}")
+    bench.check("--train '*.A' does nothing" in done.stderr, f"an option undone by a later one: {done.stderr[:300]}")
+    done = bench.ckc(path, "--plan-only", "--freeze", "*", "--train", "nosuch.*")
+    bench.check(done.returncode == 1 and "--train 'nosuch.*': there is no initializer of that name" in done.stderr, f"a name of nothing: {done.stderr[:300]}")
+
+
 def streams(bench):
     """Reports go through pipes, devices and links; whatever is at the name of a report stays what it is."""
     stem = os.path.join(ck.MODELS, "gpt2-ts14")
@@ -163,6 +190,7 @@ def main():
     bench = ck.Bench()
     idle(bench)
     given_twice(bench)
+    wishes(bench)
     streams(bench)
     standard_output(bench)
     without_effect(bench)

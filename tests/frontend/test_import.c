@@ -886,8 +886,8 @@ sparse_model(int64_t last)
 static void
 test_sparse(void **state)
 {
-	const char *const names[] = { "c" };
-	const struct import_options frozen = { .nfreeze = 1, .freeze = names };
+	static const struct glob_wish wish[] = { { "c", false } };
+	const struct import_options frozen = { .nwish = 1, .wish = wish };
 	struct buf m = sparse_model(2);
 
 	(void)state;
@@ -991,9 +991,14 @@ weights(const char *b)
 static void
 test_wishes(void **state)
 {
-	static const char *const a[] = { "w.*" }, *const c[] = { "c" };
-	static const char *const none[] = { "nothing*" };
-	struct import_options opt = { .nfreeze = 1, .freeze = a };
+	static const struct glob_wish freeze[] = { { "w.*", false } };
+	static const struct glob_wish train[] = { { "c", true } };
+	static const struct glob_wish last[] = {
+		{ "*", false }, { "w.*", true }
+	};
+	static const struct glob_wish none[] = { { "nothing*", true } };
+	static const char *const c[] = { "c" };
+	struct import_options opt = { .nwish = 1, .wish = freeze };
 	struct buf m = weights("m.inv_freq");
 
 	(void)state;
@@ -1001,12 +1006,14 @@ test_wishes(void **state)
 	gives(&m, NULL, "const %m.inv_freq");   /* a buffer that stays */
 	gives(&m, NULL, "const %c");
 	gives(&m, &opt, "param %w.a: f32[4] frozen");
-	opt = (struct import_options){ .ntrain = 1, .train = c };
+	opt = (struct import_options){ .nwish = 1, .wish = train };
 	gives(&m, &opt, "param %c: f32[4]");
+	opt = (struct import_options){ .nwish = 2, .wish = last };
+	gives(&m, &opt, "param %w.a: f32[4] onnx");
 	opt = (struct import_options){ .nparam = 1, .param = c };
 	gives(&m, &opt, "param %c: f32[4]");
-	opt = (struct import_options){ .ntrain = 1, .train = none };
-	refuses(&m, &opt, "--train nothing*: there is no initializer");
+	opt = (struct import_options){ .nwish = 1, .wish = none };
+	refuses(&m, &opt, "--train 'nothing*': there is no initializer");
 }
 
 /* Parameters that are inputs too: the initializer wins. */

@@ -110,8 +110,7 @@ static bool
 compile(struct run *r, struct onnx_file **keep)
 {
 	struct import_options o = {
-		.ntrain = r->cli.opt.ntrain, .train = r->cli.opt.train,
-		.nfreeze = r->cli.opt.nfreeze, .freeze = r->cli.opt.freeze,
+		.nwish = r->cli.opt.nwish, .wish = r->cli.opt.wish,
 		.nparam = r->cli.opt.nparam, .param = r->cli.opt.param,
 		.untie = r->cli.opt.untie, .loss = r->cli.opt.loss,
 		.fold = fold_part, .fold_of = r,

@@ -55,12 +55,27 @@ any(void **state)
 	assert_false(glob_any(0, list, "y"));
 }
 
+static void
+last(void **state)
+{
+	const struct glob_wish list[] = {
+		{ "*", false }, { "a.*", true }, { "a.b", false },
+	};
+
+	(void)state;
+	assert_ptr_equal(glob_last(3, list, "x"), &list[0]);
+	assert_ptr_equal(glob_last(3, list, "a.c"), &list[1]);
+	assert_ptr_equal(glob_last(3, list, "a.b"), &list[2]);
+	assert_null(glob_last(0, list, "x"));
+	assert_null(glob_last(1, &list[1], "x"));
+}
+
 int
 test_glob(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(matches), cmocka_unit_test(no_blowup),
-		cmocka_unit_test(any),
+		cmocka_unit_test(any), cmocka_unit_test(last),
 	};
 
 	return cmocka_run_group_tests_name("glob", tests, NULL, NULL);
