@@ -469,6 +469,7 @@ classify(struct flat *f, const struct import_options *opt)
 	int *target, n;
 
 	mark_slots(f);
+	untie_statistics(f);
 	if (!check_wishes(f, opt) || !check_params(f, opt)
 	    || !judge_inputs(f, opt))
 		return false;

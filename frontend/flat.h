@@ -91,6 +91,7 @@ struct flat {
 	size_t wanted_cap;
 	struct flat_tie *tie;           /* classify.c's */
 	int ntie;
+	int nuntied;                    /* values with `untied` */
 	const char *lost[FLAT_LOST];    /* the first of them, by name */
 	int nlost;                      /* parameters that the exporter's
 	                                 * signature has and the file not */
@@ -107,6 +108,9 @@ bool flat_is_path(const char *name);
 /* untie.c: find parameters tied by accident, and dissolve the ties if apply;
  * lost: the file has lost parameters' names. */
 void untie(struct flat *, bool lost, bool apply);
+/* Give statistics of BatchNormalizations that an exporter merged with what
+ * was equal contents of their own; needs state_slot. */
+void untie_statistics(struct flat *);
 /* targets.c: what the file is to be trained on, first the loss; all outputs
  * if that cannot be told. */
 void flat_targets(struct flat *, const struct import_options *, int **list,

@@ -2,6 +2,7 @@
  * what its exporter says it dropped. */
 #include "frontend/import_flat.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,63 @@ drop_outputs(struct flat *f, const struct import_options *opt)
 	flat_mark_needed(f);
 }
 
+/* Before version 14 the number of outputs says whether it trains. */
+bool
+import_bn_trains(const struct flat_node *n)
+{
+	const Onnx__AttributeProto *a = attr_find(n, "training_mode");
+
+	return n->opset < 14 ? n->nout > 1 : a && a->i != 0;
+}
+
+/* ONNX's momentum is what stays of the old statistic, PyTorch's what comes in
+ * of the new one. */
+static const char *
+momentum_text(Arena *a, double least, double most)
+{
+	return least == most ? arena_printf(a, "momentum %g (%g in PyTorch's "
+	                                    "terms)", least, 1 - least)
+	       : arena_printf(a, "momentum %g to %g (%g to %g in PyTorch's "
+	                      "terms)", least, most, 1 - least, 1 - most);
+}
+
+/* What --batchnorm changes. */
+static void
+note_batchnorm(const struct flat *f, bool batch)
+{
+	double least = INFINITY, most = -INFINITY;
+	int n = 0, unsaid = 0;
+
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *node = &f->node[i];
+		const Onnx__AttributeProto *a = attr_find(node, "momentum");
+
+		if (!node->needed || *node->domain
+		    || strcmp(node->type, "BatchNormalization") != 0
+		    || import_bn_trains(node) == batch)
+			continue;
+		n++;
+		unsaid += !a;
+		least = fmin(least, (double)(a ? a->f : 0.9f));
+		most = fmax(most, (double)(a ? a->f : 0.9f));
+	}
+	if (!n)
+		diag_warn(f->diag, "--batchnorm %s does nothing: no "
+		          "BatchNormalization node is in the other form",
+		          batch ? "batch" : "running");
+	else if (!batch)
+		diag_note(f->diag, "--batchnorm running: %d node%s the running "
+		          "statistics, which stay as they are", n,
+		          n > 1 ? "s use" : " uses");
+	else
+		diag_note(f->diag, "--batchnorm batch: %d node%s the batch's "
+		          "statistics; the running ones follow with %s, %s", n,
+		          n > 1 ? "s use" : " uses",
+		          momentum_text(f->arena, least, most),
+		          unsaid ? "ONNX's default where the file does not say"
+		                 : "as the file says");
+}
+
 struct flat *
 import_flat(const char *path, const struct import_options *opt, Diag *diag,
             Arena *arena, struct onnx_file **file)
@@ -56,6 +114,8 @@ import_flat(const char *path, const struct import_options *opt, Diag *diag,
 	if (!f || !classify(f, opt))
 		return NULL;
 	drop_outputs(f, opt);
+	if (opt->batchnorm != BATCHNORM_GRAPH && !opt->quiet)
+		note_batchnorm(f, opt->batchnorm == BATCHNORM_BATCH);
 	return f;
 }
 

@@ -9,6 +9,14 @@ struct import_const {
 	const char *input, *file;
 };
 
+/* How BatchNormalization is trained. */
+enum batchnorm {
+	BATCHNORM_GRAPH,        /* as the graph says */
+	BATCHNORM_BATCH,        /* by the batch's statistics; running ones
+	                         * follow */
+	BATCHNORM_RUNNING       /* by the running statistics, which stay */
+};
+
 struct import_options {
 	int nwish, nparam, nconst;
 	const struct glob_wish *wish;   /* trained or not; the last that matches
@@ -16,6 +24,8 @@ struct import_options {
 	const char *const *param;                       /* names */
 	const struct import_const *constant;
 	bool untie;             /* clone parameters tied by accident */
+	enum batchnorm batchnorm;
+	bool quiet;             /* not a word about what the export damaged */
 	bool no_weights;        /* plan from shapes: never open weight files */
 	bool all_outputs;       /* weights that reach any output are parameters
 	                         * (there is no loss) */

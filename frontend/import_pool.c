@@ -4,6 +4,7 @@
  * Ranks are mostly unknown here: what has to stand over all spatial dims is
  * made in the graph from the operand's shape.
  */
+#include "frontend/import_flat.h"
 #include "frontend/importer.h"
 
 #include <string.h>
@@ -378,6 +379,22 @@ newest(const struct importer *m, ValId v)
 	return v;
 }
 
+/* The variance of the batch as PyTorch keeps it, n / (n - 1) of what it
+ * normalises by. */
+static ValId
+unbiased(struct importer *m, ValId x, ValId var)
+{
+	const int64_t one = 1;
+	ValId n = binary(m, OP_DIV, unary(m, OP_SIZE, x),
+	                 unary(m, OP_SIZE, var));
+	ValId less = binary(m, OP_MAX, binary(m, OP_SUB, n, imp_scalar(m, one)),
+	                    imp_scalar(m, one));
+
+	n = EMIT_NODE(m, OP_CAST_LIKE, NULL, n, var);
+	less = EMIT_NODE(m, OP_CAST_LIKE, NULL, less, var);
+	return binary(m, OP_MUL, var, binary(m, OP_DIV, n, less));
+}
+
 /* momentum * stat + (1 - momentum) * new: in place if it is a buffer. */
 static void
 update_statistic(struct importer *m, int i, ValId stat, ValId new,
@@ -413,25 +430,29 @@ with_statistics(struct importer *m, double eps)
 	              imp_in(m, 2), x);
 }
 
-/* Before version 14 the number of outputs says whether it trains. */
+/* --batchnorm batch stands for PyTorch's train(), which keeps unbiased
+ * variances; a node in training form keeps what ONNX says, biased ones. */
 bool
 run_batchnorm(struct importer *m)
 {
 	Attr a = attr_default(OP_BATCHNORM);
 	double eps = attr_float(&m->r, "epsilon", 1e-5f);
 	double momentum = attr_float(&m->r, "momentum", 0.9f);
-	bool training = attr_int(&m->r, "training_mode", 0) != 0;
+	bool given = import_bn_trains(m->n), training = given;
 	ValId y;
 
+	attr_int(&m->r, "training_mode", 0);
 	if (attr_int(&m->r, "spatial", 1) != 1)
 		return imp_fail(m, "spatial=0 is not supported");
-	if (m->n->opset < 14)
-		training = m->n->nout > 1;
+	if (m->opt->batchnorm != BATCHNORM_GRAPH)
+		training = m->opt->batchnorm == BATCHNORM_BATCH;
 	if (!training) {
 		if (imp_wants(m, 1) || imp_wants(m, 2))
 			return imp_fail(m, "running statistics as outputs need "
 			                "training_mode=1");
 		imp_out(m, 0, with_statistics(m, eps));
+		for (int k = 1; k < 3; k++)
+			imp_out(m, k, imp_in(m, 2 + k));
 		return true;
 	}
 	if (imp_wants(m, 3) || imp_wants(m, 4))
@@ -445,6 +466,8 @@ run_batchnorm(struct importer *m)
 		ValId new = imp_output(m, y, k);
 
 		m->g->val[new].dt = DT_F32;
+		if (k == 2 && !given)
+			new = unbiased(m, imp_in(m, 0), new);
 		update_statistic(m, k, imp_in(m, 2 + k), new, momentum);
 	}
 	return true;

@@ -70,6 +70,7 @@ import_options(struct driver *d)
 		.nparam = c->opt.nparam, .param = c->opt.param,
 		.nconst = c->nconst,
 		.constant = c->constant, .untie = c->opt.untie,
+		.batchnorm = c->batchnorm,
 		.no_weights = c->plan_only, .loss = c->opt.loss,
 		.all_outputs = c->opt.forward_only,
 		.fold = fold_part, .fold_of = d,

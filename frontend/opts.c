@@ -51,6 +51,10 @@ static const struct option_row table[] = {
 	  C, "micro-batches per update (1)" },
 	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), C,
 	  "on: as the graph says (on)" },
+	{ "batchnorm", "batch|running", G_TRAIN, set_batchnorm,
+	  FIELD(batchnorm), CI,
+	  "batch: by the batch's statistics, and running ones follow; running: "
+	  "by those, which stay (as the graph says)" },
 	{ "attention", "fused|unfused", G_TRAIN, set_first,
 	  FIELD(opt.fused_attention), C,
 	  "compute attention in blocks, or op by op (fused)" },

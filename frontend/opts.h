@@ -15,6 +15,7 @@ struct cli {
 	struct options opt;
 	int nconst;
 	struct import_const *constant;
+	enum batchnorm batchnorm;
 	const char *out;                /* -o; NULL: after the model */
 	const char *emit_dir, *cc, *march;
 	const char *dump, *dump_dir, *json, *explain, *passes, *stop_after;

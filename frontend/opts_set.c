@@ -353,6 +353,19 @@ set_dtype(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
+set_batchnorm(struct arg_parser *p, const char *arg, void *field)
+{
+	static const enum batchnorm mode[] = {
+		BATCHNORM_BATCH, BATCHNORM_RUNNING
+	};
+	int which = choose(p, arg);
+
+	if (which >= 0)
+		*(enum batchnorm *)field = mode[which];
+	return which >= 0;
+}
+
+bool
 set_curve_svg(struct arg_parser *p, const char *arg, void *field)
 {
 	struct cli *c = field;

@@ -36,7 +36,7 @@ SetOption set_string, set_once, set_folder, set_true, set_positive,
 	set_threads, set_double, set_capacity;
 /* A word: a bool that is true for the first, or for the second. */
 SetOption set_first, set_second;
-SetOption set_optimizer, set_update, set_dtype, set_target;
+SetOption set_optimizer, set_update, set_dtype, set_target, set_batchnorm;
 /* Lists, and what is more than one field, of struct options. */
 SetOption add_dim, add_shape, add_train, add_freeze, add_param, add_nodecay,
 	add_output, add_keep, add_recompute, set_budget, set_recompute;

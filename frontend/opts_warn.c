@@ -138,6 +138,7 @@ static const struct {
 	{ "freeze", no_import, import },
 	{ "param", no_import, import },
 	{ "untie", no_import, import },
+	{ "batchnorm", no_import, import },
 };
 
 void

@@ -142,7 +142,7 @@ put_initializer(struct builder *b, struct rope *out,
 		           trained ? v->val : 0);
 	}
 	/* those that were untied from it */
-	for (int i = index + 2; i < b->flat->nval && b->flat->ntie; i++) {
+	for (int i = index + 2; i < b->flat->nval && b->flat->nuntied; i++) {
 		const struct flat_val *u = &b->flat->val[i];
 
 		if (u->untied && u->tie == index + 1 && u->val)

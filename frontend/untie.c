@@ -71,6 +71,7 @@ clone_param(struct flat *f, int v, const char *name)
 	copy.nuse = 1;
 	copy.untied = true;
 	copy.tie = v;
+	f->nuntied++;
 	f->val[f->nval] = copy;
 	return f->nval++;
 }
@@ -99,6 +100,35 @@ untie_readers(struct flat *f, int v, bool apply)
 	return n;
 }
 
+/* y, which an Identity made of v, gets the contents of v for itself. */
+static void
+part_from(struct flat *f, struct flat_node *identity)
+{
+	int v = identity->in[0], y = identity->out[0];
+
+	f->val[y].init = f->val[v].init;
+	f->val[y].tie = v;
+	f->val[y].def = -1;
+	f->val[y].untied = true;
+	f->nuntied++;
+	identity->needed = false;
+	f->val[v].nuse--;
+}
+
+/* Statistics are never equal to a parameter, or to others, but by accident. */
+void
+untie_statistics(struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++) {
+		struct flat_node *node = &f->node[i];
+
+		if (is_identity(node) && f->val[node->in[0]].init
+		    && f->val[node->out[0]].state_slot
+		    && !f->val[node->out[0]].output)
+			part_from(f, node);
+	}
+}
+
 /* Identity(v) -> y, with y in norm or bias slots: y becomes a parameter, and
  * has the name that it had in the source. */
 static int
@@ -120,13 +150,9 @@ untie_identities(struct flat *f, int v, const int *slots, int nval,
 		f->val[y].tie = v;
 		if (!apply || f->val[y].output)
 			continue;
-		f->val[y].init = f->val[v].init;
-		f->val[y].def = -1;
-		f->val[y].untied = true;
+		part_from(f, node);
 		f->val[y].verdict = VERDICT_PARAM;
 		f->val[y].reason = "was tied by accident, now on its own";
-		node->needed = false;
-		f->val[v].nuse--;
 	}
 	return n;
 }

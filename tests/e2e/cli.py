@@ -7,6 +7,7 @@ import json
 import os
 import re
 import stat
+import struct
 import subprocess
 
 import ck
@@ -66,6 +67,52 @@ def wishes(bench):
     bench.check("--train '*.A' does nothing" in done.stderr, f"an option undone by a later one: {done.stderr[:300]}")
     done = bench.ckc(path, "--plan-only", "--freeze", "*", "--train", "nosuch.*")
     bench.check(done.returncode == 1 and "--train 'nosuch.*': there is no initializer of that name" in done.stderr, f"a name of nothing: {done.stderr[:300]}")
+
+
+def tensor_bytes(path, name):
+    raw = ck.content(path)
+    n = int.from_bytes(raw[:8], "little")
+    begin, end = json.loads(raw[8:8 + n])[name]["data_offsets"]
+    return raw[8 + n + begin:8 + n + end]
+
+
+def statistics(bench):
+    """Statistics that an exporter merged with scales and biases are trained, saved and exported on their own; --freeze does not stop them."""
+    stem = os.path.join(ck.MODELS, "cnn-bn-merged")
+    names = [f"b{i}.running_{of}" for i in (1, 2, 3) for of in ("mean", "var")]
+    so, saved, onnx, log, again = (bench.path(x) for x in ("bn.so", "bn.st", "bn.onnx", "bn.jsonl", "bn2.jsonl"))
+    bench.must(bench.ckc(stem + ".onnx", "-o", so, "--batchnorm", "batch", "--freeze", "b?.*"), "merged statistics")
+    run = [so, "--inputs", stem + ".inputs.safetensors", "--steps"]
+    bench.must(bench.ckrun(*run, 4, "--log", log), "four steps")
+    if not bench.must(bench.ckrun(*run, 3, "--save", saved, "--export-onnx", onnx), "three steps"):
+        return
+    bench.must(bench.ckc(onnx, "-o", bench.path("bn2.so"), "--batchnorm", "batch", "--freeze", "b?.*"), "compile the export")
+    for name in names:
+        now = tensor_bytes(saved, name)
+        bench.check(now == tensor_bytes(bench.path("bn2.safetensors"), name), f"{name} is another in the export")
+        bench.check(now != tensor_bytes(bench.path("bn.safetensors"), name), f"{name} did not change")
+    bench.must(bench.ckrun(bench.path("bn2.so"), "--inputs", stem + ".inputs.safetensors", "--steps", 1, "--log", again), "run the export")
+    bench.check(ck.losses(again)[0] == ck.losses(log)[3], f"export: loss {ck.losses(again)} after {ck.losses(log)}")
+
+
+def momentum(bench):
+    """Without a word about it in the file, statistics keep 0.9 of themselves; variances are unbiased."""
+    path, so, saved, batch = (bench.path(x) for x in ("mean.onnx", "mean.so", "mean.st", "mean.in.st"))
+    names, x = ("b.weight", "b.bias", "b.running_mean", "b.running_var"), [1.0, 2.0, 4.0, 9.0]
+    nodes = [wire.node("BatchNormalization", ["x", *names], "y"), wire.node("ReduceMean", ["y"], "loss", keepdims=0)]
+    with open(path, "wb") as f:
+        f.write(wire.graph(nodes, [wire.floats(n, [1], [0.5]) for n in names], {"x": (1, [4, 1])}, ["loss"]))
+    header = json.dumps({"x": {"dtype": "F32", "shape": [4, 1], "data_offsets": [0, 16]}}).encode()
+    with open(batch, "wb") as f:
+        f.write(len(header).to_bytes(8, "little") + header + struct.pack("<4f", *x))
+    done = bench.ckc(path, "-o", so, "--batchnorm", "batch")
+    bench.must(done, "a momentum of ONNX")
+    bench.check("momentum 0.9 (0.1 in PyTorch's terms), ONNX's default where the file does not say" in done.stderr, f"momentum: {done.stderr[:300]}")
+    if bench.must(bench.ckrun(so, "--inputs", batch, "--steps", 1, "--save", saved), "a step"):
+        mean = sum(x) / 4
+        for name, now in ("b.running_mean", mean), ("b.running_var", sum((v - mean) ** 2 for v in x) / 3):
+            got = struct.unpack("<f", tensor_bytes(saved, name))[0]
+            bench.check(abs(got - (0.45 + 0.1 * now)) < 1e-6, f"{name} is {got}, not {0.45 + 0.1 * now}")
 
 
 def streams(bench):
@@ -191,6 +238,8 @@ def main():
     idle(bench)
     given_twice(bench)
     wishes(bench)
+    statistics(bench)
+    momentum(bench)
     streams(bench)
     standard_output(bench)
     without_effect(bench)

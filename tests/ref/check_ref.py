@@ -62,7 +62,7 @@ def flags_of(meta, name):
     flags += ["--loss", loss if isinstance(loss, str) else f"{loss['kind']}:{loss.get('logits') or loss.get('output')}"]
     if "tied" in name or "eval" in name:
         flags += ["--untie=off"]                     # the reference trains what the file says
-    return flags + ["--optimizer", meta["optimizer"]["kind"], "--dropout", "off"]
+    return flags + meta.get("flags", []) + ["--optimizer", meta["optimizer"]["kind"], "--dropout", "off"]
 
 
 def check(stem, o, work):

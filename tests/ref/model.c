@@ -113,6 +113,7 @@ compile(struct run *r, struct onnx_file **keep)
 		.nwish = r->cli.opt.nwish, .wish = r->cli.opt.wish,
 		.nparam = r->cli.opt.nparam, .param = r->cli.opt.param,
 		.untie = r->cli.opt.untie, .loss = r->cli.opt.loss,
+		.batchnorm = r->cli.batchnorm,
 		.fold = fold_part, .fold_of = r,
 	};
 	Pass p = { .diag = r->diag, .opt = &r->cli.opt, .keep = r->arena };
