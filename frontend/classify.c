@@ -184,6 +184,14 @@ is_alias(const struct flat *f, const char *lost)
 	return false;
 }
 
+static bool
+has_suffix(const char *s, const char *end)
+{
+	size_t n = strlen(s), m = strlen(end);
+
+	return n > m && strcmp(s + n - m, end) == 0;
+}
+
 static void
 find_signature(struct classifier *c)
 {
@@ -223,6 +231,9 @@ find_signature(struct classifier *c)
 			c->f->lost[named++] = c->sig[i].name;
 	}
 	params = found > params ? found : params;
+	for (size_t i = 0; i < c->nsig; i++)
+		c->f->nlostnorm += c->sig[i].kind == 'B' && !c->sig[i].there
+			&& has_suffix(c->sig[i].name, ".running_mean");
 	c->lost = found < params;
 	c->f->nlost = (int)(params - found) - nalias;
 }
@@ -344,16 +355,19 @@ judge(const struct classifier *c, struct flat_val *v)
 		if (!v->frozen)
 			v->verdict = VERDICT_CONST;
 		v->reason = wish_text(c->f->arena, wish);
+		v->wished = true;
 	} else if (wish || param) {
 		decide(v, VERDICT_PARAM, wish ? wish_text(c->f->arena, wish)
 		       : "--param");
+		v->wished = true;
 		if (!v->reached)
 			v->reason = arena_printf(c->f->arena, "%s, but gets no "
 			                         "gradient", v->reason);
 	} else if (!v->reached) {
 		const struct signature *s = signature_of(c, v);
 
-		v->idle = s && s->kind == 'P';
+		v->idle = s ? s->kind == 'P'
+			: flat_is_path(v->name) && !buffer_name(v->name);
 		decide(v, VERDICT_CONST, v->nuse
 		       ? "gets no gradient from the loss" : "not used");
 	} else {

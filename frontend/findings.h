@@ -2,7 +2,7 @@
 #ifndef FRONTEND_FINDINGS_H
 #define FRONTEND_FINDINGS_H
 
-#include "frontend/flat.h"
+#include "frontend/damage.h"
 #include "frontend/onnx.h"
 
 enum support { MISSING, FORWARD, GRADIENT, NOT_NEEDED };
@@ -27,17 +27,14 @@ struct findings {
 	int nop;
 	struct dim_use *dim;
 	int ndim;
-	const char **warning;
-	int nwarning;
-	size_t op_cap, dim_cap, warning_cap;
+	struct damages damage;
+	size_t op_cap, dim_cap;
 	bool *depends;                  /* flat values that depend on a
 	                                 * parameter */
 	int64_t param_bytes, buffer_bytes, nparam, nbuffer, nelem;
 	bool trainable;
 };
 
-/* inspect_damage.c: warnings about what the exporter did. */
-void inspect_damage(struct findings *);
 /* inspect_page.c */
 void inspect_page(struct findings *, FILE *);
 void inspect_json(struct findings *, FILE *);

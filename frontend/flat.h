@@ -28,8 +28,9 @@ struct flat_val {
 	/* classify.c, for initializers and inputs named by --param */
 	enum verdict verdict;
 	bool frozen, reached, weight_slot, state_slot;
-	bool idle;                      /* the exporter calls it a parameter,
-	                                 * and the loss does not reach it */
+	bool idle;                      /* called a parameter, and the loss does
+	                                 * not reach it */
+	bool wished;                    /* an option decided */
 	const char *reason;
 	int tie;                        /* initializer with which it shares its
 	                                 * contents by accident; 0: none */
@@ -95,6 +96,7 @@ struct flat {
 	const char *lost[FLAT_LOST];    /* the first of them, by name */
 	int nlost;                      /* parameters that the exporter's
 	                                 * signature has and the file not */
+	int nlostnorm;                  /* the same of BatchNorms */
 	size_t tie_cap;
 };
 

@@ -7,6 +7,7 @@
  * gives   a graph in dynamic form, and the template for writing it back
  * refuses what optable.c does not know: all of it at once, grouped
  */
+#include "frontend/damage.h"
 #include "frontend/import_flat.h"
 #include "frontend/import_graph.h"
 
@@ -59,48 +60,12 @@ check_support(const struct flat *f)
 /* ---- warnings ---- */
 
 static void
-warn_ties(const struct flat *f, bool untie)
+warn_damage(struct flat *f, const struct import_options *opt)
 {
-	for (int i = 0; i < f->ntie; i++)
-		diag_warn(f->diag,
-		          "'%s' stands for %d norms or biases that the "
-		          "exporter merged because they were equal; %s",
-		          f->val[f->tie[i].val].name, f->tie[i].n,
-		          untie ? "each is trained on its own (--untie=off: "
-		                  "together)"
-		                : "they are trained together as --untie=off "
-		                  "says");
-}
+	struct damages d = damage_find(f, opt, f->arena);
 
-static void
-warn_idle(const struct flat *f)
-{
-	int n = 0, first = 0;
-
-	for (int i = f->nval; --i > 0;)
-		if (f->val[i].idle) {
-			first = i;
-			n++;
-		}
-	if (n)
-		diag_warn(f->diag, "%d parameter%s of the source get%s no "
-		          "gradient from the loss and stay%s as %s (the first "
-		          "is '%s'); --freeze says that this is meant", n,
-		          n > 1 ? "s" : "", n > 1 ? "" : "s",
-		          n > 1 ? "" : "s", n > 1 ? "they are" : "it is",
-		          f->val[first].name);
-}
-
-static void
-warn_smoothing(const struct flat *f)
-{
-	for (int i = 0; i < f->nnode; i++) {
-		double lost = import_lost_smoothing(&f->node[i]);
-
-		if (f->node[i].needed && lost > 0)
-			diag_warn(f->diag, "node '%s': " LOST_SMOOTHING,
-			          f->node[i].name, lost);
-	}
+	for (int i = 0; i < d.n; i++)
+		diag_warn(f->diag, "%s", d.at[i].text);
 }
 
 /* ---- all of it ---- */
@@ -126,13 +91,10 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 	struct flat *f = import_flat(path, opt, diag, arena, keep);
 	Graph *g = NULL;
 
-	if (f && check_support(f)) {
-		warn_ties(f, opt->untie);
-		warn_smoothing(f);
-		if (!opt->all_outputs)
-			warn_idle(f);
+	if (f && check_support(f))
 		g = import_graph(f, opt, arena, stem(arena, path));
-	}
+	if (g && !opt->quiet)
+		warn_damage(f, opt);
 	if (g && !opt->no_weights)
 		template_build(*keep, f);
 	else if (g)

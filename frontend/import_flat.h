@@ -14,7 +14,5 @@ struct flat *import_flat(const char *path, const struct import_options *,
 double import_lost_smoothing(const struct flat_node *);
 /* Whether a BatchNormalization is in training form. */
 bool import_bn_trains(const struct flat_node *);
-#define LOST_SMOOTHING "the exporter dropped label_smoothing=%g; write it " \
-	"out: p = log_softmax(z, -1); (1 - s) * nll_loss(p, y) - s * p.mean()"
 
 #endif

@@ -25,6 +25,7 @@ struct import_options {
 	const struct import_const *constant;
 	bool untie;             /* clone parameters tied by accident */
 	enum batchnorm batchnorm;
+	bool no_dropout;        /* the user wants none */
 	bool quiet;             /* not a word about what the export damaged */
 	bool no_weights;        /* plan from shapes: never open weight files */
 	bool all_outputs;       /* weights that reach any output are parameters

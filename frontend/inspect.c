@@ -199,7 +199,7 @@ find_all(struct findings *x)
 	find_depends(x);
 	find_ops(x);
 	count_bytes(x);
-	inspect_damage(x);
+	x->damage = damage_find(x->f, x->opt, x->arena);
 	x->trainable = x->nparam > 0;
 	for (int i = 0; i < x->nop; i++)
 		x->trainable &= x->op[i].support != MISSING

@@ -243,6 +243,14 @@ print_kind(struct findings *x, FILE *out, enum support kind, const char *text)
 }
 
 static void
+print_text(FILE *out, const char *space, const char *text)
+{
+	fputs(*text ? space : "", out);
+	put_name(out, text);
+	putc('\n', out);
+}
+
+static void
 print_ops(struct findings *x, FILE *out)
 {
 	fputs("operators, with the number of nodes\n", out);
@@ -261,6 +269,22 @@ print_ops(struct findings *x, FILE *out)
 	print_kind(x, out, FORWARD, "forward, NO GRADIENT");
 	print_kind(x, out, GRADIENT, "forward and gradient");
 	print_kind(x, out, NOT_NEEDED, "forward, no gradient needed");
+}
+
+static void
+print_warnings(struct findings *x, FILE *out)
+{
+	if (x->damage.n || x->opt->nnote)
+		fputs("\nwarnings\n", out);
+	for (int i = 0; i < x->damage.n; i++) {
+		const struct damage *d = &x->damage.at[i];
+
+		print_text(out, "  ", d->text);
+		for (int k = 0; k < d->ndetail; k++)
+			print_text(out, "      ", d->detail[k]);
+	}
+	for (int i = 0; i < x->opt->nnote; i++)
+		print_text(out, "  ", x->opt->note[i]);
 }
 
 void
@@ -282,13 +306,7 @@ inspect_page(struct findings *x, FILE *out)
 	print_inits(x, out, VERDICT_CONST);
 	fputc('\n', out);
 	print_ops(x, out);
-	if (x->nwarning)
-		fputs("\nwarnings\n", out);
-	for (int i = 0; i < x->nwarning; i++) {
-		fputs("  ", out);
-		put_name(out, x->warning[i]);
-		fputc('\n', out);
-	}
+	print_warnings(x, out);
 	fputs("\nbytes with AdamW: parameters ", out);
 	print_size(out, x->param_bytes);
 	fputs(", gradients ", out);
@@ -363,6 +381,35 @@ json_ops(struct findings *x, FILE *out)
 	fputs("\n]", out);
 }
 
+static void
+json_warnings(struct findings *x, FILE *out)
+{
+	bool first = true;
+
+	fputs(",\n\"warnings\": [", out);
+	for (int i = 0; i < x->damage.n + x->opt->nnote; i++) {
+		fputs(i ? ",\n  " : "\n  ", out);
+		utf8_json(out, i < x->damage.n ? x->damage.at[i].text
+		          : x->opt->note[i - x->damage.n]);
+	}
+	fputs("\n],\n\"details\": {", out);
+	for (int i = 0; i < x->damage.n; i++) {
+		const struct damage *d = &x->damage.at[i];
+
+		if (!d->ndetail)
+			continue;
+		fputs(first ? "\n  " : ",\n  ", out);
+		first = false;
+		utf8_json(out, d->text);
+		for (int k = 0; k < d->ndetail; k++) {
+			fputs(k ? ", " : ": [", out);
+			utf8_json(out, d->detail[k]);
+		}
+		putc(']', out);
+	}
+	fputs("\n}", out);
+}
+
 void
 inspect_json(struct findings *x, FILE *out)
 {
@@ -398,12 +445,8 @@ inspect_json(struct findings *x, FILE *out)
 	fputc(']', out);
 	json_inits(x, out);
 	json_ops(x, out);
-	fputs(",\n\"warnings\": [", out);
-	for (int i = 0; i < x->nwarning; i++) {
-		fputs(i ? ",\n  " : "\n  ", out);
-		utf8_json(out, x->warning[i]);
-	}
-	fprintf(out, "\n],\n\"parameter_bytes\": %jd,\n\"buffer_bytes\": "
+	json_warnings(x, out);
+	fprintf(out, ",\n\"parameter_bytes\": %jd,\n\"buffer_bytes\": "
 	        "%jd,\n", (intmax_t)x->param_bytes,
 	        (intmax_t)x->buffer_bytes);
 	if (x->opt->step_bytes)

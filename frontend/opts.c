@@ -144,7 +144,7 @@ static const struct option_row table[] = {
 	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,
 	  "check the graph after every pass" },
 	{ "quiet", NULL, G_LOOK, set_true, FIELD(quiet), C | P | K,
-	  "no progress and no summary" },
+	  "no progress, no summary, no warnings of what the export damaged" },
 
 	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
 	  "no code: plan and report; weights are never read" },

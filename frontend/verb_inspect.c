@@ -140,6 +140,7 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	if (!p.said)
 		return diag_error(diag, "out of memory");
 	p.quiet = diag_new("ckc", p.said);
+	p.import.quiet = true;
 	o.step_bytes = try_passes(&p, NULL, 0, NULL);
 	if (o.step_bytes < 0)
 		o.step_bytes = 0;

@@ -124,6 +124,43 @@ class Attention(Module):
         return nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.1)
 
 
+class ClassToken(Module):
+    """One parameter for each row of the batch, in front of a sequence."""
+
+    def __init__(self, fresh):
+        super().__init__()
+        self.cls, self.l = nn.Parameter(torch.zeros(1, 1, 8) if fresh else torch.randn(1, 1, 8)), nn.Linear(8, 8)
+
+    def body(self, x):
+        return self.l(torch.cat([self.cls.expand(x.shape[0], -1, -1), x], 1))
+
+
+class Tables(Module):
+    """Constants that are none of the parameters: sines, a mask, frequencies, a first state."""
+
+    def __init__(self):
+        super().__init__()
+        self.l, self.r = nn.Linear(8, 8), nn.GRU(8, 8, batch_first=True)
+
+    def body(self, x):
+        t = torch.arange(6)[:, None] * torch.exp(torch.arange(4) * -2.0)[None]
+        y = self.l(x + torch.cat([t.sin(), t.cos()], 1)) * 2.0 ** -torch.arange(8)
+        y = y * (torch.arange(6)[:, None] > torch.arange(8)[None])
+        return self.r(y, torch.zeros(1, 2, 8))[0]
+
+
+class Adapted(Module):
+    """A frozen layer with a low-rank one beside it."""
+
+    def __init__(self):
+        super().__init__()
+        self.base, self.lora_A, self.lora_B = nn.Linear(8, 8), nn.Linear(8, 2, bias=False), nn.Linear(2, 8, bias=False)
+        self.base.requires_grad_(False)
+
+    def body(self, x):
+        return self.base(x) + self.lora_B(self.lora_A(x))
+
+
 class Smoothing(nn.Module):
     """The exporter drops the smoothing of labels."""
 
@@ -189,6 +226,10 @@ def main():
     dynamo(out, "dynamo-optimized-tied", Tied(), ids, True)
     dynamo(out, "dynamo-optimized-scale", Temperature(), flat, True)
     dynamo(out, "dynamo-optimized-batchnorm", Image(), image, True)
+    dynamo(out, "dynamo-optimized-token", ClassToken(False), cube, True, batch=False)
+    dynamo(out, "dynamo-optimized-fresh-token", ClassToken(True), cube, True, batch=False)
+    dynamo(out, "dynamo-optimized-tables", Tables(), cube, True, batch=False)
+    dynamo(out, "dynamo-lora", Adapted(), flat, False)
 
 
 if __name__ == "__main__":
