@@ -95,10 +95,10 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 		g = import_graph(f, opt, arena, stem(arena, path));
 	if (g && !opt->quiet)
 		warn_damage(f, opt);
-	if (g && !opt->no_weights)
+	if (g && !opt->shapes_do)
 		template_build(*keep, f);
 	else if (g)
-		(*keep)->why_no_template = "weights were not read";
+		(*keep)->why_no_template = "weights may be absent";
 	arena_free(arena);
 	if (g && diag_errors(diag) == before)
 		return g;

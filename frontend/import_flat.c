@@ -109,7 +109,7 @@ import_flat(const char *path, const struct import_options *opt, Diag *diag,
 	struct flat *f;
 
 	diag_file(diag, path);
-	*file = onnx_open(path, opt->no_weights, diag);
+	*file = onnx_open(path, opt->shapes_do, diag);
 	f = *file ? flat_resolve(*file, opt, diag, arena) : NULL;
 	if (!f || !classify(f, opt))
 		return NULL;

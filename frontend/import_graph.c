@@ -112,8 +112,7 @@ import_initializer(struct importer *m, struct flat_val *in)
 		: in->verdict == VERDICT_BUFFER && in->state_slot ? V_BUFFER
 		: V_CONST;
 
-	if (!(kind == V_CONST ? onnx_tensor_load_const : onnx_tensor_load)(
-		    m->f->file, in->init, &t))
+	if (!onnx_tensor_load(m->f->file, in->init, &t))
 		return false;
 	in->val = imp_stored(m, kind, in->name, &t);
 	m->g->val[in->val].frozen = in->frozen;

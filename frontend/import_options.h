@@ -27,7 +27,8 @@ struct import_options {
 	enum batchnorm batchnorm;
 	bool no_dropout;        /* the user wants none */
 	bool quiet;             /* not a word about what the export damaged */
-	bool no_weights;        /* plan from shapes: never open weight files */
+	bool shapes_do;         /* external data may be absent: what would be
+	                         * read from it is unknown, and said so */
 	bool all_outputs;       /* weights that reach any output are parameters
 	                         * (there is no loss) */
 	const char *loss;       /* as --loss; NULL: found from the outputs */

@@ -205,7 +205,7 @@ imp_tensor(struct importer *m, const Onnx__TensorProto *p, const char *name)
 {
 	struct onnx_tensor t;
 
-	if (!onnx_tensor_load_const(m->f->file, p, &t))
+	if (!onnx_tensor_load(m->f->file, p, &t))
 		return 0;
 	return imp_stored(m, V_CONST, name, &t);
 }

@@ -72,7 +72,7 @@ import_options(struct driver *d)
 		.constant = c->constant, .untie = c->opt.untie,
 		.batchnorm = c->batchnorm, .no_dropout = !c->opt.dropout,
 		.quiet = c->quiet,
-		.no_weights = c->plan_only, .loss = c->opt.loss,
+		.shapes_do = c->plan_only, .loss = c->opt.loss,
 		.all_outputs = c->opt.forward_only,
 		.fold = fold_part, .fold_of = d,
 	};

@@ -43,7 +43,7 @@ onnx_unpack(struct onnx_file *f, const ProtobufCMessageDescriptor *type,
 }
 
 struct onnx_file *
-onnx_open(const char *path, bool no_weights, Diag *diag)
+onnx_open(const char *path, bool shapes_do, Diag *diag)
 {
 	Arena *arena = arena_new(), *scratch = arena_new();
 	struct onnx_file *f = arena_alloc(arena, sizeof *f);
@@ -53,7 +53,7 @@ onnx_open(const char *path, bool no_weights, Diag *diag)
 	f->arena = arena;
 	f->diag = diag;
 	f->path = arena_str(arena, path);
-	f->no_weights = no_weights;
+	f->shapes_do = shapes_do;
 	ok = onnx_map_path(f, path, "the model", &m);
 	if (ok && m->n == 0)
 		ok = diag_error(diag, "the file is empty");

@@ -31,13 +31,15 @@ struct onnx_file {
 	int nmap;                       /* external ones looked for */
 	struct wire wire;
 	Onnx__ModelProto *model;
-	bool no_weights;
+	bool shapes_do;                 /* external data may be absent */
+	const char *lacks;              /* what is assumed where it is; NULL:
+	                                 * nothing */
 	struct onnx_template *template; /* NULL: cannot be exported */
 	const char *why_no_template;
 };
 
-/* What is known of a tensor; data is NULL if it was not asked for or lies in
- * an external file that must not be read. */
+/* What is known of a tensor; data is NULL if it was not asked for, or lies in
+ * an external file that is not there where shapes will do. */
 struct onnx_tensor {
 	const char *name;               /* never NULL */
 	DType dt;
@@ -48,7 +50,7 @@ struct onnx_tensor {
 };
 
 /* Open and unpack; NULL after a diagnostic. */
-struct onnx_file *onnx_open(const char *path, bool no_weights, Diag *);
+struct onnx_file *onnx_open(const char *path, bool shapes_do, Diag *);
 
 /* Type and shape; false after a diagnostic. */
 bool onnx_tensor_info(struct onnx_file *, const Onnx__TensorProto *,
@@ -56,10 +58,6 @@ bool onnx_tensor_info(struct onnx_file *, const Onnx__TensorProto *,
 /* Contents too.  They lie in the file's mapping or arena. */
 bool onnx_tensor_load(struct onnx_file *, const Onnx__TensorProto *,
                       struct onnx_tensor *);
-/* The same for what will be a constant: a small one is read even where weights
- * are not, if its file is there, because shapes may depend on it. */
-bool onnx_tensor_load_const(struct onnx_file *, const Onnx__TensorProto *,
-                            struct onnx_tensor *);
 /* Bytes of a tensor in memory, and its elements; 0: they cannot be counted. */
 int64_t onnx_tensor_bytes(const Onnx__TensorProto *, int64_t *nelem);
 /* A TensorProto or a .npy file given as --const; contents are copied into the

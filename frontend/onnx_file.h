@@ -13,8 +13,10 @@ bool onnx_map_path(struct onnx_file *, const char *path, const char *what,
 /* Map the file at the location that a tensor's external data gives. */
 bool onnx_map_external(struct onnx_file *, const char *location,
                        const char *tensor, struct onnx_map **);
-/* Whether that would find a file; silent. */
-bool onnx_map_finds(struct onnx_file *, const char *location);
+/* External data cannot be had, which the text says: an error, or where shapes
+ * will do a warning, once, with what is assumed.  Returns false. */
+bool onnx_map_lacks(struct onnx_file *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void onnx_unmap(struct onnx_file *);
 
 /* ---- onnx_tensor.c ---- */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,42 +16,45 @@
 /* External files: each is a mapping, and they are looked up one by one. */
 enum { MAPS_MAX = 1 << 14 };
 
-static bool
-map_fd(struct onnx_file *f, int fd, const char *what, const char *location,
+static struct onnx_map *
+add_map(struct onnx_file *f, const char *location)
+{
+	struct onnx_map **tail = &f->maps;
+
+	while (*tail)
+		tail = &(*tail)->next;
+	*tail = arena_alloc(f->arena, sizeof **tail);
+	(*tail)->location = arena_str(f->arena, location);
+	return *tail;
+}
+
+/* Why it cannot be mapped, or NULL. */
+static const char *
+map_fd(struct onnx_file *f, int fd, const char *location,
        struct onnx_map **out)
 {
-	struct onnx_map *m, **tail = &f->maps;
 	struct stat st;
 	void *p = NULL;
 
 	if (fstat(fd, &st) < 0)
-		return diag_error(f->diag, "%s: %s", what, strerror(errno));
+		return strerror(errno);
 	if (!S_ISREG(st.st_mode))
-		return diag_error(f->diag, "%s: not a regular file", what);
+		return "not a regular file";
 	if (*location && *location != '/' && st.st_nlink > 1)
-		return diag_error(
-			f->diag,
-			"%s: the file has %ju hard links; external data is "
-			"read only from a file of its own; copy it",
-			what, (uintmax_t)st.st_nlink);
-	if (st.st_size > 0) {
+		return arena_printf(f->arena, "the file has %ju hard links; "
+		                    "external data is read only from a file of "
+		                    "its own; copy it", (uintmax_t)st.st_nlink);
+	if (st.st_size > 0)
 		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd,
 		         0);
-		if (p == MAP_FAILED)
-			return diag_error(f->diag, "%s: %s", what,
-			                  strerror(errno));
-	}
-	m = arena_alloc(f->arena, sizeof *m);
-	m->location = arena_str(f->arena, location);
-	m->data = p;
-	m->n = (size_t)st.st_size;
-	m->dev = st.st_dev;
-	m->ino = st.st_ino;
-	while (*tail)
-		tail = &(*tail)->next;
-	*tail = m;
-	*out = m;
-	return true;
+	if (p == MAP_FAILED)
+		return strerror(errno);
+	*out = add_map(f, location);
+	(*out)->data = p;
+	(*out)->n = (size_t)st.st_size;
+	(*out)->dev = st.st_dev;
+	(*out)->ino = st.st_ino;
+	return NULL;
 }
 
 bool
@@ -58,16 +62,16 @@ onnx_map_path(struct onnx_file *f, const char *path, const char *what,
               struct onnx_map **out)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	bool ok;
+	const char *why;
 
 	if (fd < 0)
 		return diag_error(f->diag, "cannot be opened: %s",
 		                  strerror(errno));
 	/* the model comes first; a location that no external data can have
 	 * stands for all others */
-	ok = map_fd(f, fd, what, f->maps ? "/" : "", out);
+	why = map_fd(f, fd, f->maps ? "/" : "", out);
 	close(fd);
-	return ok;
+	return !why || diag_error(f->diag, "%s: %s", what, why);
 }
 
 /* Open one component after the other so that no symbolic link, in whatever
@@ -123,13 +127,48 @@ bad_location(const char *s)
 }
 
 bool
-onnx_map_finds(struct onnx_file *f, const char *location)
+onnx_map_lacks(struct onnx_file *f, const char *fmt, ...)
 {
-	int fd = bad_location(location) ? -1 : open_beneath(f, location);
+	char text[2048];
+	va_list ap;
 
-	if (fd >= 0)
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (!f->shapes_do)
+		return diag_error(f->diag, "%s", text);
+	if (!f->lacks) {
+		f->lacks = arena_printf(f->arena, "%s; without it a parameter "
+			"that several norms share is taken as tied, and "
+			"constants, attention masks among them, as any "
+			"numbers: a compile with the data may plan otherwise",
+			text);
+		diag_warn(f->diag, "%s", f->lacks);
+	}
+	return false;
+}
+
+/* Why what lies at the location cannot be mapped, or NULL. */
+static const char *
+map_beneath(struct onnx_file *f, const char *location, struct onnx_map **out)
+{
+	int fd = open_beneath(f, location), e = errno;
+	const char *why, *slash = strrchr(f->path, '/');
+
+	if (fd >= 0) {
+		why = map_fd(f, fd, location, out);
 		close(fd);
-	return fd >= 0;
+		return why ? arena_printf(f->arena, " '%s': %s", location, why)
+		           : NULL;
+	}
+	why = arena_printf(f->arena, " file '%s' cannot be opened: %s",
+	                   location, e == ELOOP
+	                   ? "symbolic links are not followed" : strerror(e));
+	if (f->shapes_do)
+		return why;
+	return arena_printf(f->arena, "%s; put it beside the model, in '%.*s', "
+		"or plan from shapes with --plan-only", why,
+		slash ? (int)(slash - f->path) : 1, slash ? f->path : ".");
 }
 
 bool
@@ -137,48 +176,23 @@ onnx_map_external(struct onnx_file *f, const char *location,
                   const char *tensor, struct onnx_map **out)
 {
 	const char *why = bad_location(location);
-	struct onnx_map *m;
-	int fd;
-	bool ok;
 
 	if (why)
-		return diag_error(f->diag,
-		                  "tensor '%s': external data location '%s' %s",
-		                  tensor, location, why);
-	for (m = f->maps->next; m; m = m->next)
+		return onnx_map_lacks(f, "tensor '%s': external data location "
+		                      "'%s' %s", tensor, location, why);
+	for (struct onnx_map *m = f->maps->next; m; m = m->next)
 		if (strcmp(m->location, location) == 0) {
 			*out = m;
 			return !m->missing;     /* said once */
 		}
 	if (++f->nmap > MAPS_MAX)
-		return diag_error(f->diag, "tensor '%s': external data in more "
-		                  "than %d files", tensor, MAPS_MAX);
-	fd = open_beneath(f, location);
-	if (fd < 0) {
-		int e = errno;
-		const char *slash = strrchr(f->path, '/');
-		int n = slash ? (int)(slash - f->path) : 1;
-
-		for (m = f->maps; m->next; m = m->next)
-			;
-		m->next = arena_alloc(f->arena, sizeof *m);
-		m->next->location = location;
-		m->next->missing = true;
-		return diag_error(
-			f->diag,
-			"tensor '%s': external data file '%s' cannot be "
-			"opened: %s; put it beside the model, in '%.*s', or "
-			"plan from shapes with --plan-only",
-			tensor, location,
-			e == ELOOP ? "symbolic links are not followed"
-				   : strerror(e),
-			n, slash ? f->path : ".");
-	}
-	ok = map_fd(f, fd, arena_printf(f->arena, "tensor '%s': external data "
-	                                "'%s'", tensor, location), location,
-	            out);
-	close(fd);
-	return ok;
+		return onnx_map_lacks(f, "tensor '%s': external data in more "
+		                      "than %d files", tensor, MAPS_MAX);
+	why = map_beneath(f, location, out);
+	if (!why)
+		return true;
+	add_map(f, location)->missing = true;
+	return onnx_map_lacks(f, "tensor '%s': external data%s", tensor, why);
 }
 
 bool

@@ -152,17 +152,15 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 		return diag_error(f->diag, "tensor '%s': external data has %ju "
 		                  "bytes, its shape needs %jd", t->name,
 		                  (uintmax_t)length, (intmax_t)t->nbytes);
-	if (f->no_weights)
-		return true;
 	if (!onnx_map_external(f, location, t->name, &m))
-		return false;
+		return f->shapes_do;
 	if (offset > m->n || length > m->n - offset)
-		return diag_error(f->diag,
-		                  "tensor '%s': external data '%s' ends at "
-		                  "byte %zu, the tensor lies at %ju and has "
-		                  "%ju bytes; is the file whole?",
-		                  t->name, location, m->n, (uintmax_t)offset,
-		                  (uintmax_t)length);
+		return onnx_map_lacks(f, "tensor '%s': external data '%s' ends "
+		                      "at byte %zu, the tensor lies at %ju and "
+		                      "has %ju bytes; is the file whole?",
+		                      t->name, location, m->n,
+		                      (uintmax_t)offset, (uintmax_t)length)
+			|| f->shapes_do;
 	t->data = m->data + offset;
 	return true;
 }
@@ -400,28 +398,4 @@ onnx_tensor_load(struct onnx_file *f, const Onnx__TensorProto *p,
                  struct onnx_tensor *t)
 {
 	return onnx_tensor_load_from(f, &f->wire, f->maps->data, p, t);
-}
-
-bool
-onnx_tensor_load_const(struct onnx_file *f, const Onnx__TensorProto *p,
-                       struct onnx_tensor *t)
-{
-	enum { SMALL = 64 << 10 };
-	const char *location = NULL;
-	bool ok;
-
-	if (!onnx_tensor_load(f, p, t))
-		return false;
-	if (t->data || !t->external || t->nbytes > SMALL)
-		return true;
-	for (size_t i = 0; i < p->n_external_data; i++)
-		if (p->external_data[i]->key && p->external_data[i]->value
-		    && strcmp(p->external_data[i]->key, "location") == 0)
-			location = p->external_data[i]->value;
-	if (!location || !onnx_map_finds(f, location))
-		return true;
-	f->no_weights = false;
-	ok = onnx_tensor_load(f, p, t);
-	f->no_weights = true;
-	return ok;
 }

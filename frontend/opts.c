@@ -147,7 +147,7 @@ static const struct option_row table[] = {
 	  "no progress, no summary, no warnings of what the export damaged" },
 
 	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
-	  "no code: plan and report; weights are never read" },
+	  "no code: plan and report; external data may be absent" },
 	{ "emit-c", "DIR", G_OUTPUT, set_folder, FIELD(emit_dir), C,
 	  "keep the generated sources in DIR" },
 };

@@ -11,7 +11,7 @@
 
 struct probe {
 	const struct cli *c;
-	struct import_options import;   /* without weights */
+	struct import_options import;   /* shapes will do */
 	Arena *arena;
 	FILE *said;                     /* of quiet */
 	char *text;
@@ -135,7 +135,7 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	diag_file(diag, c->model);
 	if (!outputs_check_report(c->json, c->model, arena, diag))
 		return false;
-	p.import.no_weights = o.no_weights = true;
+	p.import.shapes_do = o.shapes_do = true;
 	p.said = open_memstream(&p.text, &p.n);
 	if (!p.said)
 		return diag_error(diag, "out of memory");

@@ -69,13 +69,16 @@ cast(struct precise *c, ValId v, DType to, NodeId like)
 
 /* ---- contents ---- */
 
+/* Numbers of parameters are not planned with, and there may be very many. */
 static void
 convert(struct precise *c, Val *v)
 {
 	int64_t n = val_nelem(v);
 	uint8_t *to;
 
-	if (v->data && n >= 0) {
+	if (v->kind == V_PARAM) {
+		v->data = NULL;
+	} else if (v->data && n >= 0) {
 		to = arena_array(c->g->arena, (size_t)n + 1,
 		                 (size_t)dtype_info[c->dt].nbytes);
 		for (int64_t i = 0; i < n; i++)

@@ -75,7 +75,8 @@ def main():
             f.write(struct.pack("<f", 1.0) * 1024)
     print(f"weights: {at} bytes")
     for what, argv in (("inspect", ["inspect", "big.onnx"]), ("plan", ["big.onnx", "--plan-only"]),
-                       ("train", ["big.onnx", "--plan-only", "--memory-budget", "100%"]), ("compile", ["big.onnx", "-o", "big.so", "--forward-only"])):
+                       ("train", ["big.onnx", "--plan-only", "--memory-budget", "100%"]), ("bf16", ["big.onnx", "--plan-only", "--dtype", "bf16"]),
+                       ("compile", ["big.onnx", "-o", "big.so", "--forward-only"])):
         status, said, most, peak = anonymous([bench.ckc_path, *argv], bench.work)
         bench.check(status == 0, f"{what}: status {status}: {said[-300:]}")
         bench.check(0 < most < LIMIT, f"{what}: {most >> 20} MiB beside the mapping")

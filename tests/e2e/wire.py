@@ -61,7 +61,7 @@ def a_model(graph):
 
 
 def attribute(name, value):
-    return field(5, field(1, name) + (field(8, value[0]) + field(20, 7) if isinstance(value, list) else field(3, value) + field(20, 2)))
+    return field(5, field(1, name) + (b"".join(field(8, v) for v in value) + field(20, 7) if isinstance(value, list) else field(3, value) + field(20, 2)))
 
 
 def node(op, inputs, output, **attributes):

@@ -305,7 +305,7 @@ external(const char *location, const char *offset, const char *length)
 static void
 test_external(void **state)
 {
-	struct import_options plan = { .no_weights = true };
+	struct import_options plan = { .shapes_do = true };
 	struct buf m;
 
 	(void)state;
