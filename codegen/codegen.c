@@ -166,6 +166,30 @@ emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
 	        " */\n", sum->resident, sum->arena, cc_flags(opt, o->arena));
 }
 
+/* Optimizers know float32 and 16-bit floats. */
+static bool
+check_updates(const Graph *g, Arena *a, Diag *d)
+{
+	const char *first = NULL;
+	bool update = false;
+	int n = 0;
+
+	FOR_NODES (node, g)
+		update |= node->op == OP_ADAMW || node->op == OP_SGD
+			|| node->op == OP_ACCUMULATE;
+	FOR_VALS (v, g)
+		if (v->kind == V_PARAM && !v->frozen && v->dt == DT_F64) {
+			first = first ? first : v->name;
+			n++;
+		}
+	if (!update || n == 0)
+		return true;
+	return diag_error(d, "parameter '%s'%s float64, which no optimizer "
+	                  "updates; export the model in float32: "
+	                  "model.float()", first, n == 1 ? " is" : arena_printf(
+	                  a, " and %d more are", n - 1));
+}
+
 static bool
 emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
             const Plan *ref_plan, const struct codegen_options *opt, Diag *d,
@@ -179,7 +203,8 @@ emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
 	int nprogram = ref && ref_plan ? 2 : 1;
 
 	*s = tables_shared(o->arena, g, plan, ref_plan);
-	if (!tables_program(&prog[0], o->arena, g, plan, s, d))
+	if (!check_updates(g, o->arena, d)
+	    || !tables_program(&prog[0], o->arena, g, plan, s, d))
 		return false;
 	if (nprogram == 2 &&
 	    !tables_program(&prog[1], o->arena, ref, ref_plan, s, d))
@@ -361,6 +386,21 @@ build(const char *dir, const struct out *src, const Graph *g,
 }
 
 bool
+codegen_check(const Graph *g, const Plan *plan, const Graph *reference,
+              const Plan *reference_plan, const struct codegen_options *opt,
+              Diag *d)
+{
+	Arena *a = arena_new();
+	struct out src = { .arena = a };
+	struct shared s;
+	bool ok = emit_source(&src, g, plan, reference, reference_plan, opt,
+	                      d, &s) && weights_check(g, d);
+
+	arena_free(a);
+	return ok;
+}
+
+bool
 codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
                 const Plan *reference_plan, const struct codegen_options *opt,
                 Diag *d)
@@ -371,7 +411,8 @@ codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
 	struct shared s;
 	char *dir;
 	bool ok = emit_source(&src, g, plan, reference, reference_plan, opt,
-	                      d, &s);
+	                      d, &s)
+		&& (!opt->weights || weights_check(g, d));
 
 	if (ok) {
 		dir = arena_printf(a, "%s/ckc-XXXXXX",

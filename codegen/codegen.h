@@ -30,6 +30,12 @@ struct codegen_options {
 	const struct codegen_hole *hole;
 };
 
+/* Whether there is code for the plan's schedule, and a file for its weights:
+ * all that codegen_library refuses but for what the machine lacks. */
+bool codegen_check(const Graph *g, const Plan *plan, const Graph *reference,
+                   const Plan *reference_plan, const struct codegen_options *,
+                   Diag *);
+
 /* Compile the plan's schedule into a library.  `reference` and its plan are
  * the keep-everything schedule for the run time's check; NULL: the same.
  * Nothing is left behind on failure, which the diagnostic explains. */

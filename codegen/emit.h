@@ -187,6 +187,11 @@ bool tables_emit(struct out *, const struct program *, int nprogram,
                  const struct shared *, int nblocked,
                  const struct codegen_options *, Diag *);
 
+/* ---- weights.c ---- */
+
+/* Whether a safetensors file can hold the weights. */
+bool weights_check(const Graph *, Diag *);
+
 /* ---- cc.c ---- */
 
 /* Run the C compiler in dir on model.c, giving model.so there. */

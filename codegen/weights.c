@@ -1,5 +1,6 @@
 /* MODEL.safetensors: parameters and buffers, straight from where they lie. */
 #include "codegen/codegen.h"
+#include "codegen/emit.h"
 #include "ir/outfile.h"
 #include "ir/utf8.h"
 
@@ -22,13 +23,11 @@ is_weight(const Val *v)
 	return v->kind == V_PARAM || v->kind == V_BUFFER;
 }
 
-/* The entries of the header. */
-static bool
-put_header(FILE *f, const Graph *g, Diag *d)
+bool
+weights_check(const Graph *g, Diag *d)
 {
-	int64_t at = 0, end;
+	int64_t sum = 0;
 
-	fputs(MARK, f);
 	FOR_VALS (v, g) {
 		if (!is_weight(v))
 			continue;
@@ -39,8 +38,23 @@ put_header(FILE *f, const Graph *g, Diag *d)
 			return diag_error(d, "the name of parameter '%s' is "
 			                  "not UTF-8, which a safetensors file "
 			                  "demands", v->name);
-		if (!add_ok(at, val_data_bytes(v), &end))
+		if (!add_ok(sum, val_data_bytes(v), &sum))
 			return diag_error(d, "the weights are too large");
+	}
+	return true;
+}
+
+/* The entries of the header. */
+static void
+put_header(FILE *f, const Graph *g)
+{
+	int64_t at = 0, end;
+
+	fputs(MARK, f);
+	FOR_VALS (v, g) {
+		if (!is_weight(v))
+			continue;
+		end = at + val_data_bytes(v);
 		putc(',', f);
 		utf8_json(f, v->name);
 		fprintf(f, ":{\"dtype\":\"%s\",\"shape\":[",
@@ -53,7 +67,6 @@ put_header(FILE *f, const Graph *g, Diag *d)
 		at = end;
 	}
 	putc('}', f);
-	return true;
 }
 
 /* The header, padded so that the data begin aligned; the caller frees *text,
@@ -62,20 +75,18 @@ static bool
 make_header(const Graph *g, char **text, size_t *n, Diag *d)
 {
 	FILE *f = open_memstream(text, n);
-	bool ok;
 
 	if (!f) {
 		*text = NULL;
 		return diag_error(d, "the weights' header: %s",
 		                  strerror(errno));
 	}
-	ok = put_header(f, g, d);
+	put_header(f, g);
 	fflush(f);
 	for (size_t k = *n; k % ALIGN; k++)
 		putc(' ', f);
-	if (fclose(f) && ok)
-		ok = diag_error(d, "the weights' header: %s", strerror(errno));
-	return ok;
+	return fclose(f) == 0
+		|| diag_error(d, "the weights' header: %s", strerror(errno));
 }
 
 static bool
@@ -100,10 +111,11 @@ bool
 codegen_weights(const Graph *g, const char *path, Diag *d)
 {
 	Arena *a = arena_new();
-	char *head;
+	char *head = NULL;
 	size_t n;
 	struct outfile o;
-	bool ok = make_header(g, &head, &n, d) && outfile_open(&o, path, a, d);
+	bool ok = weights_check(g, d) && make_header(g, &head, &n, d)
+		&& outfile_open(&o, path, a, d);
 
 	if (ok) {
 		ok = write_file(o.f, head, n, g);

@@ -32,7 +32,6 @@ struct findings {
 	bool *depends;                  /* flat values that depend on a
 	                                 * parameter */
 	int64_t param_bytes, buffer_bytes, nparam, nbuffer, nelem;
-	bool trainable;
 };
 
 /* inspect_page.c */

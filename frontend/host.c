@@ -233,7 +233,9 @@ measure(struct device *d, const struct cli *c, Arena *arena, Diag *diag)
 	return ok;
 }
 
-const struct device *
+/* The profile of this machine with as many threads as the options allow.
+ * NULL after a diagnostic. */
+static const struct device *
 host_device(const struct cli *c, Arena *arena, Diag *diag)
 {
 	int threads = c->opt.threads;
@@ -261,4 +263,15 @@ host_device(const struct cli *c, Arena *arena, Diag *diag)
 	          cached ? "; remove to measure again: " : "",
 	          cached ? path : "");
 	return d;
+}
+
+bool
+device_set(const struct cli *c, Graph *g, Arena *arena, Diag *diag)
+{
+	const char *name = c->opt.device;
+
+	g->device = !name ? NULL
+		: !strcmp(name, "host") ? host_device(c, arena, diag)
+		: device_find(name, diag, arena);
+	return !name || g->device;
 }

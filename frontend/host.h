@@ -8,8 +8,7 @@
 /* host.ck, embedded at build time. */
 extern const char model_host[];
 
-/* The profile of this machine with as many threads as the options allow.
- * NULL after a diagnostic. */
-const struct device *host_device(const struct cli *, Arena *, Diag *);
+/* The graph's device, if --device names one.  False after a diagnostic. */
+bool device_set(const struct cli *, Graph *, Arena *, Diag *);
 
 #endif

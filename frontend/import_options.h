@@ -17,6 +17,10 @@ enum batchnorm {
 	BATCHNORM_RUNNING       /* by the running statistics, which stay */
 };
 
+/* What a compile with the same options says of the file. */
+enum outcome { OUTCOME_UNKNOWN, OUTCOME_ACCEPTED, OUTCOME_UNBOUND,
+               OUTCOME_REFUSED };
+
 struct import_options {
 	int nwish, nparam, nconst;
 	const struct glob_wish *wish;   /* trained or not; the last that matches
@@ -37,6 +41,9 @@ struct import_options {
 	int nnote;              /* further warnings */
 	const char *const *note;
 	int64_t step_bytes;     /* all that a step owns; 0: not known */
+	enum outcome outcome;
+	const char *unbound;    /* options that bind what is not bound yet */
+	const char *refusal;    /* the messages of a compile that is refused */
 	/* bind and fold a graph; NULL: control flow depends on the file */
 	bool (*fold)(void *of, Graph *, Diag *);
 	void *fold_of;

@@ -1,8 +1,8 @@
 /* `ckc inspect`: whether a file can be trained, what it would train and why,
  * and what its exporter damaged.
  *
- * Everything is found first and written last, as a page or as JSON.  Weights
- * are looked at only where they lie in the model file itself.
+ * Everything is found first and written last, as a page or as JSON.  The
+ * verdict is the one of a compile, see verb_inspect.c.
  */
 #include "frontend/findings.h"
 
@@ -200,10 +200,6 @@ find_all(struct findings *x)
 	find_ops(x);
 	count_bytes(x);
 	x->damage = damage_find(x->f, x->opt, x->arena);
-	x->trainable = x->nparam > 0;
-	for (int i = 0; i < x->nop; i++)
-		x->trainable &= x->op[i].support != MISSING
-			&& x->op[i].support != FORWARD;
 }
 
 bool

@@ -271,20 +271,58 @@ print_ops(struct findings *x, FILE *out)
 	print_kind(x, out, NOT_NEEDED, "forward, no gradient needed");
 }
 
+/* Warning i: what exporting damaged, what the data that is missing leaves
+ * open, and the driver's notes; NULL behind the last. */
+static const char *
+warning(const struct findings *x, int i)
+{
+	const char *lacks = x->f->file->lacks;
+
+	if (i < x->damage.n)
+		return x->damage.at[i].text;
+	i -= x->damage.n;
+	if (lacks && i == 0)
+		return lacks;
+	i -= lacks != NULL;
+	return i < x->opt->nnote ? x->opt->note[i] : NULL;
+}
+
 static void
 print_warnings(struct findings *x, FILE *out)
 {
-	if (x->damage.n || x->opt->nnote)
-		fputs("\nwarnings\n", out);
-	for (int i = 0; i < x->damage.n; i++) {
+	const char *text;
+
+	for (int i = 0; (text = warning(x, i)); i++) {
 		const struct damage *d = &x->damage.at[i];
 
-		print_text(out, "  ", d->text);
-		for (int k = 0; k < d->ndetail; k++)
+		if (i == 0)
+			fputs("\nwarnings\n", out);
+		print_text(out, "  ", text);
+		for (int k = 0; i < x->damage.n && k < d->ndetail; k++)
 			print_text(out, "      ", d->detail[k]);
 	}
-	for (int i = 0; i < x->opt->nnote; i++)
-		print_text(out, "  ", x->opt->note[i]);
+}
+
+static void
+print_verdict(const struct import_options *o, FILE *out)
+{
+	const char *can = o->all_outputs ? "be compiled" : "be trained";
+
+	switch (o->outcome) {
+	case OUTCOME_ACCEPTED:
+		fprintf(out, "can %s\n", can);
+		break;
+	case OUTCOME_UNBOUND:
+		fprintf(out, "can %s once extents are bound: ", can);
+		put_name(out, o->unbound);
+		putc('\n', out);
+		break;
+	case OUTCOME_REFUSED:
+		fprintf(out, "cannot %s: see the messages\n", can);
+		break;
+	case OUTCOME_UNKNOWN:
+		break;
+	}
 }
 
 void
@@ -321,8 +359,7 @@ inspect_page(struct findings *x, FILE *out)
 		fputs(x->ndim ? "; with the dims bound (see above), also what "
 		      "a step needs\n" : "\n", out);
 	}
-	fputs(x->trainable ? "can be trained\n" : "cannot be trained yet: see "
-	      "the operators above\n", out);
+	print_verdict(x->opt, out);
 }
 
 /* ---- the same as JSON ---- */
@@ -385,12 +422,12 @@ static void
 json_warnings(struct findings *x, FILE *out)
 {
 	bool first = true;
+	const char *text;
 
 	fputs(",\n\"warnings\": [", out);
-	for (int i = 0; i < x->damage.n + x->opt->nnote; i++) {
+	for (int i = 0; (text = warning(x, i)); i++) {
 		fputs(i ? ",\n  " : "\n  ", out);
-		utf8_json(out, i < x->damage.n ? x->damage.at[i].text
-		          : x->opt->note[i - x->damage.n]);
+		utf8_json(out, text);
 	}
 	fputs("\n],\n\"details\": {", out);
 	for (int i = 0; i < x->damage.n; i++) {
@@ -408,6 +445,29 @@ json_warnings(struct findings *x, FILE *out)
 		putc(']', out);
 	}
 	fputs("\n}", out);
+}
+
+static void
+json_verdict(const struct import_options *o, FILE *out)
+{
+	static const char *const text[] = { "unknown", "accepted", "unbound",
+	                                    "refused" };
+	bool accepted = o->outcome == OUTCOME_ACCEPTED
+		|| o->outcome == OUTCOME_UNBOUND;
+
+	fprintf(out, "\"verdict\": \"%s\",\n", text[o->outcome]);
+	if (o->unbound) {
+		fputs("\"unbound\": ", out);
+		utf8_json(out, o->unbound);
+		fputs(",\n", out);
+	}
+	if (o->refusal) {
+		fputs("\"refusal\": ", out);
+		utf8_json(out, o->refusal);
+		fputs(",\n", out);
+	}
+	fprintf(out, "\"trainable\": %s\n",
+	        accepted && !o->all_outputs ? "true" : "false");
 }
 
 void
@@ -452,6 +512,6 @@ inspect_json(struct findings *x, FILE *out)
 	if (x->opt->step_bytes)
 		fprintf(out, "\"step_bytes\": %jd,\n",
 		        (intmax_t)x->opt->step_bytes);
-	fprintf(out, "\"trainable\": %s\n}\n",
-	        x->trainable ? "true" : "false");
+	json_verdict(x->opt, out);
+	fputs("}\n", out);
 }

@@ -230,17 +230,6 @@ spare_weights(struct driver *d, const char *path)
 }
 
 static bool
-set_device(struct driver *d)
-{
-	const char *name = d->cli.opt.device;
-
-	d->graph->device = !name ? NULL : !strcmp(name, "host")
-		? host_device(&d->cli, d->arena, d->diag)
-		: device_find(name, d->diag, d->arena);
-	return !name || d->graph->device;
-}
-
-static bool
 compile(struct driver *d)
 {
 	struct cli *c = &d->cli;
@@ -265,7 +254,7 @@ compile(struct driver *d)
 	if (!outputs_check(&out, c->model, NULL, d->arena, d->diag)
 	    || (code && !spare_weights(d, out.weights)) || !load(d)
 	    || !outputs_check(&out, c->model, d->file, d->arena, d->diag)
-	    || !set_device(d)
+	    || !device_set(c, d->graph, d->arena, d->diag)
 	    || !pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))
 		return false;
 	if (d->pass.plan) {

@@ -39,52 +39,52 @@ static const struct option_row table[] = {
 	{ "loss", "OUTPUT", G_TRAIN, set_once, FIELD(opt.loss), CI,
 	  "scalar output to minimise, or ce[:LOGITS] or mse[:OUTPUT] to add "
 	  "one" },
-	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), C,
+	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), CI,
 	  "keep further graph outputs beside the loss" },
 	{ "optimizer", "sgd|sgdm|adam|adamw|lion|adafactor|none", G_TRAIN,
-	  set_optimizer, FIELD(opt.optimizer), C,
+	  set_optimizer, FIELD(opt.optimizer), CI,
 	  "update rule; sgdm keeps momentum; adam has weight decay in the "
 	  "gradient, adamw apart from it (adamw)" },
-	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), C,
+	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), CI,
 	  "no weight decay for these parameters" },
 	{ "grad-accum", "N", G_TRAIN, set_positive, FIELD(opt.grad_accum),
-	  C, "micro-batches per update (1)" },
-	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), C,
+	  CI, "micro-batches per update (1)" },
+	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), CI,
 	  "on: as the graph says (on)" },
 	{ "batchnorm", "batch|running", G_TRAIN, set_batchnorm,
 	  FIELD(batchnorm), CI,
 	  "batch: by the batch's statistics, and running ones follow; running: "
 	  "by those, which stay (as the graph says)" },
 	{ "attention", "fused|unfused", G_TRAIN, set_first,
-	  FIELD(opt.fused_attention), C,
+	  FIELD(opt.fused_attention), CI,
 	  "compute attention in blocks, or op by op (fused)" },
 	{ "dropout-mask", "replay|store", G_TRAIN, set_second,
-	  FIELD(opt.store_masks), C,
+	  FIELD(opt.store_masks), CI,
 	  "draw dropout's random numbers again in backward, or keep a byte per "
 	  "element (replay)" },
 	{ "dtype", "f32|bf16|f16", G_TRAIN, set_dtype, FIELD(opt.dtype), C,
 	  "float type of parameters and activations, with --plan-only (as the "
 	  "file has them)" },
 	{ "update-in-backward", "auto|on|off", G_TRAIN, set_update,
-	  FIELD(opt.update_in_backward), C,
+	  FIELD(opt.update_in_backward), CI,
 	  "apply a gradient as soon as it is there: less memory, no clipping; "
 	  "auto: when a budget asks for it (auto)" },
 	{ "forward-only", NULL, G_TRAIN, set_true, FIELD(opt.forward_only),
-	  C, "compile inference: no backward" },
+	  CI, "compile inference: no backward" },
 
-	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), C,
+	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), CI,
 	  "bytes that a step may own in all, e.g. 6GiB, or 60% of what it owns "
 	  "when everything is kept" },
-	{ "recompute", "MODE", G_MEMORY, set_recompute, FIELD(opt), C,
+	{ "recompute", "MODE", G_MEMORY, set_recompute, FIELD(opt), CI,
 	  "auto, none, full, selective or every=K (auto)" },
-	{ "keep", "GLOB", G_MEMORY, add_keep, FIELD(opt), C,
+	{ "keep", "GLOB", G_MEMORY, add_keep, FIELD(opt), CI,
 	  "never recompute these values or nodes" },
 	{ "recompute-values", "GLOB", G_MEMORY, add_recompute, FIELD(opt),
-	  C, "always recompute these values or nodes" },
-	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), C | P,
+	  CI, "always recompute these values or nodes" },
+	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), CI | P,
 	  "stop this close to the bound, in % of a step (0.1; plan: 0)" },
 	{ "plan-time", "SECONDS", G_MEMORY, set_double, FIELD(opt.plan_sec),
-	  C | P, "cut the search short after this time" },
+	  CI | P, "cut the search short after this time" },
 
 	{ "budget", "F|BYTES", G_MEMORY, set_graph_budget, 0, P,
 	  "up to 1: a fraction of the peak of the order as given; else bytes" },
@@ -93,15 +93,15 @@ static const struct option_row table[] = {
 	{ "capacity", "N", G_MEMORY, set_capacity, FIELD(capacity), K,
 	  "bytes that there are (as few as can be found)" },
 
-	{ "target", "cpu", G_TARGET, set_target, 0, C,
+	{ "target", "cpu", G_TARGET, set_target, 0, CI,
 	  "what to compile for (cpu)" },
-	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), C,
+	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
 	  "what costs are reckoned for: cpu, host (measured once), "
 	  "A100-80GB, H100, H200, or a file such as ckrun --profile writes "
 	  "(cpu)" },
 	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C,
 	  "instruction set, as the C compiler's -march (native)" },
-	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), C,
+	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), CI,
 	  "most threads that the library will use (those of this machine)" },
 	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C,
 	  "C compiler (cc)" },
@@ -139,7 +139,7 @@ static const struct option_row table[] = {
 	{ "stop-after", "PASS", G_LOOK, set_once, FIELD(stop_after), C,
 	  "stop there and print the graph" },
 	{ "fold-limit", "SIZE", G_LOOK, set_fold_limit,
-	  FIELD(opt.fold_limit), C,
+	  FIELD(opt.fold_limit), CI,
 	  "largest constant that folding may make (256MiB)" },
 	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,
 	  "check the graph after every pass" },
@@ -167,9 +167,10 @@ static const struct {
 		"a memory budget.\nRun the library with ckrun.\n" },
 	[VERB_INSPECT] = { "inspect",
 		"usage: ckc inspect MODEL.onnx [options]\n"
-		"Says whether a file can be trained: extents to bind, "
-		"parameters with the reason\nfor each, op coverage, and what "
-		"its export lost.\n" },
+		"Says whether a file can be trained, as a compile with the "
+		"same options would and\nwith its exit status: extents to "
+		"bind, parameters with the reason for each, op\ncoverage, "
+		"and what its export lost.\n" },
 	[VERB_PLAN] = { "plan",
 		"usage: ckc plan GRAPH.json --budget F [options]\n"
 		"Chooses what a graph of costs keeps and what it computes "
