@@ -142,16 +142,16 @@ most(const int span[2])
 
 /* ---- one import ---- */
 
-struct outcome {
+struct answer {
 	char *text, *said;              /* text NULL: refused */
 	size_t ntext, nsaid;
 };
 
-static struct outcome
+static struct answer
 import(const struct buf *m)
 {
 	static const struct import_options opt = { .all_outputs = true };
-	struct outcome o = { 0 };
+	struct answer o = { 0 };
 	FILE *said = open_memstream(&o.said, &o.nsaid), *text;
 	Diag *d = diag_new("ckc", said);
 	struct onnx_file *file;
@@ -178,7 +178,7 @@ import(const struct buf *m)
 }
 
 static void
-done(struct outcome *o)
+done(struct answer *o)
 {
 	free(o->text);
 	free(o->said);
@@ -240,7 +240,7 @@ names(char *out, char letter, int n)
 		out += sprintf(out, "%s%c%d", i ? " " : "", letter, i);
 }
 
-static struct outcome
+static struct answer
 import_node(const struct schema *s, int opset, int nin, int nout,
             const struct buf *attrs)
 {
@@ -323,10 +323,10 @@ required(const struct schema *s, const struct attribute *but)
 
 static void
 check_default(const struct schema *s, int opset, const struct attribute *a,
-              const struct outcome *base)
+              const struct answer *base)
 {
 	struct buf attrs = required(s, a);
-	struct outcome o;
+	struct answer o;
 
 	if (strcmp(a->value, "-") == 0 || strcmp(a->value, "required") == 0)
 		return;
@@ -348,12 +348,12 @@ matters(const struct schema *s, int opset, const struct attribute *a, int nin,
         int nout)
 {
 	struct buf attrs = required(s, a);
-	struct outcome base = import_node(s, opset, nin, nout, &attrs);
+	struct answer base = import_node(s, opset, nin, nout, &attrs);
 	char value[NAME];
 	bool yes = false;
 
 	for (int k = 0; value_of(s, a, k, value); k++) {
-		struct outcome o;
+		struct answer o;
 
 		attrs = required(s, a);
 		put_attribute(&attrs, a->name, a->type, value);
@@ -373,7 +373,7 @@ static void
 check_changed(const struct schema *s, int opset, const struct attribute *a)
 {
 	struct buf attrs = required(s, a);
-	struct outcome o;
+	struct answer o;
 
 	if (!matters(s, opset, a, s->nin[0], s->nout[0]) && !is_ignored(s, a)
 	    && !matters(s, opset, a, most(s->nin), most(s->nout)))
@@ -392,7 +392,7 @@ check_inputs(const struct schema *s, int opset)
 {
 	int n = most(s->nin);
 	struct buf attrs = required(s, NULL);
-	struct outcome o = import_node(s, opset, n, s->nout[0], &attrs);
+	struct answer o = import_node(s, opset, n, s->nout[0], &attrs);
 
 	for (int i = 0; o.text && i < n; i++) {
 		char name[16];
@@ -412,7 +412,7 @@ static void
 check_outputs(const struct schema *s, int opset)
 {
 	struct buf attrs = required(s, NULL);
-	struct outcome o = import_node(s, opset, s->nin[0], most(s->nout),
+	struct answer o = import_node(s, opset, s->nin[0], most(s->nout),
 	                               &attrs);
 
 	if (strstr(o.said, "graph output"))
@@ -424,7 +424,7 @@ static void
 check_opset(const struct schema *s, int opset)
 {
 	struct buf attrs = required(s, NULL);
-	struct outcome base = import_node(s, opset, s->nin[0], s->nout[0],
+	struct answer base = import_node(s, opset, s->nin[0], s->nout[0],
 	                                  &attrs), o;
 
 	/* a Constant has one of its attributes */
