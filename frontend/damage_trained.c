@@ -116,9 +116,9 @@ find_orphans(struct search *s)
 		                   first) : "");
 	if (o.copies.n)
 		say(s, &o.copies, "%s %s copies of one stored value, "
-		    "as a class token for each row of the batch: not trained, "
-		    "and --train would train every copy on its own; export "
-		    "with " WHOLE, group_subject(s, &o.copies),
+		    "as a class token or positions for each row of the batch: "
+		    "not trained, and --train would train every copy on its "
+		    "own; export with " WHOLE, group_subject(s, &o.copies),
 		    plural(o.copies.n, "holds", "hold"));
 	first = o.folded.first;
 	if (o.folded.n)

@@ -35,10 +35,13 @@ EXPECTED = {
     "dynamo-optimized-token": [["'expand' holds copies of one stored value", "would train every copy", "optimize=False"], ["'cls', 'l.weight'"]],
     "dynamo-optimized-fresh-token": [["'expand' holds copies of one stored value"], ["'cls', 'l.weight'"]],
     "dynamo-optimized-tables": [["4 parameters lost their names"], ["5 parameters of the module"]],
+    "dynamo-optimized-sines": [["1 parameter lost its name"], ["2 parameters of the module"]],
+    "dynamo-optimized-expanded": [["holds copies of one stored value"], ["2 parameters of the module"]],
     "dynamo-lora": [["2 parameters are trained beside 2 of LoRA", "--freeze '*' --train '*lora_*'"]],
 }
 # what must not be advised: --train of the name would harm
-NEVER = {"dynamo-optimized-token": "expand", "dynamo-optimized-fresh-token": "expand", "dynamo-optimized-tables": ""}
+NEVER = {"dynamo-optimized-token": "expand", "dynamo-optimized-fresh-token": "expand", "dynamo-optimized-tables": "",
+         "dynamo-optimized-sines": "", "dynamo-optimized-expanded": ""}
 # the models with references that are damaged, or not in training form; the others are whole
 DAMAGED = {
     "bert-cls-dynamo": ["2 Dropout nodes are inactive"], "cnn-bn-batch": ["3 BatchNormalization nodes"], "cnn-bn-merged": ["3 BatchNormalization nodes"],

@@ -149,6 +149,19 @@ class Tables(Module):
         return self.r(y, torch.zeros(1, 2, 8))[0]
 
 
+class Beside(Module):
+    """Sines, or rows of a table expanded over the batch, added to an embedding."""
+
+    def __init__(self, sines):
+        super().__init__()
+        self.e, self.p, self.l, self.sines = nn.Embedding(20, 8), nn.Embedding(64, 8), nn.Linear(8, 8), sines
+
+    def body(self, x):
+        t = torch.arange(12)[:, None] * torch.exp(torch.arange(4) * -2.0)[None]
+        rows = torch.cat([t.sin(), t.cos()], 1) if self.sines else self.p(torch.arange(12)).expand(x.shape[0], -1, -1)
+        return self.l(self.e(x) + rows)
+
+
 class Adapted(Module):
     """A frozen layer with a low-rank one beside it."""
 
@@ -229,6 +242,8 @@ def main():
     dynamo(out, "dynamo-optimized-token", ClassToken(False), cube, True, batch=False)
     dynamo(out, "dynamo-optimized-fresh-token", ClassToken(True), cube, True, batch=False)
     dynamo(out, "dynamo-optimized-tables", Tables(), cube, True, batch=False)
+    dynamo(out, "dynamo-optimized-sines", Beside(True), ids, True, batch=False)
+    dynamo(out, "dynamo-optimized-expanded", Beside(False), ids, True, batch=False)
     dynamo(out, "dynamo-lora", Adapted(), flat, False)
 
 
