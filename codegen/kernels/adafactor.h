@@ -97,6 +97,47 @@ ckr_factor_cols(float *to, const struct ckr_factored *f, const float *old,
 	}
 }
 
+/* Sum of squares of n elements, `step` apart. */
+static inline double
+ckr_factor_squares(const float *d, int64_t n, int64_t step)
+{
+	double s = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		s += (double)d[i * step] * (double)d[i * step];
+	return s;
+}
+
+/* Rows and columns of matrices of which several make a block: the taps of a
+ * convolution. */
+static inline void
+ckr_factor_small(float *row1, float *col1, const struct ckr_factored *f,
+                 const float *row, const float *col, const struct ckr_env *env)
+{
+	int64_t rows = f->a->rows, cols = f->a->cols, size = rows * cols;
+	int64_t all = f->a->matrices, group = CKR_HALF_BLOCK / size;
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (all * size > CKR_SMALL)
+	for (int64_t first = 0; first < all; first += group) {
+		float block[CKR_HALF_BLOCK], *d = block;
+		int64_t end = ckr_least(all, first + group);
+
+		ckr_factor_grad(d, f, first * size, (end - first) * size);
+		for (int64_t m = first; m < end; m++, d += size) {
+			for (int64_t i = 0; i < rows; i++)
+				row1[m * rows + i] = ckr_factor_mean(
+					row[m * rows + i], ckr_factor_squares(
+					d + i * cols, cols, 1), cols,
+					env->fresh);
+			for (int64_t j = 0; j < cols; j++)
+				col1[m * cols + j] = ckr_factor_mean(
+					col[m * cols + j], ckr_factor_squares(
+					d + j, rows, cols), rows, env->fresh);
+		}
+	}
+}
+
 /* Mean of every element's squares: of one. */
 static inline void
 ckr_factor_all(float *to, const struct ckr_factored *f, const float *old,
@@ -148,11 +189,26 @@ ckr_factor_pieces(const struct ckr_factored *f)
 	       * ((f->a->cols + f->wide - 1) / f->wide);
 }
 
-/* x / sqrt(v), v at least `least`; a NaN stays one. */
-static inline float
-ckr_factor_over(float x, float v, float least)
+/* The mean square that rows and columns stand for. */
+static inline void
+ckr_factor_product(float *v, const struct ckr_factored *f, int64_t row,
+                   int64_t col, int64_t tall, int64_t wide)
 {
-	return x / __builtin_sqrtf(v < least ? least : v);
+	int64_t rows = f->a->rows, m = row / rows, next = (m + 1) * rows;
+
+	for (int64_t r = row; r < row + tall; r++, v += wide) {
+		const float *c;
+		float x;
+
+		if (r == next) {
+			m++;
+			next += rows;
+		}
+		c = f->col + m * f->a->cols + col;
+		x = f->row[r] * f->scale[m];
+		for (int64_t j = 0; j < wide; j++)
+			v[j] = x * c[j];
+	}
 }
 
 /* Piece `i` of the update: its first element, how many they are. */
@@ -165,25 +221,17 @@ ckr_factor_piece(float *u, const struct ckr_factored *f, int64_t i, int64_t *n)
 	int64_t tall = ckr_least(a->matrices * a->rows - row, f->tall);
 	int64_t wide = ckr_least(a->cols - col, f->wide);
 	int64_t at = row * a->cols + col;
-	float least = f->least;
+	float least = f->least, square[CKR_HALF_BLOCK];
+	const float *v = f->col ? square : f->row + at;
 
 	*n = tall * wide;
 	ckr_factor_grad(u, f, at, *n);
-	if (!f->col) {
+	if (f->col)
+		ckr_factor_product(square, f, row, col, tall, wide);
+	/* a NaN stays one */
 #pragma omp simd
-		for (int64_t j = 0; j < wide; j++)
-			u[j] = ckr_factor_over(u[j], f->row[at + j], least);
-		return at;
-	}
-	for (int64_t r = row; r < row + tall; r++, u += wide) {
-		int64_t m = r / a->rows;
-		const float *c = f->col + m * a->cols + col;
-		float x = f->row[r] * f->scale[m];
-
-#pragma omp simd
-		for (int64_t j = 0; j < wide; j++)
-			u[j] = ckr_factor_over(u[j], x * c[j], least);
-	}
+	for (int64_t j = 0; j < tall * wide; j++)
+		u[j] /= __builtin_sqrtf(v[j] < least ? least : v[j]);
 	return at;
 }
 
@@ -254,13 +302,16 @@ ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
 	if (n == 0)
 		return;
 	size = sqrt(ckr_half_norm_part(p, a->types.y, n, env) / (double)n);
-	if (col) {
+	if (!col) {
+		ckr_factor_all(row1, &f, row, env);
+	} else if (a->rows * a->cols <= CKR_HALF_BLOCK) {
+		ckr_factor_small(row1, col1, &f, row, col, env);
+	} else {
 		ckr_factor_rows(row1, &f, row, env);
 		ckr_factor_cols(col1, &f, col, env);
-		ckr_factor_scale(scratch, a, row1, env);
-	} else {
-		ckr_factor_all(row1, &f, row, env);
 	}
+	if (col)
+		ckr_factor_scale(scratch, a, row1, env);
 	over = sqrt(ckr_factor_norm(&f, env) / (double)n)
 	       / (double)env->threshold;
 	if (size < (double)env->eps2)
