@@ -5,8 +5,10 @@
  *	--feed          what it says
  *	its name        the array called so
  *	shape and kind  the one array left over whose rows fit it, if they
- *	                fit no other input left over; a list of integers only
- *	                beside rows that are as many, as it may be tokens
+ *	                fit no other input left over and its name is of no
+ *	                other role (mask, positions, token types); a list of
+ *	                integers only beside rows that are as many, as it may
+ *	                be tokens
  *	tokens          if the file holds nothing else, or an array "tokens",
  *	                and no input gets rows: ids take a window of the
  *	                stream, labels the same window one token on (or the
@@ -118,26 +120,32 @@ is_label(const struct ckr_tensor *t)
 	       || holds(t->name, "target") || !strcmp(t->name, "y");
 }
 
+/* What a name says of what goes beside tokens, in inputs and arrays alike. */
+static enum source
+role(const char *name)
+{
+	if (holds(name, "mask"))
+		return FROM_ONES;
+	if (holds(name, "position") || !strcmp(name, "pos"))
+		return FROM_POSITIONS;
+	if (holds(name, "token_type") || holds(name, "segment"))
+		return FROM_ZEROS;
+	return FROM_NOWHERE;
+}
+
 enum source
 pair_meaning(const struct ckr_tensor *t)
 {
 	char kind = pair_kind(t->dtype);
+	enum source r = role(t->name);
 
-	if (kind == 'f')
+	if (kind == 'f' || (kind == 'b' && r != FROM_ONES))
 		return FROM_NOWHERE;
 	if (t->flags & CKR_SHIFTED)
 		return FROM_TOKENS;
-	if (holds(t->name, "mask"))
-		return FROM_ONES;
-	if (kind == 'b')
-		return FROM_NOWHERE;
-	if (holds(t->name, "position") || !strcmp(t->name, "pos"))
-		return FROM_POSITIONS;
-	if (holds(t->name, "token_type") || holds(t->name, "segment"))
-		return FROM_ZEROS;
-	if (is_label(t))
-		return FROM_NEXT;
-	return FROM_TOKENS;
+	if (r != FROM_NOWHERE)
+		return r;
+	return is_label(t) ? FROM_NEXT : FROM_TOKENS;
 }
 
 /* ---- what is not said ---- */
@@ -169,7 +177,8 @@ samples(const struct pairing *p)
 	return -1;
 }
 
-/* Whether an array that nobody reads could be the rows of an input. */
+/* Whether an array that nobody reads could be the rows of an input: a mask is
+ * none for labels that happen to be as large. */
 static bool
 could_be(const struct pairing *p, const struct array *a, const struct item *it)
 {
@@ -177,6 +186,7 @@ could_be(const struct pairing *p, const struct array *a, const struct item *it)
 
 	if (!pair_fits(p, a, it->t)
 	    || pair_kind(a->dtype) != pair_kind(it->t->dtype)
+	    || role(a->name) != role(it->t->name)
 	    || a == p->stream || pair_used(p, a))
 		return false;
 	if (p->whole)           /* these go by their names */

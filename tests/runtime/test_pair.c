@@ -78,14 +78,23 @@ static const struct row rows[] = {
 	{ "x f32[4,6]; t f32[4,6]", "x f32[9,6]", "", "!input 't'|"
 	  "--feed t=x", 0 },
 	{ "input_ids i64[8,128]; attention_mask i64[8,128]; labels i64[8]",
-	  "ids i64[500,128]; label i64[500]", "", "!input 'input_ids'|"
-	  "--feed input_ids=ids", 0 },
+	  "ids i64[500,128]; label i64[500]", "", "!input 'attention_mask'|"
+	  "--feed attention_mask=ones", 0 },
 	{ "input_ids i64[8,128]; attention_mask i64[8,128]; labels i64[8]",
 	  "input_ids i64[500,128]; label i64[500]", "",
 	  "!input 'attention_mask'|--feed attention_mask=ones", 0 },
 	{ "input_ids i64[8,128]; attention_mask i64[8,128]; labels i64[8]",
 	  "ids i64[500,128]; label i64[500]", "attention_mask=ones",
 	  "rows:ids ones rows:label", 0 },
+	/* names that speak against it */
+	{ "input_ids i64[8,9]; labels i64[8,9]", "input_ids i64[50,9]; "
+	  "attention_mask i64[50,9]", "", "!input 'labels'|"
+	  "--feed labels=attention_mask", 0 },
+	{ "input_ids i64[8,9]; attention_mask i64[8,9]", "input_ids i64[50,9]; "
+	  "segments i64[50,9]", "", "!input 'attention_mask'|"
+	  "--feed attention_mask=ones", 0 },
+	{ "input_ids i64[8,9]; attention_mask i64[8,9]", "ids i64[50,9]; "
+	  "masks i64[50,9]", "", "rows:ids rows:masks", 0 },
 	/* names whose arrays do not fit */
 	{ MLP, "x f32[2000,21]; y i64[2000]", "", "!input 'x'|given to it is "
 	  "f32[2000,21]", 0 },
@@ -164,8 +173,11 @@ static const struct row rows[] = {
 	/* samples that do not fit do not make tokens of their labels */
 	{ "ids i64[4,8]; labels i64[4,8]", "a i64[99,7]; y i64[99]", "",
 	  "!input 'ids'|no array of the file", 0 },
-	{ GPT, "tokens i64[999]; mask i64[99,8]", "", "!nothing says whether "
-	  "the array that fits it|mask", 0 },
+	{ GPT, "tokens i64[999]; mask i64[99,8]", "", "!input 'ids'|beside "
+	  "rows|--feed ids=tokens:tokens", 0 },
+	{ "ids i64[4,8]; labels i64[4,8]", "tokens i64[999]; a i64[99,8]", "",
+	  "!input 'ids'|nothing says whether the array that fits it is meant|"
+	  "--feed ids=a", 0 },
 	/* windows beside rows */
 	{ MLP, "x f32[2000,20]; y i64[2000]", "labels=next", "rows:x next:y",
 	  0 },
