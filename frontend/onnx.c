@@ -1,6 +1,8 @@
 /* Opening ONNX files: everything but the payloads of tensors is unpacked. */
 #include "frontend/onnx_file.h"
 
+#include <string.h>
+
 /* What protobuf-c may allocate for one skeleton. */
 static const size_t unpack_limit = (size_t)1 << 30;
 
@@ -42,6 +44,33 @@ onnx_unpack(struct onnx_file *f, const ProtobufCMessageDescriptor *type,
 	return m;
 }
 
+/* What other kinds of file begin with, and ONNX does not. */
+static const struct {
+	const char *what, *bytes;
+	size_t at, n;
+} others[] = {
+	{ "a file of PyTorch, or another zip archive", "PK\3\4", 0, 4 },
+	{ "a pickle, as torch.save wrote them", "\x80\2", 0, 2 },
+	{ "HDF5, as Keras writes", "\x89HDF", 0, 4 },
+	{ "safetensors: weights without a graph", "\0\0{", 6, 3 },
+	{ "GGUF: weights without a graph", "GGUF", 0, 4 },
+	{ "a library or a program", "\x7f" "ELF", 0, 4 },
+};
+
+static bool
+check_kind(struct onnx_file *f, const struct onnx_map *m)
+{
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (m->n >= others[i].at + others[i].n
+		    && !memcmp(m->data + others[i].at, others[i].bytes,
+		               others[i].n))
+			return diag_error(f->diag, "not an ONNX file but %s; "
+			                  "export the module: torch.onnx."
+			                  "export(module, inputs, "
+			                  "\"model.onnx\")", others[i].what);
+	return true;
+}
+
 struct onnx_file *
 onnx_open(const char *path, bool shapes_do, Diag *diag)
 {
@@ -57,8 +86,9 @@ onnx_open(const char *path, bool shapes_do, Diag *diag)
 	ok = onnx_map_path(f, path, "the model", &m);
 	if (ok && m->n == 0)
 		ok = diag_error(diag, "the file is empty");
-	ok = ok && wire_strip(scratch, diag, WIRE_MODEL, m->data, m->n,
-	                      &f->wire);
+	ok = ok && check_kind(f, m)
+		&& wire_strip(scratch, diag, WIRE_MODEL, m->data, m->n,
+		              &f->wire);
 	if (ok) {
 		f->wire.payload = arena_copy(arena, f->wire.payload,
 		                             f->wire.npayload

@@ -73,8 +73,8 @@ static const struct option_row table[] = {
 	  CI, "compile inference: no backward" },
 
 	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), CI,
-	  "bytes that a step may own in all, e.g. 6GiB, or 60% of what it owns "
-	  "when everything is kept" },
+	  "bytes that a step may own in all, e.g. 6GiB, or 6GB (also 6G), or "
+	  "60% of what it owns when everything is kept" },
 	{ "recompute", "MODE", G_MEMORY, set_recompute, FIELD(opt), CI,
 	  "auto, none, full, selective or every=K (auto)" },
 	{ "keep", "GLOB", G_MEMORY, add_keep, FIELD(opt), CI,
@@ -211,7 +211,7 @@ print_help(FILE *out, enum verb verb)
 	if (verb == VERB_COMPILE)
 		fprintf(out, "  -o FILE%*sthe library (MODEL.so); weights go "
 		        "to MODEL.safetensors\n", 23, "");
-	fputs("\n  --help, --version\n\n"
+	fputs("\n  --help, -h, --version\n\n"
 	      "Exit status: 0 done, 1 an error in the model or its use (on "
 	      "stderr), 2 wrong usage.\n", out);
 }
@@ -295,6 +295,28 @@ set_defaults(struct cli *c)
 	c->march = "native";
 }
 
+/* What a verb cannot do without. */
+static int
+check_complete(const struct cli *c, FILE *err)
+{
+	static const char *const file[] = {
+		[VERB_COMPILE] = "a model", [VERB_INSPECT] = "a model",
+		[VERB_PLAN] = "a graph", [VERB_PACK] = "a table of buffers",
+	};
+	const char *missing = !c->model ? file[c->verb]
+		: c->verb == VERB_PACK && !c->out ? "-o OUT.csv"
+		: c->verb == VERB_PLAN && c->budget < 0 && c->budget_bytes < 0
+		? "--budget F" : NULL;
+	const char *usage = verb_row[c->verb].usage;
+
+	if (!missing)
+		return CLI_GO;
+	fprintf(err, "ckc: %s is missing; %.*s; see ckc %s%s--help\n",
+	        missing, (int)strcspn(usage, "\n"), usage,
+	        c->verb ? verb_row[c->verb].name : "", c->verb ? " " : "");
+	return 2;
+}
+
 int
 cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
           FILE *err)
@@ -314,7 +336,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	if (c->verb == VERB_PLAN)
 		c->opt.gap_pct = 0;     /* the search is bounded anyhow */
 	for (; i < argc; i++) {
-		if (options && !strcmp(argv[i], "--help")) {
+		if (options && (!strcmp(argv[i], "--help")
+		                || !strcmp(argv[i], "-h"))) {
 			print_help(out, c->verb);
 			return 0;
 		}
@@ -342,6 +365,10 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 				                   "unexpected", c->out);
 		} else if (options && argv[i][0] == '-' && argv[i][1]) {
 			return usage_error(err, "unknown option", argv[i]);
+		} else if (c->model && c->verb == VERB_COMPILE
+		           && !strpbrk(c->model, "./")) {
+			return usage_error(err, "unknown verb, neither inspect "
+			                   "nor plan nor pack:", c->model);
 		} else if (c->model) {
 			return usage_error(err, "one model only; unexpected",
 			                   argv[i]);
@@ -355,11 +382,5 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	}
 	if (c->opt.curve && !c->out)
 		c->plan_only = true;
-	if (!c->model || (c->verb == VERB_PACK && !c->out)
-	    || (c->verb == VERB_PLAN && c->budget < 0
-	        && c->budget_bytes < 0)) {
-		print_help(err, c->verb);
-		return 2;
-	}
-	return CLI_GO;
+	return check_complete(c, err);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static bool
 bad(struct arg_parser *p, const char *arg, const char *expected)
@@ -208,7 +209,8 @@ add_const(struct arg_parser *p, const char *arg, void *field)
 	return true;
 }
 
-/* "512MiB", "24GB", "1.5GiB", "4096". */
+/* "512MiB", "24GB", "1.5GiB", "4096"; case does not matter.  "6G" is 6GB, the
+ * lesser of what may be meant. */
 static bool
 parse_size(const char *s, int64_t *nbytes)
 {
@@ -216,8 +218,9 @@ parse_size(const char *s, int64_t *nbytes)
 		const char *unit;
 		double bytes;
 	} units[] = {
-		{ "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "KB", 1e3 },
-		{ "MB", 1e6 }, { "GB", 1e9 }, { "TB", 1e12 },
+		{ "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "MB", 1e6 },
+		{ "GB", 1e9 }, { "TB", 1e12 }, { "k", 1e3 },
+		{ "M", 1e6 }, { "G", 1e9 }, { "T", 1e12 },
 		{ "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 },
 		{ "TiB", 0x1p40 },
 	};
@@ -232,7 +235,7 @@ parse_size(const char *s, int64_t *nbytes)
 	while (*end == ' ')
 		end++;
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (!strcmp(end, units[i].unit)) {
+		if (!strcasecmp(end, units[i].unit)) {
 			x *= units[i].bytes;
 			*nbytes = (int64_t)x;
 			return x < 0x1p62;
@@ -257,7 +260,7 @@ set_budget(struct arg_parser *p, const char *arg, void *field)
 	} else if (parse_size(arg, &o->budget_bytes) && o->budget_bytes > 0) {
 		return true;
 	}
-	return bad(p, arg, "a size such as 512MiB, 24GB, or 60%");
+	return bad(p, arg, "a size such as 512MiB, 24GB (24G), or 60%");
 }
 
 bool

@@ -207,6 +207,16 @@ check_size(struct bind *b, const char *flag, const char *name, int64_t size)
 	return false;
 }
 
+/* How an extent that the file fixes gets a name. */
+static const char *
+export_hint(struct bind *b, const Val *v, int axis, const char *name)
+{
+	return arena_printf(b->p->scratch, ", which the export fixed; export "
+	                    "with dynamic_shapes={\"%s\": {%d: \"%s\"}} "
+	                    "(dynamo) or dynamic_axes, the same (TorchScript)",
+	                    shown(v), axis, name);
+}
+
 static void
 set_extent(struct bind *b, Val *v, int axis, int64_t size, const char *flag)
 {
@@ -214,8 +224,11 @@ set_extent(struct bind *b, Val *v, int axis, int64_t size, const char *flag)
 
 	if (*dim >= 0 && *dim != size) {
 		b->ok = diag_error(b->p->diag, "%s: axis %d of input '%s' is "
-		                   "%lld, not %lld", flag, axis, shown(v),
-		                   (long long)*dim, (long long)size);
+		                   "%lld, not %lld%s", flag, axis, shown(v),
+		                   (long long)*dim, (long long)size,
+		                   v->dim_name[axis] ? ""
+		                   : export_hint(b, v, axis, axis ? "name"
+		                                 : "batch"));
 		return;
 	}
 	*dim = size;
@@ -262,11 +275,29 @@ is_part_of_expression(const Graph *g, const char *name)
 	return false;
 }
 
+/* The same for a name that may be meant for the first axis there is. */
+static const char *
+example_hint(struct bind *b, const char *name)
+{
+	FOR_VALS (v, b->g)
+		if (v->kind == V_INPUT && v->shape.rank > 0)
+			return export_hint(b, v, 0, name);
+	return "";
+}
+
+static bool
+has_names(const Graph *g)
+{
+	FOR_VALS (v, g)
+		for (int d = 0; is_given(v) && d < v->shape.rank; d++)
+			if (v->dim_name[d])
+				return true;
+	return false;
+}
+
 static void
 list_known(struct bind *b)
 {
-	bool any = false;
-
 	FOR_VALS (v, b->g)
 		for (int d = 0; is_given(v) && d < v->shape.rank; d++) {
 			bool first = v->dim_name[d] != NULL;
@@ -279,12 +310,9 @@ list_known(struct bind *b)
 						          v->dim_name[d]) != 0;
 			if (!first)
 				continue;
-			any = true;
 			diag_note(b->p->diag, "'%s' (axis %d of '%s')",
 			          v->dim_name[d], d, shown(v));
 		}
-	if (!any)
-		diag_note(b->p->diag, "the model has no named dims");
 }
 
 /* INPUT.AXIS; the name of an input may contain dots itself. */
@@ -333,9 +361,15 @@ bind_dims(struct bind *b)
 		if (bind_axis(b, d, flag))
 			continue;
 		d->used = false;
-		b->ok = diag_error(b->p->diag, "%s: no such dim; known are",
-		                   flag);
-		list_known(b);
+		if (has_names(b->g)) {
+			b->ok = diag_error(b->p->diag, "%s: no such dim; known "
+			                   "are", flag);
+			list_known(b);
+		} else {
+			b->ok = diag_error(b->p->diag, "%s: the model has no "
+			                   "named dims%s", flag,
+			                   example_hint(b, d->name));
+		}
 	}
 }
 

@@ -177,6 +177,49 @@ def standard_output(bench):
         bench.check(done.returncode == 1 and "No space" in done.stderr, f"{argv} to a full device: {done.returncode} {done.stderr[:200]}")
 
 
+def usage(bench):
+    """Wrong usage is a line that says what is missing or not known; what is no ONNX file is called what it is."""
+    for argv, said in (([], "a model is missing"), (["inspect"], "a model is missing"), (["plan", "g.json"], "--budget F is missing"),
+                       (["pack", "b.csv"], "-o OUT.csv is missing"), (["inspct", "m.onnx"], "unknown verb, neither inspect nor plan nor pack: 'inspct'"),
+                       (["m.onnx", "n.onnx"], "one model only; unexpected 'n.onnx'")):
+        done = bench.ckc(*argv)
+        bench.check(done.returncode == 2 and said in done.stderr and "--help" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
+                    f"{argv}: {done.returncode} {done.stderr[:300]}")
+    for verb in [], ["inspect"], ["plan"], ["pack"]:
+        short, long = bench.ckc(*verb, "-h"), bench.ckc(*verb, "--help")
+        bench.check(short.returncode == 0 and short.stdout == long.stdout and "usage: " in short.stdout, f"{verb} -h: {short.returncode} {short.stderr}")
+    for name, head, said in (("m.pt", b"PK\x03\x04" + bytes(60), "PyTorch"), ("m.pth", b"\x80\x02\x8a\nl\xfc\x9cF\xf9" + bytes(60), "torch.save"),
+                             ("m.safetensors", (60).to_bytes(8, "little") + b'{"w":1}' + bytes(60), "weights without a graph"),
+                             ("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(60), "Keras"), ("m.gguf", b"GGUF" + bytes(60), "GGUF"), ("m.so", b"\x7fELF" + bytes(60), "a library")):
+        with open(bench.path(name), "wb") as f:
+            f.write(head)
+        for argv in [name, "-o", "other.so"], ["inspect", name]:
+            done = bench.ckc(*argv)
+            bench.check(done.returncode == 1 and "not an ONNX file" in done.stderr and said in done.stderr and "torch.onnx.export(" in done.stderr,
+                        f"{argv}: {done.returncode} {done.stderr}")
+
+
+def sizes(bench):
+    """Units in any case; a unit without its B is a power of ten, the lesser one."""
+    model, js = os.path.join(ck.MODELS, "gpt2-ts14.onnx"), bench.path("sizes.json")
+    for text, n in (("6G", 6 * 10**9), ("6gb", 6 * 10**9), ("6GB", 6 * 10**9), ("6gib", 6 << 30), ("6GiB", 6 << 30), ("1.5t", 15 * 10**11), ("900m", 9 * 10**8),
+                    ("900MiB", 900 << 20), ("5000000", 5000000), ("5000k", 5000000)):
+        if bench.must(bench.ckc(model, "--plan-only", "--quiet", "--memory-budget", text, "--json", js), text):
+            bench.check(ck.plan(js)["summary"]["budget_bytes"] == n, f"{text}: {ck.plan(js)['summary']['budget_bytes']}")
+    for text in "6Q", "G", "6 Gi B", "6GBB":
+        done = bench.ckc(model, "--plan-only", "--memory-budget", text)
+        bench.check(done.returncode == 2 and "24GB" in done.stderr, f"{text}: {done.returncode} {done.stderr}")
+
+
+def fixed_extents(bench):
+    """Where the export fixed an extent, what would free it is said."""
+    model = os.path.join(ck.MODELS, "gpt2-ts14.onnx")
+    for flags, said in (["--dim", "batch=64"], "no named dims"), (["--shape", "input_ids=64x12"], "axis 0 of input 'input_ids' is 2, not 64"):
+        done = bench.ckc(model, "--plan-only", *flags)
+        bench.check(done.returncode == 1 and said in done.stderr and 'dynamic_shapes={"input_ids": {0: "batch"}}' in done.stderr
+                    and "dynamic_axes" in done.stderr, f"{flags}: {done.returncode} {done.stderr}")
+
+
 def without_effect(bench):
     """Options that do nothing beside the others say so, and what would make them work; those that do something do not."""
     model, text = os.path.join(ck.MODELS, "gpt2-ts14.onnx"), bench.path("small.ck")
@@ -242,6 +285,9 @@ def main():
     momentum(bench)
     streams(bench)
     standard_output(bench)
+    usage(bench)
+    sizes(bench)
+    fixed_extents(bench)
     without_effect(bench)
     wide(bench, 30000)
     stem = os.path.join(ck.MODELS, "gpt2-ts14")
