@@ -180,6 +180,8 @@ summary(const struct driver *d, const char *out)
 	if (d->cli.quiet)
 		return;
 	fflush(stdout);                 /* reports come first */
+	if (d->pass.added)
+		fprintf(stderr, "%s: %s\n", d->graph->name, d->pass.added);
 	fprintf(stderr, "%s: %s%speak %.1f MiB (%lld B; arena %.1f MiB, "
 	        "live bound %.1f MiB%s), recompute %.2f %% of a step, gap "
 	        "%.2f %%\n", d->graph->name, out ? out : "", out ? ", " : "",

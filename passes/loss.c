@@ -167,8 +167,12 @@ add_input(Pass *p, Graph *g, const char *name, DType dt, const Shape *s)
 	ValId v = val_find(g, name);
 	char have[160], want[160];
 
-	if (!v)
+	if (!v) {
+		p->added = arena_printf(p->keep, "--loss %s adds the input "
+			"'%s', %s", p->opt->loss, name,
+			shape_text(want, sizeof want, dt, s));
 		return val_new(g, V_INPUT, name, dt, *s);
+	}
 	if (g->val[v].kind != V_INPUT || is_read(g, v)) {
 		diag_error(p->diag, "--loss adds an input '%s', but the graph "
 		           "uses that name already", name);

@@ -82,6 +82,8 @@ typedef struct Pass {
 	Arena *keep;                    /* lives as long as the compilation */
 	bool changed;
 	/* results that outlive a pass */
+	const char *added;              /* what --loss gave the graph; NULL:
+	                                 * nothing */
 	Graph *reference;               /* keep-everything schedule, placed;
 	                                 * NULL if options are slim */
 	Plan *plan;                     /* of the final graph */

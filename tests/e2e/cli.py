@@ -220,6 +220,19 @@ def fixed_extents(bench):
                     and "dynamic_axes" in done.stderr, f"{flags}: {done.returncode} {done.stderr}")
 
 
+def added_loss(bench):
+    """What --loss adds is told: the input, its type and extents; not by --quiet, and not where nothing is added."""
+    dims = ["--dim", "batch=2", "--dim", "seq=12"]
+    for name, flags, said in (("gpt2-logits", [*dims, "--loss", "ce"], "--loss ce adds the input 'labels', i64[2,12]"),
+                              ("gpt2-logits", [*dims, "--loss", "mse:logits"], "--loss mse:logits adds the input 'target', f32[2,12,"),
+                              ("gpt2-ts14", [], None)):
+        model = os.path.join(ck.MODELS, name + ".onnx")
+        loud, quiet = (bench.ckc(model, "--plan-only", *flags, *more) for more in ([], ["--quiet"]))
+        bench.must(loud, f"{name} {flags}")
+        bench.check(said in loud.stderr if said else "adds" not in loud.stderr, f"{name} {flags}: {loud.stderr}")
+        bench.check(not quiet.stderr, f"{name} {flags} --quiet: {quiet.stderr}")
+
+
 def without_effect(bench):
     """Options that do nothing beside the others say so, and what would make them work; those that do something do not."""
     model, text = os.path.join(ck.MODELS, "gpt2-ts14.onnx"), bench.path("small.ck")
@@ -288,6 +301,7 @@ def main():
     usage(bench)
     sizes(bench)
     fixed_extents(bench)
+    added_loss(bench)
     without_effect(bench)
     wide(bench, 30000)
     stem = os.path.join(ck.MODELS, "gpt2-ts14")
