@@ -66,7 +66,7 @@ REFUSED = (  # what, the file, options, words
      ["node 'n_z' (MatMul)"]),
     ("an unknown extent", PLAIN, ["--dim", "nosuch=2"], ["--dim nosuch=2"]),
     ("an unknown extent beside one that is missing", DYNAMIC, ["--dim", "nosuch=2"], ["--dim nosuch=2", "pass --dim batch=N"]),
-    ("an unknown parameter", PLAIN, ["--train", "nosuch*"], ["--train nosuch*"]),
+    ("an unknown parameter", PLAIN, ["--train", "nosuch*"], ["--train 'nosuch*'"]),
     ("nothing to train", PLAIN, ["--freeze", "*"], ["does not depend on any trained parameter"]),
     ("no weights", layer(mean("y"), weight=elsewhere("gone.data")), [], ["'m.weight'", "gone.data"]),
     ("a parameter without contents", PLAIN, ["--param", "x"], ["parameter 'x' has no contents"]),
