@@ -114,6 +114,14 @@ find_twin(struct flat *f, const struct flat_val *v)
 	return NULL;
 }
 
+static bool
+is_pytorch(const struct flat *f)
+{
+	const char *by = f->file->model->producer_name;
+
+	return by && strcmp(by, "pytorch") == 0;
+}
+
 static void
 find_renamed(struct search *s)
 {
@@ -141,7 +149,8 @@ find_renamed(struct search *s)
 		    "do_constant_folding=False (TorchScript)", split.first,
 		    twin, split.n == 1 ? "" : arena_printf(s->arena,
 		    ", and %d more like it", split.n - 1));
-	if (renamed.n)
+	/* others' parameters never had a module's name */
+	if (renamed.n && is_pytorch(s->f))
 		say(s, &renamed, "%d parameter%s lost %s name%s (the "
 		    "first is '%s'): checkpoints will use what the exporter "
 		    "made up; export with optimize=False (dynamo) or "

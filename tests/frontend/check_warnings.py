@@ -13,6 +13,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import wire  # noqa: E402
+
 # file: what its warnings must say, one list of words per warning that is looked for; no list: no warnings at all
 EXPECTED = {
     "ts-plain": [], "ts-positions": [], "dynamo-plain": [], "dynamo-positions": [], "dynamo-norms": [],
@@ -156,6 +159,15 @@ def main():
     o = p.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as work:
+        # written by hand: its names are what they are
+        nodes = [wire.node("MatMul", ["x", "w"], "y"), wire.node("ReduceMean", ["y"], "loss", keepdims=0)]
+        plain = os.path.join(work, "plain.onnx")
+        with open(plain, "wb") as f:
+            f.write(wire.graph(nodes, [wire.floats("w", [3, 2], [1, 2, 3, 4, 5, 6])], {"x": (1, [4, 3])}, ["loss"]))
+        wrong = check(o.ckc, plain, [], os.path.join(work, "plain.json"))
+        if wrong:
+            print(f"plain: {wrong}")
+            failed += 1
         for name, lists in EXPECTED.items():
             fault = check(o.ckc, os.path.join(o.folder, name + ".onnx"), lists, os.path.join(work, "report.json"))
             if fault:

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Rare forms of operators against formulas; inputs that nothing needs; names that occur twice.
+
+    forms.py CKC CKRUN
+"""
+import os
+import struct
+import sys
+
+import numpy as np
+
+import ck
+import wire
+
+sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
+import files
+
+FLOAT, INT64 = 1, 7
+
+
+def model(nodes, held, inputs, outputs, opset):
+    info = b"".join(wire.field(11, wire.value_info(k.encode(), *v) if v[1] is not None else shapeless(k, v[0])) for k, v in inputs.items())
+    info += b"".join(wire.field(12, wire.value_info(k.encode(), *v)) for k, v in outputs.items())
+    graph = b"".join(nodes) + wire.field(2, b"g") + b"".join(held) + info
+    return wire.field(1, 10) + wire.field(8, wire.field(1, b"") + wire.field(2, opset)) + wire.field(7, graph)
+
+
+def shapeless(name, dtype):
+    return wire.field(1, name) + wire.field(2, wire.field(1, wire.field(1, dtype)))
+
+
+def node(op, inputs, outputs, attributes=b""):
+    return wire.field(1, b"".join(wire.field(1, x) for x in inputs) + b"".join(wire.field(2, y) for y in outputs) + wire.field(4, op) + attributes)
+
+
+def text(name, value):
+    return wire.field(5, wire.field(1, name) + wire.field(4, value) + wire.field(20, 3))
+
+
+def run(bench, what, data, given, *flags):
+    """The outputs of one forward run, or None."""
+    path, so, out = bench.path("m.onnx"), bench.path("m.so"), bench.path("out.st")
+    with open(path, "wb") as f:
+        f.write(data)
+    files.st_write(bench.path("in.st"), given)
+    if not bench.must(bench.ckc(path, "-o", so, "--quiet", "--forward-only", *flags), f"{what}: compile"):
+        return None
+    done = bench.ckrun(so, "--inputs", bench.path("in.st"), "--steps", 1, "--outputs", out, "--quiet")
+    return files.st_read(out)[0] if bench.must(done, f"{what}: run") else None
+
+
+def shifts(bench):
+    """Signed numbers keep their sign, however far they go; the same folded and computed."""
+    x, n = [-64, -1, 5, -(1 << 62), 7, -3], [3, 70, 1, 62, 64, 1]
+    want = {"RIGHT": [a >> min(b, 63) for a, b in zip(x, n)], "LEFT": [(((a << b) + (1 << 63)) % (1 << 64)) - (1 << 63) if b < 64 else 0 for a, b in zip(x, n)]}
+    for way in want:
+        nodes = [node("BitShift", ["x", "n"], ["y"], text("direction", way)), node("BitShift", ["c", "n"], ["z"], text("direction", way))]
+        six = (INT64, [6])
+        got = run(bench, way, model(nodes, [wire.ints("c", x), wire.ints("n", n)], {"x": six}, {"y": six, "z": six}, 28), {"x": ("I64", [6], x)})
+        for name in "yz" if got else "":
+            bench.check(got[name][2] == want[way], f"{way} {name}: {got[name][2]}, expected {want[way]}")
+
+
+def scores(bench):
+    """Output 3 of Attention: before the softcap (mode 0) or after it (mode 1)."""
+    rng = np.random.default_rng(2)
+    q, k, v = (rng.standard_normal((1, 1, 3, 4)).astype("f4") for _ in range(3))
+    raw = q[0, 0] @ k[0, 0].T / 2
+    for mode, want in ((0, raw), (1, 0.5 * np.tanh(raw / 0.5))):
+        cap = wire.field(5, wire.field(1, b"softcap") + wire.field(2, 0.5) + wire.field(20, 1))
+        nodes = [node("Attention", "qkv", ["y", "", "", "s"], cap + wire.attribute(b"qk_matmul_output_mode", mode))]
+        four, three = (FLOAT, [1, 1, 3, 4]), (FLOAT, [1, 1, 3, 3])
+        got = run(bench, f"mode {mode}", model(nodes, [], dict.fromkeys("qkv", four), {"y": four, "s": three}, 23),
+                  {name: ("F32", [1, 1, 3, 4], a.ravel().tolist()) for name, a in zip("qkv", (q, k, v))})
+        if got:
+            bench.check(np.allclose(np.array(got["s"][2]).reshape(3, 3), want, atol=1e-5), f"mode {mode}: {got['s'][2]}, expected {want.ravel()}")
+
+
+def needless(bench):
+    """An input that only says a type may be given a shape."""
+    nodes = [node("CastLike", ["x", "like"], ["y"]), node("Neg", ["y"], ["z"])]
+    path = bench.path("like.onnx")
+    with open(path, "wb") as f:
+        f.write(model(nodes, [], {"x": (FLOAT, [2]), "like": (FLOAT, None)}, {"z": (FLOAT, [2])}, 19))
+    bench.must(bench.ckc(path, "-o", bench.path("like.so"), "--quiet", "--forward-only", "--shape", "like=3x4"), "--shape like=3x4")
+
+
+def twice(bench):
+    """Two arrays of one name in a file of weights."""
+    so = bench.path("like.so")
+    part = '"%s":{"dtype":"F32","shape":[2],"data_offsets":[%d,%d]}'
+    head = ("{" + ",".join((part % ("x", 0, 8), part % ("\\u0078", 8, 16))) + "}").encode()
+    with open(bench.path("twice.st"), "wb") as f:
+        f.write(struct.pack("<Q", len(head)) + head + struct.pack("<4f", 1, 2, 3, 4))
+    done = bench.ckrun(so, "--inputs", bench.path("twice.st"), "--steps", 1)
+    bench.check(done.returncode == 1 and "two arrays are called 'x'" in done.stderr, f"twice: {done.returncode} {done.stderr}")
+
+
+def main():
+    bench = ck.Bench()
+    shifts(bench)
+    scores(bench)
+    needless(bench)
+    twice(bench)
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
