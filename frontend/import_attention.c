@@ -315,6 +315,10 @@ read_heads(struct importer *m, struct heads *h, int64_t *hq, int64_t *d)
 	h->left = attr_int(&m->r, "left_window_size", -1);
 	h->right = attr_int(&m->r, "right_window_size", -1);
 	*d = imp_dim(m, h->q, -1);
+	if (h->left < -1 || h->right < -1)
+		return imp_fail(m, "left_window_size %jd and "
+		                "right_window_size %jd, expected -1 or more",
+		                (intmax_t)h->left, (intmax_t)h->right);
 	if (*hq || hk) {
 		if (*hq <= 0 || hk <= 0 || *hq % hk)
 			return imp_fail(m, "q_num_heads %jd and kv_num_heads "

@@ -488,6 +488,14 @@ test_attributes(void **state)
 	attr_put_int(&a, "axis", -2);
 	m = one_node("Softmax", "x", &a, 20);
 	gives(&m, NULL, "softmax %x {axis=-2}");
+	a.n = 0;
+	attr_put_int(&a, "left_window_size", -7);
+	m = one_node("Attention", "x x x", &a, 25);
+	refuses(&m, NULL, "left_window_size -7 and right_window_size -1");
+	a.n = 0;
+	attr_put_int(&a, "qk_matmul_output_mode", 4);
+	m = one_node("Attention", "x x x", &a, 23);
+	refuses(&m, NULL, "qk_matmul_output_mode 4, expected 0 to 3");
 	/* before version 13 all dims from axis on are one */
 	a.n = 0;
 	attr_put_int(&a, "axis", 0);

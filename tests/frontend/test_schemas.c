@@ -110,6 +110,8 @@ static const struct {
 	{ "Attention", "q_num_heads", "4" },
 	{ "Attention", "kv_num_heads", "4" },
 	{ "Attention", "qk_matmul_output_mode", "2 3" },
+	{ "Attention", "left_window_size", "0 -2" },
+	{ "Attention", "right_window_size", "0 -2" },
 };
 
 static const char words[] =
