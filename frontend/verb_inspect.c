@@ -25,6 +25,7 @@ struct probe {
 	int ndim;
 	size_t cap;
 	const char *shapeless;          /* an input that needs a --shape */
+	bool overwrites;                /* the report has a name of weights */
 };
 
 /* How far a compile came. */
@@ -178,6 +179,7 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 	              .baseline_peak = -1, .minimum_peak = -1 };
 	Graph *g = onnx_import(p->c->model, &p->import, diag, &file);
 
+	p->overwrites |= g && p->c->json && onnx_reads(file, p->c->json);
 	if (g && device_set(p->c, g, p->arena, diag)) {
 		bool ok = pass_run(&pass, g, passes, NULL, &none)
 			&& (passes || has_code(p, g, &pass, diag));
@@ -368,6 +370,10 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 		return false;
 	p.import.quiet = true;
 	judge(&p, &o, &baked);
+	if (p.overwrites)
+		return diag_error(diag, "'%s' is read here and would be "
+		                  "overwritten; choose another output name",
+		                  c->json);
 	o.note = &baked;
 	o.nnote = baked != NULL;
 	o.json = c->json != NULL;

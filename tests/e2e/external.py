@@ -133,6 +133,10 @@ def main():
     attention(path)
     peak = one_plan(bench, path)
     shutil.copy(path + ".data", bench.path("kept"))
+    for argv in ["inspect", path], [path, "--plan-only"]:
+        done = bench.ckc(*argv, "--json", path + ".data")
+        bench.check(done.returncode == 1 and "would be overwritten" in done.stderr, f"{argv}: a report over the weights: {done.returncode} {done.stderr}")
+    bench.check(ck.content(path + ".data") == ck.content(bench.path("kept")), "weights were overwritten by a report")
     for spoil, said in ((lambda p: os.truncate(p, 1000), "ends at byte 1000"), (os.unlink, "No such file"), (lambda p: os.symlink("kept", p), "symbolic link")):
         other = without(bench, path, spoil, said)
         bench.check(other > peak, f"{said}: {other} B without contents, {peak} B with them")
