@@ -25,6 +25,7 @@ struct probe {
 	int ndim;
 	size_t cap;
 	const char *shapeless;          /* an input that needs a --shape */
+	bool whole;                     /* names are no expressions */
 	bool overwrites;                /* the report has a name of weights */
 };
 
@@ -99,7 +100,7 @@ add_names(struct probe *p, const Graph *g, const char *text)
 {
 	static const char operators[] = "+-*/() ";
 
-	if (strchr(text, ','))          /* a call, which has no size */
+	if (p->whole || !text[strspn(text, operators)])
 		add_dim(p, g, arena_str(p->arena, text));
 	else
 		while (*(text += strspn(text, operators))) {
@@ -275,12 +276,19 @@ judge_open(struct probe *p, struct import_options *o, const char **baked)
 	struct options opt;
 	struct trial t;
 
-	o->unbound = list_missing(p);
 	if (p->shapeless) {
+		o->unbound = list_missing(p);
 		o->outcome = OUTCOME_UNBOUND;
 		return;
 	}
 	base = find_base(p, &most);
+	if (most <= AT_BINDING) {
+		p->whole = true;
+		p->ndim = 0;
+		try_with(p, &p->c->opt, "bind");
+		base = find_base(p, &most);
+	}
+	o->unbound = list_missing(p);
 	if (most <= AT_BINDING)
 		return;                 /* extents are not all that is wrong */
 	*baked = find_baked(p, base);

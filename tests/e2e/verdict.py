@@ -136,6 +136,7 @@ def unbound(bench):
             ("one of two", model(nodes, [WEIGHT], {"x": (F32, ["batch", "seq", 4])}, {"loss": (F32, [])}), ["--dim", "seq=3"], 0,
              ["--dim batch=N"]),
             ("an expression", model(nodes, [WEIGHT], {"x": (F32, ["2*half - 7", 4])}, {"loss": (F32, [])}), [], 0, ["--dim half=N"]),
+            ("a name that looks like an expression", layer(mean("y"), rows="Max(1, s)/x"), [], 0, ["--dim 'Max(1, s)/x=N'"]),
             ("no loss", layer(rows="batch", outputs={"y": (F32, ["batch", 4])}), [], 1, ["no output is a scalar loss"]),
             ("float64", layer(mean("y"), dtype=F64, rows="batch", weight=doubles("m.weight", [4, 4], [0.5] * 16)), [], 1, ["'m.weight' is float64"]),
             ("an unknown operator", layer(wire.node("NoSuchOp", ["y"], "z"), mean("z"), rows="batch"), [], 1, ["NoSuchOp"])):
