@@ -43,7 +43,7 @@ have(const char *cc)
 {
 	char command[100];
 
-	snprintf(command, sizeof command, "command -v %.*s >/dev/null",
+	snprintf(command, sizeof command, "command -v '%.*s' >/dev/null 2>&1",
 	         (int)strcspn(cc, " "), cc);
 	return system(command) == 0;
 }
@@ -114,14 +114,29 @@ check_library(const struct setup *t, const char *so)
 	return bad;
 }
 
-/* Arguments are compilers to use in place of gcc and clang. */
+/* Faults under one compiler. */
+static int
+check_compiler(struct setup *t, const Plan *plan, const char *cc,
+               const char *so)
+{
+	int bad;
+
+	if (!setup_compile(t, plan, cc, so, getenv("CODEGEN_KEEP"), 3))
+		return 1;
+	bad = check_library(t, so);
+	unlink(so);
+	return bad;
+}
+
+/* Arguments are compilers to use in place of gcc and clang.  One that was
+ * asked for must be there; of the usual ones one is enough. */
 int
 main(int argc, char **argv)
 {
 	const char *const usual[] = { "gcc", "clang" };
 	const char *const *cc = argc > 1 ? (const char *const *)argv + 1
 	                                 : usual;
-	size_t ncc = argc > 1 ? (size_t)argc - 1 : 2;
+	size_t ncc = argc > 1 ? (size_t)argc - 1 : 2, ran = 0;
 	struct setup t;
 	Plan *plan;
 	char dir[] = "/tmp/ckc-kernels-XXXXXX", so[100];
@@ -138,16 +153,16 @@ main(int argc, char **argv)
 	for (size_t i = 0; i < ncc; i++) {
 		if (!have(cc[i])) {
 			printf("no %s\n", cc[i]);
+			bad += argc > 1;
 			continue;
 		}
 		snprintf(so, sizeof so, "%s/%zu.so", dir, i);
-		if (!setup_compile(&t, plan, cc[i], so,
-		                   getenv("CODEGEN_KEEP"), 3)) {
-			bad++;
-			continue;
-		}
-		bad += check_library(&t, so);
-		unlink(so);
+		bad += check_compiler(&t, plan, cc[i], so);
+		ran++;
+	}
+	if (!ran) {
+		fprintf(stderr, "no compiler: no kernel was run\n");
+		bad++;
 	}
 	rmdir(dir);
 	printf("%u nodes, %d faults\n", t.g->nnode - 1, bad);

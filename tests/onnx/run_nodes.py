@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs ONNX's backend node tests through generated code: ckc --forward-only, then ckrun --outputs.
 
-    run_nodes.py --ckc CKC --ckrun CKRUN [--data DIR] [--least N] [--verbose] [GLOB...]
+    run_nodes.py --ckc CKC --ckrun CKRUN [--data DIR] [--claims FILE [--bless]] [--least N] [--verbose] [GLOB...]
 
 A test is a folder with model.onnx and test_data_set_*/{input,output}_N.pb.  DIR holds such folders; without it, those of Debian's libonnx-testdata
 are run.  Inputs that ckc says it must know when it compiles (shapes, axes, ...) are given with --const.  A test counts as
   passed       every output has the expected type, shape and numbers (ONNX's own tolerances: rtol 1e-3, atol 1e-7)
   not claimed  ckc refused the model with a message; they are listed by reason
-  failed       anything else
+  failed       anything else; also what is not claimed although FILE, one name a line, says that it passes
+--bless adds to FILE what passes and is not in it.
 Exit status: 0 nothing failed (and N passed), 1 otherwise, 77 there are no tests.
 """
 import argparse
@@ -176,11 +177,33 @@ def reason(text):
     return re.sub(r"'[^']*'", "'...'", text)[:120]
 
 
+def read_claims(path):
+    if not path:
+        return set()
+    with open(path) as f:
+        return set(f.read().split())
+
+
+def hold(claims, name, verdict, text):
+    """The verdict, with what was given up counted as a failure."""
+    if verdict == "not claimed" and name in claims:
+        return "failed", f"passed once, now refused: {text}"
+    return verdict, text
+
+
+def bless(path, claims, passed):
+    """New ones belong into the list, so that they stay."""
+    with open(path, "w") as f:
+        f.writelines(name + "\n" for name in sorted(claims | passed))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--ckc", required=True, type=os.path.abspath)
     p.add_argument("--ckrun", required=True, type=os.path.abspath)
     p.add_argument("--data", default=DEBIAN)
+    p.add_argument("--claims", metavar="FILE", help="names of tests that must pass where they are")
+    p.add_argument("--bless", action="store_true", help="add to FILE")
     p.add_argument("--least", type=int, default=0, help="how many must pass")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--flag", action="append", default=[], help="further argument for ckc")
@@ -194,9 +217,13 @@ def main():
         print(f"no tests in {o.data}; apt-get install libonnx-testdata")
         return 77
     tests, count, reasons = [Test(f, o) for f in folders], collections.Counter(), collections.defaultdict(list)
+    claims, passed = read_claims(o.claims), set()
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        for test, (verdict, text) in zip(tests, pool.map(Test.run, tests)):
+        for test, result in zip(tests, pool.map(Test.run, tests)):
+            verdict, text = hold(claims, test.name, *result)
             count[verdict] += 1
+            if verdict == "passed":
+                passed.add(test.name)
             if verdict == "not claimed":
                 reasons[reason(text)].append(test.name)
             if verdict == "failed" or o.verbose:
@@ -204,6 +231,10 @@ def main():
     for text, names in sorted(reasons.items(), key=lambda r: -len(r[1])):
         print(f"not claimed: {len(names)}x {text} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})")
     print(f"{count['passed']} passed, {count['failed']} failed, {count['not claimed']} not claimed, of {len(tests)}")
+    if o.claims and passed - claims:
+        print(f"{len(passed - claims)} pass that {o.claims} does not list" + ("" if o.bless else "; --bless adds them"))
+        if o.bless:
+            bless(o.claims, claims, passed)
     return 1 if count["failed"] or count["passed"] < o.least else 0
 
 
