@@ -292,9 +292,23 @@ reach(const Val *v)
 	return (last + 1) * dtype_info[v->dt].nbytes;
 }
 
+/* Index of the same value in the other program: of the original where this is
+ * a copy.  Names are what the two graphs share. */
+static int64_t
+twin_of(const struct program *p, int64_t i, const struct program *other)
+{
+	ValId id = p->val[i];
+
+	while (id && p->g->val[id].of)
+		id = p->g->val[id].of;
+	id = id && other ? val_find(other->g, p->g->val[id].name) : 0;
+	return id ? other->index_of_val[id] : -1;
+}
+
 static void
 emit_tensor(struct out *o, const struct program *p, int64_t i,
-            const struct shared *s, const bool *shifted)
+            const struct program *other, const struct shared *s,
+            const bool *shifted)
 {
 	int64_t at = p->plan_tensor[i];
 	const struct plan_tensor *t = at >= 0 ? &p->plan->tensor[at] : NULL;
@@ -322,10 +336,10 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 		out_literal(o, v->state);
 	else
 		out_put(o, "NULL");
-	out_put(o, ", %" PRId64 ", %" PRId64 ", %" PRIu64 ", %" PRId64
-	        ", %" PRIu64 ",\n\t  ",
+	out_put(o, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRIu64
+	        ", %" PRId64 ", %" PRIu64 ",\n\t  ",
 	        id && is_shared(v) ? -1 : p->ready[i], t ? t->last : -1,
-	        p->offset[i], id ? reach(v) : t->bytes,
+	        twin_of(p, i, other), p->offset[i], id ? reach(v) : t->bytes,
 	        id && v->kind == V_CONST ? s->data[i] : 0);
 	emit_numbers(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
@@ -370,14 +384,15 @@ emit_args(struct out *o, const struct program *p, const struct plan_step *st,
 
 static bool
 emit_program(struct out *o, const struct program *p, int which,
-             const struct shared *s, const bool *shifted, Diag *d)
+             const struct program *other, const struct shared *s,
+             const bool *shifted, Diag *d)
 {
 	const Plan *plan = p->plan;
 	uint32_t narg = 0, nconst = 0;
 
 	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
 	for (int64_t i = 0; i < p->ntensor; i++)
-		emit_tensor(o, p, i, s, shifted);
+		emit_tensor(o, p, i, other, s, shifted);
 	out_put(o, "};\n\nstatic const int32_t arg%d[] = {\n", which);
 	for (int64_t i = 0; i < plan->nstep; i++)
 		if (p->kernel[i] &&
@@ -513,7 +528,9 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 			memcpy(more, shifted, g->nval * sizeof *more);
 			shifted = more;
 		}
-		if (!emit_program(o, &p[i], i, s, shifted, d))
+		if (!emit_program(o, &p[i], i,
+		                  i == 0 && nprogram > 1 ? &p[1] : NULL, s,
+		                  shifted, d))
 			return false;
 	}
 	if (!emit_holes(o, p, opt, d))

@@ -110,7 +110,7 @@ ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 	CKR_TRY(check_size(c, t, nbytes));
 	if (t->kind > CKR_STATE && !c->valid_outputs)
 		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
-		               "before the first step", t->name);
+		               "before a step has run to its end", t->name);
 	rt_pack(t, rt_at(c, &c->arena, t), data);
 	return CKR_OK;
 }
@@ -151,9 +151,8 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 		.budget_bytes = c->lib->budget_bytes,
 		.resident_bytes = c->lib->program[0].resident_bytes,
 		.arena_bytes = c->arena.size,
-		.peak_bytes = c->lib->program[0].resident_bytes + c->bound,
-		.touched_bytes = c->lib->program[0].resident_bytes
-		                 + block_touched(&c->arena),
+		.peak_bytes = ckr_peak_bytes(c),
+		.held_bytes = c->guard.nbytes,
 		.grown_bytes = now > c->rss_before ? now - c->rss_before : 0,
 	};
 	return CKR_OK;
@@ -193,6 +192,19 @@ uint64_t
 ckr_step_count(const ckr_ctx *c)
 {
 	return c->step;
+}
+
+uint64_t
+ckr_skipped_count(const ckr_ctx *c)
+{
+	return c->skipped;
+}
+
+uint64_t
+ckr_peak_bytes(const ckr_ctx *c)
+{
+	return c->ready ? c->lib->program[0].resident_bytes
+	                  + block_touched(&c->arena) : 0;
 }
 
 uint64_t

@@ -1,10 +1,11 @@
 /* ckr_check: one step under keep-everything and under the plan, from the same
  * state, compared bit by bit.
  *
- * Every named tensor is hashed at the moment it has its final value; tensors
- * of the two schedules belong together by name (a value computed again is
- * called NAME.again).  Hashes instead of copies: the check needs no more
- * memory than the two arenas and one copy of the resident block.
+ * Every tensor that has a value is hashed at the moment it is final; the
+ * tables say which tensors of the two schedules belong together, so that a
+ * value computed again is compared each time.  Hashes instead of copies: the
+ * check needs no more memory than the two arenas and one copy of the resident
+ * block.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,8 @@ struct side {
 	const struct ckr_program *p;
 	const struct block *arena;
 	uint64_t *hash;                 /* of tensor i; 0: not seen */
-	uint32_t *by_name;              /* named tensors, sorted */
-	uint32_t nnamed;
 	double loss;
+	ckr_status end;                 /* CKR_OK or CKR_ENAN */
 };
 
 static uint64_t
@@ -73,20 +73,11 @@ after_step(void *user, uint32_t step)
 {
 	struct side *s = user;
 
-	for (uint32_t k = 0; k < s->nnamed; k++)
-		if (s->p->tensor[s->by_name[k]].ready == (int32_t)step)
-			CKR_TRY(hash_tensor(s, s->by_name[k]));
+	for (uint32_t i = 0; i < s->p->ntensor; i++)
+		if (s->p->tensor[i].ready == (int32_t)step
+		    && s->p->tensor[i].dtype)
+			CKR_TRY(hash_tensor(s, i));
 	return CKR_OK;
-}
-
-static int
-by_name(const void *a, const void *b, void *user)
-{
-	const struct side *s = user;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	int d = strcmp(s->p->tensor[x].name, s->p->tensor[y].name);
-
-	return d ? d : x < y ? -1 : x > y;
 }
 
 static ckr_status
@@ -95,21 +86,8 @@ side_new(struct side *s, ckr_ctx *c, const struct ckr_program *p,
 {
 	*s = (struct side){ .c = c, .p = p, .arena = arena };
 	s->hash = calloc(p->ntensor + 1, sizeof(*s->hash));
-	s->by_name = calloc(p->ntensor + 1, sizeof(*s->by_name));
-	if (!s->hash || !s->by_name)
-		return err_set(&c->err, CKR_ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < p->ntensor; i++)
-		if (p->tensor[i].name && p->tensor[i].dtype)
-			s->by_name[s->nnamed++] = i;
-	qsort_r(s->by_name, s->nnamed, sizeof(*s->by_name), by_name, s);
-	return CKR_OK;
-}
-
-static void
-side_free(struct side *s)
-{
-	free(s->hash);
-	free(s->by_name);
+	return s->hash ? CKR_OK
+	       : err_set(&c->err, CKR_ENOMEM, "out of memory");
 }
 
 static ckr_status
@@ -117,45 +95,13 @@ side_run(struct side *s, void **ptr)
 {
 	struct watch w = { after_step, s };
 
-	CKR_TRY(rt_run(s->c, s->p, ptr, s->arena, &w, &s->loss));
+	s->end = rt_run(s->c, s->p, ptr, s->arena, &w, &s->loss);
+	if (s->end != CKR_OK && s->end != CKR_ENAN)
+		return s->end;
 	/* what the step has left behind */
 	for (uint32_t i = 0; i < s->c->lib->nshared; i++)
 		CKR_TRY(hash_tensor(s, i));
 	return CKR_OK;
-}
-
-/* The tensor of the other side called by the first n bytes of name. */
-static int64_t
-lookup(const struct side *s, const char *name, size_t n)
-{
-	uint32_t lo = 0, hi = s->nnamed;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		const char *other = s->p->tensor[s->by_name[mid]].name;
-		int d = strncmp(other, name, n);
-
-		if (!d && other[n])
-			d = 1;
-		if (!d)
-			return s->by_name[mid];
-		if (d < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return -1;
-}
-
-static int64_t
-partner(const struct side *s, const char *name)
-{
-	size_t n = strlen(name);
-	int64_t i = lookup(s, name, n);
-
-	if (i < 0 && n > 6 && !strcmp(name + n - 6, ".again"))
-		i = lookup(s, name, n - 6);
-	return i;
 }
 
 static bool
@@ -186,21 +132,60 @@ differs(const struct side *plan, uint32_t i)
 	               t->ready, origin);
 }
 
+static bool
+is_again(const struct ckr_program *p, const struct ckr_tensor *t)
+{
+	return t->ready >= 0 && p->step[t->ready].phase == CKR_RECOMPUTE;
+}
+
+/* Tensor i of the plan has nothing to be compared with. */
+static ckr_status
+stands_alone(const struct side *plan, uint32_t i, struct ckr_checked *n)
+{
+	const struct ckr_tensor *t = &plan->p->tensor[i];
+	char name[NAME_TEXT];
+
+	n->alone++;
+	if (!is_again(plan->p, t))
+		return CKR_OK;
+	return err_set(&plan->c->err, CKR_EUNSUPPORTED, "'%s', computed again "
+	               "by %s %d, has nothing to be compared with: this "
+	               "library cannot be checked",
+	               err_name(name, sizeof(name), t->name ? t->name : ""),
+	               plan->p->step[t->ready].op, t->ready);
+}
+
+/* Where in the other's tables tensor i of the plan is; -1: nowhere. */
+static int64_t
+partner(const struct side *plan, const struct side *all, uint32_t i)
+{
+	const struct ckr_tensor *t = &plan->p->tensor[i];
+	int64_t o = plan->p == all->p || i < plan->c->lib->nshared
+	            ? (int64_t)i : t->twin;
+
+	return o >= 0 && o < (int64_t)all->p->ntensor && all->hash[o]
+	       && comparable(t, &all->p->tensor[o]) ? o : -1;
+}
+
 /* Compare in the plan's order of execution. */
 static ckr_status
-compare(const struct side *plan, const struct side *all, uint64_t *compared)
+compare(const struct side *plan, const struct side *all,
+        struct ckr_checked *n)
 {
 	int64_t first = -1;
 
-	for (uint32_t k = 0; k < plan->nnamed; k++) {
-		uint32_t i = plan->by_name[k];
+	for (uint32_t i = 0; i < plan->p->ntensor; i++) {
 		const struct ckr_tensor *t = &plan->p->tensor[i];
-		int64_t o = partner(all, t->name);
+		int64_t o = partner(plan, all, i);
 
-		if (o < 0 || !comparable(t, &all->p->tensor[o])
-		    || !plan->hash[i] || !all->hash[o])
+		if (!plan->hash[i])
 			continue;
-		++*compared;
+		if (o < 0) {
+			CKR_TRY(stands_alone(plan, i, n));
+			continue;
+		}
+		n->compared++;
+		n->again += is_again(plan->p, t);
 		if (plan->hash[i] == all->hash[o])
 			continue;
 		/* unsigned: those ready from the start come last */
@@ -215,62 +200,83 @@ compare(const struct side *plan, const struct side *all, uint64_t *compared)
 		               "differs: %.9g by the plan, %.9g keeping "
 		               "everything",
 		               plan->loss, all->loss);
-	return CKR_OK;
+	return plan->end;
 }
 
-/* Both runs; the plan's comes second, so that its state stays. */
+/* Both runs and what they show; the plan's comes second, so that its state
+ * stays, and it is the one that is traced and timed. */
 static ckr_status
 run_both(struct side *all, void **all_ptr, struct side *plan, void **ptr,
-         void *saved)
+         const void *saved, struct ckr_checked *n)
 {
 	ckr_ctx *c = plan->c;
+	struct trace *trace = c->trace;
+	struct profile *profile = c->profile;
+	ckr_status s;
 
-	memcpy(saved, c->resident.p, c->resident.size);
-	CKR_TRY(side_run(all, all_ptr));
+	c->trace = NULL;
+	c->profile = NULL;
+	s = side_run(all, all_ptr);
+	c->trace = trace;
+	c->profile = profile;
+	if (s != CKR_OK)
+		return s;
 	memcpy(c->resident.p, saved, c->resident.size);
-	return side_run(plan, ptr);
+	if (trace)
+		trace_step_begin(trace, &c->env);
+	CKR_TRY(side_run(plan, ptr));
+	return compare(plan, all, n);
+}
+
+static ckr_status
+check_with(ckr_ctx *c, struct side *all, struct side *plan,
+           struct ckr_checked *n)
+{
+	void **ptr = rt_bind(c, all->p, all->arena);
+	void *saved = malloc(c->resident.size + 1);
+	ckr_status s;
+
+	if (!ptr || !saved) {
+		s = err_set(&c->err, CKR_ENOMEM, "out of memory");
+	} else {
+		memcpy(saved, c->resident.p, c->resident.size);
+		s = run_both(all, ptr, plan, c->ptr, saved, n);
+		if (s != CKR_OK)
+			memcpy(c->resident.p, saved, c->resident.size);
+	}
+	free(ptr);
+	free(saved);
+	return s;
 }
 
 ckr_status
 ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
-          uint64_t *compared)
+          struct ckr_checked *checked)
 {
 	const struct ckr_program *ref;
 	struct block arena = { .p = NULL };
 	struct side all = { .c = c }, plan = { .c = c };
-	void **ptr = NULL, *saved;
-	uint64_t n = 0;
+	struct ckr_checked n = { 0 };
 	ckr_status s;
 
 	if (!c->ready)
 		return err_set(&c->err, CKR_EARG, "no model is open");
 	ref = &c->lib->program[c->lib->program[1].nstep ? 1 : 0];
 	CKR_TRY(rt_prepare(c, hyper));
-	saved = malloc(c->resident.size + 1);
 	s = block_map(&arena, ref->arena_bytes, false, false, c->env.threads,
 	              &c->err);
-	if (s == CKR_OK)
-		ptr = rt_bind(c, ref, &arena);
-	if (s == CKR_OK && (!ptr || !saved))
-		s = err_set(&c->err, CKR_ENOMEM, "out of memory");
 	if (s == CKR_OK)
 		s = side_new(&all, c, ref, &arena);
 	if (s == CKR_OK)
 		s = side_new(&plan, c, &c->lib->program[0], &c->arena);
 	if (s == CKR_OK)
-		s = run_both(&all, ptr, &plan, c->ptr, saved);
-	if (s == CKR_OK)
-		s = compare(&plan, &all, &n);
+		s = check_with(c, &all, &plan, &n);
 	if (loss)
 		*loss = plan.loss;
-	if (compared)
-		*compared = n;
-	if (s == CKR_OK)
-		s = rt_done(c);
-	side_free(&all);
-	side_free(&plan);
+	if (checked)
+		*checked = n;
+	free(all.hash);
+	free(plan.hash);
 	block_unmap(&arena);
-	free(ptr);
-	free(saved);
-	return s;
+	return rt_done(c, s);
 }

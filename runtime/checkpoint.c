@@ -57,6 +57,23 @@ read_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
 	return s;
 }
 
+/* Whether it can be read and converted: as read_tensor, to nowhere. */
+static ckr_status
+try_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
+           const struct ckr_tensor *t)
+{
+	enum { PIECE = 1 << 17 };
+	void *piece = malloc((size_t)PIECE * dtype_row[t->dtype].nbytes);
+	ckr_status s = piece ? CKR_OK : oom(c);
+
+	for (uint64_t i = 0; s == CKR_OK && i < a->nelem; i += PIECE)
+		s = array_read(f, a, i,
+		               a->nelem - i < PIECE ? a->nelem - i : PIECE,
+		               t->dtype, piece, &c->err);
+	free(piece);
+	return s;
+}
+
 static bool
 is_weight(const struct ckr_tensor *t)
 {
@@ -67,6 +84,12 @@ static bool
 is_state(const struct ckr_tensor *t)
 {
 	return t->kind == CKR_STATE && t->state && strcmp(t->state, "grad");
+}
+
+static bool
+is_saved(const struct ckr_tensor *t)
+{
+	return is_weight(t) || is_state(t);
 }
 
 typedef bool want_fn(const struct ckr_tensor *);
@@ -104,17 +127,33 @@ check_file(ckr_ctx *c, const struct array_file *f, want_fn *want,
 	               err_name(name, sizeof(name), first));
 }
 
+typedef ckr_status each_fn(ckr_ctx *, const struct array_file *,
+                           const struct array *, const struct ckr_tensor *);
+
 static ckr_status
-read_all(ckr_ctx *c, const struct array_file *f, want_fn *want)
+for_all(ckr_ctx *c, const struct array_file *f, want_fn *want, each_fn *each)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		if (want(&p->tensor[i]))
-			CKR_TRY(read_tensor(c, f,
-			                    array_find(f, p->tensor[i].name),
-			                    &p->tensor[i]));
+			CKR_TRY(each(c, f, array_find(f, p->tensor[i].name),
+			             &p->tensor[i]));
 	return CKR_OK;
+}
+
+/* All or nothing: the file is read to its end before the first byte of the
+ * model changes.  While the model is being opened there is nothing to keep. */
+static ckr_status
+load(ckr_ctx *c, const struct array_file *f, want_fn *want)
+{
+	ckr_status s;
+
+	if (c->ready)
+		CKR_TRY(for_all(c, f, want, try_tensor));
+	s = for_all(c, f, want, read_tensor);
+	c->ready &= s == CKR_OK;
+	return s;
 }
 
 ckr_status
@@ -127,7 +166,7 @@ rt_load_weights(ckr_ctx *c, const char *path)
 		return s;
 	s = check_file(c, &f, is_weight, "parameters and buffers");
 	if (s == CKR_OK)
-		s = read_all(c, &f, is_weight);
+		s = load(c, &f, is_weight);
 	array_close(&f);
 	return s;
 }
@@ -167,35 +206,40 @@ need_same_optimizer(ckr_ctx *c, const struct array_file *f)
 	               err_name(name, sizeof(name), was), is, name);
 }
 
+/* What is_saved wants is there, and the file is a checkpoint. */
+static ckr_status
+check_checkpoint(ckr_ctx *c, const struct array_file *f, uint64_t *step,
+                 uint64_t *seed)
+{
+	if (!meta_uint(f, "step", step) || !meta_uint(f, "seed", seed))
+		return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: "
+		               "its metadata lacks step or seed; to start from "
+		               "its weights give it as initial weights "
+		               "(--init)", f->path);
+	CKR_TRY(need_same_optimizer(c, f));
+	CKR_TRY(check_file(c, f, is_weight, "parameters and buffers"));
+	return check_file(c, f, is_state, "tensors of optimizer state");
+}
+
 ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
 	struct array_file f;
-	uint64_t step = 0, seed = 0;
+	uint64_t step = 0, seed = 0, skipped = 0;
 	ckr_status s;
 
 	CKR_TRY(need_ready(c));
 	CKR_TRY(array_open(&f, path, &c->err));
-	if (!meta_uint(&f, "step", &step) || !meta_uint(&f, "seed", &seed))
-		s = err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: its "
-		            "metadata lacks step or seed; to start from its "
-		            "weights give it as initial weights (--init)",
-		            path);
-	else
-		s = need_same_optimizer(c, &f);
+	s = check_checkpoint(c, &f, &step, &seed);
 	if (s == CKR_OK)
-		s = check_file(c, &f, is_weight, "parameters and buffers");
-	if (s == CKR_OK)
-		s = check_file(c, &f, is_state, "tensors of optimizer state");
-	if (s == CKR_OK)
-		s = read_all(c, &f, is_weight);
-	if (s == CKR_OK)
-		s = read_all(c, &f, is_state);
+		s = load(c, &f, is_saved);
+	if (!meta_uint(&f, "skipped", &skipped) || skipped > step)
+		skipped = 0;
 	array_close(&f);
 	if (s == CKR_OK) {
 		c->step = step;
+		c->skipped = skipped;
 		c->env.seed = seed;
-		c->resumed = true;
 	}
 	return s;
 }
@@ -256,12 +300,6 @@ write_file(ckr_ctx *c, const char *path, const uint32_t *list, size_t n,
 }
 
 static bool
-is_saved(const struct ckr_tensor *t)
-{
-	return is_weight(t) || is_state(t);
-}
-
-static bool
 is_output(const struct ckr_tensor *t)
 {
 	return t->name && t->flags & (CKR_OUTPUT | CKR_LOSS);
@@ -289,12 +327,13 @@ write_some(ckr_ctx *c, const char *path, want_fn *want, uint32_t among,
 ckr_status
 ckr_save(ckr_ctx *c, const char *path)
 {
-	char step[24], seed[24];
+	char step[24], seed[24], skipped[24];
 	struct meta meta[] = {
 		{ "model", c->lib ? c->lib->name : "" },
 		{ "optimizer", ckr_optimizer(c) },
 		{ "step", step },
 		{ "seed", seed },
+		{ "skipped", skipped },
 		{ "rng", "philox4x32-10" },
 	};
 
@@ -302,6 +341,8 @@ ckr_save(ckr_ctx *c, const char *path)
 	snprintf(step, sizeof(step), "%llu", (unsigned long long)c->step);
 	snprintf(seed, sizeof(seed), "%llu",
 	         (unsigned long long)c->env.seed);
+	snprintf(skipped, sizeof(skipped), "%llu",
+	         (unsigned long long)c->skipped);
 	return write_some(c, path, is_saved, c->lib->nshared, meta,
 	                  sizeof(meta) / sizeof(*meta));
 }
@@ -312,7 +353,7 @@ ckr_save_outputs(ckr_ctx *c, const char *path)
 	CKR_TRY(need_ready(c));
 	if (!c->valid_outputs)
 		return err_set(&c->err, CKR_EARG, "outputs have no values "
-		               "before the first step");
+		               "before a step has run to its end");
 	return write_some(c, path, is_output, c->lib->program[0].ntensor, NULL,
 	                  0);
 }

@@ -26,6 +26,8 @@
  *   - A context is used by one thread at a time; several contexts may be used
  *     by several threads.  Kernels run on OpenMP threads of their own.
  *   - All memory is taken by ckr_open; steps allocate nothing.
+ *   - How many threads OpenMP and OpenBLAS may use in the caller's own code is
+ *     as before when a call returns.
  *   - `name` is the name in the ONNX file: of an initializer, an input or an
  *     output.  Optimizer state is called "adamw.m.NAME" and so on: the
  *     optimizer, the state, the parameter.
@@ -60,7 +62,9 @@ typedef enum ckr_status {
 	CKR_ENOMEM,
 	CKR_EDATA,              /* a kernel met bad data: index out of range */
 	CKR_EMISMATCH,          /* ckr_check found different bits */
-	CKR_EUNSUPPORTED        /* this model or library cannot do that */
+	CKR_EUNSUPPORTED,       /* this model or library cannot do that */
+	CKR_ENAN                /* a loss, gradient or parameter is not
+	                         * finite */
 } ckr_status;
 
 /* ---- opening ---- */
@@ -114,11 +118,12 @@ struct ckr_memory {
 	uint64_t budget_bytes;          /* 0: no budget */
 	uint64_t resident_bytes;        /* parameters, state, inputs, ... */
 	uint64_t arena_bytes;           /* activations, gradients, workspace */
-	uint64_t peak_bytes;            /* resident + the arena's high-water
-	                                 * mark so far: end of the highest
-	                                 * tensor handed to a kernel */
-	uint64_t touched_bytes;         /* the same, by looking which bytes of
-	                                 * the arena were ever written */
+	uint64_t peak_bytes;            /* measured: resident + the arena up to
+	                                 * the highest byte ever written, by
+	                                 * looking */
+	uint64_t held_bytes;            /* outside the plan: copies of buffers
+	                                 * that the forward pass writes, so
+	                                 * that a step can be undone */
 	uint64_t grown_bytes;           /* growth of the process's anonymous
 	                                 * resident memory since just before
 	                                 * ckr_open took the model's: BLAS,
@@ -135,8 +140,12 @@ int ckr_threads(const ckr_ctx *ctx);
 uint32_t ckr_micro_batches(const ckr_ctx *ctx);
 /* "none", "sgd", "sgdm", "adam", "adamw", "lion" or "adafactor". */
 const char *ckr_optimizer(const ckr_ctx *ctx);
-/* Steps done since the weights were fresh. */
+/* Steps done since the weights were fresh, and how many of them were skipped
+ * (CKR_NAN_SKIP). */
 uint64_t ckr_step_count(const ckr_ctx *ctx);
+uint64_t ckr_skipped_count(const ckr_ctx *ctx);
+/* Arena and resident bytes used so far, as ckr_memory's peak_bytes; cheap. */
+uint64_t ckr_peak_bytes(const ckr_ctx *ctx);
 uint64_t ckr_seed(const ckr_ctx *ctx);
 
 /* ---- data in and out ---- */
@@ -159,6 +168,21 @@ ckr_status ckr_set_feed(ckr_ctx *ctx, ckr_feed *feed, void *user);
 
 /* ---- training ---- */
 
+/* A loss or a gradient that is NaN or infinite, in a model that has an
+ * optimizer.  Unless the step goes on, no update is applied: parameters,
+ * optimizer state and buffers are what they were before it.  The loss is
+ * looked at in any model, gradients where all are there before the first
+ * update (not with ckc --update-in-backward); ckr_finite looks at what came
+ * of a step. */
+enum ckr_on_nan {
+	CKR_NAN_STOP,                   /* the step fails with CKR_ENAN and is
+	                                 * not counted */
+	CKR_NAN_SKIP,                   /* it counts as done, but not in the
+	                                 * bias correction of AdamW; see
+	                                 * ckr_skipped_count, ckr_error */
+	CKR_NAN_GO                      /* nothing is looked at */
+};
+
 /* Settings of one step; they may change from step to step. */
 struct ckr_hyper {
 	double lr;                      /* learning rate */
@@ -175,9 +199,11 @@ struct ckr_hyper {
 	 * most clip_threshold before lr applies */
 	double beta2_decay, clip_threshold, eps2;
 	bool nesterov;                  /* sgdm */
+	enum ckr_on_nan on_nan;
 };
 /* AdamW's: lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01; no momentum,
- * no clip; beta2_decay -0.8, clip_threshold 1, eps2 1e-3. */
+ * no clip; beta2_decay -0.8, clip_threshold 1, eps2 1e-3;
+ * CKR_NAN_STOP. */
 struct ckr_hyper ckr_hyper_default(void);
 /* Those that suit the model's optimizer.  What differs: sgdm momentum 0.9;
  * adam decay 0; lion lr 1e-4, beta2 0.99; adafactor lr 1e-2, eps 2^-23. */
@@ -196,16 +222,31 @@ double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
 /* Forward only, without dropout: loss and outputs of the inputs as set. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
+/* CKR_ENAN, naming the first, if a trained parameter, optimizer state or a
+ * buffer that steps write holds NaN or infinity: not to be saved over a good
+ * checkpoint. */
+ckr_status ckr_finite(ckr_ctx *ctx);
+
+struct ckr_checked {
+	uint64_t compared;              /* tensors whose bits were compared */
+	uint64_t again;                 /* of them computed again */
+	uint64_t alone;                 /* that only the plan has */
+};
 /* As ckr_step, carried out twice: once keeping everything and once by the
  * plan, from the same state.  CKR_EMISMATCH names the first tensor whose bits
- * differ.  *compared (may be NULL): how many tensors were. */
+ * differ, CKR_EUNSUPPORTED one that is computed again and has nothing to be
+ * compared with.  After a failure the state is what it was before the call.
+ * *checked (may be NULL): how many tensors were compared. */
 ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
-                     double *loss, uint64_t *compared);
+                     double *loss, struct ckr_checked *checked);
 
 /* ---- files ---- */
 
 /* All parameters and buffers from a safetensors file, by name; types are
- * converted between f16, bf16, f32 and f64. */
+ * converted between f16, bf16, f32 and f64.  This and ckr_resume read the file
+ * once to see that it is good and once more to load it: after a failure
+ * nothing has changed.  Should only the second reading fail, the context
+ * serves no more than ckr_error and ckr_close. */
 ckr_status ckr_load_weights(ckr_ctx *ctx, const char *path);
 /* Parameters, buffers, optimizer state, step and seed.  The file appears by
  * rename when it is complete and on disk. */

@@ -52,6 +52,10 @@ struct ckr_tensor {
 	int32_t ready;          /* step after which it holds its final value;
 	                         * -1: from the start */
 	int32_t last;           /* last step that reads it */
+	int32_t twin;           /* in the plan, of what is not shared: index of
+	                         * the same value in the other program, that of
+	                         * the original if it is computed again; -1:
+	                         * there is none */
 	/* of the first element, which is not the lowest byte where a stride
 	 * is negative; nbytes: of all elements without padding, more than
 	 * memory where a stride is 0 */

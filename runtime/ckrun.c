@@ -20,8 +20,11 @@ struct run {
 	FILE *log;
 	uint64_t steps;                 /* total */
 	bool has_loss, exact;           /* exact: the loss is one f32 */
+	enum ckr_on_nan on_nan;
 	bool tty, open_line, told_nan;
-	uint64_t compared;
+	uint64_t skipped;               /* of the steps of this run */
+	int64_t saved;                  /* step that --save holds; -1: none */
+	struct ckr_checked checked;
 };
 
 /* Ctrl-C ends the run after the step; a handler can reach nothing else. */
@@ -33,13 +36,42 @@ on_signal(int sig)
 	stop = sig;
 }
 
-static int
-fail(struct run *r)
+/* Before a message. */
+static void
+end_line(struct run *r)
 {
 	if (r->open_line)
 		fputc('\n', stdout);
+	r->open_line = false;
 	fflush(stdout);
+}
+
+static int
+fail(struct run *r)
+{
+	end_line(r);
 	fprintf(stderr, "ckrun: %s\n", ckr_error(r->m));
+	return FAILED;
+}
+
+/* The numbers have come apart: where the last good ones are. */
+static int
+fail_by_nan(struct run *r)
+{
+	const struct options *o = r->o;
+
+	end_line(r);
+	fprintf(stderr, "ckrun: %s", ckr_error(r->m));
+	if (r->saved >= 0)
+		fprintf(stderr, "; '%s' holds the state after step %lld",
+		        o->save, (long long)r->saved);
+	else if (o->resume)
+		fprintf(stderr, "; the last good state is in '%s', which this "
+		        "run began with", o->resume);
+	else if (o->save)
+		fprintf(stderr, "; no file holds a good state: --save-every N "
+		        "writes one every N steps");
+	fputc('\n', stderr);
 	return FAILED;
 }
 
@@ -51,6 +83,14 @@ schedule(const struct options *o)
 	return !strcmp(o->schedule, "linear") ? CKR_LINEAR_LR : CKR_COSINE_LR;
 }
 
+static enum ckr_on_nan
+on_nan(const struct options *o)
+{
+	if (!o->on_nan || !strcmp(o->on_nan, "stop"))
+		return CKR_NAN_STOP;
+	return !strcmp(o->on_nan, "skip") ? CKR_NAN_SKIP : CKR_NAN_GO;
+}
+
 static struct ckr_hyper
 hyper(const struct run *r, uint64_t step)
 {
@@ -59,6 +99,7 @@ hyper(const struct run *r, uint64_t step)
 
 	h.lr = ckr_schedule_lr(schedule(o), h.lr, o->min_lr, step, o->warmup,
 	                       r->steps);
+	h.on_nan = r->on_nan;
 	return h;
 }
 
@@ -70,16 +111,9 @@ loss_text(const struct run *r, char *buf, size_t size, double loss)
 	return buf;
 }
 
-/* High-water mark so far; ckr_memory would ask the system each time. */
-static uint64_t
-peak_bytes(const struct run *r)
-{
-	return r->m->lib->program[0].resident_bytes + r->m->bound;
-}
-
 static void
 log_step(const struct run *r, uint64_t step, double loss, double lr,
-         double sec)
+         double sec, bool skipped)
 {
 	char text[40];
 
@@ -91,10 +125,11 @@ log_step(const struct run *r, uint64_t step, double loss, double lr,
 		        isfinite(loss) ? loss_text(r, text, sizeof(text), loss)
 		        : "null");
 	fprintf(r->log, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
-	        "\"peak_bytes\":%llu}\n", lr, sec,
+	        "\"peak_bytes\":%llu%s}\n", lr, sec,
 	        r->data.unit_tokens ? "tokens" : "samples",
 	        (unsigned long long)r->data.units,
-	        (unsigned long long)peak_bytes(r));
+	        (unsigned long long)ckr_peak_bytes(r->m),
+	        skipped ? ",\"skipped\":true" : "");
 	fflush(r->log);
 }
 
@@ -116,7 +151,7 @@ print_step(struct run *r, uint64_t step, double loss, double sec)
 	printf("%s%s  %.6g %s/s  peak %.1f MiB%s", r->tty ? "\r\033[K" : "",
 	       line, (double)r->data.units / (sec > 0 ? sec : 1e-9),
 	       r->data.unit_tokens ? "tokens" : "samples",
-	       (double)peak_bytes(r) / 1048576, r->tty ? "" : "\n");
+	       (double)ckr_peak_bytes(r->m) / 1048576, r->tty ? "" : "\n");
 	r->open_line = r->tty;
 	fflush(stdout);
 }
@@ -125,58 +160,98 @@ static ckr_status
 one_step(struct run *r, double *loss, double *lr)
 {
 	struct ckr_hyper h = hyper(r, ckr_step_count(r->m));
-	uint64_t n = 0;
+	struct ckr_checked n;
 	ckr_status s;
 
 	*lr = h.lr;
 	if (!r->o->check)
 		return ckr_step(r->m, &h, loss);
 	s = ckr_check(r->m, &h, loss, &n);
-	r->compared += n;
+	r->checked.compared += n.compared;
+	r->checked.again += n.again;
+	r->checked.alone += n.alone;
 	return s;
 }
 
-/* Say once that training has come apart; whether to go on. */
-static int
+/* Say once that training has come apart, where it goes on. */
+static void
 look_at_loss(struct run *r, uint64_t step, double loss)
 {
 	if (!r->has_loss || isfinite(loss) || r->told_nan)
-		return DONE;
+		return;
 	r->told_nan = true;
-	if (r->open_line)
-		fputc('\n', stdout);
-	r->open_line = false;
-	fflush(stdout);
-	fprintf(stderr, "ckrun: %sloss is not finite at step %llu\n",
-	        r->o->stop_on_nan ? "" : "warning: ",
+	end_line(r);
+	fprintf(stderr, "ckrun: warning: loss is not finite at step %llu\n",
 	        (unsigned long long)step);
-	return r->o->stop_on_nan ? FAILED : DONE;
+}
+
+/* A step was left out.  If it was the parameters that made the loss what it
+ * is, so will the next ones be. */
+static int
+look_at_skipped(struct run *r)
+{
+	if (!r->skipped++) {
+		end_line(r);
+		fprintf(stderr, "ckrun: warning: %s; its update is skipped\n",
+		        ckr_error(r->m));
+	}
+	return ckr_finite(r->m) == CKR_OK ? DONE : fail_by_nan(r);
+}
+
+/* Never over a good checkpoint with numbers that are not. */
+static int
+save(struct run *r)
+{
+	ckr_status s = CKR_OK;
+
+	if (r->on_nan != CKR_NAN_GO)
+		s = ckr_finite(r->m);
+	if (s != CKR_OK)
+		return fail_by_nan(r);
+	if (ckr_save(r->m, r->o->save) != CKR_OK)
+		return fail(r);
+	r->saved = (int64_t)ckr_step_count(r->m);
+	return DONE;
+}
+
+static int
+train_step(struct run *r)
+{
+	const struct options *o = r->o;
+	uint64_t skipped = ckr_skipped_count(r->m), step;
+	double from = now_sec(), loss, lr, sec;
+	ckr_status s = one_step(r, &loss, &lr);
+	int status = DONE;
+
+	if (s != CKR_OK && s != CKR_ENAN)
+		return fail(r);
+	sec = now_sec() - from;
+	step = ckr_step_count(r->m) + (s == CKR_ENAN);
+	skipped = ckr_skipped_count(r->m) - skipped;
+	log_step(r, step, loss, lr, sec, skipped);
+	if (s == CKR_ENAN)
+		return fail_by_nan(r);
+	print_step(r, step, loss, sec);
+	if (skipped)
+		status = look_at_skipped(r);
+	else
+		look_at_loss(r, step, loss);
+	if (!status && o->save_every && step % o->save_every == 0
+	    && step < r->steps)
+		status = save(r);
+	return status;
 }
 
 static int
 train(struct run *r)
 {
-	const struct options *o = r->o;
-
 	while (ckr_step_count(r->m) < r->steps && !stop) {
-		double from = now_sec(), loss, lr, sec;
-		uint64_t step;
+		int status = train_step(r);
 
-		if (one_step(r, &loss, &lr) != CKR_OK)
-			return fail(r);
-		sec = now_sec() - from;
-		step = ckr_step_count(r->m);
-		log_step(r, step, loss, lr, sec);
-		print_step(r, step, loss, sec);
-		if (look_at_loss(r, step, loss))
-			return FAILED;
-		if (o->save_every && step % o->save_every == 0
-		    && step < r->steps && ckr_save(r->m, o->save) != CKR_OK)
-			return fail(r);
+		if (status)
+			return status;
 	}
-	if (r->open_line)
-		fputc('\n', stdout);
-	r->open_line = false;
+	end_line(r);
 	return DONE;
 }
 
@@ -256,8 +331,6 @@ write_all(struct run *r)
 {
 	const struct options *o = r->o;
 
-	if (o->save)
-		CKR_TRY(ckr_save(r->m, o->save));
 	if (o->outputs)
 		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
 	if (o->onnx)
@@ -289,6 +362,22 @@ print_head(const struct run *r)
 }
 
 static void
+print_checked(const struct run *r)
+{
+	const struct ckr_checked *n = &r->checked;
+
+	if (!r->o->check)
+		return;
+	printf("check: %llu tensors compared, %llu of them computed again, all "
+	       "bits equal", (unsigned long long)n->compared,
+	       (unsigned long long)n->again);
+	if (n->alone)
+		printf("; %llu not compared, which keep-everything does not "
+		       "have", (unsigned long long)n->alone);
+	putchar('\n');
+}
+
+static void
 print_tail(const struct run *r)
 {
 	struct ckr_memory m;
@@ -301,14 +390,15 @@ print_tail(const struct run *r)
 	       (unsigned long long)m.planned_bytes,
 	       (unsigned long long)m.grown_bytes);
 	if (r->o->stats)
-		printf("resident %llu, arena %llu, touched %llu, budget %llu\n",
+		printf("resident %llu, arena %llu, held to undo a step %llu, "
+		       "budget %llu\n",
 		       (unsigned long long)m.resident_bytes,
 		       (unsigned long long)m.arena_bytes,
-		       (unsigned long long)m.touched_bytes,
+		       (unsigned long long)m.held_bytes,
 		       (unsigned long long)m.budget_bytes);
-	if (r->o->check)
-		printf("check: %llu tensors compared, all bits equal\n",
-		       (unsigned long long)r->compared);
+	print_checked(r);
+	if (r->skipped)
+		printf("%llu steps skipped\n", (unsigned long long)r->skipped);
 	if (r->o->save)
 		printf("saved %s\n", r->o->save);
 }
@@ -341,13 +431,16 @@ run_model(struct run *r)
 	status = count_steps(r);
 	if (status)
 		return status;
-	options_warn(r->o, ckr_optimizer(r->m), r->has_loss);
+	options_warn(r->o, ckr_optimizer(r->m));
+	r->on_nan = on_nan(r->o);
 	print_head(r);
 	if (ckr_step_count(r->m) >= r->steps && !r->o->quiet)
 		printf("nothing to do: %llu steps are done already, and "
 		       "--steps counts them\n",
 		       (unsigned long long)ckr_step_count(r->m));
 	status = train(r);
+	if (!status && r->o->save)
+		status = save(r);
 	if (status)
 		return status;
 	if (write_all(r) != CKR_OK)
@@ -375,7 +468,8 @@ int
 main(int argc, char **argv)
 {
 	struct options o = { 0 };
-	struct run r = { .o = &o, .tty = isatty(STDOUT_FILENO) };
+	struct run r = { .o = &o, .saved = -1,
+	                 .tty = isatty(STDOUT_FILENO) };
 	int status = options_parse(&o, argc, argv);
 
 	r.data.file.fd = -1;

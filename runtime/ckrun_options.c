@@ -87,8 +87,8 @@ static const struct option_row rows[] = {
 	  "the first there is)" },
 	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
 	  "everything and by the plan; compare bits" },
-	{ "stop-on-nan", T_FLAG, AT(stop_on_nan), NULL, "fail, and save "
-	  "nothing more, when the loss is not finite" },
+	{ "on-nan", T_TEXT, AT(on_nan), "WHAT", "when a loss or gradient is "
+	  "not finite: stop (default), skip (that update) or go" },
 	{ "trace", T_FILE, AT(trace), "FILE", "chrome-trace JSON of the first "
 	  "steps, with memory" },
 	{ "profile", T_FILE, AT(profile), "FILE", "measured seconds per op" },
@@ -303,6 +303,10 @@ check_values(const struct options *o)
 	    && strcmp(o->schedule, "linear") && strcmp(o->schedule, "cosine"))
 		return options_usage("--schedule ", o->schedule,
 		             "is not constant, linear or cosine");
+	if (o->on_nan && strcmp(o->on_nan, "stop")
+	    && strcmp(o->on_nan, "skip") && strcmp(o->on_nan, "go"))
+		return options_usage("--on-nan ", o->on_nan,
+		                     "is not stop, skip or go");
 	return DONE;
 }
 
@@ -406,6 +410,7 @@ warn_optimizer(const struct options *o, const char *optimizer)
 	} knows[] = {
 		{ "lr", all }, { "schedule", all }, { "warmup", all },
 		{ "min-lr", all }, { "weight-decay", all }, { "clip", all },
+		{ "on-nan", all },
 		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
 		{ "eps", "adam adamw adafactor" }, { "nesterov", "sgdm" },
 		{ "beta2-decay", "adafactor" },
@@ -420,7 +425,7 @@ warn_optimizer(const struct options *o, const char *optimizer)
 }
 
 void
-options_warn(const struct options *o, const char *optimizer, bool has_loss)
+options_warn(const struct options *o, const char *optimizer)
 {
 	bool falls = o->schedule && strcmp(o->schedule, "constant") != 0;
 
@@ -428,8 +433,6 @@ options_warn(const struct options *o, const char *optimizer, bool has_loss)
 	if (!falls)
 		warn_idle(o, "min-lr", "--schedule linear or cosine goes down "
 		          "to it");
-	if (!has_loss)
-		warn_idle(o, "stop-on-nan", "the library has no loss");
 	if (falls && o->min_lr > o->hyper.lr)
 		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
 		        "the rate will rise\n", o->min_lr, o->hyper.lr);

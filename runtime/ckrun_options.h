@@ -24,9 +24,8 @@ struct options {
 	const char *schedule;
 	uint64_t warmup, seed, threads, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
-	const char *trace, *profile, *blas;
+	const char *trace, *profile, *blas, *on_nan;
 	bool check, quiet, stats, help, version;
-	bool stop_on_nan;
 	uint64_t given;                 /* bits by row of the table */
 };
 
@@ -41,8 +40,7 @@ void options_help(void);
 /* That they go together, and that no file is named twice; as options_parse. */
 int options_check(const struct options *o);
 /* Warn of what is allowed, but hardly meant, under the library's optimizer. */
-void options_warn(const struct options *o, const char *optimizer,
-                  bool has_loss);
+void options_warn(const struct options *o, const char *optimizer);
 /* A usage message "WHATNAME WHY"; returns USAGE. */
 int options_usage(const char *what, const char *name, const char *why);
 

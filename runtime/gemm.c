@@ -8,7 +8,8 @@
  * Rows or columns are dealt out to threads here, see deal_out.  oneDNN and
  * OpenBLAS's OpenMP flavour run on one thread inside a parallel region; the
  * pthread flavour brings threads of its own, which fight with ours (measured:
- * five times slower steps), and is told to use one.
+ * five times slower steps), and is told to use one while a step runs.  Before
+ * and after, its threads are the caller's business.
  * OPENBLAS_CORETYPE and the like are the user's: they are not touched, but the
  * kernel that results is told.
  */
@@ -38,7 +39,7 @@ struct onednn_version {
 	int major, minor, patch;
 };
 
-/* Written once, under the lock, before any product is computed. */
+/* Written under the lock, before any product is computed. */
 static struct {
 	pthread_mutex_t lock;
 	onednn_sgemm_fn *onednn;
@@ -47,6 +48,10 @@ static struct {
 	char onednn_text[64], openblas_text[128];
 	bool openblas_alone;            /* pthread flavour */
 	bool openblas_slow;
+	int (*openblas_get_threads)(void);
+	void (*openblas_set_threads)(int);
+	/* these two change with every step */
+	int users, threads_before;
 } loaded = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Degenerate products, which libraries treat in different ways. */
@@ -209,7 +214,6 @@ load_openblas(void)
 	                                     "libopenblas.so" };
 	char *(*config)(void), *(*core)(void);
 	int (*parallel)(void);
-	void (*set_threads)(int);
 	void *dl = NULL;
 	char version[32] = "";
 
@@ -223,16 +227,18 @@ load_openblas(void)
 	*(void **)&config = dlsym(dl, "openblas_get_config");
 	*(void **)&core = dlsym(dl, "openblas_get_corename");
 	*(void **)&parallel = dlsym(dl, "openblas_get_parallel");
-	*(void **)&set_threads = dlsym(dl, "openblas_set_num_threads");
-	if (!loaded.openblas || !set_threads) {
+	*(void **)&loaded.openblas_set_threads =
+		dlsym(dl, "openblas_set_num_threads");
+	*(void **)&loaded.openblas_get_threads =
+		dlsym(dl, "openblas_get_num_threads");
+	if (!loaded.openblas || !loaded.openblas_set_threads
+	    || !loaded.openblas_get_threads) {
 		loaded.openblas = NULL;
 		dlclose(dl);
 		return false;
 	}
 	/* 0: no threads, 1: pthreads, 2: OpenMP */
 	loaded.openblas_alone = !parallel || parallel() != 2;
-	if (loaded.openblas_alone)
-		set_threads(1);
 	loaded.openblas_slow = core && is_slow(core());
 	if (config)
 		sscanf(config(), "OpenBLAS %31s", version);
@@ -243,12 +249,44 @@ load_openblas(void)
 	return true;
 }
 
+void
+gemm_begin(const struct gemm *g)
+{
+	if (g->fn != gemm_openblas || !loaded.openblas_alone)
+		return;
+	pthread_mutex_lock(&loaded.lock);
+	if (!loaded.users++) {
+		loaded.threads_before = loaded.openblas_get_threads();
+		loaded.openblas_set_threads(1);
+	}
+	pthread_mutex_unlock(&loaded.lock);
+}
+
+void
+gemm_end(const struct gemm *g)
+{
+	if (g->fn != gemm_openblas || !loaded.openblas_alone)
+		return;
+	pthread_mutex_lock(&loaded.lock);
+	if (!--loaded.users)
+		loaded.openblas_set_threads(loaded.threads_before);
+	pthread_mutex_unlock(&loaded.lock);
+}
+
+void
+gemm_release(struct gemm *g)
+{
+	gemm_own_take_away(g->packs);
+	g->packs = 0;
+}
+
 ckr_status
 gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 {
 	bool any = !name || !*name || !strcmp(name, "auto");
 	bool ok = true;
 
+	*g = (struct gemm){ .fn = NULL };
 	pthread_mutex_lock(&loaded.lock);
 	if ((any || !strcmp(name, "onednn")) && load_onednn()) {
 		g->fn = gemm_onednn;
@@ -263,11 +301,15 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 	} else if (any || !strcmp(name, "own")) {
 		g->fn = gemm_own;
 		snprintf(g->text, sizeof(g->text), "own (%s)", gemm_own_isa());
-		gemm_own_prepare(threads);
+		g->packs = gemm_own_bring(threads);
 	} else {
 		ok = false;
 	}
 	pthread_mutex_unlock(&loaded.lock);
+	if (g->fn == gemm_own && g->packs < threads)
+		return err_set(e, CKR_ENOMEM, "no memory to pack matrix "
+		               "products in, for %d thread%s: %m", threads,
+		               threads == 1 ? "" : "s");
 	if (ok)
 		return CKR_OK;
 	if (!strcmp(name, "onednn") || !strcmp(name, "openblas"))

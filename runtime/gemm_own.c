@@ -13,7 +13,7 @@
 #include "runtime/gemm.h"
 
 #include <omp.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@
 
 enum {
 	KC = 256, MC = 168, NC = 1024,  /* multiples of every MR and NR */
-	MAX_TILE = 14 * 32,
+	MAX_MR = 14, MAX_NR = 32, MAX_TILE = MAX_MR * MAX_NR,
 	PACK_A = MC * KC, PACK_B = NC * KC,
 	PACK_BYTES = (PACK_A + PACK_B) * (int)sizeof(float)
 };
@@ -135,51 +135,60 @@ gemm_own_isa(void)
 
 /* ---- memory for packing ---- */
 
-/* Free pieces, shared by all threads of the process: taken by exchange with
- * NULL and put back, so that after the first products nothing is mapped. */
-static _Atomic(void *) spare[256];
+/* Idle buffers, shared by all threads of the process.  Each begins with the
+ * next one's address while it is idle. */
+static struct {
+	pthread_mutex_t lock;
+	void **first;
+} idle = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+/* NULL: all are in use. */
 static void *
 take(void)
 {
-	void *p;
+	void **p;
 
-	for (size_t i = 0; i < sizeof(spare) / sizeof(*spare); i++) {
-		if (!atomic_load_explicit(&spare[i], memory_order_relaxed))
-			continue;
-		p = atomic_exchange(&spare[i], NULL);
-		if (p)
-			return p;
-	}
-	p = mmap(NULL, PACK_BYTES, PROT_READ | PROT_WRITE,
-	         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
+	pthread_mutex_lock(&idle.lock);
+	p = idle.first;
+	if (p)
+		idle.first = *p;
+	pthread_mutex_unlock(&idle.lock);
+	return p;
 }
 
 static void
-give(void *p)
+give(void *buffer)
 {
-	for (size_t i = 0; i < sizeof(spare) / sizeof(*spare); i++) {
-		void *none = NULL;
+	void **p = buffer;
 
-		if (atomic_compare_exchange_strong(&spare[i], &none, p))
-			return;
+	pthread_mutex_lock(&idle.lock);
+	*p = idle.first;
+	idle.first = p;
+	pthread_mutex_unlock(&idle.lock);
+}
+
+int
+gemm_own_bring(int n)
+{
+	for (int i = 0; i < n; i++) {
+		void *p = mmap(NULL, PACK_BYTES, PROT_READ | PROT_WRITE,
+		               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			return i;
+		memset(p, 0, PACK_BYTES);
+		give(p);
 	}
-	munmap(p, PACK_BYTES);
+	return n;
 }
 
 void
-gemm_own_prepare(int threads)
+gemm_own_take_away(int n)
 {
-	void *p[256];
-	int n = 0;
+	void *p;
 
-	while (n < threads && n < 256 && (p[n] = take())) {
-		memset(p[n], 0, PACK_BYTES);
-		n++;
-	}
-	while (n)
-		give(p[--n]);
+	while (n-- > 0 && (p = take()))
+		munmap(p, PACK_BYTES);
 }
 
 /* ---- blocks ---- */
@@ -255,62 +264,78 @@ block(const struct product *g, const float *pa, const float *pb, int64_t i0,
 		}
 }
 
-/* Without memory for packing: the same sums, slowly. */
-static void
-unpacked(const struct product *g)
-{
-	for (int64_t i = 0; i < g->m; i++)
-		for (int64_t j = 0; j < g->n; j++) {
-			float s = 0, *c = g->c + i * g->ldc + j;
-
-			for (int64_t p = 0; p < g->k; p++)
-				s += g->a[g->ta ? p * g->lda + i
-				          : i * g->lda + p]
-				     * g->b[g->tb ? j * g->ldb + p
-				            : p * g->ldb + j];
-			*c = g->beta == 0 ? g->alpha * s
-			     : g->beta * *c + g->alpha * s;
-		}
-}
-
 static int64_t
 least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* The part of g that one thread computes. */
-static void
-part(const struct product *g)
-{
-	float *pa = take(), *pb = pa + PACK_A;
+/* Where blocks are packed, and how large they are. */
+struct packing {
+	float *a, *b;
+	int64_t mc, nc;
+};
 
-	if (!pa) {
-		unpacked(g);
-		return;
-	}
-	for (int64_t j = 0; j < g->n; j += NC) {
-		int64_t nc = least(g->n - j, NC);
+/* The part of g that one thread computes.  How an element is summed depends
+ * on KC alone, not on the other sizes of a block. */
+static void
+part_in(const struct product *g, const struct packing *to)
+{
+	for (int64_t j = 0; j < g->n; j += to->nc) {
+		int64_t nc = least(g->n - j, to->nc);
 
 		for (int64_t p = 0; p < g->k; p += KC) {
 			int64_t kc = least(g->k - p, KC);
 
-			pack(pb, g->isa->nr,
+			pack(to->b, g->isa->nr,
 			     g->b + (g->tb ? j * g->ldb + p : p * g->ldb + j),
 			     g->ldb, !g->tb, nc, kc);
-			for (int64_t i = 0; i < g->m; i += MC) {
-				int64_t mc = least(g->m - i, MC);
+			for (int64_t i = 0; i < g->m; i += to->mc) {
+				int64_t mc = least(g->m - i, to->mc);
 
-				pack(pa, g->isa->mr,
+				pack(to->a, g->isa->mr,
 				     g->a + (g->ta ? p * g->lda + i
 				             : i * g->lda + p),
 				     g->lda, g->ta, mc, kc);
-				block(g, pa, pb, i, mc, j, nc, kc,
+				block(g, to->a, to->b, i, mc, j, nc, kc,
 				      p ? 1 : g->beta);
 			}
 		}
 	}
-	give(pa);
+}
+
+/* Packed one panel at a time, on the stack. */
+static void
+part_in_panels(const struct product *g)
+{
+	_Alignas(64) float a[MAX_MR * KC], b[MAX_NR * KC];
+
+	part_in(g, &(struct packing){ a, b, g->isa->mr, g->isa->nr });
+}
+
+static void
+part(const struct product *g)
+{
+	float *buffer = take();
+
+	if (!buffer) {
+		part_in_panels(g);
+		return;
+	}
+	part_in(g, &(struct packing){ buffer, buffer + PACK_A, MC, NC });
+	give(buffer);
+}
+
+/* Nothing to add up: C = beta C. */
+static void
+scale(const struct product *g)
+{
+	for (int64_t i = 0; i < g->m; i++)
+		for (int64_t j = 0; j < g->n; j++) {
+			float *c = g->c + i * g->ldc + j;
+
+			*c = g->beta == 0 ? 0 : g->beta * *c;
+		}
 }
 
 /* ---- threads ---- */
@@ -370,8 +395,7 @@ gemm_own(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	if (m <= 0 || n <= 0)
 		return;
 	if (k <= 0 || alpha == 0) {
-		g.k = 0;
-		unpacked(&g);
+		scale(&g);
 		return;
 	}
 	if (threads > 1 && (double)m * (double)n * (double)k > 3e5)

@@ -258,6 +258,7 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	convs_offer(c->convs, &c->env);
 	c->env.seed = opt->seed;
 	CKR_TRY(take_memory(c));
+	CKR_TRY(guard_open(c));
 	CKR_TRY(first_weights(c, opt->weights));
 	if (c->log)
 		tell(c);
@@ -289,6 +290,8 @@ ckr_close(ckr_ctx *c)
 	profile_free(c);
 	grads_free(c);
 	convs_close(c->convs);
+	gemm_release(&c->gemm);
+	guard_close(c);
 	block_unmap(&c->resident);
 	block_unmap(&c->arena);
 	free(c->ptr);

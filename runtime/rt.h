@@ -10,6 +10,16 @@
 #include "runtime/gemm.h"
 #include "runtime/mem.h"
 
+/* What can be undone of a step, and when it must be. */
+struct guard {
+	enum ckr_on_nan mode;           /* of this step */
+	uint32_t *held;                 /* tensors written before the loss is
+	                                 * known */
+	uint32_t nheld;
+	unsigned char *copy;            /* of them, as the step began */
+	uint64_t nbytes;
+};
+
 struct ckr_ctx {
 	struct err err;
 	char *path;                     /* of the .so */
@@ -19,16 +29,14 @@ struct ckr_ctx {
 
 	struct block resident, arena;
 	void **ptr;                     /* program[0].arg, bound */
-	uint64_t bound;                 /* end of the highest operand in the
-	                                 * arena of the steps run so far */
-	bool bound_known;               /* a whole training step has run */
 	uint64_t rss_before;
 
 	struct gemm gemm;
 	struct convs *convs;            /* NULL: none prepared */
 	struct ckr_env env;
+	struct guard guard;
 	uint64_t step;                  /* steps done */
-	bool resumed;
+	uint64_t skipped;               /* of them without an update */
 	bool valid_outputs;
 
 	ckr_feed *feed;
@@ -71,12 +79,31 @@ struct watch {
 
 /* Check settings and make the environment ready for a training step. */
 ckr_status rt_prepare(ckr_ctx *, const struct ckr_hyper *);
-/* Count a step that has run, and finish what waited for it. */
-ckr_status rt_done(ckr_ctx *);
-/* Run all micro-batches of one training step of `program`. */
+/* Count a step that has run, or was skipped, and finish what waited for it.
+ * Passes on how it ended. */
+ckr_status rt_done(ckr_ctx *, ckr_status);
+/* The loss, NaN if there is none. */
+double rt_scalar(const ckr_ctx *, const struct ckr_program *,
+                 const struct block *arena);
+/* Run all micro-batches of one training step of `program`.  After CKR_ENAN
+ * parameters, state and buffers are what they were. */
 ckr_status rt_run(ckr_ctx *, const struct ckr_program *, void **ptr,
                   const struct block *arena, const struct watch *,
                   double *loss);
+
+/* ---- guard.c ---- */
+
+ckr_status guard_open(ckr_ctx *);
+void guard_close(ckr_ctx *);
+/* Before a step, and after one that must not have been. */
+void guard_begin(ckr_ctx *);
+void guard_undo(ckr_ctx *);
+/* CKR_ENAN if the loss, known after `step`, or a gradient that is there before
+ * the first update is not finite. */
+ckr_status guard_loss(ckr_ctx *, const struct ckr_program *,
+                      const struct block *arena, uint32_t step);
+ckr_status guard_grads(ckr_ctx *, const struct ckr_program *,
+                       const struct block *arena);
 
 /* ---- trace.c ---- */
 

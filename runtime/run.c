@@ -66,7 +66,7 @@ set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
 {
 	struct ckr_hyper h = hyper ? *hyper : ckr_hyper_of(c);
 	struct ckr_env *env = &c->env;
-	double t = (double)c->step + 1;
+	double t = (double)(c->step - c->skipped) + 1;
 
 	env->lr = (float)h.lr;
 	env->beta1 = (float)h.beta1;
@@ -124,7 +124,7 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 		               "and below 1, got %g and %g", h->beta1,
 		               h->beta2);
 	if (!isfinite(h->lr) || !isfinite(h->weight_decay) || !(h->eps >= 0)
-	    || !(h->clip >= 0))
+	    || !(h->clip >= 0) || (unsigned)h->on_nan > CKR_NAN_GO)
 		return err_set(&c->err, CKR_EARG, "a setting is negative or "
 		               "not a number");
 	CKR_TRY(check_special(c, h));
@@ -135,9 +135,9 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 	return CKR_OK;
 }
 
-static double
-scalar(const ckr_ctx *c, const struct ckr_program *p,
-       const struct block *arena)
+double
+rt_scalar(const ckr_ctx *c, const struct ckr_program *p,
+          const struct block *arena)
 {
 	const struct ckr_tensor *t;
 
@@ -145,24 +145,6 @@ scalar(const ckr_ctx *c, const struct ckr_program *p,
 		return NAN;
 	t = &p->tensor[p->loss];
 	return dtype_double(t->dtype, rt_at(c, arena, t));
-}
-
-/* How far into the arena the operands of a step reach. */
-static void
-note_bound(ckr_ctx *c, const struct ckr_program *p, const struct ckr_step *s)
-{
-	for (uint32_t k = 0; k < s->narg; k++) {
-		int32_t a = p->arg[s->arg0 + k];
-		const struct ckr_tensor *t = a < 0 ? NULL : &p->tensor[a];
-		int64_t from, to;
-
-		if (!t || t->flags & CKR_RESIDENT)
-			continue;
-		rt_reach(t, &from, &to);
-		to = (to + 63) / 64 * 64;
-		if ((uint64_t)to > c->bound)
-			c->bound = (uint64_t)to;
-	}
 }
 
 static ckr_status
@@ -227,8 +209,6 @@ run_one(ckr_ctx *c, const struct ckr_program *p, void **ptr,
 	bool timed = c->trace || c->profile;
 
 	if (s->run) {
-		if (arena == &c->arena && !c->bound_known)
-			note_bound(c, p, s);
 		if (timed)
 			from = now_sec();
 		s->run(ptr + s->arg0, p->constant + s->const0, &c->env);
@@ -257,7 +237,10 @@ run_micro(ckr_ctx *c, const struct ckr_program *p, void **ptr,
 	if (c->poison && arena->p)
 		memset(arena->p, 0xff, arena->size);
 	for (uint32_t i = 0; i < end; i++) {
+		if (i == p->update)
+			CKR_TRY(guard_grads(c, p, arena));
 		CKR_TRY(run_one(c, p, ptr, arena, i));
+		CKR_TRY(guard_loss(c, p, arena, i));
 		if (c->grads && last && p == &c->lib->program[0])
 			CKR_TRY(grads_after(c, p, arena, i));
 		if (w)
@@ -280,27 +263,48 @@ call_feed(ckr_ctx *c, uint32_t micro)
 	return s;
 }
 
+/* Threads of kernels and products; what leave puts back. */
+static int
+enter(const ckr_ctx *c)
+{
+	int was = omp_get_max_threads();
+
+	omp_set_num_threads(c->env.threads);
+	gemm_begin(&c->gemm);
+	return was;
+}
+
+static void
+leave(const ckr_ctx *c, int was)
+{
+	gemm_end(&c->gemm);
+	omp_set_num_threads(was);
+}
+
 ckr_status
 rt_run(ckr_ctx *c, const struct ckr_program *p, void **ptr,
        const struct block *arena, const struct watch *w, double *loss)
 {
 	double sum = 0;
-	int was = omp_get_max_threads();
+	int was = enter(c);
 	ckr_status s = CKR_OK;
 
-	omp_set_num_threads(c->env.threads);
 	c->env.step = c->step;
 	c->env.nmicro = ckr_micro_batches(c);
 	c->env.fault = NULL;
+	c->valid_outputs = false;
+	guard_begin(c);
 	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
 		c->env.micro = m;
 		s = call_feed(c, m);
 		if (s == CKR_OK)
 			s = run_micro(c, p, ptr, arena, w);
-		if (s == CKR_OK)
-			sum += scalar(c, p, arena);
+		if (s == CKR_OK || s == CKR_ENAN)
+			sum += rt_scalar(c, p, arena);
 	}
-	omp_set_num_threads(was);
+	if (s == CKR_ENAN)
+		guard_undo(c);
+	leave(c, was);
 	if (loss)
 		*loss = sum / c->env.nmicro;
 	return s;
@@ -321,15 +325,22 @@ rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
 	CKR_TRY(check_hyper(c, hyper));
 	set_hyper(c, hyper);
 	c->env.training = trains(&c->lib->program[0]);
+	c->guard.mode = !c->lib->optimizer ? CKR_NAN_GO
+	                : hyper ? hyper->on_nan : CKR_NAN_STOP;
 	return CKR_OK;
 }
 
 ckr_status
-rt_done(ckr_ctx *c)
+rt_done(ckr_ctx *c, ckr_status s)
 {
-	c->valid_outputs = c->bound_known = true;
+	bool skipped = s == CKR_ENAN && c->guard.mode == CKR_NAN_SKIP;
+
+	if (s != CKR_OK && !skipped)
+		return s;
+	c->valid_outputs = !skipped;
+	c->skipped += skipped;
 	c->step++;
-	if (c->grads)
+	if (c->grads && !skipped)
 		CKR_TRY(grads_finish(c));
 	return c->trace ? trace_step_end(c) : CKR_OK;
 }
@@ -345,8 +356,7 @@ ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 	CKR_TRY(rt_prepare(c, hyper));
 	if (c->trace)
 		trace_step_begin(c->trace, &c->env);
-	CKR_TRY(rt_run(c, p, c->ptr, &c->arena, NULL, loss));
-	return rt_done(c);
+	return rt_done(c, rt_run(c, p, c->ptr, &c->arena, NULL, loss));
 }
 
 /* Forward until the loss and all outputs are there.  The classifier, which
@@ -356,7 +366,7 @@ ckr_eval(ckr_ctx *c, double *loss)
 {
 	const struct ckr_program *p;
 	int32_t end = -1;
-	int was = omp_get_max_threads();
+	int was;
 	ckr_status s = CKR_OK;
 
 	if (!c->ready)
@@ -372,13 +382,13 @@ ckr_eval(ckr_ctx *c, double *loss)
 	c->env.micro = 0;
 	c->env.nmicro = 1;
 	c->env.fault = NULL;
-	omp_set_num_threads(c->env.threads);
+	was = enter(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
 		if (p->step[i].phase != CKR_UPDATE)
 			s = run_one(c, p, c->ptr, &c->arena, (uint32_t)i);
-	omp_set_num_threads(was);
+	leave(c, was);
 	c->valid_outputs = s == CKR_OK;
 	if (loss)
-		*loss = scalar(c, p, &c->arena);
+		*loss = rt_scalar(c, p, &c->arena);
 	return s;
 }

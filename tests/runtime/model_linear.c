@@ -1,12 +1,19 @@
 /* A compiled model written by hand: linear regression, y = x w + b, with
  * AdamW.  It lets the run time be tested without the compiler.
  *
- * The plan computes `pred` twice (as pred.again before the backward pass); the
- * reference keeps it.  Variants by macro: ACCUM=2 gradient accumulation, SLIP
- * makes the second `pred` differ in one bit.
+ * The plan computes `pred` three times (as pred.again and pred.again.2 before
+ * the backward pass); the reference keeps it.  Variants by macro: ACCUM=2
+ * gradient accumulation; SLIP, SLIP2 make the second or third `pred` differ in
+ * one bit; LONE gives the third nothing to be compared with; COUNT_EARLY counts
+ * in the forward pass too, as running statistics are kept; FAULTY's last kernel
+ * does with memory what $FAULT says.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#ifdef FAULTY
+#include <sys/mman.h>
+#endif
 
 #include "runtime/ckr_abi.h"
 
@@ -28,7 +35,7 @@ k_linear(void *const *p, const int64_t *c, struct ckr_env *env)
 	(void)c;
 }
 
-#ifdef SLIP
+#if defined(SLIP) || defined(SLIP2)
 static void
 k_linear_slip(void *const *p, const int64_t *c, struct ckr_env *env)
 {
@@ -37,8 +44,21 @@ k_linear_slip(void *const *p, const int64_t *c, struct ckr_env *env)
 	k_linear(p, c, env);
 	y[5] = nextafterf(y[5], 1e9f);
 }
+#endif
+#ifdef SLIP
+#define k_again k_linear_slip
 #else
-#define k_linear_slip k_linear
+#define k_again k_linear
+#endif
+#ifdef SLIP2
+#define k_again_2 k_linear_slip
+#else
+#define k_again_2 k_linear
+#endif
+#ifdef LONE
+#define TWIN_2 -1
+#else
+#define TWIN_2 PRED
 #endif
 
 /* loss = scale * mean (pred - t)^2; scale is a constant of the library */
@@ -125,13 +145,61 @@ k_adamw(void *const *p, const int64_t *c, struct ckr_env *env)
 	}
 }
 
+#ifdef FAULTY
+/* p[0] is the count, at byte 576 of the resident block. */
+static void
+do_fault(char *resident, int64_t step, const char *fault)
+{
+	enum { MIB = 1 << 20 };
+	static volatile char own[MIB];
+	char *p = NULL;
+
+	if (!strcmp(fault, "leak"))
+		p = malloc(MIB);
+	if (!strcmp(fault, "small leak"))
+		p = malloc(16);
+	if (!strcmp(fault, "scratch")) {
+		char *volatile scratch = malloc(64);
+
+		free(scratch);
+	}
+	if (!strcmp(fault, "map"))
+		p = mmap(NULL, MIB, PROT_READ | PROT_WRITE,
+		         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p)
+		memset(p, 1, strcmp(fault, "small leak") ? MIB : 16);
+	if (!strcmp(fault, "static") || (!strcmp(fault, "late") && step > 1))
+		memset((char *)own, 1, MIB);
+	if (!strcmp(fault, "stack"))
+		memset((char *)(volatile char[MIB]){ 0 }, 1, MIB);
+	if (!strcmp(fault, "behind"))
+		resident[768] = 1;
+}
+#endif
+
 static void
 k_count(void *const *p, const int64_t *c, struct ckr_env *env)
 {
 	*(int64_t *)p[0] += 1;
+#ifdef FAULTY
+	if (getenv("FAULT"))
+		do_fault((char *)p[0] - 576, *(int64_t *)p[0], getenv("FAULT"));
+#endif
 	(void)c;
 	(void)env;
 }
+
+#ifdef COUNT_EARLY
+static void
+k_linear_count(void *const *p, const int64_t *c, struct ckr_env *env)
+{
+	k_linear(p, c, env);
+	*(int64_t *)p[4] += 1;
+}
+#define FIRST k_linear_count, "matmul", "dense", 49, 5
+#else
+#define FIRST k_linear, "matmul", "dense", 0, 4
+#endif
 
 /* ---- tables ---- */
 
@@ -139,7 +207,7 @@ enum {
 	W, BIAS, X, T, MW, VW, MB, VB, SCALE, COUNT,
 	ACCW, ACCB, NSHARED,
 	PRED = NSHARED, LOSS, AGAIN, DPRED, GW, GB, WORK, NEWW, NEWB, NEWGW,
-	NEWGB, NTENSOR
+	NEWGB, AGAIN2, NEWCOUNT, NTENSOR
 };
 
 #define RES(at, own) .offset = 64 * (at), .flags = CKR_RESIDENT, .ready = -1, \
@@ -177,22 +245,24 @@ enum {
 
 #if ACCUM > 1
 #define GRADS(s) \
-	[GW] = { DW(-1), .offset = 192, .ready = s, .last = s + 2 }, \
-	[GB] = { "db", VEC(OUT), TEMP(4, s + 1, s + 3) }, \
+	[GW] = { DW(-1), .twin = GW, .offset = 192, .ready = s, .last = s + 2 }, \
+	[GB] = { "db", VEC(OUT), TEMP(4, s + 1, s + 3), .twin = GB }, \
 	[NEWGW] = { "grad.w.1", .rank = 2, .dim = { IN, OUT }, \
 	            .stride = { 1, IN }, .nbytes = 24, .dtype = CKR_F32, \
 	            .kind = CKR_GRAD, .owner = W, .flags = CKR_RESIDENT, \
+	            .twin = NEWGW, \
 	            .offset = 640, .ready = s + 2, .last = s + 4 }, \
 	[NEWGB] = { "grad.b.1", VEC(OUT), .kind = CKR_GRAD, .owner = BIAS, \
 	            .flags = CKR_RESIDENT, .offset = 704, .ready = s + 3, \
+	            .twin = NEWGB, \
 	            .last = s + 5 }
 #define USEW NEWGW
 #define USEB NEWGB
 #define SHIFT 2
 #else
 #define GRADS(s) \
-	[GW] = { DW(W), .offset = 192, .ready = s, .last = s + 2 }, \
-	[GB] = { "db", VEC(OUT), .offset = 256, .ready = s + 1, \
+	[GW] = { DW(W), .twin = GW, .offset = 192, .ready = s, .last = s + 2 }, \
+	[GB] = { "db", VEC(OUT), .twin = GB, .offset = 256, .ready = s + 1, \
 	         .last = s + 3, .kind = CKR_GRAD, .owner = BIAS }, \
 	[NEWGW] = { .dtype = CKR_F32, .kind = CKR_OTHER, .owner = -1, \
 	            .ready = -1 }, \
@@ -205,26 +275,40 @@ enum {
 
 #define UPDATED(s) \
 	[NEWW] = { "w.1", MAT(IN, OUT), .kind = CKR_OTHER, .owner = -1, \
+	           .twin = NEWW, \
 	           .flags = CKR_RESIDENT, .offset = 0, .ready = s, \
 	           .last = s }, \
 	[NEWB] = { "b.1", VEC(OUT), .kind = CKR_OTHER, .owner = -1, \
+	           .twin = NEWB, \
 	           .flags = CKR_RESIDENT, .offset = 64, .ready = s + 1, \
 	           .last = s + 1 }
+#ifdef COUNT_EARLY
+#define COUNTED \
+	[NEWCOUNT] = { "count.1", .dtype = CKR_I64, .nbytes = 8, \
+	               .kind = CKR_OTHER, .owner = -1, .flags = CKR_RESIDENT, \
+	               .offset = 576, .twin = NEWCOUNT }
+#else
+#define COUNTED \
+	[NEWCOUNT] = { .kind = CKR_OTHER, .owner = -1, .ready = -1 }
+#endif
 #define LOSS_AT(at) { "loss", .dtype = CKR_F32, .nbytes = 4, \
 	.kind = CKR_OTHER, .flags = CKR_OUTPUT | CKR_LOSS, .owner = -1, \
+	.twin = LOSS, \
 	.offset = 64 * (at), .ready = 1, .last = 1 }
 
-/* linear, loss, linear again, dpred, dw, db, [accumulate x 2], adamw x 2,
- * count */
+/* linear, loss, linear again and again, dpred, dw, db, [accumulate x 2],
+ * adamw x 2, count */
 static const struct ckr_tensor tensors[NTENSOR] = {
 	SHARED,
 	[PRED] = { "pred", MAT(B, OUT), TEMP(0, 0, 1),
-	           .flags = CKR_OUTPUT },
+	           .flags = CKR_OUTPUT, .twin = PRED },
 	[LOSS] = LOSS_AT(1),
-	[AGAIN] = { "pred.again", MAT(B, OUT), TEMP(2, 2, 3) },
-	[DPRED] = { "dpred", MAT(B, OUT), TEMP(5, 3, 5) },
-	[WORK] = { NULL, MAT(B, OUT), TEMP(3, 3, 3) },
-	GRADS(4), UPDATED(6 + SHIFT),
+	[AGAIN] = { "pred.again", MAT(B, OUT), TEMP(2, 2, 4), .twin = PRED },
+	[AGAIN2] = { "pred.again.2", MAT(B, OUT), TEMP(4, 3, 3),
+	             .twin = TWIN_2 },
+	[DPRED] = { "dpred", MAT(B, OUT), TEMP(5, 4, 6), .twin = DPRED },
+	[WORK] = { NULL, MAT(B, OUT), TEMP(3, 4, 4), .twin = WORK },
+	GRADS(5), UPDATED(7 + SHIFT), COUNTED,
 };
 /* linear, loss, dpred, dw, db, ... */
 static const struct ckr_tensor ref_tensors[NTENSOR] = {
@@ -239,7 +323,8 @@ static const struct ckr_tensor ref_tensors[NTENSOR] = {
 	            .nbytes = 1024, .dim = { 64, 4 }, .stride = { 0, -1 } },
 	[DPRED] = { "dpred", MAT(B, OUT), TEMP(2, 2, 4) },
 	[WORK] = { NULL, MAT(B, OUT), TEMP(5, 2, 2) },
-	GRADS(3), UPDATED(5 + SHIFT),
+	[AGAIN2] = { .kind = CKR_OTHER, .owner = -1, .ready = -1, .last = -1 },
+	GRADS(3), UPDATED(5 + SHIFT), COUNTED,
 };
 
 static const int32_t args[] = {
@@ -255,6 +340,8 @@ static const int32_t args[] = {
 	PRED, T, SCALE, DPRED, WORK,    /* 34 */
 	ACCW, GW, NEWGW,                /* 39 */
 	ACCB, GB, NEWGB,                /* 42 */
+	X, W, BIAS, AGAIN2,             /* 45 */
+	X, W, BIAS, PRED, NEWCOUNT,     /* 49 */
 };
 static const int64_t consts[] = { IN, OUT, 1, IN, 1, OUT, 0, 1, 6, 2 };
 
@@ -276,15 +363,17 @@ static const int64_t consts[] = { IN, OUT, 1, IN, 1, OUT, 0, 1, 6, 2 };
 #endif
 
 static const struct ckr_step steps[] = {
-	{ k_linear, "matmul", "dense", 0, 4, 0, 0, CKR_FORWARD, 48, 112, 1e-7 },
+	{ FIRST, 0, 0, CKR_FORWARD, 48, 112, 1e-7 },
 	{ k_loss, "mse", "mse", 4, 4, 0, 0, CKR_FORWARD, 24, 68, 1e-7 },
-	{ k_linear_slip, "matmul", "dense", 8, 4, 0, 0, CKR_RECOMPUTE, 48, 112,
+	{ k_again, "matmul", "dense", 8, 4, 0, 0, CKR_RECOMPUTE, 48, 112,
+	  1e-7 },
+	{ k_again_2, "matmul", "dense", 45, 4, 0, 0, CKR_RECOMPUTE, 48, 112,
 	  1e-7 },
 	{ k_dpred, "loop", "mse", 12, 5, 0, 0, CKR_BACKWARD, 24, 96, 1e-7 },
 	BACK ACCUMULATE UPDATE
 };
 static const struct ckr_step ref_steps[] = {
-	{ k_linear, "matmul", "dense", 0, 4, 0, 0, CKR_FORWARD, 48, 112, 1e-7 },
+	{ FIRST, 0, 0, CKR_FORWARD, 48, 112, 1e-7 },
 	{ k_loss, "mse", "mse", 4, 4, 0, 0, CKR_FORWARD, 24, 68, 1e-7 },
 	{ k_dpred, "loop", "mse", 34, 5, 0, 0, CKR_BACKWARD, 24, 96, 1e-7 },
 	BACK ACCUMULATE UPDATE
@@ -299,7 +388,7 @@ const struct ckr_library ckr_library = {
 	.abi = CKR_ABI_VERSION, .threads = 2, .name = "linear",
 	.compiler = "by hand",
 	.program = {
-		{ steps, sizeof(steps) / sizeof(*steps), 6 + SHIFT, args,
+		{ steps, sizeof(steps) / sizeof(*steps), 7 + SHIFT, args,
 		  consts, tensors, NTENSOR, LOSS, 384, 768 },
 		{ ref_steps, sizeof(ref_steps) / sizeof(*ref_steps), 5 + SHIFT,
 		  args, consts, ref_tensors, NTENSOR, LOSS, 384, 768 },

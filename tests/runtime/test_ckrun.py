@@ -143,8 +143,20 @@ class Training(Case):
         self.linear("--steps", 1, "--grads", "a.st")
         self.linear("--steps", 1, "--check", "--grads", "b.st")
         self.assertEqual(open("a.st", "rb").read(), open("b.st", "rb").read())
+        self.assertIn("6 of them computed again", out)
         err = self.linear("--steps", 3, "--check", model="linear_slip", status=1)
         self.assertIn("'pred.again'", err)
+        err = self.linear("--steps", 3, "--check", model="linear_slip2", status=1)
+        self.assertIn("'pred.again.2'", err)
+
+    def test_trace_and_profile_of_a_check(self):
+        """Those of the plan's run, as without --check."""
+        for more in [], ["--check"]:
+            self.linear("--steps", 4, "--trace", "t.json", "--profile", "p.json", *more)
+            ops = [e for e in json.load(open("t.json"))["traceEvents"] if e["ph"] == "X"]
+            self.assertEqual([(e["args"]["step"], e["args"]["index"]) for e in ops],
+                             [(s, i) for s in (1, 2, 3) for i in range(10)])
+            self.assertEqual([o["index"] for o in json.load(open("p.json"))["ops"]], list(range(10)))
 
     def test_momentum_is_not_ignored(self):
         err = self.linear("--steps", 1, "--momentum", 0.9, status=1)
@@ -201,13 +213,13 @@ class Training(Case):
         self.linear("--steps", 5, "--trace", "t.json", "--profile", "p.json")
         trace = json.load(open("t.json"))["traceEvents"]
         ops = [e for e in trace if e["ph"] == "X"]
-        self.assertEqual(len(ops), 3 * 9)
+        self.assertEqual(len(ops), 3 * 10)
         memory = [e["args"]["arena in use"] for e in trace if e["ph"] == "C"]
         self.assertTrue(0 < max(memory) <= 384)
         self.assertEqual({e["cat"] for e in ops}, {"forward", "recompute", "backward", "update"})
         profile = json.load(open("p.json"))
         self.assertEqual(profile["steps"], 5)
-        self.assertEqual(len(profile["ops"]), 9)
+        self.assertEqual(len(profile["ops"]), 10)
         self.linear("--steps", 1, env={"CKR_TRACE": "u.json"})
         json.load(open("u.json"))
 
@@ -345,12 +357,57 @@ class Errors(Case):
     def test_loss_that_is_not_finite(self):
         x = [math.inf] + self.x[1:]
         files.st_write("in.st", {"x": ("F32", [4, 3], x), "target": ("F32", [4, 2], self.t)})
-        err = self.warned("--steps", 5, "--save", "s.st")
+        err = self.warned("--steps", 5, "--save", "s.st", "--on-nan", "go")
         self.assertEqual(err, "ckrun: warning: loss is not finite at step 1\n")
         self.assertEqual(files.st_read("s.st")[1]["step"], "5")
-        err = self.warned("--steps", 5, "--save", "t.st", "--stop-on-nan", status=1)
-        self.assertEqual(err, "ckrun: loss is not finite at step 1\n")
-        self.assertFalse(os.path.exists("t.st"))
+        for more in [], ["--on-nan", "stop"], ["--check"]:
+            err = self.warned("--steps", 5, "--save", "t.st", *more, status=1)
+            self.assertEqual(err, "ckrun: step 1: the loss is not finite: inf; no file holds a good state: "
+                             "--save-every N writes one every N steps\n")
+            self.assertFalse(os.path.exists("t.st"))
+        self.assertEqual(self.warned("--steps", 5, status=1), "ckrun: step 1: the loss is not finite: inf\n")
+        self.assertIn("is not stop, skip or go", self.warned("--on-nan", "ignore", status=2))
+
+    def test_good_checkpoints_stay(self):
+        """A learning rate of 1e30 makes parameters whose loss overflows; one of 1e39 makes infinite ones."""
+        err = self.linear("--steps", 5, "--lr", 1e30, "--save", "s.st", "--save-every", 1, "--log", "log", status=1)
+        self.assertEqual(err, "ckrun: step 2: the loss is not finite: inf; 's.st' holds the state after step 1\n")
+        self.assertEqual(files.st_read("s.st")[1]["step"], "1")
+        rows = [json.loads(line) for line in open("log")]
+        self.assertEqual([(r["step"], r["loss"] is None) for r in rows], [(1, False), (2, True)])
+        before = open("s.st", "rb").read()
+        err = self.run_it("linear", "--inputs", "in.st", "--steps", 5, "--resume", "s.st", "--save", "s.st", status=1)
+        self.assertIn("step 2: the loss is not finite: inf; the last good state is in 's.st'", err)
+        self.assertEqual(open("s.st", "rb").read(), before)
+        for every in ["--save-every", 1], []:
+            err = self.linear("--steps", 1, "--lr", 1e39, "--save", "t.st", *every, status=1)
+            self.assertIn("after step 1 'w' is not finite: ", err)
+            self.assertIn("no file holds a good state", err)
+            self.assertFalse(os.path.exists("t.st"))
+        self.linear("--steps", 1, "--lr", 1e39, "--save", "t.st", "--on-nan", "go")
+        self.assertTrue(os.path.exists("t.st"))
+
+    def test_skipping(self):
+        """One sample of twelve is bad: each third step is skipped, the same ones again, resumed or not."""
+        x, t = reals(36), reals(24)
+        x[13] = math.nan
+        files.st_write("d.st", {"x": ("F32", [12, 3], x), "target": ("F32", [12, 2], t)})
+        def run(*args):
+            return self.run_it("linear", "--data", "d.st", "--seed", 3, "--on-nan", "skip", *args)
+        out = run("--init", "w.st", "--steps", 9, "--save", "a.st", "--log", "a.log")
+        self.assertIn("3 steps skipped", out)
+        rows = [json.loads(line) for line in open("a.log")]
+        self.assertEqual(sum("skipped" in r for r in rows), 3)
+        self.assertTrue(all(("skipped" in r) == (r["loss"] is None) for r in rows))
+        run("--init", "w.st", "--steps", 4, "--save", "b.st")
+        run("--resume", "b.st", "--steps", 9, "--save", "b.st")
+        self.assertEqual(open("a.st", "rb").read(), open("b.st", "rb").read())
+        s, meta = files.st_read("a.st")
+        self.assertEqual((meta["step"], meta["skipped"], s["count"][2]), ("9", "3", [6]))
+        self.weights["w"][2][0] = math.inf
+        files.st_write("w.st", self.weights)
+        err = self.run_it("linear", "--data", "d.st", "--init", "w.st", "--on-nan", "skip", "--steps", 9, status=1)
+        self.assertIn("after step 1 'w' is not finite: inf", err)
 
     def test_files(self):
         missing = self.run_it("linear", "--inputs", "in.st", "--steps", 1, status=1)
