@@ -8,6 +8,8 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "runtime"))
+import measure
 MODELS = os.path.join(HERE, "..", "models")
 TOOLS = os.path.join(HERE, "..", "tools")
 SAMPLE = os.path.join(HERE, "..", "..", "samples", "chargpt", "chargpt.onnx")
@@ -21,6 +23,7 @@ class Bench:
         if len(sys.argv) < 3:
             sys.exit(f"usage: {sys.argv[0]} CKC CKRUN [MODEL...]")
         self.ckc_path, self.ckrun_path = (os.path.abspath(x) for x in sys.argv[1:3])
+        self.measure_path = os.path.join(os.path.dirname(self.ckrun_path), "measure")
         self.names = sys.argv[3:]
         self.work = tempfile.mkdtemp(prefix="ckc-test-")
         self.passed, self.failed = 0, 0
@@ -54,6 +57,18 @@ class Bench:
         """The command ended with status 0."""
         return self.check(done.returncode == 0, f"{what}: status {done.returncode}: {done.stderr.strip()[-600:]}")
 
+    def peak(self, peak, plan, what):
+        """A measured peak is the planned one."""
+        s, scratch = plan["summary"], unwritten(plan)
+        least = s["peak_bytes"] if scratch is None else s["resident_bytes"] + scratch
+        self.check(least <= peak <= s["peak_bytes"], f"{what}: measured peak {peak}, planned {s['peak_bytes']}")
+
+    def measured(self, so, inputs, plan, what):
+        """A step keeps to the bytes planned, as seen from outside."""
+        for text in measure.complaints(measure.measure(self.measure_path, so, inputs), unwritten(plan)):
+            self.check(False, f"{what}: {text}")
+        self.passed += 1
+
     def finish(self):
         shutil.rmtree(self.work, ignore_errors=True)
         print(f"{self.passed} passed, {self.failed} failed")
@@ -68,6 +83,13 @@ def model_flags(stem):
     loss = meta["loss"]
     flags += ["--loss", loss if isinstance(loss, str) else f"{loss['kind']}:{loss.get('logits') or loss.get('output')}"]
     return flags, meta
+
+
+def unwritten(plan):
+    """Where workspace begins that alone reaches the arena's end: it is for the most threads, which need not be there.  Else None."""
+    end = plan["summary"]["arena_bytes"]
+    top = [t for t in plan["tensors"] if not t["resident"] and t["alias_of"] is None and t["offset"] + t["bytes"] > end - 64]
+    return min(t["offset"] for t in top) if top and all(t["kind"] == "workspace" for t in top) else None
 
 
 def losses(path):

@@ -67,8 +67,10 @@ def one(bench, model, inputs, form):
         before = s["step_seconds"]
         for t in (1, 2):
             numbers, peak = budgets.train(bench, so, inputs, t, f"{tag}-{t}")
-            bench.check(peak == s["peak_bytes"], f"{tag}: measured peak {peak}, planned {s['peak_bytes']}")
+            bench.peak(peak or 0, plan, tag)
             bench.check(numbers is not None and numbers == reference[t], f"{tag}: other bits at {t} threads")
+        checked = bench.ckrun(so, "--inputs", inputs, "--check")
+        bench.check(budgets.again(plan) in checked.stdout, f"{tag}: expected '{budgets.again(plan)}' in: {checked.stdout[-200:]}{checked.stderr}")
 
 
 def main():
