@@ -7,6 +7,7 @@ For each model, from keep-everything down to the least feasible budget: the refe
 budget, its predicted time is monotone, the process measures the predicted peak, and losses, gradients and parameters are the
 same bits as those of keep-everything, dropout on, at one thread and at two.  Below the least budget ckc refuses and names it.
 """
+import json
 import os
 import re
 import subprocess
@@ -47,6 +48,35 @@ def again(plan):
     return f"{sum(plan['tensors'][t]['kind'] != 'workspace' for t in made)} of them computed again"
 
 
+def with_nan(path, to):
+    """A copy of a safetensors file with NaN in its first float32 tensor; whether there is one."""
+    raw = bytearray(ck.content(path))
+    data = 8 + int.from_bytes(raw[:8], "little")
+    at = [t["data_offsets"][0] for n, t in json.loads(raw[8:data]).items() if n != "__metadata__" and t["dtype"] == "F32"]
+    if not at:
+        return False
+    raw[data + at[0]:data + at[0] + 4] = b"\0\0\xc0\x7f"
+    with open(to, "wb") as f:
+        f.write(raw)
+    return True
+
+
+def skips(bench, so, inputs, name):
+    """A step whose loss is NaN leaves parameters, running statistics and optimizer state as they were."""
+    bad, end = bench.path("nan.safetensors"), bench.path("skipped.safetensors")
+    if not with_nan(inputs, bad):
+        return
+    done = bench.ckrun(so, "--inputs", bad, "--steps", 2, "--on-nan", "skip", "--save", end)
+    if not bench.must(done, f"{name}: --on-nan skip"):
+        return
+    bench.check("2 steps skipped" in done.stdout, f"{name}: not skipped: {done.stdout[-200:]}")
+    before, after = ck.tensors(so[:-3] + ".safetensors"), ck.tensors(end)
+    changed = [n for n, t in after.items() if (t != before[n] if n in before else any(t[2]))]
+    bench.check(not changed, f"{name}: skipped steps have changed {changed[:5]}")
+    stopped = bench.ckrun(so, "--inputs", bad, "--steps", 2)
+    bench.check(stopped.returncode == 1 and "the loss is not finite" in stopped.stderr, f"{name}: NaN does not stop: {stopped.stderr}")
+
+
 def one(bench, name):
     stem = os.path.join(ck.MODELS, name)
     flags, _ = ck.model_flags(stem)
@@ -73,6 +103,7 @@ def one(bench, name):
     for t in (1, 2):
         bench.peak(reference[t][1], whole, name)
     bench.measured(so, inputs, whole, name)
+    skips(bench, so, inputs, name)
     budgets = [int(full["peak_bytes"] * f) for f in FRACTIONS if full["peak_bytes"] * f > least]
     budgets += [(least + full["peak_bytes"]) // 2, least]
     before, inlined = None, 0

@@ -107,6 +107,14 @@ def content(path):
         return f.read()
 
 
+def tensors(path):
+    """{name: (type, shape, bytes)} of a safetensors file."""
+    raw = content(path)
+    data = 8 + int.from_bytes(raw[:8], "little")
+    return {name: (t["dtype"], t["shape"], raw[data + t["data_offsets"][0]:data + t["data_offsets"][1]])
+            for name, t in json.loads(raw[8:data]).items() if name != "__metadata__"}
+
+
 def plan(path):
     with open(path) as f:
         return json.load(f)

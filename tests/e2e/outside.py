@@ -15,9 +15,10 @@ void *malloc(size_t);
 static void
 leak(void)
 {
-	char *volatile p = malloc(1 << 20);
+	volatile char *p = malloc(1 << 20);
 
-	memset(p, 1, 1 << 20);
+	for (int i = 0; i < 1 << 20; i += 1024)
+		p[i] = 1;
 }
 """
 

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "runtime/rt.h"
 
@@ -330,6 +331,8 @@ main(int argc, char **argv)
 #if !SANITIZED
 	dl_iterate_phdr(find_openmp, NULL);
 #endif
+	/* a large page is touched whole */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	start_threads();
 	if (!strcmp(argv[2], "-"))
 		opt.weights = "";

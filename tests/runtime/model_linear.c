@@ -245,7 +245,8 @@ enum {
 
 #if ACCUM > 1
 #define GRADS(s) \
-	[GW] = { DW(-1), .twin = GW, .offset = 192, .ready = s, .last = s + 2 }, \
+	[GW] = { DW(-1), .twin = GW, .offset = 192, .ready = s, \
+	         .last = s + 2 }, \
 	[GB] = { "db", VEC(OUT), TEMP(4, s + 1, s + 3), .twin = GB }, \
 	[NEWGW] = { "grad.w.1", .rank = 2, .dim = { IN, OUT }, \
 	            .stride = { 1, IN }, .nbytes = 24, .dtype = CKR_F32, \
@@ -261,7 +262,8 @@ enum {
 #define SHIFT 2
 #else
 #define GRADS(s) \
-	[GW] = { DW(W), .twin = GW, .offset = 192, .ready = s, .last = s + 2 }, \
+	[GW] = { DW(W), .twin = GW, .offset = 192, .ready = s, \
+	         .last = s + 2 }, \
 	[GB] = { "db", VEC(OUT), .twin = GB, .offset = 256, .ready = s + 1, \
 	         .last = s + 3, .kind = CKR_GRAD, .owner = BIAS }, \
 	[NEWGW] = { .dtype = CKR_F32, .kind = CKR_OTHER, .owner = -1, \
@@ -303,7 +305,8 @@ static const struct ckr_tensor tensors[NTENSOR] = {
 	[PRED] = { "pred", MAT(B, OUT), TEMP(0, 0, 1),
 	           .flags = CKR_OUTPUT, .twin = PRED },
 	[LOSS] = LOSS_AT(1),
-	[AGAIN] = { "pred.again", MAT(B, OUT), TEMP(2, 2, 4), .twin = PRED },
+	[AGAIN] = { "pred.again", MAT(B, OUT), TEMP(2, 2, 4),
+	            .twin = PRED },
 	[AGAIN2] = { "pred.again.2", MAT(B, OUT), TEMP(4, 3, 3),
 	             .twin = TWIN_2 },
 	[DPRED] = { "dpred", MAT(B, OUT), TEMP(5, 4, 6), .twin = DPRED },
@@ -323,7 +326,8 @@ static const struct ckr_tensor ref_tensors[NTENSOR] = {
 	            .nbytes = 1024, .dim = { 64, 4 }, .stride = { 0, -1 } },
 	[DPRED] = { "dpred", MAT(B, OUT), TEMP(2, 2, 4) },
 	[WORK] = { NULL, MAT(B, OUT), TEMP(5, 2, 2) },
-	[AGAIN2] = { .kind = CKR_OTHER, .owner = -1, .ready = -1, .last = -1 },
+	[AGAIN2] = { .kind = CKR_OTHER, .owner = -1, .ready = -1,
+	             .last = -1 },
 	GRADS(3), UPDATED(5 + SHIFT), COUNTED,
 };
 
