@@ -32,6 +32,7 @@ exponent_bits(uint8_t dtype)
 }
 
 #define ANY_SET(type) \
+	_Pragma("omp simd reduction(|:bad)") \
 	for (uint64_t i = 0; i < n; i++) { \
 		type u; \
 		memcpy(&u, (const char *)p + i * sizeof(u), sizeof(u)); \
