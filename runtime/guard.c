@@ -201,8 +201,7 @@ copy_held(ckr_ctx *c, bool back)
 void
 guard_begin(ckr_ctx *c)
 {
-	if (c->guard.mode != CKR_NAN_GO)
-		copy_held(c, false);
+	copy_held(c, false);
 }
 
 void

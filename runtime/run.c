@@ -302,7 +302,7 @@ rt_run(ckr_ctx *c, const struct ckr_program *p, void **ptr,
 		if (s == CKR_OK || s == CKR_ENAN)
 			sum += rt_scalar(c, p, arena);
 	}
-	if (s == CKR_ENAN)
+	if (s != CKR_OK)
 		guard_undo(c);
 	leave(c, was);
 	if (loss)

@@ -738,8 +738,9 @@ test_hyper_errors(void **state)
 static void
 test_fault(void **state)
 {
-	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	ckr_ctx *c = open_linear(MODELS "/linear_early.so");
 	float t[8] = { 0, 0, 0, 1e9f }, w[6];
+	int64_t count;
 
 	(void)state;
 	ckr_set(c, "target", t, sizeof(t));
@@ -748,6 +749,8 @@ test_fault(void **state)
 	assert_int_equal(ckr_step_count(c), 0);
 	ckr_get(c, "w", w, sizeof(w));
 	assert_memory_equal(w, first_w, sizeof(w));
+	ckr_get(c, "count", &count, sizeof(count));
+	assert_int_equal(count, 0);
 	t[3] = 0;
 	ckr_set(c, "target", t, sizeof(t));
 	assert_int_equal(ckr_step(c, NULL, NULL), CKR_OK);
