@@ -217,13 +217,9 @@ double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
 
 /* Forward, backward and update over all micro-batches.  *loss (may be NULL)
  * is the loss before the update, the mean over the micro-batches; NaN for a
-<<<<<<< HEAD
  * model without a loss.  hyper NULL: ckr_hyper_of.  After CKR_EDATA parameters
- * are unchanged unless the model updates inside the backward pass. */
-=======
- * model without a loss.  hyper NULL: defaults.  After CKR_EDATA parameters and
- * buffers are unchanged unless the model updates inside the backward pass. */
->>>>>>> aee1541 (runtime: buffers are put back after any step that fails)
+ * and buffers are unchanged unless the model updates inside the backward
+ * pass. */
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
 /* Forward only, without dropout: loss and outputs of the inputs as set. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
