@@ -410,10 +410,14 @@ codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
 	const char *tmp = getenv("TMPDIR");
 	struct shared s;
 	char *dir;
-	bool ok = emit_source(&src, g, plan, reference, reference_plan, opt,
-	                      d, &s)
-		&& (!opt->weights || weights_check(g, d));
+	bool ok = plan->replayed && (!reference || reference_plan->replayed);
 
+	if (!ok)
+		diag_internal(d, "there is no code for a plan that was not "
+		              "replayed");
+	ok = ok && emit_source(&src, g, plan, reference, reference_plan, opt,
+	                       d, &s)
+		&& (!opt->weights || weights_check(g, d));
 	if (ok) {
 		dir = arena_printf(a, "%s/ckc-XXXXXX",
 		                   tmp && *tmp ? tmp : "/tmp");

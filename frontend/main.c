@@ -121,13 +121,15 @@ static bool
 write_json(struct driver *d)
 {
 	struct outfile o;
+	bool ok;
 
 	if (!d->cli.json)
 		return true;
 	if (!outfile_open(&o, d->cli.json, d->arena, d->diag))
 		return false;
-	plan_write_json(d->pass.plan, o.f);
-	return outfile_close(&o, true);
+	ok = plan_write_json(d->pass.plan, o.f)
+		|| diag_internal(d->diag, "the plan was not replayed");
+	return outfile_close(&o, ok);
 }
 
 static bool

@@ -257,13 +257,15 @@ static bool
 write_plan(const struct cli *c, const Plan *p, Arena *arena, Diag *diag)
 {
 	struct outfile o;
+	bool ok;
 
 	if (!c->json)
 		return true;
 	if (!outfile_open(&o, c->json, arena, diag))
 		return false;
-	plan_write_json(p, o.f);
-	return outfile_close(&o, true);
+	ok = plan_write_json(p, o.f)
+		|| diag_internal(diag, "the plan was not replayed");
+	return outfile_close(&o, ok);
 }
 
 bool

@@ -84,6 +84,8 @@ struct plan_summary {
 
 typedef struct Plan {
 	bool from_graph;                /* workload: graph instead of model */
+	bool replayed;                  /* all that it claims was found true:
+	                                 * no file and no code without that */
 	const char *model;
 	int nflag;
 	const char *const *flag;

@@ -178,9 +178,11 @@ put_step(const struct plan_step *s, int64_t id, FILE *out)
 	        s->flops, s->bytes, s->seconds);
 }
 
-void
+bool
 plan_write_json(const Plan *plan, FILE *out)
 {
+	if (!plan->replayed)
+		return false;
 	fprintf(out, "{\n\"version\": 1,\n\"workload\": \"%s\",\n\"model\": ",
 	        plan->from_graph ? "graph" : "model");
 	utf8_json(out, plan->model ? plan->model : "");
@@ -208,4 +210,5 @@ plan_write_json(const Plan *plan, FILE *out)
 		fputs(i + 1 < plan->nstep ? ",\n" : "\n", out);
 	}
 	fputs("]\n}\n", out);
+	return true;
 }

@@ -169,13 +169,14 @@ Plan *plan_build(Pass *, const Graph *);        /* into p->keep */
  * which any plan takes: should the bound be wrong, the plan is not, and goes
  * without. */
 double bound_shown(double bound, double base, double step);
-void plan_write_json(const Plan *, FILE *);
+/* False, and nothing is written: the plan was not replayed. */
+bool plan_write_json(const Plan *, FILE *);
 /* "12.6 MB": three digits and a unit. */
 const char *report_bytes(char buf[24], double);
 void plan_print_table(const Pass *, const Plan *, FILE *);   /* --dump=plan */
 void plan_print_memory(const Pass *, const Plan *, FILE *);  /* --dump=memory */
 bool plan_explain(const Pass *, const Plan *, const char *value, FILE *);
 /* replay.c: shares no code with the planner; reports every fault. */
-bool plan_replay(const Plan *, Diag *);
+bool plan_replay(Plan *, Diag *);
 
 #endif

@@ -345,6 +345,7 @@ setup_plan(struct setup *t, int threads)
 	                        sizeof *p->tensor);
 	p->step = arena_array(t->arena, t->g->nnode, sizeof *p->step);
 	p->sum.budget = -1;
+	p->replayed = true;             /* made by hand */
 	FOR_NODES (n, t->g)
 		plan_step(t, p, n, index, threads);
 	return p;
