@@ -10,11 +10,13 @@
 #include "frontend/host.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "codegen/codegen.h"
@@ -111,7 +113,8 @@ runner(Arena *arena)
 }
 
 static bool
-run(const char *dir, int threads, Arena *arena, Diag *diag)
+run(const char *dir, int threads, const struct watch *watch, Arena *arena,
+    Diag *diag)
 {
 	const char *argv[] = {
 		runner(arena), arena_printf(arena, "%s/host.so", dir),
@@ -122,8 +125,9 @@ run(const char *dir, int threads, Arena *arena, Diag *diag)
 		"--profile", arena_printf(arena, "%s/host.profile", dir),
 		NULL
 	};
+	static const struct timespec nap = { 0, 2000000 };
 	int status, error;
-	pid_t pid;
+	pid_t pid, done;
 
 	error = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv,
 	                     environ);
@@ -131,10 +135,16 @@ run(const char *dir, int threads, Arena *arena, Diag *diag)
 		return diag_error(diag, "--device host: cannot start '%s', "
 		                  "which measures: %s", argv[0],
 		                  strerror(error));
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
+	while ((done = waitpid(pid, &status, WNOHANG)) <= 0) {
+		if (done < 0 && errno != EINTR)
 			return diag_error(diag, "waiting for '%s': %s",
 			                  argv[0], strerror(errno));
+		if (watch_off(watch))
+			kill(pid, SIGKILL);
+		nanosleep(&nap, NULL);
+	}
+	if (watch_off(watch))
+		return diag_error(diag, "interrupted");
 	return status == 0
 		|| diag_error(diag, "--device host: '%s' failed", argv[0]);
 }
@@ -163,6 +173,7 @@ build(const struct cli *c, const char *dir, Pass *p, Graph **graph)
 		.out_so = arena_printf(p->keep, "%s/host.so", dir),
 		.weights = weights, .cc = c->cc, .march = c->march,
 		.threads = c->opt.threads, .grad_accum = 1,
+		.stop = p->watch ? p->watch->stop : NULL,
 	};
 	Graph *g = text_parse("host.ck", model_host, strlen(model_host),
 	                      p->diag);
@@ -205,7 +216,8 @@ fit(struct device *d, const Plan *plan, const char *dir, Arena *arena,
 }
 
 static bool
-measure(struct device *d, const struct cli *c, Arena *arena, Diag *diag)
+measure(struct device *d, const struct cli *c, struct watch *watch,
+        Arena *arena, Diag *diag)
 {
 	struct options opt = {
 		.optimizer = OPT_ADAMW, .grad_accum = 1,
@@ -214,7 +226,7 @@ measure(struct device *d, const struct cli *c, Arena *arena, Diag *diag)
 		.fold_limit = c->opt.fold_limit,
 	};
 	Pass p = { .diag = diag, .opt = &opt, .keep = arena,
-	           .baseline_peak = -1, .minimum_peak = -1 };
+	           .baseline_peak = -1, .minimum_peak = -1, .watch = watch };
 	const char *tmp = getenv("TMPDIR");
 	char *dir = arena_printf(arena, "%s/ckc-XXXXXX",
 	                         tmp && *tmp ? tmp : "/tmp");
@@ -225,7 +237,7 @@ measure(struct device *d, const struct cli *c, Arena *arena, Diag *diag)
 		return diag_error(diag, "cannot create a folder '%s': %s; set "
 		                  "TMPDIR to one that can be written", dir,
 		                  strerror(errno));
-	ok = build(c, dir, &p, &g) && run(dir, opt.threads, arena, diag)
+	ok = build(c, dir, &p, &g) && run(dir, opt.threads, watch, arena, diag)
 		&& fit(d, p.plan, dir, arena, diag);
 	remove_files(dir, arena);
 	graph_free(p.reference);
@@ -236,7 +248,7 @@ measure(struct device *d, const struct cli *c, Arena *arena, Diag *diag)
 /* The profile of this machine with as many threads as the options allow.
  * NULL after a diagnostic. */
 static const struct device *
-host_device(const struct cli *c, Arena *arena, Diag *diag)
+host_device(const struct cli *c, struct watch *watch, Arena *arena, Diag *diag)
 {
 	int threads = c->opt.threads;
 	struct device *d = arena_alloc(arena, sizeof *d);
@@ -246,7 +258,7 @@ host_device(const struct cli *c, Arena *arena, Diag *diag)
 	bool cached = text && device_parse(d, text, n, arena);
 
 	if (!cached) {
-		if (!measure(d, c, arena, diag))
+		if (!measure(d, c, watch, arena, diag))
 			return NULL;
 		if (d->spread <= QUIET)
 			store(d, threads, arena);
@@ -266,12 +278,13 @@ host_device(const struct cli *c, Arena *arena, Diag *diag)
 }
 
 bool
-device_set(const struct cli *c, Graph *g, Arena *arena, Diag *diag)
+device_set(const struct cli *c, Graph *g, struct watch *watch, Arena *arena,
+           Diag *diag)
 {
 	const char *name = c->opt.device;
 
 	g->device = !name ? NULL
-		: !strcmp(name, "host") ? host_device(c, arena, diag)
+		: !strcmp(name, "host") ? host_device(c, watch, arena, diag)
 		: device_find(name, diag, arena);
 	return !name || g->device;
 }

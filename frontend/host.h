@@ -9,6 +9,6 @@
 extern const char model_host[];
 
 /* The graph's device, if --device names one.  False after a diagnostic. */
-bool device_set(const struct cli *, Graph *, Arena *, Diag *);
+bool device_set(const struct cli *, Graph *, struct watch *, Arena *, Diag *);
 
 #endif

@@ -35,7 +35,7 @@ struct driver {
 	Graph *graph;
 	struct onnx_file *file;        /* mappings that the graph points into */
 	Pass pass;
-	const volatile sig_atomic_t *stop;      /* not 0: interrupted */
+	struct watch watch;              /* when to leave off */
 };
 
 static bool
@@ -55,7 +55,8 @@ fold_part(void *of, Graph *g, Diag *quiet)
 	struct driver *d = of;
 	const struct dump_request none = { 0 };
 	Pass p = { .diag = quiet, .opt = &d->cli.opt, .keep = d->arena,
-	           .baseline_peak = -1, .minimum_peak = -1 };
+	           .baseline_peak = -1, .minimum_peak = -1,
+	           .watch = &d->watch };
 
 	return pass_run(&p, g, "bind,fold", NULL, &none);
 }
@@ -204,7 +205,7 @@ generate(struct driver *d, const struct outputs *out)
 		.out_so = out->so, .weights = out->weights,
 		.emit_dir = c->emit_dir, .cc = c->cc, .march = c->march,
 		.threads = c->opt.threads, .grad_accum = c->opt.grad_accum,
-		.stop = d->stop,
+		.stop = d->watch.stop,
 	};
 
 	if (t) {
@@ -258,7 +259,8 @@ compile(struct driver *d)
 	if (!outputs_check(&out, c->model, NULL, d->arena, d->diag)
 	    || (code && !spare_weights(d, out.weights)) || !load(d)
 	    || !outputs_check(&out, c->model, d->file, d->arena, d->diag)
-	    || !device_set(c, d->graph, d->arena, d->diag)
+	    || !device_set(c, d->graph, &d->watch, d->arena,
+	                   d->diag)
 	    || !pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))
 		return false;
 	if (d->pass.plan) {
@@ -274,7 +276,7 @@ compile(struct driver *d)
 	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);
-	if (*d->stop)
+	if (watch_off(&d->watch))
 		return diag_error(d->diag, "interrupted");
 	if (!report(d) || (code && !generate(d, &out)) || !write_json(d)
 	    || !write_svg(d))
@@ -300,12 +302,12 @@ main(int argc, char **argv)
 	d.pass = (Pass){
 		.diag = d.diag, .opt = &d.cli.opt, .scratch = NULL,
 		.keep = d.arena, .baseline_peak = -1, .minimum_peak = -1,
-		.debug = d.cli.debug,
+		.debug = d.cli.debug, .watch = &d.watch,
 		.progress = !d.cli.quiet && isatty(2) ? stderr : NULL,
 	};
 	switch (d.cli.verb) {
 	case VERB_COMPILE:
-		d.stop = stop_on_signals();
+		d.watch.stop = stop_on_signals();
 		ok = compile(&d);
 		break;
 	case VERB_INSPECT:
@@ -324,6 +326,8 @@ main(int argc, char **argv)
 		ok = diag_error(d.diag, "cannot write to standard output");
 	diag_flush(d.diag);
 	graph_free(d.pass.reference);
+	if (d.pass.frontier)            /* left early */
+		graph_free(d.pass.frontier->first);
 	graph_free(d.graph);
 	arena_free(d.pass.retired);
 	onnx_close(d.file);

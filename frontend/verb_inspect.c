@@ -175,13 +175,15 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 	const struct dump_request none = { 0 };
 	struct trial t = { 0 };
 	struct onnx_file *file = NULL;
+	struct watch watch = { 0 };
 	Diag *diag = diag_new("ckc", said);
 	Pass pass = { .diag = diag, .opt = opt, .keep = p->arena,
+	              .watch = &watch,
 	              .baseline_peak = -1, .minimum_peak = -1 };
 	Graph *g = onnx_import(p->c->model, &p->import, diag, &file);
 
 	p->overwrites |= g && p->c->json && onnx_reads(file, p->c->json);
-	if (g && device_set(p->c, g, p->arena, diag)) {
+	if (g && device_set(p->c, g, &watch, p->arena, diag)) {
 		bool ok = pass_run(&pass, g, passes, NULL, &none)
 			&& (passes || has_code(p, g, &pass, diag));
 

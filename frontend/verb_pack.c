@@ -150,8 +150,9 @@ write_rows(const char *path, const struct rows *r, Arena *arena, Diag *diag)
 bool
 verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 {
+	struct watch watch = { .stop = stop_on_signals() };
 	struct pack_limit limit = { .work = PACK_VERB_WORK,
-		.enough = c->capacity, .stop = stop_on_signals() };
+		.enough = c->capacity, .stop = &watch };
 	struct pack_result got;
 	struct rows r = { 0 };
 
@@ -160,14 +161,14 @@ verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 	    || !read_rows(c->model, &r, arena, diag))
 		return false;
 	got = pack_within(r.b, r.n, &limit, arena);
+	if (watch_off(&watch))
+		return diag_error(diag, "interrupted");
 	if (c->capacity >= 0 && got.height > c->capacity)
 		return diag_error(diag, "%s: capacity %" PRId64 ", live bound "
 			"%" PRId64 ", least height reached %" PRId64,
 			got.least > c->capacity ? "cannot be placed"
-			: *limit.stop ? "interrupted" : "no placement found",
+			: "no placement found",
 			c->capacity, got.bound, got.height);
-	if (*limit.stop)
-		diag_note(diag, "interrupted: the best placement so far");
 	if (!write_rows(c->out, &r, arena, diag))
 		return false;
 	if (!c->quiet)

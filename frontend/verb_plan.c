@@ -149,11 +149,12 @@ fill(const struct dag *g, const struct dag_answer *r, Plan *p, Arena *arena)
 
 /* Offsets; false if the arena exceeds the budget. */
 static bool
-place(Plan *p, int64_t budget, Arena *arena)
+place(Plan *p, int64_t budget, const struct watch *stop, Arena *arena)
 {
 	size_t n = (size_t)p->ntensor;
 	struct buffer *b = arena_array(arena, n + 1, sizeof *b);
-	struct pack_limit limit = { .work = PLACE_WORK, .enough = budget };
+	struct pack_limit limit = { .work = PLACE_WORK, .enough = budget,
+	                            .stop = stop };
 
 	for (size_t i = 0; i < n; i++)
 		b[i] = (struct buffer){ p->tensor[i].first,
@@ -175,9 +176,9 @@ place(Plan *p, int64_t budget, Arena *arena)
 /* The cheapest plan, or the cheapest one that can be placed. */
 static bool
 search(const struct cli *c, const struct dag *g, const struct dag_answer *r,
-       int64_t budget, Plan *p, Arena *arena)
+       const struct dag_options *o, Plan *p, Arena *arena)
 {
-	int64_t tried = INT64_MAX;
+	int64_t tried = INT64_MAX, budget = o->budget;
 
 	for (int32_t k = -1; k < r->nrung && r->found; k++) {
 		struct dag_answer one = *r;
@@ -191,8 +192,10 @@ search(const struct cli *c, const struct dag *g, const struct dag_answer *r,
 		memset(&p->sum, 0, sizeof p->sum);
 		fill(g, &one, p, arena);
 		p->sum.budget = budget;
-		if (!c->place || place(p, budget, arena))
+		if (!c->place || place(p, budget, o->watch, arena))
 			return true;
+		if (watch_off(o->watch))
+			break;
 	}
 	return false;
 }
@@ -272,12 +275,13 @@ bool
 verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 {
 	struct dag g;
+	struct watch watch = { .stop = stop_on_signals() };
 	struct dag_options o = { .budget = c->budget_bytes, .sec =
-		c->opt.plan_sec, .gap = c->opt.gap_pct / 100,
-		.stop = stop_on_signals() };
+		c->opt.plan_sec, .gap = c->opt.gap_pct / 100, .watch = &watch };
 	struct dag_answer r;
+	bool ok;
 	Plan p = { .model = c->model, .nflag = c->nflag, .flag = c->flag };
-	double began = dag_clock();
+	double began = watch_clock();
 
 	diag_file(diag, c->model);
 	if (!outputs_check_report(to_stdout(c) ? NULL : c->json, c->model,
@@ -288,13 +292,15 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		o.budget = (int64_t)ceil(c->budget * (double)g.peak);
 	o.progress = !c->quiet && isatty(2) ? stderr : NULL;
 	r = dag_plan(&g, &o, arena);
-	if (*o.stop)
-		diag_note(diag, "stopped early; what follows is the best "
-		          "found so far");
-	if (!search(c, &g, &r, o.budget, &p, arena))
+	ok = search(c, &g, &r, &o, &p, arena);
+	if (watch_off(&watch))
+		return diag_error(diag, "interrupted");
+	if (!ok)
 		return refuse(&g, &r, o.budget, diag, arena);
+	if (!plan_replay(&p, diag))
+		return false;
 	if (c->opt.stats)
-		p.sum.solver_sec = dag_clock() - began;
+		p.sum.solver_sec = watch_clock() - began;
 	if (!write_plan(c, &p, arena, diag))
 		return false;
 	if (!c->quiet)

@@ -9,7 +9,8 @@
  *         the best is taken
  * needs   P_LAYOUT, the reference
  * cost    about two walks over the graph per role
- * refuses graphs where that is more than WORK_MAX steps: no account
+ * refuses graphs where that is more than WORK_MAX steps, or more than there is
+ *         time for: no account
  */
 #include "passes/memory.h"
 #include "passes/remat.h"
@@ -148,9 +149,9 @@ choose(struct chooser *c)
 	struct role *o;
 
 	limit += now.sec;
-	for (int32_t k = 0; k < c->nrole; k++)
+	for (int32_t k = 0; k < c->nrole && !watch_over(c->r->watch); k++)
 		try_role(c, &c->role[k], &now);
-	while ((o = best_role(c))) {
+	while ((o = best_role(c)) && !watch_over(c->r->watch)) {
 		struct price p = try_role(c, o, &now);
 
 		if (best_role(c) != o)
@@ -184,6 +185,8 @@ cheap_account(Pass *p, const Graph *g, struct remat *r, const uint8_t *must)
 	if ((int64_t)c.nrole * g->nnode > WORK_MAX)
 		return;
 	choose(&c);
+	if (watch_over(r->watch))
+		return;
 	copy = graph_clone(g);
 	remat_eval(r, c.drop);
 	remat_apply(r, copy);

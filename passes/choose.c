@@ -43,7 +43,6 @@ struct choice {
 	bool climbed[RUNGS + 1];
 	double bound[RUNGS + 1];        /* of rungs climbed */
 	int64_t polish;                 /* evaluations of one annealing */
-	double started;
 	struct curve *curve;            /* NULL: no parts */
 	struct found *known;            /* by number on the curve */
 	struct deep *deep;              /* NULL: not looked for yet */
@@ -51,7 +50,7 @@ struct choice {
 
 /* ---- what does not depend on the budget ---- */
 
-static void
+static bool
 try_all(struct choice *c)
 {
 	int32_t cand[EXHAUSTIVE], n = 0;
@@ -59,7 +58,7 @@ try_all(struct choice *c)
 	for (int32_t s = 0; s < c->r->nstore; s++)
 		if (c->r->store[s].candidate && !c->must[s])
 			cand[n++] = s;
-	archive_all(c->base, cand, n);
+	return archive_all(c->base, cand, n);
 }
 
 /* Rungs are worth their time: there is no curve, or it has few values to
@@ -76,11 +75,12 @@ try_presets(struct choice *c)
 	struct remat *r = c->r;
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 
+	/* these two whatever the time */
 	remat_preset(r, c->must, REMAT_FULL, 1, drop);
 	archive_try(c->base, drop);
 	remat_preset(r, c->must, REMAT_SELECTIVE, 1, drop);
 	archive_try(c->base, drop);
-	for (int64_t k = 2; k <= 8; k++) {
+	for (int64_t k = 2; k <= 8 && !watch_over(r->watch); k++) {
 		remat_preset(r, c->must, REMAT_EVERY, k, drop);
 		struct remat_cost cost = archive_try(c->base, drop);
 
@@ -99,7 +99,7 @@ squeeze(struct choice *c)
 	struct archive *a = c->base;
 	struct found *least = &a->slot[a->nslot - 1];
 
-	for (int k = 0; k < 6; k++) {
+	for (int k = 0; k < 6 && !watch_over(c->r->watch); k++) {
 		int64_t before = least->live;
 		int64_t target = before - before / 128;
 
@@ -126,7 +126,7 @@ add_extra(struct choice *c, const struct found *f)
 
 /* The lowest rung is where the least known plan is. */
 static int64_t
-rung_bytes(const struct choice *c, int rung)
+rung_bytes(const struct choice *c, int64_t rung)
 {
 	int64_t memory = c->top / RUNGS * rung;
 	int64_t least = c->base->slot[c->base->nslot - 1].live;
@@ -140,7 +140,8 @@ climb(struct choice *c, int64_t memory)
 {
 	int64_t target = memory;
 	struct found *start = archive_live(c->base, memory), *f;
-	struct archive *a = archive_new(c->r, c->must);
+	Arena *arena = arena_new();
+	struct archive *a = archive_new(c->r, c->must, arena);
 	double gap = c->opt->gap_pct / 100 * c->r->base_sec, bound;
 
 	if (start) {
@@ -159,6 +160,7 @@ climb(struct choice *c, int64_t memory)
 	f = archive_best(a, memory);
 	if (f)
 		add_extra(c, f);
+	arena_free(arena);
 	return bound;
 }
 
@@ -186,7 +188,7 @@ curve_best(struct choice *c, int64_t arena, struct found *best)
 {
 	int32_t n = c->curve ? curve_count(c->curve) : 0;
 
-	for (int32_t i = 0; i < n; i++) {
+	for (int32_t i = 0; i < n && !watch_over(c->r->watch); i++) {
 		struct found *f;
 
 		if (curve_bytes(c->curve, i) > arena + c->top / SLACK
@@ -263,7 +265,7 @@ static struct found *
 descend(struct choice *c, int64_t arena)
 {
 	struct found *best = best_of(c, arena);
-	int rung = (int)(arena / (c->top / RUNGS));
+	int64_t rung = arena / (c->top / RUNGS);
 
 	if (c->exhausted || proven(c, arena, best) || !climbs(c))
 		return best;
@@ -272,8 +274,7 @@ descend(struct choice *c, int64_t arena)
 	for (; rung >= 0; rung--) {
 		int64_t memory = rung_bytes(c, rung);
 
-		if (c->opt->plan_sec > 0
-		    && pass_seconds() - c->started > c->opt->plan_sec)
+		if (watch_over(c->r->watch))
 			break;
 		if (!c->climbed[rung])
 			c->bound[rung] = climb(c, memory);
@@ -298,6 +299,8 @@ find_curve(struct choice *c)
 	if (!y || y->n < PARTS_MIN || !parts_solve(y))
 		return;
 	c->curve = curve_new(y);
+	if (!c->curve)
+		return;
 	n = curve_count(c->curve);
 	c->known = arena_array(c->r->arena, (size_t)n + 1, sizeof *c->known);
 	if (n > 0)                      /* for the least that works */
@@ -314,23 +317,21 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 	c->r = r;
 	c->must = must;
 	c->opt = opt;
-	c->started = pass_seconds();
 	c->polish = 1000000 / (int64_t)r->g->nnode;
 	if (c->polish < 1200)
 		c->polish = 1200;
 	if (c->polish > 8000)
 		c->polish = 8000;
 	c->extra = arena_array(r->arena, 2 * RUNGS + 2, sizeof *c->extra);
-	c->base = archive_new(r, must);
+	c->base = archive_new(r, must, r->arena);
 	remat_keep_all(r, must, drop);
 	c->top = remat_eval(r, drop).live;
 	if (c->top < RUNGS)
 		c->top = RUNGS;
 	for (int32_t s = 0; s < r->nstore; s++)
 		free += r->store[s].candidate && !must[s];
-	c->exhausted = free <= EXHAUSTIVE;
-	if (c->exhausted) {
-		try_all(c);
+	if (free <= EXHAUSTIVE) {
+		c->exhausted = try_all(c);
 		return c;
 	}
 	find_curve(c);
@@ -378,7 +379,7 @@ choice_bound(struct choice *c, int64_t arena, const struct found *f)
 	}
 	if (c->curve)
 		bound = curve_bound(c->curve, arena);
-	if (climbs(c) && f->sec - bound > gap)
+	if (climbs(c) && !watch_over(r->watch) && f->sec - bound > gap)
 		bound = fmax(bound, remat_bound(r, c->must, arena, f->sec,
 		                                gap, BOUND_NODES));
 	return isfinite(bound) ? bound : 0;

@@ -200,7 +200,7 @@ compose(struct curve *v)
 	cells_open(&c, CELLS, v->top);
 	offer(&c, &(struct entry){ 0 });
 	behind = cells_take(&c, old);
-	for (int32_t i = y->n - 1; i >= 0; i--) {
+	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
 		const struct kind *k = &y->kind[y->part[i].kind];
 		const struct kind *b = i > 0
 			? &y->kind[y->part[i - 1].kind] : k;
@@ -230,7 +230,10 @@ compose(struct curve *v)
 		arena_free(old);
 		old = fresh;
 	}
-	v->first = behind;
+	if (old != y->arena)            /* no time for the others */
+		arena_free(old);
+	else
+		v->first = behind;
 	arena_free(c.arena);
 }
 
@@ -304,7 +307,7 @@ find_bound(struct curve *v)
 	cells_open(&c, bound_cells(v), v->top);
 	offer_low(&c, 0, 0);
 	behind = cells_take(&c, old);
-	for (int32_t i = y->n - 1; i >= 0; i--) {
+	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
 		Arena *fresh = i > 0 ? arena_new() : y->arena;
 
 		offer_part(v, i, true, &behind, &c);
@@ -312,7 +315,10 @@ find_bound(struct curve *v)
 		arena_free(old);
 		old = fresh;
 	}
-	v->bound = behind;
+	if (old != y->arena)            /* no time for the others */
+		arena_free(old);
+	else
+		v->bound = behind;
 	arena_free(c.arena);
 }
 
@@ -399,7 +405,8 @@ curve_bound_any(const struct curve *v, int64_t memory)
 	cells_open(&c, bound_cells(v), v->top);
 	offer_low(&c, 0, 0);
 	behind = cells_take(&c, old);
-	for (int32_t i = 1; i < y->n && memory < v->top; i++) {
+	for (int32_t i = 1; i < y->n && memory < v->top
+	     && !watch_over(y->r->watch); i++) {
 		Arena *fresh = arena_new();
 		NodeId to = y->part[i - 1].begin;
 		int64_t most = -1;
@@ -435,7 +442,7 @@ curve_new(struct parts *y)
 	v->top = remat_eval(y->r, drop).live;
 	v->top += v->top / 16 + 1;
 	compose(v);
-	return v;
+	return v->first.at ? v : NULL;
 }
 
 int32_t

@@ -2,7 +2,6 @@
 #include "passes/dag.h"
 
 #include <string.h>
-#include <time.h>
 
 void
 dag_finish(struct dag *g, const int32_t *link, int32_t nlink, Arena *a)
@@ -175,15 +174,6 @@ trim(const struct dag *g, const struct dag_seq *s, Arena *a)
 	return r;
 }
 
-double
-dag_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 uint64_t
 dag_draw(uint64_t *random)
 {
@@ -197,8 +187,7 @@ dag_draw(uint64_t *random)
 bool
 dag_stopped(const struct dag_best *b)
 {
-	return (b->o->stop && *b->o->stop)
-		|| (b->end > 0 && dag_clock() > b->end);
+	return watch_over(b->o->watch);
 }
 
 static bool

@@ -8,7 +8,6 @@
 #ifndef PASSES_DAG_H
 #define PASSES_DAG_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +15,7 @@
 
 #include "ir/arena.h"
 #include "ir/diag.h"
+#include "passes/watch.h"
 
 struct dag {
 	int32_t n;
@@ -46,8 +46,7 @@ struct dag_options {
 	double gap;                     /* stop this near to the bound, as a
 	                                 * fraction of the graph's cost */
 	FILE *progress;                 /* NULL: none */
-	const volatile sig_atomic_t *stop;      /* not 0: end with what
-	                                         * is best so far */
+	struct watch *watch;              /* when to leave off; NULL: never */
 };
 
 /* A budget and the cheapest plan found for it; len 0: none. */
@@ -96,7 +95,6 @@ struct dag_best {
 	Arena *arena, *scratch;
 	uint64_t random;
 	double bound;                   /* for the budget asked */
-	double end;                     /* clock at which to stop; 0: none */
 };
 
 /* Hand in a candidate, measured anew; true if it is the best so far for the
@@ -116,12 +114,11 @@ void dag_evict(struct dag_best *, int64_t work);
  * in mean costs of a node. */
 void dag_anneal(struct dag_best *, const struct dag_seq *, int64_t work,
                 double hot);
-double dag_clock(void);
 uint64_t dag_draw(uint64_t *random);
 /* No plan within the budget costs less, whatever its order and however often
  * it recomputes.  start: a plan that a search can begin with, which need not
  * fit; empty where the bound is the graph's own cost. */
 double dag_bound(const struct dag *, int64_t budget, struct dag_seq *start,
-                 Arena *);
+                 struct watch *, Arena *);
 
 #endif

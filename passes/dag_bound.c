@@ -42,6 +42,7 @@ enum { ZERO = -1, ONE = -2 };
 struct bound {
 	const struct dag *g;
 	int64_t budget;
+	struct watch *watch;              /* when to leave off */
 	uint64_t *below;                /* by node: its descendants */
 	size_t nword;
 	int32_t moment[MOMENTS_MAX], nmoment;
@@ -419,7 +420,8 @@ solve(struct bound *s, double *bound)
 {
 	size_t n = (size_t)s->g->n + 1, m = (size_t)s->nmoment;
 	struct ilp_limit limit = { .pivots = PIVOTS,
-	                           .nodes = NODES / (int64_t)(n * m) + 1 };
+	                           .nodes = NODES / (int64_t)(n * m) + 1,
+	                           .watch = s->watch };
 	struct ilp_answer a;
 	double sure;
 
@@ -445,9 +447,10 @@ solve(struct bound *s, double *bound)
 
 double
 dag_bound(const struct dag *g, int64_t budget, struct dag_seq *start,
-          Arena *arena)
+          struct watch *watch, Arena *arena)
 {
-	struct bound s = { .g = g, .budget = budget, .arena = arena_new() };
+	struct bound s = { .g = g, .budget = budget, .watch = watch,
+	                   .arena = arena_new() };
 	int32_t most = SIZE / g->n < MOMENTS_MAX ? SIZE / g->n : MOMENTS_MAX;
 	double bound = g->cost;
 	size_t room = (size_t)(MOMENTS_MAX + 1) * (size_t)g->n;
@@ -458,7 +461,8 @@ dag_bound(const struct dag *g, int64_t budget, struct dag_seq *start,
 		find_below(&s);
 		first_moment(&s);
 	}
-	while (s.nmoment && solve(&s, &bound) == ILP_OPTIMAL
+	while (s.nmoment && !watch_over(watch)
+	       && solve(&s, &bound) == ILP_OPTIMAL
 	       && s.nmoment < most && s.plan.peak > budget) {
 		int32_t w = fullest(&s);
 

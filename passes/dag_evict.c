@@ -128,7 +128,7 @@ make_room(struct evict *s, int64_t bytes)
 				victim = v;
 			}
 		}
-		if (victim < 0)
+		if (victim < 0 || dag_stopped(s->b))
 			return false;
 		remove_alive(s, victim);
 		if (s->work < 0)
@@ -227,7 +227,7 @@ walk(struct evict *s)
 		s->pin[v] = -1;         /* did not run yet */
 	}
 	for (int32_t v = 0; v < g->n; v++) {
-		bool ok = true;
+		bool ok = !dag_stopped(s->b);
 
 		s->now = v;
 		for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++)

@@ -195,7 +195,8 @@ bound_all(struct dag_best *b, int64_t work)
 
 		if (settled(b))
 			continue;
-		r->bound = dag_bound(b->g, r->budget, &start, b->arena);
+		r->bound = dag_bound(b->g, r->budget, &start, b->o->watch,
+		                     b->arena);
 		if (start.len == 0)
 			continue;
 		dag_offer(b, start.node, start.len);
@@ -323,14 +324,13 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 	struct dag_answer r = { .bound_class = "any" };
 	int32_t *order = arena_array(arena, (size_t)g->n, sizeof *order);
 
-	if (o->sec > 0)
-		b.end = dag_clock() + o->sec;
+	watch_begin(o->watch, o->sec);
 	for (int32_t i = 0; i < g->n; i++)
 		order[i] = i;
 	make_ladder(&b);
 	dag_offer(&b, order, g->n);
 	b.bound = g->n <= DAG_EXACT ? g->cost
-		: dag_bound(g, o->budget, NULL, arena);
+		: dag_bound(g, o->budget, NULL, o->watch, arena);
 	if (g->n <= DAG_EXACT)
 		plan_small(&b);
 	else if (g->training)

@@ -40,8 +40,9 @@ walk_all(struct deep *d)
 	};
 	enum { WAYS = sizeof way / sizeof way[0] };
 	int64_t work = WALK_WORK, lo = 0, hi = d->top;
+	struct watch *watch = d->r->watch;
 
-	for (int i = 0; i < BISECT && work > 0; i++) {
+	for (int i = 0; i < BISECT && work > 0 && !watch_over(watch); i++) {
 		int64_t mid = lo + (hi - lo) / 2;
 		bool ok = false;
 
@@ -52,7 +53,7 @@ walk_all(struct deep *d)
 		else
 			lo = mid;
 	}
-	for (int i = 0; i <= LADDER && work > 0; i++)
+	for (int i = 0; i <= LADDER && work > 0 && !watch_over(watch); i++)
 		for (int k = 0; k < WAYS; k++)
 			walk(d, hi + (d->top - hi) * i / LADDER, &way[k],
 			     &work);

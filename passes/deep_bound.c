@@ -255,14 +255,15 @@ static double
 solve(const struct remat *r, int64_t memory, int moments, int64_t nodes)
 {
 	Arena *arena = arena_new();
-	struct ilp_limit limit = { .pivots = PIVOTS };
+	struct ilp_limit limit = { .pivots = PIVOTS, .watch = r->watch };
 	struct stages m = {
 		.r = r, .arena = arena, .unit_sec = r->base_sec / 100,
 		.unit_bytes = (double)memory / 1000 + 1,
 	};
 	double bound = 0;
 
-	if (r->base_sec > 0 && choose_moments(&m, moments)) {
+	if (r->base_sec > 0 && !watch_over(r->watch)
+	    && choose_moments(&m, moments)) {
 		struct ilp_answer a;
 
 		find_ends(&m);

@@ -143,7 +143,8 @@ fill(struct deep *d, const struct found *from, int64_t room, int64_t *work)
 	struct filler f = { .d = d, .room = room };
 	struct remat_cost now = found_eval(d->r, from);
 
-	for (int round = 0; round < ROUNDS && *work > 0; round++) {
+	for (int round = 0; round < ROUNDS && *work > 0
+	     && !watch_over(d->r->watch); round++) {
 		struct remat_cost c = { 0, 0, 0, 0 };
 		bool any;
 

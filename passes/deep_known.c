@@ -80,7 +80,8 @@ deep_best(struct deep *d, int64_t arena)
 {
 	struct found *best = NULL;
 
-	for (int32_t i = 0; i < d->n; i++) {
+	for (int32_t i = 0; i < d->n && !(best && watch_over(d->r->watch));
+	     i++) {
 		struct found *f = &d->plan[i];
 
 		if (f->live <= arena && (!best || f->sec < best->sec
@@ -107,7 +108,8 @@ deep_least(struct deep *d)
 			else if (!next || f->live < next->live)
 				next = f;
 		}
-		if (!next || next->live >= least)
+		if (!next || next->live >= least
+		    || (least < INT64_MAX && watch_over(d->r->watch)))
 			return least;
 		placed(d, next);
 	}

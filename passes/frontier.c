@@ -184,7 +184,7 @@ frontier_add(Pass *p, struct remat *r, struct choice *c, Graph *first)
 
 			p->frontier->ladder[at] = r->resident + arena[at];
 		}
-	for (size_t i = 0; i < narena; i++)
+	for (size_t i = 0; i < narena && !watch_off(p->watch); i++)
 		add_plan(p, r, c, p->early, arena[i]);
 	if (!first) {
 		ask_first(p, n);

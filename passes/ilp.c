@@ -2,7 +2,8 @@
  *
  * GLPK reports its own faults through a hook that must not return; the hook
  * jumps back here, the environment is thrown away and the answer is
- * ILP_FAILED.  Every call is guarded that way.
+ * ILP_FAILED.  Every call is guarded that way.  An interrupt ends a solution
+ * like a fault; the time that is left is GLPK's limit.
  */
 #include "passes/ilp.h"
 
@@ -12,11 +13,14 @@
 #include <setjmp.h>
 #include <stddef.h>
 
+/* Milliseconds between two looks at whether somebody interrupts. */
+enum { TEXT_EVERY = 50 };
+
 struct Ilp {
 	Arena *arena;
 	glp_prob *prob;
 	bool broken;
-	const struct ilp_limit *limit;
+	const struct ilp_limit *limit;  /* while solving; else NULL */
 	int64_t nodes;
 	double bound;
 	bool given;                     /* start point handed over */
@@ -34,20 +38,43 @@ on_fault(void *info)
 	longjmp(p->fault, 1);
 }
 
-/* GUARD(p) ... : false after a fault, now or earlier. */
-#define GUARD(p) (!(p)->broken && setjmp((p)->fault) == 0)
-
-static void
-enter(Ilp *p)
+/* Every now and then GLPK has something to say, which is the only time that
+ * the simplex method lets anyone in.  Nothing it says is shown. */
+static int
+on_text(void *info, const char *text)
 {
-	glp_term_out(GLP_OFF);
+	Ilp *p = info;
+
+	(void)text;
+	if (p->limit && watch_off(p->limit->watch))
+		on_fault(p);
+	return 1;
+}
+
+typedef void ilp_call(Ilp *, void *);
+
+/* Make calls to GLPK; false after a fault, now or earlier. */
+static bool
+guarded(Ilp *p, ilp_call *call, void *arg)
+{
+	if (p->broken)
+		return false;
+	if (setjmp(p->fault) != 0)
+		return false;
+	glp_term_hook(on_text, p);
 	glp_error_hook(on_fault, p);
+	call(p, arg);
+	glp_error_hook(NULL, NULL);
+	glp_term_hook(NULL, NULL);
+	return true;
 }
 
 static void
-leave(void)
+create(Ilp *p, void *none)
 {
-	glp_error_hook(NULL, NULL);
+	(void)none;
+	p->prob = glp_create_prob();
+	glp_set_obj_dir(p->prob, GLP_MIN);
 }
 
 Ilp *
@@ -56,24 +83,22 @@ ilp_new(Arena *arena)
 	Ilp *p = arena_alloc(arena, sizeof *p);
 
 	p->arena = arena;
-	if (GUARD(p)) {
-		enter(p);
-		p->prob = glp_create_prob();
-		glp_set_obj_dir(p->prob, GLP_MIN);
-		leave();
-	}
+	guarded(p, create, NULL);
 	return p;
+}
+
+static void
+delete(Ilp *p, void *none)
+{
+	(void)none;
+	glp_delete_prob(p->prob);
 }
 
 void
 ilp_free(Ilp *p)
 {
-	if (GUARD(p)) {
-		enter(p);
-		glp_delete_prob(p->prob);
-		leave();
-		p->broken = true;
-	}
+	guarded(p, delete, NULL);
+	p->broken = true;
 }
 
 void
@@ -91,44 +116,64 @@ bound_type(double lower, double upper)
 		: l ? GLP_LO : u ? GLP_UP : GLP_FR;
 }
 
+struct column {
+	double lower, upper, cost;
+	bool integer;
+	int number;                     /* as GLPK counts, from 1 */
+};
+
+static void
+add_column(Ilp *p, void *arg)
+{
+	struct column *c = arg;
+	int j = c->number = glp_add_cols(p->prob, 1);
+
+	glp_set_col_bnds(p->prob, j, bound_type(c->lower, c->upper), c->lower,
+	                 c->upper);
+	glp_set_obj_coef(p->prob, j, c->cost);
+	if (c->integer)
+		glp_set_col_kind(p->prob, j, GLP_IV);
+}
+
 int
 ilp_col(Ilp *p, double lower, double upper, double cost, bool integer)
 {
-	volatile int j = 1;
+	struct column c = { lower, upper, cost, integer, 1 };
 
-	if (GUARD(p)) {
-		enter(p);
-		j = glp_add_cols(p->prob, 1);
-		glp_set_col_bnds(p->prob, j, bound_type(lower, upper), lower,
-		                 upper);
-		glp_set_obj_coef(p->prob, j, cost);
-		if (integer)
-			glp_set_col_kind(p->prob, j, GLP_IV);
-		leave();
-	}
-	return j - 1;
+	guarded(p, add_column, &c);
+	return c.number - 1;
+}
+
+struct row {
+	double lower, upper;
+	int n, *index;                  /* from 1, as GLPK counts */
+	double *value;
+};
+
+static void
+add_row(Ilp *p, void *arg)
+{
+	const struct row *r = arg;
+	int i = glp_add_rows(p->prob, 1);
+
+	glp_set_row_bnds(p->prob, i, bound_type(r->lower, r->upper), r->lower,
+	                 r->upper);
+	glp_set_mat_row(p->prob, i, r->n, r->index, r->value);
 }
 
 void
 ilp_row(Ilp *p, double lower, double upper, int n, const int *col,
         const double *coef)
 {
-	int *index = arena_array(p->arena, (size_t)n + 1, sizeof *index);
-	double *value = arena_array(p->arena, (size_t)n + 1, sizeof *value);
+	struct row r = { .lower = lower, .upper = upper, .n = n };
 
+	r.index = arena_array(p->arena, (size_t)n + 1, sizeof *r.index);
+	r.value = arena_array(p->arena, (size_t)n + 1, sizeof *r.value);
 	for (int i = 0; i < n; i++) {
-		index[i + 1] = col[i] + 1;
-		value[i + 1] = coef[i];
+		r.index[i + 1] = col[i] + 1;
+		r.value[i + 1] = coef[i];
 	}
-	if (GUARD(p)) {
-		enter(p);
-		int i = glp_add_rows(p->prob, 1);
-
-		glp_set_row_bnds(p->prob, i, bound_type(lower, upper), lower,
-		                 upper);
-		glp_set_mat_row(p->prob, i, n, index, value);
-		leave();
-	}
+	guarded(p, add_row, &r);
 }
 
 static int
@@ -138,9 +183,11 @@ clip(int64_t n)
 }
 
 static int
-milliseconds(double sec)
+milliseconds(const struct ilp_limit *limit)
 {
-	return sec <= 0 || sec > 2e6 ? INT_MAX : (int)(sec * 1000) + 1;
+	double sec = watch_left(limit->watch);
+
+	return sec > 2e6 ? INT_MAX : (int)(sec * 1000) + 1;
 }
 
 static int
@@ -149,10 +196,11 @@ simplex(Ilp *p, const struct ilp_limit *limit)
 	glp_smcp c;
 
 	glp_init_smcp(&c);
-	c.msg_lev = GLP_MSG_OFF;
+	c.msg_lev = GLP_MSG_ON;
+	c.out_frq = TEXT_EVERY;
 	c.meth = GLP_DUALP;
 	c.it_lim = clip(limit->pivots);
-	c.tm_lim = milliseconds(limit->sec);
+	c.tm_lim = milliseconds(limit);
 	return glp_simplex(p->prob, &c);
 }
 
@@ -171,30 +219,42 @@ columns(Ilp *p, Arena *arena, double (*value)(glp_prob *, int))
 	return x;
 }
 
+/* A solution under way. */
+struct solving {
+	const struct ilp_limit *limit;
+	Arena *arena;                   /* of the answer */
+	struct ilp_answer a;
+};
+
+static void
+relax(Ilp *p, void *arg)
+{
+	struct solving *s = arg;
+	int code = simplex(p, s->limit);
+	int status = glp_get_status(p->prob);
+
+	if (status == GLP_OPT) {
+		s->a.status = ILP_OPTIMAL;
+		s->a.objective = s->a.bound = glp_get_obj_val(p->prob);
+		s->a.x = columns(p, s->arena, glp_get_col_prim);
+	} else if (status == GLP_NOFEAS) {
+		s->a.status = ILP_INFEASIBLE;
+		s->a.bound = INFINITY;
+	} else if (code == GLP_EITLIM || code == GLP_ETMLIM) {
+		s->a.status = ILP_NONE;
+	}
+}
+
 struct ilp_answer
 ilp_relax(Ilp *p, const struct ilp_limit *limit, Arena *arena)
 {
-	struct ilp_answer a;
-	int code, status;
+	struct solving s = { limit, arena, failed };
+	bool ok;
 
-	if (!GUARD(p))
-		return failed;
-	enter(p);
-	a = failed;
-	code = simplex(p, limit);
-	status = glp_get_status(p->prob);
-	if (status == GLP_OPT) {
-		a.status = ILP_OPTIMAL;
-		a.objective = a.bound = glp_get_obj_val(p->prob);
-		a.x = columns(p, arena, glp_get_col_prim);
-	} else if (status == GLP_NOFEAS) {
-		a.status = ILP_INFEASIBLE;
-		a.bound = INFINITY;
-	} else if (code == GLP_EITLIM || code == GLP_ETMLIM) {
-		a.status = ILP_NONE;
-	}
-	leave();
-	return a;
+	p->limit = limit;
+	ok = guarded(p, relax, &s);
+	p->limit = NULL;
+	return ok ? s.a : failed;
 }
 
 static void
@@ -206,6 +266,8 @@ on_event(glp_tree *tree, void *info)
 
 	if (best)
 		p->bound = glp_ios_node_bound(tree, best);
+	if (watch_over(p->limit->watch))
+		glp_ios_terminate(tree);
 	switch (glp_ios_reason(tree)) {
 	case GLP_IHEUR:
 		if (p->start && !p->given)
@@ -225,55 +287,53 @@ on_event(glp_tree *tree, void *info)
 	}
 }
 
-/* Branch and bound from an optimal basis; bound: that of the relaxation. */
-static struct ilp_answer
-branch(Ilp *p, const struct ilp_limit *limit, double bound, Arena *arena)
+/* Branch and bound from an optimal basis; p->bound: that of the relaxation. */
+static void
+branch(Ilp *p, void *arg)
 {
-	struct ilp_answer a;
+	struct solving *s = arg;
+	const struct ilp_limit *limit = s->limit;
+	struct ilp_answer *a = &s->a;
 	glp_iocp c;
 	int code, status;
 
-	if (!GUARD(p))
-		return failed;
-	enter(p);
 	glp_init_iocp(&c);
-	c.msg_lev = GLP_MSG_OFF;
+	c.msg_lev = GLP_MSG_ON;
+	c.out_frq = TEXT_EVERY;
 	c.br_tech = GLP_BR_MFV;
 	c.bt_tech = limit->for_bound ? GLP_BT_BLB : GLP_BT_BPH;
-	c.tm_lim = milliseconds(limit->sec);
+	c.tm_lim = milliseconds(limit);
 	c.cb_func = on_event;
 	c.cb_info = p;
-	p->bound = bound;
 	code = glp_intopt(p->prob, &c);
 	status = glp_mip_status(p->prob);
-	a = failed;
-	a.bound = p->bound;
+	a->bound = p->bound;
 	if (status == GLP_OPT || status == GLP_FEAS) {
-		a.status = code == 0 ? ILP_OPTIMAL : ILP_FEASIBLE;
-		a.objective = glp_mip_obj_val(p->prob);
+		a->status = code == 0 ? ILP_OPTIMAL : ILP_FEASIBLE;
+		a->objective = glp_mip_obj_val(p->prob);
 		if (code == 0)
-			a.bound = a.objective;
-		a.x = columns(p, arena, glp_mip_col_val);
+			a->bound = a->objective;
+		a->x = columns(p, s->arena, glp_mip_col_val);
 	} else if (status == GLP_NOFEAS) {
-		a.status = ILP_INFEASIBLE;
-		a.bound = INFINITY;
+		a->status = ILP_INFEASIBLE;
+		a->bound = INFINITY;
 	} else {
-		a.status = ILP_NONE;
+		a->status = ILP_NONE;
 	}
-	leave();
-	return a;
 }
 
 struct ilp_answer
 ilp_solve(Ilp *p, const struct ilp_limit *limit, Arena *arena)
 {
-	struct ilp_answer a = ilp_relax(p, limit, arena);
+	struct solving s = { limit, arena, ilp_relax(p, limit, arena) };
+	bool ok;
 	int n;
 
-	if (a.status != ILP_OPTIMAL)
-		return a;
+	if (s.a.status != ILP_OPTIMAL)
+		return s.a;
+	p->bound = s.a.bound;
+	s.a = failed;
 	n = glp_get_num_cols(p->prob);
-	p->limit = limit;
 	p->nodes = 0;
 	p->given = false;
 	p->start = NULL;
@@ -283,5 +343,8 @@ ilp_solve(Ilp *p, const struct ilp_limit *limit, Arena *arena)
 		for (int j = 0; j < n; j++)
 			p->start[j + 1] = limit->start[j];
 	}
-	return branch(p, limit, a.bound, arena);
+	p->limit = limit;
+	ok = guarded(p, branch, &s);
+	p->limit = NULL;
+	return ok ? s.a : failed;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ir/arena.h"
+#include "passes/watch.h"
 
 typedef struct Ilp Ilp;
 
@@ -18,13 +19,13 @@ enum ilp_status {
 	ILP_FEASIBLE,                   /* stopped early with an answer */
 	ILP_NONE,                       /* stopped early without one */
 	ILP_INFEASIBLE,                 /* proven */
-	ILP_FAILED                      /* numerical trouble, out of memory */
+	ILP_FAILED                      /* numerical trouble, out of memory,
+	                                 * interrupted */
 };
 
 struct ilp_limit {
 	int64_t pivots, nodes;          /* work; 0: no limit */
-	double sec;                     /* 0: none; makes answers depend on
-	                                 * the machine */
+	struct watch *watch;              /* when to leave off; NULL: never */
 	double gap;                     /* absolute, as the objective */
 	const double *start;            /* feasible point by column; NULL */
 	bool for_bound;                 /* raise the bound rather than find

@@ -90,6 +90,16 @@ struct pipeline {
 struct pipeline pipeline_report(const Pass *, const Plan *,
                                 const struct memory_report *, Arena *);
 void segments_find(struct segments *, const Graph *, Arena *);
+/* What is alive behind the nodes begin .. end - 1. */
+struct crossing {
+	NodeId *begin, *end;
+	uint32_t *id;                   /* > 0 */
+	uint32_t n;
+};
+
+/* By node: the only one that is alive behind it; 0: none, or several.  Linear
+ * in both. */
+uint32_t *segments_crossing(const struct crossing *, NodeId nnode, Arena *);
 /* By value: depends on a parameter. */
 bool *segments_active(const Graph *, Arena *);
 struct memory_report *memory_report_new(const Pass *, const Plan *, Arena *);

@@ -45,30 +45,52 @@ find_ends(const Graph *g, Arena *arena)
 	return end;
 }
 
+uint32_t *
+segments_crossing(const struct crossing *c, NodeId nnode, Arena *arena)
+{
+	size_t n = (size_t)nnode + 1;
+	int32_t *open = arena_array(arena, n, sizeof *open), count = 0;
+	uint32_t *which = arena_array(arena, n, sizeof *which), sum = 0;
+
+	/* the sum of the only one that is open is itself; modulo 2^32 */
+	for (uint32_t k = 0; k < c->n; k++) {
+		if (c->begin[k] >= c->end[k])
+			continue;
+		open[c->begin[k]]++;
+		open[c->end[k]]--;
+		which[c->begin[k]] += c->id[k];
+		which[c->end[k]] -= c->id[k];
+	}
+	for (NodeId i = 0; i < nnode; i++) {
+		count += open[i];
+		sum += which[i];
+		which[i] = count == 1 ? sum : 0;
+	}
+	return which;
+}
+
 /* By node: the only activation that lives on after it; 0. */
 static ValId *
 find_crossing(const Graph *g, Arena *arena)
 {
 	bool *active = segments_active(g, arena);
 	NodeId *end = find_ends(g, arena);
-	int32_t *open = arena_array(arena, (size_t)g->nnode + 1, sizeof *open);
-	ValId *which = arena_array(arena, (size_t)g->nnode + 1, sizeof *which);
+	struct crossing c = { 0 };
 
+	c.begin = arena_array(arena, g->nval, sizeof *c.begin);
+	c.end = arena_array(arena, g->nval, sizeof *c.end);
+	c.id = arena_array(arena, g->nval, sizeof *c.id);
 	FOR_VALS (v, g) {
 		ValId id = val_id(g, v);
 
 		if (v->base || v->kind != V_TEMP || !v->def || !active[id]
 		    || g->node[v->def].phase != PH_FORWARD)
 			continue;
-		for (NodeId i = v->def; i < end[id]; i++) {
-			open[i]++;
-			which[i] = id;
-		}
+		c.begin[c.n] = v->def;
+		c.end[c.n] = end[id];
+		c.id[c.n++] = id;
 	}
-	FOR_NODES (n, g)
-		if (open[node_id(g, n)] != 1)
-			which[node_id(g, n)] = 0;
-	return which;
+	return segments_crossing(&c, g->nnode, arena);
 }
 
 static uint64_t

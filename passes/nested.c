@@ -62,21 +62,20 @@ units_of(const struct programme *p, int64_t bytes)
 	return m < INT16_MAX ? (int32_t)m : INT16_MAX;
 }
 
-static uint64_t
-part_key(const struct programme *p, int32_t i)
+static int32_t
+part_number(const struct programme *p, int32_t i, struct numbers *t)
 {
 	const struct part_cost *o = &p->c->cost[i];
 	double sec[3] = { o->sec, o->once, o->all };
-	uint64_t h = mix64(1, (uint64_t)units_of(p, o->peak - p->low)), bits;
+	uint64_t key[7] = {
+		(uint64_t)units_of(p, o->peak - p->low),
+		(uint64_t)units_of(p, o->cut),
+		(uint64_t)units_of(p, o->tape),
+		(uint64_t)units_of(p, o->sweep + o->fixed - p->low),
+	};
 
-	h = mix64(h, (uint64_t)units_of(p, o->cut));
-	h = mix64(h, (uint64_t)units_of(p, o->tape));
-	h = mix64(h, (uint64_t)units_of(p, o->sweep + o->fixed - p->low));
-	for (int k = 0; k < 3; k++) {
-		memcpy(&bits, &sec[k], sizeof bits);
-		h = mix64(h, bits);
-	}
-	return h;
+	memcpy(&key[4], sec, sizeof sec);
+	return numbers_of(t, key, 7);
 }
 
 static void
@@ -89,15 +88,16 @@ find_stretches(struct programme *p)
 	for (int32_t len = 1; len <= p->n; len++) {
 		p->id[len] = arena_array(p->arena, n - (size_t)len + 1, 4);
 		for (int32_t i = 0; i + len <= p->n; i++) {
-			uint64_t key = mix64(2, (uint64_t)len);
+			uint64_t key[3];
 
 			if (len == 1) {
-				p->id[1][i] = numbers_of(&t, part_key(p, i));
+				p->id[1][i] = part_number(p, i, &t);
 				continue;
 			}
-			key = mix64(key, (uint64_t)p->id[len - 1][i]);
-			key = mix64(key, (uint64_t)p->id[1][i + len - 1]);
-			p->id[len][i] = numbers_of(&t, key);
+			key[0] = (uint64_t)len;
+			key[1] = (uint64_t)p->id[len - 1][i];
+			key[2] = (uint64_t)p->id[1][i + len - 1];
+			p->id[len][i] = numbers_of(&t, key, 3);
 		}
 	}
 	p->nstretch = t.n;
@@ -253,12 +253,15 @@ programme_new(struct chain *c, int64_t top, int64_t *work, Arena *arena)
 	if ((int64_t)p->nstretch * (p->units + 1) > 3 * (int64_t)TABLE)
 		return NULL;
 	p->of = arena_array(arena, (size_t)p->nstretch + 1, sizeof *p->of);
-	for (int32_t len = 1; len < p->n; len++)
+	for (int32_t len = 1; len < p->n; len++) {
+		if (watch_over(c->r->watch))
+			return NULL;
 		for (int32_t i = 0; i + len <= p->n; i++)
 			if (!stretch(p, i, len)->sec) {
 				*stretch(p, i, len) = table_new(p);
 				solve(p, i, len);
 			}
+	}
 	p->first = arena_array(arena, (size_t)p->n + 1, sizeof *p->first);
 	for (int32_t i = p->n - 1; i >= 0; i--)
 		solve_first(p, i);
@@ -361,7 +364,7 @@ build_some(struct deep *d, const struct programme *p)
 		n += sec[m] < sec[m - 1];
 	every = 1 + n / PLANS;
 	n = 0;
-	for (int32_t m = least; m <= p->units; m++)
+	for (int32_t m = least; m <= p->units && !watch_over(d->r->watch); m++)
 		if (m == least || (sec[m] < sec[m - 1] && n++ % every == 0))
 			build(d, p, m);
 	return p->low + least * p->unit;
@@ -429,7 +432,7 @@ descend(struct chain *c, int64_t *work)
 		int flag = c->flag[s];
 
 		if (!may_turn(c, s) || flag == CHAIN_AGAIN || seen[group]
-		    || *work < 0)
+		    || *work < 0 || watch_over(r->watch))
 			continue;
 		seen[group] = true;
 		turn(c, group, flag + 1);
@@ -457,7 +460,8 @@ nested_search(struct deep *d)
 	struct chain *c = chain_new(d->r, d->must, &d->steps, arena);
 	int64_t trials = TRIAL_STEPS, work = WORK;
 
-	for (int k = 0; c && k < VARIANTS && work > 0; k++) {
+	for (int k = 0; c && k < VARIANTS && work > 0
+	     && !watch_over(d->r->watch); k++) {
 		int64_t top = d->top;
 
 		if (k > 0 && !descend(c, &trials))

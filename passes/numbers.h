@@ -1,4 +1,5 @@
-/* Small numbers for 64-bit keys, and keys mixed from what makes them up. */
+/* Small numbers for sequences of words, and hashes mixed from what makes them
+ * up. */
 #ifndef PASSES_NUMBERS_H
 #define PASSES_NUMBERS_H
 
@@ -14,16 +15,26 @@ mix64(uint64_t h, uint64_t x)
 	return h ^ h >> 29;
 }
 
-/* Numbers from 0 in order of appearance. */
-struct numbers {
-	uint64_t *key;
-	int32_t *id;                    /* number + 1; 0: free */
-	size_t mask;
-	int32_t n;
+typedef uint64_t numbers_hash(const uint64_t *word, size_t n);
+
+struct numbered {
+	uint64_t *word;
+	size_t n;
+	int32_t id;                     /* number + 1; 0: free */
 };
 
-/* Room for so many keys. */
+/* Numbers from 0 in order of appearance; equal ones for equal sequences, and
+ * for no others, whatever the hash. */
+struct numbers {
+	struct numbered *at;
+	size_t mask;
+	int32_t n;
+	numbers_hash *hash;
+	Arena *arena;
+};
+
+/* Room for so many numbers. */
 struct numbers numbers_new(size_t most, Arena *);
-int32_t numbers_of(struct numbers *, uint64_t key);
+int32_t numbers_of(struct numbers *, const uint64_t *word, size_t n);
 
 #endif

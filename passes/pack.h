@@ -8,12 +8,12 @@
 #ifndef PASSES_PACK_H
 #define PASSES_PACK_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "ir/arena.h"
+#include "passes/watch.h"
 
 struct buffer {
 	int64_t lower, upper;           /* alive at times lower..upper-1 */
@@ -24,9 +24,8 @@ struct buffer {
 struct pack_limit {
 	int64_t work;                   /* elementary steps of exact search */
 	int64_t enough;                 /* a height that need not be beaten */
-	const volatile sig_atomic_t *stop;      /* not 0: end with what
-	                                         * is best so far; NULL:
-	                                         * never */
+	const struct watch *stop;        /* when interrupted, offsets mean
+	                                 * nothing; NULL: never */
 };
 
 struct pack_result {

@@ -573,7 +573,7 @@ take_turns(struct search *s, const struct part *p, int64_t *work)
 	s->stack_end = stack + room;
 	s->keep_end = keep + room;
 	for (int k = 0; *work > 0; k++) {
-		if (p->stop && *p->stop)
+		if (watch_off(p->stop))
 			break;
 		if (limit > *work)
 			limit = *work;

@@ -19,16 +19,14 @@ struct part {
 	int goals;                      /* heights to aim at in one round */
 	int64_t best;                   /* height of the best packing */
 	int64_t *at;                    /* its offsets */
-	const volatile sig_atomic_t *stop;      /* not 0: end soon;
-	                                         * NULL: never */
+	const struct watch *stop;        /* NULL: nothing ends it */
 	Arena *arena;
 };
 
 static inline bool
 part_done(const struct part *p)
 {
-	return p->best <= p->target
-		|| (p->best < INT64_MAX && p->stop && *p->stop);
+	return p->best <= p->target || watch_off(p->stop);
 }
 
 /* pack_skyline.c: best fit on the lowest place.  Near-linear. */

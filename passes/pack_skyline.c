@@ -452,7 +452,7 @@ start(struct sky *s)
 }
 
 /* One attempt at a packing below the best; the section that stood in the way,
- * or -1 if it is the best now. */
+ * or -1 if it is the best now, or was interrupted. */
 static int32_t
 attempt(struct sky *s)
 {
@@ -465,6 +465,8 @@ attempt(struct sky *s)
 		int32_t from = lowest(s), to = s->to[from];
 		int32_t x = fitting(s, from, to);
 
+		if (watch_off(p->stop))
+			return -1;
 		if (x < 0) {
 			if (!lift(s, from, limit, &tight))
 				return tight;

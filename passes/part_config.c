@@ -170,11 +170,12 @@ firm_of(const struct kind *k, const struct partial *p)
 	return p->direct + least;
 }
 
-/* All configurations of a kind; false: there are too many. */
+/* All configurations of a kind; false: there are too many, or no time. */
 static bool
 list_configs(struct parts *y, struct kind *k)
 {
 	const struct part *p = &y->part[k->model];
+	struct watch *watch = y->r->watch;
 	struct partial none = { 0 };
 	struct list now = { .arena = arena_new() }, next;
 	Arena *scratch = now.arena;
@@ -190,17 +191,17 @@ list_configs(struct parts *y, struct kind *k)
 		     && k->pick[from - 1].node == node; from--)
 			;
 		next = (struct list){ .arena = scratch };
-		for (int32_t i = 0; i < now.n; i++)
+		for (int32_t i = 0; i < now.n && !watch_over(watch); i++)
 			decide(k, from, to, sec, &now.at[i], &next);
 		now = next;
 		if (now.n > LISTED) {
 			thin(&now, ((uint64_t)1 << from) - 1);
 			k->thinned = true;
 		}
-		if (now.n > 4 * LISTED)
+		if (now.n > 4 * LISTED || watch_over(watch))
 			break;
 	}
-	if (now.n <= 4 * LISTED) {
+	if (now.n <= 4 * LISTED && !watch_over(watch)) {
 		k->nconfig = now.n;
 		k->config = arena_array(y->arena, (size_t)now.n + 1,
 		                        sizeof *k->config);
@@ -280,7 +281,8 @@ undominated(struct parts *y, int32_t kind, bool low, int32_t *count)
 	int32_t n = 0;
 
 	/* the lean ones first, and equal ones by seconds */
-	for (int32_t c = k->nconfig - 1; c >= 0; c--) {
+	for (int32_t c = k->nconfig - 1; c >= 0 && !watch_over(y->r->watch);
+	     c--) {
 		bool out = !low && !k->config[c].measured;
 
 		for (int32_t i = 0; !out && i < n; i++)
@@ -300,7 +302,7 @@ find_limits(const struct parts *y, const struct kind *k, const int32_t *list,
             int32_t count, bool low, struct needs *n)
 {
 	n->limit = arena_array(y->arena, (size_t)count + 1, sizeof *n->limit);
-	for (int32_t i = 0; i < count; i++) {
+	for (int32_t i = 0; i < count && !watch_over(y->r->watch); i++) {
 		n->limit[i] = INT64_MAX;
 		for (int32_t j = 0; j < count; j++) {
 			bool same = no_worse(k, list[i], list[j], low);
@@ -343,5 +345,5 @@ parts_solve(struct parts *y)
 			find_limits(y, k, k->low, k->nlow, true,
 			            &k->least[j]);
 	}
-	return true;
+	return !watch_over(y->r->watch);
 }

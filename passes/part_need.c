@@ -276,7 +276,8 @@ parts_least(struct parts *y)
 		memcpy(model[p->kind], t, sizeof t);
 		count[p->kind] = n;
 		p->least = new_needs(y, k, &k->least, &k->nleast);
-		for (int32_t c = 0; c < k->nconfig; c++) {
+		for (int32_t c = 0; c < k->nconfig
+		     && !watch_over(y->r->watch); c++) {
 			int64_t *most = &p->least->of[c];
 
 			for (int32_t j = 1; j < n; j++) {
@@ -335,13 +336,13 @@ find_groups(struct meter *m)
 	m->sampled = arena_array(y->arena, (size_t)y->n, 1);
 	m->sample = arena_array(y->arena, (size_t)y->nkind, 4);
 	for (int32_t i = 0; i < y->n; i++) {
-		uint64_t key = (uint64_t)y->part[i].kind;
+		uint64_t key[3] = {
+			(uint64_t)y->part[i].kind,
+			i > 0 ? (uint64_t)y->part[i - 1].kind + 1 : 0,
+			i + 1 < y->n ? (uint64_t)y->part[i + 1].kind + 1 : 0,
+		};
 
-		key = mix64(key, i > 0 ? (uint64_t)y->part[i - 1].kind + 1
-		            : 0);
-		key = mix64(key, i + 1 < y->n
-		            ? (uint64_t)y->part[i + 1].kind + 1 : 0);
-		m->group[i] = numbers_of(&t, key);
+		m->group[i] = numbers_of(&t, key, 3);
 		count[m->group[i]]++;
 	}
 	m->ngroup = t.n;
@@ -492,7 +493,7 @@ parts_measure(struct parts *y)
 		take(&m, 0, true);
 		note_beside(&m, -1);
 	}
-	for (int32_t t = 0; t < times; t++) {
+	for (int32_t t = 0; t < times && !watch_over(y->r->watch); t++) {
 		take(&m, t, m.only != NULL);
 		note_needs(&m);
 		for (int32_t i = 0; i < y->n; i++) {

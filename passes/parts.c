@@ -482,34 +482,65 @@ make_picks(struct parts *y, struct kind *k)
 	return true;
 }
 
-/* Everything that choices in a part depend on. */
-static uint64_t
-key_of(const struct parts *y, int32_t at)
+/* Everything that choices in a part depend on, as words; returns how many.
+ * NULL: none are written. */
+static size_t
+describe(const struct parts *y, int32_t at, uint64_t *word)
 {
 	const struct remat *r = y->r;
 	const struct part *p = &y->part[at];
-	uint64_t h = mix64((uint64_t)p->nnode, (uint64_t)p->nstore);
+	uint64_t none[7];
+	size_t len = 0;
 
 	for (int32_t i = 0; i < p->nnode; i++) {
 		const struct rnode *n = &r->node[p->node[i]];
+		uint64_t *w = word ? word + len : none;
 
-		h = mix64(mix64(h, bits_of(n->sec)), (uint64_t)n->nwrite);
-		h = mix64(mix64(h, bits_of(n->least_sec)), n->inlinable);
-		h = mix64(mix64(h, n->clonable), (uint64_t)n->workspace);
+		w[0] = bits_of(n->sec);
+		w[1] = bits_of(n->least_sec);
+		w[2] = (uint64_t)n->workspace;
+		w[3] = (uint64_t)n->nwrite;
+		w[4] = (uint64_t)n->inlinable << 1 | n->clonable;
+		len += 5;
 		for (int k = 0; k < n->nread; k++)
-			if (y->part_of[n->read[k]] == at)
-				h = mix64(h, (uint64_t)y->local[n->read[k]]);
+			if (y->part_of[n->read[k]] == at) {
+				if (word)
+					word[len] = (uint64_t)
+						y->local[n->read[k]];
+				len++;
+			}
+		if (word)
+			word[len] = UINT64_MAX; /* ends the operands */
+		len++;
 	}
-	for (int32_t i = 0; i < p->nstore; i++) {
+	for (int32_t i = 0; i < p->nstore; i++, len += 7) {
 		int32_t s = p->store[i];
 		const struct storage *t = &r->store[s];
+		uint64_t *w = word ? word + len : none;
 
-		h = mix64(mix64(h, (uint64_t)t->size), t->candidate);
-		h = mix64(mix64(h, y->first[s] != 0), y->end_forward[s] != 0);
-		h = mix64(mix64(h, y->crosses[s]), y->must[s]);
-		h = mix64(h, y->tied[s]);
+		w[0] = (uint64_t)t->size;
+		w[1] = t->candidate;
+		w[2] = y->first[s] != 0;
+		w[3] = y->end_forward[s] != 0;
+		w[4] = y->crosses[s];
+		w[5] = y->must[s];
+		w[6] = y->tied[s];
 	}
-	return h;
+	return len;
+}
+
+static int32_t
+kind_of(const struct parts *y, int32_t at, struct numbers *t)
+{
+	Arena *a = arena_new();
+	size_t n = describe(y, at, NULL);
+	uint64_t *word = arena_array(a, n + 1, sizeof *word);
+	int32_t kind;
+
+	describe(y, at, word);
+	kind = numbers_of(t, word, n);
+	arena_free(a);
+	return kind;
 }
 
 static bool
@@ -519,7 +550,7 @@ find_kinds(struct parts *y)
 
 	y->kind = arena_array(y->arena, (size_t)y->n, sizeof *y->kind);
 	for (int32_t i = 0; i < y->n; i++) {
-		int32_t k = numbers_of(&t, key_of(y, i));
+		int32_t k = kind_of(y, i, &t);
 
 		if (k == y->nkind) {
 			y->kind[y->nkind++].model = i;

@@ -119,7 +119,7 @@ int64_t picks_lead(const struct kind *, uint64_t picks);
 void part_set(const struct parts *, const struct part *,
               const struct config *, uint8_t *drop);
 /* part_config.c: configurations of every kind, needs of every part; false:
- * there are too many. */
+ * there are too many, or no time for them. */
 bool parts_solve(struct parts *);
 /* part_need.c: what parts need in any plan, and with measured ones. */
 void parts_least(struct parts *);
@@ -130,6 +130,7 @@ void parts_open(struct parts *);
 /* compose.c: the time that every amount of memory takes. */
 struct curve;
 
+/* NULL: there was no time for it. */
 struct curve *curve_new(struct parts *);
 /* Plans of the curve, from the fastest on: the memory that they are reckoned
  * to need, and the plan itself. */

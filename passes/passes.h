@@ -5,6 +5,7 @@
 #include "ir/glob.h"
 #include "ir/ir.h"
 #include "ir/plan.h"
+#include "passes/watch.h"
 
 struct dim_binding {
 	const char *name;       /* dim's name, or INPUT.AXIS */
@@ -108,6 +109,7 @@ typedef struct Pass {
 	const int32_t *layer;           /* by value of the reference: number of
 	                                 * its layer from 0; -1: none */
 	FILE *progress;                 /* NULL: silent */
+	struct watch *watch;              /* when to leave off; NULL: never */
 	bool debug;
 } Pass;
 
@@ -143,14 +145,11 @@ struct dump_request {
 
 /* Run the passes named in `only` ("a,b" in that order, or "none"), or the
  * whole table if NULL, up to and including stop_after (NULL: to the end).
- * False after a diagnostic. */
+ * False after a diagnostic, which "interrupted" is one of. */
 bool pass_run(Pass *, Graph *, const char *only, const char *stop_after,
               const struct dump_request *);
 
 /* ---- shared helpers ---- */
-
-/* run.c: a clock for durations, in seconds. */
-double pass_seconds(void);
 
 /* cost.c: cost of one node under the device profile. */
 struct cost node_cost(const Graph *, const Node *);

@@ -43,7 +43,7 @@ lifetimes(const Graph *g, Arena *scratch)
 }
 
 int64_t
-place_graph(Graph *g, Arena *scratch)
+place_graph(Graph *g, const struct watch *stop, Arena *scratch)
 {
 	struct buffer *life = lifetimes(g, scratch);
 	struct buffer *b = arena_array(scratch, (size_t)g->nval + g->nnode,
@@ -58,7 +58,8 @@ place_graph(Graph *g, Arena *scratch)
 		if (s->workspace > 0)
 			b[n++] = (struct buffer){ node_id(g, s),
 				(int64_t)node_id(g, s) + 1, s->workspace, 0 };
-	height = pack(b, n, PACK_WORK, scratch).height;
+	height = pack_within(b, n, &(struct pack_limit){ .work = PACK_WORK,
+		.stop = stop }, scratch).height;
 	n = 0;
 	for (ValId v = 1; v < g->nval; v++)
 		if (life[v].upper)
@@ -71,7 +72,7 @@ place_graph(Graph *g, Arena *scratch)
 bool
 pass_place(Pass *p, Graph *g)
 {
-	place_graph(g, p->scratch);
+	place_graph(g, p->watch, p->scratch);
 	p->changed = true;
 	return true;
 }

@@ -43,7 +43,7 @@ make_reference(Pass *p, const Graph *g)
 {
 	p->reference = graph_clone(g);
 	inplace_graph(p->reference, p->scratch);
-	place_graph(p->reference, p->scratch);
+	place_graph(p->reference, p->watch, p->scratch);
 	p->reference->props = g->props | P_PLANNED | P_PLACED;
 }
 
@@ -124,7 +124,7 @@ list_alternatives(Pass *p, struct remat *r, const struct found *chosen)
 	uint8_t *free = new_set(r);
 
 	p->alternative = arena_array(p->keep, n + 1, sizeof *p->alternative);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !watch_off(p->watch); i++) {
 		remat_preset(r, free, preset[i].mode, preset[i].every,
 		             f.drop);
 		add_alternative(p, r, preset[i].name, &f);
@@ -168,6 +168,8 @@ choose_auto(Pass *p, struct remat *r, const uint8_t *must, struct choice *c,
 		c = choice_new(r, must, p->opt);
 	arena = p->budget - r->resident;
 	taken = choice_take(c, arena);
+	if (watch_off(p->watch))
+		return false;
 	if (!taken)
 		return refuse_all(p, r, c);
 	*plan = *taken;
@@ -196,7 +198,7 @@ choose_preset(Pass *p, struct remat *r, const uint8_t *must,
 static bool
 plan_graph(Pass *p, Graph *g)
 {
-	double started = pass_seconds();
+	double started = watch_clock();
 	struct remat *r;
 	struct found plan = { .live = -1 };
 	struct choice *c = NULL;
@@ -205,6 +207,7 @@ plan_graph(Pass *p, Graph *g)
 	bool ok;
 
 	p->reference = NULL;
+	watch_begin(p->watch, p->opt->plan_sec);
 	if (!set_workspace(p, g))
 		return false;
 	/* a second form of the graph adds budgets for which the first one is
@@ -212,6 +215,7 @@ plan_graph(Pass *p, Graph *g)
 	if (p->opt->curve && p->lenient && !p->early)
 		own = graph_clone(g);
 	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
+	r->watch = p->watch;
 	/* a second form of the graph is measured by the first one */
 	if (!p->early)
 		p->baseline_peak = r->resident
@@ -246,7 +250,7 @@ plan_graph(Pass *p, Graph *g)
 		cheap_account(p, g, r, must);
 	p->recompute_sec = found_eval(r, &plan).sec;
 	remat_apply(r, g);
-	p->solver_sec = pass_seconds() - started;
+	p->solver_sec = watch_clock() - started;
 	p->changed = true;
 	return true;
 }

@@ -184,8 +184,10 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 		return false;
 	diag_error(d, "memory budget %" PRId64 " B is too small%s; smallest "
 	           "budget that works%s: %" PRId64 " B", p->budget,
-	           preset ? " for this --recompute" : "",
-	           preset ? " with it" : "", p->minimum_peak);
+	           preset ? " for this --recompute" : "", preset ? " with it"
+	           : watch_over(p->watch) ? " of those found in --plan-time"
+	           : "",
+	           p->minimum_peak);
 	diag_more(d, "the tightest step is %s (%s); largest of what is alive "
 	          "there:", where, op_info[tight->op].text);
 	show(d, "parameters and buffers",

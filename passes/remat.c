@@ -215,7 +215,7 @@ find_groups(struct remat *r)
 	for (int32_t s = 0; s < r->nstore; s++)
 		if (r->store[s].candidate)
 			r->store[s].group = numbers_of(&t,
-				h[r->store[s].owner]);
+				&h[r->store[s].owner], 1);
 	r->ngroup = t.n;
 }
 
@@ -276,6 +276,8 @@ remat_new(const Graph *g, Arena *arena)
 	r->taken_by = arena_array(arena, n, sizeof *r->taken_by);
 	r->now = arena_array(arena, (size_t)r->nstore + 1, 4);
 	r->in_view = arena_array(arena, g->nval, 4);
+	r->views = arena_array(arena, g->nval, sizeof *r->views);
+	r->waiting = arena_array(arena, n, sizeof *r->waiting);
 	reserve_steps(r, 2 * (int32_t)n);
 	reserve_instances(r, 2 * r->nstore + 1);
 	return r;
@@ -357,28 +359,54 @@ need_of_loop(struct remat *r, const uint8_t *drop, const Node *n)
 		                        .inlined = true });
 }
 
-/* Value v is about to be read in backward. */
-static void
-need(struct remat *r, const uint8_t *drop, ValId v)
+/* The node that has to run again for value v, and is not about to; 0. */
+static NodeId
+missing(const struct remat *r, const uint8_t *drop, ValId v)
 {
 	int32_t s = v ? r->of_val[v] : -1;
-	const Node *n;
 	NodeId id;
 
 	if (s < 0 || !drop[s] || r->again[v])
-		return;
-	n = &r->g->node[r->g->val[v].def];
-	id = node_id(r->g, n);
-	if (n->phase != PH_FORWARD || r->cloned[id])
-		return;
-	r->cloned[id] = 1;
-	for (int i = 0; i < n->nin; i++)
-		need(r, drop, n->in[i]);
+		return 0;
+	id = r->g->val[v].def;
+	return r->node[id].backward || r->cloned[id] ? 0 : id;
+}
+
+/* All that the copy reads has been made. */
+static void
+copy(struct remat *r, const uint8_t *drop, NodeId id)
+{
+	const Node *n = &r->g->node[id];
+
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && r->of_val[n->out[i]] >= 0)
 			r->again[n->out[i]] = 1;
 	emit(r, (struct rstep){ .node = id, .clone = true,
 	                        .makes = dropped_writes(&r->node[id], drop) });
+}
+
+/* Value v is about to be read in backward.  Chains may be long: no recursion.
+ * A node waits once at most. */
+static void
+need(struct remat *r, const uint8_t *drop, ValId v)
+{
+	struct waiting *w = r->waiting;
+	NodeId id = missing(r, drop, v);
+	size_t n = 0;
+
+	while (id || n > 0) {
+		const Node *m;
+
+		if (id) {
+			r->cloned[id] = 1;
+			w[n++] = (struct waiting){ id, 0 };
+		}
+		m = &r->g->node[w[n - 1].node];
+		id = w[n - 1].next < m->nin
+			? missing(r, drop, m->in[w[n - 1].next]) : 0;
+		if (w[n - 1].next++ == m->nin)
+			copy(r, drop, w[--n].node);
+	}
 }
 
 static void
@@ -439,15 +467,21 @@ find_dead(struct remat *r, const struct rstep *step, int32_t n, uint8_t *keep)
 static void
 turn_view(struct remat *r, ValId v)
 {
-	int32_t s = v ? r->of_val[v] : -1;
-	const Node *n;
+	const Graph *g = r->g;
+	size_t n = 0;
 
-	if (s < 0 || !r->g->val[v].base || r->in_view[v] == r->now[s])
-		return;
-	n = &r->g->node[r->g->val[v].def];
-	turn_view(r, n->in[0]);
-	r->in_view[v] = r->now[s];
-	emit(r, (struct rstep){ .node = node_id(r->g, n), .clone = true });
+	/* views of views: the one next to the storage first */
+	while (v && r->of_val[v] >= 0 && g->val[v].base
+	       && r->in_view[v] != r->now[r->of_val[v]]) {
+		r->views[n++] = v;
+		v = g->node[g->val[v].def].in[0];
+	}
+	while (n > 0) {
+		v = r->views[--n];
+		r->in_view[v] = r->now[r->of_val[v]];
+		emit(r, (struct rstep){ .node = g->val[v].def,
+		                        .clone = true });
+	}
 }
 
 /* The sequence into r->step. */

@@ -94,6 +94,7 @@ struct remat {
 	int32_t ncand, ngroup;
 	int32_t *layer, nlayer;         /* storages; NULL: not looked for */
 	int64_t target;                 /* for remat_cost.over */
+	struct watch *watch;              /* when to leave off; NULL: never */
 	const NodeId *only;             /* evaluate sets on these nodes alone;
 	                                 * what others make does not count and
 	                                 * must not be dropped; NULL: on all */
@@ -113,6 +114,12 @@ struct remat {
 	uint8_t *cloned;                /* scratch, by node */
 	NodeId *taken_by;               /* scratch, by node: who inlines it */
 	int32_t *in_view;               /* scratch, by value: instance */
+	ValId *views;                   /* scratch: views of one another */
+	struct waiting {                /* scratch: copies that wait for their
+	                                 * operands, of which `next` is due */
+		NodeId node;
+		int next;
+	} *waiting;
 	struct buffer *buffer;          /* what is placed */
 	size_t buffer_cap;
 };
@@ -122,7 +129,7 @@ int inplace_pairs(const Graph *, const Node *, struct inplace_pair *, int max);
 void inplace_graph(Graph *, Arena *scratch);
 
 /* place.c: offsets for everything in the arena; returns its size. */
-int64_t place_graph(Graph *, Arena *scratch);
+int64_t place_graph(Graph *, const struct watch *stop, Arena *scratch);
 /* Bytes of all owners outside the arena. */
 int64_t resident_bytes(const Graph *, Arena *scratch);
 
@@ -160,6 +167,7 @@ struct found {
 
 struct archive {
 	struct remat *r;
+	Arena *arena;                   /* what it holds lies there */
 	struct found *slot;             /* in no order; the last: least live */
 	int nslot;
 	int64_t width;                  /* bytes per slot */
@@ -167,11 +175,12 @@ struct archive {
 	const uint8_t *must;            /* hard wishes: 'k', 'r' or 0 */
 };
 
-struct archive *archive_new(struct remat *, const uint8_t *must);
+struct archive *archive_new(struct remat *, const uint8_t *must, Arena *);
 /* Evaluate and remember. */
 struct remat_cost archive_try(struct archive *, const uint8_t *drop);
-/* Fill it with all sets of n storages dropped, which are few. */
-void archive_all(struct archive *, const int32_t *cand, int n);
+/* Fill it with all sets of n storages dropped, which are few; false: the time
+ * was over before that. */
+bool archive_all(struct archive *, const int32_t *cand, int n);
 /* Fastest plan that fits when placed; NULL: none known. */
 struct found *archive_best(struct archive *, int64_t arena);
 /* The same by live bytes, without packing. */

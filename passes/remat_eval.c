@@ -258,5 +258,6 @@ remat_packed(struct remat *r, Arena *scratch)
 			r->buffer[n++] = (struct buffer){
 				k, k + 1, r->store[passing].size, 0 };
 	}
-	return pack(r->buffer, n, PACK_WORK, scratch).height;
+	return pack_within(r->buffer, n, &(struct pack_limit){
+		.work = PACK_WORK, .stop = r->watch }, scratch).height;
 }

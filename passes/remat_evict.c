@@ -275,7 +275,7 @@ run(struct walk *w, const struct rnode *n, bool clone, uint32_t makes)
 	while (w->mem + added(w, n, makes) > w->room) {
 		int32_t victim = choose_victim(w, n, makes);
 
-		if (victim < 0 || w->work < 0)
+		if (victim < 0 || w->work < 0 || watch_over(w->r->watch))
 			return false;
 		if (w->pin[victim])     /* gives its bytes to an output */
 			w->dying[victim] = true;
@@ -466,12 +466,13 @@ remat_evict(struct remat *r, const uint8_t *must, int64_t room,
 	index_uses(&w, a);
 	out->n = 0;
 	for (NodeId i = 1; ok && i < r->g->nnode; i++) {
+		ok = !watch_over(r->watch);
 		w.now = i;
 		if (r->node[i].backward && !begun) {
 			begun = true;
 			evict_wishes(&w);
 		}
-		ok = step(&w, &r->node[i]);
+		ok = ok && step(&w, &r->node[i]);
 	}
 	*work = w.work;
 	arena_free(a);

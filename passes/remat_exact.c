@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { STORES = 12, STATES = 120000, PLANS = 80 };
+enum { STORES = 12, STATES = 120000, PLANS = 80, SET = 32 };
 
 struct exact {
 	struct deep *d;
@@ -115,7 +115,16 @@ lenders(const struct exact *e, const struct rnode *n)
 	return set;
 }
 
-/* Bytes that a step adds, the set `gone` going at it. */
+/* Whether write[i] is made.  What has more of them is never repeated, and a
+ * first run makes all. */
+static bool
+made(uint32_t makes, int i)
+{
+	return i >= REMAT_WRITES || makes >> i & 1;
+}
+
+/* Bytes that a step adds, the set `gone` going at it.  What lies in a place
+ * beyond the set lends nothing, which is on the safe side. */
 static int64_t
 added(const struct exact *e, const struct rnode *n, bool clone,
       uint32_t makes, uint32_t gone)
@@ -124,9 +133,9 @@ added(const struct exact *e, const struct rnode *n, bool clone,
 	uint32_t placed = 0, lent = 0;
 
 	for (int i = 0; i < n->nwrite; i++)
-		if (makes >> i & 1)
+		if (made(makes, i))
 			sum += e->r->store[n->write[i]].size;
-	if (n->always >= 0 && !(makes >> n->always & 1))
+	if (n->always >= 0 && !made(makes, n->always))
 		sum += e->r->store[n->write[n->always]].size;
 	for (int p = 0; p < n->npair; p++) {
 		int32_t y = n->pair[2 * p], x = n->pair[2 * p + 1];
@@ -140,8 +149,8 @@ added(const struct exact *e, const struct rnode *n, bool clone,
 		while (in < n->nread && n->read[in] != x)
 			in++;
 		if (!goes || in == n->nread || at == n->nwrite
-		    || lent >> in & 1 || !(makes >> at & 1)
-		    || placed >> at & 1)
+		    || in >= SET || at >= SET || lent >> in & 1
+		    || !made(makes, at) || placed >> at & 1)
 			continue;
 		placed |= 1u << at;
 		lent |= 1u << in;
@@ -163,7 +172,7 @@ try_run(struct exact *e, uint32_t state, const struct rnode *n, bool clone,
 	if (e->reads[n->node] & ~set)
 		return;
 	for (int i = 0; i < n->nwrite; i++)
-		if (makes >> i & 1 && e->bit[n->write[i]] >= 0)
+		if (made(makes, i) && e->bit[n->write[i]] >= 0)
 			new |= 1u << e->bit[n->write[i]];
 	for (uint32_t gone = lend;; gone = (gone - 1) & lend) {
 		if (added(e, n, clone, makes, gone) <= room)
@@ -324,7 +333,8 @@ remat_exact(struct deep *d)
 		                      sizeof *e->heap);
 		e->at = arena_array(a, e->nstate, sizeof *e->at);
 	}
-	for (int k = 0; ok && k < PLANS && search(e); k++) {
+	for (int k = 0; ok && k < PLANS && !watch_over(d->r->watch)
+	     && search(e); k++) {
 		struct remat_cost c = deep_try(d);
 
 		e->room = (c.live < e->room ? c.live : e->room) - 1;

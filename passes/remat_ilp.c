@@ -336,7 +336,8 @@ make_points(struct model *m)
 {
 	const struct remat *r = m->r;
 
-	for (NodeId i = 1; i < r->g->nnode; i++) {
+	/* fewer rows make a weaker bound, and no wrong one */
+	for (NodeId i = 1; i < r->g->nnode && !watch_over(r->watch); i++) {
 		struct point *p = &m->point[m->npoint++];
 
 		p->node = i;
@@ -477,7 +478,8 @@ add_violated(struct model *m)
 	bool any = false;
 
 	for (int32_t i = 0; i < m->npoint; i++)
-		room[i] = m->point[i].used ? 0 : slack(m, &m->point[i]);
+		room[i] = m->point[i].used || watch_over(m->r->watch) ? 0
+			: slack(m, &m->point[i]);
 	for (int k = 0; k < ROWS_PER_ROUND; k++) {
 		int32_t worst = -1;
 
@@ -543,10 +545,11 @@ model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
 static struct ilp_answer
 relax(struct model *m)
 {
-	struct ilp_limit limit = { .pivots = 20000 };
+	struct ilp_limit limit = { .pivots = 20000, .watch = m->r->watch };
 	struct ilp_answer best = { ILP_NONE, 0, 0, NULL };
 
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < ROUNDS && !watch_over(m->r->watch);
+	     round++) {
 		struct ilp_answer a = ilp_relax(m->ilp, &limit, m->arena);
 
 		if (a.status == ILP_INFEASIBLE)
@@ -572,7 +575,8 @@ remat_bound(struct remat *r, const uint8_t *must, int64_t memory, double sec,
 		: a.bound > 0 ? a.bound * m->unit_sec : 0;
 
 	if (a.status == ILP_OPTIMAL && sec - bound > gap && nodes > 0) {
-		struct ilp_limit limit = { .nodes = nodes, .for_bound = true };
+		struct ilp_limit limit = { .nodes = nodes, .for_bound = true,
+		                           .watch = r->watch };
 
 		a = ilp_solve(m->ilp, &limit, arena);
 		if (a.status != ILP_FAILED && a.bound * m->unit_sec > bound)
@@ -619,6 +623,7 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
 	    && (!f || f->sec - bound > gap)) {
 		struct ilp_limit limit = {
 			.nodes = nodes, .gap = gap / m->unit_sec / 2,
+			.watch = m->r->watch,
 		};
 		struct ilp_answer mip = ilp_solve(m->ilp, &limit, arena);
 

@@ -17,7 +17,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { SLOTS = 1024, TARGETS = 32, SINGLES = 256 };
+enum { SLOTS = 1024, TARGETS = 32, SINGLES = 256,
+	LATE_TRIES = 3                  /* plans packed when time is over */
+};
 
 static bool
 faster(double sec, int64_t live, const struct found *f)
@@ -40,8 +42,7 @@ put(struct archive *a, struct found *f, const struct remat_cost *c,
 	f->sec = c->sec;
 	f->placed = -1;
 	if (!f->drop)
-		f->drop = arena_array(a->r->arena, (size_t)a->r->nstore + 1,
-		                      1);
+		f->drop = arena_array(a->arena, (size_t)a->r->nstore + 1, 1);
 	memcpy(f->drop, drop, (size_t)a->r->nstore);
 }
 
@@ -64,20 +65,26 @@ archive_try(struct archive *a, const uint8_t *drop)
 }
 
 /* All sets of n storages, each in a place of its own. */
-void
+bool
 archive_all(struct archive *a, const int32_t *cand, int n)
 {
 	struct remat *r = a->r;
-	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+	uint8_t *drop = arena_array(a->arena, (size_t)r->nstore + 1, 1);
 	struct found *least;
 
 	a->nslot = (1 << n) + 1;
-	a->slot = arena_array(r->arena, (size_t)a->nslot, sizeof *a->slot);
+	a->slot = arena_array(a->arena, (size_t)a->nslot, sizeof *a->slot);
 	least = &a->slot[1 << n];
-	least->live = -1;
+	for (int i = 0; i < a->nslot; i++)
+		a->slot[i].live = a->slot[i].placed = -1;
 	remat_keep_all(r, a->must, drop);
-	for (int set = 0; set < 1 << n; set++) {
+	/* from both ends, should there be no time for all */
+	for (int k = 0; k < 1 << n; k++) {
+		int set = k % 2 ? (1 << n) - 1 - k / 2 : k / 2;
 		struct remat_cost c;
+
+		if (k > 1 && watch_over(r->watch))
+			return false;
 
 		for (int i = 0; i < n; i++)
 			drop[cand[i]] = set >> i & 1;
@@ -86,6 +93,7 @@ archive_all(struct archive *a, const int32_t *cand, int n)
 		if (leaner(c.sec, c.live, least))
 			put(a, least, &c, drop);
 	}
+	return true;
 }
 
 void
@@ -97,15 +105,16 @@ remat_keep_all(const struct remat *r, const uint8_t *must, uint8_t *drop)
 }
 
 struct archive *
-archive_new(struct remat *r, const uint8_t *must)
+archive_new(struct remat *r, const uint8_t *must, Arena *arena)
 {
-	struct archive *a = arena_alloc(r->arena, sizeof *a);
-	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+	struct archive *a = arena_alloc(arena, sizeof *a);
+	uint8_t *drop = arena_array(arena, (size_t)r->nstore + 1, 1);
 
 	a->r = r;
+	a->arena = arena;
 	a->must = must;
 	a->nslot = 2 * SLOTS + 1;
-	a->slot = arena_array(r->arena, (size_t)a->nslot, sizeof *a->slot);
+	a->slot = arena_array(arena, (size_t)a->nslot, sizeof *a->slot);
 	for (int i = 0; i < a->nslot; i++)
 		a->slot[i].live = a->slot[i].placed = -1;
 	remat_keep_all(r, must, drop);
@@ -138,7 +147,11 @@ archive_placed(struct archive *a, struct found *f)
 struct found *
 archive_best(struct archive *a, int64_t arena)
 {
-	for (double floor = -1;;) {
+	double floor = -1;
+
+	for (int tries = 0;; tries++) {
+		/* packing takes its time */
+		bool late = tries > LATE_TRIES && watch_over(a->r->watch);
 		struct found *best = NULL;
 
 		/* the fastest one that is slower than all seen so far */
@@ -146,6 +159,7 @@ archive_best(struct archive *a, int64_t arena)
 			struct found *f = &a->slot[i];
 
 			if (f->live < 0 || f->live > arena || f->sec < floor
+			    || (late && f->placed < 0)
 			    || (f->placed >= 0 && f->placed > arena))
 				continue;
 			if (!best || f->sec < best->sec
@@ -189,7 +203,8 @@ archive_least(struct archive *a)
 			    && (!next || f->live < next->live))
 				next = f;
 		}
-		if (!next || next->live >= least)
+		if (!next || next->live >= least
+		    || (least < INT64_MAX && watch_over(a->r->watch)))
 			break;
 		live = next->live;
 		archive_placed(a, next);
@@ -207,6 +222,7 @@ archive_least(struct archive *a)
 struct descent {
 	struct archive *a;
 	struct remat *r;
+	Arena *arena;
 	uint8_t *drop, *trial;
 	struct remat_cost now;
 	double eps;
@@ -272,6 +288,8 @@ drop_one_more(struct descent *d)
 		if (changed == 0 || (i >= r->nstore && changed == 1)
 		    || (i < r->nstore && !worth_alone(d, i)))
 			continue;
+		if (watch_over(r->watch))
+			return false;
 		double x = score(d, &c);
 
 		if (x > best) {
@@ -303,6 +321,8 @@ keep_back(struct descent *d)
 		for (int32_t s = 0; s < r->nstore; s++) {
 			if (!d->drop[s] || !movable(d, s))
 				continue;
+			if (watch_over(r->watch))
+				return;
 			d->drop[s] = 0;
 			c = archive_try(d->a, d->drop);
 			d->drop[s] = 1;
@@ -321,12 +341,19 @@ keep_back(struct descent *d)
 static struct descent
 descent_new(struct archive *a)
 {
-	struct descent d = { .a = a, .r = a->r };
+	struct descent d = { .a = a, .r = a->r, .arena = arena_new() };
 
-	d.drop = arena_array(a->r->arena, (size_t)a->r->nstore + 1, 1);
-	d.trial = arena_array(a->r->arena, (size_t)a->r->nstore + 1, 1);
+	d.drop = arena_array(d.arena, (size_t)a->r->nstore + 1, 1);
+	d.trial = arena_array(d.arena, (size_t)a->r->nstore + 1, 1);
 	d.eps = a->r->base_sec * 1e-6;
 	return d;
+}
+
+static void
+descent_end(struct descent *d)
+{
+	d->r->target = INT64_MAX;
+	arena_free(d->arena);
 }
 
 static bool
@@ -345,7 +372,7 @@ static void
 anneal(struct descent *d, int64_t evals, uint64_t seed)
 {
 	struct remat *r = d->r;
-	int32_t *cand = arena_array(r->arena, (size_t)r->ncand + 1, 4);
+	int32_t *cand = arena_array(d->arena, (size_t)r->ncand + 1, 4);
 	int32_t n = 0;
 	double scale = r->base_sec / (1 + (double)r->target);
 	double hot = r->base_sec * 2e-3;
@@ -355,7 +382,7 @@ anneal(struct descent *d, int64_t evals, uint64_t seed)
 			cand[n++] = s;
 	if (n == 0)
 		return;
-	for (int64_t k = 0; k < evals; k++) {
+	for (int64_t k = 0; k < evals && !watch_over(r->watch); k++) {
 		double heat = hot * pow(1e-3, (double)k / (double)evals);
 		int flips = 1 + (int)((seed >> 60) % 3);
 		struct remat_cost c;
@@ -393,26 +420,24 @@ remat_polish(struct archive *a, int64_t target, int64_t evals,
 	anneal(&d, evals, 0x2545f4914f6cdd1d);
 	if (d.now.over <= 0)
 		keep_back(&d);
-	a->r->target = INT64_MAX;
+	descent_end(&d);
 }
 
 void
 remat_search(struct archive *a)
 {
 	struct descent d = descent_new(a);
+	uint8_t *path = arena_array(d.arena, (size_t)a->r->nstore + 1, 1);
 	int64_t top;
 
 	remat_keep_all(a->r, a->must, d.drop);
 	top = remat_eval(a->r, d.drop).live;
-	for (int i = TARGETS - 1; i >= 0; i--) {
+	for (int i = TARGETS - 1; i >= 0 && !watch_over(a->r->watch); i--) {
 		if (!reach(&d, top / TARGETS * i))
 			break;
-		memcpy(d.trial, d.drop, (size_t)a->r->nstore);
-		uint8_t *path = arena_copy(a->r->arena, d.drop,
-		                           (size_t)a->r->nstore);
-
+		memcpy(path, d.drop, (size_t)a->r->nstore);
 		keep_back(&d);
 		memcpy(d.drop, path, (size_t)a->r->nstore);
 	}
-	a->r->target = INT64_MAX;
+	descent_end(&d);
 }

@@ -108,12 +108,10 @@ def hard(path):
 
 
 def interrupt(bench):
-    """Ctrl-C ends a long search with the best placement so far, or leaves no file where a capacity is not reached."""
+    """Ctrl-C ends a long search: status 1 and no file."""
     source, out = hard(bench.path("hard.csv")), bench.path("best.csv")
     bound = peak_of(read_buffers(source, False).values())
-    for flags, status in ([], 0), (["--capacity", str(bound)], 1):
-        if os.path.exists(out):
-            os.unlink(out)
+    for flags in [], ["--capacity", str(bound)]:
         job = subprocess.Popen([bench.ckc_path, "pack", source, "-o", out, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(0.7)
         bench.check(job.poll() is None, f"interrupt {flags}: it was over before Ctrl-C")
@@ -121,11 +119,8 @@ def interrupt(bench):
         began = time.monotonic()
         _, err = job.communicate(timeout=60)
         bench.check(time.monotonic() - began < 20, f"interrupt {flags}: it went on")
-        bench.check(job.returncode == status and "interrupted" in err, f"interrupt {flags}: status {job.returncode}, {err}")
-        bench.check(os.path.exists(out) == (status == 0), f"interrupt {flags}: a file, or none")
-        if status == 0 and os.path.exists(out):
-            faults, _, _ = check_pack(read_buffers(source, False), read_buffers(out, True))
-            bench.check(not faults, f"interrupt: {faults[:3]}")
+        bench.check(job.returncode == 1 and "interrupted" in err, f"interrupt {flags}: status {job.returncode}, {err}")
+        bench.check(not os.path.exists(out), f"interrupt {flags}: a file")
     bench.check(not [f for f in os.listdir(bench.work) if ".tmp" in f], "interrupt: something is left")
 
 

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Ctrl-C during `ckc plan`: the best plan so far, a note, status 0 and a whole file.
+"""Ctrl-C and --plan-time while a plan is searched for.
 
-    plan_stop.py CKC
+    plan_stop.py CKC GPT
+
+Ctrl-C: soon after, status 1, the word "interrupted" and no file. --plan-time: the best plan so far, soon after. Both in seconds of
+the process's own time, so that a busy machine changes nothing; a signal is sent when the process has worked for so long.
 """
 import json
 import os
@@ -15,50 +18,99 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "tools")]
 import gen_graphs  # noqa: E402
 from planfiles import Workload  # noqa: E402
-from replay import check_plan  # noqa: E402
+from replay import Replay, check_plan  # noqa: E402
+
+SOON = 0.5
+TICK = os.sysconf("SC_CLK_TCK")
+# when to interrupt: reading, the parts' configurations, the search
+MOMENTS = (0.03, 0.15, 0.4, 1.0)
 
 
-def stopped(path, out, seconds):
-    """The process, its texts, and whether it had ended by itself."""
-    run = subprocess.Popen([sys.argv[1], "plan", path, "--budget", "0.95", "--json", out],
-                           stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    time.sleep(seconds)
-    finished = run.poll() is not None
+def worked(pid):
+    """Seconds of processor time."""
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as source:
+        fields = source.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK, fields[0]
+
+
+def ended(run):
+    """Standard error, status, seconds of processor time."""
+    text = run.stderr.read()
+    _, status, usage = os.wait4(run.pid, 0)
+    run.returncode = os.waitstatus_to_exitcode(status)
+    return text, run.returncode, usage.ru_utime + usage.ru_stime
+
+
+def start(arguments):
+    return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def interrupted(folder, arguments, moment):
+    """Faults of a run that is interrupted once it has worked for so long."""
+    before = sorted(os.listdir(folder))
+    run = start(arguments)
+    while True:
+        used, state = worked(run.pid)
+        if used >= moment or state == "Z":
+            break
+        time.sleep(0.002)
     run.send_signal(signal.SIGINT)
-    return run, run.communicate(timeout=120), finished
+    text, status, total = ended(run)
+    what = f"{arguments[1:]} after {moment} s"
+    if state == "Z":
+        return [f"{what}: it had ended before"]
+    faults = [] if status == 1 and "interrupted" in text else [f"{what}: status {status}, {text[-200:]!r}"]
+    if total - used > SOON:
+        faults.append(f"{what}: went on for {total - used:.2f} s")
+    if sorted(os.listdir(folder)) != before:
+        faults.append(f"{what}: leaves {sorted(os.listdir(folder))}")
+    return faults
+
+
+def in_time(arguments, seconds, base):
+    """Faults of a search with so much time, where all the rest takes `base` seconds; whether it found a plan."""
+    text, status, total = ended(start(arguments + ["--plan-time", str(seconds)]))
+    faults = []
+    if status != 0 and "no plan was found" not in text:
+        faults.append(f"{arguments[1:]}: status {status}, {text[-200:]!r}")
+    if total > seconds + SOON + base:
+        faults.append(f"{arguments[1:]}: {total:.2f} s, but {seconds} s are given and {base:.2f} s needed")
+    return faults, status == 0
+
+
+def replayed(plan, workload=None, budget=None):
+    with open(plan, encoding="utf-8") as source:
+        document = json.load(source)
+    return (check_plan(workload, document, budget) if workload else Replay(document)).faults
 
 
 def main():
+    ckc, gpt = sys.argv[1:3]
     faults = []
     with tempfile.TemporaryDirectory() as folder:
-        path, out = os.path.join(folder, "graph.json"), os.path.join(folder, "plan.json")
+        graph, model, out = (os.path.join(folder, n) for n in ("graph.json", "model.onnx", "plan.json"))
         document = gen_graphs.skipping(1000, 1).json()
-        with open(path, "w", encoding="utf-8") as sink:
+        with open(graph, "w", encoding="utf-8") as sink:
             json.dump(document, sink)
-        for seconds in (6, 20, 60):             # how long a first plan takes is up to the machine
-            run, text, finished = stopped(path, out, seconds)
-            if run.returncode != 1 or finished or os.path.exists(out):
-                break
-        if finished:
-            faults.append("the search ended before it could be stopped")
-        elif "stopped early" not in text[1]:
-            faults.append(f"no note on standard error: {text[1]!r}")
-        if run.returncode not in (0, 1):
-            faults.append(f"status {run.returncode}")
-        if run.returncode == 0:
-            with open(out, encoding="utf-8") as source:
-                plan = json.load(source)
-            graph = Workload(document, path)
-            faults += check_plan(graph, plan, graph.budget("0.95")).faults
-        elif os.path.exists(out):
-            faults.append("refused, but a file was left")
-        else:
-            faults.append("no plan was found before the signal")
-        if os.listdir(folder) not in (["graph.json", "plan.json"], ["plan.json", "graph.json"]):
-            faults.append(f"files left: {sorted(os.listdir(folder))}")
+        subprocess.run([gpt, "--layers", "128", "--hidden", "256", "--heads", "8", "--seq", "256", "--vocab", "1000", "--batch", "4",
+                        "-o", model], check=True, stdout=subprocess.DEVNULL)
+        bare = [ckc, "plan", graph, "--budget", "0.95", "--json", out]
+        tight = [ckc, model, "--plan-only", "--memory-budget", "39%", "--json", out]
+        curve = [ckc, model, "--plan-only", "--curve", "--json", out]
+        for moment in MOMENTS:
+            for arguments in (bare, tight) if moment < 1 else (bare, tight, curve):
+                faults += interrupted(folder, arguments, moment)
+        _, _, base = ended(start([ckc, model, "--plan-only", "--json", out]))
+        for seconds in (0.02, 0.2):
+            workload = Workload(document, graph)
+            late, found = in_time(bare, seconds, 0)
+            faults += late + (replayed(out, workload, workload.budget("0.95")) if found else [])
+            # planned twice: with updates after backward, and in it
+            late, found = in_time([ckc, model, "--plan-only", "--memory-budget", "60%", "--json", out], seconds, 2 * base)
+            faults += late + (replayed(out) if found else ["60%: no plan"])
     for fault in faults:
         print("fault:", fault)
-    print(f"stopped after {seconds} s, {len(faults)} faults")
+    print(f"{len(MOMENTS)} moments, {len(faults)} faults")
     return 1 if faults else 0
 
 

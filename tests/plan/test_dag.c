@@ -56,7 +56,7 @@ bounds(void **state)
 			struct dag_options o = { .budget = b };
 			struct dag_answer r = dag_plan(&g, &o, a);
 			struct dag_seq start;
-			double bound = dag_bound(&g, b, &start, a);
+			double bound = dag_bound(&g, b, &start, NULL, a);
 
 			if (!r.found)
 				continue;

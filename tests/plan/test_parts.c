@@ -279,10 +279,42 @@ small_keys_differ(void **state)
 	struct numbers t = numbers_new(MOST * MOST * MOST, arena);
 
 	(void)state;
-	for (uint64_t i = 0; i < MOST * MOST * MOST; i++)
-		numbers_of(&t, mix64(mix64(i % MOST, i / MOST % MOST),
-		                     i / MOST / MOST));
+	for (uint64_t i = 0; i < MOST * MOST * MOST; i++) {
+		uint64_t key = mix64(mix64(i % MOST, i / MOST % MOST),
+		                     i / MOST / MOST);
+
+		numbers_of(&t, &key, 1);
+	}
 	assert_true(t.n == MOST * MOST * MOST);
+	arena_free(arena);
+}
+
+static uint64_t
+poor_hash(const uint64_t *word, size_t n)
+{
+	(void)word;
+	(void)n;
+	return 5;
+}
+
+/* Where hashes collide, contents tell. */
+static void
+collisions_are_told_apart(void **state)
+{
+	static const uint64_t word[] = { 1, 2, 1, 3, 1, 2, 2 };
+	Arena *arena = arena_new();
+	struct numbers t = numbers_new(8, arena);
+
+	(void)state;
+	t.hash = poor_hash;
+	assert_int_equal(numbers_of(&t, word, 2), 0);
+	assert_int_equal(numbers_of(&t, word + 2, 2), 1);
+	assert_int_equal(numbers_of(&t, word, 3), 2);
+	assert_int_equal(numbers_of(&t, word, 1), 3);
+	assert_int_equal(numbers_of(&t, word, 0), 4);
+	assert_int_equal(numbers_of(&t, word + 4, 2), 0);
+	assert_int_equal(numbers_of(&t, word + 4, 3), 5);
+	assert_int_equal(numbers_of(&t, word + 2, 2), 1);
 	arena_free(arena);
 }
 
@@ -297,6 +329,7 @@ main(void)
 		cmocka_unit_test(many_layers),
 		cmocka_unit_test(plans_need_what_they_say),
 		cmocka_unit_test(small_keys_differ),
+		cmocka_unit_test(collisions_are_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

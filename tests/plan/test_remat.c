@@ -1,8 +1,12 @@
 /* Keep or recompute on random graphs against all sets of kept values. */
 #include "tests/plan/plan_test.h"
+#include "passes/choose.h"
 #include "passes/inline.h"
+#include "passes/memory.h"
 
+#include <malloc.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -236,7 +240,7 @@ bound_and_search(void **state)
 
 		open_problem(&p, (uint64_t)k);
 		top = try(&p, 0).live;
-		a = archive_new(p.r, p.must);
+		a = archive_new(p.r, p.must, p.r->arena);
 		remat_search(a);
 		least = a->slot[a->nslot - 1].live;
 		for (int i = 0; i < 4; i++) {
@@ -470,6 +474,172 @@ wishes(void **state)
 	graph_free(g);
 }
 
+/* ---- size ---- */
+
+enum { LONG_CHAIN = 20000 };
+
+static void *
+recompute_a_chain(void *of)
+{
+	struct problem *p = of;
+	struct remat *r = p->r;
+
+	/* all of it comes back at the first step of backward */
+	for (int32_t s = 0; s < r->nstore; s++)
+		p->drop[s] = r->store[s].candidate;
+	*(struct remat_cost *)p->must = remat_eval(r, p->drop);
+	return NULL;
+}
+
+/* A chain of products of which only the last one is read in backward, at
+ * first: nodes are repeated one after the other, in little stack. */
+static void
+chains_need_no_stack(void **state)
+{
+	struct remat_cost cost;
+	struct problem p = { .g = gen_chain(LONG_CHAIN, 16) };
+	pthread_attr_t small;
+	pthread_t thread;
+
+	(void)state;
+	p.arena = arena_new();
+	p.r = remat_new(p.g, p.arena);
+	p.drop = arena_array(p.arena, (size_t)p.r->nstore + 1, 1);
+	p.must = (uint8_t *)&cost;
+	assert_int_equal(pthread_attr_init(&small), 0);
+	assert_int_equal(pthread_attr_setstacksize(&small, 1 << 17), 0);
+	assert_int_equal(pthread_create(&thread, &small, recompute_a_chain,
+	                                &p), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(p.r->nstep > (int32_t)p.g->nnode);
+	close_problem(&p);
+}
+
+/* ---- budgets beyond what anything needs ---- */
+
+static void
+open_wide(struct problem *p, uint64_t seed)
+{
+	p->g = gen_random(seed, 24 + (int)(seed % 8));
+	p->arena = arena_new();
+	p->r = remat_new(p->g, p->arena);
+	p->must = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	for (int32_t s = 0; s < p->r->nstore; s++)
+		if (p->r->store[s].candidate && gen_next(&seed) % 3 == 0)
+			p->must[s] = 'r';
+}
+
+static double
+seconds_within(uint64_t seed, int64_t times, int64_t parts)
+{
+	const struct options opt = { .gap_pct = 0 };
+	struct problem p;
+	struct choice *c;
+	const struct found *f;
+	uint8_t *drop;
+	int64_t top;
+	double sec;
+
+	open_wide(&p, seed);
+	drop = arena_array(p.arena, (size_t)p.r->nstore + 1, 1);
+	remat_keep_all(p.r, p.must, drop);
+	top = remat_eval(p.r, drop).live;
+	c = choice_new(p.r, p.must, &opt);
+	f = choice_take(c, times ? top * times / parts + times : INT64_MAX / 2);
+	assert_non_null(f);
+	sec = f->sec;
+	close_problem(&p);
+	return sec;
+}
+
+/* A budget of many times what all takes is no worse than twice that. */
+static void
+huge_budgets(void **state)
+{
+	/* of these rungs know plans that nobody else does */
+	static const uint64_t seed[] = { 10, 14 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof seed / sizeof *seed; i++) {
+		double twice = seconds_within(seed[i], 2, 1);
+
+		assert_true(seconds_within(seed[i], ((int64_t)1 << 31) + 9,
+		                           96) <= twice);
+		assert_true(seconds_within(seed[i], 0, 1) <= twice);
+	}
+}
+
+/* ---- memory of the planner itself ---- */
+
+static size_t
+allocated(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* What is worked out on the way to a plan goes when it has been found: an
+ * archive of a thousand plans for each rung would not fit. */
+static void
+rungs_leave_little(void **state)
+{
+	const struct options opt = { .gap_pct = 0 };
+	struct problem p;
+	struct choice *c;
+	size_t before;
+	int64_t least;
+
+	(void)state;
+	open_wide(&p, 7);
+	memset(p.must, 0, (size_t)p.r->nstore);
+	c = choice_new(p.r, p.must, &opt);
+	least = choice_least(c);
+	choice_take(c, least);
+	before = allocated();
+	for (int k = 1; k <= 24; k++)
+		choice_take(c, least + least * k / 24);
+	assert_true(allocated() - before < 24 * 32768);
+	close_problem(&p);
+}
+
+/* ---- cuts ---- */
+
+/* What crosses alone, against a look at every gap of every life. */
+static void
+crossings_are_found(void **state)
+{
+	uint64_t seed = 3;
+
+	(void)state;
+	for (int k = 0; k < 300; k++) {
+		NodeId begin[40], end[40];
+		uint32_t id[40], nnode = 2 + gen_next(&seed) % 30, *only;
+		struct crossing c = { begin, end, id, 0 };
+		Arena *a = arena_new();
+
+		c.n = gen_next(&seed) % 40;
+		for (uint32_t i = 0; i < c.n; i++) {
+			begin[i] = 1 + gen_next(&seed) % (nnode - 1);
+			end[i] = begin[i] + gen_next(&seed) % 4;
+			end[i] = end[i] > nnode ? nnode : end[i];
+			id[i] = i % 3 ? 1 + i : UINT32_MAX - i;
+		}
+		only = segments_crossing(&c, nnode, a);
+		for (NodeId at = 0; at < nnode; at++) {
+			uint32_t n = 0, which = 0;
+
+			for (uint32_t i = 0; i < c.n; i++)
+				if (begin[i] <= at && at < end[i]) {
+					n++;
+					which = id[i];
+				}
+			assert_int_equal(only[at], n == 1 ? which : 0);
+		}
+		arena_free(a);
+	}
+}
+
 int
 main(void)
 {
@@ -482,6 +652,10 @@ main(void)
 		cmocka_unit_test(monotone),
 		cmocka_unit_test(presets),
 		cmocka_unit_test(wishes),
+		cmocka_unit_test(chains_need_no_stack),
+		cmocka_unit_test(huge_budgets),
+		cmocka_unit_test(rungs_leave_little),
+		cmocka_unit_test(crossings_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
