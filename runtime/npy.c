@@ -332,7 +332,7 @@ read_member(struct array_file *f, const struct member *m, struct array *a,
 	if (m->flags & 1 || m->method)
 		return err_set(e, CKR_EUNSUPPORTED, "%s: array '%s' is %s; "
 		               "save it with numpy.savez, not "
-		               "savez_compressed:\n  np.savez('new.npz', "
+		               "savez_compressed: np.savez('new.npz', "
 		               "**np.load('%s'))", f->path, text,
 		               m->flags & 1 ? "encrypted" : "compressed",
 		               f->path);
