@@ -1,7 +1,7 @@
 /* Running the C compiler: exec'ed, never through a shell; what it says is
  * shown only when it fails. */
 #include "codegen/codegen.h"
-#include "codegen/emit.h"
+#include "codegen/cc.h"
 
 #include <errno.h>
 #include <fcntl.h>

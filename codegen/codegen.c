@@ -6,9 +6,10 @@
  * whatever happens.
  */
 #include "codegen/codegen.h"
-#include "codegen/emit.h"
-#include "ir/outfile.h"
-#include "ir/tile.h"
+#include "codegen/cc.h"
+#include "codegen/cpu/cpu.h"
+#include "codegen/tables.h"
+#include "ir/base/outfile.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -69,19 +70,20 @@ step_kernel(struct emit *e, struct kernels *k, struct program *p, int64_t i)
 	const struct plan_step *st = &p->plan->step[i];
 	const Node *n = &p->g->node[st->gnode];
 	struct out body = { .arena = e->arena, .indent = 1 };
+	int64_t need;
 
 	if (st->gnode == 0 || st->gnode >= p->g->nnode)
 		return diag_internal(e->diag, "codegen: step %" PRId64
 		                     " has no node", i);
-	if (node_workspace(p->g, n, e->threads) > st->workspace)
+	need = target_cpu.workspace(p->g, n, e->threads);
+	if (need > st->workspace)
 		return diag_internal(e->diag, "codegen: step %" PRId64 " (%s) "
 			"needs %" PRId64 " bytes of workspace, the plan gives "
-			"%" PRId64, i, st->op,
-			node_workspace(p->g, n, e->threads), st->workspace);
+			"%" PRId64, i, st->op, need, st->workspace);
 	e->g = p->g;
 	e->out = &body;
 	e->nconst = 0;
-	if (!(tile_staged(p->g, n) ? emit_staged : emit_rule[n->op])(e, n))
+	if (!cpu_emit(e, n))
 		return false;
 	p->kernel[i] = kernel_add(k, e->arena, n->op, body.s ? body.s : "");
 	p->nconst[i] = e->nconst;
@@ -107,45 +109,6 @@ program_kernels(struct emit *e, struct kernels *k, struct program *p)
 }
 
 /* ---- the source ---- */
-
-static void
-emit_texts(struct out *o, unsigned need)
-{
-	static const struct {
-		unsigned need;
-		const char *text;
-	} part[] = {
-		{ NEED_HALF | NEED_HALF_UPDATE, codegen_text_half },
-		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
-		  codegen_text_random },
-		{ NEED_ROWS | NEED_CLASSIFIER, codegen_text_rows },
-		{ NEED_INDEX, codegen_text_index },
-		{ NEED_REDUCE, codegen_text_reduce },
-		{ NEED_GEMM | NEED_CLASSIFIER, codegen_text_gemm },
-		{ NEED_ATTENTION, codegen_text_attention },
-		{ NEED_CLASSIFIER, codegen_text_classifier },
-		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_update },
-		{ NEED_HALF_UPDATE, codegen_text_half_update },
-		{ NEED_ADAFACTOR, codegen_text_adafactor },
-		{ NEED_CONV, codegen_text_conv },
-		{ NEED_CONV, codegen_text_thin },
-		{ NEED_BLOCKS, codegen_text_blocks },
-		{ NEED_BLOCKS, codegen_text_conv_blocks },
-		{ NEED_BATCHNORM, codegen_text_batchnorm },
-		{ NEED_POOL, codegen_text_pool },
-		{ NEED_SAMPLE, codegen_text_sample },
-	};
-
-	out_put(o, "\n%s\n"
-	        "#ifdef __clang__   /* helpers that this model does not use;\n"
-	        "                    * loops that gcc alone vectorises */\n"
-	        "#pragma clang diagnostic ignored \"-Wpass-failed\"\n"
-	        "#pragma clang diagnostic ignored \"-Wunused-function\"\n"
-	        "#endif\n\n%s", codegen_text_ckr_abi, codegen_text_math);
-	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-		if (need & part[i].need)
-			out_put(o, "\n%s", part[i].text);
-}
 
 static void
 emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
@@ -213,7 +176,7 @@ emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
 		if (!program_kernels(&e, &k, &prog[i]))
 			return false;
 	emit_head(o, g, &plan->sum, opt);
-	emit_texts(o, e.need);
+	cpu_texts(o, e.need);
 	out_put(o, "\n/* ---- kernels ---- */\n");
 	if (k.text.n)
 		out_bytes(o, k.text.s, k.text.n);

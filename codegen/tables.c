@@ -6,7 +6,7 @@
  * arena are the plan's, aliases lie in their owner.
  */
 #include "codegen/codegen.h"
-#include "codegen/emit.h"
+#include "codegen/tables.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -29,17 +29,8 @@ mark(bool *used, const Plan *plan)
 		used[plan->tensor[i].val] = true;
 }
 
-static uint64_t
-round_up(uint64_t n)
-{
-	return (n + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
-}
-
-static uint64_t
-padded(const Val *v)
-{
-	return round_up((uint64_t)v->nbytes);
-}
+/* Constants in constants.bin stand where the text of tables_emit aligns. */
+enum { DATA_ALIGN = 64 };
 
 struct shared
 tables_shared(Arena *a, const Graph *g, const Plan *plan,
@@ -67,11 +58,12 @@ tables_shared(Arena *a, const Graph *g, const Plan *plan,
 			if (v->kind != order[k] || !used[id])
 				continue;
 			s.offset[s.n] = s.bytes;
-			s.bytes += padded(v);
+			s.bytes += (uint64_t)v->nbytes;
 			if (v->kind == V_CONST) {
 				s.data[s.n] = s.data_bytes;
-				s.data_bytes += round_up(
-					(uint64_t)val_data_bytes(v));
+				s.data_bytes += (uint64_t)val_data_bytes(v)
+					+ DATA_ALIGN - 1;
+				s.data_bytes -= s.data_bytes % DATA_ALIGN;
 			}
 			s.val[s.n++] = id;
 		}
@@ -112,7 +104,7 @@ program_tensors(struct program *p, const struct shared *s, Diag *d)
 			continue;
 		if (t->resident) {
 			p->offset[at] = p->resident_bytes;
-			p->resident_bytes += round_up((uint64_t)t->bytes);
+			p->resident_bytes += (uint64_t)t->bytes;
 		} else if (t->offset < 0) {
 			return diag_internal(d, "codegen: '%s' was not placed",
 			                     t->name);

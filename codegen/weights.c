@@ -1,8 +1,8 @@
 /* MODEL.safetensors: parameters and buffers, straight from where they lie. */
 #include "codegen/codegen.h"
-#include "codegen/emit.h"
-#include "ir/outfile.h"
-#include "ir/utf8.h"
+#include "codegen/tables.h"
+#include "ir/base/outfile.h"
+#include "ir/base/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 #include "ir/element.h"
+#include "ir/base/half.h"
 
 #include <math.h>
 #include <string.h>

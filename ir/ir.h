@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ir/arena.h"
-#include "ir/diag.h"
+#include "ir/base/arena.h"
+#include "ir/base/diag.h"
 
 /* NOSTAT lies above every operand of a variadic op. */
 enum { MAX_RANK = 8, VARIADIC = 255, NOSTAT = INT32_MAX };
@@ -241,7 +241,8 @@ typedef struct Graph {
 	int64_t nstream;                /* random streams handed out so far */
 	void *names;                    /* set of value names (graph.c) */
 	const struct device *device;    /* costs are reckoned for it
-	                                 * (passes/cost.h); NULL: the default */
+	                                 * (passes/cost/cost.h); NULL: the
+	                                 * default */
 } Graph;
 
 #define FOR_NODES(n, g) \
@@ -377,18 +378,6 @@ add_ok(int64_t a, int64_t b, int64_t *c)
 {
 	return !__builtin_add_overflow(a, b, c);
 }
-
-/* 16-bit floats as bit patterns. */
-float half_to_float(uint16_t);
-uint16_t float_to_half(float);
-float bf16_to_float(uint16_t);
-uint16_t float_to_bf16(float);
-
-/* ---- text.c ---- */
-
-/* The complete textual form; parse(print(g)) prints the same. */
-void text_print(const Graph *, FILE *);
-Graph *text_parse(const char *path, const char *text, size_t n, Diag *);
 
 /* ---- verify.c ---- */
 

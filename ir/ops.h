@@ -12,9 +12,9 @@
  *              In C: n->attr.<ID>.<attribute>.
  *   RULES(shape, eval, cost, grad, shard)
  *     infer_X  ir/infer*.c        shapes and dtypes of the outputs
- *     eval_X   passes/eval.c      constant folding (`none`: never folded)
- *     cost_X   passes/cost.c      FLOPs and bytes moved
- *     grad_X   passes/grad_*.c    gradient (`none`: not differentiable,
+ *     eval_X   passes/fold/eval.c      constant folding (`none`: never folded)
+ *     cost_X   passes/cost/cost.c      FLOPs and bytes moved
+ *     grad_X   passes/grad/grad_*.c    gradient (`none`: not differentiable,
  *                                 `zero`: gradient is zero everywhere)
  *     shard_X  how the op may be split (factor rules)
  *   EMIT(cpu)  emit_X  codegen/   `fail`: never reaches codegen

@@ -1,6 +1,6 @@
 /* The plan: one training step as tensors and a schedule, exactly what --json
  * writes (rules: the plan file's description in README).  Built from the final
- * graph by passes/report.c, checked by passes/replay.c, read by codegen.
+ * graph by passes/account, checked by passes/replay, read by codegen.
  *
  * Tensors are the laid-out values that the schedule touches, plus one
  * workspace tensor per step that has scratch.  Bytes include the padding to
@@ -13,8 +13,6 @@
 #define IR_PLAN_H
 
 #include "ir/ir.h"
-
-enum { PLAN_ALIGN = 64 };
 
 typedef enum {
 	K_PARAM, K_BUFFER, K_CONSTANT, K_INPUT, K_GRAD, K_STATE, K_ACTIVATION,

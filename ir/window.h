@@ -1,4 +1,4 @@
-/* The geometry of convolutions and pools, and how convolutions cut their work.
+/* The geometry of convolutions and pools.
  *
  * Spatial dims are always three here: missing ones stand in front with extent
  * and kernel 1.
@@ -8,14 +8,7 @@
 
 #include "ir/ir.h"
 
-enum {
-	WINDOW_DIMS = 3,
-	CONV_ROWS = 256,                /* rows of unfolded patches per task */
-	CONV_BYTES = 1 << 20,           /* unfolded patches of one task */
-	CONV_COLUMNS = 128,             /* ... and not less than so many */
-	CONV_TASKS = 32,                /* tasks wanted */
-	CONV_PART_BYTES = 8 << 20,      /* partial gradients of all images */
-};
+enum { WINDOW_DIMS = 3 };
 
 /* in: of the side that windows slide over; out: windows.  Channels of one
  * group; a pool has one group of as many channels. */
@@ -32,50 +25,6 @@ struct window window_of(const Graph *, const Node *);
 /* The extent along one dim: windows that fit, or -1 if none does. */
 int64_t window_count(int64_t in, int64_t kernel, int64_t stride,
                      int64_t dilation, int64_t pads);
-
-/* A task of conv is `lines` rows of windows of an image and group; of conv_dx
- * `channels` input channels of those; of conv_dw `channels` input channels of
- * a group over one of `parts` sets of images, `each` images long. */
-struct conv_tile {
-	bool thin;                      /* one input channel per group */
-	bool direct;                    /* patches are the image itself */
-	int64_t lines, channels;
-	int64_t parts, each;
-	int64_t scratch;                /* floats per thread */
-	int64_t shared;                 /* floats in front of those */
-};
-
-struct conv_tile conv_tile(const Graph *, const Node *);
-
-enum {
-	BLOCK = 16,                     /* channels side by side, at most */
-	BLOCK_PLAIN = 3,                /* so few are not put in blocks */
-	BLOCK_POINTS = 64,              /* most windows of a 1x1 one */
-	BLOCK_BYTES = 1 << 20,          /* operands of one task */
-	BLOCK_TASKS = 8,                /* tasks wanted */
-	BLOCK_CHANNELS = 64,            /* ... but of so many channels */
-	BLOCK_PART_BYTES = 8 << 20,     /* partial gradients */
-};
-
-/* The same convolution in blocks of channels, without padding, as a library
- * computes it.  A task covers `images` images, `lines` rows of windows and
- * `channels` channels: of the result of conv, of x in conv_dx, of dy in
- * conv_dw, whose tasks each sum over `each` images. */
-struct conv_blocks {
-	bool fits;                      /* else nothing below is set */
-	bool point;                     /* 1x1: x is sampled beforehand */
-	int64_t cin, cout;              /* padded; cin may be plain */
-	int64_t images, lines, channels;
-	int64_t halo;                   /* conv_dx: lines above that matter */
-	int64_t each;
-	int64_t extent[2];              /* of the part of x in one task */
-	int64_t weights;                /* floats, shared by all threads */
-	int64_t x, y, w;                /* floats per thread */
-};
-
-struct conv_blocks conv_blocks(const Graph *, const Node *);
-/* Scratch bytes; -1 if too many.  Part of node_workspace. */
-int64_t conv_scratch(const Graph *, const Node *, int threads);
 
 /* What an interpolate does along an axis; scale 0: to / from. */
 struct resized {

@@ -2,7 +2,16 @@
  * books of properties, verifies, dumps.
  */
 #include "passes/passes.h"
-#include "ir/outfile.h"
+#include "passes/account/account.h"
+#include "passes/canon/canon.h"
+#include "passes/fold/fold.h"
+#include "passes/fuse/fuse.h"
+#include "passes/grad/backward.h"
+#include "passes/place/place.h"
+#include "passes/plan/plan.h"
+#include "passes/replay/replay.h"
+#include "ir/base/outfile.h"
+#include "ir/text/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,6 +40,8 @@ const struct pass_info pass_table[] = {
 	  "append the optimizer's steps" },
 	{ "fuse", pass_fuse, P_STATIC, P_FUSED, MEMORY,
 	  "element-wise loops, classifier" },
+	{ "settle", pass_settle, P_STATIC | P_FUSED, 0, 0,
+	  "updates behind the last need of what they overwrite" },
 	{ "layout", pass_layout, P_STATIC | P_FUSED, P_LAYOUT,
 	  P_PLANNED | P_PLACED, "strides, views and copies" },
 	{ "plan", pass_plan, P_LAYOUT, P_PLANNED, P_PLACED,
@@ -39,6 +50,8 @@ const struct pass_info pass_table[] = {
 	  "write results over operands that die" },
 	{ "place", pass_place, P_LAYOUT | P_PLANNED, P_PLACED, 0,
 	  "offsets in the arena" },
+	{ "account", pass_account, P_PLACED, 0, 0,
+	  "tensors, steps and sums of the plan" },
 	{ "replay", pass_replay, P_PLACED, 0, 0,
 	  "check the schedule independently" },
 	{ NULL, NULL, 0, 0, 0, NULL }

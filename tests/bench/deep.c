@@ -6,7 +6,7 @@
  * A layer is a product and an activation function, both of which leave a
  * value of `unit` bytes; weights are updated in backward.
  */
-#include "passes/deep.h"
+#include "passes/deep/deep.h"
 #include "tests/plan/gen.h"
 
 #include <math.h>

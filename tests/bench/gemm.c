@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gemm.h"
+#include "runtime/blas/gemm.h"
 
 enum { MAX_LINES = 64, PASSES = 5 };
 

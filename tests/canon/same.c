@@ -6,6 +6,10 @@
  */
 #include "passes/passes.h"
 #include "tests/ref/interp.h"
+#include "ir/text/text.h"
+#include "passes/fold/fold.h"
+#include "passes/canon/canon.h"
+#include "codegen/cpu/cpu.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -123,7 +127,7 @@ check(const char *path, const char *text, size_t size, bool fused)
 	};
 	Diag *d = diag_new("canon_same", stderr);
 	Graph *g = text_parse(path, text, size, d), *after = NULL;
-	Pass p = { .diag = d, .opt = &opt, .scratch = arena_new(),
+	Pass p = { .target = &target_cpu, .diag = d, .opt = &opt, .scratch = arena_new(),
 	           .keep = arena_new() };
 	bool ok = g && pass_fold(&p, g);
 

@@ -1,7 +1,9 @@
 #include "tests/codegen/harness.h"
 #include "tests/codegen/blocked.h"
 
-#include "ir/tile.h"
+#include "codegen/cpu/tile.h"
+#include "ir/base/half.h"
+#include "passes/place/place.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -314,7 +316,7 @@ plan_step(struct setup *t, Plan *p, const Node *n, int64_t *index,
 		.gnode = node_id(t->g, n), .node = -1, .of = -1,
 		.phase = PH_FORWARD,
 		.view = (op_info[n->op].flags & F_VIEW) && aliased,
-		.workspace = node_workspace(t->g, n, threads) };
+		.workspace = tile_workspace(t->g, n, threads) };
 	for (int i = 0; i < n->nin; i++)
 		plan_tensor(t, p, n->in[i], index);
 	for (int i = 0; i < n->nout; i++)

@@ -1,7 +1,7 @@
 /* The arithmetic that generated C carries along, against libm in double. */
 #include "runtime/ckr_abi.h"
-#include "codegen/kernels/math.h"
-#include "codegen/kernels/random.h"
+#include "codegen/cpu/kernels/math.h"
+#include "codegen/cpu/kernels/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

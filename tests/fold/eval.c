@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/eval.h"
+#include "codegen/cpu/cpu.h"
+#include "passes/fold/eval.h"
 #include "tests/ref/interp.h"
 
 enum { ROUNDS = 40 };
@@ -596,7 +597,7 @@ main(void)
 	struct test t = { .random = 1 };
 
 	t.opt.fold_limit = 1 << 20;
-	t.pass = (Pass){ .diag = diag_new("eval", stderr), .opt = &t.opt,
+	t.pass = (Pass){ .target = &target_cpu, .diag = diag_new("eval", stderr), .opt = &t.opt,
 	                 .scratch = arena_new(), .keep = arena_new() };
 	for (Op op = 1; op < OP_COUNT; op++) {
 		Case *c = op == OP_RESHAPE ? reshape : cases[op];

@@ -8,6 +8,9 @@
 
 #include "passes/passes.h"
 #include "tests/ref/interp.h"
+#include "ir/text/text.h"
+#include "passes/fuse/fuse.h"
+#include "codegen/cpu/cpu.h"
 
 bool pass_fuse(Pass *, Graph *);
 bool pass_layout(Pass *, Graph *);
@@ -190,7 +193,7 @@ main(void)
 	struct options opt = { .fold_limit = 1 << 20 };
 	struct test t = { .random = 3 };
 
-	t.pass = (Pass){ .diag = diag_new("fuse", stderr), .opt = &opt,
+	t.pass = (Pass){ .target = &target_cpu, .diag = diag_new("fuse", stderr), .opt = &opt,
 	                 .scratch = arena_new(), .keep = arena_new() };
 	for (int i = 0; i < GRAPHS && !t.failed; i++) {
 		t.g = graph_new("t");

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "passes/passes.h"
+#include "ir/text/text.h"
+#include "passes/fuse/fuse.h"
+#include "codegen/cpu/cpu.h"
 
 bool pass_layout(Pass *, Graph *);
 
@@ -268,7 +271,7 @@ main(void)
 	struct options opt = { .fold_limit = 1 << 20 };
 	struct test t = { .random = 7 };
 
-	t.pass = (Pass){ .diag = diag_new("views", stderr), .opt = &opt,
+	t.pass = (Pass){ .target = &target_cpu, .diag = diag_new("views", stderr), .opt = &opt,
 	                 .scratch = arena_new(), .keep = arena_new() };
 	for (int i = 0; i < GRAPHS && !t.failed; i++) {
 		t.g = graph_new("t");

@@ -1,7 +1,8 @@
 /* The importer on files made here: hostile ones, rare forms, and the choices
  * that it makes. */
-#include "frontend/import.h"
+#include "frontend/import/import.h"
 #include "tests/frontend/build.h"
+#include "ir/text/text.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

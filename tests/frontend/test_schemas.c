@@ -8,9 +8,11 @@
  * changes nothing; what is changed changes the graph or is refused, unless it
  * stands in the list below; every input is read; every output is made.
  */
-#include "frontend/import.h"
-#include "frontend/optable.h"
+#include "frontend/import/import.h"
+#include "frontend/onnx/onnx_op.h"
 #include "tests/frontend/build.h"
+#include "frontend/import/optable.h"
+#include "ir/text/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/array.h"
+#include "runtime/file/array.h"
 
 const unsigned fuzz_variants = 2;       /* as it says; as bare numbers */
 const bool fuzz_protobuf = false;

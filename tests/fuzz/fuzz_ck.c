@@ -2,6 +2,7 @@
  * text, and goes through the passes. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/plan.h"
+#include "ir/text/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "passes/cost.h"
+#include "passes/cost/cost.h"
 
 const unsigned fuzz_variants = 1;
 const bool fuzz_protobuf = false;

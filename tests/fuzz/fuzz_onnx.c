@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#include "frontend/import.h"
+#include "frontend/import/import.h"
+#include "frontend/inspect/inspect.h"
 
 enum { INSPECT, INSPECT_JSON, TRAIN, RECOMPUTE, FORWARD, CE, VARIANTS };
 

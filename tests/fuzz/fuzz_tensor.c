@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "frontend/import.h"
+#include "frontend/import/import.h"
 #include "tests/frontend/build.h"
 
 const unsigned fuzz_variants = 1;

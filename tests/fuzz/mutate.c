@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/wire.h"
+#include "frontend/onnx/wire.h"
 
 uint32_t
 fuzz_draw(struct fuzz_random *r, uint32_t below)

@@ -1,7 +1,11 @@
 #include "tests/fuzz/plan.h"
 
-#include "frontend/opts.h"
+#include "frontend/driver/opts.h"
 #include "tests/fuzz/fuzz.h"
+#include "passes/passes.h"
+#include "passes/replay/replay.h"
+#include "passes/report/report.h"
+#include "codegen/cpu/cpu.h"
 
 struct options
 plan_options(void)
@@ -22,7 +26,7 @@ bool
 plan_all(Graph *g, const struct options *opt, const char *passes, Diag *diag)
 {
 	struct dump_request none = { NULL, NULL };
-	Pass p = { .diag = diag, .opt = opt, .keep = arena_new(),
+	Pass p = { .target = &target_cpu, .diag = diag, .opt = opt, .keep = arena_new(),
 	           .baseline_peak = -1, .minimum_peak = -1 };
 	bool ok = pass_run(&p, g, passes, NULL, &none);
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_FUZZ_VERB_H
 #define TESTS_FUZZ_VERB_H
 
-#include "frontend/verbs.h"
+#include "frontend/driver/verbs.h"
 
 /* Where the verb writes: a file in a folder of its own. */
 const char *verb_output(void);

@@ -6,6 +6,8 @@
 
 #include "passes/passes.h"
 #include "tests/ref/interp.h"
+#include "passes/grad/backward.h"
+#include "codegen/cpu/cpu.h"
 
 static int nfault;
 
@@ -58,7 +60,7 @@ static bool
 run_pass(struct bench *b)
 {
 	struct options opt = { .grad_accum = 1 };
-	Pass p = { .diag = b->diag, .opt = &opt, .scratch = arena_new(),
+	Pass p = { .target = &target_cpu, .diag = b->diag, .opt = &opt, .scratch = arena_new(),
 		.keep = b->g->arena };
 	bool ok = pass_autodiff(&p, b->g);
 

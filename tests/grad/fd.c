@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/grad.h"
+#include "passes/grad/grad.h"
 #include "passes/passes.h"
 #include "tests/ref/interp.h"
+#include "passes/grad/backward.h"
+#include "codegen/cpu/cpu.h"
 
 /* ---- building ---- */
 
@@ -192,7 +194,7 @@ static bool
 differentiate(struct check *c)
 {
 	struct options opt = { .grad_accum = c->f.grad_accum };
-	Pass p = { .diag = c->f.diag, .opt = &opt, .scratch = arena_new(),
+	Pass p = { .target = &target_cpu, .diag = c->f.diag, .opt = &opt, .scratch = arena_new(),
 		.keep = c->f.g->arena };
 	bool ok;
 

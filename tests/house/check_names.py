@@ -24,6 +24,12 @@ def objects(build):
                 yield os.path.relpath(os.path.join(base, name), build)
 
 
+def source(path):
+    """The source that an object file was made of, if it is one of ours: TOP/CMakeFiles/TARGET.dir/ROOM/FILE.c.o."""
+    top, _, rest = path.partition("/CMakeFiles/")
+    return os.path.join(top, rest.partition(".dir/")[2])[:-2]
+
+
 def symbols(nm, build, paths):
     """Names defined and names used, per object file."""
     defined, used = {}, {}
@@ -48,13 +54,12 @@ def excepted(root):
 def main():
     root, build, nm = sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "nm"
     defined, used = symbols(nm, build, sorted(objects(build)))
-    product = {path for path in defined if path.split("/")[0] in FOLDERS
-               and os.path.exists(os.path.join(root, path.split("/")[0], os.path.basename(path)[:-2]))}
+    product = {path for path in defined if path.split("/")[0] in FOLDERS and os.path.exists(os.path.join(root, source(path)))}
     fine = excepted(root) | {"main"}
     faults = []
     for path in sorted(product):
         others = set().union(*(names for other, names in used.items() if other != path))
-        faults += [f"{path.split('/')[0]}/{os.path.basename(path)[:-2]}: nobody else uses {name}"
+        faults += [f"{source(path)}: nobody else uses {name}"
                    for name in sorted(defined[path] - others - fine) if not name.startswith("_")]
     print("\n".join(faults))
     print(f"{len(product)} files, {len(faults)} faults")

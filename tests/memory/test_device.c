@@ -1,7 +1,7 @@
 /* Device profiles: reading, the roofline, fitting to measurements. */
 #include "tests/memory/test_memory.h"
 
-#include "passes/cost.h"
+#include "passes/cost/cost.h"
 
 #include <math.h>
 #include <string.h>

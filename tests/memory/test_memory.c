@@ -1,7 +1,10 @@
 /* The account of memory and FLOPs on graphs small enough to reckon by hand. */
 #include "tests/memory/test_memory.h"
 
-#include "passes/memory.h"
+#include "passes/report/memory.h"
+#include "ir/text/text.h"
+#include "passes/passes.h"
+#include "codegen/cpu/cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +27,7 @@ plan(struct fixture *f, const char *text)
 	f->opt.fused_attention = true;
 	f->opt.threads = 1;
 	f->opt.fold_limit = 1 << 20;
-	f->pass = (Pass){ .diag = f->diag, .opt = &f->opt,
+	f->pass = (Pass){ .target = &target_cpu, .diag = f->diag, .opt = &f->opt,
 	                  .keep = arena_new(), .baseline_peak = -1,
 	                  .minimum_peak = -1 };
 	f->g = text_parse("t.ck", text, strlen(text), f->diag);

@@ -9,10 +9,14 @@
 
 #include <cmocka.h>
 
-#include "passes/choose.h"
+#include "passes/account/account.h"
+#include "passes/plan/choose.h"
 #include "tests/plan/gen.h"
-
-PassFn pass_layout, pass_plan, pass_inplace, pass_place, pass_replay;
+#include "passes/fuse/fuse.h"
+#include "passes/place/place.h"
+#include "passes/replay/replay.h"
+#include "passes/plan/plan.h"
+#include "codegen/cpu/cpu.h"
 
 /* A pass context with quiet diagnostics. */
 struct bench {
@@ -29,7 +33,7 @@ bench_open(struct bench *b)
 	b->quiet = fopen("/dev/null", "w");
 	assert_non_null(b->quiet);
 	b->pass = (Pass){
-		.diag = diag_new("test", b->quiet), .opt = &b->opt,
+		.target = &target_cpu, .diag = diag_new("test", b->quiet), .opt = &b->opt,
 		.scratch = arena_new(), .keep = arena_new(),
 		.baseline_peak = -1, .minimum_peak = -1, .budget = -1,
 	};
@@ -55,7 +59,7 @@ bench_run(struct bench *b, Graph *g)
 	if (!pass_inplace(&b->pass, g) || !pass_place(&b->pass, g))
 		return false;
 	g->props |= P_PLACED;
-	if (!pass_replay(&b->pass, g))
+	if (!pass_account(&b->pass, g) || !pass_replay(&b->pass, g))
 		return false;
 	/* or the report had to do without it, see report.c */
 	assert_true(!b->pass.bound_class || b->pass.bound_sec

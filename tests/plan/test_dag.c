@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "tests/plan/plan_test.h"
-#include "passes/dag_walk.h"
+#include "passes/bare/dag_walk.h"
 
 enum { GRAPHS = 150, NODES = 11 };
 

@@ -1,6 +1,8 @@
 /* Plans that repeat nodes more than once. */
-#include "passes/deep.h"
+#include "passes/deep/deep.h"
 #include "tests/plan/plan_test.h"
+#include "passes/place/place.h"
+#include "passes/replay/replay.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -153,6 +155,7 @@ carry_out(struct problem *p, const struct found *f, int64_t arena)
 	assert_true(pass_inplace(&b.pass, g));
 	assert_true(pass_place(&b.pass, g));
 	g->props |= P_PLACED;
+	assert_true(pass_account(&b.pass, g));
 	assert_true(pass_replay(&b.pass, g));
 	assert_true(b.pass.plan->sum.live_bound == c.live);
 	assert_true(b.pass.plan->sum.arena <= arena);

@@ -1,6 +1,6 @@
 /* The packer against brute force, its bounds, and itself in another order. */
 #include "tests/plan/plan_test.h"
-#include "passes/pack.h"
+#include "passes/place/pack.h"
 
 #include <string.h>
 

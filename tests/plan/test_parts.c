@@ -1,7 +1,7 @@
 /* Parts, configurations and the curve, against all sets of kept values. */
 #include "tests/plan/plan_test.h"
-#include "passes/numbers.h"
-#include "passes/parts.h"
+#include "passes/problem/numbers.h"
+#include "passes/curve/parts.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,12 @@
 /* Keep or recompute on random graphs against all sets of kept values. */
 #include "tests/plan/plan_test.h"
-#include "passes/choose.h"
-#include "passes/inline.h"
-#include "passes/memory.h"
+#include "passes/fuse/inline.h"
+#include "ir/text/text.h"
+#include "passes/fuse/fuse.h"
+#include "passes/place/place.h"
+#include "passes/replay/replay.h"
+#include "passes/plan/choose.h"
+#include "passes/problem/segments.h"
 
 #include <malloc.h>
 #include <math.h>
@@ -86,6 +90,7 @@ carry_out(struct bench *b, struct remat *r, Graph *g, struct remat_cost c)
 	assert_true(pass_inplace(&b->pass, g));
 	assert_true(pass_place(&b->pass, g));
 	g->props |= P_PLACED;
+	assert_true(pass_account(&b->pass, g));
 	assert_true(pass_replay(&b->pass, g));
 	assert_true(b->pass.plan->sum.live_bound == c.live);
 }

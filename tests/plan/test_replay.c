@@ -1,9 +1,12 @@
 /* Replay accepts what the planner makes and names the rule that every kind of
  * damage breaks. */
 #include "tests/plan/plan_test.h"
+#include "passes/replay/replay.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { ALIGN = 64 };
 
 struct fixture {
 	struct bench b;
@@ -520,7 +523,7 @@ two_places(const struct place at[2], Arena *a)
 	p->step = arena_array(a, STEPS, sizeof *p->step);
 	p->tensor = arena_array(a, 2, sizeof *p->tensor);
 	p->sum = (struct plan_summary){ .budget = -1, .baseline_peak = -1,
-	                                .alignment = PLAN_ALIGN };
+	                                .alignment = ALIGN };
 	for (int k = 0; k < STEPS; k++) {
 		struct plan_step *s = &p->step[k];
 		int64_t live = 0;
@@ -597,8 +600,8 @@ overlap_is_seen(void **state)
 				         y.offset, y.offset + y.bytes);
 
 			for (int i = 0; i < 2; i++) {
-				at[i].offset *= PLAN_ALIGN;
-				at[i].bytes *= PLAN_ALIGN;
+				at[i].offset *= ALIGN;
+				at[i].bytes *= ALIGN;
 			}
 			assert_true(replay(two_places(at, a), text,
 			                   sizeof text) == !both);

@@ -1,5 +1,6 @@
 /* Write plans of made-up graphs as JSON: write_plans DIR. */
 #include "tests/plan/plan_test.h"
+#include "passes/report/report.h"
 
 #include <stdlib.h>
 

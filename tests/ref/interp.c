@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/ref/interp_int.h"
+#include "ir/base/half.h"
 
 /* ---- values ---- */
 

@@ -17,10 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/import.h"
-#include "frontend/opts.h"
+#include "frontend/import/import.h"
+#include "frontend/driver/opts.h"
 #include "passes/passes.h"
 #include "tests/ref/interp.h"
+#include "codegen/cpu/cpu.h"
 
 struct run {
 	const char *dir;
@@ -101,7 +102,7 @@ fold_part(void *of, Graph *g, Diag *quiet)
 {
 	struct run *r = of;
 	const struct dump_request none = { 0 };
-	Pass p = { .diag = quiet, .opt = &r->cli.opt, .keep = r->arena };
+	Pass p = { .target = &target_cpu, .diag = quiet, .opt = &r->cli.opt, .keep = r->arena };
 
 	return pass_run(&p, g, "bind,fold", NULL, &none);
 }
@@ -116,7 +117,7 @@ compile(struct run *r, struct onnx_file **keep)
 		.batchnorm = r->cli.batchnorm,
 		.fold = fold_part, .fold_of = r,
 	};
-	Pass p = { .diag = r->diag, .opt = &r->cli.opt, .keep = r->arena };
+	Pass p = { .target = &target_cpu, .diag = r->diag, .opt = &r->cli.opt, .keep = r->arena };
 	struct dump_request dump = { NULL, NULL };
 	const char *stop = r->cli.stop_after ? r->cli.stop_after : "optim";
 	bool ok;

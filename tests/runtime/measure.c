@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "runtime/rt.h"
+#include "runtime/model/rt.h"
 
 enum { GUARD = 4 << 20, MAX_STEPS = 64, THREADS = 2 };
 

@@ -1,8 +1,8 @@
 /* The library's convolutions against their definition: values, and the same
  * bits from every thread.  Skipped where there is no oneDNN 2.
  */
-#include "runtime/conv.h"
-#include "runtime/gemm.h"
+#include "runtime/blas/conv.h"
+#include "runtime/blas/gemm.h"
 #include "tests/codegen/blocked.h"
 
 #include <math.h>

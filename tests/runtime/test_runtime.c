@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/array.h"
+#include "runtime/file/array.h"
 #include "runtime/ckr.h"
-#include "runtime/gemm.h"
-#include "runtime/json.h"
-#include "runtime/rng.h"
+#include "runtime/blas/gemm.h"
+#include "runtime/file/json.h"
+#include "runtime/base/rng.h"
 
 /* A file in the test's folder. */
 static void

@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 
-#include "ir/arena.h"
+#include "ir/base/arena.h"
 
 #include <stdint.h>
 #include <stdlib.h>

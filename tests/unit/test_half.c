@@ -1,4 +1,5 @@
 #include "tests/unit/unit.h"
+#include "ir/base/half.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "tests/unit/unit.h"
 
 #include "passes/passes.h"
+#include "codegen/cpu/cpu.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ open_fixture(struct fixture *f)
 	memset(f, 0, sizeof *f);
 	sink_open(&f->s);
 	f->opt = (struct options){ .fold_limit = 1 << 20, .grad_accum = 1 };
-	f->pass = (Pass){ .diag = f->s.diag, .opt = &f->opt,
+	f->pass = (Pass){ .target = &target_cpu, .diag = f->s.diag, .opt = &f->opt,
 	                  .keep = arena_new() };
 	f->g = parse(&f->s, text);
 	assert_non_null(f->g);

@@ -1,5 +1,5 @@
 # A copy of attention for its statistics alone leaves out its rows.
-# run: --passes=layout,plan,inplace,place,replay --recompute-values l --keep o --optimizer none
+# run: --passes=layout,plan,inplace,place,account,replay --recompute-values l --keep o --optimizer none
 graph @f {
 	props bound static canon loss bwd upd fused
 	input %q: f32[1,2,16,8]

@@ -1,6 +1,6 @@
 # A copy of a norm for its statistics alone writes its rows in passing: readers
 # go on with the rows that were kept.
-# run: --passes=layout,plan,inplace,place,replay --recompute-values mean --recompute-values rstd --keep y --optimizer none
+# run: --passes=layout,plan,inplace,place,account,replay --recompute-values mean --recompute-values rstd --keep y --optimizer none
 graph @f {
 	props bound static canon loss bwd upd fused
 	input %x: f32[8,64]

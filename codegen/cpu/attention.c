@@ -1,0 +1,151 @@
+/* Calls of the attention kernels: shapes and strides as a constant struct. */
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/tile.h"
+
+static void
+emit_strides(struct emit *e, const char *name, const int64_t *s)
+{
+	out_line(e->out, "\t.%s = { %lld, %lld, %lld },", name,
+	         (long long)s[0], (long long)s[1], (long long)s[2]);
+}
+
+struct attrs {
+	double scale, ratio;
+	int64_t causal, stream;
+};
+
+/* All but the strides of outputs. */
+static void
+emit_struct(struct emit *e, const struct attrs *at, const Val *q,
+            const Val *k, const Val *v, const Val *mask, bool grad)
+{
+	int64_t rows = tile_attention_rows(q->shape.dim[2]);
+	int64_t ld = (k->shape.dim[2] + 15) / 16 * 16, step[MAX_RANK];
+	Shape scores = { 4, { q->shape.dim[0], q->shape.dim[1],
+		q->shape.dim[2], k->shape.dim[2] } };
+
+	e->need |= NEED_ATTENTION;
+	out_line(e->out, "const struct ckr_attention a = {");
+	out_line(e->out, ".batch = %lld, .heads = %lld, .groups = %lld,",
+	         (long long)q->shape.dim[0], (long long)q->shape.dim[1],
+	         (long long)k->shape.dim[1]);
+	out_line(e->out, ".queries = %lld, .keys = %lld, .dim = %lld, "
+	         ".vdim = %lld,", (long long)q->shape.dim[2],
+	         (long long)k->shape.dim[2], (long long)q->shape.dim[3],
+	         (long long)v->shape.dim[3]);
+	emit_strides(e, "q", q->stride);
+	emit_strides(e, "k", k->stride);
+	emit_strides(e, "v", v->stride);
+	if (mask) {
+		nest_strides(mask, &scores, step);
+		out_line(e->out, ".mask = { %lld, %lld, %lld, %lld },",
+		         (long long)step[0], (long long)step[1],
+		         (long long)step[2], (long long)step[3]);
+		out_line(e->out, ".mask_kind = %d,",
+		         mask->dt == DT_BOOL ? 2 : 1);
+	}
+	out_line(e->out, ".causal = %d, .scale = %s, .ratio = %s,",
+	         at->causal != 0, emit_float(e->arena, at->scale),
+	         emit_double(e->arena, at->ratio));
+	if (at->ratio > 0)
+		out_line(e->out, ".stream = (uint32_t)%s,",
+		         emit_const(e, at->stream));
+	/* ORDER TILE: node_workspace() counts on this */
+	out_line(e->out, ".rows = %lld, .ld = %lld, .scratch = %lld,",
+	         (long long)rows, (long long)ld,
+	         (long long)(rows * ld * (grad ? 2 : 1) + TILE_ROWS));
+}
+
+static bool
+check(struct emit *e, const Node *n, const Val *q, const Val *mask)
+{
+	emit_shapes(e, n);
+	if (q->dt != DT_F32)
+		return emit_unsupported(e, n, q->dt);
+	if (mask && mask->dt != DT_F32 && mask->dt != DT_BOOL)
+		return emit_unsupported(e, n, mask->dt);
+	return true;
+}
+
+bool
+emit_attention(struct emit *e, const Node *n)
+{
+	const Val *q = emit_in(e, n, 0), *k = emit_in(e, n, 1);
+	const Val *v = emit_in(e, n, 2), *mask = emit_in(e, n, 3);
+	const Val *o = emit_out(e, n, 0), *lse = emit_out(e, n, 1);
+	struct attrs at = { n->attr.ATTENTION.scale, n->attr.ATTENTION.ratio,
+		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream };
+
+	if (!check(e, n, q, mask))
+		return false;
+	emit_struct(e, &at, q, k, v, mask, false);
+	if (o)
+		emit_strides(e, "o", o->stride);
+	out_line(e->out, "};");
+	out_line(e->out, "ckr_attention(&a, %s, %s, p[0], p[1], p[2], %s, "
+	         "p[%d], env);",
+	         o ? arena_printf(e->arena, "p[%d]", n->nin) : "NULL",
+	         lse ? arena_printf(e->arena, "p[%d]", n->nin + 1) : "NULL",
+	         mask ? "p[3]" : "NULL", emit_scratch(n));
+	return true;
+}
+
+/* Where part `which` (q, k, v) begins in a packed output, and its strides:
+ * [B, T, (H + 2G) * D]. */
+static int64_t
+packed_part(const Val *y, int64_t heads, int64_t groups, int64_t dim,
+            int which, int64_t *stride)
+{
+	stride[0] = y->stride[0];
+	stride[1] = dim;
+	stride[2] = y->stride[1];
+	return which == 0 ? 0 : (heads + (which - 1) * groups) * dim;
+}
+
+bool
+emit_attention_grad(struct emit *e, const Node *n)
+{
+	static const char *const name[] = { "dq", "dk", "dv" };
+	const Val *d_o = emit_in(e, n, 0), *q = emit_in(e, n, 1);
+	const Val *k = emit_in(e, n, 2), *v = emit_in(e, n, 3);
+	const Val *o = emit_in(e, n, 4), *mask = emit_in(e, n, 6);
+	bool packed = n->attr.ATTENTION_GRAD.packed;
+	struct attrs at = { n->attr.ATTENTION_GRAD.scale,
+		n->attr.ATTENTION_GRAD.ratio, n->attr.ATTENTION_GRAD.causal,
+		n->attr.ATTENTION_GRAD.stream };
+	const char *to[3];
+
+	if (!check(e, n, q, mask))
+		return false;
+	emit_struct(e, &at, q, k, v, mask, true);
+	emit_strides(e, "d_o", d_o->stride);
+	emit_strides(e, "o", o->stride);
+	for (int i = 0; i < 3; i++) {
+		const Val *y = emit_out(e, n, packed ? 0 : i);
+		int64_t stride[3] = { 0 }, start = 0;
+		int arg = n->nin + (packed ? 0 : i);
+
+		to[i] = "NULL";
+		if (!y)
+			continue;
+		for (int d = 0; d < 3; d++)
+			stride[d] = y->stride[d];
+		if (packed)
+			start = packed_part(y, q->shape.dim[1],
+			                    k->shape.dim[1], q->shape.dim[3],
+			                    i, stride);
+		to[i] = arena_printf(e->arena, start ? "(float *)p[%d] + %lld"
+		                     : "p[%d]", arg, (long long)start);
+		emit_strides(e, name[i], stride);
+	}
+	out_line(e->out, "};");
+	out_line(e->out, "const struct ckr_attention_grad t = {");
+	out_line(e->out, ".d_o = p[0], .q = p[1], .k = p[2], .v = p[3],");
+	out_line(e->out, ".o = p[4], .lse = p[5], .mask = %s,",
+	         mask ? "p[6]" : "NULL");
+	out_line(e->out, ".dq = %s, .dk = %s, .dv = %s,", to[0], to[1], to[2]);
+	out_line(e->out, "};");
+	out_line(e->out, "ckr_attention_grad(&a, &t, p[%d], env);",
+	         emit_scratch(n));
+	return true;
+}

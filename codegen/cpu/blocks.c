@@ -1,0 +1,182 @@
+/* How convolutions are cut for a library that wants channels in blocks.
+ *
+ * Tasks are of one shape, so that one prepared convolution serves all of them,
+ * and follow from the shapes of the operands alone.  The last rows of windows
+ * overlap the ones before where they do not divide.
+ */
+#include "codegen/cpu/conv_tile.h"
+
+static int64_t
+ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static int64_t
+larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t
+padded(int64_t channels)
+{
+	return ceil_div(channels, BLOCK) * BLOCK;
+}
+
+/* Two spatial dims at most, sizes that a 32-bit int holds with room to spare,
+ * and channels that mostly fill their blocks.  1x1 is a matrix product as it
+ * is; blocks pay only where its rows are short. */
+static bool
+is_suited(const struct window *w, Op op)
+{
+	int64_t cin = w->cin <= BLOCK_PLAIN ? w->cin : padded(w->cin);
+	int64_t most = 1 << 20;
+
+	if (w->kernel[1] == 1 && w->kernel[2] == 1
+	    && (op == OP_CONV_DW || w->out[1] > BLOCK_POINTS
+	        || w->out[1] * w->out[2] > BLOCK_POINTS))
+		return false;
+	if (w->in[0] != 1 || w->out[0] != 1 || w->kernel[0] != 1
+	    || w->images < 1 || w->cin < 1 || w->cout < 1
+	    || w->images > most || w->cin > most || w->cout > most
+	    || (w->group > 1 && w->cin <= BLOCK_PLAIN))
+		return false;
+	for (int i = 1; i < WINDOW_DIMS; i++)
+		if (w->in[i] < 1 || w->out[i] < 1 || w->in[i] > most
+		    || w->out[i] > most || w->kernel[i] > 64
+		    || w->stride[i] > 64 || w->dilation[i] > 64
+		    || w->begin[i] < 0 || w->begin[i] > most)
+			return false;
+	return cin * padded(w->cout) <= 2 * w->cin * w->cout;
+}
+
+/* Set the part of x that `lines` rows of windows cover, and the floats that a
+ * task touches; returns their sum. */
+static int64_t
+measure(struct conv_blocks *b, const struct window *w, Op op, int64_t lines)
+{
+	int64_t cin = op == OP_CONV_DX ? b->channels : b->cin;
+	int64_t cout = op == OP_CONV_DX ? b->cout : b->channels;
+
+	for (int i = 0; i < 2; i++) {
+		int64_t n = i ? w->out[2] : lines;
+
+		b->extent[i] = b->point ? n : (n - 1) * w->stride[1 + i]
+			+ (w->kernel[1 + i] - 1) * w->dilation[1 + i] + 1;
+	}
+	b->lines = lines;
+	/* copies go by squares: one more is in reach of the last */
+	b->x = (ceil_div(b->images * cin * b->extent[0] * b->extent[1], BLOCK)
+	        + BLOCK) * BLOCK;
+	b->y = (ceil_div(b->images * cout * lines * w->out[2], BLOCK)
+	        + BLOCK) * BLOCK;
+	return b->x + b->y;
+}
+
+/* As many rows of windows as fit, and then as many images. */
+static void
+choose_extent(struct conv_blocks *b, const struct window *w, Op op)
+{
+	int64_t room = BLOCK_BYTES / 4, lines = w->out[1], all, n;
+
+	b->halo = 0;
+	b->images = 1;
+	all = measure(b, w, op, lines);
+	if (all > 2 * room) {
+		n = ceil_div(all, room);
+		if (op == OP_CONV_DX)
+			b->halo = ceil_div((w->kernel[1] - 1) * w->dilation[1],
+			                   w->stride[1]);
+		lines = larger(ceil_div(lines, n), larger(1, b->halo));
+		if (lines + b->halo >= w->out[1]) {
+			lines = w->out[1];
+			b->halo = 0;
+		}
+		measure(b, w, op, lines + b->halo);
+		return;
+	}
+	for (n = 1; n <= w->images; n++)
+		if (w->images % n == 0 && n * all <= room
+		    && (n == 1 || w->group * (w->images / n) >= BLOCK_TASKS
+		        || op == OP_CONV_DW))
+			b->images = n;
+	measure(b, w, op, lines);
+}
+
+static int64_t
+count_tasks(const struct conv_blocks *b, const struct window *w, Op op)
+{
+	int64_t all = op == OP_CONV_DX ? b->cin : b->cout;
+	int64_t tasks = w->group * (all / b->channels);
+
+	if (op == OP_CONV_DW)
+		return tasks * ceil_div(w->images, b->each);
+	return tasks * (w->images / b->images)
+		* ceil_div(w->out[1], b->lines - b->halo);
+}
+
+/* Halve the channels of a task until there are enough tasks. */
+static void
+split_channels(struct conv_blocks *b, const struct window *w, Op op)
+{
+	while (count_tasks(b, w, op) < BLOCK_TASKS
+	       && b->channels % (2 * BLOCK) == 0
+	       && b->channels >= 2 * BLOCK_CHANNELS) {
+		b->channels /= 2;
+		measure(b, w, op, b->lines);
+	}
+}
+
+struct conv_blocks
+conv_blocks(const Graph *g, const Node *n)
+{
+	struct window w = window_of(g, n);
+	struct conv_blocks b = { .each = w.images };
+	int64_t taps = w.kernel[1] * w.kernel[2], parts, all;
+
+	if (!is_suited(&w, n->op))
+		return b;
+	b.point = taps == 1;
+	b.cout = padded(w.cout);
+	b.cin = w.cin <= BLOCK_PLAIN && n->op != OP_CONV_DX ? w.cin
+	      : padded(w.cin);
+	b.channels = n->op == OP_CONV_DX ? b.cin : b.cout;
+	if (!mul_ok(b.cin * b.cout, taps, &all)
+	    || !mul_ok(all, w.group, &all))
+		return b;
+	choose_extent(&b, &w, n->op);
+	b.weights = all;
+	if (n->op == OP_CONV_DW) {
+		parts = larger(1, BLOCK_PART_BYTES / 4 / larger(1, all));
+		if (parts > 2 * BLOCK_TASKS)
+			parts = 2 * BLOCK_TASKS;
+		b.each = ceil_div(ceil_div(w.images, b.images), parts)
+			* b.images;
+		b.weights = all * ceil_div(w.images, b.each);
+	}
+	split_channels(&b, &w, n->op);
+	if (n->op == OP_CONV_DW && (b.each > b.images || b.lines < w.out[1]))
+		b.w = b.channels * b.cin * taps;
+	/* a single row may be too long */
+	b.fits = b.x + b.y <= 12 * (BLOCK_BYTES / 4);
+	return b;
+}
+
+int64_t
+conv_scratch(const Graph *g, const Node *n, int threads)
+{
+	struct conv_tile t = conv_tile(g, n);
+	struct conv_blocks b = conv_blocks(g, n);
+	int64_t bytes, other = 0;
+
+	if (b.fits && (!mul_ok(b.x + b.y + b.w, threads, &other)
+	               || !add_ok(other, b.weights, &other)))
+		return -1;
+	if (!mul_ok(t.scratch, threads, &bytes)
+	    || !add_ok(bytes, t.shared, &bytes))
+		return -1;
+	if (!mul_ok(larger(bytes, other), 4, &bytes))
+		return -1;
+	return (bytes + 63) / 64 * 64;
+}

@@ -1,0 +1,324 @@
+/* Calls of the convolution, batch normalisation and pooling kernels. */
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/conv_tile.h"
+
+#include <string.h>
+
+/* All floats among the operands are f32. */
+static bool
+need_f32(struct emit *e, const Node *n, unsigned need)
+{
+	e->need |= need;
+	emit_shapes(e, n);
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Val *v = i < n->nin ? emit_in(e, n, i)
+		                          : emit_out(e, n, i - n->nin);
+
+		if (v && dtype_info[v->dt].cls == 'f' && v->dt != DT_F32)
+			return emit_unsupported(e, n, v->dt);
+	}
+	return true;
+}
+
+static void
+emit_triple(struct emit *e, const char *name, const int64_t *v)
+{
+	out_line(e->out, ".%s = { %lld, %lld, %lld },", name,
+	         (long long)v[0], (long long)v[1], (long long)v[2]);
+}
+
+static void
+emit_window(struct emit *e, const struct window *w)
+{
+	emit_triple(e, "in", w->in);
+	emit_triple(e, "out", w->out);
+	emit_triple(e, "kernel", w->kernel);
+	emit_triple(e, "stride", w->stride);
+	emit_triple(e, "dilation", w->dilation);
+	emit_triple(e, "begin", w->begin);
+}
+
+static long long
+volume(const int64_t *v)
+{
+	return (long long)(v[0] * v[1] * v[2]);
+}
+
+/* ---- convolutions ---- */
+
+/* True if there is something to compute; otherwise the result is zero. */
+static bool
+has_work(struct emit *e, const Node *n)
+{
+	const Val *y = emit_out(e, n, 0);
+
+	if (shape_nelem(&emit_in(e, n, 0)->shape) > 0
+	    && shape_nelem(&emit_in(e, n, 1)->shape) > 0)
+		return true;
+	out_line(e->out, "memset(p[%d], 0, %lld);", n->nin,
+	         (long long)val_data_bytes(y));
+	return false;
+}
+
+static void
+emit_geometry(struct emit *e, const Node *n)
+{
+	struct window w = window_of(e->g, n);
+	struct conv_tile t = conv_tile(e->g, n);
+
+	out_line(e->out, "static const struct ckr_conv c1 = {");
+	out_line(e->out, ".images = %lld, .group = %lld, .cin = %lld, "
+	         ".cout = %lld,", (long long)w.images, (long long)w.group,
+	         (long long)w.cin, (long long)w.cout);
+	emit_window(e, &w);
+	out_line(e->out, ".taps = %lld, .in_size = %lld, .out_size = %lld,",
+	         volume(w.kernel), volume(w.in), volume(w.out));
+	out_line(e->out, ".direct = %d, .lines = %lld, .channels = %lld,",
+	         t.direct, (long long)t.lines, (long long)t.channels);
+	out_line(e->out, ".parts = %lld, .each = %lld, .scratch = %lld,",
+	         (long long)t.parts, (long long)t.each,
+	         (long long)t.scratch);
+	out_line(e->out, "};");
+}
+
+static const char *
+scratch(struct emit *e, const Node *n)
+{
+	return conv_scratch(e->g, n, 1) > 0
+		? arena_printf(e->arena, "p[%d]", emit_scratch(n)) : "NULL";
+}
+
+/* The row of the library's convolutions that says t: an old one, or new. */
+static int
+blocked_row(struct emit *e, const Node *n, const struct window *w,
+            const struct conv_blocks *b)
+{
+	static const char *const kind[] = { "Y", "DX", "DW" };
+	int64_t cin = n->op == OP_CONV_DX ? b->channels : b->cin;
+	int64_t cout = n->op == OP_CONV_DX ? b->cout : b->channels;
+	const char *row = arena_printf(e->arena, "\t{ CKR_CONV_%s, CKR_BLOCK, "
+		"%lld, %lld, %lld, { %lld, %lld }, { %lld, %lld },\n\t  "
+		"{ %lld, %lld }, { %lld, %lld }, { %lld, %lld } },\n",
+		kind[n->op - OP_CONV], (long long)b->images, (long long)cin,
+		(long long)cout, (long long)b->extent[0],
+		(long long)b->extent[1], (long long)b->lines,
+		(long long)w->out[2], (long long)w->kernel[1],
+		(long long)w->kernel[2],
+		(long long)(b->point ? 1 : w->stride[1]),
+		(long long)(b->point ? 1 : w->stride[2]),
+		(long long)w->dilation[1], (long long)w->dilation[2]);
+	const char *at = e->blocked.s ? e->blocked.s : "";
+	size_t len = strlen(row);
+
+	for (int i = 0; i < e->nblocked; i++) {
+		if (!strncmp(at, row, len))
+			return i;
+		at = strchr(strchr(at, '\n') + 1, '\n') + 1;
+	}
+	out_bytes(&e->blocked, row, len);
+	return e->nblocked++;
+}
+
+/* If a library of convolutions suits: if (it is there) call, else the rest;
+ * false if none does. */
+static bool
+emit_blocks(struct emit *e, const Node *n, const char *call)
+{
+	struct conv_blocks b = conv_blocks(e->g, n);
+	struct window w = window_of(e->g, n);
+
+	if (!b.fits)
+		return false;
+	e->need |= NEED_BLOCKS;
+	out_line(e->out, "static const struct ckr_blocks b1 = {");
+	out_line(e->out, ".job = %d, .point = %d, .cin = %lld, .cout = %lld,",
+	         blocked_row(e, n, &w, &b), b.point, (long long)b.cin,
+	         (long long)b.cout);
+	out_line(e->out, ".images = %lld, .lines = %lld, .channels = %lld,",
+	         (long long)b.images, (long long)b.lines,
+	         (long long)b.channels);
+	out_line(e->out, ".halo = %lld, .each = %lld, .extent = { %lld, %lld "
+	         "},", (long long)b.halo, (long long)b.each,
+	         (long long)b.extent[0], (long long)b.extent[1]);
+	out_line(e->out, ".weights = %lld, .x = %lld, .y = %lld, .w = %lld,",
+	         (long long)b.weights, (long long)b.x, (long long)b.y,
+	         (long long)b.w);
+	out_line(e->out, "};");
+	out_line(e->out, "if (ckr_has_blocks(&b1, env)) {");
+	out_line(e->out, "ckr_blocks_%s", call);
+	out_line(e->out, "} else {");
+	return true;
+}
+
+/* Nothing to compute, or the geometry. */
+static bool
+begin_conv(struct emit *e, const Node *n)
+{
+	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0 || !has_work(e, n))
+		return false;
+	emit_geometry(e, n);
+	return true;
+}
+
+/* name: "conv", "dx" or "dw"; without: the function that unfolds. */
+static bool
+emit_convolution(struct emit *e, const Node *n, const char *name,
+                 const char *without, const char *operands)
+{
+	const char *s = scratch(e, n);
+	bool blocks;
+
+	if (!need_f32(e, n, NEED_CONV))
+		return false;
+	if (!begin_conv(e, n))
+		return true;
+	if (conv_tile(e->g, n).thin) {
+		out_line(e->out, "ckr_thins_%s(&c1, %s, %s, env);", name,
+		         operands, s);
+		return true;
+	}
+	blocks = emit_blocks(e, n, arena_printf(e->arena, "%s(&c1, &b1, %s, "
+	                                        "%s, env);", name, operands,
+	                                        s));
+	out_line(e->out, "%s(&c1, %s, %s, env);", without, operands, s);
+	if (blocks)
+		out_line(e->out, "}");
+	return true;
+}
+
+bool
+emit_conv(struct emit *e, const Node *n)
+{
+	return emit_convolution(e, n, "conv", "ckr_conv",
+		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
+		             p_in(e, n, 2)));
+}
+
+bool
+emit_conv_dx(struct emit *e, const Node *n)
+{
+	return emit_convolution(e, n, "dx", "ckr_conv_dx",
+		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
+		             p_in(e, n, 2)));
+}
+
+bool
+emit_conv_dw(struct emit *e, const Node *n)
+{
+	return emit_convolution(e, n, "dw", "ckr_conv_dw", "p[2], p[0], p[1]");
+}
+
+/* ---- batch normalisation ---- */
+
+static const char *
+planes(struct emit *e, const Shape *s)
+{
+	return arena_printf(e->arena, "%lld, %lld, %lld",
+	                    (long long)s->dim[0], (long long)s->dim[1],
+	                    (long long)emit_extent(s, 2, s->rank));
+}
+
+bool
+emit_batchnorm(struct emit *e, const Node *n)
+{
+	if (!need_f32(e, n, NEED_BATCHNORM))
+		return false;
+	out_line(e->out, "ckr_batchnorm(%s, %s, %s, p[0], %s, %s, %s, %s, "
+	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         p_in(e, n, 1), p_in(e, n, 2),
+	         planes(e, &emit_in(e, n, 0)->shape),
+	         emit_double(e->arena, n->attr.BATCHNORM.eps));
+	return true;
+}
+
+bool
+emit_batchnorm_grad(struct emit *e, const Node *n)
+{
+	if (!need_f32(e, n, NEED_BATCHNORM))
+		return false;
+	out_line(e->out, "ckr_batchnorm_grad(%s, %s, %s, p[0], p[1], p[2], "
+	         "p[3],", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2));
+	out_line(e->out, "                   %s, %s, %s, env);",
+	         p_in(e, n, 4), planes(e, &emit_in(e, n, 1)->shape),
+	         emit_double(e->arena, n->attr.BATCHNORM_GRAD.eps));
+	return true;
+}
+
+bool
+emit_bn_update(struct emit *e, const Node *n)
+{
+	if (!need_f32(e, n, NEED_BATCHNORM))
+		return false;
+	out_line(e->out, "ckr_bn_update(p[2], p[0], p[1], %lld, %s, env);",
+	         (long long)val_nelem(emit_out(e, n, 0)),
+	         emit_double(e->arena, n->attr.BN_UPDATE.momentum));
+	return true;
+}
+
+/* ---- pools ---- */
+
+static void
+emit_pool(struct emit *e, const Node *n, const IntList *end, int64_t include)
+{
+	struct window w = window_of(e->g, n);
+	int64_t pad[WINDOW_DIMS] = { 0 };
+
+	for (int i = 0; i < end->n; i++)
+		pad[WINDOW_DIMS - end->n + i] = end->v[i];
+	out_line(e->out, "static const struct ckr_pool pool = {");
+	out_line(e->out, ".planes = %lld, .include = %d,",
+	         (long long)(w.images * w.cin), include != 0);
+	emit_window(e, &w);
+	emit_triple(e, "end", pad);
+	out_line(e->out, "};");
+}
+
+bool
+emit_maxpool(struct emit *e, const Node *n)
+{
+	if (!need_f32(e, n, NEED_POOL))
+		return false;
+	emit_pool(e, n, &n->attr.MAXPOOL.end, 0);
+	out_line(e->out, "ckr_maxpool(&pool, %s, %s, p[0], env);",
+	         p_out(e, n, 0), p_out(e, n, 1));
+	return true;
+}
+
+bool
+emit_maxpool_grad(struct emit *e, const Node *n)
+{
+	const Shape *dy = &emit_in(e, n, 0)->shape;
+	const Shape *dx = &emit_out(e, n, 0)->shape;
+
+	if (!need_f32(e, n, NEED_POOL))
+		return false;
+	if (emit_in(e, n, 1)->dt != DT_I32)
+		return diag_error(e->diag, "maxpool_grad wants positions of "
+		                  "type i32");
+	out_line(e->out, "ckr_maxpool_grad(p[2], p[0], p[1], %lld, %lld, "
+	         "%lld, env);", (long long)emit_extent(dx, 0, 2),
+	         (long long)emit_extent(dx, 2, dx->rank),
+	         (long long)emit_extent(dy, 2, dy->rank));
+	return true;
+}
+
+bool
+emit_avgpool(struct emit *e, const Node *n)
+{
+	if (!need_f32(e, n, NEED_POOL))
+		return false;
+	emit_pool(e, n, &n->attr.AVGPOOL.end, n->attr.AVGPOOL.include);
+	out_line(e->out, "ckr_avgpool(&pool, p[1], p[0], env);");
+	return true;
+}
+
+bool
+emit_avgpool_grad(struct emit *e, const Node *n)
+{
+	if (!need_f32(e, n, NEED_POOL))
+		return false;
+	emit_pool(e, n, &n->attr.AVGPOOL_GRAD.end,
+	          n->attr.AVGPOOL_GRAD.include);
+	out_line(e->out, "ckr_avgpool_grad(&pool, p[1], p[0], env);");
+	return true;
+}

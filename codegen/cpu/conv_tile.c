@@ -1,0 +1,114 @@
+/* Blocking of convolutions. */
+#include "codegen/cpu/conv_tile.h"
+
+static int64_t
+ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static int64_t
+smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t
+larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static bool
+is_direct(const struct window *w)
+{
+	for (int i = 0; i < WINDOW_DIMS; i++)
+		if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] != 0
+		    || w->in[i] != w->out[i])
+			return false;
+	return true;
+}
+
+/* Rows of windows in a block, given the rows of patches that are unfolded. */
+static int64_t
+block_lines(const struct window *w, int64_t rows, int64_t tasks)
+{
+	int64_t lines = w->out[0] * w->out[1], width = larger(w->out[2], 1);
+	int64_t most = CONV_BYTES / 4 / larger(rows, 1) / width;
+	int64_t least = ceil_div(CONV_COLUMNS, width), n;
+
+	/* enough tasks, unless blocks get too narrow for a product */
+	if (!mul_ok(lines, tasks, &n))
+		n = lines;
+	n = smaller(most, ceil_div(n, CONV_TASKS));
+	return larger(1, smaller(lines, larger(n, least)));
+}
+
+/* a * b * c, rounded up to a multiple of 16; INT64_MAX if that is too large */
+static int64_t
+padded_product(int64_t a, int64_t b, int64_t c)
+{
+	int64_t n;
+
+	if (!mul_ok(a, b, &n) || !mul_ok(n, c, &n) || !add_ok(n, 15, &n))
+		return INT64_MAX;
+	return n / 16 * 16;
+}
+
+/* A plane of x by phases of the stride and one of y, whose lines are as long.
+ * ORDER THIN: codegen/cpu/kernels/thin.h */
+static int64_t
+thin_floats(const struct window *w)
+{
+	int64_t phases = 1, size = 1;
+
+	for (int i = 0; i < WINDOW_DIMS; i++) {
+		int64_t reach = (w->kernel[i] - 1) * w->dilation[i];
+
+		if (!mul_ok(size, w->out[i] + reach / w->stride[i], &size)
+		    || !mul_ok(phases, smaller(w->stride[i], reach + 1),
+		               &phases))
+			return INT64_MAX;
+	}
+	return padded_product(phases + 1, size, 1);
+}
+
+struct conv_tile
+conv_tile(const Graph *g, const Node *n)
+{
+	struct window w = window_of(g, n);
+	int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2], rows;
+	int64_t blocks;
+	struct conv_tile t = { .direct = is_direct(&w), .parts = 1,
+		.each = w.images };
+
+	if (w.cin == 1 && w.group > 1) {
+		t.thin = true;
+		t.lines = t.channels = 1;
+		t.scratch = thin_floats(&w);
+		return t;
+	}
+	t.channels = n->op == OP_CONV ? w.cin
+	           : smaller(w.cin, larger(1, ceil_div(CONV_ROWS,
+	                                               larger(taps, 1))));
+	t.channels = larger(t.channels, 1);
+	rows = t.channels * taps;
+	blocks = ceil_div(w.cin, t.channels);
+	t.lines = block_lines(&w, rows, n->op == OP_CONV
+	                      ? w.images * w.group : CONV_TASKS);
+	if (!t.direct)
+		t.scratch = padded_product(rows, t.lines, w.out[2]);
+	if (n->op != OP_CONV_DW || w.images < 1)
+		return t;
+	int64_t weights = larger(1, w.group * w.cout * w.cin * taps);
+	int64_t parts = smaller(ceil_div(CONV_TASKS,
+	                                 larger(1, w.group * blocks)),
+	                        CONV_PART_BYTES / 4 / weights);
+
+	parts = larger(1, smaller(parts, w.images));
+	t.each = ceil_div(w.images, parts);
+	t.parts = ceil_div(w.images, t.each);
+	if (t.parts > 1)
+		t.shared = padded_product(t.parts, weights, 1);
+	return t;
+}

@@ -1,0 +1,177 @@
+/* Data movement: views that had to be carried out, concat, pad, trilu, fill.
+ */
+#include "codegen/cpu/emit.h"
+
+#include <string.h>
+
+static struct nest_operand
+operand(const Val *v, int arg)
+{
+	struct nest_operand op = { .dt = v->dt, .arg = arg };
+
+	memcpy(op.stride, v->stride, sizeof op.stride);
+	return op;
+}
+
+/* A view's output as an operand: how the input's bytes look through it. */
+static struct nest_operand
+through_view(const Val *x, const Node *n, const Val *y)
+{
+	struct nest_operand op = operand(x, 0);
+
+	switch (n->op) {
+	case OP_EXPAND:
+		nest_strides(x, &y->shape, op.stride);
+		break;
+	case OP_TRANSPOSE:
+		for (int i = 0; i < y->shape.rank; i++)
+			op.stride[i] = x->stride[n->attr.TRANSPOSE.perm.v[i]];
+		break;
+	case OP_SLICE:
+		for (int i = 0; i < y->shape.rank; i++) {
+			op.start += n->attr.SLICE.start.v[i] * x->stride[i];
+			op.stride[i] *= n->attr.SLICE.step.v[i];
+		}
+		break;
+	default:
+		break;
+	}
+	return op;
+}
+
+bool
+emit_view(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
+	struct nest_operand from = through_view(x, n, y);
+	struct nest_operand to = operand(y, n->nin);
+
+	emit_shapes(e, n);
+	if (n->op == OP_RESHAPE) {
+		/* same elements in the same order */
+		shape_strides(&x->shape, to.stride);
+		emit_copy(e, &x->shape, &from, &to);
+	} else {
+		emit_copy(e, &y->shape, &from, &to);
+	}
+	return true;
+}
+
+bool
+emit_concat(struct emit *e, const Node *n)
+{
+	const Val *y = emit_out(e, n, 0);
+	int axis = emit_axis(n->attr.CONCAT.axis, y->shape.rank);
+	int64_t at = 0;
+
+	emit_shapes(e, n);
+	for (int i = 0; i < n->nin; i++) {
+		const Val *x = emit_in(e, n, i);
+		struct nest_operand from = operand(x, i), to;
+
+		to = operand(y, n->nin);
+		to.start = at * y->stride[axis];
+		at += x->shape.dim[axis];
+		out_line(e->out, "{");
+		emit_copy(e, &x->shape, &from, &to);
+		out_line(e->out, "}");
+	}
+	return true;
+}
+
+static void
+emit_splat(struct emit *e, const Val *y, int arg, double value)
+{
+	struct nest_operand in = { .dt = y->dt, .scalar = true,
+	                           .value = value };
+	struct nest_operand out = operand(y, arg);
+	struct micro m = { .op = OP_COPY, .dt = y->dt, .narg = 1 };
+	int result = 0;
+	struct body body = { 1, &m, &result };
+	struct nest nest = { .shape = y->shape, .nin = 1, .nout = 1,
+	                     .in = &in, .out = &out, .body = &body };
+
+	emit_nest(e, &nest);
+}
+
+bool
+emit_fill(struct emit *e, const Node *n)
+{
+	emit_shapes(e, n);
+	emit_splat(e, emit_out(e, n, 0), n->nin, n->attr.FILL.value);
+	return true;
+}
+
+/* Constant padding: the value everywhere, then what is left of the input.
+ * Negative padding cuts. */
+static void
+emit_pad_constant(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
+	struct nest_operand from = operand(x, 0), to = operand(y, n->nin);
+	Shape s = x->shape;
+
+	out_line(e->out, "{");
+	emit_splat(e, y, n->nin, n->attr.PAD.value);
+	out_line(e->out, "}");
+	for (int i = 0; i < s.rank; i++) {
+		int64_t before = n->attr.PAD.begin.v[i];
+		int64_t after = n->attr.PAD.end.v[i];
+
+		if (before < 0) {
+			from.start -= before * x->stride[i];
+			s.dim[i] += before;
+		} else {
+			to.start += before * y->stride[i];
+		}
+		if (after < 0)
+			s.dim[i] += after;
+		if (s.dim[i] <= 0)
+			return;
+	}
+	out_line(e->out, "{");
+	emit_copy(e, &s, &from, &to);
+	out_line(e->out, "}");
+}
+
+bool
+emit_pad(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
+
+	emit_shapes(e, n);
+	if (n->attr.PAD.mode == 0) {
+		emit_pad_constant(e, n);
+		return true;
+	}
+	e->need |= NEED_INDEX;
+	out_line(e->out, "ckr_pad(p[%d], p[0], %d, %d, %lld,", n->nin,
+	         dtype_info[x->dt].nbytes, x->shape.rank,
+	         (long long)n->attr.PAD.mode);
+	out_line(e->out, "        %s,", emit_list(e, x->shape.dim,
+	         x->shape.rank));
+	out_line(e->out, "        %s,", emit_list(e, x->stride, x->shape.rank));
+	out_line(e->out, "        %s,", emit_list(e, y->shape.dim,
+	         y->shape.rank));
+	out_line(e->out, "        %s, env);", emit_list(e,
+	         n->attr.PAD.begin.v, x->shape.rank));
+	return true;
+}
+
+/* Rows of the last two dims: a part is copied, the rest is zero. */
+bool
+emit_trilu(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
+	int r = y->shape.rank;
+	int64_t rows = y->shape.dim[r - 2], cols = y->shape.dim[r - 1];
+
+	emit_shapes(e, n);
+	e->need |= NEED_INDEX;
+	out_line(e->out, "ckr_trilu(p[%d], p[0], %d, %lld, %lld, %lld, %lld, "
+	         "%lld, env);", n->nin, dtype_info[x->dt].nbytes,
+	         (long long)emit_extent(&y->shape, 0, r - 2), (long long)rows,
+	         (long long)cols, (long long)n->attr.TRILU.upper,
+	         (long long)n->attr.TRILU.k);
+	return true;
+}

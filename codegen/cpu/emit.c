@@ -1,0 +1,190 @@
+/* What all emit rules share. */
+#include "codegen/cpu/emit.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- operands ---- */
+
+const Val *
+emit_in(const struct emit *e, const Node *n, int i)
+{
+	return i < n->nin && n->in[i] ? &e->g->val[n->in[i]] : NULL;
+}
+
+const Val *
+emit_out(const struct emit *e, const Node *n, int i)
+{
+	return i < n->nout && n->out[i] ? &e->g->val[n->out[i]] : NULL;
+}
+
+const char *
+p_in(const struct emit *e, const Node *n, int i)
+{
+	return emit_in(e, n, i) ? arena_printf(e->arena, "p[%d]", i) : "NULL";
+}
+
+const char *
+p_out(const struct emit *e, const Node *n, int i)
+{
+	return emit_out(e, n, i) ? arena_printf(e->arena, "p[%d]", n->nin + i)
+		: "NULL";
+}
+
+const char *
+emit_list(const struct emit *e, const int64_t *v, int n)
+{
+	const char *s = "(const int64_t[]){ ";
+
+	for (int i = 0; i < n; i++)
+		s = arena_printf(e->arena, "%s%lld%s", s, (long long)v[i],
+		                 i + 1 < n ? ", " : " }");
+	return n ? s : "NULL";
+}
+
+const char *
+emit_ctype(DType dt)
+{
+	return dtype_info[dt].ctype;
+}
+
+const char *
+emit_dtype(DType dt)
+{
+	static const char *const text[DT_COUNT] = { "CKR_NONE",
+		"CKR_F32", "CKR_F64", "CKR_F16", "CKR_BF16", "CKR_I64",
+		"CKR_I32", "CKR_I16", "CKR_I8", "CKR_U64", "CKR_U32",
+		"CKR_U16", "CKR_U8", "CKR_BOOL" };      /* ORDER DT */
+
+	return text[dt];
+}
+
+bool
+emit_is_half(DType dt)
+{
+	return dt == DT_F16 || dt == DT_BF16;
+}
+
+void
+emit_pointer(struct emit *e, const char *name, const Val *v, int i,
+             bool constant)
+{
+	out_line(e->out, "%s%s *%s = p[%d];", constant ? "const " : "",
+	         emit_ctype(v->dt), name, i);
+}
+
+const char *
+emit_const(struct emit *e, int64_t value)
+{
+	int i = e->nconst;
+
+	if (i == EMIT_CONSTS)
+		return arena_printf(e->arena, "INT64_C(%lld)",
+		                    (long long)value);
+	e->constant[e->nconst++] = value;
+	return arena_printf(e->arena, "c[%d]", i);
+}
+
+static const char *
+special(Arena *a, double x, const char *suffix)
+{
+	if (isnan(x))
+		return arena_printf(a, "__builtin_nan%s(\"\")", suffix);
+	return arena_printf(a, "%s__builtin_inf%s()", x < 0 ? "-" : "",
+	                    suffix);
+}
+
+const char *
+emit_float(Arena *a, double x)
+{
+	float f = (float)x;
+	char buf[40];
+
+	if (isnan(f) || isinf(f))
+		return special(a, (double)f, "f");
+	snprintf(buf, sizeof buf, "%.9g", (double)f);
+	return arena_printf(a, "%s%sf", buf, strpbrk(buf, ".e") ? "" : ".0");
+}
+
+const char *
+emit_double(Arena *a, double x)
+{
+	char buf[40];
+
+	if (isnan(x) || isinf(x))
+		return special(a, x, "");
+	snprintf(buf, sizeof buf, "%.17g", x);
+	return arena_printf(a, "%s%s", buf, strpbrk(buf, ".e") ? "" : ".0");
+}
+
+void
+emit_shapes(struct emit *e, const Node *n)
+{
+	struct out *o = e->out;
+	char buf[200];
+
+	for (int i = 0; i < o->indent; i++)
+		out_bytes(o, "\t", 1);
+	out_put(o, "/*");
+	for (int i = 0; i < n->nin; i++) {
+		const Val *v = emit_in(e, n, i);
+
+		out_put(o, "%s %s", i ? "," : "",
+		        v ? shape_text(buf, sizeof buf, v->dt, &v->shape)
+		          : "none");
+	}
+	out_put(o, " ->");
+	for (int i = 0; i < n->nout; i++) {
+		const Val *v = emit_out(e, n, i);
+
+		out_put(o, "%s %s", i ? "," : "",
+		        v ? shape_text(buf, sizeof buf, v->dt, &v->shape)
+		          : "none");
+	}
+	out_put(o, " */\n");
+}
+
+int64_t
+emit_extent(const Shape *s, int from, int to)
+{
+	int64_t n = 1;
+
+	for (int i = from; i < to; i++)
+		n *= s->dim[i];
+	return n;
+}
+
+int
+emit_axis(int64_t axis, int rank)
+{
+	return (int)(axis < 0 ? axis + rank : axis);
+}
+
+bool
+emit_unsupported(struct emit *e, const Node *n, DType dt)
+{
+	return emit_unsupported_op(e, n, n->op, dt);
+}
+
+bool
+emit_unsupported_op(struct emit *e, const Node *n, Op op, DType dt)
+{
+	const struct origin *o = &e->g->origin[n->norigin ? n->origin[0] : 0];
+
+	return diag_at(e->diag, n->norigin ? o->name : NULL,
+	               n->norigin ? o->op : NULL,
+	               "%s is not supported for %s%s", op_info[op].text,
+	               dtype_info[dt].text, dtype_info[dt].cls == 'f'
+	               ? "; export this part of the model in float32" : "");
+}
+
+/* ---- ops that never come here ---- */
+
+bool
+emit_fail(struct emit *e, const Node *n)
+{
+	return diag_internal(e->diag, "codegen: op %s was not lowered",
+	                     op_info[n->op].text);
+}

@@ -1,0 +1,130 @@
+/* The kernel being written, and what rules write it with. */
+#ifndef CODEGEN_CPU_EMIT_H
+#define CODEGEN_CPU_EMIT_H
+
+#include "codegen/out.h"
+#include "ir/ir.h"
+
+/* ---- kernels ---- */
+
+/* Texts of codegen/cpu/kernels that generated C takes along. */
+enum {
+	NEED_RANDOM = 1, NEED_ROWS = 2, NEED_INDEX = 4, NEED_REDUCE = 8,
+	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
+	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
+	NEED_POOL = 1024, NEED_HALF = 2048, NEED_HALF_UPDATE = 4096,
+	NEED_BLOCKS = 8192, NEED_SAMPLE = 16384, NEED_ADAFACTOR = 32768,
+};
+
+enum { EMIT_CONSTS = 32 };
+
+struct emit {
+	const Graph *g;
+	NodeId gnode;                   /* whose kernel this is */
+	Diag *diag;
+	Arena *arena;
+	int threads;
+	struct out *out;                /* the body of this kernel */
+	unsigned need;                  /* NEED_*, of all kernels so far */
+	int nconst;                   /* numbers that differ between calls of */
+	int64_t constant[EMIT_CONSTS];  /* the same kernel */
+	struct out blocked;             /* convolutions for the library */
+	int nblocked;
+	const Graph *staged;            /* g with 16-bit floats widened; NULL:
+	                                 * not made yet */
+};
+
+typedef bool EmitRule(struct emit *, const Node *);
+
+/* One rule per name in the EMIT column of ops.h. */
+#define EMIT(cpu) EmitRule emit_##cpu;
+#define OP(id, text, sig, attr, rules, emit) emit
+#include "ir/ops.h"
+
+/* Operands: in 0..nin-1, then outputs, then scratch. */
+const Val *emit_in(const struct emit *, const Node *, int i);   /* NULL: none */
+const Val *emit_out(const struct emit *, const Node *, int i);  /* NULL: none */
+/* Operands as arguments of a kernel: "p[3]", or "NULL" if absent. */
+const char *p_in(const struct emit *, const Node *, int i);
+const char *p_out(const struct emit *, const Node *, int i);
+/* "{ 1, 2, 3 }" as a compound literal of int64_t, or NULL if empty. */
+const char *emit_list(const struct emit *, const int64_t *, int n);
+static inline int
+emit_scratch(const Node *n)
+{
+	return n->nin + n->nout;
+}
+/* Declare "T *NAME = p[I]" (const for an input), typed as the value. */
+void emit_pointer(struct emit *, const char *name, const Val *, int i,
+                  bool constant);
+const char *emit_ctype(DType);
+/* A number of this call; the text that reads it, in the arena. */
+const char *emit_const(struct emit *, int64_t value);
+/* A float literal that reads back as exactly (float)x. */
+const char *emit_float(Arena *, double x);
+const char *emit_double(Arena *, double x);
+/* "f32[2,3], i64[4] -> f32[2,4]" as a comment line. */
+void emit_shapes(struct emit *, const Node *);
+/* "op of TYPE is not supported", about the ONNX node behind it. */
+bool emit_unsupported(struct emit *, const Node *, DType);
+/* The same for an op within a loop. */
+bool emit_unsupported_op(struct emit *, const Node *, Op, DType);
+/* "CKR_F32": the type's number in the ABI. */
+const char *emit_dtype(DType);
+bool emit_is_half(DType);
+/* Elements of dims from..to-1. */
+int64_t emit_extent(const Shape *, int from, int to);
+int emit_axis(int64_t axis, int rank);
+
+/* ---- element-wise nests (loop.c) ---- */
+
+struct nest_operand {
+	DType dt;
+	int arg;                        /* index in p */
+	int64_t start;                  /* elements to skip */
+	int64_t stride[MAX_RANK];       /* over the nest's dims */
+	bool scalar;                    /* known value: a literal instead */
+	double value;
+};
+
+/* for all points of shape: outputs = body(inputs).  A body without micros
+ * copies input 0 to output 0. */
+struct nest {
+	Shape shape;
+	int nin, nout;
+	struct nest_operand *in, *out;
+	const struct body *body;
+	const Attr *attr;
+};
+
+bool emit_nest(struct emit *, const struct nest *);
+/* Strided copy between operands of one type. */
+void emit_copy(struct emit *, const Shape *, const struct nest_operand *from,
+               const struct nest_operand *to);
+/* Strides of v over `shape`, 0 where v is broadcast. */
+void nest_strides(const Val *v, const Shape *shape, int64_t *stride);
+
+/* ---- expressions (ew.c) ---- */
+
+/* The C expression of one element-wise op on named operands of type from;
+ * words: the name of the random word, if op draws one.  exponent: constant
+ * second operand of pow, or NULL. */
+const char *ew_expression(struct emit *, const struct micro *,
+                          const char *const *arg, const DType *from,
+                          const double *exponent);
+/* The type in which values of dt are computed. */
+const char *ew_type(DType);
+/* expr converted between storage and computation. */
+const char *ew_load(struct emit *, DType, const char *expr);
+const char *ew_store(struct emit *, DType, const char *expr);
+
+/* ---- target.c: the rule of the node's op ---- */
+
+bool cpu_emit_plain(struct emit *, const Node *);
+
+/* ---- stage.c ---- */
+
+/* The node on float32 copies of its 16-bit operands (tile_staged()). */
+bool emit_staged(struct emit *, const Node *);
+
+#endif

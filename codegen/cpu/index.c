@@ -1,0 +1,182 @@
+/* Calls of the indexing kernels. */
+#include "codegen/cpu/emit.h"
+
+/* Bytes of an index, or 0 after a diagnostic. */
+static int
+index_bytes(struct emit *e, const Node *n, int i)
+{
+	const Val *v = emit_in(e, n, i);
+
+	e->need |= NEED_INDEX;
+	if (v->dt == DT_I64 || v->dt == DT_I32)
+		return dtype_info[v->dt].nbytes;
+	emit_unsupported(e, n, v->dt);
+	return 0;
+}
+
+/* The type to combine elements in; 0: they are replaced. */
+static const char *
+add_dtype(const Val *v, int64_t add)
+{
+	return add ? emit_dtype(v->dt) : "0";
+}
+
+bool
+emit_gather(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int axis = emit_axis(n->attr.GATHER.axis, x->shape.rank);
+	int nbytes = index_bytes(e, n, 1);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_gather(p[2], p[0], p[1], %d, %lld, %lld, %lld, "
+	         "%lld, env);", nbytes,
+	         (long long)emit_extent(&x->shape, 0, axis),
+	         (long long)x->shape.dim[axis],
+	         (long long)shape_nelem(&idx->shape),
+	         (long long)emit_extent(&x->shape, axis + 1, x->shape.rank) *
+	         dtype_info[x->dt].nbytes);
+	return true;
+}
+
+bool
+emit_selected(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0);
+	const char *bits = x->dt == DT_F16 || x->dt == DT_BF16
+	                 ? " & 0x7fff" : "";
+	long long all = (long long)shape_nelem(&x->shape);
+
+	emit_shapes(e, n);
+	emit_pointer(e, "x", x, 0, true);
+	out_line(e->out, "int64_t *y = p[1], count = 0;");
+	out_line(e->out, "for (int64_t i = 0; i < %lld; i++) {", all);
+	out_line(e->out, "if ((x[i]%s) == 0)", bits);
+	out_line(e->out, "\tcontinue;");
+	out_line(e->out, "int64_t rest = i;");
+	for (int d = x->shape.rank - 1; d >= 0; d--) {
+		out_line(e->out, "y[%lld + count] = rest %% %lld;", d * all,
+		         (long long)x->shape.dim[d]);
+		out_line(e->out, "rest /= %lld;", (long long)x->shape.dim[d]);
+	}
+	out_line(e->out, "count++;");
+	out_line(e->out, "}");
+	out_line(e->out, "for (int64_t i = count; i < %lld; i++) {", all);
+	for (int d = 0; d < x->shape.rank; d++)
+		out_line(e->out, "y[%lld + i] = count ? y[%lld] : 0;", d * all,
+		         d * all);
+	out_line(e->out, "}");
+	if (emit_out(e, n, 1))
+		out_line(e->out, "*(int64_t *)p[2] = count;");
+	return true;
+}
+
+bool
+emit_scatter_add(struct emit *e, const Node *n)
+{
+	const Val *idx = emit_in(e, n, 0), *upd = emit_in(e, n, 1);
+	const Val *y = emit_out(e, n, 0);
+	int axis = emit_axis(n->attr.SCATTER_ADD.axis, y->shape.rank);
+	int nbytes = index_bytes(e, n, 0);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	if (upd->dt != DT_F32)
+		return emit_unsupported(e, n, upd->dt);
+	out_line(e->out, "ckr_scatter_add(p[%d], %s, p[1], p[0], %d, %lld, "
+	         "%lld, %lld, %lld, env);", n->nin,
+	         emit_in(e, n, 2) ? "p[2]" : "NULL", nbytes,
+	         (long long)emit_extent(&y->shape, 0, axis),
+	         (long long)y->shape.dim[axis],
+	         (long long)shape_nelem(&idx->shape),
+	         (long long)emit_extent(&y->shape, axis + 1, y->shape.rank));
+	return true;
+}
+
+bool
+emit_gather_elements(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int r = x->shape.rank, nbytes = index_bytes(e, n, 1);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_gather_elements(p[2], p[0], p[1], %d, %d, %d, "
+	         "%d,", nbytes, dtype_info[x->dt].nbytes, r,
+	         emit_axis(n->attr.GATHER_ELEMENTS.axis, r));
+	out_line(e->out, "        %s,", emit_list(e, x->shape.dim, r));
+	out_line(e->out, "        %s, %lld, env);",
+	         emit_list(e, idx->shape.dim, r),
+	         (long long)shape_nelem(&idx->shape));
+	return true;
+}
+
+bool
+emit_scatter_elements(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int r = x->shape.rank, nbytes = index_bytes(e, n, 1);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_scatter_elements(p[3], p[0], %lld, p[1], %d, "
+	         "p[2], %d, %s, %d, %d, %d,",
+	         (long long)shape_nelem(&x->shape), nbytes,
+	         dtype_info[x->dt].nbytes,
+	         add_dtype(x, n->attr.SCATTER_ELEMENTS.add),
+	         (int)n->attr.SCATTER_ELEMENTS.add, r,
+	         emit_axis(n->attr.SCATTER_ELEMENTS.axis, r));
+	out_line(e->out, "        %s,", emit_list(e, x->shape.dim, r));
+	out_line(e->out, "        %s, %lld, env);",
+	         emit_list(e, idx->shape.dim, r),
+	         (long long)shape_nelem(&idx->shape));
+	return true;
+}
+
+bool
+emit_gather_nd(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int nb = (int)n->attr.GATHER_ND.batch, ir = idx->shape.rank;
+	int depth = (int)idx->shape.dim[ir - 1];
+	int nbytes = index_bytes(e, n, 1);
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_gather_nd(p[2], p[0], p[1], %d, %lld, %lld, %d,",
+	         nbytes, (long long)emit_extent(&x->shape, 0, nb),
+	         (long long)emit_extent(&idx->shape, nb, ir - 1), depth);
+	out_line(e->out, "        %s, %lld, %lld, env);",
+	         emit_list(e, x->shape.dim + nb, depth),
+	         (long long)emit_extent(&x->shape, nb, nb + depth),
+	         (long long)emit_extent(&x->shape, nb + depth, x->shape.rank) *
+	         dtype_info[x->dt].nbytes);
+	return true;
+}
+
+bool
+emit_scatter_nd(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
+	int ir = idx->shape.rank, depth = (int)idx->shape.dim[ir - 1];
+	int nbytes = index_bytes(e, n, 1), size = dtype_info[x->dt].nbytes;
+
+	emit_shapes(e, n);
+	if (!nbytes)
+		return false;
+	out_line(e->out, "ckr_scatter_nd(p[3], p[0], %lld, p[1], %d, p[2], "
+	         "%lld, %d,", (long long)val_data_bytes(x), nbytes,
+	         (long long)emit_extent(&idx->shape, 0, ir - 1), depth);
+	out_line(e->out, "        %s, %lld, %d, %s, %d, env);",
+	         emit_list(e, x->shape.dim, depth),
+	         (long long)emit_extent(&x->shape, depth, x->shape.rank) *
+	         size, size, add_dtype(x, n->attr.SCATTER_ND.add),
+	         (int)n->attr.SCATTER_ND.add);
+	return true;
+}

@@ -1,0 +1,517 @@
+/* Element-wise loop nests: loop, single element-wise ops, strided copies.
+ *
+ * Adjacent dims that every operand walks as one are merged; the innermost
+ * loop is marked `omp simd` and cut into blocks, the loops around it are
+ * shared by the threads.  Operands that do not depend on the innermost loop
+ * are read before it.  Results do not depend on the cutting: every element is
+ * computed by itself.
+ *
+ * Random words are drawn a block at a time into a buffer.  Their index is the
+ * element's in row-major order of the nest's shape.
+ */
+#include "codegen/cpu/emit.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	BLOCK = 8192,                   /* innermost iterations */
+	WORDS = 1024,                   /* ... with random ones: CKR_WORDS */
+	PARALLEL = 1 << 15,             /* elements worth waking threads for */
+};
+
+struct dims {
+	int n;
+	int64_t extent[MAX_RANK];
+	int64_t linear[MAX_RANK];       /* row-major strides of the nest */
+};
+
+static bool
+draws(const struct nest *nest)
+{
+	for (int i = 0; nest->body && i < nest->body->nmicro; i++)
+		if (op_info[nest->body->micro[i].op].flags & F_RNG)
+			return true;
+	return false;
+}
+
+static struct nest_operand *
+operand(const struct nest *nest, int i)
+{
+	return i < nest->nin ? &nest->in[i] : &nest->out[i - nest->nin];
+}
+
+/* Merge dims where all operands allow it; drop those of extent 1.  Rewrites
+ * the operands' strides. */
+static struct dims
+merge_dims(const struct nest *nest)
+{
+	struct dims d = { 0 };
+	int64_t linear[MAX_RANK];
+	int nop = nest->nin + nest->nout;
+
+	shape_strides(&nest->shape, linear);
+	for (int i = 0; i < nest->shape.rank; i++) {
+		int64_t n = nest->shape.dim[i];
+		bool fits = d.n > 0;
+
+		if (n == 1)
+			continue;
+		for (int k = 0; k < nop && fits; k++) {
+			const int64_t *s = operand(nest, k)->stride;
+
+			fits = s[d.n - 1] == s[i] * n;
+		}
+		if (!fits)
+			d.n++;
+		d.extent[d.n - 1] = fits ? d.extent[d.n - 1] * n : n;
+		d.linear[d.n - 1] = linear[i];
+		for (int k = 0; k < nop; k++)
+			operand(nest, k)->stride[d.n - 1] =
+				operand(nest, k)->stride[i];
+	}
+	if (d.n == 0) {
+		d.n = 1;
+		d.extent[0] = 1;
+		d.linear[0] = 0;
+		for (int k = 0; k < nop; k++)
+			operand(nest, k)->stride[0] = 0;
+	}
+	return d;
+}
+
+static bool
+all_zero(const int64_t *stride, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (stride[i])
+			return false;
+	return true;
+}
+
+/* "+ i0 * 768 + j0 * 2" for the outer loops, into the arena. */
+static const char *
+offset_text(struct emit *e, const int64_t *stride, const struct dims *d,
+            bool blocked)
+{
+	struct out o = { .arena = e->arena };
+	int inner = d->n - 1;
+
+	out_put(&o, "%s", "");
+	for (int i = 0; i < inner + blocked; i++) {
+		if (stride[i] == 0)
+			continue;
+		if (i == inner)
+			out_put(&o, " + j0");
+		else
+			out_put(&o, " + i%d", i);
+		if (stride[i] != 1)
+			out_put(&o, " * %lld", (long long)stride[i]);
+	}
+	return o.s ? o.s : "";
+}
+
+static const char *
+element(struct emit *e, const char *name, int k, int64_t stride)
+{
+	if (stride == 1)
+		return arena_printf(e->arena, "%s%d[j]", name, k);
+	if (stride == 0)
+		return arena_printf(e->arena, "%s%d[0]", name, k);
+	return arena_printf(e->arena, "%s%d[j * %lld]", name, k,
+	                    (long long)stride);
+}
+
+static const char *
+literal(struct emit *e, const struct nest_operand *op)
+{
+	const char *s;
+
+	if (op->dt == DT_F64)
+		s = emit_double(e->arena, op->value);
+	else if (dtype_info[op->dt].cls == 'f')
+		s = emit_float(e->arena, op->value);
+	else
+		s = arena_printf(e->arena, "(%s)%lld", emit_ctype(op->dt),
+		                 (long long)op->value);
+	return s[0] == '-' ? arena_printf(e->arena, "(%s)", s) : s;
+}
+
+/* ---- the body ---- */
+
+struct names {
+	const char **in;                /* input k, in the computed type */
+	const char **micro;
+	DType *in_dt;
+};
+
+static const char *
+argument(const struct nest *nest, const struct names *s, int a, DType *dt)
+{
+	*dt = a >= 0 ? s->in_dt[a] : nest->body->micro[~a].dt;
+	return a >= 0 ? s->in[a] : s->micro[~a];
+}
+
+/* The result of micro i, which draws from its words. */
+static const char *
+drawn(struct emit *e, const struct micro *m, int i, const char *x)
+{
+	double a = m->attr.RANDOM.a, b = m->attr.RANDOM.b;
+	bool f64 = m->dt == DT_F64;
+
+	if (m->op == OP_DROPOUT)
+		return arena_printf(e->arena, "w%d[j] >= below%d ? "
+		                    "%s * scale%d : 0.0f", i, i, x, i);
+	if (m->op == OP_BERNOULLI)
+		return arena_printf(e->arena, "ckr_bernoulli(w%d[j], %s)", i,
+		                    x);
+	if (m->attr.RANDOM.kind == 1)
+		return arena_printf(e->arena, "%s + %s * ckr_normal(w%d[j])",
+		                    emit_float(e->arena, a),
+		                    emit_float(e->arena, b), i);
+	if (f64)
+		return arena_printf(e->arena, "ckr_uniform_d(w%d[j], %s, %s)",
+		                    i, emit_double(e->arena, a),
+		                    emit_double(e->arena, b));
+	return arena_printf(e->arena, "ckr_uniform(w%d[j], %d, %s, %s)", i,
+	                    m->dt == DT_BF16 ? 8 : m->dt == DT_F16 ? 11 : 24,
+	                    emit_float(e->arena, a), emit_float(e->arena, b));
+}
+
+static bool
+emit_micro(struct emit *e, const struct nest *nest, struct names *s, int i)
+{
+	const struct micro *m = &nest->body->micro[i];
+	const char *arg[3] = { NULL }, *text;
+	DType from[3] = { DT_NONE };
+	const double *exponent = NULL;
+
+	for (int a = 0; a < m->narg; a++)
+		arg[a] = argument(nest, s, m->arg[a], &from[a]);
+	if (m->op == OP_POW && m->arg[1] >= 0 &&
+	    nest->in[m->arg[1]].scalar)
+		exponent = &nest->in[m->arg[1]].value;
+	if (op_info[m->op].flags & F_RNG)
+		text = ew_load(e, m->dt, ew_store(e, m->dt,
+		                                  drawn(e, m, i, arg[0])));
+	else
+		text = ew_expression(e, m, arg, from, exponent);
+	if (!text)
+		return false;
+	s->micro[i] = arena_printf(e->arena, "t%d", i);
+	out_line(e->out, "const %s t%d = %s;", ew_type(m->dt), i, text);
+	return true;
+}
+
+/* Bodies that read an input once show the element in place, others name it.
+ */
+static bool
+emit_body(struct emit *e, const struct nest *nest, struct names *s,
+          const struct dims *d)
+{
+	int inner = d->n - 1;
+
+	for (int k = 0; k < nest->nin; k++) {
+		const struct nest_operand *op = &nest->in[k];
+
+		if (op->scalar || op->stride[inner] == 0)
+			continue;
+		out_line(e->out, "const %s x%d = %s;", ew_type(op->dt), k,
+		         ew_load(e, op->dt,
+		                 element(e, "a", k, op->stride[inner])));
+	}
+	for (int i = 0; nest->body && i < nest->body->nmicro; i++)
+		if (!emit_micro(e, nest, s, i))
+			return false;
+	for (int k = 0; k < nest->nout; k++) {
+		const struct nest_operand *op = &nest->out[k];
+		DType dt = DT_NONE;
+		int r = nest->body ? nest->body->result[k] : 0;
+		const char *from = nest->body
+			? argument(nest, s, ~r, &dt) : s->in[0];
+
+		out_line(e->out, "%s = %s;",
+		         element(e, "y", k, op->stride[inner]),
+		         ew_store(e, op->dt, from));
+	}
+	return true;
+}
+
+/* ---- the loops ---- */
+
+static void
+emit_pointers(struct emit *e, const struct nest *nest, struct names *s,
+              const struct dims *d)
+{
+	for (int k = 0; k < nest->nin; k++) {
+		struct nest_operand *op = &nest->in[k];
+
+		s->in_dt[k] = op->dt;
+		s->in[k] = op->scalar ? literal(e, op)
+		                      : arena_printf(e->arena, "x%d", k);
+		if (op->scalar)
+			continue;
+		out_line(e->out, "const %s *p%d = (const %s *)p[%d]%s;",
+		         emit_ctype(op->dt), k, emit_ctype(op->dt), op->arg,
+		         op->start ? arena_printf(e->arena, " + %lld",
+		                                  (long long)op->start) : "");
+		if (all_zero(op->stride, d->n))
+			out_line(e->out, "const %s x%d = %s;",
+			         ew_type(op->dt), k, ew_load(e, op->dt,
+			         arena_printf(e->arena, "p%d[0]", k)));
+	}
+	for (int k = 0; k < nest->nout; k++) {
+		struct nest_operand *op = &nest->out[k];
+
+		out_line(e->out, "%s *q%d = (%s *)p[%d]%s;",
+		         emit_ctype(op->dt), k, emit_ctype(op->dt), op->arg,
+		         op->start ? arena_printf(e->arena, " + %lld",
+		                                  (long long)op->start) : "");
+	}
+}
+
+static void
+emit_dropout_numbers(struct emit *e, const struct nest *nest)
+{
+	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
+		const struct micro *m = &nest->body->micro[i];
+		const char *ratio;
+
+		if (m->op != OP_DROPOUT)
+			continue;
+		ratio = emit_double(e->arena, m->attr.DROPOUT.ratio);
+		out_line(e->out, "const uint32_t below%d = "
+		         "ckr_drop_below(%s, env);", i, ratio);
+		out_line(e->out, "const float scale%d = "
+		         "ckr_drop_scale(%s, env);", i, ratio);
+	}
+}
+
+/* Open the outer loops; returns how many. */
+static int
+open_loops(struct emit *e, const struct dims *d, int64_t block,
+           bool blocked)
+{
+	int inner = d->n - 1, nloop = inner + blocked;
+	int64_t total = 1;
+
+	for (int i = 0; i < d->n; i++)
+		total *= d->extent[i];
+	if (nloop > 0 && total >= PARALLEL) {
+		if (nloop > 1)
+			out_line(e->out, "#pragma omp parallel for "
+			         "num_threads(env->threads) collapse(%d)",
+			         nloop);
+		else
+			out_line(e->out, "#pragma omp parallel for "
+			         "num_threads(env->threads)");
+	}
+	for (int i = 0; i < inner; i++)
+		out_line(e->out, "for (int64_t i%d = 0; i%d < %lld; i%d++) {",
+		         i, i, (long long)d->extent[i], i);
+	if (blocked)
+		out_line(e->out,
+		         "for (int64_t j0 = 0; j0 < %lld; j0 += %lld) {",
+		         (long long)d->extent[inner], (long long)block);
+	return nloop;
+}
+
+static void
+emit_row_operands(struct emit *e, const struct nest *nest,
+                  const struct dims *d, bool blocked)
+{
+	int inner = d->n - 1;
+
+	for (int k = 0; k < nest->nin; k++) {
+		struct nest_operand *op = &nest->in[k];
+		const char *at;
+
+		if (op->scalar || all_zero(op->stride, d->n))
+			continue;
+		at = offset_text(e, op->stride, d, blocked);
+		if (op->stride[inner] == 0)
+			out_line(e->out, "const %s x%d = %s;",
+			         ew_type(op->dt), k, ew_load(e, op->dt,
+			         arena_printf(e->arena, "*(p%d%s)", k, at)));
+		else
+			out_line(e->out, "const %s *a%d = p%d%s;",
+			         emit_ctype(op->dt), k, k, at);
+	}
+	for (int k = 0; k < nest->nout; k++)
+		out_line(e->out, "%s *y%d = q%d%s;",
+		         emit_ctype(nest->out[k].dt), k, k,
+		         offset_text(e, nest->out[k].stride, d, blocked));
+}
+
+static int64_t
+stream(const struct micro *m)
+{
+	return m->op == OP_DROPOUT ? m->attr.DROPOUT.stream
+	     : m->op == OP_BERNOULLI ? m->attr.BERNOULLI.stream
+	     : m->attr.RANDOM.stream;
+}
+
+static void
+emit_words(struct emit *e, const struct nest *nest, const struct dims *d,
+           bool blocked, const char *count)
+{
+	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
+		const struct micro *m = &nest->body->micro[i];
+		const char *at;
+
+		if (!(op_info[m->op].flags & F_RNG))
+			continue;
+		e->need |= NEED_RANDOM;
+		at = offset_text(e, d->linear, d, blocked);
+		out_line(e->out, "uint32_t words%d[CKR_WORD_BUFFER];", i);
+		out_line(e->out, "const uint32_t *w%d = ckr_words(words%d, "
+		         "(uint64_t)(0%s), %s, (uint32_t)%s, env);", i, i, at,
+		         count, emit_const(e, stream(m)));
+	}
+}
+
+bool
+emit_nest(struct emit *e, const struct nest *nest)
+{
+	struct dims d;
+	struct names s = {
+		arena_array(e->arena, (size_t)nest->nin + 1, sizeof *s.in),
+		arena_array(e->arena, nest->body ?
+		            (size_t)nest->body->nmicro + 1 : 1,
+		            sizeof *s.micro),
+		arena_array(e->arena, (size_t)nest->nin + 1, sizeof *s.in_dt),
+	};
+	int64_t block = draws(nest) ? WORDS : BLOCK, inner;
+	const char *count;
+	bool blocked, ok;
+	int nloop;
+
+	if (shape_nelem(&nest->shape) == 0)
+		return true;
+	d = merge_dims(nest);
+	inner = d.extent[d.n - 1];
+	blocked = inner > block;
+	emit_pointers(e, nest, &s, &d);
+	emit_dropout_numbers(e, nest);
+	nloop = open_loops(e, &d, block, blocked);
+	emit_row_operands(e, nest, &d, blocked);
+	count = arena_printf(e->arena, "%lld",
+	                     (long long)(blocked ? block : inner));
+	if (blocked && inner % block) {
+		out_line(e->out, "const int64_t n = %lld - j0 < %lld ? "
+		         "%lld - j0 : %lld;", (long long)inner,
+		         (long long)block, (long long)inner,
+		         (long long)block);
+		count = "n";
+	}
+	emit_words(e, nest, &d, blocked, count);
+	out_line(e->out, "#pragma omp simd");
+	out_line(e->out, "for (int64_t j = 0; j < %s; j++) {", count);
+	ok = emit_body(e, nest, &s, &d);
+	out_line(e->out, "}");
+	while (nloop-- > 0)
+		out_line(e->out, "}");
+	return ok;
+}
+
+void
+emit_copy(struct emit *e, const Shape *shape, const struct nest_operand *from,
+          const struct nest_operand *to)
+{
+	struct nest_operand in = *from, out = *to;
+	struct nest nest = { .shape = *shape, .nin = 1, .nout = 1, .in = &in,
+	                     .out = &out };
+
+	/* bits, not numbers */
+	if (in.dt == DT_F16 || in.dt == DT_BF16)
+		in.dt = out.dt = DT_U16;
+	emit_nest(e, &nest);
+}
+
+/* ---- rules ---- */
+
+void
+nest_strides(const Val *v, const Shape *shape, int64_t *stride)
+{
+	int skip = shape->rank - v->shape.rank;
+
+	for (int i = 0; i < shape->rank; i++)
+		stride[i] = i < skip || v->shape.dim[i - skip] == 1
+		          ? 0 : v->stride[i - skip];
+}
+
+static struct nest_operand
+operand_of(struct emit *e, ValId id, int arg, const Shape *shape, bool read)
+{
+	const Val *v = &e->g->val[id];
+	struct nest_operand op = { .dt = v->dt, .arg = arg };
+
+	nest_strides(v, shape, op.stride);
+	if (read && val_is_const(v) && val_splat(e->g, id, &op.value))
+		op.scalar = dtype_info[v->dt].cls == 'f' ||
+		            (op.value > -1e15 && op.value < 1e15);
+	return op;
+}
+
+/* A loop's shape: that of its outputs. */
+static bool
+emit_body_nest(struct emit *e, const Node *n, const struct body *body)
+{
+	int nout = 0;
+	struct nest nest = { .body = body };
+	struct body kept = *body;
+	const Val *first = NULL;
+
+	nest.in = arena_array(e->arena, (size_t)n->nin + 1, sizeof *nest.in);
+	nest.out = arena_array(e->arena, (size_t)n->nout + 1,
+	                       sizeof *nest.out);
+	kept.result = arena_array(e->arena, (size_t)n->nout + 1, sizeof(int));
+	for (int i = 0; i < n->nout && !first; i++)
+		first = emit_out(e, n, i);
+	if (!first)
+		return diag_internal(e->diag, "codegen: loop without output");
+	nest.shape = first->shape;
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i])
+			nest.in[i] = operand_of(e, n->in[i], i, &nest.shape,
+			                        true);
+		else
+			nest.in[i] = (struct nest_operand){ .dt = DT_F32,
+				.scalar = true };
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i]) {
+			nest.out[nout] = operand_of(e, n->out[i], n->nin + i,
+			                            &nest.shape, false);
+			kept.result[nout++] = body->result[i];
+		}
+	nest.nin = n->nin;
+	nest.nout = nout;
+	nest.body = &kept;
+	return emit_nest(e, &nest);
+}
+
+bool
+emit_loop(struct emit *e, const Node *n)
+{
+	emit_shapes(e, n);
+	return emit_body_nest(e, n, n->body);
+}
+
+/* One element-wise op is a loop of one. */
+bool
+emit_ew(struct emit *e, const Node *n)
+{
+	struct micro m = { .op = n->op, .narg = n->nin, .attr = n->attr };
+	int result = 0;
+	struct body body = { 1, &m, &result };
+
+	if (n->op == OP_DROPOUT)
+		m.narg = 1;
+	assert(m.narg <= 3 && n->out[0]);
+	for (int i = 0; i < m.narg; i++)
+		m.arg[i] = i;
+	m.dt = e->g->val[n->out[0]].dt;
+	emit_shapes(e, n);
+	return emit_body_nest(e, n, &body);
+}

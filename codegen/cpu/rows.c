@@ -1,0 +1,218 @@
+/* Calls of the row kernels: softmax, normalisation, cross entropy. */
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/tile.h"
+
+static bool
+need_f32(struct emit *e, const Node *n, const Val *v)
+{
+	e->need |= NEED_ROWS;
+	emit_shapes(e, n);
+	return v->dt == DT_F32 || emit_unsupported(e, n, v->dt);
+}
+
+/* ---- softmax ---- */
+
+static void
+emit_outer_inner(struct emit *e, const Shape *s, int axis, int log)
+{
+	out_put(e->out, "%lld, %lld, %lld, %d, env);\n",
+	        (long long)emit_extent(s, 0, axis), (long long)s->dim[axis],
+	        (long long)emit_extent(s, axis + 1, s->rank), log);
+}
+
+bool
+emit_softmax(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0);
+	bool log = n->op == OP_LOG_SOFTMAX;
+	int64_t axis = log ? n->attr.LOG_SOFTMAX.axis : n->attr.SOFTMAX.axis;
+
+	if (!need_f32(e, n, x))
+		return false;
+	if (shape_nelem(&x->shape) == 0)
+		return true;
+	out_put(e->out, "\tckr_softmax(p[1], p[0], ");
+	emit_outer_inner(e, &x->shape, emit_axis(axis, x->shape.rank), log);
+	return true;
+}
+
+bool
+emit_softmax_grad(struct emit *e, const Node *n)
+{
+	const Val *y = emit_in(e, n, 1);
+	bool log = n->op == OP_LOG_SOFTMAX_GRAD;
+	int64_t axis = log ? n->attr.LOG_SOFTMAX_GRAD.axis
+	                   : n->attr.SOFTMAX_GRAD.axis;
+
+	if (!need_f32(e, n, y))
+		return false;
+	if (shape_nelem(&y->shape) == 0)
+		return true;
+	out_put(e->out, "\tckr_softmax_grad(p[2], p[0], p[1], ");
+	emit_outer_inner(e, &y->shape, emit_axis(axis, y->shape.rank), log);
+	return true;
+}
+
+/* ---- normalisation ---- */
+
+static void
+rows_and_width(const Shape *s, int64_t axis, long long *rows,
+               long long *width)
+{
+	int at = emit_axis(axis, s->rank);
+
+	*rows = emit_extent(s, 0, at);
+	*width = emit_extent(s, at, s->rank);
+}
+
+bool
+emit_layernorm(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0);
+	long long rows, width;
+
+	if (!need_f32(e, n, x))
+		return false;
+	rows_and_width(&x->shape, n->attr.LAYERNORM.axis, &rows, &width);
+	out_line(e->out, "ckr_layernorm(%s, %s, %s, p[0], p[1], %s, %lld, "
+	         "%lld, %s, env);", p_out(e, n, 0), p_out(e, n, 1),
+	         p_out(e, n, 2), p_in(e, n, 2), rows, width,
+	         emit_double(e->arena, n->attr.LAYERNORM.eps));
+	return true;
+}
+
+bool
+emit_rmsnorm(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0);
+	long long rows, width;
+
+	if (!need_f32(e, n, x))
+		return false;
+	rows_and_width(&x->shape, n->attr.RMSNORM.axis, &rows, &width);
+	out_line(e->out, "ckr_rmsnorm(%s, %s, p[0], p[1], %lld, %lld, %s, "
+	         "env);", p_out(e, n, 0), p_out(e, n, 1), rows, width,
+	         emit_double(e->arena, n->attr.RMSNORM.eps));
+	return true;
+}
+
+static bool
+emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
+               const char *dbias, const char *mean, const char *rstd)
+{
+	const Val *x = emit_in(e, n, 1);
+	long long rows, width;
+
+	if (!need_f32(e, n, x))
+		return false;
+	rows_and_width(&x->shape, axis, &rows, &width);
+	out_line(e->out, "ckr_norm_grad(%s, %s, %s, p[0], p[1], p[2], %s, %s,",
+	         p_out(e, n, 0), p_out(e, n, 1), dbias, mean, rstd);
+	out_line(e->out, "              %lld, %lld, %lld, p[%d], env);", rows,
+	         width, (long long)tile_part_rows(rows), emit_scratch(n));
+	return true;
+}
+
+bool
+emit_layernorm_grad(struct emit *e, const Node *n)
+{
+	return emit_norm_grad(e, n, n->attr.LAYERNORM_GRAD.axis,
+	                      p_out(e, n, 2), "p[3]", "p[4]");
+}
+
+bool
+emit_rmsnorm_grad(struct emit *e, const Node *n)
+{
+	return emit_norm_grad(e, n, n->attr.RMSNORM_GRAD.axis, "NULL", "NULL",
+	                      "p[3]");
+}
+
+/* ---- cross entropy ---- */
+
+static const char *
+int_min_text(struct emit *e, int64_t v)
+{
+	return v == INT64_MIN ? "INT64_MIN"
+	                      : arena_printf(e->arena, "%lld", (long long)v);
+}
+
+static bool
+emit_labels(struct emit *e, const Node *n, int labels, int weights,
+            int64_t ignore, int64_t classes)
+{
+	const Val *v = emit_in(e, n, labels);
+
+	if (v->dt != DT_I64 && v->dt != DT_I32)
+		return emit_unsupported(e, n, v->dt);
+	out_line(e->out, "const struct ckr_labels labels = "
+	         "{ p[%d], %d, %s, %lld, %s };", labels,
+	         dtype_info[v->dt].nbytes, int_min_text(e, ignore),
+	         (long long)classes, p_in(e, n, weights));
+	return true;
+}
+
+/* [N, C, d...] as rows, n, inner. */
+static const char *
+class_dims(struct emit *e, const Shape *s)
+{
+	return arena_printf(e->arena, "%lld, %lld, %lld",
+	                    (long long)s->dim[0], (long long)s->dim[1],
+	                    (long long)emit_extent(s, 2, s->rank));
+}
+
+bool
+emit_sce(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0);
+
+	if (!need_f32(e, n, x) ||
+	    !emit_labels(e, n, 1, 2, n->attr.SCE.ignore, x->shape.dim[1]))
+		return false;
+	out_line(e->out, "ckr_sce(%s, %s, %s, p[0], &labels, %s, %lld, 0, "
+	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         class_dims(e, &x->shape), (long long)n->attr.SCE.reduction);
+	return true;
+}
+
+bool
+emit_sce_grad(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 1);
+
+	if (!need_f32(e, n, x) ||
+	    !emit_labels(e, n, 2, 5, n->attr.SCE_GRAD.ignore, x->shape.dim[1]))
+		return false;
+	out_line(e->out, "ckr_sce_grad(%s, p[0], p[1], &labels, p[3], p[4], "
+	         "%s, %lld, env);", p_out(e, n, 0), class_dims(e, &x->shape),
+	         (long long)n->attr.SCE_GRAD.reduction);
+	return true;
+}
+
+bool
+emit_nll(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0);
+
+	if (!need_f32(e, n, x) ||
+	    !emit_labels(e, n, 1, 2, n->attr.NLL.ignore, x->shape.dim[1]))
+		return false;
+	out_line(e->out, "ckr_sce(%s, NULL, %s, p[0], &labels, %s, %lld, 1, "
+	         "env);", p_out(e, n, 0), p_out(e, n, 1),
+	         class_dims(e, &x->shape), (long long)n->attr.NLL.reduction);
+	return true;
+}
+
+bool
+emit_nll_grad(struct emit *e, const Node *n)
+{
+	const Val *dx = emit_out(e, n, 0);
+
+	if (!need_f32(e, n, dx) ||
+	    !emit_labels(e, n, 1, 3, n->attr.NLL_GRAD.ignore,
+	                 dx->shape.dim[1]))
+		return false;
+	out_line(e->out, "ckr_nll_grad(p[%d], p[0], &labels, p[2], %s, %lld, "
+	         "env);", n->nin, class_dims(e, &dx->shape),
+	         (long long)n->attr.NLL_GRAD.reduction);
+	return true;
+}

@@ -1,0 +1,77 @@
+/* Calls of the kernels that sample at the positions of a grid. */
+#include "codegen/cpu/emit.h"
+
+/* What the kernel must know; x: the data's extents, y: the samples'. */
+static void
+emit_geometry(struct emit *e, const Shape *x, const Shape *y, int64_t mode,
+              int64_t padding, int64_t align)
+{
+	const char *in = "";
+
+	for (int d = 2; d < x->rank; d++)
+		in = arena_printf(e->arena, "%s%s%lld", in, d > 2 ? ", " : "",
+		                  (long long)x->dim[d]);
+	out_line(e->out, "static const struct ckr_sample s = {");
+	out_line(e->out, ".images = %lld, .channels = %lld, .plane = %lld, "
+	         ".points = %lld,", (long long)x->dim[0],
+	         (long long)x->dim[1],
+	         (long long)emit_extent(x, 2, x->rank),
+	         (long long)emit_extent(y, 2, y->rank));
+	out_line(e->out, ".in = { %s }, .dims = %d, .linear = %d, "
+	         ".padding = %d, .align = %d", in, x->rank - 2, mode != 0,
+	         (int)padding, align != 0);
+	out_line(e->out, "};");
+}
+
+static bool
+floats_only(struct emit *e, const Node *n)
+{
+	e->need |= NEED_SAMPLE;
+	emit_shapes(e, n);
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Val *v = i < n->nin ? emit_in(e, n, i)
+		                          : emit_out(e, n, i - n->nin);
+
+		if (v && v->dt != DT_F32)
+			return emit_unsupported(e, n, v->dt);
+	}
+	return true;
+}
+
+bool
+emit_grid_sample(struct emit *e, const Node *n)
+{
+	if (!floats_only(e, n))
+		return false;
+	emit_geometry(e, &emit_in(e, n, 0)->shape, &emit_out(e, n, 0)->shape,
+	              n->attr.GRID_SAMPLE.mode, n->attr.GRID_SAMPLE.padding,
+	              n->attr.GRID_SAMPLE.align);
+	out_line(e->out, "ckr_grid_sample(&s, p[2], p[0], p[1], env);");
+	return true;
+}
+
+bool
+emit_grid_sample_grad(struct emit *e, const Node *n)
+{
+	const Shape *dy = &emit_in(e, n, 0)->shape;
+	const IntList *out = &n->attr.GRID_SAMPLE_GRAD.out;
+	Shape x = *dy;
+
+	if (!floats_only(e, n))
+		return false;
+	if (emit_out(e, n, 1) && (n->nin < 3 || !emit_in(e, n, 2)))
+		return diag_error(e->diag, "grid_sample_grad wants the "
+		                  "operand for the grid's gradient");
+	for (int i = 0; i < out->n; i++)
+		x.dim[2 + i] = out->v[i];
+	emit_geometry(e, &x, dy, n->attr.GRID_SAMPLE_GRAD.mode,
+	              n->attr.GRID_SAMPLE_GRAD.padding,
+	              n->attr.GRID_SAMPLE_GRAD.align);
+	if (emit_out(e, n, 0))
+		out_line(e->out, "ckr_grid_sample_dx(&s, %s, p[0], p[1], "
+		         "env);", p_out(e, n, 0));
+	if (emit_out(e, n, 1))
+		out_line(e->out, "ckr_grid_sample_dgrid(&s, %s, p[0], p[2], "
+		         "p[1], env);", p_out(e, n, 1));
+	return true;
+}

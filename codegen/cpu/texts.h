@@ -1,0 +1,14 @@
+/* Texts of kernels/, embedded at build time. */
+#ifndef CODEGEN_CPU_TEXTS_H
+#define CODEGEN_CPU_TEXTS_H
+
+extern const char codegen_text_ckr_abi[], codegen_text_math[],
+	codegen_text_random[], codegen_text_rows[], codegen_text_index[],
+	codegen_text_reduce[], codegen_text_gemm[], codegen_text_attention[],
+	codegen_text_classifier[], codegen_text_update[], codegen_text_conv[],
+	codegen_text_batchnorm[], codegen_text_pool[], codegen_text_half[],
+	codegen_text_half_update[], codegen_text_thin[], codegen_text_blocks[],
+	codegen_text_conv_blocks[], codegen_text_sample[],
+	codegen_text_adafactor[];
+
+#endif

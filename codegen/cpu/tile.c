@@ -1,0 +1,264 @@
+/* Blocking of kernels and the scratch that follows from it. */
+#include "codegen/cpu/tile.h"
+#include "codegen/cpu/conv_tile.h"
+
+static int64_t
+ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+int64_t
+tile_attention_rows(int64_t nquery)
+{
+	return nquery < TILE_ROWS ? nquery : TILE_ROWS;
+}
+
+int64_t
+tile_part_rows(int64_t rows)
+{
+	int64_t n = ceil_div(rows, TILE_PARTS);
+
+	return n < TILE_PART_ROWS ? TILE_PART_ROWS : n;
+}
+
+/* Chunks are of equal size where possible: a short last chunk would waste
+ * the scratch that the others need. */
+int64_t
+tile_classifier_rows(int64_t rows, int64_t classes, int64_t chunk)
+{
+	int64_t row = classes > 0 ? classes * 4 : 4;
+
+	if (chunk <= 0) {
+		chunk = TILE_LOGITS / row;
+		if (chunk < 32)
+			chunk = 32;
+	}
+	if (chunk >= rows)
+		return rows > 0 ? rows : 1;
+	return ceil_div(rows, ceil_div(rows, chunk));
+}
+
+/* Elements to bytes, padded; -1 if too many. */
+static int64_t
+scratch_bytes(int64_t nelem)
+{
+	int64_t n;
+
+	if (nelem < 0 || !mul_ok(nelem, 4, &n) || n > INT64_MAX / 4)
+		return -1;
+	return (n + 63) / 64 * 64;
+}
+
+static int64_t
+scratch_mul(int64_t a, int64_t b)
+{
+	int64_t n;
+
+	return a >= 0 && b >= 0 && mul_ok(a, b, &n) ? n : -1;
+}
+
+/* Per thread: the scores of one block, for the gradient those of the
+ * probabilities' adjoint too and one number per row.  ORDER TILE: the
+ * kernels in codegen/cpu/kernels/attention.h split it the same way. */
+static int64_t
+attention_scratch(const Graph *g, const Node *n, int threads)
+{
+	bool grad = n->op == OP_ATTENTION_GRAD;
+	const Shape *q = &g->val[n->in[grad]].shape;
+	const Shape *k = &g->val[n->in[grad + 1]].shape;
+	int64_t rows = tile_attention_rows(q->dim[2]);
+	int64_t keys = (k->dim[2] + 15) / 16 * 16;
+	int64_t each = scratch_mul(rows, keys);
+
+	if (grad)
+		each = scratch_mul(each, 2);
+	if (each >= 0 && !add_ok(each, TILE_ROWS, &each))
+		each = -1;
+	return scratch_bytes(scratch_mul(each, threads));
+}
+
+/* Partial sums of scale's (and bias') gradient. */
+static int64_t
+norm_scratch(const Graph *g, const Node *n, int sums)
+{
+	const Shape *x = &g->val[n->in[1]].shape;
+	int64_t axis = n->op == OP_LAYERNORM_GRAD ? n->attr.LAYERNORM_GRAD.axis
+	                                          : n->attr.RMSNORM_GRAD.axis;
+	int64_t rows = 1, width = 1, parts;
+
+	if (axis < 0)
+		axis += x->rank;
+	for (int i = 0; i < x->rank; i++)
+		if (i < axis)
+			rows = scratch_mul(rows, x->dim[i]);
+		else
+			width = scratch_mul(width, x->dim[i]);
+	if (rows < 0 || width < 0)
+		return -1;
+	parts = rows > 0 ? ceil_div(rows, tile_part_rows(rows)) : 0;
+	return scratch_bytes(scratch_mul(scratch_mul(parts, sums), width));
+}
+
+/* One chunk of logits and a loss per row. */
+static int64_t
+classifier_scratch(const Graph *g, const Node *n)
+{
+	const Shape *x = &g->val[n->in[0]].shape;
+	const Shape *w = &g->val[n->in[1]].shape;
+	int64_t classes = w->dim[n->attr.CLASSIFIER.tb ? 0 : 1];
+	int64_t rows = tile_classifier_rows(x->dim[0], classes,
+	                                    n->attr.CLASSIFIER.chunk);
+	int64_t nelem = scratch_mul(rows, classes);
+
+	if (nelem < 0 || !add_ok(nelem, rows, &nelem))
+		return -1;
+	return scratch_bytes(nelem);
+}
+
+/* Per thread: where the best of a line are, as 64-bit numbers. */
+static int64_t
+topk_scratch(const Node *n, int threads)
+{
+	return scratch_bytes(scratch_mul(scratch_mul(n->attr.TOPK.k, threads),
+	                                 2));
+}
+
+static bool
+is_half(DType dt)
+{
+	return dt == DT_F16 || dt == DT_BF16;
+}
+
+static int64_t
+least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Tiles of both operands and of the result, and a row.  ORDER TILE:
+ * ckr_half_matmul() lays them out. */
+static int64_t
+half_scratch(const Graph *g, const Node *n)
+{
+	const Shape *a = &g->val[n->in[0]].shape;
+	const Shape *y = &g->val[n->out[0]].shape;
+	int64_t m, cols, k;
+
+	if (!is_half(g->val[n->out[0]].dt) || a->rank < 2 || y->rank < 2)
+		return 0;
+	/* dims before the last two may become rows */
+	m = y->rank > 2 ? TILE_HALF_ROWS
+	  : least(y->dim[0], TILE_HALF_ROWS);
+	cols = least(y->dim[y->rank - 1], TILE_HALF_COLS);
+	k = least(a->dim[a->rank - (n->attr.MATMUL.ta ? 2 : 1)],
+	          TILE_HALF_DEPTH);
+	return scratch_bytes((m + cols) * k + (m + 1) * cols);
+}
+
+bool
+tile_staged(const Graph *g, const Node *n)
+{
+	switch (n->op) {
+	case OP_SOFTMAX: case OP_SOFTMAX_GRAD:
+	case OP_LOG_SOFTMAX: case OP_LOG_SOFTMAX_GRAD:
+	case OP_LAYERNORM: case OP_LAYERNORM_GRAD:
+	case OP_RMSNORM: case OP_RMSNORM_GRAD:
+	case OP_SCE: case OP_SCE_GRAD: case OP_NLL: case OP_NLL_GRAD:
+	case OP_ATTENTION: case OP_ATTENTION_GRAD: case OP_CLASSIFIER:
+	case OP_SCATTER_ADD:
+	case OP_CONV: case OP_CONV_DX: case OP_CONV_DW:
+	case OP_BATCHNORM: case OP_BATCHNORM_GRAD: case OP_BN_UPDATE:
+	case OP_MAXPOOL: case OP_MAXPOOL_GRAD:
+	case OP_AVGPOOL: case OP_AVGPOOL_GRAD: case OP_RESIZE:
+	case OP_GRID_SAMPLE: case OP_GRID_SAMPLE_GRAD:
+		break;
+	default:
+		return false;
+	}
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+
+		if (v && is_half(g->val[v].dt))
+			return true;
+	}
+	return false;
+}
+
+int64_t
+tile_stage(const Val *v, int64_t *stride)
+{
+	int64_t n = 1;
+
+	if (!is_half(v->dt))
+		return 0;
+	for (int i = v->shape.rank - 1; i >= 0; i--) {
+		bool spread = v->laid_out && v->stride[i] == 0
+		              && v->shape.dim[i] > 1;
+
+		stride[i] = spread ? 0 : n;
+		if (!spread)
+			n = scratch_mul(n, v->shape.dim[i]);
+		if (n < 0)
+			return -1;
+	}
+	return scratch_bytes(n);
+}
+
+/* A number per matrix.  ORDER TILE: ckr_adafactor() counts on it. */
+static int64_t
+adafactor_scratch(const Graph *g, const Node *n)
+{
+	const Shape *s = &g->val[n->in[0]].shape;
+	int64_t matrices = 1;
+
+	for (int i = 0; i < s->rank - 2; i++)
+		matrices = scratch_mul(matrices, s->dim[i]);
+	return s->rank < 2 ? 0 : scratch_bytes(matrices);
+}
+
+/* What the kernel itself asks for. */
+static int64_t
+own_workspace(const Graph *g, const Node *n, int threads)
+{
+	switch (n->op) {
+	case OP_ATTENTION:
+	case OP_ATTENTION_GRAD:
+		return attention_scratch(g, n, threads);
+	case OP_LAYERNORM_GRAD:
+		return norm_scratch(g, n, 2);
+	case OP_RMSNORM_GRAD:
+		return norm_scratch(g, n, 1);
+	case OP_CLASSIFIER:
+		return classifier_scratch(g, n);
+	case OP_MATMUL:
+		return half_scratch(g, n);
+	case OP_TOPK:
+		return topk_scratch(n, threads);
+	case OP_ADAFACTOR:
+		return adafactor_scratch(g, n);
+	case OP_CONV:
+	case OP_CONV_DX:
+	case OP_CONV_DW:
+		return conv_scratch(g, n, threads);
+	default:
+		return 0;
+	}
+}
+
+int64_t
+tile_workspace(const Graph *g, const Node *n, int threads)
+{
+	int64_t total = own_workspace(g, n, threads < 1 ? 1 : threads);
+	int64_t stride[MAX_RANK];
+
+	for (int i = 0; tile_staged(g, n) && i < n->nin + n->nout; i++) {
+		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+		int64_t each = v ? tile_stage(&g->val[v], stride) : 0;
+
+		if (total < 0 || each < 0 || !add_ok(total, each, &total) ||
+		    total > INT64_MAX / 4)
+			return -1;
+	}
+	return total;
+}

@@ -1,0 +1,41 @@
+/* How kernels cut their work, and the scratch that follows from it.
+ *
+ * None of these depends on the number of threads at run time, so that sums
+ * have the same shape on every machine; scratch that is per thread is sized
+ * for the threads given.
+ */
+#ifndef CODEGEN_CPU_TILE_H
+#define CODEGEN_CPU_TILE_H
+
+#include "ir/ir.h"
+
+enum {
+	TILE_ROWS = 64,                 /* query rows of one attention block */
+	TILE_PARTS = 64,                /* at most so many partial sums ... */
+	TILE_PART_ROWS = 16,           /* ... over at least so many rows each */
+	TILE_LOGITS = 64 << 20,         /* bytes of one classifier chunk */
+	TILE_HALF_ROWS = 512,           /* float32 tiles of products of ... */
+	TILE_HALF_COLS = 512,           /* ... 16-bit floats */
+	TILE_HALF_DEPTH = 1024,
+};
+
+/* Scratch bytes that the kernel of this node needs: a multiple of 64, 0 if
+ * none, -1 if it does not fit in 62 bits. */
+int64_t tile_workspace(const Graph *, const Node *, int threads);
+
+/* Kernels that are written for float32 alone see 16-bit operands as packed
+ * float32 copies in front of their own scratch.  True if this node has such
+ * operands and such a kernel. */
+bool tile_staged(const Graph *, const Node *);
+/* Strides of the copy: row-major, broadcast dims stay so; returns its bytes, a
+ * multiple of 64, 0 if this value needs none, -1 if too many. */
+int64_t tile_stage(const Val *, int64_t *stride);
+
+/* Rows per attention block, given the number of queries. */
+int64_t tile_attention_rows(int64_t nquery);
+/* Rows per partial sum of a row-wise gradient's parameter gradients. */
+int64_t tile_part_rows(int64_t rows);
+/* Rows per classifier chunk; `chunk` is the attribute (0: choose). */
+int64_t tile_classifier_rows(int64_t rows, int64_t classes, int64_t chunk);
+
+#endif

@@ -1,0 +1,221 @@
+/* Calls of the classifier and of the optimizers' kernels. */
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/tile.h"
+
+static bool
+need_f32(struct emit *e, const Node *n, const Val *v)
+{
+	e->need |= NEED_UPDATE;
+	emit_shapes(e, n);
+	return v->dt == DT_F32 || emit_unsupported(e, n, v->dt);
+}
+
+/* Streams of random words, one per parameter, that dropout does not use. */
+static int64_t
+stream(const struct emit *e, ValId param)
+{
+	int64_t n = 0x80000000;
+
+	for (ValId i = 1; i < param; i++)
+		n += e->g->val[i].kind == V_PARAM;
+	return n;
+}
+
+/* Parameter and gradient are float32 or 16-bit floats; *half: not both
+ * float32. */
+static bool
+need_update(struct emit *e, const Node *n, bool *half)
+{
+	const Val *y = emit_in(e, n, 0), *g = emit_in(e, n, 1);
+
+	emit_shapes(e, n);
+	*half = emit_is_half(y->dt) || emit_is_half(g->dt);
+	e->need |= *half ? NEED_HALF_UPDATE : NEED_UPDATE;
+	for (int i = 0; i < 2; i++) {
+		DType dt = i ? g->dt : y->dt;
+
+		if (dt != DT_F32 && !emit_is_half(dt))
+			return emit_unsupported(e, n, dt);
+	}
+	if (*half)
+		out_line(e->out, "const struct ckr_half_types types = { %s, "
+		         "%s, (uint32_t)%s };", emit_dtype(y->dt),
+		         emit_dtype(g->dt), emit_const(e, stream(e, n->in[0])));
+	return true;
+}
+
+bool
+emit_classifier(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *w = emit_in(e, n, 1);
+	const Val *labels = emit_in(e, n, 2);
+	bool tb = n->attr.CLASSIFIER.tb;
+	int64_t classes = w->shape.dim[tb ? 0 : 1], rows = x->shape.dim[0];
+	int64_t ignore = n->attr.CLASSIFIER.ignore;
+
+	if (!need_f32(e, n, x))
+		return false;
+	e->need |= NEED_CLASSIFIER;
+	if (labels->dt != DT_I64 && labels->dt != DT_I32)
+		return emit_unsupported(e, n, labels->dt);
+	out_line(e->out, "const struct ckr_classifier c1 = {");
+	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
+	         (long long)rows, (long long)classes,
+	         (long long)x->shape.dim[1]);
+	out_line(e->out, ".chunk = %lld, .tb = %d, .reduction = %d, "
+	         ".seed = %s,", (long long)tile_classifier_rows(rows, classes,
+	         n->attr.CLASSIFIER.chunk), tb,
+	         (int)n->attr.CLASSIFIER.reduction,
+	         emit_float(e->arena, n->attr.CLASSIFIER.seed));
+	out_line(e->out, "};");
+	out_line(e->out, "const struct ckr_labels labels = "
+	         "{ p[2], %d, %s, %lld, NULL };", dtype_info[labels->dt].nbytes,
+	         ignore == INT64_MIN ? "INT64_MIN"
+	         : arena_printf(e->arena, "%lld", (long long)ignore),
+	         (long long)classes);
+	out_line(e->out, "ckr_classify(&c1, %s, %s, %s, %s,",
+	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         p_out(e, n, 3));
+	out_line(e->out, "             p[0], p[1], &labels, %s, p[%d], env);",
+	         p_in(e, n, 3), emit_scratch(n));
+	return true;
+}
+
+bool
+emit_grad_norm(struct emit *e, const Node *n)
+{
+	emit_shapes(e, n);
+	e->need |= NEED_UPDATE;
+	out_line(e->out, "float *y = p[%d];", n->nin);
+	out_line(e->out, "double s = 0;");
+	out_line(e->out, "*y = 0.0f;");
+	out_line(e->out, "if (!(env->clip > 0))");
+	out_line(e->out, "\treturn;");
+	for (int i = 0; i < n->nin; i++) {
+		const Val *g = emit_in(e, n, i);
+
+		if (!g)
+			continue;
+		if (emit_is_half(g->dt)) {
+			e->need |= NEED_HALF_UPDATE;
+			out_line(e->out, "s += ckr_half_norm_part(p[%d], %s, "
+			         "%lld, env);", i, emit_dtype(g->dt),
+			         (long long)shape_nelem(&g->shape));
+			continue;
+		}
+		if (g->dt != DT_F32)
+			return emit_unsupported(e, n, g->dt);
+		out_line(e->out, "s += ckr_norm_part(p[%d], %lld, env);", i,
+		         (long long)shape_nelem(&g->shape));
+	}
+	out_line(e->out, "*y = (float)sqrt(s);");
+	return true;
+}
+
+bool
+emit_accumulate(struct emit *e, const Node *n)
+{
+	const Val *g = emit_in(e, n, 1);
+	bool half;
+
+	if (!need_update(e, n, &half))
+		return false;
+	out_line(e->out, "%s(p[2], p[0], p[1], %s%lld, env);",
+	         half ? "ckr_half_accumulate" : "ckr_accumulate",
+	         half ? "types, " : "", (long long)shape_nelem(&g->shape));
+	return true;
+}
+
+/* The states are float32 whatever the parameter is. */
+static bool
+states_are_f32(struct emit *e, const Node *n)
+{
+	for (int i = 2; i < op_info[n->op].max - 1; i++) {
+		const Val *v = emit_in(e, n, i);
+
+		if (v && v->dt != DT_F32)
+			return emit_unsupported(e, n, v->dt);
+	}
+	return true;
+}
+
+/* What an update writes and reads, the norm last, as arguments. */
+static const char *
+operands(struct emit *e, const Node *n)
+{
+	const char *s = p_out(e, n, 0);
+
+	for (int i = 1; i < n->nout; i++)
+		s = arena_printf(e->arena, "%s, %s", s, p_out(e, n, i));
+	for (int i = 0; i < op_info[n->op].max; i++)
+		s = arena_printf(e->arena, "%s, %s", s, p_in(e, n, i));
+	return s;
+}
+
+/* A call of the kernel that is called as the op; more: arguments that the
+ * others do not have. */
+static bool
+emit_step(struct emit *e, const Node *n, const char *more)
+{
+	bool half;
+
+	if (!states_are_f32(e, n) || !need_update(e, n, &half))
+		return false;
+	out_line(e->out, "ckr_%s%s(%s,", half ? "half_" : "",
+	         op_info[n->op].text, operands(e, n));
+	out_line(e->out, "         %s%lld, %d%s, env);",
+	         half ? "types, " : "",
+	         (long long)val_nelem(emit_in(e, n, 0)),
+	         n->attr.SGD.decay != 0, more);
+	return true;
+}
+
+bool
+emit_sgd(struct emit *e, const Node *n)
+{
+	return emit_step(e, n, "");
+}
+
+bool
+emit_sgdm(struct emit *e, const Node *n)
+{
+	return emit_step(e, n, "");
+}
+
+bool
+emit_lion(struct emit *e, const Node *n)
+{
+	return emit_step(e, n, "");
+}
+
+bool
+emit_adamw(struct emit *e, const Node *n)
+{
+	return emit_step(e, n, n->attr.ADAMW.coupled ? ", 1" : ", 0");
+}
+
+/* One kernel for all types. */
+bool
+emit_adafactor(struct emit *e, const Node *n)
+{
+	const Shape *s = &emit_in(e, n, 0)->shape;
+	int r = s->rank;
+	bool half;
+
+	if (!states_are_f32(e, n) || !need_update(e, n, &half))
+		return false;
+	e->need |= NEED_HALF_UPDATE | NEED_ADAFACTOR;
+	if (!half)
+		out_line(e->out, "const struct ckr_half_types types = "
+		         "{ CKR_F32, CKR_F32, 0 };");
+	out_line(e->out, "const struct ckr_adafactor a = { %lld, %lld, %lld, "
+	         "%d, types };", (long long)emit_extent(s, 0, r - 2),
+	         r < 2 ? 1LL : (long long)s->dim[r - 2],
+	         r < 1 ? 1LL : (long long)s->dim[r - 1],
+	         n->attr.ADAFACTOR.decay != 0);
+	out_line(e->out, "ckr_adafactor(&a, %s,", operands(e, n));
+	out_line(e->out, "              %s, env);",
+	         r < 2 ? "NULL" : arena_printf(e->arena, "p[%d]",
+	                                       emit_scratch(n)));
+	return true;
+}

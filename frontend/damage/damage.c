@@ -1,0 +1,369 @@
+/* What exporters damage silently, each with the export option that avoids it.
+ *
+ * Findings of one kind are one, with their number and the name of the first:
+ * a model of a hundred layers is damaged a hundred times alike.
+ *
+ * needs   verdicts of classify.c
+ * cost    linear in the nodes for each constant in question; the contents of
+ *         parameters without names are compared with those of their shape
+ */
+#include "frontend/damage/damage_search.h"
+#include "frontend/params/params.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_SHOWN = 50 };
+
+/* ---- findings of one kind ---- */
+
+void
+say(struct search *s, const struct group *g, const char *fmt, ...)
+{
+	struct damages *d = &s->found;
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	d->at = arena_grow(s->arena, d->at, (size_t)d->n, &d->cap,
+	                   (size_t)d->n + 1, sizeof *d->at);
+	d->at[d->n] = (struct damage){ .text = arena_str(s->arena, text) };
+	if (g && g->n > 1) {
+		d->at[d->n].detail = g->line;
+		d->at[d->n].ndetail = g->nline;
+	}
+	d->n++;
+}
+
+void
+group_add(struct search *s, struct group *g, const char *name,
+          const char *line)
+{
+	if (g->n++ == 0)
+		g->first = name;
+	if (g->nline > NAMES_SHOWN)
+		return;
+	g->line = arena_grow(s->arena, g->line, (size_t)g->nline, &g->cap,
+	                     (size_t)g->nline + 1, sizeof *g->line);
+	g->line[g->nline] = g->nline < NAMES_SHOWN ? line : "...";
+	g->nline++;
+}
+
+void
+group_name(struct search *s, struct group *g, const char *name)
+{
+	group_add(s, g, name, arena_printf(s->arena, "'%s'", name));
+}
+
+const char *
+group_subject(struct search *s, const struct group *g)
+{
+	return g->n == 1 ? arena_printf(s->arena, "'%s'", g->first)
+	       : arena_printf(s->arena, "'%s' and %d more", g->first, g->n - 1);
+}
+
+/* ---- names and ties ---- */
+
+static void
+find_ties(struct search *s)
+{
+	struct flat *f = s->f;
+	struct group g = { 0 };
+	int all = 0;
+
+	for (int i = 0; i < f->ntie; i++) {
+		const char *name = f->val[f->tie[i].val].name;
+
+		all += f->tie[i].n;
+		group_add(s, &g, name, arena_printf(s->arena, "'%s' for %d",
+		                                    name, f->tie[i].n));
+	}
+	if (g.n)
+		say(s, &g, "%s %s for %d norms or biases that the "
+		    "exporter merged because they were equal; %s; export in "
+		    "training mode (TorchScript) or with optimize=False "
+		    "(dynamo)", group_subject(s, &g),
+		    plural(g.n, "stands", "stand"), all,
+		    s->opt->untie ? "each is trained on its own (--untie=off: "
+		                    "together)"
+		    : "they are trained together as --untie=off says");
+}
+
+static bool
+lost_its_name(const struct flat_val *v)
+{
+	return v->verdict == VERDICT_PARAM && v->init && v->nuse
+		&& !flat_is_path(v->name)
+		&& strcmp(v->reason, "in the place of a weight") == 0;
+}
+
+/* The parameter of which v is the transposed; NULL: none. */
+static const struct flat_val *
+find_twin(struct flat *f, const struct flat_val *v)
+{
+	for (int k = 1; k < f->nval; k++) {
+		const struct flat_val *w = &f->val[k];
+
+		if (w != v && w->init && w->nuse
+		    && w->verdict == VERDICT_PARAM && flat_is_path(w->name)
+		    && damage_transposed(f, v, w))
+			return w;
+	}
+	return NULL;
+}
+
+static bool
+is_pytorch(const struct flat *f)
+{
+	const char *by = f->file->model->producer_name;
+
+	return by && strcmp(by, "pytorch") == 0;
+}
+
+static void
+find_renamed(struct search *s)
+{
+	struct group renamed = { 0 }, split = { 0 };
+	const char *twin = NULL;
+
+	for (int i = 1; i < s->f->nval; i++) {
+		const struct flat_val *v = &s->f->val[i], *w;
+
+		if (!lost_its_name(v))
+			continue;
+		group_name(s, &renamed, v->name);
+		w = find_twin(s->f, v);
+		if (!w)
+			continue;
+		twin = twin ? twin : w->name;
+		group_add(s, &split, v->name,
+		          arena_printf(s->arena, "'%s' is '%s'", v->name,
+		                       w->name));
+	}
+	if (split.n)
+		say(s, &split, "'%s' is '%s' transposed%s: the "
+		    "exporter split a tied weight in two, each is trained on "
+		    "its own; export with optimize=False (dynamo) or "
+		    "do_constant_folding=False (TorchScript)", split.first,
+		    twin, split.n == 1 ? "" : arena_printf(s->arena,
+		    ", and %d more like it", split.n - 1));
+	/* others' parameters never had a module's name */
+	if (renamed.n && is_pytorch(s->f))
+		say(s, &renamed, "%d parameter%s lost %s name%s (the "
+		    "first is '%s'): checkpoints will use what the exporter "
+		    "made up; export with optimize=False (dynamo) or "
+		    "training=TRAINING, do_constant_folding=False "
+		    "(TorchScript)", renamed.n, plural(renamed.n, "", "s"),
+		    plural(renamed.n, "its", "their"),
+		    plural(renamed.n, "", "s"), renamed.first);
+}
+
+/* An embedding with several readers is tied in earnest and stands for as many
+ * names. */
+static int
+tied_names(const struct flat *f)
+{
+	int n = 0;
+
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *node = &f->node[i];
+		const struct flat_val *v = &f->val[node->nin ? node->in[0] : 0];
+
+		if (strcmp(node->type, "Gather") == 0 && v->init
+		    && v->verdict == VERDICT_PARAM && v->nuse > 1)
+			n += v->nuse - 1;
+	}
+	return n;
+}
+
+/* Parameters of the exporter's list that the file does not hold. */
+static void
+find_lost(struct search *s)
+{
+	struct flat *f = s->f;
+	int lost = f->nlost - tied_names(f);
+	const char *names = "", *norms = "";
+
+	if (lost <= 0)
+		return;
+	for (int i = 0; i < FLAT_LOST && f->lost[i]; i++)
+		names = arena_printf(s->arena, "%s%s'%s'", names,
+		                     i ? ", " : "", f->lost[i]);
+	if (f->nlostnorm)
+		norms = arena_printf(s->arena, ", among them those of %d "
+		                     "BatchNorm%s folded into the weights "
+		                     "before", f->nlostnorm,
+		                     plural(f->nlostnorm, "", "s"));
+	say(s, NULL, "%d parameter%s of the module %s not in the file under %s "
+	    "(missing: %s%s)%s: the exporter folded, merged or cut %s, or the "
+	    "loss does not use %s; export with optimize=False", lost,
+	    plural(lost, "", "s"), plural(lost, "is", "are"),
+	    plural(lost, "its name", "their names"), names,
+	    f->nlost > FLAT_LOST ? ", ..." : "", norms,
+	    plural(lost, "it", "them"), plural(lost, "it", "them"));
+}
+
+/* ---- modes ---- */
+
+/* Whether a Dropout is off although its ratio is not 0. */
+static bool
+is_inactive_dropout(struct search *s, const struct flat_node *n)
+{
+	const Onnx__TensorProto *p;
+	struct onnx_tensor t;
+	double ratio = 0.5;
+
+	if (strcmp(n->type, "Dropout") != 0 || *n->domain)
+		return false;
+	if (n->nin > 1 && n->in[1] && (p = flat_tensor(s->f, n->in[1]))
+	    && onnx_tensor_load(s->f->file, p, &t) && t.data && t.nelem == 1) {
+		Val v = { .kind = V_CONST, .dt = t.dt, .shape = t.shape,
+		          .data = t.data };
+
+		ratio = val_float(&v, 0);
+	}
+	if (ratio == 0)
+		return false;
+	if (n->opset < 12 || n->nin < 3 || !n->in[2])
+		return true;
+	p = flat_tensor(s->f, n->in[2]);
+	return p && onnx_tensor_load(s->f->file, p, &t) && t.data
+		&& t.nelem == 1 && !*(const char *)t.data;
+}
+
+/* Python that exports BatchNorm in training form; it stands in README.md,
+ * too. */
+static const char *const batchnorm_recipe[] = {
+	"import torch",
+	"from onnxscript import opset18 as op",
+	"",
+	"def batch_norm(x, weight, bias, mean, var, training=True, "
+	"momentum=0.1, eps=1e-5):",
+	"    y, m, v = op.BatchNormalization(x, weight, bias, mean, var, "
+	"epsilon=eps,",
+	"                                    momentum=1 - momentum, "
+	"training_mode=1)",
+	"    return y, m, v, m, v",
+	"",
+	"table = {torch.ops.aten._native_batch_norm_legit_functional.default: "
+	"batch_norm}",
+	"torch.onnx.export(model.train(), args, 'model.onnx', dynamo=True, "
+	"optimize=False,",
+	"                  custom_translation_table=table)",
+};
+
+static void
+find_modes(struct search *s)
+{
+	struct group off = { 0 }, bn = { 0 };
+
+	for (int i = 0; i < s->f->nnode; i++) {
+		const struct flat_node *n = &s->f->node[i];
+
+		if (!n->needed)
+			continue;
+		if (!s->opt->no_dropout && is_inactive_dropout(s, n))
+			group_name(s, &off, n->name);
+		if (s->opt->batchnorm == BATCHNORM_GRAPH && !*n->domain
+		    && strcmp(n->type, "BatchNormalization") == 0
+		    && !batchnorm_trains(n))
+			group_name(s, &bn, n->name);
+	}
+	if (off.n)
+		say(s, &off, "%d Dropout node%s inactive (no "
+		    "training_mode, or false; the first is '%s'): trained "
+		    "without; attention by scaled_dot_product_attention "
+		    "exports so, an eager attention and training=TRAINING keep "
+		    "them", off.n, plural(off.n, " is", "s are"), off.first);
+	if (!bn.n)
+		return;
+	say(s, NULL, "%d BatchNormalization node%s in inference form (the "
+	    "first is '%s'): running statistics are used and never updated; "
+	    "--batchnorm batch trains as train() does, --batchnorm running "
+	    "says that this is meant; export with training=TRAINING "
+	    "(TorchScript) or a custom translation (dynamo; ckc inspect "
+	    "prints it)", bn.n, plural(bn.n, " is", "s are"), bn.first);
+	s->found.at[s->found.n - 1].detail = batchnorm_recipe;
+	s->found.at[s->found.n - 1].ndetail =
+		sizeof batchnorm_recipe / sizeof *batchnorm_recipe;
+}
+
+/* The label smoothing that an exporter dropped from a cross entropy, by its
+ * own word; 0: none that is known of.  PyTorch's dynamo exporter makes a
+ * SoftmaxCrossEntropyLoss of a cross_entropy with smoothed labels, too,
+ * although that does not smooth, and writes the call into the node's metadata:
+ *   aten.cross_entropy_loss.default](args = (%z, %y, None, 1, -100, 0.1), */
+static double
+lost_smoothing(const struct flat_node *n)
+{
+	const char *s = NULL, *end, *named;
+
+	for (size_t i = 0; i < n->p->n_metadata_props && !s; i++)
+		if (n->p->metadata_props[i]->value)
+			s = strstr(n->p->metadata_props[i]->value, WIRE_NOTE);
+	if (!s || strcmp(n->type, "SoftmaxCrossEntropyLoss") != 0)
+		return 0;
+	named = strstr(s, "label_smoothing: ");
+	if (named)
+		return strtod(strchr(named, ' '), NULL);
+	s += strlen(WIRE_NOTE);
+	end = s + strcspn(s, ")");
+	for (int comma = 0; comma < 5; comma++) {
+		s = memchr(s, ',', (size_t)(end - s));
+		if (!s++)
+			return 0;
+	}
+	return strtod(s, NULL);
+}
+
+static void
+find_smoothing(struct search *s)
+{
+	struct group g = { 0 };
+	double lost = 0;
+
+	for (int i = 0; i < s->f->nnode; i++) {
+		const struct flat_node *n = &s->f->node[i];
+		double x = n->needed ? lost_smoothing(n) : 0;
+
+		if (x <= 0)
+			continue;
+		lost = g.n ? lost : x;
+		group_name(s, &g, n->name);
+	}
+	if (g.n)
+		say(s, &g, "%s: the exporter dropped label_smoothing=%g; write "
+		    "it out: p = log_softmax(z, -1); (1 - s) * nll_loss(p, y) "
+		    "- s * p.mean()", group_subject(s, &g), lost);
+}
+
+static void
+find_ignored(struct search *s)
+{
+	if (s->f->file->wire.training_info)
+		say(s, NULL, "training_info of the file is ignored: ckc makes "
+		    "its own gradients");
+	if (s->f->file->wire.nunknown)
+		say(s, NULL, "%zu fields are not known to ONNX 1.23 and "
+		    "ignored", s->f->file->wire.nunknown);
+}
+
+struct damages
+damage_find(struct flat *f, const struct import_options *opt, Arena *arena)
+{
+	struct search s = { .f = f, .opt = opt, .arena = arena };
+
+	find_smoothing(&s);
+	find_ignored(&s);
+	if (opt->all_outputs)
+		return s.found;         /* nothing is trained */
+	find_ties(&s);
+	find_renamed(&s);
+	find_lost(&s);
+	damage_find_trained(&s);
+	find_modes(&s);
+	return s.found;
+}

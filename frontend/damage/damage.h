@@ -1,0 +1,52 @@
+/* Room damage: what exporters damage silently, each with what avoids it.
+ *
+ * in      a flat model with verdicts on its weights
+ * out     one line per kind of damage, and details
+ * unaware of who shows it: compiling and `ckc inspect` do
+ */
+#ifndef FRONTEND_DAMAGE_H
+#define FRONTEND_DAMAGE_H
+
+#include "frontend/params/import_options.h"
+#include "frontend/onnx/flat.h"
+
+/* One line, and further ones for who wants to know it all. */
+struct damage {
+	const char *text;
+	int ndetail;
+	const char *const *detail;
+};
+
+struct damages {
+	struct damage *at;
+	int n;
+	size_t cap;
+};
+
+/* All that is found, in the arena.  The model has its verdicts. */
+struct damages damage_find(struct flat *, const struct import_options *,
+                           Arena *);
+
+/* ---- damage_values.c: what the contents of an initializer look like ---- */
+
+enum contents {
+	CONTENTS_UNKNOWN,               /* they lie in a file that is not read
+	                                 */
+	CONTENTS_PLAIN,                 /* what a parameter could hold */
+	CONTENTS_MASK,                  /* huge negative numbers, or 0 and one
+	                                 * other number */
+	CONTENTS_SINES,                 /* of positions */
+	CONTENTS_STEPS,                 /* equal steps or ratios: frequencies,
+	                                 * slopes, edges of bins */
+	CONTENTS_COPIES,                /* the same over and over along an axis
+	                                 * that is not the last */
+	CONTENTS_STATE                  /* copies of 0 */
+};
+
+enum contents damage_contents(struct flat *, const struct flat_val *);
+bool damage_is_sinusoid(struct flat *, const struct flat_val *);
+/* Whether b is a transposed; both are matrices of the file. */
+bool damage_transposed(struct flat *, const struct flat_val *a,
+                       const struct flat_val *b);
+
+#endif

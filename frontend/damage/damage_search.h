@@ -1,0 +1,42 @@
+/* What the searches for damage share: findings of one kind are one. */
+#ifndef FRONTEND_DAMAGE_SEARCH_H
+#define FRONTEND_DAMAGE_SEARCH_H
+
+#include "frontend/damage/damage.h"
+
+struct search {
+	struct flat *f;
+	const struct import_options *opt;
+	Arena *arena;
+	struct damages found;
+};
+
+/* Findings of one kind, with a line about each. */
+struct group {
+	int n, nline;
+	const char *first;
+	const char **line;
+	size_t cap;
+};
+
+/* One finding says it all in its line; of several the lines follow; NULL:
+ * never. */
+void say(struct search *, const struct group *, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void group_add(struct search *, struct group *, const char *name,
+               const char *line);
+void group_name(struct search *, struct group *, const char *name);
+/* "'a'" or "'a' and 3 more". */
+const char *group_subject(struct search *, const struct group *);
+
+static inline const char *
+plural(int n, const char *one, const char *more)
+{
+	return n == 1 ? one : more;
+}
+
+/* damage_trained.c: what is trained although it should not be, and the other
+ * way round. */
+void damage_find_trained(struct search *);
+
+#endif

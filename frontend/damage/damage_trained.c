@@ -1,0 +1,224 @@
+/* Constants that hold parameters, parameters that do not look like any, and
+ * those that no loss reaches.
+ */
+#include "frontend/damage/damage_search.h"
+#include "frontend/params/params.h"
+
+#include <string.h>
+
+/* Whether v is added to what a Gather gives. */
+static bool
+is_beside_embedding(const struct flat *f, int v)
+{
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+		int other = n->nin != 2 ? 0 : n->in[0] == v ? n->in[1]
+			: n->in[1] == v ? n->in[0] : 0;
+		int def = other ? f->val[other].def : -1;
+
+		if (other && strcmp(n->type, "Add") == 0 && def >= 0
+		    && strcmp(f->node[def].type, "Gather") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether v is where an LSTM, GRU or RNN begins. */
+static bool
+is_first_state(const struct flat *f, int v)
+{
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+
+		if (strcmp(n->type, "LSTM") != 0 && strcmp(n->type, "GRU") != 0
+		    && strcmp(n->type, "RNN") != 0)
+			continue;
+		for (int k = 5; k < n->nin && k < 7; k++)
+			if (n->in[k] == v)
+				return true;
+	}
+	return false;
+}
+
+/* Whether all elements lie along one axis: a scale or a bias. */
+static bool
+is_vector(const struct flat_val *v)
+{
+	int wide = 0;
+
+	for (size_t i = 0; i < v->init->n_dims; i++)
+		wide += v->init->dims[i] != 1;
+	return wide == 1;
+}
+
+static bool
+is_orphan(const struct flat_val *v)
+{
+	int64_t n = 0;
+
+	if (!v->init || !v->nuse || v->frozen || v->verdict != VERDICT_CONST
+	    || strcmp(v->reason, "neither named nor placed like a weight") != 0)
+		return false;
+	onnx_tensor_bytes(v->init, &n);
+	return v->init->n_dims >= 1 && n > 1;
+}
+
+/* Constants with a gradient, by what they may be. */
+struct orphans {
+	struct group rows, copies, folded;
+	int64_t nrow;                   /* of the first table */
+	bool can_rows, can_folded;      /* the first may be trained as it is */
+};
+
+static void
+sort_orphan(struct search *s, struct orphans *o, int i)
+{
+	const struct flat_val *v = &s->f->val[i];
+	enum contents c = damage_contents(s->f, v);
+	size_t rank = v->init->n_dims;
+	bool maybe = c == CONTENTS_UNKNOWN || c == CONTENTS_PLAIN;
+
+	if (c == CONTENTS_COPIES
+	    || (c == CONTENTS_STATE && !is_first_state(s->f, i))) {
+		group_name(s, &o->copies, v->name);
+	} else if (maybe && rank >= 2 && is_beside_embedding(s->f, i)) {
+		if (o->rows.n == 0) {
+			o->nrow = v->init->dims[rank - 2];
+			o->can_rows = c == CONTENTS_PLAIN;
+		}
+		group_name(s, &o->rows, v->name);
+	} else if (c == CONTENTS_PLAIN) {
+		if (o->folded.n == 0)
+			o->can_folded = is_vector(v);
+		group_name(s, &o->folded, v->name);
+	}
+}
+
+#define WHOLE "optimize=False (dynamo) or do_constant_folding=False " \
+	"(TorchScript)"
+
+static void
+find_orphans(struct search *s)
+{
+	struct orphans o = { 0 };
+	const char *first;
+
+	for (int i = 1; i < s->f->nval; i++)
+		if (is_orphan(&s->f->val[i]))
+			sort_orphan(s, &o, i);
+	first = o.rows.first;
+	if (o.rows.n)
+		say(s, &o.rows, "%s %s added to an embedding: %jd rows "
+		    "cut from a position table, which is not trained so and "
+		    "fits no other length; export with " WHOLE "%s",
+		    group_subject(s, &o.rows), plural(o.rows.n, "is", "are"),
+		    (intmax_t)o.nrow, o.can_rows
+		    ? arena_printf(s->arena, "; --train '%s' trains the rows",
+		                   first) : "");
+	if (o.copies.n)
+		say(s, &o.copies, "%s %s copies of one stored value, "
+		    "as a class token or positions for each row of the batch: "
+		    "not trained, and --train would train every copy on its "
+		    "own; export with " WHOLE, group_subject(s, &o.copies),
+		    plural(o.copies.n, "holds", "hold"));
+	first = o.folded.first;
+	if (o.folded.n)
+		say(s, &o.folded, "%s would get a gradient but %s not "
+		    "trained: %s may be part of a folded parameter (a scale, a "
+		    "bias); export that with " WHOLE "%s",
+		    group_subject(s, &o.folded),
+		    plural(o.folded.n, "is", "are"),
+		    plural(o.folded.n, "it", "they"), o.can_folded
+		    ? arena_printf(s->arena, ", or if it is one, --train '%s' "
+		                   "trains it as it is", first) : "");
+}
+
+/* Tables of sines are parameters in some modules, and frozen there; copies
+ * that the user wants trained would drift apart. */
+static void
+find_wrongly_trained(struct search *s)
+{
+	struct group sines = { 0 }, copies = { 0 };
+
+	for (int i = 1; i < s->f->nval; i++) {
+		const struct flat_val *v = &s->f->val[i];
+
+		if (!v->init || !v->nuse || v->frozen
+		    || v->verdict != VERDICT_PARAM)
+			continue;
+		if (!v->wished && damage_is_sinusoid(s->f, v))
+			group_add(s, &sines, v->name,
+			          arena_printf(s->arena, "--freeze '%s'",
+			                       v->name));
+		else if (v->wished && !flat_is_path(v->name)
+		         && v->init->n_dims > 1
+		         && damage_contents(s->f, v) == CONTENTS_COPIES)
+			group_name(s, &copies, v->name);
+	}
+	if (sines.n)
+		say(s, &sines, "%s %s of sines, which modules freeze, "
+		    "but no export says so (requires_grad is lost): --freeze "
+		    "'%s'%s, or make it a buffer before the export",
+		    group_subject(s, &sines),
+		    plural(sines.n, "is a table", "are tables"), sines.first,
+		    plural(sines.n, "", " and so on"));
+	if (copies.n)
+		say(s, &copies, "%s %s copies of one stored value: "
+		    "--train trains every copy on its own; export with " WHOLE,
+		    group_subject(s, &copies),
+		    plural(copies.n, "holds", "hold"));
+}
+
+/* Parameters that reach no loss although they are called so. */
+static void
+find_idle(struct search *s)
+{
+	struct group g = { 0 };
+
+	for (int i = 1; i < s->f->nval; i++)
+		if (s->f->val[i].idle)
+			group_name(s, &g, s->f->val[i].name);
+	if (g.n)
+		say(s, &g, "%d parameter%s of the source get%s no "
+		    "gradient from the loss and stay%s as %s (the first is "
+		    "'%s'); --freeze says that this is meant", g.n,
+		    plural(g.n, "", "s"), plural(g.n, "s", ""),
+		    plural(g.n, "s", ""), plural(g.n, "it is", "they are"),
+		    g.first);
+}
+
+/* Which parameters were frozen in the source, no export says. */
+static void
+find_adapters(struct search *s)
+{
+	struct group lora = { 0 };
+	int others = 0;
+
+	if (s->opt->nwish)
+		return;
+	for (int i = 1; i < s->f->nval; i++) {
+		const struct flat_val *v = &s->f->val[i];
+
+		if (!v->init || !v->nuse || v->verdict != VERDICT_PARAM)
+			continue;
+		if (strstr(v->name, "lora_A") || strstr(v->name, "lora_B"))
+			group_name(s, &lora, v->name);
+		else
+			others++;
+	}
+	if (lora.n && others)
+		say(s, NULL, "%d parameter%s trained beside %d of LoRA (the "
+		    "first is '%s'): no export says what was frozen "
+		    "(requires_grad is lost); --freeze '*' --train '*lora_*' "
+		    "trains those of LoRA alone", others,
+		    plural(others, " is", "s are"), lora.n, lora.first);
+}
+
+void
+damage_find_trained(struct search *s)
+{
+	find_wrongly_trained(s);
+	find_orphans(s);
+	find_idle(s);
+	find_adapters(s);
+}

@@ -1,0 +1,14 @@
+/* --device host: this machine, measured once and kept. */
+#ifndef FRONTEND_HOST_H
+#define FRONTEND_HOST_H
+
+#include "frontend/driver/opts.h"
+#include "passes/cost/cost.h"
+
+/* host.ck, embedded at build time. */
+extern const char model_host[];
+
+/* The graph's device, if --device names one.  False after a diagnostic. */
+bool device_set(const struct cli *, Graph *, struct watch *, Arena *, Diag *);
+
+#endif

@@ -1,0 +1,340 @@
+/* The driver: the one place that sees every folder.
+ *
+ * Options -> graph (ONNX or text) -> passes -> reports -> code.  Every output
+ * appears by rename; on any failure nothing is left.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "codegen/codegen.h"
+#include "frontend/driver/host.h"
+#include "frontend/import/import.h"
+#include "frontend/driver/opts.h"
+#include "ir/base/infile.h"
+#include "ir/base/outfile.h"
+#include "frontend/driver/outputs.h"
+#include "frontend/driver/stop.h"
+#include "frontend/driver/verbs.h"
+#include "ir/ir.h"
+#include "passes/cost/cost.h"
+#include "passes/plan/frontier.h"
+#include "passes/report/memory.h"
+#include "passes/passes.h"
+#include "ir/text/text.h"
+#include "passes/report/report.h"
+#include "codegen/cpu/cpu.h"
+
+enum { EXIT_OK, EXIT_DIAGNOSED, EXIT_USAGE };
+
+/* Text IR is small; anything larger is a mistake. */
+enum { TEXT_MAX = 256 << 20 };
+
+struct driver {
+	struct cli cli;
+	Arena *arena;
+	Diag *diag;
+	Graph *graph;
+	struct onnx_file *file;        /* mappings that the graph points into */
+	Pass pass;
+	struct watch watch;              /* when to leave off */
+};
+
+static bool
+has_suffix(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), m = strlen(suffix);
+
+	return n > m && !strcmp(s + n - m, suffix);
+}
+
+/* ---- the stages ---- */
+
+/* For the importer: what does a part of the model fold to? */
+static bool
+fold_part(void *of, Graph *g, Diag *quiet)
+{
+	struct driver *d = of;
+	const struct dump_request none = { 0 };
+	Pass p = { .diag = quiet, .opt = &d->cli.opt, .target = &target_cpu,
+	           .keep = d->arena, .baseline_peak = -1, .minimum_peak = -1,
+	           .watch = &d->watch };
+
+	return pass_run(&p, g, "bind,fold", NULL, &none);
+}
+
+static struct import_options
+import_options(struct driver *d)
+{
+	const struct cli *c = &d->cli;
+
+	return (struct import_options){
+		.nwish = c->opt.nwish, .wish = c->opt.wish,
+		.nparam = c->opt.nparam, .param = c->opt.param,
+		.nconst = c->nconst,
+		.constant = c->constant, .untie = c->opt.untie,
+		.batchnorm = c->batchnorm, .no_dropout = !c->opt.dropout,
+		.quiet = c->quiet,
+		.shapes_do = c->plan_only, .loss = c->opt.loss,
+		.all_outputs = c->opt.forward_only,
+		.fold = fold_part, .fold_of = d,
+	};
+}
+
+static bool
+load(struct driver *d)
+{
+	const struct cli *c = &d->cli;
+	struct import_options o = import_options(d);
+	char *text;
+	size_t n;
+
+	if (!has_suffix(c->model, ".ck")) {
+		d->graph = onnx_import(c->model, &o, d->diag, &d->file);
+		return d->graph != NULL;
+	}
+	text = infile_read(c->model, TEXT_MAX, &n, d->arena, d->diag);
+	if (text)
+		d->graph = text_parse(c->model, text, n, d->diag);
+	return d->graph != NULL;
+}
+
+/* --dump without the reports, for the runner. */
+static const char *
+pass_dumps(struct driver *d)
+{
+	char *copy, *out, *word, *state;
+
+	if (!d->cli.dump)
+		return NULL;
+	copy = arena_str(d->arena, d->cli.dump);
+	out = arena_alloc(d->arena, strlen(copy) + 2);
+	for (word = strtok_r(copy, ",", &state); word;
+	     word = strtok_r(NULL, ",", &state)) {
+		if (!strcmp(word, "plan") || !strcmp(word, "memory"))
+			continue;
+		if (*out)
+			strcat(out, ",");
+		strcat(out, word);
+	}
+	return *out ? out : NULL;
+}
+
+static bool
+write_json(struct driver *d)
+{
+	struct outfile o;
+	bool ok;
+
+	if (!d->cli.json)
+		return true;
+	if (!outfile_open(&o, d->cli.json, d->arena, d->diag))
+		return false;
+	ok = plan_write_json(d->pass.plan, o.f)
+		|| diag_internal(d->diag, "the plan was not replayed");
+	return outfile_close(&o, ok);
+}
+
+static bool
+write_svg(struct driver *d)
+{
+	const char *path = d->cli.curve_svg, *model = d->cli.model;
+	const char *slash = strrchr(model, '/');
+	struct outfile o;
+
+	if (!path)
+		return true;
+	if (!outfile_open(&o, path, d->arena, d->diag))
+		return false;
+	frontier_svg(&d->pass, arena_printf(d->arena,
+		"%s: step time against memory budget",
+		slash ? slash + 1 : model), o.f);
+	return outfile_close(&o, true);
+}
+
+static bool
+report(struct driver *d)
+{
+	const struct cli *c = &d->cli;
+	const Pass *p = &d->pass;
+	const char *wish = cli_dumps(c, "plan") ? "dump=plan"
+		: cli_dumps(c, "memory") ? "dump=memory"
+		: c->opt.curve ? "curve" : c->explain ? "explain"
+		: c->json ? "json" : NULL;
+
+	if (wish && !p->plan)
+		return diag_error(d->diag, "--%s: there is no plan; run the "
+		                  "passes to the end", wish);
+	if (cli_dumps(c, "plan"))
+		plan_print_table(p, p->plan, stdout);
+	if (cli_dumps(c, "memory"))
+		plan_print_memory(p, p->plan, stdout);
+	if (p->frontier)
+		frontier_print(p, stdout);
+	if (c->explain && !plan_explain(p, p->plan, c->explain, stdout))
+		return diag_error(d->diag, "--explain: no value of this plan "
+		                  "is named '%s'", c->explain);
+	return true;
+}
+
+static void
+summary(const struct driver *d, const char *out)
+{
+	const struct plan_summary *s = &d->pass.plan->sum;
+
+	if (d->cli.quiet)
+		return;
+	fflush(stdout);                 /* reports come first */
+	if (d->pass.added)
+		fprintf(stderr, "%s: %s\n", d->graph->name, d->pass.added);
+	fprintf(stderr, "%s: %s%speak %.1f MiB (%lld B; arena %.1f MiB, "
+	        "live bound %.1f MiB%s), recompute %.2f %% of a step, gap "
+	        "%.2f %%\n", d->graph->name, out ? out : "", out ? ", " : "",
+	        (double)s->peak / 0x1p20, (long long)s->peak,
+	        (double)s->arena / 0x1p20, (double)s->live_bound / 0x1p20,
+	        s->arena == s->live_bound ? ", optimal" : "",
+	        100 * s->overhead, 100 * s->gap);
+}
+
+static bool
+generate(struct driver *d, const struct outputs *out)
+{
+	const struct cli *c = &d->cli;
+	const char *why;
+	const struct onnx_template *t = d->file
+		? onnx_get_template(d->file, &why) : NULL;
+	struct codegen_options o = {
+		.out_so = out->so, .weights = out->weights,
+		.emit_dir = c->emit_dir, .cc = c->cc, .march = c->march,
+		.threads = c->opt.threads, .grad_accum = c->opt.grad_accum,
+		.stop = d->watch.stop,
+	};
+
+	if (t) {
+		struct codegen_hole *hole = arena_array(d->arena,
+			(size_t)t->nhole + 1, sizeof *hole);
+
+		for (int i = 0; i < t->nhole; i++)
+			hole[i] = (struct codegen_hole){ t->hole[i].at,
+			                                 t->hole[i].val };
+		o.onnx_template = t->bytes;
+		o.onnx_bytes = t->n;
+		o.nhole = t->nhole;
+		o.hole = hole;
+	}
+	return codegen_library(d->graph, d->pass.plan, d->pass.reference,
+	                       d->pass.reference_plan, &o, d->diag);
+}
+
+/* A stranger's weights are not ours to replace. */
+static bool
+spare_weights(struct driver *d, const char *path)
+{
+	return codegen_may_replace(path)
+		|| diag_error(d->diag, "'%s' exists and was not written by "
+		              "ckc; choose another -o, as weights go beside "
+		              "the library", path);
+}
+
+static bool
+compile(struct driver *d)
+{
+	struct cli *c = &d->cli;
+	struct dump_request dump = { pass_dumps(d), c->dump_dir };
+	bool partial = c->passes || c->stop_after;
+	bool code = !c->plan_only && !partial;
+	struct outputs out = { 0 };
+
+	cli_warn(c, d->diag);
+	diag_file(d->diag, c->model);
+	c->opt.account = c->json || cli_dumps(c, "memory");
+	c->opt.compare = cli_dumps(c, "plan");
+	c->opt.slim = !code && !c->opt.account && !c->opt.compare;
+	if (code && c->opt.dtype != DT_NONE)
+		return diag_error(d->diag, "--dtype is for planning: expected "
+		                  "--plan-only beside it, as a library has "
+		                  "the types of its model");
+	if (code)
+		out = outputs_name(c->model, c->out, d->arena);
+	out.json = c->json;
+	out.svg = c->curve_svg;
+	if (!outputs_check(&out, c->model, NULL, d->arena, d->diag)
+	    || (code && !spare_weights(d, out.weights)) || !load(d)
+	    || !outputs_check(&out, c->model, d->file, d->arena, d->diag)
+	    || !device_set(c, d->graph, &d->watch, d->arena,
+	                   d->diag)
+	    || !pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))
+		return false;
+	if (d->pass.plan) {
+		d->pass.plan->model = c->model;
+		d->pass.plan->nflag = c->nflag;
+		d->pass.plan->flag = c->flag;
+		if (c->json)
+			d->pass.plan->memory = memory_json(&d->pass,
+				d->pass.plan, d->arena);
+		if (d->pass.frontier)
+			d->pass.plan->curve = frontier_json(&d->pass,
+			                                    d->arena);
+	}
+	if (partial && !c->dump)
+		text_print(d->graph, stdout);
+	if (watch_off(&d->watch))
+		return diag_error(d->diag, "interrupted");
+	if (!report(d) || (code && !generate(d, &out)) || !write_json(d)
+	    || !write_svg(d))
+		return false;
+	if (d->pass.plan && !partial)
+		summary(d, out.so);
+	return true;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct driver d = { .arena = arena_new() };
+	int status = cli_parse(&d.cli, argc, argv, d.arena, stdout, stderr);
+	struct import_options import;
+	bool ok = false;
+
+	if (status != CLI_GO) {
+		arena_free(d.arena);
+		return status;
+	}
+	d.diag = diag_new("ckc", stderr);
+	d.pass = (Pass){
+		.diag = d.diag, .opt = &d.cli.opt, .target = &target_cpu,
+		.keep = d.arena, .baseline_peak = -1, .minimum_peak = -1,
+		.debug = d.cli.debug, .watch = &d.watch,
+		.progress = !d.cli.quiet && isatty(2) ? stderr : NULL,
+	};
+	switch (d.cli.verb) {
+	case VERB_COMPILE:
+		d.watch.stop = stop_on_signals();
+		ok = compile(&d);
+		break;
+	case VERB_INSPECT:
+		import = import_options(&d);
+		ok = verb_inspect(&d.cli, &import, d.arena, d.diag);
+		break;
+	case VERB_PLAN:
+		ok = verb_plan(&d.cli, d.arena, d.diag);
+		break;
+	case VERB_PACK:
+		ok = verb_pack(&d.cli, d.arena, d.diag);
+		break;
+	}
+	ok &= diag_errors(d.diag) == 0;
+	if (fflush(stdout) || ferror(stdout))
+		ok = diag_error(d.diag, "cannot write to standard output");
+	diag_flush(d.diag);
+	graph_free(d.pass.reference);
+	if (d.pass.frontier)            /* left early */
+		graph_free(d.pass.frontier->first);
+	graph_free(d.graph);
+	arena_free(d.pass.retired);
+	onnx_close(d.file);
+	diag_free(d.diag);
+	arena_free(d.arena);
+	return ok ? EXIT_OK : EXIT_DIAGNOSED;
+}

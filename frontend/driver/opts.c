@@ -1,0 +1,386 @@
+/* ckc's command line: the table of options, --help and the parser. */
+#include "frontend/driver/opts_set.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const char *const group_title[G_COUNT] = {
+	"input", "training", "memory", "target", "look", "output",
+};
+
+/* ---- the table ---- */
+
+#define FIELD(f) offsetof(struct cli, f)
+
+enum {
+	C = 1 << VERB_COMPILE, CI = C | 1 << VERB_INSPECT, P = 1 << VERB_PLAN,
+	K = 1 << VERB_PACK
+};
+
+static const struct option_row table[] = {
+	{ "dim", "NAME=N", G_INPUT, add_dim, FIELD(opt), CI,
+	  "bind a symbolic extent (or INPUT.AXIS=N)" },
+	{ "shape", "INPUT=8x128", G_INPUT, add_shape, FIELD(opt), CI,
+	  "bind all extents of an input" },
+	{ "const", "INPUT=FILE", G_INPUT, add_const, 0, CI,
+	  "bind an input to the constant in FILE (.npy or TensorProto .pb)" },
+	{ "train", "GLOB", G_INPUT, add_train, FIELD(opt), CI,
+	  "train initializers of that name; of these and --freeze the last "
+	  "that matches counts" },
+	{ "freeze", "GLOB", G_INPUT, add_freeze, FIELD(opt), CI,
+	  "do not train initializers of that name (--freeze '*' --train A: "
+	  "A alone)" },
+	{ "param", "NAME", G_INPUT, add_param, FIELD(opt), CI,
+	  "this graph input is a parameter" },
+	{ "untie", "auto|off", G_INPUT, set_first, FIELD(opt.untie), CI,
+	  "train parameters apart that were tied only because they were equal "
+	  "(auto)" },
+
+	{ "loss", "OUTPUT", G_TRAIN, set_once, FIELD(opt.loss), CI,
+	  "scalar output to minimise, or ce[:LOGITS] or mse[:OUTPUT] to add "
+	  "one" },
+	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), CI,
+	  "keep further graph outputs beside the loss" },
+	{ "optimizer", "sgd|sgdm|adam|adamw|lion|adafactor|none", G_TRAIN,
+	  set_optimizer, FIELD(opt.optimizer), CI,
+	  "update rule; sgdm keeps momentum; adam has weight decay in the "
+	  "gradient, adamw apart from it (adamw)" },
+	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), CI,
+	  "no weight decay for these parameters" },
+	{ "grad-accum", "N", G_TRAIN, set_positive, FIELD(opt.grad_accum),
+	  CI, "micro-batches per update (1)" },
+	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), CI,
+	  "on: as the graph says (on)" },
+	{ "batchnorm", "batch|running", G_TRAIN, set_batchnorm,
+	  FIELD(batchnorm), CI,
+	  "batch: by the batch's statistics, and running ones follow; running: "
+	  "by those, which stay (as the graph says)" },
+	{ "attention", "fused|unfused", G_TRAIN, set_first,
+	  FIELD(opt.fused_attention), CI,
+	  "compute attention in blocks, or op by op (fused)" },
+	{ "dropout-mask", "replay|store", G_TRAIN, set_second,
+	  FIELD(opt.store_masks), CI,
+	  "draw dropout's random numbers again in backward, or keep a byte per "
+	  "element (replay)" },
+	{ "dtype", "f32|bf16|f16", G_TRAIN, set_dtype, FIELD(opt.dtype), C,
+	  "float type of parameters and activations, with --plan-only (as the "
+	  "file has them)" },
+	{ "update-in-backward", "auto|on|off", G_TRAIN, set_update,
+	  FIELD(opt.update_in_backward), CI,
+	  "apply a gradient as soon as it is there: less memory, no clipping; "
+	  "auto: when a budget asks for it (auto)" },
+	{ "forward-only", NULL, G_TRAIN, set_true, FIELD(opt.forward_only),
+	  CI, "compile inference: no backward" },
+
+	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), CI,
+	  "bytes that a step may own in all, e.g. 6GiB, or 6GB (also 6G), or "
+	  "60% of what it owns when everything is kept" },
+	{ "recompute", "MODE", G_MEMORY, set_recompute, FIELD(opt), CI,
+	  "auto, none, full, selective or every=K (auto)" },
+	{ "keep", "GLOB", G_MEMORY, add_keep, FIELD(opt), CI,
+	  "never recompute these values or nodes" },
+	{ "recompute-values", "GLOB", G_MEMORY, add_recompute, FIELD(opt),
+	  CI, "always recompute these values or nodes" },
+	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), CI | P,
+	  "stop this close to the bound, in % of a step (0.1; plan: 0)" },
+	{ "plan-time", "SECONDS", G_MEMORY, set_double, FIELD(opt.plan_sec),
+	  CI | P, "cut the search short after this time" },
+
+	{ "budget", "F|BYTES", G_MEMORY, set_graph_budget, 0, P,
+	  "up to 1: a fraction of the peak of the order as given; else bytes" },
+	{ "place", NULL, G_MEMORY, set_true, FIELD(place), P,
+	  "give offsets in an arena, which must then fit the budget" },
+	{ "capacity", "N", G_MEMORY, set_capacity, FIELD(capacity), K,
+	  "bytes that there are (as few as can be found)" },
+
+	{ "target", "cpu", G_TARGET, set_target, 0, CI,
+	  "what to compile for (cpu)" },
+	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
+	  "what costs are reckoned for: cpu, host (measured once), "
+	  "A100-80GB, H100, H200, or a file such as ckrun --profile writes "
+	  "(cpu)" },
+	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C,
+	  "instruction set, as the C compiler's -march (native)" },
+	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), CI,
+	  "most threads that the library will use (those of this machine)" },
+	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C,
+	  "C compiler (cc)" },
+
+	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
+	  "plan, memory, a pass's name, or all" },
+	{ "dump-dir", "DIR", G_LOOK, set_folder, FIELD(dump_dir), C,
+	  "dumps of passes go to DIR/NN-pass.ck" },
+	{ "json", "FILE", G_LOOK, set_once, FIELD(json), CI | P,
+	  "write the plan (inspect: the findings) as JSON; -: to standard "
+	  "output" },
+	{ "explain", "VALUE", G_LOOK, set_once, FIELD(explain), C,
+	  "why this value is kept, recomputed or free" },
+	{ "tp", "T", G_LOOK, set_positive, FIELD(opt.tp), C,
+	  "--dump=memory: account for T devices that share every layer" },
+	{ "sp", NULL, G_LOOK, set_true, FIELD(opt.sp), C,
+	  "... which split the sequence between products, too" },
+	{ "pp", "P", G_LOOK, set_positive, FIELD(opt.pp), C,
+	  "--dump=memory: account for a pipeline of P stages" },
+	{ "interleave", "M", G_LOOK, set_positive, FIELD(opt.interleave), C,
+	  "... each with M parts of the model in turn (1)" },
+	{ "microbatches", "N", G_LOOK, set_positive, FIELD(opt.microbatches),
+	  C, "... and N micro-batches in a step (P)" },
+	{ "step-time", "SECONDS", G_LOOK, set_double, FIELD(opt.step_time), C,
+	  "--dump=memory: measured time of a step, for MFU and HFU" },
+	{ "curve", NULL, G_LOOK, set_true, FIELD(opt.curve), C,
+	  "step time for every memory budget, presets beside; no code unless "
+	  "-o is given" },
+	{ "curve-svg", "FILE", G_LOOK, set_curve_svg, 0, C,
+	  "... and as a picture" },
+	{ "stats", NULL, G_LOOK, set_true, FIELD(opt.stats), C | P,
+	  "time and effort of every pass" },
+	{ "passes", "A,B", G_LOOK, set_once, FIELD(passes), C,
+	  "run only these passes and print the graph" },
+	{ "stop-after", "PASS", G_LOOK, set_once, FIELD(stop_after), C,
+	  "stop there and print the graph" },
+	{ "fold-limit", "SIZE", G_LOOK, set_fold_limit,
+	  FIELD(opt.fold_limit), CI,
+	  "largest constant that folding may make (256MiB)" },
+	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,
+	  "check the graph after every pass" },
+	{ "quiet", NULL, G_LOOK, set_true, FIELD(quiet), C | P | K,
+	  "no progress, no summary, no warnings of what the export damaged" },
+
+	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
+	  "no code: plan and report; external data may be absent" },
+	{ "emit-c", "DIR", G_OUTPUT, set_folder, FIELD(emit_dir), C,
+	  "keep the generated sources in DIR" },
+};
+
+enum { NROW = sizeof table / sizeof *table };
+_Static_assert(NROW <= 64, "struct cli has a bit for each");
+
+static const struct {
+	const char *name, *usage;
+} verb_row[] = {
+	[VERB_COMPILE] = { "compile",
+		"usage: ckc MODEL.onnx -o MODEL.so [options]\n"
+		"       ckc inspect MODEL.onnx [options]\n"
+		"       ckc plan GRAPH.json --budget F [options]\n"
+		"       ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
+		"Compiles an ONNX model into a library that trains it inside "
+		"a memory budget.\nRun the library with ckrun.\n" },
+	[VERB_INSPECT] = { "inspect",
+		"usage: ckc inspect MODEL.onnx [options]\n"
+		"Says whether a file can be trained, as a compile with the "
+		"same options would and\nwith its exit status: extents to "
+		"bind, parameters with the reason for each, op\ncoverage, "
+		"and what its export lost.\n" },
+	[VERB_PLAN] = { "plan",
+		"usage: ckc plan GRAPH.json --budget F [options]\n"
+		"Chooses what a graph of costs keeps and what it computes "
+		"again to stay within a\nbudget.  --json without a file "
+		"writes to standard output.\n" },
+	[VERB_PACK] = { "pack",
+		"usage: ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
+		"Places buffers with known lifetimes in one block of memory.\n"
+		"Columns: id,lower,upper,size.\n" },
+};
+
+static void
+print_help(FILE *out, enum verb verb)
+{
+	fputs(verb_row[verb].usage, out);
+	for (enum group g = 0; g < G_COUNT; g++) {
+		bool titled = false;
+
+		for (int i = 0; i < NROW; i++) {
+			const struct option_row *r = &table[i];
+			int n;
+
+			if (r->group != g
+			    || !(r->verbs >> verb & 1))
+				continue;
+			if (!titled)
+				fprintf(out, "\n%s:\n", group_title[g]);
+			titled = true;
+			n = fprintf(out, "  --%s%s%s", r->name,
+			            r->arg ? " " : "", r->arg ? r->arg : "");
+			fprintf(out, "%*s%s\n", n < 32 ? 32 - n : 1, "",
+			        r->help);
+		}
+	}
+	if (verb == VERB_PACK)
+		fprintf(out, "\n  -o FILE%*sthe same rows with their offsets\n",
+		        23, "");
+	if (verb == VERB_COMPILE)
+		fprintf(out, "  -o FILE%*sthe library (MODEL.so); weights go "
+		        "to MODEL.safetensors\n", 23, "");
+	fputs("\n  --help, -h, --version\n\n"
+	      "Exit status: 0 done, 1 an error in the model or its use (on "
+	      "stderr), 2 wrong usage.\n", out);
+}
+
+static const struct option_row *
+find_row(const char *name, size_t n)
+{
+	for (int i = 0; i < NROW; i++)
+		if (strlen(table[i].name) == n
+		    && !strncmp(table[i].name, name, n))
+			return &table[i];
+	return NULL;
+}
+
+bool
+opts_given(const struct cli *c, const char *name)
+{
+	const struct option_row *r = find_row(name, strlen(name));
+
+	return r && c->given >> (r - table) & 1;
+}
+
+static int
+usage_error(FILE *err, const char *what, const char *arg)
+{
+	fprintf(err, "ckc: %s '", what);
+	diag_escape(err, arg);
+	fprintf(err, "'; see ckc --help\n");
+	return 2;
+}
+
+/* One long option at argv[*i]; --name=value or --name value. */
+static int
+parse_long(struct arg_parser *p, int argc, char **argv, int *i)
+{
+	const char *arg = argv[*i] + 2, *eq = strchr(arg, '='), *value = NULL;
+	size_t n = eq ? (size_t)(eq - arg) : strlen(arg);
+	const struct option_row *r = find_row(arg, n);
+
+	if (!r)
+		return usage_error(p->err, "unknown option", argv[*i]);
+	if (!(r->verbs >> p->c->verb & 1))
+		return usage_error(p->err, arena_printf(p->arena, "not an "
+			"option of %s:", verb_row[p->c->verb].name), argv[*i]);
+	if (r->arg) {
+		value = eq ? eq + 1 : *i + 1 < argc ? argv[++*i] : NULL;
+		if (p->c->verb == VERB_PLAN && !strcmp(r->name, "json")
+		    && !eq && (!value || !strncmp(value, "--", 2))) {
+			*i -= value != NULL;
+			value = "-";
+		}
+		if (!value)
+			return usage_error(p->err, "a value is missing after",
+			                   argv[*i]);
+	} else if (eq) {
+		return usage_error(p->err, "no value is allowed in", argv[*i]);
+	}
+	p->row = r;
+	p->c->given |= (uint64_t)1 << (r - table);
+	return r->set(p, value, (char *)p->c + r->field) ? CLI_GO : 2;
+}
+
+static void
+set_defaults(struct cli *c)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	memset(c, 0, sizeof *c);
+	c->opt.untie = true;
+	c->opt.optimizer = OPT_ADAMW;
+	c->opt.grad_accum = 1;
+	c->opt.dropout = true;
+	c->opt.fused_attention = true;
+	c->opt.budget_bytes = -1;
+	c->budget = -1;
+	c->budget_bytes = c->capacity = -1;
+	c->opt.gap_pct = 0.1;
+	c->opt.threads = n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
+	c->opt.fold_limit = 256 << 20;
+	c->cc = "cc";
+	c->march = "native";
+}
+
+/* What a verb cannot do without. */
+static int
+check_complete(const struct cli *c, FILE *err)
+{
+	static const char *const file[] = {
+		[VERB_COMPILE] = "a model", [VERB_INSPECT] = "a model",
+		[VERB_PLAN] = "a graph", [VERB_PACK] = "a table of buffers",
+	};
+	const char *missing = !c->model ? file[c->verb]
+		: c->verb == VERB_PACK && !c->out ? "-o OUT.csv"
+		: c->verb == VERB_PLAN && c->budget < 0 && c->budget_bytes < 0
+		? "--budget F" : NULL;
+	const char *usage = verb_row[c->verb].usage;
+
+	if (!missing)
+		return CLI_GO;
+	fprintf(err, "ckc: %s is missing; %.*s; see ckc %s%s--help\n",
+	        missing, (int)strcspn(usage, "\n"), usage,
+	        c->verb ? verb_row[c->verb].name : "", c->verb ? " " : "");
+	return 2;
+}
+
+int
+cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
+          FILE *err)
+{
+	struct arg_parser p = { c, arena, err, NULL };
+	bool options = true;
+	int i = 1, status;
+
+	set_defaults(c);
+	c->nflag = argc > 0 ? argc - 1 : 0;
+	c->flag = (const char *const *)argv + 1;
+	for (enum verb v = VERB_INSPECT; argc > 1 && v <= VERB_PACK; v++)
+		if (!strcmp(argv[1], verb_row[v].name)) {
+			c->verb = v;
+			i = 2;
+		}
+	if (c->verb == VERB_PLAN)
+		c->opt.gap_pct = 0;     /* the search is bounded anyhow */
+	for (; i < argc; i++) {
+		if (options && (!strcmp(argv[i], "--help")
+		                || !strcmp(argv[i], "-h"))) {
+			print_help(out, c->verb);
+			return 0;
+		}
+		if (options && !strcmp(argv[i], "--version")) {
+			fprintf(out, "ckc %s\n", CKC_VERSION);
+			return 0;
+		}
+		if (options && !strcmp(argv[i], "--")) {
+			options = false;
+		} else if (options && !strncmp(argv[i], "--", 2)) {
+			status = parse_long(&p, argc, argv, &i);
+			if (status != CLI_GO)
+				return status;
+		} else if (options && !strncmp(argv[i], "-o", 2)
+		           && (c->verb == VERB_COMPILE
+		               || c->verb == VERB_PACK)) {
+			const char *before = c->out;
+
+			c->out = argv[i][2] ? argv[i] + 2 : argv[++i];
+			if (i >= argc || !*c->out)
+				return usage_error(err, "a value is missing "
+				                   "after", "-o");
+			if (before && strcmp(before, c->out) != 0)
+				return usage_error(err, "-o is given twice; "
+				                   "unexpected", c->out);
+		} else if (options && argv[i][0] == '-' && argv[i][1]) {
+			return usage_error(err, "unknown option", argv[i]);
+		} else if (c->model && c->verb == VERB_COMPILE
+		           && !strpbrk(c->model, "./")) {
+			return usage_error(err, "unknown verb, neither inspect "
+			                   "nor plan nor pack:", c->model);
+		} else if (c->model) {
+			return usage_error(err, "one model only; unexpected",
+			                   argv[i]);
+		} else {
+			c->model = argv[i];
+		}
+	}
+	if (!c->model && c->verb == VERB_PLAN && c->json) {
+		c->model = c->json;     /* --json GRAPH: it was no value */
+		c->json = "-";
+	}
+	if (c->opt.curve && !c->out)
+		c->plan_only = true;
+	return check_complete(c, err);
+}

@@ -1,0 +1,456 @@
+/* What becomes of the arguments of ckc's options. */
+#include "frontend/driver/opts_set.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool
+bad(struct arg_parser *p, const char *arg, const char *expected)
+{
+	fprintf(p->err, "ckc: --%s: expected %s, found '", p->row->name,
+	        expected);
+	diag_escape(p->err, arg);
+	fprintf(p->err, "'\n");
+	return false;
+}
+
+bool
+set_string(struct arg_parser *p, const char *arg, void *field)
+{
+	if (!*arg)
+		return bad(p, arg, "a value");
+	*(const char **)field = arg;
+	return true;
+}
+
+bool
+set_once(struct arg_parser *p, const char *arg, void *field)
+{
+	const char *before = *(const char **)field;
+
+	if (!before || !strcmp(before, arg))
+		return set_string(p, arg, field);
+	fprintf(p->err, "ckc: --%s is given twice, as '", p->row->name);
+	diag_escape(p->err, before);
+	fputs("' and as '", p->err);
+	diag_escape(p->err, arg);
+	fputs("'\n", p->err);
+	return false;
+}
+
+/* Elsewhere "-" is standard output, which takes no folder. */
+bool
+set_folder(struct arg_parser *p, const char *arg, void *field)
+{
+	if (!strcmp(arg, "-"))
+		return bad(p, arg, "a folder for several files, which do not "
+		           "go to standard output (for one called '-': ./-)");
+	return set_once(p, arg, field);
+}
+
+bool
+set_true(struct arg_parser *p, const char *arg, void *field)
+{
+	(void)p;
+	(void)arg;
+	*(bool *)field = true;
+	return true;
+}
+
+/* The list with room for one more element. */
+static void *
+one_more(struct arg_parser *p, const void *list, int n, size_t size)
+{
+	char *grown = arena_array(p->arena, (size_t)n + 1, size);
+
+	if (n)
+		memcpy(grown, list, (size_t)n * size);
+	return grown;
+}
+
+#define LIST_HANDLER(fn, count, list) \
+bool \
+fn(struct arg_parser *p, const char *arg, void *field) \
+{ \
+	struct options *o = field; \
+	if (!*arg) \
+		return bad(p, arg, "a name or pattern"); \
+	o->list = one_more(p, o->list, o->count, sizeof *o->list); \
+	o->list[o->count++] = arg; \
+	return true; \
+}
+
+LIST_HANDLER(add_param, nparam, param)
+LIST_HANDLER(add_nodecay, nnodecay, nodecay)
+LIST_HANDLER(add_output, noutput, output)
+LIST_HANDLER(add_keep, nkeep, keep)
+LIST_HANDLER(add_recompute, nrecompute, recompute)
+
+/* Their order counts, so both are in one list. */
+static bool
+add_wish(struct arg_parser *p, const char *arg, struct options *o, bool wanted)
+{
+	struct glob_wish *grown;
+
+	if (!*arg)
+		return bad(p, arg, "a name or pattern");
+	grown = one_more(p, o->wish, o->nwish, sizeof *o->wish);
+	grown[o->nwish++] = (struct glob_wish){ arg, wanted };
+	o->wish = grown;
+	return true;
+}
+
+bool
+add_train(struct arg_parser *p, const char *arg, void *field)
+{
+	return add_wish(p, arg, field, true);
+}
+
+bool
+add_freeze(struct arg_parser *p, const char *arg, void *field)
+{
+	return add_wish(p, arg, field, false);
+}
+
+static bool
+parse_count(const char *s, int64_t *x)
+{
+	char *end;
+
+	errno = 0;
+	*x = strtoll(s, &end, 10);
+	return isdigit((unsigned char)*s) && !*end && !errno;
+}
+
+/* NAME=N: the last '=' counts, as names may hold one. */
+static const char *
+split_binding(struct arg_parser *p, const char *arg, const char **name)
+{
+	const char *eq = strrchr(arg, '=');
+
+	if (!eq || eq == arg || !eq[1])
+		return NULL;
+	*name = arena_printf(p->arena, "%.*s", (int)(eq - arg), arg);
+	return eq + 1;
+}
+
+bool
+add_dim(struct arg_parser *p, const char *arg, void *field)
+{
+	struct options *o = field;
+	struct dim_binding b = { 0 };
+	const char *size = split_binding(p, arg, &b.name);
+
+	if (!size || !parse_count(size, &b.size) || b.size <= 0)
+		return bad(p, arg, "NAME=N or INPUT.AXIS=N with N > 0");
+	o->dim = one_more(p, o->dim, o->ndim, sizeof b);
+	o->dim[o->ndim++] = b;
+	return true;
+}
+
+static bool
+parse_shape(const char *s, Shape *shape)
+{
+	memset(shape, 0, sizeof *shape);
+	if (!strcmp(s, "scalar"))
+		return true;
+	for (;;) {
+		char *end;
+		int64_t x;
+
+		errno = 0;
+		x = strtoll(s, &end, 10);
+		if (!isdigit((unsigned char)*s) || errno || x < 0
+		    || shape->rank == MAX_RANK)
+			return false;
+		shape->dim[shape->rank++] = x;
+		if (!*end)
+			return true;
+		if (*end != 'x')
+			return false;
+		s = end + 1;
+	}
+}
+
+bool
+add_shape(struct arg_parser *p, const char *arg, void *field)
+{
+	struct options *o = field;
+	struct shape_binding b = { 0 };
+	const char *shape = split_binding(p, arg, &b.input);
+
+	if (!shape || !parse_shape(shape, &b.shape))
+		return bad(p, arg, "INPUT=8x128 (at most 8 extents)");
+	o->shape = one_more(p, o->shape, o->nshape, sizeof b);
+	o->shape[o->nshape++] = b;
+	return true;
+}
+
+bool
+add_const(struct arg_parser *p, const char *arg, void *field)
+{
+	struct cli *c = field;
+	struct import_const b;
+	const char *eq = strchr(arg, '=');
+
+	if (!eq || eq == arg || !eq[1])
+		return bad(p, arg, "INPUT=FILE (.npy or .pb)");
+	b.input = arena_printf(p->arena, "%.*s", (int)(eq - arg), arg);
+	b.file = eq + 1;
+	for (int i = 0; i < c->nconst; i++)
+		if (!strcmp(c->constant[i].input, b.input))
+			return bad(p, arg, "one FILE for each INPUT");
+	c->constant = one_more(p, c->constant, c->nconst, sizeof b);
+	c->constant[c->nconst++] = b;
+	return true;
+}
+
+/* "512MiB", "24GB", "1.5GiB", "4096"; case does not matter.  "6G" is 6GB, the
+ * lesser of what may be meant. */
+static bool
+parse_size(const char *s, int64_t *nbytes)
+{
+	static const struct {
+		const char *unit;
+		double bytes;
+	} units[] = {
+		{ "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "MB", 1e6 },
+		{ "GB", 1e9 }, { "TB", 1e12 }, { "k", 1e3 },
+		{ "M", 1e6 }, { "G", 1e9 }, { "T", 1e12 },
+		{ "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 },
+		{ "TiB", 0x1p40 },
+	};
+	char *end;
+	double x;
+
+	if (parse_count(s, nbytes))
+		return true;
+	if (!isdigit((unsigned char)*s))
+		return false;
+	x = strtod(s, &end);
+	while (*end == ' ')
+		end++;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (!strcasecmp(end, units[i].unit)) {
+			x *= units[i].bytes;
+			*nbytes = (int64_t)x;
+			return x < 0x1p62;
+		}
+	return false;
+}
+
+bool
+set_budget(struct arg_parser *p, const char *arg, void *field)
+{
+	struct options *o = field;
+	size_t n = strlen(arg);
+	char *end;
+
+	o->budget_pct = 0;
+	o->budget_bytes = -1;
+	if (n && arg[n - 1] == '%' && isdigit((unsigned char)*arg)) {
+		o->budget_pct = strtod(arg, &end);
+		if (end == arg + n - 1 && o->budget_pct > 0
+		    && o->budget_pct <= 1e6)
+			return true;
+	} else if (parse_size(arg, &o->budget_bytes) && o->budget_bytes > 0) {
+		return true;
+	}
+	return bad(p, arg, "a size such as 512MiB, 24GB (24G), or 60%");
+}
+
+bool
+set_recompute(struct arg_parser *p, const char *arg, void *field)
+{
+	static const char *const words[] = {
+		"auto", "none", "full", "selective", NULL
+	};
+	struct options *o = field;
+
+	for (int i = 0; words[i]; i++)
+		if (!strcmp(words[i], arg)) {
+			o->remat = (enum remat_mode)i;
+			return true;
+		}
+	if (!strncmp(arg, "every=", 6)
+	    && parse_count(arg + 6, &o->remat_every) && o->remat_every > 0) {
+		o->remat = REMAT_EVERY;
+		return true;
+	}
+	return bad(p, arg, "auto, none, full, selective or every=K");
+}
+
+/* Which of the words that the option's row lists, "a|b|c"; -1 after a
+ * message. */
+static int
+choose(struct arg_parser *p, const char *arg)
+{
+	const char *words = p->row->arg;
+	size_t len = strlen(arg);
+
+	for (int i = 0; *words; i++) {
+		size_t n = strcspn(words, "|");
+
+		if (n == len && !strncmp(words, arg, n))
+			return i;
+		words += n + (words[n] == '|');
+	}
+	bad(p, arg, p->row->arg);
+	return -1;
+}
+
+bool
+set_first(struct arg_parser *p, const char *arg, void *field)
+{
+	int which = choose(p, arg);
+
+	*(bool *)field = which == 0;
+	return which >= 0;
+}
+
+bool
+set_second(struct arg_parser *p, const char *arg, void *field)
+{
+	int which = choose(p, arg);
+
+	*(bool *)field = which == 1;
+	return which >= 0;
+}
+
+bool
+set_optimizer(struct arg_parser *p, const char *arg, void *field)
+{
+	static const enum optimizer rule[] = { OPT_SGD, OPT_SGDM, OPT_ADAM,
+		OPT_ADAMW, OPT_LION, OPT_ADAFACTOR, OPT_NONE };
+	int which = choose(p, arg);
+
+	if (which >= 0)
+		*(enum optimizer *)field = rule[which];
+	return which >= 0;
+}
+
+bool
+set_update(struct arg_parser *p, const char *arg, void *field)
+{
+	static const enum tri when[] = { TRI_AUTO, TRI_ON, TRI_OFF };
+	int which = choose(p, arg);
+
+	if (which >= 0)
+		*(enum tri *)field = when[which];
+	return which >= 0;
+}
+
+bool
+set_dtype(struct arg_parser *p, const char *arg, void *field)
+{
+	static const DType dt[] = { DT_F32, DT_BF16, DT_F16 };
+	int which = choose(p, arg);
+
+	if (which >= 0)
+		*(DType *)field = dt[which];
+	return which >= 0;
+}
+
+bool
+set_batchnorm(struct arg_parser *p, const char *arg, void *field)
+{
+	static const enum batchnorm mode[] = {
+		BATCHNORM_BATCH, BATCHNORM_RUNNING
+	};
+	int which = choose(p, arg);
+
+	if (which >= 0)
+		*(enum batchnorm *)field = mode[which];
+	return which >= 0;
+}
+
+bool
+set_curve_svg(struct arg_parser *p, const char *arg, void *field)
+{
+	struct cli *c = field;
+
+	c->opt.curve = true;
+	return set_once(p, arg, &c->curve_svg);
+}
+
+bool
+set_target(struct arg_parser *p, const char *arg, void *field)
+{
+	if (strcmp(arg, "cpu") != 0)
+		return bad(p, arg, "cpu (other targets are not supported)");
+	(void)field;
+	return true;
+}
+
+bool
+set_positive(struct arg_parser *p, const char *arg, void *field)
+{
+	int64_t *x = field;
+
+	if (!parse_count(arg, x) || *x <= 0 || *x > 1000000)
+		return bad(p, arg, "a number from 1 to 1000000");
+	return true;
+}
+
+bool
+set_threads(struct arg_parser *p, const char *arg, void *field)
+{
+	int64_t x;
+
+	if (!parse_count(arg, &x) || x < 1 || x > 1024)
+		return bad(p, arg, "a number from 1 to 1024");
+	*(int *)field = (int)x;
+	return true;
+}
+
+bool
+set_double(struct arg_parser *p, const char *arg, void *field)
+{
+	char *end;
+	double x = strtod(arg, &end);
+
+	if (end == arg || *end || !isfinite(x) || x < 0)
+		return bad(p, arg, "a number >= 0");
+	*(double *)field = x;
+	return true;
+}
+
+bool
+set_graph_budget(struct arg_parser *p, const char *arg, void *field)
+{
+	struct cli *c = field;
+	char *end;
+
+	c->budget = -1;
+	c->budget_bytes = -1;
+	if (strtod(arg, &end) > 0 && end != arg && !*end
+	    && strtod(arg, NULL) <= 1) {
+		c->budget = strtod(arg, NULL);
+		return true;
+	}
+	if (parse_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
+		return true;
+	if (end != arg && !*end && strtod(arg, NULL) < 0x1p62
+	    && strtod(arg, NULL) > 1) {
+		c->budget_bytes = (int64_t)ceil(strtod(arg, NULL));
+		return true;
+	}
+	return bad(p, arg, "a fraction from 0 to 1, or bytes");
+}
+
+bool
+set_capacity(struct arg_parser *p, const char *arg, void *field)
+{
+	return parse_count(arg, field) || bad(p, arg, "a number of bytes");
+}
+
+bool
+set_fold_limit(struct arg_parser *p, const char *arg, void *field)
+{
+	return (parse_size(arg, field) && *(int64_t *)field > 0)
+		|| bad(p, arg, "a size such as 256MiB");
+}

@@ -1,0 +1,51 @@
+/* The options of ckc: what their table (opts.c) says of each, and the
+ * functions that take their arguments (opts_set.c). */
+#ifndef FRONTEND_OPTS_SET_H
+#define FRONTEND_OPTS_SET_H
+
+#include "frontend/driver/opts.h"
+
+enum group { G_INPUT, G_TRAIN, G_MEMORY, G_TARGET, G_LOOK, G_OUTPUT, G_COUNT };
+
+struct arg_parser {
+	struct cli *c;
+	Arena *arena;
+	FILE *err;
+	const struct option_row *row;   /* the option at hand */
+};
+
+/* Stores the value of an option in its field; arg is NULL for options that
+ * take none.  False after a message. */
+typedef bool SetOption(struct arg_parser *, const char *arg, void *field);
+
+struct option_row {
+	const char *name, *arg;         /* arg NULL: takes none; "a|b": the
+	                                 * words that set_first and its like
+	                                 * accept */
+	enum group group;
+	SetOption *set;
+	size_t field;                   /* in struct cli */
+	unsigned verbs;                 /* that have it: bits 1 << VERB_... */
+	const char *help;
+};
+
+/* Plain values: char *, the same where a second one would silently replace
+ * a file or a report asked for, the same for a folder, bool, int64_t from 1 to
+ * 1000000, int from 1 to 1024, double from 0, int64_t from 0. */
+SetOption set_string, set_once, set_folder, set_true, set_positive,
+	set_threads, set_double, set_capacity;
+/* A word: a bool that is true for the first, or for the second. */
+SetOption set_first, set_second;
+SetOption set_optimizer, set_update, set_dtype, set_target, set_batchnorm;
+/* Lists, and what is more than one field, of struct options. */
+SetOption add_dim, add_shape, add_train, add_freeze, add_param, add_nodecay,
+	add_output, add_keep, add_recompute, set_budget, set_recompute;
+/* The same of struct cli. */
+SetOption add_const, set_curve_svg, set_graph_budget;
+/* Bytes, as int64_t, with a unit. */
+SetOption set_fold_limit;
+
+/* opts.c: whether --NAME was on the command line. */
+bool opts_given(const struct cli *, const char *name);
+
+#endif

@@ -1,0 +1,160 @@
+/* Options that do nothing beside the others: each is named with the reason,
+ * which says what would make it work. */
+#include "frontend/driver/opts_set.h"
+
+#include <string.h>
+
+bool
+cli_dumps(const struct cli *c, const char *what)
+{
+	size_t n = strlen(what);
+
+	for (const char *s = c->dump; s; s = strchr(s, ','), s = s ? s + 1 : s)
+		if (!strncmp(s, what, n) && (!s[n] || s[n] == ','))
+			return true;
+	return false;
+}
+
+static bool
+no_tp(const struct cli *c)
+{
+	return !c->opt.tp;
+}
+
+static bool
+no_pp(const struct cli *c)
+{
+	return !c->opt.pp;
+}
+
+static bool
+no_account(const struct cli *c)
+{
+	return !c->json && !cli_dumps(c, "memory");
+}
+
+static bool
+no_pass_dump(const struct cli *c)
+{
+	const char *s = c->dump ? c->dump : "";
+
+	for (size_t n; *s; s += n + (s[n] == ',')) {
+		n = strcspn(s, ",");
+		if ((n != 4 || strncmp(s, "plan", n) != 0)
+		    && (n != 6 || strncmp(s, "memory", n) != 0))
+			return false;
+	}
+	return true;
+}
+
+static bool
+no_code(const struct cli *c)
+{
+	return c->plan_only || c->passes || c->stop_after;
+}
+
+static bool
+no_training(const struct cli *c)
+{
+	return c->opt.forward_only;
+}
+
+static bool
+no_update(const struct cli *c)
+{
+	return c->opt.optimizer == OPT_NONE;
+}
+
+static bool
+no_dropout(const struct cli *c)
+{
+	return !c->opt.dropout;
+}
+
+static bool
+no_budget(const struct cli *c)
+{
+	return c->opt.budget_bytes < 0 && c->opt.budget_pct <= 0
+		&& !c->opt.curve;
+}
+
+static bool
+no_choice(const struct cli *c)
+{
+	return c->opt.remat != REMAT_AUTO && !c->opt.curve;
+}
+
+static bool
+no_import(const struct cli *c)
+{
+	size_t n = strlen(c->model);
+
+	return n > 3 && !strcmp(c->model + n - 3, ".ck");
+}
+
+static const char
+	account[] = "without --dump=memory or --json",
+	code[] = "where no code is made (--plan-only, --passes, --stop-after, "
+	         "--curve without -o)",
+	training[] = "beside --forward-only: nothing is trained",
+	update[] = "beside --optimizer none: nothing is updated",
+	budget[] = "without --memory-budget or --curve: everything is kept",
+	choice[] = "beside a --recompute other than auto: there is no search",
+	import[] = "on text, which says so itself; change the graph's "
+	           "declarations";
+
+static const struct {
+	const char *option;
+	bool (*idle)(const struct cli *);
+	const char *why;
+} idle[] = {
+	{ "sp", no_tp, "without --tp T" },
+	{ "interleave", no_pp, "without --pp P" },
+	{ "microbatches", no_pp, "without --pp P" },
+	{ "tp", no_account, account },
+	{ "pp", no_account, account },
+	{ "step-time", no_account, account },
+	{ "dump-dir", no_pass_dump, "without --dump=PASS or --dump=all" },
+	{ "emit-c", no_code, code },
+	{ "cc", no_code, code },
+	{ "march", no_code, code },
+	{ "optimizer", no_training, training },
+	{ "no-decay", no_training, training },
+	{ "no-decay", no_update, update },
+	{ "grad-accum", no_training, training },
+	{ "update-in-backward", no_training, training },
+	{ "update-in-backward", no_update, update },
+	{ "dropout-mask", no_training, training },
+	{ "dropout-mask", no_dropout, "beside --dropout off" },
+	{ "recompute", no_training, training },
+	{ "gap", no_training, training },
+	{ "gap", no_choice, choice },
+	{ "gap", no_budget, budget },
+	{ "plan-time", no_training, training },
+	{ "plan-time", no_choice, choice },
+	{ "plan-time", no_budget, budget },
+	{ "const", no_import, import },
+	{ "train", no_import, import },
+	{ "freeze", no_import, import },
+	{ "param", no_import, import },
+	{ "untie", no_import, import },
+	{ "batchnorm", no_import, import },
+};
+
+void
+cli_warn(const struct cli *c, Diag *diag)
+{
+	const char *said = "";
+
+	if (c->verb != VERB_COMPILE)
+		return;
+	if (c->out && no_code(c))
+		diag_warn(diag, "-o does nothing %s", code);
+	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+		if (strcmp(said, idle[i].option) != 0
+		    && opts_given(c, idle[i].option) && idle[i].idle(c)) {
+			said = idle[i].option;
+			diag_warn(diag, "--%s does nothing %s", said,
+			          idle[i].why);
+		}
+}

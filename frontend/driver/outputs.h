@@ -1,0 +1,25 @@
+/* The files that a compilation writes: where they go, and that none of them
+ * is a file that it reads, another output, or somebody else's work. */
+#ifndef FRONTEND_OUTPUTS_H
+#define FRONTEND_OUTPUTS_H
+
+#include "frontend/import/import.h"
+#include "ir/base/arena.h"
+#include "ir/base/diag.h"
+
+struct outputs {
+	const char *so, *weights;       /* NULL: no code is wanted */
+	const char *json, *svg;         /* NULL: not wanted */
+};
+
+/* Names of library and weights from -o (NULL: after the model). */
+struct outputs outputs_name(const char *model, const char *out, Arena *);
+/* Every output can be written and is no other file; false after a diagnostic.
+ * Call again when *file, the imported model, is known. */
+bool outputs_check(const struct outputs *, const char *model,
+                   const struct onnx_file *file, Arena *, Diag *);
+/* The same of the one file that a verb writes about the one that it reads. */
+bool outputs_check_report(const char *path, const char *from, Arena *,
+                          Diag *);
+
+#endif

@@ -1,0 +1,396 @@
+/* ckc inspect: what the importer finds, the verdict of a compile with the same
+ * options, and what only that can tell: the bytes of a step, and extents that
+ * the exporter baked in.
+ *
+ * The verdict is that of a compile because it comes from one: all is done but
+ * to run the C compiler, and what it says is kept.  Where nothing is missing
+ * but extents to bind, some are tried.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/codegen.h"
+#include "frontend/driver/host.h"
+#include "frontend/driver/outputs.h"
+#include "frontend/driver/verbs.h"
+#include "ir/base/outfile.h"
+#include "passes/passes.h"
+#include "frontend/inspect/inspect.h"
+#include "codegen/cpu/cpu.h"
+
+struct probe {
+	const struct cli *c;
+	struct import_options import;
+	Arena *arena;
+	const char **dim;               /* what --dim is still to bind */
+	int ndim;
+	size_t cap;
+	const char *shapeless;          /* an input that needs a --shape */
+	bool whole;                     /* names are no expressions */
+	bool overwrites;                /* the report has a name of weights */
+};
+
+/* How far a compile came. */
+enum reach { AT_IMPORT, AT_BINDING, AT_FOLDING, AT_LATER, DONE };
+
+struct trial {
+	enum reach reach;
+	int64_t peak;                   /* bytes of a step, when done */
+	const char *said;
+};
+
+/* ---- extents ---- */
+
+/* The options with all that is missing bound to `every`, number `but` to one
+ * more, and no budget, which is about extents that are not known. */
+static struct options
+with_extents(const struct probe *p, int64_t every, int but)
+{
+	struct options o = p->c->opt;
+	size_t n = (size_t)(o.ndim + p->ndim);
+	struct dim_binding *dim = arena_array(p->arena, n + 1, sizeof *dim);
+
+	for (int i = 0; i < o.ndim; i++)
+		dim[i] = o.dim[i];
+	for (int i = 0; i < p->ndim; i++)
+		dim[o.ndim + i] = (struct dim_binding){
+			.name = p->dim[i], .size = every + (i == but)
+		};
+	o.dim = dim;
+	o.ndim += p->ndim;
+	o.budget_bytes = -1;
+	o.budget_pct = 0;
+	return o;
+}
+
+/* Whether the name has its size already, by the options.  Binding complains
+ * of a name once and leaves that place open, whatever it gives the others. */
+static bool
+is_bound(const struct probe *p, const Graph *g, const char *name)
+{
+	bool there = false, open = false;
+
+	for (int i = 0; i < p->c->opt.ndim; i++)
+		if (!strcmp(p->c->opt.dim[i].name, name))
+			return true;
+	FOR_VALS (v, g)
+		for (int i = 0; i < v->shape.rank; i++)
+			if (v->dim_name[i] && !strcmp(v->dim_name[i], name)) {
+				there = true;
+				open |= v->shape.dim[i] < 0;
+			}
+	return there && !open;
+}
+
+static void
+add_dim(struct probe *p, const Graph *g, const char *name)
+{
+	if (is_bound(p, g, name))
+		return;
+	for (int i = 0; i < p->ndim; i++)
+		if (!strcmp(p->dim[i], name))
+			return;
+	p->dim = arena_grow(p->arena, p->dim, (size_t)p->ndim, &p->cap,
+	                    (size_t)p->ndim + 1, sizeof *p->dim);
+	p->dim[p->ndim++] = name;
+}
+
+/* The names in a dim's name, which may be an expression of them. */
+static void
+add_names(struct probe *p, const Graph *g, const char *text)
+{
+	static const char operators[] = "+-*/() ";
+
+	if (p->whole || !text[strspn(text, operators)])
+		add_dim(p, g, arena_str(p->arena, text));
+	else
+		while (*(text += strspn(text, operators))) {
+			size_t n = strcspn(text, operators);
+
+			if (!isdigit((unsigned char)*text))
+				add_dim(p, g, arena_printf(p->arena, "%.*s",
+				                           (int)n, text));
+			text += n;
+		}
+}
+
+/* What binding has left open. */
+static void
+find_missing(struct probe *p, const Graph *g)
+{
+	FOR_VALS (v, g) {
+		const char *name = v->onnx ? v->onnx : v->name;
+
+		if (v->kind != V_INPUT && v->kind != V_PARAM)
+			continue;
+		if (v->shape.rank < 0)
+			p->shapeless = arena_str(p->arena, name);
+		for (int i = 0; i < v->shape.rank; i++)
+			if (v->shape.dim[i] < 0 && v->dim_name[i])
+				add_names(p, g, v->dim_name[i]);
+			else if (v->shape.dim[i] < 0)
+				add_dim(p, g, arena_printf(p->arena, "%s.%d",
+				                           name, i));
+	}
+}
+
+/* The options that bind it. */
+static const char *
+list_missing(const struct probe *p)
+{
+	const char *text = p->shapeless
+		? arena_printf(p->arena, "--shape %s=AxBx...", p->shapeless)
+		: "";
+
+	for (int i = 0; i < p->ndim; i++) {
+		const char *quote = strchr(p->dim[i], ' ') ? "'" : "";
+
+		text = arena_printf(p->arena, "%s%s--dim %s%s=N%s", text,
+		                    *text ? " " : "", quote, p->dim[i], quote);
+	}
+	return text;
+}
+
+/* ---- trials ---- */
+
+static bool
+has_code(const struct probe *p, const Graph *g, const Pass *pass, Diag *diag)
+{
+	const struct cli *c = p->c;
+	const struct codegen_options o = {
+		.cc = c->cc, .march = c->march, .threads = c->opt.threads,
+		.grad_accum = c->opt.grad_accum,
+	};
+
+	return p->import.shapes_do
+		|| codegen_check(g, pass->plan, pass->reference,
+		                 pass->reference_plan, &o, diag);
+}
+
+/* Compile with the options given, through the passes named (NULL: to code).
+ * With the user's own, what they leave open is noted. */
+static struct trial
+try_compile(struct probe *p, const struct options *opt, const char *passes,
+            FILE *said)
+{
+	const struct dump_request none = { 0 };
+	struct trial t = { 0 };
+	struct onnx_file *file = NULL;
+	struct watch watch = { 0 };
+	Diag *diag = diag_new("ckc", said);
+	Pass pass = { .diag = diag, .opt = opt, .keep = p->arena,
+	              .target = &target_cpu, .watch = &watch,
+	              .baseline_peak = -1, .minimum_peak = -1 };
+	Graph *g = onnx_import(p->c->model, &p->import, diag, &file);
+
+	p->overwrites |= g && p->c->json && onnx_reads(file, p->c->json);
+	if (g && device_set(p->c, g, &watch, p->arena, diag)) {
+		bool ok = pass_run(&pass, g, passes, NULL, &none)
+			&& (passes || has_code(p, g, &pass, diag));
+
+		t.reach = ok ? DONE : g->props & P_STATIC ? AT_LATER
+			: g->props & P_BOUND ? AT_FOLDING : AT_BINDING;
+		t.peak = ok && pass.plan ? pass.plan->sum.peak : 0;
+		if (t.reach == AT_BINDING && opt == &p->c->opt)
+			find_missing(p, g);
+	}
+	diag_flush(diag);
+	diag_free(diag);
+	graph_free(pass.reference);
+	arena_free(pass.retired);
+	graph_free(g);
+	onnx_close(file);
+	return t;
+}
+
+static struct trial
+try_with(struct probe *p, const struct options *opt, const char *passes)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *said = open_memstream(&text, &n);
+	struct trial t = { .said = "out of memory\n" };
+
+	if (!said)
+		return t;
+	t = try_compile(p, opt, passes, said);
+	fclose(said);
+	t.said = arena_str(p->arena, text);
+	free(text);
+	return t;
+}
+
+static enum reach
+reach_of(struct probe *p, int64_t every, int but)
+{
+	struct options o = with_extents(p, every, but);
+
+	return try_with(p, &o, "bind,fold").reach;
+}
+
+/* A number that fits as every missing extent, or 0; how far others came. */
+static int64_t
+find_base(struct probe *p, enum reach *most)
+{
+	static const int64_t some[] = { 3, 1, 2, 4, 6, 7, 8, 12, 16, 32, 64 };
+
+	*most = AT_IMPORT;
+	for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+		enum reach r = reach_of(p, some[i], -1);
+
+		*most = r > *most ? r : *most;
+		if (r == DONE)
+			return some[i];
+	}
+	return 0;
+}
+
+/* A symbolic extent that only one number fits: the exporter took it from its
+ * example.  Numbers are tried; where none fits, nothing can be said. */
+static const char *
+find_baked(struct probe *p, int64_t base)
+{
+	const char *names = "";
+	int fixed = 0;
+
+	if (!base || (base == 3 && reach_of(p, 5, -1) == DONE))
+		return NULL;
+	for (int i = 0; i < p->ndim; i++)
+		if (reach_of(p, base, i) != DONE)
+			names = arena_printf(p->arena, "%s%s'%s'", names,
+			                     fixed++ ? ", " : "", p->dim[i]);
+	if (!fixed)
+		return NULL;
+	return arena_printf(p->arena, "%s symbolic in the inputs, but the "
+		"graph fits %jd and not %jd: the exporter baked in the "
+		"example's extent; export with dynamic_shapes (dynamo) or "
+		"dynamic_axes (TorchScript) and take extents from x.shape, not "
+		"from Python's numbers; or bind it so",
+		arena_printf(p->arena, fixed > 1 ? "%s are" : "%s is", names),
+		(intmax_t)base, (intmax_t)base + 1);
+}
+
+/* Extents are not bound: what would follow if they were. */
+static void
+judge_open(struct probe *p, struct import_options *o, const char **baked)
+{
+	enum reach most;
+	int64_t base;
+	struct options opt;
+	struct trial t;
+
+	if (p->shapeless) {
+		o->unbound = list_missing(p);
+		o->outcome = OUTCOME_UNBOUND;
+		return;
+	}
+	base = find_base(p, &most);
+	if (most <= AT_BINDING) {
+		p->whole = true;
+		p->ndim = 0;
+		try_with(p, &p->c->opt, "bind");
+		base = find_base(p, &most);
+	}
+	o->unbound = list_missing(p);
+	if (most <= AT_BINDING)
+		return;                 /* extents are not all that is wrong */
+	*baked = find_baked(p, base);
+	o->outcome = OUTCOME_UNBOUND;
+	if (!base)
+		return;
+	opt = with_extents(p, base, -1);
+	t = try_with(p, &opt, NULL);
+	if (t.reach != DONE) {
+		o->outcome = OUTCOME_REFUSED;
+		o->refusal = t.said;
+	}
+}
+
+static void
+judge(struct probe *p, struct import_options *o, const char **baked)
+{
+	struct trial t = try_with(p, &p->c->opt, NULL);
+
+	o->outcome = OUTCOME_REFUSED;
+	o->refusal = t.said;
+	if (t.reach == AT_IMPORT) {
+		/* shapes tell more, if weights are all that is missing */
+		p->import.shapes_do = true;
+		t = try_with(p, &p->c->opt, NULL);
+		o->step_bytes = t.peak;
+	} else if (t.reach == DONE) {
+		o->outcome = OUTCOME_ACCEPTED;
+		o->step_bytes = t.peak;
+	} else if (t.reach == AT_BINDING && (p->ndim || p->shapeless)) {
+		judge_open(p, o, baked);
+	}
+	if (o->outcome != OUTCOME_REFUSED)
+		o->refusal = NULL;
+}
+
+/* ---- the report ---- */
+
+static bool
+write_report(const struct cli *c, const struct import_options *o,
+             Arena *arena, Diag *about_model, Diag *diag)
+{
+	struct outfile json;
+	bool ok;
+
+	if (!c->json)
+		return onnx_inspect(c->model, o, stdout, about_model);
+	if (!outfile_open(&json, c->json, arena, diag))
+		return false;
+	ok = onnx_inspect(c->model, o, json.f, about_model);
+	return outfile_close(&json, ok) && ok;
+}
+
+/* What the model's compile said is the last word; the report finds the same
+ * faults, which are not said twice. */
+static bool
+write_refusal(const struct cli *c, const struct import_options *o,
+              Arena *arena, Diag *diag)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *said = open_memstream(&text, &n);
+	Diag *quiet;
+
+	if (!said)
+		return diag_error(diag, "out of memory");
+	quiet = diag_new("ckc", said);
+	write_report(c, o, arena, quiet, diag);
+	diag_free(quiet);
+	fclose(said);
+	free(text);
+	fflush(stdout);                 /* the report comes first */
+	fputs(o->refusal, stderr);
+	return false;
+}
+
+bool
+verb_inspect(const struct cli *c, const struct import_options *import,
+             Arena *arena, Diag *diag)
+{
+	struct probe p = { .c = c, .import = *import, .arena = arena };
+	struct import_options o = *import;
+	const char *baked = NULL;
+
+	diag_file(diag, c->model);
+	if (!outputs_check_report(c->json, c->model, arena, diag))
+		return false;
+	p.import.quiet = true;
+	judge(&p, &o, &baked);
+	if (p.overwrites)
+		return diag_error(diag, "'%s' is read here and would be "
+		                  "overwritten; choose another output name",
+		                  c->json);
+	o.note = &baked;
+	o.nnote = baked != NULL;
+	o.json = c->json != NULL;
+	o.shapes_do = true;
+	return o.outcome == OUTCOME_REFUSED
+		? write_refusal(c, &o, arena, diag)
+		: write_report(c, &o, arena, diag, diag);
+}

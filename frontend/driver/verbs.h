@@ -1,0 +1,15 @@
+/* Verbs of ckc other than to compile. */
+#ifndef FRONTEND_VERBS_H
+#define FRONTEND_VERBS_H
+
+#include "frontend/driver/opts.h"
+
+/* ckc inspect MODEL.onnx: a page, or JSON. */
+bool verb_inspect(const struct cli *, const struct import_options *, Arena *,
+                  Diag *);
+/* ckc plan GRAPH.json: keep or recompute for a bare graph of costs. */
+bool verb_plan(const struct cli *, Arena *, Diag *);
+/* ckc pack BUFFERS.csv: offsets for buffers with known lifetimes. */
+bool verb_pack(const struct cli *, Arena *, Diag *);
+
+#endif

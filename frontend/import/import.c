@@ -1,0 +1,109 @@
+/* Import: from an ONNX file to a graph.
+ *
+ * The file is made flat (flat.c, resolve.c), its initializers get verdicts
+ * (classify.c), and what is left becomes a graph (import_graph.c).
+ *
+ * needs   a readable file
+ * gives   a graph in dynamic form, and the template for writing it back
+ * refuses what optable.c does not know: all of it at once, grouped
+ */
+#include "frontend/damage/damage.h"
+#include "frontend/import/import_flat.h"
+#include "frontend/import/import_graph.h"
+
+#include <string.h>
+
+#include "frontend/import/optable.h"
+
+/* ---- operators that are missing ---- */
+
+/* All operators that stop the import, grouped. */
+static bool
+check_support(const struct flat *f)
+{
+	bool *said = arena_array(f->arena, (size_t)f->nnode + 1, sizeof *said);
+	bool ok = true;
+
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+		char first[160];
+		int count = 0, len = 0;
+
+		if (!n->needed || said[i] || onnx_op_can(f, n))
+			continue;
+		for (int k = i; k < f->nnode; k++) {
+			const struct flat_node *o = &f->node[k];
+
+			if (!o->needed || strcmp(o->type, n->type) != 0
+			    || strcmp(o->domain, n->domain) != 0
+			    || onnx_op_can(f, o))
+				continue;
+			said[k] = true;
+			if (count++ < 3 && len < (int)sizeof first)
+				len += snprintf(first + len,
+				                sizeof first - (size_t)len,
+				                "%s'%.40s'",
+				                count > 1 ? ", " : "", o->name);
+		}
+		ok = diag_error(f->diag,
+		                "op %s%s%s is not supported: %d node%s, "
+		                "%s%s%s%s",
+		                n->domain, *n->domain ? "." : "", n->type,
+		                count, count > 1 ? "s" : "", first,
+		                count > 3 ? ", ..." : "",
+		                n->op && n->op->hint ? "; " : "",
+		                n->op && n->op->hint ? n->op->hint : "");
+	}
+	return ok;
+}
+
+/* ---- warnings ---- */
+
+static void
+warn_damage(struct flat *f, const struct import_options *opt)
+{
+	struct damages d = damage_find(f, opt, f->arena);
+
+	for (int i = 0; i < d.n; i++)
+		diag_warn(f->diag, "%s", d.at[i].text);
+}
+
+/* ---- all of it ---- */
+
+static const char *
+stem(Arena *a, const char *path)
+{
+	const char *slash = strrchr(path, '/'),
+		   *name = slash ? slash + 1 : path;
+	size_t n = strlen(name);
+
+	if (n > 5 && strcmp(name + n - 5, ".onnx") == 0)
+		n -= 5;
+	return arena_printf(a, "%.*s", (int)n, name);
+}
+
+Graph *
+onnx_import(const char *path, const struct import_options *opt, Diag *diag,
+            struct onnx_file **keep)
+{
+	Arena *arena = arena_new();
+	int before = diag_errors(diag);
+	struct flat *f = import_flat(path, opt, diag, arena, keep);
+	Graph *g = NULL;
+
+	if (f && check_support(f))
+		g = import_graph(f, opt, arena, stem(arena, path));
+	if (g && !opt->quiet)
+		warn_damage(f, opt);
+	if (g && !opt->shapes_do)
+		template_build(*keep, f);
+	else if (g)
+		(*keep)->why_no_template = "weights may be absent";
+	arena_free(arena);
+	if (g && diag_errors(diag) == before)
+		return g;
+	graph_free(g);
+	onnx_close(*keep);
+	*keep = NULL;
+	return NULL;
+}

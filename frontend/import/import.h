@@ -1,0 +1,23 @@
+/* Room import: from the flat model to a graph.
+ *
+ * in      a flat list of ONNX nodes, what the user says of it
+ * out     a verified graph in dynamic form, or located messages
+ * unaware of passes and code
+ */
+#ifndef FRONTEND_IMPORT_H
+#define FRONTEND_IMPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "frontend/params/import_options.h"
+#include "frontend/onnx/model.h"
+
+/* The file as a graph in dynamic form, or NULL after diagnostics.  Contents
+ * of its values lie in *keep, which lives until onnx_close. */
+Graph *onnx_import(const char *path, const struct import_options *, Diag *,
+                   struct onnx_file **keep);
+
+#endif

@@ -1,0 +1,392 @@
+/* Einsum: any number of operands, two at a time.
+ *
+ * Labels that only one operand has and nobody needs later are summed away at
+ * once.  What is left of a pair falls into labels of both that stay (batch),
+ * of both that go (contracted) and of one (rows, columns):
+ *   [batch, rows, contracted] @ [batch, contracted, columns]
+ * with each group flattened into one dim.  Without contracted labels it is a
+ * product of elements.  Extents are taken from the operands in the graph, so
+ * they need not be known yet; only an ellipsis needs a known rank.
+ */
+#include "frontend/import/importer.h"
+
+#include <string.h>
+
+enum { MAX_TERMS = 16 };
+
+struct term {
+	ValId v;
+	int n;
+	char label[MAX_RANK + 1];
+};
+
+struct einsum {
+	struct importer *m;
+	int nterm, ndots;               /* ndots: rank of the ellipsis */
+	struct term term[MAX_TERMS], out;
+	ValId extent[128];              /* by label: list of one */
+};
+
+static bool
+has(const struct term *t, char c)
+{
+	return memchr(t->label, c, (size_t)t->n) != NULL;
+}
+
+/* ---- the equation ---- */
+
+/* Labels of an ellipsis are digits, the last dim's is '7'. */
+static bool
+push(struct einsum *e, struct term *t, char c)
+{
+	if (t->n == MAX_RANK)
+		return imp_fail(e->m, "more than %d labels", MAX_RANK);
+	t->label[t->n++] = c;
+	return true;
+}
+
+/* One term up to a comma, an arrow or the end; ndots: dims that its ellipsis
+ * stands for. */
+static bool
+read_term(struct einsum *e, const char **s, const char *end, struct term *t,
+          int ndots)
+{
+	for (; *s < end && **s != ',' && **s != '-'; ++*s) {
+		char c = **s;
+
+		if (c == ' ')
+			continue;
+		if (c == '.') {
+			if (end - *s < 3 || memcmp(*s, "...", 3) != 0)
+				return imp_fail(e->m, "the equation has a lone "
+				                "dot");
+			for (int i = 0; i < ndots; i++)
+				if (!push(e, t, (char)('8' - ndots + i)))
+					return false;
+			*s += 2;
+			continue;
+		}
+		if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z'))
+			return imp_fail(e->m, "the equation has a character "
+			                "that is no letter");
+		if (!push(e, t, c))
+			return false;
+	}
+	return true;
+}
+
+/* How many dims the ellipsis of the term at s stands for; -1: unknown. */
+static int
+count_dots(const struct einsum *e, const char *s, const char *end, int input)
+{
+	const struct flat_known *k = flat_find(e->m->f, e->m->n->in[input]);
+	int rank = e->m->g->val[imp_in(e->m, input)].shape.rank, letters = 0;
+	bool dots = false;
+
+	for (; s < end && *s != ',' && *s != '-'; s++) {
+		dots |= *s == '.';
+		letters += *s != '.' && *s != ' ';
+	}
+	if (rank < 0 && k)
+		rank = k->shape.rank;
+	return !dots ? 0 : rank < letters ? -1 : rank - letters;
+}
+
+/* Without an arrow: labels that occur once, in alphabetical order. */
+static bool
+implicit_output(struct einsum *e)
+{
+	for (int c = 0; c < 128; c++) {
+		int count = 0;
+
+		for (int i = 0; i < e->nterm; i++)
+			for (int k = 0; k < e->term[i].n; k++)
+				count += e->term[i].label[k] == c;
+		if ((count == 1 || (c >= '0' && c <= '7' && count))
+		    && !push(e, &e->out, (char)c))
+			return false;
+	}
+	return true;
+}
+
+static bool
+read_equation(struct einsum *e, const char *s, const char *end)
+{
+	for (int i = 0; i < e->m->n->nin; i++) {
+		ValId v = imp_in(e->m, i);
+		int dots = count_dots(e, s, end, i);
+
+		if (dots < 0)
+			return imp_fail(e->m, "the rank of operand %d, which "
+			                "the ellipsis needs, is not known", i);
+		if (i && (s >= end || *s++ != ','))
+			return imp_fail(e->m, "%d operands, the equation has "
+			                "fewer", e->m->n->nin);
+		if (i)
+			dots = count_dots(e, s, end, i);
+		if (dots < 0)
+			return imp_fail(e->m, "the rank of operand %d, which "
+			                "the ellipsis needs, is not known", i);
+		e->term[i].v = v;
+		e->ndots = dots > e->ndots ? dots : e->ndots;
+		if (!read_term(e, &s, end, &e->term[i], dots))
+			return false;
+	}
+	e->nterm = e->m->n->nin;
+	if (s == end)
+		return implicit_output(e);
+	if (end - s < 2 || memcmp(s, "->", 2) != 0)
+		return imp_fail(e->m, "the equation has more operands than the "
+		                "node");
+	s += 2;
+	return read_term(e, &s, end, &e->out, e->ndots)
+		&& (s == end || imp_fail(e->m, "the equation goes on after its "
+		                         "result"));
+}
+
+/* ---- pieces ---- */
+
+static ValId
+one(struct einsum *e)
+{
+	const int64_t x = 1;
+
+	return imp_ints(e->m, 1, &x);
+}
+
+static ValId
+concat(struct einsum *e, int n, const ValId *x)
+{
+	Attr a = attr_default(OP_CONCAT);
+
+	a.CONCAT.axis = 0;
+	return n == 1 ? x[0] : imp_node(e->m, OP_CONCAT, &a, n, x);
+}
+
+static void
+note_extents(struct einsum *e, const struct term *t)
+{
+	ValId shape = EMIT_NODE(e->m, OP_SHAPE, NULL, t->v);
+
+	for (int64_t i = 0; i < t->n; i++) {
+		ValId *x = &e->extent[(int)t->label[i]];
+
+		if (!*x)
+			*x = EMIT_NODE(e->m, OP_GATHER, NULL, shape,
+			               imp_ints(e->m, 1, &i));
+	}
+}
+
+static void
+drop_label(struct term *t, int at)
+{
+	memmove(t->label + at, t->label + at + 1, (size_t)(t->n - at - 1));
+	t->n--;
+}
+
+static void
+sum_axis(struct einsum *e, struct term *t, int at)
+{
+	Attr a = attr_default(OP_REDUCE_SUM);
+
+	a.REDUCE_SUM.axes = (IntList){ 1, { at } };
+	a.REDUCE_SUM.keepdims = 0;
+	t->v = EMIT_NODE(e->m, OP_REDUCE_SUM, &a, t->v);
+	drop_label(t, at);
+}
+
+/* 0, 1, ... along axis `at` of the term. */
+static ValId
+coordinates(struct einsum *e, const struct term *t, int at)
+{
+	struct importer *m = e->m;
+	Attr a = attr_default(OP_SQUEEZE);
+	int64_t shape[MAX_RANK];
+	ValId n;
+
+	a.SQUEEZE.axes = (IntList){ 1, { 0 } };
+	for (int i = 0; i < t->n; i++)
+		shape[i] = i == at ? -1 : 1;
+	n = EMIT_NODE(m, OP_SQUEEZE, &a, e->extent[(int)t->label[at]]);
+	n = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), n,
+	              imp_scalar(m, 1));
+	return EMIT_NODE(m, OP_RESHAPE, NULL, n, imp_ints(m, t->n, shape));
+}
+
+/* A label that occurs twice in a term: its diagonal. */
+static void
+take_diagonals(struct einsum *e, struct term *t)
+{
+	for (int i = 0; i < t->n; i++)
+		for (int k = t->n - 1; k > i; k--) {
+			ValId on;
+
+			if (t->label[i] != t->label[k])
+				continue;
+			on = EMIT_NODE(e->m, OP_EQ, NULL,
+			               coordinates(e, t, i),
+			               coordinates(e, t, k));
+			t->v = EMIT_NODE(e->m, OP_WHERE, NULL, on, t->v,
+			                 imp_like(e->m, t->v, 0));
+			sum_axis(e, t, k);
+		}
+}
+
+/* Whether somebody other than term i still wants the label. */
+static bool
+wanted(const struct einsum *e, char c, int i)
+{
+	for (int k = 0; k < e->nterm; k++)
+		if (k != i && has(&e->term[k], c))
+			return true;
+	return has(&e->out, c);
+}
+
+static void
+sum_unwanted(struct einsum *e, int i)
+{
+	struct term *t = &e->term[i];
+
+	for (int k = t->n - 1; k >= 0; k--)
+		if (!wanted(e, t->label[k], i))
+			sum_axis(e, t, k);
+}
+
+/* The term's dims in the order of `to`. */
+static ValId
+arrange(struct einsum *e, const struct term *t, const struct term *to)
+{
+	Attr a = attr_default(OP_TRANSPOSE);
+	bool moved = false;
+
+	a.TRANSPOSE.perm.n = t->n;
+	for (int i = 0; i < to->n; i++) {
+		const char *at = memchr(t->label, to->label[i], (size_t)t->n);
+
+		a.TRANSPOSE.perm.v[i] = at - t->label;
+		moved |= at - t->label != i;
+	}
+	return moved ? EMIT_NODE(e->m, OP_TRANSPOSE, &a, t->v) : t->v;
+}
+
+static void
+append(struct term *to, const struct term *from)
+{
+	memcpy(to->label + to->n, from->label, (size_t)from->n);
+	to->n += from->n;
+}
+
+/* Product of the extents of some labels, as a list of one. */
+static ValId
+product(struct einsum *e, const struct term *labels)
+{
+	ValId x = 0;
+
+	for (int i = 0; i < labels->n; i++) {
+		ValId d = e->extent[(int)labels->label[i]];
+
+		x = x ? EMIT_NODE(e->m, OP_MUL, NULL, x, d) : d;
+	}
+	return x ? x : one(e);
+}
+
+/* v, whose dims are the three groups in order, with a dim for each group; no
+ * dim for an empty batch. */
+static ValId
+flatten(struct einsum *e, ValId v, const struct term *batch,
+        const struct term *x, const struct term *y)
+{
+	ValId shape[3];
+	int n = 0;
+
+	if (batch->n)
+		shape[n++] = product(e, batch);
+	shape[n++] = product(e, x);
+	shape[n++] = product(e, y);
+	return EMIT_NODE(e->m, OP_RESHAPE, NULL, v, concat(e, n, shape));
+}
+
+/* Terms i and i + 1 become one. */
+static bool
+join(struct einsum *e, int i)
+{
+	struct term *a = &e->term[i], *b = &e->term[i + 1];
+	struct term batch = { 0 }, gone = { 0 }, rows = { 0 }, cols = { 0 };
+	struct term left, right, y = { 0 };
+	ValId shape[MAX_RANK + 1];
+
+	for (int k = 0; k < a->n; k++) {
+		char c = a->label[k];
+		bool stays = has(&e->out, c);
+		struct term *to;
+
+		for (int t = i + 2; t < e->nterm; t++)
+			stays |= has(&e->term[t], c);
+		to = !has(b, c) ? &rows : stays ? &batch : &gone;
+		to->label[to->n++] = c;
+	}
+	for (int k = 0; k < b->n; k++)
+		if (!has(a, b->label[k]))
+			cols.label[cols.n++] = b->label[k];
+	if (batch.n + rows.n + cols.n > MAX_RANK)
+		return imp_fail(e->m, "a rank above %d on the way", MAX_RANK);
+	left = batch;
+	append(&left, &rows);
+	append(&left, &gone);
+	right = batch;
+	append(&right, &gone);
+	append(&right, &cols);
+	left.v = flatten(e, arrange(e, a, &left), &batch, &rows, &gone);
+	right.v = flatten(e, arrange(e, b, &right), &batch, &gone, &cols);
+	y.v = EMIT_NODE(e->m, gone.n ? OP_MATMUL : OP_MUL, NULL, left.v,
+	                right.v);
+	append(&y, &batch);
+	append(&y, &rows);
+	append(&y, &cols);
+	for (int k = 0; k < y.n; k++)
+		shape[k] = e->extent[(int)y.label[k]];
+	y.v = EMIT_NODE(e->m, OP_RESHAPE, NULL, y.v,
+	                y.n ? concat(e, y.n, shape)
+	                    : imp_ints(e->m, 0, NULL));
+	*a = y;
+	memmove(b, b + 1, (size_t)(e->nterm - i - 2) * sizeof *b);
+	e->nterm--;
+	return true;
+}
+
+bool
+run_einsum(struct importer *m)
+{
+	const Onnx__AttributeProto *p = attr_get(&m->r, "equation", 3);
+	struct einsum e = { .m = m };
+	const char *s;
+
+	if (!p || !p->s.data)
+		return imp_fail(m, "attribute 'equation' is missing");
+	if (m->n->nin > MAX_TERMS)
+		return imp_fail(m, "%d operands, %d are the most", m->n->nin,
+		                MAX_TERMS);
+	s = (const char *)p->s.data;
+	while (p->s.len > (size_t)(s - (const char *)p->s.data) && *s == ' ')
+		s++;
+	if (!read_equation(&e, s, (const char *)p->s.data + p->s.len))
+		return false;
+	for (int i = 0; i < e.nterm; i++) {
+		note_extents(&e, &e.term[i]);
+		take_diagonals(&e, &e.term[i]);
+	}
+	for (int i = 0; i < e.out.n; i++)
+		if (!e.extent[(int)e.out.label[i]]
+		    || memchr(e.out.label + i + 1, e.out.label[i],
+		              (size_t)(e.out.n - i - 1)))
+			return imp_fail(m, "label '%c' of the result is not "
+			                "one of the operands', or repeated",
+			                e.out.label[i]);
+	for (int i = 0; i < e.nterm; i++)
+		sum_unwanted(&e, i);
+	while (e.nterm > 1)
+		if (!join(&e, 0))
+			return false;
+	imp_out(m, 0, arrange(&e, &e.term[0], &e.out));
+	return true;
+}

@@ -1,0 +1,416 @@
+/* Element-wise ONNX operators.  Conveniences become compositions, written so
+ * that their gradients are PyTorch's: clip passes the gradient at its edges,
+ * hence `where` and not `max`.
+ */
+#include "frontend/import/importer.h"
+
+#include <math.h>
+
+/* One IR op with the same inputs. */
+bool
+run_same(struct importer *m)
+{
+	ValId in[8];
+	int n = m->n->nin;
+
+	if (n > 8)
+		return imp_fail(m, "%d inputs", n);
+	for (int i = 0; i < n; i++)
+		in[i] = imp_in(m, i);
+	imp_out(m, 0, imp_node(m, m->n->op->ir, NULL, n, in));
+	return true;
+}
+
+bool
+run_identity(struct importer *m)
+{
+	const struct flat_val *x = &m->f->val[m->n->in[0]];
+
+	m->f->val[m->n->out[0]].seq = x->seq;
+	if (x->val)
+		imp_out(m, 0, x->val);
+	return true;
+}
+
+/* Max, Min, Sum of any number of values. */
+bool
+run_fold_left(struct importer *m)
+{
+	ValId x = imp_in(m, 0);
+
+	for (int i = 1; i < m->n->nin; i++)
+		x = EMIT_NODE(m, m->n->op->ir, NULL, x, imp_in(m, i));
+	imp_out(m, 0, x);
+	return true;
+}
+
+bool
+run_mean(struct importer *m)
+{
+	ValId x = imp_in(m, 0);
+
+	for (int i = 1; i < m->n->nin; i++)
+		x = EMIT_NODE(m, OP_ADD, NULL, x, imp_in(m, i));
+	imp_out(m, 0, EMIT_NODE(m, OP_MUL, NULL, x,
+	                        imp_like(m, x, 1.0 / m->n->nin)));
+	return true;
+}
+
+/* Numbers are counted in f64 and rounded once, whatever stash_type says. */
+bool
+run_range(struct importer *m)
+{
+	attr_int(&m->r, "stash_type", 1);
+	return run_same(m);
+}
+
+/* How 8-bit floats are rounded and limited: there are none here. */
+static void
+read_narrow(struct importer *m)
+{
+	static const char *const modes[] = { "up", "down", "nearest" };
+
+	attr_int(&m->r, "saturate", 1);
+	attr_word(&m->r, "round_mode", 0, modes, 3);
+}
+
+bool
+run_cast_like(struct importer *m)
+{
+	read_narrow(m);
+	return run_same(m);
+}
+
+bool
+run_cast(struct importer *m)
+{
+	Attr a = attr_default(OP_CAST);
+	int64_t to = attr_int(&m->r, "to", 0);
+	DType dt = to < 0 || to > INT32_MAX ? DT_NONE : onnx_dtype((int)to);
+
+	read_narrow(m);
+	if (dt == DT_NONE)
+		return imp_fail(m, "a cast to %s is not supported",
+		                onnx_dtype_name(to > 99 ? 99 : (int)to));
+	a.CAST.to = dt;
+	imp_out(m, 0, EMIT_NODE(m, OP_CAST, &a, imp_in(m, 0)));
+	return true;
+}
+
+bool
+run_mod(struct importer *m)
+{
+	Attr a = attr_default(OP_MOD);
+
+	a.MOD.fmod = attr_int(&m->r, "fmod", 0) != 0;
+	imp_out(m, 0, EMIT_NODE(m, OP_MOD, &a, imp_in(m, 0), imp_in(m, 1)));
+	return true;
+}
+
+/* x <= edge ? edge : x, so that no gradient passes at the edge; NaN stays. */
+static ValId
+not_below(struct importer *m, ValId x, ValId edge)
+{
+	ValId c = EMIT_NODE(m, OP_LE, NULL, x, edge);
+
+	return EMIT_NODE(m, OP_WHERE, NULL, c, edge, x);
+}
+
+static ValId
+not_above(struct importer *m, ValId x, ValId edge)
+{
+	ValId c = EMIT_NODE(m, OP_GE, NULL, x, edge);
+
+	return EMIT_NODE(m, OP_WHERE, NULL, c, edge, x);
+}
+
+bool
+run_clip(struct importer *m)
+{
+	ValId x = imp_in(m, 0), lo = imp_in(m, 1), hi = imp_in(m, 2);
+
+	if (m->n->opset < 11) {
+		if (attr_has(&m->r, "min"))
+			lo = imp_like(m, x, attr_float(&m->r, "min", 0));
+		if (attr_has(&m->r, "max"))
+			hi = imp_like(m, x, attr_float(&m->r, "max", 0));
+	}
+	if (lo)
+		x = not_below(m, x, lo);
+	if (hi)
+		x = not_above(m, x, hi);
+	imp_out(m, 0, x);
+	return true;
+}
+
+bool
+run_gelu(struct importer *m)
+{
+	static const char *const words[] = { "none", "tanh" };
+	Attr a = attr_default(OP_GELU);
+
+	a.GELU.tanh = attr_word(&m->r, "approximate", 0, words, 2);
+	imp_out(m, 0, EMIT_NODE(m, OP_GELU, &a, imp_in(m, 0)));
+	return true;
+}
+
+/* com.microsoft: Gelu(x), BiasGelu(x, bias), FastGelu(x, bias?). */
+bool
+run_ms_gelu(struct importer *m)
+{
+	Attr a = attr_default(OP_GELU);
+	ValId x = imp_in(m, 0);
+
+	a.GELU.tanh = m->n->type[0] == 'F';
+	if (imp_has(m, 1))
+		x = EMIT_NODE(m, OP_ADD, NULL, x, imp_in(m, 1));
+	imp_out(m, 0, EMIT_NODE(m, OP_GELU, &a, x));
+	return true;
+}
+
+/* x * sigmoid(alpha x) */
+static bool
+swish(struct importer *m, double alpha)
+{
+	ValId x = imp_in(m, 0), s = x;
+
+	if (alpha == 1) {
+		imp_out(m, 0, EMIT_NODE(m, OP_SILU, NULL, x));
+		return true;
+	}
+	s = EMIT_NODE(m, OP_MUL, NULL, x, imp_like(m, x, alpha));
+	s = EMIT_NODE(m, OP_SIGMOID, NULL, s);
+	imp_out(m, 0, EMIT_NODE(m, OP_MUL, NULL, x, s));
+	return true;
+}
+
+bool
+run_quick_gelu(struct importer *m)
+{
+	return swish(m, attr_float(&m->r, "alpha", 1.702));
+}
+
+bool
+run_swish(struct importer *m)
+{
+	return swish(m, attr_float(&m->r, "alpha", 1));
+}
+
+/* x <= 0 ? negative : x */
+static bool
+below_zero(struct importer *m, ValId x, ValId negative)
+{
+	ValId c = EMIT_NODE(m, OP_LE, NULL, x, imp_like(m, x, 0));
+
+	imp_out(m, 0, EMIT_NODE(m, OP_WHERE, NULL, c, negative, x));
+	return true;
+}
+
+bool
+run_leaky_relu(struct importer *m)
+{
+	ValId x = imp_in(m, 0);
+	ValId slope = imp_like(m, x, attr_float(&m->r, "alpha", 0.01));
+
+	return below_zero(m, x, EMIT_NODE(m, OP_MUL, NULL, x, slope));
+}
+
+bool
+run_prelu(struct importer *m)
+{
+	ValId x = imp_in(m, 0);
+
+	return below_zero(m, x, EMIT_NODE(m, OP_MUL, NULL, x, imp_in(m, 1)));
+}
+
+/* scale * (exp(min(x, 0) / width) - 1): the exponential never overflows, so
+ * its gradient is finite where it is not taken, and whole at 0. */
+static ValId
+exp_part(struct importer *m, ValId x, double width, double scale)
+{
+	ValId zero = imp_like(m, x, 0);
+	ValId c = EMIT_NODE(m, OP_LE, NULL, x, zero);
+	ValId y = EMIT_NODE(m, OP_WHERE, NULL, c, x, zero);
+
+	if (width != 1)
+		y = EMIT_NODE(m, OP_DIV, NULL, y, imp_like(m, x, width));
+	y = EMIT_NODE(m, OP_EXP, NULL, y);
+	y = EMIT_NODE(m, OP_SUB, NULL, y, imp_like(m, x, 1));
+	return EMIT_NODE(m, OP_MUL, NULL, y, imp_like(m, x, scale));
+}
+
+bool
+run_elu(struct importer *m)
+{
+	ValId x = imp_in(m, 0);
+
+	return below_zero(m, x, exp_part(m, x, 1,
+	                                 attr_float(&m->r, "alpha", 1)));
+}
+
+bool
+run_celu(struct importer *m)
+{
+	ValId x = imp_in(m, 0);
+	double alpha = attr_float(&m->r, "alpha", 1);
+
+	if (alpha == 0)
+		return imp_fail(m, "alpha is 0");
+	return below_zero(m, x, exp_part(m, x, alpha, alpha));
+}
+
+bool
+run_selu(struct importer *m)
+{
+	ValId x = imp_in(m, 0), pos, c;
+	double alpha = attr_float(&m->r, "alpha", 1.67326319217681884765625);
+	double gamma = attr_float(&m->r, "gamma", 1.05070102214813232421875);
+
+	pos = EMIT_NODE(m, OP_MUL, NULL, x, imp_like(m, x, gamma));
+	c = EMIT_NODE(m, OP_LE, NULL, x, imp_like(m, x, 0));
+	imp_out(m, 0, EMIT_NODE(m, OP_WHERE, NULL, c,
+	                        exp_part(m, x, 1, alpha * gamma), pos));
+	return true;
+}
+
+static ValId
+hard_sigmoid(struct importer *m, ValId x, double alpha, double beta)
+{
+	ValId y = EMIT_NODE(m, OP_MUL, NULL, x, imp_like(m, x, alpha));
+
+	y = EMIT_NODE(m, OP_ADD, NULL, y, imp_like(m, x, beta));
+	y = not_below(m, y, imp_like(m, x, 0));
+	return not_above(m, y, imp_like(m, x, 1));
+}
+
+bool
+run_hard_sigmoid(struct importer *m)
+{
+	double alpha = attr_float(&m->r, "alpha", 0.2);
+	double beta = attr_float(&m->r, "beta", 0.5);
+
+	imp_out(m, 0, hard_sigmoid(m, imp_in(m, 0), alpha, beta));
+	return true;
+}
+
+bool
+run_hard_swish(struct importer *m)
+{
+	ValId x = imp_in(m, 0);
+
+	imp_out(m, 0, EMIT_NODE(m, OP_MUL, NULL, x,
+	                        hard_sigmoid(m, x, 1.0 / 6, 0.5)));
+	return true;
+}
+
+bool
+run_softsign(struct importer *m)
+{
+	ValId x = imp_in(m, 0), y = EMIT_NODE(m, OP_ABS, NULL, x);
+
+	y = EMIT_NODE(m, OP_ADD, NULL, y, imp_like(m, x, 1));
+	imp_out(m, 0, EMIT_NODE(m, OP_DIV, NULL, x, y));
+	return true;
+}
+
+bool
+run_mish(struct importer *m)
+{
+	ValId x = imp_in(m, 0), y = EMIT_NODE(m, OP_SOFTPLUS, NULL, x);
+
+	y = EMIT_NODE(m, OP_TANH, NULL, y);
+	imp_out(m, 0, EMIT_NODE(m, OP_MUL, NULL, x, y));
+	return true;
+}
+
+bool
+run_thresholded_relu(struct importer *m)
+{
+	ValId x = imp_in(m, 0), c;
+	double alpha = attr_float(&m->r, "alpha", 1);
+
+	c = EMIT_NODE(m, OP_GT, NULL, x, imp_like(m, x, alpha));
+	imp_out(m, 0, EMIT_NODE(m, OP_WHERE, NULL, c, x, imp_like(m, x, 0)));
+	return true;
+}
+
+bool
+run_tan(struct importer *m)
+{
+	ValId x = imp_in(m, 0);
+	ValId s = EMIT_NODE(m, OP_SIN, NULL, x);
+	ValId c = EMIT_NODE(m, OP_COS, NULL, x);
+
+	imp_out(m, 0, EMIT_NODE(m, OP_DIV, NULL, s, c));
+	return true;
+}
+
+bool
+run_isinf(struct importer *m)
+{
+	ValId x = imp_in(m, 0), inf;
+	bool neg = attr_int(&m->r, "detect_negative", 1) != 0;
+	bool pos = attr_int(&m->r, "detect_positive", 1) != 0;
+
+	if (neg && pos)
+		x = EMIT_NODE(m, OP_ABS, NULL, x);
+	else if (neg)
+		x = EMIT_NODE(m, OP_NEG, NULL, x);
+	else if (!pos)
+		return imp_fail(m, "detects neither sign");
+	inf = imp_like(m, x, INFINITY);
+	imp_out(m, 0, EMIT_NODE(m, OP_EQ, NULL, x, inf));
+	return true;
+}
+
+/* An inactive dropout is no node at all; its mask is all true. */
+static bool
+inactive(struct importer *m)
+{
+	Attr a = attr_default(OP_CONSTANT_OF_SHAPE);
+
+	imp_out(m, 0, imp_in(m, 0));
+	if (imp_wants(m, 1)) {
+		a.CONSTANT_OF_SHAPE.dt = DT_BOOL;
+		a.CONSTANT_OF_SHAPE.value = 1;
+		imp_out(m, 1, EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &a,
+		        EMIT_NODE(m, OP_SHAPE, NULL, imp_in(m, 0))));
+	}
+	return true;
+}
+
+/* Active only if input training_mode says so; before version 12 a file could
+ * not say. */
+bool
+run_dropout(struct importer *m)
+{
+	Attr a = attr_default(OP_DROPOUT);
+	int64_t training = 0;
+	double ratio;
+	bool known;
+
+	attr_has(&m->r, "seed");
+	if (m->n->opset < 12) {
+		attr_float(&m->r, "ratio", 0.5);
+		return inactive(m);
+	}
+	if (!imp_has(m, 2) || (imp_const(m, 2, &training) && !training))
+		return inactive(m);
+	ratio = a.DROPOUT.ratio;
+	known = !imp_has(m, 1) || imp_const_float(m, 1, &ratio);
+	if (known && ratio == 0)
+		return inactive(m);
+	if (known && !(ratio > 0 && ratio < 1))
+		return imp_fail(m, "ratio %g is not in [0, 1)", ratio);
+	if (imp_wants(m, 1))
+		return imp_fail(m,
+		                "the mask of a dropout is not supported as a "
+		                "result");
+	a.DROPOUT.ratio = ratio;
+	if (known && training)
+		imp_out(m, 0, EMIT_NODE(m, OP_DROPOUT, &a, imp_in(m, 0)));
+	else
+		imp_out(m, 0, EMIT_NODE(m, OP_DROPOUT, &a, imp_in(m, 0),
+		                        imp_in(m, 1), imp_in(m, 2)));
+	return true;
+}

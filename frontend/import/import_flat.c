@@ -1,0 +1,112 @@
+/* What import and inspection begin with: the model flat, with verdicts, and
+ * what its exporter says it dropped. */
+#include "frontend/import/import_flat.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/import/optable.h"
+
+/* Outputs beside the one that is trained on are dropped if they need what
+ * ckc does not have: metrics, decoded ids. */
+static void
+drop_outputs(struct flat *f, const struct import_options *opt)
+{
+	bool *bad = arena_array(f->arena, (size_t)f->nval + 1, sizeof *bad);
+	int *target, n, kept = 0;
+
+	flat_targets(f, opt, &target, &n);
+	if (n != 1 || f->noutput == 1)
+		return;
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *node = &f->node[i];
+		bool lost = node->needed && !onnx_op_can(f, node);
+
+		for (int k = 0; k < node->nin; k++)
+			lost |= bad[node->in[k]];
+		for (int k = 0; lost && k < node->nout; k++)
+			bad[node->out[k]] = node->out[k] != 0;
+	}
+	if (bad[target[0]])
+		return;                 /* refused as a whole */
+	for (int i = 0; i < f->noutput; i++) {
+		struct flat_val *y = &f->val[f->output[i]];
+
+		if (!bad[f->output[i]]) {
+			f->output[kept++] = f->output[i];
+			continue;
+		}
+		y->output = false;
+		diag_warn(f->diag, "output '%s' is left out: it needs "
+		          "operators that are not supported", y->name);
+	}
+	f->noutput = kept;
+	flat_mark_needed(f);
+}
+
+/* ONNX's momentum is what stays of the old statistic, PyTorch's what comes in
+ * of the new one. */
+static const char *
+momentum_text(Arena *a, double least, double most)
+{
+	return least == most ? arena_printf(a, "momentum %g (%g in PyTorch's "
+	                                    "terms)", least, 1 - least)
+	       : arena_printf(a, "momentum %g to %g (%g to %g in PyTorch's "
+	                      "terms)", least, most, 1 - least, 1 - most);
+}
+
+/* What --batchnorm changes. */
+static void
+note_batchnorm(const struct flat *f, bool batch)
+{
+	double least = INFINITY, most = -INFINITY;
+	int n = 0, unsaid = 0;
+
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *node = &f->node[i];
+		const Onnx__AttributeProto *a = attr_find(node, "momentum");
+
+		if (!node->needed || *node->domain
+		    || strcmp(node->type, "BatchNormalization") != 0
+		    || batchnorm_trains(node) == batch)
+			continue;
+		n++;
+		unsaid += !a;
+		least = fmin(least, (double)(a ? a->f : 0.9f));
+		most = fmax(most, (double)(a ? a->f : 0.9f));
+	}
+	if (!n)
+		diag_warn(f->diag, "--batchnorm %s does nothing: no "
+		          "BatchNormalization node is in the other form",
+		          batch ? "batch" : "running");
+	else if (!batch)
+		diag_note(f->diag, "--batchnorm running: %d node%s the running "
+		          "statistics, which stay as they are", n,
+		          n > 1 ? "s use" : " uses");
+	else
+		diag_note(f->diag, "--batchnorm batch: %d node%s the batch's "
+		          "statistics; the running ones follow with %s, %s", n,
+		          n > 1 ? "s use" : " uses",
+		          momentum_text(f->arena, least, most),
+		          unsaid ? "ONNX's default where the file does not say"
+		                 : "as the file says");
+}
+
+struct flat *
+import_flat(const char *path, const struct import_options *opt, Diag *diag,
+            Arena *arena, struct onnx_file **file)
+{
+	struct flat *f;
+
+	diag_file(diag, path);
+	*file = onnx_open(path, opt->shapes_do, diag);
+	f = *file ? flat_resolve(*file, opt, diag, arena) : NULL;
+	if (!f || !classify(f, opt))
+		return NULL;
+	drop_outputs(f, opt);
+	if (opt->batchnorm != BATCHNORM_GRAPH && !opt->quiet)
+		note_batchnorm(f, opt->batchnorm == BATCHNORM_BATCH);
+	return f;
+}
+

@@ -1,0 +1,269 @@
+/* ONNX operators that compute: reductions, products, rows, attention. */
+#include "frontend/import/importer.h"
+
+#include <string.h>
+
+/* ---- reductions ---- */
+
+/* The four reductions of the IR have the same attributes in the same order,
+ * but each its own struct. */
+static ValId
+reduce(struct importer *m, Op op, ValId x, ValId axes, const IntList *list,
+       bool keepdims, bool noop)
+{
+	Attr a = attr_default(op);
+
+	switch (op) {
+#define CASE(id) \
+	case OP_##id: \
+		a.id.axes = *list; \
+		a.id.keepdims = keepdims; \
+		a.id.noop = noop; \
+		break;
+	CASE(REDUCE_SUM)
+	CASE(REDUCE_MEAN)
+	CASE(REDUCE_MAX)
+	CASE(REDUCE_MIN)
+	CASE(REDUCE_PROD)
+#undef CASE
+	default:
+		break;
+	}
+	return EMIT_NODE(m, op, &a, x, axes);
+}
+
+/* Axes are an input since version 13 for ReduceSum, 18 for the others. */
+bool
+run_reduce(struct importer *m)
+{
+	Op op = m->n->op->ir;
+	IntList list = { 0 };
+	ValId axes = imp_axes(m, 1, op == OP_REDUCE_SUM ? 13 : 18, "axes",
+	                      &list);
+	bool keep = attr_int(&m->r, "keepdims", 1) != 0;
+	bool noop = attr_int(&m->r, "noop_with_empty_axes", 0) != 0;
+
+	imp_out(m, 0, reduce(m, op, imp_in(m, 0), axes, &list, keep, noop));
+	return true;
+}
+
+/* The square root of a sum of squares; a norm of zero has the gradient 0. */
+static ValId
+norm_root(struct importer *m, ValId s)
+{
+	ValId zero = imp_like(m, s, 0), c = binary(m, OP_LE, s, zero);
+	ValId y = EMIT_NODE(m, OP_WHERE, NULL, c, imp_like(m, s, 1), s);
+
+	return EMIT_NODE(m, OP_WHERE, NULL, c, zero, unary(m, OP_SQRT, y));
+}
+
+/* ReduceL1, ReduceL2, ReduceSumSquare, ReduceLogSum, ReduceLogSumExp. */
+bool
+run_reduce_composed(struct importer *m)
+{
+	const char *what = m->n->type + strlen("Reduce");
+	IntList list = { 0 };
+	ValId axes = imp_axes(m, 1, 18, "axes", &list), x = imp_in(m, 0), y;
+	bool keep = attr_int(&m->r, "keepdims", 1) != 0;
+	bool noop = attr_int(&m->r, "noop_with_empty_axes", 0) != 0;
+
+	if (strcmp(what, "L1") == 0) {
+		y = reduce(m, OP_REDUCE_SUM, unary(m, OP_ABS, x), axes, &list,
+		           keep, noop);
+	} else if (strcmp(what, "LogSum") == 0) {
+		y = unary(m, OP_LOG, reduce(m, OP_REDUCE_SUM, x, axes, &list,
+		                            keep, noop));
+	} else if (strcmp(what, "LogSumExp") == 0) {
+		ValId top =
+			reduce(m, OP_REDUCE_MAX, x, axes, &list, true, noop);
+
+		y = unary(m, OP_EXP, binary(m, OP_SUB, x, top));
+		y = unary(m, OP_LOG, reduce(m, OP_REDUCE_SUM, y, axes, &list,
+		                            keep, noop));
+		if (!keep)
+			top = reduce(m, OP_REDUCE_MAX, x, axes, &list, false,
+			             noop);
+		y = binary(m, OP_ADD, y, top);
+	} else {
+		y = reduce(m, OP_REDUCE_SUM, binary(m, OP_MUL, x, x), axes,
+		           &list, keep, noop);
+		if (strcmp(what, "L2") == 0)
+			y = norm_root(m, y);
+	}
+	imp_out(m, 0, y);
+	return true;
+}
+
+/* ---- products ---- */
+
+bool
+run_matmul(struct importer *m)
+{
+	imp_out(m, 0, binary(m, OP_MATMUL, imp_in(m, 0), imp_in(m, 1)));
+	return true;
+}
+
+/* alpha op(A) op(B) + beta C.  C is an operand of the product only if it is
+ * surely a vector of the result's last extent. */
+bool
+run_gemm(struct importer *m)
+{
+	Attr a = attr_default(OP_MATMUL);
+	double beta = attr_float(&m->r, "beta", 1);
+	ValId x = imp_in(m, 0), w = imp_in(m, 1), c = imp_in(m, 2), y;
+	int64_t n;
+
+	a.MATMUL.ta = attr_int(&m->r, "transA", 0) != 0;
+	a.MATMUL.tb = attr_int(&m->r, "transB", 0) != 0;
+	a.MATMUL.alpha = attr_float(&m->r, "alpha", 1);
+	if (beta == 0)
+		c = 0;
+	if (c && beta != 1)
+		c = binary(m, OP_MUL, c, imp_like(m, c, beta));
+	n = imp_dim(m, w, a.MATMUL.tb ? -2 : -1);
+	if (c && n > 0 && m->g->val[c].shape.rank == 1
+	    && imp_dim(m, c, 0) == n) {
+		y = EMIT_NODE(m, OP_MATMUL, &a, x, w, c);
+	} else {
+		y = EMIT_NODE(m, OP_MATMUL, &a, x, w);
+		if (c)
+			y = binary(m, OP_ADD, y, c);
+	}
+	imp_out(m, 0, y);
+	return true;
+}
+
+/* ---- rows ---- */
+
+/* Softmax and LogSoftmax.  Before version 13 the operand is a matrix whose
+ * columns are all dims from axis on. */
+bool
+run_softmax(struct importer *m)
+{
+	Op op = m->n->op->ir;
+	Attr a = attr_default(op), flat = attr_default(OP_FLATTEN);
+	ValId x = imp_in(m, 0), y;
+	int64_t axis = attr_int(&m->r, "axis", m->n->opset < 13 ? 1 : -1);
+	bool wide = m->n->opset < 13 && axis != -1
+		&& m->g->val[x].shape.rank != axis + 1;
+
+	if (op == OP_SOFTMAX)
+		a.SOFTMAX.axis = wide ? -1 : axis;
+	else
+		a.LOG_SOFTMAX.axis = wide ? -1 : axis;
+	if (!wide) {
+		imp_out(m, 0, EMIT_NODE(m, op, &a, x));
+		return true;
+	}
+	flat.FLATTEN.axis = axis;
+	y = EMIT_NODE(m, op, &a, EMIT_NODE(m, OP_FLATTEN, &flat, x));
+	imp_out(m, 0, binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x)));
+	return true;
+}
+
+/* A statistic of the IR lacks the reduced dims that ONNX keeps as ones. */
+static bool
+out_statistic(struct importer *m, int i, ValId v, int64_t axis)
+{
+	Attr a = attr_default(OP_UNSQUEEZE);
+	int rank = m->g->val[imp_in(m, 0)].shape.rank;
+
+	if (!imp_wants(m, i))
+		return true;
+	if (axis >= 0 && rank >= 0)
+		axis -= rank;
+	if (axis >= 0 || axis < -MAX_RANK)
+		return imp_fail(m, "output %d is not supported with a "
+		                "non-negative axis and an unknown rank", i);
+	for (int64_t k = axis; k < 0; k++)
+		a.UNSQUEEZE.axes.v[a.UNSQUEEZE.axes.n++] = k;
+	imp_out(m, i, EMIT_NODE(m, OP_UNSQUEEZE, &a, v));
+	return true;
+}
+
+bool
+run_layernorm(struct importer *m)
+{
+	Attr a = attr_default(OP_LAYERNORM);
+	ValId y;
+
+	attr_int(&m->r, "stash_type", 1);       /* always f32 here */
+	a.LAYERNORM.axis = attr_int(&m->r, "axis", -1);
+	a.LAYERNORM.eps = attr_float(&m->r, "epsilon", 1e-5f);
+	y = EMIT_NODE(m, OP_LAYERNORM, &a, imp_in(m, 0), imp_in(m, 1),
+	              imp_in(m, 2));
+	imp_out(m, 0, y);
+	return out_statistic(m, 1, imp_output(m, y, 1), a.LAYERNORM.axis)
+		&& out_statistic(m, 2, imp_output(m, y, 2), a.LAYERNORM.axis);
+}
+
+/* RMSNormalization and ONNX Runtime's SimplifiedLayerNormalization. */
+bool
+run_rmsnorm(struct importer *m)
+{
+	Attr a = attr_default(OP_RMSNORM);
+	ValId y;
+
+	attr_int(&m->r, "stash_type", 1);
+	a.RMSNORM.axis = attr_int(&m->r, "axis", -1);
+	a.RMSNORM.eps = attr_float(&m->r, "epsilon", 1e-5f);
+	y = EMIT_NODE(m, OP_RMSNORM, &a, imp_in(m, 0), imp_in(m, 1));
+	imp_out(m, 0, y);
+	return out_statistic(m, 1, imp_output(m, y, 1), a.RMSNORM.axis);
+}
+
+/* com.microsoft: (Simplified)SkipLayerNormalization(x, skip, scale, bias?,
+ * bias of the sum?); output 3 is the sum. */
+bool
+run_skip_norm(struct importer *m)
+{
+	bool simple = m->n->op->ir == OP_RMSNORM;
+	Attr a = attr_default(m->n->op->ir);
+	ValId x = binary(m, OP_ADD, imp_in(m, 0), imp_in(m, 1));
+	double eps = attr_float(&m->r, "epsilon", 1e-12f);
+	int extra = simple ? 3 : 4;
+
+	if (imp_has(m, extra))
+		x = binary(m, OP_ADD, x, imp_in(m, extra));
+	if (imp_wants(m, 1) || imp_wants(m, 2))
+		return imp_fail(m, "statistics as outputs are not supported");
+	if (simple)
+		a.RMSNORM.eps = eps;
+	else
+		a.LAYERNORM.eps = eps;
+	imp_out(m, 0, EMIT_NODE(m, m->n->op->ir, &a, x, imp_in(m, 2),
+	                        simple ? 0 : imp_in(m, 3)));
+	imp_out(m, 3, x);
+	return true;
+}
+
+/* ---- losses ---- */
+
+static const char *const reduction_words[] = { "none", "mean", "sum" };
+
+bool
+run_sce(struct importer *m)
+{
+	Attr a = attr_default(OP_SCE), l = attr_default(OP_LOG_SOFTMAX);
+
+	a.SCE.reduction = attr_word(&m->r, "reduction", 1, reduction_words, 3);
+	a.SCE.ignore = attr_int(&m->r, "ignore_index", INT64_MIN);
+	imp_out(m, 0, EMIT_NODE(m, OP_SCE, &a, imp_in(m, 0), imp_in(m, 1),
+	                        imp_in(m, 2)));
+	l.LOG_SOFTMAX.axis = 1;
+	if (imp_wants(m, 1))
+		imp_out(m, 1, EMIT_NODE(m, OP_LOG_SOFTMAX, &l, imp_in(m, 0)));
+	return true;
+}
+
+bool
+run_nll(struct importer *m)
+{
+	Attr a = attr_default(OP_NLL);
+
+	a.NLL.reduction = attr_word(&m->r, "reduction", 1, reduction_words, 3);
+	a.NLL.ignore = attr_int(&m->r, "ignore_index", INT64_MIN);
+	imp_out(m, 0, EMIT_NODE(m, OP_NLL, &a, imp_in(m, 0), imp_in(m, 1),
+	                        imp_in(m, 2)));
+	return true;
+}

@@ -1,0 +1,527 @@
+/* Windows that slide, in attributes; pools; resampling; normalisations over
+ * batches, instances and groups of channels.
+ *
+ * Ranks are mostly unknown here: what has to stand over all spatial dims is
+ * made in the graph from the operand's shape.
+ */
+#include "frontend/import/import_flat.h"
+#include "frontend/import/importer.h"
+
+#include <string.h>
+
+/* ---- attributes ---- */
+
+bool
+imp_spatial(struct importer *m, const char *name, IntList *l)
+{
+	struct attr_ints v;
+
+	l->n = 0;
+	attr_ints(&m->r, name, &v);
+	if (v.n > MAX_RANK)
+		return imp_fail(m, "attribute '%s' has %d elements", name,
+		                v.n);
+	for (; l->n < v.n; l->n++)
+		l->v[l->n] = v.v[l->n];
+	return true;
+}
+
+bool
+imp_windows(struct importer *m, struct windows *w)
+{
+	static const char *const words[] = { "NOTSET", "SAME_UPPER",
+		                             "SAME_LOWER", "VALID" };
+	struct attr_ints pads;
+
+	*w = (struct windows){ .same = attr_word(&m->r, "auto_pad", 0, words,
+	                                         4) };
+	attr_ints(&m->r, "pads", &pads);
+	if (pads.n % 2 || pads.n > 2 * MAX_RANK)
+		return imp_fail(m, "attribute 'pads' has %d elements", pads.n);
+	for (int i = 0; i < pads.n / 2 && !w->same; i++) {
+		w->begin.v[w->begin.n++] = pads.v[i];
+		w->end.v[w->end.n++] = pads.v[pads.n / 2 + i];
+	}
+	if (w->same == 3)
+		w->same = 0;
+	return imp_spatial(m, "strides", &w->stride)
+		&& imp_spatial(m, "dilations", &w->dilation)
+		&& imp_spatial(m, "kernel_shape", &w->kernel);
+}
+
+/* ---- shapes ---- */
+
+static ValId
+shape_of(struct importer *m, ValId x)
+{
+	return EMIT_NODE(m, OP_SHAPE, NULL, x);
+}
+
+static ValId
+join(struct importer *m, ValId a, ValId b)
+{
+	Attr cat = attr_default(OP_CONCAT);
+
+	return EMIT_NODE(m, OP_CONCAT, &cat, a, b);
+}
+
+/* Elements from..to-1 of a list. */
+static ValId
+part(struct importer *m, ValId list, int64_t from, int64_t to)
+{
+	const int64_t axis = 0;
+
+	return EMIT_NODE(m, OP_SLICE, NULL, list, imp_ints(m, 1, &from),
+	                 imp_ints(m, 1, &to), imp_ints(m, 1, &axis));
+}
+
+/* As many ones as x has spatial dims. */
+static ValId
+spatial_ones(struct importer *m, ValId x)
+{
+	Attr one = attr_default(OP_CONSTANT_OF_SHAPE);
+
+	one.CONSTANT_OF_SHAPE.dt = DT_I64;
+	one.CONSTANT_OF_SHAPE.value = 1;
+	return EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &one,
+	                 shape_of(m, part(m, shape_of(m, x), 2, INT64_MAX)));
+}
+
+static ValId
+reshape_to(struct importer *m, ValId x, ValId shape)
+{
+	return EMIT_NODE(m, OP_RESHAPE, NULL, x, shape);
+}
+
+static ValId
+reshape_ints(struct importer *m, ValId x, int n, const int64_t *dim)
+{
+	return reshape_to(m, x, imp_ints(m, n, dim));
+}
+
+/* A vector with one element per channel, to broadcast against x. */
+static ValId
+per_channel(struct importer *m, ValId v, ValId x)
+{
+	const int64_t all = -1;
+
+	return v ? reshape_to(m, v, join(m, imp_ints(m, 1, &all),
+	                                 spatial_ones(m, x))) : 0;
+}
+
+/* x * scale + bias by channels. */
+static ValId
+affine(struct importer *m, ValId x, ValId scale, ValId bias, ValId like)
+{
+	x = binary(m, OP_MUL, x, per_channel(m, scale, like));
+	return binary(m, OP_ADD, x, per_channel(m, bias, like));
+}
+
+/* ---- pools ---- */
+
+/* ONNX counts positions over the whole tensor. */
+static void
+out_indices(struct importer *m, ValId x, ValId idx, bool columns)
+{
+	Attr cast = attr_default(OP_CAST), prod = attr_default(OP_REDUCE_PROD);
+	ValId s = shape_of(m, x), plane, count, w, h, base;
+
+	cast.CAST.to = DT_I64;
+	prod.REDUCE_PROD.axes = (IntList){ 1, { 0 } };
+	prod.REDUCE_PROD.keepdims = 0;
+	idx = EMIT_NODE(m, OP_CAST, &cast, idx);
+	plane = EMIT_NODE(m, OP_REDUCE_PROD, &prod, part(m, s, 2, INT64_MAX));
+	count = EMIT_NODE(m, OP_REDUCE_PROD, &prod, part(m, s, 0, 2));
+	if (columns) {
+		h = part(m, s, 2, 3);
+		w = part(m, s, 3, 4);
+		idx = binary(m, OP_ADD, binary(m, OP_DIV, idx, w),
+		             binary(m, OP_MUL, binary(m, OP_MOD, idx, w), h));
+	}
+	base = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), count,
+	                 imp_scalar(m, 1));
+	base = binary(m, OP_MUL, base, plane);
+	base = reshape_to(m, base, join(m, part(m, s, 0, 2),
+	                                spatial_ones(m, x)));
+	imp_out(m, 1, binary(m, OP_ADD, idx, base));
+}
+
+bool
+run_maxpool(struct importer *m)
+{
+	Attr a = attr_default(OP_MAXPOOL);
+	bool columns = attr_int(&m->r, "storage_order", 0) != 0;
+	ValId x = imp_in(m, 0), y;
+	struct windows w;
+
+	if (!imp_windows(m, &w))
+		return false;
+	if (columns && w.kernel.n != 2 && imp_wants(m, 1))
+		return imp_fail(m, "storage_order 1 is supported for two "
+		                "spatial dims only");
+	a.MAXPOOL.stride = w.stride;
+	a.MAXPOOL.dilation = w.dilation;
+	a.MAXPOOL.begin = w.begin;
+	a.MAXPOOL.end = w.end;
+	a.MAXPOOL.same = w.same;
+	a.MAXPOOL.kernel = w.kernel;
+	a.MAXPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
+	y = EMIT_NODE(m, OP_MAXPOOL, &a, x);
+	imp_out(m, 0, y);
+	if (imp_wants(m, 1))
+		out_indices(m, x, imp_output(m, y, 1), columns);
+	return true;
+}
+
+bool
+run_avgpool(struct importer *m)
+{
+	Attr a = attr_default(OP_AVGPOOL);
+	struct windows w;
+
+	if (!imp_windows(m, &w))
+		return false;
+	a.AVGPOOL.stride = w.stride;
+	a.AVGPOOL.dilation = w.dilation;
+	a.AVGPOOL.begin = w.begin;
+	a.AVGPOOL.end = w.end;
+	a.AVGPOOL.same = w.same;
+	a.AVGPOOL.kernel = w.kernel;
+	a.AVGPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
+	a.AVGPOOL.include = attr_int(&m->r, "count_include_pad", 0) != 0;
+	imp_out(m, 0, EMIT_NODE(m, OP_AVGPOOL, &a, imp_in(m, 0)));
+	return true;
+}
+
+/* GlobalAveragePool, GlobalMaxPool: over all spatial dims, seen as one. */
+bool
+run_global_pool(struct importer *m)
+{
+	static const int64_t flat[] = { 0, 0, -1 };
+	Op op = m->n->op->ir;
+	Attr a = attr_default(op);
+	ValId x = imp_in(m, 0), y = reshape_ints(m, x, 3, flat);
+
+	if (op == OP_REDUCE_MEAN)
+		a.REDUCE_MEAN.axes = (IntList){ 1, { 2 } };
+	else
+		a.REDUCE_MAX.axes = (IntList){ 1, { 2 } };
+	y = EMIT_NODE(m, op, &a, y);
+	imp_out(m, 0, reshape_to(m, y, join(m, part(m, shape_of(m, x), 0, 2),
+	                                    spatial_ones(m, x))));
+	return true;
+}
+
+/* LpPool: the root of a mean of powers times the size of the window, which is
+ * the mean's divisor if padding counts. */
+bool
+run_lppool(struct importer *m)
+{
+	Attr a = attr_default(OP_AVGPOOL);
+	int64_t p = attr_int(&m->r, "p", 2);
+	double volume = 1;
+	ValId x = EMIT_NODE(m, OP_ABS, NULL, imp_in(m, 0));
+	struct windows w;
+
+	if (!imp_windows(m, &w))
+		return false;
+	if (attr_int(&m->r, "ceil_mode", 0) || p < 1)
+		return imp_fail(m, "ceil_mode, or p below 1, is not "
+		                "supported");
+	a.AVGPOOL.stride = w.stride;
+	a.AVGPOOL.dilation = w.dilation;
+	a.AVGPOOL.begin = w.begin;
+	a.AVGPOOL.end = w.end;
+	a.AVGPOOL.same = w.same;
+	a.AVGPOOL.kernel = w.kernel;
+	a.AVGPOOL.include = 1;
+	for (int i = 0; i < w.kernel.n; i++)
+		volume *= (double)w.kernel.v[i];
+	x = binary(m, OP_POW, x, imp_like(m, x, (double)p));
+	x = EMIT_NODE(m, OP_AVGPOOL, &a, x);
+	x = binary(m, OP_MUL, x, imp_like(m, x, volume));
+	imp_out(m, 0, binary(m, OP_POW, x, imp_like(m, x, 1 / (double)p)));
+	return true;
+}
+
+/* LRN: x / (bias + alpha * mean of squares over nearby channels)^beta.  The
+ * mean is a pool over channels and (all spatial dims as one). */
+bool
+run_lrn(struct importer *m)
+{
+	static const int64_t image[] = { 0, 1, -1, 0 };
+	Attr a = attr_default(OP_AVGPOOL), t = attr_default(OP_TRANSPOSE);
+	int64_t size = attr_int(&m->r, "size", 0);
+	double alpha = attr_float(&m->r, "alpha", 1e-4f);
+	double beta = attr_float(&m->r, "beta", 0.75f);
+	double bias = attr_float(&m->r, "bias", 1);
+	static const int64_t flat[] = { 0, 0, -1 };
+	ValId x = imp_in(m, 0), s;
+
+	if (size < 1 || size > 1 << 20)
+		return imp_fail(m, "size %jd", (intmax_t)size);
+	a.AVGPOOL.kernel = (IntList){ 2, { 1, size } };
+	a.AVGPOOL.begin = (IntList){ 2, { 0, (size - 1) / 2 } };
+	a.AVGPOOL.end = (IntList){ 2, { 0, size / 2 } };
+	a.AVGPOOL.include = 1;
+	t.TRANSPOSE.perm = (IntList){ 3, { 0, 2, 1 } };
+	/* [N, C, S] -> [N, S, C] -> [N, 1, S, C] and back */
+	s = reshape_ints(m, binary(m, OP_MUL, x, x), 3, flat);
+	s = EMIT_NODE(m, OP_TRANSPOSE, &t, s);
+	s = reshape_to(m, s, join(m, join(m, part(m, shape_of(m, s), 0, 1),
+	                                  imp_ints(m, 1, image + 1)),
+	                          part(m, shape_of(m, s), 1, 3)));
+	s = EMIT_NODE(m, OP_AVGPOOL, &a, s);
+	s = reshape_to(m, s, join(m, part(m, shape_of(m, s), 0, 1),
+	                          part(m, shape_of(m, s), 2, 4)));
+	s = EMIT_NODE(m, OP_TRANSPOSE, &t, s);
+	s = reshape_to(m, s, shape_of(m, x));
+	s = binary(m, OP_MUL, s, imp_like(m, x, alpha));
+	s = binary(m, OP_ADD, s, imp_like(m, x, bias));
+	s = binary(m, OP_POW, s, imp_like(m, x, beta));
+	imp_out(m, 0, binary(m, OP_DIV, x, s));
+	return true;
+}
+
+/* ---- resampling ---- */
+
+/* Upsample (7 has scales as an attribute), Resize 10 and Resize since 11. */
+static bool
+resize_lists(struct importer *m, bool upsample, ValId in[4])
+{
+	const Onnx__AttributeProto *a;
+	float list[MAX_RANK];
+
+	in[0] = imp_in(m, 0);
+	in[1] = in[2] = in[3] = 0;
+	if (upsample && m->n->opset < 9) {
+		a = attr_get(&m->r, "scales", 0);
+		if (!a || a->n_floats < 1 || a->n_floats > MAX_RANK)
+			return imp_fail(m, "attribute 'scales' is missing or "
+			                "too long");
+		memcpy(list, a->floats, a->n_floats * sizeof *list);
+		in[2] = val_const(m->g, NULL, DT_F32,
+		                  SHAPE((int64_t)a->n_floats), list);
+	} else if (m->n->opset < 11 || upsample) {
+		in[2] = imp_in(m, 1);
+	} else {
+		for (int i = 1; i < 4; i++)
+			in[i] = imp_in(m, i);
+	}
+	return true;
+}
+
+bool
+run_resize(struct importer *m)
+{
+	static const char *const modes[] = { "nearest", "linear", "cubic" };
+	static const char *const coords[] = {
+		"half_pixel", "pytorch_half_pixel", "align_corners",
+		"asymmetric", "tf_crop_and_resize", "half_pixel_symmetric",
+		"tf_half_pixel_for_nn"
+	};
+	static const char *const rounds[] = {
+		"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"
+	};
+	static const char *const policies[] = { "stretch", "not_larger",
+		                                "not_smaller" };
+	bool upsample = strcmp(m->n->type, "Upsample") == 0;
+	bool old = upsample || m->n->opset < 11;
+	Attr a = attr_default(OP_INTERPOLATE);
+	ValId in[4];
+
+	a.INTERPOLATE.mode = attr_word(&m->r, "mode", 0, modes, 3);
+	a.INTERPOLATE.coord = attr_word(&m->r,
+		"coordinate_transformation_mode", old ? 3 : 0, coords, 7);
+	a.INTERPOLATE.round = attr_word(&m->r, "nearest_mode", old ? 2 : 0,
+	                                rounds, 4);
+	a.INTERPOLATE.policy = attr_word(&m->r, "keep_aspect_ratio_policy", 0,
+	                                 policies, 3);
+	a.INTERPOLATE.cubic = attr_float(&m->r, "cubic_coeff_a", -0.75);
+	a.INTERPOLATE.exclude = attr_int(&m->r, "exclude_outside", 0) != 0;
+	a.INTERPOLATE.antialias = attr_int(&m->r, "antialias", 0) != 0;
+	a.INTERPOLATE.fill = attr_float(&m->r, "extrapolation_value", 0);
+	if (!imp_spatial(m, "axes", &a.INTERPOLATE.axes)
+	    || !resize_lists(m, upsample, in))
+		return false;
+	imp_out(m, 0, imp_node(m, OP_INTERPOLATE, &a, 4, in));
+	return true;
+}
+
+/* Linear is called bilinear before opset 20. */
+bool
+run_grid_sample(struct importer *m)
+{
+	static const char *const modes[] = { "nearest", "linear", "bilinear" };
+	static const char *const paddings[] = { "zeros", "border",
+		                                "reflection" };
+	Attr a = attr_default(OP_GRID_SAMPLE);
+	ValId in[2] = { imp_in(m, 0), imp_in(m, 1) };
+
+	a.GRID_SAMPLE.mode = attr_word(&m->r, "mode", 1, modes, 3) != 0;
+	a.GRID_SAMPLE.padding = attr_word(&m->r, "padding_mode", 0, paddings,
+	                                  3);
+	a.GRID_SAMPLE.align = attr_int(&m->r, "align_corners", 0) != 0;
+	imp_out(m, 0, imp_node(m, OP_GRID_SAMPLE, &a, 2, in));
+	return true;
+}
+
+/* ---- normalisation ---- */
+
+/* The newest value of a running statistic: a module that is called twice
+ * updates it twice. */
+static ValId
+newest(const struct importer *m, ValId v)
+{
+	FOR_NODES (n, m->g)
+		if (n->op == OP_BN_UPDATE && n->in[0] == v)
+			v = n->out[0];
+	return v;
+}
+
+/* The variance of the batch as PyTorch keeps it, n / (n - 1) of what it
+ * normalises by. */
+static ValId
+unbiased(struct importer *m, ValId x, ValId var)
+{
+	const int64_t one = 1;
+	ValId n = binary(m, OP_DIV, unary(m, OP_SIZE, x),
+	                 unary(m, OP_SIZE, var));
+	ValId less = binary(m, OP_MAX, binary(m, OP_SUB, n, imp_scalar(m, one)),
+	                    imp_scalar(m, one));
+
+	n = EMIT_NODE(m, OP_CAST_LIKE, NULL, n, var);
+	less = EMIT_NODE(m, OP_CAST_LIKE, NULL, less, var);
+	return binary(m, OP_MUL, var, binary(m, OP_DIV, n, less));
+}
+
+/* momentum * stat + (1 - momentum) * new: in place if it is a buffer. */
+static void
+update_statistic(struct importer *m, int i, ValId stat, ValId new,
+                 double momentum)
+{
+	Attr a = attr_default(OP_BN_UPDATE);
+
+	a.BN_UPDATE.momentum = momentum;
+	if (m->g->val[stat].kind == V_BUFFER) {
+		imp_out(m, i, EMIT_NODE(m, OP_BN_UPDATE, &a, newest(m, stat),
+		                        new));
+		return;
+	}
+	if (!imp_wants(m, i))
+		return;
+	stat = binary(m, OP_MUL, stat, imp_like(m, stat, momentum));
+	new = binary(m, OP_MUL, new, imp_like(m, new, 1 - momentum));
+	if (m->g->val[stat].dt != DT_F32)
+		new = binary(m, OP_CAST_LIKE, new, stat);
+	imp_out(m, i, binary(m, OP_ADD, stat, new));
+}
+
+/* With the statistics given: (x - mean) * (scale / sqrt(var + eps)) + bias. */
+static ValId
+with_statistics(struct importer *m, double eps)
+{
+	ValId x = imp_in(m, 0), mean = imp_in(m, 3), var = imp_in(m, 4), k;
+
+	k = binary(m, OP_ADD, var, imp_like(m, var, eps));
+	k = EMIT_NODE(m, OP_RECIP, NULL, EMIT_NODE(m, OP_SQRT, NULL, k));
+	k = binary(m, OP_MUL, imp_in(m, 1), k);
+	return affine(m, binary(m, OP_SUB, x, per_channel(m, mean, x)), k,
+	              imp_in(m, 2), x);
+}
+
+/* --batchnorm batch stands for PyTorch's train(), which keeps unbiased
+ * variances; a node in training form keeps what ONNX says, biased ones. */
+bool
+run_batchnorm(struct importer *m)
+{
+	Attr a = attr_default(OP_BATCHNORM);
+	double eps = attr_float(&m->r, "epsilon", 1e-5f);
+	double momentum = attr_float(&m->r, "momentum", 0.9f);
+	bool given = batchnorm_trains(m->n), training = given;
+	ValId y;
+
+	attr_int(&m->r, "training_mode", 0);
+	if (attr_int(&m->r, "spatial", 1) != 1)
+		return imp_fail(m, "spatial=0 is not supported");
+	if (m->opt->batchnorm != BATCHNORM_GRAPH)
+		training = m->opt->batchnorm == BATCHNORM_BATCH;
+	if (!training) {
+		if (imp_wants(m, 1) || imp_wants(m, 2))
+			return imp_fail(m, "running statistics as outputs need "
+			                "training_mode=1");
+		imp_out(m, 0, with_statistics(m, eps));
+		for (int k = 1; k < 3; k++)
+			imp_out(m, k, imp_in(m, 2 + k));
+		return true;
+	}
+	if (imp_wants(m, 3) || imp_wants(m, 4))
+		return imp_fail(m, "saved statistics as outputs are not "
+		                "supported");
+	a.BATCHNORM.eps = eps;
+	y = EMIT_NODE(m, OP_BATCHNORM, &a, imp_in(m, 0), imp_in(m, 1),
+	              imp_in(m, 2));
+	imp_out(m, 0, y);
+	for (int k = 1; k < 3; k++) {
+		ValId new = imp_output(m, y, k);
+
+		m->g->val[new].dt = DT_F32;
+		if (k == 2 && !given)
+			new = unbiased(m, imp_in(m, 0), new);
+		update_statistic(m, k, imp_in(m, 2 + k), new, momentum);
+	}
+	return true;
+}
+
+/* Batch normalisation of one image whose channels are the rows of [-1, S]. */
+static ValId
+normalise(struct importer *m, ValId x, ValId rows, double eps)
+{
+	static const int64_t one = 1, rest = -1;
+	Attr a = attr_default(OP_BATCHNORM);
+	ValId y;
+
+	a.BATCHNORM.eps = eps;
+	y = reshape_to(m, x, join(m, join(m, imp_ints(m, 1, &one), rows),
+	                          imp_ints(m, 1, &rest)));
+	return EMIT_NODE(m, OP_BATCHNORM, &a, y);
+}
+
+bool
+run_instancenorm(struct importer *m)
+{
+	double eps = attr_float(&m->r, "epsilon", 1e-5f);
+	ValId x = imp_in(m, 0), s = shape_of(m, x), y;
+
+	y = normalise(m, x, binary(m, OP_MUL, part(m, s, 0, 1),
+	                           part(m, s, 1, 2)), eps);
+	y = reshape_to(m, y, s);
+	imp_out(m, 0, affine(m, y, imp_in(m, 1), imp_in(m, 2), x));
+	return true;
+}
+
+/* Scale and bias are per group in version 18, per channel since 21. */
+bool
+run_groupnorm(struct importer *m)
+{
+	double eps = attr_float(&m->r, "epsilon", 1e-5f);
+	int64_t groups = attr_int(&m->r, "num_groups", 0);
+	const int64_t by_group[3] = { 0, groups, -1 };
+	ValId x = imp_in(m, 0), s = shape_of(m, x), y;
+
+	attr_int(&m->r, "stash_type", 1);       /* always f32 here */
+	if (groups < 1)
+		return imp_fail(m, "num_groups %jd", (intmax_t)groups);
+	y = normalise(m, x, binary(m, OP_MUL, part(m, s, 0, 1),
+	                           imp_ints(m, 1, &groups)), eps);
+	y = reshape_to(m, y, s);
+	if (m->n->opset < 21) {
+		y = reshape_ints(m, y, 3, by_group);
+		y = affine(m, y, imp_in(m, 1), imp_in(m, 2), y);
+		y = reshape_to(m, y, s);
+	} else {
+		y = affine(m, y, imp_in(m, 1), imp_in(m, 2), x);
+	}
+	imp_out(m, 0, y);
+	return true;
+}

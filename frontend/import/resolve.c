@@ -1,0 +1,170 @@
+/* Control flow that depends on shapes: an If on a rank, a Loop as long as an
+ * axis, a Scan over a value; and the dots of an Einsum.
+ *
+ * What these want to know is often no constant of the file, but
+ * follows from it and from the extents that are bound.  The nodes it depends
+ * on are imported and folded on their own; with the answers the file is made
+ * flat once more, which may show further questions inside.
+ *
+ * needs    options->fold, which binds and folds a graph
+ * gives    struct flat; what could not be answered stays in it as a node
+ * cost     a partial import and fold for each level of nesting, and for each
+ *          trip of a Loop that its condition ends
+ */
+#include "frontend/import/import_graph.h"
+#include "frontend/import/optable.h"
+#include "frontend/params/params.h"
+
+#include <string.h>
+
+enum { MAX_ROUNDS = 1024 };
+
+struct asker {
+	struct onnx_file *file;
+	const struct import_options *opt;
+	Diag *diag;
+	Arena *arena;
+	struct flat_known *known;
+	int nknown;
+	size_t cap;
+};
+
+/* Names say which value an answer belongs to, so they must say it clearly. */
+static bool
+named_once(const struct flat *f, const char *name)
+{
+	int n = 0;
+
+	for (int i = 1; i < f->nval; i++)
+		n += strcmp(f->val[i].name, name) == 0;
+	return n == 1;
+}
+
+static bool
+is_known(const struct asker *a, const char *name)
+{
+	for (int i = 0; i < a->nknown; i++)
+		if (strcmp(a->known[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* ---- one question ---- */
+
+static void
+record(struct asker *a, const char *name, const Graph *g, const Val *v)
+{
+	struct flat_known k = { .name = name, .shape = v->shape };
+	const Val *x = v;
+
+	if (v->kind == V_TEMP && v->def && g->node[v->def].op == OP_COPY)
+		x = &g->val[g->node[v->def].in[0]];
+	k.is_number = val_is_const(x) && shape_nelem(&x->shape) == 1
+		&& (x->dt == DT_I64 || x->dt == DT_BOOL);
+	if (k.is_number && x->dt == DT_BOOL)
+		k.number = *(const char *)x->data != 0;
+	else if (k.is_number)
+		memcpy(&k.number, x->data, sizeof k.number);
+	if (!k.is_number && !shape_known(&k.shape))
+		return;
+	a->known = arena_grow(a->arena, a->known, (size_t)a->nknown, &a->cap,
+	                      (size_t)a->nknown + 1, sizeof *a->known);
+	a->known[a->nknown++] = k;
+}
+
+/* Import and fold what n values of f depend on; f is of no other use then. */
+static void
+ask(struct asker *a, struct flat *f, const int *val, int n)
+{
+	Graph *g;
+
+	for (int i = 0; i < f->noutput; i++)
+		f->val[f->output[i]].output = false;
+	for (int i = 0; i < n; i++)
+		f->val[val[i]].output = true;
+	f->output = arena_copy(a->arena, val, (size_t)n * sizeof *val);
+	f->noutput = n;
+	flat_mark_needed(f);
+	for (int i = 1; i < f->nval; i++)
+		f->val[i].val = 0;
+	g = import_known(f, a->opt, a->arena);
+	for (int i = 0; i < n; i++) {
+		ValId v = f->val[val[i]].val;
+
+		if (v && g->val[v].kind == V_TEMP) {
+			val_rename(g, v, f->val[val[i]].name);
+			g->val[v].output = true;
+		}
+	}
+	if (a->opt->fold(a->opt->fold_of, g, f->diag))
+		for (ValId v = 1; v < g->nval; v++)
+			if (g->val[v].output && !is_known(a, g->val[v].name)
+			    && named_once(f, g->val[v].name))
+				record(a, arena_str(a->arena, g->val[v].name),
+				       g, &g->val[v]);
+	graph_free(g);
+}
+
+/* ---- the rounds ---- */
+
+/* Answer what f asks, quietly: whoever needs an answer that there is not will
+ * say so.  All at once, or else one by one. */
+static void
+answer(struct asker *a, struct flat *f)
+{
+	FILE *nowhere = fopen("/dev/null", "w");
+	Diag *quiet = nowhere ? diag_new("ckc", nowhere) : NULL;
+	int before = a->nknown;
+
+	if (!quiet)
+		return;
+	f->diag = quiet;
+	if (classify(f, a->opt)) {
+		ask(a, f, f->wanted, f->nwanted);
+		for (int i = 0; a->nknown == before && f->nwanted > 1
+		     && i < f->nwanted; i++)
+			ask(a, f, &f->wanted[i], 1);
+	}
+	diag_free(quiet);
+	fclose(nowhere);
+}
+
+/* The flat model with the table's rows at its nodes. */
+static struct flat *
+read_flat(struct onnx_file *file, Diag *diag, Arena *arena,
+          const struct flat_known *known, int nknown)
+{
+	struct flat *f = flat_new(file, diag, arena, known, nknown);
+
+	for (int i = 0; f && i < f->nnode; i++)
+		f->node[i].op = onnx_op_find(f->node[i].domain,
+		                             f->node[i].type);
+	return f;
+}
+
+struct flat *
+flat_resolve(struct onnx_file *file, const struct import_options *opt,
+             Diag *diag, Arena *arena)
+{
+	struct asker a = { .file = file, .opt = opt, .diag = diag,
+	                   .arena = arena };
+	struct flat *f = read_flat(file, diag, arena, NULL, 0);
+
+	for (int round = 0; f && f->nwanted && opt->fold && round < MAX_ROUNDS;
+	     round++) {
+		int before = a.nknown;
+
+		answer(&a, f);
+		f = read_flat(file, diag, arena, a.known, a.nknown);
+		if (a.nknown == before)
+			break;
+	}
+	for (int i = 0; f && i < a.nknown; i++)
+		if (!named_once(f, a.known[i].name)) {
+			diag_error(diag, "the graph depends on value '%s', "
+			           "and several have that name",
+			           a.known[i].name);
+			return NULL;
+		}
+	return f;
+}

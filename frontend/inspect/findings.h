@@ -1,0 +1,42 @@
+/* What `ckc inspect` finds, for those who find and those who write it. */
+#ifndef FRONTEND_FINDINGS_H
+#define FRONTEND_FINDINGS_H
+
+#include "frontend/damage/damage.h"
+#include "frontend/params/params.h"
+#include "frontend/onnx/onnx.h"
+
+enum support { MISSING, FORWARD, GRADIENT, NOT_NEEDED };
+
+struct coverage {
+	const char *domain, *type, *hint, *first;
+	int count;
+	enum support support;
+};
+
+struct dim_use {
+	const char *flag, *where;
+};
+
+struct findings {
+	struct flat *f;
+	Graph *g;
+	Arena *arena;
+	const struct import_options *opt;
+	int *target, ntarget;
+	struct coverage *op;
+	int nop;
+	struct dim_use *dim;
+	int ndim;
+	struct damages damage;
+	size_t op_cap, dim_cap;
+	bool *depends;                  /* flat values that depend on a
+	                                 * parameter */
+	int64_t param_bytes, buffer_bytes, nparam, nbuffer, nelem;
+};
+
+/* inspect_page.c */
+void inspect_page(struct findings *, FILE *);
+void inspect_json(struct findings *, FILE *);
+
+#endif

@@ -1,0 +1,18 @@
+/* Room inspect: what the file holds, and what exporting did to it.
+ *
+ * in      a flat model
+ * out     a report; it changes nothing
+ * unaware of passes: the driver hands in what only they can tell
+ */
+#ifndef FRONTEND_INSPECT_H
+#define FRONTEND_INSPECT_H
+
+#include <stdio.h>
+
+#include "frontend/params/import_options.h"
+
+/* The report of `ckc inspect`. */
+bool onnx_inspect(const char *path, const struct import_options *, FILE *out,
+                  Diag *);
+
+#endif

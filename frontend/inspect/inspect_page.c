@@ -1,0 +1,517 @@
+/* What `ckc inspect` found, as a page and as JSON. */
+#include "frontend/inspect/findings.h"
+#include "ir/base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void
+put_name(FILE *out, const char *name)
+{
+	diag_escape(out, name);
+}
+
+static const char *
+init_text(const struct flat_val *v, char *buf, size_t n)
+{
+	Shape s = { .rank = (int)v->init->n_dims };
+
+	if (v->init->n_dims > MAX_RANK) {
+		snprintf(buf, n, "rank %zu", v->init->n_dims);
+		return buf;
+	}
+	for (int i = 0; i < s.rank; i++)
+		s.dim[i] = v->init->dims[i];
+	if (onnx_dtype(v->init->data_type) == DT_NONE) {
+		snprintf(buf, n, "%s", onnx_dtype_name(v->init->data_type));
+		return buf;
+	}
+	return shape_text(buf, n, onnx_dtype(v->init->data_type), &s);
+}
+
+/* A line of the page: initializers that differ in the numbers of their names
+ * only, as those of equal layers do. */
+struct line {
+	const struct flat_val *v;
+	const char *pattern;            /* the name with * for numbers */
+	int count;                      /* 0: in a line before */
+};
+
+static const char *
+make_pattern(Arena *a, const char *name)
+{
+	char *s = arena_alloc(a, strlen(name) + 1), *to = s;
+
+	while (*name) {
+		size_t n = strspn(name, "0123456789");
+
+		*to++ = n ? '*' : *name;
+		name += n ? n : 1;
+	}
+	return s;
+}
+
+static int
+likeness(const struct line *a, const struct line *b)
+{
+	const Onnx__TensorProto *s = a->v->init, *t = b->v->init;
+	int c = strcmp(a->pattern, b->pattern);
+
+	if (c == 0 && s->n_dims != t->n_dims)
+		c = s->n_dims < t->n_dims ? -1 : 1;
+	if (c == 0 && s->n_dims)
+		c = memcmp(s->dims, t->dims, s->n_dims * sizeof *s->dims);
+	if (c == 0)
+		c = s->data_type - t->data_type;
+	if (c == 0)
+		c = a->v->frozen - b->v->frozen;
+	return c ? c : strcmp(a->v->reason, b->v->reason);
+}
+
+static int
+by_likeness(const void *a, const void *b)
+{
+	const struct line *const *p = a, *const *q = b;
+	int c = likeness(*p, *q);
+
+	return c ? c : *p < *q ? -1 : *p > *q;
+}
+
+/* Each group of like lines becomes its first one. */
+static void
+join_lines(struct findings *x, struct line *line, size_t n)
+{
+	struct line **sorted = arena_array(x->arena, n + 1, sizeof *sorted);
+
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = &line[i];
+	qsort(sorted, n, sizeof *sorted, by_likeness);
+	for (size_t i = 0, k; i < n; i = k)
+		for (k = i; k < n && likeness(sorted[i], sorted[k]) == 0; k++)
+			sorted[i]->count++;
+}
+
+static void
+print_line(const struct line *l, FILE *out)
+{
+	char buf[160];
+
+	fputs("  ", out);
+	put_name(out, l->count > 1 ? l->pattern : l->v->name);
+	fprintf(out, "  %s%s  ", init_text(l->v, buf, sizeof buf),
+	        l->v->frozen ? "  frozen" : "");
+	if (l->count > 1)
+		fprintf(out, "%d times  ", l->count);
+	fprintf(out, "%s\n", l->v->reason);
+}
+
+static void
+print_inits(struct findings *x, FILE *out, enum verdict verdict)
+{
+	struct line *line = arena_array(x->arena, (size_t)x->f->nval,
+	                                sizeof *line);
+	size_t n = 0;
+	int other = 0;
+
+	for (int i = 1; i < x->f->nval; i++) {
+		const struct flat_val *v = &x->f->val[i];
+		DType dt;
+
+		if (!v->init || v->verdict != verdict)
+			continue;
+		dt = onnx_dtype(v->init->data_type);
+		if (verdict == VERDICT_CONST && !v->frozen
+		    && (dt == DT_NONE || dtype_info[dt].cls != 'f'
+		        || !v->reached))
+			other++;
+		else
+			line[n++] = (struct line){
+				v, make_pattern(x->arena, v->name), 0
+			};
+	}
+	join_lines(x, line, n);
+	for (size_t i = 0; i < n; i++)
+		if (line[i].count)
+			print_line(&line[i], out);
+	if (other)
+		fprintf(out, "  %d more that no gradient reaches\n", other);
+}
+
+static void
+print_size(FILE *out, int64_t n)
+{
+	if (n >= (int64_t)1 << 30)
+		fprintf(out, "%.2f GiB", (double)n / (1 << 30));
+	else if (n >= 1 << 20)
+		fprintf(out, "%.2f MiB", (double)n / (1 << 20));
+	else
+		fprintf(out, "%.1f KiB", (double)n / 1024);
+}
+
+static void
+print_values(struct findings *x, FILE *out)
+{
+	const Onnx__ModelProto *m = x->f->file->model;
+	char buf[512];
+
+	fprintf(out, "IR version %jd, opset %d", (intmax_t)m->ir_version,
+	        x->f->opset);
+	for (size_t i = 0; i < m->n_opset_import; i++)
+		if (m->opset_import[i]->domain && *m->opset_import[i]->domain
+		    && strcmp(m->opset_import[i]->domain, "ai.onnx") != 0) {
+			fputs(", ", out);
+			put_name(out, m->opset_import[i]->domain);
+			fprintf(out, " %jd",
+			        (intmax_t)m->opset_import[i]->version);
+		}
+	fputs(", written by ", out);
+	put_name(out, m->producer_name ? m->producer_name : "unknown");
+	fputc(' ', out);
+	put_name(out, m->producer_version ? m->producer_version : "");
+	fprintf(out, "\n%d nodes", x->f->nnode);
+	if (x->f->ninlined)
+		fprintf(out, " (%d calls of functions inlined)",
+		        x->f->ninlined);
+	fputs("\n\ninputs\n", out);
+	FOR_VALS (v, x->g) {
+		if (v->kind != V_INPUT)
+			continue;
+		fputs("  ", out);
+		put_name(out, v->name);
+		fprintf(out, "  %s\n", shape_text(buf, sizeof buf, v->dt,
+		                                  &v->shape));
+	}
+	fputs("outputs\n", out);
+	for (int i = 0; i < x->f->noutput; i++) {
+		fputs("  ", out);
+		put_name(out, x->f->val[x->f->output[i]].name);
+		fputs(x->ntarget == 1 && x->target[0] == x->f->output[i]
+		      ? "  trained on\n" : "\n", out);
+	}
+	if (x->ndim) {
+		fputs("dims to bind\n", out);
+		for (int i = 0; i < x->ndim; i++) {
+			fputs("  ", out);
+			put_name(out, x->dim[i].flag);
+			fputs("  (", out);
+			put_name(out, x->dim[i].where);
+			fputs(")\n", out);
+		}
+	}
+}
+
+static void
+put_op(FILE *out, const struct coverage *c)
+{
+	if (*c->domain) {
+		put_name(out, c->domain);
+		putc('.', out);
+	}
+	put_name(out, c->type);
+	fprintf(out, " %d", c->count);
+}
+
+/* The operators of one kind, in lines of some width. */
+static void
+print_kind(struct findings *x, FILE *out, enum support kind, const char *text)
+{
+	enum { WIDTH = 78 };
+	size_t at = WIDTH;
+	bool any = false;
+
+	for (int i = 0; i < x->nop; i++) {
+		const struct coverage *c = &x->op[i];
+		size_t n = strlen(c->domain) + strlen(c->type) + 5;
+
+		if (c->support != kind)
+			continue;
+		if (!any)
+			fprintf(out, "  %s:", text);
+		if (any)
+			putc(',', out);
+		if (at + n > WIDTH) {
+			fputs("\n   ", out);
+			at = 4;
+		}
+		putc(' ', out);
+		put_op(out, c);
+		at += n;
+		any = true;
+	}
+	if (any)
+		putc('\n', out);
+}
+
+static void
+print_text(FILE *out, const char *space, const char *text)
+{
+	fputs(*text ? space : "", out);
+	put_name(out, text);
+	putc('\n', out);
+}
+
+static void
+print_ops(struct findings *x, FILE *out)
+{
+	fputs("operators, with the number of nodes\n", out);
+	for (int i = 0; i < x->nop; i++) {
+		const struct coverage *c = &x->op[i];
+
+		if (c->support != MISSING)
+			continue;
+		fputs("  NOT SUPPORTED: ", out);
+		put_op(out, c);
+		fputs(" (first '", out);
+		put_name(out, c->first);
+		fprintf(out, "'%s%s)\n", c->hint ? "; " : "",
+		        c->hint ? c->hint : "");
+	}
+	print_kind(x, out, FORWARD, "forward, NO GRADIENT");
+	print_kind(x, out, GRADIENT, "forward and gradient");
+	print_kind(x, out, NOT_NEEDED, "forward, no gradient needed");
+}
+
+/* Warning i: what exporting damaged, what the data that is missing leaves
+ * open, and the driver's notes; NULL behind the last. */
+static const char *
+warning(const struct findings *x, int i)
+{
+	const char *lacks = x->f->file->lacks;
+
+	if (i < x->damage.n)
+		return x->damage.at[i].text;
+	i -= x->damage.n;
+	if (lacks && i == 0)
+		return lacks;
+	i -= lacks != NULL;
+	return i < x->opt->nnote ? x->opt->note[i] : NULL;
+}
+
+static void
+print_warnings(struct findings *x, FILE *out)
+{
+	const char *text;
+
+	for (int i = 0; (text = warning(x, i)); i++) {
+		const struct damage *d = &x->damage.at[i];
+
+		if (i == 0)
+			fputs("\nwarnings\n", out);
+		print_text(out, "  ", text);
+		for (int k = 0; i < x->damage.n && k < d->ndetail; k++)
+			print_text(out, "      ", d->detail[k]);
+	}
+}
+
+static void
+print_verdict(const struct import_options *o, FILE *out)
+{
+	const char *can = o->all_outputs ? "be compiled" : "be trained";
+
+	switch (o->outcome) {
+	case OUTCOME_ACCEPTED:
+		fprintf(out, "can %s\n", can);
+		break;
+	case OUTCOME_UNBOUND:
+		fprintf(out, "can %s once extents are bound: ", can);
+		put_name(out, o->unbound);
+		putc('\n', out);
+		break;
+	case OUTCOME_REFUSED:
+		fprintf(out, "cannot %s: see the messages\n", can);
+		break;
+	case OUTCOME_UNKNOWN:
+		break;
+	}
+}
+
+void
+inspect_page(struct findings *x, FILE *out)
+{
+	print_values(x, out);
+	fprintf(out, "\nparameters: %jd, %jd elements, ", (intmax_t)x->nparam,
+	        (intmax_t)x->nelem);
+	print_size(out, x->param_bytes);
+	fputc('\n', out);
+	print_inits(x, out, VERDICT_PARAM);
+	if (x->nbuffer) {
+		fprintf(out, "buffers: %jd, ", (intmax_t)x->nbuffer);
+		print_size(out, x->buffer_bytes);
+		fputc('\n', out);
+		print_inits(x, out, VERDICT_BUFFER);
+	}
+	fputs("constants\n", out);
+	print_inits(x, out, VERDICT_CONST);
+	fputc('\n', out);
+	print_ops(x, out);
+	print_warnings(x, out);
+	fputs("\nbytes with AdamW: parameters ", out);
+	print_size(out, x->param_bytes);
+	fputs(", gradients ", out);
+	print_size(out, x->param_bytes);
+	fputs(", optimizer ", out);
+	print_size(out, 2 * x->param_bytes);
+	if (x->opt->step_bytes) {
+		fputs("; a step in all, everything kept, ", out);
+		print_size(out, x->opt->step_bytes);
+		fprintf(out, " (%jd B)\n", (intmax_t)x->opt->step_bytes);
+	} else {
+		fputs(x->ndim ? "; with the dims bound (see above), also what "
+		      "a step needs\n" : "\n", out);
+	}
+	print_verdict(x->opt, out);
+}
+
+/* ---- the same as JSON ---- */
+
+static void
+json_inits(struct findings *x, FILE *out)
+{
+	static const char *const text[] = { "none", "parameter", "buffer",
+	                                    "constant" };
+	bool first = true;
+
+	fputs(",\n\"initializers\": [", out);
+	for (int i = 1; i < x->f->nval; i++) {
+		const struct flat_val *v = &x->f->val[i];
+		int64_t n = 0;
+
+		if (!v->init)
+			continue;
+		fputs(first ? "\n  {\"name\": " : ",\n  {\"name\": ", out);
+		first = false;
+		utf8_json(out, v->name);
+		fprintf(out, ", \"verdict\": \"%s\", \"frozen\": %s, \"used\": "
+		        "%s, \"bytes\": %jd, \"dtype\": \"%s\", "
+		        "\"shape\": [", text[v->verdict],
+		        v->frozen ? "true" : "false",
+		        v->nuse || v->output ? "true" : "false",
+		        (intmax_t)onnx_tensor_bytes(v->init, &n),
+		        dtype_info[onnx_dtype(v->init->data_type)].text);
+		for (size_t k = 0; k < v->init->n_dims; k++)
+			fprintf(out, "%s%jd", k ? ", " : "",
+			        (intmax_t)v->init->dims[k]);
+		fputs("], \"reason\": ", out);
+		utf8_json(out, v->reason ? v->reason : "");
+		fputc('}', out);
+	}
+	fputs("\n]", out);
+}
+
+static void
+json_ops(struct findings *x, FILE *out)
+{
+	fputs(",\n\"operators\": [", out);
+	for (int i = 0; i < x->nop; i++) {
+		const struct coverage *c = &x->op[i];
+
+		fputs(i ? ",\n  {\"op\": " : "\n  {\"op\": ", out);
+		utf8_json(out, c->type);
+		fputs(", \"domain\": ", out);
+		utf8_json(out, c->domain);
+		fprintf(out, ", \"nodes\": %d, \"forward\": %s, \"gradient\": "
+		        "%s}", c->count,
+		        c->support == MISSING ? "false" : "true",
+		        c->support == NOT_NEEDED ? "null"
+		        : c->support == GRADIENT ? "true" : "false");
+	}
+	fputs("\n]", out);
+}
+
+static void
+json_warnings(struct findings *x, FILE *out)
+{
+	bool first = true;
+	const char *text;
+
+	fputs(",\n\"warnings\": [", out);
+	for (int i = 0; (text = warning(x, i)); i++) {
+		fputs(i ? ",\n  " : "\n  ", out);
+		utf8_json(out, text);
+	}
+	fputs("\n],\n\"details\": {", out);
+	for (int i = 0; i < x->damage.n; i++) {
+		const struct damage *d = &x->damage.at[i];
+
+		if (!d->ndetail)
+			continue;
+		fputs(first ? "\n  " : ",\n  ", out);
+		first = false;
+		utf8_json(out, d->text);
+		for (int k = 0; k < d->ndetail; k++) {
+			fputs(k ? ", " : ": [", out);
+			utf8_json(out, d->detail[k]);
+		}
+		putc(']', out);
+	}
+	fputs("\n}", out);
+}
+
+static void
+json_verdict(const struct import_options *o, FILE *out)
+{
+	static const char *const text[] = { "unknown", "accepted", "unbound",
+	                                    "refused" };
+	bool accepted = o->outcome == OUTCOME_ACCEPTED
+		|| o->outcome == OUTCOME_UNBOUND;
+
+	fprintf(out, "\"verdict\": \"%s\",\n", text[o->outcome]);
+	if (o->unbound) {
+		fputs("\"unbound\": ", out);
+		utf8_json(out, o->unbound);
+		fputs(",\n", out);
+	}
+	if (o->refusal) {
+		fputs("\"refusal\": ", out);
+		utf8_json(out, o->refusal);
+		fputs(",\n", out);
+	}
+	fprintf(out, "\"trainable\": %s\n",
+	        accepted && !o->all_outputs ? "true" : "false");
+}
+
+void
+inspect_json(struct findings *x, FILE *out)
+{
+	const Onnx__ModelProto *m = x->f->file->model;
+	bool first = true;
+
+	fputs("{\n\"model\": ", out);
+	utf8_json(out, x->f->file->path);
+	fprintf(out, ",\n\"ir_version\": %jd,\n\"opset\": %d,\n\"producer\": ",
+	        (intmax_t)m->ir_version, x->f->opset);
+	utf8_json(out, m->producer_name ? m->producer_name : "");
+	fputs(",\n\"inputs\": [", out);
+	FOR_VALS (v, x->g) {
+		if (v->kind != V_INPUT)
+			continue;
+		fputs(first ? "" : ", ", out);
+		first = false;
+		utf8_json(out, v->name);
+	}
+	fputs("],\n\"outputs\": [", out);
+	for (int i = 0; i < x->f->noutput; i++) {
+		fputs(i ? ", " : "", out);
+		utf8_json(out, x->f->val[x->f->output[i]].name);
+	}
+	fputs("],\n\"dims\": [", out);
+	for (int i = 0; i < x->ndim; i++) {
+		fputs(i ? ", {\"flag\": " : "{\"flag\": ", out);
+		utf8_json(out, x->dim[i].flag);
+		fputs(", \"where\": ", out);
+		utf8_json(out, x->dim[i].where);
+		fputc('}', out);
+	}
+	fputc(']', out);
+	json_inits(x, out);
+	json_ops(x, out);
+	json_warnings(x, out);
+	fprintf(out, ",\n\"parameter_bytes\": %jd,\n\"buffer_bytes\": "
+	        "%jd,\n", (intmax_t)x->param_bytes,
+	        (intmax_t)x->buffer_bytes);
+	if (x->opt->step_bytes)
+		fprintf(out, "\"step_bytes\": %jd,\n",
+		        (intmax_t)x->opt->step_bytes);
+	json_verdict(x->opt, out);
+	fputs("}\n", out);
+}

@@ -1,0 +1,500 @@
+/* From nested, named and unordered to flat, numbered and ordered: see flat.h.
+ *
+ * needs  an unpacked model
+ * gives  struct flat: calls of local functions replaced by their bodies, If
+ *        with a constant condition by the branch taken
+ * cost   linear in the nodes, functions counted once per call
+ * refuses  names written twice or never, cycles among nodes or functions,
+ *        more than a million nodes
+ */
+#include "frontend/onnx/flat_read.h"
+
+#include <string.h>
+
+enum { MAX_INLINED = 1 << 17, MAX_NODES = 1 << 20 };
+
+static FlatReader read_graph;
+static bool read_nodes(struct flat *, struct context *, Onnx__NodeProto **,
+                       size_t n);
+
+/* ---- local functions ---- */
+
+/* Key of a function in a table of names. */
+static const char *
+function_key(struct flat *f, const char *domain, const char *name,
+             const char *overload)
+{
+	domain = flat_text(domain);
+	return arena_printf(f->arena, "%s\n%s\n%s",
+	                    flat_is_onnx(domain) ? "" : domain, flat_text(name),
+	                    flat_text(overload));
+}
+
+static bool
+index_functions(struct flat *f)
+{
+	const Onnx__ModelProto *m = f->file->model;
+
+	if (m->n_functions == 0)
+		return true;
+	f->functions = arena_alloc(f->arena, sizeof(struct names));
+	for (size_t i = 0; i < m->n_functions; i++) {
+		const Onnx__FunctionProto *fn = m->functions[i];
+		const char *key = function_key(f, fn->domain, fn->name,
+		                               fn->overload);
+
+		if (flat_name_here(f->functions, key))
+			return diag_error(f->diag, "function '%s' is defined "
+			                  "twice", flat_text(fn->name));
+		flat_name_set(f, f->functions, key, (int)i + 1);
+	}
+	return true;
+}
+
+static const Onnx__FunctionProto *
+find_function(struct flat *f, const Onnx__NodeProto *p)
+{
+	int i;
+
+	if (!f->functions)
+		return NULL;
+	i = flat_name_here(f->functions,
+	                   function_key(f, p->domain, p->op_type, p->overload));
+	return i ? f->file->model->functions[i - 1] : NULL;
+}
+
+static bool
+may_call(struct flat *f, const struct context *c,
+         const Onnx__FunctionProto *fn, int depth)
+{
+	for (const struct call *up = c->call; up; up = up->up)
+		if (up->function == fn)
+			return diag_error(f->diag, "function '%s' calls itself",
+			                  flat_text(fn->name));
+	if (f->ninlined >= MAX_INLINED)
+		return diag_error(f->diag, "more than %d calls of functions",
+		                  MAX_INLINED);
+	if (depth > MAX_CALLS)
+		return diag_error(f->diag, "function '%s': calls are nested "
+		                  "deeper than %d", flat_text(fn->name),
+		                  MAX_CALLS);
+	return true;
+}
+
+static bool
+inline_call(struct flat *f, const struct context *c,
+            const Onnx__FunctionProto *fn, const struct flat_node *n)
+{
+	struct call call = { c->call, fn, c->call ? c->call->depth + 1 : 1 };
+	struct attr_scope *attrs = arena_alloc(f->arena, sizeof *attrs);
+	struct context inner = { .call = &call, .attrs = attrs,
+	                         .opset = fn->opset_import,
+	                         .nopset = fn->n_opset_import };
+	int nin = n->nin, nout = n->nout, *in = n->in, *out = n->out;
+
+	if (!may_call(f, c, fn, call.depth)) {
+		f->stop = true;         /* all other calls would say the same */
+		return false;
+	}
+	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
+		return diag_at(f->diag, n->name, n->type,
+		               "%d inputs and %d outputs, the function has %zu "
+		               "and %zu",
+		               nin, nout, fn->n_input, fn->n_output);
+	if (!opset_check(f, &inner)) {
+		f->stop = true;
+		return false;
+	}
+	*attrs = (struct attr_scope){ c->attrs, n->p->attribute,
+	                              fn->attribute_proto, n->p->n_attribute,
+	                              fn->n_attribute_proto };
+	if (inner.nopset == 0) {
+		inner.opset = c->opset;
+		inner.nopset = c->nopset;
+	}
+	inner.prefix = arena_printf(f->arena, "%s/", n->name);
+	f->ninlined++;
+	f->nnode--;                     /* the call itself */
+	for (int i = 0; i < nin; i++)
+		if (in[i])
+			flat_name_set(f, &inner.names, fn->input[i], in[i]);
+	/* outputs are bound before the body is read, so that it writes them
+	 * directly; an output that is an input needs a copy */
+	for (int i = 0; i < nout; i++)
+		if (out[i] && !flat_name_here(&inner.names, fn->output[i]))
+			flat_name_set(f, &inner.names, fn->output[i], out[i]);
+	if (!read_nodes(f, &inner, fn->node, fn->n_node))
+		return false;
+	for (int i = 0; i < nout; i++) {
+		int v = flat_name_here(&inner.names, fn->output[i]);
+
+		if (out[i] && v && v != out[i])
+			flat_add_identity(f, v, out[i]);
+		else if (out[i] && f->val[out[i]].def < 0)
+			return diag_error(f->diag,
+			                  "function '%s' does not write its "
+			                  "output '%s'",
+			                  flat_text(fn->name), fn->output[i]);
+	}
+	return true;
+}
+
+/* ---- If with a constant condition ---- */
+
+/* True if it was one and is dealt with; *ok says how. */
+static bool
+inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
+          bool *ok)
+{
+	const Onnx__AttributeProto *a;
+	int64_t yes;
+	struct call call = { c->call, NULL, c->call ? c->call->depth + 1 : 1 };
+	struct context inner = *c;
+	int nout = n->nout, *out = n->out;
+
+	if (n->nin != 1 || !n->in[0] || call.depth > MAX_CALLS
+	    || !flat_number(f, n->in[0], &yes))
+		return false;
+	a = attr_find(n, yes ? "then_branch" : "else_branch");
+	if (!a || !a->g || a->g->n_output != (size_t)nout)
+		return false;
+	inner.names = (struct names){ .up = (struct names *)&c->names };
+	inner.prefix = arena_printf(f->arena, "%s/", n->name);
+	inner.call = &call;
+	inner.top = inner.bound = false;
+	f->nnode--;
+	*ok = read_graph(f, &inner, a->g);
+	for (int i = 0; *ok && i < nout; i++) {
+		const char *name = flat_text(a->g->output[i]->name);
+		int v = flat_name_get(&inner.names, name);
+
+		if (!v)
+			*ok = diag_error(f->diag, "value '%s' is never written",
+			                 name);
+		else if (out[i])
+			flat_add_identity(f, v, out[i]);
+	}
+	return true;
+}
+
+/* ---- reading ---- */
+
+static bool
+define_outputs(struct flat *f, struct context *c, const Onnx__NodeProto *p)
+{
+	for (size_t i = 0; i < p->n_output; i++) {
+		int v;
+
+		if (!*p->output[i])
+			continue;
+		v = flat_name_here(&c->names, p->output[i]);
+		/* a function's output is bound already, once */
+		if (v && (c->top || f->val[v].def != -1
+		          || f->val[v].init || f->val[v].info))
+			return diag_error(f->diag,
+			                  "value '%s' is written twice",
+			                  p->output[i]);
+		if (!v) {
+			v = flat_add_val(f, c, p->output[i]);
+			flat_name_set(f, &c->names, p->output[i], v);
+		}
+		f->val[v].def = -2;             /* soon */
+	}
+	return true;
+}
+
+static const char *
+node_name(struct flat *f, const struct context *c, const Onnx__NodeProto *p,
+          int index)
+{
+	if (!p->name || !*p->name)
+		return arena_printf(f->arena, "%s#%d", c->prefix, index);
+	return *c->prefix ? arena_printf(f->arena, "%s%s", c->prefix, p->name)
+	                  : p->name;
+}
+
+/* Whether the body of a function being inlined knows name as an input. */
+static bool
+is_formal(const struct context *c, const char *name)
+{
+	const Onnx__FunctionProto *fn = c->call ? c->call->function : NULL;
+
+	for (size_t i = 0; fn && i < fn->n_input; i++)
+		if (strcmp(fn->input[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* How many axes the dots of an Einsum stand for follows from ranks. */
+static void
+ask_ranks(struct flat *f, const struct flat_node *n)
+{
+	const Onnx__AttributeProto *a = attr_find(n, "equation");
+
+	if (strcmp(n->type, "Einsum") != 0 || !a
+	    || !memchr(a->s.data, '.', a->s.len))
+		return;
+	for (int i = 0; i < n->nin; i++) {
+		const struct flat_val *v = &f->val[n->in[i]];
+
+		if (n->in[i] && !v->init && !v->info)
+			flat_ask(f, n->in[i]);
+	}
+}
+
+static bool
+read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
+          int index)
+{
+	const Onnx__FunctionProto *fn = find_function(f, p);
+	int at = f->nnode;
+	struct flat_node *n = flat_add_node(f);
+	bool ok = true;
+
+	if (f->nnode > MAX_NODES)
+		return diag_error(f->diag, "more than %d nodes", MAX_NODES);
+	n->p = p;
+	n->index = c->top ? index : -1;
+	n->type = flat_text(p->op_type);
+	n->domain = flat_is_onnx(flat_text(p->domain)) ? "" : p->domain;
+	n->name = node_name(f, c, p, index);
+	n->scope = c->attrs;
+	n->opset = opset_of(c, n->domain);
+	n->nin = (int)p->n_input;
+	n->nout = (int)p->n_output;
+	n->in = arena_array(f->arena, p->n_input + p->n_output + 1,
+	                    sizeof *n->in);
+	n->out = n->in + n->nin;
+	for (int i = 0; i < n->nin; i++) {
+		if (!*p->input[i])
+			continue;
+		n->in[i] = flat_name_get(&c->names, p->input[i]);
+		/* an absent optional input of a function is absent here */
+		if (!n->in[i] && !is_formal(c, p->input[i]))
+			ok = diag_at(f->diag, n->name, n->type,
+			             "input %d, '%s', is never written", i,
+			             p->input[i]);
+	}
+	for (int i = 0; i < n->nout; i++)
+		if (*p->output[i]) {
+			n->out[i] = flat_name_here(&c->names, p->output[i]);
+			f->val[n->out[i]].def = at;
+			f->val[n->out[i]].slot = i;
+		}
+	if (!ok)
+		return false;
+	if (!fn && n->op && !*n->domain && n->opset == 0) {
+		f->stop = true;         /* all other nodes would say the same */
+		return diag_at(f->diag, n->name, n->type, "the model does not "
+		               "say which opset its nodes are written in; set "
+		               "opset_import");
+	}
+	if (fn) {
+		struct flat_node copy = *n;
+
+		for (int i = 0; i < copy.nout; i++)
+			if (copy.out[i])
+				f->val[copy.out[i]].def = -1;
+		return inline_call(f, c, fn, &copy);
+	}
+	if (!*n->domain && (strcmp(n->type, "If") == 0
+	                    || strcmp(n->type, "Loop") == 0
+	                    || strcmp(n->type, "Scan") == 0)) {
+		struct flat_node copy = *n;
+
+		if (n->type[0] == 'I' ? inline_if(f, c, &copy, &ok)
+		                      : flat_unroll(f, c, &copy, read_graph,
+		                                    &ok))
+			return ok;
+	}
+	if (!*n->domain)
+		ask_ranks(f, n);
+	return true;
+}
+
+static bool
+read_nodes(struct flat *f, struct context *c, Onnx__NodeProto **p, size_t n)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < n; i++)
+		if (!define_outputs(f, c, p[i]))
+			return false;
+	for (size_t i = 0; i < n && f->nnode <= MAX_NODES && !f->stop; i++)
+		ok &= read_node(f, c, p[i], (int)i);
+	return ok;
+}
+
+static bool
+add_initializer(struct flat *f, struct context *c, const Onnx__TensorProto *t)
+{
+	const char *name = flat_text(t->name);
+	int v;
+
+	if (!*name)
+		return diag_error(f->diag, "an initializer has no name");
+	if (flat_name_here(&c->names, name))
+		return diag_error(f->diag, "initializer '%s' occurs twice",
+		                  name);
+	v = flat_add_val(f, c, name);
+	f->val[v].init = t;
+	flat_name_set(f, &c->names, name, v);
+	return true;
+}
+
+static bool
+read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
+{
+	for (size_t i = 0; i < g->n_initializer; i++)
+		if (!add_initializer(f, c, g->initializer[i]))
+			return false;
+	for (size_t i = 0; i < g->n_sparse_initializer; i++) {
+		const Onnx__TensorProto *t =
+			sparse_dense(f, g->sparse_initializer[i]);
+
+		if (!t || !add_initializer(f, c, t))
+			return false;
+	}
+	for (size_t i = 0; !c->bound && i < g->n_input; i++) {
+		const char *name = flat_text(g->input[i]->name);
+		int v = flat_name_here(&c->names, name);
+
+		if (!*name)
+			return diag_error(f->diag, "input %zu has no name", i);
+		if (v && f->val[v].info)
+			return diag_error(f->diag, "input '%s' occurs twice",
+			                  name);
+		if (!v) {
+			v = flat_add_val(f, c, name);
+			flat_name_set(f, &c->names, name, v);
+		}
+		f->val[v].info = g->input[i];
+		if (c->top)
+			f->input[f->ninput++] = v;
+	}
+	return read_nodes(f, c, g->node, g->n_node);
+}
+
+/* ---- order ---- */
+
+/* Depth first from the nodes in the file's order: what is in order stays so.
+ * The stack is explicit: files can be one long chain. */
+static bool
+sort_nodes(struct flat *f)
+{
+	size_t n = (size_t)f->nnode;
+	struct flat_node *sorted = arena_array(f->arena, n + 1, sizeof *sorted);
+	char *state = arena_alloc(f->arena, n + 1);
+	int *stack = arena_array(f->arena, n + 1, sizeof *stack);
+	int *next = arena_array(f->arena, n + 1, sizeof *next);
+	int count = 0;
+
+	for (int root = 0; root < f->nnode; root++) {
+		int top = 0;
+
+		if (state[root])
+			continue;
+		stack[top++] = root;
+		state[root] = 1;
+		while (top > 0) {
+			int i = stack[top - 1];
+			const struct flat_node *node = &f->node[i];
+			int def = -1;
+
+			if (next[i] < node->nin) {
+				def = f->val[node->in[next[i]++]].def;
+				if (def < 0 || state[def] == 2)
+					continue;
+				if (state[def] == 1)
+					return diag_at(
+						f->diag, node->name, node->type,
+						"the graph has a cycle through "
+						"this node");
+				state[def] = 1;
+				stack[top++] = def;
+				continue;
+			}
+			state[i] = 2;
+			top--;
+			sorted[count++] = *node;
+		}
+	}
+	f->node = sorted;
+	for (int i = 0; i < count; i++)
+		for (int k = 0; k < sorted[i].nout; k++)
+			if (sorted[i].out[k]) {
+				f->val[sorted[i].out[k]].def = i;
+				f->val[sorted[i].out[k]].slot = k;
+			}
+	return true;
+}
+
+void
+flat_mark_needed(struct flat *f)
+{
+	for (int i = 0; i < f->nval; i++)
+		f->val[i].nuse = 0;
+	for (int i = f->nnode - 1; i >= 0; i--) {
+		struct flat_node *n = &f->node[i];
+
+		n->needed = false;
+		for (int k = 0; k < n->nout; k++) {
+			const struct flat_val *y = &f->val[n->out[k]];
+
+			/* an untied parameter has no writer any more */
+			n->needed |= n->out[k] && y->def == i
+				&& (y->output || y->nuse);
+		}
+		for (int k = 0; n->needed && k < n->nin; k++)
+			f->val[n->in[k]].nuse += n->in[k] != 0;
+	}
+}
+
+static bool
+find_outputs(struct flat *f, const struct context *c,
+             const Onnx__GraphProto *g)
+{
+	f->output = arena_array(f->arena, g->n_output + 1, sizeof *f->output);
+	for (size_t i = 0; i < g->n_output; i++) {
+		const char *name = flat_text(g->output[i]->name);
+		int v = flat_name_get(&c->names, name);
+
+		if (!v)
+			return diag_error(f->diag, "graph output '%s' is never "
+			                  "written", name);
+		if (f->val[v].output)
+			return diag_error(f->diag, "graph output '%s' occurs "
+			                  "twice; give one of them a name of "
+			                  "its own with Identity", name);
+		f->val[v].output = true;
+		f->output[f->noutput++] = v;
+	}
+	if (f->noutput == 0)
+		return diag_error(f->diag, "the graph has no outputs");
+	return true;
+}
+
+struct flat *
+flat_new(struct onnx_file *file, Diag *diag, Arena *arena,
+         const struct flat_known *known, int nknown)
+{
+	struct flat *f = arena_alloc(arena, sizeof *f);
+	const Onnx__ModelProto *m = file->model;
+	struct context c = { .prefix = "", .opset = m->opset_import,
+	                     .nopset = m->n_opset_import, .top = true };
+
+	f->arena = arena;
+	f->file = file;
+	f->known = known;
+	f->nknown = nknown;
+	f->diag = diag;
+	f->opset = opset_of(&c, "");
+	f->input = arena_array(arena, m->graph->n_input + 1, sizeof *f->input);
+	flat_add_val(f, &c, "");             /* 0: absent */
+	if (!ir_check(f) || !opset_check(f, &c) || !index_functions(f)
+	    || !read_graph(f, &c, m->graph) || !find_outputs(f, &c, m->graph)
+	    || !sort_nodes(f))
+		return NULL;
+	flat_mark_needed(f);
+	return f;
+}

@@ -1,0 +1,172 @@
+/* Names in scope and the growing list of nodes and values: what reading nested
+ * graphs is made of.
+ */
+#include "frontend/onnx/flat_read.h"
+
+#include <string.h>
+
+/* ---- names in scope ---- */
+
+static struct bucket *
+name_bucket(const struct names *t, const char *name)
+{
+	uint64_t h = 0xcbf29ce484222325u;       /* FNV-1a */
+	size_t i;
+
+	for (const char *s = name; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	i = h & (t->size - 1);
+	while (t->slot[i].name && strcmp(t->slot[i].name, name) != 0)
+		i = (i + 1) & (t->size - 1);
+	return &t->slot[i];
+}
+
+void
+flat_name_set(struct flat *f, struct names *t, const char *name, int val)
+{
+	if (2 * (t->used + 1) > t->size) {
+		struct names old = *t;
+
+		t->size = old.size ? old.size * 2 : 16;
+		t->slot = arena_array(f->arena, t->size, sizeof *t->slot);
+		for (size_t i = 0; i < old.size; i++)
+			if (old.slot[i].name)
+				*name_bucket(t, old.slot[i].name) = old.slot[i];
+	}
+	struct bucket *b = name_bucket(t, name);
+
+	t->used += !b->name;
+	*b = (struct bucket){ name, val };
+}
+
+int
+flat_name_here(const struct names *t, const char *name)
+{
+	return t->size ? name_bucket(t, name)->val : 0;
+}
+
+int
+flat_name_get(const struct names *t, const char *name)
+{
+	int v = 0;
+
+	for (; t && !v; t = t->up)
+		v = flat_name_here(t, name);
+	return v;
+}
+
+/* ---- building ---- */
+
+int
+flat_add_val(struct flat *f, const struct context *c, const char *name)
+{
+	f->val = arena_grow(f->arena, f->val, (size_t)f->nval, &f->val_cap,
+	                    (size_t)f->nval + 1, sizeof *f->val);
+	f->val[f->nval] = (struct flat_val){
+		.name = *c->prefix ? arena_printf(f->arena, "%s%s", c->prefix,
+		                                  name) : name,
+		.def = -1,
+	};
+	return f->nval++;
+}
+
+struct flat_node *
+flat_add_node(struct flat *f)
+{
+	f->node = arena_grow(f->arena, f->node, (size_t)f->nnode, &f->node_cap,
+	                     (size_t)f->nnode + 1, sizeof *f->node);
+	f->node[f->nnode] = (struct flat_node){ .index = -1 };
+	return &f->node[f->nnode++];
+}
+
+/* y is another name for x. */
+void
+flat_add_identity(struct flat *f, int x, int y)
+{
+	static const Onnx__NodeProto none = ONNX__NODE_PROTO__INIT;
+	struct flat_node *n = flat_add_node(f);
+
+	n->p = &none;
+	n->name = "#identity";
+	n->domain = "";
+	n->type = "Identity";
+	n->opset = NEWEST_OPSET;
+	n->nin = n->nout = 1;
+	n->in = arena_array(f->arena, 2, sizeof *n->in);
+	n->out = n->in + 1;
+	n->in[0] = x;
+	n->out[0] = y;
+	f->val[y].def = f->nnode - 1;
+}
+
+const Onnx__TensorProto *
+flat_tensor(const struct flat *f, int v)
+{
+	for (int hops = 0; v && hops < 64; hops++) {
+		const struct flat_node *n;
+
+		if (f->val[v].init)
+			return f->val[v].init;
+		if (f->val[v].def < 0)
+			return NULL;
+		n = &f->node[f->val[v].def];
+		if (!flat_is_onnx(n->domain))
+			return NULL;
+		if (strcmp(n->type, "Constant") == 0) {
+			const Onnx__AttributeProto *a = attr_find(n, "value");
+
+			return a ? a->t : NULL;
+		}
+		if (strcmp(n->type, "Identity") != 0 || n->nin != 1)
+			return NULL;
+		v = n->in[0];
+	}
+	return NULL;
+}
+
+/* ---- what is known while reading ---- */
+
+const struct flat_known *
+flat_find(const struct flat *f, int val)
+{
+	for (int i = 0; val && i < f->nknown; i++)
+		if (strcmp(f->known[i].name, f->val[val].name) == 0)
+			return &f->known[i];
+	return NULL;
+}
+
+const struct flat_known *
+flat_ask(struct flat *f, int val)
+{
+	const struct flat_known *k = flat_find(f, val);
+
+	if (k)
+		return k;
+	f->wanted = arena_grow(f->arena, f->wanted, (size_t)f->nwanted,
+	                       &f->wanted_cap, (size_t)f->nwanted + 1,
+	                       sizeof *f->wanted);
+	f->wanted[f->nwanted++] = val;
+	return NULL;
+}
+
+bool
+flat_number(struct flat *f, int val, int64_t *x)
+{
+	const Onnx__TensorProto *p = flat_tensor(f, val);
+	const struct flat_known *k;
+	struct onnx_tensor t;
+
+	if (!p) {
+		k = flat_ask(f, val);
+		*x = k ? k->number : 0;
+		return k && k->is_number;
+	}
+	if ((p->data_type != 7 && p->data_type != 9)
+	    || !onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1)
+		return false;
+	if (t.dt == DT_BOOL)
+		*x = *(const char *)t.data != 0;
+	else
+		memcpy(x, t.data, sizeof *x);
+	return true;
+}

@@ -1,0 +1,40 @@
+/* Room onnx: a file that nobody trusts.
+ *
+ * in      bytes
+ * out     a checked model, its tensors mapped, as one flat list of nodes
+ * unaware of what the operators mean
+ */
+#ifndef FRONTEND_ONNX_MODEL_H
+#define FRONTEND_ONNX_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ir/ir.h"
+
+struct onnx_file;
+
+void onnx_close(struct onnx_file *);    /* NULL is allowed */
+/* Whether path leads to the model or to one of its external files. */
+bool onnx_reads(const struct onnx_file *, const char *path);
+
+/* The model's own bytes with trained values left out:
+ * file = bytes[0..at0) value0 bytes[at0..at1) value1 ... */
+struct onnx_hole {
+	uint64_t at;
+	ValId val;
+};
+
+struct onnx_template {
+	const unsigned char *bytes;
+	size_t n;
+	int nhole;
+	struct onnx_hole *hole;
+};
+
+/* NULL if the model cannot be written back; *why says so. */
+const struct onnx_template *onnx_get_template(const struct onnx_file *,
+                                              const char **why);
+
+#endif

@@ -1,0 +1,118 @@
+/* Opening ONNX files: everything but the payloads of tensors is unpacked. */
+#include "frontend/onnx/onnx_file.h"
+
+#include <string.h>
+
+/* What protobuf-c may allocate for one skeleton. */
+static const size_t unpack_limit = (size_t)1 << 30;
+
+struct capped {
+	Arena *arena;
+	size_t left;
+};
+
+static void *
+capped_alloc(void *data, size_t n)
+{
+	struct capped *c = data;
+
+	if (n > c->left)
+		return NULL;
+	c->left -= n;
+	return arena_alloc(c->arena, n ? n : 1);
+}
+
+static void
+capped_free(void *data, void *p)
+{
+	(void)data;
+	(void)p;
+}
+
+void *
+onnx_unpack(struct onnx_file *f, const ProtobufCMessageDescriptor *type,
+            const struct wire *w)
+{
+	struct capped cap = { f->arena, unpack_limit };
+	ProtobufCAllocator a = { capped_alloc, capped_free, &cap };
+	void *m = protobuf_c_message_unpack(type, &a, w->n, w->skeleton);
+
+	if (!m)
+		diag_error(f->diag, cap.left < ((size_t)1 << 20)
+		           ? "too large: more than 1 GiB without weights"
+		           : "not a valid ONNX file");
+	return m;
+}
+
+/* What other kinds of file begin with, and ONNX does not. */
+static const struct {
+	const char *what, *bytes;
+	size_t at, n;
+} others[] = {
+	{ "a file of PyTorch, or another zip archive", "PK\3\4", 0, 4 },
+	{ "a pickle, as torch.save wrote them", "\x80\2", 0, 2 },
+	{ "HDF5, as Keras writes", "\x89HDF", 0, 4 },
+	{ "safetensors: weights without a graph", "\0\0{", 6, 3 },
+	{ "GGUF: weights without a graph", "GGUF", 0, 4 },
+	{ "a library or a program", "\x7f" "ELF", 0, 4 },
+};
+
+static bool
+check_kind(struct onnx_file *f, const struct onnx_map *m)
+{
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (m->n >= others[i].at + others[i].n
+		    && !memcmp(m->data + others[i].at, others[i].bytes,
+		               others[i].n))
+			return diag_error(f->diag, "not an ONNX file but %s; "
+			                  "export the module: torch.onnx."
+			                  "export(module, inputs, "
+			                  "\"model.onnx\")", others[i].what);
+	return true;
+}
+
+struct onnx_file *
+onnx_open(const char *path, bool shapes_do, Diag *diag)
+{
+	Arena *arena = arena_new(), *scratch = arena_new();
+	struct onnx_file *f = arena_alloc(arena, sizeof *f);
+	struct onnx_map *m;
+	bool ok;
+
+	f->arena = arena;
+	f->diag = diag;
+	f->path = arena_str(arena, path);
+	f->shapes_do = shapes_do;
+	ok = onnx_map_path(f, path, "the model", &m);
+	if (ok && m->n == 0)
+		ok = diag_error(diag, "the file is empty");
+	ok = ok && check_kind(f, m)
+		&& wire_strip(scratch, diag, WIRE_MODEL, m->data, m->n,
+		              &f->wire);
+	if (ok) {
+		f->wire.payload = arena_copy(arena, f->wire.payload,
+		                             f->wire.npayload
+		                             * sizeof *f->wire.payload);
+		f->model = onnx_unpack(f, &onnx__model_proto__descriptor,
+		                       &f->wire);
+		f->wire.skeleton = NULL;
+		ok = f->model != NULL;
+	}
+	if (ok && !f->model->graph)
+		ok = diag_error(diag, "not an ONNX model: there is no graph in "
+		                "it");
+	arena_free(scratch);
+	if (ok)
+		return f;
+	onnx_close(f);
+	return NULL;
+}
+
+void
+onnx_close(struct onnx_file *f)
+{
+	if (!f)
+		return;
+	onnx_unmap(f);
+	arena_free(f->arena);
+}

@@ -1,0 +1,217 @@
+/* Mappings of the model and of the files with its external data.
+ *
+ * External data is read only from beneath the model's folder, and only from
+ * files that nobody else's name may lead to.
+ */
+#include "frontend/onnx/onnx_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* External files: each is a mapping, and they are looked up one by one. */
+enum { MAPS_MAX = 1 << 14 };
+
+static struct onnx_map *
+add_map(struct onnx_file *f, const char *location)
+{
+	struct onnx_map **tail = &f->maps;
+
+	while (*tail)
+		tail = &(*tail)->next;
+	*tail = arena_alloc(f->arena, sizeof **tail);
+	(*tail)->location = arena_str(f->arena, location);
+	return *tail;
+}
+
+/* Why it cannot be mapped, or NULL. */
+static const char *
+map_fd(struct onnx_file *f, int fd, const char *location,
+       struct onnx_map **out)
+{
+	struct stat st;
+	void *p = NULL;
+
+	if (fstat(fd, &st) < 0)
+		return strerror(errno);
+	if (!S_ISREG(st.st_mode))
+		return "not a regular file";
+	if (*location && *location != '/' && st.st_nlink > 1)
+		return arena_printf(f->arena, "the file has %ju hard links; "
+		                    "external data is read only from a file of "
+		                    "its own; copy it", (uintmax_t)st.st_nlink);
+	if (st.st_size > 0)
+		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd,
+		         0);
+	if (p == MAP_FAILED)
+		return strerror(errno);
+	*out = add_map(f, location);
+	(*out)->data = p;
+	(*out)->n = (size_t)st.st_size;
+	(*out)->dev = st.st_dev;
+	(*out)->ino = st.st_ino;
+	return NULL;
+}
+
+bool
+onnx_map_path(struct onnx_file *f, const char *path, const char *what,
+              struct onnx_map **out)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const char *why;
+
+	if (fd < 0)
+		return diag_error(f->diag, "cannot be opened: %s",
+		                  strerror(errno));
+	/* the model comes first; a location that no external data can have
+	 * stands for all others */
+	why = map_fd(f, fd, f->maps ? "/" : "", out);
+	close(fd);
+	return !why || diag_error(f->diag, "%s: %s", what, why);
+}
+
+/* Open one component after the other so that no symbolic link, in whatever
+ * place of the path, leads out of the model's folder. */
+static int
+open_beneath(struct onnx_file *f, const char *location)
+{
+	const char *slash = strrchr(f->path, '/');
+	const char *dir =
+		!slash ? "."
+		: slash == f->path
+			? "/"
+			: arena_printf(f->arena, "%.*s", (int)(slash - f->path),
+	                               f->path);
+	char *rest = arena_str(f->arena, location), *name;
+	int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+
+	while (at >= 0 && (name = strsep(&rest, "/"))) {
+		int flags = rest ? O_DIRECTORY : O_NONBLOCK;
+
+		if (!*name)
+			continue;
+		fd = openat(at, name,
+		            O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
+		close(at);
+		at = fd;
+		if (!rest)
+			return fd;
+	}
+	return at;
+}
+
+/* Why a location is not accepted, or NULL. */
+static const char *
+bad_location(const char *s)
+{
+	if (!*s)
+		return "is empty";
+	if (*s == '/')
+		return "is an absolute path";
+	if (strchr(s, '\\'))
+		return "contains a backslash";
+	if (s[strlen(s) - 1] == '/')
+		return "is not a file";
+	while (*s) {
+		size_t n = strcspn(s, "/");
+
+		if (n == 2 && s[0] == '.' && s[1] == '.')
+			return "contains '..'";
+		s += n + (s[n] == '/');
+	}
+	return NULL;
+}
+
+bool
+onnx_map_lacks(struct onnx_file *f, const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	if (!f->shapes_do)
+		return diag_error(f->diag, "%s", text);
+	if (!f->lacks) {
+		f->lacks = arena_printf(f->arena, "%s; without it a parameter "
+			"that several norms share is taken as tied, and "
+			"constants, attention masks among them, as any "
+			"numbers: a compile with the data may plan otherwise",
+			text);
+		diag_warn(f->diag, "%s", f->lacks);
+	}
+	return false;
+}
+
+/* Why what lies at the location cannot be mapped, or NULL. */
+static const char *
+map_beneath(struct onnx_file *f, const char *location, struct onnx_map **out)
+{
+	int fd = open_beneath(f, location), e = errno;
+	const char *why, *slash = strrchr(f->path, '/');
+
+	if (fd >= 0) {
+		why = map_fd(f, fd, location, out);
+		close(fd);
+		return why ? arena_printf(f->arena, " '%s': %s", location, why)
+		           : NULL;
+	}
+	why = arena_printf(f->arena, " file '%s' cannot be opened: %s",
+	                   location, e == ELOOP
+	                   ? "symbolic links are not followed" : strerror(e));
+	if (f->shapes_do)
+		return why;
+	return arena_printf(f->arena, "%s; put it beside the model, in '%.*s', "
+		"or plan from shapes with --plan-only", why,
+		slash ? (int)(slash - f->path) : 1, slash ? f->path : ".");
+}
+
+bool
+onnx_map_external(struct onnx_file *f, const char *location,
+                  const char *tensor, struct onnx_map **out)
+{
+	const char *why = bad_location(location);
+
+	if (why)
+		return onnx_map_lacks(f, "tensor '%s': external data location "
+		                      "'%s' %s", tensor, location, why);
+	for (struct onnx_map *m = f->maps->next; m; m = m->next)
+		if (strcmp(m->location, location) == 0) {
+			*out = m;
+			return !m->missing;     /* said once */
+		}
+	if (++f->nmap > MAPS_MAX)
+		return onnx_map_lacks(f, "tensor '%s': external data in more "
+		                      "than %d files", tensor, MAPS_MAX);
+	why = map_beneath(f, location, out);
+	if (!why)
+		return true;
+	add_map(f, location)->missing = true;
+	return onnx_map_lacks(f, "tensor '%s': external data%s", tensor, why);
+}
+
+bool
+onnx_reads(const struct onnx_file *f, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return false;
+	for (const struct onnx_map *m = f->maps; m; m = m->next)
+		if (m->dev == st.st_dev && m->ino == st.st_ino)
+			return true;
+	return false;
+}
+
+void
+onnx_unmap(struct onnx_file *f)
+{
+	for (struct onnx_map *m = f->maps; m; m = m->next)
+		if (m->data)
+			munmap((void *)(uintptr_t)m->data, m->n);
+}

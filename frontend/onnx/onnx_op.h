@@ -1,0 +1,32 @@
+/* What is known of an ONNX operator; the table is the importer's. */
+#ifndef FRONTEND_ONNX_OP_H
+#define FRONTEND_ONNX_OP_H
+
+#include "frontend/onnx/flat.h"
+
+struct importer;
+
+enum { ALL_INPUTS = 0xffffffff };
+
+/* Input `input` holds a weight if its rank is lo..hi. */
+struct weight_slot {
+	signed char input, lo, hi;      /* lo 0: no slot */
+};
+
+struct onnx_op {
+	const char *name, *domain;      /* domain "": ai.onnx */
+	short since;                    /* oldest version whose form is known */
+	short nin_min, nin_max;         /* -1: no bound */
+	bool (*run)(struct importer *); /* NULL: known, but not supported */
+	bool (*can)(const struct flat *, const struct flat_node *);
+	                                /* NULL: all forms; else whether this */
+	Op ir;                          /* for run functions that serve many */
+	uint32_t stop;                  /* inputs that get no gradient */
+	uint32_t dead;                  /* outputs that pass none on */
+	uint32_t norm;                  /* inputs that are a norm's or a bias
+	                                 * vector: equal ones get merged */
+	struct weight_slot slot[4];
+	const char *hint;               /* why not, or what to do */
+};
+
+#endif

@@ -1,0 +1,392 @@
+/* See wire.h.
+ *
+ * A recursive walk over length-delimited fields, driven by a table of the
+ * messages that ckc reads.  Lengths of rewritten messages are stored as
+ * varints of five bytes, so that they can be filled in afterwards.
+ */
+#include "frontend/onnx/wire.h"
+#include "ir/base/utf8.h"
+
+#include <string.h>
+
+enum kind {
+	DROP,                           /* known, but of no use here */
+	VARINT, FIXED32,                /* one number */
+	VARINTS, FIXED32S,              /* repeated: packed or not */
+	NAME,                           /* text of at most WIRE_NAME bytes */
+	TEXT, BYTES,
+	DATA,                           /* contents of a tensor */
+	ONCE,                           /* message that may occur only once */
+	MESSAGE,
+	NOTE,                           /* message kept if it has WIRE_NOTE */
+};
+
+enum message {
+	M_MODEL, M_GRAPH, M_NODE, M_ATTRIBUTE, M_TENSOR, M_SPARSE, M_INFO,
+	M_TYPE, M_TENSOR_TYPE, M_SHAPE, M_DIM, M_ELEM, M_MAP, M_OPAQUE,
+	M_ENTRY, M_OPSET, M_FUNCTION, M_COUNT
+};
+
+struct rule {
+	unsigned char field, kind, message;
+};
+
+static const char *const message_name[M_COUNT] = {
+	"ModelProto", "GraphProto", "NodeProto", "AttributeProto",
+	"TensorProto", "SparseTensorProto", "ValueInfoProto", "TypeProto",
+	"TypeProto.Tensor", "TensorShapeProto", "Dimension",
+	"TypeProto.Sequence", "TypeProto.Map", "TypeProto.Opaque",
+	"StringStringEntryProto", "OperatorSetIdProto", "FunctionProto"
+};
+
+/* Documentation, value infos of inner values (often stale; shapes are
+ * inferred anew) and annotations of single nodes but one are dropped. */
+static const struct rule rules[M_COUNT][26] = {
+	[M_MODEL] = {
+		{ 1, VARINT, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 },
+		{ 4, NAME, 0 }, { 5, VARINT, 0 }, { 6, DROP, 0 },
+		{ 7, ONCE, M_GRAPH },
+		{ 8, MESSAGE, M_OPSET }, { 14, MESSAGE, M_ENTRY },
+		{ 20, DROP, 0 }, { 25, MESSAGE, M_FUNCTION }, { 26, DROP, 0 },
+	},
+	[M_GRAPH] = {
+		{ 1, MESSAGE, M_NODE }, { 2, NAME, 0 },
+		{ 5, MESSAGE, M_TENSOR }, { 10, DROP, 0 },
+		{ 11, MESSAGE, M_INFO }, { 12, MESSAGE, M_INFO },
+		{ 13, DROP, 0 }, { 14, DROP, 0 }, { 15, MESSAGE, M_SPARSE },
+		{ 16, MESSAGE, M_ENTRY },
+	},
+	[M_NODE] = {
+		{ 1, NAME, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 }, { 4, NAME, 0 },
+		{ 5, MESSAGE, M_ATTRIBUTE }, { 6, DROP, 0 }, { 7, NAME, 0 },
+		{ 8, NAME, 0 }, { 9, NOTE, M_ENTRY }, { 10, DROP, 0 },
+	},
+	[M_ATTRIBUTE] = {
+		{ 1, NAME, 0 }, { 2, FIXED32, 0 }, { 3, VARINT, 0 },
+		{ 4, BYTES, 0 }, { 5, ONCE, M_TENSOR }, { 6, ONCE, M_GRAPH },
+		{ 7, FIXED32S, 0 }, { 8, VARINTS, 0 }, { 9, BYTES, 0 },
+		{ 10, MESSAGE, M_TENSOR }, { 11, MESSAGE, M_GRAPH },
+		{ 13, DROP, 0 }, { 14, ONCE, M_TYPE }, { 15, MESSAGE, M_TYPE },
+		{ 20, VARINT, 0 }, { 21, NAME, 0 }, { 22, ONCE, M_SPARSE },
+		{ 23, MESSAGE, M_SPARSE },
+	},
+	[M_TENSOR] = {
+		{ 1, VARINTS, 0 }, { 2, VARINT, 0 }, { 3, DROP, 0 },
+		{ WIRE_FLOATS, DATA, 0 }, { WIRE_INT32S, DATA, 0 },
+		{ 6, BYTES, 0 }, { WIRE_INT64S, DATA, 0 }, { 8, NAME, 0 },
+		{ WIRE_RAW, DATA, 0 }, { WIRE_DOUBLES, DATA, 0 },
+		{ WIRE_UINT64S, DATA, 0 }, { 12, DROP, 0 },
+		{ 13, MESSAGE, M_ENTRY }, { 14, VARINT, 0 }, { 16, DROP, 0 },
+	},
+	[M_SPARSE] = {
+		{ 1, ONCE, M_TENSOR }, { 2, ONCE, M_TENSOR }, { 3, VARINTS, 0 },
+	},
+	[M_INFO] = {
+		{ 1, NAME, 0 }, { 2, ONCE, M_TYPE }, { 3, DROP, 0 },
+		{ 4, DROP, 0 },
+	},
+	[M_TYPE] = {
+		{ 1, ONCE, M_TENSOR_TYPE }, { 4, ONCE, M_ELEM },
+		{ 5, ONCE, M_MAP }, { 6, DROP, 0 }, { 7, ONCE, M_OPAQUE },
+		{ 8, ONCE, M_TENSOR_TYPE }, { 9, ONCE, M_ELEM },
+	},
+	[M_TENSOR_TYPE] = { { 1, VARINT, 0 }, { 2, ONCE, M_SHAPE } },
+	[M_SHAPE] = { { 1, MESSAGE, M_DIM } },
+	[M_DIM] = { { 1, VARINT, 0 }, { 2, NAME, 0 }, { 3, DROP, 0 } },
+	[M_ELEM] = { { 1, ONCE, M_TYPE } },
+	[M_MAP] = { { 1, VARINT, 0 }, { 2, ONCE, M_TYPE } },
+	[M_OPAQUE] = { { 1, NAME, 0 }, { 2, NAME, 0 } },
+	[M_ENTRY] = { { 1, NAME, 0 }, { 2, TEXT, 0 } },
+	[M_OPSET] = { { 1, NAME, 0 }, { 2, VARINT, 0 } },
+	[M_FUNCTION] = {
+		{ 1, NAME, 0 }, { 4, NAME, 0 }, { 5, NAME, 0 }, { 6, NAME, 0 },
+		{ 7, MESSAGE, M_NODE }, { 8, DROP, 0 }, { 9, MESSAGE, M_OPSET },
+		{ 10, NAME, 0 }, { 11, MESSAGE, M_ATTRIBUTE }, { 12, DROP, 0 },
+		{ 13, NAME, 0 }, { 14, DROP, 0 },
+	},
+};
+
+struct walker {
+	Arena *arena;
+	Diag *diag;
+	const unsigned char *data;
+	unsigned char *out;
+	size_t n, cap, payload_cap;
+	size_t nmessage;
+	struct wire *wire;
+};
+
+int
+wire_varint(const unsigned char *data, size_t at, size_t end,
+            uint64_t *value)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < 10 && at + (size_t)i < end; i++) {
+		v |= (uint64_t)(data[at + i] & 0x7f) << (7 * i);
+		if (!(data[at + i] & 0x80)) {
+			*value = v;
+			return i + 1;
+		}
+	}
+	return 0;
+}
+
+const char *
+wire_next(const unsigned char *data, size_t at, size_t end,
+          struct wire_field *f)
+{
+	uint64_t tag, len = 0;
+	int n = wire_varint(data, at, end, &tag);
+
+	if (n == 0 || n > 5 || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
+		return "a field's number cannot be read";
+	f->number = (uint32_t)(tag >> 3);
+	f->type = (int)(tag & 7);
+	f->at = at;
+	f->body = at + (size_t)n;
+	f->value = 0;
+	switch (f->type) {
+	case 0:
+		n = wire_varint(data, f->body, end, &f->value);
+		if (n == 0)
+			return "a number does not end";
+		f->end = f->body + (size_t)n;
+		return NULL;
+	case 1:
+		len = 8;
+		break;
+	case 2:
+		n = wire_varint(data, f->body, end, &len);
+		if (n == 0)
+			return "a length cannot be read";
+		f->body += (size_t)n;
+		break;
+	case 5:
+		len = 4;
+		break;
+	default:
+		return "a field has a type that protobuf 3 does not have";
+	}
+	if (len > end - f->body)
+		return "a field runs past the end";
+	f->end = f->body + (size_t)len;
+	return NULL;
+}
+
+static bool
+fail(struct walker *w, size_t at, enum message m, const char *what)
+{
+	return diag_error(w->diag, "not a whole ONNX file: %s, in a %s at byte "
+	                  "%zu", what, message_name[m], at);
+}
+
+static void
+put(struct walker *w, const void *bytes, size_t n)
+{
+	w->out = arena_grow(w->arena, w->out, w->n, &w->cap, w->n + n + 1, 1);
+	memcpy(w->out + w->n, bytes, n);
+	w->n += n;
+}
+
+/* Tag and five bytes that patch_length fills. */
+static size_t
+put_open(struct walker *w, uint32_t number)
+{
+	unsigned char b[10];
+	uint32_t tag = number << 3 | 2;
+	int n = 0;
+
+	for (; tag >= 0x80; tag >>= 7)
+		b[n++] = (unsigned char)(tag | 0x80);
+	b[n++] = (unsigned char)tag;
+	memset(b + n, 0, 5);
+	put(w, b, (size_t)n + 5);
+	return w->n;
+}
+
+static void
+patch_length(struct walker *w, size_t start)
+{
+	size_t len = w->n - start;
+	unsigned char *p = w->out + start - 5;
+
+	for (int i = 0; i < 4; i++, len >>= 7)
+		p[i] = (unsigned char)((len & 0x7f) | 0x80);
+	p[4] = (unsigned char)(len & 0x7f);
+}
+
+static void
+put_token(struct walker *w, const struct wire_field *f)
+{
+	struct wire *wire = w->wire;
+	uint32_t id = (uint32_t)wire->npayload, tag = WIRE_TOKEN << 3 | 5;
+	unsigned char b[8];
+	int n = 0;
+
+	wire->payload = arena_grow(w->arena, wire->payload, wire->npayload,
+	                           &w->payload_cap, wire->npayload + 1,
+	                           sizeof *wire->payload);
+	wire->payload[wire->npayload++] = (struct wire_payload){
+		(int)f->number, f->body, f->end - f->body
+	};
+	for (; tag >= 0x80; tag >>= 7)
+		b[n++] = (unsigned char)(tag | 0x80);
+	b[n++] = (unsigned char)tag;
+	for (int i = 0; i < 4; i++, id >>= 8)
+		b[n++] = (unsigned char)id;
+	put(w, b, (size_t)n);
+}
+
+static const struct rule *
+find_rule(enum message m, uint32_t number)
+{
+	for (int i = 0; i < 26 && rules[m][i].field; i++)
+		if (rules[m][i].field == number)
+			return &rules[m][i];
+	return NULL;
+}
+
+/* Whether the wire type fits the field. */
+static bool
+type_fits(const struct rule *r, int type)
+{
+	switch ((enum kind)r->kind) {
+	case DROP:
+		return true;
+	case VARINT:
+		return type == 0;
+	case FIXED32:
+		return type == 5;
+	case VARINTS:
+		return type == 0 || type == 2;
+	case FIXED32S:
+		return type == 5 || type == 2;
+	case DATA:
+		if (r->field == WIRE_RAW)
+			return type == 2;
+		if (r->field == WIRE_FLOATS)
+			return type == 2 || type == 5;
+		if (r->field == WIRE_DOUBLES)
+			return type == 2 || type == 1;
+		return type == 2 || type == 0;
+	default:
+		return type == 2;
+	}
+}
+
+/* Contents that come in one piece are taken out; other forms are legal but
+ * nobody writes them: protobuf-c may read those. */
+static bool
+single_payload(struct walker *w, size_t at, size_t end)
+{
+	struct wire_field f;
+	int pieces = 0, packed = 0;
+
+	for (; at < end; at = f.end) {
+		const struct rule *r;
+
+		if (wire_next(w->data, at, end, &f))
+			return false;           /* reported by the walk */
+		r = find_rule(M_TENSOR, f.number);
+		if (r && r->kind == DATA) {
+			pieces++;
+			packed += f.type == 2;
+		}
+	}
+	return pieces == 1 && packed == 1;
+}
+
+static bool
+check_text(struct walker *w, enum message m, const struct rule *r,
+           const struct wire_field *f)
+{
+	size_t n = f->end - f->body;
+
+	if (memchr(w->data + f->body, 0, n))
+		return fail(w, f->at, m, "a name contains a NUL byte");
+	if (!utf8_is((const char *)w->data + f->body, n))
+		return fail(w, f->at, m, "a name is not UTF-8");
+	if (r->kind == NAME && n > WIRE_NAME)
+		return fail(w, f->at, m, "a name is longer than 64 KiB");
+	return true;
+}
+
+static bool
+walk(struct walker *w, enum message m, size_t at, size_t end, int depth)
+{
+	struct wire_field f;
+	const char *fault;
+	bool strip = m == M_TENSOR && single_payload(w, at, end);
+	uint32_t seen = 0;
+
+	if (depth > WIRE_DEPTH)
+		return fail(w, at, m, "messages are nested deeper than 100");
+	if (++w->nmessage > WIRE_MESSAGES)
+		return fail(w, at, m, "more than 2 million messages");
+	for (; at < end; at = f.end) {
+		const struct rule *r;
+
+		fault = wire_next(w->data, at, end, &f);
+		if (fault)
+			return fail(w, at, m, fault);
+		r = find_rule(m, f.number);
+		if (!r) {
+			w->wire->nunknown++;
+			continue;
+		}
+		if (m == M_MODEL && f.number == 20)
+			w->wire->training_info = true;
+		if (r->kind == DROP || (r->kind == NOTE
+		    && !memmem(w->data + f.body, f.end - f.body, WIRE_NOTE,
+		               strlen(WIRE_NOTE))))
+			continue;
+		if (!type_fits(r, f.type))
+			return fail(w, at, m, "a field has the wrong type");
+		if (r->kind == ONCE && seen & 1u << f.number)
+			return fail(w, at, m, "a field that may occur once "
+			            "occurs twice");
+		if (f.number < 32)
+			seen |= 1u << f.number;
+		if ((r->kind == NAME || r->kind == TEXT)
+		    && !check_text(w, m, r, &f))
+			return false;
+		if (r->kind == DATA && strip) {
+			put_token(w, &f);
+		} else if (r->kind == MESSAGE || r->kind == ONCE
+		           || r->kind == NOTE) {
+			size_t start = put_open(w, f.number);
+
+			if (!walk(w, (enum message)r->message, f.body, f.end,
+			          depth + 1))
+				return false;
+			patch_length(w, start);
+		} else {
+			put(w, w->data + f.at, f.end - f.at);
+		}
+	}
+	return true;
+}
+
+bool
+wire_strip(Arena *arena, Diag *diag, enum wire_root root,
+           const unsigned char *data, size_t n, struct wire *wire)
+{
+	struct walker w = { .arena = arena, .diag = diag, .data = data,
+	                    .wire = wire };
+
+	memset(wire, 0, sizeof *wire);
+	wire->payload = arena_grow(arena, NULL, 0, &w.payload_cap, 64,
+	                           sizeof *wire->payload);
+	wire->npayload = 1;
+	if (!walk(&w, root == WIRE_MODEL ? M_MODEL : M_TENSOR, 0, n, 0))
+		return false;
+	/* lengths were written in five bytes of seven bits, and protobuf-c
+	 * counts in int */
+	if (w.n > INT32_MAX)
+		return diag_error(diag, "more than 2 GiB without weights");
+	put(&w, "", 0);
+	wire->skeleton = w.out;
+	wire->n = w.n;
+	return true;
+}

@@ -1,0 +1,499 @@
+/* Which initializers are trained.  ONNX does not say.
+ *
+ * A candidate is a float initializer that receives a gradient from the loss:
+ * there is a path through inputs that are differentiable.  The first rule
+ * that applies decides:
+ *   1. input 3 or 4 of a BatchNormalization: buffer
+ *   2. asked for by name: --param, --train, --freeze; of the last two the last
+ *      that matches
+ *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
+ *   4. a dotted module path is a parameter, unless it is called as a buffer
+ *      usually is
+ *   5. more than one element in a weight slot of the right rank: a weight
+ *      that the exporter transposed or merged and so renamed
+ *   6. a plain name in a file of PyTorch without a signature: an attribute of
+ *      the module exported, as constants have no names there
+ *   7. otherwise constant
+ *
+ * cost   linear in the nodes; the signature is sorted once
+ */
+#include "frontend/onnx/flat_read.h"
+#include "frontend/onnx/onnx_op.h"
+#include "frontend/params/params.h"
+#include "ir/base/glob.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Names looked for among all others. */
+enum { ALIASES = 64 };
+
+struct signature {
+	const char *name;
+	char kind;                      /* P, B or C */
+	bool there;                     /* as an initializer */
+};
+
+struct classifier {
+	struct flat *f;
+	const struct import_options *opt;
+	struct signature *sig;
+	size_t nsig;
+	bool lost;                      /* parameters of the signature are not
+	                                 * in the file */
+};
+
+static bool
+is_float(const Onnx__TensorProto *p)
+{
+	DType dt = onnx_dtype(p->data_type);
+
+	return dt != DT_NONE && dtype_info[dt].cls == 'f';
+}
+
+static int64_t
+count(const Onnx__TensorProto *p)
+{
+	int64_t n = 1;
+
+	for (size_t i = 0; i < p->n_dims; i++)
+		if (!mul_ok(n, p->dims[i], &n))
+			return INT64_MAX;
+	return n;
+}
+
+/* ---- reachability ---- */
+
+static bool
+passes_gradient(const struct flat_node *n, int input)
+{
+	uint32_t bit = input > 31 ? 1u << 31 : 1u << input;
+
+	if (!n->op)
+		return true;            /* unknown: refused later anyway */
+	if (n->op->stop & bit)
+		return false;
+	if (strcmp(n->type, "Cast") == 0) {
+		const Onnx__AttributeProto *a = attr_find(n, "to");
+		DType dt = a && a->i > 0 && a->i < 99
+			? onnx_dtype((int)a->i) : DT_NONE;
+
+		return dt != DT_NONE && dtype_info[dt].cls == 'f';
+	}
+	return true;
+}
+
+static void
+mark_reached(struct flat *f, const int *target, int n)
+{
+	for (int i = 0; i < n; i++)
+		f->val[target[i]].reached = true;
+	for (int i = f->nnode - 1; i >= 0; i--) {
+		const struct flat_node *node = &f->node[i];
+		bool live = false;
+
+		for (int k = 0; k < node->nout; k++)
+			live |= node->out[k] && f->val[node->out[k]].reached
+				&& !(node->op && k < 32
+				     && node->op->dead & 1u << k);
+		for (int k = 0; live && k < node->nin; k++)
+			if (node->in[k] && passes_gradient(node, k))
+				f->val[node->in[k]].reached = true;
+	}
+}
+
+/* ---- slots ---- */
+
+static void
+mark_slots(struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+
+		if (!n->op)
+			continue;
+		if (strcmp(n->type, "BatchNormalization") == 0)
+			for (int k = 3; k < 5 && k < n->nin; k++)
+				f->val[n->in[k]].state_slot = true;
+		for (int s = 0; s < 4; s++) {
+			const struct weight_slot *w = &n->op->slot[s];
+			struct flat_val *v;
+
+			if (!w->lo || w->input >= n->nin)
+				continue;
+			v = &f->val[n->in[w->input]];
+			if (v->init && v->init->n_dims >= (size_t)w->lo
+			    && v->init->n_dims <= (size_t)w->hi)
+				v->weight_slot = true;
+		}
+	}
+}
+
+/* ---- the exporter's signature ---- */
+
+static int
+by_name(const void *a, const void *b)
+{
+	const struct signature *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+/* Lines "p_x: PARAMETER target='x'", perhaps with more behind. */
+static void
+read_signature(struct classifier *c, const char *text)
+{
+	Arena *a = c->f->arena;
+	char *s = arena_str(a, text), *line;
+	size_t cap = 0;
+
+	while ((line = strsep(&s, "\n"))) {
+		char *kind = strstr(line, ": "), *name, *end;
+
+		name = kind ? strstr(kind, " target='") : NULL;
+		end = name ? strchr(name + 9, '\'') : NULL;
+		if (!end)
+			continue;
+		*end = 0;
+		kind += 2;
+		if (strncmp(kind, "PARAMETER ", 10) != 0
+		    && strncmp(kind, "BUFFER ", 7) != 0
+		    && strncmp(kind, "CONSTANT_TENSOR ", 16) != 0)
+			continue;
+		c->sig = arena_grow(a, c->sig, c->nsig, &cap, c->nsig + 1,
+		                    sizeof *c->sig);
+		c->sig[c->nsig++] = (struct signature){ name + 9, *kind, 0 };
+	}
+	if (c->nsig)
+		qsort(c->sig, c->nsig, sizeof *c->sig, by_name);
+}
+
+/* Whether a missing parameter goes by another name: a.bias is the bias that
+ * a.decoder has too. */
+static bool
+is_alias(const struct flat *f, const char *lost)
+{
+	const char *last = strrchr(lost, '.');
+
+	for (int i = 1; last && i < f->nval; i++) {
+		const char *name = f->val[i].name, *end = strrchr(name, '.');
+
+		if (f->val[i].init && end && strcmp(end, last) == 0
+		    && strncmp(name, lost, (size_t)(last - lost + 1)) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_suffix(const char *s, const char *end)
+{
+	size_t n = strlen(s), m = strlen(end);
+
+	return n > m && strcmp(s + n - m, end) == 0;
+}
+
+static void
+find_signature(struct classifier *c)
+{
+	static const char key[] =
+		"pkg.torch.export.ExportedProgram.graph_signature";
+	const Onnx__ModelProto *m = c->f->file->model;
+	const Onnx__GraphProto *g = m->graph;
+	size_t found = 0, params = 0;
+	int named = 0, nalias = 0;
+
+	for (size_t i = 0; i < g->n_metadata_props && !c->nsig; i++)
+		if (g->metadata_props[i]->key && g->metadata_props[i]->value
+		    && strcmp(g->metadata_props[i]->key, key) == 0)
+			read_signature(c, g->metadata_props[i]->value);
+	for (size_t i = 0; i < m->n_metadata_props && !c->nsig; i++)
+		if (m->metadata_props[i]->key && m->metadata_props[i]->value
+		    && strcmp(m->metadata_props[i]->key, key) == 0)
+			read_signature(c, m->metadata_props[i]->value);
+	for (size_t i = 0; i < c->nsig; i++)
+		params += c->sig[i].kind == 'P';
+	for (int i = 1; i < c->f->nval; i++) {
+		struct signature want = { .name = c->f->val[i].name }, *s;
+
+		if (!c->f->val[i].init || !c->nsig)
+			continue;
+		s = bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
+		found += s && s->kind == 'P';
+		if (s)
+			s->there = true;
+	}
+	for (size_t i = 0; i < c->nsig && named < FLAT_LOST; i++) {
+		if (c->sig[i].kind != 'P' || c->sig[i].there)
+			continue;
+		if (nalias < ALIASES && is_alias(c->f, c->sig[i].name))
+			nalias++;
+		else
+			c->f->lost[named++] = c->sig[i].name;
+	}
+	params = found > params ? found : params;
+	for (size_t i = 0; i < c->nsig; i++)
+		c->f->nlostnorm += c->sig[i].kind == 'B' && !c->sig[i].there
+			&& has_suffix(c->sig[i].name, ".running_mean");
+	c->lost = found < params;
+	c->f->nlost = (int)(params - found) - nalias;
+}
+
+/* ---- the rule ---- */
+
+static bool
+any_name(int n, const char *const *names, const char *s)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(names[i], s) == 0)
+			return true;
+	return false;
+}
+
+bool
+flat_is_path(const char *s)
+{
+	return strchr(s, '.') && *s != '/' && *s != '_'
+		&& strncmp(s, "onnx::", 6) != 0 && strncmp(s, "val_", 4) != 0;
+}
+
+static bool
+buffer_name(const char *s)
+{
+	static const char *const names[] = {
+		"inv_freq", "original_inv_freq", "running_mean", "running_var",
+		"num_batches_tracked"
+	};
+	const char *last = strrchr(s, '.');
+
+	return any_name(sizeof names / sizeof *names, names,
+	                last ? last + 1 : s);
+}
+
+/* PyTorch's TorchScript exporter gives constants nodes of their own and folded
+ * weights numbers; only what the module itself holds has a name. */
+static bool
+attribute_name(const struct classifier *c, const char *s)
+{
+	return c->nsig == 0 && !buffer_name(s)
+		&& strcmp(flat_text(c->f->file->model->producer_name),
+		          "pytorch") == 0
+		&& ((unsigned)(s[0] | 32) - 'a' < 26)
+		&& s[strspn(s, "abcdefghijklmnopqrstuvwxyz"
+		            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0'
+		&& strncmp(s, "val_", 4) != 0
+		&& strncmp(s, "lifted_tensor", 13) != 0;
+}
+
+static void
+decide(struct flat_val *v, enum verdict verdict, const char *reason)
+{
+	v->verdict = verdict;
+	v->reason = reason;
+}
+
+/* What the exporter says about v; NULL: nothing. */
+static const struct signature *
+signature_of(const struct classifier *c, const struct flat_val *v)
+{
+	struct signature want = { .name = v->name };
+
+	return c->nsig == 0 ? NULL
+	       : bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
+}
+
+/* Rules 3 to 7, for a candidate. */
+static void
+judge_candidate(const struct classifier *c, struct flat_val *v)
+{
+	const struct signature *s = signature_of(c, v);
+
+	if (s && s->kind == 'P')
+		decide(v, VERDICT_PARAM,
+		       "PARAMETER in the exporter's signature");
+	else if (s && s->kind == 'B')
+		decide(v, VERDICT_BUFFER, "BUFFER in the exporter's signature");
+	else if (s)
+		decide(v, VERDICT_CONST,
+		       "CONSTANT_TENSOR in the exporter's signature");
+	else if (flat_is_path(v->name) && buffer_name(v->name))
+		decide(v, VERDICT_BUFFER, "named like a buffer");
+	else if (flat_is_path(v->name))
+		decide(v, VERDICT_PARAM, "named like a module's parameter");
+	else if (v->weight_slot && count(v->init) > 1)
+		decide(v, VERDICT_PARAM, "in the place of a weight");
+	else if (attribute_name(c, v->name))
+		decide(v, VERDICT_PARAM, "named by the module exported");
+	else
+		decide(v, VERDICT_CONST, count(v->init) == 1
+		       ? "a single number without a parameter's name"
+		       : "neither named nor placed like a weight");
+}
+
+/* The option as it was given. */
+static const char *
+wish_text(Arena *a, const struct glob_wish *w)
+{
+	return arena_printf(a, "%s '%s'", w->wanted ? "--train" : "--freeze",
+	                    w->glob);
+}
+
+static void
+judge(const struct classifier *c, struct flat_val *v)
+{
+	const struct import_options *o = c->opt;
+	const struct glob_wish *wish = glob_last(o->nwish, o->wish, v->name);
+	bool param = any_name(o->nparam, o->param, v->name);
+
+	if (!is_float(v->init)) {
+		decide(v, VERDICT_CONST, "not a float tensor");
+	} else if (v->state_slot && !param) {
+		decide(v, VERDICT_BUFFER, "statistics of a BatchNormalization");
+	} else if (wish && !wish->wanted) {
+		/* as a parameter it would be: weights stay in their own file */
+		judge_candidate(c, v);
+		v->frozen = v->verdict == VERDICT_PARAM && v->init->n_dims > 0;
+		if (!v->frozen)
+			v->verdict = VERDICT_CONST;
+		v->reason = wish_text(c->f->arena, wish);
+		v->wished = true;
+	} else if (wish || param) {
+		decide(v, VERDICT_PARAM, wish ? wish_text(c->f->arena, wish)
+		       : "--param");
+		v->wished = true;
+		if (!v->reached)
+			v->reason = arena_printf(c->f->arena, "%s, but gets no "
+			                         "gradient", v->reason);
+	} else if (!v->reached) {
+		const struct signature *s = signature_of(c, v);
+
+		v->idle = s ? s->kind == 'P'
+			: flat_is_path(v->name) && !buffer_name(v->name);
+		decide(v, VERDICT_CONST, v->nuse
+		       ? "gets no gradient from the loss" : "not used");
+	} else {
+		judge_candidate(c, v);
+	}
+}
+
+/* A wish that names nothing is a mistake; one that later ones undo may be. */
+static bool
+check_wishes(struct flat *f, const struct import_options *o)
+{
+	bool ok = true;
+
+	for (int i = 0; i < o->nwish; i++) {
+		const struct glob_wish *w = &o->wish[i];
+		bool hit = false, counts = false;
+
+		for (int k = 1; k < f->nval && !counts; k++) {
+			const struct flat_val *v = &f->val[k];
+
+			if (!v->init || !glob_match(w->glob, v->name))
+				continue;
+			hit = true;
+			counts = is_float(v->init) && !v->state_slot
+				&& glob_last(o->nwish, o->wish, v->name) == w;
+		}
+		if (!hit)
+			ok = diag_error(f->diag, "%s: there is no initializer "
+			                "of that name; `ckc inspect` lists "
+			                "them", wish_text(f->arena, w));
+		else if (!counts)
+			diag_warn(f->diag, "%s does nothing: what it matches "
+			          "is matched by a later --train or --freeze, "
+			          "is not a float tensor, or is statistics of "
+			          "a BatchNormalization",
+			          wish_text(f->arena, w));
+	}
+	return ok;
+}
+
+static bool
+check_params(struct flat *f, const struct import_options *o)
+{
+	bool ok = true;
+
+	for (int i = 0; i < o->nparam; i++) {
+		bool hit = false;
+
+		for (int k = 1; k < f->nval && !hit; k++)
+			hit = (f->val[k].init || f->val[k].info)
+				&& strcmp(o->param[i], f->val[k].name) == 0;
+		if (!hit)
+			ok = diag_error(f->diag, "--param %s: there is no "
+			                "initializer or input of that name; "
+			                "`ckc inspect` lists them",
+			                o->param[i]);
+	}
+	return ok;
+}
+
+/* ---- inputs ---- */
+
+static int
+info_type(const struct flat_val *v)
+{
+	return v->info && v->info->type && v->info->type->tensor_type
+		? v->info->type->tensor_type->elem_type : 0;
+}
+
+/* What --param and --const say about inputs, with or without a default. */
+static bool
+judge_inputs(struct flat *f, const struct import_options *o)
+{
+	for (int i = 0; i < o->nconst; i++) {
+		bool hit = false;
+
+		for (int k = 0; k < f->ninput; k++) {
+			struct flat_val *v = &f->val[f->input[k]];
+
+			if (strcmp(v->name, o->constant[i].input) != 0)
+				continue;
+			hit = true;
+			v->file = o->constant[i].file;
+			v->init = NULL;
+			decide(v, VERDICT_CONST, "--const");
+		}
+		if (!hit)
+			return diag_error(f->diag,
+			                  "--const %s: there is no input of "
+			                  "that name",
+			                  o->constant[i].input);
+	}
+	for (int k = 0; k < f->ninput; k++) {
+		struct flat_val *v = &f->val[f->input[k]];
+
+		if (v->init || v->file
+		    || !any_name(o->nparam, o->param, v->name))
+			continue;
+		if (info_type(v) == 0 || onnx_dtype(info_type(v)) == DT_NONE
+		    || dtype_info[onnx_dtype(info_type(v))].cls != 'f')
+			return diag_error(f->diag,
+			                  "--param %s: not a float tensor",
+			                  v->name);
+		decide(v, VERDICT_PARAM, "asked for by name");
+	}
+	return true;
+}
+
+bool
+classify(struct flat *f, const struct import_options *opt)
+{
+	struct classifier c = { .f = f, .opt = opt };
+	int *target, n;
+
+	mark_slots(f);
+	untie_statistics(f);
+	if (!check_wishes(f, opt) || !check_params(f, opt)
+	    || !judge_inputs(f, opt))
+		return false;
+	flat_targets(f, opt, &target, &n);
+	mark_reached(f, target, n);
+	find_signature(&c);
+	for (int i = 1; i < f->nval; i++)
+		if (f->val[i].init)
+			judge(&c, &f->val[i]);
+	untie(f, c.lost, opt->untie);
+	return true;
+}

@@ -1,0 +1,52 @@
+/* What the user wishes of the importer. */
+#ifndef FRONTEND_IMPORT_OPTIONS_H
+#define FRONTEND_IMPORT_OPTIONS_H
+
+#include "ir/base/glob.h"
+#include "ir/ir.h"
+
+struct import_const {
+	const char *input, *file;
+};
+
+/* How BatchNormalization is trained. */
+enum batchnorm {
+	BATCHNORM_GRAPH,        /* as the graph says */
+	BATCHNORM_BATCH,        /* by the batch's statistics; running ones
+	                         * follow */
+	BATCHNORM_RUNNING       /* by the running statistics, which stay */
+};
+
+/* What a compile with the same options says of the file. */
+enum outcome { OUTCOME_UNKNOWN, OUTCOME_ACCEPTED, OUTCOME_UNBOUND,
+               OUTCOME_REFUSED };
+
+struct import_options {
+	int nwish, nparam, nconst;
+	const struct glob_wish *wish;   /* trained or not; the last that matches
+	                                 * counts */
+	const char *const *param;                       /* names */
+	const struct import_const *constant;
+	bool untie;             /* clone parameters tied by accident */
+	enum batchnorm batchnorm;
+	bool no_dropout;        /* the user wants none */
+	bool quiet;             /* not a word about what the export damaged */
+	bool shapes_do;         /* external data may be absent: what would be
+	                         * read from it is unknown, and said so */
+	bool all_outputs;       /* weights that reach any output are parameters
+	                         * (there is no loss) */
+	const char *loss;       /* as --loss; NULL: found from the outputs */
+	/* for onnx_inspect */
+	bool json;              /* machine-readable */
+	int nnote;              /* further warnings */
+	const char *const *note;
+	int64_t step_bytes;     /* all that a step owns; 0: not known */
+	enum outcome outcome;
+	const char *unbound;    /* options that bind what is not bound yet */
+	const char *refusal;    /* the messages of a compile that is refused */
+	/* bind and fold a graph; NULL: control flow depends on the file */
+	bool (*fold)(void *of, Graph *, Diag *);
+	void *fold_of;
+};
+
+#endif

@@ -1,0 +1,31 @@
+/* Room params: what is trained, and on what.
+ *
+ * in      a flat model, what the user says of it
+ * out     a verdict and its reason for every weight; the loss
+ * unaware of how operators are imported
+ */
+#ifndef FRONTEND_PARAMS_H
+#define FRONTEND_PARAMS_H
+
+#include "frontend/params/import_options.h"
+#include "frontend/onnx/flat.h"
+
+/* classify.c: verdicts for everything that could be a weight, and accidental
+ * ties dissolved if that is wished.  False after diagnostics. */
+bool classify(struct flat *, const struct import_options *);
+/* Whether a name is a module's path in the source, "block.0.weight". */
+bool flat_is_path(const char *name);
+/* untie.c: find parameters tied by accident, and dissolve the ties if apply;
+ * lost: the file has lost parameters' names. */
+void untie(struct flat *, bool lost, bool apply);
+/* Give statistics of BatchNormalizations that an exporter merged with what
+ * was equal contents of their own; needs state_slot. */
+void untie_statistics(struct flat *);
+/* targets.c: what the file is to be trained on, first the loss; all outputs
+ * if that cannot be told. */
+void flat_targets(struct flat *, const struct import_options *, int **list,
+                  int *n);
+/* Whether a BatchNormalization is in training form. */
+bool batchnorm_trains(const struct flat_node *);
+
+#endif

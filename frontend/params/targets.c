@@ -1,0 +1,110 @@
+/* What a model is trained on: the output that --loss means, or that looks
+ * like a loss. */
+#include "frontend/params/params.h"
+
+#include <string.h>
+
+static const Onnx__ValueInfoProto *
+output_info(const struct flat *f, int i)
+{
+	const Onnx__GraphProto *g = f->file->model->graph;
+
+	for (size_t k = 0; k < g->n_output; k++)
+		if (g->output[k]->name
+		    && strcmp(g->output[k]->name, f->val[f->output[i]].name)
+		               == 0)
+			return g->output[k];
+	return NULL;
+}
+
+/* 0 is not float; else 1 + rank, or -1 for an unknown one. */
+static int
+float_rank(const Onnx__ValueInfoProto *info)
+{
+	const Onnx__TypeProto__Tensor *t = info && info->type
+		? info->type->tensor_type : NULL;
+	DType dt = t ? onnx_dtype(t->elem_type) : DT_NONE;
+
+	if (!t)
+		return -1;
+	if (dt == DT_NONE || dtype_info[dt].cls != 'f')
+		return 0;
+	return t->shape ? 1 + (int)t->shape->n_dim : -1;
+}
+
+static int
+find_output(const struct flat *f, const char *name)
+{
+	for (int i = 0; i < f->noutput; i++)
+		if (strcmp(f->val[f->output[i]].name, name) == 0)
+			return f->output[i];
+	return 0;
+}
+
+/* The output that a wish without a name means: a scalar for a loss in the
+ * graph, otherwise the first float output that is not one. */
+static int
+guess_output(const struct flat *f, bool scalar)
+{
+	int named = find_output(f, scalar ? "loss" : "logits");
+
+	if (named)
+		return named;
+	for (int i = 0; i < f->noutput; i++) {
+		int rank = float_rank(output_info(f, i));
+
+		if (scalar ? rank == 1 : rank < 0 || rank > 1)
+			return f->output[i];
+	}
+	return 0;
+}
+
+/* "ce" or "ce:NAME": NAME, "" if there is none; NULL: not that kind. */
+static const char *
+loss_kind(const char *loss, const char *kind)
+{
+	size_t n = strlen(kind);
+
+	if (strncmp(loss, kind, n) != 0 || (loss[n] && loss[n] != ':'))
+		return NULL;
+	return loss[n] ? loss + n + 1 : "";
+}
+
+void
+flat_targets(struct flat *f, const struct import_options *opt, int **list,
+             int *n)
+{
+	const char *loss = opt->loss, *name;
+	int target;
+
+	*list = f->output;
+	*n = f->noutput;
+	if (opt->all_outputs)
+		return;
+	if (!loss) {
+		/* pass `loss` will say if there is nothing to train on */
+		target = guess_output(f, true);
+		if (!target)
+			return;
+	} else {
+		name = find_output(f, loss) ? NULL : loss_kind(loss, "ce");
+		if (!name && !find_output(f, loss))
+			name = loss_kind(loss, "mse");
+		target = !name ? find_output(f, loss)
+			: *name ? find_output(f, name) : guess_output(f, false);
+		if (!target)
+			return;
+	}
+	*list = arena_alloc(f->arena, sizeof **list);
+	(*list)[0] = target;
+	*n = 1;
+}
+
+/* Before version 14 the number of outputs says whether it trains. */
+bool
+batchnorm_trains(const struct flat_node *n)
+{
+	const Onnx__AttributeProto *a = attr_find(n, "training_mode");
+
+	return n->opset < 14 ? n->nout > 1 : a && a->i != 0;
+}

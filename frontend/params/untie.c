@@ -1,0 +1,189 @@
+/* Accidental ties: parameters that the exporter merged because they were
+ * equal.
+ *
+ * Norm scales of ones and biases of zeros are equal after initialisation.  A
+ * tie is taken for an accident where a vector with equal elements feeds
+ * several norm or bias slots, and the file shows that names got lost: by
+ * Identity nodes that carry them, or by a signature that lists parameters
+ * which the file no longer has.
+ *
+ * cost   linear in the nodes for each such vector
+ */
+#include "frontend/onnx/flat_read.h"
+#include "frontend/onnx/onnx_op.h"
+#include "frontend/params/params.h"
+
+/* Contents are one value over and over: what initialisation leaves in norms
+ * and biases. */
+static bool
+uniform(struct flat *f, const Onnx__TensorProto *p)
+{
+	struct onnx_tensor t;
+	size_t size;
+
+	if (!onnx_tensor_load(f->file, p, &t) || !t.data)
+		return false;
+	size = (size_t)dtype_info[t.dt].nbytes;
+	for (int64_t i = 1; i < t.nelem; i++)
+		if (memcmp((const char *)t.data + (size_t)i * size, t.data,
+		           size) != 0)
+			return false;
+	return t.nelem > 0;
+}
+
+static bool
+norm_slot(const struct flat_node *n, int input)
+{
+	return n->op && input < 32 && n->op->norm & 1u << input;
+}
+
+/* How many norm or bias slots each value feeds. */
+static int *
+count_slots(struct flat *f)
+{
+	int *slots = arena_array(f->arena, (size_t)f->nval + 1, sizeof *slots);
+
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+
+		for (int k = 0; n->needed && k < n->nin; k++)
+			slots[n->in[k]] += norm_slot(n, k);
+	}
+	return slots;
+}
+
+static bool
+is_identity(const struct flat_node *n)
+{
+	return n->needed && n->nin == 1 && n->nout == 1 && !*n->domain
+		&& strcmp(n->type, "Identity") == 0;
+}
+
+static int
+clone_param(struct flat *f, int v, const char *name)
+{
+	struct flat_val copy = f->val[v];
+
+	f->val = arena_grow(f->arena, f->val, (size_t)f->nval, &f->val_cap,
+	                    (size_t)f->nval + 1, sizeof *f->val);
+	copy.name = name;
+	copy.info = NULL;
+	copy.output = false;
+	copy.nuse = 1;
+	copy.untied = true;
+	copy.tie = v;
+	f->nuntied++;
+	f->val[f->nval] = copy;
+	return f->nval++;
+}
+
+/* Give every direct reader of v in a norm or bias slot but the first a
+ * parameter of its own. */
+static int
+untie_readers(struct flat *f, int v, bool apply)
+{
+	int n = 0;
+
+	for (int i = 0; i < f->nnode; i++) {
+		struct flat_node *node = &f->node[i];
+
+		for (int k = 0; node->needed && k < node->nin; k++) {
+			if (node->in[k] != v || !norm_slot(node, k) || n++ == 0
+			    || !apply)
+				continue;
+			node->in[k] =
+				clone_param(f, v,
+			                    arena_printf(f->arena, "%s.%d",
+			                                 f->val[v].name, n));
+			f->val[v].nuse--;
+		}
+	}
+	return n;
+}
+
+/* y, which an Identity made of v, gets the contents of v for itself. */
+static void
+part_from(struct flat *f, struct flat_node *identity)
+{
+	int v = identity->in[0], y = identity->out[0];
+
+	f->val[y].init = f->val[v].init;
+	f->val[y].tie = v;
+	f->val[y].def = -1;
+	f->val[y].untied = true;
+	f->nuntied++;
+	identity->needed = false;
+	f->val[v].nuse--;
+}
+
+/* Statistics are never equal to a parameter, or to others, but by accident. */
+void
+untie_statistics(struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++) {
+		struct flat_node *node = &f->node[i];
+
+		if (is_identity(node) && f->val[node->in[0]].init
+		    && f->val[node->out[0]].state_slot
+		    && !f->val[node->out[0]].output)
+			part_from(f, node);
+	}
+}
+
+/* Identity(v) -> y, with y in norm or bias slots: y becomes a parameter, and
+ * has the name that it had in the source. */
+static int
+untie_identities(struct flat *f, int v, const int *slots, int nval,
+                 bool apply)
+{
+	int n = 0;
+
+	for (int i = 0; i < f->nnode; i++) {
+		struct flat_node *node = &f->node[i];
+		int y;
+
+		if (!is_identity(node) || node->in[0] != v)
+			continue;
+		y = node->out[0];
+		if (y >= nval || slots[y] == 0)
+			continue;
+		n++;
+		f->val[y].tie = v;
+		if (!apply || f->val[y].output)
+			continue;
+		part_from(f, node);
+		f->val[y].verdict = VERDICT_PARAM;
+		f->val[y].reason = "was tied by accident, now on its own";
+	}
+	return n;
+}
+
+void
+untie(struct flat *f, bool lost, bool apply)
+{
+	int nval = f->nval, *slots = count_slots(f);
+	int *fans = arena_array(f->arena, (size_t)nval + 1, sizeof *fans);
+
+	for (int i = 0; i < f->nnode; i++)
+		if (is_identity(&f->node[i]) && slots[f->node[i].out[0]])
+			fans[f->node[i].in[0]]++;
+	for (int v = 1; v < nval; v++) {
+		bool by_name = (slots[v] > 0) + fans[v] > 1;
+		bool by_reader = !fans[v] && slots[v] > 1 && lost;
+		int n;
+
+		if (!f->val[v].init || f->val[v].verdict != VERDICT_PARAM
+		    || f->val[v].init->n_dims > 1
+		    || (!by_name && !by_reader)
+		    || !uniform(f, f->val[v].init))
+			continue;
+		n = by_reader ? untie_readers(f, v, apply)
+			: (slots[v] > 0)
+			+ untie_identities(f, v, slots, nval, apply);
+		f->val[v].tie = v;
+		f->tie = arena_grow(f->arena, f->tie, (size_t)f->ntie,
+		                    &f->tie_cap, (size_t)f->ntie + 1,
+		                    sizeof *f->tie);
+		f->tie[f->ntie++] = (struct flat_tie){ v, n };
+	}
+}

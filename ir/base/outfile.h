@@ -1,0 +1,27 @@
+/* A file that appears whole or not at all; a device or a pipe is written to
+ * as it comes, and so is standard output, which is called "-". */
+#ifndef IR_OUTFILE_H
+#define IR_OUTFILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "ir/base/arena.h"
+#include "ir/base/diag.h"
+
+struct outfile {
+	FILE *f;
+	char *tmp;              /* NULL: written to as it comes */
+	const char *path;
+	Diag *diag;
+};
+
+bool outfile_is_stdout(const char *path);
+/* Written beside its place ... */
+bool outfile_open(struct outfile *, const char *path, Arena *, Diag *);
+/* Give it the right to be executed to whom the umask lets read it. */
+void outfile_executable(struct outfile *);
+/* ... and moved there if ok and nothing failed, else removed. */
+bool outfile_close(struct outfile *, bool ok);
+
+#endif

@@ -1,0 +1,30 @@
+/* A machine as passes see it: the one door between them and code generation.
+ *
+ * Passes ask through this struct and know no machine; each machine's room in
+ * codegen/ has one.
+ */
+#ifndef IR_TARGET_H
+#define IR_TARGET_H
+
+#include "ir/ir.h"
+
+/* Fusions that a machine has kernels for. */
+enum {
+	FUSE_CLASSIFIER = 1,            /* last linear, loss and gradients */
+	FUSE_PACKED = 2,                /* attention's gradients side by side */
+	FUSE_ACCUMULATE = 4,            /* products that add to an operand */
+};
+
+struct target {
+	const char *name;
+	int64_t align;                  /* bytes: every place and size is a
+	                                 * multiple */
+	unsigned fuses;                 /* FUSE_* */
+	/* Scratch bytes of the node's kernel, a multiple of `align`; 0: none;
+	 * -1: more than 62 bits hold. */
+	int64_t (*workspace)(const Graph *, const Node *, int threads);
+	/* Rows of logits that exist at a time in a fused classifier. */
+	int64_t (*classifier_rows)(int64_t rows, int64_t classes);
+};
+
+#endif

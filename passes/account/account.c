@@ -1,0 +1,421 @@
+/* Build the plan, as --json writes it, from the final graph.
+ *
+ * what    tensors (values in places), steps, lifetimes, sums
+ * needs   P_LAYOUT; offsets if P_PLACED
+ * note    everything here is derived from the graph alone, so that the plan
+ *         says what codegen will do and not what the planner meant to do
+ */
+#include "passes/account/account.h"
+#include "passes/cost/cost.h"
+
+#include <string.h>
+
+struct builder {
+	Pass *p;
+	const Graph *g;
+	Plan *plan;
+	int64_t *of_val;                /* tensor of a value; -1 */
+	bool placed;
+	bool claimed;                   /* the pass's budget and bound are
+	                                 * about this graph */
+};
+
+static TensorKind
+owner_kind(const Graph *g, const Val *v)
+{
+	switch (v->kind) {
+	case V_INPUT:
+		return K_INPUT;
+	case V_PARAM:
+		return K_PARAM;
+	case V_BUFFER:
+		return K_BUFFER;
+	case V_CONST:
+		return K_CONSTANT;
+	case V_STATE:
+		return v->state && strcmp(v->state, "grad") == 0 ? K_GRAD
+			: K_STATE;
+	default:
+		break;
+	}
+	if (v->of)
+		return K_RECOMPUTED;
+	if (v->param)
+		return K_GRAD;
+	if (v->def && g->node[v->def].phase != PH_FORWARD
+	    && val_id(g, v) != g->loss && !v->output)
+		return K_ADJOINT;
+	return K_ACTIVATION;
+}
+
+/* The result of an update is what it overwrites: a parameter, a state. */
+static TensorKind
+tensor_kind(const Graph *g, const Val *v)
+{
+	const Val *o = &g->val[v->base];
+
+	if (v->kind == V_TEMP && v->base
+	    && !(op_info[g->node[v->def].op].flags & F_VIEW)
+	    && (o->kind == V_PARAM || o->kind == V_STATE
+	        || o->kind == V_BUFFER))
+		return owner_kind(g, o);
+	return owner_kind(g, v);
+}
+
+/* Bytes of the owner that the value reaches, as [*at, *at + *nbytes). */
+static void
+extent(const Graph *g, const Val *v, int64_t *at, int64_t *nbytes)
+{
+	const Val *o = &g->val[v->base];
+	int64_t low = v->start, high = v->start, es = dtype_info[v->dt].nbytes;
+
+	*at = 0;
+	*nbytes = v->nbytes;
+	if (!v->base)
+		return;
+	for (int i = 0; i < v->shape.rank; i++) {
+		int64_t reach = (v->shape.dim[i] - 1) * v->stride[i];
+
+		if (v->shape.dim[i] == 0) {
+			*nbytes = 0;
+			return;
+		}
+		if (reach < 0)
+			low += reach;
+		else
+			high += reach;
+	}
+	*at = low * es;
+	*nbytes = (high - low + 1) * es;
+	if (low == 0 && *nbytes == val_data_bytes(o))
+		*nbytes = o->nbytes;    /* the padding belongs to it */
+}
+
+static int64_t
+add_tensor(struct builder *b, ValId id)
+{
+	const Graph *g = b->g;
+	const Val *v = &g->val[id], *o = &g->val[val_owner(g, id)];
+	struct plan_tensor *t;
+
+	if (b->of_val[id] >= 0)
+		return b->of_val[id];
+	if (v->base)
+		add_tensor(b, v->base);
+	b->of_val[id] = b->plan->ntensor;
+	t = &b->plan->tensor[b->plan->ntensor++];
+	*t = (struct plan_tensor){
+		.name = v->name, .onnx = v->onnx, .val = id, .node = -1,
+		.kind = tensor_kind(g, v), .dt = v->dt, .shape = v->shape,
+		.resident = o->kind != V_TEMP || o->resident,
+		.of = -1, .alias_of = v->base ? b->of_val[v->base] : -1,
+		.output = v->output, .first = -1, .last = -1,
+	};
+	extent(g, v, &t->alias_offset, &t->bytes);
+	for (int i = 0; v->base && i < v->shape.rank; i++)
+		if (v->stride[i] == 0 && v->shape.dim[i] > 1)
+			t->shape.dim[i] = 1;    /* one element, seen often */
+	t->offset = t->resident || !b->placed ? -1
+		: o->offset + t->alias_offset;
+	return b->of_val[id];
+}
+
+static int64_t
+add_workspace(struct builder *b, const Node *n)
+{
+	struct plan_tensor *t = &b->plan->tensor[b->plan->ntensor];
+
+	*t = (struct plan_tensor){
+		.name = "workspace", .node = -1, .kind = K_WORKSPACE,
+		.dt = DT_NONE, .shape = { .rank = -1 }, .bytes = n->workspace,
+		.offset = b->placed ? n->workspace_at : -1,
+		.of = -1, .alias_of = -1, .first = -1, .last = -1,
+	};
+	return b->plan->ntensor++;
+}
+
+static void
+add_step(struct builder *b, const Node *n)
+{
+	const Graph *g = b->g;
+	Arena *a = b->p->keep;
+	const Node *first = n->of ? &g->node[n->of] : n;
+	struct cost c = node_cost(g, first);
+	struct plan_step *s = &b->plan->step[b->plan->nstep++];
+
+	*s = (struct plan_step){
+		.op = op_info[n->op].text, .gnode = node_id(g, n), .node = -1,
+		.phase = n->phase, .of = n->of ? (int64_t)n->of - 1 : -1,
+		.view = op_info[n->op].flags & F_VIEW && n->out[0]
+			&& g->val[n->out[0]].base,
+		.workspace = n->workspace,
+		.flops = c.flops, .bytes = c.bytes, .seconds = c.sec,
+		.product = c.product,
+	};
+	s->inlined = arena_array(a, (size_t)n->ninlined + 1,
+	                         sizeof *s->inlined);
+	for (int i = 0; i < n->ninlined; i++) {
+		NodeId id = n->inlined[i];
+
+		c = inlined_cost(g, &g->node[id]);
+		s->inlined[s->ninlined++] = (struct plan_inlined){
+			(int64_t)id - 1, c.flops, c.sec };
+	}
+	s->onnx = arena_array(a, (size_t)n->norigin + 1, sizeof *s->onnx);
+	for (int i = 0; i < n->norigin; i++)
+		s->onnx[s->nonnx++] = g->origin[n->origin[i]].name;
+	s->read = arena_array(a, (size_t)n->nin + 1, sizeof *s->read);
+	s->write = arena_array(a, (size_t)n->nout + 2, sizeof *s->write);
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i])
+			s->read[s->nread++] = add_tensor(b, n->in[i]);
+	for (int i = 0; i < n->nout; i++)
+		s->write[s->nwrite++] = n->out[i] ? add_tensor(b, n->out[i])
+			: -1;
+	if (n->workspace > 0)
+		s->write[s->nwrite++] = add_workspace(b, n);
+}
+
+static void
+touch(struct plan_tensor *t, int64_t step)
+{
+	if (t->first < 0)
+		t->first = step;
+	t->last = step;
+}
+
+static int64_t
+last_forward(const Plan *plan)
+{
+	int64_t b = -1;
+
+	for (int64_t i = 0; i < plan->nstep; i++)
+		if (plan->step[i].phase == PH_FORWARD)
+			b = i;
+	return b;
+}
+
+/* The results of a step are computed again, though not stored. */
+static void
+mark_inlined(Plan *plan, int64_t step)
+{
+	const struct plan_step *s = &plan->step[step];
+
+	for (int i = 0; i < s->nwrite; i++)
+		if (s->write[i] >= 0)
+			plan->tensor[s->write[i]].decision = D_RECOMPUTE;
+}
+
+static void
+set_lifetimes(struct builder *b)
+{
+	Plan *plan = b->plan;
+	int64_t end = plan->nstep - 1, boundary = last_forward(plan);
+
+	for (int64_t i = 0; i < plan->nstep; i++) {
+		const struct plan_step *s = &plan->step[i];
+
+		for (int k = 0; k < s->nread; k++)
+			touch(&plan->tensor[s->read[k]], i);
+		for (int k = 0; k < s->nwrite; k++)
+			if (s->write[k] >= 0)
+				touch(&plan->tensor[s->write[k]], i);
+	}
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		struct plan_tensor *t = &plan->tensor[i];
+
+		if (t->resident) {
+			t->first = 0;
+			t->last = end;
+		} else if (t->output) {
+			t->last = end;
+		}
+		t->saved = !t->resident && t->first <= boundary
+			&& boundary < t->last;
+		if (t->val && b->g->val[t->val].of) {
+			t->of = b->of_val[b->g->val[t->val].of];
+			plan->tensor[t->of].decision = D_RECOMPUTE;
+		}
+	}
+	for (int64_t i = 0; i < plan->nstep; i++)
+		for (int k = 0; k < plan->step[i].ninlined; k++)
+			mark_inlined(plan, plan->step[i].inlined[k].of);
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		struct plan_tensor *t = &plan->tensor[i];
+
+		if (t->kind != K_ACTIVATION)
+			t->decision = D_NULL;
+		else if (t->decision != D_RECOMPUTE)
+			t->decision = t->saved ? D_KEEP : D_FREE;
+	}
+}
+
+/* Resident bytes by kind. */
+static void
+sum_resident(struct plan_summary *s, const struct plan_tensor *t)
+{
+	int64_t *part[K_COUNT] = {
+		[K_PARAM] = &s->param, [K_BUFFER] = &s->buffer,
+		[K_CONSTANT] = &s->constant, [K_INPUT] = &s->input,
+		[K_GRAD] = &s->grad, [K_STATE] = &s->optimizer,
+		[K_WORKSPACE] = &s->workspace,
+	};
+
+	s->resident += t->bytes;
+	if (part[t->kind])
+		*part[t->kind] += t->bytes;
+}
+
+static void
+sum_memory(struct builder *b)
+{
+	Plan *plan = b->plan;
+	Arena *a = b->p->scratch;
+	struct plan_summary *s = &plan->sum;
+	int64_t *first = arena_array(a, (size_t)plan->ntensor + 1, 8);
+	int64_t *last = arena_array(a, (size_t)plan->ntensor + 1, 8);
+	int64_t *delta = arena_array(a, (size_t)plan->nstep + 2, 8);
+	int64_t boundary = last_forward(plan), live = 0;
+
+	for (int64_t i = 0; i < plan->ntensor; i++)
+		first[i] = INT64_MAX;
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+		int64_t o = t->alias_of >= 0 ? t->alias_of : i;
+
+		if (t->first < first[o])
+			first[o] = t->first;
+		if (t->last > last[o])
+			last[o] = t->last;
+		if (t->offset >= 0 && t->offset + t->bytes > s->arena)
+			s->arena = t->offset + t->bytes;
+	}
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+
+		if (t->alias_of >= 0)
+			continue;
+		if (t->resident) {
+			sum_resident(s, t);
+			continue;
+		}
+		delta[first[i]] += t->bytes;
+		delta[last[i] + 1] -= t->bytes;
+		if (first[i] <= boundary && boundary < last[i])
+			s->saved += t->bytes;
+	}
+	for (int64_t i = 0; i < plan->nstep; i++) {
+		live += delta[i];
+		if (live > s->live_bound)
+			s->live_bound = live;
+	}
+	if (!b->placed)
+		s->arena = s->live_bound;
+	s->peak = s->resident + s->arena;
+}
+
+double
+bound_shown(double bound, double base, double step)
+{
+	if (bound > step * (1 + 1e-9))
+		return base;
+	return bound < step ? bound : step;
+}
+
+/* Whatever is recomputed, everything runs once.  The bound of the choice is
+ * one within the budget. */
+static void
+set_bound(struct builder *b, double base)
+{
+	struct plan_summary *s = &b->plan->sum;
+	double bound = b->p->bound_sec;
+
+	s->bound_sec = base;
+	s->bound_class = "any";
+	if (!b->claimed || !b->p->bound_class)
+		return;
+	s->bound_sec = bound_shown(bound, base, s->step_sec);
+	if (s->bound_sec < bound * (1 - 1e-9))
+		diag_warn(b->p->diag, "the plan's %g s are below their lower "
+		          "bound, %g s, which is dropped", s->step_sec, bound);
+	else
+		s->bound_class = b->p->bound_class;
+}
+
+static void
+sum_cost(struct builder *b)
+{
+	struct plan_summary *s = &b->plan->sum;
+	double *sec[PH_COUNT] = {
+		&s->forward_sec, &s->recompute_sec, &s->backward_sec,
+		&s->update_sec
+	};
+	double base;
+
+	for (int64_t i = 0; i < b->plan->nstep; i++) {
+		const struct plan_step *t = &b->plan->step[i];
+
+		*sec[t->phase] += t->seconds;
+		s->step_flops += t->flops;
+		if (t->phase == PH_RECOMPUTE)
+			s->recompute_flops += t->flops;
+		for (int k = 0; k < t->ninlined; k++) {
+			*sec[t->phase] -= t->inlined[k].seconds;
+			s->recompute_sec += t->inlined[k].seconds;
+			s->recompute_flops += t->inlined[k].flops;
+		}
+	}
+	base = s->forward_sec + s->backward_sec + s->update_sec;
+	s->step_sec = base + s->recompute_sec;
+	set_bound(b, base);
+	s->overhead = base > 0 ? s->recompute_sec / base : 0;
+	s->gap = base > 0 ? (s->step_sec - s->bound_sec) / base : 0;
+}
+
+static void
+add_residents(struct builder *b)
+{
+	FOR_VALS (v, b->g)
+		if (!v->base && (v->kind == V_PARAM || v->kind == V_BUFFER
+		    || v->kind == V_INPUT))
+			add_tensor(b, val_id(b->g, v));
+}
+
+Plan *
+plan_build(Pass *p, const Graph *g, bool claimed)
+{
+	Plan *plan = arena_alloc(p->keep, sizeof *plan);
+	struct builder b = { .p = p, .g = g, .plan = plan,
+	                     .claimed = claimed };
+
+	b.placed = g->props & P_PLACED;
+	b.of_val = arena_array(p->scratch, g->nval, sizeof *b.of_val);
+	memset(b.of_val, -1, g->nval * sizeof *b.of_val);
+	plan->tensor = arena_array(p->keep, (size_t)g->nval + g->nnode,
+	                           sizeof *plan->tensor);
+	plan->step = arena_array(p->keep, g->nnode, sizeof *plan->step);
+	plan->model = g->name;
+	plan->device = device_json(device_of(g), p->keep);
+	add_residents(&b);
+	FOR_NODES (n, g)
+		add_step(&b, n);
+	set_lifetimes(&b);
+	plan->sum = (struct plan_summary){
+		.budget = claimed && p->budget > 0 ? p->budget : -1,
+		.baseline_peak = p->baseline_peak > 0 ? p->baseline_peak : -1,
+		.alignment = p->target->align,
+		.solver_sec = p->opt->stats ? p->solver_sec : 0,
+	};
+	sum_memory(&b);
+	sum_cost(&b);
+	return plan;
+}
+
+bool
+pass_account(Pass *p, Graph *g)
+{
+	p->plan = plan_build(p, g, true);
+	if (p->reference)
+		p->reference_plan = plan_build(p, p->reference, false);
+	return true;
+}

@@ -1,0 +1,22 @@
+/* Room account: the plan as an object.
+ *
+ * in      the final graph
+ * out     tensors, steps, lifetimes and sums, derived from the graph alone
+ * unaware of how the plan was found, and of who reads it
+ */
+#ifndef PASSES_ACCOUNT_ACCOUNT_H
+#define PASSES_ACCOUNT_ACCOUNT_H
+
+#include "passes/pass.h"
+
+PassFn pass_account;
+
+/* The plan of a graph, into p->keep.  claimed: the pass's budget and bound are
+ * about this graph; else its plan claims neither. */
+Plan *plan_build(Pass *, const Graph *, bool claimed);
+/* What is said of a lower bound beside a plan of `step` seconds, `base` of
+ * which any plan takes: should the bound be wrong, the plan is not, and goes
+ * without. */
+double bound_shown(double bound, double base, double step);
+
+#endif

@@ -1,0 +1,36 @@
+/* What a step saves for backward, by layer. */
+#ifndef PASSES_ACCOUNT_MEMORY_H
+#define PASSES_ACCOUNT_MEMORY_H
+
+#include "passes/problem/segments.h"
+
+enum block { B_NORM, B_ATTENTION, B_MLP, B_OTHER, B_STATS, B_COUNT };
+extern const char *const memory_block[B_COUNT];
+
+/* One place that is occupied across the end of forward. */
+struct saved {
+	const char *name, *op;          /* value, ONNX operator that makes it */
+	const char *reader;             /* op that reads it afterwards */
+	int64_t bytes;
+	int32_t segment, layer;         /* -1: in no layer */
+	enum block block;
+	bool split;                     /* by tensor parallelism */
+};
+
+struct memory_report {
+	struct segments seg;
+	int64_t nsaved;
+	struct saved *saved;
+	int64_t unit;                   /* elements of a layer's input; 0 */
+	int64_t outside;                /* saved by no layer */
+	int64_t *layer;                 /* by layer: bytes without statistics */
+	int64_t *device;                /* the same on one device of --tp */
+	int64_t *stats;                 /* by layer */
+	int64_t param;                  /* elements that are trained */
+	/* a transformer's shape; 0: none was seen */
+	int64_t batch, seq, hidden, heads, vocab;
+};
+
+struct memory_report *memory_report_new(const Pass *, const Plan *, Arena *);
+
+#endif

@@ -1,0 +1,348 @@
+/* Plan a bare graph of costs.
+ *
+ * what    the cheapest plan found within a budget
+ * method  small graphs exactly.  Others: a ladder of budgets, from the peak of
+ *         the unmodified order down to the largest working set, searched in
+ *         sweeps; each rung starts from the plan of its neighbour, and each
+ *         plan found is offered to every rung.  Tightening step by step finds
+ *         better plans than a search at one budget with the same work.
+ *         Of training graphs each rung's bound comes first, with a plan that
+ *         often costs no more; such a rung is settled.
+ *         What is done does not depend on the budget asked for, which only
+ *         picks from what was found: so a larger budget never gives a slower
+ *         plan, also from one call to another.
+ * cost    counted work, scaled with the graph; only a time limit given by the
+ *         user makes results depend on the machine
+ */
+#include "passes/bare/dag.h"
+
+#include <math.h>
+
+enum { RUNGS_MAX = 128, EVEN = 4, FAILED_MAX = 3, PROBES = 16 };
+
+/* Temperature of a search for the least budget, and its last step as a part
+ * of what is open. */
+#define LEAST_HOT 20.0
+#define LEAST_PART 0.004
+
+/* Nodes of a training graph up to which each rung's bound is found. */
+enum { BOUND_MAX = 700 };
+
+/* At least, on a machine of today. */
+#define WORK_PER_SECOND 5e7
+
+/* Below EVEN tenths of the peak, rungs shrink by this. */
+#define RATIO 0.8
+
+static void
+note(const struct dag_best *b, const char *what)
+{
+	const struct dag_rung *r = &b->asked;
+
+	if (!b->o->progress)
+		return;
+	if (r->best.len)
+		fprintf(b->o->progress, "\r%-20s %5.1f %%  +%.3f %%   ", what,
+		        100 * (double)b->rung[b->at].budget
+		        / (double)b->g->peak,
+		        100 * (r->best.cost / b->g->cost - 1));
+	else
+		fprintf(b->o->progress, "\r%-20s %5.1f %%  none yet   ", what,
+		        100 * (double)b->rung[b->at].budget
+		        / (double)b->g->peak);
+	fflush(b->o->progress);
+}
+
+/* Within the gap of what no plan can do without. */
+static bool
+done(const struct dag_best *b)
+{
+	return dag_stopped(b) || (b->asked.best.len && b->asked.best.cost
+		<= b->bound + b->o->gap * b->g->cost);
+}
+
+/* Work that the time allows, if that is limited. */
+static int64_t
+in_time(const struct dag_best *b, int64_t work, int64_t all)
+{
+	double part = b->o->sec * WORK_PER_SECOND / (double)all;
+
+	return b->o->sec > 0 && part < 1 ? (int64_t)(part * (double)work)
+		: work;
+}
+
+/* Rungs for each tenth of the peak; small training graphs' are cheap. */
+static int
+steps(const struct dag *g)
+{
+	return g->training && g->n < 100 ? 10 : 4;
+}
+
+static void
+make_ladder(struct dag_best *b)
+{
+	const struct dag *g = b->g;
+	int even = EVEN * steps(g), k = 10 * steps(g);
+	double part = 1, all = k;
+
+	b->rung = arena_array(b->arena, RUNGS_MAX + 1, sizeof *b->rung);
+	while (b->nrung < RUNGS_MAX - 1) {
+		int64_t r = (int64_t)ceil(part * (double)g->peak);
+
+		if (b->nrung && r <= g->working_set)
+			break;
+		b->rung[b->nrung++] = (struct dag_rung){ r, g->cost, { 0 } };
+		part = --k >= even ? k / all : part * RATIO;
+	}
+	if (g->working_set < g->peak)
+		b->rung[b->nrung++] = (struct dag_rung){ g->working_set,
+			g->cost, { 0 } };
+}
+
+/* Rungs in tenths of the peak get more. */
+static int
+parts(const struct dag_best *b, int k)
+{
+	int tenth = steps(b->g);
+
+	return k % tenth == 0 && k <= (10 - EVEN) * tenth ? 2 : 1;
+}
+
+/* Of the work for a sweep over rungs 1..last. */
+static int64_t
+share(const struct dag_best *b, int last, int64_t work)
+{
+	int all = 0;
+
+	for (int k = 1; k <= last; k++)
+		all += parts(b, k);
+	return work / all * parts(b, b->at);
+}
+
+/* The last rung worth a search: some beyond those with a plan, or all while
+ * there are hardly any. */
+static int
+tightest(const struct dag_best *b)
+{
+	int last = 0;
+
+	for (int k = 1; k < b->nrung; k++)
+		last = b->rung[k].best.len ? k : last;
+	last = b->swept ? last + FAILED_MAX : b->nrung - 1;
+	return last < b->nrung ? last : b->nrung - 1;
+}
+
+/* The rung being searched has a plan that none can beat. */
+static bool
+settled(const struct dag_best *b)
+{
+	const struct dag_rung *r = &b->rung[b->at];
+
+	return r->best.len && r->best.cost <= r->bound;
+}
+
+/* Anneal rung after rung, each from its looser neighbour's plan, or upwards
+ * from its tighter one's. */
+static void
+sweep(struct dag_best *b, bool down, double hot, int64_t work)
+{
+	int failed = 0, last = tightest(b);
+
+	for (int k = 1; k <= last && failed < FAILED_MAX && !done(b); k++) {
+		const struct dag_seq *own, *from;
+
+		b->at = down ? k : last + 1 - k;
+		own = &b->rung[b->at].best;
+		from = down ? &b->rung[b->at - 1].best
+			: k > 1 ? &b->rung[b->at + 1].best : own;
+		if (settled(b) || (!own->len && !down))
+			continue;
+		if (!from->len)
+			from = own->len ? own : &b->rung[0].best;
+		dag_anneal(b, from, share(b, last, work), hot);
+		note(b, "sequences");
+		failed = own->len ? 0 : failed + 1;
+	}
+	b->swept = true;
+}
+
+/* The same over sets of kept values; from the rung's own plan or, first, from
+ * its looser neighbour's. */
+static void
+sweep_sets(struct dag_best *b, bool first, double hot, int64_t work)
+{
+	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
+		const struct dag_seq *from = &b->rung[b->at].best;
+
+		if (settled(b))
+			continue;
+		if (first || !from->len)
+			from = &b->rung[b->at - 1].best;
+		if (!from->len)
+			break;
+		dag_keep(b, from, share(b, b->nrung - 1, work), hot);
+		note(b, "keep or recompute");
+	}
+}
+
+/* What each rung costs at least, and plans that often cost just that. */
+static void
+bound_all(struct dag_best *b, int64_t work)
+{
+	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
+		struct dag_rung *r = &b->rung[b->at];
+		struct dag_seq start;
+
+		if (settled(b))
+			continue;
+		r->bound = dag_bound(b->g, r->budget, &start, b->o->watch,
+		                     b->arena);
+		if (start.len == 0)
+			continue;
+		dag_offer(b, start.node, start.len);
+		if (!settled(b))
+			dag_keep(b, &start, share(b, b->nrung - 1, work),
+			         0.1);
+		note(b, "bounds");
+	}
+}
+
+/* Where little is kept, plans to start from. */
+static void
+evict_all(struct dag_best *b, int64_t work)
+{
+	int even = (10 - EVEN) * steps(b->g);
+
+	for (b->at = even; b->at < b->nrung && !done(b); b->at++) {
+		if (settled(b))
+			continue;
+		dag_evict(b, work);
+		note(b, "eviction");
+	}
+}
+
+/* How little will do?  A rung of its own goes from the least that is known to
+ * be enough towards what is proven to be too little: all the way at first,
+ * then half as far as long as that fails, twice as far where it worked.  Cost
+ * is of little account then, so half the walks are hot. */
+static void
+find_least(struct dag_best *b, int64_t work)
+{
+	int64_t lo = b->g->working_set;
+	struct dag_rung *probe = &b->rung[b->nrung];
+	double part = 1;
+
+	b->at = b->nrung;
+	for (int k = 0; k < PROBES && part > LEAST_PART && !done(b); k++) {
+		struct dag_seq from = b->least;
+		int64_t step = (int64_t)ceil(part * (double)(from.peak - lo));
+
+		if (step <= 0)
+			break;
+		*probe = (struct dag_rung){ from.peak - step, b->g->cost,
+			{ 0 } };
+		dag_evict(b, work / PROBES / 2);
+		if (b->least.peak > probe->budget && part < 0.2)
+			dag_anneal(b, &from, work / PROBES,
+			           k % 2 ? LEAST_HOT : 1);
+		if (b->least.peak > probe->budget)
+			part /= 2;
+		else if (part < 1)
+			part *= 2;
+		note(b, "least budget");
+	}
+}
+
+/* Nothing to search: the optimum, or the least budget, which is the peak of
+ * some plan and so a sum of sizes. */
+static void
+plan_small(struct dag_best *b)
+{
+	int64_t lo = b->g->working_set, hi = b->least.peak;
+
+	if (done(b) || dag_exact(b, b->asked.budget))
+		return;
+	while (lo < hi) {
+		int64_t mid = lo + (hi - lo) / 2;
+
+		if (dag_exact(b, mid))
+			hi = b->least.peak < hi ? b->least.peak : mid;
+		else
+			lo = mid + 1;
+	}
+}
+
+static void
+plan_training(struct dag_best *b)
+{
+	int64_t n = b->g->n, work = n < 200 ? 400000 * n : 40000000;
+	int64_t evict = n < 4000 ? 15000 * n : 60000000;
+
+	evict = in_time(b, evict, 6 * work);
+	work = in_time(b, work, 6 * work);
+	if (n <= BOUND_MAX)
+		bound_all(b, work);
+	evict_all(b, evict);
+	sweep_sets(b, true, 0.5, work);
+	sweep_sets(b, true, 0.2, work);
+	sweep(b, true, 0.4, work);
+	sweep_sets(b, false, 0.1, work);
+	find_least(b, work / 2);
+}
+
+/* Small graphs have many a dead end: what there is to do is done twice. */
+static void
+plan_general(struct dag_best *b)
+{
+	double n = b->g->n;
+	int rounds = n < 200 ? 2 : 1;
+	int64_t evict = n < 4000 ? (int64_t)(15000 * n) : 60000000;
+	int64_t work = (int64_t)(n < 156 ? 1.2e6 * n : n < 1000
+	                         ? 1.5e7 * sqrt(n) : 4.7e8) / rounds;
+	double hot = n < 120 ? 0.5 : n < 1000 ? 60 / n : 0.06;
+
+	evict = in_time(b, evict, 7 * rounds * work);
+	work = in_time(b, work, 7 * rounds * work);
+	evict_all(b, evict);
+	for (int k = 0; k < rounds; k++) {
+		sweep(b, true, 2 * hot, work);
+		find_least(b, work);
+		sweep(b, false, hot, work);
+		sweep(b, true, hot, work);
+		sweep(b, false, 0.4 * hot, work);
+		sweep(b, true, 0.4 * hot, work);
+		find_least(b, work);
+	}
+}
+
+struct dag_answer
+dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
+{
+	struct dag_best b = { .g = g, .o = o, .arena = arena,
+	                      .scratch = arena, .random = 1,
+	                      .asked = { .budget = o->budget } };
+	struct dag_answer r = { .bound_class = "any" };
+	int32_t *order = arena_array(arena, (size_t)g->n, sizeof *order);
+
+	watch_begin(o->watch, o->sec);
+	for (int32_t i = 0; i < g->n; i++)
+		order[i] = i;
+	make_ladder(&b);
+	dag_offer(&b, order, g->n);
+	b.bound = g->n <= DAG_EXACT ? g->cost
+		: dag_bound(g, o->budget, NULL, o->watch, arena);
+	if (g->n <= DAG_EXACT)
+		plan_small(&b);
+	else if (g->training)
+		plan_training(&b);
+	else
+		plan_general(&b);
+	if (o->progress)
+		fputs("\r\x1b[K", o->progress);
+	r.found = b.asked.best.len > 0;
+	r.seq = r.found ? b.asked.best : b.least;
+	r.bound = g->n <= DAG_EXACT && r.found ? r.seq.cost : b.bound;
+	r.rung = b.rung;
+	r.nrung = b.nrung;
+	return r;
+}

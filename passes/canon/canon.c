@@ -1,0 +1,301 @@
+/* Canonical form: one way to write what exporters write in many.
+ *
+ * Local rewriting by structure, never by name.  Rules of the match_*.c files
+ * are tried on every node in order of execution until none applies (match.c).
+ * They clean up (views of views, expands in front of ops that broadcast,
+ * equal nodes computed once), and recognise: linear layers as 2-D products
+ * with bias, LayerNorm, RMSNorm, GELU, SiLU, cross entropy, attention.  A
+ * fused op keeps less for the backward pass than its parts would: that is why
+ * this runs before autodiff.
+ *
+ * Dropout is removed when it is switched off; what remains gets numbered
+ * random streams, in order of execution, so that masks do not depend on what
+ * later passes do.
+ *
+ * needs  P_STATIC
+ * gives  P_CANON
+ * cost   O(N) per sweep; the number of sweeps is bounded, three or four in
+ *        practice.  Constants are compared byte by byte.
+ */
+#include "passes/canon/match.h"
+
+#include <string.h>
+
+/* ---- equal nodes ---- */
+
+static uint64_t
+mix(uint64_t h, uint64_t x)
+{
+	h = (h ^ x) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static uint64_t
+hash_node(const struct rewrite *w, NodeId n)
+{
+	const Node *node = &w->g->node[n];
+	uint64_t h = mix(node->op, (uint64_t)node->phase);
+
+	for (int i = 0; i < node->nin; i++)
+		h = mix(h, rw_in(w, n, i));
+	return h;
+}
+
+static bool
+same_node(const struct rewrite *w, NodeId a, NodeId b)
+{
+	const Node *x = &w->g->node[a], *y = &w->g->node[b];
+
+	if (x->op != y->op || x->phase != y->phase || x->nin != y->nin
+	    || !attr_equal(x->op, &x->attr, &y->attr)
+	    || !x->out[0] || !y->out[0]
+	    || !shape_eq(rw_shape(w, x->out[0]), rw_shape(w, y->out[0]))
+	    || rw_dt(w, x->out[0]) != rw_dt(w, y->out[0]))
+		return false;
+	for (int i = 0; i < x->nin; i++)
+		if (rw_in(w, a, i) != rw_in(w, b, i))
+			return false;
+	return true;
+}
+
+struct cse {
+	NodeId *slot;           /* open addressing */
+	size_t size, used;
+};
+
+static void
+cse_add(struct rewrite *w, struct cse *t, NodeId n)
+{
+	size_t i = hash_node(w, n) & (t->size - 1);
+
+	while (t->slot[i])
+		i = (i + 1) & (t->size - 1);
+	t->slot[i] = n;
+	t->used++;
+}
+
+static void
+cse_grow(struct rewrite *w, struct cse *t)
+{
+	struct cse old = *t;
+
+	t->size = old.size ? 2 * old.size : 256;
+	t->used = 0;
+	t->slot = arena_array(w->mem, t->size, sizeof *t->slot);
+	for (size_t i = 0; i < old.size; i++)
+		if (old.slot[i] && !w->dead[old.slot[i]])
+			cse_add(w, t, old.slot[i]);
+}
+
+/* A node that computes what an earlier one did is that one. */
+static bool
+same_as_before(struct rewrite *w, NodeId root)
+{
+	struct cse *t = w->cse;
+	const Node *node = &w->g->node[root];
+
+	if (node->nout != 1 || (op_info[node->op].flags & F_RNG))
+		return false;
+	if (!t)
+		t = w->cse = arena_alloc(w->mem, sizeof *t);
+	if (2 * (t->used + 1) > t->size)
+		cse_grow(w, t);
+	for (size_t i = hash_node(w, root) & (t->size - 1); t->slot[i];
+	     i = (i + 1) & (t->size - 1)) {
+		NodeId first = t->slot[i];
+
+		if (w->dead[first] || !same_node(w, first, root))
+			continue;
+		w->heir = first;
+		return rw_replace(w, root, rw_out(w, first));
+	}
+	cse_add(w, t, root);
+	return false;
+}
+
+/* ---- dropout ---- */
+
+static bool
+no_dropout(struct rewrite *w, NodeId root)
+{
+	if (w->p->opt->dropout
+	    && w->g->node[root].attr.DROPOUT.ratio > 0)
+		return false;
+	return rw_replace(w, root, rw_in(w, root, 0));
+}
+
+static void
+number_streams(Pass *p, Graph *g)
+{
+	int drawn = 0;
+
+	FOR_NODES (n, g) {
+		drawn += n->op == OP_RANDOM || n->op == OP_BERNOULLI;
+		if (n->op == OP_DROPOUT && n->attr.DROPOUT.stream == 0)
+			n->attr.DROPOUT.stream = ++g->nstream;
+		if (n->op == OP_BERNOULLI && n->attr.BERNOULLI.stream == 0)
+			n->attr.BERNOULLI.stream = ++g->nstream;
+		if (n->op == OP_RANDOM && n->attr.RANDOM.stream == 0)
+			n->attr.RANDOM.stream = ++g->nstream;
+		if (n->op != OP_ATTENTION)
+			continue;
+		if (!p->opt->dropout)
+			n->attr.ATTENTION.ratio = 0;
+		if (n->attr.ATTENTION.ratio > 0
+		    && n->attr.ATTENTION.stream == 0)
+			n->attr.ATTENTION.stream = ++g->nstream;
+	}
+	if (drawn > 0 && !p->opt->dropout)
+		diag_warn(p->diag, "%d ops draw random numbers still: "
+		          "--dropout off leaves out Dropout, not what an "
+		          "export wrote out as random numbers and a "
+		          "comparison; export in evaluation mode to be "
+		          "without", drawn);
+}
+
+/* ---- equal constants ---- */
+
+static uint64_t
+hash_const(const Val *v, int64_t nbytes)
+{
+	const unsigned char *data = v->data;
+	uint64_t h = mix((uint64_t)v->dt, (uint64_t)v->shape.rank);
+	int64_t i = 0;
+
+	for (; i + 8 <= nbytes; i += 8) {
+		uint64_t x;
+
+		memcpy(&x, data + i, 8);
+		h = mix(h, x);
+	}
+	for (; i < nbytes; i++)
+		h = mix(h, data[i]);
+	return h;
+}
+
+/* Constants with the same contents become one, so that nodes that differ in
+ * nothing else are equal and masks are stored once. */
+static void
+merge_constants(Pass *p, Graph *g)
+{
+	size_t size = 64;
+	ValId *slot, *same = arena_array(p->scratch, g->nval, sizeof *same);
+
+	while (size < 2 * (size_t)g->nval)
+		size *= 2;
+	slot = arena_array(p->scratch, size, sizeof *slot);
+	FOR_VALS (v, g) {
+		ValId id = val_id(g, v);
+		int64_t n = val_data_bytes(v);
+		size_t i;
+
+		if (!val_is_const(v) || v->output)
+			continue;
+		i = hash_const(v, n) & (size - 1);
+		while (slot[i]) {
+			const Val *u = &g->val[slot[i]];
+
+			if (u->dt == v->dt && shape_eq(&u->shape, &v->shape)
+			    && !memcmp(u->data, v->data, (size_t)n))
+				break;
+			i = (i + 1) & (size - 1);
+		}
+		if (slot[i])
+			same[id] = slot[i];
+		else
+			slot[i] = id;
+	}
+	FOR_NODES (n, g)
+		for (int i = 0; i < n->nin; i++)
+			if (same[n->in[i]])
+				n->in[i] = same[n->in[i]];
+}
+
+/* ---- names ---- */
+
+/* Statistics that recognised ops leave beside their result are named after
+ * it: ONNX has no names for them. */
+static void
+name_statistics(Graph *g)
+{
+	static const struct {
+		Op op;
+		const char *name[2];
+	} names[] = {
+		{ OP_LAYERNORM, { "mean", "rstd" } },
+		{ OP_RMSNORM, { "rstd", NULL } },
+		{ OP_SCE, { "lse", "denom" } },
+		{ OP_NLL, { "denom", NULL } },
+		{ OP_ATTENTION, { "lse", NULL } },
+	};
+
+	FOR_NODES (n, g)
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+			for (int k = 1; k < n->nout; k++) {
+				ValId v = n->out[k];
+
+				if (n->op != names[i].op || !v || !n->out[0]
+				    || g->val[v].onnx || g->val[v].output)
+					continue;
+				val_rename(g, v, arena_printf(g->arena,
+					"%s.%s", g->val[n->out[0]].name,
+					names[i].name[k - 1]));
+			}
+}
+
+/* ---- the pass ---- */
+
+static const struct rule rules[] = {
+	{ OP_NONE, same_as_before },
+	{ OP_DROPOUT, no_dropout },
+	{ OP_RESHAPE, match_reshape },
+	{ OP_TRANSPOSE, match_transpose },
+	{ OP_NONE, match_expand },
+	{ OP_GATHER, match_gather },
+	{ OP_POW, match_pow },
+	{ OP_DIV, match_div },
+	{ OP_ADD, match_neutral },
+	{ OP_SUB, match_neutral },
+	{ OP_MUL, match_neutral },
+	{ OP_DIV, match_neutral },
+	{ OP_MATMUL, match_matmul_transpose },
+	{ OP_DIV, match_norm },
+	{ OP_MUL, match_norm },
+	{ OP_MUL, match_norm_scale },
+	{ OP_ADD, match_norm_bias },
+	{ OP_MUL, match_gelu },
+	{ OP_MUL, match_silu },
+	{ OP_LOG, match_log_softmax },
+	{ OP_LOG, match_log_sigmoid },
+	{ OP_NLL, match_nll },
+	{ OP_ATTENTION, match_attention_split },
+	{ OP_ATTENTION, match_attention_mask },
+	{ OP_ATTENTION, match_attention_kv },
+	{ OP_MATMUL, match_attention },
+	{ OP_MATMUL, match_linear_2d },
+	{ OP_ADD, match_linear_bias },
+	{ OP_SLICE, match_linear_rows },
+	{ OP_NONE, NULL },
+};
+
+bool
+canon_run(Pass *p, Graph *g)
+{
+	struct rewrite w;
+
+	merge_constants(p, g);
+	rw_init(&w, p, g);
+	if (!rw_run(&w, rules))
+		return false;
+	merge_constants(p, g);
+	number_streams(p, g);
+	graph_dce(g);
+	name_statistics(g);
+	return true;
+}
+
+bool
+pass_canon(Pass *p, Graph *g)
+{
+	return canon_run(p, g);
+}

@@ -1,0 +1,15 @@
+/* Room canon: one form for what exporters write in many.
+ *
+ * in      a static graph
+ * out     norms, activations, attention and linear layers as single nodes; the
+ *         loss; the float types of the step
+ * unaware of gradients, memory and machines
+ */
+#ifndef PASSES_CANON_CANON_H
+#define PASSES_CANON_CANON_H
+
+#include "passes/pass.h"
+
+PassFn pass_canon, pass_loss, pass_precision;
+
+#endif

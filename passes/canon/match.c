@@ -1,0 +1,462 @@
+/* The machinery under canon's rules; see match.h. */
+#include "passes/canon/match.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum { MAX_SWEEP = 32 };
+
+void
+rw_grow(struct rewrite *w)
+{
+	Graph *g = w->g;
+
+	w->fwd = arena_grow(w->mem, w->fwd, w->nval, &w->fwd_cap, g->nval,
+	                    sizeof *w->fwd);
+	w->core = arena_grow(w->mem, w->core, w->nval, &w->core_cap, g->nval,
+	                     sizeof *w->core);
+	w->mask = arena_grow(w->mem, w->mask, w->nval, &w->mask_cap, g->nval,
+	                     sizeof *w->mask);
+	w->trained = arena_grow(w->mem, w->trained, w->nval, &w->trained_cap,
+	                        g->nval, sizeof *w->trained);
+	w->nuse = arena_grow(w->mem, w->nuse, w->nval, &w->nuse_cap, g->nval,
+	                     sizeof *w->nuse);
+	w->dead = arena_grow(w->mem, w->dead, w->nnode, &w->dead_cap,
+	                     g->nnode, sizeof *w->dead);
+	for (; w->nval < g->nval; w->nval++) {
+		w->fwd[w->nval] = 0;
+		w->core[w->nval] = 0;
+		w->mask[w->nval] = 0;
+		w->trained[w->nval] = false;
+		w->nuse[w->nval] = 0;
+	}
+	for (; w->nnode < g->nnode; w->nnode++)
+		w->dead[w->nnode] = false;
+}
+
+void
+rw_init(struct rewrite *w, Pass *p, Graph *g)
+{
+	memset(w, 0, sizeof *w);
+	w->p = p;
+	w->g = g;
+	w->mem = p->scratch;
+	rw_grow(w);
+}
+
+/* ---- looking ---- */
+
+/* The value that stands for v now. */
+static ValId
+value_now(const struct rewrite *w, ValId v)
+{
+	while (w->fwd[v])
+		v = w->fwd[v];
+	return v;
+}
+
+ValId
+rw_in(const struct rewrite *w, NodeId n, int i)
+{
+	const Node *node = &w->g->node[n];
+
+	return i < node->nin ? value_now(w, node->in[i]) : 0;
+}
+
+NodeId
+rw_def(const struct rewrite *w, ValId v)
+{
+	return w->g->val[v].def;
+}
+
+NodeId
+rw_is(const struct rewrite *w, ValId v, Op op)
+{
+	NodeId n = w->g->val[v].def;
+
+	return n && w->g->node[n].op == op && w->g->val[v].slot == 0 ? n : 0;
+}
+
+bool
+rw_single(const struct rewrite *w, ValId v)
+{
+	return w->nuse[v] == 1 && !w->g->val[v].output;
+}
+
+bool
+rw_float(const struct rewrite *w, ValId v)
+{
+	return dtype_info[w->g->val[v].dt].cls == 'f';
+}
+
+bool
+rw_scalar(const struct rewrite *w, ValId v, double *x)
+{
+	return v && val_is_const(&w->g->val[v]) && val_splat(w->g, v, x);
+}
+
+bool
+near_to(double a, double b, double tol)
+{
+	return fabs(a - b) <= tol * fabs(b);
+}
+
+ValId
+rw_scaled(const struct rewrite *w, ValId v, double *coef, bool single)
+{
+	for (;;) {
+		NodeId n;
+		ValId x;
+		double c;
+
+		if (single && !rw_single(w, v))
+			return v;
+		if ((n = rw_is(w, v, OP_MUL)) != 0) {
+			int i = rw_scalar(w, rw_in(w, n, 1), &c) ? 0 : 1;
+
+			if (i == 1 && !rw_scalar(w, rw_in(w, n, 0), &c))
+				return v;
+			x = rw_in(w, n, i);
+		} else if ((n = rw_is(w, v, OP_DIV)) != 0
+		           && rw_scalar(w, rw_in(w, n, 1), &c) && c != 0) {
+			x = rw_in(w, n, 0);
+			c = 1 / c;
+		} else {
+			return v;
+		}
+		if (!rw_float(w, v)
+		    || !shape_eq(rw_shape(w, x), rw_shape(w, v)))
+			return v;
+		*coef *= c;
+		v = x;
+	}
+}
+
+/* ---- changing ---- */
+
+/* Which of n's outputs a trained parameter has a differentiable say in. */
+static void
+spread_trained(struct rewrite *w, const Node *n)
+{
+	bool any = false;
+
+	for (int i = 0; i < n->nin; i++)
+		any |= n->in[i] && w->trained[value_now(w, n->in[i])];
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			w->trained[n->out[i]] = any && rw_float(w, n->out[i]);
+}
+
+/* A new value is named after the root it helps to replace. */
+static void
+name_after_root(struct rewrite *w, ValId v)
+{
+	Graph *g = w->g;
+	ValId root = g->node[w->at].out[0];
+
+	if (root)
+		val_rename(g, v, arena_printf(g->arena, "%s.%s",
+			g->val[root].name,
+			op_info[g->node[g->val[v].def].op].text));
+}
+
+ValId
+rw_emit(struct rewrite *w, Op op, int nin, const ValId *in, const Attr *attr)
+{
+	ValId v = emit_op(w->g, w->p->diag, op, nin, in, attr, w->at);
+
+	rw_grow(w);
+	if (!v) {
+		w->failed = true;
+		return 0;
+	}
+	for (int i = 0; i < nin; i++)
+		if (in[i])
+			w->nuse[in[i]]++;
+	spread_trained(w, &w->g->node[w->g->nnode - 1]);
+	name_after_root(w, v);
+	return v;
+}
+
+ValId
+rw_slice(struct rewrite *w, ValId v, const IntList *start,
+         const IntList *step, const Shape *out)
+{
+	Node *n = node_new(w->g, OP_SLICE, 1, &v, 1, w->at);
+	ValId y = n->out[0];
+
+	n->attr.SLICE.start = *start;
+	n->attr.SLICE.step = *step;
+	w->g->val[y].shape = *out;
+	w->g->val[y].dt = w->g->val[v].dt;
+	rw_grow(w);
+	w->nuse[v]++;
+	w->trained[y] = w->trained[v];
+	name_after_root(w, y);
+	return y;
+}
+
+ValId
+rw_reshape(struct rewrite *w, ValId v, const Shape *s)
+{
+	Attr a = attr_reshape(s);
+
+	if (shape_eq(rw_shape(w, v), s))
+		return v;
+	return rw_emit(w, OP_RESHAPE, 1, &v, &a);
+}
+
+ValId
+rw_expand(struct rewrite *w, ValId v, const Shape *s)
+{
+	Attr a = attr_default(OP_EXPAND);
+
+	if (shape_eq(rw_shape(w, v), s))
+		return v;
+	a.EXPAND.shape = shape_list(s);
+	return rw_emit(w, OP_EXPAND, 1, &v, &a);
+}
+
+ValId
+rw_transpose(struct rewrite *w, ValId v, const int *perm)
+{
+	Attr a = attr_default(OP_TRANSPOSE);
+	int rank = rw_shape(w, v)->rank;
+	bool moved = false;
+
+	a.TRANSPOSE.perm.n = rank;
+	for (int i = 0; i < rank; i++) {
+		a.TRANSPOSE.perm.v[i] = perm[i];
+		moved |= perm[i] != i;
+	}
+	return moved ? rw_emit(w, OP_TRANSPOSE, 1, &v, &a) : v;
+}
+
+ValId
+rw_unary(struct rewrite *w, Op op, ValId v)
+{
+	return rw_emit(w, op, 1, &v, NULL);
+}
+
+ValId
+rw_binary(struct rewrite *w, Op op, ValId a, ValId b)
+{
+	return rw_emit(w, op, 2, (ValId[]){ a, b }, NULL);
+}
+
+ValId
+rw_const_like(struct rewrite *w, ValId like, double x)
+{
+	ValId v = val_scalar(w->g, rw_dt(w, like), x);
+
+	rw_grow(w);
+	return v;
+}
+
+ValId
+rw_const(struct rewrite *w, DType dt, Shape s, const void *data)
+{
+	ValId v = val_const(w->g, NULL, dt, s, data);
+
+	rw_grow(w);
+	return v;
+}
+
+/* Nodes that nobody needs any more go, and what takes their place inherits
+ * their origins.  A stack and no recursion: chains may be long. */
+static void
+reap(struct rewrite *w, NodeId first)
+{
+	Graph *g = w->g;
+	size_t cap = 0;
+	uint32_t n = 1;
+	NodeId heir = w->heir, *stack;
+
+	if (!heir && w->first_new < g->nnode)
+		heir = g->nnode - 1;
+	stack = arena_grow(w->mem, NULL, 0, &cap, 16, sizeof *stack);
+	stack[0] = first;
+	while (n > 0) {
+		NodeId m = stack[--n];
+		Node *node = &g->node[m];
+		bool used = w->dead[m];
+
+		for (int i = 0; i < node->nout; i++)
+			used |= node->out[i] && w->nuse[node->out[i]] > 0;
+		if (used)
+			continue;
+		w->dead[m] = true;
+		if (heir && heir != m)
+			node_add_origin(g, &g->node[heir], node->origin,
+			                node->norigin);
+		stack = arena_grow(w->mem, stack, n, &cap,
+		                   n + (size_t)node->nin, sizeof *stack);
+		for (int i = 0; i < node->nin; i++) {
+			ValId x = rw_in(w, m, i);
+
+			if (!x)
+				continue;
+			assert(w->nuse[x] > 0);
+			if (--w->nuse[x] == 0 && g->val[x].def)
+				stack[n++] = g->val[x].def;
+		}
+	}
+}
+
+void
+rw_set_in(struct rewrite *w, NodeId n, int i, ValId v)
+{
+	ValId old = rw_in(w, n, i);
+
+	if (old == v)
+		return;
+	w->g->node[n].in[i] = v;
+	w->nuse[v]++;
+	if (old && --w->nuse[old] == 0 && w->g->val[old].def)
+		reap(w, w->g->val[old].def);
+}
+
+/* Let the node that makes `from` write `to` instead. */
+static void
+steal(struct rewrite *w, ValId from, ValId to)
+{
+	Graph *g = w->g;
+	NodeId n = g->val[from].def, old = g->val[to].def;
+	int slot = g->val[from].slot;
+
+	g->node[old].out[g->val[to].slot] = 0;
+	g->node[n].out[slot] = to;
+	g->val[to].def = n;
+	g->val[to].slot = slot;
+	g->val[from].def = 0;
+}
+
+bool
+rw_replace(struct rewrite *w, NodeId root, ValId v)
+{
+	Graph *g = w->g;
+	ValId old = g->node[root].out[0];
+	NodeId def = g->val[v].def;
+
+	assert(shape_eq(&g->val[old].shape, &g->val[v].shape));
+	assert(g->val[old].dt == g->val[v].dt);
+	if (def && def >= w->first_new && w->nuse[v] == 0) {
+		/* a fresh value: the old one keeps its name */
+		steal(w, v, old);
+	} else if (!g->val[old].output && old != g->loss) {
+		w->fwd[old] = v;
+		w->nuse[v] += w->nuse[old];
+		w->nuse[old] = 0;
+	} else {
+		if (g->val[v].kind != V_TEMP || g->val[v].output
+		    || g->val[v].param)
+			return false;
+		/* `old` is wanted by name: it survives */
+		w->fwd[v] = old;
+		w->nuse[old] += w->nuse[v];
+		w->nuse[v] = 0;
+		steal(w, v, old);
+	}
+	reap(w, root);
+	return true;
+}
+
+/* ---- sweeps ---- */
+
+static void
+count_uses(struct rewrite *w)
+{
+	w->nnode = 1;
+	rw_grow(w);
+	memset(w->fwd, 0, w->nval * sizeof *w->fwd);
+	memset(w->dead, 0, w->nnode * sizeof *w->dead);
+	FOR_VALS (v, w->g) {
+		w->nuse[val_id(w->g, v)] = v->output
+			|| val_id(w->g, v) == w->g->loss;
+		w->trained[val_id(w->g, v)] = v->kind == V_PARAM && !v->frozen;
+	}
+	FOR_NODES (n, w->g) {
+		for (int i = 0; i < n->nin; i++)
+			if (n->in[i])
+				w->nuse[n->in[i]]++;
+		spread_trained(w, n);
+	}
+}
+
+/* Put the graph in order: live nodes only, replaced values looked up. */
+static void
+settle(struct rewrite *w, const NodeId *order, uint32_t n)
+{
+	NodeId *live = arena_array(w->mem, (size_t)n + 1, sizeof *live);
+	uint32_t nlive = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		Node *node = &w->g->node[order[i]];
+
+		if (w->dead[order[i]])
+			continue;
+		for (int k = 0; k < node->nin; k++)
+			node->in[k] = value_now(w, node->in[k]);
+		live[nlive++] = order[i];
+	}
+	graph_reorder(w->g, live, nlive);
+}
+
+static bool
+try_rules(struct rewrite *w, const struct rule *rules, NodeId n)
+{
+	bool changed = false;
+
+	for (const struct rule *r = rules; r->fn; r++) {
+		if (w->dead[n] || w->failed)
+			break;
+		if (r->op != OP_NONE && r->op != w->g->node[n].op)
+			continue;
+		w->at = n;
+		w->first_new = w->g->nnode;
+		w->heir = 0;
+		changed |= r->fn(w, n);
+	}
+	return changed;
+}
+
+static bool
+sweep(struct rewrite *w, const struct rule *rules)
+{
+	Graph *g = w->g;
+	NodeId last, *order = NULL;
+	size_t cap = 0;
+	uint32_t norder = 0;
+	bool changed = false;
+
+	graph_dce(g);
+	count_uses(w);
+	last = g->nnode;
+	w->cse = NULL;
+	for (NodeId n = 1; n < last; n++) {
+		NodeId fresh = g->nnode;
+
+		if (!w->dead[n])
+			changed |= try_rules(w, rules, n);
+		order = arena_grow(w->mem, order, norder, &cap,
+		                   norder + 1 + (g->nnode - fresh),
+		                   sizeof *order);
+		for (NodeId f = fresh; f < g->nnode; f++)
+			order[norder++] = f;
+		order[norder++] = n;
+	}
+	settle(w, order, norder);
+	return changed;
+}
+
+bool
+rw_run(struct rewrite *w, const struct rule *rules)
+{
+	for (int i = 0; i < MAX_SWEEP && sweep(w, rules); i++) {
+		w->p->changed = true;
+		if (w->failed)
+			return false;
+	}
+	return !w->failed;
+}

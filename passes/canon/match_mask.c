@@ -1,0 +1,318 @@
+/* Attention masks: see struct masks in match.h.
+ *
+ * A mask that is added counts as hiding a key where it is HIDDEN or less:
+ * exp underflows to zero there unless scores differ by thousands.
+ */
+#include "passes/canon/match.h"
+
+#include <math.h>
+
+static const double HIDDEN = -1e4;
+
+enum seen { SHOWN, NOT_SHOWN, NEITHER };
+
+static enum seen
+seen_at(const Val *v, int64_t i)
+{
+	double x = val_float(v, i);
+
+	if (v->dt == DT_BOOL)
+		return x != 0 ? SHOWN : NOT_SHOWN;
+	return x == 0 ? SHOWN : x <= HIDDEN ? NOT_SHOWN : NEITHER;
+}
+
+static int64_t
+extent(const Val *v, int back)
+{
+	return v->shape.rank >= back ? v->shape.dim[v->shape.rank - back] : 1;
+}
+
+static bool
+hides_nothing(const Val *v)
+{
+	int64_t n = val_nelem(v);
+
+	for (int64_t i = 0; i < n; i++)
+		if (seen_at(v, i) != SHOWN)
+			return false;
+	return true;
+}
+
+/* Key j is shown to query i iff j <= i + S - T, in all leading dims. */
+static bool
+is_causal(const Val *v, int64_t t, int64_t s)
+{
+	int64_t n = val_nelem(v);
+
+	if (extent(v, 2) != t || extent(v, 1) != s)
+		return false;
+	/* a query that sees no key: with what is added it still compares */
+	if (t > s && v->dt != DT_BOOL && n > 0 && !isinf(val_float(v, 0)))
+		return false;
+	for (int64_t k = 0; k < n; k++) {
+		int64_t j = k % s, i = k / s % t;
+
+		if (seen_at(v, k) != (j <= i + s - t ? SHOWN : NOT_SHOWN))
+			return false;
+	}
+	return true;
+}
+
+/* Only shown and hidden keys, and every query sees one: the same as a
+ * boolean mask whatever the scores. */
+static bool
+is_boolean(const Val *v)
+{
+	int64_t n = val_nelem(v), s = extent(v, 1);
+	bool some = true;
+
+	for (int64_t k = 0; k < n; k++) {
+		enum seen x = seen_at(v, k);
+
+		if (x == NEITHER)
+			return false;
+		if (k % s == 0) {
+			if (!some)
+				return false;
+			some = false;
+		}
+		some |= x == SHOWN;
+	}
+	return some;
+}
+
+/* What was made of a mask for the layer before serves the next one too. */
+static bool
+was_remade(const struct rewrite *w, ValId from, bool keep)
+{
+	return w->remade.made && w->remade.from == from
+		&& w->remade.keep == keep
+		&& val_is_const(&w->g->val[w->remade.made]);
+}
+
+static ValId
+remade(struct rewrite *w, ValId from, bool keep, ValId made)
+{
+	w->remade.from = from;
+	w->remade.keep = keep;
+	w->remade.made = made;
+	return made;
+}
+
+static ValId
+to_boolean(struct rewrite *w, ValId mask)
+{
+	const Val *v = &w->g->val[mask];
+	int64_t n = val_nelem(v);
+	uint8_t *keep;
+
+	if (was_remade(w, mask, true))
+		return w->remade.made;
+	keep = arena_array(w->mem, (size_t)n, 1);
+	for (int64_t i = 0; i < n; i++)
+		keep[i] = seen_at(v, i) == SHOWN;
+	return remade(w, mask, true, rw_const(w, DT_BOOL, v->shape, keep));
+}
+
+static bool
+push(struct rewrite *w, struct masks *m, ValId v)
+{
+	if (m->n == (int)(sizeof m->v / sizeof m->v[0]) || w->trained[v]
+	    || (rw_dt(w, v) != DT_BOOL && !rw_float(w, v)))
+		return false;
+	m->v[m->n++] = v;
+	return true;
+}
+
+enum verdict { UNSEEN, HIDES_NOTHING, CAUSAL, BOOLEAN, OTHER };
+
+/* What a constant does as a mask; masks are large and shared by layers, so
+ * it is found once. */
+static enum verdict
+verdict_on(struct rewrite *w, const struct masks *m, ValId v)
+{
+	const Val *c = &w->g->val[v];
+
+	if (w->mask[v] == UNSEEN)
+		w->mask[v] = hides_nothing(c) ? HIDES_NOTHING
+			: is_causal(c, m->t, m->s) ? CAUSAL
+			: is_boolean(c) ? BOOLEAN : OTHER;
+	return w->mask[v];
+}
+
+static bool
+take_constant(struct rewrite *w, struct masks *m, ValId v)
+{
+	if (rw_dt(w, v) != DT_BOOL && !rw_float(w, v))
+		return false;
+	switch (verdict_on(w, m, v)) {
+	case HIDES_NOTHING:
+		return true;
+	case CAUSAL:
+		m->causal = true;
+		return true;
+	case BOOLEAN:
+		return push(w, m, rw_dt(w, v) == DT_BOOL ? v
+		                                         : to_boolean(w, v));
+	default:
+		return push(w, m, v);
+	}
+}
+
+/* The constant condition c, or its opposite, as a boolean constant. */
+static ValId
+condition(struct rewrite *w, ValId c, bool keep)
+{
+	const Val *v = &w->g->val[c];
+	int64_t n = val_nelem(v);
+	uint8_t *shown = arena_array(w->mem, (size_t)n, 1);
+
+	for (int64_t i = 0; i < n; i++)
+		shown[i] = (val_int(v, i) != 0) == keep;
+	return rw_const(w, DT_BOOL, v->shape, shown);
+}
+
+/* Where a constant condition, or its opposite, leaves scores. */
+static ValId
+shown_by(struct rewrite *w, ValId c, bool keep)
+{
+	ValId made;
+
+	if (keep && rw_dt(w, c) == DT_BOOL)
+		return c;
+	if (was_remade(w, c, keep))
+		return w->remade.made;
+	made = condition(w, c, keep);
+	rw_grow(w);
+	return remade(w, c, keep, made);
+}
+
+bool
+masks_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
+            double hidden)
+{
+	bool constant;
+
+	c = rw_unexpanded(w, c);
+	if (hidden > HIDDEN)
+		return false;
+	constant = val_is_const(&w->g->val[c]);
+	if (constant)
+		c = shown_by(w, c, keep);
+	else if (!keep)
+		c = rw_unary(w, OP_NOT, c);
+	if (!c || m->nfinite == (int)(sizeof m->v / sizeof m->v[0]))
+		return false;
+	if (!isinf(hidden)) {
+		m->blind |= m->nfinite || !constant
+			|| !is_boolean(&w->g->val[c]);
+		m->mixed |= m->nfinite && m->hidden != hidden;
+		m->finite[m->nfinite++] = c;
+		m->hidden = hidden;
+	}
+	return constant ? take_constant(w, m, c) : masks_take(w, m, c);
+}
+
+/* where(c, x, -inf) and where(c, -inf, x): c hides, and so may x. */
+static bool
+take_where(struct rewrite *w, struct masks *m, NodeId n)
+{
+	for (int i = 1; i <= 2; i++) {
+		double x;
+
+		if (rw_scalar(w, rw_in(w, n, i), &x) && isinf(x) && x < 0)
+			return masks_where(w, m, rw_in(w, n, 0), i == 2, x)
+				&& masks_take(w, m, rw_in(w, n, 3 - i));
+	}
+	return push(w, m, rw_out(w, n));
+}
+
+bool
+masks_take(struct rewrite *w, struct masks *m, ValId v)
+{
+	NodeId n;
+	ValId a, b;
+
+	v = rw_unexpanded(w, v);
+	if (val_is_const(&w->g->val[v]))
+		return take_constant(w, m, v);
+	n = rw_is(w, v, OP_WHERE);
+	if (n && rw_float(w, v))
+		return take_where(w, m, n);
+	n = rw_is(w, v, OP_AND);
+	if (!n)
+		n = rw_is(w, v, OP_ADD);
+	if (!n)
+		return push(w, m, v);
+	a = rw_unexpanded(w, rw_in(w, n, 0));
+	b = rw_unexpanded(w, rw_in(w, n, 1));
+	/* the constant half may be a causal mask */
+	if (val_is_const(&w->g->val[a]) || val_is_const(&w->g->val[b]))
+		return masks_take(w, m, a) && masks_take(w, m, b);
+	return push(w, m, v);
+}
+
+/* v with dims of 1 in front. */
+static ValId
+to_rank4(struct rewrite *w, ValId v)
+{
+	const Shape *have = rw_shape(w, v);
+	int lead = 4 - have->rank;
+	Shape s = { .rank = 4 };
+
+	for (int i = 0; i < 4; i++)
+		s.dim[i] = i < lead ? 1 : have->dim[i - lead];
+	return rw_reshape(w, v, &s);
+}
+
+ValId
+masks_seeing(struct rewrite *w, const struct masks *m)
+{
+	Attr top = attr_default(OP_REDUCE_MAX), cast = attr_default(OP_CAST);
+	ValId all = m->finite[0];
+
+	for (int i = 1; all && i < m->nfinite; i++)
+		all = rw_binary(w, OP_AND, all, m->finite[i]);
+	cast.CAST.to = DT_F32;
+	top.REDUCE_MAX.axes = (IntList){ 1, { 3 } };
+	all = all ? to_rank4(w, all) : 0;
+	all = all ? rw_emit(w, OP_CAST, 1, &all, &cast) : 0;
+	all = all ? rw_emit(w, OP_REDUCE_MAX, 1, &all, &top) : 0;
+	return all ? rw_binary(w, OP_GT, all, rw_const_like(w, all, 0)) : 0;
+}
+
+static ValId
+join_kind(struct rewrite *w, const struct masks *m, bool boolean)
+{
+	ValId all = 0;
+
+	for (int i = 0; i < m->n; i++) {
+		if ((rw_dt(w, m->v[i]) == DT_BOOL) != boolean)
+			continue;
+		all = !all ? m->v[i]
+			: rw_binary(w, boolean ? OP_AND : OP_ADD, all,
+			            m->v[i]);
+		if (!all)
+			return 0;
+	}
+	return all;
+}
+
+ValId
+masks_join(struct rewrite *w, const struct masks *m, bool *ok)
+{
+	ValId b = join_kind(w, m, true), f = join_kind(w, m, false), v;
+
+	*ok = !w->failed;
+	v = b ? b : f;
+	if (!v || w->failed)
+		return 0;
+	if (b && f) {
+		ValId in[3] = { b, f, rw_const_like(w, f, -INFINITY) };
+
+		v = rw_emit(w, OP_WHERE, 3, in, NULL);
+	}
+	v = v ? to_rank4(w, v) : 0;
+	*ok = v != 0;
+	return v;
+}

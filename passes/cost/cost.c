@@ -1,0 +1,417 @@
+/* Cost of an op: FLOPs, bytes moved, seconds.
+ *
+ * what    node_cost for every row of the op table, by its cost column
+ * method  seconds by device.c from FLOPs and bytes.  Bytes are the operands
+ *         read once and the results written once, so broadcast operands
+ *         count as often as they are stored.  A multiply and an add are two
+ *         FLOPs; a transcendental function counts as the length of its
+ *         polynomial.
+ * needs   known shapes
+ * note    an op that a run does not want an output of still moves it: equal
+ *         work costs the same in its first run and in its repetition
+ */
+#include "passes/cost/cost.h"
+#include "ir/window.h"
+
+#include <string.h>
+
+/* FLOPs split by the unit that does them. */
+struct work {
+	double product, vector, bytes;
+};
+
+typedef struct work CostRule(const Graph *, const Node *);
+
+#define OP(id, text, sig, attr, rules, emit) rules
+#define RULES(shape, eval, cost, grad, shard) static CostRule cost_##cost;
+#include "ir/ops.h"
+
+static double
+elems(const Graph *g, ValId v)
+{
+	int64_t n = v ? val_nelem(&g->val[v]) : 0;
+
+	return n > 0 ? (double)n : 0;
+}
+
+/* Elements that lie in memory: extents of stride 0 count once. */
+static double
+stored(const Graph *g, ValId id)
+{
+	const Val *v = &g->val[id];
+	double n = 1;
+
+	if (!id || v->shape.rank < 0)
+		return 0;
+	for (int i = 0; i < v->shape.rank; i++)
+		if (!v->laid_out || v->stride[i] != 0)
+			n *= v->shape.dim[i] > 0 ? (double)v->shape.dim[i] : 0;
+	return n;
+}
+
+static double
+moved(const Graph *g, ValId v)
+{
+	return v ? stored(g, v) * dtype_info[g->val[v].dt].nbytes : 0;
+}
+
+/* A single element stays in a register: it is no traffic beside arrays. */
+static double
+traffic(const Graph *g, const Node *n)
+{
+	double bytes = 0;
+
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && stored(g, n->in[i]) > 1)
+			bytes += moved(g, n->in[i]);
+	for (int i = 0; i < n->nout; i++)
+		bytes += moved(g, n->out[i]);
+	return bytes;
+}
+
+/* FLOPs of one element of an element-wise op. */
+static double
+ew_flops(Op op)
+{
+	switch (op) {
+	case OP_EXP:
+	case OP_LOG:
+	case OP_SIN:
+	case OP_COS:
+	case OP_SIGMOID:
+	case OP_SILU:
+		return 15;
+	case OP_ATAN:
+	case OP_TANH:
+	case OP_ERF:
+	case OP_SOFTPLUS:
+	case OP_GELU:
+	case OP_POW:
+	case OP_DROPOUT:
+	case OP_BERNOULLI:
+	case OP_RANDOM:
+		return 25;
+	case OP_GELU_GRAD:
+	case OP_SILU_GRAD:
+		return 35;
+	case OP_SGD:
+		return 4;
+	case OP_SGDM:
+	case OP_LION:
+		return 8;
+	case OP_ADAMW:
+		return 14;
+	case OP_ADAFACTOR:
+		return 20;
+	default:
+		return 1;
+	}
+}
+
+/* The largest operand stands for the work, since an output may be absent. */
+static double
+extent(const Graph *g, const Node *n)
+{
+	double most = 0;
+
+	for (int i = 0; i < n->nin; i++)
+		if (elems(g, n->in[i]) > most)
+			most = elems(g, n->in[i]);
+	for (int i = 0; i < n->nout; i++)
+		if (elems(g, n->out[i]) > most)
+			most = elems(g, n->out[i]);
+	return most;
+}
+
+static struct work
+cost_none(const Graph *g, const Node *n)
+{
+	(void)g;
+	(void)n;
+	return (struct work){ 0, 0, 0 };
+}
+
+static struct work
+cost_copy(const Graph *g, const Node *n)
+{
+	double bytes = 0;
+
+	/* a gather or slice reads about as much as it writes */
+	for (int i = 0; i < n->nout; i++)
+		bytes += 2 * moved(g, n->out[i]);
+	return (struct work){ 0, 0, bytes };
+}
+
+/* A view moves nothing unless it has to be carried out as a copy. */
+static struct work
+cost_view(const Graph *g, const Node *n)
+{
+	ValId y = n->out[0];
+
+	if (!y || !g->val[y].laid_out || g->val[y].base)
+		return (struct work){ 0, 0, 0 };
+	return cost_copy(g, n);
+}
+
+static struct work
+cost_ew(const Graph *g, const Node *n)
+{
+	return (struct work){ 0, extent(g, n) * ew_flops(n->op),
+	                      traffic(g, n) };
+}
+
+/* Sums over rows, over columns and of the update's squares before the update
+ * itself, and the parameter's norm. */
+static struct work
+cost_adafactor(const Graph *g, const Node *n)
+{
+	struct work w = cost_ew(g, n);
+
+	w.bytes += 3 * moved(g, n->in[1]) + moved(g, n->in[0]);
+	return w;
+}
+
+/* Is it an argument of a micro from `own` on? */
+static bool
+is_argument(const Node *n, int own, int arg)
+{
+	for (int i = own; i < n->body->nmicro; i++)
+		for (int k = 0; k < n->body->micro[i].narg; k++)
+			if (n->body->micro[i].arg[k] == arg)
+				return true;
+	return false;
+}
+
+/* Traffic of the micros from `own` on.  Results of earlier ones stand for what
+ * was read before they stood in the same loop. */
+static double
+loop_traffic(const Graph *g, const Node *n, int own)
+{
+	double bytes = 0;
+
+	for (int i = 0; i < n->nin; i++)
+		if (stored(g, n->in[i]) > 1 && is_argument(n, own, i))
+			bytes += moved(g, n->in[i]);
+	for (int i = 0; i < own; i++)
+		if (is_argument(n, own, ~i))
+			bytes += elems(g, n->out[0])
+				* dtype_info[n->body->micro[i].dt].nbytes;
+	for (int i = 0; i < n->nout; i++)
+		bytes += moved(g, n->out[i]);
+	return bytes;
+}
+
+/* The loop without what it took in: see inlined_cost. */
+static struct work
+cost_loop(const Graph *g, const Node *n)
+{
+	double flops = 0;
+	int own = 0;
+
+	for (int i = 0; i < n->ninlined; i++)
+		own += g->node[n->inlined[i]].body->nmicro;
+	for (int i = own; n->body && i < n->body->nmicro; i++)
+		flops += ew_flops(n->body->micro[i].op);
+	return (struct work){ 0, extent(g, n) * flops,
+	                      own ? loop_traffic(g, n, own) : traffic(g, n) };
+}
+
+static struct work
+cost_reduce(const Graph *g, const Node *n)
+{
+	double flops = 0;
+
+	for (int i = 0; i < n->nin; i++)
+		flops += elems(g, n->in[i]);
+	return (struct work){ 0, flops, traffic(g, n) };
+}
+
+static struct work
+cost_scatter_add(const Graph *g, const Node *n)
+{
+	double bytes = 2 * moved(g, n->in[1]) + moved(g, n->in[0]);
+
+	if (n->nin < 3 || !n->in[2])
+		bytes += moved(g, n->out[0]);   /* zeros first */
+	return (struct work){ 0, elems(g, n->in[1]), bytes };
+}
+
+static struct work
+cost_matmul(const Graph *g, const Node *n)
+{
+	const Val *a = &g->val[n->in[0]];
+	int r = a->shape.rank;
+	double k = 1;
+
+	if (r >= 1)
+		k = (double)a->shape.dim[n->attr.MATMUL.ta && r > 1 ? r - 2
+		                         : r - 1];
+	return (struct work){ 2 * elems(g, n->out[0]) * k, 0,
+	                      traffic(g, n) };
+}
+
+/* Normalisation, softmax and losses: a few passes over rows. */
+static struct work
+cost_rows(const Graph *g, const Node *n)
+{
+	bool softmax = n->op == OP_SOFTMAX || n->op == OP_LOG_SOFTMAX
+		|| n->op == OP_SCE || n->op == OP_SCE_GRAD
+		|| n->op == OP_LOG_SOFTMAX_GRAD;
+
+	return (struct work){ 0, extent(g, n) * (softmax ? 20 : 8),
+	                      traffic(g, n) };
+}
+
+/* FLOPs of `count` products of size T x S x D per head, and S x T softmax. */
+static struct work
+attention(const Graph *g, const Node *n, ValId q, ValId k, ValId v, bool causal,
+          int count_d, int count_e)
+{
+	const Shape *qs = &g->val[q].shape, *ks = &g->val[k].shape;
+	double scores, d, e;
+
+	if (qs->rank != 4 || ks->rank != 4)
+		return (struct work){ 0, 0, traffic(g, n) };
+	scores = (double)qs->dim[0] * (double)qs->dim[1] * (double)qs->dim[2]
+		* (double)ks->dim[2];
+	if (causal)
+		scores /= 2;
+	d = (double)qs->dim[3];
+	e = (double)g->val[v].shape.dim[3];
+	return (struct work){
+		2 * scores * (count_d * d + count_e * e),
+		scores * 20, traffic(g, n)
+	};
+}
+
+static struct work
+cost_attention(const Graph *g, const Node *n)
+{
+	return attention(g, n, n->in[0], n->in[1], n->in[2],
+	                 n->attr.ATTENTION.causal != 0, 1, 1);
+}
+
+/* Scores again, dp, dq, dk, dv. */
+static struct work
+cost_attention_grad(const Graph *g, const Node *n)
+{
+	return attention(g, n, n->in[1], n->in[2], n->in[3],
+	                 n->attr.ATTENTION_GRAD.causal != 0, 3, 2);
+}
+
+/* A tap is a multiplication and an addition.  Unfolded patches are written
+ * and read once, in the cache where they fit. */
+static struct work
+cost_conv(const Graph *g, const Node *n)
+{
+	struct window w = window_of(g, n);
+	double taps = (double)w.cin, windows = (double)w.images, out;
+
+	for (int i = 0; i < WINDOW_DIMS; i++) {
+		taps *= (double)w.kernel[i];
+		windows *= (double)w.out[i];
+	}
+	out = windows * (double)w.cout * (double)w.group;
+	return (struct work){ 2 * out * taps,
+	                      windows * taps * (double)w.group,
+	                      traffic(g, n) };
+}
+
+static struct work
+cost_pool(const Graph *g, const Node *n)
+{
+	double taps = 1;
+
+	if (n->op != OP_MAXPOOL_GRAD) {
+		struct window w = window_of(g, n);
+
+		for (int i = 0; i < WINDOW_DIMS; i++)
+			taps *= (double)w.kernel[i];
+	}
+	return (struct work){ 0, extent(g, n) * taps, traffic(g, n) };
+}
+
+static struct work
+cost_grid_sample(const Graph *g, const Node *n)
+{
+	bool grad = n->op == OP_GRID_SAMPLE_GRAD;
+	const Shape *grid = &g->val[n->in[1]].shape;
+	double corners = 1, spots = elems(g, grad ? n->in[0] : n->out[0]);
+
+	if (grad ? n->attr.GRID_SAMPLE_GRAD.mode : n->attr.GRID_SAMPLE.mode)
+		corners = (double)(1 << grid->dim[grid->rank - 1]);
+	if (grad && n->out[0] && n->out[1])
+		corners *= 2;
+	return (struct work){ 0, 2 * corners * spots + 20 * elems(g, n->in[1]),
+	                      traffic(g, n) };
+}
+
+static struct work
+cost_classifier(const Graph *g, const Node *n)
+{
+	const Shape *w = &g->val[n->in[1]].shape;
+	double rows = (double)g->val[n->in[0]].shape.dim[0];
+	double classes = w->rank == 2 ? (double)w->dim[n->attr.CLASSIFIER.tb
+	                                ? 0 : 1] : 0;
+	double width = elems(g, n->in[1]) / (classes > 0 ? classes : 1);
+	double logits = rows * classes;
+
+	return (struct work){ 6 * logits * width, 20 * logits,
+	                      traffic(g, n) + 4 * logits * 4 };
+}
+
+static CostRule *const rule[OP_COUNT] = {
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
+#define RULES(shape, eval, cost, grad, shard) cost_##cost
+#include "ir/ops.h"
+};
+
+/* Its operands have 16 bits. */
+static bool
+is_narrow(const Graph *g, const Node *n)
+{
+	const Val *v = &g->val[n->nin && n->in[0] ? n->in[0] : 0];
+
+	return v->dt == DT_F16 || v->dt == DT_BF16;
+}
+
+static struct cost
+price(const Graph *g, const Node *n, struct work w)
+{
+	const struct device *d = device_of(g);
+	struct cost c = { w.product + w.vector, w.bytes, 0, w.product };
+
+	c.sec = device_measured(d, n->op, c.flops, c.bytes);
+	if (c.sec < 0)
+		c.sec = device_seconds(d, n->op, is_narrow(g, n), &c);
+	return c;
+}
+
+struct cost
+inlined_cost(const Graph *g, const Node *first)
+{
+	struct work w = rule[first->op](g, first);
+	struct cost c;
+
+	for (int i = 0; i < first->nout; i++)
+		w.bytes -= moved(g, first->out[i]);
+	c = price(g, first, w);
+	if (c.sec > 0)
+		c.sec -= device_of(g)->launch;
+	return c;
+}
+
+struct cost
+node_cost(const Graph *g, const Node *n)
+{
+	struct cost c = price(g, n, rule[n->op](g, n));
+
+	for (int i = 0; i < n->ninlined; i++) {
+		struct cost more = inlined_cost(g, &g->node[n->inlined[i]]);
+
+		c.flops += more.flops;
+		c.bytes += more.bytes;
+		c.sec += more.sec;
+	}
+	return c;
+}

@@ -1,0 +1,62 @@
+/* Room cost: what a node costs on a device.
+ *
+ * in      a node with shapes, a device profile
+ * out     FLOPs, bytes moved, seconds
+ * unaware of order and memory
+ */
+#ifndef PASSES_COST_H
+#define PASSES_COST_H
+
+#include "passes/pass.h"
+
+/* Cost of one node under the device profile. */
+struct cost node_cost(const Graph *, const Node *);
+/* Of a loop whose work another one does again without storing it; part of
+ * node_cost of that one. */
+struct cost inlined_cost(const Graph *, const Node *first);
+
+struct device {
+	const char *name;
+	double product_flops;           /* FLOP/s of matrix products, f32 */
+	double product_flops16;         /* the same, bf16 and f16 */
+	double vector_flops;            /* FLOP/s of everything else */
+	double bandwidth;               /* bytes/s of memory */
+	double launch;                  /* seconds to start one op */
+	double memory;                  /* bytes; 0: not said */
+	double serial;                  /* not 0: a product first moves its
+	                                 * operands, as CPU kernels do */
+	double scale[OP_COUNT];         /* seconds over what the rates above
+	                                 * say; 0: as they say */
+	/* measured seconds, sorted; taken for equal work */
+	const struct measured *measured;
+	int nmeasured;
+	double spread;                  /* of them: mean over least; 0 */
+};
+
+/* How long an op took once. */
+struct measured {
+	Op op;
+	double flops, bytes, sec;
+};
+
+/* The device of a graph; the default is two cores of a present x86 server. */
+const struct device *device_of(const Graph *);
+/* The profile as one JSON object. */
+char *device_json(const struct device *, Arena *);
+/* A profile by name (A100-80GB, H100, H200, cpu) or from a file: what
+ * device_json writes, or the measurements of ckrun --profile.  NULL after a
+ * diagnostic. */
+const struct device *device_find(const char *name, Diag *, Arena *);
+/* The same from text; false if it is neither. */
+bool device_parse(struct device *, const char *text, size_t n, Arena *);
+/* Seconds of an op whose flops, bytes and product are given; narrow: its
+ * operands have 16 bits. */
+double device_seconds(const struct device *, Op, bool narrow,
+                      const struct cost *);
+/* Seconds that equal work took; -1: it was not measured. */
+double device_measured(const struct device *, Op, double flops, double bytes);
+/* device_fit.c: rates and scales under which the plan's steps take what they
+ * took.  False if too few of them were measured. */
+bool device_fit(struct device *, const Plan *, const struct device *measured);
+
+#endif

@@ -1,0 +1,331 @@
+/* Device profiles: by name or from a file.
+ *
+ * what    peak rates as vendors state them for dense operands: products in
+ *         f32 (where a device has a faster mode that keeps f32's range, it is
+ *         not counted) and in 16 bits, vector units, memory; 5 us to start a
+ *         kernel on a GPU.  Files are what device_json writes, or what
+ *         ckrun --profile measured: its best rates, and the seconds of every
+ *         op for ops of equal work.
+ * source  NVIDIA's data sheets of A100 80GB SXM, H100 SXM, H200 SXM
+ */
+#include "passes/cost/cost.h"
+#include "ir/base/json_read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two cores of a present x86 server. */
+static const struct device device_default = {
+	.name = "cpu",
+	.product_flops = 400e9,
+	.product_flops16 = 400e9,
+	.vector_flops = 60e9,
+	.bandwidth = 40e9,
+	.launch = 1e-6,
+	.serial = 1,
+};
+
+static const struct device known[] = {
+	{ .name = "A100-80GB", .product_flops = 19.5e12,
+	  .product_flops16 = 312e12, .vector_flops = 19.5e12,
+	  .bandwidth = 2.039e12, .launch = 5e-6, .memory = 80e9 },
+	{ .name = "H100", .product_flops = 66.9e12,
+	  .product_flops16 = 989e12, .vector_flops = 66.9e12,
+	  .bandwidth = 3.35e12, .launch = 5e-6, .memory = 80e9 },
+	{ .name = "H200", .product_flops = 66.9e12,
+	  .product_flops16 = 989e12, .vector_flops = 66.9e12,
+	  .bandwidth = 4.8e12, .launch = 5e-6, .memory = 141e9 },
+};
+
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyz" \
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._-+()"
+
+enum { NKNOWN = sizeof known / sizeof *known, FILE_MAX = 64 << 20 };
+
+const struct device *
+device_of(const Graph *g)
+{
+	return g->device ? g->device : &device_default;
+}
+
+/* Roofline: seconds = max(FLOPs / peak, bytes / bandwidth) + launch.  Where
+ * products are serial they and memory add up. */
+double
+device_seconds(const struct device *d, Op op, bool narrow,
+               const struct cost *c)
+{
+	double product = c->product / (narrow ? d->product_flops16
+	                               : d->product_flops);
+	double vector = (c->flops - c->product) / d->vector_flops;
+	double memory = c->bytes / d->bandwidth, sec;
+
+	if (d->serial > 0)
+		sec = product + (vector > memory ? vector : memory);
+	else
+		sec = product + vector > memory ? product + vector : memory;
+	if (d->scale[op] > 0)
+		sec *= d->scale[op];
+	return sec > 0 ? sec + d->launch : 0;
+}
+
+/* ---- JSON ---- */
+
+static const struct {
+	const char *key;
+	size_t at;
+} field[] = {
+	{ "product_flops", offsetof(struct device, product_flops) },
+	{ "product_flops16", offsetof(struct device, product_flops16) },
+	{ "vector_flops", offsetof(struct device, vector_flops) },
+	{ "bandwidth", offsetof(struct device, bandwidth) },
+	{ "launch_seconds", offsetof(struct device, launch) },
+	{ "memory_bytes", offsetof(struct device, memory) },
+	{ "serial", offsetof(struct device, serial) },
+};
+
+enum { NFIELD = sizeof field / sizeof *field };
+
+char *
+device_json(const struct device *d, Arena *arena)
+{
+	char *text = arena_printf(arena, "{\"name\": \"%s\"", d->name);
+	const char *sep = ", \"scale\": {", *end = "}";
+
+	for (int i = 0; i < NFIELD; i++)
+		text = arena_printf(arena, "%s, \"%s\": %.9g", text,
+		                    field[i].key,
+		                    *(double *)((char *)d + field[i].at));
+	for (Op op = OP_NONE; op < OP_COUNT; op++) {
+		if (d->scale[op] <= 0)
+			continue;
+		text = arena_printf(arena, "%s%s\"%s\": %.4g", text, sep,
+		                    op_info[op].text, d->scale[op]);
+		sep = ", ";
+		end = "}}";
+	}
+	return arena_printf(arena, "%s%s", text, end);
+}
+
+struct reader {
+	struct device *d;
+	struct measured *measured;
+	size_t cap;
+	double mean, least;             /* seconds of all together */
+};
+
+struct row {
+	struct measured m;
+	double mean;
+};
+
+/* 0 and more. */
+static bool
+amount(struct json *j, double *x)
+{
+	return json_number(j, x) && *x >= 0;
+}
+
+/* A build with other ops may have written it: those are passed over. */
+static bool
+scale_member(struct json *j, const char *key, void *data)
+{
+	struct device *d = data;
+	double x;
+
+	if (!amount(j, &x))
+		return false;
+	d->scale[op_find(key)] = x;
+	return true;
+}
+
+static bool
+peak_member(struct json *j, const char *key, void *data)
+{
+	struct device *d = data;
+
+	return strcmp(key, "f32") ? json_skip(j)
+		: amount(j, &d->product_flops);
+}
+
+static bool
+measured_member(struct json *j, const char *key, void *data)
+{
+	struct row *row = data;
+	struct measured *m = &row->m;
+
+	if (!strcmp(key, "op")) {
+		const char *s = json_string(j);
+
+		m->op = s ? op_find(s) : OP_NONE;
+		return s;
+	}
+	return !strcmp(key, "least") ? amount(j, &m->sec)
+		: !strcmp(key, "seconds") ? amount(j, &row->mean)
+		: !strcmp(key, "flops") ? amount(j, &m->flops)
+		: !strcmp(key, "bytes") ? amount(j, &m->bytes) : json_skip(j);
+}
+
+static bool
+measured_element(struct json *j, void *data)
+{
+	struct reader *r = data;
+	struct row row = { .m.sec = -1 };
+	size_t n = (size_t)r->d->nmeasured;
+
+	if (!json_object(j, measured_member, &row))
+		return false;
+	if (row.m.op == OP_NONE || row.m.sec < 0)
+		return true;
+	r->measured = arena_grow(j->arena, r->measured, n, &r->cap, n + 1,
+	                         sizeof row.m);
+	r->measured[n] = row.m;
+	r->d->nmeasured++;
+	r->mean += row.mean;
+	r->least += row.m.sec;
+	return true;
+}
+
+static bool
+member(struct json *j, const char *key, void *data)
+{
+	struct reader *r = data;
+
+	if (!strcmp(key, "name")) {
+		const char *s = r->d->name = json_string(j);
+
+		/* plans repeat it as it is */
+		return s && strspn(s, NAME_CHARS) == strlen(s);
+	}
+	for (int i = 0; i < NFIELD; i++)
+		if (!strcmp(key, field[i].key))
+			return amount(j, (double *)((char *)r->d
+			                            + field[i].at));
+	return !strcmp(key, "scale") ? json_object(j, scale_member, r->d)
+		: !strcmp(key, "peak_flops")
+		? json_object(j, peak_member, r->d)
+		: !strcmp(key, "ops") ? json_list(j, measured_element, r)
+		: json_skip(j);
+}
+
+static int
+by_work(const void *p, const void *q)
+{
+	const struct measured *a = p, *b = q;
+
+	if (a->op != b->op)
+		return a->op < b->op ? -1 : 1;
+	if (a->flops != b->flops)
+		return a->flops < b->flops ? -1 : 1;
+	return (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+/* Sorted, equal work once, with the mean of its times. */
+static int
+merge_measured(struct measured *m, int n)
+{
+	int out = 0;
+
+	if (n)
+		qsort(m, (size_t)n, sizeof *m, by_work);
+	for (int i = 0, k; i < n; i = k) {
+		double sum = 0;
+
+		for (k = i; k < n && by_work(&m[i], &m[k]) == 0; k++)
+			sum += m[k].sec;
+		m[out] = m[i];
+		m[out++].sec = sum / (k - i);
+	}
+	return out;
+}
+
+double
+device_measured(const struct device *d, Op op, double flops, double bytes)
+{
+	struct measured key = { .op = op, .flops = flops, .bytes = bytes };
+	const struct measured *m = d->nmeasured
+		? bsearch(&key, d->measured, (size_t)d->nmeasured, sizeof key,
+		          by_work) : NULL;
+
+	return m ? m->sec : -1;
+}
+
+bool
+device_parse(struct device *d, const char *text, size_t n, Arena *arena)
+{
+	struct reader r = { .d = d };
+	struct json j = { text, text + n, arena };
+
+	*d = (struct device){ 0 };
+	if (!json_object(&j, member, &r) || !json_end(&j))
+		return false;
+	d->spread = r.least > 0 ? r.mean / r.least : 0;
+	d->measured = r.measured;
+	d->nmeasured = merge_measured(r.measured, d->nmeasured);
+	/* measurements of a model say little of what they do not hold */
+	if (d->vector_flops <= 0 && d->nmeasured) {
+		d->vector_flops = d->product_flops / 5;
+		d->serial = 1;
+	}
+	if (d->product_flops16 <= 0)
+		d->product_flops16 = d->product_flops;
+	return d->name && d->product_flops > 0 && d->vector_flops > 0
+		&& d->bandwidth > 0;
+}
+
+/* ---- by name ---- */
+
+/* Text of a file; NULL if it cannot be read. */
+static char *
+read_file(const char *path, size_t *n, Arena *arena)
+{
+	FILE *f = fopen(path, "rb");
+	char *text = NULL;
+	size_t cap = 0;
+
+	for (*n = 0; f && *n < FILE_MAX;) {
+		size_t got;
+
+		text = arena_grow(arena, text, *n, &cap, *n + 4096, 1);
+		got = fread(text + *n, 1, cap - *n - 1, f);
+		*n += got;
+		if (!got)
+			break;
+	}
+	if (!f || ferror(f)) {
+		if (f)
+			fclose(f);
+		return NULL;
+	}
+	fclose(f);
+	text[*n] = 0;
+	return text;
+}
+
+const struct device *
+device_find(const char *name, Diag *diag, Arena *arena)
+{
+	struct device *d;
+	char *text;
+	size_t n;
+
+	if (!strcmp(name, "cpu"))
+		return &device_default;
+	for (int i = 0; i < NKNOWN; i++)
+		if (!strcmp(name, known[i].name))
+			return &known[i];
+	text = read_file(name, &n, arena);
+	if (!text) {
+		diag_error(diag, "--device '%s': %s", name, strerror(errno));
+		diag_more(diag, "profiles: cpu, host, A100-80GB, H100, H200, "
+		          "or a file");
+		return NULL;
+	}
+	d = arena_alloc(arena, sizeof *d);
+	if (device_parse(d, text, n, arena))
+		return d;
+	diag_error(diag, "--device '%s': expected what ckrun --profile "
+	           "writes, or an object such as %s", name,
+	           device_json(&device_default, arena));
+	return NULL;
+}

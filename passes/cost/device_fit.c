@@ -1,0 +1,101 @@
+/* A device profile from measured steps.
+ *
+ * what    the plan says how much work its steps are, the measurements how
+ *         long equal work took: peak rates from the ops that show them, and
+ *         for every kind of op the ratio of measured to reckoned seconds
+ * method  bandwidth is what light loops reach together, the vector rate the
+ *         best that a heavy one does; the rate of products is what matmuls
+ *         leave when the traffic of their operands is taken off; the start
+ *         of an op is the shortest time
+ */
+#include "passes/cost/cost.h"
+
+#include <string.h>
+
+struct step {
+	Op op;
+	double sec;                     /* measured */
+	struct cost cost;
+};
+
+static int
+list_steps(struct step *list, const Plan *plan, const struct device *measured)
+{
+	int n = 0;
+
+	for (int64_t i = 0; i < plan->nstep; i++) {
+		const struct plan_step *s = &plan->step[i];
+		struct step *m = &list[n];
+
+		m->op = op_find(s->op);
+		m->cost = (struct cost){ s->flops, s->bytes, s->seconds,
+		                         s->product };
+		m->sec = device_measured(measured, m->op, s->flops, s->bytes);
+		n += m->sec > 0 && !s->view;
+	}
+	return n;
+}
+
+static void
+set_peaks(struct device *d, const struct step *step, int n)
+{
+	struct cost light = { 0 }, product = { 0 };
+
+	d->launch = 1;
+	for (int i = 0; i < n; i++)
+		if (step[i].sec < d->launch)
+			d->launch = step[i].sec;
+	for (int i = 0; i < n; i++) {
+		const struct cost *c = &step[i].cost;
+		double t = step[i].sec;
+
+		/* one that does little measures its own start */
+		if (step[i].op != OP_LOOP || t < 10 * d->launch)
+			continue;
+		if (c->flops / t > d->vector_flops)
+			d->vector_flops = c->flops / t;
+		if (c->flops < c->bytes / 2) {
+			light.bytes += c->bytes;
+			light.sec += t;
+		}
+	}
+	if (light.sec <= 0)
+		return;
+	d->bandwidth = light.bytes / light.sec;
+	for (int i = 0; i < n; i++) {
+		const struct cost *c = &step[i].cost;
+
+		if (step[i].op != OP_MATMUL)
+			continue;
+		product.flops += c->product;
+		product.sec += step[i].sec - c->bytes / d->bandwidth;
+	}
+	if (product.sec > 0)
+		d->product_flops = d->product_flops16 = product.flops
+			/ product.sec;
+}
+
+bool
+device_fit(struct device *d, const Plan *plan, const struct device *measured)
+{
+	Arena *arena = arena_new();
+	struct step *step = arena_array(arena, (size_t)plan->nstep + 1,
+	                                sizeof *step);
+	double took[OP_COUNT] = { 0 }, reckoned[OP_COUNT] = { 0 };
+	int n = list_steps(step, plan, measured);
+	bool ok;
+
+	*d = (struct device){ .name = "host", .serial = 1 };
+	set_peaks(d, step, n);
+	ok = d->product_flops > 0 && d->vector_flops > 0 && d->bandwidth > 0;
+	for (int i = 0; ok && i < n; i++) {
+		took[step[i].op] += step[i].sec;
+		reckoned[step[i].op] += device_seconds(d, step[i].op, false,
+		                                       &step[i].cost);
+	}
+	for (Op op = OP_NONE; op < OP_COUNT; op++)
+		if (reckoned[op] > 0)
+			d->scale[op] = took[op] / reckoned[op];
+	arena_free(arena);
+	return ok;
+}

@@ -1,0 +1,510 @@
+/* A forward graph as a chain of parts, and sequences that go through it.
+ *
+ * what    parts of the forward graph between storages at which a single
+ *         activation crosses ("cuts"); a builder of sequences out of sweeps
+ *         that make a cut from an earlier one and of the backward of parts;
+ *         what each part costs
+ * method  a sweep makes its targets again with all that they miss and forgets
+ *         the rest.  Backward of a part makes what is missing before each
+ *         node, as the storages' flags say.  Values that cross parts without
+ *         depending on parameters (masks, tables) are "far": held throughout,
+ *         or made again for each part.  Costs are read off the exact
+ *         evaluation of two plans: all cuts kept and each part made again,
+ *         and everything kept.
+ * needs   the backward of parts in falling order; where it is not, values are
+ *         made again on demand and only the costs are misjudged
+ */
+#include "passes/deep/chain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- parts ---- */
+
+static bool
+backward(const struct chain *c, int32_t s)
+{
+	return c->r->node[c->r->store[s].def].backward;
+}
+
+static bool
+may_go(const struct chain *c, int32_t s)
+{
+	return c->r->store[s].candidate && c->must[s] != 'k';
+}
+
+static bool
+is_cut(const struct chain *c, int32_t s)
+{
+	return c->part_of[s] >= 0 && c->cut[c->part_of[s]] == s;
+}
+
+/* Cuts that are neither to be kept nor to be dropped in any case; no more of
+ * them than there may be parts. */
+static int32_t
+choose_cuts(struct chain *c, int32_t *cut, NodeId *behind, Arena *a)
+{
+	int32_t n = remat_cuts(c->r, a, cut, behind), kept = 0, every;
+
+	for (int32_t i = 0; i < n; i++)
+		if (may_go(c, cut[i]) && !c->must[cut[i]]) {
+			cut[kept] = cut[i];
+			behind[kept++] = behind[i];
+		}
+	every = kept / CHAIN_PARTS + 1;
+	n = kept;
+	kept = 0;
+	for (int32_t i = every - 1; i < n; i += every) {
+		cut[kept] = cut[i];
+		behind[kept++] = behind[i];
+	}
+	return kept;
+}
+
+static void
+assign_parts(struct chain *c, const NodeId *behind, Arena *a)
+{
+	const struct remat *r = c->r;
+	int32_t *of_node = arena_array(a, r->g->nnode, 4), part = 0;
+
+	for (NodeId i = 1; i < r->g->nnode; i++) {
+		const struct rnode *n = &r->node[i];
+
+		if (n->backward)
+			continue;
+		while (part + 1 < c->npart && i > behind[part])
+			part++;
+		of_node[i] = part;
+		for (int k = 0; k < n->nwrite; k++)
+			c->part_of[n->write[k]] = part;
+		for (int k = 0; k < n->nread; k++) {
+			int32_t s = n->read[k], p = c->part_of[s];
+
+			c->far[s] |= p >= 0 && p != part
+				&& !(c->cut[p] == s && part == p + 1);
+		}
+	}
+	/* a cut that is made before its part begins ends it all the same */
+	for (int32_t i = 0; i + 1 < c->npart; i++)
+		c->part_of[c->cut[i]] = i;
+}
+
+static void
+list_stores(struct chain *c, Arena *a)
+{
+	const struct remat *r = c->r;
+	int32_t *at;
+
+	c->store_at = at = arena_array(a, (size_t)c->npart + 2, 4);
+	c->store = arena_array(a, (size_t)r->nstore + 1, 4);
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (c->part_of[s] >= 0)
+			at[c->part_of[s] + 1]++;
+	for (int32_t i = 0; i < c->npart; i++)
+		at[i + 1] += at[i];
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (c->part_of[s] >= 0)
+			c->store[at[c->part_of[s]]++] = s;
+	for (int32_t i = c->npart; i > 0; i--)
+		at[i] = at[i - 1];
+	at[0] = 0;
+}
+
+/* Backward nodes belong to the earliest part that was read so far. */
+static void
+find_stages(struct chain *c)
+{
+	const struct remat *r = c->r;
+	int32_t stage = c->npart - 1;
+
+	for (NodeId i = 1; i < r->g->nnode; i++) {
+		const struct rnode *n = &r->node[i];
+
+		if (!n->backward)
+			continue;
+		if (!c->begin)
+			c->begin = i;
+		for (int k = 0; k < n->nread; k++) {
+			int32_t s = n->read[k], p = c->part_of[s];
+
+			if (p < 0)
+				continue;
+			c->last[s] = i;
+			if (c->far[s])
+				continue;
+			p += is_cut(c, s);
+			stage = p < stage ? p : stage;
+		}
+		c->stage[i] = stage;
+	}
+}
+
+struct chain *
+chain_new(struct remat *r, const uint8_t *must, struct steps *out, Arena *a)
+{
+	struct chain *c = arena_alloc(a, sizeof *c);
+	size_t n = (size_t)r->nstore + 1, m = r->g->nnode;
+	NodeId *behind = arena_array(a, m + 1, sizeof *behind);
+
+	c->r = r;
+	c->must = must;
+	c->out = out;
+	c->cut = arena_array(a, m + 1, 4);
+	c->npart = choose_cuts(c, c->cut, behind, a) + 1;
+	if (c->npart < 3)
+		return NULL;
+	c->cut[c->npart - 1] = -1;
+	c->part_of = arena_array(a, n, 4);
+	memset(c->part_of, -1, n * 4);
+	c->flag = arena_array(a, n, 1);
+	c->far = arena_array(a, n, 1);
+	c->stage = arena_array(a, m, 4);
+	c->last = arena_array(a, n, sizeof *c->last);
+	c->here = arena_array(a, n, 1);
+	c->wanted = arena_array(a, n, 4);
+	c->made = arena_array(a, n, 4);
+	c->chosen = arena_array(a, m, 4);
+	c->need = arena_array(a, m + 1, sizeof *c->need);
+	c->cost = arena_array(a, (size_t)c->npart, sizeof *c->cost);
+	assign_parts(c, behind, a);
+	list_stores(c, a);
+	find_stages(c);
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (must[s] == 'r')
+			c->flag[s] = CHAIN_DROP;
+	return c;
+}
+
+/* ---- building ---- */
+
+/* A storage that a part's backward finds in memory. */
+static bool
+on_tape(const struct chain *c, int32_t s)
+{
+	return may_go(c, s) && c->last[s] && c->flag[s] == CHAIN_HOLD
+		&& !c->far[s] && !is_cut(c, s);
+}
+
+static void
+begin_wanting(struct chain *c)
+{
+	c->stamp++;
+}
+
+static void
+want(struct chain *c, int32_t s, int32_t *count)
+{
+	NodeId d = c->r->store[s].def;
+
+	if (c->here[s] || c->wanted[s] == c->stamp)
+		return;
+	c->wanted[s] = c->stamp;
+	if (c->chosen[d] == c->stamp)
+		return;
+	c->chosen[d] = c->stamp;
+	c->need[(*count)++] = d;
+}
+
+static int
+by_id(const void *a, const void *b)
+{
+	NodeId x = *(const NodeId *)a, y = *(const NodeId *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Outputs wanted now; in backward also those that are missing and read
+ * later. */
+static uint32_t
+choose_writes(const struct chain *c, const struct rnode *n, bool later)
+{
+	uint32_t makes = 0;
+
+	for (int i = 0; i < n->nwrite; i++) {
+		int32_t s = n->write[i];
+
+		if (c->wanted[s] == c->stamp
+		    || (later && !c->here[s] && c->last[s] >= c->next
+		        && c->flag[s] != CHAIN_AGAIN))
+			makes |= (uint32_t)1 << i;
+	}
+	return makes;
+}
+
+/* Run the `count` nodes that are needed, and what they miss. */
+static void
+make(struct chain *c, int32_t count, bool later)
+{
+	for (int32_t k = 0; k < count; k++) {
+		const struct rnode *n = &c->r->node[c->need[k]];
+
+		for (int i = 0; i < n->nread; i++)
+			want(c, n->read[i], &count);
+	}
+	qsort(c->need, (size_t)count, sizeof *c->need, by_id);
+	for (int32_t k = 0; k < count && c->ok; k++) {
+		const struct rnode *n = &c->r->node[c->need[k]];
+		uint32_t makes = choose_writes(c, n, later);
+
+		c->ok = n->clonable
+			&& steps_add(c->out, n->node, true, makes);
+		for (int i = 0; i < n->nwrite; i++)
+			if (makes >> i & 1 && !c->here[n->write[i]]) {
+				c->here[n->write[i]] = true;
+				c->made[c->nmade++] = n->write[i];
+			}
+	}
+}
+
+void
+chain_begin(struct chain *c)
+{
+	const struct remat *r = c->r;
+
+	c->ok = true;
+	c->out->n = c->nmade = 0;
+	c->next = c->begin;
+	for (NodeId i = 1; i < c->begin; i++)
+		c->ok = c->ok && steps_add(c->out, i, false, 0);
+	for (int32_t s = 0; s < r->nstore; s++)
+		c->here[s] = !may_go(c, s)
+			|| (c->far[s] && c->flag[s] == CHAIN_HOLD);
+}
+
+void
+chain_hold_cut(struct chain *c, int32_t part)
+{
+	if (c->cut[part] >= 0)
+		c->here[c->cut[part]] = true;
+}
+
+void
+chain_hold_tape(struct chain *c, int32_t part)
+{
+	for (int32_t k = c->store_at[part]; k < c->store_at[part + 1]; k++)
+		if (on_tape(c, c->store[k]))
+			c->here[c->store[k]] = true;
+	chain_hold_cut(c, part);
+}
+
+/* Forget what was made on the way. */
+static void
+keep_only(struct chain *c, int32_t part, bool tape)
+{
+	for (int32_t k = 0; k < c->nmade; k++) {
+		int32_t s = c->made[k];
+
+		if (s != c->cut[part] && !(tape && c->part_of[s] == part
+		                           && on_tape(c, s)))
+			c->here[s] = false;
+	}
+	c->nmade = 0;
+}
+
+void
+chain_sweep(struct chain *c, int32_t part)
+{
+	int32_t count = 0;
+
+	begin_wanting(c);
+	if (c->cut[part] >= 0)
+		want(c, c->cut[part], &count);
+	make(c, count, false);
+	keep_only(c, part, false);
+}
+
+void
+chain_sweep_tape(struct chain *c, int32_t part, bool cut)
+{
+	int32_t count = 0;
+
+	begin_wanting(c);
+	for (int32_t k = c->store_at[part]; k < c->store_at[part + 1]; k++)
+		if (on_tape(c, c->store[k]))
+			want(c, c->store[k], &count);
+	if (cut && c->cut[part] >= 0)
+		want(c, c->cut[part], &count);
+	make(c, count, false);
+	keep_only(c, part, true);
+}
+
+/* One node of backward, what it misses first. */
+static void
+run(struct chain *c, NodeId i)
+{
+	const struct rnode *n = &c->r->node[i];
+	int32_t count = 0, from = c->nmade;
+
+	begin_wanting(c);
+	for (int k = 0; k < n->nread; k++)
+		want(c, n->read[k], &count);
+	make(c, count, true);
+	c->ok = c->ok && steps_add(c->out, i, false, 0);
+	for (int32_t k = from; k < c->nmade;) {
+		int32_t s = c->made[k];
+
+		if (c->flag[s] == CHAIN_AGAIN) {
+			c->here[s] = false;
+			c->made[k] = c->made[--c->nmade];
+		} else {
+			k++;
+		}
+	}
+}
+
+void
+chain_backward(struct chain *c, int32_t part)
+{
+	NodeId n = c->r->g->nnode;
+
+	for (; c->ok && c->next < n && (part == 0
+	       || c->stage[c->next] >= part); c->next++)
+		run(c, c->next);
+	for (int32_t k = 0; k < c->nmade; k++)
+		c->here[c->made[k]] = false;
+	c->nmade = 0;
+	for (int32_t k = c->store_at[part]; k < c->store_at[part + 1]; k++) {
+		int32_t s = c->store[k];
+
+		if (may_go(c, s) && !(c->far[s] && c->flag[s] == CHAIN_HOLD))
+			c->here[s] = false;
+	}
+}
+
+/* ---- measuring ---- */
+
+/* Seconds from each cut to the next. */
+static void
+measure_sweeps(struct chain *c)
+{
+	chain_begin(c);
+	for (int32_t i = 0; i < c->npart; i++)
+		chain_hold_cut(c, i);
+	for (int32_t i = 0; i + 1 < c->npart; i++) {
+		double sec = 0;
+
+		c->out->n = 0;
+		c->here[c->cut[i]] = false;
+		chain_sweep(c, i);
+		for (int32_t k = 0; k < c->out->n; k++)
+			sec += c->r->node[c->out->step[k].node].sec;
+		c->cost[i].sec = sec;
+		c->cost[i].cut = c->r->store[c->cut[i]].size;
+	}
+}
+
+/* By step of the last evaluation: the part it belongs to. */
+static int32_t *
+label(const struct chain *c, Arena *a)
+{
+	const struct remat *r = c->r;
+	int32_t *of = arena_array(a, (size_t)r->nstep + 1, 4), part = 0;
+
+	for (int32_t k = r->nstep - 1; k >= 0; k--) {
+		NodeId i = r->step[k].node;
+
+		if (!r->step[k].clone && r->node[i].backward)
+			part = c->stage[i];
+		of[k] = part;
+	}
+	return of;
+}
+
+/* Bytes of gradients by step of the last evaluation. */
+static int64_t *
+gradients(const struct chain *c, Arena *a)
+{
+	const struct remat *r = c->r;
+	int64_t *live = arena_array(a, (size_t)r->nstep + 2, sizeof *live);
+
+	for (int32_t y = 0; y < r->ninst; y++)
+		if (r->block[y] == y && r->first[y] >= 0
+		    && backward(c, r->of_inst[y])) {
+			int64_t size = r->store[r->of_inst[y]].size;
+
+			live[r->first[y]] += size;
+			live[r->last[y] < r->nstep ? r->last[y] + 1
+				: r->nstep] -= size;
+		}
+	for (int32_t k = 0; k < r->nstep; k++)
+		live[k + 1] += live[k];
+	return live;
+}
+
+/* Sums over copies, by part; the largest sums of bytes with all cuts there. */
+static void
+measure_parts(struct chain *c, bool tape)
+{
+	const struct remat *r = c->r;
+	Arena *a = arena_new();
+	int32_t *part = label(c, a), last = -1;
+	int64_t *grad = gradients(c, a);
+	int64_t *before = arena_array(a, (size_t)c->npart + 1, sizeof *before);
+
+	for (int32_t i = 0; i < c->npart; i++) {
+		before[i + 1] = before[i] + c->cost[i].cut;
+		c->cost[i].once = tape ? 0 : c->cost[i].once;
+		c->cost[i].all = tape ? c->cost[i].all : 0;
+		c->cost[i].peak = c->cost[i].sweep = c->cost[i].fixed = 0;
+	}
+	for (int32_t k = 0; k < r->nstep; k++) {
+		NodeId i = r->step[k].node;
+		bool first = !r->step[k].clone && i < c->begin;
+		int32_t p = part[k];
+		struct part_cost *o = &c->cost[p];
+
+		if (r->step[k].clone)
+			*(tape ? &o->once : &o->all) += r->node[i].sec;
+		if (tape)
+			continue;
+		if (first) {
+			if (r->node[i].nwrite == 0)
+				continue;
+			p = c->part_of[r->node[i].write[0]];
+			if (r->live[k] - before[p] > c->cost[p].sweep)
+				c->cost[p].sweep = r->live[k] - before[p];
+			continue;
+		}
+		if (r->live[k] - before[p] > o->peak)
+			o->peak = r->live[k] - before[p];
+		if (p != last)
+			o->fixed = grad[k];
+		last = p;
+	}
+	arena_free(a);
+}
+
+bool
+chain_measure(struct chain *c)
+{
+	const struct remat *r = c->r;
+
+	measure_sweeps(c);
+	chain_begin(c);
+	for (int32_t i = 0; i < c->npart; i++)
+		chain_hold_tape(c, i);
+	for (int32_t i = c->npart - 1; i >= 0; i--)
+		chain_backward(c, i);
+	if (!c->ok)
+		return false;
+	remat_eval_steps(c->r, c->out->step, c->out->n);
+	measure_parts(c, true);
+	chain_begin(c);
+	for (int32_t i = 0; i < c->npart; i++)
+		chain_hold_cut(c, i);
+	for (int32_t i = c->npart - 1; i >= 0; i--) {
+		chain_sweep_tape(c, i, false);
+		chain_backward(c, i);
+	}
+	if (!c->ok)
+		return false;
+	remat_eval_steps(c->r, c->out->step, c->out->n);
+	measure_parts(c, false);
+	for (int32_t i = 0; i < c->npart; i++) {
+		c->cost[i].tape = 0;
+		for (int32_t k = c->store_at[i]; k < c->store_at[i + 1]; k++)
+			if (on_tape(c, c->store[k]))
+				c->cost[i].tape += r->store[c->store[k]].size;
+	}
+	return true;
+}

@@ -1,0 +1,79 @@
+/* Plans that compute values again more than once: the search for them.
+ *
+ * what    for memory below what plans of class "once" reach with ease: a set
+ *         of sequences, none of which is both slower and larger than another
+ * method  small graphs exactly (remat_exact.c); else the chain's nested
+ *         segments (nested.c) and walks with a full arena (remat_evict.c), at
+ *         amounts of memory that do not depend on the budget: the least that
+ *         a walk gets through with, by bisection, and a ladder from there to
+ *         the top.  Then what they leave idle is filled (deep_fill.c)
+ * cost    counted work; nothing of this runs where one recompute will do
+ */
+#include "passes/deep/deep.h"
+
+#include <stdlib.h>
+
+enum {
+	LADDER = 24, BISECT = 12,
+	WALK_WORK = 40000000,           /* of one search */
+	REPEATS = 16                    /* steps per node, on average */
+};
+
+/* ---- walks ---- */
+
+static bool
+walk(struct deep *d, int64_t room, const struct evict_way *way, int64_t *work)
+{
+	if (!remat_evict(d->r, d->must, room, way, work, &d->steps))
+		return false;
+	deep_try(d);
+	return true;
+}
+
+static void
+walk_all(struct deep *d)
+{
+	static const struct evict_way way[] = {
+		{ 1, 1, 1 }, { 1, 1, 0 }, { 0, 1, 1 }, { 1, 0.5, 0 },
+		{ 0.5, 1, 1 }, { 2, 1, 0 }, { 1, 0, 1 }, { 1, 1, 0.5 },
+		{ 0, 1, 0 }, { 2, 1, 1 },
+	};
+	enum { WAYS = sizeof way / sizeof way[0] };
+	int64_t work = WALK_WORK, lo = 0, hi = d->top;
+	struct watch *watch = d->r->watch;
+
+	for (int i = 0; i < BISECT && work > 0 && !watch_over(watch); i++) {
+		int64_t mid = lo + (hi - lo) / 2;
+		bool ok = false;
+
+		for (int k = 0; k < WAYS && !ok; k++)
+			ok = walk(d, mid, &way[k], &work);
+		if (ok)
+			hi = mid;
+		else
+			lo = mid;
+	}
+	for (int i = 0; i <= LADDER && work > 0 && !watch_over(watch); i++)
+		for (int k = 0; k < WAYS; k++)
+			walk(d, hi + (d->top - hi) * i / LADDER, &way[k],
+			     &work);
+}
+
+struct deep *
+deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
+{
+	struct deep *d = arena_alloc(r->arena, sizeof *d);
+
+	*d = (struct deep){ .r = r, .must = must, .top = top, .floor = floor };
+	d->steps.arena = arena_new();
+	d->steps.limit = REPEATS * (int32_t)r->g->nnode;
+	if (!remat_exact(d)) {
+		nested_search(d);
+		walk_all(d);
+		deep_fill(d);
+	}
+	arena_free(d->steps.arena);
+	d->steps = (struct steps){ 0 };
+	return d;
+}
+

@@ -1,0 +1,480 @@
+/* Keep or recompute: walk the order with a full arena.
+ *
+ * what    a plan for an amount of memory, however tight; a value may be made
+ *         again many times.  For graphs of any shape.
+ * method  as caches that know the future: before a step runs, storages are
+ *         evicted until it fits, those first that cost little to make again
+ *         for their bytes and that are next read far ahead; what is missing is
+ *         made again with all that it misses itself.  The cost of making a
+ *         storage again counts the evicted ones around it, as dynamic
+ *         rematerialization does (Kirisame et al., ICLR 2021), so that on a
+ *         chain what is left spreads out.  An output may take the bytes of an
+ *         operand that dies, or that is evicted for it.
+ * cost    an eviction looks at everything in memory and a part of what is
+ *         around it; work is counted and limited
+ */
+#include "passes/deep/deep_known.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AROUND_MIN = 8, AROUND_MAX = 64, LOOK = 4000 };
+
+struct walk {
+	struct remat *r;
+	const uint8_t *must;
+	struct evict_way way;
+	int64_t room, mem, work;
+	struct steps *out;
+	NodeId now;                     /* first run that is due */
+	bool cloning;                   /* and not yet begun */
+	int32_t *use_at;                /* by storage: into use */
+	NodeId *use;                    /* nodes that read it, in order */
+	int32_t *reader_at;             /* by storage: into reader */
+	NodeId *reader;                 /* forward nodes that read it */
+	bool *here, *born, *dying;
+	int32_t *pin, *list, *pos, nlist;
+	int32_t *mark, *queue, epoch;   /* by storage */
+	int32_t *wanted, *chosen;       /* epochs, by storage and by node */
+	NodeId *need;
+};
+
+static int32_t
+next_use(const struct walk *w, int32_t s)
+{
+	int32_t lo = w->use_at[s], hi = w->use_at[s + 1];
+	NodeId from = w->now + !w->cloning;
+
+	while (lo < hi) {
+		int32_t mid = lo + (hi - lo) / 2;
+
+		if (w->use[mid] < from)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < w->use_at[s + 1] ? (int32_t)w->use[lo] : -1;
+}
+
+static bool
+may_go(const struct walk *w, int32_t s)
+{
+	return w->r->store[s].candidate && w->must[s] != 'k';
+}
+
+static void
+arrive(struct walk *w, int32_t s)
+{
+	w->here[s] = w->born[s] = true;
+	w->pos[s] = w->nlist;
+	w->list[w->nlist++] = s;
+	w->mem += w->r->store[s].size;
+}
+
+static void
+leave(struct walk *w, int32_t s)
+{
+	int32_t last = w->list[--w->nlist];
+
+	w->list[w->pos[s]] = last;
+	w->pos[last] = w->pos[s];
+	w->here[s] = false;
+	w->mem -= w->r->store[s].size;
+}
+
+/* ---- what to evict ---- */
+
+/* Missing storages from which s is made, at most limit. */
+static double
+above(struct walk *w, int32_t s, int32_t limit)
+{
+	const struct remat *r = w->r;
+	int32_t head = 0, tail = 0;
+	double sum = r->node[r->store[s].def].sec;
+
+	w->mark[s] = ++w->epoch;
+	w->queue[tail++] = s;
+	while (head < tail && tail < limit) {
+		const struct rnode *n = &r->node[r->store[w->queue[head++]]
+			.def];
+
+		for (int i = 0; i < n->nread && tail < limit; i++) {
+			int32_t t = n->read[i];
+
+			w->work--;
+			if (w->mark[t] == w->epoch || w->here[t])
+				continue;
+			w->mark[t] = w->epoch;
+			w->queue[tail++] = t;
+			sum += r->node[r->store[t].def].sec;
+		}
+	}
+	return sum;
+}
+
+/* Evicted storages that are made from s. */
+static double
+below(struct walk *w, int32_t s, int32_t limit)
+{
+	const struct remat *r = w->r;
+	int32_t head = 0, tail = 0;
+	double sum = 0;
+
+	w->mark[s] = ++w->epoch;
+	w->queue[tail++] = s;
+	while (head < tail && tail < limit) {
+		int32_t t = w->queue[head++];
+
+		for (int32_t k = w->reader_at[t]; k < w->reader_at[t + 1]
+		     && tail < limit; k++) {
+			const struct rnode *n = &r->node[w->reader[k]];
+
+			w->work--;
+			for (int i = 0; i < n->nwrite && tail < limit; i++) {
+				int32_t y = n->write[i];
+
+				if (w->mark[y] == w->epoch || w->here[y]
+				    || !w->born[y])
+					continue;
+				w->mark[y] = w->epoch;
+				w->queue[tail++] = y;
+				sum += n->sec;
+			}
+		}
+	}
+	return sum;
+}
+
+static double
+score(struct walk *w, int32_t s, int32_t limit)
+{
+	int32_t use = next_use(w, s);
+	double cost = w->r->base_sec * 1e-9, dist;
+
+	dist = use < 0 ? 4.0 * w->r->g->nnode : use - (double)w->now + 1;
+	cost += above(w, s, limit);
+	if (w->way.around > 0)
+		cost += w->way.around * below(w, s, limit);
+	w->work -= 8;
+	return cost / (pow(dist, w->way.far)
+	               * pow((double)w->r->store[s].size + 1, w->way.big));
+}
+
+/* Bytes that a step adds to what is in memory; operands that are evicted at
+ * this very step, or die there, lend their bytes to outputs. */
+static int64_t
+added(struct walk *w, const struct rnode *n, uint32_t makes)
+{
+	int64_t sum = n->workspace;
+	uint32_t placed = 0;
+	int32_t lent[REMAT_WRITES];
+	int nlent = 0;
+
+	for (int i = 0; i < n->nwrite && i < REMAT_WRITES; i++)
+		if (makes >> i & 1)
+			sum += w->r->store[n->write[i]].size;
+	for (int i = REMAT_WRITES; i < n->nwrite; i++)
+		sum += w->r->store[n->write[i]].size;
+	if (n->always >= 0 && n->always < REMAT_WRITES
+	    && !(makes >> n->always & 1))
+		sum += w->r->store[n->write[n->always]].size;
+	for (int p = 0; p < n->npair; p++) {
+		int32_t y = n->pair[2 * p], x = n->pair[2 * p + 1], at = 0;
+		bool taken = nlent == REMAT_WRITES || !w->dying[x];
+
+		for (int j = 0; j < nlent; j++)
+			taken |= lent[j] == x;
+		while (at < n->nwrite && n->write[at] != y)
+			at++;
+		if (taken || at >= REMAT_WRITES || at >= n->nwrite
+		    || !(makes >> at & 1) || placed >> at & 1)
+			continue;
+		placed |= 1u << at;
+		lent[nlent++] = x;
+		sum -= w->r->store[y].size;
+	}
+	return sum;
+}
+
+/* An operand in whose bytes an output may lie. */
+static bool
+lends(const struct rnode *n, int32_t s)
+{
+	for (int p = 0; p < n->npair; p++)
+		if (n->pair[2 * p + 1] == s)
+			return true;
+	return false;
+}
+
+/* Whether an operand that goes at this step makes it smaller. */
+static bool
+helps(struct walk *w, const struct rnode *n, uint32_t makes, int32_t s)
+{
+	int64_t before = added(w, n, makes);
+	bool less;
+
+	w->dying[s] = true;
+	less = added(w, n, makes) < before;
+	w->dying[s] = false;
+	return less;
+}
+
+static int32_t
+choose_victim(struct walk *w, const struct rnode *n, uint32_t makes)
+{
+	int32_t victim = -1, limit = LOOK / (w->nlist + 1);
+	double least = INFINITY;
+
+	limit = limit < AROUND_MIN ? AROUND_MIN : limit > AROUND_MAX
+		? AROUND_MAX : limit;
+	for (int32_t k = 0; k < w->nlist; k++) {
+		int32_t s = w->list[k];
+		double x;
+
+		if (!may_go(w, s) || w->r->store[s].size == 0 || w->dying[s]
+		    || w->pin[s] > 1 || (w->pin[s] == 1
+		                         && !helps(w, n, makes, s)))
+			continue;
+		x = score(w, s, limit);
+		if (x < least || (x <= least && s < victim)) {
+			least = x;
+			victim = s;
+		}
+	}
+	return victim;
+}
+
+/* ---- running ---- */
+
+static uint32_t
+all_writes(const struct rnode *n)
+{
+	return n->nwrite >= REMAT_WRITES ? UINT32_MAX
+		: ((uint32_t)1 << n->nwrite) - 1;
+}
+
+/* Operands that no first run reads later and nobody else waits for. */
+static void
+mark_dying(struct walk *w, const struct rnode *n)
+{
+	for (int i = 0; i < n->nread; i++) {
+		int32_t s = n->read[i];
+
+		w->dying[s] = w->pin[s] == 1 && next_use(w, s) < 0
+			&& !w->r->store[s].output
+			&& (w->r->node[w->r->store[s].def].backward
+			    || (may_go(w, s) && lends(n, s)));
+	}
+}
+
+static bool
+run(struct walk *w, const struct rnode *n, bool clone, uint32_t makes)
+{
+	mark_dying(w, n);
+	while (w->mem + added(w, n, makes) > w->room) {
+		int32_t victim = choose_victim(w, n, makes);
+
+		if (victim < 0 || w->work < 0 || watch_over(w->r->watch))
+			return false;
+		if (w->pin[victim])     /* gives its bytes to an output */
+			w->dying[victim] = true;
+		else
+			leave(w, victim);
+	}
+	for (int i = 0; i < n->nread; i++)
+		if (w->dying[n->read[i]]) {
+			w->dying[n->read[i]] = false;
+			leave(w, n->read[i]);
+		}
+	for (int i = 0; i < n->nwrite; i++)
+		if (i >= REMAT_WRITES || makes >> i & 1) {
+			int32_t s = n->write[i];
+
+			if (w->here[s])
+				leave(w, s);
+			arrive(w, s);
+		}
+	return steps_add(w->out, n->node, clone, makes);
+}
+
+static int
+by_id(const void *a, const void *b)
+{
+	NodeId x = *(const NodeId *)a, y = *(const NodeId *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Collect what must run before n can; pins the operands of all of it. */
+static int32_t
+collect(struct walk *w, const struct rnode *n, int32_t stamp)
+{
+	const struct remat *r = w->r;
+	int32_t count = 0, head = 0;
+
+	for (;;) {
+		for (int i = 0; i < n->nread; i++) {
+			int32_t s = n->read[i];
+			NodeId d = r->store[s].def;
+
+			w->pin[s]++;
+			if (w->here[s] || w->wanted[s] == stamp)
+				continue;
+			w->wanted[s] = stamp;
+			if (w->chosen[d] == stamp)
+				continue;
+			w->chosen[d] = stamp;
+			w->need[count++] = d;
+		}
+		if (head == count)
+			break;
+		n = &r->node[w->need[head++]];
+	}
+	qsort(w->need, (size_t)count, sizeof *w->need, by_id);
+	return count;
+}
+
+static void
+unpin(struct walk *w, const struct rnode *n)
+{
+	for (int i = 0; i < n->nread; i++)
+		w->pin[n->read[i]]--;
+}
+
+/* What a copy writes: what is wanted now, and what is missing and read later
+ * if there is room for it anyway. */
+static uint32_t
+choose_writes(struct walk *w, const struct rnode *n, int32_t stamp)
+{
+	uint32_t makes = 0;
+
+	for (int i = 0; i < n->nwrite; i++)
+		if (w->wanted[n->write[i]] == stamp)
+			makes |= 1u << i;
+	for (int i = 0; i < n->nwrite; i++)
+		if (!(makes >> i & 1) && !w->here[n->write[i]]
+		    && next_use(w, n->write[i]) >= 0
+		    && w->mem + added(w, n, makes | 1u << i) <= w->room)
+			makes |= 1u << i;
+	return makes;
+}
+
+/* First run of a node, after all that it misses. */
+static bool
+step(struct walk *w, const struct rnode *n)
+{
+	int32_t stamp = (int32_t)n->node;
+	int32_t count = collect(w, n, stamp);
+	bool ok = true;
+
+	w->cloning = true;
+	for (int32_t k = 0; k < count; k++) {
+		const struct rnode *m = &w->r->node[w->need[k]];
+
+		ok = ok && m->clonable && run(w, m, true,
+			choose_writes(w, m, stamp));
+		unpin(w, m);
+	}
+	w->cloning = false;
+	ok = ok && run(w, n, false, all_writes(n));
+	unpin(w, n);
+	/* gradients die here; activations stay as long as there is room */
+	for (int i = 0; ok && i < n->nread + n->nwrite; i++) {
+		int32_t s = i < n->nread ? n->read[i]
+			: n->write[i - n->nread];
+
+		if (w->here[s] && w->r->node[w->r->store[s].def].backward
+		    && !w->r->store[s].output && next_use(w, s) < 0)
+			leave(w, s);
+	}
+	return ok;
+}
+
+static void
+evict_wishes(struct walk *w)
+{
+	for (int32_t s = 0; s < w->r->nstore; s++)
+		if (w->must[s] == 'r' && w->here[s])
+			leave(w, s);
+}
+
+static void
+index_uses(struct walk *w, Arena *a)
+{
+	const struct remat *r = w->r;
+	size_t n = (size_t)r->nstore + 2;
+
+	w->use_at = arena_array(a, n, 4);
+	w->reader_at = arena_array(a, n, 4);
+	for (int pass = 0; pass < 2; pass++) {
+		for (NodeId i = 1; i < r->g->nnode; i++)
+			for (int k = 0; k < r->node[i].nread; k++) {
+				int32_t s = r->node[i].read[k];
+				bool fwd = !r->node[i].backward;
+
+				if (pass) {
+					w->use[w->use_at[s]++] = i;
+					if (fwd)
+						w->reader[w->reader_at[s]++]
+							= i;
+				} else {
+					w->use_at[s + 1]++;
+					w->reader_at[s + 1] += fwd;
+				}
+			}
+		for (int32_t s = 0; !pass && s <= r->nstore; s++) {
+			w->use_at[s + 1] += w->use_at[s];
+			w->reader_at[s + 1] += w->reader_at[s];
+		}
+		if (!pass) {
+			w->use = arena_array(a, (size_t)w->use_at[r->nstore]
+			                     + 1, sizeof *w->use);
+			w->reader = arena_array(a,
+				(size_t)w->reader_at[r->nstore] + 1,
+				sizeof *w->reader);
+			continue;
+		}
+		/* filling moved each start to the next one's */
+		for (int32_t s = r->nstore; s > 0; s--) {
+			w->use_at[s] = w->use_at[s - 1];
+			w->reader_at[s] = w->reader_at[s - 1];
+		}
+		w->use_at[0] = w->reader_at[0] = 0;
+	}
+}
+
+bool
+remat_evict(struct remat *r, const uint8_t *must, int64_t room,
+            const struct evict_way *way, int64_t *work, struct steps *out)
+{
+	Arena *a = arena_new();
+	size_t n = (size_t)r->nstore + 1;
+	bool ok = true, begun = false;
+	struct walk w = {
+		.r = r, .must = must, .room = room, .way = *way,
+		.work = *work, .out = out,
+		.here = arena_array(a, n, 1), .born = arena_array(a, n, 1),
+		.dying = arena_array(a, n, 1), .pin = arena_array(a, n, 4),
+		.list = arena_array(a, n, 4), .pos = arena_array(a, n, 4),
+		.mark = arena_array(a, n, 4), .queue = arena_array(a, n, 4),
+		.wanted = arena_array(a, n, 4),
+		.chosen = arena_array(a, r->g->nnode, 4),
+		.need = arena_array(a, (size_t)r->g->nnode, sizeof *w.need),
+	};
+
+	index_uses(&w, a);
+	out->n = 0;
+	for (NodeId i = 1; ok && i < r->g->nnode; i++) {
+		ok = !watch_over(r->watch);
+		w.now = i;
+		if (r->node[i].backward && !begun) {
+			begun = true;
+			evict_wishes(&w);
+		}
+		ok = ok && step(&w, &r->node[i]);
+	}
+	*work = w.work;
+	arena_free(a);
+	return ok;
+}

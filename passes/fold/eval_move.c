@@ -1,0 +1,436 @@
+/* Folding rules of ops that move elements without arithmetic. */
+#include "passes/fold/eval_rules.h"
+
+#include <string.h>
+
+/* y[i] = x[start + i . stride] over the shape of y. */
+static enum eval_status
+move_strided(struct eval *e, int64_t start, const int64_t *stride)
+{
+	const Val *x = eval_in(e, 0);
+	Val *y = eval_out(e, 0);
+	int size = dtype_info[y->dt].nbytes;
+	int64_t n = val_nelem(y);
+	void *data = eval_room(e, 0);
+	struct walk w = walk_new(&y->shape);
+
+	if (!data)
+		return EVAL_LARGE;
+	walk_add(&w, start, stride);
+	for (int64_t i = 0; i < n; i++, walk_next(&w))
+		copy_elem(data, i, x->data, w.at[0], size);
+	y->data = data;
+	return EVAL_DONE;
+}
+
+enum eval_status
+eval_copy(struct eval *e)
+{
+	const Val *x = eval_in(e, 0);
+	Val *y = eval_out(e, 0);
+
+	if (val_data_bytes(x) != val_data_bytes(y))
+		return EVAL_SKIP;
+	y->data = x->data;
+	return EVAL_DONE;
+}
+
+enum eval_status
+eval_expand(struct eval *e)
+{
+	struct walk w = walk_new(&eval_out(e, 0)->shape);
+
+	walk_add_broadcast(&w, &eval_in(e, 0)->shape);
+	return move_strided(e, 0, w.stride[0]);
+}
+
+enum eval_status
+eval_transpose(struct eval *e)
+{
+	const Val *x = eval_in(e, 0);
+	const IntList *perm = &e->n->attr.TRANSPOSE.perm;
+	int rank = x->shape.rank;
+	int64_t own[MAX_RANK] = { 0 }, stride[MAX_RANK] = { 0 };
+
+	shape_strides(&x->shape, own);
+	for (int d = 0; d < rank; d++)
+		stride[d] = own[perm->n ? perm->v[d] : rank - 1 - d];
+	return move_strided(e, 0, stride);
+}
+
+enum eval_status
+eval_slice(struct eval *e)
+{
+	const Val *x = eval_in(e, 0);
+	const IntList *start = &e->n->attr.SLICE.start;
+	const IntList *step = &e->n->attr.SLICE.step;
+	int64_t stride[MAX_RANK] = { 0 }, first = 0;
+
+	shape_strides(&x->shape, stride);
+	for (int d = 0; d < x->shape.rank; d++) {
+		first += start->v[d] * stride[d];
+		stride[d] *= step->v[d];
+	}
+	return move_strided(e, first, stride);
+}
+
+enum eval_status
+eval_concat(struct eval *e)
+{
+	Val *y = eval_out(e, 0);
+	int axis = (int)e->n->attr.CONCAT.axis;
+	int64_t outer = 1, inner = dtype_info[y->dt].nbytes, at = 0;
+	char *data = eval_room(e, 0);
+
+	if (!data)
+		return EVAL_LARGE;
+	for (int d = 0; d < axis; d++)
+		outer *= y->shape.dim[d];
+	for (int d = axis + 1; d < y->shape.rank; d++)
+		inner *= y->shape.dim[d];
+	for (int k = 0; k < e->n->nin; k++) {
+		const Val *x = eval_in(e, k);
+		int64_t row = x->shape.dim[axis] * inner;
+		for (int64_t i = 0; row && i < outer; i++)
+			memcpy(data + i * y->shape.dim[axis] * inner + at,
+			       (const char *)x->data + i * row, (size_t)row);
+		at += row;
+	}
+	y->data = data;
+	return EVAL_DONE;
+}
+
+/* Where element i of a padded axis comes from: -1 for the constant. */
+static int64_t
+pad_source(int mode, int64_t i, int64_t n)
+{
+	if (i >= 0 && i < n)
+		return i;
+	if (mode == 0 || n == 0)
+		return -1;
+	if (mode == 2)
+		return i < 0 ? 0 : n - 1;
+	if (mode == 3) {
+		i %= n;
+		return i < 0 ? i + n : i;
+	}
+	if (n == 1)
+		return 0;
+	int64_t period = 2 * (n - 1);
+	i = ((i % period) + period) % period;
+	return i < n ? i : period - i;
+}
+
+enum eval_status
+eval_pad(struct eval *e)
+{
+	const Val *x = eval_in(e, 0);
+	Val *y = eval_out(e, 0);
+	const IntList *begin = &e->n->attr.PAD.begin;
+	int mode = (int)e->n->attr.PAD.mode, rank = y->shape.rank;
+	int size = dtype_info[y->dt].nbytes;
+	int64_t n = val_nelem(y), stride[MAX_RANK] = { 0 };
+	void *data = eval_room(e, 0);
+	struct walk w = walk_new(&y->shape);
+
+	if (!data)
+		return EVAL_LARGE;
+	shape_strides(&x->shape, stride);
+	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
+		int64_t from = 0;
+		bool inside = true;
+		for (int d = 0; d < rank; d++) {
+			int64_t k = pad_source(mode, w.idx[d] - begin->v[d],
+			                       x->shape.dim[d]);
+			inside &= k >= 0;
+			from += k * stride[d];
+		}
+		if (inside)
+			copy_elem(data, i, x->data, from, size);
+		else
+			element_put_float(y->dt, data, i, e->n->attr.PAD.value);
+	}
+	y->data = data;
+	return EVAL_DONE;
+}
+
+enum eval_status
+eval_tile(struct eval *e)
+{
+	const Val *x = eval_in(e, 0);
+	Val *y = eval_out(e, 0);
+	int size = dtype_info[y->dt].nbytes;
+	int64_t n = val_nelem(y), stride[MAX_RANK] = { 0 };
+	void *data = eval_room(e, 0);
+	struct walk w = walk_new(&y->shape);
+
+	if (!data)
+		return EVAL_LARGE;
+	shape_strides(&x->shape, stride);
+	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
+		int64_t from = 0;
+		for (int d = 0; d < y->shape.rank; d++)
+			from += w.idx[d] % x->shape.dim[d] * stride[d];
+		copy_elem(data, i, x->data, from, size);
+	}
+	y->data = data;
+	return EVAL_DONE;
+}
+
+enum eval_status
+eval_trilu(struct eval *e)
+{
+	const Val *x = eval_in(e, 0);
+	Val *y = eval_out(e, 0);
+	int size = dtype_info[y->dt].nbytes, rank = y->shape.rank;
+	int64_t n = val_nelem(y), k = e->n->attr.TRILU.k;
+	void *data = eval_room(e, 0);
+	struct walk w = walk_new(&y->shape);
+
+	if (!data)
+		return EVAL_LARGE;
+	if (rank < 2)
+		return eval_fail(e, "trilu needs rank 2 or more");
+	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
+		/* k may be any 64-bit number; the difference may not wrap */
+		int64_t d = w.idx[rank - 1] - w.idx[rank - 2];
+		if (e->n->attr.TRILU.upper ? d >= k : d <= k)
+			copy_elem(data, i, x->data, i, size);
+	}
+	y->data = data;
+	return EVAL_DONE;
+}
+
+/* ---- indexing ---- */
+
+/* Reads index i and makes it non-negative; false if out of 0..extent-1. */
+static bool
+index_at(const Val *idx, int64_t i, int64_t extent, int64_t *k)
+{
+	*k = val_int(idx, i);
+	if (*k < 0)
+		*k += extent;
+	return *k >= 0 && *k < extent;
+}
+
+static enum eval_status
+bad_index(struct eval *e, const Val *idx, int64_t i, int64_t extent)
+{
+	return eval_fail(e, "index %lld is out of range for an axis of %lld",
+	                 (long long)val_int(idx, i), (long long)extent);
+}
+
+enum eval_status
+eval_gather(struct eval *e)
+{
+	const Val *x = eval_in(e, 0), *idx = eval_in(e, 1);
+	Val *y = eval_out(e, 0);
+	int axis = (int)e->n->attr.GATHER.axis;
+	int64_t nidx = val_nelem(idx), extent = x->shape.dim[axis];
+	int64_t outer = 1, inner = dtype_info[y->dt].nbytes, k;
+	char *data = eval_room(e, 0);
+
+	if (!data)
+		return EVAL_LARGE;
+	for (int d = 0; d < axis; d++)
+		outer *= x->shape.dim[d];
+	for (int d = axis + 1; d < x->shape.rank; d++)
+		inner *= x->shape.dim[d];
+	for (int64_t i = 0; i < nidx; i++) {
+		if (!index_at(idx, i, extent, &k))
+			return bad_index(e, idx, i, extent);
+		for (int64_t o = 0; inner && o < outer; o++)
+			memcpy(data + (o * nidx + i) * inner,
+			       (const char *)x->data + (o * extent + k) * inner,
+			       (size_t)inner);
+	}
+	y->data = data;
+	return EVAL_DONE;
+}
+
+enum eval_status
+eval_gather_elements(struct eval *e)
+{
+	const Val *x = eval_in(e, 0), *idx = eval_in(e, 1);
+	Val *y = eval_out(e, 0);
+	int axis = (int)e->n->attr.GATHER_ELEMENTS.axis;
+	int size = dtype_info[y->dt].nbytes;
+	int64_t n = val_nelem(y), stride[MAX_RANK] = { 0 }, k;
+	int64_t extent = x->shape.dim[axis];
+	void *data = eval_room(e, 0);
+	struct walk w = walk_new(&y->shape);
+
+	if (!data)
+		return EVAL_LARGE;
+	shape_strides(&x->shape, stride);
+	walk_add(&w, 0, stride);
+	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
+		if (!index_at(idx, i, extent, &k))
+			return bad_index(e, idx, i, extent);
+		copy_elem(data, i, x->data,
+		          w.at[0] + (k - w.idx[axis]) * stride[axis], size);
+	}
+	y->data = data;
+	return EVAL_DONE;
+}
+
+/* Offset of the slice that index tuple `row` names within dims b.. of x. */
+static bool
+tuple_offset(struct eval *e, const Val *x, const Val *idx, int64_t row,
+             int batch, const int64_t *stride, int64_t *at)
+{
+	int len = (int)idx->shape.dim[idx->shape.rank - 1];
+	int64_t k;
+
+	for (int d = 0; d < len; d++) {
+		int64_t extent = x->shape.dim[batch + d];
+		if (!index_at(idx, row * len + d, extent, &k)) {
+			bad_index(e, idx, row * len + d, extent);
+			return false;
+		}
+		*at += k * stride[batch + d];
+	}
+	return true;
+}
+
+enum eval_status
+eval_gather_nd(struct eval *e)
+{
+	const Val *x = eval_in(e, 0), *idx = eval_in(e, 1);
+	Val *y = eval_out(e, 0);
+	int batch = (int)e->n->attr.GATHER_ND.batch;
+	int len = (int)idx->shape.dim[idx->shape.rank - 1];
+	int64_t size = dtype_info[y->dt].nbytes, stride[MAX_RANK] = { 0 };
+	int64_t rows = 1, per_batch = 1, block = 1;
+	char *data = eval_room(e, 0);
+
+	if (!data)
+		return EVAL_LARGE;
+	shape_strides(&x->shape, stride);
+	for (int d = 0; d < idx->shape.rank - 1; d++) {
+		rows *= idx->shape.dim[d];
+		per_batch *= d < batch ? 1 : idx->shape.dim[d];
+	}
+	for (int d = batch + len; d < x->shape.rank; d++)
+		block *= x->shape.dim[d];
+	for (int64_t r = 0; block && r < rows; r++) {
+		int64_t at = batch ? r / per_batch * stride[batch - 1] : 0;
+		if (!tuple_offset(e, x, idx, r, batch, stride, &at))
+			return EVAL_FAIL;
+		memcpy(data + r * block * size,
+		       (const char *)x->data + at * size,
+		       (size_t)(block * size));
+	}
+	y->data = data;
+	return EVAL_DONE;
+}
+
+static void
+add_elem(DType dt, void *y, int64_t i, Val *view, const Val *upd, int64_t j)
+{
+	view->data = y;
+	if (dt_is_float(dt))
+		element_put_float(dt, y, i,
+		                  val_float(view, i) + val_float(upd, j));
+	else
+		element_put_int(dt, y, i, (int64_t)((uint64_t)val_int(view, i)
+		                            + (uint64_t)val_int(upd, j)));
+}
+
+enum eval_status
+eval_scatter_elements(struct eval *e)
+{
+	const Val *x = eval_in(e, 0), *idx = eval_in(e, 1);
+	const Val *upd = eval_in(e, 2);
+	Val *y = eval_out(e, 0), view = *y;
+	int axis = (int)e->n->attr.SCATTER_ELEMENTS.axis;
+	bool add = e->n->attr.SCATTER_ELEMENTS.add;
+	int size = dtype_info[y->dt].nbytes;
+	int64_t n = val_nelem(idx), stride[MAX_RANK] = { 0 }, k;
+	int64_t extent = x->shape.dim[axis];
+	void *data = eval_room(e, 0);
+	struct walk w = walk_new(&idx->shape);
+
+	if (!data)
+		return EVAL_LARGE;
+	view.kind = V_CONST;
+	memcpy(data, x->data, (size_t)val_data_bytes(x));
+	shape_strides(&x->shape, stride);
+	walk_add(&w, 0, stride);
+	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
+		if (!index_at(idx, i, extent, &k))
+			return bad_index(e, idx, i, extent);
+		int64_t at = w.at[0] + (k - w.idx[axis]) * stride[axis];
+		if (add)
+			add_elem(y->dt, data, at, &view, upd, i);
+		else
+			copy_elem(data, at, upd->data, i, size);
+	}
+	y->data = data;
+	return EVAL_DONE;
+}
+
+enum eval_status
+eval_scatter_nd(struct eval *e)
+{
+	const Val *x = eval_in(e, 0), *idx = eval_in(e, 1);
+	const Val *upd = eval_in(e, 2);
+	Val *y = eval_out(e, 0), view = *y;
+	int len = (int)idx->shape.dim[idx->shape.rank - 1];
+	int size = dtype_info[y->dt].nbytes;
+	int64_t rows = 1, block = 1, stride[MAX_RANK] = { 0 };
+	void *data = eval_room(e, 0);
+
+	if (!data)
+		return EVAL_LARGE;
+	view.kind = V_CONST;
+	memcpy(data, x->data, (size_t)val_data_bytes(x));
+	shape_strides(&x->shape, stride);
+	for (int d = 0; d < idx->shape.rank - 1; d++)
+		rows *= idx->shape.dim[d];
+	for (int d = len; d < x->shape.rank; d++)
+		block *= x->shape.dim[d];
+	for (int64_t r = 0; r < rows; r++) {
+		int64_t at = 0;
+		if (!tuple_offset(e, x, idx, r, 0, stride, &at))
+			return EVAL_FAIL;
+		for (int64_t j = 0; j < block; j++)
+			if (e->n->attr.SCATTER_ND.add)
+				add_elem(y->dt, data, at + j, &view, upd,
+				         r * block + j);
+			else
+				copy_elem(data, at + j, upd->data,
+				          r * block + j, size);
+	}
+	y->data = data;
+	return EVAL_DONE;
+}
+
+/* one_hot(idx, depth, values): the new axis may be the last + 1. */
+enum eval_status
+eval_one_hot(struct eval *e)
+{
+	const Val *idx = eval_in(e, 0), *values = eval_in(e, 2);
+	Val *y = eval_out(e, 0);
+	int rank = y->shape.rank, axis = (int)e->n->attr.ONE_HOT.axis;
+	int64_t n = val_nelem(y), depth, inner = 1;
+	int size = dtype_info[y->dt].nbytes;
+	void *data = eval_room(e, 0);
+
+	if (!data)
+		return EVAL_LARGE;
+	if (axis < 0)
+		axis += rank;
+	depth = y->shape.dim[axis];
+	for (int d = axis + 1; d < rank; d++)
+		inner *= y->shape.dim[d];
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = i / (inner * depth) * inner + i % inner;
+		int64_t k = val_int(idx, at);
+		if (k < 0)
+			k += depth;
+		copy_elem(data, i, values->data, i / inner % depth == k, size);
+	}
+	y->data = data;
+	return EVAL_DONE;
+}

@@ -1,0 +1,91 @@
+/* What the folding rules share; private to eval*.c. */
+#ifndef PASSES_EVAL_RULES_H
+#define PASSES_EVAL_RULES_H
+
+#include "ir/element.h"
+#include "passes/fold/eval.h"
+
+struct eval {
+	Pass *p;
+	Graph *g;
+	const Node *n;
+	Arena *mem;
+};
+
+typedef enum eval_status EvalRule(struct eval *);
+
+static inline const Val *
+eval_in(const struct eval *e, int i)
+{
+	return &e->g->val[e->n->in[i]];
+}
+
+static inline Val *
+eval_out(const struct eval *e, int i)
+{
+	return &e->g->val[e->n->out[i]];
+}
+
+static inline bool
+eval_has(const struct eval *e, int i)
+{
+	return i < e->n->nin && e->n->in[i] != 0;
+}
+
+/* Room for the contents of output i, whose shape and type are known; NULL if
+ * it would be larger than the limit.  Never NULL for an empty result. */
+void *eval_room(struct eval *, int i);
+enum eval_status eval_fail(struct eval *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+
+static inline bool
+dt_is_float(DType dt)
+{
+	return dtype_info[dt].cls == 'f';
+}
+
+/* Walks over all elements of a shape in row-major order, with one running
+ * element offset per array. */
+enum { WALK_ARRAYS = 4 };
+
+struct walk {
+	int rank, n;
+	int64_t dim[MAX_RANK], idx[MAX_RANK];
+	int64_t stride[WALK_ARRAYS][MAX_RANK];
+	int64_t at[WALK_ARRAYS];
+};
+
+struct walk walk_new(const Shape *);
+/* Adds an array; returns its index. */
+int walk_add(struct walk *, int64_t start, const int64_t *stride);
+/* Adds a contiguous array of shape s that broadcasts to the walk's shape. */
+int walk_add_broadcast(struct walk *, const Shape *s);
+
+static inline void
+walk_next(struct walk *w)
+{
+	for (int d = w->rank; d-- > 0; ) {
+		for (int k = 0; k < w->n; k++)
+			w->at[k] += w->stride[k][d];
+		if (++w->idx[d] < w->dim[d])
+			return;
+		for (int k = 0; k < w->n; k++)
+			w->at[k] -= w->stride[k][d] * w->dim[d];
+		w->idx[d] = 0;
+	}
+}
+
+/* Copies one element of `size` bytes. */
+static inline void
+copy_elem(void *dst, int64_t i, const void *src, int64_t j, int size)
+{
+	__builtin_memcpy((char *)dst + i * size, (const char *)src + j * size,
+	                 (size_t)size);
+}
+
+#define OP(id, text, sig, attr, rules, emit) rules
+#define RULES(shape, eval, cost, grad, shard) EvalRule eval_##eval;
+#include "ir/ops.h"
+
+#endif

@@ -1,0 +1,200 @@
+/* Fold: make the graph static.
+ *
+ * One walk in node order.  Each node has its shapes inferred, its static
+ * operands turned into attributes, axes made non-negative, and is then either
+ * computed (all inputs constant: eval.c), rewritten into simpler ops, dropped
+ * (it changes nothing), or kept.  Because dims are bound, what exporters write
+ * as shape arithmetic is all constant, so one walk is a fixpoint.
+ *
+ * Afterwards constants are made small and merged (fold_const.c), and dead
+ * nodes go.  Parameters and buffers are never folded: they change.
+ *
+ * needs  P_BOUND     gives  P_STATIC
+ * cost   nodes + elements of folded constants
+ * refuses  shapes that depend on what is computed at run time, results above
+ *          opt->fold_limit where a shape needs them, division by zero and
+ *          indices out of range within constants
+ */
+#include "passes/fold/fold_lanes.h"
+#include "passes/fold/fold_rules.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the walk ---- */
+
+static void
+follow_replacements(struct fold *f, Node *n)
+{
+	for (int i = 0; i < n->nin; i++) {
+		ValId now = n->in[i] ? fold_note(f, n->in[i])->now : 0;
+		if (now)
+			n->in[i] = now;
+	}
+}
+
+/* Trailing absent operands say nothing. */
+static void
+trim_inputs(Node *n)
+{
+	while (n->nin > op_info[n->op].min && n->in[n->nin - 1] == 0)
+		n->nin--;
+}
+
+static void
+normalise_axis(const Graph *g, Node *n)
+{
+	int nattr;
+	const struct attr_info *info = op_attrs(n->op, &nattr);
+
+	for (int i = 0; i < nattr; i++) {
+		if (info[i].type != AT_INT || strcmp(info[i].name, "axis") != 0)
+			continue;
+		int64_t *axis = (int64_t *)((char *)&n->attr + info[i].offset);
+		/* the new axis of one_hot counts in the output */
+		int rank = n->op == OP_ONE_HOT || n->op == OP_SCATTER_ADD
+		           ? g->val[n->out[0]].shape.rank
+		           : g->val[n->in[0]].shape.rank;
+		if (*axis < 0 && rank >= 0)
+			*axis += rank;
+	}
+}
+
+static bool
+step(struct fold *f, NodeId id)
+{
+	Graph *g = f->g;
+	uint32_t nval;
+	ValId y;
+	Node was;
+
+	follow_replacements(f, &g->node[id]);
+	trim_inputs(&g->node[id]);
+	if (!fold_lanes_whole(f, id)
+	    || !shape_infer(g, f->p->diag, &g->node[id]))
+		return false;
+	normalise_axis(g, &g->node[id]);
+	was = g->node[id];
+	was.in = arena_copy(f->mem, was.in, (size_t)was.nin * sizeof *was.in);
+	if (!fold_absorb(f, id) || !fold_lanes(f, id, &was))
+		return false;
+	/* computed before it is simplified: that gives a constant at once */
+	switch (fold_eval(f, id)) {
+	case EVAL_DONE:
+		return true;
+	case EVAL_FAIL:
+		return false;
+	case EVAL_LARGE:
+	case EVAL_SKIP:
+		break;
+	}
+	nval = g->nval;
+	switch (fold_simplify(f, id)) {
+	case STEP_GONE:
+		y = g->node[id].out[0];
+		return fold_lanes_pass(f, id, y, nval);
+	case STEP_FAIL:
+		return false;
+	case STEP_KEEP:
+		break;
+	}
+	return fold_finish(f, id);
+}
+
+/* ---- what is not static ---- */
+
+/* What keeps this node from being static: text into buf, or false. */
+static bool
+node_fault(struct fold *f, const Node *n, char *buf, size_t size)
+{
+	const Graph *g = f->g;
+	char why[192];
+
+	for (int i = op_info[n->op].nstat; i < n->nin; i++)
+		if (n->in[i] && !val_is_const(&g->val[n->in[i]])) {
+			snprintf(buf, size, "operand %d must be constant: %s",
+			         i, fold_reason(f, n->in[i], why, sizeof why));
+			return true;
+		}
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && !shape_known(&g->val[n->in[i]].shape))
+			return false;   /* the fault lies further up */
+	if (n->nin > op_info[n->op].nstat && n->in[n->nin - 1]
+	    && fold_note(f, n->out[0])->large) {
+		snprintf(buf, size, "its result exceeds %" PRId64 " bytes; try "
+		         "a larger --fold-limit", f->p->opt->fold_limit);
+		return true;
+	}
+	if (n->op == OP_ONE_HOT && !val_is_const(&g->val[n->in[1]])) {
+		snprintf(buf, size, "the depth must be constant: %s",
+		         fold_reason(f, n->in[1], why, sizeof why));
+		return true;
+	}
+	if (n->op == OP_NONZERO) {
+		snprintf(buf, size, "the number of results is known only at "
+		         "run time: %s", fold_reason(f, n->in[0], why,
+		                                     sizeof why));
+		return true;
+	}
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && !shape_known(&g->val[n->out[i]].shape)) {
+			snprintf(buf, size, "the shape of '%s' is not known",
+			         g->val[n->out[i]].name);
+			return true;
+		}
+	return false;
+}
+
+static bool
+check_static(struct fold *f)
+{
+	Graph *g = f->g;
+	NodeId first[OP_COUNT] = { 0 };
+	int count[OP_COUNT] = { 0 };
+	bool ok = true;
+	char buf[320];
+
+	FOR_NODES (n, g)
+		if (node_fault(f, n, buf, sizeof buf) && count[n->op]++ == 0)
+			first[n->op] = node_id(g, n);
+	FOR_NODES (n, g) {
+		if (first[n->op] != node_id(g, n))
+			continue;
+		node_fault(f, n, buf, sizeof buf);
+		ok = diag_at(f->p->diag, node_name(g, n), node_type(g, n),
+		             "%s", buf);
+		if (count[n->op] > 1)
+			diag_note(f->p->diag, "and %d more like this",
+			          count[n->op] - 1);
+	}
+	return ok;
+}
+
+/* ---- the pass ---- */
+
+bool
+pass_fold(Pass *p, Graph *g)
+{
+	struct fold f = { .p = p, .g = g, .mem = arena_new() };
+	NodeId last = g->nnode;
+	bool ok = true;
+
+	for (NodeId i = 1; i < last; i++)
+		if (!step(&f, i)) {
+			ok = false;
+			fold_push(&f, i);
+		}
+	graph_reorder(g, f.order, f.norder);
+	graph_dce(g);
+	if (ok) {
+		fold_shrink_constants(&f);
+		fold_merge_constants(&f);
+		graph_dce(g);
+		ok = check_static(&f) && fold_lanes_outputs(&f);
+	}
+	if (ok && p->opt->forward_only)
+		fold_copy_constant_outputs(&f);
+	fold_keep_contents(&f);
+	arena_free(f.mem);
+	return ok;
+}

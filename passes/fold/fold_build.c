@@ -1,0 +1,194 @@
+/* Pass fold: building and replacing nodes during the walk. */
+#include "passes/fold/fold_build.h"
+
+#include <inttypes.h>
+
+static void
+note_room(struct fold *f)
+{
+	f->note = arena_grow(f->p->scratch, f->note, f->nnote, &f->note_cap,
+	                     f->g->nval, sizeof *f->note);
+	f->nnote = f->g->nval;
+}
+
+struct val_note *
+fold_note(struct fold *f, ValId v)
+{
+	if (v >= f->nnote)
+		note_room(f);
+	return &f->note[v];
+}
+
+enum eval_status
+fold_eval(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	enum eval_status status = eval_node(f->p, f->g, n, f->mem);
+
+	if (status == EVAL_LARGE)
+		fold_note(f, n->out[0])->large = true;
+	if (status != EVAL_DONE)
+		return status;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			fold_note(f, n->out[i])->folded = true;
+	f->p->changed = true;
+	return EVAL_DONE;
+}
+
+void
+fold_push(struct fold *f, NodeId id)
+{
+	f->order = arena_grow(f->p->scratch, f->order, f->norder, &f->cap,
+	                      (size_t)f->norder + 1, sizeof *f->order);
+	f->order[f->norder++] = id;
+}
+
+bool
+fold_finish(struct fold *f, NodeId id)
+{
+	enum eval_status status = fold_eval(f, id);
+
+	if (status == EVAL_SKIP || status == EVAL_LARGE)
+		fold_push(f, id);
+	return status != EVAL_FAIL;
+}
+
+ValId
+fold_emit(struct fold *f, Op op, int nin, const ValId *in, const Attr *attr,
+          NodeId like)
+{
+	ValId v = emit_op(f->g, f->p->diag, op, nin, in, attr, like);
+
+	f->p->changed = true;
+	return v && fold_finish(f, f->g->val[v].def) ? v : 0;
+}
+
+ValId
+fold_reshape(struct fold *f, ValId x, const Shape *s, NodeId like)
+{
+	Attr attr = attr_reshape(s);
+
+	if (shape_eq(&f->g->val[x].shape, s))
+		return x;
+	return fold_emit(f, OP_RESHAPE, 1, &x, &attr, like);
+}
+
+ValId
+fold_expand(struct fold *f, ValId x, const Shape *s, NodeId like)
+{
+	Attr attr = attr_default(OP_EXPAND);
+
+	if (shape_eq(&f->g->val[x].shape, s))
+		return x;
+	attr.EXPAND.shape = shape_list(s);
+	return fold_emit(f, OP_EXPAND, 1, &x, &attr, like);
+}
+
+ValId
+fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
+           const Shape *s, NodeId like)
+{
+	if (fold_is_whole(start, step, &f->g->val[x].shape, s))
+		return x;
+	Node *n = node_new(f->g, OP_SLICE, 1, &x, 0, like);
+	NodeId id = node_id(f->g, n);
+	ValId y = n->out[0];
+
+	n->attr.SLICE.start = *start;
+	n->attr.SLICE.step = *step;
+	f->g->val[y].shape = *s;
+	f->p->changed = true;
+	return shape_infer(f->g, f->p->diag, n) && fold_finish(f, id) ? y : 0;
+}
+
+bool
+fold_is_whole(const IntList *start, const IntList *step, const Shape *x,
+              const Shape *y)
+{
+	for (int d = 0; d < x->rank; d++)
+		if (start->v[d] != 0 || step->v[d] != 1
+		    || x->dim[d] != y->dim[d])
+			return false;
+	return true;
+}
+
+void
+fold_turn(struct fold *f, NodeId id, Op op, ValId x)
+{
+	Node *n = &f->g->node[id];
+
+	n->op = op;
+	n->attr = attr_default(op);
+	n->nin = 1;
+	n->in[0] = x;
+	f->p->changed = true;
+}
+
+enum step
+fold_become(struct fold *f, NodeId id, ValId x)
+{
+	Node *n = &f->g->node[id];
+	Val *y = &f->g->val[n->out[0]], *v = &f->g->val[x];
+
+	if (!shape_eq(&y->shape, &v->shape)) {
+		fold_turn(f, id, OP_EXPAND, x);
+		n->attr.EXPAND.shape = shape_list(&y->shape);
+		return STEP_KEEP;
+	}
+	if (y->output && (v->kind != V_TEMP || v->output)) {
+		if (n->op != OP_COPY)
+			fold_turn(f, id, OP_COPY, x);
+		return STEP_KEEP;
+	}
+	if (y->output) {
+		const char *name = y->name, *onnx = y->onnx;
+		val_rename(f->g, n->out[0], v->name);
+		y->onnx = v->onnx;
+		val_rename(f->g, x, name);
+		v->onnx = onnx;
+		v->output = true;
+		y->output = false;
+	}
+	if (f->g->loss == n->out[0])
+		f->g->loss = x;
+	fold_note(f, n->out[0])->now = x;
+	f->p->changed = true;
+	return STEP_GONE;
+}
+
+/* Why v is not a constant, into buf. */
+static const char *
+reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
+{
+	const Graph *g = f->g;
+	const Val *x = &g->val[v];
+
+	if (x->kind == V_CONST)
+		snprintf(buf, size, "the contents of '%s' are not known",
+		         x->name);
+	else if (x->kind != V_TEMP || !x->def || depth > 64)
+		snprintf(buf, size, "it depends on the contents of '%s'",
+		         x->onnx ? x->onnx : x->name);
+	else if (fold_note(f, v)->large)
+		snprintf(buf, size, "node '%s' is not folded because its "
+		         "result exceeds %" PRId64 " bytes; try a larger "
+		         "--fold-limit", node_name(g, &g->node[x->def]),
+		         f->p->opt->fold_limit);
+	else {
+		const Node *n = &g->node[x->def];
+		for (int i = 0; i < n->nin; i++)
+			if (n->in[i] && !val_is_const(&g->val[n->in[i]]))
+				return reason(f, n->in[i], buf, size,
+				              depth + 1);
+		snprintf(buf, size, "node '%s' (%s) is not folded",
+		         node_name(g, n), node_type(g, n));
+	}
+	return buf;
+}
+
+const char *
+fold_reason(struct fold *f, ValId v, char *buf, size_t size)
+{
+	return reason(f, v, buf, size, 0);
+}

@@ -1,0 +1,435 @@
+/* Pass fold: selections whose number is known only at run time.
+ *
+ * A nonzero of a computed operand becomes `selected`, which has room for all
+ * elements: its first `count` lanes count, the others repeat the first.  From
+ * there on each value that has such a dim is known to (struct lanes), and so
+ * is each constant that was made of its extent.  What works lane by lane is
+ * left as it is.  What brings lanes together is given a mask first: sums,
+ * products over the dim, losses, scatters.  The result is a graph of fixed
+ * extents that computes the same from what counts, so that all later passes,
+ * the gradient above all, need know nothing of lanes.  Everything else is
+ * refused: an op that is not listed here, two dims of this kind in one value,
+ * one that meets a dim which only happens to have the same extent, a number of
+ * lanes in arithmetic, and outputs.
+ *
+ * Lanes that do not count repeat one that does, so that they hold no numbers
+ * that the model would not compute anyway; where none counts they hold 1.
+ * That keeps infinities, which a mask after the fact would turn into NaN in
+ * gradients, out of them.
+ *
+ * cost   nothing without such a nonzero, else one more look at each node
+ */
+#include "passes/fold/fold_lanes.h"
+
+/* ---- contents made of counts ---- */
+
+static bool
+give_marks(struct fold *f, ValId v, const int64_t *mark)
+{
+	if (mark)
+		lanes_room(f, v)->mark = mark;
+	return true;
+}
+
+/* Ops that move elements: the marks move alike. */
+static bool
+only_moves(Op op)
+{
+	switch (op) {
+	case OP_IDENTITY:
+	case OP_CAST:
+	case OP_RESHAPE:
+	case OP_EXPAND:
+	case OP_TRANSPOSE:
+	case OP_SLICE:
+	case OP_CONCAT:
+	case OP_TILE:
+	case OP_GATHER:
+	case OP_WHERE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The marks of a node that moves: its own rule, carried out on them. */
+static const int64_t *
+moved_marks(struct fold *f, NodeId id)
+{
+	Graph *g = f->g;
+	Node *n = &g->node[id], *twin;
+	int first = n->op == OP_WHERE, last = n->op == OP_GATHER ? 1 : n->nin;
+	ValId *in = arena_array(f->p->scratch, (size_t)n->nin, sizeof *in);
+	ValId y;
+
+	for (int i = 0; i < n->nin; i++) {
+		const int64_t *mark = lanes_marks(f, in[i] = n->in[i]);
+		Shape s = g->val[in[i]].shape;
+
+		if ((i < first || i >= last) && mark)
+			return NULL;
+		if (i < first || i >= last)
+			continue;
+		if (!mark)
+			mark = arena_array(f->p->scratch,
+			                   (size_t)shape_nelem(&s) + 1,
+			                   sizeof *mark);
+		in[i] = val_new(g, V_CONST, NULL, DT_I64, s);
+		g->val[in[i]].data = mark;
+	}
+	twin = node_new(g, g->node[id].op, g->node[id].nin, in, 0, 0);
+	n = &g->node[id];
+	twin->attr = n->attr;
+	if (n->op == OP_CAST)
+		twin->attr.CAST.to = DT_I64;
+	y = twin->out[0];
+	g->val[y].dt = DT_I64;
+	g->val[y].shape = g->val[n->out[0]].shape;
+	if (eval_node(f->p, g, twin, f->p->scratch) != EVAL_DONE)
+		return NULL;
+	return g->val[y].data;
+}
+
+/* Whether input k of an eq is negative everywhere, which no count is, and the
+ * other is counts and numbers as they are. */
+static bool
+no_count_equals(struct fold *f, const Node *n, int k)
+{
+	const Val *x = in_val(f, n, k);
+	const int64_t *mark = lanes_marks(f, n->in[1 - k]);
+	int64_t many = val_nelem(in_val(f, n, 1 - k));
+
+	if (dtype_info[x->dt].cls != 'i' || lanes_marks(f, n->in[k]) || !mark)
+		return false;
+	for (int64_t i = 0; i < many; i++)
+		if (mark[i] == MARK_LOST)
+			return false;
+	for (int64_t i = 0; i < val_nelem(x); i++)
+		if (val_int(x, i) >= 0)
+			return false;
+	return true;
+}
+
+/* A node of constants some of which are made of counts. */
+static bool
+mark_outputs(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	const int64_t *mark = NULL;
+	int64_t *lost;
+
+	if (n->op == OP_EQ && (no_count_equals(f, n, 0)
+	                       || no_count_equals(f, n, 1)))
+		return true;
+	if (only_moves(n->op))
+		mark = moved_marks(f, id);
+	n = &f->g->node[id];
+	if (mark)
+		return give_marks(f, n->out[0], mark);
+	for (int k = 0; k < n->nout; k++) {
+		int64_t many = n->out[k] ? val_nelem(&f->g->val[n->out[k]]) : 0;
+
+		lost = arena_array(f->p->scratch, (size_t)many + 1,
+		                   sizeof *lost);
+		for (int64_t i = 0; i < many; i++)
+			lost[i] = MARK_LOST;
+		if (many > 0)
+			give_marks(f, n->out[k], lost);
+	}
+	return true;
+}
+
+static bool
+mark_shape(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	const struct lanes *l = lanes_of(f, n->in[0]);
+	int64_t many = val_nelem(out_val(f, n));
+	int64_t *mark = arena_array(f->p->scratch, (size_t)many + 1,
+	                            sizeof *mark);
+	int first = n->op == OP_SHAPE ? (int)n->attr.SHAPE.start : 0;
+
+	if (l->axis < 0)
+		return true;
+	if (n->op == OP_SIZE)
+		mark[0] = rank_of(f, n->in[0]) == 1 ? l->id : MARK_LOST;
+	first += first < 0 ? rank_of(f, n->in[0]) : 0;
+	first = first < 0 ? 0 : first;
+	if (n->op == OP_SHAPE && l->axis >= first && l->axis - first < many)
+		mark[l->axis - first] = l->id;
+	return give_marks(f, n->out[0], mark);
+}
+
+/* ---- the table ---- */
+
+static bool
+begin(struct fold *f, NodeId id)
+{
+	Node *n = &f->g->node[id];
+	const Val *x = in_val(f, n, 0);
+	struct selection s = { .from = n->in[0], .bound = val_nelem(x) };
+	int rank = x->shape.rank, sel = 0;
+	ValId y = n->out[0];
+
+	if (s.bound < 2 || rank == 0)
+		return true;            /* refused as before */
+	for (size_t i = 0; i < f->nselection && !sel; i++)
+		if (f->selection[i].from == s.from)
+			sel = (int)i + 1;
+	if (sel) {
+		fold_turn(f, id, OP_IDENTITY, f->selection[sel - 1].at);
+		f->g->val[y].shape = SHAPE(rank, s.bound);
+		return lanes_give(f, id, 0, 1, sel);
+	}
+	n->op = OP_SELECTED;
+	n->attr = attr_default(OP_SELECTED);
+	n->out = arena_array(f->g->arena, 2, sizeof *n->out);
+	n->out[0] = y;
+	n->nout = 2;
+	s.count = val_new(f->g, V_TEMP, arena_printf(f->p->scratch, "%s.count",
+	                  f->g->val[y].name), DT_I64, shape_scalar());
+	n = &f->g->node[id];
+	n->out[1] = s.count;
+	f->g->val[s.count].def = id;
+	f->g->val[s.count].slot = 1;
+	f->g->val[y].shape = SHAPE(rank, s.bound);
+	s.at = y;
+	f->selection = arena_grow(f->p->scratch, f->selection, f->nselection,
+	                          &f->selection_cap, f->nselection + 1,
+	                          sizeof s);
+	f->selection[f->nselection++] = s;
+	f->p->changed = true;
+	return shape_infer(f->g, f->p->diag, &f->g->node[id])
+		&& lanes_give(f, id, 0, 1, (int)f->nselection);
+}
+
+/* Inputs that the rule of an op lets have lanes: a bit each. */
+static unsigned
+may_have(const Node *n)
+{
+	switch (n->op) {
+	case OP_RESHAPE:
+	case OP_EXPAND:
+	case OP_GATHER:
+	case OP_GATHER_ND:
+	case OP_GATHER_ELEMENTS:
+	case OP_MATMUL:
+	case OP_SCE:
+	case OP_NLL:
+	case OP_CAST_LIKE:
+		return 3;
+	case OP_SCATTER_ELEMENTS:
+	case OP_SCATTER_ND:
+	case OP_WHERE:
+	case OP_RANGE:
+		return 7;
+	case OP_CONCAT:
+	case OP_SLICE:
+	case OP_PART:
+		return ~0u;
+	default:
+		return op_info[n->op].flags & F_EW ? 7 : 1;
+	}
+}
+
+static bool
+by_op(struct fold *f, NodeId id, const Node *was)
+{
+	const Node *n = &f->g->node[id];
+
+	switch (was->op) {
+	case OP_SHAPE:
+	case OP_SIZE:
+		return mark_shape(f, id);
+	case OP_RESHAPE:
+	case OP_SQUEEZE:
+	case OP_UNSQUEEZE:
+	case OP_FLATTEN:
+		return lanes_reshape(f, id, was);
+	case OP_EXPAND:
+		return lanes_expand(f, id, was);
+	case OP_CONSTANT_OF_SHAPE:
+	case OP_RANDOM:
+		return lanes_of_shape(f, id, was);
+	case OP_RANGE:
+		return lanes_range(f, id, was);
+	case OP_TRANSPOSE:
+		return lanes_transpose(f, id);
+	case OP_SLICE:
+		return lanes_slice(f, id, was);
+	case OP_PART:
+		return lanes_beside_axis(f, id, was->attr.PART.axis,
+		                   !was->attr.PART.keepdims, 1);
+	case OP_CONCAT:
+		return lanes_concat(f, id);
+	case OP_PAD:
+		return lanes_pad(f, id);
+	case OP_GATHER:
+		return lanes_gather(f, id);
+	case OP_GATHER_ND:
+		return lanes_gather_nd(f, id);
+	case OP_GATHER_ELEMENTS:
+		return lanes_gather_elements(f, id);
+	case OP_SCATTER_ELEMENTS:
+	case OP_SCATTER_ND:
+		return lanes_scatter(f, id);
+	case OP_ONE_HOT:
+		return lanes_one_hot(f, id);
+	case OP_TOPK:
+		return lanes_beside_axis(f, id, n->attr.TOPK.axis, false, 2);
+	case OP_CUMSUM:
+		return lanes_beside_axis(f, id, n->attr.CUMSUM.axis, false, 1);
+	case OP_ARGMAX:
+		return lanes_beside_axis(f, id, n->attr.ARGMAX.axis,
+		                   !n->attr.ARGMAX.keepdims, 1);
+	case OP_REDUCE_SUM:
+	case OP_REDUCE_MEAN:
+	case OP_REDUCE_MAX:
+	case OP_REDUCE_MIN:
+	case OP_REDUCE_PROD:
+		return lanes_reduce(f, id);
+	case OP_MATMUL:
+		return lanes_matmul(f, id);
+	case OP_SOFTMAX:
+	case OP_LOG_SOFTMAX:
+		return lanes_softmax(f, id);
+	case OP_LAYERNORM:
+	case OP_RMSNORM:
+		return lanes_norm(f, id);
+	case OP_SCE:
+	case OP_NLL:
+		return lanes_cross_entropy(f, id);
+	default:
+		if (op_info[was->op].flags & F_EW || was->op == OP_IDENTITY
+		    || was->op == OP_CAST_LIKE)
+			return lanes_broadcast(f, id, 0, was->op == OP_DROPOUT
+			                       ? 1 : n->nin);
+		return lanes_refuse(f, id, lanes_any(f, was),
+		                    "not supported");
+	}
+}
+
+/* Input i only says what shape or extent to make. */
+static bool
+says_shape(Op op, int i)
+{
+	switch (op) {
+	case OP_RESHAPE:
+	case OP_EXPAND:
+	case OP_RANGE:
+		return i == 1;
+	case OP_SLICE:
+		return i > 0;
+	case OP_CONSTANT_OF_SHAPE:
+	case OP_RANDOM:
+	case OP_SHAPE:
+	case OP_SIZE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool
+fold_lanes_whole(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	const struct lanes *l = n->op == OP_PART ? lanes_of(f, n->in[0]) : NULL;
+	int64_t axis = n->attr.PART.axis;
+
+	if (!l || l->axis < 0)
+		return true;
+	axis += axis < 0 ? rank_of(f, n->in[0]) : 0;
+	return axis != l->axis
+		|| lanes_refuse(f, id, l->id, "takes a selection apart, as "
+		                "traced loops over it do (mixtures of experts: "
+		                "experts_implementation=\"batched_mm\" exports "
+		                "without)");
+}
+
+bool
+fold_lanes(struct fold *f, NodeId id, const Node *was)
+{
+	const Node *n = &f->g->node[id];
+	bool data = false, other = false, constant = true;
+
+	if (n->op == OP_NONZERO && !val_is_const(in_val(f, n, 0))
+	    && shape_known(&in_val(f, n, 0)->shape))
+		return lanes_of(f, n->in[0])
+		       ? lanes_refuse(f, id, lanes_any(f, n), "selects again")
+		       : begin(f, id);
+	if (!f->nselection)
+		return true;
+	for (int i = 0; i < was->nin; i++) {
+		const struct lanes *l = lanes_of(f, was->in[i]);
+
+		if (!l)
+			continue;
+		if (!(may_have(was) >> (i < 31 ? i : 31) & 1))
+			return lanes_refuse(f, id, lanes_any(f, was),
+			              "not supported");
+		data |= l->mark && !says_shape(was->op, i);
+		other |= l->axis >= 0 || says_shape(was->op, i);
+	}
+	if (other && !by_op(f, id, was))
+		return false;
+	if (!data)
+		return true;
+	n = &f->g->node[id];
+	for (int i = 0; i < n->nin; i++)
+		constant &= !n->in[i] || val_is_const(in_val(f, n, i));
+	if (!constant)
+		return lanes_refuse(f, id, lanes_any(f, was),
+		              "computes with the number of lanes");
+	return mark_outputs(f, id);
+}
+
+bool
+fold_lanes_pass(struct fold *f, NodeId id, ValId v, uint32_t nval)
+{
+	ValId x = fold_note(f, v)->now;
+	const struct lanes *a = lanes_of(f, v), *b = lanes_of(f, x);
+	const struct lanes none = { .axis = -1 };
+	const struct lanes *l = a ? a : b;
+
+	if (x >= nval) {
+		struct lanes *same = fold_note(f, v)->lanes;
+
+		fold_note(f, x)->lanes = same;
+		return true;
+	}
+	a = a ? a : &none;
+	b = b ? b : &none;
+	if (a->axis == b->axis && (a->axis < 0 || a->id == b->id)
+	    && !a->mark == !b->mark)
+		return true;
+	return lanes_refuse(f, id, l->id ? l->id : 1,
+	                    "not supported in this form");
+}
+
+bool
+fold_lanes_outputs(struct fold *f)
+{
+	Graph *g = f->g;
+	bool ok = true;
+
+	for (ValId v = 1; f->nselection && v < g->nval; v++) {
+		const struct lanes *l = lanes_of(f, v);
+		int sel = l && l->axis >= 0 ? l->id : 1;
+		char why[192];
+
+		if (!l || !g->val[v].output)
+			continue;
+		fold_reason(f, f->selection[sel - 1].from, why, sizeof why);
+		if (f->p->opt->forward_only)
+			ok = diag_error(f->p->diag, "output '%s' has as many "
+			                "elements as a selection finds: %s",
+			                g->val[v].name, why);
+		else
+			diag_warn(f->p->diag, "output '%s' is left out: it has "
+			          "as many elements as a selection finds: %s",
+			          g->val[v].name, why);
+		g->val[v].output = false;
+	}
+	return ok;
+}

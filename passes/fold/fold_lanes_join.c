@@ -1,0 +1,256 @@
+/* Pass fold: ops that bring lanes together (fold_lanes.c).
+ *
+ * Each rule masks what does not count with what does not change the result.
+ */
+#include "passes/fold/fold_lanes.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- bringing lanes together ---- */
+
+/* Operand k with `fill` in lanes that do not count. */
+static bool
+mask_operand(struct fold *f, NodeId id, int k, double fill)
+{
+	ValId x = fold_mask(f, f->g->node[id].in[k], fill, id);
+
+	if (x)
+		f->g->node[id].in[k] = x;
+	return x != 0;
+}
+
+static double
+neutral(Op op, DType dt)
+{
+	double most = dtype_info[dt].cls == 'f' ? (double)INFINITY
+	                                        : (double)INT32_MAX;
+
+	return op == OP_REDUCE_MAX ? -most : op == OP_REDUCE_MIN ? most
+	     : op == OP_REDUCE_PROD ? 1 : 0;
+}
+
+bool
+lanes_reduce(struct fold *f, NodeId id)
+{
+	Node *n = &f->g->node[id];
+	const struct lanes *l = lanes_of(f, n->in[0]);
+	const Attr a = n->attr;
+	const IntList *axes = &a.REDUCE_SUM.axes;
+	DType dt = in_val(f, n, 0)->dt;
+	int64_t times = 1;
+	bool over = false;
+	int before = 0;
+	ValId two[2];
+	Attr sum = attr_default(OP_REDUCE_SUM);
+
+	if (n->nin > 1)
+		return lanes_refuse(f, id, l->id, "reduces over unknown axes");
+	for (int i = 0; i < axes->n; i++) {
+		over |= axes->v[i] == l->axis;
+		before += axes->v[i] < l->axis;
+		if (axes->v[i] != l->axis)
+			times *= extent(f, n->in[0], (int)axes->v[i]);
+	}
+	if (!over)
+		return lanes_give(f, id, 0, l->axis - (a.REDUCE_SUM.keepdims ? 0
+		            : before), l->id);
+	if ((n->op == OP_REDUCE_MAX || n->op == OP_REDUCE_MIN)
+	    && dt != DT_I32 && dtype_info[dt].cls != 'f')
+		return lanes_refuse(f, id, l->id,
+		                    "reduces a selection of this type");
+	if (!mask_operand(f, id, 0, neutral(n->op, dt)))
+		return false;
+	n = &f->g->node[id];
+	if (n->op != OP_REDUCE_MEAN)
+		return true;
+	if (dtype_info[dt].cls != 'f')
+		return lanes_refuse(f, id, l->id, "the mean of integers");
+	sum.REDUCE_SUM.axes = a.REDUCE_MEAN.axes;
+	sum.REDUCE_SUM.keepdims = a.REDUCE_MEAN.keepdims;
+	two[0] = fold_emit(f, OP_REDUCE_SUM, 1, &n->in[0], &sum, id);
+	two[1] = fold_count(f, l->id, times, dt, id);
+	n = &f->g->node[id];
+	n->op = OP_DIV;
+	n->attr = attr_default(OP_DIV);
+	n->in = arena_copy(f->g->arena, two, sizeof two);
+	n->nin = 2;
+	return two[0] && two[1];
+}
+
+bool
+lanes_matmul(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	int a = lanes_axis(f, n->in[0]), b = lanes_axis(f, n->in[1]);
+	int ra = rank_of(f, n->in[0]), rb = rank_of(f, n->in[1]);
+	int ry = out_val(f, n)->shape.rank, at;
+	int rows = n->attr.MATMUL.ta ? ra - 1 : ra - 2;
+	int cols = n->attr.MATMUL.tb ? rb - 2 : rb - 1;
+	int sel = lanes_any(f, n);
+
+	for (int i = 2; i < n->nin; i++)
+		if (lanes_of(f, n->in[i]) || i > 2)
+			return lanes_refuse(f, id, sel, "adds a selection");
+	if (ra < 2 || rb < (b < 0 ? 1 : 2))
+		return lanes_refuse(f, id, sel, "multiplies a vector");
+	if (rb == 1 && a == rows && a >= 0)     /* rows by a vector */
+		return lanes_give(f, id, 0, ry - 1, sel);
+	if (rb == 1)
+		return lanes_refuse(f, id, sel, "multiplies a vector");
+	if (a >= 0 && a == ra - 1 + ra - 2 - rows && b == rb - 1 + rb - 2 - cols
+	    && lanes_of(f, n->in[0])->id == lanes_of(f, n->in[1])->id)
+		return mask_operand(f, id, 0, 0) && mask_operand(f, id, 1, 0);
+	if (a >= 0 && b < 0 && a == rows)
+		return lanes_give(f, id, 0, ry - 2, sel);
+	if (b >= 0 && a < 0 && b == cols && n->nin == 2)
+		return lanes_give(f, id, 0, ry - 1, sel);
+	/* a batch dim: what broadcast() says of all but the last two */
+	at = a >= 0 ? a + ry - ra : b + ry - rb;
+	if (at >= ry - 2 || (a >= 0 && b >= 0
+	    && (a - ra != b - rb || lanes_of(f, n->in[0])->id
+	        != lanes_of(f, n->in[1])->id)))
+		return lanes_refuse(f, id, sel, "multiplies along a selection");
+	for (int k = 0; k < 2; k++) {
+		int d = at - ry + (k ? rb : ra);
+
+		if ((k ? b : a) < 0 && d >= 0 && extent(f, n->in[k], d) != 1)
+			return lanes_refuse(f, id, sel, "meets a fixed extent");
+	}
+	return lanes_give(f, id, 0, at, sel);
+}
+
+bool
+lanes_softmax(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	const struct lanes *l = lanes_of(f, n->in[0]);
+
+	if (n->attr.SOFTMAX.axis == l->axis
+	    && !mask_operand(f, id, 0, -INFINITY))
+		return false;
+	return lanes_give(f, id, 0, l->axis, l->id);
+}
+
+/* sce, nll: rows that do not count have a label that is ignored. */
+bool
+lanes_cross_entropy(struct fold *f, NodeId id)
+{
+	Node *n = &f->g->node[id];
+	const struct lanes *x = lanes_of(f, n->in[0]);
+	const struct lanes *y = lanes_of(f, n->in[1]);
+	int64_t *ignore = n->op == OP_SCE ? &n->attr.SCE.ignore
+	                                  : &n->attr.NLL.ignore;
+	int64_t none = in_val(f, n, 1)->dt == DT_I32 ? INT32_MIN
+	                                             : INT64_MIN + 1024;
+	int rows = n->op == OP_SCE ? 2 : 1;
+
+	if (!x || !y || x->axis != 0 || y->axis != 0 || x->id != y->id
+	    || (n->nin > 2 && lanes_of(f, n->in[2])))
+		return lanes_refuse(f, id, lanes_any(f, n),
+		              "labels and rows are not of the same selection");
+	if (*ignore == INT64_MIN)
+		*ignore = none;
+	if (!mask_operand(f, id, 1, (double)*ignore))
+		return false;
+	n = &f->g->node[id];
+	if (n->attr.SCE.reduction == 0 && !lanes_give(f, id, 0, 0, x->id))
+		return false;
+	return rows == 1 || lanes_give(f, id, 1, 0, x->id);
+}
+
+/* idx with its lanes that do not count at `beyond`, and negative ones made
+ * what they stand for: x has got an extent more. */
+static ValId
+redirect(struct fold *f, NodeId id, ValId idx, ValId extents, ValId beyond)
+{
+	const struct lanes *l = lanes_of(f, idx);
+	DType dt = f->g->val[idx].dt;
+	ValId in[3], up[2] = { idx, extents };
+
+	in[0] = fold_emit(f, OP_LT, 2, (ValId[]){ idx,
+	                  val_scalar(f->g, dt, 0) }, NULL, id);
+	in[1] = fold_emit(f, OP_ADD, 2, up, NULL, id);
+	in[2] = idx;
+	if (!in[0] || !in[1])
+		return 0;
+	in[1] = fold_emit(f, OP_WHERE, 3, in, NULL, id);
+	in[0] = fold_valid(f, l->id, l->axis, f->g->val[idx].shape.rank, id);
+	in[2] = beyond;
+	return in[0] && in[1] ? fold_emit(f, OP_WHERE, 3, in, NULL, id) : 0;
+}
+
+/* x with one more place at the end of axis. */
+static ValId
+longer(struct fold *f, NodeId id, ValId x, int axis)
+{
+	Attr a = attr_default(OP_PAD);
+	int rank = f->g->val[x].shape.rank;
+
+	a.PAD.begin.n = a.PAD.end.n = rank;
+	memset(a.PAD.begin.v, 0, sizeof a.PAD.begin.v);
+	memset(a.PAD.end.v, 0, sizeof a.PAD.end.v);
+	a.PAD.end.v[axis] = 1;
+	return fold_emit(f, OP_PAD, 1, &x, &a, id);
+}
+
+static ValId
+numbers(struct fold *f, DType dt, int n, const int64_t *v)
+{
+	int32_t narrow[MAX_RANK] = { 0 };
+
+	for (int i = 0; i < n; i++)
+		narrow[i] = (int32_t)v[i];
+	return val_const(f->g, NULL, dt, SHAPE(n),
+	                 dt == DT_I32 ? (const void *)narrow : v);
+}
+
+/* What does not count is added as 0, or written to a place beyond the end
+ * that is cut off again. */
+bool
+lanes_scatter(struct fold *f, NodeId id)
+{
+	Node *n = &f->g->node[id];
+	bool nd = n->op == OP_SCATTER_ND;
+	const struct lanes *idx = lanes_of(f, n->in[1]);
+	const struct lanes *upd = lanes_of(f, n->in[2]);
+	int axis = nd ? 0 : (int)n->attr.SCATTER_ELEMENTS.axis, ir, k = 1;
+	int64_t add = nd ? n->attr.SCATTER_ND.add
+	                 : n->attr.SCATTER_ELEMENTS.add;
+	int64_t ext[MAX_RANK] = { 0 }, end[MAX_RANK] = { 0 };
+	Shape whole = in_val(f, n, 0)->shape;
+	IntList start = { .n = whole.rank }, step = { .n = whole.rank };
+	DType dt = in_val(f, n, 1)->dt;
+	Attr a = n->attr;
+	ValId in[3], y;
+
+	ir = rank_of(f, n->in[1]);
+	if ((dt != DT_I64 && dt != DT_I32)
+	    || lanes_of(f, n->in[0]) || !idx || !upd || idx->axis < 0
+	    || idx->axis != upd->axis || idx->id != upd->id || idx->mark
+	    || upd->mark || (nd ? idx->axis == ir - 1 : idx->axis != axis))
+		return lanes_refuse(f, id, lanes_any(f, n),
+		              "scatters along a selection in another form");
+	if (add == 1)
+		return mask_operand(f, id, 2, 0);
+	if (nd)
+		k = (int)extent(f, n->in[1], ir - 1);
+	for (int d = 0; d < k; d++)
+		ext[d] = whole.dim[nd ? d : axis];
+	end[0] = ext[0];
+	in[1] = redirect(f, id, n->in[1], numbers(f, dt, k, ext),
+	                 numbers(f, dt, k, end));
+	in[2] = f->g->node[id].in[2];
+	in[0] = longer(f, id, f->g->node[id].in[0], axis);
+	y = in[0] && in[1] ? fold_emit(f, f->g->node[id].op, 3, in, &a, id) : 0;
+	if (!y)
+		return false;
+	for (int d = 0; d < whole.rank; d++) {
+		start.v[d] = 0;
+		step.v[d] = 1;
+	}
+	fold_turn(f, id, OP_SLICE, y);
+	f->g->node[id].attr.SLICE.start = start;
+	f->g->node[id].attr.SLICE.step = step;
+	return true;
+}

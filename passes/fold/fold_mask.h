@@ -1,0 +1,61 @@
+/* What is known of values whose lanes count only as far as a selection goes,
+ * and what the rules about them are written with. */
+#ifndef PASSES_FOLD_MASK_H
+#define PASSES_FOLD_MASK_H
+
+#include "passes/fold/fold_build.h"
+
+/* A nonzero whose operand is not constant. */
+struct selection {
+	ValId from;             /* what it looks at */
+	ValId at;               /* i64[rank, bound]: where it finds something */
+	ValId count;            /* i64[]: how many it finds */
+	int64_t bound;          /* at most so many */
+};
+
+/* What is known of a value beyond its shape. */
+struct lanes {
+	int axis;               /* dim whose first lanes alone count; -1 */
+	int id;                 /* ... as many as this selection finds */
+	const int64_t *mark;    /* contents, by element: 0 as they are, id the
+	                         * count of that selection, MARK_LOST made of
+	                         * counts; NULL: all as they are */
+};
+
+enum { MARK_LOST = -1 };
+
+/* ---- what rules are written with (fold_mask.c) ---- */
+
+const struct lanes *lanes_of(struct fold *, ValId);     /* NULL: none */
+int lanes_axis(struct fold *, ValId);                   /* -1: none */
+const int64_t *lanes_marks(struct fold *, ValId);       /* NULL: none */
+/* Some selection that the inputs tell of. */
+int lanes_any(struct fold *, const Node *);
+/* Output k of the node has lanes along axis; -1: it has none. */
+bool lanes_give(struct fold *, NodeId, int k, int axis, int sel);
+/* Room for what is known of v, for the caller to fill in. */
+struct lanes *lanes_room(struct fold *, ValId v);
+/* False: "WHAT: how many are not zero is known only at run time". */
+bool lanes_refuse(struct fold *, NodeId, int sel, const char *what);
+/* x with `fill` in the lanes that do not count. */
+ValId fold_mask(struct fold *, ValId x, double fill, NodeId like);
+/* Whether there are any lanes that count, bool[]. */
+ValId fold_any(struct fold *, int id, NodeId like);
+/* The number of lanes that count, times some other extents, in type dt. */
+ValId fold_count(struct fold *, int id, int64_t times, DType dt, NodeId like);
+/* Which lanes count, as bool that broadcasts against rank dims. */
+ValId fold_valid(struct fold *, int id, int axis, int rank, NodeId like);
+
+static inline int
+rank_of(const struct fold *f, ValId v)
+{
+	return f->g->val[v].shape.rank;
+}
+
+static inline int64_t
+extent(const struct fold *f, ValId v, int axis)
+{
+	return f->g->val[v].shape.dim[axis];
+}
+
+#endif

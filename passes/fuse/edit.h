@@ -1,0 +1,41 @@
+/* Edits on the node array: nodes die, change in place, or are appended with a
+ * place in the order; edit_commit brings the array in line. */
+#ifndef PASSES_EDIT_H
+#define PASSES_EDIT_H
+
+#include "passes/pass.h"
+
+struct edit {
+	Pass *p;
+	Graph *g;
+	struct uses uses;               /* of the graph before the edits */
+	NodeId nold;                    /* nodes from here on were appended */
+	bool *dead;                     /* [nold] */
+	NodeId *before;                 /* appended node i - nold stands before
+	                                 * this one */
+	size_t nbefore, cap;
+};
+
+struct edit edit_new(Pass *, Graph *);
+/* The node appended last stands before node `id`; emission order is kept. */
+void edit_place(struct edit *, NodeId appended, NodeId id);
+void edit_commit(struct edit *);
+/* Uses of v by nodes that have not died. */
+int edit_nuses(const struct edit *, ValId v);
+/* v is read by one node and wanted by nobody else. */
+bool edit_single(const struct edit *, ValId v);
+/* Follow reshapes upwards. */
+ValId edit_through_reshapes(const Graph *, ValId v);
+
+/* Tell the outputs of n who writes them now. */
+static inline void
+edit_claim(Graph *g, const Node *n)
+{
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k]) {
+			g->val[n->out[k]].def = node_id(g, n);
+			g->val[n->out[k]].slot = k;
+		}
+}
+
+#endif

@@ -1,0 +1,562 @@
+/* Reverse-mode differentiation: append the backward graph.
+ *
+ * What.  Adjoints are computed for the values that lie on a differentiable
+ * path from a trained parameter to the loss, and for no others.  The seed is
+ * 1/grad_accum, so that gradients of micro-batches add up to the mean's.
+ *
+ * Algorithm.  One walk over the forward nodes from the last to the first
+ * (Griewank and Walther, Evaluating Derivatives, 3.2); the op's rule
+ * (ops.h, grad_*.c) emits the backward nodes, which therefore stand in
+ * reverse order of the forward nodes: every adjoint is complete when the walk
+ * reaches the writer of its value, and is dead soon after.  Within a product
+ * the gradient of a parameter comes before the adjoint that goes on.
+ *
+ * Contributions to one adjoint are added in the order in which they appear,
+ * that is, from the last consumer to the first; the order depends on the
+ * forward graph alone.  A 2-D product or a scatter_add takes the sum so far as
+ * its accumulator, anything else is joined by an add.
+ *
+ *     qkv ---- slice ---> q      Slices that cut one axis without overlap are
+ *        \---- slice ---> k      held back until all are there and joined by
+ *         \--- slice ---> v      one concat: no zeros are written or added.
+ *
+ * needs   P_CANON, P_LOSS (nothing if there is no loss: then it only says
+ *         P_BWD)
+ * gives   P_BWD: phase backward; Val.grad_of on adjoints; Val.param on the
+ *         one final gradient of every trained parameter
+ * breaks  nothing: forward nodes stay as they are, except that statistics
+ *         that had been dropped come back as outputs
+ * cost    O(N + E)
+ * refuses ops whose row says `none`, trained class weights, trained attention
+ *         masks; all refusals are reported together, by op.  A parameter that
+ *         the loss does not depend on is frozen with a note.
+ */
+#include "passes/grad/grad.h"
+
+#include <string.h>
+
+#include "passes/pass.h"
+
+/* The adjoint of a slice that waits for its siblings. */
+struct piece {
+	NodeId node;                    /* the slice */
+	ValId dy;
+	struct piece *next;
+};
+
+struct adjoint {
+	ValId sum;                      /* of the contributions so far; 0 */
+	struct piece *piece;
+};
+
+struct refusal {
+	Op op;
+	const char *why;
+	NodeId node;
+};
+
+struct autodiff {
+	Pass *pass;
+	Graph *g;
+	uint32_t nforward, nval;        /* sizes before anything was added */
+	bool *reach;
+	NodeId *first_use;              /* by value: its earliest consumer */
+	struct adjoint *adj;            /* by value */
+	struct grad_scalars scalars;
+	struct refusal *refusal;
+	size_t nrefusal, refusal_cap;
+	bool failed;
+};
+
+static struct grad
+context(struct autodiff *ad, NodeId id)
+{
+	return (struct grad){
+		.g = ad->g, .diag = ad->pass->diag, .id = id,
+		.n = ad->g->node[id], .scalars = &ad->scalars,
+	};
+}
+
+/* ---- sums ---- */
+
+/* Let the node that has just written v add `sum` to it by itself. */
+static bool
+fold_sum(struct autodiff *ad, ValId v, ValId sum, NodeId fresh)
+{
+	Graph *g = ad->g;
+	NodeId def = g->val[v].def;
+	Node *n = &g->node[def];
+	ValId in[4] = { 0 };
+	int acc = n->op == OP_MATMUL ? 3 : n->op == OP_SCATTER_ADD ? 2 : 0;
+
+	if (def < fresh || acc == 0 || n->nin > acc || g->val[sum].def >= def)
+		return false;
+	if (n->op == OP_MATMUL && g->val[v].shape.rank != 2)
+		return false;
+	memcpy(in, n->in, (size_t)n->nin * sizeof *in);
+	in[acc] = sum;
+	n->in = arena_copy(g->arena, in, sizeof in);
+	n->nin = acc + 1;
+	return true;
+}
+
+/* Add dv to the adjoint of v; nodes from `fresh` on belong to this
+ * contribution alone. */
+static void
+contribute(struct autodiff *ad, struct grad *c, ValId v, ValId dv,
+           NodeId fresh)
+{
+	struct adjoint *a = &ad->adj[v];
+
+	if (a->sum == 0 || fold_sum(ad, dv, a->sum, fresh))
+		a->sum = dv;
+	else
+		a->sum = adj_2(c, OP_ADD, a->sum, dv);
+}
+
+/* ---- slices ---- */
+
+/* The one axis that a slice cuts with step 1, or -1. */
+static int
+cut_axis(const Graph *g, const Node *n)
+{
+	const Shape *x = &g->val[n->in[0]].shape;
+	const Shape *y = &g->val[n->out[0]].shape;
+	int axis = -1;
+
+	for (int i = 0; i < x->rank; i++) {
+		if (x->dim[i] == y->dim[i] && n->attr.SLICE.step.v[i] == 1)
+			continue;
+		if (axis >= 0 || (n->attr.SLICE.step.v[i] != 1
+		                  && y->dim[i] != 1))
+			return -1;
+		axis = i;
+	}
+	return axis;
+}
+
+static void
+hold_piece(struct autodiff *ad, NodeId id, ValId dy)
+{
+	struct piece *p = arena_alloc(ad->pass->scratch, sizeof *p);
+	struct adjoint *a = &ad->adj[ad->g->node[id].in[0]];
+
+	*p = (struct piece){ id, dy, a->piece };
+	a->piece = p;
+}
+
+static int64_t
+piece_start(const Graph *g, const struct piece *p, int axis)
+{
+	return g->node[p->node].attr.SLICE.start.v[axis];
+}
+
+static int64_t
+piece_extent(const Graph *g, const struct piece *p, int axis)
+{
+	return g->val[g->node[p->node].out[0]].shape.dim[axis];
+}
+
+/* Sort by start along axis; stable, and the lists are short. */
+static struct piece *
+sort_pieces(const Graph *g, struct piece *list, int axis)
+{
+	struct piece *sorted = NULL;
+
+	while (list != NULL) {
+		struct piece *p = list, **at = &sorted;
+
+		list = p->next;
+		while (*at && piece_start(g, *at, axis)
+		              < piece_start(g, p, axis))
+			at = &(*at)->next;
+		p->next = *at;
+		*at = p;
+	}
+	return sorted;
+}
+
+/* Number of operands that a concat of the sorted pieces has, gaps included;
+ * 0 if they overlap or there is nothing to join. */
+static int
+count_parts(const Graph *g, const struct piece *list, int axis, int64_t n)
+{
+	int64_t at = 0;
+	int parts = 0, pieces = 0;
+
+	for (const struct piece *p = list; p != NULL; p = p->next) {
+		int64_t start = piece_start(g, p, axis);
+
+		if (start < at)
+			return 0;
+		parts += 1 + (start > at);
+		at = start + piece_extent(g, p, axis);
+		pieces++;
+	}
+	return pieces > 1 ? parts + (at < n) : 0;
+}
+
+/* Zeros that take no memory, for a part that no slice covers. */
+static ValId
+gap(struct grad *c, DType dt, Shape s, int axis, int64_t extent)
+{
+	s.dim[axis] = extent;
+	return adj_expand(c, adj_scalar(c, dt, 0), &s);
+}
+
+static ValId
+join_pieces(struct autodiff *ad, struct grad *c, const struct piece *list,
+            int axis, int nparts)
+{
+	const Val *v = &ad->g->val[ad->g->node[list->node].in[0]];
+	Shape s = v->shape;
+	DType dt = v->dt;
+	ValId *part = arena_array(ad->pass->scratch, (size_t)nparts,
+	                          sizeof *part);
+	int64_t at = 0;
+	int k = 0;
+	Attr a = attr_default(OP_CONCAT);
+
+	for (const struct piece *p = list; p != NULL; p = p->next) {
+		int64_t start = piece_start(ad->g, p, axis);
+
+		if (start > at)
+			part[k++] = gap(c, dt, s, axis, start - at);
+		part[k++] = p->dy;
+		at = start + piece_extent(ad->g, p, axis);
+	}
+	if (at < s.dim[axis])
+		part[k++] = gap(c, dt, s, axis, s.dim[axis] - at);
+	a.CONCAT.axis = axis;
+	return adj_op(c, OP_CONCAT, nparts, part, &a);
+}
+
+/* The axis that all pieces cut, or -1. */
+static int
+common_axis(const Graph *g, const struct piece *list)
+{
+	int axis = cut_axis(g, &g->node[list->node]);
+
+	for (const struct piece *p = list; p != NULL; p = p->next)
+		if (cut_axis(g, &g->node[p->node]) != axis)
+			return -1;
+	return axis;
+}
+
+/* Turn the slices of v that were held back into contributions. */
+static void
+release_pieces(struct autodiff *ad, ValId v)
+{
+	Graph *g = ad->g;
+	struct piece *list = ad->adj[v].piece;
+	Shape s = g->val[v].shape;
+	int axis, nparts = 0;
+
+	if (list == NULL)
+		return;
+	ad->adj[v].piece = NULL;
+	axis = common_axis(g, list);
+	if (axis >= 0) {
+		list = sort_pieces(g, list, axis);
+		nparts = count_parts(g, list, axis, s.dim[axis]);
+	}
+	if (nparts > 0) {
+		struct grad c = context(ad, list->node);
+		ValId d;
+
+		d = join_pieces(ad, &c, list, axis, nparts);
+		for (const struct piece *p = list->next; p; p = p->next)
+			node_add_origin(g, &g->node[g->nnode - 1],
+			                g->node[p->node].origin,
+			                g->node[p->node].norigin);
+		contribute(ad, &c, v, d, g->nnode);
+		ad->failed |= c.failed;
+		return;
+	}
+	for (const struct piece *p = list; p != NULL; p = p->next) {
+		struct grad c = context(ad, p->node);
+		NodeId fresh = g->nnode;
+		const IntList start = c.n.attr.SLICE.start;
+		const IntList step = c.n.attr.SLICE.step;
+
+		contribute(ad, &c, v, adj_unslice(&c, p->dy, &s, &start,
+		                                  &step), fresh);
+		ad->failed |= c.failed;
+	}
+}
+
+/* ---- one node ---- */
+
+static void
+refuse(struct autodiff *ad, struct grad *c)
+{
+	ad->refusal = arena_grow(ad->pass->scratch, ad->refusal,
+	                         ad->nrefusal, &ad->refusal_cap,
+	                         ad->nrefusal + 1, sizeof *ad->refusal);
+	ad->refusal[ad->nrefusal++] =
+	    (struct refusal){ c->n.op, c->why, c->id };
+	/* Go on with zeros, to find the others. */
+	for (int k = 0; k < c->n.nin; k++)
+		if (c->want[k] && c->dx[k] == 0) {
+			Shape s = *adj_shape(c, c->n.in[k]);
+
+			c->dx[k] = adj_zeros(c, adj_dt(c, c->n.in[k]), &s);
+		}
+}
+
+static void
+differentiate(struct autodiff *ad, NodeId id)
+{
+	struct grad c = context(ad, id);
+	size_t nin = (size_t)c.n.nin, nout = (size_t)c.n.nout;
+	ValId *dy = arena_array(ad->pass->scratch, nout + 1, sizeof *dy);
+	bool *want = arena_array(ad->pass->scratch, nin + 1, sizeof *want);
+	NodeId fresh = ad->g->nnode;
+	bool any = false;
+
+	for (int k = 0; k < c.n.nout; k++) {
+		dy[k] = c.n.out[k] ? ad->adj[c.n.out[k]].sum : 0;
+		any |= dy[k] != 0;
+	}
+	if (!any)
+		return;
+	any = false;
+	for (int k = 0; k < c.n.nin; k++) {
+		want[k] = grad_passes(ad->g, &c.n, k)
+		          && ad->reach[c.n.in[k]];
+		any |= want[k];
+	}
+	if (!any)
+		return;
+	c.dy = dy;
+	c.want = want;
+	c.dx = arena_array(ad->pass->scratch, nin + 1, sizeof *c.dx);
+	if (c.n.op == OP_SLICE && cut_axis(ad->g, &c.n) >= 0) {
+		hold_piece(ad, id, dy[0]);
+		return;
+	}
+	if (!grad_table[c.n.op](&c))
+		refuse(ad, &c);
+	for (int k = 0; k < c.n.nin; k++)
+		if (want[k] && c.dx[k] != 0)
+			contribute(ad, &c, c.n.in[k], c.dx[k], fresh);
+	ad->failed |= c.failed;
+}
+
+/* ---- final gradients ---- */
+
+/* Say whose adjoint it is. */
+static void
+label(struct autodiff *ad, ValId v)
+{
+	Graph *g = ad->g;
+	ValId d = ad->adj[v].sum;
+
+	if (d == 0 || g->val[d].grad_of != 0)
+		return;
+	g->val[d].grad_of = v;
+	g->val[d].onnx = g->val[v].onnx;
+	val_rename(g, d, arena_printf(g->arena, "d.%s", g->val[v].name));
+}
+
+/* The adjoint of parameter p is complete. */
+static void
+finish_parameter(struct autodiff *ad, ValId p, NodeId last)
+{
+	Graph *g = ad->g;
+	ValId d = ad->adj[p].sum;
+
+	if (d == 0)
+		return;
+	if (g->val[d].param != 0) {     /* p + q: one adjoint, two gradients */
+		struct grad c = context(ad, last);
+
+		d = adj_1(&c, OP_COPY, d);
+		ad->failed |= c.failed;
+		if (d == 0)
+			return;
+		ad->adj[p].sum = d;
+	}
+	g->val[d].grad_of = 0;
+	label(ad, p);
+	g->val[d].param = p;
+}
+
+/* Adjoints of values of which node id is the earliest consumer. */
+static void
+finish_inputs(struct autodiff *ad, NodeId id)
+{
+	const Node n = ad->g->node[id];
+
+	for (int k = 0; k < n.nin; k++) {
+		ValId v = n.in[k];
+
+		if (v == 0 || ad->first_use[v] != id || !ad->reach[v])
+			continue;
+		ad->first_use[v] = 0;   /* an operand may be given twice */
+		release_pieces(ad, v);
+		if (ad->g->val[v].kind == V_PARAM)
+			finish_parameter(ad, v, id);
+		else
+			label(ad, v);
+	}
+}
+
+static void
+freeze_others(struct autodiff *ad)
+{
+	for (ValId v = 1; v < ad->nval; v++) {
+		Val *p = &ad->g->val[v];
+
+		if (p->kind != V_PARAM || p->frozen || ad->adj[v].sum != 0)
+			continue;
+		p->frozen = true;
+		diag_note(ad->pass->diag, "parameter '%s' is not trained: "
+		          "the loss does not depend on it", p->name);
+	}
+}
+
+/* ---- refusals ---- */
+
+static bool
+same_reason(const struct refusal *a, const struct refusal *b)
+{
+	return a->op == b->op && a->why == b->why;
+}
+
+static const char *
+node_label(const Graph *g, NodeId id)
+{
+	const Node *n = &g->node[id];
+
+	if (n->norigin > 0)
+		return g->origin[n->origin[0]].name;
+	return n->nout > 0 && n->out[0] ? g->val[n->out[0]].name : "?";
+}
+
+/* One message for all nodes with the op and reason of refusal i. */
+static void
+report_group(struct autodiff *ad, size_t i)
+{
+	enum { SHOWN = 10 };
+	const struct refusal *r = &ad->refusal[i];
+	Diag *d = ad->pass->diag;
+	size_t n = 0;
+
+	diag_error(d, "gradient of %s is not supported%s%s",
+	           op_info[r->op].text, r->why ? ": " : "",
+	           r->why ? r->why : "");
+	for (size_t j = i; j < ad->nrefusal; j++) {
+		if (!same_reason(r, &ad->refusal[j]))
+			continue;
+		if (n++ < SHOWN)
+			diag_more(d, "node '%s'",
+			          node_label(ad->g, ad->refusal[j].node));
+	}
+	if (n > SHOWN)
+		diag_more(d, "and %zu more", n - SHOWN);
+}
+
+static void
+report_refusals(struct autodiff *ad)
+{
+	for (size_t i = 0; i < ad->nrefusal; i++) {
+		bool first = true;
+
+		for (size_t j = 0; j < i; j++)
+			first &= !same_reason(&ad->refusal[i],
+			                      &ad->refusal[j]);
+		if (first)
+			report_group(ad, i);
+	}
+}
+
+/* ---- the pass ---- */
+
+GradRule *const grad_table[OP_COUNT] = {
+	[OP_NONE] = grad_none,
+#define RULES(shape, eval, cost, grad, shard) grad_##grad
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
+#include "ir/ops.h"
+};
+
+static struct autodiff
+prepare(Pass *p, Graph *g)
+{
+	struct autodiff ad = { .pass = p, .g = g, .nforward = g->nnode,
+		.nval = g->nval };
+
+	ad.reach = grad_reach(g, p->scratch);
+	ad.adj = arena_array(p->scratch, g->nval, sizeof *ad.adj);
+	ad.first_use = arena_array(p->scratch, g->nval, sizeof *ad.first_use);
+	ad.scalars.arena = p->scratch;
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k] != 0 && ad.first_use[n->in[k]] == 0)
+				ad.first_use[n->in[k]] = node_id(g, n);
+	return ad;
+}
+
+static bool
+seed(struct autodiff *ad)
+{
+	Graph *g = ad->g;
+	struct grad c = context(ad, g->val[g->loss].def);
+	Shape s = g->val[g->loss].shape;
+	DType dt = g->val[g->loss].dt;
+	int64_t naccum = ad->pass->opt->grad_accum;
+	ValId d = adj_zeros(&c, dt, &s);
+
+	if (d == 0)
+		return false;
+	g->node[ad->nforward].attr.FILL.value =
+	    1.0 / (double)(naccum > 1 ? naccum : 1);
+	ad->adj[g->loss].sum = d;
+	label(ad, g->loss);
+	return true;
+}
+
+/* The options that may be why nothing is trained. */
+static const char *
+wishes_text(Pass *p)
+{
+	const char *s = "";
+
+	for (int i = 0; i < p->opt->nwish; i++)
+		s = arena_printf(p->scratch, "%s %s '%s'", s,
+		                 p->opt->wish[i].wanted ? "--train"
+		                                        : "--freeze",
+		                 p->opt->wish[i].glob);
+	return *s ? arena_printf(p->scratch, " beside%s: the last that matches "
+	                         "a name counts", s) : "";
+}
+
+bool
+pass_autodiff(Pass *p, Graph *g)
+{
+	struct autodiff ad;
+
+	if (g->loss == 0 || p->opt->forward_only)
+		return true;
+	ad = prepare(p, g);
+	if (!ad.reach[g->loss] || g->val[g->loss].def == 0)
+		return diag_error(p->diag, "loss '%s' does not depend on any "
+		                  "trained parameter%s", g->val[g->loss].name,
+		                  wishes_text(p));
+	if (!seed(&ad))
+		return false;
+	for (NodeId id = ad.nforward; --id > 0 && !ad.failed; ) {
+		differentiate(&ad, id);
+		finish_inputs(&ad, id);
+	}
+	if (ad.failed)
+		return false;
+	report_refusals(&ad);
+	if (ad.nrefusal > 0)
+		return false;
+	freeze_others(&ad);
+	for (NodeId id = ad.nforward; id < g->nnode; id++)
+		g->node[id].phase = PH_BACKWARD;
+	p->changed = true;
+	return true;
+}

@@ -1,0 +1,17 @@
+/* Room grad: the backward graph and the updates.
+ *
+ * in      a canonical forward graph with a loss
+ * out     the same with gradients of all trained parameters, and one update
+ *         of each
+ * unaware of memory and machines
+ */
+#ifndef PASSES_GRAD_BACKWARD_H
+#define PASSES_GRAD_BACKWARD_H
+
+#include "passes/pass.h"
+
+/* settle puts every update behind the last node that may need what it
+ * overwrites, when a plan runs forward nodes again. */
+PassFn pass_autodiff, pass_optim, pass_settle;
+
+#endif

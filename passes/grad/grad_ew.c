@@ -1,0 +1,392 @@
+/* Gradient rules of element-wise ops. */
+#include "passes/grad/grad.h"
+
+#include <math.h>
+
+bool
+grad_none(struct grad *c)
+{
+	return grad_refuse(c, NULL);
+}
+
+bool
+grad_zero(struct grad *c)
+{
+	(void)c;
+	return true;
+}
+
+/* ---- one operand ---- */
+
+bool
+grad_neg(struct grad *c)
+{
+	c->dx[0] = adj_1(c, OP_NEG, c->dy[0]);
+	return true;
+}
+
+bool
+grad_abs(struct grad *c)
+{
+	c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
+	                 adj_1(c, OP_SIGN, c->n.in[0]));
+	return true;
+}
+
+bool
+grad_exp(struct grad *c)
+{
+	c->dx[0] = adj_2(c, OP_MUL, c->dy[0], c->n.out[0]);
+	return true;
+}
+
+bool
+grad_log(struct grad *c)
+{
+	c->dx[0] = adj_2(c, OP_DIV, c->dy[0], c->n.in[0]);
+	return true;
+}
+
+bool
+grad_sqrt(struct grad *c)
+{
+	c->dx[0] = adj_2(c, OP_DIV, adj_scale(c, c->dy[0], .5), c->n.out[0]);
+	return true;
+}
+
+bool
+grad_recip(struct grad *c)
+{
+	ValId yy = adj_2(c, OP_MUL, c->n.out[0], c->n.out[0]);
+
+	c->dx[0] = adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], yy));
+	return true;
+}
+
+bool
+grad_sin(struct grad *c)
+{
+	c->dx[0] = adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_COS, c->n.in[0]));
+	return true;
+}
+
+bool
+grad_atan(struct grad *c)
+{
+	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
+	ValId one = adj_scalar(c, adj_dt(c, c->n.in[0]), 1);
+
+	c->dx[0] = adj_2(c, OP_DIV, c->dy[0], adj_2(c, OP_ADD, xx, one));
+	return true;
+}
+
+bool
+grad_cos(struct grad *c)
+{
+	ValId t = adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_SIN, c->n.in[0]));
+
+	c->dx[0] = adj_1(c, OP_NEG, t);
+	return true;
+}
+
+/* 1 - a */
+static ValId
+one_minus(struct grad *c, ValId a)
+{
+	return adj_2(c, OP_SUB, adj_scalar(c, adj_dt(c, c->n.in[0]), 1), a);
+}
+
+bool
+grad_tanh(struct grad *c)
+{
+	ValId yy = adj_2(c, OP_MUL, c->n.out[0], c->n.out[0]);
+
+	c->dx[0] = adj_2(c, OP_MUL, c->dy[0], one_minus(c, yy));
+	return true;
+}
+
+bool
+grad_sigmoid(struct grad *c)
+{
+	ValId y = c->n.out[0];
+
+	c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
+	                 adj_2(c, OP_MUL, y, one_minus(c, y)));
+	return true;
+}
+
+bool
+grad_erf(struct grad *c)
+{
+	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
+	ValId bell = adj_1(c, OP_EXP, adj_1(c, OP_NEG, xx));
+
+	c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
+	                 adj_scale(c, bell, 1.12837916709551257390));
+	return true;
+}
+
+bool
+grad_relu(struct grad *c)
+{
+	ValId zero = adj_scalar(c, adj_dt(c, c->n.in[0]), 0);
+	ValId on = adj_2(c, OP_GT, c->n.out[0], zero);
+
+	c->dx[0] = adj_where(c, on, c->dy[0], zero);
+	return true;
+}
+
+bool
+grad_softplus(struct grad *c)
+{
+	c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
+	                 adj_1(c, OP_SIGMOID, c->n.in[0]));
+	return true;
+}
+
+bool
+grad_gelu(struct grad *c)
+{
+	Attr a = attr_default(OP_GELU_GRAD);
+
+	a.GELU_GRAD.tanh = c->n.attr.GELU.tanh;
+	c->dx[0] = adj_op(c, OP_GELU_GRAD, 2,
+	                  (ValId[]){ c->n.in[0], c->dy[0] }, &a);
+	return true;
+}
+
+bool
+grad_silu(struct grad *c)
+{
+	c->dx[0] = adj_2(c, OP_SILU_GRAD, c->n.in[0], c->dy[0]);
+	return true;
+}
+
+bool
+grad_cast(struct grad *c)
+{
+	Attr a = attr_default(OP_CAST);
+
+	c->dx[0] = c->dy[0];
+	if (adj_dt(c, c->dy[0]) == adj_dt(c, c->n.in[0]))
+		return true;
+	a.CAST.to = adj_dt(c, c->n.in[0]);
+	c->dx[0] = adj_op(c, OP_CAST, 1, c->dy, &a);
+	return true;
+}
+
+bool
+grad_copy(struct grad *c)
+{
+	c->dx[0] = c->dy[0];
+	return true;
+}
+
+/* The mask is drawn again from the same stream. */
+bool
+grad_dropout(struct grad *c)
+{
+	Attr a = c->n.attr;
+
+	a.DROPOUT.bwd = 1;
+	c->dx[0] = adj_op(c, OP_DROPOUT, 1, c->dy, &a);
+	return true;
+}
+
+/* ---- two operands, which broadcast ---- */
+
+static void
+give(struct grad *c, int k, ValId d)
+{
+	c->dx[k] = adj_fit(c, d, c->n.in[k]);
+}
+
+bool
+grad_add(struct grad *c)
+{
+	for (int k = 0; k < 2; k++)
+		if (c->want[k])
+			give(c, k, c->dy[0]);
+	return true;
+}
+
+bool
+grad_sub(struct grad *c)
+{
+	if (c->want[0])
+		give(c, 0, c->dy[0]);
+	if (c->want[1])         /* negate the smaller of the two */
+		c->dx[1] = adj_1(c, OP_NEG,
+		                 adj_fit(c, c->dy[0], c->n.in[1]));
+	return true;
+}
+
+bool
+grad_mul(struct grad *c)
+{
+	ValId a = c->n.in[0], b = c->n.in[1];
+
+	if (a == b) {
+		c->dx[0] = adj_2(c, OP_MUL, adj_scale(c, c->dy[0], 2), a);
+		return true;
+	}
+	if (c->want[0])
+		give(c, 0, adj_2(c, OP_MUL, c->dy[0], b));
+	if (c->want[1])
+		give(c, 1, adj_2(c, OP_MUL, c->dy[0], a));
+	return true;
+}
+
+bool
+grad_div(struct grad *c)
+{
+	ValId b = c->n.in[1];
+
+	if (c->want[0])
+		give(c, 0, adj_2(c, OP_DIV, c->dy[0], b));
+	if (c->want[1]) {
+		ValId t = adj_2(c, OP_MUL, c->dy[0], c->n.out[0]);
+
+		give(c, 1, adj_1(c, OP_NEG, adj_2(c, OP_DIV, t, b)));
+	}
+	return true;
+}
+
+/* mod(a, b) = a - k b, where the whole number k moves only at jumps.  k comes
+ * from the result: a division of a by b could round to the next number. */
+bool
+grad_mod(struct grad *c)
+{
+	ValId a = c->n.in[0], b = c->n.in[1], k;
+
+	if (c->want[0])
+		give(c, 0, c->dy[0]);
+	if (c->want[1]) {
+		k = adj_2(c, OP_DIV, adj_2(c, OP_SUB, a, c->n.out[0]), b);
+		k = adj_1(c, OP_ROUND, k);
+		give(c, 1, adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], k)));
+	}
+	return true;
+}
+
+/* dy * e * x^(e-1) for a number e. */
+static ValId
+power_slope(struct grad *c, double e)
+{
+	ValId dy = c->dy[0], x = c->n.in[0], y = c->n.out[0], t;
+
+	if (e == 0)
+		return 0;
+	if (e == 1)
+		return dy;
+	if (e == 2)
+		return adj_2(c, OP_MUL, adj_scale(c, dy, 2), x);
+	if (e == 3)
+		return adj_2(c, OP_MUL, adj_scale(c, dy, 3),
+		             adj_2(c, OP_MUL, x, x));
+	if (e == .5)
+		return adj_2(c, OP_DIV, adj_scale(c, dy, .5), y);
+	if (e == -1)
+		return adj_1(c, OP_NEG,
+		             adj_2(c, OP_MUL, dy, adj_2(c, OP_MUL, y, y)));
+	t = adj_2(c, OP_POW, x, adj_scalar(c, adj_dt(c, x), e - 1));
+	return adj_2(c, OP_MUL, adj_scale(c, dy, e), t);
+}
+
+/* x^0 has slope 0 also where x^-1 is infinite. */
+static ValId
+power_slope_any(struct grad *c, ValId e)
+{
+	DType dt = adj_dt(c, c->n.in[0]);
+	ValId zero = adj_scalar(c, dt, 0), t;
+
+	t = adj_2(c, OP_POW, c->n.in[0],
+	          adj_2(c, OP_SUB, e, adj_scalar(c, dt, 1)));
+	t = adj_2(c, OP_MUL, adj_2(c, OP_MUL, c->dy[0], e), t);
+	return adj_where(c, adj_2(c, OP_EQ, e, zero), zero, t);
+}
+
+bool
+grad_pow(struct grad *c)
+{
+	ValId x = c->n.in[0], e = c->n.in[1];
+	DType dt = adj_dt(c, x);
+	double number;
+
+	if (c->want[0] && val_splat(c->g, e, &number)) {
+		give(c, 0, power_slope(c, number));
+	} else if (c->want[0]) {
+		if (adj_dt(c, e) != dt) {
+			Attr a = attr_default(OP_CAST);
+
+			a.CAST.to = dt;
+			e = adj_op(c, OP_CAST, 1, &e, &a);
+		}
+		give(c, 0, power_slope_any(c, e));
+	}
+	if (c->want[1]) {
+		ValId zero = adj_scalar(c, dt, 0), t;
+
+		if (adj_dt(c, c->n.in[1]) != dt)
+			return grad_refuse(c, "exponent of another type than "
+			                   "the base");
+		t = adj_2(c, OP_MUL, c->n.out[0], adj_1(c, OP_LOG, x));
+		t = adj_2(c, OP_MUL, c->dy[0], t);
+		give(c, 1, adj_where(c, adj_2(c, OP_EQ, x, zero), zero, t));
+	}
+	return true;
+}
+
+/* A number of the model: then this is a clamp. */
+static bool
+is_bound(const struct grad *c, int k)
+{
+	const Val *v = &c->g->val[c->n.in[k]];
+
+	return v->kind == V_CONST && shape_nelem(&v->shape) == 1;
+}
+
+/* Ties give half to either side, and nothing at the bound of a clamp. */
+static bool
+grad_pick(struct grad *c, Op wins)
+{
+	ValId zero = adj_scalar(c, adj_dt(c, c->n.in[0]), 0);
+
+	for (int k = 0; k < 2; k++) {
+		ValId won, rest = zero;
+
+		if (!c->want[k])
+			continue;
+		if (!is_bound(c, 1 - k))
+			rest = adj_where(c, adj_2(c, OP_EQ, c->n.in[0],
+			                           c->n.in[1]),
+			                  adj_scale(c, c->dy[0], .5), zero);
+		won = adj_2(c, wins, c->n.in[k], c->n.in[1 - k]);
+		give(c, k, adj_where(c, won, c->dy[0], rest));
+	}
+	return true;
+}
+
+bool
+grad_max(struct grad *c)
+{
+	return grad_pick(c, OP_GT);
+}
+
+bool
+grad_min(struct grad *c)
+{
+	return grad_pick(c, OP_LT);
+}
+
+bool
+grad_where(struct grad *c)
+{
+	ValId cond = c->n.in[0], zero = adj_scalar(c, adj_dt(c, c->dy[0]), 0);
+
+	if (c->want[1])
+		give(c, 1, adj_where(c, cond, c->dy[0], zero));
+	if (c->want[2])
+		give(c, 2, adj_where(c, cond, zero, c->dy[0]));
+	return true;
+}

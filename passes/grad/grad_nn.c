@@ -1,0 +1,353 @@
+/* Gradient rules of reductions, products, normalisation, losses and
+ * attention. */
+#include "passes/grad/grad.h"
+
+#include <string.h>
+
+/* ---- reductions ---- */
+
+/* The input's shape with extent 1 where it was reduced; *count elements went
+ * into one. */
+static Shape
+kept_shape(const struct grad *c, double *count)
+{
+	const IntList *axes = &c->n.attr.REDUCE_SUM.axes;
+	Shape s = *adj_shape(c, c->n.in[0]);
+	bool all = axes->n == 0 && !c->n.attr.REDUCE_SUM.noop;
+
+	*count = 1;
+	for (int i = 0; i < (all ? s.rank : axes->n); i++) {
+		int64_t k = all ? i : axes->v[i];
+
+		if (k < 0)
+			k += s.rank;
+		*count *= (double)s.dim[k];
+		s.dim[k] = 1;
+	}
+	return s;
+}
+
+static bool
+grad_spread(struct grad *c, bool mean)
+{
+	double count;
+	Shape kept = kept_shape(c, &count);
+	ValId d = c->dy[0];
+
+	if (adj_shape(c, d)->rank > 0)          /* a scalar expands as it is */
+		d = adj_reshape(c, d, &kept);
+	if (mean)
+		d = adj_scale(c, d, 1 / count);
+	c->dx[0] = adj_expand(c, d, adj_shape(c, c->n.in[0]));
+	return true;
+}
+
+bool
+grad_reduce_sum(struct grad *c)
+{
+	return grad_spread(c, false);
+}
+
+bool
+grad_reduce_mean(struct grad *c)
+{
+	return grad_spread(c, true);
+}
+
+/* max and min: ties share evenly. */
+bool
+grad_reduce_max(struct grad *c)
+{
+	double count;
+	Shape kept = kept_shape(c, &count);
+	ValId x = c->n.in[0], hit, ties, d;
+	DType dt = adj_dt(c, x);
+	Attr a = attr_default(OP_CAST);
+
+	hit = adj_2(c, OP_EQ, x, adj_reshape(c, c->n.out[0], &kept));
+	a.CAST.to = dt;
+	ties = adj_op(c, OP_CAST, 1, &hit, &a);
+	a = attr_default(OP_REDUCE_SUM);
+	a.REDUCE_SUM.axes = c->n.attr.REDUCE_SUM.axes;
+	a.REDUCE_SUM.noop = c->n.attr.REDUCE_SUM.noop;
+	ties = adj_op(c, OP_REDUCE_SUM, 1, &ties, &a);
+	d = adj_2(c, OP_DIV, adj_reshape(c, c->dy[0], &kept), ties);
+	c->dx[0] = adj_where(c, hit, d, adj_scalar(c, dt, 0));
+	return true;
+}
+
+/* Without dividing by zero: where one factor is zero, only its own slope is
+ * not, and where two are, none is. */
+bool
+grad_reduce_prod(struct grad *c)
+{
+	double count;
+	Shape kept = kept_shape(c, &count);
+	ValId x = c->n.in[0], none, zeros, others, d, one;
+	DType dt = adj_dt(c, x);
+	ValId zero = adj_scalar(c, dt, 0);
+	Attr a = attr_default(OP_CAST);
+
+	one = adj_scalar(c, dt, 1);
+	none = adj_2(c, OP_EQ, x, zero);
+	a.CAST.to = dt;
+	zeros = adj_op(c, OP_CAST, 1, &none, &a);
+	a = attr_default(OP_REDUCE_SUM);
+	a.REDUCE_SUM.axes = c->n.attr.REDUCE_PROD.axes;
+	a.REDUCE_SUM.noop = c->n.attr.REDUCE_PROD.noop;
+	zeros = adj_op(c, OP_REDUCE_SUM, 1, &zeros, &a);
+	others = adj_where(c, none, one, x);
+	d = adj_op(c, OP_REDUCE_PROD, 1, (ValId[]){ others }, &a);
+	d = adj_2(c, OP_MUL, d, adj_reshape(c, c->dy[0], &kept));
+	c->dx[0] = adj_where(c, none,
+	                     adj_where(c, adj_2(c, OP_EQ, zeros, one), d, zero),
+	                     adj_where(c, adj_2(c, OP_EQ, zeros, zero),
+	                               adj_2(c, OP_DIV, d, others), zero));
+	return true;
+}
+
+/* ---- products ---- */
+
+static ValId
+product(struct grad *c, ValId a, bool ta, ValId b, bool tb)
+{
+	Attr at = attr_default(OP_MATMUL);
+
+	at.MATMUL.ta = ta;
+	at.MATMUL.tb = tb;
+	at.MATMUL.alpha = c->n.attr.MATMUL.alpha;
+	return adj_op(c, OP_MATMUL, 2, (ValId[]){ a, b }, &at);
+}
+
+/* [..., m, k] as one matrix. */
+static ValId
+flat(struct grad *c, ValId v)
+{
+	const Shape *s = adj_shape(c, v);
+	Shape to = { 2, { 1, s->dim[s->rank - 1] } };
+
+	for (int i = 0; i < s->rank - 1; i++)
+		to.dim[0] *= s->dim[i];
+	return adj_reshape(c, v, &to);
+}
+
+/* The right side is one matrix for the whole batch, and the left side's rows
+ * can be strung together: one product instead of a batch and a sum. */
+static bool
+one_right_side(const struct grad *c)
+{
+	const Shape *a = adj_shape(c, c->n.in[0]);
+	const Shape *b = adj_shape(c, c->n.in[1]);
+	const Shape *y = adj_shape(c, c->dy[0]);
+
+	for (int i = 0; i < b->rank - 2; i++)
+		if (b->dim[i] != 1)
+			return false;
+	if (c->n.attr.MATMUL.ta || a->rank != y->rank || a->rank == 2)
+		return false;
+	return memcmp(a->dim, y->dim, (size_t)(a->rank - 1) * sizeof *a->dim)
+	       == 0;
+}
+
+static ValId
+left_gradient(struct grad *c)
+{
+	bool ta = c->n.attr.MATMUL.ta, tb = c->n.attr.MATMUL.tb;
+	ValId b = c->n.in[1], d = c->dy[0];
+
+	d = ta ? product(c, b, tb, d, true) : product(c, d, false, b, !tb);
+	return adj_fit(c, d, c->n.in[0]);
+}
+
+static ValId
+right_gradient(struct grad *c)
+{
+	bool ta = c->n.attr.MATMUL.ta, tb = c->n.attr.MATMUL.tb;
+	ValId a = c->n.in[0], d = c->dy[0];
+	bool one = one_right_side(c);
+
+	if (one) {
+		a = flat(c, a);
+		d = flat(c, d);
+	}
+	d = tb ? product(c, d, true, a, ta) : product(c, a, !ta, d, false);
+	return one ? adj_reshape(c, d, adj_shape(c, c->n.in[1]))
+	           : adj_fit(c, d, c->n.in[1]);
+}
+
+/* Gradients of parameters come first: then what was kept for them can die
+ * before the adjoint that goes on is written. */
+bool
+grad_matmul(struct grad *c)
+{
+	bool left_first = c->g->val[c->n.in[0]].kind == V_PARAM;
+
+	if (c->n.nin > 2 && c->n.in[2] != 0 && c->want[2])
+		c->dx[2] = adj_fit(c, c->dy[0], c->n.in[2]);
+	if (c->n.nin > 3 && c->n.in[3] != 0 && c->want[3])
+		c->dx[3] = c->dy[0];
+	if (c->want[0] && left_first)
+		c->dx[0] = left_gradient(c);
+	if (c->want[1])
+		c->dx[1] = right_gradient(c);
+	if (c->want[0] && !left_first)
+		c->dx[0] = left_gradient(c);
+	return true;
+}
+
+/* ---- rows ---- */
+
+bool
+grad_softmax(struct grad *c)
+{
+	Attr a = attr_default(OP_SOFTMAX_GRAD);
+
+	a.SOFTMAX_GRAD.axis = c->n.attr.SOFTMAX.axis;
+	c->dx[0] = adj_op(c, OP_SOFTMAX_GRAD, 2,
+	                  (ValId[]){ c->dy[0], c->n.out[0] }, &a);
+	return true;
+}
+
+bool
+grad_log_softmax(struct grad *c)
+{
+	Attr a = attr_default(OP_LOG_SOFTMAX_GRAD);
+
+	a.LOG_SOFTMAX_GRAD.axis = c->n.attr.LOG_SOFTMAX.axis;
+	c->dx[0] = adj_op(c, OP_LOG_SOFTMAX_GRAD, 2,
+	                  (ValId[]){ c->dy[0], c->n.out[0] }, &a);
+	return true;
+}
+
+/* True if an output other than the first has an adjoint. */
+static bool
+side_adjoint(const struct grad *c)
+{
+	for (int k = 1; k < c->n.nout; k++)
+		if (c->dy[k] != 0)
+			return true;
+	return false;
+}
+
+static void
+take(struct grad *c, const ValId *out, int n, const int *input)
+{
+	for (int k = 0; out != NULL && k < n; k++)
+		if (out[k] != 0)
+			c->dx[input[k]] = out[k];
+}
+
+static Shape
+row_shape(const struct grad *c, int64_t axis)
+{
+	Shape s = *adj_shape(c, c->n.in[0]);
+
+	s.rank = (int)(axis < 0 ? axis + s.rank : axis);
+	return s;
+}
+
+bool
+grad_layernorm(struct grad *c)
+{
+	Attr a = attr_default(OP_LAYERNORM_GRAD);
+	Shape rows = row_shape(c, c->n.attr.LAYERNORM.axis);
+	bool bias = adj_in(c, 2) != 0 && c->want[2];
+	const bool keep[3] = { c->want[0], c->want[1], bias };
+	ValId in[5] = { c->dy[0], c->n.in[0], c->n.in[1] };
+
+	if (side_adjoint(c))
+		return grad_refuse(c, "its statistics are used");
+	if (bias && !shape_eq(adj_shape(c, c->n.in[1]),
+	                      adj_shape(c, c->n.in[2])))
+		return grad_refuse(c, "scale and bias differ in shape");
+	in[3] = adj_out(c, 1, DT_F32, rows);
+	in[4] = adj_out(c, 2, DT_F32, rows);
+	a.LAYERNORM_GRAD.axis = c->n.attr.LAYERNORM.axis;
+	take(c, adj_node(c, OP_LAYERNORM_GRAD, 5, in, &a, 3, keep), 3,
+	     (const int[]){ 0, 1, 2 });
+	return true;
+}
+
+bool
+grad_rmsnorm(struct grad *c)
+{
+	Attr a = attr_default(OP_RMSNORM_GRAD);
+	ValId in[4] = { c->dy[0], c->n.in[0], c->n.in[1] };
+
+	if (side_adjoint(c))
+		return grad_refuse(c, "its statistics are used");
+	in[3] = adj_out(c, 1, DT_F32, row_shape(c, c->n.attr.RMSNORM.axis));
+	a.RMSNORM_GRAD.axis = c->n.attr.RMSNORM.axis;
+	take(c, adj_node(c, OP_RMSNORM_GRAD, 4, in, &a, 2, c->want), 2,
+	     (const int[]){ 0, 1 });
+	return true;
+}
+
+/* ---- losses ---- */
+
+bool
+grad_sce(struct grad *c)
+{
+	Attr a = attr_default(OP_SCE_GRAD);
+	Shape lse = *adj_shape(c, c->n.in[1]);
+	ValId in[6] = { c->dy[0], c->n.in[0], c->n.in[1] };
+
+	if (side_adjoint(c))
+		return grad_refuse(c, "its log-sum-exp is used");
+	if (adj_in(c, 2) != 0 && c->want[2])
+		return grad_refuse(c, "its class weights are trained");
+	in[3] = adj_out(c, 1, DT_F32, lse);
+	in[4] = adj_out(c, 2, DT_F32, shape_scalar());
+	in[5] = adj_in(c, 2);
+	a.SCE_GRAD.reduction = c->n.attr.SCE.reduction;
+	a.SCE_GRAD.ignore = c->n.attr.SCE.ignore;
+	c->dx[0] = adj_op(c, OP_SCE_GRAD, in[5] ? 6 : 5, in, &a);
+	return true;
+}
+
+bool
+grad_nll(struct grad *c)
+{
+	Attr a = attr_default(OP_NLL_GRAD);
+	const Shape *logp = adj_shape(c, c->n.in[0]);
+	ValId in[4] = { c->dy[0], c->n.in[1] };
+
+	if (side_adjoint(c))
+		return grad_refuse(c, "its divisor is used");
+	if (adj_in(c, 2) != 0 && c->want[2])
+		return grad_refuse(c, "its class weights are trained");
+	a.NLL_GRAD.shape = shape_list(logp);
+	a.NLL_GRAD.reduction = c->n.attr.NLL.reduction;
+	a.NLL_GRAD.ignore = c->n.attr.NLL.ignore;
+	in[2] = adj_out(c, 1, DT_F32, shape_scalar());
+	in[3] = adj_in(c, 2);
+	c->dx[0] = adj_op(c, OP_NLL_GRAD, in[3] ? 4 : 3, in, &a);
+	return true;
+}
+
+/* ---- attention ---- */
+
+bool
+grad_attention(struct grad *c)
+{
+	Attr a = attr_default(OP_ATTENTION_GRAD);
+	const Shape *q = adj_shape(c, c->n.in[0]);
+	Shape rows = { 3, { q->dim[0], q->dim[1], q->dim[2] } };
+	ValId in[7] = { c->dy[0], c->n.in[0], c->n.in[1], c->n.in[2],
+		c->n.out[0] };
+
+	if (side_adjoint(c))
+		return grad_refuse(c, "its log-sum-exp is used");
+	if (adj_in(c, 3) != 0 && c->want[3])
+		return grad_refuse(c, "its mask is trained; "
+		                   "try --attention=unfused");
+	in[5] = adj_out(c, 1, DT_F32, rows);
+	in[6] = adj_in(c, 3);
+	a.ATTENTION_GRAD.scale = c->n.attr.ATTENTION.scale;
+	a.ATTENTION_GRAD.causal = c->n.attr.ATTENTION.causal;
+	a.ATTENTION_GRAD.ratio = c->n.attr.ATTENTION.ratio;
+	a.ATTENTION_GRAD.stream = c->n.attr.ATTENTION.stream;
+	take(c, adj_node(c, OP_ATTENTION_GRAD, in[6] ? 7 : 6, in, &a, 3,
+	                 c->want), 3, (const int[]){ 0, 1, 2 });
+	return true;
+}

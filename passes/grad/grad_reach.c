@@ -1,0 +1,36 @@
+/* Which values depend on trained parameters, differentiably. */
+#include "passes/grad/grad.h"
+
+static bool
+is_float(const Graph *g, ValId v)
+{
+	return dtype_info[g->val[v].dt].cls == 'f';
+}
+
+bool
+grad_passes(const Graph *g, const Node *n, int k)
+{
+	return n->in[k] != 0 && grad_table[n->op] != grad_zero
+	       && is_float(g, n->in[k]);
+}
+
+bool *
+grad_reach(const Graph *g, Arena *arena)
+{
+	bool *reach = arena_array(arena, g->nval, sizeof *reach);
+
+	FOR_VALS (v, g)
+		if (v->kind == V_PARAM && !v->frozen
+		    && dtype_info[v->dt].cls == 'f')
+			reach[val_id(g, v)] = true;
+	FOR_NODES (n, g) {
+		bool any = false;
+
+		for (int k = 0; k < n->nin; k++)
+			any |= grad_passes(g, n, k) && reach[n->in[k]];
+		for (int k = 0; any && k < n->nout; k++)
+			if (n->out[k] != 0 && is_float(g, n->out[k]))
+				reach[n->out[k]] = true;
+	}
+	return reach;
+}

@@ -1,0 +1,336 @@
+/* The update: one optimizer step per trained parameter, in the order in which
+ * gradients appear.
+ *
+ *     g -> [accumulate] -> [grad_norm over all] -> the optimizer's op
+ *
+ * accumulate stands right behind its gradient and belongs to the backward
+ * phase, because it runs for every micro-batch; the phase update runs for
+ * the last one only.  grad_norm is there so that clipping can be chosen at
+ * run time.
+ *
+ * With update-in-backward each update follows its gradient, so that the
+ * gradient's memory is free again at once.  It overwrites the parameter, so
+ * it must come after the last reader of the old value, and that includes
+ * readers that a plan may want to run again: a forward node that reads the
+ * parameter is repeated only for the sake of a backward node that reads its
+ * result or something computed from it.  So an update is placed behind the
+ * last backward node that reads the parameter, or any forward value computed
+ * from it; again when pass fuse has made one node of several, since its
+ * values are computed together.  Clipping needs all gradients at once and
+ * accumulation all micro-batches, so the first is off and the second refused
+ * there.
+ *
+ * needs   P_BWD
+ * gives   P_UPD
+ * cost    linear in operands
+ */
+#include "passes/pass.h"
+
+#include <string.h>
+
+struct update {
+	ValId param, grad;
+	NodeId after;           /* may run behind this node */
+};
+
+struct optim {
+	Pass *p;
+	Graph *g;
+	struct update *u;       /* in order of the gradients */
+	uint32_t n;
+	bool early;             /* update in backward */
+};
+
+/* ---- what there is to update ---- */
+
+static void
+find_gradients(struct optim *o)
+{
+	Graph *g = o->g;
+
+	o->u = arena_array(o->p->scratch, g->nval, sizeof *o->u);
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nout; k++) {
+			ValId v = n->out[k];
+
+			if (!v || !g->val[v].param
+			    || g->val[v].kind != V_TEMP)
+				continue;
+			o->u[o->n].param = g->val[v].param;
+			o->u[o->n].grad = v;
+			o->u[o->n++].after = node_id(g, n);
+		}
+}
+
+static ValId
+new_state(Graph *g, ValId param, const char *prefix, const char *state,
+          Shape shape)
+{
+	const char *name = arena_printf(g->arena, "%s%s.%s", prefix, state,
+	                                g->val[param].name);
+	DType dt = g->val[param].dt;
+	ValId v;
+
+	/* 16-bit parameters are averaged in float */
+	if (dt != DT_F64)
+		dt = DT_F32;
+	v = val_new(g, V_STATE, name, dt, shape);
+	g->val[v].param = param;
+	g->val[v].state = state;
+	return v;
+}
+
+/* ---- the nodes, appended; ordered afterwards ---- */
+
+static bool
+add_accumulate(struct optim *o, struct update *u)
+{
+	Graph *g = o->g;
+	ValId in[2] = { new_state(g, u->param, "", "grad",
+	                          g->val[u->param].shape), u->grad };
+	ValId acc = emit_op(g, o->p->diag, OP_ACCUMULATE, 2, in, NULL,
+	                    u->after);
+
+	if (!acc)
+		return false;
+	g->node[g->nnode - 1].phase = PH_BACKWARD;
+	val_rename(g, acc, arena_printf(g->arena, "%s.next",
+	                                g->val[in[0]].name));
+	g->val[acc].param = u->param;
+	g->val[acc].grad_of = g->val[u->grad].grad_of;
+	g->val[u->grad].param = 0;
+	u->grad = acc;
+	return true;
+}
+
+static ValId
+add_norm(struct optim *o)
+{
+	ValId *in = arena_array(o->p->scratch, o->n, sizeof *in), norm;
+
+	for (uint32_t i = 0; i < o->n; i++)
+		in[i] = o->u[i].grad;
+	norm = emit_op(o->g, o->p->diag, OP_GRAD_NORM, (int)o->n, in, NULL, 0);
+	if (norm) {
+		val_rename(o->g, norm, "grad_norm");
+		o->g->node[o->g->nnode - 1].phase = PH_UPDATE;
+	}
+	return norm;
+}
+
+/* The new values of what an update overwrites.  A state that is not kept has
+ * none. */
+static void
+name_outputs(Graph *g, const ValId *in)
+{
+	Node *n = &g->node[g->nnode - 1];
+
+	for (int k = 0; k < n->nout; k++) {
+		ValId old = in[k ? k + 1 : 0];
+
+		if (!old) {
+			g->val[n->out[k]].def = 0;
+			n->out[k] = 0;
+			continue;
+		}
+		val_rename(g, n->out[k], arena_printf(g->arena, "%s.next",
+		                                      g->val[old].name));
+	}
+}
+
+/* By optimizer: what updates, and the states it keeps, which are called
+ * PREFIX STATE.PARAMETER. */
+static const struct rule {
+	Op op;
+	const char *prefix, *state[2];
+} rules[] = {
+	[OPT_SGD] = { OP_SGD, "sgd.", { NULL } },
+	[OPT_SGDM] = { OP_SGDM, "sgdm.", { "m" } },
+	[OPT_ADAM] = { OP_ADAMW, "adam.", { "m", "v" } },
+	[OPT_ADAMW] = { OP_ADAMW, "adamw.", { "m", "v" } },
+	[OPT_LION] = { OP_LION, "lion.", { "m" } },
+	[OPT_ADAFACTOR] = { OP_ADAFACTOR, "adafactor.", { "row", "col" } },
+};
+
+/* State k of the rule, as operand 2 + k has it; 0: this parameter has none. */
+static ValId
+add_state(Graph *g, ValId param, const struct rule *r, int k)
+{
+	Shape s = g->val[param].shape;
+
+	if (r->op != OP_ADAFACTOR)
+		return new_state(g, param, r->prefix, r->state[k], s);
+	if (s.rank < 2)
+		return k ? 0 : new_state(g, param, r->prefix, "v", s);
+	return new_state(g, param, r->prefix, r->state[k],
+	                 shape_without(s, k + 1));
+}
+
+static bool
+add_update(struct optim *o, const struct update *u, ValId norm)
+{
+	const struct options *opt = o->p->opt;
+	const struct rule *r = &rules[opt->optimizer];
+	Graph *g = o->g;
+	ValId in[5] = { u->param, u->grad };
+	int nin = 2;
+	Attr a = attr_default(r->op);
+
+	a.SGD.decay = !glob_any(opt->nnodecay,
+	                        (const char *const *)opt->nodecay,
+	                        g->val[u->param].name);
+	if (opt->optimizer == OPT_ADAM)
+		a.ADAMW.coupled = 1;
+	for (int k = 0; k < 2 && r->state[k]; k++)
+		in[nin++] = add_state(g, u->param, r, k);
+	if (norm)
+		in[nin++] = norm;
+	if (!emit_op(g, o->p->diag, r->op, nin, in, &a, u->after))
+		return false;
+	name_outputs(g, in);
+	g->node[g->nnode - 1].phase = PH_UPDATE;
+	return true;
+}
+
+/* ---- order ---- */
+
+/* By value: the last node that reads it, or a forward value that takes
+ * running its readers again, updates aside; before that node is done a
+ * parameter may not be overwritten: see above. */
+static NodeId *
+last_needs(const Graph *g, Arena *scratch)
+{
+	NodeId *last = arena_array(scratch, g->nval, sizeof *last);
+
+	for (NodeId i = g->nnode - 1; i > 0; i--) {
+		const Node *n = &g->node[i];
+		NodeId to = i;
+
+		if (n->phase == PH_UPDATE)
+			continue;
+		for (int k = 0; k < n->nout && n->phase == PH_FORWARD; k++)
+			if (n->out[k] && last[n->out[k]] > to)
+				to = last[n->out[k]];
+		for (int k = 0; k < n->nin; k++)
+			if (n->in[k] && last[n->in[k]] < to)
+				last[n->in[k]] = to;
+	}
+	return last;
+}
+
+static void
+settle(Graph *g, Arena *scratch)
+{
+	NodeId *last = last_needs(g, scratch);
+	NodeId *order = arena_array(scratch, g->nnode, sizeof *order);
+	/* lists of updates by the node that they go behind; who is in one */
+	NodeId *first = arena_array(scratch, g->nnode, sizeof *first);
+	NodeId *next = arena_array(scratch, g->nnode, sizeof *next);
+	bool *moves = arena_array(scratch, g->nnode, sizeof *moves);
+	uint32_t n = 0;
+
+	for (NodeId i = g->nnode - 1; i > 0; i--) {
+		const Node *u = &g->node[i];
+		NodeId need;
+
+		if (!(op_info[u->op].flags & F_UPDATE))
+			continue;
+		need = last[u->in[0]];
+		moves[i] = need > i;
+		if (!moves[i])
+			continue;
+		next[i] = first[need];
+		first[need] = i;
+	}
+	for (NodeId i = 1; i < g->nnode; i++) {
+		if (!moves[i])
+			order[n++] = i;
+		for (NodeId j = first[i]; j; j = next[j])
+			order[n++] = j;
+	}
+	graph_reorder(g, order, n);
+}
+
+/* Nodes from `end` on go behind the node in after[]. */
+static void
+put_in_order(struct optim *o, NodeId end, const NodeId *after)
+{
+	Graph *g = o->g;
+	uint32_t extra = g->nnode - end, n = 0;
+	NodeId *order = arena_array(o->p->scratch, g->nnode, sizeof *order);
+	NodeId *next = arena_array(o->p->scratch, extra + 1, sizeof *next);
+	NodeId *first = arena_array(o->p->scratch, end, sizeof *first);
+
+	/* lists of new nodes by place, filled from the back */
+	for (NodeId i = g->nnode - 1; i >= end; i--) {
+		next[i - end] = first[after[i - end]];
+		first[after[i - end]] = i;
+	}
+	for (NodeId i = 1; i < end; i++) {
+		order[n++] = i;
+		for (NodeId j = first[i]; j; j = next[j - end])
+			order[n++] = j;
+	}
+	graph_reorder(g, order, n);
+}
+
+static bool
+build(struct optim *o)
+{
+	Graph *g = o->g;
+	NodeId end = g->nnode, *after;
+	ValId norm = 0;
+	uint32_t n = 0;
+
+	after = arena_array(o->p->scratch, 2 * (size_t)o->n + 2,
+	                    sizeof *after);
+	if (o->p->opt->grad_accum > 1)
+		for (uint32_t i = 0; i < o->n; i++) {
+			after[n++] = o->u[i].after;
+			if (!add_accumulate(o, &o->u[i]))
+				return false;
+		}
+	if (o->p->opt->optimizer == OPT_NONE || o->n == 0) {
+		put_in_order(o, end, after);
+		return true;
+	}
+	if (!o->early) {
+		after[n++] = end - 1;
+		norm = add_norm(o);
+		if (!norm)
+			return false;
+	}
+	for (uint32_t i = 0; i < o->n; i++) {
+		after[n++] = o->early ? o->u[i].after : end - 1;
+		if (!add_update(o, &o->u[i], norm))
+			return false;
+	}
+	put_in_order(o, end, after);
+	if (o->early)
+		settle(g, o->p->scratch);
+	return true;
+}
+
+bool
+pass_optim(Pass *p, Graph *g)
+{
+	struct optim o = { .p = p, .g = g };
+
+	o.early = (p->early || p->opt->update_in_backward == TRI_ON)
+		&& p->opt->optimizer != OPT_NONE;
+	if (o.early && p->opt->grad_accum > 1)
+		return diag_error(p->diag, "update in backward and gradient "
+		                  "accumulation exclude each other");
+	if (p->opt->forward_only)
+		return true;
+	find_gradients(&o);
+	p->changed = o.n > 0;
+	return build(&o);
+}
+
+bool
+pass_settle(Pass *p, Graph *g)
+{
+	settle(g, p->scratch);
+	return true;
+}

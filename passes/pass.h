@@ -1,0 +1,132 @@
+/* What a pass is given and leaves: the bottom of the folder.
+ *
+ * in      what the user asked for (struct options), where to report, memory
+ * out     results that outlive a pass (struct Pass)
+ * unaware of any pass: passes.h has the table of them
+ */
+#ifndef PASSES_PASS_H
+#define PASSES_PASS_H
+
+#include "ir/base/glob.h"
+#include "ir/base/watch.h"
+#include "ir/ir.h"
+#include "ir/plan.h"
+#include "ir/target.h"
+
+struct dim_binding {
+	const char *name;       /* dim's name, or INPUT.AXIS */
+	int64_t size;
+	bool used;
+};
+
+struct shape_binding {
+	const char *input;
+	Shape shape;
+	bool used;
+};
+
+enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
+                  REMAT_EVERY };
+enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
+                 OPT_ADAFACTOR };
+enum tri { TRI_AUTO, TRI_ON, TRI_OFF };
+
+/* What the user asked for; filled by frontend/driver/opts.c, read by passes. */
+struct options {
+	int ndim;
+	struct dim_binding *dim;
+	int nshape;
+	struct shape_binding *shape;
+	int nwish, nparam, nnodecay;
+	const struct glob_wish *wish;   /* --train and --freeze, in order */
+	const char **param;             /* names */
+	const char **nodecay;
+	bool untie;                     /* clone accidental ties (default) */
+	const char *loss;               /* output name, "ce[:X]", "mse[:X]" */
+	const char **output;            /* further outputs to keep (globs) */
+	int noutput;
+	enum optimizer optimizer;       /* default adamw */
+	int64_t grad_accum;             /* default 1 */
+	bool dropout;                   /* on: as the graph says */
+	bool fused_attention;           /* default true */
+	DType dtype;                    /* float type of the step; DT_NONE: as
+	                                 * the file has it */
+	bool store_masks;               /* dropout masks are values */
+	const char *device;             /* profile; NULL: the default */
+	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
+	int64_t tp;                     /* the same */
+	bool sp;
+	double step_time;               /* measured seconds; 0: none */
+	enum tri update_in_backward;
+	bool forward_only;
+	int64_t budget_bytes;           /* -1: none */
+	double budget_pct;              /* > 0: of the keep-everything total */
+	enum remat_mode remat;
+	int64_t remat_every;            /* k of every=K */
+	int nkeep, nrecompute;
+	const char **keep, **recompute; /* globs */
+	double gap_pct, plan_sec;
+	bool curve;                     /* time against budget */
+	int threads;                    /* the most that the library will use */
+	int64_t fold_limit;             /* bytes of one folded constant */
+	bool stats;
+	bool account;                   /* of memory, see cheap.c */
+	bool compare;                   /* list presets beside the choice */
+	bool slim;                      /* neither code nor reports follow: no
+	                                 * reference */
+};
+
+/* Cost of one node, filled by passes/cost/cost.c. */
+struct cost {
+	double flops, bytes, sec;
+	double product;                 /* of the flops, those of products */
+};
+
+typedef struct Pass {
+	Diag *diag;
+	const struct options *opt;
+	const struct target *target;    /* the machine; never NULL */
+	Arena *scratch;                /* reset by the runner after each pass */
+	Arena *keep;                    /* lives as long as the compilation */
+	bool changed;
+	/* results that outlive a pass */
+	const char *added;              /* what --loss gave the graph; NULL:
+	                                 * nothing */
+	Graph *reference;               /* keep-everything schedule, placed;
+	                                 * NULL if options are slim */
+	Plan *plan;                     /* of the final graph */
+	Plan *reference_plan;
+	struct cheap *cheap;            /* NULL: not asked for */
+	int nalternative;             /* presets beside auto, for --dump=plan */
+	struct alternative *alternative;
+	int64_t baseline_peak;          /* keep-everything total; -1 unknown */
+	int64_t minimum_peak;           /* smallest budget that works; -1 */
+	int64_t budget;                 /* in bytes, once known; -1: none */
+	double bound_sec;               /* no plan of bound_class is faster */
+	const char *bound_class;        /* NULL: no bound was computed */
+	struct frontier *frontier;      /* time against budget; NULL: not asked
+	                                 * for */
+	double solver_sec;              /* time spent planning */
+	double recompute_sec;           /* of the chosen plan, predicted */
+	/* how updates run; see run.c */
+	bool early;                     /* in backward */
+	bool lenient;                   /* too small a budget is no error yet */
+	bool refused;                   /* but was found */
+	Arena *retired;                 /* outlives the graph; NULL: none */
+	const int32_t *layer;           /* by value of the reference: number of
+	                                 * its layer from 0; -1: none */
+	FILE *progress;                 /* NULL: silent */
+	struct watch *watch;            /* when to leave off; NULL: never */
+	bool debug;
+} Pass;
+
+/* A preset or the automatic choice, as it would turn out. */
+struct alternative {
+	const char *name;
+	int64_t peak;                   /* -1: not feasible */
+	double step_sec, recompute_sec;
+};
+
+typedef bool PassFn(Pass *, Graph *);
+
+#endif

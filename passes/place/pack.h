@@ -1,0 +1,48 @@
+/* Packing buffers with known lifetimes into one block of memory.
+ *
+ * Knows nothing of graphs.  Sizes are taken as they are: give multiples of
+ * the alignment and offsets will be multiples of it.  The sizes must add up
+ * to at most INT64_MAX / 4; times may be anything.  What never lives lies at 0
+ * and meets nothing, but its end counts as height.
+ */
+#ifndef PASSES_PACK_H
+#define PASSES_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ir/base/arena.h"
+#include "ir/base/watch.h"
+
+struct buffer {
+	int64_t lower, upper;           /* alive at times lower..upper-1 */
+	int64_t size;
+	int64_t offset;                 /* result */
+};
+
+struct pack_limit {
+	int64_t work;                   /* elementary steps of exact search */
+	int64_t enough;                 /* a height that need not be beaten */
+	const struct watch *stop;        /* when interrupted, offsets mean
+	                                 * nothing; NULL: never */
+};
+
+struct pack_result {
+	int64_t height;                 /* largest offset + size */
+	int64_t bound;                  /* largest sum alive at one time */
+	int64_t least;                  /* proven: no lower height exists */
+	bool optimal;                   /* height == least */
+};
+
+/* Largest sum of sizes alive at one time, below which nothing fits. */
+int64_t pack_bound(const struct buffer *, size_t n, Arena *scratch);
+/* Give every buffer an offset, as low as the work allows.  The height depends
+ * only on the set of buffers, not on their order. */
+struct pack_result pack_within(struct buffer *, size_t n,
+                               const struct pack_limit *, Arena *scratch);
+/* The same without further limits. */
+struct pack_result pack(struct buffer *, size_t n, int64_t work,
+                        Arena *scratch);
+
+#endif

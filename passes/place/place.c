@@ -1,0 +1,105 @@
+/* Placement: an offset in the arena for every owner and every scratch area.
+ *
+ * what    Val.offset of owners in the arena, Node.workspace_at
+ * method  lifetimes from the node order (a value lives from the step that
+ *         writes it to the last one that reads it or a view of it, both
+ *         included; an output to the end; scratch during its step), then
+ *         pack.c
+ * needs   P_LAYOUT, the final order and in-place decisions
+ * gives   P_PLACED
+ */
+#include "passes/place/pack.h"
+#include "passes/place/place.h"
+
+/* The lifetime of every owner in the arena as a half-open range of steps, by
+ * value; lower == upper: no lifetime. */
+static struct buffer *
+lifetimes(const Graph *g, Arena *scratch)
+{
+	struct buffer *b = arena_array(scratch, g->nval, sizeof *b);
+
+	FOR_NODES (n, g) {
+		int64_t here = node_id(g, n);
+
+		for (int i = 0; i < n->nin + n->nout; i++) {
+			ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+			ValId o = v ? val_owner(g, v) : 0;
+
+			if (!o || g->val[o].kind != V_TEMP
+			    || g->val[o].resident)
+				continue;
+			if (b[o].upper == 0)
+				b[o].lower = here;
+			b[o].upper = here + 1;
+			b[o].size = g->val[o].nbytes;
+		}
+	}
+	FOR_VALS (v, g) {
+		ValId o = val_owner(g, val_id(g, v));
+
+		if (v->output && b[o].upper)
+			b[o].upper = g->nnode;
+	}
+	return b;
+}
+
+int64_t
+place_graph(Graph *g, const struct watch *stop, Arena *scratch)
+{
+	struct buffer *life = lifetimes(g, scratch);
+	struct buffer *b = arena_array(scratch, (size_t)g->nval + g->nnode,
+	                               sizeof *b);
+	size_t n = 0;
+	int64_t height;
+
+	for (ValId v = 1; v < g->nval; v++)
+		if (life[v].upper)
+			b[n++] = life[v];
+	FOR_NODES (s, g)
+		if (s->workspace > 0)
+			b[n++] = (struct buffer){ node_id(g, s),
+				(int64_t)node_id(g, s) + 1, s->workspace, 0 };
+	height = pack_within(b, n, &(struct pack_limit){ .work = PACK_WORK,
+		.stop = stop }, scratch).height;
+	n = 0;
+	for (ValId v = 1; v < g->nval; v++)
+		if (life[v].upper)
+			g->val[v].offset = b[n++].offset;
+	FOR_NODES (s, g)
+		s->workspace_at = s->workspace > 0 ? b[n++].offset : -1;
+	return height;
+}
+
+bool
+pass_place(Pass *p, Graph *g)
+{
+	place_graph(g, p->watch, p->scratch);
+	p->changed = true;
+	return true;
+}
+
+int64_t
+resident_bytes(const Graph *g, Arena *scratch)
+{
+	bool *touched = arena_array(scratch, g->nval, sizeof *touched);
+	int64_t sum = 0;
+
+	FOR_NODES (n, g) {
+		for (int i = 0; i < n->nin; i++)
+			touched[val_owner(g, n->in[i])] = true;
+		for (int i = 0; i < n->nout; i++)
+			touched[val_owner(g, n->out[i])] = true;
+	}
+	FOR_VALS (v, g) {
+		bool always = v->kind == V_PARAM || v->kind == V_BUFFER
+			|| v->kind == V_INPUT;
+
+		if (v->base || (v->kind == V_TEMP && !v->resident)
+		    || !(always || touched[val_id(g, v)]))
+			continue;
+		if (op_info[g->node[v->def].op].flags & F_WRITES)
+			continue;       /* becomes its operand's memory */
+		sum += v->nbytes;
+	}
+	return sum;
+}

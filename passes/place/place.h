@@ -1,0 +1,32 @@
+/* Room place: offsets in one arena.
+ *
+ * in      an ordered graph whose values know their bytes
+ * out     results that lie over operands that die; an offset for every owner
+ * unaware of why a value is kept
+ */
+#ifndef PASSES_PLACE_PLACE_H
+#define PASSES_PLACE_PLACE_H
+
+#include "passes/pass.h"
+
+PassFn pass_inplace, pass_place;
+
+/* Output `out` of a node may lie in the bytes of input `in`, should that die
+ * there. */
+struct inplace_pair {
+	int out, in;
+};
+
+/* inplace.c */
+int inplace_pairs(const Graph *, const Node *, struct inplace_pair *, int max);
+void inplace_graph(Graph *, Arena *scratch);
+
+/* What packing one graph may cost, see pack.h. */
+enum { PACK_WORK = 20000000 };
+
+/* place.c: offsets for everything in the arena; returns its size. */
+int64_t place_graph(Graph *, const struct watch *stop, Arena *scratch);
+/* Bytes of all owners outside the arena. */
+int64_t resident_bytes(const Graph *, Arena *scratch);
+
+#endif

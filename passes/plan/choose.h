@@ -1,0 +1,27 @@
+/* The choice among known plans, and the refusal when none fits. */
+#ifndef PASSES_CHOOSE_H
+#define PASSES_CHOOSE_H
+
+#include "passes/problem/remat.h"
+
+struct choice;
+
+/* Learn what does not depend on the budget. */
+struct choice *choice_new(struct remat *, const uint8_t *must,
+                          const struct options *);
+/* Smallest arena that works, and the plan that does it.  Plans that repeat
+ * nodes more than once are looked for on the way, which takes its time. */
+int64_t choice_least(struct choice *);
+const struct found *choice_smallest(struct choice *);
+/* The plan for an arena of so many bytes; NULL: none known. */
+const struct found *choice_take(struct choice *, int64_t arena);
+/* Seconds of recompute below which no plan of the class of the plan taken
+ * gets: of class "once" for a set, of any for a sequence. */
+double choice_bound(struct choice *, int64_t arena, const struct found *);
+
+/* refuse.c: say that the budget is too small, by how much, what fills it and
+ * what would help.  The plan evaluated last is the one with the smallest
+ * peak.  False. */
+bool remat_refuse(Pass *, struct remat *, struct remat_cost);
+
+#endif

@@ -1,0 +1,48 @@
+/* Time against budget: what --curve shows.  Built by plan.c from the choice
+ * that also serves budgets; a point is a plan that was placed.
+ */
+#ifndef PASSES_FRONTIER_H
+#define PASSES_FRONTIER_H
+
+#include "passes/plan/choose.h"
+
+struct frontier_point {
+	const char *name;               /* a preset; NULL: chosen */
+	int64_t budget;                 /* for which this plan is taken */
+	int64_t peak;                   /* what it needs of that */
+	double step_sec, recompute_sec;
+	double bound_sec;               /* of a step within that budget; 0:
+	                                 * none was computed */
+	const char *bound_class;
+	bool early;                     /* updates run in backward */
+};
+
+struct frontier {
+	struct frontier_point *point;   /* by budget; slower ones first */
+	int n;
+	struct frontier_point *preset;
+	int npreset;
+	int64_t *ladder;                /* budgets of the first form, rising */
+	int nladder;
+	/* the first form, until the second one was added; NULL: there is none
+	 * to come */
+	Graph *first;
+	struct remat *remat;
+	struct choice *choice;
+	int64_t whole;                  /* peak of keep-everything */
+	double base_sec;                /* its step */
+};
+
+/* Add what one form of the graph can do to p->frontier, and the presets among
+ * p->alternative, each in the form that needs less.  Both forms are asked for
+ * the presets of both.  `first` is the graph of the first form if a second one
+ * is to come, and is freed with it. */
+void frontier_add(Pass *, struct remat *, struct choice *, Graph *first);
+void frontier_print(const Pass *, FILE *);
+/* Two members of a JSON object, "curve" and "presets". */
+char *frontier_json(const Pass *, Arena *keep);
+
+/* frontier_svg.c */
+void frontier_svg(const Pass *, const char *title, FILE *);
+
+#endif

@@ -1,0 +1,266 @@
+/* Plan: choose what is kept for backward and what is computed again.
+ *
+ * what    the keep-everything step as reference; a candidate from a preset,
+ *         or the fastest known one within the budget; copies inserted
+ * needs   P_LAYOUT
+ * gives   P_PLANNED; p->reference (placed), p->budget, p->baseline_peak,
+ *         p->minimum_peak, p->bound_sec, p->alternative
+ * refuses budgets below the smallest arena that is known, naming it;
+ *         scratch memory whose size overflows
+ *
+ * Where updates run, after backward or in it, is settled before: run.c plans
+ * both forms of the graph and keeps the better one.
+ */
+#include "passes/plan/choose.h"
+#include "passes/plan/frontier.h"
+#include "passes/solve/ilp.h"
+#include "passes/plan/cheap.h"
+#include "passes/plan/plan.h"
+#include "passes/place/place.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool
+set_workspace(Pass *p, Graph *g)
+{
+	int threads = p->opt->threads > 0 ? p->opt->threads : 1;
+	int64_t total = 0;
+
+	FOR_NODES (n, g) {
+		n->workspace = p->target->workspace(g, n, threads);
+		if (n->workspace < 0
+		    || !add_ok(total, n->workspace, &total)
+		    || total > GRAPH_BYTES_MAX)
+			return diag_error(p->diag, "node %u (%s) needs too "
+			                  "much scratch memory",
+			                  node_id(g, n), op_info[n->op].text);
+	}
+	return true;
+}
+
+static void
+make_reference(Pass *p, const Graph *g)
+{
+	p->reference = graph_clone(g);
+	inplace_graph(p->reference, p->scratch);
+	place_graph(p->reference, p->watch, p->scratch);
+	p->reference->props = g->props | P_PLANNED | P_PLACED;
+}
+
+/* Layers are for reports only. */
+static void
+number_layers(Pass *p, const Graph *g, struct remat *r)
+{
+	int32_t *of_store = arena_array(p->scratch, (size_t)r->nstore + 1, 4);
+	int32_t *layer = arena_array(p->keep, g->nval, sizeof *layer);
+	int n = remat_layer_of(r, p->scratch, of_store);
+
+	FOR_VALS (v, g) {
+		int32_t s = r->of_val[val_id(g, v)];
+
+		layer[val_id(g, v)] = n < 2 || s < 0
+			|| r->node[r->store[s].def].backward ? -1
+			: of_store[s];
+	}
+	p->layer = layer;
+}
+
+static int64_t
+budget_of(const Pass *p)
+{
+	double bytes = (double)p->baseline_peak * p->opt->budget_pct / 100;
+
+	if (p->opt->budget_pct > 0)
+		return bytes < 9e18 ? (int64_t)bytes : -1;
+	return p->opt->budget_bytes > 0 ? p->opt->budget_bytes : -1;
+}
+
+/* ---- presets beside the choice ---- */
+
+static int64_t
+peak_of(struct remat *r)
+{
+	Arena *scratch = arena_new();
+	int64_t peak = r->resident + remat_packed(r, scratch);
+
+	arena_free(scratch);
+	return peak;
+}
+
+static void
+add_alternative(Pass *p, struct remat *r, const char *name,
+                const struct found *f)
+{
+	struct alternative *a = &p->alternative[p->nalternative++];
+
+	a->name = name;
+	a->recompute_sec = found_eval(r, f).sec;
+	a->step_sec = r->base_sec + a->recompute_sec;
+	a->peak = peak_of(r);
+}
+
+static uint8_t *
+new_set(const struct remat *r)
+{
+	return arena_array(r->arena, (size_t)r->nstore + 1, 1);
+}
+
+static void
+list_alternatives(Pass *p, struct remat *r, const struct found *chosen)
+{
+	static const struct {
+		const char *name;
+		enum remat_mode mode;
+		int64_t every;
+	} preset[] = {
+		{ "none", REMAT_NONE, 1 },
+		{ "selective", REMAT_SELECTIVE, 1 },
+		{ "full", REMAT_FULL, 1 },
+		{ "every=2", REMAT_EVERY, 2 },
+		{ "every=4", REMAT_EVERY, 4 },
+	};
+	size_t n = sizeof preset / sizeof preset[0];
+	struct found f = { .drop = new_set(r) };
+	uint8_t *free = new_set(r);
+
+	p->alternative = arena_array(p->keep, n + 1, sizeof *p->alternative);
+	for (size_t i = 0; i < n && !watch_off(p->watch); i++) {
+		remat_preset(r, free, preset[i].mode, preset[i].every,
+		             f.drop);
+		add_alternative(p, r, preset[i].name, &f);
+	}
+	add_alternative(p, r, p->opt->remat == REMAT_AUTO ? "auto" : "chosen",
+	                chosen);
+}
+
+/* ---- the choice ---- */
+
+/* Nothing beats a plan that recomputes nothing. */
+static bool
+fits_as_it_is(const Pass *p, struct remat *r, const struct found *f)
+{
+	struct remat_cost c = found_eval(r, f);
+
+	return c.sec <= 0 && r->resident + c.live <= p->budget
+		&& peak_of(r) <= p->budget;
+}
+
+static bool
+refuse_all(Pass *p, struct remat *r, struct choice *c)
+{
+	const struct found *f = choice_smallest(c);
+
+	p->minimum_peak = r->resident + choice_least(c);
+	return remat_refuse(p, r, found_eval(r, f));
+}
+
+static bool
+choose_auto(Pass *p, struct remat *r, const uint8_t *must, struct choice *c,
+            struct found *plan)
+{
+	const struct found *taken;
+	int64_t arena;
+
+	remat_keep_all(r, must, plan->drop);
+	if (p->budget < 0 || fits_as_it_is(p, r, plan))
+		return true;
+	if (!c)
+		c = choice_new(r, must, p->opt);
+	arena = p->budget - r->resident;
+	taken = choice_take(c, arena);
+	if (watch_off(p->watch))
+		return false;
+	if (!taken)
+		return refuse_all(p, r, c);
+	*plan = *taken;
+	p->bound_sec = r->base_sec + choice_bound(c, arena, taken);
+	p->bound_class = p->bound_sec > r->base_sec && !taken->step
+		? "once" : "any";
+	return true;
+}
+
+static bool
+choose_preset(Pass *p, struct remat *r, const uint8_t *must,
+              struct found *plan)
+{
+	struct remat_cost c;
+	int64_t peak;
+
+	remat_preset(r, must, p->opt->remat, p->opt->remat_every, plan->drop);
+	c = found_eval(r, plan);
+	peak = peak_of(r);
+	if (p->budget < 0 || peak <= p->budget)
+		return true;
+	p->minimum_peak = peak;
+	return remat_refuse(p, r, c);
+}
+
+static bool
+plan_graph(Pass *p, Graph *g)
+{
+	double started = watch_clock();
+	struct remat *r;
+	struct found plan = { .live = -1 };
+	struct choice *c = NULL;
+	Graph *own = NULL;
+	uint8_t *must;
+	bool ok;
+
+	p->reference = NULL;
+	watch_begin(p->watch, p->opt->plan_sec);
+	if (!set_workspace(p, g))
+		return false;
+	/* a second form of the graph adds budgets for which the first one is
+	 * asked again, see frontier.c */
+	if (p->opt->curve && p->lenient && !p->early)
+		own = graph_clone(g);
+	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
+	r->watch = p->watch;
+	/* a second form of the graph is measured by the first one */
+	if (!p->early)
+		p->baseline_peak = r->resident
+			+ remat_placed(r, new_set(r), p->scratch);
+	if (!p->opt->slim) {
+		make_reference(p, g);
+		number_layers(p, g, r);
+	}
+	p->budget = budget_of(p);
+	p->bound_sec = r->base_sec;
+	p->bound_class = "any";
+	must = new_set(r);
+	plan.drop = new_set(r);
+	if (!remat_wishes(p, r, must)) {
+		graph_free(own);
+		return false;
+	}
+	p->nalternative = 0;
+	if (p->opt->curve)
+		c = choice_new(r, must, p->opt);
+	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, r, must, c, &plan)
+		: choose_preset(p, r, must, &plan);
+	if (ok && (p->opt->compare || p->opt->curve))
+		list_alternatives(p, r, &plan);
+	if (p->opt->curve && (ok || p->refused))
+		frontier_add(p, r, c, own);
+	else
+		graph_free(own);
+	if (!ok)
+		return p->lenient && p->refused;
+	if (p->opt->account)
+		cheap_account(p, g, r, must);
+	p->recompute_sec = found_eval(r, &plan).sec;
+	remat_apply(r, g);
+	p->solver_sec = watch_clock() - started;
+	p->changed = true;
+	return true;
+}
+
+bool
+pass_plan(Pass *p, Graph *g)
+{
+	bool ok = plan_graph(p, g);
+
+	ilp_end();
+	return ok;
+}

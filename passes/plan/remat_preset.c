@@ -1,0 +1,223 @@
+/* Presets and wishes, in the planner's terms: which storages are dropped.
+ *
+ * what    none: keep everything.  full: keep the inputs of layers only.
+ *         every=K: of every K-th layer.  selective: recompute the core of
+ *         attention (the attention node, or softmax and what has its shape).
+ *         Globs on names of ONNX nodes and values force single storages.
+ * method  A layer input is a value at which a single activation crosses the
+ *         forward graph; activations are the values that depend on a
+ *         parameter.  Where such values repeat in a pattern of several per
+ *         layer (the residual stream is cut twice per transformer layer), one
+ *         per period is a layer input.
+ */
+#include "passes/problem/segments.h"
+#include "passes/problem/remat.h"
+
+#include <string.h>
+
+/* The inputs of equal layers, and the last one's output; 0: there are none. */
+static int32_t
+find_equal_layers(const struct remat *r, Arena *arena, int32_t *cut)
+{
+	struct segments s;
+	int32_t n = 0;
+
+	segments_find(&s, r->g, arena);
+	for (int32_t i = 0; s.nlayer > 1 && i <= s.nlayer; i++) {
+		int32_t at = s.first + i * s.period;
+		int32_t store = at < s.n && s.cut[at] ? r->of_val[s.cut[at]]
+			: -1;
+
+		if (store >= 0)
+			cut[n++] = store;
+	}
+	return n;
+}
+
+/* Reduce cuts to one per layer, where layers are not all equal. */
+static int32_t
+find_similar_layers(const struct remat *r, Arena *arena, int32_t *cut)
+{
+	NodeId *behind = arena_array(arena, (size_t)r->g->nnode + 1,
+	                             sizeof *behind);
+	int32_t n = remat_cuts(r, arena, cut, behind), best = 0, last = n - 1;
+	int32_t period = 1, kept = 0;
+	int32_t *count = arena_array(arena, (size_t)r->ngroup + 1, 4);
+	int32_t *seen = arena_array(arena, (size_t)r->ngroup + 1, 4);
+
+	for (int32_t i = 0; i < n; i++) {
+		int32_t group = r->store[cut[i]].group;
+
+		if (group < 0)
+			continue;
+		count[group]++;
+		if (count[group] > 1 && count[group] >= best) {
+			best = count[group];
+			period = i + 1 - seen[group];
+			last = i;
+		}
+		seen[group] = i + 1;
+	}
+	for (int32_t i = 0; i < n; i++)
+		if (i == 0 || (i <= last && (last - i) % period == 0))
+			cut[kept++] = cut[i];
+	return kept;
+}
+
+/* Into r->layer, once. */
+static void
+find_layers(struct remat *r, Arena *arena)
+{
+	if (r->layer)
+		return;
+	r->layer = arena_array(r->arena, (size_t)r->g->nnode + 1, 4);
+	r->nlayer = find_equal_layers(r, arena, r->layer);
+	if (r->nlayer == 0)
+		r->nlayer = find_similar_layers(r, arena, r->layer);
+}
+
+int
+remat_layer_of(struct remat *r, Arena *arena, int32_t *layer)
+{
+	int32_t *of_node = arena_array(arena, (size_t)r->g->nnode + 1, 4);
+
+	find_layers(r, arena);
+	/* by node, the last of the inputs made before it */
+	for (int32_t i = 0; i < r->nlayer; i++)
+		of_node[r->store[r->layer[i]].def + 1] = i + 1;
+	for (NodeId i = 1; i < r->g->nnode; i++)
+		if (of_node[i] < of_node[i - 1])
+			of_node[i] = of_node[i - 1];
+	for (int32_t s = 0; s < r->nstore; s++)
+		layer[s] = of_node[r->store[s].def];
+	return r->nlayer;
+}
+
+static void
+drop_all_but(const struct remat *r, int64_t k, uint8_t *drop)
+{
+	for (int32_t s = 0; s < r->nstore; s++)
+		drop[s] = r->store[s].candidate;
+	for (int32_t i = 0; i < r->nlayer; i++)
+		if (i % k == 0)
+			drop[r->layer[i]] = 0;
+}
+
+/* Softmax outputs, and values as large as they are, exist per pair of
+ * positions. */
+static void
+drop_core(const struct remat *r, Arena *arena, uint8_t *drop)
+{
+	const Graph *g = r->g;
+	const Shape **core = arena_array(arena, g->nnode, sizeof *core);
+	int32_t n = 0;
+
+	for (NodeId i = 1; i < g->nnode && !r->node[i].backward; i++) {
+		const Shape *s = &g->val[g->node[i].out[0]].shape;
+
+		if (g->node[i].op == OP_SOFTMAX
+		    && (n == 0 || !shape_eq(core[n - 1], s)))
+			core[n++] = s;
+	}
+	for (int32_t s = 0; s < r->nstore; s++) {
+		const Val *v = &g->val[r->store[s].owner];
+		bool is = g->node[v->def].op == OP_ATTENTION;
+
+		for (int32_t i = 0; v->shape.rank >= 3 && i < n && !is; i++)
+			is = shape_eq(core[i], &v->shape);
+		if (r->store[s].candidate && is)
+			drop[s] = 1;
+	}
+}
+
+void
+remat_preset(struct remat *r, const uint8_t *must, enum remat_mode mode,
+             int64_t every, uint8_t *drop)
+{
+	Arena *arena = arena_new();
+
+	remat_keep_all(r, must, drop);
+	switch (mode) {
+	case REMAT_FULL:
+	case REMAT_EVERY:
+		find_layers(r, arena);
+		drop_all_but(r, mode == REMAT_FULL || every < 1 ? 1 : every,
+		             drop);
+		break;
+	case REMAT_SELECTIVE:
+		drop_core(r, arena, drop);
+		break;
+	default:
+		break;
+	}
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (must[s])
+			drop[s] = must[s] == 'r';
+	arena_free(arena);
+}
+
+/* ---- wishes ---- */
+
+static bool
+names_storage(const struct remat *r, const char *glob, int32_t s)
+{
+	const Graph *g = r->g;
+	const Node *n = &g->node[r->store[s].def];
+
+	for (int i = 0; i < n->norigin; i++)
+		if (glob_match(glob, g->origin[n->origin[i]].name))
+			return true;
+	FOR_VALS (v, g)
+		if (r->of_val[val_id(g, v)] == s && v->def
+		    && g->node[v->def].phase == PH_FORWARD
+		    && (glob_match(glob, v->name)
+		        || (v->onnx && glob_match(glob, v->onnx))))
+			return true;
+	return false;
+}
+
+static bool
+wish(Diag *d, const struct remat *r, const char *flag, const char *glob,
+     uint8_t what, uint8_t *must)
+{
+	int matched = 0, possible = 0;
+
+	for (int32_t s = 0; s < r->nstore; s++) {
+		if (r->node[r->store[s].def].backward
+		    || !names_storage(r, glob, s))
+			continue;
+		matched++;
+		if (must[s] && must[s] != what)
+			return diag_error(d, "%s '%s': value '%s' shall be "
+			                  "kept and recomputed at the same "
+			                  "time", flag, glob,
+			                  r->g->val[r->store[s].owner].name);
+		if (what == 'r' && !r->store[s].candidate)
+			continue;
+		possible++;
+		if (r->store[s].candidate)
+			must[s] = what;
+	}
+	if (!matched)
+		return diag_error(d, "%s '%s' matches no value that the "
+		                  "forward pass stores and no node that "
+		                  "makes one", flag, glob);
+	if (!possible)
+		return diag_error(d, "%s '%s' matches only values that cannot "
+		                  "be recomputed: they are results of the "
+		                  "step or change state", flag, glob);
+	return true;
+}
+
+bool
+remat_wishes(Pass *p, const struct remat *r, uint8_t *must)
+{
+	bool ok = true;
+
+	for (int i = 0; i < p->opt->nkeep; i++)
+		ok &= wish(p->diag, r, "--keep", p->opt->keep[i], 'k', must);
+	for (int i = 0; i < p->opt->nrecompute; i++)
+		ok &= wish(p->diag, r, "--recompute-values",
+		           p->opt->recompute[i], 'r', must);
+	return ok;
+}

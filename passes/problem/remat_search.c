@@ -1,0 +1,443 @@
+/* Keep or recompute: search.
+ *
+ * what    good plans for every amount of memory, none for one in particular
+ * method  1. descent: targets from keep-everything downwards; to meet the
+ *            next one, drop again and again the storage, or the whole role
+ *            over all layers, that removes most bytes above the target per
+ *            second of recompute; then keep again what need not be dropped;
+ *         2. annealing at a fixed target: toggle and swap storages.
+ *         Every plan that is evaluated may enter the archive, which holds the
+ *         fastest and the leanest one per range of memory.
+ * cost    limited by counts of evaluations, never by the clock, and blind to
+ *         the budget asked for: equal graphs give equal archives, so a larger
+ *         budget can only choose from more plans
+ */
+#include "passes/problem/remat.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SLOTS = 1024, TARGETS = 32, SINGLES = 256,
+	LATE_TRIES = 3                  /* plans packed when time is over */
+};
+
+static bool
+faster(double sec, int64_t live, const struct found *f)
+{
+	return f->live < 0 || sec < f->sec || (sec == f->sec && live < f->live);
+}
+
+static bool
+leaner(double sec, int64_t live, const struct found *f)
+{
+	return f->live < 0 || live < f->live
+		|| (live == f->live && sec < f->sec);
+}
+
+static void
+put(struct archive *a, struct found *f, const struct remat_cost *c,
+    const uint8_t *drop)
+{
+	f->live = c->live;
+	f->sec = c->sec;
+	f->placed = -1;
+	if (!f->drop)
+		f->drop = arena_array(a->arena, (size_t)a->r->nstore + 1, 1);
+	memcpy(f->drop, drop, (size_t)a->r->nstore);
+}
+
+struct remat_cost
+archive_try(struct archive *a, const uint8_t *drop)
+{
+	struct remat_cost c = remat_eval(a->r, drop);
+	int64_t at = c.live / a->width;
+	struct found *f = &a->slot[2 * (at < SLOTS ? at : SLOTS - 1)];
+	struct found *least = &a->slot[2 * SLOTS];
+
+	a->neval++;
+	if (at < SLOTS && faster(c.sec, c.live, f))
+		put(a, f, &c, drop);
+	if (at < SLOTS && leaner(c.sec, c.live, f + 1))
+		put(a, f + 1, &c, drop);
+	if (leaner(c.sec, c.live, least))
+		put(a, least, &c, drop);
+	return c;
+}
+
+/* All sets of n storages, each in a place of its own. */
+bool
+archive_all(struct archive *a, const int32_t *cand, int n)
+{
+	struct remat *r = a->r;
+	uint8_t *drop = arena_array(a->arena, (size_t)r->nstore + 1, 1);
+	struct found *least;
+
+	a->nslot = (1 << n) + 1;
+	a->slot = arena_array(a->arena, (size_t)a->nslot, sizeof *a->slot);
+	least = &a->slot[1 << n];
+	for (int i = 0; i < a->nslot; i++)
+		a->slot[i].live = a->slot[i].placed = -1;
+	remat_keep_all(r, a->must, drop);
+	/* from both ends, should there be no time for all */
+	for (int k = 0; k < 1 << n; k++) {
+		int set = k % 2 ? (1 << n) - 1 - k / 2 : k / 2;
+		struct remat_cost c;
+
+		if (k > 1 && watch_over(r->watch))
+			return false;
+
+		for (int i = 0; i < n; i++)
+			drop[cand[i]] = set >> i & 1;
+		c = remat_eval(r, drop);
+		put(a, &a->slot[set], &c, drop);
+		if (leaner(c.sec, c.live, least))
+			put(a, least, &c, drop);
+	}
+	return true;
+}
+
+void
+remat_keep_all(const struct remat *r, const uint8_t *must, uint8_t *drop)
+{
+	for (int32_t s = 0; s < r->nstore; s++)
+		drop[s] = must[s] == 'k' ? 0 : must[s] == 'r' ? 1
+			: r->store[s].candidate && !r->store[s].direct;
+}
+
+struct archive *
+archive_new(struct remat *r, const uint8_t *must, Arena *arena)
+{
+	struct archive *a = arena_alloc(arena, sizeof *a);
+	uint8_t *drop = arena_array(arena, (size_t)r->nstore + 1, 1);
+
+	a->r = r;
+	a->arena = arena;
+	a->must = must;
+	a->nslot = 2 * SLOTS + 1;
+	a->slot = arena_array(arena, (size_t)a->nslot, sizeof *a->slot);
+	for (int i = 0; i < a->nslot; i++)
+		a->slot[i].live = a->slot[i].placed = -1;
+	remat_keep_all(r, must, drop);
+	/* plans above keep-everything are of no use */
+	a->width = remat_eval(r, drop).live / (SLOTS - 1) + 1;
+	archive_try(a, drop);
+	return a;
+}
+
+struct remat_cost
+found_eval(struct remat *r, const struct found *f)
+{
+	return f->step ? remat_eval_steps(r, f->step, f->nstep)
+		: remat_eval(r, f->drop);
+}
+
+int64_t
+archive_placed(struct archive *a, struct found *f)
+{
+	if (f->placed < 0) {
+		Arena *scratch = arena_new();
+
+		found_eval(a->r, f);
+		f->placed = remat_packed(a->r, scratch);
+		arena_free(scratch);
+	}
+	return f->placed;
+}
+
+struct found *
+archive_best(struct archive *a, int64_t arena)
+{
+	double floor = -1;
+
+	for (int tries = 0;; tries++) {
+		/* packing takes its time */
+		bool late = tries > LATE_TRIES && watch_over(a->r->watch);
+		struct found *best = NULL;
+
+		/* the fastest one that is slower than all seen so far */
+		for (int i = 0; i < a->nslot; i++) {
+			struct found *f = &a->slot[i];
+
+			if (f->live < 0 || f->live > arena || f->sec < floor
+			    || (late && f->placed < 0)
+			    || (f->placed >= 0 && f->placed > arena))
+				continue;
+			if (!best || f->sec < best->sec
+			    || (f->sec == best->sec && f->live < best->live))
+				best = f;
+		}
+		if (!best || archive_placed(a, best) <= arena)
+			return best;
+		floor = best->sec;
+	}
+}
+
+struct found *
+archive_live(struct archive *a, int64_t live)
+{
+	struct found *best = NULL;
+
+	for (int i = 0; i < a->nslot; i++) {
+		struct found *f = &a->slot[i];
+
+		if (f->live >= 0 && f->live <= live
+		    && (!best || f->sec < best->sec
+		        || (f->sec == best->sec && f->live < best->live)))
+			best = f;
+	}
+	return best;
+}
+
+int64_t
+archive_least(struct archive *a)
+{
+	int64_t least = INT64_MAX, live = -1;
+
+	for (;;) {
+		struct found *next = NULL;
+
+		for (int i = 0; i < a->nslot; i++) {
+			struct found *f = &a->slot[i];
+
+			if (f->live >= 0 && f->placed < 0 && f->live >= live
+			    && (!next || f->live < next->live))
+				next = f;
+		}
+		if (!next || next->live >= least
+		    || (least < INT64_MAX && watch_over(a->r->watch)))
+			break;
+		live = next->live;
+		archive_placed(a, next);
+		if (next->placed < least)
+			least = next->placed;
+	}
+	for (int i = 0; i < a->nslot; i++)
+		if (a->slot[i].placed >= 0 && a->slot[i].placed < least)
+			least = a->slot[i].placed;
+	return least;
+}
+
+/* ---- descent ---- */
+
+struct descent {
+	struct archive *a;
+	struct remat *r;
+	Arena *arena;
+	uint8_t *drop, *trial;
+	struct remat_cost now;
+	double eps;
+};
+
+static bool
+movable(const struct descent *d, int32_t s)
+{
+	return d->r->store[s].candidate && !d->a->must[s];
+}
+
+/* Gain of the trial plan: bytes above the target removed per second. */
+static double
+score(struct descent *d, struct remat_cost *c)
+{
+	*c = archive_try(d->a, d->trial);
+	if (!(c->over < d->now.over))
+		return -1;
+	return (d->now.over - c->over)
+		/ (fmax(c->sec - d->now.sec, 0) + d->eps);
+}
+
+/* With many candidates only the outermost undropped storages of a role are
+ * tried alone: layers in the middle do not differ. */
+static bool
+worth_alone(const struct descent *d, int32_t s)
+{
+	const struct remat *r = d->r;
+	bool before = false, behind = false;
+
+	if (r->ncand <= SINGLES)
+		return true;
+	for (int32_t t = 0; t < r->nstore && !(before && behind); t++)
+		if (t != s && r->store[t].group == r->store[s].group
+		    && movable(d, t) && !d->drop[t]) {
+			before |= t < s;
+			behind |= t > s;
+		}
+	return !(before && behind);
+}
+
+static bool
+drop_one_more(struct descent *d)
+{
+	struct remat *r = d->r;
+	struct remat_cost c, best_cost = d->now;
+	double best = 0;
+	int32_t what = -1;
+
+	for (int32_t i = 0; i < r->nstore + r->ngroup; i++) {
+		int changed = 0;
+
+		memcpy(d->trial, d->drop, (size_t)r->nstore);
+		for (int32_t s = 0; s < r->nstore; s++) {
+			bool hit = i < r->nstore ? s == i
+				: r->store[s].group == i - r->nstore;
+
+			if (hit && movable(d, s) && !d->drop[s]) {
+				d->trial[s] = 1;
+				changed++;
+			}
+		}
+		if (changed == 0 || (i >= r->nstore && changed == 1)
+		    || (i < r->nstore && !worth_alone(d, i)))
+			continue;
+		if (watch_over(r->watch))
+			return false;
+		double x = score(d, &c);
+
+		if (x > best) {
+			best = x;
+			best_cost = c;
+			what = i;
+		}
+	}
+	if (what < 0)
+		return false;
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (movable(d, s) && (what < r->nstore ? s == what
+		    : r->store[s].group == what - r->nstore))
+			d->drop[s] = 1;
+	d->now = best_cost;
+	return true;
+}
+
+/* Keep again what the target allows, the dearest first. */
+static void
+keep_back(struct descent *d)
+{
+	struct remat *r = d->r;
+
+	for (;;) {
+		struct remat_cost c, best_cost = d->now;
+		int32_t what = -1;
+
+		for (int32_t s = 0; s < r->nstore; s++) {
+			if (!d->drop[s] || !movable(d, s))
+				continue;
+			if (watch_over(r->watch))
+				return;
+			d->drop[s] = 0;
+			c = archive_try(d->a, d->drop);
+			d->drop[s] = 1;
+			if (c.over <= 0 && c.sec < best_cost.sec) {
+				best_cost = c;
+				what = s;
+			}
+		}
+		if (what < 0)
+			return;
+		d->drop[what] = 0;
+		d->now = best_cost;
+	}
+}
+
+static struct descent
+descent_new(struct archive *a)
+{
+	struct descent d = { .a = a, .r = a->r, .arena = arena_new() };
+
+	d.drop = arena_array(d.arena, (size_t)a->r->nstore + 1, 1);
+	d.trial = arena_array(d.arena, (size_t)a->r->nstore + 1, 1);
+	d.eps = a->r->base_sec * 1e-6;
+	return d;
+}
+
+static void
+descent_end(struct descent *d)
+{
+	d->r->target = INT64_MAX;
+	arena_free(d->arena);
+}
+
+static bool
+reach(struct descent *d, int64_t target)
+{
+	d->r->target = target;
+	d->now = archive_try(d->a, d->drop);
+	while (d->now.over > 0)
+		if (!drop_one_more(d))
+			return false;
+	return true;
+}
+
+/* Toggle and swap at random, colder and colder. */
+static void
+anneal(struct descent *d, int64_t evals, uint64_t seed)
+{
+	struct remat *r = d->r;
+	int32_t *cand = arena_array(d->arena, (size_t)r->ncand + 1, 4);
+	int32_t n = 0;
+	double scale = r->base_sec / (1 + (double)r->target);
+	double hot = r->base_sec * 2e-3;
+
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (movable(d, s))
+			cand[n++] = s;
+	if (n == 0)
+		return;
+	for (int64_t k = 0; k < evals && !watch_over(r->watch); k++) {
+		double heat = hot * pow(1e-3, (double)k / (double)evals);
+		int flips = 1 + (int)((seed >> 60) % 3);
+		struct remat_cost c;
+		double gain;
+
+		memcpy(d->trial, d->drop, (size_t)r->nstore);
+		for (int i = 0; i < flips; i++) {
+			seed = seed * 6364136223846793005u
+				+ 1442695040888963407u;
+			d->trial[cand[(seed >> 33) % (uint32_t)n]] ^= 1;
+		}
+		c = archive_try(d->a, d->trial);
+		gain = d->now.sec - c.sec + scale * (d->now.over - c.over);
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		if (gain >= 0 || exp(gain / heat)
+		    > (double)(seed >> 11) * 0x1p-53) {
+			uint8_t *t = d->drop;
+
+			d->drop = d->trial;
+			d->trial = t;
+			d->now = c;
+		}
+	}
+}
+
+void
+remat_polish(struct archive *a, int64_t target, int64_t evals,
+             const uint8_t *start)
+{
+	struct descent d = descent_new(a);
+
+	memcpy(d.drop, start, (size_t)a->r->nstore);
+	if (reach(&d, target))
+		keep_back(&d);
+	anneal(&d, evals, 0x2545f4914f6cdd1d);
+	if (d.now.over <= 0)
+		keep_back(&d);
+	descent_end(&d);
+}
+
+void
+remat_search(struct archive *a)
+{
+	struct descent d = descent_new(a);
+	uint8_t *path = arena_array(d.arena, (size_t)a->r->nstore + 1, 1);
+	int64_t top;
+
+	remat_keep_all(a->r, a->must, d.drop);
+	top = remat_eval(a->r, d.drop).live;
+	for (int i = TARGETS - 1; i >= 0 && !watch_over(a->r->watch); i--) {
+		if (!reach(&d, top / TARGETS * i))
+			break;
+		memcpy(path, d.drop, (size_t)a->r->nstore);
+		keep_back(&d);
+		memcpy(d.drop, path, (size_t)a->r->nstore);
+	}
+	descent_end(&d);
+}

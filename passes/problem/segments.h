@@ -1,0 +1,33 @@
+/* Where a single activation crosses the forward graph. */
+#ifndef PASSES_PROBLEM_SEGMENTS_H
+#define PASSES_PROBLEM_SEGMENTS_H
+
+#include "passes/pass.h"
+
+/* The forward graph cut where one activation crosses it.  Segments first,
+ * first + 1, ... repeat with a period; `period` of them are a layer. */
+struct segments {
+	int32_t n;
+	int32_t *of_node;               /* by node of the reference; -1 */
+	bool *attention;                /* by segment: holds a softmax */
+	NodeId *product, *last_product; /* the first and last one; 0 */
+	ValId *cut;                     /* by segment: the activation before
+	                                 * it; 0: none */
+	int32_t first, period, nlayer;
+};
+
+/* What is alive behind the nodes begin .. end - 1. */
+struct crossing {
+	NodeId *begin, *end;
+	uint32_t *id;                   /* > 0 */
+	uint32_t n;
+};
+
+/* By node: the only one that is alive behind it; 0: none, or several.  Linear
+ * in both. */
+uint32_t *segments_crossing(const struct crossing *, NodeId nnode, Arena *);
+void segments_find(struct segments *, const Graph *, Arena *);
+/* By value: depends on a parameter. */
+bool *segments_active(const Graph *, Arena *);
+
+#endif

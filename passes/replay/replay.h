@@ -1,0 +1,17 @@
+/* Room replay: believes nothing.
+ *
+ * in      a plan
+ * out     every claim that does not hold, reported
+ * unaware of the planner, whose code it does not share
+ */
+#ifndef PASSES_REPLAY_REPLAY_H
+#define PASSES_REPLAY_REPLAY_H
+
+#include "passes/pass.h"
+
+PassFn pass_replay;
+
+/* False after diagnostics: every fault is reported. */
+bool plan_replay(Plan *, Diag *);
+
+#endif

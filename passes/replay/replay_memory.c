@@ -1,0 +1,269 @@
+/* Replay: the rules of memory and of sums: lifetime, saved, decision, place,
+ * peak, budget, and the figures of the summary. */
+#include "passes/replay/replay_rules.h"
+
+#include <math.h>
+
+static void
+claim_real(struct replay *r, const char *what, double claimed, double found)
+{
+	double most = fabs(claimed) > fabs(found) ? fabs(claimed)
+		: fabs(found);
+
+	if (!(fabs(claimed - found) <= 1e-9 * most
+	      || fabs(claimed - found) <= 1e-12))
+		FAULT(r, "sums", "%s is claimed to be %.12g, found %.12g",
+		      what, claimed, found);
+}
+
+/* ---- lifetime, saved, decision ---- */
+
+static Decision
+decision_of(const struct replay *r, int64_t i, bool saved)
+{
+	if (r->p->tensor[i].kind != K_ACTIVATION)
+		return D_NULL;
+	return r->again[i] ? D_RECOMPUTE : saved ? D_KEEP : D_FREE;
+}
+
+static void
+take_place(struct replay *r, int64_t i, int64_t first, int64_t last)
+{
+	int64_t o = r->owner[i];
+
+	if (!r->taken[o] || first < r->first[o])
+		r->first[o] = first;
+	if (!r->taken[o] || last > r->last[o])
+		r->last[o] = last;
+	r->taken[o] = true;
+}
+
+void
+replay_lifetimes(struct replay *r)
+{
+	const Plan *p = r->p;
+	int64_t n = p->ntensor, saved_bytes = 0;
+	int64_t *from = arena_array(r->arena, (size_t)n + 1, sizeof *from);
+	int64_t *to = arena_array(r->arena, (size_t)n + 1, sizeof *to);
+
+	for (int64_t i = 0; i < n; i++)
+		from[i] = to[i] = -1;
+	r->boundary = -1;
+	for (int64_t i = 0; i < p->nstep; i++) {
+		const struct plan_step *s = &p->step[i];
+
+		if (s->phase == PH_FORWARD)
+			r->boundary = i;
+		for (int k = 0; k < s->nread + s->nwrite; k++) {
+			int64_t x = k < s->nread ? s->read[k]
+				: s->write[k - s->nread];
+
+			if (x < 0)
+				continue;
+			from[x] = from[x] < 0 ? i : from[x];
+			to[x] = i;
+		}
+	}
+	for (int64_t i = 0; i < n; i++) {
+		const struct plan_tensor *t = &p->tensor[i];
+		bool saved;
+
+		if (t->resident)
+			from[i] = 0;
+		if (t->resident || t->output)
+			to[i] = p->nstep - 1;
+		if (from[i] < 0)
+			continue;       /* a fault of rule write */
+		saved = !t->resident && from[i] <= r->boundary
+			&& r->boundary < to[i];
+		claim(r, "lifetime", name(r, i), t->first, from[i]);
+		claim(r, "lifetime", name(r, i), t->last, to[i]);
+		claim(r, "saved", name(r, i), t->saved, saved);
+		claim(r, "decision", name(r, i), t->decision,
+		      decision_of(r, i, saved));
+		if (!t->resident)
+			take_place(r, i, from[i], to[i]);
+	}
+	for (int64_t i = 0; i < n; i++)
+		if (r->taken[i] && r->first[i] <= r->boundary
+		    && r->boundary < r->last[i])
+			saved_bytes += p->tensor[i].bytes;
+	claim(r, "sums", "saved_bytes", p->sum.saved, saved_bytes);
+}
+
+/* ---- place, peak, budget ---- */
+
+/* Compare each place with those that begin while it is taken. */
+static void
+check_places(struct replay *r)
+{
+	const Plan *p = r->p;
+	int64_t *start = arena_array(r->arena, (size_t)p->nstep + 2,
+	                             sizeof *start);
+	int64_t *order = arena_array(r->arena, (size_t)p->ntensor + 1,
+	                             sizeof *order);
+	int64_t n = 0;
+
+	for (int64_t i = 0; i < p->ntensor; i++)        /* sort by first */
+		if (r->taken[i]) {
+			start[r->first[i] + 1]++;
+			n++;
+		}
+	for (int64_t k = 0; k < p->nstep; k++)
+		start[k + 1] += start[k];
+	for (int64_t i = 0; i < p->ntensor; i++)
+		if (r->taken[i])
+			order[start[r->first[i]]++] = i;
+	for (int64_t a = 0; a < n; a++)
+		for (int64_t b = a + 1; b < n; b++) {
+			int64_t x = order[a], y = order[b];
+			const struct plan_tensor *s = &p->tensor[x];
+			const struct plan_tensor *t = &p->tensor[y];
+
+			if (r->first[y] > r->last[x])
+				break;
+			if (s->offset < t->offset + t->bytes
+			    && t->offset < s->offset + s->bytes)
+				FAULT(r, "place", "tensor %" PRId64 " and %s "
+				      "overlap while both are alive", x,
+				      name(r, y));
+		}
+}
+
+static int64_t
+check_offsets(struct replay *r, int64_t live_bound)
+{
+	const Plan *p = r->p;
+	int64_t placed = 0, moving = 0, arena = 0, align = p->sum.alignment;
+
+	for (int64_t i = 0; i < p->ntensor; i++) {
+		const struct plan_tensor *t = &p->tensor[i];
+
+		moving += !t->resident;
+		placed += t->offset != -1;
+		if (t->resident && t->offset != -1)
+			FAULT(r, "place", "%s is resident but has an offset",
+			      name(r, i));
+	}
+	if (placed && placed != moving)
+		FAULT(r, "place", "offsets belong to all tensors outside "
+		      "resident memory, or to none");
+	if (!placed || placed != moving)
+		return live_bound;
+	for (int64_t i = 0; i < p->ntensor; i++) {
+		const struct plan_tensor *t = &p->tensor[i];
+
+		if (t->resident)
+			continue;
+		if (t->alias_of != -1 && t->offset
+		    != p->tensor[t->alias_of].offset + t->alias_offset)
+			FAULT(r, "place", "%s is not where its owner is",
+			      name(r, i));
+		if (t->alias_of == -1 && (align < 1 || t->offset % align))
+			FAULT(r, "place", "%s is not aligned", name(r, i));
+		if (t->offset + t->bytes > arena)
+			arena = t->offset + t->bytes;
+	}
+	check_places(r);
+	return arena;
+}
+
+static int64_t
+find_live_bound(struct replay *r)
+{
+	const Plan *p = r->p;
+	int64_t *delta = arena_array(r->arena, (size_t)p->nstep + 2,
+	                             sizeof *delta);
+	int64_t live = 0, most = 0;
+
+	for (int64_t i = 0; i < p->ntensor; i++)
+		if (r->taken[i]) {
+			delta[r->first[i]] += p->tensor[i].bytes;
+			delta[r->last[i] + 1] -= p->tensor[i].bytes;
+		}
+	for (int64_t k = 0; k < p->nstep; k++) {
+		live += delta[k];
+		most = live > most ? live : most;
+	}
+	return most;
+}
+
+void
+replay_memory(struct replay *r)
+{
+	const struct plan_summary *s = &r->p->sum;
+	int64_t part[K_COUNT] = { 0 }, resident = 0;
+	int64_t bound = find_live_bound(r), arena;
+
+	arena = check_offsets(r, bound);
+	for (int64_t i = 0; i < r->p->ntensor; i++) {
+		const struct plan_tensor *t = &r->p->tensor[i];
+
+		if (t->resident && t->alias_of == -1) {
+			resident += t->bytes;
+			part[t->kind] += t->bytes;
+		}
+	}
+	claim(r, "peak", "live_bound_bytes", s->live_bound, bound);
+	claim(r, "peak", "arena_bytes", s->arena, arena);
+	claim(r, "peak", "resident_bytes", s->resident, resident);
+	claim(r, "peak", "param_bytes", s->param, part[K_PARAM]);
+	claim(r, "peak", "buffer_bytes", s->buffer, part[K_BUFFER]);
+	claim(r, "peak", "constant_bytes", s->constant, part[K_CONSTANT]);
+	claim(r, "peak", "input_bytes", s->input, part[K_INPUT]);
+	claim(r, "peak", "grad_bytes", s->grad, part[K_GRAD]);
+	claim(r, "peak", "optimizer_bytes", s->optimizer, part[K_STATE]);
+	claim(r, "peak", "workspace_bytes", s->workspace, part[K_WORKSPACE]);
+	claim(r, "peak", "peak_bytes", s->peak, resident + arena);
+	if (s->budget >= 0 && resident + arena > s->budget)
+		FAULT(r, "budget", "peak %" PRId64 " exceeds the budget %"
+		      PRId64, resident + arena, s->budget);
+}
+
+/* ---- sums ---- */
+
+void
+replay_sums(struct replay *r)
+{
+	const struct plan_summary *s = &r->p->sum;
+	double sec[PH_COUNT] = { 0 }, flops[PH_COUNT] = { 0 };
+	double step = 0, step_flops = 0, base, over;
+
+	for (int64_t i = 0; i < r->p->nstep; i++) {
+		const struct plan_step *t = &r->p->step[i];
+		double in_sec = 0, in_flops = 0;
+
+		for (int k = 0; k < t->ninlined; k++) {
+			in_sec += t->inlined[k].seconds;
+			in_flops += t->inlined[k].flops;
+		}
+		if (in_sec > t->seconds || in_flops > t->flops)
+			FAULT(r, "inline", "step %" PRId64 " inlines more than"
+			      " it costs", i);
+		sec[t->phase] += t->seconds - in_sec;
+		sec[PH_RECOMPUTE] += in_sec;
+		flops[t->phase] += t->flops - in_flops;
+		flops[PH_RECOMPUTE] += in_flops;
+	}
+	for (int i = 0; i < PH_COUNT; i++) {
+		step += sec[i];
+		step_flops += flops[i];
+	}
+	base = step - sec[PH_RECOMPUTE];
+	if (!(s->bound_sec <= step * (1 + 1e-9)))
+		FAULT(r, "sums", "bound_seconds %.12g is above the cost %.12g",
+		      s->bound_sec, step);
+	over = step > s->bound_sec ? step - s->bound_sec : 0;
+	claim_real(r, "forward_seconds", s->forward_sec, sec[PH_FORWARD]);
+	claim_real(r, "backward_seconds", s->backward_sec, sec[PH_BACKWARD]);
+	claim_real(r, "update_seconds", s->update_sec, sec[PH_UPDATE]);
+	claim_real(r, "recompute_seconds", s->recompute_sec,
+	           sec[PH_RECOMPUTE]);
+	claim_real(r, "step_seconds", s->step_sec, step);
+	claim_real(r, "recompute_flops", s->recompute_flops,
+	           flops[PH_RECOMPUTE]);
+	claim_real(r, "step_flops", s->step_flops, step_flops);
+	claim_real(r, "overhead", s->overhead,
+	           base > 0 ? sec[PH_RECOMPUTE] / base : 0);
+	claim_real(r, "gap", s->gap, base > 0 ? over / base : 0);
+}

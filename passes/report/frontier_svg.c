@@ -1,0 +1,309 @@
+/* The frontier of time against budget as a picture.
+ *
+ * what    one SVG: memory budget to the right, extra step time upwards; the
+ *         curve as steps, its lower bound, the presets as labelled points
+ * note    Nothing but shapes and text; what comes from outside is escaped.
+ */
+#include "passes/plan/frontier.h"
+#include "ir/base/utf8.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	WIDTH = 760, HEIGHT = 460, LEFT = 76, RIGHT = 24, TOP = 56,
+	BOTTOM = 64, LABELS = 16, TICKS = 6
+};
+
+struct frame {
+	double x0, x1, y1;              /* budget, extra time in %; y from 0 */
+	double unit;                    /* bytes of the axis */
+	const char *unit_name;
+	FILE *out;
+};
+
+struct label {
+	double x, y, w;                 /* left, middle, width */
+};
+
+/* ---- text from outside ---- */
+
+/* Bytes of the character at s, 0 if it is none that XML allows. */
+static int
+char_length(const unsigned char *s)
+{
+	int n = utf8_length(s);
+
+	if ((n == 1 && (*s < ' ' || *s == 0x7f))
+	    || (n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe))
+		return 0;
+	return n;
+}
+
+static void
+put_text(const char *text, FILE *out)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	while (*s) {
+		int n = char_length(s);
+
+		if (*s == '<')
+			fputs("&lt;", out);
+		else if (*s == '>')
+			fputs("&gt;", out);
+		else if (*s == '&')
+			fputs("&amp;", out);
+		else if (*s == '"')
+			fputs("&quot;", out);
+		else if (n)
+			fwrite(s, 1, (size_t)n, out);
+		else
+			fputs("?", out);
+		s += n ? n : 1;
+	}
+}
+
+/* ---- the frame ---- */
+
+static double
+x_of(const struct frame *f, double bytes)
+{
+	return LEFT + (WIDTH - LEFT - RIGHT) * (bytes - f->x0)
+		/ (f->x1 - f->x0);
+}
+
+static double
+y_of(const struct frame *f, double pct)
+{
+	return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * pct / f->y1;
+}
+
+static double
+extra(const struct frontier_point *q)
+{
+	double base = q->step_sec - q->recompute_sec;
+
+	return base > 0 ? 100 * q->recompute_sec / base : 0;
+}
+
+static double
+bound_extra(const struct frontier_point *q)
+{
+	double base = q->step_sec - q->recompute_sec;
+
+	return base > 0 ? 100 * fmax(q->bound_sec - base, 0) / base : 0;
+}
+
+/* 1, 2 or 5 times a power of ten, so that `span` has at most TICKS of it. */
+static double
+tick_step(double span)
+{
+	double step = pow(10, floor(log10(span / TICKS)));
+
+	return span / step <= TICKS ? step : span / step <= 2 * TICKS
+		? 2 * step : span / step <= 5 * TICKS ? 5 * step : 10 * step;
+}
+
+static void
+choose_unit(struct frame *f)
+{
+	static const char *const name[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	int i = 0;
+
+	f->unit = 1;
+	while (i < 4 && f->x1 / f->unit >= 4096) {
+		f->unit *= 1024;
+		i++;
+	}
+	f->unit_name = name[i];
+}
+
+static void
+widen(struct frame *f, const struct frontier_point *q, int n)
+{
+	for (int i = 0; i < n; i++) {
+		f->x0 = fmin(f->x0, (double)q[i].budget);
+		f->x1 = fmax(f->x1, (double)q[i].budget);
+		f->y1 = fmax(f->y1, extra(&q[i]));
+	}
+}
+
+static struct frame
+make_frame(const struct frontier *c, FILE *out)
+{
+	struct frame f = { .x0 = (double)c->whole, .x1 = (double)c->whole,
+	                   .out = out };
+	double margin;
+
+	widen(&f, c->point, c->n);
+	widen(&f, c->preset, c->npreset);
+	margin = fmax((f.x1 - f.x0) / 25, 1);
+	f.x0 = fmax(f.x0 - margin, 0);
+	f.x1 += margin;
+	f.y1 = f.y1 > 0 ? f.y1 * 1.08 : 1;
+	choose_unit(&f);
+	return f;
+}
+
+static void
+put_line(const struct frame *f, double x1, double y1, double x2, double y2,
+         const char *color)
+{
+	fprintf(f->out, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"%s\"/>\n",
+	        x1, y1, x2, y2, color);
+}
+
+static void
+put_axes(const struct frame *f)
+{
+	double bottom = HEIGHT - BOTTOM, right = WIDTH - RIGHT;
+	double step = tick_step((f->x1 - f->x0) / f->unit);
+
+	for (double t = ceil(f->x0 / f->unit / step) * step;
+	     t <= f->x1 / f->unit; t += step) {
+		double x = x_of(f, t * f->unit);
+
+		put_line(f, x, TOP, x, bottom, "#e4e4e4");
+		fprintf(f->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor="
+		        "\"middle\">%.10g</text>\n", x, bottom + 18, t);
+	}
+	step = tick_step(f->y1);
+	for (double t = 0; t <= f->y1; t += step) {
+		double y = y_of(f, t);
+
+		put_line(f, LEFT, y, right, y, "#e4e4e4");
+		fprintf(f->out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\""
+		        ">%.10g</text>\n", LEFT - 8, y + 4, t);
+	}
+	put_line(f, LEFT, bottom, right, bottom, "#333333");
+	put_line(f, LEFT, TOP, LEFT, bottom, "#333333");
+	fprintf(f->out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">"
+	        "memory budget, %s</text>\n", (LEFT + WIDTH - RIGHT) / 2,
+	        HEIGHT - 20, f->unit_name);
+	fprintf(f->out, "<text x=\"22\" y=\"%d\" text-anchor=\"middle\" "
+	        "transform=\"rotate(-90 22 %d)\">extra step time, %%</text>\n",
+	        (TOP + HEIGHT - BOTTOM) / 2, (TOP + HEIGHT - BOTTOM) / 2);
+}
+
+/* ---- what is shown ---- */
+
+/* From the least budget to the right: a point's time holds up to the next.  If
+ * not in one piece, there is a gap where the bound's class changes. */
+static void
+put_steps(const struct frame *f, const struct frontier *c, bool whole,
+          double (*value)(const struct frontier_point *), const char *style)
+{
+	for (int i = 0; i < c->n; i++) {
+		double y = y_of(f, value(&c->point[i]));
+
+		double x = x_of(f, (double)c->point[i].budget);
+
+		if (i == 0)
+			fprintf(f->out, "<path d=\"M%.1f %.1f", x, y);
+		else if (whole || !strcmp(c->point[i].bound_class,
+		                          c->point[i - 1].bound_class))
+			fprintf(f->out, "H%.1fV%.1f", x, y);
+		else
+			fprintf(f->out, "H%.1fM%.1f %.1f", x, x, y);
+	}
+	if (c->n)
+		fprintf(f->out, "H%d\" fill=\"none\" %s/>\n", WIDTH - RIGHT,
+		        style);
+}
+
+static bool
+overlaps(const struct label *a, const struct label *placed, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (a->x < placed[i].x + placed[i].w
+		    && placed[i].x < a->x + a->w
+		    && fabs(a->y - placed[i].y) < 14)
+			return true;
+	return a->x < LEFT || a->x + a->w > WIDTH - RIGHT
+		|| a->y < TOP || a->y > HEIGHT - BOTTOM - 8;
+}
+
+/* Where a point's name goes: right or left of it, or a little higher. */
+static struct label
+find_place(double x, double y, double w, const struct label *placed, int n)
+{
+	struct label a = { x + 9, y, w };
+
+	for (int i = 0; i < 12; i++) {
+		a.x = i % 2 ? x - 9 - w : x + 9;
+		a.y = y - 7 * (i / 2);
+		if (!overlaps(&a, placed, n))
+			break;
+	}
+	return a;
+}
+
+static void
+put_presets(const struct frame *f, const struct frontier *c)
+{
+	struct label placed[LABELS];
+	int n = 0;
+
+	for (int i = 0; i < c->npreset; i++) {
+		const struct frontier_point *q = &c->preset[i];
+		double x = x_of(f, (double)q->budget), y = y_of(f, extra(q));
+		double w = 6.4 * (double)strlen(q->name);
+		struct label a = find_place(x, y, w, placed, n);
+
+		if (n < LABELS)
+			placed[n++] = a;
+		fprintf(f->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4.5\" "
+		        "fill=\"#c2410c\" stroke=\"#ffffff\"/>\n"
+		        "<text x=\"%.1f\" y=\"%.1f\" fill=\"#9a3412\">%s"
+		        "</text>\n", x, y, a.x, a.y + 4, q->name);
+	}
+}
+
+static void
+put_key(const struct frame *f, bool bound)
+{
+	fprintf(f->out, "<path d=\"M%d 44h22\" stroke=\"#1d4ed8\" "
+	        "stroke-width=\"2\"/>\n<text x=\"%d\" y=\"48\">ckc's plans"
+	        "</text>\n<circle cx=\"%d\" cy=\"44\" r=\"4.5\" fill="
+	        "\"#c2410c\"/>\n<text x=\"%d\" y=\"48\">presets</text>\n",
+	        LEFT, LEFT + 28, LEFT + 128, LEFT + 140);
+	if (bound)
+		fprintf(f->out, "<path d=\"M%d 44h22\" stroke=\"#6b7280\" "
+		        "stroke-dasharray=\"4 3\"/>\n<text x=\"%d\" y=\"48\">"
+		        "lower bound</text>\n", LEFT + 210, LEFT + 238);
+}
+
+void
+frontier_svg(const Pass *p, const char *title, FILE *out)
+{
+	const struct frontier *c = p->frontier;
+	struct frame f = make_frame(c, out);
+	bool bound = false;
+
+	for (int i = 0; i < c->n; i++)
+		bound |= bound_extra(&c->point[i]) > 0;
+	fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
+	        "height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" font-family="
+	        "\"sans-serif\" font-size=\"12\" fill=\"#222222\">\n<title>",
+	        WIDTH, HEIGHT, WIDTH, HEIGHT);
+	put_text(title, out);
+	fprintf(out, "</title>\n<rect width=\"%d\" height=\"%d\" fill="
+	        "\"#ffffff\"/>\n<text x=\"%d\" y=\"26\" font-size=\"15\" "
+	        "font-weight=\"bold\">", WIDTH, HEIGHT, LEFT);
+	put_text(title, out);
+	fputs("</text>\n", out);
+	put_axes(&f);
+	if (bound)
+		put_steps(&f, c, false, bound_extra,
+		          "stroke=\"#6b7280\" stroke-dasharray=\"4 3\"");
+	put_steps(&f, c, true, extra, "stroke=\"#1d4ed8\" stroke-width=\"2\"");
+	for (int i = 0; i < c->n; i++)
+		fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2\" fill="
+		        "\"#1d4ed8\"/>\n",
+		        x_of(&f, (double)c->point[i].budget),
+		        y_of(&f, extra(&c->point[i])));
+	put_presets(&f, c);
+	put_key(&f, bound);
+	fputs("</svg>\n", out);
+}

@@ -1,0 +1,44 @@
+/* What a step saves for backward, by layer; and what the step computes. */
+#ifndef PASSES_MEMORY_H
+#define PASSES_MEMORY_H
+
+#include "passes/plan/cheap.h"
+#include "passes/account/memory.h"
+
+/* FLOPs of products, for one micro-batch.  `model` is what the mathematics
+ * asks for: forward and both gradients, nothing twice, no causal half. */
+struct flop_report {
+	double model, causal;           /* causal: halves what masks hide */
+	double hardware;                /* the schedule, recomputation too */
+	double all;                     /* with everything element-wise */
+	double paper_model;             /* 0: no transformer */
+	double paper_third, paper_ninth;        /* hardware, s/3h and 2s/9h */
+};
+
+/* One stage of a pipeline, reckoned from one micro-batch on one device.  1F1B:
+ * stage r holds as many micro-batches as stages follow it, and itself;
+ * interleaved schedules run more parts ahead. */
+struct stage {
+	double layers;                  /* that it holds */
+	double in_flight;               /* micro-batches, parts counted so */
+	double saved;                   /* bytes under this plan */
+	double weights;                 /* with gradients and optimizer */
+	double keep_all;                /* micro-batches that can keep
+	                                 * everything; -1: memory unknown */
+};
+
+struct pipeline {
+	int64_t n, interleave, microbatches;
+	double memory;                  /* of a device; 0: not known */
+	struct stage *stage;
+};
+
+/* n 0 if --pp was not given or there are no layers. */
+struct pipeline pipeline_report(const Pass *, const Plan *,
+                                const struct memory_report *, Arena *);
+struct flop_report flop_report(const Pass *, const Plan *,
+                               const struct memory_report *);
+/* The object `memory` of --json, as text. */
+char *memory_json(const Pass *, const Plan *, Arena *);
+
+#endif

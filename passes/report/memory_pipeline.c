@@ -1,0 +1,132 @@
+/* What each stage of a pipeline would hold: arithmetic, no schedule is made.
+ *
+ * source  1F1B and interleaved schedules as in Narayanan et al. 2021; the
+ *         first stage holds p micro-batches of L/p layers, times
+ *         1 + (p - 1)/(p m) with m parts per stage.  Micro-batches that can
+ *         keep everything beside others that recompute: Korthikanti et al.
+ *         2023, appendix C.  With --tp a stage is several devices, and the
+ *         figures are those of one.
+ */
+#include "passes/cost/cost.h"
+#include "passes/report/memory.h"
+
+#include <math.h>
+
+struct bytes {
+	double before, layer, after;    /* layer: one of them */
+};
+
+/* By place in the model: before the layers, in them, behind them. */
+static struct bytes
+split_saved(const struct memory_report *r, const struct options *opt)
+{
+	double rows = opt->tp && opt->sp ? (double)opt->tp : 1;
+	struct bytes b = { 0, 0, 0 };
+
+	for (int64_t i = 0; i < r->nsaved; i++) {
+		const struct saved *s = &r->saved[i];
+
+		if (s->layer >= 0 && s->block == B_STATS)
+			b.layer += (double)s->bytes / rows;
+		else if (s->layer < 0 && s->segment < r->seg.first)
+			b.before += (double)s->bytes / rows;
+		else if (s->layer < 0)
+			b.after += (double)s->bytes / rows;
+	}
+	for (int32_t i = 0; i < r->seg.nlayer; i++)
+		b.layer += (double)r->device[i];
+	b.layer /= (double)r->seg.nlayer;
+	return b;
+}
+
+/* A parameter lies where forward reads it; a tied one lies in two places.
+ * Matrices are shared out. */
+static struct bytes
+split_params(const struct memory_report *r, const Graph *g,
+             const struct options *opt)
+{
+	const struct segments *s = &r->seg;
+	int32_t end = s->first + s->period * s->nlayer;
+	struct bytes b = { 0, 0, 0 };
+
+	FOR_NODES (n, g) {
+		int32_t at = s->of_node[node_id(g, n)];
+
+		if (at < 0 && n->op != OP_CLASSIFIER)
+			continue;
+		for (int i = 0; i < n->nin; i++) {
+			const Val *v = &g->val[val_owner(g, n->in[i])];
+			double size = (double)v->nbytes;
+
+			if (!n->in[i] || v->kind != V_PARAM)
+				continue;
+			if (opt->tp && v->shape.rank >= 2)
+				size /= (double)opt->tp;
+			if (at < 0 || at >= end)
+				b.after += size;
+			else if (at < s->first)
+				b.before += size;
+			else
+				b.layer += size;
+		}
+	}
+	b.layer /= (double)s->nlayer;
+	return b;
+}
+
+static double
+in_flight(int64_t p, int64_t m, int64_t n, int64_t r)
+{
+	double parts = m > 1 ? (double)(2 * (p - r - 1) + (m - 1) * p + 1)
+		: (double)(p - r);
+
+	return fmin(parts / (double)m, (double)n);
+}
+
+struct pipeline
+pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
+                Arena *arena)
+{
+	struct pipeline l = { .n = p->opt->pp };
+	const struct plan_summary *sum = &plan->sum;
+	struct memory_report *all = p->reference_plan
+		? memory_report_new(p, p->reference_plan, arena) : NULL;
+	struct bytes saved, keep, param;
+	/* gradients have the parameters' size */
+	double copies = sum->param > 0
+		? 2 + (double)sum->optimizer / (double)sum->param : 2;
+
+	if (!l.n || !r->seg.nlayer || !all) {
+		l.n = 0;
+		return l;
+	}
+	l.interleave = p->opt->interleave ? p->opt->interleave : 1;
+	l.microbatches = p->opt->microbatches ? p->opt->microbatches : l.n;
+	l.memory = p->budget > 0 ? (double)p->budget
+		: device_of(p->reference)->memory;
+	l.stage = arena_array(arena, (size_t)l.n, sizeof *l.stage);
+	saved = split_saved(r, p->opt);
+	keep = split_saved(all, p->opt);
+	param = split_params(r, p->reference, p->opt);
+	for (int64_t i = 0; i < l.n; i++) {
+		struct stage *s = &l.stage[i];
+		double more, ends = i == 0 ? param.before : 0, room;
+
+		ends += i == l.n - 1 ? param.after : 0;
+		s->layers = (double)r->seg.nlayer / (double)l.n;
+		s->in_flight = in_flight(l.n, l.interleave, l.microbatches, i);
+		s->saved = s->in_flight * s->layers * saved.layer;
+		if (i == 0)
+			s->saved += saved.before
+				* fmin((double)l.n, (double)l.microbatches);
+		if (i == l.n - 1)
+			s->saved += saved.after;
+		s->weights = copies * (s->layers * param.layer + ends);
+		more = s->layers * (keep.layer - saved.layer);
+		room = l.memory - s->weights - s->saved;
+		s->keep_all = l.memory <= 0 ? -1 : more <= 0
+			? (room >= 0 ? s->in_flight : 0)
+			: fmin(fmax(floor(room / more), 0), s->in_flight);
+	}
+	return l;
+}

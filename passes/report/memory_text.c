@@ -1,0 +1,267 @@
+/* --dump=memory: where the bytes go, layer by layer, and the FLOPs. */
+#include "passes/cost/cost.h"
+#include "passes/report/memory.h"
+#include "passes/report/report.h"
+
+#include <inttypes.h>
+
+static void
+put_line(const char *what, int64_t n, FILE *out)
+{
+	char buf[24];
+
+	fprintf(out, "  %-28s %17" PRId64 " B  %10s\n", what, n,
+	        report_bytes(buf, (double)n));
+}
+
+static void
+put_summary(const struct plan_summary *s, FILE *out)
+{
+	fputs("memory of one step\n", out);
+	put_line("parameters", s->param, out);
+	put_line("buffers", s->buffer, out);
+	put_line("constants", s->constant, out);
+	put_line("inputs", s->input, out);
+	put_line("accumulated gradients", s->grad, out);
+	put_line("optimizer state", s->optimizer, out);
+	put_line("arena", s->arena, out);
+	put_line("peak", s->peak, out);
+}
+
+/* ---- a layer ---- */
+
+static void
+put_per_unit(const struct memory_report *r, int64_t bytes, FILE *out)
+{
+	if (r->unit > 0)
+		fprintf(out, "  %10.3f", (double)bytes / (double)r->unit);
+}
+
+static void
+put_value(const struct memory_report *r, const struct saved *s, FILE *out)
+{
+	fputs("    ", out);
+	fprintf(out, "%-18.18s %-16.16s %15" PRId64 " B", s->op, s->reader,
+	        s->bytes);
+	put_per_unit(r, s->bytes, out);
+	fputs("  ", out);
+	diag_escape(out, s->name);
+	putc('\n', out);
+}
+
+/* The rows of one block and their sum; layer -1: outside of layers. */
+static void
+put_block(const struct memory_report *r, enum block block, int32_t layer,
+          FILE *out)
+{
+	int64_t sum = 0, count = 0;
+
+	for (int64_t i = 0; i < r->nsaved; i++)
+		if (r->saved[i].layer == layer && r->saved[i].block == block) {
+			sum += r->saved[i].bytes;
+			count++;
+		}
+	if (!count)
+		return;
+	fprintf(out, "  %-37s %15" PRId64 " B", memory_block[block], sum);
+	put_per_unit(r, sum, out);
+	putc('\n', out);
+	for (int64_t i = 0; i < r->nsaved; i++)
+		if (r->saved[i].layer == layer && r->saved[i].block == block)
+			put_value(r, &r->saved[i], out);
+}
+
+static void
+put_theory(const struct memory_report *r, FILE *out)
+{
+	double as = (double)r->heads * (double)r->seq / (double)r->hidden;
+
+	if (r->vocab)
+		fprintf(out, "\n  32-bit logits would be 4 s b v = %.6g B; a "
+		        "fused classifier saves none", 4.0
+		        * (double)r->seq * (double)r->batch
+		        * (double)r->vocab);
+	fprintf(out, "\n  b %" PRId64 ", s %" PRId64 ", h %" PRId64 ", a %"
+	        PRId64 ", v %" PRId64 ", %d layers.  16-bit GPT, everything "
+	        "kept:\n  34 + 5 a s / h = %.3f; selective 34; full 2 bytes "
+	        "per element\n", r->batch, r->seq, r->hidden, r->heads,
+	        r->vocab, r->seg.nlayer, 34 + 5 * as);
+}
+
+/* One of the devices that share a layer. */
+static void
+put_device(const struct memory_report *r, const struct options *opt,
+           int32_t layer, FILE *out)
+{
+	fprintf(out, "\non each of %" PRId64 " devices%-13s%15" PRId64 " B",
+	        opt->tp, opt->sp ? ", rows split" : "", r->device[layer]);
+	put_per_unit(r, r->device[layer], out);
+	putc('\n', out);
+}
+
+/* The middle layer of what 1 % of a step's time buys. */
+static void
+put_cheap(const struct memory_report *r, const struct cheap *c, FILE *out)
+{
+	int32_t k = r->seg.nlayer / 2;
+
+	if (!c || c->nlayer != r->seg.nlayer)
+		return;
+	fprintf(out, "\nauto at <= 1 %% extra time: layer %d %*s%15" PRId64
+	        " B", k, k < 10 ? 2 : k < 100 ? 1 : 0, "", c->layer[k]);
+	put_per_unit(r, c->layer[k], out);
+	fprintf(out, "  and %" PRId64 " B of statistics, +%.2f %% of a step"
+	        "\n", c->stats[k], 100 * c->extra);
+}
+
+static void
+put_layers(const Pass *p, const struct memory_report *r, FILE *out)
+{
+	int32_t n = r->seg.nlayer, middle = n / 2;
+
+	for (int32_t i = 0; i < n; i++) {
+		int32_t k = i;
+
+		while (k + 1 < n && r->layer[k + 1] == r->layer[i]
+		       && r->stats[k + 1] == r->stats[i])
+			k++;
+		fprintf(out, i == k ? "  layer %d" : "  layers %d to %d", i, k);
+		fprintf(out, "%*s%15" PRId64 " B", i == k ? 30 : 20, "",
+		        r->layer[i]);
+		put_per_unit(r, r->layer[i], out);
+		fprintf(out, "  and %" PRId64 " B of statistics each\n",
+		        r->stats[i]);
+		i = k;
+	}
+	fprintf(out, "\nsaved by layer %d%s\n", middle,
+	        r->unit ? "  (last number: bytes per element of its input)"
+	        : "");
+	for (int b = 0; b < B_COUNT; b++)
+		put_block(r, (enum block)b, middle, out);
+	if (p->opt->tp)
+		put_device(r, p->opt, middle, out);
+	put_cheap(r, p->cheap, out);
+	if (r->seq && r->hidden)
+		put_theory(r, out);
+	fputs("\nsaved outside of layers\n", out);
+}
+
+static void
+put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
+          FILE *out)
+{
+	fputs("\nsaved for backward\n", out);
+	if (r->seg.nlayer)
+		put_layers(p, r, out);
+	for (int b = 0; b < B_COUNT; b++)
+		put_block(r, (enum block)b, -1, out);
+	put_line("all", plan->sum.saved, out);
+	if (p->cheap)
+		put_line("all, at <= 1 % extra time", p->cheap->saved, out);
+}
+
+/* ---- FLOPs, pipeline ---- */
+
+static void
+put_flop_line(const char *what, double flops, FILE *out)
+{
+	if (flops > 0)
+		fprintf(out, "  %-44s %12.6g\n", what, flops);
+}
+
+static void
+put_utilisation(const Pass *p, const Plan *plan, const struct flop_report *f,
+                FILE *out)
+{
+	const struct device *d = device_of(p->reference);
+	double sec = p->opt->step_time > 0 ? p->opt->step_time
+		: plan->sum.step_sec;
+	bool wide = true;
+	double peak, n = (double)(p->opt->pp ? p->opt->pp : 1)
+		* (double)(p->opt->tp ? p->opt->tp : 1);
+	double m = p->opt->microbatches ? (double)p->opt->microbatches : 1;
+
+	FOR_VALS (v, p->reference)
+		wide &= v->kind != V_PARAM || (v->dt != DT_BF16
+		                               && v->dt != DT_F16);
+	peak = (wide ? d->product_flops : d->product_flops16) * n;
+	if (sec <= 0)
+		return;
+	fprintf(out, "  %s %.6g s a step on %.0f x %s: MFU %.2f %%, HFU %.2f "
+	        "%%", p->opt->step_time > 0 ? "given" : "predicted", sec, n,
+	        d->name, 100 * m * f->model / sec / peak,
+	        100 * m * f->hardware / sec / peak);
+	if (f->paper_model > 0)
+		fprintf(out, "; by the formulas MFU %.2f %%, HFU %.2f %% "
+		        "(s/3h) or %.2f %% (2s/9h)",
+		        100 * m * f->paper_model / sec / peak,
+		        100 * m * f->paper_third / sec / peak,
+		        100 * m * f->paper_ninth / sec / peak);
+	putc('\n', out);
+}
+
+static void
+put_flops(const Pass *p, const Plan *plan, const struct memory_report *r,
+          FILE *out)
+{
+	struct flop_report f = flop_report(p, plan, r);
+
+	fputs("\nFLOPs of a micro-batch\n", out);
+	put_flop_line("model: products, each once", f.model, out);
+	if (f.causal < f.model)
+		put_flop_line("... without what masks hide", f.causal, out);
+	put_flop_line("hardware: products as scheduled", f.hardware, out);
+	put_flop_line("everything as scheduled", f.all, out);
+	put_flop_line("72 B L s h^2 (1 + s/6h + v/12hL)", f.paper_model, out);
+	put_flop_line("... s/3h: selective, replay counted thrice",
+	              f.paper_third, out);
+	put_flop_line("... 2s/9h: selective, replay counted once",
+	              f.paper_ninth, out);
+	put_utilisation(p, plan, &f, out);
+}
+
+static void
+put_pipeline(const struct pipeline *l, FILE *out)
+{
+	char a[24], b[24];
+
+	if (!l->n)
+		return;
+	fprintf(out, "\npipeline of %" PRId64 " stages, %" PRId64 " part%s "
+	        "each, %" PRId64 " micro-batches (accounting only)\n"
+	        "  stage  layers  in flight       saved  weights and state"
+	        "  can keep everything\n", l->n, l->interleave,
+	        l->interleave == 1 ? "" : "s", l->microbatches);
+	for (int64_t i = 0; i < l->n; i++) {
+		const struct stage *s = &l->stage[i];
+
+		if (i > 2 && i < l->n - 2) {
+			if (i == 3)
+				fputs("    ...\n", out);
+			continue;
+		}
+		fprintf(out, "  %5" PRId64 "  %6.2f  %9.3f  %10s  %17s", i,
+		        s->layers, s->in_flight, report_bytes(a, s->saved),
+		        report_bytes(b, s->weights));
+		if (s->keep_all >= 0)
+			fprintf(out, "  %14.0f of them", s->keep_all);
+		putc('\n', out);
+	}
+}
+
+void
+plan_print_memory(const Pass *p, const Plan *plan, FILE *out)
+{
+	Arena *arena = arena_new();
+	struct memory_report *r = memory_report_new(p, plan, arena);
+	struct pipeline l;
+
+	put_summary(&plan->sum, out);
+	if (r) {
+		l = pipeline_report(p, plan, r, arena);
+		put_saved(p, r, plan, out);
+		put_flops(p, plan, r, out);
+		put_pipeline(&l, out);
+	}
+	arena_free(arena);
+}

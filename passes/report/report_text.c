@@ -1,0 +1,300 @@
+/* The plan for people: the table of decisions, and one value explained. */
+#include "passes/pass.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const char *
+report_bytes(char buf[24], double x)
+{
+	static const char *const unit[] = { "B", "kB", "MB", "GB", "TB" };
+	int i = 0;
+
+	while (x >= 999.5 && i < 4) {
+		x /= 1000;
+		i++;
+	}
+	snprintf(buf, 24, i && x < 99.95 ? "%.1f %s" : "%.0f %s", x, unit[i]);
+	return buf;
+}
+
+/* "1.2 ms": three digits and a unit. */
+static const char *
+sec_text(char buf[24], double s)
+{
+	if (s >= 1)
+		snprintf(buf, 24, "%.3f s", s);
+	else if (s >= 1e-3)
+		snprintf(buf, 24, "%.2f ms", s * 1e3);
+	else
+		snprintf(buf, 24, "%.2f us", s * 1e6);
+	return buf;
+}
+
+static const struct plan_step *
+writer(const Plan *plan, int64_t t)
+{
+	for (int64_t i = 0; i < plan->nstep; i++)
+		for (int k = 0; k < plan->step[i].nwrite; k++)
+			if (plan->step[i].write[k] == t)
+				return &plan->step[i];
+	return NULL;
+}
+
+/* A forward value that takes memory of its own in the arena. */
+static bool
+is_row(const Plan *plan, int64_t i)
+{
+	const struct plan_tensor *t = &plan->tensor[i];
+
+	return t->kind == K_ACTIVATION && !t->resident && t->alias_of < 0
+		&& t->decision != D_FREE;
+}
+
+static bool
+same_place(const Plan *plan, int64_t a, int64_t owner)
+{
+	return a == owner || plan->tensor[a].alias_of == owner;
+}
+
+/* First step of the phase that reads the tensor or a view of it. */
+static const struct plan_step *
+reader(const Plan *plan, int64_t t, Phase phase)
+{
+	for (int64_t i = 0; i < plan->nstep; i++) {
+		const struct plan_step *s = &plan->step[i];
+
+		if (s->phase != phase || s->view)
+			continue;
+		for (int k = 0; k < s->nread; k++)
+			if (same_place(plan, s->read[k], t))
+				return s;
+	}
+	return NULL;
+}
+
+static const char *
+step_name(const struct plan_step *s)
+{
+	return s->nonnx ? s->onnx[0] : s->op;
+}
+
+static void
+put_reason(const Plan *plan, int64_t i, FILE *out)
+{
+	const struct plan_tensor *t = &plan->tensor[i];
+	const struct plan_step *w = writer(plan, i), *r;
+	char buf[24];
+
+	if (t->decision == D_RECOMPUTE) {
+		double per = w && t->bytes
+			? w->seconds / (double)t->bytes * 1e6 : 0;
+
+		if (!t->saved)
+			fprintf(out, "frees its bytes for %s per MB",
+			        sec_text(buf, per));
+		else
+			fputs("a part of its step is computed again", out);
+	} else if ((r = reader(plan, i, PH_BACKWARD))) {
+		fprintf(out, "read by backward of ");
+		diag_escape(out, step_name(r));
+	} else if ((r = reader(plan, i, PH_RECOMPUTE))) {
+		fputs("start of recomputing ", out);
+		diag_escape(out, step_name(r));
+	} else {
+		fputs(t->output ? "output of the step" : "", out);
+	}
+}
+
+static int32_t
+layer_of(const Pass *p, const struct plan_tensor *t)
+{
+	return p->layer && t->val && p->reference
+		&& t->val < p->reference->nval ? p->layer[t->val] : -1;
+}
+
+static void
+put_row(const Pass *p, const Plan *plan, int64_t i, FILE *out)
+{
+	const struct plan_tensor *t = &plan->tensor[i];
+	const struct plan_step *w = writer(plan, i);
+	int32_t layer = layer_of(p, t);
+	char bytes[24], sec[24], num[16] = "-";
+
+	if (layer >= 0)
+		snprintf(num, sizeof num, "%d", (int)layer);
+	fprintf(out, "%5s  %-12s  %10s  %-9s  %10s  ", num, w ? w->op : "",
+	        report_bytes(bytes, (double)t->bytes),
+	        t->decision == D_KEEP ? "keep" : "recompute",
+	        w ? sec_text(sec, w->seconds) : "");
+	diag_escape(out, t->onnx ? t->onnx : t->name);
+	fputs("  (", out);
+	put_reason(plan, i, out);
+	fputs(")\n", out);
+}
+
+static void
+put_bytes_line(const char *what, int64_t n, FILE *out)
+{
+	char buf[24];
+
+	fprintf(out, "  %-28s %15" PRId64 " B  %10s\n", what, n,
+	        report_bytes(buf, (double)n));
+}
+
+static void
+put_alternatives(const Pass *p, FILE *out)
+{
+	char a[24], b[24], c[24];
+
+	if (!p->nalternative)
+		return;
+	fprintf(out, "\n%-10s  %16s  %10s  %10s  %10s\n", "policy", "peak",
+	        "", "step", "recompute");
+	for (int i = 0; i < p->nalternative; i++) {
+		const struct alternative *t = &p->alternative[i];
+
+		fprintf(out, "%-10s  %14" PRId64 " B  %10s  %10s  %10s%s\n",
+		        t->name, t->peak, report_bytes(a, (double)t->peak),
+		        sec_text(b, t->step_sec),
+		        sec_text(c, t->recompute_sec),
+		        p->budget > 0 && t->peak > p->budget
+		        ? "  over budget" : "");
+	}
+}
+
+static void
+put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
+{
+	char a[24], b[24], c[24];
+
+	put_bytes_line("peak", s->peak, out);
+	if (s->budget >= 0)
+		put_bytes_line("budget", s->budget, out);
+	if (s->baseline_peak >= 0)
+		put_bytes_line("peak of keep-everything", s->baseline_peak,
+		               out);
+	if (p->minimum_peak > 0)
+		put_bytes_line("smallest budget that works", p->minimum_peak,
+		               out);
+	put_bytes_line("saved for backward", s->saved, out);
+	fprintf(out, "  arena %" PRId64 " B, bytes alive at most %" PRId64
+	        " B%s\n", s->arena, s->live_bound,
+	        s->arena == s->live_bound ? " (optimal)" : "");
+	fprintf(out, "  step %s, recompute %s (+%.3f %%), bound %s for plans "
+	        "of class '%s', gap %.3f %%\n", sec_text(a, s->step_sec),
+	        sec_text(b, s->recompute_sec), s->overhead * 100,
+	        sec_text(c, s->bound_sec), s->bound_class, s->gap * 100);
+}
+
+void
+plan_print_table(const Pass *p, const Plan *plan, FILE *out)
+{
+	int64_t free_bytes = 0, free_count = 0;
+	char buf[24];
+
+	fprintf(out, "%5s  %-12s  %10s  %-9s  %10s  %s\n", "layer", "op",
+	        "bytes", "decision", "recompute", "value (reason)");
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+
+		if (is_row(plan, i))
+			put_row(p, plan, i, out);
+		else if (t->kind == K_ACTIVATION && !t->resident
+		         && t->alias_of < 0) {
+			free_bytes += t->bytes;
+			free_count++;
+		}
+	}
+	fprintf(out, "%" PRId64 " more values, %s, end before backward or lie "
+	        "in others\n\n", free_count,
+	        report_bytes(buf, (double)free_bytes));
+	put_totals(p, &plan->sum, out);
+	put_alternatives(p, out);
+}
+
+/* ---- explain ---- */
+
+static void
+put_step(const char *what, const Plan *plan, int64_t i, FILE *out)
+{
+	static const char *const phase[PH_COUNT] = {
+		"forward", "recompute", "backward", "update"
+	};
+	const struct plan_step *s = &plan->step[i];
+
+	fprintf(out, "  %-12s step %" PRId64 ", %s, %s", what, i,
+	        phase[s->phase], s->op);
+	for (int k = 0; k < s->nonnx; k++) {
+		fputs(k ? ", " : " of ", out);
+		diag_escape(out, s->onnx[k]);
+	}
+	putc('\n', out);
+}
+
+static void
+explain_tensor(const Plan *plan, int64_t i, FILE *out)
+{
+	static const char *const kind[K_COUNT] = {
+		"parameter", "buffer", "constant", "input", "gradient",
+		"optimizer state", "activation", "adjoint", "copy", "workspace"
+	};
+	const struct plan_tensor *t = &plan->tensor[i];
+	char buf[160];
+
+	diag_escape(out, t->name);
+	fprintf(out, ": %s %s, %" PRId64 " B\n", kind[t->kind],
+	        shape_text(buf, sizeof buf, t->dt, &t->shape), t->bytes);
+	if (t->resident)
+		fputs("  resident: in memory of its own during the whole "
+		      "step\n", out);
+	else
+		fprintf(out, "  alive        steps %" PRId64 " to %" PRId64
+		        "%s\n", t->first, t->last,
+		        t->saved ? ", across the end of forward" : "");
+	if (t->offset >= 0)
+		fprintf(out, "  place        bytes %" PRId64 " to %" PRId64
+		        " of the arena\n", t->offset, t->offset + t->bytes);
+	if (t->alias_of >= 0) {
+		fputs("  lies in      ", out);
+		diag_escape(out, plan->tensor[t->alias_of].name);
+		putc('\n', out);
+	}
+	for (int64_t k = 0; k < plan->nstep; k++)
+		for (int j = 0; j < plan->step[k].nwrite; j++)
+			if (plan->step[k].write[j] == i)
+				put_step("written by", plan, k, out);
+	for (int64_t k = 0; k < plan->nstep; k++)
+		for (int j = 0; j < plan->step[k].nread; j++)
+			if (plan->step[k].read[j] == i)
+				put_step("read by", plan, k, out);
+	if (t->decision == D_NULL)
+		return;
+	fprintf(out, "  decision     %s", t->decision == D_KEEP ? "keep"
+	        : t->decision == D_RECOMPUTE ? "recompute" : "free");
+	if (t->decision != D_FREE) {
+		fputs(": ", out);
+		put_reason(plan, i, out);
+	}
+	putc('\n', out);
+}
+
+bool
+plan_explain(const Pass *p, const Plan *plan, const char *value, FILE *out)
+{
+	bool found = false;
+
+	(void)p;
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+
+		if (strcmp(t->name, value) != 0
+		    && (!t->onnx || strcmp(t->onnx, value) != 0))
+			continue;
+		if (t->kind == K_WORKSPACE)
+			continue;
+		explain_tensor(plan, i, out);
+		found = true;
+	}
+	return found;
+}

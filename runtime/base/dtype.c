@@ -1,0 +1,289 @@
+/* Element types: sizes, names and conversion.
+ *
+ * Conversion goes through int64 or double, one element at a time: it runs
+ * when a file holds another type than the model wants, never inside a step.
+ */
+#include "runtime/base/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ORDER DT */
+const struct dtype_row dtype_row[CKR_DTYPE_COUNT] = {
+	[CKR_NONE] = { "none", "", NULL, 0, 0 },
+	[CKR_F32] = { "f32", "F32", "f4", 4, 'f' },
+	[CKR_F64] = { "f64", "F64", "f8", 8, 'f' },
+	[CKR_F16] = { "f16", "F16", "f2", 2, 'f' },
+	[CKR_BF16] = { "bf16", "BF16", NULL, 2, 'f' },
+	[CKR_I64] = { "i64", "I64", "i8", 8, 'i' },
+	[CKR_I32] = { "i32", "I32", "i4", 4, 'i' },
+	[CKR_I16] = { "i16", "I16", "i2", 2, 'i' },
+	[CKR_I8] = { "i8", "I8", "i1", 1, 'i' },
+	[CKR_U64] = { "u64", "U64", "u8", 8, 'u' },
+	[CKR_U32] = { "u32", "U32", "u4", 4, 'u' },
+	[CKR_U16] = { "u16", "U16", "u2", 2, 'u' },
+	[CKR_U8] = { "u8", "U8", "u1", 1, 'u' },
+	[CKR_BOOL] = { "bool", "BOOL", "b1", 1, 'b' },
+};
+
+uint8_t
+dtype_from_st(const char *st, size_t n)
+{
+	for (uint8_t d = 1; d < CKR_DTYPE_COUNT; d++)
+		if (strlen(dtype_row[d].st) == n && !memcmp(dtype_row[d].st, st,
+		                                            n))
+			return d;
+	return CKR_NONE;
+}
+
+static bool
+is_float(uint8_t d)
+{
+	return dtype_row[d].cls == 'f';
+}
+
+bool
+dtype_bytes(uint8_t d, int rank, const int64_t *dim, uint64_t *nelem,
+            uint64_t *nbytes)
+{
+	uint64_t n = 1;
+
+	for (int i = 0; i < rank; i++)
+		if (dim[i] < 0 || __builtin_mul_overflow(n, (uint64_t)dim[i],
+		                                         &n))
+			return false;
+	*nelem = n;
+	if (__builtin_mul_overflow(n, (uint64_t)dtype_row[d].nbytes, nbytes))
+		return false;
+	return *nbytes <= (uint64_t)1 << 62 && n <= (uint64_t)1 << 62;
+}
+
+static float
+bits_float(uint32_t u)
+{
+	float f;
+
+	memcpy(&f, &u, 4);
+	return f;
+}
+
+static uint32_t
+float_bits(float f)
+{
+	uint32_t u;
+
+	memcpy(&u, &f, 4);
+	return u;
+}
+
+static float
+half_float(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+	uint32_t e = h >> 10 & 31, m = h & 1023;
+
+	if (e == 31)
+		return bits_float(sign | 0x7f800000 | m << 13);
+	if (e)
+		return bits_float(sign | (e + 112) << 23 | m << 13);
+	/* subnormal: m * 2^-24 is exact in f32 */
+	return (sign ? -1.0f : 1.0f) * (float)m * 0x1p-24f;
+}
+
+/* Round to nearest even, by counting in units of the last place.  A result of
+ * 2048 units carries into the exponent, as it should. */
+static uint16_t
+float_half(float f)
+{
+	uint32_t u = float_bits(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
+	double x = fabs((double)f), unit;
+	int e;
+
+	if (a > 0x7f800000)
+		return (uint16_t)(sign | 0x7e00);
+	if (x >= 65520)
+		return (uint16_t)(sign | 0x7c00);
+	e = (int)(a >> 23) - 127;
+	if (e < -14)
+		e = -14;
+	unit = ldexp(1.0, e - 10);
+	x = nearbyint(x / unit);        /* 0..2048, exact */
+	return (uint16_t)(sign + ((uint32_t)(e + 14) << 10) + (uint32_t)x);
+}
+
+static uint16_t
+float_bf16(float f)
+{
+	uint32_t u = float_bits(f);
+
+	if ((u & 0x7fffffff) > 0x7f800000)
+		return (uint16_t)(u >> 16 | 64);
+	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+#define LOAD(type) (memcpy(&type##_, p, sizeof(type##_)), type##_)
+
+double
+dtype_double(uint8_t d, const void *p)
+{
+	float f_;
+	double d_;
+	uint16_t h_;
+	int64_t l_ = 0;
+
+	switch (d) {
+	case CKR_F32:
+		return (double)LOAD(f);
+	case CKR_F64:
+		return LOAD(d);
+	case CKR_F16:
+		return (double)half_float(LOAD(h));
+	case CKR_BF16:
+		return (double)bits_float((uint32_t)LOAD(h) << 16);
+	case CKR_U64:
+		memcpy(&l_, p, 8);
+		return (double)(uint64_t)l_;
+	default:
+		if (dtype_convert(&l_, CKR_I64, p, d, 1, &(size_t){ 0 }))
+			return (double)l_;
+		return NAN;
+	}
+}
+
+/* Integer element as int64; u64 beyond int64 fails. */
+static bool
+load_int(uint8_t d, const unsigned char *p, int64_t *x)
+{
+	int32_t i32;
+	int16_t i16;
+	uint32_t u32;
+	uint16_t u16;
+	uint64_t u64;
+
+	switch (d) {
+	case CKR_I64:
+		memcpy(x, p, 8);
+		return true;
+	case CKR_I32:
+		memcpy(&i32, p, 4);
+		*x = i32;
+		return true;
+	case CKR_I16:
+		memcpy(&i16, p, 2);
+		*x = i16;
+		return true;
+	case CKR_I8:
+		*x = (int8_t)*p;
+		return true;
+	case CKR_U64:
+		memcpy(&u64, p, 8);
+		*x = (int64_t)u64;
+		return u64 <= INT64_MAX;
+	case CKR_U32:
+		memcpy(&u32, p, 4);
+		*x = u32;
+		return true;
+	case CKR_U16:
+		memcpy(&u16, p, 2);
+		*x = u16;
+		return true;
+	case CKR_BOOL:
+		*x = *p != 0;
+		return true;
+	default:
+		*x = *p;
+		return true;
+	}
+}
+
+/* Store the low bytes (little-endian machine) after a range check. */
+static bool
+store_int(uint8_t d, unsigned char *p, int64_t x)
+{
+	int bits = dtype_row[d].nbytes * 8;
+
+	switch (dtype_row[d].cls) {
+	case 'b':
+		*p = x != 0;
+		return true;
+	case 'i':
+		if (bits < 64 && (x < -((int64_t)1 << (bits - 1))
+		                  || x >= (int64_t)1 << (bits - 1)))
+			return false;
+		break;
+	default:
+		if (x < 0 || (bits < 64 && x >= (int64_t)1 << bits))
+			return false;
+	}
+	memcpy(p, &x, dtype_row[d].nbytes);
+	return true;
+}
+
+static void
+store_float(uint8_t d, unsigned char *p, double x)
+{
+	float f = (float)x;
+	uint16_t h;
+
+	switch (d) {
+	case CKR_F32:
+		memcpy(p, &f, 4);
+		return;
+	case CKR_F64:
+		memcpy(p, &x, 8);
+		return;
+	case CKR_F16:
+		h = float_half(f);
+		break;
+	default:
+		h = float_bf16(f);
+	}
+	memcpy(p, &h, 2);
+}
+
+static bool
+convert_one(unsigned char *to, uint8_t dt, const unsigned char *from,
+            uint8_t st)
+{
+	int64_t l;
+	double x;
+
+	if (is_float(st)) {
+		x = dtype_double(st, from);
+		if (is_float(dt)) {
+			store_float(dt, to, x);
+			return true;
+		}
+		if (!(fabs(x) <= 0x1p62) || x != floor(x))
+			return false;
+		return store_int(dt, to, (int64_t)x);
+	}
+	if (!load_int(st, from, &l))
+		return false;
+	if (!is_float(dt))
+		return store_int(dt, to, l);
+	store_float(dt, to, (double)l);
+	return true;
+}
+
+bool
+dtype_convert(void *dst, uint8_t dt, const void *src, uint8_t st, size_t n,
+              size_t *at)
+{
+	unsigned char *to = dst;
+	const unsigned char *from = src;
+
+	if (dt == st && dt != CKR_BOOL) {
+		memcpy(to, from, n * dtype_row[dt].nbytes);
+		return true;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!convert_one(to, dt, from, st)) {
+			*at = i;
+			return false;
+		}
+		to += dtype_row[dt].nbytes;
+		from += dtype_row[st].nbytes;
+	}
+	return true;
+}

@@ -1,0 +1,29 @@
+/* Blocks of memory that are taken once, touched once and never grow. */
+#ifndef CKR_MEM_H
+#define CKR_MEM_H
+
+#include "runtime/base/err.h"
+
+struct block {
+	unsigned char *p;               /* aligned to 64; NULL: none */
+	uint64_t size;                  /* usable bytes */
+	void *map;                      /* with the guard page behind */
+	uint64_t mapped;
+	bool painted;                   /* filled with BLOCK_PAINT */
+};
+
+enum { BLOCK_PAINT = 0xb5 };
+
+/* Map size bytes, touched in parallel: zero, or painted so that block_touched
+ * can tell what was written.  at_end: the last byte lies against an unmapped
+ * page, so that running over faults. */
+ckr_status block_map(struct block *, uint64_t size, bool paint, bool at_end,
+                     int threads, struct err *);
+void block_unmap(struct block *);
+/* End of the highest byte that does not hold paint any more, rounded up to
+ * 64. */
+uint64_t block_touched(const struct block *);
+/* The process's anonymous resident memory; 0 if the system does not say. */
+uint64_t mem_anonymous(void);
+
+#endif

@@ -1,0 +1,307 @@
+/* Convolutions by primitives of oneDNN 2.
+ *
+ * Every convolution is made for one thread, and threads run it side by side on
+ * operands of their own, so that bits do not depend on their number.  Only its
+ * compiled kernels are taken, and only where they ask for no scratch memory:
+ * all memory belongs to the plan.  What is left, the code of the kernels and
+ * handles, is made when the model is opened.
+ */
+#include "runtime/blas/conv.h"
+
+#include <dlfcn.h>
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API(do) \
+	do(engine_create) do(engine_destroy) \
+	do(stream_create) do(stream_destroy) \
+	do(memory_desc_init_by_tag) do(memory_desc_get_size) \
+	do(memory_create) do(memory_destroy) do(memory_set_data_handle) \
+	do(primitive_attr_create) do(primitive_attr_destroy) \
+	do(primitive_attr_set_scratchpad_mode) \
+	do(dilated_convolution_forward_desc_init) \
+	do(dilated_convolution_backward_data_desc_init) \
+	do(dilated_convolution_backward_weights_desc_init) \
+	do(primitive_desc_create) do(primitive_desc_destroy) \
+	do(primitive_desc_query) do(primitive_desc_query_md) \
+	do(primitive_create) do(primitive_destroy) do(primitive_execute)
+
+struct api {
+#define MEMBER(name) __typeof__(dnnl_##name) *name;
+	API(MEMBER)
+};
+
+enum { X, W, Y, OPERANDS };
+
+struct conv {
+	dnnl_primitive_t run;
+	int arg[OPERANDS];
+	dnnl_memory_t *memory;          /* OPERANDS for every thread */
+};
+
+struct convs {
+	struct api api;
+	dnnl_engine_t engine;
+	dnnl_stream_t *stream;          /* one per thread */
+	int threads;
+	uint32_t n;
+	struct conv *conv;
+	unsigned char *ready;
+};
+
+static bool
+find_api(struct api *api, void *dl)
+{
+	const dnnl_version_t *(*version)(void);
+
+	*(void **)&version = dlsym(dl, "dnnl_version");
+	if (!version || version()->major != DNNL_VERSION_MAJOR)
+		return false;
+#define FIND(name) \
+	*(void **)&api->name = dlsym(dl, "dnnl_" #name); \
+	if (!api->name) \
+		return false;
+	API(FIND)
+	return true;
+}
+
+/* ---- one convolution ---- */
+
+static dnnl_format_tag_t
+weights_tag(const struct ckr_blocked *b)
+{
+	bool wide = b->block == 16;
+
+	if (b->cin < b->block)
+		return wide ? dnnl_Ohwi16o : dnnl_Ohwi8o;
+	if (b->kind != CKR_CONV_DX)
+		return wide ? dnnl_OIhw16i16o : dnnl_OIhw8i8o;
+	if (wide && b->kernel[0] * b->kernel[1] == 1)
+		return dnnl_IOhw16o16i;
+	return wide ? dnnl_OIhw16o16i : dnnl_OIhw8o8i;
+}
+
+static bool
+describe(const struct api *api, const struct ckr_blocked *b,
+         dnnl_memory_desc_t md[OPERANDS])
+{
+	dnnl_format_tag_t blocks = b->block == 16 ? dnnl_nChw16c
+	                                          : dnnl_nChw8c;
+	dnnl_dims_t x = { b->images, b->cin, b->in[0], b->in[1] };
+	dnnl_dims_t w = { b->cout, b->cin, b->kernel[0], b->kernel[1] };
+	dnnl_dims_t y = { b->images, b->cout, b->out[0], b->out[1] };
+
+	return !api->memory_desc_init_by_tag(&md[X], 4, x, dnnl_f32,
+		b->cin < b->block ? dnnl_nchw : blocks)
+	       && !api->memory_desc_init_by_tag(&md[W], 4, w, dnnl_f32,
+		weights_tag(b))
+	       && !api->memory_desc_init_by_tag(&md[Y], 4, y, dnnl_f32,
+		blocks);
+}
+
+/* The library's plan of a convolution; NULL: it has none. */
+static dnnl_primitive_desc_t
+plan(const struct convs *c, const struct ckr_blocked *b,
+     dnnl_memory_desc_t md[OPERANDS], const_dnnl_primitive_attr_t attr)
+{
+	const struct api *api = &c->api;
+	dnnl_dims_t none = { 0 }, stride = { b->stride[0], b->stride[1] };
+	dnnl_dims_t gaps = { b->dilation[0] - 1, b->dilation[1] - 1 };
+	dnnl_memory_desc_t any = md[W];
+	dnnl_convolution_desc_t forward, back;
+	dnnl_primitive_desc_t hint = NULL, pd = NULL;
+	dnnl_status_t bad;
+
+	/* gradients want the forward plan as a hint */
+	any.format_kind = dnnl_format_kind_any;
+	if (api->dilated_convolution_forward_desc_init(&forward,
+		dnnl_forward_training, dnnl_convolution_direct, &md[X],
+		b->kind == CKR_CONV_Y ? &md[W] : &any, NULL, &md[Y], stride,
+		gaps, none, none)
+	    || api->primitive_desc_create(&hint, &forward, attr, c->engine,
+	                                  NULL))
+		return NULL;
+	if (b->kind == CKR_CONV_Y)
+		return hint;
+	if (b->kind == CKR_CONV_DX)
+		bad = api->dilated_convolution_backward_data_desc_init(&back,
+			dnnl_convolution_direct, &md[X], &md[W], &md[Y],
+			stride, gaps, none, none);
+	else
+		bad = api->dilated_convolution_backward_weights_desc_init(
+			&back, dnnl_convolution_direct, &md[X], &md[W], NULL,
+			&md[Y], stride, gaps, none, none);
+	if (bad || api->primitive_desc_create(&pd, &back, attr, c->engine,
+	                                      hint))
+		pd = NULL;
+	api->primitive_desc_destroy(hint);
+	return pd;
+}
+
+/* Compiled, and without scratch memory of its own. */
+static bool
+is_good(const struct api *api, const_dnnl_primitive_desc_t pd)
+{
+	const dnnl_memory_desc_t *scratch;
+	const char *name = "";
+
+	if (api->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name)
+	    || strncmp(name, "jit", 3))
+		return false;
+	scratch = api->primitive_desc_query_md(pd, dnnl_query_scratchpad_md,
+	                                       0);
+	return !scratch || api->memory_desc_get_size(scratch) == 0;
+}
+
+static bool
+handles(struct convs *c, struct conv *v, const dnnl_memory_desc_t *md)
+{
+	int n = OPERANDS * c->threads;
+
+	v->memory = calloc((size_t)n, sizeof(*v->memory));
+	for (int i = 0; v->memory && i < n; i++)
+		if (c->api.memory_create(&v->memory[i], &md[i % OPERANDS],
+		                         c->engine, DNNL_MEMORY_NONE))
+			return false;
+	return v->memory;
+}
+
+static bool
+prepare(struct convs *c, struct conv *v, const struct ckr_blocked *b,
+        const_dnnl_primitive_attr_t attr)
+{
+	static const int arg[][OPERANDS] = {
+		[CKR_CONV_Y] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
+		                 DNNL_ARG_DST },
+		[CKR_CONV_DX] = { DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
+		                  DNNL_ARG_DIFF_DST },
+		[CKR_CONV_DW] = { DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS,
+		                  DNNL_ARG_DIFF_DST },
+	};
+	dnnl_memory_desc_t md[OPERANDS];
+	dnnl_primitive_desc_t pd;
+	bool ok;
+
+	if (!describe(&c->api, b, md))
+		return false;
+	pd = plan(c, b, md, attr);
+	if (!pd)
+		return false;
+	memcpy(v->arg, arg[b->kind], sizeof(v->arg));
+	ok = is_good(&c->api, pd) && handles(c, v, md)
+		&& !c->api.primitive_create(&v->run, pd);
+	c->api.primitive_desc_destroy(pd);
+	return ok;
+}
+
+static void
+run(void *convs, uint32_t i, float *x, float *w, float *y)
+{
+	struct convs *c = convs;
+	struct conv *v = &c->conv[i];
+	int thread = omp_get_thread_num();
+	dnnl_memory_t *m = v->memory + OPERANDS * thread;
+	float *operand[OPERANDS] = { x, w, y };
+	dnnl_exec_arg_t arg[OPERANDS];
+
+	for (int k = 0; k < OPERANDS; k++) {
+		c->api.memory_set_data_handle(m[k], operand[k]);
+		arg[k] = (dnnl_exec_arg_t){ v->arg[k], m[k] };
+	}
+	c->api.primitive_execute(v->run, c->stream[thread], OPERANDS, arg);
+}
+
+/* ---- all of them ---- */
+
+static bool
+prepare_all(struct convs *c, const struct ckr_blocked *b)
+{
+	dnnl_primitive_attr_t attr = NULL;
+	int before = omp_get_max_threads();
+	bool any = false;
+
+	if (c->api.engine_create(&c->engine, dnnl_cpu, 0)
+	    || c->api.primitive_attr_create(&attr))
+		return false;
+	for (int i = 0; i < c->threads; i++)
+		if (c->api.stream_create(&c->stream[i], c->engine,
+		                         dnnl_stream_default_flags)) {
+			c->api.primitive_attr_destroy(attr);
+			return false;
+		}
+	c->api.primitive_attr_set_scratchpad_mode(attr,
+	                                          dnnl_scratchpad_mode_user);
+	/* work is divided for the threads of the one who prepares it */
+	omp_set_num_threads(1);
+	for (uint32_t i = 0; i < c->n; i++) {
+		c->ready[i] = prepare(c, &c->conv[i], &b[i], attr);
+		any |= c->ready[i];
+	}
+	omp_set_num_threads(before);
+	c->api.primitive_attr_destroy(attr);
+	return any;
+}
+
+struct convs *
+convs_open(void *onednn, const struct ckr_blocked *b, uint32_t n, int threads)
+{
+	struct convs *c;
+
+	if (!onednn || !n)
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->n = n;
+	c->threads = threads;
+	c->conv = calloc(n, sizeof(*c->conv));
+	c->ready = calloc(n, sizeof(*c->ready));
+	c->stream = calloc((size_t)threads, sizeof(dnnl_stream_t));
+	if (!find_api(&c->api, onednn)) {
+		c->n = 0;
+		c->threads = 0;
+	} else if (c->conv && c->ready && c->stream && prepare_all(c, b)) {
+		return c;
+	}
+	convs_close(c);
+	return NULL;
+}
+
+void
+convs_offer(struct convs *c, struct ckr_env *env)
+{
+	if (!c)
+		return;
+	env->conv = run;
+	env->convs = c;
+	env->conv_ready = c->ready;
+}
+
+void
+convs_close(struct convs *c)
+{
+	if (!c)
+		return;
+	for (uint32_t i = 0; c->conv && i < c->n; i++) {
+		struct conv *v = &c->conv[i];
+
+		for (int k = 0; v->memory && k < OPERANDS * c->threads; k++)
+			if (v->memory[k])
+				c->api.memory_destroy(v->memory[k]);
+		free(v->memory);
+		if (v->run)
+			c->api.primitive_destroy(v->run);
+	}
+	for (int i = 0; c->stream && i < c->threads; i++)
+		if (c->stream[i])
+			c->api.stream_destroy(c->stream[i]);
+	if (c->engine)
+		c->api.engine_destroy(c->engine);
+	free(c->conv);
+	free(c->ready);
+	free(c->stream);
+	free(c);
+}

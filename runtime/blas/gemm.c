@@ -1,0 +1,323 @@
+/* Choosing the library for matrix products.
+ *
+ * Libraries are loaded when the model is opened: oneDNN, else OpenBLAS, else
+ * our own kernel, so that a compiled model needs none of them.  A symbol once
+ * found is kept for the whole process: sgemm has no argument that could carry
+ * it, and a library cannot be unloaded safely anyway.
+ *
+ * Rows or columns are dealt out to threads here, see deal_out.  oneDNN and
+ * OpenBLAS's OpenMP flavour run on one thread inside a parallel region; the
+ * pthread flavour brings threads of its own, which fight with ours (measured:
+ * five times slower steps), and is told to use one while a step runs.  Before
+ * and after, its threads are the caller's business.
+ * OPENBLAS_CORETYPE and the like are the user's: they are not touched, but the
+ * kernel that results is told.
+ */
+#include "runtime/blas/gemm.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+typedef int onednn_sgemm_fn(char ta, char tb, int64_t m, int64_t n, int64_t k,
+                            float alpha, const float *a, int64_t lda,
+                            const float *b, int64_t ldb, float beta, float *c,
+                            int64_t ldc);
+typedef void cblas_sgemm_fn(int order, int ta, int tb, int m, int n, int k,
+                            float alpha, const float *a, int lda,
+                            const float *b, int ldb, float beta, float *c,
+                            int ldc);
+
+enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
+
+struct onednn_version {
+	int major, minor, patch;
+};
+
+/* Written under the lock, before any product is computed. */
+static struct {
+	pthread_mutex_t lock;
+	onednn_sgemm_fn *onednn;
+	void *onednn_handle;
+	cblas_sgemm_fn *openblas;
+	char onednn_text[64], openblas_text[128];
+	bool openblas_alone;            /* pthread flavour */
+	bool openblas_slow;
+	int (*openblas_get_threads)(void);
+	void (*openblas_set_threads)(int);
+	/* these two change with every step */
+	int users, threads_before;
+} loaded = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Degenerate products, which libraries treat in different ways. */
+static bool
+trivial(int64_t m, int64_t n, int64_t k, float alpha, float beta, float *c,
+        int64_t ldc)
+{
+	if (m > 0 && n > 0 && k > 0 && alpha != 0)
+		return false;
+	for (int64_t i = 0; i < m; i++)
+		for (int64_t j = 0; j < n; j++)
+			c[i * ldc + j] = beta == 0 ? 0 : beta * c[i * ldc + j];
+	return true;
+}
+
+/* C[m,n] = alpha op(A) op(B) + beta C by one library on one thread. */
+typedef void part_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
+                     float alpha, const float *a, int64_t lda, const float *b,
+                     int64_t ldb, float beta, float *c, int64_t ldc);
+
+static void
+onednn_part(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+            const float *a, int64_t lda, const float *b, int64_t ldb,
+            float beta, float *c, int64_t ldc)
+{
+	/* it refuses only sizes that no caller has; then ours must do */
+	if (loaded.onednn(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a,
+	                  lda, b, ldb, beta, c, ldc))
+		gemm_own(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void
+openblas_part(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+              const float *a, int64_t lda, const float *b, int64_t ldb,
+              float beta, float *c, int64_t ldc)
+{
+	loaded.openblas(ROW_MAJOR, ta ? TRANS : NO_TRANS,
+	                tb ? TRANS : NO_TRANS, (int)m, (int)n, (int)k, alpha,
+	                a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+}
+
+/* Of `all` rows or columns of C so many in a part: a multiple of any kernel's
+ * tile, some sixteen parts, and not so small that packing costs more than it
+ * brings. */
+static int64_t
+part_of(int64_t all, double products)
+{
+	int64_t part = (all / 16 + 63) / 64 * 64;
+
+	if (products < 1 << 21)
+		return all;
+	return part < 64 ? 64 : part > 256 ? 256 : part;
+}
+
+/* Deal parts of C out to the OpenMP threads.  Libraries left to themselves
+ * divide even the sums of a product among as many threads as there are, and
+ * round differently with each number; the parts depend on the shape alone. */
+static void
+deal_out(part_fn *fn, int ta, int tb, int64_t m, int64_t n, int64_t k,
+         float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+         float beta, float *c, int64_t ldc)
+{
+	bool rows = m >= n;
+	int64_t all = rows ? m : n, part = part_of(all, (double)m * n * k);
+	int threads = omp_get_max_threads();
+	bool alone = all <= part && threads > 1 && !omp_in_parallel();
+
+	if (alone)
+		omp_set_num_threads(1);
+#pragma omp parallel for schedule(dynamic) if (all > part)
+	for (int64_t from = 0; from < all; from += part) {
+		int64_t len = all - from < part ? all - from : part;
+
+		if (rows)
+			fn(ta, tb, len, n, k, alpha,
+			   a + from * (ta ? 1 : lda), lda, b, ldb, beta,
+			   c + from * ldc, ldc);
+		else
+			fn(ta, tb, m, len, k, alpha, a, lda,
+			   b + from * (tb ? ldb : 1), ldb, beta, c + from,
+			   ldc);
+	}
+	if (alone)
+		omp_set_num_threads(threads);
+}
+
+static void
+gemm_onednn(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+            const float *a, int64_t lda, const float *b, int64_t ldb,
+            float beta, float *c, int64_t ldc)
+{
+	if (!trivial(m, n, k, alpha, beta, c, ldc))
+		deal_out(onednn_part, ta, tb, m, n, k, alpha, a, lda, b, ldb,
+		         beta, c, ldc);
+}
+
+static void
+gemm_openblas(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+              const float *a, int64_t lda, const float *b, int64_t ldb,
+              float beta, float *c, int64_t ldc)
+{
+	if (trivial(m, n, k, alpha, beta, c, ldc))
+		return;
+	if (m > INT_MAX || n > INT_MAX || k > INT_MAX || lda > INT_MAX
+	    || ldb > INT_MAX || ldc > INT_MAX)
+		gemm_own(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	else
+		deal_out(openblas_part, ta, tb, m, n, k, alpha, a, lda, b, ldb,
+		         beta, c, ldc);
+}
+
+static bool
+load_onednn(void)
+{
+	static const char *const names[] = { "libdnnl.so.3", "libdnnl.so.2",
+	                                     "libdnnl.so" };
+	const struct onednn_version *(*version)(void);
+	void *dl = NULL;
+
+	if (loaded.onednn)
+		return true;
+	for (size_t i = 0; !dl && i < sizeof(names) / sizeof(*names); i++)
+		dl = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	if (!dl)
+		return false;
+	*(void **)&loaded.onednn = dlsym(dl, "dnnl_sgemm");
+	*(void **)&version = dlsym(dl, "dnnl_version");
+	if (!loaded.onednn || !version) {
+		loaded.onednn = NULL;
+		dlclose(dl);
+		return false;
+	}
+	loaded.onednn_handle = dl;
+	snprintf(loaded.onednn_text, sizeof(loaded.onednn_text),
+	         "onednn %d.%d.%d", version()->major, version()->minor,
+	         version()->patch);
+	return true;
+}
+
+/* On a processor it does not know OpenBLAS may fall back to kernels of 2006
+ * (seen: "Prescott" on a server with AVX-512), a fourth of what ours do. */
+static bool
+is_slow(const char *core)
+{
+	static const char *const fast[] = { "Haswell", "Zen", "SkylakeX",
+	                                    "Cooperlake", "Sapphirerapids" };
+
+	if (!strcmp(gemm_own_isa(), "plain C"))
+		return false;
+	for (size_t i = 0; i < sizeof(fast) / sizeof(*fast); i++)
+		if (!strcasecmp(core, fast[i]))
+			return false;
+	return true;
+}
+
+static bool
+load_openblas(void)
+{
+	static const char *const names[] = { "libopenblas.so.0",
+	                                     "libopenblas.so" };
+	char *(*config)(void), *(*core)(void);
+	int (*parallel)(void);
+	void *dl = NULL;
+	char version[32] = "";
+
+	if (loaded.openblas)
+		return true;
+	for (size_t i = 0; !dl && i < sizeof(names) / sizeof(*names); i++)
+		dl = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	if (!dl)
+		return false;
+	*(void **)&loaded.openblas = dlsym(dl, "cblas_sgemm");
+	*(void **)&config = dlsym(dl, "openblas_get_config");
+	*(void **)&core = dlsym(dl, "openblas_get_corename");
+	*(void **)&parallel = dlsym(dl, "openblas_get_parallel");
+	*(void **)&loaded.openblas_set_threads =
+		dlsym(dl, "openblas_set_num_threads");
+	*(void **)&loaded.openblas_get_threads =
+		dlsym(dl, "openblas_get_num_threads");
+	if (!loaded.openblas || !loaded.openblas_set_threads
+	    || !loaded.openblas_get_threads) {
+		loaded.openblas = NULL;
+		dlclose(dl);
+		return false;
+	}
+	/* 0: no threads, 1: pthreads, 2: OpenMP */
+	loaded.openblas_alone = !parallel || parallel() != 2;
+	loaded.openblas_slow = core && is_slow(core());
+	if (config)
+		sscanf(config(), "OpenBLAS %31s", version);
+	snprintf(loaded.openblas_text, sizeof(loaded.openblas_text),
+	         "openblas %s (%s kernels, %s)", version,
+	         core ? core() : "unknown",
+	         loaded.openblas_alone ? "split by ckr" : "openmp");
+	return true;
+}
+
+void
+gemm_begin(const struct gemm *g)
+{
+	if (g->fn != gemm_openblas || !loaded.openblas_alone)
+		return;
+	pthread_mutex_lock(&loaded.lock);
+	if (!loaded.users++) {
+		loaded.threads_before = loaded.openblas_get_threads();
+		loaded.openblas_set_threads(1);
+	}
+	pthread_mutex_unlock(&loaded.lock);
+}
+
+void
+gemm_end(const struct gemm *g)
+{
+	if (g->fn != gemm_openblas || !loaded.openblas_alone)
+		return;
+	pthread_mutex_lock(&loaded.lock);
+	if (!--loaded.users)
+		loaded.openblas_set_threads(loaded.threads_before);
+	pthread_mutex_unlock(&loaded.lock);
+}
+
+void
+gemm_release(struct gemm *g)
+{
+	gemm_own_take_away(g->packs);
+	g->packs = 0;
+}
+
+ckr_status
+gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
+{
+	bool any = !name || !*name || !strcmp(name, "auto");
+	bool ok = true;
+
+	*g = (struct gemm){ .fn = NULL };
+	pthread_mutex_lock(&loaded.lock);
+	if ((any || !strcmp(name, "onednn")) && load_onednn()) {
+		g->fn = gemm_onednn;
+		g->onednn = loaded.onednn_handle;
+		snprintf(g->text, sizeof(g->text), "%s",
+		         loaded.onednn_text);
+	} else if ((any || !strcmp(name, "openblas")) && load_openblas()
+	           && !(any && loaded.openblas_slow)) {
+		g->fn = gemm_openblas;
+		snprintf(g->text, sizeof(g->text), "%s",
+		         loaded.openblas_text);
+	} else if (any || !strcmp(name, "own")) {
+		g->fn = gemm_own;
+		snprintf(g->text, sizeof(g->text), "own (%s)", gemm_own_isa());
+		g->packs = gemm_own_bring(threads);
+	} else {
+		ok = false;
+	}
+	pthread_mutex_unlock(&loaded.lock);
+	if (g->fn == gemm_own && g->packs < threads)
+		return err_set(e, CKR_ENOMEM, "no memory to pack matrix "
+		               "products in, for %d thread%s: %m", threads,
+		               threads == 1 ? "" : "s");
+	if (ok)
+		return CKR_OK;
+	if (!strcmp(name, "onednn") || !strcmp(name, "openblas"))
+		return err_set(e, CKR_EUNSUPPORTED, "%s cannot be loaded; "
+		               "install %s, or choose another with --blas",
+		               name,
+		               !strcmp(name, "onednn") ? "libdnnl2"
+		               : "libopenblas0-openmp");
+	return err_set(e, CKR_EARG, "no library '%s' for matrix products; "
+	               "expected auto, onednn, openblas or own", name);
+}

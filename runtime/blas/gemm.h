@@ -1,0 +1,44 @@
+/* Matrix products: somebody else's library if there is one. */
+#ifndef CKR_GEMM_H
+#define CKR_GEMM_H
+
+#include <stdint.h>
+
+#include "runtime/base/err.h"
+
+/* As ckr_env.sgemm: row-major C[m,n] = alpha op(A) op(B) + beta C.  With beta
+ * 0 C is not read. */
+typedef void sgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
+                      float alpha, const float *a, int64_t lda,
+                      const float *b, int64_t ldb, float beta, float *c,
+                      int64_t ldc);
+
+struct gemm {
+	sgemm_fn *fn;
+	int packs;                      /* packing buffers it brought */
+	void *onednn;                   /* its handle, if that is what fn
+	                                 * calls; stays open */
+	char text[160];                 /* which library, version, kernel */
+};
+
+/* name: NULL or "auto", "onednn", "openblas", "own". */
+ckr_status gemm_choose(struct gemm *, const char *name, int threads,
+                       struct err *);
+void gemm_release(struct gemm *);
+/* Around products: what of the library's settings holds for the whole process
+ * is changed only in between.  Pairs may nest and overlap. */
+void gemm_begin(const struct gemm *);
+void gemm_end(const struct gemm *);
+
+/* gemm_own.c: runs on this machine's vectors; never fails, and takes no
+ * memory.  Without a packing buffer it is slower, with the same bits. */
+void gemm_own(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+              const float *a, int64_t lda, const float *b, int64_t ldb,
+              float beta, float *c, int64_t ldc);
+const char *gemm_own_isa(void);
+/* Bring n packing buffers, for all who compute products, and take as many
+ * away again; how many could be had. */
+int gemm_own_bring(int n);
+void gemm_own_take_away(int n);
+
+#endif

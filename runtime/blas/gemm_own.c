@@ -1,0 +1,416 @@
+/* Our own matrix product, for machines without oneDNN and OpenBLAS.
+ *
+ * The usual blocking (Goto and van de Geijn, "Anatomy of High-Performance
+ * Matrix Multiplication", 2008): op(B) is packed into panels of NR columns by
+ * KC rows, op(A) into panels of MR rows, and a micro-kernel keeps an MR x NR
+ * tile of C in registers.  Edges are padded with zeros, so that there is one
+ * kernel per instruction set: AVX-512 14 x 32, AVX2 6 x 16, plain C 4 x 8.
+ *
+ * Threads get disjoint parts of C and pack for themselves.  Every element of
+ * C is summed in the same order whatever part it falls into: the bits do not
+ * depend on the number of threads.
+ */
+#include "runtime/blas/gemm.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum {
+	KC = 256, MC = 168, NC = 1024,  /* multiples of every MR and NR */
+	MAX_MR = 14, MAX_NR = 32, MAX_TILE = MAX_MR * MAX_NR,
+	PACK_A = MC * KC, PACK_B = NC * KC,
+	PACK_BYTES = (PACK_A + PACK_B) * (int)sizeof(float)
+};
+_Static_assert(MC % 14 == 0 && MC % 6 == 0 && MC % 4 == 0, "panels of A");
+_Static_assert(NC % 32 == 0, "panels of B");
+
+/* tile[mr][nr] = sum over p of a[p][mr] b[p][nr] */
+typedef void micro_fn(int64_t k, const float *a, const float *b, float *tile);
+
+struct isa {
+	const char *name;
+	int mr, nr;
+	micro_fn *micro;
+};
+
+static void
+micro_plain(int64_t k, const float *a, const float *b, float *tile)
+{
+	float c[4][8] = { { 0 } };
+
+	for (int64_t p = 0; p < k; p++, a += 4, b += 8)
+		for (int i = 0; i < 4; i++)
+			for (int j = 0; j < 8; j++)
+				c[i][j] += a[i] * b[j];
+	memcpy(tile, c, sizeof(c));
+}
+
+#if defined(__x86_64__)
+
+/* Accumulators are named one by one: gcc keeps an indexed array of vectors
+ * on the stack. */
+#define ROWS6(X) X(0) X(1) X(2) X(3) X(4) X(5)
+#define ROWS14(X) ROWS6(X) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
+
+__attribute__((target("avx512f")))
+static void
+micro_avx512(int64_t k, const float *a, const float *b, float *tile)
+{
+#define ZERO(i) __m512 l##i = _mm512_setzero_ps(), h##i = l##i;
+#define ADD(i) \
+	x = _mm512_set1_ps(a[i]); \
+	l##i = _mm512_fmadd_ps(x, lo, l##i); \
+	h##i = _mm512_fmadd_ps(x, hi, h##i);
+#define OUT(i) \
+	_mm512_storeu_ps(tile + 32 * i, l##i); \
+	_mm512_storeu_ps(tile + 32 * i + 16, h##i);
+	ROWS14(ZERO)
+	for (int64_t p = 0; p < k; p++, a += 14, b += 32) {
+		__m512 lo = _mm512_loadu_ps(b), hi = _mm512_loadu_ps(b + 16), x;
+
+		ROWS14(ADD)
+	}
+	ROWS14(OUT)
+#undef ZERO
+#undef ADD
+#undef OUT
+}
+
+__attribute__((target("avx2,fma")))
+static void
+micro_avx2(int64_t k, const float *a, const float *b, float *tile)
+{
+#define ZERO(i) __m256 l##i = _mm256_setzero_ps(), h##i = l##i;
+#define ADD(i) \
+	x = _mm256_broadcast_ss(a + i); \
+	l##i = _mm256_fmadd_ps(x, lo, l##i); \
+	h##i = _mm256_fmadd_ps(x, hi, h##i);
+#define OUT(i) \
+	_mm256_storeu_ps(tile + 16 * i, l##i); \
+	_mm256_storeu_ps(tile + 16 * i + 8, h##i);
+	ROWS6(ZERO)
+	for (int64_t p = 0; p < k; p++, a += 6, b += 16) {
+		__m256 lo = _mm256_loadu_ps(b), hi = _mm256_loadu_ps(b + 8), x;
+
+		ROWS6(ADD)
+	}
+	ROWS6(OUT)
+#undef ZERO
+#undef ADD
+#undef OUT
+}
+
+#endif
+
+static const struct isa isa_plain = { "plain C", 4, 8, micro_plain };
+#if defined(__x86_64__)
+static const struct isa isa_avx2 = { "avx2", 6, 16, micro_avx2 };
+static const struct isa isa_avx512 = { "avx512", 14, 32, micro_avx512 };
+#endif
+
+static const struct isa *
+isa(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx512f"))
+		return &isa_avx512;
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		return &isa_avx2;
+#endif
+	return &isa_plain;
+}
+
+const char *
+gemm_own_isa(void)
+{
+	return isa()->name;
+}
+
+/* ---- memory for packing ---- */
+
+/* Idle buffers, shared by all threads of the process.  Each begins with the
+ * next one's address while it is idle. */
+static struct {
+	pthread_mutex_t lock;
+	void **first;
+} idle = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* NULL: all are in use. */
+static void *
+take(void)
+{
+	void **p;
+
+	pthread_mutex_lock(&idle.lock);
+	p = idle.first;
+	if (p)
+		idle.first = *p;
+	pthread_mutex_unlock(&idle.lock);
+	return p;
+}
+
+static void
+give(void *buffer)
+{
+	void **p = buffer;
+
+	pthread_mutex_lock(&idle.lock);
+	*p = idle.first;
+	idle.first = p;
+	pthread_mutex_unlock(&idle.lock);
+}
+
+int
+gemm_own_bring(int n)
+{
+	for (int i = 0; i < n; i++) {
+		void *p = mmap(NULL, PACK_BYTES, PROT_READ | PROT_WRITE,
+		               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			return i;
+		memset(p, 0, PACK_BYTES);
+		give(p);
+	}
+	return n;
+}
+
+void
+gemm_own_take_away(int n)
+{
+	void *p;
+
+	while (n-- > 0 && (p = take()))
+		munmap(p, PACK_BYTES);
+}
+
+/* ---- blocks ---- */
+
+struct product {
+	const struct isa *isa;
+	int ta, tb;
+	int64_t m, n, k;
+	float alpha, beta;
+	const float *a, *b;
+	int64_t lda, ldb, ldc;
+	float *c;
+};
+
+/* Panels of `width` rows of op(X): to[panel][p][width].  X is read along its
+ * rows; `across`: op(X)'s rows are X's columns. */
+static void
+pack(float *to, int width, const float *x, int64_t ld, bool across,
+     int64_t rows, int64_t depth)
+{
+	for (int64_t i = 0; i < rows; i += width, to += width * depth) {
+		int n = rows - i < width ? (int)(rows - i) : width;
+
+		if (across) {
+			for (int64_t p = 0; p < depth; p++) {
+				const float *from = x + p * ld + i;
+				float *row = to + p * width;
+
+				for (int r = 0; r < n; r++)
+					row[r] = from[r];
+				for (int r = n; r < width; r++)
+					row[r] = 0;
+			}
+			continue;
+		}
+		for (int r = 0; r < width; r++) {
+			const float *from = x + (i + r) * ld;
+
+			for (int64_t p = 0; p < depth; p++)
+				to[p * width + r] = r < n ? from[p] : 0;
+		}
+	}
+}
+
+static void
+merge(const float *tile, int nr, int64_t rows, int64_t cols, float alpha,
+      float beta, float *c, int64_t ldc)
+{
+	for (int64_t i = 0; i < rows; i++, tile += nr, c += ldc) {
+		if (beta == 0)
+			for (int64_t j = 0; j < cols; j++)
+				c[j] = alpha * tile[j];
+		else
+			for (int64_t j = 0; j < cols; j++)
+				c[j] = beta * c[j] + alpha * tile[j];
+	}
+}
+
+/* One packed block of A times one of B into C at (i0, j0). */
+static void
+block(const struct product *g, const float *pa, const float *pb, int64_t i0,
+      int64_t mc, int64_t j0, int64_t nc, int64_t kc, float beta)
+{
+	_Alignas(64) float tile[MAX_TILE];
+	int mr = g->isa->mr, nr = g->isa->nr;
+
+	for (int64_t j = 0; j < nc; j += nr)
+		for (int64_t i = 0; i < mc; i += mr) {
+			g->isa->micro(kc, pa + i * kc, pb + j * kc, tile);
+			merge(tile, nr, mc - i < mr ? mc - i : mr,
+			      nc - j < nr ? nc - j : nr, g->alpha, beta,
+			      g->c + (i0 + i) * g->ldc + j0 + j, g->ldc);
+		}
+}
+
+static int64_t
+least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Where blocks are packed, and how large they are. */
+struct packing {
+	float *a, *b;
+	int64_t mc, nc;
+};
+
+/* The part of g that one thread computes.  How an element is summed depends
+ * on KC alone, not on the other sizes of a block. */
+static void
+part_in(const struct product *g, const struct packing *to)
+{
+	for (int64_t j = 0; j < g->n; j += to->nc) {
+		int64_t nc = least(g->n - j, to->nc);
+
+		for (int64_t p = 0; p < g->k; p += KC) {
+			int64_t kc = least(g->k - p, KC);
+
+			pack(to->b, g->isa->nr,
+			     g->b + (g->tb ? j * g->ldb + p : p * g->ldb + j),
+			     g->ldb, !g->tb, nc, kc);
+			for (int64_t i = 0; i < g->m; i += to->mc) {
+				int64_t mc = least(g->m - i, to->mc);
+
+				pack(to->a, g->isa->mr,
+				     g->a + (g->ta ? p * g->lda + i
+				             : i * g->lda + p),
+				     g->lda, g->ta, mc, kc);
+				block(g, to->a, to->b, i, mc, j, nc, kc,
+				      p ? 1 : g->beta);
+			}
+		}
+	}
+}
+
+/* Packed one panel at a time, on the stack. */
+static void
+part_in_panels(const struct product *g)
+{
+	_Alignas(64) float a[MAX_MR * KC], b[MAX_NR * KC];
+
+	part_in(g, &(struct packing){ a, b, g->isa->mr, g->isa->nr });
+}
+
+static void
+part(const struct product *g)
+{
+	float *buffer = take();
+
+	if (!buffer) {
+		part_in_panels(g);
+		return;
+	}
+	part_in(g, &(struct packing){ buffer, buffer + PACK_A, MC, NC });
+	give(buffer);
+}
+
+/* Nothing to add up: C = beta C. */
+static void
+scale(const struct product *g)
+{
+	for (int64_t i = 0; i < g->m; i++)
+		for (int64_t j = 0; j < g->n; j++) {
+			float *c = g->c + i * g->ldc + j;
+
+			*c = g->beta == 0 ? 0 : g->beta * *c;
+		}
+}
+
+/* ---- threads ---- */
+
+static int64_t
+up(int64_t n, int64_t parts, int64_t tile)
+{
+	int64_t each = (n + parts - 1) / parts;
+
+	return (each + tile - 1) / tile * tile;
+}
+
+/* How to cut C into rows x cols parts: least work of the busiest thread,
+ * counting packing as if an element cost what 16 products do. */
+static void
+cut(const struct product *g, int threads, int64_t *rows, int64_t *cols)
+{
+	double best = 0;
+
+	for (int r = 1; r <= threads; r++) {
+		int64_t pr = up(g->m, r, g->isa->mr);
+		int64_t pc = up(g->n, threads / r, g->isa->nr);
+		double cost = (double)pr * (double)pc
+		              + 16 * ((double)pr + (double)pc);
+
+		if (r == 1 || cost < best) {
+			best = cost;
+			*rows = pr;
+			*cols = pc;
+		}
+	}
+}
+
+static struct product
+sub(const struct product *g, int64_t i, int64_t rows, int64_t j, int64_t cols)
+{
+	struct product s = *g;
+
+	s.m = least(g->m - i, rows);
+	s.n = least(g->n - j, cols);
+	s.a += g->ta ? i : i * g->lda;
+	s.b += g->tb ? j * g->ldb : j;
+	s.c += i * g->ldc + j;
+	return s;
+}
+
+void
+gemm_own(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+         const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
+         float *c, int64_t ldc)
+{
+	struct product g = { isa(), ta, tb, m, n, k, alpha, beta, a, b, lda,
+	                     ldb, ldc, c };
+	int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+	int64_t rows = m, cols = n, across, all;
+
+	if (m <= 0 || n <= 0)
+		return;
+	if (k <= 0 || alpha == 0) {
+		scale(&g);
+		return;
+	}
+	if (threads > 1 && (double)m * (double)n * (double)k > 3e5)
+		cut(&g, threads, &rows, &cols);
+	across = (n + cols - 1) / cols;
+	all = (m + rows - 1) / rows * across;
+	if (all == 1) {
+		part(&g);
+		return;
+	}
+#pragma omp parallel for schedule(static) num_threads(threads)
+	for (int64_t t = 0; t < all; t++) {
+		struct product s = sub(&g, t / across * rows, rows,
+		                       t % across * cols, cols);
+
+		part(&s);
+	}
+}

@@ -1,0 +1,496 @@
+/* ckrun: train or run a compiled model from the command line. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/ckr.h"
+#include "runtime/ckrun/ckrun_options.h"
+#include "runtime/ckrun/data.h"
+#include "runtime/file/json.h"
+
+/* ---- a run ---- */
+
+struct run {
+	struct options *o;
+	ckr_ctx *m;
+	struct data data;
+	FILE *log;
+	uint64_t steps;                 /* total */
+	bool has_loss, exact;           /* exact: the loss is one f32 */
+	enum ckr_on_nan on_nan;
+	bool tty, open_line, told_nan;
+	uint64_t skipped;               /* of the steps of this run */
+	int64_t saved;                  /* step that --save holds; -1: none */
+	struct ckr_checked checked;
+};
+
+/* Ctrl-C ends the run after the step; a handler can reach nothing else. */
+static volatile sig_atomic_t stop;
+
+static void
+on_signal(int sig)
+{
+	stop = sig;
+}
+
+/* Before a message. */
+static void
+end_line(struct run *r)
+{
+	if (r->open_line)
+		fputc('\n', stdout);
+	r->open_line = false;
+	fflush(stdout);
+}
+
+static int
+fail(struct run *r)
+{
+	end_line(r);
+	fprintf(stderr, "ckrun: %s\n", ckr_error(r->m));
+	return FAILED;
+}
+
+/* The numbers have come apart: where the last good ones are. */
+static int
+fail_by_nan(struct run *r)
+{
+	const struct options *o = r->o;
+
+	end_line(r);
+	fprintf(stderr, "ckrun: %s", ckr_error(r->m));
+	if (r->saved >= 0)
+		fprintf(stderr, "; '%s' holds the state after step %lld",
+		        o->save, (long long)r->saved);
+	else if (o->resume)
+		fprintf(stderr, "; the last good state is in '%s', which this "
+		        "run began with", o->resume);
+	else if (o->save)
+		fprintf(stderr, "; no file holds a good state: --save-every N "
+		        "writes one every N steps");
+	fputc('\n', stderr);
+	return FAILED;
+}
+
+static enum ckr_schedule
+schedule(const struct options *o)
+{
+	if (!o->schedule || !strcmp(o->schedule, "constant"))
+		return CKR_CONSTANT_LR;
+	return !strcmp(o->schedule, "linear") ? CKR_LINEAR_LR : CKR_COSINE_LR;
+}
+
+static enum ckr_on_nan
+on_nan(const struct options *o)
+{
+	if (!o->on_nan || !strcmp(o->on_nan, "stop"))
+		return CKR_NAN_STOP;
+	return !strcmp(o->on_nan, "skip") ? CKR_NAN_SKIP : CKR_NAN_GO;
+}
+
+static struct ckr_hyper
+hyper(const struct run *r, uint64_t step)
+{
+	const struct options *o = r->o;
+	struct ckr_hyper h = o->hyper;
+
+	h.lr = ckr_schedule_lr(schedule(o), h.lr, o->min_lr, step, o->warmup,
+	                       r->steps);
+	h.on_nan = r->on_nan;
+	return h;
+}
+
+/* Losses read back exactly. */
+static const char *
+loss_text(const struct run *r, char *buf, size_t size, double loss)
+{
+	snprintf(buf, size, r->exact ? "%.9g" : "%.17g", loss);
+	return buf;
+}
+
+static void
+log_step(const struct run *r, uint64_t step, double loss, double lr,
+         double sec, bool skipped)
+{
+	char text[40];
+
+	if (!r->log)
+		return;
+	fprintf(r->log, "{\"step\":%llu", (unsigned long long)step);
+	if (r->has_loss)
+		fprintf(r->log, ",\"loss\":%s",
+		        isfinite(loss) ? loss_text(r, text, sizeof(text), loss)
+		        : "null");
+	fprintf(r->log, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
+	        "\"peak_bytes\":%llu%s}\n", lr, sec,
+	        r->data.unit_tokens ? "tokens" : "samples",
+	        (unsigned long long)r->data.units,
+	        (unsigned long long)ckr_peak_bytes(r->m),
+	        skipped ? ",\"skipped\":true" : "");
+	fflush(r->log);
+}
+
+static void
+print_step(struct run *r, uint64_t step, double loss, double sec)
+{
+	char text[40], line[200];
+
+	if (r->o->quiet)
+		return;
+	if (r->has_loss)
+		snprintf(line, sizeof(line), "step %llu/%llu  loss %s",
+		         (unsigned long long)step, (unsigned long long)r->steps,
+		         loss_text(r, text, sizeof(text), loss));
+	else
+		snprintf(line, sizeof(line), "step %llu/%llu",
+		         (unsigned long long)step,
+		         (unsigned long long)r->steps);
+	printf("%s%s  %.6g %s/s  peak %.1f MiB%s", r->tty ? "\r\033[K" : "",
+	       line, (double)r->data.units / (sec > 0 ? sec : 1e-9),
+	       r->data.unit_tokens ? "tokens" : "samples",
+	       (double)ckr_peak_bytes(r->m) / 1048576, r->tty ? "" : "\n");
+	r->open_line = r->tty;
+	fflush(stdout);
+}
+
+static ckr_status
+one_step(struct run *r, double *loss, double *lr)
+{
+	struct ckr_hyper h = hyper(r, ckr_step_count(r->m));
+	struct ckr_checked n;
+	ckr_status s;
+
+	*lr = h.lr;
+	if (!r->o->check)
+		return ckr_step(r->m, &h, loss);
+	s = ckr_check(r->m, &h, loss, &n);
+	r->checked.compared += n.compared;
+	r->checked.again += n.again;
+	r->checked.alone += n.alone;
+	return s;
+}
+
+/* Say once that training has come apart, where it goes on. */
+static void
+look_at_loss(struct run *r, uint64_t step, double loss)
+{
+	if (!r->has_loss || isfinite(loss) || r->told_nan)
+		return;
+	r->told_nan = true;
+	end_line(r);
+	fprintf(stderr, "ckrun: warning: loss is not finite at step %llu\n",
+	        (unsigned long long)step);
+}
+
+/* A step was left out.  If it was the parameters that made the loss what it
+ * is, so will the next ones be. */
+static int
+look_at_skipped(struct run *r)
+{
+	if (!r->skipped++) {
+		end_line(r);
+		fprintf(stderr, "ckrun: warning: %s; its update is skipped\n",
+		        ckr_error(r->m));
+	}
+	return ckr_finite(r->m) == CKR_OK ? DONE : fail_by_nan(r);
+}
+
+/* Never over a good checkpoint with numbers that are not. */
+static int
+save(struct run *r)
+{
+	ckr_status s = CKR_OK;
+
+	if (r->on_nan != CKR_NAN_GO)
+		s = ckr_finite(r->m);
+	if (s != CKR_OK)
+		return fail_by_nan(r);
+	if (ckr_save(r->m, r->o->save) != CKR_OK)
+		return fail(r);
+	r->saved = (int64_t)ckr_step_count(r->m);
+	return DONE;
+}
+
+static int
+train_step(struct run *r)
+{
+	const struct options *o = r->o;
+	uint64_t skipped = ckr_skipped_count(r->m), step;
+	double from = now_sec(), loss, lr, sec;
+	ckr_status s = one_step(r, &loss, &lr);
+	int status = DONE;
+
+	if (s != CKR_OK && s != CKR_ENAN)
+		return fail(r);
+	sec = now_sec() - from;
+	step = ckr_step_count(r->m) + (s == CKR_ENAN);
+	skipped = ckr_skipped_count(r->m) - skipped;
+	log_step(r, step, loss, lr, sec, skipped);
+	if (s == CKR_ENAN)
+		return fail_by_nan(r);
+	print_step(r, step, loss, sec);
+	if (skipped)
+		status = look_at_skipped(r);
+	else
+		look_at_loss(r, step, loss);
+	if (!status && o->save_every && step % o->save_every == 0
+	    && step < r->steps)
+		status = save(r);
+	return status;
+}
+
+static int
+train(struct run *r)
+{
+	while (ckr_step_count(r->m) < r->steps && !stop) {
+		int status = train_step(r);
+
+		if (status)
+			return status;
+	}
+	end_line(r);
+	return DONE;
+}
+
+/* ---- before and after ---- */
+
+static void
+look_at_outputs(struct run *r)
+{
+	struct ckr_info info;
+
+	r->exact = ckr_micro_batches(r->m) == 1;
+	for (size_t i = 0; ckr_tensor(r->m, i, &info) == CKR_OK; i++)
+		if (info.loss) {
+			r->has_loss = true;
+			r->exact &= strcmp(info.dtype, "f64") != 0;
+		}
+}
+
+/* Whether path could be written, before hours are spent. */
+static ckr_status
+try_write(struct run *r, const char *path)
+{
+	struct new_file f;
+
+	if (!path)
+		return CKR_OK;
+	CKR_TRY(new_file_open(&f, path, &r->m->err));
+	new_file_abort(&f);
+	return CKR_OK;
+}
+
+static ckr_status
+open_log(struct run *r)
+{
+	if (!r->o->log)
+		return CKR_OK;
+	r->log = fopen(r->o->log, r->o->resume ? "a" : "w");
+	if (!r->log)
+		return err_set(&r->m->err, CKR_EIO, "%s: cannot write: %m",
+		               r->o->log);
+	return CKR_OK;
+}
+
+static ckr_status
+open_all(struct run *r)
+{
+	const struct options *o = r->o;
+	struct ckr_options co = { .weights = o->resume ? "" : o->init,
+		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed };
+	struct data_options data = { o->data, o->tokens, o->inputs, o->feed,
+	                             o->nfeed };
+
+	CKR_TRY(ckr_open(&r->m, o->model, &co));
+	if (o->resume) {
+		CKR_TRY(ckr_resume(r->m, o->resume));
+		if (options_given(o, "seed"))
+			r->m->env.seed = o->seed;
+	}
+	CKR_TRY(data_open(&r->data, r->m, &data));
+	CKR_TRY(ckr_set_feed(r->m, data_feed, &r->data));
+	CKR_TRY(try_write(r, o->save));
+	CKR_TRY(try_write(r, o->outputs));
+	CKR_TRY(try_write(r, o->onnx));
+	CKR_TRY(try_write(r, o->profile));
+	if (o->grads)
+		CKR_TRY(ckr_save_grads(r->m, o->grads));
+	if (o->trace)
+		CKR_TRY(ckr_trace(r->m, o->trace));
+	if (o->profile)
+		CKR_TRY(ckr_profile(r->m, NULL));
+	look_at_outputs(r);
+	return open_log(r);
+}
+
+static ckr_status
+write_all(struct run *r)
+{
+	const struct options *o = r->o;
+
+	if (o->outputs)
+		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
+	if (o->onnx)
+		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
+	if (o->profile)
+		CKR_TRY(ckr_profile(r->m, o->profile));
+	if (r->m->trace)
+		CKR_TRY(trace_close(r->m));
+	if (r->log && (ferror(r->log) || fflush(r->log)))
+		return err_set(&r->m->err, CKR_EIO, "%s: cannot write: %m",
+		               o->log);
+	return CKR_OK;
+}
+
+static void
+print_head(const struct run *r)
+{
+	if (r->o->threads > (uint64_t)ckr_threads(r->m))
+		fprintf(stderr, "ckrun: warning: the model was compiled for "
+		        "%d thread%s, not for %llu\n", ckr_threads(r->m),
+		        ckr_threads(r->m) == 1 ? "" : "s",
+		        (unsigned long long)r->o->threads);
+	if (r->o->quiet)
+		return;
+	printf("%s: optimizer %s, %d thread%s, matrix products by %s\n",
+	       ckr_model_name(r->m), ckr_optimizer(r->m), ckr_threads(r->m),
+	       ckr_threads(r->m) == 1 ? "" : "s", ckr_blas(r->m));
+	pair_print(&r->data.pair, stdout);
+}
+
+static void
+print_checked(const struct run *r)
+{
+	const struct ckr_checked *n = &r->checked;
+
+	if (!r->o->check)
+		return;
+	printf("check: %llu tensors compared, %llu of them computed again, all "
+	       "bits equal", (unsigned long long)n->compared,
+	       (unsigned long long)n->again);
+	if (n->alone)
+		printf("; %llu not compared, which keep-everything does not "
+		       "have", (unsigned long long)n->alone);
+	putchar('\n');
+}
+
+static void
+print_tail(const struct run *r)
+{
+	struct ckr_memory m;
+
+	if (r->o->quiet && !r->o->stats)
+		return;
+	ckr_memory(r->m, &m);
+	printf("peak %llu bytes, planned %llu; the process grew by %llu\n",
+	       (unsigned long long)m.peak_bytes,
+	       (unsigned long long)m.planned_bytes,
+	       (unsigned long long)m.grown_bytes);
+	if (r->o->stats)
+		printf("resident %llu, arena %llu, held to undo a step %llu, "
+		       "budget %llu\n",
+		       (unsigned long long)m.resident_bytes,
+		       (unsigned long long)m.arena_bytes,
+		       (unsigned long long)m.held_bytes,
+		       (unsigned long long)m.budget_bytes);
+	print_checked(r);
+	if (r->skipped)
+		printf("%llu steps skipped\n", (unsigned long long)r->skipped);
+	if (r->o->save)
+		printf("saved %s\n", r->o->save);
+}
+
+/* How many steps, if nobody said: once, for what does not train. */
+static int
+count_steps(struct run *r)
+{
+	const struct options *o = r->o;
+
+	r->steps = o->steps;
+	if (options_given(o, "steps"))
+		return DONE;
+	if (strcmp(ckr_optimizer(r->m), "none") && !o->check)
+		return options_usage("--", "steps", "is needed to train");
+	r->steps = ckr_step_count(r->m) + 1;
+	return DONE;
+}
+
+static int
+run_model(struct run *r)
+{
+	struct ckr_hyper hyper;
+	int status;
+
+	if (open_all(r) != CKR_OK)
+		return fail(r);
+	hyper = ckr_hyper_of(r->m);
+	options_default(r->o, &hyper);
+	status = count_steps(r);
+	if (status)
+		return status;
+	options_warn(r->o, ckr_optimizer(r->m));
+	r->on_nan = on_nan(r->o);
+	print_head(r);
+	if (ckr_step_count(r->m) >= r->steps && !r->o->quiet)
+		printf("nothing to do: %llu steps are done already, and "
+		       "--steps counts them\n",
+		       (unsigned long long)ckr_step_count(r->m));
+	status = train(r);
+	if (!status && r->o->save)
+		status = save(r);
+	if (status)
+		return status;
+	if (write_all(r) != CKR_OK)
+		return fail(r);
+	print_tail(r);
+	if (!stop)
+		return DONE;
+	fprintf(stderr, "ckrun: stopped after step %llu\n",
+	        (unsigned long long)ckr_step_count(r->m));
+	return FAILED;
+}
+
+static void
+catch_signals(void)
+{
+	struct sigaction a = { .sa_handler = on_signal,
+	                       .sa_flags = (int)SA_RESETHAND };
+
+	sigemptyset(&a.sa_mask);
+	sigaction(SIGINT, &a, NULL);
+	sigaction(SIGTERM, &a, NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = { 0 };
+	struct run r = { .o = &o, .saved = -1,
+	                 .tty = isatty(STDOUT_FILENO) };
+	int status = options_parse(&o, argc, argv);
+
+	r.data.file.fd = -1;
+	if (status)
+		return status;
+	if (o.help)
+		options_help();
+	else if (o.version)
+		puts("ckrun " CKC_VERSION);
+	if (o.help || o.version)
+		return fflush(stdout) || ferror(stdout) ? FAILED : DONE;
+	status = options_check(&o);
+	if (status)
+		return status;
+	catch_signals();
+	status = run_model(&r);
+	if (r.log)
+		fclose(r.log);
+	data_close(&r.data);
+	ckr_close(r.m);
+	if (fflush(stdout) || ferror(stdout))
+		status = status ? status : FAILED;
+	return status;
+}

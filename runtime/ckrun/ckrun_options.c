@@ -1,0 +1,444 @@
+/* The command line of ckrun: one table gives parsing and --help. */
+#include "runtime/ckrun/ckrun_options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/ckrun/clash.h"
+#include "runtime/base/err.h"
+#include "runtime/file/file.h"
+
+/* T_FILE: two of them are a misunderstanding, where of other values the last
+ * counts.  T_SIZE: a number that is not negative. */
+enum type { T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED };
+
+struct option_row {
+	const char *name;
+	enum type type;
+	size_t offset;
+	const char *arg, *help;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+/* The one list of options: parsing and --help come from it.  Rows without a
+ * name are headings. */
+static const struct option_row rows[] = {
+	{ NULL, T_FLAG, 0, NULL, "data" },
+	{ "data", T_FILE, AT(data), "FILE", "samples (.npy, .npz, "
+	  ".safetensors) or a stream of tokens" },
+	{ "tokens", T_TEXT, AT(tokens), "TYPE", "FILE is raw tokens: u16, u32 "
+	  "or bytes (any text)" },
+	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: an array, "
+	  "or a word of those below" },
+	{ "inputs", T_FILE, AT(inputs), "FILE", "all inputs by name from FILE, "
+	  "the same at every step" },
+	{ NULL, T_FLAG, 0, NULL, "training" },
+	{ "steps", T_COUNT, AT(steps), "N", "train until N steps are done, "
+	  "resumed ones included" },
+	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (1e-3; lion 1e-4, "
+	  "adafactor 1e-2)" },
+	{ "schedule", T_TEXT, AT(schedule), "NAME", "constant (default), "
+	  "linear or cosine, down to --min-lr" },
+	{ "warmup", T_COUNT, AT(warmup), "N", "steps over which the rate rises "
+	  "(0)" },
+	{ "min-lr", T_SIZE, AT(min_lr), "X", "learning rate at the end (0)" },
+	{ "weight-decay", T_SIZE, AT(hyper.weight_decay), "X", "decoupled "
+	  "decay; sgd, sgdm and adam add it to the gradient (0.01; adam 0)" },
+	{ "beta1", T_REAL, AT(hyper.beta1), "X", "adam, adamw, lion (0.9)" },
+	{ "beta2", T_REAL, AT(hyper.beta2), "X", "adam, adamw (0.999), lion "
+	  "(0.99)" },
+	{ "eps", T_SIZE, AT(hyper.eps), "X", "adam, adamw (1e-8), adafactor "
+	  "(2^-23)" },
+	{ "momentum", T_SIZE, AT(hyper.momentum), "X", "sgdm (0.9)" },
+	{ "nesterov", T_FLAG, AT(hyper.nesterov), NULL, "sgdm: Nesterov's "
+	  "momentum" },
+	{ "beta2-decay", T_REAL, AT(hyper.beta2_decay), "X", "adafactor: step "
+	  "t takes t^X of the new (-0.8)" },
+	{ "clip-threshold", T_SIZE, AT(hyper.clip_threshold), "X", "adafactor: "
+	  "largest root mean square of an update (1)" },
+	{ "eps2", T_SIZE, AT(hyper.eps2), "X", "adafactor: least scale of a "
+	  "parameter (1e-3)" },
+	{ "clip", T_SIZE, AT(hyper.clip), "X", "largest norm of all gradients; "
+	  "0: off (0)" },
+	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
+	  "(0)" },
+	{ NULL, T_FLAG, 0, NULL, "files" },
+	{ "init", T_FILE, AT(init), "FILE", "initial weights (.safetensors; "
+	  "default: beside the model)" },
+	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end" },
+	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
+	{ "resume", T_FILE, AT(resume), "FILE", "go on from a checkpoint" },
+	{ "outputs", T_FILE, AT(outputs), "FILE", "the graph's outputs at the "
+	  "last step" },
+	{ "grads", T_FILE, AT(grads), "FILE", "gradients of the first step, "
+	  "before clipping" },
+	{ "log", T_FILE, AT(log), "FILE", "one JSON object per step" },
+	{ "export-onnx", T_FILE, AT(onnx), "FILE", "the ONNX model with the "
+	  "trained weights" },
+	{ NULL, T_FLAG, 0, NULL, "running" },
+	{ "threads", T_COUNT, AT(threads), "N", "at most as many as the model "
+	  "was compiled for" },
+	{ "blas", T_TEXT, AT(blas), "NAME", "onednn, openblas or own (default: "
+	  "the first there is)" },
+	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
+	  "everything and by the plan; compare bits" },
+	{ "on-nan", T_TEXT, AT(on_nan), "WHAT", "when a loss or gradient is "
+	  "not finite: stop (default), skip (that update) or go" },
+	{ "trace", T_FILE, AT(trace), "FILE", "chrome-trace JSON of the first "
+	  "steps, with memory" },
+	{ "profile", T_FILE, AT(profile), "FILE", "measured seconds per op" },
+	{ "stats", T_FLAG, AT(stats), NULL, "tell where memory went" },
+	{ "quiet", T_FLAG, AT(quiet), NULL, "no progress" },
+	{ "help", T_FLAG, AT(help), NULL, "this text" },
+	{ "version", T_FLAG, AT(version), NULL, "which version this is" },
+};
+
+enum { NROW = sizeof(rows) / sizeof(*rows) };
+_Static_assert(NROW <= 64, "struct options has a bit for each");
+
+/* What pair.c does. */
+static const char feeding[] = "\n"
+"What an input gets of --data: what --feed says; else rows of the array of\n"
+"its name; else of the one array left over that fits no other input in shape\n"
+"and kind (float, integer or bool).  Rows come in a new random order every\n"
+"epoch.  A list of integers that is alone in its file or called tokens is a\n"
+"stream of tokens: ids get windows of it, labels the same windows one on,\n"
+"masks ones, positions 0 1 2 ..., token types zeros.  The rest is refused,\n"
+"with the lines to choose from.  SRC is the name of an array, or\n"
+"  tokens, next          windows of the stream, the same windows one on\n"
+"  rows                  rows of the only array of the file\n"
+"  float, int            the same, converted from the other kind, not scaled\n"
+"  tokens:A ... int:A    the same of array A\n"
+"  ones, zeros, positions";
+
+void
+options_help(void)
+{
+	puts("usage: ckrun MODEL.so [option...]\n"
+	     "Trains, or runs, a model compiled by ckc.");
+	for (size_t i = 0; i < NROW; i++) {
+		char left[40];
+
+		if (!rows[i].name) {
+			printf("\n%s\n", rows[i].help);
+			continue;
+		}
+		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
+		         rows[i].arg ? " " : "",
+		         rows[i].arg ? rows[i].arg : "");
+		printf("  %-21s %s\n", left, rows[i].help);
+	}
+	puts(feeding);
+	puts("\nexit status: 0 done, 1 something failed (message on stderr), "
+	     "2 usage");
+}
+
+void
+options_default(struct options *o, const struct ckr_hyper *hyper)
+{
+	const size_t from = AT(hyper), to = from + sizeof(*hyper);
+
+	for (size_t i = 0; i < NROW; i++)
+		if (rows[i].offset >= from && rows[i].offset < to
+		    && rows[i].type != T_FLAG && !(o->given >> i & 1))
+			memcpy((char *)o + rows[i].offset,
+			       (const char *)hyper + rows[i].offset - from,
+			       sizeof(double));
+}
+
+int
+options_usage(const char *what, const char *name, const char *why)
+{
+	char text[NAME_TEXT];
+
+	fprintf(stderr, "ckrun: %s%s%s%s; see ckrun --help\n", what,
+	        err_name(text, sizeof(text), name), *why ? " " : "", why);
+	return USAGE;
+}
+
+static int
+bad(const char *name, const char *why)
+{
+	return options_usage("--", name, why);
+}
+
+static bool
+parse_count(const char *s, uint64_t *x)
+{
+	char *end;
+
+	if (*s < '0' || *s > '9')
+		return false;
+	errno = 0;
+	*x = strtoull(s, &end, 10);
+	return !*end && !errno;
+}
+
+static bool
+parse_real(const char *s, double *x)
+{
+	char *end;
+
+	if (!*s || isspace((unsigned char)*s))
+		return false;
+	*x = strtod(s, &end);
+	return !*end && isfinite(*x);
+}
+
+static int
+set_option(struct options *o, const struct option_row *r, const char *value)
+{
+	void *at = (char *)o + r->offset;
+
+	o->given |= (uint64_t)1 << (r - rows);
+	switch (r->type) {
+	case T_FLAG:
+		*(bool *)at = true;
+		return DONE;
+	case T_FILE:
+		if (*(const char **)at && strcmp(*(const char **)at, value))
+			return bad(r->name, r->offset == AT(data)
+			           ? "is given twice; numpy.savez puts several "
+			             "arrays into one file" : "is given twice, "
+			             "but takes one file");
+		/* fall through */
+	case T_TEXT:
+		*(const char **)at = value;
+		return DONE;
+	case T_FEED:
+		if (o->nfeed == MAX_FEED)
+			return bad(r->name, "is given too often");
+		o->feed[o->nfeed++] = value;
+		return DONE;
+	case T_COUNT:
+		if (!parse_count(value, at))
+			return bad(r->name, "needs a whole number");
+		return DONE;
+	default:
+		if (!parse_real(value, at))
+			return bad(r->name, "needs a number");
+		if (r->type == T_SIZE && *(double *)at < 0)
+			return bad(r->name, "cannot be negative");
+		return DONE;
+	}
+}
+
+static const struct option_row *
+find_row(const char *name, size_t n)
+{
+	for (size_t i = 0; i < NROW; i++)
+		if (rows[i].name && strlen(rows[i].name) == n
+		    && !memcmp(rows[i].name, name, n))
+			return &rows[i];
+	return NULL;
+}
+
+bool
+options_given(const struct options *o, const char *name)
+{
+	const struct option_row *r = find_row(name, strlen(name));
+
+	return r && o->given >> (r - rows) & 1;
+}
+
+int
+options_parse(struct options *o, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *a = argv[i], *eq = strchr(a, '='), *value = NULL;
+		const struct option_row *r;
+		int status;
+
+		if (!strcmp(a, "-h"))
+			a = "--help";
+		if (a[0] != '-') {
+			if (o->model)
+				return options_usage("a second model: ", a, "");
+			o->model = a;
+			continue;
+		}
+		r = a[1] == '-' ? find_row(a + 2, eq ? (size_t)(eq - a - 2)
+		                           : strlen(a + 2)) : NULL;
+		if (!r)
+			return options_usage("unknown option ", a, "");
+		if (r->type == T_FLAG ? eq != NULL : false)
+			return bad(r->name, "takes no value");
+		if (r->type != T_FLAG) {
+			value = eq ? eq + 1 : ++i < argc ? argv[i] : NULL;
+			if (!value)
+				return bad(r->name, "needs a value");
+		}
+		status = set_option(o, r, value);
+		if (status)
+			return status;
+	}
+	return DONE;
+}
+
+static int
+check_values(const struct options *o)
+{
+	if (!o->model) {
+		fputs("ckrun: no model given; see ckrun --help\n", stderr);
+		return USAGE;
+	}
+	if (o->data && o->inputs)
+		return bad("inputs", "cannot stand beside --data");
+	if (o->tokens && !o->data)
+		return bad("tokens", "needs --data");
+	if (o->save_every && !o->save)
+		return bad("save-every", "needs --save");
+	if (o->threads > 65536)
+		return bad("threads", "is too large");
+	if (options_given(o, "threads") && !o->threads)
+		return bad("threads", "needs at least 1");
+	if (o->init && o->resume)
+		return bad("init", "cannot stand beside --resume");
+	if (o->schedule && strcmp(o->schedule, "constant")
+	    && strcmp(o->schedule, "linear") && strcmp(o->schedule, "cosine"))
+		return options_usage("--schedule ", o->schedule,
+		             "is not constant, linear or cosine");
+	if (o->on_nan && strcmp(o->on_nan, "stop")
+	    && strcmp(o->on_nan, "skip") && strcmp(o->on_nan, "go"))
+		return options_usage("--on-nan ", o->on_nan,
+		                     "is not stop, skip or go");
+	return DONE;
+}
+
+/* Files beside the model belong to it. */
+static int
+check_files(const struct options *o)
+{
+	/* a run may go on in the checkpoint that it came from */
+	const struct named_file again_in[] = {
+		{ "--resume", o->resume, false },
+		{ "--save", o->save, true },
+	};
+	size_t a, b;
+	bool again = clash_find(again_in, 2, &a, &b);
+	char *weights = file_beside(o->model, ".safetensors");
+	const struct named_file f[] = {
+		{ "the model", o->model, false },
+		{ "the model's weights", weights, false },
+		{ "--data", o->data, false },
+		{ "--inputs", o->inputs, false },
+		{ "--init", o->init, false },
+		{ "--resume", o->resume, false },
+		{ "--save", again ? NULL : o->save, true },
+		{ "--outputs", o->outputs, true },
+		{ "--grads", o->grads, true },
+		{ "--log", o->log, true },
+		{ "--export-onnx", o->onnx, true },
+		{ "--trace", o->trace, true },
+		{ "--profile", o->profile, true },
+	};
+	char text[NAME_TEXT];
+	bool clash = clash_find(f, sizeof(f) / sizeof(*f), &a, &b);
+
+	if (clash)
+		fprintf(stderr, "ckrun: '%s' is both %s and %s; write to "
+		        "another file\n",
+		        err_name(text, sizeof(text), f[b].path), f[a].role,
+		        f[b].role);
+	free(weights);
+	return clash ? FAILED : DONE;
+}
+
+/* Standard output carries the progress of a run. */
+static int
+check_outputs(const struct options *o)
+{
+	const struct {
+		const char *option, *path;
+	} out[] = {
+		{ "save", o->save }, { "outputs", o->outputs },
+		{ "grads", o->grads }, { "log", o->log },
+		{ "export-onnx", o->onnx }, { "trace", o->trace },
+		{ "profile", o->profile },
+	};
+
+	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
+		if (out[i].path && !strcmp(out[i].path, "-"))
+			return bad(out[i].option, "needs the name of a file, "
+			           "not '-'; standard output is /dev/stdout");
+	return DONE;
+}
+
+int
+options_check(const struct options *o)
+{
+	int status = check_values(o);
+
+	if (!status)
+		status = check_outputs(o);
+	return status ? status : check_files(o);
+}
+
+static void
+warn_idle(const struct options *o, const char *name, const char *why)
+{
+	if (options_given(o, name))
+		fprintf(stderr, "ckrun: warning: --%s does nothing: %s\n",
+		        name, why);
+}
+
+/* Whether a word stands between the spaces of a list. */
+static bool
+listed(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *s = list; (s = strstr(s, word)); s += n)
+		if ((s == list || s[-1] == ' ') && (!s[n] || s[n] == ' '))
+			return true;
+	return false;
+}
+
+/* Options of another optimizer than the library's; --momentum is refused, not
+ * warned of. */
+static void
+warn_optimizer(const struct options *o, const char *optimizer)
+{
+	static const char all[] = "sgd sgdm adam adamw lion adafactor";
+	static const struct {
+		const char *option, *of;
+	} knows[] = {
+		{ "lr", all }, { "schedule", all }, { "warmup", all },
+		{ "min-lr", all }, { "weight-decay", all }, { "clip", all },
+		{ "on-nan", all },
+		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
+		{ "eps", "adam adamw adafactor" }, { "nesterov", "sgdm" },
+		{ "beta2-decay", "adafactor" },
+		{ "clip-threshold", "adafactor" }, { "eps2", "adafactor" },
+	};
+	char why[64];
+
+	snprintf(why, sizeof(why), "the library's optimizer is %s", optimizer);
+	for (size_t i = 0; i < sizeof(knows) / sizeof(*knows); i++)
+		if (!listed(knows[i].of, optimizer))
+			warn_idle(o, knows[i].option, why);
+}
+
+void
+options_warn(const struct options *o, const char *optimizer)
+{
+	bool falls = o->schedule && strcmp(o->schedule, "constant") != 0;
+
+	warn_optimizer(o, optimizer);
+	if (!falls)
+		warn_idle(o, "min-lr", "--schedule linear or cosine goes down "
+		          "to it");
+	if (falls && o->min_lr > o->hyper.lr)
+		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
+		        "the rate will rise\n", o->min_lr, o->hyper.lr);
+	if (options_given(o, "steps") && o->warmup > o->steps)
+		fprintf(stderr, "ckrun: warning: --warmup %llu is longer than "
+		        "--steps %llu: the rate never reaches --lr\n",
+		        (unsigned long long)o->warmup,
+		        (unsigned long long)o->steps);
+}

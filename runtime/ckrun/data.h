@@ -1,0 +1,30 @@
+/* Where a model's inputs come from, step by step. */
+#ifndef CKR_DATA_H
+#define CKR_DATA_H
+
+#include "runtime/ckrun/pair.h"
+#include "runtime/model/rt.h"
+
+struct data_options {
+	const char *data;               /* file with samples or tokens */
+	const char *tokens;             /* raw: "u16", "u32", "bytes"; NULL */
+	const char *inputs;             /* the same batch at every step */
+	const char *const *feed;        /* "INPUT=SOURCE" */
+	size_t nfeed;
+};
+
+struct data {
+	ckr_ctx *ctx;
+	struct array_file file;
+	struct pairing pair;            /* who gets what of the file */
+	bool unit_tokens;
+	uint64_t units;                 /* tokens or samples per step */
+};
+
+/* Decide what every input gets; failures are told through ckr_error(ctx). */
+ckr_status data_open(struct data *, ckr_ctx *, const struct data_options *);
+void data_close(struct data *);
+/* A ckr_feed; user is the struct data. */
+ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);
+
+#endif

@@ -1,0 +1,483 @@
+/* Pairing inputs with arrays.
+ *
+ * What an input gets, the first of these that says something:
+ *
+ *	--feed          what it says
+ *	its name        the array called so
+ *	shape and kind  the one array left over whose rows fit it, if they
+ *	                fit no other input left over and its name is of no
+ *	                other role (mask, positions, token types); a list of
+ *	                integers only beside rows that are as many, as it may
+ *	                be tokens
+ *	tokens          if the file holds nothing else, or an array "tokens",
+ *	                and no input gets rows: ids take a window of the
+ *	                stream, labels the same window one token on (or the
+ *	                tokens themselves, if the graph shifts them), masks
+ *	                ones, positions 0 1 2 ..., token types zeros
+ *
+ * Whatever is left is refused: silence would train on nonsense.  So are
+ * windows beside rows that --feed did not ask for, as nothing relates the two,
+ * and integers for a float input or the reverse, unless it said float: or int:.
+ */
+#include "runtime/ckrun/pair.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "runtime/model/rt.h"
+
+/* ---- what goes with what ---- */
+
+char
+pair_kind(uint8_t dtype)
+{
+	return dtype_row[dtype].cls == 'u' ? 'i' : dtype_row[dtype].cls;
+}
+
+bool
+pair_is_stream(const struct array *a)
+{
+	return a->rank == 1 && pair_kind(a->dtype) == 'i';
+}
+
+/* Rows of array a, taken along its first axis, make up the input. */
+static bool
+fits_rows(const struct array *a, const struct ckr_tensor *t)
+{
+	return a->rank == t->rank && t->rank > 0
+	       && !memcmp(a->dim + 1, t->dim + 1,
+	                  (size_t)(t->rank - 1) * sizeof(*a->dim));
+}
+
+bool
+pair_fits(const struct pairing *p, const struct array *a,
+          const struct ckr_tensor *t)
+{
+	if (p->raw)
+		return false;
+	if (!p->whole)
+		return fits_rows(a, t);
+	if (a->rank != t->rank)
+		return false;
+	if (!memcmp(a->dim, t->dim, (size_t)a->rank * sizeof(*a->dim)))
+		return true;
+	return fits_rows(a, t) && a->dim[0] == t->dim[0] * p->nmicro;
+}
+
+/* Truth values are 0 and 1 anywhere. */
+bool
+pair_takes(const struct array *a, const struct ckr_tensor *t)
+{
+	char from = pair_kind(a->dtype), to = pair_kind(t->dtype);
+
+	return from && (from == to || from == 'b'
+	                || (to == 'b' && from == 'i'));
+}
+
+bool
+pair_used(const struct pairing *p, const struct array *a)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->item[i].array == a)
+			return true;
+	return false;
+}
+
+static bool
+is_window(const struct item *it)
+{
+	return it->source == FROM_TOKENS || it->source == FROM_NEXT;
+}
+
+static bool
+any_windows(const struct pairing *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (is_window(&p->item[i]))
+			return true;
+	return false;
+}
+
+const struct array *
+pair_find(const struct pairing *p, const char *name)
+{
+	for (size_t i = 0; *name && i < p->narray; i++)
+		if (!strcmp(p->array[i].name, name))
+			return &p->array[i];
+	return NULL;
+}
+
+static bool
+holds(const char *name, const char *word)
+{
+	return strcasestr(name, word) != NULL;
+}
+
+static bool
+is_label(const struct ckr_tensor *t)
+{
+	return t->flags & CKR_SHIFTED || holds(t->name, "label")
+	       || holds(t->name, "target") || !strcmp(t->name, "y");
+}
+
+/* What a name says of what goes beside tokens, in inputs and arrays alike. */
+static enum source
+role(const char *name)
+{
+	if (holds(name, "mask"))
+		return FROM_ONES;
+	if (holds(name, "position") || !strcmp(name, "pos"))
+		return FROM_POSITIONS;
+	if (holds(name, "token_type") || holds(name, "segment"))
+		return FROM_ZEROS;
+	return FROM_NOWHERE;
+}
+
+enum source
+pair_meaning(const struct ckr_tensor *t)
+{
+	char kind = pair_kind(t->dtype);
+	enum source r = role(t->name);
+
+	if (kind == 'f' || (kind == 'b' && r != FROM_ONES))
+		return FROM_NOWHERE;
+	if (t->flags & CKR_SHIFTED)
+		return FROM_TOKENS;
+	if (r != FROM_NOWHERE)
+		return r;
+	return is_label(t) ? FROM_NEXT : FROM_TOKENS;
+}
+
+/* ---- what is not said ---- */
+
+/* An array of the input's own name.  If its rows do not fit, it may still be
+ * the stream; check_names looks again. */
+static ckr_status
+by_name(struct pairing *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct item *it = &p->item[i];
+		const struct array *a = pair_find(p, it->t->name);
+
+		if (it->said || !a || (!p->whole && pair_is_stream(a)
+		                       && !pair_fits(p, a, it->t)))
+			continue;
+		CKR_TRY(pair_give(p, it, a, 0));
+	}
+	return CKR_OK;
+}
+
+/* How many samples there are; -1: nobody gets rows yet. */
+static int64_t
+samples(const struct pairing *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->item[i].source == FROM_SAMPLES)
+			return p->item[i].array->dim[0];
+	return -1;
+}
+
+/* Whether an array that nobody reads could be the rows of an input: a mask is
+ * none for labels that happen to be as large. */
+static bool
+could_be(const struct pairing *p, const struct array *a, const struct item *it)
+{
+	int64_t n;
+
+	if (!pair_fits(p, a, it->t)
+	    || pair_kind(a->dtype) != pair_kind(it->t->dtype)
+	    || role(a->name) != role(it->t->name)
+	    || a == p->stream || pair_used(p, a))
+		return false;
+	if (p->whole)           /* these go by their names */
+		return !*a->name;
+	n = samples(p);
+	return n < 0 ? !pair_is_stream(a) : a->dim[0] == n;
+}
+
+/* The only array for an input that is the only input for it. */
+static const struct array *
+only_array(const struct pairing *p, const struct item *it)
+{
+	const struct array *a = NULL;
+	size_t takers = 0;
+
+	for (size_t k = 0; k < p->narray; k++) {
+		if (!could_be(p, &p->array[k], it))
+			continue;
+		if (a)
+			return NULL;
+		a = &p->array[k];
+	}
+	for (size_t i = 0; a && i < p->n; i++)
+		takers += p->item[i].source == FROM_NOWHERE
+		          && could_be(p, a, &p->item[i]);
+	return takers == 1 ? a : NULL;
+}
+
+/* Each pair found may settle the number of samples, and so others. */
+static ckr_status
+by_shape(struct pairing *p)
+{
+	for (bool more = true; more;) {
+		more = false;
+		for (size_t i = 0; i < p->n; i++) {
+			struct item *it = &p->item[i];
+			const struct array *a;
+
+			if (it->source != FROM_NOWHERE)
+				continue;
+			a = only_array(p, it);
+			if (!a)
+				continue;
+			CKR_TRY(pair_give(p, it, a, 0));
+			more = true;
+		}
+	}
+	return CKR_OK;
+}
+
+/* The token stream: raw tokens, what --feed names, the array called "tokens",
+ * or the only array there is, if it is a list of integers; if --feed asks for
+ * windows, the only such list that nobody has. */
+static ckr_status
+find_stream(struct pairing *p)
+{
+	const struct array *named = pair_find(p, "tokens");
+	size_t found = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct item *it = &p->item[i];
+
+		if (!is_window(it) || !it->array)
+			continue;
+		if (p->stream && p->stream != it->array)
+			return pair_refuse(p, it, "windows of two arrays would "
+			                   "not lie at the same place");
+		p->stream = it->array;
+	}
+	if (!p->stream && named && pair_is_stream(named)
+	    && !pair_used(p, named))
+		p->stream = named;
+	if (p->stream || (p->narray > 1 && !any_windows(p)))
+		return CKR_OK;
+	for (size_t k = 0; k < p->narray; k++) {
+		if (!pair_is_stream(&p->array[k])
+		    || pair_used(p, &p->array[k]))
+			continue;
+		p->stream = &p->array[k];
+		found++;
+	}
+	if (found == 1)
+		return CKR_OK;
+	p->stream = NULL;
+	for (size_t i = 0; i < p->n; i++)
+		if (is_window(&p->item[i]))
+			return pair_refuse(p, &p->item[i], "there is no one "
+			                   "stream of tokens: a list of "
+			                   "integers in --data, or --tokens");
+	return CKR_OK;
+}
+
+/* Why an input gets nothing. */
+static const char *
+why_nothing(const struct pairing *p, const struct item *it)
+{
+	size_t could = 0, others = 0;
+
+	for (size_t k = 0; k < p->narray; k++) {
+		const struct array *a = &p->array[k];
+
+		could += could_be(p, a, it);
+		others += !p->whole && !pair_used(p, a)
+		          && pair_fits(p, a, it->t)
+		          && pair_kind(a->dtype) == pair_kind(it->t->dtype);
+	}
+	if (could > 1)
+		return "more than one array could be meant";
+	if (could)
+		return "nothing says whether the array that fits it is meant";
+	if (samples(p) < 0)
+		return "nothing says what it gets";
+	if (others)
+		return "the array that would fit it has another number of "
+		       "samples than those of other inputs";
+	if (p->stream && pair_kind(it->t->dtype) == 'i')
+		return "windows of tokens beside rows of samples would have "
+		       "nothing to do with them";
+	return "nothing says what it gets";
+}
+
+/* Whether an input left over may have what its name means beside tokens: no
+ * array could be meant instead, and no window comes beside rows that was not
+ * asked for. */
+static bool
+has_meaning(const struct pairing *p, const struct item *it)
+{
+	enum source s = pair_meaning(it->t);
+
+	if (!p->stream || s == FROM_NOWHERE)
+		return false;
+	if (samples(p) >= 0 && (s <= FROM_NEXT || !any_windows(p)))
+		return false;
+	for (size_t k = 0; k < p->narray; k++)
+		if (could_be(p, &p->array[k], it))
+			return false;
+	return true;
+}
+
+static ckr_status
+by_meaning(struct pairing *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct item *it = &p->item[i];
+
+		if (it->source == FROM_NOWHERE && !has_meaning(p, it))
+			return pair_refuse(p, it, why_nothing(p, it));
+	}
+	for (size_t i = 0; i < p->n; i++)
+		if (p->item[i].source == FROM_NOWHERE)
+			p->item[i].source = pair_meaning(p->item[i].t);
+	return CKR_OK;
+}
+
+/* ---- whether it will do ---- */
+
+/* The array of an input's own name goes to that input, or something is
+ * misunderstood. */
+static ckr_status
+check_names(const struct pairing *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct item *it = &p->item[i];
+		const struct array *a = pair_find(p, it->t->name);
+		char why[256], text[128];
+
+		if (it->said || !a || a == it->array
+		    || (a == p->stream && pair_meaning(it->t) <= FROM_NEXT))
+			continue;
+		snprintf(why, sizeof(why), "the array of its name is %s, which "
+		         "does not fit it", array_text(text, sizeof(text),
+		                                       a->dtype, a->rank,
+		                                       a->dim));
+		return pair_refuse(p, it, why);
+	}
+	return CKR_OK;
+}
+
+/* Two inputs of unknown meaning would both take the tokens, or labels come
+ * after tokens that nobody takes: ask. */
+static ckr_status
+check_ids(const struct pairing *p)
+{
+	const struct item *ids = NULL, *labels = NULL;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct item *it = &p->item[i];
+
+		if (it->source == FROM_NEXT && !it->said)
+			labels = it;
+		if (it->source != FROM_TOKENS || is_label(it->t))
+			continue;
+		if (ids && !(ids->said && it->said))
+			return pair_refuse(p, it->said ? ids : it, "more than "
+			                   "one input could take the tokens");
+		ids = it;
+	}
+	if (labels && !ids)
+		return pair_refuse(p, labels, "no input takes the tokens that "
+		                   "it would be next to");
+	return CKR_OK;
+}
+
+static ckr_status
+check_window(const struct pairing *p, struct item *it)
+{
+	const struct ckr_tensor *t = it->t;
+	uint64_t need;
+
+	if (!t->rank || !rt_nelem(t))
+		return pair_refuse(p, it, "windows of tokens need an axis");
+	if (pair_kind(t->dtype) != 'i')
+		return pair_refuse(p, it, "tokens are integers");
+	it->array = p->stream;
+	it->rows = rt_nelem(t) / it->row;
+	need = it->row + p->next;
+	if (p->stream->nelem < need)
+		return err_set(p->err, CKR_EARG, "%s: %llu tokens are too few "
+		               "for windows of %llu", p->path,
+		               (unsigned long long)p->stream->nelem,
+		               (unsigned long long)need);
+	return CKR_OK;
+}
+
+/* Extents agree with the source. */
+static ckr_status
+check_item(struct pairing *p, struct item *it)
+{
+	const struct ckr_tensor *t = it->t;
+
+	it->row = t->rank ? (uint64_t)t->dim[t->rank - 1] : 1;
+	if (is_window(it))
+		return check_window(p, it);
+	if (it->source != FROM_SAMPLES)
+		return CKR_OK;
+	it->rows = (uint64_t)t->dim[0];
+	it->row = it->rows ? rt_nelem(t) / it->rows : 0;
+	if (!it->array->dim[0])
+		return pair_refuse(p, it, "the array given to it is empty");
+	return CKR_OK;
+}
+
+/* All windows lie over each other, all arrays have as many samples. */
+static ckr_status
+check_together(const struct pairing *p)
+{
+	const struct item *window = NULL, *rows = NULL;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct item *it = &p->item[i];
+
+		if (is_window(it)) {
+			if (window && (window->rows != it->rows
+			               || window->row != it->row))
+				return pair_refuse(p, it, "its windows do not "
+				                   "match those of the other "
+				                   "inputs");
+			window = it;
+		}
+		if (it->source != FROM_SAMPLES)
+			continue;
+		if (rows && rows->array->dim[0] != it->array->dim[0])
+			return pair_refuse(p, it, "its array has another "
+			                   "number of samples");
+		if (rows && rows->rows != it->rows)
+			return pair_refuse(p, it, "its first axis differs from "
+			                   "that of the other inputs");
+		rows = it;
+	}
+	return CKR_OK;
+}
+
+ckr_status
+pair_all(struct pairing *p, const char *const *feed, size_t nfeed)
+{
+	if (p->raw)
+		p->stream = p->array;
+	for (size_t i = 0; i < nfeed; i++)
+		CKR_TRY(pair_feed(p, feed[i]));
+	CKR_TRY(by_name(p));
+	if (any_windows(p))
+		CKR_TRY(find_stream(p));
+	CKR_TRY(by_shape(p));
+	if (!p->whole)
+		CKR_TRY(find_stream(p));
+	CKR_TRY(check_names(p));
+	CKR_TRY(by_meaning(p));
+	CKR_TRY(check_ids(p));
+	for (size_t i = 0; i < p->n; i++)
+		p->next |= p->item[i].source == FROM_NEXT;
+	for (size_t i = 0; i < p->n; i++)
+		CKR_TRY(check_item(p, &p->item[i]));
+	return check_together(p);
+}

@@ -1,0 +1,83 @@
+/* What every input of a model gets, decided by names, shapes and kinds alone:
+ * nothing is read from a file here. */
+#ifndef CKR_PAIR_H
+#define CKR_PAIR_H
+
+#include <stdio.h>
+
+#include "runtime/file/array.h"
+
+enum source {
+	FROM_NOWHERE,
+	FROM_TOKENS,            /* a window of the token stream */
+	FROM_NEXT,              /* the same window, one token on */
+	FROM_SAMPLES,           /* rows of an array, in random order */
+	FROM_WHOLE,             /* an array that is the batch */
+	FROM_ONES, FROM_ZEROS, FROM_POSITIONS
+};
+
+struct item {
+	const struct ckr_tensor *t;
+	enum source source;
+	const struct array *array;      /* what it is rows of, or all of */
+	bool said;                      /* by --feed */
+	uint64_t rows, row;             /* samples per batch, elements of one */
+};
+
+struct pairing {
+	struct item *item;              /* t is set */
+	size_t n;
+	const struct array *array;      /* what the file holds */
+	size_t narray;
+	const char *path;               /* for messages */
+	bool raw;                       /* which is nothing but tokens */
+	bool whole;                     /* arrays are batches, not samples */
+	uint32_t nmicro;                /* micro-batches in a step */
+	struct err *err;
+
+	const struct array *stream;     /* tokens; NULL: none */
+	bool next;                      /* windows are one token longer */
+};
+
+/* Decide; feed holds nfeed texts "INPUT=SOURCE".  What is ambiguous is refused
+ * with what to say instead. */
+ckr_status pair_all(struct pairing *, const char *const *feed, size_t nfeed);
+/* One line for every input, and what of the file nobody reads. */
+void pair_print(const struct pairing *, FILE *);
+
+/* ---- shared by pair*.c ---- */
+
+/* Where a word alone says what is meant, and what it may be said of. */
+struct source_word {
+	const char *word;
+	enum source source;
+	char kind;                      /* converts to f or i; 0: neither */
+	bool array;                     /* WORD:ARRAY */
+};
+extern const struct source_word source_word[];
+extern const size_t source_words;
+
+/* 'f', 'i' or 'b'; 0: a type that is not supported. */
+char pair_kind(uint8_t dtype);
+bool pair_is_stream(const struct array *);
+/* Whether rows of the array make up the input, or all of it. */
+bool pair_fits(const struct pairing *, const struct array *,
+               const struct ckr_tensor *);
+/* Whether it needs no conversion that changes the kind. */
+bool pair_takes(const struct array *, const struct ckr_tensor *);
+/* NULL: none of that name. */
+const struct array *pair_find(const struct pairing *, const char *name);
+bool pair_used(const struct pairing *, const struct array *);
+/* What an input gets from a stream of tokens, by type and name. */
+enum source pair_meaning(const struct ckr_tensor *);
+/* One --feed. */
+ckr_status pair_feed(struct pairing *, const char *spec);
+/* The input gets the array, converted to kind `convert` unless that is 0, or
+ * the pair is refused. */
+ckr_status pair_give(struct pairing *, struct item *, const struct array *,
+                     char convert);
+/* Refuse, listing all inputs, all arrays, and lines that would decide. */
+ckr_status pair_refuse(const struct pairing *, const struct item *,
+                       const char *why);
+
+#endif

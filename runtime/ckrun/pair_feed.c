@@ -1,0 +1,156 @@
+/* What --feed INPUT=SOURCE says of an input.
+ *
+ * SOURCE is a word, WORD:ARRAY, or an array, which wins over a word of its
+ * name if it fits:
+ *
+ *	tokens, next    windows of the array, or of the only stream there is
+ *	rows            its rows, or those of the only array there is
+ *	float, int      the same, converted from the other kind
+ *	ones, zeros, positions
+ */
+#include "runtime/ckrun/pair.h"
+
+#include <string.h>
+
+const struct source_word source_word[] = {
+	{ "tokens", FROM_TOKENS, 0, true }, { "next", FROM_NEXT, 0, true },
+	{ "rows", FROM_SAMPLES, 0, true }, { "float", FROM_SAMPLES, 'f', true },
+	{ "int", FROM_SAMPLES, 'i', true },
+	{ "ones", FROM_ONES, 0, false }, { "zeros", FROM_ZEROS, 0, false },
+	{ "positions", FROM_POSITIONS, 0, false },
+};
+const size_t source_words = sizeof(source_word) / sizeof(*source_word);
+
+/* What would come of an array of another kind. */
+static const char *
+hint(const struct array *a, const struct ckr_tensor *t)
+{
+	char from = pair_kind(a->dtype), to = pair_kind(t->dtype);
+
+	if (from == 'i' && to == 'f')
+		return ": integers would go in as they are, pixels as 0 to 255";
+	return from == 'f' && to == 'i' ? ": fractions are no integers" : "";
+}
+
+ckr_status
+pair_give(struct pairing *p, struct item *it, const struct array *a,
+          char convert)
+{
+	char why[256], text[128];
+
+	array_text(text, sizeof(text), a->dtype, a->rank, a->dim);
+	if (!pair_fits(p, a, it->t)) {
+		snprintf(why, sizeof(why), "the array given to it is %s, "
+		         "which does not fit it", text);
+		return pair_refuse(p, it, why);
+	}
+	if (convert ? pair_kind(it->t->dtype) != convert
+	              || !pair_kind(a->dtype) : !pair_takes(a, it->t)) {
+		snprintf(why, sizeof(why), "the array given to it is %s, of "
+		         "another kind%s", text, hint(a, it->t));
+		return pair_refuse(p, it, why);
+	}
+	it->array = a;
+	it->source = p->whole ? FROM_WHOLE : FROM_SAMPLES;
+	return CKR_OK;
+}
+
+/* The word at the head of "WORD" or "WORD:ARRAY"; *array: what follows the
+ * colon, NULL if there is none. */
+static const struct source_word *
+find_word(const char *text, const char **array)
+{
+	size_t n = strcspn(text, ":");
+
+	*array = text[n] ? text + n + 1 : NULL;
+	for (size_t i = 0; i < source_words; i++)
+		if (strlen(source_word[i].word) == n
+		    && !memcmp(source_word[i].word, text, n)
+		    && (!*array || source_word[i].array))
+			return &source_word[i];
+	return NULL;
+}
+
+static ckr_status
+feed_word(struct pairing *p, struct item *it, const struct source_word *w,
+          const char *name)
+{
+	const struct array *a = name ? pair_find(p, name) : NULL;
+
+	if (name && !a)
+		return pair_refuse(p, it, "--feed names an array that is not "
+		                   "in the file");
+	if (w->source == FROM_SAMPLES) {
+		if (!a && p->narray == 1 && !p->raw)
+			a = p->array;
+		return a ? pair_give(p, it, a, w->kind)
+		         : pair_refuse(p, it, "--feed does not say which array "
+		                       "of the file");
+	}
+	if (p->whole && w->source <= FROM_NEXT)
+		return pair_refuse(p, it, "--inputs holds batches, no stream "
+		                   "of tokens");
+	if (a && !pair_is_stream(a))
+		return pair_refuse(p, it, "tokens are a list of integers; the "
+		                   "array that --feed names is not");
+	it->source = w->source;
+	it->array = a;
+	return CKR_OK;
+}
+
+/* The input that a "--feed INPUT=SOURCE" is about; names may hold '='. */
+static struct item *
+find_input(struct pairing *p, const char *spec, const char **source)
+{
+	struct item *found = NULL;
+	size_t most = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		size_t n = strlen(p->item[i].t->name);
+
+		if (strncmp(p->item[i].t->name, spec, n) || spec[n] != '='
+		    || (found && n < most))
+			continue;
+		found = &p->item[i];
+		most = n;
+		*source = spec + n + 1;
+	}
+	return found;
+}
+
+ckr_status
+pair_feed(struct pairing *p, const char *spec)
+{
+	const char *eq = strchr(spec, '='), *source = "", *name;
+	struct item *it = find_input(p, spec, &source);
+	const struct source_word *w;
+	const struct array *a;
+	char text[NAME_TEXT];
+
+	if (!eq || !eq[1])
+		return err_set(p->err, CKR_EARG, "--feed '%s': expected "
+		               "INPUT=SOURCE", err_name(text, sizeof(text),
+		                                        spec));
+	if (!it)
+		return p->n ? pair_refuse(p, &p->item[0], "--feed names an "
+		                          "input that does not exist")
+		       : err_set(p->err, CKR_EARG, "--feed: the model has no "
+		                 "inputs");
+	if (it->said)
+		return pair_refuse(p, it, "--feed names it twice");
+	a = pair_find(p, source);
+	w = find_word(source, &name);
+	if (a && w && pair_fits(p, a, it->t)) {
+		if (pair_is_stream(a) && w->source <= FROM_NEXT)
+			return pair_refuse(p, it, "--feed may mean windows of "
+			                   "tokens or rows of the array of "
+			                   "that name");
+		w = NULL;
+	}
+	it->said = true;
+	if (w)
+		return feed_word(p, it, w, name);
+	return a ? pair_give(p, it, a, 0)
+	         : pair_refuse(p, it, "--feed names neither a source nor an "
+	                       "array of the file");
+}

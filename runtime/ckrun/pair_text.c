@@ -1,0 +1,274 @@
+/* What is told of inputs and arrays: who gets what, and how to say it. */
+#include "runtime/ckrun/pair.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MAX_LISTED = 8, SHORT_NAME = 60 };
+
+/* "'x' f32[2000,20]", without the name if it has none. */
+static const char *
+named_array(char *buf, size_t size, const struct array *a)
+{
+	char name[SHORT_NAME], shape[128];
+
+	array_text(shape, sizeof(shape), a->dtype, a->rank, a->dim);
+	if (*a->name)
+		snprintf(buf, size, "'%s' %s",
+		         err_name(name, sizeof(name), a->name), shape);
+	else
+		snprintf(buf, size, "%s", shape);
+	return buf;
+}
+
+static const char *
+named_input(char *buf, size_t size, const struct ckr_tensor *t)
+{
+	char name[SHORT_NAME], shape[128];
+
+	snprintf(buf, size, "%s %s", err_name(name, sizeof(name), t->name),
+	         array_text(shape, sizeof(shape), t->dtype, t->rank, t->dim));
+	return buf;
+}
+
+static bool
+is_guess(const struct item *it)
+{
+	return !it->said && it->source >= FROM_ONES;
+}
+
+static const char *
+source_text(const struct pairing *p, const struct item *it, char *buf,
+            size_t size)
+{
+	char array[220];
+
+	switch (it->source) {
+	case FROM_NOWHERE:
+		return "?";
+	case FROM_TOKENS:
+		if (!p->stream)
+			return "windows of tokens";
+		snprintf(buf, size, "windows of tokens, %s",
+		         named_array(array, sizeof(array), p->stream));
+		return buf;
+	case FROM_NEXT:
+		return "the same windows, one on";
+	case FROM_ONES:
+		return "ones";
+	case FROM_ZEROS:
+		return "zeros";
+	case FROM_POSITIONS:
+		return "positions 0 1 2 ...";
+	default:
+		snprintf(buf, size, "%s of %s",
+		         it->source == FROM_WHOLE ? "all" : "rows",
+		         named_array(array, sizeof(array), it->array));
+		return buf;
+	}
+}
+
+void
+pair_print(const struct pairing *p, FILE *out)
+{
+	char text[300];
+	bool guess = false;
+	size_t unused = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct item *it = &p->item[i];
+
+		fprintf(out, "  %s", named_input(text, sizeof(text), it->t));
+		fprintf(out, " = %s%s\n", source_text(p, it, text,
+		                                      sizeof(text)),
+		        is_guess(it) ? " (a guess)" : "");
+		guess |= is_guess(it);
+	}
+	for (size_t i = 0; i < p->narray; i++) {
+		const struct array *a = &p->array[i];
+
+		if (pair_used(p, a))
+			continue;
+		if (unused++ < MAX_LISTED)
+			fprintf(out, "  not used: %s\n",
+			        named_array(text, sizeof(text), a));
+	}
+	if (unused > MAX_LISTED)
+		fprintf(out, "  and %zu more arrays that are not used\n",
+		        unused - MAX_LISTED);
+	if (guess)
+		fputs("  what is guessed is changed by --feed INPUT=SOURCE\n",
+		      out);
+}
+
+/* ---- refusing ---- */
+
+static void
+add(char *buf, size_t size, const char *text)
+{
+	size_t n = strlen(buf);
+
+	if (n + 1 < size)
+		snprintf(buf + n, size - n, "%s", text);
+}
+
+/* A line to type: --feed INPUT=WORD:ARRAY, either part of the source being
+ * optional, in quotes if a shell would see more in it than a word. */
+static void
+add_line(char *buf, size_t size, const struct item *it, const char *word,
+         const char *array)
+{
+	char arg[3 * NAME_TEXT], input[NAME_TEXT], name[NAME_TEXT];
+	const char *quote;
+
+	snprintf(arg, sizeof(arg), "%s=%s%s%s",
+	         err_name(input, sizeof(input), it->t->name), word,
+	         *word && *array ? ":" : "",
+	         err_name(name, sizeof(name), array));
+	quote = strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
+	               "XYZ0123456789_=:./,-") == strlen(arg) ? "" : "'";
+	add(buf, size, "\n    --feed ");
+	add(buf, size, quote);
+	add(buf, size, arg);
+	add(buf, size, quote);
+}
+
+/* The word that turns the array into the input's rows; "" if its name alone
+ * will do, NULL if nothing does. */
+static const char *
+rows_word(const struct array *a, const struct ckr_tensor *t)
+{
+	if (!pair_takes(a, t)) {
+		if (!pair_kind(a->dtype) || pair_kind(t->dtype) == 'b')
+			return NULL;
+		return pair_kind(t->dtype) == 'f' ? "float" : "int";
+	}
+	for (size_t i = 0; i < source_words; i++)
+		if (!strcmp(source_word[i].word, a->name))
+			return "rows";
+	return *a->name ? "" : "rows";
+}
+
+/* Whether another input has the array, or will by its name. */
+static bool
+is_anothers(const struct pairing *p, const struct array *a,
+            const struct item *it)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (&p->item[i] != it
+		    && (p->item[i].array == a
+		        || !strcmp(p->item[i].t->name, a->name)))
+			return true;
+	return false;
+}
+
+/* Whether a list of integers may well be tokens: one as long as an array of
+ * samples rather belongs to those. */
+static bool
+may_be_tokens(const struct pairing *p, const struct array *a)
+{
+	for (size_t i = 0; i < p->narray; i++) {
+		const struct array *b = &p->array[i];
+
+		if (b->rank > 0 && !pair_is_stream(b)
+		    && b->dim[0] == a->dim[0])
+			return false;
+	}
+	return pair_is_stream(a) && !p->whole;
+}
+
+/* What makes the array the input's; NULL: nothing, or what it has already. */
+static const char *
+array_word(const struct pairing *p, const struct array *a,
+           const struct item *it)
+{
+	if (pair_fits(p, a, it->t))
+		return rows_word(a, it->t);
+	if (!may_be_tokens(p, a) || !it->t->rank || it->array == a
+	    || pair_kind(it->t->dtype) != 'i')
+		return NULL;
+	return pair_meaning(it->t) == FROM_NEXT ? "next" : "tokens";
+}
+
+/* Arrays that other inputs have, only if asked for.  How many. */
+static size_t
+add_arrays(const struct pairing *p, const struct item *it, bool anothers,
+           char *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->narray && n < MAX_LISTED; i++) {
+		const struct array *a = &p->array[i];
+		const char *word = array_word(p, a, it);
+
+		if (!word || is_anothers(p, a, it) != anothers)
+			continue;
+		add_line(buf, size, it, word, a->name);
+		n++;
+	}
+	return n;
+}
+
+/* Every line that could decide what an input gets. */
+static void
+add_lines(const struct pairing *p, const struct item *it, char *buf,
+          size_t size)
+{
+	size_t n;
+
+	add(buf, size, "\n  say what it gets:");
+	n = add_arrays(p, it, false, buf, size);
+	if (!n)
+		n = add_arrays(p, it, true, buf, size);
+	for (size_t i = 0; i < source_words; i++)
+		if (source_word[i].source >= FROM_ONES
+		    && (pair_meaning(it->t) == source_word[i].source
+		        || (source_word[i].source == FROM_ONES
+		            && strcasestr(it->t->name, "mask")))) {
+			add_line(buf, size, it, source_word[i].word, "");
+			n++;
+		}
+	if (n)
+		return;
+	add(buf, size, p->narray ? " no array of the file will do; "
+	    "--feed INPUT=SOURCE takes ones, zeros and positions, too"
+	    : " --data FILE");
+}
+
+/* What is known, cut before it takes the room of the lines. */
+static void
+add_lists(const struct pairing *p, char *buf, size_t size)
+{
+	char part[300], from[300];
+
+	add(buf, size, "\n  inputs:");
+	for (size_t i = 0; i < p->n; i++) {
+		const struct item *it = &p->item[i];
+
+		add(buf, size, "\n    ");
+		add(buf, size, named_input(part, sizeof(part), it->t));
+		add(buf, size, " = ");
+		add(buf, size, source_text(p, it, from, sizeof(from)));
+	}
+	for (size_t i = 0; i < p->narray && i < MAX_LISTED; i++) {
+		add(buf, size, i ? ", " : "\n  the file holds: ");
+		add(buf, size, named_array(part, sizeof(part), &p->array[i]));
+	}
+	if (p->narray > MAX_LISTED)
+		add(buf, size, ", ...");
+}
+
+ckr_status
+pair_refuse(const struct pairing *p, const struct item *it, const char *why)
+{
+	char text[1950], name[SHORT_NAME], shape[128];
+
+	snprintf(text, sizeof(text), "input '%s' %s: %s",
+	         err_name(name, sizeof(name), it->t->name),
+	         array_text(shape, sizeof(shape), it->t->dtype, it->t->rank,
+	                    it->t->dim), why);
+	add_lists(p, text, 1200);
+	add_lines(p, it, text, sizeof(text));
+	return err_set(p->err, CKR_EARG, "%s", text);
+}

@@ -1,0 +1,241 @@
+/* Arrays in files: opening by content, finding, reading with conversion. */
+#include "runtime/file/array.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static ckr_status
+begin(struct array_file *f, const char *path, struct err *e)
+{
+	*f = (struct array_file){ .fd = -1 };
+	f->path = strdup(path);
+	if (!f->path)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	return file_open(path, &f->fd, &f->size, e);
+}
+
+static int
+by_name(const void *a, const void *b, void *file)
+{
+	const struct array_file *f = file;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int c = strcmp(f->v[x].name, f->v[y].name);
+
+	return c ? c : x < y ? -1 : x > y;
+}
+
+/* Sort by name and refuse doubles: which one is meant cannot be known. */
+static ckr_status
+make_index(struct array_file *f, struct err *e)
+{
+	char name[NAME_TEXT];
+
+	if (f->n >= UINT32_MAX)
+		return err_set(e, CKR_EFORMAT, "%s: too many arrays", f->path);
+	f->index = malloc((f->n + 1) * sizeof(*f->index));
+	if (!f->index)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	for (size_t i = 0; i < f->n; i++)
+		f->index[i] = (uint32_t)i;
+	qsort_r(f->index, f->n, sizeof(*f->index), by_name, f);
+	for (size_t i = 1; i < f->n; i++) {
+		const char *s = f->v[f->index[i]].name;
+
+		if (!strcmp(s, f->v[f->index[i - 1]].name))
+			return err_set(e, CKR_EFORMAT, "%s: two arrays are "
+			               "called '%s'", f->path,
+			               err_name(name, sizeof(name), s));
+	}
+	return CKR_OK;
+}
+
+/* Reads what describes the contents. */
+typedef ckr_status ReadHeader(struct array_file *, struct err *);
+
+/* The reader of what the file begins like; NULL: of no format.  Any text may
+ * have its ninth byte in common with .safetensors; sure: believe it only if
+ * the header would lie within the file. */
+static ckr_status
+find_format(const struct array_file *f, bool sure, ReadHeader **read,
+            struct err *e)
+{
+	unsigned char head[9] = { 0 };
+	uint64_t n = 0;
+
+	CKR_TRY(file_read(f->fd, f->path, head,
+	                  f->size < 9 ? (size_t)f->size : 9, 0, e));
+	for (int i = 7; i >= 0; i--)
+		n = n << 8 | head[i];
+	*read = NULL;
+	if (!memcmp(head, "\x93NUMPY", 6))
+		*read = npy_read_header;
+	else if (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4))
+		*read = npz_read_directory;
+	else if (head[8] == '{' && f->size >= 10 && !(sure && n > f->size - 8))
+		*read = safetensors_read_header;
+	return CKR_OK;
+}
+
+static ckr_status
+by_content(struct array_file *f, struct err *e)
+{
+	ReadHeader *read;
+
+	CKR_TRY(find_format(f, false, &read, e));
+	if (read)
+		return read(f, e);
+	if (!f->size)
+		return err_set(e, CKR_EFORMAT, "%s: is empty", f->path);
+	return err_set(e, CKR_EFORMAT, "%s: neither .safetensors, .npy nor "
+	               ".npz; raw tokens need their type (u16, u32 or bytes)",
+	               f->path);
+}
+
+ckr_status
+array_open(struct array_file *f, const char *path, struct err *e)
+{
+	ckr_status s = begin(f, path, e);
+
+	if (s == CKR_OK)
+		s = by_content(f, e);
+	if (s == CKR_OK)
+		s = make_index(f, e);
+	if (s != CKR_OK)
+		array_close(f);
+	return s;
+}
+
+ckr_status
+array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
+               struct err *e)
+{
+	ckr_status s = begin(f, path, e);
+	uint64_t size = dtype_row[dtype].nbytes;
+	ReadHeader *read = NULL;
+
+	if (s == CKR_OK)
+		s = find_format(f, true, &read, e);
+	if (s == CKR_OK && read)
+		s = err_set(e, CKR_EFORMAT, "%s: these are no raw tokens: the "
+		            "file is .npy, .npz or .safetensors and says what "
+		            "it holds; drop --tokens", path);
+	if (s == CKR_OK && f->size % size)
+		s = err_set(e, CKR_EFORMAT, "%s: %llu bytes are not a whole "
+		            "number of %s tokens", path,
+		            (unsigned long long)f->size,
+		            dtype_row[dtype].text);
+	if (s == CKR_OK) {
+		f->v = calloc(1, sizeof(*f->v));
+		if (!f->v)
+			s = err_set(e, CKR_ENOMEM, "out of memory");
+	}
+	if (s == CKR_OK) {
+		f->n = 1;
+		f->v[0] = (struct array){ .name = "", .dtype = dtype, .rank = 1,
+			.dim = { (int64_t)(f->size / size) },
+			.nelem = f->size / size, .nbytes = f->size };
+		s = make_index(f, e);
+	}
+	if (s != CKR_OK)
+		array_close(f);
+	return s;
+}
+
+void
+array_close(struct array_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f->path);
+	free(f->v);
+	free(f->meta);
+	free(f->text);
+	free(f->index);
+	*f = (struct array_file){ .fd = -1 };
+}
+
+const struct array *
+array_find(const struct array_file *f, const char *name)
+{
+	size_t lo = 0, hi = f->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct array *a = &f->v[f->index[mid]];
+		int c = strcmp(a->name, name);
+
+		if (!c)
+			return a;
+		if (c < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
+const char *
+array_meta(const struct array_file *f, const char *key)
+{
+	for (size_t i = 0; i < f->nmeta; i++)
+		if (!strcmp(f->meta[i].key, key))
+			return f->meta[i].value;
+	return NULL;
+}
+
+ckr_status
+array_read(const struct array_file *f, const struct array *a, uint64_t first,
+           uint64_t n, uint8_t dtype, void *out, struct err *e)
+{
+	unsigned char buf[16384];
+	uint64_t from = dtype_row[a->dtype].nbytes;
+	uint64_t to = dtype_row[dtype].nbytes;
+	uint64_t step = sizeof(buf) / 8;
+	char name[NAME_TEXT];
+
+	if (first > a->nelem || n > a->nelem - first)
+		return err_set(e, CKR_EARG, "%s: elements %llu..%llu of %llu",
+		               f->path, (unsigned long long)first,
+		               (unsigned long long)(first + n),
+		               (unsigned long long)a->nelem);
+	if (a->dtype == dtype && dtype != CKR_BOOL)
+		return file_read(f->fd, f->path, out, n * to,
+		                 a->at + first * from, e);
+	if (a->dtype == CKR_NONE)
+		return err_set(e, CKR_EUNSUPPORTED, "%s: array '%s' has an "
+		               "element type that is not supported", f->path,
+		               err_name(name, sizeof(name), a->name));
+	for (uint64_t i = 0; i < n; i += step) {
+		uint64_t k = n - i < step ? n - i : step;
+		size_t bad;
+
+		CKR_TRY(file_read(f->fd, f->path, buf, k * from,
+		                  a->at + (first + i) * from, e));
+		if (!dtype_convert((char *)out + i * to, dtype, buf, a->dtype,
+		                   k, &bad))
+			return err_set(e, CKR_EFORMAT, "%s: '%s': element %llu "
+			               "is %.17g, which does not fit %s",
+			               f->path,
+			               err_name(name, sizeof(name), a->name),
+			               (unsigned long long)(first + i + bad),
+			               dtype_double(a->dtype, buf + bad * from),
+			               dtype_row[dtype].text);
+	}
+	return CKR_OK;
+}
+
+const char *
+array_text(char *buf, size_t size, uint8_t dtype, int rank,
+           const int64_t *dim)
+{
+	size_t n = (size_t)snprintf(buf, size, "%s[", dtype_row[dtype].text);
+
+	for (int i = 0; i < rank && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%lld", i ? "," : "",
+		                      (long long)dim[i]);
+	if (n < size)
+		snprintf(buf + n, size - n, "]");
+	return buf;
+}

@@ -1,0 +1,86 @@
+/* Arrays in files: .safetensors, .npy, .npz and raw tokens look the same from
+ * here.  Contents are read when asked for, in pieces, never mapped: a file
+ * that shrinks meanwhile is an error, not a signal. */
+#ifndef CKR_ARRAY_H
+#define CKR_ARRAY_H
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/err.h"
+#include "runtime/file/file.h"
+
+struct array {
+	const char *name;               /* "" if the format has none */
+	uint8_t dtype;                  /* CKR_NONE: a type we do not know */
+	int rank;
+	int64_t dim[CKR_MAX_RANK];
+	uint64_t nelem, nbytes;
+	uint64_t at;                    /* in the file */
+};
+
+struct meta {
+	const char *key, *value;
+};
+
+struct array_file {
+	int fd;
+	char *path;
+	uint64_t size;
+	struct array *v;                /* in the file's order */
+	size_t n;
+	struct meta *meta;              /* safetensors' __metadata__ */
+	size_t nmeta;
+	char *text;                     /* what the names point into */
+	uint32_t *index;                /* v's numbers, sorted by name */
+};
+
+/* Choose by what the file holds; files that begin neither like .npy, .npz nor
+ * .safetensors are refused. */
+ckr_status array_open(struct array_file *, const char *path, struct err *);
+/* A file of bare little-endian integers as one array without a name; one that
+ * has a header is refused. */
+ckr_status array_open_raw(struct array_file *, const char *path,
+                          uint8_t dtype, struct err *);
+void array_close(struct array_file *);
+/* NULL: none of that name. */
+const struct array *array_find(const struct array_file *, const char *name);
+const char *array_meta(const struct array_file *, const char *key);
+/* Elements first..first+n-1 (row-major) as dtype. */
+ckr_status array_read(const struct array_file *, const struct array *,
+                      uint64_t first, uint64_t n, uint8_t dtype, void *out,
+                      struct err *);
+/* "f32[2,12]" */
+const char *array_text(char *buf, size_t size, uint8_t dtype, int rank,
+                       const int64_t *dim);
+
+/* For the readers of the formats.  The file is open; they fill v, n, meta and
+ * text; array_open sorts. */
+ckr_status safetensors_read_header(struct array_file *, struct err *);
+ckr_status npy_read_header(struct array_file *, struct err *);
+ckr_status npz_read_directory(struct array_file *, struct err *);
+
+/* ---- writing safetensors ---- */
+
+struct st_writer {
+	struct new_file file;
+	uint64_t *at;                   /* of each entry; [n] is the end */
+	size_t n;
+};
+
+struct st_entry {
+	const char *name;
+	uint8_t dtype;
+	int rank;
+	const int64_t *dim;
+};
+
+/* Write the header and reserve the room; entries in any order of data. */
+ckr_status st_begin(struct st_writer *, const char *path,
+                    const struct st_entry *, size_t n, const struct meta *,
+                    size_t nmeta, struct err *);
+/* Bytes of entry i from its byte `from` on. */
+ckr_status st_write(struct st_writer *, size_t i, uint64_t from,
+                    const void *, size_t nbytes, struct err *);
+ckr_status st_commit(struct st_writer *, struct err *);
+void st_abort(struct st_writer *);
+
+#endif

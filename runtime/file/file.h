@@ -1,0 +1,34 @@
+/* Files that appear whole or not at all, and complete reads and writes. */
+#ifndef CKR_FILE_H
+#define CKR_FILE_H
+
+#include <stdint.h>
+
+#include "runtime/base/err.h"
+
+/* A file being written.  It has no name (or a name beside the final one,
+ * where the file system cannot do without) until new_file_commit. */
+struct new_file {
+	int fd;                         /* -1: none */
+	char *path;                     /* final, links resolved */
+	char *tmp;                      /* NULL: nameless */
+};
+
+ckr_status new_file_open(struct new_file *, const char *path, struct err *);
+/* Flush to disk, give it its name over any older file, flush the folder. */
+ckr_status new_file_commit(struct new_file *, struct err *);
+/* Drop it.  Harmless after commit or a failed open. */
+void new_file_abort(struct new_file *);
+
+/* All n bytes at `at`, or a failure that names path. */
+ckr_status file_write(int fd, const char *path, const void *, size_t n,
+                      uint64_t at, struct err *);
+ckr_status file_read(int fd, const char *path, void *, size_t n, uint64_t at,
+                     struct err *);
+/* Open for reading; refuses what is not a regular file. */
+ckr_status file_open(const char *path, int *fd, uint64_t *size, struct err *);
+/* "DIR/NAME.so" to "DIR/NAME<suffix>" (any extension is replaced); NULL: no
+ * memory.  Caller frees. */
+char *file_beside(const char *path, const char *suffix);
+
+#endif

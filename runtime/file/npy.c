@@ -1,0 +1,410 @@
+/* .npy and .npz files.
+ *
+ * .npy: "\x93NUMPY", version, header length, a Python dict as text:
+ *	{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+ * .npz: a zip archive of such files, as numpy.savez writes it: stored, not
+ * compressed.  Only the central directory is believed; sizes are checked
+ * against the file.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/file/array.h"
+
+enum { MAX_HEADER = 1 << 16, MAX_MEMBERS = 1 << 16 };
+
+static uint32_t
+le(const unsigned char *p, int n)
+{
+	uint32_t x = 0;
+
+	for (int i = n - 1; i >= 0; i--)
+		x = x << 8 | p[i];
+	return x;
+}
+
+static uint64_t
+le8(const unsigned char *p)
+{
+	return (uint64_t)le(p + 4, 4) << 32 | le(p, 4);
+}
+
+/* ---- the dict ---- */
+
+struct text {
+	const char *p, *end;
+};
+
+static void
+blanks(struct text *t)
+{
+	while (t->p < t->end && (*t->p == ' ' || *t->p == '\n'
+	                         || *t->p == '\t'))
+		t->p++;
+}
+
+static bool
+take(struct text *t, char c)
+{
+	blanks(t);
+	if (t->p == t->end || *t->p != c)
+		return false;
+	t->p++;
+	return true;
+}
+
+static bool
+quoted(struct text *t, char *out, size_t size)
+{
+	char quote;
+	size_t n = 0;
+
+	blanks(t);
+	if (t->p == t->end || (*t->p != '\'' && *t->p != '"'))
+		return false;
+	quote = *t->p++;
+	while (t->p < t->end && *t->p != quote) {
+		if (*t->p == '\\' || n + 1 >= size)
+			return false;
+		out[n++] = *t->p++;
+	}
+	if (t->p == t->end)
+		return false;
+	t->p++;
+	out[n] = '\0';
+	return true;
+}
+
+static bool
+number(struct text *t, int64_t *x)
+{
+	const char *start;
+
+	blanks(t);
+	start = t->p;
+	*x = 0;
+	for (; t->p < t->end && *t->p >= '0' && *t->p <= '9'; t->p++)
+		if (__builtin_mul_overflow(*x, (int64_t)10, x)
+		    || __builtin_add_overflow(*x, *t->p - '0', x))
+			return false;
+	if (t->p < t->end && *t->p == 'L')
+		t->p++;
+	return t->p > start;
+}
+
+static bool
+word(struct text *t, const char *w)
+{
+	size_t n = strlen(w);
+
+	blanks(t);
+	if ((size_t)(t->end - t->p) < n || memcmp(t->p, w, n))
+		return false;
+	t->p += n;
+	return true;
+}
+
+static bool
+shape(struct text *t, struct array *a)
+{
+	if (!take(t, '('))
+		return false;
+	while (!take(t, ')')) {
+		if (a->rank == CKR_MAX_RANK || !number(t, &a->dim[a->rank++]))
+			return false;
+		if (!take(t, ','))
+			return take(t, ')');
+	}
+	return true;
+}
+
+/* descr such as "<f4", "|b1"; false: a type we do not read. */
+static bool
+type_of(const char *descr, struct array *a)
+{
+	if (descr[0] != '<' && descr[0] != '|' && descr[0] != '=')
+		return false;
+	for (uint8_t d = 1; d < CKR_DTYPE_COUNT; d++)
+		if (dtype_row[d].npy && !strcmp(dtype_row[d].npy, descr + 1))
+			a->dtype = d;
+	return a->dtype != CKR_NONE;
+}
+
+static ckr_status
+parse_dict(struct text *t, struct array *a, const char *path, struct err *e)
+{
+	char key[32], descr[64] = "", text[NAME_TEXT];
+	bool fortran = false, shaped = false;
+
+	if (!take(t, '{'))
+		goto bad;
+	while (!take(t, '}')) {
+		if (!quoted(t, key, sizeof(key)) || !take(t, ':'))
+			goto bad;
+		if (!strcmp(key, "descr")) {
+			if (!quoted(t, descr, sizeof(descr)))
+				return err_set(e, CKR_EUNSUPPORTED, "%s: "
+				               "structured arrays are not "
+				               "supported", path);
+		} else if (!strcmp(key, "shape")) {
+			if (shaped || !shape(t, a))
+				goto bad;
+			shaped = true;
+		} else if (!strcmp(key, "fortran_order")) {
+			fortran = word(t, "True");
+			if (!fortran && !word(t, "False"))
+				goto bad;
+		} else {
+			goto bad;
+		}
+		if (!take(t, ',')) {
+			if (!take(t, '}'))
+				goto bad;
+			break;
+		}
+	}
+	if (!descr[0] || !shaped)
+		goto bad;
+	if (!type_of(descr, a))
+		return err_set(e, CKR_EUNSUPPORTED, "%s: element type '%s' is "
+		               "not supported; convert with .astype()", path,
+		               err_name(text, sizeof(text), descr));
+	if (fortran && a->rank > 1)
+		return err_set(e, CKR_EUNSUPPORTED, "%s: Fortran order is not "
+		               "supported; save numpy.ascontiguousarray(x)",
+		               path);
+	return CKR_OK;
+bad:
+	return err_set(e, CKR_EFORMAT, "%s: the .npy header cannot be read",
+	               path);
+}
+
+/* The .npy file at bytes at..at+size of f. */
+static ckr_status
+read_npy(const struct array_file *f, uint64_t at, uint64_t size,
+         struct array *a, struct err *e)
+{
+	unsigned char head[12];
+	uint64_t skip, n;
+	struct text t;
+	char *text;
+	ckr_status s;
+
+	if (size < 12)
+		return err_set(e, CKR_EFORMAT, "%s: an .npy file is cut off",
+		               f->path);
+	CKR_TRY(file_read(f->fd, f->path, head, 12, at, e));
+	if (memcmp(head, "\x93NUMPY", 6) || head[6] < 1 || head[6] > 3)
+		return err_set(e, CKR_EFORMAT, "%s: not an .npy file that can "
+		               "be read", f->path);
+	skip = head[6] == 1 ? 10 : 12;
+	n = le(head + 8, head[6] == 1 ? 2 : 4);
+	if (n > MAX_HEADER || n > size - skip)
+		return err_set(e, CKR_EFORMAT,
+		               "%s: an .npy header of %llu bytes",
+		               f->path, (unsigned long long)n);
+	text = malloc(n + 1);
+	if (!text)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	s = file_read(f->fd, f->path, text, n, at + skip, e);
+	t = (struct text){ text, text + n };
+	if (s == CKR_OK)
+		s = parse_dict(&t, a, f->path, e);
+	free(text);
+	CKR_TRY(s);
+	if (!dtype_bytes(a->dtype, a->rank, a->dim, &a->nelem, &a->nbytes)
+	    || a->nbytes > size - skip - n)
+		return err_set(e, CKR_EFORMAT, "%s: the array is larger than "
+		               "the file; it may be cut off", f->path);
+	a->at = at + skip + n;
+	return CKR_OK;
+}
+
+ckr_status
+npy_read_header(struct array_file *f, struct err *e)
+{
+	f->v = calloc(1, sizeof(*f->v));
+	if (!f->v)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	f->n = 1;
+	f->v[0].name = "";
+	return read_npy(f, 0, f->size, &f->v[0], e);
+}
+
+/* ---- zip ---- */
+
+struct member {
+	const unsigned char *name;
+	size_t name_len;
+	unsigned method, flags;
+	uint64_t size, stored, at;      /* at: of the local header */
+};
+
+/* Sizes of 0xffffffff stand in the zip64 extra field, in this order. */
+static bool
+zip64(struct member *m, const unsigned char *x, size_t n)
+{
+	uint64_t *field[3] = { &m->size, &m->stored, &m->at };
+
+	while (n >= 4) {
+		size_t len = le(x + 2, 2);
+
+		if (len > n - 4)
+			return false;
+		if (le(x, 2) == 1) {
+			const unsigned char *p = x + 4;
+
+			for (int i = 0; i < 3; i++) {
+				if (*field[i] != UINT32_MAX)
+					continue;
+				if ((size_t)(x + 4 + len - p) < 8)
+					return false;
+				*field[i] = le8(p);
+				p += 8;
+			}
+			return true;
+		}
+		x += 4 + len;
+		n -= 4 + len;
+	}
+	return m->size != UINT32_MAX && m->stored != UINT32_MAX
+	       && m->at != UINT32_MAX;
+}
+
+/* Where the central directory is: number of entries, size, position. */
+static ckr_status
+find_directory(struct array_file *f, uint64_t dir[3], struct err *e)
+{
+	unsigned char tail[22 + 65535], x[56];
+	size_t n = f->size < sizeof(tail) ? (size_t)f->size : sizeof(tail), i;
+	uint64_t at;
+
+	CKR_TRY(file_read(f->fd, f->path, tail, n, f->size - n, e));
+	if (n < 22)
+		goto bad;
+	for (i = n - 22;; i--) {
+		if (!memcmp(tail + i, "PK\5\6", 4))
+			break;
+		if (!i)
+			goto bad;
+	}
+	dir[0] = le(tail + i + 10, 2);
+	dir[1] = le(tail + i + 12, 4);
+	dir[2] = le(tail + i + 16, 4);
+	if (dir[0] != 0xffff && dir[1] != UINT32_MAX && dir[2] != UINT32_MAX)
+		return CKR_OK;
+	if (i < 20 || memcmp(tail + i - 20, "PK\6\7", 4))
+		goto bad;
+	at = le8(tail + i - 12);
+	if (f->size < 56 || at > f->size - 56)
+		goto bad;
+	CKR_TRY(file_read(f->fd, f->path, x, 56, at, e));
+	if (memcmp(x, "PK\6\6", 4))
+		goto bad;
+	dir[0] = le8(x + 32);
+	dir[1] = le8(x + 40);
+	dir[2] = le8(x + 48);
+	return CKR_OK;
+bad:
+	return err_set(e, CKR_EFORMAT, "%s: not a zip archive that can be "
+	               "read; it may be cut off", f->path);
+}
+
+/* Fill in the array that a member holds; its name is put at *name. */
+static ckr_status
+read_member(struct array_file *f, const struct member *m, struct array *a,
+            char **name, struct err *e)
+{
+	unsigned char local[30];
+	char text[NAME_TEXT];
+	size_t n = m->name_len;
+	uint64_t at;
+
+	memcpy(*name, m->name, n);
+	if (n > 4 && !memcmp(*name + n - 4, ".npy", 4))
+		n -= 4;
+	(*name)[n] = '\0';
+	a->name = *name;
+	*name += n + 1;
+	err_name(text, sizeof(text), a->name);
+	if (strlen(a->name) != n)
+		return err_set(e, CKR_EFORMAT, "%s: a name holds NUL", f->path);
+	if (m->flags & 1 || m->method)
+		return err_set(e, CKR_EUNSUPPORTED, "%s: array '%s' is %s; "
+		               "save it with numpy.savez, not "
+		               "savez_compressed: np.savez('new.npz', "
+		               "**np.load('%s'))", f->path, text,
+		               m->flags & 1 ? "encrypted" : "compressed",
+		               f->path);
+	if (f->size < 30 || m->at > f->size - 30 || m->size != m->stored)
+		goto bad;
+	CKR_TRY(file_read(f->fd, f->path, local, 30, m->at, e));
+	if (memcmp(local, "PK\3\4", 4))
+		goto bad;
+	at = m->at + 30 + le(local + 26, 2) + le(local + 28, 2);
+	if (at > f->size || m->size > f->size - at)
+		goto bad;
+	return read_npy(f, at, m->size, a, e);
+bad:
+	return err_set(e, CKR_EFORMAT, "%s: array '%s' lies outside the file; "
+	               "it may be cut off", f->path, text);
+}
+
+static ckr_status
+read_members(struct array_file *f, const unsigned char *p, size_t left,
+             uint64_t count, struct err *e)
+{
+	char *name = f->text;
+
+	for (uint64_t i = 0; i < count; i++) {
+		struct member m;
+		size_t nx, nc, all;
+
+		if (left < 46 || memcmp(p, "PK\1\2", 4))
+			goto bad;
+		m = (struct member){ .flags = le(p + 8, 2),
+			.method = le(p + 10, 2), .stored = le(p + 20, 4),
+			.size = le(p + 24, 4), .name_len = le(p + 28, 2),
+			.at = le(p + 42, 4), .name = p + 46 };
+		nx = le(p + 30, 2);
+		nc = le(p + 32, 2);
+		all = 46 + m.name_len + nx + nc;
+		if (all > left || !zip64(&m, p + 46 + m.name_len, nx))
+			goto bad;
+		CKR_TRY(read_member(f, &m, &f->v[f->n], &name, e));
+		f->n++;
+		p += all;
+		left -= all;
+	}
+	return CKR_OK;
+bad:
+	return err_set(e, CKR_EFORMAT, "%s: the zip directory cannot be read",
+	               f->path);
+}
+
+ckr_status
+npz_read_directory(struct array_file *f, struct err *e)
+{
+	uint64_t dir[3];
+	unsigned char *p;
+	ckr_status s;
+
+	CKR_TRY(find_directory(f, dir, e));
+	if (dir[0] > MAX_MEMBERS || dir[2] > f->size
+	    || dir[1] > f->size - dir[2] || dir[1] / 46 < dir[0])
+		return err_set(e, CKR_EFORMAT, "%s: the zip directory cannot "
+		               "be read", f->path);
+	f->v = calloc(dir[0] + 1, sizeof(*f->v));
+	/* names lie in the directory, so its size bounds theirs */
+	f->text = malloc(dir[1] + 1);
+	p = malloc(dir[1] + 1);
+	if (!f->v || !f->text || !p) {
+		free(p);
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	}
+	s = file_read(f->fd, f->path, p, dir[1], dir[2], e);
+	if (s == CKR_OK)
+		s = read_members(f, p, dir[1], dir[0], e);
+	free(p);
+	return s;
+}

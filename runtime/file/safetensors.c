@@ -1,0 +1,338 @@
+/* safetensors: 8 bytes little-endian header length, a JSON header, data.
+ *
+ *	{"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
+ *	 "__metadata__": {"KEY": "VALUE"}}
+ *
+ * Reading trusts nothing: the header's size is limited, every shape is
+ * multiplied with overflow checks, offsets must lie in the file and agree with
+ * shape and type.  Writing puts the header first and lets data come in any
+ * order, so that tensors can be written as they become ready.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/file/array.h"
+#include "runtime/file/json.h"
+
+enum { MAX_HEADER = 100 << 20, DATA_ALIGN = 64 };
+
+struct reader {
+	struct array_file *f;
+	struct json j;
+	struct err *e;
+	size_t cap, meta_cap;
+	uint64_t data;                  /* where data begins */
+};
+
+static ckr_status
+bad(struct reader *r, const char *what)
+{
+	return err_set(r->e, CKR_EFORMAT, "%s: not a valid safetensors file: "
+	               "%s (byte %zu of the header)", r->f->path,
+	               r->j.fault ? r->j.fault : what, r->j.at);
+}
+
+static bool
+grow(void **v, size_t n, size_t *cap, size_t size)
+{
+	size_t to = *cap ? *cap * 2 : 64;
+	void *p;
+
+	if (n < *cap)
+		return true;
+	p = reallocarray(*v, to, size);
+	if (!p)
+		return false;
+	*v = p;
+	*cap = to;
+	return true;
+}
+
+static ckr_status
+read_metadata(struct reader *r)
+{
+	struct array_file *f = r->f;
+	struct meta m;
+
+	if (!json_expect(&r->j, '{'))
+		return bad(r, "metadata");
+	if (json_accept(&r->j, '}'))
+		return CKR_OK;
+	do {
+		char *key, *value;
+
+		if (!json_string(&r->j, &key) || !json_expect(&r->j, ':')
+		    || !json_string(&r->j, &value))
+			return bad(r, "metadata");
+		m = (struct meta){ key, value };
+		if (!grow((void **)&f->meta, f->nmeta, &r->meta_cap, sizeof(m)))
+			return err_set(r->e, CKR_ENOMEM, "out of memory");
+		f->meta[f->nmeta++] = m;
+	} while (json_accept(&r->j, ','));
+	return json_expect(&r->j, '}') ? CKR_OK : bad(r, "metadata");
+}
+
+static ckr_status
+read_shape(struct reader *r, struct array *a)
+{
+	if (!json_expect(&r->j, '['))
+		return bad(r, "shape");
+	if (json_accept(&r->j, ']'))
+		return CKR_OK;
+	do {
+		if (a->rank == CKR_MAX_RANK)
+			return bad(r, "more than 8 dimensions");
+		if (!json_uint(&r->j, &a->dim[a->rank++]))
+			return bad(r, "shape");
+	} while (json_accept(&r->j, ','));
+	return json_expect(&r->j, ']') ? CKR_OK : bad(r, "shape");
+}
+
+/* One field of a tensor's object; *have collects which were seen. */
+static ckr_status
+read_field(struct reader *r, struct array *a, int64_t offset[2],
+           unsigned *have)
+{
+	struct json *j = &r->j;
+	char *key, *type;
+	unsigned bit;
+
+	if (!json_string(j, &key) || !json_expect(j, ':'))
+		return bad(r, "tensor");
+	bit = !strcmp(key, "dtype") ? 1 : !strcmp(key, "shape") ? 2
+	      : !strcmp(key, "data_offsets") ? 4 : 0;
+	if (*have & bit)
+		return bad(r, "a field occurs twice");
+	*have |= bit;
+	switch (bit) {
+	case 1:
+		if (!json_string(j, &type))
+			return bad(r, "dtype");
+		a->dtype = dtype_from_st(type, strlen(type));
+		return CKR_OK;
+	case 2:
+		return read_shape(r, a);
+	case 4:
+		if (!json_expect(j, '[') || !json_uint(j, &offset[0])
+		    || !json_expect(j, ',') || !json_uint(j, &offset[1])
+		    || !json_expect(j, ']'))
+			return bad(r, "data_offsets");
+		return CKR_OK;
+	default:
+		return json_skip(j) ? CKR_OK : bad(r, "tensor");
+	}
+}
+
+static ckr_status
+read_tensor(struct reader *r, const char *name)
+{
+	struct array_file *f = r->f;
+	struct array a = { .name = name };
+	int64_t offset[2] = { 0, 0 };
+	unsigned have = 0;
+	char text[NAME_TEXT];
+
+	if (!json_expect(&r->j, '{'))
+		return bad(r, "tensor");
+	do {
+		CKR_TRY(read_field(r, &a, offset, &have));
+	} while (json_accept(&r->j, ','));
+	if (!json_expect(&r->j, '}') || have != 7)
+		return bad(r, "dtype, shape or data_offsets is missing");
+	err_name(text, sizeof(text), name);
+	if (offset[0] > offset[1]
+	    || (uint64_t)offset[1] > f->size - r->data)
+		return err_set(r->e, CKR_EFORMAT, "%s: tensor '%s' lies at "
+		               "bytes %lld..%lld, but the file holds %llu "
+		               "bytes of data; it may be cut off", f->path,
+		               text,
+		               (long long)offset[0], (long long)offset[1],
+		               (unsigned long long)(f->size - r->data));
+	if (!dtype_bytes(a.dtype, a.rank, a.dim, &a.nelem, &a.nbytes))
+		return err_set(r->e, CKR_EFORMAT, "%s: tensor '%s' has an "
+		               "impossible shape", f->path, text);
+	if (!a.dtype)
+		a.nbytes = (uint64_t)(offset[1] - offset[0]);
+	if (a.nbytes != (uint64_t)(offset[1] - offset[0]))
+		return err_set(r->e, CKR_EFORMAT, "%s: tensor '%s' has %llu "
+		               "bytes by its shape, but %lld by its offsets",
+		               f->path,
+		               text, (unsigned long long)a.nbytes,
+		               (long long)(offset[1] - offset[0]));
+	a.at = r->data + (uint64_t)offset[0];
+	if (!grow((void **)&f->v, f->n, &r->cap, sizeof(a)))
+		return err_set(r->e, CKR_ENOMEM, "out of memory");
+	f->v[f->n++] = a;
+	return CKR_OK;
+}
+
+static ckr_status
+read_all(struct reader *r)
+{
+	if (!json_expect(&r->j, '{'))
+		return bad(r, "header");
+	if (!json_accept(&r->j, '}')) {
+		do {
+			char *name;
+
+			if (!json_string(&r->j, &name)
+			    || !json_expect(&r->j, ':'))
+				return bad(r, "header");
+			if (!strcmp(name, "__metadata__"))
+				CKR_TRY(read_metadata(r));
+			else
+				CKR_TRY(read_tensor(r, name));
+		} while (json_accept(&r->j, ','));
+		if (!json_expect(&r->j, '}'))
+			return bad(r, "header");
+	}
+	return json_end(&r->j) ? CKR_OK : bad(r, "header");
+}
+
+ckr_status
+safetensors_read_header(struct array_file *f, struct err *e)
+{
+	struct reader r = { .f = f, .e = e };
+	unsigned char head[8];
+	uint64_t n = 0;
+
+	CKR_TRY(file_read(f->fd, f->path, head, 8, 0, e));
+	for (int i = 7; i >= 0; i--)
+		n = n << 8 | head[i];
+	if (n > f->size - 8)
+		return err_set(e, CKR_EFORMAT, "%s: a safetensors header of "
+		               "%llu bytes in a file of %llu; it may be cut "
+		               "off",
+		               f->path, (unsigned long long)n,
+		               (unsigned long long)f->size);
+	if (n > MAX_HEADER)
+		return err_set(e, CKR_EFORMAT, "%s: a safetensors header of "
+		               "%llu bytes; at most %d are read", f->path,
+		               (unsigned long long)n, MAX_HEADER);
+	f->text = malloc(n + 1);
+	if (!f->text)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	CKR_TRY(file_read(f->fd, f->path, f->text, n, 8, e));
+	f->text[n] = '\0';
+	r.j = (struct json){ .text = f->text, .size = n };
+	r.data = 8 + n;
+	return read_all(&r);
+}
+
+/* ---- writing ---- */
+
+static void
+put_entry(FILE *h, const struct st_entry *t, uint64_t from, uint64_t to)
+{
+	json_put(h, t->name);
+	fprintf(h, ":{\"dtype\":\"%s\",\"shape\":[", dtype_row[t->dtype].st);
+	for (int k = 0; k < t->rank; k++)
+		fprintf(h, "%s%lld", k ? "," : "", (long long)t->dim[k]);
+	fprintf(h, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)from,
+	        (unsigned long long)to);
+}
+
+/* The header text; w->at is filled relative to the data's beginning. */
+static ckr_status
+make_header(struct st_writer *w, const struct st_entry *t, size_t n,
+            const struct meta *meta, size_t nmeta, char **text, size_t *size,
+            struct err *e)
+{
+	FILE *h = open_memstream(text, size);
+	uint64_t at = 0, nelem, nbytes;
+
+	if (!h)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	fputs("{\"__metadata__\":{\"format\":\"ckc\"", h);
+	for (size_t i = 0; i < nmeta; i++) {
+		fputc(',', h);
+		json_put(h, meta[i].key);
+		fputc(':', h);
+		json_put(h, meta[i].value);
+	}
+	fputc('}', h);
+	for (size_t i = 0; i < n; i++) {
+		w->at[i] = at;
+		if (!dtype_bytes(t[i].dtype, t[i].rank, t[i].dim, &nelem,
+		                 &nbytes)
+		    || __builtin_add_overflow(at, nbytes, &at)) {
+			fclose(h);
+			return err_set(e, CKR_EARG, "'%s' is too large",
+			               t[i].name);
+		}
+		fputc(',', h);
+		put_entry(h, &t[i], w->at[i], at);
+	}
+	w->at[n] = at;
+	fputc('}', h);
+	/* blanks so that data begins on a multiple of 64 */
+	fflush(h);
+	for (size_t k = *size; (k + 8) % DATA_ALIGN; k++)
+		fputc(' ', h);
+	if (fclose(h))
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	return CKR_OK;
+}
+
+ckr_status
+st_begin(struct st_writer *w, const char *path, const struct st_entry *t,
+         size_t n, const struct meta *meta, size_t nmeta, struct err *e)
+{
+	unsigned char len[8];
+	char *text = NULL;
+	size_t size = 0;
+	ckr_status s;
+
+	*w = (struct st_writer){ .file = { .fd = -1 }, .n = n };
+	w->at = calloc(n + 1, sizeof(*w->at));
+	if (!w->at)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	s = make_header(w, t, n, meta, nmeta, &text, &size, e);
+	if (s == CKR_OK)
+		s = new_file_open(&w->file, path, e);
+	if (s == CKR_OK) {
+		for (int i = 0; i < 8; i++)
+			len[i] = (unsigned char)((uint64_t)size >> 8 * i);
+		s = file_write(w->file.fd, path, len, 8, 0, e);
+	}
+	if (s == CKR_OK)
+		s = file_write(w->file.fd, path, text, size, 8, e);
+	free(text);
+	for (size_t i = 0; i <= n; i++)
+		w->at[i] += 8 + size;
+	if (s == CKR_OK && ftruncate(w->file.fd, (off_t)w->at[n]))
+		s = err_set(e, CKR_EIO, "%s: cannot write: %m", path);
+	if (s != CKR_OK)
+		st_abort(w);
+	return s;
+}
+
+ckr_status
+st_write(struct st_writer *w, size_t i, uint64_t from, const void *data,
+         size_t nbytes, struct err *e)
+{
+	if (i >= w->n || from + nbytes > w->at[i + 1] - w->at[i])
+		return err_set(e, CKR_EARG, "internal: write outside an entry");
+	return file_write(w->file.fd, w->file.path, data, nbytes,
+	                  w->at[i] + from, e);
+}
+
+ckr_status
+st_commit(struct st_writer *w, struct err *e)
+{
+	ckr_status s = new_file_commit(&w->file, e);
+
+	free(w->at);
+	w->at = NULL;
+	return s;
+}
+
+void
+st_abort(struct st_writer *w)
+{
+	new_file_abort(&w->file);
+	free(w->at);
+	w->at = NULL;
+}

@@ -1,0 +1,214 @@
+/* A context from outside: its tensors by name, and facts about it. */
+#include "runtime/model/rt.h"
+
+#include <string.h>
+
+static const char *
+kind_text(const struct ckr_tensor *t)
+{
+	static const char *const text[] = { "param", "buffer", "constant",
+	                                    "input", "state", "grad", "other" };
+
+	if (t->flags & (CKR_OUTPUT | CKR_LOSS) && t->kind >= CKR_GRAD)
+		return "output";
+	return t->kind < sizeof(text) / sizeof(*text) ? text[t->kind] : "other";
+}
+
+static void
+fill_info(const struct ckr_tensor *t, struct ckr_info *info)
+{
+	*info = (struct ckr_info){
+		.name = t->name, .dtype = dtype_row[t->dtype].text,
+		.kind = kind_text(t), .frozen = t->flags & CKR_FROZEN,
+		.loss = t->flags & CKR_LOSS, .rank = t->rank,
+		.nbytes = rt_nelem(t) * dtype_row[t->dtype].nbytes,
+	};
+	memcpy(info->dim, t->dim, sizeof(info->dim));
+}
+
+static ckr_status
+not_ready(ckr_ctx *c)
+{
+	return err_set(&c->err, CKR_EARG, "no model is open");
+}
+
+ckr_status
+ckr_tensor(ckr_ctx *c, size_t i, struct ckr_info *info)
+{
+	const struct ckr_program *p;
+
+	if (!c->ready)
+		return not_ready(c);
+	p = &c->lib->program[0];
+	for (uint32_t t = 0; t < p->ntensor; t++)
+		if (rt_is_public(&p->tensor[t]) && !i--) {
+			fill_info(&p->tensor[t], info);
+			return CKR_OK;
+		}
+	return err_set(&c->err, CKR_EARG, "no tensor of that number");
+}
+
+static ckr_status
+find(ckr_ctx *c, const char *name, const struct ckr_tensor **t)
+{
+	char text[NAME_TEXT];
+
+	if (!c->ready)
+		return not_ready(c);
+	*t = rt_find(c, name, NULL);
+	if (*t)
+		return CKR_OK;
+	return err_set(&c->err, CKR_EARG, "%s: no input, output, parameter, "
+	               "buffer or state is called '%s'", c->path,
+	               err_name(text, sizeof(text), name));
+}
+
+ckr_status
+ckr_find(ckr_ctx *c, const char *name, struct ckr_info *info)
+{
+	const struct ckr_tensor *t;
+
+	CKR_TRY(find(c, name, &t));
+	fill_info(t, info);
+	return CKR_OK;
+}
+
+static ckr_status
+check_size(ckr_ctx *c, const struct ckr_tensor *t, size_t nbytes)
+{
+	uint64_t want = rt_nelem(t) * dtype_row[t->dtype].nbytes;
+	char shape[128];
+
+	if (want == nbytes)
+		return CKR_OK;
+	return err_set(&c->err, CKR_EARG, "'%s' is %s: expected %llu bytes, "
+	               "got %zu", t->name,
+	               array_text(shape, sizeof(shape), t->dtype, t->rank,
+	                          t->dim), (unsigned long long)want, nbytes);
+}
+
+ckr_status
+ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
+{
+	const struct ckr_tensor *t;
+
+	CKR_TRY(find(c, name, &t));
+	CKR_TRY(check_size(c, t, nbytes));
+	if (t->kind > CKR_STATE)
+		return err_set(&c->err, CKR_EARG, "'%s' is an output: it "
+		               "cannot be set", t->name);
+	rt_unpack(t, rt_at(c, &c->arena, t), data);
+	return CKR_OK;
+}
+
+ckr_status
+ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
+{
+	const struct ckr_tensor *t;
+
+	CKR_TRY(find(c, name, &t));
+	CKR_TRY(check_size(c, t, nbytes));
+	if (t->kind > CKR_STATE && !c->valid_outputs)
+		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
+		               "before a step has run to its end", t->name);
+	rt_pack(t, rt_at(c, &c->arena, t), data);
+	return CKR_OK;
+}
+
+ckr_status
+ckr_input(ckr_ctx *c, const char *name, void **data)
+{
+	const struct ckr_tensor *t;
+
+	CKR_TRY(find(c, name, &t));
+	if (t->kind != CKR_INPUT || !rt_is_dense(t)
+	    || !(t->flags & CKR_RESIDENT))
+		return err_set(&c->err, CKR_EARG, "'%s' is not an input",
+		               t->name);
+	*data = rt_at(c, &c->arena, t);
+	return CKR_OK;
+}
+
+ckr_status
+ckr_set_feed(ckr_ctx *c, ckr_feed *feed, void *user)
+{
+	c->feed = feed;
+	c->feed_user = user;
+	return CKR_OK;
+}
+
+/* ---- facts ---- */
+
+ckr_status
+ckr_memory(ckr_ctx *c, struct ckr_memory *m)
+{
+	uint64_t now = mem_anonymous();
+
+	if (!c->ready)
+		return not_ready(c);
+	*m = (struct ckr_memory){
+		.planned_bytes = c->lib->peak_bytes,
+		.budget_bytes = c->lib->budget_bytes,
+		.resident_bytes = c->lib->program[0].resident_bytes,
+		.arena_bytes = c->arena.size,
+		.peak_bytes = ckr_peak_bytes(c),
+		.held_bytes = c->guard.nbytes,
+		.grown_bytes = now > c->rss_before ? now - c->rss_before : 0,
+	};
+	return CKR_OK;
+}
+
+const char *
+ckr_blas(const ckr_ctx *c)
+{
+	return c->gemm.text;
+}
+
+const char *
+ckr_model_name(const ckr_ctx *c)
+{
+	return c->lib ? c->lib->name : "";
+}
+
+int
+ckr_threads(const ckr_ctx *c)
+{
+	return c->env.threads;
+}
+
+uint32_t
+ckr_micro_batches(const ckr_ctx *c)
+{
+	return c->lib && c->lib->grad_accum ? c->lib->grad_accum : 1;
+}
+
+const char *
+ckr_optimizer(const ckr_ctx *c)
+{
+	return c->lib && c->lib->optimizer ? c->lib->optimizer : "none";
+}
+
+uint64_t
+ckr_step_count(const ckr_ctx *c)
+{
+	return c->step;
+}
+
+uint64_t
+ckr_skipped_count(const ckr_ctx *c)
+{
+	return c->skipped;
+}
+
+uint64_t
+ckr_peak_bytes(const ckr_ctx *c)
+{
+	return c->ready ? c->lib->program[0].resident_bytes
+	                  + block_touched(&c->arena) : 0;
+}
+
+uint64_t
+ckr_seed(const ckr_ctx *c)
+{
+	return c->env.seed;
+}

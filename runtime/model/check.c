@@ -1,0 +1,282 @@
+/* ckr_check: one step under keep-everything and under the plan, from the same
+ * state, compared bit by bit.
+ *
+ * Every tensor that has a value is hashed at the moment it is final; the
+ * tables say which tensors of the two schedules belong together, so that a
+ * value computed again is compared each time.  Hashes instead of copies: the
+ * check needs no more memory than the two arenas and one copy of the resident
+ * block.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/model/rt.h"
+
+struct side {
+	ckr_ctx *c;
+	const struct ckr_program *p;
+	const struct block *arena;
+	uint64_t *hash;                 /* of tensor i; 0: not seen */
+	double loss;
+	ckr_status end;                 /* CKR_OK or CKR_ENAN */
+};
+
+static uint64_t
+mix(uint64_t h, uint64_t x)
+{
+	h = (h ^ x) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static uint64_t
+hash_bytes(uint64_t h, const unsigned char *p, uint64_t n)
+{
+	uint64_t x;
+
+	for (; n >= 8; p += 8, n -= 8) {
+		memcpy(&x, p, 8);
+		h = mix(h, x);
+	}
+	x = 0;
+	memcpy(&x, p, n);
+	return mix(h, x + n);
+}
+
+static ckr_status
+hash_tensor(struct side *s, uint32_t i)
+{
+	const struct ckr_tensor *t = &s->p->tensor[i];
+	const void *from = rt_at(s->c, s->arena, t);
+	uint64_t n = rt_nelem(t) * dtype_row[t->dtype].nbytes;
+	uint64_t h = s->hash[i] ? s->hash[i] : 1;
+	void *dense;
+
+	if (rt_is_dense(t)) {
+		h = hash_bytes(h, from, n);
+	} else {
+		dense = malloc(n + 1);
+		if (!dense)
+			return err_set(&s->c->err, CKR_ENOMEM, "out of memory");
+		rt_pack(t, from, dense);
+		h = hash_bytes(h, dense, n);
+		free(dense);
+	}
+	s->hash[i] = h ? h : 1;
+	return CKR_OK;
+}
+
+/* Tensors are few and steps are many: a list per step would be faster, but
+ * this is not where the time goes. */
+static ckr_status
+after_step(void *user, uint32_t step)
+{
+	struct side *s = user;
+
+	for (uint32_t i = 0; i < s->p->ntensor; i++)
+		if (s->p->tensor[i].ready == (int32_t)step
+		    && s->p->tensor[i].dtype)
+			CKR_TRY(hash_tensor(s, i));
+	return CKR_OK;
+}
+
+static ckr_status
+side_new(struct side *s, ckr_ctx *c, const struct ckr_program *p,
+         const struct block *arena)
+{
+	*s = (struct side){ .c = c, .p = p, .arena = arena };
+	s->hash = calloc(p->ntensor + 1, sizeof(*s->hash));
+	return s->hash ? CKR_OK
+	       : err_set(&c->err, CKR_ENOMEM, "out of memory");
+}
+
+static ckr_status
+side_run(struct side *s, void **ptr)
+{
+	struct watch w = { after_step, s };
+
+	s->end = rt_run(s->c, s->p, ptr, s->arena, &w, &s->loss);
+	if (s->end != CKR_OK && s->end != CKR_ENAN)
+		return s->end;
+	/* what the step has left behind */
+	for (uint32_t i = 0; i < s->c->lib->nshared; i++)
+		CKR_TRY(hash_tensor(s, i));
+	return CKR_OK;
+}
+
+static bool
+comparable(const struct ckr_tensor *a, const struct ckr_tensor *b)
+{
+	return a->dtype == b->dtype && a->rank == b->rank
+	       && !memcmp(a->dim, b->dim, a->rank * sizeof(*a->dim));
+}
+
+static ckr_status
+differs(const struct side *plan, uint32_t i)
+{
+	const struct ckr_tensor *t = &plan->p->tensor[i];
+	const struct ckr_step *s = t->ready >= 0 ? &plan->p->step[t->ready]
+	                           : NULL;
+	char name[NAME_TEXT], origin[NAME_TEXT] = "";
+
+	if (s && s->origin)
+		err_name(origin, sizeof(origin), s->origin);
+	err_name(name, sizeof(name), t->name);
+	if (!s)
+		return err_set(&plan->c->err, CKR_EMISMATCH, "step %llu: '%s' "
+		               "differs after the update",
+		               (unsigned long long)plan->c->step + 1, name);
+	return err_set(&plan->c->err, CKR_EMISMATCH, "step %llu: '%s', made by "
+	               "%s %d (%s), is the first tensor that differs",
+	               (unsigned long long)plan->c->step + 1, name, s->op,
+	               t->ready, origin);
+}
+
+static bool
+is_again(const struct ckr_program *p, const struct ckr_tensor *t)
+{
+	return t->ready >= 0 && p->step[t->ready].phase == CKR_RECOMPUTE;
+}
+
+/* Tensor i of the plan has nothing to be compared with. */
+static ckr_status
+stands_alone(const struct side *plan, uint32_t i, struct ckr_checked *n)
+{
+	const struct ckr_tensor *t = &plan->p->tensor[i];
+	char name[NAME_TEXT];
+
+	n->alone++;
+	if (!is_again(plan->p, t))
+		return CKR_OK;
+	return err_set(&plan->c->err, CKR_EUNSUPPORTED, "'%s', computed again "
+	               "by %s %d, has nothing to be compared with: this "
+	               "library cannot be checked",
+	               err_name(name, sizeof(name), t->name ? t->name : ""),
+	               plan->p->step[t->ready].op, t->ready);
+}
+
+/* Where in the other's tables tensor i of the plan is; -1: nowhere. */
+static int64_t
+partner(const struct side *plan, const struct side *all, uint32_t i)
+{
+	const struct ckr_tensor *t = &plan->p->tensor[i];
+	int64_t o = plan->p == all->p || i < plan->c->lib->nshared
+	            ? (int64_t)i : t->twin;
+
+	return o >= 0 && o < (int64_t)all->p->ntensor && all->hash[o]
+	       && comparable(t, &all->p->tensor[o]) ? o : -1;
+}
+
+/* Compare in the plan's order of execution. */
+static ckr_status
+compare(const struct side *plan, const struct side *all,
+        struct ckr_checked *n)
+{
+	int64_t first = -1;
+
+	for (uint32_t i = 0; i < plan->p->ntensor; i++) {
+		const struct ckr_tensor *t = &plan->p->tensor[i];
+		int64_t o = partner(plan, all, i);
+
+		if (!plan->hash[i])
+			continue;
+		if (o < 0) {
+			CKR_TRY(stands_alone(plan, i, n));
+			continue;
+		}
+		n->compared++;
+		n->again += is_again(plan->p, t);
+		if (plan->hash[i] == all->hash[o])
+			continue;
+		/* unsigned: those ready from the start come last */
+		if (first < 0 || (uint32_t)t->ready
+		    < (uint32_t)plan->p->tensor[first].ready)
+			first = i;
+	}
+	if (first >= 0)
+		return differs(plan, (uint32_t)first);
+	if (memcmp(&plan->loss, &all->loss, sizeof(plan->loss)))
+		return err_set(&plan->c->err, CKR_EMISMATCH, "the loss "
+		               "differs: %.9g by the plan, %.9g keeping "
+		               "everything",
+		               plan->loss, all->loss);
+	return plan->end;
+}
+
+/* Both runs and what they show; the plan's comes second, so that its state
+ * stays, and it is the one that is traced and timed. */
+static ckr_status
+run_both(struct side *all, void **all_ptr, struct side *plan, void **ptr,
+         const void *saved, struct ckr_checked *n)
+{
+	ckr_ctx *c = plan->c;
+	struct trace *trace = c->trace;
+	struct profile *profile = c->profile;
+	ckr_status s;
+
+	c->trace = NULL;
+	c->profile = NULL;
+	s = side_run(all, all_ptr);
+	c->trace = trace;
+	c->profile = profile;
+	if (s != CKR_OK)
+		return s;
+	memcpy(c->resident.p, saved, c->resident.size);
+	if (trace)
+		trace_step_begin(trace, &c->env);
+	CKR_TRY(side_run(plan, ptr));
+	return compare(plan, all, n);
+}
+
+static ckr_status
+check_with(ckr_ctx *c, struct side *all, struct side *plan,
+           struct ckr_checked *n)
+{
+	void **ptr = rt_bind(c, all->p, all->arena);
+	void *saved = malloc(c->resident.size + 1);
+	ckr_status s;
+
+	if (!ptr || !saved) {
+		s = err_set(&c->err, CKR_ENOMEM, "out of memory");
+	} else {
+		memcpy(saved, c->resident.p, c->resident.size);
+		s = run_both(all, ptr, plan, c->ptr, saved, n);
+		if (s != CKR_OK)
+			memcpy(c->resident.p, saved, c->resident.size);
+	}
+	free(ptr);
+	free(saved);
+	return s;
+}
+
+ckr_status
+ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
+          struct ckr_checked *checked)
+{
+	const struct ckr_program *ref;
+	struct block arena = { .p = NULL };
+	struct side all = { .c = c }, plan = { .c = c };
+	struct ckr_checked n = { 0 };
+	ckr_status s;
+
+	if (!c->ready)
+		return err_set(&c->err, CKR_EARG, "no model is open");
+	ref = &c->lib->program[c->lib->program[1].nstep ? 1 : 0];
+	CKR_TRY(rt_prepare(c, hyper));
+	s = block_map(&arena, ref->arena_bytes, false, false, c->env.threads,
+	              &c->err);
+	if (s == CKR_OK)
+		s = side_new(&all, c, ref, &arena);
+	if (s == CKR_OK)
+		s = side_new(&plan, c, &c->lib->program[0], &c->arena);
+	if (s == CKR_OK)
+		s = check_with(c, &all, &plan, &n);
+	if (loss)
+		*loss = plan.loss;
+	if (checked)
+		*checked = n;
+	free(all.hash);
+	free(plan.hash);
+	block_unmap(&arena);
+	return rt_done(c, s);
+}

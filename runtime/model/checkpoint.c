@@ -1,0 +1,483 @@
+/* Weights, checkpoints, outputs and gradients as safetensors files. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/model/rt.h"
+
+static ckr_status
+oom(ckr_ctx *c)
+{
+	return err_set(&c->err, CKR_ENOMEM, "out of memory");
+}
+
+static ckr_status
+need_ready(ckr_ctx *c)
+{
+	return c->ready ? CKR_OK
+	       : err_set(&c->err, CKR_EARG, "no model is open");
+}
+
+/* ---- reading ---- */
+
+static ckr_status
+need_same_shape(ckr_ctx *c, const struct array_file *f, const struct array *a,
+                const struct ckr_tensor *t)
+{
+	char want[128], have[128], name[NAME_TEXT];
+
+	if (a->rank == t->rank
+	    && !memcmp(a->dim, t->dim, (size_t)a->rank * sizeof(*a->dim)))
+		return CKR_OK;
+	return err_set(&c->err, CKR_EFORMAT, "%s: '%s': expected %s, found %s",
+	               f->path, err_name(name, sizeof(name), t->name),
+	               array_text(want, sizeof(want), t->dtype, t->rank,
+	                          t->dim),
+	               array_text(have, sizeof(have), a->dtype, a->rank,
+	                          a->dim));
+}
+
+/* The tensor's value from the file, converted. */
+static ckr_status
+read_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
+            const struct ckr_tensor *t)
+{
+	void *to = rt_at(c, &c->arena, t), *dense;
+	ckr_status s;
+
+	if (rt_is_dense(t))
+		return array_read(f, a, 0, a->nelem, t->dtype, to, &c->err);
+	dense = malloc(rt_nelem(t) * dtype_row[t->dtype].nbytes + 1);
+	if (!dense)
+		return oom(c);
+	s = array_read(f, a, 0, a->nelem, t->dtype, dense, &c->err);
+	if (s == CKR_OK)
+		rt_unpack(t, to, dense);
+	free(dense);
+	return s;
+}
+
+/* Whether it can be read and converted: as read_tensor, to nowhere. */
+static ckr_status
+try_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
+           const struct ckr_tensor *t)
+{
+	enum { PIECE = 1 << 17 };
+	void *piece = malloc((size_t)PIECE * dtype_row[t->dtype].nbytes);
+	ckr_status s = piece ? CKR_OK : oom(c);
+
+	for (uint64_t i = 0; s == CKR_OK && i < a->nelem; i += PIECE)
+		s = array_read(f, a, i,
+		               a->nelem - i < PIECE ? a->nelem - i : PIECE,
+		               t->dtype, piece, &c->err);
+	free(piece);
+	return s;
+}
+
+static bool
+is_weight(const struct ckr_tensor *t)
+{
+	return t->kind == CKR_PARAM || t->kind == CKR_BUFFER;
+}
+
+static bool
+is_state(const struct ckr_tensor *t)
+{
+	return t->kind == CKR_STATE && t->state && strcmp(t->state, "grad");
+}
+
+static bool
+is_saved(const struct ckr_tensor *t)
+{
+	return is_weight(t) || is_state(t);
+}
+
+typedef bool want_fn(const struct ckr_tensor *);
+
+/* All wanted tensors are in the file, with the right shapes. */
+static ckr_status
+check_file(ckr_ctx *c, const struct array_file *f, want_fn *want,
+           const char *what)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	const char *first = NULL;
+	char name[NAME_TEXT];
+	unsigned missing = 0, all = 0;
+
+	for (uint32_t i = 0; i < c->lib->nshared; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+		const struct array *a;
+
+		if (!want(t))
+			continue;
+		all++;
+		a = array_find(f, t->name);
+		if (a) {
+			CKR_TRY(need_same_shape(c, f, a, t));
+			continue;
+		}
+		missing++;
+		if (!first)
+			first = t->name;
+	}
+	if (!missing)
+		return CKR_OK;
+	return err_set(&c->err, CKR_EFORMAT, "%s: %u of %u %s are missing; the "
+	               "first is '%s'", f->path, missing, all, what,
+	               err_name(name, sizeof(name), first));
+}
+
+typedef ckr_status each_fn(ckr_ctx *, const struct array_file *,
+                           const struct array *, const struct ckr_tensor *);
+
+static ckr_status
+for_all(ckr_ctx *c, const struct array_file *f, want_fn *want, each_fn *each)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+
+	for (uint32_t i = 0; i < c->lib->nshared; i++)
+		if (want(&p->tensor[i]))
+			CKR_TRY(each(c, f, array_find(f, p->tensor[i].name),
+			             &p->tensor[i]));
+	return CKR_OK;
+}
+
+/* All or nothing: the file is read to its end before the first byte of the
+ * model changes.  While the model is being opened there is nothing to keep. */
+static ckr_status
+load(ckr_ctx *c, const struct array_file *f, want_fn *want)
+{
+	ckr_status s;
+
+	if (c->ready)
+		CKR_TRY(for_all(c, f, want, try_tensor));
+	s = for_all(c, f, want, read_tensor);
+	c->ready &= s == CKR_OK;
+	return s;
+}
+
+ckr_status
+rt_load_weights(ckr_ctx *c, const char *path)
+{
+	struct array_file f;
+	ckr_status s = array_open(&f, path, &c->err);
+
+	if (s != CKR_OK)
+		return s;
+	s = check_file(c, &f, is_weight, "parameters and buffers");
+	if (s == CKR_OK)
+		s = load(c, &f, is_weight);
+	array_close(&f);
+	return s;
+}
+
+ckr_status
+ckr_load_weights(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_ready(c));
+	return rt_load_weights(c, path);
+}
+
+static bool
+meta_uint(const struct array_file *f, const char *key, uint64_t *x)
+{
+	const char *s = array_meta(f, key);
+	char *end;
+
+	if (!s || *s < '0' || *s > '9')
+		return false;
+	*x = strtoull(s, &end, 10);
+	return !*end;
+}
+
+/* Another optimizer has other states, and would go on as if its own were
+ * fresh.  What trains nothing takes the weights of any. */
+static ckr_status
+need_same_optimizer(ckr_ctx *c, const struct array_file *f)
+{
+	const char *was = array_meta(f, "optimizer"), *is = ckr_optimizer(c);
+	char name[NAME_TEXT];
+
+	if (!was || !strcmp(was, is) || !strcmp(is, "none"))
+		return CKR_OK;
+	return err_set(&c->err, CKR_EFORMAT, "%s: the run's optimizer was %s, "
+	               "the library's is %s; compile with --optimizer %s, or "
+	               "start from its weights (--init)", f->path,
+	               err_name(name, sizeof(name), was), is, name);
+}
+
+/* What is_saved wants is there, and the file is a checkpoint. */
+static ckr_status
+check_checkpoint(ckr_ctx *c, const struct array_file *f, uint64_t *step,
+                 uint64_t *seed)
+{
+	if (!meta_uint(f, "step", step) || !meta_uint(f, "seed", seed))
+		return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: "
+		               "its metadata lacks step or seed; to start from "
+		               "its weights give it as initial weights "
+		               "(--init)", f->path);
+	CKR_TRY(need_same_optimizer(c, f));
+	CKR_TRY(check_file(c, f, is_weight, "parameters and buffers"));
+	return check_file(c, f, is_state, "tensors of optimizer state");
+}
+
+ckr_status
+ckr_resume(ckr_ctx *c, const char *path)
+{
+	struct array_file f;
+	uint64_t step = 0, seed = 0, skipped = 0;
+	ckr_status s;
+
+	CKR_TRY(need_ready(c));
+	CKR_TRY(array_open(&f, path, &c->err));
+	s = check_checkpoint(c, &f, &step, &seed);
+	if (s == CKR_OK)
+		s = load(c, &f, is_saved);
+	if (!meta_uint(&f, "skipped", &skipped) || skipped > step)
+		skipped = 0;
+	array_close(&f);
+	if (s == CKR_OK) {
+		c->step = step;
+		c->skipped = skipped;
+		c->env.seed = seed;
+	}
+	return s;
+}
+
+/* ---- writing ---- */
+
+static ckr_status
+write_tensor(ckr_ctx *c, struct st_writer *w, size_t entry,
+             const struct ckr_tensor *t, const void *from)
+{
+	uint64_t nbytes = rt_nelem(t) * dtype_row[t->dtype].nbytes;
+	void *dense;
+	ckr_status s;
+
+	if (rt_is_dense(t))
+		return st_write(w, entry, 0, from, nbytes, &c->err);
+	dense = malloc(nbytes + 1);
+	if (!dense)
+		return oom(c);
+	rt_pack(t, from, dense);
+	s = st_write(w, entry, 0, dense, nbytes, &c->err);
+	free(dense);
+	return s;
+}
+
+static struct st_entry
+entry_of(const struct ckr_tensor *t, const char *name)
+{
+	return (struct st_entry){ .name = name, .dtype = t->dtype,
+	                          .rank = t->rank, .dim = t->dim };
+}
+
+/* The tensors listed, as they are now. */
+static ckr_status
+write_file(ckr_ctx *c, const char *path, const uint32_t *list, size_t n,
+           const struct meta *meta, size_t nmeta)
+{
+	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
+	struct st_entry *entry = calloc(n + 1, sizeof(*entry));
+	struct st_writer w;
+	ckr_status s;
+
+	if (!entry)
+		return oom(c);
+	for (size_t i = 0; i < n; i++)
+		entry[i] = entry_of(&tensor[list[i]], tensor[list[i]].name);
+	s = st_begin(&w, path, entry, n, meta, nmeta, &c->err);
+	free(entry);
+	if (s != CKR_OK)
+		return s;
+	for (size_t i = 0; i < n && s == CKR_OK; i++)
+		s = write_tensor(c, &w, i, &tensor[list[i]],
+		                 rt_at(c, &c->arena, &tensor[list[i]]));
+	if (s == CKR_OK)
+		return st_commit(&w, &c->err);
+	st_abort(&w);
+	return s;
+}
+
+static bool
+is_output(const struct ckr_tensor *t)
+{
+	return t->name && t->flags & (CKR_OUTPUT | CKR_LOSS);
+}
+
+static ckr_status
+write_some(ckr_ctx *c, const char *path, want_fn *want, uint32_t among,
+           const struct meta *meta, size_t nmeta)
+{
+	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
+	uint32_t *list = malloc((among + 1) * sizeof(*list));
+	size_t n = 0;
+	ckr_status s;
+
+	if (!list)
+		return oom(c);
+	for (uint32_t i = 0; i < among; i++)
+		if (want(&tensor[i]))
+			list[n++] = i;
+	s = write_file(c, path, list, n, meta, nmeta);
+	free(list);
+	return s;
+}
+
+ckr_status
+ckr_save(ckr_ctx *c, const char *path)
+{
+	char step[24], seed[24], skipped[24];
+	struct meta meta[] = {
+		{ "model", c->lib ? c->lib->name : "" },
+		{ "optimizer", ckr_optimizer(c) },
+		{ "step", step },
+		{ "seed", seed },
+		{ "skipped", skipped },
+		{ "rng", "philox4x32-10" },
+	};
+
+	CKR_TRY(need_ready(c));
+	snprintf(step, sizeof(step), "%llu", (unsigned long long)c->step);
+	snprintf(seed, sizeof(seed), "%llu",
+	         (unsigned long long)c->env.seed);
+	snprintf(skipped, sizeof(skipped), "%llu",
+	         (unsigned long long)c->skipped);
+	return write_some(c, path, is_saved, c->lib->nshared, meta,
+	                  sizeof(meta) / sizeof(*meta));
+}
+
+ckr_status
+ckr_save_outputs(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_ready(c));
+	if (!c->valid_outputs)
+		return err_set(&c->err, CKR_EARG, "outputs have no values "
+		               "before a step has run to its end");
+	return write_some(c, path, is_output, c->lib->program[0].ntensor, NULL,
+	                  0);
+}
+
+/* ---- gradients ---- */
+
+/* Gradients live in the arena from the step that makes them to the one that
+ * applies them; each is written the moment it is ready. */
+struct grads {
+	struct st_writer w;
+	uint32_t *tensor;               /* of entry i */
+	size_t n;
+};
+
+static bool
+is_grad(const struct ckr_tensor *t)
+{
+	return t->kind == CKR_GRAD && t->owner >= 0 && t->ready >= 0;
+}
+
+/* The last gradient of every parameter, in the parameters' order. */
+static bool
+list_grads(ckr_ctx *c, struct grads *g)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	int64_t *of = malloc((p->ntensor + 1) * sizeof(*of));
+
+	g->tensor = malloc((p->ntensor + 1) * sizeof(*g->tensor));
+	if (!of || !g->tensor) {
+		free(of);
+		return false;
+	}
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		of[i] = -1;
+	for (uint32_t i = 0; i < p->ntensor; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+
+		if (!is_grad(t))
+			continue;
+		if (of[t->owner] < 0
+		    || p->tensor[of[t->owner]].ready <= t->ready)
+			of[t->owner] = i;
+	}
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		if (of[i] >= 0)
+			g->tensor[g->n++] = (uint32_t)of[i];
+	free(of);
+	return true;
+}
+
+static ckr_status
+begin_grads(ckr_ctx *c, struct grads *g, const char *path)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	struct st_entry *entry;
+	ckr_status s;
+
+	if (!list_grads(c, g))
+		return oom(c);
+	if (!g->n)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s computes no "
+		               "gradients", c->path);
+	entry = calloc(g->n, sizeof(*entry));
+	if (!entry)
+		return oom(c);
+	for (size_t i = 0; i < g->n; i++) {
+		const struct ckr_tensor *t = &p->tensor[g->tensor[i]];
+
+		entry[i] = entry_of(t, p->tensor[t->owner].name);
+	}
+	s = st_begin(&g->w, path, entry, g->n, NULL, 0, &c->err);
+	free(entry);
+	return s;
+}
+
+ckr_status
+ckr_save_grads(ckr_ctx *c, const char *path)
+{
+	ckr_status s;
+
+	CKR_TRY(need_ready(c));
+	grads_free(c);
+	c->grads = calloc(1, sizeof(*c->grads));
+	if (!c->grads)
+		return oom(c);
+	c->grads->w.file.fd = -1;
+	s = begin_grads(c, c->grads, path);
+	if (s != CKR_OK)
+		grads_free(c);
+	return s;
+}
+
+ckr_status
+grads_after(ckr_ctx *c, const struct ckr_program *p,
+            const struct block *arena, uint32_t step)
+{
+	struct grads *g = c->grads;
+
+	for (size_t i = 0; i < g->n; i++) {
+		const struct ckr_tensor *t = &p->tensor[g->tensor[i]];
+
+		if (t->ready == (int32_t)step)
+			CKR_TRY(write_tensor(c, &g->w, i, t,
+			                     rt_at(c, arena, t)));
+	}
+	return CKR_OK;
+}
+
+ckr_status
+grads_finish(ckr_ctx *c)
+{
+	ckr_status s = st_commit(&c->grads->w, &c->err);
+
+	grads_free(c);
+	return s;
+}
+
+void
+grads_free(ckr_ctx *c)
+{
+	if (!c->grads)
+		return;
+	st_abort(&c->grads->w);
+	free(c->grads->tensor);
+	free(c->grads);
+	c->grads = NULL;
+}

@@ -1,0 +1,281 @@
+/* Losses and gradients that are not numbers: found before an update uses
+ * them, and the state put back to what it was before the step.
+ *
+ * The loss is looked at when it is known, which is before any parameter has
+ * changed; gradients are looked at before the first update.  A library that
+ * updates inside the backward pass has gradients that no one could take back,
+ * so there the loss decides alone, and ckr_finite finds what came of it.
+ * Buffers that the forward pass writes (running statistics) are copied when a
+ * step begins.
+ */
+#include "runtime/model/rt.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 1 << 14 };
+
+/* ---- numbers ---- */
+
+/* Bits of the exponent, all of which are set where a value is not finite. */
+static uint64_t
+exponent_bits(uint8_t dtype)
+{
+	switch (dtype) {
+	case CKR_F32: return 0x7f800000;
+	case CKR_F64: return (uint64_t)0x7ff << 52;
+	case CKR_F16: return 0x7c00;
+	case CKR_BF16: return 0x7f80;
+	default: return 0;
+	}
+}
+
+#define ANY_SET(type) \
+	_Pragma("omp simd reduction(|:bad)") \
+	for (uint64_t i = 0; i < n; i++) { \
+		type u; \
+		memcpy(&u, (const char *)p + i * sizeof(u), sizeof(u)); \
+		bad |= (u & (type)mask) == (type)mask; \
+	}
+
+static bool
+block_is_bad(const void *p, uint64_t n, int size, uint64_t mask)
+{
+	int bad = 0;
+
+	switch (size) {
+	case 2: ANY_SET(uint16_t) break;
+	case 4: ANY_SET(uint32_t) break;
+	default: ANY_SET(uint64_t) break;
+	}
+	return bad;
+}
+
+/* Not a parallel region with an if: OpenMP's run time takes memory for one
+ * that runs on one thread. */
+static bool
+any_bad(const char *p, uint64_t n, int size, uint64_t mask, int threads)
+{
+	int bad = 0;
+
+	if (n <= BLOCK)
+		return block_is_bad(p, n, size, mask);
+#pragma omp parallel for schedule(static) num_threads(threads) \
+	reduction(|:bad)
+	for (uint64_t b = 0; b < n; b += BLOCK)
+		bad |= block_is_bad(p + b * (uint64_t)size,
+		                    n - b < BLOCK ? n - b : BLOCK, size, mask);
+	return bad;
+}
+
+/* The first of n elements that is not finite; n: none. */
+static uint64_t
+first_bad(uint8_t dtype, const void *p, uint64_t n, int threads)
+{
+	int size = dtype_row[dtype].nbytes;
+	uint64_t mask = exponent_bits(dtype), i = 0;
+	const char *at = p;
+
+	if (!mask || !any_bad(at, n, size, mask, threads))
+		return n;
+	while (!block_is_bad(at + i * (uint64_t)size, 1, size, mask))
+		i++;
+	return i;
+}
+
+/* Whether t is finite; *x: the first element, as they lie in memory, that is
+ * not. */
+static bool
+is_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
+          double *x)
+{
+	uint64_t n = rt_nelem(t), at, size = dtype_row[t->dtype].nbytes;
+	int64_t from, to;
+
+	rt_reach(t, &from, &to);
+	/* gaps hold other values */
+	if ((uint64_t)(to - from) != n * size)
+		return true;
+	p -= (int64_t)t->offset - from;
+	at = first_bad(t->dtype, p, n, c->env.threads);
+	if (at == n)
+		return true;
+	*x = dtype_double(t->dtype, p + at * size);
+	/* the sign of a NaN tells nobody anything */
+	*x = isnan(*x) ? (double)NAN : *x;
+	return false;
+}
+
+/* ---- what a step writes before its loss is known ---- */
+
+/* What outlives a step. */
+static bool
+lasts(const struct ckr_tensor *t)
+{
+	return t->kind == CKR_PARAM || t->kind == CKR_BUFFER
+	       || (t->kind == CKR_STATE
+	           && !(t->state && !strcmp(t->state, "grad")));
+}
+
+/* Whether a step before `upto` writes over the shared tensor t. */
+static bool
+is_written(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	int64_t from, to, lo, hi;
+
+	rt_reach(t, &from, &to);
+	for (uint32_t i = c->lib->nshared; i < p->ntensor; i++) {
+		const struct ckr_tensor *u = &p->tensor[i];
+
+		/* a view lies there too, but is not written */
+		if (!(u->flags & CKR_RESIDENT) || u->ready < 0
+		    || (uint32_t)u->ready >= upto || !p->step[u->ready].run)
+			continue;
+		rt_reach(u, &lo, &hi);
+		if (lo < to && from < hi)
+			return true;
+	}
+	return false;
+}
+
+/* The step before which nothing may be lost: the first update, or the one
+ * after the loss. */
+static uint32_t
+commits_at(const struct ckr_program *p)
+{
+	uint32_t at = p->update;
+
+	if (p->loss >= 0 && p->tensor[p->loss].ready >= (int32_t)at)
+		at = (uint32_t)p->tensor[p->loss].ready + 1;
+	return at;
+}
+
+ckr_status
+guard_open(ckr_ctx *c)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	struct guard *g = &c->guard;
+	uint32_t upto = commits_at(p);
+
+	g->held = calloc(c->lib->nshared + 1, sizeof(*g->held));
+	if (!g->held)
+		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+	for (uint32_t i = 0; c->lib->optimizer && i < c->lib->nshared; i++)
+		if (lasts(&p->tensor[i])
+		    && is_written(c, &p->tensor[i], upto)) {
+			g->held[g->nheld++] = i;
+			g->nbytes += p->tensor[i].nbytes;
+		}
+	g->copy = malloc(g->nbytes + 1);
+	if (!g->copy)
+		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+	memset(g->copy, 0, g->nbytes);
+	return CKR_OK;
+}
+
+void
+guard_close(ckr_ctx *c)
+{
+	free(c->guard.held);
+	free(c->guard.copy);
+	c->guard = (struct guard){ .nheld = 0 };
+}
+
+static void
+copy_held(ckr_ctx *c, bool back)
+{
+	unsigned char *copy = c->guard.copy;
+
+	for (uint32_t k = 0; k < c->guard.nheld; k++) {
+		const struct ckr_tensor *t =
+			&c->lib->program[0].tensor[c->guard.held[k]];
+		void *at = rt_at(c, &c->arena, t);
+
+		memcpy(back ? at : copy, back ? copy : at, t->nbytes);
+		copy += t->nbytes;
+	}
+}
+
+void
+guard_begin(ckr_ctx *c)
+{
+	copy_held(c, false);
+}
+
+void
+guard_undo(ckr_ctx *c)
+{
+	copy_held(c, true);
+}
+
+/* ---- looking ---- */
+
+ckr_status
+guard_loss(ckr_ctx *c, const struct ckr_program *p, const struct block *arena,
+           uint32_t step)
+{
+	double loss;
+
+	if (c->guard.mode == CKR_NAN_GO || p->loss < 0
+	    || p->tensor[p->loss].ready != (int32_t)step)
+		return CKR_OK;
+	loss = rt_scalar(c, p, arena);
+	if (isfinite(loss))
+		return CKR_OK;
+	return err_set(&c->err, CKR_ENAN, "step %llu: the loss is not finite: "
+	               "%g", (unsigned long long)c->step + 1,
+	               isnan(loss) ? (double)NAN : loss);
+}
+
+ckr_status
+guard_grads(ckr_ctx *c, const struct ckr_program *p, const struct block *arena)
+{
+	char name[NAME_TEXT];
+	double x;
+
+	if (c->guard.mode == CKR_NAN_GO)
+		return CKR_OK;
+	for (uint32_t i = 0; i < p->ntensor; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+
+		if (t->kind != CKR_GRAD || t->owner < 0 || t->ready < 0
+		    || (uint32_t)t->ready >= p->update
+		    || t->last < (int32_t)p->update
+		    || is_finite(c, t, rt_at(c, arena, t), &x))
+			continue;
+		err_name(name, sizeof(name), p->tensor[t->owner].name);
+		return err_set(&c->err, CKR_ENAN, "step %llu: the gradient of "
+		               "'%s' is not finite: %g",
+		               (unsigned long long)c->step + 1, name, x);
+	}
+	return CKR_OK;
+}
+
+/* A mask among the buffers may well hold infinities: what no step writes is
+ * not looked at. */
+ckr_status
+ckr_finite(ckr_ctx *c)
+{
+	const struct ckr_program *p;
+	char name[NAME_TEXT];
+	double x;
+
+	if (!c->ready)
+		return err_set(&c->err, CKR_EARG, "no model is open");
+	p = &c->lib->program[0];
+	for (uint32_t i = 0; i < c->lib->nshared; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+
+		if (!lasts(t) || t->flags & CKR_FROZEN
+		    || (t->kind == CKR_BUFFER
+		        && !is_written(c, t, p->nstep))
+		    || is_finite(c, t, rt_at(c, &c->arena, t), &x))
+			continue;
+		return err_set(&c->err, CKR_ENAN, "after step %llu '%s' is "
+		               "not finite: %g", (unsigned long long)c->step,
+		               err_name(name, sizeof(name), t->name), x);
+	}
+	return CKR_OK;
+}

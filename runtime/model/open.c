@@ -1,0 +1,308 @@
+/* Opening and closing a compiled model, and its memory. */
+#include "runtime/model/rt.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- loading ---- */
+
+/* Whether the file is shorter than its own header says: dlopen maps what is
+ * not there, and the process dies.  The table of sections comes last. */
+static bool
+cut_off(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	Elf64_Ehdr h;
+	bool cut = false;
+
+	if (!f)
+		return false;
+	if (fread(&h, sizeof(h), 1, f) == 1
+	    && !memcmp(h.e_ident, ELFMAG, SELFMAG)
+	    && h.e_ident[EI_CLASS] == ELFCLASS64 && !fseek(f, 0, SEEK_END)) {
+		uint64_t n = (uint64_t)ftell(f);
+		uint64_t table = (uint64_t)h.e_shnum * h.e_shentsize;
+
+		cut = table > n || h.e_shoff > n - table;
+	}
+	fclose(f);
+	return cut;
+}
+
+/* Refuse what is no library at all; dlopen's words for it help nobody. */
+static ckr_status
+check_elf(const char *so, struct err *e)
+{
+	FILE *f = fopen(so, "rb");
+	char head[SELFMAG] = { 0 };
+	size_t n = strlen(so);
+	bool onnx = n > 5 && !strcmp(so + n - 5, ".onnx"), elf = true;
+
+	if (f) {
+		elf = fread(head, SELFMAG, 1, f) == 1
+		      && !memcmp(head, ELFMAG, SELFMAG);
+		fclose(f);
+	}
+	if (elf)
+		return CKR_OK;
+	if (onnx)
+		return err_set(e, CKR_EFORMAT, "%s: a model is compiled before "
+		               "it runs: ckc %s -o %.*s.so", so, so,
+		               (int)(n - 5), so);
+	return err_set(e, CKR_EFORMAT, "%s: not a compiled model; ckc "
+	               "MODEL.onnx -o MODEL.so makes one", so);
+}
+
+/* dlopen takes a name without a slash for something on the library path. */
+static ckr_status
+load(ckr_ctx *c, const char *so)
+{
+	size_t n = strlen(so) + 3;
+	char *path = malloc(n);
+	void *sym;
+
+	if (!path)
+		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+	snprintf(path, n, "%s%s", strchr(so, '/') ? "" : "./", so);
+	c->path = path;
+	if (access(path, R_OK))
+		return err_set(&c->err, CKR_EIO, "%s: cannot read: %m", so);
+	CKR_TRY(check_elf(so, &c->err));
+	if (cut_off(path))
+		return err_set(&c->err, CKR_EFORMAT, "%s: shorter than its "
+		               "header says; it may be cut off", so);
+	/* a library built by clang brings an OpenMP run time of its own, whose
+	 * threads outlive dlclose and must not lose their code */
+	c->dl = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (!c->dl)
+		return err_set(&c->err, CKR_EFORMAT, "%s: cannot load: %s", so,
+		               dlerror());
+	sym = dlsym(c->dl, "ckr_library");
+	if (!sym)
+		return err_set(&c->err, CKR_EFORMAT, "%s: not a model compiled "
+		               "by ckc: it has no symbol ckr_library", so);
+	c->lib = sym;
+	if (c->lib->abi != CKR_ABI_VERSION)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s: compiled for "
+		               "version %u of the run time's interface, this "
+		               "is %d; compile the model again", so,
+		               c->lib->abi,
+		               CKR_ABI_VERSION);
+	return CKR_OK;
+}
+
+/* A library that disagrees with itself would write outside its memory. */
+static bool
+sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
+            const struct ckr_tensor *t)
+{
+	uint64_t room = t->flags & CKR_RESIDENT ? p->resident_bytes
+	                : p->arena_bytes;
+	int64_t from, to;
+
+	if (t->rank > CKR_MAX_RANK || t->dtype >= CKR_DTYPE_COUNT)
+		return false;
+	if (t->offset > room)
+		return false;
+	rt_reach(t, &from, &to);
+	if (from < 0 || to > (int64_t)room)
+		return false;
+	if (t->owner >= (int64_t)p->ntensor)
+		return false;
+	if (t->kind == CKR_CONSTANT
+	    && (t->nbytes != (uint64_t)(to - from)
+	        || t->data > lib->constants_bytes
+	        || t->nbytes > lib->constants_bytes - t->data))
+		return false;
+	return true;
+}
+
+static bool
+sane(const struct ckr_library *lib, const struct ckr_program *p)
+{
+	if (lib->nshared > p->ntensor || p->loss >= (int64_t)p->ntensor
+	    || p->update > p->nstep)
+		return false;
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		if (!sane_tensor(lib, p, &p->tensor[i]))
+			return false;
+	for (uint32_t i = 0; i < p->nstep; i++)
+		for (uint32_t k = 0; k < p->step[i].narg; k++)
+			if (p->arg[p->step[i].arg0 + k] >= (int64_t)p->ntensor)
+				return false;
+	return true;
+}
+
+static uint64_t
+resident_bytes(const struct ckr_library *lib)
+{
+	uint64_t a = lib->program[0].resident_bytes;
+	uint64_t b = lib->program[1].nstep ? lib->program[1].resident_bytes : 0;
+
+	return a > b ? a : b;
+}
+
+static ckr_status
+take_memory(ckr_ctx *c)
+{
+	const struct ckr_library *lib = c->lib;
+	const struct ckr_program *p = &lib->program[0];
+
+	c->rss_before = mem_anonymous();
+	CKR_TRY(block_map(&c->resident, resident_bytes(lib), false, c->poison,
+	                  c->env.threads, &c->err));
+	CKR_TRY(block_map(&c->arena, p->arena_bytes, true, c->poison,
+	                  c->env.threads, &c->err));
+	for (uint32_t i = 0; i < lib->nshared; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+
+		if (t->kind == CKR_CONSTANT)
+			memcpy(rt_at(c, &c->arena, t), lib->constants + t->data,
+			       t->nbytes);
+	}
+	c->ptr = rt_bind(c, p, &c->arena);
+	if (!c->ptr)
+		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+	return CKR_OK;
+}
+
+static bool
+has_weights(const struct ckr_library *lib)
+{
+	const struct ckr_program *p = &lib->program[0];
+
+	for (uint32_t i = 0; i < lib->nshared; i++)
+		if (p->tensor[i].kind == CKR_PARAM
+		    || p->tensor[i].kind == CKR_BUFFER)
+			return true;
+	return false;
+}
+
+static ckr_status
+first_weights(ckr_ctx *c, const char *path)
+{
+	ckr_status s;
+	char *beside;
+
+	if (!has_weights(c->lib) || (path && !*path))
+		return CKR_OK;
+	if (path)
+		return rt_load_weights(c, path);
+	beside = file_beside(c->path, ".safetensors");
+	if (!beside)
+		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+	if (access(beside, F_OK))
+		s = err_set(&c->err, CKR_EIO, "%s: no weights beside it in %s; "
+		            "compile the model again or give a file with "
+		            "weights (--init)", c->path, beside);
+	else
+		s = rt_load_weights(c, beside);
+	free(beside);
+	return s;
+}
+
+static bool
+env_on(const char *name)
+{
+	const char *s = getenv(name);
+
+	return s && *s && strcmp(s, "0") != 0;
+}
+
+static void
+set_threads(ckr_ctx *c, int wanted)
+{
+	int n = wanted > 0 ? wanted : omp_get_max_threads();
+
+	if (n > (int)c->lib->threads)
+		n = (int)c->lib->threads;
+	c->env.threads = n > 0 ? n : 1;
+}
+
+static void
+tell(ckr_ctx *c)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+
+	fprintf(stderr, "ckr: %s: %s by %s, %u steps, %llu bytes resident, "
+	        "%llu in the arena, %d threads, products by %s\n", c->path,
+	        c->lib->name, c->lib->compiler, p->nstep,
+	        (unsigned long long)c->resident.size,
+	        (unsigned long long)c->arena.size, c->env.threads,
+	        c->gemm.text);
+}
+
+static ckr_status
+open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
+{
+	const char *blas = opt->blas ? opt->blas : getenv("CKR_BLAS");
+
+	c->log = env_on("CKR_LOG");
+	c->poison = env_on("CKR_POISON");
+	CKR_TRY(load(c, so));
+	if (!sane(c->lib, &c->lib->program[0])
+	    || (c->lib->program[1].nstep
+	        && !sane(c->lib, &c->lib->program[1])))
+		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are "
+		               "damaged; compile the model again", so);
+	set_threads(c, opt->threads);
+	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
+	c->env.sgemm = c->gemm.fn;
+	c->convs = convs_open(c->gemm.onednn, c->lib->blocked,
+	                      c->lib->nblocked, c->env.threads);
+	convs_offer(c->convs, &c->env);
+	c->env.seed = opt->seed;
+	CKR_TRY(take_memory(c));
+	CKR_TRY(guard_open(c));
+	CKR_TRY(first_weights(c, opt->weights));
+	if (c->log)
+		tell(c);
+	c->ready = true;
+	if (getenv("CKR_TRACE") && *getenv("CKR_TRACE"))
+		CKR_TRY(ckr_trace(c, getenv("CKR_TRACE")));
+	return CKR_OK;
+}
+
+ckr_status
+ckr_open(ckr_ctx **out, const char *so, const struct ckr_options *opt)
+{
+	static const struct ckr_options none;
+	ckr_ctx *c = calloc(1, sizeof(*c));
+
+	*out = c;
+	if (!c)
+		return CKR_ENOMEM;
+	return open_model(c, so, opt ? opt : &none);
+}
+
+void
+ckr_close(ckr_ctx *c)
+{
+	if (!c)
+		return;
+	if (c->trace)
+		trace_close(c);
+	profile_free(c);
+	grads_free(c);
+	convs_close(c->convs);
+	gemm_release(&c->gemm);
+	guard_close(c);
+	block_unmap(&c->resident);
+	block_unmap(&c->arena);
+	free(c->ptr);
+	free(c->path);
+	if (c->dl)
+		dlclose(c->dl);
+	free(c);
+}
+
+const char *
+ckr_error(const ckr_ctx *c)
+{
+	return c ? c->err.text : "out of memory";
+}

@@ -1,0 +1,127 @@
+/* Inside of a context, shared by the files of libckr. */
+#ifndef CKR_RT_H
+#define CKR_RT_H
+
+#include "runtime/file/array.h"
+#include "runtime/ckr_abi.h"
+#include "runtime/blas/conv.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/err.h"
+#include "runtime/blas/gemm.h"
+#include "runtime/base/mem.h"
+
+/* What can be undone of a step, and when it must be. */
+struct guard {
+	enum ckr_on_nan mode;           /* of this step */
+	uint32_t *held;                 /* tensors written before the loss is
+	                                 * known */
+	uint32_t nheld;
+	unsigned char *copy;            /* of them, as the step began */
+	uint64_t nbytes;
+};
+
+struct ckr_ctx {
+	struct err err;
+	char *path;                     /* of the .so */
+	void *dl;
+	const struct ckr_library *lib;
+	bool ready;                     /* ckr_open succeeded */
+
+	struct block resident, arena;
+	void **ptr;                     /* program[0].arg, bound */
+	uint64_t rss_before;
+
+	struct gemm gemm;
+	struct convs *convs;            /* NULL: none prepared */
+	struct ckr_env env;
+	struct guard guard;
+	uint64_t step;                  /* steps done */
+	uint64_t skipped;               /* of them without an update */
+	bool valid_outputs;
+
+	ckr_feed *feed;
+	void *feed_user;
+
+	struct grads *grads;            /* waiting for the next step; NULL */
+	struct trace *trace;            /* NULL: off */
+	struct profile *profile;        /* NULL: off */
+	bool log, poison;
+};
+
+/* ---- tensor.c ---- */
+
+/* What the world outside may see. */
+bool rt_is_public(const struct ckr_tensor *);
+const struct ckr_tensor *rt_find(const ckr_ctx *, const char *name,
+                                 uint32_t *index);
+/* Where a tensor of a program lies. */
+void *rt_at(const ckr_ctx *, const struct block *arena,
+            const struct ckr_tensor *);
+/* Elements in row-major order without gaps, out of and into a tensor. */
+void rt_pack(const struct ckr_tensor *, const void *tensor, void *dense);
+void rt_unpack(const struct ckr_tensor *, void *tensor, const void *dense);
+uint64_t rt_nelem(const struct ckr_tensor *);
+bool rt_is_dense(const struct ckr_tensor *);
+/* First byte and end of the bytes a tensor reaches, in its block: views have
+ * gaps, so this is more than its elements. */
+void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);
+/* Pointers of a program's operands for an arena; NULL: no memory. */
+void **rt_bind(const ckr_ctx *, const struct ckr_program *,
+               const struct block *arena);
+
+/* ---- run.c ---- */
+
+/* Told before (step < nstep) and after each step that has run. */
+struct watch {
+	ckr_status (*after)(void *user, uint32_t step);
+	void *user;
+};
+
+/* Check settings and make the environment ready for a training step. */
+ckr_status rt_prepare(ckr_ctx *, const struct ckr_hyper *);
+/* Count a step that has run, or was skipped, and finish what waited for it.
+ * Passes on how it ended. */
+ckr_status rt_done(ckr_ctx *, ckr_status);
+/* The loss, NaN if there is none. */
+double rt_scalar(const ckr_ctx *, const struct ckr_program *,
+                 const struct block *arena);
+/* Run all micro-batches of one training step of `program`.  After CKR_ENAN
+ * parameters, state and buffers are what they were. */
+ckr_status rt_run(ckr_ctx *, const struct ckr_program *, void **ptr,
+                  const struct block *arena, const struct watch *,
+                  double *loss);
+
+/* ---- guard.c ---- */
+
+ckr_status guard_open(ckr_ctx *);
+void guard_close(ckr_ctx *);
+/* Before a step, and after one that must not have been. */
+void guard_begin(ckr_ctx *);
+void guard_undo(ckr_ctx *);
+/* CKR_ENAN if the loss, known after `step`, or a gradient that is there before
+ * the first update is not finite. */
+ckr_status guard_loss(ckr_ctx *, const struct ckr_program *,
+                      const struct block *arena, uint32_t step);
+ckr_status guard_grads(ckr_ctx *, const struct ckr_program *,
+                       const struct block *arena);
+
+/* ---- trace.c ---- */
+
+void trace_step_begin(struct trace *, const struct ckr_env *);
+void trace_op(struct trace *, uint32_t step, double from, double to);
+ckr_status trace_step_end(ckr_ctx *);
+ckr_status trace_close(ckr_ctx *);
+void profile_op(struct profile *, uint32_t step, double sec);
+void profile_free(ckr_ctx *);
+double now_sec(void);
+
+/* ---- checkpoint.c ---- */
+
+ckr_status rt_load_weights(ckr_ctx *, const char *path);
+/* Called after step `step` of the last micro-batch. */
+ckr_status grads_after(ckr_ctx *, const struct ckr_program *,
+                       const struct block *arena, uint32_t step);
+ckr_status grads_finish(ckr_ctx *);
+void grads_free(ckr_ctx *);
+
+#endif

@@ -1,0 +1,394 @@
+/* Steps: walking the table of kernel calls. */
+#include "runtime/model/rt.h"
+
+#include <float.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ckr_hyper
+ckr_hyper_default(void)
+{
+	return (struct ckr_hyper){ .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999,
+	                           .eps = 1e-8, .weight_decay = 0.01,
+	                           .beta2_decay = -0.8, .clip_threshold = 1,
+	                           .eps2 = 1e-3 };
+}
+
+static bool
+updates_by(const ckr_ctx *c, const char *optimizer)
+{
+	return !strcmp(ckr_optimizer(c), optimizer);
+}
+
+/* Those of PyTorch, and of the paper for Lion. */
+struct ckr_hyper
+ckr_hyper_of(const ckr_ctx *c)
+{
+	struct ckr_hyper h = ckr_hyper_default();
+
+	if (updates_by(c, "sgdm"))
+		h.momentum = 0.9;
+	if (updates_by(c, "adam"))
+		h.weight_decay = 0;
+	if (updates_by(c, "lion")) {
+		h.lr = 1e-4;
+		h.beta2 = 0.99;
+	}
+	if (updates_by(c, "adafactor")) {
+		h.lr = 1e-2;
+		h.eps = FLT_EPSILON;
+	}
+	return h;
+}
+
+double
+ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
+                uint64_t step, uint64_t warmup, uint64_t total)
+{
+	double x;
+
+	if (step < warmup)
+		return lr * (double)(step + 1) / (double)warmup;
+	if (kind == CKR_CONSTANT_LR || total <= warmup)
+		return lr;
+	if (step >= total)
+		return min_lr;
+	x = (double)(step - warmup) / (double)(total - warmup);
+	if (kind == CKR_LINEAR_LR)
+		return lr + (min_lr - lr) * x;
+	return min_lr + (lr - min_lr) * 0.5 * (1 + cos(acos(-1.0) * x));
+}
+
+static void
+set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
+{
+	struct ckr_hyper h = hyper ? *hyper : ckr_hyper_of(c);
+	struct ckr_env *env = &c->env;
+	double t = (double)(c->step - c->skipped) + 1;
+
+	env->lr = (float)h.lr;
+	env->beta1 = (float)h.beta1;
+	env->beta2 = (float)h.beta2;
+	env->eps = (float)h.eps;
+	env->weight_decay = (float)h.weight_decay;
+	env->momentum = (float)h.momentum;
+	env->clip = (float)h.clip;
+	env->c1 = (float)(1 - pow(h.beta1, t));
+	env->c2 = (float)(1 - pow(h.beta2, t));
+	env->nesterov = h.nesterov;
+	env->fresh = (float)pow(t, h.beta2_decay);
+	env->rate = (float)fmin(h.lr, 1 / sqrt(t));
+	env->eps2 = (float)h.eps2;
+	env->threshold = (float)h.clip_threshold;
+}
+
+/* What only some optimizers know. */
+static ckr_status
+check_special(ckr_ctx *c, const struct ckr_hyper *h)
+{
+	bool sgdm = updates_by(c, "sgdm");
+
+	if (!(h->momentum >= 0) || !isfinite(h->momentum))
+		return err_set(&c->err, CKR_EARG, "momentum must be 0 or more, "
+		               "got %g", h->momentum);
+	if (h->momentum != 0 && !sgdm)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "this model's "
+		               "optimizer is %s, which keeps no momentum; "
+		               "compile it with --optimizer sgdm, or leave "
+		               "momentum at 0", ckr_optimizer(c));
+	if (h->nesterov && sgdm && h->momentum == 0)
+		return err_set(&c->err, CKR_EARG, "nesterov needs momentum");
+	if (!updates_by(c, "adafactor"))
+		return CKR_OK;
+	if (!(h->beta2_decay <= 0) || !isfinite(h->beta2_decay))
+		return err_set(&c->err, CKR_EARG, "beta2-decay must be 0 or "
+		               "less, got %g", h->beta2_decay);
+	if (!(h->clip_threshold >= 1))
+		return err_set(&c->err, CKR_EARG, "clip-threshold must be at "
+		               "least 1, got %g", h->clip_threshold);
+	if (!(h->eps2 >= 0))
+		return err_set(&c->err, CKR_EARG, "eps2 must be 0 or more, got "
+		               "%g", h->eps2);
+	return CKR_OK;
+}
+
+static ckr_status
+check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
+{
+	if (!h)
+		return CKR_OK;
+	if (!(h->beta1 >= 0 && h->beta1 < 1 && h->beta2 >= 0 && h->beta2 < 1))
+		return err_set(&c->err, CKR_EARG, "betas must be at least 0 "
+		               "and below 1, got %g and %g", h->beta1,
+		               h->beta2);
+	if (!isfinite(h->lr) || !isfinite(h->weight_decay) || !(h->eps >= 0)
+	    || !(h->clip >= 0) || (unsigned)h->on_nan > CKR_NAN_GO)
+		return err_set(&c->err, CKR_EARG, "a setting is negative or "
+		               "not a number");
+	CKR_TRY(check_special(c, h));
+	if (h->clip > 0 && !c->lib->clip_ok)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "this model applies "
+		               "gradients as they appear and cannot clip them; "
+		               "compile it with --update-in-backward off");
+	return CKR_OK;
+}
+
+double
+rt_scalar(const ckr_ctx *c, const struct ckr_program *p,
+          const struct block *arena)
+{
+	const struct ckr_tensor *t;
+
+	if (p->loss < 0)
+		return NAN;
+	t = &p->tensor[p->loss];
+	return dtype_double(t->dtype, rt_at(c, arena, t));
+}
+
+static ckr_status
+fault(ckr_ctx *c, const struct ckr_step *s)
+{
+	const char *why = c->env.fault;
+	char origin[NAME_TEXT];
+
+	c->env.fault = NULL;
+	return err_set(&c->err, CKR_EDATA,
+	               "step %llu: node '%s' (%s): %s: %lld",
+	               (unsigned long long)c->step + 1,
+	               err_name(origin, sizeof(origin),
+	                        s->origin ? s->origin : ""), s->op, why,
+	               (long long)c->env.fault_value);
+}
+
+/* CKR_POISON: NaN in every byte of the arena that no tensor needs after step
+ * s: of tensors that die here, minus those that live on. */
+static void
+poison(const struct ckr_program *p, const struct block *arena, uint32_t s)
+{
+	for (uint32_t i = 0; i < p->ntensor; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+		int64_t from, to, lo, hi;
+		unsigned char *keep;
+
+		if (t->flags & (CKR_RESIDENT | CKR_OUTPUT | CKR_LOSS)
+		    || t->last != (int32_t)s)
+			continue;
+		rt_reach(t, &from, &to);
+		keep = from < to ? calloc(1, (size_t)(to - from)) : NULL;
+		if (!keep)
+			continue;
+		for (uint32_t k = 0; k < p->ntensor; k++) {
+			const struct ckr_tensor *u = &p->tensor[k];
+
+			if (u->flags & CKR_RESIDENT || u->ready > (int32_t)s
+			    || (u->last <= (int32_t)s
+			        && !(u->flags & (CKR_OUTPUT | CKR_LOSS))))
+				continue;
+			rt_reach(u, &lo, &hi);
+			lo = lo > from ? lo : from;
+			hi = hi < to ? hi : to;
+			if (lo < hi)
+				memset(keep + (lo - from), 1,
+				       (size_t)(hi - lo));
+		}
+		for (int64_t b = from; b < to; b++)
+			if (!keep[b - from])
+				arena->p[b] = 0xff;
+		free(keep);
+	}
+}
+
+static ckr_status
+run_one(ckr_ctx *c, const struct ckr_program *p, void **ptr,
+        const struct block *arena, uint32_t i)
+{
+	const struct ckr_step *s = &p->step[i];
+	double from = 0, to;
+	bool timed = c->trace || c->profile;
+
+	if (s->run) {
+		if (timed)
+			from = now_sec();
+		s->run(ptr + s->arg0, p->constant + s->const0, &c->env);
+		if (c->env.fault)
+			return fault(c, s);
+		if (timed) {
+			to = now_sec();
+			if (c->trace)
+				trace_op(c->trace, i, from, to);
+			if (c->profile)
+				profile_op(c->profile, i, to - from);
+		}
+	}
+	if (c->poison)
+		poison(p, arena, i);
+	return CKR_OK;
+}
+
+static ckr_status
+run_micro(ckr_ctx *c, const struct ckr_program *p, void **ptr,
+          const struct block *arena, const struct watch *w)
+{
+	bool last = c->env.micro + 1 == c->env.nmicro;
+	uint32_t end = last ? p->nstep : p->update;
+
+	if (c->poison && arena->p)
+		memset(arena->p, 0xff, arena->size);
+	for (uint32_t i = 0; i < end; i++) {
+		if (i == p->update)
+			CKR_TRY(guard_grads(c, p, arena));
+		CKR_TRY(run_one(c, p, ptr, arena, i));
+		CKR_TRY(guard_loss(c, p, arena, i));
+		if (c->grads && last && p == &c->lib->program[0])
+			CKR_TRY(grads_after(c, p, arena, i));
+		if (w)
+			CKR_TRY(w->after(w->user, i));
+	}
+	return CKR_OK;
+}
+
+static ckr_status
+call_feed(ckr_ctx *c, uint32_t micro)
+{
+	ckr_status s;
+
+	if (!c->feed)
+		return CKR_OK;
+	c->err.text[0] = '\0';
+	s = c->feed(c->feed_user, c, c->step, micro);
+	if (s != CKR_OK && !c->err.text[0])
+		err_set(&c->err, s, "the function that sets inputs failed");
+	return s;
+}
+
+/* Threads of kernels and products; what leave puts back. */
+static int
+enter(const ckr_ctx *c)
+{
+	int was = omp_get_max_threads();
+
+	omp_set_num_threads(c->env.threads);
+	gemm_begin(&c->gemm);
+	return was;
+}
+
+static void
+leave(const ckr_ctx *c, int was)
+{
+	gemm_end(&c->gemm);
+	omp_set_num_threads(was);
+}
+
+ckr_status
+rt_run(ckr_ctx *c, const struct ckr_program *p, void **ptr,
+       const struct block *arena, const struct watch *w, double *loss)
+{
+	double sum = 0;
+	int was = enter(c);
+	ckr_status s = CKR_OK;
+
+	c->env.step = c->step;
+	c->env.nmicro = ckr_micro_batches(c);
+	c->env.fault = NULL;
+	c->valid_outputs = false;
+	guard_begin(c);
+	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
+		c->env.micro = m;
+		s = call_feed(c, m);
+		if (s == CKR_OK)
+			s = run_micro(c, p, ptr, arena, w);
+		if (s == CKR_OK || s == CKR_ENAN)
+			sum += rt_scalar(c, p, arena);
+	}
+	if (s != CKR_OK)
+		guard_undo(c);
+	leave(c, was);
+	if (loss)
+		*loss = sum / c->env.nmicro;
+	return s;
+}
+
+static bool
+trains(const struct ckr_program *p)
+{
+	for (uint32_t i = 0; i < p->nstep; i++)
+		if (p->step[i].phase != CKR_FORWARD)
+			return true;
+	return false;
+}
+
+ckr_status
+rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
+{
+	CKR_TRY(check_hyper(c, hyper));
+	set_hyper(c, hyper);
+	c->env.training = trains(&c->lib->program[0]);
+	c->guard.mode = !c->lib->optimizer ? CKR_NAN_GO
+	                : hyper ? hyper->on_nan : CKR_NAN_STOP;
+	return CKR_OK;
+}
+
+ckr_status
+rt_done(ckr_ctx *c, ckr_status s)
+{
+	bool skipped = s == CKR_ENAN && c->guard.mode == CKR_NAN_SKIP;
+
+	if (s != CKR_OK && !skipped)
+		return s;
+	c->valid_outputs = !skipped;
+	c->skipped += skipped;
+	c->step++;
+	if (c->grads && !skipped)
+		CKR_TRY(grads_finish(c));
+	return c->trace ? trace_step_end(c) : CKR_OK;
+}
+
+ckr_status
+ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
+{
+	const struct ckr_program *p;
+
+	if (!c->ready)
+		return err_set(&c->err, CKR_EARG, "no model is open");
+	p = &c->lib->program[0];
+	CKR_TRY(rt_prepare(c, hyper));
+	if (c->trace)
+		trace_step_begin(c->trace, &c->env);
+	return rt_done(c, rt_run(c, p, c->ptr, &c->arena, NULL, loss));
+}
+
+/* Forward until the loss and all outputs are there.  The classifier, which
+ * makes the loss and its gradient in one go, counts as backward. */
+ckr_status
+ckr_eval(ckr_ctx *c, double *loss)
+{
+	const struct ckr_program *p;
+	int32_t end = -1;
+	int was;
+	ckr_status s = CKR_OK;
+
+	if (!c->ready)
+		return err_set(&c->err, CKR_EARG, "no model is open");
+	p = &c->lib->program[0];
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		if (p->tensor[i].flags & (CKR_OUTPUT | CKR_LOSS)
+		    && p->tensor[i].ready > end)
+			end = p->tensor[i].ready;
+	set_hyper(c, NULL);
+	c->env.training = 0;
+	c->env.step = c->step;
+	c->env.micro = 0;
+	c->env.nmicro = 1;
+	c->env.fault = NULL;
+	was = enter(c);
+	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
+		if (p->step[i].phase != CKR_UPDATE)
+			s = run_one(c, p, c->ptr, &c->arena, (uint32_t)i);
+	leave(c, was);
+	c->valid_outputs = s == CKR_OK;
+	if (loss)
+		*loss = rt_scalar(c, p, &c->arena);
+	return s;
+}

@@ -1,0 +1,138 @@
+/* Where a tensor of a program lies, and its elements in order. */
+#include "runtime/model/rt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *
+rt_at(const ckr_ctx *c, const struct block *arena, const struct ckr_tensor *t)
+{
+	const struct block *b = t->flags & CKR_RESIDENT ? &c->resident : arena;
+
+	return b->p + t->offset;
+}
+
+void **
+rt_bind(const ckr_ctx *c, const struct ckr_program *p,
+        const struct block *arena)
+{
+	uint64_t n = 0;
+	void **ptr;
+
+	for (uint32_t i = 0; i < p->nstep; i++)
+		if (n < (uint64_t)p->step[i].arg0 + p->step[i].narg)
+			n = (uint64_t)p->step[i].arg0 + p->step[i].narg;
+	ptr = malloc((n + 1) * sizeof(*ptr));
+	if (!ptr)
+		return NULL;
+	for (uint64_t i = 0; i < n; i++)
+		ptr[i] = p->arg[i] < 0 ? NULL
+		         : rt_at(c, arena, &p->tensor[p->arg[i]]);
+	return ptr;
+}
+
+bool
+rt_is_public(const struct ckr_tensor *t)
+{
+	return t->name && (t->kind == CKR_PARAM || t->kind == CKR_BUFFER
+	                   || t->kind == CKR_INPUT || t->kind == CKR_STATE
+	                   || t->flags & (CKR_OUTPUT | CKR_LOSS));
+}
+
+const struct ckr_tensor *
+rt_find(const ckr_ctx *c, const char *name, uint32_t *index)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		if (rt_is_public(&p->tensor[i]) && !strcmp(p->tensor[i].name,
+		                                        name)) {
+			if (index)
+				*index = i;
+			return &p->tensor[i];
+		}
+	return NULL;
+}
+
+uint64_t
+rt_nelem(const struct ckr_tensor *t)
+{
+	uint64_t n = 1;
+
+	for (int i = 0; i < t->rank; i++)
+		n *= (uint64_t)t->dim[i];
+	return n;
+}
+
+void
+rt_reach(const struct ckr_tensor *t, int64_t *from, int64_t *to)
+{
+	int64_t size = dtype_row[t->dtype].nbytes;
+	int64_t lo = (int64_t)t->offset, hi = lo + size;
+
+	/* workspace has bytes, but neither type nor shape */
+	if (t->dtype == CKR_NONE)
+		hi = lo + (int64_t)t->nbytes;
+	for (int i = 0; i < t->rank; i++) {
+		int64_t step = (t->dim[i] - 1) * t->stride[i] * size;
+
+		if (step < 0)
+			lo += step;
+		else
+			hi += step;
+	}
+	*from = lo;
+	*to = hi;
+	if (rt_nelem(t) == 0)
+		*from = *to = (int64_t)t->offset;
+}
+
+bool
+rt_is_dense(const struct ckr_tensor *t)
+{
+	int64_t want = 1;
+
+	for (int i = t->rank - 1; i >= 0; i--) {
+		if (t->dim[i] != 1 && t->stride[i] != want)
+			return false;
+		want *= t->dim[i];
+	}
+	return true;
+}
+
+/* Copy between a strided tensor and dense elements, row by row. */
+static void
+move(const struct ckr_tensor *t, char *tensor, char *dense, bool pack)
+{
+	size_t size = dtype_row[t->dtype].nbytes;
+	uint64_t n = rt_nelem(t);
+	int64_t i[CKR_MAX_RANK] = { 0 };
+
+	if (rt_is_dense(t)) {
+		memcpy(pack ? dense : tensor, pack ? tensor : dense, n * size);
+		return;
+	}
+	for (uint64_t e = 0; e < n; e++, dense += size) {
+		int64_t at = 0;
+		char *p;
+
+		for (int d = 0; d < t->rank; d++)
+			at += i[d] * t->stride[d];
+		p = tensor + at * (int64_t)size;
+		memcpy(pack ? dense : p, pack ? p : dense, size);
+		for (int d = t->rank - 1; d >= 0 && ++i[d] == t->dim[d]; d--)
+			i[d] = 0;
+	}
+}
+
+void
+rt_pack(const struct ckr_tensor *t, const void *tensor, void *dense)
+{
+	move(t, (char *)(uintptr_t)tensor, dense, true);
+}
+
+void
+rt_unpack(const struct ckr_tensor *t, void *tensor, const void *dense)
+{
+	move(t, tensor, (char *)(uintptr_t)dense, false);
+}

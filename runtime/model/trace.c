@@ -1,0 +1,348 @@
+/* Measuring: chrome-trace files and seconds per op. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/file/json.h"
+#include "runtime/model/rt.h"
+
+enum { TRACED_STEPS = 3 };
+
+double
+now_sec(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- trace ---- */
+
+struct event {
+	uint32_t step;                  /* of the program */
+	uint32_t micro;
+	uint64_t train_step;
+	double from, to;
+};
+
+struct trace {
+	struct new_file file;
+	struct event *event;
+	size_t n, cap;
+	unsigned steps;
+	const struct ckr_env *env;      /* NULL before the first step */
+	double start;
+};
+
+ckr_status
+ckr_trace(ckr_ctx *c, const char *path)
+{
+	struct trace *t;
+	ckr_status s;
+
+	if (!c->ready)
+		return err_set(&c->err, CKR_EARG, "no model is open");
+	if (c->trace)
+		CKR_TRY(trace_close(c));
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+	t->cap = (size_t)c->lib->program[0].nstep * ckr_micro_batches(c)
+	         * TRACED_STEPS;
+	t->event = malloc((t->cap + 1) * sizeof(*t->event));
+	s = t->event ? new_file_open(&t->file, path, &c->err)
+	    : err_set(&c->err, CKR_ENOMEM, "out of memory");
+	if (s != CKR_OK) {
+		free(t->event);
+		free(t);
+		return s;
+	}
+	t->start = now_sec();
+	c->trace = t;
+	return CKR_OK;
+}
+
+void
+trace_step_begin(struct trace *t, const struct ckr_env *env)
+{
+	t->env = env;
+	t->steps++;
+}
+
+void
+trace_op(struct trace *t, uint32_t step, double from, double to)
+{
+	if (t->n < t->cap && t->env)
+		t->event[t->n++] = (struct event){ step, t->env->micro,
+			t->env->step, from, to };
+}
+
+struct range {
+	uint64_t from, to;
+};
+
+static int
+by_start(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Bytes of the arena in use while step s runs: views and in-place results
+ * overlap, so ranges are united. */
+static uint64_t
+live_bytes(const struct ckr_program *p, uint32_t s, struct range *r)
+{
+	uint64_t sum = 0, end = 0;
+	int64_t from, to;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < p->ntensor; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+
+		if (t->flags & CKR_RESIDENT || t->ready > (int32_t)s)
+			continue;
+		if (t->last < (int32_t)s && t->ready != (int32_t)s
+		    && !(t->flags & (CKR_OUTPUT | CKR_LOSS)))
+			continue;
+		rt_reach(t, &from, &to);
+		r[n++] = (struct range){ (uint64_t)from, (uint64_t)to };
+	}
+	qsort(r, n, sizeof(*r), by_start);
+	for (size_t i = 0; i < n; i++) {
+		if (r[i].to <= end)
+			continue;
+		sum += r[i].to - (r[i].from > end ? r[i].from : end);
+		end = r[i].to;
+	}
+	return sum;
+}
+
+static const char *
+phase_text(int32_t phase)
+{
+	static const char *const text[] = { "forward", "recompute", "backward",
+	                                    "update" };
+
+	return phase >= 0 && phase < 4 ? text[phase] : "other";
+}
+
+static void
+put_event(FILE *f, const struct trace *t, const struct event *e,
+          const struct ckr_program *p, uint64_t live)
+{
+	const struct ckr_step *s = &p->step[e->step];
+	double sec = e->to - e->from;
+
+	fprintf(f, "{\"name\":");
+	json_put(f, s->op);
+	fprintf(f, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":1,"
+	        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%llu,\"micro\":%u,"
+	        "\"index\":%u,\"onnx\":", phase_text(s->phase),
+	        (e->from - t->start) * 1e6, sec * 1e6,
+	        (unsigned long long)e->train_step + 1, e->micro, e->step);
+	json_put(f, s->origin ? s->origin : "");
+	fprintf(f, ",\"planned_us\":%.3f,\"gflops\":%.3f,\"gbytes\":%.3f}},\n",
+	        s->sec * 1e6, sec > 0 ? s->flops / sec * 1e-9 : 0,
+	        sec > 0 ? s->bytes / sec * 1e-9 : 0);
+	fprintf(f, "{\"name\":\"memory\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,"
+	        "\"args\":{\"resident\":%llu,\"arena in use\":%llu}},\n",
+	        (e->from - t->start) * 1e6,
+	        (unsigned long long)p->resident_bytes,
+	        (unsigned long long)live);
+}
+
+static void
+put_trace(FILE *f, ckr_ctx *c, struct range *r, uint64_t *live)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	struct trace *t = c->trace;
+
+	for (uint32_t i = 0; i < p->nstep; i++)
+		live[i] = live_bytes(p, i, r);
+	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", f);
+	for (size_t i = 0; i < t->n; i++)
+		put_event(f, t, &t->event[i], p, live[t->event[i].step]);
+	fputs("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":"
+	      "{\"name\":", f);
+	json_put(f, c->lib->name);
+	fputs("}}\n]}\n", f);
+}
+
+ckr_status
+trace_close(ckr_ctx *c)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	struct trace *t = c->trace;
+	struct range *r = malloc((p->ntensor + 1) * sizeof(*r));
+	uint64_t *live = malloc((p->nstep + 1) * sizeof(*live));
+	int fd = dup(t->file.fd);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	ckr_status s = CKR_OK;
+	bool bad = !f || !r || !live;
+
+	if (!bad)
+		put_trace(f, c, r, live);
+	if (f)
+		bad |= ferror(f) != 0, bad |= fclose(f) != 0;
+	else if (fd >= 0)
+		close(fd);
+	if (bad)
+		s = err_set(&c->err, CKR_EIO, "%s: cannot write: %m",
+		            t->file.path);
+	else
+		s = new_file_commit(&t->file, &c->err);
+	new_file_abort(&t->file);
+	free(r);
+	free(live);
+	free(t->event);
+	free(t);
+	c->trace = NULL;
+	return s;
+}
+
+ckr_status
+trace_step_end(ckr_ctx *c)
+{
+	return c->trace->steps < TRACED_STEPS ? CKR_OK : trace_close(c);
+}
+
+/* ---- profile ---- */
+
+struct profile {
+	uint32_t n;
+	double *sec, *least;            /* per step of the program */
+	uint64_t *count;
+	uint64_t first;                 /* training step it began at */
+};
+
+void
+profile_free(ckr_ctx *c)
+{
+	if (!c->profile)
+		return;
+	free(c->profile->sec);
+	free(c->profile->least);
+	free(c->profile->count);
+	free(c->profile);
+	c->profile = NULL;
+}
+
+static ckr_status
+profile_start(ckr_ctx *c)
+{
+	uint32_t n = c->lib->program[0].nstep;
+	struct profile *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+	profile_free(c);
+	c->profile = f;
+	f->n = n;
+	f->sec = calloc(n + 1, sizeof(*f->sec));
+	f->least = calloc(n + 1, sizeof(*f->least));
+	f->count = calloc(n + 1, sizeof(*f->count));
+	f->first = c->step;
+	if (f->sec && f->least && f->count)
+		return CKR_OK;
+	profile_free(c);
+	return err_set(&c->err, CKR_ENOMEM, "out of memory");
+}
+
+void
+profile_op(struct profile *f, uint32_t step, double sec)
+{
+	if (step < f->n) {
+		if (!f->count[step] || sec < f->least[step])
+			f->least[step] = sec;
+		f->sec[step] += sec;
+		f->count[step]++;
+	}
+}
+
+/* The best rates reached, over calls long enough to be believed. */
+static void
+best_rates(const struct profile *f, const struct ckr_program *p,
+           double *flops, double *bytes)
+{
+	*flops = *bytes = 0;
+	for (uint32_t i = 0; i < f->n; i++) {
+		double sec = f->count[i] ? f->sec[i] / (double)f->count[i] : 0;
+
+		if (sec < 20e-6)
+			continue;
+		if (p->step[i].flops / sec > *flops)
+			*flops = p->step[i].flops / sec;
+		if (p->step[i].bytes / sec > *bytes)
+			*bytes = p->step[i].bytes / sec;
+	}
+}
+
+static void
+put_profile(FILE *f, ckr_ctx *c)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	const struct profile *m = c->profile;
+	double flops, bytes;
+	const char *comma = "";
+
+	best_rates(m, p, &flops, &bytes);
+	fputs("{\"format\":\"ckc-profile\",\"version\":1,\"name\":\"measured\","
+	      "\"model\":", f);
+	json_put(f, c->lib->name);
+	fprintf(f, ",\"threads\":%d,\"blas\":", c->env.threads);
+	json_put(f, c->gemm.text);
+	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
+	        "\"bandwidth\":%.6g,\"ops\":[",
+	        (unsigned long long)(c->step - m->first), flops, bytes);
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct ckr_step *s = &p->step[i];
+
+		if (!m->count[i])
+			continue;
+		fprintf(f, "%s\n{\"index\":%u,\"op\":", comma, i);
+		json_put(f, s->op);
+		fprintf(f, ",\"phase\":\"%s\",\"onnx\":", phase_text(s->phase));
+		json_put(f, s->origin ? s->origin : "");
+		fprintf(f, ",\"seconds\":%.9g,\"least\":%.9g,\"planned\":%.9g,"
+		        "\"flops\":%.17g,\"bytes\":%.17g}",
+		        m->sec[i] / (double)m->count[i], m->least[i], s->sec,
+		        s->flops, s->bytes);
+		comma = ",";
+	}
+	fputs("\n]}\n", f);
+}
+
+ckr_status
+ckr_profile(ckr_ctx *c, const char *path)
+{
+	struct new_file out;
+	ckr_status s;
+	FILE *f;
+	int fd;
+
+	if (!c->ready)
+		return err_set(&c->err, CKR_EARG, "no model is open");
+	if (!path)
+		return profile_start(c);
+	if (!c->profile)
+		return err_set(&c->err, CKR_EARG, "measuring has not begun");
+	CKR_TRY(new_file_open(&out, path, &c->err));
+	fd = dup(out.fd);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!f && fd >= 0)
+		close(fd);
+	if (f) {
+		put_profile(f, c);
+		if (ferror(f) | fclose(f))
+			f = NULL;
+	}
+	s = f ? new_file_commit(&out, &c->err)
+	    : err_set(&c->err, CKR_EIO, "%s: cannot write: %m", path);
+	new_file_abort(&out);
+	return s;
+}
