@@ -34,6 +34,11 @@ ONLY_IN = {  # pattern: who may
 }
 
 
+# C11 7.13.1.1: setjmp is all of a condition, or compared with a constant there.
+SETJMP = re.compile(r"(?<![\w.>])setjmp\(")
+SETJMP_ALONE = re.compile(r"\s*(if|while|switch) \(!?setjmp\([\w.>-]+\)( [!=]= 0)?\)( \{)?$")
+
+
 def sources(root):
     for folder in FOLDERS:
         for base, _, files in os.walk(os.path.join(root, folder)):
@@ -46,6 +51,12 @@ def strip(text):
     """Comments and strings blanked, line structure kept."""
     token = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.S)
     return token.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+def check_setjmp(path, text, faults):
+    for i, line in enumerate(text.splitlines(), 1):
+        if SETJMP.search(line) and not SETJMP_ALONE.match(line):
+            faults.append(f"{path}:{i}: setjmp where C does not permit it")
 
 
 def check_includes(path, text, faults):
@@ -106,6 +117,7 @@ def main():
             text = f.read()
         rows = "#ifndef OP\n" in text or re.search(r"^DT\(", text, re.M)  # tables are included by their readers
         check_includes(path, text, faults)
+        check_setjmp(path, strip(text), faults)
         check_calls(path, strip(text), text, faults)
         check_lines(path, text, faults)
         if path.endswith(".h") and not rows and "/kernels/" not in path and not needs_generated(root, path):

@@ -479,6 +479,84 @@ wishes(void **state)
 	graph_free(g);
 }
 
+/* ---- what is printed ---- */
+
+/* Least seconds of all sets within so many bytes, placed or only alive. */
+static double
+best_within(struct problem *p, int64_t arena, bool placed)
+{
+	double best = INFINITY;
+
+	for (uint32_t set = 0; set < 1u << p->ncand; set++) {
+		struct remat_cost c = try(p, set);
+		Arena *a = arena_new();
+
+		if (c.live <= arena && c.sec < best
+		    && (!placed || remat_packed(p->r, a) <= arena))
+			best = c.sec;
+		arena_free(a);
+	}
+	return best;
+}
+
+/* The plan for a budget (of all bytes) says a bound that is no more than what
+ * the best of all sets takes, and no less than what the best does that only
+ * has to be alive within it. */
+static void
+check_printed(struct problem *p, uint64_t seed, int64_t budget, int *once)
+{
+	double base = p->r->base_sec;
+	double most = base + best_within(p, budget - p->r->resident, true);
+	double least = base + best_within(p, budget - p->r->resident, false);
+	Graph *g = gen_random(seed, 3 + (int)(seed % 8));
+	const struct plan_summary *s;
+	struct bench b;
+
+	bench_open(&b);
+	b.opt.budget_bytes = budget;
+	assert_true(bench_run(&b, g));
+	s = &b.pass.plan->sum;
+	assert_true(s->bound_sec <= most * (1 + 1e-9));
+	assert_true(b.pass.bound_sec <= most * (1 + 1e-9));
+	if (!strcmp(s->bound_class, "once")) {
+		assert_true(s->bound_sec >= least * (1 - 1e-9));
+		++*once;
+	}
+	bench_close(&b);
+	graph_free(g);
+}
+
+static void
+printed_bounds_hold(void **state)
+{
+	int once = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 24; seed++) {
+		struct problem p;
+		struct bench b;
+		int64_t least, top;
+
+		open_problem(&p, seed);
+		p.r->base_sec = 0;
+		for (NodeId i = 1; i < p.g->nnode; i++) {
+			p.r->node[i].sec = node_cost(p.g, &p.g->node[i]).sec;
+			p.r->base_sec += p.r->node[i].sec;
+		}
+		top = p.r->resident + try(&p, 0).live;
+		bench_open(&b);
+		b.opt.budget_bytes = 1;
+		assert_false(bench_run(&b, p.g));
+		least = b.pass.minimum_peak;
+		bench_close(&b);
+		for (int i = 0; i < 3; i++)
+			check_printed(&p, seed, least + (top - least) * i / 3,
+			              &once);
+		close_problem(&p);
+	}
+	assert_true(once >= 20);
+}
+
 /* ---- size ---- */
 
 enum { LONG_CHAIN = 20000 };
@@ -659,6 +737,7 @@ main(void)
 		cmocka_unit_test(wishes),
 		cmocka_unit_test(chains_need_no_stack),
 		cmocka_unit_test(huge_budgets),
+		cmocka_unit_test(printed_bounds_hold),
 		cmocka_unit_test(rungs_leave_little),
 		cmocka_unit_test(crossings_are_found),
 	};
