@@ -12,6 +12,15 @@ void cases_elementwise(struct setup *);
 void cases_nn(struct setup *);
 void cases_conv(struct setup *);
 
+static const struct {
+	const char *name;
+	void (*add)(struct setup *);
+} group[] = {
+	{ "elementwise", cases_elementwise },
+	{ "nn", cases_nn },
+	{ "conv", cases_conv },
+};
+
 static const char *const emit_name[OP_COUNT] = {
 #define EMIT(cpu) #cpu
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
@@ -128,15 +137,33 @@ check_compiler(struct setup *t, const Plan *plan, const char *cc,
 	return bad;
 }
 
-/* Arguments are compilers to use in place of gcc and clang.  One that was
- * asked for must be there; of the usual ones one is enough. */
+/* The cases of one group, or of all: NULL; how many groups. */
+static int
+add_cases(struct setup *t, const char *only)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < sizeof group / sizeof *group; i++)
+		if (!only || !strcmp(only, group[i].name)) {
+			group[i].add(t);
+			n++;
+		}
+	return n;
+}
+
+/* Arguments are compilers to use in place of gcc and clang; after --only and
+ * the name of a group the others are left out.  A compiler that was asked for
+ * must be there; of the usual ones one is enough. */
 int
 main(int argc, char **argv)
 {
 	const char *const usual[] = { "gcc", "clang" };
-	const char *const *cc = argc > 1 ? (const char *const *)argv + 1
-	                                 : usual;
-	size_t ncc = argc > 1 ? (size_t)argc - 1 : 2, ran = 0;
+	const char *only = argc > 2 && !strcmp(argv[1], "--only") ? argv[2]
+	                                                          : NULL;
+	int first = only ? 3 : 1;
+	const char *const *cc = argc > first
+		? (const char *const *)argv + first : usual;
+	size_t ncc = argc > first ? (size_t)(argc - first) : 2, ran = 0;
 	struct setup t;
 	Plan *plan;
 	char dir[] = "/tmp/ckc-kernels-XXXXXX", so[100];
@@ -145,15 +172,14 @@ main(int argc, char **argv)
 	if (!mkdtemp(dir))
 		return 1;
 	setup_open(&t, "kernels */ \"model\"");
-	cases_elementwise(&t);
-	cases_nn(&t);
-	cases_conv(&t);
-	bad = check_rows(t.g);
+	if (!add_cases(&t, only))
+		return 1;
+	bad = only ? 0 : check_rows(t.g);
 	plan = setup_plan(&t, 3);
 	for (size_t i = 0; i < ncc; i++) {
 		if (!have(cc[i])) {
 			printf("no %s\n", cc[i]);
-			bad += argc > 1;
+			bad += argc > first;
 			continue;
 		}
 		snprintf(so, sizeof so, "%s/%zu.so", dir, i);

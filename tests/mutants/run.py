@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Does a test notice?  Puts one plausible bug after the other into the source and runs the test that must fail then.
+
+    run.py [--only GLOB]... [--area AREA] [--jobs N] [--table FILE] [--work DIR] [--pending]
+    run.py --check BUILD
+
+The bugs stand in mutants.txt beside this file.  The tree is copied, without .git and build folders, and built once; every named test must pass there.
+Then each mutant is put in, what its test needs is built again, the test is run, and the source is put back.  A mutant is
+  killed     the test failed (or ran for longer than its time limit)
+  survived   the test passed: a test is missing
+  stale      its text is no longer found exactly once: the table wants a look
+  broken     it does not compile, or the named test does not exist, is skipped or fails without it
+  pending    the table says so: its test is still to be written; run with --pending only
+Exit status 0 when all others are killed.  --work keeps the copy and its build in DIR, and a later run goes on from there.
+--check looks for stale texts and missing tests alone, in this tree and its build folder; nothing is built.
+"""
+import argparse
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TABLE = os.path.join(HERE, "mutants.txt")
+SOURCE = (".c", ".h", ".py", ".ck")
+WORDS = ("mutant", "area", "what", "test", "pending", "file")
+LIMIT = 600                             # seconds for a test
+SKIPPED = 77
+
+
+class Mutant:
+    def __init__(self, name, line):
+        self.name, self.line = name, line
+        self.area = self.what = self.test = self.file = self.pending = ""
+        self.old, self.new = [], []
+
+
+def read_table(path):
+    """Mutants of the table; see its head."""
+    all_ = []
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            line = line.rstrip("\n")
+            if line[:1] in ("-", "+"):
+                (all_[-1].old if line[0] == "-" else all_[-1].new).append(line[1:])
+                continue
+            if not line or line[0] == "#":
+                continue
+            word, _, rest = line.partition(" ")
+            if word not in WORDS or (word != "mutant" and not all_):
+                sys.exit(f"{path}:{number}: expected one of {', '.join(WORDS)}, found '{word}'")
+            if word == "mutant":
+                all_.append(Mutant(rest.strip(), number))
+            else:
+                setattr(all_[-1], word, rest.strip())
+    for m in all_:
+        if not (m.area and m.what and m.test and m.file and m.old) or m.old == m.new:
+            sys.exit(f"{path}:{m.line}: '{m.name}' lacks an area, what, test, file or a change")
+    names = [m.name for m in all_]
+    for name in names:
+        if names.count(name) > 1:
+            sys.exit(f"{path}: there are two mutants '{name}'")
+    return all_
+
+
+def sources(root):
+    """Paths by base name, build folders left out."""
+    found = {}
+    for folder, dirs, files in os.walk(root):
+        dirs[:] = [d for d in dirs if d != ".git" and not os.path.exists(os.path.join(folder, d, "CMakeCache.txt"))]
+        for name in files:
+            found.setdefault(name, []).append(os.path.join(folder, name))
+    return found
+
+
+def locate(mutant, found):
+    """The one file that holds the text; or None and why.  A file that was given another name is looked for by its text."""
+    old, hits = "\n".join(mutant.old), []
+    named = found.get(mutant.file)
+    paths = named or [p for name, list_ in found.items() if name.endswith(SOURCE) for p in list_]
+    for path in paths:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            hits += [path] * f.read().count(old)
+    if len(hits) == 1:
+        return hits[0], None
+    where = mutant.file if named else f"any file ('{mutant.file}' is gone)"
+    return None, f"its text is found {len(hits)} times in {where}: {mutant.old[0].strip()}"
+
+
+def read_tests(build):
+    """Command, environment and folder of every test by name."""
+    done = subprocess.run(["ctest", "--show-only=json-v1"], cwd=build, stdout=subprocess.PIPE, check=True, text=True)
+    tests = {}
+    for t in json.loads(done.stdout)["tests"]:
+        props = {p["name"]: p["value"] for p in t.get("properties", [])}
+        env = dict(x.split("=", 1) for x in props.get("ENVIRONMENT", []))
+        if "command" in t:
+            tests[t["name"]] = t["command"], env, props.get("WORKING_DIRECTORY", build)
+    return tests
+
+
+def check(build):
+    """Every text is there once, every test exists."""
+    found, tests, bad = sources(ROOT), read_tests(build), 0
+    for m in read_table(TABLE):
+        why = locate(m, found)[1]
+        if why:
+            bad += 1
+            print(f"{m.name}: stale: {why}")
+        if not m.pending and m.test.split()[0] not in tests:
+            bad += 1
+            print(f"{m.name}: there is no test '{m.test.split()[0]}'")
+    print(f"{bad} of the table's entries want a look" if bad else "all texts found once, all tests exist")
+    return bad > 0
+
+
+class Copy:
+    """The tree's copy and its build."""
+
+    def __init__(self, root, jobs):
+        self.root, self.jobs = root, jobs
+        self.build = os.path.join(root, "build")
+        self.take()
+        self.call(["cmake", "-S", root, "-B", self.build, "-G", "Ninja"] + launcher())
+        self.call(["cmake", "--build", self.build, "-j", str(jobs)])
+        self.found, self.tests = sources(root), read_tests(self.build)
+
+    def take(self):
+        """Files that differ are copied, so that a build of before stays good; those that are gone here go there."""
+        here = {os.path.relpath(p, ROOT) for list_ in sources(ROOT).values() for p in list_}
+        there = {os.path.relpath(p, self.root) for list_ in sources(self.root).values() for p in list_}
+        for name in there - here:
+            os.remove(os.path.join(self.root, name))
+        for name in sorted(here):
+            from_, to = os.path.join(ROOT, name), os.path.join(self.root, name)
+            with open(from_, "rb") as f:
+                data = f.read()
+            if os.path.exists(to):
+                with open(to, "rb") as f:
+                    if f.read() == data:
+                        continue
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            with open(to, "wb") as f:
+                f.write(data)
+            os.chmod(to, os.stat(from_).st_mode & 0o777)
+
+    def call(self, argv):
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        if done.returncode:
+            sys.exit(f"{' '.join(argv)}:\n{done.stdout[-4000:]}")
+
+    def command(self, test):
+        """What runs a test, with the arguments that the table adds; None: there is no such test."""
+        name, *more = test.split()
+        if name not in self.tests:
+            return None
+        argv, env, folder = self.tests[name]
+        return argv + more, env, folder
+
+    def rebuild(self, test):
+        """The programs of the build that the test is given.  None, or what the compiler said."""
+        inside = [os.path.relpath(x, self.build) for x in self.command(test)[0] if x.startswith(self.build + "/") and os.path.isfile(x)]
+        done = subprocess.run(["ninja", "-j", str(self.jobs)] + inside, cwd=self.build, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace")
+        return done.stdout if done.returncode else None
+
+    def run(self, test):
+        """Exit status, None for too long; what it said last."""
+        argv, env, folder = self.command(test)
+        try:
+            done = subprocess.run(argv, cwd=folder, env={**os.environ, **env}, timeout=LIMIT, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        except subprocess.TimeoutExpired:
+            return None, ""
+        return done.returncode, done.stdout
+
+
+def launcher():
+    """A compiler cache, if this tree is built with one."""
+    name = os.environ.get("CMAKE_C_COMPILER_LAUNCHER")
+    return [f"-DCMAKE_C_COMPILER_LAUNCHER={name}"] if name else []
+
+
+def try_one(copy, mutant, passes):
+    """State and a word on it."""
+    path, why = locate(mutant, copy.found)
+    if not path:
+        return "stale", why
+    if copy.command(mutant.test) is None:
+        return "broken", f"there is no test '{mutant.test.split()[0]}'"
+    if mutant.test not in passes:
+        why = copy.rebuild(mutant.test)
+        passes[mutant.test] = copy.run(mutant.test) if why is None else (-1, why)
+    status, said = passes[mutant.test]
+    if status != 0:
+        return "broken", "its test is skipped here" if status == SKIPPED else f"its test fails without it: {said[-300:]}"
+    with open(path, encoding="utf-8", newline="") as f:
+        text = f.read()
+    try:
+        write(path, text.replace("\n".join(mutant.old), "\n".join(mutant.new)))
+        why = copy.rebuild(mutant.test)
+        if why is not None:
+            return "broken", f"it does not compile: {why[-800:]}"
+        status, said = copy.run(mutant.test)
+    finally:
+        write(path, text)
+    if status == 0:
+        return "survived", ""
+    return ("broken", "its test is skipped with it") if status == SKIPPED else ("killed", first_complaint(said))
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8", newline="") as f:
+        f.write(text)
+    now = time.time() + 1               # later than what was built of the text before
+    os.utime(path, (now, now))
+
+
+def first_complaint(said):
+    for line in said.splitlines():
+        if re.search(r"fail|error|expected|differ|wrong|bad|FAULT|replay:|!=", line, re.I):
+            return line.strip()[:150]
+    return said.strip().splitlines()[-1][:150] if said.strip() else ""
+
+
+def table_text(rows):
+    count = {}
+    for _, state, _, _ in rows:
+        count[state] = count.get(state, 0) + 1
+    head = ", ".join(f"{n} {state}" for state, n in sorted(count.items()))
+    text = [f"# Mutants: {head}", "", "Written by `tests/mutants/run.py --table`; seconds are those of building and testing one mutant, on a machine that",
+            "did other things too.", "", "| mutant | area | what it breaks | test | result | s |", "|---|---|---|---|---|---:|"]
+    for m, state, _, sec in rows:
+        text.append(f"| {m.name} | {m.area} | {m.what} | {m.test} | {state} | {sec:.0f} |")
+    return "\n".join(text) + "\n"
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--only", action="append", metavar="GLOB", help="mutants of these names")
+    ap.add_argument("--area", help="mutants of this area")
+    ap.add_argument("--jobs", type=int, default=1, help="compilers at once (1)")
+    ap.add_argument("--table", metavar="FILE", help="write the result here, in Markdown")
+    ap.add_argument("--work", metavar="DIR", help="keep the copy and its build here")
+    ap.add_argument("--pending", action="store_true", help="those that are pending too")
+    ap.add_argument("--check", metavar="BUILD", help="only look for stale texts and missing tests")
+    a = ap.parse_args()
+    if a.check:
+        return check(a.check)
+    list_ = [m for m in read_table(TABLE) if (not a.only or any(fnmatch.fnmatch(m.name, g) for g in a.only)) and a.area in (None, m.area)]
+    if not list_:
+        sys.exit("no mutant has such a name or area")
+    with tempfile.TemporaryDirectory(prefix="ckc-mutants-") as scratch:
+        copy = Copy(os.path.abspath(a.work or scratch), a.jobs)
+        rows, passes = [], {}
+        for m in list_:
+            begin = time.time()
+            state, why = ("pending", m.pending) if m.pending and not a.pending else try_one(copy, m, passes)
+            rows.append((m, state, why, time.time() - begin))
+            print(f"{state:9} {m.name:28} {m.test:32} {rows[-1][3]:5.0f} s  {why}", flush=True)
+    if a.table:
+        with open(a.table, "w", encoding="utf-8") as f:
+            f.write(table_text(rows))
+    bad = [m.name for m, state, _, _ in rows if state not in ("killed", "pending")]
+    print(f"{len(rows)} mutants, {sum(r[1] == 'killed' for r in rows)} killed" + (f"; not: {', '.join(bad)}" if bad else ""))
+    return len(bad) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
