@@ -434,8 +434,18 @@ cases_nn(struct setup *t)
 		classifiers(t);
 		updates(t);
 		adafactors(t);
-		if (i > 0)
-			tiled_products(t);
+	}
+	t->real = DT_F32;
+}
+
+void
+cases_tiles(struct setup *t)
+{
+	static const DType types[] = { DT_BF16, DT_F16 };
+
+	for (int i = 0; i < 2; i++) {
+		t->real = types[i];
+		tiled_products(t);
 	}
 	t->real = DT_F32;
 }

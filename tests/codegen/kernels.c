@@ -10,6 +10,7 @@
 
 void cases_elementwise(struct setup *);
 void cases_nn(struct setup *);
+void cases_tiles(struct setup *);
 void cases_conv(struct setup *);
 
 static const struct {
@@ -18,6 +19,7 @@ static const struct {
 } group[] = {
 	{ "elementwise", cases_elementwise },
 	{ "nn", cases_nn },
+	{ "tiles", cases_tiles },
 	{ "conv", cases_conv },
 };
 

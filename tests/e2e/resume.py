@@ -25,12 +25,13 @@ def main():
         bench.finish()
     common = [so, "--data", text, "--tokens", "bytes", "--lr", "1e-3"]
     whole, log = bench.path("whole"), bench.path("whole.jsonl")
-    bench.must(bench.ckrun(*common, "--steps", STEPS, "--save", whole, "--log", log), "the whole run")
+    seed = ["--seed", 5]                # a checkpoint knows its own
+    bench.must(bench.ckrun(*common, *seed, "--steps", STEPS, "--save", whole, "--log", log), "the whole run")
     expected = ck.losses(log)
     bench.check(len(expected) == STEPS and len(set(expected)) == STEPS, f"losses {expected}")
 
     half, log = bench.path("half"), bench.path("half.jsonl")
-    bench.must(bench.ckrun(*common, "--steps", STEPS // 2, "--save", half), "the first half")
+    bench.must(bench.ckrun(*common, *seed, "--steps", STEPS // 2, "--save", half), "the first half")
     bench.must(bench.ckrun(*common, "--steps", STEPS, "--resume", half, "--save", half, "--log", log), "the second half")
     bench.check(ck.losses(log) == expected[STEPS // 2:], "the second half has other losses")
     bench.check(ck.content(half) == ck.content(whole), "two halves end in another checkpoint")

@@ -56,11 +56,13 @@ def value_info(name, dtype, dims):
     return field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape)))
 
 
-def a_model(graph):
-    return field(1, 8) + field(8, field(1, b"") + field(2, 17)) + field(7, graph)
+def a_model(graph, opset=17):
+    return field(1, 8) + field(8, field(1, b"") + field(2, opset)) + field(7, graph)
 
 
 def attribute(name, value):
+    if isinstance(value, float):
+        return field(5, field(1, name) + field(2, value) + field(20, 1))
     return field(5, field(1, name) + (b"".join(field(8, v) for v in value) + field(20, 7) if isinstance(value, list) else field(3, value) + field(20, 2)))
 
 

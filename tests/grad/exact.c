@@ -107,6 +107,33 @@ kink(Op o, const Attr *a, const double *x, const double *y,
 	stop(&b);
 }
 
+/* d sum(o(x, bound)) / dx: a number of the model clamps. */
+static void
+clamp(Op o, double bound, const double *x, const double *dx, int n)
+{
+	struct bench b = start();
+	ValId p = val_new(b.g, V_PARAM, "x", DT_F32, SHAPE(n));
+	ValId c = val_scalar(b.g, DT_F32, bound), y[2];
+	Attr r = attr_default(OP_REDUCE_SUM);
+
+	/* on either side */
+	y[0] = op(&b, o, 2, (ValId[]){ p, c }, NULL);
+	y[1] = op(&b, o, 2, (ValId[]){ c, p }, NULL);
+	y[0] = op(&b, OP_ADD, 2, y, NULL);
+	r.REDUCE_SUM.keepdims = 0;
+	b.g->loss = op(&b, OP_REDUCE_SUM, 1, y, &r);
+	if (!run_pass(&b)) {
+		nfault++;
+	} else {
+		b.it = interp_new(b.g);
+		interp_set(b.it, p, x);
+		if (!interp_run_all(b.it))
+			puts(interp_error(b.it));
+		expect("clamp", gradient(&b, p), dx, n);
+	}
+	stop(&b);
+}
+
 static void
 test_kinks(void)
 {
@@ -118,6 +145,8 @@ test_kinks(void)
 	     (double[]){ .5, 1, 0, .5 }, 4);
 	kink(OP_MIN, NULL, x, y, (double[]){ .5, 1, 0, .5 },
 	     (double[]){ .5, 0, 1, .5 }, 4);
+	clamp(OP_MAX, 0, x, (double[]){ 0, 0, 2, 2 }, 4);
+	clamp(OP_MIN, 2, x, (double[]){ 2, 2, 0, 0 }, 4);
 	kink(OP_REDUCE_MAX, NULL, x, NULL, (double[]){ 0, 0, .5, .5 }, NULL,
 	     4);
 	kink(OP_REDUCE_MIN, NULL, x, NULL, (double[]){ 0, 1, 0, 0 }, NULL, 4);

@@ -11,7 +11,8 @@ Then each mutant is put in, what its test needs is built again, the test is run,
   stale      its text is no longer found exactly once: the table wants a look
   broken     it does not compile, or the named test does not exist, is skipped or fails without it
   pending    the table says so: its test is still to be written; run with --pending only
-Exit status 0 when all others are killed.  --work keeps the copy and its build in DIR, and a later run goes on from there.
+Exit status 0 when all others are killed.  --work keeps the copy and its build in DIR, and a later run goes on from there; --table keeps what FILE
+says of mutants that are not run.
 --check looks for stale texts and missing tests alone, in this tree and its build folder; nothing is built.
 """
 import argparse
@@ -19,6 +20,7 @@ import fnmatch
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -156,11 +158,11 @@ class Copy:
 
     def command(self, test):
         """What runs a test, with the arguments that the table adds; None: there is no such test."""
-        name, *more = test.split()
+        name, *more = shlex.split(test)
         if name not in self.tests:
             return None
         argv, env, folder = self.tests[name]
-        return argv + more, env, folder
+        return argv + [x.replace("{here}", HERE) for x in more], env, folder
 
     def rebuild(self, test):
         """The programs of the build that the test is given.  None, or what the compiler said."""
@@ -173,7 +175,8 @@ class Copy:
         """Exit status, None for too long; what it said last."""
         argv, env, folder = self.command(test)
         try:
-            done = subprocess.run(argv, cwd=folder, env={**os.environ, **env}, timeout=LIMIT, stdin=subprocess.DEVNULL,
+            # threads that wait let others run: there may be fewer processors than threads
+            done = subprocess.run(argv, cwd=folder, env={"OMP_WAIT_POLICY": "passive", **os.environ, **env}, timeout=LIMIT, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         except subprocess.TimeoutExpired:
             return None, ""
@@ -228,15 +231,28 @@ def first_complaint(said):
     return said.strip().splitlines()[-1][:150] if said.strip() else ""
 
 
-def table_text(rows):
-    count = {}
-    for _, state, _, _ in rows:
-        count[state] = count.get(state, 0) + 1
-    head = ", ".join(f"{n} {state}" for state, n in sorted(count.items()))
-    text = [f"# Mutants: {head}", "", "Written by `tests/mutants/run.py --table`; seconds are those of building and testing one mutant, on a machine that",
-            "did other things too.", "", "| mutant | area | what it breaks | test | result | s |", "|---|---|---|---|---|---:|"]
-    for m, state, _, sec in rows:
-        text.append(f"| {m.name} | {m.area} | {m.what} | {m.test} | {state} | {sec:.0f} |")
+def kept_rows(path):
+    """State and seconds by name, as a table of before has them."""
+    rows = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                cell = [x.strip() for x in line.strip().strip("|").split("|")]
+                if len(cell) == 6 and cell[5].isdigit():
+                    rows[cell[0]] = cell[4], int(cell[5])
+    return rows
+
+
+def table_text(all_, results):
+    """A row for each mutant that was ever run."""
+    states = [results[m.name][0] for m in all_ if m.name in results]
+    head = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
+    text = [f"# Mutants: {head}", "", "Written by `tests/mutants/run.py --table`.  Seconds are those of building and testing one mutant, on two cores that",
+            "others worked on too.", "", "| mutant | area | what it breaks | test | result | s |", "|---|---|---|---|---|---:|"]
+    for m in all_:
+        if m.name in results:
+            state, sec = results[m.name]
+            text.append(f"| {m.name} | {m.area} | {m.what} | {m.test.replace('{here}/', '')} | {state} | {sec:.0f} |")
     return "\n".join(text) + "\n"
 
 
@@ -252,22 +268,25 @@ def main():
     a = ap.parse_args()
     if a.check:
         return check(a.check)
-    list_ = [m for m in read_table(TABLE) if (not a.only or any(fnmatch.fnmatch(m.name, g) for g in a.only)) and a.area in (None, m.area)]
+    all_ = read_table(TABLE)
+    list_ = [m for m in all_ if (not a.only or any(fnmatch.fnmatch(m.name, g) for g in a.only)) and a.area in (None, m.area)]
     if not list_:
         sys.exit("no mutant has such a name or area")
+    results = {}
     with tempfile.TemporaryDirectory(prefix="ckc-mutants-") as scratch:
-        copy = Copy(os.path.abspath(a.work or scratch), a.jobs)
-        rows, passes = [], {}
+        copy, passes = Copy(os.path.abspath(a.work or scratch), a.jobs), {}
         for m in list_:
             begin = time.time()
             state, why = ("pending", m.pending) if m.pending and not a.pending else try_one(copy, m, passes)
-            rows.append((m, state, why, time.time() - begin))
-            print(f"{state:9} {m.name:28} {m.test:32} {rows[-1][3]:5.0f} s  {why}", flush=True)
-    if a.table:
-        with open(a.table, "w", encoding="utf-8") as f:
-            f.write(table_text(rows))
-    bad = [m.name for m, state, _, _ in rows if state not in ("killed", "pending")]
-    print(f"{len(rows)} mutants, {sum(r[1] == 'killed' for r in rows)} killed" + (f"; not: {', '.join(bad)}" if bad else ""))
+            results[m.name] = state, time.time() - begin
+            print(f"{state:9} {m.name:28} {m.test:32} {results[m.name][1]:5.0f} s  {why}", flush=True)
+            if a.table:
+                text = table_text(all_, {**kept_rows(a.table), **results})
+                with open(a.table, "w", encoding="utf-8") as f:
+                    f.write(text)
+    bad = [name for name, (state, _) in results.items() if state not in ("killed", "pending")]
+    killed = sum(state == "killed" for state, _ in results.values())
+    print(f"{len(results)} mutants, {killed} killed" + (f"; not: {', '.join(bad)}" if bad else ""))
     return len(bad) > 0
 
 

@@ -614,6 +614,62 @@ overlap_is_seen(void **state)
 	assert_true(met > 1000 && apart > 1000);
 }
 
+/* No figure of the summary is believed. */
+static void
+every_figure(void **state)
+{
+	struct fixture *f = *state;
+	Arena *a = arena_new();
+	Plan *p = copy_plan(f->b.pass.plan, a);
+	struct plan_summary *s = &p->sum;
+	int64_t *bytes[] = { &s->peak, &s->resident, &s->arena,
+		&s->live_bound, &s->param, &s->buffer, &s->constant,
+		&s->input, &s->grad, &s->optimizer, &s->workspace, &s->saved };
+	double *real[] = { &s->forward_sec, &s->backward_sec, &s->update_sec,
+		&s->recompute_sec, &s->step_sec, &s->recompute_flops,
+		&s->step_flops, &s->overhead, &s->gap };
+	char text[2000];
+
+	for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+		*bytes[i] += ALIGN;
+		if (replay(p, text, sizeof text))
+			fail_msg("%zu of the bytes may be anything", i);
+		*bytes[i] -= ALIGN;
+	}
+	for (size_t i = 0; i < sizeof real / sizeof *real; i++) {
+		double was = *real[i];
+
+		*real[i] += was * 1e-6 + 1e-9;
+		if (replay(p, text, sizeof text))
+			fail_msg("%zu of the costs may be anything", i);
+		*real[i] = was;
+	}
+	assert_true(replay(p, text, sizeof text));
+	arena_free(a);
+}
+
+/* Damage as small as it can be, which breaks one rule and no other. */
+static void
+just_beyond(void **state)
+{
+	struct fixture *f = *state;
+	Arena *a = arena_new();
+	Plan *p = copy_plan(f->b.pass.plan, a);
+	struct plan_tensor *t = &p->tensor[p->step[find_view(p)].write[0]];
+
+	t->alias_offset = p->tensor[t->alias_of].bytes - t->bytes + ALIGN;
+	assert_true(rejects(p, "alias"));
+	p = copy_plan(f->b.pass.plan, a);
+	for (int64_t i = 0; i < p->ntensor; i++)        /* aligned no more */
+		if (!p->tensor[i].resident)
+			p->tensor[i].offset += ALIGN / 2;
+	p->sum.arena += ALIGN / 2;
+	p->sum.peak += ALIGN / 2;
+	p->sum.budget = -1;
+	assert_true(rejects(p, "place"));
+	arena_free(a);
+}
+
 int
 main(void)
 {
@@ -623,6 +679,8 @@ main(void)
 		cmocka_unit_test(names_the_rule),
 		cmocka_unit_test(every_step),
 		cmocka_unit_test(every_tensor),
+		cmocka_unit_test(every_figure),
+		cmocka_unit_test(just_beyond),
 	};
 
 	return cmocka_run_group_tests(tests, open_fixture, close_fixture);

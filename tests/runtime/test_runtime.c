@@ -66,7 +66,7 @@ test_shuffle(void **state)
 
 	(void)state;
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
-		uint64_t n = sizes[s], moved = 0;
+		uint64_t n = sizes[s], moved = 0, alike = 0, seeds = 0;
 
 		for (uint64_t round = 0; round < 3; round++) {
 			char *seen = calloc(1, n);
@@ -78,11 +78,17 @@ test_shuffle(void **state)
 				assert_false(seen[j]);
 				seen[j] = 1;
 				moved += j != i;
+				alike += j == rng_shuffled(5, round + 1, i, n);
+				seeds += j == rng_shuffled(6, round, i, n);
 			}
 			free(seen);
 		}
-		if (n > 60)
+		if (n > 60) {
 			assert_true(moved > n);
+			/* other rounds and seeds have other orders */
+			assert_true(alike < n / 4);
+			assert_true(seeds < n / 4);
+		}
 	}
 }
 
