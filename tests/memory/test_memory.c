@@ -366,5 +366,6 @@ main(void)
 		cmocka_unit_test(cheap_recomputation),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL) + test_device();
+	return cmocka_run_group_tests(tests, NULL, NULL) + test_cost()
+		+ test_device();
 }

@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-/* test_device.c: the number of failures. */
+/* test_cost.c and test_device.c: the number of failures. */
+int test_cost(void);
 int test_device(void);
 
 #endif
