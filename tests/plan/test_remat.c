@@ -29,12 +29,25 @@ struct problem {
 	int32_t cand[32], ncand;
 };
 
+/* Every third node needs scratch, as much as a few of its values. */
 static void
-open_problem(struct problem *p, uint64_t seed)
+add_scratch(Graph *g, uint64_t *seed)
+{
+	FOR_NODES (n, g)
+		if (!(op_info[n->op].flags & F_VIEW)
+		    && gen_next(seed) % 3 == 0)
+			n->workspace = PLAN_ALIGN
+				* (int64_t)(1 + gen_next(seed) % 8);
+}
+
+static void
+open_random(struct problem *p, uint64_t seed, bool scratch)
 {
 	uint64_t s = seed * 77 + 5;
 
 	p->g = gen_random(seed, 3 + (int)(seed % 8));
+	if (scratch)
+		add_scratch(p->g, &s);
 	p->arena = arena_new();
 	p->r = remat_new(p->g, p->arena);
 	p->must = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
@@ -49,6 +62,12 @@ open_problem(struct problem *p, uint64_t seed)
 			? (double)(1 + gen_next(&s) % 20) : 0;
 		p->r->base_sec += p->r->node[i].sec;
 	}
+}
+
+static void
+open_problem(struct problem *p, uint64_t seed)
+{
+	open_random(p, seed, false);
 }
 
 static void
@@ -107,7 +126,7 @@ evaluation_is_exact(void **state)
 		struct bench b;
 		struct remat_cost c;
 
-		open_problem(&p, (uint64_t)k);
+		open_random(&p, (uint64_t)k, k & 1);
 		c = try(&p, (uint32_t)gen_next(&seed));
 		bench_open(&b);
 		carry_out(&b, p.r, p.g, c);
