@@ -1,7 +1,7 @@
 /* Costs of nodes: operations counted one by one, bytes added up by hand. */
 #include "tests/memory/test_memory.h"
 
-#include "passes/cost.h"
+#include "passes/cost/cost.h"
 
 #include <math.h>
 

@@ -2,7 +2,8 @@
  * a result and bytes that cross memory.  Whoever changes a rule changes two
  * texts. */
 #include "tests/plan/plan_test.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
+#include "passes/cost/cost.h"
 
 #include <math.h>
 #include <stdio.h>

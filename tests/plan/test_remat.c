@@ -7,6 +7,7 @@
 #include "passes/replay/replay.h"
 #include "passes/plan/choose.h"
 #include "passes/problem/segments.h"
+#include "passes/cost/cost.h"
 
 #include <malloc.h>
 #include <math.h>
@@ -36,7 +37,7 @@ add_scratch(Graph *g, uint64_t *seed)
 	FOR_NODES (n, g)
 		if (!(op_info[n->op].flags & F_VIEW)
 		    && gen_next(seed) % 3 == 0)
-			n->workspace = PLAN_ALIGN
+			n->workspace = target_cpu.align
 				* (int64_t)(1 + gen_next(seed) % 8);
 }
 
