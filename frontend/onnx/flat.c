@@ -283,7 +283,7 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 		}
 	if (!ok)
 		return false;
-	if (!fn && n->op && !*n->domain && n->opset == 0) {
+	if (!fn && !*n->domain && n->opset == 0) {
 		f->stop = true;         /* all other nodes would say the same */
 		return diag_at(f->diag, n->name, n->type, "the model does not "
 		               "say which opset its nodes are written in; set "

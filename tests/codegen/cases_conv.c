@@ -204,6 +204,22 @@ pool(struct setup *t, Shape s, const int64_t v[4][3], int flags)
 	APPLY(t, OP_AVGPOOL_GRAD, &h, floats(t, t->g->val[m->out[0]].shape));
 }
 
+/* Of equal elements the first is the maximum, as after a ReLU. */
+static void
+pool_of_equals(struct setup *t)
+{
+	static const int64_t x[] = { 0, 0, 0, 1, 1, 0,  0, 0, 1, 1, 0, 0,
+		2, 2, 2, 2, 0, 0,  0, 2, 2, 0, 0, 3,  3, 3, 3, 3, 3, 3 };
+	Attr a = attr_default(OP_MAXPOOL);
+
+	a.MAXPOOL.kernel = list(2, 2, 3, 0);
+	a.MAXPOOL.stride = list(2, 1, 1, 0);
+	a.MAXPOOL.dilation = list(2, 1, 1, 0);
+	a.MAXPOOL.begin = list(2, 0, 0, 0);
+	case_begin(t, "maxpool of equals");
+	APPLY(t, OP_MAXPOOL, &a, listed(t, DT_F32, SHAPE(1, 1, 5, 6), x));
+}
+
 static void
 pools(struct setup *t)
 {
@@ -316,6 +332,7 @@ cases_conv(struct setup *t)
 	convs(t);
 	batchnorms(t);
 	pools(t);
+	pool_of_equals(t);
 	resizes(t);
 	grid_samples(t);
 }

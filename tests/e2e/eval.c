@@ -1,5 +1,6 @@
 /* eval MODEL.so: ckr_eval leaves every parameter and state as it is and says
- * the same twice; a step then changes some.  Inputs are zeros. */
+ * the same twice; a step then changes some.  Inputs are zeros.  Prints the
+ * loss. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,7 @@ main(int argc, char **argv)
 		        ckr_error(c));
 		ok = false;
 	}
+	printf("%.9g\n", a);
 	for (int i = 0; i < k.n; i++)
 		free(k.data[i]);
 	ckr_close(c);

@@ -32,6 +32,21 @@ HEADS = """graph @heads {
 	%loss: f32[] output = reduce_mean %s {axes=[0,1], keepdims=0}
 }
 """
+# Drops half of its values, and keeps running statistics, in training.
+DROP = """graph @drop {
+	input %x: f32[8,16]
+	param %w: f32[16,16] = {@W}
+	param %b: f32[8,16] = {@B}
+	buffer %m: f32[16] = splat 0
+	%h = matmul %x, %w
+	%s = add %h, %b
+	%d = dropout %s {ratio=0.5}
+	%n, %mean, %var = batchnorm %s
+	%now: f32[16] output = bn_update %m, %mean {momentum=0.75}
+	%q = mul %d, %d
+	%loss: f32[] output = reduce_mean %q {axes=[0,1], keepdims=0}
+}
+"""
 N, BAD = 1 << 16, {60000: 77, 100: -99, 70: 5000, 4711: -400, 65535: 16}
 PICK = """graph @pick {
 	input %%i: i64[%d]
@@ -63,8 +78,27 @@ def evaluates(bench, name, path, *flags):
             bench.must(bench.run([bench.names[0], so]), f"{name}: evaluate, update in backward {early}")
 
 
+def drops(bench):
+    """Evaluation is what the model is without dropout; every step of training drops others."""
+    path, told = source(bench, "drop", DROP, W=256, B=128), {}
+    for dropout in ("on", "off"):
+        so = bench.path(f"drop-{dropout}.so")
+        if not bench.must(bench.ckc(path, "-o", so, "--quiet", "--dropout", dropout, "--output", "now"), f"drop: compile, {dropout}"):
+            return
+        done = bench.run([bench.names[0], so])
+        if bench.must(done, f"drop: evaluate, dropout {dropout}"):
+            told[dropout] = float(done.stdout)
+    bench.check(len(told) == 2 and abs(told["on"] - told["off"]) < 1e-6 * told["off"], f"drop: evaluation gives {told}")
+    inputs, log = bench.path("drop.st"), bench.path("drop.log")
+    files.st_write(inputs, {"x": ("F32", [8, 16], [0.0] * 128)})
+    done = bench.ckrun(bench.path("drop-on.so"), "--inputs", inputs, "--steps", 4, "--lr", 0, "--log", log, "--quiet")
+    if bench.must(done, "drop: train"):
+        bench.check(len(set(ck.losses(log))) == 4, f"drop: steps drop the same: {ck.losses(log)}")
+
+
 def main():
     bench = ck.Bench()
+    drops(bench)
     evaluates(bench, "heads", source(bench, "heads", HEADS, A=16, B=16))
     for model in ("mlp-mse", "gpt2-ts14"):
         flags, _ = ck.model_flags(os.path.join(ck.MODELS, model))

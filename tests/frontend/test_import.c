@@ -1094,6 +1094,29 @@ tied_beside(const float *scale)
 	return model_of(&g, 20);
 }
 
+/* Three norms that read one scale; with a signature that lists three. */
+static struct buf
+tied_readers(bool listed)
+{
+	struct buf g = { 0 }, entry = { 0 }, m;
+
+	put_floats(&g, "n1.weight", 4, ones);
+	put_node(&g, "LayerNormalization", "x n1.weight", "a", NULL);
+	put_node(&g, "LayerNormalization", "a n1.weight", "b", NULL);
+	put_node(&g, "LayerNormalization", "b n1.weight", "c", NULL);
+	put_node(&g, "ReduceSum", "c", "loss", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 2, d22);
+	put_value(&g, 12, "loss", ONNX_FLOAT, 0, NULL);
+	m = model_of(&g, 20);
+	put_str(&entry, 1, "pkg.torch.export.ExportedProgram.graph_signature");
+	put_str(&entry, 2, "p_1: PARAMETER target='n1.weight'\n"
+	        "p_2: PARAMETER target='n2.weight'\n"
+	        "p_3: PARAMETER target='n3.weight'\n");
+	if (listed)
+		put_msg(&m, 14, &entry);
+	return m;
+}
+
 static void
 test_ties(void **state)
 {
@@ -1111,6 +1134,12 @@ test_ties(void **state)
 	gives(&m, NULL, "layernorm %a, %n2.weight");
 	m = tied(ramp);                         /* equal in earnest */
 	gives(&m, NULL, "layernorm %a, %n1.weight");
+	m = tied_readers(false);                /* nothing was lost */
+	gives(&m, NULL, "layernorm %b, %n1.weight {");
+	m = tied_readers(true);
+	gives(&m, NULL, "layernorm %a, %n1.weight.2 {");
+	gives(&m, NULL, "layernorm %b, %n1.weight.3 {");
+	gives(&m, &off, "layernorm %b, %n1.weight {");
 }
 
 /* ---- the export template ---- */

@@ -1,6 +1,6 @@
 # Running the loop again for %m reads %b too: b's update must wait for
 # %dm, which it did not need to before %s and %m came from one loop.
-# run: --passes=fuse
+# run: --passes=fuse,settle
 # expect:
 # graph @f {
 # 	param %b: f32[4,4]

@@ -1,5 +1,5 @@
 # A placement in which all is well: replay has nothing to say.
-# run: --passes=replay
+# run: --passes=account,replay
 graph @f {
 	props loss planned
 	input %x: f32[4,16] bytes 256

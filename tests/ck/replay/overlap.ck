@@ -1,5 +1,5 @@
 # Values that are alive together and share some bytes: replay refuses.
-# run: --passes=replay
+# run: --passes=account,replay
 graph @f {
 	props loss planned
 	input %x: f32[4,16] bytes 256
