@@ -247,7 +247,7 @@ def table_text(all_, results):
     """A row for each mutant that was ever run."""
     states = [results[m.name][0] for m in all_ if m.name in results]
     head = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
-    text = [f"# Mutants: {head}", "", "Written by `tests/mutants/run.py --table`.  Seconds are those of building and testing one mutant, on two cores that",
+    text = [f"# Mutants: {head}", "", f"Written by `tests/mutants/run.py --table` on {time.strftime('%Y-%m-%d')}.  Seconds are those of building and testing one mutant, on two cores that",
             "others worked on too.", "", "| mutant | area | what it breaks | test | result | s |", "|---|---|---|---|---|---:|"]
     for m in all_:
         if m.name in results:
