@@ -95,14 +95,14 @@ def locate(mutant, found):
 
 
 def read_tests(build):
-    """Command, environment and folder of every test by name."""
+    """Command, environment, folder and whether it is to fail, of every test by name."""
     done = subprocess.run(["ctest", "--show-only=json-v1"], cwd=build, stdout=subprocess.PIPE, check=True, text=True)
     tests = {}
     for t in json.loads(done.stdout)["tests"]:
         props = {p["name"]: p["value"] for p in t.get("properties", [])}
         env = dict(x.split("=", 1) for x in props.get("ENVIRONMENT", []))
         if "command" in t:
-            tests[t["name"]] = t["command"], env, props.get("WORKING_DIRECTORY", build)
+            tests[t["name"]] = t["command"], env, props.get("WORKING_DIRECTORY", build), props.get("WILL_FAIL", False)
     return tests
 
 
@@ -161,8 +161,8 @@ class Copy:
         name, *more = shlex.split(test)
         if name not in self.tests:
             return None
-        argv, env, folder = self.tests[name]
-        return argv + [x.replace("{here}", HERE) for x in more], env, folder
+        argv, env, folder, fails = self.tests[name]
+        return argv + [x.replace("{here}", HERE) for x in more], env, folder, fails
 
     def rebuild(self, test):
         """The programs of the build that the test is given.  None, or what the compiler said."""
@@ -173,14 +173,14 @@ class Copy:
 
     def run(self, test):
         """Exit status, None for too long; what it said last."""
-        argv, env, folder = self.command(test)
+        argv, env, folder, fails = self.command(test)
         try:
             # threads that wait let others run: there may be fewer processors than threads
             done = subprocess.run(argv, cwd=folder, env={"OMP_WAIT_POLICY": "passive", **os.environ, **env}, timeout=LIMIT, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         except subprocess.TimeoutExpired:
             return None, ""
-        return done.returncode, done.stdout
+        return (int(done.returncode == 0) if fails else done.returncode), done.stdout
 
 
 def launcher():
