@@ -1,5 +1,5 @@
 # A view that backward takes of a recomputed value lies in the copy.
-# run: --passes=layout,plan,inplace,place,replay --recompute-values=a --threads=1
+# run: --passes=layout,plan,inplace,place,account,replay --recompute-values=a --threads=1
 # check: %a.again
 # check: reshape %a.again
 graph @f {
