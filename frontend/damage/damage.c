@@ -10,8 +10,8 @@
 #include "frontend/damage/damage_search.h"
 #include "frontend/params/params.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_SHOWN = 50 };
@@ -291,34 +291,6 @@ find_modes(struct search *s)
 		sizeof batchnorm_recipe / sizeof *batchnorm_recipe;
 }
 
-/* The label smoothing that an exporter dropped from a cross entropy, by its
- * own word; 0: none that is known of.  PyTorch's dynamo exporter makes a
- * SoftmaxCrossEntropyLoss of a cross_entropy with smoothed labels, too,
- * although that does not smooth, and writes the call into the node's metadata:
- *   aten.cross_entropy_loss.default](args = (%z, %y, None, 1, -100, 0.1), */
-static double
-lost_smoothing(const struct flat_node *n)
-{
-	const char *s = NULL, *end, *named;
-
-	for (size_t i = 0; i < n->p->n_metadata_props && !s; i++)
-		if (n->p->metadata_props[i]->value)
-			s = strstr(n->p->metadata_props[i]->value, WIRE_NOTE);
-	if (!s || strcmp(n->type, "SoftmaxCrossEntropyLoss") != 0)
-		return 0;
-	named = strstr(s, "label_smoothing: ");
-	if (named)
-		return strtod(strchr(named, ' '), NULL);
-	s += strlen(WIRE_NOTE);
-	end = s + strcspn(s, ")");
-	for (int comma = 0; comma < 5; comma++) {
-		s = memchr(s, ',', (size_t)(end - s));
-		if (!s++)
-			return 0;
-	}
-	return strtod(s, NULL);
-}
-
 static void
 find_smoothing(struct search *s)
 {
@@ -338,6 +310,58 @@ find_smoothing(struct search *s)
 		say(s, &g, "%s: the exporter dropped label_smoothing=%g; write "
 		    "it out: p = log_softmax(z, -1); (1 - s) * nll_loss(p, y) "
 		    "- s * p.mean()", group_subject(s, &g), lost);
+}
+
+static void
+find_padding(struct search *s)
+{
+	struct group g = { 0 };
+	int64_t row = -1;
+
+	for (int i = 0; i < s->f->nnode; i++) {
+		const struct flat_node *n = &s->f->node[i];
+		int64_t k = n->needed ? lost_padding(n) : -1;
+
+		if (k < 0 || n->nin < 1 || !n->in[0]
+		    || s->f->val[n->in[0]].verdict != VERDICT_PARAM)
+			continue;
+		row = g.n ? row : k;
+		group_name(s, &g, n->name);
+	}
+	if (g.n)
+		say(s, &g, "%s: the exporter dropped padding_idx=%" PRId64
+		    ": that row is trained like the others; to leave it at "
+		    "zero write x = emb(ids) * (ids != %" PRId64
+		    ").unsqueeze(-1)", group_subject(s, &g), row, row);
+}
+
+/* Of what is made of no parameter, detach() changes nothing. */
+static void
+find_detached(struct search *s)
+{
+	struct flat *f = s->f;
+	bool *trained = arena_array(s->arena, (size_t)f->nval,
+	                            sizeof *trained);
+	struct group g = { 0 };
+
+	for (int v = 1; v < f->nval; v++)
+		trained[v] = f->val[v].verdict == VERDICT_PARAM;
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+		bool any = false;
+
+		for (int k = 0; k < n->nin; k++)
+			any |= trained[n->in[k]];
+		for (int k = 0; k < n->nout; k++)
+			trained[n->out[k]] = any && n->out[k];
+		if (any && n->needed && lost_detach(n))
+			group_name(s, &g, n->name);
+	}
+	if (g.n)
+		say(s, &g, "%s: the exporter made a copy of detach(): "
+		    "gradients go through it, in PyTorch they do not; make "
+		    "what is detached an input, or --freeze all it is made of",
+		    group_subject(s, &g));
 }
 
 static void
@@ -365,5 +389,7 @@ damage_find(struct flat *f, const struct import_options *opt, Arena *arena)
 	find_lost(&s);
 	damage_find_trained(&s);
 	find_modes(&s);
+	find_padding(&s);
+	find_detached(&s);
 	return s.found;
 }

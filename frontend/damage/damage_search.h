@@ -39,4 +39,15 @@ plural(int n, const char *one, const char *more)
  * way round. */
 void damage_find_trained(struct search *);
 
+/* ---- damage_notes.c ---- */
+
+/* The label smoothing that an exporter dropped from a cross entropy, by its
+ * own word; 0: none that is known of. */
+double lost_smoothing(const struct flat_node *);
+/* The row of an embedding's table that is not to be trained (padding_idx), as
+ * the exporter notes it; negative: none that is known of. */
+int64_t lost_padding(const struct flat_node *);
+/* Whether the node is a detach(), by the exporter's word. */
+bool lost_detach(const struct flat_node *);
+
 #endif

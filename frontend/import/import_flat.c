@@ -3,7 +3,6 @@
 #include "frontend/import/import_flat.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/import/optable.h"
@@ -109,4 +108,3 @@ import_flat(const char *path, const struct import_options *opt, Diag *diag,
 		note_batchnorm(f, opt->batchnorm == BATCHNORM_BATCH);
 	return f;
 }
-

@@ -18,7 +18,7 @@ enum kind {
 	DATA,                           /* contents of a tensor */
 	ONCE,                           /* message that may occur only once */
 	MESSAGE,
-	NOTE,                           /* message kept if it has WIRE_NOTE */
+	NOTE,                           /* message kept if is_note() says so */
 };
 
 enum message {
@@ -313,6 +313,19 @@ check_text(struct walker *w, enum message m, const struct rule *r,
 }
 
 static bool
+is_note(const unsigned char *text, size_t n)
+{
+	static const char *const note[] = {
+		WIRE_CROSS_ENTROPY, WIRE_EMBEDDING, WIRE_DETACH
+	};
+
+	for (size_t i = 0; i < sizeof note / sizeof *note; i++)
+		if (memmem(text, n, note[i], strlen(note[i])))
+			return true;
+	return false;
+}
+
+static bool
 walk(struct walker *w, enum message m, size_t at, size_t end, int depth)
 {
 	struct wire_field f;
@@ -338,8 +351,7 @@ walk(struct walker *w, enum message m, size_t at, size_t end, int depth)
 		if (m == M_MODEL && f.number == 20)
 			w->wire->training_info = true;
 		if (r->kind == DROP || (r->kind == NOTE
-		    && !memmem(w->data + f.body, f.end - f.body, WIRE_NOTE,
-		               strlen(WIRE_NOTE))))
+		    && !is_note(w->data + f.body, f.end - f.body)))
 			continue;
 		if (!type_fits(r, f.type))
 			return fail(w, at, m, "a field has the wrong type");

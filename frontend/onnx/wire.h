@@ -34,9 +34,11 @@ enum {
 
 enum wire_root { WIRE_MODEL, WIRE_TENSOR };
 
-/* The call that a node stands for, as PyTorch's dynamo exporter notes it; the
- * sixth argument is the smoothing of labels. */
-#define WIRE_NOTE "aten.cross_entropy_loss.default](args = ("
+/* Calls that ONNX cannot say in full.  PyTorch's dynamo exporter notes at each
+ * node the call that it stands for; of these, wire_strip() keeps the note. */
+#define WIRE_CROSS_ENTROPY "aten.cross_entropy_loss.default](args = ("
+#define WIRE_EMBEDDING "aten.embedding.default](args = ("
+#define WIRE_DETACH "aten.detach.default](args = ("
 
 /* Contents of one tensor, in place. */
 struct wire_payload {

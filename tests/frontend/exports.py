@@ -185,11 +185,34 @@ class Smoothing(nn.Module):
         return nn.functional.cross_entropy(self.l(x), (x[:, 0] > 0).long(), label_smoothing=self.amount)
 
 
+class Padding(nn.Module):
+    """The exporter drops padding_idx; 2 is the row of the first table, the second has none."""
+
+    def __init__(self):
+        super().__init__()
+        self.e, self.f = nn.Embedding(20, 8, padding_idx=2), nn.Embedding(20, 8)
+
+    def forward(self, ids):
+        return (self.e(ids) * self.f(ids)).square().mean()
+
+
+class Detached(Module):
+    """The exporter makes copies of detach(): of the input, where nothing is lost, or of a layer's output."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.l, self.layer = nn.Linear(8, 8), layer
+
+    def body(self, x):
+        y = self.l(x if self.layer else x.detach())
+        return y * y.detach() if self.layer else y
+
+
 def save(out, name):
     path = os.path.join(out, name + ".onnx")
     model = onnx.load(path)
     for node in model.graph.node:
-        calls = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.fx_node" and node.op_type == "SoftmaxCrossEntropyLoss"]
+        calls = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.fx_node" and node.op_type in ("SoftmaxCrossEntropyLoss", "Gather", "Identity")]
         del node.metadata_props[:]
         node.metadata_props.extend(calls)
         node.ClearField("doc_string")
@@ -244,6 +267,9 @@ def main():
     dynamo(out, "dynamo-optimized-tables", Tables(), cube, True, batch=False)
     dynamo(out, "dynamo-optimized-sines", Beside(True), ids, True, batch=False)
     dynamo(out, "dynamo-optimized-expanded", Beside(False), ids, True, batch=False)
+    dynamo(out, "dynamo-padding", Padding(), ids, False)
+    dynamo(out, "dynamo-detach", Detached(True), flat, False)
+    dynamo(out, "dynamo-detach-input", Detached(False), flat, False)
     dynamo(out, "dynamo-lora", Adapted(), flat, False)
 
 
