@@ -199,23 +199,47 @@ reshaped(Pass *p, Graph *g, ValId v, const Shape *s)
 	return emit_op(g, p->diag, OP_RESHAPE, 1, &v, &a, g->val[v].def);
 }
 
+/* What cross entropy makes of output x of s: nothing where there is one class,
+ * whose probability is always 1. */
+static bool
+check_logits(Pass *p, const Graph *g, ValId x, const Shape *s)
+{
+	const Val *v = &g->val[x];
+	char text[160];
+
+	if (s->rank < 2 || !is_float(v))
+		return diag_error(p->diag, "--loss ce: output '%s' is %s, "
+		                  "expected float logits of rank 2 or more",
+		                  v->name,
+		                  shape_text(text, sizeof text, v->dt, s));
+	if (s->dim[s->rank - 1] == 1)
+		return diag_error(p->diag, "--loss ce: output '%s' is %s, "
+		                  "expected two classes or more on the last "
+		                  "axis: of one the loss is always 0; use "
+		                  "--loss mse, or export with "
+		                  "binary_cross_entropy_with_logits inside",
+		                  v->name,
+		                  shape_text(text, sizeof text, v->dt, s));
+	if (v->def && (g->node[v->def].op == OP_SOFTMAX
+	               || g->node[v->def].op == OP_SIGMOID))
+		diag_warn(p->diag, "--loss ce: output '%s' is a %s, and ce "
+		          "applies softmax once more; export the logits",
+		          v->name, op_info[g->node[v->def].op].text);
+	return true;
+}
+
 static ValId
 add_ce(Pass *p, Graph *g, const char *name)
 {
 	ValId x = loss_operand(p, g, "ce", name, "logits", 2), in[2];
-	char text[160];
 	Shape s, flat, vector;
 	Attr a = attr_default(OP_SCE);
 
 	if (!x)
 		return 0;
 	s = g->val[x].shape;
-	if (s.rank < 2 || !is_float(&g->val[x])) {
-		diag_error(p->diag, "--loss ce: output '%s' is %s, expected "
-		           "float logits of rank 2 or more", g->val[x].name,
-		           shape_text(text, sizeof text, g->val[x].dt, &s));
+	if (!check_logits(p, g, x, &s))
 		return 0;
-	}
 	flat.rank = 2;
 	flat.dim[1] = s.dim[--s.rank];
 	flat.dim[0] = shape_nelem(&s);

@@ -233,6 +233,18 @@ def added_loss(bench):
         bench.check(not quiet.stderr, f"{name} {flags} --quiet: {quiet.stderr}")
 
 
+def probabilities(bench):
+    """Cross entropy of what is a softmax or a sigmoid already is warned of; of logits, or their logarithms, it is not."""
+    text = bench.path("probabilities.ck")
+    for op in "softmax", "sigmoid", "log_softmax", "tanh":
+        with open(text, "w", encoding="utf-8") as f:
+            f.write("graph @small {\ninput %x: f32[2,4]\nparam %w: f32[4]\n%y = mul %x, %w\n%p output = " + op + " %y\n}\n")
+        loud = bench.ckc(text, "--plan-only", "--loss", "ce")
+        bench.must(loud, op)
+        wanted = f"--loss ce: output 'p' is a {op}, and ce applies softmax once more" if op in ("softmax", "sigmoid") else ""
+        bench.check(wanted in loud.stderr and ("once more" in loud.stderr) == bool(wanted), f"{op}: {loud.stderr}")
+
+
 def without_effect(bench):
     """Options that do nothing beside the others say so, and what would make them work; those that do something do not."""
     model, text = os.path.join(ck.MODELS, "gpt2-ts14.onnx"), bench.path("small.ck")
@@ -302,6 +314,7 @@ def main():
     sizes(bench)
     fixed_extents(bench)
     added_loss(bench)
+    probabilities(bench)
     without_effect(bench)
     wide(bench, 30000)
     stem = os.path.join(ck.MODELS, "gpt2-ts14")
