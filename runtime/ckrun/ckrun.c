@@ -1,6 +1,5 @@
 /* ckrun: train or run a compiled model from the command line. */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "runtime/ckr.h"
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/ckrun/data.h"
+#include "runtime/ckrun/interrupt.h"
 #include "runtime/file/json.h"
 
 /* ---- a run ---- */
@@ -26,15 +26,6 @@ struct run {
 	int64_t saved;                  /* step that --save holds; -1: none */
 	struct ckr_checked checked;
 };
-
-/* Ctrl-C ends the run after the step; a handler can reach nothing else. */
-static volatile sig_atomic_t stop;
-
-static void
-on_signal(int sig)
-{
-	stop = sig;
-}
 
 /* Before a message. */
 static void
@@ -245,7 +236,7 @@ train_step(struct run *r)
 static int
 train(struct run *r)
 {
-	while (ckr_step_count(r->m) < r->steps && !stop) {
+	while (ckr_step_count(r->m) < r->steps && !interrupted()) {
 		int status = train_step(r);
 
 		if (status)
@@ -446,22 +437,11 @@ run_model(struct run *r)
 	if (write_all(r) != CKR_OK)
 		return fail(r);
 	print_tail(r);
-	if (!stop)
+	if (!interrupted())
 		return DONE;
 	fprintf(stderr, "ckrun: stopped after step %llu\n",
 	        (unsigned long long)ckr_step_count(r->m));
 	return FAILED;
-}
-
-static void
-catch_signals(void)
-{
-	struct sigaction a = { .sa_handler = on_signal,
-	                       .sa_flags = (int)SA_RESETHAND };
-
-	sigemptyset(&a.sa_mask);
-	sigaction(SIGINT, &a, NULL);
-	sigaction(SIGTERM, &a, NULL);
 }
 
 int
@@ -484,7 +464,7 @@ main(int argc, char **argv)
 	status = options_check(&o);
 	if (status)
 		return status;
-	catch_signals();
+	interrupt_begin();
 	status = run_model(&r);
 	if (r.log)
 		fclose(r.log);

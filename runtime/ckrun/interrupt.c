@@ -1,0 +1,55 @@
+#include "runtime/ckrun/interrupt.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static atomic_bool caught;
+
+static sigset_t
+signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
+static void *
+wait_for_them(void *unused)
+{
+	sigset_t set = signals();
+	int sig;
+
+	(void)unused;
+	while (sigwait(&set, &sig) == 0)
+		if (atomic_exchange(&caught, true)) {
+			signal(sig, SIG_DFL);
+			pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+			kill(getpid(), sig);
+		}
+	return NULL;
+}
+
+void
+interrupt_begin(void)
+{
+	sigset_t set = signals();
+	pthread_t thread;
+
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (pthread_create(&thread, NULL, wait_for_them, NULL))
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	else
+		pthread_detach(thread);
+}
+
+bool
+interrupted(void)
+{
+	return atomic_load(&caught);
+}
