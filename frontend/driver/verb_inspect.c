@@ -13,6 +13,7 @@
 #include "codegen/codegen.h"
 #include "frontend/driver/host.h"
 #include "frontend/driver/outputs.h"
+#include "frontend/driver/stop.h"
 #include "frontend/driver/verbs.h"
 #include "ir/base/outfile.h"
 #include "passes/passes.h"
@@ -22,6 +23,7 @@
 struct probe {
 	const struct cli *c;
 	struct import_options import;
+	const volatile sig_atomic_t *stop;      /* not 0: interrupted */
 	Arena *arena;
 	const char **dim;               /* what --dim is still to bind */
 	int ndim;
@@ -177,7 +179,7 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 	const struct dump_request none = { 0 };
 	struct trial t = { 0 };
 	struct onnx_file *file = NULL;
-	struct watch watch = { 0 };
+	struct watch watch = { .stop = p->stop };
 	Diag *diag = diag_new("ckc", said);
 	Pass pass = { .diag = diag, .opt = opt, .keep = p->arena,
 	              .target = &target_cpu, .watch = &watch,
@@ -373,7 +375,8 @@ bool
 verb_inspect(const struct cli *c, const struct import_options *import,
              Arena *arena, Diag *diag)
 {
-	struct probe p = { .c = c, .import = *import, .arena = arena };
+	struct probe p = { .c = c, .import = *import, .arena = arena,
+	                   .stop = stop_on_signals() };
 	struct import_options o = *import;
 	const char *baked = NULL;
 
@@ -382,6 +385,8 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 		return false;
 	p.import.quiet = true;
 	judge(&p, &o, &baked);
+	if (*p.stop)
+		return diag_error(diag, "interrupted");
 	if (p.overwrites)
 		return diag_error(diag, "'%s' is read here and would be "
 		                  "overwritten; choose another output name",
