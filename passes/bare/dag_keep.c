@@ -257,6 +257,13 @@ improves(struct keep *s)
 	return true;
 }
 
+/* To be asked between any two measurements: each is as long as the graph. */
+static bool
+spent(const struct keep *s)
+{
+	return s->work < 0 || dag_stopped(s->b);
+}
+
 /* Single bits while one helps. */
 static void
 climb(struct keep *s, int64_t work)
@@ -264,7 +271,7 @@ climb(struct keep *s, int64_t work)
 	int32_t idle = 0, k = 0;
 
 	s->work = work;
-	while (idle < s->nbit && s->work > 0) {
+	while (idle < s->nbit && !spent(s)) {
 		flip(s, k);
 		if (evaluate(s) && improves(s)) {
 			idle = 0;
@@ -286,7 +293,7 @@ repair(struct keep *s, int64_t work)
 		double cost = s->cost, over = s->over, least = INFINITY;
 		int32_t best = -1;
 
-		for (int32_t k = 0; k < s->ngap; k++) {
+		for (int32_t k = 0; k < s->ngap && !spent(s); k++) {
 			double x;
 
 			if (s->drop[k])
@@ -301,7 +308,7 @@ repair(struct keep *s, int64_t work)
 			}
 			flip(s, k);
 		}
-		if (best < 0 || s->work < 0)
+		if (best < 0 || spent(s))
 			break;
 		flip(s, best);
 	}

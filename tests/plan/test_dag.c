@@ -1,6 +1,7 @@
 /* Bare graphs: bounds are never above the optimum of a search over states;
  * what a walk knows of its sequence is what the sequence says. */
 #include <math.h>
+#include <time.h>
 
 #include "tests/plan/plan_test.h"
 #include "passes/bare/dag_walk.h"
@@ -166,12 +167,78 @@ walks(void **state)
 	assert_true(longer > GRAPHS / 2);
 }
 
+static double
+worked(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* A step of n nodes, the first half of which is read by its mirror. */
+static void
+make_long(struct dag *g, int32_t n, Arena *a)
+{
+	int32_t *link = arena_array(a, (size_t)n * 4, sizeof *link), nlink = 0;
+
+	*g = (struct dag){ .n = n, .training = true };
+	g->ram = arena_array(a, (size_t)n, sizeof *g->ram);
+	g->cpu = arena_array(a, (size_t)n, sizeof *g->cpu);
+	g->backward = arena_array(a, (size_t)n, sizeof *g->backward);
+	g->name = arena_array(a, (size_t)n, sizeof *g->name);
+	for (int32_t i = 0; i < n; i++) {
+		g->ram[i] = 100;
+		g->cpu[i] = 1;
+		g->backward[i] = i >= n / 2;
+		g->name[i] = "node";
+		for (int32_t k = i + 1; k < n; k = k < n - 1 - i
+		     ? n - 1 - i : n) {
+			link[2 * nlink] = i;
+			link[2 * nlink++ + 1] = k;
+		}
+	}
+	dag_finish(g, link, nlink, a);
+}
+
+/* The sets of a long graph: a measurement is as long as it, and there are as
+ * many to try; neither an interruption nor spent work waits for all of them.
+ * In seconds of the process's own time; all of them would take 20. */
+static void
+long_ones(void **state)
+{
+	enum { LONG = 80000 };
+	const sig_atomic_t stop = 1;
+	struct watch off = { .stop = &stop };
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		Arena *a = arena_new();
+		struct dag g;
+		struct dag_rung rung = { 0 };
+		struct dag_options o = { .watch = k ? NULL : &off };
+		struct dag_best b = { .g = &g, .o = &o, .arena = a,
+			.scratch = a, .random = 1, .rung = &rung,
+			.nrung = 1 };
+		struct dag_seq q = { 0 };
+		double began;
+
+		make_long(&g, LONG, a);
+		q.node = arena_array(a, LONG, sizeof *q.node);
+		for (q.len = 0; q.len < LONG; q.len++)
+			q.node[q.len] = q.len;
+		rung.budget = g.peak / 2;
+		began = worked();
+		dag_keep(&b, &q, k ? 8 * LONG : (int64_t)1 << 60, 0.1);
+		assert_true(worked() - began < 2);
+		arena_free(a);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds),
 		cmocka_unit_test(walks),
+		cmocka_unit_test(long_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
