@@ -13,11 +13,15 @@ on_signal(int number)
 const volatile sig_atomic_t *
 stop_on_signals(void)
 {
-	static const int number[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction a = { .sa_handler = on_signal,
-	                       .sa_flags = SA_RESETHAND };
+	                       .sa_flags = SA_RESETHAND }, hangup;
 
-	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
-		sigaction(number[i], &a, NULL);
+	sigaction(SIGINT, &a, NULL);
+	sigaction(SIGTERM, &a, NULL);
+	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &a, NULL);
+	/* a limit on the size of files is an error of a write, and said; the C
+	 * compiler inherits that */
+	signal(SIGXFSZ, SIG_IGN);
 	return &stopped;
 }

@@ -8,14 +8,19 @@
 
 static atomic_bool caught;
 
+/* A hangup that is ignored, as under nohup, stays so: a signal that is blocked
+ * would be waited for all the same. */
 static sigset_t
 signals(void)
 {
+	struct sigaction hangup;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
 	return set;
 }
 
@@ -42,6 +47,8 @@ interrupt_begin(void)
 	pthread_t thread;
 
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	/* a limit on the size of files is an error of a write, and said */
+	signal(SIGXFSZ, SIG_IGN);
 	if (pthread_create(&thread, NULL, wait_for_them, NULL))
 		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	else

@@ -1,4 +1,4 @@
-/* Ctrl-C and SIGTERM: a run ends after the step it is at.
+/* Ctrl-C, SIGTERM and SIGHUP: a run ends after the step it is at.
  *
  * No handler runs on a thread that computes: compiled kernels of products'
  * libraries keep wide registers and stacks of their own, and a signal that came

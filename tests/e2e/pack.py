@@ -122,6 +122,15 @@ def interrupt(bench):
         bench.check(job.returncode == 1 and "interrupted" in err, f"interrupt {flags}: status {job.returncode}, {err}")
         bench.check(not os.path.exists(out), f"interrupt {flags}: a file")
     bench.check(not [f for f in os.listdir(bench.work) if ".tmp" in f], "interrupt: something is left")
+    # under nohup a hangup is no interruption
+    job = subprocess.Popen([bench.ckc_path, "pack", source, "-o", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    time.sleep(0.5)
+    job.send_signal(signal.SIGHUP)
+    time.sleep(0.2)
+    bench.check(job.poll() is None, "interrupt: a hangup that was to be ignored")
+    job.send_signal(signal.SIGINT)
+    job.communicate(timeout=60)
 
 
 def main():

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import resource
 import shutil
 import signal
 import struct
@@ -235,6 +236,35 @@ class Training(Case):
         self.assertIn("stopped after step", err)
         step = int(err.split("step")[1])
         self.assertEqual(files.st_read("s.st")[1]["step"], str(step))
+
+    def test_hangup(self):
+        """A lost terminal ends a run as Ctrl-C does, unless it was begun under nohup."""
+        args = [CKRUN, f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps", "100000000",
+                "--save", "s.st"]
+        for ignored in False, True:
+            p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL))
+            p.stdout.readline()
+            p.send_signal(signal.SIGHUP)
+            if ignored:
+                for _ in range(2000):
+                    self.assertTrue(p.stdout.readline())
+                p.terminate()
+            out, err = p.communicate(timeout=30)
+            self.assertEqual(p.returncode, 1)
+            self.assertIn("stopped after step", err)
+            step = int(err.split("step")[1])
+            self.assertEqual(files.st_read("s.st")[1]["step"], str(step))
+            self.assertTrue(not ignored or step >= 1000, step)
+
+    def test_limit_of_files(self):
+        """ulimit -f is an error that is said, not the end by a signal."""
+        p = subprocess.run([CKRUN, f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps", "1",
+                            "--save", "s.st"], capture_output=True, text=True,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16)))
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn("s.st: cannot write: File too large", p.stderr)
+        self.assertFalse(os.path.exists("s.st"))
 
     def test_kill_while_saving(self):
         """kill -9 at any moment leaves a whole checkpoint, and nothing else."""
