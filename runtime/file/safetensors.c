@@ -191,6 +191,43 @@ read_all(struct reader *r)
 	return json_end(&r->j) ? CKR_OK : bad(r, "header");
 }
 
+static int
+by_place(const void *a, const void *b)
+{
+	const struct array *x = a, *y = b;
+
+	return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
+	       : (x->nbytes > y->nbytes) - (x->nbytes < y->nbytes);
+}
+
+/* The format gives each byte to one tensor at most. */
+static ckr_status
+need_apart(struct reader *r)
+{
+	const struct array_file *f = r->f;
+	struct array *v = malloc((f->n + 1) * sizeof(*v));
+	char one[NAME_TEXT], other[NAME_TEXT];
+	ckr_status s = CKR_OK;
+
+	if (!v)
+		return err_set(r->e, CKR_ENOMEM, "out of memory");
+	if (f->n)
+		memcpy(v, f->v, f->n * sizeof(*v));
+	qsort(v, f->n, sizeof(*v), by_place);
+	for (size_t i = 0, last = 0; i < f->n && s == CKR_OK; i++) {
+		if (!v[i].nbytes)
+			continue;
+		if (i > last && v[i].at - v[last].at < v[last].nbytes)
+			s = err_set(r->e, CKR_EFORMAT, "%s: tensors '%s' and "
+			            "'%s' share bytes", f->path,
+			            err_name(one, sizeof(one), v[last].name),
+			            err_name(other, sizeof(other), v[i].name));
+		last = i;
+	}
+	free(v);
+	return s;
+}
+
 ckr_status
 safetensors_read_header(struct array_file *f, struct err *e)
 {
@@ -218,7 +255,8 @@ safetensors_read_header(struct array_file *f, struct err *e)
 	f->text[n] = '\0';
 	r.j = (struct json){ .text = f->text, .size = n };
 	r.data = 8 + n;
-	return read_all(&r);
+	CKR_TRY(read_all(&r));
+	return need_apart(&r);
 }
 
 /* ---- writing ---- */

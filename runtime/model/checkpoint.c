@@ -20,13 +20,17 @@ need_ready(ckr_ctx *c)
 
 /* ---- reading ---- */
 
+/* Shape, and kind: floats of another width convert, but integers in place of
+ * floats are a quantised model's codes. */
 static ckr_status
-need_same_shape(ckr_ctx *c, const struct array_file *f, const struct array *a,
-                const struct ckr_tensor *t)
+need_same_form(ckr_ctx *c, const struct array_file *f, const struct array *a,
+               const struct ckr_tensor *t)
 {
+	bool is_float = dtype_row[t->dtype].cls == 'f';
 	char want[128], have[128], name[NAME_TEXT];
 
 	if (a->rank == t->rank
+	    && (!is_float || !a->dtype || dtype_row[a->dtype].cls == 'f')
 	    && !memcmp(a->dim, t->dim, (size_t)a->rank * sizeof(*a->dim)))
 		return CKR_OK;
 	return err_set(&c->err, CKR_EFORMAT, "%s: '%s': expected %s, found %s",
@@ -113,7 +117,7 @@ check_file(ckr_ctx *c, const struct array_file *f, want_fn *want,
 		all++;
 		a = array_find(f, t->name);
 		if (a) {
-			CKR_TRY(need_same_shape(c, f, a, t));
+			CKR_TRY(need_same_form(c, f, a, t));
 			continue;
 		}
 		missing++;

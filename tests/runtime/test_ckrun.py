@@ -470,6 +470,9 @@ class Errors(Case):
         self.assertIn("f32[3,4]", err)
         files.st_write("w.st", {**self.weights, "w": ("F32", [2, 3], reals(6))})
         self.assertIn("expected f32[3,2], found f32[2,3]", self.linear("--steps", 1, status=1))
+        # a quantised model's codes
+        files.st_write("w.st", {**self.weights, "w": ("I8", [3, 2], [1, 2, 3, 4, 5, 6])})
+        self.assertIn("'w': expected f32[3,2], found i8[3,2]", self.linear("--steps", 1, status=1))
         del self.weights["b"]
         files.st_write("w.st", self.weights)
         self.assertIn("1 of 3 parameters and buffers are missing", self.linear("--steps", 1, status=1))

@@ -272,9 +272,17 @@ test_st_hostile(void **state)
 	assert_int_equal(st_try("{" ENTRY("a", "F32", "[2]", 0, 8) "}", 8, &e),
 	                 CKR_OK);
 	assert_int_equal(st_try("{}", 0, &e), CKR_OK);
+	/* empty ones lie anywhere */
+	assert_int_equal(st_try("{" ENTRY("a", "F32", "[2]", 0, 8) ","
+	                        ENTRY("b", "F32", "[0]", 4, 4) ","
+	                        ENTRY("c", "F32", "[0]", 0, 0) "}", 8, &e),
+	                 CKR_OK);
 	static const char *const bad[] = {
 		"{" ENTRY("a", "F32", "[2]", 0, 8) ","
 		ENTRY("a", "F32", "[2]", 0, 8) "}",             /* twice */
+		"{" ENTRY("a", "F32", "[2]", 0, 8) ","
+		ENTRY("b", "F32", "[0]", 4, 4) ","
+		ENTRY("c", "F32", "[1]", 4, 8) "}",             /* shared */
 		"{" ENTRY("a", "F32", "[3]", 0, 8) "}",         /* shape */
 		"{" ENTRY("a", "F32", "[2]", 8, 16) "}",        /* outside */
 		"{" ENTRY("a", "F32", "[2]", 8, 0) "}",         /* backwards */
