@@ -115,7 +115,7 @@ find_twin(struct flat *f, const struct flat_val *v)
 	return NULL;
 }
 
-static bool
+bool
 is_pytorch(const struct flat *f)
 {
 	const char *by = f->file->model->producer_name;

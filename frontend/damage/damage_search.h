@@ -29,6 +29,9 @@ void group_name(struct search *, struct group *, const char *name);
 /* "'a'" or "'a' and 3 more". */
 const char *group_subject(struct search *, const struct group *);
 
+/* Whether PyTorch wrote the file. */
+bool is_pytorch(const struct flat *);
+
 static inline const char *
 plural(int n, const char *one, const char *more)
 {

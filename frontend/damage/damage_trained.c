@@ -133,6 +133,75 @@ find_orphans(struct search *s)
 		                   "trains it as it is", first) : "");
 }
 
+/* ---- terms of the loss ---- */
+
+/* A number that an exporter computed: those that the source writes out are
+ * Constant nodes, or called val_7 (dynamo). */
+static bool
+is_computed_number(const struct flat_val *v)
+{
+	return v->init && v->init->n_dims == 0 && !v->frozen && !v->wished
+		&& v->verdict == VERDICT_CONST
+		&& strcmp(v->reason, "a single number without a parameter's "
+		          "name") == 0
+		&& strncmp(v->name, "val_", 4) != 0;
+}
+
+/* The node that adds v up, or scales a sum; NULL: v is a term of its own. */
+static const struct flat_node *
+sum_behind(const struct flat *f, int v)
+{
+	static const char *const types[] = { "Add", "Sub", "Sum", "Mul",
+		"Div", "Neg", "Identity", "Cast", "Squeeze", "Reshape" };
+	const struct flat_node *n = f->val[v].def < 0 ? NULL
+		: &f->node[f->val[v].def];
+
+	if (!n || *n->domain)
+		return NULL;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (strcmp(n->type, types[i]) == 0)
+			return n;
+	return NULL;
+}
+
+/* A penalty on parameters alone depends on no input: an exporter that folds
+ * constants makes a number of it, and its gradient is lost. */
+static void
+find_folded_terms(struct search *s)
+{
+	struct flat *f = s->f;
+	bool *met = arena_array(s->arena, (size_t)f->nval, sizeof *met);
+	int *todo = arena_array(s->arena, (size_t)f->nval, sizeof *todo);
+	int *target, n;
+	struct group g = { 0 };
+
+	flat_targets(f, s->opt, &target, &n);
+	if (n != 1 || !is_pytorch(f))
+		return;
+	for (todo[0] = *target; n > 0;) {
+		const struct flat_node *sum = sum_behind(f, todo[--n]);
+
+		for (int i = 0; sum && i < sum->nin; i++) {
+			int in = sum->in[i];
+
+			if (!in || met[in])
+				continue;
+			met[in] = true;
+			if (is_computed_number(&f->val[in])
+			    && strcmp(sum->type, "Mul") != 0
+			    && strcmp(sum->type, "Div") != 0)
+				group_name(s, &g, f->val[in].name);
+			todo[n++] = in;
+		}
+	}
+	if (g.n)
+		say(s, &g, "%s %s added to the loss: %s without a gradient; a "
+		    "penalty on parameters that the exporter folded is lost "
+		    "so; export with " WHOLE, group_subject(s, &g),
+		    plural(g.n, "is a number", "are numbers"),
+		    plural(g.n, "a term", "terms"));
+}
+
 /* Tables of sines are parameters in some modules, and frozen there; copies
  * that the user wants trained would drift apart. */
 static void
@@ -219,6 +288,7 @@ damage_find_trained(struct search *s)
 {
 	find_wrongly_trained(s);
 	find_orphans(s);
+	find_folded_terms(s);
 	find_idle(s);
 	find_adapters(s);
 }

@@ -185,6 +185,17 @@ class Smoothing(nn.Module):
         return nn.functional.cross_entropy(self.l(x), (x[:, 0] > 0).long(), label_smoothing=self.amount)
 
 
+class Penalised(nn.Module):
+    """A penalty on a parameter that the loss uses elsewhere, too: folding makes a number of it.  The other terms are no penalties."""
+
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return (0.5 * (self.l(x).square().mean() + 1.25) + 0.01 * self.l.weight.square().sum()).reshape(()) - 2.5
+
+
 class Padding(nn.Module):
     """The exporter drops padding_idx; 2 is the row of the first table, the second has none."""
 
@@ -267,6 +278,8 @@ def main():
     dynamo(out, "dynamo-optimized-tables", Tables(), cube, True, batch=False)
     dynamo(out, "dynamo-optimized-sines", Beside(True), ids, True, batch=False)
     dynamo(out, "dynamo-optimized-expanded", Beside(False), ids, True, batch=False)
+    dynamo(out, "dynamo-optimized-penalty", Penalised(), flat, True)
+    dynamo(out, "dynamo-penalty", Penalised(), flat, False)
     dynamo(out, "dynamo-padding", Padding(), ids, False)
     dynamo(out, "dynamo-detach", Detached(True), flat, False)
     dynamo(out, "dynamo-detach-input", Detached(False), flat, False)
