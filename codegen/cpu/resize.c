@@ -54,9 +54,8 @@ position(const Attr *a, int64_t o)
 	switch (a->RESIZE.coord) {
 	case 1:
 		return a->RESIZE.extent_out > 1 ? half : 0;
-	case 2: /* by the scale, where one is given: ONNX has it so */
-		if (a->RESIZE.scale > 0)
-			to = scale * from;
+	case 2: /* ends on ends: PyTorch, ONNX Runtime and ONNX's text have it
+	         * so, ONNX's tests divide by a scaled extent with a fraction */
 		return to != 1 ? x * (from - 1) / (to - 1) : 0;
 	case 3:
 		return x / scale;

@@ -76,6 +76,19 @@ def scores(bench):
             bench.check(np.allclose(np.array(got["s"][2]).reshape(3, 3), want, atol=1e-5), f"mode {mode}: {got['s'][2]}, expected {want.ravel()}")
 
 
+def corners(bench):
+    """Aligned corners: the ends lie on the ends, also where a scale is given that makes no whole extent."""
+    rng = np.random.default_rng(3)
+    for n, scale in ((6, 0.6), (5, 1.3), (6, 0.5), (5, 2.0), (5, 0.3)):
+        x, to = rng.standard_normal(n).astype("f4"), int(n * scale)
+        nodes = [node("Resize", ["x", "", "s"], ["y"], text("mode", "linear") + text("coordinate_transformation_mode", "align_corners"))]
+        got = run(bench, f"corners {n} {scale}", model(nodes, [wire.floats("s", [3], [1, 1, scale])], {"x": (FLOAT, [1, 1, n])}, {"y": (FLOAT, [1, 1, to])}, 13),
+                  {"x": ("F32", [1, 1, n], x.tolist())})
+        want = np.interp(np.linspace(0, n - 1, to), np.arange(n), x)
+        if got:
+            bench.check(np.allclose(got["y"][2], want, atol=1e-5), f"{n} by {scale}: {got['y'][2]}, expected {want}")
+
+
 def needless(bench):
     """An input that only says a type may be given a shape."""
     nodes = [node("CastLike", ["x", "like"], ["y"]), node("Neg", ["y"], ["z"])]
@@ -100,6 +113,7 @@ def main():
     bench = ck.Bench()
     shifts(bench)
     scores(bench)
+    corners(bench)
     needless(bench)
     twice(bench)
     bench.finish()

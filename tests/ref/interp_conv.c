@@ -358,9 +358,7 @@ source(const Attr *a, int64_t to)
 	switch (a->RESIZE.coord) {
 	case 0: return (x + .5) / s - .5;
 	case 1: return m > 1 ? (x + .5) / s - .5 : 0;
-	case 2:
-		m = a->RESIZE.scale ? a->RESIZE.scale * n : m;
-		return m != 1 ? x * (n - 1) / (m - 1) : 0;
+	case 2: return m != 1 ? x * (n - 1) / (m - 1) : 0;
 	case 3: return x / s;
 	case 4: return m > 1 ? l * (n - 1) + x * (r - l) * (n - 1) / (m - 1)
 	                     : .5 * (l + r) * (n - 1);
