@@ -22,12 +22,12 @@ inlined_at(const struct remat *r, int32_t k)
 	return n;
 }
 
-/* Is storage s made by one of the n clones inlined into step k? */
+/* Is storage s made by one of the clones in steps `from` to `to`? */
 static bool
-made_inside(const struct remat *r, int32_t k, int n, int32_t s)
+made_inside(const struct remat *r, int32_t from, int32_t to, int32_t s)
 {
-	for (int i = 1; i <= n; i++) {
-		const struct rnode *rn = &r->node[r->step[k - i].node];
+	for (int32_t k = from; k < to; k++) {
+		const struct rnode *rn = &r->node[r->step[k].node];
 
 		for (int j = 0; j < rn->nwrite; j++)
 			if (rn->write[j] == s)
@@ -36,7 +36,9 @@ made_inside(const struct remat *r, int32_t k, int n, int32_t s)
 	return false;
 }
 
-/* Step k reads what its node and the clones inlined into it read. */
+/* Step k reads what its node and the clones inlined into it read, but for what
+ * a clone before makes: one does not see what a later one makes beside what
+ * it is there for. */
 static void
 read_at(struct remat *r, int32_t k)
 {
@@ -46,7 +48,7 @@ read_at(struct remat *r, int32_t k)
 		const struct rnode *rn = &r->node[r->step[k - i].node];
 
 		for (int j = 0; j < rn->nread; j++)
-			if (!made_inside(r, k, n, rn->read[j]))
+			if (!made_inside(r, k - n, k - i, rn->read[j]))
 				r->last[r->now[rn->read[j]]] = k;
 	}
 }
