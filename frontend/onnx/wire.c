@@ -316,7 +316,8 @@ static bool
 is_note(const unsigned char *text, size_t n)
 {
 	static const char *const note[] = {
-		WIRE_CROSS_ENTROPY, WIRE_EMBEDDING, WIRE_DETACH
+		WIRE_CROSS_ENTROPY, WIRE_EMBEDDING, WIRE_DETACH,
+		WIRE_PARAMETER
 	};
 
 	for (size_t i = 0; i < sizeof note / sizeof *note; i++)

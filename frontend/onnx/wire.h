@@ -34,11 +34,13 @@ enum {
 
 enum wire_root { WIRE_MODEL, WIRE_TENSOR };
 
-/* Calls that ONNX cannot say in full.  PyTorch's dynamo exporter notes at each
- * node the call that it stands for; of these, wire_strip() keeps the note. */
+/* Calls that ONNX cannot say in full, and those of parameters, by the names
+ * that they had in the source.  PyTorch's dynamo exporter notes at each node
+ * the call that it stands for; of these, wire_strip() keeps the note. */
 #define WIRE_CROSS_ENTROPY "aten.cross_entropy_loss.default](args = ("
 #define WIRE_EMBEDDING "aten.embedding.default](args = ("
 #define WIRE_DETACH "aten.detach.default](args = ("
+#define WIRE_PARAMETER "%p_"
 
 /* Contents of one tensor, in place. */
 struct wire_payload {

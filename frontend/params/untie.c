@@ -5,7 +5,8 @@
  * tie is taken for an accident where a vector with equal elements feeds
  * several norm or bias slots, and the file shows that names got lost: by
  * Identity nodes that carry them, or by a signature that lists parameters
- * which the file no longer has.
+ * which the file no longer has.  A module that is called several times is no
+ * accident: where the exporter notes what its calls read, they read the same.
  *
  * cost   linear in the nodes for each such vector
  */
@@ -77,25 +78,85 @@ clone_param(struct flat *f, int v, const char *name)
 	return f->nval++;
 }
 
-/* Give every direct reader of v in a norm or bias slot but the first a
- * parameter of its own. */
-static int
-untie_readers(struct flat *f, int v, bool apply)
+/* The parameters that n's call has in the source, from the first name on, if
+ * the exporter notes them; NULL if not. */
+static const char *
+noted_params(const struct flat_node *n)
 {
+	const char *s = NULL;
+
+	for (size_t i = 0; i < n->p->n_metadata_props && !s; i++)
+		if (n->p->metadata_props[i]->value)
+			s = strstr(n->p->metadata_props[i]->value,
+			           WIRE_PARAMETER);
+	return s;
+}
+
+/* Whether the calls of a and b are known to have the same parameters. */
+static bool
+same_call(const struct flat_node *a, const struct flat_node *b)
+{
+	const char *x = noted_params(a), *y = noted_params(b);
+
+	if (!x || !y)
+		return false;
+	while (x && y) {
+		size_t n = strcspn(x, ",) ");
+
+		if (strcspn(y, ",) ") != n || strncmp(x, y, n) != 0)
+			return false;
+		x = strstr(x + n, WIRE_PARAMETER);
+		y = strstr(y + n, WIRE_PARAMETER);
+	}
+	return x == y;
+}
+
+/* A norm or bias slot, and what feeds it now. */
+struct reader {
+	const struct flat_node *node;
+	int slot, val;
+};
+
+/* What feeds the same slot of the same call; 0: nothing yet. */
+static int
+find_call(const struct reader *seen, int n, const struct flat_node *node,
+          int slot)
+{
+	for (int i = 0; i < n; i++)
+		if (seen[i].slot == slot && same_call(seen[i].node, node))
+			return seen[i].val;
+	return 0;
+}
+
+/* Give every direct reader of v in one of the norm or bias slots, but the
+ * first and those of the same call, a parameter of its own. */
+static int
+untie_readers(struct flat *f, int v, int nslot, bool apply)
+{
+	struct reader *seen = arena_array(f->arena, (size_t)nslot,
+	                                  sizeof *seen);
 	int n = 0;
 
 	for (int i = 0; i < f->nnode; i++) {
 		struct flat_node *node = &f->node[i];
 
 		for (int k = 0; node->needed && k < node->nin; k++) {
-			if (node->in[k] != v || !norm_slot(node, k) || n++ == 0
-			    || !apply)
+			int to;
+
+			if (node->in[k] != v || !norm_slot(node, k))
 				continue;
-			node->in[k] =
-				clone_param(f, v,
-			                    arena_printf(f->arena, "%s.%d",
-			                                 f->val[v].name, n));
-			f->val[v].nuse--;
+			to = find_call(seen, n, node, k);
+			if (!to) {
+				to = n == 0 || !apply ? v
+					: clone_param(f, v, arena_printf(
+						f->arena, "%s.%d",
+						f->val[v].name, n + 1));
+				seen[n++] = (struct reader){ node, k, to };
+			} else if (to != v) {
+				f->val[to].nuse++;
+			}
+			f->val[v].nuse -= to != v;
+			node->in[k] = to;
 		}
 	}
 	return n;
@@ -177,9 +238,11 @@ untie(struct flat *f, bool lost, bool apply)
 		    || (!by_name && !by_reader)
 		    || !uniform(f, f->val[v].init))
 			continue;
-		n = by_reader ? untie_readers(f, v, apply)
+		n = by_reader ? untie_readers(f, v, slots[v], apply)
 			: (slots[v] > 0)
 			+ untie_identities(f, v, slots, nval, apply);
+		if (n == 1)
+			continue;
 		f->val[v].tie = v;
 		f->tie = arena_grow(f->arena, f->tie, (size_t)f->ntie,
 		                    &f->tie_cap, (size_t)f->ntie + 1,

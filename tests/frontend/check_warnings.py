@@ -42,6 +42,7 @@ EXPECTED = {
     "dynamo-optimized-tables": [["4 parameters lost their names"], ["5 parameters of the module"]],
     "dynamo-optimized-sines": [["1 parameter lost its name"], ["2 parameters of the module"]],
     "dynamo-optimized-expanded": [["holds copies of one stored value"], ["2 parameters of the module"]],
+    "dynamo-shared": [], "dynamo-optimized-shared": [["'n.weight' and 1 more stand for 4 norms", "optimize=False"]],
     "dynamo-optimized-penalty": [["'mul_1' is a number added to the loss", "optimize=False"]], "dynamo-penalty": [],
     "dynamo-lora": [["2 parameters are trained beside 2 of LoRA", "--freeze '*' --train '*lora_*'"]],
 }

@@ -185,6 +185,24 @@ class Smoothing(nn.Module):
         return nn.functional.cross_entropy(self.l(x), (x[:, 0] > 0).long(), label_smoothing=self.amount)
 
 
+class Shared(nn.Module):
+    """A norm that is called twice is one, whatever names a tied weight (dynamo) or folding loses; another one of the same contents is merged."""
+
+    def __init__(self, more):
+        super().__init__()
+        self.e, self.n, self.m = nn.Embedding(20, 8), nn.LayerNorm(8), nn.LayerNorm(8) if more else None
+        self.h = nn.Linear(8, 20, bias=False)
+        self.h.weight = self.e.weight
+
+    def forward(self, ids):
+        x = self.e(ids)
+        x = x + torch.tanh(self.n(x))
+        x = x + torch.tanh(self.n(x))
+        for _ in range(2 if self.m else 0):
+            x = x + torch.tanh(self.m(x))
+        return self.h(x).square().mean()
+
+
 class Penalised(nn.Module):
     """A penalty on a parameter that the loss uses elsewhere, too: folding makes a number of it.  The other terms are no penalties."""
 
@@ -223,7 +241,7 @@ def save(out, name):
     path = os.path.join(out, name + ".onnx")
     model = onnx.load(path)
     for node in model.graph.node:
-        calls = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.fx_node" and node.op_type in ("SoftmaxCrossEntropyLoss", "Gather", "Identity")]
+        calls = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.fx_node" and node.op_type in ("SoftmaxCrossEntropyLoss", "Gather", "Identity", "LayerNormalization")]
         del node.metadata_props[:]
         node.metadata_props.extend(calls)
         node.ClearField("doc_string")
@@ -278,6 +296,8 @@ def main():
     dynamo(out, "dynamo-optimized-tables", Tables(), cube, True, batch=False)
     dynamo(out, "dynamo-optimized-sines", Beside(True), ids, True, batch=False)
     dynamo(out, "dynamo-optimized-expanded", Beside(False), ids, True, batch=False)
+    dynamo(out, "dynamo-shared", Shared(False), ids, False, batch=False)
+    dynamo(out, "dynamo-optimized-shared", Shared(True), ids, True, batch=False)
     dynamo(out, "dynamo-optimized-penalty", Penalised(), flat, True)
     dynamo(out, "dynamo-penalty", Penalised(), flat, False)
     dynamo(out, "dynamo-padding", Padding(), ids, False)
