@@ -335,6 +335,24 @@ find_padding(struct search *s)
 		    ").unsqueeze(-1)", group_subject(s, &g), row, row);
 }
 
+static void
+find_frequency(struct search *s)
+{
+	struct group g = { 0 };
+
+	for (int i = 0; i < s->f->nnode; i++) {
+		const struct flat_node *n = &s->f->node[i];
+
+		if (n->needed && lost_frequency(n) && n->in[0]
+		    && s->f->val[n->in[0]].verdict == VERDICT_PARAM)
+			group_name(s, &g, n->name);
+	}
+	if (g.n)
+		say(s, &g, "%s: the exporter dropped scale_grad_by_freq: "
+		    "gradients of rows are not divided by how often a batch "
+		    "reads them", group_subject(s, &g));
+}
+
 /* Of what is made of no parameter, detach() changes nothing. */
 static void
 find_detached(struct search *s)
@@ -390,6 +408,7 @@ damage_find(struct flat *f, const struct import_options *opt, Arena *arena)
 	damage_find_trained(&s);
 	find_modes(&s);
 	find_padding(&s);
+	find_frequency(&s);
 	find_detached(&s);
 	return s.found;
 }

@@ -57,6 +57,20 @@ lost_padding(const struct flat_node *n)
 	       ? (int64_t)noted_number(args, 2, -1) : -1;
 }
 
+/* aten.embedding.default](args = (%p_weight, %ids, -1, True), */
+bool
+lost_frequency(const struct flat_node *n)
+{
+	const char *args = noted_call(n, WIRE_EMBEDDING);
+
+	for (int comma = 0; args && comma < 3; comma++) {
+		args += strcspn(args, ",)");
+		args = *args == ',' ? args + 1 : NULL;
+	}
+	return args && strcmp(n->type, "Gather") == 0
+		&& strncmp(args, " True", 5) == 0;
+}
+
 bool
 lost_detach(const struct flat_node *n)
 {

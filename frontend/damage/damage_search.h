@@ -50,6 +50,9 @@ double lost_smoothing(const struct flat_node *);
 /* The row of an embedding's table that is not to be trained (padding_idx), as
  * the exporter notes it; negative: none that is known of. */
 int64_t lost_padding(const struct flat_node *);
+/* Whether the gradients of an embedding's rows were to be divided by how often
+ * they are read (scale_grad_by_freq). */
+bool lost_frequency(const struct flat_node *);
 /* Whether the node is a detach(), by the exporter's word. */
 bool lost_detach(const struct flat_node *);
 

@@ -30,6 +30,7 @@ EXPECTED = {
     "dynamo-cross-entropy": [],
     "dynamo-smoothing": [["label_smoothing=0.1", "log_softmax"]],
     "dynamo-padding": [["'node_embedding': the exporter dropped padding_idx=2", "emb(ids) * (ids != 2)"]],
+    "dynamo-frequency": [["'node_embedding': the exporter dropped scale_grad_by_freq"]],
     "dynamo-detach": [["'node_detach'", "gradients go through it"]], "dynamo-detach-input": [],
     "dynamo-optimized-names": [["2 parameters lost their names", "optimize=False"], ["2 parameters of the module", "'a.weight', 'b.weight'"]],
     "dynamo-optimized-positions": [["is added to an embedding", "12 rows cut from a position table", "optimize=False"], ["'l.weight', 'p.weight'"]],

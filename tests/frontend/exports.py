@@ -225,6 +225,17 @@ class Padding(nn.Module):
         return (self.e(ids) * self.f(ids)).square().mean()
 
 
+class Frequency(nn.Module):
+    """The exporter drops scale_grad_by_freq; the second table has none."""
+
+    def __init__(self):
+        super().__init__()
+        self.e, self.f = nn.Embedding(20, 8, scale_grad_by_freq=True), nn.Embedding(20, 8, sparse=True)
+
+    def forward(self, ids):
+        return (self.e(ids) * self.f(ids)).square().mean()
+
+
 class Detached(Module):
     """The exporter makes copies of detach(): of the input, where nothing is lost, or of a layer's output."""
 
@@ -301,6 +312,7 @@ def main():
     dynamo(out, "dynamo-optimized-penalty", Penalised(), flat, True)
     dynamo(out, "dynamo-penalty", Penalised(), flat, False)
     dynamo(out, "dynamo-padding", Padding(), ids, False)
+    dynamo(out, "dynamo-frequency", Frequency(), ids, False)
     dynamo(out, "dynamo-detach", Detached(True), flat, False)
     dynamo(out, "dynamo-detach-input", Detached(False), flat, False)
     dynamo(out, "dynamo-lora", Adapted(), flat, False)
