@@ -25,6 +25,8 @@
  *     process.
  *   - A context is used by one thread at a time; several contexts may be used
  *     by several threads.  Kernels run on OpenMP threads of their own.
+ *   - These wait for each other spinning, but asleep while other processes keep
+ *     them from processors; OMP_WAIT_POLICY and GOMP_SPINCOUNT overrule that.
  *   - All memory is taken by ckr_open; steps allocate nothing.
  *   - How many threads OpenMP and OpenBLAS may use in the caller's own code is
  *     as before when a call returns.

@@ -251,6 +251,7 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are "
 		               "damaged; compile the model again", so);
 	set_threads(c, opt->threads);
+	c->crowd = crowd_open(c->env.threads, c->dl);
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
 	c->env.sgemm = c->gemm.fn;
 	c->convs = convs_open(c->gemm.onednn, c->lib->blocked,
@@ -289,6 +290,7 @@ ckr_close(ckr_ctx *c)
 		trace_close(c);
 	profile_free(c);
 	grads_free(c);
+	crowd_close(c->crowd);
 	convs_close(c->convs);
 	gemm_release(&c->gemm);
 	guard_close(c);

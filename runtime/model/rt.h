@@ -5,6 +5,7 @@
 #include "runtime/file/array.h"
 #include "runtime/ckr_abi.h"
 #include "runtime/blas/conv.h"
+#include "runtime/base/crowd.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/err.h"
 #include "runtime/blas/gemm.h"
@@ -33,6 +34,7 @@ struct ckr_ctx {
 
 	struct gemm gemm;
 	struct convs *convs;            /* NULL: none prepared */
+	struct crowd *crowd;            /* NULL: not looked after */
 	struct ckr_env env;
 	struct guard guard;
 	uint64_t step;                  /* steps done */

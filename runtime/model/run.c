@@ -209,6 +209,7 @@ run_one(ckr_ctx *c, const struct ckr_program *p, void **ptr,
 	bool timed = c->trace || c->profile;
 
 	if (s->run) {
+		crowd_look(c->crowd);
 		if (timed)
 			from = now_sec();
 		s->run(ptr + s->arg0, p->constant + s->const0, &c->env);
