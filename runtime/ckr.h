@@ -104,6 +104,9 @@ struct ckr_info {
 	                         * "state", "grad", "output", "other" */
 	bool frozen;            /* a parameter that is not trained */
 	bool loss;
+	bool shifted;           /* an input that the graph compares with what
+	                         * precedes it: labels that are the tokens
+	                         * themselves */
 	int rank;
 	int64_t dim[8];
 	size_t nbytes;          /* elements * size */
@@ -149,6 +152,9 @@ uint64_t ckr_skipped_count(const ckr_ctx *ctx);
 /* Arena and resident bytes used so far, as ckr_memory's peak_bytes; cheap. */
 uint64_t ckr_peak_bytes(const ckr_ctx *ctx);
 uint64_t ckr_seed(const ckr_ctx *ctx);
+/* Other random numbers from the next step on: ckr_resume takes the seed of the
+ * checkpoint. */
+void ckr_set_seed(ckr_ctx *ctx, uint64_t seed);
 
 /* ---- data in and out ---- */
 
@@ -163,10 +169,18 @@ ckr_status ckr_get(ckr_ctx *ctx, const char *name, void *data, size_t nbytes);
 ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
 
 /* Called before each micro-batch to set the inputs; any other status than
- * CKR_OK ends the step with it.  user is passed through.  NULL: none. */
+ * CKR_OK ends the step with it; ckr_fail says why.  user is passed through.
+ * NULL: none. */
 typedef ckr_status ckr_feed(void *user, ckr_ctx *ctx, uint64_t step,
                             uint32_t micro);
 ckr_status ckr_set_feed(ckr_ctx *ctx, ckr_feed *feed, void *user);
+/* The failure of something of the caller's own, in words that ckr_error then
+ * gives; "%m" tells errno.  Returns status. */
+ckr_status ckr_fail(ckr_ctx *ctx, ckr_status status, const char *fmt, ...)
+#ifdef __GNUC__
+	__attribute__((format(printf, 3, 4)))
+#endif
+	;
 
 /* ---- training ---- */
 
@@ -262,7 +276,8 @@ ckr_status ckr_save_outputs(ckr_ctx *ctx, const char *path);
 /* Write the gradients of the next step (before clipping) to path. */
 ckr_status ckr_save_grads(ckr_ctx *ctx, const char *path);
 /* Record the next steps (the first three) as chrome-trace JSON; the file is
- * written after the third, or by ckr_close. */
+ * written after the third.  path NULL: write what is there now, if anything is
+ * recorded, as ckr_close does without telling of failures. */
 ckr_status ckr_trace(ckr_ctx *ctx, const char *path);
 /* Mean and least seconds per op over all steps since this call is written by
  * ckr_profile(ctx, path); path NULL starts measuring. */

@@ -20,6 +20,7 @@ struct dtype_row {
 extern const struct dtype_row dtype_row[CKR_DTYPE_COUNT];
 
 /* CKR_NONE if there is none. */
+uint8_t dtype_from_text(const char *text);
 uint8_t dtype_from_st(const char *st, size_t n);
 
 /* Convert n elements; src and dst may be the same place only if the types

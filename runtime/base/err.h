@@ -1,4 +1,7 @@
-/* What went wrong, in words: one message per context. */
+/* What went wrong, in words: one message per context.
+ *
+ * The rooms base and file are utilities of libckr and of ckrun alike: they
+ * know no model.  Of the rest of libckr ckrun sees ckr.h alone. */
 #ifndef CKR_ERR_H
 #define CKR_ERR_H
 

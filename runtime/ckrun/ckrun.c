@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/now.h"
 #include "runtime/ckr.h"
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/ckrun/data.h"
 #include "runtime/ckrun/interrupt.h"
-#include "runtime/file/json.h"
 
 /* ---- a run ---- */
 
@@ -266,10 +266,14 @@ static ckr_status
 try_write(struct run *r, const char *path)
 {
 	struct new_file f;
+	struct err e;
+	ckr_status s;
 
 	if (!path)
 		return CKR_OK;
-	CKR_TRY(new_file_open(&f, path, &r->m->err));
+	s = new_file_open(&f, path, &e);
+	if (s != CKR_OK)
+		return ckr_fail(r->m, s, "%s", e.text);
 	new_file_abort(&f);
 	return CKR_OK;
 }
@@ -281,8 +285,8 @@ open_log(struct run *r)
 		return CKR_OK;
 	r->log = fopen(r->o->log, r->o->resume ? "a" : "w");
 	if (!r->log)
-		return err_set(&r->m->err, CKR_EIO, "%s: cannot write: %m",
-		               r->o->log);
+		return ckr_fail(r->m, CKR_EIO, "%s: cannot write: %m",
+		                r->o->log);
 	return CKR_OK;
 }
 
@@ -299,7 +303,7 @@ open_all(struct run *r)
 	if (o->resume) {
 		CKR_TRY(ckr_resume(r->m, o->resume));
 		if (options_given(o, "seed"))
-			r->m->env.seed = o->seed;
+			ckr_set_seed(r->m, o->seed);
 	}
 	CKR_TRY(data_open(&r->data, r->m, &data));
 	CKR_TRY(ckr_set_feed(r->m, data_feed, &r->data));
@@ -328,11 +332,10 @@ write_all(struct run *r)
 		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
 	if (o->profile)
 		CKR_TRY(ckr_profile(r->m, o->profile));
-	if (r->m->trace)
-		CKR_TRY(trace_close(r->m));
+	CKR_TRY(ckr_trace(r->m, NULL));
 	if (r->log && (ferror(r->log) || fflush(r->log)))
-		return err_set(&r->m->err, CKR_EIO, "%s: cannot write: %m",
-		               o->log);
+		return ckr_fail(r->m, CKR_EIO, "%s: cannot write: %m",
+		                o->log);
 	return CKR_OK;
 }
 

@@ -17,28 +17,27 @@ static ckr_status
 read_into(struct data *d, const struct item *it, uint64_t first, uint64_t n,
           uint64_t at)
 {
-	const struct ckr_tensor *t = it->t;
-	char *to = rt_at(d->ctx, &d->ctx->arena, t);
+	uint8_t dtype = it->in.dtype;
 
-	return array_read(&d->file, it->array, first, n, t->dtype,
-	                  to + at * dtype_row[t->dtype].nbytes, &d->ctx->err);
+	return array_read(&d->file, it->array, first, n, dtype,
+	                  (char *)it->in.data + at * dtype_row[dtype].nbytes,
+	                  &d->err);
 }
 
 static void
-fill(struct data *d, const struct item *it)
+fill(const struct item *it)
 {
-	const struct ckr_tensor *t = it->t;
-	char *to = rt_at(d->ctx, &d->ctx->arena, t);
-	uint64_t n = rt_nelem(t);
+	uint8_t dtype = it->in.dtype;
+	char *to = it->in.data;
 	size_t bad;
 
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint64_t i = 0; i < it->in.nelem; i++) {
 		int64_t x = it->source == FROM_ONES ? 1
 		            : it->source == FROM_POSITIONS
 		            ? (int64_t)(i % it->row) : 0;
 
-		dtype_convert(to + i * dtype_row[t->dtype].nbytes, t->dtype,
-		              &x, CKR_I64, 1, &bad);
+		dtype_convert(to + i * dtype_row[dtype].nbytes, dtype, &x,
+		              CKR_I64, 1, &bad);
 	}
 }
 
@@ -50,9 +49,9 @@ fill_once(struct data *d)
 		const struct item *it = &d->pair.item[i];
 
 		if (it->source >= FROM_ONES)
-			fill(d, it);
+			fill(it);
 		else if (it->source == FROM_WHOLE)
-			CKR_TRY(read_into(d, it, 0, rt_nelem(it->t), 0));
+			CKR_TRY(read_into(d, it, 0, it->in.nelem, 0));
 	}
 	return CKR_OK;
 }
@@ -88,16 +87,14 @@ feed_rows(struct data *d, const struct item *it, uint64_t batch)
 	return CKR_OK;
 }
 
-ckr_status
-data_feed(void *user, ckr_ctx *ctx, uint64_t step, uint32_t micro)
+static ckr_status
+feed_all(struct data *d, uint64_t step, uint32_t micro)
 {
-	struct data *d = user;
-	uint32_t nmicro = ckr_micro_batches(ctx);
-	uint64_t batch = step * nmicro + micro;
+	uint64_t batch = step * d->pair.nmicro + micro;
 
 	for (size_t i = 0; i < d->pair.n; i++) {
 		const struct item *it = &d->pair.item[i];
-		uint64_t n = rt_nelem(it->t);
+		uint64_t n = it->in.nelem;
 
 		if (it->source == FROM_TOKENS || it->source == FROM_NEXT)
 			CKR_TRY(feed_windows(d, it, batch));
@@ -109,12 +106,26 @@ data_feed(void *user, ckr_ctx *ctx, uint64_t step, uint32_t micro)
 	return CKR_OK;
 }
 
+/* What went wrong here is told as what goes wrong in the model is. */
+static ckr_status
+told(struct data *d, ckr_status s)
+{
+	return s == CKR_OK ? s : ckr_fail(d->ctx, s, "%s", d->err.text);
+}
+
+ckr_status
+data_feed(void *user, ckr_ctx *ctx, uint64_t step, uint32_t micro)
+{
+	(void)ctx;
+	return told(user, feed_all(user, step, micro));
+}
+
 /* ---- opening ---- */
 
 static ckr_status
 open_file(struct data *d, const struct data_options *o)
 {
-	struct err *e = &d->ctx->err;
+	struct err *e = &d->err;
 	uint8_t raw = CKR_NONE;
 
 	if (o->inputs)
@@ -135,19 +146,37 @@ open_file(struct data *d, const struct data_options *o)
 	return array_open_raw(&d->file, o->data, raw, e);
 }
 
+static struct input
+input_of(const struct ckr_info *info)
+{
+	struct input in = { .name = info->name, .rank = info->rank,
+	                    .dtype = dtype_from_text(info->dtype),
+	                    .shifted = info->shifted };
+
+	memcpy(in.dim, info->dim, sizeof(in.dim));
+	in.nelem = info->nbytes / dtype_row[in.dtype].nbytes;
+	return in;
+}
+
 static ckr_status
 list_inputs(struct data *d)
 {
-	const struct ckr_library *lib = d->ctx->lib;
-	const struct ckr_tensor *tensor = lib->program[0].tensor;
 	struct pairing *p = &d->pair;
+	struct ckr_info info;
+	struct item *more;
 
-	p->item = calloc(lib->nshared + 1, sizeof(*p->item));
-	if (!p->item)
-		return err_set(&d->ctx->err, CKR_ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < lib->nshared; i++)
-		if (tensor[i].kind == CKR_INPUT)
-			p->item[p->n++].t = &tensor[i];
+	for (size_t i = 0; ckr_tensor(d->ctx, i, &info) == CKR_OK; i++) {
+		if (strcmp(info.kind, "input"))
+			continue;
+		more = realloc(p->item, (p->n + 1) * sizeof(*more));
+		if (!more)
+			return err_set(&d->err, CKR_ENOMEM, "out of memory");
+		p->item = more;
+		p->item[p->n] = (struct item){ .in = input_of(&info) };
+		if (ckr_input(d->ctx, info.name, &p->item[p->n++].in.data))
+			return err_set(&d->err, CKR_EARG, "%s",
+			               ckr_error(d->ctx));
+	}
 	return CKR_OK;
 }
 
@@ -158,30 +187,37 @@ count_units(struct data *d)
 	uint32_t nmicro = d->pair.nmicro;
 
 	for (size_t i = 0; i < d->pair.n; i++) {
-		const struct ckr_tensor *t = d->pair.item[i].t;
+		const struct input *in = &d->pair.item[i].in;
 
 		if (!d->units)
-			d->units = nmicro * (t->rank ? (uint64_t)t->dim[0] : 1);
-		if (pair_kind(t->dtype) == 'i' && t->rank >= 2
-		    && !d->unit_tokens && pair_meaning(t) == FROM_TOKENS) {
+			d->units = nmicro * (in->rank ? (uint64_t)in->dim[0]
+			                     : 1);
+		if (pair_kind(in->dtype) == 'i' && in->rank >= 2
+		    && !d->unit_tokens && pair_meaning(in) == FROM_TOKENS) {
 			d->unit_tokens = true;
-			d->units = nmicro * rt_nelem(t);
+			d->units = nmicro * in->nelem;
 		}
 	}
+}
+
+static ckr_status
+decide(struct data *d, const struct data_options *o)
+{
+	CKR_TRY(open_file(d, o));
+	d->pair = (struct pairing){ .array = d->file.v, .narray = d->file.n,
+		.path = d->file.path, .raw = o->tokens, .whole = o->inputs,
+		.nmicro = ckr_micro_batches(d->ctx), .err = &d->err };
+	CKR_TRY(list_inputs(d));
+	CKR_TRY(pair_all(&d->pair, o->feed, o->nfeed));
+	count_units(d);
+	return fill_once(d);
 }
 
 ckr_status
 data_open(struct data *d, ckr_ctx *ctx, const struct data_options *o)
 {
 	*d = (struct data){ .ctx = ctx, .file = { .fd = -1 } };
-	CKR_TRY(open_file(d, o));
-	d->pair = (struct pairing){ .array = d->file.v, .narray = d->file.n,
-		.path = d->file.path, .raw = o->tokens, .whole = o->inputs,
-		.nmicro = ckr_micro_batches(ctx), .err = &ctx->err };
-	CKR_TRY(list_inputs(d));
-	CKR_TRY(pair_all(&d->pair, o->feed, o->nfeed));
-	count_units(d);
-	return fill_once(d);
+	return told(d, decide(d, o));
 }
 
 void

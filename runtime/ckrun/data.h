@@ -2,8 +2,8 @@
 #ifndef CKR_DATA_H
 #define CKR_DATA_H
 
+#include "runtime/ckr.h"
 #include "runtime/ckrun/pair.h"
-#include "runtime/model/rt.h"
 
 struct data_options {
 	const char *data;               /* file with samples or tokens */
@@ -15,6 +15,7 @@ struct data_options {
 
 struct data {
 	ckr_ctx *ctx;
+	struct err err;
 	struct array_file file;
 	struct pairing pair;            /* who gets what of the file */
 	bool unit_tokens;

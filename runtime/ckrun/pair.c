@@ -24,8 +24,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "runtime/model/rt.h"
-
 /* ---- what goes with what ---- */
 
 char
@@ -42,33 +40,33 @@ pair_is_stream(const struct array *a)
 
 /* Rows of array a, taken along its first axis, make up the input. */
 static bool
-fits_rows(const struct array *a, const struct ckr_tensor *t)
+fits_rows(const struct array *a, const struct input *in)
 {
-	return a->rank == t->rank && t->rank > 0
-	       && !memcmp(a->dim + 1, t->dim + 1,
-	                  (size_t)(t->rank - 1) * sizeof(*a->dim));
+	return a->rank == in->rank && in->rank > 0
+	       && !memcmp(a->dim + 1, in->dim + 1,
+	                  (size_t)(in->rank - 1) * sizeof(*a->dim));
 }
 
 bool
 pair_fits(const struct pairing *p, const struct array *a,
-          const struct ckr_tensor *t)
+          const struct input *in)
 {
 	if (p->raw)
 		return false;
 	if (!p->whole)
-		return fits_rows(a, t);
-	if (a->rank != t->rank)
+		return fits_rows(a, in);
+	if (a->rank != in->rank)
 		return false;
-	if (!memcmp(a->dim, t->dim, (size_t)a->rank * sizeof(*a->dim)))
+	if (!memcmp(a->dim, in->dim, (size_t)a->rank * sizeof(*a->dim)))
 		return true;
-	return fits_rows(a, t) && a->dim[0] == t->dim[0] * p->nmicro;
+	return fits_rows(a, in) && a->dim[0] == in->dim[0] * p->nmicro;
 }
 
 /* Truth values are 0 and 1 anywhere. */
 bool
-pair_takes(const struct array *a, const struct ckr_tensor *t)
+pair_takes(const struct array *a, const struct input *in)
 {
-	char from = pair_kind(a->dtype), to = pair_kind(t->dtype);
+	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
 
 	return from && (from == to || from == 'b'
 	                || (to == 'b' && from == 'i'));
@@ -114,10 +112,10 @@ holds(const char *name, const char *word)
 }
 
 static bool
-is_label(const struct ckr_tensor *t)
+is_label(const struct input *in)
 {
-	return t->flags & CKR_SHIFTED || holds(t->name, "label")
-	       || holds(t->name, "target") || !strcmp(t->name, "y");
+	return in->shifted || holds(in->name, "label")
+	       || holds(in->name, "target") || !strcmp(in->name, "y");
 }
 
 /* What a name says of what goes beside tokens, in inputs and arrays alike. */
@@ -134,18 +132,18 @@ role(const char *name)
 }
 
 enum source
-pair_meaning(const struct ckr_tensor *t)
+pair_meaning(const struct input *in)
 {
-	char kind = pair_kind(t->dtype);
-	enum source r = role(t->name);
+	char kind = pair_kind(in->dtype);
+	enum source r = role(in->name);
 
 	if (kind == 'f' || (kind == 'b' && r != FROM_ONES))
 		return FROM_NOWHERE;
-	if (t->flags & CKR_SHIFTED)
+	if (in->shifted)
 		return FROM_TOKENS;
 	if (r != FROM_NOWHERE)
 		return r;
-	return is_label(t) ? FROM_NEXT : FROM_TOKENS;
+	return is_label(in) ? FROM_NEXT : FROM_TOKENS;
 }
 
 /* ---- what is not said ---- */
@@ -157,10 +155,10 @@ by_name(struct pairing *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
 		struct item *it = &p->item[i];
-		const struct array *a = pair_find(p, it->t->name);
+		const struct array *a = pair_find(p, it->in.name);
 
 		if (it->said || !a || (!p->whole && pair_is_stream(a)
-		                       && !pair_fits(p, a, it->t)))
+		                       && !pair_fits(p, a, &it->in)))
 			continue;
 		CKR_TRY(pair_give(p, it, a, 0));
 	}
@@ -184,9 +182,9 @@ could_be(const struct pairing *p, const struct array *a, const struct item *it)
 {
 	int64_t n;
 
-	if (!pair_fits(p, a, it->t)
-	    || pair_kind(a->dtype) != pair_kind(it->t->dtype)
-	    || role(a->name) != role(it->t->name)
+	if (!pair_fits(p, a, &it->in)
+	    || pair_kind(a->dtype) != pair_kind(it->in.dtype)
+	    || role(a->name) != role(it->in.name)
 	    || a == p->stream || pair_used(p, a))
 		return false;
 	if (p->whole)           /* these go by their names */
@@ -290,8 +288,8 @@ why_nothing(const struct pairing *p, const struct item *it)
 
 		could += could_be(p, a, it);
 		others += !p->whole && !pair_used(p, a)
-		          && pair_fits(p, a, it->t)
-		          && pair_kind(a->dtype) == pair_kind(it->t->dtype);
+		          && pair_fits(p, a, &it->in)
+		          && pair_kind(a->dtype) == pair_kind(it->in.dtype);
 	}
 	if (could > 1)
 		return "more than one array could be meant";
@@ -302,7 +300,7 @@ why_nothing(const struct pairing *p, const struct item *it)
 	if (others)
 		return "the array that would fit it has another number of "
 		       "samples than those of other inputs";
-	if (p->stream && pair_kind(it->t->dtype) == 'i')
+	if (p->stream && pair_kind(it->in.dtype) == 'i')
 		return "windows of tokens beside rows of samples would have "
 		       "nothing to do with them";
 	return "nothing says what it gets";
@@ -314,7 +312,7 @@ why_nothing(const struct pairing *p, const struct item *it)
 static bool
 has_meaning(const struct pairing *p, const struct item *it)
 {
-	enum source s = pair_meaning(it->t);
+	enum source s = pair_meaning(&it->in);
 
 	if (!p->stream || s == FROM_NOWHERE)
 		return false;
@@ -337,7 +335,7 @@ by_meaning(struct pairing *p)
 	}
 	for (size_t i = 0; i < p->n; i++)
 		if (p->item[i].source == FROM_NOWHERE)
-			p->item[i].source = pair_meaning(p->item[i].t);
+			p->item[i].source = pair_meaning(&p->item[i].in);
 	return CKR_OK;
 }
 
@@ -350,11 +348,11 @@ check_names(const struct pairing *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
 		const struct item *it = &p->item[i];
-		const struct array *a = pair_find(p, it->t->name);
+		const struct array *a = pair_find(p, it->in.name);
 		char why[256], text[128];
 
 		if (it->said || !a || a == it->array
-		    || (a == p->stream && pair_meaning(it->t) <= FROM_NEXT))
+		    || (a == p->stream && pair_meaning(&it->in) <= FROM_NEXT))
 			continue;
 		snprintf(why, sizeof(why), "the array of its name is %s, which "
 		         "does not fit it", array_text(text, sizeof(text),
@@ -377,7 +375,7 @@ check_ids(const struct pairing *p)
 
 		if (it->source == FROM_NEXT && !it->said)
 			labels = it;
-		if (it->source != FROM_TOKENS || is_label(it->t))
+		if (it->source != FROM_TOKENS || is_label(&it->in))
 			continue;
 		if (ids && !(ids->said && it->said))
 			return pair_refuse(p, it->said ? ids : it, "more than "
@@ -393,15 +391,15 @@ check_ids(const struct pairing *p)
 static ckr_status
 check_window(const struct pairing *p, struct item *it)
 {
-	const struct ckr_tensor *t = it->t;
+	const struct input *in = &it->in;
 	uint64_t need;
 
-	if (!t->rank || !rt_nelem(t))
+	if (!in->rank || !in->nelem)
 		return pair_refuse(p, it, "windows of tokens need an axis");
-	if (pair_kind(t->dtype) != 'i')
+	if (pair_kind(in->dtype) != 'i')
 		return pair_refuse(p, it, "tokens are integers");
 	it->array = p->stream;
-	it->rows = rt_nelem(t) / it->row;
+	it->rows = in->nelem / it->row;
 	need = it->row + p->next;
 	if (p->stream->nelem < need)
 		return err_set(p->err, CKR_EARG, "%s: %llu tokens are too few "
@@ -415,15 +413,15 @@ check_window(const struct pairing *p, struct item *it)
 static ckr_status
 check_item(struct pairing *p, struct item *it)
 {
-	const struct ckr_tensor *t = it->t;
+	const struct input *in = &it->in;
 
-	it->row = t->rank ? (uint64_t)t->dim[t->rank - 1] : 1;
+	it->row = in->rank ? (uint64_t)in->dim[in->rank - 1] : 1;
 	if (is_window(it))
 		return check_window(p, it);
 	if (it->source != FROM_SAMPLES)
 		return CKR_OK;
-	it->rows = (uint64_t)t->dim[0];
-	it->row = it->rows ? rt_nelem(t) / it->rows : 0;
+	it->rows = (uint64_t)in->dim[0];
+	it->row = it->rows ? in->nelem / it->rows : 0;
 	if (!it->array->dim[0])
 		return pair_refuse(p, it, "the array given to it is empty");
 	return CKR_OK;

@@ -16,8 +16,19 @@ enum source {
 	FROM_ONES, FROM_ZEROS, FROM_POSITIONS
 };
 
+/* An input of the model. */
+struct input {
+	const char *name;
+	uint8_t dtype;
+	int rank;
+	int64_t dim[CKR_MAX_RANK];
+	uint64_t nelem;
+	bool shifted;                   /* labels that are the tokens */
+	void *data;                     /* where it lies */
+};
+
 struct item {
-	const struct ckr_tensor *t;
+	struct input in;
 	enum source source;
 	const struct array *array;      /* what it is rows of, or all of */
 	bool said;                      /* by --feed */
@@ -25,7 +36,7 @@ struct item {
 };
 
 struct pairing {
-	struct item *item;              /* t is set */
+	struct item *item;              /* in is set */
 	size_t n;
 	const struct array *array;      /* what the file holds */
 	size_t narray;
@@ -62,14 +73,14 @@ char pair_kind(uint8_t dtype);
 bool pair_is_stream(const struct array *);
 /* Whether rows of the array make up the input, or all of it. */
 bool pair_fits(const struct pairing *, const struct array *,
-               const struct ckr_tensor *);
+               const struct input *);
 /* Whether it needs no conversion that changes the kind. */
-bool pair_takes(const struct array *, const struct ckr_tensor *);
+bool pair_takes(const struct array *, const struct input *);
 /* NULL: none of that name. */
 const struct array *pair_find(const struct pairing *, const char *name);
 bool pair_used(const struct pairing *, const struct array *);
 /* What an input gets from a stream of tokens, by type and name. */
-enum source pair_meaning(const struct ckr_tensor *);
+enum source pair_meaning(const struct input *);
 /* One --feed. */
 ckr_status pair_feed(struct pairing *, const char *spec);
 /* The input gets the array, converted to kind `convert` unless that is 0, or

@@ -23,9 +23,9 @@ const size_t source_words = sizeof(source_word) / sizeof(*source_word);
 
 /* What would come of an array of another kind. */
 static const char *
-hint(const struct array *a, const struct ckr_tensor *t)
+hint(const struct array *a, const struct input *in)
 {
-	char from = pair_kind(a->dtype), to = pair_kind(t->dtype);
+	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
 
 	if (from == 'i' && to == 'f')
 		return ": integers would go in as they are, pixels as 0 to 255";
@@ -39,15 +39,15 @@ pair_give(struct pairing *p, struct item *it, const struct array *a,
 	char why[256], text[128];
 
 	array_text(text, sizeof(text), a->dtype, a->rank, a->dim);
-	if (!pair_fits(p, a, it->t)) {
+	if (!pair_fits(p, a, &it->in)) {
 		snprintf(why, sizeof(why), "the array given to it is %s, "
 		         "which does not fit it", text);
 		return pair_refuse(p, it, why);
 	}
-	if (convert ? pair_kind(it->t->dtype) != convert
-	              || !pair_kind(a->dtype) : !pair_takes(a, it->t)) {
+	if (convert ? pair_kind(it->in.dtype) != convert
+	              || !pair_kind(a->dtype) : !pair_takes(a, &it->in)) {
 		snprintf(why, sizeof(why), "the array given to it is %s, of "
-		         "another kind%s", text, hint(a, it->t));
+		         "another kind%s", text, hint(a, &it->in));
 		return pair_refuse(p, it, why);
 	}
 	it->array = a;
@@ -106,9 +106,9 @@ find_input(struct pairing *p, const char *spec, const char **source)
 	size_t most = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		size_t n = strlen(p->item[i].t->name);
+		size_t n = strlen(p->item[i].in.name);
 
-		if (strncmp(p->item[i].t->name, spec, n) || spec[n] != '='
+		if (strncmp(p->item[i].in.name, spec, n) || spec[n] != '='
 		    || (found && n < most))
 			continue;
 		found = &p->item[i];
@@ -140,7 +140,7 @@ pair_feed(struct pairing *p, const char *spec)
 		return pair_refuse(p, it, "--feed names it twice");
 	a = pair_find(p, source);
 	w = find_word(source, &name);
-	if (a && w && pair_fits(p, a, it->t)) {
+	if (a && w && pair_fits(p, a, &it->in)) {
 		if (pair_is_stream(a) && w->source <= FROM_NEXT)
 			return pair_refuse(p, it, "--feed may mean windows of "
 			                   "tokens or rows of the array of "

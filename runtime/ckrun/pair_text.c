@@ -23,12 +23,13 @@ named_array(char *buf, size_t size, const struct array *a)
 }
 
 static const char *
-named_input(char *buf, size_t size, const struct ckr_tensor *t)
+named_input(char *buf, size_t size, const struct input *in)
 {
 	char name[SHORT_NAME], shape[128];
 
-	snprintf(buf, size, "%s %s", err_name(name, sizeof(name), t->name),
-	         array_text(shape, sizeof(shape), t->dtype, t->rank, t->dim));
+	snprintf(buf, size, "%s %s", err_name(name, sizeof(name), in->name),
+	         array_text(shape, sizeof(shape), in->dtype, in->rank,
+	                    in->dim));
 	return buf;
 }
 
@@ -79,7 +80,7 @@ pair_print(const struct pairing *p, FILE *out)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct item *it = &p->item[i];
 
-		fprintf(out, "  %s", named_input(text, sizeof(text), it->t));
+		fprintf(out, "  %s", named_input(text, sizeof(text), &it->in));
 		fprintf(out, " = %s%s\n", source_text(p, it, text,
 		                                      sizeof(text)),
 		        is_guess(it) ? " (a guess)" : "");
@@ -123,7 +124,7 @@ add_line(char *buf, size_t size, const struct item *it, const char *word,
 	const char *quote;
 
 	snprintf(arg, sizeof(arg), "%s=%s%s%s",
-	         err_name(input, sizeof(input), it->t->name), word,
+	         err_name(input, sizeof(input), it->in.name), word,
 	         *word && *array ? ":" : "",
 	         err_name(name, sizeof(name), array));
 	quote = strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
@@ -137,12 +138,12 @@ add_line(char *buf, size_t size, const struct item *it, const char *word,
 /* The word that turns the array into the input's rows; "" if its name alone
  * will do, NULL if nothing does. */
 static const char *
-rows_word(const struct array *a, const struct ckr_tensor *t)
+rows_word(const struct array *a, const struct input *in)
 {
-	if (!pair_takes(a, t)) {
-		if (!pair_kind(a->dtype) || pair_kind(t->dtype) == 'b')
+	if (!pair_takes(a, in)) {
+		if (!pair_kind(a->dtype) || pair_kind(in->dtype) == 'b')
 			return NULL;
-		return pair_kind(t->dtype) == 'f' ? "float" : "int";
+		return pair_kind(in->dtype) == 'f' ? "float" : "int";
 	}
 	for (size_t i = 0; i < source_words; i++)
 		if (!strcmp(source_word[i].word, a->name))
@@ -158,7 +159,7 @@ is_anothers(const struct pairing *p, const struct array *a,
 	for (size_t i = 0; i < p->n; i++)
 		if (&p->item[i] != it
 		    && (p->item[i].array == a
-		        || !strcmp(p->item[i].t->name, a->name)))
+		        || !strcmp(p->item[i].in.name, a->name)))
 			return true;
 	return false;
 }
@@ -183,12 +184,12 @@ static const char *
 array_word(const struct pairing *p, const struct array *a,
            const struct item *it)
 {
-	if (pair_fits(p, a, it->t))
-		return rows_word(a, it->t);
-	if (!may_be_tokens(p, a) || !it->t->rank || it->array == a
-	    || pair_kind(it->t->dtype) != 'i')
+	if (pair_fits(p, a, &it->in))
+		return rows_word(a, &it->in);
+	if (!may_be_tokens(p, a) || !it->in.rank || it->array == a
+	    || pair_kind(it->in.dtype) != 'i')
 		return NULL;
-	return pair_meaning(it->t) == FROM_NEXT ? "next" : "tokens";
+	return pair_meaning(&it->in) == FROM_NEXT ? "next" : "tokens";
 }
 
 /* Arrays that other inputs have, only if asked for.  How many. */
@@ -223,9 +224,9 @@ add_lines(const struct pairing *p, const struct item *it, char *buf,
 		n = add_arrays(p, it, true, buf, size);
 	for (size_t i = 0; i < source_words; i++)
 		if (source_word[i].source >= FROM_ONES
-		    && (pair_meaning(it->t) == source_word[i].source
+		    && (pair_meaning(&it->in) == source_word[i].source
 		        || (source_word[i].source == FROM_ONES
-		            && strcasestr(it->t->name, "mask")))) {
+		            && strcasestr(it->in.name, "mask")))) {
 			add_line(buf, size, it, source_word[i].word, "");
 			n++;
 		}
@@ -247,7 +248,7 @@ add_lists(const struct pairing *p, char *buf, size_t size)
 		const struct item *it = &p->item[i];
 
 		add(buf, size, "\n    ");
-		add(buf, size, named_input(part, sizeof(part), it->t));
+		add(buf, size, named_input(part, sizeof(part), &it->in));
 		add(buf, size, " = ");
 		add(buf, size, source_text(p, it, from, sizeof(from)));
 	}
@@ -265,9 +266,9 @@ pair_refuse(const struct pairing *p, const struct item *it, const char *why)
 	char text[1950], name[SHORT_NAME], shape[128];
 
 	snprintf(text, sizeof(text), "input '%s' %s: %s",
-	         err_name(name, sizeof(name), it->t->name),
-	         array_text(shape, sizeof(shape), it->t->dtype, it->t->rank,
-	                    it->t->dim), why);
+	         err_name(name, sizeof(name), it->in.name),
+	         array_text(shape, sizeof(shape), it->in.dtype, it->in.rank,
+	                    it->in.dim), why);
 	add_lists(p, text, 1200);
 	add_lines(p, it, text, sizeof(text));
 	return err_set(p->err, CKR_EARG, "%s", text);

@@ -1,6 +1,8 @@
 /* A context from outside: its tensors by name, and facts about it. */
 #include "runtime/model/rt.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *
@@ -20,7 +22,8 @@ fill_info(const struct ckr_tensor *t, struct ckr_info *info)
 	*info = (struct ckr_info){
 		.name = t->name, .dtype = dtype_row[t->dtype].text,
 		.kind = kind_text(t), .frozen = t->flags & CKR_FROZEN,
-		.loss = t->flags & CKR_LOSS, .rank = t->rank,
+		.loss = t->flags & CKR_LOSS,
+		.shifted = t->flags & CKR_SHIFTED, .rank = t->rank,
 		.nbytes = rt_nelem(t) * dtype_row[t->dtype].nbytes,
 	};
 	memcpy(info->dim, t->dim, sizeof(info->dim));
@@ -137,6 +140,17 @@ ckr_set_feed(ckr_ctx *c, ckr_feed *feed, void *user)
 	return CKR_OK;
 }
 
+ckr_status
+ckr_fail(ckr_ctx *c, ckr_status status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(c->err.text, sizeof(c->err.text), fmt, ap);
+	va_end(ap);
+	return status;
+}
+
 /* ---- facts ---- */
 
 ckr_status
@@ -211,4 +225,10 @@ uint64_t
 ckr_seed(const ckr_ctx *c)
 {
 	return c->env.seed;
+}
+
+void
+ckr_set_seed(ckr_ctx *c, uint64_t seed)
+{
+	c->env.seed = seed;
 }

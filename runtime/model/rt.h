@@ -10,6 +10,7 @@
 #include "runtime/base/err.h"
 #include "runtime/blas/gemm.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/now.h"
 
 /* What can be undone of a step, and when it must be. */
 struct guard {
@@ -115,7 +116,6 @@ ckr_status trace_step_end(ckr_ctx *);
 ckr_status trace_close(ckr_ctx *);
 void profile_op(struct profile *, uint32_t step, double sec);
 void profile_free(ckr_ctx *);
-double now_sec(void);
 
 /* ---- checkpoint.c ---- */
 

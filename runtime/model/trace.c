@@ -2,22 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/file/json.h"
 #include "runtime/model/rt.h"
 
 enum { TRACED_STEPS = 3 };
-
-double
-now_sec(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- trace ---- */
 
@@ -47,6 +37,8 @@ ckr_trace(ckr_ctx *c, const char *path)
 		return err_set(&c->err, CKR_EARG, "no model is open");
 	if (c->trace)
 		CKR_TRY(trace_close(c));
+	if (!path)
+		return CKR_OK;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return err_set(&c->err, CKR_ENOMEM, "out of memory");

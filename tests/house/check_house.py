@@ -5,6 +5,7 @@
 
   * includes are written from the root and point one way: ir <- frontend, passes, codegen; runtime stands alone;
     frontend/driver sees all (between the rooms of a folder the build sees to it: ckc_room in CMakeLists.txt)
+  * a room of ROOMS includes what its row names, and nothing else of the project: ckrun knows models by ckr.h alone
   * no folder has more than 25 files beside each other
   * every header compiles alone
   * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a shell
@@ -21,6 +22,14 @@ FOLDERS = ("ir", "frontend", "passes", "codegen", "runtime")
 MAY_SEE = {"ir": {"ir"}, "frontend": {"ir", "frontend"}, "passes": {"ir", "passes"}, "codegen": {"ir", "codegen"},
            "runtime": {"runtime"}}
 DRIVER = "frontend/driver/"
+# Folders and headers that a room may include beside its own.
+ROOMS = {
+    "runtime/base/": ("runtime/ckr.h", "runtime/ckr_abi.h"),
+    "runtime/file/": ("runtime/base/",),
+    "runtime/blas/": ("runtime/base/", "runtime/ckr_abi.h"),
+    "runtime/model/": ("runtime/base/", "runtime/file/", "runtime/blas/", "runtime/ckr_abi.h"),
+    "runtime/ckrun/": ("runtime/base/", "runtime/file/", "runtime/ckr.h"),
+}
 CROWD = 25  # files beside each other
 # The ABI's text is the head of generated C: codegen embeds it and fills its tables, and may read its numbers.
 ABI = "runtime/ckr_abi.h"
@@ -69,6 +78,9 @@ def check_includes(path, text, faults):
         seen = target.split("/")[0] if "/" in target else None
         if seen in FOLDERS and seen not in MAY_SEE[room] and not (target == ABI and room == "codegen"):
             faults.append(f"{path}:{i}: {room} may not include {target}")
+        for folder, others in ROOMS.items():
+            if path.startswith(folder) and not target.startswith((folder, *others)):
+                faults.append(f"{path}:{i}: {folder[:-1]} may not include {target}")
 
 
 def check_calls(path, code, text, faults):

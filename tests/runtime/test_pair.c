@@ -237,17 +237,6 @@ static const struct row rows[] = {
 	{ "s f32[]", "s f32[]", "", "!given to it is f32[]", 0 },
 };
 
-static uint8_t
-dtype_of(const char *text)
-{
-	uint8_t d = CKR_NONE;
-
-	for (uint8_t i = 1; i < CKR_DTYPE_COUNT; i++)
-		if (!strcmp(dtype_row[i].text, text))
-			d = i;
-	return d;
-}
-
 /* The next "NAME TYPE[EXTENTS]" of *s; false: there is none. */
 static bool
 parse(const char **s, char *name, struct array *a)
@@ -261,7 +250,7 @@ parse(const char **s, char *name, struct array *a)
 	sscanf(*s, "%63[0-9,]", extents);
 	*s += strlen(extents) + 1;
 	*s += **s == ';';
-	*a = (struct array){ .dtype = dtype_of(type), .nelem = 1, .name = name };
+	*a = (struct array){ .dtype = dtype_from_text(type), .nelem = 1, .name = name };
 	for (char *x = strtok(extents, ","); x; x = strtok(NULL, ",")) {
 		a->dim[a->rank++] = atoi(x);
 		a->nelem *= (uint64_t)atoi(x);
@@ -272,7 +261,6 @@ parse(const char **s, char *name, struct array *a)
 }
 
 struct all {
-	struct ckr_tensor t[MOST];
 	struct item item[MOST];
 	struct array a[MOST];
 	char name[2 * MOST][32];
@@ -294,12 +282,13 @@ set_up(struct all *x, const struct row *r)
 		.raw = r->flags & RAW, .whole = r->flags & WHOLE,
 		.nmicro = r->flags & MICRO ? 2 : 1, .err = &x->err };
 	for (size_t i = 0; parse(&s, x->name[i], &a); i++) {
-		x->t[i] = (struct ckr_tensor){ .name = x->name[i],
-			.dtype = a.dtype, .rank = (uint8_t)a.rank };
-		memcpy(x->t[i].dim, a.dim, sizeof(a.dim));
-		if (r->flags & SHIFTED && !strcmp(x->name[i], "labels"))
-			x->t[i].flags = CKR_SHIFTED;
-		x->item[i] = (struct item){ .t = &x->t[i] };
+		struct input in = { .name = x->name[i], .dtype = a.dtype,
+			.rank = a.rank, .nelem = a.nelem,
+			.shifted = r->flags & SHIFTED
+			           && !strcmp(x->name[i], "labels") };
+
+		memcpy(in.dim, a.dim, sizeof(a.dim));
+		x->item[i] = (struct item){ .in = in };
 		x->p.n++;
 	}
 	for (s = r->arrays; parse(&s, x->name[MOST + x->p.narray],
@@ -421,7 +410,6 @@ test_long(void **state)
 {
 	enum { N = 200 };
 	static char name[N][220];
-	static struct ckr_tensor t[N];
 	static struct item item[N];
 	struct array a[2] = {
 		{ .name = "first", .dtype = CKR_F32, .rank = 1, .dim = { 9 } },
@@ -435,9 +423,8 @@ test_long(void **state)
 	for (int i = 0; i < N; i++) {
 		memset(name[i], 'n', 150);
 		snprintf(name[i] + 150, 20, "%d", i);
-		t[i] = (struct ckr_tensor){ .name = name[i], .rank = 1,
-			.dtype = CKR_F32, .dim = { 4 } };
-		item[i].t = &t[i];
+		item[i].in = (struct input){ .name = name[i], .rank = 1,
+			.dtype = CKR_F32, .dim = { 4 }, .nelem = 4 };
 	}
 	assert_int_not_equal(pair_all(&p, NULL, 0), CKR_OK);
 	assert_non_null(strstr(err.text, "nnn0=first\n"));

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -914,6 +915,43 @@ test_micro(void **state)
 	ckr_close(d);
 }
 
+static ckr_status
+feed_fails(void *user, ckr_ctx *c, uint64_t step, uint32_t micro)
+{
+	(void)user;
+	errno = ENOSPC;
+	return ckr_fail(c, CKR_EIO, "no batch %u of step %u: %m",
+	                (unsigned)micro, (unsigned)step);
+}
+
+/* What a runner needs beside steps: words of its own, another seed, a trace
+ * that ends early. */
+static void
+test_runner(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	const char *path = "runner.trace";
+	char text[64];
+
+	(void)state;
+	ckr_set_seed(c, 77);
+	assert_int_equal(ckr_seed(c), 77);
+	unlink(path);
+	assert_int_equal(ckr_trace(c, NULL), CKR_OK);
+	assert_int_equal(ckr_trace(c, path), CKR_OK);
+	assert_int_equal(ckr_step(c, NULL, NULL), CKR_OK);
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_int_equal(ckr_trace(c, NULL), CKR_OK);
+	assert_int_equal(access(path, F_OK), 0);
+	unlink(path);
+	ckr_set_feed(c, feed_fails, NULL);
+	assert_int_equal(ckr_step(c, NULL, NULL), CKR_EIO);
+	snprintf(text, sizeof(text), "no batch 0 of step 1: %s",
+	         strerror(ENOSPC));
+	assert_string_equal(ckr_error(c), text);
+	ckr_close(c);
+}
+
 /* ---- numbers that are not ---- */
 
 /* All that outlives a step of the linear model. */
@@ -1184,6 +1222,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_check_fails),
 		cmocka_unit_test(test_micro),
+		cmocka_unit_test(test_runner),
 		cmocka_unit_test(test_nan),
 		cmocka_unit_test(test_skipped),
 		cmocka_unit_test(test_load_is_whole),

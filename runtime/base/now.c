@@ -1,0 +1,12 @@
+#include "runtime/base/now.h"
+
+#include <time.h>
+
+double
+now_sec(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -1,0 +1,8 @@
+#ifndef CKR_NOW_H
+#define CKR_NOW_H
+
+/* Seconds since some time before the program started; nobody sets this clock
+ * back. */
+double now_sec(void);
+
+#endif
