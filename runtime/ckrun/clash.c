@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/file/file.h"
+
 struct identity {
 	bool known, there;
 	dev_t dev;
@@ -21,18 +23,10 @@ struct identity {
 static bool
 folder(const char *path, struct stat *st)
 {
-	const char *slash = strrchr(path, '/');
-	char *copy;
-	bool ok;
+	char *dir = file_folder(path);
+	bool ok = dir && !stat(dir, st);
 
-	if (!slash)
-		return !stat(".", st);
-	copy = strdup(path);
-	if (!copy)
-		return false;
-	copy[slash == path ? 1 : slash - path] = '\0';
-	ok = !stat(copy, st);
-	free(copy);
+	free(dir);
 	return ok;
 }
 

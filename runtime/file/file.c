@@ -15,9 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder of path, as a new string. */
-static char *
-folder(const char *path)
+char *
+file_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -79,7 +78,7 @@ new_file_open(struct new_file *f, const char *path, struct err *e)
 		new_file_abort(f);
 		return s;
 	}
-	dir = folder(f->path);
+	dir = file_folder(f->path);
 	if (!dir) {
 		new_file_abort(f);
 		return err_set(e, CKR_ENOMEM, "out of memory");
@@ -167,7 +166,7 @@ new_file_commit(struct new_file *f, struct err *e)
 	if (s == CKR_OK) {
 		free(f->tmp);
 		f->tmp = NULL;
-		dir = folder(f->path);
+		dir = file_folder(f->path);
 		fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 		if (fd >= 0) {
 			fsync(fd);
@@ -175,6 +174,29 @@ new_file_commit(struct new_file *f, struct err *e)
 		}
 		free(dir);
 	}
+	new_file_abort(f);
+	return s;
+}
+
+ckr_status
+new_file_print(struct new_file *f, void (*print)(FILE *, void *), void *user,
+               struct err *e)
+{
+	int fd = dup(f->fd);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+	bool ok = out;
+	ckr_status s;
+
+	if (out) {
+		print(out, user);
+		ok = !ferror(out);
+		ok &= !fclose(out);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	if (ok)
+		return new_file_commit(f, e);
+	s = err_set(e, CKR_EIO, "%s: cannot write: %m", f->path);
 	new_file_abort(f);
 	return s;
 }

@@ -3,6 +3,7 @@
 #define CKR_FILE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "runtime/base/err.h"
 
@@ -17,6 +18,9 @@ struct new_file {
 ckr_status new_file_open(struct new_file *, const char *path, struct err *);
 /* Flush to disk, give it its name over any older file, flush the folder. */
 ckr_status new_file_commit(struct new_file *, struct err *);
+/* Commit what `print` writes; after a failure the file is dropped. */
+ckr_status new_file_print(struct new_file *, void (*print)(FILE *, void *user),
+                          void *user, struct err *);
 /* Drop it.  Harmless after commit or a failed open. */
 void new_file_abort(struct new_file *);
 
@@ -27,6 +31,8 @@ ckr_status file_read(int fd, const char *path, void *, size_t n, uint64_t at,
                      struct err *);
 /* Open for reading; refuses what is not a regular file. */
 ckr_status file_open(const char *path, int *fd, uint64_t *size, struct err *);
+/* The folder of path; NULL: no memory.  Caller frees. */
+char *file_folder(const char *path);
 /* "DIR/NAME.so" to "DIR/NAME<suffix>" (any extension is replaced); NULL: no
  * memory.  Caller frees. */
 char *file_beside(const char *path, const char *suffix);

@@ -271,73 +271,26 @@ json_skip(struct json *j)
 	return !j->fault && skip(j, 0);
 }
 
-size_t
-json_quote(char *buf, size_t size, const char *s)
-{
-	static const char hex[] = "0123456789abcdef";
-	size_t n = 0, left = strlen(s);
-
-#define PUT(c) do { if (n < size) buf[n] = (char)(c); n++; } while (0)
-	PUT('"');
-	while (left) {
-		unsigned char c = (unsigned char)*s;
-		int len = utf8_len((const unsigned char *)s, left);
-
-		if (c == '"' || c == '\\') {
-			PUT('\\');
-			PUT(c);
-		} else if (c < 32 || c == 127) {
-			PUT('\\');
-			PUT('u');
-			PUT('0');
-			PUT('0');
-			PUT(hex[c >> 4]);
-			PUT(hex[c & 15]);
-		} else if (!len) {
-			PUT(0xef);
-			PUT(0xbf);
-			PUT(0xbd);
-		} else {
-			for (int i = 0; i < len; i++)
-				PUT(s[i]);
-		}
-		if (!len)
-			len = 1;
-		s += len;
-		left -= (size_t)len;
-	}
-	PUT('"');
-	if (n < size)
-		buf[n] = '\0';
-	else if (size)
-		buf[size - 1] = '\0';
-	return n;
-#undef PUT
-}
-
 void
 json_put(FILE *f, const char *s)
 {
-	char small[256];
-	size_t n = json_quote(small, sizeof(small), s), step = 32;
+	size_t left = strlen(s);
 
-	if (n < sizeof(small)) {
-		fwrite(small, 1, n, f);
-		return;
-	}
-	/* long names: in pieces that do not cut a UTF-8 sequence */
-	fputc('"', f);
-	while (*s) {
-		char piece[48];
-		size_t k = strnlen(s, step);
+	putc('"', f);
+	while (left) {
+		const unsigned char *c = (const unsigned char *)s;
+		int len = utf8_len(c, left);
 
-		while (k > 1 && ((unsigned char)s[k] >> 6) == 2)
-			k--;
-		memcpy(piece, s, k);
-		piece[k] = '\0';
-		n = json_quote(small, sizeof(small), piece);
-		fwrite(small + 1, 1, n - 2, f);
-		s += k;
+		if (!len)
+			fputs("\xef\xbf\xbd", f);      /* U+FFFD */
+		else if (*c == '"' || *c == '\\')
+			fprintf(f, "\\%c", *c);
+		else if (*c < 32 || *c == 127)
+			fprintf(f, "\\u%04x", *c);
+		else
+			fwrite(s, 1, (size_t)len, f);
+		s += len ? len : 1;
+		left -= (size_t)(len ? len : 1);
 	}
-	fputc('"', f);
+	putc('"', f);
 }

@@ -33,8 +33,5 @@ bool json_end(struct json *);
 /* s as a JSON string with its quotes; bytes that are not UTF-8 become
  * U+FFFD. */
 void json_put(FILE *, const char *s);
-/* The same into buf; returns the length without NUL, or, if size is too
- * small, the length it would have. */
-size_t json_quote(char *buf, size_t size, const char *s);
 
 #endif

@@ -29,10 +29,17 @@ fill_info(const struct ckr_tensor *t, struct ckr_info *info)
 	memcpy(info->dim, t->dim, sizeof(info->dim));
 }
 
-static ckr_status
-not_ready(ckr_ctx *c)
+ckr_status
+rt_need_ready(ckr_ctx *c)
 {
-	return err_set(&c->err, CKR_EARG, "no model is open");
+	return c->ready ? CKR_OK
+	       : err_set(&c->err, CKR_EARG, "no model is open");
+}
+
+ckr_status
+rt_no_memory(ckr_ctx *c)
+{
+	return err_set(&c->err, CKR_ENOMEM, "out of memory");
 }
 
 ckr_status
@@ -40,8 +47,7 @@ ckr_tensor(ckr_ctx *c, size_t i, struct ckr_info *info)
 {
 	const struct ckr_program *p;
 
-	if (!c->ready)
-		return not_ready(c);
+	CKR_TRY(rt_need_ready(c));
 	p = &c->lib->program[0];
 	for (uint32_t t = 0; t < p->ntensor; t++)
 		if (rt_is_public(&p->tensor[t]) && !i--) {
@@ -56,8 +62,7 @@ find(ckr_ctx *c, const char *name, const struct ckr_tensor **t)
 {
 	char text[NAME_TEXT];
 
-	if (!c->ready)
-		return not_ready(c);
+	CKR_TRY(rt_need_ready(c));
 	*t = rt_find(c, name, NULL);
 	if (*t)
 		return CKR_OK;
@@ -158,8 +163,7 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 {
 	uint64_t now = mem_anonymous();
 
-	if (!c->ready)
-		return not_ready(c);
+	CKR_TRY(rt_need_ready(c));
 	*m = (struct ckr_memory){
 		.planned_bytes = c->lib->peak_bytes,
 		.budget_bytes = c->lib->budget_bytes,

@@ -57,7 +57,7 @@ hash_tensor(struct side *s, uint32_t i)
 	} else {
 		dense = malloc(n + 1);
 		if (!dense)
-			return err_set(&s->c->err, CKR_ENOMEM, "out of memory");
+			return rt_no_memory(s->c);
 		rt_pack(t, from, dense);
 		h = hash_bytes(h, dense, n);
 		free(dense);
@@ -87,7 +87,7 @@ side_new(struct side *s, ckr_ctx *c, const struct ckr_program *p,
 	*s = (struct side){ .c = c, .p = p, .arena = arena };
 	s->hash = calloc(p->ntensor + 1, sizeof(*s->hash));
 	return s->hash ? CKR_OK
-	       : err_set(&c->err, CKR_ENOMEM, "out of memory");
+	       : rt_no_memory(c);
 }
 
 static ckr_status
@@ -237,7 +237,7 @@ check_with(ckr_ctx *c, struct side *all, struct side *plan,
 	ckr_status s;
 
 	if (!ptr || !saved) {
-		s = err_set(&c->err, CKR_ENOMEM, "out of memory");
+		s = rt_no_memory(c);
 	} else {
 		memcpy(saved, c->resident.p, c->resident.size);
 		s = run_both(all, ptr, plan, c->ptr, saved, n);
@@ -259,8 +259,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	struct ckr_checked n = { 0 };
 	ckr_status s;
 
-	if (!c->ready)
-		return err_set(&c->err, CKR_EARG, "no model is open");
+	CKR_TRY(rt_need_ready(c));
 	ref = &c->lib->program[c->lib->program[1].nstep ? 1 : 0];
 	CKR_TRY(rt_prepare(c, hyper));
 	s = block_map(&arena, ref->arena_bytes, false, false, c->env.threads,

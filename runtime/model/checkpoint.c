@@ -5,19 +5,6 @@
 
 #include "runtime/model/rt.h"
 
-static ckr_status
-oom(ckr_ctx *c)
-{
-	return err_set(&c->err, CKR_ENOMEM, "out of memory");
-}
-
-static ckr_status
-need_ready(ckr_ctx *c)
-{
-	return c->ready ? CKR_OK
-	       : err_set(&c->err, CKR_EARG, "no model is open");
-}
-
 /* ---- reading ---- */
 
 /* Shape, and kind: floats of another width convert, but integers in place of
@@ -53,7 +40,7 @@ read_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
 		return array_read(f, a, 0, a->nelem, t->dtype, to, &c->err);
 	dense = malloc(rt_nelem(t) * dtype_row[t->dtype].nbytes + 1);
 	if (!dense)
-		return oom(c);
+		return rt_no_memory(c);
 	s = array_read(f, a, 0, a->nelem, t->dtype, dense, &c->err);
 	if (s == CKR_OK)
 		rt_unpack(t, to, dense);
@@ -68,7 +55,7 @@ try_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
 {
 	enum { PIECE = 1 << 17 };
 	void *piece = malloc((size_t)PIECE * dtype_row[t->dtype].nbytes);
-	ckr_status s = piece ? CKR_OK : oom(c);
+	ckr_status s = piece ? CKR_OK : rt_no_memory(c);
 
 	for (uint64_t i = 0; s == CKR_OK && i < a->nelem; i += PIECE)
 		s = array_read(f, a, i,
@@ -178,7 +165,7 @@ rt_load_weights(ckr_ctx *c, const char *path)
 ckr_status
 ckr_load_weights(ckr_ctx *c, const char *path)
 {
-	CKR_TRY(need_ready(c));
+	CKR_TRY(rt_need_ready(c));
 	return rt_load_weights(c, path);
 }
 
@@ -232,7 +219,7 @@ ckr_resume(ckr_ctx *c, const char *path)
 	uint64_t step = 0, seed = 0, skipped = 0;
 	ckr_status s;
 
-	CKR_TRY(need_ready(c));
+	CKR_TRY(rt_need_ready(c));
 	CKR_TRY(array_open(&f, path, &c->err));
 	s = check_checkpoint(c, &f, &step, &seed);
 	if (s == CKR_OK)
@@ -262,7 +249,7 @@ write_tensor(ckr_ctx *c, struct st_writer *w, size_t entry,
 		return st_write(w, entry, 0, from, nbytes, &c->err);
 	dense = malloc(nbytes + 1);
 	if (!dense)
-		return oom(c);
+		return rt_no_memory(c);
 	rt_pack(t, from, dense);
 	s = st_write(w, entry, 0, dense, nbytes, &c->err);
 	free(dense);
@@ -287,7 +274,7 @@ write_file(ckr_ctx *c, const char *path, const uint32_t *list, size_t n,
 	ckr_status s;
 
 	if (!entry)
-		return oom(c);
+		return rt_no_memory(c);
 	for (size_t i = 0; i < n; i++)
 		entry[i] = entry_of(&tensor[list[i]], tensor[list[i]].name);
 	s = st_begin(&w, path, entry, n, meta, nmeta, &c->err);
@@ -319,7 +306,7 @@ write_some(ckr_ctx *c, const char *path, want_fn *want, uint32_t among,
 	ckr_status s;
 
 	if (!list)
-		return oom(c);
+		return rt_no_memory(c);
 	for (uint32_t i = 0; i < among; i++)
 		if (want(&tensor[i]))
 			list[n++] = i;
@@ -341,7 +328,7 @@ ckr_save(ckr_ctx *c, const char *path)
 		{ "rng", "philox4x32-10" },
 	};
 
-	CKR_TRY(need_ready(c));
+	CKR_TRY(rt_need_ready(c));
 	snprintf(step, sizeof(step), "%llu", (unsigned long long)c->step);
 	snprintf(seed, sizeof(seed), "%llu",
 	         (unsigned long long)c->env.seed);
@@ -354,7 +341,7 @@ ckr_save(ckr_ctx *c, const char *path)
 ckr_status
 ckr_save_outputs(ckr_ctx *c, const char *path)
 {
-	CKR_TRY(need_ready(c));
+	CKR_TRY(rt_need_ready(c));
 	if (!c->valid_outputs)
 		return err_set(&c->err, CKR_EARG, "outputs have no values "
 		               "before a step has run to its end");
@@ -416,13 +403,13 @@ begin_grads(ckr_ctx *c, struct grads *g, const char *path)
 	ckr_status s;
 
 	if (!list_grads(c, g))
-		return oom(c);
+		return rt_no_memory(c);
 	if (!g->n)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "%s computes no "
 		               "gradients", c->path);
 	entry = calloc(g->n, sizeof(*entry));
 	if (!entry)
-		return oom(c);
+		return rt_no_memory(c);
 	for (size_t i = 0; i < g->n; i++) {
 		const struct ckr_tensor *t = &p->tensor[g->tensor[i]];
 
@@ -438,11 +425,11 @@ ckr_save_grads(ckr_ctx *c, const char *path)
 {
 	ckr_status s;
 
-	CKR_TRY(need_ready(c));
+	CKR_TRY(rt_need_ready(c));
 	grads_free(c);
 	c->grads = calloc(1, sizeof(*c->grads));
 	if (!c->grads)
-		return oom(c);
+		return rt_no_memory(c);
 	c->grads->w.file.fd = -1;
 	s = begin_grads(c, c->grads, path);
 	if (s != CKR_OK)

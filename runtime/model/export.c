@@ -51,7 +51,7 @@ put_value(ckr_ctx *c, struct new_file *f, const struct ckr_tensor *t,
 	if (!rt_is_dense(t)) {
 		dense = malloc(nbytes + 1);
 		if (!dense)
-			return err_set(&c->err, CKR_ENOMEM, "out of memory");
+			return rt_no_memory(c);
 		rt_pack(t, from, dense);
 		from = dense;
 	}
@@ -92,8 +92,7 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 	struct new_file f;
 	ckr_status s;
 
-	if (!c->ready)
-		return err_set(&c->err, CKR_EARG, "no model is open");
+	CKR_TRY(rt_need_ready(c));
 	if (!c->lib->onnx)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "%s does not carry "
 		               "its ONNX file; compile it from an .onnx file",

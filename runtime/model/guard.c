@@ -161,7 +161,7 @@ guard_open(ckr_ctx *c)
 
 	g->held = calloc(c->lib->nshared + 1, sizeof(*g->held));
 	if (!g->held)
-		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+		return rt_no_memory(c);
 	for (uint32_t i = 0; c->lib->optimizer && i < c->lib->nshared; i++)
 		if (lasts(&p->tensor[i])
 		    && is_written(c, &p->tensor[i], upto)) {
@@ -170,7 +170,7 @@ guard_open(ckr_ctx *c)
 		}
 	g->copy = malloc(g->nbytes + 1);
 	if (!g->copy)
-		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+		return rt_no_memory(c);
 	memset(g->copy, 0, g->nbytes);
 	return CKR_OK;
 }
@@ -262,8 +262,7 @@ ckr_finite(ckr_ctx *c)
 	char name[NAME_TEXT];
 	double x;
 
-	if (!c->ready)
-		return err_set(&c->err, CKR_EARG, "no model is open");
+	CKR_TRY(rt_need_ready(c));
 	p = &c->lib->program[0];
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];

@@ -67,7 +67,7 @@ load(ckr_ctx *c, const char *so)
 	void *sym;
 
 	if (!path)
-		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+		return rt_no_memory(c);
 	snprintf(path, n, "%s%s", strchr(so, '/') ? "" : "./", so);
 	c->path = path;
 	if (access(path, R_OK))
@@ -167,7 +167,7 @@ take_memory(ckr_ctx *c)
 	}
 	c->ptr = rt_bind(c, p, &c->arena);
 	if (!c->ptr)
-		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+		return rt_no_memory(c);
 	return CKR_OK;
 }
 
@@ -195,7 +195,7 @@ first_weights(ckr_ctx *c, const char *path)
 		return rt_load_weights(c, path);
 	beside = file_beside(c->path, ".safetensors");
 	if (!beside)
-		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+		return rt_no_memory(c);
 	if (access(beside, F_OK))
 		s = err_set(&c->err, CKR_EIO, "%s: no weights beside it in %s; "
 		            "compile the model again or give a file with "

@@ -51,6 +51,13 @@ struct ckr_ctx {
 	bool log, poison;
 };
 
+/* ---- access.c ---- */
+
+/* CKR_EARG unless a model is open. */
+ckr_status rt_need_ready(ckr_ctx *);
+/* CKR_ENOMEM, in words. */
+ckr_status rt_no_memory(ckr_ctx *);
+
 /* ---- tensor.c ---- */
 
 /* What the world outside may see. */

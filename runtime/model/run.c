@@ -351,8 +351,7 @@ ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 {
 	const struct ckr_program *p;
 
-	if (!c->ready)
-		return err_set(&c->err, CKR_EARG, "no model is open");
+	CKR_TRY(rt_need_ready(c));
 	p = &c->lib->program[0];
 	CKR_TRY(rt_prepare(c, hyper));
 	if (c->trace)
@@ -370,8 +369,7 @@ ckr_eval(ckr_ctx *c, double *loss)
 	int was;
 	ckr_status s = CKR_OK;
 
-	if (!c->ready)
-		return err_set(&c->err, CKR_EARG, "no model is open");
+	CKR_TRY(rt_need_ready(c));
 	p = &c->lib->program[0];
 	for (uint32_t i = 0; i < p->ntensor; i++)
 		if (p->tensor[i].flags & (CKR_OUTPUT | CKR_LOSS)

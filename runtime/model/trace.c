@@ -25,6 +25,7 @@ struct trace {
 	unsigned steps;
 	const struct ckr_env *env;      /* NULL before the first step */
 	double start;
+	uint64_t *live;                 /* bytes during each step, at the end */
 };
 
 ckr_status
@@ -33,20 +34,19 @@ ckr_trace(ckr_ctx *c, const char *path)
 	struct trace *t;
 	ckr_status s;
 
-	if (!c->ready)
-		return err_set(&c->err, CKR_EARG, "no model is open");
+	CKR_TRY(rt_need_ready(c));
 	if (c->trace)
 		CKR_TRY(trace_close(c));
 	if (!path)
 		return CKR_OK;
 	t = calloc(1, sizeof(*t));
 	if (!t)
-		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+		return rt_no_memory(c);
 	t->cap = (size_t)c->lib->program[0].nstep * ckr_micro_batches(c)
 	         * TRACED_STEPS;
 	t->event = malloc((t->cap + 1) * sizeof(*t->event));
 	s = t->event ? new_file_open(&t->file, path, &c->err)
-	    : err_set(&c->err, CKR_ENOMEM, "out of memory");
+	    : rt_no_memory(c);
 	if (s != CKR_OK) {
 		free(t->event);
 		free(t);
@@ -149,13 +149,13 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
 }
 
 static void
-put_trace(FILE *f, ckr_ctx *c, struct range *r, uint64_t *live)
+put_trace(FILE *f, void *ctx)
 {
+	const ckr_ctx *c = ctx;
 	const struct ckr_program *p = &c->lib->program[0];
-	struct trace *t = c->trace;
+	const struct trace *t = c->trace;
+	const uint64_t *live = t->live;
 
-	for (uint32_t i = 0; i < p->nstep; i++)
-		live[i] = live_bytes(p, i, r);
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", f);
 	for (size_t i = 0; i < t->n; i++)
 		put_event(f, t, &t->event[i], p, live[t->event[i].step]);
@@ -171,26 +171,16 @@ trace_close(ckr_ctx *c)
 	const struct ckr_program *p = &c->lib->program[0];
 	struct trace *t = c->trace;
 	struct range *r = malloc((p->ntensor + 1) * sizeof(*r));
-	uint64_t *live = malloc((p->nstep + 1) * sizeof(*live));
-	int fd = dup(t->file.fd);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	ckr_status s = CKR_OK;
-	bool bad = !f || !r || !live;
+	ckr_status s;
 
-	if (!bad)
-		put_trace(f, c, r, live);
-	if (f)
-		bad |= ferror(f) != 0, bad |= fclose(f) != 0;
-	else if (fd >= 0)
-		close(fd);
-	if (bad)
-		s = err_set(&c->err, CKR_EIO, "%s: cannot write: %m",
-		            t->file.path);
-	else
-		s = new_file_commit(&t->file, &c->err);
+	t->live = malloc((p->nstep + 1) * sizeof(*t->live));
+	for (uint32_t i = 0; r && t->live && i < p->nstep; i++)
+		t->live[i] = live_bytes(p, i, r);
+	s = r && t->live ? new_file_print(&t->file, put_trace, c, &c->err)
+	    : rt_no_memory(c);
 	new_file_abort(&t->file);
 	free(r);
-	free(live);
+	free(t->live);
 	free(t->event);
 	free(t);
 	c->trace = NULL;
@@ -231,7 +221,7 @@ profile_start(ckr_ctx *c)
 	struct profile *f = calloc(1, sizeof(*f));
 
 	if (!f)
-		return err_set(&c->err, CKR_ENOMEM, "out of memory");
+		return rt_no_memory(c);
 	profile_free(c);
 	c->profile = f;
 	f->n = n;
@@ -242,7 +232,7 @@ profile_start(ckr_ctx *c)
 	if (f->sec && f->least && f->count)
 		return CKR_OK;
 	profile_free(c);
-	return err_set(&c->err, CKR_ENOMEM, "out of memory");
+	return rt_no_memory(c);
 }
 
 void
@@ -275,8 +265,9 @@ best_rates(const struct profile *f, const struct ckr_program *p,
 }
 
 static void
-put_profile(FILE *f, ckr_ctx *c)
+put_profile(FILE *f, void *ctx)
 {
+	const ckr_ctx *c = ctx;
 	const struct ckr_program *p = &c->lib->program[0];
 	const struct profile *m = c->profile;
 	double flops, bytes;
@@ -313,28 +304,12 @@ ckr_status
 ckr_profile(ckr_ctx *c, const char *path)
 {
 	struct new_file out;
-	ckr_status s;
-	FILE *f;
-	int fd;
 
-	if (!c->ready)
-		return err_set(&c->err, CKR_EARG, "no model is open");
+	CKR_TRY(rt_need_ready(c));
 	if (!path)
 		return profile_start(c);
 	if (!c->profile)
 		return err_set(&c->err, CKR_EARG, "measuring has not begun");
 	CKR_TRY(new_file_open(&out, path, &c->err));
-	fd = dup(out.fd);
-	f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!f && fd >= 0)
-		close(fd);
-	if (f) {
-		put_profile(f, c);
-		if (ferror(f) | fclose(f))
-			f = NULL;
-	}
-	s = f ? new_file_commit(&out, &c->err)
-	    : err_set(&c->err, CKR_EIO, "%s: cannot write: %m", path);
-	new_file_abort(&out);
-	return s;
+	return new_file_print(&out, put_profile, c, &c->err);
 }

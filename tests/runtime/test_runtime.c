@@ -211,7 +211,9 @@ test_json(void **state)
 {
 	char text[] = "\"a\\u00e9\\ud83d\\ude00\\n\"", *s;
 	struct json j = { .text = text, .size = strlen(text) };
-	char deep[200], quoted[64];
+	char deep[200], *quoted;
+	FILE *out;
+	size_t n;
 
 	(void)state;
 	assert_true(json_string(&j, &s));
@@ -229,8 +231,12 @@ test_json(void **state)
 	memset(deep, '[', sizeof(deep));
 	deep[sizeof(deep) - 1] = '\0';
 	assert_false(json_ok(deep));
-	json_quote(quoted, sizeof(quoted), "a\"\\\n\xff");
-	assert_string_equal(quoted, "\"a\\\"\\\\\\u000a\xef\xbf\xbd\"");
+	out = open_memstream(&quoted, &n);
+	json_put(out, "a\"\\\n\xff\xc3\xa9\xc3");
+	fclose(out);
+	assert_string_equal(quoted, "\"a\\\"\\\\\\u000a\xef\xbf\xbd\xc3\xa9"
+	                    "\xef\xbf\xbd\"");
+	free(quoted);
 }
 
 /* ---- safetensors ---- */
