@@ -128,14 +128,15 @@ start_chief(void)
 static bool
 crew_enter(int threads)
 {
+	int size = crew_size(threads);
 	bool ok = true;
 
 	pthread_mutex_lock(&crew.door);
 	pthread_mutex_lock(&crew.lock);
-	if (crew.contexts == 0) {
-		crew.size = crew_size(threads);
+	if (crew.contexts == 0 || size > crew.size)
+		crew.size = size;
+	if (crew.contexts == 0)
 		ok = start_chief();
-	}
 	crew.contexts += ok;
 	pthread_mutex_unlock(&crew.lock);
 	pthread_mutex_unlock(&crew.door);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Training steps beside other busy processes: how much longer than alone, and what waiting politely costs.
 
-    load.py [--build build] [--busy 0,1,2] [--rounds 5] [--seconds 2] [--calm 0.1] [--tries 3] [--out results/load.md] [MODEL...]
+    load.py [--build build] [--busy 0,1,2] [--rounds 5] [--seconds 3] [--calm 0.1] [--tries 3] [--out results/load.md] [MODEL...]
 
 A busy process is a shell that does nothing in a loop.  Every run is a process of its own that trains for --seconds; runs as libckr does
-it and runs that spin as OpenMP does by itself (GOMP_SPINCOUNT=300000, libgomp's default) alternate, and figures are medians over the
-rounds.  A step's time is the mean over a run, less its first fifth.  Whoever else uses the machine spoils all of this: `others` says
-how many processors that was, and a run beside more than --calm is tried again.
+it, runs that spin as OpenMP does by itself (GOMP_SPINCOUNT=300000, libgomp's default) and runs on one thread alternate, and figures are
+medians over the rounds.  A step's time is the mean over a run, less its first fifth.  Whoever else uses the machine spoils that: `others`
+says how many processors it was, and a run beside more than --calm is tried again.  CPU time is less easily spoiled: what a step takes
+beyond what it does on one thread, where nobody waits, is lost in waiting.
 """
 import argparse
 import datetime
@@ -26,7 +27,7 @@ from predict import Cnn  # noqa: E402
 
 GPT = "--like gpt --layers 4 --hidden 256 --heads 4 --seq 64 --vocab 2000 --batch 4 --dropout 0 --weights".split()
 TEXT = ["--data", "/usr/share/common-licenses/GPL-3", "--tokens", "bytes"]
-SPIN = {"polite": {}, "spinning": {"GOMP_SPINCOUNT": "300000"}}
+HOW = {"polite": ({}, []), "spinning": ({"GOMP_SPINCOUNT": "300000"}, []), "one thread": ({}, ["--threads", 1])}
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -68,13 +69,13 @@ def time_of(pid):
     return (int(words[11]) + int(words[12])) / TICK
 
 
-def run(o, name, so, busy, env):
+def run(o, name, so, busy, how):
     """Seconds on the wall and CPU seconds of a step, processors that others used meanwhile."""
     log = so[:-3] + ".log"
-    argv = [os.path.join(o.build, "ckrun"), so, *CASES[name][1], "--steps", 10 ** 9, "--lr", 1e-4, "--log", log, "--quiet"]
+    argv = [os.path.join(o.build, "ckrun"), so, *CASES[name][1], "--steps", 10 ** 9, "--lr", 1e-4, "--log", log, "--quiet", *HOW[how][1]]
     beside = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(busy)]
     all_before, from_ = system_time(), time.monotonic()
-    p = subprocess.Popen([str(a) for a in argv], env={**o.env, **env}, stderr=subprocess.DEVNULL)
+    p = subprocess.Popen([str(a) for a in argv], env={**o.env, **HOW[how][0]}, stderr=subprocess.DEVNULL)
     time.sleep(o.seconds)
     own, others = time_of(p.pid), system_time() - all_before
     took = time.monotonic() - from_
@@ -100,24 +101,23 @@ def calm_run(o, *args):
 
 
 def measure(o, name, so):
-    got = {(busy, how): [] for busy in o.busy for how in SPIN}
+    got = {(busy, how): [] for busy in o.busy for how in HOW}
     for _ in range(o.rounds):
         for (busy, how), runs in got.items():
-            runs.append(calm_run(o, name, so, busy, SPIN[how]))
+            runs.append(calm_run(o, name, so, busy, how))
     return {k: [statistics.median(x) for x in zip(*runs)] for k, runs in got.items()}
 
 
 def report(o, got):
     text = [f"# Steps beside busy processes, {datetime.date.today()}", "",
-            f"{os.cpu_count()} cores and threads, {o.rounds} runs of {o.seconds:g} s each (load.py; run there for what is what).  In",
-            "brackets: how much longer than alone in the same way.", "",
-            "| model | busy processes | polite, ms | spinning, ms | CPU ms, polite | CPU ms, spinning | others |", "|---|---|---|---|---|---|---|"]
+            f"{os.cpu_count()} cores and threads, medians of {o.rounds} runs of {o.seconds:g} s each; milliseconds of a step on the wall, and of",
+            "CPU time in brackets.  Others: processors that neither the run nor the busy processes used.", "",
+            "| model | busy processes | " + " | ".join(HOW) + " | others |", "|---|---|" + "---|" * (len(HOW) + 1)]
     for name, cells in got.items():
         for busy in o.busy:
-            a, b = cells[busy, "polite"], cells[busy, "spinning"]
-            way = [f" ({x[0] / cells[0, how][0]:.2f})" if busy and 0 in o.busy else "" for x, how in ((a, "polite"), (b, "spinning"))]
-            text.append(f"| {name} | {busy} | {a[0] * 1e3:.3f}{way[0]} | {b[0] * 1e3:.3f}{way[1]} | {a[1] * 1e3:.3f} | {b[1] * 1e3:.3f} | "
-                        f"{a[2]:.2f}, {b[2]:.2f} |")
+            row = [cells[busy, how] for how in HOW]
+            text.append(f"| {name} | {busy} | " + " | ".join(f"{wall * 1e3:.3g} ({cpu * 1e3:.3g})" for wall, cpu, _ in row) +
+                        f" | {statistics.mean(r[2] for r in row):.1f} |")
     return "\n".join(text) + "\n"
 
 
@@ -126,7 +126,7 @@ def main():
     p.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
     p.add_argument("--busy", default="0,1,2")
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--seconds", type=float, default=2)
+    p.add_argument("--seconds", type=float, default=3)
     p.add_argument("--calm", type=float, default=0.1)
     p.add_argument("--tries", type=int, default=3)
     p.add_argument("--out")
