@@ -75,6 +75,8 @@ hire(int size)
 	(void)here;
 }
 
+/* Ends its team by pausing all resources: to name those of the host alone has
+ * libgomp look for other devices. */
 static void *
 lead(void *unused)
 {
@@ -92,8 +94,7 @@ lead(void *unused)
 		if (wanted)
 			hire(crew.size);
 		else
-			omp_pause_resource(omp_pause_soft,
-			                   omp_get_initial_device());
+			omp_pause_resource_all(omp_pause_soft);
 		hired = wanted;
 		pthread_mutex_lock(&crew.lock);
 	}
