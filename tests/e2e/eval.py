@@ -5,7 +5,7 @@
 
 Evaluating a model changes no parameter, also where updates run within the
 backward pass.  Of several bad indices the first is told, whatever thread meets
-it.
+it.  Far more threads than processors come to the same bits.
 """
 import os
 import sys
@@ -96,9 +96,25 @@ def drops(bench):
         bench.check(len(set(ck.losses(log))) == 4, f"drop: steps drop the same: {ck.losses(log)}")
 
 
+def many_threads(bench, model="resnet-ts17"):
+    """Threads that keep each other from processors."""
+    stem, so, got = os.path.join(ck.MODELS, model), bench.path("many.so"), {}
+    flags, _ = ck.model_flags(stem)
+    if not bench.must(bench.ckc(stem + ".onnx", "-o", so, "--quiet", "--threads", 12, *flags), "many: compile"):
+        return
+    for threads in (1, 12):
+        log, save = bench.path("many.log"), bench.path("many.st")
+        done = bench.ckrun(so, "--inputs", stem + ".inputs.safetensors", "--steps", 6, "--lr", 1e-3, "--log", log, "--save", save, "--quiet",
+                           "--threads", threads)
+        if bench.must(done, f"many: {threads} threads"):
+            got[threads] = ck.losses(log), ck.content(save)
+    bench.check(len(got) == 2 and got[1] == got[12], "many: 12 threads come to other bits")
+
+
 def main():
     bench = ck.Bench()
     drops(bench)
+    many_threads(bench)
     evaluates(bench, "heads", source(bench, "heads", HEADS, A=16, B=16))
     for model in ("mlp-mse", "gpt2-ts14"):
         flags, _ = ck.model_flags(os.path.join(ck.MODELS, model))
