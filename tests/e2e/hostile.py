@@ -16,8 +16,10 @@ import xml.parsers.expat
 
 import ck
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
+for folder in "fuzz", "sanitize":
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder))
 import seeds
+from sanitized import sanitized
 from seeds import BOOL, F32, I64, Graph, field, graph, info, model, node, tensor, values
 
 MEMORY = 2 << 30
@@ -353,8 +355,7 @@ def paths(bench):
 
 def main():
     bench = ck.Bench()
-    with open(bench.ckc_path, "rb") as f:
-        bench.sanitized = b"__asan_init" in f.read()
+    bench.sanitized = sanitized(bench.ckc_path, "ckc's addresses are not limited")
     names(bench)
     compiled_names(bench)
     pictures(bench)

@@ -8,6 +8,7 @@
  * crash-NAME in the working directory.
  */
 #include "tests/fuzz/fuzz.h"
+#include "tests/sanitize/sanitized.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,17 +23,6 @@
 enum { SECONDS = 20, FILE_LIMIT = 4 << 20 };
 
 #define MEMORY_LIMIT ((rlim_t)2 << 30)
-
-#if defined __SANITIZE_ADDRESS__
-#define SANITIZED 1
-#elif defined __has_feature
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
 

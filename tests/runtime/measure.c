@@ -24,6 +24,7 @@
 #include <sys/prctl.h>
 
 #include "runtime/model/rt.h"
+#include "tests/sanitize/sanitized.h"
 
 enum { GUARD = 4 << 20, MAX_STEPS = 64, THREADS = 2 };
 
@@ -33,10 +34,7 @@ enum { GUARD = 4 << 20, MAX_STEPS = 64, THREADS = 2 };
 static atomic_int counting, allocs, openmp;
 
 /* A sanitizer brings allocators of its own. */
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED 1
-#else
-#define SANITIZED 0
+#if !SANITIZED
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
