@@ -470,6 +470,7 @@ dag_bound(const struct dag *g, int64_t budget, struct dag_seq *start,
 			break;
 		add_moment(&s, w);
 	}
+	ilp_end();
 	if (start)
 		*start = s.start;
 	arena_free(s.arena);

@@ -43,6 +43,8 @@ leave_input(void)
 	                 "input left as crash-%s\n", now.name, now.file,
 	                 now.round, now.variant, now.name), fd;
 
+	if (!now.data)
+		return;                 /* a leak, which no input has */
 	snprintf(path, sizeof path, "crash-%s", now.name);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	if (write(2, text, (size_t)n) < 0 || fd < 0
@@ -90,6 +92,7 @@ try_one(const uint8_t *data, size_t n, unsigned variant)
 	fuzz_try(exact, n, variant);
 	alarm(0);
 	free(exact);
+	now.data = NULL;
 }
 
 static void
