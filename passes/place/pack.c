@@ -149,7 +149,7 @@ cut_part(const struct problem *p, int32_t i, struct part *part)
 		if (p->item[j].box.to > end)
 			end = p->item[j].box.to;
 	*part = (struct part){ .n = j - i, .nsection = end - first,
-	                       .best = INT64_MAX, .arena = p->arena };
+	                       .best = PACK_NO_HEIGHT, .arena = p->arena };
 	box = arena_array(p->arena, (size_t)part->n, sizeof *box);
 	sum = arena_array(p->arena, (size_t)part->nsection + 1, sizeof *sum);
 	part->at = arena_array(p->arena, (size_t)part->n, sizeof *part->at);

@@ -15,6 +15,9 @@
 #include "ir/base/arena.h"
 #include "ir/base/watch.h"
 
+/* Above all heights, with room for what a caller adds. */
+#define PACK_NO_HEIGHT (INT64_MAX / 2)
+
 struct buffer {
 	int64_t lower, upper;           /* alive at times lower..upper-1 */
 	int64_t size;
@@ -24,8 +27,9 @@ struct buffer {
 struct pack_limit {
 	int64_t work;                   /* elementary steps of exact search */
 	int64_t enough;                 /* a height that need not be beaten */
-	const struct watch *stop;        /* when interrupted, offsets mean
-	                                 * nothing; NULL: never */
+	const struct watch *stop;       /* when interrupted, offsets mean
+	                                 * nothing and the height may be
+	                                 * PACK_NO_HEIGHT; NULL: never */
 };
 
 struct pack_result {

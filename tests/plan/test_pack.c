@@ -226,6 +226,7 @@ respects_limits(void **state)
 		limit = (struct pack_limit){ .work = 1000000, .stop = &watch };
 		some = pack_within(c, n, &limit, a);
 		assert_true(some.least <= best.height);
+		assert_true(some.height <= PACK_NO_HEIGHT);
 		arena_free(a);
 	}
 }
