@@ -81,11 +81,8 @@ find_fixed(struct remat *r, const Node *n, struct rnode *rn)
 	for (int i = 0; i < n->nout; i++) {
 		ValId v = n->out[i];
 
-		if (!v || !g->val[v].base || op_info[n->op].flags & F_VIEW)
-			continue;
-		rn->clonable = false;
-		if (r->of_val[v] >= 0)
-			r->store[r->of_val[v]].candidate = false;
+		if (v && g->val[v].base && !(op_info[n->op].flags & F_VIEW))
+			rn->clonable = false;
 	}
 	for (int i = 0; i < n->nout && !rn->clonable; i++)
 		if (n->out[i] && r->of_val[n->out[i]] >= 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does a test notice?  Puts one plausible bug after the other into the source and runs the test that must fail then.
 
-    run.py [--only GLOB]... [--area AREA] [--jobs N] [--table FILE] [--work DIR] [--pending]
+    run.py [--only GLOB]... [--area AREA] [--jobs N] [--table FILE] [--work DIR] [--limit S] [--pending]
     run.py --check BUILD
 
 The bugs stand in mutants.txt beside this file.  The tree is copied, without .git and build folders, and built once; every named test must pass there.
@@ -31,7 +31,6 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 TABLE = os.path.join(HERE, "mutants.txt")
 SOURCE = (".c", ".h", ".py", ".ck")
 WORDS = ("mutant", "area", "what", "test", "pending", "file")
-LIMIT = 600                             # seconds for a test
 SKIPPED = 77
 
 
@@ -124,8 +123,8 @@ def check(build):
 class Copy:
     """The tree's copy and its build."""
 
-    def __init__(self, root, jobs):
-        self.root, self.jobs = root, jobs
+    def __init__(self, root, jobs, limit):
+        self.root, self.jobs, self.limit = root, jobs, limit
         self.build = os.path.join(root, "build")
         self.take()
         self.call(["cmake", "-S", root, "-B", self.build, "-G", "Ninja"] + launcher())
@@ -176,7 +175,7 @@ class Copy:
         argv, env, folder, fails = self.command(test)
         try:
             # threads that wait let others run: there may be fewer processors than threads
-            done = subprocess.run(argv, cwd=folder, env={"OMP_WAIT_POLICY": "passive", **os.environ, **env}, timeout=LIMIT, stdin=subprocess.DEVNULL,
+            done = subprocess.run(argv, cwd=folder, env={"OMP_WAIT_POLICY": "passive", **os.environ, **env}, timeout=self.limit, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         except subprocess.TimeoutExpired:
             return None, ""
@@ -263,6 +262,7 @@ def main():
     ap.add_argument("--jobs", type=int, default=1, help="compilers at once (1)")
     ap.add_argument("--table", metavar="FILE", help="write the result here, in Markdown")
     ap.add_argument("--work", metavar="DIR", help="keep the copy and its build here")
+    ap.add_argument("--limit", type=int, default=600, metavar="S", help="seconds for a test (600)")
     ap.add_argument("--pending", action="store_true", help="those that are pending too")
     ap.add_argument("--check", metavar="BUILD", help="only look for stale texts and missing tests")
     a = ap.parse_args()
@@ -274,7 +274,7 @@ def main():
         sys.exit("no mutant has such a name or area")
     results = {}
     with tempfile.TemporaryDirectory(prefix="ckc-mutants-") as scratch:
-        copy, passes = Copy(os.path.abspath(a.work or scratch), a.jobs), {}
+        copy, passes = Copy(os.path.abspath(a.work or scratch), a.jobs, a.limit), {}
         for m in list_:
             begin = time.time()
             state, why = ("pending", m.pending) if m.pending and not a.pending else try_one(copy, m, passes)

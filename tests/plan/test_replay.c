@@ -339,6 +339,16 @@ decide_otherwise(Plan *p)
 }
 
 static void
+keep_as_free(Plan *p)
+{
+	int64_t i = 0;
+
+	while (p->tensor[i].decision != D_KEEP)
+		i++;
+	p->tensor[i].decision = D_FREE;
+}
+
+static void
 claim_live(Plan *p)
 {
 	p->sum.live_bound -= 64;
@@ -375,6 +385,14 @@ bound_too_high(Plan *p)
 	p->sum.bound_sec = p->sum.step_sec * 1.01;
 }
 
+/* As above, with the gap that follows from it. */
+static void
+bound_no_bound(Plan *p)
+{
+	bound_too_high(p);
+	p->sum.gap = 0;
+}
+
 static void
 free_step(Plan *p)
 {
@@ -390,6 +408,76 @@ inline_unread(Plan *p)
 	part.of = at;
 	p->step[p->nstep - 1].inlined = &part;
 	p->step[p->nstep - 1].ninlined = 1;
+}
+
+/* The last step inlines an early one, all of which it reads. */
+static struct plan_inlined *
+inline_read(Plan *p)
+{
+	static struct plan_inlined part;
+	struct plan_step *s = &p->step[p->nstep - 1];
+	const struct plan_step *f;
+
+	part.of = 0;
+	while (p->step[part.of].nread > 2)
+		part.of++;
+	f = &p->step[part.of];
+	for (int k = 0; k < f->nread; k++)
+		s->read[s->nread++] = f->read[k];
+	part.seconds = 0;
+	s->inlined = &part;
+	s->ninlined = 1;
+	return &part;
+}
+
+static void
+inline_dearer(Plan *p)
+{
+	inline_read(p)->seconds = p->step[p->nstep - 1].seconds + 1;
+}
+
+/* What is inlined counts as recomputed, not as the phase of its step. */
+static void
+inline_uncounted(Plan *p)
+{
+	inline_read(p)->seconds = p->step[p->nstep - 1].seconds / 2;
+}
+
+static void
+inline_later(Plan *p)
+{
+	static struct plan_inlined part;
+
+	part.of = p->nstep - 1;
+	p->step[0].inlined = &part;
+	p->step[0].ninlined = 1;
+}
+
+static void
+alias_workspace(Plan *p)
+{
+	struct plan_tensor *t = &p->tensor[find_tensor(p, K_WORKSPACE)];
+
+	t->alias_of = find_tensor(p, K_ACTIVATION);
+}
+
+static void
+alias_chain(Plan *p)
+{
+	p->tensor[find_tensor(p, K_ACTIVATION)].alias_of =
+		p->step[find_view(p)].write[0];
+}
+
+static void
+no_such_result(Plan *p)
+{
+	p->step[3].write[0] = p->ntensor;
+}
+
+static void
+negative_bytes(Plan *p)
+{
+	p->step[3].bytes = -1;
 }
 
 static void
@@ -444,8 +532,12 @@ names_the_rule(void **state)
 		{ claim_arena, "peak" }, { claim_params, "peak" },
 		{ over_budget, "budget" }, { cheaper, "sums" },
 		{ bound_too_high, "sums" }, { free_step, "sums" },
-		{ inline_unread, "inline" }, { no_such_tensor, "form" },
-		{ chain, "form" },
+		{ inline_unread, "inline" }, { inline_dearer, "inline" },
+		{ inline_later, "form" }, { no_such_tensor, "form" },
+		{ no_such_result, "form" }, { negative_bytes, "form" },
+		{ chain, "form" }, { alias_chain, "form" },
+		{ alias_workspace, "workspace" }, { keep_as_free, "decision" },
+		{ bound_no_bound, "sums" }, { inline_uncounted, "sums" },
 	};
 	struct fixture *f = *state;
 
