@@ -232,7 +232,7 @@ ask_ranks(struct flat *f, const struct flat_node *n)
 	const Onnx__AttributeProto *a = attr_find(n, "equation");
 
 	if (strcmp(n->type, "Einsum") != 0 || !a
-	    || !memchr(a->s.data, '.', a->s.len))
+	    || !a->s.len || !memchr(a->s.data, '.', a->s.len))
 		return;
 	for (int i = 0; i < n->nin; i++) {
 		const struct flat_val *v = &f->val[n->in[i]];
