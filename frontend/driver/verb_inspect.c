@@ -38,7 +38,7 @@ enum reach { AT_IMPORT, AT_BINDING, AT_FOLDING, AT_LATER, DONE };
 
 struct trial {
 	enum reach reach;
-	int64_t peak;                   /* bytes of a step, when done */
+	struct step_bytes step;
 	const char *said;
 };
 
@@ -170,6 +170,46 @@ has_code(const struct probe *p, const Graph *g, const Pass *pass, Diag *diag)
 		                 pass->reference_plan, &o, diag);
 }
 
+static const char *
+rule_name(const struct options *o)
+{
+	static const char *const name[] = {
+		[OPT_NONE] = "none", [OPT_SGD] = "sgd", [OPT_SGDM] = "sgdm",
+		[OPT_ADAM] = "adam", [OPT_ADAMW] = "adamw",
+		[OPT_LION] = "lion", [OPT_ADAFACTOR] = "adafactor",
+	};
+
+	return o->forward_only ? NULL : name[o->optimizer];
+}
+
+/* Of the compiled graph: a parameter has one gradient, however many values
+ * it passes through. */
+static struct step_bytes
+find_bytes(const struct probe *p, const Graph *g, const Pass *pass,
+           const struct options *o)
+{
+	bool *met = arena_array(p->arena, g->nval, sizeof *met);
+	struct step_bytes b = {
+		.rule = rule_name(o),
+		.early = (pass->early || o->update_in_backward == TRI_ON)
+			&& o->grad_accum == 1,
+	};
+
+	FOR_VALS (v, g) {
+		if (v->kind == V_STATE && strcmp(v->state, "grad") != 0) {
+			b.state += val_nelem(v) * dtype_info[v->dt].nbytes;
+		} else if (v->param && !met[v->param]) {
+			met[v->param] = true;
+			b.grad += val_nelem(v) * dtype_info[v->dt].nbytes;
+		}
+	}
+	if (pass->plan) {
+		b.all = pass->plan->sum.peak;
+		b.recomputes = pass->plan->sum.recompute_sec > 0;
+	}
+	return b;
+}
+
 /* Compile with the options given, through the passes named (NULL: to code).
  * With the user's own, what they leave open is noted. */
 static struct trial
@@ -177,7 +217,7 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
             FILE *said)
 {
 	const struct dump_request none = { 0 };
-	struct trial t = { 0 };
+	struct trial t = { .step = { .grad = -1, .state = -1 } };
 	struct onnx_file *file = NULL;
 	struct watch watch = { .stop = p->stop };
 	Diag *diag = diag_new("ckc", said);
@@ -193,7 +233,8 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 
 		t.reach = ok ? DONE : g->props & P_STATIC ? AT_LATER
 			: g->props & P_BOUND ? AT_FOLDING : AT_BINDING;
-		t.peak = ok && pass.plan ? pass.plan->sum.peak : 0;
+		if (ok && pass.plan)
+			t.step = find_bytes(p, g, &pass, opt);
 		if (t.reach == AT_BINDING && opt == &p->c->opt)
 			find_missing(p, g);
 	}
@@ -307,6 +348,8 @@ judge_open(struct probe *p, struct import_options *o, const char **baked)
 		o->outcome = OUTCOME_REFUSED;
 		o->refusal = t.said;
 	}
+	o->step = t.step;
+	o->step.all = 0;                /* of extents that are examples */
 }
 
 static void
@@ -320,10 +363,10 @@ judge(struct probe *p, struct import_options *o, const char **baked)
 		/* shapes tell more, if weights are all that is missing */
 		p->import.shapes_do = true;
 		t = try_with(p, &p->c->opt, NULL);
-		o->step_bytes = t.peak;
+		o->step = t.step;
 	} else if (t.reach == DONE) {
 		o->outcome = OUTCOME_ACCEPTED;
-		o->step_bytes = t.peak;
+		o->step = t.step;
 	} else if (t.reach == AT_BINDING && (p->ndim || p->shapeless)) {
 		judge_open(p, o, baked);
 	}
@@ -384,6 +427,7 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	if (!outputs_check_report(c->json, c->model, arena, diag))
 		return false;
 	p.import.quiet = true;
+	o.step.grad = o.step.state = -1;
 	judge(&p, &o, &baked);
 	if (*p.stop)
 		return diag_error(diag, "interrupted");

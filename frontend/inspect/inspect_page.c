@@ -325,6 +325,32 @@ print_verdict(const struct import_options *o, FILE *out)
 	}
 }
 
+static void
+print_bytes(struct findings *x, FILE *out)
+{
+	const struct step_bytes *b = &x->opt->step;
+
+	fputs("\nbytes: parameters ", out);
+	print_size(out, x->param_bytes);
+	if (b->rule && b->grad >= 0) {
+		fputs(", gradients ", out);
+		print_size(out, b->grad);
+		fprintf(out, "%s, optimizer (%s) ", b->early
+		        ? " (each is gone once it is applied)" : "", b->rule);
+		print_size(out, b->state);
+	}
+	if (b->all) {
+		fprintf(out, "; a step in all, %s, ", b->recomputes
+		        ? "with what is recomputed" : "everything kept");
+		print_size(out, b->all);
+		fprintf(out, " (%jd B)\n", (intmax_t)b->all);
+	} else {
+		fputs(x->opt->outcome == OUTCOME_UNBOUND
+		      ? "; with the dims bound (see above), also what a step "
+		      "needs\n" : "\n", out);
+	}
+}
+
 void
 inspect_page(struct findings *x, FILE *out)
 {
@@ -345,20 +371,7 @@ inspect_page(struct findings *x, FILE *out)
 	fputc('\n', out);
 	print_ops(x, out);
 	print_warnings(x, out);
-	fputs("\nbytes with AdamW: parameters ", out);
-	print_size(out, x->param_bytes);
-	fputs(", gradients ", out);
-	print_size(out, x->param_bytes);
-	fputs(", optimizer ", out);
-	print_size(out, 2 * x->param_bytes);
-	if (x->opt->step_bytes) {
-		fputs("; a step in all, everything kept, ", out);
-		print_size(out, x->opt->step_bytes);
-		fprintf(out, " (%jd B)\n", (intmax_t)x->opt->step_bytes);
-	} else {
-		fputs(x->ndim ? "; with the dims bound (see above), also what "
-		      "a step needs\n" : "\n", out);
-	}
+	print_bytes(x, out);
 	print_verdict(x->opt, out);
 }
 
@@ -448,6 +461,19 @@ json_warnings(struct findings *x, FILE *out)
 }
 
 static void
+json_bytes(const struct step_bytes *b, FILE *out)
+{
+	if (b->rule)
+		fprintf(out, "\"optimizer\": \"%s\",\n", b->rule);
+	if (b->rule && b->grad >= 0)
+		fprintf(out, "\"gradient_bytes\": %jd,\n\"optimizer_bytes"
+		        "\": %jd,\n", (intmax_t)b->grad,
+		        (intmax_t)b->state);
+	if (b->all)
+		fprintf(out, "\"step_bytes\": %jd,\n", (intmax_t)b->all);
+}
+
+static void
 json_verdict(const struct import_options *o, FILE *out)
 {
 	static const char *const text[] = { "unknown", "accepted", "unbound",
@@ -509,9 +535,7 @@ inspect_json(struct findings *x, FILE *out)
 	fprintf(out, ",\n\"parameter_bytes\": %jd,\n\"buffer_bytes\": "
 	        "%jd,\n", (intmax_t)x->param_bytes,
 	        (intmax_t)x->buffer_bytes);
-	if (x->opt->step_bytes)
-		fprintf(out, "\"step_bytes\": %jd,\n",
-		        (intmax_t)x->opt->step_bytes);
+	json_bytes(&x->opt->step, out);
 	json_verdict(x->opt, out);
 	fputs("}\n", out);
 }

@@ -21,6 +21,16 @@ enum batchnorm {
 enum outcome { OUTCOME_UNKNOWN, OUTCOME_ACCEPTED, OUTCOME_UNBOUND,
                OUTCOME_REFUSED };
 
+/* What a compile with the same options makes a step own, in bytes. */
+struct step_bytes {
+	int64_t all;            /* 0: not known */
+	int64_t grad;           /* of all that is trained; -1: not known */
+	int64_t state;          /* the optimizer's; -1: not known */
+	const char *rule;       /* the optimizer; NULL: nothing is trained */
+	bool early;             /* each gradient is gone once it is applied */
+	bool recomputes;
+};
+
 struct import_options {
 	int nwish, nparam, nconst;
 	const struct glob_wish *wish;   /* trained or not; the last that matches
@@ -40,7 +50,7 @@ struct import_options {
 	bool json;              /* machine-readable */
 	int nnote;              /* further warnings */
 	const char *const *note;
-	int64_t step_bytes;     /* all that a step owns; 0: not known */
+	struct step_bytes step;
 	enum outcome outcome;
 	const char *unbound;    /* options that bind what is not bound yet */
 	const char *refusal;    /* the messages of a compile that is refused */

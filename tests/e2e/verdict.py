@@ -6,6 +6,7 @@
 Small models that ckc refuses, each for a reason of its own, and some that it takes.  With the same options both verbs end with the same status and say the
 same words.  The exception is extents that nothing binds: inspect says which, and what would follow if they were bound.
 """
+import os
 import struct
 
 import ck
@@ -152,8 +153,30 @@ def unbound(bench):
         bench.check(report.get("verdict") == ("refused" if status else "unbound") and report["trainable"] == (status == 0), f"unbound, {what}: {report.get('verdict')}")
 
 
+def bytes_of_a_step(bench):
+    """Gradients and states are those of the flags: layers of 784-64, 64-32 and 32-10, all or the last two trained."""
+    model = os.path.join(ck.MODELS, "mlp-mse.onnx")
+    everything, rest = 4 * (784 * 64 + 64 + 64 * 32 + 32 + 32 * 10 + 10), 4 * (64 * 32 + 32 + 32 * 10 + 10)
+    factored = 4 * (64 + 32 + 32 + 32 + 10 + 10)
+    part = ["--freeze", "net.1.*"]
+    for flags, rule, gradients, state in (
+            ([], "adamw", everything, 2 * everything), (part, "adamw", rest, 2 * rest), ([*part, "--dim", "batch=8"], "adamw", rest, 2 * rest),
+            ([*part, "--optimizer", "adafactor"], "adafactor", rest, factored), (["--optimizer", "sgd"], "sgd", everything, 0),
+            (["--optimizer", "sgdm", "--dim", "batch=8"], "sgdm", everything, everything), (["--optimizer", "none"], "none", everything, 0),
+            (["--optimizer", "lion", "--grad-accum", "2"], "lion", everything, everything), (["--forward-only"], None, None, None)):
+        report = bench.path("report.json")
+        bench.must(bench.ckc("inspect", model, *flags, "--json", report), f"inspect {flags}")
+        found = ck.plan(report)
+        found = [found.get(key) for key in ("optimizer", "gradient_bytes", "optimizer_bytes")]
+        bench.check(found == [rule, gradients, state], f"{flags}: expected {[rule, gradients, state]}, found {found}")
+        page = bench.ckc("inspect", model, *flags).stdout
+        line = f"gradients {gradients / 1024:.1f} KiB, optimizer ({rule}) {state / 1024:.1f} KiB" if rule else f"parameters {everything / 1024:.1f} KiB;"
+        bench.check(line in page, f"{flags}: no '{line}': {page[-300:]}")
+
+
 def main():
     bench = ck.Bench()
+    bytes_of_a_step(bench)
     for row in REFUSED:
         refused(bench, *row)
     for row in ACCEPTED:
