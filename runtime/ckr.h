@@ -280,7 +280,8 @@ ckr_status ckr_save_grads(ckr_ctx *ctx, const char *path);
  * recorded, as ckr_close does without telling of failures. */
 ckr_status ckr_trace(ckr_ctx *ctx, const char *path);
 /* Mean and least seconds per op over all steps since this call is written by
- * ckr_profile(ctx, path); path NULL starts measuring. */
+ * ckr_profile(ctx, path); path NULL starts measuring.  The first call of an op
+ * is left out if there is another; "cold" counts ops of a single call. */
 ckr_status ckr_profile(ckr_ctx *ctx, const char *path);
 
 #ifdef __cplusplus

@@ -31,6 +31,8 @@ struct device {
 	const struct measured *measured;
 	int nmeasured;
 	double spread;                  /* of them: mean over least; 0 */
+	double cold;                    /* ops that were called once, just
+	                                 * after loading */
 };
 
 /* How long an op took once. */

@@ -204,6 +204,7 @@ member(struct json *j, const char *key, void *data)
 	return !strcmp(key, "scale") ? json_object(j, scale_member, r->d)
 		: !strcmp(key, "peak_flops")
 		? json_object(j, peak_member, r->d)
+		: !strcmp(key, "cold") ? amount(j, &r->d->cold)
 		: !strcmp(key, "ops") ? json_list(j, measured_element, r)
 		: json_skip(j);
 }
@@ -322,8 +323,14 @@ device_find(const char *name, Diag *diag, Arena *arena)
 		return NULL;
 	}
 	d = arena_alloc(arena, sizeof *d);
-	if (device_parse(d, text, n, arena))
+	if (device_parse(d, text, n, arena)) {
+		if (d->cold > 0)
+			diag_warn(diag, "--device '%s': a single step was "
+			          "measured, which loads code and touches "
+			          "memory for the first time; run ckrun "
+			          "--profile for more", name);
 		return d;
+	}
 	diag_error(diag, "--device '%s': expected what ckrun --profile "
 	           "writes, or an object such as %s", name,
 	           device_json(&device_default, arena));

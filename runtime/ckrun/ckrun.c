@@ -22,6 +22,7 @@ struct run {
 	bool has_loss, exact;           /* exact: the loss is one f32 */
 	enum ckr_on_nan on_nan;
 	bool tty, open_line, told_nan;
+	uint64_t began;                 /* steps done before this run */
 	uint64_t skipped;               /* of the steps of this run */
 	int64_t saved;                  /* step that --save holds; -1: none */
 	struct ckr_checked checked;
@@ -322,6 +323,16 @@ open_all(struct run *r)
 }
 
 static ckr_status
+write_profile(struct run *r)
+{
+	if (ckr_step_count(r->m) - r->began == 1)
+		fprintf(stderr, "ckrun: warning: --profile holds a first step "
+		        "alone, which loads code and touches memory for the "
+		        "first time; with more steps it is left out\n");
+	return ckr_profile(r->m, r->o->profile);
+}
+
+static ckr_status
 write_all(struct run *r)
 {
 	const struct options *o = r->o;
@@ -331,7 +342,7 @@ write_all(struct run *r)
 	if (o->onnx)
 		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
 	if (o->profile)
-		CKR_TRY(ckr_profile(r->m, o->profile));
+		CKR_TRY(write_profile(r));
 	CKR_TRY(ckr_trace(r->m, NULL));
 	if (r->log && (ferror(r->log) || fflush(r->log)))
 		return ckr_fail(r->m, CKR_EIO, "%s: cannot write: %m",
@@ -428,6 +439,7 @@ run_model(struct run *r)
 	options_warn(r->o, ckr_optimizer(r->m));
 	r->on_nan = on_nan(r->o);
 	print_head(r);
+	r->began = ckr_step_count(r->m);
 	if (ckr_step_count(r->m) >= r->steps && !r->o->quiet)
 		printf("nothing to do: %llu steps are done already, and "
 		       "--steps counts them\n",

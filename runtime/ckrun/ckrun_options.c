@@ -91,7 +91,8 @@ static const struct option_row rows[] = {
 	  "not finite: stop (default), skip (that update) or go" },
 	{ "trace", T_FILE, AT(trace), "FILE", "chrome-trace JSON of the first "
 	  "steps, with memory" },
-	{ "profile", T_FILE, AT(profile), "FILE", "measured seconds per op" },
+	{ "profile", T_FILE, AT(profile), "FILE", "mean and least seconds "
+	  "per op; the first step is left out if there are more" },
 	{ "stats", T_FLAG, AT(stats), NULL, "tell where memory went" },
 	{ "quiet", T_FLAG, AT(quiet), NULL, "no progress" },
 	{ "help", T_FLAG, AT(help), NULL, "this text" },

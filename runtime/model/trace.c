@@ -197,8 +197,10 @@ trace_step_end(ckr_ctx *c)
 
 struct profile {
 	uint32_t n;
-	double *sec, *least;            /* per step of the program */
-	uint64_t *count;
+	/* per step of the program; a first call, which loads code and touches
+	 * memory for the first time, counts only where it is the only one */
+	double *sec, *least;
+	uint64_t *calls;
 	uint64_t first;                 /* training step it began at */
 };
 
@@ -209,7 +211,7 @@ profile_free(ckr_ctx *c)
 		return;
 	free(c->profile->sec);
 	free(c->profile->least);
-	free(c->profile->count);
+	free(c->profile->calls);
 	free(c->profile);
 	c->profile = NULL;
 }
@@ -227,9 +229,9 @@ profile_start(ckr_ctx *c)
 	f->n = n;
 	f->sec = calloc(n + 1, sizeof(*f->sec));
 	f->least = calloc(n + 1, sizeof(*f->least));
-	f->count = calloc(n + 1, sizeof(*f->count));
+	f->calls = calloc(n + 1, sizeof(*f->calls));
 	f->first = c->step;
-	if (f->sec && f->least && f->count)
+	if (f->sec && f->least && f->calls)
 		return CKR_OK;
 	profile_free(c);
 	return rt_no_memory(c);
@@ -238,12 +240,33 @@ profile_start(ckr_ctx *c)
 void
 profile_op(struct profile *f, uint32_t step, double sec)
 {
-	if (step < f->n) {
-		if (!f->count[step] || sec < f->least[step])
-			f->least[step] = sec;
-		f->sec[step] += sec;
-		f->count[step]++;
+	if (step >= f->n)
+		return;
+	if (f->calls[step]++ < 2) {
+		f->sec[step] = f->least[step] = sec;
+		return;
 	}
+	f->sec[step] += sec;
+	if (sec < f->least[step])
+		f->least[step] = sec;
+}
+
+static double
+mean_sec(const struct profile *f, uint32_t step)
+{
+	uint64_t n = f->calls[step];
+
+	return n > 1 ? f->sec[step] / (double)(n - 1) : f->sec[step];
+}
+
+static unsigned
+count_cold(const struct profile *f)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < f->n; i++)
+		n += f->calls[i] == 1;
+	return n;
 }
 
 /* The best rates reached, over calls long enough to be believed. */
@@ -253,7 +276,7 @@ best_rates(const struct profile *f, const struct ckr_program *p,
 {
 	*flops = *bytes = 0;
 	for (uint32_t i = 0; i < f->n; i++) {
-		double sec = f->count[i] ? f->sec[i] / (double)f->count[i] : 0;
+		double sec = mean_sec(f, i);
 
 		if (sec < 20e-6)
 			continue;
@@ -280,12 +303,13 @@ put_profile(FILE *f, void *ctx)
 	fprintf(f, ",\"threads\":%d,\"blas\":", c->env.threads);
 	json_put(f, c->gemm.text);
 	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
-	        "\"bandwidth\":%.6g,\"ops\":[",
-	        (unsigned long long)(c->step - m->first), flops, bytes);
+	        "\"bandwidth\":%.6g,\"cold\":%u,\"ops\":[",
+	        (unsigned long long)(c->step - m->first), flops, bytes,
+	        count_cold(m));
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct ckr_step *s = &p->step[i];
 
-		if (!m->count[i])
+		if (!m->calls[i])
 			continue;
 		fprintf(f, "%s\n{\"index\":%u,\"op\":", comma, i);
 		json_put(f, s->op);
@@ -293,7 +317,7 @@ put_profile(FILE *f, void *ctx)
 		json_put(f, s->origin ? s->origin : "");
 		fprintf(f, ",\"seconds\":%.9g,\"least\":%.9g,\"planned\":%.9g,"
 		        "\"flops\":%.17g,\"bytes\":%.17g}",
-		        m->sec[i] / (double)m->count[i], m->least[i], s->sec,
+		        mean_sec(m, i), m->least[i], s->sec,
 		        s->flops, s->bytes);
 		comma = ",";
 	}

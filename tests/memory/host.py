@@ -56,6 +56,16 @@ def main():
             expect(f"{step} s are planned, {least} were measured",
                    abs(step - least) < 1e-6 * least)
 
+            expect("steady times bring no warning: " + said,
+                   "single step" not in said)
+        with open(at("profile"), encoding="utf-8") as f:
+            cold = dict(json.load(f), cold=3)
+        with open(at("profile"), "w", encoding="utf-8") as f:
+            json.dump(cold, f)
+        found, said = plan(model, "--device", at("profile"))
+        expect("a single step brings one: " + said,
+               found and "a single step was measured" in said)
+
         found, said = plan(model, "--device", "host")
         expect("this machine is measured: " + said,
                found and "measured now" in said)

@@ -47,6 +47,7 @@ class Case(unittest.TestCase):
                               text=True, timeout=60,
                               env=None if env is None else {**os.environ, **env})
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.err = done.stderr
         if status == 1:
             self.assertTrue(done.stderr.startswith("ckrun: "), done.stderr)
         return done.stdout if status == 0 else done.stderr
@@ -223,6 +224,19 @@ class Training(Case):
         self.assertEqual(len(profile["ops"]), 10)
         self.linear("--steps", 1, env={"CKR_TRACE": "u.json"})
         json.load(open("u.json"))
+
+    def test_profile_leaves_the_first_step_out(self):
+        """Of two steps one is measured; of one step that one, which is said."""
+        self.linear("--steps", 2, "--profile", "p.json")
+        profile = json.load(open("p.json"))
+        self.assertEqual([op["seconds"] for op in profile["ops"]], [op["least"] for op in profile["ops"]])
+        self.assertEqual(profile["cold"], 0)
+        self.assertEqual(self.err, "")
+        self.linear("--steps", 1, "--profile", "p.json")
+        profile = json.load(open("p.json"))
+        self.assertTrue(all(op["seconds"] > 0 for op in profile["ops"]))
+        self.assertEqual(profile["cold"], len(profile["ops"]))
+        self.assertIn("--profile holds a first step alone", self.err)
 
     def test_interrupt(self):
         args = [CKRUN, f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps",
