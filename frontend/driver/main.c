@@ -299,7 +299,10 @@ main(int argc, char **argv)
 
 	if (status != CLI_GO) {
 		arena_free(d.arena);
-		return status;
+		if (fflush(stdout) == 0 && !ferror(stdout))
+			return status;
+		fputs("ckc: cannot write to standard output\n", stderr);
+		return EXIT_DIAGNOSED;
 	}
 	d.diag = diag_new("ckc", stderr);
 	d.pass = (Pass){

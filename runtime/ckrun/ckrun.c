@@ -459,6 +459,16 @@ run_model(struct run *r)
 	return FAILED;
 }
 
+/* status, or that what was printed did not arrive. */
+static int
+flush(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fputs("ckrun: cannot write to standard output\n", stderr);
+	return status ? status : FAILED;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -475,7 +485,7 @@ main(int argc, char **argv)
 	else if (o.version)
 		puts("ckrun " CKC_VERSION);
 	if (o.help || o.version)
-		return fflush(stdout) || ferror(stdout) ? FAILED : DONE;
+		return flush(DONE);
 	status = options_check(&o);
 	if (status)
 		return status;
@@ -485,7 +495,5 @@ main(int argc, char **argv)
 		fclose(r.log);
 	data_close(&r.data);
 	ckr_close(r.m);
-	if (fflush(stdout) || ferror(stdout))
-		status = status ? status : FAILED;
-	return status;
+	return flush(status);
 }

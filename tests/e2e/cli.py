@@ -172,6 +172,12 @@ def standard_output(bench):
         done = bench.ckc(model, *flags)
         bench.check(done.returncode == 2 and "expected a folder" in done.stderr, f"{flags}: {done.returncode} {done.stderr[:200]}")
         bench.check(not os.path.exists(bench.path("-")), f"{flags} left a folder '-'")
+    for argv in ["--help"], ["--version"], ["plan", "--help"], ["inspect", model], ["plan", graph, "--budget", "1"]:
+        for tool in bench.ckc_path, bench.ckrun_path:
+            done = bench.run(["sh", "-c", '"$0" "$@" >/dev/full', tool, *argv])
+            bench.check(done.returncode == 1 and "cannot write to standard output" in done.stderr, f"{tool} {argv} to a full device: {done.returncode} {done.stderr[:200]}")
+            if len(argv) > 1:
+                break
     for argv in [model, "--plan-only", "--json", "-"], [model, "--plan-only", "--curve-svg", "-"], ["plan", graph, "--budget", "1", "--json", "-"]:
         done = bench.run(["sh", "-c", '"$0" "$@" >/dev/full', bench.ckc_path, *argv])
         bench.check(done.returncode == 1 and "No space" in done.stderr, f"{argv} to a full device: {done.returncode} {done.stderr[:200]}")
