@@ -83,7 +83,7 @@ static const struct option_row table[] = {
 	  CI, "always recompute these values or nodes" },
 	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), CI | P,
 	  "stop this close to the bound, in % of a step (0.1; plan: 0)" },
-	{ "plan-time", "SECONDS", G_MEMORY, set_double, FIELD(opt.plan_sec),
+	{ "plan-time", "SECONDS", G_MEMORY, set_seconds, FIELD(opt.plan_sec),
 	  CI | P, "cut the search short after this time" },
 
 	{ "budget", "F|BYTES", G_MEMORY, set_graph_budget, 0, P,
@@ -125,7 +125,7 @@ static const struct option_row table[] = {
 	  "... each with M parts of the model in turn (1)" },
 	{ "microbatches", "N", G_LOOK, set_positive, FIELD(opt.microbatches),
 	  C, "... and N micro-batches in a step (P)" },
-	{ "step-time", "SECONDS", G_LOOK, set_double, FIELD(opt.step_time), C,
+	{ "step-time", "SECONDS", G_LOOK, set_seconds, FIELD(opt.step_time), C,
 	  "--dump=memory: measured time of a step, for MFU and HFU" },
 	{ "curve", NULL, G_LOOK, set_true, FIELD(opt.curve), C,
 	  "step time for every memory budget, presets beside; no code unless "

@@ -419,6 +419,19 @@ set_double(struct arg_parser *p, const char *arg, void *field)
 	return true;
 }
 
+/* 0 would be no limit within the passes, which no one means by it. */
+bool
+set_seconds(struct arg_parser *p, const char *arg, void *field)
+{
+	char *end;
+	double x = strtod(arg, &end);
+
+	if (end == arg || *end || !isfinite(x) || x <= 0)
+		return bad(p, arg, "seconds above 0");
+	*(double *)field = x;
+	return true;
+}
+
 bool
 set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 {

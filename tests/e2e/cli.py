@@ -191,6 +191,10 @@ def usage(bench):
         done = bench.ckc(*argv)
         bench.check(done.returncode == 2 and said in done.stderr and "--help" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
                     f"{argv}: {done.returncode} {done.stderr[:300]}")
+    for argv in (["m.onnx", "--plan-time", "0"], ["plan", "g.json", "--budget", "1", "--plan-time=0"], ["inspect", "m.onnx", "--plan-time", "-1"],
+                 ["m.onnx", "--step-time", "0"]):
+        done = bench.ckc(*argv)
+        bench.check(done.returncode == 2 and "expected seconds above 0, found '" in done.stderr, f"{argv}: {done.returncode} {done.stderr[:300]}")
     for verb in [], ["inspect"], ["plan"], ["pack"]:
         short, long = bench.ckc(*verb, "-h"), bench.ckc(*verb, "--help")
         bench.check(short.returncode == 0 and short.stdout == long.stdout and "usage: " in short.stdout, f"{verb} -h: {short.returncode} {short.stderr}")
