@@ -198,6 +198,9 @@ dag_read(const char *text, size_t n, struct dag *g, Arena *arena, Diag *diag)
 	memcpy(begin, text, n);         /* ends with 0 */
 	if (!json_object(&r.json, top_member, &r))
 		return fail(&r, "not JSON");
+	if (!json_end(&r.json))
+		return fail(&r, "expected the end of the file behind the "
+		            "graph, found more text");
 	if (g->n == 0)
 		return diag_error(diag, "expected a list \"nodes\" that is not "
 		                  "empty");

@@ -195,6 +195,13 @@ def usage(bench):
                  ["m.onnx", "--step-time", "0"]):
         done = bench.ckc(*argv)
         bench.check(done.returncode == 2 and "expected seconds above 0, found '" in done.stderr, f"{argv}: {done.returncode} {done.stderr[:300]}")
+    graph = '{"nodes": [{"id": 0, "cost_ram": 1, "cost_cpu": 1}],\n"links": []}'
+    for more, line in ("\n \t\r\n", 0), (" x", 2), ("\n\n{}", 4), ("\n}", 3), ("\0", 2):
+        with open(bench.path("more.json"), "w", encoding="utf-8") as f:
+            f.write(graph + more)
+        done = bench.ckc("plan", "more.json", "--budget", "1")
+        said = f"ckc: more.json: line {line}: expected the end of the file behind the graph, found more text\n" if line else ""
+        bench.check(done.returncode == (line > 0) and done.stderr == said, f"{more!r} behind a graph: {done.returncode} {done.stderr[:300]}")
     for verb in [], ["inspect"], ["plan"], ["pack"]:
         short, long = bench.ckc(*verb, "-h"), bench.ckc(*verb, "--help")
         bench.check(short.returncode == 0 and short.stdout == long.stdout and "usage: " in short.stdout, f"{verb} -h: {short.returncode} {short.stderr}")
