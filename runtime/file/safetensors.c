@@ -200,12 +200,24 @@ by_place(const void *a, const void *b)
 	       : (x->nbytes > y->nbytes) - (x->nbytes < y->nbytes);
 }
 
-/* The format gives each byte to one tensor at most. */
+/* Bytes of the file that are no tensor's. */
+static ckr_status
+stray(struct reader *r, uint64_t from, uint64_t to)
+{
+	return err_set(r->e, CKR_EFORMAT, "%s: expected every byte of data to "
+	               "be a tensor's, found none for bytes %llu..%llu; the "
+	               "file is damaged", r->f->path,
+	               (unsigned long long)(from - r->data),
+	               (unsigned long long)(to - r->data));
+}
+
+/* The format gives each byte of data to one tensor. */
 static ckr_status
 need_apart(struct reader *r)
 {
 	const struct array_file *f = r->f;
 	struct array *v = malloc((f->n + 1) * sizeof(*v));
+	uint64_t end = r->data;
 	char one[NAME_TEXT], other[NAME_TEXT];
 	ckr_status s = CKR_OK;
 
@@ -217,13 +229,18 @@ need_apart(struct reader *r)
 	for (size_t i = 0, last = 0; i < f->n && s == CKR_OK; i++) {
 		if (!v[i].nbytes)
 			continue;
-		if (i > last && v[i].at - v[last].at < v[last].nbytes)
+		if (v[i].at < end)
 			s = err_set(r->e, CKR_EFORMAT, "%s: tensors '%s' and "
 			            "'%s' share bytes", f->path,
 			            err_name(one, sizeof(one), v[last].name),
 			            err_name(other, sizeof(other), v[i].name));
+		else if (v[i].at > end)
+			s = stray(r, end, v[i].at);
+		end = v[i].at + v[i].nbytes;
 		last = i;
 	}
+	if (s == CKR_OK && end < f->size)
+		s = stray(r, end, f->size);
 	free(v);
 	return s;
 }

@@ -1,9 +1,12 @@
 /* Weights, checkpoints, outputs and gradients as safetensors files. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/model/rt.h"
+
+#define RNG_NAME "philox4x32-10"
 
 /* ---- reading ---- */
 
@@ -169,16 +172,40 @@ ckr_load_weights(ckr_ctx *c, const char *path)
 	return rt_load_weights(c, path);
 }
 
-static bool
-meta_uint(const struct array_file *f, const char *key, uint64_t *x)
+/* A whole number of the metadata; *x stays what it is without one. */
+static ckr_status
+meta_uint(ckr_ctx *c, const struct array_file *f, const char *key,
+          uint64_t *x)
 {
 	const char *s = array_meta(f, key);
-	char *end;
+	char *end, text[NAME_TEXT];
 
-	if (!s || *s < '0' || *s > '9')
-		return false;
-	*x = strtoull(s, &end, 10);
-	return !*end;
+	if (!s)
+		return CKR_OK;
+	errno = 0;
+	if (*s >= '0' && *s <= '9') {
+		*x = strtoull(s, &end, 10);
+		if (!*end && !errno)
+			return CKR_OK;
+	}
+	return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: expected "
+	               "as %s a whole number below 2^64, found '%s'", f->path,
+	               key, err_name(text, sizeof(text), s));
+}
+
+/* Seed and step would give other numbers, and dropout other masks. */
+static ckr_status
+need_same_rng(ckr_ctx *c, const struct array_file *f)
+{
+	const char *was = array_meta(f, "rng");
+	char name[NAME_TEXT];
+
+	if (!was || !strcmp(was, RNG_NAME))
+		return CKR_OK;
+	return err_set(&c->err, CKR_EFORMAT, "%s: the run drew its random "
+	               "numbers by '%s', expected " RNG_NAME "; start from its "
+	               "weights (--init)", f->path,
+	               err_name(name, sizeof(name), was));
 }
 
 /* Another optimizer has other states, and would go on as if its own were
@@ -197,16 +224,24 @@ need_same_optimizer(ckr_ctx *c, const struct array_file *f)
 	               err_name(name, sizeof(name), was), is, name);
 }
 
+/* Where a run has come to. */
+struct progress {
+	uint64_t step, seed, skipped;
+};
+
 /* What is_saved wants is there, and the file is a checkpoint. */
 static ckr_status
-check_checkpoint(ckr_ctx *c, const struct array_file *f, uint64_t *step,
-                 uint64_t *seed)
+check_checkpoint(ckr_ctx *c, const struct array_file *f, struct progress *p)
 {
-	if (!meta_uint(f, "step", step) || !meta_uint(f, "seed", seed))
+	if (!array_meta(f, "step") || !array_meta(f, "seed"))
 		return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: "
 		               "its metadata lacks step or seed; to start from "
 		               "its weights give it as initial weights "
 		               "(--init)", f->path);
+	CKR_TRY(meta_uint(c, f, "step", &p->step));
+	CKR_TRY(meta_uint(c, f, "seed", &p->seed));
+	CKR_TRY(meta_uint(c, f, "skipped", &p->skipped));
+	CKR_TRY(need_same_rng(c, f));
 	CKR_TRY(need_same_optimizer(c, f));
 	CKR_TRY(check_file(c, f, is_weight, "parameters and buffers"));
 	return check_file(c, f, is_state, "tensors of optimizer state");
@@ -216,21 +251,19 @@ ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
 	struct array_file f;
-	uint64_t step = 0, seed = 0, skipped = 0;
+	struct progress p = { 0 };
 	ckr_status s;
 
 	CKR_TRY(rt_need_ready(c));
 	CKR_TRY(array_open(&f, path, &c->err));
-	s = check_checkpoint(c, &f, &step, &seed);
+	s = check_checkpoint(c, &f, &p);
 	if (s == CKR_OK)
 		s = load(c, &f, is_saved);
-	if (!meta_uint(&f, "skipped", &skipped) || skipped > step)
-		skipped = 0;
 	array_close(&f);
 	if (s == CKR_OK) {
-		c->step = step;
-		c->skipped = skipped;
-		c->env.seed = seed;
+		c->step = p.step;
+		c->skipped = p.skipped > p.step ? 0 : p.skipped;
+		c->env.seed = p.seed;
 	}
 	return s;
 }
@@ -325,7 +358,7 @@ ckr_save(ckr_ctx *c, const char *path)
 		{ "step", step },
 		{ "seed", seed },
 		{ "skipped", skipped },
-		{ "rng", "philox4x32-10" },
+		{ "rng", RNG_NAME },
 	};
 
 	CKR_TRY(rt_need_ready(c));

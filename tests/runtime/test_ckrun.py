@@ -172,6 +172,27 @@ class Training(Case):
             out = self.run_it("linear", "--resume", "t.st", "--inputs", "in.st", "--steps", 3, status=1 if words else 0)
             self.assertIn(words or "step 3/3", out)
 
+    def test_resume_of_an_edited_checkpoint(self):
+        self.linear("--steps", 2, "--save", "s.st")
+        s, meta = files.st_read("s.st")
+        most = str(2 ** 64 - 1)
+
+        def resume(words, **more):
+            files.st_write("t.st", s, {**meta, **more})
+            out = self.run_it("linear", "--resume", "t.st", "--inputs", "in.st", "--steps", 3, status=1 if words else 0)
+            self.assertIn(words or "peak", out)
+        for key, text in ("step", str(2 ** 64)), ("seed", str(2 ** 70)), ("seed", "-1"), ("step", "2 "), ("skipped", "x"):
+            resume(f"t.st: not a checkpoint: expected as {key} a whole number below 2^64, found '{text}'", **{key: text})
+        resume("t.st: the run drew its random numbers by 'mt19937', expected philox4x32-10", rng="mt19937")
+        resume(None, seed=most, skipped="2", rng="philox4x32-10")
+        resume(None, step=most)
+        with open("t.st", "wb") as f:
+            f.write(files.st_bytes(s, meta) + b"more!")
+        size = sum(files.count(shape) * (8 if dtype == "I64" else 4) for dtype, shape, _ in s.values())
+        for option in "--resume", "--init":
+            out = self.run_it("linear", option, "t.st", "--inputs", "in.st", "--steps", 3, status=1)
+            self.assertIn(f"t.st: expected every byte of data to be a tensor's, found none for bytes {size}..{size + 5}", out)
+
     def test_options_of_other_optimizers(self):
         done = subprocess.run([CKRUN, f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps", "1", "--nesterov",
                                "--eps2", "1", "--clip-threshold", "2", "--beta2-decay", "-1", "--eps", "1e-8"], capture_output=True, text=True)
@@ -322,7 +343,7 @@ class Errors(Case):
         self.assertEqual(subprocess.run([CKRUN, "--version"], capture_output=True).returncode, 0)
         with open("/dev/full", "wb") as full:
             for flag in "--help", "--version":
-                self.assertEqual(subprocess.run([CKRUN, flag], stdout=full).returncode, 1)
+                self.assertEqual(subprocess.run([CKRUN, flag], stdout=full, stderr=subprocess.DEVNULL).returncode, 1)
 
     def test_a_file_given_twice(self):
         for option in ("--data", "--inputs", "--init", "--resume", "--save", "--outputs", "--grads", "--log", "--export-onnx",

@@ -291,6 +291,9 @@ test_st_hostile(void **state)
 		"{" ENTRY("a", "F32", "[2]", 0, 8) ","
 		ENTRY("b", "F32", "[0]", 4, 4) ","
 		ENTRY("c", "F32", "[1]", 4, 8) "}",             /* shared */
+		"{" ENTRY("a", "F32", "[1]", 4, 8) "}",         /* a hole */
+		"{" ENTRY("a", "F32", "[1]", 0, 4) "}",         /* more */
+		"{}",
 		"{" ENTRY("a", "F32", "[3]", 0, 8) "}",         /* shape */
 		"{" ENTRY("a", "F32", "[2]", 8, 16) "}",        /* outside */
 		"{" ENTRY("a", "F32", "[2]", 8, 0) "}",         /* backwards */
