@@ -201,9 +201,9 @@ check_size(struct bind *b, const char *flag, const char *name, int64_t size)
 {
 	if (size > 0 && size <= EXTENT_MAX)
 		return true;
-	b->ok = diag_error(b->p->diag, "%s %s: size %lld is not between 1 and "
-	                   "%lld", flag, name, (long long)size,
-	                   (long long)EXTENT_MAX);
+	b->ok = diag_error(b->p->diag, "%s%s%s: size %lld is not between 1 "
+	                   "and %lld", flag, *name ? " " : "", name,
+	                   (long long)size, (long long)EXTENT_MAX);
 	return false;
 }
 
@@ -234,6 +234,17 @@ set_extent(struct bind *b, Val *v, int axis, int64_t size, const char *flag)
 	*dim = size;
 	if (v->dim_name[axis])
 		add_name(b, v->dim_name[axis], size, flag);
+}
+
+/* An extent whose size was refused counts as bound: nothing more is said. */
+static void
+pass_over(struct bind *b, Val *v, int axis)
+{
+	const char *name = v->dim_name[axis];
+
+	v->shape.dim[axis] = 1;
+	if (name && !find_name(b, name, strlen(name)))
+		add_name(b, name, 1, "");
 }
 
 static bool
@@ -351,8 +362,10 @@ bind_dims(struct bind *b)
 		const char *flag = arena_printf(b->p->scratch,
 			"--dim %s=%lld", d->name, (long long)d->size);
 		d->used = true;
-		if (!check_size(b, "--dim", d->name, d->size))
+		if (!check_size(b, "--dim", d->name, d->size)) {
+			add_name(b, d->name, 1, flag);
 			continue;
+		}
 		if (is_dim_name(b->g, d->name)
 		    || is_part_of_expression(b->g, d->name)) {
 			add_name(b, d->name, d->size, flag);
@@ -404,6 +417,8 @@ bind_shapes(struct bind *b)
 		for (int d = 0; d < s->shape.rank; d++)
 			if (check_size(b, flag, "", s->shape.dim[d]))
 				set_extent(b, v, d, s->shape.dim[d], flag);
+			else
+				pass_over(b, v, d);
 	}
 }
 

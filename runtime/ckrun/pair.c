@@ -427,6 +427,20 @@ check_item(struct pairing *p, struct item *it)
 	return CKR_OK;
 }
 
+static ckr_status
+other_count(const struct pairing *p, const struct item *it,
+            const struct item *rows)
+{
+	char why[NAME_TEXT + 128], name[NAME_TEXT];
+
+	snprintf(why, sizeof(why), "its array has another number of samples, "
+	         "%lld, than that of '%s', %lld",
+	         (long long)it->array->dim[0],
+	         err_name(name, sizeof(name), rows->t->name),
+	         (long long)rows->array->dim[0]);
+	return pair_refuse(p, it, why);
+}
+
 /* All windows lie over each other, all arrays have as many samples. */
 static ckr_status
 check_together(const struct pairing *p)
@@ -447,8 +461,7 @@ check_together(const struct pairing *p)
 		if (it->source != FROM_SAMPLES)
 			continue;
 		if (rows && rows->array->dim[0] != it->array->dim[0])
-			return pair_refuse(p, it, "its array has another "
-			                   "number of samples");
+			return other_count(p, it, rows);
 		if (rows && rows->rows != it->rows)
 			return pair_refuse(p, it, "its first axis differs from "
 			                   "that of the other inputs");

@@ -179,14 +179,30 @@ may_be_tokens(const struct pairing *p, const struct array *a)
 	return pair_is_stream(a) && !p->whole;
 }
 
+/* Whether the array has samples, as many as those that other inputs have. */
+static bool
+has_samples(const struct pairing *p, const struct array *a,
+            const struct item *it)
+{
+	if (p->whole)
+		return true;
+	for (size_t i = 0; i < p->n; i++)
+		if (&p->item[i] != it && p->item[i].source == FROM_SAMPLES
+		    && p->item[i].array->dim[0] != a->dim[0])
+			return false;
+	return a->dim[0] > 0;
+}
+
 /* What makes the array the input's; NULL: nothing, or what it has already. */
 static const char *
 array_word(const struct pairing *p, const struct array *a,
            const struct item *it)
 {
+	if (it->array == a)
+		return NULL;
 	if (pair_fits(p, a, &it->in))
-		return rows_word(a, &it->in);
-	if (!may_be_tokens(p, a) || !it->in.rank || it->array == a
+		return has_samples(p, a, it) ? rows_word(a, &it->in) : NULL;
+	if (!may_be_tokens(p, a) || !it->in.rank
 	    || pair_kind(it->in.dtype) != 'i')
 		return NULL;
 	return pair_meaning(&it->in) == FROM_NEXT ? "next" : "tokens";

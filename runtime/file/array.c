@@ -185,6 +185,19 @@ array_meta(const struct array_file *f, const char *key)
 	return NULL;
 }
 
+/* ": 'NAME'", or nothing: the only array of a file may have no name. */
+static const char *
+place_text(char *buf, size_t size, const struct array *a)
+{
+	char name[NAME_TEXT];
+
+	*buf = '\0';
+	if (*a->name)
+		snprintf(buf, size, ": '%s'",
+		         err_name(name, sizeof(name), a->name));
+	return buf;
+}
+
 ckr_status
 array_read(const struct array_file *f, const struct array *a, uint64_t first,
            uint64_t n, uint8_t dtype, void *out, struct err *e)
@@ -193,7 +206,7 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 	uint64_t from = dtype_row[a->dtype].nbytes;
 	uint64_t to = dtype_row[dtype].nbytes;
 	uint64_t step = sizeof(buf) / 8;
-	char name[NAME_TEXT];
+	char place[NAME_TEXT + 4];
 
 	if (first > a->nelem || n > a->nelem - first)
 		return err_set(e, CKR_EARG, "%s: elements %llu..%llu of %llu",
@@ -204,9 +217,9 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 		return file_read(f->fd, f->path, out, n * to,
 		                 a->at + first * from, e);
 	if (a->dtype == CKR_NONE)
-		return err_set(e, CKR_EUNSUPPORTED, "%s: array '%s' has an "
-		               "element type that is not supported", f->path,
-		               err_name(name, sizeof(name), a->name));
+		return err_set(e, CKR_EUNSUPPORTED, "%s%s has an element type "
+		               "that is not supported", f->path,
+		               place_text(place, sizeof(place), a));
 	for (uint64_t i = 0; i < n; i += step) {
 		uint64_t k = n - i < step ? n - i : step;
 		size_t bad;
@@ -215,10 +228,10 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 		                  a->at + (first + i) * from, e));
 		if (!dtype_convert((char *)out + i * to, dtype, buf, a->dtype,
 		                   k, &bad))
-			return err_set(e, CKR_EFORMAT, "%s: '%s': element %llu "
-			               "is %.17g, which does not fit %s",
+			return err_set(e, CKR_EFORMAT, "%s%s: element %llu is "
+			               "%.17g, which does not fit %s",
 			               f->path,
-			               err_name(name, sizeof(name), a->name),
+			               place_text(place, sizeof(place), a),
 			               (unsigned long long)(first + i + bad),
 			               dtype_double(a->dtype, buf + bad * from),
 			               dtype_row[dtype].text);

@@ -108,7 +108,7 @@ def refusals(bench, so, x, y):
     learns(bench, so, split, "--feed", "x=x_train")
     refused(bench, so, save(bench, "three.npz", x=x, a=y, b=y[::-1].copy()), told=["input 'labels' i64[32]: more than one array"],
             lines=["--feed labels=a", "--feed labels=b"])
-    refused(bench, so, save(bench, "short.npz", x=x, y=y[:-1]), told=["another number of samples"], lines=["--feed labels=y"])
+    refused(bench, so, save(bench, "short.npz", x=x, y=y[:-1]), told=["another number of samples", "no array of the file will do"])
     refused(bench, so, save(bench, "shape.npz", x=x[:, :-1], y=y), told=[f"given to it is f32[{N},{WIDTH - 1}]"])
     refused(bench, so, save(bench, "hot.npz", x=x, labels=np.eye(CLASSES)[y], y=y), told=[f"given to it is f64[{N},{CLASSES}]"],
             lines=["--feed labels=y"])

@@ -67,6 +67,7 @@ REFUSED = (  # what, the file, options, words
      ["node 'n_z' (MatMul)"]),
     ("an unknown extent", PLAIN, ["--dim", "nosuch=2"], ["--dim nosuch=2"]),
     ("an unknown extent beside one that is missing", DYNAMIC, ["--dim", "nosuch=2"], ["--dim nosuch=2", "pass --dim batch=N"]),
+    ("an empty input", DYNAMIC, ["--shape", "x=0x4"], ["m.onnx: --shape x: size 0 is not between 1 and 2147483648\n"]),
     ("an unknown parameter", PLAIN, ["--train", "nosuch*"], ["--train 'nosuch*'"]),
     ("nothing to train", PLAIN, ["--freeze", "*"], ["does not depend on any trained parameter"]),
     ("no weights", layer(mean("y"), weight=elsewhere("gone.data")), [], ["'m.weight'", "gone.data"]),
@@ -184,6 +185,8 @@ def main():
     unbound(bench)
     path = save(bench, PLAIN)
     bench.must(bench.ckc(path, "-o", bench.path("m.so")), "a library")
+    said = bench.ckc(save(bench, DYNAMIC), "-o", bench.path("m.so"), "--shape", "x=0x4").stderr
+    bench.check(said.count("\n") == 1, f"an extent refused is bound, too: {said}")
     bench.finish()
 
 

@@ -53,7 +53,7 @@ def npy_bytes(descr, shape, values, version=1, order=False):
     shape_text = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
     text = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape_text}, }}"
     text += " " * (-(len(text) + 11) % 64) + "\n"
-    code = {"f4": "f", "f8": "d", "i8": "q", "i4": "i", "u2": "H", "u4": "I",
+    code = {"f4": "f", "f8": "d", "i8": "q", "i4": "i", "u8": "Q", "u2": "H", "u4": "I",
             "u1": "B", "b1": "?", "i2": "h", "f2": "e"}[descr[1:]]
     size = struct.pack("<H" if version == 1 else "<I", len(text))
     return (b"\x93NUMPY" + bytes([version, 0]) + size + text.encode()

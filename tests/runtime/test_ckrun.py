@@ -621,6 +621,9 @@ class Feeding(Case):
         self.assertIn("f32[3,4]", err)
         open("t.npy", "wb").write(files.npy_bytes("<i4", [40], [99] * 40))
         self.assertIn("vocabulary of 16: 99", self.tokens("--data", "t.npy", status=1))
+        open("t.npy", "wb").write(files.npy_bytes("<u8", [40], [2 ** 63] * 40))
+        err = self.tokens("--data", "t.npy", status=1)
+        self.assertRegex(err, r"^ckrun: t.npy: element \d+ is 9.2\d*e\+18, which does not fit i64\n")
         open("t.npy", "wb").write(files.npy_bytes("<i4", [40], [0] * 40)[:-1])
         self.assertIn("cut off", self.tokens("--data", "t.npy", status=1))
 

@@ -61,9 +61,15 @@ static const struct row rows[] = {
 	{ MLP, "a f32[2000,20]; b f32[500,20]; c i64[500]", "x=b",
 	  "rows:b rows:c", 0 },
 	{ MLP, "a f32[2000,20]; b i64[500]", "", "!input 'labels'|another "
-	  "number of samples|--feed labels=b", 0 },
+	  "number of samples|no array of the file will do", 0 },
+	/* no advice that has been taken, or would not help */
 	{ MLP, "a f32[2000,20]; b i64[500]", "labels=b", "!another number of "
-	  "samples", 0 },
+	  "samples|no array of the file", 0 },
+	{ MLP, "x f32[2000,20]; labels i64[500]; y i64[500]", "",
+	  "!input 'labels'|another number of samples, 500, than that of 'x', "
+	  "2000|no array of the file", 0 },
+	{ MLP, "x f32[2000,20]; labels i64[500]; y i64[2000]", "",
+	  "!input 'labels'|another number|gets:\n    --feed labels=y", 0 },
 	/* ambiguous */
 	{ MLP, "x f32[9,20]; a i64[9]; b i64[9]", "", "!input 'labels'|more "
 	  "than one|--feed labels=a\n    --feed labels=b", 0 },
@@ -107,7 +113,7 @@ static const struct row rows[] = {
 	  "--feed labels=next:labels", 0 },
 	{ "a f32[4,2]; b f32[5,2]", "a f32[9,2]; b f32[9,2]", "",
 	  "!first axis differs", 0 },
-	{ MLP, "x f32[0,20]; y i64[0]", "", "!empty", 0 },
+	{ MLP, "x f32[0,20]; y i64[0]", "", "!empty|no array of the file", 0 },
 	/* kinds */
 	{ "x f32[8,3,4]; labels i64[8]", "images u8[99,3,4]; y i64[99]", "",
 	  "!input 'x'|--feed x=float:images", 0 },
@@ -194,7 +200,7 @@ static const struct row rows[] = {
 	  "x f32[99,9]; tokens i64[999]", "ids=tokens labels=next",
 	  "rows:x tokens:tokens next:tokens", 0 },
 	{ "x f32[32,20]; y i64[32]", "x f32[2000,20]; tokens i64[999]", "",
-	  "!input 'y'|another number|--feed y=rows:tokens", 0 },
+	  "!input 'y'|another number|no array of the file will do", 0 },
 	/* what --feed can be */
 	{ "positions i64[8]", "tokens i64[9]", "positions=tokens:tokens",
 	  "tokens:tokens", 0 },
