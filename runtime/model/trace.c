@@ -72,45 +72,61 @@ trace_op(struct trace *t, uint32_t step, double from, double to)
 			t->env->step, from, to };
 }
 
-struct range {
+/* Bytes of the arena and the steps that they are taken for. */
+struct piece {
 	uint64_t from, to;
+	int32_t first, last;
 };
 
-static int
-by_start(const void *a, const void *b)
+/* What lies in a piece that is taken is a view of it or overwrites it. */
+static struct piece *
+find_piece(struct piece *v, size_t n, const struct piece *in)
 {
-	const struct range *x = a, *y = b;
-
-	return x->from < y->from ? -1 : x->from > y->from;
+	for (size_t i = 0; i < n; i++)
+		if (v[i].from <= in->from && in->to <= v[i].to
+		    && v[i].first < in->first && in->first <= v[i].last)
+			return &v[i];
+	return NULL;
 }
 
-/* Bytes of the arena in use while step s runs: views and in-place results
- * overlap, so ranges are united. */
-static uint64_t
-live_bytes(const struct ckr_program *p, uint32_t s, struct range *r)
+/* As the plan counts: with padding, and whole as long as a part is read. */
+static size_t
+list_pieces(const struct ckr_program *p, struct piece *v)
 {
-	uint64_t sum = 0, end = 0;
-	int64_t from, to;
+	const int64_t align = 64;       /* of what the plan places */
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
+		struct piece x = { .first = t->ready, .last = t->last }, *of;
+		int64_t from, to;
 
-		if (t->flags & CKR_RESIDENT || t->ready > (int32_t)s)
+		if (t->flags & CKR_RESIDENT)
 			continue;
-		if (t->last < (int32_t)s && t->ready != (int32_t)s
-		    && !(t->flags & (CKR_OUTPUT | CKR_LOSS)))
-			continue;
+		if (t->flags & (CKR_OUTPUT | CKR_LOSS))
+			x.last = INT32_MAX;
+		if (x.last < x.first)
+			x.last = x.first;
 		rt_reach(t, &from, &to);
-		r[n++] = (struct range){ (uint64_t)from, (uint64_t)to };
+		x.from = (uint64_t)(from / align * align);
+		x.to = (uint64_t)((to + align - 1) / align * align);
+		of = find_piece(v, n, &x);
+		if (!of)
+			v[n++] = x;
+		else if (of->last < x.last)
+			of->last = x.last;
 	}
-	qsort(r, n, sizeof(*r), by_start);
-	for (size_t i = 0; i < n; i++) {
-		if (r[i].to <= end)
-			continue;
-		sum += r[i].to - (r[i].from > end ? r[i].from : end);
-		end = r[i].to;
-	}
+	return n;
+}
+
+static uint64_t
+live_bytes(const struct piece *v, size_t n, int32_t step)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (v[i].first <= step && step <= v[i].last)
+			sum += v[i].to - v[i].from;
 	return sum;
 }
 
@@ -170,16 +186,17 @@ trace_close(ckr_ctx *c)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 	struct trace *t = c->trace;
-	struct range *r = malloc((p->ntensor + 1) * sizeof(*r));
+	struct piece *v = malloc((p->ntensor + 1) * sizeof(*v));
+	size_t n = v ? list_pieces(p, v) : 0;
 	ckr_status s;
 
 	t->live = malloc((p->nstep + 1) * sizeof(*t->live));
-	for (uint32_t i = 0; r && t->live && i < p->nstep; i++)
-		t->live[i] = live_bytes(p, i, r);
-	s = r && t->live ? new_file_print(&t->file, put_trace, c, &c->err)
+	for (uint32_t i = 0; v && t->live && i < p->nstep; i++)
+		t->live[i] = live_bytes(v, n, (int32_t)i);
+	s = v && t->live ? new_file_print(&t->file, put_trace, c, &c->err)
 	    : rt_no_memory(c);
 	new_file_abort(&t->file);
-	free(r);
+	free(v);
 	free(t->live);
 	free(t->event);
 	free(t);

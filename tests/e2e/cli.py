@@ -318,6 +318,28 @@ def given_twice(bench):
     bench.must(bench.ckc(model, "--plan-only", "--dump=plan", "--dump=plan", "--march", "none", "--march", "native", "--gap", 5, "--gap", 1), "settings")
 
 
+def traced(bench):
+    """--trace tells of the arena what the plan does, step by step."""
+    stem = os.path.join(ck.MODELS, "bert-cls-dynamo")
+    so, js, trace = bench.path("traced.so"), bench.path("traced.json"), bench.path("trace.json")
+    if not (bench.must(bench.ckc(stem + ".onnx", "-o", so, "--json", js, "--memory-budget", "85%"), "compile for a trace")
+            and bench.must(bench.ckrun(so, "--inputs", stem + ".inputs.safetensors", "--steps", 1, "--trace", trace), "a trace")):
+        return
+    plan, events = ck.plan(js), ck.plan(trace)["traceEvents"]
+    tensors = plan["tensors"]
+    life = [[t["first"], t["last"]] for t in tensors]
+    for t, (first, last) in zip(tensors, list(life)):
+        if t["alias_of"] is not None:
+            owner = life[t["alias_of"]]
+            owner[:] = min(owner[0], first), max(owner[1], last)
+    steps = [e["args"]["index"] for e in events if e["ph"] == "X"]
+    found = [e["args"]["arena in use"] for e in events if e["ph"] == "C"]
+    planned = [sum(t["bytes"] for t, (first, last) in zip(tensors, life) if t["alias_of"] is None and not t["resident"] and first <= s <= last)
+               for s in steps]
+    bench.check(found == planned, f"the trace says {found}, the plan {planned}")
+    bench.check(max(found) == plan["summary"]["live_bound_bytes"], f"a most of {max(found)}, the plan says {plan['summary']['live_bound_bytes']}")
+
+
 def main():
     bench = ck.Bench()
     idle(bench)
@@ -328,6 +350,7 @@ def main():
     streams(bench)
     standard_output(bench)
     usage(bench)
+    traced(bench)
     sizes(bench)
     fixed_extents(bench)
     added_loss(bench)
