@@ -21,7 +21,7 @@ struct run {
 	uint64_t steps;                 /* total */
 	bool has_loss, exact;           /* exact: the loss is one f32 */
 	enum ckr_on_nan on_nan;
-	bool tty, open_line, told_nan;
+	bool tty, open_line, told_nan, told_data;
 	uint64_t began;                 /* steps done before this run */
 	uint64_t skipped;               /* of the steps of this run */
 	int64_t saved;                  /* step that --save holds; -1: none */
@@ -165,6 +165,17 @@ one_step(struct run *r, double *loss, double *lr)
 	return s;
 }
 
+/* Say once what is odd about the data. */
+static void
+look_at_data(struct run *r)
+{
+	if (r->told_data || !*r->data.warning)
+		return;
+	r->told_data = true;
+	end_line(r);
+	fprintf(stderr, "ckrun: warning: %s\n", r->data.warning);
+}
+
 /* Say once that training has come apart, where it goes on. */
 static void
 look_at_loss(struct run *r, uint64_t step, double loss)
@@ -215,6 +226,7 @@ train_step(struct run *r)
 	ckr_status s = one_step(r, &loss, &lr);
 	int status = DONE;
 
+	look_at_data(r);
 	if (s != CKR_OK && s != CKR_ENAN)
 		return fail(r);
 	sec = now_sec() - from;

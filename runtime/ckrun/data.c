@@ -13,15 +13,39 @@
 
 /* ---- filling ---- */
 
+/* ONNX counts indices below 0 from the end, PyTorch's layers refuse them:
+ * such data are rather a mistake. */
+static void
+look_below_zero(struct data *d, const struct item *it, uint64_t first,
+                uint64_t n, const char *x)
+{
+	size_t size = dtype_row[it->in.dtype].nbytes;
+	char place[NAME_TEXT + 4];
+
+	for (uint64_t i = 0; i < n && !*d->warning; i++) {
+		double id = dtype_double(it->in.dtype, x + i * size);
+
+		if (id < 0)
+			snprintf(d->warning, sizeof(d->warning), "%s%s: "
+			         "element %llu is %.0f: ids below 0 count from "
+			         "the end", d->file.path,
+			         array_place(place, sizeof(place), it->array),
+			         (unsigned long long)(first + i), id);
+	}
+}
+
 static ckr_status
 read_into(struct data *d, const struct item *it, uint64_t first, uint64_t n,
           uint64_t at)
 {
 	uint8_t dtype = it->in.dtype;
+	char *to = (char *)it->in.data + at * dtype_row[dtype].nbytes;
 
-	return array_read(&d->file, it->array, first, n, dtype,
-	                  (char *)it->in.data + at * dtype_row[dtype].nbytes,
-	                  &d->err);
+	CKR_TRY(array_read(&d->file, it->array, first, n, dtype, to,
+	                   &d->err));
+	if (it->in.index)
+		look_below_zero(d, it, first, n, to);
+	return CKR_OK;
 }
 
 static void
@@ -151,7 +175,8 @@ input_of(const struct ckr_info *info)
 {
 	struct input in = { .name = info->name, .rank = info->rank,
 	                    .dtype = dtype_from_text(info->dtype),
-	                    .shifted = info->shifted };
+	                    .shifted = info->shifted,
+	                    .index = info->index };
 
 	memcpy(in.dim, info->dim, sizeof(in.dim));
 	in.nelem = info->nbytes / dtype_row[in.dtype].nbytes;

@@ -436,7 +436,7 @@ other_count(const struct pairing *p, const struct item *it,
 	snprintf(why, sizeof(why), "its array has another number of samples, "
 	         "%lld, than that of '%s', %lld",
 	         (long long)it->array->dim[0],
-	         err_name(name, sizeof(name), rows->t->name),
+	         err_name(name, sizeof(name), rows->in.name),
 	         (long long)rows->array->dim[0]);
 	return pair_refuse(p, it, why);
 }

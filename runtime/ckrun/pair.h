@@ -24,6 +24,7 @@ struct input {
 	int64_t dim[CKR_MAX_RANK];
 	uint64_t nelem;
 	bool shifted;                   /* labels that are the tokens */
+	bool index;                     /* something is looked up by it */
 	void *data;                     /* where it lies */
 };
 

@@ -185,9 +185,8 @@ array_meta(const struct array_file *f, const char *key)
 	return NULL;
 }
 
-/* ": 'NAME'", or nothing: the only array of a file may have no name. */
-static const char *
-place_text(char *buf, size_t size, const struct array *a)
+const char *
+array_place(char *buf, size_t size, const struct array *a)
 {
 	char name[NAME_TEXT];
 
@@ -219,7 +218,7 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 	if (a->dtype == CKR_NONE)
 		return err_set(e, CKR_EUNSUPPORTED, "%s%s has an element type "
 		               "that is not supported", f->path,
-		               place_text(place, sizeof(place), a));
+		               array_place(place, sizeof(place), a));
 	for (uint64_t i = 0; i < n; i += step) {
 		uint64_t k = n - i < step ? n - i : step;
 		size_t bad;
@@ -231,7 +230,7 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 			return err_set(e, CKR_EFORMAT, "%s%s: element %llu is "
 			               "%.17g, which does not fit %s",
 			               f->path,
-			               place_text(place, sizeof(place), a),
+			               array_place(place, sizeof(place), a),
 			               (unsigned long long)(first + i + bad),
 			               dtype_double(a->dtype, buf + bad * from),
 			               dtype_row[dtype].text);

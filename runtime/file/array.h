@@ -48,6 +48,8 @@ const char *array_meta(const struct array_file *, const char *key);
 ckr_status array_read(const struct array_file *, const struct array *,
                       uint64_t first, uint64_t n, uint8_t dtype, void *out,
                       struct err *);
+/* ": 'NAME'", or nothing: the only array of a file may have no name. */
+const char *array_place(char *buf, size_t size, const struct array *);
 /* "f32[2,12]" */
 const char *array_text(char *buf, size_t size, uint8_t dtype, int rank,
                        const int64_t *dim);

@@ -16,14 +16,37 @@ kind_text(const struct ckr_tensor *t)
 	return t->kind < sizeof(text) / sizeof(*text) ? text[t->kind] : "other";
 }
 
+/* Whether a step looks something up by the input or a view of it. */
+static bool
+is_index(const struct ckr_program *p, const struct ckr_tensor *t)
+{
+	for (uint32_t i = 0; i < p->nstep; i++) {
+		const struct ckr_step *s = &p->step[i];
+		const struct ckr_tensor *by;
+
+		if (strncmp(s->op, "gather", 6) || s->narg < 2
+		    || p->arg[s->arg0 + 1] < 0)
+			continue;
+		by = &p->tensor[p->arg[s->arg0 + 1]];
+		if (by->flags & CKR_RESIDENT && by->offset >= t->offset
+		    && by->offset < t->offset + t->nbytes)
+			return true;
+	}
+	return false;
+}
+
 static void
-fill_info(const struct ckr_tensor *t, struct ckr_info *info)
+fill_info(const ckr_ctx *c, const struct ckr_tensor *t,
+          struct ckr_info *info)
 {
 	*info = (struct ckr_info){
 		.name = t->name, .dtype = dtype_row[t->dtype].text,
 		.kind = kind_text(t), .frozen = t->flags & CKR_FROZEN,
 		.loss = t->flags & CKR_LOSS,
-		.shifted = t->flags & CKR_SHIFTED, .rank = t->rank,
+		.shifted = t->flags & CKR_SHIFTED,
+		.index = t->kind == CKR_INPUT
+			&& is_index(&c->lib->program[0], t),
+		.rank = t->rank,
 		.nbytes = rt_nelem(t) * dtype_row[t->dtype].nbytes,
 	};
 	memcpy(info->dim, t->dim, sizeof(info->dim));
@@ -51,7 +74,7 @@ ckr_tensor(ckr_ctx *c, size_t i, struct ckr_info *info)
 	p = &c->lib->program[0];
 	for (uint32_t t = 0; t < p->ntensor; t++)
 		if (rt_is_public(&p->tensor[t]) && !i--) {
-			fill_info(&p->tensor[t], info);
+			fill_info(c, &p->tensor[t], info);
 			return CKR_OK;
 		}
 	return err_set(&c->err, CKR_EARG, "no tensor of that number");
@@ -77,7 +100,7 @@ ckr_find(ckr_ctx *c, const char *name, struct ckr_info *info)
 	const struct ckr_tensor *t;
 
 	CKR_TRY(find(c, name, &t));
-	fill_info(t, info);
+	fill_info(c, t, info);
 	return CKR_OK;
 }
 

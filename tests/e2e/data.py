@@ -135,6 +135,36 @@ def images(bench, so, x, y):
     learns(bench, so, save(bench, "scaled.npz", images=pixels / 40 - 2.5, y=y))
 
 
+def below_zero(bench):
+    """Ids below 0 count from the end, as ONNX has it: said once, of the first one.  Labels are no ids."""
+    nodes = [wire.node("Gather", ["m.weight", "ids"], "rows"), wire.node("Transpose", ["rows"], "t", perm=[0, 2, 1]),
+             wire.node("SoftmaxCrossEntropyLoss", ["t", "labels"], "loss", ignore_index=-100)]
+    inputs = {"ids": (INT, [2, 3]), "labels": (INT, [2, 3])}
+    weight = np.random.default_rng(6).normal(0, 1, (5, CLASSES))
+    graph = b"".join(nodes) + wire.field(2, b"g") + wire.floats("m.weight", weight.shape, weight.ravel().tolist())
+    graph += b"".join(wire.field(11, wire.value_info(k, *v)) for k, v in inputs.items()) + wire.field(12, wire.value_info("loss", FLOAT, []))
+    path = bench.path("ids.onnx")
+    with open(path, "wb") as f:
+        f.write(wire.a_model(graph))
+    so = compiled(bench, path)
+    ids, labels = np.arange(6).reshape(2, 3) % 5, np.array([[0, -100, 1], [2, 0, -100]])
+    wrapped = ids.copy()
+    wrapped[0, 1] -= 5
+    wrapped[1, 2] -= 5
+    losses = []
+    for name, given, said in (("plain", ids, ""), ("wrapped", wrapped, "ckrun: warning: {}: 'ids': element 1 is -4: ids below 0 count from the end\n")):
+        data = save(bench, name + ".npz", ids=given, labels=labels)
+        for option in "--inputs", "--data":
+            done = bench.ckrun(so, option, data, "--steps", 3, "--log", bench.path("log"))
+            bench.must(done, f"{name} {option}")
+            if option == "--inputs":
+                bench.check(done.stderr == said.format(data), f"{name} {option}: {done.stderr}")
+                losses.append(ck.losses(bench.path("log")))
+            else:
+                bench.check(done.stderr.count("ids below 0") == (said != ""), f"{name} {option}: {done.stderr}")
+    bench.check(losses[0] == losses[1], f"the same rows, other losses: {losses}")
+
+
 def main():
     bench = ck.Bench()
     x, y = samples()
@@ -144,6 +174,7 @@ def main():
     refusals(bench, so, x, y)
     names(bench, compiled(bench, model(bench, "inside", [WIDTH], "y"), "--loss", "loss"), "y", x, y)
     learns(bench, compiled(bench, logits, "--loss", "ce", "--grad-accum", 3), save(bench, "both.npz", inputs=x, labels=y))
+    below_zero(bench)
     images(bench, compiled(bench, model(bench, "images", [4, 5]), "--loss", "ce"), x, y)
     bench.finish()
 
