@@ -179,6 +179,13 @@ inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
 
 /* ---- reading ---- */
 
+/* Exporters rename inputs to what they are told, whatever has that name. */
+static bool
+is_input(const struct flat *f, const struct context *c, int v)
+{
+	return c->top && f->val[v].def == -1 && !f->val[v].init;
+}
+
 static bool
 define_outputs(struct flat *f, struct context *c, const Onnx__NodeProto *p)
 {
@@ -191,9 +198,12 @@ define_outputs(struct flat *f, struct context *c, const Onnx__NodeProto *p)
 		/* a function's output is bound already, once */
 		if (v && (c->top || f->val[v].def != -1
 		          || f->val[v].init || f->val[v].info))
-			return diag_error(f->diag,
-			                  "value '%s' is written twice",
-			                  p->output[i]);
+			return diag_error(f->diag, "value '%s' is written "
+			                  "twice%s", p->output[i],
+			                  is_input(f, c, v) ? ": as an input "
+			                  "of the graph and by a node; export "
+			                  "with another name in input_names"
+			                  : "");
 		if (!v) {
 			v = flat_add_val(f, c, p->output[i]);
 			flat_name_set(f, &c->names, p->output[i], v);

@@ -399,7 +399,14 @@ test_names(void **state)
 	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
 	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
 	m = model_of(&g, 20);
-	refuses(&m, NULL, "'y' is written twice");
+	refuses(&m, NULL, "'y' is written twice\n");
+	g.n = 0;
+	put_node(&g, "Neg", "x", "y", NULL);
+	put_node(&g, "Abs", "y", "x", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 20);
+	refuses(&m, NULL, "'x' is written twice: as an input of the graph");
 	g.n = 0;
 	put_node(&g, "Neg", "x", "y", NULL);
 	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
