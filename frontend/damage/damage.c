@@ -126,8 +126,8 @@ is_pytorch(const struct flat *f)
 static void
 find_renamed(struct search *s)
 {
-	struct group renamed = { 0 }, split = { 0 };
-	const char *twin = NULL;
+	struct group renamed = { 0 }, split = { 0 }, apart = { 0 };
+	const char *twin = NULL, *of = NULL;
 
 	for (int i = 1; i < s->f->nval; i++) {
 		const struct flat_val *v = &s->f->val[i], *w;
@@ -136,6 +136,13 @@ find_renamed(struct search *s)
 			continue;
 		group_name(s, &renamed, v->name);
 		w = find_twin(s->f, v);
+		if (!w && (w = folded_from(s->f, v))) {
+			of = of ? of : w->name;
+			group_add(s, &apart, v->name,
+			          arena_printf(s->arena, "'%s' of '%s'",
+			                       v->name, w->name));
+			continue;
+		}
 		if (!w)
 			continue;
 		twin = twin ? twin : w->name;
@@ -150,6 +157,12 @@ find_renamed(struct search *s)
 		    "do_constant_folding=False (TorchScript)", split.first,
 		    twin, split.n == 1 ? "" : arena_printf(s->arena,
 		    ", and %d more like it", split.n - 1));
+	if (apart.n)
+		say(s, &apart, "'%s' was computed of '%s' by the exporter%s: "
+		    "each is trained on its own; export with optimize=False",
+		    apart.first, of, apart.n == 1 ? ""
+		    : arena_printf(s->arena, ", and %d more like it",
+		                   apart.n - 1));
 	/* others' parameters never had a module's name */
 	if (renamed.n && is_pytorch(s->f))
 		say(s, &renamed, "%d parameter%s lost %s name%s (the "

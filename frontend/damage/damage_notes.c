@@ -1,5 +1,6 @@
 /* What PyTorch's dynamo exporter writes beside a node: the call that the node
- * stands for.  It tells what the node does not. */
+ * stands for; and beside a constant: of what it was computed.  It tells what
+ * the graph does not. */
 #include "frontend/damage/damage_search.h"
 
 #include <stdlib.h>
@@ -75,4 +76,50 @@ bool
 lost_detach(const struct flat_node *n)
 {
 	return strcmp(n->type, "Identity") == 0 && noted_call(n, WIRE_DETACH);
+}
+
+static const char *
+folded_note(const struct flat *f, const char *name)
+{
+	const Onnx__GraphProto *g = f->file->model->graph;
+
+	for (size_t i = 0; i < g->n_value_info; i++) {
+		const Onnx__ValueInfoProto *v = g->value_info[i];
+
+		if (!v->name || strcmp(v->name, name) != 0)
+			continue;
+		for (size_t k = 0; k < v->n_metadata_props; k++)
+			if (v->metadata_props[k]->key
+			    && strcmp(v->metadata_props[k]->key, WIRE_FOLDED)
+			       == 0)
+				return v->metadata_props[k]->value;
+	}
+	return NULL;
+}
+
+/* The note is Python's list of names: ['val_0', 'w']. */
+static bool
+is_listed(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *s = list; (s = strstr(s, name)); s++)
+		if (s > list && s[-1] == '\'' && s[n] == '\'')
+			return true;
+	return false;
+}
+
+const struct flat_val *
+folded_from(const struct flat *f, const struct flat_val *v)
+{
+	const char *list = v->init ? folded_note(f, v->name) : NULL;
+
+	for (int i = 1; list && i < f->nval; i++) {
+		const struct flat_val *w = &f->val[i];
+
+		if (w != v && w->init && w->nuse
+		    && w->verdict == VERDICT_PARAM && is_listed(list, w->name))
+			return w;
+	}
+	return NULL;
 }

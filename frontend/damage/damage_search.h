@@ -55,5 +55,9 @@ int64_t lost_padding(const struct flat_node *);
 bool lost_frequency(const struct flat_node *);
 /* Whether the node is a detach(), by the exporter's word. */
 bool lost_detach(const struct flat_node *);
+/* The first parameter of the file of which the exporter computed the constant
+ * v, by its own word; NULL: none that is known of. */
+const struct flat_val *folded_from(const struct flat *,
+                                   const struct flat_val *v);
 
 #endif

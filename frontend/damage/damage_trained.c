@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+#define WHOLE "optimize=False (dynamo) or do_constant_folding=False " \
+	"(TorchScript)"
+
 /* Whether v is added to what a Gather gives. */
 static bool
 is_beside_embedding(const struct flat *f, int v)
@@ -51,12 +54,49 @@ is_vector(const struct flat_val *v)
 	return wide == 1;
 }
 
+/* A constant with a gradient that was computed of a parameter which is trained,
+ * where the exporter says so: w.norm() of x @ w * w.norm(). */
 static bool
-is_orphan(const struct flat_val *v)
+is_folded_copy(const struct flat *f, const struct flat_val *v)
+{
+	return v->nuse && v->reached && !v->wished
+		&& v->verdict == VERDICT_CONST
+		&& strcmp(v->reason, "not a float tensor") != 0
+		&& folded_from(f, v);
+}
+
+static void
+find_folded_copies(struct search *s)
+{
+	const struct flat_val *of = NULL;
+	struct group g = { 0 };
+
+	for (int i = 1; i < s->f->nval; i++) {
+		const struct flat_val *v = &s->f->val[i];
+
+		if (!is_folded_copy(s->f, v))
+			continue;
+		of = g.n ? of : folded_from(s->f, v);
+		group_add(s, &g, v->name,
+		          arena_printf(s->arena, "'%s' of '%s'", v->name,
+		                       folded_from(s->f, v)->name));
+	}
+	if (g.n)
+		say(s, &g, "%s: the exporter computed %s of %s%s%s, and what "
+		    "it computed is constant: no gradient goes through it; "
+		    "export with optimize=False", group_subject(s, &g),
+		    plural(g.n, "it", "them"),
+		    plural(g.n, "'", "parameters (the first of '"), of->name,
+		    plural(g.n, "'", "')"));
+}
+
+static bool
+is_orphan(const struct flat *f, const struct flat_val *v)
 {
 	int64_t n = 0;
 
 	if (!v->init || !v->nuse || v->frozen || v->verdict != VERDICT_CONST
+	    || is_folded_copy(f, v)
 	    || strcmp(v->reason, "neither named nor placed like a weight") != 0)
 		return false;
 	onnx_tensor_bytes(v->init, &n);
@@ -94,9 +134,6 @@ sort_orphan(struct search *s, struct orphans *o, int i)
 	}
 }
 
-#define WHOLE "optimize=False (dynamo) or do_constant_folding=False " \
-	"(TorchScript)"
-
 static void
 find_orphans(struct search *s)
 {
@@ -104,7 +141,7 @@ find_orphans(struct search *s)
 	const char *first;
 
 	for (int i = 1; i < s->f->nval; i++)
-		if (is_orphan(&s->f->val[i]))
+		if (is_orphan(s->f, &s->f->val[i]))
 			sort_orphan(s, &o, i);
 	first = o.rows.first;
 	if (o.rows.n)
@@ -188,6 +225,7 @@ find_folded_terms(struct search *s)
 				continue;
 			met[in] = true;
 			if (is_computed_number(&f->val[in])
+			    && !is_folded_copy(f, &f->val[in])
 			    && strcmp(sum->type, "Mul") != 0
 			    && strcmp(sum->type, "Div") != 0)
 				group_name(s, &g, f->val[in].name);
@@ -287,6 +325,7 @@ void
 damage_find_trained(struct search *s)
 {
 	find_wrongly_trained(s);
+	find_folded_copies(s);
 	find_orphans(s);
 	find_folded_terms(s);
 	find_idle(s);

@@ -23,7 +23,7 @@ enum kind {
 
 enum message {
 	M_MODEL, M_GRAPH, M_NODE, M_ATTRIBUTE, M_TENSOR, M_SPARSE, M_INFO,
-	M_TYPE, M_TENSOR_TYPE, M_SHAPE, M_DIM, M_ELEM, M_MAP, M_OPAQUE,
+	M_NOTED, M_TYPE, M_TENSOR_TYPE, M_SHAPE, M_DIM, M_ELEM, M_MAP, M_OPAQUE,
 	M_ENTRY, M_OPSET, M_FUNCTION, M_COUNT
 };
 
@@ -33,14 +33,16 @@ struct rule {
 
 static const char *const message_name[M_COUNT] = {
 	"ModelProto", "GraphProto", "NodeProto", "AttributeProto",
-	"TensorProto", "SparseTensorProto", "ValueInfoProto", "TypeProto",
-	"TypeProto.Tensor", "TensorShapeProto", "Dimension",
-	"TypeProto.Sequence", "TypeProto.Map", "TypeProto.Opaque",
+	"TensorProto", "SparseTensorProto", "ValueInfoProto",
+	"ValueInfoProto", "TypeProto", "TypeProto.Tensor",
+	"TensorShapeProto", "Dimension", "TypeProto.Sequence",
+	"TypeProto.Map", "TypeProto.Opaque",
 	"StringStringEntryProto", "OperatorSetIdProto", "FunctionProto"
 };
 
 /* Documentation, value infos of inner values (often stale; shapes are
- * inferred anew) and annotations of single nodes but one are dropped. */
+ * inferred anew) and annotations of single nodes and values are dropped, but
+ * for notes. */
 static const struct rule rules[M_COUNT][26] = {
 	[M_MODEL] = {
 		{ 1, VARINT, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 },
@@ -53,7 +55,8 @@ static const struct rule rules[M_COUNT][26] = {
 		{ 1, MESSAGE, M_NODE }, { 2, NAME, 0 },
 		{ 5, MESSAGE, M_TENSOR }, { 10, DROP, 0 },
 		{ 11, MESSAGE, M_INFO }, { 12, MESSAGE, M_INFO },
-		{ 13, DROP, 0 }, { 14, DROP, 0 }, { 15, MESSAGE, M_SPARSE },
+		{ 13, NOTE, M_NOTED }, { 14, DROP, 0 },
+		{ 15, MESSAGE, M_SPARSE },
 		{ 16, MESSAGE, M_ENTRY },
 	},
 	[M_NODE] = {
@@ -84,6 +87,10 @@ static const struct rule rules[M_COUNT][26] = {
 	[M_INFO] = {
 		{ 1, NAME, 0 }, { 2, ONCE, M_TYPE }, { 3, DROP, 0 },
 		{ 4, DROP, 0 },
+	},
+	[M_NOTED] = {
+		{ 1, NAME, 0 }, { 2, DROP, 0 }, { 3, DROP, 0 },
+		{ 4, NOTE, M_ENTRY },
 	},
 	[M_TYPE] = {
 		{ 1, ONCE, M_TENSOR_TYPE }, { 4, ONCE, M_ELEM },
@@ -317,7 +324,7 @@ is_note(const unsigned char *text, size_t n)
 {
 	static const char *const note[] = {
 		WIRE_CROSS_ENTROPY, WIRE_EMBEDDING, WIRE_DETACH,
-		WIRE_PARAMETER
+		WIRE_PARAMETER, WIRE_FOLDED
 	};
 
 	for (size_t i = 0; i < sizeof note / sizeof *note; i++)

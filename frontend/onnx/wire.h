@@ -41,6 +41,8 @@ enum wire_root { WIRE_MODEL, WIRE_TENSOR };
 #define WIRE_EMBEDDING "aten.embedding.default](args = ("
 #define WIRE_DETACH "aten.detach.default](args = ("
 #define WIRE_PARAMETER "%p_"
+/* What its optimizer notes at a value that it computed of constants. */
+#define WIRE_FOLDED "pkg.onnxscript.optimizer.folded_from"
 
 /* Contents of one tensor, in place. */
 struct wire_payload {

@@ -214,6 +214,20 @@ class Penalised(nn.Module):
         return (0.5 * (self.l(x).square().mean() + 1.25) + 0.01 * self.l.weight.square().sum()).reshape(()) - 2.5
 
 
+class Computed(nn.Module):
+    """What is computed of parameters that are used elsewhere, too: folding makes constants of it, here a number, a mask (as its contents look) and a weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(8, 8, bias=False)
+        self.v = nn.Parameter(torch.eye(8)[0])
+
+    def forward(self, x):
+        w = self.l.weight
+        h = x @ w * w.norm() + x * self.v + torch.tanh(x) * (self.v * 2)
+        return (h + nn.functional.linear(x, w * w)).square().mean()
+
+
 class Padding(nn.Module):
     """The exporter drops padding_idx; 2 is the row of the first table, the second has none."""
 
@@ -248,7 +262,8 @@ class Detached(Module):
         return y * y.detach() if self.layer else y
 
 
-def save(out, name):
+def save(out, name, folded=False):
+    """folded: with the optimizer's notes of what it computed, which earlier ones did not write."""
     path = os.path.join(out, name + ".onnx")
     model = onnx.load(path)
     for node in model.graph.node:
@@ -257,7 +272,9 @@ def save(out, name):
         node.metadata_props.extend(calls)
         node.ClearField("doc_string")
     for value in list(model.graph.value_info) + list(model.graph.input) + list(model.graph.output):
+        notes = [p for p in value.metadata_props if folded and p.key == "pkg.onnxscript.optimizer.folded_from"]
         del value.metadata_props[:]
+        value.metadata_props.extend(notes)
     onnx.save(model, path)
 
 
@@ -269,11 +286,11 @@ def torchscript(out, name, module, x, train=True):
     save(out, name)
 
 
-def dynamo(out, name, module, x, optimize, batch=True):
+def dynamo(out, name, module, x, optimize, batch=True, folded=False):
     dims = ({0: torch.export.Dim("batch", min=2, max=64)},) if batch else None
     torch.onnx.export(module.train(), (x,), os.path.join(out, name + ".onnx"), dynamo=True, optimize=optimize, external_data=False, verbose=False,
                       input_names=["x"], output_names=["loss"], dynamic_shapes=dims)
-    save(out, name)
+    save(out, name, folded)
 
 
 def main():
@@ -311,6 +328,8 @@ def main():
     dynamo(out, "dynamo-optimized-shared", Shared(True), ids, True, batch=False)
     dynamo(out, "dynamo-optimized-penalty", Penalised(), flat, True)
     dynamo(out, "dynamo-penalty", Penalised(), flat, False)
+    dynamo(out, "dynamo-optimized-computed", Computed(), flat, True, folded=True)
+    dynamo(out, "dynamo-computed", Computed(), flat, False)
     dynamo(out, "dynamo-padding", Padding(), ids, False)
     dynamo(out, "dynamo-frequency", Frequency(), ids, False)
     dynamo(out, "dynamo-detach", Detached(True), flat, False)
