@@ -123,11 +123,22 @@ is_pytorch(const struct flat *f)
 	return by && strcmp(by, "pytorch") == 0;
 }
 
+bool
+is_trained(const struct flat *f, const char *name)
+{
+	for (int i = 1; i < f->nval; i++)
+		if (f->val[i].init && f->val[i].nuse
+		    && f->val[i].verdict == VERDICT_PARAM
+		    && strcmp(f->val[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 static void
 find_renamed(struct search *s)
 {
 	struct group renamed = { 0 }, split = { 0 }, apart = { 0 };
-	const char *twin = NULL, *of = NULL;
+	const char *twin = NULL, *of = NULL, *source;
 
 	for (int i = 1; i < s->f->nval; i++) {
 		const struct flat_val *v = &s->f->val[i], *w;
@@ -136,12 +147,12 @@ find_renamed(struct search *s)
 			continue;
 		group_name(s, &renamed, v->name);
 		w = find_twin(s->f, v);
-		if (!w && (w = folded_from(s->f, v))) {
-			of = of ? of : w->name;
+		source = w ? NULL : folded_from(s, v);
+		if (source && is_trained(s->f, source)) {
+			of = of ? of : source;
 			group_add(s, &apart, v->name,
 			          arena_printf(s->arena, "'%s' of '%s'",
-			                       v->name, w->name));
-			continue;
+			                       v->name, source));
 		}
 		if (!w)
 			continue;

@@ -97,29 +97,38 @@ folded_note(const struct flat *f, const char *name)
 	return NULL;
 }
 
-/* The note is Python's list of names: ['val_0', 'w']. */
 static bool
-is_listed(const char *list, const char *name)
+any_holds(Onnx__StringStringEntryProto *const *props, size_t n,
+          const char *text)
 {
-	size_t n = strlen(name);
-
-	for (const char *s = list; (s = strstr(s, name)); s++)
-		if (s > list && s[-1] == '\'' && s[n] == '\'')
+	for (size_t i = 0; i < n; i++)
+		if (props[i]->value && strstr(props[i]->value, text))
 			return true;
 	return false;
 }
 
-const struct flat_val *
-folded_from(const struct flat *f, const struct flat_val *v)
+/* Whether the exporter's signature calls it so: p_w: PARAMETER target='w' */
+static bool
+is_module_parameter(struct search *s, const char *name)
 {
-	const char *list = v->init ? folded_note(f, v->name) : NULL;
+	const Onnx__ModelProto *m = s->f->file->model;
+	const char *line = arena_printf(s->arena, ": PARAMETER target='%s'",
+	                                name);
 
-	for (int i = 1; list && i < f->nval; i++) {
-		const struct flat_val *w = &f->val[i];
+	return any_holds(m->graph->metadata_props, m->graph->n_metadata_props,
+	                 line)
+		|| any_holds(m->metadata_props, m->n_metadata_props, line);
+}
 
-		if (w != v && w->init && w->nuse
-		    && w->verdict == VERDICT_PARAM && is_listed(list, w->name))
-			return w;
-	}
+/* The note is Python's list of names: ['val_0', 'w']. */
+const char *
+folded_from(struct search *s, const struct flat_val *v)
+{
+	const char *list = v->init ? folded_note(s->f, v->name) : NULL;
+	char *text = list ? arena_str(s->arena, list) : NULL, *name;
+
+	while (text && strsep(&text, "'") && (name = strsep(&text, "'")))
+		if (is_module_parameter(s, name))
+			return name;
 	return NULL;
 }

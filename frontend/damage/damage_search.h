@@ -29,6 +29,8 @@ void group_name(struct search *, struct group *, const char *name);
 /* "'a'" or "'a' and 3 more". */
 const char *group_subject(struct search *, const struct group *);
 
+/* Whether the file has a parameter of that name that is trained. */
+bool is_trained(const struct flat *, const char *name);
 /* Whether PyTorch wrote the file. */
 bool is_pytorch(const struct flat *);
 
@@ -55,9 +57,9 @@ int64_t lost_padding(const struct flat_node *);
 bool lost_frequency(const struct flat_node *);
 /* Whether the node is a detach(), by the exporter's word. */
 bool lost_detach(const struct flat_node *);
-/* The first parameter of the file of which the exporter computed the constant
- * v, by its own word; NULL: none that is known of. */
-const struct flat_val *folded_from(const struct flat *,
-                                   const struct flat_val *v);
+/* The name of the first of the module's parameters of which the exporter
+ * computed the constant v, by its own word; the file may or may not hold it.
+ * NULL: none that is known of. */
+const char *folded_from(struct search *, const struct flat_val *v);
 
 #endif

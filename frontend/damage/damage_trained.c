@@ -3,6 +3,7 @@
  */
 #include "frontend/damage/damage_search.h"
 #include "frontend/params/params.h"
+#include "ir/base/glob.h"
 
 #include <string.h>
 
@@ -54,49 +55,29 @@ is_vector(const struct flat_val *v)
 	return wide == 1;
 }
 
-/* A constant with a gradient that was computed of a parameter which is trained,
- * where the exporter says so: w.norm() of x @ w * w.norm(). */
-static bool
-is_folded_copy(const struct flat *f, const struct flat_val *v)
+/* The parameter of which the exporter computed a constant that would get a
+ * gradient: w for w.norm() of x @ w * w.norm().  NULL: none, or not known. */
+static const char *
+lost_source(struct search *s, const struct flat_val *v)
 {
-	return v->nuse && v->reached && !v->wished
-		&& v->verdict == VERDICT_CONST
-		&& strcmp(v->reason, "not a float tensor") != 0
-		&& folded_from(f, v);
-}
+	const struct glob_wish *wish;
+	const char *name;
 
-static void
-find_folded_copies(struct search *s)
-{
-	const struct flat_val *of = NULL;
-	struct group g = { 0 };
-
-	for (int i = 1; i < s->f->nval; i++) {
-		const struct flat_val *v = &s->f->val[i];
-
-		if (!is_folded_copy(s->f, v))
-			continue;
-		of = g.n ? of : folded_from(s->f, v);
-		group_add(s, &g, v->name,
-		          arena_printf(s->arena, "'%s' of '%s'", v->name,
-		                       folded_from(s->f, v)->name));
-	}
-	if (g.n)
-		say(s, &g, "%s: the exporter computed %s of %s%s%s, and what "
-		    "it computed is constant: no gradient goes through it; "
-		    "export with optimize=False", group_subject(s, &g),
-		    plural(g.n, "it", "them"),
-		    plural(g.n, "'", "parameters (the first of '"), of->name,
-		    plural(g.n, "'", "')"));
+	if (!v->nuse || !v->reached || v->wished
+	    || v->verdict != VERDICT_CONST
+	    || strcmp(v->reason, "not a float tensor") == 0)
+		return NULL;
+	name = folded_from(s, v);
+	wish = name ? glob_last(s->opt->nwish, s->opt->wish, name) : NULL;
+	return wish && !wish->wanted ? NULL : name;
 }
 
 static bool
-is_orphan(const struct flat *f, const struct flat_val *v)
+is_orphan(const struct flat_val *v)
 {
 	int64_t n = 0;
 
 	if (!v->init || !v->nuse || v->frozen || v->verdict != VERDICT_CONST
-	    || is_folded_copy(f, v)
 	    || strcmp(v->reason, "neither named nor placed like a weight") != 0)
 		return false;
 	onnx_tensor_bytes(v->init, &n);
@@ -106,11 +87,13 @@ is_orphan(const struct flat *f, const struct flat_val *v)
 /* Constants with a gradient, by what they may be. */
 struct orphans {
 	struct group rows, copies, folded;
+	struct group computed;          /* the exporter says of what */
+	const char *source;             /* of the first of these */
 	int64_t nrow;                   /* of the first table */
 	bool can_rows, can_folded;      /* the first may be trained as it is */
 };
 
-static void
+static bool
 sort_orphan(struct search *s, struct orphans *o, int i)
 {
 	const struct flat_val *v = &s->f->val[i];
@@ -131,7 +114,34 @@ sort_orphan(struct search *s, struct orphans *o, int i)
 		if (o->folded.n == 0)
 			o->can_folded = is_vector(v);
 		group_name(s, &o->folded, v->name);
+	} else {
+		return false;
 	}
+	return true;
+}
+
+/* What only the exporter's note tells: numbers, and what looks like a mask. */
+static void
+add_computed(struct search *s, struct orphans *o, const struct flat_val *v,
+             const char *source)
+{
+	o->source = o->computed.n ? o->source : source;
+	group_add(s, &o->computed, v->name,
+	          arena_printf(s->arena, "'%s' of '%s'", v->name, source));
+}
+
+static void
+say_computed(struct search *s, const struct orphans *o)
+{
+	int n = o->computed.n;
+
+	if (n)
+		say(s, &o->computed, "%s: the exporter computed %s of %s%s%s, "
+		    "and what it computed is constant: no gradient goes "
+		    "through it; export with optimize=False",
+		    group_subject(s, &o->computed), plural(n, "it", "them"),
+		    plural(n, "'", "parameters (the first of '"), o->source,
+		    plural(n, "'", "')"));
 }
 
 static void
@@ -140,9 +150,16 @@ find_orphans(struct search *s)
 	struct orphans o = { 0 };
 	const char *first;
 
-	for (int i = 1; i < s->f->nval; i++)
-		if (is_orphan(s->f, &s->f->val[i]))
-			sort_orphan(s, &o, i);
+	for (int i = 1; i < s->f->nval; i++) {
+		const struct flat_val *v = &s->f->val[i];
+		const char *source = lost_source(s, v);
+
+		if (source && is_trained(s->f, source))
+			add_computed(s, &o, v, source);
+		else if (!(is_orphan(v) && sort_orphan(s, &o, i)) && source)
+			add_computed(s, &o, v, source);
+	}
+	say_computed(s, &o);
 	first = o.rows.first;
 	if (o.rows.n)
 		say(s, &o.rows, "%s %s added to an embedding: %jd rows "
@@ -225,7 +242,7 @@ find_folded_terms(struct search *s)
 				continue;
 			met[in] = true;
 			if (is_computed_number(&f->val[in])
-			    && !is_folded_copy(f, &f->val[in])
+			    && !lost_source(s, &f->val[in])
 			    && strcmp(sum->type, "Mul") != 0
 			    && strcmp(sum->type, "Div") != 0)
 				group_name(s, &g, f->val[in].name);
@@ -325,7 +342,6 @@ void
 damage_find_trained(struct search *s)
 {
 	find_wrongly_trained(s);
-	find_folded_copies(s);
 	find_orphans(s);
 	find_folded_terms(s);
 	find_idle(s);

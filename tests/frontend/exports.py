@@ -228,6 +228,18 @@ class Computed(nn.Module):
         return (h + nn.functional.linear(x, w * w)).square().mean()
 
 
+class Towers(nn.Module):
+    """One table read twice, and a temperature that folding makes a number of: the reads must not hide that the file lacks it."""
+
+    def __init__(self):
+        super().__init__()
+        self.e, self.l, self.t = nn.Embedding(20, 8), nn.Linear(8, 8), nn.Parameter(torch.tensor(1.2))
+
+    def forward(self, x):
+        u, v = self.e(x[:, 0]), self.l(self.e(x[:, 1]))
+        return (torch.log_softmax(u @ v.T * self.t.exp(), -1)).diagonal().mean().neg()
+
+
 class Padding(nn.Module):
     """The exporter drops padding_idx; 2 is the row of the first table, the second has none."""
 
@@ -330,6 +342,8 @@ def main():
     dynamo(out, "dynamo-penalty", Penalised(), flat, False)
     dynamo(out, "dynamo-optimized-computed", Computed(), flat, True, folded=True)
     dynamo(out, "dynamo-computed", Computed(), flat, False)
+    dynamo(out, "dynamo-optimized-towers", Towers(), ids, True, batch=False, folded=True)
+    dynamo(out, "dynamo-towers", Towers(), ids, False, batch=False)
     dynamo(out, "dynamo-padding", Padding(), ids, False)
     dynamo(out, "dynamo-frequency", Frequency(), ids, False)
     dynamo(out, "dynamo-detach", Detached(True), flat, False)
