@@ -186,7 +186,7 @@ find_renamed(struct search *s)
 }
 
 /* An embedding with several readers is tied in earnest and stands for as many
- * names. */
+ * names, all of them modules' weights; or it is read twice. */
 static int
 tied_names(const struct flat *f)
 {
@@ -200,7 +200,7 @@ tied_names(const struct flat *f)
 		    && v->verdict == VERDICT_PARAM && v->nuse > 1)
 			n += v->nuse - 1;
 	}
-	return n;
+	return n < f->nlostweight ? n : f->nlostweight;
 }
 
 /* Parameters of the exporter's list that the file does not hold. */

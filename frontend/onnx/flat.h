@@ -97,6 +97,7 @@ struct flat {
 	int nlost;                      /* parameters that the exporter's
 	                                 * signature has and the file not */
 	int nlostnorm;                  /* the same of BatchNorms */
+	int nlostweight;                /* those called "weight" among nlost */
 	size_t tie_cap;
 };
 

@@ -232,9 +232,14 @@ find_signature(struct classifier *c)
 			c->f->lost[named++] = c->sig[i].name;
 	}
 	params = found > params ? found : params;
-	for (size_t i = 0; i < c->nsig; i++)
-		c->f->nlostnorm += c->sig[i].kind == 'B' && !c->sig[i].there
-			&& has_suffix(c->sig[i].name, ".running_mean");
+	for (size_t i = 0; i < c->nsig; i++) {
+		const struct signature *s = &c->sig[i];
+
+		c->f->nlostnorm += s->kind == 'B' && !s->there
+			&& has_suffix(s->name, ".running_mean");
+		c->f->nlostweight += s->kind == 'P' && !s->there
+			&& has_suffix(s->name, ".weight");
+	}
 	c->lost = found < params;
 	c->f->nlost = (int)(params - found) - nalias;
 }
