@@ -168,14 +168,16 @@ read_signature(struct classifier *c, const char *text)
 		qsort(c->sig, c->nsig, sizeof *c->sig, by_name);
 }
 
-/* Whether a missing parameter goes by another name: a.bias is the bias that
- * a.decoder has too. */
+/* Whether a missing bias goes by another name: heads of language models tie
+ * a.bias to a.decoder's.  Other parameters are rarely tied so, and modules in
+ * modules often call a factor alike, of which an exporter leaves one out. */
 static bool
 is_alias(const struct flat *f, const char *lost)
 {
 	const char *last = strrchr(lost, '.');
 
-	for (int i = 1; last && i < f->nval; i++) {
+	for (int i = 1; last && strcmp(last, ".bias") == 0 && i < f->nval;
+	     i++) {
 		const char *name = f->val[i].name, *end = strrchr(name, '.');
 
 		if (f->val[i].init && end && strcmp(end, last) == 0

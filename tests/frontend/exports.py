@@ -241,6 +241,27 @@ class Towers(nn.Module):
         return (torch.log_softmax(u @ v.T * self.t.exp(), -1)).diagonal().mean().neg()
 
 
+class Nested(nn.Module):
+    """A factor of 1, which the exporter leaves out, beside a parameter further inside that is called alike."""
+
+    def __init__(self, inner=None):
+        super().__init__()
+        self.l = inner or nn.Linear(8, 8)
+        self.scale = nn.Parameter(torch.ones(()) if inner else torch.rand(8) + 1)
+
+    def forward(self, x):
+        return self.l(x) * self.scale
+
+
+class Factors(Module):
+    def __init__(self):
+        super().__init__()
+        self.m = Nested(Nested())
+
+    def body(self, x):
+        return self.m(x)
+
+
 class Padding(nn.Module):
     """The exporter drops padding_idx; 2 is the row of the first table, the second has none."""
 
@@ -345,6 +366,7 @@ def main():
     dynamo(out, "dynamo-computed", Computed(), flat, False)
     dynamo(out, "dynamo-optimized-towers", Towers(), ids, True, batch=False, folded=True)
     dynamo(out, "dynamo-towers", Towers(), ids, False, batch=False)
+    dynamo(out, "dynamo-optimized-factors", Factors(), flat, True)
     dynamo(out, "dynamo-padding", Padding(), ids, False)
     dynamo(out, "dynamo-frequency", Frequency(), ids, False)
     dynamo(out, "dynamo-detach", Detached(True), flat, False)
