@@ -134,11 +134,25 @@ is_trained(const struct flat *f, const char *name)
 	return false;
 }
 
+/* Whether another parameter is the same, computed of the same one: a weight
+ * that several calls of a module share, transposed for each of them. */
+static bool
+is_copied(struct flat *f, const char *const *source, int v)
+{
+	for (int k = 1; k < v; k++)
+		if (source[k] && strcmp(source[k], source[v]) == 0
+		    && damage_same(f, &f->val[k], &f->val[v]))
+			return true;
+	return false;
+}
+
 static void
 find_renamed(struct search *s)
 {
 	struct group renamed = { 0 }, split = { 0 }, apart = { 0 };
-	const char *twin = NULL, *of = NULL, *source;
+	const char *twin = NULL, *of = NULL;
+	const char **source = arena_array(s->arena, (size_t)s->f->nval,
+	                                  sizeof *source);
 
 	for (int i = 1; i < s->f->nval; i++) {
 		const struct flat_val *v = &s->f->val[i], *w;
@@ -147,12 +161,13 @@ find_renamed(struct search *s)
 			continue;
 		group_name(s, &renamed, v->name);
 		w = find_twin(s->f, v);
-		source = w ? NULL : folded_from(s, v);
-		if (source && is_trained(s->f, source)) {
-			of = of ? of : source;
+		source[i] = w ? NULL : folded_from(s, v);
+		if (source[i] && (is_trained(s->f, source[i])
+		    || is_copied(s->f, source, i))) {
+			of = of ? of : source[i];
 			group_add(s, &apart, v->name,
 			          arena_printf(s->arena, "'%s' of '%s'",
-			                       v->name, source));
+			                       v->name, source[i]));
 		}
 		if (!w)
 			continue;
@@ -169,8 +184,9 @@ find_renamed(struct search *s)
 		    twin, split.n == 1 ? "" : arena_printf(s->arena,
 		    ", and %d more like it", split.n - 1));
 	if (apart.n)
-		say(s, &apart, "'%s' was computed of '%s' by the exporter%s: "
-		    "each is trained on its own; export with optimize=False",
+		say(s, &apart, "'%s' was computed of '%s' by the exporter, and "
+		    "is not all that the file has of it%s: each is trained on "
+		    "its own; export with optimize=False",
 		    apart.first, of, apart.n == 1 ? ""
 		    : arena_printf(s->arena, ", and %d more like it",
 		                   apart.n - 1));

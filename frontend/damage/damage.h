@@ -48,5 +48,8 @@ bool damage_is_sinusoid(struct flat *, const struct flat_val *);
 /* Whether b is a transposed; both are matrices of the file. */
 bool damage_transposed(struct flat *, const struct flat_val *a,
                        const struct flat_val *b);
+/* Whether two initializers have the same shape and contents. */
+bool damage_same(struct flat *, const struct flat_val *,
+                 const struct flat_val *);
 
 #endif

@@ -183,3 +183,17 @@ damage_transposed(struct flat *f, const struct flat_val *a,
 				return false;
 	return true;
 }
+
+bool
+damage_same(struct flat *f, const struct flat_val *a, const struct flat_val *b)
+{
+	int64_t n, m;
+	Val s, t;
+
+	return load(f, a, &s, &n) && load(f, b, &t, &m) && n == m
+		&& s.dt == t.dt && s.shape.rank == t.shape.rank
+		&& memcmp(s.shape.dim, t.shape.dim, (size_t)s.shape.rank
+		          * sizeof *s.shape.dim) == 0
+		&& memcmp(s.data, t.data, (size_t)n
+		          * (size_t)dtype_info[s.dt].nbytes) == 0;
+}

@@ -48,6 +48,7 @@ EXPECTED = {
     "dynamo-optimized-computed": [["and 1 more", "computed them of parameters (the first of 'l.weight')", "optimize=False"],
                                   ["was computed of 'l.weight'", "trained on its own"]], "dynamo-computed": [],
     "dynamo-optimized-towers": [["'exp': the exporter computed it of 't'", "optimize=False"], ["2 parameters of the module", "missing: 'one', 't'"]], "dynamo-towers": [],
+    "dynamo-optimized-siamese": [["was computed of 'l.weight'", "not all that the file has of it", "trained on its own"]],
     "dynamo-optimized-factors": [["1 parameter of the module is not in the file", "missing: 'm.scale'"]],
     "dynamo-lora": [["2 parameters are trained beside 2 of LoRA", "--freeze '*' --train '*lora_*'"]],
 }

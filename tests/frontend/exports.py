@@ -262,6 +262,17 @@ class Factors(Module):
         return self.m(x)
 
 
+class Siamese(Module):
+    """A layer called twice, too large for the exporter to see that what it makes of the weight is one: a copy for each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(40, 40)
+
+    def body(self, x):
+        return self.l(torch.tanh(self.l(x)))
+
+
 class Padding(nn.Module):
     """The exporter drops padding_idx; 2 is the row of the first table, the second has none."""
 
@@ -367,6 +378,7 @@ def main():
     dynamo(out, "dynamo-optimized-towers", Towers(), ids, True, batch=False, folded=True)
     dynamo(out, "dynamo-towers", Towers(), ids, False, batch=False)
     dynamo(out, "dynamo-optimized-factors", Factors(), flat, True)
+    dynamo(out, "dynamo-optimized-siamese", Siamese(), torch.randn(2, 6, 40), True, folded=True)
     dynamo(out, "dynamo-padding", Padding(), ids, False)
     dynamo(out, "dynamo-frequency", Frequency(), ids, False)
     dynamo(out, "dynamo-detach", Detached(True), flat, False)
