@@ -107,7 +107,7 @@ struct ckr_info {
 	bool shifted;           /* an input that the graph compares with what
 	                         * precedes it: labels that are the tokens
 	                         * themselves */
-	bool index;             /* an input by which a step looks something up */
+	bool index;             /* an input that steps look something up by */
 	int rank;
 	int64_t dim[8];
 	size_t nbytes;          /* elements * size */
