@@ -232,9 +232,9 @@ refuse(const struct dag *g, const struct dag_answer *r, int64_t budget,
 		PRId64 "): no plan %s; least budget %s%" PRId64
 		" B (%.4f); the largest working set of a node needs %" PRId64
 		" B (%.4f)", budget, (double)budget / (double)g->peak, g->peak,
-		budget < g->working_set || g->n <= DAG_EXACT ? "exists"
-		: "was found", least <= g->working_set || g->n <= DAG_EXACT
-		? "" : "found ", least, (double)least / (double)g->peak,
+		budget < g->working_set ? "exists" : "was found",
+		least <= g->working_set ? "" : "found ", least,
+		(double)least / (double)g->peak,
 		g->working_set, (double)g->working_set / (double)g->peak);
 	say_alive(g, &r->seq, diag, arena);
 	return false;

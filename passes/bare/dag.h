@@ -101,13 +101,6 @@ struct dag_best {
  * rung being searched. */
 bool dag_offer(struct dag_best *, const int32_t *node, int32_t len);
 bool dag_stopped(const struct dag_best *);
-/* Optimal, for graphs of at most DAG_EXACT nodes; false: none exists. */
-enum { DAG_EXACT = 12 };
-bool dag_exact(struct dag_best *, int64_t budget);
-/* Keep or recompute once, over the order of first runs of a plan: annealing
- * over sets, from the plan's. */
-void dag_keep(struct dag_best *, const struct dag_seq *, int64_t work,
-              double hot);
 /* Walk the order, evicting when memory is short. */
 void dag_evict(struct dag_best *, int64_t work);
 /* Annealing over sequences from the one given; hot: temperature at the start,

@@ -1,11 +1,11 @@
 /* Plan a bare graph of costs.
  *
  * what    the cheapest plan found within a budget
- * method  small graphs exactly.  Others: a ladder of budgets, from the peak of
- *         the unmodified order down to the largest working set, searched in
- *         sweeps; each rung starts from the plan of its neighbour, and each
- *         plan found is offered to every rung.  Tightening step by step finds
- *         better plans than a search at one budget with the same work.
+ * method  a ladder of budgets, from the peak of the unmodified order down to
+ *         the largest working set, searched in sweeps; each rung starts from
+ *         the plan of its neighbour, and each plan found is offered to every
+ *         rung.  Tightening step by step finds better plans than a search at
+ *         one budget with the same work.
  *         Of training graphs each rung's bound comes first, with a plan that
  *         often costs no more; such a rung is settled.
  *         What is done does not depend on the budget asked for, which only
@@ -166,25 +166,6 @@ sweep(struct dag_best *b, bool down, double hot, int64_t work)
 	b->swept = true;
 }
 
-/* The same over sets of kept values; from the rung's own plan or, first, from
- * its looser neighbour's. */
-static void
-sweep_sets(struct dag_best *b, bool first, double hot, int64_t work)
-{
-	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
-		const struct dag_seq *from = &b->rung[b->at].best;
-
-		if (settled(b))
-			continue;
-		if (first || !from->len)
-			from = &b->rung[b->at - 1].best;
-		if (!from->len)
-			break;
-		dag_keep(b, from, share(b, b->nrung - 1, work), hot);
-		note(b, "keep or recompute");
-	}
-}
-
 /* What each rung costs at least, and plans that often cost just that. */
 static void
 bound_all(struct dag_best *b, int64_t work)
@@ -201,8 +182,8 @@ bound_all(struct dag_best *b, int64_t work)
 			continue;
 		dag_offer(b, start.node, start.len);
 		if (!settled(b))
-			dag_keep(b, &start, share(b, b->nrung - 1, work),
-			         0.1);
+			dag_anneal(b, &start, share(b, b->nrung - 1, work),
+			           0.1);
 		note(b, "bounds");
 	}
 }
@@ -253,25 +234,6 @@ find_least(struct dag_best *b, int64_t work)
 	}
 }
 
-/* Nothing to search: the optimum, or the least budget, which is the peak of
- * some plan and so a sum of sizes. */
-static void
-plan_small(struct dag_best *b)
-{
-	int64_t lo = b->g->working_set, hi = b->least.peak;
-
-	if (done(b) || dag_exact(b, b->asked.budget))
-		return;
-	while (lo < hi) {
-		int64_t mid = lo + (hi - lo) / 2;
-
-		if (dag_exact(b, mid))
-			hi = b->least.peak < hi ? b->least.peak : mid;
-		else
-			lo = mid + 1;
-	}
-}
-
 static void
 plan_training(struct dag_best *b)
 {
@@ -283,11 +245,17 @@ plan_training(struct dag_best *b)
 	if (n <= BOUND_MAX)
 		bound_all(b, work);
 	evict_all(b, evict);
-	sweep_sets(b, true, 0.5, work);
-	sweep_sets(b, true, 0.2, work);
 	sweep(b, true, 0.4, work);
-	sweep_sets(b, false, 0.1, work);
+	sweep(b, true, 0.1, work);
 	find_least(b, work / 2);
+}
+
+/* Of one sweep over a graph of n nodes. */
+static int64_t
+sweep_work(int64_t n)
+{
+	return n < 140 ? 1200000 * n : n < 250 ? 168000000
+		: n < 1000 ? 168000000 + 400000 * (n - 250) : 470000000;
 }
 
 /* Small graphs have many a dead end: what there is to do is done twice. */
@@ -297,8 +265,7 @@ plan_general(struct dag_best *b)
 	double n = b->g->n;
 	int rounds = n < 200 ? 2 : 1;
 	int64_t evict = n < 4000 ? (int64_t)(15000 * n) : 60000000;
-	int64_t work = (int64_t)(n < 156 ? 1.2e6 * n : n < 1000
-	                         ? 1.5e7 * sqrt(n) : 4.7e8) / rounds;
+	int64_t work = sweep_work(b->g->n) / rounds;
 	double hot = n < 120 ? 0.5 : n < 1000 ? 60 / n : 0.06;
 
 	evict = in_time(b, evict, 7 * rounds * work);
@@ -329,11 +296,8 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 		order[i] = i;
 	make_ladder(&b);
 	dag_offer(&b, order, g->n);
-	b.bound = g->n <= DAG_EXACT ? g->cost
-		: dag_bound(g, o->budget, NULL, o->watch, arena);
-	if (g->n <= DAG_EXACT)
-		plan_small(&b);
-	else if (g->training)
+	b.bound = dag_bound(g, o->budget, NULL, o->watch, arena);
+	if (g->training)
 		plan_training(&b);
 	else
 		plan_general(&b);
@@ -341,7 +305,7 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 		fputs("\r\x1b[K", o->progress);
 	r.found = b.asked.best.len > 0;
 	r.seq = r.found ? b.asked.best : b.least;
-	r.bound = g->n <= DAG_EXACT && r.found ? r.seq.cost : b.bound;
+	r.bound = b.bound;
 	r.rung = b.rung;
 	r.nrung = b.nrung;
 	return r;

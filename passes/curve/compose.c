@@ -356,7 +356,7 @@ static int64_t *
 working_set(const struct parts *y)
 {
 	const struct remat *r = y->r;
-	size_t n = r->g->nnode;
+	size_t n = r->nnode;
 	int64_t *live = arena_array(y->arena, n + 2, sizeof *live), sum = 0;
 
 	for (int32_t s = 0; s < r->nstore; s++) {

@@ -27,7 +27,7 @@ static int64_t *
 fixed_bytes(const struct parts *y)
 {
 	const struct remat *r = y->r;
-	size_t n = r->g->nnode;
+	size_t n = r->nnode;
 	int64_t *live = arena_array(y->arena, n + 2, sizeof *live), sum = 0;
 	bool *over = arena_array(y->arena, (size_t)r->nstore + 1, 1);
 
@@ -87,7 +87,7 @@ find_stretches(const struct parts *y, int32_t at, const int64_t *fixed,
 {
 	const struct part *p = &y->part[at];
 	const struct kind *k = &y->kind[p->kind];
-	NodeId hi = at > 0 ? y->part[at - 1].lo : y->r->g->nnode, i = p->lo;
+	NodeId hi = at > 0 ? y->part[at - 1].lo : y->r->nnode, i = p->lo;
 	int32_t n = 1;
 
 	out[0] = (struct stretch){ 0, 0 };
@@ -196,8 +196,8 @@ find_loose(struct parts *y)
 {
 	int32_t n = 0;
 
-	y->loose = arena_array(y->arena, y->r->g->nnode, sizeof *y->loose);
-	for (NodeId i = 1; i < y->r->g->nnode; i++)
+	y->loose = arena_array(y->arena, y->r->nnode, sizeof *y->loose);
+	for (NodeId i = 1; i < y->r->nnode; i++)
 		if (!y->r->node[i].backward) {
 			y->loose[n] = loose_of(y, i);
 			n += y->loose[n].bytes > 0;
@@ -358,8 +358,8 @@ find_groups(struct meter *m)
 		nsampled += m->sampled[i];
 	if (2 * nsampled > y->n)
 		return;
-	m->only = arena_array(y->arena, y->r->g->nnode, sizeof *m->only);
-	for (NodeId i = 1; i < y->r->g->nnode; i++)
+	m->only = arena_array(y->arena, y->r->nnode, sizeof *m->only);
+	for (NodeId i = 1; i < y->r->nnode; i++)
 		if (m->sampled[y->node_part[i]])
 			m->only[m->nonly++] = i;
 }
@@ -473,7 +473,7 @@ parts_measure(struct parts *y)
 	m.taken = arena_array(y->arena, n, 4);
 	m.below = arena_array(y->arena, n, sizeof *m.below);
 	m.now = arena_array(y->arena, n, sizeof *m.now);
-	m.beside = arena_array(y->arena, y->r->g->nnode, sizeof *m.beside);
+	m.beside = arena_array(y->arena, y->r->nnode, sizeof *m.beside);
 	m.drop = arena_array(y->arena, (size_t)y->r->nstore + 1, 1);
 	for (int32_t i = 0; i < y->nkind; i++)
 		if (y->kind[i].nmeasured > times)

@@ -44,7 +44,7 @@ find_uses(struct parts *y)
 {
 	const struct remat *r = y->r;
 
-	for (NodeId i = 1; i < r->g->nnode; i++)
+	for (NodeId i = 1; i < r->nnode; i++)
 		for (int k = 0; k < r->node[i].nread; k++) {
 			int32_t s = r->node[i].read[k];
 
@@ -311,7 +311,7 @@ fill_parts(struct parts *y)
 			}
 		}
 	}
-	for (NodeId i = 1; i < r->g->nnode; i++)
+	for (NodeId i = 1; i < r->nnode; i++)
 		for (int k = 0; k < r->node[i].nread; k++) {
 			int32_t s = r->node[i].read[k];
 
@@ -326,7 +326,7 @@ static void
 find_ranges(struct parts *y)
 {
 	const struct remat *r = y->r;
-	NodeId end = r->g->nnode, i = 1;
+	NodeId end = r->nnode, i = 1;
 	int32_t at = y->n - 1;
 
 	for (int32_t k = 0; k < y->n; k++)
@@ -567,7 +567,7 @@ struct parts *
 parts_new(struct remat *r, const uint8_t *must)
 {
 	struct parts *y = arena_alloc(r->arena, sizeof *y);
-	size_t n = (size_t)r->nstore + 1, nodes = r->g->nnode;
+	size_t n = (size_t)r->nstore + 1, nodes = r->nnode;
 	struct cutter c = { .y = y };
 
 	y->r = r;

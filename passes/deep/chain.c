@@ -65,9 +65,9 @@ static void
 assign_parts(struct chain *c, const NodeId *behind, Arena *a)
 {
 	const struct remat *r = c->r;
-	int32_t *of_node = arena_array(a, r->g->nnode, 4), part = 0;
+	int32_t *of_node = arena_array(a, r->nnode, 4), part = 0;
 
-	for (NodeId i = 1; i < r->g->nnode; i++) {
+	for (NodeId i = 1; i < r->nnode; i++) {
 		const struct rnode *n = &r->node[i];
 
 		if (n->backward)
@@ -117,7 +117,7 @@ find_stages(struct chain *c)
 	const struct remat *r = c->r;
 	int32_t stage = c->npart - 1;
 
-	for (NodeId i = 1; i < r->g->nnode; i++) {
+	for (NodeId i = 1; i < r->nnode; i++) {
 		const struct rnode *n = &r->node[i];
 
 		if (!n->backward)
@@ -143,7 +143,7 @@ struct chain *
 chain_new(struct remat *r, const uint8_t *must, struct steps *out, Arena *a)
 {
 	struct chain *c = arena_alloc(a, sizeof *c);
-	size_t n = (size_t)r->nstore + 1, m = r->g->nnode;
+	size_t n = (size_t)r->nstore + 1, m = r->nnode;
 	NodeId *behind = arena_array(a, m + 1, sizeof *behind);
 
 	c->r = r;
@@ -355,7 +355,7 @@ run(struct chain *c, NodeId i)
 void
 chain_backward(struct chain *c, int32_t part)
 {
-	NodeId n = c->r->g->nnode;
+	NodeId n = c->r->nnode;
 
 	for (; c->ok && c->next < n && (part == 0
 	       || c->stage[c->next] >= part); c->next++)

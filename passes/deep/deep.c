@@ -10,13 +10,18 @@
  * cost    counted work; nothing of this runs where one recompute will do
  */
 #include "passes/deep/deep.h"
+#include "passes/deep/moments.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum {
 	LADDER = 24, BISECT = 12,
 	WALK_WORK = 40000000,           /* of one search */
-	REPEATS = 16                    /* steps per node, on average */
+	REPEATS = 16,                   /* steps per node, on average */
+	/* Two moments are few enough for branch and bound to come far; many
+	 * say more where memory is short, almost without it. */
+	TWO_NODES = 10000, MANY_NODES = 5000, MOMENTS = 10, COLUMNS = 2500
 };
 
 /* ---- walks ---- */
@@ -66,7 +71,7 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 
 	*d = (struct deep){ .r = r, .must = must, .top = top, .floor = floor };
 	d->steps.arena = arena_new();
-	d->steps.limit = REPEATS * (int32_t)r->g->nnode;
+	d->steps.limit = REPEATS * (int32_t)r->nnode;
 	if (!remat_exact(d)) {
 		nested_search(d);
 		walk_all(d);
@@ -77,3 +82,20 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 	return d;
 }
 
+
+double
+deep_bound(struct remat *r, int64_t memory)
+{
+	int64_t forward = 1, most;
+	struct moments two = { .r = r, .memory = memory,
+	                       .nodes = TWO_NODES };
+	struct moments many = { .r = r, .memory = memory,
+	                        .nodes = MANY_NODES };
+
+	for (NodeId i = 1; i < r->nnode; i++)
+		forward += !r->node[i].backward;
+	most = COLUMNS / (2 * forward);
+	two.most = (int)(most < 2 ? most : 2);
+	many.most = (int)(most < MOMENTS ? most : MOMENTS);
+	return fmax(moments_bound(&two), moments_bound(&many));
+}

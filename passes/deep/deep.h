@@ -11,6 +11,6 @@ struct deep *deep_new(struct remat *, const uint8_t *must, int64_t top,
                       double floor);
 /* Seconds of copies below which no plan gets whose arena is no larger, in
  * whatever order and however often it repeats nodes. */
-double deep_bound(const struct remat *, int64_t arena);
+double deep_bound(struct remat *, int64_t arena);
 
 #endif

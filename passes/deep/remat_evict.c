@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AROUND_MIN = 8, AROUND_MAX = 64, LOOK = 4000 };
+enum { AROUND_MIN = 16, AROUND_MAX = 2048, LOOK = 20000 };
 
 struct walk {
 	struct remat *r;
@@ -152,7 +152,7 @@ score(struct walk *w, int32_t s, int32_t limit)
 	int32_t use = next_use(w, s);
 	double cost = w->r->base_sec * 1e-9, dist;
 
-	dist = use < 0 ? 4.0 * w->r->g->nnode : use - (double)w->now + 1;
+	dist = use < 0 ? 4.0 * w->r->nnode : use - (double)w->now + 1;
 	cost += above(w, s, limit);
 	if (w->way.around > 0)
 		cost += w->way.around * below(w, s, limit);
@@ -408,7 +408,7 @@ index_uses(struct walk *w, Arena *a)
 	w->use_at = arena_array(a, n, 4);
 	w->reader_at = arena_array(a, n, 4);
 	for (int pass = 0; pass < 2; pass++) {
-		for (NodeId i = 1; i < r->g->nnode; i++)
+		for (NodeId i = 1; i < r->nnode; i++)
 			for (int k = 0; k < r->node[i].nread; k++) {
 				int32_t s = r->node[i].read[k];
 				bool fwd = !r->node[i].backward;
@@ -459,13 +459,13 @@ remat_evict(struct remat *r, const uint8_t *must, int64_t room,
 		.list = arena_array(a, n, 4), .pos = arena_array(a, n, 4),
 		.mark = arena_array(a, n, 4), .queue = arena_array(a, n, 4),
 		.wanted = arena_array(a, n, 4),
-		.chosen = arena_array(a, r->g->nnode, 4),
-		.need = arena_array(a, (size_t)r->g->nnode, sizeof *w.need),
+		.chosen = arena_array(a, r->nnode, 4),
+		.need = arena_array(a, (size_t)r->nnode, sizeof *w.need),
 	};
 
 	index_uses(&w, a);
 	out->n = 0;
-	for (NodeId i = 1; ok && i < r->g->nnode; i++) {
+	for (NodeId i = 1; ok && i < r->nnode; i++) {
 		ok = !watch_over(r->watch);
 		w.now = i;
 		if (r->node[i].backward && !begun) {

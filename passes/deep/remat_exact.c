@@ -214,7 +214,7 @@ static bool
 search(struct exact *e)
 {
 	uint32_t full = (1u << e->ncand) - 1, state = 1u << e->ncand;
-	NodeId end = e->r->g->nnode;
+	NodeId end = e->r->nnode;
 
 	for (uint32_t i = 0; i < e->nstate; i++)
 		e->sec[i] = INFINITY;
@@ -276,7 +276,7 @@ find_choices(struct exact *e)
 		e->bit[s] = e->ncand;
 		e->cand[e->ncand++] = s;
 	}
-	return e->ncand > 0 && ((int64_t)r->g->nnode + 1) << e->ncand
+	return e->ncand > 0 && ((int64_t)r->nnode + 1) << e->ncand
 		<= STATES;
 }
 
@@ -285,7 +285,7 @@ find_sets(struct exact *e)
 {
 	const struct remat *r = e->r;
 
-	for (NodeId i = 1; i < r->g->nnode; i++)
+	for (NodeId i = 1; i < r->nnode; i++)
 		for (int k = 0; k < r->node[i].nread; k++) {
 			int32_t s = r->node[i].read[k];
 
@@ -295,7 +295,7 @@ find_sets(struct exact *e)
 		}
 	for (int32_t s = 0; s < r->nstore; s++) {
 		const struct storage *t = &r->store[s];
-		NodeId end = t->output ? r->g->nnode : e->last[s];
+		NodeId end = t->output ? r->nnode : e->last[s];
 
 		for (NodeId i = t->def + 1; e->bit[s] < 0 && i <= end; i++)
 			e->others[i] += t->size;
@@ -311,7 +311,7 @@ remat_exact(struct deep *d)
 {
 	Arena *a = arena_new();
 	struct exact *e = arena_alloc(a, sizeof *e);
-	size_t n = d->r->g->nnode;
+	size_t n = d->r->nnode;
 	bool ok;
 
 	e->d = d;

@@ -55,7 +55,7 @@ price(struct chooser *c)
 
 	for (int32_t s = 0; s < r->nstore; s++)
 		c->need[s] = 0;
-	for (NodeId i = r->g->nnode - 1; i > 0; i--) {
+	for (NodeId i = r->nnode - 1; i > 0; i--) {
 		const struct rnode *n = &r->node[i];
 		bool again = n->backward;
 

@@ -2,9 +2,9 @@
  *
  * what    the fastest known plan whose placed arena fits, and a lower bound
  * method  What is known does not depend on the budget: an archive from
- *         descent and annealing (remat_search.c), and at fixed amounts of
- *         memory ("rungs") the plans that the 0-1 program leads to
- *         (remat_ilp.c).  Rungs are worked on from the budget downwards,
+ *         presets, descent and annealing (remat_search.c), and at fixed
+ *         amounts of memory ("rungs") the plans that the 0-1 program leads
+ *         to (remat_ilp.c).  Rungs are worked on from the budget downwards,
  *         until the bound of one says that no lower one can be faster.  Few
  *         candidates are tried one and all.
  *         So a larger budget chooses from at least as many plans, and the
@@ -80,16 +80,6 @@ try_presets(struct choice *c)
 	archive_try(c->base, drop);
 	remat_preset(r, c->must, REMAT_SELECTIVE, 1, drop);
 	archive_try(c->base, drop);
-	for (int64_t k = 2; k <= 8 && !watch_over(r->watch); k++) {
-		remat_preset(r, c->must, REMAT_EVERY, k, drop);
-		struct remat_cost cost = archive_try(c->base, drop);
-
-		/* a whole segment's copies may be alive at once; less of it
-		 * may be enough */
-		if (!c->curve || climbs(c))
-			remat_polish(c->base, cost.live - cost.live / 64, 0,
-			             drop);
-	}
 }
 
 /* Push the least memory further down. */
@@ -138,7 +128,6 @@ rung_bytes(const struct choice *c, int64_t rung)
 static double
 climb(struct choice *c, int64_t memory)
 {
-	int64_t target = memory;
 	struct found *start = archive_live(c->base, memory), *f;
 	Arena *arena = arena_new();
 	struct archive *a = archive_new(c->r, c->must, arena);
@@ -149,12 +138,7 @@ climb(struct choice *c, int64_t memory)
 		remat_polish(a, memory, c->polish, start->drop);
 	}
 	bound = remat_ilp(a, memory, gap, ILP_NODES, c->polish);
-	/* packing may lose some bytes: aim that much lower once more */
 	f = archive_live(a, memory);
-	if (f && archive_placed(a, f) > memory) {
-		target -= f->placed - f->live;
-		remat_ilp(a, target, gap, 0, c->polish);
-	}
 	if (f)
 		add_extra(c, f);
 	f = archive_best(a, memory);
@@ -209,7 +193,7 @@ deep_top(const struct choice *c)
 	int64_t least = c->base->slot[c->base->nslot - 1].live;
 
 	/* the search is long on large graphs, and composing as good */
-	if (c->curve && c->r->g->nnode > DEEP_LARGE)
+	if (c->curve && c->r->nnode > DEEP_LARGE)
 		return least + least / 8;
 	return least + least / 2;
 }
@@ -317,7 +301,7 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 	c->r = r;
 	c->must = must;
 	c->opt = opt;
-	c->polish = 1000000 / (int64_t)r->g->nnode;
+	c->polish = 1000000 / (int64_t)r->nnode;
 	if (c->polish < 1200)
 		c->polish = 1200;
 	if (c->polish > 8000)

@@ -88,7 +88,7 @@ find_uses(struct model *m)
 {
 	struct remat *r = m->r;
 
-	for (NodeId i = 1; i < r->g->nnode; i++) {
+	for (NodeId i = 1; i < r->nnode; i++) {
 		struct rnode *n = &r->node[i];
 		bool stage = false;
 
@@ -118,7 +118,7 @@ find_uses(struct model *m)
 	for (int32_t s = 0; s < r->nstore; s++)
 		m->user[s] = arena_array(m->arena, (size_t)m->nuser[s] + 1, 4);
 	memset(m->nuser, 0, (size_t)r->nstore * 4);
-	for (NodeId i = 1; i < r->g->nnode; i++)
+	for (NodeId i = 1; i < r->nnode; i++)
 		for (int k = 0; k < r->node[i].nread
 		     && !r->node[i].backward; k++) {
 			int32_t s = r->node[i].read[k];
@@ -139,7 +139,7 @@ find_ranges(struct model *m)
 {
 	struct remat *r = m->r;
 
-	for (NodeId i = r->g->nnode - 1; i >= 1; i--) {
+	for (NodeId i = r->nnode - 1; i >= 1; i--) {
 		struct rnode *n = &r->node[i];
 
 		m->hi[i] = -1;
@@ -204,7 +204,7 @@ make_columns(struct model *m)
 			m->x[s] = new_col(m, 0, m->must[s] == 'r' ? 0 : 1, 0,
 			                  true);
 	}
-	for (NodeId i = 1; i < r->g->nnode; i++)
+	for (NodeId i = 1; i < r->nnode; i++)
 		if (m->hi[i] >= 0)
 			make_breaks(m, i);
 }
@@ -257,7 +257,7 @@ make_logic(struct model *m)
 			term(m, z_up(m, r->store[s].def, m->first[s]), 1);
 			end_row(m, 1, INFINITY);
 		}
-	for (NodeId i = 1; i < r->g->nnode; i++)
+	for (NodeId i = 1; i < r->nnode; i++)
 		for (int32_t k = 0; k < m->nbreak[i]; k++) {
 			if (k > 0) {
 				term(m, m->z[i][k], 1);
@@ -337,7 +337,7 @@ make_points(struct model *m)
 	const struct remat *r = m->r;
 
 	/* fewer rows make a weaker bound, and no wrong one */
-	for (NodeId i = 1; i < r->g->nnode && !watch_over(r->watch); i++) {
+	for (NodeId i = 1; i < r->nnode && !watch_over(r->watch); i++) {
 		struct point *p = &m->point[m->npoint++];
 
 		p->node = i;
@@ -419,7 +419,7 @@ memory_terms(struct model *m, const struct point *p, bool measure)
 {
 	const struct remat *r = m->r;
 
-	memset(m->leaner, 0, r->g->nnode * sizeof *m->leaner);
+	memset(m->leaner, 0, r->nnode * sizeof *m->leaner);
 	m->len = 0;
 	m->extra = 0;
 	for (int32_t s = 0; s < r->nstore; s++) {
@@ -503,7 +503,7 @@ static struct model *
 model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
 {
 	struct model *m = arena_alloc(arena, sizeof *m);
-	size_t n = r->g->nnode, k = (size_t)r->nstore + 1;
+	size_t n = r->nnode, k = (size_t)r->nstore + 1;
 
 	m->r = r;
 	m->must = must;

@@ -38,7 +38,7 @@ find_equal_layers(const struct remat *r, Arena *arena, int32_t *cut)
 static int32_t
 find_similar_layers(const struct remat *r, Arena *arena, int32_t *cut)
 {
-	NodeId *behind = arena_array(arena, (size_t)r->g->nnode + 1,
+	NodeId *behind = arena_array(arena, (size_t)r->nnode + 1,
 	                             sizeof *behind);
 	int32_t n = remat_cuts(r, arena, cut, behind), best = 0, last = n - 1;
 	int32_t period = 1, kept = 0;
@@ -70,7 +70,7 @@ find_layers(struct remat *r, Arena *arena)
 {
 	if (r->layer)
 		return;
-	r->layer = arena_array(r->arena, (size_t)r->g->nnode + 1, 4);
+	r->layer = arena_array(r->arena, (size_t)r->nnode + 1, 4);
 	r->nlayer = find_equal_layers(r, arena, r->layer);
 	if (r->nlayer == 0)
 		r->nlayer = find_similar_layers(r, arena, r->layer);
@@ -79,13 +79,13 @@ find_layers(struct remat *r, Arena *arena)
 int
 remat_layer_of(struct remat *r, Arena *arena, int32_t *layer)
 {
-	int32_t *of_node = arena_array(arena, (size_t)r->g->nnode + 1, 4);
+	int32_t *of_node = arena_array(arena, (size_t)r->nnode + 1, 4);
 
 	find_layers(r, arena);
 	/* by node, the last of the inputs made before it */
 	for (int32_t i = 0; i < r->nlayer; i++)
 		of_node[r->store[r->layer[i]].def + 1] = i + 1;
-	for (NodeId i = 1; i < r->g->nnode; i++)
+	for (NodeId i = 1; i < r->nnode; i++)
 		if (of_node[i] < of_node[i - 1])
 			of_node[i] = of_node[i - 1];
 	for (int32_t s = 0; s < r->nstore; s++)

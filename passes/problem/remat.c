@@ -247,6 +247,15 @@ reserve_instances(struct remat *r, int32_t n)
 	r->inst_cap = n;
 }
 
+void
+remat_ready(struct remat *r)
+{
+	r->target = INT64_MAX;
+	r->now = arena_array(r->arena, (size_t)r->nstore + 1, 4);
+	reserve_steps(r, 2 * (int32_t)r->nnode);
+	reserve_instances(r, 2 * r->nstore + 1);
+}
+
 struct remat *
 remat_new(const Graph *g, Arena *arena)
 {
@@ -255,6 +264,7 @@ remat_new(const Graph *g, Arena *arena)
 	size_t n = g->nnode;
 
 	r->g = g;
+	r->nnode = g->nnode;
 	r->arena = arena;
 	r->node = arena_array(arena, n, sizeof *r->node);
 	find_storages(r);
@@ -268,17 +278,14 @@ remat_new(const Graph *g, Arena *arena)
 	}
 	find_groups(r);
 	find_inlinable(r);
-	r->target = INT64_MAX;
 	r->resident = resident_bytes(g, arena);
 	r->again = arena_array(arena, g->nval, 1);
 	r->cloned = arena_array(arena, n, 1);
 	r->taken_by = arena_array(arena, n, sizeof *r->taken_by);
-	r->now = arena_array(arena, (size_t)r->nstore + 1, 4);
 	r->in_view = arena_array(arena, g->nval, 4);
 	r->views = arena_array(arena, g->nval, sizeof *r->views);
 	r->waiting = arena_array(arena, n, sizeof *r->waiting);
-	reserve_steps(r, 2 * (int32_t)n);
-	reserve_instances(r, 2 * r->nstore + 1);
+	remat_ready(r);
 	return r;
 }
 
@@ -483,11 +490,28 @@ turn_view(struct remat *r, ValId v)
 	}
 }
 
+/* Views of what step k reads lie in the latest instances. */
+static void
+turn_views(struct remat *r, const Node *n)
+{
+	for (int i = 0; i < n->nin; i++)
+		turn_view(r, n->in[i]);
+}
+
+/* What step k writes is the latest instance; and so are its views. */
+static void
+note_views(struct remat *r, const Node *n)
+{
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && r->of_val[n->out[i]] >= 0)
+			r->in_view[n->out[i]] =
+				r->now[r->of_val[n->out[i]]];
+}
+
 /* The sequence into r->step. */
 static void
 expand(struct remat *r, const struct rstep *step, int32_t n)
 {
-	const Graph *g = r->g;
 	Arena *scratch = arena_new();
 	uint8_t *keep = arena_array(scratch, (size_t)n + 1, 1);
 	int32_t ninst = 0;
@@ -495,21 +519,19 @@ expand(struct remat *r, const struct rstep *step, int32_t n)
 	find_dead(r, step, n, keep);
 	r->nstep = 0;
 	for (int32_t k = 0; k < n; k++) {
-		const Node *m = &g->node[step[k].node];
+		const Node *m = r->g ? &r->g->node[step[k].node] : NULL;
 		const struct rnode *rn = &r->node[step[k].node];
 
 		if (!keep[k])
 			continue;
-		for (int i = 0; i < m->nin; i++)
-			turn_view(r, m->in[i]);
+		if (m)
+			turn_views(r, m);
 		emit(r, step[k]);
 		for (int i = 0; i < rn->nwrite; i++)
 			if (remat_writes(&step[k], i))
 				r->now[rn->write[i]] = ninst++;
-		for (int i = 0; i < m->nout; i++)
-			if (m->out[i] && r->of_val[m->out[i]] >= 0)
-				r->in_view[m->out[i]] =
-					r->now[r->of_val[m->out[i]]];
+		if (m)
+			note_views(r, m);
 	}
 	reserve_instances(r, ninst);
 	arena_free(scratch);

@@ -75,8 +75,9 @@ struct remat_cost {
 };
 
 struct remat {
-	const Graph *g;
+	const Graph *g;                 /* NULL: a bare graph of costs */
 	Arena *arena;
+	NodeId nnode;                   /* nodes are 1 .. nnode - 1 */
 	int32_t nstore;
 	struct storage *store;
 	int32_t *of_val;                /* storage of a value; -1: none */
@@ -126,6 +127,9 @@ int64_t remat_packed(struct remat *, Arena *scratch);
 
 /* remat.c */
 struct remat *remat_new(const Graph *, Arena *);
+/* Make a problem that was filled in by hand ready for evaluations: nodes,
+ * storages and the arena are there; no graph, so nothing is a view. */
+void remat_ready(struct remat *);
 /* Evaluate: drop[s] != 0 for dropped candidates. */
 struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
 /* Evaluate a sequence: first runs in order and copies of nodes other than

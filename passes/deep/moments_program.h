@@ -1,0 +1,54 @@
+/* The 0-1 program of moments, see moments.c. */
+#ifndef PASSES_MOMENTS_PROGRAM_H
+#define PASSES_MOMENTS_PROGRAM_H
+
+#include "passes/deep/moments.h"
+#include "passes/solve/ilp.h"
+
+/* Columns that are no variables. */
+enum { ZERO = -1, ONE = -2 };
+
+struct program {
+	struct moments *job;
+	const struct remat *r;
+	Arena *arena;
+	uint64_t *after;                /* any order, by node: what is made
+	                                 * from it */
+	size_t nword;
+	NodeId w[MOMENTS_MAX];
+	int n;
+	int32_t *user_at;               /* by storage: into user */
+	NodeId *user;
+	int *x[MOMENTS_MAX], *y[MOMENTS_MAX + 1];
+	int *z;                         /* by node */
+	double unit_sec, unit_bytes;
+	double sure;                    /* seconds of what runs in any plan */
+	struct steps plan;              /* of the last point */
+	struct remat_cost cost;
+	Ilp *lp;
+};
+
+/* What follows from the links: before anything else. */
+void program_index(struct program *);
+/* Columns and rows for the moments as they are, into p->lp. */
+void program_fill(struct program *);
+
+/* Node a runs before b in any plan. */
+static inline bool
+is_before(const struct program *p, NodeId a, NodeId b)
+{
+	if (!p->after)
+		return a < b;
+	return p->after[a * p->nword + b / 64] >> b % 64 & 1;
+}
+
+static inline bool
+node_reads(const struct rnode *n, int32_t s)
+{
+	for (int k = 0; k < n->nread; k++)
+		if (n->read[k] == s)
+			return true;
+	return false;
+}
+
+#endif
