@@ -121,14 +121,14 @@ def check(build):
 
 
 class Copy:
-    """The tree's copy and its build."""
+    """The tree's copy and its build, of some targets or all."""
 
-    def __init__(self, root, jobs, limit):
+    def __init__(self, root, jobs, limit, targets=()):
         self.root, self.jobs, self.limit = root, jobs, limit
         self.build = os.path.join(root, "build")
         self.take()
         self.call(["cmake", "-S", root, "-B", self.build, "-G", "Ninja"] + launcher())
-        self.call(["cmake", "--build", self.build, "-j", str(jobs)])
+        self.call(["cmake", "--build", self.build, "-j", str(jobs)] + [x for t in targets for x in ("--target", t)])
         self.found, self.tests = sources(root), read_tests(self.build)
 
     def take(self):
