@@ -18,9 +18,9 @@ NOISE = 32 << 10
 
 
 def measure(program, so, inputs="-", steps=6, env=None):
-    """Numbers of measure.c, or None."""
+    """Numbers of measure.c, or None.  Waiting is settled: on a crowded machine idle threads would come and go, and what they take with them."""
     done = subprocess.run([program, so, inputs, str(steps)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env={**os.environ, **(env or {})}, timeout=300)
+                          env={"OMP_WAIT_POLICY": "passive", **os.environ, **(env or {})}, timeout=300)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
