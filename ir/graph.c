@@ -75,6 +75,37 @@ op_attrs(Op op, int *n)
 	return table;
 }
 
+int64_t *
+attr_int_of(Op op, Attr *a, const char *name)
+{
+	int n;
+	const struct attr_info *t = op_attrs(op, &n);
+
+	for (int i = 0; i < n; i++)
+		if (t[i].type == AT_INT && strcmp(t[i].name, name) == 0)
+			return (int64_t *)((char *)a + t[i].offset);
+	return NULL;
+}
+
+DType
+op_type(Op op, const Attr *attr, const DType from[3])
+{
+	unsigned flags = op_info[op].flags;
+	const int64_t *to;
+	Attr a;
+
+	if (flags & F_TO_BOOL)
+		return DT_BOOL;
+	if (flags & F_TO_I64)
+		return DT_I64;
+	if (flags & F_TO_ATTR) {
+		a = *attr;
+		to = attr_int_of(op, &a, "to");
+		return (DType)*(to ? to : attr_int_of(op, &a, "dt"));
+	}
+	return from[flags & F_OF_1 ? 1 : flags & F_OF_2 ? 2 : 0];
+}
+
 Attr
 attr_default(Op op)
 {

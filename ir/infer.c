@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-ShapeRule *const infer_rule[OP_COUNT] = {
+static ShapeRule *const infer_rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
 #define RULES(shape, eval, cost, grad, shard) infer_##shape
 #include "ir/ops.h"
@@ -229,6 +229,18 @@ rule_append(struct infer *c, Shape *s, const Shape *x, int first, int last)
 	return true;
 }
 
+/* What the row says of operand i. */
+static bool
+want_classes(struct infer *c, int i)
+{
+	unsigned flags = op_info[c->n->op].flags;
+
+	return (!(flags & F_FLOATS) || rule_want_class(c, i, "f", "floats"))
+	       && (!(flags & F_INTS)
+	           || rule_want_class(c, i, "iu", "integers"))
+	       && (!(flags & F_BOOLS) || rule_want_class(c, i, "b", "bool"));
+}
+
 bool
 shape_infer(Graph *g, Diag *d, Node *n)
 {
@@ -245,5 +257,8 @@ shape_infer(Graph *g, Diag *d, Node *n)
 	for (int i = info->min; i < n->nin && n->op != OP_MATMUL; i++)
 		if (!n->in[i] && info->max == VARIADIC)
 			return rule_fail(&c, "operand %d is absent", i);
+	for (int i = 0; i < n->nin && i < info->nstat; i++)
+		if (n->in[i] && !want_classes(&c, i))
+			return false;
 	return infer_rule[n->op](&c);
 }

@@ -27,8 +27,6 @@ typedef bool ShapeRule(struct infer *);
 #define RULES(shape, eval, cost, grad, shard) ShapeRule infer_##shape;
 #include "ir/ops.h"
 
-extern ShapeRule *const infer_rule[OP_COUNT];
-
 /* ---- operands ---- */
 
 static inline bool

@@ -3,20 +3,11 @@
 
 /* ---- element-wise ---- */
 
-static bool
-of_bits(Op op)
-{
-	return op == OP_BIT_NOT || op == OP_BIT_AND || op == OP_BIT_OR
-	       || op == OP_BIT_XOR || op == OP_SHL || op == OP_SHR;
-}
-
 bool
 infer_bcast(struct infer *c)
 {
 	Shape s;
 
-	if (of_bits(c->n->op) && !rule_want_class(c, 0, "iu", "integers"))
-		return false;
 	return rule_same_type(c, 0, 1) && rule_broadcast(c, 0, 2, &s)
 	       && rule_give(c, 0, in(c, 0)->dt ? in(c, 0)->dt : in(c, 1)->dt,
 			    s);
@@ -33,14 +24,8 @@ infer_pow(struct infer *c)
 bool
 infer_pred(struct infer *c)
 {
-	Op op = c->n->op;
-	bool logic =
-		op == OP_AND || op == OP_OR || op == OP_XOR || op == OP_NOT;
 	Shape s;
 
-	for (int i = 0; i < c->n->nin; i++)
-		if (logic && !rule_want_class(c, i, "b", "bool"))
-			return false;
 	return (c->n->nin < 2 || rule_same_type(c, 0, 1))
 	       && rule_broadcast(c, 0, c->n->nin, &s)
 	       && rule_give(c, 0, DT_BOOL, s);
@@ -73,72 +58,24 @@ infer_cast_like(struct infer *c)
 	return rule_give(c, 0, in(c, 1)->dt, shape_of(c, 0));
 }
 
-static bool
-needs_float(Op op)
+/* Output like operand 0; an element-wise op broadcasts all that are not
+ * static. */
+bool
+infer_same(struct infer *c)
 {
-	switch (op) {
-	case OP_EXP:
-	case OP_LOG:
-	case OP_SQRT:
-	case OP_RECIP:
-	case OP_SIN:
-	case OP_COS:
-	case OP_ATAN:
-	case OP_TANH:
-	case OP_SIGMOID:
-	case OP_ERF:
-	case OP_SOFTPLUS:
-	case OP_GELU:
-	case OP_SILU:
-	case OP_GELU_GRAD:
-	case OP_SILU_GRAD:
-	case OP_DROPOUT:
-	case OP_BERNOULLI:
-	case OP_SOFTMAX:
-	case OP_LOG_SOFTMAX:
-		return true;
-	default:
-		return false;
-	}
-}
+	const struct op_info *info = &op_info[c->n->op];
+	Shape s = shape_of(c, 0);
 
-/* scatter_elements, scatter_nd: what x, idx and upd owe each other. */
-static bool
-check_scatter(struct infer *c)
-{
-	Shape x = shape_of(c, 0), idx = shape_of(c, 1), want = idx;
-	int axis;
+	for (int i = 1; i < c->n->nin && i < info->nstat; i++) {
+		bool fits = info->flags & F_EW
+				    ? rule_broadcast(c, 0, i + 1, &s)
+				    : rule_want_shape(c, i, &s,
+						      "second operand");
 
-	if (!rule_want_class(c, 1, "iu", "integers")
-	    || !rule_same_type(c, 0, 2))
-		return false;
-	if (c->n->op == OP_SCATTER_ELEMENTS) {
-		if (x.rank >= 0
-		    && !rule_axis(c, c->n->attr.SCATTER_ELEMENTS.axis, x.rank,
-				  &axis))
+		if (!fits || !rule_same_type(c, 0, i))
 			return false;
-		if (x.rank >= 0 && idx.rank >= 0 && x.rank != idx.rank)
-			return rule_fail(c,
-					 "indices of rank %d for data of rank "
-					 "%d",
-					 idx.rank, x.rank);
-		return rule_want_shape(c, 2, &want, "updates");
 	}
-	if (x.rank < 0 || idx.rank < 0)
-		return true;
-	if (idx.rank == 0 || idx.dim[idx.rank - 1] > x.rank)
-		return rule_fail(c, "indices do not fit data of rank %d",
-				 x.rank);
-	if (idx.dim[idx.rank - 1] < 0)
-		return true;
-	want.rank = idx.rank - 1;
-	for (int i = (int)idx.dim[idx.rank - 1]; i < x.rank; i++) {
-		if (want.rank == MAX_RANK)
-			return rule_fail(c, "rank above %d is not supported",
-					 MAX_RANK);
-		want.dim[want.rank++] = x.dim[i];
-	}
-	return rule_want_shape(c, 2, &want, "updates");
+	return rule_give(c, 0, in(c, 0)->dt, s);
 }
 
 static bool
@@ -149,53 +86,24 @@ check_axis(struct infer *c, int64_t axis)
 	return rank < 0 || rule_axis(c, axis, rank, &fixed);
 }
 
-/* Output like operand 0; an element-wise op broadcasts all that are not
- * static. */
+/* log_softmax has the same attribute. */
 bool
-infer_same(struct infer *c)
+infer_softmax(struct infer *c)
 {
-	Op op = c->n->op;
-	Shape s = shape_of(c, 0);
-	int nfull = c->n->nin;
+	return check_axis(c, c->n->attr.SOFTMAX.axis) && infer_same(c);
+}
 
-	if (nfull > op_info[op].nstat)
-		nfull = op_info[op].nstat;
-	if (needs_float(op) && !rule_want_class(c, 0, "f", "floats"))
-		return false;
-	if (of_bits(op) && !rule_want_class(c, 0, "iu", "integers"))
-		return false;
-	switch (op) {
-	case OP_SCATTER_ELEMENTS:
-	case OP_SCATTER_ND:
-		if (!check_scatter(c))
-			return false;
-		break;
-	case OP_SOFTMAX:
-	case OP_LOG_SOFTMAX:
-		if (!check_axis(c, c->n->attr.SOFTMAX.axis))
-			return false;
-		break;
-	case OP_CUMSUM:
-		if (rule_look(c, 1) == ABSENT
-		    && !check_axis(c, c->n->attr.CUMSUM.axis))
-			return false;
-		break;
-	case OP_TRILU:
-		if (!rule_want_rank(c, 0, 2))
-			return false;
-		break;
-	default:
-		for (int i = 1; i < nfull; i++) {
-			bool fits = op_info[op].flags & F_EW
-					    ? rule_broadcast(c, 0, i + 1, &s)
-					    : rule_want_shape(c, i, &s,
-							      "second operand");
+bool
+infer_cumsum(struct infer *c)
+{
+	return (rule_look(c, 1) != ABSENT
+	        || check_axis(c, c->n->attr.CUMSUM.axis)) && infer_same(c);
+}
 
-			if (!fits || !rule_same_type(c, 0, i))
-				return false;
-		}
-	}
-	return rule_give(c, 0, in(c, 0)->dt, s);
+bool
+infer_trilu(struct infer *c)
+{
+	return rule_want_rank(c, 0, 2) && infer_same(c);
 }
 
 /* Type of micro i's result, from its arguments'. */
@@ -208,11 +116,7 @@ micro_type(const struct infer *c, const struct body *b, int i)
 	for (int k = 0; k < m->narg; k++)
 		arg[k] = m->arg[k] < 0 ? b->micro[~m->arg[k]].dt
 				       : in(c, m->arg[k])->dt;
-	if (m->op == OP_CAST)
-		return (DType)m->attr.CAST.to;
-	if (m->op == OP_WHERE)
-		return arg[1];
-	return infer_rule[m->op] == infer_pred ? DT_BOOL : arg[0];
+	return op_type(m->op, &m->attr, arg);
 }
 
 static bool

@@ -89,6 +89,52 @@ infer_scatter_add(struct infer *c)
 	return rule_give(c, 0, in(c, 1)->dt, s);
 }
 
+/* scatter_elements, scatter_nd: what x, idx and upd owe each other. */
+static bool
+check_scatter(struct infer *c)
+{
+	Shape x = shape_of(c, 0), idx = shape_of(c, 1), want = idx;
+	int axis;
+
+	if (!rule_want_class(c, 1, "iu", "integers")
+	    || !rule_same_type(c, 0, 2))
+		return false;
+	if (c->n->op == OP_SCATTER_ELEMENTS) {
+		if (x.rank >= 0
+		    && !rule_axis(c, c->n->attr.SCATTER_ELEMENTS.axis, x.rank,
+				  &axis))
+			return false;
+		if (x.rank >= 0 && idx.rank >= 0 && x.rank != idx.rank)
+			return rule_fail(c,
+					 "indices of rank %d for data of rank "
+					 "%d",
+					 idx.rank, x.rank);
+		return rule_want_shape(c, 2, &want, "updates");
+	}
+	if (x.rank < 0 || idx.rank < 0)
+		return true;
+	if (idx.rank == 0 || idx.dim[idx.rank - 1] > x.rank)
+		return rule_fail(c, "indices do not fit data of rank %d",
+				 x.rank);
+	if (idx.dim[idx.rank - 1] < 0)
+		return true;
+	want.rank = idx.rank - 1;
+	for (int i = (int)idx.dim[idx.rank - 1]; i < x.rank; i++) {
+		if (want.rank == MAX_RANK)
+			return rule_fail(c, "rank above %d is not supported",
+					 MAX_RANK);
+		want.dim[want.rank++] = x.dim[i];
+	}
+	return rule_want_shape(c, 2, &want, "updates");
+}
+
+bool
+infer_scatter(struct infer *c)
+{
+	return check_scatter(c)
+	       && rule_give(c, 0, in(c, 0)->dt, shape_of(c, 0));
+}
+
 bool
 infer_one_hot(struct infer *c)
 {

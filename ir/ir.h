@@ -82,6 +82,18 @@ enum {
 	F_ACC2 = 256,           /* output 0 may be written over input 2 */
 	F_ACC3 = 512,           /* ... over input 3 */
 	F_UPDATE = 1024,        /* an optimizer's step of input 0 */
+
+	/* operands that are not static: of which class */
+	F_FLOATS = 1 << 11,
+	F_INTS = 1 << 12,
+	F_BOOLS = 1 << 13,
+
+	/* type of output 0, if not operand 0's */
+	F_TO_BOOL = 1 << 14,
+	F_TO_I64 = 1 << 15,
+	F_TO_ATTR = 1 << 16,    /* attr to or dt */
+	F_OF_1 = 1 << 17,       /* operand 1's */
+	F_OF_2 = 1 << 18,       /* operand 2's */
 };
 
 #define ATTR(...) struct { char none_; __VA_ARGS__ }
@@ -118,6 +130,11 @@ extern const struct op_info op_info[OP_COUNT];
 Op op_find(const char *text);
 /* The attributes of an op in table order; *n: how many. */
 const struct attr_info *op_attrs(Op, int *n);
+/* The op's integer attribute of that name; NULL if it has none. */
+int64_t *attr_int_of(Op, Attr *, const char *name);
+/* Type of output 0 by the row's flags; from: the types of the first three
+ * operands, DT_NONE where there is none. */
+DType op_type(Op, const Attr *, const DType from[3]);
 
 /* ---- values ---- */
 

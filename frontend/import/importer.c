@@ -41,33 +41,16 @@ imp_out(struct importer *m, int i, ValId v)
 	m->g->val[v].onnx = arena_str(m->g->arena, y->name);
 }
 
-/* The element type of output 0 where it is plain; shapes wait until dims are
- * bound, but some choices below depend on the type. */
+/* Shapes wait until dims are bound, but some choices depend on the type of
+ * output 0. */
 static DType
-out_dtype(const struct importer *m, Op op, const Attr *a, int nin,
-          const ValId *in)
+out_dtype(const struct importer *m, const Node *n)
 {
-	static const char *const shape_rule[OP_COUNT] = {
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, cost, grad, shard) #shape
-#include "ir/ops.h"
-	};
-	const char *rule = shape_rule[op];
+	DType from[3] = { DT_NONE, DT_NONE, DT_NONE };
 
-	if (strcmp(rule, "pred") == 0)
-		return DT_BOOL;
-	if (op == OP_SHAPE || op == OP_SIZE || op == OP_NONZERO
-	    || op == OP_ARGMAX)
-		return DT_I64;
-	if (op == OP_CAST)
-		return (DType)a->CAST.to;
-	if (op == OP_CONSTANT_OF_SHAPE)
-		return (DType)a->CONSTANT_OF_SHAPE.dt;
-	if (op == OP_RANDOM)
-		return (DType)a->RANDOM.dt;
-	if (op == OP_WHERE || op == OP_CAST_LIKE)
-		return m->g->val[in[1]].dt;
-	return nin > 0 && op != OP_ONE_HOT ? m->g->val[in[0]].dt : DT_NONE;
+	for (int i = 0; i < n->nin && i < 3; i++)
+		from[i] = m->g->val[n->in[i]].dt;
+	return op_type(n->op, &n->attr, from);
 }
 
 ValId
@@ -82,7 +65,7 @@ imp_node(struct importer *m, Op op, const Attr *attr, int nin,
 	if (attr)
 		n->attr = *attr;
 	node_add_origin(m->g, n, &m->origin, 1);
-	m->g->val[n->out[0]].dt = out_dtype(m, op, &n->attr, nin, n->in);
+	m->g->val[n->out[0]].dt = out_dtype(m, n);
 	return n->out[0];
 }
 

@@ -130,20 +130,18 @@ number_streams(Pass *p, Graph *g)
 	int drawn = 0;
 
 	FOR_NODES (n, g) {
-		drawn += n->op == OP_RANDOM || n->op == OP_BERNOULLI;
-		if (n->op == OP_DROPOUT && n->attr.DROPOUT.stream == 0)
-			n->attr.DROPOUT.stream = ++g->nstream;
-		if (n->op == OP_BERNOULLI && n->attr.BERNOULLI.stream == 0)
-			n->attr.BERNOULLI.stream = ++g->nstream;
-		if (n->op == OP_RANDOM && n->attr.RANDOM.stream == 0)
-			n->attr.RANDOM.stream = ++g->nstream;
-		if (n->op != OP_ATTENTION)
+		int64_t *stream;
+
+		if (!(op_info[n->op].flags & F_RNG) || n->phase != PH_FORWARD)
 			continue;
-		if (!p->opt->dropout)
+		if (n->op == OP_ATTENTION && !p->opt->dropout)
 			n->attr.ATTENTION.ratio = 0;
-		if (n->attr.ATTENTION.ratio > 0
-		    && n->attr.ATTENTION.stream == 0)
-			n->attr.ATTENTION.stream = ++g->nstream;
+		if (n->op == OP_ATTENTION && !(n->attr.ATTENTION.ratio > 0))
+			continue;
+		drawn += n->op == OP_RANDOM || n->op == OP_BERNOULLI;
+		stream = attr_int_of(n->op, &n->attr, "stream");
+		if (*stream == 0)
+			*stream = ++g->nstream;
 	}
 	if (drawn > 0 && !p->opt->dropout)
 		diag_warn(p->diag, "%d ops draw random numbers still: "

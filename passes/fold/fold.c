@@ -44,20 +44,14 @@ trim_inputs(Node *n)
 static void
 normalise_axis(const Graph *g, Node *n)
 {
-	int nattr;
-	const struct attr_info *info = op_attrs(n->op, &nattr);
+	int64_t *axis = attr_int_of(n->op, &n->attr, "axis");
+	/* the new axis of one_hot counts in the output */
+	int rank = n->op == OP_ONE_HOT || n->op == OP_SCATTER_ADD
+	           ? g->val[n->out[0]].shape.rank
+	           : g->val[n->nin ? n->in[0] : 0].shape.rank;
 
-	for (int i = 0; i < nattr; i++) {
-		if (info[i].type != AT_INT || strcmp(info[i].name, "axis") != 0)
-			continue;
-		int64_t *axis = (int64_t *)((char *)&n->attr + info[i].offset);
-		/* the new axis of one_hot counts in the output */
-		int rank = n->op == OP_ONE_HOT || n->op == OP_SCATTER_ADD
-		           ? g->val[n->out[0]].shape.rank
-		           : g->val[n->in[0]].shape.rank;
-		if (*axis < 0 && rank >= 0)
-			*axis += rank;
-	}
+	if (axis && *axis < 0 && rank >= 0)
+		*axis += rank;
 }
 
 static bool
