@@ -138,7 +138,7 @@ check_updates(const Graph *g, Arena *a, Diag *d)
 	int n = 0;
 
 	FOR_NODES (node, g)
-		update |= node->op == OP_ADAMW || node->op == OP_SGD
+		update |= op_info[node->op].flags & F_UPDATE
 			|| node->op == OP_ACCUMULATE;
 	FOR_VALS (v, g)
 		if (v->kind == V_PARAM && !v->frozen && v->dt == DT_F64) {

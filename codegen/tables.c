@@ -184,11 +184,10 @@ tables_program(struct program *p, Arena *a, const Graph *g, const Plan *plan,
 static ValId
 labels_of(const Node *n)
 {
-	switch (n->op) {
-	case OP_SCE: case OP_NLL: return n->in[1];
-	case OP_CLASSIFIER: return n->in[2];
-	default: return 0;
-	}
+	unsigned flags = op_info[n->op].flags;
+
+	return flags & F_LABELS_1 ? n->in[1] : flags & F_LABELS_2 ? n->in[2]
+	     : 0;
 }
 
 /* Walk from the loss' labels back to an input; a slice that skips the first

@@ -94,7 +94,18 @@ enum {
 	F_TO_ATTR = 1 << 16,    /* attr to or dt */
 	F_OF_1 = 1 << 17,       /* operand 1's */
 	F_OF_2 = 1 << 18,       /* operand 2's */
+
+	F_STAGED = 1 << 19,     /* its kernel knows no 16-bit floats */
+	F_STRIDES = 1 << 20,    /* ... takes operands of any strides */
+	F_ALONE = 1 << 21,      /* F_EW, but `fuse` makes no loop of it */
+	F_WIDE_0 = 1 << 22,     /* operand 0 is wanted in f32 */
+	F_WIDE_3 = 1 << 23,     /* operand 3 is, if given */
+	F_LABELS_1 = 1 << 24,   /* operand 1 is labels of a loss */
+	F_LABELS_2 = 1 << 25,   /* operand 2 is */
 };
+
+/* FLOPs per element of the largest operand, at most 63; 0 is 1. */
+#define FLOPS(n) (n##u << 26)
 
 #define ATTR(...) struct { char none_; __VA_ARGS__ }
 #define I(name, def) int64_t name;
@@ -126,6 +137,31 @@ struct op_info {
 	unsigned flags;
 };
 extern const struct op_info op_info[OP_COUNT];
+
+static inline int
+op_flops(Op op)
+{
+	int n = (int)(op_info[op].flags / FLOPS(1));
+
+	return n ? n : 1;
+}
+
+/* Whether `fuse` makes a loop of it, or takes it into one. */
+static inline bool
+op_fuses(Op op)
+{
+	return (op_info[op].flags & (F_EW | F_ALONE)) == F_EW;
+}
+
+/* The operand that output 0 is added to; 0: none. */
+static inline int
+op_accumulator(Op op)
+{
+	unsigned flags = op_info[op].flags;
+
+	return flags & F_ACC3 ? 3 : flags & F_ACC2 ? 2 : 0;
+}
+
 /* OP_NONE if there is none of that name. */
 Op op_find(const char *text);
 /* The attributes of an op in table order; *n: how many. */

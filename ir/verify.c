@@ -14,7 +14,7 @@ enum { ALIGN = 64 };
 static const char *const emit_of[OP_COUNT] = {
 	[OP_NONE] = "fail",
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#define EMIT(cpu) #cpu
+#define EMIT(cpu, work) #cpu
 #include "ir/ops.h"
 };
 
@@ -535,8 +535,7 @@ static bool
 is_fused(const Graph *g)
 {
 	FOR_NODES (n, g)
-		if (op_info[n->op].flags & F_EW && n->op != OP_LOOP
-		    && n->op != OP_COPY)
+		if (op_fuses(n->op))
 			return false;
 	return g->nnode > 1;
 }

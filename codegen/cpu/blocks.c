@@ -5,6 +5,7 @@
  * overlap the ones before where they do not divide.
  */
 #include "codegen/cpu/conv_tile.h"
+#include "codegen/cpu/tile.h"
 
 static int64_t
 ceil_div(int64_t a, int64_t b)
@@ -164,7 +165,7 @@ conv_blocks(const Graph *g, const Node *n)
 }
 
 int64_t
-conv_scratch(const Graph *g, const Node *n, int threads)
+work_conv(const Graph *g, const Node *n, int threads)
 {
 	struct conv_tile t = conv_tile(g, n);
 	struct conv_blocks b = conv_blocks(g, n);

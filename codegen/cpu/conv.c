@@ -1,6 +1,7 @@
 /* Calls of the convolution, batch normalisation and pooling kernels. */
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/conv_tile.h"
+#include "codegen/cpu/tile.h"
 
 #include <string.h>
 
@@ -84,7 +85,7 @@ emit_geometry(struct emit *e, const Node *n)
 static const char *
 scratch(struct emit *e, const Node *n)
 {
-	return conv_scratch(e->g, n, 1) > 0
+	return work_conv(e->g, n, 1) > 0
 		? arena_printf(e->arena, "p[%d]", emit_scratch(n)) : "NULL";
 }
 

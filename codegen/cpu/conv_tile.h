@@ -53,7 +53,5 @@ struct conv_blocks {
 };
 
 struct conv_blocks conv_blocks(const Graph *, const Node *);
-/* Scratch bytes; -1 if too many.  Part of tile_workspace. */
-int64_t conv_scratch(const Graph *, const Node *, int threads);
 
 #endif

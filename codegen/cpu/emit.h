@@ -37,7 +37,7 @@ struct emit {
 typedef bool EmitRule(struct emit *, const Node *);
 
 /* One rule per name in the EMIT column of ops.h. */
-#define EMIT(cpu) EmitRule emit_##cpu;
+#define EMIT(cpu, work) EmitRule emit_##cpu;
 #define OP(id, text, sig, attr, rules, emit) emit
 #include "ir/ops.h"
 

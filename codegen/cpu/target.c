@@ -16,7 +16,7 @@ const struct target target_cpu = {
 };
 
 static EmitRule *const rule[OP_COUNT] = {
-#define EMIT(cpu) emit_##cpu
+#define EMIT(cpu, work) emit_##cpu
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
 #include "ir/ops.h"
 };

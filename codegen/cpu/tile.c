@@ -1,6 +1,5 @@
 /* Blocking of kernels and the scratch that follows from it. */
 #include "codegen/cpu/tile.h"
-#include "codegen/cpu/conv_tile.h"
 
 static int64_t
 ceil_div(int64_t a, int64_t b)
@@ -61,8 +60,8 @@ scratch_mul(int64_t a, int64_t b)
 /* Per thread: the scores of one block, for the gradient those of the
  * probabilities' adjoint too and one number per row.  ORDER TILE: the
  * kernels in codegen/cpu/kernels/attention.h split it the same way. */
-static int64_t
-attention_scratch(const Graph *g, const Node *n, int threads)
+int64_t
+work_attention(const Graph *g, const Node *n, int threads)
 {
 	bool grad = n->op == OP_ATTENTION_GRAD;
 	const Shape *q = &g->val[n->in[grad]].shape;
@@ -79,14 +78,16 @@ attention_scratch(const Graph *g, const Node *n, int threads)
 }
 
 /* Partial sums of scale's (and bias') gradient. */
-static int64_t
-norm_scratch(const Graph *g, const Node *n, int sums)
+int64_t
+work_norm(const Graph *g, const Node *n, int threads)
 {
 	const Shape *x = &g->val[n->in[1]].shape;
-	int64_t axis = n->op == OP_LAYERNORM_GRAD ? n->attr.LAYERNORM_GRAD.axis
-	                                          : n->attr.RMSNORM_GRAD.axis;
+	bool bias = n->op == OP_LAYERNORM_GRAD;
+	int64_t axis = bias ? n->attr.LAYERNORM_GRAD.axis
+	                    : n->attr.RMSNORM_GRAD.axis;
 	int64_t rows = 1, width = 1, parts;
 
+	(void)threads;
 	if (axis < 0)
 		axis += x->rank;
 	for (int i = 0; i < x->rank; i++)
@@ -97,12 +98,13 @@ norm_scratch(const Graph *g, const Node *n, int sums)
 	if (rows < 0 || width < 0)
 		return -1;
 	parts = rows > 0 ? ceil_div(rows, tile_part_rows(rows)) : 0;
-	return scratch_bytes(scratch_mul(scratch_mul(parts, sums), width));
+	return scratch_bytes(scratch_mul(scratch_mul(parts, bias ? 2 : 1),
+	                                width));
 }
 
 /* One chunk of logits and a loss per row. */
-static int64_t
-classifier_scratch(const Graph *g, const Node *n)
+int64_t
+work_classifier(const Graph *g, const Node *n, int threads)
 {
 	const Shape *x = &g->val[n->in[0]].shape;
 	const Shape *w = &g->val[n->in[1]].shape;
@@ -111,15 +113,17 @@ classifier_scratch(const Graph *g, const Node *n)
 	                                    n->attr.CLASSIFIER.chunk);
 	int64_t nelem = scratch_mul(rows, classes);
 
+	(void)threads;
 	if (nelem < 0 || !add_ok(nelem, rows, &nelem))
 		return -1;
 	return scratch_bytes(nelem);
 }
 
 /* Per thread: where the best of a line are, as 64-bit numbers. */
-static int64_t
-topk_scratch(const Node *n, int threads)
+int64_t
+work_topk(const Graph *g, const Node *n, int threads)
 {
+	(void)g;
 	return scratch_bytes(scratch_mul(scratch_mul(n->attr.TOPK.k, threads),
 	                                 2));
 }
@@ -138,13 +142,14 @@ least(int64_t a, int64_t b)
 
 /* Tiles of both operands and of the result, and a row.  ORDER TILE:
  * ckr_half_matmul() lays them out. */
-static int64_t
-half_scratch(const Graph *g, const Node *n)
+int64_t
+work_matmul(const Graph *g, const Node *n, int threads)
 {
 	const Shape *a = &g->val[n->in[0]].shape;
 	const Shape *y = &g->val[n->out[0]].shape;
 	int64_t m, cols, k;
 
+	(void)threads;
 	if (!is_half(g->val[n->out[0]].dt) || a->rank < 2 || y->rank < 2)
 		return 0;
 	/* dims before the last two may become rows */
@@ -159,23 +164,8 @@ half_scratch(const Graph *g, const Node *n)
 bool
 tile_staged(const Graph *g, const Node *n)
 {
-	switch (n->op) {
-	case OP_SOFTMAX: case OP_SOFTMAX_GRAD:
-	case OP_LOG_SOFTMAX: case OP_LOG_SOFTMAX_GRAD:
-	case OP_LAYERNORM: case OP_LAYERNORM_GRAD:
-	case OP_RMSNORM: case OP_RMSNORM_GRAD:
-	case OP_SCE: case OP_SCE_GRAD: case OP_NLL: case OP_NLL_GRAD:
-	case OP_ATTENTION: case OP_ATTENTION_GRAD: case OP_CLASSIFIER:
-	case OP_SCATTER_ADD:
-	case OP_CONV: case OP_CONV_DX: case OP_CONV_DW:
-	case OP_BATCHNORM: case OP_BATCHNORM_GRAD: case OP_BN_UPDATE:
-	case OP_MAXPOOL: case OP_MAXPOOL_GRAD:
-	case OP_AVGPOOL: case OP_AVGPOOL_GRAD: case OP_RESIZE:
-	case OP_GRID_SAMPLE: case OP_GRID_SAMPLE_GRAD:
-		break;
-	default:
+	if (!(op_info[n->op].flags & F_STAGED))
 		return false;
-	}
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 
@@ -206,50 +196,37 @@ tile_stage(const Val *v, int64_t *stride)
 }
 
 /* A number per matrix.  ORDER TILE: ckr_adafactor() counts on it. */
-static int64_t
-adafactor_scratch(const Graph *g, const Node *n)
+int64_t
+work_adafactor(const Graph *g, const Node *n, int threads)
 {
 	const Shape *s = &g->val[n->in[0]].shape;
 	int64_t matrices = 1;
 
+	(void)threads;
 	for (int i = 0; i < s->rank - 2; i++)
 		matrices = scratch_mul(matrices, s->dim[i]);
 	return s->rank < 2 ? 0 : scratch_bytes(matrices);
 }
 
-/* What the kernel itself asks for. */
-static int64_t
-own_workspace(const Graph *g, const Node *n, int threads)
+int64_t
+work_none(const Graph *g, const Node *n, int threads)
 {
-	switch (n->op) {
-	case OP_ATTENTION:
-	case OP_ATTENTION_GRAD:
-		return attention_scratch(g, n, threads);
-	case OP_LAYERNORM_GRAD:
-		return norm_scratch(g, n, 2);
-	case OP_RMSNORM_GRAD:
-		return norm_scratch(g, n, 1);
-	case OP_CLASSIFIER:
-		return classifier_scratch(g, n);
-	case OP_MATMUL:
-		return half_scratch(g, n);
-	case OP_TOPK:
-		return topk_scratch(n, threads);
-	case OP_ADAFACTOR:
-		return adafactor_scratch(g, n);
-	case OP_CONV:
-	case OP_CONV_DX:
-	case OP_CONV_DW:
-		return conv_scratch(g, n, threads);
-	default:
-		return 0;
-	}
+	(void)g;
+	(void)n;
+	(void)threads;
+	return 0;
 }
+
+static WorkRule *const rule[OP_COUNT] = {
+#define EMIT(cpu, work) work_##work
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
+#include "ir/ops.h"
+};
 
 int64_t
 tile_workspace(const Graph *g, const Node *n, int threads)
 {
-	int64_t total = own_workspace(g, n, threads < 1 ? 1 : threads);
+	int64_t total = rule[n->op](g, n, threads < 1 ? 1 : threads);
 	int64_t stride[MAX_RANK];
 
 	for (int i = 0; tile_staged(g, n) && i < n->nin + n->nout; i++) {

@@ -19,6 +19,14 @@ enum {
 	TILE_HALF_DEPTH = 1024,
 };
 
+/* What a kernel itself asks for, in bytes as of tile_workspace(): one rule
+ * per name in the work column of ops.h. */
+typedef int64_t WorkRule(const Graph *, const Node *, int threads);
+
+#define EMIT(cpu, work) WorkRule work_##work;
+#define OP(id, text, sig, attr, rules, emit) emit
+#include "ir/ops.h"
+
 /* Scratch bytes that the kernel of this node needs: a multiple of 64, 0 if
  * none, -1 if it does not fit in 62 bits. */
 int64_t tile_workspace(const Graph *, const Node *, int threads);

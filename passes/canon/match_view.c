@@ -282,8 +282,7 @@ match_expand(struct rewrite *w, NodeId root)
 	bool changed = false;
 	Attr attr = node->attr;
 
-	if (!(flags & F_EW) || (flags & F_RNG) || node->op == OP_LOOP
-	    || nin > 3 || nin < 1 || node->op == OP_COPY)
+	if (!op_fuses(node->op) || flags & F_RNG || nin > 3 || nin < 1)
 		return false;
 	for (int i = 0; i < nin; i++) {
 		ValId old = rw_in(w, root, i);

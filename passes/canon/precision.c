@@ -94,9 +94,9 @@ convert(struct precise *c, Val *v)
 static bool
 widen(struct precise *c, NodeId id)
 {
-	Op op = c->g->node[id].op;
-	int which = op == OP_SCE || op == OP_NLL ? 0
-		: op == OP_ATTENTION && c->g->node[id].nin > 3 ? 3 : -1;
+	unsigned flags = op_info[c->g->node[id].op].flags;
+	int which = flags & F_WIDE_0 ? 0
+		: flags & F_WIDE_3 && c->g->node[id].nin > 3 ? 3 : -1;
 	ValId v = which >= 0 ? c->g->node[id].in[which] : 0;
 
 	if (!v || !is_float(c->g->val[v].dt) || c->g->val[v].dt == DT_F64)

@@ -69,45 +69,6 @@ traffic(const Graph *g, const Node *n)
 	return bytes;
 }
 
-/* FLOPs of one element of an element-wise op. */
-static double
-ew_flops(Op op)
-{
-	switch (op) {
-	case OP_EXP:
-	case OP_LOG:
-	case OP_SIN:
-	case OP_COS:
-	case OP_SIGMOID:
-	case OP_SILU:
-		return 15;
-	case OP_ATAN:
-	case OP_TANH:
-	case OP_ERF:
-	case OP_SOFTPLUS:
-	case OP_GELU:
-	case OP_POW:
-	case OP_DROPOUT:
-	case OP_BERNOULLI:
-	case OP_RANDOM:
-		return 25;
-	case OP_GELU_GRAD:
-	case OP_SILU_GRAD:
-		return 35;
-	case OP_SGD:
-		return 4;
-	case OP_SGDM:
-	case OP_LION:
-		return 8;
-	case OP_ADAMW:
-		return 14;
-	case OP_ADAFACTOR:
-		return 20;
-	default:
-		return 1;
-	}
-}
-
 /* The largest operand stands for the work, since an output may be absent. */
 static double
 extent(const Graph *g, const Node *n)
@@ -156,7 +117,7 @@ cost_view(const Graph *g, const Node *n)
 static struct work
 cost_ew(const Graph *g, const Node *n)
 {
-	return (struct work){ 0, extent(g, n) * ew_flops(n->op),
+	return (struct work){ 0, extent(g, n) * op_flops(n->op),
 	                      traffic(g, n) };
 }
 
@@ -211,7 +172,7 @@ cost_loop(const Graph *g, const Node *n)
 	for (int i = 0; i < n->ninlined; i++)
 		own += g->node[n->inlined[i]].body->nmicro;
 	for (int i = own; n->body && i < n->body->nmicro; i++)
-		flops += ew_flops(n->body->micro[i].op);
+		flops += op_flops(n->body->micro[i].op);
 	return (struct work){ 0, extent(g, n) * flops,
 	                      own ? loop_traffic(g, n, own) : traffic(g, n) };
 }
@@ -247,18 +208,6 @@ cost_matmul(const Graph *g, const Node *n)
 		k = (double)a->shape.dim[n->attr.MATMUL.ta && r > 1 ? r - 2
 		                         : r - 1];
 	return (struct work){ 2 * elems(g, n->out[0]) * k, 0,
-	                      traffic(g, n) };
-}
-
-/* Normalisation, softmax and losses: a few passes over rows. */
-static struct work
-cost_rows(const Graph *g, const Node *n)
-{
-	bool softmax = n->op == OP_SOFTMAX || n->op == OP_LOG_SOFTMAX
-		|| n->op == OP_SCE || n->op == OP_SCE_GRAD
-		|| n->op == OP_LOG_SOFTMAX_GRAD;
-
-	return (struct work){ 0, extent(g, n) * (softmax ? 20 : 8),
 	                      traffic(g, n) };
 }
 
@@ -320,30 +269,39 @@ cost_conv(const Graph *g, const Node *n)
 static struct work
 cost_pool(const Graph *g, const Node *n)
 {
+	struct window w = window_of(g, n);
 	double taps = 1;
 
-	if (n->op != OP_MAXPOOL_GRAD) {
-		struct window w = window_of(g, n);
-
-		for (int i = 0; i < WINDOW_DIMS; i++)
-			taps *= (double)w.kernel[i];
-	}
+	for (int i = 0; i < WINDOW_DIMS; i++)
+		taps *= (double)w.kernel[i];
 	return (struct work){ 0, extent(g, n) * taps, traffic(g, n) };
+}
+
+/* `spots`: samples, each of as many corners as a cell of the grid has. */
+static struct work
+grid_sample(const Graph *g, const Node *n, double spots, bool linear)
+{
+	const Shape *grid = &g->val[n->in[1]].shape;
+	int corners = linear ? 1 << grid->dim[grid->rank - 1] : 1;
+
+	return (struct work){ 0, 2 * corners * spots + 20 * elems(g, n->in[1]),
+	                      traffic(g, n) };
 }
 
 static struct work
 cost_grid_sample(const Graph *g, const Node *n)
 {
-	bool grad = n->op == OP_GRID_SAMPLE_GRAD;
-	const Shape *grid = &g->val[n->in[1]].shape;
-	double corners = 1, spots = elems(g, grad ? n->in[0] : n->out[0]);
+	return grid_sample(g, n, elems(g, n->out[0]),
+	                   n->attr.GRID_SAMPLE.mode != 0);
+}
 
-	if (grad ? n->attr.GRID_SAMPLE_GRAD.mode : n->attr.GRID_SAMPLE.mode)
-		corners = (double)(1 << grid->dim[grid->rank - 1]);
-	if (grad && n->out[0] && n->out[1])
-		corners *= 2;
-	return (struct work){ 0, 2 * corners * spots + 20 * elems(g, n->in[1]),
-	                      traffic(g, n) };
+/* Both gradients: the corners twice. */
+static struct work
+cost_grid_sample_grad(const Graph *g, const Node *n)
+{
+	return grid_sample(g, n, elems(g, n->in[0])
+	                   * (n->out[0] && n->out[1] ? 2 : 1),
+	                   n->attr.GRID_SAMPLE_GRAD.mode != 0);
 }
 
 static struct work

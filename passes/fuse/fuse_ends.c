@@ -363,11 +363,11 @@ adder_of(const struct edit *e, ValId v, Phase phase)
 		const Node *n = &g->node[id];
 		if (!id || !edit_single(e, v) || n->phase != phase)
 			return 0;
-		if (n->op == OP_SCATTER_ADD)
-			return n->nin < 3 || !n->in[2] ? id : 0;
-		if (n->op == OP_MATMUL)
-			return (n->nin < 4 || !n->in[3])
-			       && g->val[v].shape.rank == 2 ? id : 0;
+		int acc = op_accumulator(n->op);
+		if (acc > 0)
+			return (n->nin <= acc || !n->in[acc])
+			       && (n->op != OP_MATMUL
+			           || g->val[v].shape.rank == 2) ? id : 0;
 		if (n->op != OP_RESHAPE)
 			return 0;
 		v = n->in[0];
@@ -402,7 +402,7 @@ static bool
 accumulate_into(struct edit *e, NodeId id, NodeId adder, ValId other)
 {
 	Graph *g = e->g;
-	int slot = g->node[adder].op == OP_MATMUL ? 3 : 2;
+	int slot = op_accumulator(g->node[adder].op);
 	ValId sum = g->node[id].out[0], product = g->node[adder].out[0];
 	Shape s = g->val[product].shape;
 	ValId acc = reshaped(e, other, &s, adder);

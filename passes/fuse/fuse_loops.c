@@ -61,8 +61,7 @@ is_view(const Node *n)
 static bool
 is_ew(const Node *n)
 {
-	return op_info[n->op].flags & F_EW && n->op != OP_LOOP
-	       && n->op != OP_COPY && n->nin <= 3;
+	return op_fuses(n->op) && n->nin <= 3;
 }
 
 

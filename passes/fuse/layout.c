@@ -179,13 +179,9 @@ takes(const Graph *g, const Node *n, int k)
 {
 	const Val *v = &g->val[n->in[k]];
 
-	if (op_info[n->op].flags & F_VIEW || val_contiguous(v))
+	if (op_info[n->op].flags & (F_VIEW | F_STRIDES) || val_contiguous(v))
 		return true;
 	switch (n->op) {
-	case OP_LOOP:
-	case OP_COPY:
-	case OP_CONCAT:
-		return true;
 	case OP_MATMUL:
 		return k < 2 && is_matrix(v);
 	case OP_ATTENTION:

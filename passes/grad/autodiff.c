@@ -87,7 +87,7 @@ fold_sum(struct autodiff *ad, ValId v, ValId sum, NodeId fresh)
 	NodeId def = g->val[v].def;
 	Node *n = &g->node[def];
 	ValId in[4] = { 0 };
-	int acc = n->op == OP_MATMUL ? 3 : n->op == OP_SCATTER_ADD ? 2 : 0;
+	int acc = op_accumulator(n->op);
 
 	if (def < fresh || acc == 0 || n->nin > acc || g->val[sum].def >= def)
 		return false;

@@ -24,7 +24,7 @@ static const struct {
 };
 
 static const char *const emit_name[OP_COUNT] = {
-#define EMIT(cpu) #cpu
+#define EMIT(cpu, work) #cpu
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
 #include "ir/ops.h"
 };
