@@ -10,9 +10,11 @@
  *   ATTR(...)  attributes without commas: I(name, default), F(name, default),
  *              L(name) list of at most MAX_RANK integers.
  *              In C: n->attr.<ID>.<attribute>.
- *   RULES(shape, eval, cost, grad, shard)
+ *   RULES(shape, eval, lanes, cost, grad, shard)
  *     infer_X  ir/infer*.c        shapes and dtypes of the outputs
  *     eval_X   passes/fold/eval.c      constant folding (`none`: never folded)
+ *     lanes_X  passes/fold/fold_lanes*.c  what becomes of a selection whose
+ *                                 size the run decides (`none`: refused)
  *     cost_X   passes/cost/cost.c      FLOPs and bytes moved
  *     grad_X   passes/grad/grad_*.c    gradient (`none`: not differentiable,
  *                                 `zero`: gradient is zero everywhere)
@@ -39,7 +41,7 @@
 #define ATTR(...)
 #endif
 #ifndef RULES
-#define RULES(shape, eval, cost, grad, shard)
+#define RULES(shape, eval, lanes, cost, grad, shard)
 #endif
 #ifndef EMIT
 #define EMIT(cpu, work)
@@ -64,60 +66,60 @@
  *   bwd=1 marks the gradient's use, which prints as such.
  * bernoulli(x): 1 with probability x, else 0; words as dropout's, but drawn
  *   outside training too. */
-OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, neg, ew), EMIT(ew, none))
-OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, abs, ew), EMIT(ew, none))
-OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew, none))
-OP(EXP,      "exp",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, exp, ew), EMIT(ew, none))
-OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, log, ew), EMIT(ew, none))
-OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS), ATTR(), RULES(same, unary, ew, sqrt, ew), EMIT(ew, none))
-OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS), ATTR(), RULES(same, unary, ew, recip, ew), EMIT(ew, none))
-OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, sin, ew), EMIT(ew, none))
-OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, cos, ew), EMIT(ew, none))
-OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, unary, ew, atan, ew), EMIT(ew, none))
-OP(TANH,     "tanh",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, unary, ew, tanh, ew), EMIT(ew, none))
-OP(SIGMOID,  "sigmoid",  SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, sigmoid, ew), EMIT(ew, none))
-OP(ERF,      "erf",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, unary, ew, erf, ew), EMIT(ew, none))
-OP(RELU,     "relu",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, relu, ew), EMIT(ew, none))
-OP(SOFTPLUS, "softplus", SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, unary, ew, softplus, ew), EMIT(ew, none))
-OP(FLOOR,    "floor",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew, none))
-OP(CEIL,     "ceil",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew, none))
-OP(ROUND,    "round",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew, none))
-OP(GELU,     "gelu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(I(tanh, 0)), RULES(same, unary, ew, gelu, ew), EMIT(ew, none))
-OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, silu, ew), EMIT(ew, none))
-OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35)), ATTR(I(tanh, 0)), RULES(same, none, ew, none, ew), EMIT(ew, none))
-OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35)), ATTR(), RULES(same, none, ew, none, ew), EMIT(ew, none))
-OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, unary, ew, zero, ew), EMIT(ew, none))
-OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(same, unary, ew, zero, ew), EMIT(ew, none))
-OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, unary, ew, zero, ew), EMIT(ew, none))
-OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR), ATTR(I(to, 0)), RULES(cast, cast, ew, cast, ew), EMIT(ew, none))
-OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1), ATTR(), RULES(cast_like, none, none, none, none), EMIT(fail, none))
-OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, add, ew), EMIT(ew, none))
-OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, sub, ew), EMIT(ew, none))
-OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, mul, ew), EMIT(ew, none))
-OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, div, ew), EMIT(ew, none))
-OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW | FLOPS(25)), ATTR(), RULES(pow, binary, ew, pow, ew), EMIT(ew, none))
-OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(I(fmod, 0)), RULES(bcast, binary, ew, mod, ew), EMIT(ew, none))
-OP(MAX,      "max",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, max, ew), EMIT(ew, none))
-OP(MIN,      "min",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, min, ew), EMIT(ew, none))
-OP(EQ,       "eq",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew, none))
-OP(LT,       "lt",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew, none))
-OP(LE,       "le",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew, none))
-OP(GT,       "gt",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew, none))
-OP(GE,       "ge",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew, none))
-OP(AND,      "and",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew, none))
-OP(OR,       "or",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew, none))
-OP(XOR,      "xor",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, zero, ew), EMIT(ew, none))
-OP(BIT_AND,  "bit_and",  SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew, none))
-OP(BIT_OR,   "bit_or",   SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew, none))
-OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew, none))
-OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew, none))
-OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, binary, ew, zero, ew), EMIT(ew, none))
-OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1), ATTR(), RULES(where, where, ew, where, ew), EMIT(ew, none))
-OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, dropout, ew), EMIT(ew, none))
-OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0)), RULES(same, none, ew, zero, ew), EMIT(ew, none))
+OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, ew, neg, ew), EMIT(ew, none))
+OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, ew, abs, ew), EMIT(ew, none))
+OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, ew, zero, ew), EMIT(ew, none))
+OP(EXP,      "exp",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, ew, exp, ew), EMIT(ew, none))
+OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, ew, log, ew), EMIT(ew, none))
+OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS), ATTR(), RULES(same, unary, ew, ew, sqrt, ew), EMIT(ew, none))
+OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS), ATTR(), RULES(same, unary, ew, ew, recip, ew), EMIT(ew, none))
+OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, ew, sin, ew), EMIT(ew, none))
+OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, ew, cos, ew), EMIT(ew, none))
+OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, unary, ew, ew, atan, ew), EMIT(ew, none))
+OP(TANH,     "tanh",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, unary, ew, ew, tanh, ew), EMIT(ew, none))
+OP(SIGMOID,  "sigmoid",  SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, ew, sigmoid, ew), EMIT(ew, none))
+OP(ERF,      "erf",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, unary, ew, ew, erf, ew), EMIT(ew, none))
+OP(RELU,     "relu",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, ew, relu, ew), EMIT(ew, none))
+OP(SOFTPLUS, "softplus", SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, unary, ew, ew, softplus, ew), EMIT(ew, none))
+OP(FLOOR,    "floor",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, ew, zero, ew), EMIT(ew, none))
+OP(CEIL,     "ceil",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, ew, zero, ew), EMIT(ew, none))
+OP(ROUND,    "round",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, unary, ew, ew, zero, ew), EMIT(ew, none))
+OP(GELU,     "gelu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(I(tanh, 0)), RULES(same, unary, ew, ew, gelu, ew), EMIT(ew, none))
+OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, unary, ew, ew, silu, ew), EMIT(ew, none))
+OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35)), ATTR(I(tanh, 0)), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
+OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35)), ATTR(), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
+OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, unary, ew, ew, zero, ew), EMIT(ew, none))
+OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(same, unary, ew, ew, zero, ew), EMIT(ew, none))
+OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, unary, ew, ew, zero, ew), EMIT(ew, none))
+OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR), ATTR(I(to, 0)), RULES(cast, cast, move, ew, cast, ew), EMIT(ew, none))
+OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1), ATTR(), RULES(cast_like, none, ew, none, none, none), EMIT(fail, none))
+OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, ew, add, ew), EMIT(ew, none))
+OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, ew, sub, ew), EMIT(ew, none))
+OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, ew, mul, ew), EMIT(ew, none))
+OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, binary, ew, ew, div, ew), EMIT(ew, none))
+OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW | FLOPS(25)), ATTR(), RULES(pow, binary, ew, ew, pow, ew), EMIT(ew, none))
+OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(I(fmod, 0)), RULES(bcast, binary, ew, ew, mod, ew), EMIT(ew, none))
+OP(MAX,      "max",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, ew, max, ew), EMIT(ew, none))
+OP(MIN,      "min",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, binary, ew, ew, min, ew), EMIT(ew, none))
+OP(EQ,       "eq",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, ew, zero, ew), EMIT(ew, none))
+OP(LT,       "lt",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, ew, zero, ew), EMIT(ew, none))
+OP(LE,       "le",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, ew, zero, ew), EMIT(ew, none))
+OP(GT,       "gt",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, ew, zero, ew), EMIT(ew, none))
+OP(GE,       "ge",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, ew, zero, ew), EMIT(ew, none))
+OP(AND,      "and",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, ew, zero, ew), EMIT(ew, none))
+OP(OR,       "or",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, ew, zero, ew), EMIT(ew, none))
+OP(XOR,      "xor",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, compare, ew, ew, zero, ew), EMIT(ew, none))
+OP(BIT_AND,  "bit_and",  SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(), RULES(bcast, binary, ew, ew, zero, ew), EMIT(ew, none))
+OP(BIT_OR,   "bit_or",   SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(), RULES(bcast, binary, ew, ew, zero, ew), EMIT(ew, none))
+OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(), RULES(bcast, binary, ew, ew, zero, ew), EMIT(ew, none))
+OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, binary, ew, ew, zero, ew), EMIT(ew, none))
+OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, binary, ew, ew, zero, ew), EMIT(ew, none))
+OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1), ATTR(), RULES(where, where, where, ew, where, ew), EMIT(ew, none))
+OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
+OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew, none))
 /* A fused group of the ops above: one pass over the output's shape; the body
  * (struct body) lists the ops, every output is a result of the body. */
-OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(loop, none, loop, none, ew), EMIT(loop, none))
+OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(loop, none, ew, loop, none, ew), EMIT(loop, none))
 
 /* ---- layout: no arithmetic ------------------------------------------------
  * reshape(x, shape?): 0 copies the input's extent unless allowzero, one -1.
@@ -133,20 +135,20 @@ OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F
  * pad(x, pads?, value?, axes?): mode 0 constant, 1 reflect, 2 edge, 3 wrap.
  * concat(x...): along axis.   trilu(x, k?): upper 1 keeps j >= i + k.
  * copy(x): same value in a new, contiguous place. */
-OP(IDENTITY, "identity", SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(same, copy, none, none, none), EMIT(fail, none))
-OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, view, reshape, reshape), EMIT(view, none))
-OP(SQUEEZE,  "squeeze",  SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(squeeze, copy, none, none, none), EMIT(fail, none))
-OP(UNSQUEEZE,"unsqueeze",SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(unsqueeze, copy, none, none, none), EMIT(fail, none))
-OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 1)), RULES(flatten, copy, none, none, none), EMIT(fail, none))
-OP(EXPAND,   "expand",   SIG(1, 2, 1, 1, F_VIEW), ATTR(L(shape)), RULES(expand, expand, view, expand, bcast), EMIT(view, none))
-OP(TRANSPOSE,"transpose",SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(L(perm)), RULES(transpose, transpose, view, transpose, transpose), EMIT(view, none))
-OP(SLICE,    "slice",    SIG(1, 5, 1, 1, F_VIEW), ATTR(L(start) L(step)), RULES(slice, slice, view, slice, slice), EMIT(view, none))
-OP(PART,     "part",     SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(part, none, none, none, none), EMIT(fail, none))
-OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, F_STRIDES), ATTR(I(axis, 0)), RULES(concat, concat, copy, concat, concat), EMIT(concat, none))
-OP(PAD,      "pad",      SIG(1, 4, 1, 1, 0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, copy, pad, none), EMIT(pad, none))
-OP(TILE,     "tile",     SIG(1, 2, 1, 1, 0), ATTR(L(repeats)), RULES(tile, tile, none, none, none), EMIT(fail, none))
-OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, 0), ATTR(I(upper, 1) I(k, 0)), RULES(trilu, trilu, copy, trilu, none), EMIT(trilu, none))
-OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(same, copy, ew, copy, ew), EMIT(ew, none))
+OP(IDENTITY, "identity", SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(same, copy, move, none, none, none), EMIT(fail, none))
+OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, reshape, view, reshape, reshape), EMIT(view, none))
+OP(SQUEEZE,  "squeeze",  SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(squeeze, copy, flatten, none, none, none), EMIT(fail, none))
+OP(UNSQUEEZE,"unsqueeze",SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(unsqueeze, copy, flatten, none, none, none), EMIT(fail, none))
+OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 1)), RULES(flatten, copy, flatten, none, none, none), EMIT(fail, none))
+OP(EXPAND,   "expand",   SIG(1, 2, 1, 1, F_VIEW), ATTR(L(shape)), RULES(expand, expand, expand, view, expand, bcast), EMIT(view, none))
+OP(TRANSPOSE,"transpose",SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(L(perm)), RULES(transpose, transpose, transpose, view, transpose, transpose), EMIT(view, none))
+OP(SLICE,    "slice",    SIG(1, 5, 1, 1, F_VIEW), ATTR(L(start) L(step)), RULES(slice, slice, slice, view, slice, slice), EMIT(view, none))
+OP(PART,     "part",     SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(part, none, part, none, none, none), EMIT(fail, none))
+OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, F_STRIDES), ATTR(I(axis, 0)), RULES(concat, concat, concat, copy, concat, concat), EMIT(concat, none))
+OP(PAD,      "pad",      SIG(1, 4, 1, 1, 0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, pad, copy, pad, none), EMIT(pad, none))
+OP(TILE,     "tile",     SIG(1, 2, 1, 1, 0), ATTR(L(repeats)), RULES(tile, tile, tile, none, none, none), EMIT(fail, none))
+OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, 0), ATTR(I(upper, 1) I(k, 0)), RULES(trilu, trilu, none, copy, trilu, none), EMIT(trilu, none))
+OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew, none))
 
 /* ---- indexing ---------------------------------------------------------------
  * gather(x, idx): along axis; negative indices count from the end.
@@ -162,14 +164,14 @@ OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(
  * one_hot(idx, depth, values): static operands from 1.
  * topk(x, k?) -> values, indices: the k largest (largest 0: smallest) along
  *   axis, sorted; of equal ones the first come first; NaN is the largest. */
-OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather, gather, copy, gather, gather), EMIT(gather, none))
-OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, copy, gather_elements, none), EMIT(gather_elements, none))
-OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, copy, scatter_elements, none), EMIT(scatter_elements, none))
-OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, 0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, copy, gather_nd, none), EMIT(gather_nd, none))
-OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, 0), ATTR(I(add, 0)), RULES(scatter, scatter_nd, copy, scatter_nd, none), EMIT(scatter_nd, none))
-OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2 | F_STAGED), ATTR(I(axis, 0) L(shape)), RULES(scatter_add, none, scatter_add, none, gather), EMIT(scatter_add, none))
-OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2), ATTR(I(axis, -1)), RULES(one_hot, one_hot, none, zero, none), EMIT(fail, none))
-OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, ew, topk, none), EMIT(topk, topk))
+OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather, none))
+OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, gather_elements, copy, gather_elements, none), EMIT(gather_elements, none))
+OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, none), EMIT(scatter_elements, none))
+OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, 0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, none), EMIT(gather_nd, none))
+OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, 0), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, none), EMIT(scatter_nd, none))
+OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2 | F_STAGED), ATTR(I(axis, 0) L(shape)), RULES(scatter_add, none, none, scatter_add, none, gather), EMIT(scatter_add, none))
+OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
+OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, none), EMIT(topk, topk))
 
 /* ---- shapes and sequences of numbers: most fold away once dims are bound ---
  * constant_of_shape(shape): filled with `value` of dtype `dt`.
@@ -180,25 +182,25 @@ OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) 
  * random(shape?) -> y of attr shape and dtype `dt`: kind 0 uniform in
  *   a <= y < b, 1 normal of mean a and deviation b; words as bernoulli's.
  * cumsum(x, axis?): product 1 multiplies.  argmax(x).  nonzero(x): constant input only. */
-OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, none, zero, none), EMIT(fail, none))
-OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(size, size, none, zero, none), EMIT(fail, none))
-OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, none, zero, none), EMIT(fail, none))
-OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, none, zero, none), EMIT(fail, none))
-OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0)), RULES(random, none, ew, zero, none), EMIT(ew, none))
-OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(nonzero, nonzero, none, zero, none), EMIT(fail, none))
-OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(), RULES(selected, none, copy, zero, none), EMIT(selected, none))
-OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, copy, cumsum, none), EMIT(cumsum, none))
-OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, reduce, zero, none), EMIT(argmax, none))
+OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, shape, none, zero, none), EMIT(fail, none))
+OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(size, size, shape, none, zero, none), EMIT(fail, none))
+OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, range, none, zero, none), EMIT(fail, none))
+OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail, none))
+OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
+OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
+OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
+OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, none), EMIT(cumsum, none))
+OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, argmax, reduce, zero, none), EMIT(argmax, none))
 
 /* ---- reductions ---------------------------------------------------------------
  * reduce_*(x, axes?): axes empty means all, unless noop 1.  The sum of a long
  * axis has a fixed tree shape, independent of the number of threads.
  * reduce_max and reduce_min split the gradient evenly among ties. */
-OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_sum, reduce), EMIT(reduce, none))
-OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce, none))
-OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
-OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
-OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce, none))
+OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_sum, reduce), EMIT(reduce, none))
+OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce, none))
+OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
+OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
+OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce, none))
 
 /* ---- products --------------------------------------------------------------
  * matmul(a, b, bias?, acc?): alpha * op(a) @ op(b) [+ bias] [+ acc].
@@ -206,7 +208,7 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdim
  *   1-D of the last extent; acc: full shape of the result (dies in place).
  *   1-D operands are reshaped by `fold` as numpy's matmul prescribes; `canon`
  *   makes every product with a 2-D right side 2-D. */
-OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
+OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
 
 /* ---- rows: normalisation, softmax, loss -------------------------------------
  * softmax(x): along axis; log_softmax alike.
@@ -228,19 +230,19 @@ OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3), ATTR(I(ta, 0
  *   chunks of `chunk` rows so that logits of the whole batch never exist.
  *   x [N, K], w [V, K] (tb 1) or [K, V] (tb 0), labels [N].  Made by `fuse`
  *   from matmul + sce and their gradients; runs in phase backward. */
-OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(softmax, softmax, ew, softmax, axis), EMIT(softmax, none))
-OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(softmax, softmax, ew, log_softmax, axis), EMIT(softmax, none))
-OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(same, none, ew, none, axis), EMIT(softmax_grad, none))
-OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(same, none, ew, none, axis), EMIT(softmax_grad, none))
-OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(layernorm, none, ew, layernorm, rows), EMIT(layernorm, none))
-OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(layernorm_grad, none, ew, none, rows), EMIT(layernorm_grad, norm))
-OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(rmsnorm, none, ew, rmsnorm, rows), EMIT(rmsnorm, none))
-OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(rmsnorm_grad, none, ew, none, rows), EMIT(rmsnorm_grad, norm))
-OP(SCE,          "sce",          SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(sce, none, ew, sce, rows), EMIT(sce, none))
-OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(sce_grad, none, ew, none, rows), EMIT(sce_grad, none))
-OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, ew, nll, rows), EMIT(nll, none))
-OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, ew, none, rows), EMIT(nll_grad, none))
-OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAGED | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, classifier, none, rows), EMIT(classifier, classifier))
+OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, softmax, axis), EMIT(softmax, none))
+OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, log_softmax, axis), EMIT(softmax, none))
+OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
+OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
+OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(layernorm, none, norm, ew, layernorm, rows), EMIT(layernorm, none))
+OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(layernorm_grad, none, none, ew, none, rows), EMIT(layernorm_grad, norm))
+OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(rmsnorm, none, norm, ew, rmsnorm, rows), EMIT(rmsnorm, none))
+OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(rmsnorm_grad, none, none, ew, none, rows), EMIT(rmsnorm_grad, norm))
+OP(SCE,          "sce",          SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(sce, none, cross_entropy, ew, sce, rows), EMIT(sce, none))
+OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(sce_grad, none, none, ew, none, rows), EMIT(sce_grad, none))
+OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, rows), EMIT(nll, none))
+OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, none, ew, none, rows), EMIT(nll_grad, none))
+OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAGED | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, rows), EMIT(classifier, classifier))
 
 /* ---- sliding windows: convolution, pooling, resampling -----------------------
  * Values are [N, C, d...] with one to three spatial dims.  Lists have one
@@ -277,20 +279,20 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAG
  *   outside are 0 zeros, 1 those of the border, 2 reflected.
  * grid_sample_grad(dy, grid, x?) -> dx, dgrid: x of spatial extents `out`; it
  *   is needed for dgrid alone, which mode 0 does not have. */
-OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1)), RULES(conv, none, conv, conv, none), EMIT(conv, conv))
-OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(out) L(extra)), RULES(conv_dx, none, conv, conv_dx, none), EMIT(conv_dx, conv))
-OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(kernel)), RULES(conv_dw, none, conv, none, none), EMIT(conv_dw, conv))
-OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, FLOPS(8) | F_STAGED), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, ew, batchnorm, none), EMIT(batchnorm, none))
-OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, FLOPS(8) | F_STAGED), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, ew, none, none), EMIT(batchnorm_grad, none))
-OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_WRITES | F_STAGED), ATTR(F(momentum, 0.9)), RULES(same, none, ew, zero, none), EMIT(bn_update, none))
-OP(MAXPOOL,    "maxpool",    SIG(1, 1, 2, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0)), RULES(maxpool, none, pool, maxpool, none), EMIT(maxpool, none))
-OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, F_STAGED), ATTR(L(out)), RULES(maxpool_grad, none, ew, none, none), EMIT(maxpool_grad, none))
-OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, pool, avgpool, none), EMIT(avgpool, none))
-OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, pool, none, none), EMIT(avgpool_grad, none))
-OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none), EMIT(fail, none))
-OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, copy, resize, none), EMIT(resize, none))
-OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, grid_sample, grid_sample, none), EMIT(grid_sample, none))
-OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, grid_sample_grad, none, none), EMIT(grid_sample_grad, none))
+OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1)), RULES(conv, none, none, conv, conv, none), EMIT(conv, conv))
+OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, none), EMIT(conv_dx, conv))
+OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(kernel)), RULES(conv_dw, none, none, conv, none, none), EMIT(conv_dw, conv))
+OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, FLOPS(8) | F_STAGED), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, none, ew, batchnorm, none), EMIT(batchnorm, none))
+OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, FLOPS(8) | F_STAGED), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, none, ew, none, none), EMIT(batchnorm_grad, none))
+OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_WRITES | F_STAGED), ATTR(F(momentum, 0.9)), RULES(same, none, none, ew, zero, none), EMIT(bn_update, none))
+OP(MAXPOOL,    "maxpool",    SIG(1, 1, 2, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0)), RULES(maxpool, none, none, pool, maxpool, none), EMIT(maxpool, none))
+OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, F_STAGED), ATTR(L(out)), RULES(maxpool_grad, none, none, ew, none, none), EMIT(maxpool_grad, none))
+OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, none, pool, avgpool, none), EMIT(avgpool, none))
+OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, none, pool, none, none), EMIT(avgpool_grad, none))
+OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none, none), EMIT(fail, none))
+OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, none), EMIT(resize, none))
+OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, none, grid_sample, grid_sample, none), EMIT(grid_sample, none))
+OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, none, grid_sample_grad, none, none), EMIT(grid_sample_grad, none))
 
 /* ---- recurrence: unrolled by `fold` -----------------------------------------
  * rnn(x, w, r, bias?, lens?, h?, c?, peep?) -> y, h', c': one direction of
@@ -299,7 +301,7 @@ OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED), ATTR(I(
  *   Gates are in ONNX's order; act: activations (0 sigmoid, 1 tanh, 2 relu,
  *   3 softsign, 4 softplus); reset_after: linear_before_reset; coupled:
  *   input_forget. */
-OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reverse, 0) I(reset_after, 0) I(coupled, 0) L(act) F(clip, 0)), RULES(rnn, none, none, none, none), EMIT(fail, none))
+OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reverse, 0) I(reset_after, 0) I(coupled, 0) L(act) F(clip, 0)), RULES(rnn, none, none, none, none, none), EMIT(fail, none))
 
 /* ---- attention ---------------------------------------------------------------
  * attention(q, k, v, mask?) -> o, lse.  q [B,H,T,D], k [B,G,S,D], v [B,G,S,E],
@@ -312,8 +314,8 @@ OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reve
  * attention_grad(do, q, k, v, o, lse, mask?) -> dq, dk, dv; with packed 1 one
  *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
  *   the gradient of a fused qkv projection wants it. */
-OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_STAGED | F_WIDE_3), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0)), RULES(attention, none, attention, attention, heads), EMIT(attention, attention))
-OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_STAGED), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0)), RULES(attention_grad, none, attention_grad, none, heads), EMIT(attention_grad, attention))
+OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_STAGED | F_WIDE_3), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
+OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_STAGED), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0)), RULES(attention_grad, none, none, attention_grad, none, heads), EMIT(attention_grad, attention))
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
@@ -333,14 +335,14 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   row and col are averages over the last and the last but one dim, which
  *   they do not have; a parameter of less than two dims has one of its own
  *   shape in row and no col. */
-OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, ew, zero, none), EMIT(fill, none))
-OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none), EMIT(grad_norm, none))
-OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES), ATTR(), RULES(update, none, ew, none, ew), EMIT(accumulate, none))
-OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(sgd, none))
-OP(SGDM,       "sgdm",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(sgdm, none))
-OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, ew, none, ew), EMIT(adamw, none))
-OP(LION,       "lion",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, ew, none, ew), EMIT(lion, none))
-OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, adafactor, none, none), EMIT(adafactor, adafactor))
+OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill, none))
+OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
+OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
+OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, ew), EMIT(sgd, none))
+OP(SGDM,       "sgdm",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, ew), EMIT(sgdm, none))
+OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, ew), EMIT(adamw, none))
+OP(LION,       "lion",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, ew), EMIT(lion, none))
+OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, none, adafactor, none, none), EMIT(adafactor, adafactor))
 
 #undef OP
 #undef SIG

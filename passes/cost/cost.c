@@ -23,7 +23,7 @@ struct work {
 typedef struct work CostRule(const Graph *, const Node *);
 
 #define OP(id, text, sig, attr, rules, emit) rules
-#define RULES(shape, eval, cost, grad, shard) static CostRule cost_##cost;
+#define RULES(shape, eval, lanes, cost, grad, shard) static CostRule cost_##cost;
 #include "ir/ops.h"
 
 static double
@@ -320,7 +320,7 @@ cost_classifier(const Graph *g, const Node *n)
 
 static CostRule *const rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, cost, grad, shard) cost_##cost
+#define RULES(shape, eval, lanes, cost, grad, shard) cost_##cost
 #include "ir/ops.h"
 };
 

@@ -85,7 +85,7 @@ copy_elem(void *dst, int64_t i, const void *src, int64_t j, int size)
 }
 
 #define OP(id, text, sig, attr, rules, emit) rules
-#define RULES(shape, eval, cost, grad, shard) EvalRule eval_##eval;
+#define RULES(shape, eval, lanes, cost, grad, shard) EvalRule eval_##eval;
 #include "ir/ops.h"
 
 #endif

@@ -8,7 +8,7 @@
  * products over the dim, losses, scatters.  The result is a graph of fixed
  * extents that computes the same from what counts, so that all later passes,
  * the gradient above all, need know nothing of lanes.  Everything else is
- * refused: an op that is not listed here, two dims of this kind in one value,
+ * refused: an op without a rule in the lanes column of ops.h, two dims of this kind in one value,
  * one that meets a dim which only happens to have the same extent, a number of
  * lanes in arithmetic, and outputs.
  *
@@ -21,6 +21,19 @@
  */
 #include "passes/fold/fold_lanes.h"
 
+static const struct lanes_rule *const rule[OP_COUNT] = {
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
+#define RULES(shape, eval, lanes, cost, grad, shard) &lanes_##lanes
+#include "ir/ops.h"
+};
+
+/* Bit i of a mask of inputs; those from 31 on share one. */
+static bool
+has_bit(unsigned mask, int i)
+{
+	return mask >> (i < 31 ? i : 31) & 1;
+}
+
 /* ---- contents made of counts ---- */
 
 static bool
@@ -31,34 +44,13 @@ give_marks(struct fold *f, ValId v, const int64_t *mark)
 	return true;
 }
 
-/* Ops that move elements: the marks move alike. */
-static bool
-only_moves(Op op)
-{
-	switch (op) {
-	case OP_IDENTITY:
-	case OP_CAST:
-	case OP_RESHAPE:
-	case OP_EXPAND:
-	case OP_TRANSPOSE:
-	case OP_SLICE:
-	case OP_CONCAT:
-	case OP_TILE:
-	case OP_GATHER:
-	case OP_WHERE:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* The marks of a node that moves: its own rule, carried out on them. */
 static const int64_t *
 moved_marks(struct fold *f, NodeId id)
 {
 	Graph *g = f->g;
 	Node *n = &g->node[id], *twin;
-	int first = n->op == OP_WHERE, last = n->op == OP_GATHER ? 1 : n->nin;
+	unsigned moves = rule[n->op]->moves;
 	ValId *in = arena_array(f->p->scratch, (size_t)n->nin, sizeof *in);
 	ValId y;
 
@@ -66,9 +58,9 @@ moved_marks(struct fold *f, NodeId id)
 		const int64_t *mark = lanes_marks(f, in[i] = n->in[i]);
 		Shape s = g->val[in[i]].shape;
 
-		if ((i < first || i >= last) && mark)
+		if (!has_bit(moves, i) && mark)
 			return NULL;
-		if (i < first || i >= last)
+		if (!has_bit(moves, i))
 			continue;
 		if (!mark)
 			mark = arena_array(f->p->scratch,
@@ -121,7 +113,7 @@ mark_outputs(struct fold *f, NodeId id)
 	if (n->op == OP_EQ && (no_count_equals(f, n, 0)
 	                       || no_count_equals(f, n, 1)))
 		return true;
-	if (only_moves(n->op))
+	if (rule[n->op]->moves)
 		mark = moved_marks(f, id);
 	n = &f->g->node[id];
 	if (mark)
@@ -140,7 +132,7 @@ mark_outputs(struct fold *f, NodeId id)
 }
 
 static bool
-mark_shape(struct fold *f, NodeId id)
+mark_shape(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[0]);
@@ -149,6 +141,7 @@ mark_shape(struct fold *f, NodeId id)
 	                            sizeof *mark);
 	int first = n->op == OP_SHAPE ? (int)n->attr.SHAPE.start : 0;
 
+	(void)was;
 	if (l->axis < 0)
 		return true;
 	if (n->op == OP_SIZE)
@@ -203,132 +196,16 @@ begin(struct fold *f, NodeId id)
 		&& lanes_give(f, id, 0, 1, (int)f->nselection);
 }
 
-/* Inputs that the rule of an op lets have lanes: a bit each. */
-static unsigned
-may_have(const Node *n)
-{
-	switch (n->op) {
-	case OP_RESHAPE:
-	case OP_EXPAND:
-	case OP_GATHER:
-	case OP_GATHER_ND:
-	case OP_GATHER_ELEMENTS:
-	case OP_MATMUL:
-	case OP_SCE:
-	case OP_NLL:
-	case OP_CAST_LIKE:
-		return 3;
-	case OP_SCATTER_ELEMENTS:
-	case OP_SCATTER_ND:
-	case OP_WHERE:
-	case OP_RANGE:
-		return 7;
-	case OP_CONCAT:
-	case OP_SLICE:
-	case OP_PART:
-		return ~0u;
-	default:
-		return op_info[n->op].flags & F_EW ? 7 : 1;
-	}
-}
-
 static bool
-by_op(struct fold *f, NodeId id, const Node *was)
+refuse(struct fold *f, NodeId id, const Node *was)
 {
-	const Node *n = &f->g->node[id];
-
-	switch (was->op) {
-	case OP_SHAPE:
-	case OP_SIZE:
-		return mark_shape(f, id);
-	case OP_RESHAPE:
-	case OP_SQUEEZE:
-	case OP_UNSQUEEZE:
-	case OP_FLATTEN:
-		return lanes_reshape(f, id, was);
-	case OP_EXPAND:
-		return lanes_expand(f, id, was);
-	case OP_CONSTANT_OF_SHAPE:
-	case OP_RANDOM:
-		return lanes_of_shape(f, id, was);
-	case OP_RANGE:
-		return lanes_range(f, id, was);
-	case OP_TRANSPOSE:
-		return lanes_transpose(f, id);
-	case OP_SLICE:
-		return lanes_slice(f, id, was);
-	case OP_PART:
-		return lanes_beside_axis(f, id, was->attr.PART.axis,
-		                   !was->attr.PART.keepdims, 1);
-	case OP_CONCAT:
-		return lanes_concat(f, id);
-	case OP_PAD:
-		return lanes_pad(f, id);
-	case OP_GATHER:
-		return lanes_gather(f, id);
-	case OP_GATHER_ND:
-		return lanes_gather_nd(f, id);
-	case OP_GATHER_ELEMENTS:
-		return lanes_gather_elements(f, id);
-	case OP_SCATTER_ELEMENTS:
-	case OP_SCATTER_ND:
-		return lanes_scatter(f, id);
-	case OP_ONE_HOT:
-		return lanes_one_hot(f, id);
-	case OP_TOPK:
-		return lanes_beside_axis(f, id, n->attr.TOPK.axis, false, 2);
-	case OP_CUMSUM:
-		return lanes_beside_axis(f, id, n->attr.CUMSUM.axis, false, 1);
-	case OP_ARGMAX:
-		return lanes_beside_axis(f, id, n->attr.ARGMAX.axis,
-		                   !n->attr.ARGMAX.keepdims, 1);
-	case OP_REDUCE_SUM:
-	case OP_REDUCE_MEAN:
-	case OP_REDUCE_MAX:
-	case OP_REDUCE_MIN:
-	case OP_REDUCE_PROD:
-		return lanes_reduce(f, id);
-	case OP_MATMUL:
-		return lanes_matmul(f, id);
-	case OP_SOFTMAX:
-	case OP_LOG_SOFTMAX:
-		return lanes_softmax(f, id);
-	case OP_LAYERNORM:
-	case OP_RMSNORM:
-		return lanes_norm(f, id);
-	case OP_SCE:
-	case OP_NLL:
-		return lanes_cross_entropy(f, id);
-	default:
-		if (op_info[was->op].flags & F_EW || was->op == OP_IDENTITY
-		    || was->op == OP_CAST_LIKE)
-			return lanes_broadcast(f, id, 0, was->op == OP_DROPOUT
-			                       ? 1 : n->nin);
-		return lanes_refuse(f, id, lanes_any(f, was),
-		                    "not supported");
-	}
+	return lanes_refuse(f, id, lanes_any(f, was), "not supported");
 }
 
-/* Input i only says what shape or extent to make. */
-static bool
-says_shape(Op op, int i)
-{
-	switch (op) {
-	case OP_RESHAPE:
-	case OP_EXPAND:
-	case OP_RANGE:
-		return i == 1;
-	case OP_SLICE:
-		return i > 0;
-	case OP_CONSTANT_OF_SHAPE:
-	case OP_RANDOM:
-	case OP_SHAPE:
-	case OP_SIZE:
-		return true;
-	default:
-		return false;
-	}
-}
+const struct lanes_rule
+	lanes_none = { refuse, .may = 1 },
+	lanes_tile = { refuse, .may = 1, .moves = 1 },
+	lanes_shape = { mark_shape, .may = 1, .shape = ~0u };
 
 bool
 fold_lanes_whole(struct fold *f, NodeId id)
@@ -351,6 +228,7 @@ bool
 fold_lanes(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
+	const struct lanes_rule *r = rule[was->op];
 	bool data = false, other = false, constant = true;
 
 	if (n->op == OP_NONZERO && !val_is_const(in_val(f, n, 0))
@@ -365,13 +243,12 @@ fold_lanes(struct fold *f, NodeId id, const Node *was)
 
 		if (!l)
 			continue;
-		if (!(may_have(was) >> (i < 31 ? i : 31) & 1))
-			return lanes_refuse(f, id, lanes_any(f, was),
-			              "not supported");
-		data |= l->mark && !says_shape(was->op, i);
-		other |= l->axis >= 0 || says_shape(was->op, i);
+		if (!has_bit(r->may, i))
+			return refuse(f, id, was);
+		data |= l->mark && !has_bit(r->shape, i);
+		other |= l->axis >= 0 || has_bit(r->shape, i);
 	}
-	if (other && !by_op(f, id, was))
+	if (other && !r->run(f, id, was))
 		return false;
 	if (!data)
 		return true;

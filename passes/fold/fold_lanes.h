@@ -19,30 +19,20 @@ bool fold_lanes_pass(struct fold *, NodeId id, ValId v, uint32_t nval);
  * a graph that is not trained refused. */
 bool fold_lanes_outputs(struct fold *);
 
-/* ---- rules: the node as it is, and as it was where that matters ---- */
+/* ---- rules: one per name in the lanes column of ops.h ---- */
 
-/* fold_lanes_keep.c */
-bool lanes_broadcast(struct fold *, NodeId, int first, int last);
-bool lanes_reshape(struct fold *, NodeId, const Node *was);
-bool lanes_expand(struct fold *, NodeId, const Node *was);
-bool lanes_of_shape(struct fold *, NodeId, const Node *was);
-bool lanes_range(struct fold *, NodeId, const Node *was);
-bool lanes_transpose(struct fold *, NodeId);
-bool lanes_slice(struct fold *, NodeId, const Node *was);
-bool lanes_beside_axis(struct fold *, NodeId, int64_t axis, bool gone,
-                       int nout);
-bool lanes_norm(struct fold *, NodeId);
-bool lanes_concat(struct fold *, NodeId);
-bool lanes_pad(struct fold *, NodeId);
-bool lanes_gather(struct fold *, NodeId);
-bool lanes_gather_nd(struct fold *, NodeId);
-bool lanes_gather_elements(struct fold *, NodeId);
-bool lanes_one_hot(struct fold *, NodeId);
-/* fold_lanes_join.c */
-bool lanes_reduce(struct fold *, NodeId);
-bool lanes_matmul(struct fold *, NodeId);
-bool lanes_softmax(struct fold *, NodeId);
-bool lanes_cross_entropy(struct fold *, NodeId);
-bool lanes_scatter(struct fold *, NodeId);
+struct lanes_rule {
+	/* the node as it is, and as it was before its static operands went */
+	bool (*run)(struct fold *, NodeId, const Node *was);
+	/* a bit for each input: */
+	unsigned may;           /* the rule lets it have lanes */
+	unsigned shape;         /* only says what shape or extent to make */
+	unsigned moves;         /* elements of it are what comes out */
+};
+
+#define OP(id, text, sig, attr, rules, emit) rules
+#define RULES(shape, eval, lanes, cost, grad, shard) \
+	extern const struct lanes_rule lanes_##lanes;
+#include "ir/ops.h"
 
 #endif

@@ -30,8 +30,8 @@ neutral(Op op, DType dt)
 	     : op == OP_REDUCE_PROD ? 1 : 0;
 }
 
-bool
-lanes_reduce(struct fold *f, NodeId id)
+static bool
+reduce(struct fold *f, NodeId id, const Node *was)
 {
 	Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[0]);
@@ -44,6 +44,7 @@ lanes_reduce(struct fold *f, NodeId id)
 	ValId two[2];
 	Attr sum = attr_default(OP_REDUCE_SUM);
 
+	(void)was;
 	if (n->nin > 1)
 		return lanes_refuse(f, id, l->id, "reduces over unknown axes");
 	for (int i = 0; i < axes->n; i++) {
@@ -78,8 +79,8 @@ lanes_reduce(struct fold *f, NodeId id)
 	return two[0] && two[1];
 }
 
-bool
-lanes_matmul(struct fold *f, NodeId id)
+static bool
+matmul(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	int a = lanes_axis(f, n->in[0]), b = lanes_axis(f, n->in[1]);
@@ -89,6 +90,7 @@ lanes_matmul(struct fold *f, NodeId id)
 	int cols = n->attr.MATMUL.tb ? rb - 2 : rb - 1;
 	int sel = lanes_any(f, n);
 
+	(void)was;
 	for (int i = 2; i < n->nin; i++)
 		if (lanes_of(f, n->in[i]) || i > 2)
 			return lanes_refuse(f, id, sel, "adds a selection");
@@ -120,12 +122,13 @@ lanes_matmul(struct fold *f, NodeId id)
 	return lanes_give(f, id, 0, at, sel);
 }
 
-bool
-lanes_softmax(struct fold *f, NodeId id)
+static bool
+softmax(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[0]);
 
+	(void)was;
 	if (n->attr.SOFTMAX.axis == l->axis
 	    && !mask_operand(f, id, 0, -INFINITY))
 		return false;
@@ -133,8 +136,8 @@ lanes_softmax(struct fold *f, NodeId id)
 }
 
 /* sce, nll: rows that do not count have a label that is ignored. */
-bool
-lanes_cross_entropy(struct fold *f, NodeId id)
+static bool
+cross_entropy(struct fold *f, NodeId id, const Node *was)
 {
 	Node *n = &f->g->node[id];
 	const struct lanes *x = lanes_of(f, n->in[0]);
@@ -145,6 +148,7 @@ lanes_cross_entropy(struct fold *f, NodeId id)
 	                                             : INT64_MIN + 1024;
 	int rows = n->op == OP_SCE ? 2 : 1;
 
+	(void)was;
 	if (!x || !y || x->axis != 0 || y->axis != 0 || x->id != y->id
 	    || (n->nin > 2 && lanes_of(f, n->in[2])))
 		return lanes_refuse(f, id, lanes_any(f, n),
@@ -207,8 +211,8 @@ numbers(struct fold *f, DType dt, int n, const int64_t *v)
 
 /* What does not count is added as 0, or written to a place beyond the end
  * that is cut off again. */
-bool
-lanes_scatter(struct fold *f, NodeId id)
+static bool
+scatter(struct fold *f, NodeId id, const Node *was)
 {
 	Node *n = &f->g->node[id];
 	bool nd = n->op == OP_SCATTER_ND;
@@ -224,6 +228,7 @@ lanes_scatter(struct fold *f, NodeId id)
 	Attr a = n->attr;
 	ValId in[3], y;
 
+	(void)was;
 	ir = rank_of(f, n->in[1]);
 	if ((dt != DT_I64 && dt != DT_I32)
 	    || lanes_of(f, n->in[0]) || !idx || !upd || idx->axis < 0
@@ -254,3 +259,12 @@ lanes_scatter(struct fold *f, NodeId id)
 	f->g->node[id].attr.SLICE.step = step;
 	return true;
 }
+
+/* ---- the rules ---- */
+
+const struct lanes_rule
+	lanes_reduce = { reduce, .may = 1 },
+	lanes_matmul = { matmul, .may = 3 },
+	lanes_softmax = { softmax, .may = 1 },
+	lanes_cross_entropy = { cross_entropy, .may = 3 },
+	lanes_scatter = { scatter, .may = 7 };

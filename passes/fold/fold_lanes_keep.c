@@ -7,14 +7,17 @@
 
 /* ---- lane by lane ---- */
 
-/* Broadcasting inputs first..last-1: dims with lanes meet only their like. */
-bool
-lanes_broadcast(struct fold *f, NodeId id, int first, int last)
+/* Inputs that broadcast: dims with lanes meet only their like. */
+static bool
+broadcast(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	int rank = out_val(f, n)->shape.rank, at = -1, sel = 0;
+	int last = op_info[was->op].nstat;
 
-	for (int i = first; i < last; i++) {
+	if (last > n->nin)
+		last = n->nin;
+	for (int i = 0; i < last; i++) {
 		const struct lanes *l = lanes_of(f, n->in[i]);
 		int axis = lanes_axis(f, n->in[i]);
 
@@ -27,7 +30,7 @@ lanes_broadcast(struct fold *f, NodeId id, int first, int last)
 		at = axis;
 		sel = l->id;
 	}
-	for (int i = first; sel && i < last; i++) {
+	for (int i = 0; sel && i < last; i++) {
 		int d = n->in[i] ? at - rank + rank_of(f, n->in[i]) : -1;
 
 		if (n->in[i] && lanes_axis(f, n->in[i]) < 0 && d >= 0
@@ -39,8 +42,8 @@ lanes_broadcast(struct fold *f, NodeId id, int first, int last)
 
 /* The dim of the output that is dim `axis` of the input: the same extent with
  * as many elements before it.  It must not be given as a number. */
-bool
-lanes_reshape(struct fold *f, NodeId id, const Node *was)
+static bool
+reshape(struct fold *f, NodeId id, const Node *was)
 {
 	const Graph *g = f->g;
 	ValId x = was->in[0], y = was->out[0];
@@ -77,8 +80,8 @@ lanes_reshape(struct fold *f, NodeId id, const Node *was)
 	return lanes_give(f, id, 0, to, l->id);
 }
 
-bool
-lanes_expand(struct fold *f, NodeId id, const Node *was)
+static bool
+expand(struct fold *f, NodeId id, const Node *was)
 {
 	const Graph *g = f->g;
 	ValId x = was->in[0], y = was->out[0];
@@ -108,8 +111,8 @@ lanes_expand(struct fold *f, NodeId id, const Node *was)
 }
 
 /* The output's shape is operand 0. */
-bool
-lanes_of_shape(struct fold *f, NodeId id, const Node *was)
+static bool
+of_shape(struct fold *f, NodeId id, const Node *was)
 {
 	const int64_t *mark = lanes_marks(f, was->in[0]);
 	int at = -1, rank = rank_of(f, was->out[0]);
@@ -124,8 +127,8 @@ lanes_of_shape(struct fold *f, NodeId id, const Node *was)
 	return at < 0 || lanes_give(f, id, 0, at, (int)mark[at]);
 }
 
-bool
-lanes_range(struct fold *f, NodeId id, const Node *was)
+static bool
+range(struct fold *f, NodeId id, const Node *was)
 {
 	const Val *start = &f->g->val[was->in[0]], *step;
 	const int64_t *mark = lanes_marks(f, was->in[1]);
@@ -140,21 +143,22 @@ lanes_range(struct fold *f, NodeId id, const Node *was)
 	return lanes_give(f, id, 0, 0, (int)mark[0]);
 }
 
-bool
-lanes_transpose(struct fold *f, NodeId id)
+static bool
+transpose(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[0]);
 	const IntList *perm = &n->attr.TRANSPOSE.perm;
 
+	(void)was;
 	for (int d = 0; d < perm->n; d++)
 		if (perm->v[d] == l->axis)
 			return lanes_give(f, id, 0, d, l->id);
 	return lanes_refuse(f, id, l->id, "not supported in this form");
 }
 
-bool
-lanes_slice(struct fold *f, NodeId id, const Node *was)
+static bool
+slice(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[0]);
@@ -177,28 +181,52 @@ lanes_slice(struct fold *f, NodeId id, const Node *was)
 
 /* Lanes stay on their dim, none of which is `axis`; `gone`: the dims after
  * axis move down by one. */
-bool
-lanes_beside_axis(struct fold *f, NodeId id, int64_t axis, bool gone, int nout)
+static bool
+beside_axis(struct fold *f, NodeId id, int64_t axis, bool gone)
 {
-	const struct lanes *l = lanes_of(f, f->g->node[id].in[0]);
+	const Node *n = &f->g->node[id];
+	const struct lanes *l = lanes_of(f, n->in[0]);
 
 	if (l->axis == axis)
 		return lanes_refuse(f, id, l->id, "works along a selection");
-	for (int k = 0; k < nout; k++)
+	for (int k = 0; k < n->nout; k++)
 		if (!lanes_give(f, id, k, l->axis - (gone && axis < l->axis),
 		                l->id))
 			return false;
 	return true;
 }
 
-bool
-lanes_norm(struct fold *f, NodeId id)
+static bool
+part(struct fold *f, NodeId id, const Node *was)
+{
+	return beside_axis(f, id, was->attr.PART.axis,
+	                   !was->attr.PART.keepdims);
+}
+
+static bool
+argmax(struct fold *f, NodeId id, const Node *was)
+{
+	return beside_axis(f, id, was->attr.ARGMAX.axis,
+	                   !was->attr.ARGMAX.keepdims);
+}
+
+static bool
+along_axis(struct fold *f, NodeId id, const Node *was)
+{
+	Attr a = f->g->node[id].attr;
+
+	return beside_axis(f, id, *attr_int_of(was->op, &a, "axis"), false);
+}
+
+static bool
+norm(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[0]);
 	int axis = (int)(n->op == OP_LAYERNORM ? n->attr.LAYERNORM.axis
 	                                       : n->attr.RMSNORM.axis);
 
+	(void)was;
 	if (l->axis >= axis)
 		return lanes_refuse(f, id, l->id,
 		                    "normalises over a selection");
@@ -208,12 +236,13 @@ lanes_norm(struct fold *f, NodeId id)
 	return true;
 }
 
-bool
-lanes_concat(struct fold *f, NodeId id)
+static bool
+concat(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	int at = -1, sel = 0;
 
+	(void)was;
 	for (int i = 0; i < n->nin; i++)
 		if (lanes_axis(f, n->in[i]) >= 0) {
 			at = lanes_axis(f, n->in[i]);
@@ -228,12 +257,13 @@ lanes_concat(struct fold *f, NodeId id)
 	return lanes_give(f, id, 0, at, sel);
 }
 
-bool
-lanes_pad(struct fold *f, NodeId id)
+static bool
+pad(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[0]);
 
+	(void)was;
 	if (n->nin > 1 || n->attr.PAD.begin.v[l->axis] != 0
 	    || n->attr.PAD.end.v[l->axis] != 0)
 		return lanes_refuse(f, id, l->id, "pads a selection");
@@ -266,13 +296,14 @@ or_one(struct fold *f, NodeId id, int sel)
 	return true;
 }
 
-bool
-lanes_gather(struct fold *f, NodeId id)
+static bool
+gather(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	int xa = lanes_axis(f, n->in[0]), ia = lanes_axis(f, n->in[1]);
 	int axis = (int)n->attr.GATHER.axis, sel;
 
+	(void)was;
 	if (lanes_marks(f, n->in[0]) || lanes_marks(f, n->in[1])
 	    || (xa >= 0 && ia >= 0) || (xa >= 0 && xa == axis))
 		return lanes_refuse(f, id, lanes_any(f, n),
@@ -285,13 +316,14 @@ lanes_gather(struct fold *f, NodeId id)
 	return lanes_give(f, id, 0, axis + ia, sel) && or_one(f, id, sel);
 }
 
-bool
-lanes_gather_nd(struct fold *f, NodeId id)
+static bool
+gather_nd(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[1]);
 	int ia = lanes_axis(f, n->in[1]);
 
+	(void)was;
 	if (lanes_of(f, n->in[0]) || ia < 0 || l->mark
 	    || ia == rank_of(f, n->in[1]) - 1 || n->attr.GATHER_ND.batch)
 		return lanes_refuse(f, id, lanes_any(f, n),
@@ -300,13 +332,14 @@ lanes_gather_nd(struct fold *f, NodeId id)
 }
 
 /* x and idx have the same lanes, not along the axis that is picked from. */
-bool
-lanes_gather_elements(struct fold *f, NodeId id)
+static bool
+gather_elements(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	int xa = lanes_axis(f, n->in[0]), ia = lanes_axis(f, n->in[1]);
 	int axis = (int)n->attr.GATHER_ELEMENTS.axis;
 
+	(void)was;
 	if (xa < 0 || xa != ia || xa == axis
 	    || lanes_of(f, n->in[0])->id != lanes_of(f, n->in[1])->id)
 		return lanes_refuse(f, id, lanes_any(f, n),
@@ -314,12 +347,13 @@ lanes_gather_elements(struct fold *f, NodeId id)
 	return lanes_give(f, id, 0, xa, lanes_of(f, n->in[0])->id);
 }
 
-bool
-lanes_one_hot(struct fold *f, NodeId id)
+static bool
+one_hot(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[0]);
 
+	(void)was;
 	if (lanes_axis(f, n->in[0]) < 0 || lanes_of(f, n->in[1])
 	    || lanes_of(f, n->in[2]))
 		return lanes_refuse(f, id, lanes_any(f, n),
@@ -327,3 +361,27 @@ lanes_one_hot(struct fold *f, NodeId id)
 	return lanes_give(f, id, 0, l->axis + (n->attr.ONE_HOT.axis <= l->axis),
 	            l->id);
 }
+
+/* ---- the rules ---- */
+
+const struct lanes_rule
+	lanes_ew = { broadcast, .may = 7 },
+	lanes_move = { broadcast, .may = 1, .moves = 1 },
+	lanes_where = { broadcast, .may = 7, .moves = 6 },
+	lanes_reshape = { reshape, .may = 3, .shape = 2, .moves = 1 },
+	lanes_flatten = { reshape, .may = 1 },
+	lanes_expand = { expand, .may = 3, .shape = 2, .moves = 1 },
+	lanes_of_shape = { of_shape, .may = 1, .shape = ~0u },
+	lanes_range = { range, .may = 7, .shape = 2 },
+	lanes_transpose = { transpose, .may = 1, .moves = 1 },
+	lanes_slice = { slice, .may = ~0u, .shape = ~1u, .moves = 1 },
+	lanes_part = { part, .may = ~0u },
+	lanes_axis_kept = { along_axis, .may = 1 },
+	lanes_argmax = { argmax, .may = 1 },
+	lanes_norm = { norm, .may = 1 },
+	lanes_concat = { concat, .may = ~0u, .moves = ~0u },
+	lanes_pad = { pad, .may = 1 },
+	lanes_gather = { gather, .may = 3, .moves = 1 },
+	lanes_gather_nd = { gather_nd, .may = 3 },
+	lanes_gather_elements = { gather_elements, .may = 3 },
+	lanes_one_hot = { one_hot, .may = 1 };

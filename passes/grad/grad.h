@@ -42,7 +42,7 @@ struct grad {
 /* False after grad_refuse. */
 typedef bool GradRule(struct grad *);
 
-#define RULES(shape, eval, cost, grad, shard) GradRule grad_##grad;
+#define RULES(shape, eval, lanes, cost, grad, shard) GradRule grad_##grad;
 #define OP(id, text, sig, attr, rules, emit) rules
 #include "ir/ops.h"
 

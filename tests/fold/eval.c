@@ -567,7 +567,7 @@ no_case(struct test *t, Op op)
 
 static Case *const cases[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, cost, grad, shard) case_##eval
+#define RULES(shape, eval, lanes, cost, grad, shard) case_##eval
 #include "ir/ops.h"
 };
 
