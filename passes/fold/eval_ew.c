@@ -15,114 +15,88 @@ gelu(double x, bool tanh_form)
 }
 
 static double
-unary_float(const Node *n, double x)
+sigmoid(double x)
 {
-	switch (n->op) {
-	case OP_NEG:
-		return -x;
-	case OP_ABS:
-		return fabs(x);
-	case OP_SIGN:
-		return isnan(x) ? x : (x > 0) - (x < 0);
-	case OP_EXP:
-		return exp(x);
-	case OP_LOG:
-		return log(x);
-	case OP_SQRT:
-		return sqrt(x);
-	case OP_RECIP:
-		return 1 / x;
-	case OP_SIN:
-		return sin(x);
-	case OP_COS:
-		return cos(x);
-	case OP_ATAN:
-		return atan(x);
-	case OP_TANH:
-		return tanh(x);
-	case OP_SIGMOID:
-		return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
-	case OP_ERF:
-		return erf(x);
-	case OP_RELU:
-		return isnan(x) ? x : x > 0 ? x : 0;
-	case OP_SOFTPLUS:
-		return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
-	case OP_FLOOR:
-		return floor(x);
-	case OP_CEIL:
-		return ceil(x);
-	case OP_ROUND:
-		return rint(x);
-	case OP_GELU:
-		return gelu(x, n->attr.GELU.tanh);
-	case OP_SILU:
-		return x >= 0 ? x / (1 + exp(-x)) : x * exp(x) / (1 + exp(x));
-	case OP_ISNAN:
-		return isnan(x);
-	default:
-		return NAN;
-	}
+	return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
 }
 
-static int64_t
-unary_int(Op op, int64_t x)
-{
-	switch (op) {
-	case OP_NEG:
-		return (int64_t)-(uint64_t)x;
-	case OP_ABS:
-		return x < 0 ? (int64_t)-(uint64_t)x : x;
-	case OP_SIGN:
-		return (x > 0) - (x < 0);
-	case OP_RELU:
-		return x > 0 ? x : 0;
-	case OP_NOT:
-		return !x;
-	case OP_BIT_NOT:
-		return ~x;
-	case OP_ISNAN:
-		return 0;
-	default:                        /* floor, ceil, round */
-		return x;
-	}
-}
+typedef double FloatOf(const Node *, double x);
+typedef int64_t IntOf(int64_t x);
 
-/* Which ops have an integer form; the others compute in double. */
-static bool
-unary_has_int(Op op)
-{
-	switch (op) {
-	case OP_NEG: case OP_ABS: case OP_SIGN: case OP_RELU: case OP_NOT:
-	case OP_BIT_NOT: case OP_ISNAN: case OP_FLOOR: case OP_CEIL:
-	case OP_ROUND:
-		return true;
-	default:
-		return false;
-	}
-}
-
-enum eval_status
-eval_unary(struct eval *e)
+/* ints: NULL if integers are computed in double, too. */
+static enum eval_status
+unary(struct eval *e, FloatOf *floats, IntOf *ints)
 {
 	const Val *x = eval_in(e, 0);
 	Val *y = eval_out(e, 0);
 	int64_t n = val_nelem(y);
 	void *data = eval_room(e, 0);
-	bool ints = !dt_is_float(x->dt) && unary_has_int(e->n->op);
 
 	if (!data)
 		return EVAL_LARGE;
+	if (dt_is_float(x->dt))
+		ints = NULL;
 	for (int64_t i = 0; i < n; i++)
 		if (ints)
-			element_put_int(y->dt, data, i,
-			                unary_int(e->n->op, val_int(x, i)));
+			element_put_int(y->dt, data, i, ints(val_int(x, i)));
 		else
 			element_put_float(y->dt, data, i,
-			                  unary_float(e->n, val_float(x, i)));
+			                  floats(e->n, val_float(x, i)));
 	y->data = data;
 	return EVAL_DONE;
 }
+
+#define RULE(name, call) \
+	enum eval_status \
+	eval_##name(struct eval *e) \
+	{ \
+		return call; \
+	}
+#define OF_FLOATS(name, value) \
+	static double \
+	float_##name(const Node *n, double x) \
+	{ \
+		(void)n; \
+		return value; \
+	}
+#define OF_INTS(name, value) \
+	static int64_t \
+	int_##name(int64_t x) \
+	{ \
+		(void)x; \
+		return value; \
+	}
+#define UNARY(name, floats, ints) \
+	OF_FLOATS(name, floats) OF_INTS(name, ints) \
+	RULE(name, unary(e, float_##name, int_##name))
+#define FLOATS(name, floats) \
+	OF_FLOATS(name, floats) RULE(name, unary(e, float_##name, NULL))
+#define INTS(name, ints) \
+	OF_INTS(name, ints) RULE(name, unary(e, NULL, int_##name))
+
+UNARY(neg, -x, (int64_t)-(uint64_t)x)
+UNARY(abs, fabs(x), x < 0 ? (int64_t)-(uint64_t)x : x)
+UNARY(sign, isnan(x) ? x : (x > 0) - (x < 0), (x > 0) - (x < 0))
+UNARY(relu, isnan(x) ? x : x > 0 ? x : 0, x > 0 ? x : 0)
+UNARY(floor, floor(x), x)
+UNARY(ceil, ceil(x), x)
+UNARY(round, rint(x), x)
+UNARY(isnan, isnan(x), 0)
+INTS(not, !x)
+INTS(bit_not, ~x)
+FLOATS(exp, exp(x))
+FLOATS(log, log(x))
+FLOATS(sqrt, sqrt(x))
+FLOATS(recip, 1 / x)
+FLOATS(sin, sin(x))
+FLOATS(cos, cos(x))
+FLOATS(atan, atan(x))
+FLOATS(tanh, tanh(x))
+FLOATS(sigmoid, sigmoid(x))
+FLOATS(erf, erf(x))
+FLOATS(softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
+FLOATS(gelu, gelu(x, n->attr.GELU.tanh))
+FLOATS(silu, x >= 0 ? x / (1 + exp(-x)) : x * exp(x) / (1 + exp(x)))
 
 enum eval_status
 eval_cast(struct eval *e)
@@ -168,93 +142,41 @@ power_int(int64_t base, int64_t exponent)
 }
 
 static double
-binary_float(const Node *n, double a, double b)
+mod_float(const Node *n, double a, double b)
 {
-	double r;
+	double r = fmod(a, b);
 
-	switch (n->op) {
-	case OP_ADD:
-		return a + b;
-	case OP_SUB:
-		return a - b;
-	case OP_MUL:
-		return a * b;
-	case OP_DIV:
-		return a / b;
-	case OP_POW:
-		return pow(a, b);
-	case OP_MOD:
-		r = fmod(a, b);
-		if (!n->attr.MOD.fmod && r != 0 && (r < 0) != (b < 0))
-			r += b;
-		return r;
-	case OP_MAX:
-		return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
-	default:
-		return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
-	}
+	return !n->attr.MOD.fmod && r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-/* b is not 0 where it divides. */
 static int64_t
-binary_int(const Node *n, DType dt, int64_t a, int64_t b)
+mod_int(const Node *n, int64_t a, int64_t b)
 {
-	uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
-	uint64_t width = 8 * (uint64_t)dtype_info[dt].nbytes;
-	int64_t r;
+	int64_t r = b == -1 ? 0 : a % b;
 
-	if (dt == DT_U64)
-		switch (n->op) {
-		case OP_DIV:
-			return (int64_t)(ua / ub);
-		case OP_MOD:
-			return (int64_t)(ua % ub);
-		case OP_MAX:
-			return ua > ub ? a : b;
-		case OP_MIN:
-			return ua < ub ? a : b;
-		default:
-			break;
-		}
-	switch (n->op) {
-	case OP_ADD:
-		return (int64_t)(ua + ub);
-	case OP_SUB:
-		return (int64_t)(ua - ub);
-	case OP_MUL:
-		return (int64_t)(ua * ub);
-	case OP_DIV:
-		return b == -1 ? (int64_t)-ua : a / b;
-	case OP_POW:
-		return power_int(a, b);
-	case OP_MOD:
-		r = b == -1 ? 0 : a % b;
-		return !n->attr.MOD.fmod && r && (r < 0) != (b < 0) ? r + b : r;
-	case OP_MAX:
-		return a > b ? a : b;
-	case OP_BIT_AND:
-		return a & b;
-	case OP_BIT_OR:
-		return a | b;
-	case OP_BIT_XOR:
-		return a ^ b;
-	case OP_SHL:
-		return ub < width ? (int64_t)(ua << ub) : 0;
-	case OP_SHR:
-		if (dtype_info[dt].cls == 'i')  /* of copies of the sign */
-			return a >> (ub < width ? ub : width - 1);
-		return ub < width ? (int64_t)(ua >> ub) : 0;
-	default:
-		return a < b ? a : b;
-	}
+	return !n->attr.MOD.fmod && r && (r < 0) != (b < 0) ? r + b : r;
 }
 
-enum eval_status
-eval_binary(struct eval *e)
+/* A right shift of signed numbers brings in copies of the sign. */
+static int64_t
+shift(DType dt, int64_t a, uint64_t by, bool left)
+{
+	uint64_t width = 8 * (uint64_t)dtype_info[dt].nbytes;
+
+	if (!left && dtype_info[dt].cls == 'i')
+		return a >> (by < width ? by : width - 1);
+	return by >= width ? 0
+	     : (int64_t)(left ? (uint64_t)a << by : (uint64_t)a >> by);
+}
+
+typedef double FloatOf2(const Node *, double a, double b);
+typedef int64_t IntOf2(const Node *, DType, int64_t a, int64_t b);
+
+static enum eval_status
+binary(struct eval *e, FloatOf2 *of_floats, IntOf2 *of_ints, bool divides)
 {
 	const Val *a = eval_in(e, 0), *b = eval_in(e, 1);
 	Val *y = eval_out(e, 0);
-	Op op = e->n->op;
 	int64_t n = val_nelem(y);
 	void *data = eval_room(e, 0);
 	struct walk w = walk_new(&y->shape);
@@ -266,33 +188,75 @@ eval_binary(struct eval *e)
 		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		if (floats) {
-			element_put_float(y->dt, data, i, binary_float(e->n,
+			element_put_float(y->dt, data, i, of_floats(e->n,
 			    val_float(a, w.at[ia]), val_float(b, w.at[ib])));
 			continue;
 		}
 		int64_t d = val_int(b, w.at[ib]);
-		if (d == 0 && (op == OP_DIV || op == OP_MOD))
+		if (d == 0 && divides)
 			return eval_fail(e, "division by zero while folding a "
 			                 "constant");
 		element_put_int(y->dt, data, i,
-		        binary_int(e->n, y->dt, val_int(a, w.at[ia]), d));
+		        of_ints(e->n, y->dt, val_int(a, w.at[ia]), d));
 	}
 	y->data = data;
 	return EVAL_DONE;
 }
 
-#define RELATION(op, a, b) \
-	((op) == OP_EQ ? (a) == (b) : (op) == OP_LT ? (a) < (b) \
-	 : (op) == OP_LE ? (a) <= (b) : (op) == OP_GT ? (a) > (b) \
-	 : (op) == OP_GE ? (a) >= (b) : (op) == OP_AND ? (a) && (b) \
-	 : (op) == OP_OR ? (a) || (b) : !(a) != !(b))
+/* In `ints`, b is not 0 where it divides; A and B are unsigned. */
+#define A ((uint64_t)a)
+#define B ((uint64_t)b)
+#define OF_INTS_2(name, value) \
+	static int64_t \
+	int_##name(const Node *n, DType dt, int64_t a, int64_t b) \
+	{ \
+		(void)n; \
+		(void)dt; \
+		return (int64_t)(value); \
+	}
+#define OF_FLOATS_2(name, value) \
+	static double \
+	float_##name(const Node *n, double a, double b) \
+	{ \
+		(void)n; \
+		return value; \
+	}
+#define BINARY(name, floats, ints, divides) \
+	OF_FLOATS_2(name, floats) OF_INTS_2(name, ints) \
+	RULE(name, binary(e, float_##name, int_##name, divides))
+#define BITS(name, ints) \
+	OF_INTS_2(name, ints) RULE(name, binary(e, NULL, int_##name, false))
+#define NAN_OR(value) (isnan(a) || isnan(b) ? (double)NAN : (value))
 
-enum eval_status
-eval_compare(struct eval *e)
+BINARY(add, a + b, A + B, false)
+BINARY(sub, a - b, A - B, false)
+BINARY(mul, a * b, A * B, false)
+BINARY(div, a / b, dt == DT_U64 ? (int64_t)(A / B)
+       : b == -1 ? (int64_t)-A : a / b, true)
+BINARY(mod, mod_float(n, a, b), dt == DT_U64 ? (int64_t)(A % B)
+       : mod_int(n, a, b), true)
+BINARY(pow, pow(a, b), power_int(a, b), false)
+BINARY(max, NAN_OR(a > b ? a : b), (dt == DT_U64 ? A > B : a > b) ? a : b,
+       false)
+BINARY(min, NAN_OR(a < b ? a : b), (dt == DT_U64 ? A < B : a < b) ? a : b,
+       false)
+BITS(bit_and, a & b)
+BITS(bit_or, a | b)
+BITS(bit_xor, a ^ b)
+BITS(shl, shift(dt, a, B, true))
+BITS(shr, shift(dt, a, B, false))
+
+struct relation {
+	bool (*floats)(double, double);
+	bool (*ints)(int64_t, int64_t);
+	bool (*words)(uint64_t, uint64_t);
+};
+
+static enum eval_status
+compare(struct eval *e, struct relation is)
 {
 	const Val *a = eval_in(e, 0), *b = eval_in(e, 1);
 	Val *y = eval_out(e, 0);
-	Op op = e->n->op;
 	int64_t n = val_nelem(y);
 	void *data = eval_room(e, 0);
 	struct walk w = walk_new(&y->shape);
@@ -303,23 +267,41 @@ eval_compare(struct eval *e)
 	if (!data)
 		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
-		bool r;
-		if (floats) {
-			double x = val_float(a, w.at[ia]);
-			double z = val_float(b, w.at[ib]);
-			r = RELATION(op, x, z);
-		} else {
-			int64_t x = val_int(a, w.at[ia]);
-			int64_t z = val_int(b, w.at[ib]);
-			r = a->dt == DT_U64
-			    ? RELATION(op, (uint64_t)x, (uint64_t)z)
-			    : RELATION(op, x, z);
-		}
-		element_put_int(y->dt, data, i, r);
+		int64_t p = w.at[ia], q = w.at[ib];
+
+		element_put_int(y->dt, data, i,
+		    floats ? is.floats(val_float(a, p), val_float(b, q))
+		    : a->dt == DT_U64
+		    ? is.words((uint64_t)val_int(a, p), (uint64_t)val_int(b, q))
+		    : is.ints(val_int(a, p), val_int(b, q)));
 	}
 	y->data = data;
 	return EVAL_DONE;
 }
+
+#define RELATION(name, of, type, value) \
+	static bool \
+	of##_##name(type a, type b) \
+	{ \
+		return value; \
+	}
+#define COMPARE(name, value) \
+	RELATION(name, float, double, value) \
+	RELATION(name, int, int64_t, value) \
+	RELATION(name, word, uint64_t, value) \
+	RULE(name, compare(e, (struct relation){ float_##name, int_##name, \
+	                                         word_##name }))
+
+COMPARE(eq, a == b)
+COMPARE(lt, a < b)
+COMPARE(le, a <= b)
+COMPARE(gt, a > b)
+COMPARE(ge, a >= b)
+COMPARE(and, a && b)
+COMPARE(or, a || b)
+COMPARE(xor, !a != !b)
+
+/* ---- more ---- */
 
 enum eval_status
 eval_where(struct eval *e)

@@ -533,43 +533,39 @@ no_case(struct test *t, Op op)
 	(void)op;
 }
 
-#define case_none no_rule
-#define case_unary unary
-#define case_binary binary
-#define case_compare compare
-#define case_where where
-#define case_cast cast
-#define case_copy same
-#define case_expand expand
-#define case_transpose transpose
-#define case_slice slice
-#define case_concat concat
-#define case_pad pad
-#define case_tile no_case
-#define case_trilu trilu
-#define case_gather gather
-#define case_gather_elements elements
-#define case_scatter_elements elements
-#define case_gather_nd tuples
-#define case_scatter_nd tuples
-#define case_one_hot no_case
-#define case_shape no_case
-#define case_size no_case
-#define case_range no_case
-#define case_constant_of_shape no_case
-#define case_nonzero no_case
-#define case_cumsum cumsum
-#define case_argmax argmax
-#define case_reduce reduce
-#define case_matmul matmul
-#define case_softmax softmax
-#define case_fill fill
-
+/* Cases of ops that are not element-wise, or not like the others. */
 static Case *const cases[OP_COUNT] = {
+	[OP_CAST] = cast, [OP_WHERE] = where, [OP_COPY] = same,
+	[OP_RESHAPE] = reshape, [OP_EXPAND] = expand,
+	[OP_TRANSPOSE] = transpose, [OP_SLICE] = slice, [OP_CONCAT] = concat,
+	[OP_PAD] = pad, [OP_TRILU] = trilu, [OP_GATHER] = gather,
+	[OP_GATHER_ELEMENTS] = elements, [OP_SCATTER_ELEMENTS] = elements,
+	[OP_GATHER_ND] = tuples, [OP_SCATTER_ND] = tuples,
+	[OP_CUMSUM] = cumsum, [OP_ARGMAX] = argmax,
+	[OP_REDUCE_SUM] = reduce, [OP_REDUCE_MEAN] = reduce,
+	[OP_REDUCE_MAX] = reduce, [OP_REDUCE_MIN] = reduce,
+	[OP_REDUCE_PROD] = reduce, [OP_MATMUL] = matmul,
+	[OP_SOFTMAX] = softmax, [OP_LOG_SOFTMAX] = softmax, [OP_FILL] = fill,
+};
+
+static const char *const rule_of[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) case_##eval
+#define RULES(shape, eval, lanes, cost, grad, shard) #eval
 #include "ir/ops.h"
 };
+
+static Case *
+case_of(Op op)
+{
+	const struct op_info *info = &op_info[op];
+
+	if (strcmp(rule_of[op], "none") == 0)
+		return no_rule;
+	if (cases[op] || !(info->flags & F_EW))
+		return cases[op] ? cases[op] : no_case;
+	return info->min == 1 ? unary : info->flags & F_TO_BOOL ? compare
+	     : binary;
+}
 
 /* Ops that fold away and that the interpreter therefore does not know; the
  * files named test them. */
@@ -600,7 +596,7 @@ main(void)
 	t.pass = (Pass){ .target = &target_cpu, .diag = diag_new("eval", stderr), .opt = &t.opt,
 	                 .scratch = arena_new(), .keep = arena_new() };
 	for (Op op = 1; op < OP_COUNT; op++) {
-		Case *c = op == OP_RESHAPE ? reshape : cases[op];
+		Case *c = case_of(op);
 		if (tested_as_text(op))
 			continue;
 		int before = t.failed;
@@ -609,7 +605,7 @@ main(void)
 			c(&t, op);
 			graph_free(t.g);
 		}
-		if (cases[op] != case_none && !t.covered[op]) {
+		if (c != no_rule && !t.covered[op]) {
 			printf("%s: no case\n", op_info[op].text);
 			t.failed++;
 		}
