@@ -76,6 +76,7 @@ OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS), ATTR(), RULES(sa
 OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, sin, ew, ew, sin, ew), EMIT(ew, none))
 OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, cos, ew, ew, cos, ew), EMIT(ew, none))
 OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, atan, ew, ew, atan, ew), EMIT(ew, none))
+OP(ASINH,    "asinh",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, asinh, ew, ew, asinh, ew), EMIT(ew, none))
 OP(TANH,     "tanh",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, tanh, ew, ew, tanh, ew), EMIT(ew, none))
 OP(SIGMOID,  "sigmoid",  SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, sigmoid, ew, ew, sigmoid, ew), EMIT(ew, none))
 OP(ERF,      "erf",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, erf, ew, ew, erf, ew), EMIT(ew, none))

@@ -60,6 +60,7 @@ static const struct form form[OP_COUNT] = {
 	[OP_SIN] = { "ckr_sin(#)", "sin(#)", NULL },
 	[OP_COS] = { "ckr_cos(#)", "cos(#)", NULL },
 	[OP_ATAN] = { "atanf(#)", "atan(#)", NULL },
+	[OP_ASINH] = { "asinhf(#)", "asinh(#)", NULL },
 	[OP_TANH] = { "ckr_tanh(#)", "tanh(#)", NULL },
 	[OP_SIGMOID] = { "ckr_sigmoid(#)", "1.0 / (1.0 + exp(-#))", NULL },
 	[OP_ERF] = { "ckr_erf(#)", "erf(#)", NULL },

@@ -79,7 +79,7 @@ static const struct onnx_op table[] = {
 	{ N("Acos", "", 7, 1, 1, run_acos) },
 	{ N("Acosh", "", 9, 1, 1, run_acosh) },
 	{ N("Asin", "", 7, 1, 1, run_asin) },
-	{ N("Asinh", "", 9, 1, 1, run_asinh) },
+	{ N("Asinh", "", 9, 1, 1, run_same), .ir = OP_ASINH },
 	{ N("Atan", "", 7, 1, 1, run_same), .ir = OP_ATAN },
 	{ N("Atanh", "", 9, 1, 1, run_atanh) },
 	{ N("BitShift", "", 11, 2, 2, run_bit_shift), ALL },

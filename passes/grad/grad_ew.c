@@ -81,6 +81,17 @@ grad_atan(struct grad *c)
 }
 
 bool
+grad_asinh(struct grad *c)
+{
+	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
+	ValId one = adj_scalar(c, adj_dt(c, c->n.in[0]), 1);
+
+	c->dx[0] = adj_2(c, OP_DIV, c->dy[0],
+	                 adj_1(c, OP_SQRT, adj_2(c, OP_ADD, xx, one)));
+	return true;
+}
+
+bool
 grad_cos(struct grad *c)
 {
 	ValId t = adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_SIN, c->n.in[0]));

@@ -24,8 +24,8 @@ static bool
 is_unary_float(Op op)
 {
 	static const Op list[] = { OP_NEG, OP_ABS, OP_SIGN, OP_EXP, OP_LOG,
-		OP_SQRT, OP_RECIP, OP_SIN, OP_COS, OP_ATAN, OP_TANH, OP_SIGMOID,
-		OP_ERF, OP_RELU, OP_SOFTPLUS, OP_FLOOR, OP_CEIL, OP_ROUND,
+		OP_SQRT, OP_RECIP, OP_SIN, OP_COS, OP_ATAN, OP_ASINH, OP_TANH,
+		OP_SIGMOID, OP_ERF, OP_RELU, OP_SOFTPLUS, OP_FLOOR, OP_CEIL, OP_ROUND,
 		OP_GELU, OP_SILU, OP_ISNAN, OP_COPY };
 
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)

@@ -13,7 +13,8 @@ static const struct {
 } unary[] = {
 	{ OP_NEG, false }, { OP_ABS, false }, { OP_EXP, false },
 	{ OP_LOG, true }, { OP_SQRT, true }, { OP_RECIP, true },
-	{ OP_SIN, false }, { OP_COS, false }, { OP_ATAN, false }, { OP_TANH, false },
+	{ OP_SIN, false }, { OP_COS, false }, { OP_ATAN, false },
+	{ OP_ASINH, false }, { OP_TANH, false },
 	{ OP_SIGMOID, false }, { OP_ERF, false }, { OP_RELU, false },
 	{ OP_SOFTPLUS, false }, { OP_GELU, false }, { OP_SILU, false },
 	{ OP_COPY, false },

@@ -451,6 +451,7 @@ scalar(const struct interp_env *e, Op op, const Attr *at, DType dt,
 	case OP_SIN: return sin(a[0]);
 	case OP_COS: return cos(a[0]);
 	case OP_ATAN: return atan(a[0]);
+	case OP_ASINH: return asinh(a[0]);
 	case OP_BIT_NOT:
 		return dtype_info[dt].cls == 'u'
 		       ? exp2(8 * dtype_info[dt].nbytes) - 1 - a[0] : -1 - a[0];
