@@ -70,17 +70,6 @@ run_acosh(struct importer *m)
 	return out(m, unary(m, OP_LOG, binary(m, OP_ADD, x, y)));
 }
 
-/* The same with +, odd so that nothing cancels below zero. */
-bool
-run_asinh(struct importer *m)
-{
-	ValId x = imp_in(m, 0), y = binary(m, OP_MUL, x, x);
-
-	y = unary(m, OP_SQRT, with(m, OP_ADD, y, 1));
-	y = unary(m, OP_LOG, binary(m, OP_ADD, unary(m, OP_ABS, x), y));
-	return out(m, binary(m, OP_MUL, unary(m, OP_SIGN, x), y));
-}
-
 bool
 run_atanh(struct importer *m)
 {

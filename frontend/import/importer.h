@@ -180,7 +180,6 @@ bool run_asin(struct importer *);
 bool run_acos(struct importer *);
 bool run_sinh(struct importer *);
 bool run_acosh(struct importer *);
-bool run_asinh(struct importer *);
 bool run_atanh(struct importer *);
 bool run_shrink(struct importer *);
 bool run_bit_shift(struct importer *);
