@@ -75,3 +75,43 @@ infer_grid_sample_grad(struct infer *c)
 	       && rule_give(c, 0, in(c, 0)->dt, s)
 	       && rule_give(c, 1, in(c, 1)->dt, g);
 }
+
+/* ---- determinants ---- */
+
+static bool
+want_square(struct infer *c, int i)
+{
+	const Shape *x = &in(c, i)->shape;
+	char text[INFER_TEXT];
+
+	if (!rule_want_rank(c, i, 2))
+		return false;
+	if (x->rank < 0 || x->dim[x->rank - 1] < 0 || x->dim[x->rank - 2] < 0
+	    || x->dim[x->rank - 1] == x->dim[x->rank - 2])
+		return true;
+	return rule_fail(c, "expected square matrices, found %s",
+			 rule_text(text, c, i));
+}
+
+bool
+infer_det(struct infer *c)
+{
+	Shape y = shape_of(c, 0);
+
+	if (!want_square(c, 0))
+		return false;
+	y.rank -= y.rank < 0 ? 0 : 2;
+	return rule_give(c, 0, in(c, 0)->dt, y);
+}
+
+bool
+infer_det_grad(struct infer *c)
+{
+	Shape dy = shape_of(c, 1);
+
+	if (!want_square(c, 1))
+		return false;
+	dy.rank -= dy.rank < 0 ? 0 : 2;
+	return rule_want_shape(c, 0, &dy, "gradient")
+	       && rule_give(c, 0, in(c, 1)->dt, shape_of(c, 1));
+}

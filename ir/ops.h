@@ -208,8 +208,12 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdim
  *   ta/tb: the last two dims are transposed.  Leading dims broadcast.  bias:
  *   1-D of the last extent; acc: full shape of the result (dies in place).
  *   1-D operands are reshaped by `fold` as numpy's matmul prescribes; `canon`
- *   makes every product with a 2-D right side 2-D. */
+ *   makes every product with a 2-D right side 2-D.
+ * det(x): determinants of the matrices in the last two dims.
+ * det_grad(dy, x): dy times the cofactors of x. */
 OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
+OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20)), ATTR(), RULES(det, none, none, ew, det, none), EMIT(det, det))
+OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40)), ATTR(), RULES(det_grad, none, none, ew, none, none), EMIT(det_grad, det))
 
 /* ---- rows: normalisation, softmax, loss -------------------------------------
  * softmax(x): along axis; log_softmax alike.

@@ -216,3 +216,44 @@ emit_nll_grad(struct emit *e, const Node *n)
 	         (long long)n->attr.NLL_GRAD.reduction);
 	return true;
 }
+
+/* ---- determinants ---- */
+
+/* Two matrices of double per thread. */
+int64_t
+work_det(const Graph *g, const Node *n, int threads)
+{
+	const Shape *s = &g->val[n->in[n->nin - 1]].shape;
+	int64_t m = s->dim[s->rank - 1], size;
+
+	if (!mul_ok(m, m, &size) || !mul_ok(size, 16 * threads, &size)
+	    || size > INT64_MAX / 4)
+		return -1;
+	return size ? (size + 63) / 64 * 64 : 64;
+}
+
+static bool
+det_call(struct emit *e, const Node *n, const char *call)
+{
+	const Val *x = emit_in(e, n, n->nin - 1);
+	int rank = x->shape.rank;
+
+	if (!need_f32(e, n, x))
+		return false;
+	out_line(e->out, "%s, p[%d], %lld, %lld, env);", call, emit_scratch(n),
+	         (long long)emit_extent(&x->shape, 0, rank - 2),
+	         (long long)x->shape.dim[rank - 1]);
+	return true;
+}
+
+bool
+emit_det(struct emit *e, const Node *n)
+{
+	return det_call(e, n, "ckr_det(p[1], p[0]");
+}
+
+bool
+emit_det_grad(struct emit *e, const Node *n)
+{
+	return det_call(e, n, "ckr_det_grad(p[2], p[0], p[1]");
+}

@@ -149,6 +149,7 @@ static const struct onnx_op table[] = {
 	  .ir = OP_UNSQUEEZE, .stop = 2 },
 
 	/* computing */
+	{ N("Det", "", 11, 1, 1, run_same), .ir = OP_DET },
 	{ N("Einsum", "", 12, 1, -1, run_einsum) },
 	{ N("GRU", "", 7, 3, 6, run_rnn), .stop = 16, .slot = RNN_SLOTS },
 	{ N("LSTM", "", 7, 3, 8, run_rnn), .stop = 16, .slot = RNN_SLOTS },

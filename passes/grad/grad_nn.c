@@ -351,3 +351,10 @@ grad_attention(struct grad *c)
 	                 c->want), 3, (const int[]){ 0, 1, 2 });
 	return true;
 }
+
+bool
+grad_det(struct grad *c)
+{
+	c->dx[0] = adj_2(c, OP_DET_GRAD, c->dy[0], c->n.in[0]);
+	return true;
+}

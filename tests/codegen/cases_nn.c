@@ -123,6 +123,24 @@ softmaxes(struct setup *t)
 }
 
 static void
+determinants(struct setup *t)
+{
+	static const float singular[] = { 1, 2, 2, 4 };
+	ValId x, dy = floats(t, SHAPE(7, 3)), zero;
+
+	for (int m = 1; m < 6; m++) {
+		x = given(t, t->real, SHAPE(7, 3, m, m), -2, 2);
+		case_begin(t, "determinant and its gradient");
+		APPLY(t, OP_DET, NULL, x);
+		APPLY(t, OP_DET_GRAD, NULL, dy, x);
+	}
+	zero = val_const(t->g, NULL, DT_F32, SHAPE(2, 2), singular);
+	case_begin(t, "a singular matrix");
+	APPLY(t, OP_DET, NULL, zero);
+	APPLY(t, OP_DET_GRAD, NULL, floats(t, shape_scalar()), zero);
+}
+
+static void
 norms(struct setup *t)
 {
 	for (int axis = 1; axis < 3; axis++) {
@@ -425,6 +443,7 @@ cases_nn(struct setup *t)
 		t->real = types[i];
 		products_with_more(t);
 		softmaxes(t);
+		determinants(t);
 		norms(t);
 		for (int reduction = 0; reduction < 3; reduction++)
 			for (int k = i ? 2 : 0; k < 4; k++)

@@ -566,6 +566,14 @@ build_softmax(struct fd *f, int i)
 }
 
 static void
+build_det(struct fd *f, int i)
+{
+	ValId x = fd_param_in(f, i ? SHAPE(2, 3, 3) : SHAPE(4, 4), -2, 2);
+
+	fd_loss(f, fd_1(f, OP_DET, x));
+}
+
+static void
 build_layernorm(struct fd *f, int i)
 {
 	Attr a = attr_default(OP_LAYERNORM);
@@ -876,6 +884,7 @@ const struct fd_case fd_cases[] = {
 	{ "matmul_self", build_matmul_self, 5 },
 	{ "projections", build_projections, 1 },
 	{ "softmax", build_softmax, 8 },
+	{ "det", build_det, 2 },
 	{ "layernorm", build_layernorm, 9 },
 	{ "rmsnorm", build_rmsnorm, 4 },
 	{ "sce", build_sce, 24 },

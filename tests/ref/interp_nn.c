@@ -721,3 +721,52 @@ interp_attention_grad(struct call *c)
 	free(s);
 	return true;
 }
+
+/* ---- determinants, by Laplace's expansion along the first row ---- */
+
+/* Of the n x n matrix left of x (m x m) without the rows and columns given. */
+static double
+laplace(const double *x, int m, unsigned rows, unsigned cols)
+{
+	double sum = 0, sign = 1;
+	int row = 0;
+
+	while (row < m && rows >> row & 1)
+		row++;
+	if (row == m)
+		return 1;
+	for (int j = 0; j < m; j++) {
+		if (cols >> j & 1)
+			continue;
+		sum += sign * x[row * m + j]
+		       * laplace(x, m, rows | 1u << row, cols | 1u << j);
+		sign = -sign;
+	}
+	return sum;
+}
+
+bool
+interp_det(struct call *c)
+{
+	int m = (int)c->in[0].s.dim[c->in[0].s.rank - 1];
+
+	for (int64_t i = 0; i < interp_nelem(&c->out[0].s); i++)
+		c->out[0].x[i] = laplace(c->in[0].x + i * m * m, m, 0, 0);
+	return true;
+}
+
+bool
+interp_det_grad(struct call *c)
+{
+	int m = (int)c->in[1].s.dim[c->in[1].s.rank - 1];
+
+	for (int64_t i = 0; i < interp_nelem(&c->in[1].s); i++) {
+		int row = (int)(i / m % m), col = (int)(i % m);
+
+		c->out[0].x[i] = c->in[0].x[i / m / m]
+			* ((row + col) % 2 ? -1 : 1)
+			* laplace(c->in[1].x + i / m / m * m * m, m, 1u << row,
+			          1u << col);
+	}
+	return true;
+}
