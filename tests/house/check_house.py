@@ -9,6 +9,7 @@
   * no folder has more than 25 files beside each other
   * every header compiles alone
   * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a shell
+  * what is true of an op stands in its row of ir/ops.h: places that tell ops apart by name do not grow (OPS)
   * lines are at most 80 columns with tabs of 8 (tables in ir/ops.h and option rows excepted)
 
 Prints one line per fault; exit status 1 if there is any.
@@ -42,6 +43,65 @@ ONLY_IN = {  # pattern: who may
     r"(?<![\w.>])(system|popen|strcpy|sprintf|gets)\(": set(),
 }
 
+# Places that tell ops apart by name: at most how many, and why they are no property of a row.
+BY_NAME = re.compile(r"\bcase OP_(?!##)|[!=]= OP_(?!NONE\b|COUNT\b)")
+OPS = {
+    "codegen/codegen.c": (1, "slices of labels; accumulation; adam"),
+    "codegen/cpu/blocks.c": (11, "emit rules that ops share"),
+    "codegen/cpu/conv.c": (2, "emit rules that ops share"),
+    "codegen/cpu/conv_tile.c": (3, "emit rules that ops share"),
+    "codegen/cpu/copy.c": (4, "emit rules that ops share"),
+    "codegen/cpu/ew.c": (12, "emit rules that ops share"),
+    "codegen/cpu/loop.c": (7, "emit rules that ops share"),
+    "codegen/cpu/reduce.c": (16, "emit rules that ops share"),
+    "codegen/cpu/rows.c": (2, "emit rules that ops share"),
+    "codegen/cpu/tile.c": (2, "emit rules that ops share"),
+    "codegen/tables.c": (2, "slices of labels; accumulation; adam"),
+    "frontend/import/import_extra.c": (1, "one reader of several operators"),
+    "frontend/import/import_move.c": (4, "one reader of several operators"),
+    "frontend/import/import_nn.c": (3, "one reader of several operators"),
+    "frontend/import/import_pool.c": (2, "one reader of several operators"),
+    "frontend/import/resolve.c": (1, "copies of parameters"),
+    "ir/infer.c": (1, "absent operands of products"),
+    "ir/infer_ew.c": (2, "loops: no loop within, a cast of a micro"),
+    "ir/infer_index.c": (1, "the two scatters share a rule"),
+    "ir/text/parse.c": (3, "loops have bodies"),
+    "ir/verify.c": (9, "loops have bodies; attributes of views and pad; what a canonical product is"),
+    "ir/window.c": (5, "which operand is x, y, w"),
+    "passes/account/memory_report.c": (7, "what a peer stores"),
+    "passes/canon/canon.c": (4, "attention without dropout"),
+    "passes/canon/loss.c": (2, "patterns"),
+    "passes/canon/match_act.c": (20, "patterns"),
+    "passes/canon/match_attention.c": (5, "patterns"),
+    "passes/canon/match_norm.c": (3, "patterns"),
+    "passes/canon/precision.c": (5, "casts, random numbers, dropout masks"),
+    "passes/cost/device_fit.c": (2, "what was measured"),
+    "passes/curve/part_need.c": (1, "loops"),
+    "passes/fold/eval.c": (2, "rules that ops share"),
+    "passes/fold/eval_num.c": (12, "rules that ops share"),
+    "passes/fold/fold.c": (4, "rules of some ops, and patterns"),
+    "passes/fold/fold_arith.c": (2, "rules of some ops, and patterns"),
+    "passes/fold/fold_build.c": (1, "rules of some ops, and patterns"),
+    "passes/fold/fold_const.c": (4, "rules of some ops, and patterns"),
+    "passes/fold/fold_lanes.c": (7, "rules that ops share; nonzero, part"),
+    "passes/fold/fold_lanes_join.c": (9, "rules that ops share; nonzero, part"),
+    "passes/fold/fold_lanes_keep.c": (3, "rules that ops share; nonzero, part"),
+    "passes/fold/fold_move.c": (3, "rules of some ops, and patterns"),
+    "passes/fuse/edit.c": (1, "loops, reshapes and transpositions"),
+    "passes/fuse/fuse_ends.c": (13, "patterns"),
+    "passes/fuse/fuse_turn.c": (3, "loops, reshapes and transpositions"),
+    "passes/fuse/inline.c": (2, "loops, reshapes and transpositions"),
+    "passes/fuse/layout.c": (9, "loops, reshapes and transpositions"),
+    "passes/grad/autodiff.c": (2, "rules that ops share; sums, slices"),
+    "passes/grad/grad_index.c": (2, "rules that ops share; sums, slices"),
+    "passes/grad/optim.c": (1, "rules that ops share; sums, slices"),
+    "passes/plan/remat_preset.c": (2, "presets of others: attention"),
+    "passes/problem/remat.c": (4, "loops, attention"),
+    "passes/problem/segments.c": (3, "loops, attention"),
+    "passes/report/flops.c": (2, "attention in a peer's terms"),
+    "passes/report/memory_pipeline.c": (1, "attention in a peer's terms"),
+    "passes/run.c": (1, "loops"),
+}
 
 # C11 7.13.1.1: setjmp is all of a condition, or compared with a constant there.
 SETJMP = re.compile(r"(?<![\w.>])setjmp\(")
@@ -91,6 +151,13 @@ def check_calls(path, code, text, faults):
                 faults.append(f"{path}:{where.count(chr(10), 0, m.start()) + 1}: {m.group()} does not belong here")
 
 
+def check_ops(path, code, faults):
+    found = len(BY_NAME.findall(code))
+    most, why = OPS.get(path, (0, "none"))
+    if found > most:
+        faults.append(f"{path}: tells ops apart by name in {found} places, {most} are known ({why}): let the row of ir/ops.h say it")
+
+
 def check_lines(path, text, faults):
     for i, line in enumerate(text.splitlines(), 1):
         if len(line.expandtabs(8)) > 80 and path not in WIDE:
@@ -132,6 +199,7 @@ def main():
         check_setjmp(path, strip(text), faults)
         check_calls(path, strip(text), text, faults)
         check_lines(path, text, faults)
+        check_ops(path, strip(text), faults)
         if path.endswith(".h") and not rows and "/kernels/" not in path and not needs_generated(root, path):
             check_header(root, path, cc, faults)
     check_crowds(root, faults)
