@@ -21,6 +21,12 @@ static EmitRule *const rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
+WorkRule *const work_rule[OP_COUNT] = {
+#define EMIT(cpu, work) work_##work
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
+#include "ir/ops.h"
+};
+
 bool
 cpu_emit(struct emit *e, const Node *n)
 {

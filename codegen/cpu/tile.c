@@ -217,16 +217,10 @@ work_none(const Graph *g, const Node *n, int threads)
 	return 0;
 }
 
-static WorkRule *const rule[OP_COUNT] = {
-#define EMIT(cpu, work) work_##work
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#include "ir/ops.h"
-};
-
 int64_t
 tile_workspace(const Graph *g, const Node *n, int threads)
 {
-	int64_t total = rule[n->op](g, n, threads < 1 ? 1 : threads);
+	int64_t total = work_rule[n->op](g, n, threads < 1 ? 1 : threads);
 	int64_t stride[MAX_RANK];
 
 	for (int i = 0; tile_staged(g, n) && i < n->nin + n->nout; i++) {

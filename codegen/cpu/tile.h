@@ -27,6 +27,8 @@ typedef int64_t WorkRule(const Graph *, const Node *, int threads);
 #define OP(id, text, sig, attr, rules, emit) emit
 #include "ir/ops.h"
 
+extern WorkRule *const work_rule[OP_COUNT];
+
 /* Scratch bytes that the kernel of this node needs: a multiple of 64, 0 if
  * none, -1 if it does not fit in 62 bits. */
 int64_t tile_workspace(const Graph *, const Node *, int threads);

@@ -23,7 +23,8 @@ struct work {
 typedef struct work CostRule(const Graph *, const Node *);
 
 #define OP(id, text, sig, attr, rules, emit) rules
-#define RULES(shape, eval, lanes, cost, grad, shard) static CostRule cost_##cost;
+#define RULES(shape, eval, lanes, cost, grad, shard) \
+	static CostRule cost_##cost;
 #include "ir/ops.h"
 
 static double

@@ -8,7 +8,8 @@
  * products over the dim, losses, scatters.  The result is a graph of fixed
  * extents that computes the same from what counts, so that all later passes,
  * the gradient above all, need know nothing of lanes.  Everything else is
- * refused: an op without a rule in the lanes column of ops.h, two dims of this kind in one value,
+ * refused: an op without a rule in the lanes column of ops.h, two dims of this
+ * kind in one value,
  * one that meets a dim which only happens to have the same extent, a number of
  * lanes in arithmetic, and outputs.
  *
@@ -131,29 +132,7 @@ mark_outputs(struct fold *f, NodeId id)
 	return true;
 }
 
-static bool
-mark_shape(struct fold *f, NodeId id, const Node *was)
-{
-	const Node *n = &f->g->node[id];
-	const struct lanes *l = lanes_of(f, n->in[0]);
-	int64_t many = val_nelem(out_val(f, n));
-	int64_t *mark = arena_array(f->p->scratch, (size_t)many + 1,
-	                            sizeof *mark);
-	int first = n->op == OP_SHAPE ? (int)n->attr.SHAPE.start : 0;
-
-	(void)was;
-	if (l->axis < 0)
-		return true;
-	if (n->op == OP_SIZE)
-		mark[0] = rank_of(f, n->in[0]) == 1 ? l->id : MARK_LOST;
-	first += first < 0 ? rank_of(f, n->in[0]) : 0;
-	first = first < 0 ? 0 : first;
-	if (n->op == OP_SHAPE && l->axis >= first && l->axis - first < many)
-		mark[l->axis - first] = l->id;
-	return give_marks(f, n->out[0], mark);
-}
-
-/* ---- the table ---- */
+/* ---- nonzero, and the walk ---- */
 
 static bool
 begin(struct fold *f, NodeId id)
@@ -196,17 +175,6 @@ begin(struct fold *f, NodeId id)
 		&& lanes_give(f, id, 0, 1, (int)f->nselection);
 }
 
-static bool
-refuse(struct fold *f, NodeId id, const Node *was)
-{
-	return lanes_refuse(f, id, lanes_any(f, was), "not supported");
-}
-
-const struct lanes_rule
-	lanes_none = { refuse, .may = 1 },
-	lanes_tile = { refuse, .may = 1, .moves = 1 },
-	lanes_shape = { mark_shape, .may = 1, .shape = ~0u };
-
 bool
 fold_lanes_whole(struct fold *f, NodeId id)
 {
@@ -244,7 +212,7 @@ fold_lanes(struct fold *f, NodeId id, const Node *was)
 		if (!l)
 			continue;
 		if (!has_bit(r->may, i))
-			return refuse(f, id, was);
+			return lanes_none.run(f, id, was);
 		data |= l->mark && !has_bit(r->shape, i);
 		other |= l->axis >= 0 || has_bit(r->shape, i);
 	}

@@ -144,6 +144,29 @@ range(struct fold *f, NodeId id, const Node *was)
 }
 
 static bool
+shape(struct fold *f, NodeId id, const Node *was)
+{
+	const Node *n = &f->g->node[id];
+	const struct lanes *l = lanes_of(f, n->in[0]);
+	int64_t many = val_nelem(out_val(f, n));
+	int64_t *mark = arena_array(f->p->scratch, (size_t)many + 1,
+	                            sizeof *mark);
+	int first = n->op == OP_SHAPE ? (int)n->attr.SHAPE.start : 0;
+
+	(void)was;
+	if (l->axis < 0)
+		return true;
+	if (n->op == OP_SIZE)
+		mark[0] = rank_of(f, n->in[0]) == 1 ? l->id : MARK_LOST;
+	first += first < 0 ? rank_of(f, n->in[0]) : 0;
+	first = first < 0 ? 0 : first;
+	if (n->op == OP_SHAPE && l->axis >= first && l->axis - first < many)
+		mark[l->axis - first] = l->id;
+	lanes_room(f, n->out[0])->mark = mark;
+	return true;
+}
+
+static bool
 transpose(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
@@ -362,9 +385,18 @@ one_hot(struct fold *f, NodeId id, const Node *was)
 	            l->id);
 }
 
+static bool
+refuse(struct fold *f, NodeId id, const Node *was)
+{
+	return lanes_refuse(f, id, lanes_any(f, was), "not supported");
+}
+
 /* ---- the rules ---- */
 
 const struct lanes_rule
+	lanes_none = { refuse, .may = 1 },
+	lanes_tile = { refuse, .may = 1, .moves = 1 },
+	lanes_shape = { shape, .may = 1, .shape = ~0u },
 	lanes_ew = { broadcast, .may = 7 },
 	lanes_move = { broadcast, .may = 1, .moves = 1 },
 	lanes_where = { broadcast, .may = 7, .moves = 6 },
