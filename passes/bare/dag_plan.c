@@ -246,6 +246,7 @@ plan_training(struct dag_best *b)
 		bound_all(b, work);
 	evict_all(b, evict);
 	sweep(b, true, 0.4, work);
+	sweep(b, false, 0.2, work);
 	sweep(b, true, 0.1, work);
 	find_least(b, work / 2);
 }
@@ -255,7 +256,8 @@ static int64_t
 sweep_work(int64_t n)
 {
 	return n < 140 ? 1200000 * n : n < 250 ? 168000000
-		: n < 1000 ? 168000000 + 400000 * (n - 250) : 470000000;
+		: n < 500 ? 168000000 + 668000 * (n - 250)
+		: n < 1000 ? (int64_t)(1.5e7 * sqrt((double)n)) : 470000000;
 }
 
 /* Small graphs have many a dead end: what there is to do is done twice. */

@@ -331,7 +331,8 @@ moments_bound(struct moments *job)
 	const struct remat *r = job->r;
 	struct program p = {
 		.job = job, .r = r, .arena = arena_new(),
-		.unit_sec = r->base_sec / 100,
+		/* whole seconds stay whole, which branch and bound likes */
+		.unit_sec = job->any_order ? 1 : r->base_sec / 100,
 		.unit_bytes = (double)job->memory + 1,
 	};
 	double bound = 0;
