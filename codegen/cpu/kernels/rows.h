@@ -497,7 +497,7 @@ ckr_eliminate(double *a, double *b, int64_t n)
 	return det;
 }
 
-static void
+static inline void
 ckr_det(float *y, const float *x, double *scratch, int64_t count, int64_t n,
         const struct ckr_env *env)
 {
@@ -526,7 +526,7 @@ ckr_cofactor(double *a, const float *x, int64_t n, int64_t row, int64_t col)
 
 /* The cofactors of a regular matrix are its determinant times the transpose of
  * its inverse. */
-static void
+static inline void
 ckr_det_grad(float *dx, const float *dy, const float *x, double *scratch,
              int64_t count, int64_t n, const struct ckr_env *env)
 {
