@@ -152,7 +152,7 @@ ckr_input(ckr_ctx *c, const char *name, void **data)
 	const struct ckr_tensor *t;
 
 	CKR_TRY(find(c, name, &t));
-	if (t->kind != CKR_INPUT || !rt_is_dense(t)
+	if (t->kind != CKR_INPUT || (rt_nelem(t) && !rt_is_dense(t))
 	    || !(t->flags & CKR_RESIDENT))
 		return err_set(&c->err, CKR_EARG, "'%s' is not an input",
 		               t->name);
