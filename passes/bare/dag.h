@@ -92,7 +92,7 @@ struct dag_best {
 	bool swept;                     /* each rung had its chance */
 	struct dag_rung asked;
 	struct dag_seq least;           /* least peak of all */
-	Arena *arena, *scratch;
+	Arena *arena;
 	uint64_t random;
 	double bound;                   /* for the budget asked */
 };

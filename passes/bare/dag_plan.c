@@ -287,8 +287,7 @@ plan_general(struct dag_best *b)
 struct dag_answer
 dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 {
-	struct dag_best b = { .g = g, .o = o, .arena = arena,
-	                      .scratch = arena, .random = 1,
+	struct dag_best b = { .g = g, .o = o, .arena = arena, .random = 1,
 	                      .asked = { .budget = o->budget } };
 	struct dag_answer r = { .bound_class = "any" };
 	int32_t *order = arena_array(arena, (size_t)g->n, sizeof *order);

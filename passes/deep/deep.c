@@ -91,11 +91,14 @@ deep_bound(struct remat *r, int64_t memory)
 	                       .nodes = TWO_NODES };
 	struct moments many = { .r = r, .memory = memory,
 	                        .nodes = MANY_NODES };
+	double bound;
 
 	for (NodeId i = 1; i < r->nnode; i++)
 		forward += !r->node[i].backward;
 	most = COLUMNS / (2 * forward);
 	two.most = (int)(most < 2 ? most : 2);
 	many.most = (int)(most < MOMENTS ? most : MOMENTS);
-	return fmax(moments_bound(&two), moments_bound(&many));
+	bound = moments_bound(&two);
+	return many.most > two.most ? fmax(bound, moments_bound(&many))
+		: bound;
 }

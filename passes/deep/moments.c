@@ -58,8 +58,8 @@ by_worth(const void *a, const void *b)
 static bool
 crosses(const struct program *p, int32_t s, NodeId w)
 {
-	for (int32_t k = p->user_at[s]; k < p->user_at[s + 1]; k++)
-		if (is_before(p, w, p->user[k]))
+	for (int32_t k = p->readers.at[s]; k < p->readers.at[s + 1]; k++)
+		if (is_before(p, w, p->readers.node[k]))
 			return true;
 	return false;
 }
@@ -186,13 +186,6 @@ add_fullest(struct program *p)
 
 /* ---- a plan from a point ---- */
 
-static uint32_t
-all_writes(const struct rnode *n)
-{
-	return n->nwrite >= REMAT_WRITES ? UINT32_MAX
-		: ((uint32_t)1 << n->nwrite) - 1;
-}
-
 /* Node v runs, after what it misses has run again. */
 static bool
 run(struct program *p, NodeId v, bool *here, NodeId *stack)
@@ -220,7 +213,8 @@ run(struct program *p, NodeId v, bool *here, NodeId *stack)
 		for (int k = 0; k < n->nwrite; k++)
 			here[n->write[k]] = true;
 		ok = (u == v || n->clonable)
-			&& steps_add(&p->plan, u, u != v, all_writes(n));
+			&& steps_add(&p->plan, u, u != v,
+			             remat_all_writes(n));
 	}
 	return ok;
 }
@@ -269,8 +263,7 @@ take_plan(struct program *p, const double *point)
 
 	if (!own || !follow(p, point))
 		return;
-	p->cost = remat_eval_steps(job->r, p->plan.step,
-	                           p->plan.n);
+	p->cost = remat_eval_steps(job->r, p->plan.step, p->plan.n);
 	fits = p->cost.live <= job->memory;
 	if (own->n && job->cost.live <= job->memory
 	    && (!fits || p->cost.sec >= job->cost.sec))
@@ -306,8 +299,7 @@ solve(struct program *p, double *bound)
 	int64_t size = (int64_t)p->r->nnode * p->n;
 	struct ilp_limit limit = {
 		.pivots = PIVOTS, .nodes = job->nodes / size + 1,
-		.watch = p->r->watch,
-		.for_bound = !job->plan,
+		.watch = p->r->watch, .for_bound = !job->plan,
 	};
 	struct ilp_answer a;
 	double sec;

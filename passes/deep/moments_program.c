@@ -25,40 +25,19 @@ find_after(struct program *p)
 		}
 }
 
-/* Readers of every storage, in order. */
-static void
-find_users(struct program *p)
-{
-	const struct remat *r = p->r;
-	int32_t *at = arena_array(p->arena, (size_t)r->nstore + 2, sizeof *at);
-
-	for (NodeId i = 1; i < r->nnode; i++)
-		for (int k = 0; k < r->node[i].nread; k++)
-			at[r->node[i].read[k] + 1]++;
-	for (int32_t s = 0; s < r->nstore; s++)
-		at[s + 1] += at[s];
-	p->user = arena_array(p->arena, (size_t)at[r->nstore] + 1,
-	                      sizeof *p->user);
-	p->user_at = arena_copy(p->arena, at,
-	                        ((size_t)r->nstore + 1) * sizeof *at);
-	for (NodeId i = 1; i < r->nnode; i++)
-		for (int k = 0; k < r->node[i].nread; k++)
-			p->user[at[r->node[i].read[k]]++] = i;
-}
-
 /* Last reader of storage s; 0: none. */
 static NodeId
 end_of(const struct program *p, int32_t s)
 {
-	int32_t to = p->user_at[s + 1];
+	int32_t to = p->readers.at[s + 1];
 
-	return to > p->user_at[s] ? p->user[to - 1] : 0;
+	return to > p->readers.at[s] ? p->readers.node[to - 1] : 0;
 }
 
 void
 program_index(struct program *p)
 {
-	find_users(p);
+	p->readers = remat_readers(p->r, p->arena);
 	if (p->job->any_order)
 		find_after(p);
 }

@@ -17,8 +17,7 @@ struct program {
 	size_t nword;
 	NodeId w[MOMENTS_MAX];
 	int n;
-	int32_t *user_at;               /* by storage: into user */
-	NodeId *user;
+	struct readers readers;
 	int *x[MOMENTS_MAX], *y[MOMENTS_MAX + 1];
 	int *z;                         /* by node */
 	double unit_sec, unit_bytes;

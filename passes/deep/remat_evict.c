@@ -29,10 +29,7 @@ struct walk {
 	struct steps *out;
 	NodeId now;                     /* first run that is due */
 	bool cloning;                   /* and not yet begun */
-	int32_t *use_at;                /* by storage: into use */
-	NodeId *use;                    /* nodes that read it, in order */
-	int32_t *reader_at;             /* by storage: into reader */
-	NodeId *reader;                 /* forward nodes that read it */
+	struct readers use;
 	bool *here, *born, *dying;
 	int32_t *pin, *list, *pos, nlist;
 	int32_t *mark, *queue, epoch;   /* by storage */
@@ -43,18 +40,18 @@ struct walk {
 static int32_t
 next_use(const struct walk *w, int32_t s)
 {
-	int32_t lo = w->use_at[s], hi = w->use_at[s + 1];
+	int32_t lo = w->use.at[s], hi = w->use.at[s + 1];
 	NodeId from = w->now + !w->cloning;
 
 	while (lo < hi) {
 		int32_t mid = lo + (hi - lo) / 2;
 
-		if (w->use[mid] < from)
+		if (w->use.node[mid] < from)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < w->use_at[s + 1] ? (int32_t)w->use[lo] : -1;
+	return lo < w->use.at[s + 1] ? (int32_t)w->use.node[lo] : -1;
 }
 
 static bool
@@ -126,10 +123,12 @@ below(struct walk *w, int32_t s, int32_t limit)
 	while (head < tail && tail < limit) {
 		int32_t t = w->queue[head++];
 
-		for (int32_t k = w->reader_at[t]; k < w->reader_at[t + 1]
+		for (int32_t k = w->use.at[t]; k < w->use.at[t + 1]
 		     && tail < limit; k++) {
-			const struct rnode *n = &r->node[w->reader[k]];
+			const struct rnode *n = &r->node[w->use.node[k]];
 
+			if (n->backward)
+				continue;
 			w->work--;
 			for (int i = 0; i < n->nwrite && tail < limit; i++) {
 				int32_t y = n->write[i];
@@ -246,13 +245,6 @@ choose_victim(struct walk *w, const struct rnode *n, uint32_t makes)
 }
 
 /* ---- running ---- */
-
-static uint32_t
-all_writes(const struct rnode *n)
-{
-	return n->nwrite >= REMAT_WRITES ? UINT32_MAX
-		: ((uint32_t)1 << n->nwrite) - 1;
-}
 
 /* Operands that no first run reads later and nobody else waits for. */
 static void
@@ -377,7 +369,7 @@ step(struct walk *w, const struct rnode *n)
 		unpin(w, m);
 	}
 	w->cloning = false;
-	ok = ok && run(w, n, false, all_writes(n));
+	ok = ok && run(w, n, false, remat_all_writes(n));
 	unpin(w, n);
 	/* gradients die here; activations stay as long as there is room */
 	for (int i = 0; ok && i < n->nread + n->nwrite; i++) {
@@ -399,51 +391,6 @@ evict_wishes(struct walk *w)
 			leave(w, s);
 }
 
-static void
-index_uses(struct walk *w, Arena *a)
-{
-	const struct remat *r = w->r;
-	size_t n = (size_t)r->nstore + 2;
-
-	w->use_at = arena_array(a, n, 4);
-	w->reader_at = arena_array(a, n, 4);
-	for (int pass = 0; pass < 2; pass++) {
-		for (NodeId i = 1; i < r->nnode; i++)
-			for (int k = 0; k < r->node[i].nread; k++) {
-				int32_t s = r->node[i].read[k];
-				bool fwd = !r->node[i].backward;
-
-				if (pass) {
-					w->use[w->use_at[s]++] = i;
-					if (fwd)
-						w->reader[w->reader_at[s]++]
-							= i;
-				} else {
-					w->use_at[s + 1]++;
-					w->reader_at[s + 1] += fwd;
-				}
-			}
-		for (int32_t s = 0; !pass && s <= r->nstore; s++) {
-			w->use_at[s + 1] += w->use_at[s];
-			w->reader_at[s + 1] += w->reader_at[s];
-		}
-		if (!pass) {
-			w->use = arena_array(a, (size_t)w->use_at[r->nstore]
-			                     + 1, sizeof *w->use);
-			w->reader = arena_array(a,
-				(size_t)w->reader_at[r->nstore] + 1,
-				sizeof *w->reader);
-			continue;
-		}
-		/* filling moved each start to the next one's */
-		for (int32_t s = r->nstore; s > 0; s--) {
-			w->use_at[s] = w->use_at[s - 1];
-			w->reader_at[s] = w->reader_at[s - 1];
-		}
-		w->use_at[0] = w->reader_at[0] = 0;
-	}
-}
-
 bool
 remat_evict(struct remat *r, const uint8_t *must, int64_t room,
             const struct evict_way *way, int64_t *work, struct steps *out)
@@ -463,7 +410,7 @@ remat_evict(struct remat *r, const uint8_t *must, int64_t room,
 		.need = arena_array(a, (size_t)r->nnode, sizeof *w.need),
 	};
 
-	index_uses(&w, a);
+	w.use = remat_readers(r, a);
 	out->n = 0;
 	for (NodeId i = 1; ok && i < r->nnode; i++) {
 		ok = !watch_over(r->watch);

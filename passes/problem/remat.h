@@ -66,6 +66,20 @@ remat_writes(const struct rstep *t, int i)
 /* Nodes that write more storages are not repeated. */
 enum { REMAT_WRITES = 32 };
 
+/* rstep.makes for all that the node writes. */
+static inline uint32_t
+remat_all_writes(const struct rnode *n)
+{
+	return n->nwrite >= REMAT_WRITES ? UINT32_MAX
+		: ((uint32_t)1 << n->nwrite) - 1;
+}
+
+/* Nodes that read each storage s, in order: node[at[s]..at[s + 1] - 1]. */
+struct readers {
+	int32_t *at;
+	NodeId *node;
+};
+
 /* What a candidate costs. */
 struct remat_cost {
 	int64_t live;                   /* largest sum of bytes in the arena */
@@ -141,6 +155,9 @@ struct remat_cost remat_eval_steps(struct remat *, const struct rstep *,
 int64_t remat_placed(struct remat *, const uint8_t *drop, Arena *scratch);
 /* The node only gives existing bytes another shape. */
 bool remat_is_view(const struct remat *, NodeId);
+
+/* readers.c */
+struct readers remat_readers(const struct remat *, Arena *);
 
 /* remat_search.c: the best plans known, over all budgets. */
 struct found {

@@ -55,17 +55,17 @@ def timed(argv):
     return done.returncode, done.stdout + done.stderr, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-class Model:
-    """Something that `ckc --plan-only` plans."""
+class Job:
+    """Something to plan: a command, the flag and the word that ask it for everything kept, and what a refusal says of the least budget."""
 
-    def __init__(self, ckc, path, flags):
-        self.argv = [ckc, path, "--plan-only", "--quiet", *flags]
+    def __init__(self, argv, budget, whole, least):
+        self.argv, self.budget, self.whole, self.least = [*argv, "--quiet"], budget, whole, least
 
     def plan(self, budget, out):
         """Recompute and bound in per cent, or None; CPU seconds; peak."""
-        status, said, cpu = timed([*self.argv, "--json", out] + (["--memory-budget", budget] if budget else []))
+        status, said, cpu = timed([*self.argv, "--json", out] + ([self.budget, budget] if budget else self.whole))
         if status:
-            least = re.search(r"smallest budget that works[^:]*: (\d+)", said)
+            least = re.search(self.least, said)
             return None, cpu, int(least[1]) if least else -1
         with open(out) as f:
             s = json.load(f)["summary"]
@@ -74,24 +74,12 @@ class Model:
         return (scale * s["recompute_seconds"], scale * (s["bound_seconds"] - base)), cpu, s["peak_bytes"]
 
 
-class Graph(Model):
-    """Something that `ckc plan` plans."""
+def model(ckc, path, flags):
+    return Job([ckc, path, "--plan-only", *flags], "--memory-budget", [], r"smallest budget that works[^:]*: (\d+)")
 
-    def __init__(self, ckc, path):
-        self.argv = [ckc, "plan", path, "--quiet"]
-        with open(path) as f:
-            self.cost = None
-            json.load(f)
 
-    def plan(self, budget, out):
-        status, said, cpu = timed([*self.argv, "--json", out, "--budget", budget or "1.0"])
-        if status:
-            least = re.search(r"least budget (?:found )?(\d+) B", said)
-            return None, cpu, int(least[1]) if least else -1
-        with open(out) as f:
-            s = json.load(f)["summary"]
-        base = s["step_seconds"] - s["recompute_seconds"]
-        return (100 * s["recompute_seconds"] / base, 100 * (s["bound_seconds"] - base) / base), cpu, s["peak_bytes"]
+def graph(ckc, path):
+    return Job([ckc, "plan", path], "--budget", ["--budget", "1.0"], r"least budget (?:found )?(\d+) B")
 
 
 def workloads(o, work):
@@ -102,24 +90,24 @@ def workloads(o, work):
         for n in (2, 4, 12, 96, 128):
             path = os.path.join(work, f"gpt{n}.onnx")
             argv = [os.path.join(o.build, "gpt"), "--layers", n, "--hidden", 768, "--heads", 12, "--seq", 1024, "--vocab", 50257, "--batch", 4, "-o", path]
-            yield f"gpt-{n}", lambda path=path, argv=argv: timed(argv)[0] or Model(ckc, path, [])
+            yield f"gpt-{n}", lambda path=path, argv=argv: timed(argv)[0] or model(ckc, path, [])
     if "model" in kinds and o.models:
         for meta in sorted(glob.glob(os.path.join(o.models, "*.json"))):
             name = os.path.basename(meta)[:-5]
             with open(meta) as f:
                 data = json.load(f)
             if "optimizer" in data:
-                yield name, lambda data=data, name=name, meta=meta: Model(ckc, meta[:-5] + ".onnx", compile_flags(data, name))
+                yield name, lambda data=data, name=name, meta=meta: model(ckc, meta[:-5] + ".onnx", compile_flags(data, name))
     if "graph" in kinds:
         for path in sorted(glob.glob(os.path.join(o.graphs, "*.json"))) if o.graphs else []:
-            yield os.path.basename(path)[:-5], lambda path=path: Graph(ckc, path)
+            yield os.path.basename(path)[:-5], lambda path=path: graph(ckc, path)
         for kind, n in MADE + (LARGE if o.large else ()):
             path = os.path.join(work, f"{kind}-{n}.json")
 
             def make(kind=kind, n=n, path=path):
                 with open(path, "w", encoding="utf-8") as f:
                     json.dump(gen_graphs.KINDS[kind](n, 1).json(), f)
-                return Graph(ckc, path)
+                return graph(ckc, path)
             yield f"{kind}-{n}", make
 
 

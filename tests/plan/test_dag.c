@@ -214,8 +214,7 @@ long_ones(void **state)
 		struct dag_rung rung = { 0 };
 		struct dag_options o = { .watch = k ? NULL : &off };
 		struct dag_best b = { .g = &g, .o = &o, .arena = a,
-			.scratch = a, .random = 1, .rung = &rung,
-			.nrung = 1 };
+			.random = 1, .rung = &rung, .nrung = 1 };
 		struct dag_seq q = { 0 };
 		double began;
 
