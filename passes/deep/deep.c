@@ -2,11 +2,12 @@
  *
  * what    for memory below what plans of class "once" reach with ease: a set
  *         of sequences, none of which is both slower and larger than another
- * method  small graphs exactly (remat_exact.c); else the chain's nested
- *         segments (nested.c) and walks with a full arena (remat_evict.c), at
- *         amounts of memory that do not depend on the budget: the least that
- *         a walk gets through with, by bisection, and a ladder from there to
- *         the top.  Then what they leave idle is filled (deep_fill.c)
+ * method  the chain's nested segments (nested.c) and walks with a full arena
+ *         (remat_evict.c), at amounts of memory that do not depend on the
+ *         budget: the least that a walk gets through with, by bisection, and
+ *         a ladder from there to the top; for small graphs what the program
+ *         of moments holds (moments.c).  Then what they leave idle is filled
+ *         (deep_fill.c)
  * cost    counted work; nothing of this runs where one recompute will do
  */
 #include "passes/deep/deep.h"
@@ -21,7 +22,8 @@ enum {
 	REPEATS = 16,                   /* steps per node, on average */
 	/* Two moments are few enough for branch and bound to come far; many
 	 * say more where memory is short, almost without it. */
-	TWO_NODES = 10000, MANY_NODES = 5000, MOMENTS = 10, COLUMNS = 2500
+	TWO_NODES = 10000, MANY_NODES = 5000, MOMENTS = 10, COLUMNS = 2500,
+	HOLD_MAX = 40, HOLD_MOMENTS = 4, HOLD_NODES = 1000, HOLD_PLANS = 80
 };
 
 /* ---- walks ---- */
@@ -64,6 +66,39 @@ walk_all(struct deep *d)
 			     &work);
 }
 
+/* ---- moments ---- */
+
+/* Plans that follow the 0-1 program of a few moments, for falling amounts of
+ * memory; of graphs so small that walks miss some. */
+static void
+hold_all(struct deep *d)
+{
+	struct moments job = { .r = d->r, .memory = d->top - 1,
+	                       .nodes = HOLD_NODES, .most = HOLD_MOMENTS,
+	                       .plan = &d->steps };
+
+	for (int k = 0; k < HOLD_PLANS && !watch_over(d->r->watch); k++) {
+		struct remat_cost c;
+
+		d->steps.n = 0;
+		moments_bound(&job);
+		if (d->steps.n == 0)
+			return;
+		c = deep_try(d);
+		job.memory = (c.live < job.memory ? c.live : job.memory) - 1;
+	}
+}
+
+static int64_t
+count_forward(const struct remat *r)
+{
+	int64_t n = 0;
+
+	for (NodeId i = 1; i < r->nnode; i++)
+		n += !r->node[i].backward;
+	return n;
+}
+
 struct deep *
 deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 {
@@ -72,11 +107,11 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 	*d = (struct deep){ .r = r, .must = must, .top = top, .floor = floor };
 	d->steps.arena = arena_new();
 	d->steps.limit = REPEATS * (int32_t)r->nnode;
-	if (!remat_exact(d)) {
-		nested_search(d);
-		walk_all(d);
-		deep_fill(d);
-	}
+	nested_search(d);
+	walk_all(d);
+	if (count_forward(d->r) <= HOLD_MAX)
+		hold_all(d);
+	deep_fill(d);
 	arena_free(d->steps.arena);
 	d->steps = (struct steps){ 0 };
 	return d;
@@ -86,16 +121,13 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 double
 deep_bound(struct remat *r, int64_t memory)
 {
-	int64_t forward = 1, most;
+	int64_t most = COLUMNS / (2 * (count_forward(r) + 1));
 	struct moments two = { .r = r, .memory = memory,
 	                       .nodes = TWO_NODES };
 	struct moments many = { .r = r, .memory = memory,
 	                        .nodes = MANY_NODES };
 	double bound;
 
-	for (NodeId i = 1; i < r->nnode; i++)
-		forward += !r->node[i].backward;
-	most = COLUMNS / (2 * forward);
 	two.most = (int)(most < 2 ? most : 2);
 	many.most = (int)(most < MOMENTS ? most : MOMENTS);
 	bound = moments_bound(&two);

@@ -27,9 +27,6 @@ bool remat_evict(struct remat *, const uint8_t *must, int64_t room,
                  const struct evict_way *, int64_t *work, struct steps *out);
 
 struct deep;
-/* remat_exact.c: the fastest plans of a small graph for all amounts of live
- * bytes; false: it is not small enough. */
-bool remat_exact(struct deep *);
 /* nested.c: plans for chains of parts. */
 void nested_search(struct deep *);
 
