@@ -10,15 +10,12 @@
 #include "frontend/driver/stop.h"
 #include "frontend/driver/verbs.h"
 #include "passes/bare/dag.h"
-#include "passes/place/pack.h"
 #include "passes/passes.h"
 #include "passes/report/report.h"
 #include "passes/replay/replay.h"
 
 /* SHOWN: values listed in a refusal. */
 enum { FILE_MAX_BYTES = 1 << 30, SHOWN = 8 };
-
-#define PLACE_WORK INT64_C(1000000000)
 
 static bool
 read_graph(const struct cli *c, struct dag *g, Arena *arena, Diag *diag)
@@ -31,176 +28,7 @@ read_graph(const struct cli *c, struct dag *g, Arena *arena, Diag *diag)
 	return dag_read(text, n, g, arena, diag);
 }
 
-/* ---- the plan file ---- */
-
-static void
-put_tensor(const struct dag *g, struct plan_tensor *t, int32_t v, int64_t at)
-{
-	*t = (struct plan_tensor){
-		.name = g->name[v], .node = v, .kind = K_ACTIVATION,
-		.dt = DT_NONE, .bytes = g->ram[v], .offset = -1, .of = -1,
-		.alias_of = -1, .first = at, .last = at,
-	};
-}
-
-/* Steps and tensors have equal numbers: each step writes one. */
-static void
-put_step(const struct dag *g, struct plan_step *s, int32_t v, int64_t at,
-         int64_t *made, Arena *arena)
-{
-	int n = g->pred_at[v + 1] - g->pred_at[v];
-
-	*s = (struct plan_step){
-		.op = g->backward[v] ? "backward" : "forward", .node = v,
-		.phase = g->backward[v] ? PH_BACKWARD : PH_FORWARD,
-		.of = -1, .nread = n, .nwrite = 1, .seconds = g->cpu[v],
-	};
-	s->read = arena_array(arena, (size_t)n + 1, sizeof *s->read);
-	s->write = arena_array(arena, 1, sizeof *s->write);
-	for (int k = 0; k < n; k++)
-		s->read[k] = made[g->pred[g->pred_at[v] + k]];
-	s->write[0] = at;
-}
-
-static void
-find_lives(Plan *p, int64_t *boundary)
-{
-	*boundary = -1;
-	for (int64_t t = 0; t < p->nstep; t++) {
-		const struct plan_step *s = &p->step[t];
-
-		for (int k = 0; k < s->nread; k++)
-			p->tensor[s->read[k]].last = t;
-		if (s->phase == PH_FORWARD)
-			*boundary = t;
-	}
-}
-
-static void
-decide(Plan *p, int64_t boundary)
-{
-	for (int64_t i = 0; i < p->ntensor; i++) {
-		struct plan_tensor *t = &p->tensor[i];
-
-		t->saved = t->first <= boundary && boundary < t->last;
-		if (t->saved)
-			p->sum.saved += t->bytes;
-		if (t->of >= 0)
-			p->tensor[t->of].decision = D_RECOMPUTE;
-		else
-			t->decision = t->saved ? D_KEEP : D_FREE;
-	}
-}
-
-static void
-add_up(const struct dag *g, const struct dag_answer *r, Plan *p)
-{
-	struct plan_summary *s = &p->sum;
-	double base;
-
-	for (int64_t t = 0; t < p->nstep; t++) {
-		const struct plan_step *x = &p->step[t];
-
-		*(x->phase == PH_FORWARD ? &s->forward_sec
-		  : x->phase == PH_BACKWARD ? &s->backward_sec
-		  : &s->recompute_sec) += x->seconds;
-	}
-	s->step_sec = s->forward_sec + s->backward_sec + s->recompute_sec;
-	base = s->step_sec - s->recompute_sec;
-	s->bound_sec = r->bound < s->step_sec ? r->bound : s->step_sec;
-	s->bound_class = r->bound_class;
-	s->overhead = base > 0 ? s->recompute_sec / base : 0;
-	s->gap = base > 0 ? (s->step_sec - s->bound_sec) / base : 0;
-	s->baseline_peak = g->peak;
-	s->alignment = 1;
-	s->live_bound = s->arena = s->peak = r->seq.peak;
-}
-
-static void
-fill(const struct dag *g, const struct dag_answer *r, Plan *p, Arena *arena)
-{
-	int64_t *made = arena_array(arena, (size_t)g->n, sizeof *made);
-	int64_t *first = arena_array(arena, (size_t)g->n, sizeof *first);
-	int64_t boundary;
-
-	p->from_graph = true;
-	p->nstep = p->ntensor = r->seq.len;
-	p->tensor = arena_array(arena, (size_t)p->ntensor, sizeof *p->tensor);
-	p->step = arena_array(arena, (size_t)p->nstep, sizeof *p->step);
-	for (int32_t i = 0; i < g->n; i++)
-		made[i] = first[i] = -1;
-	for (int64_t t = 0; t < p->nstep; t++) {
-		int32_t v = r->seq.node[t];
-
-		put_tensor(g, &p->tensor[t], v, t);
-		put_step(g, &p->step[t], v, t, made, arena);
-		if (first[v] >= 0) {
-			p->tensor[t].kind = K_RECOMPUTED;
-			p->tensor[t].of = first[v];
-			p->step[t].of = first[v];
-			p->step[t].phase = PH_RECOMPUTE;
-		} else {
-			first[v] = t;
-		}
-		made[v] = t;
-	}
-	find_lives(p, &boundary);
-	decide(p, boundary);
-	add_up(g, r, p);
-}
-
-/* Offsets; false if the arena exceeds the budget. */
-static bool
-place(Plan *p, int64_t budget, const struct watch *stop, Arena *arena)
-{
-	size_t n = (size_t)p->ntensor;
-	struct buffer *b = arena_array(arena, n + 1, sizeof *b);
-	struct pack_limit limit = { .work = PLACE_WORK, .enough = budget,
-	                            .stop = stop };
-
-	for (size_t i = 0; i < n; i++)
-		b[i] = (struct buffer){ p->tensor[i].first,
-			p->tensor[i].last + 1, p->tensor[i].bytes, 0 };
-	if (pack_within(b, n, &limit, arena).height > budget)
-		return false;
-	p->sum.arena = 0;
-	for (size_t i = 0; i < n; i++) {
-		p->tensor[i].offset = b[i].offset;
-		if (b[i].offset + b[i].size > p->sum.arena)
-			p->sum.arena = b[i].offset + b[i].size;
-	}
-	p->sum.peak = p->sum.arena;
-	return true;
-}
-
 /* ---- the verb ---- */
-
-/* The cheapest plan, or the cheapest one that can be placed. */
-static bool
-search(const struct cli *c, const struct dag *g, const struct dag_answer *r,
-       const struct dag_options *o, Plan *p, Arena *arena)
-{
-	int64_t tried = INT64_MAX, budget = o->budget;
-
-	for (int32_t k = -1; k < r->nrung && r->found; k++) {
-		struct dag_answer one = *r;
-
-		if (k >= 0)
-			one.seq = r->rung[k].best;
-		if (!one.seq.len || one.seq.peak > budget
-		    || one.seq.peak >= tried)
-			continue;
-		tried = one.seq.peak;
-		memset(&p->sum, 0, sizeof p->sum);
-		fill(g, &one, p, arena);
-		p->sum.budget = budget;
-		if (!c->place || place(p, budget, o->watch, arena))
-			return true;
-		if (watch_off(o->watch))
-			break;
-	}
-	return false;
-}
 
 /* Values alive at the fullest step, largest first. */
 static void
@@ -294,7 +122,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		o.budget = (int64_t)ceil(c->budget * (double)g.peak);
 	o.progress = !c->quiet && isatty(2) ? stderr : NULL;
 	r = dag_plan(&g, &o, arena);
-	ok = search(c, &g, &r, &o, &p, arena);
+	ok = dag_account(&g, &r, &o, c->place, &p, diag, arena);
 	if (watch_off(&watch))
 		return diag_error(diag, "interrupted");
 	if (!ok)

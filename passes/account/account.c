@@ -1,6 +1,6 @@
 /* Build the plan, as --json writes it, from the final graph.
  *
- * what    tensors (values in places), steps, lifetimes, sums
+ * what    tensors (values in places) and steps; sums.c adds up the rest
  * needs   P_LAYOUT; offsets if P_PLACED
  * note    everything here is derived from the graph alone, so that the plan
  *         says what codegen will do and not what the planner meant to do
@@ -16,8 +16,6 @@ struct builder {
 	Plan *plan;
 	int64_t *of_val;                /* tensor of a value; -1 */
 	bool placed;
-	bool claimed;                   /* the pass's budget and bound are
-	                                 * about this graph */
 };
 
 static TensorKind
@@ -108,7 +106,8 @@ add_tensor(struct builder *b, ValId id)
 		.name = v->name, .onnx = v->onnx, .val = id, .node = -1,
 		.kind = tensor_kind(g, v), .dt = v->dt, .shape = v->shape,
 		.resident = o->kind != V_TEMP || o->resident,
-		.of = -1, .alias_of = v->base ? b->of_val[v->base] : -1,
+		.of = v->of ? b->of_val[v->of] : -1,
+		.alias_of = v->base ? b->of_val[v->base] : -1,
 		.output = v->output, .first = -1, .last = -1,
 	};
 	extent(g, v, &t->alias_offset, &t->bytes);
@@ -177,202 +176,6 @@ add_step(struct builder *b, const Node *n)
 }
 
 static void
-touch(struct plan_tensor *t, int64_t step)
-{
-	if (t->first < 0)
-		t->first = step;
-	t->last = step;
-}
-
-static int64_t
-last_forward(const Plan *plan)
-{
-	int64_t b = -1;
-
-	for (int64_t i = 0; i < plan->nstep; i++)
-		if (plan->step[i].phase == PH_FORWARD)
-			b = i;
-	return b;
-}
-
-/* The results of a step are computed again, though not stored. */
-static void
-mark_inlined(Plan *plan, int64_t step)
-{
-	const struct plan_step *s = &plan->step[step];
-
-	for (int i = 0; i < s->nwrite; i++)
-		if (s->write[i] >= 0)
-			plan->tensor[s->write[i]].decision = D_RECOMPUTE;
-}
-
-static void
-set_lifetimes(struct builder *b)
-{
-	Plan *plan = b->plan;
-	int64_t end = plan->nstep - 1, boundary = last_forward(plan);
-
-	for (int64_t i = 0; i < plan->nstep; i++) {
-		const struct plan_step *s = &plan->step[i];
-
-		for (int k = 0; k < s->nread; k++)
-			touch(&plan->tensor[s->read[k]], i);
-		for (int k = 0; k < s->nwrite; k++)
-			if (s->write[k] >= 0)
-				touch(&plan->tensor[s->write[k]], i);
-	}
-	for (int64_t i = 0; i < plan->ntensor; i++) {
-		struct plan_tensor *t = &plan->tensor[i];
-
-		if (t->resident) {
-			t->first = 0;
-			t->last = end;
-		} else if (t->output) {
-			t->last = end;
-		}
-		t->saved = !t->resident && t->first <= boundary
-			&& boundary < t->last;
-		if (t->val && b->g->val[t->val].of) {
-			t->of = b->of_val[b->g->val[t->val].of];
-			plan->tensor[t->of].decision = D_RECOMPUTE;
-		}
-	}
-	for (int64_t i = 0; i < plan->nstep; i++)
-		for (int k = 0; k < plan->step[i].ninlined; k++)
-			mark_inlined(plan, plan->step[i].inlined[k].of);
-	for (int64_t i = 0; i < plan->ntensor; i++) {
-		struct plan_tensor *t = &plan->tensor[i];
-
-		if (t->kind != K_ACTIVATION)
-			t->decision = D_NULL;
-		else if (t->decision != D_RECOMPUTE)
-			t->decision = t->saved ? D_KEEP : D_FREE;
-	}
-}
-
-/* Resident bytes by kind. */
-static void
-sum_resident(struct plan_summary *s, const struct plan_tensor *t)
-{
-	int64_t *part[K_COUNT] = {
-		[K_PARAM] = &s->param, [K_BUFFER] = &s->buffer,
-		[K_CONSTANT] = &s->constant, [K_INPUT] = &s->input,
-		[K_GRAD] = &s->grad, [K_STATE] = &s->optimizer,
-		[K_WORKSPACE] = &s->workspace,
-	};
-
-	s->resident += t->bytes;
-	if (part[t->kind])
-		*part[t->kind] += t->bytes;
-}
-
-static void
-sum_memory(struct builder *b)
-{
-	Plan *plan = b->plan;
-	Arena *a = b->p->scratch;
-	struct plan_summary *s = &plan->sum;
-	int64_t *first = arena_array(a, (size_t)plan->ntensor + 1, 8);
-	int64_t *last = arena_array(a, (size_t)plan->ntensor + 1, 8);
-	int64_t *delta = arena_array(a, (size_t)plan->nstep + 2, 8);
-	int64_t boundary = last_forward(plan), live = 0;
-
-	for (int64_t i = 0; i < plan->ntensor; i++)
-		first[i] = INT64_MAX;
-	for (int64_t i = 0; i < plan->ntensor; i++) {
-		const struct plan_tensor *t = &plan->tensor[i];
-		int64_t o = t->alias_of >= 0 ? t->alias_of : i;
-
-		if (t->first < first[o])
-			first[o] = t->first;
-		if (t->last > last[o])
-			last[o] = t->last;
-		if (t->offset >= 0 && t->offset + t->bytes > s->arena)
-			s->arena = t->offset + t->bytes;
-	}
-	for (int64_t i = 0; i < plan->ntensor; i++) {
-		const struct plan_tensor *t = &plan->tensor[i];
-
-		if (t->alias_of >= 0)
-			continue;
-		if (t->resident) {
-			sum_resident(s, t);
-			continue;
-		}
-		delta[first[i]] += t->bytes;
-		delta[last[i] + 1] -= t->bytes;
-		if (first[i] <= boundary && boundary < last[i])
-			s->saved += t->bytes;
-	}
-	for (int64_t i = 0; i < plan->nstep; i++) {
-		live += delta[i];
-		if (live > s->live_bound)
-			s->live_bound = live;
-	}
-	if (!b->placed)
-		s->arena = s->live_bound;
-	s->peak = s->resident + s->arena;
-}
-
-double
-bound_shown(double bound, double base, double step)
-{
-	if (bound > step * (1 + 1e-9))
-		return base;
-	return bound < step ? bound : step;
-}
-
-/* Whatever is recomputed, everything runs once.  The bound of the choice is
- * one within the budget. */
-static void
-set_bound(struct builder *b, double base)
-{
-	struct plan_summary *s = &b->plan->sum;
-	double bound = b->p->bound_sec;
-
-	s->bound_sec = base;
-	s->bound_class = "any";
-	if (!b->claimed || !b->p->bound_class)
-		return;
-	s->bound_sec = bound_shown(bound, base, s->step_sec);
-	if (s->bound_sec < bound * (1 - 1e-9))
-		diag_warn(b->p->diag, "the plan's %g s are below their lower "
-		          "bound, %g s, which is dropped", s->step_sec, bound);
-	else
-		s->bound_class = b->p->bound_class;
-}
-
-static void
-sum_cost(struct builder *b)
-{
-	struct plan_summary *s = &b->plan->sum;
-	double *sec[PH_COUNT] = {
-		&s->forward_sec, &s->recompute_sec, &s->backward_sec,
-		&s->update_sec
-	};
-	double base;
-
-	for (int64_t i = 0; i < b->plan->nstep; i++) {
-		const struct plan_step *t = &b->plan->step[i];
-
-		*sec[t->phase] += t->seconds;
-		s->step_flops += t->flops;
-		if (t->phase == PH_RECOMPUTE)
-			s->recompute_flops += t->flops;
-		for (int k = 0; k < t->ninlined; k++) {
-			*sec[t->phase] -= t->inlined[k].seconds;
-			s->recompute_sec += t->inlined[k].seconds;
-			s->recompute_flops += t->inlined[k].flops;
-		}
-	}
-	base = s->forward_sec + s->backward_sec + s->update_sec;
-	s->step_sec = base + s->recompute_sec;
-	set_bound(b, base);
-	s->overhead = base > 0 ? s->recompute_sec / base : 0;
-	s->gap = base > 0 ? (s->step_sec - s->bound_sec) / base : 0;
-}
-
-static void
 add_residents(struct builder *b)
 {
 	FOR_VALS (v, b->g)
@@ -385,8 +188,7 @@ Plan *
 plan_build(Pass *p, const Graph *g, bool claimed)
 {
 	Plan *plan = arena_alloc(p->keep, sizeof *plan);
-	struct builder b = { .p = p, .g = g, .plan = plan,
-	                     .claimed = claimed };
+	struct builder b = { .p = p, .g = g, .plan = plan };
 
 	b.placed = g->props & P_PLACED;
 	b.of_val = arena_array(p->scratch, g->nval, sizeof *b.of_val);
@@ -399,15 +201,15 @@ plan_build(Pass *p, const Graph *g, bool claimed)
 	add_residents(&b);
 	FOR_NODES (n, g)
 		add_step(&b, n);
-	set_lifetimes(&b);
 	plan->sum = (struct plan_summary){
 		.budget = claimed && p->budget > 0 ? p->budget : -1,
 		.baseline_peak = p->baseline_peak > 0 ? p->baseline_peak : -1,
 		.alignment = p->target->align,
 		.solver_sec = p->opt->stats ? p->solver_sec : 0,
+		.bound_sec = p->bound_sec,
+		.bound_class = claimed ? p->bound_class : NULL,
 	};
-	sum_memory(&b);
-	sum_cost(&b);
+	plan_sum(plan, p->diag, p->scratch);
 	return plan;
 }
 

@@ -14,6 +14,11 @@ PassFn pass_account;
 /* The plan of a graph, into p->keep.  claimed: the pass's budget and bound are
  * about this graph; else its plan claims neither. */
 Plan *plan_build(Pass *, const Graph *, bool claimed);
+/* sums.c: fill in lifetimes, decisions and the summary of a plan that has its
+ * tensors and steps.  Before, its summary says the budget, the peak of
+ * keep-everything, the alignment, and of a bound seconds and class (NULL: none
+ * is claimed). */
+void plan_sum(Plan *, Diag *, Arena *scratch);
 /* What is said of a lower bound beside a plan of `step` seconds, `base` of
  * which any plan takes: should the bound be wrong, the plan is not, and goes
  * without. */

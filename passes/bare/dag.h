@@ -16,6 +16,7 @@
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
 #include "ir/base/watch.h"
+#include "ir/plan.h"
 
 struct dag {
 	int32_t n;
@@ -79,6 +80,13 @@ int32_t dag_alive(const struct dag *, const struct dag_seq *, int32_t most,
                   int32_t *node, int32_t *step, Arena *scratch);
 struct dag_answer dag_plan(const struct dag *, const struct dag_options *,
                            Arena *);
+
+/* dag_account.c: the plan of the cheapest sequence, or placed of the cheapest
+ * one that can be, into *plan, of which other members stay; false: there is
+ * none. */
+bool dag_account(const struct dag *, const struct dag_answer *,
+                 const struct dag_options *, bool placed, Plan *plan, Diag *,
+                 Arena *);
 
 /* ---- sources of plans, for dag_plan ---- */
 

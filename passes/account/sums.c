@@ -1,0 +1,213 @@
+/* Lifetimes, decisions and sums of a plan.
+ *
+ * what    of tensors and steps, as they stand in the plan, when each tensor's
+ *         bytes are taken, what was decided about it, and the summary
+ * note    nothing but the plan is looked at: plans of graphs and of bare
+ *         graphs are added up alike
+ */
+#include "passes/account/account.h"
+
+static void
+touch(struct plan_tensor *t, int64_t step)
+{
+	if (t->first < 0)
+		t->first = step;
+	t->last = step;
+}
+
+static int64_t
+last_forward(const Plan *plan)
+{
+	int64_t b = -1;
+
+	for (int64_t i = 0; i < plan->nstep; i++)
+		if (plan->step[i].phase == PH_FORWARD)
+			b = i;
+	return b;
+}
+
+/* The results of a step are computed again, though not stored. */
+static void
+mark_inlined(Plan *plan, int64_t step)
+{
+	const struct plan_step *s = &plan->step[step];
+
+	for (int i = 0; i < s->nwrite; i++)
+		if (s->write[i] >= 0)
+			plan->tensor[s->write[i]].decision = D_RECOMPUTE;
+}
+
+static void
+set_lifetimes(Plan *plan)
+{
+	int64_t end = plan->nstep - 1, boundary = last_forward(plan);
+
+	for (int64_t i = 0; i < plan->nstep; i++) {
+		const struct plan_step *s = &plan->step[i];
+
+		for (int k = 0; k < s->nread; k++)
+			touch(&plan->tensor[s->read[k]], i);
+		for (int k = 0; k < s->nwrite; k++)
+			if (s->write[k] >= 0)
+				touch(&plan->tensor[s->write[k]], i);
+	}
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		struct plan_tensor *t = &plan->tensor[i];
+
+		if (t->resident) {
+			t->first = 0;
+			t->last = end;
+		} else if (t->output) {
+			t->last = end;
+		}
+		t->saved = !t->resident && t->first <= boundary
+			&& boundary < t->last;
+	}
+}
+
+static void
+decide(Plan *plan)
+{
+	for (int64_t i = 0; i < plan->ntensor; i++)
+		if (plan->tensor[i].of >= 0)
+			plan->tensor[plan->tensor[i].of].decision =
+				D_RECOMPUTE;
+	for (int64_t i = 0; i < plan->nstep; i++)
+		for (int k = 0; k < plan->step[i].ninlined; k++)
+			mark_inlined(plan, plan->step[i].inlined[k].of);
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		struct plan_tensor *t = &plan->tensor[i];
+
+		if (t->kind != K_ACTIVATION)
+			t->decision = D_NULL;
+		else if (t->decision != D_RECOMPUTE)
+			t->decision = t->saved ? D_KEEP : D_FREE;
+	}
+}
+
+/* Resident bytes by kind. */
+static void
+sum_resident(struct plan_summary *s, const struct plan_tensor *t)
+{
+	int64_t *part[K_COUNT] = {
+		[K_PARAM] = &s->param, [K_BUFFER] = &s->buffer,
+		[K_CONSTANT] = &s->constant, [K_INPUT] = &s->input,
+		[K_GRAD] = &s->grad, [K_STATE] = &s->optimizer,
+		[K_WORKSPACE] = &s->workspace,
+	};
+
+	s->resident += t->bytes;
+	if (part[t->kind])
+		*part[t->kind] += t->bytes;
+}
+
+static void
+sum_memory(Plan *plan, Arena *a)
+{
+	struct plan_summary *s = &plan->sum;
+	int64_t *first = arena_array(a, (size_t)plan->ntensor + 1, 8);
+	int64_t *last = arena_array(a, (size_t)plan->ntensor + 1, 8);
+	int64_t *delta = arena_array(a, (size_t)plan->nstep + 2, 8);
+	int64_t boundary = last_forward(plan), live = 0;
+	bool placed = false;
+
+	s->arena = 0;
+	for (int64_t i = 0; i < plan->ntensor; i++)
+		first[i] = INT64_MAX;
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+		int64_t o = t->alias_of >= 0 ? t->alias_of : i;
+
+		if (t->first < first[o])
+			first[o] = t->first;
+		if (t->last > last[o])
+			last[o] = t->last;
+		placed |= t->offset >= 0;
+		if (t->offset >= 0 && t->offset + t->bytes > s->arena)
+			s->arena = t->offset + t->bytes;
+	}
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+
+		if (t->alias_of >= 0)
+			continue;
+		if (t->resident) {
+			sum_resident(s, t);
+			continue;
+		}
+		delta[first[i]] += t->bytes;
+		delta[last[i] + 1] -= t->bytes;
+		if (first[i] <= boundary && boundary < last[i])
+			s->saved += t->bytes;
+	}
+	for (int64_t i = 0; i < plan->nstep; i++) {
+		live += delta[i];
+		if (live > s->live_bound)
+			s->live_bound = live;
+	}
+	if (!placed)
+		s->arena = s->live_bound;
+	s->peak = s->resident + s->arena;
+}
+
+double
+bound_shown(double bound, double base, double step)
+{
+	if (bound > step * (1 + 1e-9))
+		return base;
+	return bound < step ? bound : step;
+}
+
+/* Whatever is recomputed, everything runs once: so much is sure of a plan for
+ * which no bound is claimed. */
+static void
+set_bound(struct plan_summary *s, double base, Diag *diag)
+{
+	double bound = s->bound_class ? s->bound_sec : base;
+
+	s->bound_sec = bound_shown(bound, base, s->step_sec);
+	if (s->bound_sec < bound * (1 - 1e-9))
+		diag_warn(diag, "the plan's %g s are below their lower bound, "
+		          "%g s, which is dropped", s->step_sec, bound);
+	if (!s->bound_class || s->bound_sec < bound * (1 - 1e-9))
+		s->bound_class = "any";
+}
+
+static void
+sum_cost(Plan *plan, Diag *diag)
+{
+	struct plan_summary *s = &plan->sum;
+	double *sec[PH_COUNT] = {
+		&s->forward_sec, &s->recompute_sec, &s->backward_sec,
+		&s->update_sec
+	};
+	double base;
+
+	for (int64_t i = 0; i < plan->nstep; i++) {
+		const struct plan_step *t = &plan->step[i];
+
+		*sec[t->phase] += t->seconds;
+		s->step_flops += t->flops;
+		if (t->phase == PH_RECOMPUTE)
+			s->recompute_flops += t->flops;
+		for (int k = 0; k < t->ninlined; k++) {
+			*sec[t->phase] -= t->inlined[k].seconds;
+			s->recompute_sec += t->inlined[k].seconds;
+			s->recompute_flops += t->inlined[k].flops;
+		}
+	}
+	base = s->forward_sec + s->backward_sec + s->update_sec;
+	s->step_sec = base + s->recompute_sec;
+	set_bound(s, base, diag);
+	s->overhead = base > 0 ? s->recompute_sec / base : 0;
+	s->gap = base > 0 ? (s->step_sec - s->bound_sec) / base : 0;
+}
+
+void
+plan_sum(Plan *plan, Diag *diag, Arena *scratch)
+{
+	set_lifetimes(plan);
+	decide(plan);
+	sum_memory(plan, scratch);
+	sum_cost(plan, diag);
+}
