@@ -104,7 +104,8 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 {
 	struct deep *d = arena_alloc(r->arena, sizeof *d);
 
-	*d = (struct deep){ .r = r, .must = must, .top = top, .floor = floor };
+	*d = (struct deep){ .known.r = r, .r = r, .must = must,
+	                    .top = top, .floor = floor };
 	d->steps.arena = arena_new();
 	d->steps.limit = REPEATS * (int32_t)r->nnode;
 	nested_search(d);

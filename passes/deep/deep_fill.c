@@ -165,19 +165,16 @@ deep_fill(struct deep *d)
 {
 	int64_t least = INT64_MAX, work = WORK;
 
-	for (int32_t i = 0; i < d->n; i++)
-		if (d->plan[i].live < least)
-			least = d->plan[i].live;
+	for (int32_t i = 0; i < d->known.n; i++)
+		if (d->known.plan[i].live < least)
+			least = d->known.plan[i].live;
 	for (int k = 0; k < RUNGS && least < d->top && work > 0; k++) {
 		int64_t room = least + (d->top - least) / RUNGS * (k + 1);
-		struct found *best = NULL, from;
+		struct found *best = shelf_live(&d->known, room), from;
 
-		for (int32_t i = 0; i < d->n; i++)
-			if (d->plan[i].live <= room
-			    && (!best || d->plan[i].sec < best->sec))
-				best = &d->plan[i];
-		from = best ? *best : (struct found){ 0 };
-		if (best)
-			fill(d, &from, room, &work);
+		if (!best)
+			continue;
+		from = *best;           /* the shelf changes */
+		fill(d, &from, room, &work);
 	}
 }

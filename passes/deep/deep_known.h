@@ -35,19 +35,15 @@ void deep_fill(struct deep *);
 
 /* The known ones, none dominated by another. */
 struct deep {
+	struct shelf known;
 	struct remat *r;
 	const uint8_t *must;
 	int64_t top;                    /* larger arenas are of no interest */
 	double floor;                   /* nor are faster plans: see deep_new */
-	struct found *plan;
-	int32_t n;
 	struct steps steps;             /* scratch of the generators */
 };
 
 /* Offer the sequence in d->steps. */
 struct remat_cost deep_try(struct deep *);
-/* Fastest plan that fits when placed, and the smallest arena of all. */
-struct found *deep_best(struct deep *, int64_t arena);
-int64_t deep_least(struct deep *);
 
 #endif

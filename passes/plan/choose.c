@@ -38,8 +38,7 @@ struct choice {
 	struct archive *base;           /* the same for every budget */
 	bool exhausted;                 /* and all plans of class "once" */
 	int64_t top;                    /* arena of keep-everything */
-	struct found *extra;            /* from rungs */
-	int nextra;
+	struct shelf extra;             /* from rungs, placed */
 	bool climbed[RUNGS + 1];
 	double bound[RUNGS + 1];        /* of rungs climbed */
 	int64_t polish;                 /* evaluations of one annealing */
@@ -87,7 +86,7 @@ static void
 squeeze(struct choice *c)
 {
 	struct archive *a = c->base;
-	struct found *least = &a->slot[a->nslot - 1];
+	struct found *least = archive_smallest(a);
 
 	for (int k = 0; k < 6 && !watch_over(c->r->watch); k++) {
 		int64_t before = least->live;
@@ -104,22 +103,12 @@ squeeze(struct choice *c)
 
 /* ---- rungs ---- */
 
-static struct found *
-add_extra(struct choice *c, const struct found *f)
-{
-	struct found *e = &c->extra[c->nextra++];
-
-	*e = *f;
-	e->drop = arena_copy(c->r->arena, f->drop, (size_t)c->r->nstore + 1);
-	return e;
-}
-
 /* The lowest rung is where the least known plan is. */
 static int64_t
 rung_bytes(const struct choice *c, int64_t rung)
 {
 	int64_t memory = c->top / RUNGS * rung;
-	int64_t least = c->base->slot[c->base->nslot - 1].live;
+	int64_t least = archive_smallest(c->base)->live;
 
 	return memory > least ? memory : least;
 }
@@ -128,7 +117,7 @@ rung_bytes(const struct choice *c, int64_t rung)
 static double
 climb(struct choice *c, int64_t memory)
 {
-	struct found *start = archive_live(c->base, memory), *f;
+	struct found *start = shelf_live(&c->base->known, memory), *f;
 	Arena *arena = arena_new();
 	struct archive *a = archive_new(c->r, c->must, arena);
 	double gap = c->opt->gap_pct / 100 * c->r->base_sec, bound;
@@ -138,12 +127,14 @@ climb(struct choice *c, int64_t memory)
 		remat_polish(a, memory, c->polish, start->drop);
 	}
 	bound = remat_ilp(a, memory, gap, ILP_NODES, c->polish);
-	f = archive_live(a, memory);
-	if (f)
-		add_extra(c, f);
-	f = archive_best(a, memory);
-	if (f)
-		add_extra(c, f);
+	f = shelf_best(&a->known, memory);
+	if (f) {
+		struct found *e = &c->extra.plan[c->extra.n++];
+
+		*e = *f;
+		e->drop = arena_copy(c->r->arena, f->drop,
+		                     (size_t)c->r->nstore + 1);
+	}
 	arena_free(arena);
 	return bound;
 }
@@ -180,7 +171,7 @@ curve_best(struct choice *c, int64_t arena, struct found *best)
 			continue;
 		f = on_curve(c, i);
 		if (f->live <= arena && (!best || f->sec < best->sec)
-		    && archive_placed(c->base, f) <= arena)
+		    && found_placed(c->r, f) <= arena)
 			best = f;
 	}
 	return best;
@@ -190,7 +181,7 @@ curve_best(struct choice *c, int64_t arena, struct found *best)
 static int64_t
 deep_top(const struct choice *c)
 {
-	int64_t least = c->base->slot[c->base->nslot - 1].live;
+	int64_t least = archive_smallest(c->base)->live;
 
 	/* the search is long on large graphs, and composing as good */
 	if (c->curve && c->r->nnode > DEEP_LARGE)
@@ -206,35 +197,27 @@ go_deep(struct choice *c)
 
 	if (c->deep)
 		return;
-	f = curve_best(c, top, archive_best(c->base, top));
+	f = curve_best(c, top, shelf_best(&c->base->known, top));
 	c->deep = deep_new(c->r, c->must, top, f ? f->sec : 0);
 }
 
 static struct found *
 best_of(struct choice *c, int64_t arena)
 {
-	struct found *best = curve_best(c, arena, NULL), *deep = NULL;
-	struct found *base = archive_live(c->base, arena);
+	struct found *best = curve_best(c, arena, NULL);
+	struct found *base = shelf_live(&c->base->known, arena), *deep;
 
 	/* packing takes longer than everything else here */
 	if (!best || (base && base->sec < best->sec))
-		base = archive_best(c->base, arena);
-	if (base && (!best || base->sec < best->sec))
-		best = base;
-	for (int i = 0; i < c->nextra; i++) {
-		struct found *e = &c->extra[i];
-
-		if (e->placed >= 0 && e->placed <= arena
-		    && (!best || e->sec < best->sec
-		        || (e->sec == best->sec
-		            && e->placed < best->placed)))
-			best = e;
-	}
-	if (arena < deep_top(c)) {
-		go_deep(c);
-		deep = deep_best(c->deep, arena);
-	}
-	return deep && (!best || deep->sec < best->sec) ? deep : best;
+		best = found_better(best,
+			shelf_best(&c->base->known, arena));
+	best = found_better(best, shelf_best(&c->extra, arena));
+	if (arena >= deep_top(c))
+		return best;
+	go_deep(c);
+	deep = shelf_best(&c->deep->known, arena);
+	/* of equals the set, which has the better bound */
+	return best && (!deep || deep->sec >= best->sec) ? best : deep;
 }
 
 /* No plan within so much memory is faster. */
@@ -306,7 +289,9 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 		c->polish = 1200;
 	if (c->polish > 8000)
 		c->polish = 8000;
-	c->extra = arena_array(r->arena, 2 * RUNGS + 2, sizeof *c->extra);
+	c->extra.r = r;
+	c->extra.plan = arena_array(r->arena, RUNGS + 1,
+	                            sizeof *c->extra.plan);
 	c->base = archive_new(r, must, r->arena);
 	remat_keep_all(r, must, drop);
 	c->top = remat_eval(r, drop).live;
@@ -332,10 +317,10 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 int64_t
 choice_least(struct choice *c)
 {
-	int64_t once = archive_least(c->base), least;
+	int64_t once = shelf_least(&c->base->known), least;
 
 	go_deep(c);
-	least = deep_least(c->deep);
+	least = shelf_least(&c->deep->known);
 	return least < once ? least : once;
 }
 
@@ -358,7 +343,7 @@ choice_bound(struct choice *c, int64_t arena, const struct found *f)
 		return isfinite(bound) ? bound : 0;
 	}
 	if (c->exhausted) {
-		f = archive_live(c->base, arena);
+		f = shelf_live(&c->base->known, arena);
 		return f ? f->sec : 0;
 	}
 	if (c->curve)

@@ -608,7 +608,7 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
           int64_t evals)
 {
 	Arena *arena = arena_new();
-	struct model *m = model_new(a->r, a->must, memory, arena);
+	struct model *m = model_new(a->known.r, a->must, memory, arena);
 	struct ilp_answer lp = relax(m);
 	double bound = lp.status == ILP_INFEASIBLE ? INFINITY
 		: lp.bound > 0 ? lp.bound * m->unit_sec : 0;
@@ -618,7 +618,7 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
 		take(m, a, lp.x, 0.5, evals);
 		take(m, a, lp.x, 0.9, evals);
 	}
-	f = archive_live(a, memory);
+	f = shelf_live(&a->known, memory);
 	if (nodes > 0 && lp.status == ILP_OPTIMAL
 	    && (!f || f->sec - bound > gap)) {
 		struct ilp_limit limit = {

@@ -159,7 +159,7 @@ bool remat_is_view(const struct remat *, NodeId);
 /* readers.c */
 struct readers remat_readers(const struct remat *, Arena *);
 
-/* remat_search.c: the best plans known, over all budgets. */
+/* shelf.c: a plan that is known. */
 struct found {
 	int64_t live;                   /* arena before placing; -1: none */
 	int64_t placed;                 /* arena; -1: not packed yet */
@@ -169,14 +169,32 @@ struct found {
 	int32_t nstep;
 };
 
-struct archive {
+/* Known plans, in no order; places may be empty. */
+struct shelf {
 	struct remat *r;
-	Arena *arena;                   /* what it holds lies there */
-	struct found *slot;             /* in no order; the last: least live */
-	int nslot;
-	int64_t width;                  /* bytes per slot */
-	int64_t neval;
+	struct found *plan;
+	int32_t n;
+};
+
+/* Evaluate a known plan, of whichever kind. */
+struct remat_cost found_eval(struct remat *, const struct found *);
+/* The faster one, of equally fast ones the leaner; NULL is none. */
+struct found *found_better(struct found *, struct found *);
+/* Arena of a plan once packed (remembered). */
+int64_t found_placed(struct remat *, struct found *);
+/* Fastest plan that fits when placed; NULL: none known. */
+struct found *shelf_best(const struct shelf *, int64_t arena);
+/* The same by live bytes, without packing. */
+struct found *shelf_live(const struct shelf *, int64_t live);
+/* Smallest arena of any plan; INT64_MAX: there are none. */
+int64_t shelf_least(const struct shelf *);
+
+/* archive.c: the best plans known that are sets, over all budgets. */
+struct archive {
+	struct shelf known;             /* the last one needs least */
 	const uint8_t *must;            /* hard wishes: 'k', 'r' or 0 */
+	Arena *arena;                   /* what it holds lies there */
+	int64_t width;                  /* bytes per place */
 };
 
 struct archive *archive_new(struct remat *, const uint8_t *must, Arena *);
@@ -185,19 +203,12 @@ struct remat_cost archive_try(struct archive *, const uint8_t *drop);
 /* Fill it with all sets of n storages dropped, which are few; false: the time
  * was over before that. */
 bool archive_all(struct archive *, const int32_t *cand, int n);
-/* Fastest plan that fits when placed; NULL: none known. */
-struct found *archive_best(struct archive *, int64_t arena);
-/* The same by live bytes, without packing. */
-struct found *archive_live(struct archive *, int64_t live);
-/* Evaluate a known plan, of whichever kind. */
-struct remat_cost found_eval(struct remat *, const struct found *);
-/* Arena of a plan once packed (remembered). */
-int64_t archive_placed(struct archive *, struct found *);
-/* Smallest arena of any known plan. */
-int64_t archive_least(struct archive *);
+/* The one that needs least live bytes. */
+struct found *archive_smallest(const struct archive *);
 /* Keep everything: only what backward never reads counts as dropped. */
 void remat_keep_all(const struct remat *, const uint8_t *must, uint8_t *drop);
-/* Descend from keep-everything to the least memory, all targets on the way. */
+
+/* remat_search.c: descend from keep-everything to the least memory, all targets on the way. */
 void remat_search(struct archive *);
 /* Work on one target, starting from the best plan known for it. */
 void remat_polish(struct archive *, int64_t target, int64_t evals,

@@ -1,4 +1,4 @@
-/* Keep or recompute: search.
+/* Keep or recompute: search for sets.
  *
  * what    good plans for every amount of memory, none for one in particular
  * method  1. descent: targets from keep-everything downwards; to meet the
@@ -6,218 +6,16 @@
  *            over all layers, that removes most bytes above the target per
  *            second of recompute; then keep again what need not be dropped;
  *         2. annealing at a fixed target: toggle and swap storages.
- *         Every plan that is evaluated may enter the archive, which holds the
- *         fastest and the leanest one per range of memory.
+ *         Every plan that is evaluated may enter the archive.
  * cost    limited by counts of evaluations, never by the clock, and blind to
- *         the budget asked for: equal graphs give equal archives, so a larger
- *         budget can only choose from more plans
+ *         the budget asked for
  */
 #include "passes/problem/remat.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { SLOTS = 1024, TARGETS = 32, SINGLES = 256,
-	LATE_TRIES = 3                  /* plans packed when time is over */
-};
-
-static bool
-faster(double sec, int64_t live, const struct found *f)
-{
-	return f->live < 0 || sec < f->sec || (sec == f->sec && live < f->live);
-}
-
-static bool
-leaner(double sec, int64_t live, const struct found *f)
-{
-	return f->live < 0 || live < f->live
-		|| (live == f->live && sec < f->sec);
-}
-
-static void
-put(struct archive *a, struct found *f, const struct remat_cost *c,
-    const uint8_t *drop)
-{
-	f->live = c->live;
-	f->sec = c->sec;
-	f->placed = -1;
-	if (!f->drop)
-		f->drop = arena_array(a->arena, (size_t)a->r->nstore + 1, 1);
-	memcpy(f->drop, drop, (size_t)a->r->nstore);
-}
-
-struct remat_cost
-archive_try(struct archive *a, const uint8_t *drop)
-{
-	struct remat_cost c = remat_eval(a->r, drop);
-	int64_t at = c.live / a->width;
-	struct found *f = &a->slot[2 * (at < SLOTS ? at : SLOTS - 1)];
-	struct found *least = &a->slot[2 * SLOTS];
-
-	a->neval++;
-	if (at < SLOTS && faster(c.sec, c.live, f))
-		put(a, f, &c, drop);
-	if (at < SLOTS && leaner(c.sec, c.live, f + 1))
-		put(a, f + 1, &c, drop);
-	if (leaner(c.sec, c.live, least))
-		put(a, least, &c, drop);
-	return c;
-}
-
-/* All sets of n storages, each in a place of its own. */
-bool
-archive_all(struct archive *a, const int32_t *cand, int n)
-{
-	struct remat *r = a->r;
-	uint8_t *drop = arena_array(a->arena, (size_t)r->nstore + 1, 1);
-	struct found *least;
-
-	a->nslot = (1 << n) + 1;
-	a->slot = arena_array(a->arena, (size_t)a->nslot, sizeof *a->slot);
-	least = &a->slot[1 << n];
-	for (int i = 0; i < a->nslot; i++)
-		a->slot[i].live = a->slot[i].placed = -1;
-	remat_keep_all(r, a->must, drop);
-	/* from both ends, should there be no time for all */
-	for (int k = 0; k < 1 << n; k++) {
-		int set = k % 2 ? (1 << n) - 1 - k / 2 : k / 2;
-		struct remat_cost c;
-
-		if (k > 1 && watch_over(r->watch))
-			return false;
-
-		for (int i = 0; i < n; i++)
-			drop[cand[i]] = set >> i & 1;
-		c = remat_eval(r, drop);
-		put(a, &a->slot[set], &c, drop);
-		if (leaner(c.sec, c.live, least))
-			put(a, least, &c, drop);
-	}
-	return true;
-}
-
-void
-remat_keep_all(const struct remat *r, const uint8_t *must, uint8_t *drop)
-{
-	for (int32_t s = 0; s < r->nstore; s++)
-		drop[s] = must[s] == 'k' ? 0 : must[s] == 'r' ? 1
-			: r->store[s].candidate && !r->store[s].direct;
-}
-
-struct archive *
-archive_new(struct remat *r, const uint8_t *must, Arena *arena)
-{
-	struct archive *a = arena_alloc(arena, sizeof *a);
-	uint8_t *drop = arena_array(arena, (size_t)r->nstore + 1, 1);
-
-	a->r = r;
-	a->arena = arena;
-	a->must = must;
-	a->nslot = 2 * SLOTS + 1;
-	a->slot = arena_array(arena, (size_t)a->nslot, sizeof *a->slot);
-	for (int i = 0; i < a->nslot; i++)
-		a->slot[i].live = a->slot[i].placed = -1;
-	remat_keep_all(r, must, drop);
-	/* plans above keep-everything are of no use */
-	a->width = remat_eval(r, drop).live / (SLOTS - 1) + 1;
-	archive_try(a, drop);
-	return a;
-}
-
-struct remat_cost
-found_eval(struct remat *r, const struct found *f)
-{
-	return f->step ? remat_eval_steps(r, f->step, f->nstep)
-		: remat_eval(r, f->drop);
-}
-
-int64_t
-archive_placed(struct archive *a, struct found *f)
-{
-	if (f->placed < 0) {
-		Arena *scratch = arena_new();
-
-		found_eval(a->r, f);
-		f->placed = remat_packed(a->r, scratch);
-		arena_free(scratch);
-	}
-	return f->placed;
-}
-
-struct found *
-archive_best(struct archive *a, int64_t arena)
-{
-	double floor = -1;
-
-	for (int tries = 0;; tries++) {
-		/* packing takes its time */
-		bool late = tries > LATE_TRIES && watch_over(a->r->watch);
-		struct found *best = NULL;
-
-		/* the fastest one that is slower than all seen so far */
-		for (int i = 0; i < a->nslot; i++) {
-			struct found *f = &a->slot[i];
-
-			if (f->live < 0 || f->live > arena || f->sec < floor
-			    || (late && f->placed < 0)
-			    || (f->placed >= 0 && f->placed > arena))
-				continue;
-			if (!best || f->sec < best->sec
-			    || (f->sec == best->sec && f->live < best->live))
-				best = f;
-		}
-		if (!best || archive_placed(a, best) <= arena)
-			return best;
-		floor = best->sec;
-	}
-}
-
-struct found *
-archive_live(struct archive *a, int64_t live)
-{
-	struct found *best = NULL;
-
-	for (int i = 0; i < a->nslot; i++) {
-		struct found *f = &a->slot[i];
-
-		if (f->live >= 0 && f->live <= live
-		    && (!best || f->sec < best->sec
-		        || (f->sec == best->sec && f->live < best->live)))
-			best = f;
-	}
-	return best;
-}
-
-int64_t
-archive_least(struct archive *a)
-{
-	int64_t least = INT64_MAX, live = -1;
-
-	for (;;) {
-		struct found *next = NULL;
-
-		for (int i = 0; i < a->nslot; i++) {
-			struct found *f = &a->slot[i];
-
-			if (f->live >= 0 && f->placed < 0 && f->live >= live
-			    && (!next || f->live < next->live))
-				next = f;
-		}
-		if (!next || next->live >= least
-		    || (least < INT64_MAX && watch_over(a->r->watch)))
-			break;
-		live = next->live;
-		archive_placed(a, next);
-		if (next->placed < least)
-			least = next->placed;
-	}
-	for (int i = 0; i < a->nslot; i++)
-		if (a->slot[i].placed >= 0 && a->slot[i].placed < least)
-			least = a->slot[i].placed;
-	return least;
-}
-
-/* ---- descent ---- */
+enum { TARGETS = 32, SINGLES = 256 };
 
 struct descent {
 	struct archive *a;
@@ -341,11 +139,11 @@ keep_back(struct descent *d)
 static struct descent
 descent_new(struct archive *a)
 {
-	struct descent d = { .a = a, .r = a->r, .arena = arena_new() };
+	struct descent d = { .a = a, .r = a->known.r, .arena = arena_new() };
 
-	d.drop = arena_array(d.arena, (size_t)a->r->nstore + 1, 1);
-	d.trial = arena_array(d.arena, (size_t)a->r->nstore + 1, 1);
-	d.eps = a->r->base_sec * 1e-6;
+	d.drop = arena_array(d.arena, (size_t)a->known.r->nstore + 1, 1);
+	d.trial = arena_array(d.arena, (size_t)a->known.r->nstore + 1, 1);
+	d.eps = a->known.r->base_sec * 1e-6;
 	return d;
 }
 
@@ -414,7 +212,7 @@ remat_polish(struct archive *a, int64_t target, int64_t evals,
 {
 	struct descent d = descent_new(a);
 
-	memcpy(d.drop, start, (size_t)a->r->nstore);
+	memcpy(d.drop, start, (size_t)a->known.r->nstore);
 	if (reach(&d, target))
 		keep_back(&d);
 	anneal(&d, evals, 0x2545f4914f6cdd1d);
@@ -427,17 +225,17 @@ void
 remat_search(struct archive *a)
 {
 	struct descent d = descent_new(a);
-	uint8_t *path = arena_array(d.arena, (size_t)a->r->nstore + 1, 1);
+	uint8_t *path = arena_array(d.arena, (size_t)a->known.r->nstore + 1, 1);
 	int64_t top;
 
-	remat_keep_all(a->r, a->must, d.drop);
-	top = remat_eval(a->r, d.drop).live;
-	for (int i = TARGETS - 1; i >= 0 && !watch_over(a->r->watch); i--) {
+	remat_keep_all(a->known.r, a->must, d.drop);
+	top = remat_eval(a->known.r, d.drop).live;
+	for (int i = TARGETS - 1; i >= 0 && !watch_over(a->known.r->watch); i--) {
 		if (!reach(&d, top / TARGETS * i))
 			break;
-		memcpy(path, d.drop, (size_t)a->r->nstore);
+		memcpy(path, d.drop, (size_t)a->known.r->nstore);
 		keep_back(&d);
-		memcpy(d.drop, path, (size_t)a->r->nstore);
+		memcpy(d.drop, path, (size_t)a->known.r->nstore);
 	}
 	descent_end(&d);
 }

@@ -41,12 +41,12 @@ measure(int layers)
 	remat_keep_all(r, must, drop);
 	all = remat_eval(r, drop).live;
 	d = deep_new(r, must, all, 0);
-	least = deep_least(d);
+	least = shelf_least(&d->known);
 	printf("| %d | %.0f |", layers, (double)all / UNIT);
-	show(r, deep_best(d, least));
-	show(r, deep_best(d, (int64_t)((3 + log2(layers)) * UNIT)));
-	show(r, deep_best(d, (int64_t)((3 + 2 * log2(layers)) * UNIT)));
-	show(r, deep_best(d, (int64_t)((3 + 2 * sqrt(layers)) * UNIT)));
+	show(r, shelf_best(&d->known, least));
+	show(r, shelf_best(&d->known, (int64_t)((3 + log2(layers)) * UNIT)));
+	show(r, shelf_best(&d->known, (int64_t)((3 + 2 * log2(layers)) * UNIT)));
+	show(r, shelf_best(&d->known, (int64_t)((3 + 2 * sqrt(layers)) * UNIT)));
 	printf(" %.2f |\n", (double)clock() / CLOCKS_PER_SEC - start);
 	arena_free(a);
 	graph_free(g);

@@ -72,9 +72,9 @@ compare(struct brute *b, int n)
 	double best = INFINITY;
 
 	b->count++;
-	for (int32_t i = 0; i < b->d->n; i++)
-		if (b->d->plan[i].live <= c.live)
-			best = fmin(best, b->d->plan[i].sec);
+	for (int32_t i = 0; i < b->d->known.n; i++)
+		if (b->d->known.plan[i].live <= c.live)
+			best = fmin(best, b->d->known.plan[i].sec);
 	b->fault += c.sec < best - 1e-9;
 }
 
@@ -119,12 +119,12 @@ tiny_graphs_are_optimal(void **state)
 		open_problem(&p, gen_random(k * 31 + 7, 3 + (int)(k % 2)));
 		random_costs(&p, k);
 		b.d = deep_new(p.r, p.must, p.all + 1, -1);
-		for (int32_t i = 0; i < b.d->n; i++) {
-			struct remat_cost c = found_eval(p.r, &b.d->plan[i]);
+		for (int32_t i = 0; i < b.d->known.n; i++) {
+			struct remat_cost c = found_eval(p.r, &b.d->known.plan[i]);
 			double bound = deep_bound(p.r, c.live);
 
-			assert_true(c.live == b.d->plan[i].live);
-			assert_true(fabs(c.sec - b.d->plan[i].sec) < 1e-9);
+			assert_true(c.live == b.d->known.plan[i].live);
+			assert_true(fabs(c.sec - b.d->known.plan[i].sec) < 1e-9);
 			assert_true(bound <= c.sec + 1e-9);
 			dear += c.sec > 0;
 			tight += c.sec > 0 && bound > c.sec * (1 - 1e-6);
@@ -214,7 +214,7 @@ least_of_chain(int layers)
 
 	open_problem(&p, gen_chain(layers, WIDTH));
 	d = deep_new(p.r, p.must, p.all, 0);
-	least = deep_least(d);
+	least = shelf_least(&d->known);
 	close_problem(&p);
 	return least;
 }

@@ -288,7 +288,7 @@ bound_and_search(void **state)
 		top = try(&p, 0).live;
 		a = archive_new(p.r, p.must, p.r->arena);
 		remat_search(a);
-		least = a->slot[a->nslot - 1].live;
+		least = archive_smallest(a)->live;
 		for (int i = 0; i < 4; i++) {
 			int64_t live = least + (top - least) * i / 4;
 			double best = optimum(&p, live);
@@ -299,7 +299,7 @@ bound_and_search(void **state)
 			assert_true(bound <= best + 1e-6);
 			bound = remat_ilp(a, live, 0, 100, 300);
 			assert_true(bound <= best + 1e-6);
-			f = archive_live(a, live);
+			f = shelf_live(&a->known, live);
 			assert_non_null(f);
 			assert_true(f->sec >= best - 1e-9);
 			hits += f->sec <= best + 1e-9;

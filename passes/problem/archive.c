@@ -1,0 +1,122 @@
+/* The best sets known: in each range of memory the fastest and the leanest.
+ *
+ * note    Nothing depends on the budget asked for: equal graphs give equal
+ *         archives, so a larger budget can only choose from more plans.
+ */
+#include "passes/problem/remat.h"
+
+#include <string.h>
+
+enum { SLOTS = 1024 };
+
+struct found *
+archive_smallest(const struct archive *a)
+{
+	return &a->known.plan[a->known.n - 1];
+}
+
+static void
+open_places(struct archive *a, int32_t n)
+{
+	a->known.n = n;
+	a->known.plan = arena_array(a->arena, (size_t)n,
+	                            sizeof *a->known.plan);
+	for (int32_t i = 0; i < n; i++)
+		a->known.plan[i].live = a->known.plan[i].placed = -1;
+}
+
+static bool
+faster(double sec, int64_t live, const struct found *f)
+{
+	return f->live < 0 || sec < f->sec || (sec == f->sec && live < f->live);
+}
+
+static bool
+leaner(double sec, int64_t live, const struct found *f)
+{
+	return f->live < 0 || live < f->live
+		|| (live == f->live && sec < f->sec);
+}
+
+static void
+put(struct archive *a, struct found *f, const struct remat_cost *c,
+    const uint8_t *drop)
+{
+	f->live = c->live;
+	f->sec = c->sec;
+	f->placed = -1;
+	if (!f->drop)
+		f->drop = arena_array(a->arena, (size_t)a->known.r->nstore + 1, 1);
+	memcpy(f->drop, drop, (size_t)a->known.r->nstore);
+}
+
+struct remat_cost
+archive_try(struct archive *a, const uint8_t *drop)
+{
+	struct remat_cost c = remat_eval(a->known.r, drop);
+	int64_t at = c.live / a->width;
+	struct found *f = &a->known.plan[2 * (at < SLOTS ? at : SLOTS - 1)];
+	struct found *least = archive_smallest(a);
+
+	if (at < SLOTS && faster(c.sec, c.live, f))
+		put(a, f, &c, drop);
+	if (at < SLOTS && leaner(c.sec, c.live, f + 1))
+		put(a, f + 1, &c, drop);
+	if (leaner(c.sec, c.live, least))
+		put(a, least, &c, drop);
+	return c;
+}
+
+/* All sets of n storages, each in a place of its own. */
+bool
+archive_all(struct archive *a, const int32_t *cand, int n)
+{
+	struct remat *r = a->known.r;
+	uint8_t *drop = arena_array(a->arena, (size_t)r->nstore + 1, 1);
+	struct found *least;
+
+	open_places(a, (1 << n) + 1);
+	least = archive_smallest(a);
+	remat_keep_all(r, a->must, drop);
+	/* from both ends, should there be no time for all */
+	for (int k = 0; k < 1 << n; k++) {
+		int set = k % 2 ? (1 << n) - 1 - k / 2 : k / 2;
+		struct remat_cost c;
+
+		if (k > 1 && watch_over(r->watch))
+			return false;
+
+		for (int i = 0; i < n; i++)
+			drop[cand[i]] = set >> i & 1;
+		c = remat_eval(r, drop);
+		put(a, &a->known.plan[set], &c, drop);
+		if (leaner(c.sec, c.live, least))
+			put(a, least, &c, drop);
+	}
+	return true;
+}
+
+void
+remat_keep_all(const struct remat *r, const uint8_t *must, uint8_t *drop)
+{
+	for (int32_t s = 0; s < r->nstore; s++)
+		drop[s] = must[s] == 'k' ? 0 : must[s] == 'r' ? 1
+			: r->store[s].candidate && !r->store[s].direct;
+}
+
+struct archive *
+archive_new(struct remat *r, const uint8_t *must, Arena *arena)
+{
+	struct archive *a = arena_alloc(arena, sizeof *a);
+	uint8_t *drop = arena_array(arena, (size_t)r->nstore + 1, 1);
+
+	a->known.r = r;
+	a->arena = arena;
+	a->must = must;
+	open_places(a, 2 * SLOTS + 1);
+	remat_keep_all(r, must, drop);
+	/* plans above keep-everything are of no use */
+	a->width = remat_eval(r, drop).live / (SLOTS - 1) + 1;
+	archive_try(a, drop);
+	return a;
+}
