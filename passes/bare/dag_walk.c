@@ -3,12 +3,8 @@
  * what    evaluations in slots, most of them free; lifetimes; the bytes in
  *         memory over each slot and their sum above a budget
  * method  A change puts, takes and shifts evaluations and notes how lifetimes
- *         end; only then the profile is asked, and written if the change is
- *         kept.  The profile is an array with the most of each block, instead
- *         of a tree of maxima: that gives the sum of bytes above the budget,
- *         which is what leads out of plans with several tight places, and
- *         adding to a range of some hundred slots costs no more than a walk
- *         down and up a tree.
+ *         end; only then the profile (dag_profile.c) is asked, and written if
+ *         the change is kept.
  * cost    of a change: the evaluations of the neighbours and the length of
  *         the lifetimes that change
  */
@@ -25,129 +21,6 @@ int32_t
 walk_pick(uint64_t *random, int32_t n)
 {
 	return (int32_t)((dag_draw(random) >> 32) * (uint64_t)n >> 32);
-}
-
-/* ---- the profile ---- */
-
-/* What delta in a range of slots of one block adds above the budget. */
-static int32_t
-over_part(const int32_t *mem, int32_t n, int32_t budget, int32_t delta)
-{
-	int32_t over = 0;
-
-	for (int32_t k = 0; k < n; k++) {
-		int32_t old = mem[k] - budget, now = old + delta;
-
-		over += (now > 0 ? now : 0) - (old > 0 ? old : 0);
-	}
-	return over;
-}
-
-/* The same for any range.  Blocks have a fixed length, which compilers turn
- * into vector code; most have nothing above the budget. */
-static int64_t
-over_by(struct walk *s, int32_t lo, int32_t hi, int32_t delta)
-{
-	int32_t budget = s->budget, low = budget - (delta > 0 ? delta : 0);
-	int64_t over = 0;
-
-	s->work -= 4;
-	while (lo < hi) {
-		int32_t b = lo / BLOCK, end = (b + 1) * BLOCK;
-
-		end = end < hi ? end : hi;
-		s->work--;
-		if (s->top[b] > low) {
-			over += end - lo == BLOCK
-				? over_part(s->mem + lo, BLOCK, budget, delta)
-				: over_part(s->mem + lo, end - lo, budget,
-				            delta);
-			s->work -= 3;
-		}
-		lo = end;
-	}
-	return over;
-}
-
-static int32_t
-top_of(const int32_t *mem)
-{
-	int32_t top = mem[0];
-
-	for (int32_t k = 1; k < BLOCK; k++)
-		top = mem[k] > top ? mem[k] : top;
-	return top;
-}
-
-static void
-add(struct walk *s, int32_t lo, int32_t hi, int32_t delta)
-{
-	while (lo < hi) {
-		int32_t b = lo / BLOCK, end = (b + 1) * BLOCK;
-
-		if (end - lo == BLOCK && end <= hi) {
-			for (int32_t k = 0; k < BLOCK; k++)
-				s->mem[lo + k] += delta;
-			s->top[b] += delta;
-		} else {
-			end = end < hi ? end : hi;
-			for (int32_t k = lo; k < end; k++)
-				s->mem[k] += delta;
-			s->top[b] = top_of(s->mem + b * BLOCK);
-		}
-		lo = end;
-	}
-}
-
-static void
-sort_events(struct walk_event *e, int32_t n)
-{
-	for (int32_t gap = n > 32 ? n / 3 + 1 : 1; ; gap = gap / 3 + 1) {
-		for (int32_t i = gap; i < n; i++) {
-			struct walk_event x = e[i];
-			int32_t j = i;
-
-			for (; j >= gap && e[j - gap].slot > x.slot; j -= gap)
-				e[j] = e[j - gap];
-			e[j] = x;
-		}
-		if (gap == 1)
-			return;
-	}
-}
-
-/* Bring the pending changes into ranges; what they add above the budget. */
-static int64_t
-gather(struct walk *s)
-{
-	struct walk_event *e = s->event;
-	int32_t net = 0, n = 0;
-	int64_t over = 0;
-
-	sort_events(e, s->nevent);
-	for (int32_t i = 0; i < s->nevent;) {
-		int32_t at = e[i].slot, old = net;
-
-		for (; i < s->nevent && e[i].slot == at; i++)
-			net += e[i].delta;
-		if (net == old)
-			continue;
-		if (old)
-			over += over_by(s, e[n - 1].slot, at, old);
-		e[n++] = (struct walk_event){ at, net };
-	}
-	s->nevent = n;
-	return over;
-}
-
-static void
-apply(struct walk *s)
-{
-	const struct walk_event *e = s->event;
-
-	for (int32_t i = 0; i + 1 < s->nevent; i++)
-		if (e[i].delta)
-			add(s, e[i].slot, e[i + 1].slot, e[i].delta);
 }
 
 /* ---- lifetimes ---- */
@@ -481,12 +354,12 @@ walk_end(struct walk *s)
 		undo(s);
 		return false;
 	}
-	over = gather(s);
+	over = walk_gather(s);
 	if (s->dcost + s->weight * (double)over > s->limit) {
 		undo(s);
 		return false;
 	}
-	apply(s);
+	walk_apply(s);
 	s->over += over;
 	s->cost += s->dcost;
 	for (int32_t k = 0; k < s->nop; k++)
@@ -536,7 +409,7 @@ walk_load(struct walk *s, const struct dag_seq *q)
 		s->over += s->mem[t] > s->budget ? s->mem[t] - s->budget : 0;
 	}
 	for (int32_t b = 0; b <= s->nslot / BLOCK; b++)
-		s->top[b] = top_of(s->mem + b * BLOCK);
+		s->top[b] = walk_top(s->mem + b * BLOCK);
 }
 
 int32_t

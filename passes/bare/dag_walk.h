@@ -85,4 +85,11 @@ bool walk_removable(const struct walk *, int32_t e);
 
 int32_t walk_pick(uint64_t *random, int32_t n);
 
+/* dag_profile.c: most bytes in a block of slots. */
+int32_t walk_top(const int32_t *mem);
+/* Bring the pending changes into ranges; what they add above the budget. */
+int64_t walk_gather(struct walk *);
+/* Add those ranges to the profile. */
+void walk_apply(struct walk *);
+
 #endif

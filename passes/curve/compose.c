@@ -255,14 +255,10 @@ offer_low(struct cells *c, int64_t room, double sec)
 {
 	struct entry *e = cell(c, room);
 
-	if (e->sec < 0) {
+	if (e->sec < 0)
 		*e = (struct entry){ room, sec, sec, 0, 0 };
-		return;
-	}
-	if (room < e->room)
-		e->room = room;
-	if (sec < e->sec)
-		e->sec = sec;
+	e->room = room < e->room ? room : e->room;
+	e->sec = fmin(e->sec, sec);
 }
 
 /* All configurations of a part in front of answers behind.  Not all: no memory

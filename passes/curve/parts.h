@@ -103,12 +103,20 @@ struct parts {
 	bool *crosses;                  /* by storage: another part reads it */
 	bool *tied;                     /* by storage: kept without a choice */
 	NodeId *end_forward, *first, *last;     /* by storage: reads */
-	struct loose *loose;            /* by price, see part_need.c */
+	struct loose *loose;            /* by price, see part_least.c */
 	int32_t nloose;
 };
 
+static inline bool
+part_droppable(const struct parts *y, int32_t s)
+{
+	return y->r->store[s].candidate && y->must[s] != 'k';
+}
+
 /* parts.c; NULL: the graph cannot be cut into parts small enough. */
 struct parts *parts_new(struct remat *, const uint8_t *must);
+/* part_kind.c: kinds of parts and their picks; false: too many of a kind. */
+bool parts_kinds(struct parts *);
 /* part_pick.c: what has to be there for the picks asked for, when `keep` is
  * kept. */
 uint64_t picks_needed(const struct kind *, uint64_t asked, uint64_t keep);
@@ -121,8 +129,12 @@ void part_set(const struct parts *, const struct part *,
 /* part_config.c: configurations of every kind, needs of every part; false:
  * there are too many, or no time for them. */
 bool parts_solve(struct parts *);
-/* part_need.c: what parts need in any plan, and with measured ones. */
+/* part_least.c: what parts need in any plan. */
 void parts_least(struct parts *);
+/* Empty needs for parts of a kind, at the end of a list. */
+struct needs *needs_new(struct parts *, const struct kind *,
+                        struct needs **list, int32_t *n);
+/* part_need.c: what parts need with configurations, as measured. */
 void parts_measure(struct parts *);
 /* part_open.c: which of the open ones are worth a try, and their needs. */
 void parts_open(struct parts *);

@@ -2,15 +2,12 @@
  *
  * what    parts of the forward graph between storages at which a single
  *         activation crosses ("cuts"); a builder of sequences out of sweeps
- *         that make a cut from an earlier one and of the backward of parts;
- *         what each part costs
+ *         that make a cut from an earlier one and of the backward of parts
  * method  a sweep makes its targets again with all that they miss and forgets
  *         the rest.  Backward of a part makes what is missing before each
  *         node, as the storages' flags say.  Values that cross parts without
  *         depending on parameters (masks, tables) are "far": held throughout,
- *         or made again for each part.  Costs are read off the exact
- *         evaluation of two plans: all cuts kept and each part made again,
- *         and everything kept.
+ *         or made again for each part.
  * needs   the backward of parts in falling order; where it is not, values are
  *         made again on demand and only the costs are misjudged
  */
@@ -20,12 +17,6 @@
 #include <string.h>
 
 /* ---- parts ---- */
-
-static bool
-backward(const struct chain *c, int32_t s)
-{
-	return c->r->node[c->r->store[s].def].backward;
-}
 
 static bool
 may_go(const struct chain *c, int32_t s)
@@ -177,9 +168,8 @@ chain_new(struct remat *r, const uint8_t *must, struct steps *out, Arena *a)
 
 /* ---- building ---- */
 
-/* A storage that a part's backward finds in memory. */
-static bool
-on_tape(const struct chain *c, int32_t s)
+bool
+chain_on_tape(const struct chain *c, int32_t s)
 {
 	return may_go(c, s) && c->last[s] && c->flag[s] == CHAIN_HOLD
 		&& !c->far[s] && !is_cut(c, s);
@@ -282,7 +272,7 @@ void
 chain_hold_tape(struct chain *c, int32_t part)
 {
 	for (int32_t k = c->store_at[part]; k < c->store_at[part + 1]; k++)
-		if (on_tape(c, c->store[k]))
+		if (chain_on_tape(c, c->store[k]))
 			c->here[c->store[k]] = true;
 	chain_hold_cut(c, part);
 }
@@ -295,7 +285,7 @@ keep_only(struct chain *c, int32_t part, bool tape)
 		int32_t s = c->made[k];
 
 		if (s != c->cut[part] && !(tape && c->part_of[s] == part
-		                           && on_tape(c, s)))
+		                           && chain_on_tape(c, s)))
 			c->here[s] = false;
 	}
 	c->nmade = 0;
@@ -320,7 +310,7 @@ chain_sweep_tape(struct chain *c, int32_t part, bool cut)
 
 	begin_wanting(c);
 	for (int32_t k = c->store_at[part]; k < c->store_at[part + 1]; k++)
-		if (on_tape(c, c->store[k]))
+		if (chain_on_tape(c, c->store[k]))
 			want(c, c->store[k], &count);
 	if (cut && c->cut[part] >= 0)
 		want(c, c->cut[part], &count);
@@ -369,142 +359,4 @@ chain_backward(struct chain *c, int32_t part)
 		if (may_go(c, s) && !(c->far[s] && c->flag[s] == CHAIN_HOLD))
 			c->here[s] = false;
 	}
-}
-
-/* ---- measuring ---- */
-
-/* Seconds from each cut to the next. */
-static void
-measure_sweeps(struct chain *c)
-{
-	chain_begin(c);
-	for (int32_t i = 0; i < c->npart; i++)
-		chain_hold_cut(c, i);
-	for (int32_t i = 0; i + 1 < c->npart; i++) {
-		double sec = 0;
-
-		c->out->n = 0;
-		c->here[c->cut[i]] = false;
-		chain_sweep(c, i);
-		for (int32_t k = 0; k < c->out->n; k++)
-			sec += c->r->node[c->out->step[k].node].sec;
-		c->cost[i].sec = sec;
-		c->cost[i].cut = c->r->store[c->cut[i]].size;
-	}
-}
-
-/* By step of the last evaluation: the part it belongs to. */
-static int32_t *
-label(const struct chain *c, Arena *a)
-{
-	const struct remat *r = c->r;
-	int32_t *of = arena_array(a, (size_t)r->nstep + 1, 4), part = 0;
-
-	for (int32_t k = r->nstep - 1; k >= 0; k--) {
-		NodeId i = r->step[k].node;
-
-		if (!r->step[k].clone && r->node[i].backward)
-			part = c->stage[i];
-		of[k] = part;
-	}
-	return of;
-}
-
-/* Bytes of gradients by step of the last evaluation. */
-static int64_t *
-gradients(const struct chain *c, Arena *a)
-{
-	const struct remat *r = c->r;
-	int64_t *live = arena_array(a, (size_t)r->nstep + 2, sizeof *live);
-
-	for (int32_t y = 0; y < r->ninst; y++)
-		if (r->block[y] == y && r->first[y] >= 0
-		    && backward(c, r->of_inst[y])) {
-			int64_t size = r->store[r->of_inst[y]].size;
-
-			live[r->first[y]] += size;
-			live[r->last[y] < r->nstep ? r->last[y] + 1
-				: r->nstep] -= size;
-		}
-	for (int32_t k = 0; k < r->nstep; k++)
-		live[k + 1] += live[k];
-	return live;
-}
-
-/* Sums over copies, by part; the largest sums of bytes with all cuts there. */
-static void
-measure_parts(struct chain *c, bool tape)
-{
-	const struct remat *r = c->r;
-	Arena *a = arena_new();
-	int32_t *part = label(c, a), last = -1;
-	int64_t *grad = gradients(c, a);
-	int64_t *before = arena_array(a, (size_t)c->npart + 1, sizeof *before);
-
-	for (int32_t i = 0; i < c->npart; i++) {
-		before[i + 1] = before[i] + c->cost[i].cut;
-		c->cost[i].once = tape ? 0 : c->cost[i].once;
-		c->cost[i].all = tape ? c->cost[i].all : 0;
-		c->cost[i].peak = c->cost[i].sweep = c->cost[i].fixed = 0;
-	}
-	for (int32_t k = 0; k < r->nstep; k++) {
-		NodeId i = r->step[k].node;
-		bool first = !r->step[k].clone && i < c->begin;
-		int32_t p = part[k];
-		struct part_cost *o = &c->cost[p];
-
-		if (r->step[k].clone)
-			*(tape ? &o->once : &o->all) += r->node[i].sec;
-		if (tape)
-			continue;
-		if (first) {
-			if (r->node[i].nwrite == 0)
-				continue;
-			p = c->part_of[r->node[i].write[0]];
-			if (r->live[k] - before[p] > c->cost[p].sweep)
-				c->cost[p].sweep = r->live[k] - before[p];
-			continue;
-		}
-		if (r->live[k] - before[p] > o->peak)
-			o->peak = r->live[k] - before[p];
-		if (p != last)
-			o->fixed = grad[k];
-		last = p;
-	}
-	arena_free(a);
-}
-
-bool
-chain_measure(struct chain *c)
-{
-	const struct remat *r = c->r;
-
-	measure_sweeps(c);
-	chain_begin(c);
-	for (int32_t i = 0; i < c->npart; i++)
-		chain_hold_tape(c, i);
-	for (int32_t i = c->npart - 1; i >= 0; i--)
-		chain_backward(c, i);
-	if (!c->ok)
-		return false;
-	remat_eval_steps(c->r, c->out->step, c->out->n);
-	measure_parts(c, true);
-	chain_begin(c);
-	for (int32_t i = 0; i < c->npart; i++)
-		chain_hold_cut(c, i);
-	for (int32_t i = c->npart - 1; i >= 0; i--) {
-		chain_sweep_tape(c, i, false);
-		chain_backward(c, i);
-	}
-	if (!c->ok)
-		return false;
-	remat_eval_steps(c->r, c->out->step, c->out->n);
-	measure_parts(c, false);
-	for (int32_t i = 0; i < c->npart; i++) {
-		c->cost[i].tape = 0;
-		for (int32_t k = c->store_at[i]; k < c->store_at[i + 1]; k++)
-			if (on_tape(c, c->store[k]))
-				c->cost[i].tape += r->store[c->store[k]].size;
-	}
-	return true;
 }

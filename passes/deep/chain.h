@@ -49,7 +49,9 @@ struct chain {
 /* NULL: the graph cannot be cut. */
 struct chain *chain_new(struct remat *, const uint8_t *must, struct steps *,
                         Arena *);
-/* Fill in costs under the flags as they are; false: too long. */
+/* A storage that a part's backward finds in memory. */
+bool chain_on_tape(const struct chain *, int32_t s);
+/* chain_cost.c: fill in costs under the flags as they are; false: too long. */
 bool chain_measure(struct chain *);
 
 /* Build: forward, what stays in memory after it, then parts from the last. */

@@ -20,66 +20,12 @@
  *         given order, is faster (bound class "once").
  * cost    some thousand columns and rows for a dozen layers
  */
-#include "passes/solve/ilp.h"
-#include "passes/problem/remat.h"
+#include "passes/plan/remat_ilp.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MAX_BREAK = 40, ROUNDS = 40, ROWS_PER_ROUND = 6 };
-
-struct point {                          /* a place for a memory row */
-	NodeId node;
-	int32_t stage;                  /* -1: forward */
-	bool after;                     /* the stage itself is over */
-	int64_t fixed;
-	bool used;
-};
-
-struct model {
-	struct remat *r;
-	const uint8_t *must;
-	Arena *arena;
-	Ilp *ilp;
-	double unit_sec, unit_bytes;
-	int64_t memory;
-	int32_t nstage;
-	int32_t *stage_of;              /* by node: last stage begun; -1 */
-	int32_t *first, *last;          /* stages of direct uses, by storage */
-	NodeId *end_forward;            /* last forward node that touches it */
-	NodeId *end;                    /* last node that touches it */
-	int32_t *x;                     /* column by storage; -1 */
-	int32_t *hi, *lo;               /* stages by node; hi -1: never again */
-	int32_t *nbreak;
-	int32_t (*at)[MAX_BREAK];       /* stages of z, ascending, by node */
-	int32_t (*z)[MAX_BREAK];        /* columns of z */
-	int32_t **user;                 /* by storage: forward nodes reading */
-	int32_t *nuser;
-	struct point *point;
-	int32_t npoint;
-	int ncol, nrow;
-	int *col;                       /* row under construction */
-	double *coef;
-	int len;
-	double *value;                  /* of columns, last solution */
-	int32_t *leaner;                /* by node: storage + 1 that leans */
-	int *wcol;
-	int wlen;
-	double extra;
-};
-
-/* May be made again without being stored. */
-static bool
-inlinable(const struct model *m, int32_t s)
-{
-	return m->r->node[m->r->store[s].def].inlinable;
-}
-
-static bool
-forward(const struct model *m, int32_t s)
-{
-	return !m->r->node[m->r->store[s].def].backward;
-}
+enum { ROUNDS = 40 };
 
 /* ---- uses and stages ---- */
 
@@ -102,7 +48,6 @@ find_uses(struct model *m)
 			m->end[s] = i;
 			if (!n->backward) {
 				m->end_forward[s] = i;
-				m->nuser[s]++;
 			} else if (forward(m, s)) {
 				if (m->first[s] < 0)
 					m->first[s] = m->nstage - 1;
@@ -115,16 +60,6 @@ find_uses(struct model *m)
 				m->end_forward[n->write[k]] = i;
 		}
 	}
-	for (int32_t s = 0; s < r->nstore; s++)
-		m->user[s] = arena_array(m->arena, (size_t)m->nuser[s] + 1, 4);
-	memset(m->nuser, 0, (size_t)r->nstore * 4);
-	for (NodeId i = 1; i < r->nnode; i++)
-		for (int k = 0; k < r->node[i].nread
-		     && !r->node[i].backward; k++) {
-			int32_t s = r->node[i].read[k];
-
-			m->user[s][m->nuser[s]++] = (int32_t)i;
-		}
 }
 
 static bool
@@ -155,8 +90,9 @@ find_ranges(struct model *m)
 				m->hi[i] = m->first[s];
 			if (m->first[s] >= 0 && m->first[s] < m->lo[i])
 				m->lo[i] = m->first[s];
-			for (int u = 0; u < m->nuser[s]; u++) {
-				int32_t c = m->user[s][u];
+			for (int32_t u = m->use.at[s]; u < m->use.at[s + 1];
+			     u++) {
+				NodeId c = m->use.node[u];
 
 				if (m->hi[c] > m->hi[i])
 					m->hi[i] = m->hi[c];
@@ -168,13 +104,6 @@ find_ranges(struct model *m)
 }
 
 /* ---- columns ---- */
-
-static int
-new_col(struct model *m, double lower, double upper, double cost, bool integer)
-{
-	m->ncol++;
-	return ilp_col(m->ilp, lower, upper, cost, integer);
-}
 
 /* Distances from the last stage: 0..12, then half as far again each time. */
 static void
@@ -209,42 +138,7 @@ make_columns(struct model *m)
 			make_breaks(m, i);
 }
 
-/* Column of z at the first of its stages >= t. */
-static int
-z_up(const struct model *m, NodeId n, int32_t t)
-{
-	for (int32_t k = 0; k < m->nbreak[n]; k++)
-		if (m->at[n][k] >= t)
-			return m->z[n][k];
-	return m->z[n][m->nbreak[n] - 1];
-}
-
-/* Column of z at the last of its stages <= t, or -1 if there is none. */
-static int
-z_down(const struct model *m, NodeId n, int32_t t)
-{
-	for (int32_t k = m->nbreak[n] - 1; k >= 0; k--)
-		if (m->at[n][k] <= t)
-			return m->z[n][k];
-	return -1;
-}
-
 /* ---- rows ---- */
-
-static void
-term(struct model *m, int col, double coef)
-{
-	m->col[m->len] = col;
-	m->coef[m->len++] = coef;
-}
-
-static void
-end_row(struct model *m, double lower, double upper)
-{
-	ilp_row(m->ilp, lower, upper, m->len, m->col, m->coef);
-	m->nrow++;
-	m->len = 0;
-}
 
 static void
 make_logic(struct model *m)
@@ -278,227 +172,6 @@ make_logic(struct model *m)
 		}
 }
 
-/* Whether some output of node i may lie in the bytes of storage `in`, and
- * which: such an output costs nothing at its own step. */
-static bool
-may_share(const struct model *m, const struct rnode *n, int32_t out)
-{
-	for (int i = 0; i < n->npair; i++) {
-		int32_t in = n->pair[2 * i + 1];
-
-		/* a forward value dies here unless it is needed later */
-		if (n->pair[2 * i] == out
-		    && (m->end[in] == n->node
-		        || (!n->backward && m->end_forward[in] == n->node)))
-			return true;
-	}
-	return false;
-}
-
-/* What lives at the point in every plan. */
-static int64_t
-fixed_bytes(const struct model *m, const struct point *p)
-{
-	const struct remat *r = m->r;
-	const struct rnode *n = &r->node[p->node];
-	int64_t sum = n->workspace;
-
-	for (int32_t s = 0; s < r->nstore; s++) {
-		const struct storage *st = &r->store[s];
-		bool alive;
-
-		if (st->def > p->node)
-			continue;
-		if (st->def == p->node)
-			alive = !may_share(m, n, s);
-		else if (st->output)
-			alive = true;
-		else if (!forward(m, s))
-			alive = m->end[s] >= p->node;
-		else if (p->stage < 0)
-			alive = m->end_forward[s] >= p->node
-				|| (m->x[s] < 0 && m->end[s] >= p->node);
-		else if (m->x[s] < 0 && !st->candidate)
-			alive = m->end[s] >= p->node;
-		else
-			alive = m->first[s] >= 0
-				&& (m->x[s] < 0 || (m->first[s] <= p->stage
-				                    && !inlinable(m, s)))
-				&& m->last[s] >= p->stage + p->after;
-		if (alive)
-			sum += st->size;
-	}
-	return sum;
-}
-
-static void
-make_points(struct model *m)
-{
-	const struct remat *r = m->r;
-
-	/* fewer rows make a weaker bound, and no wrong one */
-	for (NodeId i = 1; i < r->nnode && !watch_over(r->watch); i++) {
-		struct point *p = &m->point[m->npoint++];
-
-		p->node = i;
-		p->stage = r->node[i].backward ? m->stage_of[i] : -1;
-		p->after = p->stage >= 0 && m->stage_of[i - 1] == p->stage;
-		p->fixed = fixed_bytes(m, p);
-	}
-}
-
-/* A storage j that only repeats read is in memory while it is kept and none of
- * its readers has been repeated:  a >= x_j - sum of z_c.  Where z_c has no
- * stage at this point, the earlier one serves if the reader's own output is
- * still to be used first: somewhere in between the reader is repeated, before
- * that j is there, afterwards the copy, so that the smaller of the two always
- * is.  One j may lean on a reader that way, or the copy would count twice.
- * Returns the bytes; the row's columns but a in m->wcol, m->wlen of them. */
-static int64_t
-waiting(struct model *m, int32_t j, int32_t stage)
-{
-	const struct remat *r = m->r;
-	int64_t size = r->store[j].size;
-	bool lean = true;
-
-	m->wlen = 0;
-	for (int u = 0; u < m->nuser[j]; u++) {
-		NodeId c = (NodeId)m->user[j][u];
-
-		if (m->hi[c] < 0)
-			continue;
-		lean = m->leaner[c] == 0 || m->leaner[c] == j + 1;
-		if (r->node[c].nwrite == 1 && lean
-		    && m->first[r->node[c].write[0]] > stage) {
-			int32_t d = r->node[c].write[0];
-			int z = z_down(m, c, stage);
-
-			m->leaner[c] = j + 1;
-			if (r->store[d].size < size)
-				size = r->store[d].size;
-			if (z >= 0)
-				m->wcol[m->wlen++] = z;
-		} else {
-			m->wcol[m->wlen++] = z_up(m, c, stage);
-		}
-	}
-	return size;
-}
-
-/* The share of a waiting storage in a memory row: a new column, or its value
- * in the last solution. */
-static void
-waiting_term(struct model *m, int32_t s, int32_t stage, bool measure)
-{
-	double size = (double)waiting(m, s, stage) / m->unit_bytes;
-	double value = 0;
-	int n = m->wlen + 2;
-	double *coef;
-
-	if (measure) {
-		value = m->value[m->x[s]];
-		for (int i = 0; i < m->wlen; i++)
-			value -= m->value[m->wcol[i]];
-		m->extra += value > 0 ? value * size : 0;
-		return;
-	}
-	coef = arena_array(m->arena, (size_t)n, sizeof *coef);
-	for (int i = 0; i < n; i++)
-		coef[i] = 1;
-	coef[n - 1] = -1;
-	m->wcol[n - 2] = new_col(m, 0, 1, 0, false);
-	m->wcol[n - 1] = m->x[s];
-	ilp_row(m->ilp, 0, INFINITY, n, m->wcol, coef);
-	m->nrow++;
-	term(m, m->wcol[n - 2], size);
-}
-
-/* Terms of what is kept or repeated early at the point. */
-static void
-memory_terms(struct model *m, const struct point *p, bool measure)
-{
-	const struct remat *r = m->r;
-
-	memset(m->leaner, 0, r->nnode * sizeof *m->leaner);
-	m->len = 0;
-	m->extra = 0;
-	for (int32_t s = 0; s < r->nstore; s++) {
-		NodeId def = r->store[s].def;
-		double size = (double)r->store[s].size / m->unit_bytes;
-
-		if (m->x[s] < 0 || def >= p->node || size <= 0)
-			continue;
-		if (p->stage < 0) {
-			if (m->end_forward[s] < p->node)
-				term(m, m->x[s], size);
-		} else if (m->first[s] > p->stage) {
-			int z = z_down(m, def, p->stage);
-
-			term(m, m->x[s], size);
-			if (z >= 0 && r->node[def].nwrite == 1
-			    && !inlinable(m, s))
-				term(m, z, size);
-		} else if (m->first[s] < 0 && m->hi[def] > p->stage) {
-			waiting_term(m, s, p->stage, measure);
-		} else if (inlinable(m, s)
-		           && m->last[s] >= p->stage + p->after) {
-			term(m, m->x[s], size);
-		}
-	}
-}
-
-static double
-slack(struct model *m, struct point *p)
-{
-	double room = (double)(m->memory - p->fixed) / m->unit_bytes;
-
-	memory_terms(m, p, true);
-	for (int i = 0; i < m->len; i++)
-		room -= m->coef[i] * m->value[m->col[i]];
-	m->len = 0;
-	return room - m->extra;
-}
-
-static void
-add_memory_row(struct model *m, struct point *p)
-{
-	double room = (double)(m->memory - p->fixed) / m->unit_bytes;
-
-	memory_terms(m, p, false);
-	end_row(m, -INFINITY, room);
-	p->used = true;
-}
-
-/* Add the most violated rows; false if there is none. */
-static bool
-add_violated(struct model *m)
-{
-	double *room = arena_array(m->arena, (size_t)m->npoint + 1,
-	                           sizeof *room);
-	bool any = false;
-
-	for (int32_t i = 0; i < m->npoint; i++)
-		room[i] = m->point[i].used || watch_over(m->r->watch) ? 0
-			: slack(m, &m->point[i]);
-	for (int k = 0; k < ROWS_PER_ROUND; k++) {
-		int32_t worst = -1;
-
-		for (int32_t i = 0; i < m->npoint; i++)
-			if (room[i] < -1e-7
-			    && (worst < 0 || room[i] < room[worst]))
-				worst = i;
-		if (worst < 0)
-			break;
-		add_memory_row(m, &m->point[worst]);
-		/* its neighbours say nearly the same */
-		for (int32_t i = worst - 4; i <= worst + 4; i++)
-			if (i >= 0 && i < m->npoint)
-				room[i] = 0;
-		any = true;
-	}
-	return any;
-}
-
 static struct model *
 model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
 {
@@ -526,8 +199,7 @@ model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
 	m->nbreak = arena_array(arena, n, 4);
 	m->at = arena_array(arena, n, sizeof *m->at);
 	m->z = arena_array(arena, n, sizeof *m->z);
-	m->user = arena_array(arena, k, sizeof *m->user);
-	m->nuser = arena_array(arena, k, 4);
+	m->use = remat_readers(r, arena);
 	m->point = arena_array(arena, n, sizeof *m->point);
 	m->leaner = arena_array(arena, n, sizeof *m->leaner);
 	m->wcol = arena_array(arena, n + 2, sizeof *m->wcol);
@@ -537,7 +209,7 @@ model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
 	find_ranges(m);
 	make_columns(m);
 	make_logic(m);
-	make_points(m);
+	model_points(m);
 	return m;
 }
 
@@ -558,7 +230,7 @@ relax(struct model *m)
 			return best;
 		best = a;
 		m->value = a.x;
-		if (!add_violated(m))
+		if (!model_violated(m))
 			break;
 	}
 	return best;

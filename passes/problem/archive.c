@@ -46,7 +46,8 @@ put(struct archive *a, struct found *f, const struct remat_cost *c,
 	f->sec = c->sec;
 	f->placed = -1;
 	if (!f->drop)
-		f->drop = arena_array(a->arena, (size_t)a->known.r->nstore + 1, 1);
+		f->drop = arena_array(a->arena,
+			(size_t)a->known.r->nstore + 1, 1);
 	memcpy(f->drop, drop, (size_t)a->known.r->nstore);
 }
 

@@ -15,6 +15,14 @@ mix64(uint64_t h, uint64_t x)
 	return h ^ h >> 29;
 }
 
+static inline uint64_t
+bits_of_double(double x)
+{
+	union { double x; uint64_t u; } bits = { .x = x };
+
+	return bits.u;
+}
+
 typedef uint64_t numbers_hash(const uint64_t *word, size_t n);
 
 struct numbered {

@@ -141,8 +141,9 @@ int64_t remat_packed(struct remat *, Arena *scratch);
 
 /* remat.c */
 struct remat *remat_new(const Graph *, Arena *);
-/* Make a problem that was filled in by hand ready for evaluations: nodes,
- * storages and the arena are there; no graph, so nothing is a view. */
+/* remat_steps.c: make a problem that was filled in by hand ready for
+ * evaluations: nodes, storages and the arena are there; no graph, so nothing
+ * is a view. */
 void remat_ready(struct remat *);
 /* Evaluate: drop[s] != 0 for dropped candidates. */
 struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
@@ -208,7 +209,8 @@ struct found *archive_smallest(const struct archive *);
 /* Keep everything: only what backward never reads counts as dropped. */
 void remat_keep_all(const struct remat *, const uint8_t *must, uint8_t *drop);
 
-/* remat_search.c: descend from keep-everything to the least memory, all targets on the way. */
+/* remat_search.c: descend from keep-everything to the least memory, all
+ * targets on the way. */
 void remat_search(struct archive *);
 /* Work on one target, starting from the best plan known for it. */
 void remat_polish(struct archive *, int64_t target, int64_t evals,

@@ -225,17 +225,18 @@ void
 remat_search(struct archive *a)
 {
 	struct descent d = descent_new(a);
-	uint8_t *path = arena_array(d.arena, (size_t)a->known.r->nstore + 1, 1);
+	size_t n = (size_t)d.r->nstore;
+	uint8_t *path = arena_array(d.arena, n + 1, 1);
 	int64_t top;
 
-	remat_keep_all(a->known.r, a->must, d.drop);
-	top = remat_eval(a->known.r, d.drop).live;
-	for (int i = TARGETS - 1; i >= 0 && !watch_over(a->known.r->watch); i--) {
+	remat_keep_all(d.r, a->must, d.drop);
+	top = remat_eval(d.r, d.drop).live;
+	for (int i = TARGETS - 1; i >= 0 && !watch_over(d.r->watch); i--) {
 		if (!reach(&d, top / TARGETS * i))
 			break;
-		memcpy(path, d.drop, (size_t)a->known.r->nstore);
+		memcpy(path, d.drop, n);
 		keep_back(&d);
-		memcpy(d.drop, path, (size_t)a->known.r->nstore);
+		memcpy(d.drop, path, n);
 	}
 	descent_end(&d);
 }

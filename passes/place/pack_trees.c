@@ -1,0 +1,283 @@
+/* Trees of the skyline.
+ *
+ * what    which box not placed comes first in an order among those that fit
+ *         between two walls; how many bytes a section still lacks
+ * method  a k-d tree over (from, to) whose nodes know the first in the order
+ *         below them; a tree of maxima over sections
+ * cost    O(sqrt n) at worst for a query of the first, O(log n) of the second
+ */
+#include "passes/place/pack_sky.h"
+
+#include <string.h>
+
+enum { NONE = INT32_MAX };
+
+struct query {
+	int32_t min_from, max_from, min_to, max_to;
+	int32_t first;                  /* least rank found */
+};
+
+/* ---- the tree of boxes ---- */
+
+static void
+swap_boxes(struct knot *k, int32_t i, int32_t j)
+{
+	int32_t t = k[i].box;
+
+	k[i].box = k[j].box;
+	k[j].box = t;
+}
+
+static int64_t
+coordinate(const struct sky *s, int32_t x, bool by_to)
+{
+	int32_t a = from_of(s, x), b = to_of(s, x);
+
+	/* ties by the other one and the box make all different */
+	return by_to ? ((int64_t)b << 32) + x : ((int64_t)a << 32) + x;
+}
+
+/* Bring the median of lo..hi-1 to its middle. */
+static void
+split_at_median(struct sky *s, int32_t lo, int32_t hi, bool by_to)
+{
+	struct knot *k = s->knot;
+	int32_t mid = lo + (hi - lo) / 2;
+
+	hi--;
+	while (lo < hi) {
+		int32_t i = lo, j = hi;
+		int64_t pivot = coordinate(s, k[lo + (hi - lo) / 2].box, by_to);
+
+		while (i <= j) {
+			while (coordinate(s, k[i].box, by_to) < pivot)
+				i++;
+			while (coordinate(s, k[j].box, by_to) > pivot)
+				j--;
+			if (i <= j)
+				swap_boxes(k, i++, j--);
+		}
+		if (mid <= j)
+			hi = j;
+		else if (mid >= i)
+			lo = i;
+		else
+			break;
+	}
+}
+
+static int32_t
+min32(int32_t a, int32_t b)
+{
+	return a < b ? a : b;
+}
+
+static int32_t
+max32(int32_t a, int32_t b)
+{
+	return a > b ? a : b;
+}
+
+static void
+join(struct knot *k, const struct knot *sub)
+{
+	k->min_from = min32(k->min_from, sub->min_from);
+	k->max_from = max32(k->max_from, sub->max_from);
+	k->min_to = min32(k->min_to, sub->min_to);
+	k->max_to = max32(k->max_to, sub->max_to);
+}
+
+static void
+build_tree(struct sky *s, int32_t lo, int32_t hi, bool by_to)
+{
+	int32_t mid = lo + (hi - lo) / 2, x;
+	struct knot *k = &s->knot[mid];
+
+	if (lo >= hi)
+		return;
+	split_at_median(s, lo, hi, by_to);
+	build_tree(s, lo, mid, !by_to);
+	build_tree(s, mid + 1, hi, !by_to);
+	x = k->box;
+	s->knot_of[x] = mid;
+	k->min_from = k->max_from = from_of(s, x);
+	k->min_to = k->max_to = to_of(s, x);
+	if (lo < mid)
+		join(k, &s->knot[lo + (mid - lo) / 2]);
+	if (mid + 1 < hi)
+		join(k, &s->knot[mid + 1 + (hi - mid - 1) / 2]);
+}
+
+/* First of what is left below the knot in the middle of lo..hi-1. */
+static int32_t
+first_below(const struct sky *s, int32_t lo, int32_t hi)
+{
+	return lo < hi ? s->knot[lo + (hi - lo) / 2].first : NONE;
+}
+
+static void
+renew(struct sky *s, int32_t lo, int32_t hi)
+{
+	int32_t mid = lo + (hi - lo) / 2;
+	struct knot *k = &s->knot[mid];
+
+	k->first = s->placed[k->box] ? NONE : s->rank[k->box];
+	k->first = min32(k->first, min32(first_below(s, lo, mid),
+	                                 first_below(s, mid + 1, hi)));
+}
+
+static void
+renew_all(struct sky *s, int32_t lo, int32_t hi)
+{
+	int32_t mid = lo + (hi - lo) / 2;
+
+	if (lo >= hi)
+		return;
+	renew_all(s, lo, mid);
+	renew_all(s, mid + 1, hi);
+	renew(s, lo, hi);
+}
+
+/* Renew the knots above the one at `at`, and itself. */
+static void
+renew_path(struct sky *s, int32_t lo, int32_t hi, int32_t at)
+{
+	int32_t mid = lo + (hi - lo) / 2;
+
+	if (at < mid)
+		renew_path(s, lo, mid, at);
+	else if (at > mid)
+		renew_path(s, mid + 1, hi, at);
+	renew(s, lo, hi);
+	s->work--;
+}
+
+static void
+find(struct sky *s, int32_t lo, int32_t hi, struct query *q)
+{
+	int32_t mid = lo + (hi - lo) / 2, x;
+	const struct knot *k = &s->knot[mid];
+
+	if (lo >= hi || k->first >= q->first || k->max_from < q->min_from
+	    || k->min_from > q->max_from || k->max_to < q->min_to
+	    || k->min_to > q->max_to)
+		return;
+	s->work--;
+	if (k->min_from >= q->min_from && k->max_from <= q->max_from
+	    && k->min_to >= q->min_to && k->max_to <= q->max_to) {
+		q->first = k->first;
+		return;
+	}
+	x = k->box;
+	if (!s->placed[x] && s->rank[x] < q->first
+	    && from_of(s, x) >= q->min_from && from_of(s, x) <= q->max_from
+	    && to_of(s, x) >= q->min_to && to_of(s, x) <= q->max_to)
+		q->first = s->rank[x];
+	find(s, lo, mid, q);
+	find(s, mid + 1, hi, q);
+}
+
+int32_t
+sky_fitting(struct sky *s, int32_t from, int32_t to)
+{
+	struct query q = { from, NONE, 0, to, NONE };
+
+	if (s->walls) {
+		q.max_from = from;
+		q.min_to = to;
+		find(s, 0, s->p->n, &q);
+		if (q.first != NONE)
+			return s->order[q.first];
+		q.min_to = 0;
+		find(s, 0, s->p->n, &q);
+		q.max_from = NONE;
+		q.min_to = to;
+		find(s, 0, s->p->n, &q);
+		if (q.first != NONE)
+			return s->order[q.first];
+		q.min_to = 0;
+	}
+	find(s, 0, s->p->n, &q);
+	return q.first == NONE ? -1 : s->order[q.first];
+}
+
+/* ---- the tree of sections ---- */
+
+/* Add to sections from..to-1 of those below knot i, which are lo..hi-1. */
+static void
+add_bytes(struct sky *s, int32_t i, int32_t lo, int32_t hi, int32_t from,
+          int32_t to, int64_t bytes)
+{
+	int32_t mid = lo + (hi - lo) / 2;
+
+	if (from >= hi || to <= lo)
+		return;
+	if (from <= lo && hi <= to) {
+		s->most[i] += bytes;
+		s->add[i] += bytes;
+		return;
+	}
+	s->work--;
+	add_bytes(s, 2 * i, lo, mid, from, to, bytes);
+	add_bytes(s, 2 * i + 1, mid, hi, from, to, bytes);
+	s->most[i] = s->add[i] + (s->most[2 * i] > s->most[2 * i + 1]
+	                          ? s->most[2 * i] : s->most[2 * i + 1]);
+}
+
+/* Most bytes in one of sections from..to-1. */
+static int64_t
+most_bytes(const struct sky *s, int32_t i, int32_t lo, int32_t hi,
+           int32_t from, int32_t to)
+{
+	int32_t mid = lo + (hi - lo) / 2;
+	int64_t a, b;
+
+	if (from >= hi || to <= lo)
+		return INT64_MIN / 2;
+	if (from <= lo && hi <= to)
+		return s->most[i];
+	a = most_bytes(s, 2 * i, lo, mid, from, to);
+	b = most_bytes(s, 2 * i + 1, mid, hi, from, to);
+	return s->add[i] + (a > b ? a : b);
+}
+
+/* ---- for the skyline ---- */
+
+void
+sky_build(struct sky *s)
+{
+	for (int32_t i = 0; i < s->p->n; i++)
+		s->knot[i].box = i;
+	build_tree(s, 0, s->p->n, false);
+}
+
+void
+sky_renew(struct sky *s)
+{
+	renew_all(s, 0, s->p->n);
+}
+
+void
+sky_placed(struct sky *s, int32_t x)
+{
+	s->placed[x] = true;
+	renew_path(s, 0, s->p->n, s->knot_of[x]);
+	add_bytes(s, 1, 0, s->leaves, from_of(s, x), to_of(s, x),
+	          -s->p->box[x].size);
+}
+
+void
+sky_count(struct sky *s)
+{
+	memset(s->most, 0, 2 * (size_t)s->leaves * sizeof *s->most);
+	memset(s->add, 0, 2 * (size_t)s->leaves * sizeof *s->add);
+	for (int32_t x = 0; x < s->p->n; x++)
+		add_bytes(s, 1, 0, s->leaves, from_of(s, x), to_of(s, x),
+		          s->p->box[x].size);
+}
+
+int64_t
+sky_most(const struct sky *s, int32_t from, int32_t to)
+{
+	return most_bytes(s, 1, 0, s->leaves, from, to);
+}

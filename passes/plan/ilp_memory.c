@@ -1,0 +1,233 @@
+/* Memory rows of the monotone 0-1 program.
+ *
+ * what    for every node of the step what is in memory there in any plan, and
+ *         what the program's columns put there; rows for those places where
+ *         the last solution has too much
+ */
+#include "passes/plan/remat_ilp.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROWS_PER_ROUND = 6 };
+
+/* Whether some output of node i may lie in the bytes of storage `in`, and
+ * which: such an output costs nothing at its own step. */
+static bool
+may_share(const struct model *m, const struct rnode *n, int32_t out)
+{
+	for (int i = 0; i < n->npair; i++) {
+		int32_t in = n->pair[2 * i + 1];
+
+		/* a forward value dies here unless it is needed later */
+		if (n->pair[2 * i] == out
+		    && (m->end[in] == n->node
+		        || (!n->backward && m->end_forward[in] == n->node)))
+			return true;
+	}
+	return false;
+}
+
+/* What lives at the point in every plan. */
+static int64_t
+fixed_bytes(const struct model *m, const struct point *p)
+{
+	const struct remat *r = m->r;
+	const struct rnode *n = &r->node[p->node];
+	int64_t sum = n->workspace;
+
+	for (int32_t s = 0; s < r->nstore; s++) {
+		const struct storage *st = &r->store[s];
+		bool alive;
+
+		if (st->def > p->node)
+			continue;
+		if (st->def == p->node)
+			alive = !may_share(m, n, s);
+		else if (st->output)
+			alive = true;
+		else if (!forward(m, s))
+			alive = m->end[s] >= p->node;
+		else if (p->stage < 0)
+			alive = m->end_forward[s] >= p->node
+				|| (m->x[s] < 0 && m->end[s] >= p->node);
+		else if (m->x[s] < 0 && !st->candidate)
+			alive = m->end[s] >= p->node;
+		else
+			alive = m->first[s] >= 0
+				&& (m->x[s] < 0 || (m->first[s] <= p->stage
+				                    && !inlinable(m, s)))
+				&& m->last[s] >= p->stage + p->after;
+		if (alive)
+			sum += st->size;
+	}
+	return sum;
+}
+
+void
+model_points(struct model *m)
+{
+	const struct remat *r = m->r;
+
+	/* fewer rows make a weaker bound, and no wrong one */
+	for (NodeId i = 1; i < r->nnode && !watch_over(r->watch); i++) {
+		struct point *p = &m->point[m->npoint++];
+
+		p->node = i;
+		p->stage = r->node[i].backward ? m->stage_of[i] : -1;
+		p->after = p->stage >= 0 && m->stage_of[i - 1] == p->stage;
+		p->fixed = fixed_bytes(m, p);
+	}
+}
+
+/* A storage j that only repeats read is in memory while it is kept and none of
+ * its readers has been repeated:  a >= x_j - sum of z_c.  Where z_c has no
+ * stage at this point, the earlier one serves if the reader's own output is
+ * still to be used first: somewhere in between the reader is repeated, before
+ * that j is there, afterwards the copy, so that the smaller of the two always
+ * is.  One j may lean on a reader that way, or the copy would count twice.
+ * Returns the bytes; the row's columns but a in m->wcol, m->wlen of them. */
+static int64_t
+waiting(struct model *m, int32_t j, int32_t stage)
+{
+	const struct remat *r = m->r;
+	int64_t size = r->store[j].size;
+	bool lean = true;
+
+	m->wlen = 0;
+	for (int32_t u = m->use.at[j]; u < m->use.at[j + 1]; u++) {
+		NodeId c = m->use.node[u];
+
+		if (m->hi[c] < 0)
+			continue;
+		lean = m->leaner[c] == 0 || m->leaner[c] == j + 1;
+		if (r->node[c].nwrite == 1 && lean
+		    && m->first[r->node[c].write[0]] > stage) {
+			int32_t d = r->node[c].write[0];
+			int z = z_down(m, c, stage);
+
+			m->leaner[c] = j + 1;
+			if (r->store[d].size < size)
+				size = r->store[d].size;
+			if (z >= 0)
+				m->wcol[m->wlen++] = z;
+		} else {
+			m->wcol[m->wlen++] = z_up(m, c, stage);
+		}
+	}
+	return size;
+}
+
+/* The share of a waiting storage in a memory row: a new column, or its value
+ * in the last solution. */
+static void
+waiting_term(struct model *m, int32_t s, int32_t stage, bool measure)
+{
+	double size = (double)waiting(m, s, stage) / m->unit_bytes;
+	double value = 0;
+	int n = m->wlen + 2;
+	double *coef;
+
+	if (measure) {
+		value = m->value[m->x[s]];
+		for (int i = 0; i < m->wlen; i++)
+			value -= m->value[m->wcol[i]];
+		m->extra += value > 0 ? value * size : 0;
+		return;
+	}
+	coef = arena_array(m->arena, (size_t)n, sizeof *coef);
+	for (int i = 0; i < n; i++)
+		coef[i] = 1;
+	coef[n - 1] = -1;
+	m->wcol[n - 2] = new_col(m, 0, 1, 0, false);
+	m->wcol[n - 1] = m->x[s];
+	ilp_row(m->ilp, 0, INFINITY, n, m->wcol, coef);
+	m->nrow++;
+	term(m, m->wcol[n - 2], size);
+}
+
+/* Terms of what is kept or repeated early at the point. */
+static void
+memory_terms(struct model *m, const struct point *p, bool measure)
+{
+	const struct remat *r = m->r;
+
+	memset(m->leaner, 0, r->nnode * sizeof *m->leaner);
+	m->len = 0;
+	m->extra = 0;
+	for (int32_t s = 0; s < r->nstore; s++) {
+		NodeId def = r->store[s].def;
+		double size = (double)r->store[s].size / m->unit_bytes;
+
+		if (m->x[s] < 0 || def >= p->node || size <= 0)
+			continue;
+		if (p->stage < 0) {
+			if (m->end_forward[s] < p->node)
+				term(m, m->x[s], size);
+		} else if (m->first[s] > p->stage) {
+			int z = z_down(m, def, p->stage);
+
+			term(m, m->x[s], size);
+			if (z >= 0 && r->node[def].nwrite == 1
+			    && !inlinable(m, s))
+				term(m, z, size);
+		} else if (m->first[s] < 0 && m->hi[def] > p->stage) {
+			waiting_term(m, s, p->stage, measure);
+		} else if (inlinable(m, s)
+		           && m->last[s] >= p->stage + p->after) {
+			term(m, m->x[s], size);
+		}
+	}
+}
+
+static double
+slack(struct model *m, struct point *p)
+{
+	double room = (double)(m->memory - p->fixed) / m->unit_bytes;
+
+	memory_terms(m, p, true);
+	for (int i = 0; i < m->len; i++)
+		room -= m->coef[i] * m->value[m->col[i]];
+	m->len = 0;
+	return room - m->extra;
+}
+
+static void
+add_memory_row(struct model *m, struct point *p)
+{
+	double room = (double)(m->memory - p->fixed) / m->unit_bytes;
+
+	memory_terms(m, p, false);
+	end_row(m, -INFINITY, room);
+	p->used = true;
+}
+
+bool
+model_violated(struct model *m)
+{
+	double *room = arena_array(m->arena, (size_t)m->npoint + 1,
+	                           sizeof *room);
+	bool any = false;
+
+	for (int32_t i = 0; i < m->npoint; i++)
+		room[i] = m->point[i].used || watch_over(m->r->watch) ? 0
+			: slack(m, &m->point[i]);
+	for (int k = 0; k < ROWS_PER_ROUND; k++) {
+		int32_t worst = -1;
+
+		for (int32_t i = 0; i < m->npoint; i++)
+			if (room[i] < -1e-7
+			    && (worst < 0 || room[i] < room[worst]))
+				worst = i;
+		if (worst < 0)
+			break;
+		add_memory_row(m, &m->point[worst]);
+		/* its neighbours say nearly the same */
+		for (int32_t i = worst - 4; i <= worst + 4; i++)
+			if (i >= 0 && i < m->npoint)
+				room[i] = 0;
+		any = true;
+	}
+	return any;
+}
+
