@@ -31,6 +31,7 @@ setup_open(struct setup *t, const char *name)
 void
 setup_close(struct setup *t)
 {
+	interp_free(t->reference);
 	graph_free(t->g);
 	diag_free(t->diag);
 	arena_free(t->arena);
@@ -370,20 +371,29 @@ naive_sgemm(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
             const float *a, int64_t lda, const float *b, int64_t ldb,
             float beta, float *c, int64_t ldc)
 {
-	for (int64_t i = 0; i < m; i++)
-		for (int64_t j = 0; j < n; j++) {
-			double s = 0;
+	double *sum = malloc((size_t)(n + n * k) * sizeof *sum + 1);
+	double *rows = sum + n;         /* of b as it is multiplied */
 
-			for (int64_t q = 0; q < k; q++)
-				s += (double)(ta ? a[q * lda + i]
-				                 : a[i * lda + q]) *
-				     (double)(tb ? b[j * ldb + q]
-				                 : b[q * ldb + j]);
-			s *= (double)alpha;
-			if (beta != 0)
-				s += (double)beta * (double)c[i * ldc + j];
-			c[i * ldc + j] = (float)s;
+	for (int64_t q = 0; q < k; q++)
+		for (int64_t j = 0; j < n; j++)
+			rows[q * n + j] = (double)(tb ? b[j * ldb + q]
+			                           : b[q * ldb + j]);
+	for (int64_t i = 0; i < m; i++) {
+		for (int64_t j = 0; j < n; j++)
+			sum[j] = 0;
+		for (int64_t q = 0; q < k; q++) {
+			double x = (double)(ta ? a[q * lda + i]
+			                    : a[i * lda + q]);
+
+			for (int64_t j = 0; j < n; j++)
+				sum[j] += x * rows[q * n + j];
 		}
+		for (int64_t j = 0; j < n; j++)
+			c[i * ldc + j] = (float)((double)alpha * sum[j]
+				+ (beta != 0 ? (double)beta
+				   * (double)c[i * ldc + j] : 0));
+	}
+	free(sum);
 }
 
 struct ckr_env
@@ -613,11 +623,15 @@ interpret(const struct setup *t, const struct ckr_env *env)
 }
 
 int
-run_compare(const struct run *r, const struct setup *t)
+run_compare(const struct run *r, struct setup *t)
 {
 	const struct ckr_program *p = &r->lib->program[0];
-	struct interp *ref = interpret(t, &r->env);
+	struct interp *ref = t->reference;
 	int bad = 0;
+
+	/* the same for every run: all begin with env_usual's settings */
+	if (!ref)
+		ref = t->reference = interpret(t, &r->env);
 
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *x = &p->tensor[i];
@@ -634,6 +648,5 @@ run_compare(const struct run *r, const struct setup *t)
 		}
 		bad += compare_value(r, t, i, id, want);
 	}
-	interp_free(ref);
 	return bad + stray_writes(r);
 }

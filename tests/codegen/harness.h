@@ -11,6 +11,7 @@
 
 struct setup {
 	Graph *g;
+	struct interp *reference;       /* its results; NULL: not asked yet */
 	Diag *diag;
 	Arena *arena;
 	const char *name;               /* of the case being built */
@@ -71,7 +72,7 @@ void run_close(struct run *);
 /* Whether there is a library of convolutions; there is one at first. */
 void run_convs(struct run *, bool on);
 /* Compare all values with the interpreter's; returns how many differ. */
-int run_compare(const struct run *, const struct setup *);
+int run_compare(const struct run *, struct setup *);
 /* Address of a tensor by index. */
 void *run_tensor(const struct run *, int64_t index);
 struct ckr_env env_usual(void);

@@ -42,13 +42,12 @@ interp_matmul(struct call *c)
 		interp_unravel(&y->s, l, idx);
 		i = idx[y->s.rank - 2];
 		j = idx[y->s.rank - 1];
-		p = a->x + matrix_at(&a->s, &y->s, idx);
-		q = b->x + matrix_at(&b->s, &y->s, idx);
 		lda = a->s.dim[a->s.rank - 1];
 		ldb = b->s.dim[b->s.rank - 1];
+		p = a->x + matrix_at(&a->s, &y->s, idx) + (ta ? i : i * lda);
+		q = b->x + matrix_at(&b->s, &y->s, idx) + (tb ? j * ldb : j);
 		for (int64_t m = 0; m < k; m++)
-			sum += (ta ? p[m * lda + i] : p[i * lda + m])
-			       * (tb ? q[j * ldb + m] : q[m * ldb + j]);
+			sum += p[ta ? m * lda : m] * q[tb ? m : m * ldb];
 		y->x[l] = c->a->MATMUL.alpha * sum;
 		if (bias != NULL)
 			y->x[l] += bias[j];
