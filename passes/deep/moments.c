@@ -186,6 +186,15 @@ add_fullest(struct program *p)
 
 /* ---- a plan from a point ---- */
 
+static bool
+all_here(const struct rnode *n, const bool *here)
+{
+	for (int k = 0; k < n->nwrite; k++)
+		if (!here[n->write[k]])
+			return false;
+	return true;
+}
+
 /* Node v runs, after what it misses has run again. */
 static bool
 run(struct program *p, NodeId v, bool *here, NodeId *stack)
@@ -200,7 +209,7 @@ run(struct program *p, NodeId v, bool *here, NodeId *stack)
 		const struct rnode *n = &r->node[u];
 		size_t before = top;
 
-		if (u != v && here[n->write[0]]) {
+		if (u != v && all_here(n, here)) {
 			top--;          /* made for the sake of another */
 			continue;
 		}
