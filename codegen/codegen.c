@@ -9,6 +9,7 @@
 #include "codegen/cc.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/tables.h"
+#include "ir/base/hash.h"
 #include "ir/base/outfile.h"
 
 #include <dirent.h>
@@ -35,21 +36,11 @@ struct kernels {
 	struct out text;
 };
 
-static uint64_t
-hash(const char *s)
-{
-	uint64_t h = 0xcbf29ce484222325;
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3;
-	return h;
-}
-
 /* The function with this body: an old one, or a new one. */
 static const char *
 kernel_add(struct kernels *k, Arena *a, Op op, const char *body)
 {
-	uint64_t h = hash(body);
+	uint64_t h = hash_str(HASH_START, body);
 	const char *name;
 
 	for (size_t i = 0; i < k->n; i++)

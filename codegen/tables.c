@@ -270,17 +270,13 @@ emit_numbers(struct out *o, const int64_t *v, int n)
 static int64_t
 reach(const Val *v)
 {
-	int64_t last = 0;
+	int64_t first, last;
 
 	if (!v->base)
 		return val_data_bytes(v);
-	for (int i = 0; i < v->shape.rank; i++) {
-		if (v->shape.dim[i] == 0)
-			return 0;
-		if (v->stride[i] > 0)
-			last += (v->shape.dim[i] - 1) * v->stride[i];
-	}
-	return (last + 1) * dtype_info[v->dt].nbytes;
+	if (val_nelem(v) == 0 || !val_reach(v, &first, &last))
+		return 0;
+	return (last - v->start + 1) * dtype_info[v->dt].nbytes;
 }
 
 /* Index of the same value in the other program: of the original where this is

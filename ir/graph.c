@@ -1,163 +1,10 @@
-/* Building and rewriting graphs, and the tables made from ops.h and dtypes.h.
- */
+/* Building and rewriting graphs. */
+#include "ir/base/hash.h"
 #include "ir/element.h"
 #include "ir/ir.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
-
-const struct dtype_info dtype_info[DT_COUNT] = {
-	[DT_NONE] = { "?", "void", "?", 0, 0, '?' },
-#define DT(id, text, nbytes, ctype, onnx, st, cls) \
-	[DT_##id] = { text, ctype, st, nbytes, onnx, cls },
-#include "ir/dtypes.h"
-#undef DT
-};
-
-const struct op_info op_info[OP_COUNT] = {
-	[OP_NONE] = { "none", 0, 0, 0, NOSTAT, 0 },
-#define SIG(min, max, nout, nstat, flags) min, max, nout, nstat, flags
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = { text, sig },
-#include "ir/ops.h"
-};
-
-/* The row's attribute list expands twice: first as a struct, for offsets,
- * then as a table. */
-#define ATTR(...) struct { char none_; __VA_ARGS__ }
-#define I(name, def) int64_t name;
-#define F(name, def) double name;
-#define L(name) IntList name;
-#define OP(id, text, sig, attr, rules, emit) typedef attr attr_of_##id;
-#include "ir/ops.h"
-#undef I
-#undef F
-#undef L
-
-Op
-op_find(const char *text)
-{
-	for (Op op = OP_NONE + 1; op < OP_COUNT; op++)
-		if (strcmp(op_info[op].text, text) == 0)
-			return op;
-	return OP_NONE;
-}
-
-const struct attr_info *
-op_attrs(Op op, int *n)
-{
-	const struct attr_info *table = NULL;
-
-#define ATTR(...) { __VA_ARGS__ { NULL, AT_INT, 0, 0, 0 } }
-#define I(name, def) { #name, AT_INT, offsetof(row, name), 0, def },
-#define F(name, def) { #name, AT_FLOAT, offsetof(row, name), def, 0 },
-#define L(name) { #name, AT_LIST, offsetof(row, name), 0, 0 },
-#define OP(id, text, sig, attr, rules, emit) \
-	case OP_##id: { \
-		typedef attr_of_##id row; \
-		static const struct attr_info t[] = attr; \
-		row *used = NULL; \
-		(void)used; \
-		table = t; \
-		break; \
-	}
-	switch (op) {
-#include "ir/ops.h"
-	default:
-		break;
-	}
-#undef I
-#undef F
-#undef L
-	*n = 0;
-	while (table && table[*n].name)
-		++*n;
-	return table;
-}
-
-int64_t *
-attr_int_of(Op op, Attr *a, const char *name)
-{
-	int n;
-	const struct attr_info *t = op_attrs(op, &n);
-
-	for (int i = 0; i < n; i++)
-		if (t[i].type == AT_INT && strcmp(t[i].name, name) == 0)
-			return (int64_t *)((char *)a + t[i].offset);
-	return NULL;
-}
-
-DType
-op_type(Op op, const Attr *attr, const DType from[3])
-{
-	unsigned flags = op_info[op].flags;
-	const int64_t *to;
-	Attr a;
-
-	if (flags & F_TO_BOOL)
-		return DT_BOOL;
-	if (flags & F_TO_I64)
-		return DT_I64;
-	if (flags & F_TO_ATTR) {
-		a = *attr;
-		to = attr_int_of(op, &a, "to");
-		return (DType)*(to ? to : attr_int_of(op, &a, "dt"));
-	}
-	return from[flags & F_OF_1 ? 1 : flags & F_OF_2 ? 2 : 0];
-}
-
-Attr
-attr_default(Op op)
-{
-	Attr a;
-	int n;
-	const struct attr_info *t = op_attrs(op, &n);
-
-	memset(&a, 0, sizeof a);
-	for (int i = 0; i < n; i++) {
-		char *p = (char *)&a + t[i].offset;
-
-		if (t[i].type == AT_INT)
-			memcpy(p, &t[i].idef, sizeof t[i].idef);
-		else if (t[i].type == AT_FLOAT)
-			memcpy(p, &t[i].def, sizeof t[i].def);
-	}
-	return a;
-}
-
-Attr
-attr_reshape(const Shape *s)
-{
-	Attr a = attr_default(OP_RESHAPE);
-
-	a.RESHAPE.shape = shape_list(s);
-	a.RESHAPE.allowzero = shape_nelem(s) == 0;
-	return a;
-}
-
-bool
-attr_equal(Op op, const Attr *a, const Attr *b)
-{
-	int n;
-	const struct attr_info *t = op_attrs(op, &n);
-
-	for (int i = 0; i < n; i++) {
-		const char *p = (const char *)a + t[i].offset;
-		const char *q = (const char *)b + t[i].offset;
-
-		if (t[i].type != AT_LIST) {
-			if (memcmp(p, q, 8))
-				return false;
-			continue;
-		}
-		const IntList *x = (const IntList *)p, *y = (const IntList *)q;
-
-		if (x->n != y->n
-		    || memcmp(x->v, y->v, (size_t)x->n * sizeof x->v[0]))
-			return false;
-	}
-	return true;
-}
 
 /* ---- names: an open-addressed set of value ids, keyed by name ---- */
 
@@ -166,20 +13,10 @@ struct names {
 	size_t size, used;
 };
 
-static uint64_t
-hash_str(const char *s)
-{
-	uint64_t h = 0xcbf29ce484222325u;       /* FNV-1a */
-
-	while (*s)
-		h = (h ^ (unsigned char)*s++) * 0x100000001b3u;
-	return h;
-}
-
 static ValId *
 name_slot(const Graph *g, const struct names *t, const char *name)
 {
-	size_t i = hash_str(name) & (t->size - 1);
+	size_t i = hash_str(HASH_START, name) & (t->size - 1);
 
 	while (t->slot[i] && strcmp(g->val[t->slot[i]].name, name) != 0)
 		i = (i + 1) & (t->size - 1);

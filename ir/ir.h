@@ -60,7 +60,7 @@ typedef struct {
 typedef uint32_t ValId;
 typedef uint32_t NodeId;
 
-/* ---- ops ---- */
+/* ---- op.c: ops ---- */
 
 typedef enum {
 	OP_NONE,
@@ -168,6 +168,10 @@ Op op_find(const char *text);
 const struct attr_info *op_attrs(Op, int *n);
 /* The op's integer attribute of that name; NULL if it has none. */
 int64_t *attr_int_of(Op, Attr *, const char *name);
+Attr attr_default(Op);
+/* Of a reshape to a known shape. */
+Attr attr_reshape(const Shape *);
+bool attr_equal(Op, const Attr *, const Attr *);
 /* Type of output 0 by the row's flags; from: the types of the first three
  * operands, DT_NONE where there is none. */
 DType op_type(Op, const Attr *, const DType from[3]);
@@ -355,10 +359,6 @@ Node *node_new(Graph *, Op, int nin, const ValId *in, int nout, NodeId like);
  * diagnostic.  attr NULL: defaults. */
 ValId emit_op(Graph *, Diag *, Op, int nin, const ValId *in, const Attr *attr,
               NodeId like);
-Attr attr_default(Op);
-/* Of a reshape to a known shape. */
-Attr attr_reshape(const Shape *);
-bool attr_equal(Op, const Attr *, const Attr *);
 uint32_t origin_new(Graph *, const char *name, const char *op);
 /* a |= b, sorted and without doubles. */
 void node_add_origin(Graph *, Node *, const uint32_t *origin, int n);
@@ -418,7 +418,14 @@ bool val_splat(const Graph *, ValId v, double *x);
 ValId val_owner(const Graph *, ValId);          /* itself unless a view */
 /* Contiguous row-major strides. */
 void shape_strides(const Shape *, int64_t stride[MAX_RANK]);
+/* Strides under shape `to` of what has shape `from` and the strides given;
+ * false if no strides can say it.  Both shapes have as many elements. */
+bool shape_view(const Shape *from, const int64_t *stride, const Shape *to,
+                int64_t out[MAX_RANK]);
 bool val_contiguous(const Val *);               /* laid out row-major, dense */
+/* Lowest and highest element that a value, not empty, has in its owner; false
+ * if they overflow. */
+bool val_reach(const Val *, int64_t *first, int64_t *last);
 
 static inline bool
 mul_ok(int64_t a, int64_t b, int64_t *c)

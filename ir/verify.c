@@ -5,11 +5,9 @@
  * checks follow ids; without any, types and shapes are inferred again and
  * must agree.  Linear in values and nodes.
  */
-#include "ir/ir.h"
+#include "ir/verify.h"
 
 #include <string.h>
-
-enum { ALIGN = 64 };
 
 static const char *const emit_of[OP_COUNT] = {
 	[OP_NONE] = "fail",
@@ -18,20 +16,8 @@ static const char *const emit_of[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
-struct verify {
-	Graph *g;
-	Diag *d;
-	Arena *tmp;
-	int faults;
-};
-
-/* Where a fault is: a node, a value or neither. */
-static bool
-bad(struct verify *c, const Node *n, const Val *v, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static bool
-bad(struct verify *c, const Node *n, const Val *v, const char *fmt, ...)
+bool
+verify_bad(struct verify *c, const Node *n, const Val *v, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -40,6 +26,8 @@ bad(struct verify *c, const Node *n, const Val *v, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	c->faults++;
+	if (!c->d)
+		return false;
 	if (n)
 		return diag_error(c->d, "node %u (%s%s%s): %s",
 		                  node_id(c->g, n),
@@ -49,14 +37,6 @@ bad(struct verify *c, const Node *n, const Val *v, const char *fmt, ...)
 		return diag_error(c->d, "value %u (%s): %s", val_id(c->g, v),
 		                  v->name, text);
 	return diag_error(c->d, "%s", text);
-}
-
-/* A value that some node or the outside gives, as opposed to one that has
- * stayed behind after its node went. */
-static bool
-is_live(const Val *v)
-{
-	return v->kind != V_TEMP || v->def;
 }
 
 /* ---- structure ---- */
@@ -208,7 +188,7 @@ is_mean(const Val *v, const Val *param)
 static void
 check_relations(struct verify *c)
 {
-	Graph *g = c->g;
+	const Graph *g = c->g;
 	ValId *grad = arena_array(c->tmp, g->nval, sizeof *grad);
 
 	FOR_VALS (v, g) {
@@ -295,178 +275,46 @@ attrs_are_static(const Graph *g, const Node *n)
 	}
 }
 
-/* Static in the sense of P_STATIC; bad() is told if c is given. */
-static bool
-node_is_static(struct verify *c, const Graph *g, const Node *n)
+static void
+check_static_node(struct verify *c, const Node *n)
 {
-	bool ok = true;
+	const Graph *g = c->g;
+	int before = c->faults;
 
-	if (strcmp(emit_of[n->op], "fail") == 0) {
-		ok = false;
-		if (c)
-			bad(c, n, NULL, "has no place in a static graph");
-	}
+	if (strcmp(emit_of[n->op], "fail") == 0)
+		bad(c, n, NULL, "has no place in a static graph");
 	for (int i = op_info[n->op].nstat; i < n->nin; i++)
-		if (n->in[i]) {
-			ok = false;
-			if (c)
-				bad(c, n, &g->val[n->in[i]],
-				    "operand %d is still static", i);
-		}
+		if (n->in[i])
+			bad(c, n, &g->val[n->in[i]],
+			    "operand %d is still static", i);
 	for (int i = 0; i < n->nout; i++) {
 		const Val *v = &g->val[n->out[i]];
 
 		if (n->out[i] && (v->dt == DT_NONE || !shape_known(&v->shape)
-		                  || val_data_bytes(v) < 0)) {
-			ok = false;
-			if (c)
-				bad(c, n, v, "type or shape is unknown");
-		}
+		                  || val_data_bytes(v) < 0))
+			bad(c, n, v, "type or shape is unknown");
 	}
-	if (ok && n->nout && n->out[0] && !attrs_are_static(g, n)) {
-		ok = false;
-		if (c)
-			bad(c, n, NULL, "an attribute leaves open what folding "
-			    "settles");
-	}
-	return ok;
+	if (c->faults == before && n->nout && n->out[0]
+	    && !attrs_are_static(g, n))
+		bad(c, n, NULL, "an attribute leaves open what folding "
+		    "settles");
 }
 
-static bool
-val_is_bound(const Val *v)
+static void
+check_bound(struct verify *c)
 {
-	return v->kind == V_TEMP || v->kind == V_CONST
-	       || (v->dt != DT_NONE && val_data_bytes(v) >= 0);
+	FOR_VALS (v, c->g)
+		if (v->kind != V_TEMP && v->kind != V_CONST
+		    && (v->dt == DT_NONE || val_data_bytes(v) < 0))
+			bad(c, NULL, v, "type or shape is unknown");
 }
 
 static void
 check_static(struct verify *c)
 {
-	FOR_VALS (v, c->g)
-		if (!val_is_bound(v))
-			bad(c, NULL, v, "type or shape is unknown");
+	check_bound(c);
 	FOR_NODES (n, c->g)
-		node_is_static(c, c->g, n);
-}
-
-/* First and last element that v touches, counted from its owner's first. */
-static bool
-reach(const Val *v, int64_t *first, int64_t *last)
-{
-	*first = *last = v->start;
-	for (int i = 0; i < v->shape.rank; i++) {
-		int64_t far;
-
-		if (!mul_ok(v->shape.dim[i] - 1, v->stride[i], &far)
-		    || !add_ok(far < 0 ? *first : *last, far,
-		               far < 0 ? first : last))
-			return false;
-	}
-	return true;
-}
-
-static void
-check_laid_out(struct verify *c, const Val *v)
-{
-	const Graph *g = c->g;
-	const Val *owner = v->base ? &g->val[v->base] : v;
-	int size = dtype_info[v->dt].nbytes;
-	int64_t first, last;
-
-	if (!v->laid_out) {
-		bad(c, NULL, v, "is not laid out");
-		return;
-	}
-	if (owner->base || !owner->laid_out || !is_live(owner)) {
-		bad(c, NULL, v, "lies in %s, which is no owner", owner->name);
-		return;
-	}
-	if (dtype_info[owner->dt].nbytes != size)
-		bad(c, NULL, v, "lies in %s of another element size",
-		    owner->name);
-	if (!v->base && (v->nbytes < 0 || v->nbytes % ALIGN))
-		bad(c, NULL, v, "occupies %lld bytes, not a multiple of %d",
-		    (long long)v->nbytes, ALIGN);
-	if (val_nelem(v) == 0)
-		return;
-	if (!reach(v, &first, &last) || first < 0
-	    || last >= owner->nbytes / size)
-		bad(c, NULL, v, "elements %lld..%lld leave %s of %lld bytes",
-		    (long long)first, (long long)last, owner->name,
-		    (long long)owner->nbytes);
-}
-
-/* Sums of sizes are not checked one by one later on.  Repeated nodes may take
- * the total above what layout allows, but nowhere near 2^62. */
-static void
-check_total(struct verify *c)
-{
-	int64_t total = 0;
-
-	FOR_VALS (v, c->g)
-		if (v->laid_out && !v->base && v->nbytes > 0
-		    && (!add_ok(total, v->nbytes, &total)
-		        || total > 4 * GRAPH_BYTES_MAX)) {
-			bad(c, NULL, v, "the values up to it take more than "
-			    "2^62 bytes");
-			return;
-		}
-	total = 0;
-	FOR_NODES (n, c->g)
-		if (n->workspace > 0
-		    && (!add_ok(total, n->workspace, &total)
-		        || total > 4 * GRAPH_BYTES_MAX)) {
-			bad(c, n, NULL, "scratch memory up to it is above "
-			    "2^62 bytes");
-			return;
-		}
-}
-
-static bool
-in_arena(const Val *v)
-{
-	return v->kind == V_TEMP && v->def && !v->base && !v->resident;
-}
-
-/* Values that are read or written, and those that stay for themselves. */
-static bool *
-used_values(Arena *tmp, const Graph *g)
-{
-	bool *used = arena_array(tmp, g->nval, sizeof *used);
-
-	FOR_VALS (v, g)
-		used[val_id(g, v)] = v->def || v->output;
-	FOR_NODES (n, g)
-		for (int i = 0; i < n->nin; i++)
-			used[n->in[i]] = true;
-	used[0] = false;
-	return used;
-}
-
-static void
-check_layout(struct verify *c)
-{
-	const bool *used = used_values(c->tmp, c->g);
-
-	FOR_VALS (v, c->g)
-		if (used[val_id(c->g, v)] && val_data_bytes(v) >= 0)
-			check_laid_out(c, v);
-	check_total(c);
-}
-
-static void
-check_placed(struct verify *c)
-{
-	FOR_VALS (v, c->g)
-		if (in_arena(v) && (v->offset < 0 || v->offset % ALIGN
-		                    || v->offset > 4 * GRAPH_BYTES_MAX))
-			bad(c, NULL, v, "lies at %lld", (long long)v->offset);
-	FOR_NODES (n, c->g)
-		if (n->workspace > 0
-		    && (n->workspace_at < 0 || n->workspace_at % ALIGN
-		        || n->workspace_at > 4 * GRAPH_BYTES_MAX))
-			bad(c, n, NULL, "scratch memory lies at %lld",
-			    (long long)n->workspace_at);
+		check_static_node(c, n);
 }
 
 static void
@@ -499,26 +347,14 @@ graph_verify(Graph *g, Diag *d)
 	if (!c.faults && g->props & P_LOSS)
 		check_loss(&c);
 	if (!c.faults && g->props & P_LAYOUT)
-		check_layout(&c);
+		verify_layout(&c);
 	if (!c.faults && g->props & P_PLACED)
-		check_placed(&c);
+		verify_placed(&c);
 	arena_free(c.tmp);
 	return !c.faults;
 }
 
 /* ---- what a graph shows by itself ---- */
-
-static bool
-is_static(const Graph *g)
-{
-	FOR_VALS (v, g)
-		if (!val_is_bound(v))
-			return false;
-	FOR_NODES (n, g)
-		if (!node_is_static(NULL, g, n))
-			return false;
-	return true;
-}
 
 /* Products with a matrix on the right have one on the left. */
 static bool
@@ -540,36 +376,18 @@ is_fused(const Graph *g)
 	return g->nnode > 1;
 }
 
-static uint32_t
-memory_props(const Graph *g)
-{
-	Arena *tmp = arena_new();
-	const bool *used = used_values(tmp, g);
-	uint32_t props = g->nnode > 1 ? P_LAYOUT | P_PLACED : 0;
-
-	FOR_VALS (v, g) {
-		if (used[val_id(g, v)] && !v->laid_out)
-			props = 0;
-		if (in_arena(v) && v->offset < 0)
-			props &= ~(uint32_t)P_PLACED;
-	}
-	FOR_NODES (n, g)
-		if (n->workspace > 0 && n->workspace_at < 0)
-			props &= ~(uint32_t)P_PLACED;
-	arena_free(tmp);
-	return props;
-}
-
 uint32_t
 graph_props(const Graph *g)
 {
-	uint32_t props = P_BOUND | memory_props(g);
+	uint32_t props = verify_memory_props(g);
+	struct verify silent = { .g = g };
 	const Val *loss = &g->val[g->loss];
 
-	FOR_VALS (v, g)
-		if (!val_is_bound(v))
-			props &= ~(uint32_t)P_BOUND;
-	if (props & P_BOUND && is_static(g))
+	check_bound(&silent);
+	if (!silent.faults)
+		props |= P_BOUND;
+	check_static(&silent);
+	if (!silent.faults)
 		props |= P_STATIC | (is_canonical(g) ? P_CANON : 0);
 	if (g->loss && val_nelem(loss) == 1 && dtype_info[loss->dt].cls == 'f')
 		props |= P_LOSS;

@@ -2,6 +2,7 @@
  * graphs is made of.
  */
 #include "frontend/onnx/flat_read.h"
+#include "ir/base/hash.h"
 
 #include <string.h>
 
@@ -10,12 +11,8 @@
 static struct bucket *
 name_bucket(const struct names *t, const char *name)
 {
-	uint64_t h = 0xcbf29ce484222325u;       /* FNV-1a */
-	size_t i;
+	size_t i = hash_str(HASH_START, name) & (t->size - 1);
 
-	for (const char *s = name; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-	i = h & (t->size - 1);
 	while (t->slot[i].name && strcmp(t->slot[i].name, name) != 0)
 		i = (i + 1) & (t->size - 1);
 	return &t->slot[i];

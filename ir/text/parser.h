@@ -1,12 +1,14 @@
 /* Reading the textual form: what its files share.
  *
  * parse_token.c cuts the text into tokens and says what else was expected,
- * parse_val.c reads values and their contents, parse.c nodes and graphs.
+ * parse_val.c reads values and their contents, parse_node.c nodes and the
+ * bodies of loops, parse.c graphs.
  */
 #ifndef IR_PARSER_H
 #define IR_PARSER_H
 
 #include "ir/ir.h"
+#include "ir/text/text.h"
 
 enum token { T_END, T_LINE, T_WORD, T_STRING, T_VAL, T_AT, T_SIGN, T_BAD };
 
@@ -31,8 +33,7 @@ struct parser {
 	ValId fresh;                    /* values from here on are not written
 	                                 * yet */
 	bool in_body;
-	uint32_t *origin;               /* a hash table of indices */
-	uint32_t norigin;               /* its slots, 0 or a power of 2 */
+	struct origin_table origins;
 	struct mention *mention;
 	size_t nmention, mention_cap;
 };
@@ -73,5 +74,10 @@ bool parse_mention(struct parser *, ValId, NodeId, int field);
 ValId parse_decl(struct parser *, ValKind);
 /* What stands behind the = of a value. */
 bool parse_contents(struct parser *, Val *);
+
+/* ---- parse_node.c ---- */
+
+/* A node, from its outputs on; false after a diagnostic. */
+bool parse_node(struct parser *);
 
 #endif

@@ -24,6 +24,18 @@ enum {
 	TEXT_HEX = 4096,        /* bytes of contents that are written out */
 };
 
+/* Origins that have been looked up; zero but for arena and graph. */
+struct origin_table {
+	Arena *arena;
+	const Graph *g;
+	uint32_t *slot;                 /* indices of g's, 0: free */
+	uint32_t size, used;            /* 0 or a power of 2; at most half */
+};
+
+/* The slot of the origin with this name and op.  If it is free, the caller
+ * puts an index there before the next call. */
+uint32_t *origin_slot(struct origin_table *, const struct origin *);
+
 extern const char *const text_prop[];           /* names of P_*, in order */
 extern const char *const text_phase[PH_COUNT];
 extern const char *const text_kind[V_KIND_COUNT];

@@ -65,24 +65,12 @@ static void
 extent(const Graph *g, const Val *v, int64_t *at, int64_t *nbytes)
 {
 	const Val *o = &g->val[v->base];
-	int64_t low = v->start, high = v->start, es = dtype_info[v->dt].nbytes;
+	int64_t low, high, es = dtype_info[v->dt].nbytes;
 
 	*at = 0;
-	*nbytes = v->nbytes;
-	if (!v->base)
+	*nbytes = v->base && val_nelem(v) == 0 ? 0 : v->nbytes;
+	if (!v->base || val_nelem(v) == 0 || !val_reach(v, &low, &high))
 		return;
-	for (int i = 0; i < v->shape.rank; i++) {
-		int64_t reach = (v->shape.dim[i] - 1) * v->stride[i];
-
-		if (v->shape.dim[i] == 0) {
-			*nbytes = 0;
-			return;
-		}
-		if (reach < 0)
-			low += reach;
-		else
-			high += reach;
-	}
 	*at = low * es;
 	*nbytes = (high - low + 1) * es;
 	if (low == 0 && *nbytes == val_data_bytes(o))

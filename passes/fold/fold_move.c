@@ -1,6 +1,5 @@
 /* Pass fold: rules of ops that move elements. */
 #include "passes/fold/fold_rules.h"
-#include "ir/view.h"
 
 /* ---- ops that move elements ---- */
 
@@ -58,7 +57,7 @@ is_transposition(const struct fold *f, const Node *n, ValId *x, IntList *perm)
 	for (int d = 0; d < t->shape.rank; d++)
 		moved[d] = own[g->node[t->def].attr.TRANSPOSE.perm.v[d]];
 	return shape_nelem(&t->shape) > 0
-	       && view_reshape(&t->shape, moved, &out_val(f, n)->shape, stride)
+	       && shape_view(&t->shape, moved, &out_val(f, n)->shape, stride)
 	       && as_permutation(&g->val[*x].shape, &out_val(f, n)->shape,
 	                         stride, perm);
 }

@@ -18,7 +18,6 @@
  * refuses  sizes that overflow, more than 2^60 bytes in all
  */
 #include "passes/pass.h"
-#include "ir/view.h"
 
 #include <string.h>
 
@@ -119,7 +118,7 @@ make_view(Graph *g, const Node *n)
 
 	switch (n->op) {
 	case OP_RESHAPE:
-		if (!view_reshape(&x->shape, x->stride, &y->shape, stride))
+		if (!shape_view(&x->shape, x->stride, &y->shape, stride))
 			return false;
 		break;
 	case OP_TRANSPOSE:

@@ -65,7 +65,7 @@ OPS = {
     "ir/infer.c": (1, "absent operands of products"),
     "ir/infer_ew.c": (2, "loops: no loop within, a cast of a micro"),
     "ir/infer_index.c": (1, "the two scatters share a rule"),
-    "ir/text/parse.c": (3, "loops have bodies"),
+    "ir/text/parse_node.c": (3, "loops have bodies"),
     "ir/verify.c": (9, "loops have bodies; attributes of views and pad; what a canonical product is"),
     "ir/window.c": (5, "which operand is x, y, w"),
     "passes/account/memory_report.c": (7, "what a peer stores"),

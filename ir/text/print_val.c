@@ -1,0 +1,228 @@
+/* The textual form of a graph: printing values, their types, marks and
+ * contents. */
+#include "ir/text/print.h"
+#include "ir/text/text.h"
+#include "ir/base/half.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+is_plain(const char *s)
+{
+	return *s && strspn(s, TEXT_WORD) == strlen(s);
+}
+
+void
+text_quoted(FILE *out, const char *s)
+{
+	putc('"', out);
+	diag_escape(out, s);
+	putc('"', out);
+}
+
+void
+text_name(FILE *out, char sigil, const char *name)
+{
+	putc(sigil, out);
+	if (is_plain(name))
+		fputs(name, out);
+	else
+		text_quoted(out, name);
+}
+
+void
+text_word(FILE *out, const char *s)
+{
+	if (is_plain(s) && !strchr("0123456789+-.", *s))
+		fputs(s, out);
+	else
+		text_quoted(out, s);
+}
+
+void
+text_ref(FILE *out, const Graph *g, ValId v)
+{
+	if (v)
+		text_name(out, '%', g->val[v].name);
+	else
+		putc('_', out);
+}
+
+static bool
+same_as(DType dt, double x, double y)
+{
+	switch (dt) {
+	case DT_F32:
+		return (float)x == (float)y;
+	case DT_F16:
+		return float_to_half((float)x) == float_to_half((float)y);
+	case DT_BF16:
+		return float_to_bf16((float)x) == float_to_bf16((float)y);
+	default:
+		return x == y;
+	}
+}
+
+void
+text_float(FILE *out, double x, DType dt)
+{
+	static const int digits[] = { 6, 9, 17 };
+	char text[40];
+
+	if (isnan(x)) {
+		fputs("nan", out);
+		return;
+	}
+	for (int i = 0; i < 3; i++) {
+		snprintf(text, sizeof text, "%.*g", digits[i], x);
+		if (same_as(dt, strtod(text, NULL), x))
+			break;
+	}
+	fputs(text, out);
+}
+
+void
+text_ints(FILE *out, int n, const int64_t *v)
+{
+	putc('[', out);
+	for (int i = 0; i < n; i++)
+		fprintf(out, "%s%lld", i ? "," : "", (long long)v[i]);
+	putc(']', out);
+}
+
+void
+text_type(FILE *out, const Val *v)
+{
+	const char *type = v->dt ? dtype_info[v->dt].text : "?";
+
+	if (v->shape.rank < 0) {
+		fprintf(out, "%s[*]", type);
+		return;
+	}
+	fprintf(out, "%s[", type);
+	for (int i = 0; i < v->shape.rank; i++) {
+		const char *name = v->dim_name[i];
+
+		if (i)
+			putc(',', out);
+		if (name)
+			text_word(out, name);
+		else if (v->shape.dim[i] < 0)
+			putc('?', out);
+		if (v->shape.dim[i] >= 0)
+			fprintf(out, "%s%lld", name ? "=" : "",
+			        (long long)v->shape.dim[i]);
+	}
+	putc(']', out);
+}
+
+static void
+put_layout(FILE *out, const Graph *g, const Val *v)
+{
+	if (!val_contiguous(v)) {
+		fputs(" strides ", out);
+		text_ints(out, v->shape.rank, v->stride);
+	}
+	if (v->start)
+		fprintf(out, " start %lld", (long long)v->start);
+	if (v->base) {
+		fputs(" in ", out);
+		text_ref(out, g, v->base);
+	} else {
+		fprintf(out, " bytes %lld", (long long)v->nbytes);
+	}
+}
+
+void
+text_mark(FILE *out, const Graph *g, const char *word, ValId v)
+{
+	if (v) {
+		fprintf(out, " %s ", word);
+		text_ref(out, g, v);
+	}
+}
+
+void
+text_marks(FILE *out, const Graph *g, const Val *v)
+{
+	if (v->output)
+		fputs(" output", out);
+	if (v->frozen)
+		fputs(" frozen", out);
+	if (v->resident)
+		fputs(" resident", out);
+	if (v->onnx) {
+		fputs(" onnx", out);
+		if (strcmp(v->onnx, v->name) != 0) {
+			putc(' ', out);
+			text_quoted(out, v->onnx);
+		}
+	}
+	text_mark(out, g, "of", v->of);
+	text_mark(out, g, "param", v->param);
+	text_mark(out, g, "adjoint", v->grad_of);
+	if (v->state) {
+		fputs(" state ", out);
+		text_word(out, v->state);
+	}
+	if (v->split.kind == SPLIT_AXIS)
+		fprintf(out, " split %d", v->split.axis);
+	else if (v->split.kind == SPLIT_PARTIAL)
+		fputs(" split partial", out);
+	if (v->laid_out)
+		put_layout(out, g, v);
+	if (v->offset >= 0)
+		fprintf(out, " at %lld", (long long)v->offset);
+}
+
+/* ---- contents ---- */
+
+static void
+put_element(FILE *out, const Val *v, int64_t i)
+{
+	switch (dtype_info[v->dt].cls) {
+	case 'f':
+		text_float(out, val_float(v, i), v->dt);
+		break;
+	case 'u':
+		fprintf(out, "%llu", (unsigned long long)val_int(v, i));
+		break;
+	default:
+		fprintf(out, "%lld", (long long)val_int(v, i));
+	}
+}
+
+void
+text_contents(FILE *out, const Graph *g, const Val *v)
+{
+	int64_t n = val_nelem(v), nbytes = val_data_bytes(v);
+	double x;
+
+	if (!v->data || n < 0) {
+		if (v->kind == V_CONST)
+			fputs(" = ...", out);
+		return;
+	}
+	if (n <= TEXT_LISTED) {
+		fputs(" = {", out);
+		for (int64_t i = 0; i < n; i++) {
+			fputs(i ? ", " : "", out);
+			put_element(out, v, i);
+		}
+		putc('}', out);
+	} else if (v->kind == V_CONST && val_splat(g, val_id(g, v), &x)) {
+		fputs(" = splat ", out);
+		put_element(out, v, 0);
+	} else if (v->kind == V_CONST && nbytes <= TEXT_HEX) {
+		const unsigned char *p = v->data;
+
+		fputs(" = hex \"", out);
+		for (int64_t i = 0; i < nbytes; i++)
+			fprintf(out, "%02x", p[i]);
+		putc('"', out);
+	} else if (v->kind == V_CONST) {
+		fputs(" = ...", out);
+	}
+}
