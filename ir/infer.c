@@ -51,7 +51,6 @@ rule_same_type(struct infer *c, int i, int j)
 			 dtype_info[a].text, dtype_info[b].text);
 }
 
-/* cls: the classes allowed, e.g. "iu". */
 bool
 rule_want_class(struct infer *c, int i, const char *cls, const char *what)
 {
@@ -74,13 +73,12 @@ rule_dims_fit(const Shape *a, const Shape *b)
 	return true;
 }
 
-/* Operand i must have shape s as far as both are known. */
 bool
 rule_want_shape(struct infer *c, int i, const Shape *s, const char *what)
 {
 	char want[INFER_TEXT], found[INFER_TEXT];
 
-	if (rule_dims_fit(s, &in(c, i)->shape))
+	if (!has(c, i) || rule_dims_fit(s, &in(c, i)->shape))
 		return true;
 	return rule_fail(c, "%s: expected %s, found %s", what,
 			 shape_text(want, INFER_TEXT, in(c, i)->dt, s),
@@ -92,14 +90,13 @@ rule_want_rank(struct infer *c, int i, int min)
 {
 	char text[INFER_TEXT];
 
-	if (in(c, i)->shape.rank < 0 || in(c, i)->shape.rank >= min)
+	if (!has(c, i) || in(c, i)->shape.rank < 0
+	    || in(c, i)->shape.rank >= min)
 		return true;
 	return rule_fail(c, "operand %d: expected rank %d or more, found %s", i,
 			 min, rule_text(text, c, i));
 }
 
-/* A negative axis counts from the end; -1 < rank here.  A scalar passes for a
- * vector of one element, as ONNX has it. */
 bool
 rule_axis(struct infer *c, int64_t axis, int rank, int *out)
 {
@@ -112,8 +109,6 @@ rule_axis(struct infer *c, int64_t axis, int rank, int *out)
 	return true;
 }
 
-/* Output k has type dt and shape s.  What is known already is checked, what
- * is not is filled in. */
 bool
 rule_give(struct infer *c, int k, DType dt, Shape s)
 {
@@ -145,6 +140,12 @@ rule_give(struct infer *c, int k, DType dt, Shape s)
 	return true;
 }
 
+bool
+rule_shape(struct infer *c, Shape s)
+{
+	return rule_give(c, 0, in(c, 0)->dt, s);
+}
+
 enum found
 rule_look(const struct infer *c, int i)
 {
@@ -153,37 +154,33 @@ rule_look(const struct infer *c, int i)
 	return val_is_const(in(c, i)) ? KNOWN : COMPUTED;
 }
 
-/* Length of operand i as a list; -1 if unknown.  A scalar is a list of one. */
 int64_t
 rule_length(const struct infer *c, int i)
 {
 	return val_nelem(in(c, i));
 }
 
-/* Operand i, a constant, as a list. */
 bool
 rule_list(struct infer *c, int i, IntList *l)
 {
 	int64_t n = rule_length(c, i);
 
+	if (rule_look(c, i) != KNOWN)
+		return true;
 	if (n < 0 || n > MAX_RANK)
-		return rule_fail(c,
-				 "operand %d: expected at most %d numbers, "
-				 "found %lld",
-				 i, MAX_RANK, (long long)n);
+		return rule_fail(c, "operand %d: expected at most %d numbers, "
+		                 "found %lld", i, MAX_RANK, (long long)n);
 	l->n = (int)n;
 	for (int k = 0; k < l->n; k++)
 		l->v[k] = val_int(in(c, i), k);
 	return true;
 }
 
-/* Axes of operand i or, where it is absent, of *l, made non-negative and
- * marked in set.  COMPUTED leaves set alone. */
 bool
 rule_axes(struct infer *c, int i, IntList *l, int rank, bool set[MAX_RANK])
 {
 	memset(set, 0, MAX_RANK * sizeof *set);
-	if (rule_look(c, i) == KNOWN && !rule_list(c, i, l))
+	if (!rule_list(c, i, l))
 		return false;
 	for (int k = 0; k < l->n; k++) {
 		int axis;
@@ -197,7 +194,6 @@ rule_axes(struct infer *c, int i, IntList *l, int rank, bool set[MAX_RANK])
 	return true;
 }
 
-/* Broadcast of operands first..last-1. */
 bool
 rule_broadcast(struct infer *c, int first, int last, Shape *s)
 {
@@ -216,7 +212,6 @@ rule_broadcast(struct infer *c, int first, int last, Shape *s)
 	return true;
 }
 
-/* Append extents first..last-1 of x to *s. */
 bool
 rule_append(struct infer *c, Shape *s, const Shape *x, int first, int last)
 {

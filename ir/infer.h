@@ -35,10 +35,11 @@ has(const struct infer *c, int i)
 	return i < c->n->nin && c->n->in[i];
 }
 
+/* Of an absent one no type is known. */
 static inline const Val *
 in(const struct infer *c, int i)
 {
-	return &c->g->val[c->n->in[i]];
+	return &c->g->val[has(c, i) ? c->n->in[i] : 0];
 }
 
 /* A copy: rules go on to change it. */
@@ -62,13 +63,13 @@ enum found { ABSENT, COMPUTED, KNOWN };
 enum found rule_look(const struct infer *, int i);
 /* Length of operand i as a list; -1 if unknown.  A scalar is a list of one. */
 int64_t rule_length(const struct infer *, int i);
-/* Operand i, a constant, as a list. */
+/* Operand i as a list; the list stays as it is if that is not known. */
 bool rule_list(struct infer *, int i, IntList *);
 /* Axes of operand i or, where it is absent, of the list, marked in set.  A
  * computed operand leaves the list as it is. */
 bool rule_axes(struct infer *, int i, IntList *, int rank, bool set[MAX_RANK]);
 
-/* ---- demands: false after a diagnostic ---- */
+/* ---- demands: false after a diagnostic; absent operands meet them ---- */
 
 bool rule_fail(struct infer *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -103,6 +104,8 @@ bool rule_dims_fit(const Shape *, const Shape *);
 /* Output k has this type and shape.  What is known already is checked, what
  * is not is filled in. */
 bool rule_give(struct infer *, int k, DType, Shape);
+/* Output 0 has operand 0's type and this shape. */
+bool rule_shape(struct infer *, Shape);
 /* Extent of x[start:end:step] on an axis, clamped as ONNX and numpy do. */
 int64_t rule_slice_extent(int64_t dim, int64_t start, int64_t end,
                           int64_t step);

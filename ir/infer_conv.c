@@ -1,15 +1,11 @@
-/* Shape rules: convolutions, batch normalisation, pools, resampling.
+/* Shape rules: convolutions, batch normalisation, pools.
  *
  * Attributes that say less than they could (empty lists, pads that follow
  * from the extents) are completed here as soon as shapes allow it.
  */
 #include "ir/infer.h"
 
-#include <math.h>
-
 #include "ir/window.h"
-
-enum { LARGEST = 1 << 30 };             /* stride, dilation, pad */
 
 struct lists {
 	IntList *stride, *dilation, *begin, *end;
@@ -32,7 +28,7 @@ complete(struct infer *c, IntList *l, int n, int64_t otherwise,
 	if (l->n != n)
 		return rule_fail(c, "%d %s for %d spatial dims", l->n, what, n);
 	for (int i = 0; i < n; i++)
-		if (l->v[i] < otherwise || l->v[i] > LARGEST)
+		if (l->v[i] < otherwise || l->v[i] > WINDOW_MAX)
 			return rule_fail(c, "%s: %lld is out of range", what,
 					 (long long)l->v[i]);
 	return true;
@@ -139,29 +135,22 @@ check_group(struct infer *c, int64_t group, int64_t outputs)
 	return true;
 }
 
-/* Ranks of operands 0 and 1; *n stays 0 if nothing is known. */
+/* Operands 0 and 1, which have the same rank; unknown if nothing is known. */
 static bool
-conv_rank(struct infer *c, int *n)
+conv_operands(struct infer *c, Shape *a, Shape *b)
 {
-	int a = in(c, 0)->shape.rank, b = in(c, 1)->shape.rank;
-
-	*n = 0;
+	*a = shape_of(c, 0);
+	*b = shape_of(c, 1);
 	if (!rule_want_class(c, 0, "f", "floats") || !rule_same_type(c, 0, 1))
 		return false;
-	if (a < 0 && b < 0)
-		return true;
-	if (a >= 0 && b >= 0 && a != b)
-		return rule_fail(c, "operands of rank %d and %d", a, b);
-	*n = spatial(c, a < 0 ? b : a);
-	return *n > 0;
-}
-
-static Shape
-known_or(struct infer *c, int i, int rank)
-{
-	Shape s = shape_of(c, i);
-
-	return s.rank < 0 ? unknown(rank) : s;
+	if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank)
+		return rule_fail(c, "operands of rank %d and %d", a->rank,
+		                 b->rank);
+	if (a->rank < 0)
+		*a = unknown(b->rank);
+	if (b->rank < 0)
+		*b = unknown(a->rank);
+	return a->rank < 0 || spatial(c, a->rank) > 0;
 }
 
 static bool
@@ -169,8 +158,7 @@ want_bias(struct infer *c, int64_t channels)
 {
 	Shape s = SHAPE(channels);
 
-	return !has(c, 2) || (rule_want_shape(c, 2, &s, "bias")
-			      && rule_same_type(c, 0, 2));
+	return rule_want_shape(c, 2, &s, "bias") && rule_same_type(c, 0, 2);
 }
 
 bool
@@ -179,22 +167,19 @@ infer_conv(struct infer *c)
 	struct lists l = LISTS(c, CONV);
 	int64_t group = c->n->attr.CONV.group;
 	Shape x, w, y;
-	int n;
 
-	if (!conv_rank(c, &n))
+	if (!conv_operands(c, &x, &w))
 		return false;
-	if (n == 0)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
-	x = known_or(c, 0, n + 2);
-	w = known_or(c, 1, n + 2);
-	y = unknown(n + 2);
+	if (x.rank < 0)
+		return rule_shape(c, x);
+	y = unknown(x.rank);
 	y.dim[0] = x.dim[0];
 	y.dim[1] = w.dim[0];
 	return check_group(c, group, w.dim[0])
 	       && check_channels(c, x.dim[1], w.dim[1], group, "the operand")
-	       && complete_lists(c, &l, n) && want_bias(c, w.dim[0])
+	       && complete_lists(c, &l, x.rank - 2) && want_bias(c, w.dim[0])
 	       && slide(c, &l, &x, w.dim + 2, false, &y)
-	       && rule_give(c, 0, in(c, 0)->dt, y);
+	       && rule_shape(c, y);
 }
 
 /* Extent i of the side that windows slide over, -1 if unknown. */
@@ -232,13 +217,12 @@ infer_conv_dx(struct infer *c)
 	Shape dy, w, x;
 	int n;
 
-	if (!conv_rank(c, &n))
+	if (!conv_operands(c, &dy, &w))
 		return false;
-	if (n == 0)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
-	dy = known_or(c, 0, n + 2);
-	w = known_or(c, 1, n + 2);
-	x = unknown(n + 2);
+	if (dy.rank < 0)
+		return rule_shape(c, dy);
+	n = dy.rank - 2;
+	x = unknown(dy.rank);
 	x.dim[0] = dy.dim[0];
 	if (w.dim[1] >= 0 && !mul_ok(w.dim[1], group, &x.dim[1]))
 		return rule_fail(c, "too many channels");
@@ -263,7 +247,7 @@ infer_conv_dx(struct infer *c)
 		*out = known;
 		*l.same = 0;
 	}
-	return rule_give(c, 0, in(c, 0)->dt, x);
+	return rule_shape(c, x);
 }
 
 bool
@@ -275,13 +259,12 @@ infer_conv_dw(struct infer *c)
 	Shape x, dy, w;
 	int n;
 
-	if (!conv_rank(c, &n))
+	if (!conv_operands(c, &x, &dy))
 		return false;
-	if (n == 0)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
-	x = known_or(c, 0, n + 2);
-	dy = known_or(c, 1, n + 2);
-	w = unknown(n + 2);
+	if (x.rank < 0)
+		return rule_shape(c, x);
+	n = x.rank - 2;
+	w = unknown(x.rank);
 	if (k->n != n || group < 1)
 		return rule_fail(c, "kernel of %d dims, expected %d", k->n, n);
 	if (x.dim[0] >= 0 && dy.dim[0] >= 0 && x.dim[0] != dy.dim[0])
@@ -294,7 +277,7 @@ infer_conv_dw(struct infer *c)
 	return check_group(c, group, dy.dim[1])
 	       && check_channels(c, x.dim[1], w.dim[1], group, "the operand")
 	       && complete_lists(c, &l, n)
-	       && rule_give(c, 0, in(c, 0)->dt, w);
+	       && rule_shape(c, w);
 }
 
 /* ---- batch normalisation ---- */
@@ -317,9 +300,9 @@ infer_batchnorm(struct infer *c)
 	Shape s;
 
 	return channels_of(c, 0, &s)
-	       && (!has(c, 1) || rule_want_shape(c, 1, &s, "scale"))
-	       && (!has(c, 2) || rule_want_shape(c, 2, &s, "bias"))
-	       && rule_give(c, 0, in(c, 0)->dt, shape_of(c, 0))
+	       && rule_want_shape(c, 1, &s, "scale")
+	       && rule_want_shape(c, 2, &s, "bias")
+	       && rule_shape(c, shape_of(c, 0))
 	       && rule_give(c, 1, DT_F32, s) && rule_give(c, 2, DT_F32, s);
 }
 
@@ -331,7 +314,7 @@ infer_batchnorm_grad(struct infer *c)
 	if (!channels_of(c, 1, &s) || !rule_want_shape(c, 0, &x, "adjoint")
 	    || !rule_want_shape(c, 2, &s, "mean")
 	    || !rule_want_shape(c, 3, &s, "variance")
-	    || (has(c, 4) && !rule_want_shape(c, 4, &s, "scale")))
+	    || !rule_want_shape(c, 4, &s, "scale"))
 		return false;
 	return rule_give(c, 0, in(c, 1)->dt, x)
 	       && rule_give(c, 1, has(c, 4) ? in(c, 4)->dt : DT_F32, s)
@@ -359,7 +342,7 @@ pool(struct infer *c, const struct lists *l, IntList *kernel, bool ceil,
 		return rule_fail(c, "a kernel of %d dims for %d spatial dims",
 				 kernel->n, n);
 	for (int i = 0; i < n; i++)
-		if (kernel->v[i] < 1 || kernel->v[i] > LARGEST)
+		if (kernel->v[i] < 1 || kernel->v[i] > WINDOW_MAX)
 			return rule_fail(c, "a kernel of %lld",
 					 (long long)kernel->v[i]);
 	*y = unknown(x.rank);
@@ -382,7 +365,7 @@ infer_maxpool(struct infer *c)
 		if (shape_nelem(&x) < 0 || shape_nelem(&x) > INT32_MAX)
 			return rule_fail(c, "images are too large");
 	}
-	return rule_give(c, 0, in(c, 0)->dt, y) && rule_give(c, 1, DT_I32, y);
+	return rule_shape(c, y) && rule_give(c, 1, DT_I32, y);
 }
 
 bool
@@ -393,7 +376,7 @@ infer_avgpool(struct infer *c)
 
 	return pool(c, &l, &c->n->attr.AVGPOOL.kernel,
 		    c->n->attr.AVGPOOL.ceil, &y)
-	       && rule_give(c, 0, in(c, 0)->dt, y);
+	       && rule_shape(c, y);
 }
 
 /* The adjoint's shape with other spatial extents. */
@@ -426,7 +409,7 @@ infer_maxpool_grad(struct infer *c)
 	       && rule_want_shape(c, 1, &dy, "positions")
 	       && rule_want_class(c, 1, "i", "positions")
 	       && unpooled(c, &c->n->attr.MAXPOOL_GRAD.out, &x)
-	       && rule_give(c, 0, in(c, 0)->dt, x);
+	       && rule_shape(c, x);
 }
 
 bool
@@ -442,123 +425,5 @@ infer_avgpool_grad(struct infer *c)
 	if (dy.rank >= 0 && (!complete_lists(c, &l, n)
 	    || c->n->attr.AVGPOOL_GRAD.kernel.n != n))
 		return rule_fail(c, "kernel and lists do not fit the operand");
-	return rule_give(c, 0, in(c, 0)->dt, x);
-}
-
-/* ---- resampling ---- */
-
-/* Operand i as numbers, NULL if it is absent or empty.  All have one number
- * per axis, a region of interest has two. */
-static const Val *
-numbers(const Graph *g, const Node *n, int i)
-{
-	const Val *v = i < n->nin ? &g->val[n->in[i]] : NULL;
-
-	return v && n->in[i] && val_nelem(v) != 0 ? v : NULL;
-}
-
-/* One scale for all axes, such that no side, or every side, gets larger than
- * wanted. */
-static void
-keep_aspect(const Shape *x, const int *axis, int n, bool larger,
-            struct resized *r)
-{
-	double scale = 0;
-
-	for (int i = 0; i < n; i++) {
-		double s = (double)r[axis[i]].to / (double)x->dim[axis[i]];
-
-		if (i == 0 || (larger ? s > scale : s < scale))
-			scale = s;
-	}
-	for (int i = 0; i < n; i++) {
-		r[axis[i]].scale = scale;
-		r[axis[i]].to = (int64_t)floor(
-			scale * (double)x->dim[axis[i]] + 0.5);
-	}
-}
-
-const char *
-interpolate_axes(const Graph *g, const Node *n, struct resized r[MAX_RANK])
-{
-	const IntList *axes = &n->attr.INTERPOLATE.axes;
-	const Val *roi = numbers(g, n, 1), *scales = numbers(g, n, 2);
-	const Val *sizes = numbers(g, n, 3), *list = sizes ? sizes : scales;
-	const Shape *x = &g->val[n->in[0]].shape;
-	int count = axes->n ? axes->n : x->rank, axis[MAX_RANK];
-
-	for (int d = 0; d < x->rank; d++)
-		r[d] = (struct resized){ x->dim[d], 0, 0, 1 };
-	if (!list)
-		return "neither scales nor sizes";
-	if (val_nelem(list) != count || (roi && val_nelem(roi) != 2 * count))
-		return "scales, sizes or roi do not fit the axes";
-	for (int i = 0; i < count; i++) {
-		int64_t at = axes->n ? axes->v[i] : i;
-		double v = val_float(list, i);
-
-		at += at < 0 ? x->rank : 0;
-		if (at < 0 || at >= x->rank)
-			return "an axis is out of range";
-		axis[i] = (int)at;
-		if (!(v > 0) || (!sizes && !((double)x->dim[at] * v < LARGEST)))
-			return "a scale or size is out of range";
-		r[at].scale = sizes ? 0 : v;
-		r[at].to = (int64_t)floor(sizes ? v : (double)x->dim[at] * v);
-		r[at].first = roi ? val_float(roi, i) : 0;
-		r[at].last = roi ? val_float(roi, count + i) : 1;
-	}
-	if (sizes && n->attr.INTERPOLATE.policy)
-		keep_aspect(x, axis, count, n->attr.INTERPOLATE.policy == 2,
-		            r);
-	for (int i = 0; i < count; i++)
-		if (r[axis[i]].to < 1 || r[axis[i]].to > LARGEST
-		    || x->dim[axis[i]] < 1)
-			return "an axis has no elements";
-	return NULL;
-}
-
-bool
-infer_interpolate(struct infer *c)
-{
-	struct resized r[MAX_RANK];
-	Shape s = shape_of(c, 0);
-	const char *why;
-
-	if (!rule_want_class(c, 0, "f", "floats"))
-		return false;
-	if (!shape_known(&s) || rule_look(c, 1) == COMPUTED
-	    || rule_look(c, 2) == COMPUTED || rule_look(c, 3) == COMPUTED)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(s.rank));
-	why = interpolate_axes(c->g, c->n, r);
-	if (why)
-		return rule_fail(c, "%s", why);
-	for (int d = 0; d < s.rank; d++)
-		s.dim[d] = r[d].to;
-	return rule_give(c, 0, in(c, 0)->dt, s);
-}
-
-bool
-infer_resize(struct infer *c)
-{
-	const Attr *a = &c->n->attr;
-	bool bwd = a->RESIZE.bwd;
-	int64_t from = bwd ? a->RESIZE.extent_out : a->RESIZE.extent_in;
-	int64_t to = bwd ? a->RESIZE.extent_in : a->RESIZE.extent_out;
-	Shape s = shape_of(c, 0);
-	int axis;
-
-	if (!rule_want_class(c, 0, "f", "floats"))
-		return false;
-	if (s.rank < 0)
-		return rule_give(c, 0, in(c, 0)->dt, s);
-	if (!rule_axis(c, a->RESIZE.axis, s.rank, &axis))
-		return false;
-	if (from < 1 || to < 1 || from > LARGEST || to > LARGEST
-	    || (s.dim[axis] >= 0 && s.dim[axis] != from))
-		return rule_fail(c, "axis %d of extent %lld: from %lld to %lld",
-				 axis, (long long)s.dim[axis],
-				 (long long)from, (long long)to);
-	s.dim[axis] = to;
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, x);
 }

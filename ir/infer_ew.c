@@ -18,7 +18,7 @@ infer_pow(struct infer *c)
 {
 	Shape s;
 
-	return rule_broadcast(c, 0, 2, &s) && rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_broadcast(c, 0, 2, &s) && rule_shape(c, s);
 }
 
 bool
@@ -75,7 +75,7 @@ infer_same(struct infer *c)
 		if (!fits || !rule_same_type(c, 0, i))
 			return false;
 	}
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, s);
 }
 
 static bool
@@ -142,10 +142,9 @@ check_body(struct infer *c)
 		for (int k = 0; k < m->narg; k++)
 			if (m->arg[k] < 0 ? ~m->arg[k] >= i
 					  : !has(c, m->arg[k]))
-				return rule_fail(c,
-						 "micro %d (%s): operand %d "
-						 "does not exist",
-						 i, op_info[m->op].text, k);
+				return rule_fail(c, "micro %d (%s): operand %d "
+				                 "does not exist", i,
+				                 op_info[m->op].text, k);
 		if (m->op == OP_CAST
 		    && (m->attr.CAST.to <= DT_NONE
 			|| m->attr.CAST.to >= DT_COUNT))
@@ -174,11 +173,10 @@ infer_loop(struct infer *c)
 		if (b->micro[i].dt == DT_NONE)
 			b->micro[i].dt = dt;
 		else if (dt != DT_NONE && b->micro[i].dt != dt)
-			return rule_fail(c,
-					 "micro %d (%s): expected %s, found %s",
-					 i, op_info[b->micro[i].op].text,
-					 dtype_info[dt].text,
-					 dtype_info[b->micro[i].dt].text);
+			return rule_fail(c, "micro %d (%s): expected %s, found "
+			                 "%s", i, op_info[b->micro[i].op].text,
+			                 dtype_info[dt].text,
+			                 dtype_info[b->micro[i].dt].text);
 	}
 	for (int k = 0; k < c->n->nout; k++) {
 		const Val *y = &c->g->val[c->n->out[k]];
@@ -233,7 +231,7 @@ infer_reduce(struct infer *c)
 	bool set[MAX_RANK];
 
 	if (x.rank < 0)
-		return rule_give(c, 0, in(c, 0)->dt, x);
+		return rule_shape(c, x);
 	if (rule_look(c, 1) == COMPUTED) {
 		int64_t n = keepdims ? 0 : rule_length(c, 1);
 
@@ -246,5 +244,5 @@ infer_reduce(struct infer *c)
 	if (l.n == 0 && !c->n->attr.REDUCE_SUM.noop)
 		for (int i = 0; i < x.rank; i++)
 			set[i] = true;
-	return rule_give(c, 0, in(c, 0)->dt, reduced(&x, set, keepdims));
+	return rule_shape(c, reduced(&x, set, keepdims));
 }

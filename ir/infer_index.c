@@ -12,14 +12,14 @@ infer_gather(struct infer *c)
 	if (!rule_want_class(c, 1, "iu", "integers"))
 		return false;
 	if (x.rank < 0 || idx.rank < 0)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
+		return rule_shape(c, unknown(-1));
 	if (!rule_want_rank(c, 0, 1)
 	    || !rule_axis(c, c->n->attr.GATHER.axis, x.rank, &axis))
 		return false;
 	return rule_append(c, &s, &x, 0, axis)
 	       && rule_append(c, &s, &idx, 0, idx.rank)
 	       && rule_append(c, &s, &x, axis + 1, x.rank)
-	       && rule_give(c, 0, in(c, 0)->dt, s);
+	       && rule_shape(c, s);
 }
 
 bool
@@ -36,7 +36,7 @@ infer_gather_elements(struct infer *c)
 	if (x.rank >= 0 && idx.rank >= 0 && x.rank != idx.rank)
 		return rule_fail(c, "indices of rank %d for data of rank %d",
 				 idx.rank, x.rank);
-	return rule_give(c, 0, in(c, 0)->dt, idx);
+	return rule_shape(c, idx);
 }
 
 bool
@@ -48,19 +48,19 @@ infer_gather_nd(struct infer *c)
 	if (!rule_want_class(c, 1, "iu", "integers"))
 		return false;
 	if (x.rank < 0 || idx.rank < 0)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
+		return rule_shape(c, unknown(-1));
 	if (batch < 0 || batch >= idx.rank || batch >= x.rank)
 		return rule_fail(c, "%lld batch dims for ranks %d and %d",
 				 (long long)batch, x.rank, idx.rank);
 	k = idx.dim[idx.rank - 1];
 	if (k < 0)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
+		return rule_shape(c, unknown(-1));
 	if (k > x.rank - batch)
 		return rule_fail(c, "indices of %lld numbers for rank %d",
 				 (long long)k, x.rank);
 	return rule_append(c, &s, &idx, 0, idx.rank - 1)
 	       && rule_append(c, &s, &x, (int)(batch + k), x.rank)
-	       && rule_give(c, 0, in(c, 0)->dt, s);
+	       && rule_shape(c, s);
 }
 
 bool
@@ -105,10 +105,8 @@ check_scatter(struct infer *c)
 				  &axis))
 			return false;
 		if (x.rank >= 0 && idx.rank >= 0 && x.rank != idx.rank)
-			return rule_fail(c,
-					 "indices of rank %d for data of rank "
-					 "%d",
-					 idx.rank, x.rank);
+			return rule_fail(c, "indices of rank %d for data of "
+			                 "rank %d", idx.rank, x.rank);
 		return rule_want_shape(c, 2, &want, "updates");
 	}
 	if (x.rank < 0 || idx.rank < 0)
@@ -132,7 +130,7 @@ bool
 infer_scatter(struct infer *c)
 {
 	return check_scatter(c)
-	       && rule_give(c, 0, in(c, 0)->dt, shape_of(c, 0));
+	       && rule_shape(c, shape_of(c, 0));
 }
 
 bool
@@ -164,7 +162,7 @@ infer_topk(struct infer *c)
 	int axis;
 
 	if (s.rank < 0)
-		return rule_give(c, 0, in(c, 0)->dt, s)
+		return rule_shape(c, s)
 		       && rule_give(c, 1, DT_I64, s);
 	if (!rule_want_rank(c, 0, 1)
 	    || !rule_axis(c, c->n->attr.TOPK.axis, s.rank, &axis))
@@ -180,7 +178,7 @@ infer_topk(struct infer *c)
 		return rule_fail(c, "k is %lld, the axis has %lld elements",
 				 (long long)k, (long long)s.dim[axis]);
 	s.dim[axis] = k;
-	return rule_give(c, 0, in(c, 0)->dt, s) && rule_give(c, 1, DT_I64, s);
+	return rule_shape(c, s) && rule_give(c, 1, DT_I64, s);
 }
 
 /* ---- shapes and sequences of numbers ---- */
@@ -212,7 +210,7 @@ infer_range(struct infer *c)
 		return false;
 	for (int i = 0; i < 3; i++) {
 		if (rule_look(c, i) != KNOWN)
-			return rule_give(c, 0, in(c, 0)->dt, s);
+			return rule_shape(c, s);
 		if (rule_length(c, i) != 1)
 			return rule_fail(c, "operand %d is not a scalar", i);
 	}
@@ -225,7 +223,7 @@ infer_range(struct infer *c)
 		if (!(n < 0x1p60))
 			return rule_fail(c, "range without an end");
 		s.dim[0] = n > 0 ? (int64_t)n + (n > (double)(int64_t)n) : 0;
-		return rule_give(c, 0, in(c, 0)->dt, s);
+		return rule_shape(c, s);
 	}
 	int64_t a = val_int(in(c, 0), 0), b = val_int(in(c, 1), 0);
 	int64_t step = val_int(in(c, 2), 0), span;
@@ -238,7 +236,7 @@ infer_range(struct infer *c)
 		span = -span;
 	}
 	s.dim[0] = span > 0 ? (span - 1) / step + 1 : 0;
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, s);
 }
 
 bool

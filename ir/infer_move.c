@@ -19,12 +19,8 @@ fill_extent(struct infer *c, Shape *want, int hole, int64_t total)
 	rest = shape_nelem(&filled);
 	if (hole < 0 && rest == total)
 		return true;
-	if (hole >= 0 && rest > 0 && total % rest == 0) {
-		want->dim[hole] = total / rest;
-		return true;
-	}
-	if (hole >= 0 && rest == 0 && total == 0) {
-		want->dim[hole] = 0;
+	if (hole >= 0 && rest >= 0 && (rest ? total % rest : total) == 0) {
+		want->dim[hole] = rest ? total / rest : 0;
 		return true;
 	}
 	return rule_fail(c, "%s cannot be reshaped to %s",
@@ -46,25 +42,23 @@ infer_reshape(struct infer *c)
 		if (n > MAX_RANK)
 			return rule_fail(c, "rank %lld is not supported",
 					 (long long)n);
-		return rule_give(c, 0, in(c, 0)->dt, unknown((int)n));
+		return rule_shape(c, unknown((int)n));
 	}
-	if (rule_look(c, 1) == KNOWN && !rule_list(c, 1, &l))
+	if (!rule_list(c, 1, &l))
 		return false;
 	s.rank = l.n;
 	for (int i = 0; i < l.n; i++) {
 		s.dim[i] = l.v[i];
 		if (l.v[i] == 0 && !c->n->attr.RESHAPE.allowzero) {
 			if (x->rank >= 0 && i >= x->rank)
-				return rule_fail(c,
-						 "extent %d of the new shape "
-						 "copies none of the old",
-						 i);
+				return rule_fail(c, "extent %d of the new "
+				                 "shape copies none of the old",
+				                 i);
 			s.dim[i] = x->rank >= 0 ? x->dim[i] : -1;
 		} else if (l.v[i] == -1) {
 			if (hole >= 0)
-				return rule_fail(c,
-						 "more than one -1 in the new "
-						 "shape");
+				return rule_fail(c, "more than one -1 in the "
+				                 "new shape");
 			hole = i;
 		} else if (l.v[i] < 0) {
 			return rule_fail(c, "extent %lld in the new shape",
@@ -72,7 +66,7 @@ infer_reshape(struct infer *c)
 		}
 	}
 	return fill_extent(c, &s, hole, shape_nelem(x))
-	       && rule_give(c, 0, in(c, 0)->dt, s);
+	       && rule_shape(c, s);
 }
 
 bool
@@ -80,34 +74,30 @@ infer_squeeze(struct infer *c)
 {
 	IntList l = c->n->attr.SQUEEZE.axes;
 	Shape x = shape_of(c, 0), s = {.rank = 0};
-	DType dt = in(c, 0)->dt;
 	bool set[MAX_RANK], all;
 	char text[INFER_TEXT];
 
 	if (x.rank < 0)
-		return rule_give(c, 0, dt, x);
+		return rule_shape(c, x);
 	if (rule_look(c, 1) == COMPUTED) {
 		int64_t n = rule_length(c, 1);
 
-		return rule_give(
-			c, 0, dt,
-			unknown(n < 0 || n > x.rank ? -1 : x.rank - (int)n));
+		return rule_shape(c, unknown(n < 0 || n > x.rank ? -1
+		                             : x.rank - (int)n));
 	}
 	if (!rule_axes(c, 1, &l, x.rank, set))
 		return false;
 	all = l.n == 0 && rule_look(c, 1) == ABSENT;
 	for (int i = 0; i < x.rank; i++) {
 		if (all && x.dim[i] < 0)
-			return rule_give(c, 0, dt, unknown(-1));
+			return rule_shape(c, unknown(-1));
 		if (set[i] && x.dim[i] > 1)
-			return rule_fail(c,
-					 "axis %d of %s has more than one "
-					 "element",
-					 i, rule_text(text, c, 0));
+			return rule_fail(c, "axis %d of %s has more than one "
+			                 "element", i, rule_text(text, c, 0));
 		if (!set[i] && !(all && x.dim[i] == 1))
 			s.dim[s.rank++] = x.dim[i];
 	}
-	return rule_give(c, 0, dt, s);
+	return rule_shape(c, s);
 }
 
 bool
@@ -119,17 +109,17 @@ infer_unsqueeze(struct infer *c)
 	bool set[MAX_RANK];
 
 	if (x.rank < 0 || n < 0)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(-1));
+		return rule_shape(c, unknown(-1));
 	if (n + x.rank > MAX_RANK)
 		return rule_fail(c, "rank above %d is not supported", MAX_RANK);
 	s = unknown(x.rank + (int)n);
 	if (rule_look(c, 1) == COMPUTED)
-		return rule_give(c, 0, in(c, 0)->dt, s);
+		return rule_shape(c, s);
 	if (!rule_axes(c, 1, &l, s.rank, set))
 		return false;
 	for (int i = 0, k = 0; i < s.rank; i++)
 		s.dim[i] = set[i] ? 1 : x.dim[k++];
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, s);
 }
 
 static int64_t
@@ -150,15 +140,13 @@ infer_flatten(struct infer *c)
 
 	if (x.rank >= 0) {
 		if (axis < -x.rank || axis > x.rank)
-			return rule_fail(c,
-					 "axis %lld is out of range for rank "
-					 "%d",
-					 (long long)axis, x.rank);
+			return rule_fail(c, "axis %lld is out of range for "
+			                 "rank %d", (long long)axis, x.rank);
 		axis += axis < 0 ? x.rank : 0;
 		s.dim[0] = extent_product(&x, 0, (int)axis);
 		s.dim[1] = extent_product(&x, (int)axis, x.rank);
 	}
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, s);
 }
 
 bool
@@ -178,9 +166,9 @@ infer_expand(struct infer *c)
 		for (int i = 0; i < s.rank; i++)
 			if (s.dim[i] == 1)
 				s.dim[i] = -1;
-		return rule_give(c, 0, in(c, 0)->dt, s);
+		return rule_shape(c, s);
 	}
-	if (rule_look(c, 1) == KNOWN && !rule_list(c, 1, &l))
+	if (!rule_list(c, 1, &l))
 		return false;
 	for (int i = 0; i < l.n; i++)
 		if (l.v[i] < 0)
@@ -191,7 +179,7 @@ infer_expand(struct infer *c)
 		return rule_fail(c, "%s cannot be expanded to %s",
 				 rule_text(from, c, 0),
 				 shape_text(want, INFER_TEXT, DT_NONE, &to));
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, s);
 }
 
 bool
@@ -202,8 +190,7 @@ infer_transpose(struct infer *c)
 	bool seen[MAX_RANK] = {false};
 
 	if (x.rank < 0)
-		return rule_give(c, 0, in(c, 0)->dt,
-				 unknown(perm->n ? perm->n : -1));
+		return rule_shape(c, unknown(perm->n ? perm->n : -1));
 	if (perm->n && perm->n != x.rank)
 		return rule_fail(c, "permutation of %d axes for rank %d",
 				 perm->n, x.rank);
@@ -215,7 +202,7 @@ infer_transpose(struct infer *c)
 		seen[from] = true;
 		s.dim[i] = x.dim[from];
 	}
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, s);
 }
 
 int64_t
@@ -249,8 +236,7 @@ slice_operands(struct infer *c, Shape *s)
 	if (!has(c, 1) || !has(c, 2))
 		return rule_fail(c, "starts and ends belong together");
 	if (!rule_list(c, 1, &start) || !rule_list(c, 2, &end)
-	    || (has(c, 3) && !rule_list(c, 3, &axes))
-	    || (has(c, 4) && !rule_list(c, 4, &step)))
+	    || !rule_list(c, 3, &axes) || !rule_list(c, 4, &step))
 		return false;
 	if (start.n != end.n || (has(c, 3) && axes.n != start.n)
 	    || (has(c, 4) && step.n != start.n) || start.n > x.rank)
@@ -296,12 +282,11 @@ slice_dense(struct infer *c, Shape *s)
 		if (!mul_ok(n - 1, step->v[i], &last)
 		    || !add_ok(last, start->v[i], &last) || start->v[i] < 0
 		    || start->v[i] >= x.dim[i] || last < 0 || last >= x.dim[i])
-			return rule_fail(
-				c,
-				"axis %d: %lld elements from %lld by "
-				"%lld leave 0..%lld",
-				i, (long long)n, (long long)start->v[i],
-				(long long)step->v[i], (long long)x.dim[i] - 1);
+			return rule_fail(c, "axis %d: %lld elements from %lld "
+			                 "by %lld leave 0..%lld", i,
+			                 (long long)n, (long long)start->v[i],
+			                 (long long)step->v[i],
+			                 (long long)x.dim[i] - 1);
 	}
 	return true;
 }
@@ -312,7 +297,7 @@ infer_slice(struct infer *c)
 	Shape s;
 
 	return (c->n->nin > 1 ? slice_operands(c, &s) : slice_dense(c, &s))
-	       && rule_give(c, 0, in(c, 0)->dt, s);
+	       && rule_shape(c, s);
 }
 
 /* Extent of piece `index` when `dim` is cut into chunks. */
@@ -356,10 +341,9 @@ part_extent(struct infer *c, int64_t dim, int64_t *n)
 				return rule_fail(c, "bad size of piece %lld",
 						 (long long)i);
 		if (dim >= 0 && sum != dim)
-			return rule_fail(c,
-					 "pieces of %lld elements in all for "
-					 "an extent of %lld",
-					 (long long)sum, (long long)dim);
+			return rule_fail(c, "pieces of %lld elements in all "
+			                 "for an extent of %lld",
+			                 (long long)sum, (long long)dim);
 		*n = val_int(sizes, index);
 		return true;
 	}
@@ -377,7 +361,7 @@ infer_part(struct infer *c)
 	int axis;
 
 	if (x.rank < 0)
-		return rule_give(c, 0, in(c, 0)->dt, x);
+		return rule_shape(c, x);
 	if (x.rank == 0)
 		return rule_fail(c, "a scalar has no pieces");
 	if (!rule_axis(c, c->n->attr.PART.axis, x.rank, &axis))
@@ -389,15 +373,13 @@ infer_part(struct infer *c)
 	x.dim[axis] = n;
 	if (!c->n->attr.PART.keepdims) {
 		if (n > 1)
-			return rule_fail(c,
-					 "a piece of %lld elements keeps its "
-					 "axis",
-					 (long long)n);
+			return rule_fail(c, "a piece of %lld elements keeps "
+			                 "its axis", (long long)n);
 		x.rank--;
 		for (int i = axis; i < x.rank; i++)
 			x.dim[i] = x.dim[i + 1];
 	}
-	return rule_give(c, 0, in(c, 0)->dt, x);
+	return rule_shape(c, x);
 }
 
 bool
@@ -411,7 +393,7 @@ infer_concat(struct infer *c)
 		if (s.rank < 0)
 			s = unknown(shape_of(c, i).rank);
 	if (s.rank < 0)
-		return rule_give(c, 0, in(c, 0)->dt, s);
+		return rule_shape(c, s);
 	if (s.rank == 0)
 		return rule_fail(c, "scalars cannot be joined");
 	if (!rule_axis(c, c->n->attr.CONCAT.axis, s.rank, &axis))
@@ -431,24 +413,22 @@ infer_concat(struct infer *c)
 			continue;
 		x.dim[axis] = s.dim[axis];
 		if (!rule_dims_fit(&s, &x))
-			return rule_fail(c,
-					 "cannot be joined on axis %d: %s and "
-					 "%s",
-					 axis, rule_text(a, c, 0),
-					 rule_text(b, c, i));
+			return rule_fail(c, "cannot be joined on axis %d: %s "
+			                 "and %s", axis, rule_text(a, c, 0),
+			                 rule_text(b, c, i));
 		for (int k = 0; k < s.rank; k++)
 			if (k != axis && s.dim[k] < 0)
 				s.dim[k] = x.dim[k];
 	}
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, s);
 }
 
 /* What pad adds on each axis, from operands or attributes. */
 static bool
 pad_widths(struct infer *c, int rank, int64_t width[MAX_RANK])
 {
-	const IntList *begin = &c->n->attr.PAD.begin,
-		      *end = &c->n->attr.PAD.end;
+	const IntList *begin = &c->n->attr.PAD.begin;
+	const IntList *end = &c->n->attr.PAD.end;
 	IntList axes = {.n = rank};
 	bool set[MAX_RANK];
 
@@ -487,16 +467,15 @@ infer_pad(struct infer *c)
 
 	if (s.rank < 0 || rule_look(c, 1) == COMPUTED
 	    || rule_look(c, 3) == COMPUTED)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(s.rank));
+		return rule_shape(c, unknown(s.rank));
 	if (!pad_widths(c, s.rank, width))
 		return false;
 	for (int i = 0; i < s.rank; i++)
 		if (s.dim[i] >= 0
 		    && (!add_ok(s.dim[i], width[i], &s.dim[i]) || s.dim[i] < 0))
-			return rule_fail(c,
-					 "axis %d: extent %lld after padding",
-					 i, (long long)s.dim[i]);
-	return rule_give(c, 0, in(c, 0)->dt, s);
+			return rule_fail(c, "axis %d: extent %lld after "
+			                 "padding", i, (long long)s.dim[i]);
+	return rule_shape(c, s);
 }
 
 bool
@@ -506,8 +485,8 @@ infer_tile(struct infer *c)
 	Shape s = shape_of(c, 0);
 
 	if (s.rank < 0 || rule_look(c, 1) == COMPUTED)
-		return rule_give(c, 0, in(c, 0)->dt, unknown(s.rank));
-	if (rule_look(c, 1) == KNOWN && !rule_list(c, 1, &l))
+		return rule_shape(c, unknown(s.rank));
+	if (!rule_list(c, 1, &l))
 		return false;
 	if (l.n != s.rank)
 		return rule_fail(c, "%d repeats for rank %d", l.n, s.rank);
@@ -516,5 +495,5 @@ infer_tile(struct infer *c)
 		    || (s.dim[i] >= 0 && !mul_ok(s.dim[i], l.v[i], &s.dim[i])))
 			return rule_fail(c, "%lld repeats of axis %d",
 					 (long long)l.v[i], i);
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, s);
 }

@@ -25,10 +25,10 @@ infer_rnn(struct infer *c)
 		if (!rule_want_shape(c, 1, &want, "weights"))
 			return false;
 		want = SHAPE(2 * gates[kind] * n);
-		if (has(c, 3) && !rule_want_shape(c, 3, &want, "bias"))
+		if (!rule_want_shape(c, 3, &want, "bias"))
 			return false;
 		want = SHAPE(3 * n);
-		if (has(c, 7) && !rule_want_shape(c, 7, &want, "peepholes"))
+		if (!rule_want_shape(c, 7, &want, "peepholes"))
 			return false;
 	}
 	y.dim[2] = h.dim[1] = n;
@@ -37,13 +37,13 @@ infer_rnn(struct infer *c)
 		y.dim[1] = h.dim[0] = x.dim[1];
 	}
 	for (int i = 5; i < 7; i++)
-		if (has(c, i) && !rule_want_shape(c, i, &h, "state"))
+		if (!rule_want_shape(c, i, &h, "state"))
 			return false;
 	want = SHAPE(h.dim[0]);
-	if (has(c, 4) && (!rule_want_class(c, 4, "iu", "integers")
-			  || !rule_want_shape(c, 4, &want, "lengths")))
+	if (!rule_want_class(c, 4, "iu", "integers")
+	    || !rule_want_shape(c, 4, &want, "lengths"))
 		return false;
-	return rule_give(c, 0, in(c, 0)->dt, y)
+	return rule_shape(c, y)
 	       && rule_give(c, 1, in(c, 0)->dt, h)
 	       && rule_give(c, 2, in(c, 0)->dt, h);
 }
@@ -111,19 +111,13 @@ infer_matmul(struct infer *c)
 	    || !rule_want_class(c, 0, "fiu", "numbers"))
 		return false;
 	if (in(c, 0)->shape.rank < 0 || in(c, 1)->shape.rank < 0)
-		return rule_give(c, 0, in(c, 0)->dt, s);
+		return rule_shape(c, s);
 	if (!matmul_shape(c, &s))
 		return false;
 	row = SHAPE(s.rank ? s.dim[s.rank - 1] : 1);
-	if (has(c, 2)
-	    && (!rule_want_shape(c, 2, &row, "bias")
-		|| !rule_same_type(c, 0, 2)))
-		return false;
-	if (has(c, 3)
-	    && (!rule_want_shape(c, 3, &s, "accumulator")
-		|| !rule_same_type(c, 0, 3)))
-		return false;
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_want_shape(c, 2, &row, "bias") && rule_same_type(c, 0, 2)
+	       && rule_want_shape(c, 3, &s, "accumulator")
+	       && rule_same_type(c, 0, 3) && rule_shape(c, s);
 }
 
 /* ---- normalisation ---- */
@@ -147,59 +141,35 @@ split_rows(struct infer *c, int x, int64_t axis, Shape *lead, Shape *row)
 	       && rule_append(c, row, &s, at, s.rank);
 }
 
+/* layernorm and rmsnorm, which has neither bias nor mean. */
 bool
-infer_layernorm(struct infer *c)
+infer_norm(struct infer *c)
 {
 	Shape lead, row;
 
-	if (!split_rows(c, 0, c->n->attr.LAYERNORM.axis, &lead, &row)
-	    || !rule_want_class(c, 0, "f", "floats")
-	    || !rule_want_shape(c, 1, &row, "scale")
-	    || (has(c, 2) && !rule_want_shape(c, 2, &row, "bias")))
-		return false;
-	return rule_give(c, 0, in(c, 0)->dt, shape_of(c, 0))
+	return split_rows(c, 0, c->n->attr.LAYERNORM.axis, &lead, &row)
+	       && rule_want_class(c, 0, "f", "floats")
+	       && rule_want_shape(c, 1, &row, "scale")
+	       && rule_want_shape(c, 2, &row, "bias")
+	       && rule_shape(c, shape_of(c, 0))
 	       && rule_give(c, 1, DT_F32, lead)
 	       && rule_give(c, 2, DT_F32, lead);
 }
 
 bool
-infer_layernorm_grad(struct infer *c)
+infer_norm_grad(struct infer *c)
 {
 	Shape lead, row, x = shape_of(c, 1);
+	int rstd = c->n->nin - 1;
 
 	return split_rows(c, 1, c->n->attr.LAYERNORM_GRAD.axis, &lead, &row)
 	       && rule_want_shape(c, 0, &x, "adjoint")
 	       && rule_want_shape(c, 2, &row, "scale")
-	       && rule_want_shape(c, 3, &lead, "mean")
-	       && rule_want_shape(c, 4, &lead, "rstd")
+	       && (rstd == 3 || rule_want_shape(c, 3, &lead, "mean"))
+	       && rule_want_shape(c, rstd, &lead, "rstd")
 	       && rule_give(c, 0, in(c, 1)->dt, x)
 	       && rule_give(c, 1, in(c, 2)->dt, row)
 	       && rule_give(c, 2, in(c, 2)->dt, row);
-}
-
-bool
-infer_rmsnorm(struct infer *c)
-{
-	Shape lead, row;
-
-	return split_rows(c, 0, c->n->attr.RMSNORM.axis, &lead, &row)
-	       && rule_want_class(c, 0, "f", "floats")
-	       && rule_want_shape(c, 1, &row, "scale")
-	       && rule_give(c, 0, in(c, 0)->dt, shape_of(c, 0))
-	       && rule_give(c, 1, DT_F32, lead);
-}
-
-bool
-infer_rmsnorm_grad(struct infer *c)
-{
-	Shape lead, row, x = shape_of(c, 1);
-
-	return split_rows(c, 1, c->n->attr.RMSNORM_GRAD.axis, &lead, &row)
-	       && rule_want_shape(c, 0, &x, "adjoint")
-	       && rule_want_shape(c, 2, &row, "scale")
-	       && rule_want_shape(c, 3, &lead, "rstd")
-	       && rule_give(c, 0, in(c, 1)->dt, x)
-	       && rule_give(c, 1, in(c, 2)->dt, row);
 }
 
 /* ---- losses ---- */
@@ -223,8 +193,7 @@ check_labels(struct infer *c, int scores, int labels, int weights, Shape *want)
 	classes = SHAPE(x.dim[1]);
 	return rule_append(c, want, &x, 2, x.rank)
 	       && rule_want_shape(c, labels, want, "labels")
-	       && (!has(c, weights)
-		   || rule_want_shape(c, weights, &classes, "weights"));
+	       && rule_want_shape(c, weights, &classes, "weights");
 }
 
 /* sce and nll have `reduction` at the same place. */
@@ -240,7 +209,7 @@ infer_sce(struct infer *c)
 	Shape rows;
 
 	return check_labels(c, 0, 1, 2, &rows)
-	       && rule_give(c, 0, in(c, 0)->dt, loss_shape(c, &rows))
+	       && rule_shape(c, loss_shape(c, &rows))
 	       && rule_give(c, 1, DT_F32, rows)
 	       && rule_give(c, 2, DT_F32, shape_scalar());
 }
@@ -265,7 +234,7 @@ infer_nll(struct infer *c)
 	Shape rows;
 
 	return check_labels(c, 0, 1, 2, &rows)
-	       && rule_give(c, 0, in(c, 0)->dt, loss_shape(c, &rows))
+	       && rule_shape(c, loss_shape(c, &rows))
 	       && rule_give(c, 1, DT_F32, shape_scalar());
 }
 
@@ -283,11 +252,11 @@ infer_nll_grad(struct infer *c)
 	if (!rule_append(c, &rows, &s, 2, s.rank)
 	    || !rule_want_class(c, 1, "iu", "integers")
 	    || !rule_want_shape(c, 1, &rows, "labels")
-	    || (has(c, 3) && !rule_want_shape(c, 3, &classes, "weights")))
+	    || !rule_want_shape(c, 3, &classes, "weights"))
 		return false;
 	loss = loss_shape(c, &rows);
 	return rule_want_shape(c, 0, &loss, "adjoint of the loss")
-	       && rule_give(c, 0, in(c, 0)->dt, s);
+	       && rule_shape(c, s);
 }
 
 bool
@@ -313,7 +282,7 @@ infer_classifier(struct infer *c)
 	rows = SHAPE(x.rank == 2 ? x.dim[0] : -1);
 	bias = SHAPE(w.rank == 2 ? w.dim[!tb] : -1);
 	if (!rule_want_shape(c, 2, &rows, "labels")
-	    || (has(c, 3) && !rule_want_shape(c, 3, &bias, "bias")))
+	    || !rule_want_shape(c, 3, &bias, "bias"))
 		return false;
 	return rule_give(c, 0, DT_F32, shape_scalar())
 	       && rule_give(c, 1, in(c, 0)->dt, x)
@@ -390,7 +359,7 @@ infer_attention(struct infer *c)
 	struct heads h;
 
 	return read_heads(c, 0, &h) && check_mask(c, 3, &h)
-	       && rule_give(c, 0, in(c, 0)->dt, SHAPE(h.b, h.h, h.t, h.e))
+	       && rule_shape(c, SHAPE(h.b, h.h, h.t, h.e))
 	       && rule_give(c, 1, DT_F32, SHAPE(h.b, h.h, h.t));
 }
 
@@ -454,7 +423,7 @@ update_in_place(struct infer *c)
 	int norm = op_info[c->n->op].max - 1;
 	Shape one = shape_scalar();
 
-	if (op_info[c->n->op].flags & F_UPDATE && has(c, norm)
+	if (op_info[c->n->op].flags & F_UPDATE
 	    && !rule_want_shape(c, norm, &one, "norm"))
 		return false;
 	for (int k = 0; k < c->n->nout; k++) {

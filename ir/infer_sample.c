@@ -1,14 +1,28 @@
-/* Shape rules: sampling at the positions of a grid. */
+/* Shape rules: resampling, at the positions of a grid and along axes;
+ * determinants. */
 #include "ir/infer.h"
 
-/* Operand 1, the grid, belongs to values [N, C, ...] of shape x. */
+#include <math.h>
+
+#include "ir/window.h"
+
+/* ---- grids ---- */
+
+/* Operand 1, the grid, belongs to values [N, C, ...] of shape x.  The gradient
+ * has the same attributes in front. */
 static bool
 grid_fits(struct infer *c, const Shape *x)
 {
+	int64_t mode = c->n->attr.GRID_SAMPLE.mode;
+	int64_t padding = c->n->attr.GRID_SAMPLE.padding;
+	int64_t align = c->n->attr.GRID_SAMPLE.align;
 	Shape g = shape_of(c, 1);
 	int last = g.rank - 1;
 	char grid[INFER_TEXT], data[INFER_TEXT];
 
+	if (mode < 0 || mode > 1 || padding < 0 || padding > 2 || align < 0
+	    || align > 1)
+		return rule_fail(c, "mode, padding or align is out of range");
 	if (!rule_want_class(c, 0, "f", "floats")
 	    || !rule_want_class(c, 1, "f", "floats"))
 		return false;
@@ -22,27 +36,16 @@ grid_fits(struct infer *c, const Shape *x)
 	                 rule_text(data, c, 0));
 }
 
-static bool
-words(struct infer *c, int64_t mode, int64_t padding, int64_t align)
-{
-	if (mode >= 0 && mode <= 1 && padding >= 0 && padding <= 2
-	    && align >= 0 && align <= 1)
-		return true;
-	return rule_fail(c, "mode, padding or align is out of range");
-}
-
 bool
 infer_grid_sample(struct infer *c)
 {
 	Shape s = shape_of(c, 0), g = shape_of(c, 1);
 
-	if (!words(c, c->n->attr.GRID_SAMPLE.mode,
-	           c->n->attr.GRID_SAMPLE.padding,
-	           c->n->attr.GRID_SAMPLE.align) || !grid_fits(c, &s))
+	if (!grid_fits(c, &s))
 		return false;
 	for (int d = 2; d < s.rank; d++)
 		s.dim[d] = g.rank < 0 ? -1 : g.dim[d - 1];
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_shape(c, s);
 }
 
 bool
@@ -51,9 +54,7 @@ infer_grid_sample_grad(struct infer *c)
 	const IntList *out = &c->n->attr.GRID_SAMPLE_GRAD.out;
 	Shape s = shape_of(c, 0), g = shape_of(c, 1);
 
-	if (!words(c, c->n->attr.GRID_SAMPLE_GRAD.mode,
-	           c->n->attr.GRID_SAMPLE_GRAD.padding,
-	           c->n->attr.GRID_SAMPLE_GRAD.align) || !grid_fits(c, &s))
+	if (!grid_fits(c, &s))
 		return false;
 	for (int d = 2; d < s.rank && g.rank >= 0; d++)
 		if (g.dim[d - 1] >= 0 && s.dim[d] >= 0
@@ -71,47 +72,165 @@ infer_grid_sample_grad(struct infer *c)
 			                 (long long)out->v[d - 2]);
 		s.dim[d] = out->v[d - 2];
 	}
-	return (!has(c, 2) || rule_want_shape(c, 2, &s, "operand"))
-	       && rule_give(c, 0, in(c, 0)->dt, s)
+	return rule_want_shape(c, 2, &s, "operand")
+	       && rule_shape(c, s)
 	       && rule_give(c, 1, in(c, 1)->dt, g);
+}
+
+/* ---- resampling ---- */
+
+/* Operand i as numbers, NULL if it is absent or empty.  All have one number
+ * per axis, a region of interest has two. */
+static const Val *
+numbers(const Graph *g, const Node *n, int i)
+{
+	const Val *v = i < n->nin ? &g->val[n->in[i]] : NULL;
+
+	return v && n->in[i] && val_nelem(v) != 0 ? v : NULL;
+}
+
+/* One scale for all axes, such that no side, or every side, gets larger than
+ * wanted. */
+static void
+keep_aspect(const Shape *x, const int *axis, int n, bool larger,
+            struct resized *r)
+{
+	double scale = 0;
+
+	for (int i = 0; i < n; i++) {
+		double s = (double)r[axis[i]].to / (double)x->dim[axis[i]];
+
+		if (i == 0 || (larger ? s > scale : s < scale))
+			scale = s;
+	}
+	for (int i = 0; i < n; i++) {
+		r[axis[i]].scale = scale;
+		r[axis[i]].to = (int64_t)floor(
+			scale * (double)x->dim[axis[i]] + 0.5);
+	}
+}
+
+const char *
+interpolate_axes(const Graph *g, const Node *n, struct resized r[MAX_RANK])
+{
+	const IntList *axes = &n->attr.INTERPOLATE.axes;
+	const Val *roi = numbers(g, n, 1), *scales = numbers(g, n, 2);
+	const Val *sizes = numbers(g, n, 3), *list = sizes ? sizes : scales;
+	const Shape *x = &g->val[n->in[0]].shape;
+	int count = axes->n ? axes->n : x->rank, axis[MAX_RANK];
+
+	for (int d = 0; d < x->rank; d++)
+		r[d] = (struct resized){ x->dim[d], 0, 0, 1 };
+	if (!list)
+		return "neither scales nor sizes";
+	if (val_nelem(list) != count || (roi && val_nelem(roi) != 2 * count))
+		return "scales, sizes or roi do not fit the axes";
+	for (int i = 0; i < count; i++) {
+		int64_t at = axes->n ? axes->v[i] : i;
+		double v = val_float(list, i);
+
+		at += at < 0 ? x->rank : 0;
+		if (at < 0 || at >= x->rank)
+			return "an axis is out of range";
+		axis[i] = (int)at;
+		if (!(v > 0) || (!sizes
+		                 && !((double)x->dim[at] * v < WINDOW_MAX)))
+			return "a scale or size is out of range";
+		r[at].scale = sizes ? 0 : v;
+		r[at].to = (int64_t)floor(sizes ? v : (double)x->dim[at] * v);
+		r[at].first = roi ? val_float(roi, i) : 0;
+		r[at].last = roi ? val_float(roi, count + i) : 1;
+	}
+	if (sizes && n->attr.INTERPOLATE.policy)
+		keep_aspect(x, axis, count, n->attr.INTERPOLATE.policy == 2,
+		            r);
+	for (int i = 0; i < count; i++)
+		if (r[axis[i]].to < 1 || r[axis[i]].to > WINDOW_MAX
+		    || x->dim[axis[i]] < 1)
+			return "an axis has no elements";
+	return NULL;
+}
+
+bool
+infer_interpolate(struct infer *c)
+{
+	struct resized r[MAX_RANK];
+	Shape s = shape_of(c, 0);
+	const char *why;
+
+	if (!rule_want_class(c, 0, "f", "floats"))
+		return false;
+	if (!shape_known(&s) || rule_look(c, 1) == COMPUTED
+	    || rule_look(c, 2) == COMPUTED || rule_look(c, 3) == COMPUTED)
+		return rule_shape(c, unknown(s.rank));
+	why = interpolate_axes(c->g, c->n, r);
+	if (why)
+		return rule_fail(c, "%s", why);
+	for (int d = 0; d < s.rank; d++)
+		s.dim[d] = r[d].to;
+	return rule_shape(c, s);
+}
+
+bool
+infer_resize(struct infer *c)
+{
+	const Attr *a = &c->n->attr;
+	bool bwd = a->RESIZE.bwd;
+	int64_t from = bwd ? a->RESIZE.extent_out : a->RESIZE.extent_in;
+	int64_t to = bwd ? a->RESIZE.extent_in : a->RESIZE.extent_out;
+	Shape s = shape_of(c, 0);
+	int axis;
+
+	if (!rule_want_class(c, 0, "f", "floats"))
+		return false;
+	if (s.rank < 0)
+		return rule_shape(c, s);
+	if (!rule_axis(c, a->RESIZE.axis, s.rank, &axis))
+		return false;
+	if (from < 1 || to < 1 || from > WINDOW_MAX || to > WINDOW_MAX
+	    || (s.dim[axis] >= 0 && s.dim[axis] != from))
+		return rule_fail(c, "axis %d of extent %lld: from %lld to %lld",
+				 axis, (long long)s.dim[axis],
+				 (long long)from, (long long)to);
+	s.dim[axis] = to;
+	return rule_shape(c, s);
 }
 
 /* ---- determinants ---- */
 
+/* Operand i holds square matrices; *y: what is in front of them. */
 static bool
-want_square(struct infer *c, int i)
+want_square(struct infer *c, int i, Shape *y)
 {
-	const Shape *x = &in(c, i)->shape;
+	const int64_t *dim;
 	char text[INFER_TEXT];
 
+	*y = shape_of(c, i);
 	if (!rule_want_rank(c, i, 2))
 		return false;
-	if (x->rank < 0 || x->dim[x->rank - 1] < 0 || x->dim[x->rank - 2] < 0
-	    || x->dim[x->rank - 1] == x->dim[x->rank - 2])
+	if (y->rank < 0)
+		return true;
+	y->rank -= 2;
+	dim = y->dim + y->rank;
+	if (dim[0] < 0 || dim[1] < 0 || dim[0] == dim[1])
 		return true;
 	return rule_fail(c, "expected square matrices, found %s",
-			 rule_text(text, c, i));
+	                 rule_text(text, c, i));
 }
 
 bool
 infer_det(struct infer *c)
 {
-	Shape y = shape_of(c, 0);
+	Shape y;
 
-	if (!want_square(c, 0))
-		return false;
-	y.rank -= y.rank < 0 ? 0 : 2;
-	return rule_give(c, 0, in(c, 0)->dt, y);
+	return want_square(c, 0, &y) && rule_shape(c, y);
 }
 
 bool
 infer_det_grad(struct infer *c)
 {
-	Shape dy = shape_of(c, 1);
+	Shape dy;
 
-	if (!want_square(c, 1))
-		return false;
-	dy.rank -= dy.rank < 0 ? 0 : 2;
-	return rule_want_shape(c, 0, &dy, "gradient")
+	return want_square(c, 1, &dy) && rule_want_shape(c, 0, &dy, "gradient")
 	       && rule_give(c, 0, in(c, 1)->dt, shape_of(c, 1));
 }

@@ -8,7 +8,10 @@
 
 #include "ir/ir.h"
 
-enum { WINDOW_DIMS = 3 };
+enum {
+	WINDOW_DIMS = 3,
+	WINDOW_MAX = 1 << 30,           /* stride, dilation, pad, extent */
+};
 
 /* in: of the side that windows slide over; out: windows.  Channels of one
  * group; a pool has one group of as many channels. */

@@ -78,8 +78,7 @@ can_write(const char *path, bool report, Arena *a, Diag *d)
 		return report || diag_error(d, "cannot write '-': a library "
 		                            "does not go to standard output");
 	if (there && S_ISDIR(st.st_mode))
-		return diag_error(d, "cannot write '%s': it is a folder",
-		                  path);
+		return diag_error(d, "cannot write '%s': it is a folder", path);
 	if (there && !S_ISREG(st.st_mode))
 		return (report && !access(path, W_OK))
 			|| diag_error(d, "cannot write '%s': %s", path,

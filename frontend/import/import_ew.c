@@ -403,9 +403,8 @@ run_dropout(struct importer *m)
 	if (known && !(ratio > 0 && ratio < 1))
 		return imp_fail(m, "ratio %g is not in [0, 1)", ratio);
 	if (imp_wants(m, 1))
-		return imp_fail(m,
-		                "the mask of a dropout is not supported as a "
-		                "result");
+		return imp_fail(m, "the mask of a dropout is not supported as "
+		                "a result");
 	a.DROPOUT.ratio = ratio;
 	if (known && training)
 		imp_out(m, 0, EMIT_NODE(m, OP_DROPOUT, &a, imp_in(m, 0)));

@@ -93,10 +93,9 @@ import_const(struct importer *m, struct flat_val *in)
 		if (want.dim[i] == t.shape.dim[i] || want.dim[i] < 0)
 			want.dim[i] = t.shape.dim[i];
 	if (dt != t.dt || (want.rank >= 0 && !shape_eq(&want, &t.shape)))
-		return diag_error(m->diag,
-		                  "--const %s: expected %s, '%s' holds %s",
-		                  in->name, shape_text(a, sizeof a, dt, &want),
-		                  in->file,
+		return diag_error(m->diag, "--const %s: expected %s, '%s' "
+		                  "holds %s", in->name,
+		                  shape_text(a, sizeof a, dt, &want), in->file,
 		                  shape_text(b, sizeof b, t.dt, &t.shape));
 	in->val = imp_stored(m, V_CONST, in->name, &t);
 	return true;
@@ -186,9 +185,8 @@ check_version(struct importer *m)
 		                "knows 1 only", n->opset, n->domain);
 	if (*n->domain || n->opset >= n->op->since)
 		return true;
-	return imp_fail(m,
-	                "opset %d is not supported, %d is the oldest; convert "
-	                "the model with onnx.version_converter",
+	return imp_fail(m, "opset %d is not supported, %d is the oldest; "
+	                "convert the model with onnx.version_converter",
 	                n->opset, n->op->since);
 }
 

@@ -19,8 +19,7 @@ imp_spatial(struct importer *m, const char *name, IntList *l)
 	l->n = 0;
 	attr_ints(&m->r, name, &v);
 	if (v.n > MAX_RANK)
-		return imp_fail(m, "attribute '%s' has %d elements", name,
-		                v.n);
+		return imp_fail(m, "attribute '%s' has %d elements", name, v.n);
 	for (; l->n < v.n; l->n++)
 		l->v[l->n] = v.v[l->n];
 	return true;
@@ -226,8 +225,7 @@ run_lppool(struct importer *m)
 	if (!imp_windows(m, &w))
 		return false;
 	if (attr_int(&m->r, "ceil_mode", 0) || p < 1)
-		return imp_fail(m, "ceil_mode, or p below 1, is not "
-		                "supported");
+		return imp_fail(m, "ceil_mode, or p below 1, is not supported");
 	a.AVGPOOL.stride = w.stride;
 	a.AVGPOOL.dilation = w.dilation;
 	a.AVGPOOL.begin = w.begin;

@@ -172,9 +172,8 @@ attr_ints(struct attr_reader *r, const char *name, struct attr_ints *list)
 	if (!a)
 		return false;
 	if (a->n_ints > sizeof list->v / sizeof list->v[0]) {
-		diag_at(r->diag, r->node->name, r->node->type,
-		        "attribute '%s' has %zu elements",
-		        name, a->n_ints);
+		diag_at(r->diag, r->node->name, r->node->type, "attribute '%s' "
+		        "has %zu elements", name, a->n_ints);
 		r->failed = true;
 		return false;
 	}

@@ -97,10 +97,9 @@ inline_call(struct flat *f, const struct context *c,
 		return false;
 	}
 	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
-		return diag_at(f->diag, n->name, n->type,
-		               "%d inputs and %d outputs, the function has %zu "
-		               "and %zu",
-		               nin, nout, fn->n_input, fn->n_output);
+		return diag_at(f->diag, n->name, n->type, "%d inputs and %d "
+		               "outputs, the function has %zu and %zu", nin,
+		               nout, fn->n_input, fn->n_output);
 	if (!opset_check(f, &inner)) {
 		f->stop = true;
 		return false;
@@ -131,9 +130,8 @@ inline_call(struct flat *f, const struct context *c,
 		if (out[i] && v && v != out[i])
 			flat_add_identity(f, v, out[i]);
 		else if (out[i] && f->val[out[i]].def < 0)
-			return diag_error(f->diag,
-			                  "function '%s' does not write its "
-			                  "output '%s'",
+			return diag_error(f->diag, "function '%s' does not "
+			                  "write its output '%s'",
 			                  flat_text(fn->name), fn->output[i]);
 	}
 	return true;
@@ -281,9 +279,8 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 		n->in[i] = flat_name_get(&c->names, p->input[i]);
 		/* an absent optional input of a function is absent here */
 		if (!n->in[i] && !is_formal(c, p->input[i]))
-			ok = diag_at(f->diag, n->name, n->type,
-			             "input %d, '%s', is never written", i,
-			             p->input[i]);
+			ok = diag_at(f->diag, n->name, n->type, "input %d, "
+			             "'%s', is never written", i, p->input[i]);
 	}
 	for (int i = 0; i < n->nout; i++)
 		if (*p->output[i]) {

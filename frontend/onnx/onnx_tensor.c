@@ -47,15 +47,13 @@ onnx_tensor_info(struct onnx_file *f, const Onnx__TensorProto *p,
 	*t = (struct onnx_tensor){ .name = p->name ? p->name : "" };
 	t->dt = onnx_dtype(p->data_type);
 	if (t->dt == DT_NONE)
-		return diag_error(f->diag,
-		                  "tensor '%s': element type %s is not "
-		                  "supported",
-		                  t->name, onnx_dtype_name(p->data_type));
+		return diag_error(f->diag, "tensor '%s': element type %s is "
+		                  "not supported", t->name,
+		                  onnx_dtype_name(p->data_type));
 	if (p->n_dims > MAX_RANK)
-		return diag_error(f->diag,
-		                  "tensor '%s': rank %zu is not supported, %d "
-		                  "is the most",
-		                  t->name, p->n_dims, MAX_RANK);
+		return diag_error(f->diag, "tensor '%s': rank %zu is not "
+		                  "supported, %d is the most", t->name,
+		                  p->n_dims, MAX_RANK);
 	t->shape.rank = (int)p->n_dims;
 	t->nelem = 1;
 	for (size_t i = 0; i < p->n_dims; i++) {
@@ -70,10 +68,8 @@ onnx_tensor_info(struct onnx_file *f, const Onnx__TensorProto *p,
 	/* 2^62 bytes is what shape_nelem and friends can count */
 	if (!mul_ok(t->nelem, dtype_info[t->dt].nbytes, &t->nbytes)
 	    || t->nbytes > (int64_t)1 << 62)
-		return diag_error(f->diag,
-		                  "tensor '%s': its shape has too many "
-		                  "elements",
-		                  t->name);
+		return diag_error(f->diag, "tensor '%s': its shape has too "
+		                  "many elements", t->name);
 	t->external = p->has_data_location && p->data_location
 		== ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 	return true;
@@ -133,21 +129,17 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 		else if (strcmp(key, "length") == 0)
 			ok = parse_size(value, &length);
 		else if (strcmp(key, "checksum") != 0)
-			return diag_error(f->diag,
-			                  "tensor '%s': external data key '%s' "
-			                  "is not supported",
-			                  t->name, key);
+			return diag_error(f->diag, "tensor '%s': external data "
+			                  "key '%s' is not supported", t->name,
+			                  key);
 		if (!ok)
-			return diag_error(f->diag,
-			                  "tensor '%s': external data %s '%s' "
-			                  "is not a number of bytes",
+			return diag_error(f->diag, "tensor '%s': external data "
+			                  "%s '%s' is not a number of bytes",
 			                  t->name, key, value);
 	}
 	if (!location)
-		return diag_error(f->diag,
-		                  "tensor '%s': external data without a "
-		                  "location",
-		                  t->name);
+		return diag_error(f->diag, "tensor '%s': external data without "
+		                  "a location", t->name);
 	if (length != (uint64_t)t->nbytes)
 		return diag_error(f->diag, "tensor '%s': external data has %ju "
 		                  "bytes, its shape needs %jd", t->name,
@@ -168,10 +160,9 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 static bool
 wrong_count(struct onnx_file *f, const struct onnx_tensor *t, size_t found)
 {
-	return diag_error(f->diag,
-	                  "tensor '%s': %zu elements stored, its shape needs "
-	                  "%jd",
-	                  t->name, found, (intmax_t)t->nelem);
+	return diag_error(f->diag, "tensor '%s': %zu elements stored, its "
+	                  "shape needs %jd", t->name, found,
+	                  (intmax_t)t->nelem);
 }
 
 /* Store x as element i; int32_data holds narrow integers by value and 16-bit
@@ -217,11 +208,9 @@ load_varints(struct onnx_file *f, const unsigned char *data, size_t n,
 			return wrong_count(f, t, (size_t)i);
 		at += (size_t)len;
 		if (!store_int(t, out, i, x))
-			return diag_error(f->diag,
-			                  "tensor '%s': element %jd is out of "
-			                  "range for %s",
-			                  t->name, (intmax_t)i,
-			                  dtype_info[t->dt].text);
+			return diag_error(f->diag, "tensor '%s': element %jd "
+			                  "is out of range for %s", t->name,
+			                  (intmax_t)i, dtype_info[t->dt].text);
 	}
 	if (at != n)
 		return diag_error(f->diag, "tensor '%s': more elements stored "
@@ -257,18 +246,16 @@ load_payload(struct onnx_file *f, const struct wire_payload *p,
 	const unsigned char *data = file + p->at;
 
 	if (p->field != WIRE_RAW && p->field != typed_field(t->dt))
-		return diag_error(f->diag,
-		                  "tensor '%s': %s elements are stored in the "
-		                  "field of another type",
+		return diag_error(f->diag, "tensor '%s': %s elements are "
+		                  "stored in the field of another type",
 		                  t->name, dtype_info[t->dt].text);
 	switch (p->field) {
 	case WIRE_RAW:
 	case WIRE_FLOATS:
 	case WIRE_DOUBLES:
 		if (p->n != (size_t)t->nbytes)
-			return diag_error(f->diag,
-			                  "tensor '%s': %zu bytes stored, its "
-			                  "shape needs %jd",
+			return diag_error(f->diag, "tensor '%s': %zu bytes "
+			                  "stored, its shape needs %jd",
 			                  t->name, p->n, (intmax_t)t->nbytes);
 		t->data = data;
 		return true;
@@ -289,9 +276,8 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 
 	if (p->has_raw_data) {
 		if (p->raw_data.len != (size_t)t->nbytes)
-			return diag_error(f->diag,
-			                  "tensor '%s': %zu bytes stored, its "
-			                  "shape needs %jd",
+			return diag_error(f->diag, "tensor '%s': %zu bytes "
+			                  "stored, its shape needs %jd",
 			                  t->name, p->raw_data.len,
 			                  (intmax_t)t->nbytes);
 		t->data = p->raw_data.data;
@@ -326,10 +312,9 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 		if (!store_int(t, out, (int64_t)i, p->n_uint64_data
 		               ? p->uint64_data[i]
 		               : (uint64_t)(int64_t)p->int32_data[i]))
-			return diag_error(f->diag,
-			                  "tensor '%s': element %zu is out of "
-			                  "range for %s",
-			                  t->name, i, dtype_info[t->dt].text);
+			return diag_error(f->diag, "tensor '%s': element %zu "
+			                  "is out of range for %s", t->name, i,
+			                  dtype_info[t->dt].text);
 	return true;
 }
 

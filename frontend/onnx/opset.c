@@ -57,12 +57,11 @@ opset_check(struct flat *f, const struct context *c)
 				"convert with onnx.version_converter",
 				of, (intmax_t)v, NEWEST_OPSET, NEWEST_OPSET);
 		if (first && v != first)
-			return diag_error(
-				f->diag,
-				"%sopset_import has versions %jd and %jd of "
-				"the default domain; keep the one that the "
-				"nodes are written in",
-				of, (intmax_t)first, (intmax_t)v);
+			return diag_error(f->diag, "%sopset_import has "
+			                  "versions %jd and %jd of the default "
+			                  "domain; keep the one that the nodes "
+			                  "are written in", of, (intmax_t)first,
+			                  (intmax_t)v);
 		first = v;
 	}
 	return true;

@@ -463,9 +463,8 @@ judge_inputs(struct flat *f, const struct import_options *o)
 			decide(v, VERDICT_CONST, "--const");
 		}
 		if (!hit)
-			return diag_error(f->diag,
-			                  "--const %s: there is no input of "
-			                  "that name",
+			return diag_error(f->diag, "--const %s: there is no "
+			                  "input of that name",
 			                  o->constant[i].input);
 	}
 	for (int k = 0; k < f->ninput; k++) {
@@ -476,9 +475,8 @@ judge_inputs(struct flat *f, const struct import_options *o)
 			continue;
 		if (info_type(v) == 0 || onnx_dtype(info_type(v)) == DT_NONE
 		    || dtype_info[onnx_dtype(info_type(v))].cls != 'f')
-			return diag_error(f->diag,
-			                  "--param %s: not a float tensor",
-			                  v->name);
+			return diag_error(f->diag, "--param %s: not a float "
+			                  "tensor", v->name);
 		decide(v, VERDICT_PARAM, "asked for by name");
 	}
 	return true;
