@@ -12,22 +12,18 @@
 static ValId
 split_heads(struct importer *m, ValId x, int64_t heads)
 {
-	Attr t = attr_default(OP_TRANSPOSE);
 	const int64_t shape[4] = { 0, 0, heads, -1 };
 
-	t.TRANSPOSE.perm = (IntList){ 4, { 0, 2, 1, 3 } };
 	x = binary(m, OP_RESHAPE, x, imp_ints(m, 4, shape));
-	return EMIT_NODE(m, OP_TRANSPOSE, &t, x);
+	return imp_transpose(m, x, (IntList){ 4, { 0, 2, 1, 3 } });
 }
 
 static ValId
 merge_heads(struct importer *m, ValId x)
 {
-	Attr t = attr_default(OP_TRANSPOSE);
 	const int64_t shape[3] = { 0, 0, -1 };
 
-	t.TRANSPOSE.perm = (IntList){ 4, { 0, 2, 1, 3 } };
-	x = EMIT_NODE(m, OP_TRANSPOSE, &t, x);
+	x = imp_transpose(m, x, (IntList){ 4, { 0, 2, 1, 3 } });
 	return binary(m, OP_RESHAPE, x, imp_ints(m, 3, shape));
 }
 
@@ -35,50 +31,11 @@ merge_heads(struct importer *m, ValId x)
 static ValId
 scale_query(struct importer *m, ValId q)
 {
-	Attr a = attr_default(OP_CAST);
-	const int64_t last = -1;
 	ValId d = binary(m, OP_GATHER, unary(m, OP_SHAPE, q),
-	                 imp_scalar(m, last));
+	                 imp_scalar(m, -1));
 
-	a.CAST.to = DT_F32;
-	d = unary(m, OP_RECIP, unary(m, OP_SQRT,
-	                             EMIT_NODE(m, OP_CAST, &a, d)));
+	d = unary(m, OP_RECIP, unary(m, OP_SQRT, imp_cast(m, d, DT_F32)));
 	return binary(m, OP_MUL, q, binary(m, OP_CAST_LIKE, d, q));
-}
-
-/* Extent `axis` of x as a list of one. */
-static ValId
-extent(struct importer *m, ValId x, int64_t axis)
-{
-	return binary(m, OP_GATHER, unary(m, OP_SHAPE, x),
-	              imp_ints(m, 1, &axis));
-}
-
-static ValId
-unsqueeze(struct importer *m, ValId x, int64_t axis)
-{
-	Attr a = attr_default(OP_UNSQUEEZE);
-
-	a.UNSQUEEZE.axes = (IntList){ 1, { axis } };
-	return EMIT_NODE(m, OP_UNSQUEEZE, &a, x);
-}
-
-static ValId
-scalar_of(struct importer *m, ValId one)
-{
-	Attr a = attr_default(OP_SQUEEZE);
-
-	a.SQUEEZE.axes = (IntList){ 1, { 0 } };
-	return EMIT_NODE(m, OP_SQUEEZE, &a, one);
-}
-
-static ValId
-concat(struct importer *m, int64_t axis, int n, const ValId *x)
-{
-	Attr a = attr_default(OP_CONCAT);
-
-	a.CONCAT.axis = axis;
-	return imp_node(m, OP_CONCAT, &a, n, x);
 }
 
 /* ---- which keys a query sees ---- */
@@ -95,8 +52,8 @@ struct heads {
 static ValId
 numbers(struct importer *m, ValId n)
 {
-	return EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), scalar_of(m, n),
-	                 imp_scalar(m, 1));
+	return EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0),
+	                 imp_scalar_of(m, n), imp_scalar(m, 1));
 }
 
 /* j <= i + past as a triangle. */
@@ -105,14 +62,15 @@ triangle(struct importer *m, const struct heads *h)
 {
 	Attr low = attr_default(OP_TRILU);
 	Attr full = attr_default(OP_CONSTANT_OF_SHAPE);
-	ValId size[2] = { extent(m, h->q, 2), extent(m, h->k, 2) }, c;
+	ValId size[2] = { imp_extent(m, h->q, 2), imp_extent(m, h->k, 2) }, c;
 
 	full.CONSTANT_OF_SHAPE.dt = DT_BOOL;
 	full.CONSTANT_OF_SHAPE.value = 1;
 	low.TRILU.upper = 0;
-	c = EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &full, concat(m, 0, 2, size));
+	c = EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &full,
+	              imp_concat(m, 0, 2, size));
 	return EMIT_NODE(m, OP_TRILU, &low, c,
-	                 h->past ? scalar_of(m, h->past) : 0);
+	                 h->past ? imp_scalar_of(m, h->past) : 0);
 }
 
 static ValId
@@ -125,8 +83,8 @@ also(struct importer *m, ValId all, ValId c)
 static ValId
 distance(struct importer *m, const struct heads *h)
 {
-	ValId t = extent(m, h->q, 2), s = extent(m, h->k, 2);
-	ValId i = unsqueeze(m, numbers(m, t), 1), before = h->past;
+	ValId t = imp_extent(m, h->q, 2), s = imp_extent(m, h->k, 2);
+	ValId i = imp_unsqueeze(m, numbers(m, t), 1), before = h->past;
 	Attr a = attr_default(OP_CAST);
 	const int64_t by_batch[4] = { -1, 1, 1, 1 };
 
@@ -166,8 +124,8 @@ visible(struct importer *m, const struct heads *h)
 		a.CAST.to = DT_I64;
 		d = EMIT_NODE(m, OP_CAST, &a, h->valid);
 		d = binary(m, OP_RESHAPE, d, imp_ints(m, 4, by_batch));
-		all = also(m, all, binary(m, OP_LT,
-		                          numbers(m, extent(m, h->k, 2)), d));
+		all = also(m, all, binary(m, OP_LT, numbers(m,
+			imp_extent(m, h->k, 2)), d));
 	}
 	return all;
 }
@@ -177,16 +135,16 @@ static ValId
 widen_mask(struct importer *m, ValId mask, ValId k)
 {
 	DType dt = m->g->val[mask].dt;
-	const int64_t zero = 0, last = -1;
-	ValId pads[2] = { imp_ints(m, 1, &zero),
-		binary(m, OP_SUB, extent(m, k, 2), extent(m, mask, -1)) };
+	ValId pads[2] = { imp_one(m, 0),
+		binary(m, OP_SUB, imp_extent(m, k, 2),
+		       imp_extent(m, mask, -1)) };
 
 	if (imp_dim(m, mask, -1) >= 0
 	    && imp_dim(m, mask, -1) == imp_dim(m, k, 2))
 		return mask;
-	return EMIT_NODE(m, OP_PAD, NULL, mask, concat(m, 0, 2, pads),
+	return EMIT_NODE(m, OP_PAD, NULL, mask, imp_concat(m, 0, 2, pads),
 	                 val_scalar(m->g, dt, dt == DT_BOOL ? 0 : -INFINITY),
-	                 imp_ints(m, 1, &last));
+	                 imp_one(m, -1));
 }
 
 /* The mask as ckc's own op reads it: f32 or bool over [B,H,T,S]; false if its
@@ -222,23 +180,21 @@ make_mask(struct importer *m, const struct heads *h, ValId *mask)
 static ValId
 group_queries(struct importer *m, const struct heads *h)
 {
-	const int64_t rest = -1;
-	ValId size[5] = { extent(m, h->k, 0), extent(m, h->k, 1),
-		imp_ints(m, 1, &rest), extent(m, h->q, 2),
-		extent(m, h->q, 3) };
+	ValId size[5] = { imp_extent(m, h->k, 0), imp_extent(m, h->k, 1),
+		imp_one(m, -1), imp_extent(m, h->q, 2),
+		imp_extent(m, h->q, 3) };
 
-	return binary(m, OP_RESHAPE, h->q, concat(m, 0, 5, size));
+	return binary(m, OP_RESHAPE, h->q, imp_concat(m, 0, 5, size));
 }
 
 /* [B,G,R,T,X] -> [B,H,T,X] */
 static ValId
 join_groups(struct importer *m, ValId x, const struct heads *h)
 {
-	const int64_t rest = -1;
-	ValId size[4] = { extent(m, h->q, 0), extent(m, h->q, 1),
-		extent(m, h->q, 2), imp_ints(m, 1, &rest) };
+	ValId size[4] = { imp_extent(m, h->q, 0), imp_extent(m, h->q, 1),
+		imp_extent(m, h->q, 2), imp_one(m, -1) };
 
-	return binary(m, OP_RESHAPE, x, concat(m, 0, 4, size));
+	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, 4, size));
 }
 
 static ValId
@@ -267,7 +223,7 @@ compose(struct importer *m, const struct heads *h, ValId mask, double scale,
 	a.MATMUL.tb = 1;
 	a.MATMUL.alpha = scale;
 	s = EMIT_NODE(m, OP_MATMUL, &a, group_queries(m, h),
-	              unsqueeze(m, h->k, 2));
+	              imp_unsqueeze(m, h->k, 2));
 	s = join_groups(m, s, h);
 	if (show == 0)
 		imp_out(m, 3, s);
@@ -296,7 +252,7 @@ compose(struct importer *m, const struct heads *h, ValId mask, double scale,
 
 		g.q = p;
 		g.q = group_queries(m, &g);
-		p = binary(m, OP_MATMUL, g.q, unsqueeze(m, h->v, 2));
+		p = binary(m, OP_MATMUL, g.q, imp_unsqueeze(m, h->v, 2));
 	}
 	return join_groups(m, p, h);
 }
@@ -335,9 +291,9 @@ read_heads(struct importer *m, struct heads *h, int64_t *hq, int64_t *d)
 		ValId k[2] = { imp_in(m, 4), h->k }, v[2] = { imp_in(m, 5),
 			h->v };
 
-		h->past = extent(m, k[0], 2);
-		h->k = concat(m, 2, 2, k);
-		h->v = concat(m, 2, 2, v);
+		h->past = imp_extent(m, k[0], 2);
+		h->k = imp_concat(m, 2, 2, k);
+		h->v = imp_concat(m, 2, 2, v);
 	}
 	imp_out(m, 1, imp_wants(m, 1) ? h->k : 0);
 	imp_out(m, 2, imp_wants(m, 2) ? h->v : 0);
@@ -376,8 +332,7 @@ run_attention(struct importer *m)
 		            (int)show);
 	else
 		o = EMIT_NODE(m, OP_ATTENTION, &a, h.q, h.k, h.v, mask);
-	imp_out(m, 0, hq ? merge_heads(m, o) : o);
-	return true;
+	return give(m, hq ? merge_heads(m, o) : o);
 }
 
 /* ---- rotary positions ---- */
@@ -386,20 +341,14 @@ static ValId
 slice_last(struct importer *m, ValId x, int64_t from, int64_t to,
            int64_t step)
 {
-	const int64_t axis = -1;
-
-	return EMIT_NODE(m, OP_SLICE, NULL, x, imp_ints(m, 1, &from),
-	                 imp_ints(m, 1, &to), imp_ints(m, 1, &axis),
-	                 imp_ints(m, 1, &step));
+	return EMIT_NODE(m, OP_SLICE, NULL, x, imp_one(m, from),
+	                 imp_one(m, to), imp_one(m, -1), imp_one(m, step));
 }
 
 static ValId
 concat_last(struct importer *m, ValId x, ValId y)
 {
-	Attr a = attr_default(OP_CONCAT);
-
-	a.CONCAT.axis = -1;
-	return EMIT_NODE(m, OP_CONCAT, &a, x, y);
+	return imp_concat(m, -1, 2, (ValId[]){ x, y });
 }
 
 static ValId
@@ -433,8 +382,8 @@ run_rotary(struct importer *m)
 		c = binary(m, OP_GATHER, c, imp_in(m, 3));
 		s = binary(m, OP_GATHER, s, imp_in(m, 3));
 	}
-	c = unsqueeze(m, c, 1);                 /* one for all heads */
-	s = unsqueeze(m, s, 1);
+	c = imp_unsqueeze(m, c, 1);                 /* one for all heads */
+	s = imp_unsqueeze(m, s, 1);
 	if (dim) {
 		rest = slice_last(m, x, dim, INT64_MAX, 1);
 		x = slice_last(m, x, 0, dim, 1);
@@ -447,13 +396,12 @@ run_rotary(struct importer *m)
 	            binary(m, OP_MUL, x2, c));
 	if (neighbours)
 		y = binary(m, OP_RESHAPE,
-		           concat_last(m, unsqueeze(m, re, -1),
-		                       unsqueeze(m, im, -1)),
+		           concat_last(m, imp_unsqueeze(m, re, -1),
+		                       imp_unsqueeze(m, im, -1)),
 		           unary(m, OP_SHAPE, x));
 	else
 		y = concat_last(m, re, im);
 	if (rest)
 		y = concat_last(m, y, rest);
-	imp_out(m, 0, heads ? merge_heads(m, y) : y);
-	return true;
+	return give(m, heads ? merge_heads(m, y) : y);
 }

@@ -83,77 +83,69 @@ check_kernel(struct importer *m, const IntList *kernel)
 static ValId
 extent(struct importer *m, ValId shape, int64_t axis)
 {
-	return EMIT_NODE(m, OP_GATHER, NULL, shape, imp_ints(m, 1, &axis));
+	return binary(m, OP_GATHER, shape, imp_one(m, axis));
 }
 
 static ValId
 reshape(struct importer *m, ValId x, int n, const ValId *dim)
 {
-	Attr a = attr_default(OP_CONCAT);
-
-	return EMIT_NODE(m, OP_RESHAPE, NULL, x,
-	                 imp_node(m, OP_CONCAT, &a, n, dim));
+	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, n, dim));
 }
 
 /* x without the rows that no patch reaches: ends are counts * k. */
 static ValId
 crop(struct importer *m, ValId x, const struct patch *p, const ValId *count)
 {
-	Attr a = attr_default(OP_CONCAT);
 	int64_t zero[MAX_SPATIAL] = { 0 }, axes[MAX_SPATIAL];
 	ValId ends[MAX_SPATIAL];
 
 	for (int i = 0; i < p->n; i++) {
 		axes[i] = 2 + i;
-		ends[i] = EMIT_NODE(m, OP_MUL, NULL, count[i],
-		                    imp_ints(m, 1, &p->k[i]));
+		ends[i] = binary(m, OP_MUL, count[i], imp_one(m, p->k[i]));
 	}
 	return EMIT_NODE(m, OP_SLICE, NULL, x, imp_ints(m, p->n, zero),
-	                 imp_node(m, OP_CONCAT, &a, p->n, ends),
+	                 imp_concat(m, 0, p->n, ends),
 	                 imp_ints(m, p->n, axes));
 }
 
 static bool
 run_patches(struct importer *m, const struct patch *p)
 {
-	Attr t = attr_default(OP_TRANSPOSE), mm = attr_default(OP_MATMUL);
+	Attr mm = attr_default(OP_MATMUL);
 	ValId x = imp_in(m, 0), w = imp_in(m, 1), shape, y;
 	ValId count[MAX_SPATIAL], split[MAX_RANK], flat[3], dim[MAX_RANK];
-	int64_t k = 1, minus = -1;
-	IntList *perm = &t.TRANSPOSE.perm;
+	IntList perm = { 2 + 2 * p->n, { 0 } };
+	int64_t k = 1;
 
 	attr_has(&m->r, "group");
 	if (!mul_ok(k, p->in, &k))
 		return imp_fail(m, "the kernel is too large");
-	shape = EMIT_NODE(m, OP_SHAPE, NULL, x);
+	shape = unary(m, OP_SHAPE, x);
 	split[0] = dim[0] = flat[0] = extent(m, shape, 0);
-	split[1] = imp_ints(m, 1, &p->in);
-	perm->n = 2 + 2 * p->n;
-	perm->v[p->n + 1] = 1;
+	split[1] = imp_one(m, p->in);
+	perm.v[p->n + 1] = 1;
 	for (int i = 0; i < p->n; i++) {
 		if (!mul_ok(k, p->k[i], &k))
 			return imp_fail(m, "the kernel is too large");
 		count[i] = EMIT_NODE(m, OP_DIV, NULL, extent(m, shape, 2 + i),
-		                     imp_ints(m, 1, &p->k[i]));
+		                     imp_one(m, p->k[i]));
 		split[2 + 2 * i] = dim[2 + i] = count[i];
-		split[3 + 2 * i] = imp_ints(m, 1, &p->k[i]);
-		perm->v[1 + i] = 2 + 2 * i;
-		perm->v[p->n + 2 + i] = 3 + 2 * i;
+		split[3 + 2 * i] = imp_one(m, p->k[i]);
+		perm.v[1 + i] = 2 + 2 * i;
+		perm.v[p->n + 2 + i] = 3 + 2 * i;
 	}
 	y = reshape(m, crop(m, x, p, count), 2 + 2 * p->n, split);
-	y = EMIT_NODE(m, OP_TRANSPOSE, &t, y);
-	flat[1] = imp_ints(m, 1, &minus);
-	flat[2] = imp_ints(m, 1, &k);
+	y = imp_transpose(m, y, perm);
+	flat[1] = imp_one(m, -1);
+	flat[2] = imp_one(m, k);
 	y = reshape(m, y, 3, flat);
-	flat[0] = dim[1] = imp_ints(m, 1, &p->out);
+	flat[0] = dim[1] = imp_one(m, p->out);
 	flat[1] = flat[2];
 	mm.MATMUL.tb = 1;
 	y = EMIT_NODE(m, OP_MATMUL, &mm, y, reshape(m, w, 2, flat),
 	              imp_in(m, 2));
-	*perm = (IntList){ 3, { 0, 2, 1 } };
-	y = EMIT_NODE(m, OP_TRANSPOSE, &t, y);
-	imp_out(m, 0, reshape(m, y, 2 + p->n, dim));
-	return true;
+	y = imp_transpose(m, y, (IntList){ 3, { 0, 2, 1 } });
+	return give(m, reshape(m, y, 2 + p->n, dim));
 }
 
 bool
@@ -167,15 +159,9 @@ run_conv(struct importer *m)
 		return false;
 	if (read_patch(m->f, m->n, &p))
 		return run_patches(m, &p);
-	a.CONV.stride = w.stride;
-	a.CONV.dilation = w.dilation;
-	a.CONV.begin = w.begin;
-	a.CONV.end = w.end;
-	a.CONV.same = w.same;
+	PUT_WINDOWS(&a.CONV, &w);
 	a.CONV.group = attr_int(&m->r, "group", 1);
-	imp_out(m, 0, EMIT_NODE(m, OP_CONV, &a, imp_in(m, 0), imp_in(m, 1),
-	                        imp_in(m, 2)));
-	return true;
+	return imp_same(m, OP_CONV, &a);
 }
 
 /* output_shape fixes the extents; pads follow then, the odd one in front
@@ -187,16 +173,12 @@ run_conv_transpose(struct importer *m)
 	struct windows w;
 
 	if (!imp_windows(m, &w) || !check_kernel(m, &w.kernel)
-	    || !imp_spatial(m, "output_padding", &a.CONV_DX.extra)
-	    || !imp_spatial(m, "output_shape", &a.CONV_DX.out))
+	    || !imp_list(m, "output_padding", &a.CONV_DX.extra)
+	    || !imp_list(m, "output_shape", &a.CONV_DX.out))
 		return false;
-	a.CONV_DX.stride = w.stride;
-	a.CONV_DX.dilation = w.dilation;
-	a.CONV_DX.begin = w.begin;
-	a.CONV_DX.end = w.end;
-	a.CONV_DX.same = a.CONV_DX.out.n && !w.same ? 2 : w.same;
+	PUT_WINDOWS(&a.CONV_DX, &w);
+	if (a.CONV_DX.out.n && !w.same)
+		a.CONV_DX.same = 2;
 	a.CONV_DX.group = attr_int(&m->r, "group", 1);
-	imp_out(m, 0, EMIT_NODE(m, OP_CONV_DX, &a, imp_in(m, 0), imp_in(m, 1),
-	                        imp_in(m, 2)));
-	return true;
+	return imp_same(m, OP_CONV_DX, &a);
 }

@@ -147,20 +147,9 @@ read_equation(struct einsum *e, const char *s, const char *end)
 /* ---- pieces ---- */
 
 static ValId
-one(struct einsum *e)
-{
-	const int64_t x = 1;
-
-	return imp_ints(e->m, 1, &x);
-}
-
-static ValId
 concat(struct einsum *e, int n, const ValId *x)
 {
-	Attr a = attr_default(OP_CONCAT);
-
-	a.CONCAT.axis = 0;
-	return n == 1 ? x[0] : imp_node(e->m, OP_CONCAT, &a, n, x);
+	return n == 1 ? x[0] : imp_concat(e->m, 0, n, x);
 }
 
 static void
@@ -172,8 +161,8 @@ note_extents(struct einsum *e, const struct term *t)
 		ValId *x = &e->extent[(int)t->label[i]];
 
 		if (!*x)
-			*x = EMIT_NODE(e->m, OP_GATHER, NULL, shape,
-			               imp_ints(e->m, 1, &i));
+			*x = binary(e->m, OP_GATHER, shape,
+			            imp_one(e->m, i));
 	}
 }
 
@@ -287,7 +276,7 @@ product(struct einsum *e, const struct term *labels)
 
 		x = x ? EMIT_NODE(e->m, OP_MUL, NULL, x, d) : d;
 	}
-	return x ? x : one(e);
+	return x ? x : imp_one(e->m, 1);
 }
 
 /* v, whose dims are the three groups in order, with a dim for each group; no
@@ -387,6 +376,5 @@ run_einsum(struct importer *m)
 	while (e.nterm > 1)
 		if (!join(&e, 0))
 			return false;
-	imp_out(m, 0, arrange(&e, &e.term[0], &e.out));
-	return true;
+	return give(m, arrange(&e, &e.term[0], &e.out));
 }

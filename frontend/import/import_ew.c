@@ -10,15 +10,16 @@
 bool
 run_same(struct importer *m)
 {
-	ValId in[8];
-	int n = m->n->nin;
+	return imp_same(m, m->n->op->ir, NULL);
+}
 
-	if (n > 8)
-		return imp_fail(m, "%d inputs", n);
-	for (int i = 0; i < n; i++)
-		in[i] = imp_in(m, i);
-	imp_out(m, 0, imp_node(m, m->n->op->ir, NULL, n, in));
-	return true;
+/* ... and attributes that are integers. */
+bool
+run_read(struct importer *m)
+{
+	Attr a = imp_attrs(m, m->n->op->ir);
+
+	return imp_same(m, m->n->op->ir, &a);
 }
 
 bool
@@ -40,8 +41,7 @@ run_fold_left(struct importer *m)
 
 	for (int i = 1; i < m->n->nin; i++)
 		x = EMIT_NODE(m, m->n->op->ir, NULL, x, imp_in(m, i));
-	imp_out(m, 0, x);
-	return true;
+	return give(m, x);
 }
 
 bool
@@ -51,9 +51,8 @@ run_mean(struct importer *m)
 
 	for (int i = 1; i < m->n->nin; i++)
 		x = EMIT_NODE(m, OP_ADD, NULL, x, imp_in(m, i));
-	imp_out(m, 0, EMIT_NODE(m, OP_MUL, NULL, x,
-	                        imp_like(m, x, 1.0 / m->n->nin)));
-	return true;
+	return give(m, EMIT_NODE(m, OP_MUL, NULL, x,
+	                         imp_like(m, x, 1.0 / m->n->nin)));
 }
 
 /* Numbers are counted in f64 and rounded once, whatever stash_type says. */
@@ -93,25 +92,14 @@ run_cast(struct importer *m)
 		return imp_fail(m, "a cast to %s is not supported",
 		                onnx_dtype_name(to > 99 ? 99 : (int)to));
 	a.CAST.to = dt;
-	imp_out(m, 0, EMIT_NODE(m, OP_CAST, &a, imp_in(m, 0)));
-	return true;
-}
-
-bool
-run_mod(struct importer *m)
-{
-	Attr a = attr_default(OP_MOD);
-
-	a.MOD.fmod = attr_int(&m->r, "fmod", 0) != 0;
-	imp_out(m, 0, EMIT_NODE(m, OP_MOD, &a, imp_in(m, 0), imp_in(m, 1)));
-	return true;
+	return give(m, EMIT_NODE(m, OP_CAST, &a, imp_in(m, 0)));
 }
 
 /* x <= edge ? edge : x, so that no gradient passes at the edge; NaN stays. */
 static ValId
 not_below(struct importer *m, ValId x, ValId edge)
 {
-	ValId c = EMIT_NODE(m, OP_LE, NULL, x, edge);
+	ValId c = binary(m, OP_LE, x, edge);
 
 	return EMIT_NODE(m, OP_WHERE, NULL, c, edge, x);
 }
@@ -119,7 +107,7 @@ not_below(struct importer *m, ValId x, ValId edge)
 static ValId
 not_above(struct importer *m, ValId x, ValId edge)
 {
-	ValId c = EMIT_NODE(m, OP_GE, NULL, x, edge);
+	ValId c = binary(m, OP_GE, x, edge);
 
 	return EMIT_NODE(m, OP_WHERE, NULL, c, edge, x);
 }
@@ -139,8 +127,7 @@ run_clip(struct importer *m)
 		x = not_below(m, x, lo);
 	if (hi)
 		x = not_above(m, x, hi);
-	imp_out(m, 0, x);
-	return true;
+	return give(m, x);
 }
 
 bool
@@ -150,8 +137,7 @@ run_gelu(struct importer *m)
 	Attr a = attr_default(OP_GELU);
 
 	a.GELU.tanh = attr_word(&m->r, "approximate", 0, words, 2);
-	imp_out(m, 0, EMIT_NODE(m, OP_GELU, &a, imp_in(m, 0)));
-	return true;
+	return give(m, EMIT_NODE(m, OP_GELU, &a, imp_in(m, 0)));
 }
 
 /* com.microsoft: Gelu(x), BiasGelu(x, bias), FastGelu(x, bias?). */
@@ -164,8 +150,7 @@ run_ms_gelu(struct importer *m)
 	a.GELU.tanh = m->n->type[0] == 'F';
 	if (imp_has(m, 1))
 		x = EMIT_NODE(m, OP_ADD, NULL, x, imp_in(m, 1));
-	imp_out(m, 0, EMIT_NODE(m, OP_GELU, &a, x));
-	return true;
+	return give(m, EMIT_NODE(m, OP_GELU, &a, x));
 }
 
 /* x * sigmoid(alpha x) */
@@ -174,14 +159,11 @@ swish(struct importer *m, double alpha)
 {
 	ValId x = imp_in(m, 0), s = x;
 
-	if (alpha == 1) {
-		imp_out(m, 0, EMIT_NODE(m, OP_SILU, NULL, x));
-		return true;
-	}
-	s = EMIT_NODE(m, OP_MUL, NULL, x, imp_like(m, x, alpha));
-	s = EMIT_NODE(m, OP_SIGMOID, NULL, s);
-	imp_out(m, 0, EMIT_NODE(m, OP_MUL, NULL, x, s));
-	return true;
+	if (alpha == 1)
+		return give(m, unary(m, OP_SILU, x));
+	s = with(m, OP_MUL, x, alpha);
+	s = unary(m, OP_SIGMOID, s);
+	return give(m, binary(m, OP_MUL, x, s));
 }
 
 bool
@@ -200,10 +182,9 @@ run_swish(struct importer *m)
 static bool
 below_zero(struct importer *m, ValId x, ValId negative)
 {
-	ValId c = EMIT_NODE(m, OP_LE, NULL, x, imp_like(m, x, 0));
+	ValId c = with(m, OP_LE, x, 0);
 
-	imp_out(m, 0, EMIT_NODE(m, OP_WHERE, NULL, c, negative, x));
-	return true;
+	return give(m, EMIT_NODE(m, OP_WHERE, NULL, c, negative, x));
 }
 
 bool
@@ -212,7 +193,7 @@ run_leaky_relu(struct importer *m)
 	ValId x = imp_in(m, 0);
 	ValId slope = imp_like(m, x, attr_float(&m->r, "alpha", 0.01));
 
-	return below_zero(m, x, EMIT_NODE(m, OP_MUL, NULL, x, slope));
+	return below_zero(m, x, binary(m, OP_MUL, x, slope));
 }
 
 bool
@@ -229,12 +210,12 @@ static ValId
 exp_part(struct importer *m, ValId x, double width, double scale)
 {
 	ValId zero = imp_like(m, x, 0);
-	ValId c = EMIT_NODE(m, OP_LE, NULL, x, zero);
+	ValId c = binary(m, OP_LE, x, zero);
 	ValId y = EMIT_NODE(m, OP_WHERE, NULL, c, x, zero);
 
 	if (width != 1)
 		y = EMIT_NODE(m, OP_DIV, NULL, y, imp_like(m, x, width));
-	y = EMIT_NODE(m, OP_EXP, NULL, y);
+	y = unary(m, OP_EXP, y);
 	y = EMIT_NODE(m, OP_SUB, NULL, y, imp_like(m, x, 1));
 	return EMIT_NODE(m, OP_MUL, NULL, y, imp_like(m, x, scale));
 }
@@ -266,17 +247,16 @@ run_selu(struct importer *m)
 	double alpha = attr_float(&m->r, "alpha", 1.67326319217681884765625);
 	double gamma = attr_float(&m->r, "gamma", 1.05070102214813232421875);
 
-	pos = EMIT_NODE(m, OP_MUL, NULL, x, imp_like(m, x, gamma));
-	c = EMIT_NODE(m, OP_LE, NULL, x, imp_like(m, x, 0));
-	imp_out(m, 0, EMIT_NODE(m, OP_WHERE, NULL, c,
-	                        exp_part(m, x, 1, alpha * gamma), pos));
-	return true;
+	pos = with(m, OP_MUL, x, gamma);
+	c = with(m, OP_LE, x, 0);
+	return give(m, EMIT_NODE(m, OP_WHERE, NULL, c,
+	                         exp_part(m, x, 1, alpha * gamma), pos));
 }
 
 static ValId
 hard_sigmoid(struct importer *m, ValId x, double alpha, double beta)
 {
-	ValId y = EMIT_NODE(m, OP_MUL, NULL, x, imp_like(m, x, alpha));
+	ValId y = with(m, OP_MUL, x, alpha);
 
 	y = EMIT_NODE(m, OP_ADD, NULL, y, imp_like(m, x, beta));
 	y = not_below(m, y, imp_like(m, x, 0));
@@ -289,8 +269,7 @@ run_hard_sigmoid(struct importer *m)
 	double alpha = attr_float(&m->r, "alpha", 0.2);
 	double beta = attr_float(&m->r, "beta", 0.5);
 
-	imp_out(m, 0, hard_sigmoid(m, imp_in(m, 0), alpha, beta));
-	return true;
+	return give(m, hard_sigmoid(m, imp_in(m, 0), alpha, beta));
 }
 
 bool
@@ -298,29 +277,26 @@ run_hard_swish(struct importer *m)
 {
 	ValId x = imp_in(m, 0);
 
-	imp_out(m, 0, EMIT_NODE(m, OP_MUL, NULL, x,
-	                        hard_sigmoid(m, x, 1.0 / 6, 0.5)));
-	return true;
+	return give(m, EMIT_NODE(m, OP_MUL, NULL, x,
+	                         hard_sigmoid(m, x, 1.0 / 6, 0.5)));
 }
 
 bool
 run_softsign(struct importer *m)
 {
-	ValId x = imp_in(m, 0), y = EMIT_NODE(m, OP_ABS, NULL, x);
+	ValId x = imp_in(m, 0), y = unary(m, OP_ABS, x);
 
 	y = EMIT_NODE(m, OP_ADD, NULL, y, imp_like(m, x, 1));
-	imp_out(m, 0, EMIT_NODE(m, OP_DIV, NULL, x, y));
-	return true;
+	return give(m, binary(m, OP_DIV, x, y));
 }
 
 bool
 run_mish(struct importer *m)
 {
-	ValId x = imp_in(m, 0), y = EMIT_NODE(m, OP_SOFTPLUS, NULL, x);
+	ValId x = imp_in(m, 0), y = unary(m, OP_SOFTPLUS, x);
 
-	y = EMIT_NODE(m, OP_TANH, NULL, y);
-	imp_out(m, 0, EMIT_NODE(m, OP_MUL, NULL, x, y));
-	return true;
+	y = unary(m, OP_TANH, y);
+	return give(m, binary(m, OP_MUL, x, y));
 }
 
 bool
@@ -329,20 +305,18 @@ run_thresholded_relu(struct importer *m)
 	ValId x = imp_in(m, 0), c;
 	double alpha = attr_float(&m->r, "alpha", 1);
 
-	c = EMIT_NODE(m, OP_GT, NULL, x, imp_like(m, x, alpha));
-	imp_out(m, 0, EMIT_NODE(m, OP_WHERE, NULL, c, x, imp_like(m, x, 0)));
-	return true;
+	c = with(m, OP_GT, x, alpha);
+	return give(m, EMIT_NODE(m, OP_WHERE, NULL, c, x, imp_like(m, x, 0)));
 }
 
 bool
 run_tan(struct importer *m)
 {
 	ValId x = imp_in(m, 0);
-	ValId s = EMIT_NODE(m, OP_SIN, NULL, x);
-	ValId c = EMIT_NODE(m, OP_COS, NULL, x);
+	ValId s = unary(m, OP_SIN, x);
+	ValId c = unary(m, OP_COS, x);
 
-	imp_out(m, 0, EMIT_NODE(m, OP_DIV, NULL, s, c));
-	return true;
+	return give(m, binary(m, OP_DIV, s, c));
 }
 
 bool
@@ -353,14 +327,13 @@ run_isinf(struct importer *m)
 	bool pos = attr_int(&m->r, "detect_positive", 1) != 0;
 
 	if (neg && pos)
-		x = EMIT_NODE(m, OP_ABS, NULL, x);
+		x = unary(m, OP_ABS, x);
 	else if (neg)
-		x = EMIT_NODE(m, OP_NEG, NULL, x);
+		x = unary(m, OP_NEG, x);
 	else if (!pos)
 		return imp_fail(m, "detects neither sign");
 	inf = imp_like(m, x, INFINITY);
-	imp_out(m, 0, EMIT_NODE(m, OP_EQ, NULL, x, inf));
-	return true;
+	return give(m, binary(m, OP_EQ, x, inf));
 }
 
 /* An inactive dropout is no node at all; its mask is all true. */

@@ -5,20 +5,6 @@
 
 #include <string.h>
 
-/* x op number */
-static ValId
-with(struct importer *m, Op op, ValId x, double number)
-{
-	return binary(m, op, x, imp_like(m, x, number));
-}
-
-static bool
-out(struct importer *m, ValId y)
-{
-	imp_out(m, 0, y);
-	return true;
-}
-
 /* ---- functions ---- */
 
 /* 1 - x and 1 + x */
@@ -36,7 +22,7 @@ run_asin(struct importer *m)
 
 	around_one(m, x, &lo, &hi);
 	lo = unary(m, OP_SQRT, binary(m, OP_MUL, lo, hi));
-	return out(m, unary(m, OP_ATAN, binary(m, OP_DIV, x, lo)));
+	return give(m, unary(m, OP_ATAN, binary(m, OP_DIV, x, lo)));
 }
 
 bool
@@ -46,7 +32,7 @@ run_acos(struct importer *m)
 
 	around_one(m, x, &lo, &hi);
 	y = unary(m, OP_SQRT, binary(m, OP_DIV, lo, hi));
-	return out(m, with(m, OP_MUL, unary(m, OP_ATAN, y), 2));
+	return give(m, with(m, OP_MUL, unary(m, OP_ATAN, y), 2));
 }
 
 bool
@@ -57,7 +43,7 @@ run_sinh(struct importer *m)
 
 	up = binary(m, strcmp(m->n->type, "Sinh") == 0 ? OP_SUB : OP_ADD, up,
 	            down);
-	return out(m, with(m, OP_MUL, up, 0.5));
+	return give(m, with(m, OP_MUL, up, 0.5));
 }
 
 /* log(x + sqrt(x^2 - 1)) */
@@ -67,7 +53,7 @@ run_acosh(struct importer *m)
 	ValId x = imp_in(m, 0), y = binary(m, OP_MUL, x, x);
 
 	y = unary(m, OP_SQRT, with(m, OP_SUB, y, 1));
-	return out(m, unary(m, OP_LOG, binary(m, OP_ADD, x, y)));
+	return give(m, unary(m, OP_LOG, binary(m, OP_ADD, x, y)));
 }
 
 bool
@@ -77,7 +63,7 @@ run_atanh(struct importer *m)
 
 	around_one(m, imp_in(m, 0), &lo, &hi);
 	lo = unary(m, OP_LOG, binary(m, OP_DIV, hi, lo));
-	return out(m, with(m, OP_MUL, lo, 0.5));
+	return give(m, with(m, OP_MUL, lo, 0.5));
 }
 
 /* Towards zero by bias; what is within lambd of it becomes zero. */
@@ -90,8 +76,8 @@ run_shrink(struct importer *m)
 
 	y = EMIT_NODE(m, OP_WHERE, NULL, with(m, OP_GT, x, width),
 	              with(m, OP_SUB, x, bias), imp_like(m, x, 0));
-	return out(m, EMIT_NODE(m, OP_WHERE, NULL, with(m, OP_LT, x, -width),
-	                        with(m, OP_ADD, x, bias), y));
+	return give(m, EMIT_NODE(m, OP_WHERE, NULL, with(m, OP_LT, x, -width),
+	                         with(m, OP_ADD, x, bias), y));
 }
 
 bool
@@ -103,28 +89,11 @@ run_bit_shift(struct importer *m)
 	if (way == 0)
 		return m->r.failed ? false
 			: imp_fail(m, "attribute 'direction' is missing");
-	return out(m, binary(m, way == 1 ? OP_SHL : OP_SHR, imp_in(m, 0),
-	                     imp_in(m, 1)));
+	return give(m, binary(m, way == 1 ? OP_SHL : OP_SHR, imp_in(m, 0),
+	                      imp_in(m, 1)));
 }
 
 /* ---- shapes ---- */
-
-/* Extent `axis` of x as a list of one. */
-static ValId
-extent(struct importer *m, ValId x, int64_t axis)
-{
-	return binary(m, OP_GATHER, unary(m, OP_SHAPE, x),
-	              imp_ints(m, 1, &axis));
-}
-
-static ValId
-scalar_of(struct importer *m, ValId one)
-{
-	Attr a = attr_default(OP_SQUEEZE);
-
-	a.SQUEEZE.axes = (IntList){ 1, { 0 } };
-	return EMIT_NODE(m, OP_SQUEEZE, &a, one);
-}
 
 /* x[n] as [1, .., n, .., 1] with n at axis `at` of `rank`. */
 static ValId
@@ -135,15 +104,6 @@ along(struct importer *m, ValId x, int at, int rank)
 	for (int i = 0; i < rank; i++)
 		shape[i] = i == at ? -1 : 1;
 	return binary(m, OP_RESHAPE, x, imp_ints(m, rank, shape));
-}
-
-static ValId
-cast(struct importer *m, ValId x, DType dt)
-{
-	Attr a = attr_default(OP_CAST);
-
-	a.CAST.to = dt;
-	return EMIT_NODE(m, OP_CAST, &a, x);
 }
 
 /* Ones where column - row = k. */
@@ -164,7 +124,7 @@ run_eye_like(struct importer *m)
 	y = EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &full, unary(m, OP_SHAPE, x));
 	y = EMIT_NODE(m, OP_TRILU, &tri, y);
 	tri.TRILU.upper = 0;
-	return out(m, EMIT_NODE(m, OP_TRILU, &tri, y));
+	return give(m, EMIT_NODE(m, OP_TRILU, &tri, y));
 }
 
 /* One at the first largest element of a line, zero elsewhere.  Before version
@@ -173,7 +133,7 @@ bool
 run_hardmax(struct importer *m)
 {
 	Attr a = attr_default(OP_ARGMAX), f = attr_default(OP_FLATTEN);
-	Attr h = attr_default(OP_ONE_HOT), c = attr_default(OP_CONCAT);
+	Attr h = attr_default(OP_ONE_HOT);
 	ValId x = imp_in(m, 0), t = x, two[2], y;
 	bool flat = m->n->opset < 13;
 	int64_t axis = attr_int(&m->r, "axis", flat ? 1 : -1);
@@ -186,19 +146,15 @@ run_hardmax(struct importer *m)
 	axis = flat ? 1 : axis;
 	a.ARGMAX.axis = h.ONE_HOT.axis = axis;
 	a.ARGMAX.keepdims = 0;
-	c.CONCAT.axis = 0;
-	for (int i = 0; i < 2; i++) {
-		const int64_t one = 1;
-
+	for (int i = 0; i < 2; i++)
 		two[i] = binary(m, OP_RESHAPE, imp_like(m, x, i),
-		                imp_ints(m, 1, &one));
-	}
+		                imp_one(m, 1));
 	y = EMIT_NODE(m, OP_ONE_HOT, &h, EMIT_NODE(m, OP_ARGMAX, &a, t),
-	              extent(m, t, axis),
-	              imp_node(m, OP_CONCAT, &c, 2, two));
+	              imp_extent(m, t, axis),
+	              imp_concat(m, 0, 2, two));
 	if (flat)
 		y = binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x));
-	return out(m, y);
+	return give(m, y);
 }
 
 /* Hann, Hamming and Blackman: sums of cosines over 0..size-1. */
@@ -219,13 +175,13 @@ run_window(struct importer *m)
 	              imp_like(m, n, 1));
 	if (!periodic)
 		n = with(m, OP_SUB, n, 1);
-	t = binary(m, OP_DIV, cast(m, t, DT_F64), cast(m, n, DT_F64));
+	t = binary(m, OP_DIV, imp_cast(m, t, DT_F64), imp_cast(m, n, DT_F64));
 	y = unary(m, OP_COS, with(m, OP_MUL, t, tau));
 	y = binary(m, OP_SUB, imp_like(m, y, c[kind][0]),
 	           with(m, OP_MUL, y, c[kind][1]));
 	t = unary(m, OP_COS, with(m, OP_MUL, t, 2 * tau));
 	y = binary(m, OP_ADD, y, with(m, OP_MUL, t, c[kind][2]));
-	return out(m, cast(m, y, dt));
+	return give(m, imp_cast(m, y, dt));
 }
 
 /* ---- along axes ---- */
@@ -259,7 +215,7 @@ run_mean_variance(struct importer *m)
 	y = binary(m, OP_SUB, x, reduced(m, OP_REDUCE_MEAN, x, &list));
 	s = reduced(m, OP_REDUCE_MEAN, binary(m, OP_MUL, y, y), &list);
 	s = with(m, OP_ADD, unary(m, OP_SQRT, s), 1e-9);
-	return out(m, binary(m, OP_DIV, y, s));
+	return give(m, binary(m, OP_DIV, y, s));
 }
 
 /* x / norm, and 0 where the norm is. */
@@ -278,7 +234,7 @@ run_lp_norm(struct importer *m)
 	s = EMIT_NODE(m, OP_WHERE, NULL, none, imp_like(m, x, 1), s);
 	if (p == 2)
 		s = unary(m, OP_SQRT, s);
-	return out(m, binary(m, OP_DIV, x, s));
+	return give(m, binary(m, OP_DIV, x, s));
 }
 
 /* ---- selections ---- */
@@ -307,14 +263,13 @@ run_compress(struct importer *m)
 {
 	Attr a = attr_default(OP_GATHER);
 	ValId x = imp_in(m, 0), at;
-	const int64_t all = -1;
 
 	at = unary(m, OP_NONZERO, imp_in(m, 1));
-	at = binary(m, OP_RESHAPE, at, imp_ints(m, 1, &all));
+	at = binary(m, OP_RESHAPE, at, imp_one(m, -1));
 	if (!attr_has(&m->r, "axis"))
-		x = binary(m, OP_RESHAPE, x, imp_ints(m, 1, &all));
+		x = binary(m, OP_RESHAPE, x, imp_one(m, -1));
 	a.GATHER.axis = attr_int(&m->r, "axis", 0);
-	return out(m, EMIT_NODE(m, OP_GATHER, &a, x, at));
+	return give(m, EMIT_NODE(m, OP_GATHER, &a, x, at));
 }
 
 /* The first lens[b] elements along time in reverse, the others as they are. */
@@ -333,15 +288,15 @@ run_reverse_sequence(struct importer *m)
 	time += time < 0 ? rank : 0;
 	if (batch < 0 || batch >= rank || time < 0 || time >= rank)
 		return imp_fail(m, "axes beyond rank %d", rank);
-	lens = along(m, cast(m, lens, DT_I64), (int)batch, rank);
-	t = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0),
-	              scalar_of(m, extent(m, x, time)), imp_scalar(m, 1));
+	lens = along(m, imp_cast(m, lens, DT_I64), (int)batch, rank);
+	t = imp_scalar_of(m, imp_extent(m, x, time));
+	t = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), t, imp_scalar(m, 1));
 	t = along(m, t, (int)time, rank);
 	turned = binary(m, OP_SUB, with(m, OP_SUB, lens, 1), t);
 	t = EMIT_NODE(m, OP_WHERE, NULL, binary(m, OP_LT, t, lens), turned, t);
 	t = binary(m, OP_EXPAND, t, unary(m, OP_SHAPE, x));
 	a.GATHER_ELEMENTS.axis = time;
-	return out(m, EMIT_NODE(m, OP_GATHER_ELEMENTS, &a, x, t));
+	return give(m, EMIT_NODE(m, OP_GATHER_ELEMENTS, &a, x, t));
 }
 
 /* ---- pieces in the middle ---- */
@@ -354,9 +309,8 @@ run_center_crop_pad(struct importer *m)
 	struct attr_ints axes;
 	ValId x = imp_in(m, 0), want = imp_in(m, 1), list = 0, have, d, lo, hi;
 	ValId zero, from, to, pads[2];
-	Attr cat = attr_default(OP_CONCAT);
 
-	want = cast(m, want, DT_I64);
+	want = imp_cast(m, want, DT_I64);
 	have = unary(m, OP_SHAPE, x);
 	if (attr_ints(&m->r, "axes", &axes)) {
 		list = imp_ints(m, axes.n, axes.v);
@@ -384,8 +338,7 @@ run_center_crop_pad(struct importer *m)
 	hi = binary(m, OP_SUB, d, lo);
 	pads[0] = lo;
 	pads[1] = hi;
-	cat.CONCAT.axis = 0;
-	return out(m, EMIT_NODE(m, OP_PAD, NULL, x,
-	                        imp_node(m, OP_CONCAT, &cat, 2, pads), 0,
-	                        list));
+	return give(m, EMIT_NODE(m, OP_PAD, NULL, x,
+	                         imp_concat(m, 0, 2, pads), 0,
+	                         list));
 }

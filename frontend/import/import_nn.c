@@ -43,8 +43,7 @@ run_reduce(struct importer *m)
 	bool keep = attr_int(&m->r, "keepdims", 1) != 0;
 	bool noop = attr_int(&m->r, "noop_with_empty_axes", 0) != 0;
 
-	imp_out(m, 0, reduce(m, op, imp_in(m, 0), axes, &list, keep, noop));
-	return true;
+	return give(m, reduce(m, op, imp_in(m, 0), axes, &list, keep, noop));
 }
 
 /* The square root of a sum of squares; a norm of zero has the gradient 0. */
@@ -90,18 +89,10 @@ run_reduce_composed(struct importer *m)
 		if (strcmp(what, "L2") == 0)
 			y = norm_root(m, y);
 	}
-	imp_out(m, 0, y);
-	return true;
+	return give(m, y);
 }
 
 /* ---- products ---- */
-
-bool
-run_matmul(struct importer *m)
-{
-	imp_out(m, 0, binary(m, OP_MATMUL, imp_in(m, 0), imp_in(m, 1)));
-	return true;
-}
 
 /* alpha op(A) op(B) + beta C.  C is an operand of the product only if it is
  * surely a vector of the result's last extent. */
@@ -129,8 +120,7 @@ run_gemm(struct importer *m)
 		if (c)
 			y = binary(m, OP_ADD, y, c);
 	}
-	imp_out(m, 0, y);
-	return true;
+	return give(m, y);
 }
 
 /* ---- rows ---- */
@@ -151,14 +141,11 @@ run_softmax(struct importer *m)
 		a.SOFTMAX.axis = wide ? -1 : axis;
 	else
 		a.LOG_SOFTMAX.axis = wide ? -1 : axis;
-	if (!wide) {
-		imp_out(m, 0, EMIT_NODE(m, op, &a, x));
-		return true;
-	}
+	if (!wide)
+		return give(m, EMIT_NODE(m, op, &a, x));
 	flat.FLATTEN.axis = axis;
 	y = EMIT_NODE(m, op, &a, EMIT_NODE(m, OP_FLATTEN, &flat, x));
-	imp_out(m, 0, binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x)));
-	return true;
+	return give(m, binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x)));
 }
 
 /* A statistic of the IR lacks the reduced dims that ONNX keeps as ones. */
@@ -244,12 +231,10 @@ static const char *const reduction_words[] = { "none", "mean", "sum" };
 bool
 run_sce(struct importer *m)
 {
-	Attr a = attr_default(OP_SCE), l = attr_default(OP_LOG_SOFTMAX);
+	Attr a = imp_attrs(m, OP_SCE), l = attr_default(OP_LOG_SOFTMAX);
 
 	a.SCE.reduction = attr_word(&m->r, "reduction", 1, reduction_words, 3);
-	a.SCE.ignore = attr_int(&m->r, "ignore_index", INT64_MIN);
-	imp_out(m, 0, EMIT_NODE(m, OP_SCE, &a, imp_in(m, 0), imp_in(m, 1),
-	                        imp_in(m, 2)));
+	imp_same(m, OP_SCE, &a);
 	l.LOG_SOFTMAX.axis = 1;
 	if (imp_wants(m, 1))
 		imp_out(m, 1, EMIT_NODE(m, OP_LOG_SOFTMAX, &l, imp_in(m, 0)));
@@ -259,11 +244,8 @@ run_sce(struct importer *m)
 bool
 run_nll(struct importer *m)
 {
-	Attr a = attr_default(OP_NLL);
+	Attr a = imp_attrs(m, OP_NLL);
 
 	a.NLL.reduction = attr_word(&m->r, "reduction", 1, reduction_words, 3);
-	a.NLL.ignore = attr_int(&m->r, "ignore_index", INT64_MIN);
-	imp_out(m, 0, EMIT_NODE(m, OP_NLL, &a, imp_in(m, 0), imp_in(m, 1),
-	                        imp_in(m, 2)));
-	return true;
+	return imp_same(m, OP_NLL, &a);
 }

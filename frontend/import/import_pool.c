@@ -12,20 +12,6 @@
 /* ---- attributes ---- */
 
 bool
-imp_spatial(struct importer *m, const char *name, IntList *l)
-{
-	struct attr_ints v;
-
-	l->n = 0;
-	attr_ints(&m->r, name, &v);
-	if (v.n > MAX_RANK)
-		return imp_fail(m, "attribute '%s' has %d elements", name, v.n);
-	for (; l->n < v.n; l->n++)
-		l->v[l->n] = v.v[l->n];
-	return true;
-}
-
-bool
 imp_windows(struct importer *m, struct windows *w)
 {
 	static const char *const words[] = { "NOTSET", "SAME_UPPER",
@@ -43,9 +29,9 @@ imp_windows(struct importer *m, struct windows *w)
 	}
 	if (w->same == 3)
 		w->same = 0;
-	return imp_spatial(m, "strides", &w->stride)
-		&& imp_spatial(m, "dilations", &w->dilation)
-		&& imp_spatial(m, "kernel_shape", &w->kernel);
+	return imp_list(m, "strides", &w->stride)
+		&& imp_list(m, "dilations", &w->dilation)
+		&& imp_list(m, "kernel_shape", &w->kernel);
 }
 
 /* ---- shapes ---- */
@@ -53,25 +39,21 @@ imp_windows(struct importer *m, struct windows *w)
 static ValId
 shape_of(struct importer *m, ValId x)
 {
-	return EMIT_NODE(m, OP_SHAPE, NULL, x);
+	return unary(m, OP_SHAPE, x);
 }
 
 static ValId
 join(struct importer *m, ValId a, ValId b)
 {
-	Attr cat = attr_default(OP_CONCAT);
-
-	return EMIT_NODE(m, OP_CONCAT, &cat, a, b);
+	return imp_concat(m, 0, 2, (ValId[]){ a, b });
 }
 
 /* Elements from..to-1 of a list. */
 static ValId
 part(struct importer *m, ValId list, int64_t from, int64_t to)
 {
-	const int64_t axis = 0;
-
-	return EMIT_NODE(m, OP_SLICE, NULL, list, imp_ints(m, 1, &from),
-	                 imp_ints(m, 1, &to), imp_ints(m, 1, &axis));
+	return EMIT_NODE(m, OP_SLICE, NULL, list, imp_one(m, from),
+	                 imp_one(m, to), imp_one(m, 0));
 }
 
 /* As many ones as x has spatial dims. */
@@ -89,7 +71,7 @@ spatial_ones(struct importer *m, ValId x)
 static ValId
 reshape_to(struct importer *m, ValId x, ValId shape)
 {
-	return EMIT_NODE(m, OP_RESHAPE, NULL, x, shape);
+	return binary(m, OP_RESHAPE, x, shape);
 }
 
 static ValId
@@ -102,9 +84,7 @@ reshape_ints(struct importer *m, ValId x, int n, const int64_t *dim)
 static ValId
 per_channel(struct importer *m, ValId v, ValId x)
 {
-	const int64_t all = -1;
-
-	return v ? reshape_to(m, v, join(m, imp_ints(m, 1, &all),
+	return v ? reshape_to(m, v, join(m, imp_one(m, -1),
 	                                 spatial_ones(m, x))) : 0;
 }
 
@@ -122,13 +102,12 @@ affine(struct importer *m, ValId x, ValId scale, ValId bias, ValId like)
 static void
 out_indices(struct importer *m, ValId x, ValId idx, bool columns)
 {
-	Attr cast = attr_default(OP_CAST), prod = attr_default(OP_REDUCE_PROD);
+	Attr prod = attr_default(OP_REDUCE_PROD);
 	ValId s = shape_of(m, x), plane, count, w, h, base;
 
-	cast.CAST.to = DT_I64;
 	prod.REDUCE_PROD.axes = (IntList){ 1, { 0 } };
 	prod.REDUCE_PROD.keepdims = 0;
-	idx = EMIT_NODE(m, OP_CAST, &cast, idx);
+	idx = imp_cast(m, idx, DT_I64);
 	plane = EMIT_NODE(m, OP_REDUCE_PROD, &prod, part(m, s, 2, INT64_MAX));
 	count = EMIT_NODE(m, OP_REDUCE_PROD, &prod, part(m, s, 0, 2));
 	if (columns) {
@@ -158,11 +137,7 @@ run_maxpool(struct importer *m)
 	if (columns && w.kernel.n != 2 && imp_wants(m, 1))
 		return imp_fail(m, "storage_order 1 is supported for two "
 		                "spatial dims only");
-	a.MAXPOOL.stride = w.stride;
-	a.MAXPOOL.dilation = w.dilation;
-	a.MAXPOOL.begin = w.begin;
-	a.MAXPOOL.end = w.end;
-	a.MAXPOOL.same = w.same;
+	PUT_WINDOWS(&a.MAXPOOL, &w);
 	a.MAXPOOL.kernel = w.kernel;
 	a.MAXPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
 	y = EMIT_NODE(m, OP_MAXPOOL, &a, x);
@@ -180,16 +155,11 @@ run_avgpool(struct importer *m)
 
 	if (!imp_windows(m, &w))
 		return false;
-	a.AVGPOOL.stride = w.stride;
-	a.AVGPOOL.dilation = w.dilation;
-	a.AVGPOOL.begin = w.begin;
-	a.AVGPOOL.end = w.end;
-	a.AVGPOOL.same = w.same;
+	PUT_WINDOWS(&a.AVGPOOL, &w);
 	a.AVGPOOL.kernel = w.kernel;
 	a.AVGPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
 	a.AVGPOOL.include = attr_int(&m->r, "count_include_pad", 0) != 0;
-	imp_out(m, 0, EMIT_NODE(m, OP_AVGPOOL, &a, imp_in(m, 0)));
-	return true;
+	return imp_same(m, OP_AVGPOOL, &a);
 }
 
 /* GlobalAveragePool, GlobalMaxPool: over all spatial dims, seen as one. */
@@ -206,9 +176,8 @@ run_global_pool(struct importer *m)
 	else
 		a.REDUCE_MAX.axes = (IntList){ 1, { 2 } };
 	y = EMIT_NODE(m, op, &a, y);
-	imp_out(m, 0, reshape_to(m, y, join(m, part(m, shape_of(m, x), 0, 2),
-	                                    spatial_ones(m, x))));
-	return true;
+	return give(m, reshape_to(m, y, join(m, part(m, shape_of(m, x), 0, 2),
+	                                     spatial_ones(m, x))));
 }
 
 /* LpPool: the root of a mean of powers times the size of the window, which is
@@ -226,20 +195,14 @@ run_lppool(struct importer *m)
 		return false;
 	if (attr_int(&m->r, "ceil_mode", 0) || p < 1)
 		return imp_fail(m, "ceil_mode, or p below 1, is not supported");
-	a.AVGPOOL.stride = w.stride;
-	a.AVGPOOL.dilation = w.dilation;
-	a.AVGPOOL.begin = w.begin;
-	a.AVGPOOL.end = w.end;
-	a.AVGPOOL.same = w.same;
+	PUT_WINDOWS(&a.AVGPOOL, &w);
 	a.AVGPOOL.kernel = w.kernel;
 	a.AVGPOOL.include = 1;
 	for (int i = 0; i < w.kernel.n; i++)
 		volume *= (double)w.kernel.v[i];
-	x = binary(m, OP_POW, x, imp_like(m, x, (double)p));
-	x = EMIT_NODE(m, OP_AVGPOOL, &a, x);
-	x = binary(m, OP_MUL, x, imp_like(m, x, volume));
-	imp_out(m, 0, binary(m, OP_POW, x, imp_like(m, x, 1 / (double)p)));
-	return true;
+	x = EMIT_NODE(m, OP_AVGPOOL, &a, with(m, OP_POW, x, (double)p));
+	x = with(m, OP_MUL, x, volume);
+	return give(m, with(m, OP_POW, x, 1 / (double)p));
 }
 
 /* LRN: x / (bias + alpha * mean of squares over nearby channels)^beta.  The
@@ -247,8 +210,8 @@ run_lppool(struct importer *m)
 bool
 run_lrn(struct importer *m)
 {
-	static const int64_t image[] = { 0, 1, -1, 0 };
-	Attr a = attr_default(OP_AVGPOOL), t = attr_default(OP_TRANSPOSE);
+	static const IntList turn = { 3, { 0, 2, 1 } };
+	Attr a = attr_default(OP_AVGPOOL);
 	int64_t size = attr_int(&m->r, "size", 0);
 	double alpha = attr_float(&m->r, "alpha", 1e-4f);
 	double beta = attr_float(&m->r, "beta", 0.75f);
@@ -262,23 +225,21 @@ run_lrn(struct importer *m)
 	a.AVGPOOL.begin = (IntList){ 2, { 0, (size - 1) / 2 } };
 	a.AVGPOOL.end = (IntList){ 2, { 0, size / 2 } };
 	a.AVGPOOL.include = 1;
-	t.TRANSPOSE.perm = (IntList){ 3, { 0, 2, 1 } };
 	/* [N, C, S] -> [N, S, C] -> [N, 1, S, C] and back */
 	s = reshape_ints(m, binary(m, OP_MUL, x, x), 3, flat);
-	s = EMIT_NODE(m, OP_TRANSPOSE, &t, s);
+	s = imp_transpose(m, s, turn);
 	s = reshape_to(m, s, join(m, join(m, part(m, shape_of(m, s), 0, 1),
-	                                  imp_ints(m, 1, image + 1)),
+	                                  imp_one(m, 1)),
 	                          part(m, shape_of(m, s), 1, 3)));
 	s = EMIT_NODE(m, OP_AVGPOOL, &a, s);
 	s = reshape_to(m, s, join(m, part(m, shape_of(m, s), 0, 1),
 	                          part(m, shape_of(m, s), 2, 4)));
-	s = EMIT_NODE(m, OP_TRANSPOSE, &t, s);
+	s = imp_transpose(m, s, turn);
 	s = reshape_to(m, s, shape_of(m, x));
 	s = binary(m, OP_MUL, s, imp_like(m, x, alpha));
 	s = binary(m, OP_ADD, s, imp_like(m, x, bias));
 	s = binary(m, OP_POW, s, imp_like(m, x, beta));
-	imp_out(m, 0, binary(m, OP_DIV, x, s));
-	return true;
+	return give(m, binary(m, OP_DIV, x, s));
 }
 
 /* ---- resampling ---- */
@@ -339,11 +300,10 @@ run_resize(struct importer *m)
 	a.INTERPOLATE.exclude = attr_int(&m->r, "exclude_outside", 0) != 0;
 	a.INTERPOLATE.antialias = attr_int(&m->r, "antialias", 0) != 0;
 	a.INTERPOLATE.fill = attr_float(&m->r, "extrapolation_value", 0);
-	if (!imp_spatial(m, "axes", &a.INTERPOLATE.axes)
+	if (!imp_list(m, "axes", &a.INTERPOLATE.axes)
 	    || !resize_lists(m, upsample, in))
 		return false;
-	imp_out(m, 0, imp_node(m, OP_INTERPOLATE, &a, 4, in));
-	return true;
+	return give(m, imp_node(m, OP_INTERPOLATE, &a, 4, in));
 }
 
 /* Linear is called bilinear before opset 20. */
@@ -354,14 +314,12 @@ run_grid_sample(struct importer *m)
 	static const char *const paddings[] = { "zeros", "border",
 		                                "reflection" };
 	Attr a = attr_default(OP_GRID_SAMPLE);
-	ValId in[2] = { imp_in(m, 0), imp_in(m, 1) };
 
 	a.GRID_SAMPLE.mode = attr_word(&m->r, "mode", 1, modes, 3) != 0;
 	a.GRID_SAMPLE.padding = attr_word(&m->r, "padding_mode", 0, paddings,
 	                                  3);
 	a.GRID_SAMPLE.align = attr_int(&m->r, "align_corners", 0) != 0;
-	imp_out(m, 0, imp_node(m, OP_GRID_SAMPLE, &a, 2, in));
-	return true;
+	return imp_same(m, OP_GRID_SAMPLE, &a);
 }
 
 /* ---- normalisation ---- */
@@ -382,14 +340,13 @@ newest(const struct importer *m, ValId v)
 static ValId
 unbiased(struct importer *m, ValId x, ValId var)
 {
-	const int64_t one = 1;
 	ValId n = binary(m, OP_DIV, unary(m, OP_SIZE, x),
 	                 unary(m, OP_SIZE, var));
-	ValId less = binary(m, OP_MAX, binary(m, OP_SUB, n, imp_scalar(m, one)),
-	                    imp_scalar(m, one));
+	ValId less = binary(m, OP_MAX, binary(m, OP_SUB, n, imp_scalar(m, 1)),
+	                    imp_scalar(m, 1));
 
-	n = EMIT_NODE(m, OP_CAST_LIKE, NULL, n, var);
-	less = EMIT_NODE(m, OP_CAST_LIKE, NULL, less, var);
+	n = binary(m, OP_CAST_LIKE, n, var);
+	less = binary(m, OP_CAST_LIKE, less, var);
 	return binary(m, OP_MUL, var, binary(m, OP_DIV, n, less));
 }
 
@@ -408,8 +365,8 @@ update_statistic(struct importer *m, int i, ValId stat, ValId new,
 	}
 	if (!imp_wants(m, i))
 		return;
-	stat = binary(m, OP_MUL, stat, imp_like(m, stat, momentum));
-	new = binary(m, OP_MUL, new, imp_like(m, new, 1 - momentum));
+	stat = with(m, OP_MUL, stat, momentum);
+	new = with(m, OP_MUL, new, 1 - momentum);
 	if (m->g->val[stat].dt != DT_F32)
 		new = binary(m, OP_CAST_LIKE, new, stat);
 	imp_out(m, i, binary(m, OP_ADD, stat, new));
@@ -421,8 +378,8 @@ with_statistics(struct importer *m, double eps)
 {
 	ValId x = imp_in(m, 0), mean = imp_in(m, 3), var = imp_in(m, 4), k;
 
-	k = binary(m, OP_ADD, var, imp_like(m, var, eps));
-	k = EMIT_NODE(m, OP_RECIP, NULL, EMIT_NODE(m, OP_SQRT, NULL, k));
+	k = with(m, OP_ADD, var, eps);
+	k = unary(m, OP_RECIP, unary(m, OP_SQRT, k));
 	k = binary(m, OP_MUL, imp_in(m, 1), k);
 	return affine(m, binary(m, OP_SUB, x, per_channel(m, mean, x)), k,
 	              imp_in(m, 2), x);
@@ -473,16 +430,15 @@ run_batchnorm(struct importer *m)
 
 /* Batch normalisation of one image whose channels are the rows of [-1, S]. */
 static ValId
-normalise(struct importer *m, ValId x, ValId rows, double eps)
+normalise(struct importer *m, ValId x, ValId shape, ValId rows, double eps)
 {
-	static const int64_t one = 1, rest = -1;
 	Attr a = attr_default(OP_BATCHNORM);
 	ValId y;
 
 	a.BATCHNORM.eps = eps;
-	y = reshape_to(m, x, join(m, join(m, imp_ints(m, 1, &one), rows),
-	                          imp_ints(m, 1, &rest)));
-	return EMIT_NODE(m, OP_BATCHNORM, &a, y);
+	y = reshape_to(m, x, join(m, join(m, imp_one(m, 1), rows),
+	                          imp_one(m, -1)));
+	return reshape_to(m, EMIT_NODE(m, OP_BATCHNORM, &a, y), shape);
 }
 
 bool
@@ -491,11 +447,9 @@ run_instancenorm(struct importer *m)
 	double eps = attr_float(&m->r, "epsilon", 1e-5f);
 	ValId x = imp_in(m, 0), s = shape_of(m, x), y;
 
-	y = normalise(m, x, binary(m, OP_MUL, part(m, s, 0, 1),
-	                           part(m, s, 1, 2)), eps);
-	y = reshape_to(m, y, s);
-	imp_out(m, 0, affine(m, y, imp_in(m, 1), imp_in(m, 2), x));
-	return true;
+	y = normalise(m, x, s, binary(m, OP_MUL, part(m, s, 0, 1),
+	                              part(m, s, 1, 2)), eps);
+	return give(m, affine(m, y, imp_in(m, 1), imp_in(m, 2), x));
 }
 
 /* Scale and bias are per group in version 18, per channel since 21. */
@@ -510,9 +464,8 @@ run_groupnorm(struct importer *m)
 	attr_int(&m->r, "stash_type", 1);       /* always f32 here */
 	if (groups < 1)
 		return imp_fail(m, "num_groups %jd", (intmax_t)groups);
-	y = normalise(m, x, binary(m, OP_MUL, part(m, s, 0, 1),
-	                           imp_ints(m, 1, &groups)), eps);
-	y = reshape_to(m, y, s);
+	y = normalise(m, x, s, binary(m, OP_MUL, part(m, s, 0, 1),
+	                              imp_one(m, groups)), eps);
 	if (m->n->opset < 21) {
 		y = reshape_ints(m, y, 3, by_group);
 		y = affine(m, y, imp_in(m, 1), imp_in(m, 2), y);
@@ -520,6 +473,5 @@ run_groupnorm(struct importer *m)
 	} else {
 		y = affine(m, y, imp_in(m, 1), imp_in(m, 2), x);
 	}
-	imp_out(m, 0, y);
-	return true;
+	return give(m, y);
 }

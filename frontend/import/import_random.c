@@ -43,7 +43,7 @@ run_random(struct importer *m)
 	if (!isfinite(a.RANDOM.a) || !isfinite(a.RANDOM.b))
 		return imp_fail(m, "bounds are not finite");
 	if (like) {
-		x = EMIT_NODE(m, OP_SHAPE, NULL, x);
+		x = unary(m, OP_SHAPE, x);
 		imp_out(m, 0, imp_node(m, OP_RANDOM, &a, 1, &x));
 		return true;
 	}
@@ -51,15 +51,14 @@ run_random(struct importer *m)
 		return imp_fail(m, "no shape of at most %d dims", MAX_RANK);
 	a.RANDOM.shape.n = shape.n;
 	memcpy(a.RANDOM.shape.v, shape.v, (size_t)shape.n * sizeof *shape.v);
-	imp_out(m, 0, imp_node(m, OP_RANDOM, &a, 0, NULL));
-	return true;
+	return give(m, imp_node(m, OP_RANDOM, &a, 0, NULL));
 }
 
 bool
 run_bernoulli(struct importer *m)
 {
 	Attr a = attr_default(OP_CAST);
-	ValId x = imp_in(m, 0), y = EMIT_NODE(m, OP_BERNOULLI, NULL, x);
+	ValId x = imp_in(m, 0), y = unary(m, OP_BERNOULLI, x);
 
 	attr_has(&m->r, "seed");
 	a.CAST.to = attr_int(&m->r, "dtype", 0);
@@ -69,18 +68,16 @@ run_bernoulli(struct importer *m)
 			return imp_fail(m, "the result's type is not known");
 		y = EMIT_NODE(m, OP_CAST, &a, y);
 	}
-	imp_out(m, 0, y);
-	return true;
+	return give(m, y);
 }
 
 /* n samples of each row: of the logits plus Gumbel noise, the largest. */
 bool
 run_multinomial(struct importer *m)
 {
-	Attr u = attr_default(OP_RANDOM), c = attr_default(OP_CAST);
-	Attr s = attr_default(OP_SHAPE), cat = attr_default(OP_CONCAT);
+	Attr u = attr_default(OP_RANDOM), s = attr_default(OP_SHAPE);
 	Attr best = attr_default(OP_ARGMAX);
-	int64_t n = attr_int(&m->r, "sample_size", 1), middle = 1;
+	int64_t n = attr_int(&m->r, "sample_size", 1);
 	DType to = onnx_dtype((int)attr_int(&m->r, "dtype", 6));
 	ValId x = imp_in(m, 0), extent[3], g;
 
@@ -89,22 +86,19 @@ run_multinomial(struct importer *m)
 		return imp_fail(m, "%jd samples", (intmax_t)n);
 	s.SHAPE.end = 1;
 	extent[0] = EMIT_NODE(m, OP_SHAPE, &s, x);
-	extent[1] = imp_ints(m, 1, &n);
+	extent[1] = imp_one(m, n);
 	s.SHAPE.start = 1;
 	s.SHAPE.end = 2;
 	extent[2] = EMIT_NODE(m, OP_SHAPE, &s, x);
-	cat.CONCAT.axis = 0;
-	g = imp_node(m, OP_CONCAT, &cat, 3, extent);
-	u.RANDOM.dt = c.CAST.to = DT_F64;
+	g = imp_concat(m, 0, 3, extent);
+	u.RANDOM.dt = DT_F64;
 	g = imp_node(m, OP_RANDOM, &u, 1, &g);
 	for (int i = 0; i < 2; i++)
-		g = EMIT_NODE(m, OP_NEG, NULL, EMIT_NODE(m, OP_LOG, NULL, g));
-	x = EMIT_NODE(m, OP_CAST, &c, x);
-	x = EMIT_NODE(m, OP_UNSQUEEZE, NULL, x, imp_ints(m, 1, &middle));
+		g = unary(m, OP_NEG, unary(m, OP_LOG, g));
+	x = imp_cast(m, x, DT_F64);
+	x = binary(m, OP_UNSQUEEZE, x, imp_one(m, 1));
 	best.ARGMAX.axis = 2;
 	best.ARGMAX.keepdims = 0;
-	c.CAST.to = to;
-	g = EMIT_NODE(m, OP_ARGMAX, &best, EMIT_NODE(m, OP_ADD, NULL, x, g));
-	imp_out(m, 0, EMIT_NODE(m, OP_CAST, &c, g));
-	return true;
+	g = EMIT_NODE(m, OP_ARGMAX, &best, binary(m, OP_ADD, x, g));
+	return give(m, imp_cast(m, g, to));
 }

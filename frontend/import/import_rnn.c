@@ -20,10 +20,8 @@ struct recurrent {
 static ValId
 transpose(struct importer *m, ValId x, bool wanted)
 {
-	Attr a = attr_default(OP_TRANSPOSE);
-
-	a.TRANSPOSE.perm = (IntList){ 3, { 1, 0, 2 } };
-	return wanted && x ? EMIT_NODE(m, OP_TRANSPOSE, &a, x) : x;
+	return wanted && x ? imp_transpose(m, x, (IntList){ 3, { 1, 0, 2 } })
+	                   : x;
 }
 
 /* Direction d of input i. */
@@ -118,14 +116,11 @@ check_hidden(struct importer *m, const struct recurrent *r)
 static ValId
 stack(struct importer *m, int n, const ValId *x, int64_t axis)
 {
-	Attr u = attr_default(OP_UNSQUEEZE), c = attr_default(OP_CONCAT);
 	ValId y[2];
 
-	u.UNSQUEEZE.axes = (IntList){ 1, { axis } };
-	c.CONCAT.axis = axis;
 	for (int i = 0; i < n; i++)
-		y[i] = EMIT_NODE(m, OP_UNSQUEEZE, &u, x[i]);
-	return n == 1 ? y[0] : imp_node(m, OP_CONCAT, &c, n, y);
+		y[i] = imp_unsqueeze(m, x[i], axis);
+	return n == 1 ? y[0] : imp_concat(m, axis, n, y);
 }
 
 bool
@@ -133,7 +128,6 @@ run_rnn(struct importer *m)
 {
 	struct recurrent r;
 	ValId x, h0, c0, y[2], yh[2], yc[2], all;
-	Attr t = attr_default(OP_TRANSPOSE);
 
 	if (!read_attributes(m, &r) || !check_hidden(m, &r))
 		return false;
@@ -158,9 +152,8 @@ run_rnn(struct importer *m)
 			m->g->val[y[d]].dt;
 	}
 	all = stack(m, r.ndir, y, 1);           /* [T,D,B,H] */
-	t.TRANSPOSE.perm = (IntList){ 4, { 2, 0, 1, 3 } };
 	if (r.by_batch)
-		all = EMIT_NODE(m, OP_TRANSPOSE, &t, all);
+		all = imp_transpose(m, all, (IntList){ 4, { 2, 0, 1, 3 } });
 	imp_out(m, 0, all);
 	imp_out(m, 1, stack(m, r.ndir, yh, r.by_batch ? 1 : 0));
 	if (r.kind == KIND_LSTM)

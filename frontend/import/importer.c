@@ -93,9 +93,122 @@ imp_ints(struct importer *m, int n, const int64_t *v)
 }
 
 ValId
+imp_one(struct importer *m, int64_t x)
+{
+	return imp_ints(m, 1, &x);
+}
+
+ValId
 imp_scalar(struct importer *m, int64_t x)
 {
 	return val_const(m->g, NULL, DT_I64, shape_scalar(), &x);
+}
+
+ValId
+imp_extent(struct importer *m, ValId x, int64_t axis)
+{
+	return binary(m, OP_GATHER, unary(m, OP_SHAPE, x), imp_one(m, axis));
+}
+
+ValId
+imp_scalar_of(struct importer *m, ValId one)
+{
+	Attr a = attr_default(OP_SQUEEZE);
+
+	a.SQUEEZE.axes = (IntList){ 1, { 0 } };
+	return EMIT_NODE(m, OP_SQUEEZE, &a, one);
+}
+
+ValId
+imp_cast(struct importer *m, ValId x, DType dt)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = dt;
+	return EMIT_NODE(m, OP_CAST, &a, x);
+}
+
+ValId
+imp_concat(struct importer *m, int64_t axis, int n, const ValId *x)
+{
+	Attr a = attr_default(OP_CONCAT);
+
+	a.CONCAT.axis = axis;
+	return imp_node(m, OP_CONCAT, &a, n, x);
+}
+
+ValId
+imp_transpose(struct importer *m, ValId x, IntList perm)
+{
+	Attr a = attr_default(OP_TRANSPOSE);
+
+	a.TRANSPOSE.perm = perm;
+	return EMIT_NODE(m, OP_TRANSPOSE, &a, x);
+}
+
+ValId
+imp_unsqueeze(struct importer *m, ValId x, int64_t axis)
+{
+	Attr a = attr_default(OP_UNSQUEEZE);
+
+	a.UNSQUEEZE.axes = (IntList){ 1, { axis } };
+	return EMIT_NODE(m, OP_UNSQUEEZE, &a, x);
+}
+
+bool
+imp_same(struct importer *m, Op op, const Attr *attr)
+{
+	int n = m->n->nin;
+	ValId *in = arena_array(m->arena, (size_t)n + 1, sizeof *in);
+
+	for (int i = 0; i < n; i++)
+		in[i] = imp_in(m, i);
+	return give(m, imp_node(m, op, attr, n, in));
+}
+
+/* Integers by their names in ONNX and in the IR, which have the same defaults;
+ * of a flag only whether it is 0 matters. */
+static const struct {
+	Op op;
+	const char *onnx, *ir;
+	bool flag;
+} integer[] = {
+	{ OP_ARGMAX, "axis", "axis", false },
+	{ OP_ARGMAX, "keepdims", "keepdims", true },
+	{ OP_ARGMAX, "select_last_index", "last", true },
+	{ OP_CUMSUM, "exclusive", "exclusive", true },
+	{ OP_CUMSUM, "reverse", "reverse", true },
+	{ OP_FLATTEN, "axis", "axis", false },
+	{ OP_GATHER, "axis", "axis", false },
+	{ OP_GATHER_ELEMENTS, "axis", "axis", false },
+	{ OP_GATHER_ND, "batch_dims", "batch", false },
+	{ OP_MOD, "fmod", "fmod", true },
+	{ OP_NLL, "ignore_index", "ignore", false },
+	{ OP_ONE_HOT, "axis", "axis", false },
+	{ OP_RESHAPE, "allowzero", "allowzero", true },
+	{ OP_SCATTER_ELEMENTS, "axis", "axis", false },
+	{ OP_SCE, "ignore_index", "ignore", false },
+	{ OP_SHAPE, "start", "start", false },
+	{ OP_SHAPE, "end", "end", false },
+	{ OP_TRILU, "upper", "upper", true },
+};
+
+Attr
+imp_attrs(struct importer *m, Op op)
+{
+	Attr a = attr_default(op);
+
+	for (size_t i = 0; i < sizeof integer / sizeof *integer; i++) {
+		int64_t *to = integer[i].op == op
+			? attr_int_of(op, &a, integer[i].ir) : NULL;
+
+		if (!to)
+			continue;
+		*to = attr_int(&m->r, integer[i].onnx, *to);
+		if (integer[i].flag)
+			*to = *to != 0;
+	}
+	return a;
 }
 
 static const Val *
@@ -151,24 +264,46 @@ imp_fail(struct importer *m, const char *fmt, ...)
 	return diag_at(m->diag, m->n->name, m->n->type, "%s", text);
 }
 
+/* False if it is too long, which n says. */
+static bool
+read_list(struct importer *m, const char *name, IntList *l, int *n)
+{
+	struct attr_ints a;
+
+	attr_ints(&m->r, name, &a);
+	*n = a.n;
+	l->n = a.n > MAX_RANK ? 0 : a.n;
+	memcpy(l->v, a.v, (size_t)l->n * sizeof a.v[0]);
+	return l->n == a.n;
+}
+
+bool
+imp_list(struct importer *m, const char *name, IntList *l)
+{
+	int n;
+
+	return read_list(m, name, l, &n)
+	       || imp_fail(m, "attribute '%s' has %d elements", name, n);
+}
+
+bool
+imp_axis_list(struct importer *m, const char *name, IntList *l)
+{
+	int n;
+
+	return read_list(m, name, l, &n)
+	       || imp_fail(m, "%d axes, %d are the most", n, MAX_RANK);
+}
+
 ValId
 imp_axes(struct importer *m, int i, int since, const char *name,
          IntList *list)
 {
-	struct attr_ints a;
-
 	list->n = 0;
 	if (m->n->opset >= since)
 		return imp_in(m, i);
-	if (attr_ints(&m->r, name, &a)) {
-		if (a.n > MAX_RANK) {
-			imp_fail(m, "%d axes, %d are the most", a.n, MAX_RANK);
-			m->r.failed = true;
-			return 0;
-		}
-		list->n = a.n;
-		memcpy(list->v, a.v, (size_t)a.n * sizeof a.v[0]);
-	}
+	if (!imp_axis_list(m, name, list))
+		m->r.failed = true;
 	return 0;
 }
 

@@ -40,6 +40,10 @@ ValId imp_node(struct importer *, Op, const Attr *attr, int nin,
 #define EMIT_NODE(m, op, attr, ...) \
 	imp_node(m, op, attr, sizeof((ValId[]){ __VA_ARGS__ }) \
 	         / sizeof(ValId), (ValId[]){ __VA_ARGS__ })
+/* Output 0 is that of one op with the inputs of the node at hand. */
+bool imp_same(struct importer *, Op, const Attr *attr);
+/* The number as a scalar of x's type. */
+ValId imp_like(struct importer *, ValId x, double);
 static inline ValId
 unary(struct importer *m, Op op, ValId x)
 {
@@ -52,12 +56,35 @@ binary(struct importer *m, Op op, ValId x, ValId y)
 	return EMIT_NODE(m, op, NULL, x, y);
 }
 
+/* x op number */
+static inline ValId
+with(struct importer *m, Op op, ValId x, double number)
+{
+	return binary(m, op, x, imp_like(m, x, number));
+}
+
+/* Output 0 of the node at hand is y; true. */
+static inline bool
+give(struct importer *m, ValId y)
+{
+	imp_out(m, 0, y);
+	return true;
+}
+
 /* Output k of the node whose output 0 is v. */
 ValId imp_output(const struct importer *, ValId v, int k);
-/* The number as a scalar of x's type. */
-ValId imp_like(struct importer *, ValId x, double);
 ValId imp_ints(struct importer *, int n, const int64_t *);
+ValId imp_one(struct importer *, int64_t);              /* i64[1] */
 ValId imp_scalar(struct importer *, int64_t);           /* i64[] */
+/* Extent `axis` of x as a list of one; a list of one as a scalar. */
+ValId imp_extent(struct importer *, ValId x, int64_t axis);
+ValId imp_scalar_of(struct importer *, ValId one);
+ValId imp_cast(struct importer *, ValId x, DType);
+ValId imp_concat(struct importer *, int64_t axis, int n, const ValId *);
+ValId imp_transpose(struct importer *, ValId x, IntList perm);
+ValId imp_unsqueeze(struct importer *, ValId x, int64_t axis);
+/* The attributes of an IR op, integers as the node at hand has them. */
+Attr imp_attrs(struct importer *, Op);
 /* Contents of a constant input; false if it is not constant. */
 bool imp_const(const struct importer *, int i, int64_t *x);
 bool imp_const_float(const struct importer *, int i, double *x);
@@ -66,6 +93,10 @@ int64_t imp_dim(const struct importer *, ValId, int axis);
 /* False after "MESSAGE" about the node at hand. */
 bool imp_fail(struct importer *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* A list attribute; absent: empty.  That of axes has words of its own for
+ * what is too long. */
+bool imp_list(struct importer *, const char *name, IntList *);
+bool imp_axis_list(struct importer *, const char *name, IntList *);
 /* Axes as an attribute (before version `since`) or as input i: the list is
  * stored in *list, or the input is returned. */
 ValId imp_axes(struct importer *, int i, int since, const char *name,
@@ -79,13 +110,13 @@ ValId imp_tensor(struct importer *, const Onnx__TensorProto *,
 
 /* import_ew.c */
 bool run_same(struct importer *);
+bool run_read(struct importer *);
 bool run_identity(struct importer *);
 bool run_fold_left(struct importer *);
 bool run_mean(struct importer *);
 bool run_cast(struct importer *);
 bool run_cast_like(struct importer *);
 bool run_range(struct importer *);
-bool run_mod(struct importer *);
 bool run_clip(struct importer *);
 bool run_gelu(struct importer *);
 bool run_ms_gelu(struct importer *);
@@ -106,15 +137,20 @@ bool run_isinf(struct importer *);
 bool run_dropout(struct importer *);
 
 /* import_move.c */
-bool run_reshape(struct importer *);
-bool run_flatten(struct importer *);
 bool run_axes(struct importer *);
 bool run_transpose(struct importer *);
 bool run_slice(struct importer *);
 bool run_split(struct importer *);
 bool run_concat(struct importer *);
 bool run_pad(struct importer *);
-bool run_trilu(struct importer *);
+bool run_scatter(struct importer *);
+bool run_cumulate(struct importer *);
+bool run_constant(struct importer *);
+bool run_constant_of_shape(struct importer *);
+bool run_arg(struct importer *);
+bool run_space_depth(struct importer *);
+
+/* import_sequence.c */
 bool run_split_to_sequence(struct importer *);
 bool run_sequence_at(struct importer *);
 bool run_sequence_construct(struct importer *);
@@ -123,17 +159,6 @@ bool run_sequence_length(struct importer *);
 bool run_sequence_empty(struct importer *);
 bool run_sequence_insert(struct importer *);
 bool run_sequence_erase(struct importer *);
-bool run_gather(struct importer *);
-bool run_gather_nd(struct importer *);
-bool run_scatter_elements(struct importer *);
-bool run_scatter_nd(struct importer *);
-bool run_one_hot(struct importer *);
-bool run_shape(struct importer *);
-bool run_constant(struct importer *);
-bool run_constant_of_shape(struct importer *);
-bool run_cumsum(struct importer *);
-bool run_arg(struct importer *);
-bool run_space_depth(struct importer *);
 
 /* import_conv.c */
 bool run_conv(struct importer *);
@@ -146,8 +171,9 @@ struct windows {
 };
 
 bool imp_windows(struct importer *, struct windows *);
-/* A list attribute; absent: empty. */
-bool imp_spatial(struct importer *, const char *name, IntList *);
+#define PUT_WINDOWS(to, w) \
+	((to)->stride = (w)->stride, (to)->dilation = (w)->dilation, \
+	 (to)->begin = (w)->begin, (to)->end = (w)->end, (to)->same = (w)->same)
 bool run_maxpool(struct importer *);
 bool run_avgpool(struct importer *);
 bool run_global_pool(struct importer *);
@@ -162,7 +188,6 @@ bool run_groupnorm(struct importer *);
 /* import_nn.c */
 bool run_reduce(struct importer *);
 bool run_reduce_composed(struct importer *);
-bool run_matmul(struct importer *);
 bool run_gemm(struct importer *);
 bool run_softmax(struct importer *);
 bool run_layernorm(struct importer *);
