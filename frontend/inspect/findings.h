@@ -35,7 +35,11 @@ struct findings {
 	int64_t param_bytes, buffer_bytes, nparam, nbuffer, nelem;
 };
 
-/* inspect_page.c */
+/* Warning i: what exporting damaged, what the data that is missing leaves
+ * open, and the driver's notes; NULL behind the last. */
+const char *findings_warning(const struct findings *, int i);
+
+/* inspect_page.c, inspect_json.c */
 void inspect_page(struct findings *, FILE *);
 void inspect_json(struct findings *, FILE *);
 

@@ -1,14 +1,16 @@
-/* What `ckc inspect` found, as a page and as JSON. */
+/* What `ckc inspect` found, as a page. */
 #include "frontend/inspect/findings.h"
-#include "ir/base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* A name from the file between two texts. */
 static void
-put_name(FILE *out, const char *name)
+put(FILE *out, const char *before, const char *name, const char *after)
 {
+	fputs(before, out);
 	diag_escape(out, name);
+	fputs(after, out);
 }
 
 static const char *
@@ -96,9 +98,8 @@ print_line(const struct line *l, FILE *out)
 {
 	char buf[160];
 
-	fputs("  ", out);
-	put_name(out, l->count > 1 ? l->pattern : l->v->name);
-	fprintf(out, "  %s%s  ", init_text(l->v, buf, sizeof buf),
+	put(out, "  ", l->count > 1 ? l->pattern : l->v->name, "  ");
+	fprintf(out, "%s%s  ", init_text(l->v, buf, sizeof buf),
 	        l->v->frozen ? "  frozen" : "");
 	if (l->count > 1)
 		fprintf(out, "%d times  ", l->count);
@@ -115,14 +116,11 @@ print_inits(struct findings *x, FILE *out, enum verdict verdict)
 
 	for (int i = 1; i < x->f->nval; i++) {
 		const struct flat_val *v = &x->f->val[i];
-		DType dt;
 
 		if (!v->init || v->verdict != verdict)
 			continue;
-		dt = onnx_dtype(v->init->data_type);
-		if (verdict == VERDICT_CONST && !v->frozen
-		    && (dt == DT_NONE || dtype_info[dt].cls != 'f'
-		        || !v->reached))
+		if (verdict == VERDICT_CONST && !v->frozen && (!v->reached
+		    || dtype_info[onnx_dtype(v->init->data_type)].cls != 'f'))
 			other++;
 		else
 			line[n++] = (struct line){
@@ -159,16 +157,14 @@ print_values(struct findings *x, FILE *out)
 	for (size_t i = 0; i < m->n_opset_import; i++)
 		if (m->opset_import[i]->domain && *m->opset_import[i]->domain
 		    && strcmp(m->opset_import[i]->domain, "ai.onnx") != 0) {
-			fputs(", ", out);
-			put_name(out, m->opset_import[i]->domain);
-			fprintf(out, " %jd",
+			put(out, ", ", m->opset_import[i]->domain, " ");
+			fprintf(out, "%jd",
 			        (intmax_t)m->opset_import[i]->version);
 		}
-	fputs(", written by ", out);
-	put_name(out, m->producer_name ? m->producer_name : "unknown");
-	fputc(' ', out);
-	put_name(out, m->producer_version ? m->producer_version : "");
-	fprintf(out, "\n%d nodes", x->f->nnode);
+	put(out, ", written by ", m->producer_name ? m->producer_name
+	    : "unknown", " ");
+	put(out, "", m->producer_version ? m->producer_version : "", "\n");
+	fprintf(out, "%d nodes", x->f->nnode);
 	if (x->f->ninlined)
 		fprintf(out, " (%d calls of functions inlined)",
 		        x->f->ninlined);
@@ -176,39 +172,29 @@ print_values(struct findings *x, FILE *out)
 	FOR_VALS (v, x->g) {
 		if (v->kind != V_INPUT)
 			continue;
-		fputs("  ", out);
-		put_name(out, v->name);
-		fprintf(out, "  %s\n", shape_text(buf, sizeof buf, v->dt,
-		                                  &v->shape));
+		put(out, "  ", v->name, "  ");
+		fprintf(out, "%s\n", shape_text(buf, sizeof buf, v->dt,
+		                                &v->shape));
 	}
 	fputs("outputs\n", out);
-	for (int i = 0; i < x->f->noutput; i++) {
-		fputs("  ", out);
-		put_name(out, x->f->val[x->f->output[i]].name);
-		fputs(x->ntarget == 1 && x->target[0] == x->f->output[i]
-		      ? "  trained on\n" : "\n", out);
-	}
-	if (x->ndim) {
+	for (int i = 0; i < x->f->noutput; i++)
+		put(out, "  ", x->f->val[x->f->output[i]].name,
+		    x->ntarget == 1 && x->target[0] == x->f->output[i]
+		    ? "  trained on\n" : "\n");
+	if (x->ndim)
 		fputs("dims to bind\n", out);
-		for (int i = 0; i < x->ndim; i++) {
-			fputs("  ", out);
-			put_name(out, x->dim[i].flag);
-			fputs("  (", out);
-			put_name(out, x->dim[i].where);
-			fputs(")\n", out);
-		}
+	for (int i = 0; i < x->ndim; i++) {
+		put(out, "  ", x->dim[i].flag, "  (");
+		put(out, "", x->dim[i].where, ")\n");
 	}
 }
 
 static void
 put_op(FILE *out, const struct coverage *c)
 {
-	if (*c->domain) {
-		put_name(out, c->domain);
-		putc('.', out);
-	}
-	put_name(out, c->type);
-	fprintf(out, " %d", c->count);
+	put(out, "", c->domain, *c->domain ? "." : "");
+	put(out, "", c->type, " ");
+	fprintf(out, "%d", c->count);
 }
 
 /* The operators of one kind, in lines of some width. */
@@ -225,10 +211,10 @@ print_kind(struct findings *x, FILE *out, enum support kind, const char *text)
 
 		if (c->support != kind)
 			continue;
-		if (!any)
-			fprintf(out, "  %s:", text);
 		if (any)
 			putc(',', out);
+		else
+			fprintf(out, "  %s:", text);
 		if (at + n > WIDTH) {
 			fputs("\n   ", out);
 			at = 4;
@@ -243,14 +229,6 @@ print_kind(struct findings *x, FILE *out, enum support kind, const char *text)
 }
 
 static void
-print_text(FILE *out, const char *space, const char *text)
-{
-	fputs(*text ? space : "", out);
-	put_name(out, text);
-	putc('\n', out);
-}
-
-static void
 print_ops(struct findings *x, FILE *out)
 {
 	fputs("operators, with the number of nodes\n", out);
@@ -261,9 +239,8 @@ print_ops(struct findings *x, FILE *out)
 			continue;
 		fputs("  NOT SUPPORTED: ", out);
 		put_op(out, c);
-		fputs(" (first '", out);
-		put_name(out, c->first);
-		fprintf(out, "'%s%s)\n", c->hint ? "; " : "",
+		put(out, " (first '", c->first, "'");
+		fprintf(out, "%s%s)\n", c->hint ? "; " : "",
 		        c->hint ? c->hint : "");
 	}
 	print_kind(x, out, FORWARD, "forward, NO GRADIENT");
@@ -271,10 +248,8 @@ print_ops(struct findings *x, FILE *out)
 	print_kind(x, out, NOT_NEEDED, "forward, no gradient needed");
 }
 
-/* Warning i: what exporting damaged, what the data that is missing leaves
- * open, and the driver's notes; NULL behind the last. */
-static const char *
-warning(const struct findings *x, int i)
+const char *
+findings_warning(const struct findings *x, int i)
 {
 	const char *lacks = x->f->file->lacks;
 
@@ -292,14 +267,15 @@ print_warnings(struct findings *x, FILE *out)
 {
 	const char *text;
 
-	for (int i = 0; (text = warning(x, i)); i++) {
+	for (int i = 0; (text = findings_warning(x, i)); i++) {
 		const struct damage *d = &x->damage.at[i];
 
 		if (i == 0)
 			fputs("\nwarnings\n", out);
-		print_text(out, "  ", text);
+		put(out, *text ? "  " : "", text, "\n");
 		for (int k = 0; i < x->damage.n && k < d->ndetail; k++)
-			print_text(out, "      ", d->detail[k]);
+			put(out, *d->detail[k] ? "      " : "", d->detail[k],
+			    "\n");
 	}
 }
 
@@ -313,9 +289,8 @@ print_verdict(const struct import_options *o, FILE *out)
 		fprintf(out, "can %s\n", can);
 		break;
 	case OUTCOME_UNBOUND:
-		fprintf(out, "can %s once extents are bound: ", can);
-		put_name(out, o->unbound);
-		putc('\n', out);
+		fprintf(out, "can %s once extents are bound", can);
+		put(out, ": ", o->unbound, "\n");
 		break;
 	case OUTCOME_REFUSED:
 		fprintf(out, "cannot %s: see the messages\n", can);
@@ -373,169 +348,4 @@ inspect_page(struct findings *x, FILE *out)
 	print_warnings(x, out);
 	print_bytes(x, out);
 	print_verdict(x->opt, out);
-}
-
-/* ---- the same as JSON ---- */
-
-static void
-json_inits(struct findings *x, FILE *out)
-{
-	static const char *const text[] = { "none", "parameter", "buffer",
-	                                    "constant" };
-	bool first = true;
-
-	fputs(",\n\"initializers\": [", out);
-	for (int i = 1; i < x->f->nval; i++) {
-		const struct flat_val *v = &x->f->val[i];
-		int64_t n = 0;
-
-		if (!v->init)
-			continue;
-		fputs(first ? "\n  {\"name\": " : ",\n  {\"name\": ", out);
-		first = false;
-		utf8_json(out, v->name);
-		fprintf(out, ", \"verdict\": \"%s\", \"frozen\": %s, \"used\": "
-		        "%s, \"bytes\": %jd, \"dtype\": \"%s\", "
-		        "\"shape\": [", text[v->verdict],
-		        v->frozen ? "true" : "false",
-		        v->nuse || v->output ? "true" : "false",
-		        (intmax_t)onnx_tensor_bytes(v->init, &n),
-		        dtype_info[onnx_dtype(v->init->data_type)].text);
-		for (size_t k = 0; k < v->init->n_dims; k++)
-			fprintf(out, "%s%jd", k ? ", " : "",
-			        (intmax_t)v->init->dims[k]);
-		fputs("], \"reason\": ", out);
-		utf8_json(out, v->reason ? v->reason : "");
-		fputc('}', out);
-	}
-	fputs("\n]", out);
-}
-
-static void
-json_ops(struct findings *x, FILE *out)
-{
-	fputs(",\n\"operators\": [", out);
-	for (int i = 0; i < x->nop; i++) {
-		const struct coverage *c = &x->op[i];
-
-		fputs(i ? ",\n  {\"op\": " : "\n  {\"op\": ", out);
-		utf8_json(out, c->type);
-		fputs(", \"domain\": ", out);
-		utf8_json(out, c->domain);
-		fprintf(out, ", \"nodes\": %d, \"forward\": %s, \"gradient\": "
-		        "%s}", c->count,
-		        c->support == MISSING ? "false" : "true",
-		        c->support == NOT_NEEDED ? "null"
-		        : c->support == GRADIENT ? "true" : "false");
-	}
-	fputs("\n]", out);
-}
-
-static void
-json_warnings(struct findings *x, FILE *out)
-{
-	bool first = true;
-	const char *text;
-
-	fputs(",\n\"warnings\": [", out);
-	for (int i = 0; (text = warning(x, i)); i++) {
-		fputs(i ? ",\n  " : "\n  ", out);
-		utf8_json(out, text);
-	}
-	fputs("\n],\n\"details\": {", out);
-	for (int i = 0; i < x->damage.n; i++) {
-		const struct damage *d = &x->damage.at[i];
-
-		if (!d->ndetail)
-			continue;
-		fputs(first ? "\n  " : ",\n  ", out);
-		first = false;
-		utf8_json(out, d->text);
-		for (int k = 0; k < d->ndetail; k++) {
-			fputs(k ? ", " : ": [", out);
-			utf8_json(out, d->detail[k]);
-		}
-		putc(']', out);
-	}
-	fputs("\n}", out);
-}
-
-static void
-json_bytes(const struct step_bytes *b, FILE *out)
-{
-	if (b->rule)
-		fprintf(out, "\"optimizer\": \"%s\",\n", b->rule);
-	if (b->rule && b->grad >= 0)
-		fprintf(out, "\"gradient_bytes\": %jd,\n\"optimizer_bytes"
-		        "\": %jd,\n", (intmax_t)b->grad,
-		        (intmax_t)b->state);
-	if (b->all)
-		fprintf(out, "\"step_bytes\": %jd,\n", (intmax_t)b->all);
-}
-
-static void
-json_verdict(const struct import_options *o, FILE *out)
-{
-	static const char *const text[] = { "unknown", "accepted", "unbound",
-	                                    "refused" };
-	bool accepted = o->outcome == OUTCOME_ACCEPTED
-		|| o->outcome == OUTCOME_UNBOUND;
-
-	fprintf(out, "\"verdict\": \"%s\",\n", text[o->outcome]);
-	if (o->unbound) {
-		fputs("\"unbound\": ", out);
-		utf8_json(out, o->unbound);
-		fputs(",\n", out);
-	}
-	if (o->refusal) {
-		fputs("\"refusal\": ", out);
-		utf8_json(out, o->refusal);
-		fputs(",\n", out);
-	}
-	fprintf(out, "\"trainable\": %s\n",
-	        accepted && !o->all_outputs ? "true" : "false");
-}
-
-void
-inspect_json(struct findings *x, FILE *out)
-{
-	const Onnx__ModelProto *m = x->f->file->model;
-	bool first = true;
-
-	fputs("{\n\"model\": ", out);
-	utf8_json(out, x->f->file->path);
-	fprintf(out, ",\n\"ir_version\": %jd,\n\"opset\": %d,\n\"producer\": ",
-	        (intmax_t)m->ir_version, x->f->opset);
-	utf8_json(out, m->producer_name ? m->producer_name : "");
-	fputs(",\n\"inputs\": [", out);
-	FOR_VALS (v, x->g) {
-		if (v->kind != V_INPUT)
-			continue;
-		fputs(first ? "" : ", ", out);
-		first = false;
-		utf8_json(out, v->name);
-	}
-	fputs("],\n\"outputs\": [", out);
-	for (int i = 0; i < x->f->noutput; i++) {
-		fputs(i ? ", " : "", out);
-		utf8_json(out, x->f->val[x->f->output[i]].name);
-	}
-	fputs("],\n\"dims\": [", out);
-	for (int i = 0; i < x->ndim; i++) {
-		fputs(i ? ", {\"flag\": " : "{\"flag\": ", out);
-		utf8_json(out, x->dim[i].flag);
-		fputs(", \"where\": ", out);
-		utf8_json(out, x->dim[i].where);
-		fputc('}', out);
-	}
-	fputc(']', out);
-	json_inits(x, out);
-	json_ops(x, out);
-	json_warnings(x, out);
-	fprintf(out, ",\n\"parameter_bytes\": %jd,\n\"buffer_bytes\": "
-	        "%jd,\n", (intmax_t)x->param_bytes,
-	        (intmax_t)x->buffer_bytes);
-	json_bytes(&x->opt->step, out);
-	json_verdict(x->opt, out);
-	fputs("}\n", out);
 }

@@ -256,7 +256,7 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 {
 	const Onnx__FunctionProto *fn = find_function(f, p);
 	int at = f->nnode;
-	struct flat_node *n = flat_add_node(f);
+	struct flat_node *n = flat_add_node(f), copy;
 	bool ok = true;
 
 	if (f->nnode > MAX_NODES)
@@ -296,26 +296,20 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 		               "say which opset its nodes are written in; set "
 		               "opset_import");
 	}
+	copy = *n;                      /* the list may move */
 	if (fn) {
-		struct flat_node copy = *n;
-
 		for (int i = 0; i < copy.nout; i++)
 			if (copy.out[i])
 				f->val[copy.out[i]].def = -1;
 		return inline_call(f, c, fn, &copy);
 	}
-	if (!*n->domain && (strcmp(n->type, "If") == 0
-	                    || strcmp(n->type, "Loop") == 0
-	                    || strcmp(n->type, "Scan") == 0)) {
-		struct flat_node copy = *n;
-
-		if (n->type[0] == 'I' ? inline_if(f, c, &copy, &ok)
-		                      : flat_unroll(f, c, &copy, read_graph,
-		                                    &ok))
-			return ok;
-	}
-	if (!*n->domain)
-		ask_ranks(f, n);
+	if (*copy.domain)
+		return true;
+	if (strcmp(copy.type, "If") == 0 ? inline_if(f, c, &copy, &ok)
+	    : (strcmp(copy.type, "Loop") == 0 || strcmp(copy.type, "Scan") == 0)
+	      && flat_unroll(f, c, &copy, read_graph, &ok))
+		return ok;
+	ask_ranks(f, &copy);
 	return true;
 }
 
@@ -406,10 +400,10 @@ sort_nodes(struct flat *f)
 		while (top > 0) {
 			int i = stack[top - 1];
 			const struct flat_node *node = &f->node[i];
-			int def = -1;
 
 			if (next[i] < node->nin) {
-				def = f->val[node->in[next[i]++]].def;
+				int def = f->val[node->in[next[i]++]].def;
+
 				if (def < 0 || state[def] == 2)
 					continue;
 				if (state[def] == 1)
@@ -490,12 +484,9 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena,
 	struct context c = { .prefix = "", .opset = m->opset_import,
 	                     .nopset = m->n_opset_import, .top = true };
 
-	f->arena = arena;
-	f->file = file;
-	f->known = known;
-	f->nknown = nknown;
-	f->diag = diag;
-	f->opset = opset_of(&c, "");
+	*f = (struct flat){ .arena = arena, .file = file, .known = known,
+	                    .nknown = nknown, .diag = diag,
+	                    .opset = opset_of(&c, "") };
 	f->input = arena_array(arena, m->graph->n_input + 1, sizeof *f->input);
 	flat_add_val(f, &c, "");             /* 0: absent */
 	if (!ir_check(f) || !opset_check(f, &c) || !index_functions(f)

@@ -25,8 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names looked for among all others. */
-enum { ALIASES = 64 };
+enum { ALIASES = 64 };                  /* names looked for among all */
 
 struct signature {
 	const char *name;
@@ -43,12 +42,11 @@ struct classifier {
 	                                 * in the file */
 };
 
+/* Of ONNX's number of a type. */
 static bool
-is_float(const Onnx__TensorProto *p)
+is_float(int type)
 {
-	DType dt = onnx_dtype(p->data_type);
-
-	return dt != DT_NONE && dtype_info[dt].cls == 'f';
+	return dtype_info[onnx_dtype(type)].cls == 'f';
 }
 
 static int64_t
@@ -75,10 +73,8 @@ passes_gradient(const struct flat_node *n, int input)
 		return false;
 	if (strcmp(n->type, "Cast") == 0) {
 		const Onnx__AttributeProto *a = attr_find(n, "to");
-		DType dt = a && a->i > 0 && a->i < 99
-			? onnx_dtype((int)a->i) : DT_NONE;
 
-		return dt != DT_NONE && dtype_info[dt].cls == 'f';
+		return a && a->i > 0 && a->i < 99 && is_float((int)a->i);
 	}
 	return true;
 }
@@ -196,31 +192,41 @@ has_suffix(const char *s, const char *end)
 }
 
 static void
-find_signature(struct classifier *c)
+find_metadata(struct classifier *c, Onnx__StringStringEntryProto **at,
+              size_t n)
 {
 	static const char key[] =
 		"pkg.torch.export.ExportedProgram.graph_signature";
+
+	for (size_t i = 0; i < n && !c->nsig; i++)
+		if (at[i]->key && at[i]->value && strcmp(at[i]->key, key) == 0)
+			read_signature(c, at[i]->value);
+}
+
+/* What the exporter says about v; NULL: nothing. */
+static struct signature *
+signature_of(const struct classifier *c, const struct flat_val *v)
+{
+	struct signature want = { .name = v->name };
+
+	return c->nsig == 0 ? NULL
+	       : bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
+}
+
+static void
+find_signature(struct classifier *c)
+{
 	const Onnx__ModelProto *m = c->f->file->model;
 	const Onnx__GraphProto *g = m->graph;
 	size_t found = 0, params = 0;
 	int named = 0, nalias = 0;
 
-	for (size_t i = 0; i < g->n_metadata_props && !c->nsig; i++)
-		if (g->metadata_props[i]->key && g->metadata_props[i]->value
-		    && strcmp(g->metadata_props[i]->key, key) == 0)
-			read_signature(c, g->metadata_props[i]->value);
-	for (size_t i = 0; i < m->n_metadata_props && !c->nsig; i++)
-		if (m->metadata_props[i]->key && m->metadata_props[i]->value
-		    && strcmp(m->metadata_props[i]->key, key) == 0)
-			read_signature(c, m->metadata_props[i]->value);
-	for (size_t i = 0; i < c->nsig; i++)
-		params += c->sig[i].kind == 'P';
+	find_metadata(c, g->metadata_props, g->n_metadata_props);
+	find_metadata(c, m->metadata_props, m->n_metadata_props);
 	for (int i = 1; i < c->f->nval; i++) {
-		struct signature want = { .name = c->f->val[i].name }, *s;
+		struct signature *s = c->f->val[i].init
+			? signature_of(c, &c->f->val[i]) : NULL;
 
-		if (!c->f->val[i].init || !c->nsig)
-			continue;
-		s = bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
 		found += s && s->kind == 'P';
 		if (s)
 			s->there = true;
@@ -233,15 +239,16 @@ find_signature(struct classifier *c)
 		else
 			c->f->lost[named++] = c->sig[i].name;
 	}
-	params = found > params ? found : params;
 	for (size_t i = 0; i < c->nsig; i++) {
 		const struct signature *s = &c->sig[i];
 
+		params += s->kind == 'P';
 		c->f->nlostnorm += s->kind == 'B' && !s->there
 			&& has_suffix(s->name, ".running_mean");
 		c->f->nlostweight += s->kind == 'P' && !s->there
 			&& has_suffix(s->name, ".weight");
 	}
+	params = found > params ? found : params;
 	c->lost = found < params;
 	c->f->nlost = (int)(params - found) - nalias;
 }
@@ -299,16 +306,6 @@ decide(struct flat_val *v, enum verdict verdict, const char *reason)
 	v->reason = reason;
 }
 
-/* What the exporter says about v; NULL: nothing. */
-static const struct signature *
-signature_of(const struct classifier *c, const struct flat_val *v)
-{
-	struct signature want = { .name = v->name };
-
-	return c->nsig == 0 ? NULL
-	       : bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
-}
-
 /* Rules 3 to 7, for a candidate. */
 static void
 judge_candidate(const struct classifier *c, struct flat_val *v)
@@ -352,7 +349,7 @@ judge(const struct classifier *c, struct flat_val *v)
 	const struct glob_wish *wish = glob_last(o->nwish, o->wish, v->name);
 	bool param = any_name(o->nparam, o->param, v->name);
 
-	if (!is_float(v->init)) {
+	if (!is_float(v->init->data_type)) {
 		decide(v, VERDICT_CONST, "not a float tensor");
 	} else if (v->state_slot && !param) {
 		decide(v, VERDICT_BUFFER, "statistics of a BatchNormalization");
@@ -399,7 +396,7 @@ check_wishes(struct flat *f, const struct import_options *o)
 			if (!v->init || !glob_match(w->glob, v->name))
 				continue;
 			hit = true;
-			counts = is_float(v->init) && !v->state_slot
+			counts = is_float(v->init->data_type) && !v->state_slot
 				&& glob_last(o->nwish, o->wish, v->name) == w;
 		}
 		if (!hit)
@@ -473,8 +470,7 @@ judge_inputs(struct flat *f, const struct import_options *o)
 		if (v->init || v->file
 		    || !any_name(o->nparam, o->param, v->name))
 			continue;
-		if (info_type(v) == 0 || onnx_dtype(info_type(v)) == DT_NONE
-		    || dtype_info[onnx_dtype(info_type(v))].cls != 'f')
+		if (!is_float(info_type(v)))
 			return diag_error(f->diag, "--param %s: not a float "
 			                  "tensor", v->name);
 		decide(v, VERDICT_PARAM, "asked for by name");
