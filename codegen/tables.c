@@ -1,9 +1,4 @@
 /* The constant tables of a compiled model: tensors, arguments, steps, library.
- *
- * Values that both schedules know (parameters, buffers, constants, inputs,
- * states) come first, at the same indices and resident offsets, so that the
- * run time binds them once.  Everything else follows the plan: offsets in the
- * arena are the plan's, aliases lie in their owner.
  */
 #include "codegen/codegen.h"
 #include "codegen/tables.h"
@@ -16,167 +11,15 @@ enum { ABI_LAST_DTYPE = 13 };
 _Static_assert((int)DT_BOOL == ABI_LAST_DTYPE && (int)DT_F32 == 1,
 	"ORDER DT: ir/dtypes.h and runtime/ckr_abi.h");
 
-static bool
-is_shared(const Val *v)
+const char *
+tables_dtype(DType dt)
 {
-	return v->kind != V_TEMP;
-}
+	static const char *const text[DT_COUNT] = { "CKR_NONE",
+		"CKR_F32", "CKR_F64", "CKR_F16", "CKR_BF16", "CKR_I64",
+		"CKR_I32", "CKR_I16", "CKR_I8", "CKR_U64", "CKR_U32",
+		"CKR_U16", "CKR_U8", "CKR_BOOL" };
 
-static void
-mark(bool *used, const Plan *plan)
-{
-	for (int64_t i = 0; plan && i < plan->ntensor; i++)
-		used[plan->tensor[i].val] = true;
-}
-
-/* Constants in constants.bin stand where the text of tables_emit aligns. */
-enum { DATA_ALIGN = 64 };
-
-struct shared
-tables_shared(Arena *a, const Graph *g, const Plan *plan,
-              const Plan *reference_plan)
-{
-	static const ValKind order[] = { V_PARAM, V_BUFFER, V_CONST, V_INPUT,
-		V_STATE };
-	struct shared s = { 0 };
-	size_t nval = g->nval;
-	bool *used;
-
-	for (int64_t i = 0; reference_plan && i < reference_plan->ntensor; i++)
-		if (reference_plan->tensor[i].val >= nval)
-			nval = reference_plan->tensor[i].val + 1;
-	used = arena_array(a, nval, sizeof *used);
-	mark(used, plan);
-	mark(used, reference_plan);
-	s.val = arena_array(a, g->nval, sizeof *s.val);
-	s.offset = arena_array(a, g->nval, sizeof *s.offset);
-	s.data = arena_array(a, g->nval, sizeof *s.data);
-	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
-		for (ValId id = 1; id < g->nval; id++) {
-			const Val *v = &g->val[id];
-
-			if (v->kind != order[k] || !used[id])
-				continue;
-			s.offset[s.n] = s.bytes;
-			s.bytes += (uint64_t)v->nbytes;
-			if (v->kind == V_CONST) {
-				s.data[s.n] = s.data_bytes;
-				s.data_bytes += (uint64_t)val_data_bytes(v)
-					+ DATA_ALIGN - 1;
-				s.data_bytes -= s.data_bytes % DATA_ALIGN;
-			}
-			s.val[s.n++] = id;
-		}
-	return s;
-}
-
-/* ---- one schedule ---- */
-
-static bool
-program_tensors(struct program *p, const struct shared *s, Diag *d)
-{
-	const Plan *plan = p->plan;
-
-	for (uint32_t i = 0; i < s->n; i++) {
-		p->val[i] = s->val[i];
-		p->offset[i] = s->offset[i];
-		p->index_of_val[s->val[i]] = i;
-	}
-	p->ntensor = s->n;
-	p->resident_bytes = s->bytes;
-	for (int64_t i = 0; i < plan->ntensor; i++) {
-		const struct plan_tensor *t = &plan->tensor[i];
-		int64_t at = p->ntensor;
-
-		if (t->val && is_shared(&p->g->val[t->val])) {
-			at = p->index_of_val[t->val];
-			p->plan_tensor[at] = i;
-			p->index_of_plan[i] = at;
-			continue;
-		}
-		p->ntensor++;
-		p->plan_tensor[at] = i;
-		p->index_of_plan[i] = at;
-		p->val[at] = t->val;
-		if (t->val)
-			p->index_of_val[t->val] = at;
-		if (t->alias_of >= 0)
-			continue;
-		if (t->resident) {
-			p->offset[at] = p->resident_bytes;
-			p->resident_bytes += (uint64_t)t->bytes;
-		} else if (t->offset < 0) {
-			return diag_internal(d, "codegen: '%s' was not placed",
-			                     t->name);
-		} else {
-			p->offset[at] = (uint64_t)t->offset;
-		}
-	}
-	return true;
-}
-
-/* Aliases after their owners have places.  Kernels count from a value's first
- * element; the plan's alias_offset is the lowest byte that the value reaches,
- * which is another one where a stride is negative. */
-static void
-program_aliases(struct program *p)
-{
-	for (int64_t i = 0; i < p->ntensor; i++) {
-		int64_t at = p->plan_tensor[i];
-		const struct plan_tensor *t;
-		const Val *v = &p->g->val[p->val[i]];
-
-		if (at < 0)
-			continue;
-		t = &p->plan->tensor[at];
-		if (t->alias_of >= 0)
-			p->offset[i] = p->offset[p->index_of_plan[t->alias_of]]
-			             + (uint64_t)(v->start
-			             * dtype_info[v->dt].nbytes);
-	}
-}
-
-/* The step that writes each tensor.  Lives are no help: what is resident lives
- * from the first step on, also a gradient that a late step accumulates. */
-static void
-program_ready(struct program *p)
-{
-	for (int64_t i = 0; i < p->plan->nstep; i++) {
-		const struct plan_step *s = &p->plan->step[i];
-
-		for (int k = 0; k < s->nwrite; k++)
-			if (s->write[k] >= 0)
-				p->ready[p->index_of_plan[s->write[k]]] = i;
-	}
-}
-
-bool
-tables_program(struct program *p, Arena *a, const Graph *g, const Plan *plan,
-               const struct shared *s, Diag *d)
-{
-	size_t n = (size_t)plan->ntensor + s->n + 1;
-
-	*p = (struct program){ .g = g, .plan = plan };
-	p->plan_tensor = arena_array(a, n, sizeof *p->plan_tensor);
-	p->val = arena_array(a, n, sizeof *p->val);
-	p->offset = arena_array(a, n, sizeof *p->offset);
-	p->ready = arena_array(a, n, sizeof *p->ready);
-	memset(p->ready, 0xff, n * sizeof *p->ready);
-	p->index_of_val = arena_array(a, g->nval, sizeof *p->index_of_val);
-	p->index_of_plan = arena_array(a, (size_t)plan->ntensor + 1,
-	                               sizeof *p->index_of_plan);
-	n = (size_t)plan->nstep + 1;
-	p->kernel = arena_array(a, n, sizeof *p->kernel);
-	p->constant = arena_array(a, n, sizeof *p->constant);
-	p->nconst = arena_array(a, n, sizeof *p->nconst);
-	memset(p->index_of_val, 0xff, g->nval * sizeof *p->index_of_val);
-	for (uint32_t i = 0; i < s->n; i++)
-		p->plan_tensor[i] = -1;
-	if (!program_tensors(p, s, d))
-		return false;
-	program_aliases(p);
-	program_ready(p);
-	return true;
+	return text[dt];
 }
 
 /* ---- labels that the graph shifts itself ---- */
@@ -221,39 +64,24 @@ mark_shifted(const Graph *g, ValId at, bool shifted, bool *mark_input,
 
 /* ---- emission ---- */
 
-static int
-abi_kind(const struct program *p, int64_t i)
+/* What the ABI calls OTHER: neither given nor asked for. */
+static bool
+is_other(const Val *v)
 {
-	enum { PARAM, BUFFER, CONSTANT, INPUT, STATE, GRAD, OTHER };
-	const Val *v = &p->g->val[p->val[i]];
-
-	if (!p->val[i])
-		return OTHER;
-	switch (v->kind) {
-	case V_PARAM: return PARAM;
-	case V_BUFFER: return BUFFER;
-	case V_CONST: return CONSTANT;
-	case V_INPUT: return INPUT;
-	case V_STATE: return v->state && !strcmp(v->state, "grad") ? OTHER
-	                                                           : STATE;
-	default: return v->param && !v->of ? GRAD : OTHER;
-	}
+	return v->kind == V_TEMP ? !v->param || v->of
+	     : v->kind == V_STATE && v->state && !strcmp(v->state, "grad");
 }
 
-static const char *const kind_text[] = { "CKR_PARAM", "CKR_BUFFER",
-	"CKR_CONSTANT", "CKR_INPUT", "CKR_STATE", "CKR_GRAD", "CKR_OTHER" };
-
 static const char *
-dtype_text(Arena *a, DType dt)
+kind_text(const Val *v)
 {
-	char buf[8] = { 0 };
+	static const char *const text[V_KIND_COUNT] = {
+		[V_PARAM] = "CKR_PARAM", [V_BUFFER] = "CKR_BUFFER",
+		[V_CONST] = "CKR_CONSTANT", [V_INPUT] = "CKR_INPUT",
+		[V_STATE] = "CKR_STATE", [V_TEMP] = "CKR_GRAD",
+	};
 
-	for (int i = 0; dtype_info[dt].text[i] && i < 7; i++) {
-		char c = dtype_info[dt].text[i];
-
-		buf[i] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-	}
-	return dt == DT_NONE ? "CKR_NONE" : arena_printf(a, "CKR_%s", buf);
+	return is_other(v) ? "CKR_OTHER" : text[v->kind];
 }
 
 static void
@@ -301,31 +129,30 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	const struct plan_tensor *t = at >= 0 ? &p->plan->tensor[at] : NULL;
 	ValId id = p->val[i];
 	const Val *v = &p->g->val[id];
-	int kind = abi_kind(p, i);
 	bool resident = t ? t->resident : true;
 	const char *name = !id ? "workspace"
 	                 : v->kind == V_TEMP && v->output && v->onnx
 	                 ? v->onnx : v->name;
-	bool owned = v->param && kind >= 4 && kind <= 5;
+	bool owned = (v->kind == V_STATE || v->kind == V_TEMP) && v->param
+	             && !is_other(v);
 
 	out_put(o, "\t{ ");
 	out_literal(o, name);
-	out_put(o, ",\n\t  %s, %s, %d, ", dtype_text(o->arena,
-	        id ? v->dt : DT_NONE), kind_text[kind],
-	        id ? v->shape.rank : 0);
+	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
+	        kind_text(v), id ? v->shape.rank : 0);
 	out_put(o, "%s%s%s%s%s, ", resident ? "CKR_RESIDENT" : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",
 	        id && v->output ? " | CKR_OUTPUT" : "",
 	        id && id == p->g->loss ? " | CKR_LOSS" : "",
 	        id && shifted[id] ? " | CKR_SHIFTED" : "");
 	out_put(o, "%" PRId64 ", ", owned ? p->index_of_val[v->param] : -1);
-	if (kind == 4 && v->state)
+	if (v->kind == V_STATE && v->state && !is_other(v))
 		out_literal(o, v->state);
 	else
 		out_put(o, "NULL");
 	out_put(o, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRIu64
 	        ", %" PRId64 ", %" PRIu64 ",\n\t  ",
-	        id && is_shared(v) ? -1 : p->ready[i], t ? t->last : -1,
+	        id && v->kind != V_TEMP ? -1 : p->ready[i], t ? t->last : -1,
 	        twin_of(p, i, other), p->offset[i], id ? reach(v) : t->bytes,
 	        id && v->kind == V_CONST ? s->data[i] : 0);
 	emit_numbers(o, v->shape.dim, id ? v->shape.rank : 0);
@@ -342,6 +169,12 @@ scratch_of(const struct program *p, const struct plan_step *st)
 		    p->plan->tensor[st->write[k]].kind == K_WORKSPACE)
 			return p->index_of_plan[st->write[k]];
 	return -1;
+}
+
+static void
+emit_arg(struct out *o, int64_t i, uint32_t *count)
+{
+	out_put(o, "%" PRId64 ",%s", i, ++*count % 12 ? " " : "\n\t");
 }
 
 static bool
@@ -361,11 +194,10 @@ emit_args(struct out *o, const struct program *p, const struct plan_step *st,
 			return diag_internal(d, "codegen: step %s uses '%s', "
 				"which the plan does not know", st->op,
 				p->g->val[v].name);
-		out_put(o, "%" PRId64 ",%s", i, ++*count % 12 ? " " : "\n\t");
+		emit_arg(o, i, count);
 	}
 	if (scratch >= 0)
-		out_put(o, "%" PRId64 ",%s", scratch,
-		        ++*count % 12 ? " " : "\n\t");
+		emit_arg(o, scratch, count);
 	return true;
 }
 
@@ -475,7 +307,7 @@ emit_holes(struct out *o, const struct program *p,
 				"template but not in the plan",
 				p->g->val[h->val].name);
 		out_put(o, "\t{ %" PRIu64 ", %" PRId64 ", %s, 0 },\n", h->at,
-		        at, dtype_text(o->arena, p->g->val[h->val].dt));
+		        at, tables_dtype(p->g->val[h->val].dt));
 	}
 	out_put(o, "};\n");
 	return true;

@@ -35,10 +35,17 @@ struct shared {
 	uint64_t data_bytes;
 };
 
+/* ---- program.c ---- */
+
 struct shared tables_shared(Arena *, const Graph *, const Plan *,
                             const Plan *reference_plan);
 bool tables_program(struct program *, Arena *, const Graph *, const Plan *,
                     const struct shared *, Diag *);
+
+/* ---- tables.c ---- */
+
+/* "CKR_F32": the type's number in the ABI. */
+const char *tables_dtype(DType);
 bool tables_emit(struct out *, const struct program *, int nprogram,
                  const struct shared *, int nblocked,
                  const struct codegen_options *, Diag *);

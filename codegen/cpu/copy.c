@@ -39,6 +39,21 @@ through_view(const Val *x, const Node *n, const Val *y)
 	return op;
 }
 
+/* Strided copy between operands of one type. */
+static void
+emit_copy(struct emit *e, const Shape *shape, const struct nest_operand *from,
+          const struct nest_operand *to)
+{
+	struct nest_operand in = *from, out = *to;
+	struct nest nest = { .shape = *shape, .nin = 1, .nout = 1, .in = &in,
+	                     .out = &out };
+
+	/* bits, not numbers */
+	if (in.dt == DT_F16 || in.dt == DT_BF16)
+		in.dt = out.dt = DT_U16;
+	emit_nest(e, &nest);
+}
+
 bool
 emit_view(struct emit *e, const Node *n)
 {

@@ -50,17 +50,6 @@ emit_ctype(DType dt)
 	return dtype_info[dt].ctype;
 }
 
-const char *
-emit_dtype(DType dt)
-{
-	static const char *const text[DT_COUNT] = { "CKR_NONE",
-		"CKR_F32", "CKR_F64", "CKR_F16", "CKR_BF16", "CKR_I64",
-		"CKR_I32", "CKR_I16", "CKR_I8", "CKR_U64", "CKR_U32",
-		"CKR_U16", "CKR_U8", "CKR_BOOL" };      /* ORDER DT */
-
-	return text[dt];
-}
-
 bool
 emit_is_half(DType dt)
 {

@@ -3,6 +3,7 @@
 #define CODEGEN_CPU_EMIT_H
 
 #include "codegen/out.h"
+#include "codegen/tables.h"
 #include "ir/ir.h"
 
 /* ---- kernels ---- */
@@ -69,8 +70,6 @@ void emit_shapes(struct emit *, const Node *);
 bool emit_unsupported(struct emit *, const Node *, DType);
 /* The same for an op within a loop. */
 bool emit_unsupported_op(struct emit *, const Node *, Op, DType);
-/* "CKR_F32": the type's number in the ABI. */
-const char *emit_dtype(DType);
 bool emit_is_half(DType);
 /* Elements of dims from..to-1. */
 int64_t emit_extent(const Shape *, int from, int to);
@@ -94,13 +93,9 @@ struct nest {
 	int nin, nout;
 	struct nest_operand *in, *out;
 	const struct body *body;
-	const Attr *attr;
 };
 
 bool emit_nest(struct emit *, const struct nest *);
-/* Strided copy between operands of one type. */
-void emit_copy(struct emit *, const Shape *, const struct nest_operand *from,
-               const struct nest_operand *to);
 /* Strides of v over `shape`, 0 where v is broadcast. */
 void nest_strides(const Val *v, const Shape *shape, int64_t *stride);
 

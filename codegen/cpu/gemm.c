@@ -167,7 +167,7 @@ emit_half_operand(struct emit *e, const char *name, const Val *v, int arg,
 {
 	if (v)
 		out_line(e->out, ".%s = { p[%d], %s, 0%s, %lld },", name, arg,
-		         emit_dtype(v->dt), start, (long long)ld);
+		         tables_dtype(v->dt), start, (long long)ld);
 }
 
 /* 16-bit floats: tiles of float32, one after another. */

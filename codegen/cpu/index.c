@@ -18,7 +18,7 @@ index_bytes(struct emit *e, const Node *n, int i)
 static const char *
 add_dtype(const Val *v, int64_t add)
 {
-	return add ? emit_dtype(v->dt) : "0";
+	return add ? tables_dtype(v->dt) : "0";
 }
 
 bool

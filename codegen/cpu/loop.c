@@ -1,4 +1,4 @@
-/* Element-wise loop nests: loop, single element-wise ops, strided copies.
+/* Element-wise loop nests: loop, and single element-wise ops.
  *
  * Adjacent dims that every operand walks as one are merged; the innermost
  * loop is marked `omp simd` and cut into blocks, the loops around it are
@@ -74,7 +74,6 @@ merge_dims(const struct nest *nest)
 	if (d.n == 0) {
 		d.n = 1;
 		d.extent[0] = 1;
-		d.linear[0] = 0;
 		for (int k = 0; k < nop; k++)
 			operand(nest, k)->stride[0] = 0;
 	}
@@ -140,6 +139,28 @@ literal(struct emit *e, const struct nest_operand *op)
 
 /* ---- the body ---- */
 
+/* The first element of an operand, as NAMEk. */
+static void
+emit_operand(struct emit *e, const char *quality, char name, int k,
+             const struct nest_operand *op)
+{
+	const char *type = emit_ctype(op->dt);
+
+	out_line(e->out, "%s%s *%c%d = (%s%s *)p[%d]%s;", quality, type, name,
+	         k, quality, type, op->arg, op->start
+	         ? arena_printf(e->arena, " + %lld", (long long)op->start)
+	         : "");
+}
+
+/* Input k, read from an lvalue, as xk. */
+static void
+emit_read(struct emit *e, int k, const struct nest_operand *op,
+          const char *from)
+{
+	out_line(e->out, "const %s x%d = %s;", ew_type(op->dt), k,
+	         ew_load(e, op->dt, from));
+}
+
 struct names {
 	const char **in;                /* input k, in the computed type */
 	const char **micro;
@@ -158,7 +179,6 @@ static const char *
 drawn(struct emit *e, const struct micro *m, int i, const char *x)
 {
 	double a = m->attr.RANDOM.a, b = m->attr.RANDOM.b;
-	bool f64 = m->dt == DT_F64;
 
 	if (m->op == OP_DROPOUT)
 		return arena_printf(e->arena, "w%d[j] >= below%d ? "
@@ -170,7 +190,7 @@ drawn(struct emit *e, const struct micro *m, int i, const char *x)
 		return arena_printf(e->arena, "%s + %s * ckr_normal(w%d[j])",
 		                    emit_float(e->arena, a),
 		                    emit_float(e->arena, b), i);
-	if (f64)
+	if (m->dt == DT_F64)
 		return arena_printf(e->arena, "ckr_uniform_d(w%d[j], %s, %s)",
 		                    i, emit_double(e->arena, a),
 		                    emit_double(e->arena, b));
@@ -204,8 +224,6 @@ emit_micro(struct emit *e, const struct nest *nest, struct names *s, int i)
 	return true;
 }
 
-/* Bodies that read an input once show the element in place, others name it.
- */
 static bool
 emit_body(struct emit *e, const struct nest *nest, struct names *s,
           const struct dims *d)
@@ -215,11 +233,9 @@ emit_body(struct emit *e, const struct nest *nest, struct names *s,
 	for (int k = 0; k < nest->nin; k++) {
 		const struct nest_operand *op = &nest->in[k];
 
-		if (op->scalar || op->stride[inner] == 0)
-			continue;
-		out_line(e->out, "const %s x%d = %s;", ew_type(op->dt), k,
-		         ew_load(e, op->dt,
-		                 element(e, "a", k, op->stride[inner])));
+		if (!op->scalar && op->stride[inner] != 0)
+			emit_read(e, k, op,
+			          element(e, "a", k, op->stride[inner]));
 	}
 	for (int i = 0; nest->body && i < nest->body->nmicro; i++)
 		if (!emit_micro(e, nest, s, i))
@@ -252,23 +268,13 @@ emit_pointers(struct emit *e, const struct nest *nest, struct names *s,
 		                      : arena_printf(e->arena, "x%d", k);
 		if (op->scalar)
 			continue;
-		out_line(e->out, "const %s *p%d = (const %s *)p[%d]%s;",
-		         emit_ctype(op->dt), k, emit_ctype(op->dt), op->arg,
-		         op->start ? arena_printf(e->arena, " + %lld",
-		                                  (long long)op->start) : "");
+		emit_operand(e, "const ", 'p', k, op);
 		if (all_zero(op->stride, d->n))
-			out_line(e->out, "const %s x%d = %s;",
-			         ew_type(op->dt), k, ew_load(e, op->dt,
-			         arena_printf(e->arena, "p%d[0]", k)));
+			emit_read(e, k, op, arena_printf(e->arena, "p%d[0]",
+			                                 k));
 	}
-	for (int k = 0; k < nest->nout; k++) {
-		struct nest_operand *op = &nest->out[k];
-
-		out_line(e->out, "%s *q%d = (%s *)p[%d]%s;",
-		         emit_ctype(op->dt), k, emit_ctype(op->dt), op->arg,
-		         op->start ? arena_printf(e->arena, " + %lld",
-		                                  (long long)op->start) : "");
-	}
+	for (int k = 0; k < nest->nout; k++)
+		emit_operand(e, "", 'q', k, &nest->out[k]);
 }
 
 static void
@@ -290,23 +296,15 @@ emit_dropout_numbers(struct emit *e, const struct nest *nest)
 
 /* Open the outer loops; returns how many. */
 static int
-open_loops(struct emit *e, const struct dims *d, int64_t block,
-           bool blocked)
+open_loops(struct emit *e, const struct nest *nest, const struct dims *d,
+           int64_t block, bool blocked)
 {
 	int inner = d->n - 1, nloop = inner + blocked;
-	int64_t total = 1;
 
-	for (int i = 0; i < d->n; i++)
-		total *= d->extent[i];
-	if (nloop > 0 && total >= PARALLEL) {
-		if (nloop > 1)
-			out_line(e->out, "#pragma omp parallel for "
-			         "num_threads(env->threads) collapse(%d)",
-			         nloop);
-		else
-			out_line(e->out, "#pragma omp parallel for "
-			         "num_threads(env->threads)");
-	}
+	if (nloop > 0 && shape_nelem(&nest->shape) >= PARALLEL)
+		out_line(e->out, "#pragma omp parallel for "
+		         "num_threads(env->threads)%s", nloop > 1
+		         ? arena_printf(e->arena, " collapse(%d)", nloop) : "");
 	for (int i = 0; i < inner; i++)
 		out_line(e->out, "for (int64_t i%d = 0; i%d < %lld; i%d++) {",
 		         i, i, (long long)d->extent[i], i);
@@ -331,9 +329,8 @@ emit_row_operands(struct emit *e, const struct nest *nest,
 			continue;
 		at = offset_text(e, op->stride, d, blocked);
 		if (op->stride[inner] == 0)
-			out_line(e->out, "const %s x%d = %s;",
-			         ew_type(op->dt), k, ew_load(e, op->dt,
-			         arena_printf(e->arena, "*(p%d%s)", k, at)));
+			emit_read(e, k, op, arena_printf(e->arena, "*(p%d%s)",
+			                                 k, at));
 		else
 			out_line(e->out, "const %s *a%d = p%d%s;",
 			         emit_ctype(op->dt), k, k, at);
@@ -394,7 +391,7 @@ emit_nest(struct emit *e, const struct nest *nest)
 	blocked = inner > block;
 	emit_pointers(e, nest, &s, &d);
 	emit_dropout_numbers(e, nest);
-	nloop = open_loops(e, &d, block, blocked);
+	nloop = open_loops(e, nest, &d, block, blocked);
 	emit_row_operands(e, nest, &d, blocked);
 	count = arena_printf(e->arena, "%lld",
 	                     (long long)(blocked ? block : inner));
@@ -413,20 +410,6 @@ emit_nest(struct emit *e, const struct nest *nest)
 	while (nloop-- > 0)
 		out_line(e->out, "}");
 	return ok;
-}
-
-void
-emit_copy(struct emit *e, const Shape *shape, const struct nest_operand *from,
-          const struct nest_operand *to)
-{
-	struct nest_operand in = *from, out = *to;
-	struct nest nest = { .shape = *shape, .nin = 1, .nout = 1, .in = &in,
-	                     .out = &out };
-
-	/* bits, not numbers */
-	if (in.dt == DT_F16 || in.dt == DT_BF16)
-		in.dt = out.dt = DT_U16;
-	emit_nest(e, &nest);
 }
 
 /* ---- rules ---- */

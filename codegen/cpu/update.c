@@ -39,8 +39,9 @@ need_update(struct emit *e, const Node *n, bool *half)
 	}
 	if (*half)
 		out_line(e->out, "const struct ckr_half_types types = { %s, "
-		         "%s, (uint32_t)%s };", emit_dtype(y->dt),
-		         emit_dtype(g->dt), emit_const(e, stream(e, n->in[0])));
+		         "%s, (uint32_t)%s };", tables_dtype(y->dt),
+		         tables_dtype(g->dt),
+		         emit_const(e, stream(e, n->in[0])));
 	return true;
 }
 
@@ -99,7 +100,7 @@ emit_grad_norm(struct emit *e, const Node *n)
 		if (emit_is_half(g->dt)) {
 			e->need |= NEED_HALF_UPDATE;
 			out_line(e->out, "s += ckr_half_norm_part(p[%d], %s, "
-			         "%lld, env);", i, emit_dtype(g->dt),
+			         "%lld, env);", i, tables_dtype(g->dt),
 			         (long long)shape_nelem(&g->shape));
 			continue;
 		}

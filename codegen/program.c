@@ -1,0 +1,168 @@
+/* What the tables of a compiled model number: its tensors, and where they lie.
+ *
+ * in      the plan of one schedule, or of two
+ * out     the order of its tensors, their offsets and the step that writes each
+ *
+ * Values that both schedules know (parameters, buffers, constants, inputs,
+ * states) come first, at the same indices and resident offsets, so that the
+ * run time binds them once.  Everything else follows the plan: offsets in the
+ * arena are the plan's, aliases lie in their owner.
+ */
+#include "codegen/tables.h"
+
+#include <string.h>
+
+static void
+mark(bool *used, const Plan *plan)
+{
+	for (int64_t i = 0; plan && i < plan->ntensor; i++)
+		used[plan->tensor[i].val] = true;
+}
+
+/* Constants in constants.bin stand where the text of tables_emit aligns. */
+enum { DATA_ALIGN = 64 };
+
+struct shared
+tables_shared(Arena *a, const Graph *g, const Plan *plan,
+              const Plan *reference_plan)
+{
+	static const ValKind order[] = { V_PARAM, V_BUFFER, V_CONST, V_INPUT,
+		V_STATE };
+	struct shared s = { 0 };
+	size_t nval = g->nval;
+	bool *used;
+
+	for (int64_t i = 0; reference_plan && i < reference_plan->ntensor; i++)
+		if (reference_plan->tensor[i].val >= nval)
+			nval = reference_plan->tensor[i].val + 1;
+	used = arena_array(a, nval, sizeof *used);
+	mark(used, plan);
+	mark(used, reference_plan);
+	s.val = arena_array(a, g->nval, sizeof *s.val);
+	s.offset = arena_array(a, g->nval, sizeof *s.offset);
+	s.data = arena_array(a, g->nval, sizeof *s.data);
+	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+		for (ValId id = 1; id < g->nval; id++) {
+			const Val *v = &g->val[id];
+
+			if (v->kind != order[k] || !used[id])
+				continue;
+			s.offset[s.n] = s.bytes;
+			s.bytes += (uint64_t)v->nbytes;
+			if (v->kind == V_CONST) {
+				s.data[s.n] = s.data_bytes;
+				s.data_bytes += (uint64_t)val_data_bytes(v)
+					+ DATA_ALIGN - 1;
+				s.data_bytes -= s.data_bytes % DATA_ALIGN;
+			}
+			s.val[s.n++] = id;
+		}
+	return s;
+}
+
+static bool
+program_tensors(struct program *p, const struct shared *s, Diag *d)
+{
+	const Plan *plan = p->plan;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		p->val[i] = s->val[i];
+		p->offset[i] = s->offset[i];
+		p->index_of_val[s->val[i]] = i;
+	}
+	p->ntensor = s->n;
+	p->resident_bytes = s->bytes;
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+		int64_t at = p->ntensor;
+
+		if (t->val && p->g->val[t->val].kind != V_TEMP) {
+			at = p->index_of_val[t->val];
+			p->plan_tensor[at] = i;
+			p->index_of_plan[i] = at;
+			continue;
+		}
+		p->ntensor++;
+		p->plan_tensor[at] = i;
+		p->index_of_plan[i] = at;
+		p->val[at] = t->val;
+		if (t->val)
+			p->index_of_val[t->val] = at;
+		if (t->alias_of >= 0)
+			continue;
+		if (t->resident) {
+			p->offset[at] = p->resident_bytes;
+			p->resident_bytes += (uint64_t)t->bytes;
+		} else if (t->offset < 0) {
+			return diag_internal(d, "codegen: '%s' was not placed",
+			                     t->name);
+		} else {
+			p->offset[at] = (uint64_t)t->offset;
+		}
+	}
+	return true;
+}
+
+/* Aliases after their owners have places.  Kernels count from a value's first
+ * element; the plan's alias_offset is the lowest byte that the value reaches,
+ * which is another one where a stride is negative. */
+static void
+program_aliases(struct program *p)
+{
+	for (int64_t i = 0; i < p->ntensor; i++) {
+		int64_t at = p->plan_tensor[i];
+		const struct plan_tensor *t;
+		const Val *v = &p->g->val[p->val[i]];
+
+		if (at < 0)
+			continue;
+		t = &p->plan->tensor[at];
+		if (t->alias_of >= 0)
+			p->offset[i] = p->offset[p->index_of_plan[t->alias_of]]
+			             + (uint64_t)(v->start
+			             * dtype_info[v->dt].nbytes);
+	}
+}
+
+/* The step that writes each tensor.  Lives are no help: what is resident lives
+ * from the first step on, also a gradient that a late step accumulates. */
+static void
+program_ready(struct program *p)
+{
+	for (int64_t i = 0; i < p->plan->nstep; i++) {
+		const struct plan_step *s = &p->plan->step[i];
+
+		for (int k = 0; k < s->nwrite; k++)
+			if (s->write[k] >= 0)
+				p->ready[p->index_of_plan[s->write[k]]] = i;
+	}
+}
+
+bool
+tables_program(struct program *p, Arena *a, const Graph *g, const Plan *plan,
+               const struct shared *s, Diag *d)
+{
+	size_t n = (size_t)plan->ntensor + s->n + 1;
+
+	*p = (struct program){ .g = g, .plan = plan };
+	p->plan_tensor = arena_array(a, n, sizeof *p->plan_tensor);
+	p->val = arena_array(a, n, sizeof *p->val);
+	p->offset = arena_array(a, n, sizeof *p->offset);
+	p->ready = arena_array(a, n, sizeof *p->ready);
+	memset(p->ready, 0xff, n * sizeof *p->ready);
+	p->index_of_val = arena_array(a, g->nval, sizeof *p->index_of_val);
+	p->index_of_plan = arena_array(a, (size_t)plan->ntensor + 1,
+	                               sizeof *p->index_of_plan);
+	n = (size_t)plan->nstep + 1;
+	p->kernel = arena_array(a, n, sizeof *p->kernel);
+	p->constant = arena_array(a, n, sizeof *p->constant);
+	p->nconst = arena_array(a, n, sizeof *p->nconst);
+	memset(p->index_of_val, 0xff, g->nval * sizeof *p->index_of_val);
+	for (uint32_t i = 0; i < s->n; i++)
+		p->plan_tensor[i] = -1;
+	if (!program_tensors(p, s, d))
+		return false;
+	program_aliases(p);
+	program_ready(p);
+	return true;
+}
