@@ -1,11 +1,12 @@
-/* Calls of the row kernels: softmax, normalisation, cross entropy. */
+/* Calls of the row kernels: softmax, normalisation, cross entropy; and of
+ * determinants. */
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/tile.h"
 
 static bool
-need_f32(struct emit *e, const Node *n, const Val *v)
+need_f32(struct emit *e, const Node *n, unsigned text, const Val *v)
 {
-	e->need |= NEED_ROWS;
+	e->need |= text;
 	emit_shapes(e, n);
 	return v->dt == DT_F32 || emit_unsupported(e, n, v->dt);
 }
@@ -27,7 +28,7 @@ emit_softmax(struct emit *e, const Node *n)
 	bool log = n->op == OP_LOG_SOFTMAX;
 	int64_t axis = log ? n->attr.LOG_SOFTMAX.axis : n->attr.SOFTMAX.axis;
 
-	if (!need_f32(e, n, x))
+	if (!need_f32(e, n, NEED_ROWS, x))
 		return false;
 	if (shape_nelem(&x->shape) == 0)
 		return true;
@@ -44,7 +45,7 @@ emit_softmax_grad(struct emit *e, const Node *n)
 	int64_t axis = log ? n->attr.LOG_SOFTMAX_GRAD.axis
 	                   : n->attr.SOFTMAX_GRAD.axis;
 
-	if (!need_f32(e, n, y))
+	if (!need_f32(e, n, NEED_ROWS, y))
 		return false;
 	if (shape_nelem(&y->shape) == 0)
 		return true;
@@ -71,7 +72,7 @@ emit_layernorm(struct emit *e, const Node *n)
 	const Val *x = emit_in(e, n, 0);
 	long long rows, width;
 
-	if (!need_f32(e, n, x))
+	if (!need_f32(e, n, NEED_ROWS, x))
 		return false;
 	rows_and_width(&x->shape, n->attr.LAYERNORM.axis, &rows, &width);
 	out_line(e->out, "ckr_layernorm(%s, %s, %s, p[0], p[1], %s, %lld, "
@@ -87,7 +88,7 @@ emit_rmsnorm(struct emit *e, const Node *n)
 	const Val *x = emit_in(e, n, 0);
 	long long rows, width;
 
-	if (!need_f32(e, n, x))
+	if (!need_f32(e, n, NEED_ROWS, x))
 		return false;
 	rows_and_width(&x->shape, n->attr.RMSNORM.axis, &rows, &width);
 	out_line(e->out, "ckr_rmsnorm(%s, %s, p[0], p[1], %lld, %lld, %s, "
@@ -103,7 +104,7 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
 	const Val *x = emit_in(e, n, 1);
 	long long rows, width;
 
-	if (!need_f32(e, n, x))
+	if (!need_f32(e, n, NEED_ROWS, x))
 		return false;
 	rows_and_width(&x->shape, axis, &rows, &width);
 	out_line(e->out, "ckr_norm_grad(%s, %s, %s, p[0], p[1], p[2], %s, %s,",
@@ -165,7 +166,7 @@ emit_sce(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0);
 
-	if (!need_f32(e, n, x) ||
+	if (!need_f32(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 1, 2, n->attr.SCE.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce(%s, %s, %s, p[0], &labels, %s, %lld, 0, "
@@ -179,7 +180,7 @@ emit_sce_grad(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 1);
 
-	if (!need_f32(e, n, x) ||
+	if (!need_f32(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 2, 5, n->attr.SCE_GRAD.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce_grad(%s, p[0], p[1], &labels, p[3], p[4], "
@@ -193,7 +194,7 @@ emit_nll(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0);
 
-	if (!need_f32(e, n, x) ||
+	if (!need_f32(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 1, 2, n->attr.NLL.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce(%s, NULL, %s, p[0], &labels, %s, %lld, 1, "
@@ -207,7 +208,7 @@ emit_nll_grad(struct emit *e, const Node *n)
 {
 	const Val *dx = emit_out(e, n, 0);
 
-	if (!need_f32(e, n, dx) ||
+	if (!need_f32(e, n, NEED_ROWS, dx) ||
 	    !emit_labels(e, n, 1, 3, n->attr.NLL_GRAD.ignore,
 	                 dx->shape.dim[1]))
 		return false;
@@ -238,7 +239,7 @@ det_call(struct emit *e, const Node *n, const char *call)
 	const Val *x = emit_in(e, n, n->nin - 1);
 	int rank = x->shape.rank;
 
-	if (!need_f32(e, n, x))
+	if (!need_f32(e, n, NEED_DET, x))
 		return false;
 	out_line(e->out, "%s, p[%d], %lld, %lld, env);", call, emit_scratch(n),
 	         (long long)emit_extent(&x->shape, 0, rank - 2),

@@ -50,6 +50,7 @@ cpu_texts(struct out *o, unsigned need)
 		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
 		  codegen_text_random },
 		{ NEED_ROWS | NEED_CLASSIFIER, codegen_text_rows },
+		{ NEED_DET, codegen_text_det },
 		{ NEED_INDEX, codegen_text_index },
 		{ NEED_REDUCE, codegen_text_reduce },
 		{ NEED_GEMM | NEED_CLASSIFIER, codegen_text_gemm },

@@ -1,0 +1,104 @@
+/* Kernels on square matrices: determinants and their gradients, in double since
+ * terms cancel.
+ *
+ * Threads share matrices; each has room for two, of doubles.
+ */
+#ifndef CKR_DET_H
+#define CKR_DET_H
+
+/* Gaussian elimination of a [n, n] with pivots by column: below the diagonal,
+ * or with b [n, n] beside it off the diagonal.  Returns the determinant; a and
+ * b are of no use if it is 0. */
+static inline double
+ckr_eliminate(double *a, double *b, int64_t n)
+{
+	double det = 1.0;
+
+	for (int64_t k = 0; k < n; k++) {
+		int64_t p = k;
+
+		for (int64_t i = k + 1; i < n; i++)
+			if (__builtin_fabs(a[i * n + k])
+			    > __builtin_fabs(a[p * n + k]))
+				p = i;
+		if (a[p * n + k] == 0.0)
+			return 0.0;
+		for (int64_t j = 0; p != k && j < n; j++) {
+			double t = a[p * n + j], u = b ? b[p * n + j] : 0.0;
+
+			a[p * n + j] = a[k * n + j];
+			a[k * n + j] = t;
+			if (b) {
+				b[p * n + j] = b[k * n + j];
+				b[k * n + j] = u;
+			}
+		}
+		det *= p == k ? a[k * n + k] : -a[k * n + k];
+		for (int64_t i = b ? 0 : k + 1; i < n; i++) {
+			double f = i == k ? 0.0 : a[i * n + k] / a[k * n + k];
+
+			if (i == k)
+				continue;
+			for (int64_t j = k; j < n; j++)
+				a[i * n + j] -= f * a[k * n + j];
+			for (int64_t j = 0; b && j < n; j++)
+				b[i * n + j] -= f * b[k * n + j];
+		}
+	}
+	return det;
+}
+
+static inline void
+ckr_det(float *y, const float *x, double *scratch, int64_t count, int64_t n,
+        const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) if (count > 1)
+	for (int64_t m = 0; m < count; m++) {
+		double *a = scratch + omp_get_thread_num() * 2 * n * n;
+
+		for (int64_t i = 0; i < n * n; i++)
+			a[i] = x[m * n * n + i];
+		y[m] = (float)ckr_eliminate(a, NULL, n);
+	}
+}
+
+/* One cofactor, which exists where there is no inverse. */
+static inline double
+ckr_cofactor(double *a, const float *x, int64_t n, int64_t row, int64_t col)
+{
+	int64_t k = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t j = 0; j < n; j++)
+			if (i != row && j != col)
+				a[k++] = x[i * n + j];
+	return ((row + col) & 1 ? -1.0 : 1.0) * ckr_eliminate(a, NULL, n - 1);
+}
+
+/* The cofactors of a regular matrix are its determinant times the transpose of
+ * its inverse. */
+static inline void
+ckr_det_grad(float *dx, const float *dy, const float *x, double *scratch,
+             int64_t count, int64_t n, const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) if (count > 1)
+	for (int64_t m = 0; m < count; m++) {
+		double *a = scratch + omp_get_thread_num() * 2 * n * n;
+		double *b = a + n * n, det;
+		const float *xm = x + m * n * n;
+
+		for (int64_t i = 0; i < n * n; i++) {
+			a[i] = xm[i];
+			b[i] = i % (n + 1) == 0;
+		}
+		det = ckr_eliminate(a, b, n);
+		for (int64_t i = 0; det != 0.0 && i < n * n; i++)
+			dx[m * n * n + i] = (float)(dy[m] * det
+				* b[i % n * n + i / n] / a[i % n * (n + 1)]);
+		for (int64_t i = 0; det == 0.0 && i < n * n; i++)
+			dx[m * n * n + i] = (float)(dy[m]
+				* ckr_cofactor(a, xm, n, i / n, i % n));
+	}
+}
+
+#endif
