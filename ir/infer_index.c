@@ -82,11 +82,9 @@ infer_scatter_add(struct infer *c)
 		|| !rule_append(c, &want, &s, axis + 1, s.rank)
 		|| !rule_want_shape(c, 1, &want, "updates")))
 		return false;
-	if (has(c, 2)
-	    && (!rule_want_shape(c, 2, &s, "accumulator")
-		|| !rule_same_type(c, 1, 2)))
-		return false;
-	return rule_give(c, 0, in(c, 1)->dt, s);
+	return rule_want_shape(c, 2, &s, "accumulator")
+	       && rule_same_type(c, 1, 2)
+	       && rule_give(c, 0, in(c, 1)->dt, s);
 }
 
 /* scatter_elements, scatter_nd: what x, idx and upd owe each other. */
@@ -239,19 +237,15 @@ infer_range(struct infer *c)
 	return rule_shape(c, s);
 }
 
-bool
-infer_constant_of_shape(struct infer *c)
+/* Output 0 has the shape that operand 0 lists; or the list, if it is absent. */
+static bool
+give_listed(struct infer *c, DType dt, IntList l)
 {
-	int64_t to = c->n->attr.CONSTANT_OF_SHAPE.dt;
-	DType dt = to > DT_NONE && to < DT_COUNT ? (DType)to : DT_F32;
-	IntList l;
+	int64_t n = rule_length(c, 0);
 
-	if (rule_look(c, 0) == COMPUTED) {
-		int64_t n = rule_length(c, 0);
-
-		return rule_give(c, 0, dt,
-				 unknown(n < 0 || n > MAX_RANK ? -1 : (int)n));
-	}
+	if (rule_look(c, 0) == COMPUTED)
+		return rule_give(c, 0, dt, unknown(n < 0 || n > MAX_RANK ? -1
+		                                   : (int)n));
 	if (!rule_list(c, 0, &l))
 		return false;
 	for (int i = 0; i < l.n; i++)
@@ -261,25 +255,22 @@ infer_constant_of_shape(struct infer *c)
 }
 
 bool
+infer_constant_of_shape(struct infer *c)
+{
+	int64_t to = c->n->attr.CONSTANT_OF_SHAPE.dt;
+	DType dt = to > DT_NONE && to < DT_COUNT ? (DType)to : DT_F32;
+
+	return give_listed(c, dt, (IntList){ 0 });
+}
+
+bool
 infer_random(struct infer *c)
 {
-	IntList l = c->n->attr.RANDOM.shape;
 	int64_t to = c->n->attr.RANDOM.dt;
 
 	if (to <= DT_NONE || to >= DT_COUNT || dtype_info[to].cls != 'f')
 		return rule_fail(c, "random numbers of no float type");
-	if (rule_look(c, 0) == COMPUTED) {
-		int64_t n = rule_length(c, 0);
-
-		return rule_give(c, 0, (DType)to,
-				 unknown(n < 0 || n > MAX_RANK ? -1 : (int)n));
-	}
-	if (has(c, 0) && !rule_list(c, 0, &l))
-		return false;
-	for (int i = 0; i < l.n; i++)
-		if (l.v[i] < 0)
-			return rule_fail(c, "extent %lld", (long long)l.v[i]);
-	return rule_give(c, 0, (DType)to, shape_make(l.n, l.v));
+	return give_listed(c, (DType)to, c->n->attr.RANDOM.shape);
 }
 
 bool

@@ -237,7 +237,7 @@ by_number(const void *a, const void *b)
 }
 
 static struct numbering
-number_origins(Arena *tmp, const Graph *g)
+new_numbering(Arena *tmp, const Graph *g)
 {
 	size_t size = sizeof(uint32_t), n = (size_t)g->norigin + 1;
 	int longest = 0;
@@ -347,7 +347,7 @@ void
 text_print(const Graph *g, FILE *out)
 {
 	Arena *tmp = arena_new();
-	struct numbering t = number_origins(tmp, g);
+	struct numbering t = new_numbering(tmp, g);
 	uint32_t hidden = g->props & ~graph_props(g);
 
 	fputs("graph ", out);
