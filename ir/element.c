@@ -4,52 +4,37 @@
 #include <math.h>
 #include <string.h>
 
+/* The low bytes of what was stored: little-endian hosts only, as everywhere in
+ * ckc. */
+union bits {
+	float f;
+	double d;
+	uint16_t h;
+	uint64_t u;
+};
+
 static void
-put(DType dt, void *array, int64_t i, const void *bits)
+put(DType dt, void *array, int64_t i, union bits b)
 {
 	int size = dtype_info[dt].nbytes;
 
-	memcpy((char *)array + i * size, bits, (size_t)size);
+	memcpy((char *)array + i * size, &b, (size_t)size);
 }
 
 void
 element_put_int(DType dt, void *array, int64_t i, int64_t x)
 {
-	union { float f; double d; uint16_t h; uint8_t u8; uint32_t u32;
-	        uint64_t u64; } u = { 0 };
+	union bits b = { .u = 0 };
 
 	switch (dt) {
-	case DT_F32:
-		u.f = (float)x;
-		break;
-	case DT_F64:
-		u.d = (double)x;
-		break;
-	case DT_F16:
-		u.h = float_to_half((float)x);
-		break;
-	case DT_BF16:
-		u.h = float_to_bf16((float)x);
-		break;
-	case DT_BOOL:
-		u.u8 = x != 0;
-		break;
-	default:
-		switch (dtype_info[dt].nbytes) {
-		case 1:
-			u.u8 = (uint8_t)x;
-			break;
-		case 2:
-			u.h = (uint16_t)x;
-			break;
-		case 4:
-			u.u32 = (uint32_t)x;
-			break;
-		default:
-			u.u64 = (uint64_t)x;
-		}
+	case DT_F32:  b.f = (float)x; break;
+	case DT_F64:  b.d = (double)x; break;
+	case DT_F16:  b.h = float_to_half((float)x); break;
+	case DT_BF16: b.h = float_to_bf16((float)x); break;
+	case DT_BOOL: b.u = x != 0; break;
+	default:      b.u = (uint64_t)x;
 	}
-	put(dt, array, i, &u);
+	put(dt, array, i, b);
 }
 
 /* Truncation towards zero; what does not fit is cut to the range of 64 bits
@@ -72,27 +57,17 @@ float_to_int(DType dt, double x)
 void
 element_put_float(DType dt, void *array, int64_t i, double x)
 {
-	union { float f; double d; uint16_t h; } u = { 0 };
+	union bits b = { .u = 0 };
 
 	switch (dt) {
-	case DT_F32:
-		u.f = (float)x;
-		break;
-	case DT_F64:
-		u.d = x;
-		break;
-	case DT_F16:
-		u.h = float_to_half((float)x);
-		break;
-	case DT_BF16:
-		u.h = float_to_bf16((float)x);
-		break;
-	case DT_BOOL:
-		element_put_int(dt, array, i, x != 0);
-		return;
+	case DT_F32:  b.f = (float)x; break;
+	case DT_F64:  b.d = x; break;
+	case DT_F16:  b.h = float_to_half((float)x); break;
+	case DT_BF16: b.h = float_to_bf16((float)x); break;
 	default:
-		element_put_int(dt, array, i, float_to_int(dt, x));
+		element_put_int(dt, array, i, dt == DT_BOOL ? x != 0
+		                : float_to_int(dt, x));
 		return;
 	}
-	put(dt, array, i, &u);
+	put(dt, array, i, b);
 }

@@ -46,6 +46,12 @@ struct dtype_info {
 };
 extern const struct dtype_info dtype_info[DT_COUNT];
 
+static inline bool
+dtype_is_half(DType dt)
+{
+	return dt == DT_F16 || dt == DT_BF16;
+}
+
 /* rank -1: unknown; an extent of -1: unknown until dims are bound. */
 typedef struct {
 	int rank;

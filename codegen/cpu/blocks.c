@@ -8,18 +8,6 @@
 #include "codegen/cpu/tile.h"
 
 static int64_t
-ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
-static int64_t
-larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t
 padded(int64_t channels)
 {
 	return ceil_div(channels, BLOCK) * BLOCK;

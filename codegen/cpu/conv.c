@@ -211,14 +211,6 @@ emit_conv_dw(struct emit *e, const Node *n)
 
 /* ---- batch normalisation ---- */
 
-static const char *
-planes(struct emit *e, const Shape *s)
-{
-	return arena_printf(e->arena, "%lld, %lld, %lld",
-	                    (long long)s->dim[0], (long long)s->dim[1],
-	                    (long long)emit_extent(s, 2, s->rank));
-}
-
 bool
 emit_batchnorm(struct emit *e, const Node *n)
 {
@@ -227,7 +219,7 @@ emit_batchnorm(struct emit *e, const Node *n)
 	out_line(e->out, "ckr_batchnorm(%s, %s, %s, p[0], %s, %s, %s, %s, "
 	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
 	         p_in(e, n, 1), p_in(e, n, 2),
-	         planes(e, &emit_in(e, n, 0)->shape),
+	         emit_planes(e, &emit_in(e, n, 0)->shape),
 	         emit_double(e->arena, n->attr.BATCHNORM.eps));
 	return true;
 }
@@ -240,7 +232,7 @@ emit_batchnorm_grad(struct emit *e, const Node *n)
 	out_line(e->out, "ckr_batchnorm_grad(%s, %s, %s, p[0], p[1], p[2], "
 	         "p[3],", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2));
 	out_line(e->out, "                   %s, %s, %s, env);",
-	         p_in(e, n, 4), planes(e, &emit_in(e, n, 1)->shape),
+	         p_in(e, n, 4), emit_planes(e, &emit_in(e, n, 1)->shape),
 	         emit_double(e->arena, n->attr.BATCHNORM_GRAD.eps));
 	return true;
 }

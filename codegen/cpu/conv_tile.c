@@ -1,23 +1,6 @@
 /* Blocking of convolutions. */
 #include "codegen/cpu/conv_tile.h"
-
-static int64_t
-ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
-static int64_t
-smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t
-larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
+#include "codegen/cpu/tile.h"
 
 static bool
 is_direct(const struct window *w)

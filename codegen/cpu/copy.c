@@ -49,7 +49,7 @@ emit_copy(struct emit *e, const Shape *shape, const struct nest_operand *from,
 	                     .out = &out };
 
 	/* bits, not numbers */
-	if (in.dt == DT_F16 || in.dt == DT_BF16)
+	if (dtype_is_half(in.dt))
 		in.dt = out.dt = DT_U16;
 	emit_nest(e, &nest);
 }

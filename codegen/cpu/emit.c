@@ -50,12 +50,6 @@ emit_ctype(DType dt)
 	return dtype_info[dt].ctype;
 }
 
-bool
-emit_is_half(DType dt)
-{
-	return dt == DT_F16 || dt == DT_BF16;
-}
-
 void
 emit_pointer(struct emit *e, const char *name, const Val *v, int i,
              bool constant)
@@ -143,6 +137,14 @@ emit_extent(const Shape *s, int from, int to)
 	for (int i = from; i < to; i++)
 		n *= s->dim[i];
 	return n;
+}
+
+const char *
+emit_planes(struct emit *e, const Shape *s)
+{
+	return arena_printf(e->arena, "%lld, %lld, %lld",
+	                    (long long)s->dim[0], (long long)s->dim[1],
+	                    (long long)emit_extent(s, 2, s->rank));
 }
 
 int

@@ -71,9 +71,10 @@ void emit_shapes(struct emit *, const Node *);
 bool emit_unsupported(struct emit *, const Node *, DType);
 /* The same for an op within a loop. */
 bool emit_unsupported_op(struct emit *, const Node *, Op, DType);
-bool emit_is_half(DType);
 /* Elements of dims from..to-1. */
 int64_t emit_extent(const Shape *, int from, int to);
+/* [N, C, d...] as "N, C, n": n is the product of all d. */
+const char *emit_planes(struct emit *, const Shape *);
 int emit_axis(int64_t axis, int rank);
 
 /* ---- element-wise nests (loop.c) ---- */

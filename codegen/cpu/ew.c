@@ -11,12 +11,6 @@
 #include <string.h>
 
 static bool
-is_half(DType dt)
-{
-	return dt == DT_F16 || dt == DT_BF16;
-}
-
-static bool
 is_float(DType dt)
 {
 	return dtype_info[dt].cls == 'f';
@@ -25,20 +19,20 @@ is_float(DType dt)
 const char *
 ew_type(DType dt)
 {
-	return is_half(dt) ? "float" : emit_ctype(dt);
+	return dtype_is_half(dt) ? "float" : emit_ctype(dt);
 }
 
 const char *
 ew_load(struct emit *e, DType dt, const char *expr)
 {
-	return is_half(dt) ? arena_printf(e->arena, "ckr_from_%s(%s)",
+	return dtype_is_half(dt) ? arena_printf(e->arena, "ckr_from_%s(%s)",
 	                                  dtype_info[dt].text, expr) : expr;
 }
 
 const char *
 ew_store(struct emit *e, DType dt, const char *expr)
 {
-	return is_half(dt) ? arena_printf(e->arena, "ckr_to_%s(%s)",
+	return dtype_is_half(dt) ? arena_printf(e->arena, "ckr_to_%s(%s)",
 	                                  dtype_info[dt].text, expr) : expr;
 }
 
@@ -219,7 +213,7 @@ ew_expression(struct emit *e, const struct micro *m, const char *const *arg,
 		}
 		text = fill_in(e, pattern, arg);
 	}
-	if (is_half(m->dt))
+	if (dtype_is_half(m->dt))
 		return arena_printf(e->arena, "ckr_from_%s(ckr_to_%s(%s))",
 		                    dtype_info[m->dt].text,
 		                    dtype_info[m->dt].text, text);

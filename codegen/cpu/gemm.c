@@ -30,12 +30,6 @@ struct product {
 	int64_t out[MAX_RANK];          /* result's strides of the lead dims */
 };
 
-static int64_t
-larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* How the operand's last two dims [rows, cols] lie, and its batch strides. */
 static struct matrix
 matrix_of(const Val *v, bool trans, const Shape *out)
@@ -266,7 +260,7 @@ emit_matmul(struct emit *e, const Node *n)
 	merge_rows(&p);
 	if (y->dt == DT_F32)
 		emit_sgemm(e, n, &p);
-	else if (emit_is_half(y->dt))
+	else if (dtype_is_half(y->dt))
 		emit_half(e, n, &p);
 	else
 		emit_plain(e, n, &p);

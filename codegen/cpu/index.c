@@ -45,8 +45,7 @@ bool
 emit_selected(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0);
-	const char *bits = x->dt == DT_F16 || x->dt == DT_BF16
-	                 ? " & 0x7fff" : "";
+	const char *bits = dtype_is_half(x->dt) ? " & 0x7fff" : "";
 	long long all = (long long)shape_nelem(&x->shape);
 
 	emit_shapes(e, n);

@@ -152,15 +152,6 @@ emit_labels(struct emit *e, const Node *n, int labels, int weights,
 	return true;
 }
 
-/* [N, C, d...] as rows, n, inner. */
-static const char *
-class_dims(struct emit *e, const Shape *s)
-{
-	return arena_printf(e->arena, "%lld, %lld, %lld",
-	                    (long long)s->dim[0], (long long)s->dim[1],
-	                    (long long)emit_extent(s, 2, s->rank));
-}
-
 bool
 emit_sce(struct emit *e, const Node *n)
 {
@@ -171,7 +162,7 @@ emit_sce(struct emit *e, const Node *n)
 		return false;
 	out_line(e->out, "ckr_sce(%s, %s, %s, p[0], &labels, %s, %lld, 0, "
 	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         class_dims(e, &x->shape), (long long)n->attr.SCE.reduction);
+	         emit_planes(e, &x->shape), (long long)n->attr.SCE.reduction);
 	return true;
 }
 
@@ -184,7 +175,7 @@ emit_sce_grad(struct emit *e, const Node *n)
 	    !emit_labels(e, n, 2, 5, n->attr.SCE_GRAD.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce_grad(%s, p[0], p[1], &labels, p[3], p[4], "
-	         "%s, %lld, env);", p_out(e, n, 0), class_dims(e, &x->shape),
+	         "%s, %lld, env);", p_out(e, n, 0), emit_planes(e, &x->shape),
 	         (long long)n->attr.SCE_GRAD.reduction);
 	return true;
 }
@@ -199,7 +190,7 @@ emit_nll(struct emit *e, const Node *n)
 		return false;
 	out_line(e->out, "ckr_sce(%s, NULL, %s, p[0], &labels, %s, %lld, 1, "
 	         "env);", p_out(e, n, 0), p_out(e, n, 1),
-	         class_dims(e, &x->shape), (long long)n->attr.NLL.reduction);
+	         emit_planes(e, &x->shape), (long long)n->attr.NLL.reduction);
 	return true;
 }
 
@@ -213,7 +204,7 @@ emit_nll_grad(struct emit *e, const Node *n)
 	                 dx->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_nll_grad(p[%d], p[0], &labels, p[2], %s, %lld, "
-	         "env);", n->nin, class_dims(e, &dx->shape),
+	         "env);", n->nin, emit_planes(e, &dx->shape),
 	         (long long)n->attr.NLL_GRAD.reduction);
 	return true;
 }

@@ -20,7 +20,7 @@ make_staged(struct emit *e)
 	for (ValId i = 1; i < s->nval; i++) {
 		Val *v = &s->val[i];
 
-		if (!emit_is_half(v->dt))
+		if (!dtype_is_half(v->dt))
 			continue;
 		v->nbytes = tile_stage(&e->g->val[i], v->stride);
 		v->dt = DT_F32;
@@ -55,7 +55,7 @@ emit_conversions(struct emit *e, const Node *n, bool outputs)
 			.in = outputs ? &wide : &half,
 			.out = outputs ? &half : &wide, .body = &body };
 
-		if (!operand(n, i) || !emit_is_half(v->dt))
+		if (!operand(n, i) || !dtype_is_half(v->dt))
 			continue;
 		nest_strides(v, &v->shape, half.stride);
 		nest_strides(&e->staged->val[operand(n, i)], &v->shape,
@@ -83,7 +83,7 @@ emit_tables(struct emit *e, const Node *n)
 	out_line(e->out, "char *stage = p[%d];", emit_scratch(n));
 	for (int i = 0; i < nslot; i++) {
 		const Val *v = &e->g->val[operand(n, i)];
-		bool half = operand(n, i) && emit_is_half(v->dt);
+		bool half = operand(n, i) && dtype_is_half(v->dt);
 
 		copy[i] = half ? arena_printf(e->arena, "stage + %lld",
 		                              (long long)at) : "NULL";
@@ -99,7 +99,7 @@ emit_tables(struct emit *e, const Node *n)
 	out_line(e->out, "void *const wide[] = {");
 	for (int i = 0; i < nslot; i++) {
 		bool half = operand(n, i) &&
-		            emit_is_half(e->g->val[operand(n, i)].dt);
+		            dtype_is_half(e->g->val[operand(n, i)].dt);
 
 		out_line(e->out, "both[%d],", half ? nslot + i : i);
 	}

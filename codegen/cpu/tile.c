@@ -1,12 +1,6 @@
 /* Blocking of kernels and the scratch that follows from it. */
 #include "codegen/cpu/tile.h"
 
-static int64_t
-ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
 int64_t
 tile_attention_rows(int64_t nquery)
 {
@@ -128,18 +122,6 @@ work_topk(const Graph *g, const Node *n, int threads)
 	                                 2));
 }
 
-static bool
-is_half(DType dt)
-{
-	return dt == DT_F16 || dt == DT_BF16;
-}
-
-static int64_t
-least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Tiles of both operands and of the result, and a row.  ORDER TILE:
  * ckr_half_matmul() lays them out. */
 int64_t
@@ -150,13 +132,13 @@ work_matmul(const Graph *g, const Node *n, int threads)
 	int64_t m, cols, k;
 
 	(void)threads;
-	if (!is_half(g->val[n->out[0]].dt) || a->rank < 2 || y->rank < 2)
+	if (!dtype_is_half(g->val[n->out[0]].dt) || a->rank < 2 || y->rank < 2)
 		return 0;
 	/* dims before the last two may become rows */
 	m = y->rank > 2 ? TILE_HALF_ROWS
-	  : least(y->dim[0], TILE_HALF_ROWS);
-	cols = least(y->dim[y->rank - 1], TILE_HALF_COLS);
-	k = least(a->dim[a->rank - (n->attr.MATMUL.ta ? 2 : 1)],
+	  : smaller(y->dim[0], TILE_HALF_ROWS);
+	cols = smaller(y->dim[y->rank - 1], TILE_HALF_COLS);
+	k = smaller(a->dim[a->rank - (n->attr.MATMUL.ta ? 2 : 1)],
 	          TILE_HALF_DEPTH);
 	return scratch_bytes((m + cols) * k + (m + 1) * cols);
 }
@@ -169,7 +151,7 @@ tile_staged(const Graph *g, const Node *n)
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 
-		if (v && is_half(g->val[v].dt))
+		if (v && dtype_is_half(g->val[v].dt))
 			return true;
 	}
 	return false;
@@ -180,7 +162,7 @@ tile_stage(const Val *v, int64_t *stride)
 {
 	int64_t n = 1;
 
-	if (!is_half(v->dt))
+	if (!dtype_is_half(v->dt))
 		return 0;
 	for (int i = v->shape.rank - 1; i >= 0; i--) {
 		bool spread = v->laid_out && v->stride[i] == 0

@@ -19,6 +19,24 @@ enum {
 	TILE_HALF_DEPTH = 1024,
 };
 
+static inline int64_t
+ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static inline int64_t
+smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t
+larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* What a kernel itself asks for, in bytes as of tile_workspace(): one rule
  * per name in the work column of ops.h. */
 typedef int64_t WorkRule(const Graph *, const Node *, int threads);

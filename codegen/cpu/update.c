@@ -29,12 +29,12 @@ need_update(struct emit *e, const Node *n, bool *half)
 	const Val *y = emit_in(e, n, 0), *g = emit_in(e, n, 1);
 
 	emit_shapes(e, n);
-	*half = emit_is_half(y->dt) || emit_is_half(g->dt);
+	*half = dtype_is_half(y->dt) || dtype_is_half(g->dt);
 	e->need |= *half ? NEED_HALF_UPDATE : NEED_UPDATE;
 	for (int i = 0; i < 2; i++) {
 		DType dt = i ? g->dt : y->dt;
 
-		if (dt != DT_F32 && !emit_is_half(dt))
+		if (dt != DT_F32 && !dtype_is_half(dt))
 			return emit_unsupported(e, n, dt);
 	}
 	if (*half)
@@ -97,7 +97,7 @@ emit_grad_norm(struct emit *e, const Node *n)
 
 		if (!g)
 			continue;
-		if (emit_is_half(g->dt)) {
+		if (dtype_is_half(g->dt)) {
 			e->need |= NEED_HALF_UPDATE;
 			out_line(e->out, "s += ckr_half_norm_part(p[%d], %s, "
 			         "%lld, env);", i, tables_dtype(g->dt),

@@ -1,6 +1,6 @@
 /* The textual form of a graph: values, their types and marks, and contents. */
 #include "ir/text/parser.h"
-#include "ir/base/half.h"
+#include "ir/element.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -225,17 +225,10 @@ store_float(const char *word, DType dt, unsigned char *to)
 {
 	char *rest;
 	double x = strtod(word, &rest);
-	float f = (float)x;
-	uint16_t h = dt == DT_F16 ? float_to_half(f) : float_to_bf16(f);
 
 	if (!*word || *rest)
 		return false;
-	if (dt == DT_F64)
-		memcpy(to, &x, sizeof x);
-	else if (dt == DT_F32)
-		memcpy(to, &f, sizeof f);
-	else
-		memcpy(to, &h, sizeof h);
+	element_put_float(dt, to, 0, x);
 	return true;
 }
 
