@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ORDER DT: the ABI numbers types as ir/dtypes.h does, from 1. */
+/* ORDER DT: the ABI numbers types as runtime/support/dtypes.h does, from 1. */
 enum { ABI_LAST_DTYPE = 13 };
 _Static_assert((int)DT_BOOL == ABI_LAST_DTYPE && (int)DT_F32 == 1,
-	"ORDER DT: ir/dtypes.h and runtime/ckr_abi.h");
+	"ORDER DT: runtime/support/dtypes.h and runtime/ckr_abi.h");
 
 const char *
 tables_dtype(DType dt)

@@ -2,10 +2,10 @@
 #include "codegen/codegen.h"
 #include "codegen/tables.h"
 #include "ir/base/outfile.h"
-#include "ir/base/utf8.h"
+#include "runtime/support/st_head.h"
+#include "runtime/support/utf8.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,18 +55,11 @@ put_header(FILE *f, const Graph *g)
 		if (!is_weight(v))
 			continue;
 		end = at + val_data_bytes(v);
-		putc(',', f);
-		utf8_json(f, v->name);
-		fprintf(f, ":{\"dtype\":\"%s\",\"shape\":[",
-		        dtype_info[v->dt].st);
-		for (int i = 0; i < v->shape.rank; i++)
-			fprintf(f, "%s%" PRId64, i ? "," : "",
-			        v->shape.dim[i]);
-		fprintf(f, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", at,
-		        end);
+		st_head_tensor(f, v->name, dtype_info[v->dt].st,
+		               v->shape.rank, v->shape.dim, (uint64_t)at,
+		               (uint64_t)end);
 		at = end;
 	}
-	putc('}', f);
 }
 
 /* The header, padded so that the data begin aligned; the caller frees *text,
@@ -82,10 +75,7 @@ make_header(const Graph *g, char **text, size_t *n, Diag *d)
 		                  strerror(errno));
 	}
 	put_header(f, g);
-	fflush(f);
-	for (size_t k = *n; k % ALIGN; k++)
-		putc(' ', f);
-	return fclose(f) == 0
+	return st_head_close(f, n, ALIGN)
 		|| diag_error(d, "the weights' header: %s", strerror(errno));
 }
 
@@ -94,8 +84,7 @@ write_file(FILE *f, const char *head, size_t nhead, const Graph *g)
 {
 	unsigned char size[8];
 
-	for (int i = 0; i < 8; i++)
-		size[i] = (unsigned char)((uint64_t)nhead >> 8 * i);
+	st_head_length(size, nhead);
 	if (fwrite(size, 1, 8, f) != 8 || fwrite(head, 1, nhead, f) != nhead)
 		return false;
 	FOR_VALS (v, g) {

@@ -33,8 +33,8 @@ enum { MAX_RANK = 8, VARIADIC = 255, NOSTAT = INT32_MAX };
 
 typedef enum {
 	DT_NONE,
-#define DT(id, text, nbytes, ctype, onnx, st, cls) DT_##id,
-#include "ir/dtypes.h"
+#define DT(id, text, nbytes, ctype, onnx, st, npy, cls) DT_##id,
+#include "runtime/support/dtypes.h"
 #undef DT
 	DT_COUNT
 } DType;

@@ -1,6 +1,6 @@
 /* Shapes, and the contents of constants. */
 #include "ir/ir.h"
-#include "ir/base/half.h"
+#include "runtime/support/half.h"
 
 #include <math.h>
 #include <stdio.h>

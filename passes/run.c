@@ -12,6 +12,7 @@
 #include "passes/replay/replay.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
+#include "runtime/support/now.h"
 
 #include <errno.h>
 #include <string.h>
@@ -209,7 +210,7 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
         const char *broken_by[32])
 {
 	int errors = diag_errors(p->diag);
-	double start = watch_clock();
+	double start = now_sec();
 	uint32_t lost;
 	bool ok;
 
@@ -236,7 +237,7 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
 	if (p->opt && p->opt->stats)
 		diag_note(p->diag, "pass %s: %u nodes, %u values, %.3f s",
 		          pass->name, g->nnode - 1, g->nval - 1,
-		          watch_clock() - start);
+		          now_sec() - start);
 	if (!is_checked(p, g, pass) || graph_verify(g, p->diag))
 		return true;
 	diag_internal(p->diag, "pass %s left a faulty graph", pass->name);

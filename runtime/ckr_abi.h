@@ -15,7 +15,7 @@
 #define CKR_ABI_VERSION 5
 #define CKR_MAX_RANK 8
 
-/* ORDER DT: as ir/dtypes.h, from 1. */
+/* ORDER DT: as runtime/support/dtypes.h, from 1. */
 enum ckr_dtype {
 	CKR_NONE, CKR_F32, CKR_F64, CKR_F16, CKR_BF16, CKR_I64, CKR_I32,
 	CKR_I16, CKR_I8, CKR_U64, CKR_U32, CKR_U16, CKR_U8, CKR_BOOL

@@ -1,6 +1,6 @@
 /* What `ckc inspect` found, as JSON. */
 #include "frontend/inspect/findings.h"
-#include "ir/base/utf8.h"
+#include "runtime/support/utf8.h"
 
 static void
 put(FILE *out, const char *before, const char *text)

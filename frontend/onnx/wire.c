@@ -5,7 +5,7 @@
  * varints of five bytes, so that they can be filled in afterwards.
  */
 #include "frontend/onnx/wire.h"
-#include "ir/base/utf8.h"
+#include "runtime/support/utf8.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "ir/base/diag.h"
 #include "ir/base/arena.h"
-#include "ir/base/utf8.h"
+#include "runtime/support/utf8.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
 struct watch {
 	const volatile sig_atomic_t *stop;      /* not 0: interrupted; NULL:
 	                                         * never */
-	double end;                     /* by watch_clock; 0: no limit */
+	double end;                     /* by now_sec; 0: no limit */
 	bool late;                      /* the end has been seen */
 };
 
@@ -33,7 +33,5 @@ bool watch_over(struct watch *);
 double watch_left(const struct watch *);
 /* From now on so many seconds; the first call counts. */
 void watch_begin(struct watch *, double sec);
-/* A clock for durations, in seconds. */
-double watch_clock(void);
 
 #endif

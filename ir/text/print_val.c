@@ -2,7 +2,7 @@
  * contents. */
 #include "ir/text/print.h"
 #include "ir/text/text.h"
-#include "ir/base/half.h"
+#include "runtime/support/half.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *  "links": [{"source", "target"}]}; other keys are skipped.
  */
 #include "passes/bare/dag.h"
-#include "ir/base/json_read.h"
+#include "runtime/support/json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { NODES_MAX = 1 << 22, LINKS_MAX = 1 << 25 };
 
 struct reader {
 	struct json json;
-	const char *begin;              /* of the text */
+	const char *text;               /* as it was read */
 	struct dag *g;
 	size_t node_cap, ram_cap, cpu_cap, back_cap;
 	int32_t *link;
@@ -33,8 +33,8 @@ fail(struct reader *r, const char *what)
 	if (r->failed)
 		return false;
 	r->failed = true;
-	for (const char *c = r->begin; c < r->json.s; c++)
-		line += *c == '\n';
+	for (size_t i = 0; i < r->json.at; i++)
+		line += r->text[i] == '\n';
 	return diag_error(r->diag, "line %zu: %s", line, what);
 }
 
@@ -42,7 +42,7 @@ struct node {
 	int64_t id, ram;
 	double cpu;
 	bool backward;
-	const char *name;
+	char *name;
 };
 
 static bool
@@ -51,19 +51,18 @@ node_member(struct json *j, const char *key, void *data)
 	struct node *n = data;
 
 	if (!strcmp(key, "id"))
-		return json_whole(j, &n->id);
+		return json_uint(j, &n->id);
 	if (!strcmp(key, "cost_ram"))
-		return json_whole(j, &n->ram);
+		return json_uint(j, &n->ram);
 	if (!strcmp(key, "cost_cpu"))
 		return json_number(j, &n->cpu) && n->cpu >= 0;
 	if (!strcmp(key, "backward")) {
 		n->backward = json_word(j, "true");
 		return n->backward || json_skip(j);
 	}
-	if (!strcmp(key, "name") && json_take(j, '"')) {
-		j->s--;
-		n->name = json_string(j);
-		return n->name != NULL;
+	if (!strcmp(key, "name") && json_accept(j, '"')) {
+		j->at--;
+		return json_string(j, &n->name);
 	}
 	return json_skip(j);
 }
@@ -109,9 +108,9 @@ link_member(struct json *j, const char *key, void *data)
 	int64_t *end = data;
 
 	if (!strcmp(key, "source"))
-		return json_whole(j, &end[0]);
+		return json_uint(j, &end[0]);
 	if (!strcmp(key, "target"))
-		return json_whole(j, &end[1]);
+		return json_uint(j, &end[1]);
 	return json_skip(j);
 }
 
@@ -187,15 +186,14 @@ check_links(struct reader *r)
 bool
 dag_read(const char *text, size_t n, struct dag *g, Arena *arena, Diag *diag)
 {
-	char *begin = arena_alloc(arena, n + 1);
 	struct reader r = {
-		.json = { begin, begin + n, arena }, .begin = begin,
-		.g = g, .arena = arena, .diag = diag,
+		.json = { .text = arena_alloc(arena, n + 1), .size = n },
+		.text = text, .g = g, .arena = arena, .diag = diag,
 	};
 	int64_t sum = 0;
 
 	memset(g, 0, sizeof *g);
-	memcpy(begin, text, n);         /* ends with 0 */
+	memcpy(r.json.text, text, n);
 	if (!json_object(&r.json, top_member, &r))
 		return fail(&r, "not JSON");
 	if (!json_end(&r.json))

@@ -9,7 +9,7 @@
  * source  NVIDIA's data sheets of A100 80GB SXM, H100 SXM, H200 SXM
  */
 #include "passes/cost/cost.h"
-#include "ir/base/json_read.h"
+#include "runtime/support/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -111,6 +111,7 @@ struct reader {
 	struct device *d;
 	struct measured *measured;
 	size_t cap;
+	Arena *arena;
 	double mean, least;             /* seconds of all together */
 };
 
@@ -155,10 +156,12 @@ measured_member(struct json *j, const char *key, void *data)
 	struct measured *m = &row->m;
 
 	if (!strcmp(key, "op")) {
-		const char *s = json_string(j);
+		char *s;
 
-		m->op = s ? op_find(s) : OP_NONE;
-		return s;
+		if (!json_string(j, &s))
+			return false;
+		m->op = op_find(s);
+		return true;
 	}
 	return !strcmp(key, "least") ? amount(j, &m->sec)
 		: !strcmp(key, "seconds") ? amount(j, &row->mean)
@@ -177,7 +180,7 @@ measured_element(struct json *j, void *data)
 		return false;
 	if (row.m.op == OP_NONE || row.m.sec < 0)
 		return true;
-	r->measured = arena_grow(j->arena, r->measured, n, &r->cap, n + 1,
+	r->measured = arena_grow(r->arena, r->measured, n, &r->cap, n + 1,
 	                         sizeof row.m);
 	r->measured[n] = row.m;
 	r->d->nmeasured++;
@@ -192,10 +195,13 @@ member(struct json *j, const char *key, void *data)
 	struct reader *r = data;
 
 	if (!strcmp(key, "name")) {
-		const char *s = r->d->name = json_string(j);
+		char *s;
 
+		if (!json_string(j, &s))
+			return false;
+		r->d->name = s;
 		/* plans repeat it as it is */
-		return s && strspn(s, NAME_CHARS) == strlen(s);
+		return strspn(s, NAME_CHARS) == strlen(s);
 	}
 	for (int i = 0; i < NFIELD; i++)
 		if (!strcmp(key, field[i].key))
@@ -254,10 +260,11 @@ device_measured(const struct device *d, Op op, double flops, double bytes)
 bool
 device_parse(struct device *d, const char *text, size_t n, Arena *arena)
 {
-	struct reader r = { .d = d };
-	struct json j = { text, text + n, arena };
+	struct reader r = { .d = d, .arena = arena };
+	struct json j = { .text = arena_alloc(arena, n + 1), .size = n };
 
 	*d = (struct device){ 0 };
+	memcpy(j.text, text, n);
 	if (!json_object(&j, member, &r) || !json_end(&j))
 		return false;
 	d->spread = r.least > 0 ? r.mean / r.least : 0;

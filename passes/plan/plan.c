@@ -17,6 +17,7 @@
 #include "passes/plan/cheap.h"
 #include "passes/plan/plan.h"
 #include "passes/place/place.h"
+#include "runtime/support/now.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -199,7 +200,7 @@ choose_preset(Pass *p, struct remat *r, const uint8_t *must,
 static bool
 plan_graph(Pass *p, Graph *g)
 {
-	double started = watch_clock();
+	double started = now_sec();
 	struct remat *r;
 	struct found plan = { .live = -1 };
 	struct choice *c = NULL;
@@ -251,7 +252,7 @@ plan_graph(Pass *p, Graph *g)
 		cheap_account(p, g, r, must);
 	p->recompute_sec = found_eval(r, &plan).sec;
 	remat_apply(r, g);
-	p->solver_sec = watch_clock() - started;
+	p->solver_sec = now_sec() - started;
 	p->changed = true;
 	return true;
 }

@@ -5,7 +5,7 @@
  * note    Nothing but shapes and text; what comes from outside is escaped.
  */
 #include "passes/plan/frontier.h"
-#include "ir/base/utf8.h"
+#include "runtime/support/utf8.h"
 
 #include <math.h>
 #include <string.h>

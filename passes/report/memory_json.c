@@ -1,6 +1,6 @@
 /* The object `memory` of --json: where the bytes go, and the FLOPs. */
 #include "passes/report/memory.h"
-#include "ir/base/utf8.h"
+#include "runtime/support/utf8.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

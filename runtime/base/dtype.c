@@ -8,22 +8,14 @@
 #include <math.h>
 #include <string.h>
 
-/* ORDER DT */
+#include "runtime/support/half.h"
+
 const struct dtype_row dtype_row[CKR_DTYPE_COUNT] = {
 	[CKR_NONE] = { "none", "", NULL, 0, 0 },
-	[CKR_F32] = { "f32", "F32", "f4", 4, 'f' },
-	[CKR_F64] = { "f64", "F64", "f8", 8, 'f' },
-	[CKR_F16] = { "f16", "F16", "f2", 2, 'f' },
-	[CKR_BF16] = { "bf16", "BF16", NULL, 2, 'f' },
-	[CKR_I64] = { "i64", "I64", "i8", 8, 'i' },
-	[CKR_I32] = { "i32", "I32", "i4", 4, 'i' },
-	[CKR_I16] = { "i16", "I16", "i2", 2, 'i' },
-	[CKR_I8] = { "i8", "I8", "i1", 1, 'i' },
-	[CKR_U64] = { "u64", "U64", "u8", 8, 'u' },
-	[CKR_U32] = { "u32", "U32", "u4", 4, 'u' },
-	[CKR_U16] = { "u16", "U16", "u2", 2, 'u' },
-	[CKR_U8] = { "u8", "U8", "u1", 1, 'u' },
-	[CKR_BOOL] = { "bool", "BOOL", "b1", 1, 'b' },
+#define DT(id, text, nbytes, ctype, onnx, st, npy, cls) \
+	[CKR_##id] = { text, st, npy, nbytes, cls },
+#include "runtime/support/dtypes.h"
+#undef DT
 };
 
 uint8_t
@@ -67,69 +59,6 @@ dtype_bytes(uint8_t d, int rank, const int64_t *dim, uint64_t *nelem,
 	return *nbytes <= (uint64_t)1 << 62 && n <= (uint64_t)1 << 62;
 }
 
-static float
-bits_float(uint32_t u)
-{
-	float f;
-
-	memcpy(&f, &u, 4);
-	return f;
-}
-
-static uint32_t
-float_bits(float f)
-{
-	uint32_t u;
-
-	memcpy(&u, &f, 4);
-	return u;
-}
-
-static float
-half_float(uint16_t h)
-{
-	uint32_t sign = (uint32_t)(h & 0x8000) << 16;
-	uint32_t e = h >> 10 & 31, m = h & 1023;
-
-	if (e == 31)
-		return bits_float(sign | 0x7f800000 | m << 13);
-	if (e)
-		return bits_float(sign | (e + 112) << 23 | m << 13);
-	/* subnormal: m * 2^-24 is exact in f32 */
-	return (sign ? -1.0f : 1.0f) * (float)m * 0x1p-24f;
-}
-
-/* Round to nearest even, by counting in units of the last place.  A result of
- * 2048 units carries into the exponent, as it should. */
-static uint16_t
-float_half(float f)
-{
-	uint32_t u = float_bits(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
-	double x = fabs((double)f), unit;
-	int e;
-
-	if (a > 0x7f800000)
-		return (uint16_t)(sign | 0x7e00);
-	if (x >= 65520)
-		return (uint16_t)(sign | 0x7c00);
-	e = (int)(a >> 23) - 127;
-	if (e < -14)
-		e = -14;
-	unit = ldexp(1.0, e - 10);
-	x = nearbyint(x / unit);        /* 0..2048, exact */
-	return (uint16_t)(sign + ((uint32_t)(e + 14) << 10) + (uint32_t)x);
-}
-
-static uint16_t
-float_bf16(float f)
-{
-	uint32_t u = float_bits(f);
-
-	if ((u & 0x7fffffff) > 0x7f800000)
-		return (uint16_t)(u >> 16 | 64);
-	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
 #define LOAD(type) (memcpy(&type##_, p, sizeof(type##_)), type##_)
 
 double
@@ -146,9 +75,9 @@ dtype_double(uint8_t d, const void *p)
 	case CKR_F64:
 		return LOAD(d);
 	case CKR_F16:
-		return (double)half_float(LOAD(h));
+		return (double)half_to_float(LOAD(h));
 	case CKR_BF16:
-		return (double)bits_float((uint32_t)LOAD(h) << 16);
+		return (double)bf16_to_float(LOAD(h));
 	case CKR_U64:
 		memcpy(&l_, p, 8);
 		return (double)(uint64_t)l_;
@@ -242,10 +171,10 @@ store_float(uint8_t d, unsigned char *p, double x)
 		memcpy(p, &x, 8);
 		return;
 	case CKR_F16:
-		h = float_half(f);
+		h = float_to_half(f);
 		break;
 	default:
-		h = float_bf16(f);
+		h = float_to_bf16(f);
 	}
 	memcpy(p, &h, 2);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/now.h"
+#include "runtime/support/now.h"
 #include "runtime/ckr.h"
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/ckrun/data.h"

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "runtime/file/array.h"
-#include "runtime/file/json.h"
+#include "runtime/support/json.h"
+#include "runtime/support/st_head.h"
+#include "runtime/support/utf8.h"
 
 enum { MAX_HEADER = 100 << 20, DATA_ALIGN = 64 };
 
@@ -24,15 +26,8 @@ struct reader {
 	struct err *e;
 	size_t cap, meta_cap;
 	uint64_t data;                  /* where data begins */
+	ckr_status failed;              /* of what is no fault of JSON */
 };
-
-static ckr_status
-bad(struct reader *r, const char *what)
-{
-	return err_set(r->e, CKR_EFORMAT, "%s: not a valid safetensors file: "
-	               "%s (byte %zu of the header)", r->f->path,
-	               r->j.fault ? r->j.fault : what, r->j.at);
-}
 
 static bool
 grow(void **v, size_t n, size_t *cap, size_t size)
@@ -50,98 +45,80 @@ grow(void **v, size_t n, size_t *cap, size_t size)
 	return true;
 }
 
-static ckr_status
-read_metadata(struct reader *r)
+static bool
+out_of_memory(struct reader *r)
 {
+	r->failed = err_set(r->e, CKR_ENOMEM, "out of memory");
+	return false;
+}
+
+static bool
+read_meta(struct json *j, const char *key, void *reader)
+{
+	struct reader *r = reader;
 	struct array_file *f = r->f;
-	struct meta m;
+	char *value;
 
-	if (!json_expect(&r->j, '{'))
-		return bad(r, "metadata");
-	if (json_accept(&r->j, '}'))
-		return CKR_OK;
-	do {
-		char *key, *value;
-
-		if (!json_string(&r->j, &key) || !json_expect(&r->j, ':')
-		    || !json_string(&r->j, &value))
-			return bad(r, "metadata");
-		m = (struct meta){ key, value };
-		if (!grow((void **)&f->meta, f->nmeta, &r->meta_cap, sizeof(m)))
-			return err_set(r->e, CKR_ENOMEM, "out of memory");
-		f->meta[f->nmeta++] = m;
-	} while (json_accept(&r->j, ','));
-	return json_expect(&r->j, '}') ? CKR_OK : bad(r, "metadata");
+	if (!json_string(j, &value))
+		return false;
+	if (!grow((void **)&f->meta, f->nmeta, &r->meta_cap, sizeof(*f->meta)))
+		return out_of_memory(r);
+	f->meta[f->nmeta++] = (struct meta){ key, value };
+	return true;
 }
 
-static ckr_status
-read_shape(struct reader *r, struct array *a)
+static bool
+read_extent(struct json *j, void *array)
 {
-	if (!json_expect(&r->j, '['))
-		return bad(r, "shape");
-	if (json_accept(&r->j, ']'))
-		return CKR_OK;
-	do {
-		if (a->rank == CKR_MAX_RANK)
-			return bad(r, "more than 8 dimensions");
-		if (!json_uint(&r->j, &a->dim[a->rank++]))
-			return bad(r, "shape");
-	} while (json_accept(&r->j, ','));
-	return json_expect(&r->j, ']') ? CKR_OK : bad(r, "shape");
+	struct array *a = array;
+
+	if (a->rank == CKR_MAX_RANK)
+		return json_fail(j, "more than 8 dimensions");
+	return json_uint(j, &a->dim[a->rank++]);
 }
 
-/* One field of a tensor's object; *have collects which were seen. */
-static ckr_status
-read_field(struct reader *r, struct array *a, int64_t offset[2],
-           unsigned *have)
-{
-	struct json *j = &r->j;
-	char *key, *type;
-	unsigned bit;
+/* A tensor's object. */
+struct entry {
+	struct array a;
+	int64_t offset[2];
+	unsigned have;                  /* which fields were seen */
+};
 
-	if (!json_string(j, &key) || !json_expect(j, ':'))
-		return bad(r, "tensor");
-	bit = !strcmp(key, "dtype") ? 1 : !strcmp(key, "shape") ? 2
-	      : !strcmp(key, "data_offsets") ? 4 : 0;
-	if (*have & bit)
-		return bad(r, "a field occurs twice");
-	*have |= bit;
+static bool
+read_field(struct json *j, const char *key, void *entry)
+{
+	struct entry *t = entry;
+	unsigned bit = !strcmp(key, "dtype") ? 1 : !strcmp(key, "shape") ? 2
+	               : !strcmp(key, "data_offsets") ? 4 : 0;
+	char *type;
+
+	if (t->have & bit)
+		return json_fail(j, "a field occurs twice");
+	t->have |= bit;
 	switch (bit) {
 	case 1:
 		if (!json_string(j, &type))
-			return bad(r, "dtype");
-		a->dtype = dtype_from_st(type, strlen(type));
-		return CKR_OK;
+			return false;
+		t->a.dtype = dtype_from_st(type, strlen(type));
+		return true;
 	case 2:
-		return read_shape(r, a);
+		return json_list(j, read_extent, &t->a);
 	case 4:
-		if (!json_expect(j, '[') || !json_uint(j, &offset[0])
-		    || !json_expect(j, ',') || !json_uint(j, &offset[1])
-		    || !json_expect(j, ']'))
-			return bad(r, "data_offsets");
-		return CKR_OK;
+		return json_expect(j, '[') && json_uint(j, &t->offset[0])
+		       && json_expect(j, ',') && json_uint(j, &t->offset[1])
+		       && json_expect(j, ']');
 	default:
-		return json_skip(j) ? CKR_OK : bad(r, "tensor");
+		return json_skip(j);
 	}
 }
 
 static ckr_status
-read_tensor(struct reader *r, const char *name)
+add_tensor(struct reader *r, struct array a, const int64_t offset[2])
 {
 	struct array_file *f = r->f;
-	struct array a = { .name = name };
-	int64_t offset[2] = { 0, 0 };
-	unsigned have = 0;
 	char text[NAME_TEXT];
 
-	if (!json_expect(&r->j, '{'))
-		return bad(r, "tensor");
-	do {
-		CKR_TRY(read_field(r, &a, offset, &have));
-	} while (json_accept(&r->j, ','));
-	if (!json_expect(&r->j, '}') || have != 7)
-		return bad(r, "dtype, shape or data_offsets is missing");
-	err_name(text, sizeof(text), name);
+	err_name(text, sizeof(text), a.name);
 	if (offset[0] > offset[1]
 	    || (uint64_t)offset[1] > f->size - r->data)
 		return err_set(r->e, CKR_EFORMAT, "%s: tensor '%s' lies at "
@@ -168,27 +145,20 @@ read_tensor(struct reader *r, const char *name)
 	return CKR_OK;
 }
 
-static ckr_status
-read_all(struct reader *r)
+static bool
+read_entry(struct json *j, const char *name, void *reader)
 {
-	if (!json_expect(&r->j, '{'))
-		return bad(r, "header");
-	if (!json_accept(&r->j, '}')) {
-		do {
-			char *name;
+	struct reader *r = reader;
+	struct entry t = { .a.name = name };
 
-			if (!json_string(&r->j, &name)
-			    || !json_expect(&r->j, ':'))
-				return bad(r, "header");
-			if (!strcmp(name, "__metadata__"))
-				CKR_TRY(read_metadata(r));
-			else
-				CKR_TRY(read_tensor(r, name));
-		} while (json_accept(&r->j, ','));
-		if (!json_expect(&r->j, '}'))
-			return bad(r, "header");
-	}
-	return json_end(&r->j) ? CKR_OK : bad(r, "header");
+	if (!strcmp(name, "__metadata__"))
+		return json_object(j, read_meta, r);
+	if (!json_object(j, read_field, &t))
+		return false;
+	if (t.have != 7)
+		return json_fail(j, "dtype, shape or data_offsets is missing");
+	r->failed = add_tensor(r, t.a, t.offset);
+	return r->failed == CKR_OK;
 }
 
 static int
@@ -272,22 +242,15 @@ safetensors_read_header(struct array_file *f, struct err *e)
 	f->text[n] = '\0';
 	r.j = (struct json){ .text = f->text, .size = n };
 	r.data = 8 + n;
-	CKR_TRY(read_all(&r));
-	return need_apart(&r);
+	if (json_object(&r.j, read_entry, &r) && json_end(&r.j))
+		return need_apart(&r);
+	return r.failed ? r.failed
+	       : err_set(e, CKR_EFORMAT, "%s: not a valid safetensors file: "
+	                 "%s (byte %zu of the header)", f->path, r.j.fault,
+	                 r.j.at);
 }
 
 /* ---- writing ---- */
-
-static void
-put_entry(FILE *h, const struct st_entry *t, uint64_t from, uint64_t to)
-{
-	json_put(h, t->name);
-	fprintf(h, ":{\"dtype\":\"%s\",\"shape\":[", dtype_row[t->dtype].st);
-	for (int k = 0; k < t->rank; k++)
-		fprintf(h, "%s%lld", k ? "," : "", (long long)t->dim[k]);
-	fprintf(h, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)from,
-	        (unsigned long long)to);
-}
 
 /* The header text; w->at is filled relative to the data's beginning. */
 static ckr_status
@@ -303,9 +266,9 @@ make_header(struct st_writer *w, const struct st_entry *t, size_t n,
 	fputs("{\"__metadata__\":{\"format\":\"ckc\"", h);
 	for (size_t i = 0; i < nmeta; i++) {
 		fputc(',', h);
-		json_put(h, meta[i].key);
+		utf8_json(h, meta[i].key);
 		fputc(':', h);
-		json_put(h, meta[i].value);
+		utf8_json(h, meta[i].value);
 	}
 	fputc('}', h);
 	for (size_t i = 0; i < n; i++) {
@@ -317,16 +280,11 @@ make_header(struct st_writer *w, const struct st_entry *t, size_t n,
 			return err_set(e, CKR_EARG, "'%s' is too large",
 			               t[i].name);
 		}
-		fputc(',', h);
-		put_entry(h, &t[i], w->at[i], at);
+		st_head_tensor(h, t[i].name, dtype_row[t[i].dtype].st,
+		               t[i].rank, t[i].dim, w->at[i], at);
 	}
 	w->at[n] = at;
-	fputc('}', h);
-	/* blanks so that data begins on a multiple of 64 */
-	fflush(h);
-	for (size_t k = *size; (k + 8) % DATA_ALIGN; k++)
-		fputc(' ', h);
-	if (fclose(h))
+	if (!st_head_close(h, size, DATA_ALIGN))
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	return CKR_OK;
 }
@@ -347,11 +305,9 @@ st_begin(struct st_writer *w, const char *path, const struct st_entry *t,
 	s = make_header(w, t, n, meta, nmeta, &text, &size, e);
 	if (s == CKR_OK)
 		s = new_file_open(&w->file, path, e);
-	if (s == CKR_OK) {
-		for (int i = 0; i < 8; i++)
-			len[i] = (unsigned char)((uint64_t)size >> 8 * i);
+	st_head_length(len, size);
+	if (s == CKR_OK)
 		s = file_write(w->file.fd, path, len, 8, 0, e);
-	}
 	if (s == CKR_OK)
 		s = file_write(w->file.fd, path, text, size, 8, e);
 	free(text);

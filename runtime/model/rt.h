@@ -10,7 +10,7 @@
 #include "runtime/base/err.h"
 #include "runtime/blas/gemm.h"
 #include "runtime/base/mem.h"
-#include "runtime/base/now.h"
+#include "runtime/support/now.h"
 
 /* What can be undone of a step, and when it must be. */
 struct guard {

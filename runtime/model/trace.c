@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/file/json.h"
 #include "runtime/model/rt.h"
+#include "runtime/support/utf8.h"
 
 enum { TRACED_STEPS = 3 };
 
@@ -147,13 +147,13 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
 	double sec = e->to - e->from;
 
 	fprintf(f, "{\"name\":");
-	json_put(f, s->op);
+	utf8_json(f, s->op);
 	fprintf(f, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":1,"
 	        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%llu,\"micro\":%u,"
 	        "\"index\":%u,\"onnx\":", phase_text(s->phase),
 	        (e->from - t->start) * 1e6, sec * 1e6,
 	        (unsigned long long)e->train_step + 1, e->micro, e->step);
-	json_put(f, s->origin ? s->origin : "");
+	utf8_json(f, s->origin ? s->origin : "");
 	fprintf(f, ",\"planned_us\":%.3f,\"gflops\":%.3f,\"gbytes\":%.3f}},\n",
 	        s->sec * 1e6, sec > 0 ? s->flops / sec * 1e-9 : 0,
 	        sec > 0 ? s->bytes / sec * 1e-9 : 0);
@@ -177,7 +177,7 @@ put_trace(FILE *f, void *ctx)
 		put_event(f, t, &t->event[i], p, live[t->event[i].step]);
 	fputs("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":"
 	      "{\"name\":", f);
-	json_put(f, c->lib->name);
+	utf8_json(f, c->lib->name);
 	fputs("}}\n]}\n", f);
 }
 
@@ -316,9 +316,9 @@ put_profile(FILE *f, void *ctx)
 	best_rates(m, p, &flops, &bytes);
 	fputs("{\"format\":\"ckc-profile\",\"version\":1,\"name\":\"measured\","
 	      "\"model\":", f);
-	json_put(f, c->lib->name);
+	utf8_json(f, c->lib->name);
 	fprintf(f, ",\"threads\":%d,\"blas\":", c->env.threads);
-	json_put(f, c->gemm.text);
+	utf8_json(f, c->gemm.text);
 	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
 	        "\"bandwidth\":%.6g,\"cold\":%u,\"ops\":[",
 	        (unsigned long long)(c->step - m->first), flops, bytes,
@@ -329,9 +329,9 @@ put_profile(FILE *f, void *ctx)
 		if (!m->calls[i])
 			continue;
 		fprintf(f, "%s\n{\"index\":%u,\"op\":", comma, i);
-		json_put(f, s->op);
+		utf8_json(f, s->op);
 		fprintf(f, ",\"phase\":\"%s\",\"onnx\":", phase_text(s->phase));
-		json_put(f, s->origin ? s->origin : "");
+		utf8_json(f, s->origin ? s->origin : "");
 		fprintf(f, ",\"seconds\":%.9g,\"least\":%.9g,\"planned\":%.9g,"
 		        "\"flops\":%.17g,\"bytes\":%.17g}",
 		        mean_sec(m, i), m->least[i], s->sec,

@@ -2,7 +2,7 @@
 #include "tests/codegen/blocked.h"
 
 #include "codegen/cpu/tile.h"
-#include "ir/base/half.h"
+#include "runtime/support/half.h"
 #include "passes/place/place.h"
 
 #include <dlfcn.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tests/ref/interp_int.h"
-#include "ir/base/half.h"
+#include "runtime/support/half.h"
 
 /* ---- values ---- */
 

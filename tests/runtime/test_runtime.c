@@ -21,7 +21,8 @@
 #include "runtime/file/array.h"
 #include "runtime/ckr.h"
 #include "runtime/blas/gemm.h"
-#include "runtime/file/json.h"
+#include "runtime/support/json.h"
+#include "runtime/support/utf8.h"
 #include "runtime/base/rng.h"
 #include "tests/sanitize/sanitized.h"
 
@@ -207,6 +208,69 @@ json_ok(const char *text)
 	return ok;
 }
 
+/* Sums what stands in a list, or under "x", of 1, 2.5, true, [..], {..}. */
+static bool
+sum_element(struct json *, void *sum);
+
+static bool
+sum_member(struct json *j, const char *key, void *sum)
+{
+	return strcmp(key, "x") ? json_skip(j) : sum_element(j, sum);
+}
+
+static bool
+sum_element(struct json *j, void *sum)
+{
+	double x = 1;
+
+	if (json_accept(j, '[') || json_accept(j, '{')) {
+		bool list = j->text[--j->at] == '[';
+
+		return list ? json_list(j, sum_element, sum)
+			: json_object(j, sum_member, sum);
+	}
+	if (!json_word(j, "true") && !json_number(j, &x))
+		return false;
+	*(double *)sum += x;
+	return true;
+}
+
+static void
+test_json_members(void **state)
+{
+	static const struct {
+		const char *text, *fault;
+		double sum;
+	} c[] = {
+		{ " [1, 2.5, true, [ ], [-3], {} ] ", NULL, 1.5 },
+		{ "[{\"x\" : 1, \"\\u0078\":2,\"y\":[5]}]", NULL, 3 },
+		{ "[1, 2", "expected ',' or ']'", 3 },
+		{ "[{\"x\" 1}]", "expected ':'", 0 },
+		{ "[{\"x\":1 \"x\":1}]", "expected ',' or '}'", 1 },
+		{ "[1, 0x2]", "expected a number", 1 },
+		{ "[1, .5]", "expected a number", 1 },
+		{ "[inf]", "expected a number", 0 },
+		{ "[null]", "expected a number", 0 },
+		{ "[{1:1}]", "expected a string", 0 },
+		{ "[] []", "text after the end", 0 },
+		{ "", "expected '['", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+		char *text = strdup(c[i].text);
+		struct json j = { .text = text, .size = strlen(text) };
+		double sum = 0;
+		bool ok = json_list(&j, sum_element, &sum) && json_end(&j);
+
+		assert_int_equal(ok, !c[i].fault);
+		if (!ok)
+			assert_string_equal(j.fault, c[i].fault);
+		assert_true(sum == c[i].sum);
+		free(text);
+	}
+}
+
 static void
 test_json(void **state)
 {
@@ -220,6 +284,9 @@ test_json(void **state)
 	assert_true(json_string(&j, &s));
 	assert_string_equal(s, "a\xc3\xa9\xf0\x9f\x98\x80\n");
 	assert_true(json_ok("{\"a\":[1,2,{\"b\":null}],\"c\":-1.5e3}"));
+	assert_false(json_ok("{\"a\":yes}"));
+	assert_false(json_ok("0x10"));
+	assert_false(json_ok("1e999"));
 	assert_false(json_ok("{\"a\":}"));
 	assert_false(json_ok("{\"a\":1,}"));
 	assert_false(json_ok("[1 2]"));
@@ -233,10 +300,10 @@ test_json(void **state)
 	deep[sizeof(deep) - 1] = '\0';
 	assert_false(json_ok(deep));
 	out = open_memstream(&quoted, &n);
-	json_put(out, "a\"\\\n\xff\xc3\xa9\xc3");
+	utf8_json(out, "a\"\\\n\xff\xc3\xa9\xc3");
 	fclose(out);
-	assert_string_equal(quoted, "\"a\\\"\\\\\\u000a\xef\xbf\xbd\xc3\xa9"
-	                    "\xef\xbf\xbd\"");
+	assert_string_equal(quoted, "\"a\\\"\\\\\\u000a\\ufffd\xc3\xa9"
+	                    "\\ufffd\"");
 	free(quoted);
 }
 
@@ -1219,6 +1286,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_half),
 		cmocka_unit_test(test_convert_range),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_members),
 		cmocka_unit_test(test_st_hostile),
 		cmocka_unit_test(test_st_write),
 		cmocka_unit_test(test_atomic),

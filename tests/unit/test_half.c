@@ -1,5 +1,5 @@
 #include "tests/unit/unit.h"
-#include "ir/base/half.h"
+#include "runtime/support/half.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "ir/base/utf8.h"
+#include "runtime/support/utf8.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "ir/base/half.h"
+#include "runtime/support/half.h"
 
 #include <string.h>
 

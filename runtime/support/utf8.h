@@ -1,6 +1,6 @@
 /* Text from files: is it UTF-8, and as a string of JSON. */
-#ifndef IR_UTF8_H
-#define IR_UTF8_H
+#ifndef CKR_UTF8_H
+#define CKR_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "runtime/base/now.h"
+#include "runtime/support/now.h"
 
 #include <time.h>
 

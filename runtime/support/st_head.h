@@ -1,0 +1,21 @@
+/* What stands before the data of a safetensors file: 8 bytes with the length
+ * of a header, and the header, an object of JSON with a member per tensor. */
+#ifndef CKR_ST_HEAD_H
+#define CKR_ST_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A comma and the tensor's member: its data are bytes from..to-1. */
+void st_head_tensor(FILE *, const char *name, const char *dtype, int rank,
+                    const int64_t *dim, uint64_t from, uint64_t to);
+/* End the object and close the stream, one of open_memstream that keeps its
+ * size in *n: blanks make the data begin on a multiple of align.  False: no
+ * memory. */
+bool st_head_close(FILE *, const size_t *n, size_t align);
+/* The 8 bytes before a header of n. */
+void st_head_length(unsigned char length[8], uint64_t n);
+
+#endif
