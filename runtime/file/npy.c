@@ -1,7 +1,6 @@
 /* .npy and .npz files.
  *
- * .npy: "\x93NUMPY", version, header length, a Python dict as text:
- *	{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+ * .npy: a header (support/npy.h) and the elements.
  * .npz: a zip archive of such files, as numpy.savez writes it: stored, not
  * compressed.  Only the central directory is believed; sizes are checked
  * against the file.
@@ -10,8 +9,9 @@
 #include <string.h>
 
 #include "runtime/file/array.h"
+#include "runtime/support/npy.h"
 
-enum { MAX_HEADER = 1 << 16, MAX_MEMBERS = 1 << 16 };
+enum { MAX_MEMBERS = 1 << 16 };
 
 static uint32_t
 le(const unsigned char *p, int n)
@@ -29,154 +29,24 @@ le8(const unsigned char *p)
 	return (uint64_t)le(p + 4, 4) << 32 | le(p, 4);
 }
 
-/* ---- the dict ---- */
+/* ---- .npy ---- */
 
-struct text {
-	const char *p, *end;
-};
-
-static void
-blanks(struct text *t)
-{
-	while (t->p < t->end && (*t->p == ' ' || *t->p == '\n'
-	                         || *t->p == '\t'))
-		t->p++;
-}
-
-static bool
-take(struct text *t, char c)
-{
-	blanks(t);
-	if (t->p == t->end || *t->p != c)
-		return false;
-	t->p++;
-	return true;
-}
-
-static bool
-quoted(struct text *t, char *out, size_t size)
-{
-	char quote;
-	size_t n = 0;
-
-	blanks(t);
-	if (t->p == t->end || (*t->p != '\'' && *t->p != '"'))
-		return false;
-	quote = *t->p++;
-	while (t->p < t->end && *t->p != quote) {
-		if (*t->p == '\\' || n + 1 >= size)
-			return false;
-		out[n++] = *t->p++;
-	}
-	if (t->p == t->end)
-		return false;
-	t->p++;
-	out[n] = '\0';
-	return true;
-}
-
-static bool
-number(struct text *t, int64_t *x)
-{
-	const char *start;
-
-	blanks(t);
-	start = t->p;
-	*x = 0;
-	for (; t->p < t->end && *t->p >= '0' && *t->p <= '9'; t->p++)
-		if (__builtin_mul_overflow(*x, (int64_t)10, x)
-		    || __builtin_add_overflow(*x, *t->p - '0', x))
-			return false;
-	if (t->p < t->end && *t->p == 'L')
-		t->p++;
-	return t->p > start;
-}
-
-static bool
-word(struct text *t, const char *w)
-{
-	size_t n = strlen(w);
-
-	blanks(t);
-	if ((size_t)(t->end - t->p) < n || memcmp(t->p, w, n))
-		return false;
-	t->p += n;
-	return true;
-}
-
-static bool
-shape(struct text *t, struct array *a)
-{
-	if (!take(t, '('))
-		return false;
-	while (!take(t, ')')) {
-		if (a->rank == CKR_MAX_RANK || !number(t, &a->dim[a->rank++]))
-			return false;
-		if (!take(t, ','))
-			return take(t, ')');
-	}
-	return true;
-}
-
-/* descr such as "<f4", "|b1"; false: a type we do not read. */
-static bool
-type_of(const char *descr, struct array *a)
-{
-	if (descr[0] != '<' && descr[0] != '|' && descr[0] != '=')
-		return false;
-	for (uint8_t d = 1; d < CKR_DTYPE_COUNT; d++)
-		if (dtype_row[d].npy && !strcmp(dtype_row[d].npy, descr + 1))
-			a->dtype = d;
-	return a->dtype != CKR_NONE;
-}
-
+/* What the dictionary says. */
 static ckr_status
-parse_dict(struct text *t, struct array *a, const char *path, struct err *e)
+parse_dict(char *dict, size_t n, struct array *a, const char *path,
+           struct err *e)
 {
-	char key[32], descr[64] = "", text[NAME_TEXT];
-	bool fortran = false, shaped = false;
+	struct npy x;
+	char text[NAME_TEXT];
 
-	if (!take(t, '{'))
-		goto bad;
-	while (!take(t, '}')) {
-		if (!quoted(t, key, sizeof(key)) || !take(t, ':'))
-			goto bad;
-		if (!strcmp(key, "descr")) {
-			if (!quoted(t, descr, sizeof(descr)))
-				return err_set(e, CKR_EUNSUPPORTED, "%s: "
-				               "structured arrays are not "
-				               "supported", path);
-		} else if (!strcmp(key, "shape")) {
-			if (shaped || !shape(t, a))
-				goto bad;
-			shaped = true;
-		} else if (!strcmp(key, "fortran_order")) {
-			fortran = word(t, "True");
-			if (!fortran && !word(t, "False"))
-				goto bad;
-		} else {
-			goto bad;
-		}
-		if (!take(t, ',')) {
-			if (!take(t, '}'))
-				goto bad;
-			break;
-		}
-	}
-	if (!descr[0] || !shaped)
-		goto bad;
-	if (!type_of(descr, a))
-		return err_set(e, CKR_EUNSUPPORTED, "%s: element type '%s' is "
-		               "not supported; convert with .astype()", path,
-		               err_name(text, sizeof(text), descr));
-	if (fortran && a->rank > 1)
-		return err_set(e, CKR_EUNSUPPORTED, "%s: Fortran order is not "
-		               "supported; save numpy.ascontiguousarray(x)",
-		               path);
+	if (!npy_parse(&x, dict, n))
+		return err_set(e, x.legal ? CKR_EUNSUPPORTED : CKR_EFORMAT,
+		               "%s: %s", path,
+		               err_name(text, sizeof(text), x.fault));
+	a->dtype = (uint8_t)x.dtype;
+	a->rank = x.rank;
+	memcpy(a->dim, x.dim, sizeof(x.dim));
 	return CKR_OK;
-bad:
-	return err_set(e, CKR_EFORMAT, "%s: the .npy header cannot be read",
-	               path);
 }
 
 /* The .npy file at bytes at..at+size of f. */
@@ -184,32 +54,29 @@ static ckr_status
 read_npy(const struct array_file *f, uint64_t at, uint64_t size,
          struct array *a, struct err *e)
 {
-	unsigned char head[12];
-	uint64_t skip, n;
-	struct text t;
+	unsigned char head[NPY_HEAD];
+	size_t skip, n;
 	char *text;
 	ckr_status s;
 
-	if (size < 12)
+	if (size < NPY_HEAD)
 		return err_set(e, CKR_EFORMAT, "%s: an .npy file is cut off",
 		               f->path);
-	CKR_TRY(file_read(f->fd, f->path, head, 12, at, e));
-	if (memcmp(head, "\x93NUMPY", 6) || head[6] < 1 || head[6] > 3)
+	CKR_TRY(file_read(f->fd, f->path, head, NPY_HEAD, at, e));
+	if (!npy_place(head, &skip, &n))
 		return err_set(e, CKR_EFORMAT, "%s: not an .npy file that can "
 		               "be read", f->path);
-	skip = head[6] == 1 ? 10 : 12;
-	n = le(head + 8, head[6] == 1 ? 2 : 4);
-	if (n > MAX_HEADER || n > size - skip)
+	if (n > NPY_TEXT_MAX || n > size - skip)
 		return err_set(e, CKR_EFORMAT,
-		               "%s: an .npy header of %llu bytes",
-		               f->path, (unsigned long long)n);
+		               "%s: an .npy header of %zu bytes",
+		               f->path, n);
 	text = malloc(n + 1);
 	if (!text)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	s = file_read(f->fd, f->path, text, n, at + skip, e);
-	t = (struct text){ text, text + n };
+	text[n] = '\0';
 	if (s == CKR_OK)
-		s = parse_dict(&t, a, f->path, e);
+		s = parse_dict(text, n, a, f->path, e);
 	free(text);
 	CKR_TRY(s);
 	if (!dtype_bytes(a->dtype, a->rank, a->dim, &a->nelem, &a->nbytes)

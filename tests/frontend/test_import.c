@@ -1040,12 +1040,12 @@ static void
 test_inputs(void **state)
 {
 	static const struct import_const bind[] = { { "x", "x.npy" } };
-	static const char npy[] = "\x93NUMPY\1\0\x36\0{'descr': '<f4', "
+	static const char npy[] = "\x93NUMPY\1\0\x37\0{'descr': '<f4', "
 		"'fortran_order': False, 'shape': (4,)}";
 	struct import_options opt = { 0 };
 	struct import_const file = bind[0];
 	struct buf g = { 0 }, m;
-	char bytes[80] = { 0 };
+	char bytes[81] = { 0 };
 
 	(void)state;
 	put_floats(&g, "w.a", 4, ramp);
@@ -1058,15 +1058,19 @@ test_inputs(void **state)
 	gives(&m, NULL, "param %w.a: f32[4] onnx = {1, 2, 3, 4}");
 	memset(bytes, ' ', sizeof bytes);
 	memcpy(bytes, npy, sizeof npy - 1);
-	memcpy(bytes + 10 + 0x36, ones, 16);
-	write_file("x.npy", bytes, 80);
+	memcpy(bytes + 10 + 0x37, ones, 16);
+	write_file("x.npy", bytes, 81);
 	file.file = in_folder("x.npy");
 	opt.nconst = 1;
 	opt.constant = &file;
 	gives(&m, &opt, "const %x: f32[4] onnx = {1, 1, 1, 1}");
-	write_file("x.npy", bytes, 79);
+	write_file("x.npy", bytes, 80);
 	file.file = in_folder("x.npy");
 	refuses(&m, &opt, ".npy file has 15 bytes of data");
+	bytes[8] = 0x36;
+	write_file("x.npy", bytes, 80);
+	file.file = in_folder("x.npy");
+	refuses(&m, &opt, "the .npy header cannot be read");
 }
 
 /* Two norms whose scales of ones an exporter merged, with an Identity that
