@@ -1,5 +1,6 @@
 /* What becomes of the arguments of ckc's options. */
 #include "frontend/driver/opts_set.h"
+#include "runtime/support/number.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -119,11 +120,7 @@ add_freeze(struct arg_parser *p, const char *arg, void *field)
 static bool
 parse_count(const char *s, int64_t *x)
 {
-	char *end;
-
-	errno = 0;
-	*x = strtoll(s, &end, 10);
-	return isdigit((unsigned char)*s) && !*end && !errno;
+	return number_whole(s, INT64_MAX, (uint64_t *)x);
 }
 
 /* NAME=N: the last '=' counts, as names may hold one. */
@@ -303,70 +300,25 @@ choose(struct arg_parser *p, const char *arg)
 	return -1;
 }
 
-bool
-set_first(struct arg_parser *p, const char *arg, void *field)
-{
-	int which = choose(p, arg);
-
-	*(bool *)field = which == 0;
-	return which >= 0;
+/* Stores what the words stand for, in their order. */
+#define CHOICE(fn, type, ...) \
+bool \
+fn(struct arg_parser *p, const char *arg, void *field) \
+{ \
+	static const type value[] = { __VA_ARGS__ }; \
+	int which = choose(p, arg); \
+	if (which >= 0) \
+		*(type *)field = value[which]; \
+	return which >= 0; \
 }
 
-bool
-set_second(struct arg_parser *p, const char *arg, void *field)
-{
-	int which = choose(p, arg);
-
-	*(bool *)field = which == 1;
-	return which >= 0;
-}
-
-bool
-set_optimizer(struct arg_parser *p, const char *arg, void *field)
-{
-	static const enum optimizer rule[] = { OPT_SGD, OPT_SGDM, OPT_ADAM,
-		OPT_ADAMW, OPT_LION, OPT_ADAFACTOR, OPT_NONE };
-	int which = choose(p, arg);
-
-	if (which >= 0)
-		*(enum optimizer *)field = rule[which];
-	return which >= 0;
-}
-
-bool
-set_update(struct arg_parser *p, const char *arg, void *field)
-{
-	static const enum tri when[] = { TRI_AUTO, TRI_ON, TRI_OFF };
-	int which = choose(p, arg);
-
-	if (which >= 0)
-		*(enum tri *)field = when[which];
-	return which >= 0;
-}
-
-bool
-set_dtype(struct arg_parser *p, const char *arg, void *field)
-{
-	static const DType dt[] = { DT_F32, DT_BF16, DT_F16 };
-	int which = choose(p, arg);
-
-	if (which >= 0)
-		*(DType *)field = dt[which];
-	return which >= 0;
-}
-
-bool
-set_batchnorm(struct arg_parser *p, const char *arg, void *field)
-{
-	static const enum batchnorm mode[] = {
-		BATCHNORM_BATCH, BATCHNORM_RUNNING
-	};
-	int which = choose(p, arg);
-
-	if (which >= 0)
-		*(enum batchnorm *)field = mode[which];
-	return which >= 0;
-}
+CHOICE(set_first, bool, true, false)
+CHOICE(set_second, bool, false, true)
+CHOICE(set_optimizer, enum optimizer, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW,
+       OPT_LION, OPT_ADAFACTOR, OPT_NONE)
+CHOICE(set_update, enum tri, TRI_AUTO, TRI_ON, TRI_OFF)
+CHOICE(set_dtype, DType, DT_F32, DT_BF16, DT_F16)
+CHOICE(set_batchnorm, enum batchnorm, BATCHNORM_BATCH, BATCHNORM_RUNNING)
 
 bool
 set_curve_svg(struct arg_parser *p, const char *arg, void *field)
@@ -410,49 +362,36 @@ set_threads(struct arg_parser *p, const char *arg, void *field)
 bool
 set_double(struct arg_parser *p, const char *arg, void *field)
 {
-	char *end;
-	double x = strtod(arg, &end);
-
-	if (end == arg || *end || !isfinite(x) || x < 0)
-		return bad(p, arg, "a number >= 0");
-	*(double *)field = x;
-	return true;
+	return (number_real(arg, field) && *(double *)field >= 0)
+		|| bad(p, arg, "a number >= 0");
 }
 
 /* 0 would be no limit within the passes, which no one means by it. */
 bool
 set_seconds(struct arg_parser *p, const char *arg, void *field)
 {
-	char *end;
-	double x = strtod(arg, &end);
-
-	if (end == arg || *end || !isfinite(x) || x <= 0)
-		return bad(p, arg, "seconds above 0");
-	*(double *)field = x;
-	return true;
+	return (number_real(arg, field) && *(double *)field > 0)
+		|| bad(p, arg, "seconds above 0");
 }
 
 bool
 set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 {
 	struct cli *c = field;
-	char *end;
+	double x;
+	bool real = number_real(arg, &x);
 
 	c->budget = -1;
 	c->budget_bytes = -1;
-	if (strtod(arg, &end) > 0 && end != arg && !*end
-	    && strtod(arg, NULL) <= 1) {
-		c->budget = strtod(arg, NULL);
+	if (real && x > 0 && x <= 1)
+		c->budget = x;
+	else if (parse_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
 		return true;
-	}
-	if (parse_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
-		return true;
-	if (end != arg && !*end && strtod(arg, NULL) < 0x1p62
-	    && strtod(arg, NULL) > 1) {
-		c->budget_bytes = (int64_t)ceil(strtod(arg, NULL));
-		return true;
-	}
-	return bad(p, arg, "a fraction from 0 to 1, or bytes");
+	else if (real && x > 1 && x < 0x1p62)
+		c->budget_bytes = (int64_t)ceil(x);
+	else
+		return bad(p, arg, "a fraction from 0 to 1, or bytes");
+	return true;
 }
 
 bool

@@ -20,7 +20,6 @@ struct run {
 	FILE *log;
 	uint64_t steps;                 /* total */
 	bool has_loss, exact;           /* exact: the loss is one f32 */
-	enum ckr_on_nan on_nan;
 	bool tty, open_line, told_nan, told_data;
 	uint64_t began;                 /* steps done before this run */
 	uint64_t skipped;               /* of the steps of this run */
@@ -67,31 +66,14 @@ fail_by_nan(struct run *r)
 	return FAILED;
 }
 
-static enum ckr_schedule
-schedule(const struct options *o)
-{
-	if (!o->schedule || !strcmp(o->schedule, "constant"))
-		return CKR_CONSTANT_LR;
-	return !strcmp(o->schedule, "linear") ? CKR_LINEAR_LR : CKR_COSINE_LR;
-}
-
-static enum ckr_on_nan
-on_nan(const struct options *o)
-{
-	if (!o->on_nan || !strcmp(o->on_nan, "stop"))
-		return CKR_NAN_STOP;
-	return !strcmp(o->on_nan, "skip") ? CKR_NAN_SKIP : CKR_NAN_GO;
-}
-
 static struct ckr_hyper
 hyper(const struct run *r, uint64_t step)
 {
 	const struct options *o = r->o;
 	struct ckr_hyper h = o->hyper;
 
-	h.lr = ckr_schedule_lr(schedule(o), h.lr, o->min_lr, step, o->warmup,
+	h.lr = ckr_schedule_lr(o->schedule, h.lr, o->min_lr, step, o->warmup,
 	                       r->steps);
-	h.on_nan = r->on_nan;
 	return h;
 }
 
@@ -207,7 +189,7 @@ save(struct run *r)
 {
 	ckr_status s = CKR_OK;
 
-	if (r->on_nan != CKR_NAN_GO)
+	if (r->o->hyper.on_nan != CKR_NAN_GO)
 		s = ckr_finite(r->m);
 	if (s != CKR_OK)
 		return fail_by_nan(r);
@@ -449,7 +431,6 @@ run_model(struct run *r)
 	if (status)
 		return status;
 	options_warn(r->o, ckr_optimizer(r->m));
-	r->on_nan = on_nan(r->o);
 	print_head(r);
 	r->began = ckr_step_count(r->m);
 	if (ckr_step_count(r->m) >= r->steps && !r->o->quiet)

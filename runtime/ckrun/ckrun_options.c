@@ -1,9 +1,6 @@
 /* The command line of ckrun: one table gives parsing and --help. */
 #include "runtime/ckrun/ckrun_options.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +8,14 @@
 #include "runtime/ckrun/clash.h"
 #include "runtime/base/err.h"
 #include "runtime/file/file.h"
+#include "runtime/support/number.h"
 
 /* T_FILE: two of them are a misunderstanding, where of other values the last
  * counts.  T_SIZE: a number that is not negative. */
-enum type { T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED };
+enum type {
+	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED,
+	T_SCHEDULE, T_ON_NAN
+};
 
 struct option_row {
 	const char *name;
@@ -42,7 +43,7 @@ static const struct option_row rows[] = {
 	  "resumed ones included" },
 	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (1e-3; lion 1e-4, "
 	  "adafactor 1e-2)" },
-	{ "schedule", T_TEXT, AT(schedule), "NAME", "constant (default), "
+	{ "schedule", T_SCHEDULE, AT(schedule), "NAME", "constant (default), "
 	  "linear or cosine, down to --min-lr" },
 	{ "warmup", T_COUNT, AT(warmup), "N", "steps over which the rate rises "
 	  "(0)" },
@@ -87,8 +88,8 @@ static const struct option_row rows[] = {
 	  "the first there is)" },
 	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
 	  "everything and by the plan; compare bits" },
-	{ "on-nan", T_TEXT, AT(on_nan), "WHAT", "when a loss or gradient is "
-	  "not finite: stop (default), skip (that update) or go" },
+	{ "on-nan", T_ON_NAN, AT(hyper.on_nan), "WHAT", "when a loss or "
+	  "gradient is not finite: stop (default), skip (that update) or go" },
 	{ "trace", T_FILE, AT(trace), "FILE", "chrome-trace JSON of the first "
 	  "steps, with memory" },
 	{ "profile", T_FILE, AT(profile), "FILE", "mean and least seconds "
@@ -146,7 +147,8 @@ options_default(struct options *o, const struct ckr_hyper *hyper)
 
 	for (size_t i = 0; i < NROW; i++)
 		if (rows[i].offset >= from && rows[i].offset < to
-		    && rows[i].type != T_FLAG && !(o->given >> i & 1))
+		    && (rows[i].type == T_REAL || rows[i].type == T_SIZE)
+		    && !(o->given >> i & 1))
 			memcpy((char *)o + rows[i].offset,
 			       (const char *)hyper + rows[i].offset - from,
 			       sizeof(double));
@@ -168,27 +170,23 @@ bad(const char *name, const char *why)
 	return options_usage("--", name, why);
 }
 
-static bool
-parse_count(const char *s, uint64_t *x)
+/* One of three words, as its number. */
+static int
+set_word(enum type type, const char *value, unsigned *at)
 {
-	char *end;
+	static const char *const words[2][3] = {
+		{ "constant", "linear", "cosine" }, { "stop", "skip", "go" },
+	};
+	bool lr = type == T_SCHEDULE;
 
-	if (*s < '0' || *s > '9')
-		return false;
-	errno = 0;
-	*x = strtoull(s, &end, 10);
-	return !*end && !errno;
-}
-
-static bool
-parse_real(const char *s, double *x)
-{
-	char *end;
-
-	if (!*s || isspace((unsigned char)*s))
-		return false;
-	*x = strtod(s, &end);
-	return !*end && isfinite(*x);
+	for (unsigned i = 0; i < 3; i++)
+		if (!strcmp(value, words[!lr][i])) {
+			*at = i;
+			return DONE;
+		}
+	return options_usage(lr ? "--schedule " : "--on-nan ", value,
+	                     lr ? "is not constant, linear or cosine"
+	                     : "is not stop, skip or go");
 }
 
 static int
@@ -211,17 +209,20 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 	case T_TEXT:
 		*(const char **)at = value;
 		return DONE;
+	case T_SCHEDULE:
+	case T_ON_NAN:
+		return set_word(r->type, value, at);
 	case T_FEED:
 		if (o->nfeed == MAX_FEED)
 			return bad(r->name, "is given too often");
 		o->feed[o->nfeed++] = value;
 		return DONE;
 	case T_COUNT:
-		if (!parse_count(value, at))
+		if (!number_whole(value, UINT64_MAX, at))
 			return bad(r->name, "needs a whole number");
 		return DONE;
 	default:
-		if (!parse_real(value, at))
+		if (!number_real(value, at))
 			return bad(r->name, "needs a number");
 		if (r->type == T_SIZE && *(double *)at < 0)
 			return bad(r->name, "cannot be negative");
@@ -300,14 +301,6 @@ check_values(const struct options *o)
 		return bad("threads", "needs at least 1");
 	if (o->init && o->resume)
 		return bad("init", "cannot stand beside --resume");
-	if (o->schedule && strcmp(o->schedule, "constant")
-	    && strcmp(o->schedule, "linear") && strcmp(o->schedule, "cosine"))
-		return options_usage("--schedule ", o->schedule,
-		             "is not constant, linear or cosine");
-	if (o->on_nan && strcmp(o->on_nan, "stop")
-	    && strcmp(o->on_nan, "skip") && strcmp(o->on_nan, "go"))
-		return options_usage("--on-nan ", o->on_nan,
-		                     "is not stop, skip or go");
 	return DONE;
 }
 
@@ -428,7 +421,7 @@ warn_optimizer(const struct options *o, const char *optimizer)
 void
 options_warn(const struct options *o, const char *optimizer)
 {
-	bool falls = o->schedule && strcmp(o->schedule, "constant") != 0;
+	bool falls = o->schedule != CKR_CONSTANT_LR;
 
 	warn_optimizer(o, optimizer);
 	if (!falls)

@@ -21,10 +21,10 @@ struct options {
 	uint64_t steps;
 	struct ckr_hyper hyper;
 	double min_lr;
-	const char *schedule;
+	enum ckr_schedule schedule;
 	uint64_t warmup, seed, threads, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
-	const char *trace, *profile, *blas, *on_nan;
+	const char *trace, *profile, *blas;
 	bool check, quiet, stats, help, version;
 	uint64_t given;                 /* bits by row of the table */
 };

@@ -1,10 +1,10 @@
 /* Weights, checkpoints, outputs and gradients as safetensors files. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/model/rt.h"
+#include "runtime/support/number.h"
 
 #define RNG_NAME "philox4x32-10"
 
@@ -178,16 +178,10 @@ meta_uint(ckr_ctx *c, const struct array_file *f, const char *key,
           uint64_t *x)
 {
 	const char *s = array_meta(f, key);
-	char *end, text[NAME_TEXT];
+	char text[NAME_TEXT];
 
-	if (!s)
+	if (!s || number_whole(s, UINT64_MAX, x))
 		return CKR_OK;
-	errno = 0;
-	if (*s >= '0' && *s <= '9') {
-		*x = strtoull(s, &end, 10);
-		if (!*end && !errno)
-			return CKR_OK;
-	}
 	return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: expected "
 	               "as %s a whole number below 2^64, found '%s'", f->path,
 	               key, err_name(text, sizeof(text), s));
@@ -351,22 +345,21 @@ write_some(ckr_ctx *c, const char *path, want_fn *want, uint32_t among,
 ckr_status
 ckr_save(ckr_ctx *c, const char *path)
 {
-	char step[24], seed[24], skipped[24];
+	const uint64_t number[] = { c->step, c->env.seed, c->skipped };
+	char text[3][24];
 	struct meta meta[] = {
 		{ "model", c->lib ? c->lib->name : "" },
 		{ "optimizer", ckr_optimizer(c) },
-		{ "step", step },
-		{ "seed", seed },
-		{ "skipped", skipped },
+		{ "step", text[0] },
+		{ "seed", text[1] },
+		{ "skipped", text[2] },
 		{ "rng", RNG_NAME },
 	};
 
 	CKR_TRY(rt_need_ready(c));
-	snprintf(step, sizeof(step), "%llu", (unsigned long long)c->step);
-	snprintf(seed, sizeof(seed), "%llu",
-	         (unsigned long long)c->env.seed);
-	snprintf(skipped, sizeof(skipped), "%llu",
-	         (unsigned long long)c->skipped);
+	for (int i = 0; i < 3; i++)
+		snprintf(text[i], sizeof(text[i]), "%llu",
+		         (unsigned long long)number[i]);
 	return write_some(c, path, is_saved, c->lib->nshared, meta,
 	                  sizeof(meta) / sizeof(*meta));
 }

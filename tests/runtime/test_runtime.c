@@ -22,6 +22,7 @@
 #include "runtime/ckr.h"
 #include "runtime/blas/gemm.h"
 #include "runtime/support/json.h"
+#include "runtime/support/number.h"
 #include "runtime/support/utf8.h"
 #include "runtime/base/rng.h"
 #include "tests/sanitize/sanitized.h"
@@ -305,6 +306,34 @@ test_json(void **state)
 	assert_string_equal(quoted, "\"a\\\"\\\\\\u000a\\ufffd\xc3\xa9"
 	                    "\\ufffd\"");
 	free(quoted);
+}
+
+/* ---- numbers ---- */
+
+static void
+test_number(void **state)
+{
+	uint64_t n;
+	double x;
+
+	(void)state;
+	assert_true(number_whole("18446744073709551615", UINT64_MAX, &n));
+	assert_true(n == UINT64_MAX);
+	assert_false(number_whole("18446744073709551616", UINT64_MAX, &n));
+	assert_true(number_whole("007", 7, &n) && n == 7);
+	assert_false(number_whole("8", 7, &n));
+	assert_true(number_real("-1.5e3", &x) && x == -1500);
+	static const char *const bad[] = {
+		"", " 1", "1 ", "+", "-", "1.", "0x1", "nan", "inf", "1e999",
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_false(number_whole(bad[i], UINT64_MAX, &n));
+	assert_false(number_whole("-1", UINT64_MAX, &n));
+	assert_false(number_whole("+1", UINT64_MAX, &n));
+	assert_true(number_real("1.", &x) && x == 1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (strcmp(bad[i], "1.") && strcmp(bad[i], "0x1"))
+			assert_false(number_real(bad[i], &x));
 }
 
 /* ---- safetensors ---- */
@@ -1286,6 +1315,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_half),
 		cmocka_unit_test(test_convert_range),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_number),
 		cmocka_unit_test(test_json_members),
 		cmocka_unit_test(test_st_hostile),
 		cmocka_unit_test(test_st_write),

@@ -1,0 +1,13 @@
+/* Numbers that a user typed. */
+#ifndef CKR_NUMBER_H
+#define CKR_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Digits and nothing else, 0..max. */
+bool number_whole(const char *s, uint64_t max, uint64_t *x);
+/* A finite number and nothing else. */
+bool number_real(const char *s, double *x);
+
+#endif
