@@ -13,25 +13,35 @@ static ShapeRule *const infer_rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
+const char *
+node_label(const Graph *g, const Node *n)
+{
+	if (n->norigin > 0)
+		return g->origin[n->origin[0]].name;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			return g->val[n->out[i]].name;
+	return NULL;
+}
+
+const char *
+node_type(const Graph *g, const Node *n)
+{
+	return n->norigin > 0 ? g->origin[n->origin[0]].op
+		: op_info[n->op].text;
+}
+
 bool
 rule_fail(struct infer *c, const char *fmt, ...)
 {
-	const Node *n = c->n;
-	const char *name = NULL, *op = op_info[n->op].text;
 	char text[1024];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	if (n->norigin) {
-		name = c->g->origin[n->origin[0]].name;
-		op = c->g->origin[n->origin[0]].op;
-	}
-	for (int i = 0; i < n->nout && !name; i++)
-		if (n->out[i])
-			name = c->g->val[n->out[i]].name;
-	return diag_at(c->d, name, op, "%s", text);
+	return diag_at(c->d, node_label(c->g, c->n), node_type(c->g, c->n),
+	               "%s", text);
 }
 
 const char *

@@ -386,6 +386,9 @@ struct uses {
 	NodeId *node;                   /* consumers in order of execution */
 };
 struct uses graph_uses(const Graph *, Arena *);
+/* The places in `node` of v's consumers. */
+#define FOR_USES(i, uses, v) \
+	for (uint32_t i = (uses)->first[v]; i < (uses)->first[(v) + 1]; i++)
 
 /* ---- infer.c, shape.c ---- */
 
@@ -393,6 +396,9 @@ struct uses graph_uses(const Graph *, Arena *);
  * static constant operands; false after a diagnostic that names the node.
  * `unknown` dims propagate.  Known output shapes are checked, not replaced. */
 bool shape_infer(Graph *, Diag *, Node *n);
+/* Under which name (NULL: none) and type messages speak of a node: ONNX's. */
+const char *node_label(const Graph *, const Node *);
+const char *node_type(const Graph *, const Node *);
 /* numpy broadcast of b into *a; false if they do not fit. */
 bool shape_broadcast(Shape *a, const Shape *b);
 bool shape_eq(const Shape *, const Shape *);

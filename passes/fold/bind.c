@@ -247,18 +247,6 @@ pass_over(struct bind *b, Val *v, int axis)
 		add_name(b, name, 1, "");
 }
 
-static bool
-is_dim_name(const Graph *g, const char *name)
-{
-	FOR_VALS (v, g)
-		if (is_given(v))
-			for (int d = 0; d < v->shape.rank; d++)
-				if (v->dim_name[d]
-				    && strcmp(v->dim_name[d], name) == 0)
-					return true;
-	return false;
-}
-
 /* True if s occurs in the expression `text` as a name of its own. */
 static bool
 occurs_in(const char *text, const char *s)
@@ -274,15 +262,17 @@ occurs_in(const char *text, const char *s)
 	return false;
 }
 
+/* Whether an extent of an input is called so, or by an expression of it;
+ * NULL: whether one has a name at all. */
 static bool
-is_part_of_expression(const Graph *g, const char *name)
+is_dim_name(const Graph *g, const char *name)
 {
 	FOR_VALS (v, g)
-		if (is_given(v))
-			for (int d = 0; d < v->shape.rank; d++)
-				if (v->dim_name[d]
-				    && occurs_in(v->dim_name[d], name))
-					return true;
+		for (int d = 0; is_given(v) && d < v->shape.rank; d++)
+			if (v->dim_name[d]
+			    && (!name || !strcmp(v->dim_name[d], name)
+			        || occurs_in(v->dim_name[d], name)))
+				return true;
 	return false;
 }
 
@@ -294,16 +284,6 @@ example_hint(struct bind *b, const char *name)
 		if (v->kind == V_INPUT && v->shape.rank > 0)
 			return export_hint(b, v, 0, name);
 	return "";
-}
-
-static bool
-has_names(const Graph *g)
-{
-	FOR_VALS (v, g)
-		for (int d = 0; is_given(v) && d < v->shape.rank; d++)
-			if (v->dim_name[d])
-				return true;
-	return false;
 }
 
 static void
@@ -366,15 +346,14 @@ bind_dims(struct bind *b)
 			add_name(b, d->name, 1, flag);
 			continue;
 		}
-		if (is_dim_name(b->g, d->name)
-		    || is_part_of_expression(b->g, d->name)) {
+		if (is_dim_name(b->g, d->name)) {
 			add_name(b, d->name, d->size, flag);
 			continue;
 		}
 		if (bind_axis(b, d, flag))
 			continue;
 		d->used = false;
-		if (has_names(b->g)) {
+		if (is_dim_name(b->g, NULL)) {
 			b->ok = diag_error(b->p->diag, "%s: no such dim; known "
 			                   "are", flag);
 			list_known(b);

@@ -16,22 +16,6 @@ static EvalRule *const rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
-const char *
-node_name(const Graph *g, const Node *n)
-{
-	if (n->norigin > 0)
-		return g->origin[n->origin[0]].name;
-	return n->nout > 0 ? g->val[n->out[0]].name : NULL;
-}
-
-const char *
-node_type(const Graph *g, const Node *n)
-{
-	if (n->norigin > 0)
-		return g->origin[n->origin[0]].op;
-	return op_info[n->op].text;
-}
-
 enum eval_status
 eval_fail(struct eval *e, const char *fmt, ...)
 {
@@ -41,7 +25,7 @@ eval_fail(struct eval *e, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	diag_at(e->p->diag, node_name(e->g, e->n), node_type(e->g, e->n),
+	diag_at(e->p->diag, node_label(e->g, e->n), node_type(e->g, e->n),
 	        "%s", text);
 	return EVAL_FAIL;
 }

@@ -17,8 +17,4 @@ enum eval_status {
  * stays as it is, the caller drops it. */
 enum eval_status eval_node(Pass *, Graph *, const Node *n, Arena *mem);
 
-/* The name and op type under which messages speak of a node. */
-const char *node_name(const Graph *, const Node *);
-const char *node_type(const Graph *, const Node *);
-
 #endif

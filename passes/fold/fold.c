@@ -155,7 +155,7 @@ check_static(struct fold *f)
 		if (first[n->op] != node_id(g, n))
 			continue;
 		node_fault(f, n, buf, sizeof buf);
-		ok = diag_at(f->p->diag, node_name(g, n), node_type(g, n),
+		ok = diag_at(f->p->diag, node_label(g, n), node_type(g, n),
 		             "%s", buf);
 		if (count[n->op] > 1)
 			diag_note(f->p->diag, "and %d more like this",

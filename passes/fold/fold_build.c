@@ -173,7 +173,7 @@ reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
 	else if (fold_note(f, v)->large)
 		snprintf(buf, size, "node '%s' is not folded because its "
 		         "result exceeds %" PRId64 " bytes; try a larger "
-		         "--fold-limit", node_name(g, &g->node[x->def]),
+		         "--fold-limit", node_label(g, &g->node[x->def]),
 		         f->p->opt->fold_limit);
 	else {
 		const Node *n = &g->node[x->def];
@@ -182,7 +182,7 @@ reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
 				return reason(f, n->in[i], buf, size,
 				              depth + 1);
 		snprintf(buf, size, "node '%s' (%s) is not folded",
-		         node_name(g, n), node_type(g, n));
+		         node_label(g, n), node_type(g, n));
 	}
 	return buf;
 }

@@ -106,7 +106,7 @@ const char *fold_reason(struct fold *, ValId v, char *buf, size_t size);
 static inline bool
 complain(struct fold *f, const Node *n, const char *what)
 {
-	return diag_at(f->p->diag, node_name(f->g, n), node_type(f->g, n),
+	return diag_at(f->p->diag, node_label(f->g, n), node_type(f->g, n),
 	               "%s", what);
 }
 

@@ -315,7 +315,7 @@ fold_rnn(struct fold *f, NodeId id)
 	r.hidden = g->val[r.in[2]].shape.dim[1];
 	r.dt = g->val[r.in[0]].dt;
 	if (r.steps < 1 || r.steps > MAX_STEPS) {
-		diag_at(f->p->diag, node_name(g, n), node_type(g, n),
+		diag_at(f->p->diag, node_label(g, n), node_type(g, n),
 		        "%lld steps; 1 to %d can be unrolled",
 		        (long long)r.steps, MAX_STEPS);
 		return STEP_FAIL;

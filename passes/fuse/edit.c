@@ -49,7 +49,7 @@ edit_nuses(const struct edit *e, ValId v)
 {
 	int n = 0;
 
-	for (uint32_t i = e->uses.first[v]; i < e->uses.first[v + 1]; i++)
+	FOR_USES (i, &e->uses, v)
 		n += !e->dead[e->uses.node[i]];
 	return n;
 }

@@ -15,7 +15,6 @@ PassFn pass_fuse, pass_layout;
 /* The parts of pass fuse, each false after a diagnostic; fuse_loops.c is its
  * entry. */
 
-
 /* fuse_ends.c: rewrites of matrix products and attention. */
 bool fuse_classifier(Pass *, Graph *);
 bool fuse_packed(Pass *, Graph *);
@@ -23,5 +22,21 @@ bool fuse_accumulators(Pass *, Graph *);
 
 /* fuse_turn.c: loops that write transposed. */
 bool fuse_turned(Pass *, Graph *);
+
+/* ---- fuse_order.c ---- */
+
+static inline bool
+fuse_is_view(const Node *n)
+{
+	return op_info[n->op].flags & F_VIEW;
+}
+
+/* The value that v is, or is a view of, and the node that computes it. */
+ValId fuse_root(const Graph *, ValId v);
+NodeId fuse_producer(const Graph *, ValId v);
+/* Bring the nodes that name units (by node) into the order of their slots (by
+ * unit); others but views fall away. */
+void fuse_order(Graph *, const NodeId *unit, const NodeId *slot,
+                Arena *scratch);
 
 #endif

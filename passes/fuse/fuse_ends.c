@@ -60,7 +60,7 @@ reach(struct classifier *c, ValId v)
 
 	if (e->g->val[v].output)
 		return false;
-	for (uint32_t i = e->uses.first[v]; i < e->uses.first[v + 1]; i++) {
+	FOR_USES (i, &e->uses, v) {
 		NodeId id = e->uses.node[i];
 		const Node *n = &e->g->node[id];
 		if (is_transparent(e->g, n)) {

@@ -44,26 +44,13 @@ struct fuse {
 	NodeId *next;                   /* ring of a unit's members */
 	uint32_t *heavy;                /* heavy nodes up to this one */
 	NodeId *writer;                 /* by value: who overwrites it; 0 */
-	/* scratch of one question */
-	NodeId *stack;
-	/* emission */
-	bool *placed;
-	NodeId *order;
-	uint32_t norder;
 };
-
-static bool
-is_view(const Node *n)
-{
-	return op_info[n->op].flags & F_VIEW;
-}
 
 static bool
 is_ew(const Node *n)
 {
 	return op_fuses(n->op) && n->nin <= 3;
 }
-
 
 static bool
 wanted_outside(const Graph *g, ValId v)
@@ -73,25 +60,10 @@ wanted_outside(const Graph *g, ValId v)
 	return x->output || x->resident || g->loss == v || x->param;
 }
 
-/* The value that v is, or is a view of. */
-static ValId
-root_of(const Graph *g, ValId v)
-{
-	NodeId id = g->val[v].def;
-
-	while (id && is_view(&g->node[id])) {
-		v = g->node[id].in[0];
-		id = g->val[v].def;
-	}
-	return v;
-}
-
-/* The node that computes v, looking through views. */
-static NodeId
-producer(const Graph *g, ValId v)
-{
-	return g->val[root_of(g, v)].def;
-}
+/* The members of a unit, from the one that names it on. */
+#define FOR_MEMBERS(id, f, unit) \
+	for (NodeId id = (unit), went = 0; !went || id != (unit); \
+	     id = (f)->next[id], went = 1)
 
 /* ---- units ---- */
 
@@ -133,10 +105,10 @@ operands_allow(struct joint *j, NodeId id)
 		if (!v)
 			continue;
 		/* an update in place must not come first */
-		NodeId writer = j->f->writer[root_of(g, v)];
+		NodeId writer = j->f->writer[fuse_root(g, v)];
 		if (writer && j->f->slot[writer] <= j->at)
 			return false;
-		NodeId from = producer(g, v);
+		NodeId from = fuse_producer(g, v);
 		if (!from || !inside(j, from)) {
 			if (!add_input(j, v)
 			    || (from && j->f->slot[j->f->unit[from]] >= j->at))
@@ -163,10 +135,9 @@ readers_allow(struct joint *j, ValId v, bool *outside)
 	stack[n++] = v;
 	while (n > 0) {
 		ValId u = stack[--n];
-		for (uint32_t i = f->uses.first[u]; i < f->uses.first[u + 1];
-		     i++) {
+		FOR_USES (i, &f->uses, u) {
 			NodeId id = f->uses.node[i];
-			if (is_view(&g->node[id])) {
+			if (fuse_is_view(&g->node[id])) {
 				*outside = true;
 				if (n == VIEWS_MAX)
 					return false;
@@ -200,13 +171,9 @@ member_allows(struct joint *j, NodeId id)
 static bool
 unit_allows(struct joint *j, NodeId unit)
 {
-	NodeId id = unit;
-
-	do {
+	FOR_MEMBERS (id, j->f, unit)
 		if (!member_allows(j, id))
 			return false;
-		id = j->f->next[id];
-	} while (id != unit);
 	return true;
 }
 
@@ -221,12 +188,10 @@ can_join(struct fuse *f, NodeId a, NodeId b, NodeId at, struct joint *j)
 static void
 join(struct fuse *f, NodeId a, NodeId b, NodeId at)
 {
-	NodeId id = b, t = f->next[a];
+	NodeId t = f->next[a];
 
-	do {
+	FOR_MEMBERS (id, f, b)
 		f->unit[id] = a;
-		id = f->next[id];
-	} while (id != b);
 	f->next[a] = f->next[b];
 	f->next[b] = t;
 	f->size[a] += f->size[b];
@@ -244,9 +209,9 @@ lives_until(const struct fuse *f, ValId v, NodeId at, int depth)
 
 	if (g->val[v].kind != V_TEMP || wanted_outside(g, v))
 		return true;
-	for (uint32_t i = f->uses.first[v]; i < f->uses.first[v + 1]; i++) {
+	FOR_USES (i, &f->uses, v) {
 		NodeId id = f->uses.node[i];
-		if (is_view(&g->node[id]) && depth < 8) {
+		if (fuse_is_view(&g->node[id]) && depth < 8) {
 			if (lives_until(f, g->node[id].out[0], at, depth + 1))
 				return true;
 		} else if (f->slot[f->unit[id]] >= at) {
@@ -262,18 +227,16 @@ bytes_held(const struct fuse *f, NodeId a, NodeId at)
 {
 	const Graph *g = f->g;
 	int64_t sum = 0;
-	NodeId id = a;
 
-	do {
+	FOR_MEMBERS (id, f, a) {
 		const Node *n = &g->node[id];
 		for (int k = 0; k < n->nin; k++) {
-			NodeId from = n->in[k] ? producer(g, n->in[k]) : 0;
+			NodeId from = n->in[k] ? fuse_producer(g, n->in[k]) : 0;
 			if (from && f->unit[from] != a
 			    && !lives_until(f, n->in[k], at, 0))
 				sum += val_data_bytes(&g->val[n->in[k]]);
 		}
-		id = f->next[id];
-	} while (id != a);
+	}
 	return sum;
 }
 
@@ -283,18 +246,15 @@ bytes_made(const struct fuse *f, NodeId b)
 {
 	const Graph *g = f->g;
 	int64_t sum = 0;
-	NodeId id = b;
 
-	do {
+	FOR_MEMBERS (id, f, b) {
 		ValId y = g->node[id].out[0];
 		bool outside = wanted_outside(g, y);
-		for (uint32_t i = f->uses.first[y]; i < f->uses.first[y + 1];
-		     i++)
+		FOR_USES (i, &f->uses, y)
 			outside |= f->unit[f->uses.node[i]] != b;
 		if (outside)
 			sum += val_data_bytes(&g->val[y]);
-		id = f->next[id];
-	} while (id != b);
+	}
 	return sum;
 }
 
@@ -304,21 +264,18 @@ bytes_between(const struct fuse *f, NodeId a, NodeId b)
 {
 	const Graph *g = f->g;
 	int64_t sum = 0;
-	NodeId id = a;
 
-	do {
+	FOR_MEMBERS (id, f, a) {
 		ValId y = g->node[id].out[0];
 		bool reads = false, others = wanted_outside(g, y);
-		for (uint32_t i = f->uses.first[y]; i < f->uses.first[y + 1];
-		     i++) {
+		FOR_USES (i, &f->uses, y) {
 			NodeId u = f->unit[f->uses.node[i]];
 			reads |= u == b;
 			others |= u != b && u != a;
 		}
 		if (reads && !others)
 			sum += val_data_bytes(&g->val[y]);
-		id = f->next[id];
-	} while (id != a);
+	}
 	return sum;
 }
 
@@ -342,12 +299,11 @@ try_chain(struct fuse *f, NodeId a, NodeId b)
 	if (a == b)
 		return;
 	int64_t between = far ? bytes_between(f, a, b) : 0;
-	if ((!far || bytes_held(f, a, late) <= between)
-	    && can_join(f, a, b, late, &j))
-		join(f, a, b, late);
-	else if ((!far || bytes_made(f, b) <= between)
-	         && can_join(f, a, b, early, &j))
-		join(f, a, b, early);
+	if (((!far || bytes_held(f, a, late) <= between)
+	     && can_join(f, a, b, late, &j))
+	    || ((!far || bytes_made(f, b) <= between)
+	        && can_join(f, a, b, early, &j)))
+		join(f, a, b, j.at);
 }
 
 /* Units a and b read the same value. */
@@ -359,15 +315,9 @@ try_beside(struct fuse *f, NodeId a, NodeId b)
 
 	if (a == b || f->heavy[early] != f->heavy[late])
 		return;
-	if (early > late) {
-		NodeId t = early;
-		early = late;
-		late = t;
-	}
-	if (can_join(f, a, b, late, &j))
-		join(f, a, b, late);
-	else if (can_join(f, a, b, early, &j))
-		join(f, a, b, early);
+	if (can_join(f, a, b, early > late ? early : late, &j)
+	    || can_join(f, a, b, early > late ? late : early, &j))
+		join(f, a, b, j.at);
 }
 
 /* The first of v's readers to be tried with reader id. */
@@ -432,16 +382,14 @@ loop_input(Node *loop, ValId v)
 static int
 members(const struct fuse *f, NodeId unit, NodeId *list)
 {
-	NodeId id = unit;
 	int n = 0;
 
-	do {
+	FOR_MEMBERS (id, f, unit) {
 		int i = n++;
 		for (; i > 0 && list[i - 1] > id; i--)
 			list[i] = list[i - 1];
 		list[i] = id;
-		id = f->next[id];
-	} while (id != unit);
+	}
 	return n;
 }
 
@@ -450,7 +398,7 @@ read_outside(const struct fuse *f, NodeId id)
 {
 	ValId y = f->g->node[id].out[0];
 
-	for (uint32_t i = f->uses.first[y]; i < f->uses.first[y + 1]; i++)
+	FOR_USES (i, &f->uses, y)
 		if (f->unit[f->uses.node[i]] != f->unit[id])
 			return true;
 	return wanted_outside(f->g, y);
@@ -502,85 +450,6 @@ build_loop(struct fuse *f, NodeId unit)
 	return shape_infer(g, f->p->diag, &g->node[unit]);
 }
 
-/* ---- order ---- */
-
-static void place_view(struct fuse *f, NodeId id);
-
-static void
-put(struct fuse *f, NodeId id)
-{
-	Graph *g = f->g;
-
-	for (int k = 0; k < g->node[id].nout; k++)
-		if (g->node[id].out[k])
-			g->val[g->node[id].out[k]].slot = k;
-	f->placed[id] = true;
-	f->order[f->norder++] = id;
-}
-
-/* Views that node id reads come right before it. */
-static void
-place_operands(struct fuse *f, NodeId id)
-{
-	const Node *n = &f->g->node[id];
-
-	for (int k = 0; k < n->nin; k++) {
-		NodeId from = n->in[k] ? f->g->val[n->in[k]].def : 0;
-		if (from && is_view(&f->g->node[from]))
-			place_view(f, from);
-	}
-}
-
-static void
-place_view(struct fuse *f, NodeId id)
-{
-	if (f->placed[id])
-		return;
-	place_operands(f, id);
-	put(f, id);
-}
-
-/* Views whose readers come in a later phase, or that have none. */
-static void
-flush_views(struct fuse *f, Phase before)
-{
-	const Graph *g = f->g;
-
-	for (NodeId id = 1; id < g->nnode; id++) {
-		const Node *n = &g->node[id];
-		if (f->placed[id] || !is_view(n) || n->phase >= before)
-			continue;
-		NodeId from = producer(g, n->in[0]);
-		if (!from || f->placed[f->unit[from]])
-			place_view(f, id);
-	}
-}
-
-/* Units in the order of their slots. */
-static void
-set_order(struct fuse *f)
-{
-	Graph *g = f->g;
-	NodeId *at = arena_array(f->p->scratch, g->nnode, sizeof *at);
-	Phase phase = PH_FORWARD;
-
-	for (NodeId id = 1; id < g->nnode; id++)
-		if (f->unit[id] == id && !is_view(&g->node[id]))
-			at[f->slot[id]] = id;
-	for (NodeId i = 1; i < g->nnode; i++) {
-		if (!at[i])
-			continue;
-		if (g->node[at[i]].phase > phase) {
-			phase = g->node[at[i]].phase;
-			flush_views(f, phase);
-		}
-		place_operands(f, at[i]);
-		put(f, at[i]);
-	}
-	flush_views(f, PH_COUNT);
-	graph_reorder(g, f->order, f->norder);
-}
-
 static bool
 fuse_loops(Pass *p, Graph *g)
 {
@@ -592,8 +461,6 @@ fuse_loops(Pass *p, Graph *g)
 	f.size = arena_array(p->scratch, n, sizeof *f.size);
 	f.next = arena_array(p->scratch, n, sizeof *f.next);
 	f.heavy = arena_array(p->scratch, n, sizeof *f.heavy);
-	f.placed = arena_array(p->scratch, n, sizeof *f.placed);
-	f.order = arena_array(p->scratch, n, sizeof *f.order);
 	f.writer = arena_array(p->scratch, g->nval, sizeof *f.writer);
 	for (NodeId id = 1; id < n; id++) {
 		const Node *node = &g->node[id];
@@ -603,20 +470,18 @@ fuse_loops(Pass *p, Graph *g)
 		f.unit[id] = f.slot[id] = f.next[id] = id;
 		f.size[id] = 1;
 		f.heavy[id] = f.heavy[id - 1]
-		              + (!is_view(node) && !is_ew(node));
+		              + (!fuse_is_view(node) && !is_ew(node));
 	}
 	for (NodeId id = 1; id < n; id++)
 		if (is_ew(&g->node[id]))
 			grow(&f, id);
 	/* inputs of loops are looked up by their definitions: order first,
 	 * build in any order, because members keep their ids until then */
-	bool *root = arena_array(p->scratch, n, sizeof *root);
 	for (NodeId id = 1; id < n; id++)
-		root[id] = is_ew(&g->node[id]) && f.unit[id] == id;
-	for (NodeId id = 1; id < n; id++)
-		if (root[id] && !build_loop(&f, id))
+		if (is_ew(&g->node[id]) && f.unit[id] == id
+		    && !build_loop(&f, id))
 			return false;
-	set_order(&f);
+	fuse_order(g, f.unit, f.slot, p->scratch);
 	return true;
 }
 

@@ -26,7 +26,7 @@ only_transposition(const struct edit *e, ValId v, Phase phase)
 static bool
 is_reshaped(const struct edit *e, ValId v)
 {
-	for (uint32_t i = e->uses.first[v]; i < e->uses.first[v + 1]; i++)
+	FOR_USES (i, &e->uses, v)
 		if (e->g->node[e->uses.node[i]].op == OP_RESHAPE)
 			return true;
 	return false;

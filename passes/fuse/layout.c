@@ -68,7 +68,7 @@ regrouping(const struct layout *l, ValId v)
 
 	if (g->val[v].output || g->val[v].shape.rank != 4)
 		return NULL;
-	for (uint32_t i = l->uses.first[v]; i < l->uses.first[v + 1]; i++) {
+	FOR_USES (i, &l->uses, v) {
 		const Node *n = &g->node[l->uses.node[i]];
 		if (n->op == OP_TRANSPOSE
 		    && n->attr.TRANSPOSE.perm.v[3] == 3)
@@ -203,7 +203,7 @@ view_is_wanted(const struct layout *l, ValId v)
 		return true;
 	if (y->output || y->param || g->loss == v)
 		return false;
-	for (uint32_t i = l->uses.first[v]; i < l->uses.first[v + 1]; i++) {
+	FOR_USES (i, &l->uses, v) {
 		const Node *n = &g->node[l->uses.node[i]];
 		for (int k = 0; k < n->nin; k++)
 			if (n->in[k] == v && takes(g, n, k))

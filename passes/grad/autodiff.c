@@ -14,11 +14,8 @@
  * Contributions to one adjoint are added in the order in which they appear,
  * that is, from the last consumer to the first; the order depends on the
  * forward graph alone.  A 2-D product or a scatter_add takes the sum so far as
- * its accumulator, anything else is joined by an add.
- *
- *     qkv ---- slice ---> q      Slices that cut one axis without overlap are
- *        \---- slice ---> k      held back until all are there and joined by
- *         \--- slice ---> v      one concat: no zeros are written or added.
+ * its accumulator, anything else is joined by an add.  Slices that cut one
+ * axis without overlap are held back until all are there (pieces.h).
  *
  * needs   P_CANON, P_LOSS (nothing if there is no loss: then it only says
  *         P_BWD)
@@ -35,14 +32,8 @@
 
 #include <string.h>
 
+#include "passes/grad/pieces.h"
 #include "passes/pass.h"
-
-/* The adjoint of a slice that waits for its siblings. */
-struct piece {
-	NodeId node;                    /* the slice */
-	ValId dy;
-	struct piece *next;
-};
 
 struct adjoint {
 	ValId sum;                      /* of the contributions so far; 0 */
@@ -116,25 +107,6 @@ contribute(struct autodiff *ad, struct grad *c, ValId v, ValId dv,
 
 /* ---- slices ---- */
 
-/* The one axis that a slice cuts with step 1, or -1. */
-static int
-cut_axis(const Graph *g, const Node *n)
-{
-	const Shape *x = &g->val[n->in[0]].shape;
-	const Shape *y = &g->val[n->out[0]].shape;
-	int axis = -1;
-
-	for (int i = 0; i < x->rank; i++) {
-		if (x->dim[i] == y->dim[i] && n->attr.SLICE.step.v[i] == 1)
-			continue;
-		if (axis >= 0 || (n->attr.SLICE.step.v[i] != 1
-		                  && y->dim[i] != 1))
-			return -1;
-		axis = i;
-	}
-	return axis;
-}
-
 static void
 hold_piece(struct autodiff *ad, NodeId id, ValId dy)
 {
@@ -145,104 +117,6 @@ hold_piece(struct autodiff *ad, NodeId id, ValId dy)
 	a->piece = p;
 }
 
-static int64_t
-piece_start(const Graph *g, const struct piece *p, int axis)
-{
-	return g->node[p->node].attr.SLICE.start.v[axis];
-}
-
-static int64_t
-piece_extent(const Graph *g, const struct piece *p, int axis)
-{
-	return g->val[g->node[p->node].out[0]].shape.dim[axis];
-}
-
-/* Sort by start along axis; stable, and the lists are short. */
-static struct piece *
-sort_pieces(const Graph *g, struct piece *list, int axis)
-{
-	struct piece *sorted = NULL;
-
-	while (list != NULL) {
-		struct piece *p = list, **at = &sorted;
-
-		list = p->next;
-		while (*at && piece_start(g, *at, axis)
-		              < piece_start(g, p, axis))
-			at = &(*at)->next;
-		p->next = *at;
-		*at = p;
-	}
-	return sorted;
-}
-
-/* Number of operands that a concat of the sorted pieces has, gaps included;
- * 0 if they overlap or there is nothing to join. */
-static int
-count_parts(const Graph *g, const struct piece *list, int axis, int64_t n)
-{
-	int64_t at = 0;
-	int parts = 0, pieces = 0;
-
-	for (const struct piece *p = list; p != NULL; p = p->next) {
-		int64_t start = piece_start(g, p, axis);
-
-		if (start < at)
-			return 0;
-		parts += 1 + (start > at);
-		at = start + piece_extent(g, p, axis);
-		pieces++;
-	}
-	return pieces > 1 ? parts + (at < n) : 0;
-}
-
-/* Zeros that take no memory, for a part that no slice covers. */
-static ValId
-gap(struct grad *c, DType dt, Shape s, int axis, int64_t extent)
-{
-	s.dim[axis] = extent;
-	return adj_expand(c, adj_scalar(c, dt, 0), &s);
-}
-
-static ValId
-join_pieces(struct autodiff *ad, struct grad *c, const struct piece *list,
-            int axis, int nparts)
-{
-	const Val *v = &ad->g->val[ad->g->node[list->node].in[0]];
-	Shape s = v->shape;
-	DType dt = v->dt;
-	ValId *part = arena_array(ad->pass->scratch, (size_t)nparts,
-	                          sizeof *part);
-	int64_t at = 0;
-	int k = 0;
-	Attr a = attr_default(OP_CONCAT);
-
-	for (const struct piece *p = list; p != NULL; p = p->next) {
-		int64_t start = piece_start(ad->g, p, axis);
-
-		if (start > at)
-			part[k++] = gap(c, dt, s, axis, start - at);
-		part[k++] = p->dy;
-		at = start + piece_extent(ad->g, p, axis);
-	}
-	if (at < s.dim[axis])
-		part[k++] = gap(c, dt, s, axis, s.dim[axis] - at);
-	a.CONCAT.axis = axis;
-	return adj_op(c, OP_CONCAT, nparts, part, &a);
-}
-
-/* The axis that all pieces cut, or -1. */
-static int
-common_axis(const Graph *g, const struct piece *list)
-{
-	int axis = cut_axis(g, &g->node[list->node]);
-
-	for (const struct piece *p = list; p != NULL; p = p->next)
-		if (cut_axis(g, &g->node[p->node]) != axis)
-			return -1;
-	return axis;
-}
-
 /* Turn the slices of v that were held back into contributions. */
 static void
 release_pieces(struct autodiff *ad, ValId v)
@@ -250,21 +124,16 @@ release_pieces(struct autodiff *ad, ValId v)
 	Graph *g = ad->g;
 	struct piece *list = ad->adj[v].piece;
 	Shape s = g->val[v].shape;
-	int axis, nparts = 0;
+	int nparts;
 
 	if (list == NULL)
 		return;
 	ad->adj[v].piece = NULL;
-	axis = common_axis(g, list);
-	if (axis >= 0) {
-		list = sort_pieces(g, list, axis);
-		nparts = count_parts(g, list, axis, s.dim[axis]);
-	}
+	nparts = pieces_sort(g, &list);
 	if (nparts > 0) {
 		struct grad c = context(ad, list->node);
-		ValId d;
+		ValId d = pieces_join(&c, list, nparts, ad->pass->scratch);
 
-		d = join_pieces(ad, &c, list, axis, nparts);
 		for (const struct piece *p = list->next; p; p = p->next)
 			node_add_origin(g, &g->node[g->nnode - 1],
 			                g->node[p->node].origin,
@@ -331,7 +200,7 @@ differentiate(struct autodiff *ad, NodeId id)
 	c.dy = dy;
 	c.want = want;
 	c.dx = arena_array(ad->pass->scratch, nin + 1, sizeof *c.dx);
-	if (c.n.op == OP_SLICE && cut_axis(ad->g, &c.n) >= 0) {
+	if (c.n.op == OP_SLICE && piece_axis(ad->g, &c.n) >= 0) {
 		hold_piece(ad, id, dy[0]);
 		return;
 	}
@@ -424,22 +293,13 @@ same_reason(const struct refusal *a, const struct refusal *b)
 	return a->op == b->op && a->why == b->why;
 }
 
-static const char *
-node_label(const Graph *g, NodeId id)
-{
-	const Node *n = &g->node[id];
-
-	if (n->norigin > 0)
-		return g->origin[n->origin[0]].name;
-	return n->nout > 0 && n->out[0] ? g->val[n->out[0]].name : "?";
-}
-
 /* One message for all nodes with the op and reason of refusal i. */
 static void
 report_group(struct autodiff *ad, size_t i)
 {
 	enum { SHOWN = 10 };
 	const struct refusal *r = &ad->refusal[i];
+	const Graph *g = ad->g;
 	Diag *d = ad->pass->diag;
 	size_t n = 0;
 
@@ -450,8 +310,8 @@ report_group(struct autodiff *ad, size_t i)
 		if (!same_reason(r, &ad->refusal[j]))
 			continue;
 		if (n++ < SHOWN)
-			diag_more(d, "node '%s'",
-			          node_label(ad->g, ad->refusal[j].node));
+			diag_more(d, "node '%s'", node_label(g, &g->node[
+			          ad->refusal[j].node]));
 	}
 	if (n > SHOWN)
 		diag_more(d, "and %zu more", n - SHOWN);

@@ -1,0 +1,29 @@
+/* Adjoints of slices that together cut one axis, joined by one concat:
+ *
+ *     qkv ---- slice ---> q      no zeros are written or added
+ *        \---- slice ---> k
+ *         \--- slice ---> v
+ */
+#ifndef PASSES_PIECES_H
+#define PASSES_PIECES_H
+
+#include "passes/grad/grad.h"
+
+/* The adjoint of a slice that waits for its siblings. */
+struct piece {
+	NodeId node;                    /* the slice */
+	ValId dy;
+	struct piece *next;
+};
+
+/* The one axis that a slice cuts with step 1, or -1. */
+int piece_axis(const Graph *, const Node *);
+/* Sort pieces of one value along the axis that all of them cut.  Returns how
+ * many operands a concat of them has, gaps included; 0: they overlap, cut
+ * different axes, or there is nothing to join. */
+int pieces_sort(const Graph *, struct piece **);
+/* The adjoint of that value; the context is of the first piece. */
+ValId pieces_join(struct grad *, const struct piece *, int nparts,
+                  Arena *scratch);
+
+#endif
