@@ -164,8 +164,12 @@ name_after_root(struct rewrite *w, ValId v)
 ValId
 rw_emit(struct rewrite *w, Op op, int nin, const ValId *in, const Attr *attr)
 {
-	ValId v = emit_op(w->g, w->p->diag, op, nin, in, attr, w->at);
+	ValId v;
 
+	for (int i = 0; i < nin && i < op_info[op].min; i++)
+		if (!in[i])
+			return 0;
+	v = emit_op(w->g, w->p->diag, op, nin, in, attr, w->at);
 	rw_grow(w);
 	if (!v) {
 		w->failed = true;
@@ -183,9 +187,13 @@ ValId
 rw_slice(struct rewrite *w, ValId v, const IntList *start,
          const IntList *step, const Shape *out)
 {
-	Node *n = node_new(w->g, OP_SLICE, 1, &v, 1, w->at);
-	ValId y = n->out[0];
+	Node *n;
+	ValId y;
 
+	if (!v)
+		return 0;
+	n = node_new(w->g, OP_SLICE, 1, &v, 1, w->at);
+	y = n->out[0];
 	n->attr.SLICE.start = *start;
 	n->attr.SLICE.step = *step;
 	w->g->val[y].shape = *out;
@@ -202,9 +210,21 @@ rw_reshape(struct rewrite *w, ValId v, const Shape *s)
 {
 	Attr a = attr_reshape(s);
 
-	if (shape_eq(rw_shape(w, v), s))
+	if (!v || shape_eq(rw_shape(w, v), s))
 		return v;
 	return rw_emit(w, OP_RESHAPE, 1, &v, &a);
+}
+
+ValId
+rw_rank4(struct rewrite *w, ValId v)
+{
+	const Shape *have = rw_shape(w, v);
+	int lead = 4 - have->rank;
+	Shape s = { .rank = 4 };
+
+	for (int i = 0; i < 4; i++)
+		s.dim[i] = i < lead ? 1 : have->dim[i - lead];
+	return rw_reshape(w, v, &s);
 }
 
 ValId
@@ -212,7 +232,7 @@ rw_expand(struct rewrite *w, ValId v, const Shape *s)
 {
 	Attr a = attr_default(OP_EXPAND);
 
-	if (shape_eq(rw_shape(w, v), s))
+	if (!v || shape_eq(rw_shape(w, v), s))
 		return v;
 	a.EXPAND.shape = shape_list(s);
 	return rw_emit(w, OP_EXPAND, 1, &v, &a);
@@ -339,6 +359,8 @@ rw_replace(struct rewrite *w, NodeId root, ValId v)
 	ValId old = g->node[root].out[0];
 	NodeId def = g->val[v].def;
 
+	if (!v)
+		return false;
 	assert(shape_eq(&g->val[old].shape, &g->val[v].shape));
 	assert(g->val[old].dt == g->val[v].dt);
 	if (def && def >= w->first_new && w->nuse[v] == 0) {

@@ -86,11 +86,12 @@ bool rw_scalar(const struct rewrite *, ValId v, double *x);
 ValId rw_scaled(const struct rewrite *, ValId v, double *coef, bool single);
 bool near_to(double a, double b, double tol);
 
-/* ---- changing ---- */
+/* ---- changing; 0 in gives 0 out, where a failure was told of ---- */
 
 /* A new node beside the root; its output 0, or 0 after a diagnostic. */
 ValId rw_emit(struct rewrite *, Op, int nin, const ValId *in, const Attr *);
 ValId rw_reshape(struct rewrite *, ValId, const Shape *);     /* v if equal */
+ValId rw_rank4(struct rewrite *, ValId);        /* extents of 1 in front */
 ValId rw_transpose(struct rewrite *, ValId, const int *perm); /* v if none */
 ValId rw_expand(struct rewrite *, ValId, const Shape *);      /* v if equal */
 ValId rw_slice(struct rewrite *, ValId, const IntList *start,

@@ -28,16 +28,16 @@ match_pow(struct rewrite *w, NodeId root)
 		v = rw_binary(w, OP_MUL, x, x);
 	} else if (e == 3) {
 		v = rw_binary(w, OP_MUL, x, x);
-		v = v ? rw_binary(w, OP_MUL, v, x) : 0;
+		v = rw_binary(w, OP_MUL, v, x);
 	} else if (e == 0.5) {
 		v = rw_unary(w, OP_SQRT, x);
 	} else if (e == -1) {
 		v = rw_unary(w, OP_RECIP, x);
 	} else if (e == -0.5) {
 		v = rw_unary(w, OP_SQRT, x);
-		v = v ? rw_unary(w, OP_RECIP, v) : 0;
+		v = rw_unary(w, OP_RECIP, v);
 	}
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, v);
 }
 
 /* A division by a power of two is a product with the same bits, 1 / x is
@@ -45,7 +45,7 @@ match_pow(struct rewrite *w, NodeId root)
 bool
 match_div(struct rewrite *w, NodeId root)
 {
-	ValId a = rw_in(w, root, 0), b = rw_in(w, root, 1), c, v;
+	ValId a = rw_in(w, root, 0), b = rw_in(w, root, 1), c;
 	const Shape *out = rw_shape(w, rw_out(w, root));
 	double x;
 	int e;
@@ -57,12 +57,10 @@ match_div(struct rewrite *w, NodeId root)
 	    && fabs(frexp(x, &e)) == 0.5 && e > -13 && e < 13) {
 		/* within the normal numbers of every float type */
 		c = rw_const_like(w, b, 1 / x);
-		v = rw_binary(w, OP_MUL, a, c);
-		return v && rw_replace(w, root, v);
+		return rw_replace(w, root, rw_binary(w, OP_MUL, a, c));
 	}
 	if (rw_scalar(w, a, &x) && x == 1 && shape_eq(rw_shape(w, b), out)) {
-		v = rw_unary(w, OP_RECIP, b);
-		return v && rw_replace(w, root, v);
+		return rw_replace(w, root, rw_unary(w, OP_RECIP, b));
 	}
 	return false;
 }
@@ -251,7 +249,7 @@ match_gelu(struct rewrite *w, NodeId root)
 	struct vars z = { 0, 0 };
 	Attr a = attr_default(OP_GELU);
 	NodeId squash;
-	ValId u, v;
+	ValId u;
 
 	for (int i = 0; i < 2 && !z.t; i++)
 		z.t = find_squash(w, rw_in(w, root, i), 3);
@@ -264,21 +262,19 @@ match_gelu(struct rewrite *w, NodeId root)
 		return false;
 	if (!shape_eq(rw_shape(w, z.x), rw_shape(w, rw_out(w, root))))
 		return false;
-	v = rw_emit(w, OP_GELU, 1, &z.x, &a);
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, rw_emit(w, OP_GELU, 1, &z.x, &a));
 }
 
 bool
 match_silu(struct rewrite *w, NodeId root)
 {
 	for (int i = 0; i < 2; i++) {
-		ValId s = rw_in(w, root, i), x = rw_in(w, root, 1 - i), v;
+		ValId s = rw_in(w, root, i), x = rw_in(w, root, 1 - i);
 		NodeId n = rw_is(w, s, OP_SIGMOID);
 
 		if (!n || !rw_single(w, s) || rw_in(w, n, 0) != x)
 			continue;
-		v = rw_unary(w, OP_SILU, x);
-		return v && rw_replace(w, root, v);
+		return rw_replace(w, root, rw_unary(w, OP_SILU, x));
 	}
 	return false;
 }
@@ -303,7 +299,6 @@ match_log_sigmoid(struct rewrite *w, NodeId root)
 		return false;
 	x = rw_in(w, n, 0);
 	x = rest ? x : rw_unary(w, OP_NEG, x);
-	x = x ? rw_unary(w, OP_SOFTPLUS, x) : 0;
-	x = x ? rw_unary(w, OP_NEG, x) : 0;
-	return x && rw_replace(w, root, x);
+	x = rw_unary(w, OP_SOFTPLUS, x);
+	return rw_replace(w, root, rw_unary(w, OP_NEG, x));
 }

@@ -158,18 +158,6 @@ untransposed(struct rewrite *w, ValId v, bool swapped, double *scale)
 	return rw_transpose(w, v, perm);
 }
 
-static ValId
-to_rank4(struct rewrite *w, ValId v)
-{
-	Shape s = { .rank = 4 };
-	const Shape *have = rw_shape(w, v);
-	int lead = 4 - have->rank;
-
-	for (int i = 0; i < 4; i++)
-		s.dim[i] = i < lead ? 1 : have->dim[i - lead];
-	return rw_reshape(w, v, &s);
-}
-
 /* q [B,H,T,D], k [B,G,S,D], v [B,G,S,E] with G a divisor of H. */
 static bool
 operands_fit(const struct rewrite *w, const ValId in[3])
@@ -210,7 +198,7 @@ blind_see_all(struct rewrite *w, const struct masks *m, ValId o, ValId v)
 
 	a.REDUCE_MEAN.axes = (IntList){ 1, { 2 } };
 	in[2] = rw_emit(w, OP_REDUCE_MEAN, 1, &v, &a);
-	return in[0] && in[2] ? rw_emit(w, OP_WHERE, 3, in, NULL) : 0;
+	return rw_emit(w, OP_WHERE, 3, in, NULL);
 }
 
 /* The attention's output, or 0. */
@@ -233,7 +221,7 @@ build(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 	if (tv)
 		in[2] = untransposed(w, in[2], true, &one);
 	for (int i = 0; i < 3; i++) {
-		in[i] = in[i] ? to_rank4(w, in[i]) : 0;
+		in[i] = rw_rank4(w, in[i]);
 		if (!in[i])
 			return 0;
 	}
@@ -249,7 +237,7 @@ build(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 	a->ATTENTION.scale = s->scale;
 	a->ATTENTION.causal = m.causal;
 	o = rw_emit(w, OP_ATTENTION, in[3] ? 4 : 3, in, a);
-	w->heir = o ? rw_def(w, o) : 0;
+	w->heir = rw_def(w, o);
 	return o && m.blind ? blind_see_all(w, &m, o, in[2]) : o;
 }
 
@@ -278,8 +266,7 @@ match_attention(struct rewrite *w, NodeId root)
 	v = build(w, root, &s, &a);
 	if (!v)
 		return w->failed;
-	v = rw_reshape(w, v, &out);
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, rw_reshape(w, v, &out));
 }
 
 /* ---- attention nodes as they are, matched here or imported ---- */
@@ -376,8 +363,8 @@ repeat_heads(struct rewrite *w, ValId v, int64_t h)
 	big = SHAPE(s.dim[0], s.dim[1], h / s.dim[1], s.dim[2], s.dim[3]);
 	s.dim[1] = h;
 	v = rw_reshape(w, v, &five);
-	v = v ? rw_expand(w, v, &big) : 0;
-	return v ? rw_reshape(w, v, &s) : 0;
+	v = rw_expand(w, v, &big);
+	return rw_reshape(w, v, &s);
 }
 
 /* A boolean constant [T,S] that lets query i see keys up to i + S - T. */
@@ -436,19 +423,18 @@ match_attention_split(struct rewrite *w, NodeId root)
 		s = hide(w, s, mask);
 	a = attr_default(OP_SOFTMAX);
 	a.SOFTMAX.axis = 3;
-	s = s ? rw_emit(w, OP_SOFTMAX, 1, &s, &a) : 0;
+	s = rw_emit(w, OP_SOFTMAX, 1, &s, &a);
 	if (s && (mask || at.ATTENTION.causal)) {
 		/* queries that see no key give zeros */
 		in[0] = rw_unary(w, OP_ISNAN, s);
 		in[1] = rw_const_like(w, s, 0);
 		in[2] = s;
-		s = in[0] ? rw_emit(w, OP_WHERE, 3, in, NULL) : 0;
+		s = rw_emit(w, OP_WHERE, 3, in, NULL);
 	}
 	a = attr_default(OP_DROPOUT);
 	a.DROPOUT.ratio = at.ATTENTION.ratio;
 	a.DROPOUT.stream = at.ATTENTION.stream;
 	if (s && at.ATTENTION.ratio > 0)
 		s = rw_emit(w, OP_DROPOUT, 1, &s, &a);
-	s = s ? rw_binary(w, OP_MATMUL, s, v) : 0;
-	return s && rw_replace(w, root, s);
+	return rw_replace(w, root, rw_binary(w, OP_MATMUL, s, v));
 }

@@ -67,11 +67,9 @@ match_linear_2d(struct rewrite *w, NodeId root)
 		return false;
 	rows = rows_of(rw_shape(w, in[0]));
 	in[0] = rw_reshape(w, in[0], &rows);
-	v = in[0] ? rw_emit(w, OP_MATMUL, in[2] ? 3 : 2, in, &a) : 0;
-	if (v)
-		w->heir = rw_def(w, v);
-	v = v ? rw_reshape(w, v, &out) : 0;
-	return v && rw_replace(w, root, v);
+	v = rw_emit(w, OP_MATMUL, in[2] ? 3 : 2, in, &a);
+	w->heir = rw_def(w, v);
+	return rw_replace(w, root, rw_reshape(w, v, &out));
 }
 
 /* v is a 2-D product, perhaps reshaped with its last dim kept, that nobody
@@ -123,10 +121,8 @@ match_linear_bias(struct rewrite *w, NodeId root)
 		in[0] = rw_in(w, n, 0);
 		in[1] = rw_in(w, n, 1);
 		v = rw_emit(w, OP_MATMUL, 3, in, &a);
-		if (v)
-			w->heir = rw_def(w, v);
-		v = v ? rw_reshape(w, v, &out) : 0;
-		return v && rw_replace(w, root, v);
+		w->heir = rw_def(w, v);
+		return rw_replace(w, root, rw_reshape(w, v, &out));
 	}
 	return w->failed;
 }
@@ -158,11 +154,9 @@ match_linear_rows(struct rewrite *w, NodeId root)
 	full.dim[last] = part.dim[last] = rw_shape(w, in[0])->dim[1];
 	rows = rows_of(&part);
 	x = rw_reshape(w, in[0], &full);
-	x = x ? rw_slice(w, x, &start, &step, &part) : 0;
-	in[0] = x ? rw_reshape(w, x, &rows) : 0;
-	x = in[0] ? rw_emit(w, OP_MATMUL, in[2] ? 3 : 2, in, &a) : 0;
-	if (x)
-		w->heir = rw_def(w, x);
-	x = x ? rw_reshape(w, x, &out) : 0;
-	return x && rw_replace(w, root, x);
+	x = rw_slice(w, x, &start, &step, &part);
+	in[0] = rw_reshape(w, x, &rows);
+	x = rw_emit(w, OP_MATMUL, in[2] ? 3 : 2, in, &a);
+	w->heir = rw_def(w, x);
+	return rw_replace(w, root, rw_reshape(w, x, &out));
 }

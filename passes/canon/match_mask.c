@@ -252,19 +252,6 @@ masks_take(struct rewrite *w, struct masks *m, ValId v)
 	return push(w, m, v);
 }
 
-/* v with dims of 1 in front. */
-static ValId
-to_rank4(struct rewrite *w, ValId v)
-{
-	const Shape *have = rw_shape(w, v);
-	int lead = 4 - have->rank;
-	Shape s = { .rank = 4 };
-
-	for (int i = 0; i < 4; i++)
-		s.dim[i] = i < lead ? 1 : have->dim[i - lead];
-	return rw_reshape(w, v, &s);
-}
-
 ValId
 masks_seeing(struct rewrite *w, const struct masks *m)
 {
@@ -275,9 +262,9 @@ masks_seeing(struct rewrite *w, const struct masks *m)
 		all = rw_binary(w, OP_AND, all, m->finite[i]);
 	cast.CAST.to = DT_F32;
 	top.REDUCE_MAX.axes = (IntList){ 1, { 3 } };
-	all = all ? to_rank4(w, all) : 0;
-	all = all ? rw_emit(w, OP_CAST, 1, &all, &cast) : 0;
-	all = all ? rw_emit(w, OP_REDUCE_MAX, 1, &all, &top) : 0;
+	all = rw_rank4(w, all);
+	all = rw_emit(w, OP_CAST, 1, &all, &cast);
+	all = rw_emit(w, OP_REDUCE_MAX, 1, &all, &top);
 	return all ? rw_binary(w, OP_GT, all, rw_const_like(w, all, 0)) : 0;
 }
 
@@ -312,7 +299,7 @@ masks_join(struct rewrite *w, const struct masks *m, bool *ok)
 
 		v = rw_emit(w, OP_WHERE, 3, in, NULL);
 	}
-	v = v ? to_rank4(w, v) : 0;
+	v = rw_rank4(w, v);
 	*ok = v != 0;
 	return v;
 }

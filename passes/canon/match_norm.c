@@ -132,7 +132,7 @@ match_norm(struct rewrite *w, NodeId root)
 		a.RMSNORM.eps = eps;
 	}
 	v = rw_emit(w, layer ? OP_LAYERNORM : OP_RMSNORM, 2, in, &a);
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, v);
 }
 
 /* v as the norm's weight: the last dims of the norm's input and nothing
@@ -167,47 +167,39 @@ bare_norm(const struct rewrite *w, NodeId root, int i)
 	return w->g->node[n].op == OP_LAYERNORM && rw_in(w, n, 2) ? 0 : n;
 }
 
-bool
-match_norm_scale(struct rewrite *w, NodeId root)
+/* Operand k of a bare norm, its scale of ones or the bias it lacks, becomes
+ * what the root joins to its result. */
+static bool
+take_weight(struct rewrite *w, NodeId root, int k)
 {
 	for (int i = 0; i < 2; i++) {
 		NodeId n = bare_norm(w, root, i);
-		Attr a = w->g->node[n].attr;
 		Op op = w->g->node[n].op;
+		Attr a = w->g->node[n].attr;
+		ValId in[3] = { rw_in(w, n, 0), rw_in(w, n, 1) };
 		double x;
-		ValId in[2], v;
 
-		if (!n || !rw_scalar(w, rw_in(w, n, 1), &x) || x != 1)
+		if (!n || (k == 1 ? !rw_scalar(w, in[1], &x) || x != 1
+		                  : op != OP_LAYERNORM))
 			continue;
-		in[0] = rw_in(w, n, 0);
-		in[1] = as_weight(w, rw_in(w, root, 1 - i), n);
-		if (!in[1])
-			continue;
-		v = rw_emit(w, op, 2, in, &a);
-		return v && rw_replace(w, root, v);
+		in[k] = as_weight(w, rw_in(w, root, 1 - i), n);
+		if (in[k])
+			return rw_replace(w, root,
+			                  rw_emit(w, op, k + 1, in, &a));
 	}
 	return false;
 }
 
 bool
+match_norm_scale(struct rewrite *w, NodeId root)
+{
+	return take_weight(w, root, 1);
+}
+
+bool
 match_norm_bias(struct rewrite *w, NodeId root)
 {
-	for (int i = 0; i < 2; i++) {
-		NodeId n = bare_norm(w, root, i);
-		Attr a = w->g->node[n].attr;
-		ValId in[3], v;
-
-		if (!n || w->g->node[n].op != OP_LAYERNORM)
-			continue;
-		in[0] = rw_in(w, n, 0);
-		in[1] = rw_in(w, n, 1);
-		in[2] = as_weight(w, rw_in(w, root, 1 - i), n);
-		if (!in[2])
-			continue;
-		v = rw_emit(w, OP_LAYERNORM, 3, in, &a);
-		return v && rw_replace(w, root, v);
-	}
-	return false;
+	return take_weight(w, root, 2);
 }
 
 /* ---- softmax and loss ---- */
@@ -215,7 +207,7 @@ match_norm_bias(struct rewrite *w, NodeId root)
 bool
 match_log_softmax(struct rewrite *w, NodeId root)
 {
-	ValId y = rw_in(w, root, 0), x, v;
+	ValId y = rw_in(w, root, 0), x;
 	NodeId s = rw_is(w, y, OP_SOFTMAX);
 	Attr a = attr_default(OP_LOG_SOFTMAX);
 
@@ -223,8 +215,7 @@ match_log_softmax(struct rewrite *w, NodeId root)
 		return false;
 	a.LOG_SOFTMAX.axis = w->g->node[s].attr.SOFTMAX.axis;
 	x = rw_in(w, s, 0);
-	v = rw_emit(w, OP_LOG_SOFTMAX, 1, &x, &a);
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, rw_emit(w, OP_LOG_SOFTMAX, 1, &x, &a));
 }
 
 /* nll(log_softmax(x, axis 1)) is sce(x), which keeps one number per row for
@@ -233,7 +224,7 @@ bool
 match_nll(struct rewrite *w, NodeId root)
 {
 	const Node *nll = &w->g->node[root];
-	ValId logp = rw_in(w, root, 0), in[3], v;
+	ValId logp = rw_in(w, root, 0), in[3];
 	NodeId s = rw_is(w, logp, OP_LOG_SOFTMAX);
 	Attr a = attr_default(OP_SCE);
 
@@ -247,6 +238,5 @@ match_nll(struct rewrite *w, NodeId root)
 	in[0] = rw_in(w, s, 0);
 	in[1] = rw_in(w, root, 1);
 	in[2] = rw_in(w, root, 2);
-	v = rw_emit(w, OP_SCE, in[2] ? 3 : 2, in, &a);
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, rw_emit(w, OP_SCE, in[2] ? 3 : 2, in, &a));
 }

@@ -27,7 +27,7 @@ moves_nothing(const Shape *in, const IntList *perm)
 bool
 match_transpose(struct rewrite *w, NodeId root)
 {
-	ValId x = rw_in(w, root, 0), v;
+	ValId x = rw_in(w, root, 0);
 	const IntList perm = w->g->node[root].attr.TRANSPOSE.perm;
 	NodeId inner;
 	int both[MAX_RANK];
@@ -37,8 +37,7 @@ match_transpose(struct rewrite *w, NodeId root)
 	if (moves_nothing(rw_shape(w, x), &perm)) {
 		const Shape to = *rw_shape(w, rw_out(w, root));
 
-		v = rw_reshape(w, x, &to);
-		return v && rw_replace(w, root, v);
+		return rw_replace(w, root, rw_reshape(w, x, &to));
 	}
 	inner = rw_is(w, x, OP_TRANSPOSE);
 	if (!inner)
@@ -46,8 +45,7 @@ match_transpose(struct rewrite *w, NodeId root)
 	for (int i = 0; i < perm.n; i++)
 		both[i] = (int)w->g->node[inner].attr.TRANSPOSE
 			.perm.v[perm.v[i]];
-	v = rw_transpose(w, rw_in(w, inner, 0), both);
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, rw_transpose(w, rw_in(w, inner, 0), both));
 }
 
 /* Cut a and b, two shapes of the same elements, where both have a boundary,
@@ -155,16 +153,16 @@ transpose_between(struct rewrite *w, NodeId root)
 		return false;
 	if (!v) {
 		v = rw_reshape(w, x, &atom);
-		v = v ? rw_transpose(w, v, perm) : 0;
-		v = v ? rw_reshape(w, v, &out) : 0;
+		v = rw_transpose(w, v, perm);
+		v = rw_reshape(w, v, &out);
 	}
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, v);
 }
 
 bool
 match_reshape(struct rewrite *w, NodeId root)
 {
-	ValId x = rw_in(w, root, 0), v;
+	ValId x = rw_in(w, root, 0);
 	const Shape to = *rw_shape(w, rw_out(w, root));
 	NodeId inner = rw_is(w, x, OP_RESHAPE);
 
@@ -172,8 +170,7 @@ match_reshape(struct rewrite *w, NodeId root)
 		return rw_replace(w, root, x);
 	if (!inner)
 		return transpose_between(w, root);
-	v = rw_reshape(w, rw_in(w, inner, 0), &to);
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, rw_reshape(w, rw_in(w, inner, 0), &to));
 }
 
 /* ---- expand ---- */
@@ -301,10 +298,8 @@ match_expand(struct rewrite *w, NodeId root)
 		return true;
 	}
 	v = rw_emit(w, w->g->node[root].op, nin, in, &attr);
-	if (v)
-		w->heir = rw_def(w, v);
-	v = v ? rw_expand(w, v, &out) : 0;
-	return v && rw_replace(w, root, v);
+	w->heir = rw_def(w, v);
+	return rw_replace(w, root, rw_expand(w, v, &out));
 }
 
 /* ---- gather ---- */
@@ -356,6 +351,5 @@ match_gather(struct rewrite *w, NodeId root)
 	s.dim[axis] = val_nelem(&w->g->val[idx]);
 	v = shape_eq(&s, rw_shape(w, x)) ? x
 		: rw_slice(w, x, &start, &step, &s);
-	v = rw_reshape(w, v, &out);
-	return v && rw_replace(w, root, v);
+	return rw_replace(w, root, rw_reshape(w, v, &out));
 }
