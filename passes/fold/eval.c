@@ -55,6 +55,15 @@ inputs_ready(const struct eval *e)
 	return true;
 }
 
+/* Rules that may give the operand's contents on, or do nothing, or find the
+ * shape out. */
+static bool
+takes_room_itself(EvalRule *fn)
+{
+	return fn == eval_copy || fn == eval_cast || fn == eval_none
+	       || fn == eval_matmul || fn == eval_nonzero;
+}
+
 static void
 make_const(Val *v)
 {
@@ -66,13 +75,21 @@ make_const(Val *v)
 enum eval_status
 eval_node(Pass *p, Graph *g, const Node *n, Arena *mem)
 {
-	struct eval e = { p, g, n, mem };
+	struct eval e = { p, g, n, mem, NULL };
+	EvalRule *fn = rule[n->op];
 
 	if (!inputs_ready(&e))
 		return EVAL_SKIP;
-	enum eval_status st = rule[n->op](&e);
+	if (!takes_room_itself(fn)) {
+		e.data = eval_room(&e, 0);
+		if (!e.data)
+			return EVAL_LARGE;
+	}
+	enum eval_status st = fn(&e);
 	if (st != EVAL_DONE)
 		return st;
+	if (e.data)
+		eval_out(&e, 0)->data = e.data;
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i]) {
 			assert(eval_out(&e, i)->data);

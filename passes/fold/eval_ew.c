@@ -30,10 +30,8 @@ unary(struct eval *e, FloatOf *floats, IntOf *ints)
 	const Val *x = eval_in(e, 0);
 	Val *y = eval_out(e, 0);
 	int64_t n = val_nelem(y);
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	if (dt_is_float(x->dt))
 		ints = NULL;
 	for (int64_t i = 0; i < n; i++)
@@ -42,7 +40,6 @@ unary(struct eval *e, FloatOf *floats, IntOf *ints)
 		else
 			element_put_float(y->dt, data, i,
 			                  floats(e->n, val_float(x, i)));
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -113,6 +110,7 @@ eval_cast(struct eval *e)
 	void *data = eval_room(e, 0);
 	if (!data)
 		return EVAL_LARGE;
+	y->data = data;
 	for (int64_t i = 0; i < n; i++)
 		if (dt_is_float(x->dt) || x->dt == DT_U64)
 			element_put_float(y->dt, data, i, val_float(x, i));
@@ -123,7 +121,6 @@ eval_cast(struct eval *e)
 	if (x->dt == DT_U64 && !dt_is_float(y->dt))
 		for (int64_t i = 0; i < n; i++)
 			element_put_int(y->dt, data, i, val_int(x, i));
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -179,14 +176,12 @@ binary(struct eval *e, FloatOf2 *of_floats, IntOf2 *of_ints, bool divides)
 	const Val *a = eval_in(e, 0), *b = eval_in(e, 1);
 	Val *y = eval_out(e, 0);
 	int64_t n = val_nelem(y);
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 	struct walk w = walk_new(&y->shape);
 	int ia = walk_add_broadcast(&w, &a->shape);
 	int ib = walk_add_broadcast(&w, &b->shape);
 	bool floats = dt_is_float(a->dt) || dt_is_float(b->dt);
 
-	if (!data)
-		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		if (floats) {
 			element_put_float(y->dt, data, i, of_floats(e->n,
@@ -200,7 +195,6 @@ binary(struct eval *e, FloatOf2 *of_floats, IntOf2 *of_ints, bool divides)
 		element_put_int(y->dt, data, i,
 		        of_ints(e->n, y->dt, val_int(a, w.at[ia]), d));
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -259,14 +253,12 @@ compare(struct eval *e, struct relation is)
 	const Val *a = eval_in(e, 0), *b = eval_in(e, 1);
 	Val *y = eval_out(e, 0);
 	int64_t n = val_nelem(y);
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 	struct walk w = walk_new(&y->shape);
 	int ia = walk_add_broadcast(&w, &a->shape);
 	int ib = walk_add_broadcast(&w, &b->shape);
 	bool floats = dt_is_float(a->dt) || dt_is_float(b->dt);
 
-	if (!data)
-		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		int64_t p = w.at[ia], q = w.at[ib];
 
@@ -276,7 +268,6 @@ compare(struct eval *e, struct relation is)
 		    ? is.words((uint64_t)val_int(a, p), (uint64_t)val_int(b, q))
 		    : is.ints(val_int(a, p), val_int(b, q)));
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -311,19 +302,16 @@ eval_where(struct eval *e)
 	Val *y = eval_out(e, 0);
 	int size = dtype_info[y->dt].nbytes;
 	int64_t n = val_nelem(y);
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 	struct walk w = walk_new(&y->shape);
 	int ic = walk_add_broadcast(&w, &c->shape);
 	int ia = walk_add_broadcast(&w, &a->shape);
 	int ib = walk_add_broadcast(&w, &b->shape);
 
-	if (!data)
-		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++, walk_next(&w))
 		if (val_int(c, w.at[ic]))
 			copy_elem(data, i, a->data, w.at[ia], size);
 		else
 			copy_elem(data, i, b->data, w.at[ib], size);
-	y->data = data;
 	return EVAL_DONE;
 }

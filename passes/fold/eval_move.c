@@ -11,15 +11,12 @@ move_strided(struct eval *e, int64_t start, const int64_t *stride)
 	Val *y = eval_out(e, 0);
 	int size = dtype_info[y->dt].nbytes;
 	int64_t n = val_nelem(y);
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 	struct walk w = walk_new(&y->shape);
 
-	if (!data)
-		return EVAL_LARGE;
 	walk_add(&w, start, stride);
 	for (int64_t i = 0; i < n; i++, walk_next(&w))
 		copy_elem(data, i, x->data, w.at[0], size);
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -80,10 +77,8 @@ eval_concat(struct eval *e)
 	Val *y = eval_out(e, 0);
 	int axis = (int)e->n->attr.CONCAT.axis;
 	int64_t outer = 1, inner = dtype_info[y->dt].nbytes, at = 0;
-	char *data = eval_room(e, 0);
+	char *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	for (int d = 0; d < axis; d++)
 		outer *= y->shape.dim[d];
 	for (int d = axis + 1; d < y->shape.rank; d++)
@@ -96,7 +91,6 @@ eval_concat(struct eval *e)
 			       (const char *)x->data + i * row, (size_t)row);
 		at += row;
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -130,11 +124,9 @@ eval_pad(struct eval *e)
 	int mode = (int)e->n->attr.PAD.mode, rank = y->shape.rank;
 	int size = dtype_info[y->dt].nbytes;
 	int64_t n = val_nelem(y), stride[MAX_RANK] = { 0 };
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 	struct walk w = walk_new(&y->shape);
 
-	if (!data)
-		return EVAL_LARGE;
 	shape_strides(&x->shape, stride);
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		int64_t from = 0;
@@ -150,7 +142,6 @@ eval_pad(struct eval *e)
 		else
 			element_put_float(y->dt, data, i, e->n->attr.PAD.value);
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -161,11 +152,9 @@ eval_tile(struct eval *e)
 	Val *y = eval_out(e, 0);
 	int size = dtype_info[y->dt].nbytes;
 	int64_t n = val_nelem(y), stride[MAX_RANK] = { 0 };
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 	struct walk w = walk_new(&y->shape);
 
-	if (!data)
-		return EVAL_LARGE;
 	shape_strides(&x->shape, stride);
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		int64_t from = 0;
@@ -173,7 +162,6 @@ eval_tile(struct eval *e)
 			from += w.idx[d] % x->shape.dim[d] * stride[d];
 		copy_elem(data, i, x->data, from, size);
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -184,11 +172,9 @@ eval_trilu(struct eval *e)
 	Val *y = eval_out(e, 0);
 	int size = dtype_info[y->dt].nbytes, rank = y->shape.rank;
 	int64_t n = val_nelem(y), k = e->n->attr.TRILU.k;
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 	struct walk w = walk_new(&y->shape);
 
-	if (!data)
-		return EVAL_LARGE;
 	if (rank < 2)
 		return eval_fail(e, "trilu needs rank 2 or more");
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
@@ -197,7 +183,6 @@ eval_trilu(struct eval *e)
 		if (e->n->attr.TRILU.upper ? d >= k : d <= k)
 			copy_elem(data, i, x->data, i, size);
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -228,10 +213,8 @@ eval_gather(struct eval *e)
 	int axis = (int)e->n->attr.GATHER.axis;
 	int64_t nidx = val_nelem(idx), extent = x->shape.dim[axis];
 	int64_t outer = 1, inner = dtype_info[y->dt].nbytes, k;
-	char *data = eval_room(e, 0);
+	char *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	for (int d = 0; d < axis; d++)
 		outer *= x->shape.dim[d];
 	for (int d = axis + 1; d < x->shape.rank; d++)
@@ -244,7 +227,6 @@ eval_gather(struct eval *e)
 			       (const char *)x->data + (o * extent + k) * inner,
 			       (size_t)inner);
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -257,11 +239,9 @@ eval_gather_elements(struct eval *e)
 	int size = dtype_info[y->dt].nbytes;
 	int64_t n = val_nelem(y), stride[MAX_RANK] = { 0 }, k;
 	int64_t extent = x->shape.dim[axis];
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 	struct walk w = walk_new(&y->shape);
 
-	if (!data)
-		return EVAL_LARGE;
 	shape_strides(&x->shape, stride);
 	walk_add(&w, 0, stride);
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
@@ -270,7 +250,6 @@ eval_gather_elements(struct eval *e)
 		copy_elem(data, i, x->data,
 		          w.at[0] + (k - w.idx[axis]) * stride[axis], size);
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -302,10 +281,8 @@ eval_gather_nd(struct eval *e)
 	int len = (int)idx->shape.dim[idx->shape.rank - 1];
 	int64_t size = dtype_info[y->dt].nbytes, stride[MAX_RANK] = { 0 };
 	int64_t rows = 1, per_batch = 1, block = 1;
-	char *data = eval_room(e, 0);
+	char *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	shape_strides(&x->shape, stride);
 	for (int d = 0; d < idx->shape.rank - 1; d++) {
 		rows *= idx->shape.dim[d];
@@ -321,7 +298,6 @@ eval_gather_nd(struct eval *e)
 		       (const char *)x->data + at * size,
 		       (size_t)(block * size));
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -348,11 +324,9 @@ eval_scatter_elements(struct eval *e)
 	int size = dtype_info[y->dt].nbytes;
 	int64_t n = val_nelem(idx), stride[MAX_RANK] = { 0 }, k;
 	int64_t extent = x->shape.dim[axis];
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 	struct walk w = walk_new(&idx->shape);
 
-	if (!data)
-		return EVAL_LARGE;
 	view.kind = V_CONST;
 	memcpy(data, x->data, (size_t)val_data_bytes(x));
 	shape_strides(&x->shape, stride);
@@ -366,7 +340,6 @@ eval_scatter_elements(struct eval *e)
 		else
 			copy_elem(data, at, upd->data, i, size);
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -379,10 +352,8 @@ eval_scatter_nd(struct eval *e)
 	int len = (int)idx->shape.dim[idx->shape.rank - 1];
 	int size = dtype_info[y->dt].nbytes;
 	int64_t rows = 1, block = 1, stride[MAX_RANK] = { 0 };
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	view.kind = V_CONST;
 	memcpy(data, x->data, (size_t)val_data_bytes(x));
 	shape_strides(&x->shape, stride);
@@ -402,7 +373,6 @@ eval_scatter_nd(struct eval *e)
 				copy_elem(data, at + j, upd->data,
 				          r * block + j, size);
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -415,10 +385,8 @@ eval_one_hot(struct eval *e)
 	int rank = y->shape.rank, axis = (int)e->n->attr.ONE_HOT.axis;
 	int64_t n = val_nelem(y), depth, inner = 1;
 	int size = dtype_info[y->dt].nbytes;
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	if (axis < 0)
 		axis += rank;
 	depth = y->shape.dim[axis];
@@ -431,6 +399,5 @@ eval_one_hot(struct eval *e)
 			k += depth;
 		copy_elem(data, i, values->data, i / inner % depth == k, size);
 	}
-	y->data = data;
 	return EVAL_DONE;
 }

@@ -12,32 +12,25 @@ eval_shape(struct eval *e)
 	const Shape *s = &eval_in(e, 0)->shape;
 	Val *y = eval_out(e, 0);
 	int64_t first = e->n->attr.SHAPE.start, n = val_nelem(y);
-	int64_t *data = eval_room(e, 0);
+	int64_t *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	if (first < 0)
 		first += s->rank;
 	if (first < 0)
 		first = 0;
 	for (int64_t i = 0; i < n; i++)
 		data[i] = s->dim[first + i];
-	y->data = data;
 	return EVAL_DONE;
 }
 
 enum eval_status
 eval_size(struct eval *e)
 {
-	Val *y = eval_out(e, 0);
-	int64_t *data = eval_room(e, 0);
+	int64_t *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	data[0] = val_nelem(eval_in(e, 0));
 	if (data[0] < 0)
 		return eval_fail(e, "too many elements");
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -47,10 +40,8 @@ eval_range(struct eval *e)
 	const Val *from = eval_in(e, 0), *step = eval_in(e, 2);
 	Val *y = eval_out(e, 0);
 	int64_t n = val_nelem(y);
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	for (int64_t i = 0; i < n; i++)
 		if (dt_is_float(y->dt))
 			element_put_float(y->dt, data, i, val_float(from, 0)
@@ -60,7 +51,6 @@ eval_range(struct eval *e)
 			                (int64_t)((uint64_t)val_int(from, 0)
 			                + (uint64_t)i
 			                * (uint64_t)val_int(step, 0)));
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -69,13 +59,10 @@ fill_with(struct eval *e, double value)
 {
 	Val *y = eval_out(e, 0);
 	int64_t n = val_nelem(y);
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	for (int64_t i = 0; value != 0 && i < n; i++)
 		element_put_float(y->dt, data, i, value);
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -153,10 +140,8 @@ eval_cumsum(struct eval *e)
 	bool exclusive = e->n->attr.CUMSUM.exclusive;
 	bool reverse = e->n->attr.CUMSUM.reverse;
 	bool product = e->n->attr.CUMSUM.product;
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	for (int64_t r = 0; r < s.outer * s.inner; r++) {
 		int64_t base = r / s.inner * s.extent * s.inner + r % s.inner;
 		uint64_t isum = product;
@@ -181,7 +166,6 @@ eval_cumsum(struct eval *e)
 			}
 		}
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -200,10 +184,8 @@ eval_argmax(struct eval *e)
 	Val *y = eval_out(e, 0);
 	struct split s = split_at(&x->shape, (int)e->n->attr.ARGMAX.axis);
 	bool last = e->n->attr.ARGMAX.last;
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	if (s.extent == 0)
 		return eval_fail(e, "argmax over an empty axis");
 	for (int64_t r = 0; r < s.outer * s.inner; r++) {
@@ -217,7 +199,6 @@ eval_argmax(struct eval *e)
 		}
 		element_put_int(y->dt, data, r, best);
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -283,10 +264,8 @@ eval_reduce(struct eval *e)
 	Op op = e->n->op;
 	int64_t n = val_nelem(x), ny = val_nelem(y), stride[MAX_RANK] = { 0 };
 	bool floats = dt_is_float(x->dt), mean = op == OP_REDUCE_MEAN;
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	if (n == 0 && ny > 0
 	    && (op == OP_REDUCE_MAX || op == OP_REDUCE_MIN || mean))
 		return eval_fail(e, "reduction over no elements");
@@ -319,7 +298,6 @@ eval_reduce(struct eval *e)
 		else
 			element_put_int(y->dt, data, i,
 			                mean ? iacc[i] / count : iacc[i]);
-	y->data = data;
 	return EVAL_DONE;
 }
 
@@ -332,10 +310,8 @@ eval_softmax(struct eval *e)
 	bool logs = e->n->op == OP_LOG_SOFTMAX;
 	/* both ops have the one attribute axis */
 	struct split s = split_at(&x->shape, (int)e->n->attr.SOFTMAX.axis);
-	void *data = eval_room(e, 0);
+	void *data = e->data;
 
-	if (!data)
-		return EVAL_LARGE;
 	for (int64_t r = 0; r < s.outer * s.inner; r++) {
 		int64_t base = r / s.inner * s.extent * s.inner + r % s.inner;
 		double max = -INFINITY, sum = 0;
@@ -351,7 +327,6 @@ eval_softmax(struct eval *e)
 			                  logs ? d - log(sum) : exp(d) / sum);
 		}
 	}
-	y->data = data;
 	return EVAL_DONE;
 }
 

@@ -10,6 +10,8 @@ struct eval {
 	Graph *g;
 	const Node *n;
 	Arena *mem;
+	void *data;             /* room for output 0, which becomes its
+	                         * contents; zeros */
 };
 
 typedef enum eval_status EvalRule(struct eval *);
