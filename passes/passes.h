@@ -4,6 +4,57 @@
  * out     the graph after the passes named, and what they left in struct Pass
  * unaware of files, ONNX and code
  */
+/* Glossary: the planner's words, in the order in which they build on each
+ * other, with the field's name and a source where there is one.  ir/ir.h has
+ * those of the graph: activation, adjoint, view, resident, copy.
+ *
+ * owner         value with bytes of its own; views lie in an owner's
+ * storage       an owner in the arena, seen by the planner
+ * live range    steps from a value's making to its last reading (liveness,
+ *               register allocation)
+ * arena         the one block of memory that owners share over time
+ * placement     offsets in the arena so that what lives at once is apart
+ *               (dynamic storage allocation, NP-hard: Garey, Johnson 1979)
+ * live bound    most bytes alive at one step: no placement is smaller
+ * working set   most bytes that one node asks for alone: no plan is smaller
+ * peak          arena and what is resident
+ * in place      a result in the bytes of an operand that dies
+ * boundary      the last step of forward: what is alive there is saved
+ * keep, drop    let an activation live until backward, or not
+ * recompute     make what was dropped again (rematerialisation, Briggs et al.
+ *               1992; in training: checkpointing, Chen et al. 2016; as a
+ *               program: Checkmate, Jain et al. 2020)
+ * inlined       a copy that its reader does in the same loop, without memory
+ * set           plan that says keep or drop of each storage: made again once,
+ *               before its first use in backward
+ * sequence      plan that is a list of runs; a node may run again many times
+ * class         what a bound speaks of: plans that are sets ("once") or all
+ *               of them ("any")
+ * bound         seconds that no plan of a class undercuts (dual bound)
+ * gap           what a plan takes above the bound, in % of a step
+ * cut           place where one activation alone crosses forward (articulation)
+ * segment       nodes from one cut to the next; a period of them is a layer
+ * part          one or more pieces of forward that the curve decides upon as a
+ *               unit; equal parts are of one kind
+ * role, group   storages whose nodes, and the two levels above them, are
+ *               equal: what repeated layers have in common
+ * pick          outputs of one node of a part, kept or dropped together
+ * configuration what to keep of a part; open: drops what the next part reads
+ * room          bytes that parts ask for beside what is kept of those before
+ *               them (state of a dynamic program, as in Revolve: Griewank,
+ *               Walther 2000)
+ * tape, sweep   what backward reads inside a part; running a part forward
+ *               without its tape (Rotor, Beaumont et al. 2019)
+ * eviction      dropping what is read far ahead and cheap to make (Belady
+ *               1966; for tensors: DTR, Kirisame et al. 2021)
+ * moment        first run of a node at which a program asks what is in memory
+ * rung, ladder  one of the budgets that are planned for, and all of them
+ * frontier      points that no other beats in bytes and seconds (Pareto front)
+ * preset        a plan that others use: none, full (at every layer), every=K,
+ *               selective (Korthikanti et al. 2023)
+ * form          where updates run: after backward, or in it
+ * replay        the plan run step by step by a checker that trusts nothing
+ */
 #ifndef PASSES_PASSES_H
 #define PASSES_PASSES_H
 
