@@ -259,9 +259,9 @@ compile(struct driver *d)
 		out = outputs_name(c->model, c->out, d->arena);
 	out.json = c->json;
 	out.svg = c->curve_svg;
-	if (!outputs_check(&out, c->model, NULL, d->arena, d->diag)
+	if (!outputs_check(&out, c->model, NULL, d->diag)
 	    || (code && !spare_weights(d, out.weights)) || !load(d)
-	    || !outputs_check(&out, c->model, d->file, d->arena, d->diag)
+	    || !outputs_check(&out, c->model, d->file, d->diag)
 	    || !device_set(c, d->graph, &d->watch, d->arena,
 	                   d->diag)
 	    || !pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))

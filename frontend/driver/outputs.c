@@ -1,19 +1,13 @@
 #include "frontend/driver/outputs.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "ir/base/outfile.h"
-
-static const char *
-after_slash(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
+#include "runtime/support/path.h"
 
 /* The text without the given ending, or without any ".xyz" if it is NULL. */
 static const char *
@@ -34,43 +28,37 @@ outputs_name(const char *model, const char *out, Arena *a)
 
 	if (!out)
 		o.so = arena_printf(a, "%s.so", without_suffix(
-			after_slash(model), NULL, a));
+			path_base(model), NULL, a));
 	o.weights = arena_printf(a, "%s.safetensors",
 	                         without_suffix(o.so, ".so", a));
 	return o;
 }
 
-static const char *
-folder_of(const char *path, Arena *a)
+static bool
+same_file(const char *p, const char *q)
 {
-	const char *slash = strrchr(path, '/');
-
-	if (!slash)
-		return ".";
-	return slash == path ? "/"
-		: arena_printf(a, "%.*s", (int)(slash - path), path);
+	return outfile_is_stdout(p) || outfile_is_stdout(q)
+		? strcmp(p, q) == 0 : path_same(p, q);
 }
 
-/* Whether both names lead to one file, be it there yet or not. */
+/* The folder can take a new file. */
 static bool
-same_file(const char *p, const char *q, Arena *a)
+can_create(const char *path, Diag *d)
 {
-	struct stat s, t;
+	char *dir = path_folder(path);
+	bool ok = dir && !access(dir, W_OK | X_OK);
 
-	if (outfile_is_stdout(p) || outfile_is_stdout(q))
-		return strcmp(p, q) == 0;
-	if (!stat(p, &s) && !stat(q, &t))
-		return s.st_dev == t.st_dev && s.st_ino == t.st_ino;
-	return !stat(folder_of(p, a), &s) && !stat(folder_of(q, a), &t)
-		&& s.st_dev == t.st_dev && s.st_ino == t.st_ino
-		&& !strcmp(after_slash(p), after_slash(q));
+	if (!ok)
+		diag_error(d, "cannot write '%s': folder '%s': %s", path,
+		           dir ? dir : "?", strerror(errno));
+	free(dir);
+	return ok;
 }
 
 /* Reports may go to a device or a pipe, a library and its weights may not. */
 static bool
-can_write(const char *path, bool report, Arena *a, Diag *d)
+can_write(const char *path, bool report, Diag *d)
 {
-	const char *dir = folder_of(path, a);
 	struct stat st;
 	bool there = !stat(path, &st);
 
@@ -84,15 +72,12 @@ can_write(const char *path, bool report, Arena *a, Diag *d)
 			|| diag_error(d, "cannot write '%s': %s", path,
 			              report ? strerror(errno)
 			              : "not a regular file");
-	if (access(dir, W_OK | X_OK))
-		return diag_error(d, "cannot write '%s': folder '%s': %s",
-		                  path, dir, strerror(errno));
-	return true;
+	return can_create(path, d);
 }
 
 bool
 outputs_check(const struct outputs *o, const char *model,
-              const struct onnx_file *file, Arena *a, Diag *d)
+              const struct onnx_file *file, Diag *d)
 {
 	const char *const path[] = { o->so, o->weights, o->json,
 	                             o->svg };
@@ -102,15 +87,15 @@ outputs_check(const struct outputs *o, const char *model,
 	for (int i = 0; i < N; i++) {
 		if (!path[i])
 			continue;
-		if (!can_write(path[i], i >= 2, a, d))
+		if (!can_write(path[i], i >= 2, d))
 			ok = false;
-		else if (same_file(path[i], model, a)
+		else if (same_file(path[i], model)
 		         || (file && onnx_reads(file, path[i])))
 			ok = diag_error(d, "'%s' is read here and would "
 			                "be overwritten; choose another output "
 			                "name", path[i]);
 		for (int k = 0; k < i; k++)
-			if (path[k] && same_file(path[i], path[k], a))
+			if (path[k] && same_file(path[i], path[k]))
 				ok = diag_error(d, "'%s' is the name of two "
 				                "outputs", path[i]);
 	}
@@ -118,9 +103,9 @@ outputs_check(const struct outputs *o, const char *model,
 }
 
 bool
-outputs_check_report(const char *path, const char *from, Arena *a, Diag *d)
+outputs_check_report(const char *path, const char *from, Diag *d)
 {
 	const struct outputs o = { .json = path };
 
-	return outputs_check(&o, from, NULL, a, d);
+	return outputs_check(&o, from, NULL, d);
 }

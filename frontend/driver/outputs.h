@@ -17,9 +17,8 @@ struct outputs outputs_name(const char *model, const char *out, Arena *);
 /* Every output can be written and is no other file; false after a diagnostic.
  * Call again when *file, the imported model, is known. */
 bool outputs_check(const struct outputs *, const char *model,
-                   const struct onnx_file *file, Arena *, Diag *);
+                   const struct onnx_file *file, Diag *);
 /* The same of the one file that a verb writes about the one that it reads. */
-bool outputs_check_report(const char *path, const char *from, Arena *,
-                          Diag *);
+bool outputs_check_report(const char *path, const char *from, Diag *);
 
 #endif

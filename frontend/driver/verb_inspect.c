@@ -424,7 +424,7 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	const char *baked = NULL;
 
 	diag_file(diag, c->model);
-	if (!outputs_check_report(c->json, c->model, arena, diag))
+	if (!outputs_check_report(c->json, c->model, diag))
 		return false;
 	p.import.quiet = true;
 	o.step.grad = o.step.state = -1;

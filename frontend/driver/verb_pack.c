@@ -157,7 +157,7 @@ verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 	struct rows r = { 0 };
 
 	diag_file(diag, c->model);
-	if (!outputs_check_report(c->out, c->model, arena, diag)
+	if (!outputs_check_report(c->out, c->model, diag)
 	    || !read_rows(c->model, &r, arena, diag))
 		return false;
 	got = pack_within(r.b, r.n, &limit, arena);

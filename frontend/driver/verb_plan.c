@@ -116,7 +116,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 
 	diag_file(diag, c->model);
 	if (!outputs_check_report(to_stdout(c) ? NULL : c->json, c->model,
-	                          arena, diag)
+	                          diag)
 	    || !read_graph(c, &g, arena, diag))
 		return false;
 	if (c->budget >= 0)

@@ -15,17 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-char *
-file_folder(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	if (!slash)
-		return strdup(".");
-	if (slash == path)
-		return strdup("/");
-	return strndup(path, (size_t)(slash - path));
-}
+#include "runtime/support/path.h"
 
 static char *
 with_suffix(const char *path, const char *suffix)
@@ -78,7 +68,7 @@ new_file_open(struct new_file *f, const char *path, struct err *e)
 		new_file_abort(f);
 		return s;
 	}
-	dir = file_folder(f->path);
+	dir = path_folder(f->path);
 	if (!dir) {
 		new_file_abort(f);
 		return err_set(e, CKR_ENOMEM, "out of memory");
@@ -166,7 +156,7 @@ new_file_commit(struct new_file *f, struct err *e)
 	if (s == CKR_OK) {
 		free(f->tmp);
 		f->tmp = NULL;
-		dir = file_folder(f->path);
+		dir = path_folder(f->path);
 		fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 		if (fd >= 0) {
 			fsync(fd);
@@ -280,9 +270,7 @@ file_open(const char *path, int *fd, uint64_t *size, struct err *e)
 char *
 file_beside(const char *path, const char *suffix)
 {
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? slash + 1 : path;
-	const char *dot = strrchr(base, '.');
+	const char *base = path_base(path), *dot = strrchr(base, '.');
 	size_t stem = dot && dot > base ? (size_t)(dot - path) : strlen(path);
 	size_t n = stem + strlen(suffix) + 1;
 	char *s = malloc(n);

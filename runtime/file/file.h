@@ -31,8 +31,6 @@ ckr_status file_read(int fd, const char *path, void *, size_t n, uint64_t at,
                      struct err *);
 /* Open for reading; refuses what is not a regular file. */
 ckr_status file_open(const char *path, int *fd, uint64_t *size, struct err *);
-/* The folder of path; NULL: no memory.  Caller frees. */
-char *file_folder(const char *path);
 /* "DIR/NAME.so" to "DIR/NAME<suffix>" (any extension is replaced); NULL: no
  * memory.  Caller frees. */
 char *file_beside(const char *path, const char *suffix);

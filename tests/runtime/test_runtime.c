@@ -23,6 +23,7 @@
 #include "runtime/blas/gemm.h"
 #include "runtime/support/json.h"
 #include "runtime/support/number.h"
+#include "runtime/support/path.h"
 #include "runtime/support/utf8.h"
 #include "runtime/base/rng.h"
 #include "tests/sanitize/sanitized.h"
@@ -481,6 +482,10 @@ test_atomic(void **state)
 	fclose(in);
 	assert_int_equal(readlink("link.txt", buf, 8), 5);
 	/* devices and folders are not replaced */
+	assert_true(path_same("a.txt", "./link.txt"));
+	assert_true(path_same("b.txt", ".//b.txt"));
+	assert_false(path_same("b.txt", "no/b.txt"));
+	assert_false(path_same("a.txt", "b.txt"));
 	assert_int_equal(new_file_open(&f, "/dev/null", &e), CKR_EIO);
 	assert_int_equal(new_file_open(&f, ".", &e), CKR_EIO);
 	assert_int_equal(new_file_open(&f, "no/such/folder", &e), CKR_EIO);

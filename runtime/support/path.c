@@ -1,0 +1,52 @@
+#include "runtime/support/path.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const char *
+path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+char *
+path_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return strdup(".");
+	if (slash == path)
+		return strdup("/");
+	return strndup(path, (size_t)(slash - path));
+}
+
+/* Of the file, or else of its folder; *there: which. */
+static bool
+identify(const char *path, struct stat *st, bool *there)
+{
+	char *dir;
+	bool ok;
+
+	*there = !stat(path, st);
+	if (*there)
+		return true;
+	dir = path_folder(path);
+	ok = dir && !stat(dir, st);
+	free(dir);
+	return ok;
+}
+
+bool
+path_same(const char *a, const char *b)
+{
+	struct stat s, t;
+	bool there, too;
+
+	return identify(a, &s, &there) && identify(b, &t, &too)
+	       && there == too && s.st_dev == t.st_dev && s.st_ino == t.st_ino
+	       && (there || !strcmp(path_base(a), path_base(b)));
+}
