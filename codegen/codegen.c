@@ -246,9 +246,9 @@ copy_file(const char *from, FILE *to)
 
 /* Copy a file beside its final place; outfile_close moves it there. */
 static bool
-stage(struct outfile *o, const char *from, const char *to, Arena *a, Diag *d)
+stage(struct outfile *o, const char *from, const char *to, Diag *d)
 {
-	if (!outfile_open(o, to, a, d))
+	if (!outfile_open(o, to, d))
 		return false;
 	if (copy_file(from, o->f))
 		return true;
@@ -257,23 +257,23 @@ stage(struct outfile *o, const char *from, const char *to, Arena *a, Diag *d)
 }
 
 static bool
-install(const char *from, const char *to, Arena *a, Diag *d)
+install(const char *from, const char *to, Diag *d)
 {
 	struct outfile o;
 
-	return stage(&o, from, to, a, d) && outfile_close(&o, true);
+	return stage(&o, from, to, d) && outfile_close(&o, true);
 }
 
 /* The library and its weights appear together, when nothing is left that
  * could fail but a rename. */
 static bool
 install_library(const char *from, const Graph *g,
-                const struct codegen_options *opt, Arena *a, Diag *d)
+                const struct codegen_options *opt, Diag *d)
 {
 	struct outfile o;
 	bool ok;
 
-	if (!stage(&o, from, opt->out_so, a, d))
+	if (!stage(&o, from, opt->out_so, d))
 		return false;
 	outfile_executable(&o);
 	ok = !opt->weights || codegen_weights(g, opt->weights, d);
@@ -295,7 +295,7 @@ keep_sources(const char *dir, const char *emit_dir, Arena *a, Diag *d)
 		if (access(from, F_OK))
 			continue;
 		if (!install(from, arena_printf(a, "%s/%s", emit_dir,
-		             emitted[i]), a, d))
+		             emitted[i]), d))
 			return false;
 	}
 	return true;
@@ -335,8 +335,7 @@ build(const char *dir, const struct out *src, const Graph *g,
 		return false;
 	if (opt->emit_dir && !keep_sources(dir, opt->emit_dir, a, d))
 		return false;
-	return install_library(arena_printf(a, "%s/model.so", dir), g, opt, a,
-	                       d);
+	return install_library(arena_printf(a, "%s/model.so", dir), g, opt, d);
 }
 
 bool

@@ -99,12 +99,11 @@ write_file(FILE *f, const char *head, size_t nhead, const Graph *g)
 bool
 codegen_weights(const Graph *g, const char *path, Diag *d)
 {
-	Arena *a = arena_new();
 	char *head = NULL;
 	size_t n;
 	struct outfile o;
 	bool ok = weights_check(g, d) && make_header(g, &head, &n, d)
-		&& outfile_open(&o, path, a, d);
+		&& outfile_open(&o, path, d);
 
 	if (ok) {
 		ok = write_file(o.f, head, n, g);
@@ -114,7 +113,6 @@ codegen_weights(const Graph *g, const char *path, Diag *d)
 		ok = outfile_close(&o, ok);
 	}
 	free(head);
-	arena_free(a);
 	return ok;
 }
 

@@ -168,7 +168,7 @@ write_dump(Pass *p, const Graph *g, const char *path)
 {
 	struct outfile o;
 
-	if (!outfile_open(&o, path, p->scratch, p->diag))
+	if (!outfile_open(&o, path, p->diag))
 		return false;
 	text_print(g, o.f);
 	return outfile_close(&o, true);

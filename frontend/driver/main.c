@@ -129,7 +129,7 @@ write_json(struct driver *d)
 
 	if (!d->cli.json)
 		return true;
-	if (!outfile_open(&o, d->cli.json, d->arena, d->diag))
+	if (!outfile_open(&o, d->cli.json, d->diag))
 		return false;
 	ok = plan_write_json(d->pass.plan, o.f)
 		|| diag_internal(d->diag, "the plan was not replayed");
@@ -145,7 +145,7 @@ write_svg(struct driver *d)
 
 	if (!path)
 		return true;
-	if (!outfile_open(&o, path, d->arena, d->diag))
+	if (!outfile_open(&o, path, d->diag))
 		return false;
 	frontier_svg(&d->pass, arena_printf(d->arena,
 		"%s: step time against memory budget",

@@ -378,14 +378,14 @@ judge(struct probe *p, struct import_options *o, const char **baked)
 
 static bool
 write_report(const struct cli *c, const struct import_options *o,
-             Arena *arena, Diag *about_model, Diag *diag)
+             Diag *about_model, Diag *diag)
 {
 	struct outfile json;
 	bool ok;
 
 	if (!c->json)
 		return onnx_inspect(c->model, o, stdout, about_model);
-	if (!outfile_open(&json, c->json, arena, diag))
+	if (!outfile_open(&json, c->json, diag))
 		return false;
 	ok = onnx_inspect(c->model, o, json.f, about_model);
 	return outfile_close(&json, ok) && ok;
@@ -394,8 +394,7 @@ write_report(const struct cli *c, const struct import_options *o,
 /* What the model's compile said is the last word; the report finds the same
  * faults, which are not said twice. */
 static bool
-write_refusal(const struct cli *c, const struct import_options *o,
-              Arena *arena, Diag *diag)
+write_refusal(const struct cli *c, const struct import_options *o, Diag *diag)
 {
 	char *text = NULL;
 	size_t n;
@@ -405,7 +404,7 @@ write_refusal(const struct cli *c, const struct import_options *o,
 	if (!said)
 		return diag_error(diag, "out of memory");
 	quiet = diag_new("ckc", said);
-	write_report(c, o, arena, quiet, diag);
+	write_report(c, o, quiet, diag);
 	diag_free(quiet);
 	fclose(said);
 	free(text);
@@ -440,6 +439,6 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	o.json = c->json != NULL;
 	o.shapes_do = true;
 	return o.outcome == OUTCOME_REFUSED
-		? write_refusal(c, &o, arena, diag)
-		: write_report(c, &o, arena, diag, diag);
+		? write_refusal(c, &o, diag)
+		: write_report(c, &o, diag, diag);
 }

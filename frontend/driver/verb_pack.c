@@ -133,11 +133,11 @@ read_rows(const char *path, struct rows *r, Arena *arena, Diag *diag)
 }
 
 static bool
-write_rows(const char *path, const struct rows *r, Arena *arena, Diag *diag)
+write_rows(const char *path, const struct rows *r, Diag *diag)
 {
 	struct outfile o;
 
-	if (!outfile_open(&o, path, arena, diag))
+	if (!outfile_open(&o, path, diag))
 		return false;
 	fputs("id,lower,upper,size,offset\n", o.f);
 	for (size_t i = 0; i < r->n; i++)
@@ -169,7 +169,7 @@ verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 			got.least > c->capacity ? "cannot be placed"
 			: "no placement found",
 			c->capacity, got.bound, got.height);
-	if (!write_rows(c->out, &r, arena, diag))
+	if (!write_rows(c->out, &r, diag))
 		return false;
 	if (!c->quiet)
 		fprintf(outfile_is_stdout(c->out) ? stderr : stdout,

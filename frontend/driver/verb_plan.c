@@ -88,14 +88,14 @@ to_stdout(const struct cli *c)
 }
 
 static bool
-write_plan(const struct cli *c, const Plan *p, Arena *arena, Diag *diag)
+write_plan(const struct cli *c, const Plan *p, Diag *diag)
 {
 	struct outfile o;
 	bool ok;
 
 	if (!c->json)
 		return true;
-	if (!outfile_open(&o, c->json, arena, diag))
+	if (!outfile_open(&o, c->json, diag))
 		return false;
 	ok = plan_write_json(p, o.f)
 		|| diag_internal(diag, "the plan was not replayed");
@@ -132,7 +132,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		return false;
 	if (c->opt.stats)
 		p.sum.solver_sec = now_sec() - began;
-	if (!write_plan(c, &p, arena, diag))
+	if (!write_plan(c, &p, diag))
 		return false;
 	if (!c->quiet)
 		print_summary(&p.sum, p.nstep, g.n, to_stdout(c) ? stderr

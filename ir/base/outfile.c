@@ -2,28 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* A new file beside path, with the permissions that the umask leaves; mkstemp
- * would give it none but the owner's.  -1 after errno is set. */
-static int
-create(struct outfile *o, Arena *arena)
-{
-	int fd = -1;
-
-	for (int i = 0; fd < 0 && i < 100; i++) {
-		o->tmp = arena_printf(arena, "%s.tmp%ld-%d", o->path,
-		                      (long)getpid(), i);
-		fd = open(o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-		          0666);
-		if (fd < 0 && errno != EEXIST)
-			break;
-	}
-	return fd;
-}
 
 bool
 outfile_is_stdout(const char *path)
@@ -42,46 +23,29 @@ is_stream(const char *path)
 		&& !S_ISDIR(st.st_mode);
 }
 
-/* Where a path leads, so that a link stays one. */
-static const char *
-follow(const char *path, Arena *arena)
-{
-	char *real = realpath(path, NULL);
-	const char *end = real ? arena_str(arena, real) : path;
-
-	free(real);
-	return end;
-}
-
 bool
-outfile_open(struct outfile *o, const char *path, Arena *arena, Diag *diag)
+outfile_open(struct outfile *o, const char *path, Diag *diag)
 {
 	int fd;
 
-	o->tmp = NULL;
-	o->path = path;
-	o->diag = diag;
+	*o = (struct outfile){ .file.fd = -1, .path = path, .diag = diag };
 	if (outfile_is_stdout(path)) {
 		fflush(stdout);
 		fd = dup(STDOUT_FILENO);
 	} else if (is_stream(path)) {
 		fd = open(path, O_WRONLY | O_CLOEXEC);
 	} else {
-		o->path = follow(path, arena);
-		fd = create(o, arena);
+		fd = new_file_start(&o->file, path, true)
+			? fcntl(o->file.fd, F_DUPFD_CLOEXEC, 0) : -1;
 	}
-	if (fd < 0)
-		return diag_error(diag, "cannot write '%s': %s", path,
-		                  strerror(errno));
-	o->f = fdopen(fd, "wb");
-	if (!o->f) {
+	o->f = fd < 0 ? NULL : fdopen(fd, "wb");
+	if (o->f)
+		return true;
+	diag_error(diag, "cannot write '%s': %s", path, strerror(errno));
+	if (fd >= 0)
 		close(fd);
-		if (o->tmp)
-			unlink(o->tmp);
-		return diag_error(diag, "cannot write '%s': %s", path,
-		                  strerror(errno));
-	}
-	return true;
+	new_file_abort(&o->file);
+	return false;
 }
 
 void
@@ -100,12 +64,11 @@ outfile_close(struct outfile *o, bool ok)
 	bool written = !ferror(o->f);
 
 	written &= fclose(o->f) == 0;
-	if (ok && written && (!o->tmp || rename(o->tmp, o->path) == 0))
-		return true;
-	if (ok)
+	written = ok && written
+		&& (o->file.fd < 0 || new_file_place(&o->file, false));
+	if (ok && !written)
 		diag_error(o->diag, "cannot write '%s': %s", o->path,
 		           strerror(errno));
-	if (o->tmp)
-		unlink(o->tmp);
-	return false;
+	new_file_abort(&o->file);
+	return written;
 }

@@ -6,19 +6,19 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "ir/base/arena.h"
 #include "ir/base/diag.h"
+#include "runtime/support/new_file.h"
 
 struct outfile {
 	FILE *f;
-	char *tmp;              /* NULL: written to as it comes */
+	struct new_file file;   /* fd -1: written to as it comes */
 	const char *path;
 	Diag *diag;
 };
 
 bool outfile_is_stdout(const char *path);
 /* Written beside its place ... */
-bool outfile_open(struct outfile *, const char *path, Arena *, Diag *);
+bool outfile_open(struct outfile *, const char *path, Diag *);
 /* Give it the right to be executed to whom the umask lets read it. */
 void outfile_executable(struct outfile *);
 /* ... and moved there if ok and nothing failed, else removed. */

@@ -6,14 +6,7 @@
 #include <stdio.h>
 
 #include "runtime/base/err.h"
-
-/* A file being written.  It has no name (or a name beside the final one,
- * where the file system cannot do without) until new_file_commit. */
-struct new_file {
-	int fd;                         /* -1: none */
-	char *path;                     /* final, links resolved */
-	char *tmp;                      /* NULL: nameless */
-};
+#include "runtime/support/new_file.h"
 
 ckr_status new_file_open(struct new_file *, const char *path, struct err *);
 /* Flush to disk, give it its name over any older file, flush the folder. */
@@ -21,8 +14,6 @@ ckr_status new_file_commit(struct new_file *, struct err *);
 /* Commit what `print` writes; after a failure the file is dropped. */
 ckr_status new_file_print(struct new_file *, void (*print)(FILE *, void *user),
                           void *user, struct err *);
-/* Drop it.  Harmless after commit or a failed open. */
-void new_file_abort(struct new_file *);
 
 /* All n bytes at `at`, or a failure that names path. */
 ckr_status file_write(int fd, const char *path, const void *, size_t n,
