@@ -154,10 +154,9 @@ ckr_status
 rt_load_weights(ckr_ctx *c, const char *path)
 {
 	struct array_file f;
-	ckr_status s = array_open(&f, path, &c->err);
+	ckr_status s;
 
-	if (s != CKR_OK)
-		return s;
+	CKR_TRY(array_open(&f, path, &c->err));
 	s = check_file(c, &f, is_weight, "parameters and buffers");
 	if (s == CKR_OK)
 		s = load(c, &f, is_weight);
