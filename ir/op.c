@@ -9,7 +9,7 @@
 
 const struct dtype_info dtype_info[DT_COUNT] = {
 	[DT_NONE] = { "?", "void", "?", 0, 0, '?' },
-#define DT(id, text, nbytes, ctype, onnx, st, cls) \
+#define DT(id, text, nbytes, ctype, onnx, st, npy, cls) \
 	[DT_##id] = { text, ctype, st, nbytes, onnx, cls },
 #include "runtime/support/dtypes.h"
 #undef DT
