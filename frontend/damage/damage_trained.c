@@ -282,7 +282,7 @@ find_wrongly_trained(struct search *s)
 	if (sines.n)
 		say(s, &sines, "%s %s of sines, which modules freeze, "
 		    "but no export says so (requires_grad is lost): --freeze "
-		    "'%s'%s, or make it a buffer before the export",
+		    "'%s'%s, or export a buffer with the dynamo exporter",
 		    group_subject(s, &sines),
 		    plural(sines.n, "is a table", "are tables"), sines.first,
 		    plural(sines.n, "", " and so on"));
@@ -291,6 +291,59 @@ find_wrongly_trained(struct search *s)
 		    "--train trains every copy on its own; export with " WHOLE,
 		    group_subject(s, &copies),
 		    plural(copies.n, "holds", "hold"));
+}
+
+/* What modules call parameters and rarely buffers, as the end of a name. */
+static bool
+is_parameter_name(const char *name)
+{
+	static const char *const ends[] = { "weight", "bias", "weight_g",
+		"weight_v", "gamma", "beta", "token", "embed", "embedding",
+		"embeddings", "bias_table" };
+	size_t n = strlen(name);
+
+	if (strstr(name, "parametrizations."))
+		return true;
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (n >= strlen(ends[i])
+		    && strcmp(name + n - strlen(ends[i]), ends[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Losses hold weights of classes, which are buffers. */
+static bool
+is_in_loss(const char *name)
+{
+	return flat_is_path(name)
+		&& (strstr(name, "loss") || strstr(name, "crit"));
+}
+
+/* TorchScript's exporter writes buffers as it writes parameters. */
+static void
+find_maybe_buffers(struct search *s)
+{
+	struct group g = { 0 };
+
+	for (int i = 1; i < s->f->nval; i++) {
+		const struct flat_val *v = &s->f->val[i];
+
+		if (v->init && v->nuse && v->named && !v->frozen && !v->wished
+		    && v->verdict == VERDICT_PARAM
+		    && (!is_parameter_name(v->name) || is_in_loss(v->name))
+		    && !damage_is_sinusoid(s->f, v))
+			group_add(s, &g, v->name,
+			          arena_printf(s->arena, "--freeze '%s'",
+			                       v->name));
+	}
+	if (g.n)
+		say(s, &g, "%s %s trained as %s: this file does not tell "
+		    "parameters from buffers (the dynamo exporter's do); if "
+		    "buffers, --freeze '%s'%s", group_subject(s, &g),
+		    plural(g.n, "is", "are"),
+		    plural(g.n, "a parameter by its name alone",
+		           "parameters by their names alone"), g.first,
+		    plural(g.n, "", " and so on"));
 }
 
 /* Parameters that reach no loss although they are called so. */
@@ -342,6 +395,7 @@ void
 damage_find_trained(struct search *s)
 {
 	find_wrongly_trained(s);
+	find_maybe_buffers(s);
 	find_orphans(s);
 	find_folded_terms(s);
 	find_idle(s);

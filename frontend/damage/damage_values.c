@@ -152,8 +152,7 @@ damage_is_sinusoid(struct flat *f, const struct flat_val *v)
 	int64_t n;
 	Val val;
 
-	return v->init->n_dims == 2 && load(f, v, &val, &n)
-		&& is_sines(&val, n);
+	return load(f, v, &val, &n) && is_sines(&val, n);
 }
 
 bool

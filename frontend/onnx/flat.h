@@ -31,6 +31,8 @@ struct flat_val {
 	bool idle;                      /* called a parameter, and the loss does
 	                                 * not reach it */
 	bool wished;                    /* an option decided */
+	bool named;                     /* a parameter by its name alone, which
+	                                 * could be a buffer's */
 	const char *reason;
 	int tie;                        /* initializer with which it shares its
 	                                 * contents by accident; 0: none */

@@ -276,7 +276,7 @@ buffer_name(const char *s)
 {
 	static const char *const names[] = {
 		"inv_freq", "original_inv_freq", "running_mean", "running_var",
-		"num_batches_tracked"
+		"num_batches_tracked", "pos_weight"
 	};
 	const char *last = strrchr(s, '.');
 
@@ -332,6 +332,7 @@ judge_candidate(const struct classifier *c, struct flat_val *v)
 		decide(v, VERDICT_CONST, count(v->init) == 1
 		       ? "a single number without a parameter's name"
 		       : "neither named nor placed like a weight");
+	v->named = !s && v->verdict == VERDICT_PARAM && !v->weight_slot;
 }
 
 /* The option as it was given. */

@@ -307,6 +307,22 @@ class Detached(Module):
         return y * y.detach() if self.layer else y
 
 
+class Buffers(nn.Module):
+    """Sines of positions with an axis for the batch, and weights of classes: buffers, as TorchScript does not say."""
+
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(8, 5)
+        at = torch.arange(16.0)[:, None] / 100.0 ** (torch.arange(4) / 4.0)
+        self.register_buffer("pe", torch.stack([at.sin(), at.cos()], -1).reshape(1, 16, 8))
+        self.loss = nn.BCEWithLogitsLoss(weight=torch.tensor([1.0, 2, 3, 4, 5]), pos_weight=torch.tensor([5.0, 4, 3, 2, 1]))
+        self.register_buffer("shift", torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5]))
+
+    def forward(self, x):
+        y = self.l(x + self.pe)
+        return self.loss(y + self.shift, (x[..., :5] > 0).float())
+
+
 def save(out, name, folded=False):
     """folded: with the optimizer's notes of what it computed, which earlier ones did not write."""
     path = os.path.join(out, name + ".onnx")
@@ -348,6 +364,7 @@ def main():
     torchscript(out, "ts-baked-state", State(), cube)
     torchscript(out, "ts-positions", Positions(), ids)
     torchscript(out, "ts-sines", Sines(), torch.randn(2, 16, 8))
+    torchscript(out, "ts-buffers", Buffers(), torch.randn(2, 16, 8))
     torchscript(out, "ts-eval-names", Plain(), cube, train=False)
     torchscript(out, "ts-eval-norms", Norms(), cube, train=False)
     torchscript(out, "ts-eval-tied", Tied(), ids, train=False)
