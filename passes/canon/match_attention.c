@@ -397,6 +397,8 @@ hide(struct rewrite *w, ValId scores, ValId mask)
 	return rw_emit(w, OP_WHERE, 3, in, NULL);
 }
 
+/* Op by op if that is wished, or if the mask wants a gradient, which is not
+ * part of the op. */
 bool
 match_attention_split(struct rewrite *w, NodeId root)
 {
@@ -405,7 +407,7 @@ match_attention_split(struct rewrite *w, NodeId root)
 	ValId q = rw_in(w, root, 0), mask = rw_in(w, root, 3), s, in[3];
 	ValId k, v;
 
-	if (w->p->opt->fused_attention)
+	if (w->p->opt->fused_attention && !(mask && w->trained[mask]))
 		return false;
 	k = repeat_heads(w, rw_in(w, root, 1), h);
 	v = repeat_heads(w, rw_in(w, root, 2), h);

@@ -60,7 +60,7 @@ NEVER = {"dynamo-optimized-token": "expand", "dynamo-optimized-fresh-token": "ex
 DAMAGED = {
     "bert-cls-dynamo": ["2 Dropout nodes are inactive", "padding_idx=0"], "bert-mlm-dynamo-dyn": ["padding_idx=0"], "llama-dynamo": ["padding_idx=0"], "cnn-bn-batch": ["3 BatchNormalization nodes"], "cnn-bn-merged": ["3 BatchNormalization nodes"],
     "gpt2-tied-by-accident": ["stand for 18 norms", "transposed", "1 parameter lost its name"], "tie-[!ms]*": ["missing: 'net.w'"],
-    "crf-ts17": ["'trans' is trained as a parameter by its name alone"],
+    "crf-ts17": ["'trans' is trained as a parameter by its name alone"], "clip-learnt-ts14": ["'low' and 1 more are trained as parameters by their names alone"],
 }
 
 

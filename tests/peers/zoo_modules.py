@@ -182,6 +182,31 @@ class Relative(nn.Module):
         return F.huber_loss((p @ v).transpose(1, 2).reshape(2, 6, 16), y, delta=0.5)
 
 
+@model("attention-bias", x=real(2, 6, 16), y=real(2, 6, 16, seed=9))
+class AttentionBias(nn.Module):
+    """A learnt bias as the mask of PyTorch's own attention, an operator since opset 23."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out, self.bias = nn.Linear(16, 48), nn.Linear(16, 16), nn.Parameter(torch.randn(1, 4, 6, 6))
+
+    def forward(self, x, y):
+        q, k, v = (t.view(2, 6, 4, 4).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        return F.mse_loss(self.out(F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias).transpose(1, 2).flatten(2)), y)
+
+
+@model("clip-learnt", x=real(4, 6), y=real(4, 3))
+class ClipLearnt(nn.Module):
+    """Bounds of a clip that are trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.low, self.high = nn.Linear(6, 8), nn.Linear(8, 3), nn.Parameter(torch.tensor(-0.4)), nn.Parameter(torch.tensor(0.3))
+
+    def forward(self, x, y):
+        return F.mse_loss(self.b(torch.clamp(self.a(x), self.low, self.high)), y)
+
+
 @model("einsum-dots", x=real(2, 6, 5))
 class EinsumDots(nn.Module):
     """Attention inside blocks, with as many leading axes as there happen to be."""
