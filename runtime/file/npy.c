@@ -3,7 +3,7 @@
  * .npy: a header (support/npy.h) and the elements.
  * .npz: a zip archive of such files, as numpy.savez writes it: stored, not
  * compressed.  Only the central directory is believed; sizes are checked
- * against the file.
+ * against the file, and contents against its checksums when it is opened.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +104,7 @@ struct member {
 	const unsigned char *name;
 	size_t name_len;
 	unsigned method, flags;
+	uint32_t crc;
 	uint64_t size, stored, at;      /* at: of the local header */
 };
 
@@ -177,6 +178,45 @@ bad:
 	               "read; it may be cut off", f->path);
 }
 
+/* CRC-32 (ISO 3309) of bytes at..at+size of f, eight bytes at a time: table k
+ * is for bytes that k more follow. */
+static ckr_status
+crc_of(const struct array_file *f, uint64_t at, uint64_t size, uint32_t *crc,
+       struct err *e)
+{
+	uint32_t table[8][256], x = UINT32_MAX;
+	unsigned char buf[16384];
+
+	for (uint32_t i = 0; i < 256; i++) {
+		table[0][i] = i;
+		for (int k = 0; k < 8; k++)
+			table[0][i] = table[0][i] >> 1
+				^ (table[0][i] & 1 ? 0xedb88320 : 0);
+	}
+	for (int k = 1; k < 8; k++)
+		for (int i = 0; i < 256; i++)
+			table[k][i] = table[k - 1][i] >> 8
+				^ table[0][table[k - 1][i] & 255];
+	for (uint64_t n; size > 0; at += n, size -= n) {
+		size_t i = 0;
+
+		n = size < sizeof(buf) ? size : sizeof(buf);
+		CKR_TRY(file_read(f->fd, f->path, buf, n, at, e));
+		for (; i + 8 <= n; i += 8) {
+			uint32_t low = x ^ le(buf + i, 4);
+
+			x = 0;
+			for (int k = 0; k < 4; k++)
+				x ^= table[7 - k][low >> 8 * k & 255]
+					^ table[3 - k][buf[i + 4 + k]];
+		}
+		for (; i < n; i++)
+			x = x >> 8 ^ table[0][(x ^ buf[i]) & 255];
+	}
+	*crc = ~x;
+	return CKR_OK;
+}
+
 /* Fill in the array that a member holds; its name is put at *name. */
 static ckr_status
 read_member(struct array_file *f, const struct member *m, struct array *a,
@@ -185,6 +225,7 @@ read_member(struct array_file *f, const struct member *m, struct array *a,
 	unsigned char local[30];
 	char text[NAME_TEXT];
 	size_t n = m->name_len;
+	uint32_t crc;
 	uint64_t at;
 
 	memcpy(*name, m->name, n);
@@ -211,7 +252,13 @@ read_member(struct array_file *f, const struct member *m, struct array *a,
 	at = m->at + 30 + le(local + 26, 2) + le(local + 28, 2);
 	if (at > f->size || m->size > f->size - at)
 		goto bad;
-	return read_npy(f, at, m->size, a, e);
+	CKR_TRY(read_npy(f, at, m->size, a, e));
+	CKR_TRY(crc_of(f, at, m->size, &crc, e));
+	if (crc != m->crc)
+		return err_set(e, CKR_EFORMAT, "%s: array '%s' is damaged: its "
+		               "checksum is %08x, expected %08x", f->path, text,
+		               crc, m->crc);
+	return CKR_OK;
 bad:
 	return err_set(e, CKR_EFORMAT, "%s: array '%s' lies outside the file; "
 	               "it may be cut off", f->path, text);
@@ -230,7 +277,8 @@ read_members(struct array_file *f, const unsigned char *p, size_t left,
 		if (left < 46 || memcmp(p, "PK\1\2", 4))
 			goto bad;
 		m = (struct member){ .flags = le(p + 8, 2),
-			.method = le(p + 10, 2), .stored = le(p + 20, 4),
+			.method = le(p + 10, 2), .crc = le(p + 16, 4),
+			.stored = le(p + 20, 4),
 			.size = le(p + 24, 4), .name_len = le(p + 28, 2),
 			.at = le(p + 42, 4), .name = p + 46 };
 		nx = le(p + 30, 2);

@@ -643,6 +643,15 @@ class Feeding(Case):
                 done = subprocess.run([CKRUN, f"{MODELS}/tokens.so", "--init", "table.st", "--data",
                                        "m.npz"], capture_output=True, text=True)
                 self.assertIn(done.returncode, (0, 1), done.stderr)
+        at = raw.index(b"NUMPY") - 1
+        for i in range(at, raw.index(b"PK\1\2"), 5):    # any byte of the member
+            open("m.npz", "wb").write(raw[:i] + bytes([raw[i] ^ 0x10]) + raw[i + 1:])
+            self.tokens("--data", "m.npz", status=1)
+        self.assertIn("m.npz: array 'tokens' is damaged: its checksum is ", self.tokens("--data", "m.npz", status=1))
+        long = [i * 7919 % 16 for i in range(9973)]      # not a whole number of pieces, nor of eight bytes
+        with zipfile.ZipFile("c.npz", "w") as z:
+            z.writestr("tokens.npy", files.npy_bytes("|u1", [9973], long))
+        self.seen("--data", "c.npz")
 
     def test_whole_inputs_convert(self):
         """Integers and truth values of any size; floats only if told to, and then whole numbers."""
