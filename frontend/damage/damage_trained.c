@@ -298,8 +298,8 @@ static bool
 is_parameter_name(const char *name)
 {
 	static const char *const ends[] = { "weight", "bias", "weight_g",
-		"weight_v", "gamma", "beta", "token", "embed", "embedding",
-		"embeddings", "bias_table" };
+		"weight_v", "bias_k", "bias_v", "bias_table", "gamma", "beta",
+		"token", "embed", "embedding", "embeddings" };
 	size_t n = strlen(name);
 
 	if (strstr(name, "parametrizations."))
