@@ -293,16 +293,19 @@ find_wrongly_trained(struct search *s)
 		    plural(copies.n, "holds", "hold"));
 }
 
-/* What modules call parameters and rarely buffers, as the end of a name. */
+/* What modules call parameters and rarely buffers: weight, weight_ih_l0,
+ * in_proj_bias, cls_token, relative_position_bias_table. */
 static bool
 is_parameter_name(const char *name)
 {
-	static const char *const ends[] = { "weight", "bias", "weight_g",
-		"weight_v", "bias_k", "bias_v", "bias_table", "gamma", "beta",
-		"token", "embed", "embedding", "embeddings" };
+	static const char *const ends[] = { "weight", "bias", "bias_table",
+		"gamma", "beta", "token", "embed", "embedding",
+		"embeddings" };
+	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
 	size_t n = strlen(name);
 
-	if (strstr(name, "parametrizations."))
+	if (strstr(name, "parametrizations.")
+	    || strncmp(last, "weight", 6) == 0 || strncmp(last, "bias", 4) == 0)
 		return true;
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		if (n >= strlen(ends[i])
