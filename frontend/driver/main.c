@@ -12,6 +12,7 @@
 #include "frontend/driver/host.h"
 #include "frontend/import/import.h"
 #include "frontend/driver/opts.h"
+#include "ir/base/glob.h"
 #include "ir/base/infile.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"
@@ -40,14 +41,6 @@ struct driver {
 	Pass pass;
 	struct watch watch;              /* when to leave off */
 };
-
-static bool
-has_suffix(const char *s, const char *suffix)
-{
-	size_t n = strlen(s), m = strlen(suffix);
-
-	return n > m && !strcmp(s + n - m, suffix);
-}
 
 /* ---- the stages ---- */
 
@@ -90,7 +83,7 @@ load(struct driver *d)
 	char *text;
 	size_t n;
 
-	if (!has_suffix(c->model, ".ck")) {
+	if (!glob_match("*.ck", c->model)) {
 		d->graph = onnx_import(c->model, &o, d->diag, &d->file);
 		return d->graph != NULL;
 	}

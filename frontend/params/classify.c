@@ -183,14 +183,6 @@ is_alias(const struct flat *f, const char *lost)
 	return false;
 }
 
-static bool
-has_suffix(const char *s, const char *end)
-{
-	size_t n = strlen(s), m = strlen(end);
-
-	return n > m && strcmp(s + n - m, end) == 0;
-}
-
 static void
 find_metadata(struct classifier *c, Onnx__StringStringEntryProto **at,
               size_t n)
@@ -244,9 +236,9 @@ find_signature(struct classifier *c)
 
 		params += s->kind == 'P';
 		c->f->nlostnorm += s->kind == 'B' && !s->there
-			&& has_suffix(s->name, ".running_mean");
+			&& glob_match("*.running_mean", s->name);
 		c->f->nlostweight += s->kind == 'P' && !s->there
-			&& has_suffix(s->name, ".weight");
+			&& glob_match("*.weight", s->name);
 	}
 	params = found > params ? found : params;
 	c->lost = found < params;
