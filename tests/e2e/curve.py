@@ -136,7 +136,7 @@ def usage(bench):
 
 def main():
     bench = ck.Bench()
-    for name in bench.names or ["mlp-mse", "gpt2-dropout-ts17", "llama-dynamo", "resnet-ts17", "unet-dynamo"]:
+    for name in bench.names or ["mlp-mse", "gpt2-dropout-ts17", "llama-dynamo", "resnet-ts17"]:
         one(bench, name)
     hostile(bench)
     usage(bench)
