@@ -1,6 +1,7 @@
 /* Folding rules of ops that move elements without arithmetic. */
 #include "passes/fold/eval_rules.h"
 
+#include <math.h>
 #include <string.h>
 
 /* y[i] = x[start + i . stride] over the shape of y. */
@@ -301,16 +302,41 @@ eval_gather_nd(struct eval *e)
 	return EVAL_DONE;
 }
 
+/* Of two numbers what attribute `add` of the scatters says: 1 the sum, 2 the
+ * product, 3 the larger and 4 the smaller one; NaN wins. */
+static double
+combine_floats(int64_t how, double x, double y)
+{
+	if (how >= 3 && (isnan(x) || isnan(y)))
+		return NAN;
+	return how == 1 ? x + y : how == 2 ? x * y
+		: how == 3 ? fmax(x, y) : fmin(x, y);
+}
+
+static int64_t
+combine_ints(DType dt, int64_t how, int64_t x, int64_t y)
+{
+	uint64_t a = (uint64_t)x, b = (uint64_t)y;
+
+	if (how <= 2)                   /* wraps around */
+		return (int64_t)(how == 1 ? a + b : a * b);
+	return (how == 3) == (dt == DT_U64 ? a > b : x > y) ? x : y;
+}
+
+/* Element j of `upd` into element i of y. */
 static void
-add_elem(DType dt, void *y, int64_t i, Val *view, const Val *upd, int64_t j)
+scatter_elem(DType dt, int64_t how, void *y, int64_t i, Val *view,
+             const Val *upd, int64_t j)
 {
 	view->data = y;
-	if (dt_is_float(dt))
-		element_put_float(dt, y, i,
-		                  val_float(view, i) + val_float(upd, j));
+	if (how == 0)
+		copy_elem(y, i, upd->data, j, dtype_info[dt].nbytes);
+	else if (dt_is_float(dt))
+		element_put_float(dt, y, i, combine_floats(how,
+			val_float(view, i), val_float(upd, j)));
 	else
-		element_put_int(dt, y, i, (int64_t)((uint64_t)val_int(view, i)
-		                            + (uint64_t)val_int(upd, j)));
+		element_put_int(dt, y, i, combine_ints(dt, how,
+			val_int(view, i), val_int(upd, j)));
 }
 
 enum eval_status
@@ -320,8 +346,7 @@ eval_scatter_elements(struct eval *e)
 	const Val *upd = eval_in(e, 2);
 	Val *y = eval_out(e, 0), view = *y;
 	int axis = (int)e->n->attr.SCATTER_ELEMENTS.axis;
-	bool add = e->n->attr.SCATTER_ELEMENTS.add;
-	int size = dtype_info[y->dt].nbytes;
+	int64_t how = e->n->attr.SCATTER_ELEMENTS.add;
 	int64_t n = val_nelem(idx), stride[MAX_RANK] = { 0 }, k;
 	int64_t extent = x->shape.dim[axis];
 	void *data = e->data;
@@ -335,10 +360,7 @@ eval_scatter_elements(struct eval *e)
 		if (!index_at(idx, i, extent, &k))
 			return bad_index(e, idx, i, extent);
 		int64_t at = w.at[0] + (k - w.idx[axis]) * stride[axis];
-		if (add)
-			add_elem(y->dt, data, at, &view, upd, i);
-		else
-			copy_elem(data, at, upd->data, i, size);
+		scatter_elem(y->dt, how, data, at, &view, upd, i);
 	}
 	return EVAL_DONE;
 }
@@ -350,7 +372,6 @@ eval_scatter_nd(struct eval *e)
 	const Val *upd = eval_in(e, 2);
 	Val *y = eval_out(e, 0), view = *y;
 	int len = (int)idx->shape.dim[idx->shape.rank - 1];
-	int size = dtype_info[y->dt].nbytes;
 	int64_t rows = 1, block = 1, stride[MAX_RANK] = { 0 };
 	void *data = e->data;
 
@@ -366,12 +387,8 @@ eval_scatter_nd(struct eval *e)
 		if (!tuple_offset(e, x, idx, r, 0, stride, &at))
 			return EVAL_FAIL;
 		for (int64_t j = 0; j < block; j++)
-			if (e->n->attr.SCATTER_ND.add)
-				add_elem(y->dt, data, at + j, &view, upd,
-				         r * block + j);
-			else
-				copy_elem(data, at + j, upd->data,
-				          r * block + j, size);
+			scatter_elem(y->dt, e->n->attr.SCATTER_ND.add, data,
+			             at + j, &view, upd, r * block + j);
 	}
 	return EVAL_DONE;
 }

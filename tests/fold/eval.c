@@ -401,7 +401,7 @@ elements(struct test *t, Op op)
 		n->attr.GATHER_ELEMENTS.axis = axis;
 	} else {
 		n->attr.SCATTER_ELEMENTS.axis = axis;
-		n->attr.SCATTER_ELEMENTS.add = rnd(t, 2);
+		n->attr.SCATTER_ELEMENTS.add = rnd(t, 5);
 	}
 	check(t, n);
 }
@@ -422,7 +422,7 @@ tuples(struct test *t, Op op)
 	if (nin == 2)
 		n->attr.GATHER_ND.batch = batch;
 	else
-		n->attr.SCATTER_ND.add = rnd(t, 2);
+		n->attr.SCATTER_ND.add = rnd(t, 5);
 	check(t, n);
 }
 
