@@ -311,6 +311,25 @@ build(struct optim *o)
 	return true;
 }
 
+/* A misspelt name would decay what was to be left alone.  Said once: a second
+ * form of the graph has the same parameters. */
+static void
+warn_of_names(const struct optim *o)
+{
+	const struct options *opt = o->p->opt;
+
+	for (int i = 0; i < opt->nnodecay && !o->p->early; i++) {
+		bool any = false;
+
+		for (uint32_t k = 0; k < o->n && !any; k++)
+			any = glob_match(opt->nodecay[i],
+			                 o->g->val[o->u[k].param].name);
+		if (!any && opt->optimizer != OPT_NONE)
+			diag_warn(o->p->diag, "--no-decay '%s' matches no "
+			          "trained parameter", opt->nodecay[i]);
+	}
+}
+
 bool
 pass_optim(Pass *p, Graph *g)
 {
@@ -324,6 +343,7 @@ pass_optim(Pass *p, Graph *g)
 	if (p->opt->forward_only)
 		return true;
 	find_gradients(&o);
+	warn_of_names(&o);
 	p->changed = o.n > 0;
 	return build(&o);
 }

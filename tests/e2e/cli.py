@@ -289,6 +289,9 @@ def without_effect(bench):
         bench.check(warning in done.stderr, f"{option} {idle}: {done.stderr[:200]}")
         bench.must(fine, f"{option} {fix}")
         bench.check(warning not in fine.stderr, f"{option} {fix}: {fine.stderr[:200]}")
+    for names, said in ("zz*", 1), ("*", 0):
+        done = bench.ckc(model, "--memory-budget", "90%", *plan, "--no-decay", names)
+        bench.check(done.returncode == 0 and done.stderr.count(f"--no-decay '{names}' matches no trained parameter") == said, f"{names}: {done.stderr[:200]}")
     done = bench.ckc(text, "--plan-only", "--train", "w")
     bench.check("--train does nothing" in done.stderr, f"--train of a text: {done.stderr[:200]}")
     done = bench.ckc(model, "--passes=bind", "--dump=memory")
