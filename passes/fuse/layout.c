@@ -198,7 +198,11 @@ view_is_wanted(const struct layout *l, ValId v)
 {
 	const Graph *g = l->g;
 	const Val *y = &g->val[v];
+	ValKind of = g->val[val_owner(g, v)].kind;
 
+	/* what a step overwrites does not keep its result */
+	if (y->output && (of == V_PARAM || of == V_BUFFER))
+		return false;
 	if (val_contiguous(y))
 		return true;
 	if (y->output || y->param || g->loss == v)

@@ -78,6 +78,18 @@ def trial(bench, optimizer, schedule, *flags, undecayed=()):
         bench.check(far < 3e-6, f"{what}: {k} is {got[k][2]}, expected {want[k]}")
 
 
+def kept_views(bench):
+    """An output that is a piece of a trained parameter is what forward saw of it, whatever the update makes of the parameter."""
+    source, so, inputs, out = (bench.path(x) for x in ("v.ck", "v.so", "x.st", "out.st"))
+    with open(source, "w") as f:
+        f.write(GRAPH[:-2] + "\t%back: f32[2] output = slice %w {start=[1], step=[2]}\n\t%square: f32[2,2] output = reshape %w {shape=[2,2]}\n}\n")
+    for flags in (), ("--update-in-backward", "on"):
+        if bench.must(bench.ckc(source, "-o", so, "--optimizer", "sgd", "--output", "back", "--output", "square", "--quiet", *flags), f"views of a parameter {flags}") and bench.must(
+                bench.ckrun(so, "--inputs", inputs, "--steps", 1, "--lr", 1, "--outputs", out, "--quiet"), "a step"):
+            got, w = files.st_read(out)[0], START["w"]
+            bench.check(list(got["square"][2]) == w and list(got["back"][2]) == w[1::2], f"views {flags}: {got}")
+
+
 def main():
     bench = ck.Bench()
     trial(bench, "adamw", "constant")
@@ -85,6 +97,7 @@ def main():
     trial(bench, "adamw", "linear", "--grad-accum", "2")
     trial(bench, "sgd", "linear", "--no-decay", "w", undecayed=["w"])
     trial(bench, "sgd", "cosine", "--update-in-backward", "on")
+    kept_views(bench)
     bench.finish()
 
 
