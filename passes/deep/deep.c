@@ -118,7 +118,6 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 	return d;
 }
 
-
 double
 deep_bound(struct remat *r, int64_t memory)
 {

@@ -182,22 +182,21 @@ sky_fitting(struct sky *s, int32_t from, int32_t to)
 {
 	struct query q = { from, NONE, 0, to, NONE };
 
-	if (s->walls) {
+	if (s->walls) {                 /* touching both */
 		q.max_from = from;
 		q.min_to = to;
 		find(s, 0, s->p->n, &q);
-		if (q.first != NONE)
-			return s->order[q.first];
+	}
+	if (s->walls && q.first == NONE) {      /* the left, or the right */
 		q.min_to = 0;
 		find(s, 0, s->p->n, &q);
 		q.max_from = NONE;
 		q.min_to = to;
 		find(s, 0, s->p->n, &q);
-		if (q.first != NONE)
-			return s->order[q.first];
 		q.min_to = 0;
 	}
-	find(s, 0, s->p->n, &q);
+	if (q.first == NONE)
+		find(s, 0, s->p->n, &q);
 	return q.first == NONE ? -1 : s->order[q.first];
 }
 
