@@ -1,7 +1,6 @@
 /* Folding rules of ops that move elements without arithmetic. */
 #include "passes/fold/eval_rules.h"
 
-#include <math.h>
 #include <string.h>
 
 /* y[i] = x[start + i . stride] over the shape of y. */
@@ -302,25 +301,12 @@ eval_gather_nd(struct eval *e)
 	return EVAL_DONE;
 }
 
-/* Of two numbers what attribute `add` of the scatters says: 1 the sum, 2 the
- * product, 3 the larger and 4 the smaller one; NaN wins. */
-static double
-combine_floats(int64_t how, double x, double y)
+/* What attribute `add` of the scatters stands for. */
+static Op
+combine_op(int64_t how)
 {
-	if (how >= 3 && (isnan(x) || isnan(y)))
-		return NAN;
-	return how == 1 ? x + y : how == 2 ? x * y
-		: how == 3 ? fmax(x, y) : fmin(x, y);
-}
-
-static int64_t
-combine_ints(DType dt, int64_t how, int64_t x, int64_t y)
-{
-	uint64_t a = (uint64_t)x, b = (uint64_t)y;
-
-	if (how <= 2)                   /* wraps around */
-		return (int64_t)(how == 1 ? a + b : a * b);
-	return (how == 3) == (dt == DT_U64 ? a > b : x > y) ? x : y;
+	return how == 1 ? OP_REDUCE_SUM : how == 2 ? OP_REDUCE_PROD
+		: how == 3 ? OP_REDUCE_MAX : OP_REDUCE_MIN;
 }
 
 /* Element j of `upd` into element i of y. */
@@ -332,10 +318,10 @@ scatter_elem(DType dt, int64_t how, void *y, int64_t i, Val *view,
 	if (how == 0)
 		copy_elem(y, i, upd->data, j, dtype_info[dt].nbytes);
 	else if (dt_is_float(dt))
-		element_put_float(dt, y, i, combine_floats(how,
+		element_put_float(dt, y, i, eval_reduced(combine_op(how),
 			val_float(view, i), val_float(upd, j)));
 	else
-		element_put_int(dt, y, i, combine_ints(dt, how,
+		element_put_int(dt, y, i, eval_reduced_int(combine_op(how), dt,
 			val_int(view, i), val_int(upd, j)));
 }
 

@@ -211,8 +211,8 @@ in_list(const IntList *l, int64_t x)
 	return false;
 }
 
-static double
-reduce_step(Op op, double acc, double x)
+double
+eval_reduced(Op op, double acc, double x)
 {
 	switch (op) {
 	case OP_REDUCE_MAX:
@@ -226,14 +226,16 @@ reduce_step(Op op, double acc, double x)
 	}
 }
 
-static int64_t
-reduce_step_int(Op op, int64_t acc, int64_t x)
+int64_t
+eval_reduced_int(Op op, DType dt, int64_t acc, int64_t x)
 {
+	bool more = dt == DT_U64 ? (uint64_t)acc > (uint64_t)x : acc > x;
+
 	switch (op) {
 	case OP_REDUCE_MAX:
-		return acc > x ? acc : x;
+		return more ? acc : x;
 	case OP_REDUCE_MIN:
-		return acc < x ? acc : x;
+		return more ? x : acc;
 	case OP_REDUCE_PROD:
 		return (int64_t)((uint64_t)acc * (uint64_t)x);
 	default:
@@ -285,10 +287,11 @@ eval_reduce(struct eval *e)
 		seen[o] = true;
 		if (floats)
 			facc[o] = first ? val_float(x, i)
-			          : reduce_step(op, facc[o], val_float(x, i));
+			          : eval_reduced(op, facc[o], val_float(x, i));
 		else
 			iacc[o] = first ? val_int(x, i)
-			          : reduce_step_int(op, iacc[o], val_int(x, i));
+			          : eval_reduced_int(op, x->dt, iacc[o],
+			                             val_int(x, i));
 	}
 	int64_t count = ny ? n / ny : 1;
 	for (int64_t i = 0; i < ny; i++)
@@ -316,7 +319,7 @@ eval_softmax(struct eval *e)
 		int64_t base = r / s.inner * s.extent * s.inner + r % s.inner;
 		double max = -INFINITY, sum = 0;
 		for (int64_t k = 0; k < s.extent; k++)
-			max = reduce_step(OP_REDUCE_MAX, max,
+			max = eval_reduced(OP_REDUCE_MAX, max,
 			                  val_float(x, base + k * s.inner));
 		for (int64_t k = 0; k < s.extent; k++)
 			sum += exp(val_float(x, base + k * s.inner) - max);

@@ -86,6 +86,11 @@ copy_elem(void *dst, int64_t i, const void *src, int64_t j, int size)
 	                 (size_t)size);
 }
 
+/* eval_num.c: a result so far and one more number, by the reduction's op; NaN
+ * wins, whole numbers wrap around. */
+double eval_reduced(Op, double acc, double x);
+int64_t eval_reduced_int(Op, DType, int64_t acc, int64_t x);
+
 #define OP(id, text, sig, attr, rules, emit) rules
 #define RULES(shape, eval, lanes, cost, grad, shard) EvalRule eval_##eval;
 #include "ir/ops.h"
