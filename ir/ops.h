@@ -262,7 +262,8 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAG
  *   the population's variance, f32.
  * batchnorm_grad(dy, x, mean, var, scale?) -> dx, dscale, dbias.
  * bn_update(stat, new): momentum * stat + (1 - momentum) * new in place, once
- *   per forward pass; nothing outside training.
+ *   per forward pass; nothing outside training.  Without any training,
+ *   `canon` writes it out, beside stat.
  * maxpool(x) -> y, idx: idx i32 is the position within its plane of the first
  *   maximum in row-major order; a NaN wins.
  * maxpool_grad(dy, idx): of spatial extents `out`.

@@ -8,6 +8,9 @@
  * fused op keeps less for the backward pass than its parts would: that is why
  * this runs before autodiff.
  *
+ * Where nothing is trained, running statistics stay, and what a step would make
+ * of them is a value like any other.
+ *
  * Dropout is removed when it is switched off; what remains gets numbered
  * random streams, in order of execution, so that masks do not depend on what
  * later passes do.
@@ -123,6 +126,24 @@ no_dropout(struct rewrite *w, NodeId root)
 		return false;
 	return rw_replace(w, root, rw_in(w, root, 0));
 }
+
+/* ---- running statistics ---- */
+
+/* In place nothing would happen, and the result were the old statistic. */
+static bool
+no_update(struct rewrite *w, NodeId root)
+{
+	ValId stat = rw_in(w, root, 0), new = rw_in(w, root, 1);
+	float keep = (float)w->g->node[root].attr.BN_UPDATE.momentum;
+
+	if (!w->p->opt->forward_only)
+		return false;
+	new = rw_binary(w, OP_MUL, new, rw_const_like(w, new, 1.0f - keep));
+	stat = rw_binary(w, OP_MUL, stat, rw_const_like(w, stat, keep));
+	return rw_replace(w, root, rw_binary(w, OP_ADD, stat, new));
+}
+
+/* ---- random numbers ---- */
 
 static void
 number_streams(Pass *p, Graph *g)
@@ -246,6 +267,7 @@ name_statistics(Graph *g)
 static const struct rule rules[] = {
 	{ OP_NONE, same_as_before },
 	{ OP_DROPOUT, no_dropout },
+	{ OP_BN_UPDATE, no_update },
 	{ OP_RESHAPE, match_reshape },
 	{ OP_TRANSPOSE, match_transpose },
 	{ OP_NONE, match_expand },

@@ -109,8 +109,36 @@ def twice(bench):
     bench.check(done.returncode == 1 and "two arrays are called 'x'" in done.stderr, f"twice: {done.returncode} {done.stderr}")
 
 
+def statistics(bench):
+    """Running statistics as outputs: of one batch, in training and without; without, they stay, and so does the next step's."""
+    rng = np.random.default_rng(4)
+    x, given = rng.standard_normal((5, 3, 2)).astype("f4"), {"bn.mean": [0.5, -1, 2], "bn.var": [1, 2, 0.5]}
+    ones = [wire.floats(name, [3], [1, 1, 1]) for name in ("bn.weight", "bn.bias")]
+    path, so, out, save = (bench.path(name) for name in ("bn.onnx", "bn.so", "bn.out", "bn.st"))
+    attributes = wire.attribute(b"training_mode", 1) + wire.attribute(b"momentum", 0.75)
+    nodes = [node("BatchNormalization", ["x", "bn.weight", "bn.bias", *given], ["y", "mean", "var"], attributes),
+             node("Mul", ["mean", "two"], ["twice"]), node("ReduceMean", ["y"], ["loss"], wire.attribute(b"keepdims", 0))]
+    with open(path, "wb") as f:
+        f.write(model(nodes, ones + [wire.floats(k, [3], v) for k, v in given.items()] + [wire.floats("two", [], [2])], {"x": (FLOAT, [5, 3, 2])},
+                      {"loss": (FLOAT, []), **{k: (FLOAT, [3]) for k in ("mean", "var", "twice")}}, 17))
+    files.st_write(bench.path("in.st"), {"x": ("F32", [5, 3, 2], x.ravel().tolist())})
+    want = {k: 0.75 * np.array(given["bn." + k]) + 0.25 * v for k, v in (("mean", x.mean((0, 2))), ("var", x.var((0, 2))))}
+    want["twice"] = 2 * want["mean"]
+    for what, flags, steps in (("training", [], 1), ("forward only", ["--forward-only"], 1), ("two steps forward", ["--forward-only"], 2)):
+        if not bench.must(bench.ckc(path, "-o", so, "--quiet", "--output", "*", *flags), f"statistics, {what}: compile"):
+            continue
+        bench.must(bench.ckrun(so, "--inputs", bench.path("in.st"), "--steps", steps, "--outputs", out, "--save", save, "--quiet"), f"statistics, {what}: run")
+        got, after = files.st_read(out)[0], files.st_read(save)[0]
+        for name in want:
+            bench.check(np.allclose(got[name][2], want[name], atol=1e-5), f"{what}: {name} {got[name][2]}, expected {want[name]}")
+        for name in "mean", "var":
+            held = after["bn." + name][2] if "bn." + name in after else given["bn." + name]
+            bench.check(np.allclose(held, given["bn." + name] if flags else want[name], atol=1e-5), f"{what}: {name} is held as {held}")
+
+
 def main():
     bench = ck.Bench()
+    statistics(bench)
     shifts(bench)
     scores(bench)
     corners(bench)
