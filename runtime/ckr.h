@@ -266,6 +266,10 @@ ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
  * nothing has changed.  Should only the second reading fail, the context
  * serves no more than ckr_error and ckr_close. */
 ckr_status ckr_load_weights(ckr_ctx *ctx, const char *path);
+/* What the file of weights read last (by ckr_open, ckr_load_weights or
+ * ckr_resume) holds that has no place in the model, in words; "": nothing.
+ * Such a tensor may be a constant of the model, which keeps its value. */
+const char *ckr_unread(const ckr_ctx *ctx);
 /* Parameters, buffers, optimizer state, step and seed.  The file appears by
  * rename when it is complete and on disk. */
 ckr_status ckr_save(ckr_ctx *ctx, const char *path);

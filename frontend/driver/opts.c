@@ -31,7 +31,8 @@ static const struct option_row table[] = {
 	  "do not train initializers of that name (--freeze '*' --train A: "
 	  "A alone)" },
 	{ "param", "NAME", G_INPUT, add_param, FIELD(opt), CI,
-	  "this graph input is a parameter" },
+	  "this graph input or initializer is a parameter (frozen beside "
+	  "--freeze)" },
 	{ "untie", "auto|off", G_INPUT, set_first, FIELD(opt.untie), CI,
 	  "train parameters apart that were tied only because they were equal "
 	  "(auto)" },

@@ -348,7 +348,10 @@ judge(const struct classifier *c, struct flat_val *v)
 		decide(v, VERDICT_BUFFER, "statistics of a BatchNormalization");
 	} else if (wish && !wish->wanted) {
 		/* as a parameter it would be: weights stay in their own file */
-		judge_candidate(c, v);
+		if (param)
+			decide(v, VERDICT_PARAM, "--param");
+		else
+			judge_candidate(c, v);
 		v->frozen = v->verdict == VERDICT_PARAM && v->init->n_dims > 0;
 		if (!v->frozen)
 			v->verdict = VERDICT_CONST;

@@ -430,7 +430,7 @@ run_model(struct run *r)
 	status = count_steps(r);
 	if (status)
 		return status;
-	options_warn(r->o, ckr_optimizer(r->m));
+	options_warn(r->o, ckr_optimizer(r->m), ckr_unread(r->m));
 	print_head(r);
 	r->began = ckr_step_count(r->m);
 	if (ckr_step_count(r->m) >= r->steps && !r->o->quiet)

@@ -419,10 +419,14 @@ warn_optimizer(const struct options *o, const char *optimizer)
 }
 
 void
-options_warn(const struct options *o, const char *optimizer)
+options_warn(const struct options *o, const char *optimizer,
+             const char *unread)
 {
 	bool falls = o->schedule != CKR_CONSTANT_LR;
 
+	if (*unread && !o->quiet && (o->init || o->resume))
+		fprintf(stderr, "ckrun: warning: %s (ckc --param NAME makes a "
+		        "weight of it)\n", unread);
 	warn_optimizer(o, optimizer);
 	if (!falls)
 		warn_idle(o, "min-lr", "--schedule linear or cosine goes down "

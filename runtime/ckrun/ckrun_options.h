@@ -39,8 +39,10 @@ void options_default(struct options *, const struct ckr_hyper *hyper);
 void options_help(void);
 /* That they go together, and that no file is named twice; as options_parse. */
 int options_check(const struct options *o);
-/* Warn of what is allowed, but hardly meant, under the library's optimizer. */
-void options_warn(const struct options *o, const char *optimizer);
+/* Warn of what is allowed, but hardly meant, under the library's optimizer;
+ * unread: what of the weights it has no place for. */
+void options_warn(const struct options *o, const char *optimizer,
+                  const char *unread);
 /* A usage message "WHATNAME WHY"; returns USAGE. */
 int options_usage(const char *what, const char *name, const char *why);
 

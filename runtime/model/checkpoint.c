@@ -69,12 +69,6 @@ try_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
 }
 
 static bool
-is_weight(const struct ckr_tensor *t)
-{
-	return t->kind == CKR_PARAM || t->kind == CKR_BUFFER;
-}
-
-static bool
 is_state(const struct ckr_tensor *t)
 {
 	return t->kind == CKR_STATE && t->state && strcmp(t->state, "grad");
@@ -83,7 +77,7 @@ is_state(const struct ckr_tensor *t)
 static bool
 is_saved(const struct ckr_tensor *t)
 {
-	return is_weight(t) || is_state(t);
+	return rt_is_weight(t) || is_state(t);
 }
 
 typedef bool want_fn(const struct ckr_tensor *);
@@ -147,6 +141,8 @@ load(ckr_ctx *c, const struct array_file *f, want_fn *want)
 		CKR_TRY(for_all(c, f, want, try_tensor));
 	s = for_all(c, f, want, read_tensor);
 	c->ready &= s == CKR_OK;
+	if (s == CKR_OK)
+		rt_note_unread(c, f);
 	return s;
 }
 
@@ -157,9 +153,9 @@ rt_load_weights(ckr_ctx *c, const char *path)
 	ckr_status s;
 
 	CKR_TRY(array_open(&f, path, &c->err));
-	s = check_file(c, &f, is_weight, "parameters and buffers");
+	s = check_file(c, &f, rt_is_weight, "parameters and buffers");
 	if (s == CKR_OK)
-		s = load(c, &f, is_weight);
+		s = load(c, &f, rt_is_weight);
 	array_close(&f);
 	return s;
 }
@@ -236,7 +232,7 @@ check_checkpoint(ckr_ctx *c, const struct array_file *f, struct progress *p)
 	CKR_TRY(meta_uint(c, f, "skipped", &p->skipped));
 	CKR_TRY(need_same_rng(c, f));
 	CKR_TRY(need_same_optimizer(c, f));
-	CKR_TRY(check_file(c, f, is_weight, "parameters and buffers"));
+	CKR_TRY(check_file(c, f, rt_is_weight, "parameters and buffers"));
 	return check_file(c, f, is_state, "tensors of optimizer state");
 }
 

@@ -177,8 +177,7 @@ has_weights(const struct ckr_library *lib)
 	const struct ckr_program *p = &lib->program[0];
 
 	for (uint32_t i = 0; i < lib->nshared; i++)
-		if (p->tensor[i].kind == CKR_PARAM
-		    || p->tensor[i].kind == CKR_BUFFER)
+		if (rt_is_weight(&p->tensor[i]))
 			return true;
 	return false;
 }

@@ -41,6 +41,7 @@ struct ckr_ctx {
 	uint64_t step;                  /* steps done */
 	uint64_t skipped;               /* of them without an update */
 	bool valid_outputs;
+	struct err unread;              /* of the last file of weights */
 
 	ckr_feed *feed;
 	void *feed_user;
@@ -64,6 +65,8 @@ ckr_status rt_no_memory(ckr_ctx *);
 bool rt_is_public(const struct ckr_tensor *);
 const struct ckr_tensor *rt_find(const ckr_ctx *, const char *name,
                                  uint32_t *index);
+/* Whether files of weights hold it. */
+bool rt_is_weight(const struct ckr_tensor *);
 /* Where a tensor of a program lies. */
 void *rt_at(const ckr_ctx *, const struct block *arena,
             const struct ckr_tensor *);
@@ -132,5 +135,10 @@ ckr_status grads_after(ckr_ctx *, const struct ckr_program *,
                        const struct block *arena, uint32_t step);
 ckr_status grads_finish(ckr_ctx *);
 void grads_free(ckr_ctx *);
+
+/* ---- unread.c ---- */
+
+/* Keep for ckr_unread what of a file of weights has no place. */
+void rt_note_unread(ckr_ctx *, const struct array_file *);
 
 #endif

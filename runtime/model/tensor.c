@@ -54,6 +54,12 @@ rt_find(const ckr_ctx *c, const char *name, uint32_t *index)
 	return NULL;
 }
 
+bool
+rt_is_weight(const struct ckr_tensor *t)
+{
+	return t->kind == CKR_PARAM || t->kind == CKR_BUFFER;
+}
+
 uint64_t
 rt_nelem(const struct ckr_tensor *t)
 {

@@ -9,9 +9,13 @@ import re
 import stat
 import struct
 import subprocess
+import sys
 
 import ck
 import wire
+
+sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
+import files
 
 
 def wide(bench, n):
@@ -93,6 +97,23 @@ def statistics(bench):
         bench.check(now != tensor_bytes(bench.path("bn.safetensors"), name), f"{name} did not change")
     bench.must(bench.ckrun(bench.path("bn2.so"), "--inputs", stem + ".inputs.safetensors", "--steps", 1, "--log", again), "run the export")
     bench.check(ck.losses(again)[0] == ck.losses(log)[3], f"export: loss {ck.losses(again)} after {ck.losses(log)}")
+
+
+def given_weights(bench):
+    """A constant of the file is not read from --init, which says so; as a frozen parameter it is."""
+    path, so, log = bench.path("given.onnx"), bench.path("given.so"), bench.path("given.log")
+    nodes = [wire.node("Mul", ["x", "W"], "a"), wire.node("Add", ["a", "B"], "b"), wire.node("ReduceMean", ["b"], "loss", keepdims=0)]
+    with open(path, "wb") as f:
+        f.write(wire.graph(nodes, [wire.floats(n, [2], [1, 3]) for n in "WB"], {"x": (1, [2])}, ["loss"]))
+    files.st_write(bench.path("given.in"), {"x": ("F32", [2], [2, 4])})
+    files.st_write(bench.path("given.st"), {"W": ("F32", [2], [1, 1]), "B": ("F32", [2], [5, 5])})
+    for flags, told, loss in ([], True, (2 + 4) / 2 + 2), (["--param", "B"], False, (2 + 4) / 2 + 5):
+        bench.must(bench.ckc(path, "-o", so, "--quiet", "--freeze", "*", "--train", "W", *flags), f"given weights {flags}: compile")
+        done = bench.ckrun(so, "--inputs", bench.path("given.in"), "--init", bench.path("given.st"), "--steps", 1, "--log", log)
+        if bench.must(done, f"given weights {flags}"):
+            bench.check(ck.losses(log) == [loss], f"given weights {flags}: {ck.losses(log)}, expected {loss}")
+            bench.check(("1 of 2 tensors has no place in the model: 'B'" in done.stderr and "--param NAME" in done.stderr) == told, f"given weights {flags}: {done.stderr}")
+            bench.check(told or not done.stderr, f"given weights {flags}: {done.stderr}")
 
 
 def momentum(bench):
@@ -349,6 +370,7 @@ def main():
     given_twice(bench)
     wishes(bench)
     statistics(bench)
+    given_weights(bench)
     momentum(bench)
     streams(bench)
     standard_output(bench)

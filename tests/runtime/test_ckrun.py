@@ -412,6 +412,27 @@ class Errors(Case):
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stderr
 
+    def test_weights_without_a_place(self):
+        """What a file of weights holds in vain is told once, whether it is a checkpoint or not; what is not for the graph is not told."""
+        self.linear("--steps", 1, "--save", "s.st")
+        self.assertEqual(self.err, "")
+        more = {f"m.{i}": ("F32", [1], [0.0]) for i in range(4)}
+        files.st_write("more.st", {**self.weights, **more, "bn.num_batches_tracked": ("I64", [], [7])})
+        run = "linear", "--inputs", "in.st", "--steps", 2
+        self.run_it(*run, "--init", "more.st")
+        self.assertIn("more.st: 4 of 8 tensors have no place in the model: 'm.0', 'm.1', 'm.2', ...; ", self.err)
+        self.assertEqual(self.err.count("no place"), 1)
+        self.run_it(*run, "--init", "more.st", "--quiet")
+        self.assertEqual(self.err, "")
+        for option in "--init", "--resume":     # states of an optimizer are for --resume, and known to --init
+            self.run_it(*run, option, "s.st")
+            self.assertEqual(self.err, "")
+        arrays, meta = files.st_read("s.st")
+        files.st_write("s.st", {**arrays, "old": ("F32", [1], [0.0])}, meta)
+        self.run_it(*run, "--resume", "s.st")
+        self.assertIn("s.st: 1 of ", self.err)
+        self.assertIn("has no place in the model: 'old'; ", self.err)
+
     def test_warnings(self):
         self.assertEqual(self.warned("--steps", 2), "")
         self.assertIn("--min-lr 1 is above --lr 0.1",
