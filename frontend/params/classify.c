@@ -9,10 +9,10 @@
  *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
  *   4. a dotted module path is a parameter, unless it is called as a buffer
  *      usually is
- *   5. more than one element in a weight slot of the right rank: a weight
- *      that the exporter transposed or merged and so renamed
- *   6. a plain name in a file of PyTorch without a signature: an attribute of
+ *   5. a plain name in a file of PyTorch without a signature: an attribute of
  *      the module exported, as constants have no names there
+ *   6. more than one element in a weight slot of the right rank: a weight
+ *      that the exporter transposed or merged and so renamed
  *   7. otherwise constant
  *
  * cost   linear in the nodes; the signature is sorted once
@@ -276,14 +276,22 @@ buffer_name(const char *s)
 	                last ? last + 1 : s);
 }
 
-/* PyTorch's TorchScript exporter gives constants nodes of their own and folded
- * weights numbers; only what the module itself holds has a name. */
+/* PyTorch's TorchScript exporter, which does not tell buffers from
+ * parameters. */
+static bool
+is_torchscript(const struct classifier *c)
+{
+	return c->nsig == 0
+		&& strcmp(flat_text(c->f->file->model->producer_name),
+		          "pytorch") == 0;
+}
+
+/* It gives constants nodes of their own and folded weights numbers; only what
+ * the module itself holds has a name. */
 static bool
 attribute_name(const struct classifier *c, const char *s)
 {
-	return c->nsig == 0 && !buffer_name(s)
-		&& strcmp(flat_text(c->f->file->model->producer_name),
-		          "pytorch") == 0
+	return is_torchscript(c) && !buffer_name(s)
 		&& ((unsigned)(s[0] | 32) - 'a' < 26)
 		&& s[strspn(s, "abcdefghijklmnopqrstuvwxyz"
 		            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0'
@@ -316,23 +324,17 @@ judge_candidate(const struct classifier *c, struct flat_val *v)
 		decide(v, VERDICT_BUFFER, "named like a buffer");
 	else if (flat_is_path(v->name))
 		decide(v, VERDICT_PARAM, "named like a module's parameter");
-	else if (v->weight_slot && count(v->init) > 1)
-		decide(v, VERDICT_PARAM, "in the place of a weight");
 	else if (attribute_name(c, v->name))
 		decide(v, VERDICT_PARAM, "named by the module exported");
+	else if (v->weight_slot && count(v->init) > 1)
+		decide(v, VERDICT_PARAM, "in the place of a weight");
 	else
 		decide(v, VERDICT_CONST, count(v->init) == 1
 		       ? "a single number without a parameter's name"
 		       : "neither named nor placed like a weight");
-	v->named = !s && v->verdict == VERDICT_PARAM && !v->weight_slot;
-}
-
-/* The option as it was given. */
-static const char *
-wish_text(Arena *a, const struct glob_wish *w)
-{
-	return arena_printf(a, "%s '%s'", w->wanted ? "--train" : "--freeze",
-	                    w->glob);
+	v->named = !s && v->verdict == VERDICT_PARAM
+		&& (!v->weight_slot || (is_torchscript(c)
+		    && (flat_is_path(v->name) || attribute_name(c, v->name))));
 }
 
 static void
@@ -374,59 +376,6 @@ judge(const struct classifier *c, struct flat_val *v)
 	} else {
 		judge_candidate(c, v);
 	}
-}
-
-/* A wish that names nothing is a mistake; one that later ones undo may be. */
-static bool
-check_wishes(struct flat *f, const struct import_options *o)
-{
-	bool ok = true;
-
-	for (int i = 0; i < o->nwish; i++) {
-		const struct glob_wish *w = &o->wish[i];
-		bool hit = false, counts = false;
-
-		for (int k = 1; k < f->nval && !counts; k++) {
-			const struct flat_val *v = &f->val[k];
-
-			if (!v->init || !glob_match(w->glob, v->name))
-				continue;
-			hit = true;
-			counts = is_float(v->init->data_type) && !v->state_slot
-				&& glob_last(o->nwish, o->wish, v->name) == w;
-		}
-		if (!hit)
-			ok = diag_error(f->diag, "%s: there is no initializer "
-			                "of that name; `ckc inspect` lists "
-			                "them", wish_text(f->arena, w));
-		else if (!counts)
-			diag_warn(f->diag, "%s does nothing: what it matches "
-			          "is matched by a later --train or --freeze, "
-			          "is not a float tensor, or is statistics of "
-			          "a BatchNormalization",
-			          wish_text(f->arena, w));
-	}
-	return ok;
-}
-
-static bool
-check_params(struct flat *f, const struct import_options *o)
-{
-	bool ok = true;
-
-	for (int i = 0; i < o->nparam; i++) {
-		bool hit = false;
-
-		for (int k = 1; k < f->nval && !hit; k++)
-			hit = (f->val[k].init || f->val[k].info)
-				&& strcmp(o->param[i], f->val[k].name) == 0;
-		if (!hit)
-			ok = diag_error(f->diag, "--param %s: there is no "
-			                "initializer or input of that name; "
-			                "`ckc inspect` lists them",
-			                o->param[i]);
-	}
-	return ok;
 }
 
 /* ---- inputs ---- */
@@ -482,8 +431,7 @@ classify(struct flat *f, const struct import_options *opt)
 
 	mark_slots(f);
 	untie_statistics(f);
-	if (!check_wishes(f, opt) || !check_params(f, opt)
-	    || !judge_inputs(f, opt))
+	if (!check_wishes(f, opt) || !judge_inputs(f, opt))
 		return false;
 	flat_targets(f, opt, &target, &n);
 	mark_reached(f, target, n);

@@ -23,6 +23,7 @@ EXPECTED = {
     "ts-baked-state": [["'batch' is symbolic", "fits 2 and not 3", "dynamic_axes"]],
     "ts-sines": [["'pos' is a table of sines", "--freeze 'pos'"]],
     "ts-buffers": [["'pe' is a table of sines", "--freeze 'pe'"], ["'shift' and 1 more are trained as parameters by their names alone", "--freeze 'shift' and so on"]],
+    "ts-fixed": [["'adj' and 3 more are trained as parameters by their names alone", "--freeze 'adj' and so on"]],
     "ts-eval-names": [["2 parameters lost their names", "onnx::MatMul_", "do_constant_folding=False"]],
     "ts-eval-norms": [["'n.weight' and 1 more stand for 4 norms", "training mode"]],
     "ts-eval-tied": [["is 'e.weight' transposed", "split a tied weight", "do_constant_folding=False"]],
@@ -133,6 +134,7 @@ def check_silenced(ckc, folder, models):
                                (f"{models}/crf-ts17.onnx", ["--batchnorm", "batch", "--train", "trans"], "--batchnorm batch does nothing"),
                                (f"{models}/bert-cls-dynamo.onnx", ["--dropout", "off"], "padding_idx=0"),
                                (f"{models}/bert-cls-dynamo.onnx", ["--forward-only"], ""),
+                               (f"{folder}/ts-fixed.onnx", ["--dim", "batch=2", *(x for name in ("adj", "bank", "kernel", "l.codes") for x in ("--freeze", name))], ""),
                                (f"{folder}/dynamo-lora.onnx", ["--dim", "batch=2", "--freeze", "*", "--train", "*lora_*"], "")):
         done = run(ckc, path, "--plan-only", *flags)
         said = [line for line in done.stderr.splitlines() if "warning" in line or "note" in line]

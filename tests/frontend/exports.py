@@ -323,6 +323,24 @@ class Buffers(nn.Module):
         return self.loss(y + self.shift, (x[..., :5] > 0).float())
 
 
+class Fixed(Module):
+    """Buffers in the places of weights: a graph's neighbours, a bank of filters, a kernel, a code book; one matrix is a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("adj", torch.softmax(torch.randn(6, 6), -1))
+        self.register_buffer("bank", torch.rand(8, 4))
+        self.register_buffer("kernel", torch.randn(4, 1, 3))
+        self.l = nn.Linear(4, 4)
+        self.l.register_buffer("codes", torch.randn(3, 4))
+        self.mix_weight = nn.Parameter(torch.randn(4, 4))
+
+    def body(self, x):
+        y = self.adj @ (x @ self.bank) @ self.mix_weight
+        y = self.l(y) @ self.l.codes.T @ self.l.codes
+        return nn.functional.conv1d(y.transpose(1, 2), self.kernel, groups=4)
+
+
 def save(out, name, folded=False):
     """folded: with the optimizer's notes of what it computed, which earlier ones did not write."""
     path = os.path.join(out, name + ".onnx")
@@ -365,6 +383,7 @@ def main():
     torchscript(out, "ts-positions", Positions(), ids)
     torchscript(out, "ts-sines", Sines(), torch.randn(2, 16, 8))
     torchscript(out, "ts-buffers", Buffers(), torch.randn(2, 16, 8))
+    torchscript(out, "ts-fixed", Fixed(), cube)
     torchscript(out, "ts-eval-names", Plain(), cube, train=False)
     torchscript(out, "ts-eval-norms", Norms(), cube, train=False)
     torchscript(out, "ts-eval-tied", Tied(), ids, train=False)

@@ -1,0 +1,73 @@
+/* What the user says of initializers by name: --train, --freeze, --param. */
+#include "frontend/onnx/onnx_op.h"
+#include "frontend/params/params.h"
+#include "ir/base/glob.h"
+
+#include <string.h>
+
+const char *
+wish_text(Arena *a, const struct glob_wish *w)
+{
+	return arena_printf(a, "%s '%s'", w->wanted ? "--train" : "--freeze",
+	                    w->glob);
+}
+
+/* A wish that names nothing is a mistake; one that later ones undo may be. */
+static bool
+check_globs(struct flat *f, const struct import_options *o)
+{
+	bool ok = true;
+
+	for (int i = 0; i < o->nwish; i++) {
+		const struct glob_wish *w = &o->wish[i];
+		bool hit = false, counts = false;
+
+		for (int k = 1; k < f->nval && !counts; k++) {
+			const struct flat_val *v = &f->val[k];
+
+			if (!v->init || !glob_match(w->glob, v->name))
+				continue;
+			hit = true;
+			counts = dtype_info[onnx_dtype(v->init->data_type)].cls
+				== 'f' && !v->state_slot
+				&& glob_last(o->nwish, o->wish, v->name) == w;
+		}
+		if (!hit)
+			ok = diag_error(f->diag, "%s: there is no initializer "
+			                "of that name; `ckc inspect` lists "
+			                "them", wish_text(f->arena, w));
+		else if (!counts)
+			diag_warn(f->diag, "%s does nothing: what it matches "
+			          "is matched by a later --train or --freeze, "
+			          "is not a float tensor, or is statistics of "
+			          "a BatchNormalization",
+			          wish_text(f->arena, w));
+	}
+	return ok;
+}
+
+static bool
+check_params(struct flat *f, const struct import_options *o)
+{
+	bool ok = true;
+
+	for (int i = 0; i < o->nparam; i++) {
+		bool hit = false;
+
+		for (int k = 1; k < f->nval && !hit; k++)
+			hit = (f->val[k].init || f->val[k].info)
+				&& strcmp(o->param[i], f->val[k].name) == 0;
+		if (!hit)
+			ok = diag_error(f->diag, "--param %s: there is no "
+			                "initializer or input of that name; "
+			                "`ckc inspect` lists them",
+			                o->param[i]);
+	}
+	return ok;
+}
+
+bool
+check_wishes(struct flat *f, const struct import_options *o)
+{
+	return check_globs(f, o) && check_params(f, o);
+}
