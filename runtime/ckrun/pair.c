@@ -22,7 +22,6 @@
 #include "runtime/ckrun/pair.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* ---- what goes with what ---- */
 
@@ -38,13 +37,15 @@ pair_is_stream(const struct array *a)
 	return a->rank == 1 && pair_kind(a->dtype) == 'i';
 }
 
-/* Rows of array a, taken along its first axis, make up the input. */
+/* Rows of array a, taken along its first axis, make up the input; or both are
+ * one number. */
 static bool
 fits_rows(const struct array *a, const struct input *in)
 {
-	return a->rank == in->rank && in->rank > 0
-	       && !memcmp(a->dim + 1, in->dim + 1,
-	                  (size_t)(in->rank - 1) * sizeof(*a->dim));
+	return a->rank == in->rank
+	       && (!in->rank
+	           || !memcmp(a->dim + 1, in->dim + 1,
+	                      (size_t)(in->rank - 1) * sizeof(*a->dim)));
 }
 
 bool
@@ -105,47 +106,6 @@ pair_find(const struct pairing *p, const char *name)
 	return NULL;
 }
 
-static bool
-holds(const char *name, const char *word)
-{
-	return strcasestr(name, word) != NULL;
-}
-
-static bool
-is_label(const struct input *in)
-{
-	return in->shifted || holds(in->name, "label")
-	       || holds(in->name, "target") || !strcmp(in->name, "y");
-}
-
-/* What a name says of what goes beside tokens, in inputs and arrays alike. */
-static enum source
-role(const char *name)
-{
-	if (holds(name, "mask"))
-		return FROM_ONES;
-	if (holds(name, "position") || !strcmp(name, "pos"))
-		return FROM_POSITIONS;
-	if (holds(name, "token_type") || holds(name, "segment"))
-		return FROM_ZEROS;
-	return FROM_NOWHERE;
-}
-
-enum source
-pair_meaning(const struct input *in)
-{
-	char kind = pair_kind(in->dtype);
-	enum source r = role(in->name);
-
-	if (kind == 'f' || (kind == 'b' && r != FROM_ONES))
-		return FROM_NOWHERE;
-	if (in->shifted)
-		return FROM_TOKENS;
-	if (r != FROM_NOWHERE)
-		return r;
-	return is_label(in) ? FROM_NEXT : FROM_TOKENS;
-}
-
 /* ---- what is not said ---- */
 
 /* An array of the input's own name.  If its rows do not fit, it may still be
@@ -165,9 +125,8 @@ by_name(struct pairing *p)
 	return CKR_OK;
 }
 
-/* How many samples there are; -1: nobody gets rows yet. */
-static int64_t
-samples(const struct pairing *p)
+int64_t
+pair_samples(const struct pairing *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (p->item[i].source == FROM_SAMPLES)
@@ -184,12 +143,12 @@ could_be(const struct pairing *p, const struct array *a, const struct item *it)
 
 	if (!pair_fits(p, a, &it->in)
 	    || pair_kind(a->dtype) != pair_kind(it->in.dtype)
-	    || role(a->name) != role(it->in.name)
+	    || pair_role(a->name) != pair_role(it->in.name)
 	    || a == p->stream || pair_used(p, a))
 		return false;
 	if (p->whole)           /* these go by their names */
 		return !*a->name;
-	n = samples(p);
+	n = a->rank ? pair_samples(p) : 0;
 	return n < 0 ? !pair_is_stream(a) : a->dim[0] == n;
 }
 
@@ -295,7 +254,7 @@ why_nothing(const struct pairing *p, const struct item *it)
 		return "more than one array could be meant";
 	if (could)
 		return "nothing says whether the array that fits it is meant";
-	if (samples(p) < 0)
+	if (pair_samples(p) < 0)
 		return "nothing says what it gets";
 	if (others)
 		return "the array that would fit it has another number of "
@@ -316,7 +275,7 @@ has_meaning(const struct pairing *p, const struct item *it)
 
 	if (!p->stream || s == FROM_NOWHERE)
 		return false;
-	if (samples(p) >= 0 && (s <= FROM_NEXT || !any_windows(p)))
+	if (pair_samples(p) >= 0 && (s <= FROM_NEXT || !any_windows(p)))
 		return false;
 	for (size_t k = 0; k < p->narray; k++)
 		if (could_be(p, &p->array[k], it))
@@ -375,7 +334,7 @@ check_ids(const struct pairing *p)
 
 		if (it->source == FROM_NEXT && !it->said)
 			labels = it;
-		if (it->source != FROM_TOKENS || is_label(&it->in))
+		if (it->source != FROM_TOKENS || pair_is_label(&it->in))
 			continue;
 		if (ids && !(ids->said && it->said))
 			return pair_refuse(p, it->said ? ids : it, "more than "
@@ -473,6 +432,8 @@ check_together(const struct pairing *p)
 ckr_status
 pair_all(struct pairing *p, const char *const *feed, size_t nfeed)
 {
+	p->feed = feed;
+	p->nfeed = nfeed;
 	if (p->raw)
 		p->stream = p->array;
 	for (size_t i = 0; i < nfeed; i++)

@@ -47,6 +47,11 @@ struct pairing {
 	uint32_t nmicro;                /* micro-batches in a step */
 	struct err *err;
 
+	/* ---- pair_all's ---- */
+	const char *const *feed;
+	size_t nfeed;
+	const struct item **refused;    /* only tried: who is, without a
+	                                 * message; NULL: in earnest */
 	const struct array *stream;     /* tokens; NULL: none */
 	bool next;                      /* windows are one token longer */
 };
@@ -88,6 +93,17 @@ ckr_status pair_feed(struct pairing *, const char *spec);
  * the pair is refused. */
 ckr_status pair_give(struct pairing *, struct item *, const struct array *,
                      char convert);
+/* Whether --feed INPUT=WORD:ARRAY, of which one part may be "", in place of
+ * what was said of the input, would make an end of what is wrong with it. */
+bool pair_would_do(const struct pairing *, const struct item *,
+                   const char *word, const char *array);
+/* How many samples there are; -1: nobody gets rows. */
+int64_t pair_samples(const struct pairing *);
+bool pair_is_label(const struct input *);
+/* What a name says of what goes beside tokens, in inputs and arrays alike. */
+enum source pair_role(const char *name);
+/* Whether another input takes, or could take, the tokens. */
+bool pair_takes_tokens(const struct pairing *, const struct item *but);
 /* Refuse, listing all inputs, all arrays, and lines that would decide. */
 ckr_status pair_refuse(const struct pairing *, const struct item *,
                        const char *why);

@@ -10,6 +10,8 @@
  */
 #include "runtime/ckrun/pair.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct source_word source_word[] = {
@@ -51,7 +53,7 @@ pair_give(struct pairing *p, struct item *it, const struct array *a,
 		return pair_refuse(p, it, why);
 	}
 	it->array = a;
-	it->source = p->whole ? FROM_WHOLE : FROM_SAMPLES;
+	it->source = p->whole || !it->in.rank ? FROM_WHOLE : FROM_SAMPLES;
 	return CKR_OK;
 }
 
@@ -118,6 +120,24 @@ find_input(struct pairing *p, const char *spec, const char **source)
 	return found;
 }
 
+static ckr_status
+no_input(const struct pairing *p, const char *spec)
+{
+	char list[600] = "", text[NAME_TEXT], name[NAME_TEXT];
+
+	for (size_t i = 0; i < p->n; i++) {
+		size_t at = strlen(list);
+
+		snprintf(list + at, sizeof(list) - at, "%s'%s'",
+		         i ? ", " : "; its inputs are ",
+		         err_name(name, sizeof(name), p->item[i].in.name));
+	}
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(spec, "="), spec);
+	return err_set(p->err, CKR_EARG, "--feed '%s': the model has no input "
+	               "'%s'%s", err_name(name, sizeof(name), spec), text,
+	               list);
+}
+
 ckr_status
 pair_feed(struct pairing *p, const char *spec)
 {
@@ -132,10 +152,7 @@ pair_feed(struct pairing *p, const char *spec)
 		               "INPUT=SOURCE", err_name(text, sizeof(text),
 		                                        spec));
 	if (!it)
-		return p->n ? pair_refuse(p, &p->item[0], "--feed names an "
-		                          "input that does not exist")
-		       : err_set(p->err, CKR_EARG, "--feed: the model has no "
-		                 "inputs");
+		return no_input(p, spec);
 	if (it->said)
 		return pair_refuse(p, it, "--feed names it twice");
 	a = pair_find(p, source);
@@ -153,4 +170,54 @@ pair_feed(struct pairing *p, const char *spec)
 	return a ? pair_give(p, it, a, 0)
 	         : pair_refuse(p, it, "--feed names neither a source nor an "
 	                       "array of the file");
+}
+
+/* ---- would it do? ---- */
+
+/* All decided anew, in a copy without messages. */
+static bool
+try_all(const struct pairing *p, const struct item *it, struct item *item,
+        const char **feed, char *line)
+{
+	const struct item *refused = NULL;
+	struct err err;
+	struct pairing t = { .item = item, .n = p->n, .array = p->array,
+		.narray = p->narray, .path = p->path, .raw = p->raw,
+		.whole = p->whole, .nmicro = p->nmicro, .err = &err,
+		.refused = &refused };
+	const char *source;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		item[i] = (struct item){ .in = p->item[i].in };
+	for (size_t i = 0; i < p->nfeed; i++) {
+		struct item *of = find_input(&t, p->feed[i], &source);
+
+		if (of && of - item != it - p->item)
+			feed[n++] = p->feed[i];
+	}
+	feed[n++] = line;
+	return pair_all(&t, feed, n) == CKR_OK
+	       || (refused && refused - item != it - p->item);
+}
+
+bool
+pair_would_do(const struct pairing *p, const struct item *it,
+              const char *word, const char *array)
+{
+	size_t size = strlen(it->in.name) + strlen(word) + strlen(array) + 3;
+	struct item *item = malloc(p->n * sizeof(*item));
+	const char **feed = malloc((p->nfeed + 1) * sizeof(*feed));
+	char *line = malloc(size);
+	bool ok = false;
+
+	if (item && feed && line) {
+		snprintf(line, size, "%s=%s%s%s", it->in.name, word,
+		         *word && *array ? ":" : "", array);
+		ok = try_all(p, it, item, feed, line);
+	}
+	free(item);
+	free(feed);
+	free(line);
+	return ok;
 }

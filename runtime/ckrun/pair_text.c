@@ -39,23 +39,34 @@ is_guess(const struct item *it)
 	return !it->said && it->source >= FROM_ONES;
 }
 
+/* What becomes of the elements, if they are of another kind. */
+static const char *
+conversion(const struct array *a, const struct input *in)
+{
+	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
+
+	return from == to ? "" : to == 'b' ? ", true where not 0"
+	       : from == 'b' ? ", 1 where true" : ", converted";
+}
+
 static const char *
 source_text(const struct pairing *p, const struct item *it, char *buf,
             size_t size)
 {
 	char array[220];
+	const char *one_on = it->source == FROM_NEXT ? ", one on" : "";
 
 	switch (it->source) {
 	case FROM_NOWHERE:
 		return "?";
 	case FROM_TOKENS:
-		if (!p->stream)
-			return "windows of tokens";
-		snprintf(buf, size, "windows of tokens, %s",
-		         named_array(array, sizeof(array), p->stream));
-		return buf;
 	case FROM_NEXT:
-		return "the same windows, one on";
+		if (*one_on && pair_takes_tokens(p, it))
+			return "the same windows, one on";
+		snprintf(buf, size, "windows of tokens%s%s%s", one_on,
+		         p->stream ? ", " : "", !p->stream ? ""
+		         : named_array(array, sizeof(array), p->stream));
+		return buf;
 	case FROM_ONES:
 		return "ones";
 	case FROM_ZEROS:
@@ -63,9 +74,10 @@ source_text(const struct pairing *p, const struct item *it, char *buf,
 	case FROM_POSITIONS:
 		return "positions 0 1 2 ...";
 	default:
-		snprintf(buf, size, "%s of %s",
+		snprintf(buf, size, "%s of %s%s",
 		         it->source == FROM_WHOLE ? "all" : "rows",
-		         named_array(array, sizeof(array), it->array));
+		         named_array(array, sizeof(array), it->array),
+		         conversion(it->array, &it->in));
 		return buf;
 	}
 }
@@ -184,7 +196,7 @@ static bool
 has_samples(const struct pairing *p, const struct array *a,
             const struct item *it)
 {
-	if (p->whole)
+	if (p->whole || !a->rank)
 		return true;
 	for (size_t i = 0; i < p->n; i++)
 		if (&p->item[i] != it && p->item[i].source == FROM_SAMPLES
@@ -193,7 +205,8 @@ has_samples(const struct pairing *p, const struct array *a,
 	return a->dim[0] > 0;
 }
 
-/* What makes the array the input's; NULL: nothing, or what it has already. */
+/* What makes the array the input's; NULL: nothing, or what it has already.
+ * Windows are one on only beside windows. */
 static const char *
 array_word(const struct pairing *p, const struct array *a,
            const struct item *it)
@@ -203,9 +216,28 @@ array_word(const struct pairing *p, const struct array *a,
 	if (pair_fits(p, a, &it->in))
 		return has_samples(p, a, it) ? rows_word(a, &it->in) : NULL;
 	if (!may_be_tokens(p, a) || !it->in.rank
-	    || pair_kind(it->in.dtype) != 'i')
+	    || (p->stream && p->stream != a) || pair_kind(it->in.dtype) != 'i')
 		return NULL;
-	return pair_meaning(&it->in) == FROM_NEXT ? "next" : "tokens";
+	if (pair_meaning(&it->in) != FROM_NEXT)
+		return "tokens";
+	return pair_takes_tokens(p, it) ? "next"
+	       : pair_samples(p) < 0 ? "tokens" : NULL;
+}
+
+/* Whether what another input has may be meant once more: what an autoencoder
+ * is to give, but neither what goes beside tokens nor what has an array of its
+ * own or could have one. */
+static bool
+may_share(const struct pairing *p, const struct item *it)
+{
+	if (pair_role(it->in.name) != FROM_NOWHERE
+	    || pair_find(p, it->in.name))
+		return false;
+	for (size_t i = 0; i < p->narray; i++)
+		if (!pair_used(p, &p->array[i])
+		    && !is_anothers(p, &p->array[i], it))
+			return false;
+	return true;
 }
 
 /* Arrays that other inputs have, only if asked for.  How many. */
@@ -213,18 +245,43 @@ static size_t
 add_arrays(const struct pairing *p, const struct item *it, bool anothers,
            char *buf, size_t size)
 {
-	size_t n = 0;
+	size_t n = 0, tried = 0;
 
 	for (size_t i = 0; i < p->narray && n < MAX_LISTED; i++) {
 		const struct array *a = &p->array[i];
 		const char *word = array_word(p, a, it);
 
-		if (!word || is_anothers(p, a, it) != anothers)
+		if (!word || is_anothers(p, a, it) != anothers
+		    || (anothers && !pair_takes(a, &it->in))
+		    || tried++ > 4 * MAX_LISTED
+		    || !pair_would_do(p, it, word, a->name))
 			continue;
 		add_line(buf, size, it, word, a->name);
 		n++;
 	}
 	return n;
+}
+
+/* What is missing: "f32[2000,3], a row for every sample". */
+static void
+add_missing(const struct pairing *p, const struct item *it, char *buf,
+            size_t size)
+{
+	const struct input *in = &it->in;
+	int64_t dim[CKR_MAX_RANK], n = p->whole ? -1 : pair_samples(p);
+	char shape[128];
+
+	memcpy(dim, in->dim, sizeof(dim));
+	if (n > 0)
+		dim[0] = n;
+	add(buf, size, " no array of the file will do; expected is ");
+	add(buf, size, array_text(shape, sizeof(shape), in->dtype, in->rank,
+	                          dim));
+	if (!p->whole && in->rank)
+		add(buf, size, n <= 0 ? " or more rows"
+		    : ", a row for every sample");
+	add(buf, size, "; --feed INPUT=SOURCE takes ones, zeros and "
+	    "positions, too");
 }
 
 /* Every line that could decide what an input gets. */
@@ -236,7 +293,7 @@ add_lines(const struct pairing *p, const struct item *it, char *buf,
 
 	add(buf, size, "\n  say what it gets:");
 	n = add_arrays(p, it, false, buf, size);
-	if (!n)
+	if (!n && may_share(p, it))
 		n = add_arrays(p, it, true, buf, size);
 	for (size_t i = 0; i < source_words; i++)
 		if (source_word[i].source >= FROM_ONES
@@ -248,9 +305,10 @@ add_lines(const struct pairing *p, const struct item *it, char *buf,
 		}
 	if (n)
 		return;
-	add(buf, size, p->narray ? " no array of the file will do; "
-	    "--feed INPUT=SOURCE takes ones, zeros and positions, too"
-	    : " --data FILE");
+	if (p->narray)
+		add_missing(p, it, buf, size);
+	else
+		add(buf, size, " --data FILE");
 }
 
 /* What is known, cut before it takes the room of the lines. */
@@ -281,6 +339,10 @@ pair_refuse(const struct pairing *p, const struct item *it, const char *why)
 {
 	char text[1950], name[SHORT_NAME], shape[128];
 
+	if (p->refused) {
+		*p->refused = it;
+		return CKR_EARG;
+	}
 	snprintf(text, sizeof(text), "input '%s' %s: %s",
 	         err_name(name, sizeof(name), it->in.name),
 	         array_text(shape, sizeof(shape), it->in.dtype, it->in.rank,

@@ -116,11 +116,11 @@ def refusals(bench, so, x, y):
     floats = save(bench, "floats.npz", x=x, y=y.astype("f8"))
     refused(bench, so, floats, lines=["--feed labels=int:y"])
     refused(bench, so, floats, "--feed", "labels=y", told=["of another kind: fractions are no integers"], lines=["--feed labels=int:y"])
-    learns(bench, so, floats, "--feed", "labels=int:y", told=[f"labels i64[{BATCH}] = rows of 'y' f64[{N}]"])
+    learns(bench, so, floats, "--feed", "labels=int:y", told=[f"labels i64[{BATCH}] = rows of 'y' f64[{N}], converted"])
     half = save(bench, "half.npz", x=x, y=y + 0.5)
     refused_late = bench.ckrun(so, "--data", half, "--feed", "labels=int:y", *STEPS)
     bench.check(refused_late.returncode == 1 and ".5, which does not fit i64" in refused_late.stderr, refused_late.stderr)
-    learns(bench, so, save(bench, "xy.npz", x=x, y=y), "--feed", "labels=next", most=9, told=[f"labels i64[{BATCH}] = the same windows, one on"])
+    learns(bench, so, save(bench, "xy.npz", x=x, y=y), "--feed", "labels=next", most=9, told=[f"labels i64[{BATCH}] = windows of tokens, one on, 'y' i64[{N}]"])
 
 
 def images(bench, so, x, y):
@@ -131,7 +131,7 @@ def images(bench, so, x, y):
     refused(bench, so, data, lines=["--feed x=float:images"])
     refused(bench, so, data, "--feed", "x=images", told=why, lines=["--feed x=float:images"])
     refused(bench, so, save(bench, "same.npz", x=pixels.astype("i4"), y=y), told=why, lines=["--feed x=float:x"])
-    learns(bench, so, data, "--feed", "x=float:images", most=9, told=[f"x f32[{BATCH},4,5] = rows of 'images' u8[{N},4,5]"])
+    learns(bench, so, data, "--feed", "x=float:images", most=9, told=[f"x f32[{BATCH},4,5] = rows of 'images' u8[{N},4,5], converted"])
     learns(bench, so, save(bench, "scaled.npz", images=pixels / 40 - 2.5, y=y))
 
 

@@ -109,8 +109,8 @@ static const struct row rows[] = {
 	{ MLP, "x f32[2000,20]; labels i64[2000,5]; y i64[2000]", "",
 	  "!input 'labels'|i64[2000,5]|--feed labels=y", 0 },
 	{ "ids i64[4,8]; labels i64[4,8]", "tokens i64[999]; labels i64[999]",
-	  "", "!input 'labels'|of its name is i64[999]|"
-	  "--feed labels=next:labels", 0 },
+	  "", "!input 'labels'|of its name is i64[999]|gets:\n"
+	  "    --feed labels=next:tokens\n", 0 },
 	{ "a f32[4,2]; b f32[5,2]", "a f32[9,2]; b f32[9,2]", "",
 	  "!first axis differs", 0 },
 	{ MLP, "x f32[0,20]; y i64[0]", "", "!empty|no array of the file", 0 },
@@ -168,7 +168,7 @@ static const struct row rows[] = {
 	{ "ids i64[4,8]; labels i64[4]", "- i64[999]", "", "!windows do not "
 	  "match", RAW },
 	{ "labels i64[4,8]", "- i64[999]", "", "!no input takes the tokens|"
-	  "--feed labels=next", 0 },
+	  "--feed labels=tokens\n", 0 },
 	{ "x f32[4,8]", "- u16[999]", "", "!input 'x'", RAW },
 	{ "ids f32[4,8]", "- u16[999]", "ids=tokens", "!tokens are integers",
 	  RAW },
@@ -216,7 +216,9 @@ static const struct row rows[] = {
 	{ "x[0] f32[4,8]; z f32[4,8]", "a$ f32[9,8]; b f32[9,8]", "",
 	  "!--feed 'x[0]=a$'\n", 0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "x=x x=y", "!twice", 0 },
-	{ MLP, "x f32[9,20]; y i64[9]", "z=x", "!does not exist", 0 },
+	{ MLP, "x f32[9,20]; y i64[9]", "z=x",
+	  "!--feed 'z=x': the model has no input 'z'; its inputs are 'x', "
+	  "'labels'\n", 0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "x=q", "!neither a source nor an "
 	  "array", 0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "x=rows:q", "!not in the file", 0 },
@@ -225,7 +227,7 @@ static const struct row rows[] = {
 	  0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "x", "!expected INPUT=SOURCE", 0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "x=", "!expected INPUT=SOURCE", 0 },
-	{ "", "", "x=y", "!no inputs", 0 },
+	{ "", "", "x=y", "!has no input 'x'\n", 0 },
 	{ MLP, "", "", "!--data FILE", 0 },
 	/* whole batches go by name */
 	{ MLP, "x f32[32,20]; labels i64[32]", "", "all:x all:labels", WHOLE },
@@ -240,7 +242,27 @@ static const struct row rows[] = {
 	{ MLP, "x f32[32,20]; y i64[32]", "labels=tokens", "!no stream", WHOLE },
 	{ "x f32[32,20]", "- f32[32,20]", "", "all:-", WHOLE },
 	{ "s f32[]", "s f32[]", "", "all:s", WHOLE },
-	{ "s f32[]", "s f32[]", "", "!given to it is f32[]", 0 },
+	/* one number is the same in every batch */
+	{ "s f32[]", "s f32[]", "", "all:s", 0 },
+	{ "x f32[2,4]; s f32[]", "x f32[9,4]; r f32[]", "", "rows:x all:r", 0 },
+	{ "x f32[2,4]; s f32[]", "x f32[9,4]; s f32[9]", "", "!input 's' f32[]|"
+	  "expected is f32[];", 0 },
+	{ "x f32[2,4]; s f32[]", "x f32[9,4]; s i64[]", "", "!gets:\n"
+	  "    --feed s=float:s\n", 0 },
+	/* lines that would be refused, or mean nothing, are not offered */
+	{ "x f32[4,3]; y f32[4,3]", "x f32[10,3]; y f32[8,3]", "", "!input 'y'|"
+	  "another number of samples|gets: no array of the file will do; "
+	  "expected is f32[10,3], a row for every sample", 0 },
+	{ "x f32[2,4]; mask f32[4,4]", "x f32[10,4]; mask f32[4,4]", "",
+	  "!input 'mask'|gets:\n    --feed mask=ones\n", 0 },
+	{ "x i64[4,3]; labels i64[4,3]; z i64[4,3]", "x i64[9,3]; "
+	  "labels f32[9,3]; z i64[9,3]", "", "!input 'labels'|gets:\n"
+	  "    --feed labels=int:labels\n", 0 },
+	{ "ids i64[4,8]; labels i64[4,8]", "tokens i64[99]; ids i64[9,8]", "",
+	  "!input 'labels'|gets: no array of the file will do; expected is "
+	  "i64[9,8]", 0 },
+	{ "ids i64[4,8]; labels i64[4]", "tokens i64[999]", "labels=next",
+	  "!windows do not match", 0 },
 };
 
 /* The next "NAME TYPE[EXTENTS]" of *s; false: there is none. */
@@ -381,6 +403,9 @@ test_print(void **state)
 	static const struct row r[] = {
 		{ MLP, "x f32[9,20]; y i64[9]; z i64[7]", "", "", 0 },
 		{ GPT, "- u16[999]", "token_type_ids=ones", "", RAW },
+		{ "m bool[2,4]; n i64[2,4]; f f32[2]; labels i64[2,4]; s f32[]",
+		  "m u8[9,4]; n bool[9,4]; f i64[9]; s f32[]; t i64[99]",
+		  "f=float:f labels=next:t", "", 0 },
 	};
 	static const char *const want[] = {
 		"  x f32[32,20] = rows of 'x' f32[9,20]\n"
@@ -392,10 +417,15 @@ test_print(void **state)
 		"  position_ids i64[8] = positions 0 1 2 ... (a guess)\n"
 		"  token_type_ids i64[4,8] = ones\n"
 		"  what is guessed is changed by --feed INPUT=SOURCE\n",
+		"  m bool[2,4] = rows of 'm' u8[9,4], true where not 0\n"
+		"  n i64[2,4] = rows of 'n' bool[9,4], 1 where true\n"
+		"  f f32[2] = rows of 'f' i64[9], converted\n"
+		"  labels i64[2,4] = windows of tokens, one on, 't' i64[99]\n"
+		"  s f32[] = all of 's' f32[]\n",
 	};
 
 	(void)state;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(r) / sizeof(*r); i++) {
 		struct all x;
 		char *text = NULL;
 		size_t n;
