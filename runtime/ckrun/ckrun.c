@@ -77,27 +77,19 @@ hyper(const struct run *r, uint64_t step)
 	return h;
 }
 
-/* Losses read back exactly. */
-static const char *
-loss_text(const struct run *r, char *buf, size_t size, double loss)
-{
-	snprintf(buf, size, r->exact ? "%.9g" : "%.17g", loss);
-	return buf;
-}
-
 static void
 log_step(const struct run *r, uint64_t step, double loss, double lr,
          double sec, bool skipped)
 {
-	char text[40];
+	char text[40] = "null";
 
 	if (!r->log)
 		return;
+	if (isfinite(loss))     /* reads back exactly */
+		snprintf(text, sizeof(text), "%.*g", r->exact ? 9 : 17, loss);
 	fprintf(r->log, "{\"step\":%llu", (unsigned long long)step);
 	if (r->has_loss)
-		fprintf(r->log, ",\"loss\":%s",
-		        isfinite(loss) ? loss_text(r, text, sizeof(text), loss)
-		        : "null");
+		fprintf(r->log, ",\"loss\":%s", text);
 	fprintf(r->log, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
 	        "\"peak_bytes\":%llu%s}\n", lr, sec,
 	        r->data.unit_tokens ? "tokens" : "samples",
@@ -110,14 +102,14 @@ log_step(const struct run *r, uint64_t step, double loss, double lr,
 static void
 print_step(struct run *r, uint64_t step, double loss, double sec)
 {
-	char text[40], line[200];
+	char line[200];
 
 	if (r->o->quiet)
 		return;
 	if (r->has_loss)
-		snprintf(line, sizeof(line), "step %llu/%llu  loss %s",
+		snprintf(line, sizeof(line), "step %llu/%llu  loss %.9g",
 		         (unsigned long long)step, (unsigned long long)r->steps,
-		         loss_text(r, text, sizeof(text), loss));
+		         loss);
 	else
 		snprintf(line, sizeof(line), "step %llu/%llu",
 		         (unsigned long long)step,

@@ -343,15 +343,26 @@ check_files(const struct options *o)
 	return clash ? FAILED : DONE;
 }
 
-/* Standard output carries the progress of a run. */
+static bool
+is_numpy(const char *path)
+{
+	const char *dot = path ? strrchr(path, '.') : NULL;
+
+	return dot && (!strcmp(dot, ".npz") || !strcmp(dot, ".npy"));
+}
+
+/* Standard output carries the progress of a run, and a name says what is in a
+ * file. */
 static int
 check_outputs(const struct options *o)
 {
 	const struct {
 		const char *option, *path;
 	} out[] = {
+		/* in safetensors */
 		{ "save", o->save }, { "outputs", o->outputs },
-		{ "grads", o->grads }, { "log", o->log },
+		{ "grads", o->grads },
+		{ "log", o->log },
 		{ "export-onnx", o->onnx }, { "trace", o->trace },
 		{ "profile", o->profile },
 	};
@@ -360,6 +371,11 @@ check_outputs(const struct options *o)
 		if (out[i].path && !strcmp(out[i].path, "-"))
 			return bad(out[i].option, "needs the name of a file, "
 			           "not '-'; standard output is /dev/stdout");
+	for (size_t i = 0; i < 3; i++)
+		if (is_numpy(out[i].path))
+			return bad(out[i].option, "writes safetensors, not "
+			           "NumPy's formats: name it "
+			           "NAME.safetensors");
 	return DONE;
 }
 

@@ -103,7 +103,7 @@ class Training(Case):
             self.assertEqual({r["peak_bytes"] for r in rows}, {384 + 768})
             self.assertTrue(all(r["seconds"] > 0 for r in rows))
             for r in rows:
-                self.assertIn(f"loss {r['loss']:.9g}"[:12], out)
+                self.assertIn(f"loss {r['loss']:.9g}  ", out)
             g, _ = files.st_read("g.st")
             self.assertEqual(g["w"][1], [3, 2])
             self.close(g["w"][2] + g["b"][2], grads)
@@ -352,6 +352,14 @@ class Errors(Case):
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"{option} is given twice", done.stderr)
         self.linear("--inputs", "in.st", "--init=w.st", "--steps", 2, "--steps", 1, "--lr", 1, "--lr", 2)
+
+    def test_names_of_other_formats(self):
+        for option in "--save", "--outputs", "--grads":
+            for name in "out.npz", "out.npy":
+                done = self.both(f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps", 1, option, name)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(f"{option} writes safetensors, not NumPy's formats", done.stderr)
+                self.assertFalse(os.path.exists(name))
 
     def test_models_that_are_none(self):
         open("m.onnx", "wb").write(b"\x08\x08\x12\x07pytorch")
