@@ -92,6 +92,18 @@ note_batchnorm(const struct flat *f, bool batch)
 		                 : "as the file says");
 }
 
+/* Of any domain, and in whichever mode: --dropout off says that this is meant.
+ */
+static void
+note_dropout(const struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++)
+		if (f->node[i].needed && strstr(f->node[i].type, "Dropout"))
+			return;
+	diag_warn(f->diag, "--dropout off does nothing: there is no Dropout "
+	          "node");
+}
+
 struct flat *
 import_flat(const char *path, const struct import_options *opt, Diag *diag,
             Arena *arena, struct onnx_file **file)
@@ -106,5 +118,7 @@ import_flat(const char *path, const struct import_options *opt, Diag *diag,
 	drop_outputs(f, opt);
 	if (opt->batchnorm != BATCHNORM_GRAPH && !opt->quiet)
 		note_batchnorm(f, opt->batchnorm == BATCHNORM_BATCH);
+	if (opt->no_dropout && !opt->quiet)
+		note_dropout(f);
 	return f;
 }

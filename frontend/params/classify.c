@@ -4,8 +4,8 @@
  * there is a path through inputs that are differentiable.  The first rule
  * that applies decides:
  *   1. input 3 or 4 of a BatchNormalization: buffer
- *   2. asked for by name: --param, --train, --freeze; of the last two the last
- *      that matches
+ *   2. asked for by name: --param (of what is no candidate, too), --train,
+ *      --freeze; of the last two the last that matches
  *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
  *   4. a dotted module path is a parameter, unless it is called as a buffer
  *      usually is
@@ -359,9 +359,9 @@ judge(const struct classifier *c, struct flat_val *v)
 			v->verdict = VERDICT_CONST;
 		v->reason = wish_text(c->f->arena, wish);
 		v->wished = true;
-	} else if (wish || param) {
-		decide(v, VERDICT_PARAM, wish ? wish_text(c->f->arena, wish)
-		       : "--param");
+	} else if ((wish && v->reached) || param) {
+		decide(v, VERDICT_PARAM, param ? "--param"
+		       : wish_text(c->f->arena, wish));
 		v->wished = true;
 		if (!v->reached)
 			v->reason = arena_printf(c->f->arena, "%s, but gets no "
@@ -431,10 +431,12 @@ classify(struct flat *f, const struct import_options *opt)
 
 	mark_slots(f);
 	untie_statistics(f);
-	if (!check_wishes(f, opt) || !judge_inputs(f, opt))
+	if (!judge_inputs(f, opt))
 		return false;
 	flat_targets(f, opt, &target, &n);
 	mark_reached(f, target, n);
+	if (!check_wishes(f, opt))
+		return false;
 	find_signature(&c);
 	for (int i = 1; i < f->nval; i++)
 		if (f->val[i].init)

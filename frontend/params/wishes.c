@@ -30,6 +30,7 @@ check_globs(struct flat *f, const struct import_options *o)
 			hit = true;
 			counts = dtype_info[onnx_dtype(v->init->data_type)].cls
 				== 'f' && !v->state_slot
+				&& (v->reached || !w->wanted)
 				&& glob_last(o->nwish, o->wish, v->name) == w;
 		}
 		if (!hit)
@@ -39,9 +40,9 @@ check_globs(struct flat *f, const struct import_options *o)
 		else if (!counts)
 			diag_warn(f->diag, "%s does nothing: what it matches "
 			          "is matched by a later --train or --freeze, "
-			          "is not a float tensor, or is statistics of "
-			          "a BatchNormalization",
-			          wish_text(f->arena, w));
+			          "is not a float tensor, is statistics of a "
+			          "BatchNormalization, or gets no gradient "
+			          "from the loss", wish_text(f->arena, w));
 	}
 	return ok;
 }

@@ -136,8 +136,24 @@ def statistics(bench):
             bench.check(np.allclose(held, given["bn." + name] if flags else want[name], atol=1e-5), f"{what}: {name} is held as {held}")
 
 
+def everything(bench):
+    """--train '*' trains what a gradient reaches: a ratio of dropout stays a number; to name it alone does nothing, and that is said."""
+    path, report = bench.path("ratio.onnx"), bench.path("ratio.json")
+    true = wire.field(5, wire.field(2, 9) + wire.field(8, b"t") + wire.field(9, b"\1"))
+    nodes = [node("Mul", ["x", "w"], ["a"]), node("Dropout", ["a", "r", "t"], ["d"]), node("ReduceMean", ["d"], ["loss"], wire.attribute(b"keepdims", 0))]
+    with open(path, "wb") as f:
+        f.write(model(nodes, [wire.floats("w", [2], [1, 2]), wire.floats("r", [], [0.5]), true], {"x": (FLOAT, [2])}, {"loss": (FLOAT, [])}, 17))
+    for flags, trained in (["--train", "*"], ["w"]), (["--train", "r", "--train", "w"], ["w"]):
+        done = bench.ckc(path, "--plan-only", "--json", report, *flags)
+        if bench.must(done, f"a ratio, {flags}"):
+            found = [t["name"] for t in ck.plan(report)["tensors"] if t["kind"] == "param" and "." not in t["name"]]
+            bench.check(found == trained, f"{flags}: {found} trained")
+            bench.check(("--train 'r' does nothing" in done.stderr) == ("r" in flags), f"{flags}: {done.stderr}")
+
+
 def main():
     bench = ck.Bench()
+    everything(bench)
     statistics(bench)
     shifts(bench)
     scores(bench)

@@ -133,6 +133,7 @@ def check_silenced(ckc, folder, models):
                                (f"{models}/cnn-bn-running.onnx", ["--batchnorm", "running"], "3 nodes use the running statistics"),
                                (f"{models}/crf-ts17.onnx", ["--batchnorm", "batch", "--train", "trans"], "--batchnorm batch does nothing"),
                                (f"{models}/bert-cls-dynamo.onnx", ["--dropout", "off"], "padding_idx=0"),
+                               (f"{folder}/ts-plain.onnx", ["--dim", "batch=2", "--dropout", "off"], "--dropout off does nothing"),
                                (f"{models}/bert-cls-dynamo.onnx", ["--forward-only"], ""),
                                (f"{folder}/ts-fixed.onnx", ["--dim", "batch=2", *(x for name in ("adj", "bank", "kernel", "l.codes") for x in ("--freeze", name))], ""),
                                (f"{folder}/dynamo-lora.onnx", ["--dim", "batch=2", "--freeze", "*", "--train", "*lora_*"], "")):
