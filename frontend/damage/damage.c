@@ -282,6 +282,10 @@ static const char *const batchnorm_recipe[] = {
 	"",
 	"def batch_norm(x, weight, bias, mean, var, training=True, "
 	"momentum=0.1, eps=1e-5):",
+	"    if weight is None:      # affine=False",
+	"        weight = op.Expand(op.Constant(value_float=1.0), "
+	"op.Shape(mean))",
+	"        bias = op.Sub(weight, weight)",
 	"    y, m, v = op.BatchNormalization(x, weight, bias, mean, var, "
 	"epsilon=eps,",
 	"                                    momentum=1 - momentum, "

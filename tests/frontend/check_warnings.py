@@ -28,6 +28,7 @@ EXPECTED = {
     "ts-eval-norms": [["'n.weight' and 1 more stand for 4 norms", "training mode"]],
     "ts-eval-tied": [["is 'e.weight' transposed", "split a tied weight", "do_constant_folding=False"]],
     "dynamo-batchnorm": [["1 BatchNormalization node is in inference form", "--batchnorm batch", "training=TRAINING", "custom translation"]],
+    "dynamo-recipe-plain": [],
     "dynamo-dropout": [["1 Dropout node is inactive", "eager attention"]],
     "dynamo-cross-entropy": [],
     "dynamo-smoothing": [["label_smoothing=0.1", "log_softmax"]],
@@ -107,6 +108,29 @@ def check_model(ckc, stem):
     return f"not on the page: {missing}" if missing else None
 
 
+class Calls:
+    """Stands for onnxscript's operators; keeps what they are called with."""
+
+    def __init__(self):
+        self.of = {}
+
+    def __getattr__(self, name):
+        def call(*args, **attributes):
+            self.of[name] = args
+            return (name, name, name) if name == "BatchNormalization" else name
+        return call
+
+
+def serves_plain(recipe):
+    """A module without weight and bias gets a node with both, as ONNX wants."""
+    defined = recipe[recipe.index("def batch_norm"):recipe.index("table =")]
+    op = Calls()
+    names = {"op": op}
+    exec(defined, names)
+    names["batch_norm"]("x", None, None, "mean", "var")
+    return None not in op.of["BatchNormalization"]
+
+
 def check_recipe(ckc, folder, readme):
     """The lines that export BatchNorm in training form are Python, and the same in the README as in the inspection."""
     path = os.path.join(folder, "dynamo-batchnorm.onnx")
@@ -116,6 +140,8 @@ def check_recipe(ckc, folder, readme):
         compile(recipe, "recipe", "exec")
     except SyntaxError as e:
         return f"no Python: {e}"
+    if not serves_plain(recipe):
+        return f"None goes into the node where affine=False: {recipe}"
     if "custom_translation_table" not in recipe or "training_mode=1" not in recipe:
         return f"no recipe: {details}"
     page = run(ckc, "inspect", path).stdout

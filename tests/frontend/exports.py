@@ -106,9 +106,9 @@ class Norms(Module):
 
 
 class Image(Module):
-    def __init__(self):
+    def __init__(self, affine=True):
         super().__init__()
-        self.c, self.b = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+        self.c, self.b = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, affine=affine)
 
     def body(self, x):
         return self.b(self.c(x)).relu()
@@ -372,6 +372,16 @@ def dynamo(out, name, module, x, optimize, batch=True, folded=False):
     save(out, name, folded)
 
 
+def by_recipe(out, name, module, x):
+    """Batch normalisation exported as README.md says."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "README.md")) as f:
+        recipe = f.read().split("```python\n")[1].split("```")[0]
+    path = os.path.join(out, name + ".onnx")
+    exec(recipe.replace("'model.onnx'", "path, external_data=False, verbose=False, input_names=['x'], output_names=['loss']"),
+         {"model": module, "args": (x,), "path": path})
+    save(out, name)
+
+
 def main():
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
@@ -391,6 +401,7 @@ def main():
     dynamo(out, "dynamo-positions", Positions(), ids, False)
     dynamo(out, "dynamo-norms", Norms(), cube, False)
     dynamo(out, "dynamo-batchnorm", Image(), image, False)
+    by_recipe(out, "dynamo-recipe-plain", Image(False), image)
     dynamo(out, "dynamo-dropout", Attention(), cube, False)
     dynamo(out, "dynamo-cross-entropy", Smoothing(0.0), flat, False)
     dynamo(out, "dynamo-smoothing", Smoothing(0.1), flat, False)
