@@ -361,10 +361,11 @@ find_idle(struct search *s)
 	if (g.n)
 		say(s, &g, "%d parameter%s of the source get%s no "
 		    "gradient from the loss and stay%s as %s (the first is "
-		    "'%s'); --freeze says that this is meant", g.n,
+		    "'%s'); checkpoints leave %s out, ckrun --export-onnx "
+		    "does not; --freeze says that this is meant", g.n,
 		    plural(g.n, "", "s"), plural(g.n, "s", ""),
 		    plural(g.n, "s", ""), plural(g.n, "it is", "they are"),
-		    g.first);
+		    g.first, plural(g.n, "it", "them"));
 }
 
 /* Which parameters were frozen in the source, no export says. */

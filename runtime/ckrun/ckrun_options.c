@@ -71,7 +71,8 @@ static const struct option_row rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "files" },
 	{ "init", T_FILE, AT(init), "FILE", "initial weights (.safetensors; "
 	  "default: beside the model)" },
-	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end" },
+	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
+	  "what steps use (all parameters: --export-onnx)" },
 	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
 	{ "resume", T_FILE, AT(resume), "FILE", "go on from a checkpoint" },
 	{ "outputs", T_FILE, AT(outputs), "FILE", "the graph's outputs at the "

@@ -151,8 +151,30 @@ def everything(bench):
             bench.check(("--train 'r' does nothing" in done.stderr) == ("r" in flags), f"{flags}: {done.stderr}")
 
 
+def left_out(bench):
+    """A checkpoint holds what steps use, the exported model every parameter; --param makes a weight of one without a gradient."""
+    path, so, out, save = (bench.path(name) for name in ("out.onnx", "out.so", "again.onnx", "out.st"))
+    nodes = [node("Mul", ["x", "m.w"], ["a"]), node("Floor", ["m.f"], ["f"]), node("Add", ["a", "f"], ["b"]),
+             node("ReduceMean", ["b"], ["loss"], wire.attribute(b"keepdims", 0))]
+    held = {"m.w": [1, 2], "m.f": [1.5, 2.5], "m.v": [7, 9]}
+    with open(path, "wb") as f:
+        f.write(model(nodes, [wire.floats(k, [2], v) for k, v in held.items()], {"x": (FLOAT, [2])}, {"loss": (FLOAT, [])}, 17))
+    files.st_write(bench.path("in.st"), {"x": ("F32", [2], [1, 1])})
+    for flags, kept in ([], {"m.w"}), (["--param", "m.f"], {"m.w", "m.f"}):
+        done = bench.ckc(path, "-o", so, *flags)
+        bench.must(done, f"left out, {flags}: compile")
+        bench.check("checkpoints leave" in done.stderr and "--export-onnx" in done.stderr, f"left out, {flags}: {done.stderr}")
+        bench.must(bench.ckrun(so, "--inputs", bench.path("in.st"), "--steps", 1, "--lr", 0, "--save", save, "--export-onnx", out), f"left out, {flags}: run")
+        bench.check(set(held) & set(files.st_read(save)[0]) == kept, f"{flags}: the checkpoint holds {list(files.st_read(save)[0])}")
+        bench.must(bench.ckc(out, "-o", so, "--quiet", "--forward-only", "--output", "loss"), f"left out, {flags}: the export")
+        raw = ck.content(out)
+        for name, values in held.items():
+            bench.check(name.encode() in raw and struct.pack("<2f", *values) in raw, f"{flags}: the export lacks {name}")
+
+
 def main():
     bench = ck.Bench()
+    left_out(bench)
     everything(bench)
     statistics(bench)
     shifts(bench)
