@@ -92,11 +92,15 @@ static bool
 check_scatter(struct infer *c)
 {
 	Shape x = shape_of(c, 0), idx = shape_of(c, 1), want = idx;
+	int64_t how = *attr_int_of(c->n->op, &c->n->attr, "add");
 	int axis;
 
 	if (!rule_want_class(c, 1, "iu", "integers")
 	    || !rule_same_type(c, 0, 2))
 		return false;
+	if (how < 0 || how > 4)
+		return rule_fail(c, "add=%lld is none of 0 to 4",
+				 (long long)how);
 	if (c->n->op == OP_SCATTER_ELEMENTS) {
 		if (x.rank >= 0
 		    && !rule_axis(c, c->n->attr.SCATTER_ELEMENTS.axis, x.rank,
