@@ -1,6 +1,6 @@
 # Where nothing is trained, a running statistic stays as it is; what a step would
 # make of it is computed if it is wanted, and if not, neither is what it needs.
-# run: --passes=canon --forward-only
+# run: --passes=loss --forward-only
 # check: %m1: f32[3] output = add
 # check-not: bn_update
 # check-not: %v1
