@@ -160,9 +160,42 @@ note_extents(struct einsum *e, const struct term *t)
 	for (int64_t i = 0; i < t->n; i++) {
 		ValId *x = &e->extent[(int)t->label[i]];
 
-		if (!*x)
-			*x = binary(e->m, OP_GATHER, shape,
-			            imp_one(e->m, i));
+		bool dots = t->label[i] <= '7';
+		ValId here;
+
+		if (*x && !dots)
+			continue;
+		here = binary(e->m, OP_GATHER, shape, imp_one(e->m, i));
+		*x = *x ? binary(e->m, OP_MAX, *x, here) : here;
+	}
+}
+
+static bool
+has_dots(const struct term *t)
+{
+	for (int i = 0; i < t->n; i++)
+		if (t->label[i] <= '7')
+			return true;
+	return false;
+}
+
+/* Dims of an ellipsis that are 1 stand for those that others have there. */
+static void
+spread(struct einsum *e)
+{
+	int n = 0;
+
+	for (int i = 0; i < e->nterm; i++)
+		n += has_dots(&e->term[i]);
+	for (int i = 0; n > 1 && i < e->nterm; i++) {
+		struct term *t = &e->term[i];
+		ValId shape[MAX_RANK];
+
+		if (!has_dots(t))
+			continue;
+		for (int k = 0; k < t->n; k++)
+			shape[k] = e->extent[(int)t->label[k]];
+		t->v = binary(e->m, OP_EXPAND, t->v, concat(e, t->n, shape));
 	}
 }
 
@@ -364,6 +397,7 @@ run_einsum(struct importer *m)
 		note_extents(&e, &e.term[i]);
 		take_diagonals(&e, &e.term[i]);
 	}
+	spread(&e);
 	for (int i = 0; i < e.out.n; i++)
 		if (!e.extent[(int)e.out.label[i]]
 		    || memchr(e.out.label + i + 1, e.out.label[i],

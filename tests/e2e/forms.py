@@ -172,8 +172,23 @@ def left_out(bench):
             bench.check(name.encode() in raw and struct.pack("<2f", *values) in raw, f"{flags}: the export lacks {name}")
 
 
+def dots(bench):
+    """Dims of an ellipsis broadcast, whether they are 1 or missing."""
+    rng = np.random.default_rng(6)
+    for equation, *shapes in (("...ij,...jk->...ik", [1, 3, 2, 4], [5, 1, 4, 2]), ("...ij,...jk->...ik", [5, 3, 2, 4], [5, 3, 4, 2]),
+                              ("...i,...i", [3, 1, 4], [2, 4]), ("...i,i...,...->i...", [2, 1, 3], [3, 2, 5], [5])):
+        given = {f"x{i}": rng.standard_normal(shape).astype("f4") for i, shape in enumerate(shapes)}
+        want = np.einsum(equation, *given.values())
+        data = model([node("Einsum", list(given), ["y"], text("equation", equation))], [], {k: (FLOAT, list(v.shape)) for k, v in given.items()},
+                     {"y": (FLOAT, list(want.shape))}, 17)
+        got = run(bench, equation, data, {k: ("F32", list(v.shape), v.ravel().tolist()) for k, v in given.items()})
+        if got:
+            bench.check(np.allclose(np.array(got["y"][2]).reshape(want.shape), want, atol=1e-5), f"{equation} of {shapes}: {got['y'][2]}, expected {want}")
+
+
 def main():
     bench = ck.Bench()
+    dots(bench)
     left_out(bench)
     everything(bench)
     statistics(bench)
