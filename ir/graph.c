@@ -399,6 +399,7 @@ graph_clone(const Graph *g)
 	c->loss = g->loss;
 	c->props = g->props;
 	c->nstream = g->nstream;
+	c->ranks = g->ranks;
 	return c;
 }
 

@@ -203,15 +203,42 @@ loss_shape(const struct infer *c, const Shape *labels)
 	return c->n->attr.SCE.reduction == 0 ? *labels : shape_scalar();
 }
 
+/* What other ranks know of their pieces of the classes. */
+static bool
+check_stats(struct infer *c, const Shape *rows)
+{
+	Shape want = SHAPE(c->g->ranks, rows->dim[0], 3);
+
+	if (!has(c, 3) && c->n->attr.SCE.part == 0)
+		return true;
+	if (!has(c, 3) || c->n->attr.SCE.part <= 0 || has(c, 2)
+	    || rows->rank != 1)
+		return rule_fail(c, "a piece of the classes needs logits of "
+		                 "rank 2, stats and no weights");
+	return rule_want_shape(c, 3, &want, "stats");
+}
+
 bool
 infer_sce(struct infer *c)
 {
 	Shape rows;
 
 	return check_labels(c, 0, 1, 2, &rows)
+	       && check_stats(c, &rows)
 	       && rule_shape(c, loss_shape(c, &rows))
 	       && rule_give(c, 1, DT_F32, rows)
 	       && rule_give(c, 2, DT_F32, shape_scalar());
+}
+
+bool
+infer_vocab_stats(struct infer *c)
+{
+	Shape rows;
+
+	return check_labels(c, 0, 1, 2, &rows)
+	       && (rows.rank == 1 || rule_fail(c, "logits of rank 2 are "
+	                                       "expected"))
+	       && rule_give(c, 0, DT_F32, SHAPE(1, rows.dim[0], 3));
 }
 
 bool

@@ -108,10 +108,12 @@ enum {
 	F_WIDE_3 = 1 << 23,     /* operand 3 is, if given */
 	F_LABELS_1 = 1 << 24,   /* operand 1 is labels of a loss */
 	F_LABELS_2 = 1 << 25,   /* operand 2 is */
+	F_COMM = 1 << 26,       /* between ranks, or about which rank this is:
+	                         * no kernel, the run time does it */
 };
 
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
-#define FLOPS(n) (n##u << 26)
+#define FLOPS(n) (UINT64_C(n) << 32)
 
 #define ATTR(...) struct { char none_; __VA_ARGS__ }
 #define I(name, def) int64_t name;
@@ -140,7 +142,7 @@ struct attr_info {
 struct op_info {
 	const char *text;
 	int min, max, nout, nstat;
-	unsigned flags;
+	uint64_t flags;
 };
 extern const struct op_info op_info[OP_COUNT];
 
@@ -194,11 +196,26 @@ typedef enum {
 	V_KIND_COUNT
 } ValKind;
 
-/* How a value is split over the devices of a tensor-parallel group. */
-typedef enum { SPLIT_NONE, SPLIT_AXIS, SPLIT_PARTIAL } SplitKind;
+/* How a value lies on the ranks of a tensor-parallel group, and its adjoint
+ * with it (f and g of Korthikanti et al. 2023 follow from that). */
+typedef enum {
+	SPLIT_I,        /* whole, equal on all ranks; its adjoint alike */
+	SPLIT_R,        /* whole, equal; its adjoint is a summand on each */
+	SPLIT_S,        /* cut; its adjoint alike */
+	SPLIT_P,        /* a summand on each rank; its adjoint is whole */
+} SplitKind;
+
+/* SPLIT_S: dims lead..axis, taken as one, are stretches of part[] elements.
+ * Each is cut into size / shared pieces of equal extent, rounded up: what a
+ * last piece lacks is zeros.  `shared` ranks side by side hold the same
+ * piece.  A rank's extents: 1 for dims lead..axis-1, and for dim axis its
+ * pieces of all stretches, one behind the other. */
 typedef struct {
 	SplitKind kind;
-	int axis;
+	int axis, lead;
+	int npart;
+	int64_t shared;
+	int64_t part[MAX_RANK];
 } Split;
 
 typedef struct Val {
@@ -220,10 +237,11 @@ typedef struct Val {
 	                                 * gradient of that parameter */
 	ValId grad_of;                  /* adjoint of this value; 0 */
 	const char *state;              /* V_STATE: "m", "v", ... */
-	Split split;
+	Split split;                    /* shape is one rank's */
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
-	 * (planning from shapes).  Alignment is arbitrary: val_int or memcpy.
+	 * (planning from shapes).  Of the whole value if it is split.
+	 * Alignment is arbitrary: val_int or memcpy.
 	 * nbytes = elements * size.  Owned by the graph's arena or a mapping
 	 * that outlives the graph. */
 	const void *data;
@@ -302,6 +320,7 @@ typedef struct Graph {
 	Node *spare;                    /* for graph_reorder */
 	size_t spare_cap;
 	int64_t nstream;                /* random streams handed out so far */
+	int64_t ranks;                  /* it is sharded over; 0: it is not */
 	void *names;                    /* set of value names (graph.c) */
 	const struct device *device;    /* costs are reckoned for it
 	                                 * (passes/cost/cost.h); NULL: the
@@ -337,6 +356,7 @@ enum {
 	P_LAYOUT = 128,         /* values laid out, views decided */
 	P_PLANNED = 256,       /* copies inserted; node order is the schedule */
 	P_PLACED = 512,         /* owners have offsets */
+	P_SHARD = 1024,         /* values say how they lie on ranks */
 };
 
 /* ---- graph.c: building ---- */
@@ -389,6 +409,23 @@ struct uses graph_uses(const Graph *, Arena *);
 /* The places in `node` of v's consumers. */
 #define FOR_USES(i, uses, v) \
 	for (uint32_t i = (uses)->first[v]; i < (uses)->first[(v) + 1]; i++)
+
+/* ---- split.c: values on ranks ---- */
+
+/* The split that a collective makes or takes apart, from its attributes. */
+Split split_of_attr(const Node *);
+void split_to_attr(const Split *, Op, Attr *);
+bool split_eq(const Split *, const Split *);
+Split split_cut(int axis, int64_t extent);      /* one part */
+/* Extent of a rank's piece along the axis; -1: it cannot be cut so. */
+int64_t split_piece(const Split *, int64_t ranks);
+/* Nothing is padded. */
+bool split_is_even(const Split *, int64_t ranks);
+/* A rank's shape of a whole one; false if the split does not fit it. */
+bool split_local(const Split *, int64_t ranks, const Shape *whole, Shape *);
+/* The whole shape of a rank's; dims that were taken as one are one. */
+Shape split_whole(const Split *, const Shape *local);
+Shape val_whole(const Val *);
 
 /* ---- infer.c, shape.c ---- */
 

@@ -152,7 +152,8 @@ OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, 0), ATTR(I(upper, 1) I(k, 0)), RULES(tr
 OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew, none))
 
 /* ---- indexing ---------------------------------------------------------------
- * gather(x, idx): along axis; negative indices count from the end.
+ * gather(x, idx): along axis; negative indices count from the end.  part > 0:
+ *   x is a rank's piece of an axis of that extent; what other ranks hold is 0.
  * gather_elements(x, idx), scatter_elements(x, idx, upd): along axis,
  *   add 0 replaces, 1 adds, 2 multiplies, 3 and 4 keep the larger and the
  *   smaller.
@@ -161,16 +162,17 @@ OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(
  *   or acc (overwritten in place when it dies here), plus upd's rows at idx
  *   along axis, added in index order by one thread per target row or column:
  *   same bits whatever the thread count.  Indices out of range are an error
- *   of the step, never a stray write.
+ *   of the step, never a stray write.  part > 0: the target is a rank's piece
+ *   of an axis of that extent, and rows of other ranks are passed over.
  * one_hot(idx, depth, values): static operands from 1.
  * topk(x, k?) -> values, indices: the k largest (largest 0: smallest) along
  *   axis, sorted; of equal ones the first come first; NaN is the largest. */
-OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather, none))
+OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0) I(part, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather, none))
 OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, gather_elements, copy, gather_elements, none), EMIT(gather_elements, none))
 OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, none), EMIT(scatter_elements, none))
 OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, 0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, none), EMIT(gather_nd, none))
 OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, 0), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, none), EMIT(scatter_nd, none))
-OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2 | F_STAGED), ATTR(I(axis, 0) L(shape)), RULES(scatter_add, none, none, scatter_add, none, gather), EMIT(scatter_add, none))
+OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2 | F_STAGED), ATTR(I(axis, 0) L(shape) I(part, 0)), RULES(scatter_add, none, none, scatter_add, none, gather), EMIT(scatter_add, none))
 OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
 OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, none), EMIT(topk, topk))
 
@@ -223,11 +225,15 @@ OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40)), 
  *   have the leading dims' shape, f32.
  * layernorm_grad(dy, x, scale, mean, rstd) -> dx, dscale, dbias.
  * rmsnorm(x, scale) -> y, rstd;  rmsnorm_grad(dy, x, scale, rstd) -> dx, dscale.
- * sce(logits, labels, weights?) -> loss, lse, denom: softmax cross entropy.
+ * sce(logits, labels, weights?, stats?) -> loss, lse, denom: softmax cross
+ *   entropy.
  *   logits [N, C, d...] as ONNX has them, labels [N, d...]; labels equal to
  *   `ignore` are skipped; reduction 0 none, 1 mean over the rest (0/0 = NaN),
  *   2 sum.  lse: log-sum-exp per row; denom: scalar divisor (1 unless mean).
- * sce_grad(dloss, logits, labels, lse, denom, weights?) -> dlogits.
+ *   part > 0: the logits [N, c] are a rank's piece of that many classes, and
+ *   stats [ranks, N, 3], vocab_stats of all ranks, say what the others have.
+ * sce_grad(dloss, logits, labels, lse, denom, weights?) -> dlogits; part as
+ *   above, zeros in the columns that a last piece lacks.
  * nll(logp, labels, weights?) -> loss, denom: negative log likelihood.
  * nll_grad(dloss, labels, denom, weights?) -> dlogp of attr shape.
  * classifier(x, w, labels, bias?) -> loss, dx, dw, dbias?: the last linear,
@@ -243,8 +249,8 @@ OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAG
 OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, rows), EMIT(layernorm_grad, norm))
 OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, rows), EMIT(rmsnorm, none))
 OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, rows), EMIT(rmsnorm_grad, norm))
-OP(SCE,          "sce",          SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(sce, none, cross_entropy, ew, sce, rows), EMIT(sce, none))
-OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(sce_grad, none, none, ew, none, rows), EMIT(sce_grad, none))
+OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce, none, cross_entropy, ew, sce, rows), EMIT(sce, none))
+OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce_grad, none, none, ew, none, rows), EMIT(sce_grad, none))
 OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, rows), EMIT(nll, none))
 OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, none, ew, none, rows), EMIT(nll_grad, none))
 OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAGED | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, rows), EMIT(classifier, classifier))
@@ -326,7 +332,7 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
  * grad_norm(g...) -> scalar f32 2-norm over all; does nothing at run time
- *   unless clipping is on.
+ *   unless clipping is on.  The last `sums` operands are sums of squares.
  * accumulate(acc, g) -> acc': in place; the first micro-batch of a step
  *   overwrites instead of adding.
  * sgd(p, g, norm?) -> p';  sgdm(p, g, m, norm?) -> p', m';
@@ -342,13 +348,44 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   they do not have; a parameter of less than two dims has one of its own
  *   shape in row and no col. */
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill, none))
-OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
+OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
 OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, ew), EMIT(sgd, none))
 OP(SGDM,       "sgdm",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, ew), EMIT(sgdm, none))
 OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, ew), EMIT(adamw, none))
 OP(LION,       "lion",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, ew), EMIT(lion, none))
 OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, none, adafactor, none, none), EMIT(adafactor, adafactor))
+
+/* ---- ranks: a graph that is sharded (Graph.ranks, Val.split) -----------------
+ * What stands between two states of a value.  In a rank's eyes x and y are
+ * its own; every rank runs the same node at the same time.  Each one's
+ * gradient is its dual: I and I, S and S, R and P belong together.
+ * all_reduce(x: P) -> y: the sum over all ranks, or for reduction 1 the
+ *   largest, in rank order; whole.  16-bit floats are added in f32 and rounded
+ *   once.  to 0: y is I, to 1: R.
+ * all_gather(x: S) -> y whole; to as above.
+ * reduce_scatter(x: P) -> y: S, the rank's piece of the sum.
+ * all_to_all(x: S) -> y: S, cut as to_axis, to_lead, to_shared, to_part say.
+ * replicate(x: I) -> y: R.  Moves nothing.
+ * own(x: I or R) -> y: S, the rank's piece; from 0: x is I, from 1: R.
+ * own_grad(dy: S) -> dx: P, zeros but for the rank's piece, which of ranks
+ *   that share one every one adds.
+ * axis, lead, shared, part: how the cut side is cut, see Split.
+ * vocab_stats(logits, labels) -> [1, n, 3] f32: of each row of a rank's
+ *   columns, which are one of `part` columns in all: their maximum, the sum of
+ *   exp(x - maximum), and the logit of the label, 0 if it is another rank's.
+ * sum_squares(x...) -> scalar f32. */
+#define CUT I(axis, 0) I(lead, 0) I(shared, 1) L(part)
+OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(I(reduction, 0) I(to, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm, none))
+OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(to, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm, none))
+OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm, none))
+OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(to_axis, 0) I(to_lead, 0) I(to_shared, 1) L(to_part)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm, none))
+OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(), RULES(same, copy, none, view, replicate, comm), EMIT(view, none))
+OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(from, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm, none))
+OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT), RULES(gathered, none, none, copy, none, comm), EMIT(comm, none))
+OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(part, 0)), RULES(vocab_stats, none, none, ew, zero, rows), EMIT(vocab_stats, none))
+OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, none), EMIT(sum_squares, none))
+#undef CUT
 
 #undef OP
 #undef SIG

@@ -80,6 +80,7 @@ struct options {
 struct cost {
 	double flops, bytes, sec;
 	double product;                 /* of the flops, those of products */
+	double sent;                    /* bytes, to other ranks */
 };
 
 typedef struct Pass {

@@ -52,6 +52,8 @@ read_statement(struct parser *p)
 		return read_props(p);
 	if (tok_word(p, "streams"))
 		return tok_int(p, 0, "streams", &p->g->nstream);
+	if (tok_word(p, "ranks"))
+		return tok_int(p, 1, "ranks", &p->g->ranks);
 	return tok_expected(p, "a statement");
 }
 

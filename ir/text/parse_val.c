@@ -86,20 +86,39 @@ parse_mention(struct parser *p, ValId v, NodeId node, int field)
 }
 
 static bool
+read_axis(struct parser *p, int *axis)
+{
+	int64_t n;
+
+	if (!tok_int(p, 0, "an axis", &n))
+		return false;
+	if (n >= MAX_RANK)
+		return tok_fault(p, "axis %lld", (long long)n);
+	*axis = (int)n;
+	return true;
+}
+
+static bool
 read_split(struct parser *p, Split *s)
 {
-	int64_t axis;
+	IntList parts;
 
-	if (tok_word(p, "partial")) {
-		*s = (Split){ SPLIT_PARTIAL, 0 };
+	if (tok_word(p, "r"))
+		s->kind = SPLIT_R;
+	else if (tok_word(p, "p"))
+		s->kind = SPLIT_P;
+	if (s->kind != SPLIT_I)
 		return true;
-	}
-	if (!tok_int(p, 0, "an axis", &axis))
+	s->kind = SPLIT_S;
+	s->shared = 1;
+	if (!read_axis(p, &s->axis) || !tok_list(p, 0, &parts))
 		return false;
-	if (axis >= MAX_RANK)
-		return tok_fault(p, "axis %lld", (long long)axis);
-	*s = (Split){ SPLIT_AXIS, (int)axis };
-	return true;
+	s->lead = s->axis;
+	s->npart = parts.n;
+	memcpy(s->part, parts.v, sizeof s->part);
+	return (!tok_word(p, "from") || read_axis(p, &s->lead))
+		&& (!tok_word(p, "shared")
+		    || tok_int(p, 1, "ranks", &s->shared));
 }
 
 static bool
@@ -356,14 +375,17 @@ read_splat(struct parser *p, Val *v, int64_t nbytes)
 bool
 parse_contents(struct parser *p, Val *v)
 {
-	int64_t nbytes = val_data_bytes(v);
+	Val whole = *v;
+	int64_t nbytes;
 
+	whole.shape = val_whole(v);
+	nbytes = val_data_bytes(&whole);
 	if (tok_word(p, "..."))
 		return true;
 	if (nbytes < 0)
 		return tok_fault(p, "contents of unknown size");
 	if (tok_accept(p, '{'))
-		return read_elements(p, v, val_nelem(v));
+		return read_elements(p, v, val_nelem(&whole));
 	if (tok_word(p, "splat"))
 		return read_splat(p, v, nbytes);
 	if (tok_word(p, "hex"))

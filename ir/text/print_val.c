@@ -145,6 +145,26 @@ text_mark(FILE *out, const Graph *g, const char *word, ValId v)
 }
 
 void
+text_split(FILE *out, const Split *s)
+{
+	if (s->kind == SPLIT_I)
+		return;
+	fputs(" split ", out);
+	if (s->kind != SPLIT_S) {
+		putc(s->kind == SPLIT_R ? 'r' : 'p', out);
+		return;
+	}
+	fprintf(out, "%d [", s->axis);
+	for (int i = 0; i < s->npart; i++)
+		fprintf(out, "%s%lld", i ? "," : "", (long long)s->part[i]);
+	putc(']', out);
+	if (s->lead != s->axis)
+		fprintf(out, " from %d", s->lead);
+	if (s->shared != 1)
+		fprintf(out, " shared %lld", (long long)s->shared);
+}
+
+void
 text_marks(FILE *out, const Graph *g, const Val *v)
 {
 	if (v->output)
@@ -167,10 +187,7 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		fputs(" state ", out);
 		text_word(out, v->state);
 	}
-	if (v->split.kind == SPLIT_AXIS)
-		fprintf(out, " split %d", v->split.axis);
-	else if (v->split.kind == SPLIT_PARTIAL)
-		fputs(" split partial", out);
+	text_split(out, &v->split);
 	if (v->laid_out)
 		put_layout(out, g, v);
 	if (v->offset >= 0)
@@ -197,7 +214,8 @@ put_element(FILE *out, const Val *v, int64_t i)
 void
 text_contents(FILE *out, const Graph *g, const Val *v)
 {
-	int64_t n = val_nelem(v), nbytes = val_data_bytes(v);
+	Shape whole = val_whole(v);
+	int64_t n = shape_nelem(&whole), nbytes = val_data_bytes(v);
 	double x;
 
 	if (!v->data || n < 0) {

@@ -20,7 +20,8 @@
  *   onnx "NAME"               Val.onnx; the bare word: same as the name
  *   of %V  param %V  adjoint %V  state WORD
  *                             Val.of, .param, .grad_of, .state
- *   split N | split partial
+ *   split r | split p | split AXIS [parts] from LEAD shared N
+ *                             Val.split; absent: I
  *   strides [..]  start N     layout; absent: row-major, dense, from 0
  *   in %V                     Val.base
  *   bytes N  at N             Val.nbytes, .offset
@@ -34,7 +35,8 @@
  * operand or output is _.
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
- * itself, `streams N` the random streams handed out.
+ * itself, `streams N` the random streams handed out, `ranks N` those of the
+ * tensor-parallel group.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -362,6 +364,8 @@ text_print(const Graph *g, FILE *out)
 	}
 	if (g->nstream)
 		fprintf(out, "\tstreams %lld\n", (long long)g->nstream);
+	if (g->ranks)
+		fprintf(out, "\tranks %lld\n", (long long)g->ranks);
 	put_values(out, g, values_shown(tmp, g));
 	FOR_NODES (n, g) {
 		putc('\t', out);

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* FLOPs split by the unit that does them. */
+/* FLOPs by the unit that does them; bytes moved, or sent to other ranks. */
 struct work {
 	double product, vector, bytes;
 };
@@ -319,6 +319,43 @@ cost_classifier(const Graph *g, const Node *n)
 	                      traffic(g, n) + 4 * logits * 4 };
 }
 
+/* Bytes that a rank sends: a ring over all ranks (Thakur et al. 2005). */
+static struct work
+sent(const Graph *g, double bytes)
+{
+	double ranks = g->ranks > 1 ? (double)g->ranks : 1;
+
+	return (struct work){ 0, 0, bytes * (ranks - 1) / ranks };
+}
+
+/* The whole, which is the larger side, goes round once. */
+static struct work
+cost_ring(const Graph *g, const Node *n)
+{
+	double x = moved(g, n->in[0]), y = moved(g, n->out[0]);
+
+	return sent(g, x > y ? x : y);
+}
+
+/* Reduce-scatter and all-gather. */
+static struct work
+cost_two_rings(const Graph *g, const Node *n)
+{
+	return sent(g, 2 * moved(g, n->in[0]));
+}
+
+static struct work
+cost_exchange(const Graph *g, const Node *n)
+{
+	return sent(g, moved(g, n->in[0]));
+}
+
+static bool
+is_sent(CostRule *r)
+{
+	return r == cost_ring || r == cost_two_rings || r == cost_exchange;
+}
+
 static CostRule *const rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
 #define RULES(shape, eval, lanes, cost, grad, shard) cost_##cost
@@ -338,8 +375,14 @@ static struct cost
 price(const Graph *g, const Node *n, struct work w)
 {
 	const struct device *d = device_of(g);
-	struct cost c = { w.product + w.vector, w.bytes, 0, w.product };
+	struct cost c = { .flops = w.product + w.vector, .bytes = w.bytes,
+		.product = w.product };
 
+	if (is_sent(rule[n->op])) {
+		c.sent = w.bytes;
+		c.sec = device_link_seconds(d, g->ranks, c.sent);
+		return c;
+	}
 	c.sec = device_measured(d, n->op, c.flops, c.bytes);
 	if (c.sec < 0)
 		c.sec = device_seconds(d, n->op, is_narrow(g, n), &c);

@@ -25,6 +25,8 @@ struct device {
 	double memory;                  /* bytes; 0: not said */
 	double serial;                  /* not 0: a product first moves its
 	                                 * operands, as CPU kernels do */
+	double link;                    /* bytes/s that a rank sends */
+	double link_latency;            /* seconds of a message */
 	double scale[OP_COUNT];         /* seconds over what the rates above
 	                                 * say; 0: as they say */
 	/* measured seconds, sorted; taken for equal work */
@@ -55,6 +57,8 @@ bool device_parse(struct device *, const char *text, size_t n, Arena *);
  * operands have 16 bits. */
 double device_seconds(const struct device *, Op, bool narrow,
                       const struct cost *);
+/* Seconds of a collective in which every rank sends so many bytes. */
+double device_link_seconds(const struct device *, int64_t ranks, double bytes);
 /* Seconds that equal work took; -1: it was not measured. */
 double device_measured(const struct device *, Op, double flops, double bytes);
 /* device_fit.c: rates and scales under which the plan's steps take what they

@@ -3,7 +3,8 @@
  * what    peak rates as vendors state them for dense operands: products in
  *         f32 (where a device has a faster mode that keeps f32's range, it is
  *         not counted) and in 16 bits, vector units, memory; 5 us to start a
- *         kernel on a GPU.  Files are what device_json writes, or what
+ *         kernel on a GPU; links between GPUs of a node in one direction.
+ *         Files are what device_json writes, or what
  *         ckrun --profile measured: its best rates, and the seconds of every
  *         op for ops of equal work.
  * source  NVIDIA's data sheets of A100 80GB SXM, H100 SXM, H200 SXM
@@ -24,18 +25,23 @@ static const struct device device_default = {
 	.bandwidth = 40e9,
 	.launch = 1e-6,
 	.serial = 1,
+	.link = 10e9,
+	.link_latency = 2e-6,
 };
 
 static const struct device known[] = {
 	{ .name = "A100-80GB", .product_flops = 19.5e12,
 	  .product_flops16 = 312e12, .vector_flops = 19.5e12,
-	  .bandwidth = 2.039e12, .launch = 5e-6, .memory = 80e9 },
+	  .bandwidth = 2.039e12, .launch = 5e-6, .memory = 80e9,
+	  .link = 300e9, .link_latency = 10e-6 },
 	{ .name = "H100", .product_flops = 66.9e12,
 	  .product_flops16 = 989e12, .vector_flops = 66.9e12,
-	  .bandwidth = 3.35e12, .launch = 5e-6, .memory = 80e9 },
+	  .bandwidth = 3.35e12, .launch = 5e-6, .memory = 80e9,
+	  .link = 450e9, .link_latency = 10e-6 },
 	{ .name = "H200", .product_flops = 66.9e12,
 	  .product_flops16 = 989e12, .vector_flops = 66.9e12,
-	  .bandwidth = 4.8e12, .launch = 5e-6, .memory = 141e9 },
+	  .bandwidth = 4.8e12, .launch = 5e-6, .memory = 141e9,
+	  .link = 450e9, .link_latency = 10e-6 },
 };
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyz" \
@@ -69,6 +75,15 @@ device_seconds(const struct device *d, Op op, bool narrow,
 	return sec > 0 ? sec + d->launch : 0;
 }
 
+/* A ring takes ranks - 1 messages one after the other, at least. */
+double
+device_link_seconds(const struct device *d, int64_t ranks, double bytes)
+{
+	const struct device *link = d->link > 0 ? d : &device_default;
+
+	return link->link_latency * (double)(ranks - 1) + bytes / link->link;
+}
+
 /* ---- JSON ---- */
 
 static const struct {
@@ -82,6 +97,8 @@ static const struct {
 	{ "launch_seconds", offsetof(struct device, launch) },
 	{ "memory_bytes", offsetof(struct device, memory) },
 	{ "serial", offsetof(struct device, serial) },
+	{ "link_bytes_per_second", offsetof(struct device, link) },
+	{ "link_latency_seconds", offsetof(struct device, link_latency) },
 };
 
 enum { NFIELD = sizeof field / sizeof *field };

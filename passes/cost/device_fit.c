@@ -28,8 +28,9 @@ list_steps(struct step *list, const Plan *plan, const struct device *measured)
 		struct step *m = &list[n];
 
 		m->op = op_find(s->op);
-		m->cost = (struct cost){ s->flops, s->bytes, s->seconds,
-		                         s->product };
+		m->cost = (struct cost){ .flops = s->flops, .bytes = s->bytes,
+		                         .sec = s->seconds,
+		                         .product = s->product };
 		m->sec = device_measured(measured, m->op, s->flops, s->bytes);
 		n += m->sec > 0 && !s->view;
 	}

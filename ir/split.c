@@ -1,0 +1,203 @@
+/* How values lie on the ranks of a tensor-parallel group, and the shapes of
+ * what goes between ranks.
+ */
+#include "ir/infer.h"
+
+/* ---- attributes ---- */
+
+/* The ops that cut begin with the same attributes. */
+Split
+split_of_attr(const Node *n)
+{
+	Split s = { .kind = SPLIT_S };
+
+	s.axis = (int)n->attr.OWN.axis;
+	s.lead = (int)n->attr.OWN.lead;
+	s.shared = n->attr.OWN.shared;
+	s.npart = n->attr.OWN.part.n;
+	for (int i = 0; i < s.npart; i++)
+		s.part[i] = n->attr.OWN.part.v[i];
+	return s;
+}
+
+void
+split_to_attr(const Split *s, Op op, Attr *a)
+{
+	*a = attr_default(op);
+	a->OWN.axis = s->axis;
+	a->OWN.lead = s->lead;
+	a->OWN.shared = s->shared;
+	a->OWN.part.n = s->npart;
+	for (int i = 0; i < s->npart; i++)
+		a->OWN.part.v[i] = s->part[i];
+}
+
+Split
+split_cut(int axis, int64_t extent)
+{
+	return (Split){ .kind = SPLIT_S, .axis = axis, .lead = axis,
+	                .npart = 1, .shared = 1, .part = { extent } };
+}
+
+bool
+split_eq(const Split *a, const Split *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind != SPLIT_S)
+		return true;
+	if (a->axis != b->axis || a->lead != b->lead || a->npart != b->npart
+	    || a->shared != b->shared)
+		return false;
+	for (int i = 0; i < a->npart; i++)
+		if (a->part[i] != b->part[i])
+			return false;
+	return true;
+}
+
+/* ---- extents ---- */
+
+int64_t
+split_piece(const Split *s, int64_t ranks)
+{
+	int64_t sum = 0, pieces;
+
+	if (s->npart < 1 || s->npart > MAX_RANK || s->shared < 1 || ranks < 1
+	    || ranks % s->shared)
+		return -1;
+	pieces = ranks / s->shared;
+	for (int i = 0; i < s->npart; i++) {
+		if (s->part[i] < 1 || s->part[i] > GRAPH_BYTES_MAX)
+			return -1;
+		/* zeros in the middle would be rows of the whole */
+		if (s->npart > 1 && s->part[i] % pieces)
+			return -1;
+		sum += s->part[i] / pieces + (s->part[i] % pieces != 0);
+	}
+	return sum;
+}
+
+bool
+split_is_even(const Split *s, int64_t ranks)
+{
+	return s->npart > 1 || s->part[0] % (ranks / s->shared) == 0;
+}
+
+static int64_t
+parts_sum(const Split *s)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < s->npart; i++)
+		sum += s->part[i];
+	return sum;
+}
+
+bool
+split_local(const Split *s, int64_t ranks, const Shape *whole, Shape *local)
+{
+	int64_t merged = 1;
+
+	*local = *whole;
+	if (s->kind != SPLIT_S)
+		return true;
+	if (s->lead < 0 || s->lead > s->axis || s->axis >= whole->rank
+	    || (s->lead < s->axis && s->npart != 1)
+	    || split_piece(s, ranks) < 0)
+		return false;
+	for (int i = s->lead; i <= s->axis; i++) {
+		merged *= whole->dim[i];
+		local->dim[i] = 1;
+	}
+	local->dim[s->axis] = split_piece(s, ranks);
+	return merged == parts_sum(s);
+}
+
+Shape
+split_whole(const Split *s, const Shape *local)
+{
+	Shape whole = *local;
+
+	if (s->kind == SPLIT_S && s->axis < whole.rank)
+		whole.dim[s->axis] = parts_sum(s);
+	return whole;
+}
+
+Shape
+val_whole(const Val *v)
+{
+	return split_whole(&v->split, &v->shape);
+}
+
+/* ---- shapes of collectives ---- */
+
+static bool
+wants_ranks(struct infer *c)
+{
+	return c->g->ranks > 0
+		|| rule_fail(c, "the graph says of no number of ranks");
+}
+
+/* The whole operand's piece. */
+static bool
+piece_of(struct infer *c, const Split *s, const Shape *whole, Shape *local)
+{
+	char text[INFER_TEXT];
+
+	return split_local(s, c->g->ranks, whole, local)
+		|| rule_fail(c, "%s cannot be cut so over %lld ranks",
+		             shape_text(text, INFER_TEXT, in(c, 0)->dt, whole),
+		             (long long)c->g->ranks);
+}
+
+bool
+infer_own(struct infer *c)
+{
+	Split s = split_of_attr(c->n);
+	Shape local;
+
+	return wants_ranks(c) && shape_known(&in(c, 0)->shape)
+		&& piece_of(c, &s, &in(c, 0)->shape, &local)
+		&& rule_shape(c, local);
+}
+
+/* The whole of what is cut as s says; dims that were taken as one are one. */
+bool
+infer_gathered(struct infer *c)
+{
+	Split s = split_of_attr(c->n);
+	Shape x = shape_of(c, 0), whole, local;
+
+	if (!wants_ranks(c) || s.axis < 0 || s.axis >= x.rank || s.npart < 1
+	    || s.npart > MAX_RANK)
+		return rule_fail(c, "axis %d of rank %d", s.axis, x.rank);
+	whole = split_whole(&s, &x);
+	if (!piece_of(c, &s, &whole, &local))
+		return false;
+	return rule_want_shape(c, 0, &local, "a rank's piece")
+		&& rule_shape(c, whole);
+}
+
+bool
+infer_all_to_all(struct infer *c)
+{
+	const Attr *a = &c->n->attr;
+	Split from = split_of_attr(c->n), to = { .kind = SPLIT_S };
+	Shape x = shape_of(c, 0), whole, local;
+
+	to.axis = (int)a->ALL_TO_ALL.to_axis;
+	to.lead = (int)a->ALL_TO_ALL.to_lead;
+	to.shared = a->ALL_TO_ALL.to_shared;
+	to.npart = a->ALL_TO_ALL.to_part.n;
+	for (int i = 0; i < to.npart; i++)
+		to.part[i] = a->ALL_TO_ALL.to_part.v[i];
+	if (!wants_ranks(c) || from.axis < 0 || from.axis >= x.rank
+	    || from.lead != from.axis || to.lead != to.axis)
+		return rule_fail(c, "axes %d and %d of rank %d", from.axis,
+		                 to.axis, x.rank);
+	whole = split_whole(&from, &x);
+	return piece_of(c, &from, &whole, &local)
+		&& rule_want_shape(c, 0, &local, "a rank's piece")
+		&& piece_of(c, &to, &whole, &local)
+		&& rule_shape(c, local);
+}

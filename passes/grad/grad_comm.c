@@ -1,0 +1,81 @@
+/* Gradient rules of what goes between ranks: each is the dual of its op, as
+ * the states on both sides say (I and I, S and S, R and P).
+ */
+#include "passes/grad/grad.h"
+
+/* The collective `op` with the cut side of this node's. */
+static ValId
+dual(struct grad *c, Op op)
+{
+	Split s = split_of_attr(&c->n);
+	Attr a;
+
+	split_to_attr(&s, op, &a);
+	return adj_op(c, op, 1, c->dy, &a);
+}
+
+/* P -> I: the adjoint of I is whole, and so is that of P.  P -> R: that of R
+ * is a sum over ranks. */
+bool
+grad_all_reduce(struct grad *c)
+{
+	if (c->n.attr.ALL_REDUCE.reduction != 0)
+		return grad_refuse(c, "of a maximum over ranks");
+	c->dx[0] = c->n.attr.ALL_REDUCE.to == 0 ? c->dy[0]
+		: adj_op(c, OP_ALL_REDUCE, 1, c->dy, &c->n.attr);
+	return true;
+}
+
+/* S -> R: P -> S.  S -> I: I -> S. */
+bool
+grad_all_gather(struct grad *c)
+{
+	c->dx[0] = dual(c, c->n.attr.ALL_GATHER.to ? OP_REDUCE_SCATTER
+	                                           : OP_OWN);
+	return true;
+}
+
+/* P -> S: S -> R, which in backward is whole as I is. */
+bool
+grad_reduce_scatter(struct grad *c)
+{
+	c->dx[0] = adj_reshape(c, dual(c, OP_ALL_GATHER),
+	                       adj_shape(c, c->n.in[0]));
+	return true;
+}
+
+bool
+grad_all_to_all(struct grad *c)
+{
+	const Attr from = c->n.attr;
+	Attr a = from;
+
+	a.ALL_TO_ALL.axis = from.ALL_TO_ALL.to_axis;
+	a.ALL_TO_ALL.lead = from.ALL_TO_ALL.to_lead;
+	a.ALL_TO_ALL.shared = from.ALL_TO_ALL.to_shared;
+	a.ALL_TO_ALL.part = from.ALL_TO_ALL.to_part;
+	a.ALL_TO_ALL.to_axis = from.ALL_TO_ALL.axis;
+	a.ALL_TO_ALL.to_lead = from.ALL_TO_ALL.lead;
+	a.ALL_TO_ALL.to_shared = from.ALL_TO_ALL.shared;
+	a.ALL_TO_ALL.to_part = from.ALL_TO_ALL.part;
+	c->dx[0] = adj_op(c, OP_ALL_TO_ALL, 1, c->dy, &a);
+	return true;
+}
+
+/* I -> R: P -> I. */
+bool
+grad_replicate(struct grad *c)
+{
+	c->dx[0] = adj_op(c, OP_ALL_REDUCE, 1, c->dy, NULL);
+	return true;
+}
+
+/* I -> S: S -> I.  R -> S: S -> P. */
+bool
+grad_own(struct grad *c)
+{
+	c->dx[0] = adj_reshape(c, dual(c, c->n.attr.OWN.from ? OP_OWN_GRAD
+	                                                     : OP_ALL_GATHER),
+	                       adj_shape(c, c->n.in[0]));
+	return true;
+}
