@@ -110,7 +110,13 @@ enum {
 	F_LABELS_2 = 1 << 25,   /* operand 2 is */
 	F_COMM = 1 << 26,       /* between ranks, or about which rank this is:
 	                         * no kernel, the run time does it */
+	F_LIN0 = 1 << 27,       /* linear in operand 0, the others fixed */
+	F_LIN1 = 1 << 28,       /* ... in operand 1 */
+	F_LIN2 = 1 << 29,       /* ... in operand 2 */
+	F_JOINT = 1 << 30,      /* ... in all of those, or all, together */
 };
+/* Infinite, or without a derivative, at numbers that mean nothing. */
+#define F_POLES (UINT64_C(1) << 31)
 
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)

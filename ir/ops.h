@@ -66,13 +66,13 @@
  *   bwd=1 marks the gradient's use, which prints as such.
  * bernoulli(x): 1 with probability x, else 0; words as dropout's, but drawn
  *   outside training too. */
-OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew, none))
+OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew, none))
 OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, abs, ew, ew, abs, ew), EMIT(ew, none))
 OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, sign, ew, ew, zero, ew), EMIT(ew, none))
 OP(EXP,      "exp",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, exp, ew, ew, exp, ew), EMIT(ew, none))
-OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, log, ew, ew, log, ew), EMIT(ew, none))
-OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS), ATTR(), RULES(same, sqrt, ew, ew, sqrt, ew), EMIT(ew, none))
-OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS), ATTR(), RULES(same, recip, ew, ew, recip, ew), EMIT(ew, none))
+OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_POLES), ATTR(), RULES(same, log, ew, ew, log, ew), EMIT(ew, none))
+OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES), ATTR(), RULES(same, sqrt, ew, ew, sqrt, ew), EMIT(ew, none))
+OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES), ATTR(), RULES(same, recip, ew, ew, recip, ew), EMIT(ew, none))
 OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, sin, ew, ew, sin, ew), EMIT(ew, none))
 OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, cos, ew, ew, cos, ew), EMIT(ew, none))
 OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, atan, ew, ew, atan, ew), EMIT(ew, none))
@@ -87,19 +87,19 @@ OP(CEIL,     "ceil",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, ceil, e
 OP(ROUND,    "round",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, round, ew, ew, zero, ew), EMIT(ew, none))
 OP(GELU,     "gelu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(I(tanh, 0)), RULES(same, gelu, ew, ew, gelu, ew), EMIT(ew, none))
 OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, silu, ew, ew, silu, ew), EMIT(ew, none))
-OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35)), ATTR(I(tanh, 0)), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
-OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35)), ATTR(), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
+OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(I(tanh, 0)), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
+OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
 OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, not, ew, ew, zero, ew), EMIT(ew, none))
 OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(same, bit_not, ew, ew, zero, ew), EMIT(ew, none))
 OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, isnan, ew, ew, zero, ew), EMIT(ew, none))
-OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR), ATTR(I(to, 0)), RULES(cast, cast, move, ew, cast, ew), EMIT(ew, none))
+OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR | F_LIN0), ATTR(I(to, 0)), RULES(cast, cast, move, ew, cast, ew), EMIT(ew, none))
 OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1), ATTR(), RULES(cast_like, none, ew, none, none, none), EMIT(fail, none))
-OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, add, ew, ew, add, ew), EMIT(ew, none))
-OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, sub, ew, ew, sub, ew), EMIT(ew, none))
-OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, mul, ew, ew, mul, ew), EMIT(ew, none))
-OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, div, ew, ew, div, ew), EMIT(ew, none))
-OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW | FLOPS(25)), ATTR(), RULES(pow, pow, ew, ew, pow, ew), EMIT(ew, none))
-OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(I(fmod, 0)), RULES(bcast, mod, ew, ew, mod, ew), EMIT(ew, none))
+OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(bcast, add, ew, ew, add, ew), EMIT(ew, none))
+OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(bcast, sub, ew, ew, sub, ew), EMIT(ew, none))
+OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_LIN0 | F_LIN1), ATTR(), RULES(bcast, mul, ew, ew, mul, ew), EMIT(ew, none))
+OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_POLES), ATTR(), RULES(bcast, div, ew, ew, div, ew), EMIT(ew, none))
+OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW | FLOPS(25) | F_POLES), ATTR(), RULES(pow, pow, ew, ew, pow, ew), EMIT(ew, none))
+OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW | F_POLES), ATTR(I(fmod, 0)), RULES(bcast, mod, ew, ew, mod, ew), EMIT(ew, none))
 OP(MAX,      "max",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, max, ew, ew, max, ew), EMIT(ew, none))
 OP(MIN,      "min",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, min, ew, ew, min, ew), EMIT(ew, none))
 OP(EQ,       "eq",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_TO_BOOL), ATTR(), RULES(pred, eq, ew, ew, zero, ew), EMIT(ew, none))
@@ -115,8 +115,8 @@ OP(BIT_OR,   "bit_or",   SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(
 OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(), RULES(bcast, bit_xor, ew, ew, zero, ew), EMIT(ew, none))
 OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shl, ew, ew, zero, ew), EMIT(ew, none))
 OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shr, ew, ew, zero, ew), EMIT(ew, none))
-OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1), ATTR(), RULES(where, where, where, ew, where, ew), EMIT(ew, none))
-OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
+OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1 | F_LIN1 | F_LIN2 | F_JOINT), ATTR(), RULES(where, where, where, ew, where, ew), EMIT(ew, none))
+OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
 OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew, none))
 /* A fused group of the ops above: one pass over the output's shape; the body
  * (struct body) lists the ops, every output is a result of the body. */
@@ -137,19 +137,19 @@ OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F
  * concat(x...): along axis.   trilu(x, k?): upper 1 keeps j >= i + k.
  * copy(x): same value in a new, contiguous place. */
 OP(IDENTITY, "identity", SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(same, copy, move, none, none, none), EMIT(fail, none))
-OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, reshape, view, reshape, reshape), EMIT(view, none))
+OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW | F_LIN0), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, reshape, view, reshape, reshape), EMIT(view, none))
 OP(SQUEEZE,  "squeeze",  SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(squeeze, copy, flatten, none, none, none), EMIT(fail, none))
 OP(UNSQUEEZE,"unsqueeze",SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(unsqueeze, copy, flatten, none, none, none), EMIT(fail, none))
 OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 1)), RULES(flatten, copy, flatten, none, none, none), EMIT(fail, none))
-OP(EXPAND,   "expand",   SIG(1, 2, 1, 1, F_VIEW), ATTR(L(shape)), RULES(expand, expand, expand, view, expand, bcast), EMIT(view, none))
-OP(TRANSPOSE,"transpose",SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(L(perm)), RULES(transpose, transpose, transpose, view, transpose, transpose), EMIT(view, none))
-OP(SLICE,    "slice",    SIG(1, 5, 1, 1, F_VIEW), ATTR(L(start) L(step)), RULES(slice, slice, slice, view, slice, slice), EMIT(view, none))
+OP(EXPAND,   "expand",   SIG(1, 2, 1, 1, F_VIEW | F_LIN0), ATTR(L(shape)), RULES(expand, expand, expand, view, expand, ew), EMIT(view, none))
+OP(TRANSPOSE,"transpose",SIG(1, 1, 1, NOSTAT, F_VIEW | F_LIN0), ATTR(L(perm)), RULES(transpose, transpose, transpose, view, transpose, transpose), EMIT(view, none))
+OP(SLICE,    "slice",    SIG(1, 5, 1, 1, F_VIEW | F_LIN0), ATTR(L(start) L(step)), RULES(slice, slice, slice, view, slice, slice), EMIT(view, none))
 OP(PART,     "part",     SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(part, none, part, none, none, none), EMIT(fail, none))
-OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, F_STRIDES), ATTR(I(axis, 0)), RULES(concat, concat, concat, copy, concat, concat), EMIT(concat, none))
-OP(PAD,      "pad",      SIG(1, 4, 1, 1, 0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, pad, copy, pad, none), EMIT(pad, none))
+OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, F_STRIDES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(I(axis, 0)), RULES(concat, concat, concat, copy, concat, concat), EMIT(concat, none))
+OP(PAD,      "pad",      SIG(1, 4, 1, 1, F_LIN0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, pad, copy, pad, pad), EMIT(pad, none))
 OP(TILE,     "tile",     SIG(1, 2, 1, 1, 0), ATTR(L(repeats)), RULES(tile, tile, tile, none, none, none), EMIT(fail, none))
-OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, 0), ATTR(I(upper, 1) I(k, 0)), RULES(trilu, trilu, none, copy, trilu, none), EMIT(trilu, none))
-OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew, none))
+OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, F_LIN0), ATTR(I(upper, 1) I(k, 0)), RULES(trilu, trilu, none, copy, trilu, none), EMIT(trilu, none))
+OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN0), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew, none))
 
 /* ---- indexing ---------------------------------------------------------------
  * gather(x, idx): along axis; negative indices count from the end.  part > 0:
@@ -167,12 +167,12 @@ OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(
  * one_hot(idx, depth, values): static operands from 1.
  * topk(x, k?) -> values, indices: the k largest (largest 0: smallest) along
  *   axis, sorted; of equal ones the first come first; NaN is the largest. */
-OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0) I(part, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather, none))
-OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, 0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, gather_elements, copy, gather_elements, none), EMIT(gather_elements, none))
+OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0) I(part, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather, none))
+OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, gather_elements, copy, gather_elements, none), EMIT(gather_elements, none))
 OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, none), EMIT(scatter_elements, none))
-OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, 0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, none), EMIT(gather_nd, none))
+OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, none), EMIT(gather_nd, none))
 OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, 0), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, none), EMIT(scatter_nd, none))
-OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2 | F_STAGED), ATTR(I(axis, 0) L(shape) I(part, 0)), RULES(scatter_add, none, none, scatter_add, none, gather), EMIT(scatter_add, none))
+OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2 | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(part, 0)), RULES(scatter_add, none, none, scatter_add, none, scatter), EMIT(scatter_add, none))
 OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
 OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, none), EMIT(topk, topk))
 
@@ -192,15 +192,15 @@ OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt
 OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
 OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
 OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
-OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, none), EMIT(cumsum, none))
+OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
 OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, argmax, reduce, zero, none), EMIT(argmax, none))
 
 /* ---- reductions ---------------------------------------------------------------
  * reduce_*(x, axes?): axes empty means all, unless noop 1.  The sum of a long
  * axis has a fixed tree shape, independent of the number of threads.
  * reduce_max and reduce_min split the gradient evenly among ties. */
-OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_sum, reduce), EMIT(reduce, none))
-OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce, none))
+OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE | F_LIN0), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_sum, sum), EMIT(reduce, none))
+OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE | F_LIN0), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce, none))
 OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
 OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
 OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce, none))
@@ -213,9 +213,9 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdim
  *   makes every product with a 2-D right side 2-D.
  * det(x): determinants of the matrices in the last two dims.
  * det_grad(dy, x): dy times the cofactors of x. */
-OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
+OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3 | F_LIN0 | F_LIN1), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
 OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20)), ATTR(), RULES(det, none, none, ew, det, none), EMIT(det, det))
-OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40)), ATTR(), RULES(det_grad, none, none, ew, none, none), EMIT(det_grad, det))
+OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, none), EMIT(det_grad, det))
 
 /* ---- rows: normalisation, softmax, loss -------------------------------------
  * softmax(x): along axis; log_softmax alike.
@@ -243,17 +243,17 @@ OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40)), 
  *   from matmul + sce and their gradients; runs in phase backward. */
 OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, softmax, axis), EMIT(softmax, none))
 OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, log_softmax, axis), EMIT(softmax, none))
-OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
-OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
-OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, rows), EMIT(layernorm, none))
-OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, rows), EMIT(layernorm_grad, norm))
-OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, rows), EMIT(rmsnorm, none))
-OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, rows), EMIT(rmsnorm_grad, norm))
-OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce, none, cross_entropy, ew, sce, rows), EMIT(sce, none))
-OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce_grad, none, none, ew, none, rows), EMIT(sce_grad, none))
-OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, rows), EMIT(nll, none))
-OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, none, ew, none, rows), EMIT(nll_grad, none))
-OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAGED | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, rows), EMIT(classifier, classifier))
+OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
+OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
+OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, norm), EMIT(layernorm, none))
+OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad, norm))
+OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm, none))
+OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(rmsnorm_grad, norm))
+OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce, none, cross_entropy, ew, sce, sce), EMIT(sce, none))
+OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce_grad, none, none, ew, none, sce_grad), EMIT(sce_grad, none))
+OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, none), EMIT(nll, none))
+OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, none, ew, none, none), EMIT(nll_grad, none))
+OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAGED | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, none), EMIT(classifier, classifier))
 
 /* ---- sliding windows: convolution, pooling, resampling -----------------------
  * Values are [N, C, d...] with one to three spatial dims.  Lists have one
@@ -291,20 +291,20 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAG
  *   outside are 0 zeros, 1 those of the border, 2 reflected.
  * grid_sample_grad(dy, grid, x?) -> dx, dgrid: x of spatial extents `out`; it
  *   is needed for dgrid alone, which mode 0 does not have. */
-OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1)), RULES(conv, none, none, conv, conv, none), EMIT(conv, conv))
-OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, none), EMIT(conv_dx, conv))
-OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(kernel)), RULES(conv_dw, none, none, conv, none, none), EMIT(conv_dw, conv))
+OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1)), RULES(conv, none, none, conv, conv, none), EMIT(conv, conv))
+OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, none), EMIT(conv_dx, conv))
+OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(kernel)), RULES(conv_dw, none, none, conv, none, none), EMIT(conv_dw, conv))
 OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, FLOPS(8) | F_STAGED), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, none, ew, batchnorm, none), EMIT(batchnorm, none))
-OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, FLOPS(8) | F_STAGED), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, none, ew, none, none), EMIT(batchnorm_grad, none))
+OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, FLOPS(8) | F_STAGED | F_LIN0), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, none, ew, none, none), EMIT(batchnorm_grad, none))
 OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_WRITES | F_STAGED), ATTR(F(momentum, 0.9)), RULES(same, none, none, ew, zero, none), EMIT(bn_update, none))
 OP(MAXPOOL,    "maxpool",    SIG(1, 1, 2, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0)), RULES(maxpool, none, none, pool, maxpool, none), EMIT(maxpool, none))
-OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, F_STAGED), ATTR(L(out)), RULES(maxpool_grad, none, none, ew, none, none), EMIT(maxpool_grad, none))
-OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, none, pool, avgpool, none), EMIT(avgpool, none))
-OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, none, pool, none, none), EMIT(avgpool_grad, none))
+OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(L(out)), RULES(maxpool_grad, none, none, ew, none, none), EMIT(maxpool_grad, none))
+OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, none, pool, avgpool, none), EMIT(avgpool, none))
+OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, none, pool, none, none), EMIT(avgpool_grad, none))
 OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none, none), EMIT(fail, none))
-OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, none), EMIT(resize, none))
+OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, none), EMIT(resize, none))
 OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, none, grid_sample, grid_sample, none), EMIT(grid_sample, none))
-OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, none, grid_sample_grad, none, none), EMIT(grid_sample_grad, none))
+OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED | F_LIN0), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, none, grid_sample_grad, none, none), EMIT(grid_sample_grad, none))
 
 /* ---- recurrence: unrolled by `fold` -----------------------------------------
  * rnn(x, w, r, bias?, lens?, h?, c?, peep?) -> y, h', c': one direction of
@@ -327,7 +327,7 @@ OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reve
  *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
  *   the gradient of a fused qkv projection wants it. */
 OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_STAGED | F_WIDE_3), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
-OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_STAGED), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0)), RULES(attention_grad, none, none, attention_grad, none, heads), EMIT(attention_grad, attention))
+OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_STAGED | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad, attention))
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
@@ -349,11 +349,11 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   shape in row and no col. */
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill, none))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
-OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
-OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, ew), EMIT(sgd, none))
-OP(SGDM,       "sgdm",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, ew), EMIT(sgdm, none))
-OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, ew), EMIT(adamw, none))
-OP(LION,       "lion",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, ew), EMIT(lion, none))
+OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
+OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd, none))
+OP(SGDM,       "sgdm",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgdm, none))
+OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(adamw, none))
+OP(LION,       "lion",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(lion, none))
 OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, none, adafactor, none, none), EMIT(adafactor, adafactor))
 
 /* ---- ranks: a graph that is sharded (Graph.ranks, Val.split) -----------------
@@ -383,7 +383,7 @@ OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(to
 OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(), RULES(same, copy, none, view, replicate, comm), EMIT(view, none))
 OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(from, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm, none))
 OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT), RULES(gathered, none, none, copy, none, comm), EMIT(comm, none))
-OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(part, 0)), RULES(vocab_stats, none, none, ew, zero, rows), EMIT(vocab_stats, none))
+OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(part, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats, none))
 OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, none), EMIT(sum_squares, none))
 #undef CUT
 

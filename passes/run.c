@@ -10,6 +10,7 @@
 #include "passes/place/place.h"
 #include "passes/plan/plan.h"
 #include "passes/replay/replay.h"
+#include "passes/shard/shard.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
 #include "runtime/support/now.h"
@@ -35,6 +36,8 @@ const struct pass_info pass_table[] = {
 	  "choose or build the loss" },
 	{ "precision", pass_precision, P_STATIC | P_CANON, 0, LATE,
 	  "float type of the step, stored dropout masks" },
+	{ "shard", pass_shard, P_CANON, P_SHARD, LATE,
+	  "one rank's part of the graph, for --tp" },
 	{ "autodiff", pass_autodiff, P_CANON | P_LOSS, P_BWD, LATE,
 	  "append the backward graph" },
 	{ "optim", pass_optim, P_BWD, P_UPD, LATE,
@@ -203,6 +206,17 @@ is_checked(const Pass *p, const Graph *g, const struct pass_info *pass)
 		|| pass->gives & (P_LAYOUT | P_PLACED);
 }
 
+/* States of a sharded graph, whatever its size: what they find, nothing else
+ * would.  Values that the pass has made get theirs here. */
+static bool
+check_states(Pass *p, Graph *g)
+{
+	if (!g->ranks)
+		return true;
+	shard_label(g);
+	return shard_verify(g, p->diag);
+}
+
 /* One pass and what belongs to it.  A pass that returns false has reported
  * why, or that is a fault of its own. */
 static bool
@@ -238,7 +252,8 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
 		diag_note(p->diag, "pass %s: %u nodes, %u values, %.3f s",
 		          pass->name, g->nnode - 1, g->nval - 1,
 		          now_sec() - start);
-	if (!is_checked(p, g, pass) || graph_verify(g, p->diag))
+	if ((!is_checked(p, g, pass) || graph_verify(g, p->diag))
+	    && check_states(p, g))
 		return true;
 	diag_internal(p->diag, "pass %s left a faulty graph", pass->name);
 	if (p->debug)

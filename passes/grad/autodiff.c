@@ -98,7 +98,12 @@ contribute(struct autodiff *ad, struct grad *c, ValId v, ValId dv,
            NodeId fresh)
 {
 	struct adjoint *a = &ad->adj[v];
+	Graph *g = ad->g;
 
+	/* a rank's shapes alone do not say which dim a reshape cuts */
+	if (g->val[v].split.kind == SPLIT_S
+	    && g->val[dv].split.kind == SPLIT_I)
+		g->val[dv].split = g->val[v].split;
 	if (a->sum == 0 || fold_sum(ad, dv, a->sum, fresh))
 		a->sum = dv;
 	else

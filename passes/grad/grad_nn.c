@@ -301,6 +301,7 @@ grad_sce(struct grad *c)
 	in[5] = adj_in(c, 2);
 	a.SCE_GRAD.reduction = c->n.attr.SCE.reduction;
 	a.SCE_GRAD.ignore = c->n.attr.SCE.ignore;
+	a.SCE_GRAD.part = c->n.attr.SCE.part;
 	c->dx[0] = adj_op(c, OP_SCE_GRAD, in[5] ? 6 : 5, in, &a);
 	return true;
 }

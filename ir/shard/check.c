@@ -1,0 +1,326 @@
+/* The states of a sharded graph: filled in where a pass made new values, and
+ * verified.
+ *
+ * Between whole values the difference of I and R is one about adjoints, so it
+ * counts for values through which a gradient passes; of others (integers,
+ * constants, what does not depend on a trained parameter) and in backward
+ * itself both mean whole.  An adjoint has the dual state of its value, and a
+ * gradient is complete before it is applied: together with the states that
+ * follow node by node this makes a forgotten, doubled or exchanged collective
+ * a fault (spmd_types by Yang et al. has the same algebra).
+ */
+#include "ir/shard/shard.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct check {
+	const Graph *g;
+	Diag *d;
+	bool *grad;                     /* by value: a gradient passes */
+	int faults;
+	Arena *tmp;
+};
+
+Split
+shard_dual(const Split *s)
+{
+	if (s->kind == SPLIT_S)
+		return *s;
+	return (Split){ .kind = s->kind == SPLIT_R ? SPLIT_P : SPLIT_I };
+}
+
+static bool
+is_whole(const Split *s)
+{
+	return s->kind == SPLIT_I || s->kind == SPLIT_R;
+}
+
+static bool
+is_forward(const Node *n)
+{
+	return n->phase == PH_FORWARD || n->phase == PH_RECOMPUTE;
+}
+
+static const char *const grad_of_op[OP_COUNT] = {
+	[OP_NONE] = "zero",
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
+#define RULES(shape, eval, lanes, cost, grad, shard) #grad
+#include "ir/ops.h"
+};
+
+/* Loops hold ops that have passed autodiff. */
+static bool
+is_differentiable(Op op)
+{
+	return op == OP_LOOP || (strcmp(grad_of_op[op], "zero") != 0
+	                         && strcmp(grad_of_op[op], "none") != 0);
+}
+
+bool *
+shard_grad(const Graph *g, Arena *arena)
+{
+	bool *grad = arena_array(arena, g->nval, sizeof *grad);
+
+	FOR_VALS (v, g)
+		grad[val_id(g, v)] = v->kind == V_PARAM && !v->frozen
+			&& dtype_info[v->dt].cls == 'f';
+	FOR_NODES (n, g) {
+		bool any = false;
+
+		if (!is_forward(n) || !is_differentiable(n->op))
+			continue;
+		for (int k = 0; k < n->nin; k++)
+			any |= grad[n->in[k]];
+		for (int k = 0; k < n->nout; k++)
+			grad[n->out[k]] = any
+				&& dtype_info[g->val[n->out[k]].dt].cls == 'f';
+	}
+	grad[0] = false;
+	return grad;
+}
+
+/* Of results that are whole: R if an operand with a gradient is. */
+static SplitKind
+whole_kind(const Graph *g, const Node *n, const bool *grad)
+{
+	if (!is_forward(n))
+		return SPLIT_I;
+	for (int k = 0; k < n->nin; k++)
+		if (grad[n->in[k]] && g->val[n->in[k]].split.kind == SPLIT_R)
+			return SPLIT_R;
+	return SPLIT_I;
+}
+
+void
+shard_label(Graph *g)
+{
+	Arena *tmp = arena_new();
+	bool *grad = shard_grad(g, tmp);
+	char why[SHARD_WHY];
+
+	FOR_NODES (n, g) {
+		Split *out = arena_array(tmp, (size_t)n->nout + 1, sizeof *out);
+		SplitKind whole = whole_kind(g, n, grad);
+
+		if (n->op == OP_REPLICATE)
+			whole = SPLIT_R;
+		if (!shard_infer(g, n, out, why))
+			continue;       /* the verifier will say so */
+		for (int k = 0; k < n->nout; k++) {
+			Val *v = &g->val[n->out[k]];
+
+			if (!n->out[k] || v->split.kind != SPLIT_I)
+				continue;
+			if (!is_whole(&out[k]))
+				v->split = out[k];
+			else if (op_info[n->op].flags & F_COMM)
+				v->split.kind = is_forward(n) ? out[k].kind
+					: SPLIT_I;
+			else if (out[k].kind == SPLIT_R)
+				v->split.kind = whole;
+		}
+	}
+	arena_free(tmp);
+}
+
+/* ---- faults ---- */
+
+static void
+state_text(char *buf, size_t size, const Split *s)
+{
+	int at;
+
+	if (s->kind != SPLIT_S) {
+		snprintf(buf, size, "%s", s->kind == SPLIT_P ? "a summand"
+		         : "whole");
+		return;
+	}
+	at = snprintf(buf, size, "cut along %d in", s->axis);
+	for (int i = 0; i < s->npart && at < (int)size; i++)
+		at += snprintf(buf + at, size - (size_t)at, " %lld",
+		               (long long)s->part[i]);
+}
+
+static void
+fault(struct check *c, const Node *n, const Val *v, const char *what,
+      const Split *want)
+{
+	char a[100], b[100];
+
+	c->faults++;
+	state_text(a, sizeof a, &v->split);
+	state_text(b, sizeof b, want);
+	diag_error(c->d, "%s%s%svalue %s: %s: it is %s, expected %s",
+	           n ? "node " : "", n ? op_info[n->op].text : "",
+	           n ? ", " : "", v->name, what, a, b);
+}
+
+/* Whether a stated state is the one inferred; whole is whole. */
+static bool
+same_state(const Split *stated, const Split *inferred)
+{
+	Split a = *stated, b = *inferred;
+
+	if (is_whole(&a) && is_whole(&b))
+		return true;
+	a.lead = a.axis;
+	b.lead = b.axis;
+	return split_eq(&a, &b);
+}
+
+static void
+side_fault(struct check *c, const Node *n, const Val *v, const char *what)
+{
+	c->faults++;
+	diag_error(c->d, "node %s, value %s: %s", op_info[n->op].text, v->name,
+	           what);
+}
+
+/* I and R of values through which a gradient passes. */
+static void
+check_sides(struct check *c, const Node *n)
+{
+	const Graph *g = c->g;
+	bool cut = false, comm = op_info[n->op].flags & F_COMM
+		|| n->op == OP_REPLICATE;
+	int seen[2] = { 0, 0 };
+	SplitKind out = SPLIT_I;
+	bool any_out = false;
+
+	for (int k = 0; k < n->nin; k++) {
+		const Split *s = &g->val[n->in[k]].split;
+
+		cut |= n->in[k] && !is_whole(s);
+		if (c->grad[n->in[k]] && is_whole(s))
+			seen[s->kind == SPLIT_R]++;
+	}
+	for (int k = 0; k < n->nout; k++) {
+		const Val *v = &g->val[n->out[k]];
+
+		if (!n->out[k] || !c->grad[n->out[k]])
+			continue;
+		if (!is_whole(&v->split)) {
+			cut = true;
+			continue;
+		}
+		any_out = true;
+		out = v->split.kind;
+	}
+	if (n->op == OP_REPLICATE) {
+		if (seen[1] || (any_out && out != SPLIT_R))
+			side_fault(c, n, &g->val[n->out[0]],
+			           "takes what is I and gives R");
+		return;
+	}
+	if (n->op == OP_OWN) {
+		if (seen[n->attr.OWN.from == 0])
+			side_fault(c, n, &g->val[n->out[0]], "`from` is not "
+			           "the state of its operand");
+		return;
+	}
+	if (comm)
+		return;
+	if (cut && seen[0])
+		side_fault(c, n, &g->val[n->out[0]], "an operand is whole with "
+		           "a complete adjoint (I), but a rank does only its "
+		           "part here: replicate is missing");
+	if (!cut && seen[0] && seen[1])
+		side_fault(c, n, &g->val[n->out[0]], "operands of states I "
+		           "and R meet");
+	if (!cut && any_out && (seen[0] || seen[1])
+	    && (out == SPLIT_R) != (seen[1] > 0))
+		side_fault(c, n, &g->val[n->out[0]], "the result's side (I, R) "
+		           "is not its operands'");
+}
+
+static void
+check_node(struct check *c, const Node *n)
+{
+	Split *out = arena_array(c->tmp, (size_t)n->nout + 1, sizeof *out);
+	char why[SHARD_WHY];
+
+	if (!shard_infer(c->g, n, out, why)) {
+		c->faults++;
+		diag_error(c->d, "node %s (%s): %s", op_info[n->op].text,
+		           node_label(c->g, n) ? node_label(c->g, n) : "?",
+		           why);
+		return;
+	}
+	for (int k = 0; k < n->nout; k++) {
+		const Val *v = &c->g->val[n->out[k]];
+
+		if (!n->out[k])
+			continue;
+		if (!same_state(&v->split, &out[k]))
+			fault(c, n, v, "its state does not follow", &out[k]);
+		else if (is_forward(n) && c->grad[n->out[k]]
+		         && op_info[n->op].flags & F_COMM
+		         && is_whole(&out[k])
+		         && v->split.kind != out[k].kind)
+			fault(c, n, v, "its side (I, R) is not what `to` says",
+			      &out[k]);
+	}
+	if (is_forward(n))
+		check_sides(c, n);
+}
+
+/* ---- values ---- */
+
+static void
+check_val(struct check *c, const Val *v)
+{
+	const Graph *g = c->g;
+	Shape whole = val_whole(v), local;
+	Split dual;
+
+	if (v->kind == V_TEMP && !v->def)
+		return;
+	if (!split_local(&v->split, g->ranks, &whole, &local)
+	    || !shape_eq(&local, &v->shape)) {
+		c->faults++;
+		diag_error(c->d, "value %s: its shape is not a rank's piece of "
+		           "what its split says", v->name);
+	}
+	if ((v->kind == V_INPUT || v->kind == V_CONST) && !is_whole(&v->split))
+		fault(c, NULL, v, "is given whole",
+		      &(Split){ .kind = SPLIT_I });
+	if (v->kind == V_PARAM && v->split.kind == SPLIT_S
+	    && v->split.shared != 1)
+		fault(c, NULL, v, "a parameter's piece is one rank's",
+		      &(Split){ .kind = SPLIT_I });
+	if ((v->output || v->kind != V_TEMP) && v->split.kind == SPLIT_P)
+		fault(c, NULL, v, "is seen from outside",
+		      &(Split){ .kind = SPLIT_I });
+	if (v->kind == V_TEMP && v->grad_of && !v->param) {
+		dual = shard_dual(&g->val[v->grad_of].split);
+		if (!same_state(&v->split, &dual))
+			fault(c, NULL, v, "an adjoint has its value's dual "
+			      "state", &dual);
+	}
+	if (v->kind == V_TEMP && v->param) {
+		dual = shard_dual(&g->val[v->param].split);
+		if (g->props & P_UPD && dual.kind == SPLIT_P)
+			dual.kind = SPLIT_I;
+		if (!same_state(&v->split, &dual))
+			fault(c, NULL, v, "a gradient is complete before it "
+			      "is applied", &dual);
+	}
+}
+
+bool
+shard_verify(const Graph *g, Diag *d)
+{
+	struct check c = { .g = g, .d = d, .tmp = arena_new() };
+
+	c.grad = shard_grad(g, c.tmp);
+	FOR_VALS (v, g)
+		check_val(&c, v);
+	FOR_NODES (n, g)
+		check_node(&c, n);
+	if (g->loss && g->val[g->loss].split.kind != SPLIT_I)
+		fault(&c, NULL, &g->val[g->loss], "the loss is complete on "
+		      "every rank", &(Split){ .kind = SPLIT_I });
+	arena_free(c.tmp);
+	return !c.faults;
+}

@@ -1,0 +1,325 @@
+/* States of results from those of operands, on one rank's graph.
+ *
+ * Cuts go through an op by its rule (rule.c, rule_nn.c); summands go through
+ * what is linear; what is whole stays so.  Nothing else is right: a summand
+ * that meets anything else is a missing reduction.
+ */
+#include "ir/shard/shard.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Ports of a node, in an arena of its own where there are many. */
+struct ports {
+	const Graph *g;
+	const Node *n;
+	char *why;
+	int nin, nport;
+	Shape *shape;
+	Split *stated, *at;
+	bool *any;                      /* an operand that has no state: equal
+	                                 * elements, fit for every cut */
+	Arena *arena;
+};
+
+static ShardRule *const rule[OP_COUNT] = {
+	[OP_NONE] = shard_none,
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
+#define RULES(shape, eval, lanes, cost, grad, shard) shard_##shard
+#include "ir/ops.h"
+};
+
+/* What goes between ranks: the state that it takes; where an attribute says
+ * of which kind the whole side is, its name. */
+static const struct comm {
+	Op op;
+	SplitKind in, out;
+	bool cut_in;                    /* the attributes cut the operand */
+} comm[] = {
+	{ OP_ALL_REDUCE, SPLIT_P, SPLIT_I, false },
+	{ OP_ALL_GATHER, SPLIT_S, SPLIT_I, true },
+	{ OP_REDUCE_SCATTER, SPLIT_P, SPLIT_S, false },
+	{ OP_ALL_TO_ALL, SPLIT_S, SPLIT_S, true },
+	{ OP_REPLICATE, SPLIT_I, SPLIT_R, false },
+	{ OP_OWN, SPLIT_I, SPLIT_S, false },
+	{ OP_OWN_GRAD, SPLIT_S, SPLIT_P, true },
+};
+
+static bool
+no(struct ports *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(c->why, SHARD_WHY, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+static bool
+is_whole(const Split *s)
+{
+	return s->kind == SPLIT_I || s->kind == SPLIT_R;
+}
+
+/* In a rank's graph dims that were taken as one are one. */
+static Split
+plain(Split s)
+{
+	if (s.kind == SPLIT_S)
+		s.lead = s.axis;
+	return s;
+}
+
+static const struct comm *
+comm_of(Op op)
+{
+	for (size_t i = 0; i < sizeof comm / sizeof *comm; i++)
+		if (comm[i].op == op)
+			return &comm[i];
+	return NULL;
+}
+
+static Split
+to_side(const Node *n)
+{
+	Split s = { .kind = SPLIT_S };
+
+	s.axis = s.lead = (int)n->attr.ALL_TO_ALL.to_axis;
+	s.shared = n->attr.ALL_TO_ALL.to_shared;
+	s.npart = n->attr.ALL_TO_ALL.to_part.n;
+	memcpy(s.part, n->attr.ALL_TO_ALL.to_part.v, sizeof s.part);
+	return s;
+}
+
+static bool
+infer_comm(struct ports *c, const struct comm *m, Split *out)
+{
+	Split cut = { .kind = SPLIT_S };
+	Attr a = c->n->attr;
+	const int64_t *to = attr_int_of(c->n->op, &a, "to");
+	const Split *x = &c->stated[0];
+
+	if (m->in == SPLIT_S || m->out == SPLIT_S)
+		cut = plain(split_of_attr(c->n));
+	if (m->in == SPLIT_I ? !is_whole(x) : x->kind != m->in)
+		return no(c, "the operand's state is not what it takes");
+	if (m->cut_in && !split_eq(x, &cut))
+		return no(c, "the operand is cut otherwise");
+	out[0] = (Split){ .kind = to && *to ? SPLIT_R : m->out };
+	if (m->out == SPLIT_S)
+		out[0] = m->cut_in ? to_side(c->n) : cut;
+	return true;
+}
+
+/* ---- summands ---- */
+
+static bool
+is_linear(const Node *n, int k)
+{
+	uint64_t flags = op_info[n->op].flags;
+
+	if (op_info[n->op].max == VARIADIC && flags & F_JOINT)
+		return true;
+	return k < 3 && flags & (uint64_t)F_LIN0 << k;
+}
+
+/* A fill with zeros adds nothing, whoever adds it. */
+static bool
+is_zero(const Graph *g, ValId v)
+{
+	const Node *def = &g->node[g->val[v].def];
+	double x;
+
+	return val_splat(g, v, &x) ? x == 0
+		: g->val[v].def && def->op == OP_FILL
+		&& def->attr.FILL.value == 0;
+}
+
+static bool
+sums_pass(struct ports *c, Split *out)
+{
+	bool joint = op_info[c->n->op].flags & F_JOINT;
+	int acc = op_accumulator(c->n->op), nsum = 0;
+	double value = c->n->op == OP_PAD ? c->n->attr.PAD.value : 0;
+
+	for (int k = 0; k < c->nin; k++) {
+		bool sum = c->stated[k].kind == SPLIT_P;
+
+		if (!c->n->in[k] || (acc && k == acc))
+			continue;
+		if (sum && !is_linear(c->n, k))
+			return no(c, "operand %d is a summand on each rank, "
+			          "in which the op is not linear", k);
+		if (joint && !sum && is_linear(c->n, k)
+		    && !is_zero(c->g, c->n->in[k]))
+			return no(c, "operand %d is whole beside a summand: it "
+			          "would be added on every rank", k);
+		nsum += sum;
+	}
+	if (!joint && nsum > 1)
+		return no(c, "two operands are summands");
+	if (value != 0 || (c->n->op == OP_MATMUL && c->nin > 2 && c->n->in[2]))
+		return no(c, "a bias beside a summand would be added on every "
+		          "rank");
+	for (int k = 0; k < c->n->nout; k++)
+		out[k] = (Split){ .kind = SPLIT_P };
+	return true;
+}
+
+/* A loop is as linear as its body: states go through its micros. */
+static bool
+loop_sums(struct ports *c, Split *out)
+{
+	const struct body *b = c->n->body;
+	bool *sum = arena_array(c->arena, (size_t)b->nmicro + 1, sizeof *sum);
+
+	for (int i = 0; i < b->nmicro; i++) {
+		const struct micro *m = &b->micro[i];
+		uint64_t flags = op_info[m->op].flags;
+		int nsum = 0, nlinear = 0;
+
+		for (int k = 0; k < m->narg; k++) {
+			int a = m->arg[k];
+			bool s = a < 0 ? sum[~a]
+				: c->stated[a].kind == SPLIT_P;
+			bool zero = a >= 0 && is_zero(c->g, c->n->in[a]);
+
+			if (s && !(flags & (uint64_t)F_LIN0 << k))
+				return no(c, "a summand meets %s inside",
+				          op_info[m->op].text);
+			nsum += s || (zero && flags & F_JOINT);
+			nlinear += (flags & (uint64_t)F_LIN0 << k) != 0;
+			sum[i] |= s;
+		}
+		if (sum[i] && (flags & F_JOINT ? nsum != nlinear : nsum > 1))
+			return no(c, "a summand meets something whole in %s",
+			          op_info[m->op].text);
+	}
+	for (int k = 0; k < c->n->nout; k++)
+		out[k].kind = sum[b->result[k]] ? SPLIT_P : SPLIT_R;
+	return true;
+}
+
+/* ---- cuts ---- */
+
+static bool
+cut_passes(struct ports *c, int from, Split *out)
+{
+	struct shard_rule r = { .g = c->g, .n = c->n, .ranks = c->g->ranks,
+		.nin = c->nin, .nport = c->nport, .shape = c->shape,
+		.from = from, .at = c->at, .stated = c->stated };
+
+	for (int p = 0; p < c->nport; p++)
+		c->at[p] = (Split){ .kind = SPLIT_R };
+	c->at[from] = c->stated[from];
+	if (!rule[c->n->op](&r))
+		return no(c, "operand %d is cut as the op cannot be", from);
+	for (int k = 0; k < c->nin; k++) {
+		const Split *s = &c->stated[k];
+		Split want = plain(c->at[k]);
+
+		if (!c->n->in[k] || c->any[k]
+		    || k == op_accumulator(c->n->op))
+			continue;
+		if (want.kind == SPLIT_S ? !split_eq(s, &want) : !is_whole(s))
+			return no(c, "operand %d does not go with the cut of "
+			          "operand %d", k, from);
+	}
+	for (int k = 0; k < c->n->nout; k++)
+		out[k] = plain(c->at[c->nin + k]);
+	return true;
+}
+
+/* ---- one node ---- */
+
+/* Equal elements without a state of their own. */
+static bool
+is_uniform(const Graph *g, ValId v)
+{
+	double x;
+
+	return val_splat(g, v, &x)
+		|| (g->val[v].def && g->node[g->val[v].def].op == OP_FILL);
+}
+
+static void
+fill_ports(struct ports *c)
+{
+	const Graph *g = c->g;
+
+	for (int p = 0; p < c->nport; p++) {
+		ValId v = p < c->nin ? c->n->in[p] : c->n->out[p - c->nin];
+
+		c->stated[p] = plain(g->val[v].split);
+		c->shape[p] = split_whole(&c->stated[p], &g->val[v].shape);
+		c->any[p] = p < c->nin && v && is_uniform(g, v)
+			&& is_whole(&c->stated[p]);
+		if (!v)
+			c->shape[p].rank = -1;
+	}
+}
+
+static bool
+infer_node(struct ports *c, Split *out)
+{
+	const struct comm *m = comm_of(c->n->op);
+	int acc = op_accumulator(c->n->op), cut = -1, sums = 0;
+
+	if (m)
+		return infer_comm(c, m, out);
+	for (int k = 0; k < c->nin; k++) {
+		if (!c->n->in[k] || (acc && k == acc))
+			continue;
+		if (c->stated[k].kind == SPLIT_S && cut < 0)
+			cut = k;
+		sums += c->stated[k].kind == SPLIT_P;
+	}
+	if (cut >= 0 && sums)
+		return no(c, "a cut operand and a summand");
+	if (cut >= 0) {
+		/* equal elements are fit for every cut */
+		for (int k = 0; k < c->nin; k++)
+			if (c->any[k] && c->shape[k].rank > 0)
+				c->shape[k].rank = -1;
+		if (!cut_passes(c, cut, out))
+			return false;
+	} else if (sums && c->n->op == OP_LOOP) {
+		if (!loop_sums(c, out))
+			return false;
+	} else if (sums) {
+		if (!sums_pass(c, out))
+			return false;
+	} else {
+		for (int k = 0; k < c->n->nout; k++)
+			out[k] = (Split){ .kind = SPLIT_R };
+		if (c->n->op == OP_SCATTER_ADD && c->n->attr.SCATTER_ADD.part)
+			out[0] = split_cut((int)c->n->attr.SCATTER_ADD.axis,
+			                   c->n->attr.SCATTER_ADD.part);
+	}
+	if (acc && acc < c->nin && c->n->in[acc]
+	    && (out[0].kind == SPLIT_R ? !is_whole(&c->stated[acc])
+	        : !split_eq(&c->stated[acc], &out[0])))
+		return no(c, "the accumulator's state is not the result's");
+	return true;
+}
+
+bool
+shard_infer(const Graph *g, const Node *n, Split *out, char why[SHARD_WHY])
+{
+	struct ports c = { .g = g, .n = n, .nin = n->nin, .why = why,
+		.nport = n->nin + n->nout };
+	size_t count = (size_t)c.nport + 1;
+	bool ok;
+
+	c.arena = arena_new();
+	c.shape = arena_array(c.arena, count, sizeof *c.shape);
+	c.stated = arena_array(c.arena, count, sizeof *c.stated);
+	c.at = arena_array(c.arena, count, sizeof *c.at);
+	c.any = arena_array(c.arena, count, sizeof *c.any);
+	fill_ports(&c);
+	ok = infer_node(&c, out);
+	arena_free(c.arena);
+	return ok;
+}

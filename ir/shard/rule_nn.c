@@ -1,0 +1,333 @@
+/* Following a cut through products, norms, losses, attention and indexing. */
+#include "ir/shard/shard.h"
+
+/* ---- products ---- */
+
+/* Dims of the port, from the last: a is m k, b is k n, the result m n. */
+enum letter { M, K, N };
+
+static int
+dim_of(const struct shard_rule *c, int port, enum letter l)
+{
+	const Attr *a = &c->n->attr;
+	int rank = c->shape[port].rank;
+
+	if (port == 0)
+		return rank - ((l == M) != (a->MATMUL.ta != 0) ? 2 : 1);
+	if (port == 1)
+		return rank - ((l == K) != (a->MATMUL.tb != 0) ? 2 : 1);
+	return l == M ? rank - 2 : rank - 1;
+}
+
+static void
+cut_letter(struct shard_rule *c, int port, enum letter l)
+{
+	if (!port_is(c, port))
+		return;
+	c->at[port] = *given(c);
+	c->at[port].axis = c->at[port].lead = dim_of(c, port, l);
+}
+
+/* A batch dim, aligned at the back; the other side may not have it. */
+static bool
+cut_batch(struct shard_rule *c)
+{
+	int rank = c->shape[port_out(c, 0)].rank, from = c->from;
+	int at = given(c)->axis + rank - c->shape[from].rank;
+
+	for (int p = 0; p < c->nport; p++) {
+		int dim = at + c->shape[p].rank - rank;
+
+		if (p == from || !port_is(c, p) || (p == 2 && p < c->nin))
+			continue;
+		if (p < 2 && (dim < 0 || c->shape[p].dim[dim] == 1))
+			continue;
+		c->at[p] = *given(c);
+		c->at[p].axis = c->at[p].lead = dim;
+	}
+	return true;
+}
+
+bool
+shard_matmul(struct shard_rule *c)
+{
+	int out = port_out(c, 0), from = c->from, rank = c->shape[from].rank;
+	int axis = given(c)->axis;
+
+	if (given(c)->lead != axis || given(c)->shared != 1)
+		return false;
+	if (from != 2 && axis < rank - 2)
+		return cut_batch(c);
+	if (from == 2 && from < c->nin)         /* the bias */
+		axis = dim_of(c, 2, N);
+	if (from < 2 && axis == dim_of(c, from, K)) {
+		cut_letter(c, 0, K);
+		cut_letter(c, 1, K);
+		c->at[out].kind = SPLIT_P;
+		return c->nin <= 2 || !port_is(c, 2);
+	}
+	if (axis == dim_of(c, from, M) && from != 1 && from != 2) {
+		cut_letter(c, 0, M);
+		cut_letter(c, out, M);
+		if (c->nin > 3)
+			cut_letter(c, 3, M);
+		return c->shape[1].rank == 2 || c->shape[0].rank > 2;
+	}
+	cut_letter(c, 1, N);
+	cut_letter(c, out, N);
+	if (c->nin > 2 && port_is(c, 2)) {
+		c->at[2] = *given(c);
+		c->at[2].axis = c->at[2].lead = 0;
+	}
+	if (c->nin > 3)
+		cut_letter(c, 3, N);
+	return true;
+}
+
+/* ---- rows ---- */
+
+static int
+norm_axis(const struct shard_rule *c)
+{
+	Attr a = c->n->attr;
+	int64_t axis = *attr_int_of(c->n->op, &a, "axis");
+
+	return (int)(axis < 0 ? axis + c->shape[0].rank : axis);
+}
+
+/* The mean of a row of zeros is 0, and so would be its deviation. */
+static bool
+rows_ok(const struct shard_rule *c)
+{
+	return given(c)->axis < norm_axis(c);
+}
+
+bool
+shard_norm(struct shard_rule *c)
+{
+	if (!rows_ok(c) || (c->from > 0 && c->from < c->nin))
+		return false;
+	if (!split_is_even(given(c), c->ranks)
+	    && !(c->n->attr.LAYERNORM.eps > 0))
+		return false;
+	for (int p = 0; p < c->nport; p++)
+		if (port_is(c, p) && (p == 0 || p >= c->nin))
+			c->at[p] = *given(c);
+	return true;
+}
+
+bool
+shard_norm_grad(struct shard_rule *c)
+{
+	int dx = port_out(c, 0);
+
+	if (!rows_ok(c) || c->from == 2 || c->from > dx)
+		return false;
+	for (int p = 0; p <= dx; p++)
+		if (p != 2)
+			c->at[p] = *given(c);
+	for (int p = dx + 1; p < c->nport; p++)
+		c->at[p].kind = SPLIT_P;
+	return true;
+}
+
+/* A piece of the classes: `part` says of how many, and in a graph of whole
+ * values that it can be done. */
+static bool
+cut_classes(struct shard_rule *c, int logits)
+{
+	const Split *s = given(c);
+
+	return c->from == logits && s->lead == 1 && s->axis == 1
+		&& s->npart == 1 && s->shared == 1
+		&& c->shape[logits].rank == 2;
+}
+
+bool
+shard_sce(struct shard_rule *c)
+{
+	if (!cut_classes(c, 0) || (c->nin > 2 && port_is(c, 2)))
+		return false;
+	for (int k = 0; k < c->n->nout; k++)
+		c->at[port_out(c, k)].kind = SPLIT_I;
+	return !c->stated || c->n->attr.SCE.part == given(c)->part[0];
+}
+
+bool
+shard_sce_grad(struct shard_rule *c)
+{
+	c->at[port_out(c, 0)] = *given(c);
+	return cut_classes(c, 1)
+		&& c->n->attr.SCE_GRAD.part == given(c)->part[0];
+}
+
+bool
+shard_vocab_stats(struct shard_rule *c)
+{
+	c->at[port_out(c, 0)] = split_cut(0, c->ranks);
+	return cut_classes(c, 0)
+		&& c->n->attr.VOCAB_STATS.part == given(c)->part[0];
+}
+
+/* ---- attention ---- */
+
+/* Key heads fewer than ranks: some ranks hold the same one. */
+static bool
+cut_key_heads(struct shard_rule *c, int port)
+{
+	const Shape *k = &c->shape[port];
+	Split s = split_cut(1, k->dim[1]);
+
+	if (k->dim[1] % c->ranks != 0) {
+		if (c->ranks % k->dim[1] != 0)
+			return false;
+		s.shared = c->ranks / k->dim[1];
+	}
+	c->at[port] = s;
+	return true;
+}
+
+/* Heads, or the batch. */
+static bool
+cut_heads(struct shard_rule *c, int q, int k, int v, int mask)
+{
+	const Split *s = given(c);
+	int64_t heads = c->shape[q].dim[1], axis = s->axis;
+
+	if (s->lead != s->axis || axis > 1 || s->npart != 1
+	    || (axis == 1 && heads % c->ranks != 0)
+	    || !split_is_even(s, c->ranks))
+		return false;
+	if (c->shape[c->from].dim[axis] != c->shape[q].dim[axis] && axis == 1
+	    && c->from != k && c->from != v)
+		return false;
+	for (int p = 0; p < c->nport; p++) {
+		bool key = axis == 1 && (p == k || p == v);
+
+		if (!port_is(c, p) || (p == mask && p < c->nin))
+			continue;
+		if (key && !cut_key_heads(c, p))
+			return false;
+		if (!key)
+			c->at[p] = split_cut((int)axis, axis
+			                     ? heads : c->shape[q].dim[0]);
+	}
+	if (mask < c->nin && port_is(c, mask)
+	    && c->shape[mask].rank == 4 && c->shape[mask].dim[axis] != 1)
+		c->at[mask] = c->at[q];
+	return true;
+}
+
+bool
+shard_heads(struct shard_rule *c)
+{
+	return cut_heads(c, 0, 1, 2, 3);
+}
+
+/* dk and dv lie as k and v do; packed, all are stretches of one row. */
+bool
+shard_heads_grad(struct shard_rule *c)
+{
+	int dq = port_out(c, 0);
+	const Split *k = &c->at[2];
+	const Shape *s = c->shape;
+	int64_t q_row, k_row, v_row;
+
+	if (!cut_heads(c, 1, 2, 3, 6))
+		return false;
+	if (!c->n->attr.ATTENTION_GRAD.packed) {
+		for (int i = 1; i < c->n->nout; i++)
+			c->at[dq + i] = *k;
+		return true;
+	}
+	if (k->axis == 0) {
+		c->at[dq] = *k;
+		return true;
+	}
+	q_row = s[1].dim[1] * s[1].dim[3];
+	k_row = s[2].dim[1] * s[2].dim[3];
+	v_row = s[3].dim[1] * s[3].dim[3];
+	c->at[dq] = (Split){ .kind = SPLIT_S, .axis = 2, .lead = 2,
+	                     .npart = 3, .shared = 1,
+	                     .part = { q_row, k_row, v_row } };
+	return k->shared == 1;
+}
+
+/* ---- indexing ---- */
+
+/* x[.., axis, ..] by idx: the result has idx's dims in place of the axis. */
+bool
+shard_gather(struct shard_rule *c)
+{
+	int axis = (int)c->n->attr.GATHER.axis, out = c->nin;
+	int nidx = c->shape[1].rank, by = nidx - 1;
+	const Split *s = given(c);
+	Split to = *s;
+
+	if (c->from == 1) {
+		c->at[out] = *s;
+		return split_shift(s, axis, MAX_RANK, &c->at[out]);
+	}
+	if (c->from == 0 && cuts_dim(s, axis)) {
+		c->at[out].kind = SPLIT_P;
+		return s->lead == s->axis && s->npart == 1 && s->shared == 1
+			&& (!c->stated
+			    || c->n->attr.GATHER.part == s->part[0]);
+	}
+	if (c->from == out && s->lead >= axis && s->axis < axis + nidx) {
+		to.axis -= axis;
+		to.lead -= axis;
+		c->at[1] = to;
+		return true;
+	}
+	if (s->lead < axis && s->axis >= axis)
+		return false;
+	if (s->lead > axis && c->from == 0) {
+		to.axis += by;
+		to.lead += by;
+	} else if (s->lead >= axis + nidx && c->from == out) {
+		to.axis -= by;
+		to.lead -= by;
+	} else if (s->axis >= axis) {
+		return false;
+	}
+	c->at[c->from == 0 ? out : 0] = to;
+	return true;
+}
+
+/* scatter_add(idx, upd, acc?): rows of upd are cut, which gives a summand,
+ * or columns. */
+bool
+shard_scatter(struct shard_rule *c)
+{
+	int axis = (int)c->n->attr.SCATTER_ADD.axis, out = c->nin;
+	int nidx = c->shape[0].rank;
+	const Split *s = given(c);
+	Split to = *s;
+
+	if (c->n->attr.SCATTER_ADD.part > 0)
+		return false;
+	if (c->from == 0) {
+		if (!split_shift(s, axis, MAX_RANK, &c->at[1]))
+			return false;
+		c->at[out].kind = SPLIT_P;
+		return true;
+	}
+	if (c->from != 1)
+		return false;
+	if (s->lead >= axis && s->axis < axis + nidx) {
+		to.axis -= axis;
+		to.lead -= axis;
+		c->at[0] = to;
+		c->at[out].kind = SPLIT_P;
+		return true;
+	}
+	if (s->lead >= axis + nidx) {
+		to.axis -= nidx - 1;
+		to.lead -= nidx - 1;
+	} else if (s->axis >= axis) {
+		return false;
+	}
+	c->at[out] = to;
+	return true;
+}

@@ -1,0 +1,93 @@
+/* Room shard of the IR: which ways of cutting its operands an op has, and the
+ * states that follow from those of its operands.
+ *
+ * in      a node, whole shapes, the split of one operand or result
+ * out     the splits of all the others; faults of a sharded graph
+ * unaware of costs and of what else could have been chosen
+ *
+ * A rule (column `shard` of ops.h) follows one cut through a node.  The same
+ * rules serve the pass that chooses cuts, on the graph of whole values, and
+ * the verifier, on one rank's graph.
+ */
+#ifndef IR_SHARD_H
+#define IR_SHARD_H
+
+#include "ir/ir.h"
+
+struct shard_rule {
+	const Graph *g;
+	const Node *n;
+	int64_t ranks;
+	int nin, nport;                 /* operands, then results */
+	const Shape *shape;             /* whole, by port; rank -1: absent.  Of
+	                                 * results only the rank is sure */
+	int from;                       /* the port whose split is given */
+	Split *at;                      /* by port, R to begin with */
+	const Split *stated;            /* of all operands; NULL: unknown */
+};
+
+typedef bool ShardRule(struct shard_rule *);
+
+#define RULES(shape, eval, lanes, cost, grad, shard) ShardRule shard_##shard;
+#define OP(id, text, sig, attr, rules, emit) rules
+#include "ir/ops.h"
+
+/* Follow the split of one port of n, a node of a graph of whole values,
+ * through it: at[] gets one split per operand and result, R where a value is
+ * whole.  False if the op cannot be cut so. */
+bool shard_follow(const Graph *, const Node *, int64_t ranks, int port,
+                  const Split *, Split *at);
+/* A whole value's split in the one form that stands for all cuts with the
+ * same pieces: as few dims taken as one as possible. */
+Split split_normal(const Split *, int64_t ranks, const Shape *whole);
+/* What a reshape makes of a split; false if it has no name there. */
+bool split_reshape(const Split *, int64_t ranks, const Shape *from,
+                   const Shape *to, Split *);
+
+/* States of the results of n, a node of a rank's graph, from those of its
+ * operands; R where whole.  False with the reason in `why`. */
+enum { SHARD_WHY = 200 };
+bool shard_infer(const Graph *, const Node *, Split *out,
+                 char why[SHARD_WHY]);
+/* By value: a float that depends differentiably on a trained parameter. */
+bool *shard_grad(const Graph *, Arena *);
+/* The state that the adjoint of a value in state s has. */
+Split shard_dual(const Split *s);
+/* Give backward values that have no state yet the inferred one. */
+void shard_label(Graph *);
+/* Whether the states of a rank's graph follow from each other; all faults are
+ * reported. */
+bool shard_verify(const Graph *, Diag *);
+
+/* ---- for rules ---- */
+
+static inline bool
+port_is(const struct shard_rule *c, int port)
+{
+	return c->shape[port].rank >= 0;
+}
+
+/* The first result. */
+static inline int
+port_out(const struct shard_rule *c, int k)
+{
+	return c->nin + k;
+}
+
+static inline const Split *
+given(const struct shard_rule *c)
+{
+	return &c->at[c->from];
+}
+
+/* The cut spans this dim. */
+static inline bool
+cuts_dim(const Split *s, int dim)
+{
+	return s->kind == SPLIT_S && dim >= s->lead && dim <= s->axis;
+}
+
+/* The same cut `by` dims further on; false if it leaves the rank. */
+bool split_shift(const Split *, int by, int rank, Split *);
+
+#endif

@@ -1,0 +1,399 @@
+/* Rewriting: one rank's graph by the ways chosen.
+ *
+ * Every value gets its state and a rank's shape, attributes that hold extents
+ * follow, and between a state given and one wanted goes a conversion: one per
+ * value and state, right behind the value, so that all its readers share it
+ * and its adjoints are added before they travel.
+ */
+#include "passes/shard/shard.h"
+
+#include <string.h>
+
+struct made {                           /* a conversion that is there */
+	Split to;
+	ValId v;
+	struct made *next;
+};
+
+struct apply {
+	struct shard *s;
+	Graph *g;
+	uint32_t nold, nval;            /* nodes and values before */
+	Split *state;                   /* by value, as chosen */
+	Shape *whole;                   /* by value */
+	struct made **made;             /* by value */
+	NodeId *after;                  /* by new node: behind which old one */
+	size_t nafter, after_cap;
+	bool failed;
+};
+
+/* A rank's value has no dims that are taken as one. */
+static Split
+plain(Split s)
+{
+	if (s.kind == SPLIT_S)
+		s.lead = s.axis;
+	return s;
+}
+
+/* ---- conversions ---- */
+
+static ValId
+emit(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
+{
+	Graph *g = a->g;
+	NodeId def = g->val[x].def;
+	ValId y = emit_op(g, a->s->pass->diag, op, 1, &x, attr, def);
+
+	if (!y) {
+		a->failed = true;
+		return 0;
+	}
+	a->after = arena_grow(a->s->tmp, a->after, a->nafter, &a->after_cap,
+	                      a->nafter + 1, sizeof *a->after);
+	a->after[a->nafter++] = after;
+	val_rename(g, y, arena_printf(g->arena, "%s.%s", g->val[x].name,
+	                              op_info[op].text));
+	return y;
+}
+
+static ValId
+gather(struct apply *a, ValId v, ValId x, SplitKind to, NodeId after)
+{
+	Split from = plain(a->state[v]);
+	const Shape *whole = &a->whole[v];
+	Attr attr;
+	ValId y;
+
+	split_to_attr(&from, OP_ALL_GATHER, &attr);
+	attr.ALL_GATHER.to = to == SPLIT_R;
+	y = emit(a, OP_ALL_GATHER, x, &attr, after);
+	if (!y)
+		return 0;
+	a->g->val[y].split.kind = to;
+	if (shape_eq(&a->g->val[y].shape, whole))
+		return y;
+	attr = attr_reshape(whole);
+	y = emit(a, OP_RESHAPE, y, &attr, after);
+	a->g->val[y].split.kind = to;
+	return y;
+}
+
+static ValId
+own(struct apply *a, ValId x, const Split *to, SplitKind from, NodeId after)
+{
+	Attr attr;
+	ValId y;
+
+	split_to_attr(to, OP_OWN, &attr);
+	attr.OWN.from = from == SPLIT_R;
+	y = emit(a, OP_OWN, x, &attr, after);
+	a->g->val[y].split = plain(*to);
+	return y;
+}
+
+static ValId
+reduce(struct apply *a, ValId x, const Split *to, NodeId after)
+{
+	Op op = to->kind == SPLIT_S ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
+	Attr attr = attr_default(op);
+	ValId y;
+
+	if (to->kind == SPLIT_S)
+		split_to_attr(to, op, &attr);
+	else
+		attr.ALL_REDUCE.to = to->kind == SPLIT_R;
+	y = emit(a, op, x, &attr, after);
+	a->g->val[y].split = plain(*to);
+	return y;
+}
+
+static ValId
+exchange(struct apply *a, ValId x, const Split *from, const Split *to,
+         NodeId after)
+{
+	Attr attr;
+	ValId y;
+
+	split_to_attr(from, OP_ALL_TO_ALL, &attr);
+	attr.ALL_TO_ALL.to_axis = to->axis;
+	attr.ALL_TO_ALL.to_lead = to->lead;
+	attr.ALL_TO_ALL.to_shared = to->shared;
+	attr.ALL_TO_ALL.to_part.n = to->npart;
+	memcpy(attr.ALL_TO_ALL.to_part.v, to->part, sizeof to->part);
+	y = emit(a, OP_ALL_TO_ALL, x, &attr, after);
+	a->g->val[y].split = *to;
+	return y;
+}
+
+static ValId convert(struct apply *, ValId, const Split *, NodeId reader);
+
+static ValId
+convert_cut(struct apply *a, ValId v, const Split *to, NodeId after,
+            NodeId reader)
+{
+	const Split *from = &a->state[v];
+	Split whole = { .kind = a->s->grad[v] ? SPLIT_R : SPLIT_I };
+
+	if (to->kind != SPLIT_S)
+		return gather(a, v, v, to->kind, after);
+	if (from->lead == from->axis && to->lead == to->axis
+	    && to->shared == 1)
+		return exchange(a, v, from, to, after);
+	return own(a, convert(a, v, &whole, reader), to, whole.kind, after);
+}
+
+static ValId
+convert_whole(struct apply *a, ValId v, const Split *to, NodeId after,
+              NodeId reader)
+{
+	Split r = { .kind = SPLIT_R };
+
+	if (to->kind == SPLIT_R) {
+		ValId y = emit(a, OP_REPLICATE, v, NULL, after);
+
+		a->g->val[y].split.kind = SPLIT_R;
+		return y;
+	}
+	/* ranks that share a piece have each a summand of its adjoint */
+	if (to->shared > 1 && a->s->grad[v] && a->state[v].kind == SPLIT_I)
+		return own(a, convert(a, v, &r, reader), to, SPLIT_R, after);
+	return own(a, v, to, a->state[v].kind, after);
+}
+
+/* v in the state wanted; `reader` is the first that wants it. */
+static ValId
+convert(struct apply *a, ValId v, const Split *to, NodeId reader)
+{
+	const Split *from = &a->state[v];
+	NodeId def = v < a->nval ? a->g->val[v].def : 0;
+	NodeId after = def ? def : reader - 1;
+	struct made *m;
+	ValId y;
+
+	if (split_eq(from, to)
+	    || (!a->s->grad[v] && from->kind <= SPLIT_R
+	        && to->kind <= SPLIT_R))
+		return v;
+	for (m = a->made[v]; m; m = m->next)
+		if (split_eq(&m->to, to))
+			return m->v;
+	if (from->kind == SPLIT_P)
+		y = reduce(a, v, to, after);
+	else if (from->kind == SPLIT_S)
+		y = convert_cut(a, v, to, after, reader);
+	else
+		y = convert_whole(a, v, to, after, reader);
+	m = arena_alloc(a->s->tmp, sizeof *m);
+	*m = (struct made){ *to, y, a->made[v] };
+	a->made[v] = m;
+	return y;
+}
+
+/* ---- attributes that hold extents ---- */
+
+/* Where element `start` of the whole dim lies in a rank's: cuts end where
+ * stretches do. */
+static int64_t
+local_start(const struct apply *a, const Split *s, int64_t start)
+{
+	int64_t at = 0, local = 0, pieces = a->s->ranks / s->shared;
+
+	for (int i = 0; i < s->npart && at < start; i++) {
+		at += s->part[i];
+		local += s->part[i] / pieces;
+	}
+	return local;
+}
+
+static void
+localise(struct apply *a, NodeId id, const struct way *w)
+{
+	Node *n = &a->g->node[id];
+	const Split *x = n->nin ? &w->at[0] : NULL;
+	const Shape *y = &a->g->val[n->out[0]].shape;
+
+	switch (n->op) {
+	case OP_RESHAPE:
+		n->attr.RESHAPE.shape = shape_list(y);
+		break;
+	case OP_EXPAND:
+		n->attr.EXPAND.shape = shape_list(y);
+		break;
+	case OP_SLICE:
+		if (x->kind == SPLIT_S)
+			n->attr.SLICE.start.v[x->axis] = local_start(a, x,
+				n->attr.SLICE.start.v[x->axis]);
+		break;
+	case OP_GATHER:
+		if (x->kind == SPLIT_S && x->axis == n->attr.GATHER.axis)
+			n->attr.GATHER.part = x->part[0];
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- the loss over cut classes ---- */
+
+/* Each rank sums up its columns, all share that, and the loss is put
+ * together from it: one gather of three numbers a row. */
+static void
+share_classes(struct apply *a, NodeId id, const struct way *w)
+{
+	Graph *g = a->g;
+	Node *n = &g->node[id];
+	Attr attr = attr_default(OP_VOCAB_STATS);
+	Split rows = split_cut(0, a->s->ranks);
+	ValId in[4] = { n->in[0], n->in[1] }, stats;
+	int64_t classes = w->at[0].part[0];
+
+	attr.VOCAB_STATS.part = classes;
+	stats = emit_op(g, a->s->pass->diag, OP_VOCAB_STATS, 2, in, &attr, id);
+	if (!stats) {
+		a->failed = true;
+		return;
+	}
+	a->after = arena_grow(a->s->tmp, a->after, a->nafter, &a->after_cap,
+	                      a->nafter + 1, sizeof *a->after);
+	a->after[a->nafter++] = id - 1;
+	g->val[stats].split = rows;
+	split_to_attr(&rows, OP_ALL_GATHER, &attr);
+	in[3] = emit(a, OP_ALL_GATHER, stats, &attr, id - 1);
+	n = &g->node[id];
+	n->in = arena_copy(g->arena, in, sizeof in);
+	n->nin = 4;
+	n->attr.SCE.part = classes;
+}
+
+/* ---- biases ---- */
+
+/* A product whose only reader adds a row to it takes that row along again
+ * where no reduction came between them. */
+static bool
+takes_bias(const struct apply *a, NodeId id)
+{
+	const Graph *g = a->g;
+	const Node *n = &g->node[id], *m;
+	ValId x = n->nin == 2 ? n->in[0] : 0;
+
+	if (n->op != OP_ADD || !g->val[x].def || g->val[x].output)
+		return false;
+	m = &g->node[g->val[x].def];
+	return m->op == OP_MATMUL && m->nin == 2
+		&& g->val[x].def < a->nold
+		&& g->val[n->in[1]].shape.rank == 1
+		&& a->s->uses.first[x + 1] - a->s->uses.first[x] == 1
+		&& g->val[m->out[0]].shape.rank == 2
+		&& g->val[x].shape.dim[1] == g->val[n->in[1]].shape.dim[0];
+}
+
+static void
+join_bias(struct apply *a, NodeId id)
+{
+	Graph *g = a->g;
+	Node *n = &g->node[id];
+	ValId x = n->in[0], y = n->out[0];
+	Node *m = &g->node[g->val[x].def];
+	ValId in[3] = { m->in[0], m->in[1], n->in[1] };
+
+	if (g->val[in[2]].def > g->val[x].def)
+		return;         /* its conversion comes later */
+	m->in = arena_copy(g->arena, in, sizeof in);
+	m->nin = 3;
+	m->out[0] = y;
+	g->val[y].def = g->val[x].def;
+	g->val[y].slot = 0;
+	g->val[x].def = 0;
+	n->nout = 0;            /* left out of the order */
+}
+
+/* ---- the graph ---- */
+
+static void
+set_states(struct apply *a)
+{
+	Graph *g = a->g;
+
+	for (ValId v = 1; v < g->nval; v++) {
+		Val *x = &g->val[v];
+
+		a->whole[v] = x->shape;
+		if (x->kind == V_TEMP && !x->def)
+			continue;
+		a->state[v] = *shard_state(a->s, v);
+		split_local(&a->state[v], a->s->ranks, &a->whole[v],
+		            &x->shape);
+		x->split = plain(a->state[v]);
+	}
+}
+
+static void
+rewrite(struct apply *a, NodeId id)
+{
+	Graph *g = a->g;
+	const struct choice *c = &a->s->node[id];
+	const struct way *w = &c->way[c->chosen];
+	bool cut = false;
+
+	localise(a, id, w);
+	for (int k = 0; k < g->node[id].nin && !a->failed; k++) {
+		ValId v = g->node[id].in[k];
+
+		cut |= w->at[k].kind == SPLIT_S;
+		if (v) {
+			ValId y = convert(a, v, &w->at[k], id);
+
+			g->node[id].in[k] = y;
+		}
+	}
+	if (a->failed)
+		return;
+	if (g->node[id].op == OP_SCE && w->at[0].kind == SPLIT_S)
+		share_classes(a, id, w);
+	else if (takes_bias(a, id))
+		join_bias(a, id);
+}
+
+/* Old nodes in their order, new ones behind those that they follow. */
+static void
+put_in_order(struct apply *a)
+{
+	Graph *g = a->g;
+	Arena *tmp = a->s->tmp;
+	NodeId *order = arena_array(tmp, g->nnode, sizeof *order);
+	NodeId *first = arena_array(tmp, a->nold, sizeof *first);
+	NodeId *next = arena_array(tmp, a->nafter + 1, sizeof *next);
+	uint32_t n = 0;
+
+	for (size_t i = a->nafter; i-- > 0; ) {
+		next[i] = first[a->after[i]];
+		first[a->after[i]] = a->nold + (NodeId)i;
+	}
+	for (NodeId i = 0; i < a->nold; i++) {
+		if (i && g->node[i].nout)
+			order[n++] = i;
+		for (NodeId j = first[i]; j; j = next[j - a->nold])
+			order[n++] = j;
+	}
+	graph_reorder(g, order, n);
+}
+
+bool
+shard_apply(struct shard *s)
+{
+	Graph *g = s->g;
+	struct apply a = { .s = s, .g = g, .nold = g->nnode, .nval = g->nval };
+
+	a.state = arena_array(s->tmp, g->nval, sizeof *a.state);
+	a.whole = arena_array(s->tmp, g->nval, sizeof *a.whole);
+	a.made = arena_array(s->tmp, g->nval, sizeof *a.made);
+	g->ranks = s->ranks;
+	set_states(&a);
+	for (NodeId id = 1; id < a.nold && !a.failed; id++)
+		rewrite(&a, id);
+	if (a.failed)
+		return false;
+	put_in_order(&a);
+	return true;
+}

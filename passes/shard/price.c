@@ -1,0 +1,121 @@
+/* Prices of layouts: seconds forward and backward by the device's profile.
+ *
+ * A conversion costs its collective and that of the dual one (Rink et al.'s
+ * and Alpa's edge costs, with the backward side by duality instead of a
+ * second graph).
+ */
+#include "passes/shard/shard.h"
+#include "passes/cost/cost.h"
+
+/* The backward of a product is two products; of others about as much. */
+enum { PHASES = 3 };
+
+static double
+bytes_of(const struct shard *s, ValId v)
+{
+	int64_t n = val_data_bytes(&s->g->val[v]);
+
+	return n > 0 ? (double)n : 0;
+}
+
+/* Every element goes round once. */
+static double
+ring(const struct shard *s, double bytes)
+{
+	double t = (double)s->ranks;
+
+	return device_link_seconds(device_of(s->g), s->ranks,
+	                           bytes * (t - 1) / t);
+}
+
+static double
+all_reduce(const struct shard *s, double bytes)
+{
+	double t = (double)s->ranks;
+
+	return device_link_seconds(device_of(s->g), s->ranks,
+	                           2 * bytes * (t - 1) / t);
+}
+
+/* Reading and writing once. */
+static double
+copy(const struct shard *s, double bytes)
+{
+	const struct device *d = device_of(s->g);
+
+	return 2 * bytes / d->bandwidth + d->launch;
+}
+
+static bool
+is_plain(const Split *s)
+{
+	return s->lead == s->axis && s->shared == 1;
+}
+
+double
+shard_conversion(const struct shard *s, ValId v, const Split *from,
+                 const Split *to)
+{
+	double whole = bytes_of(s, v), piece = whole / (double)s->ranks;
+	double back = s->grad[v] ? 1 : 0;
+	double shared = to->kind == SPLIT_S && to->shared > 1
+		? back * all_reduce(s, whole) : 0;
+
+	if (split_eq(from, to))
+		return 0;
+	if (from->kind == SPLIT_S && from->shared > 1)
+		return -1;
+	switch (from->kind) {
+	case SPLIT_I:
+		if (to->kind == SPLIT_R)
+			return back * all_reduce(s, whole);
+		if (to->kind == SPLIT_S)
+			return copy(s, piece) + (shared > 0 ? shared
+			       + back * copy(s, whole)
+			       : back * ring(s, whole));
+		return -1;
+	case SPLIT_R:
+		if (to->kind != SPLIT_S)
+			return back ? -1 : 0;
+		return copy(s, piece) + back * copy(s, whole);
+	case SPLIT_S:
+		if (to->kind == SPLIT_I)
+			return ring(s, whole) + back * copy(s, piece);
+		if (to->kind == SPLIT_R)
+			return (1 + back) * ring(s, whole);
+		if (to->kind == SPLIT_S && is_plain(from) && is_plain(to))
+			return (1 + back) * ring(s, piece);
+		if (to->kind == SPLIT_S)
+			return (1 + back) * ring(s, whole) + copy(s, piece)
+				+ back * copy(s, whole);
+		return -1;
+	default:
+		if (to->kind == SPLIT_I)
+			return all_reduce(s, whole);
+		if (to->kind == SPLIT_R)
+			return (1 + back) * all_reduce(s, whole);
+		if (to->kind == SPLIT_S && to->shared == 1)
+			return (1 + back) * ring(s, whole);
+		return -1;
+	}
+}
+
+double
+shard_node_price(const struct shard *s, const Node *n, bool cut)
+{
+	double sec = PHASES * node_cost(s->g, n).sec;
+
+	return cut ? sec / (double)s->ranks : sec;
+}
+
+double
+shard_param_price(const struct shard *s, ValId v, const Split *state)
+{
+	double t = (double)s->ranks;
+
+	if (state->kind != SPLIT_R || !s->grad[v])
+		return 0;
+	/* reduced together: no latency of its own */
+	return all_reduce(s, bytes_of(s, v))
+		- device_of(s->g)->link_latency * (t - 1);
+}

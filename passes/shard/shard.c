@@ -1,0 +1,147 @@
+/* Tensor and sequence parallelism: cut a forward graph over ranks.
+ *
+ * what    one rank's graph, the same for all: the paper's f, g and their
+ *         duals come out as conversions between states, and autodiff makes
+ *         the other half of each of them
+ * needs   P_CANON, P_LOSS
+ * gives   P_SHARD: Graph.ranks, Val.split
+ * method  ways by the ops' rules, a 0-1 program over them (layout.c)
+ * refuses where less than half of the matrices' bytes can be cut
+ * source  Shoeybi et al. 2019 and Korthikanti et al. 2023 for what comes out,
+ *         Zheng et al. 2022 (Alpa) for the program
+ */
+#include "passes/shard/shard.h"
+
+/* ---- biases apart ---- */
+
+/* A product whose rows are summed over ranks must add its bias once, behind
+ * the sum: every product gets it as an add of its own.  Where the product
+ * turns out not to be summed, the two are joined again. */
+static void
+shed_bias(Graph *g, NodeId id)
+{
+	Node *m = &g->node[id], *add;
+	ValId y = m->out[0], bias = m->in[2], in[2], fresh;
+	const char *name = arena_printf(g->arena, "%s.product",
+	                                g->val[y].name);
+
+	in[0] = val_new(g, V_TEMP, name, g->val[y].dt, g->val[y].shape);
+	in[1] = bias;
+	add = node_new(g, OP_ADD, 2, in, 1, id);
+	fresh = add->out[0];
+	add->out[0] = y;
+	g->val[fresh].def = 0;
+	g->val[y].def = node_id(g, add);
+	m = &g->node[id];
+	m->nin = 2;
+	m->out[0] = in[0];
+	g->val[in[0]].def = id;
+	g->val[in[0]].slot = 0;
+}
+
+static void
+shed_biases(Graph *g, Arena *tmp)
+{
+	uint32_t old = g->nnode, n = 0;
+	NodeId *add = arena_array(tmp, old, sizeof *add), *order;
+
+	for (NodeId id = 1; id < old; id++) {
+		const Node *m = &g->node[id];
+
+		if (m->op != OP_MATMUL || m->nin != 3 || !m->in[2]
+		    || g->val[m->out[0]].shape.rank != 2)
+			continue;
+		shed_bias(g, id);
+		add[id] = g->nnode - 1;
+	}
+	order = arena_array(tmp, g->nnode, sizeof *order);
+	for (NodeId id = 1; id < old; id++) {
+		order[n++] = id;
+		if (add[id])
+			order[n++] = add[id];
+	}
+	graph_reorder(g, order, n);
+}
+
+/* ---- matrices ---- */
+
+static bool
+is_matrix(const Val *v)
+{
+	return v->kind == V_PARAM && v->shape.rank >= 2;
+}
+
+bool
+shard_is_large(const struct shard *s, ValId v)
+{
+	return is_matrix(&s->g->val[v]) && val_nelem(&s->g->val[v]) >= s->large;
+}
+
+/* Half the square of the width of the largest matrix. */
+static int64_t
+large_matrix(const Graph *g)
+{
+	int64_t most = 0, width = 1;
+
+	FOR_VALS (v, g) {
+		int64_t n = val_nelem(v);
+
+		if (!is_matrix(v) || n <= most)
+			continue;
+		most = n;
+		width = v->shape.dim[v->shape.rank - 1];
+		for (int i = 0; i < v->shape.rank; i++)
+			if (v->shape.dim[i] < width && v->shape.dim[i] > 1)
+				width = v->shape.dim[i];
+	}
+	return (width * width + 1) / 2;
+}
+
+static bool
+can_cut(const struct shard *s, ValId v)
+{
+	for (int i = 0; i < s->source[v].n; i++)
+		if (s->source[v].way[i].at[0].kind == SPLIT_S)
+			return true;
+	return false;
+}
+
+static bool
+check_half(const struct shard *s)
+{
+	const Graph *g = s->g;
+	double all = 0, cut = 0;
+	Diag *d = s->pass->diag;
+
+	FOR_VALS (v, g)
+		if (is_matrix(v)) {
+			double bytes = (double)val_data_bytes(v);
+
+			all += bytes;
+			cut += can_cut(s, val_id(g, v)) ? bytes : 0;
+		}
+	if (cut > 0 && cut * 2 >= all)
+		return true;
+	return diag_error(d, "--tp %lld: only %.0f %% of the bytes in matrices "
+	                  "can be cut over so many ranks",
+	                  (long long)s->ranks, all > 0 ? 100 * cut / all : 0);
+}
+
+bool
+pass_shard(Pass *p, Graph *g)
+{
+	struct shard s = { .pass = p, .g = g, .tmp = p->scratch,
+		.ranks = p->opt->tp };
+
+	if (s.ranks <= 1 || g->ranks)
+		return true;
+	shed_biases(g, s.tmp);
+	s.large = large_matrix(g);
+	s.grad = shard_grad(g, s.tmp);
+	shard_find_ways(&s);
+	p->changed = true;
+	if (!check_half(&s) || !shard_choose(&s) || !shard_apply(&s))
+		return false;
+	graph_dce(g);
+	return true;
+}

@@ -1,0 +1,87 @@
+/* Room shard: one rank's graph of a graph of whole values.
+ *
+ * in      a canonical forward graph with its loss, --tp and --sp
+ * out     the same graph as one of `tp` ranks sees it: local shapes, a state
+ *         per value, collectives where states differ
+ * unaware of backward (autodiff derives it from the states), of memory and of
+ *         what any model calls its layers
+ *
+ * The way: ways.c finds in how many ways each node can be carried out,
+ * layout.c chooses among them by an integer program whose prices (price.c)
+ * are those of the collectives, forward and dual, and apply.c rewrites.
+ */
+#ifndef PASSES_SHARD_H
+#define PASSES_SHARD_H
+
+#include "passes/pass.h"
+#include "ir/shard/shard.h"
+
+PassFn pass_shard;
+
+/* A way to carry out a node: the state in which it wants each operand and in
+ * which it gives each result. */
+struct way {
+	Split *at;                      /* by port */
+	double sec;
+};
+
+/* What a node, or a value that no node writes, can choose from. */
+struct choice {
+	struct way *way;
+	int n;
+	size_t cap;
+	int chosen;
+};
+
+struct cuts {
+	Split *cut;
+	int n;
+	size_t cap;
+};
+
+struct shard {
+	Pass *pass;
+	Graph *g;
+	Arena *tmp;
+	int64_t ranks;
+	bool *grad;                     /* by value: a gradient passes */
+	struct choice *node;            /* by node */
+	struct choice *source;          /* by value: inputs, parameters ... */
+	struct cuts *cut;               /* by value: cuts that some way gives */
+	struct uses uses;
+	int64_t large;                  /* elements of a matrix that is cut */
+};
+
+/* ways.c */
+void shard_find_ways(struct shard *);
+/* The choice that gives a value, and the port of it. */
+struct choice *shard_giver(struct shard *, ValId, int *port);
+static inline const Split *
+shard_state(struct shard *s, ValId v)
+{
+	int port;
+	struct choice *c = shard_giver(s, v, &port);
+
+	return &c->way[c->chosen].at[port];
+}
+
+/* A matrix that --tp cuts wherever it can be cut. */
+bool shard_is_large(const struct shard *, ValId);
+
+/* layout.c: chooses; false after a diagnostic. */
+bool shard_choose(struct shard *);
+
+/* price.c */
+/* Seconds of making state `to` of a value in state `from`, forward and in
+ * backward; negative: there is no such conversion. */
+double shard_conversion(const struct shard *, ValId, const Split *from,
+                        const Split *to);
+/* Of a node, in all phases. */
+double shard_node_price(const struct shard *, const Node *, bool cut);
+/* Of a parameter's gradient, if it is in this state. */
+double shard_param_price(const struct shard *, ValId, const Split *);
+
+/* apply.c: false after a diagnostic. */
+bool shard_apply(struct shard *);
+
+#endif
