@@ -399,5 +399,7 @@ graph_props(const Graph *g)
 	}
 	if (is_fused(g))
 		props |= P_FUSED;
+	if (g->ranks)
+		props |= P_SHARD;
 	return props;
 }

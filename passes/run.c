@@ -357,7 +357,7 @@ has_loop(const Graph *g)
 static const struct pass_info *
 first_pass(const Graph *g)
 {
-	uint32_t seen = g->props & (P_BWD | P_UPD | MEMORY);
+	uint32_t seen = g->props & (P_SHARD | P_BWD | P_UPD | MEMORY);
 	const struct pass_info *first = pass_table;
 
 	/* without a loop a graph may be fused by chance */
