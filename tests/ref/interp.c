@@ -22,6 +22,16 @@ interp_need(void *p)
 	return p;
 }
 
+void
+interp_group(struct interp *const *all, int n)
+{
+	for (int r = 0; r < n; r++) {
+		all[r]->group = all;
+		all[r]->rank = r;
+		all[r]->ranks = n;
+	}
+}
+
 struct interp *
 interp_new(const Graph *g)
 {
@@ -29,6 +39,8 @@ interp_new(const Graph *g)
 
 	it->g = g;
 	it->x = interp_need(calloc(g->nval, sizeof *it->x));
+	it->self = it;
+	interp_group(&it->self, 1);
 	it->env = (struct interp_env){
 		.training = true, .lr = 1e-3, .beta1 = .9, .beta2 = .999,
 		.beta2_decay = -.8, .threshold = 1, .eps2 = 1e-3,
@@ -175,6 +187,22 @@ interp_load(struct interp *it, ValId v, const void *raw)
 		placed_write(it, v);
 }
 
+/* This rank's piece of the contents that the graph has. */
+static void
+load_piece(struct interp *it, ValId v)
+{
+	const Val *p = &it->g->val[v];
+	double *x = interp_room(it, v);
+
+	for (int64_t i = 0; i < interp_nelem(&p->shape); i++) {
+		int64_t from = interp_whole(it, &p->split, &p->shape, i);
+
+		x[i] = from < 0 ? 0 : interp_read(p->dt, p->data, from);
+	}
+	if (it->placed)
+		placed_write(it, v);
+}
+
 const double *
 interp_get(struct interp *it, ValId v)
 {
@@ -185,7 +213,7 @@ interp_get(struct interp *it, ValId v)
 	if (it->x[v] != NULL)
 		return it->x[v];
 	if (p->data != NULL)
-		interp_load(it, v, p->data);
+		load_piece(it, v);
 	else if (p->kind == V_STATE)
 		interp_room(it, v);
 	return it->x[v];
@@ -331,7 +359,7 @@ run_random(struct call *c)
 
 	for (int64_t i = 0; i < c->out[0].n; i++) {
 		uint32_t w = interp_philox(c->env, (uint32_t)a->RANDOM.stream,
-		                           (uint64_t)i);
+		                           interp_draw(c, 0, i));
 		double u = (w >> (32 - bits)) / ldexp(1, bits);
 
 		if (a->RANDOM.kind == 1)
@@ -526,7 +554,7 @@ run_ew(struct call *c)
 			a[k] = c->in[k].x[interp_bcast(&c->in[k].s, &y->s,
 			                               idx)];
 		y->x[i] = scalar(c->env, c->n->op, c->a, y->dt, a,
-		                 (uint64_t)i);
+		                 interp_draw(c, 0, i));
 	}
 	return true;
 }
@@ -538,10 +566,11 @@ run_loop(struct call *c)
 	double *r = interp_need(calloc((size_t)b->nmicro + 1, sizeof *r));
 	int64_t idx[MAX_RANK];
 	const struct ten *shape = NULL;
+	int like = 0;
 
 	for (int k = 0; k < c->nout; k++)
 		if (c->out[k].x != NULL)
-			shape = &c->out[k];
+			shape = &c->out[like = k];
 	for (int64_t i = 0; shape != NULL && i < shape->n; i++) {
 		interp_unravel(&shape->s, i, idx);
 		for (int m = 0; m < b->nmicro; m++) {
@@ -556,7 +585,7 @@ run_loop(struct call *c)
 			}
 			r[m] = fit(c->env, u->dt,
 			           scalar(c->env, u->op, &u->attr, u->dt, a,
-			                  (uint64_t)i));
+			                  interp_draw(c, like, i)));
 		}
 		for (int k = 0; k < c->nout; k++)
 			if (c->out[k].x != NULL)
@@ -611,6 +640,13 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_GRID_SAMPLE_GRAD] = interp_grid_sample_grad,
 	[OP_RANDOM] = run_random,
 	[OP_SELECTED] = interp_selected,
+	[OP_ALL_REDUCE] = interp_all_reduce,
+	[OP_ALL_GATHER] = interp_all_gather,
+	[OP_REDUCE_SCATTER] = interp_reduce_scatter,
+	[OP_ALL_TO_ALL] = interp_all_to_all, [OP_REPLICATE] = interp_copy,
+	[OP_OWN] = interp_own, [OP_OWN_GRAD] = interp_own_grad,
+	[OP_VOCAB_STATS] = interp_vocab_stats,
+	[OP_SUM_SQUARES] = interp_sum_squares,
 };
 
 bool

@@ -37,6 +37,10 @@ struct interp_env *interp_env(struct interp *);
  * need not be, and optimizer states start at zero. */
 void interp_set(struct interp *, ValId, const double *);
 void interp_load(struct interp *, ValId, const void *raw);
+/* These n run the same graph as ranks 0..n-1: what goes between ranks goes
+ * between them, as far as each has come.  The array is borrowed.  An
+ * interpreter that is told nothing is the only rank. */
+void interp_group(struct interp *const *, int n);
 /* Carry out nodes first..last-1; false if one cannot be (interp_error). */
 bool interp_run(struct interp *, NodeId first, NodeId last);
 bool interp_run_all(struct interp *);

@@ -12,6 +12,9 @@ struct interp {
 	struct interp_env env;
 	char error[256];
 	struct placed *placed;          /* NULL: layout plays no part */
+	struct interp *self;
+	struct interp *const *group;    /* by rank; itself among them */
+	int rank, ranks;
 };
 
 struct ten {
@@ -54,6 +57,12 @@ bool interp_fail(struct call *, const char *fmt, ...)
 double interp_dropout(const struct interp_env *, double x, double ratio,
                       int64_t stream, uint64_t index);
 
+static inline bool
+same_number(double a, double b)
+{
+	return a == b || (isnan(a) && isnan(b));
+}
+
 /* NaN wins. */
 static inline double
 maximum(double a, double b)
@@ -79,7 +88,8 @@ InterpFn interp_det, interp_det_grad, interp_matmul, interp_softmax, interp_soft
 	interp_layernorm, interp_layernorm_grad, interp_rmsnorm,
 	interp_rmsnorm_grad, interp_sce, interp_sce_grad, interp_nll,
 	interp_nll_grad, interp_classifier, interp_attention,
-	interp_attention_grad, interp_grad_norm, interp_accumulate, interp_sgd,
+	interp_attention_grad, interp_vocab_stats, interp_grad_norm,
+	interp_sum_squares, interp_accumulate, interp_sgd,
 	interp_adamw, interp_sgdm, interp_lion, interp_adafactor;
 
 /* interp_conv.c */
@@ -90,6 +100,22 @@ InterpFn interp_conv, interp_conv_dx, interp_conv_dw, interp_batchnorm,
 
 /* interp_sample.c */
 InterpFn interp_grid_sample, interp_grid_sample_grad;
+
+/* interp_comm.c */
+InterpFn interp_all_reduce, interp_all_gather, interp_reduce_scatter,
+	interp_all_to_all, interp_own, interp_own_grad;
+Shape interp_whole_shape(const Split *, const Shape *local);
+/* Which element of the whole this rank's element i is; -1: padding. */
+int64_t interp_whole(const struct interp *, const Split *, const Shape *local,
+                     int64_t i);
+/* The same of an output: random numbers go by it. */
+uint64_t interp_draw(const struct call *, int out, int64_t i);
+/* Which piece of what is cut as v is this rank has; of v not cut: its own. */
+int64_t interp_piece(const struct call *, ValId v);
+/* The whole of v from the pieces of all ranks, cut as s says; false if ranks
+ * that should hold the same do not. */
+bool interp_join(const struct interp *, ValId v, const Split *s,
+                 double *whole);
 
 /* interp_placed.c: all do nothing of use without interp_place */
 void placed_free(struct interp *);

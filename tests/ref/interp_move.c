@@ -180,6 +180,21 @@ wrap_index(struct call *c, double raw, int64_t n, int64_t *i)
 	return true;
 }
 
+/* Where index `raw` is among a rank's n rows of v, a piece of `part` in all
+ * (0: it is all of them); -1: another rank has it. */
+static bool
+find_row(struct call *c, double raw, ValId v, int64_t part, int64_t n,
+         int64_t *at)
+{
+	if (!wrap_index(c, raw, part ? part : n, at))
+		return false;
+	if (part)
+		*at -= interp_piece(c, v) * n;
+	if (*at < 0 || *at >= n)
+		*at = -1;
+	return true;
+}
+
 bool
 interp_gather(struct call *c)
 {
@@ -190,13 +205,15 @@ interp_gather(struct call *c)
 
 	for (int64_t o = 0; o < outer; o++)
 		for (int64_t j = 0; j < idx->n; j++) {
+			double *y = c->out[0].x + (o * idx->n + j) * inner;
 			int64_t at;
 
-			if (!wrap_index(c, idx->x[j], n, &at))
+			if (!find_row(c, idx->x[j], c->n->in[0],
+			              c->a->GATHER.part, n, &at))
 				return false;
-			memcpy(c->out[0].x + (o * idx->n + j) * inner,
-			       x->x + (o * n + at) * inner,
-			       (size_t)inner * sizeof(double));
+			for (int64_t k = 0; k < inner; k++)
+				y[k] = at < 0 ? 0
+				     : x->x[(o * n + at) * inner + k];
 		}
 	return true;
 }
@@ -218,9 +235,10 @@ interp_scatter_add(struct call *c)
 		for (int64_t j = 0; j < idx->n; j++) {
 			int64_t at;
 
-			if (!wrap_index(c, idx->x[j], n, &at))
+			if (!find_row(c, idx->x[j], c->n->out[0],
+			              c->a->SCATTER_ADD.part, n, &at))
 				return false;
-			for (int64_t k = 0; k < inner; k++)
+			for (int64_t k = 0; at >= 0 && k < inner; k++)
 				y->x[(o * n + at) * inner + k] +=
 				    upd->x[(o * idx->n + j) * inner + k];
 		}

@@ -374,14 +374,105 @@ nll(struct call *c, const struct ten *x, const struct ten *labels,
 	return true;
 }
 
+/* A rank's columns of logits that are a piece of the classes. */
+struct columns {
+	int64_t first, n;               /* n without what a last piece lacks */
+};
+
+static struct columns
+columns_of(const struct call *c, ValId v, const struct ten *x, int64_t part)
+{
+	int64_t extent = x->s.dim[1];
+	struct columns k = { interp_piece(c, v) * extent, extent };
+
+	if (k.first + k.n > part)
+		k.n = part > k.first ? part - k.first : 0;
+	return k;
+}
+
+bool
+interp_vocab_stats(struct call *c)
+{
+	const struct ten *x = &c->in[0], *y = &c->in[1];
+	struct columns k = columns_of(c, c->n->in[0], x,
+	                              c->a->VOCAB_STATS.part);
+
+	for (int64_t i = 0; i < x->s.dim[0]; i++) {
+		const double *row = x->x + i * x->s.dim[1];
+		double *s = c->out[0].x + 3 * i;
+		double label = y->x[i] - (double)k.first;
+
+		s[0] = -INFINITY;
+		s[1] = 0;
+		for (int64_t j = 0; j < k.n; j++)
+			s[0] = maximum(s[0], row[j]);
+		for (int64_t j = 0; j < k.n; j++)
+			s[1] += exp(row[j] - s[0]);
+		s[2] = label >= 0 && label < (double)k.n
+			? row[(int64_t)label] : 0;
+	}
+	return true;
+}
+
+/* Log-sum-exp of row i and the logit of its label from what all ranks have. */
+static double
+join_stats(const struct ten *stats, int64_t i, double *label)
+{
+	int64_t ranks = stats->s.dim[0], rows = stats->s.dim[1];
+	double most = -INFINITY, sum = 0;
+
+	*label = 0;
+	for (int64_t r = 0; r < ranks; r++)
+		most = maximum(most, stats->x[(r * rows + i) * 3]);
+	for (int64_t r = 0; r < ranks; r++) {
+		const double *s = stats->x + (r * rows + i) * 3;
+
+		if (s[1] != 0)
+			sum += s[1] * exp(s[0] - most);
+		*label += s[2];
+	}
+	return most + log(sum);
+}
+
+static bool
+sce_of_stats(struct call *c)
+{
+	const struct ten *y = &c->in[1];
+	int64_t ignore = c->a->SCE.ignore, reduction = c->a->SCE.reduction;
+	double sum = 0, total = 0;
+
+	for (int64_t i = 0; i < y->n; i++) {
+		double w, label, lse = join_stats(&c->in[3], i, &label), l;
+
+		if (!label_weight(c, y->x[i], ignore, c->a->SCE.part, NULL,
+		                  &w))
+			return false;
+		l = w != 0 ? lse - label : 0;
+		sum += l;
+		total += w;
+		if (reduction == 0)
+			set(&c->out[0], i, l);
+		if (c->nout > 1)
+			set(&c->out[1], i, lse);
+	}
+	if (reduction != 0)
+		set(&c->out[0], 0, reduction == 1 ? sum / total : sum);
+	if (c->nout > 2)
+		set(&c->out[2], 0, reduction == 1 ? total : 1);
+	return true;
+}
+
 bool
 interp_sce(struct call *c)
 {
 	const struct ten *x = &c->in[0];
 	struct rows r = class_rows(x);
-	double *lse = calloc((size_t)r.n + 1, sizeof *lse);
+	double *lse;
 	bool ok;
 
+	if (c->a->SCE.part)
+		return sce_of_stats(c);
+	lse = calloc((size_t)r.n + 1, sizeof *lse);
 	if (lse == NULL)
 		abort();
 	for (int64_t i = 0; i < r.n; i++) {
@@ -409,23 +500,27 @@ interp_sce_grad(struct call *c)
 	const struct ten *dloss = &c->in[0], *x = &c->in[1], *y = &c->in[2];
 	const double *lse = c->in[3].x, denom = c->in[4].x[0];
 	const double *weights = c->nin > 5 ? c->in[5].x : NULL;
-	int64_t ignore = c->a->SCE_GRAD.ignore;
+	int64_t ignore = c->a->SCE_GRAD.ignore, part = c->a->SCE_GRAD.part;
 	struct rows r = class_rows(x);
+	struct columns mine = { 0, r.classes };
 
+	if (part)
+		mine = columns_of(c, c->n->in[1], x, part);
 	clear(&c->out[0]);
 	for (int64_t i = 0; i < r.n; i++) {
 		double w, g;
 
-		if (!label_weight(c, y->x[i], ignore, r.classes, weights, &w))
+		if (!label_weight(c, y->x[i], ignore, part ? part : r.classes,
+		                  weights, &w))
 			return false;
 		if (is_ignored(y->x[i], ignore))
 			continue;
 		g = dloss->x[c->a->SCE_GRAD.reduction == 0 ? i : 0] * w / denom;
-		for (int64_t k = 0; k < r.classes; k++) {
+		for (int64_t k = 0; k < mine.n; k++) {
 			int64_t at = row_start(&r, i) + k * r.step;
 
 			c->out[0].x[at] = g * (exp(x->x[at] - lse[i])
-			                       - (k == (int64_t)y->x[i]));
+			    - (k + mine.first == (int64_t)y->x[i]));
 		}
 	}
 	return true;
@@ -540,6 +635,8 @@ struct heads {
 	const struct ten *q, *k, *v, *mask;
 	double scale, ratio;
 	int64_t causal, stream;
+	const struct interp *it;
+	const Split *split;             /* of o, whose first dims are rows */
 };
 
 static struct heads
@@ -556,7 +653,8 @@ heads_of(const struct call *c, const struct ten *q, const struct ten *k,
 		grad ? a->ATTENTION_GRAD.scale : a->ATTENTION.scale,
 		grad ? a->ATTENTION_GRAD.ratio : a->ATTENTION.ratio,
 		grad ? a->ATTENTION_GRAD.causal : a->ATTENTION.causal,
-		grad ? a->ATTENTION_GRAD.stream : a->ATTENTION.stream };
+		grad ? a->ATTENTION_GRAD.stream : a->ATTENTION.stream,
+		c->it, &c->g->val[grad ? c->n->in[4] : c->n->out[0]].split };
 
 	return m;
 }
@@ -602,6 +700,10 @@ prob(double s, double lse)
 static uint64_t
 score_index(const struct heads *m, int64_t row, int64_t j)
 {
+	Shape rows = { 3, { m->b, m->h, m->t } };
+
+	if (m->split->axis < 3)
+		row = interp_whole(m->it, m->split, &rows, row);
 	return (uint64_t)(row * m->s + j);
 }
 

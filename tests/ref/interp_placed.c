@@ -84,12 +84,6 @@ placed_write(struct interp *it, ValId v)
 	}
 }
 
-static bool
-same(double a, double b)
-{
-	return a == b || (isnan(a) && isnan(b));
-}
-
 /* The first element that does not read as it was written, or -1. */
 static int64_t
 first_change(const struct interp *it, ValId v)
@@ -100,8 +94,8 @@ first_change(const struct interp *it, ValId v)
 
 	for (int64_t i = 0; i < n; i++) {
 		interp_unravel(&p->shape, i, idx);
-		if (!same(interp_read(p->dt, from, element_at(p, idx)),
-		          it->x[v][i]))
+		if (!same_number(interp_read(p->dt, from, element_at(p, idx)),
+		                 it->x[v][i]))
 			return i;
 	}
 	return -1;

@@ -5,14 +5,33 @@
 
 #include "tests/ref/interp_int.h"
 
-bool
-interp_grad_norm(struct call *c)
+/* Of operands first..last-1. */
+static double
+squares(const struct call *c, int first, int last)
 {
 	double sum = 0;
 
-	for (int k = 0; k < c->nin; k++)
+	for (int k = first; k < last; k++)
 		for (int64_t i = 0; i < c->in[k].n; i++)
 			sum += c->in[k].x[i] * c->in[k].x[i];
+	return sum;
+}
+
+bool
+interp_sum_squares(struct call *c)
+{
+	c->out[0].x[0] = squares(c, 0, c->nin);
+	return true;
+}
+
+bool
+interp_grad_norm(struct call *c)
+{
+	int ngrad = c->nin - (int)c->a->GRAD_NORM.sums;
+	double sum = squares(c, 0, ngrad);
+
+	for (int k = ngrad; k < c->nin; k++)
+		sum += c->in[k].x[0];
 	c->out[0].x[0] = sqrt(sum);
 	return true;
 }

@@ -1,0 +1,257 @@
+/* Reference interpreter: what goes between ranks, and which elements of a
+ * whole value a rank holds, both from the words of ir/ir.h and ir/ops.h.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/ref/interp_int.h"
+
+/* ---- a whole value and its pieces ---- */
+
+static int64_t
+stretches(const Split *s)
+{
+	int64_t n = 0;
+
+	for (int i = 0; i < s->npart; i++)
+		n += s->part[i];
+	return n;
+}
+
+Shape
+interp_whole_shape(const Split *s, const Shape *local)
+{
+	Shape whole = *local;
+
+	if (s->kind == SPLIT_S)
+		whole.dim[s->axis] = stretches(s);
+	return whole;
+}
+
+/* Element `at` of a rank's extent: which of the taken-together dims it is. */
+static int64_t
+place_of(const Split *s, int64_t ranks, int64_t rank, int64_t at)
+{
+	int64_t pieces = ranks / s->shared, mine = rank / s->shared;
+	int64_t start = 0;
+
+	for (int i = 0; i < s->npart; i++) {
+		int64_t extent = (s->part[i] + pieces - 1) / pieces;
+
+		if (at < extent) {
+			at += mine * extent;
+			return at < s->part[i] ? start + at : -1;
+		}
+		at -= extent;
+		start += s->part[i];
+	}
+	return -1;
+}
+
+int64_t
+interp_whole(const struct interp *it, const Split *s, const Shape *local,
+             int64_t i)
+{
+	int64_t inner, n, at;
+
+	if (s->kind != SPLIT_S)
+		return i;
+	inner = interp_extent(local, s->axis + 1, local->rank);
+	n = local->dim[s->axis];
+	at = place_of(s, it->ranks, it->rank, i / inner % n);
+	return at < 0 ? -1 : (i / inner / n * stretches(s) + at) * inner
+	                     + i % inner;
+}
+
+uint64_t
+interp_draw(const struct call *c, int out, int64_t i)
+{
+	return (uint64_t)interp_whole(c->it, &c->g->val[c->n->out[out]].split,
+	                              &c->out[out].s, i);
+}
+
+int64_t
+interp_piece(const struct call *c, ValId v)
+{
+	const Split *s = &c->g->val[v].split;
+
+	return c->it->rank / (s->kind == SPLIT_S ? s->shared : 1);
+}
+
+bool
+interp_join(const struct interp *it, ValId v, const Split *s, double *whole)
+{
+	const Shape *local = &it->g->val[v].shape;
+	int64_t n = interp_nelem(local);
+
+	for (int r = 0; r < it->ranks; r++) {
+		struct interp *from = it->group[r];
+		const double *x = interp_get(from, v);
+		bool first = s->kind == SPLIT_S ? r % s->shared == 0 : r == 0;
+
+		for (int64_t i = 0; i < n; i++) {
+			int64_t to = interp_whole(from, s, local, i);
+
+			if (to >= 0 && first)
+				whole[to] = x[i];
+			else if (to >= 0 && !same_number(whole[to], x[i]))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* ---- collectives ---- */
+
+/* As the ops that cut name their attributes. */
+static Split
+cut_of(const Attr *a)
+{
+	Split s = { SPLIT_S, (int)a->OWN.axis, (int)a->OWN.lead,
+		a->OWN.part.n, a->OWN.shared, { 0 } };
+
+	for (int i = 0; i < s.npart; i++)
+		s.part[i] = a->OWN.part.v[i];
+	return s;
+}
+
+static Split
+cut_to(const Attr *a)
+{
+	Split s = { SPLIT_S, (int)a->ALL_TO_ALL.to_axis,
+		(int)a->ALL_TO_ALL.to_lead, a->ALL_TO_ALL.to_part.n,
+		a->ALL_TO_ALL.to_shared, { 0 } };
+
+	for (int i = 0; i < s.npart; i++)
+		s.part[i] = a->ALL_TO_ALL.to_part.v[i];
+	return s;
+}
+
+static bool
+ranks_missing(struct call *c)
+{
+	if (c->it->ranks == (c->g->ranks > 0 ? c->g->ranks : 1))
+		return false;
+	interp_fail(c, "a graph of %lld ranks is run by %d",
+	            (long long)c->g->ranks, c->it->ranks);
+	return true;
+}
+
+static double
+of_rank(const struct call *c, int r, int64_t i)
+{
+	return interp_get(c->it->group[r], c->n->in[0])[i];
+}
+
+static double
+sum_of_ranks(const struct call *c, int64_t i)
+{
+	double sum = 0;
+
+	for (int r = 0; r < c->it->ranks; r++)
+		sum += of_rank(c, r, i);
+	return sum;
+}
+
+bool
+interp_all_reduce(struct call *c)
+{
+	double *y = c->out[0].x;
+
+	if (ranks_missing(c))
+		return false;
+	for (int64_t i = 0; i < c->out[0].n; i++) {
+		if (c->a->ALL_REDUCE.reduction == 0) {
+			y[i] = sum_of_ranks(c, i);
+			continue;
+		}
+		y[i] = of_rank(c, 0, i);
+		for (int r = 1; r < c->it->ranks; r++)
+			y[i] = maximum(y[i], of_rank(c, r, i));
+	}
+	return true;
+}
+
+static bool
+join_operand(struct call *c, const Split *s, double *whole)
+{
+	return interp_join(c->it, c->n->in[0], s, whole)
+		|| interp_fail(c, "ranks that share a piece differ in it");
+}
+
+bool
+interp_all_gather(struct call *c)
+{
+	Split s = cut_of(c->a);
+
+	return !ranks_missing(c) && join_operand(c, &s, c->out[0].x);
+}
+
+bool
+interp_reduce_scatter(struct call *c)
+{
+	Split s = cut_of(c->a);
+
+	if (ranks_missing(c))
+		return false;
+	for (int64_t i = 0; i < c->out[0].n; i++) {
+		int64_t from = interp_whole(c->it, &s, &c->out[0].s, i);
+
+		c->out[0].x[i] = from < 0 ? 0 : sum_of_ranks(c, from);
+	}
+	return true;
+}
+
+static void
+take_piece(struct call *c, const Split *s, const double *whole)
+{
+	for (int64_t i = 0; i < c->out[0].n; i++) {
+		int64_t from = interp_whole(c->it, s, &c->out[0].s, i);
+
+		c->out[0].x[i] = from < 0 ? 0 : whole[from];
+	}
+}
+
+bool
+interp_all_to_all(struct call *c)
+{
+	Split from = cut_of(c->a), to = cut_to(c->a);
+	Shape shape = interp_whole_shape(&from, &c->in[0].s);
+	double *whole = interp_need(calloc((size_t)interp_nelem(&shape) + 1,
+	                                   sizeof *whole));
+	bool ok = !ranks_missing(c) && join_operand(c, &from, whole);
+
+	if (ok)
+		take_piece(c, &to, whole);
+	free(whole);
+	return ok;
+}
+
+bool
+interp_own(struct call *c)
+{
+	Split s = cut_of(c->a);
+
+	if (ranks_missing(c))
+		return false;
+	take_piece(c, &s, c->in[0].x);
+	return true;
+}
+
+bool
+interp_own_grad(struct call *c)
+{
+	Split s = cut_of(c->a);
+
+	if (ranks_missing(c))
+		return false;
+	for (int64_t i = 0; i < c->out[0].n; i++)
+		c->out[0].x[i] = 0;
+	for (int64_t i = 0; i < c->in[0].n; i++) {
+		int64_t to = interp_whole(c->it, &s, &c->in[0].s, i);
+
+		if (to >= 0)
+			c->out[0].x[to] = c->in[0].x[i];
+	}
+	return true;
+}

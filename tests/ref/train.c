@@ -1,0 +1,277 @@
+/* Training by interpretation. */
+#include "tests/ref/train.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/cpu/cpu.h"
+#include "ir/base/infile.h"
+#include "ir/text/text.h"
+#include "passes/passes.h"
+
+/* ---- the graph ---- */
+
+/* For the importer: what does a part of the model fold to? */
+static bool
+fold_part(void *of, Graph *g, Diag *quiet)
+{
+	struct run *r = of;
+	const struct dump_request none = { 0 };
+	Pass p = { .target = &target_cpu, .diag = quiet, .opt = &r->cli.opt,
+	           .keep = r->arena };
+
+	return pass_run(&p, g, "bind,fold", NULL, &none);
+}
+
+static bool
+load(struct run *r)
+{
+	struct import_options o = {
+		.nwish = r->cli.opt.nwish, .wish = r->cli.opt.wish,
+		.nparam = r->cli.opt.nparam, .param = r->cli.opt.param,
+		.untie = r->cli.opt.untie, .loss = r->cli.opt.loss,
+		.batchnorm = r->cli.batchnorm,
+		.fold = fold_part, .fold_of = r,
+	};
+	char *text;
+	size_t n;
+
+	if (!glob_match("*.ck", r->cli.model)) {
+		r->g = onnx_import(r->cli.model, &o, r->diag, &r->file);
+		return r->g != NULL;
+	}
+	text = infile_read(r->cli.model, 1 << 28, &n, r->arena, r->diag);
+	if (text)
+		r->g = text_parse(r->cli.model, text, n, r->diag);
+	return r->g != NULL;
+}
+
+static bool
+compile(struct run *r)
+{
+	Pass p = { .target = &target_cpu, .diag = r->diag, .opt = &r->cli.opt,
+	           .keep = r->arena };
+	const struct dump_request dump = { NULL, NULL };
+	const char *stop = r->cli.stop_after ? r->cli.stop_after : "optim";
+	bool ok;
+
+	if (!load(r))
+		return false;
+	if (glob_match("*.ck", r->cli.model) && !r->cli.passes
+	    && !r->cli.stop_after)
+		return true;
+	ok = pass_run(&p, r->g, r->cli.passes, stop, &dump);
+	graph_free(p.reference);
+	return ok;
+}
+
+int
+run_open(struct run *r, int argc, char **argv)
+{
+	int status;
+
+	r->arena = arena_new();
+	status = cli_parse(&r->cli, argc, argv, r->arena, stdout, stderr);
+	if (status != CLI_GO)
+		return status;
+	r->diag = diag_new(argv[0], stderr);
+	if (!compile(r))
+		return 1;
+	r->s = spmd_new(r->g);
+	if (r->g->props & P_PLACED)
+		spmd_place(r->s);
+	r->env = *interp_env(spmd_rank(r->s, 0));
+	return 0;
+}
+
+void
+run_close(struct run *r)
+{
+	spmd_free(r->s);
+	graph_free(r->g);
+	onnx_close(r->file);
+	diag_free(r->diag);
+	arena_free(r->arena);
+}
+
+/* ---- contents ---- */
+
+FILE *
+run_file(struct run *r, const char *name, const char *mode)
+{
+	FILE *f = fopen(arena_printf(r->arena, "%s/%s", r->dir, name), mode);
+
+	if (f == NULL) {
+		fprintf(stderr, "%s/%s: %s\n", r->dir, name, strerror(errno));
+		exit(1);
+	}
+	return f;
+}
+
+static int64_t
+whole_elements(const struct run *r, ValId v)
+{
+	Shape s = spmd_shape(r->g, v);
+
+	return shape_nelem(&s);
+}
+
+static bool
+load_input(struct run *r, const char *name, const char *path)
+{
+	ValId v = val_find(r->g, name);
+	int64_t n = v ? whole_elements(r, v) : -1;
+	FILE *f = fopen(path, "rb");
+	size_t size;
+	char *raw;
+
+	if (f == NULL || n < 0) {
+		fprintf(stderr, "input %s: %s\n", name,
+		        f ? "no such value" : strerror(errno));
+		return false;
+	}
+	size = (size_t)n * (size_t)dtype_info[r->g->val[v].dt].nbytes;
+	raw = arena_alloc(r->arena, size + 1);
+	if (fread(raw, 1, size + 1, f) != size) {
+		fprintf(stderr, "%s is not %zu bytes\n", path, size);
+		fclose(f);
+		return false;
+	}
+	fclose(f);
+	spmd_load(r->s, v, raw);
+	return true;
+}
+
+static double
+noise(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (*state >> 8) / 8388608.0 - 1;
+}
+
+/* Integers are below that number. */
+static void
+fill(struct run *r, ValId v, int64_t below)
+{
+	const Val *p = &r->g->val[v];
+	int64_t n = whole_elements(r, v);
+	double *x = arena_array(r->arena, (size_t)n + 1, sizeof *x);
+	uint32_t state = 2166136261u;
+
+	for (const char *s = p->name; *s; s++)
+		state = (state ^ (unsigned char)*s) * 16777619u;
+	for (int64_t i = 0; i < n; i++) {
+		x[i] = noise(&state);
+		if (dtype_info[p->dt].cls != 'f')
+			x[i] = (double)(int64_t)((x[i] + 1) / 2
+			                         * (double)below);
+	}
+	spmd_set(r->s, v, x);
+}
+
+void
+run_fill(struct run *r)
+{
+	FOR_VALS (v, r->g) {
+		ValId id = val_id(r->g, v);
+
+		if ((v->kind == V_INPUT || v->kind == V_PARAM
+		     || v->kind == V_BUFFER)
+		    && interp_get(spmd_rank(r->s, 0), id) == NULL)
+			fill(r, id, 2);
+	}
+}
+
+static void
+read_number(struct run *r, const char *line)
+{
+	struct interp_env *e = &r->env;
+	const struct { const char *name; double *x; } number[] = {
+		{ "lr", &e->lr }, { "beta1", &e->beta1 },
+		{ "beta2", &e->beta2 }, { "eps", &e->eps },
+		{ "weight_decay", &e->weight_decay }, { "clip", &e->clip },
+		{ "momentum", &e->momentum },
+	};
+	char name[64];
+	double x;
+
+	if (sscanf(line, "%63s %lf", name, &x) != 2)
+		return;
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+		if (strcmp(name, number[i].name) == 0)
+			*number[i].x = x;
+}
+
+bool
+run_setup(struct run *r)
+{
+	FILE *f = run_file(r, "setup", "r");
+	char line[4096], name[1024], path[1024];
+	int64_t below;
+	bool ok = true;
+
+	while (fgets(line, sizeof line, f)) {
+		if (sscanf(line, "input %1023s %1023s", name, path) == 2)
+			ok &= load_input(r, name, path);
+		else if (sscanf(line, "below %1023s %" SCNd64, name, &below)
+		         == 2 && val_find(r->g, name))
+			fill(r, val_find(r->g, name), below);
+		else
+			read_number(r, line);
+		sscanf(line, "steps %d", &r->steps);
+		sscanf(line, "seed %" SCNu64, &r->env.seed);
+	}
+	fclose(f);
+	return ok;
+}
+
+double *
+run_get(struct run *r, ValId v)
+{
+	int64_t n = whole_elements(r, v);
+	double *x = arena_array(r->arena, (size_t)n + 1, sizeof *x);
+
+	if (spmd_get(r->s, v, x))
+		return x;
+	fprintf(stderr, "%s\n", spmd_error(r->s));
+	return NULL;
+}
+
+/* ---- steps ---- */
+
+/* The first node that runs once a step instead of once a micro-batch. */
+static NodeId
+first_update(const Graph *g)
+{
+	NodeId n = 1;
+
+	while (n < g->nnode && g->node[n].phase != PH_UPDATE)
+		n++;
+	return n;
+}
+
+bool
+run_step(struct run *r, int step)
+{
+	NodeId update = first_update(r->g), end = r->g->nnode;
+	int64_t nmicro = r->cli.opt.grad_accum;
+	bool ok = true;
+
+	r->env.step = (uint64_t)step;
+	for (int64_t m = 0; ok && m < (nmicro > 1 ? nmicro : 1); m++) {
+		r->env.micro = (uint32_t)m;
+		spmd_set_env(r->s, &r->env);
+		ok = spmd_run(r->s, 1, update);
+		if (ok)
+			spmd_carry_over(r->s, 1, update);
+	}
+	ok = ok && spmd_run(r->s, update, end);
+	if (ok)
+		spmd_carry_over(r->s, update, end);
+	else
+		fprintf(stderr, "%s\n", spmd_error(r->s));
+	return ok;
+}

@@ -1,0 +1,42 @@
+/* Training by interpretation: what the importer and the passes made of a
+ * model, on as many ranks as its graph has, and without a line of generated
+ * code.
+ */
+#ifndef TESTS_REF_TRAIN_H
+#define TESTS_REF_TRAIN_H
+
+#include "frontend/driver/opts.h"
+#include "frontend/import/import.h"
+#include "tests/ref/spmd.h"
+
+struct run {
+	const char *dir;                /* of the file `setup` and of results */
+	Arena *arena;
+	Diag *diag;
+	struct cli cli;
+	struct onnx_file *file;         /* contents that the graph points to */
+	Graph *g;
+	struct spmd *s;
+	struct interp_env env;
+	int steps;
+};
+
+/* A file of DIR; ends the program if it cannot be. */
+FILE *run_file(struct run *, const char *name, const char *mode);
+/* argv: a name and ckc's arguments.  Of a graph in text passes run only if an
+ * argument asks for some.  0 or an exit status, after which run_close is
+ * still right. */
+int run_open(struct run *, int argc, char **argv);
+/* Lines of DIR/setup: "input NAME FILE" (raw elements in the input's dtype),
+ * "below NAME N", "steps N", "seed N", "lr X", "clip X", "beta1 X", ... */
+bool run_setup(struct run *);
+/* Random numbers for what has no contents: what has the same name gets the
+ * same; integers are below what `setup` says, or 2. */
+void run_fill(struct run *);
+/* One step; every micro-batch is the same one. */
+bool run_step(struct run *, int step);
+/* The whole contents in the run's arena; NULL after a message. */
+double *run_get(struct run *, ValId);
+void run_close(struct run *);
+
+#endif
