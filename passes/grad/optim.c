@@ -1,12 +1,13 @@
 /* The update: one optimizer step per trained parameter, in the order in which
  * gradients appear.
  *
- *     g -> [accumulate] -> [grad_norm over all] -> the optimizer's op
+ *     g -> [accumulate] -> [sum over ranks] -> [grad_norm over all]
+ *                                           -> the optimizer's op
  *
  * accumulate stands right behind its gradient and belongs to the backward
  * phase, because it runs for every micro-batch; the phase update runs for
  * the last one only.  grad_norm is there so that clipping can be chosen at
- * run time.
+ * run time.  What is between ranks: reduce.c.
  *
  * With update-in-backward each update follows its gradient, so that the
  * gradient's memory is free again at once.  It overwrites the parameter, so
@@ -24,14 +25,9 @@
  * gives   P_UPD
  * cost    linear in operands
  */
-#include "passes/pass.h"
+#include "passes/grad/reduce.h"
 
 #include <string.h>
-
-struct update {
-	ValId param, grad;
-	NodeId after;           /* may run behind this node */
-};
 
 struct optim {
 	Pass *p;
@@ -39,6 +35,9 @@ struct optim {
 	struct update *u;       /* in order of the gradients */
 	uint32_t n;
 	bool early;             /* update in backward */
+	NodeId end;             /* nodes from here on are new: */
+	NodeId *after;          /* they go behind these */
+	size_t nafter, cap;
 };
 
 /* ---- what there is to update ---- */
@@ -62,6 +61,19 @@ find_gradients(struct optim *o)
 		}
 }
 
+/* What was appended since the last call goes behind node `at`. */
+static void
+put_behind(struct optim *o, NodeId at)
+{
+	size_t n = o->g->nnode - o->end;
+
+	o->after = arena_grow(o->p->scratch, o->after, o->nafter, &o->cap, n,
+	                      sizeof *o->after);
+	while (o->nafter < n)
+		o->after[o->nafter++] = at;
+}
+
+/* It lies on ranks as the parameter does. */
 static ValId
 new_state(Graph *g, ValId param, const char *prefix, const char *state,
           Shape shape)
@@ -77,6 +89,8 @@ new_state(Graph *g, ValId param, const char *prefix, const char *state,
 	v = val_new(g, V_STATE, name, dt, shape);
 	g->val[v].param = param;
 	g->val[v].state = state;
+	if (g->val[param].split.kind == SPLIT_S)
+		g->val[v].split = g->val[param].split;
 	return v;
 }
 
@@ -96,26 +110,14 @@ add_accumulate(struct optim *o, struct update *u)
 	g->node[g->nnode - 1].phase = PH_BACKWARD;
 	val_rename(g, acc, arena_printf(g->arena, "%s.next",
 	                                g->val[in[0]].name));
+	if (reduce_wanted(g, u))
+		g->val[in[0]].split.kind = SPLIT_P;
+	g->val[acc].split = g->val[in[0]].split;
 	g->val[acc].param = u->param;
 	g->val[acc].grad_of = g->val[u->grad].grad_of;
 	g->val[u->grad].param = 0;
 	u->grad = acc;
 	return true;
-}
-
-static ValId
-add_norm(struct optim *o)
-{
-	ValId *in = arena_array(o->p->scratch, o->n, sizeof *in), norm;
-
-	for (uint32_t i = 0; i < o->n; i++)
-		in[i] = o->u[i].grad;
-	norm = emit_op(o->g, o->p->diag, OP_GRAD_NORM, (int)o->n, in, NULL, 0);
-	if (norm) {
-		val_rename(o->g, norm, "grad_norm");
-		o->g->node[o->g->nnode - 1].phase = PH_UPDATE;
-	}
-	return norm;
 }
 
 /* The new values of what an update overwrites.  A state that is not kept has
@@ -135,6 +137,7 @@ name_outputs(Graph *g, const ValId *in)
 		}
 		val_rename(g, n->out[k], arena_printf(g->arena, "%s.next",
 		                                      g->val[old].name));
+		g->val[n->out[k]].split = g->val[old].split;
 	}
 }
 
@@ -251,11 +254,12 @@ settle(Graph *g, Arena *scratch)
 	graph_reorder(g, order, n);
 }
 
-/* Nodes from `end` on go behind the node in after[]. */
+/* New nodes go where they belong. */
 static void
-put_in_order(struct optim *o, NodeId end, const NodeId *after)
+put_in_order(struct optim *o)
 {
 	Graph *g = o->g;
+	NodeId end = o->end;
 	uint32_t extra = g->nnode - end, n = 0;
 	NodeId *order = arena_array(o->p->scratch, g->nnode, sizeof *order);
 	NodeId *next = arena_array(o->p->scratch, extra + 1, sizeof *next);
@@ -263,8 +267,8 @@ put_in_order(struct optim *o, NodeId end, const NodeId *after)
 
 	/* lists of new nodes by place, filled from the back */
 	for (NodeId i = g->nnode - 1; i >= end; i--) {
-		next[i - end] = first[after[i - end]];
-		first[after[i - end]] = i;
+		next[i - end] = first[o->after[i - end]];
+		first[o->after[i - end]] = i;
 	}
 	for (NodeId i = 1; i < end; i++) {
 		order[n++] = i;
@@ -274,38 +278,51 @@ put_in_order(struct optim *o, NodeId end, const NodeId *after)
 	graph_reorder(g, order, n);
 }
 
+/* Gradients become complete: over micro-batches, then over ranks. */
+static bool
+complete_gradients(struct optim *o)
+{
+	Diag *d = o->p->diag;
+
+	for (uint32_t i = 0; i < o->n; i++) {
+		if (o->p->opt->grad_accum > 1 && !add_accumulate(o, &o->u[i]))
+			return false;
+		if (o->early && reduce_wanted(o->g, &o->u[i])
+		    && !reduce_alone(o->g, d, &o->u[i], PH_BACKWARD))
+			return false;
+		put_behind(o, o->u[i].after);
+	}
+	if (!o->early
+	    && !reduce_all(o->g, d, o->p->scratch, o->u, o->n))
+		return false;
+	put_behind(o, o->end - 1);
+	return true;
+}
+
 static bool
 build(struct optim *o)
 {
 	Graph *g = o->g;
-	NodeId end = g->nnode, *after;
 	ValId norm = 0;
-	uint32_t n = 0;
+	bool update = o->p->opt->optimizer != OPT_NONE && o->n > 0;
 
-	after = arena_array(o->p->scratch, 2 * (size_t)o->n + 2,
-	                    sizeof *after);
-	if (o->p->opt->grad_accum > 1)
-		for (uint32_t i = 0; i < o->n; i++) {
-			after[n++] = o->u[i].after;
-			if (!add_accumulate(o, &o->u[i]))
-				return false;
-		}
-	if (o->p->opt->optimizer == OPT_NONE || o->n == 0) {
-		put_in_order(o, end, after);
-		return true;
-	}
-	if (!o->early) {
-		after[n++] = end - 1;
-		norm = add_norm(o);
+	o->end = g->nnode;
+	if (!reduce_check(g, o->p->diag, o->u, o->n,
+	                  o->p->opt->optimizer == OPT_ADAFACTOR)
+	    || !complete_gradients(o))
+		return false;
+	if (update && !o->early) {
+		norm = reduce_norm(g, o->p->diag, o->p->scratch, o->u, o->n);
 		if (!norm)
 			return false;
+		put_behind(o, o->end - 1);
 	}
-	for (uint32_t i = 0; i < o->n; i++) {
-		after[n++] = o->early ? o->u[i].after : end - 1;
+	for (uint32_t i = 0; update && i < o->n; i++) {
 		if (!add_update(o, &o->u[i], norm))
 			return false;
+		put_behind(o, o->early ? o->u[i].after : o->end - 1);
 	}
-	put_in_order(o, end, after);
+	put_in_order(o);
 	if (o->early)
 		settle(g, o->p->scratch);
 	return true;

@@ -1,0 +1,288 @@
+/* Gradients of a sharded graph are added up over ranks where a parameter is
+ * whole and each rank has done a part of what reads it.
+ *
+ * Once per step, behind accumulation: sums over micro-batches and over ranks
+ * may change places.  Small gradients go together, because a message costs as
+ * much time as many bytes do: flat, one behind the other, they are one
+ * operand, and the results are views of its sum (DDP's buckets, Li et al.
+ * 2020).
+ *
+ * What is decided follows from the parameters' states; gradients may not say
+ * yet how they lie.
+ */
+#include "passes/grad/reduce.h"
+
+/* Gradients below it share a collective.  At 1 MiB a link of 10 GB/s takes
+ * 100 us, far more than a message's start. */
+enum { SMALL_BYTES = 1 << 20 };
+
+/* ---- what is refused ---- */
+
+static bool
+check_one(const Graph *g, Diag *d, const struct update *u)
+{
+	const Val *p = &g->val[u->param];
+	SplitKind grad = g->val[u->grad].split.kind;
+	bool cut = p->split.kind == SPLIT_S;
+
+	if (p->split.kind == SPLIT_P)
+		return diag_error(d, "trained parameter '%s': expected whole "
+		                  "or cut, found a summand on each rank",
+		                  p->name);
+	if (grad == SPLIT_P && p->split.kind != SPLIT_R)
+		return diag_error(d, "trained parameter '%s': its gradient is "
+		                  "a summand on each rank and nothing adds it "
+		                  "up", p->name);
+	if (cut ? grad == SPLIT_R : grad == SPLIT_S)
+		return diag_error(d, "trained parameter '%s' is %s and its "
+		                  "gradient is %s", p->name,
+		                  cut ? "cut" : "whole", cut ? "whole" : "cut");
+	return true;
+}
+
+bool
+reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n,
+             bool means)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const Val *p = &g->val[u[i].param];
+
+		if (!check_one(g, d, &u[i]))
+			return false;
+		if (means && p->split.kind == SPLIT_S)
+			return diag_error(d, "Adafactor takes means over all "
+			                  "of a parameter, but '%s' is cut "
+			                  "over %lld ranks; try --optimizer "
+			                  "adamw", p->name,
+			                  (long long)g->ranks);
+	}
+	return true;
+}
+
+/* ---- sums over ranks ---- */
+
+bool
+reduce_wanted(const Graph *g, const struct update *u)
+{
+	return g->ranks > 0 && g->val[u->param].split.kind == SPLIT_R;
+}
+
+static ValId
+sum_ranks(Graph *g, Diag *d, ValId x, NodeId like, Phase phase)
+{
+	ValId y = emit_op(g, d, OP_ALL_REDUCE, 1, &x, NULL, like);
+
+	if (y)
+		g->node[g->nnode - 1].phase = phase;
+	return y;
+}
+
+/* The complete gradient is `sum`. */
+static bool
+take_sum(Graph *g, struct update *u, ValId sum)
+{
+	if (!sum)
+		return false;
+	val_rename(g, sum, arena_printf(g->arena, "%s.sum",
+	                                g->val[u->grad].name));
+	g->val[sum].param = u->param;
+	g->val[sum].grad_of = g->val[u->grad].grad_of;
+	g->val[u->grad].param = 0;
+	u->grad = sum;
+	return true;
+}
+
+bool
+reduce_alone(Graph *g, Diag *d, struct update *u, Phase phase)
+{
+	return take_sum(g, u, sum_ranks(g, d, u->grad, u->after, phase));
+}
+
+static ValId
+reshape(Graph *g, Diag *d, ValId x, const Shape *to, SplitKind kind)
+{
+	Attr a = attr_reshape(to);
+	ValId y;
+
+	if (x == 0 || shape_eq(&g->val[x].shape, to))
+		return x;
+	y = emit_op(g, d, OP_RESHAPE, 1, &x, &a, 0);
+	if (y) {
+		g->node[g->nnode - 1].phase = PH_UPDATE;
+		g->val[y].split.kind = kind;
+	}
+	return y;
+}
+
+/* n elements of a line from `start` on. */
+static ValId
+stretch(Graph *g, Diag *d, ValId line, int64_t start, int64_t n)
+{
+	Node *s = node_new(g, OP_SLICE, 1, &line, 1, 0);
+	Val *v = &g->val[s->out[0]];
+
+	s->phase = PH_UPDATE;
+	s->attr.SLICE.start = (IntList){ 1, { start } };
+	s->attr.SLICE.step = (IntList){ 1, { 1 } };
+	v->dt = g->val[line].dt;
+	v->shape = SHAPE(n);
+	return shape_infer(g, d, s) ? s->out[0] : 0;
+}
+
+/* Those n gradients, of one type, in one collective. */
+static bool
+reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u, int n)
+{
+	ValId *in = arena_array(scratch, (size_t)n, sizeof *in), line;
+	int64_t start = 0;
+
+	for (int i = 0; i < n; i++) {
+		Shape flat = SHAPE(val_nelem(&g->val[u[i]->grad]));
+
+		in[i] = reshape(g, d, u[i]->grad, &flat, SPLIT_P);
+		if (!in[i])
+			return false;
+	}
+	line = emit_op(g, d, OP_CONCAT, n, in, NULL, 0);
+	if (!line)
+		return false;
+	val_rename(g, line, "grads");
+	g->val[line].split.kind = SPLIT_P;
+	g->node[g->nnode - 1].phase = PH_UPDATE;
+	line = sum_ranks(g, d, line, 0, PH_UPDATE);
+	if (!line)
+		return false;
+	val_rename(g, line, "grads.sum");
+	for (int i = 0; i < n; i++) {
+		Shape shape = g->val[u[i]->grad].shape;
+		int64_t extent = shape_nelem(&shape);
+		ValId sum = stretch(g, d, line, start, extent);
+
+		sum = reshape(g, d, sum, &shape, SPLIT_I);
+		if (!take_sum(g, u[i], sum))
+			return false;
+		start += extent;
+	}
+	return true;
+}
+
+static bool
+is_small(const Graph *g, const struct update *u, DType dt)
+{
+	const Val *v = &g->val[u->grad];
+
+	return reduce_wanted(g, u) && v->dt == dt
+		&& val_data_bytes(v) < SMALL_BYTES;
+}
+
+bool
+reduce_all(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n)
+{
+	struct update **small = arena_array(scratch, n + 1, sizeof *small);
+
+	for (int dt = DT_NONE + 1; dt < DT_COUNT; dt++) {
+		int nsmall = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			if (is_small(g, &u[i], (DType)dt))
+				small[nsmall++] = &u[i];
+		if (nsmall > 1
+		    && !reduce_line(g, d, scratch, small, nsmall))
+			return false;
+		for (uint32_t i = 0; i < n; i++)
+			if (reduce_wanted(g, &u[i])
+			    && g->val[u[i].grad].dt == (DType)dt
+			    && (nsmall < 2 || !is_small(g, &u[i], (DType)dt))
+			    && !reduce_alone(g, d, &u[i], PH_UPDATE))
+				return false;
+	}
+	return true;
+}
+
+/* ---- the norm ---- */
+
+static ValId
+scalar_op(Graph *g, Diag *d, Op op, int n, const ValId *in)
+{
+	ValId y = emit_op(g, d, op, n, in, NULL, 0);
+
+	if (y) {
+		g->node[g->nnode - 1].phase = PH_UPDATE;
+		g->val[y].split.kind = SPLIT_P;
+	}
+	return y;
+}
+
+/* Squares of gradients that are cut and of which `shared` ranks have the
+ * same; of each of them its share. */
+static ValId
+squares(Graph *g, Diag *d, const ValId *in, int n, int64_t shared)
+{
+	ValId y = scalar_op(g, d, OP_SUM_SQUARES, n, in);
+	ValId by[2] = { y };
+
+	if (!y || shared == 1)
+		return y;
+	by[1] = val_scalar(g, DT_F32, 1 / (double)shared);
+	return scalar_op(g, d, OP_MUL, 2, by);
+}
+
+/* Those of all that are cut, this rank's part; 0: none is, or *ok is false. */
+static ValId
+cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
+            uint32_t n, bool *ok)
+{
+	ValId *in = arena_array(scratch, n, sizeof *in), sum[2] = { 0 };
+
+	for (int64_t shared = 1; shared <= g->ranks && *ok; shared++) {
+		int m = 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			const Split *s = &g->val[u[i].param].split;
+
+			if (s->kind == SPLIT_S && s->shared == shared)
+				in[m++] = u[i].grad;
+		}
+		if (m == 0)
+			continue;
+		sum[1] = squares(g, d, in, m, shared);
+		*ok = sum[1] != 0;
+		if (*ok && sum[0]) {
+			sum[0] = scalar_op(g, d, OP_ADD, 2, sum);
+			*ok = sum[0] != 0;
+		} else {
+			sum[0] = sum[1];
+		}
+	}
+	return sum[0];
+}
+
+ValId
+reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
+            uint32_t n)
+{
+	ValId *in = arena_array(scratch, (size_t)n + 1, sizeof *in), sum = 0;
+	Attr a = attr_default(OP_GRAD_NORM);
+	bool ok = true;
+	int nin = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (g->val[u[i].param].split.kind != SPLIT_S)
+			in[nin++] = u[i].grad;
+	if (g->ranks > 0)
+		sum = cut_squares(g, d, scratch, u, n, &ok);
+	if (sum) {
+		sum = sum_ranks(g, d, sum, 0, PH_UPDATE);
+		ok = sum != 0;
+		in[nin++] = sum;
+		a.GRAD_NORM.sums = 1;
+	}
+	if (!ok)
+		return 0;
+	sum = emit_op(g, d, OP_GRAD_NORM, nin, in, &a, 0);
+	if (sum) {
+		val_rename(g, sum, "grad_norm");
+		g->node[g->nnode - 1].phase = PH_UPDATE;
+	}
+	return sum;
+}

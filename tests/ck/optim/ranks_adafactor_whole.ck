@@ -1,0 +1,13 @@
+# Of whole parameters Adafactor takes means on every rank alike.
+# run: --passes=optim --optimizer adafactor
+graph @f {
+	ranks 2
+	props canon loss bwd
+	param %b: f32[3,4] split r
+	%z: f32[] = fill {shape=[], value=0}
+	%loss output = copy %z
+	%db: f32[3,4] param %b = fill {shape=[3,4], value=1} @backward
+	loss %loss
+}
+# check: %db.sum: f32[3,4] param %b = all_reduce %db @update
+# check: = adafactor %b, %db.sum, %adafactor.row.b, %adafactor.col.b, %grad_norm @update

@@ -1,0 +1,12 @@
+# A gradient is not cut where its parameter is whole.
+# run: --passes=optim
+# error: trained parameter 'w' is whole and its gradient is cut
+graph @f {
+	ranks 2
+	props canon loss bwd
+	param %w: f32[4]
+	%z: f32[] = fill {shape=[], value=0}
+	%loss output = copy %z
+	%dw: f32[4] split 0 [8] param %w = fill {shape=[4], value=1} @backward
+	loss %loss
+}

@@ -1,0 +1,12 @@
+# The gradient of a parameter in state I is complete; nothing adds it up.
+# run: --passes=optim
+# error: trained parameter 'w': its gradient is a summand on each rank and nothing adds it up
+graph @f {
+	ranks 2
+	props canon loss bwd
+	param %w: f32[4]
+	%z: f32[] = fill {shape=[], value=0}
+	%loss output = copy %z
+	%dw: f32[4] split p param %w = fill {shape=[4], value=1} @backward
+	loss %loss
+}

@@ -1,0 +1,12 @@
+# A trained parameter is not a summand on each rank.
+# run: --passes=optim
+# error: trained parameter 'w': expected whole or cut, found a summand on each rank
+graph @f {
+	ranks 2
+	props canon loss bwd
+	param %w: f32[4] split p
+	%z: f32[] = fill {shape=[], value=0}
+	%loss output = copy %z
+	%dw: f32[4] param %w = fill {shape=[4], value=1} @backward
+	loss %loss
+}
