@@ -384,7 +384,7 @@ OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(), RULES
 OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(from, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm, none))
 OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT), RULES(gathered, none, none, copy, none, comm), EMIT(comm, none))
 OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(part, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats, none))
-OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, none), EMIT(sum_squares, none))
+OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares, none))
 #undef CUT
 
 #undef OP

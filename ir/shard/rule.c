@@ -122,6 +122,21 @@ shard_update(struct shard_rule *c)
 	return true;
 }
 
+/* Of pieces alone: of what is whole every rank would add its own. */
+bool
+shard_squares(struct shard_rule *c)
+{
+	if (!c->stated)
+		return false;
+	for (int k = 0; k < c->nin; k++) {
+		if (c->stated[k].kind != SPLIT_S)
+			return false;
+		c->at[k] = c->stated[k];
+	}
+	c->at[c->nin].kind = SPLIT_P;
+	return true;
+}
+
 /* The axis of the attribute stays whole. */
 static bool
 keep_axis(struct shard_rule *c, int64_t axis, int rank)
