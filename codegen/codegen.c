@@ -8,6 +8,7 @@
 #include "codegen/codegen.h"
 #include "codegen/cc.h"
 #include "codegen/cpu/cpu.h"
+#include "codegen/ranks.h"
 #include "codegen/tables.h"
 #include "ir/base/hash.h"
 #include "ir/base/outfile.h"
@@ -76,6 +77,8 @@ step_kernel(struct emit *e, struct kernels *k, struct program *p, int64_t i)
 	e->nconst = 0;
 	if (!cpu_emit(e, n))
 		return false;
+	if (ranks_moves(p, i))
+		return true;
 	p->kernel[i] = kernel_add(k, e->arena, n->op, body.s ? body.s : "");
 	p->nconst[i] = e->nconst;
 	p->constant[i] = arena_copy(e->arena, e->constant, sizeof e->constant);
@@ -157,7 +160,7 @@ emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
 	int nprogram = ref && ref_plan ? 2 : 1;
 
 	*s = tables_shared(o->arena, g, plan, ref_plan);
-	if (!check_updates(g, o->arena, d)
+	if (!check_updates(g, o->arena, d) || !ranks_check(g, d)
 	    || !tables_program(&prog[0], o->arena, g, plan, s, d))
 		return false;
 	if (nprogram == 2 &&

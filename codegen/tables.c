@@ -1,6 +1,7 @@
 /* The constant tables of a compiled model: tensors, arguments, steps, library.
  */
 #include "codegen/codegen.h"
+#include "codegen/ranks.h"
 #include "codegen/tables.h"
 
 #include <inttypes.h>
@@ -123,7 +124,7 @@ twin_of(const struct program *p, int64_t i, const struct program *other)
 static void
 emit_tensor(struct out *o, const struct program *p, int64_t i,
             const struct program *other, const struct shared *s,
-            const bool *shifted)
+            const struct ranks *ranks, const bool *shifted)
 {
 	int64_t at = p->plan_tensor[i];
 	const struct plan_tensor *t = at >= 0 ? &p->plan->tensor[at] : NULL;
@@ -158,7 +159,7 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	emit_numbers(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
 	emit_numbers(o, v->stride, id ? v->shape.rank : 0);
-	out_put(o, " },\n");
+	out_put(o, ", %s },\n", ranks_split(ranks, o->arena, &v->split));
 }
 
 static int64_t
@@ -201,20 +202,27 @@ emit_args(struct out *o, const struct program *p, const struct plan_step *st,
 	return true;
 }
 
+/* A view does not. */
+static bool
+does_work(const struct program *p, int64_t i)
+{
+	return p->kernel[i] || ranks_moves(p, i);
+}
+
 static bool
 emit_program(struct out *o, const struct program *p, int which,
              const struct program *other, const struct shared *s,
-             const bool *shifted, Diag *d)
+             const struct ranks *ranks, const bool *shifted, Diag *d)
 {
 	const Plan *plan = p->plan;
-	uint32_t narg = 0, nconst = 0;
+	uint32_t narg = 0, nconst = 0, ncomm = 0;
 
 	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
 	for (int64_t i = 0; i < p->ntensor; i++)
-		emit_tensor(o, p, i, other, s, shifted);
+		emit_tensor(o, p, i, other, s, ranks, shifted);
 	out_put(o, "};\n\nstatic const int32_t arg%d[] = {\n", which);
 	for (int64_t i = 0; i < plan->nstep; i++)
-		if (p->kernel[i] &&
+		if (does_work(p, i) &&
 		    !emit_args(o, p, &plan->step[i], &narg, d))
 			return false;
 	out_put(o, "-1\n};\n\nstatic const int64_t constant%d[] = {\n\t",
@@ -222,15 +230,16 @@ emit_program(struct out *o, const struct program *p, int which,
 	for (int64_t i = 0; i < plan->nstep; i++)
 		for (int k = 0; k < p->nconst[i]; k++)
 			out_put(o, "%" PRId64 ", ", p->constant[i][k]);
-	out_put(o, "0\n};\n\nstatic const struct ckr_step step%d[] = {\n",
-	        which);
+	out_put(o, "0\n};\n");
+	ranks_emit_comm(o, ranks, p, which);
+	out_put(o, "\nstatic const struct ckr_step step%d[] = {\n", which);
 	narg = 0;
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		const struct plan_step *st = &plan->step[i];
 		const Node *n = &p->g->node[st->gnode];
 		uint32_t args = 0;
 
-		if (p->kernel[i])
+		if (does_work(p, i))
 			args = (uint32_t)(n->nin + n->nout) +
 			       (scratch_of(p, st) >= 0);
 		out_put(o, "\t{ %s, ", p->kernel[i] ? p->kernel[i] : "NULL");
@@ -242,9 +251,12 @@ emit_program(struct out *o, const struct program *p, int which,
 			out_put(o, "%s", k ? " \",\" " : "");
 			out_literal(o, st->onnx[k]);
 		}
-		out_put(o, ",\n\t  %u, %u, %u, %d, %d, %.17g, %.17g, %.9g },\n",
-		        narg, args, nconst, p->nconst[i], (int)st->phase,
-		        st->flops, st->bytes, st->seconds);
+		out_put(o, ",\n\t  %u, %u, %u, %d, %d, %.17g, %.17g, %.9g, %s "
+		        "},\n", narg, args, nconst, p->nconst[i],
+		        (int)st->phase, st->flops, st->bytes, st->seconds,
+		        ranks_moves(p, i)
+		        ? arena_printf(o->arena, "&comm%d[%u]", which, ncomm++)
+		        : "NULL");
 		narg += args;
 		nconst += (uint32_t)p->nconst[i];
 	}
@@ -332,12 +344,16 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 {
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;
+	struct ranks ranks = { 0 };
 	bool *shifted = arena_array(o->arena, g->nval, sizeof *shifted);
 
 	FOR_NODES (n, g)
 		if (labels_of(n))
 			mark_shifted(g, labels_of(n), false, shifted,
 			             arena_array(o->arena, g->nval, 1));
+	for (int i = 0; i < nprogram; i++)
+		ranks_collect(&ranks, o->arena, &p[i]);
+	ranks_emit(o, &ranks);
 	for (int i = 0; i < nprogram; i++) {
 		/* values of the reference beyond g are never inputs */
 		if (p[i].g->nval > g->nval) {
@@ -349,7 +365,7 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 		}
 		if (!emit_program(o, &p[i], i,
 		                  i == 0 && nprogram > 1 ? &p[1] : NULL, s,
-		                  shifted, d))
+		                  &ranks, shifted, d))
 			return false;
 	}
 	if (!emit_holes(o, p, opt, d))
@@ -384,6 +400,8 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 	if (nblocked)
 		out_put(o, "\t.blocked = blocked,\n\t.nblocked = %d,\n",
 		        nblocked);
+	if (g->ranks > 1)
+		out_put(o, "\t.ranks = %" PRId64 ",\n", g->ranks);
 	out_put(o, "};\n");
 	return true;
 }

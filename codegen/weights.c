@@ -23,12 +23,24 @@ is_weight(const Val *v)
 	return v->kind == V_PARAM || v->kind == V_BUFFER;
 }
 
+/* Files hold whole values. */
+static Val
+whole(const Val *v)
+{
+	Val w = *v;
+
+	w.shape = val_whole(v);
+	return w;
+}
+
 bool
 weights_check(const Graph *g, Diag *d)
 {
 	int64_t sum = 0;
 
 	FOR_VALS (v, g) {
+		Val w = whole(v);
+
 		if (!is_weight(v))
 			continue;
 		if (!v->data)
@@ -38,7 +50,7 @@ weights_check(const Graph *g, Diag *d)
 			return diag_error(d, "the name of parameter '%s' is "
 			                  "not UTF-8, which a safetensors file "
 			                  "demands", v->name);
-		if (!add_ok(sum, val_data_bytes(v), &sum))
+		if (!add_ok(sum, val_data_bytes(&w), &sum))
 			return diag_error(d, "the weights are too large");
 	}
 	return true;
@@ -52,11 +64,13 @@ put_header(FILE *f, const Graph *g)
 
 	fputs(MARK, f);
 	FOR_VALS (v, g) {
+		Val w = whole(v);
+
 		if (!is_weight(v))
 			continue;
-		end = at + val_data_bytes(v);
+		end = at + val_data_bytes(&w);
 		st_head_tensor(f, v->name, dtype_info[v->dt].st,
-		               v->shape.rank, v->shape.dim, (uint64_t)at,
+		               w.shape.rank, w.shape.dim, (uint64_t)at,
 		               (uint64_t)end);
 		at = end;
 	}
@@ -88,7 +102,8 @@ write_file(FILE *f, const char *head, size_t nhead, const Graph *g)
 	if (fwrite(size, 1, 8, f) != 8 || fwrite(head, 1, nhead, f) != nhead)
 		return false;
 	FOR_VALS (v, g) {
-		size_t n = is_weight(v) ? (size_t)val_data_bytes(v) : 0;
+		Val w = whole(v);
+		size_t n = is_weight(v) ? (size_t)val_data_bytes(&w) : 0;
 
 		if (n && fwrite(v->data, 1, n, f) != n)
 			return false;

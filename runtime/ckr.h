@@ -120,6 +120,8 @@ ckr_status ckr_tensor(ckr_ctx *ctx, size_t i, struct ckr_info *info);
 ckr_status ckr_find(ckr_ctx *ctx, const char *name, struct ckr_info *info);
 
 struct ckr_memory {
+	/* of a rank, in a model that is cut over several; peak_bytes: of the
+	 * one that took most */
 	uint64_t planned_bytes;         /* peak as the compiler promised it */
 	uint64_t budget_bytes;          /* 0: no budget */
 	uint64_t resident_bytes;        /* parameters, state, inputs, ... */
@@ -130,6 +132,7 @@ struct ckr_memory {
 	uint64_t held_bytes;            /* outside the plan: copies of buffers
 	                                 * that the forward pass writes, so
 	                                 * that a step can be undone */
+	/* of all ranks */
 	uint64_t grown_bytes;           /* growth of the process's anonymous
 	                                 * resident memory since just before
 	                                 * ckr_open took the model's: BLAS,
@@ -142,6 +145,10 @@ ckr_status ckr_memory(ckr_ctx *ctx, struct ckr_memory *memory);
 const char *ckr_blas(const ckr_ctx *ctx);
 const char *ckr_model_name(const ckr_ctx *ctx);
 int ckr_threads(const ckr_ctx *ctx);
+/* Ranks of a model that was cut for tensor parallelism (ckc --tp), all of which
+ * this process carries out in turn; 1: it was not.  Tensors are whole in every
+ * call and file. */
+uint32_t ckr_ranks(const ckr_ctx *ctx);
 /* Micro-batches that one step consumes (ckc --grad-accum). */
 uint32_t ckr_micro_batches(const ckr_ctx *ctx);
 /* "none", "sgd", "sgdm", "adam", "adamw", "lion" or "adafactor". */

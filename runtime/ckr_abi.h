@@ -12,8 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 5
+#define CKR_ABI_VERSION 6
 #define CKR_MAX_RANK 8
+#define CKR_MAX_RANKS 64        /* of a tensor-parallel group */
 
 /* ORDER DT: as runtime/support/dtypes.h, from 1. */
 enum ckr_dtype {
@@ -41,6 +42,42 @@ enum ckr_flag {
 	                         * tokens, not the next tokens */
 };
 
+/* How a tensor lies on the ranks of a tensor-parallel group, if it is not
+ * whole and equal on all: cut, or a summand on each.
+ *
+ * Cut: dims lead..axis, taken as one, are stretches of part[] elements.  Each
+ * is cut into ranks / shared pieces of equal extent, rounded up: what a last
+ * piece lacks is zeros.  `shared` ranks side by side hold the same piece.  A
+ * rank's extents are 1 for dims lead..axis-1 and, for dim axis, those of its
+ * pieces of all stretches, one behind the other. */
+enum ckr_split_kind { CKR_CUT, CKR_SUMMAND };
+
+struct ckr_split {
+	uint8_t kind, axis, lead, npart;
+	uint32_t shared;
+	uint64_t part[CKR_MAX_RANK];
+};
+
+/* What a step without a kernel moves between ranks, from its first operand to
+ * its second; the whole side may have dims lead..axis of any extents.  Sums
+ * are taken in the order of ranks, of 16-bit floats in float32 and rounded
+ * once. */
+enum ckr_comm_kind {
+	CKR_ALL_REDUCE,         /* summands -> whole */
+	CKR_ALL_GATHER,         /* cut -> whole */
+	CKR_REDUCE_SCATTER,     /* summands -> cut */
+	CKR_ALL_TO_ALL,         /* cut -> cut otherwise */
+	CKR_OWN,                /* whole -> cut */
+	CKR_OWN_GRAD            /* cut -> zeros around a rank's piece */
+};
+
+struct ckr_comm {
+	uint8_t kind;
+	uint8_t max;            /* CKR_ALL_REDUCE: the largest, no sum */
+	const struct ckr_split *split;  /* of the cut side, if there is one */
+	const struct ckr_split *to;     /* CKR_ALL_TO_ALL: of the result */
+};
+
 enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_UPDATE };
 
 struct ckr_tensor {
@@ -63,6 +100,8 @@ struct ckr_tensor {
 	uint64_t data;          /* CKR_CONSTANT: where in `constants` */
 	int64_t dim[CKR_MAX_RANK];
 	int64_t stride[CKR_MAX_RANK];   /* in elements */
+	const struct ckr_split *split;  /* all else is one rank's; NULL: whole
+	                                 * and equal on all ranks */
 };
 
 /* A convolution of float32 without padding, on one thread, which the run time
@@ -97,6 +136,7 @@ struct ckr_env {
 	uint64_t seed;
 	uint64_t step;          /* 0-based training step */
 	uint32_t micro, nmicro; /* micro-batch in this step, of how many */
+	uint32_t rank, ranks;   /* this one, of how many */
 	int32_t threads;        /* for num_threads(); at most library.threads */
 	int32_t training;       /* 0: dropout passes its input through */
 	/* hyper-parameters of this step; c1 = 1 - beta1^t, c2 = 1 - beta2^t */
@@ -119,13 +159,15 @@ struct ckr_env {
 typedef void ckr_kernel(void *const *p, const int64_t *c, struct ckr_env *env);
 
 struct ckr_step {
-	ckr_kernel *run;        /* NULL: a view, nothing to do */
+	ckr_kernel *run;        /* NULL: a view or a collective */
 	const char *op;         /* op's name, for traces */
 	const char *origin;     /* ONNX node names, comma separated */
 	uint32_t arg0, narg;    /* in program.arg */
 	uint32_t const0, nconst;        /* in program.constant */
 	int32_t phase;
 	double flops, bytes, sec;       /* the plan's */
+	const struct ckr_comm *comm;    /* after all ranks have come here; NULL:
+	                                 * nothing is moved */
 };
 
 /* One schedule over the same parameters. */
@@ -172,6 +214,8 @@ struct ckr_library {
 	uint32_t nhole;
 	const struct ckr_blocked *blocked;
 	uint32_t nblocked;
+	uint32_t ranks;         /* 0 or 1: the model is not cut; else memory
+	                         * and tensors are one rank's */
 };
 
 #endif

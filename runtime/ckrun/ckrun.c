@@ -346,8 +346,12 @@ print_head(const struct run *r)
 		        (unsigned long long)r->o->threads);
 	if (r->o->quiet)
 		return;
-	printf("%s: optimizer %s, %d thread%s, matrix products by %s\n",
-	       ckr_model_name(r->m), ckr_optimizer(r->m), ckr_threads(r->m),
+	printf("%s: ", ckr_model_name(r->m));
+	if (ckr_ranks(r->m) > 1)
+		printf("%u virtual ranks (tensor parallel), ",
+		       ckr_ranks(r->m));
+	printf("optimizer %s, %d thread%s, matrix products by %s\n",
+	       ckr_optimizer(r->m), ckr_threads(r->m),
 	       ckr_threads(r->m) == 1 ? "" : "s", ckr_blas(r->m));
 	pair_print(&r->data.pair, stdout);
 }
@@ -376,8 +380,9 @@ print_tail(const struct run *r)
 	if (r->o->quiet && !r->o->stats)
 		return;
 	ckr_memory(r->m, &m);
-	printf("peak %llu bytes, planned %llu; the process grew by %llu\n",
+	printf("peak %llu bytes%s, planned %llu; the process grew by %llu\n",
 	       (unsigned long long)m.peak_bytes,
+	       ckr_ranks(r->m) > 1 ? " per rank" : "",
 	       (unsigned long long)m.planned_bytes,
 	       (unsigned long long)m.grown_bytes);
 	if (r->o->stats)

@@ -72,7 +72,7 @@ struct st_entry {
 	const char *name;
 	uint8_t dtype;
 	int rank;
-	const int64_t *dim;
+	int64_t dim[CKR_MAX_RANK];
 };
 
 /* Write the header and reserve the room; entries in any order of data. */

@@ -39,6 +39,8 @@ static void
 fill_info(const ckr_ctx *c, const struct ckr_tensor *t,
           struct ckr_info *info)
 {
+	struct ckr_tensor whole = rt_whole(t);
+
 	*info = (struct ckr_info){
 		.name = t->name, .dtype = dtype_row[t->dtype].text,
 		.kind = kind_text(t), .frozen = t->flags & CKR_FROZEN,
@@ -47,9 +49,9 @@ fill_info(const ckr_ctx *c, const struct ckr_tensor *t,
 		.index = t->kind == CKR_INPUT
 			&& is_index(&c->lib->program[0], t),
 		.rank = t->rank,
-		.nbytes = rt_nelem(t) * dtype_row[t->dtype].nbytes,
+		.nbytes = whole.nbytes,
 	};
-	memcpy(info->dim, t->dim, sizeof(info->dim));
+	memcpy(info->dim, whole.dim, sizeof(info->dim));
 }
 
 ckr_status
@@ -107,15 +109,16 @@ ckr_find(ckr_ctx *c, const char *name, struct ckr_info *info)
 static ckr_status
 check_size(ckr_ctx *c, const struct ckr_tensor *t, size_t nbytes)
 {
-	uint64_t want = rt_nelem(t) * dtype_row[t->dtype].nbytes;
+	struct ckr_tensor whole = rt_whole(t);
 	char shape[128];
 
-	if (want == nbytes)
+	if (whole.nbytes == nbytes)
 		return CKR_OK;
 	return err_set(&c->err, CKR_EARG, "'%s' is %s: expected %llu bytes, "
 	               "got %zu", t->name,
 	               array_text(shape, sizeof(shape), t->dtype, t->rank,
-	                          t->dim), (unsigned long long)want, nbytes);
+	                          whole.dim),
+	               (unsigned long long)whole.nbytes, nbytes);
 }
 
 ckr_status
@@ -128,8 +131,7 @@ ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
 	if (t->kind > CKR_STATE)
 		return err_set(&c->err, CKR_EARG, "'%s' is an output: it "
 		               "cannot be set", t->name);
-	rt_unpack(t, rt_at(c, &c->arena, t), data);
-	return CKR_OK;
+	return rt_put(c, t, data);
 }
 
 ckr_status
@@ -142,8 +144,7 @@ ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 	if (t->kind > CKR_STATE && !c->valid_outputs)
 		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
 		               "before a step has run to its end", t->name);
-	rt_pack(t, rt_at(c, &c->arena, t), data);
-	return CKR_OK;
+	return rt_get(c, &c->plan, t, data);
 }
 
 ckr_status
@@ -156,7 +157,7 @@ ckr_input(ckr_ctx *c, const char *name, void **data)
 	    || !(t->flags & CKR_RESIDENT))
 		return err_set(&c->err, CKR_EARG, "'%s' is not an input",
 		               t->name);
-	*data = rt_at(c, &c->arena, t);
+	*data = rt_at(c, &c->plan, 0, t);
 	return CKR_OK;
 }
 
@@ -191,7 +192,7 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 		.planned_bytes = c->lib->peak_bytes,
 		.budget_bytes = c->lib->budget_bytes,
 		.resident_bytes = c->lib->program[0].resident_bytes,
-		.arena_bytes = c->arena.size,
+		.arena_bytes = c->plan.arena[0].size,
 		.peak_bytes = ckr_peak_bytes(c),
 		.held_bytes = c->guard.nbytes,
 		.grown_bytes = now > c->rss_before ? now - c->rss_before : 0,
@@ -244,8 +245,21 @@ ckr_skipped_count(const ckr_ctx *c)
 uint64_t
 ckr_peak_bytes(const ckr_ctx *c)
 {
-	return c->ready ? c->lib->program[0].resident_bytes
-	                  + block_touched(&c->arena) : 0;
+	uint64_t most = 0, n;
+
+	if (!c->ready)
+		return 0;
+	FOR_RANKS (r, c) {
+		n = block_touched(&c->plan.arena[r]);
+		most = n > most ? n : most;
+	}
+	return c->lib->program[0].resident_bytes + most;
+}
+
+uint32_t
+ckr_ranks(const ckr_ctx *c)
+{
+	return c->ranks;
 }
 
 uint64_t

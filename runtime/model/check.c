@@ -16,7 +16,7 @@
 struct side {
 	ckr_ctx *c;
 	const struct ckr_program *p;
-	const struct block *arena;
+	const struct bound *b;
 	uint64_t *hash;                 /* of tensor i; 0: not seen */
 	double loss;
 	ckr_status end;                 /* CKR_OK or CKR_ENAN */
@@ -44,12 +44,11 @@ hash_bytes(uint64_t h, const unsigned char *p, uint64_t n)
 }
 
 static ckr_status
-hash_tensor(struct side *s, uint32_t i)
+hash_part(struct side *s, uint32_t i, uint32_t rank)
 {
 	const struct ckr_tensor *t = &s->p->tensor[i];
-	const void *from = rt_at(s->c, s->arena, t);
-	uint64_t n = rt_nelem(t) * dtype_row[t->dtype].nbytes;
-	uint64_t h = s->hash[i] ? s->hash[i] : 1;
+	const void *from = rt_at(s->c, s->b, rank, t);
+	uint64_t n = rt_nbytes(t), h = s->hash[i] ? s->hash[i] : 1;
 	void *dense;
 
 	if (rt_is_dense(t)) {
@@ -63,6 +62,14 @@ hash_tensor(struct side *s, uint32_t i)
 		free(dense);
 	}
 	s->hash[i] = h ? h : 1;
+	return CKR_OK;
+}
+
+static ckr_status
+hash_tensor(struct side *s, uint32_t i)
+{
+	FOR_RANKS (r, s->c)
+		CKR_TRY(hash_part(s, i, r));
 	return CKR_OK;
 }
 
@@ -81,21 +88,20 @@ after_step(void *user, uint32_t step)
 }
 
 static ckr_status
-side_new(struct side *s, ckr_ctx *c, const struct ckr_program *p,
-         const struct block *arena)
+side_new(struct side *s, ckr_ctx *c, const struct bound *b)
 {
-	*s = (struct side){ .c = c, .p = p, .arena = arena };
-	s->hash = calloc(p->ntensor + 1, sizeof(*s->hash));
+	*s = (struct side){ .c = c, .p = b->p, .b = b };
+	s->hash = calloc(b->p->ntensor + 1, sizeof(*s->hash));
 	return s->hash ? CKR_OK
 	       : rt_no_memory(c);
 }
 
 static ckr_status
-side_run(struct side *s, void **ptr)
+side_run(struct side *s)
 {
 	struct watch w = { after_step, s };
 
-	s->end = rt_run(s->c, s->p, ptr, s->arena, &w, &s->loss);
+	s->end = rt_run(s->c, s->b, &w, &s->loss);
 	if (s->end != CKR_OK && s->end != CKR_ENAN)
 		return s->end;
 	/* what the step has left behind */
@@ -203,11 +209,24 @@ compare(const struct side *plan, const struct side *all,
 	return plan->end;
 }
 
+/* The resident blocks of all ranks, out of a copy or into it. */
+static void
+copy_resident(ckr_ctx *c, char *copy, bool back)
+{
+	FOR_RANKS (r, c) {
+		const struct block *b = &c->resident[r];
+
+		memcpy(back ? (char *)b->p : copy, back ? copy : (char *)b->p,
+		       b->size);
+		copy += b->size;
+	}
+}
+
 /* Both runs and what they show; the plan's comes second, so that its state
  * stays, and it is the one that is traced and timed. */
 static ckr_status
-run_both(struct side *all, void **all_ptr, struct side *plan, void **ptr,
-         const void *saved, struct ckr_checked *n)
+run_both(struct side *all, struct side *plan, char *saved,
+         struct ckr_checked *n)
 {
 	ckr_ctx *c = plan->c;
 	struct trace *trace = c->trace;
@@ -216,15 +235,15 @@ run_both(struct side *all, void **all_ptr, struct side *plan, void **ptr,
 
 	c->trace = NULL;
 	c->profile = NULL;
-	s = side_run(all, all_ptr);
+	s = side_run(all);
 	c->trace = trace;
 	c->profile = profile;
 	if (s != CKR_OK)
 		return s;
-	memcpy(c->resident.p, saved, c->resident.size);
+	copy_resident(c, saved, true);
 	if (trace)
 		trace_step_begin(trace, &c->env);
-	CKR_TRY(side_run(plan, ptr));
+	CKR_TRY(side_run(plan));
 	return compare(plan, all, n);
 }
 
@@ -232,19 +251,15 @@ static ckr_status
 check_with(ckr_ctx *c, struct side *all, struct side *plan,
            struct ckr_checked *n)
 {
-	void **ptr = rt_bind(c, all->p, all->arena);
-	void *saved = malloc(c->resident.size + 1);
+	char *saved = malloc(c->resident[0].size * c->ranks + 1);
 	ckr_status s;
 
-	if (!ptr || !saved) {
-		s = rt_no_memory(c);
-	} else {
-		memcpy(saved, c->resident.p, c->resident.size);
-		s = run_both(all, ptr, plan, c->ptr, saved, n);
-		if (s != CKR_OK)
-			memcpy(c->resident.p, saved, c->resident.size);
-	}
-	free(ptr);
+	if (!saved)
+		return rt_no_memory(c);
+	copy_resident(c, saved, false);
+	s = run_both(all, plan, saved, n);
+	if (s != CKR_OK)
+		copy_resident(c, saved, true);
 	free(saved);
 	return s;
 }
@@ -254,7 +269,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
           struct ckr_checked *checked)
 {
 	const struct ckr_program *ref;
-	struct block arena = { .p = NULL };
+	struct bound alone = { .p = NULL };
 	struct side all = { .c = c }, plan = { .c = c };
 	struct ckr_checked n = { 0 };
 	ckr_status s;
@@ -262,12 +277,11 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	CKR_TRY(rt_need_ready(c));
 	ref = &c->lib->program[c->lib->program[1].nstep ? 1 : 0];
 	CKR_TRY(rt_prepare(c, hyper));
-	s = block_map(&arena, ref->arena_bytes, false, false, c->env.threads,
-	              &c->err);
+	s = rt_bind(c, &alone, ref, false, false);
 	if (s == CKR_OK)
-		s = side_new(&all, c, ref, &arena);
+		s = side_new(&all, c, &alone);
 	if (s == CKR_OK)
-		s = side_new(&plan, c, &c->lib->program[0], &c->arena);
+		s = side_new(&plan, c, &c->plan);
 	if (s == CKR_OK)
 		s = check_with(c, &all, &plan, &n);
 	if (loss)
@@ -276,6 +290,6 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 		*checked = n;
 	free(all.hash);
 	free(plan.hash);
-	block_unmap(&arena);
+	rt_unbind(c, &alone);
 	return rt_done(c, s);
 }

@@ -16,17 +16,18 @@ static ckr_status
 need_same_form(ckr_ctx *c, const struct array_file *f, const struct array *a,
                const struct ckr_tensor *t)
 {
+	struct ckr_tensor whole = rt_whole(t);
 	bool is_float = dtype_row[t->dtype].cls == 'f';
 	char want[128], have[128], name[NAME_TEXT];
 
 	if (a->rank == t->rank
 	    && (!is_float || !a->dtype || dtype_row[a->dtype].cls == 'f')
-	    && !memcmp(a->dim, t->dim, (size_t)a->rank * sizeof(*a->dim)))
+	    && !memcmp(a->dim, whole.dim, (size_t)a->rank * sizeof(*a->dim)))
 		return CKR_OK;
 	return err_set(&c->err, CKR_EFORMAT, "%s: '%s': expected %s, found %s",
 	               f->path, err_name(name, sizeof(name), t->name),
 	               array_text(want, sizeof(want), t->dtype, t->rank,
-	                          t->dim),
+	                          whole.dim),
 	               array_text(have, sizeof(have), a->dtype, a->rank,
 	                          a->dim));
 }
@@ -36,18 +37,18 @@ static ckr_status
 read_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
             const struct ckr_tensor *t)
 {
-	void *to = rt_at(c, &c->arena, t), *dense;
+	void *flat = rt_flat(c, &c->plan, t), *dense = flat;
 	ckr_status s;
 
-	if (rt_is_dense(t))
-		return array_read(f, a, 0, a->nelem, t->dtype, to, &c->err);
-	dense = malloc(rt_nelem(t) * dtype_row[t->dtype].nbytes + 1);
+	if (!flat)
+		dense = malloc(rt_whole(t).nbytes + 1);
 	if (!dense)
 		return rt_no_memory(c);
 	s = array_read(f, a, 0, a->nelem, t->dtype, dense, &c->err);
-	if (s == CKR_OK)
-		rt_unpack(t, to, dense);
-	free(dense);
+	if (s == CKR_OK && (!flat || c->ranks > 1))
+		s = rt_put(c, t, dense);
+	if (!flat)
+		free(dense);
 	return s;
 }
 
@@ -261,28 +262,27 @@ ckr_resume(ckr_ctx *c, const char *path)
 
 static ckr_status
 write_tensor(ckr_ctx *c, struct st_writer *w, size_t entry,
-             const struct ckr_tensor *t, const void *from)
+             const struct bound *b, const struct ckr_tensor *t)
 {
-	uint64_t nbytes = rt_nelem(t) * dtype_row[t->dtype].nbytes;
-	void *dense;
-	ckr_status s;
+	const void *from;
+	void *copy;
+	ckr_status s = rt_read(c, b, t, &from, &copy);
 
-	if (rt_is_dense(t))
-		return st_write(w, entry, 0, from, nbytes, &c->err);
-	dense = malloc(nbytes + 1);
-	if (!dense)
-		return rt_no_memory(c);
-	rt_pack(t, from, dense);
-	s = st_write(w, entry, 0, dense, nbytes, &c->err);
-	free(dense);
+	if (s == CKR_OK)
+		s = st_write(w, entry, 0, from, rt_whole(t).nbytes, &c->err);
+	free(copy);
 	return s;
 }
 
 static struct st_entry
 entry_of(const struct ckr_tensor *t, const char *name)
 {
-	return (struct st_entry){ .name = name, .dtype = t->dtype,
-	                          .rank = t->rank, .dim = t->dim };
+	struct st_entry e = { .name = name, .dtype = t->dtype,
+	                      .rank = t->rank };
+	struct ckr_tensor whole = rt_whole(t);
+
+	memcpy(e.dim, whole.dim, sizeof(e.dim));
+	return e;
 }
 
 /* The tensors listed, as they are now. */
@@ -304,8 +304,7 @@ write_file(ckr_ctx *c, const char *path, const uint32_t *list, size_t n,
 	if (s != CKR_OK)
 		return s;
 	for (size_t i = 0; i < n && s == CKR_OK; i++)
-		s = write_tensor(c, &w, i, &tensor[list[i]],
-		                 rt_at(c, &c->arena, &tensor[list[i]]));
+		s = write_tensor(c, &w, i, &c->plan, &tensor[list[i]]);
 	if (s == CKR_OK)
 		return st_commit(&w, &c->err);
 	st_abort(&w);
@@ -459,17 +458,15 @@ ckr_save_grads(ckr_ctx *c, const char *path)
 }
 
 ckr_status
-grads_after(ckr_ctx *c, const struct ckr_program *p,
-            const struct block *arena, uint32_t step)
+grads_after(ckr_ctx *c, const struct bound *b, uint32_t step)
 {
 	struct grads *g = c->grads;
 
 	for (size_t i = 0; i < g->n; i++) {
-		const struct ckr_tensor *t = &p->tensor[g->tensor[i]];
+		const struct ckr_tensor *t = &b->p->tensor[g->tensor[i]];
 
 		if (t->ready == (int32_t)step)
-			CKR_TRY(write_tensor(c, &g->w, i, t,
-			                     rt_at(c, arena, t)));
+			CKR_TRY(write_tensor(c, &g->w, i, b, t));
 	}
 	return CKR_OK;
 }

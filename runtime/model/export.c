@@ -24,7 +24,8 @@ put_converted(ckr_ctx *c, struct new_file *f, const struct ckr_tensor *t,
               const char *from, uint8_t dtype, uint64_t *at)
 {
 	char buf[PIECE * 8];
-	uint64_t n = rt_nelem(t), size = dtype_row[t->dtype].nbytes;
+	struct ckr_tensor whole = rt_whole(t);
+	uint64_t n = rt_nelem(&whole), size = dtype_row[t->dtype].nbytes;
 	size_t bad;
 
 	for (uint64_t i = 0; i < n; i += PIECE) {
@@ -44,22 +45,15 @@ static ckr_status
 put_value(ckr_ctx *c, struct new_file *f, const struct ckr_tensor *t,
           uint8_t dtype, uint64_t *at)
 {
-	void *from = rt_at(c, &c->arena, t), *dense = NULL;
-	uint64_t nbytes = rt_nelem(t) * dtype_row[t->dtype].nbytes;
-	ckr_status s;
+	const void *from;
+	void *copy;
+	ckr_status s = rt_read(c, &c->plan, t, &from, &copy);
 
-	if (!rt_is_dense(t)) {
-		dense = malloc(nbytes + 1);
-		if (!dense)
-			return rt_no_memory(c);
-		rt_pack(t, from, dense);
-		from = dense;
-	}
-	if (dtype == t->dtype)
-		s = put(c, f, from, nbytes, at);
-	else
+	if (s == CKR_OK && dtype == t->dtype)
+		s = put(c, f, from, rt_whole(t).nbytes, at);
+	else if (s == CKR_OK)
 		s = put_converted(c, f, t, from, dtype, at);
-	free(dense);
+	free(copy);
 	return s;
 }
 

@@ -87,8 +87,8 @@ first_bad(uint8_t dtype, const void *p, uint64_t n, int threads)
 /* Whether t is finite; *x: the first element, as they lie in memory, that is
  * not. */
 static bool
-is_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
-          double *x)
+part_is_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
+               double *x)
 {
 	uint64_t n = rt_nelem(t), at, size = dtype_row[t->dtype].nbytes;
 	int64_t from, to;
@@ -105,6 +105,16 @@ is_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
 	/* the sign of a NaN tells nobody anything */
 	*x = isnan(*x) ? (double)NAN : *x;
 	return false;
+}
+
+static bool
+is_finite(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+          double *x)
+{
+	FOR_RANKS (r, c)
+		if (!part_is_finite(c, t, rt_at(c, b, r, t), x))
+			return false;
+	return true;
 }
 
 /* ---- what a step writes before its loss is known ---- */
@@ -168,10 +178,10 @@ guard_open(ckr_ctx *c)
 			g->held[g->nheld++] = i;
 			g->nbytes += p->tensor[i].nbytes;
 		}
-	g->copy = malloc(g->nbytes + 1);
+	g->copy = malloc(g->nbytes * c->ranks + 1);
 	if (!g->copy)
 		return rt_no_memory(c);
-	memset(g->copy, 0, g->nbytes);
+	memset(g->copy, 0, g->nbytes * c->ranks);
 	return CKR_OK;
 }
 
@@ -188,10 +198,10 @@ copy_held(ckr_ctx *c, bool back)
 {
 	unsigned char *copy = c->guard.copy;
 
-	for (uint32_t k = 0; k < c->guard.nheld; k++) {
-		const struct ckr_tensor *t =
-			&c->lib->program[0].tensor[c->guard.held[k]];
-		void *at = rt_at(c, &c->arena, t);
+	for (uint32_t k = 0; k < c->guard.nheld * c->ranks; k++) {
+		uint32_t i = c->guard.held[k % c->guard.nheld];
+		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
+		void *at = rt_at(c, &c->plan, k / c->guard.nheld, t);
 
 		memcpy(back ? at : copy, back ? copy : at, t->nbytes);
 		copy += t->nbytes;
@@ -213,15 +223,15 @@ guard_undo(ckr_ctx *c)
 /* ---- looking ---- */
 
 ckr_status
-guard_loss(ckr_ctx *c, const struct ckr_program *p, const struct block *arena,
-           uint32_t step)
+guard_loss(ckr_ctx *c, const struct bound *b, uint32_t step)
 {
+	const struct ckr_program *p = b->p;
 	double loss;
 
 	if (c->guard.mode == CKR_NAN_GO || p->loss < 0
 	    || p->tensor[p->loss].ready != (int32_t)step)
 		return CKR_OK;
-	loss = rt_scalar(c, p, arena);
+	loss = rt_scalar(c, b);
 	if (isfinite(loss))
 		return CKR_OK;
 	return err_set(&c->err, CKR_ENAN, "step %llu: the loss is not finite: "
@@ -230,8 +240,9 @@ guard_loss(ckr_ctx *c, const struct ckr_program *p, const struct block *arena,
 }
 
 ckr_status
-guard_grads(ckr_ctx *c, const struct ckr_program *p, const struct block *arena)
+guard_grads(ckr_ctx *c, const struct bound *b)
 {
+	const struct ckr_program *p = b->p;
 	char name[NAME_TEXT];
 	double x;
 
@@ -243,7 +254,7 @@ guard_grads(ckr_ctx *c, const struct ckr_program *p, const struct block *arena)
 		if (t->kind != CKR_GRAD || t->owner < 0 || t->ready < 0
 		    || (uint32_t)t->ready >= p->update
 		    || t->last < (int32_t)p->update
-		    || is_finite(c, t, rt_at(c, arena, t), &x))
+		    || is_finite(c, b, t, &x))
 			continue;
 		err_name(name, sizeof(name), p->tensor[t->owner].name);
 		return err_set(&c->err, CKR_ENAN, "step %llu: the gradient of "
@@ -270,7 +281,7 @@ ckr_finite(ckr_ctx *c)
 		if (!lasts(t) || t->flags & CKR_FROZEN
 		    || (t->kind == CKR_BUFFER
 		        && !is_written(c, t, p->nstep))
-		    || is_finite(c, t, rt_at(c, &c->arena, t), &x))
+		    || is_finite(c, &c->plan, t, &x))
 			continue;
 		return err_set(&c->err, CKR_ENAN, "after step %llu '%s' is "
 		               "not finite: %g", (unsigned long long)c->step,

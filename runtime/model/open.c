@@ -135,7 +135,7 @@ sane(const struct ckr_library *lib, const struct ckr_program *p)
 		for (uint32_t k = 0; k < p->step[i].narg; k++)
 			if (p->arg[p->step[i].arg0 + k] >= (int64_t)p->ntensor)
 				return false;
-	return true;
+	return rt_ranks_sane(lib, p);
 }
 
 static uint64_t
@@ -147,6 +147,25 @@ resident_bytes(const struct ckr_library *lib)
 	return a > b ? a : b;
 }
 
+/* Constants and inputs lie side by side. */
+static void
+find_common(ckr_ctx *c)
+{
+	const struct ckr_library *lib = c->lib;
+	int64_t from, to;
+
+	for (uint32_t i = 0; i < lib->nshared; i++) {
+		const struct ckr_tensor *t = &lib->program[0].tensor[i];
+
+		if (t->kind != CKR_CONSTANT && t->kind != CKR_INPUT)
+			continue;
+		rt_reach(t, &from, &to);
+		if (!c->common[1])
+			c->common[0] = (uint64_t)from;
+		c->common[1] = (uint64_t)to;
+	}
+}
+
 static ckr_status
 take_memory(ckr_ctx *c)
 {
@@ -154,20 +173,22 @@ take_memory(ckr_ctx *c)
 	const struct ckr_program *p = &lib->program[0];
 
 	c->rss_before = mem_anonymous();
-	CKR_TRY(block_map(&c->resident, resident_bytes(lib), false, c->poison,
-	                  c->env.threads, &c->err));
-	CKR_TRY(block_map(&c->arena, p->arena_bytes, true, c->poison,
-	                  c->env.threads, &c->err));
+	c->resident = calloc(c->ranks, sizeof(*c->resident));
+	if (!c->resident)
+		return rt_no_memory(c);
+	FOR_RANKS (r, c)
+		CKR_TRY(block_map(&c->resident[r], resident_bytes(lib), false,
+		                  c->poison, c->env.threads, &c->err));
+	if (c->ranks > 1)
+		find_common(c);
+	CKR_TRY(rt_bind(c, &c->plan, p, true, c->poison));
 	for (uint32_t i = 0; i < lib->nshared; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
 		if (t->kind == CKR_CONSTANT)
-			memcpy(rt_at(c, &c->arena, t), lib->constants + t->data,
-			       t->nbytes);
+			memcpy(rt_at(c, &c->plan, 0, t),
+			       lib->constants + t->data, t->nbytes);
 	}
-	c->ptr = rt_bind(c, p, &c->arena);
-	if (!c->ptr)
-		return rt_no_memory(c);
 	return CKR_OK;
 }
 
@@ -228,11 +249,11 @@ tell(ckr_ctx *c)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 
-	fprintf(stderr, "ckr: %s: %s by %s, %u steps, %llu bytes resident, "
-	        "%llu in the arena, %d threads, products by %s\n", c->path,
-	        c->lib->name, c->lib->compiler, p->nstep,
-	        (unsigned long long)c->resident.size,
-	        (unsigned long long)c->arena.size, c->env.threads,
+	fprintf(stderr, "ckr: %s: %s by %s, %u ranks, %u steps, %llu bytes "
+	        "resident, %llu in the arena, %d threads, products by %s\n",
+	        c->path, c->lib->name, c->lib->compiler, c->ranks, p->nstep,
+	        (unsigned long long)c->resident[0].size,
+	        (unsigned long long)c->plan.arena[0].size, c->env.threads,
 	        c->gemm.text);
 }
 
@@ -249,6 +270,8 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	        && !sane(c->lib, &c->lib->program[1])))
 		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are "
 		               "damaged; compile the model again", so);
+	c->ranks = c->lib->ranks > 1 ? c->lib->ranks : 1;
+	c->env.ranks = c->ranks;
 	set_threads(c, opt->threads);
 	c->crowd = crowd_open(c->env.threads, c->dl);
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
@@ -293,9 +316,10 @@ ckr_close(ckr_ctx *c)
 	convs_close(c->convs);
 	gemm_release(&c->gemm);
 	guard_close(c);
-	block_unmap(&c->resident);
-	block_unmap(&c->arena);
-	free(c->ptr);
+	rt_unbind(c, &c->plan);
+	for (uint32_t r = 0; r < c->ranks && c->resident; r++)
+		block_unmap(&c->resident[r]);
+	free(c->resident);
 	free(c->path);
 	if (c->dl)
 		dlclose(c->dl);

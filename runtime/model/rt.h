@@ -18,8 +18,16 @@ struct guard {
 	uint32_t *held;                 /* tensors written before the loss is
 	                                 * known */
 	uint32_t nheld;
-	unsigned char *copy;            /* of them, as the step began */
-	uint64_t nbytes;
+	unsigned char *copy;            /* of them, as the step began, rank
+	                                 * by rank */
+	uint64_t nbytes;                /* of one rank's */
+};
+
+/* A program in memory: what every rank has of it beside its resident block. */
+struct bound {
+	const struct ckr_program *p;
+	struct block *arena;            /* [ranks] */
+	void ***ptr;                    /* [ranks]: p->arg */
 };
 
 struct ckr_ctx {
@@ -29,8 +37,11 @@ struct ckr_ctx {
 	const struct ckr_library *lib;
 	bool ready;                     /* ckr_open succeeded */
 
-	struct block resident, arena;
-	void **ptr;                     /* program[0].arg, bound */
+	uint32_t ranks;                 /* that live here: all of them */
+	struct block *resident;         /* [ranks] */
+	uint64_t common[2];             /* bytes of it that all ranks take from
+	                                 * the first: constants and inputs */
+	struct bound plan;              /* program[0] */
 	uint64_t rss_before;
 
 	struct gemm gemm;
@@ -67,20 +78,47 @@ const struct ckr_tensor *rt_find(const ckr_ctx *, const char *name,
                                  uint32_t *index);
 /* Whether files of weights hold it. */
 bool rt_is_weight(const struct ckr_tensor *);
-/* Where a tensor of a program lies. */
-void *rt_at(const ckr_ctx *, const struct block *arena,
-            const struct ckr_tensor *);
 /* Elements in row-major order without gaps, out of and into a tensor. */
 void rt_pack(const struct ckr_tensor *, const void *tensor, void *dense);
 void rt_unpack(const struct ckr_tensor *, void *tensor, const void *dense);
 uint64_t rt_nelem(const struct ckr_tensor *);
+uint64_t rt_nbytes(const struct ckr_tensor *);
 bool rt_is_dense(const struct ckr_tensor *);
 /* First byte and end of the bytes a tensor reaches, in its block: views have
  * gaps, so this is more than its elements. */
 void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);
-/* Pointers of a program's operands for an arena; NULL: no memory. */
-void **rt_bind(const ckr_ctx *, const struct ckr_program *,
-               const struct block *arena);
+
+/* ---- ranks.c ---- */
+
+#define FOR_RANKS(r, c) for (uint32_t r = 0; r < (c)->ranks; r++)
+
+/* Whether the tables cut tensors and move them as they can be. */
+bool rt_ranks_sane(const struct ckr_library *, const struct ckr_program *);
+/* Where a tensor of a program lies on a rank. */
+void *rt_at(const ckr_ctx *, const struct bound *, uint32_t rank,
+            const struct ckr_tensor *);
+/* Arenas and pointers of operands for all ranks; after a failure too there is
+ * something to unbind.  As block_map. */
+ckr_status rt_bind(ckr_ctx *, struct bound *, const struct ckr_program *,
+                   bool paint, bool at_end);
+/* Pointers of operands anew, after blocks have moved; false: no memory. */
+bool rt_point(const ckr_ctx *, struct bound *);
+void rt_unbind(const ckr_ctx *, struct bound *);
+/* The tensor as it is on one rank alone: whole, without gaps. */
+struct ckr_tensor rt_whole(const struct ckr_tensor *);
+/* Where the whole tensor lies, equal on all ranks; NULL: nowhere, or with
+ * gaps. */
+void *rt_flat(const ckr_ctx *, const struct bound *,
+              const struct ckr_tensor *);
+/* The whole tensor's elements, out of and into all ranks. */
+ckr_status rt_get(ckr_ctx *, const struct bound *, const struct ckr_tensor *,
+                  void *dense);
+ckr_status rt_put(ckr_ctx *, const struct ckr_tensor *, const void *dense);
+/* The whole tensor: rt_flat, or a copy which *copy then is. */
+ckr_status rt_read(ckr_ctx *, const struct bound *, const struct ckr_tensor *,
+                   const void **from, void **copy);
+/* What follows kernels of a step. */
+void rt_comm(ckr_ctx *, const struct bound *, const struct ckr_step *);
 
 /* ---- run.c ---- */
 
@@ -96,12 +134,10 @@ ckr_status rt_prepare(ckr_ctx *, const struct ckr_hyper *);
  * Passes on how it ended. */
 ckr_status rt_done(ckr_ctx *, ckr_status);
 /* The loss, NaN if there is none. */
-double rt_scalar(const ckr_ctx *, const struct ckr_program *,
-                 const struct block *arena);
-/* Run all micro-batches of one training step of `program`.  After CKR_ENAN
+double rt_scalar(ckr_ctx *, const struct bound *);
+/* Run all micro-batches of one training step of a program.  After CKR_ENAN
  * parameters, state and buffers are what they were. */
-ckr_status rt_run(ckr_ctx *, const struct ckr_program *, void **ptr,
-                  const struct block *arena, const struct watch *,
+ckr_status rt_run(ckr_ctx *, const struct bound *, const struct watch *,
                   double *loss);
 
 /* ---- guard.c ---- */
@@ -113,10 +149,8 @@ void guard_begin(ckr_ctx *);
 void guard_undo(ckr_ctx *);
 /* CKR_ENAN if the loss, known after `step`, or a gradient that is there before
  * the first update is not finite. */
-ckr_status guard_loss(ckr_ctx *, const struct ckr_program *,
-                      const struct block *arena, uint32_t step);
-ckr_status guard_grads(ckr_ctx *, const struct ckr_program *,
-                       const struct block *arena);
+ckr_status guard_loss(ckr_ctx *, const struct bound *, uint32_t step);
+ckr_status guard_grads(ckr_ctx *, const struct bound *);
 
 /* ---- trace.c ---- */
 
@@ -131,8 +165,7 @@ void profile_free(ckr_ctx *);
 
 ckr_status rt_load_weights(ckr_ctx *, const char *path);
 /* Called after step `step` of the last micro-batch. */
-ckr_status grads_after(ckr_ctx *, const struct ckr_program *,
-                       const struct block *arena, uint32_t step);
+ckr_status grads_after(ckr_ctx *, const struct bound *, uint32_t step);
 ckr_status grads_finish(ckr_ctx *);
 void grads_free(ckr_ctx *);
 

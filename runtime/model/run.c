@@ -136,15 +136,18 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 }
 
 double
-rt_scalar(const ckr_ctx *c, const struct ckr_program *p,
-          const struct block *arena)
+rt_scalar(ckr_ctx *c, const struct bound *b)
 {
 	const struct ckr_tensor *t;
+	double whole;
 
-	if (p->loss < 0)
+	if (b->p->loss < 0)
 		return NAN;
-	t = &p->tensor[p->loss];
-	return dtype_double(t->dtype, rt_at(c, arena, t));
+	t = &b->p->tensor[b->p->loss];
+	if (!t->split)
+		return dtype_double(t->dtype, rt_at(c, b, 0, t));
+	return rt_nelem(t) == 1 && rt_get(c, b, t, &whole) == CKR_OK
+	       ? dtype_double(t->dtype, &whole) : NAN;
 }
 
 static ckr_status
@@ -165,7 +168,7 @@ fault(ckr_ctx *c, const struct ckr_step *s)
 /* CKR_POISON: NaN in every byte of the arena that no tensor needs after step
  * s: of tensors that die here, minus those that live on. */
 static void
-poison(const struct ckr_program *p, const struct block *arena, uint32_t s)
+poison(const struct ckr_program *p, struct block *arena, uint32_t s)
 {
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
@@ -200,50 +203,67 @@ poison(const struct ckr_program *p, const struct block *arena, uint32_t s)
 	}
 }
 
-static ckr_status
-run_one(ckr_ctx *c, const struct ckr_program *p, void **ptr,
-        const struct block *arena, uint32_t i)
+/* What rank c->env.rank does of step i, or what moves between all. */
+static void
+run_part(ckr_ctx *c, const struct bound *b, uint32_t i, bool moves)
 {
-	const struct ckr_step *s = &p->step[i];
-	double from = 0, to;
+	const struct ckr_step *s = &b->p->step[i];
 	bool timed = c->trace || c->profile;
+	double from = 0, to;
 
-	if (s->run) {
-		crowd_look(c->crowd);
-		if (timed)
-			from = now_sec();
-		s->run(ptr + s->arg0, p->constant + s->const0, &c->env);
+	crowd_look(c->crowd);
+	if (timed)
+		from = now_sec();
+	if (moves)
+		rt_comm(c, b, s);
+	else
+		s->run(b->ptr[c->env.rank] + s->arg0,
+		       b->p->constant + s->const0, &c->env);
+	if (!timed)
+		return;
+	to = now_sec();
+	if (c->trace)
+		trace_op(c->trace, i, from, to);
+	if (c->profile)
+		profile_op(c->profile, i, to - from);
+}
+
+static ckr_status
+run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
+{
+	const struct ckr_step *s = &b->p->step[i];
+
+	for (uint32_t r = 0; r < c->ranks && s->run; r++) {
+		c->env.rank = r;
+		run_part(c, b, i, false);
 		if (c->env.fault)
 			return fault(c, s);
-		if (timed) {
-			to = now_sec();
-			if (c->trace)
-				trace_op(c->trace, i, from, to);
-			if (c->profile)
-				profile_op(c->profile, i, to - from);
-		}
 	}
-	if (c->poison)
-		poison(p, arena, i);
+	c->env.rank = 0;
+	if (s->comm)
+		run_part(c, b, i, true);
+	for (uint32_t r = 0; r < c->ranks && c->poison; r++)
+		poison(b->p, &b->arena[r], i);
 	return CKR_OK;
 }
 
 static ckr_status
-run_micro(ckr_ctx *c, const struct ckr_program *p, void **ptr,
-          const struct block *arena, const struct watch *w)
+run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 {
+	const struct ckr_program *p = b->p;
 	bool last = c->env.micro + 1 == c->env.nmicro;
 	uint32_t end = last ? p->nstep : p->update;
 
-	if (c->poison && arena->p)
-		memset(arena->p, 0xff, arena->size);
+	for (uint32_t r = 0; r < c->ranks && c->poison; r++)
+		if (b->arena[r].p)
+			memset(b->arena[r].p, 0xff, b->arena[r].size);
 	for (uint32_t i = 0; i < end; i++) {
 		if (i == p->update)
-			CKR_TRY(guard_grads(c, p, arena));
-		CKR_TRY(run_one(c, p, ptr, arena, i));
-		CKR_TRY(guard_loss(c, p, arena, i));
+			CKR_TRY(guard_grads(c, b));
+		CKR_TRY(run_one(c, b, i));
+		CKR_TRY(guard_loss(c, b, i));
 		if (c->grads && last && p == &c->lib->program[0])
-			CKR_TRY(grads_after(c, p, arena, i));
+			CKR_TRY(grads_after(c, b, i));
 		if (w)
 			CKR_TRY(w->after(w->user, i));
 	}
@@ -283,8 +303,7 @@ leave(const ckr_ctx *c, int was)
 }
 
 ckr_status
-rt_run(ckr_ctx *c, const struct ckr_program *p, void **ptr,
-       const struct block *arena, const struct watch *w, double *loss)
+rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 {
 	double sum = 0;
 	int was = enter(c);
@@ -299,9 +318,9 @@ rt_run(ckr_ctx *c, const struct ckr_program *p, void **ptr,
 		c->env.micro = m;
 		s = call_feed(c, m);
 		if (s == CKR_OK)
-			s = run_micro(c, p, ptr, arena, w);
+			s = run_micro(c, b, w);
 		if (s == CKR_OK || s == CKR_ENAN)
-			sum += rt_scalar(c, p, arena);
+			sum += rt_scalar(c, b);
 	}
 	if (s != CKR_OK)
 		guard_undo(c);
@@ -349,14 +368,11 @@ rt_done(ckr_ctx *c, ckr_status s)
 ckr_status
 ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 {
-	const struct ckr_program *p;
-
 	CKR_TRY(rt_need_ready(c));
-	p = &c->lib->program[0];
 	CKR_TRY(rt_prepare(c, hyper));
 	if (c->trace)
 		trace_step_begin(c->trace, &c->env);
-	return rt_done(c, rt_run(c, p, c->ptr, &c->arena, NULL, loss));
+	return rt_done(c, rt_run(c, &c->plan, NULL, loss));
 }
 
 /* Forward until the loss and all outputs are there.  The classifier, which
@@ -384,10 +400,10 @@ ckr_eval(ckr_ctx *c, double *loss)
 	was = enter(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
 		if (p->step[i].phase != CKR_UPDATE)
-			s = run_one(c, p, c->ptr, &c->arena, (uint32_t)i);
+			s = run_one(c, &c->plan, (uint32_t)i);
 	leave(c, was);
 	c->valid_outputs = s == CKR_OK;
 	if (loss)
-		*loss = rt_scalar(c, p, &c->arena);
+		*loss = rt_scalar(c, &c->plan);
 	return s;
 }

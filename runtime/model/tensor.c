@@ -1,35 +1,7 @@
-/* Where a tensor of a program lies, and its elements in order. */
+/* A tensor's elements, in order, on one rank. */
 #include "runtime/model/rt.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-void *
-rt_at(const ckr_ctx *c, const struct block *arena, const struct ckr_tensor *t)
-{
-	const struct block *b = t->flags & CKR_RESIDENT ? &c->resident : arena;
-
-	return b->p + t->offset;
-}
-
-void **
-rt_bind(const ckr_ctx *c, const struct ckr_program *p,
-        const struct block *arena)
-{
-	uint64_t n = 0;
-	void **ptr;
-
-	for (uint32_t i = 0; i < p->nstep; i++)
-		if (n < (uint64_t)p->step[i].arg0 + p->step[i].narg)
-			n = (uint64_t)p->step[i].arg0 + p->step[i].narg;
-	ptr = malloc((n + 1) * sizeof(*ptr));
-	if (!ptr)
-		return NULL;
-	for (uint64_t i = 0; i < n; i++)
-		ptr[i] = p->arg[i] < 0 ? NULL
-		         : rt_at(c, arena, &p->tensor[p->arg[i]]);
-	return ptr;
-}
 
 bool
 rt_is_public(const struct ckr_tensor *t)
@@ -68,6 +40,12 @@ rt_nelem(const struct ckr_tensor *t)
 	for (int i = 0; i < t->rank; i++)
 		n *= (uint64_t)t->dim[i];
 	return n;
+}
+
+uint64_t
+rt_nbytes(const struct ckr_tensor *t)
+{
+	return rt_nelem(t) * dtype_row[t->dtype].nbytes;
 }
 
 void

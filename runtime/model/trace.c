@@ -13,7 +13,7 @@ enum { TRACED_STEPS = 3 };
 
 struct event {
 	uint32_t step;                  /* of the program */
-	uint32_t micro;
+	uint32_t micro, rank;
 	uint64_t train_step;
 	double from, to;
 };
@@ -43,7 +43,7 @@ ckr_trace(ckr_ctx *c, const char *path)
 	if (!t)
 		return rt_no_memory(c);
 	t->cap = (size_t)c->lib->program[0].nstep * ckr_micro_batches(c)
-	         * TRACED_STEPS;
+	         * c->ranks * TRACED_STEPS;
 	t->event = malloc((t->cap + 1) * sizeof(*t->event));
 	s = t->event ? new_file_open(&t->file, path, &c->err)
 	    : rt_no_memory(c);
@@ -69,7 +69,7 @@ trace_op(struct trace *t, uint32_t step, double from, double to)
 {
 	if (t->n < t->cap && t->env)
 		t->event[t->n++] = (struct event){ step, t->env->micro,
-			t->env->step, from, to };
+			t->env->rank, t->env->step, from, to };
 }
 
 /* Bytes of the arena and the steps that they are taken for. */
@@ -148,10 +148,10 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
 
 	fprintf(f, "{\"name\":");
 	utf8_json(f, s->op);
-	fprintf(f, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":1,"
+	fprintf(f, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%u,"
 	        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%llu,\"micro\":%u,"
 	        "\"index\":%u,\"onnx\":", phase_text(s->phase),
-	        (e->from - t->start) * 1e6, sec * 1e6,
+	        e->rank + 1, (e->from - t->start) * 1e6, sec * 1e6,
 	        (unsigned long long)e->train_step + 1, e->micro, e->step);
 	utf8_json(f, s->origin ? s->origin : "");
 	fprintf(f, ",\"planned_us\":%.3f,\"gflops\":%.3f,\"gbytes\":%.3f}},\n",

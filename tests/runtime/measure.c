@@ -211,22 +211,20 @@ pages(uint64_t n)
 static bool
 move_blocks(ckr_ctx *c, struct painted *p)
 {
-	uint64_t resident = pages(c->resident.size);
+	uint64_t resident = pages(c->resident->size);
 
-	p->size = 3 * (uint64_t)GUARD + resident + pages(c->arena.size);
+	p->size = 3 * (uint64_t)GUARD + resident + pages(c->plan.arena->size);
 	p->all = mmap(NULL, p->size, PROT_READ | PROT_WRITE,
 	              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p->all == MAP_FAILED)
 		return false;
 	p->resident = p->all + GUARD;
 	p->arena = p->resident + resident + GUARD;
-	memcpy(p->resident, c->resident.p, c->resident.size);
-	c->resident = (struct block){ p->resident, c->resident.size, NULL, 0,
+	memcpy(p->resident, c->resident->p, c->resident->size);
+	c->resident[0] = (struct block){ p->resident, c->resident->size, NULL, 0,
 	                              false };
-	c->arena = (struct block){ p->arena, c->arena.size, NULL, 0, false };
-	free(c->ptr);
-	c->ptr = rt_bind(c, &c->lib->program[0], &c->arena);
-	return c->ptr;
+	c->plan.arena[0] = (struct block){ p->arena, c->plan.arena->size, NULL, 0, false };
+	return rt_point(c, &c->plan);
 }
 
 /* One step from the state `saved`, with `paint` everywhere else. */
@@ -236,7 +234,7 @@ painted_step(ckr_ctx *c, const struct painted *p, const void *saved, int paint,
 {
 	c->step = 0;
 	memset(p->all, paint, p->size);
-	memcpy(p->resident, saved, c->resident.size);
+	memcpy(p->resident, saved, c->resident->size);
 	return ckr_step(c, NULL, loss);
 }
 
@@ -248,9 +246,9 @@ count_outside(const ckr_ctx *c, const struct painted *p, int paint)
 
 	for (unsigned char *b = p->all; b < p->all + p->size; b++) {
 		if (b == p->resident)
-			b += c->resident.size;
+			b += c->resident->size;
 		if (b == p->arena)
-			b += c->arena.size;
+			b += c->plan.arena->size;
 		n += *b != paint;
 	}
 	return n;
@@ -259,9 +257,9 @@ count_outside(const ckr_ctx *c, const struct painted *p, int paint)
 static uint64_t
 end_of_written(const ckr_ctx *c, int paint)
 {
-	uint64_t n = c->arena.size;
+	uint64_t n = c->plan.arena->size;
 
-	while (n && c->arena.p[n - 1] == paint)
+	while (n && c->plan.arena->p[n - 1] == paint)
 		n--;
 	return n;
 }
@@ -271,15 +269,15 @@ run_painted(ckr_ctx *c)
 {
 	static const int paint[] = { 0xa5, 0x5a };
 	uint64_t highest = 0, outside = 0;
-	unsigned char *saved = malloc(c->resident.size + 1);
-	unsigned char *after = malloc(c->resident.size + 1);
+	unsigned char *saved = malloc(c->resident->size + 1);
+	unsigned char *after = malloc(c->resident->size + 1);
 	bool pure = true;
 	struct painted p;
 	double loss[2];
 
 	if (!saved || !after || !move_blocks(c, &p))
 		return err_set(&c->err, CKR_ENOMEM, "out of memory");
-	memcpy(saved, p.resident, c->resident.size);
+	memcpy(saved, p.resident, c->resident->size);
 	for (int i = 0; i < 2; i++) {
 		uint64_t end;
 
@@ -288,16 +286,16 @@ run_painted(ckr_ctx *c)
 		highest = end > highest ? end : highest;
 		outside += count_outside(c, &p, paint[i]);
 		if (!i)
-			memcpy(after, p.resident, c->resident.size);
+			memcpy(after, p.resident, c->resident->size);
 	}
-	pure = !memcmp(after, p.resident, c->resident.size)
+	pure = !memcmp(after, p.resident, c->resident->size)
 	       && !memcmp(&loss[0], &loss[1], sizeof(*loss));
 	printf("\"highest\": %llu, \"outside\": %llu, \"pure\": %d, ",
 	       (unsigned long long)highest, (unsigned long long)outside, pure);
 	free(saved);
 	free(after);
 	munmap(p.all, p.size);
-	c->resident.p = c->arena.p = NULL;
+	c->resident->p = c->plan.arena->p = NULL;
 	return CKR_OK;
 }
 

@@ -69,7 +69,7 @@ static const struct ckr_tensor tensors[] = {
 };
 static const int32_t args[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 };
 static const struct ckr_step steps[] = {
-	{ k_look, "look", "gather", 0, 10, 0, 0, CKR_FORWARD, 0, 0, 0 },
+	{ k_look, "look", "gather", 0, 10, 0, 0, CKR_FORWARD, 0, 0, 0, NULL },
 };
 
 const struct ckr_library ckr_library = {

@@ -419,11 +419,10 @@ test_st_hostile(void **state)
 static void
 test_st_write(void **state)
 {
-	static const int64_t dim[] = { 2, 3 };
 	static const float a[6] = { 1, 2, 3, 4, 5, 6 };
 	static const int64_t b = -7;
-	struct st_entry entry[] = { { "we\"ird\n", CKR_F32, 2, dim },
-	                            { "b", CKR_I64, 0, dim } };
+	struct st_entry entry[] = { { "we\"ird\n", CKR_F32, 2, { 2, 3 } },
+	                            { "b", CKR_I64, 0, { 0 } } };
 	struct meta meta = { "step", "12" };
 	struct st_writer w;
 	struct array_file f;
@@ -914,8 +913,7 @@ static void
 test_resume_errors(void **state)
 {
 	ckr_ctx *c = open_linear(MODELS "/linear.so");
-	static const int64_t dim[] = { 6 };
-	struct st_entry entry = { "w", CKR_F32, 1, dim };
+	struct st_entry entry = { "w", CKR_F32, 1, { 6 } };
 	struct meta meta[] = { { "step", "1" }, { "seed", "x" } };
 	struct st_writer w;
 	struct err e;
@@ -1193,10 +1191,9 @@ test_skipped(void **state)
 static void
 test_load_is_whole(void **state)
 {
-	static const int64_t mat[] = { 3, 2 }, vec[] = { 2 };
 	static const struct st_entry entry[] = {
-		{ "w", CKR_F32, 2, mat }, { "b", CKR_F32, 1, vec },
-		{ "count", CKR_F64, 0, NULL },
+		{ "w", CKR_F32, 2, { 3, 2 } }, { "b", CKR_F32, 1, { 2 } },
+		{ "count", CKR_F64, 0, { 0 } },
 	};
 	static const float w[6] = { 9, 9, 9, 9, 9, 9 };
 	static const double count = 2.5;

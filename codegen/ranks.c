@@ -1,0 +1,184 @@
+/* The tables of a sharded graph: how tensors lie on ranks, and what steps move
+ * between them.
+ */
+#include "codegen/ranks.h"
+
+#include <inttypes.h>
+
+/* CKR_MAX_RANKS of runtime/ckr_abi.h. */
+enum { MOST_RANKS = 64 };
+
+/* ---- splits ---- */
+
+static int
+find(const struct ranks *r, const Split *s)
+{
+	for (size_t i = 0; i < r->nsplit; i++)
+		if (split_eq(&r->split[i], s))
+			return (int)i;
+	return -1;
+}
+
+static void
+add(struct ranks *r, Arena *a, const Split *s)
+{
+	if ((s->kind != SPLIT_S && s->kind != SPLIT_P) || find(r, s) >= 0)
+		return;
+	r->split = arena_grow(a, r->split, r->nsplit, &r->cap, r->nsplit + 1,
+	                      sizeof *r->split);
+	r->split[r->nsplit++] = *s;
+}
+
+static bool
+moves(const Node *n)
+{
+	return op_info[n->op].flags & F_COMM;
+}
+
+/* The cut side of a collective; without one, what no tensor is. */
+static Split
+cut_of(const Node *n)
+{
+	return n->op == OP_ALL_REDUCE ? (Split){ .kind = SPLIT_I }
+	     : split_of_attr(n);
+}
+
+static Split
+result_of(const Node *n)
+{
+	Split s = { .kind = n->op == OP_ALL_TO_ALL ? SPLIT_S : SPLIT_I };
+
+	if (s.kind == SPLIT_I)
+		return s;
+	s.axis = (int)n->attr.ALL_TO_ALL.to_axis;
+	s.lead = (int)n->attr.ALL_TO_ALL.to_lead;
+	s.shared = n->attr.ALL_TO_ALL.to_shared;
+	s.npart = n->attr.ALL_TO_ALL.to_part.n;
+	for (int i = 0; i < s.npart; i++)
+		s.part[i] = n->attr.ALL_TO_ALL.to_part.v[i];
+	return s;
+}
+
+static const Node *
+step_node(const struct program *p, int64_t i)
+{
+	return &p->g->node[p->plan->step[i].gnode];
+}
+
+void
+ranks_collect(struct ranks *r, Arena *a, const struct program *p)
+{
+	for (int64_t i = 0; i < p->ntensor; i++)
+		if (p->val[i])
+			add(r, a, &p->g->val[p->val[i]].split);
+	for (int64_t i = 0; i < p->plan->nstep; i++) {
+		const Node *n = step_node(p, i);
+		Split from, to;
+
+		if (!moves(n))
+			continue;
+		from = cut_of(n);
+		to = result_of(n);
+		add(r, a, &from);
+		add(r, a, &to);
+	}
+}
+
+const char *
+ranks_split(const struct ranks *r, Arena *a, const Split *s)
+{
+	int i = find(r, s);
+
+	return i < 0 ? "NULL" : arena_printf(a, "&split[%d]", i);
+}
+
+static void
+put_split(struct out *o, const Split *s)
+{
+	if (s->kind == SPLIT_P) {
+		out_put(o, "\t{ CKR_SUMMAND, 0, 0, 0, 1, {0} },\n");
+		return;
+	}
+	out_put(o, "\t{ CKR_CUT, %d, %d, %d, %" PRId64 ", {", s->axis, s->lead,
+	        s->npart, s->shared);
+	for (int k = 0; k < s->npart; k++)
+		out_put(o, "%s%" PRId64, k ? ", " : " ", s->part[k]);
+	out_put(o, " } },\n");
+}
+
+void
+ranks_emit(struct out *o, const struct ranks *r)
+{
+	if (!r->nsplit)
+		return;
+	out_put(o, "\nstatic const struct ckr_split split[] = {\n");
+	for (size_t i = 0; i < r->nsplit; i++)
+		put_split(o, &r->split[i]);
+	out_put(o, "};\n");
+}
+
+/* ---- collectives ---- */
+
+static const char *
+kind_text(Op op)
+{
+	static const char *const text[OP_COUNT] = {
+		[OP_ALL_REDUCE] = "CKR_ALL_REDUCE",
+		[OP_ALL_GATHER] = "CKR_ALL_GATHER",
+		[OP_REDUCE_SCATTER] = "CKR_REDUCE_SCATTER",
+		[OP_ALL_TO_ALL] = "CKR_ALL_TO_ALL",
+		[OP_OWN] = "CKR_OWN", [OP_OWN_GRAD] = "CKR_OWN_GRAD",
+	};
+
+	return text[op];
+}
+
+void
+ranks_emit_comm(struct out *o, const struct ranks *r, const struct program *p,
+                int which)
+{
+	int64_t n = 0;
+
+	for (int64_t i = 0; i < p->plan->nstep; i++) {
+		const Node *node = step_node(p, i);
+		Split from, to;
+
+		if (!moves(node))
+			continue;
+		if (!n++)
+			out_put(o, "\nstatic const struct ckr_comm comm%d[] "
+			        "= {\n", which);
+		from = cut_of(node);
+		to = result_of(node);
+		out_put(o, "\t{ %s, %d, %s, %s },\n", kind_text(node->op),
+		        node->op == OP_ALL_REDUCE
+		        && node->attr.ALL_REDUCE.reduction != 0,
+		        ranks_split(r, o->arena, &from),
+		        ranks_split(r, o->arena, &to));
+	}
+	if (n)
+		out_put(o, "};\n");
+}
+
+bool
+ranks_moves(const struct program *p, int64_t i)
+{
+	return moves(step_node(p, i));
+}
+
+/* ---- what the run time cannot do ---- */
+
+bool
+ranks_check(const Graph *g, Diag *d)
+{
+	if (g->ranks > MOST_RANKS)
+		return diag_error(d, "expected at most %d ranks to run, found "
+		                  "%" PRId64, MOST_RANKS, g->ranks);
+	FOR_VALS (v, g)
+		if (v->kind == V_INPUT && v->split.kind != SPLIT_I
+		    && v->split.kind != SPLIT_R)
+			return diag_error(d, "input '%s' is cut over ranks; "
+			                  "inputs are whole on every rank",
+			                  v->name);
+	return true;
+}

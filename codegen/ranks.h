@@ -1,0 +1,24 @@
+/* The tables of a sharded graph. */
+#ifndef CODEGEN_RANKS_H
+#define CODEGEN_RANKS_H
+
+#include "codegen/tables.h"
+
+/* Splits that tables name, each once; all zero: none. */
+struct ranks {
+	Split *split;
+	size_t nsplit, cap;
+};
+
+/* Whether the run time can carry the graph out. */
+bool ranks_check(const Graph *, Diag *);
+void ranks_collect(struct ranks *, Arena *, const struct program *);
+void ranks_emit(struct out *, const struct ranks *);
+/* "&split[2]", or "NULL" of what is whole and equal on all ranks. */
+const char *ranks_split(const struct ranks *, Arena *, const Split *);
+/* comm0[] or comm1[]: what steps move, in their order. */
+void ranks_emit_comm(struct out *, const struct ranks *,
+                     const struct program *, int which);
+bool ranks_moves(const struct program *, int64_t step);
+
+#endif

@@ -1,0 +1,298 @@
+/* What moves between ranks that live in one process: each collective is a
+ * walk over the runs of pieces, or for sums of whole tensors over blocks.
+ *
+ * Sums and largest values are taken in the order of ranks, so that their bits
+ * depend on nothing else; 16-bit floats are widened and rounded once.
+ */
+#include "runtime/model/comm.h"
+
+#include <string.h>
+
+#include "runtime/base/dtype.h"
+#include "runtime/support/half.h"
+
+enum {
+	BLOCK = 2048,                   /* elements handled together */
+	SMALL = 1 << 15,                /* not worth waking threads for */
+};
+
+/* ---- adding ---- */
+
+struct sum {
+	uint8_t dtype;
+	bool max;
+	uint32_t ranks;
+	const void *const *x;
+};
+
+#define PLAIN(x) (x)
+/* Elements at .. at + n - 1 of all ranks into y, n at most BLOCK. */
+#define REDUCE(type, wide, load, store) do { \
+	wide acc[BLOCK]; \
+	const type *first = (const type *)s->x[0] + at; \
+	type *to = y; \
+	for (uint64_t i = 0; i < n; i++) \
+		acc[i] = load(first[i]); \
+	for (uint32_t r = 1; r < s->ranks; r++) { \
+		const type *from = (const type *)s->x[r] + at; \
+		if (s->max) { \
+			for (uint64_t i = 0; i < n; i++) { \
+				wide b = load(from[i]); \
+				/* a NaN wins */ \
+				acc[i] = acc[i] > b || acc[i] != acc[i] \
+				         ? acc[i] : b; \
+			} \
+		} else { \
+			_Pragma("omp simd") \
+			for (uint64_t i = 0; i < n; i++) \
+				acc[i] += load(from[i]); \
+		} \
+	} \
+	for (uint64_t i = 0; i < n; i++) \
+		to[i] = (type)store(acc[i]); \
+} while (0)
+
+static void
+reduce(const struct sum *s, uint64_t at, uint64_t n, void *y)
+{
+	switch (s->dtype) {
+	case CKR_F32: REDUCE(float, float, PLAIN, PLAIN); break;
+	case CKR_F64: REDUCE(double, double, PLAIN, PLAIN); break;
+	case CKR_F16:
+		REDUCE(uint16_t, float, half_to_float, float_to_half);
+		break;
+	case CKR_BF16:
+		REDUCE(uint16_t, float, bf16_to_float, float_to_bf16);
+		break;
+	case CKR_I64: REDUCE(int64_t, uint64_t, (uint64_t), PLAIN); break;
+	case CKR_I32: REDUCE(int32_t, int64_t, PLAIN, PLAIN); break;
+	default: break;
+	}
+}
+
+static bool
+can_reduce(uint8_t dtype, bool max)
+{
+	switch (dtype) {
+	case CKR_F32: case CKR_F64: case CKR_F16: case CKR_BF16: case CKR_I32:
+		return true;
+	case CKR_I64:
+		return !max;            /* added as unsigned */
+	default:
+		return false;
+	}
+}
+
+void
+comm_sum(uint8_t dtype, const void *const *x, uint32_t ranks, uint64_t n,
+         void *y)
+{
+	struct sum s = { .dtype = dtype, .ranks = ranks, .x = x };
+
+	for (uint64_t at = 0; at < n; at += BLOCK)
+		reduce(&s, at, n - at < BLOCK ? n - at : BLOCK,
+		       (char *)y + at * dtype_row[dtype].nbytes);
+}
+
+/* ---- collectives ---- */
+
+static uint64_t
+size_of(const struct comm *c)
+{
+	return dtype_row[c->tx->dtype].nbytes;
+}
+
+static uint64_t
+nelem(const struct ckr_tensor *t)
+{
+	uint64_t n = 1;
+
+	for (int i = 0; i < t->rank; i++)
+		n *= (uint64_t)t->dim[i];
+	return n;
+}
+
+static struct sum
+sum_of(const struct comm *c)
+{
+	return (struct sum){ .dtype = c->tx->dtype, .max = c->what->max,
+		.ranks = c->ranks, .x = (const void *const *)c->x };
+}
+
+static void
+all_reduce(const struct comm *c)
+{
+	const struct sum s = sum_of(c);
+	uint64_t size = size_of(c), n = nelem(c->tx);
+
+#pragma omp parallel for num_threads(c->threads) if (n > SMALL)
+	for (uint64_t at = 0; at < n; at += BLOCK) {
+		uint64_t left = n - at < BLOCK ? n - at : BLOCK;
+		char *first = (char *)c->y[0] + at * size;
+
+		reduce(&s, at, left, first);
+		for (uint32_t r = 1; r < c->ranks; r++)
+			memcpy((char *)c->y[r] + at * size, first,
+			       left * size);
+	}
+}
+
+/* Part of a run, at most BLOCK elements. */
+static void
+move(const struct comm *c, const struct pieces *p, struct piece_run u)
+{
+	uint64_t size = size_of(c), nbytes = u.n * size;
+	uint64_t whole = u.whole * size, local = u.local * size;
+	uint32_t end = u.rank + p->shared;
+	const struct sum s = sum_of(c);
+	_Alignas(8) char buf[BLOCK * 8];
+
+	switch (c->what->kind) {
+	case CKR_ALL_GATHER:
+		for (uint32_t r = 0; r < c->ranks; r++)
+			memcpy((char *)c->y[r] + whole,
+			       (char *)c->x[u.rank] + local, nbytes);
+		break;
+	case CKR_REDUCE_SCATTER:
+		reduce(&s, u.whole, u.n, buf);
+		for (uint32_t r = u.rank; r < end; r++)
+			memcpy((char *)c->y[r] + local, buf, nbytes);
+		break;
+	case CKR_OWN:
+		for (uint32_t r = u.rank; r < end; r++)
+			memcpy((char *)c->y[r] + local,
+			       (char *)c->x[r] + whole, nbytes);
+		break;
+	case CKR_OWN_GRAD:
+		for (uint32_t r = u.rank; r < end; r++)
+			memcpy((char *)c->y[r] + whole,
+			       (char *)c->x[r] + local, nbytes);
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+move_all(const struct comm *c, const struct pieces *p)
+{
+	uint64_t blocks = (pieces_longest(p) + BLOCK - 1) / BLOCK;
+	uint64_t n = nelem(c->tx);
+
+#pragma omp parallel for num_threads(c->threads) if (n > SMALL)
+	for (uint64_t i = 0; i < p->nrun * blocks; i++) {
+		struct piece_run u = pieces_run(p, i / blocks);
+		uint64_t at = i % blocks * BLOCK;
+
+		if (at >= u.n)
+			continue;
+		u.whole += at;
+		u.local += at;
+		u.n = u.n - at < BLOCK ? u.n - at : BLOCK;
+		move(c, p, u);
+	}
+}
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Both lists of runs cover the whole in order: what two runs have in common
+ * goes from one to the other. */
+static void
+exchange(const struct comm *c, const struct pieces *from,
+         const struct pieces *to)
+{
+	uint64_t size = size_of(c), at = 0;
+
+	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun;) {
+		struct piece_run a = pieces_run(from, i);
+		struct piece_run b = pieces_run(to, k);
+		uint64_t end = least(a.whole + a.n, b.whole + b.n);
+
+		for (uint32_t r = b.rank; r < b.rank + to->shared && at < end;
+		     r++)
+			memcpy((char *)c->y[r]
+			       + (b.local + at - b.whole) * size,
+			       (char *)c->x[a.rank]
+			       + (a.local + at - a.whole) * size,
+			       (end - at) * size);
+		at = end > at ? end : at;
+		i += at >= a.whole + a.n;
+		k += at >= b.whole + b.n;
+	}
+}
+
+/* Zeros where nothing is moved to. */
+static void
+clear(const struct comm *c)
+{
+	for (uint32_t r = 0; r < c->ranks; r++)
+		memset(c->y[r], 0, nelem(c->ty) * size_of(c));
+}
+
+static bool
+is_padded(const struct pieces *p)
+{
+	return p->local * p->npiece != p->whole;
+}
+
+void
+comm_run(const struct comm *c)
+{
+	struct pieces from, to;
+
+	if (nelem(c->tx) == 0)
+		return;
+	if (c->what->kind == CKR_ALL_REDUCE) {
+		all_reduce(c);
+		return;
+	}
+	pieces_of(&from, c->what->split, c->ranks, c->tx->rank, c->tx->dim);
+	to = from;
+	if (c->what->kind == CKR_ALL_TO_ALL)
+		pieces_of(&to, c->what->to, c->ranks, c->ty->rank, c->ty->dim);
+	if (c->what->kind == CKR_OWN_GRAD
+	    || (c->what->kind != CKR_ALL_GATHER && is_padded(&to)))
+		clear(c);
+	if (c->what->kind == CKR_ALL_TO_ALL)
+		exchange(c, &from, &to);
+	else
+		move_all(c, &from);
+}
+
+/* ---- tables ---- */
+
+static bool
+is_room(const struct ckr_tensor *t, const struct ckr_split *s,
+        uint32_t ranks, bool whole, struct pieces *p)
+{
+	return s && pieces_of(p, s, ranks, t->rank, t->dim)
+	       && nelem(t) == (whole ? p->outer * p->whole * p->inner
+	                             : pieces_room(p));
+}
+
+bool
+comm_sane(const struct ckr_comm *w, uint32_t ranks,
+          const struct ckr_tensor *x, const struct ckr_tensor *y)
+{
+	struct pieces p, q;
+	bool to_whole = w->kind == CKR_ALL_GATHER || w->kind == CKR_OWN_GRAD;
+
+	if (x->dtype != y->dtype || x->dtype == CKR_NONE)
+		return false;
+	if (w->kind == CKR_ALL_REDUCE)
+		return can_reduce(x->dtype, w->max) && nelem(x) == nelem(y);
+	if (w->kind == CKR_REDUCE_SCATTER && !can_reduce(x->dtype, false))
+		return false;
+	if (w->kind == CKR_ALL_TO_ALL)
+		return is_room(x, w->split, ranks, false, &p)
+		       && is_room(y, w->to, ranks, false, &q)
+		       && p.outer * p.whole * p.inner
+		       == q.outer * q.whole * q.inner;
+	return w->kind <= CKR_OWN_GRAD
+	       && is_room(x, w->split, ranks, !to_whole, &p)
+	       && is_room(y, w->split, ranks, to_whole, &q);
+}

@@ -1,0 +1,25 @@
+/* What moves between ranks. */
+#ifndef CKR_COMM_H
+#define CKR_COMM_H
+
+#include "runtime/model/pieces.h"
+
+/* A collective of all ranks of one process.  x[r], y[r]: operands of rank r,
+ * without gaps. */
+struct comm {
+	const struct ckr_comm *what;
+	const struct ckr_tensor *tx, *ty;
+	void *const *x, *const *y;
+	uint32_t ranks;
+	int threads;
+};
+
+/* Whether tables agree: types and shapes of a collective's operands. */
+bool comm_sane(const struct ckr_comm *, uint32_t ranks,
+               const struct ckr_tensor *x, const struct ckr_tensor *y);
+void comm_run(const struct comm *);
+/* y = the sum of x[0 .. ranks - 1], n elements each. */
+void comm_sum(uint8_t dtype, const void *const *x, uint32_t ranks, uint64_t n,
+              void *y);
+
+#endif

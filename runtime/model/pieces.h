@@ -1,0 +1,36 @@
+/* Whole tensors and the pieces of them that ranks hold. */
+#ifndef CKR_PIECES_H
+#define CKR_PIECES_H
+
+#include <stdbool.h>
+
+#include "runtime/ckr_abi.h"
+
+struct pieces {
+	uint32_t shared, npart;
+	uint64_t npiece;                /* of a stretch */
+	uint64_t outer, inner;          /* elements around what is cut */
+	uint64_t whole, local;          /* extents of what is cut */
+	uint64_t part[CKR_MAX_RANK];
+	uint64_t nrun;
+};
+
+/* Elements that lie side by side, in the whole and on the ranks `rank` ..
+ * `rank` + shared - 1; n may be 0.  Elements are counted in row-major order. */
+struct piece_run {
+	uint64_t whole, local, n;
+	uint32_t rank;
+};
+
+/* dim: extents of the whole or of a piece; those of what is cut are not
+ * looked at.  False if the split makes no sense. */
+bool pieces_of(struct pieces *, const struct ckr_split *, uint32_t ranks,
+               int rank, const int64_t *dim);
+/* The runs 0 .. nrun - 1 cover the whole in order, without gaps. */
+struct piece_run pieces_run(const struct pieces *, uint64_t i);
+/* Elements of the longest run. */
+uint64_t pieces_longest(const struct pieces *);
+/* Elements of a piece, with what a last one lacks. */
+uint64_t pieces_room(const struct pieces *);
+
+#endif
