@@ -54,8 +54,10 @@ struct options {
 	bool store_masks;               /* dropout masks are values */
 	const char *device;             /* profile; NULL: the default */
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
-	int64_t tp;                     /* the same */
-	bool sp;
+	int64_t tp;                     /* ranks that share every layer; 0 */
+	bool sp;                        /* ... and rows between products */
+	uint32_t layout_seed;           /* not 0: prices of layouts are drawn by
+	                                 * chance, for tests */
 	double step_time;               /* measured seconds; 0: none */
 	enum tri update_in_backward;
 	bool forward_only;

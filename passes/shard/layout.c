@@ -49,6 +49,7 @@ struct layout {
 	struct edge *edge;
 	size_t nedge, edge_cap;
 	Ilp *ilp;
+	uint32_t seed;
 };
 
 static uint32_t
@@ -329,6 +330,18 @@ is_forbidden(const struct layout *l, uint32_t class, const struct way *w)
 	return false;
 }
 
+/* A price, or one drawn by chance. */
+static double
+priced(struct layout *l, double sec)
+{
+	uint32_t *seed = &l->seed;
+
+	if (!l->s->pass->opt->layout_seed || sec < 0)
+		return sec;
+	*seed = *seed * 1664525u + 1013904223u;
+	return 1e-6 * (double)(*seed >> 16 & 1023);
+}
+
 static bool
 has_cut(const struct way *w, int port)
 {
@@ -345,6 +358,8 @@ demands_cut(const struct layout *l, uint32_t class, int *port)
 	const struct choice *c = choice_of(l, e);
 
 	*port = 0;
+	if (s->pass->opt->layout_seed)
+		return false;
 	if (e >= g->nnode) {
 		const Val *v = &g->val[e - g->nnode];
 
@@ -378,7 +393,8 @@ add_ways(struct layout *l)
 				|| (cut && !has_cut(&c->way[i], port));
 
 			col[i] = ilp_col(l->ilp, 0, out ? 0 : 1,
-			                 l->c.count[k] * c->way[i].sec * 1e3,
+			                 l->c.count[k] * 1e3
+			                 * priced(l, c->way[i].sec),
 			                 true);
 			one[i] = 1;
 		}
@@ -439,6 +455,9 @@ add_edge(struct layout *l, const struct edge *e,
 		const Split *from = &given->s[i / want.n];
 		const Split *to = &want.s[i % want.n];
 		double sec = shard_conversion(l->s, e->v, from, to) * 1e3;
+
+		if (sec > 0)
+			sec = priced(l, sec);
 
 		z[i] = ilp_col(l->ilp, 0, sec < 0 ? 0 : 1, 0, false);
 		if (sec <= 0)
@@ -501,6 +520,7 @@ shard_choose(struct shard *s)
 		.watch = s->pass->watch };
 	struct ilp_answer a;
 
+	l.seed = s->pass->opt->layout_seed;
 	find_classes(&l);
 	find_edges(&l);
 	l.ilp = ilp_new(s->tmp);
