@@ -25,6 +25,13 @@ struct shape_binding {
 	bool used;
 };
 
+/* --shard: the state of values that match; axis of SPLIT_S. */
+struct shard_wish {
+	const char *glob;
+	SplitKind kind;
+	int axis;
+};
+
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
                   REMAT_EVERY };
 enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
@@ -56,6 +63,8 @@ struct options {
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
 	int64_t tp;                     /* ranks that share every layer; 0 */
 	bool sp;                        /* ... and rows between products */
+	int nshard;
+	struct shard_wish *shard;
 	uint32_t layout_seed;           /* not 0: prices of layouts are drawn by
 	                                 * chance, for tests */
 	double step_time;               /* measured seconds; 0: none */

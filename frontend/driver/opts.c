@@ -94,6 +94,15 @@ static const struct option_row table[] = {
 	{ "capacity", "N", G_MEMORY, set_capacity, FIELD(capacity), K,
 	  "bytes that there are (as few as can be found)" },
 
+	{ "tp", "T", G_TARGET, set_positive, FIELD(opt.tp), CI,
+	  "cut products over T ranks (tensor parallelism); sizes, the budget "
+	  "too, are one rank's" },
+	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
+	  "... and rows between them (sequence parallelism)" },
+	{ "shard", "VALUE=STATE", G_TARGET, add_shard, FIELD(opt), CI,
+	  "... with this value I (whole), R (whole, its gradient added up "
+	  "over ranks), P (a summand on each) or S0, S1 ... (cut along that "
+	  "dim)" },
 	{ "target", "cpu", G_TARGET, set_target, 0, CI,
 	  "what to compile for (cpu)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
@@ -116,10 +125,6 @@ static const struct option_row table[] = {
 	  "output" },
 	{ "explain", "VALUE", G_LOOK, set_once, FIELD(explain), C,
 	  "why this value is kept, recomputed or free" },
-	{ "tp", "T", G_LOOK, set_positive, FIELD(opt.tp), C,
-	  "--dump=memory: account for T devices that share every layer" },
-	{ "sp", NULL, G_LOOK, set_true, FIELD(opt.sp), C,
-	  "... which split the sequence between products, too" },
 	{ "pp", "P", G_LOOK, set_positive, FIELD(opt.pp), C,
 	  "--dump=memory: account for a pipeline of P stages" },
 	{ "interleave", "M", G_LOOK, set_positive, FIELD(opt.interleave), C,

@@ -188,6 +188,26 @@ add_shape(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
+add_shard(struct arg_parser *p, const char *arg, void *field)
+{
+	struct options *o = field;
+	struct shard_wish w = { .axis = 0 };
+	const char *state = split_binding(p, arg, &w.glob);
+	static const char letter[] = "IRSP";    /* in the order of SplitKind */
+	const char *kind = state ? strchr(letter, *state) : NULL;
+
+	if (!kind || !*kind
+	    || (*kind == 'S' ? state[1] < '0' || state[1] >= '0' + MAX_RANK
+	        || state[2] : state[1] != 0))
+		return bad(p, arg, "VALUE=STATE with I, R, P or S0, S1 ...");
+	w.kind = (SplitKind)(kind - letter);
+	w.axis = *kind == 'S' ? state[1] - '0' : 0;
+	o->shard = one_more(p, o->shard, o->nshard, sizeof w);
+	o->shard[o->nshard++] = w;
+	return true;
+}
+
+bool
 add_const(struct arg_parser *p, const char *arg, void *field)
 {
 	struct cli *c = field;

@@ -109,9 +109,9 @@ static const struct {
 	const char *why;
 } idle[] = {
 	{ "sp", no_tp, "without --tp T" },
+	{ "shard", no_tp, "without --tp T" },
 	{ "interleave", no_pp, "without --pp P" },
 	{ "microbatches", no_pp, "without --pp P" },
-	{ "tp", no_account, account },
 	{ "pp", no_account, account },
 	{ "step-time", no_account, account },
 	{ "dump-dir", no_pass_dump, "without --dump=PASS or --dump=all" },

@@ -14,7 +14,6 @@ struct saved {
 	int64_t bytes;
 	int32_t segment, layer;         /* -1: in no layer */
 	enum block block;
-	bool split;                     /* by tensor parallelism */
 };
 
 struct memory_report {
@@ -24,7 +23,6 @@ struct memory_report {
 	int64_t unit;                   /* elements of a layer's input; 0 */
 	int64_t outside;                /* saved by no layer */
 	int64_t *layer;                 /* by layer: bytes without statistics */
-	int64_t *device;                /* the same on one device of --tp */
 	int64_t *stats;                 /* by layer */
 	int64_t param;                  /* elements that are trained */
 	/* a transformer's shape; 0: none was seen */

@@ -7,11 +7,8 @@
  * blocks  the activation between two segments belongs to the norm that reads
  *         it; else a segment with a softmax is attention, another one with
  *         products is the MLP
- * devices tensor parallelism splits what lies between the first and the last
- *         product of a segment, as the products are split by columns first
- *         and by rows last; what surrounds them lies on every device, unless
- *         sequence parallelism splits it by rows
- *         (Korthikanti et al. 2023, section 4)
+ * ranks   of a sharded graph all bytes are one rank's, and the shape of the
+ *         transformer is the whole one
  * needs   the plan of the final graph and the reference graph
  */
 #include "passes/account/memory.h"
@@ -170,13 +167,6 @@ onnx_op(const Graph *g, const Val *v)
 		: op_info[n->op].text;
 }
 
-static bool
-is_split(const struct segments *s, int32_t at, NodeId def)
-{
-	return s->product[at] && def >= s->product[at]
-		&& def < s->last_product[at];
-}
-
 static void
 add_saved(struct memory_report *r, const struct places *s, const Graph *g,
           int64_t owner)
@@ -199,8 +189,6 @@ add_saved(struct memory_report *r, const struct places *s, const Graph *g,
 	row->segment = r->seg.of_node[g->val[t->val].def];
 	row->block = block_of(&r->seg, g, s->feeds_norm, t->val);
 	row->layer = layer_of(&r->seg, g, t->val);
-	row->split = row->segment >= 0 && is_split(&r->seg, row->segment,
-	                                           g->val[t->val].def);
 }
 
 /* ---- the shape of a transformer ---- */
@@ -209,42 +197,39 @@ add_saved(struct memory_report *r, const struct places *s, const Graph *g,
 static void
 find_shape(struct memory_report *r, const Graph *g)
 {
-	const Shape *x = r->seg.nlayer
-		? &g->val[r->seg.cut[r->seg.first]].shape : NULL;
+	Shape x;
 
-	if (!x || !r->seg.cut[r->seg.first])
+	if (!r->seg.nlayer || !r->seg.cut[r->seg.first])
 		return;
-	r->unit = shape_nelem(x);
+	x = val_whole(&g->val[r->seg.cut[r->seg.first]]);
+	r->unit = shape_nelem(&x);
 	FOR_NODES (n, g) {
-		const Shape *s = n->nin ? &g->val[n->in[0]].shape : NULL;
-		const Shape *w = n->nin > 1 ? &g->val[n->in[1]].shape : NULL;
+		Shape s = val_whole(&g->val[n->nin ? n->in[0] : 0]);
+		Shape w = val_whole(&g->val[n->nin > 1 ? n->in[1] : 0]);
 
 		if ((n->op == OP_SOFTMAX || n->op == OP_ATTENTION)
-		    && s->rank == 4 && !r->seq) {
-			r->batch = s->dim[0];
-			r->heads = s->dim[1];
-			r->seq = s->dim[2];
-			r->hidden = x->dim[x->rank - 1];
+		    && s.rank == 4 && !r->seq) {
+			r->batch = s.dim[0];
+			r->heads = s.dim[1];
+			r->seq = s.dim[2];
+			r->hidden = x.dim[x.rank - 1];
 		}
-		if (n->op == OP_CLASSIFIER && w->rank == 2)
-			r->vocab = w->dim[n->attr.CLASSIFIER.tb ? 0 : 1];
-		if (n->op == OP_SCE && s->rank >= 2)
-			r->vocab = s->dim[1];
+		if (n->op == OP_CLASSIFIER && w.rank == 2)
+			r->vocab = w.dim[n->attr.CLASSIFIER.tb ? 0 : 1];
+		if (n->op == OP_SCE && s.rank >= 2)
+			r->vocab = s.dim[1];
 	}
 }
 
 static void
-sum_layers(struct memory_report *r, const struct options *opt, Arena *arena)
+sum_layers(struct memory_report *r, Arena *arena)
 {
 	size_t n = (size_t)r->seg.nlayer + 1;
-	int64_t tp = opt && opt->tp ? opt->tp : 1;
 
 	r->layer = arena_array(arena, n, sizeof *r->layer);
-	r->device = arena_array(arena, n, sizeof *r->device);
 	r->stats = arena_array(arena, n, sizeof *r->stats);
 	for (int64_t i = 0; i < r->nsaved; i++) {
 		const struct saved *s = &r->saved[i];
-		int64_t parts = tp > 1 && (s->split || opt->sp) ? tp : 1;
 
 		if (s->layer < 0) {
 			r->outside += s->bytes;
@@ -252,7 +237,6 @@ sum_layers(struct memory_report *r, const struct options *opt, Arena *arena)
 			r->stats[s->layer] += s->bytes;
 		} else {
 			r->layer[s->layer] += s->bytes;
-			r->device[s->layer] += s->bytes / parts;
 		}
 	}
 }
@@ -278,6 +262,6 @@ memory_report_new(const Pass *p, const Plan *plan, Arena *arena)
 		if (v->kind == V_PARAM && !v->frozen)
 			r->param += shape_nelem(&v->shape);
 	find_shape(r, g);
-	sum_layers(r, p->opt, arena);
+	sum_layers(r, arena);
 	return r;
 }

@@ -161,8 +161,7 @@ offer_help(const Pass *p, const Graph *g, struct tight t)
 	      bytes_of(g, V_STATE));
 	n = parts_for(p, split, DEVICES);
 	snprintf(what, sizeof what, "matrices, their state and gradients cut "
-	         "over %" PRId64 " devices (--tp reckons it, no code is made)",
-	         n);
+	         "over %" PRId64 " ranks (--tp %" PRId64 ")", n, n);
 	offer(p, what, "about ", o->tp ? 0 : split - split / n);
 	return false;
 }

@@ -159,7 +159,6 @@ note_node(struct segments *s, const Node *n, NodeId id, int32_t at)
 		return;
 	if (!s->product[at])
 		s->product[at] = id;
-	s->last_product[at] = id;
 }
 
 /* The node puts a new value there, perhaps over an old one. */
@@ -187,8 +186,6 @@ segments_find(struct segments *s, const Graph *g, Arena *arena)
 	s->attention = arena_array(arena, (size_t)g->nnode + 1, 1);
 	s->product = arena_array(arena, (size_t)g->nnode + 1,
 	                         sizeof *s->product);
-	s->last_product = arena_array(arena, (size_t)g->nnode + 1,
-	                              sizeof *s->last_product);
 	s->cut = arena_array(arena, (size_t)g->nnode + 1, sizeof *s->cut);
 	FOR_NODES (n, g) {
 		NodeId id = node_id(g, n);

@@ -10,7 +10,7 @@ struct segments {
 	int32_t n;
 	int32_t *of_node;               /* by node of the reference; -1 */
 	bool *attention;                /* by segment: holds a softmax */
-	NodeId *product, *last_product; /* the first and last one; 0 */
+	NodeId *product;                /* the first one; 0 */
 	ValId *cut;                     /* by segment: the activation before
 	                                 * it; 0: none */
 	int32_t first, period, nlayer;

@@ -64,7 +64,7 @@ json_layers(const struct memory_report *r, const struct options *opt,
 	json_numbers("statistics_bytes", r->stats, n, out);
 	if (opt->tp) {
 		fputs(",\n", out);
-		json_numbers("device_layer_bytes", r->device, n, out);
+		json_numbers("device_layer_bytes", r->layer, n, out);
 	}
 	fprintf(out, ",\n\"layer\": {\"number\": %d, \"values\": ", n / 2);
 	json_values(r, n ? n / 2 : -2, out);

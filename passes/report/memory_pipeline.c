@@ -4,7 +4,7 @@
  *         first stage holds p micro-batches of L/p layers, times
  *         1 + (p - 1)/(p m) with m parts per stage.  Micro-batches that can
  *         keep everything beside others that recompute: Korthikanti et al.
- *         2023, appendix C.  With --tp a stage is several devices, and the
+ *         2023, appendix C.  With --tp a stage is several ranks, and the
  *         figures are those of one.
  */
 #include "passes/cost/cost.h"
@@ -18,32 +18,29 @@ struct bytes {
 
 /* By place in the model: before the layers, in them, behind them. */
 static struct bytes
-split_saved(const struct memory_report *r, const struct options *opt)
+split_saved(const struct memory_report *r)
 {
-	double rows = opt->tp && opt->sp ? (double)opt->tp : 1;
 	struct bytes b = { 0, 0, 0 };
 
 	for (int64_t i = 0; i < r->nsaved; i++) {
 		const struct saved *s = &r->saved[i];
 
 		if (s->layer >= 0 && s->block == B_STATS)
-			b.layer += (double)s->bytes / rows;
+			b.layer += (double)s->bytes;
 		else if (s->layer < 0 && s->segment < r->seg.first)
-			b.before += (double)s->bytes / rows;
+			b.before += (double)s->bytes;
 		else if (s->layer < 0)
-			b.after += (double)s->bytes / rows;
+			b.after += (double)s->bytes;
 	}
 	for (int32_t i = 0; i < r->seg.nlayer; i++)
-		b.layer += (double)r->device[i];
+		b.layer += (double)r->layer[i];
 	b.layer /= (double)r->seg.nlayer;
 	return b;
 }
 
-/* A parameter lies where forward reads it; a tied one lies in two places.
- * Matrices are shared out. */
+/* A parameter lies where forward reads it; a tied one lies in two places. */
 static struct bytes
-split_params(const struct memory_report *r, const Graph *g,
-             const struct options *opt)
+split_params(const struct memory_report *r, const Graph *g)
 {
 	const struct segments *s = &r->seg;
 	int32_t end = s->first + s->period * s->nlayer;
@@ -60,8 +57,6 @@ split_params(const struct memory_report *r, const Graph *g,
 
 			if (!n->in[i] || v->kind != V_PARAM)
 				continue;
-			if (opt->tp && v->shape.rank >= 2)
-				size /= (double)opt->tp;
 			if (at < 0 || at >= end)
 				b.after += size;
 			else if (at < s->first)
@@ -105,9 +100,9 @@ pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
 	l.memory = p->budget > 0 ? (double)p->budget
 		: device_of(p->reference)->memory;
 	l.stage = arena_array(arena, (size_t)l.n, sizeof *l.stage);
-	saved = split_saved(r, p->opt);
-	keep = split_saved(all, p->opt);
-	param = split_params(r, p->reference, p->opt);
+	saved = split_saved(r);
+	keep = split_saved(all);
+	param = split_params(r, p->reference);
 	for (int64_t i = 0; i < l.n; i++) {
 		struct stage *s = &l.stage[i];
 		double more, ends = i == 0 ? param.before : 0, room;

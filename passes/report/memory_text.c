@@ -88,17 +88,6 @@ put_theory(const struct memory_report *r, FILE *out)
 	        r->vocab, r->seg.nlayer, 34 + 5 * as);
 }
 
-/* One of the devices that share a layer. */
-static void
-put_device(const struct memory_report *r, const struct options *opt,
-           int32_t layer, FILE *out)
-{
-	fprintf(out, "\non each of %" PRId64 " devices%-13s%15" PRId64 " B",
-	        opt->tp, opt->sp ? ", rows split" : "", r->device[layer]);
-	put_per_unit(r, r->device[layer], out);
-	putc('\n', out);
-}
-
 /* The middle layer of what 1 % of a step's time buys. */
 static void
 put_cheap(const struct memory_report *r, const struct cheap *c, FILE *out)
@@ -138,8 +127,6 @@ put_layers(const Pass *p, const struct memory_report *r, FILE *out)
 	        : "");
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum block)b, middle, out);
-	if (p->opt->tp)
-		put_device(r, p->opt, middle, out);
 	put_cheap(r, p->cheap, out);
 	if (r->seq && r->hidden)
 		put_theory(r, out);

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/base/hash.h"
+#include "ir/base/glob.h"
 #include "passes/solve/ilp.h"
 
 enum { HOPS = 4 };
@@ -109,6 +109,37 @@ hash_choice(const struct choice *c, int nport)
 	return h;
 }
 
+/* The wish for a value, NULL if there is none; the last one counts. */
+static const struct shard_wish *
+wish_for(const struct shard *s, ValId v)
+{
+	const struct options *o = s->pass->opt;
+
+	for (int i = o->nshard; v && i-- > 0; )
+		if (glob_match(o->shard[i].glob, s->g->val[v].name)
+		    || (s->g->val[v].onnx
+		        && glob_match(o->shard[i].glob, s->g->val[v].onnx)))
+			return &o->shard[i];
+	return NULL;
+}
+
+static bool
+breaks_wish(const struct shard *s, ValId v, const Split *at)
+{
+	const struct shard_wish *w = wish_for(s, v);
+
+	return w && (at->kind != w->kind
+	             || (w->kind == SPLIT_S && at->axis != w->axis));
+}
+
+static uint64_t
+hash_wish(const struct shard *s, ValId v)
+{
+	const struct shard_wish *w = wish_for(s, v);
+
+	return w ? 1 + (uint64_t)w->kind + 4 * (uint64_t)w->axis : 0;
+}
+
 /* What an entity is by itself. */
 static uint64_t
 own_colour(const struct layout *l, uint32_t e)
@@ -121,6 +152,7 @@ own_colour(const struct layout *l, uint32_t e)
 		const Val *v = &g->val[e - g->nnode];
 
 		h = mix(hash_shape(v->kind, &v->shape), v->dt);
+		h = mix(h, hash_wish(s, e - g->nnode));
 		return mix(h, hash_choice(&s->source[e - g->nnode], 1));
 	}
 	const Node *n = &g->node[e];
@@ -129,7 +161,8 @@ own_colour(const struct layout *l, uint32_t e)
 	for (int k = 0; k < n->nin; k++)
 		h = hash_shape(h, &g->val[n->in[k]].shape);
 	for (int k = 0; k < n->nout; k++)
-		h = mix(hash_shape(h, &g->val[n->out[k]].shape),
+		h = mix(hash_shape(h + hash_wish(s, n->out[k]),
+		                   &g->val[n->out[k]].shape),
 		        g->val[n->out[k]].output | 2 * (n->out[k] == g->loss));
 	return h;
 }
@@ -316,11 +349,13 @@ is_forbidden(const struct layout *l, uint32_t class, const struct way *w)
 	const Node *n;
 
 	if (e >= g->nnode)
-		return false;
+		return breaks_wish(s, e - g->nnode, &w->at[0]);
 	n = &g->node[e];
 	for (int k = 0; k < n->nout; k++) {
 		const Split *at = &w->at[n->nin + k];
 
+		if (n->out[k] && breaks_wish(s, n->out[k], at))
+			return true;
 		if (n->out[k] == g->loss && g->loss && at->kind != SPLIT_I)
 			return true;
 		if (n->out[k] && g->val[n->out[k]].output

@@ -92,7 +92,7 @@ def one(bench, name):
     found = ck.ERRORS.search(refused.stderr)
     if not bench.check(refused.returncode == 1 and found, f"{name}: a budget of 1 byte: {refused.stderr.strip()[:300]}"):
         return
-    for help in (r"1/\d+ of the batch \(--dim\): about \d+ B less", r"over \d devices \(--tp reckons it, no code is made\): about \d+ B less"):
+    for help in (r"1/\d+ of the batch \(--dim\): about \d+ B less", r"over \d ranks \(--tp \d\): about \d+ B less"):
         bench.check(re.search(help, refused.stderr), f"{name}: no offer of '{help}' in: {refused.stderr.strip()[-600:]}")
     least = int(found.group(1))
     bench.check(not os.path.exists(bench.path("no.so")), f"{name}: a refusal left a file")

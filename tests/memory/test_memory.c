@@ -223,13 +223,11 @@ equal_layers(void **state)
 		sprintf(last, "x%d", n);
 		s = layers(head(text), "x", n);
 		tail(s, last);
-		f.opt.tp = 4;
 		plan(&f, text);
 		assert_int_equal(f.r->seg.nlayer, n);
 		/* the input of a layer, and what relu gives */
 		for (int i = 0; i < n; i++) {
 			assert_int_equal(f.r->layer[i], x + r);
-			assert_int_equal(f.r->device[i], x + r / 4);
 		}
 		assert_int_equal(f.r->unit, 32 * 16);
 		adds_up(&f);
