@@ -261,6 +261,18 @@ fill_ports(struct ports *c)
 	}
 }
 
+/* What a whole value is stretched to along a dim that it lacks is a piece as
+ * well as a whole. */
+static bool
+is_stretched(const struct ports *c)
+{
+	const Val *x = &c->g->val[c->n->in[0]], *y = &c->g->val[c->n->out[0]];
+	int at = y->split.axis - (y->shape.rank - x->shape.rank);
+
+	return c->n->op == OP_EXPAND && y->split.kind == SPLIT_S
+		&& (at < 0 || x->shape.dim[at] == 1);
+}
+
 static bool
 infer_node(struct ports *c, Split *out)
 {
@@ -294,6 +306,8 @@ infer_node(struct ports *c, Split *out)
 	} else {
 		for (int k = 0; k < c->n->nout; k++)
 			out[k] = (Split){ .kind = SPLIT_R };
+		if (is_stretched(c))
+			out[0] = c->stated[c->nin];
 		if (c->n->op == OP_SCATTER_ADD && c->n->attr.SCATTER_ADD.part)
 			out[0] = split_cut((int)c->n->attr.SCATTER_ADD.axis,
 			                   c->n->attr.SCATTER_ADD.part);

@@ -1,6 +1,7 @@
 /* Presets and wishes, in the planner's terms: which storages are dropped.
  *
- * what    none: keep everything.  full: keep the inputs of layers only.
+ * what    none: keep everything but what is gathered from other ranks, which is
+ *         gathered again.  full: keep the inputs of layers only.
  *         every=K: of every K-th layer.  selective: recompute the core of
  *         attention (the attention node, or softmax and what has its shape).
  *         Globs on names of ONNX nodes and values force single storages.
@@ -103,6 +104,19 @@ drop_all_but(const struct remat *r, int64_t k, uint8_t *drop)
 			drop[r->layer[i]] = 0;
 }
 
+/* What was gathered from all ranks is no activation: its pieces are. */
+static void
+drop_gathered(const struct remat *r, uint8_t *drop)
+{
+	for (int32_t s = 0; s < r->nstore; s++) {
+		ValId v = r->store[s].owner;
+
+		if (r->store[s].candidate
+		    && r->g->node[r->g->val[v].def].op == OP_ALL_GATHER)
+			drop[s] = 1;
+	}
+}
+
 /* Softmax outputs, and values as large as they are, exist per pair of
  * positions. */
 static void
@@ -137,6 +151,7 @@ remat_preset(struct remat *r, const uint8_t *must, enum remat_mode mode,
 	Arena *arena = arena_new();
 
 	remat_keep_all(r, must, drop);
+	drop_gathered(r, drop);
 	switch (mode) {
 	case REMAT_FULL:
 	case REMAT_EVERY:

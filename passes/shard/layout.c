@@ -339,6 +339,12 @@ states_at(struct layout *l, uint32_t class, int port)
 	return list;
 }
 
+static bool
+is_norm(const Node *n)
+{
+	return n->op == OP_LAYERNORM || n->op == OP_RMSNORM;
+}
+
 /* Whether a way breaks what is asked for. */
 static bool
 is_forbidden(const struct layout *l, uint32_t class, const struct way *w)
@@ -351,6 +357,11 @@ is_forbidden(const struct layout *l, uint32_t class, const struct way *w)
 	if (e >= g->nnode)
 		return breaks_wish(s, e - g->nnode, &w->at[0]);
 	n = &g->node[e];
+	/* without --sp what lies between pairs of products is complete on
+	 * every rank */
+	if (is_norm(n) && !s->pass->opt->sp && w->at[0].kind == SPLIT_R
+	    && !s->pass->opt->layout_seed)
+		return true;
 	for (int k = 0; k < n->nout; k++) {
 		const Split *at = &w->at[n->nin + k];
 
@@ -401,8 +412,7 @@ demands_cut(const struct layout *l, uint32_t class, int *port)
 		if (v->kind != V_PARAM || v->shape.rank < 2
 		    || !shard_is_large(s, e - g->nnode))
 			return false;
-	} else if (!s->pass->opt->sp || (g->node[e].op != OP_LAYERNORM
-	                                 && g->node[e].op != OP_RMSNORM)) {
+	} else if (!s->pass->opt->sp || !is_norm(&g->node[e])) {
 		return false;
 	}
 	for (int i = 0; i < c->n; i++)
