@@ -14,10 +14,27 @@ struct attrs {
 	int64_t causal, stream;
 };
 
-/* All but the strides of outputs. */
+/* Where a piece of the batch or the heads lies in the whole, which masks of
+ * dropout are numbered by. */
+static void
+emit_piece(struct emit *e, const Val *o)
+{
+	Shape whole = val_whole(o);
+	int axis = o->split.axis;
+
+	if (o->split.kind != SPLIT_S)
+		return;
+	out_line(e->out, ".all = %lld, .first = env->rank / %lld * INT64_C("
+	         "%lld),", (long long)whole.dim[1],
+	         (long long)o->split.shared, (long long)o->shape.dim[axis] *
+	         (axis ? 1 : whole.dim[1]));
+}
+
+/* All but the strides of outputs; o: the output, or what lies as it. */
 static void
 emit_struct(struct emit *e, const struct attrs *at, const Val *q,
-            const Val *k, const Val *v, const Val *mask, bool grad)
+            const Val *k, const Val *v, const Val *mask, const Val *o,
+            bool grad)
 {
 	int64_t rows = tile_attention_rows(q->shape.dim[2]);
 	int64_t ld = (k->shape.dim[2] + 15) / 16 * 16, step[MAX_RANK];
@@ -47,9 +64,11 @@ emit_struct(struct emit *e, const struct attrs *at, const Val *q,
 	out_line(e->out, ".causal = %d, .scale = %s, .ratio = %s,",
 	         at->causal != 0, emit_float(e->arena, at->scale),
 	         emit_double(e->arena, at->ratio));
-	if (at->ratio > 0)
+	if (at->ratio > 0) {
 		out_line(e->out, ".stream = (uint32_t)%s,",
 		         emit_const(e, at->stream));
+		emit_piece(e, o);
+	}
 	/* ORDER TILE: node_workspace() counts on this */
 	out_line(e->out, ".rows = %lld, .ld = %lld, .scratch = %lld,",
 	         (long long)rows, (long long)ld,
@@ -57,9 +76,14 @@ emit_struct(struct emit *e, const struct attrs *at, const Val *q,
 }
 
 static bool
-check(struct emit *e, const Node *n, const Val *q, const Val *mask)
+check(struct emit *e, const Node *n, const Val *q, const Val *mask,
+      const Val *o, double ratio)
 {
 	emit_shapes(e, n);
+	if (ratio > 0 && o->split.kind == SPLIT_S
+	    && (o->split.axis > 1 || o->split.npart > 1))
+		return diag_internal(e->diag, "codegen: dropout of attention "
+		                     "cut along dim %d", o->split.axis);
 	if (q->dt != DT_F32)
 		return emit_unsupported(e, n, q->dt);
 	if (mask && mask->dt != DT_F32 && mask->dt != DT_BOOL)
@@ -76,9 +100,9 @@ emit_attention(struct emit *e, const Node *n)
 	struct attrs at = { n->attr.ATTENTION.scale, n->attr.ATTENTION.ratio,
 		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream };
 
-	if (!check(e, n, q, mask))
+	if (!check(e, n, q, mask, o ? o : q, at.ratio))
 		return false;
-	emit_struct(e, &at, q, k, v, mask, false);
+	emit_struct(e, &at, q, k, v, mask, o ? o : q, false);
 	if (o)
 		emit_strides(e, "o", o->stride);
 	out_line(e->out, "};");
@@ -115,9 +139,9 @@ emit_attention_grad(struct emit *e, const Node *n)
 		n->attr.ATTENTION_GRAD.stream };
 	const char *to[3];
 
-	if (!check(e, n, q, mask))
+	if (!check(e, n, q, mask, o, at.ratio))
 		return false;
-	emit_struct(e, &at, q, k, v, mask, true);
+	emit_struct(e, &at, q, k, v, mask, o, true);
 	emit_strides(e, "d_o", d_o->stride);
 	emit_strides(e, "o", o->stride);
 	for (int i = 0; i < 3; i++) {

@@ -15,7 +15,7 @@ enum {
 	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
 	NEED_POOL = 1024, NEED_HALF = 2048, NEED_HALF_UPDATE = 4096,
 	NEED_BLOCKS = 8192, NEED_SAMPLE = 16384, NEED_ADAFACTOR = 32768,
-	NEED_DET = 65536,
+	NEED_DET = 65536, NEED_SHARD = 131072,
 };
 
 enum { EMIT_CONSTS = 32 };
@@ -95,11 +95,29 @@ struct nest {
 	int nin, nout;
 	struct nest_operand *in, *out;
 	const struct body *body;
+	const Split *split;             /* NULL: shape is the whole one */
 };
 
 bool emit_nest(struct emit *, const struct nest *);
 /* Strides of v over `shape`, 0 where v is broadcast. */
 void nest_strides(const Val *v, const Shape *shape, int64_t *stride);
+
+/* ---- random words of a nest (random.c) ---- */
+
+/* Whether the body draws any. */
+bool random_drawn(const struct nest *);
+/* False after a diagnostic: words of the nest's elements have no order. */
+bool random_check(const struct emit *, const struct nest *);
+/* How far apart words of neighbours in each dim are. */
+void random_strides(const struct nest *, int64_t *stride);
+/* Declare what draws of dropout compare and multiply with. */
+void random_numbers(struct emit *, const struct nest *);
+/* Draw the words of `count` elements, from the element with offset `at`. */
+void random_words(struct emit *, const struct nest *, const char *at,
+                  const char *count);
+/* The result of micro i, which draws from its words. */
+const char *random_draw(struct emit *, const struct micro *, int i,
+                        const char *x);
 
 /* ---- expressions (ew.c) ---- */
 
@@ -114,6 +132,21 @@ const char *ew_type(DType);
 /* expr converted between storage and computation. */
 const char *ew_load(struct emit *, DType, const char *expr);
 const char *ew_store(struct emit *, DType, const char *expr);
+
+/* ---- rows.c ---- */
+
+/* "labels", operand i of a loss over so many classes, with the operand of
+ * weights if there is one. */
+bool emit_labels(struct emit *, const Node *, int labels, int weights,
+                 int64_t ignore, int64_t classes);
+
+/* ---- shard.c: rows of ops.h whose operands are pieces ---- */
+
+/* "part", what a rank has of the `whole` positions that v is a piece of along
+ * dim axis. */
+void emit_part(struct emit *, const Val *, int axis, int64_t whole);
+bool emit_sce_part(struct emit *, const Node *);
+bool emit_sce_grad_part(struct emit *, const Node *);
 
 /* ---- target.c: the rule of the node's op ---- */
 

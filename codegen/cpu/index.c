@@ -31,13 +31,17 @@ emit_gather(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
-	out_line(e->out, "ckr_gather(p[2], p[0], p[1], %d, %lld, %lld, %lld, "
-	         "%lld, env);", nbytes,
+	if (n->attr.GATHER.part)
+		emit_part(e, x, axis, n->attr.GATHER.part);
+	out_line(e->out, "ckr_gather%s(p[2], p[0], p[1], %d, %lld, %lld, "
+	         "%lld, %lld%s, env);", n->attr.GATHER.part ? "_part" : "",
+	         nbytes,
 	         (long long)emit_extent(&x->shape, 0, axis),
 	         (long long)x->shape.dim[axis],
 	         (long long)shape_nelem(&idx->shape),
 	         (long long)emit_extent(&x->shape, axis + 1, x->shape.rank) *
-	         dtype_info[x->dt].nbytes);
+	         dtype_info[x->dt].nbytes,
+	         n->attr.GATHER.part ? ", part" : "");
 	return true;
 }
 
@@ -79,19 +83,23 @@ emit_scatter_add(struct emit *e, const Node *n)
 	const Val *y = emit_out(e, n, 0);
 	int axis = emit_axis(n->attr.SCATTER_ADD.axis, y->shape.rank);
 	int nbytes = index_bytes(e, n, 0);
+	int64_t part = n->attr.SCATTER_ADD.part;
 
 	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
 	if (upd->dt != DT_F32)
 		return emit_unsupported(e, n, upd->dt);
-	out_line(e->out, "ckr_scatter_add(p[%d], %s, p[1], p[0], %d, %lld, "
-	         "%lld, %lld, %lld, env);", n->nin,
+	if (part)
+		emit_part(e, y, axis, part);
+	out_line(e->out, "ckr_scatter_add%s(p[%d], %s, p[1], p[0], %d, %lld, "
+	         "%lld, %lld, %lld%s, env);", part ? "_part" : "", n->nin,
 	         emit_in(e, n, 2) ? "p[2]" : "NULL", nbytes,
 	         (long long)emit_extent(&y->shape, 0, axis),
 	         (long long)y->shape.dim[axis],
 	         (long long)shape_nelem(&idx->shape),
-	         (long long)emit_extent(&y->shape, axis + 1, y->shape.rank));
+	         (long long)emit_extent(&y->shape, axis + 1, y->shape.rank),
+	         part ? ", part" : "");
 	return true;
 }
 

@@ -6,8 +6,7 @@
  * are read before it.  Results do not depend on the cutting: every element is
  * computed by itself.
  *
- * Random words are drawn a block at a time into a buffer.  Their index is the
- * element's in row-major order of the nest's shape.
+ * Random words are drawn a block at a time into a buffer (random.c).
  */
 #include "codegen/cpu/emit.h"
 
@@ -24,17 +23,8 @@ enum {
 struct dims {
 	int n;
 	int64_t extent[MAX_RANK];
-	int64_t linear[MAX_RANK];       /* row-major strides of the nest */
+	int64_t linear[MAX_RANK];       /* strides of random words */
 };
-
-static bool
-draws(const struct nest *nest)
-{
-	for (int i = 0; nest->body && i < nest->body->nmicro; i++)
-		if (op_info[nest->body->micro[i].op].flags & F_RNG)
-			return true;
-	return false;
-}
 
 static struct nest_operand *
 operand(const struct nest *nest, int i)
@@ -51,7 +41,7 @@ merge_dims(const struct nest *nest)
 	int64_t linear[MAX_RANK];
 	int nop = nest->nin + nest->nout;
 
-	shape_strides(&nest->shape, linear);
+	random_strides(nest, linear);
 	for (int i = 0; i < nest->shape.rank; i++) {
 		int64_t n = nest->shape.dim[i];
 		bool fits = d.n > 0;
@@ -63,6 +53,7 @@ merge_dims(const struct nest *nest)
 
 			fits = s[d.n - 1] == s[i] * n;
 		}
+		fits = fits && d.linear[d.n - 1] == linear[i] * n;
 		if (!fits)
 			d.n++;
 		d.extent[d.n - 1] = fits ? d.extent[d.n - 1] * n : n;
@@ -71,11 +62,12 @@ merge_dims(const struct nest *nest)
 			operand(nest, k)->stride[d.n - 1] =
 				operand(nest, k)->stride[i];
 	}
-	if (d.n == 0) {
-		d.n = 1;
-		d.extent[0] = 1;
+	/* words are drawn for neighbours in the innermost dim */
+	if (d.n == 0 || d.linear[d.n - 1] != 1) {
+		d.extent[d.n] = d.linear[d.n] = 1;
 		for (int k = 0; k < nop; k++)
-			operand(nest, k)->stride[0] = 0;
+			operand(nest, k)->stride[d.n] = 0;
+		d.n++;
 	}
 	return d;
 }
@@ -174,31 +166,6 @@ argument(const struct nest *nest, const struct names *s, int a, DType *dt)
 	return a >= 0 ? s->in[a] : s->micro[~a];
 }
 
-/* The result of micro i, which draws from its words. */
-static const char *
-drawn(struct emit *e, const struct micro *m, int i, const char *x)
-{
-	double a = m->attr.RANDOM.a, b = m->attr.RANDOM.b;
-
-	if (m->op == OP_DROPOUT)
-		return arena_printf(e->arena, "w%d[j] >= below%d ? "
-		                    "%s * scale%d : 0.0f", i, i, x, i);
-	if (m->op == OP_BERNOULLI)
-		return arena_printf(e->arena, "ckr_bernoulli(w%d[j], %s)", i,
-		                    x);
-	if (m->attr.RANDOM.kind == 1)
-		return arena_printf(e->arena, "%s + %s * ckr_normal(w%d[j])",
-		                    emit_float(e->arena, a),
-		                    emit_float(e->arena, b), i);
-	if (m->dt == DT_F64)
-		return arena_printf(e->arena, "ckr_uniform_d(w%d[j], %s, %s)",
-		                    i, emit_double(e->arena, a),
-		                    emit_double(e->arena, b));
-	return arena_printf(e->arena, "ckr_uniform(w%d[j], %d, %s, %s)", i,
-	                    m->dt == DT_BF16 ? 8 : m->dt == DT_F16 ? 11 : 24,
-	                    emit_float(e->arena, a), emit_float(e->arena, b));
-}
-
 static bool
 emit_micro(struct emit *e, const struct nest *nest, struct names *s, int i)
 {
@@ -213,8 +180,9 @@ emit_micro(struct emit *e, const struct nest *nest, struct names *s, int i)
 	    nest->in[m->arg[1]].scalar)
 		exponent = &nest->in[m->arg[1]].value;
 	if (op_info[m->op].flags & F_RNG)
-		text = ew_load(e, m->dt, ew_store(e, m->dt,
-		                                  drawn(e, m, i, arg[0])));
+		text = ew_load(e, m->dt,
+		               ew_store(e, m->dt,
+		                        random_draw(e, m, i, arg[0])));
 	else
 		text = ew_expression(e, m, arg, from, exponent);
 	if (!text)
@@ -277,23 +245,6 @@ emit_pointers(struct emit *e, const struct nest *nest, struct names *s,
 		emit_operand(e, "", 'q', k, &nest->out[k]);
 }
 
-static void
-emit_dropout_numbers(struct emit *e, const struct nest *nest)
-{
-	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
-		const struct micro *m = &nest->body->micro[i];
-		const char *ratio;
-
-		if (m->op != OP_DROPOUT)
-			continue;
-		ratio = emit_double(e->arena, m->attr.DROPOUT.ratio);
-		out_line(e->out, "const uint32_t below%d = "
-		         "ckr_drop_below(%s, env);", i, ratio);
-		out_line(e->out, "const float scale%d = "
-		         "ckr_drop_scale(%s, env);", i, ratio);
-	}
-}
-
 /* Open the outer loops; returns how many. */
 static int
 open_loops(struct emit *e, const struct nest *nest, const struct dims *d,
@@ -341,33 +292,6 @@ emit_row_operands(struct emit *e, const struct nest *nest,
 		         offset_text(e, nest->out[k].stride, d, blocked));
 }
 
-static int64_t
-stream(const struct micro *m)
-{
-	return m->op == OP_DROPOUT ? m->attr.DROPOUT.stream
-	     : m->op == OP_BERNOULLI ? m->attr.BERNOULLI.stream
-	     : m->attr.RANDOM.stream;
-}
-
-static void
-emit_words(struct emit *e, const struct nest *nest, const struct dims *d,
-           bool blocked, const char *count)
-{
-	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
-		const struct micro *m = &nest->body->micro[i];
-		const char *at;
-
-		if (!(op_info[m->op].flags & F_RNG))
-			continue;
-		e->need |= NEED_RANDOM;
-		at = offset_text(e, d->linear, d, blocked);
-		out_line(e->out, "uint32_t words%d[CKR_WORD_BUFFER];", i);
-		out_line(e->out, "const uint32_t *w%d = ckr_words(words%d, "
-		         "(uint64_t)(0%s), %s, (uint32_t)%s, env);", i, i, at,
-		         count, emit_const(e, stream(m)));
-	}
-}
-
 bool
 emit_nest(struct emit *e, const struct nest *nest)
 {
@@ -379,18 +303,20 @@ emit_nest(struct emit *e, const struct nest *nest)
 		            sizeof *s.micro),
 		arena_array(e->arena, (size_t)nest->nin + 1, sizeof *s.in_dt),
 	};
-	int64_t block = draws(nest) ? WORDS : BLOCK, inner;
+	int64_t block = random_drawn(nest) ? WORDS : BLOCK, inner;
 	const char *count;
 	bool blocked, ok;
 	int nloop;
 
 	if (shape_nelem(&nest->shape) == 0)
 		return true;
+	if (!random_check(e, nest))
+		return false;
 	d = merge_dims(nest);
 	inner = d.extent[d.n - 1];
 	blocked = inner > block;
 	emit_pointers(e, nest, &s, &d);
-	emit_dropout_numbers(e, nest);
+	random_numbers(e, nest);
 	nloop = open_loops(e, nest, &d, block, blocked);
 	emit_row_operands(e, nest, &d, blocked);
 	count = arena_printf(e->arena, "%lld",
@@ -402,7 +328,7 @@ emit_nest(struct emit *e, const struct nest *nest)
 		         (long long)block);
 		count = "n";
 	}
-	emit_words(e, nest, &d, blocked, count);
+	random_words(e, nest, offset_text(e, d.linear, &d, blocked), count);
 	out_line(e->out, "#pragma omp simd");
 	out_line(e->out, "for (int64_t j = 0; j < %s; j++) {", count);
 	ok = emit_body(e, nest, &s, &d);
@@ -455,6 +381,7 @@ emit_body_nest(struct emit *e, const Node *n, const struct body *body)
 	if (!first)
 		return diag_internal(e->diag, "codegen: loop without output");
 	nest.shape = first->shape;
+	nest.split = &first->split;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
 			nest.in[i] = operand_of(e, n->in[i], i, &nest.shape,

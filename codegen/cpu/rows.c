@@ -137,7 +137,7 @@ int_min_text(struct emit *e, int64_t v)
 	                      : arena_printf(e->arena, "%lld", (long long)v);
 }
 
-static bool
+bool
 emit_labels(struct emit *e, const Node *n, int labels, int weights,
             int64_t ignore, int64_t classes)
 {
@@ -157,6 +157,8 @@ emit_sce(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0);
 
+	if (n->attr.SCE.part)
+		return emit_sce_part(e, n);
 	if (!need_f32(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 1, 2, n->attr.SCE.ignore, x->shape.dim[1]))
 		return false;
@@ -171,6 +173,8 @@ emit_sce_grad(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 1);
 
+	if (n->attr.SCE_GRAD.part)
+		return emit_sce_grad_part(e, n);
 	if (!need_f32(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 2, 5, n->attr.SCE_GRAD.ignore, x->shape.dim[1]))
 		return false;

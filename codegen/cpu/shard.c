@@ -1,12 +1,7 @@
-/* Steps of sharded graphs. */
+/* Steps of sharded graphs: what no kernel does, and calls of the kernels that
+ * work on a rank's piece.
+ */
 #include "codegen/cpu/emit.h"
-
-static bool
-not_yet(struct emit *e, const Node *n)
-{
-	return diag_at(e->diag, node_label(e->g, n), node_type(e->g, n),
-	               "%s is not carried out yet", op_info[n->op].text);
-}
 
 /* No kernel: the run time moves it.  What is added must have a type that it
  * adds. */
@@ -20,14 +15,77 @@ emit_comm(struct emit *e, const Node *n)
 		|| dt == DT_I32 || emit_unsupported(e, n, dt);
 }
 
+/* How many ranks hold the same piece. */
+static long long
+shared(const Val *v)
+{
+	return v->split.kind == SPLIT_S ? v->split.shared : 1;
+}
+
+void
+emit_part(struct emit *e, const Val *v, int axis, int64_t whole)
+{
+	e->need |= NEED_SHARD;
+	out_line(e->out, "const struct ckr_part part = ckr_part_of(%lld, %lld, "
+	         "%lld, env);", (long long)whole,
+	         (long long)v->shape.dim[axis], shared(v));
+}
+
+/* ---- cross entropy ---- */
+
+static bool
+part_of_classes(struct emit *e, const Node *n, const Val *x, int labels,
+                int64_t ignore, int64_t classes)
+{
+	emit_shapes(e, n);
+	if (x->dt != DT_F32)
+		return emit_unsupported(e, n, x->dt);
+	emit_part(e, x, 1, classes);
+	return emit_labels(e, n, labels, n->nin, ignore, classes);
+}
+
+/* Labels that are to be ignored or bad are nobody's; sce tells them apart. */
 bool
 emit_vocab_stats(struct emit *e, const Node *n)
 {
-	return not_yet(e, n);
+	const Val *x = emit_in(e, n, 0);
+
+	if (!part_of_classes(e, n, x, 1, INT64_MIN, n->attr.VOCAB_STATS.part))
+		return false;
+	out_line(e->out, "ckr_vocab_stats(p[2], p[0], &labels, %lld, %lld, "
+	         "part, env);", (long long)x->shape.dim[0],
+	         (long long)x->shape.dim[1]);
+	return true;
 }
 
 bool
-emit_sum_squares(struct emit *e, const Node *n)
+emit_sce_part(struct emit *e, const Node *n)
 {
-	return not_yet(e, n);
+	const Val *x = emit_in(e, n, 0);
+
+	emit_shapes(e, n);
+	e->need |= NEED_SHARD;
+	if (!emit_labels(e, n, 1, n->nin, n->attr.SCE.ignore,
+	                 n->attr.SCE.part))
+		return false;
+	out_line(e->out, "ckr_sce_part(%s, %s, %s, p[3], &labels, %lld, %lld, "
+	         "%lld, env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         (long long)x->shape.dim[0], shared(x),
+	         (long long)n->attr.SCE.reduction);
+	return true;
+}
+
+bool
+emit_sce_grad_part(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 1);
+
+	if (!part_of_classes(e, n, x, 2, n->attr.SCE_GRAD.ignore,
+	                     n->attr.SCE_GRAD.part))
+		return false;
+	out_line(e->out, "ckr_sce_grad_part(%s, p[0], p[1], &labels, p[3], "
+	         "p[4], %lld, %lld, part, %lld, env);", p_out(e, n, 0),
+	         (long long)x->shape.dim[0], (long long)x->shape.dim[1],
+	         (long long)n->attr.SCE_GRAD.reduction);
+	return true;
 }

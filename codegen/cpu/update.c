@@ -21,6 +21,38 @@ stream(const struct emit *e, ValId param)
 	return n;
 }
 
+/* "cut", how a rank's piece of v lies in the whole. */
+static void
+emit_cut(struct emit *e, const Val *v)
+{
+	const Split *s = &v->split;
+	int64_t pieces = e->g->ranks / s->shared;
+
+	out_line(e->out, "const struct ckr_cut cut = {");
+	out_line(e->out, ".piece = env->rank / %lld, .inner = %lld, "
+	         ".local = %lld, .nstretch = %d,", (long long)s->shared,
+	         (long long)emit_extent(&v->shape, s->axis + 1, v->shape.rank),
+	         (long long)v->shape.dim[s->axis], s->npart);
+	for (int i = 0; i < s->npart; i++)
+		out_line(e->out, ".stretch[%d] = %lld, .size[%d] = %lld,", i,
+		         (long long)s->part[i], i,
+		         (long long)((s->part[i] + pieces - 1) / pieces));
+	out_line(e->out, "};");
+}
+
+static void
+emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
+{
+	bool cut = y->split.kind == SPLIT_S;
+
+	if (cut)
+		emit_cut(e, y);
+	out_line(e->out, "const struct ckr_half_types types = { %s, %s, "
+	         "(uint32_t)%s, %s };", tables_dtype(y->dt),
+	         tables_dtype(g->dt), emit_const(e, stream(e, n->in[0])),
+	         cut ? "&cut" : "NULL");
+}
+
 /* Parameter and gradient are float32 or 16-bit floats; *half: not both
  * float32. */
 static bool
@@ -38,10 +70,7 @@ need_update(struct emit *e, const Node *n, bool *half)
 			return emit_unsupported(e, n, dt);
 	}
 	if (*half)
-		out_line(e->out, "const struct ckr_half_types types = { %s, "
-		         "%s, (uint32_t)%s };", tables_dtype(y->dt),
-		         tables_dtype(g->dt),
-		         emit_const(e, stream(e, n->in[0])));
+		emit_types(e, n, y, g);
 	return true;
 }
 
@@ -82,17 +111,11 @@ emit_classifier(struct emit *e, const Node *n)
 	return true;
 }
 
-bool
-emit_grad_norm(struct emit *e, const Node *n)
+/* Add the squares of operands 0 .. end-1 to s. */
+static bool
+add_squares(struct emit *e, const Node *n, int end)
 {
-	emit_shapes(e, n);
-	e->need |= NEED_UPDATE;
-	out_line(e->out, "float *y = p[%d];", n->nin);
-	out_line(e->out, "double s = 0;");
-	out_line(e->out, "*y = 0.0f;");
-	out_line(e->out, "if (!(env->clip > 0))");
-	out_line(e->out, "\treturn;");
-	for (int i = 0; i < n->nin; i++) {
+	for (int i = 0; i < end; i++) {
 		const Val *g = emit_in(e, n, i);
 
 		if (!g)
@@ -109,7 +132,43 @@ emit_grad_norm(struct emit *e, const Node *n)
 		out_line(e->out, "s += ckr_norm_part(p[%d], %lld, env);", i,
 		         (long long)shape_nelem(&g->shape));
 	}
+	return true;
+}
+
+/* Zero unless gradients are clipped. */
+static void
+open_norm(struct emit *e, const Node *n)
+{
+	emit_shapes(e, n);
+	e->need |= NEED_UPDATE;
+	out_line(e->out, "float *y = p[%d];", n->nin);
+	out_line(e->out, "double s = 0;");
+	out_line(e->out, "*y = 0.0f;");
+	out_line(e->out, "if (!(env->clip > 0))");
+	out_line(e->out, "\treturn;");
+}
+
+bool
+emit_grad_norm(struct emit *e, const Node *n)
+{
+	int sums = n->nin - (int)n->attr.GRAD_NORM.sums;
+
+	open_norm(e, n);
+	if (!add_squares(e, n, sums))
+		return false;
+	for (int i = sums; i < n->nin; i++)
+		out_line(e->out, "s += (double)*(const float *)p[%d];", i);
 	out_line(e->out, "*y = (float)sqrt(s);");
+	return true;
+}
+
+bool
+emit_sum_squares(struct emit *e, const Node *n)
+{
+	open_norm(e, n);
+	if (!add_squares(e, n, n->nin))
+		return false;
+	out_line(e->out, "*y = (float)s;");
 	return true;
 }
 
@@ -208,7 +267,7 @@ emit_adafactor(struct emit *e, const Node *n)
 	e->need |= NEED_HALF_UPDATE | NEED_ADAFACTOR;
 	if (!half)
 		out_line(e->out, "const struct ckr_half_types types = "
-		         "{ CKR_F32, CKR_F32, 0 };");
+		         "{ CKR_F32, CKR_F32, 0, NULL };");
 	out_line(e->out, "const struct ckr_adafactor a = { %lld, %lld, %lld, "
 	         "%d, types };", (long long)emit_extent(s, 0, r - 2),
 	         r < 2 ? 1LL : (long long)s->dim[r - 2],

@@ -23,6 +23,9 @@ struct ckr_attention {
 	int64_t rows;                           /* of a block */
 	int64_t ld;                             /* of a block's scores */
 	int64_t scratch;                        /* floats per thread */
+	/* of a piece of the batch or the heads: heads of the whole, 0 if it is
+	 * the whole, and how many (image, head) come before */
+	int64_t all, first;
 };
 
 /* Keys that query i sees. */
@@ -72,7 +75,9 @@ static inline uint64_t
 ckr_score_index(const struct ckr_attention *a, int64_t b, int64_t h,
                 int64_t i)
 {
-	return (uint64_t)(((b * a->heads + h) * a->queries + i) * a->keys);
+	int64_t at = b * (a->all ? a->all : a->heads) + h + a->first;
+
+	return (uint64_t)((at * a->queries + i) * a->keys);
 }
 
 static inline void

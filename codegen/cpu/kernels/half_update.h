@@ -39,10 +39,40 @@ ckr_half_norm_part(const void *g, int type, int64_t n,
 	return s;
 }
 
-/* Types of what is updated and of the gradient; stream of the rounding. */
+/* How a rank's piece of a parameter lies in the whole: `size` of each stretch
+ * of the dim that is cut, and `local` in all. */
+struct ckr_cut {
+	int64_t piece, inner, local;
+	int nstretch;
+	int64_t stretch[CKR_MAX_RANK], size[CKR_MAX_RANK];
+};
+
+/* Place in the whole of element i of the piece; *left: how many follow it
+ * there as here, itself included. */
+static inline uint64_t
+ckr_cut_index(const struct ckr_cut *c, int64_t i, int64_t *left)
+{
+	int64_t row = i / c->inner, at = row % c->local, whole = 0, n = 0;
+	int k = 0;
+
+	for (; at >= c->size[k]; k++) {
+		at -= c->size[k];
+		n += c->stretch[k];
+	}
+	for (int j = 0; j < c->nstretch; j++)
+		whole += c->stretch[j];
+	*left = (c->size[k] - at) * c->inner - i % c->inner;
+	n += c->piece * c->size[k] + at;
+	return (uint64_t)((row / c->local * whole + n) * c->inner
+	                  + i % c->inner);
+}
+
+/* Types of what is updated and of the gradient; stream of the rounding, whose
+ * words are those of elements of the whole.  cut NULL: nothing is cut. */
 struct ckr_half_types {
 	int y, g;
 	uint32_t stream;
+	const struct ckr_cut *cut;
 };
 
 /* Round x in place to what the type holds. */
@@ -53,11 +83,14 @@ ckr_round_random(float *x, struct ckr_half_types t, int64_t at, int64_t n,
 	uint32_t cut = t.y == CKR_BF16 ? 0xffff : 0x1fff;
 	uint32_t buffer[CKR_WORD_BUFFER];
 
-	for (int64_t j = 0; j < n; j += CKR_WORDS) {
-		int64_t k = ckr_least(n - j, CKR_WORDS);
-		const uint32_t *word = ckr_words(buffer, (uint64_t)(at + j), k,
-		                                 t.stream, env);
+	for (int64_t j = 0, k; j < n; j += k) {
+		int64_t left = n - j;
+		uint64_t index = t.cut ? ckr_cut_index(t.cut, at + j, &left)
+		                       : (uint64_t)(at + j);
+		const uint32_t *word;
 
+		k = ckr_least(ckr_least(n - j, left), CKR_WORDS);
+		word = ckr_words(buffer, index, k, t.stream, env);
 #pragma omp simd
 		for (int64_t i = 0; i < k; i++) {
 			uint32_t u = ckr_float_bits(x[j + i]);

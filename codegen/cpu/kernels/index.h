@@ -53,6 +53,23 @@ ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
 	}
 }
 
+/* n rows of y as they are before anything is added: acc, or zeros. */
+static inline void
+ckr_scatter_start(float *y, const float *acc, int64_t n, int64_t inner,
+                  const struct ckr_env *env)
+{
+	if (acc == y)
+		return;
+#pragma omp parallel for num_threads(env->threads) \
+	if (n * inner > CKR_SMALL)
+	for (int64_t i = 0; i < n; i++)
+		if (acc)
+			memcpy(y + i * inner, acc + i * inner,
+			       (size_t)inner * sizeof *y);
+		else
+			memset(y + i * inner, 0, (size_t)inner * sizeof *y);
+}
+
 /* y [outer, n, inner] += upd [outer, nidx, inner] at idx along n.  A target
  * row belongs to one thread and takes its updates in the order of idx. */
 static inline void
@@ -60,19 +77,9 @@ ckr_scatter_add(float *y, const float *acc, const float *upd, const void *idx,
                 int idx_bytes, int64_t outer, int64_t n, int64_t nidx,
                 int64_t inner, struct ckr_env *env)
 {
-	int64_t total = outer * n, threads = env->threads;
+	int64_t threads = env->threads;
 
-	if (acc != y) {
-#pragma omp parallel for num_threads(env->threads) \
-	if (total * inner > CKR_SMALL)
-		for (int64_t i = 0; i < total; i++)
-			if (acc)
-				memcpy(y + i * inner, acc + i * inner,
-				       (size_t)inner * sizeof *y);
-			else
-				memset(y + i * inner, 0,
-				       (size_t)inner * sizeof *y);
-	}
+	ckr_scatter_start(y, acc, outer * n, inner, env);
 #pragma omp parallel for num_threads(env->threads) \
 	if (outer * nidx * inner > CKR_SMALL)
 	for (int64_t t = 0; t < threads; t++) {

@@ -1,0 +1,122 @@
+/* Random words of element-wise nests.
+ *
+ * An element's words have its index in row-major order of the nest's shape, of
+ * the whole one where a rank has a piece of it: masks are the same on any
+ * number of ranks.
+ */
+#include "codegen/cpu/emit.h"
+
+bool
+random_drawn(const struct nest *nest)
+{
+	for (int i = 0; nest->body && i < nest->body->nmicro; i++)
+		if (op_info[nest->body->micro[i].op].flags & F_RNG)
+			return true;
+	return false;
+}
+
+static bool
+is_piece(const struct nest *nest)
+{
+	return nest->split && nest->split->kind == SPLIT_S
+		&& random_drawn(nest);
+}
+
+bool
+random_check(const struct emit *e, const struct nest *nest)
+{
+	return !is_piece(nest) || nest->split->npart == 1
+		|| diag_internal(e->diag, "codegen: random numbers for "
+		                 "pieces of %d stretches", nest->split->npart);
+}
+
+void
+random_strides(const struct nest *nest, int64_t *stride)
+{
+	Shape whole = nest->shape;
+
+	if (is_piece(nest))
+		whole = split_whole(nest->split, &nest->shape);
+	shape_strides(&whole, stride);
+}
+
+/* Elements of the whole before this rank's first. */
+static const char *
+first_text(struct emit *e, const struct nest *nest)
+{
+	const Split *s = nest->split;
+
+	if (!is_piece(nest))
+		return "";
+	return arena_printf(e->arena, " + env->rank / %lld * INT64_C(%lld)",
+	                    (long long)s->shared,
+	                    (long long)emit_extent(&nest->shape, s->axis,
+	                                           nest->shape.rank));
+}
+
+const char *
+random_draw(struct emit *e, const struct micro *m, int i, const char *x)
+{
+	double a = m->attr.RANDOM.a, b = m->attr.RANDOM.b;
+
+	if (m->op == OP_DROPOUT)
+		return arena_printf(e->arena, "w%d[j] >= below%d ? "
+		                    "%s * scale%d : 0.0f", i, i, x, i);
+	if (m->op == OP_BERNOULLI)
+		return arena_printf(e->arena, "ckr_bernoulli(w%d[j], %s)", i,
+		                    x);
+	if (m->attr.RANDOM.kind == 1)
+		return arena_printf(e->arena, "%s + %s * ckr_normal(w%d[j])",
+		                    emit_float(e->arena, a),
+		                    emit_float(e->arena, b), i);
+	if (m->dt == DT_F64)
+		return arena_printf(e->arena, "ckr_uniform_d(w%d[j], %s, %s)",
+		                    i, emit_double(e->arena, a),
+		                    emit_double(e->arena, b));
+	return arena_printf(e->arena, "ckr_uniform(w%d[j], %d, %s, %s)", i,
+	                    m->dt == DT_BF16 ? 8 : m->dt == DT_F16 ? 11 : 24,
+	                    emit_float(e->arena, a), emit_float(e->arena, b));
+}
+
+void
+random_numbers(struct emit *e, const struct nest *nest)
+{
+	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
+		const struct micro *m = &nest->body->micro[i];
+		const char *ratio;
+
+		if (m->op != OP_DROPOUT)
+			continue;
+		ratio = emit_double(e->arena, m->attr.DROPOUT.ratio);
+		out_line(e->out, "const uint32_t below%d = "
+		         "ckr_drop_below(%s, env);", i, ratio);
+		out_line(e->out, "const float scale%d = "
+		         "ckr_drop_scale(%s, env);", i, ratio);
+	}
+}
+
+static int64_t
+stream(const struct micro *m)
+{
+	return m->op == OP_DROPOUT ? m->attr.DROPOUT.stream
+	     : m->op == OP_BERNOULLI ? m->attr.BERNOULLI.stream
+	     : m->attr.RANDOM.stream;
+}
+
+void
+random_words(struct emit *e, const struct nest *nest, const char *at,
+             const char *count)
+{
+	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
+		const struct micro *m = &nest->body->micro[i];
+
+		if (!(op_info[m->op].flags & F_RNG))
+			continue;
+		e->need |= NEED_RANDOM;
+		out_line(e->out, "uint32_t words%d[CKR_WORD_BUFFER];", i);
+		out_line(e->out, "const uint32_t *w%d = ckr_words(words%d, "
+		         "(uint64_t)(0%s%s), %s, (uint32_t)%s, env);", i, i, at,
+		         first_text(e, nest), count, emit_const(e, stream(m)));
+	}
+}
+
