@@ -340,9 +340,36 @@ states_at(struct layout *l, uint32_t class, int port)
 }
 
 static bool
+has_cut(const struct way *w, int port)
+{
+	return w->at[port].kind == SPLIT_S;
+}
+
+static bool
 is_norm(const Node *n)
 {
 	return n->op == OP_LAYERNORM || n->op == OP_RMSNORM;
+}
+
+/* Without --sp the input of a norm that cannot be cut, such as those of the
+ * residual stream, is complete on every rank. */
+static bool
+feeds_norm(const struct shard *s, NodeId id)
+{
+	const Graph *g = s->g;
+	ValId v = g->node[id].out[0];
+
+	FOR_USES (i, &s->uses, v) {
+		const Node *n = &g->node[s->uses.node[i]];
+		const struct choice *c = &s->node[s->uses.node[i]];
+		bool cut = false;
+
+		for (int k = 0; k < c->n; k++)
+			cut |= has_cut(&c->way[k], 0);
+		if (is_norm(n) && n->in[0] == v && !cut)
+			return true;
+	}
+	return false;
 }
 
 /* Whether a way breaks what is asked for. */
@@ -357,10 +384,9 @@ is_forbidden(const struct layout *l, uint32_t class, const struct way *w)
 	if (e >= g->nnode)
 		return breaks_wish(s, e - g->nnode, &w->at[0]);
 	n = &g->node[e];
-	/* without --sp what lies between pairs of products is complete on
-	 * every rank */
-	if (is_norm(n) && !s->pass->opt->sp && w->at[0].kind == SPLIT_R
-	    && !s->pass->opt->layout_seed)
+	if (!s->pass->opt->sp && !s->pass->opt->layout_seed
+	    && (is_norm(n) ? w->at[0].kind == SPLIT_R
+	        : feeds_norm(s, e) && has_cut(w, n->nin)))
 		return true;
 	for (int k = 0; k < n->nout; k++) {
 		const Split *at = &w->at[n->nin + k];
@@ -386,12 +412,6 @@ priced(struct layout *l, double sec)
 		return sec;
 	*seed = *seed * 1664525u + 1013904223u;
 	return 1e-6 * (double)(*seed >> 16 & 1023);
-}
-
-static bool
-has_cut(const struct way *w, int port)
-{
-	return w->at[port].kind == SPLIT_S;
 }
 
 /* Ways with a cut of this port are the only ones, where there are any. */

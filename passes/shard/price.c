@@ -103,9 +103,12 @@ shard_conversion(const struct shard *s, ValId v, const Split *from,
 double
 shard_node_price(const struct shard *s, const Node *n, bool cut)
 {
-	double sec = PHASES * node_cost(s->g, n).sec;
+	double sec = node_cost(s->g, n).sec;
+	double launch = device_of(s->g)->launch;
 
-	return cut ? sec / (double)s->ranks : sec;
+	if (cut && sec > launch)
+		sec = launch + (sec - launch) / (double)s->ranks;
+	return PHASES * sec;
 }
 
 double
