@@ -104,16 +104,21 @@ drop_all_but(const struct remat *r, int64_t k, uint8_t *drop)
 			drop[r->layer[i]] = 0;
 }
 
-/* What was gathered from all ranks is no activation: its pieces are. */
+/* What was gathered from all ranks is no activation: its piece is, and from
+ * that it is gathered again. */
 static void
 drop_gathered(const struct remat *r, uint8_t *drop)
 {
 	for (int32_t s = 0; s < r->nstore; s++) {
-		ValId v = r->store[s].owner;
+		const Val *v = &r->g->val[r->store[s].owner];
+		const Node *n = &r->g->node[v->def];
+		int32_t piece = n->op == OP_ALL_GATHER ? r->of_val[n->in[0]]
+			: -1;
 
-		if (r->store[s].candidate
-		    && r->g->node[r->g->val[v].def].op == OP_ALL_GATHER)
-			drop[s] = 1;
+		if (!r->store[s].candidate || piece < 0 || drop[s])
+			continue;
+		drop[s] = 1;
+		drop[piece] = 0;
 	}
 }
 
