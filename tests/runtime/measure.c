@@ -194,6 +194,27 @@ run_steps(ckr_ctx *c, int steps, uint64_t *anon)
 	return CKR_OK;
 }
 
+/* ---- ranks ---- */
+
+/* Tensors that are whole on every rank and yet differ in a bit. */
+static int
+count_apart(const ckr_ctx *c)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < c->lib->nshared; i++) {
+		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
+		bool apart = false;
+
+		for (uint32_t r = 1; r < c->ranks && !t->split; r++)
+			apart |= memcmp(rt_at(c, &c->plan, 0, t),
+			                rt_at(c, &c->plan, r, t),
+			                rt_nbytes(t)) != 0;
+		n += apart;
+	}
+	return n;
+}
+
 /* ---- paint ---- */
 
 struct painted {
@@ -227,14 +248,17 @@ move_blocks(ckr_ctx *c, struct painted *p)
 	return rt_point(c, &c->plan);
 }
 
-/* One step from the state `saved`, with `paint` everywhere else. */
+/* One step from the state `saved` of all ranks, with `paint` everywhere else of
+ * the first one's memory. */
 static ckr_status
-painted_step(ckr_ctx *c, const struct painted *p, const void *saved, int paint,
+painted_step(ckr_ctx *c, const struct painted *p, const char *saved, int paint,
              double *loss)
 {
 	c->step = 0;
 	memset(p->all, paint, p->size);
-	memcpy(p->resident, saved, c->resident->size);
+	FOR_RANKS (r, c)
+		memcpy(c->resident[r].p, saved + r * c->resident->size,
+		       c->resident->size);
 	return ckr_step(c, NULL, loss);
 }
 
@@ -269,7 +293,7 @@ run_painted(ckr_ctx *c)
 {
 	static const int paint[] = { 0xa5, 0x5a };
 	uint64_t highest = 0, outside = 0;
-	unsigned char *saved = malloc(c->resident->size + 1);
+	char *saved = malloc(c->resident->size * c->ranks + 1);
 	unsigned char *after = malloc(c->resident->size + 1);
 	bool pure = true;
 	struct painted p;
@@ -277,7 +301,9 @@ run_painted(ckr_ctx *c)
 
 	if (!saved || !after || !move_blocks(c, &p))
 		return err_set(&c->err, CKR_ENOMEM, "out of memory");
-	memcpy(saved, p.resident, c->resident->size);
+	FOR_RANKS (r, c)
+		memcpy(saved + r * c->resident->size, c->resident[r].p,
+		       c->resident->size);
 	for (int i = 0; i < 2; i++) {
 		uint64_t end;
 
@@ -339,12 +365,13 @@ main(int argc, char **argv)
 		return fail(c);
 	printf("{ \"planned\": %llu, \"peak\": %llu, \"resident\": %llu, "
 	       "\"arena\": %llu, \"held\": %llu, \"allocs\": %d, "
-	       "\"openmp\": %d, \"anon\": [",
+	       "\"openmp\": %d, \"apart\": %d, \"anon\": [",
 	       (unsigned long long)m.planned_bytes,
 	       (unsigned long long)m.peak_bytes,
 	       (unsigned long long)m.resident_bytes,
 	       (unsigned long long)m.arena_bytes,
-	       (unsigned long long)m.held_bytes, allocs, openmp);
+	       (unsigned long long)m.held_bytes, allocs, openmp,
+	       count_apart(c));
 	for (int i = 0; i <= steps; i++)
 		printf("%s%llu", i ? ", " : "", (unsigned long long)anon[i]);
 	printf("], ");
