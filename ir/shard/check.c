@@ -267,6 +267,13 @@ check_node(struct check *c, const Node *n)
 
 /* ---- values ---- */
 
+/* Gradients of micro-batches so far; nobody reads them but the update. */
+static bool
+is_accumulator(const Val *v)
+{
+	return v->kind == V_STATE && strcmp(v->state, "grad") == 0;
+}
+
 static void
 check_val(struct check *c, const Val *v)
 {
@@ -289,7 +296,8 @@ check_val(struct check *c, const Val *v)
 	    && v->split.shared != 1)
 		fault(c, NULL, v, "a parameter's piece is one rank's",
 		      &(Split){ .kind = SPLIT_I });
-	if ((v->output || v->kind != V_TEMP) && v->split.kind == SPLIT_P)
+	if ((v->output || v->kind != V_TEMP) && v->split.kind == SPLIT_P
+	    && !is_accumulator(v))
 		fault(c, NULL, v, "is seen from outside",
 		      &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_TEMP && v->grad_of && !v->param) {

@@ -69,22 +69,61 @@ compile(struct run *r)
 }
 
 int
-run_open(struct run *r, int argc, char **argv)
+run_parse(struct run *r, int argc, char **argv)
 {
 	int status;
 
-	r->arena = arena_new();
+	if (!r->arena)
+		r->arena = arena_new();
 	status = cli_parse(&r->cli, argc, argv, r->arena, stdout, stderr);
 	if (status != CLI_GO)
 		return status;
-	r->diag = diag_new(argv[0], stderr);
+	if (r->quiet)
+		r->nowhere = fopen("/dev/null", "w");
+	r->diag = diag_new(argv[0], r->nowhere ? r->nowhere : stderr);
+	return status;
+}
+
+int
+run_parse_line(struct run *r, const char *line)
+{
+	char *argv[64] = { (char *)"run" }, *save, *w;
+	int argc = 1;
+
+	r->arena = arena_new();
+	for (w = strtok_r(arena_printf(r->arena, "%s", line), " ", &save);
+	     w && argc < 63; w = strtok_r(NULL, " ", &save))
+		argv[argc++] = w;
+	return run_parse(r, argc, argv);
+}
+
+bool
+run_compile(struct run *r)
+{
 	if (!compile(r))
-		return 1;
-	r->s = spmd_new(r->g);
-	if (r->g->props & P_PLACED)
+		return false;
+	run_adopt(r, r->g);
+	return true;
+}
+
+void
+run_adopt(struct run *r, Graph *g)
+{
+	r->g = g;
+	r->s = spmd_new(g);
+	if (g->props & P_PLACED)
 		spmd_place(r->s);
 	r->env = *interp_env(spmd_rank(r->s, 0));
-	return 0;
+}
+
+int
+run_open(struct run *r, int argc, char **argv)
+{
+	int status = run_parse(r, argc, argv);
+
+	if (status != CLI_GO)
+		return status;
+	return run_compile(r) ? 0 : 1;
 }
 
 void
@@ -94,6 +133,8 @@ run_close(struct run *r)
 	graph_free(r->g);
 	onnx_close(r->file);
 	diag_free(r->diag);
+	if (r->nowhere)
+		fclose(r->nowhere);
 	arena_free(r->arena);
 }
 
@@ -271,7 +312,7 @@ run_step(struct run *r, int step)
 	ok = ok && spmd_run(r->s, update, end);
 	if (ok)
 		spmd_carry_over(r->s, update, end);
-	else
+	else if (!r->quiet)
 		fprintf(stderr, "%s\n", spmd_error(r->s));
 	return ok;
 }

@@ -19,6 +19,8 @@ struct run {
 	struct spmd *s;
 	struct interp_env env;
 	int steps;
+	bool quiet;                     /* nothing is said of what fails */
+	FILE *nowhere;                  /* where it goes */
 };
 
 /* A file of DIR; ends the program if it cannot be. */
@@ -27,6 +29,13 @@ FILE *run_file(struct run *, const char *name, const char *mode);
  * argument asks for some.  0 or an exit status, after which run_close is
  * still right. */
 int run_open(struct run *, int argc, char **argv);
+/* The same in two steps, between which r->cli may be changed: CLI_GO or an
+ * exit status; whether it worked. */
+int run_parse(struct run *, int argc, char **argv);
+int run_parse_line(struct run *, const char *words);
+bool run_compile(struct run *);
+/* Instead of compiling: a graph at hand, which is the run's from now on. */
+void run_adopt(struct run *, Graph *);
 /* Lines of DIR/setup: "input NAME FILE" (raw elements in the input's dtype),
  * "below NAME N", "steps N", "seed N", "lr X", "clip X", "beta1 X", ... */
 bool run_setup(struct run *);

@@ -1,0 +1,209 @@
+/* Comparing two forms of a model, thing by thing. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/ref/pair.h"
+
+static const char *const kind_name[PAIR_KINDS] = {
+	"loss", "norm", "gradients", "parameters", "first states",
+	"second states", "outputs",
+};
+
+/* ---- what there is to compare ---- */
+
+static bool
+kind_of(const Graph *g, const Val *v, enum pair_kind *k)
+{
+	static const char *const first[] = { "m", "row" };
+
+	*k = OUTPUT;
+	if (val_id(g, v) == g->loss)
+		*k = LOSS;
+	else if (v->kind == V_PARAM || v->kind == V_BUFFER)
+		*k = PARAMETER;
+	else if (v->kind == V_TEMP && v->def && v->param)
+		*k = GRADIENT;
+	else if (v->kind == V_TEMP && v->def
+	         && g->node[v->def].op == OP_GRAD_NORM)
+		*k = NORM;
+	else if (v->kind == V_STATE)
+		*k = strcmp(v->state, first[0]) && strcmp(v->state, first[1])
+			? STATE_2 : STATE_1;
+	else if (!v->output)
+		return false;
+	return v->kind != V_STATE || strcmp(v->state, "grad") != 0;
+}
+
+/* The same thing in another graph. */
+static ValId
+other_of(const Graph *g, enum pair_kind kind, const char *name)
+{
+	FOR_VALS (v, g) {
+		enum pair_kind k;
+
+		if (!kind_of(g, v, &k) || k != kind)
+			continue;
+		if (kind == LOSS || kind == NORM
+		    || strcmp(kind == GRADIENT ? g->val[v->param].name
+		              : v->name, name) == 0)
+			return val_id(g, v);
+	}
+	return 0;
+}
+
+static void
+complain(struct pair *p, const struct pair_entry *e, const char *what)
+{
+	if (!p->quiet)
+		printf("%s of %s: %s\n", kind_name[e->kind], e->name, what);
+	p->faults++;
+}
+
+void
+pair_list(struct pair *p)
+{
+	const Graph *g = p->a.g;
+	int nb = 0;
+
+	p->e = arena_array(p->a.arena, g->nval, sizeof *p->e);
+	FOR_VALS (v, g) {
+		struct pair_entry *e = &p->e[p->n];
+
+		if (!kind_of(g, v, &e->kind))
+			continue;
+		e->name = e->kind == GRADIENT ? g->val[v->param].name
+		                              : v->name;
+		e->a = val_id(g, v);
+		e->b = other_of(p->b.g, e->kind, e->name);
+		if (e->b)
+			p->n++;
+		else
+			complain(p, e, "not in the second form");
+	}
+	FOR_VALS (v, p->b.g) {
+		enum pair_kind k;
+
+		nb += kind_of(p->b.g, v, &k);
+	}
+	if (nb == p->n)
+		return;
+	if (!p->quiet)
+		printf("%d against %d things to compare\n", p->n, nb);
+	p->faults++;
+}
+
+/* ---- contents ---- */
+
+/* How v lies in the end: a gradient as its parameter, and nothing is a summand
+ * any more. */
+static Split
+final_split(const Graph *g, const Val *v)
+{
+	Split s = v->split;
+
+	if (s.kind != SPLIT_S && v->kind == V_TEMP && v->param)
+		s = g->val[v->param].split;
+	if (s.kind != SPLIT_S)
+		s.kind = SPLIT_I;
+	return s;
+}
+
+static struct pair_whole
+contents(const struct pair *p, struct run *r, ValId v)
+{
+	Split split = final_split(r->g, &r->g->val[v]);
+	Shape s = r->g->val[v].shape;
+	struct pair_whole w;
+
+	if (split.kind == SPLIT_S)
+		s = spmd_shape(r->g, r->g->val[v].split.kind == SPLIT_S
+		                     ? v : r->g->val[v].param);
+	w.n = shape_nelem(&s);
+	w.x = arena_array(r->arena, (size_t)w.n + 1, sizeof *w.x);
+	if (!spmd_get_as(r->s, v, &split, w.x)) {
+		if (!p->quiet)
+			printf("%s\n", spmd_error(r->s));
+		w.x = NULL;
+	}
+	return w;
+}
+
+static void
+read_entries(struct pair *p)
+{
+	for (struct pair_entry *e = p->e; e < p->e + p->n; e++) {
+		e->x = contents(p, &p->a, e->a);
+		e->y = contents(p, &p->b, e->b);
+		e->most = 0;
+		for (int64_t i = 0; e->x.x && i < e->x.n; i++)
+			if (!(fabs(e->x.x[i]) <= e->most))
+				e->most = fabs(e->x.x[i]);
+	}
+}
+
+/* ---- comparison ---- */
+
+/* What differences are relative to. */
+static double
+scale_of(const struct pair *p, const struct pair_entry *e)
+{
+	double most = 0;
+
+	for (const struct pair_entry *o = p->e; o < p->e + p->n; o++)
+		if (o->kind == e->kind)
+			most = fmax(most, o->most);
+	most = fmax(e->most, 1e-6 * most);
+	if (e->kind == PARAMETER)
+		most = fmax(most, p->a.env.lr);
+	return most > 0 ? most : 1;
+}
+
+static double
+difference(const struct pair *p, const struct pair_entry *e)
+{
+	double scale = scale_of(p, e), worst = 0;
+
+	for (int64_t i = 0; i < e->x.n; i++) {
+		double x = e->x.x[i], y = e->y.x[i];
+
+		if (x == y || (isnan(x) && isnan(y)))
+			continue;
+		if (!(fabs(x - y) <= worst * scale))
+			worst = fabs(x - y) / scale;
+		if (isnan(worst))
+			return INFINITY;
+	}
+	return worst;
+}
+
+void
+pair_compare(struct pair *p, int step)
+{
+	double worst[PAIR_KINDS] = { 0 };
+
+	read_entries(p);
+	for (struct pair_entry *e = p->e; e < p->e + p->n; e++) {
+		double d;
+		char text[64];
+
+		if (!e->x.x || !e->y.x || e->x.n != e->y.n) {
+			complain(p, e, "contents or extents are missing");
+			continue;
+		}
+		d = difference(p, e);
+		worst[e->kind] = fmax(worst[e->kind], d);
+		p->worst = fmax(p->worst, d);
+		snprintf(text, sizeof text, "step %d: differs by %.3g", step,
+		         d);
+		if (!(d <= (p->tolerance > 0 ? p->tolerance : 1e-9)))
+			complain(p, e, text);
+	}
+	if (p->quiet)
+		return;
+	printf("step %d:", step);
+	for (int k = 0; k < PAIR_KINDS; k++)
+		printf(" %s %.2g", kind_name[k], worst[k]);
+	printf("\n");
+}
+
