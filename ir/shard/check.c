@@ -329,6 +329,7 @@ shard_verify(const Graph *g, Diag *d)
 	if (g->loss && g->val[g->loss].split.kind != SPLIT_I)
 		fault(&c, NULL, &g->val[g->loss], "the loss is complete on "
 		      "every rank", &(Split){ .kind = SPLIT_I });
+	c.faults += shard_check_norm(g, d, c.tmp);
 	arena_free(c.tmp);
 	return !c.faults;
 }

@@ -101,6 +101,8 @@ infer_comm(struct ports *c, const struct comm *m, Split *out)
 	const int64_t *to = attr_int_of(c->n->op, &a, "to");
 	const Split *x = &c->stated[0];
 
+	if (c->n->op == OP_ALL_REDUCE && a.ALL_REDUCE.reduction != 0)
+		return no(c, "the largest of summands is not the whole");
 	if (m->in == SPLIT_S || m->out == SPLIT_S)
 		cut = plain(split_of_attr(c->n));
 	if (m->in == SPLIT_I ? !is_whole(x) : x->kind != m->in)

@@ -58,6 +58,8 @@ void shard_label(Graph *);
 /* Whether the states of a rank's graph follow from each other; all faults are
  * reported. */
 bool shard_verify(const Graph *, Diag *);
+/* Of the clipping norm alone; how many faults. */
+int shard_check_norm(const Graph *, Diag *, Arena *tmp);
 
 /* ---- for rules ---- */
 
