@@ -5,7 +5,8 @@
 
 For each NAME.json in DIR (default: ../models beside this file): ref_model with the dims, loss and optimizer of the file and
 dropout off, then losses, first gradients and parameters against NAME.ref.safetensors by compare.py; with --steps the gradients
-alone.  One line per model; exit status 0 when all agree, 77 without numpy, which compare.py needs.
+alone.  --against compares two forms of each model with each other instead, dropout on, two
+steps.  One line per model; exit status 0 when all agree, 77 without numpy, which compare.py needs.
 """
 import argparse
 import fnmatch
@@ -40,7 +41,7 @@ def call(argv, timeout):
     return None
 
 
-def write_setup(stem, meta, steps, work):
+def write_setup(stem, meta, steps, work, eps=True):
     o = meta["optimizer"]
     with open(os.path.join(work, "setup"), "w") as f:
         print("steps", steps, file=f)
@@ -49,7 +50,8 @@ def write_setup(stem, meta, steps, work):
         if o["kind"] == "adamw":
             print("beta1", o["betas"][0], file=f)
             print("beta2", o["betas"][1], file=f)
-            print("eps", o["eps"], file=f)
+            if eps:
+                print("eps", o["eps"], file=f)
         for i, (name, x) in enumerate(compare.load(stem + ".inputs.safetensors").items()):
             path = os.path.join(work, f"input{i}")
             np.ascontiguousarray(x).tofile(path)
@@ -62,14 +64,18 @@ def flags_of(meta, name):
     flags += ["--loss", loss if isinstance(loss, str) else f"{loss['kind']}:{loss.get('logits') or loss.get('output')}"]
     if "tied" in name or "eval" in name:
         flags += ["--untie=off"]                     # the reference trains what the file says
-    return flags + meta.get("flags", []) + ["--optimizer", meta["optimizer"]["kind"], "--dropout", "off"]
+    return flags + meta.get("flags", []) + ["--optimizer", meta["optimizer"]["kind"]]
 
 
 def check(stem, o, work):
     meta = json.load(open(stem + ".json"))
     ref = stem + ".ref.safetensors"
-    write_setup(stem, meta, o.steps or meta["optimizer"]["steps"], work)
-    fault = call([o.tool, work, stem + ".onnx", *flags_of(meta, os.path.basename(stem)), *shlex.split(o.flags)], o.timeout)
+    steps = o.steps or (2 if o.against else meta["optimizer"]["steps"])
+    write_setup(stem, meta, steps, work, eps=not o.against)
+    argv = [o.tool, work, stem + ".onnx", *flags_of(meta, os.path.basename(stem)), *shlex.split(o.flags)]
+    if o.against:
+        return call(argv + ["--", *shlex.split(o.against)], o.timeout)
+    fault = call(argv + ["--dropout", "off"], o.timeout)
     if fault:
         return fault
     parts = [("gradients", ["grads.safetensors", ref, "--prefix", "grad."])]
@@ -87,6 +93,7 @@ def main():
     p.add_argument("--tool", required=True)
     p.add_argument("--models", default=os.path.join(HERE, "..", "models"))
     p.add_argument("--flags", default="")
+    p.add_argument("--against", default="", help="flags of a second form; --tool is ref_compare then")
     p.add_argument("--steps", type=int)
     p.add_argument("--timeout", type=int, default=120)
     p.add_argument("names", nargs="*")
