@@ -421,7 +421,8 @@ def compare(tool, work, name, plain, sharded, args, below):
     with open(os.path.join(folder, "setup"), "w", encoding="utf-8") as f:
         # the norm counts: all are clipped
         f.write("clip 0.01\n" + "".join("below %s %d\n" % b for b in below))
-    done = subprocess.run([tool, folder, os.path.join(folder, "plain.ck"), *args, "--", os.path.join(folder, "ranks.ck"), *args],
+    states = [] if args[:1] == BACKWARD else ["--states"]        # autodiff says of no value how it lies
+    done = subprocess.run([tool, *states, folder, os.path.join(folder, "plain.ck"), *args, "--", os.path.join(folder, "ranks.ck"), *args],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     return done.returncode, done.stdout
 

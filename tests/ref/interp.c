@@ -560,6 +560,12 @@ run_ew(struct call *c)
 }
 
 static bool
+is_cut(const struct call *c, int out)
+{
+	return c->g->val[c->n->out[out]].split.kind == SPLIT_S;
+}
+
+static bool
 run_loop(struct call *c)
 {
 	const struct body *b = c->n->body;
@@ -569,7 +575,7 @@ run_loop(struct call *c)
 	int like = 0;
 
 	for (int k = 0; k < c->nout; k++)
-		if (c->out[k].x != NULL)
+		if (c->out[k].x != NULL && (shape == NULL || is_cut(c, k)))
 			shape = &c->out[like = k];
 	for (int64_t i = 0; shape != NULL && i < shape->n; i++) {
 		interp_unravel(&shape->s, i, idx);

@@ -158,6 +158,27 @@ spmd_get(struct spmd *s, ValId v, double *whole)
 	return spmd_get_as(s, v, &s->g->val[v].split, whole);
 }
 
+bool
+spmd_check(struct spmd *s, NodeId first, NodeId last)
+{
+	bool ok = true;
+
+	for (NodeId i = first; ok && i < last; i++)
+		for (int k = 0; ok && k < s->g->node[i].nout; k++) {
+			ValId v = s->g->node[i].out[k];
+			Shape shape = spmd_shape(s->g, v);
+			double *x;
+
+			if (!v)
+				continue;
+			x = interp_need(calloc((size_t)interp_nelem(&shape)
+			                       + 1, sizeof *x));
+			ok = spmd_get(s, v, x);
+			free(x);
+		}
+	return ok;
+}
+
 void
 spmd_carry_over(struct spmd *s, NodeId first, NodeId last)
 {

@@ -33,6 +33,9 @@ void spmd_load(struct spmd *, ValId v, const void *raw);        /* in v's dtype 
 bool spmd_get(struct spmd *, ValId v, double *whole);
 /* The same as if v lay as `split` says. */
 bool spmd_get_as(struct spmd *, ValId v, const Split *, double *whole);
+/* Every value that nodes first..last-1 wrote lies as it says; false names the
+ * first of which ranks that should have the same do not. */
+bool spmd_check(struct spmd *, NodeId first, NodeId last);
 /* What an update in nodes first..last-1 wrote is what the next step reads. */
 void spmd_carry_over(struct spmd *, NodeId first, NodeId last);
 

@@ -152,8 +152,8 @@ run_file(struct run *r, const char *name, const char *mode)
 	return f;
 }
 
-static int64_t
-whole_elements(const struct run *r, ValId v)
+int64_t
+run_elements(const struct run *r, ValId v)
 {
 	Shape s = spmd_shape(r->g, v);
 
@@ -164,7 +164,7 @@ static bool
 load_input(struct run *r, const char *name, const char *path)
 {
 	ValId v = val_find(r->g, name);
-	int64_t n = v ? whole_elements(r, v) : -1;
+	int64_t n = v ? run_elements(r, v) : -1;
 	FILE *f = fopen(path, "rb");
 	size_t size;
 	char *raw;
@@ -198,7 +198,7 @@ static void
 fill(struct run *r, ValId v, int64_t below)
 {
 	const Val *p = &r->g->val[v];
-	int64_t n = whole_elements(r, v);
+	int64_t n = run_elements(r, v);
 	double *x = arena_array(r->arena, (size_t)n + 1, sizeof *x);
 	uint32_t state = 2166136261u;
 
@@ -272,7 +272,7 @@ run_setup(struct run *r)
 double *
 run_get(struct run *r, ValId v)
 {
-	int64_t n = whole_elements(r, v);
+	int64_t n = run_elements(r, v);
 	double *x = arena_array(r->arena, (size_t)n + 1, sizeof *x);
 
 	if (spmd_get(r->s, v, x))
