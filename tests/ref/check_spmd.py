@@ -20,6 +20,7 @@ CASES = []
 # What ref_compare says of two graphs that run and are not the same.
 DIFFERENT = re.compile("differs by|not the same|share a piece differ")
 BACKWARD = ["--passes=autodiff,optim"]
+PLANNED = ["--stop-after=place", "--recompute=full"]
 # Further ways to make an update, for cases whose gradients autodiff makes (Lion's signs would be those of rounding errors).
 WAYS = [["--grad-accum", "2"], ["--update-in-backward", "on", "--optimizer", "sgdm"]]
 
@@ -460,7 +461,7 @@ def compare(tool, work, name, plain, sharded, args, below):
     with open(os.path.join(folder, "setup"), "w", encoding="utf-8") as f:
         # the norm counts: all are clipped
         f.write("clip 0.01\n" + "".join("below %s %d\n" % b for b in below))
-    states = [] if args[:1] == BACKWARD else ["--states"]        # autodiff says of no value how it lies
+    states = [] if args[:1] in (BACKWARD, PLANNED[:1]) else ["--states"]        # autodiff says of no value how it lies
     done = subprocess.run([tool, *states, folder, os.path.join(folder, "plain.ck"), *args, "--", os.path.join(folder, "ranks.ck"), *args],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     return done.returncode, done.stdout
@@ -469,8 +470,9 @@ def compare(tool, work, name, plain, sharded, args, below):
 def check(tool, work, one):
     name, plain, sharded, wrong, args, below = one
     faults = []
-    for i, way in enumerate([[]] + (WAYS if args is BACKWARD else [])):
-        status, out = compare(tool, work, "%s-way%d" % (name, i), plain, sharded, args + way, below)
+    ways = [args] + ([args + w for w in WAYS] + [PLANNED] if args is BACKWARD else [])
+    for i, way in enumerate(ways):
+        status, out = compare(tool, work, "%s-way%d" % (name, i), plain, sharded, way, below)
         if status != 0:
             faults.append("%s: status %d\n%s" % (" ".join(way), status, out))
     for i, (old, new) in enumerate(wrong):

@@ -8,23 +8,22 @@
  * DIR is "-" if there is none.  What has no contents is random.  After each
  * step (default: 2) everything is compared by name, gradients by the name of
  * their parameter, as the largest difference relative to the largest absolute
- * value; a difference above 1e-9 or a fault ends the program with status 1.
- * Then the first value is named that both forms have and that differs, which is
- * where to look.  With --states in front of DIR every value of the second form
- * has to lie on ranks as it says.
+ * value; a difference above 1e-9 (1e-5 after pass place, when results are
+ * rounded to their types) or a fault ends the program with status 1.  The first
+ * value is then named that both forms have and that differs, which is where to
+ * look.  With --states every value of the second form has to lie on ranks as
+ * it says.
  *
  * Rounding errors of what should be zero, such as the gradient of a key's
- * bias, are not measured by themselves: no tensor counts as smaller than
- * 1e-6 of the largest of its kind, and no parameter as smaller than what a
- * step moves.
+ * bias, are not measured by themselves: no tensor counts as smaller than that
+ * difference, times 1000, of the largest of its kind, and no parameter as
+ * smaller than what a step moves.
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/ref/train.h"
-
-static const double tolerance = 1e-9;
 
 enum kind { LOSS, NORM, GRADIENT, PARAMETER, STATE_1, STATE_2, OUTPUT, NKIND };
 
@@ -51,6 +50,7 @@ struct pair {
 	struct entry *e;
 	int n, faults;
 	bool states;                    /* look at those, too */
+	double tolerance;
 };
 
 /* ---- what there is to compare ---- */
@@ -193,7 +193,7 @@ scale_of(const struct pair *p, const struct entry *e)
 	for (const struct entry *o = p->e; o < p->e + p->n; o++)
 		if (o->kind == e->kind)
 			most = fmax(most, o->most);
-	most = fmax(e->most, 1e-6 * most);
+	most = fmax(e->most, 1e3 * p->tolerance * most);
 	if (e->kind == PARAMETER)
 		most = fmax(most, p->a.env.lr);
 	return most > 0 ? most : 1;
@@ -235,7 +235,7 @@ compare(struct pair *p, int step)
 		worst[e->kind] = fmax(worst[e->kind], d);
 		snprintf(text, sizeof text, "step %d: differs by %.3g", step,
 		         d);
-		if (d > tolerance)
+		if (d > p->tolerance)
 			complain(p, e, text);
 	}
 	printf("step %d:", step);
@@ -286,7 +286,7 @@ locate(struct pair *p)
 			double d = a && p->a.g->val[a].def
 				? values_differ(p, a, n->out[k]) : 0;
 
-			if (d <= tolerance)
+			if (d <= p->tolerance)
 				continue;
 			printf("first: %s, node %u (%s) of the second form, "
 			       "differs by %.3g\n", name,
@@ -375,6 +375,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	ok = open_both(&p, argc, argv, more);
+	p.tolerance = p.a.env.round || p.b.env.round ? 1e-5 : 1e-9;
 	if (ok)
 		list_entries(&p);
 	for (int s = 0; ok && s < p.a.steps; s++) {
