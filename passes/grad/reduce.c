@@ -12,9 +12,10 @@
  */
 #include "passes/grad/reduce.h"
 
-/* Gradients below it share a collective.  At 1 MiB a link of 10 GB/s takes
- * 100 us, far more than a message's start. */
-enum { SMALL_BYTES = 1 << 20 };
+/* Gradients below SMALL_BYTES share a collective: at 1 MiB a link of 10 GB/s
+ * takes 100 us, far more than a message's start.  What one line takes is memory
+ * beside the gradients, so that it has a limit. */
+enum { SMALL_BYTES = 1 << 20, LINE_BYTES = 8 << 20 };
 
 /* ---- what is refused ---- */
 
@@ -167,35 +168,56 @@ reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u, int n)
 }
 
 static bool
-is_small(const Graph *g, const struct update *u, DType dt)
+is_small(const Graph *g, const struct update *u)
 {
-	const Val *v = &g->val[u->grad];
+	return val_data_bytes(&g->val[u->grad]) < SMALL_BYTES;
+}
 
-	return reduce_wanted(g, u) && v->dt == dt
-		&& val_data_bytes(v) < SMALL_BYTES;
+/* How many of n gradients go into one line; at least one. */
+static int
+line_length(const Graph *g, struct update *const *u, int n)
+{
+	int64_t bytes = 0;
+	int i = 0;
+
+	while (i < n && bytes + val_data_bytes(&g->val[u[i]->grad])
+	                <= LINE_BYTES)
+		bytes += val_data_bytes(&g->val[u[i++]->grad]);
+	return i;
+}
+
+/* Small ones of type dt. */
+static bool
+reduce_type(Graph *g, Diag *d, Arena *scratch, DType dt, struct update *u,
+            uint32_t n)
+{
+	struct update **small = arena_array(scratch, n + 1, sizeof *small);
+	int nsmall = 0, length;
+	bool ok = true;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (reduce_wanted(g, &u[i]) && g->val[u[i].grad].dt == dt
+		    && is_small(g, &u[i]))
+			small[nsmall++] = &u[i];
+	for (int i = 0; ok && i < nsmall; i += length) {
+		length = line_length(g, small + i, nsmall - i);
+		ok = length > 1
+			? reduce_line(g, d, scratch, small + i, length)
+			: reduce_alone(g, d, small[i], PH_UPDATE);
+	}
+	return ok;
 }
 
 bool
 reduce_all(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n)
 {
-	struct update **small = arena_array(scratch, n + 1, sizeof *small);
-
-	for (int dt = DT_NONE + 1; dt < DT_COUNT; dt++) {
-		int nsmall = 0;
-
-		for (uint32_t i = 0; i < n; i++)
-			if (is_small(g, &u[i], (DType)dt))
-				small[nsmall++] = &u[i];
-		if (nsmall > 1
-		    && !reduce_line(g, d, scratch, small, nsmall))
+	for (int dt = DT_NONE + 1; dt < DT_COUNT; dt++)
+		if (!reduce_type(g, d, scratch, (DType)dt, u, n))
 			return false;
-		for (uint32_t i = 0; i < n; i++)
-			if (reduce_wanted(g, &u[i])
-			    && g->val[u[i].grad].dt == (DType)dt
-			    && (nsmall < 2 || !is_small(g, &u[i], (DType)dt))
-			    && !reduce_alone(g, d, &u[i], PH_UPDATE))
-				return false;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		if (reduce_wanted(g, &u[i]) && !is_small(g, &u[i])
+		    && !reduce_alone(g, d, &u[i], PH_UPDATE))
+			return false;
 	return true;
 }
 

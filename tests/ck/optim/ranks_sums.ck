@@ -29,8 +29,8 @@ graph @f {
 # check: %t21: f32[6] = slice %grads.sum {start=[0], step=[1]} @update
 # check: %g2.sum: f32[3,2] param %a = reshape %t21 {shape=[3,2]} @update
 # check: %g3.sum: f32[5] param %b = slice %grads.sum {start=[6], step=[1]} @update
-# check: %g1.sum: f32[512,512] param %big = all_reduce %g1 @update
 # check: %g4.sum: bf16[5] param %half = all_reduce %g4 @update
+# check: %g1.sum: f32[512,512] param %big = all_reduce %g1 @update
 # check: %t26: f32[] split p = sum_squares %g5, %g7 @update
 # check: %t27: f32[] split p = sum_squares %g6 @update
 # check: %t29: f32[] split p = mul %t27, %t28 @update
