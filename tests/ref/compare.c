@@ -136,37 +136,15 @@ list_entries(struct pair *p)
 
 /* ---- contents ---- */
 
-/* How v lies in the end: a gradient as its parameter, and nothing is a summand
- * any more. */
-static Split
-final_split(const Graph *g, const Val *v)
-{
-	Split s = v->split;
-
-	if (s.kind != SPLIT_S && v->kind == V_TEMP && v->param)
-		s = g->val[v->param].split;
-	if (s.kind != SPLIT_S)
-		s.kind = SPLIT_I;
-	return s;
-}
-
 static struct whole
 contents(struct run *r, ValId v)
 {
-	Split split = final_split(r->g, &r->g->val[v]);
-	Shape s = r->g->val[v].shape;
-	struct whole w;
-
-	if (split.kind == SPLIT_S)
-		s = spmd_shape(r->g, r->g->val[v].split.kind == SPLIT_S
-		                     ? v : r->g->val[v].param);
-	w.n = shape_nelem(&s);
-	w.x = arena_array(r->arena, (size_t)w.n + 1, sizeof *w.x);
-	if (!spmd_get_as(r->s, v, &split, w.x)) {
-		printf("%s\n", spmd_error(r->s));
-		w.x = NULL;
+	if (r->g->val[v].split.kind == SPLIT_P) {
+		printf("%s is not the same on all ranks: a summand\n",
+		       r->g->val[v].name);
+		return (struct whole){ NULL, 0 };
 	}
-	return w;
+	return (struct whole){ run_get(r, v), run_elements(r, v) };
 }
 
 static void

@@ -43,7 +43,7 @@ write_tensors(struct run *r, const char *name, const struct entry *e, int n)
 
 	putc('{', head);
 	for (int i = 0; i < n; i++) {
-		Shape s = spmd_shape(r->g, e[i].val);
+		Shape s = run_shape(r, e[i].val);
 		int64_t bytes = 4 * shape_nelem(&s);
 
 		if (i > 0)
@@ -64,10 +64,10 @@ write_tensors(struct run *r, const char *name, const struct entry *e, int n)
 	fwrite(text, 1, size, f);
 	free(text);
 	for (int i = 0; i < n; i++) {
-		Shape s = spmd_shape(r->g, e[i].val);
+		int64_t count = run_elements(r, e[i].val);
 		const double *x = run_get(r, e[i].val);
 
-		for (int64_t k = 0; k < shape_nelem(&s); k++) {
+		for (int64_t k = 0; k < count; k++) {
 			float y = x ? (float)x[k] : 0;
 
 			fwrite(&y, sizeof y, 1, f);

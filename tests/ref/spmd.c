@@ -88,9 +88,9 @@ spmd_place(struct spmd *s)
 /* ---- whole values ---- */
 
 Shape
-spmd_shape(const Graph *g, ValId v)
+spmd_shape(const Split *split, const Shape *local)
 {
-	return interp_whole_shape(&g->val[v].split, &g->val[v].shape);
+	return interp_whole_shape(split, local);
 }
 
 void
@@ -116,12 +116,13 @@ spmd_set(struct spmd *s, ValId v, const double *whole)
 void
 spmd_load(struct spmd *s, ValId v, const void *raw)
 {
-	Shape shape = spmd_shape(s->g, v);
+	const Val *p = &s->g->val[v];
+	Shape shape = spmd_shape(&p->split, &p->shape);
 	int64_t n = interp_nelem(&shape);
 	double *x = interp_need(calloc((size_t)n + 1, sizeof *x));
 
 	for (int64_t i = 0; i < n; i++)
-		x[i] = interp_read(s->g->val[v].dt, raw, i);
+		x[i] = interp_read(p->dt, raw, i);
 	spmd_set(s, v, x);
 	free(x);
 }
@@ -166,7 +167,8 @@ spmd_check(struct spmd *s, NodeId first, NodeId last)
 	for (NodeId i = first; ok && i < last; i++)
 		for (int k = 0; ok && k < s->g->node[i].nout; k++) {
 			ValId v = s->g->node[i].out[k];
-			Shape shape = spmd_shape(s->g, v);
+			const Val *p = &s->g->val[v];
+			Shape shape = spmd_shape(&p->split, &p->shape);
 			double *x;
 
 			if (!v)

@@ -152,10 +152,28 @@ run_file(struct run *r, const char *name, const char *mode)
 	return f;
 }
 
+/* A gradient that does not say how it lies lies as its parameter. */
+static Split
+split_of(const Graph *g, const Val *v)
+{
+	const Val *param = &g->val[v->param];
+
+	return v->kind == V_TEMP && v->param && v->split.kind == SPLIT_I
+		&& param->split.kind == SPLIT_S ? param->split : v->split;
+}
+
+Shape
+run_shape(const struct run *r, ValId v)
+{
+	Split s = split_of(r->g, &r->g->val[v]);
+
+	return spmd_shape(&s, &r->g->val[v].shape);
+}
+
 int64_t
 run_elements(const struct run *r, ValId v)
 {
-	Shape s = spmd_shape(r->g, v);
+	Shape s = run_shape(r, v);
 
 	return shape_nelem(&s);
 }
@@ -274,8 +292,9 @@ run_get(struct run *r, ValId v)
 {
 	int64_t n = run_elements(r, v);
 	double *x = arena_array(r->arena, (size_t)n + 1, sizeof *x);
+	Split split = split_of(r->g, &r->g->val[v]);
 
-	if (spmd_get(r->s, v, x))
+	if (spmd_get_as(r->s, v, &split, x))
 		return x;
 	fprintf(stderr, "%s\n", spmd_error(r->s));
 	return NULL;

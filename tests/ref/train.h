@@ -44,7 +44,8 @@ bool run_setup(struct run *);
 void run_fill(struct run *);
 /* One step; every micro-batch is the same one. */
 bool run_step(struct run *, int step);
-int64_t run_elements(const struct run *, ValId);        /* of the whole */
+Shape run_shape(const struct run *, ValId);     /* of the whole */
+int64_t run_elements(const struct run *, ValId);
 /* The whole contents in the run's arena; NULL after a message. */
 double *run_get(struct run *, ValId);
 void run_close(struct run *);
