@@ -23,204 +23,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/ref/train.h"
+#include "tests/ref/pair.h"
 
-enum kind { LOSS, NORM, GRADIENT, PARAMETER, STATE_1, STATE_2, OUTPUT, NKIND };
-
-static const char *const kind_name[NKIND] = {
-	"loss", "norm", "gradients", "parameters", "first states",
-	"second states", "outputs",
-};
-
-struct whole {
-	double *x;                      /* NULL: there is none */
-	int64_t n;
-};
-
-struct entry {
-	enum kind kind;
-	const char *name;
-	ValId a, b;
-	struct whole x, y;              /* of a and b */
-	double most;                    /* absolute value in x */
-};
-
-struct pair {
-	struct run a, b;
-	struct entry *e;
-	int n, faults;
-	bool states;                    /* look at those, too */
-	double tolerance;
-};
-
-/* ---- what there is to compare ---- */
-
-static bool
-kind_of(const Graph *g, const Val *v, enum kind *k)
-{
-	static const char *const first[] = { "m", "row" };
-
-	*k = OUTPUT;
-	if (val_id(g, v) == g->loss)
-		*k = LOSS;
-	else if (v->kind == V_PARAM || v->kind == V_BUFFER)
-		*k = PARAMETER;
-	else if (v->kind == V_TEMP && v->def && v->param)
-		*k = GRADIENT;
-	else if (v->kind == V_TEMP && v->def
-	         && g->node[v->def].op == OP_GRAD_NORM)
-		*k = NORM;
-	else if (v->kind == V_STATE)
-		*k = strcmp(v->state, first[0]) && strcmp(v->state, first[1])
-			? STATE_2 : STATE_1;
-	else if (!v->output)
-		return false;
-	return v->kind != V_STATE || strcmp(v->state, "grad") != 0;
-}
-
-/* The same thing in another graph. */
-static ValId
-other_of(const Graph *g, enum kind kind, const char *name)
-{
-	FOR_VALS (v, g) {
-		enum kind k;
-
-		if (!kind_of(g, v, &k) || k != kind)
-			continue;
-		if (kind == LOSS || kind == NORM
-		    || strcmp(kind == GRADIENT ? g->val[v->param].name
-		              : v->name, name) == 0)
-			return val_id(g, v);
-	}
-	return 0;
-}
-
-static void
-complain(struct pair *p, const struct entry *e, const char *what)
-{
-	printf("%s of %s: %s\n", kind_name[e->kind], e->name, what);
-	p->faults++;
-}
-
-static void
-list_entries(struct pair *p)
-{
-	const Graph *g = p->a.g;
-	int nb = 0;
-
-	p->e = arena_array(p->a.arena, g->nval, sizeof *p->e);
-	FOR_VALS (v, g) {
-		struct entry *e = &p->e[p->n];
-
-		if (!kind_of(g, v, &e->kind))
-			continue;
-		e->name = e->kind == GRADIENT ? g->val[v->param].name
-		                              : v->name;
-		e->a = val_id(g, v);
-		e->b = other_of(p->b.g, e->kind, e->name);
-		if (e->b)
-			p->n++;
-		else
-			complain(p, e, "not in the second form");
-	}
-	FOR_VALS (v, p->b.g) {
-		enum kind k;
-
-		nb += kind_of(p->b.g, v, &k);
-	}
-	if (nb != p->n) {
-		printf("%d against %d things to compare\n", p->n, nb);
-		p->faults++;
-	}
-}
-
-/* ---- contents ---- */
-
-static struct whole
-contents(struct run *r, ValId v)
-{
-	if (r->g->val[v].split.kind == SPLIT_P) {
-		printf("%s is not the same on all ranks: a summand\n",
-		       r->g->val[v].name);
-		return (struct whole){ NULL, 0 };
-	}
-	return (struct whole){ run_get(r, v), run_elements(r, v) };
-}
-
-static void
-read_entries(struct pair *p)
-{
-	for (struct entry *e = p->e; e < p->e + p->n; e++) {
-		e->x = contents(&p->a, e->a);
-		e->y = contents(&p->b, e->b);
-		e->most = 0;
-		for (int64_t i = 0; e->x.x && i < e->x.n; i++)
-			if (!(fabs(e->x.x[i]) <= e->most))
-				e->most = fabs(e->x.x[i]);
-	}
-}
-
-/* ---- comparison ---- */
-
-/* What differences are relative to. */
-static double
-scale_of(const struct pair *p, const struct entry *e)
-{
-	double most = 0;
-
-	for (const struct entry *o = p->e; o < p->e + p->n; o++)
-		if (o->kind == e->kind)
-			most = fmax(most, o->most);
-	most = fmax(e->most, 1e3 * p->tolerance * most);
-	if (e->kind == PARAMETER)
-		most = fmax(most, p->a.env.lr);
-	return most > 0 ? most : 1;
-}
-
-static double
-difference(const struct pair *p, const struct entry *e)
-{
-	double scale = scale_of(p, e), worst = 0;
-
-	for (int64_t i = 0; i < e->x.n; i++) {
-		double x = e->x.x[i], y = e->y.x[i];
-
-		if (x == y || (isnan(x) && isnan(y)))
-			continue;
-		if (!(fabs(x - y) <= worst * scale))
-			worst = fabs(x - y) / scale;
-		if (isnan(worst))
-			return INFINITY;
-	}
-	return worst;
-}
-
-static void
-compare(struct pair *p, int step)
-{
-	double worst[NKIND] = { 0 };
-
-	read_entries(p);
-	for (struct entry *e = p->e; e < p->e + p->n; e++) {
-		double d;
-		char text[64];
-
-		if (!e->x.x || !e->y.x || e->x.n != e->y.n) {
-			complain(p, e, "contents or extents are missing");
-			continue;
-		}
-		d = difference(p, e);
-		worst[e->kind] = fmax(worst[e->kind], d);
-		snprintf(text, sizeof text, "step %d: differs by %.3g", step,
-		         d);
-		if (d > p->tolerance)
-			complain(p, e, text);
-	}
-	printf("step %d:", step);
-	for (int k = 0; k < NKIND; k++)
-		printf(" %s %.2g", kind_name[k], worst[k]);
-	printf("\n");
-}
+/* What the command line asks for beside. */
+static bool states;
 
 /* ---- where it began ---- */
 
@@ -277,7 +83,7 @@ locate(struct pair *p)
 static void
 check_states(struct pair *p)
 {
-	if (!p->states || spmd_check(p->b.s, 1, p->b.g->nnode))
+	if (!states || spmd_check(p->b.s, 1, p->b.g->nnode))
 		return;
 	printf("%s\n", spmd_error(p->b.s));
 	p->faults++;
@@ -340,8 +146,8 @@ main(int argc, char **argv)
 	int more;
 	bool ok;
 
-	p.states = argc > 1 && strcmp(argv[1], "--states") == 0;
-	if (p.states) {
+	states = argc > 1 && strcmp(argv[1], "--states") == 0;
+	if (states) {
 		argv[1] = argv[0];
 		argv++;
 		argc--;
@@ -355,12 +161,12 @@ main(int argc, char **argv)
 	ok = open_both(&p, argc, argv, more);
 	p.tolerance = p.a.env.round || p.b.env.round ? 1e-5 : 1e-9;
 	if (ok)
-		list_entries(&p);
+		pair_list(&p);
 	for (int s = 0; ok && s < p.a.steps; s++) {
 		ok = run_step(&p.a, s) && run_step(&p.b, s);
 		if (!ok)
 			break;
-		compare(&p, s);
+		pair_compare(&p, s);
 		check_states(&p);
 		if (s == 0 && p.faults)
 			locate(&p);

@@ -95,38 +95,16 @@ pair_list(struct pair *p)
 
 /* ---- contents ---- */
 
-/* How v lies in the end: a gradient as its parameter, and nothing is a summand
- * any more. */
-static Split
-final_split(const Graph *g, const Val *v)
-{
-	Split s = v->split;
-
-	if (s.kind != SPLIT_S && v->kind == V_TEMP && v->param)
-		s = g->val[v->param].split;
-	if (s.kind != SPLIT_S)
-		s.kind = SPLIT_I;
-	return s;
-}
-
 static struct pair_whole
 contents(const struct pair *p, struct run *r, ValId v)
 {
-	Split split = final_split(r->g, &r->g->val[v]);
-	Shape s = r->g->val[v].shape;
-	struct pair_whole w;
-
-	if (split.kind == SPLIT_S)
-		s = spmd_shape(r->g, r->g->val[v].split.kind == SPLIT_S
-		                     ? v : r->g->val[v].param);
-	w.n = shape_nelem(&s);
-	w.x = arena_array(r->arena, (size_t)w.n + 1, sizeof *w.x);
-	if (!spmd_get_as(r->s, v, &split, w.x)) {
+	if (r->g->val[v].split.kind == SPLIT_P) {
 		if (!p->quiet)
-			printf("%s\n", spmd_error(r->s));
-		w.x = NULL;
+			printf("%s is not the same on all ranks: a summand\n",
+			       r->g->val[v].name);
+		return (struct pair_whole){ NULL, 0 };
 	}
-	return w;
+	return (struct pair_whole){ run_get(r, v), run_elements(r, v) };
 }
 
 static void
@@ -153,7 +131,7 @@ scale_of(const struct pair *p, const struct pair_entry *e)
 	for (const struct pair_entry *o = p->e; o < p->e + p->n; o++)
 		if (o->kind == e->kind)
 			most = fmax(most, o->most);
-	most = fmax(e->most, 1e-6 * most);
+	most = fmax(e->most, 1e3 * p->tolerance * most);
 	if (e->kind == PARAMETER)
 		most = fmax(most, p->a.env.lr);
 	return most > 0 ? most : 1;
@@ -196,7 +174,7 @@ pair_compare(struct pair *p, int step)
 		p->worst = fmax(p->worst, d);
 		snprintf(text, sizeof text, "step %d: differs by %.3g", step,
 		         d);
-		if (!(d <= (p->tolerance > 0 ? p->tolerance : 1e-9)))
+		if (!(d <= p->tolerance))
 			complain(p, e, text);
 	}
 	if (p->quiet)

@@ -36,7 +36,7 @@ struct pair {
 	struct pair_entry *e;
 	int n, faults;
 	bool quiet;                     /* faults are only counted */
-	double tolerance;               /* 0: 1e-9 */
+	double tolerance;
 	double worst;                   /* of all differences so far */
 };
 

@@ -603,7 +603,8 @@ run_passes(struct bench *b, Graph *g, const char *passes)
 static bool
 same_numbers(struct bench *b, Graph *g)
 {
-	struct pair p = { .a = b->one, .quiet = true };
+	struct pair p = { .a = b->one, .quiet = true,
+		.tolerance = 1e-9 };
 	bool ok;
 
 	p.b.cli = b->one.cli;
