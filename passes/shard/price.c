@@ -9,6 +9,7 @@
 
 /* The backward of a product is two products; of others about as much. */
 enum { PHASES = 3 };
+#define TIE 1e-9
 
 static double
 bytes_of(const struct shard *s, ValId v)
@@ -106,6 +107,10 @@ shard_node_price(const struct shard *s, const Node *n, bool cut)
 	double sec = node_cost(s->g, n).sec;
 	double launch = device_of(s->g)->launch;
 
+	/* of two ways that cost the same all equal layers take the one that
+	 * converts right behind a product or norm */
+	if (cut && sec <= 0)
+		return TIE;
 	if (cut && sec > launch)
 		sec = launch + (sec - launch) / (double)s->ranks;
 	return PHASES * sec;

@@ -97,36 +97,6 @@ large_matrix(const Graph *g)
 	return (width * width + 1) / 2;
 }
 
-static bool
-can_cut(const struct shard *s, ValId v)
-{
-	for (int i = 0; i < s->source[v].n; i++)
-		if (s->source[v].way[i].at[0].kind == SPLIT_S)
-			return true;
-	return false;
-}
-
-static bool
-check_half(const struct shard *s)
-{
-	const Graph *g = s->g;
-	double all = 0, cut = 0;
-	Diag *d = s->pass->diag;
-
-	FOR_VALS (v, g)
-		if (is_matrix(v)) {
-			double bytes = (double)val_data_bytes(v);
-
-			all += bytes;
-			cut += can_cut(s, val_id(g, v)) ? bytes : 0;
-		}
-	if (cut > 0 && cut * 2 >= all)
-		return true;
-	return diag_error(d, "--tp %lld: only %.0f %% of the bytes in matrices "
-	                  "can be cut over so many ranks",
-	                  (long long)s->ranks, all > 0 ? 100 * cut / all : 0);
-}
-
 bool
 pass_shard(Pass *p, Graph *g)
 {
@@ -140,7 +110,10 @@ pass_shard(Pass *p, Graph *g)
 	s.grad = shard_grad(g, s.tmp);
 	shard_find_ways(&s);
 	p->changed = true;
-	if (!check_half(&s) || !shard_choose(&s) || !shard_apply(&s))
+	if (!shard_check_share(&s) || !shard_choose(&s))
+		return false;
+	shard_note(&s);
+	if (!shard_apply(&s))
 		return false;
 	graph_dce(g);
 	return true;

@@ -81,6 +81,12 @@ double shard_node_price(const struct shard *, const Node *, bool cut);
 /* Of a parameter's gradient, if it is in this state. */
 double shard_param_price(const struct shard *, ValId, const Split *);
 
+/* notes.c: whether half of the matrices' bytes can be cut; false after a
+ * diagnostic that says which do not and what would do. */
+bool shard_check_share(struct shard *);
+/* What runs whole all the same. */
+void shard_note(struct shard *);
+
 /* apply.c: false after a diagnostic. */
 bool shard_apply(struct shard *);
 

@@ -102,6 +102,9 @@ def plan_model(args, model):
     c = MODELS[model]
     write_model(args, model, "--model", model)
     plans = {"ckc": Plan(args, model, "--recompute=none")}
+    for mode in ("none", "selective", "full"):
+        plans["one, " + mode] = Plan(args, model, *ASSUMED,
+                                     "--recompute=" + mode)
     stage = [f"--tp={c['t']}", f"--pp={c['p']}", f"--interleave={c['m']}",
              f"--microbatches={c['gpus'] // c['t'] * 8}"]
     for name, (mode, rows, _) in TECHNIQUES.items():
@@ -136,11 +139,11 @@ def plan_curve(args, model):
 def layer_section(model, plans):
     c, core = MODELS[model], plans["TP"].core()
     rows = [["one device", "none", "34 + 5as/h", f"{34 + core:.3f}",
-             f"{plans['TP'].layer:.3f}"],
+             f"{plans['one, none'].layer:.3f}"],
             ["one device", "selective", "34", "34.000",
-             f"{plans['TP + selective'].layer:.3f}"],
+             f"{plans['one, selective'].layer:.3f}"],
             ["one device", "full", "2", "2.000",
-             f"{plans['full'].layer:.3f}"]]
+             f"{plans['one, full'].layer:.3f}"]]
     for name, (mode, _, formula) in TECHNIQUES.items():
         rows.append([f"{c['t']} devices, {name}", mode, FORMULA[name],
                      f"{formula(c['t'], core):.3f}",
@@ -161,7 +164,7 @@ def layer_section(model, plans):
 def block_section(models):
     rows = []
     for model, plans in models.items():
-        plan = plans["TP"]
+        plan = plans["one, none"]
         rows.append([model] + [f"{want:.3f} / {plan.block(name):.3f}"
                                for name, want in
                                (("norms", 4),
@@ -209,8 +212,8 @@ def use_section(models):
     rows = []
     for model, plans in models.items():
         c = MODELS[model]
-        f = plans["TP + selective"].memory["flops"]
-        times = c["batch"] / plans["TP"].memory["transformer"]["batch"]
+        f = plans["one, selective"].memory["flops"]
+        times = c["batch"] / plans["one, none"].memory["transformer"]["batch"]
 
         def rate(flops):
             return f"{100 * flops * times / (c['best'] * c['gpus'] * PEAK):.2f}"
@@ -247,7 +250,8 @@ def document(args, models):
         "from Korthikanti et al., MLSys 2023.  `none`, `selective` and "
         "`full` are planned under the paper's assumptions: attention op by "
         "op (`--attention=unfused`), dropout masks stored "
-        "(`--dropout-mask=store`).", "",
+        "(`--dropout-mask=store`); with `--tp 8` they are "
+        "plans of one rank's graph.", "",
         "## A layer (table 2)", "",
         "Bytes that a layer saves for backward, per element of its input "
         "(s b h); t = 8.  Statistics are the rows' means and deviations, "

@@ -110,6 +110,10 @@ OPS = {
     "passes/report/flops.c": (2, "attention in a peer's terms"),
     "passes/report/memory_pipeline.c": (1, "attention in a peer's terms"),
     "passes/run.c": (1, "loops"),
+    "passes/shard/apply.c": (7, "attributes that hold extents, the loss, biases"),
+    "passes/shard/demands.c": (2, "norms"),
+    "passes/shard/shard.c": (1, "biases"),
+    "passes/shard/ways.c": (5, "where cuts begin: products, tables, norms; slices"),
 }
 
 # C11 7.13.1.1: setjmp is all of a condition, or compared with a constant there.
