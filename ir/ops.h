@@ -169,9 +169,9 @@ OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN
  *   axis, sorted; of equal ones the first come first; NaN is the largest. */
 OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0) I(part, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather, none))
 OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, gather_elements, copy, gather_elements, none), EMIT(gather_elements, none))
-OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, 0), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, none), EMIT(scatter_elements, none))
-OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, none), EMIT(gather_nd, none))
-OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, 0), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, none), EMIT(scatter_nd, none))
+OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, none), EMIT(scatter_elements, none))
+OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, gather_nd), EMIT(gather_nd, none))
+OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, scatter_nd), EMIT(scatter_nd, none))
 OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2 | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(part, 0)), RULES(scatter_add, none, none, scatter_add, none, scatter), EMIT(scatter_add, none))
 OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
 OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, none), EMIT(topk, topk))

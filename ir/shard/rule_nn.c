@@ -331,3 +331,52 @@ shard_scatter(struct shard_rule *c)
 	c->at[out] = to;
 	return true;
 }
+
+/* Cuts of the dims behind those that indices take: port x has them from
+ * `first` on, port y from `second` on. */
+static bool
+cut_rest(struct shard_rule *c, int x, int first, int y, int second)
+{
+	int there = c->from == x ? first : second;
+	int other = c->from == x ? y : x;
+
+	if (given(c)->lead < there)
+		return false;
+	return split_shift(given(c), first + second - 2 * there, MAX_RANK,
+	                   &c->at[other]);
+}
+
+/* x[idx]: idx's last dim takes dims of x behind the batch. */
+bool
+shard_gather_nd(struct shard_rule *c)
+{
+	const Shape *idx = &c->shape[1];
+	int taken = (int)(c->n->attr.GATHER_ND.batch
+	                  + idx->dim[idx->rank - 1]);
+
+	return c->from != 1 && cut_rest(c, 0, taken, c->nin, idx->rank - 1);
+}
+
+/* x with upd at idx. */
+bool
+shard_scatter_nd(struct shard_rule *c)
+{
+	const Shape *idx = &c->shape[1];
+	int taken = (int)idx->dim[idx->rank - 1];
+
+	if (c->from == 1)
+		return false;
+	if (c->from == 2) {
+		if (!cut_rest(c, 0, taken, 2, idx->rank - 1))
+			return false;
+		c->at[c->nin] = c->at[0];
+		return true;
+	}
+	if (given(c)->lead < taken
+	    || !split_shift(given(c), idx->rank - 1 - taken, MAX_RANK,
+	                    &c->at[2]))
+		return false;
+	c->at[0] = *given(c);
+	c->at[c->nin] = *given(c);
+	return true;
+}

@@ -119,12 +119,14 @@ follow(struct search *f, NodeId id, int port, const Split *cut)
 
 /* ---- seeds ---- */
 
-/* The value is made of one parameter by moving elements. */
+/* The value is made of one parameter by moving elements, such as rows of
+ * those of many experts. */
 static ValId
 param_of(const Graph *g, ValId v)
 {
-	while (g->val[v].def && op_info[g->node[g->val[v].def].op].flags
-	       & F_VIEW)
+	while (g->val[v].def
+	       && (op_info[g->node[g->val[v].def].op].flags & F_VIEW
+	           || g->node[g->val[v].def].op == OP_GATHER_ND))
 		v = g->node[g->val[v].def].in[0];
 	return g->val[v].kind == V_PARAM ? v : 0;
 }
@@ -132,7 +134,8 @@ param_of(const Graph *g, ValId v)
 static bool
 has_weight(const Graph *g, const Node *n)
 {
-	return n->op == OP_MATMUL && param_of(g, n->in[1]);
+	return n->op == OP_MATMUL
+		&& (param_of(g, n->in[0]) || param_of(g, n->in[1]));
 }
 
 static void
@@ -163,10 +166,15 @@ static void
 seed_product(struct search *f, const Node *n)
 {
 	const Graph *g = f->s->g;
-	int rank = g->val[n->in[1]].shape.rank;
 
-	seed_dim(f, n->in[1], rank - 1);
-	seed_dim(f, n->in[1], rank - 2);
+	for (int k = 0; k < 2; k++) {
+		int rank = g->val[n->in[k]].shape.rank;
+
+		if (!param_of(g, n->in[k]))
+			continue;
+		seed_dim(f, n->in[k], rank - 1);
+		seed_dim(f, n->in[k], rank - 2);
+	}
 	if (f->s->pass->opt->sp && g->val[n->out[0]].shape.rank == 2)
 		seed_rows(f, n->out[0], 1);
 }
