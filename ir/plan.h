@@ -37,6 +37,7 @@ struct plan_tensor {
 	Decision decision;
 	bool saved;                     /* alive from forward into backward */
 	int64_t first, last;            /* steps that its place is taken */
+	Split split;                    /* how the whole lies on ranks */
 };
 
 struct plan_inlined {
@@ -60,6 +61,7 @@ struct plan_step {
 	int64_t workspace;
 	double flops, bytes, seconds;
 	double product;                 /* of the flops, those of products */
+	double sent;                    /* bytes that a rank sends */
 };
 
 struct plan_summary {
@@ -72,6 +74,7 @@ struct plan_summary {
 	int64_t saved;                  /* bytes alive behind forward */
 	double forward_sec, backward_sec, update_sec, recompute_sec, step_sec;
 	double recompute_flops, step_flops;
+	double sent, sent_sec;          /* between ranks: bytes, of a step */
 	double bound_sec;               /* no plan of the class is faster */
 	const char *bound_class;
 	double overhead, gap;           /* recompute, and what is above the
@@ -81,6 +84,7 @@ struct plan_summary {
 };
 
 typedef struct Plan {
+	int64_t ranks;                  /* that this is one rank's plan of; 0 */
 	bool from_graph;                /* workload: graph instead of model */
 	bool replayed;                  /* all that it claims was found true:
 	                                 * no file and no code without that */

@@ -105,7 +105,9 @@ pass_dumps(struct driver *d)
 	out = arena_alloc(d->arena, strlen(copy) + 2);
 	for (word = strtok_r(copy, ",", &state); word;
 	     word = strtok_r(NULL, ",", &state)) {
-		if (!strcmp(word, "plan") || !strcmp(word, "memory"))
+		/* a graph that stops there is dumped, else it is reported */
+		if (!strcmp(word, "plan") || !strcmp(word, "memory")
+		    || (!strcmp(word, "shard") && !d->cli.stop_after))
 			continue;
 		if (*out)
 			strcat(out, ",");
@@ -152,6 +154,7 @@ report(struct driver *d)
 	const struct cli *c = &d->cli;
 	const Pass *p = &d->pass;
 	const char *wish = cli_dumps(c, "plan") ? "dump=plan"
+		: cli_dumps(c, "shard") && !c->stop_after ? "dump=shard"
 		: cli_dumps(c, "memory") ? "dump=memory"
 		: c->opt.curve ? "curve" : c->explain ? "explain"
 		: c->json ? "json" : NULL;
@@ -161,6 +164,8 @@ report(struct driver *d)
 		                  "passes to the end", wish);
 	if (cli_dumps(c, "plan"))
 		plan_print_table(p, p->plan, stdout);
+	if (cli_dumps(c, "shard"))
+		plan_print_shard(p->plan, stdout);
 	if (cli_dumps(c, "memory"))
 		plan_print_memory(p, p->plan, stdout);
 	if (p->frontier)

@@ -121,7 +121,11 @@ static bool
 is_linear(const Node *n, int k)
 {
 	uint64_t flags = op_info[n->op].flags;
+	Attr a = n->attr;
+	const int64_t *add = attr_int_of(n->op, &a, "add");
 
+	if (add && *add > 1)            /* scatters that multiply, compare */
+		return false;
 	if (op_info[n->op].max == VARIADIC && flags & F_JOINT)
 		return true;
 	return k < 3 && flags & (uint64_t)F_LIN0 << k;

@@ -97,6 +97,7 @@ add_tensor(struct builder *b, ValId id)
 		.of = v->of ? b->of_val[v->of] : -1,
 		.alias_of = v->base ? b->of_val[v->base] : -1,
 		.output = v->output, .first = -1, .last = -1,
+		.split = v->split,
 	};
 	extent(g, v, &t->alias_offset, &t->bytes);
 	for (int i = 0; v->base && i < v->shape.rank; i++)
@@ -137,7 +138,7 @@ add_step(struct builder *b, const Node *n)
 			&& g->val[n->out[0]].base,
 		.workspace = n->workspace,
 		.flops = c.flops, .bytes = c.bytes, .seconds = c.sec,
-		.product = c.product,
+		.product = c.product, .sent = c.sent,
 	};
 	s->inlined = arena_array(a, (size_t)n->ninlined + 1,
 	                         sizeof *s->inlined);
@@ -185,6 +186,7 @@ plan_build(Pass *p, const Graph *g, bool claimed)
 	                           sizeof *plan->tensor);
 	plan->step = arena_array(p->keep, g->nnode, sizeof *plan->step);
 	plan->model = g->name;
+	plan->ranks = g->ranks;
 	plan->device = device_json(device_of(g), p->keep);
 	add_residents(&b);
 	FOR_NODES (n, g)

@@ -188,6 +188,8 @@ sum_cost(Plan *plan, Diag *diag)
 
 		*sec[t->phase] += t->seconds;
 		s->step_flops += t->flops;
+		s->sent += t->sent;
+		s->sent_sec += t->sent > 0 ? t->seconds : 0;
 		if (t->phase == PH_RECOMPUTE)
 			s->recompute_flops += t->flops;
 		for (int k = 0; k < t->ninlined; k++) {

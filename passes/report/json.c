@@ -99,6 +99,32 @@ put_summary(const struct plan_summary *s, FILE *out)
 	fputs("\n},\n", out);
 }
 
+/* Where it is not simply whole: the state, how it is cut, the whole shape. */
+static void
+put_split(const struct plan_tensor *t, FILE *out)
+{
+	static const char *const state[] = { "I", "R", "S", "P" };
+	Shape whole = split_whole(&t->split, &t->shape);
+
+	if (t->split.kind == SPLIT_I || t->shape.rank < 0)
+		return;
+	fprintf(out, ", \"split\": {\"state\": \"%s\"",
+	        state[t->split.kind]);
+	if (t->split.kind == SPLIT_S) {
+		fprintf(out, ", \"axis\": %d, \"shared\": %" PRId64
+		        ", \"parts\": [", t->split.axis, t->split.shared);
+		for (int i = 0; i < t->split.npart; i++)
+			fprintf(out, "%s%" PRId64, i ? ", " : "",
+			        t->split.part[i]);
+		fputs("], \"whole\": [", out);
+		for (int i = 0; i < whole.rank; i++)
+			fprintf(out, "%s%" PRId64, i ? ", " : "",
+			        whole.dim[i]);
+		putc(']', out);
+	}
+	putc('}', out);
+}
+
 static void
 put_tensor(const struct plan_tensor *t, int64_t id, FILE *out)
 {
@@ -129,9 +155,11 @@ put_tensor(const struct plan_tensor *t, int64_t id, FILE *out)
 	put_int("alias_of", t->alias_of, out);
 	fprintf(out, ", \"alias_offset\": %" PRId64 ", \"output\": %s, "
 	        "\"decision\": %s, \"saved\": %s, \"first\": %" PRId64
-	        ", \"last\": %" PRId64 "}", t->alias_offset, truth(t->output),
+	        ", \"last\": %" PRId64, t->alias_offset, truth(t->output),
 	        decision_text[t->decision], truth(t->saved), t->first,
 	        t->last);
+	put_split(t, out);
+	putc('}', out);
 }
 
 static void
@@ -174,8 +202,11 @@ put_step(const struct plan_step *s, int64_t id, FILE *out)
 	put_ids("reads", s->read, s->nread, out);
 	put_ids("writes", s->write, s->nwrite, out);
 	fprintf(out, "\"workspace_bytes\": %" PRId64 ", \"flops\": %.17g, "
-	        "\"bytes\": %.17g, \"seconds\": %.17g}", s->workspace,
+	        "\"bytes\": %.17g, \"seconds\": %.17g", s->workspace,
 	        s->flops, s->bytes, s->seconds);
+	if (s->sent > 0)
+		fprintf(out, ", \"sent_bytes\": %.17g", s->sent);
+	putc('}', out);
 }
 
 bool
@@ -194,6 +225,10 @@ plan_write_json(const Plan *plan, FILE *out)
 	}
 	fprintf(out, "],\n\"device\": %s,\n",
 	        plan->device ? plan->device : "null");
+	if (plan->ranks)
+		fprintf(out, "\"mesh\": {\"tp\": %" PRId64 "},\n\"comm\": {"
+		        "\"bytes\": %.17g, \"seconds\": %.17g},\n",
+		        plan->ranks, plan->sum.sent, plan->sum.sent_sec);
 	if (plan->memory)
 		fprintf(out, "\"memory\": %s,\n", plan->memory);
 	if (plan->curve)

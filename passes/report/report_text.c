@@ -1,5 +1,5 @@
 /* The plan for people: the table of decisions, and one value explained. */
-#include "passes/pass.h"
+#include "passes/report/report.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -294,6 +294,7 @@ plan_explain(const Pass *p, const Plan *plan, const char *value, FILE *out)
 		if (t->kind == K_WORKSPACE)
 			continue;
 		explain_tensor(plan, i, out);
+		plan_explain_split(plan, i, out);
 		found = true;
 	}
 	return found;
