@@ -34,7 +34,7 @@ is_shown(const Plan *plan, int64_t i)
 	const struct plan_tensor *t = &plan->tensor[i];
 
 	return t->shape.rank >= 0 && t->dt != DT_NONE && t->of < 0
-		&& (t->kind == K_PARAM
+		&& ((t->kind == K_PARAM && t->alias_of < 0)
 		    || (t->kind == K_ACTIVATION && t->onnx));
 }
 
