@@ -267,16 +267,25 @@ fill_ports(struct ports *c)
 	}
 }
 
-/* What a whole value is stretched to along a dim that it lacks is a piece as
- * well as a whole. */
+/* What is made of nothing, or stretched along a dim that it lacks, is a piece
+ * as well as a whole; adjoints have zeros where a last piece is short. */
 static bool
-is_stretched(const struct ports *c)
+is_own_piece(const struct ports *c)
 {
-	const Val *x = &c->g->val[c->n->in[0]], *y = &c->g->val[c->n->out[0]];
-	int at = y->split.axis - (y->shape.rank - x->shape.rank);
+	const Node *n = c->n;
+	const Val *y = &c->g->val[n->out[0]], *x;
+	int at;
 
-	return c->n->op == OP_EXPAND && y->split.kind == SPLIT_S
-		&& (at < 0 || x->shape.dim[at] == 1);
+	if (y->split.kind != SPLIT_S
+	    || split_piece(&y->split, c->g->ranks) != y->shape.dim[y->split.axis]
+	    || (n->phase == PH_BACKWARD
+	        && !split_is_even(&y->split, c->g->ranks)))
+		return false;
+	if (n->nin == 0)
+		return n->op == OP_FILL || n->op == OP_RANDOM;
+	x = &c->g->val[n->in[0]];
+	at = y->split.axis - (y->shape.rank - x->shape.rank);
+	return n->op == OP_EXPAND && (at < 0 || x->shape.dim[at] == 1);
 }
 
 static bool
@@ -312,7 +321,7 @@ infer_node(struct ports *c, Split *out)
 	} else {
 		for (int k = 0; k < c->n->nout; k++)
 			out[k] = (Split){ .kind = SPLIT_R };
-		if (is_stretched(c))
+		if (is_own_piece(c))
 			out[0] = c->stated[c->nin];
 		if (c->n->op == OP_SCATTER_ADD && c->n->attr.SCATTER_ADD.part)
 			out[0] = split_cut((int)c->n->attr.SCATTER_ADD.axis,

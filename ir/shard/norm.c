@@ -4,56 +4,35 @@
  */
 #include "ir/shard/shard.h"
 
-#include <math.h>
-
 struct norm {
 	const Graph *g;
-	double *weight;                 /* by value: how often its squares are
-	                                 * in the norm */
+	int *times;                     /* by value: its squares are in the
+	                                 * norm */
 	bool readable;
 };
 
-/* `times` of the sum of squares that v is.  Optim makes them of few ops. */
+/* The squares that v, a sum over ranks, is made of. */
 static void
-count_squares(struct norm *c, ValId v, double times, int depth)
+count_squares(struct norm *c, ValId v)
 {
 	const Graph *g = c->g;
 	const Node *n = &g->node[g->val[v].def];
-	double x;
 
-	if (!g->val[v].def || depth > 100) {
+	if (g->val[v].def && n->op == OP_ALL_REDUCE)
+		n = &g->node[g->val[n->in[0]].def];
+	if (n->op != OP_SUM_SQUARES) {
 		c->readable = false;
 		return;
 	}
-	switch (n->op) {
-	case OP_ALL_REDUCE:
-		count_squares(c, n->in[0], times, depth + 1);
-		break;
-	case OP_ADD:
-		count_squares(c, n->in[0], times, depth + 1);
-		count_squares(c, n->in[1], times, depth + 1);
-		break;
-	case OP_MUL:
-		c->readable &= val_splat(g, n->in[1], &x);
-		if (c->readable)
-			count_squares(c, n->in[0], times * x, depth + 1);
-		break;
-	case OP_SUM_SQUARES:
-		/* of each of the ranks that share a piece */
-		for (int k = 0; k < n->nin; k++)
-			c->weight[n->in[k]] += times * (double)
-				g->val[n->in[k]].split.shared;
-		break;
-	default:
-		c->readable = false;
-	}
+	for (int k = 0; k < n->nin; k++)
+		c->times[n->in[k]]++;
 }
 
 static int
-fault(Diag *d, const Val *norm, const Val *v, double weight)
+fault(Diag *d, const Val *norm, const Val *v, int times)
 {
-	diag_error(d, "value %s: it is in %s %g times, expected as often as "
-	           "it is applied", v->name, norm->name, weight);
+	diag_error(d, "value %s: it is in %s %d times, expected as often as "
+	           "it is applied", v->name, norm->name, times);
 	return 1;
 }
 
@@ -66,9 +45,9 @@ check_one(struct norm *c, Diag *d, const Node *norm)
 
 	for (int k = 0; k < norm->nin; k++)
 		if (k < norm->nin - nsum)
-			c->weight[norm->in[k]]++;
+			c->times[norm->in[k]]++;
 		else
-			count_squares(c, norm->in[k], 1, 0);
+			count_squares(c, norm->in[k]);
 	if (!c->readable)
 		return !diag_error(d, "value %s: not a sum of squares",
 		                   g->val[y].name);
@@ -76,15 +55,15 @@ check_one(struct norm *c, Diag *d, const Node *norm)
 		if (!(op_info[n->op].flags & F_UPDATE)
 		    || n->in[n->nin - 1] != y)
 			continue;
-		if (fabs(c->weight[n->in[1]] - 1) > 1e-6)
+		if (c->times[n->in[1]] != 1)
 			faults += fault(d, &g->val[y], &g->val[n->in[1]],
-			                c->weight[n->in[1]]);
-		c->weight[n->in[1]] = 0;
+			                c->times[n->in[1]]);
+		c->times[n->in[1]] = 0;
 	}
 	for (ValId v = 1; v < g->nval; v++)
-		if (c->weight[v] != 0)
+		if (c->times[v] != 0)
 			faults += fault(d, &g->val[y], &g->val[v],
-			                c->weight[v]);
+			                c->times[v]);
 	return faults;
 }
 
@@ -98,7 +77,7 @@ shard_check_norm(const Graph *g, Diag *d, Arena *tmp)
 	FOR_NODES (n, g)
 		if (n->op == OP_GRAD_NORM) {
 			struct norm c = { g, arena_array(tmp, g->nval,
-				sizeof *c.weight), true };
+				sizeof *c.times), true };
 
 			faults += check_one(&c, d, n);
 		}

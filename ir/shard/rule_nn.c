@@ -71,7 +71,7 @@ shard_matmul(struct shard_rule *c)
 		cut_letter(c, out, M);
 		if (c->nin > 3)
 			cut_letter(c, 3, M);
-		return c->shape[1].rank == 2 || c->shape[0].rank > 2;
+		return c->shape[out].rank == 2 || c->shape[0].rank > 2;
 	}
 	cut_letter(c, 1, N);
 	cut_letter(c, out, N);

@@ -223,60 +223,26 @@ reduce_all(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n)
 
 /* ---- the norm ---- */
 
+/* Of all that are cut, this rank's part; 0: none is, or *ok is false. */
 static ValId
-scalar_op(Graph *g, Diag *d, Op op, int n, const ValId *in)
+cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
+            uint32_t n, bool *ok)
 {
-	ValId y = emit_op(g, d, op, n, in, NULL, 0);
+	ValId *in = arena_array(scratch, n, sizeof *in), y;
+	int m = 0;
 
+	for (uint32_t i = 0; i < n; i++)
+		if (g->val[u[i].param].split.kind == SPLIT_S)
+			in[m++] = u[i].grad;
+	if (m == 0)
+		return 0;
+	y = emit_op(g, d, OP_SUM_SQUARES, m, in, NULL, 0);
+	*ok = y != 0;
 	if (y) {
 		g->node[g->nnode - 1].phase = PH_UPDATE;
 		g->val[y].split.kind = SPLIT_P;
 	}
 	return y;
-}
-
-/* Squares of gradients that are cut and of which `shared` ranks have the
- * same; of each of them its share. */
-static ValId
-squares(Graph *g, Diag *d, const ValId *in, int n, int64_t shared)
-{
-	ValId y = scalar_op(g, d, OP_SUM_SQUARES, n, in);
-	ValId by[2] = { y };
-
-	if (!y || shared == 1)
-		return y;
-	by[1] = val_scalar(g, DT_F32, 1 / (double)shared);
-	return scalar_op(g, d, OP_MUL, 2, by);
-}
-
-/* Those of all that are cut, this rank's part; 0: none is, or *ok is false. */
-static ValId
-cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
-            uint32_t n, bool *ok)
-{
-	ValId *in = arena_array(scratch, n, sizeof *in), sum[2] = { 0 };
-
-	for (int64_t shared = 1; shared <= g->ranks && *ok; shared++) {
-		int m = 0;
-
-		for (uint32_t i = 0; i < n; i++) {
-			const Split *s = &g->val[u[i].param].split;
-
-			if (s->kind == SPLIT_S && s->shared == shared)
-				in[m++] = u[i].grad;
-		}
-		if (m == 0)
-			continue;
-		sum[1] = squares(g, d, in, m, shared);
-		*ok = sum[1] != 0;
-		if (*ok && sum[0]) {
-			sum[0] = scalar_op(g, d, OP_ADD, 2, sum);
-			*ok = sum[0] != 0;
-		} else {
-			sum[0] = sum[1];
-		}
-	}
-	return sum[0];
 }
 
 ValId

@@ -6,7 +6,8 @@ graph @f {
 	param %b: f32[3,4] split r
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
-	%db: f32[3,4] param %b = fill {shape=[3,4], value=1} @backward
+	%u: f32[1,3,4] split 0 [2] = fill {shape=[1,3,4], value=1} @backward
+	%db split p param %b = reduce_sum %u {axes=[0], keepdims=0} @backward
 	loss %loss
 }
 # check: %db.sum: f32[3,4] param %b = all_reduce %db @update

@@ -15,16 +15,17 @@ graph @f {
 	param %p9: f32[512,511] split r
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
-	%g0 param %p0 = fill {shape=[512,511], value=1} @backward
-	%g1 param %p1 = fill {shape=[512,511], value=1} @backward
-	%g2 param %p2 = fill {shape=[512,511], value=1} @backward
-	%g3 param %p3 = fill {shape=[512,511], value=1} @backward
-	%g4 param %p4 = fill {shape=[512,511], value=1} @backward
-	%g5 param %p5 = fill {shape=[512,511], value=1} @backward
-	%g6 param %p6 = fill {shape=[512,511], value=1} @backward
-	%g7 param %p7 = fill {shape=[512,511], value=1} @backward
-	%g8 param %p8 = fill {shape=[512,511], value=1} @backward
-	%g9 param %p9 = fill {shape=[512,511], value=1} @backward
+	%u: f32[1,512,511] split 0 [2] = fill {shape=[1,512,511], value=1} @backward
+	%g0 split p param %p0 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g1 split p param %p1 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g2 split p param %p2 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g3 split p param %p3 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g4 split p param %p4 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g5 split p param %p5 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g6 split p param %p6 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g7 split p param %p7 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g8 split p param %p8 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g9 split p param %p9 = reduce_sum %u {axes=[0], keepdims=0} @backward
 	loss %loss
 }
 # check: concat %t

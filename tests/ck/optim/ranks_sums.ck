@@ -1,5 +1,4 @@
-# A gradient of 1 MiB travels alone, and so does the only one of its type.  In
-# the norm a piece that two ranks share counts by half.
+# A gradient of 1 MiB travels alone, and so does the only one of its type.
 # run: --passes=optim --optimizer sgd
 graph @f {
 	ranks 4
@@ -9,38 +8,35 @@ graph @f {
 	param %b: f32[5] split r
 	param %half: bf16[5] split r
 	param %cut: f32[2,2] split 1 [8]
-	param %pair: f32[2,4] split 1 [8] shared 2
 	param %two: f32[4] split 0 [8,8]
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
-	%g1: f32[512,512] split p param %big = fill {shape=[512,512], value=1} @backward
-	%g2: f32[3,2] split p param %a = fill {shape=[3,2], value=1} @backward
-	%h4: f32[5] split p = fill {shape=[5], value=1} @backward
+	%u1: f32[1,512,512] split 0 [4] = fill {shape=[1,512,512], value=1} @backward
+	%g1 split p param %big = reduce_sum %u1 {axes=[0], keepdims=0} @backward
+	%u2: f32[1,3,2] split 0 [4] = fill {shape=[1,3,2], value=1} @backward
+	%g2 split p param %a = reduce_sum %u2 {axes=[0], keepdims=0} @backward
+	%u3: f32[1,5] split 0 [4] = fill {shape=[1,5], value=1} @backward
+	%h4 split p = reduce_sum %u3 {axes=[0], keepdims=0} @backward
 	%g4 split p param %half = cast %h4 {to=4} @backward
-	%g5: f32[2,2] param %cut = fill {shape=[2,2], value=1} @backward
-	%g3: f32[5] split p param %b = fill {shape=[5], value=1} @backward
-	%g6: f32[2,4] param %pair = fill {shape=[2,4], value=1} @backward
-	%g7: f32[4] param %two = fill {shape=[4], value=1} @backward
+	%g5: f32[2,2] split 1 [8] param %cut = fill {shape=[2,2], value=1} @backward
+	%g3 split p param %b = reduce_sum %u3 {axes=[0], keepdims=0} @backward
+	%g7: f32[4] split 0 [8,8] param %two = fill {shape=[4], value=1} @backward
 	loss %loss
 }
-# check: %t18: f32[6] split p = reshape %g2 {shape=[6]} @update
-# check: %grads: f32[11] split p = concat %t18, %g3 @update
+# check: %t19: f32[6] split p = reshape %g2 {shape=[6]} @update
+# check: %grads: f32[11] split p = concat %t19, %g3 @update
 # check: %grads.sum: f32[11] = all_reduce %grads @update
-# check: %t21: f32[6] = slice %grads.sum {start=[0], step=[1]} @update
-# check: %g2.sum: f32[3,2] param %a = reshape %t21 {shape=[3,2]} @update
+# check: %t22: f32[6] = slice %grads.sum {start=[0], step=[1]} @update
+# check: %g2.sum: f32[3,2] param %a = reshape %t22 {shape=[3,2]} @update
 # check: %g3.sum: f32[5] param %b = slice %grads.sum {start=[6], step=[1]} @update
 # check: %g4.sum: bf16[5] param %half = all_reduce %g4 @update
 # check: %g1.sum: f32[512,512] param %big = all_reduce %g1 @update
-# check: %t26: f32[] split p = sum_squares %g5, %g7 @update
-# check: %t27: f32[] split p = sum_squares %g6 @update
-# check: %t29: f32[] split p = mul %t27, %t28 @update
-# check: %t30: f32[] split p = add %t26, %t29 @update
-# check: %t31: f32[] = all_reduce %t30 @update
-# check: %grad_norm: f32[] = grad_norm %g1.sum, %g2.sum, %g4.sum, %g3.sum, %t31 {sums=1} @update
+# check: %t27: f32[] split p = sum_squares %g5, %g7 @update
+# check: %t28: f32[] = all_reduce %t27 @update
+# check: %grad_norm: f32[] = grad_norm %g1.sum, %g2.sum, %g4.sum, %g3.sum, %t28 {sums=1} @update
 # check: %big.next: f32[512,512] split r = sgd %big, %g1.sum, %grad_norm @update
 # check: %a.next: f32[3,2] split r = sgd %a, %g2.sum, %grad_norm @update
 # check: %half.next: bf16[5] split r = sgd %half, %g4.sum, %grad_norm @update
 # check: %cut.next: f32[2,2] split 1 [8] = sgd %cut, %g5, %grad_norm @update
 # check: %b.next: f32[5] split r = sgd %b, %g3.sum, %grad_norm @update
-# check: %pair.next: f32[2,4] split 1 [8] shared 2 = sgd %pair, %g6, %grad_norm @update
 # check: %two.next: f32[4] split 0 [8,8] = sgd %two, %g7, %grad_norm @update
