@@ -154,6 +154,7 @@ static const struct infer_case cases[] = {
 	{ OP_GATHER, "f32[5,4] i64[]", "{axis=-1}", "f32[5]" },
 	{ OP_GATHER, "f32[5,4] f32[2]", "", "!expected integers" },
 	{ OP_GATHER, "f32[5,4] i64[2]", "{axis=2}", "!out of range" },
+	{ OP_GATHER, "f32[5,4] i64[2,3]", "{part=18}", "f32[2,3,4]" },
 	{ OP_GATHER_ELEMENTS, "f32[5,4] i64[2,4]", "", "f32[2,4]" },
 	{ OP_GATHER_ELEMENTS, "f32[5,4] i64[2]", "", "!rank 1" },
 	{ OP_SCATTER_ELEMENTS, "f32[5,4] i64[2,4] f32[2,4]", "", "f32[5,4]" },
@@ -175,6 +176,8 @@ static const struct infer_case cases[] = {
 	{ OP_SCATTER_ADD, "i64[3] f32[4,3] f32[4,4]", "{axis=1, shape=[4,5]}",
 	  "!accumulator" },
 	{ OP_SCATTER_ADD, "i64[2] f32[3,4]", "{shape=[5,4]}", "!updates" },
+	{ OP_SCATTER_ADD, "i64[2] f32[2,4]", "{shape=[5,4], part=18}",
+	  "f32[5,4]" },
 	{ OP_ONE_HOT, "i64[2] i64[]={5} f32[2]={0,1}", "", "f32[2,5]" },
 	{ OP_ONE_HOT, "i64[2] i64[]={5} f32[2]={0,1}", "{axis=0}", "f32[5,2]" },
 	{ OP_ONE_HOT, "i64[2] i64[]={-5} f32[2]={0,1}", "", "!depth" },
@@ -248,6 +251,18 @@ static const struct infer_case cases[] = {
 	  "f32[6,2] f32[6,2] f32[]" },
 	{ OP_SCE, "f32[6,10] i64[10]", "", "!labels: expected i64[6]" },
 	{ OP_SCE, "f32[6,10] i64[6] f32[6]", "", "!weights" },
+	{ OP_SCE, "f32[6,10] i64[6] _ f32[4,6,3]", "{part=38}",
+	  "f32[] f32[6] f32[]" },
+	{ OP_SCE, "f32[6,10] i64[6] _ f32[3,6,3]", "{part=38}", "!stats" },
+	{ OP_SCE, "f32[6,10] i64[6] _ f32[4,6,3]", "", "!a piece of" },
+	{ OP_SCE, "f32[6,10] i64[6]", "{part=38}", "!a piece of" },
+	{ OP_SCE, "f32[6,10] i64[6] f32[10] f32[4,6,3]", "{part=38}",
+	  "!no weights" },
+	{ OP_SCE_GRAD, "f32[] f32[6,10] i64[6] f32[6] f32[]", "{part=38}",
+	  "f32[6,10]" },
+	{ OP_VOCAB_STATS, "f16[6,10] i64[6]", "{part=38}", "f32[1,6,3]" },
+	{ OP_VOCAB_STATS, "f32[6,10,2] i64[6,2]", "{part=38}", "!rank 2" },
+	{ OP_VOCAB_STATS, "f32[6,10] i64[10]", "{part=38}", "!labels" },
 	{ OP_SCE_GRAD, "f32[] f32[6,10] i64[6] f32[6] f32[]", "", "f32[6,10]" },
 	{ OP_SCE_GRAD, "f32[6] f32[6,10] i64[6] f32[6] f32[]", "",
 	  "!adjoint of the loss" },
@@ -393,6 +408,42 @@ static const struct infer_case cases[] = {
 	  "f32[5,2,4] f32[2,4] f32[2,4]" },
 	{ OP_RNN, "f32[5,2,3] f32[12,3] f32[16,4]", "{kind=1}", "!weights" },
 
+	{ OP_ALL_REDUCE, "bf16[2,3]", "{to=1}", "bf16[2,3]" },
+	{ OP_REPLICATE, "f32[2,3]", "", "f32[2,3]" },
+	{ OP_ALL_GATHER, "f32[2,3]", "{axis=1, lead=1, part=[11]}",
+	  "f32[2,11]" },
+	{ OP_ALL_GATHER, "f32[1,3,5]", "{axis=1, part=[10]}", "f32[1,10,5]" },
+	{ OP_ALL_GATHER, "f32[2,3]", "{axis=1, lead=1, shared=2,"
+	  " part=[2,4]}", "f32[2,6]" },
+	{ OP_ALL_GATHER, "f32[2,3]", "{axis=1, lead=1, part=[8]}",
+	  "!a rank's piece" },
+	{ OP_ALL_GATHER, "f32[2,3]", "{axis=2, part=[12]}",
+	  "!axis 2 of rank 2" },
+	{ OP_OWN_GRAD, "f32[2,3]", "{axis=1, lead=1, part=[11]}",
+	  "f32[2,11]" },
+	{ OP_OWN_GRAD, "f32[2,3]", "{axis=1, lead=1, part=[8]}",
+	  "!a rank's piece" },
+	{ OP_OWN, "f32[2,5,6]", "{axis=1, part=[10]}", "f32[1,3,6]" },
+	{ OP_OWN, "f32[2,24]", "{axis=1, lead=1, part=[8,16]}", "f32[2,6]" },
+	{ OP_OWN, "f32[2,24]", "{axis=1, lead=1, shared=2, part=[24]}",
+	  "f32[2,12]" },
+	{ OP_OWN, "f32[2,24]", "{axis=1, lead=1, part=[18,6]}",
+	  "!cannot be cut so over 4 ranks" },
+	{ OP_OWN, "f32[2,24]", "{axis=1, lead=1, part=[8]}",
+	  "!cannot be cut so" },
+	{ OP_OWN, "f32[2,24]", "{axis=1, lead=1, shared=3, part=[24]}",
+	  "!cannot be cut so" },
+	{ OP_REDUCE_SCATTER, "f32[10,6]", "{part=[10]}", "f32[3,6]" },
+	{ OP_REDUCE_SCATTER, "f32[10,6]", "{axis=2, lead=2, part=[6]}",
+	  "!cannot be cut so" },
+	{ OP_ALL_TO_ALL, "f32[3,7]", "{part=[10], to_axis=1, to_lead=1,"
+	  " to_part=[7]}", "f32[10,2]" },
+	{ OP_ALL_TO_ALL, "f32[3,7]", "{part=[10], to_axis=1, to_lead=0,"
+	  " to_part=[70]}", "!axes 0 and 1" },
+	{ OP_ALL_TO_ALL, "f32[3,7]", "{part=[16], to_axis=1, to_lead=1,"
+	  " to_part=[7]}", "!a rank's piece" },
+	{ OP_SUM_SQUARES, "f32[2] bf16[3,4] f32[]", "", "f32[]" },
+
 	{ OP_FILL, "", "{shape=[2,3], value=1}", "f32[2,3]" },
 	{ OP_FILL, "", "{shape=[-2]}", "!extent -2" },
 	{ OP_GRAD_NORM, "f32[2] f32[3,4]", "", "f32[]" },
@@ -427,7 +478,7 @@ case_text(const struct infer_case *t, int nout)
 	FILE *f = open_memstream(&text, &size);
 	char operands[64] = "", name = 'a';
 
-	fputs("graph @g {\n", f);
+	fputs("graph @g {\nranks 4\n", f);
 	for (char *s = strtok_r(in, " ", &save); s;
 	     s = strtok_r(NULL, " ", &save)) {
 		size_t at = strlen(operands);
@@ -537,6 +588,8 @@ contradictions(void **state)
 		{ "input %x: f32[10]\n"
 		  "%y: f32[4] = slice %x {start=[1], step=[3]}",
 		  "axis 0: 4 elements from 1 by 3 leave 0..9" },
+		{ "input %x: f32[8]\n%y = own %x {part=[8]}",
+		  "the graph says of no number of ranks" },
 		{ "input %x: f32[10]\n%y = add %x", "1 operands" },
 		{ "input %x: f32[10]\n%y = add %x, _", "operand 1 is absent" },
 	};

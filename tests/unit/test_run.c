@@ -129,7 +129,7 @@ table(void **state)
 	}
 	assert_int_equal(props, P_BOUND | P_STATIC | P_CANON | P_LOSS | P_BWD
 	                        | P_UPD | P_FUSED | P_LAYOUT | P_PLANNED
-	                        | P_PLACED);
+	                        | P_PLACED | P_SHARD);
 }
 
 int

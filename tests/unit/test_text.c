@@ -19,8 +19,8 @@ static const char *const canonical[] = {
 	"	state %adamw.m.w: f32[2] param %w/x.y state m\n"
 	"	const %c: f32[3] output = {0, -0, 1e-07}\n"
 	"	%g: f32[2] output resident param %w/x.y adjoint %w/x.y"
-	" split 1 = neg %w/x.y @backward\n"
-	"	%h: f32[2] of %g split partial = neg %w/x.y @recompute again"
+	" = neg %w/x.y @backward\n"
+	"	%h: f32[2] of %g = neg %w/x.y @recompute again"
 	" %g stream 2 workspace 64\n"
 	"	loss %b\n"
 	"}\n",
@@ -76,6 +76,19 @@ static const char *const canonical[] = {
 	" step=[1,1]}\n"
 	"	%e: f32[4,3] strides [0,1] in %x = expand %z {shape=[4,3]}\n"
 	"	%w: f32[3,2] bytes 64 at 128 = copy %y\n"
+	"}\n",
+
+	/* how values lie on ranks */
+	"graph @g {\n"
+	"	ranks 4\n"
+	"	input %x: f32[2,3,8]\n"
+	"	param %r: f32[8] split r\n"
+	"	param %w: f32[8,6] split 1 [8,8,8]\n"
+	"	buffer %b: f32[2,8] split 0 [4] shared 2\n"
+	"	%h: f32[1,2,8] split 1 [6] from 0 = own %x {axis=1,"
+	" part=[6]}\n"
+	"	%p: f32[] output split p = reduce_sum %h {axes=[0,1,2],"
+	" keepdims=0}\n"
 	"}\n",
 
 	/* a value that only a mark mentions */
