@@ -113,6 +113,33 @@ def devices(t):
                    middle(m, "device_layer_bytes"), want)
 
 
+def sent(t):
+    """Bytes that a rank sends for one layer, as rings would: N = 2 s b h bytes
+    in 16 bits go round in whole or in pieces.  Full recomputation repeats no
+    collective whose result nobody needs (stored masks are made in one loop
+    with what they mask, so they are not stored there)."""
+    elements = SMALL["batch"] * SMALL["seq"] * SMALL["hidden"]
+    for n in (2, 4):
+        ring = 2 * elements * (n - 1) / n
+        for flags, mode, rings in (
+                ([], "none", 8), ([], "selective", 8), ([], "full", 10),
+                (["--sp"], "none", 10), (["--sp"], "selective", 10),
+                (["--sp"], "full", 11)):
+            got = []
+            assumed = ASSUMED if mode != "full" else ASSUMED[:1]
+            for layers in (4, 5):
+                path = t.model("sent", **dict(SMALL, layers=layers))
+                t.plan(path, *assumed, f"--tp={n}", *flags,
+                       "--recompute=" + mode, "--update-in-backward=off")
+                with open(os.path.join(t.folder, "plan.json"),
+                          encoding="utf-8") as f:
+                    steps = json.load(f)["schedule"]
+                got.append(sum(s.get("sent_bytes", 0) for s in steps
+                               if s["phase"] != "update"))
+            expect(f"sent per layer, {n} ranks, {mode} {flags}",
+                   got[1] - got[0], rings * ring)
+
+
 def pipeline(t):
     """In flight on stage r: p - r; interleaved (2 (p - r - 1) + (m - 1) p
     + 1) / m; never more than there are micro-batches."""
@@ -195,7 +222,8 @@ def scale(t):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         t = Tools(sys.argv[1], sys.argv[2], folder)
-        for part in (gpt_layers, activations, devices, pipeline, flops,
+        for part in (gpt_layers, activations, devices, sent,
+                     pipeline, flops,
                      llama, scale):
             part(t)
     print(f"{len(failures)} failures")
