@@ -2,6 +2,7 @@
  * between them.
  */
 #include "codegen/ranks.h"
+#include "ir/split.h"
 
 #include <inttypes.h>
 

@@ -4,6 +4,7 @@
 #include "ir/base/outfile.h"
 #include "runtime/support/st_head.h"
 #include "runtime/support/utf8.h"
+#include "ir/split.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -416,23 +416,6 @@ struct uses graph_uses(const Graph *, Arena *);
 #define FOR_USES(i, uses, v) \
 	for (uint32_t i = (uses)->first[v]; i < (uses)->first[(v) + 1]; i++)
 
-/* ---- split.c: values on ranks ---- */
-
-/* The split that a collective makes or takes apart, from its attributes. */
-Split split_of_attr(const Node *);
-void split_to_attr(const Split *, Op, Attr *);
-bool split_eq(const Split *, const Split *);
-Split split_cut(int axis, int64_t extent);      /* one part */
-/* Extent of a rank's piece along the axis; -1: it cannot be cut so. */
-int64_t split_piece(const Split *, int64_t ranks);
-/* Nothing is padded. */
-bool split_is_even(const Split *, int64_t ranks);
-/* A rank's shape of a whole one; false if the split does not fit it. */
-bool split_local(const Split *, int64_t ranks, const Shape *whole, Shape *);
-/* The whole shape of a rank's; dims that were taken as one are one. */
-Shape split_whole(const Split *, const Shape *local);
-Shape val_whole(const Val *);
-
 /* ---- infer.c, shape.c ---- */
 
 /* Infer dtype and shape of all outputs of n from its inputs, attributes and

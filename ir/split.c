@@ -2,6 +2,7 @@
  * what goes between ranks.
  */
 #include "ir/infer.h"
+#include "ir/split.h"
 
 /* ---- attributes ---- */
 

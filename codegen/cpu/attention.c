@@ -1,6 +1,7 @@
 /* Calls of the attention kernels: shapes and strides as a constant struct. */
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/tile.h"
+#include "ir/split.h"
 
 static void
 emit_strides(struct emit *e, const char *name, const int64_t *s)

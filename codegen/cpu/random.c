@@ -5,6 +5,7 @@
  * number of ranks.
  */
 #include "codegen/cpu/emit.h"
+#include "ir/split.h"
 
 bool
 random_drawn(const struct nest *nest)

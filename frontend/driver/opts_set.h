@@ -38,8 +38,9 @@ SetOption set_string, set_once, set_folder, set_true, set_positive,
 SetOption set_first, set_second;
 SetOption set_optimizer, set_update, set_dtype, set_target, set_batchnorm;
 /* Lists, and what is more than one field, of struct options. */
-SetOption add_dim, add_shape, add_shard, add_train, add_freeze, add_param, add_nodecay,
-	add_output, add_keep, add_recompute, set_budget, set_recompute;
+SetOption add_dim, add_shape, add_shard, add_train, add_freeze, add_param,
+	add_nodecay, add_output, add_keep, add_recompute, set_budget,
+	set_recompute;
 /* The same of struct cli. */
 SetOption add_const, set_curve_svg, set_graph_budget;
 /* Bytes, as int64_t, with a unit. */

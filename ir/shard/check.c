@@ -22,18 +22,13 @@ struct check {
 	Arena *tmp;
 };
 
-Split
-shard_dual(const Split *s)
+/* The state that the adjoint of a value in state s has. */
+static Split
+dual_of(const Split *s)
 {
 	if (s->kind == SPLIT_S)
 		return *s;
 	return (Split){ .kind = s->kind == SPLIT_R ? SPLIT_P : SPLIT_I };
-}
-
-static bool
-is_whole(const Split *s)
-{
-	return s->kind == SPLIT_I || s->kind == SPLIT_R;
 }
 
 static bool
@@ -51,10 +46,10 @@ static const char *const grad_of_op[OP_COUNT] = {
 
 /* Loops hold ops that have passed autodiff. */
 static bool
-is_differentiable(Op op)
+is_differentiable(const Node *n)
 {
-	return op == OP_LOOP || (strcmp(grad_of_op[op], "zero") != 0
-	                         && strcmp(grad_of_op[op], "none") != 0);
+	return n->body || (strcmp(grad_of_op[n->op], "zero") != 0
+	                   && strcmp(grad_of_op[n->op], "none") != 0);
 }
 
 bool *
@@ -68,7 +63,7 @@ shard_grad(const Graph *g, Arena *arena)
 	FOR_NODES (n, g) {
 		bool any = false;
 
-		if (!is_forward(n) || !is_differentiable(n->op))
+		if (!is_forward(n) || !is_differentiable(n))
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			any |= grad[n->in[k]];
@@ -103,8 +98,6 @@ shard_label(Graph *g)
 		Split *out = arena_array(tmp, (size_t)n->nout + 1, sizeof *out);
 		SplitKind whole = whole_kind(g, n, grad);
 
-		if (n->op == OP_REPLICATE)
-			whole = SPLIT_R;
 		if (!shard_infer(g, n, out, why))
 			continue;       /* the verifier will say so */
 		for (int k = 0; k < n->nout; k++) {
@@ -112,9 +105,9 @@ shard_label(Graph *g)
 
 			if (!n->out[k] || v->split.kind != SPLIT_I)
 				continue;
-			if (!is_whole(&out[k]))
+			if (!split_is_whole(&out[k]))
 				v->split = out[k];
-			else if (op_info[n->op].flags & F_COMM)
+			else if (shard_is_comm(n->op))
 				v->split.kind = is_forward(n) ? out[k].kind
 					: SPLIT_I;
 			else if (out[k].kind == SPLIT_R)
@@ -162,7 +155,7 @@ same_state(const Split *stated, const Split *inferred)
 {
 	Split a = *stated, b = *inferred;
 
-	if (is_whole(&a) && is_whole(&b))
+	if (split_is_whole(&a) && split_is_whole(&b))
 		return true;
 	a.lead = a.axis;
 	b.lead = b.axis;
@@ -182,8 +175,9 @@ static void
 check_sides(struct check *c, const Node *n)
 {
 	const Graph *g = c->g;
-	bool cut = false, comm = op_info[n->op].flags & F_COMM
-		|| n->op == OP_REPLICATE;
+	Attr attr = n->attr;
+	const int64_t *from = attr_int_of(n->op, &attr, "from");
+	bool cut = false;
 	int seen[2] = { 0, 0 };
 	SplitKind out = SPLIT_I;
 	bool any_out = false;
@@ -191,8 +185,8 @@ check_sides(struct check *c, const Node *n)
 	for (int k = 0; k < n->nin; k++) {
 		const Split *s = &g->val[n->in[k]].split;
 
-		cut |= n->in[k] && !is_whole(s);
-		if (c->grad[n->in[k]] && is_whole(s))
+		cut |= n->in[k] && !split_is_whole(s);
+		if (c->grad[n->in[k]] && split_is_whole(s))
 			seen[s->kind == SPLIT_R]++;
 	}
 	for (int k = 0; k < n->nout; k++) {
@@ -200,27 +194,19 @@ check_sides(struct check *c, const Node *n)
 
 		if (!n->out[k] || !c->grad[n->out[k]])
 			continue;
-		if (!is_whole(&v->split)) {
+		if (!split_is_whole(&v->split)) {
 			cut = true;
 			continue;
 		}
 		any_out = true;
 		out = v->split.kind;
 	}
-	if (n->op == OP_REPLICATE) {
-		if (seen[1] || (any_out && out != SPLIT_R))
-			side_fault(c, n, &g->val[n->out[0]],
-			           "takes what is I and gives R");
+	if (shard_is_comm(n->op)) {
+		if (seen[!(from && *from)])
+			side_fault(c, n, &g->val[n->out[0]], "its operand's "
+			           "side (I, R) is not what it takes");
 		return;
 	}
-	if (n->op == OP_OWN) {
-		if (seen[n->attr.OWN.from == 0])
-			side_fault(c, n, &g->val[n->out[0]], "`from` is not "
-			           "the state of its operand");
-		return;
-	}
-	if (comm)
-		return;
 	if (cut && seen[0])
 		side_fault(c, n, &g->val[n->out[0]], "an operand is whole with "
 		           "a complete adjoint (I), but a rank does only its "
@@ -255,11 +241,10 @@ check_node(struct check *c, const Node *n)
 		if (!same_state(&v->split, &out[k]))
 			fault(c, n, v, "its state does not follow", &out[k]);
 		else if (is_forward(n) && c->grad[n->out[k]]
-		         && op_info[n->op].flags & F_COMM
-		         && is_whole(&out[k])
+		         && shard_is_comm(n->op) && split_is_whole(&out[k])
 		         && v->split.kind != out[k].kind)
-			fault(c, n, v, "its side (I, R) is not what `to` says",
-			      &out[k]);
+			fault(c, n, v, "its side (I, R) is not what the op "
+			      "gives", &out[k]);
 	}
 	if (is_forward(n))
 		check_sides(c, n);
@@ -289,7 +274,8 @@ check_val(struct check *c, const Val *v)
 		diag_error(c->d, "value %s: its shape is not a rank's piece of "
 		           "what its split says", v->name);
 	}
-	if ((v->kind == V_INPUT || v->kind == V_CONST) && !is_whole(&v->split))
+	if ((v->kind == V_INPUT || v->kind == V_CONST)
+	    && !split_is_whole(&v->split))
 		fault(c, NULL, v, "is given whole",
 		      &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_PARAM && v->split.kind == SPLIT_S
@@ -301,13 +287,13 @@ check_val(struct check *c, const Val *v)
 		fault(c, NULL, v, "is seen from outside",
 		      &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_TEMP && v->grad_of && !v->param) {
-		dual = shard_dual(&g->val[v->grad_of].split);
+		dual = dual_of(&g->val[v->grad_of].split);
 		if (!same_state(&v->split, &dual))
 			fault(c, NULL, v, "an adjoint has its value's dual "
 			      "state", &dual);
 	}
 	if (v->kind == V_TEMP && v->param) {
-		dual = shard_dual(&g->val[v->param].split);
+		dual = dual_of(&g->val[v->param].split);
 		if (g->props & P_UPD && dual.kind == SPLIT_P)
 			dual.kind = SPLIT_I;
 		if (!same_state(&v->split, &dual))

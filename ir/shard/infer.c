@@ -57,12 +57,6 @@ no(struct ports *c, const char *fmt, ...)
 	return false;
 }
 
-static bool
-is_whole(const Split *s)
-{
-	return s->kind == SPLIT_I || s->kind == SPLIT_R;
-}
-
 /* In a rank's graph dims that were taken as one are one. */
 static Split
 plain(Split s)
@@ -79,6 +73,12 @@ comm_of(Op op)
 		if (comm[i].op == op)
 			return &comm[i];
 	return NULL;
+}
+
+bool
+shard_is_comm(Op op)
+{
+	return comm_of(op) != NULL;
 }
 
 static Split
@@ -99,13 +99,14 @@ infer_comm(struct ports *c, const struct comm *m, Split *out)
 	Split cut = { .kind = SPLIT_S };
 	Attr a = c->n->attr;
 	const int64_t *to = attr_int_of(c->n->op, &a, "to");
+	const int64_t *largest = attr_int_of(c->n->op, &a, "reduction");
 	const Split *x = &c->stated[0];
 
-	if (c->n->op == OP_ALL_REDUCE && a.ALL_REDUCE.reduction != 0)
+	if (largest && *largest)
 		return no(c, "the largest of summands is not the whole");
 	if (m->in == SPLIT_S || m->out == SPLIT_S)
 		cut = plain(split_of_attr(c->n));
-	if (m->in == SPLIT_I ? !is_whole(x) : x->kind != m->in)
+	if (m->in == SPLIT_I ? !split_is_whole(x) : x->kind != m->in)
 		return no(c, "the operand's state is not what it takes");
 	if (m->cut_in && !split_eq(x, &cut))
 		return no(c, "the operand is cut otherwise");
@@ -131,16 +132,27 @@ is_linear(const Node *n, int k)
 	return k < 3 && flags & (uint64_t)F_LIN0 << k;
 }
 
-/* A fill with zeros adds nothing, whoever adds it. */
+/* Equal elements *x without a state of their own. */
+static bool
+is_uniform(const Graph *g, ValId v, double *x)
+{
+	const Node *def = &g->node[g->val[v].def];
+
+	if (val_splat(g, v, x))
+		return true;
+	if (!g->val[v].def || def->op != OP_FILL)
+		return false;
+	*x = def->attr.FILL.value;
+	return true;
+}
+
+/* Zeros add nothing, whoever adds them. */
 static bool
 is_zero(const Graph *g, ValId v)
 {
-	const Node *def = &g->node[g->val[v].def];
 	double x;
 
-	return val_splat(g, v, &x) ? x == 0
-		: g->val[v].def && def->op == OP_FILL
-		&& def->attr.FILL.value == 0;
+	return is_uniform(g, v, &x) && x == 0;
 }
 
 static bool
@@ -229,7 +241,8 @@ cut_passes(struct ports *c, int from, Split *out)
 		if (!c->n->in[k] || c->any[k]
 		    || k == op_accumulator(c->n->op))
 			continue;
-		if (want.kind == SPLIT_S ? !split_eq(s, &want) : !is_whole(s))
+		if (want.kind == SPLIT_S ? !split_eq(s, &want)
+		    : !split_is_whole(s))
 			return no(c, "operand %d does not go with the cut of "
 			          "operand %d", k, from);
 	}
@@ -240,28 +253,19 @@ cut_passes(struct ports *c, int from, Split *out)
 
 /* ---- one node ---- */
 
-/* Equal elements without a state of their own. */
-static bool
-is_uniform(const Graph *g, ValId v)
-{
-	double x;
-
-	return val_splat(g, v, &x)
-		|| (g->val[v].def && g->node[g->val[v].def].op == OP_FILL);
-}
-
 static void
 fill_ports(struct ports *c)
 {
 	const Graph *g = c->g;
+	double x;
 
 	for (int p = 0; p < c->nport; p++) {
 		ValId v = p < c->nin ? c->n->in[p] : c->n->out[p - c->nin];
 
 		c->stated[p] = plain(g->val[v].split);
 		c->shape[p] = split_whole(&c->stated[p], &g->val[v].shape);
-		c->any[p] = p < c->nin && v && is_uniform(g, v)
-			&& is_whole(&c->stated[p]);
+		c->any[p] = p < c->nin && v && is_uniform(g, v, &x)
+			&& split_is_whole(&c->stated[p]);
 		if (!v)
 			c->shape[p].rank = -1;
 	}
@@ -274,17 +278,17 @@ is_own_piece(const struct ports *c)
 {
 	const Node *n = c->n;
 	const Val *y = &c->g->val[n->out[0]], *x;
+	const Split *s = &y->split;
 	int at;
 
-	if (y->split.kind != SPLIT_S
-	    || split_piece(&y->split, c->g->ranks) != y->shape.dim[y->split.axis]
-	    || (n->phase == PH_BACKWARD
-	        && !split_is_even(&y->split, c->g->ranks)))
+	if (s->kind != SPLIT_S
+	    || split_piece(s, c->g->ranks) != y->shape.dim[s->axis]
+	    || (n->phase == PH_BACKWARD && !split_is_even(s, c->g->ranks)))
 		return false;
 	if (n->nin == 0)
-		return n->op == OP_FILL || n->op == OP_RANDOM;
+		return true;
 	x = &c->g->val[n->in[0]];
-	at = y->split.axis - (y->shape.rank - x->shape.rank);
+	at = s->axis - (y->shape.rank - x->shape.rank);
 	return n->op == OP_EXPAND && (at < 0 || x->shape.dim[at] == 1);
 }
 
@@ -312,7 +316,7 @@ infer_node(struct ports *c, Split *out)
 				c->shape[k].rank = -1;
 		if (!cut_passes(c, cut, out))
 			return false;
-	} else if (sums && c->n->op == OP_LOOP) {
+	} else if (sums && c->n->body) {
 		if (!loop_sums(c, out))
 			return false;
 	} else if (sums) {
@@ -328,7 +332,7 @@ infer_node(struct ports *c, Split *out)
 			                   c->n->attr.SCATTER_ADD.part);
 	}
 	if (acc && acc < c->nin && c->n->in[acc]
-	    && (out[0].kind == SPLIT_R ? !is_whole(&c->stated[acc])
+	    && (out[0].kind == SPLIT_R ? !split_is_whole(&c->stated[acc])
 	        : !split_eq(&c->stated[acc], &out[0])))
 		return no(c, "the accumulator's state is not the result's");
 	return true;

@@ -12,7 +12,7 @@
 #ifndef IR_SHARD_H
 #define IR_SHARD_H
 
-#include "ir/ir.h"
+#include "ir/split.h"
 
 struct shard_rule {
 	const Graph *g;
@@ -40,19 +40,17 @@ bool shard_follow(const Graph *, const Node *, int64_t ranks, int port,
 /* A whole value's split in the one form that stands for all cuts with the
  * same pieces: as few dims taken as one as possible. */
 Split split_normal(const Split *, int64_t ranks, const Shape *whole);
-/* What a reshape makes of a split; false if it has no name there. */
-bool split_reshape(const Split *, int64_t ranks, const Shape *from,
-                   const Shape *to, Split *);
 
 /* States of the results of n, a node of a rank's graph, from those of its
  * operands; R where whole.  False with the reason in `why`. */
 enum { SHARD_WHY = 200 };
 bool shard_infer(const Graph *, const Node *, Split *out,
                  char why[SHARD_WHY]);
+/* Whether it goes between states: what stands between its operand and its
+ * result is not followed by a rule. */
+bool shard_is_comm(Op);
 /* By value: a float that depends differentiably on a trained parameter. */
 bool *shard_grad(const Graph *, Arena *);
-/* The state that the adjoint of a value in state s has. */
-Split shard_dual(const Split *s);
 /* Give backward values that have no state yet the inferred one. */
 void shard_label(Graph *);
 /* Whether the states of a rank's graph follow from each other; all faults are

@@ -1,6 +1,7 @@
 /* The textual form of a graph: values, their types and marks, and contents. */
 #include "ir/text/parser.h"
 #include "ir/element.h"
+#include "ir/split.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -23,7 +23,6 @@ void text_ints(FILE *, int n, const int64_t *);
 void text_float(FILE *, double, DType);
 void text_type(FILE *, const Val *);
 /* " split 1 [32]"; nothing for I. */
-void text_split(FILE *, const Split *);
 void text_marks(FILE *, const Graph *, const Val *);
 /* " = ...", if the value has contents. */
 void text_contents(FILE *, const Graph *, const Val *);

@@ -3,6 +3,7 @@
 #include "ir/text/print.h"
 #include "ir/text/text.h"
 #include "runtime/support/half.h"
+#include "ir/split.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -144,8 +145,8 @@ text_mark(FILE *out, const Graph *g, const char *word, ValId v)
 	}
 }
 
-void
-text_split(FILE *out, const Split *s)
+static void
+put_split(FILE *out, const Split *s)
 {
 	if (s->kind == SPLIT_I)
 		return;
@@ -187,7 +188,7 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		fputs(" state ", out);
 		text_word(out, v->state);
 	}
-	text_split(out, &v->split);
+	put_split(out, &v->split);
 	if (v->laid_out)
 		put_layout(out, g, v);
 	if (v->offset >= 0)

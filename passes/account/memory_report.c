@@ -12,6 +12,7 @@
  * needs   the plan of the final graph and the reference graph
  */
 #include "passes/account/memory.h"
+#include "ir/split.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * the states on both sides say (I and I, S and S, R and P).
  */
 #include "passes/grad/grad.h"
+#include "ir/split.h"
 
 /* The collective `op` with the cut side of this node's. */
 static ValId

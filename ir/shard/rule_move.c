@@ -1,0 +1,304 @@
+/* Following a cut through ops that move elements. */
+#include "ir/shard/shard.h"
+
+#include <string.h>
+
+bool
+shard_transpose(struct shard_rule *c)
+{
+	const IntList *perm = &c->n->attr.TRANSPOSE.perm;
+	bool back = c->from >= c->nin;
+	int other = back ? 0 : 1, where[MAX_RANK];
+	Split to = *given(c);
+
+	for (int i = 0; i < perm->n; i++)
+		where[back ? i : (int)perm->v[i]] = back ? (int)perm->v[i] : i;
+	to.lead = where[given(c)->lead];
+	to.axis = where[given(c)->axis];
+	for (int i = given(c)->lead; i < given(c)->axis; i++)
+		if (where[i + 1] != where[i] + 1)
+			return false;
+	c->at[other] = to;
+	return true;
+}
+
+/* Elements of dims first..last-1. */
+static int64_t
+product(const Shape *s, int first, int last)
+{
+	int64_t n = 1;
+
+	for (int i = first; i < last; i++)
+		n *= s->dim[i];
+	return n;
+}
+
+static bool
+is_uniform(const Split *s)
+{
+	for (int i = 1; i < s->npart; i++)
+		if (s->part[i] != s->part[0])
+			return false;
+	return true;
+}
+
+static int64_t
+pieces(const Split *s, int64_t ranks)
+{
+	return ranks / s->shared;
+}
+
+static int64_t
+div_up(int64_t a, int64_t b)
+{
+	return a / b + (a % b != 0);
+}
+
+/* Cuts of dims lead..axis of shape `to`, taken as one part, with stretches of
+ * `run` elements of which a piece has `piece`. */
+static bool
+try_one_part(const Shape *to, int lead, int64_t run, int64_t piece,
+             Split *s, int64_t ranks)
+{
+	int64_t n = 1;
+
+	for (int axis = lead; axis < to->rank; axis++) {
+		int64_t post = product(to, axis + 1, to->rank);
+
+		n *= to->dim[axis];
+		if (n * post != run || div_up(n, pieces(s, ranks)) * post
+		    != piece)
+			continue;
+		s->lead = lead;
+		s->axis = axis;
+		s->npart = 1;
+		s->part[0] = n;
+		while (s->lead < s->axis && to->dim[s->lead] == 1)
+			s->lead++;
+		return true;
+	}
+	return false;
+}
+
+/* All stretches have `run` elements, and there are `count` of them. */
+static bool
+find_uniform(const Shape *to, int64_t count, int64_t run, int64_t piece,
+             Split *s, int64_t ranks)
+{
+	for (int lead = 0; lead < to->rank; lead++)
+		if (product(to, 0, lead) == count
+		    && try_one_part(to, lead, run, piece, s, ranks))
+			return true;
+	for (int axis = to->rank; axis-- > 0; ) {
+		int64_t pre = product(to, 0, axis);
+		int64_t post = product(to, axis + 1, to->rank);
+		int64_t n = pre > 0 && count % pre == 0 ? count / pre : 0;
+		int64_t part = n > 0 && to->dim[axis] % n == 0
+			? to->dim[axis] / n : 0;
+
+		if (n < 2 || n > MAX_RANK || part * post != run
+		    || part % pieces(s, ranks)
+		    || part / pieces(s, ranks) * post != piece)
+			continue;
+		s->axis = s->lead = axis;
+		s->npart = (int)n;
+		for (int i = 0; i < n; i++)
+			s->part[i] = part;
+		return true;
+	}
+	return false;
+}
+
+/* What a reshape makes of a split; false if it has no name there. */
+static bool
+split_reshape(const Split *s, int64_t ranks, const Shape *from,
+              const Shape *to, Split *result)
+{
+	int64_t pre = product(from, 0, s->lead);
+	int64_t post = product(from, s->axis + 1, from->rank);
+
+	*result = *s;
+	if (is_uniform(s))
+		return find_uniform(to, pre * s->npart, s->part[0] * post,
+		                    div_up(s->part[0], pieces(s, ranks))
+		                    * post, result, ranks);
+	for (int axis = 0; axis < to->rank; axis++)
+		if (product(to, 0, axis) == pre
+		    && to->dim[axis] == from->dim[s->axis]
+		    && product(to, axis + 1, to->rank) == post) {
+			result->axis = result->lead = axis;
+			return true;
+		}
+	return false;
+}
+
+Split
+split_normal(const Split *s, int64_t ranks, const Shape *whole)
+{
+	Split to;
+
+	if (s->kind != SPLIT_S
+	    || !split_reshape(s, ranks, whole, whole, &to))
+		return *s;
+	return to;
+}
+
+/* A rank's shapes do not tell [1,8] of 4 x 8 from that of 1 x 32, so a stated
+ * result is compared piece by piece; otherwise the cut lies on the first dim
+ * that is more than one. */
+static bool
+reshape_local(struct shard_rule *c)
+{
+	const Split *s = given(c), *y = &c->g->val[c->n->out[0]].split;
+	const Shape *from = &c->g->val[c->n->in[0]].shape;
+	const Shape *to = &c->g->val[c->n->out[0]].shape;
+	Shape x = c->shape[0], whole = split_whole(y, to);
+	Split guess = *s;
+
+	if (y->kind == SPLIT_S) {
+		Split a = split_normal(y, c->ranks, &whole);
+
+		if (!split_reshape(s, c->ranks, &x, &whole, &guess)
+		    || !split_eq(&guess, &a))
+			return false;
+		c->at[1] = *y;
+		return true;
+	}
+	for (int lead = 0; lead < to->rank; lead++) {
+		int axis = lead;
+		int64_t whole_run = product(&x, s->axis, x.rank), post;
+
+		if (product(to, 0, lead) != product(from, 0, s->axis)
+		    || !is_uniform(s))
+			continue;
+		while (axis + 1 < to->rank && to->dim[axis] == 1)
+			axis++;
+		post = product(to, axis + 1, to->rank);
+		if (s->npart > 1 || whole_run % post)
+			break;
+		guess.axis = guess.lead = axis;
+		guess.part[0] = whole_run / post;
+		if (split_piece(&guess, c->ranks) != to->dim[axis])
+			break;
+		c->at[1] = guess;
+		return true;
+	}
+	if (s->npart > 1)               /* the dim itself stays */
+		for (int axis = 0; axis < to->rank; axis++)
+			if (product(to, 0, axis) == product(from, 0, s->axis)
+			    && to->dim[axis] == from->dim[s->axis]) {
+				guess.axis = guess.lead = axis;
+				c->at[1] = guess;
+				return true;
+			}
+	return false;
+}
+
+bool
+shard_reshape(struct shard_rule *c)
+{
+	int other = c->from == 0 ? 1 : 0;
+
+	if (c->stated)
+		return reshape_local(c);
+	return split_reshape(given(c), c->ranks, &c->shape[c->from],
+	                     &c->shape[other], &c->at[other]);
+}
+
+/* Stretches that elements first..first+count-1 of the cut dim are; a rank
+ * counts in its own. */
+static bool
+whole_stretches(const struct shard_rule *c, int64_t first, int64_t count,
+                Split *to)
+{
+	const Split *s = given(c);
+	int64_t at = 0, end = first + count;
+
+	to->npart = 0;
+	for (int i = 0; i < s->npart; i++) {
+		int64_t n = c->stated ? s->part[i] / pieces(s, c->ranks)
+		                      : s->part[i];
+
+		if (at >= first && at + n <= end)
+			to->part[to->npart++] = s->part[i];
+		else if (at < end && at + n > first)
+			return false;
+		at += n;
+	}
+	return to->npart > 0;
+}
+
+bool
+shard_slice(struct shard_rule *c)
+{
+	const Attr *a = &c->n->attr;
+	const Shape *x = &c->g->val[c->n->in[0]].shape;
+	const Shape *y = &c->g->val[c->n->out[0]].shape;
+	int other = c->from == 0 ? 1 : 0;
+	Split to = *given(c);
+
+	for (int i = to.lead; i <= to.axis; i++) {
+		if (a->SLICE.start.v[i] == 0 && y->dim[i] == x->dim[i])
+			continue;
+		if (to.lead != to.axis || c->from != 0
+		    || a->SLICE.step.v[i] != 1
+		    || !whole_stretches(c, a->SLICE.start.v[i], y->dim[i],
+		                        &to))
+			return false;
+	}
+	c->at[other] = to;
+	return true;
+}
+
+/* The cut lies on the dim along which operands are joined: each brings its
+ * stretches. */
+static bool
+join_cuts(struct shard_rule *c)
+{
+	int axis = (int)c->n->attr.CONCAT.axis, n = 0;
+	Split to = *given(c);
+
+	if (c->from >= c->nin || to.lead != to.axis)
+		return false;
+	to.npart = 0;
+	for (int p = 0; p < c->nin; p++) {
+		Split one = c->stated ? c->stated[p]
+			: split_cut(axis, c->shape[p].dim[axis]);
+
+		if (one.kind != SPLIT_S || one.axis != axis
+		    || one.shared != to.shared
+		    || (n += one.npart) > MAX_RANK)
+			return false;
+		memcpy(to.part + to.npart, one.part,
+		       (size_t)one.npart * sizeof *one.part);
+		to.npart = n;
+		c->at[p] = one;
+	}
+	c->at[c->nin] = to;
+	return split_piece(&to, c->ranks) > 0;
+}
+
+bool
+shard_concat(struct shard_rule *c)
+{
+	if (given(c)->axis == c->n->attr.CONCAT.axis)
+		return join_cuts(c);
+	if (cuts_dim(given(c), (int)c->n->attr.CONCAT.axis))
+		return false;
+	for (int p = 0; p < c->nport; p++)
+		c->at[p] = *given(c);
+	return true;
+}
+
+/* What is added at neither end may be cut. */
+bool
+shard_pad(struct shard_rule *c)
+{
+	const Attr *a = &c->n->attr;
+
+	for (int i = given(c)->lead; i <= given(c)->axis; i++)
+		if (a->PAD.begin.v[i] != 0 || a->PAD.end.v[i] != 0)
+			return false;
+	c->at[c->from == 0 ? 1 : 0] = *given(c);
+	return true;
+}

@@ -1,0 +1,29 @@
+/* How values lie on ranks (struct Split of ir.h): pieces and wholes. */
+#ifndef IR_SPLIT_H
+#define IR_SPLIT_H
+
+#include "ir/ir.h"
+
+/* The split that a collective makes or takes apart, from its attributes. */
+Split split_of_attr(const Node *);
+void split_to_attr(const Split *, Op, Attr *);
+bool split_eq(const Split *, const Split *);
+Split split_cut(int axis, int64_t extent);      /* one part */
+/* Extent of a rank's piece along the axis; -1: it cannot be cut so. */
+int64_t split_piece(const Split *, int64_t ranks);
+/* Nothing is padded. */
+bool split_is_even(const Split *, int64_t ranks);
+/* A rank's shape of a whole one; false if the split does not fit it. */
+bool split_local(const Split *, int64_t ranks, const Shape *whole, Shape *);
+/* The whole shape of a rank's; dims that were taken as one are one. */
+Shape split_whole(const Split *, const Shape *local);
+Shape val_whole(const Val *);
+
+/* Every rank has all of it. */
+static inline bool
+split_is_whole(const Split *s)
+{
+	return s->kind == SPLIT_I || s->kind == SPLIT_R;
+}
+
+#endif
