@@ -1,5 +1,6 @@
 /* Write a plan as JSON: one object, one tensor and one step per line. */
-#include "passes/pass.h"
+#include "passes/report/report.h"
+#include "ir/split.h"
 #include "runtime/support/utf8.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* How values lie on ranks, and what goes between them, for people. */
 #include "passes/report/report.h"
+#include "ir/split.h"
 
 #include <inttypes.h>
 
