@@ -2,9 +2,9 @@
 #include "codegen/codegen.h"
 #include "codegen/tables.h"
 #include "ir/base/outfile.h"
+#include "ir/split.h"
 #include "runtime/support/st_head.h"
 #include "runtime/support/utf8.h"
-#include "ir/split.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* The textual form of a graph: printing values, their types, marks and
  * contents. */
 #include "ir/text/print.h"
+#include "ir/split.h"
 #include "ir/text/text.h"
 #include "runtime/support/half.h"
-#include "ir/split.h"
 
 #include <math.h>
 #include <stdlib.h>
