@@ -115,8 +115,10 @@ enum {
 	F_LIN2 = 1 << 29,       /* ... in operand 2 */
 	F_JOINT = 1 << 30,      /* ... in all of those, or all, together */
 };
-/* Infinite, or without a derivative, at numbers that mean nothing. */
+/* Infinite, or without a derivative, at numbers that mean nothing; or its
+ * gradient rule makes use of such an op. */
 #define F_POLES (UINT64_C(1) << 31)
+#define F_ZERO (UINT64_C(1) << 38)      /* of zeros: zeros, in the same place */
 
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
@@ -155,7 +157,7 @@ extern const struct op_info op_info[OP_COUNT];
 static inline int
 op_flops(Op op)
 {
-	int n = (int)(op_info[op].flags / FLOPS(1));
+	int n = (int)(op_info[op].flags / FLOPS(1) & 63);
 
 	return n ? n : 1;
 }

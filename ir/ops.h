@@ -66,36 +66,36 @@
  *   bwd=1 marks the gradient's use, which prints as such.
  * bernoulli(x): 1 with probability x, else 0; words as dropout's, but drawn
  *   outside training too. */
-OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew, none))
-OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, abs, ew, ew, abs, ew), EMIT(ew, none))
-OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, sign, ew, ew, zero, ew), EMIT(ew, none))
+OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0 | F_ZERO), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew, none))
+OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, abs, ew, ew, abs, ew), EMIT(ew, none))
+OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, sign, ew, ew, zero, ew), EMIT(ew, none))
 OP(EXP,      "exp",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, exp, ew, ew, exp, ew), EMIT(ew, none))
 OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_POLES), ATTR(), RULES(same, log, ew, ew, log, ew), EMIT(ew, none))
 OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES), ATTR(), RULES(same, sqrt, ew, ew, sqrt, ew), EMIT(ew, none))
 OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES), ATTR(), RULES(same, recip, ew, ew, recip, ew), EMIT(ew, none))
-OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, sin, ew, ew, sin, ew), EMIT(ew, none))
+OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ZERO), ATTR(), RULES(same, sin, ew, ew, sin, ew), EMIT(ew, none))
 OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, cos, ew, ew, cos, ew), EMIT(ew, none))
-OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, atan, ew, ew, atan, ew), EMIT(ew, none))
-OP(ASINH,    "asinh",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, asinh, ew, ew, asinh, ew), EMIT(ew, none))
-OP(TANH,     "tanh",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, tanh, ew, ew, tanh, ew), EMIT(ew, none))
+OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_POLES | F_ZERO), ATTR(), RULES(same, atan, ew, ew, atan, ew), EMIT(ew, none))
+OP(ASINH,    "asinh",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_POLES | F_ZERO), ATTR(), RULES(same, asinh, ew, ew, asinh, ew), EMIT(ew, none))
+OP(TANH,     "tanh",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZERO), ATTR(), RULES(same, tanh, ew, ew, tanh, ew), EMIT(ew, none))
 OP(SIGMOID,  "sigmoid",  SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, sigmoid, ew, ew, sigmoid, ew), EMIT(ew, none))
-OP(ERF,      "erf",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, erf, ew, ew, erf, ew), EMIT(ew, none))
-OP(RELU,     "relu",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, relu, ew, ew, relu, ew), EMIT(ew, none))
+OP(ERF,      "erf",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZERO), ATTR(), RULES(same, erf, ew, ew, erf, ew), EMIT(ew, none))
+OP(RELU,     "relu",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, relu, ew, ew, relu, ew), EMIT(ew, none))
 OP(SOFTPLUS, "softplus", SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, softplus, ew, ew, softplus, ew), EMIT(ew, none))
-OP(FLOOR,    "floor",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, floor, ew, ew, zero, ew), EMIT(ew, none))
-OP(CEIL,     "ceil",     SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, ceil, ew, ew, zero, ew), EMIT(ew, none))
-OP(ROUND,    "round",    SIG(1, 1, 1, NOSTAT, F_EW), ATTR(), RULES(same, round, ew, ew, zero, ew), EMIT(ew, none))
-OP(GELU,     "gelu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(I(tanh, 0)), RULES(same, gelu, ew, ew, gelu, ew), EMIT(ew, none))
-OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, silu, ew, ew, silu, ew), EMIT(ew, none))
+OP(FLOOR,    "floor",    SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, floor, ew, ew, zero, ew), EMIT(ew, none))
+OP(CEIL,     "ceil",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, ceil, ew, ew, zero, ew), EMIT(ew, none))
+OP(ROUND,    "round",    SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, round, ew, ew, zero, ew), EMIT(ew, none))
+OP(GELU,     "gelu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZERO), ATTR(I(tanh, 0)), RULES(same, gelu, ew, ew, gelu, ew), EMIT(ew, none))
+OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ZERO), ATTR(), RULES(same, silu, ew, ew, silu, ew), EMIT(ew, none))
 OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(I(tanh, 0)), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
 OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
 OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, not, ew, ew, zero, ew), EMIT(ew, none))
 OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(same, bit_not, ew, ew, zero, ew), EMIT(ew, none))
 OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, isnan, ew, ew, zero, ew), EMIT(ew, none))
-OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR | F_LIN0), ATTR(I(to, 0)), RULES(cast, cast, move, ew, cast, ew), EMIT(ew, none))
+OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR | F_LIN0 | F_ZERO), ATTR(I(to, 0)), RULES(cast, cast, move, ew, cast, ew), EMIT(ew, none))
 OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1), ATTR(), RULES(cast_like, none, ew, none, none, none), EMIT(fail, none))
-OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(bcast, add, ew, ew, add, ew), EMIT(ew, none))
-OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(bcast, sub, ew, ew, sub, ew), EMIT(ew, none))
+OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, add, ew, ew, add, ew), EMIT(ew, none))
+OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, sub, ew, ew, sub, ew), EMIT(ew, none))
 OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_LIN0 | F_LIN1), ATTR(), RULES(bcast, mul, ew, ew, mul, ew), EMIT(ew, none))
 OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_POLES), ATTR(), RULES(bcast, div, ew, ew, div, ew), EMIT(ew, none))
 OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW | FLOPS(25) | F_POLES), ATTR(), RULES(pow, pow, ew, ew, pow, ew), EMIT(ew, none))
@@ -116,7 +116,7 @@ OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(
 OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shl, ew, ew, zero, ew), EMIT(ew, none))
 OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shr, ew, ew, zero, ew), EMIT(ew, none))
 OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1 | F_LIN1 | F_LIN2 | F_JOINT), ATTR(), RULES(where, where, where, ew, where, ew), EMIT(ew, none))
-OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
+OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0 | F_ZERO), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
 OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew, none))
 /* A fused group of the ops above: one pass over the output's shape; the body
  * (struct body) lists the ops, every output is a result of the body. */
@@ -137,7 +137,7 @@ OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F
  * concat(x...): along axis.   trilu(x, k?): upper 1 keeps j >= i + k.
  * copy(x): same value in a new, contiguous place. */
 OP(IDENTITY, "identity", SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(same, copy, move, none, none, none), EMIT(fail, none))
-OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW | F_LIN0), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, reshape, view, reshape, reshape), EMIT(view, none))
+OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW | F_LIN0 | F_ZERO), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, reshape, view, reshape, reshape), EMIT(view, none))
 OP(SQUEEZE,  "squeeze",  SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(squeeze, copy, flatten, none, none, none), EMIT(fail, none))
 OP(UNSQUEEZE,"unsqueeze",SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(unsqueeze, copy, flatten, none, none, none), EMIT(fail, none))
 OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 1)), RULES(flatten, copy, flatten, none, none, none), EMIT(fail, none))
@@ -149,7 +149,7 @@ OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, F_STRIDES | F_LIN0 | F_LIN1
 OP(PAD,      "pad",      SIG(1, 4, 1, 1, F_LIN0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, pad, copy, pad, pad), EMIT(pad, none))
 OP(TILE,     "tile",     SIG(1, 2, 1, 1, 0), ATTR(L(repeats)), RULES(tile, tile, tile, none, none, none), EMIT(fail, none))
 OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, F_LIN0), ATTR(I(upper, 1) I(k, 0)), RULES(trilu, trilu, none, copy, trilu, none), EMIT(trilu, none))
-OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN0), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew, none))
+OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN0 | F_ZERO), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew, none))
 
 /* ---- indexing ---------------------------------------------------------------
  * gather(x, idx): along axis; negative indices count from the end.  part > 0:
@@ -192,7 +192,7 @@ OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt
 OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
 OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
 OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
-OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
+OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
 OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, argmax, reduce, zero, none), EMIT(argmax, none))
 
 /* ---- reductions ---------------------------------------------------------------
@@ -201,9 +201,9 @@ OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepd
  * reduce_max and reduce_min split the gradient evenly among ties. */
 OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE | F_LIN0), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_sum, sum), EMIT(reduce, none))
 OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE | F_LIN0), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce, none))
-OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
-OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
-OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce, none))
+OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
+OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
+OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce, none))
 
 /* ---- products --------------------------------------------------------------
  * matmul(a, b, bias?, acc?): alpha * op(a) @ op(b) [+ bias] [+ acc].

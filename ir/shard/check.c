@@ -149,13 +149,17 @@ fault(struct check *c, const Node *n, const Val *v, const char *what,
 	           n ? ", " : "", v->name, what, a, b);
 }
 
-/* Whether a stated state is the one inferred; whole is whole. */
+/* Whether a stated state is the one inferred; whole is whole, and so is one
+ * piece for all ranks, whatever dim it is said of. */
 static bool
-same_state(const Split *stated, const Split *inferred)
+same_state(const struct check *c, const Split *stated, const Split *inferred)
 {
 	Split a = *stated, b = *inferred;
 
 	if (split_is_whole(&a) && split_is_whole(&b))
+		return true;
+	if (a.kind == SPLIT_S && b.kind == SPLIT_S && a.shared == b.shared
+	    && a.shared == c->g->ranks)
 		return true;
 	a.lead = a.axis;
 	b.lead = b.axis;
@@ -238,7 +242,7 @@ check_node(struct check *c, const Node *n)
 
 		if (!n->out[k])
 			continue;
-		if (!same_state(&v->split, &out[k]))
+		if (!same_state(c, &v->split, &out[k]))
 			fault(c, n, v, "its state does not follow", &out[k]);
 		else if (is_forward(n) && c->grad[n->out[k]]
 		         && shard_is_comm(n->op) && split_is_whole(&out[k])
@@ -288,7 +292,7 @@ check_val(struct check *c, const Val *v)
 		      &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_TEMP && v->grad_of && !v->param) {
 		dual = dual_of(&g->val[v->grad_of].split);
-		if (!same_state(&v->split, &dual))
+		if (!same_state(c, &v->split, &dual))
 			fault(c, NULL, v, "an adjoint has its value's dual "
 			      "state", &dual);
 	}
@@ -296,7 +300,7 @@ check_val(struct check *c, const Val *v)
 		dual = dual_of(&g->val[v->param].split);
 		if (g->props & P_UPD && dual.kind == SPLIT_P)
 			dual.kind = SPLIT_I;
-		if (!same_state(&v->split, &dual))
+		if (!same_state(c, &v->split, &dual))
 			fault(c, NULL, v, "a gradient is complete before it "
 			      "is applied", &dual);
 	}

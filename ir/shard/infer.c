@@ -132,10 +132,20 @@ is_linear(const Node *n, int k)
 	return k < 3 && flags & (uint64_t)F_LIN0 << k;
 }
 
+/* What a value repeats: itself, or what was expanded to it. */
+static ValId
+repeated(const Graph *g, ValId v)
+{
+	while (g->val[v].def && g->node[g->val[v].def].op == OP_EXPAND)
+		v = g->node[g->val[v].def].in[0];
+	return v;
+}
+
 /* Equal elements *x without a state of their own. */
 static bool
-is_uniform(const Graph *g, ValId v, double *x)
+is_uniform(const Graph *g, ValId of, double *x)
 {
+	ValId v = repeated(g, of);
 	const Node *def = &g->node[g->val[v].def];
 
 	if (val_splat(g, v, x))
@@ -222,6 +232,13 @@ loop_sums(struct ports *c, Split *out)
 
 /* ---- cuts ---- */
 
+/* One piece for all ranks is the whole, whatever dim it is said of. */
+static bool
+is_one_piece(const struct ports *c, const Split *s)
+{
+	return s->kind == SPLIT_S && s->shared == c->g->ranks;
+}
+
 static bool
 cut_passes(struct ports *c, int from, Split *out)
 {
@@ -240,6 +257,8 @@ cut_passes(struct ports *c, int from, Split *out)
 
 		if (!c->n->in[k] || c->any[k]
 		    || k == op_accumulator(c->n->op))
+			continue;
+		if (is_one_piece(c, s) && is_one_piece(c, &want))
 			continue;
 		if (want.kind == SPLIT_S ? !split_eq(s, &want)
 		    : !split_is_whole(s))

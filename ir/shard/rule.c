@@ -227,10 +227,20 @@ shard_sum(struct shard_rule *c)
 bool
 shard_reduce(struct shard_rule *c)
 {
+	if (op_info[c->n->op].flags & F_POLES
+	    && !split_is_even(given(c), c->ranks))
+		return false;
 	return shard_sum(c) && c->at[1].kind != SPLIT_P;
 }
 
 /* ---- the way in ---- */
+
+/* There is something for every rank. */
+static bool
+has_all(const Split *s, int64_t ranks)
+{
+	return s->npart > 1 || s->part[0] >= ranks / s->shared;
+}
 
 bool
 shard_follow(const Graph *g, const Node *n, int64_t ranks, int port,
@@ -259,7 +269,8 @@ shard_follow(const Graph *g, const Node *n, int64_t ranks, int port,
 
 		if (!port_is(&c, p) || at[p].kind != SPLIT_S)
 			continue;
-		if (!split_local(&at[p], ranks, &shape[p], &local))
+		if (!split_local(&at[p], ranks, &shape[p], &local)
+		    || !has_all(&at[p], ranks))
 			return false;
 		at[p] = split_normal(&at[p], ranks, &shape[p]);
 	}

@@ -143,6 +143,24 @@ split_normal(const Split *s, int64_t ranks, const Shape *whole)
 	return to;
 }
 
+/* The cut dim itself stays, best as the same one. */
+static bool
+same_dim(const Split *s, const Shape *from, const Shape *to, Split *y)
+{
+	for (int i = -1; i < to->rank; i++) {
+		int axis = i < 0 ? s->axis : i;
+
+		if (axis >= to->rank
+		    || product(to, 0, axis) != product(from, 0, s->axis)
+		    || to->dim[axis] != from->dim[s->axis])
+			continue;
+		*y = *s;
+		y->axis = y->lead = axis;
+		return true;
+	}
+	return false;
+}
+
 /* A rank's shapes do not tell [1,8] of 4 x 8 from that of 1 x 32, so a stated
  * result is compared piece by piece; otherwise the cut lies on the first dim
  * that is more than one. */
@@ -164,6 +182,8 @@ reshape_local(struct shard_rule *c)
 		c->at[1] = *y;
 		return true;
 	}
+	if (same_dim(s, from, to, &c->at[1]))
+		return true;
 	for (int lead = 0; lead < to->rank; lead++) {
 		int axis = lead;
 		int64_t whole_run = product(&x, s->axis, x.rank), post;
@@ -183,14 +203,6 @@ reshape_local(struct shard_rule *c)
 		c->at[1] = guess;
 		return true;
 	}
-	if (s->npart > 1)               /* the dim itself stays */
-		for (int axis = 0; axis < to->rank; axis++)
-			if (product(to, 0, axis) == product(from, 0, s->axis)
-			    && to->dim[axis] == from->dim[s->axis]) {
-				guess.axis = guess.lead = axis;
-				c->at[1] = guess;
-				return true;
-			}
 	return false;
 }
 
@@ -250,6 +262,27 @@ shard_slice(struct shard_rule *c)
 	return true;
 }
 
+/* Equal elements take the place of the stated result's stretches from `first`
+ * on, of which a rank has as many. */
+static Split
+uniform_piece(const struct shard_rule *c, int p, int first)
+{
+	const Split *y = &c->g->val[c->n->out[0]].split;
+	int axis = (int)c->n->attr.CONCAT.axis;
+	int64_t left = c->g->val[c->n->in[p]].shape.dim[axis];
+	Split one = *given(c);
+
+	one.npart = 0;
+	if (y->kind == SPLIT_S && y->axis == axis)
+		for (int i = first; i < y->npart && left > 0; i++) {
+			one.part[one.npart++] = y->part[i];
+			left -= y->part[i] / pieces(y, c->ranks);
+		}
+	if (left != 0 || one.npart == 0)
+		one.kind = SPLIT_I;
+	return one;
+}
+
 /* The cut lies on the dim along which operands are joined: each brings its
  * stretches. */
 static bool
@@ -262,8 +295,8 @@ join_cuts(struct shard_rule *c)
 		return false;
 	to.npart = 0;
 	for (int p = 0; p < c->nin; p++) {
-		Split one = c->stated ? c->stated[p]
-			: split_cut(axis, c->shape[p].dim[axis]);
+		Split one = !c->stated ? split_cut(axis, c->shape[p].dim[axis])
+			: port_is(c, p) ? c->stated[p] : uniform_piece(c, p, n);
 
 		if (one.kind != SPLIT_S || one.axis != axis
 		    || one.shared != to.shared
@@ -290,12 +323,40 @@ shard_concat(struct shard_rule *c)
 	return true;
 }
 
+/* A rank's stretches among others of zeros, which the stated result says: the
+ * gradient of a slice that is one of several. */
+static bool
+pad_stretches(struct shard_rule *c)
+{
+	const Split *s = given(c), *y = &c->g->val[c->n->out[0]].split;
+	const Attr *a = &c->n->attr;
+	int64_t at = 0, end = 0;
+	int i = 0;
+
+	if (!c->stated || c->from != 0 || y->kind != SPLIT_S
+	    || y->axis != s->axis || y->shared != s->shared
+	    || a->PAD.mode != 0)
+		return false;
+	while (i < y->npart && at < a->PAD.begin.v[s->axis])
+		at += y->part[i++] / pieces(y, c->ranks);
+	if (at != a->PAD.begin.v[s->axis] || i + s->npart > y->npart
+	    || memcmp(y->part + i, s->part,
+	              (size_t)s->npart * sizeof *s->part) != 0)
+		return false;
+	for (i += s->npart; i < y->npart; i++)
+		end += y->part[i] / pieces(y, c->ranks);
+	c->at[1] = *y;
+	return end == a->PAD.end.v[s->axis];
+}
+
 /* What is added at neither end may be cut. */
 bool
 shard_pad(struct shard_rule *c)
 {
 	const Attr *a = &c->n->attr;
 
+	if (pad_stretches(c))
+		return true;
 	for (int i = given(c)->lead; i <= given(c)->axis; i++)
 		if (a->PAD.begin.v[i] != 0 || a->PAD.end.v[i] != 0)
 			return false;

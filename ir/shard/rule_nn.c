@@ -48,6 +48,77 @@ cut_batch(struct shard_rule *c)
 	return true;
 }
 
+/* ---- what pads a last piece ----
+ *
+ * A rank's product over an uneven cut takes the padding along.  Zeros on both
+ * sides add nothing, and the gradients of both stay zero there; of one side
+ * alone the other's padding, if that is a parameter, would be trained.
+ */
+
+static int64_t
+last_dim(const Graph *g, ValId v)
+{
+	const Shape *s = &g->val[v].shape;
+
+	return s->rank > 0 ? s->dim[s->rank - 1] : 1;
+}
+
+/* What a conversion cuts has zeros there. */
+static bool
+is_just_cut(const Node *n)
+{
+	return n->op == OP_OWN || n->op == OP_REDUCE_SCATTER
+		|| n->op == OP_ALL_TO_ALL;
+}
+
+/* Whether v, cut along its last dim, would have zeros for padding. */
+static bool
+pads_last(const Graph *g, ValId v, int depth)
+{
+	const Node *n = &g->node[g->val[v].def];
+	int zeros = 0;
+
+	if (g->val[v].kind == V_PARAM)
+		return true;
+	if (!g->val[v].def || depth > 64)
+		return false;
+	if (is_just_cut(n))
+		return true;
+	if (n->op == OP_MATMUL)         /* its columns are the right side's */
+		return (g->val[n->in[1]].kind == V_PARAM
+		        || (!n->attr.MATMUL.tb
+		            && pads_last(g, n->in[1], depth + 1)))
+			&& (n->nin < 3 || !n->in[2]
+			    || pads_last(g, n->in[2], depth + 1));
+	if (n->op != OP_MUL && !(op_info[n->op].flags & F_ZERO))
+		return false;
+	for (int k = 0; k < n->nin; k++)
+		zeros += last_dim(g, n->in[k]) == last_dim(g, v)
+			&& pads_last(g, n->in[k], depth + 1);
+	return n->op == OP_MUL ? zeros > 0 : zeros == n->nin;
+}
+
+static bool
+pads_with_zeros(const struct shard_rule *c, int port, int dim)
+{
+	ValId v = c->n->in[port];
+	const Val *x = &c->g->val[v];
+
+	return x->kind == V_PARAM || is_just_cut(&c->g->node[x->def])
+		|| (dim == c->shape[port].rank - 1
+		    && pads_last(c->g, v, 0));
+}
+
+/* Adjoints have zeros there in any case. */
+static bool
+can_sum(const struct shard_rule *c)
+{
+	return split_is_even(given(c), c->ranks)
+		|| c->n->phase != PH_FORWARD || c->g->props & P_FUSED
+		|| (pads_with_zeros(c, 0, dim_of(c, 0, K))
+		    && pads_with_zeros(c, 1, dim_of(c, 1, K)));
+}
+
 bool
 shard_matmul(struct shard_rule *c)
 {
@@ -64,14 +135,14 @@ shard_matmul(struct shard_rule *c)
 		cut_letter(c, 0, K);
 		cut_letter(c, 1, K);
 		c->at[out].kind = SPLIT_P;
-		return c->nin <= 2 || !port_is(c, 2);
+		return can_sum(c) && (c->nin <= 2 || !port_is(c, 2));
 	}
 	if (axis == dim_of(c, from, M) && from != 1 && from != 2) {
 		cut_letter(c, 0, M);
 		cut_letter(c, out, M);
 		if (c->nin > 3)
 			cut_letter(c, 3, M);
-		return c->shape[out].rank == 2 || c->shape[0].rank > 2;
+		return true;
 	}
 	cut_letter(c, 1, N);
 	cut_letter(c, out, N);
@@ -192,13 +263,16 @@ static bool
 cut_heads(struct shard_rule *c, int q, int k, int v, int mask)
 {
 	const Split *s = given(c);
-	int64_t heads = c->shape[q].dim[1], axis = s->axis;
+	bool masks = mask < c->nin && port_is(c, mask);
+	int missing = masks ? 4 - c->shape[mask].rank : 0;      /* dims */
+	int64_t heads = c->shape[q].dim[1];
+	int axis = s->axis + (masks && c->from == mask ? missing : 0);
 
 	if (s->lead != s->axis || axis > 1 || s->npart != 1
 	    || (axis == 1 && heads % c->ranks != 0)
 	    || !split_is_even(s, c->ranks))
 		return false;
-	if (c->shape[c->from].dim[axis] != c->shape[q].dim[axis] && axis == 1
+	if (c->shape[c->from].dim[s->axis] != c->shape[q].dim[axis] && axis == 1
 	    && c->from != k && c->from != v)
 		return false;
 	for (int p = 0; p < c->nport; p++) {
@@ -209,12 +283,12 @@ cut_heads(struct shard_rule *c, int q, int k, int v, int mask)
 		if (key && !cut_key_heads(c, p))
 			return false;
 		if (!key)
-			c->at[p] = split_cut((int)axis, axis
+			c->at[p] = split_cut(axis, axis
 			                     ? heads : c->shape[q].dim[0]);
 	}
-	if (mask < c->nin && port_is(c, mask)
-	    && c->shape[mask].rank == 4 && c->shape[mask].dim[axis] != 1)
-		c->at[mask] = c->at[q];
+	if (masks && axis >= missing
+	    && c->shape[mask].dim[axis - missing] != 1)
+		c->at[mask] = split_cut(axis - missing, c->at[q].part[0]);
 	return true;
 }
 

@@ -164,20 +164,33 @@ adj_zeros(struct grad *c, DType dt, const Shape *shape)
 	return adj_op(c, OP_CAST, 1, &v, &a);
 }
 
+/* The dim of the result that is cut where `like`, whole, is repeated; -1: none.
+ * A rank's extent may be one there and yet there is something to be summed. */
+static int
+repeated_dim(const struct grad *c, ValId like)
+{
+	const Split *y = &c->g->val[c->n.out[0]].split;
+
+	return y->kind == SPLIT_S && c->g->val[like].split.kind != SPLIT_S
+		? y->axis : -1;
+}
+
 ValId
 adj_fit(struct grad *c, ValId v, ValId like)
 {
 	Shape to, from;
 	Attr a = attr_default(OP_REDUCE_SUM);
-	int lead;
+	int lead, cut = repeated_dim(c, like);
 
-	if (v == 0 || shape_eq(adj_shape(c, v), adj_shape(c, like)))
+	if (v == 0 || (cut < 0 && shape_eq(adj_shape(c, v),
+	                                   adj_shape(c, like))))
 		return v;
 	to = *adj_shape(c, like);
 	from = *adj_shape(c, v);
 	lead = from.rank - to.rank;
 	for (int i = 0; i < from.rank; i++)
-		if (i < lead || (to.dim[i - lead] == 1 && from.dim[i] != 1))
+		if (i < lead || (to.dim[i - lead] == 1
+		                 && (from.dim[i] != 1 || i == cut)))
 			a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = i;
 	a.REDUCE_SUM.keepdims = 0;
 	if (a.REDUCE_SUM.axes.n > 0)

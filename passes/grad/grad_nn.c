@@ -31,14 +31,24 @@ static bool
 grad_spread(struct grad *c, bool mean)
 {
 	double count;
+	const Graph *g = c->g;
 	Shape kept = kept_shape(c, &count);
-	ValId d = c->dy[0];
+	ValId d = c->dy[0], x = c->n.in[0];
+	Attr a = attr_default(OP_EXPAND);
 
 	if (adj_shape(c, d)->rank > 0)          /* a scalar expands as it is */
 		d = adj_reshape(c, d, &kept);
 	if (mean)
 		d = adj_scale(c, d, 1 / count);
-	c->dx[0] = adj_expand(c, d, adj_shape(c, c->n.in[0]));
+	/* a piece of one element is another thing than the sum, too */
+	if (d != 0 && shape_eq(adj_shape(c, d), adj_shape(c, x))
+	    && g->val[x].split.kind == SPLIT_S
+	    && g->val[c->n.out[0]].split.kind != SPLIT_S) {
+		a.EXPAND.shape = shape_list(adj_shape(c, x));
+		c->dx[0] = adj_op(c, OP_EXPAND, 1, &d, &a);
+	} else {
+		c->dx[0] = adj_expand(c, d, adj_shape(c, x));
+	}
 	return true;
 }
 
@@ -132,14 +142,18 @@ flat(struct grad *c, ValId v)
 }
 
 /* The right side is one matrix for the whole batch, and the left side's rows
- * can be strung together: one product instead of a batch and a sum. */
+ * can be strung together: one product instead of a batch and a sum.  Not if
+ * those are cut over ranks, of which one may have but one matrix. */
 static bool
 one_right_side(const struct grad *c)
 {
+	const Split *cut = &c->g->val[c->n.out[0]].split;
 	const Shape *a = adj_shape(c, c->n.in[0]);
 	const Shape *b = adj_shape(c, c->n.in[1]);
 	const Shape *y = adj_shape(c, c->dy[0]);
 
+	if (cut->kind == SPLIT_S && cut->axis < y->rank - 1)
+		return false;
 	for (int i = 0; i < b->rank - 2; i++)
 		if (b->dim[i] != 1)
 			return false;

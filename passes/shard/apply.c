@@ -334,13 +334,11 @@ rewrite(struct apply *a, NodeId id)
 	Graph *g = a->g;
 	const struct choice *c = &a->s->node[id];
 	const struct way *w = &c->way[c->chosen];
-	bool cut = false;
 
 	localise(a, id, w);
 	for (int k = 0; k < g->node[id].nin && !a->failed; k++) {
 		ValId v = g->node[id].in[k];
 
-		cut |= w->at[k].kind == SPLIT_S;
 		if (v) {
 			ValId y = convert(a, v, &w->at[k], id);
 

@@ -36,7 +36,9 @@ struct pair {
 	struct pair_entry *e;
 	int n, faults;
 	bool quiet;                     /* faults are only counted */
-	double tolerance;
+	double tolerance;               /* 0: 1e-9 */
+	double least;                   /* of the largest of its kind, what
+	                                 * counts; 0: 1000 tolerances */
 	double worst;                   /* of all differences so far */
 };
 

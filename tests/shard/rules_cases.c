@@ -1,0 +1,130 @@
+/* Graphs of one op that is not element-wise, or is in a way of its own. */
+#include "tests/shard/rules.h"
+
+#include <stddef.h>
+
+#define P(name, shape) "param %" name ": f32[" shape "]\n\t"
+#define IN(name, type) "input %" name ": " type "\n\t"
+
+const struct rule_case rule_case[] = {
+	{ "cast", P("a", "4,6,5") "%y: i32[4,6,5] = cast %a {to=i32}", 2 },
+	{ "cast", IN("a", "i32[4,6]") "%y: f32[4,6] = cast %a {to=f32}", 9 },
+	{ "add", P("a", "4,1,5") P("b", "1,6,5")
+	  "%y: f32[4,6,5] = add %a, %b", 2 },
+	{ "mul", P("a", "4,6,5") P("b", "1")
+	  "%y: f32[4,6,5] = mul %a, %b", 2 },
+	{ "where", IN("c", "bool[6,1]") P("a", "5") P("b", "4,6,5")
+	  "%y: f32[4,6,5] = where %c, %a, %b", 2 },
+
+	{ "reshape", P("a", "2,12,24") "%y: f32[24,24] = reshape %a "
+	  "{shape=[24,24]}", 2 },
+	{ "reshape", P("a", "24,24") "%y: f32[2,12,4,6] = reshape %a "
+	  "{shape=[2,12,4,6]}", 2 },
+	{ "reshape", P("a", "5,36") "%y: f32[5,3,12] = reshape %a "
+	  "{shape=[5,3,12]}", 2 },
+	{ "reshape", P("a", "5,3,12") "%y: f32[5,36] = reshape %a "
+	  "{shape=[5,36]}", 2 },
+	{ "reshape", P("a", "5,12,3") "%y: f32[5,1,36,1] = reshape %a "
+	  "{shape=[5,1,36,1]}", 2 },
+	{ "expand", P("a", "4,1,5") "%y: f32[3,4,6,5] = expand %a "
+	  "{shape=[3,4,6,5]}", 2 },
+	{ "transpose", P("a", "4,6,5,2") "%y: f32[6,5,2,4] = transpose %a "
+	  "{perm=[1,2,3,0]}", 2 },
+	{ "transpose", P("a", "4,6,5") "%y: f32[5,4,6] = transpose %a "
+	  "{perm=[2,0,1]}", 2 },
+	{ "slice", P("a", "4,24") "%y: f32[4,12] = slice %a "
+	  "{start=[0,12], step=[1,1]}", 2 },
+	{ "slice", P("a", "4,36") "%y: f32[4,12] = slice %a "
+	  "{start=[0,12], step=[1,1]}", 2 },
+	{ "slice", P("a", "6,7,5") "%y: f32[6,3,5] = slice %a "
+	  "{start=[0,1,0], step=[1,2,1]}", 2 },
+	{ "concat", P("a", "4,6") P("b", "4,12") P("c", "4,5")
+	  "%y: f32[4,23] = concat %a, %b, %c {axis=1}", 2 },
+	{ "concat", P("a", "4,12,2") P("b", "4,24,2")
+	  "%y: f32[4,36,2] = concat %a, %b {axis=1}", 2 },
+	{ "pad", P("a", "4,6,5") "%y: f32[4,9,5] = pad %a "
+	  "{begin=[0,1,0], end=[0,2,0], mode=0, value=0.5}", 2 },
+	{ "pad", P("a", "4,6,5") "%y: f32[4,9,5] = pad %a "
+	  "{begin=[0,1,0], end=[0,2,0], mode=1}", 2 },
+
+	{ "gather", P("a", "10,6") IN("i", "i64[4,3]")
+	  "%y: f32[4,3,6] = gather %a, %i {axis=0}", 10 },
+	{ "gather", P("a", "4,10,6") IN("i", "i64[5]")
+	  "%y: f32[4,5,6] = gather %a, %i {axis=1}", 10 },
+	{ "gather", P("a", "4,6,12") IN("i", "i64[2,3]")
+	  "%y: f32[4,6,2,3] = gather %a, %i {axis=2}", 12 },
+	{ "cumsum", P("a", "4,6,5") "%y: f32[4,6,5] = cumsum %a {axis=1}", 2 },
+	{ "cumsum", P("a", "4,6,5") "%y: f32[4,6,5] = cumsum %a "
+	  "{axis=2, product=1}", 2 },
+
+	{ "reduce_sum", P("a", "4,6,5") "%y: f32[4,1,5] = reduce_sum %a "
+	  "{axes=[1]}", 2 },
+	{ "reduce_sum", P("a", "4,6,5") "%y: f32[6] = reduce_sum %a "
+	  "{axes=[0,2], keepdims=0}", 2 },
+	{ "reduce_sum", P("a", "4,6,5") "%y: f32[] = reduce_sum %a "
+	  "{keepdims=0}", 2 },
+	{ "reduce_mean", P("a", "4,6,5") "%y: f32[4,5] = reduce_mean %a "
+	  "{axes=[1], keepdims=0}", 2 },
+	{ "reduce_max", P("a", "4,6,5") "%y: f32[4,6,1] = reduce_max %a "
+	  "{axes=[2]}", 2 },
+	{ "reduce_min", P("a", "4,6,12") "%y: f32[12] = reduce_min %a "
+	  "{axes=[0,1], keepdims=0}", 2 },
+	{ "reduce_prod", P("a", "4,6,4") "%y: f32[6,4] = reduce_prod %a "
+	  "{axes=[0], keepdims=0}", 2 },
+
+	{ "matmul", P("a", "5,12") P("b", "12,6")
+	  "%y: f32[5,6] = matmul %a, %b", 2 },
+	{ "matmul", P("a", "5,12") P("b", "36,12") P("c", "36")
+	  "%y: f32[5,36] = matmul %a, %b, %c {tb=1}", 2 },
+	{ "matmul", P("a", "12,5") P("b", "12,6") P("c", "6")
+	  "%y: f32[5,6] = matmul %a, %b, %c {ta=1, alpha=0.5}", 2 },
+	{ "matmul", P("a", "2,4,5,7") P("b", "2,4,7,6")
+	  "%y: f32[2,4,5,6] = matmul %a, %b", 2 },
+	{ "matmul", P("a", "2,4,5,7") P("b", "4,6,7")
+	  "%y: f32[2,4,5,6] = matmul %a, %b {tb=1}", 2 },
+	{ "matmul", P("a", "4,7,5") P("b", "3,1,7,6")
+	  "%y: f32[3,4,5,6] = matmul %a, %b {ta=1}", 2 },
+	{ "matmul", P("a", "5,7") P("b", "4,7,6")
+	  "%y: f32[4,5,6] = matmul %a, %b", 2 },
+
+	{ "softmax", P("a", "4,6,5") "%y: f32[4,6,5] = softmax %a {axis=2}",
+	  2 },
+	{ "softmax", P("a", "4,6,5") "%y: f32[4,6,5] = softmax %a {axis=1}",
+	  2 },
+	{ "log_softmax", P("a", "4,6,5")
+	  "%y: f32[4,6,5] = log_softmax %a {axis=2}", 2 },
+	{ "layernorm", P("a", "4,6,5") P("s", "5") P("b", "5")
+	  "%y: f32[4,6,5], %m: f32[4,6], %r: f32[4,6] = "
+	  "layernorm %a, %s, %b {axis=2}", 2 },
+	{ "layernorm", P("a", "4,6,5") P("s", "6,5")
+	  "%y: f32[4,6,5], %m: f32[4], %r: f32[4] = "
+	  "layernorm %a, %s {axis=1}", 2 },
+	{ "layernorm", P("a", "12,5") P("s", "5")
+	  "%y: f32[12,5], %m: f32[12], %r: f32[12] = "
+	  "layernorm %a, %s {axis=1, eps=0}", 2 },
+	{ "rmsnorm", P("a", "4,6,5") P("s", "5")
+	  "%y: f32[4,6,5], %r: f32[4,6] = rmsnorm %a, %s {axis=2}", 2 },
+	{ "sce", P("a", "6,10") IN("l", "i64[6]")
+	  "%y: f32[], %e: f32[6], %d: f32[] = sce %a, %l", 10 },
+	{ "sce", P("a", "6,12") IN("l", "i64[6]")
+	  "%y: f32[6], %e: f32[6], %d: f32[] = sce %a, %l "
+	  "{reduction=0, ignore=3}", 12 },
+	{ "sce", P("a", "6,9") IN("l", "i64[6]")
+	  "%y: f32[], %e: f32[6], %d: f32[] = sce %a, %l "
+	  "{reduction=2, ignore=2}", 5 },
+
+	{ "attention", P("q", "3,4,5,6") P("k", "3,4,5,6") P("v", "3,4,5,6")
+	  "%y: f32[3,4,5,6], %l: f32[3,4,5] = attention %q, %k, %v "
+	  "{scale=0.5, causal=1, ratio=0.25, stream=1}", 2 },
+	{ "attention", P("q", "4,4,5,6") P("k", "4,2,3,6") P("v", "4,2,3,7")
+	  IN("m", "f32[1,4,5,3]")
+	  "%y: f32[4,4,5,7], %l: f32[4,4,5] = attention %q, %k, %v, %m", 2 },
+	{ "attention", P("q", "2,12,5,6") P("k", "2,1,5,6") P("v", "2,1,5,6")
+	  IN("m", "bool[2,1,5,5]")
+	  "%y: f32[2,12,5,6], %l: f32[2,12,5] = attention %q, %k, %v, %m",
+	  2 },
+	{ "attention", P("q", "3,6,5,6") P("k", "3,3,5,6") P("v", "3,3,5,6")
+	  IN("m", "f32[6,5,5]")
+	  "%y: f32[3,6,5,6], %l: f32[3,6,5] = attention %q, %k, %v, %m", 2 },
+	{ NULL, NULL, 0 },
+};
