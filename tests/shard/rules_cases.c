@@ -53,6 +53,12 @@ const struct rule_case rule_case[] = {
 	  "%y: f32[4,5,6] = gather %a, %i {axis=1}", 10 },
 	{ "gather", P("a", "4,6,12") IN("i", "i64[2,3]")
 	  "%y: f32[4,6,2,3] = gather %a, %i {axis=2}", 12 },
+	{ "gather_nd", P("a", "4,12,6") IN("i", "i64[5,1]")
+	  "%y: f32[5,12,6] = gather_nd %a, %i", 4 },
+	{ "gather_nd", P("a", "4,5,6") IN("i", "i64[3,2,2]")
+	  "%y: f32[3,2,6] = gather_nd %a, %i", 4 },
+	{ "scatter_nd", P("a", "4,12,6") IN("i", "i64[5,1]") P("u", "5,12,6")
+	  "%y: f32[4,12,6] = scatter_nd %a, %i, %u {add=1}", 4 },
 	{ "cumsum", P("a", "4,6,5") "%y: f32[4,6,5] = cumsum %a {axis=1}", 2 },
 	{ "cumsum", P("a", "4,6,5") "%y: f32[4,6,5] = cumsum %a "
 	  "{axis=2, product=1}", 2 },
