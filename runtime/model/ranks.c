@@ -213,10 +213,12 @@ rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 	FOR_RANKS (r, c) {
 		const void *from = t->split ? local : dense;
 
-		if (is_cut(t))
+		if (is_cut(t)) {
+			/* what a last piece lacks is zeros */
+			memset(local, 0, rt_nbytes(t));
 			move_runs(c, t, r, (char *)(uintptr_t)dense, local,
 			          false);
-		else if (r == 0)
+		} else if (r == 0)
 			from = dense;
 		if (r == 0 || !is_common(c, t))
 			rt_unpack(t, rt_at(c, &c->plan, r, t), from);

@@ -48,10 +48,13 @@ def start(arguments):
 def interrupted(folder, arguments, moment):
     """Faults of a run that is interrupted once it has worked for so long."""
     before = sorted(os.listdir(folder))
-    run = start(arguments)
+    run, base = start(arguments), None
     while True:
         used, state = worked(run.pid)
-        if used >= moment or state == "Z":
+        # what the process worked before it became ckc counts for nothing
+        if base is None and state != "Z" and os.path.samefile(f"/proc/{run.pid}/exe", arguments[0]):
+            base = used
+        if state == "Z" or (base is not None and used >= base + moment):
             break
         time.sleep(0.002)
     run.send_signal(signal.SIGINT)

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Models that --tp cuts over ranks train as on one rank.
+
+    tensor_parallel.py CKC CKRUN
+
+Losses, first gradients and parameters after five steps of plain SGD (what AdamW makes of a gradient that is rounding noise, such
+as that of a key's bias, is as large as any update); the same bits under every plan; the least budget, met; the planned peak,
+measured; a run saved at one number of ranks resumed at another; the options around it and what is refused.
+"""
+import json
+import os
+import re
+import sys
+
+import numpy as np
+
+import ck
+
+sys.path.insert(0, ck.TOOLS)
+import compare
+
+STEPS = 5
+# dropout with tied weights; two key heads of four; masks and classes that no number of ranks divides; packed projections
+CASES = (("gpt2-dropout-ts17", (["--tp", 2], ["--tp", 4, "--sp"])), ("llama-dynamo", (["--tp", 4], ["--tp", 2, "--sp"])),
+         ("bert-cls-dynamo", (["--tp", 3, "--sp"],)), ("chargpt-dyn-o24", (["--tp", 2, "--sp"],)),
+         ("gpt2-tied-by-accident", (["--tp", 2, "--sp"],)))
+
+
+class Parallel(ck.Bench):
+    def build(self, model, name, flags):
+        stem = os.path.join(ck.MODELS, model)
+        done = self.ckc(stem + ".onnx", "-o", self.path(name), *ck.model_flags(stem)[0], "--optimizer", "sgd", *flags)
+        return self.must(done, f"{model} {flags}") and name
+
+    def train(self, model, so, *more, steps=STEPS, env=None):
+        done = self.ckrun(self.path(so), "--data", os.path.join(ck.MODELS, model + ".inputs.safetensors"), "--steps", steps,
+                          "--lr", "0.1", "--threads", 1, "--log", self.path(so + ".jsonl"), *more, env=env)
+        self.must(done, f"{so} {more}")
+        with open(self.path(so + ".jsonl")) as log:
+            return done, [json.loads(line)["loss"] for line in log]
+
+    def tensors(self, name):
+        return {k: np.asarray(v, np.float64) for k, v in compare.load(self.path(name)).items()}
+
+    def same(self, a, b, what):
+        a, b = self.tensors(a), self.tensors(b)
+        self.check(sorted(a) == sorted(b), f"{what}: tensors")
+        for name in sorted(set(a) & set(b)):
+            # sums of float32 in another order: elements that nearly cancel differ by rounding of what they are made of
+            most = np.abs(a[name]).max(initial=0)
+            ok = a[name].shape == b[name].shape and np.all(np.abs(a[name] - b[name]) <= 1e-7 + 2e-6 * most + 1e-5 * np.abs(a[name]))
+            self.check(ok, f"{what}: {name}")
+
+    def bytes_of(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    def plans(self, model, flags, what):
+        """Every plan, the least budget among them, gives the same bits."""
+        stem = os.path.join(ck.MODELS, model)
+        tight = self.ckc(stem + ".onnx", "--plan-only", *ck.model_flags(stem)[0], "--optimizer", "sgd", *flags,
+                         "--memory-budget", "1KiB")
+        least = ck.ERRORS.search(tight.stderr)
+        if not self.check(least, f"{what}: no least budget: {tight.stderr[:300]}"):
+            return
+        for more in (["--memory-budget", least[1] + "B"], ["--recompute", "full"]):
+            so = self.build(model, "other.so", [*flags, *more])
+            done, _ = so and self.train(model, so, "--save", "other.st", "--check") or (None, None)
+            if done:
+                self.check(self.bytes_of("other.st") == self.bytes_of("many.st"), f"{what} {more}: other bits")
+                peak, planned = re.search(r"peak (\d+) bytes per rank, planned (\d+)", done.stdout).groups()
+                self.check(peak == planned, f"{what} {more}: peak {peak}, planned {planned}")
+
+    def model(self, model, ways):
+        one = self.build(model, "one.so", [])
+        _, losses = self.train(model, one, "--save", "one.st", "--grads", "one.grads.st")
+        for number, flags in enumerate(ways):
+            what = f"{model} {' '.join(map(str, flags))}"
+            many = self.build(model, "many.so", flags)
+            if not many:
+                continue
+            done, found = self.train(model, many, "--save", "many.st", "--grads", "many.grads.st")
+            self.check(f"{flags[1]} virtual ranks" in done.stdout, f"{what}: ranks are not said")
+            self.check(np.allclose(found, losses, rtol=1e-5, atol=1e-7), f"{what}: losses {found}, {losses}")
+            self.same("one.st", "many.st", what)
+            self.same("one.grads.st", "many.grads.st", what + ", gradients")
+            if number == 0:
+                self.plans(model, flags, what)
+                self.train(model, many, "--save", "half.st", steps=2)
+                self.train(model, one, "--resume", self.path("half.st"), "--save", "end.st")
+                self.same("one.st", "end.st", what + ", resumed on one rank")
+
+    def options(self):
+        gpt, resnet = (os.path.join(ck.MODELS, m + ".onnx") for m in ("gpt2-ts14", "resnet-dynamo-bn"))
+        plain = ["--plan-only", "--loss", "loss"]
+        refused = self.ckc(resnet, "--plan-only", "--loss", "loss", "--tp", 4)
+        self.check(refused.returncode == 1 and "of the bytes in matrices can be cut" in refused.stderr, f"resnet: {refused.stderr}")
+        eight = self.ckc(gpt, *plain, "--tp", 8)
+        self.check("attention of 4 heads runs whole on each of 8 ranks: --tp 2 or 4" in eight.stderr, f"8 ranks: {eight.stderr}")
+        done = self.ckc(gpt, *plain, "--tp", 2, "--sp", "--dump=shard", "--json", self.path("plan.json"))
+        self.check("reduce_scatter" in done.stdout and "one of 2 ranks" in done.stdout, f"--dump=shard: {done.stdout[:300]}")
+        with open(self.path("plan.json"), encoding="utf-8") as f:
+            plan = json.load(f)
+        ops = [s["op"] for s in plan["schedule"] if s.get("sent_bytes", 0) > 0 and s["phase"] in ("forward", "backward")]
+        layers = 2
+        self.check(plan["mesh"] == {"tp": 2} and ops.count("reduce_scatter") >= 4 * layers, f"--json: {ops}")
+        wish = next(t["name"] for t in plan["tensors"] if t["kind"] == "param" and t.get("split", {}).get("state") == "S")
+        done = self.ckc(gpt, *plain, "--tp", 2, "--shard", wish + "=R", "--json", self.path("plan.json"))
+        with open(self.path("plan.json"), encoding="utf-8") as f:
+            state = next(t.get("split", {}).get("state") for t in json.load(f)["tensors"] if t["name"] == wish)
+        self.check(state == "R", f"--shard {wish}=R: {state} {done.stderr}")
+        done = self.ckc(gpt, *plain, "--shard", "x=Q", "--tp", 2)
+        self.check(done.returncode == 2 and "VALUE=STATE" in done.stderr, f"--shard x=Q: {done.returncode} {done.stderr}")
+        done = self.ckc(gpt, *plain, "--sp")
+        self.check("without --tp T" in done.stderr, f"--sp alone: {done.stderr}")
+
+
+def main():
+    bench = Parallel()
+    for model, ways in CASES:
+        bench.model(model, ways)
+    bench.options()
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
