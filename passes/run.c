@@ -144,6 +144,9 @@ check_needs(Pass *p, const Graph *g, const struct pass_info *pass,
 	size_t at = 0;
 	const char *breaker = NULL;
 
+	if (g->ranks && pass <= find_pass("shard", 5))
+		return diag_error(p->diag, "pass %s: the graph is one rank's",
+		                  pass->name);
 	/* these append; a second time would append once more */
 	if (pass->gives & g->props & (P_BWD | P_UPD))
 		return diag_error(p->diag, "pass %s: the graph has been "
@@ -197,15 +200,6 @@ dump_graph(Pass *p, const Graph *g, const struct dump_request *dump,
 
 /* ---- running ---- */
 
-/* Large graphs are checked where their meaning is settled and at the end, and
- * after every pass with --debug. */
-static bool
-is_checked(const Pass *p, const Graph *g, const struct pass_info *pass)
-{
-	return p->debug || g->nnode <= SMALL
-		|| pass->gives & (P_LAYOUT | P_PLACED);
-}
-
 /* States of a sharded graph, whatever its size: what they find, nothing else
  * would.  Values that the pass has made get theirs here. */
 static bool
@@ -215,6 +209,15 @@ check_states(Pass *p, Graph *g)
 		return true;
 	shard_label(g);
 	return shard_verify(g, p->diag);
+}
+
+/* Large graphs are checked where their meaning is settled and at the end, and
+ * after every pass with --debug. */
+static bool
+is_checked(const Pass *p, const Graph *g, const struct pass_info *pass)
+{
+	return p->debug || g->nnode <= SMALL
+		|| pass->gives & (P_LAYOUT | P_PLACED);
 }
 
 /* One pass and what belongs to it.  A pass that returns false has reported
@@ -416,7 +419,7 @@ pass_run(Pass *p, Graph *g, const char *only, const char *stop_after,
 	if (!check_names(p->diag, only, stop_after, dump))
 		return false;
 	g->props |= graph_props(g);
-	if (!graph_verify(g, p->diag))
+	if (!graph_verify(g, p->diag) || !check_states(p, g))
 		return false;
 	if (!only)
 		return run_table(p, g, stop_after, dump);
