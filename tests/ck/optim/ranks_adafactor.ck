@@ -8,7 +8,8 @@ graph @f {
 	param %w: f32[4,2] split 1 [4]
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
-	%db: f32[4] param %b = fill {shape=[4], value=1} @backward
-	%dw: f32[4,2] param %w = fill {shape=[4,2], value=1} @backward
+	%h: f32[2,4] split 0 [4] = fill {shape=[2,4], value=1} @backward
+	%db: f32[4] split p param %b = reduce_sum %h {axes=[0], keepdims=0} @backward
+	%dw: f32[4,2] split 1 [4] param %w = fill {shape=[4,2], value=1} @backward
 	loss %loss
 }

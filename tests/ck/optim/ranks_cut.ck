@@ -1,6 +1,6 @@
 # A gradient is not cut where its parameter is whole.
 # run: --passes=optim
-# error: trained parameter 'w' is whole and its gradient is cut
+# error: a gradient is complete before it is applied: it is cut along 0 in 8, expected whole
 graph @f {
 	ranks 2
 	props canon loss bwd

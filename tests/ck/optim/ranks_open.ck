@@ -1,6 +1,6 @@
 # The gradient of a parameter in state I is complete; nothing adds it up.
 # run: --passes=optim
-# error: trained parameter 'w': its gradient is a summand on each rank and nothing adds it up
+# error: value dw: a gradient is complete before it is applied: it is a summand, expected whole
 graph @f {
 	ranks 2
 	props canon loss bwd

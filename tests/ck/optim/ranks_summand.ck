@@ -1,6 +1,6 @@
 # A trained parameter is not a summand on each rank.
 # run: --passes=optim
-# error: trained parameter 'w': expected whole or cut, found a summand on each rank
+# error: value w: is seen from outside: it is a summand, expected whole
 graph @f {
 	ranks 2
 	props canon loss bwd
