@@ -47,17 +47,8 @@ cut_of(const Node *n)
 static Split
 result_of(const Node *n)
 {
-	Split s = { .kind = n->op == OP_ALL_TO_ALL ? SPLIT_S : SPLIT_I };
-
-	if (s.kind == SPLIT_I)
-		return s;
-	s.axis = (int)n->attr.ALL_TO_ALL.to_axis;
-	s.lead = (int)n->attr.ALL_TO_ALL.to_lead;
-	s.shared = n->attr.ALL_TO_ALL.to_shared;
-	s.npart = n->attr.ALL_TO_ALL.to_part.n;
-	for (int i = 0; i < s.npart; i++)
-		s.part[i] = n->attr.ALL_TO_ALL.to_part.v[i];
-	return s;
+	return n->op == OP_ALL_TO_ALL ? split_after_exchange(n)
+	     : (Split){ .kind = SPLIT_I };
 }
 
 static const Node *

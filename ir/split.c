@@ -34,6 +34,20 @@ split_to_attr(const Split *s, Op op, Attr *a)
 }
 
 Split
+split_after_exchange(const Node *n)
+{
+	Split s = { .kind = SPLIT_S };
+
+	s.axis = (int)n->attr.ALL_TO_ALL.to_axis;
+	s.lead = (int)n->attr.ALL_TO_ALL.to_lead;
+	s.shared = n->attr.ALL_TO_ALL.to_shared;
+	s.npart = n->attr.ALL_TO_ALL.to_part.n;
+	for (int i = 0; i < s.npart; i++)
+		s.part[i] = n->attr.ALL_TO_ALL.to_part.v[i];
+	return s;
+}
+
+Split
 split_cut(int axis, int64_t extent)
 {
 	return (Split){ .kind = SPLIT_S, .axis = axis, .lead = axis,
@@ -182,16 +196,9 @@ infer_gathered(struct infer *c)
 bool
 infer_all_to_all(struct infer *c)
 {
-	const Attr *a = &c->n->attr;
-	Split from = split_of_attr(c->n), to = { .kind = SPLIT_S };
+	Split from = split_of_attr(c->n), to = split_after_exchange(c->n);
 	Shape x = shape_of(c, 0), whole, local;
 
-	to.axis = (int)a->ALL_TO_ALL.to_axis;
-	to.lead = (int)a->ALL_TO_ALL.to_lead;
-	to.shared = a->ALL_TO_ALL.to_shared;
-	to.npart = a->ALL_TO_ALL.to_part.n;
-	for (int i = 0; i < to.npart; i++)
-		to.part[i] = a->ALL_TO_ALL.to_part.v[i];
 	if (!wants_ranks(c) || from.axis < 0 || from.axis >= x.rank
 	    || from.lead != from.axis || to.lead != to.axis)
 		return rule_fail(c, "axes %d and %d of rank %d", from.axis,

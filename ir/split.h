@@ -7,6 +7,8 @@
 /* The split that a collective makes or takes apart, from its attributes. */
 Split split_of_attr(const Node *);
 void split_to_attr(const Split *, Op, Attr *);
+/* What an all_to_all makes of it. */
+Split split_after_exchange(const Node *);
 bool split_eq(const Split *, const Split *);
 Split split_cut(int axis, int64_t extent);      /* one part */
 /* Extent of a rank's piece along the axis; -1: it cannot be cut so. */
@@ -24,6 +26,15 @@ static inline bool
 split_is_whole(const Split *s)
 {
 	return s->kind == SPLIT_I || s->kind == SPLIT_R;
+}
+
+/* In a rank's graph dims that were taken as one are one. */
+static inline Split
+split_plain(Split s)
+{
+	if (s.kind == SPLIT_S)
+		s.lead = s.axis;
+	return s;
 }
 
 #endif

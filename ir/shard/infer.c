@@ -57,15 +57,6 @@ no(struct ports *c, const char *fmt, ...)
 	return false;
 }
 
-/* In a rank's graph dims that were taken as one are one. */
-static Split
-plain(Split s)
-{
-	if (s.kind == SPLIT_S)
-		s.lead = s.axis;
-	return s;
-}
-
 static const struct comm *
 comm_of(Op op)
 {
@@ -81,18 +72,6 @@ shard_is_comm(Op op)
 	return comm_of(op) != NULL;
 }
 
-static Split
-to_side(const Node *n)
-{
-	Split s = { .kind = SPLIT_S };
-
-	s.axis = s.lead = (int)n->attr.ALL_TO_ALL.to_axis;
-	s.shared = n->attr.ALL_TO_ALL.to_shared;
-	s.npart = n->attr.ALL_TO_ALL.to_part.n;
-	memcpy(s.part, n->attr.ALL_TO_ALL.to_part.v, sizeof s.part);
-	return s;
-}
-
 static bool
 infer_comm(struct ports *c, const struct comm *m, Split *out)
 {
@@ -105,14 +84,15 @@ infer_comm(struct ports *c, const struct comm *m, Split *out)
 	if (largest && *largest)
 		return no(c, "the largest of summands is not the whole");
 	if (m->in == SPLIT_S || m->out == SPLIT_S)
-		cut = plain(split_of_attr(c->n));
+		cut = split_plain(split_of_attr(c->n));
 	if (m->in == SPLIT_I ? !split_is_whole(x) : x->kind != m->in)
 		return no(c, "the operand's state is not what it takes");
 	if (m->cut_in && !split_eq(x, &cut))
 		return no(c, "the operand is cut otherwise");
 	out[0] = (Split){ .kind = to && *to ? SPLIT_R : m->out };
 	if (m->out == SPLIT_S)
-		out[0] = m->cut_in ? to_side(c->n) : cut;
+		out[0] = m->cut_in
+			? split_plain(split_after_exchange(c->n)) : cut;
 	return true;
 }
 
@@ -253,7 +233,7 @@ cut_passes(struct ports *c, int from, Split *out)
 		return no(c, "operand %d is cut as the op cannot be", from);
 	for (int k = 0; k < c->nin; k++) {
 		const Split *s = &c->stated[k];
-		Split want = plain(c->at[k]);
+		Split want = split_plain(c->at[k]);
 
 		if (!c->n->in[k] || c->any[k]
 		    || k == op_accumulator(c->n->op))
@@ -266,7 +246,7 @@ cut_passes(struct ports *c, int from, Split *out)
 			          "operand %d", k, from);
 	}
 	for (int k = 0; k < c->n->nout; k++)
-		out[k] = plain(c->at[c->nin + k]);
+		out[k] = split_plain(c->at[c->nin + k]);
 	return true;
 }
 
@@ -281,7 +261,7 @@ fill_ports(struct ports *c)
 	for (int p = 0; p < c->nport; p++) {
 		ValId v = p < c->nin ? c->n->in[p] : c->n->out[p - c->nin];
 
-		c->stated[p] = plain(g->val[v].split);
+		c->stated[p] = split_plain(g->val[v].split);
 		c->shape[p] = split_whole(&c->stated[p], &g->val[v].shape);
 		c->any[p] = p < c->nin && v && is_uniform(g, v, &x)
 			&& split_is_whole(&c->stated[p]);

@@ -22,7 +22,6 @@ void text_ints(FILE *, int n, const int64_t *);
  * type. */
 void text_float(FILE *, double, DType);
 void text_type(FILE *, const Val *);
-/* " split 1 [32]"; nothing for I. */
 void text_marks(FILE *, const Graph *, const Val *);
 /* " = ...", if the value has contents. */
 void text_contents(FILE *, const Graph *, const Val *);

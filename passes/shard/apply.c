@@ -27,16 +27,16 @@ struct apply {
 	bool failed;
 };
 
-/* A rank's value has no dims that are taken as one. */
-static Split
-plain(Split s)
-{
-	if (s.kind == SPLIT_S)
-		s.lead = s.axis;
-	return s;
-}
-
 /* ---- conversions ---- */
+
+/* The node added last stands behind this one. */
+static void
+stand_behind(struct apply *a, NodeId after)
+{
+	a->after = arena_grow(a->s->tmp, a->after, a->nafter, &a->after_cap,
+	                      a->nafter + 1, sizeof *a->after);
+	a->after[a->nafter++] = after;
+}
 
 static ValId
 emit(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
@@ -49,9 +49,7 @@ emit(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
 		a->failed = true;
 		return 0;
 	}
-	a->after = arena_grow(a->s->tmp, a->after, a->nafter, &a->after_cap,
-	                      a->nafter + 1, sizeof *a->after);
-	a->after[a->nafter++] = after;
+	stand_behind(a, after);
 	val_rename(g, y, arena_printf(g->arena, "%s.%s", g->val[x].name,
 	                              op_info[op].text));
 	return y;
@@ -60,7 +58,7 @@ emit(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
 static ValId
 gather(struct apply *a, ValId v, ValId x, SplitKind to, NodeId after)
 {
-	Split from = plain(a->state[v]);
+	Split from = split_plain(a->state[v]);
 	const Shape *whole = &a->whole[v];
 	Attr attr;
 	ValId y;
@@ -88,7 +86,7 @@ own(struct apply *a, ValId x, const Split *to, SplitKind from, NodeId after)
 	split_to_attr(to, OP_OWN, &attr);
 	attr.OWN.from = from == SPLIT_R;
 	y = emit(a, OP_OWN, x, &attr, after);
-	a->g->val[y].split = plain(*to);
+	a->g->val[y].split = split_plain(*to);
 	return y;
 }
 
@@ -104,7 +102,7 @@ reduce(struct apply *a, ValId x, const Split *to, NodeId after)
 	else
 		attr.ALL_REDUCE.to = to->kind == SPLIT_R;
 	y = emit(a, op, x, &attr, after);
-	a->g->val[y].split = plain(*to);
+	a->g->val[y].split = split_plain(*to);
 	return y;
 }
 
@@ -254,9 +252,7 @@ share_classes(struct apply *a, NodeId id, const struct way *w)
 		a->failed = true;
 		return;
 	}
-	a->after = arena_grow(a->s->tmp, a->after, a->nafter, &a->after_cap,
-	                      a->nafter + 1, sizeof *a->after);
-	a->after[a->nafter++] = id - 1;
+	stand_behind(a, id - 1);
 	g->val[stats].split = rows;
 	split_to_attr(&rows, OP_ALL_GATHER, &attr);
 	in[3] = emit(a, OP_ALL_GATHER, stats, &attr, id - 1);
@@ -324,7 +320,7 @@ set_states(struct apply *a)
 		a->state[v] = *shard_state(a->s, v);
 		split_local(&a->state[v], a->s->ranks, &a->whole[v],
 		            &x->shape);
-		x->split = plain(a->state[v]);
+		x->split = split_plain(a->state[v]);
 	}
 }
 

@@ -93,21 +93,17 @@ layout_forbids(const struct layout *l, uint32_t class, const struct way *w)
 }
 
 bool
-layout_demands_cut(const struct layout *l, uint32_t class, int *port)
+layout_demands_cut(const struct layout *l, uint32_t class)
 {
 	const struct shard *s = l->s;
 	const Graph *g = s->g;
 	uint32_t e = l->c.first[class];
 	const struct choice *c = choice_of(l, e);
 
-	*port = 0;
 	if (s->pass->opt->layout_seed)
 		return false;
 	if (e >= g->nnode) {
-		const Val *v = &g->val[e - g->nnode];
-
-		if (v->kind != V_PARAM || v->shape.rank < 2
-		    || !shard_is_large(s, e - g->nnode))
+		if (!shard_is_large(s, e - g->nnode))
 			return false;
 	} else if (!s->pass->opt->sp || !is_norm(&g->node[e])) {
 		return false;

@@ -73,14 +73,14 @@ add_ways(struct layout *l)
 	for (uint32_t k = 0; k < l->c.nclass; k++) {
 		const struct choice *c = choice_of(l, l->c.first[k]);
 		int *col = arena_array(l->s->tmp, (size_t)c->n + 1,
-		                       sizeof *col), port;
+		                       sizeof *col);
 		double *one = arena_array(l->s->tmp, (size_t)c->n + 1,
 		                          sizeof *one);
-		bool cut = layout_demands_cut(l, k, &port);
+		bool cut = layout_demands_cut(l, k);
 
 		for (int i = 0; i < c->n; i++) {
 			bool out = layout_forbids(l, k, &c->way[i])
-				|| (cut && !has_cut(&c->way[i], port));
+				|| (cut && !has_cut(&c->way[i], 0));
 
 			col[i] = ilp_col(l->ilp, 0, out ? 0 : 1,
 			                 l->c.count[k] * 1e3

@@ -60,8 +60,8 @@ void layout_find_edges(struct layout *);
 
 /* demands.c: whether a way of a class breaks what is asked for. */
 bool layout_forbids(const struct layout *, uint32_t class, const struct way *);
-/* Ways with a cut of this port are the only ones, where there are any. */
-bool layout_demands_cut(const struct layout *, uint32_t class, int *port);
+/* Ways with a cut of port 0 are the only ones, where there are any. */
+bool layout_demands_cut(const struct layout *, uint32_t class);
 /* What is asked of a value by name, as a number; 0: nothing. */
 uint64_t layout_wish(const struct shard *, ValId);
 

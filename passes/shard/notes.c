@@ -18,12 +18,6 @@ static const char *const rule_of[OP_COUNT] = {
 /* ---- matrices ---- */
 
 static bool
-is_matrix(const Val *v)
-{
-	return v->kind == V_PARAM && v->shape.rank >= 2;
-}
-
-static bool
 can_cut(const struct shard *s, ValId v)
 {
 	for (int i = 0; i < s->source[v].n; i++)
@@ -39,7 +33,7 @@ cut_share(const struct shard *s)
 	double all = 0, cut = 0;
 
 	FOR_VALS (v, s->g)
-		if (is_matrix(v)) {
+		if (shard_is_matrix(v)) {
 			double bytes = (double)val_data_bytes(v);
 
 			all += bytes;
@@ -56,7 +50,7 @@ list_whole(const struct shard *s)
 	FOR_VALS (v, s->g) {
 		char text[160];
 
-		if (!is_matrix(v) || can_cut(s, val_id(s->g, v)))
+		if (!shard_is_matrix(v) || can_cut(s, val_id(s->g, v)))
 			continue;
 		if (shown++ >= SHOWN) {
 			more++;

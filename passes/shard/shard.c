@@ -65,16 +65,11 @@ shed_biases(Graph *g, Arena *tmp)
 
 /* ---- matrices ---- */
 
-static bool
-is_matrix(const Val *v)
-{
-	return v->kind == V_PARAM && v->shape.rank >= 2;
-}
-
 bool
 shard_is_large(const struct shard *s, ValId v)
 {
-	return is_matrix(&s->g->val[v]) && val_nelem(&s->g->val[v]) >= s->large;
+	return shard_is_matrix(&s->g->val[v])
+		&& val_nelem(&s->g->val[v]) >= s->large;
 }
 
 /* Half the square of the width of the largest matrix. */
@@ -86,7 +81,7 @@ large_matrix(const Graph *g)
 	FOR_VALS (v, g) {
 		int64_t n = val_nelem(v);
 
-		if (!is_matrix(v) || n <= most)
+		if (!shard_is_matrix(v) || n <= most)
 			continue;
 		most = n;
 		width = v->shape.dim[v->shape.rank - 1];

@@ -65,6 +65,12 @@ shard_state(struct shard *s, ValId v)
 	return &c->way[c->chosen].at[port];
 }
 
+static inline bool
+shard_is_matrix(const Val *v)
+{
+	return v->kind == V_PARAM && v->shape.rank >= 2;
+}
+
 /* A matrix that --tp cuts wherever it can be cut. */
 bool shard_is_large(const struct shard *, ValId);
 
