@@ -247,6 +247,24 @@ emit_op(Graph *g, Diag *d, Op op, int nin, const ValId *in, const Attr *attr,
 }
 
 ValId
+emit_slice(Graph *g, Diag *d, ValId v, const int64_t *start,
+           const int64_t *extent, NodeId like)
+{
+	Node *n = node_new(g, OP_SLICE, 1, &v, 1, like);
+	Val *y = &g->val[n->out[0]];
+
+	y->dt = g->val[v].dt;
+	y->shape = g->val[v].shape;
+	n->attr.SLICE.start.n = n->attr.SLICE.step.n = y->shape.rank;
+	for (int i = 0; i < y->shape.rank; i++) {
+		n->attr.SLICE.start.v[i] = start[i];
+		n->attr.SLICE.step.v[i] = 1;
+		y->shape.dim[i] = extent[i];
+	}
+	return shape_infer(g, d, n) ? n->out[0] : 0;
+}
+
+ValId
 val_owner(const Graph *g, ValId v)
 {
 	return g->val[v].base ? g->val[v].base : v;

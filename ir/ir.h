@@ -393,6 +393,9 @@ Node *node_new(Graph *, Op, int nin, const ValId *in, int nout, NodeId like);
  * diagnostic.  attr NULL: defaults. */
 ValId emit_op(Graph *, Diag *, Op, int nin, const ValId *in, const Attr *attr,
               NodeId like);
+/* The same for the elements start..start + extent - 1 of each dim of v. */
+ValId emit_slice(Graph *, Diag *, ValId v, const int64_t *start,
+                 const int64_t *extent, NodeId like);
 uint32_t origin_new(Graph *, const char *name, const char *op);
 /* a |= b, sorted and without doubles. */
 void node_add_origin(Graph *, Node *, const uint32_t *origin, int n);

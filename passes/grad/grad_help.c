@@ -202,26 +202,11 @@ ValId
 adj_slice(struct grad *c, ValId v, const int64_t *start,
           const int64_t *extent)
 {
-	Node *n;
-	Shape s;
-	DType dt;
-
 	if (c->failed || v == 0)
 		return 0;
-	s = *adj_shape(c, v);
-	dt = adj_dt(c, v);
-	n = node_new(c->g, OP_SLICE, 1, &v, 1, c->id);
-	n->attr.SLICE.start.n = n->attr.SLICE.step.n = s.rank;
-	for (int i = 0; i < s.rank; i++) {
-		n->attr.SLICE.start.v[i] = start[i];
-		n->attr.SLICE.step.v[i] = 1;
-		s.dim[i] = extent[i];
-	}
-	v = n->out[0];
-	c->g->val[v].dt = dt;
-	c->g->val[v].shape = s;
-	c->failed |= !shape_infer(c->g, c->diag, n);
-	return c->failed ? 0 : v;
+	v = emit_slice(c->g, c->diag, v, start, extent, c->id);
+	c->failed |= !v;
+	return v;
 }
 
 ValId

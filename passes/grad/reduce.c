@@ -119,15 +119,11 @@ reshape(Graph *g, Diag *d, ValId x, const Shape *to, SplitKind kind)
 static ValId
 stretch(Graph *g, Diag *d, ValId line, int64_t start, int64_t n)
 {
-	Node *s = node_new(g, OP_SLICE, 1, &line, 1, 0);
-	Val *v = &g->val[s->out[0]];
+	ValId v = emit_slice(g, d, line, &start, &n, 0);
 
-	s->phase = PH_UPDATE;
-	s->attr.SLICE.start = (IntList){ 1, { start } };
-	s->attr.SLICE.step = (IntList){ 1, { 1 } };
-	v->dt = g->val[line].dt;
-	v->shape = SHAPE(n);
-	return shape_infer(g, d, s) ? s->out[0] : 0;
+	if (v)
+		g->node[g->val[v].def].phase = PH_UPDATE;
+	return v;
 }
 
 /* Those n gradients, of one type, in one collective. */

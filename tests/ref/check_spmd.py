@@ -22,6 +22,8 @@ DIFFERENT = re.compile("differs by|not the same|share a piece differ")
 REJECTED = re.compile(r"ranks\.ck: (node|value) |internal: pass \w+ left a faulty graph")
 BACKWARD = ["--passes=autodiff,optim"]
 PLANNED = ["--stop-after=place", "--recompute=full"]
+# 24 rows of logits in chunks of 7; without a loss, nothing is in chunks.
+CHUNKED = ["--stop-after=fuse"]
 # Further ways to make an update, for cases whose gradients autodiff makes (Lion's signs would be those of rounding errors).
 WAYS = [["--grad-accum", "2"], ["--update-in-backward", "on", "--optimizer", "sgdm"]]
 
@@ -290,9 +292,10 @@ def vocabulary(t, reduction):
         input %m: f32[24]
         param %wte: f32[65,6]
         param %w: f32[6,6]
+        param %b: f32[65]
         %e = gather %wte, %ids
         %h = matmul %e, %w
-        %logits = matmul %h, %wte {{tb=1}}
+        %logits = matmul %h, %wte, %b {{tb=1}}
         %{out}, %lse, %d = sce %logits, %labels {{reduction={reduction}, ignore=3}}""" + tail
     sharded = f"""
         input %ids: i64[24]
@@ -300,11 +303,12 @@ def vocabulary(t, reduction):
         input %m: f32[24]
         param %wte: f32[{n},6] split 0 [65]
         param %w: f32[6,6]
+        param %b: f32[{n}] split 0 [65]
         %ep split p = gather %wte, %ids {{part=65}}
         %e = all_reduce %ep
         %h = matmul %e, %w
         %hr split r = replicate %h
-        %logits split 1 [65] = matmul %hr, %wte {{tb=1}}
+        %logits split 1 [65] = matmul %hr, %wte, %b {{tb=1}}
         %mine split 0 [{t}] = vocab_stats %logits, %labels {{part=65}}
         %stats = all_gather %mine {{axis=0, part=[{t}]}}
         %{out}, %lse, %d = sce %logits, %labels, _, %stats {{reduction={reduction}, ignore=3, part=65}}""" + tail
@@ -443,8 +447,9 @@ def compare(tool, work, name, plain, sharded, args, below):
     with open(os.path.join(folder, "setup"), "w", encoding="utf-8") as f:
         # the norm counts: all are clipped
         f.write("clip 0.01\n" + "".join("below %s %d\n" % b for b in below))
-    states = [] if args[:1] in (BACKWARD, PLANNED[:1]) else ["--states"]        # autodiff says of no value how it lies
-    done = subprocess.run([tool, *states, folder, os.path.join(folder, "plain.ck"), *args, "--", os.path.join(folder, "ranks.ck"), *args],
+    states = [] if args[:1] in (BACKWARD, CHUNKED, PLANNED[:1]) else ["--states"]       # autodiff says of no value how it lies
+    rows = ["--loss-rows", "7"] if args == CHUNKED else []
+    done = subprocess.run([tool, *states, *rows, folder, os.path.join(folder, "plain.ck"), *args, "--", os.path.join(folder, "ranks.ck"), *args],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     return done.returncode, done.stdout
 
@@ -452,7 +457,7 @@ def compare(tool, work, name, plain, sharded, args, below):
 def check(tool, work, one):
     name, plain, sharded, wrong, args, below = one
     faults, rejected = [], 0
-    ways = [args] + ([args + w for w in WAYS] + [PLANNED] if args is BACKWARD else [])
+    ways = [args] + ([args + w for w in WAYS] + [PLANNED, CHUNKED] if args is BACKWARD else [])
     for i, way in enumerate(ways):
         status, out = compare(tool, work, "%s-way%d" % (name, i), plain, sharded, way, below)
         if status != 0:

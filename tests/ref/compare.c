@@ -1,7 +1,7 @@
 /* Compare two forms of one model, say unsharded and sharded, in double
  * precision: is the loss, is every gradient and everything updated the same?
  *
- *     ref_compare [--states] DIR CKC-ARGUMENTS... -- MORE-ARGUMENTS...
+ *     ref_compare [--states] [--loss-rows N] DIR CKC-ARGUMENTS... -- MORE-ARGUMENTS...
  *
  * The second form has the first one's arguments and the further ones, unless
  * those begin with a model of their own.  DIR/setup as in train.h, for both;
@@ -12,7 +12,7 @@
  * rounded to their types) or a fault ends the program with status 1.  The first
  * value is then named that both forms have and that differs, which is where to
  * look.  With --states every value of the second form has to lie on ranks as
- * it says.
+ * it says; --loss-rows N has the classifier take N rows at a time.
  *
  * Rounding errors of what should be zero, such as the gradient of a key's
  * bias, are not measured by themselves: no tensor counts as smaller than that
@@ -21,6 +21,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/ref/pair.h"
@@ -146,16 +147,19 @@ main(int argc, char **argv)
 	int more;
 	bool ok;
 
-	states = argc > 1 && strcmp(argv[1], "--states") == 0;
-	if (states) {
+	for (; argc > 2 && argv[1][0] == '-' && argv[1][1]; argv++, argc--) {
+		states |= strcmp(argv[1], "--states") == 0;
+		if (strcmp(argv[1], "--loss-rows") == 0) {
+			run_loss_rows(atoi(argv[2]));
+			argv++;
+			argc--;
+		}
 		argv[1] = argv[0];
-		argv++;
-		argc--;
 	}
 	more = find_more(argc, argv);
 	if (more < 3 || more >= argc - 1) {
-		fputs("usage: ref_compare [--states] DIR CKC-ARGUMENTS... -- "
-		      "MORE-ARGUMENTS...\n", stderr);
+		fputs("usage: ref_compare [--states] [--loss-rows N] DIR "
+		      "CKC-ARGUMENTS... -- MORE-ARGUMENTS...\n", stderr);
 		return 2;
 	}
 	ok = open_both(&p, argc, argv, more);

@@ -14,6 +14,22 @@
 
 /* ---- the graph ---- */
 
+/* 0: as the target says. */
+static int64_t loss_rows;
+
+static int64_t
+fixed_rows(int64_t rows, int64_t classes)
+{
+	(void)classes;
+	return rows < loss_rows ? rows : loss_rows;
+}
+
+void
+run_loss_rows(int64_t rows)
+{
+	loss_rows = rows;
+}
+
 /* For the importer: what does a part of the model fold to? */
 static bool
 fold_part(void *of, Graph *g, Diag *quiet)
@@ -52,12 +68,15 @@ load(struct run *r)
 static bool
 compile(struct run *r)
 {
-	Pass p = { .target = &target_cpu, .diag = r->diag, .opt = &r->cli.opt,
+	struct target target = target_cpu;
+	Pass p = { .target = &target, .diag = r->diag, .opt = &r->cli.opt,
 	           .keep = r->arena };
 	const struct dump_request dump = { NULL, NULL };
 	const char *stop = r->cli.stop_after ? r->cli.stop_after : "optim";
 	bool ok;
 
+	if (loss_rows)
+		target.classifier_rows = fixed_rows;
 	if (!load(r))
 		return false;
 	if (glob_match("*.ck", r->cli.model) && !r->cli.passes

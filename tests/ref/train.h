@@ -25,6 +25,8 @@ struct run {
 
 /* A file of DIR; ends the program if it cannot be. */
 FILE *run_file(struct run *, const char *name, const char *mode);
+/* From now on the classifier takes that many rows at a time. */
+void run_loss_rows(int64_t rows);
 /* argv: a name and ckc's arguments.  Of a graph in text passes run only if an
  * argument asks for some.  0 or an exit status, after which run_close is
  * still right. */

@@ -1,0 +1,27 @@
+/* The classifier end, as found in a graph (fuse_classifier.c). */
+#ifndef PASSES_CLASSIFIER_H
+#define PASSES_CLASSIFIER_H
+
+#include "passes/fuse/edit.h"
+#include "passes/fuse/fuse.h"
+
+enum { USES_MAX = 8 };
+
+struct classifier {
+	struct edit *e;
+	const struct target *target;
+	NodeId product, sce, grad;      /* forward product, loss and gradient */
+	NodeId stats, gather;           /* 0 unless classes are cut */
+	NodeId dx, dw, db;              /* 0: absent */
+	NodeId use[2 * USES_MAX];       /* scratch of reach() */
+	ValId via[2 * USES_MAX];
+	int nuse;
+	NodeId view[USES_MAX];          /* reshapes that die with it */
+	int nview;
+};
+
+/* fuse_vocab.c: chunks of rows one after the other in place of the nodes that
+ * were found.  False after a diagnostic. */
+bool unroll_classifier(struct classifier *);
+
+#endif

@@ -1,0 +1,269 @@
+/* Fusion of the classifier end: the last product, its loss and the gradients
+ * of both, a chunk of rows at a time, so that logits never exist as a whole.
+ *
+ *   matmul(x, w) -> logits -> sce, sce_grad -> dx, dw, db     =>  classifier
+ *
+ * Where ranks hold pieces of the classes, the chunks are written out
+ * (fuse_vocab.c): what goes between ranks stands between two products.
+ */
+#include "passes/fuse/classifier.h"
+
+static bool
+same_rows(const Graph *g, ValId a, ValId b)
+{
+	return edit_through_reshapes(g, a) == edit_through_reshapes(g, b)
+	       && shape_eq(&g->val[a].shape, &g->val[b].shape);
+}
+
+/* Logits may be widened for the loss; the classifier sums in f32 anyway. */
+static bool
+is_transparent(const Graph *g, const Node *n)
+{
+	if (n->op == OP_RESHAPE)
+		return true;
+	return n->op == OP_CAST && dtype_info[g->val[n->in[0]].dt].cls == 'f'
+	       && dtype_info[g->val[n->out[0]].dt].cls == 'f';
+}
+
+static ValId
+logits_of(const Graph *g, ValId v)
+{
+	while (g->val[v].def && is_transparent(g, &g->node[g->val[v].def]))
+		v = g->node[g->val[v].def].in[0];
+	return v;
+}
+
+/* Gather the readers of v, looking through reshapes and casts. */
+static bool
+reach(struct classifier *c, ValId v)
+{
+	const struct edit *e = c->e;
+
+	if (e->g->val[v].output)
+		return false;
+	FOR_USES (i, &e->uses, v) {
+		NodeId id = e->uses.node[i];
+		const Node *n = &e->g->node[id];
+		if (is_transparent(e->g, n)) {
+			if (c->nview == USES_MAX)
+				return false;
+			c->view[c->nview++] = id;
+			if (!reach(c, n->out[0]))
+				return false;
+			continue;
+		}
+		if (c->nuse == 2 * USES_MAX)
+			return false;
+		c->via[c->nuse] = v;
+		c->use[c->nuse++] = id;
+	}
+	return true;
+}
+
+static bool
+constant_seed(const Graph *g, ValId v, double *x)
+{
+	const Val *s = &g->val[v];
+
+	if (s->def && g->node[s->def].op == OP_FILL) {
+		*x = g->node[s->def].attr.FILL.value;
+		return true;
+	}
+	return val_splat(g, v, x);
+}
+
+/* A plain product of two matrices. */
+static bool
+is_plain_product(const Graph *g, const Node *n, int max_in)
+{
+	if (n->op != OP_MATMUL || n->attr.MATMUL.alpha != 1)
+		return false;
+	for (int i = max_in; i < n->nin; i++)
+		if (n->in[i])
+			return false;
+	return g->val[n->in[0]].shape.rank == 2
+	       && g->val[n->in[1]].shape.rank == 2;
+}
+
+/* Where classes are cut: what tells a rank of the others' pieces. */
+static bool
+match_stats(struct classifier *c)
+{
+	const Graph *g = c->e->g;
+	const Node *sce = &g->node[c->sce], *n;
+
+	if (sce->nin < 4 || !sce->in[3])
+		return true;
+	c->gather = g->val[sce->in[3]].def;
+	n = &g->node[c->gather];
+	if (n->op != OP_ALL_GATHER || !edit_single(c->e, sce->in[3]))
+		return false;
+	c->stats = g->val[n->in[0]].def;
+	return g->node[c->stats].op == OP_VOCAB_STATS
+		&& edit_single(c->e, n->in[0])
+		&& g->node[c->stats].in[0] == sce->in[0]
+		&& g->node[c->stats].in[1] == sce->in[1];
+}
+
+static bool
+match_forward(struct classifier *c)
+{
+	const Graph *g = c->e->g;
+	const Node *sce = &g->node[c->sce];
+	ValId logits = logits_of(g, sce->in[0]);
+
+	if ((sce->nin > 2 && sce->in[2]) || sce->attr.SCE.reduction == 0
+	    || g->val[sce->in[0]].shape.rank != 2 || !g->val[logits].def
+	    || !shape_eq(&g->val[logits].shape, &g->val[sce->in[0]].shape)
+	    || edit_nuses(c->e, sce->out[0]) != 0)
+		return false;
+	c->product = g->val[logits].def;
+	const Node *m = &g->node[c->product];
+	if (!is_plain_product(g, m, 3) || m->attr.MATMUL.ta)
+		return false;
+	c->nuse = 0;
+	if (!match_stats(c) || !reach(c, logits)
+	    || c->nuse != (c->stats ? 3 : 2))
+		return false;
+	for (int i = 0; i < c->nuse; i++)
+		if (c->use[i] != c->sce && c->use[i] != c->stats)
+			c->grad = c->use[i];
+	return g->node[c->grad].op == OP_SCE_GRAD;
+}
+
+static bool
+match_loss_grad(struct classifier *c)
+{
+	const Graph *g = c->e->g;
+	const Node *sce = &g->node[c->sce], *n = &g->node[c->grad];
+
+	return n->in[2] == sce->in[1] && n->in[3] == sce->out[1]
+	       && n->in[4] == sce->out[2] && (n->nin < 6 || !n->in[5])
+	       && n->attr.SCE_GRAD.reduction == sce->attr.SCE.reduction
+	       && n->attr.SCE_GRAD.ignore == sce->attr.SCE.ignore
+	       && edit_single(c->e, sce->out[1])
+	       && edit_single(c->e, sce->out[2]);
+}
+
+/* Which gradient is this reader of dlogits (reached as `via`)? */
+static bool
+match_gradient(struct classifier *c, NodeId id, ValId via)
+{
+	const Graph *g = c->e->g;
+	const Node *n = &g->node[id], *m = &g->node[c->product];
+	bool tb = m->attr.MATMUL.tb;
+
+	if (!shape_eq(&g->val[via].shape, &g->val[m->out[0]].shape))
+		return false;
+	if (n->op == OP_REDUCE_SUM && m->nin > 2 && m->in[2] && !c->db) {
+		const IntList *axes = &n->attr.REDUCE_SUM.axes;
+		c->db = id;
+		return axes->n == 1 && axes->v[0] == 0
+		       && !n->attr.REDUCE_SUM.keepdims;
+	}
+	if (!is_plain_product(g, n, 2))
+		return false;
+	bool nta = n->attr.MATMUL.ta, ntb = n->attr.MATMUL.tb;
+	if (n->in[0] == via && n->in[1] == m->in[1] && !nta && ntb == !tb
+	    && !c->dx) {
+		c->dx = id;
+		return true;
+	}
+	/* w [V,K]: dlogits^T x; w [K,V]: x^T dlogits */
+	ValId dl = n->in[tb ? 0 : 1], x = n->in[tb ? 1 : 0];
+	if (dl == via && same_rows(g, x, m->in[0]) && nta && !ntb && !c->dw) {
+		c->dw = id;
+		return true;
+	}
+	return false;
+}
+
+static bool
+match_gradients(struct classifier *c)
+{
+	c->nuse = 0;
+	if (!reach(c, c->e->g->node[c->grad].out[0]))
+		return false;
+	for (int i = 0; i < c->nuse; i++)
+		if (!match_gradient(c, c->use[i], c->via[i]))
+			return false;
+	return c->dx || c->dw;
+}
+
+static void
+build_classifier(struct classifier *c, double seed)
+{
+	struct edit *e = c->e;
+	Graph *g = e->g;
+	Node *n = &g->node[c->grad];
+	const Node *m = &g->node[c->product], *sce = &g->node[c->sce];
+	bool bias = m->nin > 2 && m->in[2];
+	Attr attr = attr_default(OP_CLASSIFIER);
+
+	attr.CLASSIFIER.tb = m->attr.MATMUL.tb;
+	attr.CLASSIFIER.reduction = sce->attr.SCE.reduction;
+	attr.CLASSIFIER.ignore = sce->attr.SCE.ignore;
+	attr.CLASSIFIER.seed = seed;
+	const Shape *s = &g->val[m->out[0]].shape;
+	attr.CLASSIFIER.chunk = c->target->classifier_rows(s->dim[0],
+	                                                   s->dim[1]);
+	node_add_origin(g, n, m->origin, m->norigin);
+	node_add_origin(g, n, sce->origin, sce->norigin);
+	n->op = OP_CLASSIFIER;
+	n->attr = attr;
+	n->nin = bias ? 4 : 3;
+	n->in = arena_array(g->arena, 4, sizeof *n->in);
+	n->in[0] = m->in[0];
+	n->in[1] = m->in[1];
+	n->in[2] = sce->in[1];
+	n->in[3] = bias ? m->in[2] : 0;
+	n->nout = bias ? 4 : 3;
+	n->out = arena_array(g->arena, 4, sizeof *n->out);
+	n->out[0] = sce->out[0];
+	n->out[1] = c->dx ? g->node[c->dx].out[0] : 0;
+	n->out[2] = c->dw ? g->node[c->dw].out[0] : 0;
+	n->out[3] = c->db ? g->node[c->db].out[0] : 0;
+	edit_claim(g, n);
+}
+
+/* What the classifier does instead. */
+static void
+bury(const struct classifier *c)
+{
+	NodeId gone[] = { c->product, c->sce, c->stats, c->gather, c->dx,
+	                  c->dw, c->db };
+
+	for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+		c->e->dead[gone[i]] = gone[i] != 0;
+	for (int i = 0; i < c->nview; i++)
+		c->e->dead[c->view[i]] = true;
+}
+
+bool
+fuse_classifier(Pass *p, Graph *g)
+{
+	struct edit e = edit_new(p, g);
+	struct classifier c = { .e = &e, .target = p->target };
+	double seed;
+
+	if (!g->loss || !g->val[g->loss].def)
+		return true;
+	c.sce = g->val[g->loss].def;
+	if (g->node[c.sce].op != OP_SCE || !match_forward(&c)
+	    || !match_loss_grad(&c) || !match_gradients(&c))
+		return true;
+	if (c.stats && !unroll_classifier(&c))
+		return false;
+	else if (!c.stats && constant_seed(g, g->node[c.grad].in[0], &seed))
+		build_classifier(&c, seed);
+	else if (!c.stats)
+		return true;
+	bury(&c);
+	p->changed = true;
+	edit_commit(&e);
+	FOR_NODES (n, g)
+		if (n->op == OP_CLASSIFIER && !shape_infer(g, p->diag, n))
+			return false;
+	return true;
+}
+

@@ -1,0 +1,225 @@
+/* The classifier end over cut classes, a chunk of rows after the other.
+ *
+ * A rank has the logits of its own classes only, and their adjoint waits for
+ * what the others found in the same rows.  Chunk by chunk:
+ *
+ *   z = x w + b;  stats = vocab_stats(z), gathered;  loss, lse = sce(stats)
+ *   dz = sce_grad(z, lse);  dx = dz w;  dw += dz x;  db += sum dz
+ *
+ * The divisor of a mean counts labels, so it is there before the first chunk.
+ * One chunk's logits exist at a time, and 12 bytes a row travel.
+ */
+#include "passes/fuse/classifier.h"
+
+#include <string.h>
+
+enum { CHUNKS_MAX = 64 };               /* of nodes, not of memory */
+
+struct unroll {
+	struct classifier *c;
+	struct edit *e;
+	Graph *g;
+	ValId x, w, bias, labels;
+	ValId seed;                     /* of a sum of losses */
+	ValId denom;                    /* of a mean; 0 */
+	DType wide;                     /* logits as the loss sees them */
+	ValId loss, dw, db;             /* so far; 0: nothing yet */
+	ValId dx[CHUNKS_MAX];
+	bool failed;
+};
+
+static ValId
+placed(struct unroll *u, ValId v)
+{
+	u->failed |= !v;
+	if (v)
+		edit_place(u->e, u->g->val[v].def, u->c->grad);
+	return v;
+}
+
+/* A node's first result; 0 once something failed. */
+static ValId
+put(struct unroll *u, Op op, int nin, const ValId *in, const Attr *attr)
+{
+	for (int k = 0; k < nin; k++)
+		u->failed |= !in[k] && (op != OP_SCE || k != 2);
+	if (u->failed)
+		return 0;
+	return placed(u, emit_op(u->g, u->e->p->diag, op, nin, in, attr,
+	                         u->c->grad));
+}
+
+static ValId
+cast(struct unroll *u, ValId v, DType to)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = to;
+	return !v || u->g->val[v].dt == to ? v : put(u, OP_CAST, 1, &v, &a);
+}
+
+static ValId
+rows_of(struct unroll *u, ValId v, int64_t start, int64_t n)
+{
+	int64_t from[MAX_RANK] = { start }, extent[MAX_RANK];
+
+	if (u->failed || n == u->g->val[v].shape.dim[0])
+		return v;
+	memcpy(extent, u->g->val[v].shape.dim, sizeof extent);
+	extent[0] = n;
+	v = emit_slice(u->g, u->e->p->diag, v, from, extent, u->c->grad);
+	return placed(u, v);
+}
+
+static ValId
+product(struct unroll *u, ValId a, ValId b, ValId bias, int ta, int tb)
+{
+	ValId in[3] = { a, b, bias };
+	Attr attr = attr_default(OP_MATMUL);
+
+	attr.MATMUL.ta = ta;
+	attr.MATMUL.tb = tb;
+	return put(u, OP_MATMUL, bias ? 3 : 2, in, &attr);
+}
+
+static ValId
+plus(struct unroll *u, ValId sum, ValId v)
+{
+	return sum ? put(u, OP_ADD, 2, (ValId[]){ sum, v }, NULL) : v;
+}
+
+static ValId
+column_sum(struct unroll *u, ValId v)
+{
+	Attr a = attr_default(OP_REDUCE_SUM);
+
+	a.REDUCE_SUM.axes = (IntList){ .n = 1 };
+	a.REDUCE_SUM.keepdims = 0;
+	return put(u, OP_REDUCE_SUM, 1, &v, &a);
+}
+
+/* How many labels count, as the loss's divisor. */
+static ValId
+count(struct unroll *u, int64_t rows)
+{
+	int64_t ignore = u->g->node[u->c->sce].attr.SCE.ignore;
+	Attr a = attr_default(OP_REDUCE_SUM);
+	ValId in[2] = { u->labels, 0 }, v;
+
+	if (ignore == INT64_MIN)
+		return val_scalar(u->g, DT_F32, (double)rows);
+	in[1] = val_scalar(u->g, u->g->val[u->labels].dt, (double)ignore);
+	v = put(u, OP_EQ, 2, in, NULL);
+	v = put(u, OP_NOT, 1, &v, NULL);
+	v = cast(u, v, DT_F32);
+	a.REDUCE_SUM.keepdims = 0;
+	return put(u, OP_REDUCE_SUM, 1, &v, &a);
+}
+
+static ValId
+over_denom(struct unroll *u, ValId v)
+{
+	return u->denom ? put(u, OP_DIV, 2, (ValId[]){ v, u->denom }, NULL)
+	     : v;
+}
+
+/* The sum of the rows' losses; *lse and *denom are what the gradient reads. */
+static ValId
+chunk_loss(struct unroll *u, ValId z, ValId labels, ValId *lse, ValId *denom)
+{
+	const Node *old = &u->g->node[u->c->sce];
+	Attr sce = old->attr, stats = u->g->node[u->c->stats].attr;
+	Attr gather = u->g->node[u->c->gather].attr;
+	ValId in[4] = { z, labels, 0, 0 }, v;
+
+	v = put(u, OP_VOCAB_STATS, 2, in, &stats);
+	in[3] = put(u, OP_ALL_GATHER, 1, &v, &gather);
+	sce.SCE.reduction = 2;
+	v = put(u, OP_SCE, 4, in, &sce);
+	if (v) {
+		const Node *n = &u->g->node[u->g->val[v].def];
+
+		*lse = n->out[1];
+		*denom = n->out[2];
+	}
+	return v;
+}
+
+static void
+chunk(struct unroll *u, int i, int64_t start, int64_t n)
+{
+	Graph *g = u->g;
+	const struct classifier *c = u->c;
+	bool tb = g->node[c->product].attr.MATMUL.tb;
+	Attr grad = g->node[c->grad].attr;
+	ValId x = rows_of(u, u->x, start, n);
+	ValId labels = rows_of(u, u->labels, start, n);
+	ValId z = product(u, x, u->w, u->bias, 0, tb), in[5] = { 0 }, dz;
+	DType dt = g->val[u->x].dt;
+
+	in[0] = u->seed;
+	in[1] = cast(u, z, u->wide);
+	in[2] = labels;
+	u->loss = plus(u, u->loss,
+	               chunk_loss(u, in[1], labels, &in[3], &in[4]));
+	grad.SCE_GRAD.reduction = 2;
+	dz = cast(u, put(u, OP_SCE_GRAD, 5, in, &grad), dt);
+	if (c->dx)
+		u->dx[i] = product(u, dz, u->w, 0, 0, !tb);
+	if (c->dw)
+		u->dw = plus(u, u->dw, tb ? product(u, dz, x, 0, 1, 0)
+		                          : product(u, x, dz, 0, 1, 0));
+	if (c->db)
+		u->db = plus(u, u->db, column_sum(u, dz));
+}
+
+/* Node `old` wrote what v now stands for. */
+static void
+take_over(struct unroll *u, NodeId old, ValId v)
+{
+	Graph *g = u->g;
+	Node *n;
+
+	if (u->failed || !old)
+		return;
+	n = &g->node[g->val[v].def];
+	n->out[g->val[v].slot] = g->node[old].out[0];
+	edit_claim(g, n);
+}
+
+static ValId
+joined(struct unroll *u, int n)
+{
+	Attr a = attr_default(OP_CONCAT);
+
+	a.CONCAT.axis = 0;
+	return n > 1 ? put(u, OP_CONCAT, n, u->dx, &a) : u->dx[0];
+}
+
+bool
+unroll_classifier(struct classifier *c)
+{
+	Graph *g = c->e->g;
+	const Node *m = &g->node[c->product], *sce = &g->node[c->sce];
+	struct unroll u = { .c = c, .e = c->e, .g = g, .x = m->in[0],
+		.w = m->in[1], .bias = m->nin > 2 ? m->in[2] : 0,
+		.labels = sce->in[1], .wide = g->val[sce->in[0]].dt };
+	const Shape *s = &g->val[m->out[0]].shape;
+	int64_t rows = s->dim[0], most = (rows - 1) / CHUNKS_MAX + 1;
+	int64_t step = c->target->classifier_rows(rows, s->dim[1]);
+	bool mean = sce->attr.SCE.reduction == 1;
+	int n = 0;
+
+	step = step < most ? most : step;
+	u.denom = mean ? count(&u, rows) : 0;
+	u.seed = over_denom(&u, g->node[c->grad].in[0]);
+	for (int64_t at = 0; at < rows; at += step, n++)
+		chunk(&u, n, at, at + step < rows ? step : rows - at);
+	u.loss = over_denom(&u, u.loss);
+	take_over(&u, c->sce, u.loss);
+	take_over(&u, c->dx, c->dx ? joined(&u, n) : 0);
+	take_over(&u, c->dw, u.dw);
+	take_over(&u, c->db, u.db);
+	c->e->dead[c->grad] = true;
+	return !u.failed;
+}
