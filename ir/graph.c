@@ -270,6 +270,28 @@ val_owner(const Graph *g, ValId v)
 	return g->val[v].base ? g->val[v].base : v;
 }
 
+/* Whether it does nothing but move elements of operand 0, or round them. */
+static bool
+moves_one(const Node *n)
+{
+	if (n->body) {
+		for (int i = 0; i < n->body->nmicro; i++)
+			if (n->body->micro[i].op != OP_CAST)
+				return false;
+		return n->nin == 1;
+	}
+	return op_info[n->op].flags & F_VIEW || n->op == OP_CAST
+		|| n->op == OP_GATHER_ND;
+}
+
+ValId
+val_param_of(const Graph *g, ValId v)
+{
+	while (g->val[v].def && moves_one(&g->node[g->val[v].def]))
+		v = g->node[g->val[v].def].in[0];
+	return g->val[v].kind == V_PARAM ? v : 0;
+}
+
 /* ---- rewriting ---- */
 
 void

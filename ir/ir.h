@@ -120,6 +120,9 @@ enum {
 #define F_POLES (UINT64_C(1) << 31)
 #define F_ZERO (UINT64_C(1) << 38)      /* of zeros: zeros, in the same place */
 
+#define F_HALF (UINT64_C(1) << 39)      /* 16-bit operands, if there are any */
+#define F_HALF_0 (UINT64_C(1) << 40)    /* ... the first one; F_FULL: none */
+#define F_FULL (UINT64_C(1) << 41)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -384,6 +387,9 @@ ValId val_find(const Graph *, const char *name);       /* 0: none */
 /* Give a value another name, made unique as by val_new. */
 void val_rename(Graph *, ValId, const char *name);
 
+/* The parameter that v is, moved and rounded alone; 0: of none. */
+ValId val_param_of(const Graph *, ValId v);
+
 /* Append a node with nout fresh outputs (0: as many as the row says); reads
  * attributes' defaults.  Sets phase and origin from `like` (0: forward,
  * none).  Shapes are not inferred: call shape_infer when attributes are set.
@@ -393,7 +399,7 @@ Node *node_new(Graph *, Op, int nin, const ValId *in, int nout, NodeId like);
  * diagnostic.  attr NULL: defaults. */
 ValId emit_op(Graph *, Diag *, Op, int nin, const ValId *in, const Attr *attr,
               NodeId like);
-/* The same for the elements start..start + extent - 1 of each dim of v. */
+/* The same: the elements from start on, extent of them, of each dim. */
 ValId emit_slice(Graph *, Diag *, ValId v, const int64_t *start,
                  const int64_t *extent, NodeId like);
 uint32_t origin_new(Graph *, const char *name, const char *op);

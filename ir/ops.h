@@ -192,18 +192,18 @@ OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt
 OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
 OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
 OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
-OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
+OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES | F_FULL), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
 OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, argmax, reduce, zero, none), EMIT(argmax, none))
 
 /* ---- reductions ---------------------------------------------------------------
  * reduce_*(x, axes?): axes empty means all, unless noop 1.  The sum of a long
  * axis has a fixed tree shape, independent of the number of threads.
  * reduce_max and reduce_min split the gradient evenly among ties. */
-OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE | F_LIN0), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_sum, sum), EMIT(reduce, none))
-OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE | F_LIN0), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce, none))
-OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
-OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
-OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce, none))
+OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE | F_LIN0 | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_sum, sum), EMIT(reduce, none))
+OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE | F_LIN0 | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce, none))
+OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
+OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
+OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce, none))
 
 /* ---- products --------------------------------------------------------------
  * matmul(a, b, bias?, acc?): alpha * op(a) @ op(b) [+ bias] [+ acc].
@@ -213,8 +213,8 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES), ATTR(L(axes)
  *   makes every product with a 2-D right side 2-D.
  * det(x): determinants of the matrices in the last two dims.
  * det_grad(dy, x): dy times the cofactors of x. */
-OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3 | F_LIN0 | F_LIN1), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
-OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20)), ATTR(), RULES(det, none, none, ew, det, none), EMIT(det, det))
+OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3 | F_LIN0 | F_LIN1 | F_HALF), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
+OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20) | F_FULL), ATTR(), RULES(det, none, none, ew, det, none), EMIT(det, det))
 OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, none), EMIT(det_grad, det))
 
 /* ---- rows: normalisation, softmax, loss -------------------------------------
@@ -242,12 +242,12 @@ OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | 
  *   x [N, K], w [V, K] (tb 1) or [K, V] (tb 0), labels [N].  Made by `fuse`
  *   from matmul + sce and their gradients; runs in phase backward. */
 OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, softmax, axis), EMIT(softmax, none))
-OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, log_softmax, axis), EMIT(softmax, none))
+OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_FULL), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, log_softmax, axis), EMIT(softmax, none))
 OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
 OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
-OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, norm), EMIT(layernorm, none))
+OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, norm), EMIT(layernorm, none))
 OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad, norm))
-OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm, none))
+OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm, none))
 OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(rmsnorm_grad, norm))
 OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce, none, cross_entropy, ew, sce, sce), EMIT(sce, none))
 OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce_grad, none, none, ew, none, sce_grad), EMIT(sce_grad, none))
@@ -291,10 +291,10 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAG
  *   outside are 0 zeros, 1 those of the border, 2 reflected.
  * grid_sample_grad(dy, grid, x?) -> dx, dgrid: x of spatial extents `out`; it
  *   is needed for dgrid alone, which mode 0 does not have. */
-OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1)), RULES(conv, none, none, conv, conv, none), EMIT(conv, conv))
-OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, none), EMIT(conv_dx, conv))
+OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_LIN0 | F_LIN1 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1)), RULES(conv, none, none, conv, conv, none), EMIT(conv, conv))
+OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_LIN0 | F_LIN1 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, none), EMIT(conv_dx, conv))
 OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) L(kernel)), RULES(conv_dw, none, none, conv, none, none), EMIT(conv_dw, conv))
-OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, FLOPS(8) | F_STAGED), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, none, ew, batchnorm, none), EMIT(batchnorm, none))
+OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, FLOPS(8) | F_STAGED | F_HALF_0), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, none, ew, batchnorm, none), EMIT(batchnorm, none))
 OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, FLOPS(8) | F_STAGED | F_LIN0), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, none, ew, none, none), EMIT(batchnorm_grad, none))
 OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_WRITES | F_STAGED), ATTR(F(momentum, 0.9)), RULES(same, none, none, ew, zero, none), EMIT(bn_update, none))
 OP(MAXPOOL,    "maxpool",    SIG(1, 1, 2, NOSTAT, F_STAGED), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0)), RULES(maxpool, none, none, pool, maxpool, none), EMIT(maxpool, none))
@@ -303,7 +303,7 @@ OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(L(str
 OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, none, pool, none, none), EMIT(avgpool_grad, none))
 OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none, none), EMIT(fail, none))
 OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, none), EMIT(resize, none))
-OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, none, grid_sample, grid_sample, none), EMIT(grid_sample, none))
+OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED | F_FULL), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, none, grid_sample, grid_sample, none), EMIT(grid_sample, none))
 OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED | F_LIN0), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, none, grid_sample_grad, none, none), EMIT(grid_sample_grad, none))
 
 /* ---- recurrence: unrolled by `fold` -----------------------------------------
@@ -326,7 +326,7 @@ OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reve
  * attention_grad(do, q, k, v, o, lse, mask?) -> dq, dk, dv; with packed 1 one
  *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
  *   the gradient of a fused qkv projection wants it. */
-OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_STAGED | F_WIDE_3), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
+OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_STAGED | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
 OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_STAGED | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad, attention))
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----

@@ -58,6 +58,8 @@ struct options {
 	bool fused_attention;           /* default true */
 	DType dtype;                    /* float type of the step; DT_NONE: as
 	                                 * the file has it */
+	bool masters;                   /* parameters are float32 then, too
+	                                 * (default) */
 	bool store_masks;               /* dropout masks are values */
 	const char *device;             /* profile; NULL: the default */
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */

@@ -9,6 +9,7 @@
 #include "passes/grad/backward.h"
 #include "passes/place/place.h"
 #include "passes/plan/plan.h"
+#include "passes/precision/precision.h"
 #include "passes/replay/replay.h"
 #include "passes/shard/shard.h"
 #include "ir/base/outfile.h"

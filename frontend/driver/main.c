@@ -249,10 +249,6 @@ compile(struct driver *d)
 	c->opt.account = c->json || cli_dumps(c, "memory");
 	c->opt.compare = cli_dumps(c, "plan");
 	c->opt.slim = !code && !c->opt.account && !c->opt.compare;
-	if (code && c->opt.dtype != DT_NONE)
-		return diag_error(d->diag, "--dtype is for planning: expected "
-		                  "--plan-only beside it, as a library has "
-		                  "the types of its model");
 	if (code)
 		out = outputs_name(c->model, c->out, d->arena);
 	out.json = c->json;

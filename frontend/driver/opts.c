@@ -64,8 +64,11 @@ static const struct option_row table[] = {
 	  "draw dropout's random numbers again in backward, or keep a byte per "
 	  "element (replay)" },
 	{ "dtype", "f32|bf16|f16", G_TRAIN, set_dtype, FIELD(opt.dtype), C,
-	  "float type of parameters and activations, with --plan-only (as the "
-	  "file has them)" },
+	  "float type of products and of what is between them; norms' "
+	  "statistics, sums, losses and updates are f32 (as the file has it)" },
+	{ "master-weights", "on|off", G_TRAIN, set_first, FIELD(opt.masters),
+	  C, "--dtype: parameters are f32, or of that type too and rounded at "
+	  "random (on)" },
 	{ "update-in-backward", "auto|on|off", G_TRAIN, set_update,
 	  FIELD(opt.update_in_backward), CI,
 	  "apply a gradient as soon as it is there: less memory, no clipping; "
@@ -292,6 +295,7 @@ set_defaults(struct cli *c)
 	c->opt.grad_accum = 1;
 	c->opt.dropout = true;
 	c->opt.fused_attention = true;
+	c->opt.masters = true;
 	c->opt.budget_bytes = -1;
 	c->budget = -1;
 	c->budget_bytes = c->capacity = -1;

@@ -189,7 +189,9 @@ add_saved(struct memory_report *r, const struct places *s, const Graph *g,
 	row->op = t->dt == DT_BOOL ? "mask" : onnx_op(g, &g->val[t->val]);
 	row->segment = r->seg.of_node[g->val[t->val].def];
 	row->block = block_of(&r->seg, g, s->feeds_norm, t->val);
-	row->layer = layer_of(&r->seg, g, t->val);
+	/* a copy of a weight is no activation of the layer */
+	row->layer = val_param_of(g, t->val) ? -1
+		: layer_of(&r->seg, g, t->val);
 }
 
 /* ---- the shape of a transformer ---- */

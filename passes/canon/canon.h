@@ -2,7 +2,7 @@
  *
  * in      a static graph
  * out     norms, activations, attention and linear layers as single nodes; the
- *         loss; the float types of the step
+ *         loss
  * unaware of gradients, memory and machines
  */
 #ifndef PASSES_CANON_CANON_H
@@ -10,6 +10,6 @@
 
 #include "passes/pass.h"
 
-PassFn pass_canon, pass_loss, pass_precision;
+PassFn pass_canon, pass_loss;
 
 #endif

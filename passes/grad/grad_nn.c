@@ -194,7 +194,7 @@ right_gradient(struct grad *c)
 bool
 grad_matmul(struct grad *c)
 {
-	bool left_first = c->g->val[c->n.in[0]].kind == V_PARAM;
+	bool left_first = val_param_of(c->g, c->n.in[0]) != 0;
 
 	if (c->n.nin > 2 && c->n.in[2] != 0 && c->want[2])
 		c->dx[2] = adj_fit(c, c->dy[0], c->n.in[2]);

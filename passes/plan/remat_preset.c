@@ -1,7 +1,8 @@
 /* Presets and wishes, in the planner's terms: which storages are dropped.
  *
  * what    none: keep everything but what is gathered from other ranks, which is
- *         gathered again.  full: keep the inputs of layers only.
+ *         gathered again, and copies of weights, which are made again.
+ *         full: keep the inputs of layers only.
  *         every=K: of every K-th layer.  selective: recompute the core of
  *         attention (the attention node, or softmax and what has its shape).
  *         Globs on names of ONNX nodes and values force single storages.
@@ -105,20 +106,22 @@ drop_all_but(const struct remat *r, int64_t k, uint8_t *drop)
 }
 
 /* What was gathered from all ranks is no activation: its piece is, and from
- * that it is gathered again. */
+ * that it is gathered again.  Neither is a weight in another type. */
 static void
-drop_gathered(const struct remat *r, uint8_t *drop)
+drop_copies(const struct remat *r, uint8_t *drop)
 {
 	for (int32_t s = 0; s < r->nstore; s++) {
-		const Val *v = &r->g->val[r->store[s].owner];
-		const Node *n = &r->g->node[v->def];
+		ValId v = r->store[s].owner;
+		const Node *n = &r->g->node[r->g->val[v].def];
 		int32_t piece = n->op == OP_ALL_GATHER ? r->of_val[n->in[0]]
 			: -1;
 
-		if (!r->store[s].candidate || piece < 0 || drop[s])
+		if (!r->store[s].candidate || drop[s]
+		    || (piece < 0 && !val_param_of(r->g, v)))
 			continue;
 		drop[s] = 1;
-		drop[piece] = 0;
+		if (piece >= 0)
+			drop[piece] = 0;
 	}
 }
 
@@ -156,7 +159,7 @@ remat_preset(struct remat *r, const uint8_t *must, enum remat_mode mode,
 	Arena *arena = arena_new();
 
 	remat_keep_all(r, must, drop);
-	drop_gathered(r, drop);
+	drop_copies(r, drop);
 	switch (mode) {
 	case REMAT_FULL:
 	case REMAT_EVERY:

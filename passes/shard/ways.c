@@ -119,23 +119,12 @@ follow(struct search *f, NodeId id, int port, const Split *cut)
 
 /* ---- seeds ---- */
 
-/* The value is made of one parameter by moving elements, such as rows of
- * those of many experts. */
-static ValId
-param_of(const Graph *g, ValId v)
-{
-	while (g->val[v].def
-	       && (op_info[g->node[g->val[v].def].op].flags & F_VIEW
-	           || g->node[g->val[v].def].op == OP_GATHER_ND))
-		v = g->node[g->val[v].def].in[0];
-	return g->val[v].kind == V_PARAM ? v : 0;
-}
-
 static bool
 has_weight(const Graph *g, const Node *n)
 {
 	return n->op == OP_MATMUL
-		&& (param_of(g, n->in[0]) || param_of(g, n->in[1]));
+		&& (val_param_of(g, n->in[0])
+		    || val_param_of(g, n->in[1]));
 }
 
 static void
@@ -170,7 +159,7 @@ seed_product(struct search *f, const Node *n)
 	for (int k = 0; k < 2; k++) {
 		int rank = g->val[n->in[k]].shape.rank;
 
-		if (!param_of(g, n->in[k]))
+		if (!val_param_of(g, n->in[k]))
 			continue;
 		seed_dim(f, n->in[k], rank - 1);
 		seed_dim(f, n->in[k], rank - 2);
@@ -229,7 +218,7 @@ find_seeds(struct search *f)
 	FOR_NODES (n, g) {
 		if (has_weight(g, n))
 			seed_product(f, n);
-		if (n->op == OP_GATHER && param_of(g, n->in[0])
+		if (n->op == OP_GATHER && val_param_of(g, n->in[0])
 		    && g->val[n->in[0]].shape.rank == 2) {
 			seed_dim(f, n->in[0], (int)n->attr.GATHER.axis);
 			seed_dim(f, n->in[0], 1 - (int)n->attr.GATHER.axis);

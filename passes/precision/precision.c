@@ -1,0 +1,354 @@
+/* Precision: the float type of every value, for --dtype.
+ *
+ * what    Products, attention and convolutions take and give the narrow type;
+ *         norms take it and have their statistics, scales and shifts in
+ *         float32; reductions, comparisons and losses take float32.  What is
+ *         element by element, or moves data, goes with its operands:
+ *
+ *           soft alone                       soft
+ *           soft and narrow                  narrow
+ *           soft and full                    full
+ *           narrow and full                  narrow if both have an element
+ *                                            for each of the result's (x +
+ *                                            f(x)), else full (x - mean)
+ *
+ *         Kernels compute in float32 within an op whatever its operands are.
+ *         Which op is of which kind, its row says (F_HALF, F_HALF_0, F_FULL).
+ *         Parameters stay float32 masters, and a cast makes the copy that a
+ *         product takes: it is planned as any value, so it costs memory only
+ *         where that is cheaper than making it again.  Without masters they
+ *         are narrow themselves.
+ *         --dtype f32 makes everything float32.
+ *         --dropout-mask=store: see mask.c.
+ * method  one walk in order; one cast per value and type; the shape rules
+ *         give every output its new type
+ * needs   P_LOSS | P_STATIC       gives   nothing
+ * breaks  what comes later
+ * cost    linear; contents of constants are converted, of parameters without
+ *         masters too
+ * refuses graphs that have a backward part already
+ */
+#include "passes/precision/precision.h"
+#include "ir/element.h"
+
+enum kind { SOFT, NARROW, FULL };
+
+/* By value: the kind, and what stands for it in float32 and in the narrow
+ * type; 0: not there yet. */
+struct view {
+	enum kind kind;
+	ValId full, narrow;
+};
+
+struct precise {
+	Pass *p;
+	Graph *g;
+	DType dt;                       /* the narrow type; DT_NONE: types
+	                                 * stay */
+	NodeId *order;
+	size_t cap;
+	uint32_t n;
+	ValId *now;                     /* by old value: what stands for it */
+	struct view *view;
+	size_t nview, cap_view;
+};
+
+static bool
+is_float(const struct precise *c, ValId v)
+{
+	return dtype_info[c->g->val[v].dt].cls == 'f';
+}
+
+static struct view *
+view_of(struct precise *c, ValId v)
+{
+	if (v >= c->nview) {
+		c->view = arena_grow(c->p->scratch, c->view, c->nview,
+		                     &c->cap_view, (size_t)v + 1,
+		                     sizeof *c->view);
+		c->nview = (size_t)v + 1;
+	}
+	return &c->view[v];
+}
+
+static void
+push(void *of, NodeId id)
+{
+	struct precise *c = of;
+
+	c->order = arena_grow(c->p->scratch, c->order, c->n, &c->cap,
+	                      (size_t)c->n + 1, sizeof *c->order);
+	c->order[c->n++] = id;
+}
+
+/* ---- contents ---- */
+
+static const void *
+converted(struct precise *c, const Val *v, DType to)
+{
+	int64_t n = val_nelem(v);
+	uint8_t *data;
+
+	if (!v->data || n < 0)
+		return NULL;
+	data = arena_array(c->g->arena, (size_t)n + 1,
+	                   (size_t)dtype_info[to].nbytes);
+	for (int64_t i = 0; i < n; i++)
+		element_put_float(to, data, i, val_float(v, i));
+	return data;
+}
+
+static void
+convert(struct precise *c, Val *v, DType to)
+{
+	if (v->dt == to)
+		return;
+	v->data = converted(c, v, to);
+	v->dt = to;
+}
+
+/* ---- casts ---- */
+
+static ValId
+new_cast(struct precise *c, ValId v, DType to, NodeId like)
+{
+	Attr a = attr_default(OP_CAST);
+	const Val *old = &c->g->val[v];
+	const void *data;
+	ValId y;
+
+	if (old->kind == V_CONST && old->data) {
+		data = converted(c, old, to);
+		return val_const(c->g, old->name, to, old->shape, data);
+	}
+	a.CAST.to = to;
+	y = emit_op(c->g, c->p->diag, OP_CAST, 1, &v, &a, like);
+	if (y)
+		push(c, c->g->val[y].def);
+	return y;
+}
+
+/* v in another type, before the node at hand.  0 after a diagnostic. */
+static ValId
+as(struct precise *c, ValId v, DType to, NodeId like)
+{
+	ValId *have = to == c->dt ? &view_of(c, v)->narrow
+	            : &view_of(c, v)->full;
+	ValId y = *have;
+
+	if (c->g->val[v].dt == to)
+		return v;
+	if (!y) {
+		y = new_cast(c, v, to, like);
+		if (!y)
+			return 0;
+		*view_of(c, y) = *view_of(c, v);
+		have = to == c->dt ? &view_of(c, v)->narrow
+		     : &view_of(c, v)->full;
+		*have = y;
+	}
+	return y;
+}
+
+/* ---- nodes ---- */
+
+static bool
+is_whole(const Graph *g, ValId v, const Shape *s)
+{
+	const Val *x = &g->val[v];
+
+	return val_nelem(x) == shape_nelem(s);
+}
+
+/* What the operands of an op without an opinion come to. */
+static enum kind
+kind_of_operands(struct precise *c, const Node *n)
+{
+	const Shape *s = &c->g->val[n->out[0]].shape;
+	bool any[3] = { false }, whole[3] = { false };
+
+	for (int k = 0; k < n->nin; k++) {
+		ValId v = n->in[k];
+		enum kind kind;
+
+		if (!v || !is_float(c, v))
+			continue;
+		kind = view_of(c, v)->kind;
+		any[kind] = true;
+		whole[kind] |= is_whole(c->g, v, s);
+	}
+	if (any[NARROW] && any[FULL])
+		return whole[NARROW] && whole[FULL] ? NARROW : FULL;
+	return any[NARROW] ? NARROW : any[FULL] ? FULL : SOFT;
+}
+
+/* Of the floats that the node takes. */
+static enum kind
+kind_of_node(struct precise *c, const Node *n)
+{
+	uint64_t flags = op_info[n->op].flags;
+
+	if (flags & (F_HALF | F_HALF_0))
+		return NARROW;
+	if (flags & (F_FULL | F_WIDE_0 | F_TO_BOOL | F_TO_I64))
+		return FULL;
+	return kind_of_operands(c, n);
+}
+
+/* Whether operand k goes along with the kind of its node. */
+static bool
+is_converted(const Node *n, int k)
+{
+	uint64_t flags = op_info[n->op].flags;
+
+	if (flags & (F_HALF_0 | F_WIDE_0))
+		return k == 0;
+	return k != 3 || !(flags & F_WIDE_3);
+}
+
+static bool
+convert_operands(struct precise *c, NodeId id, enum kind kind)
+{
+	const Node *n = &c->g->node[id];
+	DType to = kind == NARROW ? c->dt : DT_F32;
+
+	for (int k = 0; k < n->nin; k++) {
+		ValId v = n->in[k];
+
+		if (!v || !is_float(c, v))
+			continue;
+		v = as(c, v, is_converted(n, k) ? to : DT_F32, id);
+		if (!v)
+			return false;
+		n = &c->g->node[id];
+		n->in[k] = v;
+	}
+	return true;
+}
+
+/* Types of the results follow from the shape rule. */
+static bool
+retype(struct precise *c, NodeId id)
+{
+	Graph *g = c->g;
+	Node *n = &g->node[id];
+	enum kind kind = kind_of_node(c, n);
+
+	if (!convert_operands(c, id, kind))
+		return false;
+	n = &g->node[id];
+	if (n->op == OP_RANDOM)
+		n->attr.RANDOM.dt = DT_F32;
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] && is_float(c, n->out[k]))
+			g->val[n->out[k]].dt = DT_NONE;
+	if (!shape_infer(g, c->p->diag, n))
+		return false;
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] && is_float(c, n->out[k]))
+			view_of(c, n->out[k])->kind = kind == SOFT ? SOFT
+				: g->val[n->out[k]].dt == c->dt ? NARROW
+				: FULL;
+	return true;
+}
+
+/* Between floats: what the file says of types is overruled.  Of a cast to
+ * what is narrower than that, rounding remains. */
+static bool
+is_overruled(struct precise *c, const Node *n)
+{
+	DType to = (DType)n->attr.CAST.to;
+
+	return n->op == OP_CAST && is_float(c, n->in[0])
+		&& dtype_info[to].cls == 'f'
+		&& (!dtype_is_half(to) || to == c->dt
+		    || dtype_is_half(c->g->val[n->in[0]].dt));
+}
+
+static bool
+mask_of(struct precise *c, NodeId id)
+{
+	Graph *g = c->g;
+	ValId old = g->node[id].out[0];
+	ValId v = precision_mask(g, c->p->diag, id, push, c);
+
+	if (!v)
+		return false;
+	*view_of(c, v) = *view_of(c, old);
+	c->now[old] = v;
+	g->val[v].onnx = g->val[old].onnx;
+	g->val[v].output = g->val[old].output;
+	g->val[old].output = false;
+	return true;
+}
+
+static bool
+walk(struct precise *c, uint32_t nnode)
+{
+	Graph *g = c->g;
+
+	for (NodeId id = 1; id < nnode; id++) {
+		Node *n = &g->node[id];
+
+		for (int i = 0; i < n->nin; i++)
+			n->in[i] = c->now[n->in[i]];
+		if (c->dt != DT_NONE && is_overruled(c, n)) {
+			n->attr.CAST.to = g->val[n->in[0]].dt;
+			*view_of(c, n->out[0]) = (struct view){
+				.kind = view_of(c, n->in[0])->kind };
+			if (!g->val[n->out[0]].output) {
+				c->now[n->out[0]] = n->in[0];
+				continue;
+			}
+			g->val[n->out[0]].dt = g->val[n->in[0]].dt;
+		} else if (c->dt != DT_NONE && !retype(c, id)) {
+			return false;
+		}
+		if (g->node[id].op == OP_DROPOUT
+		    && c->p->opt->store_masks) {
+			if (!mask_of(c, id))
+				return false;
+		} else {
+			push(c, id);
+		}
+	}
+	return true;
+}
+
+/* Masters are soft.  Without them the type is the parameter's own. */
+static void
+start_value(struct precise *c, Val *v)
+{
+	bool narrow = v->kind == V_PARAM && !c->p->opt->masters;
+
+	if (dtype_info[v->dt].cls != 'f')
+		return;
+	if (v->kind == V_PARAM)
+		convert(c, v, narrow ? c->dt : DT_F32);
+	view_of(c, val_id(c->g, v))->kind = narrow ? NARROW : SOFT;
+}
+
+bool
+pass_precision(Pass *p, Graph *g)
+{
+	struct precise c = { .p = p, .g = g, .dt = p->opt->dtype };
+	uint32_t nval = g->nval;
+
+	if (c.dt == DT_NONE && !p->opt->store_masks)
+		return true;
+	if (g->props & P_BWD)
+		return diag_error(p->diag, "--dtype and --dropout-mask come "
+		                  "before the backward graph, which is there "
+		                  "already");
+	c.now = arena_array(p->scratch, nval, sizeof *c.now);
+	for (ValId v = 0; v < nval; v++)
+		c.now[v] = v;
+	for (ValId v = 1; c.dt != DT_NONE && v < nval; v++)
+		start_value(&c, &g->val[v]);
+	if (!walk(&c, g->nnode))
+		return false;
+	g->loss = c.now[g->loss];
+	graph_reorder(g, c.order, c.n);
+	p->changed = true;
+	return true;
+}
