@@ -119,6 +119,7 @@ enum {
  * gradient rule makes use of such an op. */
 #define F_POLES (UINT64_C(1) << 31)
 #define F_ZERO (UINT64_C(1) << 38)      /* of zeros: zeros, in the same place */
+#define F_BIAS2 (UINT64_C(1) << 39)     /* operand 2, if given, is 1-D, added */
 
 #define F_HALF (UINT64_C(1) << 39)      /* 16-bit operands, if there are any */
 #define F_HALF_0 (UINT64_C(1) << 40)    /* ... the first one; F_FULL: none */

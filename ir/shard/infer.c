@@ -1,6 +1,6 @@
 /* States of results from those of operands, on one rank's graph.
  *
- * Cuts go through an op by its rule (rule.c, rule_nn.c); summands go through
+ * Cuts go through an op by its rule (rule.c, rule_*.c); summands go through
  * what is linear; what is whole stays so.  Nothing else is right: a summand
  * that meets anything else is a missing reduction.
  */
@@ -145,12 +145,22 @@ is_zero(const Graph *g, ValId v)
 	return is_uniform(g, v, &x) && x == 0;
 }
 
+/* Beside what is linear the op adds something of its own. */
+static bool
+adds_more(const Node *n)
+{
+	if (n->op == OP_PAD)
+		return n->attr.PAD.value != 0;
+	if (n->op == OP_RESIZE)
+		return n->attr.RESIZE.fill != 0;
+	return op_info[n->op].flags & F_BIAS2 && n->nin > 2 && n->in[2];
+}
+
 static bool
 sums_pass(struct ports *c, Split *out)
 {
 	bool joint = op_info[c->n->op].flags & F_JOINT;
 	int acc = op_accumulator(c->n->op), nsum = 0;
-	double value = c->n->op == OP_PAD ? c->n->attr.PAD.value : 0;
 
 	for (int k = 0; k < c->nin; k++) {
 		bool sum = c->stated[k].kind == SPLIT_P;
@@ -168,9 +178,9 @@ sums_pass(struct ports *c, Split *out)
 	}
 	if (!joint && nsum > 1)
 		return no(c, "two operands are summands");
-	if (value != 0 || (c->n->op == OP_MATMUL && c->nin > 2 && c->n->in[2]))
-		return no(c, "a bias beside a summand would be added on every "
-		          "rank");
+	if (adds_more(c->n))
+		return no(c, "what it adds to a summand of its own would be "
+		          "added on every rank");
 	for (int k = 0; k < c->n->nout; k++)
 		out[k] = (Split){ .kind = SPLIT_P };
 	return true;

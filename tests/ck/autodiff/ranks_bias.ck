@@ -1,0 +1,17 @@
+# A convolution of a summand adds no bias: every rank would.
+# run: --passes=autodiff
+# error: node conv (q): what it adds to a summand of its own would be added on every rank
+graph @f {
+	ranks 2
+	props canon loss
+	param %a: f32[4,2] split 1 [4]
+	param %b: f32[2,3] split 0 [4]
+	input %w: f32[2,4,1]
+	input %c: f32[2]
+	%p: f32[4,3] split p = matmul %a, %b
+	%x: f32[1,4,3] split p = reshape %p {shape=[1,4,3]}
+	%q: f32[1,2,3] split p = conv %x, %w, %c
+	%y: f32[1,2,3] = all_reduce %q
+	%loss: f32[] output = reduce_sum %y {keepdims=0}
+	loss %loss
+}
