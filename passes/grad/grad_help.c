@@ -192,7 +192,9 @@ adj_fit(struct grad *c, ValId v, ValId like)
 		if (i < lead || (to.dim[i - lead] == 1
 		                 && (from.dim[i] != 1 || i == cut)))
 			a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = i;
-	a.REDUCE_SUM.keepdims = 0;
+	/* reshaped from fewer dims, a rank's piece of extent one could be of
+	 * either of two */
+	a.REDUCE_SUM.keepdims = lead == 0 && c->g->ranks > 0;
 	if (a.REDUCE_SUM.axes.n > 0)
 		v = adj_op(c, OP_REDUCE_SUM, 1, &v, &a);
 	return adj_reshape(c, v, &to);
