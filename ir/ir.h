@@ -121,9 +121,9 @@ enum {
 #define F_ZERO (UINT64_C(1) << 38)      /* of zeros: zeros, in the same place */
 #define F_BIAS2 (UINT64_C(1) << 39)     /* operand 2, if given, is 1-D, added */
 
-#define F_HALF (UINT64_C(1) << 39)      /* 16-bit operands, if there are any */
-#define F_HALF_0 (UINT64_C(1) << 40)    /* ... the first one; F_FULL: none */
-#define F_FULL (UINT64_C(1) << 41)
+#define F_HALF (UINT64_C(1) << 40)      /* 16-bit operands, if there are any */
+#define F_HALF_0 (UINT64_C(1) << 41)    /* ... the first one; F_FULL: none */
+#define F_FULL (UINT64_C(1) << 42)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 

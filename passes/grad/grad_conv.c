@@ -38,6 +38,7 @@ spatial(const struct grad *c, ValId v)
 	(to).begin = (from).begin; \
 	(to).end = (from).end; \
 	(to).group = (from).group; \
+	(to).part = (from).part; \
 } while (0)
 
 static ValId

@@ -210,7 +210,13 @@ localise(struct apply *a, NodeId id, const struct way *w)
 	Node *n = &a->g->node[id];
 	const Split *x = n->nin ? &w->at[0] : NULL;
 	const Shape *y = &a->g->val[n->out[0]].shape;
+	int64_t *group = attr_int_of(n->op, &n->attr, "group");
 
+	/* of more than one the channels are cut by groups */
+	if (group && *group > 1 && x->kind == SPLIT_S && x->axis == 1) {
+		*attr_int_of(n->op, &n->attr, "part") = *group;
+		*group /= a->s->ranks;
+	}
 	switch (n->op) {
 	case OP_RESHAPE:
 		n->attr.RESHAPE.shape = shape_list(y);
@@ -264,34 +270,53 @@ share_classes(struct apply *a, NodeId id, const struct way *w)
 
 /* ---- biases ---- */
 
-/* A product whose only reader adds a row to it takes that row along again
- * where no reduction came between them. */
-static bool
-takes_bias(const struct apply *a, NodeId id)
+/* What broadcasts as v does over dim 1 of a value of that rank, with no dims
+ * behind it; 0: nothing. */
+static ValId
+laid_down(const Graph *g, ValId v, int rank)
+{
+	const Node *n = &g->node[g->val[v].def];
+
+	if (rank > 2 && (n->op != OP_RESHAPE
+	                 || g->val[v].shape.rank != rank - 1
+	                 || g->val[n->in[0]].shape.dim[0]
+	                    != g->val[v].shape.dim[0]))
+		return 0;
+	if (rank > 2)
+		v = n->in[0];
+	return g->val[v].shape.rank == 1 ? v : 0;
+}
+
+/* A product whose only reader adds a bias to it takes that along again where
+ * no reduction came between them; 0: not so. */
+static ValId
+bias_of(const struct apply *a, NodeId id)
 {
 	const Graph *g = a->g;
 	const Node *n = &g->node[id], *m;
-	ValId x = n->nin == 2 ? n->in[0] : 0;
+	ValId x = n->nin == 2 ? n->in[0] : 0, bias;
+	const Shape *s = &g->val[x].shape;
 
 	if (n->op != OP_ADD || !g->val[x].def || g->val[x].output)
-		return false;
+		return 0;
 	m = &g->node[g->val[x].def];
-	return m->op == OP_MATMUL && m->nin == 2
-		&& g->val[x].def < a->nold
-		&& g->val[n->in[1]].shape.rank == 1
-		&& a->s->uses.first[x + 1] - a->s->uses.first[x] == 1
-		&& g->val[m->out[0]].shape.rank == 2
-		&& g->val[x].shape.dim[1] == g->val[n->in[1]].shape.dim[0];
+	if (!(op_info[m->op].flags & F_BIAS2) || m->nin != 2
+	    || g->val[x].def >= a->nold
+	    || a->s->uses.first[x + 1] - a->s->uses.first[x] != 1
+	    || (s->rank > 2 && op_accumulator(m->op)))
+		return 0;
+	bias = laid_down(g, n->in[1], s->rank);
+	return s->dim[1] == g->val[bias].shape.dim[0] ? bias : 0;
 }
 
 static void
-join_bias(struct apply *a, NodeId id)
+join_bias(struct apply *a, NodeId id, ValId bias)
 {
 	Graph *g = a->g;
 	Node *n = &g->node[id];
 	ValId x = n->in[0], y = n->out[0];
 	Node *m = &g->node[g->val[x].def];
-	ValId in[3] = { m->in[0], m->in[1], n->in[1] };
+	ValId in[3] = { m->in[0], m->in[1], bias };
 
 	if (g->val[in[2]].def > g->val[x].def)
 		return;         /* its conversion comes later */
@@ -330,6 +355,7 @@ rewrite(struct apply *a, NodeId id)
 	Graph *g = a->g;
 	const struct choice *c = &a->s->node[id];
 	const struct way *w = &c->way[c->chosen];
+	ValId bias;
 
 	localise(a, id, w);
 	for (int k = 0; k < g->node[id].nin && !a->failed; k++) {
@@ -345,8 +371,8 @@ rewrite(struct apply *a, NodeId id)
 		return;
 	if (g->node[id].op == OP_SCE && w->at[0].kind == SPLIT_S)
 		share_classes(a, id, w);
-	else if (takes_bias(a, id))
-		join_bias(a, id);
+	else if ((bias = bias_of(a, id)))
+		join_bias(a, id, bias);
 }
 
 /* Old nodes in their order, new ones behind those that they follow. */

@@ -53,6 +53,19 @@ is_plain(const Split *s)
 	return s->lead == s->axis && s->shared == 1;
 }
 
+/* What is overwritten where it lies, such as a running statistic. */
+static bool
+is_overwritten(const struct shard *s, ValId v)
+{
+	FOR_USES (i, &s->uses, v) {
+		const Node *n = &s->g->node[s->uses.node[i]];
+
+		if (op_info[n->op].flags & F_WRITES && n->in[0] == v)
+			return true;
+	}
+	return false;
+}
+
 double
 shard_conversion(const struct shard *s, ValId v, const Split *from,
                  const Split *to)
@@ -64,7 +77,8 @@ shard_conversion(const struct shard *s, ValId v, const Split *from,
 
 	if (split_eq(from, to))
 		return 0;
-	if (from->kind == SPLIT_S && from->shared > 1)
+	if ((from->kind == SPLIT_S && from->shared > 1)
+	    || is_overwritten(s, v))
 		return -1;
 	switch (from->kind) {
 	case SPLIT_I:

@@ -14,19 +14,35 @@
 
 /* ---- biases apart ---- */
 
-/* A product whose rows are summed over ranks must add its bias once, behind
- * the sum: every product gets it as an add of its own.  Where the product
- * turns out not to be summed, the two are joined again. */
+/* The bias of channels, dim 1, as it broadcasts to y. */
+static ValId
+stand_up(Graph *g, Diag *d, ValId bias, const Shape *y, NodeId like)
+{
+	Shape s = { y->rank - 1, { y->dim[1] } };
+	Attr a;
+
+	if (s.rank == 1)
+		return bias;
+	for (int i = 1; i < s.rank; i++)
+		s.dim[i] = 1;
+	a = attr_reshape(&s);
+	return emit_op(g, d, OP_RESHAPE, 1, &bias, &a, like);
+}
+
+/* A product or a convolution that is summed over ranks must add its bias
+ * once, behind the sum: each gets it as an add of its own.  Where it turns out
+ * not to be summed, the two are joined again. */
 static void
-shed_bias(Graph *g, NodeId id)
+shed_bias(Graph *g, Diag *d, NodeId id)
 {
 	Node *m = &g->node[id], *add;
-	ValId y = m->out[0], bias = m->in[2], in[2], fresh;
+	ValId y = m->out[0], in[2], fresh;
+	const Shape shape = g->val[y].shape;
 	const char *name = arena_printf(g->arena, "%s.product",
 	                                g->val[y].name);
 
-	in[0] = val_new(g, V_TEMP, name, g->val[y].dt, g->val[y].shape);
-	in[1] = bias;
+	in[1] = stand_up(g, d, m->in[2], &shape, id);
+	in[0] = val_new(g, V_TEMP, name, g->val[y].dt, shape);
 	add = node_new(g, OP_ADD, 2, in, 1, id);
 	fresh = add->out[0];
 	add->out[0] = y;
@@ -40,25 +56,25 @@ shed_bias(Graph *g, NodeId id)
 }
 
 static void
-shed_biases(Graph *g, Arena *tmp)
+shed_biases(Graph *g, Diag *d, Arena *tmp)
 {
 	uint32_t old = g->nnode, n = 0;
-	NodeId *add = arena_array(tmp, old, sizeof *add), *order;
+	NodeId *end = arena_array(tmp, old, sizeof *end), *order, next = old;
 
 	for (NodeId id = 1; id < old; id++) {
 		const Node *m = &g->node[id];
 
-		if (m->op != OP_MATMUL || m->nin != 3 || !m->in[2]
-		    || g->val[m->out[0]].shape.rank != 2)
-			continue;
-		shed_bias(g, id);
-		add[id] = g->nnode - 1;
+		if (op_info[m->op].flags & F_BIAS2 && m->nin == 3 && m->in[2]
+		    && (m->op != OP_MATMUL
+		        || g->val[m->out[0]].shape.rank == 2))
+			shed_bias(g, d, id);
+		end[id] = g->nnode;
 	}
 	order = arena_array(tmp, g->nnode, sizeof *order);
 	for (NodeId id = 1; id < old; id++) {
 		order[n++] = id;
-		if (add[id])
-			order[n++] = add[id];
+		while (next < end[id])
+			order[n++] = next++;
 	}
 	graph_reorder(g, order, n);
 }
@@ -100,7 +116,7 @@ pass_shard(Pass *p, Graph *g)
 
 	if (s.ranks <= 1 || g->ranks)
 		return true;
-	shed_biases(g, s.tmp);
+	shed_biases(g, p->diag, s.tmp);
 	s.large = large_matrix(g);
 	s.grad = shard_grad(g, s.tmp);
 	shard_find_ways(&s);

@@ -1,11 +1,12 @@
 /* The ways in which a graph can be cut over ranks.
  *
  * Seeds are cuts of products with a parameter (columns, rows of the
- * parameter, and with --sp rows of what comes in), of norms' rows, and of
- * tables' rows and columns.  Each is followed through the graph in both
- * directions by the ops' rules until nothing new is found.  This is what
- * finds heads, packed projections and gated halves: a cut of a product's
- * columns that comes out as whole heads at the attention is one that fits.
+ * parameter, and with --sp rows of what comes in), of convolutions' channels
+ * or groups, of norms' rows, and of tables' rows and columns.  Each is
+ * followed through the graph in both directions by the ops' rules until
+ * nothing new is found.  This is what finds heads, packed projections and
+ * gated halves: a cut of a product's columns that comes out as whole heads at
+ * the attention is one that fits.
  */
 #include "passes/shard/shard.h"
 
@@ -122,7 +123,7 @@ follow(struct search *f, NodeId id, int port, const Split *cut)
 static bool
 has_weight(const Graph *g, const Node *n)
 {
-	return n->op == OP_MATMUL
+	return op_info[n->op].flags & F_BIAS2
 		&& (val_param_of(g, n->in[0])
 		    || val_param_of(g, n->in[1]));
 }
@@ -166,6 +167,23 @@ seed_product(struct search *f, const Node *n)
 	}
 	if (f->s->pass->opt->sp && g->val[n->out[0]].shape.rank == 2)
 		seed_rows(f, n->out[0], 1);
+}
+
+/* Channels out and in; of groups, which lie along the former, those alone
+ * that can be cut. */
+static void
+seed_conv(struct search *f, const Node *n)
+{
+	const struct shard *s = f->s;
+	ValId w = n->in[1];
+
+	for (int axis = 0; axis < 2 && val_param_of(s->g, w); axis++) {
+		Split cut = split_cut(axis, s->g->val[w].shape.dim[axis]);
+		Split at[4];
+
+		if (shard_follow(s->g, n, s->ranks, 1, &cut, at))
+			seed(f, w, &cut);
+	}
 }
 
 /* Slices that take a dim apart say where its stretches end. */
@@ -216,8 +234,10 @@ find_seeds(struct search *f)
 	const Graph *g = f->s->g;
 
 	FOR_NODES (n, g) {
-		if (has_weight(g, n))
+		if (has_weight(g, n) && n->op == OP_MATMUL)
 			seed_product(f, n);
+		else if (has_weight(g, n))
+			seed_conv(f, n);
 		if (n->op == OP_GATHER && val_param_of(g, n->in[0])
 		    && g->val[n->in[0]].shape.rank == 2) {
 			seed_dim(f, n->in[0], (int)n->attr.GATHER.axis);
@@ -248,7 +268,8 @@ add_whole(struct shard *s, NodeId id, SplitKind kind)
 	add_way(s, &s->node[id], at, nport, shard_node_price(s, n, false));
 }
 
-/* A parameter lies as somebody can read it; nothing else is given cut. */
+/* A parameter or a running statistic lies as somebody can read it; nothing else
+ * is given cut. */
 static void
 find_sources(struct shard *s)
 {
@@ -262,7 +283,7 @@ find_sources(struct shard *s)
 		if (x->kind == V_TEMP)
 			continue;
 		add_way(s, c, &at, 1, 0);
-		if (x->kind != V_PARAM)
+		if (x->kind != V_PARAM && x->kind != V_BUFFER)
 			continue;
 		if (s->grad[v]) {
 			at.kind = SPLIT_R;

@@ -20,10 +20,11 @@ sys.path.insert(0, ck.TOOLS)
 import compare
 
 STEPS = 5
-# dropout with tied weights; two key heads of four; masks and classes that no number of ranks divides; packed projections
+# dropout with tied weights; two key heads of four; masks and classes that no number of ranks divides; packed projections;
+# convolutions with running statistics and resampling
 CASES = (("gpt2-dropout-ts17", (["--tp", 2], ["--tp", 4, "--sp"])), ("llama-dynamo", (["--tp", 4], ["--tp", 2, "--sp"])),
          ("bert-cls-dynamo", (["--tp", 3, "--sp"],)), ("chargpt-dyn-o24", (["--tp", 2, "--sp"],)),
-         ("gpt2-tied-by-accident", (["--tp", 2, "--sp"],)))
+         ("gpt2-tied-by-accident", (["--tp", 2, "--sp"],)), ("unet-dynamo", (["--tp", 2, "--sp"],)))
 
 
 class Parallel(ck.Bench):
@@ -93,7 +94,7 @@ class Parallel(ck.Bench):
     def options(self):
         gpt, resnet = (os.path.join(ck.MODELS, m + ".onnx") for m in ("gpt2-ts14", "resnet-dynamo-bn"))
         plain = ["--plan-only", "--loss", "loss"]
-        refused = self.ckc(resnet, "--plan-only", "--loss", "loss", "--tp", 4)
+        refused = self.ckc(resnet, "--plan-only", "--loss", "loss", "--tp", 64)
         self.check(refused.returncode == 1 and "of the bytes in matrices can be cut" in refused.stderr, f"resnet: {refused.stderr}")
         eight = self.ckc(gpt, *plain, "--tp", 8)
         self.check("attention of 4 heads runs whole on each of 8 ranks: --tp 2 or 4" in eight.stderr, f"8 ranks: {eight.stderr}")

@@ -435,6 +435,42 @@ shared_heads()
 attention_mask()
 
 
+# ---- convolutions: channels out, a statistic of each, groups, channels in ----
+
+def convolutions(t):
+    n = 8 // t
+
+    def text(n, group, one, zero, whole):
+        return f"""
+        input %x: f32[2,3,5,5]
+        param %w1: f32[{n},3,3,3] {zero}
+        param %b1: f32[{n}] {zero}
+        param %s: f32[{n}] {zero}
+        buffer %r: f32[{n}] {zero}
+        param %w2: f32[{n},1,3,3] {zero}
+        param %w3: f32[4,{n},1,1] {whole and "split 1 [8]"}
+        param %b3: f32[4,1,1]
+        %c {one} = conv %x, %w1, %b1
+        %n {one}, %m {zero}, %v {zero} = batchnorm %c, %s
+        %u {zero} = bn_update %r, %m {{momentum=0.75}}
+        %h {one} = tanh %n
+        %p {one}, %i {one} = maxpool %h {{kernel=[2,2]}}
+        %d {one} = conv %p, %w2 {{{group}, begin=[1,1], end=[1,1]}}
+        %o4 = {whole or "conv %d, %w3"}
+        %y4 = add %o4, %b3
+        %y = reshape %y4 {{shape=[8,4]}}""" + TAIL
+    plain = text(8, "group=8", "", "", "")
+    sharded = text(n, f"group={n}, part=8", "split 1 [8]", "split 0 [8]", "all_reduce %q").replace(
+        "%o4 =", "%q split p = conv %d, %w3\n%o4 =")
+    wrong = [("all_reduce", "copy"), ("%b3: f32[4,1,1]", "%b3: f32[4,1,1] split r"), (", part=8", ""), (", part=8", ", part=16"),
+             (f"%r: f32[{n}] split 0 [8]", f"%r: f32[{n}]")]
+    case(f"convolutions-{t}", graph(plain), graph(sharded, t), wrong)
+
+
+for t in 2, 4:
+    convolutions(t)
+
+
 # ---- the run ----
 
 def compare(tool, work, name, plain, sharded, args, below):

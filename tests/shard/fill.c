@@ -27,7 +27,8 @@ shard_fill(struct run *r, int64_t below, double low, double high)
 		uint32_t state = 2166136261u;
 		double *x;
 
-		if (v->kind != V_INPUT && v->kind != V_PARAM)
+		if (v->kind != V_INPUT && v->kind != V_PARAM
+		    && v->kind != V_BUFFER)
 			continue;
 		x = arena_array(r->arena, (size_t)n + 1, sizeof *x);
 		for (const char *c = v->name; *c; c++)

@@ -4,7 +4,7 @@
 
 #include "tests/ref/train.h"
 
-/* Random numbers by name for inputs and parameters: floats from low
+/* Random numbers by name for inputs, parameters, buffers: floats from low
  * to high, integers from 1 to below - 1. */
 void shard_fill(struct run *, int64_t below, double low, double high);
 

@@ -233,12 +233,14 @@ only(Arena *arena, const Split *at, int n)
 }
 
 /* How a parameter is given: 0 whole with a partial gradient, 1 as the op wants
- * it, 2 whole with a complete gradient. */
+ * it, 2 whole with a complete gradient.  What is overwritten is no copy. */
 static Split
 given_as(const struct shard *s, ValId v, const Split *want, int form)
 {
 	Split at = { .kind = SPLIT_I };
 
+	if (s->g->val[v].kind == V_BUFFER)
+		return *want;
 	if (s->g->val[v].kind != V_PARAM)
 		return at;
 	if (form == 1 && want->kind == SPLIT_S && want->shared == 1

@@ -119,6 +119,47 @@ const struct rule_case rule_case[] = {
 	  "%y: f32[], %e: f32[6], %d: f32[] = sce %a, %l "
 	  "{reduction=2, ignore=2}", 5 },
 
+	{ "conv", P("a", "4,6,5,7") P("w", "12,6,3,2") P("b", "12")
+	  "%y: f32[4,12,5,3] = conv %a, %w, %b {stride=[1,2], "
+	  "begin=[1,0], end=[1,0]}", 2 },
+	{ "conv", P("a", "5,12,6") P("w", "4,12,3")
+	  "%y: f32[5,4,4] = conv %a, %w", 2 },
+	{ "conv", P("a", "2,12,5,4") P("w", "24,1,3,3") P("b", "24")
+	  "%y: f32[2,24,5,4] = conv %a, %w, %b {group=12, begin=[1,1], "
+	  "end=[1,1]}", 2 },
+	{ "conv", P("a", "2,24,4") P("w", "12,6,2")
+	  "%y: f32[2,12,3] = conv %a, %w {group=4}", 2 },
+	{ "conv_dx", P("a", "4,6,3,3") P("w", "6,12,3,2") P("b", "12")
+	  "%y: f32[4,12,5,6] = conv_dx %a, %w, %b {stride=[1,2]}", 2 },
+	{ "conv_dx", P("a", "5,12,4") P("w", "12,4,3")
+	  "%y: f32[5,4,6] = conv_dx %a, %w", 2 },
+	{ "conv_dx", P("a", "2,24,3") P("w", "24,1,2") P("b", "12")
+	  "%y: f32[2,12,4] = conv_dx %a, %w, %b {group=12}", 2 },
+	{ "batchnorm", P("a", "3,12,5,2") P("s", "12") P("b", "12")
+	  "%y: f32[3,12,5,2], %m: f32[12], %v: f32[12] = "
+	  "batchnorm %a, %s, %b", 2 },
+	{ "batchnorm", P("a", "1,24,5")
+	  "%y: f32[1,24,5], %m: f32[24], %v: f32[24] = batchnorm %a", 2 },
+	{ "batchnorm", P("a", "4,7") P("s", "7")
+	  "%y: f32[4,7], %m: f32[7], %v: f32[7] = "
+	  "batchnorm %a, %s {eps=0}", 2 },
+	{ "bn_update", "buffer %a: f32[12]\n\t" P("n", "12")
+	  "%y: f32[12] = bn_update %a, %n {momentum=0.75}", 2 },
+	{ "maxpool", P("a", "4,6,8,7")
+	  "%y: f32[4,6,8,4], %i: i32[4,6,8,4] = maxpool %a {kernel=[3,2], "
+	  "stride=[1,2], begin=[1,1], end=[1,0]}", 2 },
+	{ "avgpool", P("a", "4,6,8,7")
+	  "%y: f32[4,6,8,4] = avgpool %a {kernel=[3,2], stride=[1,2], "
+	  "begin=[1,1], end=[1,0]}", 2 },
+	{ "resize", P("a", "4,6,5,3")
+	  "%y: f32[4,6,10,3] = resize %a {axis=2, extent_in=5, "
+	  "extent_out=10, mode=1}", 2 },
+	{ "resize", P("a", "4,8,3")
+	  "%y: f32[4,8,3] = resize %a {axis=1, extent_in=8, "
+	  "extent_out=8, scale=1.1, mode=1}", 2 },
+	{ "grid_sample", P("a", "4,6,8,7") P("p", "4,8,2,2")
+	  "%y: f32[4,6,8,2] = grid_sample %a, %p", 2 },
+
 	{ "attention", P("q", "3,4,5,6") P("k", "3,4,5,6") P("v", "3,4,5,6")
 	  "%y: f32[3,4,5,6], %l: f32[3,4,5] = attention %q, %k, %v "
 	  "{scale=0.5, causal=1, ratio=0.25, stream=1}", 2 },

@@ -1,0 +1,178 @@
+/* Following a cut through convolutions, batch normalisation, pools and
+ * sampling: images and channels.  Spatial dims stay whole, since windows reach
+ * across the ends of pieces.
+ */
+#include "ir/shard/shard.h"
+
+#include "ir/window.h"
+
+/* ---- convolutions ----
+ *
+ * y = conv(x, w), dx = conv_dx(dy, w) and dw = conv_dw(x, dy) are one
+ * trilinear form in x, w and y.  Of images and of channels on either side two
+ * of the three have a dim, and the third is a sum over it where it is the
+ * result; whole groups are cut in all three.
+ */
+
+enum tensor { X, W, Y };
+enum factor { IMAGES, IN, OUT, GROUPS, NO_FACTOR };
+
+static const int dim_of[3][NO_FACTOR] = {       /* -1: it has none */
+	[X] = { 0, 1, -1, 1 },
+	[W] = { -1, 1, 0, 0 },
+	[Y] = { 0, -1, 1, 1 },
+};
+
+/* What the first two operands and the result are. */
+static const enum tensor *
+tensors_of(const Node *n)
+{
+	static const enum tensor of[][3] = { { X, W, Y }, { Y, W, X },
+		{ X, Y, W } };
+
+	return of[n->op - OP_CONV];
+}
+
+/* That a rank has one group need not mean that there is one. */
+static int64_t
+groups_of(const struct shard_rule *c)
+{
+	Attr a = c->n->attr;
+	int64_t all = *attr_int_of(c->n->op, &a, "part");
+
+	return all > 0 ? all : *attr_int_of(c->n->op, &a, "group");
+}
+
+/* In groups, nothing within one is cut. */
+static enum factor
+factor_of(enum tensor t, int dim, bool groups)
+{
+	int f = IMAGES;
+
+	while (f < GROUPS && dim_of[t][f] != dim)
+		f++;
+	if (f == GROUPS)
+		return NO_FACTOR;
+	if (!groups || f == IMAGES)
+		return (enum factor)f;
+	return dim == dim_of[t][GROUPS] ? GROUPS : NO_FACTOR;
+}
+
+/* As given, but of `to` channels where that has `from`, the least that is not
+ * cut; 0: there is no such thing. */
+static bool
+cut_at(struct shard_rule *c, int port, int dim, int64_t from, int64_t to)
+{
+	Split s = *given(c);
+
+	s.axis = s.lead = dim;
+	for (int i = 0; i < s.npart && from > 0; i++) {
+		if (s.part[i] % (from * c->ranks) != 0)
+			return false;
+		s.part[i] = s.part[i] / from * to;
+	}
+	c->at[port] = s;
+	return true;
+}
+
+/* A sum over an uneven cut takes padding along, which only adjoints are sure to
+ * have zeros in (products look for it, see rule_nn.c). */
+static bool
+can_sum(const struct shard_rule *c)
+{
+	return split_is_even(given(c), c->ranks)
+		|| c->n->phase != PH_FORWARD;
+}
+
+bool
+shard_conv(struct shard_rule *c)
+{
+	const enum tensor *t = tensors_of(c->n);
+	struct window w = window_of(c->g, c->n);
+	bool bias = c->nin > 2 && port_is(c, 2);
+	bool by_bias = c->from == 2 && c->from < c->nin;
+	enum tensor by = t[c->from < 2 ? c->from : 2];
+	enum factor f = factor_of(by, by_bias ? 1 : given(c)->axis,
+	                          groups_of(c) > 1);
+	int64_t each[3] = { 0 };        /* channels of a group */
+
+	if (f == NO_FACTOR || given(c)->lead != given(c)->axis
+	    || given(c)->shared != 1)
+		return false;
+	if (c->stated && groups_of(c) != w.group * (f == GROUPS ? c->ranks : 1))
+		return false;
+	if (f == GROUPS) {
+		each[X] = w.cin;
+		each[W] = each[Y] = w.cout;
+	}
+	for (int k = 0; k < 3; k++) {
+		int port = k < 2 ? k : port_out(c, 0), dim = dim_of[t[k]][f];
+
+		if (dim >= 0 && !cut_at(c, port, dim, each[by], each[t[k]]))
+			return false;
+	}
+	if (dim_of[t[2]][f] < 0) {
+		c->at[port_out(c, 0)].kind = SPLIT_P;
+		return !bias && can_sum(c);
+	}
+	return !bias || dim_of[t[2]][f] == 0
+		|| cut_at(c, 2, 0, each[by], each[t[2]]);
+}
+
+/* ---- images and channels, each by itself ---- */
+
+bool
+shard_planes(struct shard_rule *c)
+{
+	if (given(c)->axis > 1)
+		return false;
+	for (int p = 0; p < c->nport; p++)
+		if (port_is(c, p))
+			c->at[p] = *given(c);
+	return true;
+}
+
+/* Channels of batch normalisation, of which statistics and scales have one
+ * number each.  A channel of zeros stays one, as long as its deviation is
+ * not 0. */
+bool
+shard_batchnorm(struct shard_rule *c)
+{
+	const Split *s = given(c);
+
+	if (s->lead != s->axis
+	    || s->axis != (c->shape[c->from].rank > 1)
+	    || (!split_is_even(s, c->ranks)
+	        && !(c->n->attr.BATCHNORM.eps > 0)))
+		return false;
+	for (int p = 0; p < c->nport; p++)
+		if (port_is(c, p)) {
+			Split to = *given(c);
+
+			to.axis = to.lead = c->shape[p].rank > 1;
+			c->at[p] = to;
+		}
+	return true;
+}
+
+/* Images with their positions, or channels, each of which has its part in the
+ * positions' adjoint. */
+bool
+shard_grid_sample(struct shard_rule *c)
+{
+	int grid = 1, dgrid = port_out(c, 1);
+	bool images = given(c)->axis == 0;
+
+	if (given(c)->lead != given(c)->axis || given(c)->axis > 1
+	    || (!images && (c->from == grid || c->from == dgrid)))
+		return false;
+	for (int p = 0; p < c->nport; p++) {
+		if (!port_is(c, p) || (!images && p == grid))
+			continue;
+		if (!images && p == dgrid)
+			c->at[p].kind = SPLIT_P;
+		else
+			c->at[p] = *given(c);
+	}
+	return true;
+}
