@@ -217,6 +217,40 @@ joined(struct maker *m, ValId x)
 	return linear(m, op(m, OP_CONCAT, 2, in, &a), m->h);
 }
 
+/* Over the sequence, as one spatial dim: whole, by groups or channel by
+ * channel, behind it perhaps a norm over the batch and a pool. */
+static ValId
+convolved(struct maker *m, ValId x)
+{
+	bool back = pick(m, 2);
+	Op o = back ? OP_CONV_DX : OP_CONV;
+	Attr a = attr_default(o), t = attr_default(OP_TRANSPOSE);
+	int64_t group = (int64_t[]){ 1, m->heads, m->h }[pick(m, 3)];
+	ValId in[3];
+	int nin = 2 + pick(m, 2);
+
+	t.TRANSPOSE.perm = (IntList){ 3, { 0, 2, 1 } };
+	*attr_int_of(o, &a, "group") = group;
+	a.CONV.begin = a.CONV.end = (IntList){ 1, { 1 } };
+	in[0] = op(m, OP_TRANSPOSE, 1, &x, &t);
+	in[1] = param(m, SHAPE(m->h, m->h / group, 3));
+	in[2] = nin == 3 ? param(m, SHAPE(m->h)) : 0;
+	in[0] = op(m, o, nin, in, &a);
+	if (pick(m, 2)) {
+		in[1] = param(m, SHAPE(m->h));
+		a = attr_default(OP_BATCHNORM);
+		a.BATCHNORM.eps = 0.01;
+		in[0] = op(m, OP_BATCHNORM, 2, in, &a);
+	}
+	if (pick(m, 2)) {
+		a = attr_default(OP_MAXPOOL);
+		a.MAXPOOL.kernel = (IntList){ 1, { 3 } };
+		a.MAXPOOL.begin = a.MAXPOOL.end = (IntList){ 1, { 1 } };
+		in[0] = op(m, OP_MAXPOOL, 1, in, &a);
+	}
+	return op(m, OP_TRANSPOSE, 1, in, &t);
+}
+
 /* Something of every row, or of all, added to it again. */
 static ValId
 pooled(struct maker *m, ValId x)
@@ -274,7 +308,7 @@ embedded(struct maker *m)
 static ValId
 one_more(struct maker *m, ValId x)
 {
-	switch (pick(m, 9)) {
+	switch (pick(m, 10)) {
 	case 0: case 1:
 		return attention(m, x);
 	case 2:
@@ -289,6 +323,8 @@ one_more(struct maker *m, ValId x)
 		return pooled(m, x);
 	case 7:
 		return scaled(m, x);
+	case 8:
+		return convolved(m, x);
 	default:
 		return mixed(m, x);
 	}
