@@ -120,7 +120,6 @@ enum {
 #define F_POLES (UINT64_C(1) << 31)
 #define F_ZERO (UINT64_C(1) << 38)      /* of zeros: zeros, in the same place */
 #define F_BIAS2 (UINT64_C(1) << 39)     /* operand 2, if given, is 1-D, added */
-
 #define F_HALF (UINT64_C(1) << 40)      /* 16-bit operands, if there are any */
 #define F_HALF_0 (UINT64_C(1) << 41)    /* ... the first one; F_FULL: none */
 #define F_FULL (UINT64_C(1) << 42)

@@ -58,6 +58,7 @@ class Plan:
         path = os.path.join(args.work, "plan.json")
         argv = [args.ckc, os.path.join(args.work, model + ".onnx"),
                 "--plan-only", "--quiet", "--dtype=bf16",
+                "--master-weights=off",
                 "--device=A100-80GB", "--json", path, *flags]
         subprocess.run(argv, stdout=subprocess.DEVNULL, check=True)
         with open(path, encoding="utf-8") as f:
@@ -246,7 +247,8 @@ def document(args, models):
     out = [
         "# Activation memory and FLOPs of large GPTs", "",
         "Written by samples/paper/paper.py from the output of `ckc "
-        "--plan-only --device A100-80GB --dtype bf16`; published numbers "
+        "--plan-only --device A100-80GB --dtype bf16 --master-weights off`; published "
+        "numbers "
         "from Korthikanti et al., MLSys 2023.  `none`, `selective` and "
         "`full` are planned under the paper's assumptions: attention op by "
         "op (`--attention=unfused`), dropout masks stored "
