@@ -77,7 +77,7 @@ infer_comm(struct ports *c, const struct comm *m, Split *out)
 {
 	Split cut = { .kind = SPLIT_S };
 	Attr a = c->n->attr;
-	const int64_t *to = attr_int_of(c->n->op, &a, "to");
+	const int64_t *side = attr_int_of(c->n->op, &a, "side");
 	const int64_t *largest = attr_int_of(c->n->op, &a, "reduction");
 	const Split *x = &c->stated[0];
 
@@ -89,7 +89,7 @@ infer_comm(struct ports *c, const struct comm *m, Split *out)
 		return no(c, "the operand's state is not what it takes");
 	if (m->cut_in && !split_eq(x, &cut))
 		return no(c, "the operand is cut otherwise");
-	out[0] = (Split){ .kind = to && *to ? SPLIT_R : m->out };
+	out[0] = (Split){ .kind = side && *side ? SPLIT_R : m->out };
 	if (m->out == SPLIT_S)
 		out[0] = m->cut_in
 			? split_plain(split_after_exchange(c->n)) : cut;

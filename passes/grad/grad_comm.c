@@ -22,7 +22,7 @@ grad_all_reduce(struct grad *c)
 {
 	if (c->n.attr.ALL_REDUCE.reduction != 0)
 		return grad_refuse(c, "of a maximum over ranks");
-	c->dx[0] = c->n.attr.ALL_REDUCE.to == 0 ? c->dy[0]
+	c->dx[0] = c->n.attr.ALL_REDUCE.side == 0 ? c->dy[0]
 		: adj_op(c, OP_ALL_REDUCE, 1, c->dy, &c->n.attr);
 	return true;
 }
@@ -31,8 +31,8 @@ grad_all_reduce(struct grad *c)
 bool
 grad_all_gather(struct grad *c)
 {
-	c->dx[0] = dual(c, c->n.attr.ALL_GATHER.to ? OP_REDUCE_SCATTER
-	                                           : OP_OWN);
+	c->dx[0] = dual(c, c->n.attr.ALL_GATHER.side ? OP_REDUCE_SCATTER
+	                                             : OP_OWN);
 	return true;
 }
 

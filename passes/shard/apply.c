@@ -64,7 +64,7 @@ gather(struct apply *a, ValId v, ValId x, SplitKind to, NodeId after)
 	ValId y;
 
 	split_to_attr(&from, OP_ALL_GATHER, &attr);
-	attr.ALL_GATHER.to = to == SPLIT_R;
+	attr.ALL_GATHER.side = to == SPLIT_R;
 	y = emit(a, OP_ALL_GATHER, x, &attr, after);
 	if (!y)
 		return 0;
@@ -100,7 +100,7 @@ reduce(struct apply *a, ValId x, const Split *to, NodeId after)
 	if (to->kind == SPLIT_S)
 		split_to_attr(to, op, &attr);
 	else
-		attr.ALL_REDUCE.to = to->kind == SPLIT_R;
+		attr.ALL_REDUCE.side = to->kind == SPLIT_R;
 	y = emit(a, op, x, &attr, after);
 	a->g->val[y].split = split_plain(*to);
 	return y;

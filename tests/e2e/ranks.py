@@ -112,7 +112,7 @@ def rows(t):
     xs = g.comm("xs", (1, r, 8), row, "own", "xp", attrs)
     scale, bias, b2 = (g.whole(p, (8,)) for p in ("scale", "bias", "b2"))
     g.add(f"%n: f32[1,{r},8]{row}, _, _ = layernorm %{xs}, %{scale}, %{bias} {{axis=2}}")
-    n1 = g.comm("all", (1, 34, 8), " split r", "all_gather", "n", attrs + ", to=1")
+    n1 = g.comm("all", (1, 34, 8), " split r", "all_gather", "n", attrs + ", side=1")
     c = g.cut(2, n)
     g.add(f"%h: f32[1,34,{m}]{c} = matmul %{n1}, %w1")
     g.add(f"%a: f32[1,34,{m}]{c} = gelu %h")

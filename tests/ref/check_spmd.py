@@ -84,7 +84,7 @@ def products(t):
         %y = add %y0, %n""" + TAIL
     wrong = [("%o = all_reduce %op", "%o = copy %op"),                     # g missing
              ("replicate %n", "copy %n"),                                  # f missing: no sum in backward
-             ("all_reduce %op", "all_reduce %op {to=1}"),                  # doubled in backward
+             ("all_reduce %op", "all_reduce %op {side=1}"),                  # doubled in backward
              ("%b2: f32[6]", "%b2: f32[6] split r"),                       # a complete gradient is added up
              ("%op split p = matmul %a, %w2", "%op split p = matmul %a, %w2, %b2")]
     case(f"products-{t}", graph(plain), graph(sharded, t), wrong)
@@ -117,7 +117,7 @@ def chain(t):
         %h split 1 [8] = matmul %x, %w1
         %a split 1 [8] = tanh %h
         %op split p = matmul %a, %w2
-        %o split r = all_reduce %op {{to=1}}
+        %o split r = all_reduce %op {{side=1}}
         %i split 1 [8] = matmul %o, %w3
         %j split 1 [8] = sigmoid %i
         %kp split p = matmul %j, %w4
@@ -125,7 +125,7 @@ def chain(t):
         %b split 0 [8] = own %b4 {{axis=0, part=[8], from=1}}
         %ys split 1 [8] = add %k, %b
         %y = all_gather %ys {{axis=1, lead=1, part=[8]}}""" + TAIL
-    case(f"chain-{t}", graph(plain), graph(sharded, t), [("{to=1}", ""), (", from=1", "")])
+    case(f"chain-{t}", graph(plain), graph(sharded, t), [("{side=1}", ""), (", from=1", "")])
 
 
 # ---- sequence parallel: rows of [2,5,6] cut, with and without padding ----
@@ -160,7 +160,7 @@ def rows(t):
         %ew = add %x, %p
         %e: f32[1,{r},6] split 1 [10] from 0 = own %ew {{{cut}}}
         %n split 1 [10] from 0, %rs split 1 [10] from 0 = rmsnorm %e, %g
-        %n3 split r = all_gather %n {{{cut}, to=1}}
+        %n3 split r = all_gather %n {{{cut}, side=1}}
         %n2 split r = reshape %n3 {{shape=[10,6]}}
         %h split 1 [6] = matmul %n2, %w1
         %a split 1 [6] = silu %h
@@ -171,8 +171,8 @@ def rows(t):
         %s split 1 [10] from 0 = add %ob, %e
         %y3 = all_gather %s {{{cut}}}
         %y = reshape %y3 {{shape=[10,6]}}""" + TAIL
-    wrong = [("{axis=1, lead=0, part=[10], to=1}", "{axis=1, lead=0, part=[10]}"),         # own in backward
-             ("%y3 = all_gather %s {axis=1, lead=0, part=[10]}", "%y3 = all_gather %s {axis=1, lead=0, part=[10], to=1}"),
+    wrong = [("{axis=1, lead=0, part=[10], side=1}", "{axis=1, lead=0, part=[10]}"),         # own in backward
+             ("%y3 = all_gather %s {axis=1, lead=0, part=[10]}", "%y3 = all_gather %s {axis=1, lead=0, part=[10], side=1}"),
              ("%g: f32[6] split r", "%g: f32[6]"),                         # scale of the norm not added up
              ("%b2: f32[6] split r", "%b2: f32[6]"),
              ("%p: f32[5,6]", "%p: f32[5,6] split r"),
@@ -512,7 +512,7 @@ def check(tool, work, one):
 def uncovered():
     """Collectives, by the states that they go between, of which no case takes the gradient."""
     text = "".join(sharded for _, _, sharded, _, args, _ in CASES if args is BACKWARD)
-    found = {op + ("-r" if "to=1" in rest or "from=1" in rest else "") for op, rest in re.findall(r"= (\w+) %[^\n{]*(.*)", text)}
+    found = {op + ("-r" if "side=1" in rest or "from=1" in rest else "") for op, rest in re.findall(r"= (\w+) %[^\n{]*(.*)", text)}
     return {"all_reduce", "all_reduce-r", "all_gather", "all_gather-r", "reduce_scatter", "all_to_all", "replicate", "own",
             "own-r"} - found
 

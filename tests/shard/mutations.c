@@ -157,7 +157,7 @@ exchange(struct site *s, int variant)
 	}
 	n->op = to;
 	n->attr = a;
-	side = attr_int_of(to, &n->attr, to == OP_OWN ? "from" : "to");
+	side = attr_int_of(to, &n->attr, to == OP_OWN ? "from" : "side");
 	if (side)
 		*side = way[variant].side;
 	return true;
@@ -167,7 +167,7 @@ static bool
 flip_side(struct site *s, int variant)
 {
 	Node *n = node_of(s);
-	int64_t *side = attr_int_of(n->op, &n->attr, "to");
+	int64_t *side = attr_int_of(n->op, &n->attr, "side");
 
 	if (!is_between(n))
 		return false;
@@ -234,8 +234,8 @@ change_cut(struct site *s, int variant)
 	}
 	a = n->attr;
 	split_to_attr(&cut, n->op, &a);
-	if (attr_int_of(n->op, &a, "to"))
-		a.ALL_GATHER.to = n->attr.ALL_GATHER.to;
+	if (attr_int_of(n->op, &a, "side"))
+		a.ALL_GATHER.side = n->attr.ALL_GATHER.side;
 	if (n->op == OP_OWN)
 		a.OWN.from = n->attr.OWN.from;
 	n->attr = a;

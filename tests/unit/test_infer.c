@@ -408,7 +408,7 @@ static const struct infer_case cases[] = {
 	  "f32[5,2,4] f32[2,4] f32[2,4]" },
 	{ OP_RNN, "f32[5,2,3] f32[12,3] f32[16,4]", "{kind=1}", "!weights" },
 
-	{ OP_ALL_REDUCE, "bf16[2,3]", "{to=1}", "bf16[2,3]" },
+	{ OP_ALL_REDUCE, "bf16[2,3]", "{side=1}", "bf16[2,3]" },
 	{ OP_REPLICATE, "f32[2,3]", "", "f32[2,3]" },
 	{ OP_ALL_GATHER, "f32[2,3]", "{axis=1, lead=1, part=[11]}",
 	  "f32[2,11]" },
