@@ -208,8 +208,7 @@ check_states(Pass *p, Graph *g)
 {
 	if (!g->ranks)
 		return true;
-	shard_label(g);
-	return shard_verify(g, p->diag);
+	return shard_settle(g, p->diag);
 }
 
 /* Large graphs are checked where their meaning is settled and at the end, and

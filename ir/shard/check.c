@@ -87,34 +87,24 @@ whole_kind(const Graph *g, const Node *n, const bool *grad)
 	return SPLIT_I;
 }
 
-void
-shard_label(Graph *g)
+/* Results that have no state yet get the inferred one. */
+static void
+label(Graph *g, const Node *n, const Split *out, const bool *grad)
 {
-	Arena *tmp = arena_new();
-	bool *grad = shard_grad(g, tmp);
-	char why[SHARD_WHY];
+	SplitKind whole = whole_kind(g, n, grad);
 
-	FOR_NODES (n, g) {
-		Split *out = arena_array(tmp, (size_t)n->nout + 1, sizeof *out);
-		SplitKind whole = whole_kind(g, n, grad);
+	for (int k = 0; k < n->nout; k++) {
+		Val *v = &g->val[n->out[k]];
 
-		if (!shard_infer(g, n, out, why))
-			continue;       /* the verifier will say so */
-		for (int k = 0; k < n->nout; k++) {
-			Val *v = &g->val[n->out[k]];
-
-			if (!n->out[k] || v->split.kind != SPLIT_I)
-				continue;
-			if (!split_is_whole(&out[k]))
-				v->split = out[k];
-			else if (shard_is_comm(n->op))
-				v->split.kind = is_forward(n) ? out[k].kind
-					: SPLIT_I;
-			else if (out[k].kind == SPLIT_R)
-				v->split.kind = whole;
-		}
+		if (!n->out[k] || v->split.kind != SPLIT_I)
+			continue;
+		if (!split_is_whole(&out[k]))
+			v->split = out[k];
+		else if (shard_is_comm(n->op))
+			v->split.kind = is_forward(n) ? out[k].kind : SPLIT_I;
+		else if (out[k].kind == SPLIT_R)
+			v->split.kind = whole;
 	}
-	arena_free(tmp);
 }
 
 /* ---- faults ---- */
@@ -224,8 +214,9 @@ check_sides(struct check *c, const Node *n)
 		           "is not its operands'");
 }
 
+/* `unlabelled`: the graph, if its values are to get states on the way. */
 static void
-check_node(struct check *c, const Node *n)
+check_node(struct check *c, const Node *n, Graph *unlabelled)
 {
 	Split *out = arena_array(c->tmp, (size_t)n->nout + 1, sizeof *out);
 	char why[SHARD_WHY];
@@ -237,6 +228,8 @@ check_node(struct check *c, const Node *n)
 		           why);
 		return;
 	}
+	if (unlabelled)
+		label(unlabelled, n, out, c->grad);
 	for (int k = 0; k < n->nout; k++) {
 		const Val *v = &c->g->val[n->out[k]];
 
@@ -306,20 +299,32 @@ check_val(struct check *c, const Val *v)
 	}
 }
 
-bool
-shard_verify(const Graph *g, Diag *d)
+static bool
+check_graph(const Graph *g, Graph *unlabelled, Diag *d)
 {
 	struct check c = { .g = g, .d = d, .tmp = arena_new() };
 
 	c.grad = shard_grad(g, c.tmp);
+	FOR_NODES (n, g)
+		check_node(&c, n, unlabelled);
 	FOR_VALS (v, g)
 		check_val(&c, v);
-	FOR_NODES (n, g)
-		check_node(&c, n);
 	if (g->loss && g->val[g->loss].split.kind != SPLIT_I)
 		fault(&c, NULL, &g->val[g->loss], "the loss is complete on "
 		      "every rank", &(Split){ .kind = SPLIT_I });
 	c.faults += shard_check_norm(g, d, c.tmp);
 	arena_free(c.tmp);
 	return !c.faults;
+}
+
+bool
+shard_verify(const Graph *g, Diag *d)
+{
+	return check_graph(g, NULL, d);
+}
+
+bool
+shard_settle(Graph *g, Diag *d)
+{
+	return check_graph(g, g, d);
 }

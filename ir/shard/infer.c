@@ -23,7 +23,7 @@ struct ports {
 	Arena *arena;
 };
 
-static ShardRule *const rule[OP_COUNT] = {
+ShardRule *const shard_rule_of[OP_COUNT] = {
 	[OP_NONE] = shard_none,
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
 #define RULES(shape, eval, lanes, cost, grad, shard) shard_##shard
@@ -239,7 +239,7 @@ cut_passes(struct ports *c, int from, Split *out)
 	for (int p = 0; p < c->nport; p++)
 		c->at[p] = (Split){ .kind = SPLIT_R };
 	c->at[from] = c->stated[from];
-	if (!rule[c->n->op](&r))
+	if (!shard_rule_of[c->n->op](&r))
 		return no(c, "operand %d is cut as the op cannot be", from);
 	for (int k = 0; k < c->nin; k++) {
 		const Split *s = &c->stated[k];

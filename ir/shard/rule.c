@@ -1,13 +1,6 @@
 /* Following a cut through a node: the way in, element-wise ops, reductions. */
 #include "ir/shard/shard.h"
 
-static ShardRule *const rule[OP_COUNT] = {
-	[OP_NONE] = shard_none,
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) shard_##shard
-#include "ir/ops.h"
-};
-
 bool
 split_shift(const Split *s, int by, int rank, Split *to)
 {
@@ -262,7 +255,7 @@ shard_follow(const Graph *g, const Node *n, int64_t ranks, int port,
 	}
 	c.shape = shape;
 	at[port] = *s;
-	if (!port_is(&c, port) || !rule[n->op](&c))
+	if (!port_is(&c, port) || !shard_rule_of[n->op](&c))
 		return false;
 	for (int p = 0; p < c.nport; p++) {
 		Shape local;

@@ -27,6 +27,7 @@ struct shard_rule {
 };
 
 typedef bool ShardRule(struct shard_rule *);
+extern ShardRule *const shard_rule_of[];        /* by op */
 
 #define RULES(shape, eval, lanes, cost, grad, shard) ShardRule shard_##shard;
 #define OP(id, text, sig, attr, rules, emit) rules
@@ -51,11 +52,12 @@ bool shard_infer(const Graph *, const Node *, Split *out,
 bool shard_is_comm(Op);
 /* By value: a float that depends differentiably on a trained parameter. */
 bool *shard_grad(const Graph *, Arena *);
-/* Give backward values that have no state yet the inferred one. */
-void shard_label(Graph *);
 /* Whether the states of a rank's graph follow from each other; all faults are
  * reported. */
 bool shard_verify(const Graph *, Diag *);
+/* The same of a graph in which values that a pass has made have no state yet:
+ * they get the one that follows. */
+bool shard_settle(Graph *, Diag *);
 /* Of the clipping norm alone; how many faults. */
 int shard_check_norm(const Graph *, Diag *, Arena *tmp);
 

@@ -51,14 +51,14 @@ is_said(const Graph *g, const Val *v)
 }
 
 /* As if the mutated graph had been made so: what nodes write gets the state
- * that follows. */
-static void
-label_again(Graph *g)
+ * that follows.  Whether the graph is right then. */
+static bool
+settle_again(Graph *g, Diag *d)
 {
 	FOR_VALS (v, g)
 		if (v->kind == V_TEMP && v->def && !is_said(g, v))
 			v->split = (Split){ .kind = SPLIT_I };
-	shard_label(g);
+	return shard_settle(g, d);
 }
 
 static bool
@@ -106,9 +106,8 @@ judge(struct bench *b, const struct mutation_kind *k, const struct site *s,
 	bool found, forward = then != NULL;
 
 	b->all.made++;
-	if (!k->stated)
-		label_again(g);
-	found = !graph_verify(g, b->quiet) || !shard_verify(g, b->quiet)
+	found = !(k->stated ? shard_verify(g, b->quiet)
+	          : settle_again(g, b->quiet)) || !graph_verify(g, b->quiet)
 		|| (forward && !run_passes(b, g, then));
 	if (found)
 		b->all.rejected++;
@@ -235,8 +234,7 @@ is_right(struct bench *b, const Graph *g)
 	Graph *again = graph_clone(g);
 	bool ok = shard_verify(again, b->one.diag);
 
-	label_again(again);
-	ok &= shard_verify(again, b->one.diag);
+	ok &= settle_again(again, b->one.diag);
 	graph_free(again);
 	return ok;
 }

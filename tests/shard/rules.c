@@ -286,8 +286,7 @@ apply(struct bench *b, Graph *g, int64_t ranks, const Split *way, int form,
 		return false;
 	graph_dce(g);
 	g->props |= P_SHARD;
-	shard_label(g);
-	return graph_verify(g, b->diag) && shard_verify(g, b->diag);
+	return shard_settle(g, b->diag) && graph_verify(g, b->diag);
 }
 
 static void
