@@ -68,7 +68,7 @@ import_options(struct driver *d)
 		.nconst = c->nconst,
 		.constant = c->constant, .untie = c->opt.untie,
 		.batchnorm = c->batchnorm, .no_dropout = !c->opt.dropout,
-		.quiet = c->quiet,
+		.quiet = c->opt.quiet,
 		.shapes_do = c->plan_only, .loss = c->opt.loss,
 		.all_outputs = c->opt.forward_only,
 		.fold = fold_part, .fold_of = d,
@@ -181,7 +181,7 @@ summary(const struct driver *d, const char *out)
 {
 	const struct plan_summary *s = &d->pass.plan->sum;
 
-	if (d->cli.quiet)
+	if (d->cli.opt.quiet)
 		return;
 	fflush(stdout);                 /* reports come first */
 	if (d->pass.added)
@@ -303,7 +303,7 @@ main(int argc, char **argv)
 		.diag = d.diag, .opt = &d.cli.opt, .target = &target_cpu,
 		.keep = d.arena, .baseline_peak = -1, .minimum_peak = -1,
 		.debug = d.cli.debug, .watch = &d.watch,
-		.progress = !d.cli.quiet && isatty(2) ? stderr : NULL,
+		.progress = !d.cli.opt.quiet && isatty(2) ? stderr : NULL,
 	};
 	switch (d.cli.verb) {
 	case VERB_COMPILE:

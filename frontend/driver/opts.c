@@ -153,8 +153,9 @@ static const struct option_row table[] = {
 	  "largest constant that folding may make (256MiB)" },
 	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,
 	  "check the graph after every pass" },
-	{ "quiet", NULL, G_LOOK, set_true, FIELD(quiet), C | P | K,
-	  "no progress, no summary, no warnings of what the export damaged" },
+	{ "quiet", NULL, G_LOOK, set_true, FIELD(opt.quiet), C | P | K,
+	  "no progress, no summary, no notes on a layout, no warnings of what "
+	  "the export damaged" },
 
 	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
 	  "no code: plan and report; external data may be absent" },

@@ -20,7 +20,7 @@ struct cli {
 	const char *emit_dir, *cc, *march;
 	const char *dump, *dump_dir, *json, *explain, *passes, *stop_after;
 	const char *curve_svg;
-	bool plan_only, quiet, debug;
+	bool plan_only, debug;
 	/* ckc plan: a fraction up to 1, else bytes; pack: -1 if not given */
 	double budget;
 	int64_t budget_bytes, capacity;

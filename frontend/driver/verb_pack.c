@@ -171,7 +171,7 @@ verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 			c->capacity, got.bound, got.height);
 	if (!write_rows(c->out, &r, diag))
 		return false;
-	if (!c->quiet)
+	if (!c->opt.quiet)
 		fprintf(outfile_is_stdout(c->out) ? stderr : stdout,
 		        "%zu buffers, height %" PRId64 ", live bound %" PRId64
 		       "%s\n", r.n, got.height, got.bound,

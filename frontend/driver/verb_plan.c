@@ -121,7 +121,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		return false;
 	if (c->budget >= 0)
 		o.budget = (int64_t)ceil(c->budget * (double)g.peak);
-	o.progress = !c->quiet && isatty(2) ? stderr : NULL;
+	o.progress = !c->opt.quiet && isatty(2) ? stderr : NULL;
 	r = dag_plan(&g, &o, arena);
 	ok = dag_account(&g, &r, &o, c->place, &p, diag, arena);
 	if (watch_off(&watch))
@@ -134,7 +134,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		p.sum.solver_sec = now_sec() - began;
 	if (!write_plan(c, &p, diag))
 		return false;
-	if (!c->quiet)
+	if (!c->opt.quiet)
 		print_summary(&p.sum, p.nstep, g.n, to_stdout(c) ? stderr
 		              : stdout);
 	return true;

@@ -123,7 +123,8 @@ pass_shard(Pass *p, Graph *g)
 	p->changed = true;
 	if (!shard_check_share(&s) || !shard_choose(&s))
 		return false;
-	shard_note(&s);
+	if (!p->opt->quiet)
+		shard_note(&s);
 	if (!shard_apply(&s))
 		return false;
 	graph_dce(g);

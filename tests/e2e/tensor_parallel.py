@@ -98,6 +98,10 @@ class Parallel(ck.Bench):
         self.check(refused.returncode == 1 and "of the bytes in matrices can be cut" in refused.stderr, f"resnet: {refused.stderr}")
         eight = self.ckc(gpt, *plain, "--tp", 8)
         self.check("attention of 4 heads runs whole on each of 8 ranks: --tp 2 or 4" in eight.stderr, f"8 ranks: {eight.stderr}")
+        eight = self.ckc(gpt, *plain, "--tp", 8, "--quiet")
+        self.check(eight.returncode == 0 and not eight.stderr, f"8 ranks, --quiet: {eight.stderr}")
+        many = self.ckc(gpt, *plain, "--tp", 1000, "--quiet")
+        self.check(many.returncode == 1 and "matrices can be cut" in many.stderr, f"1000 ranks, --quiet: {many.stderr}")
         done = self.ckc(gpt, *plain, "--tp", 2, "--sp", "--dump=shard", "--json", self.path("plan.json"))
         self.check("reduce_scatter" in done.stdout and "one of 2 ranks" in done.stdout, f"--dump=shard: {done.stdout[:300]}")
         with open(self.path("plan.json"), encoding="utf-8") as f:

@@ -10,7 +10,7 @@ const bool fuzz_protobuf = false;
 void
 fuzz_try(const uint8_t *data, size_t n, unsigned variant)
 {
-	struct cli c = { .model = fuzz_file(data, n), .quiet = true,
+	struct cli c = { .model = fuzz_file(data, n), .opt.quiet = true,
 	                 .budget = budgets[variant], .place = variant % 2 };
 
 	c.opt.plan_sec = 0.05;

@@ -11,7 +11,7 @@ enum { ROWS_EXACT = 8 };
 void
 fuzz_try(const uint8_t *data, size_t n, unsigned variant)
 {
-	struct cli c = { .model = fuzz_file(data, n), .quiet = true,
+	struct cli c = { .model = fuzz_file(data, n), .opt.quiet = true,
 	                 .capacity = -1 };
 	int rows = 0;
 
