@@ -4,16 +4,8 @@
 #include "passes/shard/shard.h"
 
 #include <stdio.h>
-#include <string.h>
 
-enum { RANKS_MAX = 16, SHOWN = 5 };
-
-static const char *const rule_of[OP_COUNT] = {
-	[OP_NONE] = "none",
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) #shard
-#include "ir/ops.h"
-};
+enum { RANKS_MAX = 16, SHOWN = 8 };
 
 /* ---- matrices ---- */
 
@@ -42,54 +34,121 @@ cut_share(const struct shard *s)
 	return all > 0 ? cut / all : 0;
 }
 
-static void
-list_whole(const struct shard *s)
+/* Numbers of ranks, given as bits, in words: "2, 4 to 8"; NULL: none. */
+static const char *
+ranks_text(Arena *arena, uint32_t works, const char *between)
 {
-	int shown = 0, more = 0;
+	const char *text = NULL, *sep = "";
 
+	for (int t = 2, end; t <= RANKS_MAX; t = end + 1) {
+		for (end = t; works >> end & 1; end++)
+			;
+		if (end == t)
+			continue;
+		text = end - t < 3
+			? arena_printf(arena, "%s%s%d", text ? text : "", sep,
+			               t)
+			: arena_printf(arena, "%s%s%d to %d", text ? text : "",
+			               sep, t, end - 1);
+		if (end - t < 3)
+			end = t;
+		sep = between;
+	}
+	return text;
+}
+
+/* A matrix that cannot be cut as asked for. */
+struct uncut {
+	ValId v;
+	uint32_t works[MAX_RANK];       /* by axis: numbers of ranks */
+};
+
+/* The first ones; how many there are in all in *n. */
+static struct uncut *
+find_uncut(const struct shard *s, int *n)
+{
+	struct uncut *list = arena_array(s->tmp, SHOWN, sizeof *list);
+
+	*n = 0;
 	FOR_VALS (v, s->g) {
-		char text[160];
-
 		if (!shard_is_matrix(v) || can_cut(s, val_id(s->g, v)))
 			continue;
-		if (shown++ >= SHOWN) {
-			more++;
-			continue;
-		}
-		shape_text(text, sizeof text, v->dt, &v->shape);
-		diag_more(s->pass->diag, "  %s %s: none of its axes, as it is "
-		          "read, is cut into %lld", v->name, text,
-		          (long long)s->ranks);
+		if (*n < SHOWN)
+			list[*n].v = val_id(s->g, v);
+		++*n;
 	}
-	if (more)
-		diag_more(s->pass->diag, "  and %d more", more);
+	return list;
+}
+
+/* Ways over `ranks` ranks are found in s. */
+static void
+try_axes(const struct shard *s, struct uncut *list, int n)
+{
+	for (int i = 0; i < n; i++) {
+		const struct choice *c = &s->source[list[i].v];
+
+		for (int k = 0; k < c->n; k++)
+			if (c->way[k].at[0].kind == SPLIT_S)
+				list[i].works[c->way[k].at[0].axis]
+					|= 1u << s->ranks;
+	}
+}
+
+static void
+list_uncut(const struct shard *s, const struct uncut *list, int n)
+{
+	for (int i = 0; i < n; i++) {
+		const Val *v = &s->g->val[list[i].v];
+		const char *axes = NULL;
+		char text[160];
+
+		for (int k = 0; k < v->shape.rank; k++) {
+			const char *by = ranks_text(s->tmp, list[i].works[k],
+			                            ", ");
+
+			if (by)
+				axes = arena_printf(s->tmp, "%s%s axis %d by "
+					"%s", axes ? axes : "", axes ? ";" : "",
+					k, by);
+		}
+		diag_more(s->pass->diag, "  %s %s:%s", v->name, shape_text(text,
+		          sizeof text, v->dt, &v->shape),
+		          axes ? axes : " no axis by any");
+	}
 }
 
 bool
 shard_check_share(struct shard *s)
 {
 	double share = cut_share(s);
-	char works[128] = "";
-	size_t at = 0;
+	struct uncut *list;
+	uint32_t works = 0;
+	int n, shown;
 
 	if (share >= 0.5)
 		return true;
-	diag_error(s->pass->diag, "--tp %lld: only %.0f %% of the bytes in "
-	           "matrices can be cut over so many ranks, expected half or "
-	           "more", (long long)s->ranks, 100 * share);
-	list_whole(s);
-	for (int64_t t = 2; t <= RANKS_MAX; t++) {
+	list = find_uncut(s, &n);
+	shown = n < SHOWN ? n : SHOWN;
+	for (int t = 2; t <= RANKS_MAX; t++) {
 		struct shard other = *s;
 
 		other.ranks = t;
 		shard_find_ways(&other);
-		if (cut_share(&other) >= 0.5 && at < sizeof works - 16)
-			at += (size_t)snprintf(works + at, sizeof works - at,
-			                       "%s%lld", at ? ", " : "",
-			                       (long long)t);
+		try_axes(&other, list, shown);
+		works |= (uint32_t)(cut_share(&other) >= 0.5) << t;
 	}
-	return diag_more(s->pass->diag, at ? "--tp that works: %s"
-	                 : "no --tp up to 16 works%s", works);
+	diag_error(s->pass->diag, "--tp %lld: only %.0f %% of the bytes in "
+	           "matrices can be cut over so many ranks, expected half or "
+	           "more; by which numbers up to %d the others can be cut:",
+	           (long long)s->ranks, 100 * share, RANKS_MAX);
+	list_uncut(s, list, shown);
+	if (n > shown)
+		diag_more(s->pass->diag, "  and %d more", n - shown);
+	if (!works)
+		return diag_more(s->pass->diag, "no --tp up to %d works",
+		                 RANKS_MAX);
+	return diag_more(s->pass->diag, "--tp that works: %s",
+	                 ranks_text(s->tmp, works, ", "));
 }
 
 /* ---- what runs whole ---- */
@@ -110,22 +169,22 @@ static void
 note_heads(const struct shard *s)
 {
 	int64_t heads = 0;
-	char works[64] = "";
-	size_t at = 0;
+	uint32_t works = 0;
+	const char *text;
 
 	FOR_NODES (n, s->g)
-		if (strcmp(rule_of[n->op], "heads") == 0
+		if (shard_rule_of[n->op] == shard_heads
 		    && !is_cut(s, node_id(s->g, n)))
 			heads = s->g->val[n->in[0]].shape.dim[1];
-	for (int64_t t = 2; t <= heads && t <= RANKS_MAX; t++)
-		if (heads % t == 0)
-			at += (size_t)snprintf(works + at, sizeof works - at,
-			                       "%s%lld", at ? " or " : "",
-			                       (long long)t);
-	if (heads && heads % s->ranks)
-		diag_note(s->pass->diag, "attention of %lld heads runs whole "
-		          "on each of %lld ranks: --tp %s divides them",
-		          (long long)heads, (long long)s->ranks, works);
+	if (heads % s->ranks == 0)
+		return;
+	for (int t = 2; t <= heads && t <= RANKS_MAX; t++)
+		works |= (uint32_t)(heads % t == 0) << t;
+	text = ranks_text(s->tmp, works, " or ");
+	diag_note(s->pass->diag, "attention of %lld heads runs whole on each "
+	          "of %lld ranks%s%s%s", (long long)heads,
+	          (long long)s->ranks, text ? ": --tp " : "",
+	          text ? text : "", text ? " divides them" : "");
 }
 
 /* Ops without a rule, through which a gradient passes. */
@@ -137,7 +196,7 @@ note_unknown(const struct shard *s)
 	size_t at = 0;
 
 	FOR_NODES (n, s->g)
-		if (strcmp(rule_of[n->op], "none") == 0 && n->nout
+		if (shard_rule_of[n->op] == shard_none && n->nout
 		    && s->grad[n->out[0]])
 			count[n->op]++;
 	for (int op = 0; op < OP_COUNT && at < sizeof text - 40; op++)

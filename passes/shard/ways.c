@@ -268,6 +268,22 @@ add_whole(struct shard *s, NodeId id, SplitKind kind)
 	add_way(s, &s->node[id], at, nport, shard_node_price(s, n, false));
 }
 
+/* Some reader of v can take it cut so. */
+static bool
+is_read(const struct shard *s, ValId v, const Split *cut)
+{
+	FOR_USES (i, &s->uses, v) {
+		const Node *n = &s->g->node[s->uses.node[i]];
+		const struct choice *c = &s->node[s->uses.node[i]];
+
+		for (int k = 0; k < n->nin; k++)
+			for (int w = 0; n->in[k] == v && w < c->n; w++)
+				if (split_eq(&c->way[w].at[k], cut))
+					return true;
+	}
+	return false;
+}
+
 /* A parameter or a running statistic lies as somebody can read it; nothing else
  * is given cut. */
 static void
@@ -291,7 +307,8 @@ find_sources(struct shard *s)
 		}
 		for (int i = 0; i < s->cut[v].n; i++)
 			if (s->cut[v].cut[i].shared == 1
-			    && s->cut[v].cut[i].lead == s->cut[v].cut[i].axis)
+			    && s->cut[v].cut[i].lead == s->cut[v].cut[i].axis
+			    && is_read(s, v, &s->cut[v].cut[i]))
 				add_way(s, c, &s->cut[v].cut[i], 1, 0);
 	}
 }
