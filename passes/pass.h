@@ -69,6 +69,9 @@ struct options {
 	struct shard_wish *shard;
 	uint32_t layout_seed;           /* not 0: prices of layouts are drawn by
 	                                 * chance, for tests */
+	bool layout_whole;              /* equal layers are not counted once,
+	                                 * for tests */
+	const char *explain;            /* a value; NULL: none */
 	double step_time;               /* measured seconds; 0: none */
 	enum tri update_in_backward;
 	bool forward_only;
@@ -128,6 +131,9 @@ typedef struct Pass {
 	bool lenient;                   /* too small a budget is no error yet */
 	bool refused;                   /* but was found */
 	Arena *retired;                 /* outlives the graph; NULL: none */
+	double layout_sec;              /* price of the layout over ranks */
+	int nsecond;                    /* values that --explain names */
+	struct second *second;
 	const int32_t *layer;           /* by value of the reference: number of
 	                                 * its layer from 0; -1: none */
 	FILE *progress;                 /* NULL: silent */
@@ -140,6 +146,14 @@ struct alternative {
 	const char *name;
 	int64_t peak;                   /* -1: not feasible */
 	double step_sec, recompute_sec;
+};
+
+/* What a value in another state over ranks would cost. */
+struct second {
+	const char *value;
+	double sec;                     /* of the best layout then; -1: there
+	                                 * is none */
+	Split state;                    /* that it has there */
 };
 
 typedef bool PassFn(Pass *, Graph *);

@@ -156,7 +156,7 @@ report(struct driver *d)
 	const char *wish = cli_dumps(c, "plan") ? "dump=plan"
 		: cli_dumps(c, "shard") && !c->stop_after ? "dump=shard"
 		: cli_dumps(c, "memory") ? "dump=memory"
-		: c->opt.curve ? "curve" : c->explain ? "explain"
+		: c->opt.curve ? "curve" : c->opt.explain ? "explain"
 		: c->json ? "json" : NULL;
 
 	if (wish && !p->plan)
@@ -165,14 +165,15 @@ report(struct driver *d)
 	if (cli_dumps(c, "plan"))
 		plan_print_table(p, p->plan, stdout);
 	if (cli_dumps(c, "shard"))
-		plan_print_shard(p->plan, stdout);
+		plan_print_shard(p, p->plan, stdout);
 	if (cli_dumps(c, "memory"))
 		plan_print_memory(p, p->plan, stdout);
 	if (p->frontier)
 		frontier_print(p, stdout);
-	if (c->explain && !plan_explain(p, p->plan, c->explain, stdout))
+	if (c->opt.explain
+	    && !plan_explain(p, p->plan, c->opt.explain, stdout))
 		return diag_error(d->diag, "--explain: no value of this plan "
-		                  "is named '%s'", c->explain);
+		                  "is named '%s'", c->opt.explain);
 	return true;
 }
 

@@ -127,8 +127,9 @@ static const struct option_row table[] = {
 	{ "json", "FILE", G_LOOK, set_once, FIELD(json), CI | P,
 	  "write the plan (inspect: the findings) as JSON; -: to standard "
 	  "output" },
-	{ "explain", "VALUE", G_LOOK, set_once, FIELD(explain), C,
-	  "why this value is kept, recomputed or free" },
+	{ "explain", "VALUE", G_LOOK, set_once, FIELD(opt.explain), C,
+	  "why this value is kept, recomputed or free; with --tp what another "
+	  "state of it would cost" },
 	{ "pp", "P", G_LOOK, set_positive, FIELD(opt.pp), C,
 	  "--dump=memory: account for a pipeline of P stages" },
 	{ "interleave", "M", G_LOOK, set_positive, FIELD(opt.interleave), C,

@@ -18,7 +18,7 @@ struct cli {
 	enum batchnorm batchnorm;
 	const char *out;                /* -o; NULL: after the model */
 	const char *emit_dir, *cc, *march;
-	const char *dump, *dump_dir, *json, *explain, *passes, *stop_after;
+	const char *dump, *dump_dir, *json, *passes, *stop_after;
 	const char *curve_svg;
 	bool plan_only, debug;
 	/* ckc plan: a fraction up to 1, else bytes; pack: -1 if not given */

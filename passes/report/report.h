@@ -15,9 +15,9 @@ bool plan_write_json(const Plan *, FILE *);
 const char *report_bytes(char buf[24], double);
 void plan_print_table(const Pass *, const Plan *, FILE *);   /* --dump=plan */
 void plan_print_memory(const Pass *, const Plan *, FILE *);  /* --dump=memory */
-void plan_print_shard(const Plan *, FILE *);     /* --dump=shard */
+void plan_print_shard(const Pass *, const Plan *, FILE *);   /* --dump=shard */
 /* A line or more about one tensor; nothing if there are no ranks. */
-void plan_explain_split(const Plan *, int64_t id, FILE *);
+void plan_explain_split(const Pass *, const Plan *, int64_t id, FILE *);
 bool plan_explain(const Pass *, const Plan *, const char *value, FILE *);
 
 #endif

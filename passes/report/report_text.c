@@ -284,7 +284,6 @@ plan_explain(const Pass *p, const Plan *plan, const char *value, FILE *out)
 {
 	bool found = false;
 
-	(void)p;
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 
@@ -294,7 +293,7 @@ plan_explain(const Pass *p, const Plan *plan, const char *value, FILE *out)
 		if (t->kind == K_WORKSPACE)
 			continue;
 		explain_tensor(plan, i, out);
-		plan_explain_split(plan, i, out);
+		plan_explain_split(p, plan, i, out);
 		found = true;
 	}
 	return found;

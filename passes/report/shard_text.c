@@ -3,29 +3,34 @@
 #include "ir/split.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+enum { STATE = 200 };                   /* bytes of a state in words */
 
 static const char *const phase_name[PH_COUNT] = {
 	"forward", "recompute", "backward", "update"
 };
 
-static void
-put_state(const struct plan_tensor *t, FILE *out)
+/* "S1 [64,64]" */
+static const char *
+state_text(char *buf, size_t size, const Split *s)
 {
-	const Split *s = &t->split;
-	int n = 1;
+	size_t n;
 
 	if (s->kind != SPLIT_S) {
-		fprintf(out, "%-18s", s->kind == SPLIT_R ? "R" : s->kind
-		        == SPLIT_P ? "P" : "I");
-		return;
+		snprintf(buf, size, "%s", s->kind == SPLIT_R ? "R" : s->kind
+		         == SPLIT_P ? "P" : "I");
+		return buf;
 	}
-	n = fprintf(out, "S%d [", s->axis);
-	for (int i = 0; i < s->npart; i++)
-		n += fprintf(out, "%s%" PRId64, i ? "," : "", s->part[i]);
-	n += fprintf(out, "]");
-	if (s->shared > 1)
-		n += fprintf(out, " x%" PRId64, s->shared);
-	fprintf(out, "%*s", n < 18 ? 18 - n : 1, "");
+	n = (size_t)snprintf(buf, size, "S%d [", s->axis);
+	for (int i = 0; i < s->npart && n < size; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%" PRId64,
+		                      i ? "," : "", s->part[i]);
+	if (n < size)
+		n += (size_t)snprintf(buf + n, size - n, "]");
+	if (s->shared > 1 && n < size)
+		snprintf(buf + n, size - n, " x%" PRId64, s->shared);
+	return buf;
 }
 
 /* What has a name of its own: parameters and forward's activations. */
@@ -47,12 +52,12 @@ put_values(const Plan *plan, FILE *out)
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 		Shape whole = split_whole(&t->split, &t->shape);
-		char text[160];
+		char text[160], state[STATE];
 
 		if (!is_shown(plan, i))
 			continue;
-		put_state(t, out);
-		fprintf(out, " %12" PRId64 "  %-20s %s\n", t->bytes,
+		fprintf(out, "%-18s %12" PRId64 "  %-20s %s\n",
+		        state_text(state, sizeof state, &t->split), t->bytes,
 		        shape_text(text, sizeof text, t->dt, &whole),
 		        t->name);
 	}
@@ -87,25 +92,49 @@ put_collectives(const Plan *plan, FILE *out)
 }
 
 void
-plan_print_shard(const Plan *plan, FILE *out)
+plan_print_shard(const Pass *p, const Plan *plan, FILE *out)
 {
 	if (!plan->ranks) {
 		fputs("not sharded: --tp T cuts it over T ranks\n", out);
 		return;
 	}
-	fprintf(out, "one of %" PRId64 " ranks\n\n", plan->ranks);
+	fprintf(out, "one of %" PRId64 " ranks\n", plan->ranks);
+	if (p->layout_sec > 0)
+		fprintf(out, "layout priced at %.6g s a step\n",
+		        p->layout_sec);
+	putc('\n', out);
 	put_values(plan, out);
 	put_collectives(plan, out);
 }
 
-void
-plan_explain_split(const Plan *plan, int64_t id, FILE *out)
+static void
+put_second(const Pass *p, const struct second *x, FILE *out)
 {
+	char state[STATE];
+
+	fprintf(out, "  layout       priced at %.6g s a step; ",
+	        p->layout_sec);
+	if (x->sec < 0) {
+		fputs("no other state of this value is possible\n", out);
+		return;
+	}
+	fprintf(out, "with %s here %.6g s at best, %.3g %% more\n",
+	        state_text(state, sizeof state, &x->state), x->sec,
+	        100 * (x->sec - p->layout_sec) / p->layout_sec);
+}
+
+void
+plan_explain_split(const Pass *p, const Plan *plan, int64_t id, FILE *out)
+{
+	char state[STATE];
+
 	if (!plan->ranks)
 		return;
-	fputs("  on ranks: ", out);
-	put_state(&plan->tensor[id], out);
-	putc('\n', out);
+	fprintf(out, "  on ranks     %s\n", state_text(state, sizeof state,
+	        &plan->tensor[id].split));
+	for (int i = 0; i < p->nsecond; i++)
+		if (!strcmp(p->second[i].value, plan->tensor[id].name))
+			put_second(p, &p->second[i], out);
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		const struct plan_step *s = &plan->step[i];
 		bool reads = s->nread > 0 && s->read[0] == id;

@@ -47,7 +47,7 @@ hash_choice(const struct choice *c, int nport)
 
 /* What an entity is by itself. */
 static uint64_t
-own_colour(const struct layout *l, uint32_t e)
+looks(const struct layout *l, uint32_t e)
 {
 	const struct shard *s = l->s;
 	const Graph *g = s->g;
@@ -70,6 +70,14 @@ own_colour(const struct layout *l, uint32_t e)
 		                   &g->val[n->out[k]].shape),
 		        g->val[n->out[k]].output | 2 * (n->out[k] == g->loss));
 	return h;
+}
+
+static uint64_t
+own_colour(const struct layout *l, uint32_t e)
+{
+	bool alone = e == l->alone || l->s->pass->opt->layout_whole;
+
+	return alone ? mix(looks(l, e), e) : looks(l, e);
 }
 
 /* One round: an entity's colour, its givers' by port and its readers'. */

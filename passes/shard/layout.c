@@ -67,6 +67,14 @@ priced(struct layout *l, double sec)
 	return 1e-6 * (double)(*seed >> 16 & 1023);
 }
 
+/* It has the state that is not wanted. */
+static bool
+is_out(const struct layout *l, uint32_t class, const struct way *w)
+{
+	return l->not && class == l->c.of[l->alone]
+		&& split_eq(&w->at[l->port], l->not);
+}
+
 static void
 add_ways(struct layout *l)
 {
@@ -80,7 +88,8 @@ add_ways(struct layout *l)
 
 		for (int i = 0; i < c->n; i++) {
 			bool out = layout_forbids(l, k, &c->way[i])
-				|| (cut && !has_cut(&c->way[i], 0));
+				|| (cut && !has_cut(&c->way[i], 0))
+				|| is_out(l, k, &c->way[i]);
 
 			col[i] = ilp_col(l->ilp, 0, out ? 0 : 1,
 			                 l->c.count[k] * 1e3
@@ -187,41 +196,49 @@ add_edges(struct layout *l)
 
 /* ---- the answer ---- */
 
-static void
-read_answer(struct layout *l, const double *x)
+struct ilp_answer
+layout_solve(struct layout *l)
 {
-	for (uint32_t e = 1; e < l->c.n; e++) {
-		struct choice *c = choice_of(l, e);
-		double most = -1;
+	const struct ilp_limit limit = { .pivots = 2000000, .nodes = 2000,
+		.watch = l->s->pass->watch };
+	struct ilp_answer a;
 
-		for (int i = 0; i < c->n; i++)
-			if (x[l->c.col[l->c.of[e]] + i] > most) {
-				most = x[l->c.col[l->c.of[e]] + i];
-				c->chosen = i;
-			}
-	}
+	l->seed = l->s->pass->opt->layout_seed;
+	layout_find_classes(l);
+	layout_find_edges(l);
+	l->ilp = ilp_new(l->s->tmp);
+	add_ways(l);
+	add_edges(l);
+	a = ilp_solve(l->ilp, &limit, l->s->tmp);
+	ilp_free(l->ilp);
+	return a;
+}
+
+int
+layout_taken(const struct layout *l, const struct ilp_answer *a,
+             uint32_t entity)
+{
+	const double *x = a->x + l->c.col[l->c.of[entity]];
+	int n = choice_of(l, entity)->n, best = 0;
+
+	for (int i = 1; i < n; i++)
+		if (x[i] > x[best])
+			best = i;
+	return best;
 }
 
 bool
 shard_choose(struct shard *s)
 {
 	struct layout l = { .s = s };
-	struct ilp_limit limit = { .pivots = 2000000, .nodes = 2000,
-		.watch = s->pass->watch };
-	struct ilp_answer a;
+	struct ilp_answer a = layout_solve(&l);
 
-	l.seed = s->pass->opt->layout_seed;
-	layout_find_classes(&l);
-	layout_find_edges(&l);
-	l.ilp = ilp_new(s->tmp);
-	add_ways(&l);
-	add_edges(&l);
-	a = ilp_solve(l.ilp, &limit, s->tmp);
-	ilp_free(l.ilp);
 	if (!a.x)
 		return diag_error(s->pass->diag, "--tp: no layout over %lld "
 		                  "ranks was found", (long long)s->ranks);
-	read_answer(&l, a.x);
+	for (uint32_t e = 1; e < l.c.n; e++)
+		choice_of(&l, e)->chosen = layout_taken(&l, &a, e);
+	s->pass->layout_sec = a.objective / 1e3;
 	if (s->pass->opt->stats)
 		diag_note(s->pass->diag, "layout: %u classes of %u nodes, %zu "
 		          "edges, %.3g ms", l.c.nclass, s->g->nnode - 1,

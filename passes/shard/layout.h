@@ -29,6 +29,9 @@ struct layout {
 	size_t nedge, edge_cap;
 	Ilp *ilp;
 	uint32_t seed;
+	uint32_t alone;                 /* an entity like no other; 0: none */
+	int port;                       /* ... of which this one is not in */
+	const Split *not;               /* this state */
 };
 
 static inline uint32_t
@@ -53,6 +56,12 @@ has_cut(const struct way *w, int port)
 {
 	return w->at[port].kind == SPLIT_S;
 }
+
+/* layout.c: the program and its answer; the way that it takes for an
+ * entity. */
+struct ilp_answer layout_solve(struct layout *);
+int layout_taken(const struct layout *, const struct ilp_answer *,
+                 uint32_t entity);
 
 /* classes.c: entities that take the same way, and what joins them. */
 void layout_find_classes(struct layout *);

@@ -123,6 +123,8 @@ pass_shard(Pass *p, Graph *g)
 	p->changed = true;
 	if (!shard_check_share(&s) || !shard_choose(&s))
 		return false;
+	if (p->opt->explain)
+		shard_find_second(&s);
 	if (!p->opt->quiet)
 		shard_note(&s);
 	if (!shard_apply(&s))

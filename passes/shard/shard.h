@@ -76,6 +76,8 @@ bool shard_is_large(const struct shard *, ValId);
 
 /* layout.c: chooses; false after a diagnostic. */
 bool shard_choose(struct shard *);
+/* second.c: what another state of the value that --explain names would cost. */
+void shard_find_second(struct shard *);
 
 /* price.c */
 /* Seconds of making state `to` of a value in state `from`, forward and in

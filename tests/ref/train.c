@@ -10,6 +10,7 @@
 #include "codegen/cpu/cpu.h"
 #include "ir/base/infile.h"
 #include "ir/text/text.h"
+#include "passes/cost/cost.h"
 #include "passes/passes.h"
 
 /* ---- the graph ---- */
@@ -79,11 +80,17 @@ compile(struct run *r)
 		target.classifier_rows = fixed_rows;
 	if (!load(r))
 		return false;
+	if (r->cli.opt.device)
+		r->g->device = device_find(r->cli.opt.device, r->diag,
+		                           r->arena);
 	if (glob_match("*.ck", r->cli.model) && !r->cli.passes
 	    && !r->cli.stop_after)
 		return true;
 	ok = pass_run(&p, r->g, r->cli.passes, stop, &dump);
 	graph_free(p.reference);
+	r->layout_sec = p.layout_sec;
+	r->nsecond = p.nsecond;
+	r->second = p.second;
 	return ok;
 }
 

@@ -1,0 +1,82 @@
+/* The layout that pass shard chooses, its price and its states, as JSON for
+ * layout.py.
+ *
+ *     shard_layout [-w] CKC-ARGUMENTS...
+ *
+ * -w: equal layers are not counted once.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/ref/train.h"
+
+static const char *
+state(const Split *s)
+{
+	static char text[8];
+
+	if (s->kind != SPLIT_S)
+		return s->kind == SPLIT_R ? "R" : s->kind == SPLIT_P ? "P"
+			: "I";
+	snprintf(text, sizeof text, "S%d", s->axis);
+	return text;
+}
+
+static void
+print_states(const Graph *g)
+{
+	const char *sep = "";
+
+	printf(", \"state\": {");
+	FOR_VALS (v, g) {
+		if (v->kind != V_PARAM && !v->def)
+			continue;
+		printf("%s\"%s\": \"%s\"", sep, v->name, state(&v->split));
+		sep = ", ";
+	}
+	printf("}");
+}
+
+static void
+print_ops(const Graph *g)
+{
+	int count[OP_COUNT] = { 0 };
+	const char *sep = "";
+
+	FOR_NODES (n, g)
+		count[n->op]++;
+	printf(", \"ops\": {");
+	for (int op = 0; op < OP_COUNT; op++)
+		if (count[op]) {
+			printf("%s\"%s\": %d", sep, op_info[op].text,
+			       count[op]);
+			sep = ", ";
+		}
+	printf("}");
+}
+
+int
+main(int argc, char **argv)
+{
+	struct run r = { .steps = 0 };
+	bool whole = argc > 1 && strcmp(argv[1], "-w") == 0;
+	int status = run_parse(&r, argc - whole, argv + whole);
+
+	if (status != CLI_GO)
+		return status;
+	r.cli.opt.layout_whole = whole;
+	if (!run_compile(&r))
+		return 1;
+	printf("{\"seconds\": %.17g, \"second\": [", r.layout_sec);
+	for (int i = 0; i < r.nsecond; i++)
+		printf("%s{\"value\": \"%s\", \"seconds\": %.17g, "
+		       "\"state\": \"%s\"}", i ? ", " : "",
+		       r.second[i].value, r.second[i].sec,
+		       state(&r.second[i].state));
+	printf("]");
+	print_states(r.g);
+	print_ops(r.g);
+	printf("}\n");
+	run_close(&r);
+	return 0;
+}
