@@ -1,6 +1,7 @@
 /* The pipeline and its runner: checks what a pass needs, runs it, keeps the
  * books of properties, verifies, dumps.
  */
+#include "passes/offer.h"
 #include "passes/passes.h"
 #include "passes/account/account.h"
 #include "passes/canon/canon.h"
@@ -372,22 +373,17 @@ first_pass(const Graph *g)
 	return first;
 }
 
-/* The whole table up to and including stop_after. */
-static bool
-run_table(Pass *p, Graph *g, const char *stop_after,
-          const struct dump_request *dump)
+bool
+run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
+         const char *stop_after, const struct dump_request *dump)
 {
 	const char *broken_by[32] = { NULL };
-	const struct pass_info *pass = first_pass(g);
-	Graph *before = NULL;
-	int number = (int)(pass - pass_table);
+	Graph *before = NULL, *whole = NULL;
 	bool ok = true;
 
-	/* already past it */
-	for (const struct pass_info *i = pass_table; i < pass; i++)
-		if (stop_after && strcmp(stop_after, i->name) == 0)
-			return true;
 	for (; ok && pass->name; pass++) {
+		if (pass->run == pass_shard && may_offer_ranks(p, g))
+			whole = graph_clone(g);
 		if (pass->run == pass_optim && may_update_early(p)) {
 			before = graph_clone(g);
 			p->lenient = true;
@@ -400,9 +396,27 @@ run_table(Pass *p, Graph *g, const char *stop_after,
 		if (stop_after && strcmp(stop_after, pass->name) == 0)
 			break;
 	}
+	if (!ok && p->refused && whole)
+		offer_ranks(p, whole, find_pass("shard", 5));
+	graph_free(whole);
 	/* clones share the contents of values with their original */
 	p->retired = before ? before->arena : NULL;
 	return ok;
+}
+
+/* The whole table up to and including stop_after. */
+static bool
+run_table(Pass *p, Graph *g, const char *stop_after,
+          const struct dump_request *dump)
+{
+	const struct pass_info *first = first_pass(g);
+
+	/* already past it */
+	for (const struct pass_info *i = pass_table; i < first; i++)
+		if (stop_after && strcmp(stop_after, i->name) == 0)
+			return true;
+	return run_from(p, g, first, (int)(first - pass_table), stop_after,
+	                dump);
 }
 
 bool

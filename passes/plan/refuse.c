@@ -60,10 +60,10 @@ show(Diag *d, const char *name, int64_t bytes)
 		diag_more(d, "%12" PRId64 " B  %s", bytes, name);
 }
 
-/* Bytes of the arena at a step: of gradients of parameters, of those that are
- * matrices, and of what grows with the batch. */
+/* Bytes of the arena at a step: of gradients of parameters, and of what grows
+ * with the batch. */
 struct tight {
-	int64_t grad, matrix, batch;
+	int64_t grad, batch;
 };
 
 /* Parts of gradients that are added up stand in for a parameter, too. */
@@ -79,7 +79,7 @@ like_param(const Graph *g, const Val *v)
 static struct tight
 measure_step(const struct remat *r, int32_t step)
 {
-	struct tight t = { 0, 0, r->node[r->step[step].node].workspace };
+	struct tight t = { 0, r->node[r->step[step].node].workspace };
 
 	for (int32_t y = 0; y < r->ninst; y++) {
 		const struct storage *s = &r->store[r->of_inst[y]];
@@ -88,26 +88,12 @@ measure_step(const struct remat *r, int32_t step)
 		if (r->first[y] < 0 || r->block[y] != y || r->first[y] > step
 		    || r->last[y] < step)
 			continue;
-		if (v->param) {
+		if (v->param)
 			t.grad += s->size;
-			t.matrix += v->shape.rank >= 2 ? s->size : 0;
-		} else if (!like_param(r->g, v))
+		else if (!like_param(r->g, v))
 			t.batch += s->size;
 	}
 	return t;
-}
-
-/* Matrices, and the state that goes with them. */
-static int64_t
-matrix_bytes(const Graph *g)
-{
-	int64_t sum = 0;
-
-	FOR_VALS (v, g)
-		if ((v->kind == V_PARAM || v->kind == V_STATE) && !v->base
-		    && v->shape.rank >= 2)
-			sum += v->nbytes;
-	return sum;
 }
 
 /* The smallest of 2, 4, ... up to `most` parts into which so many bytes must be
@@ -134,12 +120,12 @@ offer(const Pass *p, const char *what, const char *about, int64_t bytes)
 static bool
 offer_help(const Pass *p, const Graph *g, struct tight t)
 {
-	enum { BATCHES = 64, DEVICES = 8 };
+	enum { BATCHES = 64 };
 	const struct options *o = p->opt;
 	bool late = g->props & P_UPD && !p->early
 		&& o->update_in_backward != TRI_ON && o->grad_accum == 1
 		&& o->optimizer != OPT_NONE;
-	int64_t split = matrix_bytes(g) + t.matrix, less, n;
+	int64_t less, n;
 	/* accumulators stay in memory and stand in for gradients */
 	int64_t held = o->grad_accum > 1 ? 0 : bytes_of(g, V_PARAM) - t.grad;
 	char what[128];
@@ -159,10 +145,6 @@ offer_help(const Pass *p, const Graph *g, struct tight t)
 	offer(p, what, "about ", o->optimizer != OPT_NONE ? less - held : 0);
 	offer(p, "--optimizer sgd, which needs no state", "",
 	      bytes_of(g, V_STATE));
-	n = parts_for(p, split, DEVICES);
-	snprintf(what, sizeof what, "matrices, their state and gradients cut "
-	         "over %" PRId64 " ranks (--tp %" PRId64 ")", n, n);
-	offer(p, what, "about ", o->tp ? 0 : split - split / n);
 	return false;
 }
 

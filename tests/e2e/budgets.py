@@ -17,6 +17,8 @@ import ck
 
 # models with results of loops that one loop of backward reads: recomputing them takes no memory
 INLINES = ("resnet-dynamo-bn", "unet-dynamo")
+# models that ranks help
+RANKS = ("gpt2-ts14", "gpt2-dropout-ts17", "llama-dynamo", "bert-cls-dynamo")
 FRACTIONS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75)
 
 
@@ -77,6 +79,23 @@ def skips(bench, so, inputs, name):
     bench.check(stopped.returncode == 1 and "the loss is not finite" in stopped.stderr, f"{name}: NaN does not stop: {stopped.stderr}")
 
 
+def ranks(bench, stem, flags, budgets, name):
+    """A --tp that a refusal offers does what it promises."""
+    offered = 0
+    for budget in budgets:
+        refused = bench.ckc(stem + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", budget)
+        offer = re.search(r"--tp (\d), .*: (\d+) B on each of them, which would do", refused.stderr)
+        if not offer:
+            continue
+        offered += 1
+        js = bench.path("offered.plan.json")
+        done = bench.ckc(stem + ".onnx", "--plan-only", *flags, "--memory-budget", budget, "--tp", offer[1], "--json", js)
+        if bench.must(done, f"{name}: --tp {offer[1]}, which was offered for {budget} B"):
+            peak = ck.plan(js)["summary"]["peak_bytes"]
+            bench.check(peak == int(offer[2]) <= budget, f"{name}: --tp {offer[1]} takes {peak} B, {offer[2]} were said")
+    bench.check(offered > 0 or name not in RANKS, f"{name}: ranks are not offered")
+
+
 def one(bench, name):
     stem = os.path.join(ck.MODELS, name)
     flags, _ = ck.model_flags(stem)
@@ -92,13 +111,15 @@ def one(bench, name):
     found = ck.ERRORS.search(refused.stderr)
     if not bench.check(refused.returncode == 1 and found, f"{name}: a budget of 1 byte: {refused.stderr.strip()[:300]}"):
         return
-    for help in (r"1/\d+ of the batch \(--dim\): about \d+ B less", r"over \d ranks \(--tp \d\): about \d+ B less"):
-        bench.check(re.search(help, refused.stderr), f"{name}: no offer of '{help}' in: {refused.stderr.strip()[-600:]}")
+    help = r"1/\d+ of the batch \(--dim\): about \d+ B less"
+    bench.check(re.search(help, refused.stderr), f"{name}: no offer of '{help}' in: {refused.stderr.strip()[-600:]}")
+    bench.check("--tp" not in refused.stderr, f"{name}: ranks fit one byte: {refused.stderr.strip()[-600:]}")
     least = int(found.group(1))
     bench.check(not os.path.exists(bench.path("no.so")), f"{name}: a refusal left a file")
     bench.check(least <= full["peak_bytes"], f"{name}: the least budget {least} is above everything, {full['peak_bytes']}")
     below = bench.ckc(stem + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", least - 1)
     bench.check(below.returncode == 1 and str(least) in below.stderr, f"{name}: one byte less than {least} is not refused")
+    ranks(bench, stem, flags, (least - 1, least // 2, least // 4), name)
     reference = {t: train(bench, so, inputs, t, f"{name}-all-{t}") for t in (1, 2)}
     for t in (1, 2):
         bench.peak(reference[t][1], whole, name)

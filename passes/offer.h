@@ -1,0 +1,18 @@
+/* What the runner's files share: it is asked again about ranks. */
+#ifndef PASSES_OFFER_H
+#define PASSES_OFFER_H
+
+#include "passes/passes.h"
+
+/* run.c: the table from this pass, which has that number, to stop_after. */
+bool run_from(Pass *, Graph *, const struct pass_info *, int number,
+              const char *stop_after, const struct dump_request *);
+
+/* offer.c: whether a refusal of this graph, which is whole, may be followed by
+ * an offer. */
+bool may_offer_ranks(const Pass *, const Graph *);
+/* A further line of a refusal: the least --tp that fits the budget, if one of
+ * 2, 4, 8 does.  `whole`: the graph as it was before pass shard. */
+void offer_ranks(const Pass *, const Graph *whole, const struct pass_info *);
+
+#endif
