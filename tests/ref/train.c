@@ -50,7 +50,7 @@ load(struct run *r)
 		.nwish = r->cli.opt.nwish, .wish = r->cli.opt.wish,
 		.nparam = r->cli.opt.nparam, .param = r->cli.opt.param,
 		.untie = r->cli.opt.untie, .loss = r->cli.opt.loss,
-		.batchnorm = r->cli.batchnorm,
+		.batchnorm = r->cli.batchnorm, .shapes_do = r->cli.plan_only,
 		.fold = fold_part, .fold_of = r,
 	};
 	char *text;

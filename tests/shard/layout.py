@@ -6,6 +6,7 @@
 A graph by hand whose layouts a closed formula prices; layers counted once against every node for itself; Megatron's layout,
 typed in, which is never cheaper; what is said where too little can be cut.
 """
+import itertools
 import json
 import os
 import subprocess
@@ -65,9 +66,11 @@ class Tools:
         return self.path(name)
 
     def choose(self, path, *flags, whole=False):
-        argv = [self.layout, *(["-w"] if whole else []), path, "--stop-after=shard", "--quiet", *map(str, flags)]
+        # graphs in text are those that pass shard gets
+        until = "--passes=shard" if path.startswith(HERE) and path.endswith(".ck") else "--stop-after=shard"
+        argv = [self.layout, *(["-w"] if whole else []), path, "--plan-only", until, "--quiet", *map(str, flags)]
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if not expect(f"{argv[1:]}", done.returncode == 0, done.stderr[:400]):
+        if not expect(f"{argv[1:]}", done.returncode == 0, done.stderr[-400:]):
             sys.exit(1)
         return json.loads(done.stdout)
 
@@ -120,6 +123,79 @@ def refused(t):
     expect("what is left whole", said[1:] == [*want, "    and 2 more", "  --tp that works: 2 to 10"], done.stderr)
 
 
+def same_price(t, what, path, flags):
+    once, alone = (t.choose(path, *flags, whole=whole)["seconds"] for whole in (False, True))
+    expect(f"{what} {flags}: layers counted once", near(once, alone), f"{once}, every node by itself {alone}")
+
+
+def equal_layers(t):
+    """The layers of a model counted once cost what they do when every node chooses for itself."""
+    plain, rows, gpus = ["--tp", 2], ["--tp", 4, "--sp"], ["--tp", 8, "--sp", "--device", "A100-80GB"]
+    for layers, ways in ((1, (plain, rows, gpus)), (2, (plain, rows, gpus)), (3, (plain, rows)), (4, (gpus,)),
+                         (6, (rows,)), (8, (plain,)), (24, (plain,))):
+        path = t.model("gpt.onnx", layers=layers, hidden=256, heads=8, seq=128, vocab=512, batch=2)
+        for flags in ways:
+            same_price(t, f"gpt of {layers} layers", path, flags)
+    for name in ("llama-dynamo", "bert-cls-dynamo"):
+        stem = os.path.join(MODELS, name)
+        for flags in (plain, rows):
+            same_price(t, name, stem + ".onnx", [*ck.model_flags(stem)[0], *flags])
+    for name in ("t5", "llama"):
+        for flags in (plain, rows):
+            same_price(t, name, os.path.join(HERE, "models", name + ".ck"), flags)
+
+
+def typed_in(ranks, sp, batch):
+    """Megatron's layout of a GPT (Shoeybi et al. 2019, Korthikanti et al. 2023): column and row products, vocabulary cut, what lies
+    between them whole or cut along tokens."""
+    between = "I" if not sp else "S0" if batch % ranks == 0 else "S1"
+    states = {"h.*.attn.qkv.weight": "S1", "h.*.attn.qkv.bias": "S0", "h.*.attn.proj.weight": "S0", "h.*.mlp.up.weight": "S1",
+              "h.*.mlp.up.bias": "S0", "h.*.mlp.down.weight": "S0", "embed.token": "S0", "logits.matmul": "S1",
+              "final.norm": between, "embed.drop": between}
+    if not sp:
+        states["embed.sum"] = between
+    for name in ("norm1", "attn.proj.biased", "attn.drop", "mid", "norm2", "mlp.down.biased", "mlp.drop", "out"):
+        states[f"h.*.{name}"] = between
+    for name in ("attn.proj", "mlp.down"):
+        states[f"h.*.{name}.biased.matmul"] = "S0" if sp else "I"
+    return [x for name, state in states.items() for x in ("--shard", f"{name}={state}")]
+
+
+COMM = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "replicate")
+
+
+def megatron(t):
+    """Nothing that is chosen costs more than Megatron's layout at the same prices.  Only the table of positions, which Megatron
+    keeps whole, is left to the program in both, since --tp cuts every large matrix."""
+    for device, size in (("cpu", dict(layers=3, hidden=64, heads=8, seq=32, vocab=512, batch=1)),
+                         ("A100-80GB", dict(layers=2, hidden=256, heads=8, seq=128, vocab=512, batch=2)),
+                         ("H100", dict(layers=2, hidden=1024, heads=16, seq=256, vocab=4096, batch=4))):
+        path = t.model("gpt.onnx", **size)
+        for ranks, sp in itertools.product((2, 4, 8), ([], ["--sp"])):
+            flags = ["--tp", ranks, *sp, "--device", device]
+            free, fixed = t.choose(path, *flags), t.choose(path, *flags, *typed_in(ranks, sp, size["batch"]))
+            what = f"gpt {size['hidden']} wide, {flags}"
+            expect(what, free["seconds"] <= fixed["seconds"] * (1 + 1e-9), f"{free['seconds']}, Megatron's {fixed['seconds']}")
+            # two of a kind in a layer, one before the logits; the loss gathers three numbers a row
+            each = 2 * size["layers"]
+            want = ({"all_gather": each + 2, "reduce_scatter": each} if sp
+                    else {"all_reduce": each, "all_gather": 1, "replicate": each + 1})
+            names = [name.split(".") for name in fixed["state"] if not name.startswith("embed.")]
+            got = {op: n for op in COMM if (n := sum(name[-1] == op for name in names))}
+            expect(what + ", typed in", got == want, f"{got}, expected {want}")
+
+
+def at_scale(t):
+    """What comes out by itself at the paper's sizes."""
+    path = t.model("gpt.onnx", model="22B")
+    state = t.choose(path, "--tp", 8, "--sp", "--device", "A100-80GB")["state"]
+    want = {"embed.token": "S0", "logits.matmul": "S1"}
+    for name, cut in (("attn.qkv", "S1"), ("attn.proj", "S0"), ("mlp.up", "S1"), ("mlp.down", "S0")):
+        want.update({f"h.{layer}.{name}.weight": cut for layer in range(48)})
+    expect("22B: column and row pairs, a vocabulary that is cut", {k: state.get(k) for k in want} == want,
+           {k: state.get(k) for k in want if state.get(k) != want[k]})
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         t = Tools(*map(os.path.abspath, sys.argv[1:4]), folder)
@@ -129,7 +205,7 @@ def main():
     sys.exit(1 if failures else 0)
 
 
-PARTS = (by_hand, refused)
+PARTS = (by_hand, refused, equal_layers, megatron, at_scale)
 
 if __name__ == "__main__":
     main()
