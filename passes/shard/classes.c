@@ -153,7 +153,8 @@ layout_find_classes(struct layout *l)
 	for (uint32_t e = 1; e < l->c.n; e++)
 		if (e != s->g->nnode)
 			old[e] = own_colour(l, e);
-	for (int hop = 0; hop < HOPS; hop++) {
+	/* what follows from a node that stands alone reaches further */
+	for (int hop = 0; hop < (l->alone ? 2 * HOPS : HOPS); hop++) {
 		uint64_t *t = old;
 
 		refine(l, old, fresh);
