@@ -76,8 +76,8 @@ class Tools:
 
 
 def by_hand(t):
-    """A column and a row product: one sum of y.  A matrix that lies otherwise is exchanged, forward, and its gradient back; summands
-    of h are added up into pieces, forward, and put together, backward."""
+    """A column and a row product: one sum of y.  A matrix that lies otherwise is exchanged, forward, and its gradient back;
+    summands of h are added up into pieces, forward, and put together, backward."""
     path, device = t.write("mlp.ck", BY_HAND), t.write("device.json", json.dumps(DEVICE))
     for ranks in (2, 4):
         ring = (ranks - 1) / ranks / LINK               # seconds for a byte of what goes round in pieces
@@ -151,8 +151,8 @@ def equal_layers(t):
 
 
 def typed_in(ranks, sp, batch):
-    """Megatron's layout of a GPT (Shoeybi et al. 2019, Korthikanti et al. 2023): column and row products, vocabulary cut, what lies
-    between them whole or cut along tokens."""
+    """Megatron's layout of a GPT (Shoeybi et al. 2019, Korthikanti et al. 2023): column and row products, a vocabulary that is
+    cut, what lies between them whole or cut along tokens."""
     between = "I" if not sp else "S0" if batch % ranks == 0 else "S1"
     states = {"h.*.attn.qkv.weight": "S1", "h.*.attn.qkv.bias": "S0", "h.*.attn.proj.weight": "S0", "h.*.mlp.up.weight": "S1",
               "h.*.mlp.up.bias": "S0", "h.*.mlp.down.weight": "S0", "embed.token": "S0", "logits.matmul": "S1",
