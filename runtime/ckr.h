@@ -245,6 +245,13 @@ double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
  * and buffers are unchanged unless the model updates inside the backward
  * pass. */
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
+/* The 2-norm of all gradients of the last step as clipping takes it: the mean
+ * over micro-batches, over all ranks, before anything is scaled; NaN if the
+ * step came to none.  Steps compute it where they clip, and all of them after
+ * the first call, which costs one reading of the gradients.  norm may be NULL.
+ * CKR_EUNSUPPORTED: the library has none (ckc --update-in-backward, or no
+ * optimizer). */
+ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
 /* Forward only, without dropout: loss and outputs of the inputs as set. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
 /* CKR_ENAN, naming the first, if a trained parameter, optimizer state or a

@@ -20,6 +20,7 @@ struct run {
 	FILE *log;
 	uint64_t steps;                 /* total */
 	bool has_loss, exact;           /* exact: the loss is one f32 */
+	bool has_norm;                  /* of all gradients */
 	bool tty, open_line, told_nan, told_data;
 	uint64_t began;                 /* steps done before this run */
 	uint64_t skipped;               /* of the steps of this run */
@@ -77,19 +78,38 @@ hyper(const struct run *r, uint64_t step)
 	return h;
 }
 
+/* ,"key":x, of which JSON knows finite ones. */
+static void
+log_number(const struct run *r, const char *key, double x, bool exact)
+{
+	if (isfinite(x))        /* reads back exactly */
+		fprintf(r->log, ",\"%s\":%.*g", key, exact ? 9 : 17, x);
+	else
+		fprintf(r->log, ",\"%s\":null", key);
+}
+
+/* Of the last step; NaN: it has none. */
+static double
+grad_norm(const struct run *r)
+{
+	double norm = NAN;
+
+	if (r->has_norm)
+		ckr_grad_norm(r->m, &norm);
+	return norm;
+}
+
 static void
 log_step(const struct run *r, uint64_t step, double loss, double lr,
          double sec, bool skipped)
 {
-	char text[40] = "null";
-
 	if (!r->log)
 		return;
-	if (isfinite(loss))     /* reads back exactly */
-		snprintf(text, sizeof(text), "%.*g", r->exact ? 9 : 17, loss);
 	fprintf(r->log, "{\"step\":%llu", (unsigned long long)step);
 	if (r->has_loss)
-		fprintf(r->log, ",\"loss\":%s", text);
+		log_number(r, "loss", loss, r->exact);
+	if (r->has_norm)
+		log_number(r, "grad_norm", grad_norm(r), true);
 	fprintf(r->log, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
 	        "\"peak_bytes\":%llu%s}\n", lr, sec,
 	        r->data.unit_tokens ? "tokens" : "samples",
@@ -102,20 +122,16 @@ log_step(const struct run *r, uint64_t step, double loss, double lr,
 static void
 print_step(struct run *r, uint64_t step, double loss, double sec)
 {
-	char line[200];
-
 	if (r->o->quiet)
 		return;
+	printf("%sstep %llu/%llu", r->tty ? "\r\033[K" : "",
+	       (unsigned long long)step, (unsigned long long)r->steps);
 	if (r->has_loss)
-		snprintf(line, sizeof(line), "step %llu/%llu  loss %.9g",
-		         (unsigned long long)step, (unsigned long long)r->steps,
-		         loss);
-	else
-		snprintf(line, sizeof(line), "step %llu/%llu",
-		         (unsigned long long)step,
-		         (unsigned long long)r->steps);
-	printf("%s%s  %.6g %s/s  peak %.1f MiB%s", r->tty ? "\r\033[K" : "",
-	       line, (double)r->data.units / (sec > 0 ? sec : 1e-9),
+		printf("  loss %.9g", loss);
+	if (r->has_norm)
+		printf("  norm %.6g", grad_norm(r));
+	printf("  %.6g %s/s  peak %.1f MiB%s",
+	       (double)r->data.units / (sec > 0 ? sec : 1e-9),
 	       r->data.unit_tokens ? "tokens" : "samples",
 	       (double)ckr_peak_bytes(r->m) / 1048576, r->tty ? "" : "\n");
 	r->open_line = r->tty;
@@ -265,9 +281,12 @@ try_write(struct run *r, const char *path)
 	return CKR_OK;
 }
 
+/* The norm costs time: only where somebody looks, or it is there. */
 static ckr_status
 open_log(struct run *r)
 {
+	if (r->o->log || r->o->hyper.clip > 0)
+		r->has_norm = ckr_grad_norm(r->m, NULL) == CKR_OK;
 	if (!r->o->log)
 		return CKR_OK;
 	r->log = fopen(r->o->log, r->o->resume ? "a" : "w");

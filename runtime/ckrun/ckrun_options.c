@@ -79,7 +79,8 @@ static const struct option_row rows[] = {
 	  "last step" },
 	{ "grads", T_FILE, AT(grads), "FILE", "gradients of the first step, "
 	  "before clipping" },
-	{ "log", T_FILE, AT(log), "FILE", "one JSON object per step" },
+	{ "log", T_FILE, AT(log), "FILE", "one JSON object per step; "
+	  "grad_norm: before clipping (none if ckc updates in backward)" },
 	{ "export-onnx", T_FILE, AT(onnx), "FILE", "the ONNX model with the "
 	  "trained weights" },
 	{ NULL, T_FLAG, 0, NULL, "running" },

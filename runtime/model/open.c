@@ -282,6 +282,7 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	c->env.seed = opt->seed;
 	CKR_TRY(take_memory(c));
 	CKR_TRY(guard_open(c));
+	norm_open(c);
 	CKR_TRY(first_weights(c, opt->weights));
 	if (c->log)
 		tell(c);

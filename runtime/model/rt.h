@@ -23,6 +23,13 @@ struct guard {
 	uint64_t nbytes;                /* of one rank's */
 };
 
+/* The norm of all gradients of the last step. */
+struct norm {
+	const struct ckr_tensor *tensor;        /* NULL: there is none */
+	bool wanted;                    /* without clipping, too */
+	double value;                   /* NaN: the step had none */
+};
+
 /* A program in memory: what every rank has of it beside its resident block. */
 struct bound {
 	const struct ckr_program *p;
@@ -49,6 +56,7 @@ struct ckr_ctx {
 	struct crowd *crowd;            /* NULL: not looked after */
 	struct ckr_env env;
 	struct guard guard;
+	struct norm norm;
 	uint64_t step;                  /* steps done */
 	uint64_t skipped;               /* of them without an update */
 	bool valid_outputs;
@@ -151,6 +159,14 @@ void guard_undo(ckr_ctx *);
  * the first update is not finite. */
 ckr_status guard_loss(ckr_ctx *, const struct bound *, uint32_t step);
 ckr_status guard_grads(ckr_ctx *, const struct bound *);
+
+/* ---- norm.c ---- */
+
+void norm_open(ckr_ctx *);
+/* What kernels are to take for this clip. */
+float norm_clip(const ckr_ctx *, double clip);
+/* Called after each step of a program. */
+void norm_after(ckr_ctx *, const struct bound *, uint32_t step);
 
 /* ---- trace.c ---- */
 

@@ -74,7 +74,7 @@ set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
 	env->eps = (float)h.eps;
 	env->weight_decay = (float)h.weight_decay;
 	env->momentum = (float)h.momentum;
-	env->clip = (float)h.clip;
+	env->clip = norm_clip(c, h.clip);
 	env->c1 = (float)(1 - pow(h.beta1, t));
 	env->c2 = (float)(1 - pow(h.beta2, t));
 	env->nesterov = h.nesterov;
@@ -262,6 +262,7 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 			CKR_TRY(guard_grads(c, b));
 		CKR_TRY(run_one(c, b, i));
 		CKR_TRY(guard_loss(c, b, i));
+		norm_after(c, b, i);
 		if (c->grads && last && p == &c->lib->program[0])
 			CKR_TRY(grads_after(c, b, i));
 		if (w)
@@ -313,6 +314,7 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 	c->env.nmicro = ckr_micro_batches(c);
 	c->env.fault = NULL;
 	c->valid_outputs = false;
+	c->norm.value = NAN;
 	guard_begin(c);
 	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
 		c->env.micro = m;

@@ -5,7 +5,8 @@
 
 A chain of tanh(h w + b) whose gradients numpy computes: what one step does to every parameter (SGD) or to every average (AdamW) must be what gradients
 scaled by min(1, clip / norm) do, for parameters of one element and of more than one block, with and without clipping, under any budget, plan, number of
-threads and micro-batches.  Every parameter has so large a share of the norm that leaving one out shows.
+threads and micro-batches.  Every parameter has so large a share of the norm that leaving one out shows.  The norm itself is in the log, clipped or not, and
+changes no bit.
 """
 import os
 import sys
@@ -92,14 +93,33 @@ def trial(bench, size, optimizer, flags, runs):
     for share, threads in runs:
         clip = share * norm
         done = bench.ckrun(so, "--inputs", bench.path("x.st"), "--init", bench.path("p.st"), "--save", save, "--steps", 1, "--lr", LR,
-                           "--weight-decay", 0, "--clip", repr(float(clip)), "--threads", threads, "--quiet")
+                           "--weight-decay", 0, "--clip", repr(float(clip)), "--threads", threads, "--quiet", "--log", bench.path("log"))
         if not bench.must(done, what):
             return
+        logged = ck.log_rows(bench.path("log"))[0].get("grad_norm")
+        bench.check(logged and abs(logged / norm - 1) < 2e-6, f"{what}, clip at {share} of the norm: {logged} is logged, expected {norm}")
         got = files.st_read(save)[0]
         for k, want in expected(optimizer, p, g, norm, clip).items():
             have = np.reshape(got[k][2], np.shape(want))
             far = np.max(np.abs(have - want)) / np.max(np.abs(want))
             bench.check(far < 2e-5, f"{what}, clip at {share} of the norm, {threads} threads: {k} is off by {far:.2g}")
+
+
+def unlogged(bench):
+    """The norm is computed where it is asked for, and nothing else changes; what updates in backward has none."""
+    so, log = bench.path("m.so"), bench.path("log")
+    common = [so, "--inputs", bench.path("x.st"), "--init", bench.path("p.st"), "--steps", 3, "--lr", 1e-3]
+    for flags, has in (["off"], True), (["on"], False):
+        bench.must(bench.ckc(bench.path("m.ck"), "-o", so, "--quiet", "--update-in-backward", *flags), f"{flags}")
+        saved, said = [], []
+        for more in [], ["--log", log]:
+            done = bench.ckrun(*common, "--save", bench.path("m.st"), *more)
+            bench.must(done, f"{flags} {more}")
+            saved.append(ck.content(bench.path("m.st")))
+            said.append("  norm " in done.stdout)
+        bench.check(saved[0] == saved[1], f"update in backward {flags}: --log changes bits")
+        bench.check(said == [False, has], f"update in backward {flags}: norms are said: {said}")
+        bench.check(all(("grad_norm" in row) == has for row in ck.log_rows(log)), f"update in backward {flags}: {ck.log_rows(log)[0]}")
 
 
 def main():
@@ -110,6 +130,7 @@ def main():
     trial(bench, "small", "adamw", ["--memory-budget", "90%", "--update-in-backward", "off"], [(.5, 1), (1.02, 2)])
     trial(bench, "wide", "sgd", [], [(.5, 1), (.98, 3), (1.02, 1)])
     trial(bench, "wide", "adamw", ["--recompute", "every=1"], [(.5, 2)])
+    unlogged(bench)
     bench.finish()
 
 

@@ -37,8 +37,8 @@ class Parallel(ck.Bench):
         done = self.ckrun(self.path(so), "--data", os.path.join(ck.MODELS, model + ".inputs.safetensors"), "--steps", steps,
                           "--lr", "0.1", "--threads", 1, "--log", self.path(so + ".jsonl"), *more, env=env)
         self.must(done, f"{so} {more}")
-        with open(self.path(so + ".jsonl")) as log:
-            return done, [json.loads(line)["loss"] for line in log]
+        self.rows = ck.log_rows(self.path(so + ".jsonl"))
+        return done, [row["loss"] for row in self.rows]
 
     def tensors(self, name):
         return {k: np.asarray(v, np.float64) for k, v in compare.load(self.path(name)).items()}
@@ -51,6 +51,12 @@ class Parallel(ck.Bench):
             most = np.abs(a[name]).max(initial=0)
             ok = a[name].shape == b[name].shape and np.all(np.abs(a[name] - b[name]) <= 1e-7 + 2e-6 * most + 1e-5 * np.abs(a[name]))
             self.check(ok, f"{what}: {name}")
+
+    def norm(self, grads, what):
+        """The logged norm is that of the gradients written, each parameter's once."""
+        norm = np.sqrt(sum(np.sum(g ** 2) for g in self.tensors(grads).values()))
+        found = self.rows[0].get("grad_norm", 0)
+        self.check(abs(found / norm - 1) < 2e-6, f"{what}: norm {found}, of the gradients written {norm}")
 
     def bytes_of(self, name):
         with open(self.path(name), "rb") as f:
@@ -75,6 +81,7 @@ class Parallel(ck.Bench):
     def model(self, model, ways):
         one = self.build(model, "one.so", [])
         _, losses = self.train(model, one, "--save", "one.st", "--grads", "one.grads.st")
+        self.norm("one.grads.st", model)
         for number, flags in enumerate(ways):
             what = f"{model} {' '.join(map(str, flags))}"
             many = self.build(model, "many.so", flags)
@@ -82,6 +89,7 @@ class Parallel(ck.Bench):
                 continue
             done, found = self.train(model, many, "--save", "many.st", "--grads", "many.grads.st")
             self.check(f"{flags[1]} virtual ranks" in done.stdout, f"{what}: ranks are not said")
+            self.norm("many.grads.st", what)
             self.check(np.allclose(found, losses, rtol=1e-5, atol=1e-7), f"{what}: losses {found}, {losses}")
             self.same("one.st", "many.st", what)
             self.same("one.grads.st", "many.grads.st", what + ", gradients")
