@@ -7,9 +7,9 @@
 
 #include "runtime/support/now.h"
 #include "runtime/ckr.h"
-#include "runtime/ckrun/ckrun_options.h"
-#include "runtime/ckrun/data.h"
+#include "runtime/ckrun/against.h"
 #include "runtime/ckrun/interrupt.h"
+#include "runtime/ckrun/start.h"
 
 /* ---- a run ---- */
 
@@ -65,17 +65,6 @@ fail_by_nan(struct run *r)
 		        "writes one every N steps");
 	fputc('\n', stderr);
 	return FAILED;
-}
-
-static struct ckr_hyper
-hyper(const struct run *r, uint64_t step)
-{
-	const struct options *o = r->o;
-	struct ckr_hyper h = o->hyper;
-
-	h.lr = ckr_schedule_lr(o->schedule, h.lr, o->min_lr, step, o->warmup,
-	                       r->steps);
-	return h;
 }
 
 /* ,"key":x, of which JSON knows finite ones. */
@@ -141,7 +130,7 @@ print_step(struct run *r, uint64_t step, double loss, double sec)
 static ckr_status
 one_step(struct run *r, double *loss, double *lr)
 {
-	struct ckr_hyper h = hyper(r, ckr_step_count(r->m));
+	struct ckr_hyper h = start_hyper(r->o, ckr_step_count(r->m), r->steps);
 	struct ckr_checked n;
 	ckr_status s;
 
@@ -300,19 +289,8 @@ static ckr_status
 open_all(struct run *r)
 {
 	const struct options *o = r->o;
-	struct ckr_options co = { .weights = o->resume ? "" : o->init,
-		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed };
-	struct data_options data = { o->data, o->tokens, o->inputs, o->feed,
-	                             o->nfeed };
 
-	CKR_TRY(ckr_open(&r->m, o->model, &co));
-	if (o->resume) {
-		CKR_TRY(ckr_resume(r->m, o->resume));
-		if (options_given(o, "seed"))
-			ckr_set_seed(r->m, o->seed);
-	}
-	CKR_TRY(data_open(&r->data, r->m, &data));
-	CKR_TRY(ckr_set_feed(r->m, data_feed, &r->data));
+	CKR_TRY(start_model(&r->m, &r->data, o, o->model));
 	CKR_TRY(try_write(r, o->save));
 	CKR_TRY(try_write(r, o->outputs));
 	CKR_TRY(try_write(r, o->onnx));
@@ -499,6 +477,8 @@ main(int argc, char **argv)
 	if (status)
 		return status;
 	interrupt_begin();
+	if (o.against)
+		return flush(against_run(&o));
 	status = run_model(&r);
 	if (r.log)
 		fclose(r.log);

@@ -90,6 +90,10 @@ static const struct option_row rows[] = {
 	  "the first there is)" },
 	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
 	  "everything and by the plan; compare bits" },
+	{ "against", T_FILE, AT(against), "B.so", "take the same steps (1) "
+	  "with another library of the model: what differs" },
+	{ "rtol", T_SIZE, AT(rtol), "X", "... status 1 above this share of a "
+	  "tensor's largest (f32 1e-5, f16 2^-8, bf16 2^-5)" },
 	{ "on-nan", T_ON_NAN, AT(hyper.on_nan), "WHAT", "when a loss or "
 	  "gradient is not finite: stop (default), skip (that update) or go" },
 	{ "trace", T_FILE, AT(trace), "FILE", "chrome-trace JSON of the first "
@@ -284,6 +288,23 @@ options_parse(struct options *o, int argc, char **argv)
 	return DONE;
 }
 
+/* Two libraries are compared, and nothing is kept of either. */
+static int
+check_against(const struct options *o)
+{
+	static const char *const idle[] = {
+		"save", "save-every", "outputs", "grads", "log",
+		"export-onnx", "check", "trace", "profile", "stats",
+	};
+
+	for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++)
+		if (o->against && options_given(o, idle[i]))
+			return bad(idle[i], "cannot stand beside --against");
+	if (options_given(o, "rtol") && !o->against)
+		return bad("rtol", "needs --against");
+	return DONE;
+}
+
 static int
 check_values(const struct options *o)
 {
@@ -303,7 +324,7 @@ check_values(const struct options *o)
 		return bad("threads", "needs at least 1");
 	if (o->init && o->resume)
 		return bad("init", "cannot stand beside --resume");
-	return DONE;
+	return check_against(o);
 }
 
 /* Files beside the model belong to it. */
@@ -321,6 +342,7 @@ check_files(const struct options *o)
 	const struct named_file f[] = {
 		{ "the model", o->model, false },
 		{ "the model's weights", weights, false },
+		{ "--against", o->against, false },
 		{ "--data", o->data, false },
 		{ "--inputs", o->inputs, false },
 		{ "--init", o->init, false },

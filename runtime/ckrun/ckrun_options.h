@@ -24,7 +24,8 @@ struct options {
 	enum ckr_schedule schedule;
 	uint64_t warmup, seed, threads, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
-	const char *trace, *profile, *blas;
+	const char *trace, *profile, *blas, *against;
+	double rtol;
 	bool check, quiet, stats, help, version;
 	uint64_t given;                 /* bits by row of the table */
 };

@@ -1,0 +1,334 @@
+/* Two libraries of one model take the same steps: which tensors differ.
+ *
+ * A tensor's difference is told over the largest magnitude of the tensor.  Not
+ * all of it counts: gradients that are zero but for rounding, such as that of
+ * a key's bias, to which softmax is blind, have no digit in common, and adam
+ * makes steps of lr out of them.  So any gradient may differ by NOISE of what
+ * is tolerated of the largest of all, and parameters by what an update makes
+ * of that.
+ */
+#include "runtime/ckrun/against.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/ckrun/interrupt.h"
+#include "runtime/ckrun/sides.h"
+
+#define NOISE (1. / 64)
+
+enum { MAX_LINES = 20, MAX_NAMED = 8 };
+
+struct against {
+	struct options *o;
+	struct sides p;
+	uint64_t steps;                 /* total */
+	double rtol;
+	const char *rtol_of;            /* the type that it suits */
+	double most;                    /* largest of all gradients */
+	double lr;                      /* sum over steps */
+	double loss_gap;                /* the largest, relative */
+	struct findings list;
+	size_t named;                   /* tensors that only one has */
+};
+
+/* ---- before the first step ---- */
+
+/* Four units in the last place of the coarsest float type that can be seen
+ * from outside; in float32 what sums in another order come to. */
+static void
+choose_rtol(struct against *a)
+{
+	struct ckr_info i;
+
+	a->rtol = 1e-5;
+	a->rtol_of = "f32";
+	for (int k = 0; k < 2; k++)
+		for (size_t t = 0; !ckr_tensor(a->p.s[k].m, t, &i); t++) {
+			bool bf16 = !strcmp(i.dtype, "bf16");
+
+			if ((!bf16 && strcmp(i.dtype, "f16"))
+			    || a->rtol > 0x1p-8)
+				continue;
+			a->rtol = bf16 ? 0x1p-5 : 0x1p-8;
+			a->rtol_of = bf16 ? "bf16" : "f16";
+		}
+	if (options_given(a->o, "rtol")) {
+		a->rtol = a->o->rtol;
+		a->rtol_of = "as given";
+	}
+}
+
+static int
+prepare(struct against *a)
+{
+	ckr_ctx *m = a->p.s[0].m;
+	struct ckr_hyper h = ckr_hyper_of(m);
+	uint64_t done = ckr_step_count(m);
+
+	options_default(a->o, &h);
+	options_warn(a->o, ckr_optimizer(m), ckr_unread(m));
+	choose_rtol(a);
+	a->steps = options_given(a->o, "steps") ? a->o->steps : done + 1;
+	return done < a->steps ? DONE
+	       : options_usage("--", "steps", "counts those that are done, and "
+	                       "leaves none");
+}
+
+static void
+print_head(const struct against *a)
+{
+	if (a->o->quiet)
+		return;
+	for (int k = 0; k < 2; k++) {
+		const struct side *s = &a->p.s[k];
+		uint32_t ranks = ckr_ranks(s->m);
+		int threads = ckr_threads(s->m);
+
+		printf("%s%s: %u rank%s, optimizer %s, %d thread%s, matrix "
+		       "products by %s\n", k ? "against " : "", s->so, ranks,
+		       ranks == 1 ? "" : "s", ckr_optimizer(s->m), threads,
+		       threads == 1 ? "" : "s", ckr_blas(s->m));
+	}
+	pair_print(&a->p.s[0].data.pair, stdout);
+}
+
+/* ---- tensors ---- */
+
+/* Side k has a tensor that the other has not, or of another shape. */
+static void
+name_alone(struct against *a, int k, const char *what, const char *name,
+           uint8_t dtype, int rank, const int64_t *dim)
+{
+	char text[NAME_TEXT], form[128];
+
+	if (a->named++ < MAX_NAMED && !a->o->quiet)
+		printf("  in %s alone: %s '%s' %s\n", a->p.s[k].so, what,
+		       err_name(text, sizeof(text), name),
+		       array_text(form, sizeof(form), dtype, rank, dim));
+}
+
+static void
+name_grad(struct against *a, int k, const struct array *x)
+{
+	name_alone(a, k, "gradient", x->name, x->dtype, x->rank, x->dim);
+}
+
+static void
+name_weight(struct against *a, int k, const struct ckr_info *i)
+{
+	name_alone(a, k, i->kind, i->name, dtype_from_text(i->dtype), i->rank,
+	           i->dim);
+}
+
+static ckr_status
+compare_grad(struct against *a, const struct array *x)
+{
+	struct allowance w = { .noise = NOISE * a->rtol * a->most };
+	struct finding f = { .name = (char *)(uintptr_t)x->name,
+		.what = "gradient", .rank = x->rank, .nelem = x->nelem };
+	struct elements g[2];
+
+	if (!sides_grads(&a->p, x->name, x->rank, x->dim, g)) {
+		name_grad(a, 0, x);
+		return CKR_OK;
+	}
+	memcpy(f.dim, x->dim, sizeof(f.dim));
+	f.dtype[0] = g[0].dtype;
+	f.dtype[1] = g[1].dtype;
+	return differ_add(&a->list, &f, g, &w, &a->p.err);
+}
+
+static ckr_status
+compare_grads(struct against *a)
+{
+	const struct array_file *f = &a->p.s[0].grads, *e = &a->p.s[1].grads;
+	struct elements g[2];
+
+	for (size_t i = 0; i < e->n; i++) {
+		const struct array *x = &e->v[i];
+
+		if (!sides_grads(&a->p, x->name, x->rank, x->dim, g))
+			name_grad(a, 1, x);
+		else
+			CKR_TRY(differ_most(&g[1], x->nelem, &a->most,
+			                    &a->p.err));
+	}
+	for (size_t i = 0; i < f->n; i++)
+		CKR_TRY(compare_grad(a, &f->v[i]));
+	return CKR_OK;
+}
+
+/* x: the elements of both. */
+static ckr_status
+compare_elements(struct against *a, const struct ckr_info info[2],
+                 char *const x[2])
+{
+	const struct ckr_info *i = &info[1];
+	struct finding f = { .name = (char *)(uintptr_t)i->name,
+		.what = i->kind, .rank = i->rank };
+	struct elements s[2] = { { .bytes = x[0] }, { .bytes = x[1] } }, g[2];
+	struct allowance w = { .lr = a->lr, .eps = a->o->hyper.eps,
+		.scaled = strncmp(ckr_optimizer(a->p.s[0].m), "sgd", 3) != 0 };
+
+	for (int k = 0; k < 2; k++)
+		s[k].dtype = f.dtype[k] = dtype_from_text(info[k].dtype);
+	memcpy(f.dim, i->dim, sizeof(f.dim));
+	f.nelem = i->nbytes / dtype_row[f.dtype[1]].nbytes;
+	if (sides_grads(&a->p, i->name, i->rank, i->dim, g)) {
+		w.grad = g;
+		w.noise = NOISE * a->rtol * a->most;
+	}
+	return differ_add(&a->list, &f, s, &w, &a->p.err);
+}
+
+static ckr_status
+compare_weight(struct against *a, const struct ckr_info *of)
+{
+	struct ckr_info info[2] = { *of };
+	char *x[2];
+	ckr_status s;
+
+	if (!sides_find(a->p.s[1].m, of, &info[1])) {
+		name_weight(a, 0, of);
+		return CKR_OK;
+	}
+	for (int k = 0; k < 2; k++)
+		x[k] = sides_get(a->p.s[k].m, &info[k]);
+	s = x[0] && x[1] ? compare_elements(a, info, x)
+	    : err_set(&a->p.err, CKR_ENOMEM, "out of memory");
+	free(x[0]);
+	free(x[1]);
+	return s;
+}
+
+static ckr_status
+compare_weights(struct against *a)
+{
+	struct ckr_info of, found;
+
+	for (size_t i = 0; ckr_tensor(a->p.s[1].m, i, &of) == CKR_OK; i++)
+		if (sides_is_weight(&of)
+		    && !sides_find(a->p.s[0].m, &of, &found))
+			name_weight(a, 1, &of);
+	for (size_t i = 0; ckr_tensor(a->p.s[0].m, i, &of) == CKR_OK; i++)
+		if (sides_is_weight(&of))
+			CKR_TRY(compare_weight(a, &of));
+	return CKR_OK;
+}
+
+/* ---- steps ---- */
+
+static void
+compare_losses(struct against *a, uint64_t step)
+{
+	double x = a->p.s[0].loss, y = a->p.s[1].loss, far;
+
+	if (isnan(x) && isnan(y))       /* neither has one */
+		return;
+	far = x == y ? 0 : fabs(x - y) / fabs(y);
+	if (!(far <= a->loss_gap))
+		a->loss_gap = isnan(far) ? INFINITY : far;
+	if (!a->o->quiet)
+		printf("step %llu  loss %.9g beside %.9g, apart by %.2g\n",
+		       (unsigned long long)step, x, y, far);
+	fflush(stdout);
+}
+
+static ckr_status
+take_step(struct against *a)
+{
+	uint64_t step = ckr_step_count(a->p.s[0].m);
+	struct ckr_hyper h = start_hyper(a->o, step, a->steps);
+
+	a->lr += h.lr;
+	CKR_TRY(sides_step(&a->p, &h));
+	compare_losses(a, step + 1);
+	return CKR_OK;
+}
+
+static bool
+is_over(const struct against *a)
+{
+	return ckr_step_count(a->p.s[0].m) >= a->steps || interrupted();
+}
+
+static ckr_status
+take_steps(struct against *a)
+{
+	CKR_TRY(sides_want_grads(&a->p));
+	CKR_TRY(take_step(a));
+	CKR_TRY(sides_read_grads(&a->p));
+	CKR_TRY(compare_grads(a));
+	while (!is_over(a))
+		CKR_TRY(take_step(a));
+	return compare_weights(a);
+}
+
+/* ---- the verdict ---- */
+
+static int
+say(const char *what)
+{
+	fflush(stdout);
+	fprintf(stderr, "ckrun: %s\n", what);
+	return FAILED;
+}
+
+static void
+print_all(const struct against *a)
+{
+	if (a->o->quiet)
+		return;
+	if (a->named > MAX_NAMED)
+		printf("  and %zu more that only one of them has\n",
+		       a->named - MAX_NAMED);
+	differ_print(&a->list, a->rtol, MAX_LINES, stdout);
+	printf("%zu tensors compared; tolerance %.2g of a tensor's largest "
+	       "magnitude (%s)\n", a->list.n, a->rtol, a->rtol_of);
+}
+
+static int
+judge(struct against *a)
+{
+	bool loss = !(a->loss_gap <= a->rtol);
+	size_t n = differ_judge(&a->list, a->rtol);
+	char text[200];
+
+	if (!a->list.n)
+		return say("the two have no gradient, parameter or buffer in "
+		           "common");
+	print_all(a);
+	snprintf(text, sizeof(text), "%zu of %zu tensors%s differ by more than "
+	         "%.2g", n, a->list.n, loss ? " and the losses" : "", a->rtol);
+	if (loss || n)
+		return say(text);
+	if (!a->o->quiet)
+		puts("all are within it, losses too");
+	if (ckr_step_count(a->p.s[0].m) < a->steps)
+		return say("stopped before the last step");
+	return DONE;
+}
+
+int
+against_run(struct options *o)
+{
+	struct against a = { .o = o };
+	int status = DONE;
+	ckr_status s = sides_open(&a.p, o);
+
+	if (s == CKR_OK)
+		status = prepare(&a);
+	if (s == CKR_OK && !status) {
+		print_head(&a);
+		s = take_steps(&a);
+	}
+	if (s != CKR_OK)
+		status = say(a.p.err.text);
+	else if (!status)
+		status = judge(&a);
+	sides_close(&a.p);
+	differ_free(&a.list);
+	return status;
+}

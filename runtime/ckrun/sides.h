@@ -1,0 +1,43 @@
+/* Two libraries of one model beside each other: opened, stepped, asked. */
+#ifndef CKRUN_SIDES_H
+#define CKRUN_SIDES_H
+
+#include "runtime/ckrun/differ.h"
+#include "runtime/ckrun/start.h"
+
+struct side {
+	const char *so;
+	ckr_ctx *m;
+	struct data data;
+	double loss;                    /* of the last step */
+	char *path;                     /* where its gradients go */
+	struct array_file grads;        /* fd -1: there are none */
+};
+
+struct sides {
+	struct side s[2];
+	char folder[200];               /* of the gradients; "": none yet */
+	struct err err;
+};
+
+/* Both with the same data and seed, and the second with the parameters of the
+ * first.  After a failure too there is something to close. */
+ckr_status sides_open(struct sides *, const struct options *);
+void sides_close(struct sides *);
+ckr_status sides_step(struct sides *, const struct ckr_hyper *);
+
+bool sides_is_weight(const struct ckr_info *);
+/* The weight of this name and shape. */
+bool sides_find(ckr_ctx *, const struct ckr_info *of, struct ckr_info *found);
+/* A weight's elements, to be freed; NULL: no memory. */
+char *sides_get(ckr_ctx *, const struct ckr_info *);
+
+/* Gradients come by way of files: called before and after the step whose they
+ * are.  That a library has none is no failure. */
+ckr_status sides_want_grads(struct sides *);
+ckr_status sides_read_grads(struct sides *);
+/* Both gradients of that name and shape. */
+bool sides_grads(const struct sides *, const char *name, int rank,
+                 const int64_t *dim, struct elements g[2]);
+
+#endif

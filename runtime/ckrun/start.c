@@ -1,0 +1,31 @@
+#include "runtime/ckrun/start.h"
+
+ckr_status
+start_model(ckr_ctx **m, struct data *d, const struct options *o,
+            const char *so)
+{
+	struct ckr_options co = { .weights = o->resume ? "" : o->init,
+		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed };
+	struct data_options data = { o->data, o->tokens, o->inputs, o->feed,
+	                             o->nfeed };
+
+	*d = (struct data){ .file = { .fd = -1 } };
+	CKR_TRY(ckr_open(m, so, &co));
+	if (o->resume) {
+		CKR_TRY(ckr_resume(*m, o->resume));
+		if (options_given(o, "seed"))
+			ckr_set_seed(*m, o->seed);
+	}
+	CKR_TRY(data_open(d, *m, &data));
+	return ckr_set_feed(*m, data_feed, d);
+}
+
+struct ckr_hyper
+start_hyper(const struct options *o, uint64_t step, uint64_t total)
+{
+	struct ckr_hyper h = o->hyper;
+
+	h.lr = ckr_schedule_lr(o->schedule, h.lr, o->min_lr, step, o->warmup,
+	                       total);
+	return h;
+}

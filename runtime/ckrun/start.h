@@ -1,0 +1,16 @@
+/* A model as the options say: opened, with its weights and its data. */
+#ifndef CKRUN_START_H
+#define CKRUN_START_H
+
+#include "runtime/ckrun/ckrun_options.h"
+#include "runtime/ckrun/data.h"
+
+/* Open `so`, or go on from a checkpoint, and decide what inputs get.  *m is
+ * set as by ckr_open, and data can be closed in any case. */
+ckr_status start_model(ckr_ctx **m, struct data *, const struct options *,
+                       const char *so);
+/* Settings of the 0-based step `step` of `total`. */
+struct ckr_hyper start_hyper(const struct options *, uint64_t step,
+                             uint64_t total);
+
+#endif

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""ckrun A.so --against B.so: what differs between two libraries of a model, and what does not count.
+
+    against.py CKC CKRUN
+
+Graphs whose gradients a formula gives: factors between them are found at the right element, and named is what only one has.  Models
+cut over ranks: what is told is what numpy makes of the files that single runs write.  A key's bias, whose gradient is rounding
+noise, of which AdamW makes steps as large as any, fails nothing.
+"""
+import os
+import re
+import sys
+
+import numpy as np
+
+import ck
+
+sys.path.insert(0, ck.TOOLS)
+import compare
+
+LINE = re.compile(r"^  (\S+) +(gradient|param|buffer) '(.+?)' (?:\w+ beside )?\w+\[[\d,]*\](?: at \[([\d,]+)\])?", re.M)
+
+
+def graph(factor="1", w="0.5", more=False, dims=(3, 4), rows=2):
+    """loss = factor * mean((x w)^2), and more parameters that add nothing to it."""
+    numbers = ", ".join(f"{float(w) + i / 16}" for i in range(int(np.prod(dims))))
+    extra = "\tparam %more: f32[2] = { 1, -1 }\n\t%sum = reduce_sum %more {axes=[0], keepdims=0}\n" if more else ""
+    loss = "\t%both = mul %m, %f\n\t%loss output = add %both, %sum" if more else "\t%loss output = mul %m, %f"
+    return f"""graph @g {{
+	input %x: f32[{rows},3]
+	param %w: f32[{dims[0]},{dims[1]}] = {{ {numbers} }}
+{extra}	%z = matmul %x, %w
+	%s = mul %z, %z
+	const %f: f32[] = {{ {factor} }}
+	%m = reduce_mean %s {{axes=[0,1], keepdims=0}}
+{loss}
+}}
+"""
+
+
+class Against(ck.Bench):
+    def text(self, name, source, *flags):
+        with open(self.path(name + ".ck"), "w") as f:
+            f.write(source)
+        self.must(self.ckc(self.path(name + ".ck"), "-o", self.path(name + ".so"), "--quiet", "--optimizer", "sgd", *flags), name)
+
+    def model(self, name, model, *flags):
+        stem = os.path.join(ck.MODELS, model)
+        self.must(self.ckc(stem + ".onnx", "-o", self.path(name + ".so"), *ck.model_flags(stem)[0], "--quiet", *flags), f"{model} {flags}")
+        return os.path.join(ck.MODELS, model + ".inputs.safetensors")
+
+    def against(self, a, b, inputs, *more, status=0, **kw):
+        tmp = self.path("tmp")
+        os.makedirs(tmp, exist_ok=True)
+        done = self.ckrun(a + ".so", "--against", b + ".so", "--inputs", inputs, *more, env={"TMPDIR": tmp})
+        self.check(done.returncode == status, f"{a} {b} {more}: status {done.returncode}: {done.stdout[-900:]} {done.stderr[-300:]}")
+        self.check(os.listdir(tmp) == [], f"{a} {b} {more}: left behind: {os.listdir(tmp)}")
+        return done
+
+    def says(self, done, *words):
+        for w in words:
+            self.check(w in done.stdout + done.stderr, f"expected '{w}' in: {done.stdout[-1500:]} {done.stderr[-400:]}")
+
+    def formula(self):
+        rng = np.random.default_rng(1)
+        x = rng.normal(0, 1, (2, 3)).astype(np.float32)
+        np.savez(self.path("x.npz"), x=x)
+        self.text("a", graph())
+        self.text("b", graph("1.001", w="2"))
+        self.text("none", graph(dims=(3, 5)))
+        self.text("more", graph(more=True))
+        same = self.against("a", "a", "x.npz", "--steps", 3)
+        self.says(same, "step 3  loss", "2 tensors compared; tolerance 1e-05", "(f32)", "all are within it, losses too")
+        self.check([float(v[0]) for v in LINE.findall(same.stdout)] == [0, 0], f"one library beside itself: {same.stdout}")
+        done = self.against("a", "b", "x.npz", "--lr", 0.1, status=1)
+        self.says(done, "2 of 2 tensors and the losses differ by more than 1e-05", "apart by 0.001")
+        found = {what: (float(far), at) for far, what, _, at in LINE.findall(done.stdout)}
+        # from a's parameters: b's gradient is 1.001 times a's
+        w = (0.5 + np.arange(12) / 16).reshape(3, 4)
+        g = 2 * x.T.astype(float) @ (x @ w) / 8
+        self.near(found["gradient"][0], 0.001 / 1.001, "gradient")
+        place = np.unravel_index(np.argmax(np.abs(g)), g.shape)
+        self.check(found["gradient"][1] == ",".join(map(str, place)), f"gradient at {place}: {found}")
+        self.near(found["param"][0], np.abs(0.0001 * g).max() / np.abs(w - 0.1001 * g).max(), "parameter")
+        self.against("a", "b", "x.npz", "--lr", 0.1, "--rtol", 0.01)
+        self.says(self.against("a", "none", "x.npz", status=1), "in a.so alone: param 'w' f32[3,4]", "in none.so alone: gradient 'w' f32[3,5]",
+                  "the two have no gradient, parameter or buffer in common")
+        self.says(self.against("a", "more", "x.npz"), "in more.so alone: param 'more' f32[2]", "in more.so alone: gradient 'more'",
+                  "2 tensors compared", "all are within it")
+        self.refused()
+
+    def refused(self):
+        self.text("adam", graph(), "--optimizer", "adam")
+        self.text("rows", graph(rows=4))
+        np.savez(self.path("rows.npz"), x=np.zeros((8, 3), np.float32))
+        self.says(self.against("a", "adam", "x.npz", status=1), "a.so updates by sgd, adam.so by adam")
+        done = self.ckrun("a.so", "--against", "rows.so", "--data", "rows.npz")
+        self.says(done, "a step takes 2 samples in a.so and 4 in rows.so: compile both with the same extents")
+        self.says(self.against("a", "missing", "x.npz", status=1), "missing.so: ")
+        for option in "--save", "--outputs", "--grads", "--log", "--export-onnx", "--trace", "--profile":
+            self.says(self.against("a", "a", "x.npz", option, "f", status=2), f"{option} cannot stand beside --against")
+        for option in "--check", "--stats":
+            self.says(self.against("a", "a", "x.npz", option, status=2), f"{option} cannot stand beside --against")
+        done = self.ckrun("a.so", "--inputs", "x.npz", "--rtol", 1)
+        self.check(done.returncode == 2 and "--rtol needs --against" in done.stderr, f"--rtol alone: {done.stderr}")
+        self.against("a", "a", "x.npz", "--quiet")
+        self.must(self.ckrun("a.so", "--inputs", "x.npz", "--steps", 2, "--save", "two.st"), "two steps")
+        self.says(self.against("a", "b", "x.npz", "--resume", "two.st", "--steps", 2, status=2), "leaves none")
+        self.says(self.against("a", "a", "x.npz", "--resume", "two.st"), "step 3  loss")
+        self.says(self.against("a", "b", "x.npz", "--init", "two.st", status=1), "apart by 0.001")
+
+    def near(self, a, b, what):
+        # two digits are told
+        self.check(abs(a - b) <= 0.06 * abs(b), f"{what}: {a}, expected {b}")
+
+    def files(self, inputs, run):
+        """What numpy makes of the gradients and parameters that single runs write."""
+        weights, far = ["--init", self.path("a.safetensors")], {}
+        for name in "a", "b":
+            self.must(self.ckrun(name + ".so", "--inputs", inputs, "--grads", f"{name}.g", "--steps", 1, *weights, *run), f"{name} alone")
+            self.must(self.ckrun(name + ".so", "--inputs", inputs, "--save", f"{name}.p", "--steps", 3, *weights, *run), f"{name} alone")
+        for suffix in "g", "p":
+            a, b = (compare.load(self.path(f"{n}.{suffix}")) for n in "ab")
+            for k in a:
+                if ".m." not in k and ".v." not in k:
+                    x, y = (np.asarray(v[k], np.float64) for v in (a, b))
+                    far[suffix, k] = np.abs(x - y).max() / np.abs(y).max() if np.any(x != y) else 0
+        return far
+
+    def ranks(self):
+        run = ["--lr", "0.01", "--seed", 5]
+        inputs = self.model("a", "gpt2-dropout-ts17", "--optimizer", "sgd")
+        self.model("b", "gpt2-dropout-ts17", "--optimizer", "sgd", "--tp", 2, "--sp", "--memory-budget", "95%")
+        done = self.against("a", "b", inputs, "--steps", 3, *run)
+        self.says(done, "against b.so: 2 ranks", "all are within it, losses too")
+        far, lines = self.files(inputs, run), LINE.findall(done.stdout)
+        self.check(len(lines) == 20 and f"and {len(far) - 20} more, at most" in done.stdout, f"{len(lines)} lines of {len(far)}")
+        for x, what, name, _ in lines:
+            self.near(float(x), far["g" if what == "gradient" else "p", name], f"{what} '{name}'")
+        self.check([float(x[0]) for x in lines] == sorted((float(x[0]) for x in lines), reverse=True), f"not the worst first: {lines}")
+        worst = sorted(far.values(), reverse=True)[:20]
+        self.near(float(lines[-1][0]), worst[-1], "the least of 20")
+
+    def noise(self):
+        inputs = self.model("a", "bert-cls-dynamo")
+        self.model("b", "bert-cls-dynamo", "--tp", 3, "--sp")
+        done = self.against("a", "b", inputs, "--steps", 2)
+        self.says(done, "which is rounding", "all are within it")
+        key = [line for line in done.stdout.splitlines() if "param" in line and "key.bias" in line]
+        self.check(key and all(line.endswith("which is rounding") for line in key), f"keys' biases: {key}")
+
+    def buffers(self):
+        inputs = self.model("a", "cnn-bn-batch", "--optimizer", "sgd")
+        self.model("b", "cnn-bn-batch", "--optimizer", "sgd", "--recompute", "full", "--update-in-backward", "on")
+        done = self.against("a", "b", inputs, "--steps", 2)
+        self.check({x for x, *_ in LINE.findall(done.stdout)} == {"0"}, f"plans: {done.stdout}")
+
+
+def main():
+    bench = Against()
+    bench.formula()
+    bench.ranks()
+    bench.noise()
+    bench.buffers()
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
