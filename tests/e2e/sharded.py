@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""A character GPT cut over ranks: six heads, 65 characters, which no number of ranks divides, dropout, momentum.
+
+    sharded.py CKC CKRUN GPT
+
+Losses and parameters of five steps at two, three and six ranks, with rows whole and cut, beside one rank; a run of three ranks goes
+on at two, six and at one; what it exports to ONNX is what one rank exports of it; after fifty steps what
+is whole on all ranks is the same bits on each, of bfloat16 parameters too, which are rounded at random.
+"""
+import os
+import sys
+
+import numpy as np
+
+import ck
+import files
+
+sys.path.insert(0, ck.TOOLS)
+import compare
+
+STEPS = 5
+WAYS = (2, []), (3, ["--sp"]), (6, []), (6, ["--sp"])
+
+
+class Sharded(ck.Bench):
+    def build(self, model, name, *flags):
+        done = self.ckc(model, "-o", self.path(name + ".so"), "--loss", "loss", "--quiet", *flags)
+        return self.must(done, f"{name}: {flags}")
+
+    def train(self, name, *more, steps=STEPS):
+        log = self.path("log")
+        open(log, "w").close()                  # a run that is resumed adds to it
+        done = self.ckrun(name + ".so", "--inputs", "inputs.safetensors", "--steps", steps, "--lr", "0.05", "--seed", 3, "--log", log, *more)
+        self.must(done, f"{name} {more}")
+        return np.array(ck.losses(log))
+
+    def close(self, a, b, what):
+        """Tensors of two files, within 1e-5 of the largest of each."""
+        a, b = compare.load(self.path(a)), compare.load(self.path(b))
+        self.check(sorted(a) == sorted(b), f"{what}: tensors {sorted(set(a) ^ set(b))}")
+        for k in set(a) & set(b):
+            far = np.abs(np.float64(a[k]) - b[k]).max(initial=0)
+            self.check(a[k].shape == b[k].shape and far <= 1e-5 * np.abs(b[k]).max(initial=0), f"{what}: {k} is off by {far:.2g}")
+
+    def near(self, a, b, what):
+        self.check(np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-5, atol=0), f"{what}: losses {a}, expected {b}")
+
+    def apart(self, name, inputs):
+        """Fifty steps leave the same bits on every rank."""
+        seen = self.run([self.measure_path, self.path(name + ".so"), inputs, 50])
+        self.check('"apart": 0,' in seen.stdout, f"{name}: {seen.stdout} {seen.stderr}")
+
+    def narrow(self):
+        stem = os.path.join(ck.MODELS, "ranks", "gpt2-bf16")
+        if self.build(stem + ".onnx", "narrow", "--tp", 4, "--sp"):
+            self.apart("narrow", stem + ".inputs.safetensors")
+
+    def gpt(self):
+        """What one rank's losses are."""
+        self.build("gpt.onnx", "gpt1", "--optimizer", "sgdm")
+        losses = self.train("gpt1", "--save", "1.st")
+        for t, sp in WAYS:
+            name = f"gpt{t}{''.join(sp)}"
+            if not self.build("gpt.onnx", name, "--optimizer", "sgdm", "--tp", t, *sp):
+                continue
+            self.near(self.train(name, "--save", "many.st"), losses, name)
+            self.close("many.st", "1.st", name)
+            self.apart(name, "inputs.safetensors")
+        return losses
+
+    def resumed(self, losses):
+        """Three ranks save what any number goes on from."""
+        self.train("gpt3--sp", "--save", "half.st", steps=2)
+        for name in "gpt1", "gpt2", "gpt6--sp":
+            self.near(self.train(name, "--resume", "half.st", "--save", "end.st"), losses[2:], f"from three ranks to {name}")
+            self.close("end.st", "1.st", f"from three ranks to {name}")
+
+    def exported(self):
+        """The bytes that one rank exports of the same values; compiled again it begins with them."""
+        self.train("gpt3--sp", "--save", "end.st", "--export-onnx", "many.onnx")
+        self.train("gpt1", "--resume", "end.st", "--export-onnx", "one.onnx")
+        self.check(ck.content(self.path("many.onnx")) == ck.content(self.path("one.onnx")), "exported: other bytes than one rank's")
+        if not self.build("many.onnx", "again", "--optimizer", "sgdm"):
+            return
+        ours, one = (compare.load(self.path(x)) for x in ("again.safetensors", "1.st"))
+        for k in ours:
+            self.check(np.abs(ours[k] - one[k]).max() <= 1e-5 * np.abs(one[k]).max(), f"exported: {k}")
+        self.near(self.train("again", steps=1), self.train("gpt1", "--init", "end.st", steps=1), "exported and compiled again")
+
+
+def main():
+    gpt = os.path.abspath(sys.argv.pop(3))
+    bench = Sharded()
+    made = bench.run([gpt, "--layers", 1, "--hidden", 48, "--heads", 6, "--seq", 24, "--batch", 2, "--vocab", 65, "--weights", "-o", "gpt.onnx"])
+    bench.must(made, "gpt")
+    rng = np.random.default_rng(1)
+    tokens = rng.integers(0, 65, (2, 25))
+    files.st_write(bench.path("inputs.safetensors"), {name: ("I64", [2, 24], x.ravel().tolist())
+                                                      for name, x in (("input_ids", tokens[:, :-1]), ("labels", tokens[:, 1:]))})
+    losses = bench.gpt()
+    bench.resumed(losses)
+    bench.exported()
+    bench.narrow()
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
