@@ -253,7 +253,8 @@ emit_program(struct out *o, const struct program *p, int which,
 		}
 		out_put(o, ",\n\t  %u, %u, %u, %d, %d, %.17g, %.17g, %.9g, %s "
 		        "},\n", narg, args, nconst, p->nconst[i],
-		        (int)st->phase, st->flops, st->bytes, st->seconds,
+		        (int)st->phase, st->flops,
+		        st->sent > 0 ? st->sent : st->bytes, st->seconds,
 		        ranks_moves(p, i)
 		        ? arena_printf(o->arena, "&comm%d[%u]", which, ncomm++)
 		        : "NULL");

@@ -300,7 +300,9 @@ ckr_status ckr_save_grads(ckr_ctx *ctx, const char *path);
 ckr_status ckr_trace(ckr_ctx *ctx, const char *path);
 /* Mean and least seconds per op over all steps since this call is written by
  * ckr_profile(ctx, path); path NULL starts measuring.  The first call of an op
- * is left out if there is another; "cold" counts ops of a single call. */
+ * is left out if there is another; "cold" counts ops of a single call.  What
+ * moves between ranks is told by what a rank sends and its share of the time,
+ * as ranks take turns. */
 ckr_status ckr_profile(ckr_ctx *ctx, const char *path);
 
 #ifdef __cplusplus

@@ -165,7 +165,8 @@ struct ckr_step {
 	uint32_t arg0, narg;    /* in program.arg */
 	uint32_t const0, nconst;        /* in program.constant */
 	int32_t phase;
-	double flops, bytes, sec;       /* the plan's */
+	double flops, bytes, sec;       /* the plan's; bytes moved, or that a
+	                                 * rank sends */
 	const struct ckr_comm *comm;    /* after all ranks have come here; NULL:
 	                                 * nothing is moved */
 };

@@ -135,6 +135,7 @@ struct reader {
 struct row {
 	struct measured m;
 	double mean;
+	double sent;                    /* bytes: its time is the link's */
 };
 
 /* 0 and more. */
@@ -183,7 +184,9 @@ measured_member(struct json *j, const char *key, void *data)
 	return !strcmp(key, "least") ? amount(j, &m->sec)
 		: !strcmp(key, "seconds") ? amount(j, &row->mean)
 		: !strcmp(key, "flops") ? amount(j, &m->flops)
-		: !strcmp(key, "bytes") ? amount(j, &m->bytes) : json_skip(j);
+		: !strcmp(key, "bytes") ? amount(j, &m->bytes)
+		: !strcmp(key, "sent_bytes") ? amount(j, &row->sent)
+		: json_skip(j);
 }
 
 static bool
@@ -195,7 +198,7 @@ measured_element(struct json *j, void *data)
 
 	if (!json_object(j, measured_member, &row))
 		return false;
-	if (row.m.op == OP_NONE || row.m.sec < 0)
+	if (row.m.op == OP_NONE || row.m.sec < 0 || row.sent > 0)
 		return true;
 	r->measured = arena_grow(r->arena, r->measured, n, &r->cap, n + 1,
 	                         sizeof row.m);

@@ -263,6 +263,12 @@ comm_run(const struct comm *c)
 		move_all(c, &from);
 }
 
+bool
+comm_sends(const struct ckr_comm *w)
+{
+	return w->kind != CKR_OWN && w->kind != CKR_OWN_GRAD;
+}
+
 /* ---- tables ---- */
 
 static bool

@@ -14,6 +14,8 @@ struct comm {
 	int threads;
 };
 
+/* Whether a rank sends anything; else all do a part of their own whole. */
+bool comm_sends(const struct ckr_comm *);
 /* Whether tables agree: types and shapes of a collective's operands. */
 bool comm_sane(const struct ckr_comm *, uint32_t ranks,
                const struct ckr_tensor *x, const struct ckr_tensor *y);

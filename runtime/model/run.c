@@ -225,7 +225,8 @@ run_part(ckr_ctx *c, const struct bound *b, uint32_t i, bool moves)
 	if (c->trace)
 		trace_op(c->trace, i, from, to);
 	if (c->profile)
-		profile_op(c->profile, i, to - from);
+		/* all ranks at once: a rank's share */
+		profile_op(c->profile, i, (to - from) / (moves ? c->ranks : 1));
 }
 
 static ckr_status

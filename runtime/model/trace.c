@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/model/comm.h"
 #include "runtime/model/rt.h"
 #include "runtime/support/utf8.h"
 
@@ -139,29 +140,55 @@ phase_text(int32_t phase)
 	return phase >= 0 && phase < 4 ? text[phase] : "other";
 }
 
+static bool
+sends(const struct ckr_step *s)
+{
+	return s->comm && comm_sends(s->comm);
+}
+
+/* What moves between ranks has a row below theirs. */
 static void
 put_event(FILE *f, const struct trace *t, const struct event *e,
           const struct ckr_program *p, uint64_t live)
 {
 	const struct ckr_step *s = &p->step[e->step];
-	double sec = e->to - e->from;
+	uint32_t row = s->comm ? t->env->ranks : e->rank;
+	double sec = e->to - e->from, all = sends(s) ? t->env->ranks : 1;
 
 	fprintf(f, "{\"name\":");
 	utf8_json(f, s->op);
 	fprintf(f, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%u,"
 	        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%llu,\"micro\":%u,"
 	        "\"index\":%u,\"onnx\":", phase_text(s->phase),
-	        e->rank + 1, (e->from - t->start) * 1e6, sec * 1e6,
+	        row + 1, (e->from - t->start) * 1e6, sec * 1e6,
 	        (unsigned long long)e->train_step + 1, e->micro, e->step);
 	utf8_json(f, s->origin ? s->origin : "");
-	fprintf(f, ",\"planned_us\":%.3f,\"gflops\":%.3f,\"gbytes\":%.3f}},\n",
-	        s->sec * 1e6, sec > 0 ? s->flops / sec * 1e-9 : 0,
-	        sec > 0 ? s->bytes / sec * 1e-9 : 0);
+	fprintf(f, ",\"planned_us\":%.3f", s->sec * 1e6);
+	if (sends(s))
+		fprintf(f, ",\"sent_bytes\":%.17g", s->bytes);
+	else
+		fprintf(f, ",\"gflops\":%.3f",
+		        sec > 0 ? s->flops / sec * 1e-9 : 0);
+	fprintf(f, ",\"gbytes\":%.3f}},\n",
+	        sec > 0 ? all * s->bytes / sec * 1e-9 : 0);
 	fprintf(f, "{\"name\":\"memory\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,"
 	        "\"args\":{\"resident\":%llu,\"arena in use\":%llu}},\n",
 	        (e->from - t->start) * 1e6,
 	        (unsigned long long)p->resident_bytes,
 	        (unsigned long long)live);
+}
+
+static void
+put_rows(FILE *f, uint32_t ranks)
+{
+	for (uint32_t r = 0; ranks > 1 && r <= ranks; r++) {
+		fprintf(f, "{\"name\":\"thread_name\",\"ph\":\"M\","
+		        "\"pid\":1,\"tid\":%u,\"args\":{\"name\":", r + 1);
+		if (r < ranks)
+			fprintf(f, "\"rank %u\"}},\n", r);
+		else
+			fputs("\"between ranks\"}},\n", f);
+	}
 }
 
 static void
@@ -175,6 +202,7 @@ put_trace(FILE *f, void *ctx)
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", f);
 	for (size_t i = 0; i < t->n; i++)
 		put_event(f, t, &t->event[i], p, live[t->event[i].step]);
+	put_rows(f, c->ranks);
 	fputs("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":"
 	      "{\"name\":", f);
 	utf8_json(f, c->lib->name);
@@ -295,13 +323,40 @@ best_rates(const struct profile *f, const struct ckr_program *p,
 	for (uint32_t i = 0; i < f->n; i++) {
 		double sec = mean_sec(f, i);
 
-		if (sec < 20e-6)
+		if (sec < 20e-6 || p->step[i].comm)
 			continue;
 		if (p->step[i].flops / sec > *flops)
 			*flops = p->step[i].flops / sec;
 		if (p->step[i].bytes / sec > *bytes)
 			*bytes = p->step[i].bytes / sec;
 	}
+}
+
+/* Under which all collectives take what they took, the shortest sending
+ * nothing; in one process what moves is copied. */
+static void
+put_link(FILE *f, const struct profile *m, const struct ckr_program *p,
+         uint32_t ranks)
+{
+	double sent = 0, sec = 0, least = -1, n = 0;
+
+	for (uint32_t i = 0; i < m->n; i++) {
+		if (!m->calls[i] || !sends(&p->step[i]))
+			continue;
+		n++;
+		sent += p->step[i].bytes;
+		sec += mean_sec(m, i);
+		if (least < 0 || mean_sec(m, i) < least)
+			least = mean_sec(m, i);
+	}
+	if (sent <= 0 || sec <= 0)
+		return;
+	/* of equal ones nothing would be left */
+	if (sec <= 2 * n * least)
+		least = 0;
+	fprintf(f, "\"link_bytes_per_second\":%.6g,"
+	        "\"link_latency_seconds\":%.6g,", sent / (sec - n * least),
+	        least / (ranks - 1));
 }
 
 static void
@@ -320,9 +375,10 @@ put_profile(FILE *f, void *ctx)
 	fprintf(f, ",\"threads\":%d,\"blas\":", c->env.threads);
 	utf8_json(f, c->gemm.text);
 	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
-	        "\"bandwidth\":%.6g,\"cold\":%u,\"ops\":[",
-	        (unsigned long long)(c->step - m->first), flops, bytes,
-	        count_cold(m));
+	        "\"bandwidth\":%.6g,",
+	        (unsigned long long)(c->step - m->first), flops, bytes);
+	put_link(f, m, p, c->ranks);
+	fprintf(f, "\"cold\":%u,\"ops\":[", count_cold(m));
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct ckr_step *s = &p->step[i];
 
@@ -332,10 +388,13 @@ put_profile(FILE *f, void *ctx)
 		utf8_json(f, s->op);
 		fprintf(f, ",\"phase\":\"%s\",\"onnx\":", phase_text(s->phase));
 		utf8_json(f, s->origin ? s->origin : "");
-		fprintf(f, ",\"seconds\":%.9g,\"least\":%.9g,\"planned\":%.9g,"
-		        "\"flops\":%.17g,\"bytes\":%.17g}",
-		        mean_sec(m, i), m->least[i], s->sec,
-		        s->flops, s->bytes);
+		fprintf(f, ",\"seconds\":%.9g,\"least\":%.9g,\"planned\":%.9g",
+		        mean_sec(m, i), m->least[i], s->sec);
+		if (sends(s))
+			fprintf(f, ",\"sent_bytes\":%.17g}", s->bytes);
+		else
+			fprintf(f, ",\"flops\":%.17g,\"bytes\":%.17g}",
+			        s->flops, s->bytes);
 		comma = ",";
 	}
 	fputs("\n]}\n", f);

@@ -4,9 +4,10 @@
     sharded.py CKC CKRUN GPT
 
 Losses and parameters of five steps at two, three and six ranks, with rows whole and cut, beside one rank; a run of three ranks goes
-on at two, six and at one; what it exports to ONNX is what one rank exports of it; after fifty steps what
-is whole on all ranks is the same bits on each, of bfloat16 parameters too, which are rounded at random.
+on at two, six and one; what it exports to ONNX is what one rank exports of it; after fifty steps what is whole on all ranks is the
+same bits on each, of bfloat16 parameters too, which are rounded at random; what is sent is measured as what it is.
 """
+import json
 import os
 import sys
 
@@ -24,7 +25,7 @@ WAYS = (2, []), (3, ["--sp"]), (6, []), (6, ["--sp"])
 
 class Sharded(ck.Bench):
     def build(self, model, name, *flags):
-        done = self.ckc(model, "-o", self.path(name + ".so"), "--loss", "loss", "--quiet", *flags)
+        done = self.ckc(model, "-o", self.path(name + ".so"), "--loss", "loss", "--quiet", "--json", self.path(name + ".json"), *flags)
         return self.must(done, f"{name}: {flags}")
 
     def train(self, name, *more, steps=STEPS):
@@ -49,6 +50,39 @@ class Sharded(ck.Bench):
         """Fifty steps leave the same bits on every rank."""
         seen = self.run([self.measure_path, self.path(name + ".so"), inputs, 50])
         self.check('"apart": 0,' in seen.stdout, f"{name}: {seen.stdout} {seen.stderr}")
+
+    def timed(self):
+        """What is sent has rows of its own, with the plan's bytes; rates of memory and kernels know nothing of it, the link is its own."""
+        self.train("gpt3--sp", "--profile", "profile", "--trace", "trace")
+        plan, profile = ck.plan(self.path("gpt3--sp.json")), ck.plan(self.path("profile"))
+        sent = {i: s["sent_bytes"] for i, s in enumerate(plan["schedule"]) if s.get("sent_bytes", 0) > 0}
+        rows = {o["index"]: o for o in profile["ops"]}
+        self.check(len(sent) > 10 and {i: o["sent_bytes"] for i, o in rows.items() if "sent_bytes" in o} == sent, "profile: bytes sent")
+        self.check(not any("bytes" in rows[i] or "flops" in rows[i] for i in sent), "profile: a collective has work")
+        own = [i for i, o in rows.items() if o["op"] in ("own", "own_grad")]
+        rates = [(o["flops"] / o["seconds"], o["bytes"] / o["seconds"]) for i, o in rows.items()
+                 if i not in sent and i not in own and o["seconds"] >= 20e-6]
+        for k, (key, found) in enumerate((("flops", profile["peak_flops"]["f32"]), ("bytes", profile["bandwidth"]))):
+            best = max((r[k] for r in rates), default=0)
+            self.check(abs(found - best) <= 1e-5 * best, f"profile: best rate of {key} is {found}, expected {best}")
+        link, latency = profile["link_bytes_per_second"], profile["link_latency_seconds"]
+        told, took = (sum(x) for x in ([2 * latency + n / link for n in sent.values()], [rows[i]["seconds"] for i in sent]))
+        self.check(link > 0 and abs(told / took - 1) < 1e-3, f"profile: by the link {told} s, measured {took}")
+        self.traced(sent, own)
+        done = self.ckc("gpt.onnx", "--loss", "loss", "--tp", 3, "--plan-only", "--device", "profile", "--json", "device.json")
+        self.must(done, "a plan by what was measured")
+        found = ck.plan(self.path("device.json"))["device"]["link_bytes_per_second"]
+        self.check(abs(found / link - 1) < 1e-5, f"a plan's link {found}, measured {link}")
+
+    def traced(self, sent, own):
+        with open(self.path("trace")) as f:
+            events = json.load(f)["traceEvents"]
+        lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        self.check(lanes == {1: "rank 0", 2: "rank 1", 3: "rank 2", 4: "between ranks"}, f"trace: rows {lanes}")
+        first = [e for e in events if e["ph"] == "X" and e["args"]["step"] == 1]
+        self.check({e["args"]["index"]: e["args"]["sent_bytes"] for e in first if "sent_bytes" in e["args"]} == sent, "trace: bytes sent")
+        moved = [e["args"]["index"] for e in first if e["tid"] == 4]
+        self.check(sorted(moved) == sorted([*sent, *own]), "trace: each collective once, between ranks")
 
     def narrow(self):
         stem = os.path.join(ck.MODELS, "ranks", "gpt2-bf16")
@@ -100,6 +134,7 @@ def main():
     losses = bench.gpt()
     bench.resumed(losses)
     bench.exported()
+    bench.timed()
     bench.narrow()
     bench.finish()
 

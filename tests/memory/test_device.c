@@ -118,6 +118,8 @@ measurements(void **state)
 		"\"flops\": 8, \"bytes\": 4},\n"
 		"{\"op\": \"matmul\", \"least\": 9, \"flops\": 8, "
 		"\"bytes\": 5},\n"
+		"{\"op\": \"all_reduce\", \"seconds\": 90, \"least\": 3, "
+		"\"sent_bytes\": 8},\n"
 		"{\"op\": \"a later one\", \"least\": 1, \"flops\": 8, "
 		"\"bytes\": 5}]}";
 	Arena *arena = arena_new();
