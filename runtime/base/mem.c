@@ -55,6 +55,18 @@ block_map(struct block *b, uint64_t size, bool paint, bool at_end,
 }
 
 void
+block_forget(const struct block *b, uint64_t from, uint64_t to)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t base = (uintptr_t)b->p % page;
+
+	from = (base + from + page - 1) / page * page;
+	to = (base + to) / page * page;
+	if (from < to)
+		madvise(b->p - base + from, to - from, MADV_DONTNEED);
+}
+
+void
 block_unmap(struct block *b)
 {
 	if (b->map)

@@ -19,6 +19,8 @@ enum { BLOCK_PAINT = 0xb5 };
  * page, so that running over faults. */
 ckr_status block_map(struct block *, uint64_t size, bool paint, bool at_end,
                      int threads, struct err *);
+/* Give back the pages within bytes from .. to - 1, which nobody needs. */
+void block_forget(const struct block *, uint64_t from, uint64_t to);
 void block_unmap(struct block *);
 /* End of the highest byte that does not hold paint any more, rounded up to
  * 64. */

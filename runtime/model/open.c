@@ -181,6 +181,8 @@ take_memory(ckr_ctx *c)
 		                  c->poison, c->env.threads, &c->err));
 	if (c->ranks > 1)
 		find_common(c);
+	for (uint32_t r = 1; r < c->ranks; r++)
+		block_forget(&c->resident[r], c->common[0], c->common[1]);
 	CKR_TRY(rt_bind(c, &c->plan, p, true, c->poison));
 	for (uint32_t i = 0; i < lib->nshared; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];

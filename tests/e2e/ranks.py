@@ -6,6 +6,7 @@
 Losses, gradients, parameters and optimizer state after five steps; runs that go on at another number of ranks; values
 that are whole are equal to the bit on all ranks; memory is what was planned for a rank.
 """
+import json
 import os
 import re
 import sys
@@ -234,6 +235,17 @@ def narrow(t):
     return g.text()
 
 
+def wide(t):
+    """An input beside which all else is small."""
+    g = Text("wide", t)
+    g.add("input %x: f32[512,2048]")
+    g.param("w", (2,))
+    g.add("%s = reduce_sum %x {axes=[0,1], keepdims=0}")
+    g.add("%p = mul %w, %s")
+    g.add("%loss output = reduce_sum %p {axes=[0], keepdims=0}")
+    return g.text()
+
+
 def inputs(text):
     rng, out = np.random.default_rng(1), {}
     for name, dt, dims in re.findall(r"input %(\w+): (\w+)\[([\d,]+)\]", text):
@@ -298,6 +310,14 @@ class Ranks(ck.Bench):
         if make in (rows, vocabulary):
             self.go_on(make, sos, one, clip)
 
+    def once(self):
+        """What no step writes is in memory once, however many ranks there are."""
+        so = self.build(wide, 8)
+        done = so and self.run([self.measure_path, so, "-", 2])
+        if so and self.must(done, "wide"):
+            m = json.loads(done.stdout)
+            self.check(m["sanitized"] or m["resident"] <= m["anon"][-1] < 1.5 * m["resident"], f"wide: {m}")
+
     def go_on(self, make, sos, one, clip):
         """Two steps on two ranks, the others on any."""
         self.train(make, sos[2], "--save", "half.st", *clip, steps=2)
@@ -324,6 +344,7 @@ def main():
     bench.model(vocabulary, (2, 3, 6))
     bench.model(draws, (4,))
     bench.model(narrow, (2,), True)
+    bench.once()
     bench.finish()
 
 
