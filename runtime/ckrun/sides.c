@@ -7,8 +7,12 @@
 static ckr_status
 told(struct sides *p, const struct side *s, ckr_status st)
 {
+	const char *why = ckr_error(s->m);
+	bool named = !strncmp(why, s->so, strlen(s->so));
+
 	return st == CKR_OK ? st
-	       : err_set(&p->err, st, "%s: %s", s->so, ckr_error(s->m));
+	       : err_set(&p->err, st, "%s%s%s", named ? "" : s->so,
+	                 named ? "" : ": ", why);
 }
 
 static ckr_status

@@ -96,7 +96,7 @@ class Against(ck.Bench):
         self.says(self.against("a", "adam", "x.npz", status=1), "a.so updates by sgd, adam.so by adam")
         done = self.ckrun("a.so", "--against", "rows.so", "--data", "rows.npz")
         self.says(done, "a step takes 2 samples in a.so and 4 in rows.so: compile both with the same extents")
-        self.says(self.against("a", "missing", "x.npz", status=1), "missing.so: ")
+        self.says(self.against("a", "missing", "x.npz", status=1), "ckrun: missing.so: cannot read")
         for option in "--save", "--outputs", "--grads", "--log", "--export-onnx", "--trace", "--profile":
             self.says(self.against("a", "a", "x.npz", option, "f", status=2), f"{option} cannot stand beside --against")
         for option in "--check", "--stats":

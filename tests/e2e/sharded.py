@@ -86,8 +86,14 @@ class Sharded(ck.Bench):
 
     def narrow(self):
         stem = os.path.join(ck.MODELS, "ranks", "gpt2-bf16")
-        if self.build(stem + ".onnx", "narrow", "--tp", 4, "--sp"):
-            self.apart("narrow", stem + ".inputs.safetensors")
+        inputs = stem + ".inputs.safetensors"
+        if not self.build(stem + ".onnx", "narrow", "--tp", 4, "--sp") or not self.build(stem + ".onnx", "narrow1"):
+            return
+        self.apart("narrow", inputs)
+        for more, status in ([], 0), (["--rtol", 1e-3], 1):
+            done = self.ckrun("narrow.so", "--against", "narrow1.so", "--inputs", inputs, "--steps", STEPS, *more)
+            self.check(done.returncode == status, f"bfloat16 against one rank {more}: {done.stdout[-600:]} {done.stderr}")
+            self.check(more or "tolerance 0.031 of a tensor's largest magnitude (bf16)" in done.stdout, f"bfloat16: {done.stdout[-300:]}")
 
     def gpt(self):
         """What one rank's losses are."""
