@@ -218,7 +218,7 @@ equal_layers(void **state)
 	(void)state;
 	for (int n = 2; n <= 5; n++) {
 		struct fixture f = { 0 };
-		char text[4096], last[8], *s;
+		char text[4096], last[16], *s;
 
 		sprintf(last, "x%d", n);
 		s = layers(head(text), "x", n);
