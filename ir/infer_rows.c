@@ -299,8 +299,8 @@ infer_classifier(struct infer *c)
 		return rule_fail(c, "a classifier needs a scalar loss");
 	if (!rule_want_shape(c, 0, &want, "rows")
 	    || !rule_want_class(c, 0, "f", "floats")
-	    || !rule_want_class(c, 2, "iu", "integers")
-	    || !rule_same_type(c, 0, 1))
+	    || !rule_want_class(c, 1, "f", "floats")
+	    || !rule_want_class(c, 2, "iu", "integers"))
 		return false;
 	if (x.rank == 2)
 		want.dim[tb] = x.dim[1];

@@ -60,6 +60,9 @@ struct options {
 	                                 * the file has it */
 	bool masters;                   /* parameters are float32 then, too
 	                                 * (default) */
+	DType grad_dtype;               /* DT_F32: of all gradients; DT_NONE:
+	                                 * as they are computed */
+	DType state_dtype;              /* of the optimizer's; DT_NONE: f32 */
 	bool store_masks;               /* dropout masks are values */
 	const char *device;             /* profile; NULL: the default */
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */

@@ -40,6 +40,16 @@ emit_cut(struct emit *e, const Val *v)
 	out_line(e->out, "};");
 }
 
+/* States, between the gradient and the norm, have one type; DT_F32 if there
+ * are none. */
+static DType
+type_of_states(const struct emit *e, const Node *n)
+{
+	const Val *v = op_info[n->op].max > 3 ? emit_in(e, n, 2) : NULL;
+
+	return v ? v->dt : DT_F32;
+}
+
 static void
 emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 {
@@ -47,13 +57,14 @@ emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 
 	if (cut)
 		emit_cut(e, y);
-	out_line(e->out, "const struct ckr_half_types types = { %s, %s, "
+	out_line(e->out, "const struct ckr_half_types types = { %s, %s, %s, "
 	         "(uint32_t)%s, %s };", tables_dtype(y->dt),
-	         tables_dtype(g->dt), emit_const(e, stream(e, n->in[0])),
+	         tables_dtype(g->dt), tables_dtype(type_of_states(e, n)),
+	         emit_const(e, stream(e, n->in[0])),
 	         cut ? "&cut" : "NULL");
 }
 
-/* Parameter and gradient are float32 or 16-bit floats; *half: not both
+/* Parameter, gradient and states are float32 or 16-bit floats; *half: not all
  * float32. */
 static bool
 need_update(struct emit *e, const Node *n, bool *half)
@@ -61,10 +72,11 @@ need_update(struct emit *e, const Node *n, bool *half)
 	const Val *y = emit_in(e, n, 0), *g = emit_in(e, n, 1);
 
 	emit_shapes(e, n);
-	*half = dtype_is_half(y->dt) || dtype_is_half(g->dt);
+	*half = dtype_is_half(y->dt) || dtype_is_half(g->dt)
+		|| dtype_is_half(type_of_states(e, n));
 	e->need |= *half ? NEED_HALF_UPDATE : NEED_UPDATE;
-	for (int i = 0; i < 2; i++) {
-		DType dt = i ? g->dt : y->dt;
+	for (int i = 0; i < 3; i++) {
+		DType dt = i == 2 ? type_of_states(e, n) : i ? g->dt : y->dt;
 
 		if (dt != DT_F32 && !dtype_is_half(dt))
 			return emit_unsupported(e, n, dt);
@@ -186,19 +198,6 @@ emit_accumulate(struct emit *e, const Node *n)
 	return true;
 }
 
-/* The states are float32 whatever the parameter is. */
-static bool
-states_are_f32(struct emit *e, const Node *n)
-{
-	for (int i = 2; i < op_info[n->op].max - 1; i++) {
-		const Val *v = emit_in(e, n, i);
-
-		if (v && v->dt != DT_F32)
-			return emit_unsupported(e, n, v->dt);
-	}
-	return true;
-}
-
 /* What an update writes and reads, the norm last, as arguments. */
 static const char *
 operands(struct emit *e, const Node *n)
@@ -219,7 +218,7 @@ emit_step(struct emit *e, const Node *n, const char *more)
 {
 	bool half;
 
-	if (!states_are_f32(e, n) || !need_update(e, n, &half))
+	if (!need_update(e, n, &half))
 		return false;
 	out_line(e->out, "ckr_%s%s(%s,", half ? "half_" : "",
 	         op_info[n->op].text, operands(e, n));
@@ -262,12 +261,14 @@ emit_adafactor(struct emit *e, const Node *n)
 	int r = s->rank;
 	bool half;
 
-	if (!states_are_f32(e, n) || !need_update(e, n, &half))
+	if (type_of_states(e, n) != DT_F32)
+		return emit_unsupported(e, n, type_of_states(e, n));
+	if (!need_update(e, n, &half))
 		return false;
 	e->need |= NEED_HALF_UPDATE | NEED_ADAFACTOR;
 	if (!half)
 		out_line(e->out, "const struct ckr_half_types types = "
-		         "{ CKR_F32, CKR_F32, 0, NULL };");
+		         "{ CKR_F32, CKR_F32, CKR_F32, 0, NULL };");
 	out_line(e->out, "const struct ckr_adafactor a = { %lld, %lld, %lld, "
 	         "%d, types };", (long long)emit_extent(s, 0, r - 2),
 	         r < 2 ? 1LL : (long long)s->dim[r - 2],

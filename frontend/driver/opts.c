@@ -69,6 +69,13 @@ static const struct option_row table[] = {
 	{ "master-weights", "on|off", G_TRAIN, set_first, FIELD(opt.masters),
 	  C, "--dtype: parameters are f32, or of that type too and rounded at "
 	  "random (on)" },
+	{ "grad-dtype", "f32|computed", G_TRAIN, set_grad_dtype,
+	  FIELD(opt.grad_dtype), C,
+	  "type of parameters' gradients: as they are computed, or f32 for all "
+	  "(computed)" },
+	{ "state-dtype", "f32|bf16", G_TRAIN, set_state_dtype,
+	  FIELD(opt.state_dtype), C,
+	  "type of the optimizer's state; bf16 is rounded at random (f32)" },
 	{ "update-in-backward", "auto|on|off", G_TRAIN, set_update,
 	  FIELD(opt.update_in_backward), CI,
 	  "apply a gradient as soon as it is there: less memory, no clipping; "

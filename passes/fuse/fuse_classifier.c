@@ -190,6 +190,35 @@ match_gradients(struct classifier *c)
 	return c->dx || c->dw;
 }
 
+/* The weight before it was rounded for the product, and its gradient before
+ * that is widened again: the classifier computes in float32.  0: they are not
+ * a pair. */
+static ValId
+full_weight(const struct classifier *c, ValId *dw)
+{
+	const struct edit *e = c->e;
+	const Graph *g = e->g;
+	ValId w = g->node[c->product].in[1];
+	const Node *cast = &g->node[g->val[w].def];
+	ValId full = cast->op == OP_CAST ? cast->in[0] : 0;
+	NodeId wide;
+
+	if (!full || g->val[full].dt != DT_F32)
+		return 0;
+	if (!c->dw)
+		return full;
+	*dw = g->node[c->dw].out[0];
+	if (!edit_single(e, *dw))
+		return 0;
+	wide = e->uses.node[e->uses.first[*dw]];
+	if (g->node[wide].op != OP_CAST
+	    || g->val[g->node[wide].out[0]].dt != DT_F32)
+		return 0;
+	*dw = g->node[wide].out[0];
+	e->dead[wide] = true;
+	return full;
+}
+
 static void
 build_classifier(struct classifier *c, double seed)
 {
@@ -198,6 +227,7 @@ build_classifier(struct classifier *c, double seed)
 	Node *n = &g->node[c->grad];
 	const Node *m = &g->node[c->product], *sce = &g->node[c->sce];
 	bool bias = m->nin > 2 && m->in[2];
+	ValId dw = c->dw ? g->node[c->dw].out[0] : 0, w = full_weight(c, &dw);
 	Attr attr = attr_default(OP_CLASSIFIER);
 
 	attr.CLASSIFIER.tb = m->attr.MATMUL.tb;
@@ -214,14 +244,14 @@ build_classifier(struct classifier *c, double seed)
 	n->nin = bias ? 4 : 3;
 	n->in = arena_array(g->arena, 4, sizeof *n->in);
 	n->in[0] = m->in[0];
-	n->in[1] = m->in[1];
+	n->in[1] = w ? w : m->in[1];
 	n->in[2] = sce->in[1];
 	n->in[3] = bias ? m->in[2] : 0;
 	n->nout = bias ? 4 : 3;
 	n->out = arena_array(g->arena, 4, sizeof *n->out);
 	n->out[0] = sce->out[0];
 	n->out[1] = c->dx ? g->node[c->dx].out[0] : 0;
-	n->out[2] = c->dw ? g->node[c->dw].out[0] : 0;
+	n->out[2] = dw;
 	n->out[3] = c->db ? g->node[c->db].out[0] : 0;
 	edit_claim(g, n);
 }

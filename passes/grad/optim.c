@@ -42,6 +42,26 @@ struct optim {
 
 /* ---- what there is to update ---- */
 
+/* A gradient that was computed in 16 bits and only then widened is taken as it
+ * was, unless micro-batches are to be added up. */
+static ValId
+as_computed(struct optim *o, ValId v)
+{
+	Graph *g = o->g;
+	const Node *n = &g->node[g->val[v].def];
+	ValId from = n->op == OP_CAST ? n->in[0] : 0;
+
+	if (!from || o->p->opt->grad_dtype == DT_F32 || g->val[v].output
+	    || o->p->opt->grad_accum > 1 || !dtype_is_half(g->val[from].dt)
+	    || g->val[from].kind != V_TEMP || g->val[from].param)
+		return v;
+	g->val[from].param = g->val[v].param;
+	g->val[from].onnx = g->val[v].onnx;
+	g->val[from].grad_of = g->val[v].grad_of;
+	g->val[v].param = 0;
+	return from;
+}
+
 static void
 find_gradients(struct optim *o)
 {
@@ -56,7 +76,7 @@ find_gradients(struct optim *o)
 			    || g->val[v].kind != V_TEMP)
 				continue;
 			o->u[o->n].param = g->val[v].param;
-			o->u[o->n].grad = v;
+			o->u[o->n].grad = as_computed(o, v);
 			o->u[o->n++].after = node_id(g, n);
 		}
 }
@@ -73,19 +93,18 @@ put_behind(struct optim *o, NodeId at)
 		o->after[o->nafter++] = at;
 }
 
-/* It lies on ranks as the parameter does. */
+/* It lies on ranks as the parameter does.  dt: its type; that of a parameter
+ * of 64 bits is that. */
 static ValId
 new_state(Graph *g, ValId param, const char *prefix, const char *state,
-          Shape shape)
+          DType dt, Shape shape)
 {
 	const char *name = arena_printf(g->arena, "%s%s.%s", prefix, state,
 	                                g->val[param].name);
-	DType dt = g->val[param].dt;
 	ValId v;
 
-	/* 16-bit parameters are averaged in float */
-	if (dt != DT_F64)
-		dt = DT_F32;
+	if (g->val[param].dt == DT_F64)
+		dt = DT_F64;
 	v = val_new(g, V_STATE, name, dt, shape);
 	g->val[v].param = param;
 	g->val[v].state = state;
@@ -100,7 +119,7 @@ static bool
 add_accumulate(struct optim *o, struct update *u)
 {
 	Graph *g = o->g;
-	ValId in[2] = { new_state(g, u->param, "", "grad",
+	ValId in[2] = { new_state(g, u->param, "", "grad", DT_F32,
 	                          g->val[u->param].shape), u->grad };
 	ValId acc = emit_op(g, o->p->diag, OP_ACCUMULATE, 2, in, NULL,
 	                    u->after);
@@ -155,17 +174,18 @@ static const struct rule {
 	[OPT_ADAFACTOR] = { OP_ADAFACTOR, "adafactor.", { "row", "col" } },
 };
 
-/* State k of the rule, as operand 2 + k has it; 0: this parameter has none. */
+/* State k of the rule, as operand 2 + k has it; 0: this parameter has none.
+ * dt: of states that have the parameter's shape. */
 static ValId
-add_state(Graph *g, ValId param, const struct rule *r, int k)
+add_state(Graph *g, ValId param, const struct rule *r, DType dt, int k)
 {
 	Shape s = g->val[param].shape;
 
 	if (r->op != OP_ADAFACTOR)
-		return new_state(g, param, r->prefix, r->state[k], s);
+		return new_state(g, param, r->prefix, r->state[k], dt, s);
 	if (s.rank < 2)
-		return k ? 0 : new_state(g, param, r->prefix, "v", s);
-	return new_state(g, param, r->prefix, r->state[k],
+		return k ? 0 : new_state(g, param, r->prefix, "v", DT_F32, s);
+	return new_state(g, param, r->prefix, r->state[k], DT_F32,
 	                 shape_without(s, k + 1));
 }
 
@@ -176,6 +196,7 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	const struct rule *r = &rules[opt->optimizer];
 	Graph *g = o->g;
 	ValId in[5] = { u->param, u->grad };
+	DType dt = opt->state_dtype ? opt->state_dtype : DT_F32;
 	int nin = 2;
 	Attr a = attr_default(r->op);
 
@@ -185,7 +206,7 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	if (opt->optimizer == OPT_ADAM)
 		a.ADAMW.coupled = 1;
 	for (int k = 0; k < 2 && r->state[k]; k++)
-		in[nin++] = add_state(g, u->param, r, k);
+		in[nin++] = add_state(g, u->param, r, dt, k);
 	if (norm)
 		in[nin++] = norm;
 	if (!emit_op(g, o->p->diag, r->op, nin, in, &a, u->after))

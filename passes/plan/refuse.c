@@ -4,6 +4,7 @@
 #include "passes/plan/choose.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <stdio.h>
 
 enum { SHOWN = 8 };
@@ -50,6 +51,21 @@ bytes_of(const Graph *g, ValKind kind)
 	FOR_VALS (v, g)
 		if (v->kind == kind && !v->base)
 			sum += v->nbytes;
+	return sum;
+}
+
+/* What states of the shape of their parameters, in float32, would save. */
+static int64_t
+half_of_states(const Graph *g)
+{
+	int64_t sum = 0;
+
+	FOR_VALS (v, g)
+		if (v->kind == V_STATE && v->dt == DT_F32 && !v->base
+		    && strcmp(v->state, "grad") != 0
+		    && shape_eq(&v->shape, &g->val[v->param].shape)
+		    && g->val[v->param].shape.rank > 0)
+			sum += v->nbytes - (v->nbytes / 2 + 63) / 64 * 64;
 	return sum;
 }
 
@@ -143,6 +159,8 @@ offer_help(const Pass *p, const Graph *g, struct tight t)
 	snprintf(what, sizeof what, "... and --grad-accum %" PRId64 ", which "
 	         "makes up for it and holds gradients", n * o->grad_accum);
 	offer(p, what, "about ", o->optimizer != OPT_NONE ? less - held : 0);
+	offer(p, "--state-dtype bf16", "",
+	      o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g));
 	offer(p, "--optimizer sgd, which needs no state", "",
 	      bytes_of(g, V_STATE));
 	return false;

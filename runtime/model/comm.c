@@ -26,8 +26,10 @@ struct sum {
 };
 
 #define PLAIN(x) (x)
-/* Elements at .. at + n - 1 of all ranks into y, n at most BLOCK. */
-#define REDUCE(type, wide, load, store) do { \
+#define SIMD _Pragma("omp simd")
+/* Elements at .. at + n - 1 of all ranks into y, n at most BLOCK.  simd: a
+ * pragma for loops that every compiler makes vectors of. */
+#define REDUCE(type, wide, load, store, simd) do { \
 	wide acc[BLOCK]; \
 	const type *first = (const type *)s->x[0] + at; \
 	type *to = y; \
@@ -43,7 +45,7 @@ struct sum {
 				         ? acc[i] : b; \
 			} \
 		} else { \
-			_Pragma("omp simd") \
+			simd \
 			for (uint64_t i = 0; i < n; i++) \
 				acc[i] += load(from[i]); \
 		} \
@@ -56,16 +58,16 @@ static void
 reduce(const struct sum *s, uint64_t at, uint64_t n, void *y)
 {
 	switch (s->dtype) {
-	case CKR_F32: REDUCE(float, float, PLAIN, PLAIN); break;
-	case CKR_F64: REDUCE(double, double, PLAIN, PLAIN); break;
+	case CKR_F32: REDUCE(float, float, PLAIN, PLAIN, SIMD); break;
+	case CKR_F64: REDUCE(double, double, PLAIN, PLAIN, SIMD); break;
 	case CKR_F16:
-		REDUCE(uint16_t, float, half_to_float, float_to_half);
+		REDUCE(uint16_t, float, half_to_float, float_to_half, );
 		break;
 	case CKR_BF16:
-		REDUCE(uint16_t, float, bf16_to_float, float_to_bf16);
+		REDUCE(uint16_t, float, bf16_to_float, float_to_bf16, );
 		break;
-	case CKR_I64: REDUCE(int64_t, uint64_t, (uint64_t), PLAIN); break;
-	case CKR_I32: REDUCE(int32_t, int64_t, PLAIN, PLAIN); break;
+	case CKR_I64: REDUCE(int64_t, uint64_t, (uint64_t), PLAIN, ); break;
+	case CKR_I32: REDUCE(int32_t, int64_t, PLAIN, PLAIN, ); break;
 	default: break;
 	}
 }

@@ -89,6 +89,18 @@ def runs(bench):
                 if bench.must(done, f"{tag} resumed as {to}"):
                     more = ck.losses(log)
                     bench.check(len(more) == 5 and abs(np.mean(more) / ends[1] - 1) < 0.1, f"{tag} resumed as {to}: {more}")
+    for optimizer in ("adamw", "sgdm", "lion"):
+        rate = ["--lr", {"adamw": "1e-3", "sgdm": "0.1", "lion": "1e-4"}[optimizer]]
+        tag, saved = "state-" + optimizer, bench.path(optimizer + ".ckpt")
+        want = np.mean(train(bench, tag + "-f32", text, ["--optimizer", optimizer], rate)[-8:])
+        got = train(bench, tag, text, ["--optimizer", optimizer, "--state-dtype", "bf16"], rate + ["--save", saved])
+        bench.check(abs(np.mean(got[-8:]) / want - 1) < 0.01, f"{tag}: the loss ends at {np.mean(got[-8:])}, float32's at {want}")
+        bench.check("BF16" in dtypes(saved), f"{tag}: {dtypes(saved)} in the file")
+        log = bench.path(tag + "-more.jsonl")
+        done = bench.ckrun(bench.path(tag + "-f32.so"), "--data", text, "--tokens", "bytes", *rate, "--steps", STEPS + 5,
+                           "--resume", saved, "--log", log)
+        if bench.must(done, f"{tag} resumed with float32 states"):
+            bench.check(len(ck.losses(log)) == 5 and abs(np.mean(ck.losses(log)) / want - 1) < 0.1, f"{tag}: {ck.losses(log)}")
     checked = bench.ckrun(bench.path("bf16-on-tight.so"), "--data", text, "--tokens", "bytes", "--check")
     bench.must(checked, "--check")
 

@@ -1,10 +1,11 @@
-/* Optimizer steps, accumulation, gradient norm of 16-bit parameters and
- * gradients: blocks are widened, updated as float32 and rounded.
+/* Optimizer steps, accumulation, gradient norm of 16-bit parameters, states
+ * and gradients: blocks are widened, updated as float32 and rounded.
  *
- * Parameters are rounded at random, up with a probability that is the part
- * cut off: a step smaller than half a unit in the last place would otherwise
- * be lost each time, and the weights of a norm, which begin at 1, would never
- * move.  The words depend on seed, step, parameter and element alone.
+ * Parameters and states are rounded at random, up with a probability that is
+ * the part cut off: a step smaller than half a unit in the last place would
+ * otherwise be lost each time, and the weights of a norm, which begin at 1,
+ * would never move.  The words depend on seed, step, parameter and element
+ * alone.
  */
 #ifndef CKR_HALF_UPDATE_H
 #define CKR_HALF_UPDATE_H
@@ -67,20 +68,22 @@ ckr_cut_index(const struct ckr_cut *c, int64_t i, int64_t *left)
 	                  + i % c->inner);
 }
 
-/* Types of what is updated and of the gradient; stream of the rounding, whose
- * words are those of elements of the whole.  cut NULL: nothing is cut. */
+/* Types of what is updated, of the gradient and of the states; stream of the
+ * rounding, whose words are those of elements of the whole.  cut NULL: nothing
+ * is cut. */
 struct ckr_half_types {
-	int y, g;
+	int y, g, state;
 	uint32_t stream;
 	const struct ckr_cut *cut;
 };
 
-/* Round x in place to what the type holds. */
+/* Round x in place to what the type holds; which: 0 the parameter, 1, 2 its
+ * states, each with words of its own. */
 static inline void
-ckr_round_random(float *x, struct ckr_half_types t, int64_t at, int64_t n,
-                 const struct ckr_env *env)
+ckr_round_random(float *x, int type, struct ckr_half_types t, uint32_t which,
+                 int64_t at, int64_t n, const struct ckr_env *env)
 {
-	uint32_t cut = t.y == CKR_BF16 ? 0xffff : 0x1fff;
+	uint32_t cut = type == CKR_BF16 ? 0xffff : 0x1fff;
 	uint32_t buffer[CKR_WORD_BUFFER];
 
 	for (int64_t j = 0, k; j < n; j += k) {
@@ -90,7 +93,8 @@ ckr_round_random(float *x, struct ckr_half_types t, int64_t at, int64_t n,
 		const uint32_t *word;
 
 		k = ckr_least(ckr_least(n - j, left), CKR_WORDS);
-		word = ckr_words(buffer, index, k, t.stream, env);
+		word = ckr_words(buffer, index, k, t.stream + (which << 28),
+		                 env);
 #pragma omp simd
 		for (int64_t i = 0; i < k; i++) {
 			uint32_t u = ckr_float_bits(x[j + i]);
@@ -108,8 +112,30 @@ ckr_half_store(void *y, struct ckr_half_types t, int64_t at, float *x,
                int64_t n, const struct ckr_env *env)
 {
 	if (t.y != CKR_F32)
-		ckr_round_random(x, t, at, n, env);
+		ckr_round_random(x, t.y, t, 0, at, n, env);
 	ckr_narrow(y, t.y, at, x, n);
+}
+
+/* A block of a state, where it is or widened in the buffer. */
+static inline float *
+ckr_half_state(float *buffer, const void *state, struct ckr_half_types t,
+               int64_t at, int64_t n)
+{
+	if (t.state == CKR_F32)
+		return (float *)state + at;
+	ckr_widen(buffer, state, t.state, at, n);
+	return buffer;
+}
+
+/* The same block, new, to where it is kept. */
+static inline void
+ckr_half_keep(void *state, struct ckr_half_types t, uint32_t which, int64_t at,
+              float *x, int64_t n, const struct ckr_env *env)
+{
+	if (t.state == CKR_F32)
+		return;
+	ckr_round_random(x, t.state, t, which, at, n, env);
+	ckr_narrow(state, t.state, at, x, n);
 }
 
 static inline void
@@ -148,9 +174,8 @@ ckr_half_sgd(void *y, const void *p, const void *g, const float *norm,
 	}
 }
 
-/* The states are float32 whatever the parameter is. */
 static inline void
-ckr_half_sgdm(void *y, float *m1, const void *p, const void *g, const float *m,
+ckr_half_sgdm(void *y, void *m1, const void *p, const void *g, const void *m,
               const float *norm, struct ckr_half_types t, int64_t n, int decay,
               const struct ckr_env *env)
 {
@@ -158,17 +183,20 @@ ckr_half_sgdm(void *y, float *m1, const void *p, const void *g, const float *m,
 	if (n > CKR_SMALL)
 	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
 		float x[CKR_HALF_BLOCK], d[CKR_HALF_BLOCK];
+		float mb[CKR_HALF_BLOCK], *ms;
 		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
 
 		ckr_widen(x, p, t.y, i, k);
 		ckr_widen(d, g, t.g, i, k);
-		ckr_sgdm(x, m1 + i, x, d, m + i, norm, k, decay, env);
+		ms = ckr_half_state(mb, m, t, i, k);
+		ckr_sgdm(x, ms, x, d, ms, norm, k, decay, env);
 		ckr_half_store(y, t, i, x, k, env);
+		ckr_half_keep(m1, t, 1, i, ms, k, env);
 	}
 }
 
 static inline void
-ckr_half_lion(void *y, float *m1, const void *p, const void *g, const float *m,
+ckr_half_lion(void *y, void *m1, const void *p, const void *g, const void *m,
               const float *norm, struct ckr_half_types t, int64_t n, int decay,
               const struct ckr_env *env)
 {
@@ -176,18 +204,21 @@ ckr_half_lion(void *y, float *m1, const void *p, const void *g, const float *m,
 	if (n > CKR_SMALL)
 	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
 		float x[CKR_HALF_BLOCK], d[CKR_HALF_BLOCK];
+		float mb[CKR_HALF_BLOCK], *ms;
 		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
 
 		ckr_widen(x, p, t.y, i, k);
 		ckr_widen(d, g, t.g, i, k);
-		ckr_lion(x, m1 + i, x, d, m + i, norm, k, decay, env);
+		ms = ckr_half_state(mb, m, t, i, k);
+		ckr_lion(x, ms, x, d, ms, norm, k, decay, env);
 		ckr_half_store(y, t, i, x, k, env);
+		ckr_half_keep(m1, t, 1, i, ms, k, env);
 	}
 }
 
 static inline void
-ckr_half_adamw(void *y, float *m1, float *v1, const void *p, const void *g,
-               const float *m, const float *v, const float *norm,
+ckr_half_adamw(void *y, void *m1, void *v1, const void *p, const void *g,
+               const void *m, const void *v, const float *norm,
                struct ckr_half_types t, int64_t n, int decay, int coupled,
                const struct ckr_env *env)
 {
@@ -195,13 +226,18 @@ ckr_half_adamw(void *y, float *m1, float *v1, const void *p, const void *g,
 	if (n > CKR_SMALL)
 	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
 		float x[CKR_HALF_BLOCK], d[CKR_HALF_BLOCK];
+		float mb[CKR_HALF_BLOCK], vb[CKR_HALF_BLOCK], *ms, *vs;
 		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
 
 		ckr_widen(x, p, t.y, i, k);
 		ckr_widen(d, g, t.g, i, k);
-		ckr_adamw(x, m1 + i, v1 + i, x, d, m + i, v + i, norm, k,
-		          decay, coupled, env);
+		ms = ckr_half_state(mb, m, t, i, k);
+		vs = ckr_half_state(vb, v, t, i, k);
+		ckr_adamw(x, ms, vs, x, d, ms, vs, norm, k, decay, coupled,
+		          env);
 		ckr_half_store(y, t, i, x, k, env);
+		ckr_half_keep(m1, t, 1, i, ms, k, env);
+		ckr_half_keep(v1, t, 2, i, vs, k, env);
 	}
 }
 
