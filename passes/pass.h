@@ -32,6 +32,13 @@ struct shard_wish {
 	int axis;
 };
 
+/* --precision GLOB=TYPE or op:GLOB=TYPE; the last one that fits counts. */
+struct precision_wish {
+	const char *glob;
+	bool op;
+	DType dt;
+};
+
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
                   REMAT_EVERY };
 enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
@@ -58,6 +65,8 @@ struct options {
 	bool fused_attention;           /* default true */
 	DType dtype;                    /* float type of the step; DT_NONE: as
 	                                 * the file has it */
+	int nprecision;
+	struct precision_wish *precision;
 	bool masters;                   /* parameters are float32 then, too
 	                                 * (default) */
 	DType grad_dtype;               /* DT_F32: of all gradients; DT_NONE:

@@ -66,6 +66,9 @@ static const struct option_row table[] = {
 	{ "dtype", "f32|bf16|f16", G_TRAIN, set_dtype, FIELD(opt.dtype), C,
 	  "float type of products and of what is between them; norms' "
 	  "statistics, sums, losses and updates are f32 (as the file has it)" },
+	{ "precision", "VALUE=TYPE", G_TRAIN, add_precision, FIELD(opt), C,
+	  "... but what computes this value in f32, or in that type; op:NAME "
+	  "for all of that op (globs)" },
 	{ "master-weights", "on|off", G_TRAIN, set_first, FIELD(opt.masters),
 	  C, "--dtype: parameters are f32, or of that type too and rounded at "
 	  "random (on)" },

@@ -208,6 +208,24 @@ add_shard(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
+add_precision(struct arg_parser *p, const char *arg, void *field)
+{
+	struct options *o = field;
+	struct precision_wish w = { .op = !strncmp(arg, "op:", 3) };
+	const char *type = split_binding(p, arg + (w.op ? 3 : 0), &w.glob);
+
+	for (DType dt = DT_NONE + 1; type && dt < DT_COUNT; dt++)
+		if (!strcmp(dtype_info[dt].text, type))
+			w.dt = dt;
+	if (w.dt != DT_F32 && !dtype_is_half(w.dt))
+		return bad(p, arg, "VALUE=TYPE or op:NAME=TYPE with f32, bf16 "
+		           "or f16");
+	o->precision = one_more(p, o->precision, o->nprecision, sizeof w);
+	o->precision[o->nprecision++] = w;
+	return true;
+}
+
+bool
 add_const(struct arg_parser *p, const char *arg, void *field)
 {
 	struct cli *c = field;

@@ -18,6 +18,7 @@
  *         product takes: it is planned as any value, so it costs memory only
  *         where that is cheaper than making it again.  Without masters they
  *         are narrow themselves.
+ *         --precision overrules all of that, by value or by op.
  *         --dtype f32 makes everything float32.
  *         --dropout-mask=store: see mask.c.
  * method  one walk in order; one cast per value and type; the shape rules
@@ -29,6 +30,7 @@
  * refuses graphs that have a backward part already
  */
 #include "passes/precision/precision.h"
+#include "ir/base/glob.h"
 #include "ir/element.h"
 
 enum kind { SOFT, NARROW, FULL };
@@ -51,6 +53,7 @@ struct precise {
 	ValId *now;                     /* by old value: what stands for it */
 	struct view *view;
 	size_t nview, cap_view;
+	bool *used;                     /* by wish of --precision */
 };
 
 static bool
@@ -182,11 +185,38 @@ kind_of_operands(struct precise *c, const Node *n)
 	return any[NARROW] ? NARROW : any[FULL] ? FULL : SOFT;
 }
 
+/* The wish for what node n computes, the last one counts; NULL: none. */
+static const struct precision_wish *
+wish_of(struct precise *c, const Node *n)
+{
+	const struct options *o = c->p->opt;
+	const struct precision_wish *found = NULL;
+
+	for (int i = 0; i < o->nprecision; i++) {
+		const struct precision_wish *w = &o->precision[i];
+		bool fits = w->op && glob_match(w->glob, op_info[n->op].text);
+
+		for (int k = 0; k < n->nout && !w->op; k++) {
+			const Val *v = &c->g->val[n->out[k]];
+
+			fits |= n->out[k] && (glob_match(w->glob, v->name)
+			        || (v->onnx && glob_match(w->glob, v->onnx)));
+		}
+		c->used[i] |= fits;
+		found = fits ? w : found;
+	}
+	return found;
+}
+
 /* Of the floats that the node takes. */
 static enum kind
 kind_of_node(struct precise *c, const Node *n)
 {
 	uint64_t flags = op_info[n->op].flags;
+	const struct precision_wish *w = wish_of(c, n);
+
+	if (w)
+		return w->dt == DT_F32 ? FULL : NARROW;
 
 	if (flags & (F_HALF | F_HALF_0))
 		return NARROW;
@@ -315,6 +345,28 @@ walk(struct precise *c, uint32_t nnode)
 	return true;
 }
 
+static bool
+check_wishes(struct precise *c)
+{
+	const struct options *o = c->p->opt;
+
+	for (int i = 0; i < o->nprecision; i++) {
+		const struct precision_wish *w = &o->precision[i];
+		const char *of = w->op ? "op:" : "";
+
+		if (w->dt != DT_F32 && w->dt != c->dt)
+			return diag_error(c->p->diag, "--precision %s%s=%s: "
+			                  "expected f32 or the type of --dtype",
+			                  of, w->glob, dtype_info[w->dt].text);
+		if (!c->used[i])
+			return diag_error(c->p->diag, "--precision %s%s=%s: "
+			                  "there is no such %s", of, w->glob,
+			                  dtype_info[w->dt].text,
+			                  w->op ? "op" : "value");
+	}
+	return true;
+}
+
 /* Masters are soft.  Without them the type is the parameter's own. */
 static void
 start_value(struct precise *c, Val *v)
@@ -334,6 +386,9 @@ pass_precision(Pass *p, Graph *g)
 	struct precise c = { .p = p, .g = g, .dt = p->opt->dtype };
 	uint32_t nval = g->nval;
 
+	if (c.dt == DT_NONE && p->opt->nprecision)
+		return diag_error(p->diag, "--precision overrules --dtype: "
+		                  "expected that, too");
 	if (c.dt == DT_NONE && !p->opt->store_masks)
 		return true;
 	if (g->props & P_BWD)
@@ -343,9 +398,11 @@ pass_precision(Pass *p, Graph *g)
 	c.now = arena_array(p->scratch, nval, sizeof *c.now);
 	for (ValId v = 0; v < nval; v++)
 		c.now[v] = v;
+	c.used = arena_array(p->scratch, (size_t)p->opt->nprecision + 1,
+	                     sizeof *c.used);
 	for (ValId v = 1; c.dt != DT_NONE && v < nval; v++)
 		start_value(&c, &g->val[v]);
-	if (!walk(&c, g->nnode))
+	if (!walk(&c, g->nnode) || (c.dt != DT_NONE && !check_wishes(&c)))
 		return false;
 	g->loss = c.now[g->loss];
 	graph_reorder(g, c.order, c.n);
