@@ -46,10 +46,10 @@ class Text:
         return f" split {axis} [{','.join(map(str, parts))}]" + ("" if lead is None else f" from {lead}") \
             + (f" shared {shared}" if shared > 1 else "")
 
-    def param(self, name, whole, local=None, split="", dt="f32"):
+    def param(self, name, whole, local=None, split="", dt="f32", kind="param"):
         data = self.rng.uniform(-.5, .5, int(np.prod(whole)))
         dims = ",".join(map(str, (local or whole) if self.t > 1 else whole))
-        self.add(f"param %{name}: {dt}[{dims}]{split} = {{ {', '.join('%.4f' % x for x in data)} }}")
+        self.add(f"{kind} %{name}: {dt}[{dims}]{split} = {{ {', '.join('%.4f' % x for x in data)} }}")
 
     def comm(self, to, dims, split, op, x, attrs=""):
         """A step between ranks, %x under its new name; on one rank nothing happens."""
@@ -235,6 +235,25 @@ def narrow(t):
     return g.text()
 
 
+def numberless(t):
+    """A gradient that is no number in the last piece alone, where x is 0, and a running statistic, of a finite loss."""
+    g, n = Text("numberless", t), 8
+    g.add("input %x: f32[4,8]")
+    c = g.cut(0, n)
+    g.param("w", (n,), (g.per(n),), c)
+    g.param("r", (n,), (g.per(n),), c, kind="buffer")
+    split = g.cut(1, n)
+    x = g.comm("xo", (4, g.per(n)), split, "own", "x", g.attrs)
+    g.add(f"%h: f32[4,{g.per(n)}]{split} = mul %{x}, %w")
+    g.add(f"%m: f32[{g.per(n)}]{c} = reduce_mean %h {{axes=[0], keepdims=0}}")
+    g.add(f"%u: f32[{g.per(n)}]{c} = bn_update %r, %m {{momentum=0.75}}")
+    g.add(f"%a: f32[4,{g.per(n)}]{split} = abs %h")
+    g.add(f"%s: f32[4,{g.per(n)}]{split} = sqrt %a")
+    s = g.comm("all", (4, n), "", "all_gather", "s", g.attrs)
+    g.add(f"%loss output = reduce_sum %{s} {{axes=[0,1], keepdims=0}}")
+    return g.text()
+
+
 def wide(t):
     """An input beside which all else is small."""
     g = Text("wide", t)
@@ -251,6 +270,8 @@ def inputs(text):
     for name, dt, dims in re.findall(r"input %(\w+): (\w+)\[([\d,]+)\]", text):
         dims = [int(d) for d in dims.split(",")]
         out[name] = rng.standard_normal(dims, dtype=np.float32) if dt == "f32" else rng.integers(0, 65, dims)
+    if "numberless" in text:
+        out["x"][:, -1] = 0
     if "labels" in out:
         out["labels"][3] = -100
         out["ids"][5] = -1
@@ -318,6 +339,19 @@ class Ranks(ck.Bench):
             m = json.loads(done.stdout)
             self.check(m["sanitized"] or m["resident"] <= m["anon"][-1] < 1.5 * m["resident"], f"wide: {m}")
 
+    def not_numbers(self):
+        """Seen wherever it is; a step that is left out leaves nothing behind on any rank."""
+        for t in 1, 4:
+            so = self.build(numberless, t)
+            if not so:
+                continue
+            run = so, "--inputs", self.path("numberless.npz"), "--steps", 1
+            self.must(self.ckrun(so, "--inputs", self.path("numberless.npz"), "--steps", 0, "--save", "0.st"), "numberless")
+            done = self.ckrun(*run)
+            self.check(done.returncode == 1 and "the gradient of 'w' is not finite: nan" in done.stderr, f"on {t}: {done.stderr}")
+            self.must(self.ckrun(*run, "--on-nan", "skip", "--save", "1.st"), "numberless, skipped")
+            self.same_file("1.st", "0.st", f"a step that {t} ranks leave out", True)
+
     def go_on(self, make, sos, one, clip):
         """Two steps on two ranks, the others on any."""
         self.train(make, sos[2], "--save", "half.st", *clip, steps=2)
@@ -345,6 +379,7 @@ def main():
     bench.model(draws, (4,))
     bench.model(narrow, (2,), True)
     bench.once()
+    bench.not_numbers()
     bench.finish()
 
 
