@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Graphs that are cut over ranks by hand train as the same graphs on one rank.
 
-    ranks.py CKC CKRUN
+    ranks.py CKC CKRUN [GRAPH...]
 
 Losses, gradients, parameters and optimizer state after five steps; runs that go on at another number of ranks; values
 that are whole are equal to the bit on all ranks; memory is what was planned for a rank.
@@ -369,17 +369,17 @@ def grouped(t):
     return heads(t, False)
 
 
+GRAPHS = (mlp, (4,)), (rows, (2, 4)), (packed, (2,)), (grouped, (4,)), (vocabulary, (2, 3, 6)), (draws, (4,)), (narrow, (2,))
+
+
 def main():
     bench = Ranks()
-    bench.model(mlp, (4,))
-    bench.model(rows, (2, 4))
-    bench.model(packed, (2,))
-    bench.model(grouped, (4,))
-    bench.model(vocabulary, (2, 3, 6))
-    bench.model(draws, (4,))
-    bench.model(narrow, (2,), True)
-    bench.once()
-    bench.not_numbers()
+    for make, ranks in GRAPHS:
+        if make.__name__ in (bench.names or [make.__name__]):
+            bench.model(make, ranks, make is narrow)
+    for make, part in (wide, bench.once), (numberless, bench.not_numbers):
+        if make.__name__ in (bench.names or [make.__name__]):
+            part()
     bench.finish()
 
 

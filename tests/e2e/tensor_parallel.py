@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models that --tp cuts over ranks train as on one rank.
 
-    tensor_parallel.py CKC CKRUN
+    tensor_parallel.py CKC CKRUN [MODEL...]
 
 Losses, first gradients and parameters after five steps of plain SGD (what AdamW makes of a gradient that is rounding noise, such
 as that of a key's bias, is as large as any update); the same bits under every plan; the least budget, met; the planned peak,
@@ -131,8 +131,10 @@ class Parallel(ck.Bench):
 def main():
     bench = Parallel()
     for model, ways in CASES:
-        bench.model(model, ways)
-    bench.options()
+        if model in (bench.names or [model]):
+            bench.model(model, ways)
+    if not bench.names:
+        bench.options()
     bench.finish()
 
 
