@@ -193,6 +193,20 @@ def vocabulary(t):
     return g.text()
 
 
+def classes(t):
+    """Cross entropy of what is trained itself, which no chunks are made of; one label ignored."""
+    g, v = Text("classes", t), 65
+    g.add("input %labels: i64[12]")
+    split = g.cut(1, v)
+    g.param("w", (12, v), (12, g.per(v)), split)
+    part, stats = (f", part={v}", ", _, %stats") if t > 1 else ("", "")
+    if t > 1:
+        g.add(f"%mine: f32[1,12,3]{g.cut(0, t)} = vocab_stats %w, %labels {{part={v}}}")
+        g.comm("stats", (t, 12, 3), "", "all_gather", "mine", g.attrs)
+    g.add(f"%loss output, %lse, %denom = sce %w, %labels{stats} {{reduction=1, ignore=-100{part}}}")
+    return g.text()
+
+
 def draws(t):
     """Masks of pieces: uneven, of one column, moved from rows to columns; the largest over ranks."""
     g = Text("draws", t)
@@ -274,6 +288,7 @@ def inputs(text):
         out["x"][:, -1] = 0
     if "labels" in out:
         out["labels"][3] = -100
+    if "ids" in out:
         out["ids"][5] = -1
     return out
 
@@ -369,7 +384,8 @@ def grouped(t):
     return heads(t, False)
 
 
-GRAPHS = (mlp, (4,)), (rows, (2, 4)), (packed, (2,)), (grouped, (4,)), (vocabulary, (2, 3, 6)), (draws, (4,)), (narrow, (2,))
+GRAPHS = ((mlp, (4,)), (rows, (2, 4)), (packed, (2,)), (grouped, (4,)), (vocabulary, (2, 3, 6)), (classes, (3,)), (draws, (4,)),
+          (narrow, (2,)))
 
 
 def main():
