@@ -149,6 +149,9 @@ int ckr_threads(const ckr_ctx *ctx);
  * this process carries out in turn; 1: it was not.  Tensors are whole in every
  * call and file. */
 uint32_t ckr_ranks(const ckr_ctx *ctx);
+/* Of the float types in which a step keeps values the one with the fewest
+ * digits: "bf16", "f16" or "f32". */
+const char *ckr_float_type(const ckr_ctx *ctx);
 /* Micro-batches that one step consumes (ckc --grad-accum). */
 uint32_t ckr_micro_batches(const ckr_ctx *ctx);
 /* "none", "sgd", "sgdm", "adam", "adamw", "lion" or "adafactor". */

@@ -262,6 +262,21 @@ ckr_ranks(const ckr_ctx *c)
 	return c->ranks;
 }
 
+const char *
+ckr_float_type(const ckr_ctx *c)
+{
+	const struct ckr_program *p = c->lib ? &c->lib->program[0] : NULL;
+	uint8_t least = CKR_F32;
+
+	for (uint32_t t = 0; p && t < p->ntensor; t++) {
+		uint8_t dt = p->tensor[t].dtype;
+
+		if (dt == CKR_BF16 || (dt == CKR_F16 && least != CKR_BF16))
+			least = dt;
+	}
+	return dtype_row[least].text;
+}
+
 uint64_t
 ckr_seed(const ckr_ctx *c)
 {

@@ -149,6 +149,15 @@ class Against(ck.Bench):
         key = [line for line in done.stdout.splitlines() if "param" in line and "key.bias" in line]
         self.check(key and all(line.endswith("which is rounding") for line in key), f"keys' biases: {key}")
 
+    def narrow(self):
+        """Of mixed precision no file tells: parameters and gradients are float32 as ever."""
+        inputs = self.model("a", "gpt2-logits", "--optimizer", "sgd")
+        for dtype, told in ("bf16", "0.031 of a tensor's largest magnitude (bf16)"), ("f16", "0.0039 of a tensor's largest magnitude (f16)"):
+            self.model("b", "gpt2-logits", "--optimizer", "sgd", "--dtype", dtype)
+            for a, b in ("a", "b"), ("b", "a"):
+                self.says(self.against(a, b, inputs), f"tolerance {told}", "all are within it, losses too")
+        self.says(self.against("a", "b", inputs, "--rtol", 1e-5, status=1), "differ by more than 1e-05")
+
     def buffers(self):
         inputs = self.model("a", "cnn-bn-batch", "--optimizer", "sgd")
         self.model("b", "cnn-bn-batch", "--optimizer", "sgd", "--recompute", "full", "--update-in-backward", "on")
@@ -161,6 +170,7 @@ def main():
     bench.formula()
     bench.ranks()
     bench.noise()
+    bench.narrow()
     bench.buffers()
     bench.finish()
 
