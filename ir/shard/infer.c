@@ -230,7 +230,7 @@ is_one_piece(const struct ports *c, const Split *s)
 }
 
 static bool
-cut_passes(struct ports *c, int from, Split *out)
+cut_goes(struct ports *c, int from, const Split *as, Split *out)
 {
 	struct shard_rule r = { .g = c->g, .n = c->n, .ranks = c->g->ranks,
 		.nin = c->nin, .nport = c->nport, .shape = c->shape,
@@ -238,7 +238,7 @@ cut_passes(struct ports *c, int from, Split *out)
 
 	for (int p = 0; p < c->nport; p++)
 		c->at[p] = (Split){ .kind = SPLIT_R };
-	c->at[from] = c->stated[from];
+	c->at[from] = *as;
 	if (!shard_rule_of[c->n->op](&r))
 		return no(c, "operand %d is cut as the op cannot be", from);
 	for (int k = 0; k < c->nin; k++) {
@@ -258,6 +258,26 @@ cut_passes(struct ports *c, int from, Split *out)
 	for (int k = 0; k < c->n->nout; k++)
 		out[k] = split_plain(c->at[c->nin + k]);
 	return true;
+}
+
+/* The dim that one piece is said of may be one that the op joins or takes
+ * apart, as adjoints of heads that are picked are put together again. */
+static bool
+cut_passes(struct ports *c, int from, Split *out)
+{
+	const Split *stated = &c->stated[from];
+	const Shape *x = &c->shape[from];
+
+	if (cut_goes(c, from, stated, out))
+		return true;
+	for (int i = 0; is_one_piece(c, stated) && i < x->rank; i++) {
+		Split as = split_cut(i, x->dim[i]);
+
+		as.shared = stated->shared;
+		if (cut_goes(c, from, &as, out))
+			return true;
+	}
+	return false;
 }
 
 /* ---- one node ---- */
