@@ -5,6 +5,15 @@
 
 #include "ir/base/glob.h"
 
+static bool
+is_meant(const struct shard *s, const struct shard_wish *w, ValId v)
+{
+	const Val *x = &s->g->val[v];
+
+	return glob_match(w->glob, x->name)
+		|| (x->onnx && glob_match(w->glob, x->onnx));
+}
+
 /* The wish for a value, NULL if there is none; the last one counts. */
 static const struct shard_wish *
 wish_for(const struct shard *s, ValId v)
@@ -12,9 +21,7 @@ wish_for(const struct shard *s, ValId v)
 	const struct options *o = s->pass->opt;
 
 	for (int i = o->nshard; v && i-- > 0; )
-		if (glob_match(o->shard[i].glob, s->g->val[v].name)
-		    || (s->g->val[v].onnx
-		        && glob_match(o->shard[i].glob, s->g->val[v].onnx)))
+		if (is_meant(s, &o->shard[i], v))
 			return &o->shard[i];
 	return NULL;
 }
@@ -35,6 +42,99 @@ layout_wish(const struct shard *s, ValId v)
 
 	return w ? 1 + (uint64_t)w->kind + 4 * (uint64_t)w->axis : 0;
 }
+
+/* ---- wishes that nothing meets ---- */
+
+bool
+shard_check_wishes(struct shard *s)
+{
+	const struct options *o = s->pass->opt;
+	bool ok = true;
+
+	for (int i = 0; i < o->nshard; i++) {
+		bool found = false;
+		int port;
+
+		FOR_VALS (v, s->g)
+			found |= is_meant(s, &o->shard[i], val_id(s->g, v))
+				&& shard_giver(s, val_id(s->g, v), &port)->n;
+		if (!found)
+			ok = diag_error(s->pass->diag, "--shard '%s' matches "
+			                "no value that can lie on ranks in "
+			                "more than one way; --dump=shard "
+			                "names those there are",
+			                o->shard[i].glob);
+	}
+	return ok;
+}
+
+static const char *
+state_text(const struct shard *s, SplitKind kind, int axis)
+{
+	return kind == SPLIT_S ? arena_printf(s->tmp, "S%d", axis)
+		: arena_printf(s->tmp, "%c", "IRSP"[kind]);
+}
+
+/* The states in which ways that are not ruled out otherwise have a value. */
+static const char *
+states_text(const struct layout *l, ValId v)
+{
+	const char *text = "", *sep = "";
+	uint64_t seen = 0;
+	int port;
+	const struct choice *c = shard_giver(l->s, v, &port);
+
+	for (int i = 0; i < c->n; i++) {
+		const Split *at = &c->way[i].at[port];
+		uint64_t bit = (uint64_t)1 << (at->kind + 4 * at->axis);
+
+		if (seen & bit)
+			continue;
+		seen |= bit;
+		text = arena_printf(l->s->tmp, "%s%s%s", text, sep,
+		                    state_text(l->s, at->kind, at->axis));
+		sep = " or ";
+	}
+	return text;
+}
+
+/* Nothing that gives the value gives it as asked for. */
+static bool
+is_impossible(const struct layout *l, ValId v)
+{
+	uint32_t class = l->c.of[entity_of(l->s, v)];
+	const struct choice *c = choice_of(l, l->c.first[class]);
+
+	for (int i = 0; i < c->n; i++)
+		if (!layout_forbids(l, class, &c->way[i]))
+			return false;
+	return c->n > 0;
+}
+
+bool
+layout_refuse(const struct layout *l)
+{
+	const struct shard *s = l->s;
+	Diag *d = s->pass->diag;
+
+	FOR_VALS (x, s->g) {
+		ValId v = val_id(s->g, x);
+		const struct shard_wish *w = wish_for(s, v);
+
+		if (w && is_impossible(l, v))
+			return diag_error(d, "--shard %s=%s: '%s' cannot lie "
+			                  "so on %lld ranks; expected %s",
+			                  w->glob,
+			                  state_text(s, w->kind, w->axis),
+			                  x->name, (long long)s->ranks,
+			                  states_text(l, v));
+	}
+	return diag_error(d, "--tp: no layout over %lld ranks was found%s",
+	                  (long long)s->ranks, s->pass->opt->nshard
+	                  ? " that has what --shard asks for" : "");
+}
+
+/* ---- what rules out a way ---- */
 
 static bool
 is_norm(const Node *n)

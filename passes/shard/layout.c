@@ -234,8 +234,7 @@ shard_choose(struct shard *s)
 	struct ilp_answer a = layout_solve(&l);
 
 	if (!a.x)
-		return diag_error(s->pass->diag, "--tp: no layout over %lld "
-		                  "ranks was found", (long long)s->ranks);
+		return layout_refuse(&l);
 	for (uint32_t e = 1; e < l.c.n; e++)
 		choice_of(&l, e)->chosen = layout_taken(&l, &a, e);
 	s->pass->layout_sec = a.objective / 1e3;

@@ -71,6 +71,8 @@ void layout_find_edges(struct layout *);
 bool layout_forbids(const struct layout *, uint32_t class, const struct way *);
 /* Ways with a cut of port 0 are the only ones, where there are any. */
 bool layout_demands_cut(const struct layout *, uint32_t class);
+/* There is no layout: says why, and is false. */
+bool layout_refuse(const struct layout *);
 /* What is asked of a value by name, as a number; 0: nothing. */
 uint64_t layout_wish(const struct shard *, ValId);
 

@@ -121,7 +121,8 @@ pass_shard(Pass *p, Graph *g)
 	s.grad = shard_grad(g, s.tmp);
 	shard_find_ways(&s);
 	p->changed = true;
-	if (!shard_check_share(&s) || !shard_choose(&s))
+	if (!shard_check_wishes(&s) || !shard_check_share(&s)
+	    || !shard_choose(&s))
 		return false;
 	if (p->opt->explain)
 		shard_find_second(&s);

@@ -74,6 +74,8 @@ shard_is_matrix(const Val *v)
 /* A matrix that --tp cuts wherever it can be cut. */
 bool shard_is_large(const struct shard *, ValId);
 
+/* demands.c: whether --shard names values; false after a diagnostic. */
+bool shard_check_wishes(struct shard *);
 /* layout.c: chooses; false after a diagnostic. */
 bool shard_choose(struct shard *);
 /* second.c: what another state of the value that --explain names would cost. */

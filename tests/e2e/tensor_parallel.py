@@ -124,6 +124,11 @@ class Parallel(ck.Bench):
         self.check(state == "R", f"--shard {wish}=R: {state} {done.stderr}")
         done = self.ckc(gpt, *plain, "--shard", "x=Q", "--tp", 2)
         self.check(done.returncode == 2 and "VALUE=STATE" in done.stderr, f"--shard x=Q: {done.returncode} {done.stderr}")
+        # a name that nothing has is no wish that is met, and a wish that cannot be met is named
+        for wish, said in (("nonsense=S0", "--shard 'nonsense' matches no value"), (wish + "=P", f"'{wish}' cannot lie so on 2 ranks; expected I or R or S0"),
+                           ("loss=S0", "'loss' cannot lie so on 2 ranks; expected I or R")):
+            done = self.ckc(gpt, *plain, "--tp", 2, "--shard", wish, "--quiet")
+            self.check(done.returncode == 1 and said in done.stderr, f"--shard {wish}: {done.returncode} {done.stderr}")
         done = self.ckc(gpt, *plain, "--sp")
         self.check("without --tp T" in done.stderr, f"--sp alone: {done.stderr}")
 
