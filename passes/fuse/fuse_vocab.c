@@ -22,7 +22,6 @@ struct unroll {
 	ValId x, w, bias, labels;
 	ValId seed;                     /* of a sum of losses */
 	ValId denom;                    /* of a mean; 0 */
-	DType wide;                     /* logits as the loss sees them */
 	ValId loss, dw, db;             /* so far; 0: nothing yet */
 	ValId dx[CHUNKS_MAX];
 	bool failed;
@@ -158,7 +157,7 @@ chunk(struct unroll *u, int i, int64_t start, int64_t n)
 	DType dt = g->val[u->x].dt;
 
 	in[0] = u->seed;
-	in[1] = cast(u, z, u->wide);
+	in[1] = cast(u, z, DT_F32);     /* chunks' losses are summed */
 	in[2] = labels;
 	u->loss = plus(u, u->loss,
 	               chunk_loss(u, in[1], labels, &in[3], &in[4]));
@@ -203,7 +202,8 @@ unroll_classifier(struct classifier *c)
 	const Node *m = &g->node[c->product], *sce = &g->node[c->sce];
 	struct unroll u = { .c = c, .e = c->e, .g = g, .x = m->in[0],
 		.w = m->in[1], .bias = m->nin > 2 ? m->in[2] : 0,
-		.labels = sce->in[1], .wide = g->val[sce->in[0]].dt };
+		.labels = sce->in[1] };
+	DType loss = g->val[sce->out[0]].dt;
 	const Shape *s = &g->val[m->out[0]].shape;
 	int64_t rows = s->dim[0], most = (rows - 1) / CHUNKS_MAX + 1;
 	int64_t step = c->target->classifier_rows(rows, s->dim[1]);
@@ -212,11 +212,11 @@ unroll_classifier(struct classifier *c)
 
 	step = step < most ? most : step;
 	u.denom = mean ? count(&u, rows) : 0;
-	u.seed = over_denom(&u, g->node[c->grad].in[0]);
+	u.seed = over_denom(&u, cast(&u, g->node[c->grad].in[0], DT_F32));
 	for (int64_t at = 0; at < rows; at += step, n++)
 		chunk(&u, n, at, at + step < rows ? step : rows - at);
 	u.loss = over_denom(&u, u.loss);
-	take_over(&u, c->sce, u.loss);
+	take_over(&u, c->sce, cast(&u, u.loss, loss));
 	take_over(&u, c->dx, c->dx ? joined(&u, n) : 0);
 	take_over(&u, c->dw, u.dw);
 	take_over(&u, c->db, u.db);
