@@ -70,6 +70,12 @@ split_eq(const Split *a, const Split *b)
 	return true;
 }
 
+bool
+split_alike(const Split *a, const Split *b)
+{
+	return (a->kind != SPLIT_S && b->kind != SPLIT_S) || split_eq(a, b);
+}
+
 /* ---- extents ---- */
 
 int64_t

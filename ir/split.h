@@ -10,6 +10,9 @@ void split_to_attr(const Split *, Op, Attr *);
 /* What an all_to_all makes of it. */
 Split split_after_exchange(const Node *);
 bool split_eq(const Split *, const Split *);
+/* Pieces of one cut, or none is a piece: three heads on a rank each may have
+ * the shape of one head that all ranks have. */
+bool split_alike(const Split *, const Split *);
 Split split_cut(int axis, int64_t extent);      /* one part */
 /* Extent of a rank's piece along the axis; -1: it cannot be cut so. */
 int64_t split_piece(const Split *, int64_t ranks);

@@ -8,17 +8,16 @@
  * node) has a slot, the position of one of its members; slots obey all
  * dependences at all times, so that no cycle can arise.  A node joins the
  * loops that compute its operands, and loops beside it that read the same
- * values, if a slot exists that suits the union.  Only equal shapes, cuts
- * and phases join: a forward value that backward needs leaves its loop as an output.
+ * values, if a slot exists that suits the union.  Only equal shapes, cuts and
+ * phases join: forward values that backward needs leave their loop as outputs.
  *
  * Joining moves work, and work that moves makes values live longer.  Where
  * heavy nodes lie between, a loop sinks only if what it keeps alive is no more
  * than what disappears, and a consumer rises only if the values between vanish
  * for it.
  *
- * Views (reshape, ...) are looked through and in the end placed before their
- * first reader.  Loops whose result is transposed for a reshape write it
- * transposed (fuse_turn.c).
+ * Views (reshape, ...) are looked through and end up before their first reader.
+ * Loops whose result is transposed for a reshape write it so (fuse_turn.c).
  *
  * needs  P_STATIC; canon's forms for the rewrites     gives  P_FUSED
  * cost   nodes * (members of a loop + readers of a value, 128 at most)
@@ -282,21 +281,12 @@ bytes_between(const struct fuse *f, NodeId a, NodeId b)
 
 /* ---- growing ---- */
 
-/* Pieces of three heads may have the shape of one whole head, which all ranks
- * have: a loop makes one or the other. */
-static bool
-lie_alike(const Split *a, const Split *b)
-{
-	return (a->kind != SPLIT_S && b->kind != SPLIT_S) || split_eq(a, b);
-}
-
 static bool
 alike(const Graph *g, const Node *a, const Node *b)
 {
 	const Val *x = &g->val[a->out[0]], *y = &g->val[b->out[0]];
-
 	return a->phase == b->phase && shape_eq(&x->shape, &y->shape)
-	       && lie_alike(&x->split, &y->split);
+	       && split_alike(&x->split, &y->split);
 }
 
 /* Unit a computes what unit b reads. */
