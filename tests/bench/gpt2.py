@@ -79,6 +79,7 @@ def main():
     for name, default in (("layers", 12), ("width", 768), ("heads", 12), ("vocab", 50257), ("batch", 4), ("seq", 256), ("steps", 6), ("rounds", 3)):
         p.add_argument("--" + name, type=int, default=default)
     p.add_argument("--budgets", default="100,75,50,35,25")
+    p.add_argument("--ranks", default="", help="rank counts whose steps are timed too, cut by --tp T --sp: 2,4")
     p.add_argument("--out")
     o = p.parse_args()
     ckc, ckrun, gemm = (os.path.join(o.build, x) for x in ("ckc", "ckrun", "bench/bench_gemm"))
@@ -101,6 +102,9 @@ def main():
     for pct in (int(x) for x in o.budgets.split(",") if x and int(x) < 100):
         budget = full[2]["peak_bytes"] - full[2]["saved_bytes"] * (100 - pct) // 100
         variants.append((f"{pct} % of the activations", *build(f"b{pct}", "--memory-budget", budget)))
+
+    for t in o.ranks.split(",") if o.ranks else ():
+        variants.append((f"keep everything, {t} ranks in lockstep, peak of one", *build(f"t{t}", "--tp", t, "--sp")))
 
     def step(so):
         log = os.path.join(work, "log.jsonl")
