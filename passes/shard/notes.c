@@ -165,24 +165,36 @@ is_cut(const struct shard *s, NodeId id)
 	return false;
 }
 
+/* Whole heads on every rank, of keys too: some each, or one for several. */
+static bool
+divides_heads(int64_t t, int64_t heads, int64_t keys)
+{
+	return heads % t == 0 && (keys % t == 0 || t % keys == 0);
+}
+
 static void
 note_heads(const struct shard *s)
 {
-	int64_t heads = 0;
+	int64_t heads = 0, keys = 0;
 	uint32_t works = 0;
-	const char *text;
+	const char *text, *over = "";
 
 	FOR_NODES (n, s->g)
 		if (shard_rule_of[n->op] == shard_heads
-		    && !is_cut(s, node_id(s->g, n)))
+		    && !is_cut(s, node_id(s->g, n))) {
 			heads = s->g->val[n->in[0]].shape.dim[1];
-	if (heads % s->ranks == 0)
+			keys = s->g->val[n->in[1]].shape.dim[1];
+		}
+	if (heads < 1 || keys < 1 || divides_heads(s->ranks, heads, keys))
 		return;
 	for (int t = 2; t <= heads && t <= RANKS_MAX; t++)
-		works |= (uint32_t)(heads % t == 0) << t;
+		works |= (uint32_t)divides_heads(t, heads, keys) << t;
 	text = ranks_text(s->tmp, works, " or ");
-	diag_note(s->pass->diag, "attention of %lld heads runs whole on each "
-	          "of %lld ranks%s%s%s", (long long)heads,
+	if (keys != heads)
+		over = arena_printf(s->tmp, " over %lld key heads",
+		                    (long long)keys);
+	diag_note(s->pass->diag, "attention of %lld heads%s runs whole on each "
+	          "of %lld ranks%s%s%s", (long long)heads, over,
 	          (long long)s->ranks, text ? ": --tp " : "",
 	          text ? text : "", text ? " divides them" : "");
 }

@@ -106,6 +106,10 @@ class Parallel(ck.Bench):
         self.check(refused.returncode == 1 and "of the bytes in matrices can be cut" in refused.stderr, f"resnet: {refused.stderr}")
         eight = self.ckc(gpt, *plain, "--tp", 8)
         self.check("attention of 4 heads runs whole on each of 8 ranks: --tp 2 or 4" in eight.stderr, f"8 ranks: {eight.stderr}")
+        text = os.path.join(ck.HERE, os.pardir, "shard", "models", "key_heads.ck")
+        for t, note in ((2, ""), (3, "attention of 6 heads over 2 key heads runs whole on each of 3 ranks: --tp 2 or 6 divides"), (6, "")):
+            told = self.ckc(text, "--passes=shard", "--tp", t)
+            self.check(told.returncode == 0 and note in told.stderr and (note or "attention" not in told.stderr), f"{t} ranks: {told.stderr}")
         eight = self.ckc(gpt, *plain, "--tp", 8, "--quiet")
         self.check(eight.returncode == 0 and not eight.stderr, f"8 ranks, --quiet: {eight.stderr}")
         many = self.ckc(gpt, *plain, "--tp", 1000, "--quiet")
