@@ -6,19 +6,23 @@
 
 /* ---- attributes ---- */
 
+static Split
+cut_of(int64_t axis, int64_t lead, int64_t shared, const IntList *part)
+{
+	Split s = { .kind = SPLIT_S, .axis = (int)axis, .lead = (int)lead,
+	            .npart = part->n, .shared = shared };
+
+	for (int i = 0; i < part->n; i++)
+		s.part[i] = part->v[i];
+	return s;
+}
+
 /* The ops that cut begin with the same attributes. */
 Split
 split_of_attr(const Node *n)
 {
-	Split s = { .kind = SPLIT_S };
-
-	s.axis = (int)n->attr.OWN.axis;
-	s.lead = (int)n->attr.OWN.lead;
-	s.shared = n->attr.OWN.shared;
-	s.npart = n->attr.OWN.part.n;
-	for (int i = 0; i < s.npart; i++)
-		s.part[i] = n->attr.OWN.part.v[i];
-	return s;
+	return cut_of(n->attr.OWN.axis, n->attr.OWN.lead, n->attr.OWN.shared,
+	              &n->attr.OWN.part);
 }
 
 void
@@ -36,15 +40,9 @@ split_to_attr(const Split *s, Op op, Attr *a)
 Split
 split_after_exchange(const Node *n)
 {
-	Split s = { .kind = SPLIT_S };
-
-	s.axis = (int)n->attr.ALL_TO_ALL.to_axis;
-	s.lead = (int)n->attr.ALL_TO_ALL.to_lead;
-	s.shared = n->attr.ALL_TO_ALL.to_shared;
-	s.npart = n->attr.ALL_TO_ALL.to_part.n;
-	for (int i = 0; i < s.npart; i++)
-		s.part[i] = n->attr.ALL_TO_ALL.to_part.v[i];
-	return s;
+	return cut_of(n->attr.ALL_TO_ALL.to_axis, n->attr.ALL_TO_ALL.to_lead,
+	              n->attr.ALL_TO_ALL.to_shared,
+	              &n->attr.ALL_TO_ALL.to_part);
 }
 
 Split

@@ -70,17 +70,16 @@ static bool
 need_update(struct emit *e, const Node *n, bool *half)
 {
 	const Val *y = emit_in(e, n, 0), *g = emit_in(e, n, 1);
+	const DType dt[] = { y->dt, g->dt, type_of_states(e, n) };
 
 	emit_shapes(e, n);
-	*half = dtype_is_half(y->dt) || dtype_is_half(g->dt)
-		|| dtype_is_half(type_of_states(e, n));
+	*half = false;
+	for (int i = 0; i < 3; i++)
+		*half |= dtype_is_half(dt[i]);
 	e->need |= *half ? NEED_HALF_UPDATE : NEED_UPDATE;
-	for (int i = 0; i < 3; i++) {
-		DType dt = i == 2 ? type_of_states(e, n) : i ? g->dt : y->dt;
-
-		if (dt != DT_F32 && !dtype_is_half(dt))
-			return emit_unsupported(e, n, dt);
-	}
+	for (int i = 0; i < 3; i++)
+		if (dt[i] != DT_F32 && !dtype_is_half(dt[i]))
+			return emit_unsupported(e, n, dt[i]);
 	if (*half)
 		emit_types(e, n, y, g);
 	return true;

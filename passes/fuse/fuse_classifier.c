@@ -282,12 +282,14 @@ fuse_classifier(Pass *p, Graph *g)
 	if (g->node[c.sce].op != OP_SCE || !match_forward(&c)
 	    || !match_loss_grad(&c) || !match_gradients(&c))
 		return true;
-	if (c.stats && !unroll_classifier(&c))
-		return false;
-	else if (!c.stats && constant_seed(g, g->node[c.grad].in[0], &seed))
+	if (c.stats) {
+		if (!unroll_classifier(&c))
+			return false;
+	} else {
+		if (!constant_seed(g, g->node[c.grad].in[0], &seed))
+			return true;
 		build_classifier(&c, seed);
-	else if (!c.stats)
-		return true;
+	}
 	bury(&c);
 	p->changed = true;
 	edit_commit(&e);

@@ -131,24 +131,30 @@ new_cast(struct precise *c, ValId v, DType to, NodeId like)
 	return y;
 }
 
+/* The place of what stands for v in that type. */
+static ValId *
+slot_of(struct precise *c, ValId v, DType to)
+{
+	struct view *view = view_of(c, v);
+
+	return to == c->dt ? &view->narrow : &view->full;
+}
+
 /* v in another type, before the node at hand.  0 after a diagnostic. */
 static ValId
 as(struct precise *c, ValId v, DType to, NodeId like)
 {
-	ValId *have = to == c->dt ? &view_of(c, v)->narrow
-	            : &view_of(c, v)->full;
-	ValId y = *have;
+	struct view view = *view_of(c, v);
+	ValId y = *slot_of(c, v, to);
 
 	if (c->g->val[v].dt == to)
 		return v;
-	if (!y) {
-		y = new_cast(c, v, to, like);
-		if (!y)
-			return 0;
-		*view_of(c, y) = *view_of(c, v);
-		have = to == c->dt ? &view_of(c, v)->narrow
-		     : &view_of(c, v)->full;
-		*have = y;
+	if (y)
+		return y;
+	y = new_cast(c, v, to, like);
+	if (y) {
+		*view_of(c, y) = view;
+		*slot_of(c, v, to) = y;
 	}
 	return y;
 }
@@ -217,7 +223,6 @@ kind_of_node(struct precise *c, const Node *n)
 
 	if (w)
 		return w->dt == DT_F32 ? FULL : NARROW;
-
 	if (flags & (F_HALF | F_HALF_0))
 		return NARROW;
 	if (flags & (F_FULL | F_WIDE_0 | F_TO_BOOL | F_TO_I64))
