@@ -313,7 +313,7 @@ infer_classifier(struct infer *c)
 		return false;
 	return rule_give(c, 0, DT_F32, shape_scalar())
 	       && rule_give(c, 1, in(c, 0)->dt, x)
-	       && rule_give(c, 2, in(c, 1)->dt, w)
+	       && rule_give(c, 2, in(c, 0)->dt, w)
 	       && rule_give(c, 3, in(c, 0)->dt, bias);
 }
 

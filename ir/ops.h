@@ -245,15 +245,15 @@ OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(
 OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_FULL), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, log_softmax, axis), EMIT(softmax, none))
 OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
 OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
-OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, norm), EMIT(layernorm, none))
-OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad, norm))
-OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm, none))
-OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(rmsnorm_grad, norm))
+OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, norm), EMIT(layernorm, norm))
+OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad, norm_grad))
+OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm, norm))
+OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(rmsnorm_grad, norm_grad))
 OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce, none, cross_entropy, ew, sce, sce), EMIT(sce, none))
 OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce_grad, none, none, ew, none, sce_grad), EMIT(sce_grad, none))
 OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, none), EMIT(nll, none))
 OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, none, ew, none, none), EMIT(nll_grad, none))
-OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_STAGED | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, none), EMIT(classifier, classifier))
+OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, none), EMIT(classifier, classifier))
 
 /* ---- sliding windows: convolution, pooling, resampling -----------------------
  * Values are [N, C, d...] with one to three spatial dims.  Lists have one
@@ -327,8 +327,8 @@ OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reve
  * attention_grad(do, q, k, v, o, lse, mask?) -> dq, dk, dv; with packed 1 one
  *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
  *   the gradient of a fused qkv projection wants it. */
-OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_STAGED | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
-OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_STAGED | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad, attention))
+OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
+OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad, attention))
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).

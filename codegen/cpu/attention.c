@@ -33,9 +33,9 @@ emit_piece(struct emit *e, const Val *o)
 
 /* All but the strides of outputs; o: the output, or what lies as it. */
 static void
-emit_struct(struct emit *e, const struct attrs *at, const Val *q,
-            const Val *k, const Val *v, const Val *mask, const Val *o,
-            bool grad)
+emit_struct(struct emit *e, const Node *n, const struct attrs *at,
+            const Val *q, const Val *k, const Val *v, const Val *mask,
+            const Val *o)
 {
 	int64_t rows = tile_attention_rows(q->shape.dim[2]);
 	int64_t ld = (k->shape.dim[2] + 15) / 16 * 16, step[MAX_RANK];
@@ -59,8 +59,7 @@ emit_struct(struct emit *e, const struct attrs *at, const Val *q,
 		out_line(e->out, ".mask = { %lld, %lld, %lld, %lld },",
 		         (long long)step[0], (long long)step[1],
 		         (long long)step[2], (long long)step[3]);
-		out_line(e->out, ".mask_kind = %d,",
-		         mask->dt == DT_BOOL ? 2 : 1);
+		out_line(e->out, ".mask_type = %s,", tables_dtype(mask->dt));
 	}
 	out_line(e->out, ".causal = %d, .scale = %s, .ratio = %s,",
 	         at->causal != 0, emit_float(e->arena, at->scale),
@@ -70,14 +69,14 @@ emit_struct(struct emit *e, const struct attrs *at, const Val *q,
 		         emit_const(e, at->stream));
 		emit_piece(e, o);
 	}
-	/* ORDER TILE: node_workspace() counts on this */
-	out_line(e->out, ".rows = %lld, .ld = %lld, .scratch = %lld,",
-	         (long long)rows, (long long)ld,
-	         (long long)(rows * ld * (grad ? 2 : 1) + TILE_ROWS));
+	out_line(e->out, ".rows = %lld, .ld = %lld, .scratch = %lld, "
+	         ".type = %s,", (long long)rows, (long long)ld,
+	         (long long)tile_attention(e->g, n), tables_dtype(q->dt));
 }
 
+/* like: so many operands are of one type. */
 static bool
-check(struct emit *e, const Node *n, const Val *q, const Val *mask,
+check(struct emit *e, const Node *n, int like, const Val *q, const Val *mask,
       const Val *o, double ratio)
 {
 	emit_shapes(e, n);
@@ -85,10 +84,20 @@ check(struct emit *e, const Node *n, const Val *q, const Val *mask,
 	    && (o->split.axis > 1 || o->split.npart > 1))
 		return diag_internal(e->diag, "codegen: dropout of attention "
 		                     "cut along dim %d", o->split.axis);
-	if (q->dt != DT_F32)
+	if (q->dt != DT_F32 && !dtype_is_half(q->dt))
 		return emit_unsupported(e, n, q->dt);
-	if (mask && mask->dt != DT_F32 && mask->dt != DT_BOOL)
+	if (mask && mask->dt != DT_F32 && mask->dt != DT_BOOL
+	    && !dtype_is_half(mask->dt))
 		return emit_unsupported(e, n, mask->dt);
+	for (int i = 0; i < like; i++) {
+		const Val *v = emit_in(e, n, i);
+
+		if (v->dt != q->dt)
+			return diag_internal(e->diag, "codegen: attention of "
+			                     "%s and %s",
+			                     dtype_info[q->dt].text,
+			                     dtype_info[v->dt].text);
+	}
 	return true;
 }
 
@@ -101,9 +110,9 @@ emit_attention(struct emit *e, const Node *n)
 	struct attrs at = { n->attr.ATTENTION.scale, n->attr.ATTENTION.ratio,
 		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream };
 
-	if (!check(e, n, q, mask, o ? o : q, at.ratio))
+	if (!check(e, n, 3, q, mask, o ? o : q, at.ratio))
 		return false;
-	emit_struct(e, &at, q, k, v, mask, o ? o : q, false);
+	emit_struct(e, n, &at, q, k, v, mask, o ? o : q);
 	if (o)
 		emit_strides(e, "o", o->stride);
 	out_line(e->out, "};");
@@ -138,11 +147,12 @@ emit_attention_grad(struct emit *e, const Node *n)
 	struct attrs at = { n->attr.ATTENTION_GRAD.scale,
 		n->attr.ATTENTION_GRAD.ratio, n->attr.ATTENTION_GRAD.causal,
 		n->attr.ATTENTION_GRAD.stream };
+	int64_t starts[3] = { 0 };
 	const char *to[3];
 
-	if (!check(e, n, q, mask, o, at.ratio))
+	if (!check(e, n, 5, q, mask, o, at.ratio))
 		return false;
-	emit_struct(e, &at, q, k, v, mask, o, true);
+	emit_struct(e, n, &at, q, k, v, mask, o);
 	emit_strides(e, "d_o", d_o->stride);
 	emit_strides(e, "o", o->stride);
 	for (int i = 0; i < 3; i++) {
@@ -159,8 +169,8 @@ emit_attention_grad(struct emit *e, const Node *n)
 			start = packed_part(y, q->shape.dim[1],
 			                    k->shape.dim[1], q->shape.dim[3],
 			                    i, stride);
-		to[i] = arena_printf(e->arena, start ? "(float *)p[%d] + %lld"
-		                     : "p[%d]", arg, (long long)start);
+		starts[i] = start;
+		to[i] = arena_printf(e->arena, "p[%d]", arg);
 		emit_strides(e, name[i], stride);
 	}
 	out_line(e->out, "};");
@@ -169,6 +179,9 @@ emit_attention_grad(struct emit *e, const Node *n)
 	out_line(e->out, ".o = p[4], .lse = p[5], .mask = %s,",
 	         mask ? "p[6]" : "NULL");
 	out_line(e->out, ".dq = %s, .dk = %s, .dv = %s,", to[0], to[1], to[2]);
+	out_line(e->out, ".start = { %lld, %lld, %lld },",
+	         (long long)starts[0], (long long)starts[1],
+	         (long long)starts[2]);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_attention_grad(&a, &t, p[%d], env);",
 	         emit_scratch(n));

@@ -5,8 +5,8 @@
  * rows of `a` while `b` stays the same become rows.  What remains of them is
  * shared by the threads if the single products are small or many, otherwise
  * each product is left to the library's own threads; which of the two is
- * decided from the shapes alone.  16-bit floats go there a tile at a time.
- * Other types are plain loops.
+ * decided from the shapes alone.  With a 16-bit operand they go there a tile at
+ * a time.  Other types are plain loops.
  */
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/tile.h"
@@ -156,40 +156,52 @@ emit_sgemm(struct emit *e, const Node *n, const struct product *p)
 }
 
 static void
-emit_half_operand(struct emit *e, const char *name, const Val *v, int arg,
-                  const char *start, int64_t ld)
+emit_half_operand(struct emit *e, const struct product *p, const char *name,
+                  const Val *v, int arg, int64_t ld, const int64_t *batch)
 {
-	if (v)
-		out_line(e->out, ".%s = { p[%d], %s, 0%s, %lld },", name, arg,
-		         tables_dtype(v->dt), start, (long long)ld);
+	if (!v)
+		return;
+	out_line(e->out, ".%s = { p[%d], %s, %lld, {", name, arg,
+	         tables_dtype(v->dt), (long long)ld);
+	for (int i = 0; i < p->nbatch; i++)
+		out_put(e->out, " %lld,", batch ? (long long)batch[i] : 0LL);
+	out_line(e->out, " } },");
 }
 
-/* 16-bit floats: tiles of float32, one after another. */
+/* 16-bit floats, and float32 beside them: tiles of float32. */
 static void
 emit_half(struct emit *e, const Node *n, const struct product *p)
 {
-	const char *out = batch_offset(e, p, p->out);
+	const Val *y = emit_out(e, n, 0);
+	int64_t batch = 1, rows;
+	struct product_tile t;
 
-	e->need |= NEED_HALF;
-	open_batch(e, p, false);
+	for (int i = 0; i < p->nbatch; i++)
+		batch *= p->extent[i];
+	t = tile_product(batch, p->m, p->n, p->k);
+	rows = shape_nelem(&y->shape) / p->n;
 	out_line(e->out, "const struct ckr_half_product product = {");
-	out_line(e->out, ".ta = %d, .tb = %d, .m = %lld, .n = %lld, "
-	         ".k = %lld,", p->a.trans, p->b.trans, (long long)p->m,
-	         (long long)p->n, (long long)p->k);
-	out_line(e->out, ".rows = %d, .cols = %d, .depth = %d, .alpha = %s,",
-	         TILE_HALF_ROWS, TILE_HALF_COLS, TILE_HALF_DEPTH,
+	out_line(e->out, ".ta = %d, .tb = %d, .nbatch = %d,", p->a.trans,
+	         p->b.trans, p->nbatch);
+	for (int i = 0; i < p->nbatch; i++)
+		out_line(e->out, ".extent[%d] = %lld,", i,
+		         (long long)p->extent[i]);
+	out_line(e->out, ".m = %lld, .n = %lld, .k = %lld, .rows = %lld, "
+	         ".cols = %lld,", (long long)p->m, (long long)p->n,
+	         (long long)p->k, (long long)t.rows, (long long)t.cols);
+	out_line(e->out, ".depth = %lld, .alpha = %s,", (long long)t.depth,
 	         emit_float(e->arena, n->attr.MATMUL.alpha));
-	emit_half_operand(e, "a", emit_in(e, n, 0), 0,
-	                  batch_offset(e, p, p->a.batch), p->a.ld);
-	emit_half_operand(e, "b", emit_in(e, n, 1), 1,
-	                  batch_offset(e, p, p->b.batch), p->b.ld);
-	emit_half_operand(e, "bias", emit_in(e, n, 2), 2, "", 0);
-	emit_half_operand(e, "acc", emit_in(e, n, 3), 3, out, p->n);
-	emit_half_operand(e, "y", emit_out(e, n, 0), n->nin, out, p->n);
+	emit_half_operand(e, p, "a", emit_in(e, n, 0), 0, p->a.ld,
+	                  p->a.batch);
+	emit_half_operand(e, p, "b", emit_in(e, n, 1), 1, p->b.ld,
+	                  p->b.batch);
+	emit_half_operand(e, p, "bias", emit_in(e, n, 2), 2, 0, NULL);
+	emit_half_operand(e, p, "acc", emit_in(e, n, 3), 3, p->n, p->out);
+	emit_half_operand(e, p, "y", y, n->nin, p->n, p->out);
 	out_line(e->out, "};");
-	out_line(e->out, "ckr_half_matmul(&product, p[%d], env);",
+	out_line(e->out, "ckr_half_matmul(&product, %lld, p[%d], env);",
+	         (long long)tile_product_scratch(rows, p->n, p->k),
 	         emit_scratch(n));
-	close_batch(e, p);
 }
 
 /* Any other type: rows shared by the threads, sums in order. */
@@ -258,10 +270,10 @@ emit_matmul(struct emit *e, const Node *n)
 		return true;
 	p = product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
 	merge_rows(&p);
-	if (y->dt == DT_F32)
-		emit_sgemm(e, n, &p);
-	else if (dtype_is_half(y->dt))
+	if (tile_is_mixed(e->g, n))
 		emit_half(e, n, &p);
+	else if (y->dt == DT_F32)
+		emit_sgemm(e, n, &p);
 	else
 		emit_plain(e, n, &p);
 	return true;

@@ -73,7 +73,7 @@ kernel_op(Op op)
 
 /* [outer] n [inner]: at most one group of reduced dims. */
 static bool
-emit_fast(struct emit *e, Op op, const struct groups *g)
+emit_fast(struct emit *e, Op op, DType dt, const struct groups *g)
 {
 	int at = -1;
 	int64_t outer, inner, n;
@@ -91,14 +91,14 @@ emit_fast(struct emit *e, Op op, const struct groups *g)
 	n = g->extent[at];
 	e->need |= NEED_REDUCE;
 	if (inner == 1)
-		out_line(e->out, "ckr_reduce_rows(%s, p[1], p[0], %lld, %lld, "
-		         "%lld.0f, env);", kernel_op(op), (long long)outer,
-		         (long long)n,
+		out_line(e->out, "ckr_reduce_rows(%s, p[1], p[0], %s, %lld, "
+		         "%lld, %lld.0f, env);", kernel_op(op),
+		         tables_dtype(dt), (long long)outer, (long long)n,
 		         (long long)(op == OP_REDUCE_MEAN ? n : 1));
 	else
-		out_line(e->out, "ckr_reduce_columns(%s, p[1], p[0], %lld, "
-		         "%lld, %lld, %lld.0f, env);", kernel_op(op),
-		         (long long)outer, (long long)n, (long long)inner,
+		out_line(e->out, "ckr_reduce_columns(%s, p[1], p[0], %s, "
+		         "%lld, %lld, %lld, %lld.0f, env);", kernel_op(op),
+		         tables_dtype(dt), (long long)outer, (long long)n, (long long)inner,
 		         (long long)(op == OP_REDUCE_MEAN ? n : 1));
 	return true;
 }
@@ -232,8 +232,9 @@ emit_reduce(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (shape_nelem(&y->shape) == 0)
 		return true;
-	if (x->dt != DT_F32 || shape_nelem(&x->shape) == 0 ||
-	    !emit_fast(e, n->op, &g))
+	if ((x->dt != DT_F32 && !dtype_is_half(x->dt))
+	    || shape_nelem(&x->shape) == 0
+	    || !emit_fast(e, n->op, x->dt, &g))
 		emit_slow(e, n, &g);
 	return true;
 }

@@ -56,44 +56,51 @@ emit_softmax_grad(struct emit *e, const Node *n)
 
 /* ---- normalisation ---- */
 
-static void
-rows_and_width(const Shape *s, int64_t axis, long long *rows,
-               long long *width)
+/* "norm", of x and its scale; scratch: where a row of 16-bit floats becomes
+ * float32, behind so many floats. */
+static bool
+emit_norm(struct emit *e, const Node *n, const Val *x, const Val *scale,
+          int64_t axis, double eps, int64_t behind)
 {
-	int at = emit_axis(axis, s->rank);
+	int at = emit_axis(axis, x->shape.rank);
 
-	*rows = emit_extent(s, 0, at);
-	*width = emit_extent(s, at, s->rank);
+	e->need |= NEED_NORM;
+	emit_shapes(e, n);
+	if (x->dt != DT_F32 && !dtype_is_half(x->dt))
+		return emit_unsupported(e, n, x->dt);
+	if (scale->dt != DT_F32 && !dtype_is_half(scale->dt))
+		return emit_unsupported(e, n, scale->dt);
+	out_line(e->out, "const struct ckr_norm norm = { %lld, %lld, %s,",
+	         (long long)emit_extent(&x->shape, 0, at),
+	         (long long)emit_extent(&x->shape, at, x->shape.rank),
+	         emit_double(e->arena, eps));
+	out_line(e->out, "\t%s, %s, %s };", tables_dtype(x->dt),
+	         tables_dtype(scale->dt), !tile_is_mixed(e->g, n) ? "NULL"
+	         : arena_printf(e->arena, "(float *)p[%d] + %lld",
+	                        emit_scratch(n), (long long)behind));
+	return true;
 }
 
 bool
 emit_layernorm(struct emit *e, const Node *n)
 {
-	const Val *x = emit_in(e, n, 0);
-	long long rows, width;
-
-	if (!need_f32(e, n, NEED_ROWS, x))
+	if (!emit_norm(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
+	               n->attr.LAYERNORM.axis, n->attr.LAYERNORM.eps, 0))
 		return false;
-	rows_and_width(&x->shape, n->attr.LAYERNORM.axis, &rows, &width);
-	out_line(e->out, "ckr_layernorm(%s, %s, %s, p[0], p[1], %s, %lld, "
-	         "%lld, %s, env);", p_out(e, n, 0), p_out(e, n, 1),
-	         p_out(e, n, 2), p_in(e, n, 2), rows, width,
-	         emit_double(e->arena, n->attr.LAYERNORM.eps));
+	out_line(e->out, "ckr_layernorm(%s, %s, %s, p[0], p[1], %s, &norm, "
+	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         p_in(e, n, 2));
 	return true;
 }
 
 bool
 emit_rmsnorm(struct emit *e, const Node *n)
 {
-	const Val *x = emit_in(e, n, 0);
-	long long rows, width;
-
-	if (!need_f32(e, n, NEED_ROWS, x))
+	if (!emit_norm(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
+	               n->attr.RMSNORM.axis, n->attr.RMSNORM.eps, 0))
 		return false;
-	rows_and_width(&x->shape, n->attr.RMSNORM.axis, &rows, &width);
-	out_line(e->out, "ckr_rmsnorm(%s, %s, p[0], p[1], %lld, %lld, %s, "
-	         "env);", p_out(e, n, 0), p_out(e, n, 1), rows, width,
-	         emit_double(e->arena, n->attr.RMSNORM.eps));
+	out_line(e->out, "ckr_rmsnorm(%s, %s, p[0], p[1], &norm, env);",
+	         p_out(e, n, 0), p_out(e, n, 1));
 	return true;
 }
 
@@ -102,15 +109,16 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
                const char *dbias, const char *mean, const char *rstd)
 {
 	const Val *x = emit_in(e, n, 1);
-	long long rows, width;
+	int64_t rows = emit_extent(&x->shape, 0,
+	                           emit_axis(axis, x->shape.rank));
 
-	if (!need_f32(e, n, NEED_ROWS, x))
+	if (!emit_norm(e, n, x, emit_in(e, n, 2), axis, 0,
+	               tile_norm_parts(e->g, n)))
 		return false;
-	rows_and_width(&x->shape, axis, &rows, &width);
 	out_line(e->out, "ckr_norm_grad(%s, %s, %s, p[0], p[1], p[2], %s, %s,",
 	         p_out(e, n, 0), p_out(e, n, 1), dbias, mean, rstd);
-	out_line(e->out, "              %lld, %lld, %lld, p[%d], env);", rows,
-	         width, (long long)tile_part_rows(rows), emit_scratch(n));
+	out_line(e->out, "              &norm, %lld, p[%d], env);",
+	         (long long)tile_part_rows(rows), emit_scratch(n));
 	return true;
 }
 

@@ -46,10 +46,11 @@ cpu_texts(struct out *o, unsigned need)
 		unsigned need;
 		const char *text;
 	} part[] = {
-		{ NEED_HALF | NEED_HALF_UPDATE, codegen_text_half },
+		{ ~0u, codegen_text_half },
 		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
 		  codegen_text_random },
 		{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER, codegen_text_rows },
+		{ NEED_NORM, codegen_text_norm },
 		{ NEED_DET, codegen_text_det },
 		{ NEED_INDEX | NEED_SHARD, codegen_text_index },
 		{ NEED_SHARD, codegen_text_shard },

@@ -51,64 +51,210 @@ scratch_mul(int64_t a, int64_t b)
 	return a >= 0 && b >= 0 && mul_ok(a, b, &n) ? n : -1;
 }
 
-/* Per thread: the scores of one block, for the gradient those of the
- * probabilities' adjoint too and one number per row.  ORDER TILE: the
- * kernels in codegen/cpu/kernels/attention.h split it the same way. */
+/* The scores of one block, for the gradient those of the probabilities'
+ * adjoint too, and one number per row; of 16-bit floats, rows of the block and
+ * of its key head as float32. */
 int64_t
-work_attention(const Graph *g, const Node *n, int threads)
+tile_attention(const Graph *g, const Node *n)
 {
 	bool grad = n->op == OP_ATTENTION_GRAD;
 	const Shape *q = &g->val[n->in[grad]].shape;
 	const Shape *k = &g->val[n->in[grad + 1]].shape;
-	int64_t rows = tile_attention_rows(q->dim[2]);
+	const Shape *v = &g->val[n->in[grad + 2]].shape;
+	int64_t rows = tile_attention_rows(q->dim[2]), more = 0;
 	int64_t keys = (k->dim[2] + 15) / 16 * 16;
-	int64_t each = scratch_mul(rows, keys);
+	int64_t each = scratch_mul(rows, keys), lines;
 
 	if (grad)
 		each = scratch_mul(each, 2);
-	if (each >= 0 && !add_ok(each, TILE_ROWS, &each))
-		each = -1;
-	return scratch_bytes(scratch_mul(each, threads));
+	if (dtype_is_half(g->val[n->in[grad]].dt)) {
+		lines = scratch_mul(k->dim[2] + rows, grad ? 2 : 1);
+		more = scratch_mul(lines, v->dim[3] + q->dim[3]);
+	}
+	if (each < 0 || more < 0 || !add_ok(each, more + TILE_ROWS, &each))
+		return -1;
+	return each;
 }
 
-/* Partial sums of scale's (and bias') gradient. */
+int64_t
+work_attention(const Graph *g, const Node *n, int threads)
+{
+	return scratch_bytes(scratch_mul(tile_attention(g, n), threads));
+}
+
+/* [rows, width] of operand x of a norm, all of which have the same axis;
+ * false: too many. */
+static bool
+norm_size(const Graph *g, const Node *n, int operand, int64_t *rows,
+          int64_t *width)
+{
+	const Shape *x = &g->val[n->in[operand]].shape;
+	int64_t axis = n->attr.LAYERNORM.axis;
+
+	axis += axis < 0 ? x->rank : 0;
+	*rows = *width = 1;
+	for (int i = 0; i < x->rank; i++) {
+		int64_t *of = i < axis ? rows : width;
+
+		if (!mul_ok(*of, x->dim[i], of))
+			return false;
+	}
+	return true;
+}
+
+int64_t
+tile_norm_parts(const Graph *g, const Node *n)
+{
+	int64_t rows, width, parts;
+
+	if (!norm_size(g, n, 1, &rows, &width))
+		return -1;
+	parts = rows > 0 ? ceil_div(rows, tile_part_rows(rows)) : 0;
+	if (n->op == OP_LAYERNORM_GRAD)
+		parts *= 2;
+	return scratch_mul(parts, width);
+}
+
+/* Rows of 16-bit floats as float32.  ORDER TILE: struct ckr_norm. */
+static int64_t
+norm_rows(const Graph *g, const Node *n, int operand, int count, int threads)
+{
+	int64_t rows, width;
+
+	if (!tile_is_mixed(g, n))
+		return 0;
+	return norm_size(g, n, operand, &rows, &width)
+	     ? scratch_mul(2 + (int64_t)count * threads, width) : -1;
+}
+
 int64_t
 work_norm(const Graph *g, const Node *n, int threads)
 {
-	const Shape *x = &g->val[n->in[1]].shape;
-	bool bias = n->op == OP_LAYERNORM_GRAD;
-	int64_t axis = bias ? n->attr.LAYERNORM_GRAD.axis
-	                    : n->attr.RMSNORM_GRAD.axis;
-	int64_t rows = 1, width = 1, parts;
-
-	(void)threads;
-	if (axis < 0)
-		axis += x->rank;
-	for (int i = 0; i < x->rank; i++)
-		if (i < axis)
-			rows = scratch_mul(rows, x->dim[i]);
-		else
-			width = scratch_mul(width, x->dim[i]);
-	if (rows < 0 || width < 0)
-		return -1;
-	parts = rows > 0 ? ceil_div(rows, tile_part_rows(rows)) : 0;
-	return scratch_bytes(scratch_mul(scratch_mul(parts, bias ? 2 : 1),
-	                                width));
+	return scratch_bytes(norm_rows(g, n, 0, 2, threads));
 }
 
-/* One chunk of logits and a loss per row. */
+/* Partial sums of scale's (and bias') gradient, too. */
+int64_t
+work_norm_grad(const Graph *g, const Node *n, int threads)
+{
+	int64_t parts = tile_norm_parts(g, n);
+	int64_t more = norm_rows(g, n, 1, 3, threads);
+
+	return parts < 0 || more < 0 || !add_ok(parts, more, &parts) ? -1
+	     : scratch_bytes(parts);
+}
+
+/* n in parts of at most `most`, of equal size but for vectors. */
+static int64_t
+even_part(int64_t n, int64_t most)
+{
+	int64_t part = ceil_div(n, larger(1, ceil_div(n, most)));
+
+	return larger(1, smaller(n, ceil_div(part, 16) * 16));
+}
+
+struct product_tile
+tile_product(int64_t batch, int64_t m, int64_t n, int64_t k)
+{
+	struct product_tile t = { even_part(m, TILE_PRODUCT),
+		even_part(n, TILE_PRODUCT),
+		larger(1, smaller(k, TILE_PRODUCT)) };
+
+	while (batch * ceil_div(m, t.rows) * ceil_div(n, t.cols)
+	       < TILE_PRODUCTS && larger(t.rows, t.cols) > TILE_PRODUCT_LEAST)
+		if (t.rows > t.cols)
+			t.rows = even_part(m, t.rows / 2);
+		else
+			t.cols = even_part(n, t.cols / 2);
+	return t;
+}
+
+/* ORDER TILE: ckr_half_tile() lays out tiles of the result and of both
+ * operands, and a row. */
+int64_t
+tile_product_scratch(int64_t m, int64_t n, int64_t k)
+{
+	int64_t rows = smaller(m, TILE_PRODUCT);
+	int64_t cols = smaller(n, TILE_PRODUCT);
+	int64_t depth = larger(1, smaller(k, TILE_PRODUCT));
+
+	return ceil_div((rows + cols) * depth + (rows + 1) * cols, 16) * 16;
+}
+
+/* Rows of a chunk; with the adjoints of all rows beside it, a smaller one. */
+int64_t
+tile_classifier_chunk(const Graph *g, const Node *n)
+{
+	const Shape *x = &g->val[n->in[0]].shape;
+	const Shape *w = &g->val[n->in[1]].shape;
+	int64_t classes = w->dim[n->attr.CLASSIFIER.tb ? 0 : 1];
+	int64_t chunk = tile_classifier_rows(x->dim[0], classes,
+	                                     n->attr.CLASSIFIER.chunk);
+
+	return tile_classifier_keeps(g, n)
+	     ? tile_classifier_rows(x->dim[0], classes, ceil_div(chunk, 2))
+	     : chunk;
+}
+
+bool
+tile_classifier_keeps(const Graph *g, const Node *n)
+{
+	const Val *x = &g->val[n->in[0]];
+	const Shape *w = &g->val[n->in[1]].shape;
+	int tb = n->attr.CLASSIFIER.tb != 0;
+
+	return n->out[2] && dtype_is_half(x->dt)
+		&& x->shape.dim[0] / 2 <= w->dim[tb];
+}
+
+int64_t
+tile_classifier_products(const Graph *g, const Node *n, int64_t tile[3][4])
+{
+	const Shape *x = &g->val[n->in[0]].shape;
+	const Shape *w = &g->val[n->in[1]].shape;
+	int tb = n->attr.CLASSIFIER.tb != 0;
+	int64_t classes = w->dim[!tb], dim = w->dim[tb], most = 0;
+	int64_t chunk = tile_classifier_chunk(g, n);
+	int64_t rows = tile_classifier_keeps(g, n) ? x->dim[0] : chunk;
+	int64_t size[3][3] = { { chunk, classes, dim },
+		{ chunk, dim, classes },
+		{ tb ? classes : dim, tb ? dim : classes, rows } };
+
+	for (int i = 0; i < 3; i++) {
+		int64_t *s = size[i];
+		struct product_tile t = tile_product(1, s[0], s[1], s[2]);
+
+		tile[i][0] = t.rows;
+		tile[i][1] = t.cols;
+		tile[i][2] = t.depth;
+		tile[i][3] = tile_product_scratch(s[0], s[1], s[2]);
+		most = larger(most, tile[i][3]);
+	}
+	return most;
+}
+
+/* ORDER TILE: ckr_classifier_lay(). */
 int64_t
 work_classifier(const Graph *g, const Node *n, int threads)
 {
 	const Shape *x = &g->val[n->in[0]].shape;
 	const Shape *w = &g->val[n->in[1]].shape;
-	int64_t classes = w->dim[n->attr.CLASSIFIER.tb ? 0 : 1];
-	int64_t rows = tile_classifier_rows(x->dim[0], classes,
-	                                    n->attr.CLASSIFIER.chunk);
-	int64_t nelem = scratch_mul(rows, classes);
+	int tb = n->attr.CLASSIFIER.tb != 0;
+	int64_t classes = w->dim[!tb], dim = w->dim[tb];
+	int64_t rows = tile_classifier_chunk(g, n);
+	int64_t nelem = scratch_mul(rows, classes), more = 0, tile[3][4];
 
-	(void)threads;
 	if (nelem < 0 || !add_ok(nelem, rows, &nelem))
+		return -1;
+	if (!tile_is_mixed(g, n))
+		return scratch_bytes(nelem);
+	if (tile_classifier_keeps(g, n))
+		more = ceil_div(scratch_mul(x->dim[0], classes), 2);
+	else if (dtype_is_half(g->val[n->in[0]].dt))
+		more = scratch_mul(classes, dim);
+	if (more < 0 || !add_ok(nelem, more + 2 * classes, &nelem)
+	    || !add_ok(nelem, scratch_mul(threads,
+	               tile_classifier_products(g, n, tile)), &nelem))
 		return -1;
 	return scratch_bytes(nelem);
 }
@@ -122,32 +268,27 @@ work_topk(const Graph *g, const Node *n, int threads)
 	                                 2));
 }
 
-/* Tiles of both operands and of the result, and a row.  ORDER TILE:
- * ckr_half_matmul() lays them out. */
+/* Tiles of every thread.  Dims before the last two may become rows. */
 int64_t
 work_matmul(const Graph *g, const Node *n, int threads)
 {
 	const Shape *a = &g->val[n->in[0]].shape;
 	const Shape *y = &g->val[n->out[0]].shape;
-	int64_t m, cols, k;
+	int64_t m = 1;
 
-	(void)threads;
-	if (!dtype_is_half(g->val[n->out[0]].dt) || a->rank < 2 || y->rank < 2)
+	if (!tile_is_mixed(g, n) || a->rank < 2 || y->rank < 2)
 		return 0;
-	/* dims before the last two may become rows */
-	m = y->rank > 2 ? TILE_HALF_ROWS
-	  : smaller(y->dim[0], TILE_HALF_ROWS);
-	cols = smaller(y->dim[y->rank - 1], TILE_HALF_COLS);
-	k = smaller(a->dim[a->rank - (n->attr.MATMUL.ta ? 2 : 1)],
-	          TILE_HALF_DEPTH);
-	return scratch_bytes((m + cols) * k + (m + 1) * cols);
+	for (int i = 0; i < y->rank - 1; i++)
+		if (!mul_ok(m, y->dim[i], &m))
+			return -1;
+	return scratch_bytes(scratch_mul(threads, tile_product_scratch(m,
+		y->dim[y->rank - 1],
+		a->dim[a->rank - (n->attr.MATMUL.ta ? 2 : 1)])));
 }
 
 bool
-tile_staged(const Graph *g, const Node *n)
+tile_is_mixed(const Graph *g, const Node *n)
 {
-	if (!(op_info[n->op].flags & F_STAGED))
-		return false;
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 
@@ -155,6 +296,12 @@ tile_staged(const Graph *g, const Node *n)
 			return true;
 	}
 	return false;
+}
+
+bool
+tile_staged(const Graph *g, const Node *n)
+{
+	return op_info[n->op].flags & F_STAGED && tile_is_mixed(g, n);
 }
 
 int64_t

@@ -14,9 +14,10 @@ enum {
 	TILE_PARTS = 64,                /* at most so many partial sums ... */
 	TILE_PART_ROWS = 16,           /* ... over at least so many rows each */
 	TILE_LOGITS = 64 << 20,         /* bytes of one classifier chunk */
-	TILE_HALF_ROWS = 512,           /* float32 tiles of products of ... */
-	TILE_HALF_COLS = 512,           /* ... 16-bit floats */
-	TILE_HALF_DEPTH = 1024,
+	TILE_PRODUCT = 384,             /* rows, columns and summands of a tile
+	                                 * of a product of 16-bit floats; ... */
+	TILE_PRODUCTS = 12,             /* ... less if there are fewer tiles, */
+	TILE_PRODUCT_LEAST = 192,       /* ... but no less than that */
 };
 
 static inline int64_t
@@ -51,6 +52,8 @@ extern WorkRule *const work_rule[OP_COUNT];
  * none, -1 if it does not fit in 62 bits. */
 int64_t tile_workspace(const Graph *, const Node *, int threads);
 
+/* Whether an operand is a 16-bit float. */
+bool tile_is_mixed(const Graph *, const Node *);
 /* Kernels that are written for float32 alone see 16-bit operands as packed
  * float32 copies in front of their own scratch.  True if this node has such
  * operands and such a kernel. */
@@ -59,11 +62,34 @@ bool tile_staged(const Graph *, const Node *);
  * multiple of 64, 0 if this value needs none, -1 if too many. */
 int64_t tile_stage(const Val *, int64_t *stride);
 
+/* A tile of a product of 16-bit floats, which one thread converts and
+ * computes, and the floats of its scratch: the least that does for all ways to
+ * see dims before the last two, as rows or as a batch. */
+struct product_tile {
+	int64_t rows, cols, depth;
+};
+
+struct product_tile tile_product(int64_t batch, int64_t m, int64_t n,
+                                 int64_t k);
+int64_t tile_product_scratch(int64_t m, int64_t n, int64_t k);
+
 /* Rows per attention block, given the number of queries. */
 int64_t tile_attention_rows(int64_t nquery);
+/* Floats of a thread's scratch; -1: too many.  ORDER TILE: kernels in
+ * kernels/attention.h lay them out. */
+int64_t tile_attention(const Graph *, const Node *);
 /* Rows per partial sum of a row-wise gradient's parameter gradients. */
 int64_t tile_part_rows(int64_t rows);
+/* Floats of all these partial sums; -1: too many. */
+int64_t tile_norm_parts(const Graph *, const Node *);
 /* Rows per classifier chunk; `chunk` is the attribute (0: choose). */
 int64_t tile_classifier_rows(int64_t rows, int64_t classes, int64_t chunk);
+int64_t tile_classifier_chunk(const Graph *, const Node *);
+/* Whether it keeps the adjoints of all rows, as 16-bit floats, for dw. */
+bool tile_classifier_keeps(const Graph *, const Node *);
+/* Tiles of its products for logits, dx and dw, each with the floats that a
+ * thread needs; returns the most of these. */
+int64_t tile_classifier_products(const Graph *, const Node *,
+                                 int64_t tile[3][4]);
 
 #endif

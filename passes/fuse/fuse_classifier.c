@@ -190,33 +190,17 @@ match_gradients(struct classifier *c)
 	return c->dx || c->dw;
 }
 
-/* The weight before it was rounded for the product, and its gradient before
- * that is widened again: the classifier computes in float32.  0: they are not
- * a pair. */
+/* The weight before it was rounded for the product, which the classifier reads
+ * as it is; 0: it was not. */
 static ValId
-full_weight(const struct classifier *c, ValId *dw)
+full_weight(const struct classifier *c)
 {
-	const struct edit *e = c->e;
-	const Graph *g = e->g;
+	const Graph *g = c->e->g;
 	ValId w = g->node[c->product].in[1];
 	const Node *cast = &g->node[g->val[w].def];
 	ValId full = cast->op == OP_CAST ? cast->in[0] : 0;
-	NodeId wide;
 
-	if (!full || g->val[full].dt != DT_F32)
-		return 0;
-	if (!c->dw)
-		return full;
-	*dw = g->node[c->dw].out[0];
-	if (!edit_single(e, *dw))
-		return 0;
-	wide = e->uses.node[e->uses.first[*dw]];
-	if (g->node[wide].op != OP_CAST
-	    || g->val[g->node[wide].out[0]].dt != DT_F32)
-		return 0;
-	*dw = g->node[wide].out[0];
-	e->dead[wide] = true;
-	return full;
+	return full && g->val[full].dt == DT_F32 ? full : 0;
 }
 
 static void
@@ -227,7 +211,7 @@ build_classifier(struct classifier *c, double seed)
 	Node *n = &g->node[c->grad];
 	const Node *m = &g->node[c->product], *sce = &g->node[c->sce];
 	bool bias = m->nin > 2 && m->in[2];
-	ValId dw = c->dw ? g->node[c->dw].out[0] : 0, w = full_weight(c, &dw);
+	ValId dw = c->dw ? g->node[c->dw].out[0] : 0, w = full_weight(c);
 	Attr attr = attr_default(OP_CLASSIFIER);
 
 	attr.CLASSIFIER.tb = m->attr.MATMUL.tb;

@@ -299,9 +299,11 @@ attentions(struct setup *t)
 static void
 classifiers(struct setup *t)
 {
-	for (int k = 0; k < (t->real == DT_F32 ? 12 : 4); k++) {
+	for (int k = 0; k < (t->real == DT_F32 ? 12 : 8); k++) {
 		int tb = k & 1, bias = k >> 1 & 1, reduction = 1 + (k % 3 == 0);
-		int64_t rows = 137, dim = 9, classes = 301;
+		/* with 16-bit operands, sums over many rows and over few */
+		bool few = t->real != DT_F32 && k >= 4;
+		int64_t rows = 137, dim = few ? 80 : 9, classes = 301;
 		ValId in[4];
 		Attr a = attr_default(OP_CLASSIFIER);
 		Node *n;
@@ -314,8 +316,9 @@ classifiers(struct setup *t)
 		a.CLASSIFIER.chunk = k < 6 ? 60 : 0;
 		a.CLASSIFIER.seed = k == 5 ? 0.25 : 1;
 		in[0] = floats(t, SHAPE(rows, dim));
-		in[1] = floats(t, tb ? SHAPE(classes, dim)
-		                     : SHAPE(dim, classes));
+		in[1] = given(t, few && bias ? DT_F32 : t->real,
+		              tb ? SHAPE(classes, dim) : SHAPE(dim, classes),
+		              -1, 1);
 		in[2] = given(t, k & 4 ? DT_I32 : DT_I64, SHAPE(rows), 0, 20);
 		in[3] = bias ? floats(t, SHAPE(classes)) : 0;
 		n = node_new(t->g, OP_CLASSIFIER, bias ? 4 : 3, in,

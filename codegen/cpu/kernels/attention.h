@@ -15,7 +15,7 @@ struct ckr_attention {
 	int64_t q[3], k[3], v[3], o[3];         /* strides: batch, head, row */
 	int64_t d_o[3], dq[3], dk[3], dv[3];
 	int64_t mask[4];
-	int mask_kind;                          /* 0 none, 1 float, 2 bool */
+	int mask_type;                          /* CKR_NONE: there is none */
 	int causal;
 	float scale;
 	double ratio;
@@ -26,7 +26,50 @@ struct ckr_attention {
 	/* of a piece of the batch or the heads: heads of the whole, 0 if it is
 	 * the whole, and how many (image, head) come before */
 	int64_t all, first;
+	int type;               /* of q, k, v, o and their gradients */
 };
+
+/* Rows of one head as float32, and where they lie. */
+struct ckr_head {
+	float *p;
+	int64_t ld;
+};
+
+/* Element `at` and the rows that follow: as they lie, or packed in *room,
+ * which moves on. */
+static inline struct ckr_head
+ckr_head_room(void *x, int type, int64_t at, int64_t ld, int64_t rows,
+              int64_t dim, float **room)
+{
+	struct ckr_head h = { *room, dim };
+
+	if (!x || type == CKR_F32)
+		return (struct ckr_head){ x ? (float *)x + at : NULL, ld };
+	*room += rows * dim;
+	return h;
+}
+
+static inline struct ckr_head
+ckr_head_read(const void *x, int type, int64_t at, int64_t ld, int64_t rows,
+              int64_t dim, float **room)
+{
+	struct ckr_head h = ckr_head_room((void *)x, type, at, ld, rows, dim,
+	                                  room);
+
+	if (type != CKR_F32)
+		for (int64_t i = 0; i < rows; i++)
+			ckr_widen(h.p + i * dim, x, type, at + i * ld, dim);
+	return h;
+}
+
+static inline void
+ckr_head_write(void *x, int type, int64_t at, int64_t ld, int64_t rows,
+               int64_t dim, struct ckr_head h)
+{
+	if (x && type != CKR_F32)
+		for (int64_t i = 0; i < rows; i++)
+			ckr_narrow(x, type, at + i * ld, h.p + i * dim, dim);
+}
 
 /* Keys that query i sees. */
 static inline int64_t
@@ -45,7 +88,7 @@ ckr_mask_row(const struct ckr_attention *a, float *s, const void *mask,
 	int64_t at = b * a->mask[0] + h * a->mask[1] + i * a->mask[2];
 	int64_t step = a->mask[3];
 
-	if (a->mask_kind == 1) {
+	if (a->mask_type == CKR_F32) {
 		const float *m = (const float *)mask + at;
 
 		if (step == 1) {
@@ -56,7 +99,7 @@ ckr_mask_row(const struct ckr_attention *a, float *s, const void *mask,
 			for (int64_t j = 0; j < n; j++)
 				s[j] += m[j * step];
 		}
-	} else if (a->mask_kind == 2) {
+	} else if (a->mask_type == CKR_BOOL) {
 		const uint8_t *m = (const uint8_t *)mask + at;
 
 		if (step == 1) {
@@ -66,6 +109,13 @@ ckr_mask_row(const struct ckr_attention *a, float *s, const void *mask,
 		} else {
 			for (int64_t j = 0; j < n; j++)
 				s[j] = m[j * step] ? s[j] : -__builtin_inff();
+		}
+	} else if (a->mask_type != CKR_NONE) {
+		for (int64_t j = 0; j < n; j++) {
+			float m;
+
+			ckr_widen(&m, mask, a->mask_type, at + j * step, 1);
+			s[j] += m;
 		}
 	}
 }
@@ -138,23 +188,26 @@ ckr_score_row(float *s, int64_t n, int64_t ncol, float *lse)
 }
 
 static inline void
-ckr_attention_block(const struct ckr_attention *a, float *o, float *lse,
-                    const float *q, const float *k, const float *v,
+ckr_attention_block(const struct ckr_attention *a, void *o, float *lse,
+                    const void *q, const void *k, const void *v,
                     const void *mask, int64_t b, int64_t h, int64_t first,
                     float *scores, const struct ckr_env *env)
 {
 	int64_t g = h / (a->heads / a->groups), left = a->queries - first;
 	int64_t rows = left < a->rows ? left : a->rows;
 	int64_t ncol = ckr_visible(a, first + rows - 1);
-	float *factor = scores + a->rows * a->ld;
-	float *to;
+	int64_t to = b * a->o[0] + h * a->o[1] + first * a->o[2];
+	float *factor = scores + a->rows * a->ld, *room = factor + a->rows;
+	struct ckr_head qh = ckr_head_read(q, a->type,
+		b * a->q[0] + h * a->q[1] + first * a->q[2], a->q[2], rows,
+		a->dim, &room);
+	struct ckr_head kh = ckr_head_read(k, a->type,
+		b * a->k[0] + g * a->k[1], a->k[2], ncol, a->dim, &room);
+	struct ckr_head vh, oh;
 
-	q += b * a->q[0] + h * a->q[1] + first * a->q[2];
-	k += b * a->k[0] + g * a->k[1];
-	v += b * a->v[0] + g * a->v[1];
 	if (ncol > 0)
-		env->sgemm(0, 1, rows, ncol, a->dim, a->scale, q, a->q[2], k,
-		           a->k[2], 0.0f, scores, a->ld);
+		env->sgemm(0, 1, rows, ncol, a->dim, a->scale, qh.p, qh.ld,
+		           kh.p, kh.ld, 0.0f, scores, a->ld);
 	for (int64_t i = 0; i < rows; i++) {
 		float *s = scores + i * a->ld, z;
 		int64_t n = ckr_visible(a, first + i);
@@ -169,23 +222,26 @@ ckr_attention_block(const struct ckr_attention *a, float *o, float *lse,
 	}
 	if (!o)                 /* only lse is wanted */
 		return;
-	to = o + b * a->o[0] + h * a->o[1] + first * a->o[2];
+	vh = ckr_head_read(v, a->type, b * a->v[0] + g * a->v[1], a->v[2],
+	                   ncol, a->vdim, &room);
+	oh = ckr_head_room(o, a->type, to, a->o[2], rows, a->vdim, &room);
 	if (ncol > 0)
-		env->sgemm(0, 0, rows, a->vdim, ncol, 1.0f, scores, a->ld, v,
-		           a->v[2], 0.0f, to, a->o[2]);
-	/* without a visible key, factor is 0 and what lies in `to` is junk */
+		env->sgemm(0, 0, rows, a->vdim, ncol, 1.0f, scores, a->ld,
+		           vh.p, vh.ld, 0.0f, oh.p, oh.ld);
+	/* without a visible key, factor is 0 and what lies in o is junk */
 	for (int64_t i = 0; i < rows; i++) {
-		float *row = to + i * a->o[2], f = factor[i];
+		float *row = oh.p + i * oh.ld, f = factor[i];
 
 #pragma omp simd
 		for (int64_t j = 0; j < a->vdim; j++)
 			row[j] = f == 0.0f ? 0.0f : row[j] * f;
 	}
+	ckr_head_write(o, a->type, to, a->o[2], rows, a->vdim, oh);
 }
 
 static inline void
-ckr_attention(const struct ckr_attention *a, float *o, float *lse,
-              const float *q, const float *k, const float *v,
+ckr_attention(const struct ckr_attention *a, void *o, float *lse,
+              const void *q, const void *k, const void *v,
               const void *mask, float *scratch, const struct ckr_env *env)
 {
 	int64_t nblock = (a->queries + a->rows - 1) / a->rows;
@@ -205,9 +261,10 @@ ckr_attention(const struct ckr_attention *a, float *o, float *lse,
 /* ---- gradient ---- */
 
 struct ckr_attention_grad {
-	const float *d_o, *q, *k, *v, *o, *lse;
-	const void *mask;
-	float *dq, *dk, *dv;                    /* NULL: not wanted */
+	const void *d_o, *q, *k, *v, *o, *mask;
+	const float *lse;
+	void *dq, *dk, *dv;                     /* NULL: not wanted */
+	int64_t start[3];                       /* where in these it begins */
 };
 
 /* Where all scores of a row are far from zero, as under a mask that hides it
@@ -274,36 +331,49 @@ ckr_score_grad_row(const struct ckr_attention *a, float *s, float *dp,
 		s[j] = dp[j] = 0.0f;
 }
 
+/* What the blocks of a key head share. */
+struct ckr_key_head {
+	struct ckr_head k, v, dk, dv;
+	float *room;                            /* behind it */
+};
+
 /* first 1: the first block of this key head, which sets dk and dv; it must
  * see all keys. */
 static inline void
 ckr_attention_grad_block(const struct ckr_attention *a,
-                         const struct ckr_attention_grad *p, int64_t b,
-                         int64_t h, int64_t row, int first, float *s,
+                         const struct ckr_attention_grad *p,
+                         struct ckr_key_head kv, int64_t b, int64_t h,
+                         int64_t row, int first, float *s,
                          const struct ckr_env *env)
 {
-	int64_t g = h / (a->heads / a->groups), left = a->queries - row;
-	int64_t rows = left < a->rows ? left : a->rows;
+	int64_t left = a->queries - row, rows = left < a->rows ? left
+	                                                       : a->rows;
 	int64_t ncol = ckr_visible(a, row + rows - 1);
+	int64_t to = p->start[0] + b * a->dq[0] + h * a->dq[1] + row * a->dq[2];
 	float *dp = s + a->rows * a->ld, beta = first ? 0.0f : 1.0f;
-	const float *q = p->q + b * a->q[0] + h * a->q[1] + row * a->q[2];
-	const float *k = p->k + b * a->k[0] + g * a->k[1];
-	const float *v = p->v + b * a->v[0] + g * a->v[1];
-	const float *o = p->o + b * a->o[0] + h * a->o[1] + row * a->o[2];
-	const float *d_o = p->d_o + b * a->d_o[0] + h * a->d_o[1] +
-	                   row * a->d_o[2];
+	struct ckr_head q = ckr_head_read(p->q, a->type,
+		b * a->q[0] + h * a->q[1] + row * a->q[2], a->q[2], rows,
+		a->dim, &kv.room);
+	struct ckr_head o = ckr_head_read(p->o, a->type,
+		b * a->o[0] + h * a->o[1] + row * a->o[2], a->o[2], rows,
+		a->vdim, &kv.room);
+	struct ckr_head d_o = ckr_head_read(p->d_o, a->type,
+		b * a->d_o[0] + h * a->d_o[1] + row * a->d_o[2], a->d_o[2],
+		rows, a->vdim, &kv.room);
+	struct ckr_head dq = ckr_head_room(p->dq, a->type, to, a->dq[2], rows,
+	                                   a->dim, &kv.room);
 	const float *lse = p->lse + (b * a->heads + h) * a->queries + row;
 
 	if (ncol > 0) {
-		env->sgemm(0, 1, rows, ncol, a->dim, a->scale, q, a->q[2], k,
-		           a->k[2], 0.0f, s, a->ld);
-		env->sgemm(0, 1, rows, ncol, a->vdim, 1.0f, d_o, a->d_o[2], v,
-		           a->v[2], 0.0f, dp, a->ld);
+		env->sgemm(0, 1, rows, ncol, a->dim, a->scale, q.p, q.ld,
+		           kv.k.p, kv.k.ld, 0.0f, s, a->ld);
+		env->sgemm(0, 1, rows, ncol, a->vdim, 1.0f, d_o.p, d_o.ld,
+		           kv.v.p, kv.v.ld, 0.0f, dp, a->ld);
 	}
 	for (int64_t i = 0; i < rows; i++) {
 		int64_t n = ckr_visible(a, row + i);
-		float z, delta = ckr_dot(d_o + i * a->d_o[2], o + i * a->o[2],
-		                      a->vdim);
+		float z, delta = ckr_dot(d_o.p + i * d_o.ld, o.p + i * o.ld,
+		                         a->vdim);
 
 		ckr_mask_row(a, s + i * a->ld, p->mask, b, h, row + i, n);
 		z = ckr_near_row(s + i * a->ld, n, lse[i]);
@@ -312,24 +382,47 @@ ckr_attention_grad_block(const struct ckr_attention *a,
 		                   ckr_score_index(a, b, h, row + i), env);
 	}
 	if (p->dq) {
-		float *dq = p->dq + b * a->dq[0] + h * a->dq[1] +
-		            row * a->dq[2];
-
 		for (int64_t i = 0; i < rows && ncol == 0; i++)
-			memset(dq + i * a->dq[2], 0,
-			       (size_t)a->dim * sizeof *dq);
+			memset(dq.p + i * dq.ld, 0,
+			       (size_t)a->dim * sizeof *dq.p);
 		if (ncol > 0)
 			env->sgemm(0, 0, rows, a->dim, ncol, a->scale, dp,
-			           a->ld, k, a->k[2], 0.0f, dq, a->dq[2]);
+			           a->ld, kv.k.p, kv.k.ld, 0.0f, dq.p, dq.ld);
+		ckr_head_write(p->dq, a->type, to, a->dq[2], rows, a->dim, dq);
 	}
 	if (p->dk && ncol > 0)
-		env->sgemm(1, 0, ncol, a->dim, rows, a->scale, dp, a->ld, q,
-		           a->q[2], beta, p->dk + b * a->dk[0] + g * a->dk[1],
-		           a->dk[2]);
+		env->sgemm(1, 0, ncol, a->dim, rows, a->scale, dp, a->ld, q.p,
+		           q.ld, beta, kv.dk.p, kv.dk.ld);
 	if (p->dv && ncol > 0)
-		env->sgemm(1, 0, ncol, a->vdim, rows, 1.0f, s, a->ld, d_o,
-		           a->d_o[2], beta, p->dv + b * a->dv[0] +
-		           g * a->dv[1], a->dv[2]);
+		env->sgemm(1, 0, ncol, a->vdim, rows, 1.0f, s, a->ld, d_o.p,
+		           d_o.ld, beta, kv.dv.p, kv.dv.ld);
+}
+
+static inline void
+ckr_attention_grad_head(const struct ckr_attention *a,
+                        const struct ckr_attention_grad *p, int64_t b,
+                        int64_t g, float *s, const struct ckr_env *env)
+{
+	int64_t nblock = (a->queries + a->rows - 1) / a->rows;
+	int64_t per = a->heads / a->groups;
+	int64_t dk = p->start[1] + b * a->dk[0] + g * a->dk[1];
+	int64_t dv = p->start[2] + b * a->dv[0] + g * a->dv[1];
+	struct ckr_key_head kv = { .room = s + 2 * a->rows * a->ld };
+
+	kv.k = ckr_head_read(p->k, a->type, b * a->k[0] + g * a->k[1], a->k[2],
+	                     a->keys, a->dim, &kv.room);
+	kv.v = ckr_head_read(p->v, a->type, b * a->v[0] + g * a->v[1], a->v[2],
+	                     a->keys, a->vdim, &kv.room);
+	kv.dk = ckr_head_room(p->dk, a->type, dk, a->dk[2], a->keys, a->dim,
+	                      &kv.room);
+	kv.dv = ckr_head_room(p->dv, a->type, dv, a->dv[2], a->keys, a->vdim,
+	                      &kv.room);
+	for (int64_t n = per * nblock; n-- > 0;)
+		ckr_attention_grad_block(a, p, kv, b, g * per + n / nblock,
+		                         n % nblock * a->rows,
+		                         n == per * nblock - 1, s, env);
+	ckr_head_write(p->dk, a->type, dk, a->dk[2], a->keys, a->dim, kv.dk);
+	ckr_head_write(p->dv, a->type, dv, a->dv[2], a->keys, a->vdim, kv.dv);
 }
 
 static inline void
@@ -337,21 +430,13 @@ ckr_attention_grad(const struct ckr_attention *a,
                    const struct ckr_attention_grad *p, float *scratch,
                    const struct ckr_env *env)
 {
-	int64_t nblock = (a->queries + a->rows - 1) / a->rows;
-	int64_t per = a->heads / a->groups;
-
 #pragma omp parallel for num_threads(env->threads) collapse(2) \
 	if (a->batch * a->heads * a->queries * a->keys > CKR_SMALL) \
 	schedule(dynamic)
 	for (int64_t b = 0; b < a->batch; b++)
 		for (int64_t g = 0; g < a->groups; g++)
-			for (int64_t n = per * nblock; n-- > 0;)
-				ckr_attention_grad_block(a, p, b,
-					g * per + n / nblock,
-					n % nblock * a->rows,
-					n == per * nblock - 1, scratch +
-					omp_get_thread_num() * a->scratch,
-					env);
+			ckr_attention_grad_head(a, p, b, g, scratch +
+				omp_get_thread_num() * a->scratch, env);
 }
 
 #endif

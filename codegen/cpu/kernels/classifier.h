@@ -4,6 +4,10 @@
  * Logits of a chunk are made by one product, turned into their own adjoint in
  * place, and used up by the products for dx and dw.  The divisor of a mean is
  * known from the labels beforehand.
+ *
+ * Logits are float32 whatever the operands are.  A 16-bit dw is a sum over all
+ * rows that is rounded once: where rows are few all adjoints are kept, as
+ * 16-bit floats, for one product at the end; where they are many the sum is.
  */
 #ifndef CKR_CLASSIFIER_H
 #define CKR_CLASSIFIER_H
@@ -12,7 +16,33 @@ struct ckr_classifier {
 	int64_t rows, classes, dim, chunk;
 	int tb, reduction;
 	float seed;
+	int x, w, bias;         /* types; gradients are as x */
+	int keep;               /* adjoints, not the sum */
+	/* of products of 16-bit floats, for logits, dx and dw: rows, columns
+	 * and depth of a tile, floats for each thread */
+	int64_t tile[3][4];
 };
+
+/* A chunk of logits and a loss per row of it.  With 16-bit operands more: the
+ * bias and its gradient, adjoints of all rows or the sum of dw, and tiles.
+ * ORDER TILE: work_classifier() counts them. */
+struct ckr_classifier_scratch {
+	float *z, *each, *bias, *db, *dw, *tile;
+};
+
+static inline struct ckr_classifier_scratch
+ckr_classifier_lay(const struct ckr_classifier *c, float *p)
+{
+	struct ckr_classifier_scratch s = { .z = p };
+
+	s.each = s.z + c->chunk * c->classes;
+	s.bias = s.each + c->chunk;
+	s.db = s.bias + c->classes;
+	s.dw = s.db + c->classes;
+	s.tile = s.dw + (c->keep ? (c->rows * c->classes + 1) / 2
+	                 : c->x == CKR_F32 ? 0 : c->classes * c->dim);
+	return s;
+}
 
 /* Logits of a row become their adjoint; returns the loss of the row.  The
  * label's own term is taken before it is overwritten. */
@@ -60,32 +90,88 @@ ckr_add_columns(float *y, const float *z, int64_t rows, int64_t n, int first,
 	}
 }
 
+/* y = op(a) op(b), or that added to y. */
 static inline void
-ckr_classifier_products(const struct ckr_classifier *c, float *dx, float *dw,
-                        const float *x, const float *w, const float *z,
-                        int64_t rows, int first, const struct ckr_env *env)
+ckr_classifier_product(const int64_t *tile, int ta, int tb, int64_t m,
+                       int64_t n, int64_t k, struct ckr_half a,
+                       struct ckr_half b, struct ckr_half y, int more,
+                       float *scratch, const struct ckr_env *env)
 {
-	int64_t n = c->classes, k = c->dim;
-	float beta = first ? 0.0f : 1.0f;
+	struct ckr_half_product p = { .ta = ta, .tb = tb, .m = m, .n = n,
+		.k = k, .rows = tile[0], .cols = tile[1], .depth = tile[2],
+		.alpha = 1.0f, .a = a, .b = b, .y = y };
 
-	if (dx)
-		env->sgemm(0, !c->tb, rows, k, n, 1.0f, z, n, w,
-		           c->tb ? k : n, 0.0f, dx, k);
-	if (dw && c->tb)
-		env->sgemm(1, 0, n, k, rows, 1.0f, z, n, x, k, beta, dw, k);
-	else if (dw)
-		env->sgemm(1, 0, k, n, rows, 1.0f, x, k, z, n, beta, dw, n);
+	if (more)
+		p.acc = y;
+	if (a.type != CKR_F32 || b.type != CKR_F32 || y.type != CKR_F32)
+		ckr_half_matmul(&p, tile[3], scratch, env);
+	else
+		env->sgemm(ta, tb, m, n, k, 1.0f, a.data, a.ld, b.data, b.ld,
+		           more ? 1.0f : 0.0f, y.data, y.ld);
 }
 
-/* scratch: a chunk of logits and a loss per row of it. */
+/* dw = z^T x, or x^T z, or that added to it. */
 static inline void
-ckr_classify(const struct ckr_classifier *c, float *loss, float *dx, float *dw,
-             float *dbias, const float *x, const float *w,
-             const struct ckr_labels *l, const float *bias, float *scratch,
-             struct ckr_env *env)
+ckr_classifier_dw(const struct ckr_classifier *c, struct ckr_half dw,
+                  struct ckr_half z, struct ckr_half x, int64_t rows, int more,
+                  float *scratch, const struct ckr_env *env)
 {
 	int64_t n = c->classes, k = c->dim;
-	float *z = scratch, *each = scratch + c->chunk * n;
+
+	ckr_classifier_product(c->tile[2], 1, 0, c->tb ? n : k,
+	                       c->tb ? k : n, rows, c->tb ? z : x,
+	                       c->tb ? x : z, dw, more, scratch, env);
+}
+
+/* Rows of logits to losses and adjoints; the latter are kept as the rows from
+ * `at` on of `all`, unless that is NULL. */
+static inline void
+ckr_classifier_rows(const struct ckr_classifier *c, float *z, float *each,
+                    void *all, const struct ckr_labels *l, int64_t at,
+                    int64_t rows, float g, struct ckr_env *env)
+{
+	int64_t n = c->classes;
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n > CKR_SMALL)
+	for (int64_t i = 0; i < rows; i++) {
+		int64_t label = ckr_label(l, at + i, env);
+		float wc = ckr_label_weight(l, label);
+
+		each[i] = wc * ckr_classifier_row(z + i * n, n, label, g * wc);
+		if (all)
+			ckr_narrow(all, c->x, (at + i) * n, z + i * n, n);
+	}
+}
+
+/* A float32 sum to where it belongs, unless it is there. */
+static inline void
+ckr_classifier_round(void *y, int type, const float *x, int64_t n,
+                     const struct ckr_env *env)
+{
+	if (!y || y == x)
+		return;
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i = 0; i < n; i += CKR_SMALL)
+		ckr_narrow(y, type, i, x + i, ckr_least(n - i, CKR_SMALL));
+}
+
+static inline void
+ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
+             void *dbias, const void *x, const void *w,
+             const struct ckr_labels *l, const void *bias, float *scratch,
+             struct ckr_env *env)
+{
+	int64_t n = c->classes, k = c->dim, ld = c->tb ? k : n;
+	struct ckr_classifier_scratch s = ckr_classifier_lay(c, scratch);
+	int full = c->x == CKR_F32;
+	struct ckr_half zs = { s.z, CKR_F32, n, { 0 } };
+	struct ckr_half ws = { (void *)w, c->w, ld, { 0 } };
+	struct ckr_half sums = { full ? dw : s.dw, CKR_F32, ld, { 0 } };
+	struct ckr_half xs = { (void *)x, c->x, k, { 0 } };
+	struct ckr_half dxs = { dx, c->x, k, { 0 } };
+	float *db = full ? dbias : s.db;
 	double sum = 0, weight = 0;
 	float g = c->seed;
 
@@ -93,30 +179,39 @@ ckr_classify(const struct ckr_classifier *c, float *loss, float *dx, float *dw,
 		weight += (double)ckr_label_weight(l, ckr_label(l, i, env));
 	if (c->reduction == 1)
 		g /= (float)weight;
+	if (bias)
+		bias = ckr_row(s.bias, bias, c->bias, 0, n);
 	for (int64_t i0 = 0; i0 < c->rows; i0 += c->chunk) {
-		int64_t rows = c->rows - i0 < c->chunk ? c->rows - i0
-		                                       : c->chunk;
+		int64_t rows = ckr_least(c->rows - i0, c->chunk);
 
 		if (bias)
-			ckr_prefill(z, bias, NULL, rows, n, env);
-		env->sgemm(0, c->tb, rows, n, k, 1.0f, x + i0 * k, k, w,
-		           c->tb ? k : n, bias ? 1.0f : 0.0f, z, n);
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * n > CKR_SMALL)
-		for (int64_t i = 0; i < rows; i++) {
-			int64_t label = ckr_label(l, i0 + i, env);
-			float wc = ckr_label_weight(l, label);
-
-			each[i] = wc * ckr_classifier_row(z + i * n, n, label,
-			                                  g * wc);
-		}
+			ckr_prefill(s.z, bias, NULL, rows, n, env);
+		ckr_classifier_product(c->tile[0], 0, c->tb, rows, n, k, xs,
+		                       ws, zs, bias != NULL, s.tile, env);
+		ckr_classifier_rows(c, s.z, s.each, c->keep ? s.dw : NULL, l,
+		                    i0, rows, g, env);
 		for (int64_t i = 0; i < rows; i++)
-			sum += (double)each[i];
-		ckr_classifier_products(c, dx ? dx + i0 * k : NULL, dw,
-			x + i0 * k, w, z, rows, i0 == 0, env);
+			sum += (double)s.each[i];
+		if (dx)
+			ckr_classifier_product(c->tile[1], 0, !c->tb, rows, k,
+			                       n, zs, ws, dxs, 0, s.tile, env);
+		if (dw && !c->keep)
+			ckr_classifier_dw(c, sums, zs, xs, rows, i0 > 0,
+			                  s.tile, env);
 		if (dbias)
-			ckr_add_columns(dbias, z, rows, n, i0 == 0, env);
+			ckr_add_columns(db, s.z, rows, n, i0 == 0, env);
+		xs.data = (char *)xs.data + rows * k * (full ? 4 : 2);
+		if (dx)
+			dxs.data = (char *)dxs.data + rows * k * (full ? 4 : 2);
 	}
+	zs = (struct ckr_half){ s.dw, c->x, n, { 0 } };
+	xs.data = (void *)x;
+	if (dw && c->keep)
+		ckr_classifier_dw(c, (struct ckr_half){ dw, c->x, ld, { 0 } },
+		                  zs, xs, c->rows, 0, s.tile, env);
+	else
+		ckr_classifier_round(dw, c->x, sums.data, n * k, env);
+	ckr_classifier_round(dbias, c->x, db, n, env);
 	if (loss)
 		*loss = (float)(c->reduction == 1 ? sum / weight : sum);
 }

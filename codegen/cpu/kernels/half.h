@@ -41,98 +41,175 @@ ckr_narrow(void *to, int type, int64_t at, const float *from, int64_t n)
 	}
 }
 
-/* ---- products ---- */
-
-/* An operand: its bytes (NULL: none), type, first element, row stride. */
-struct ckr_half {
-	void *data;
-	int type;
-	int64_t start, ld;
-};
-
-/* y[m,n] = alpha op(a) op(b) + bias + acc, in tiles of at most rows x cols,
- * sums cut every `depth` of k.  Only the tile of the result is rounded, when
- * it is complete. */
-struct ckr_half_product {
-	int ta, tb;
-	int64_t m, n, k, rows, cols, depth;
-	float alpha;
-	struct ckr_half a, b, bias, acc, y;
-};
-
 static inline int64_t
 ckr_least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* A tile of x, packed. */
-static inline void
-ckr_half_tile(float *to, const struct ckr_half *x, int64_t row, int64_t col,
-              int64_t rows, int64_t cols, const struct ckr_env *env)
+/* Row at x[at..at+n-1], as it lies or widened to the buffer. */
+static inline const float *
+ckr_row(float *buffer, const void *x, int type, int64_t at, int64_t n)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * cols > CKR_SMALL)
-	for (int64_t i = 0; i < rows; i++)
-		ckr_widen(to + i * cols, x->data, x->type,
-		          x->start + (row + i) * x->ld + col, cols);
+	if (type == CKR_F32)
+		return (const float *)x + at;
+	ckr_widen(buffer, x, type, at, n);
+	return buffer;
+}
+
+/* Where a row that goes to y[at..] is made; ckr_row_put() takes it there. */
+static inline float *
+ckr_row_new(float *buffer, void *y, int type, int64_t at)
+{
+	return !y ? NULL : type == CKR_F32 ? (float *)y + at : buffer;
 }
 
 static inline void
-ckr_half_begin(float *to, const struct ckr_half_product *p, int64_t i0,
-               int64_t j0, int64_t rows, int64_t cols, float *bias,
-               const struct ckr_env *env)
+ckr_row_put(void *y, int type, int64_t at, const float *row, int64_t n)
 {
-	if (p->acc.data)
-		ckr_half_tile(to, &p->acc, i0, j0, rows, cols, env);
-	else
-		memset(to, 0, (size_t)(rows * cols) * sizeof *to);
-	if (!p->bias.data)
-		return;
-	ckr_widen(bias, p->bias.data, p->bias.type, j0, cols);
+	if (y && type != CKR_F32)
+		ckr_narrow(y, type, at, row, n);
+}
+
+/* ---- products ---- */
+
+enum { CKR_HALF_BATCH = 6 };
+
+/* An operand: its bytes (NULL: none), type, row stride, strides of the
+ * batch. */
+struct ckr_half {
+	void *data;
+	int type;
+	int64_t ld, batch[CKR_HALF_BATCH];
+};
+
+/* Of each of the batch: y[m,n] = alpha op(a) op(b) + bias + acc, in tiles of
+ * at most rows x cols, sums cut every `depth` of k.  A tile of the result is
+ * rounded when it is complete. */
+struct ckr_half_product {
+	int ta, tb, nbatch;
+	int64_t extent[CKR_HALF_BATCH];
+	int64_t m, n, k, rows, cols, depth;
+	float alpha;
+	struct ckr_half a, b, bias, acc, y;
+};
+
+/* Of element (row, col) of matrix `at` of the batch. */
+static inline int64_t
+ckr_half_index(const struct ckr_half_product *p, const struct ckr_half *x,
+               int64_t at, int64_t row, int64_t col)
+{
+	int64_t index = row * x->ld + col;
+
+	for (int i = p->nbatch - 1; i >= 0; i--) {
+		index += at % p->extent[i] * x->batch[i];
+		at /= p->extent[i];
+	}
+	return index;
+}
+
+/* rows x cols elements from `at` on as float32: as they lie, or packed in the
+ * buffer; *ld: their row stride. */
+static inline const float *
+ckr_half_open(float *buffer, const struct ckr_half *x, int64_t at,
+              int64_t rows, int64_t cols, int64_t *ld)
+{
+	if (x->type == CKR_F32) {
+		*ld = x->ld;
+		return (const float *)x->data + at;
+	}
 	for (int64_t i = 0; i < rows; i++)
+		ckr_widen(buffer + i * cols, x->data, x->type,
+		          at + i * x->ld, cols);
+	*ld = cols;
+	return buffer;
+}
+
+/* What the sums of a tile are added to: y[rows, cols]; 0: nothing. */
+static inline int
+ckr_half_begin(float *y, int64_t ld, const struct ckr_half_product *p,
+               int64_t at, int64_t i0, int64_t j0, int64_t rows, int64_t cols,
+               float *bias)
+{
+	if (!p->acc.data && !p->bias.data)
+		return 0;
+	if (p->bias.data)
+		ckr_widen(bias, p->bias.data, p->bias.type, j0, cols);
+	for (int64_t i = 0; i < rows; i++) {
+		float *row = y + i * ld;
+
+		if (!p->acc.data) {
+			memcpy(row, bias, (size_t)cols * sizeof *row);
+			continue;
+		}
+		if (p->acc.data != p->y.data || p->y.type != CKR_F32)
+			ckr_widen(row, p->acc.data, p->acc.type,
+			          ckr_half_index(p, &p->acc, at, i0 + i, j0),
+			          cols);
+		if (!p->bias.data)
+			continue;
 #pragma omp simd
 		for (int64_t j = 0; j < cols; j++)
-			to[i * cols + j] += bias[j];
+			row[j] += bias[j];
+	}
+	return 1;
 }
 
-/* scratch: the tiles of a, b and y, and a row.  ORDER TILE: node_workspace()
- * counts on this. */
+/* The tile at (i0, j0) of matrix `at` of the batch.  scratch: tiles of y, a
+ * and b, and a row. */
 static inline void
-ckr_half_matmul(const struct ckr_half_product *p, float *scratch,
-                struct ckr_env *env)
+ckr_half_tile(const struct ckr_half_product *p, int64_t at, int64_t i0,
+              int64_t j0, float *scratch, const struct ckr_env *env)
 {
-	int64_t depth = ckr_least(p->k, p->depth);
-	float *a = scratch, *b = a + ckr_least(p->m, p->rows) * depth;
-	float *y = b + ckr_least(p->n, p->cols) * depth;
-	float *bias = y + ckr_least(p->m, p->rows) * ckr_least(p->n, p->cols);
+	int64_t rows = ckr_least(p->m - i0, p->rows);
+	int64_t cols = ckr_least(p->n - j0, p->cols), ld, lda, ldb;
+	float *a = scratch + p->rows * p->cols, *b = a + p->rows * p->depth;
+	float *bias = b + p->cols * p->depth, *y = scratch;
+	int64_t to = ckr_half_index(p, &p->y, at, i0, j0);
+	int wide = p->y.type == CKR_F32, more;
 
-	for (int64_t j0 = 0; j0 < p->n; j0 += p->cols)
-	for (int64_t i0 = 0; i0 < p->m; i0 += p->rows) {
-		int64_t m = ckr_least(p->m - i0, p->rows);
-		int64_t n = ckr_least(p->n - j0, p->cols);
+	y = wide ? (float *)p->y.data + to : scratch;
+	ld = wide ? p->y.ld : cols;
+	more = ckr_half_begin(y, ld, p, at, i0, j0, rows, cols, bias);
+	for (int64_t k0 = 0; k0 < p->k; k0 += p->depth, more = 1) {
+		int64_t k = ckr_least(p->k - k0, p->depth);
+		const float *ap = ckr_half_open(a, &p->a,
+			ckr_half_index(p, &p->a, at, p->ta ? k0 : i0,
+			               p->ta ? i0 : k0),
+			p->ta ? k : rows, p->ta ? rows : k, &lda);
+		const float *bp = ckr_half_open(b, &p->b,
+			ckr_half_index(p, &p->b, at, p->tb ? j0 : k0,
+			               p->tb ? k0 : j0),
+			p->tb ? cols : k, p->tb ? k : cols, &ldb);
 
-		ckr_half_begin(y, p, i0, j0, m, n, bias, env);
-		for (int64_t k0 = 0; k0 < p->k; k0 += depth) {
-			int64_t k = ckr_least(p->k - k0, depth);
-
-			ckr_half_tile(a, &p->a, p->ta ? k0 : i0,
-			              p->ta ? i0 : k0, p->ta ? k : m,
-			              p->ta ? m : k, env);
-			ckr_half_tile(b, &p->b, p->tb ? j0 : k0,
-			              p->tb ? k0 : j0, p->tb ? n : k,
-			              p->tb ? k : n, env);
-			env->sgemm(p->ta, p->tb, m, n, k, p->alpha, a,
-			           p->ta ? m : k, b, p->tb ? k : n, 1.0f, y,
-			           n);
-		}
-#pragma omp parallel for num_threads(env->threads) \
-	if (m * n > CKR_SMALL)
-		for (int64_t i = 0; i < m; i++)
-			ckr_narrow(p->y.data, p->y.type,
-			           p->y.start + (i0 + i) * p->y.ld + j0,
-			           y + i * n, n);
+		env->sgemm(p->ta, p->tb, rows, cols, k, p->alpha, ap, lda,
+		           bp, ldb, more ? 1.0f : 0.0f, y, ld);
 	}
+	if (!more)
+		for (int64_t i = 0; i < rows; i++)
+			memset(y + i * ld, 0, (size_t)cols * sizeof *y);
+	for (int64_t i = 0; i < rows && !wide; i++)
+		ckr_narrow(p->y.data, p->y.type, to + i * p->y.ld,
+		           y + i * ld, cols);
+}
+
+/* Threads share tiles.  ORDER TILE: tile_product() counts `each`, the floats
+ * of a thread's scratch. */
+static inline void
+ckr_half_matmul(const struct ckr_half_product *p, int64_t each, float *scratch,
+                const struct ckr_env *env)
+{
+	int64_t across = (p->n + p->cols - 1) / p->cols;
+	int64_t tiles = (p->m + p->rows - 1) / p->rows * across, all = tiles;
+
+	for (int i = 0; i < p->nbatch; i++)
+		all *= p->extent[i];
+#pragma omp parallel for schedule(dynamic) num_threads(env->threads) \
+	if (all > 1 && all * p->rows * p->cols * p->k > CKR_SMALL)
+	for (int64_t t = 0; t < all; t++)
+		ckr_half_tile(p, t / tiles, t % tiles / across * p->rows,
+		              t % across * p->cols,
+		              scratch + omp_get_thread_num() * each, env);
 }
 
 #endif

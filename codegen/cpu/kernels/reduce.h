@@ -13,6 +13,7 @@ enum {
 	CKR_REDUCE_LONG = 1 << 16,
 	CKR_REDUCE_COLUMNS = 128,
 	CKR_REDUCE_GROUP = 64,
+	CKR_REDUCE_WIDE = 1024,
 };
 
 enum ckr_reduce { CKR_ADD, CKR_MAX, CKR_MIN, CKR_MUL };
@@ -50,10 +51,28 @@ ckr_reduce_run(enum ckr_reduce op, const float *x, int64_t n)
 	return s;
 }
 
+/* Of x[at..at+n-1]; 16-bit floats a block after the other. */
+static inline float
+ckr_reduce_typed(enum ckr_reduce op, const void *x, int type, int64_t at,
+                 int64_t n)
+{
+	float block[CKR_REDUCE_WIDE], s = ckr_reduce_start(op);
+
+	if (type == CKR_F32)
+		return ckr_reduce_run(op, (const float *)x + at, n);
+	for (int64_t i = 0; i < n; i += CKR_REDUCE_WIDE) {
+		int64_t k = ckr_least(n - i, CKR_REDUCE_WIDE);
+
+		ckr_widen(block, x, type, at + i, k);
+		s = ckr_reduce_two(op, s, ckr_reduce_run(op, block, k));
+	}
+	return s;
+}
+
 /* One long row, by all threads. */
 static inline float
-ckr_reduce_long(enum ckr_reduce op, const float *x, int64_t n,
-                const struct ckr_env *env)
+ckr_reduce_long(enum ckr_reduce op, const void *x, int type, int64_t at,
+                int64_t n, const struct ckr_env *env)
 {
 	float part[CKR_REDUCE_PARTS];
 	int64_t size = (n + CKR_REDUCE_PARTS - 1) / CKR_REDUCE_PARTS;
@@ -61,34 +80,45 @@ ckr_reduce_long(enum ckr_reduce op, const float *x, int64_t n,
 
 #pragma omp parallel for num_threads(env->threads)
 	for (int64_t i = 0; i < nparts; i++)
-		part[i] = ckr_reduce_run(op, x + i * size,
+		part[i] = ckr_reduce_typed(op, x, type, at + i * size,
 			n - i * size < size ? n - i * size : size);
 	return ckr_reduce_run(op, part, nparts);
 }
 
+/* x and y are of this type. */
 static inline void
-ckr_reduce_rows(enum ckr_reduce op, float *y, const float *x, int64_t outer,
-                int64_t n, float divisor, const struct ckr_env *env)
+ckr_reduce_rows(enum ckr_reduce op, void *y, const void *x, int type,
+                int64_t outer, int64_t n, float divisor,
+                const struct ckr_env *env)
 {
 	if (n >= CKR_REDUCE_LONG) {
-		for (int64_t i = 0; i < outer; i++)
-			y[i] = ckr_reduce_long(op, x + i * n, n, env)
-			       / divisor;
+		for (int64_t i = 0; i < outer; i++) {
+			float s = ckr_reduce_long(op, x, type, i * n, n, env)
+				/ divisor;
+
+			ckr_narrow(y, type, i, &s, 1);
+		}
 		return;
 	}
 #pragma omp parallel for num_threads(env->threads) \
 	if (outer * n > CKR_SMALL)
-	for (int64_t i = 0; i < outer; i++)
-		y[i] = ckr_reduce_run(op, x + i * n, n) / divisor;
+	for (int64_t i = 0; i < outer; i++) {
+		float s = ckr_reduce_typed(op, x, type, i * n, n) / divisor;
+
+		ckr_narrow(y, type, i, &s, 1);
+	}
 }
 
-/* Inlined with a constant op: the loop must not ask which it is. */
+/* w columns of the rows from x[at] on, to y[to].  Inlined with a constant op:
+ * the loop must not ask which it is. */
 __attribute__((always_inline))
 static inline void
-ckr_reduce_block(enum ckr_reduce op, float *y, const float *x, int64_t n,
-                 int64_t inner, int64_t w, float divisor)
+ckr_reduce_block(enum ckr_reduce op, void *y, const void *x, int type,
+                 int64_t to, int64_t at, int64_t n, int64_t inner, int64_t w,
+                 float divisor)
 {
 	float total[CKR_REDUCE_COLUMNS], s[CKR_REDUCE_COLUMNS];
+	float wide[CKR_REDUCE_COLUMNS];
 
 	for (int64_t j = 0; j < w; j++)
 		total[j] = ckr_reduce_start(op);
@@ -99,54 +129,59 @@ ckr_reduce_block(enum ckr_reduce op, float *y, const float *x, int64_t n,
 		for (int64_t j = 0; j < w; j++)
 			s[j] = ckr_reduce_start(op);
 		for (int64_t i = i0; i < end; i++) {
+			const float *row = ckr_row(wide, x, type,
+			                           at + i * inner, w);
+
 #pragma omp simd
 			for (int64_t j = 0; j < w; j++)
-				s[j] = ckr_reduce_two(op, s[j],
-				                      x[i * inner + j]);
+				s[j] = ckr_reduce_two(op, s[j], row[j]);
 		}
 		for (int64_t j = 0; j < w; j++)
 			total[j] = ckr_reduce_two(op, total[j], s[j]);
 	}
 	for (int64_t j = 0; j < w; j++)
-		y[j] = total[j] / divisor;
+		total[j] /= divisor;
+	ckr_narrow(y, type, to, total, w);
 }
 
 static inline void
-ckr_reduce_any(enum ckr_reduce op, float *y, const float *x, int64_t n,
-               int64_t inner, int64_t w, float divisor)
+ckr_reduce_any(enum ckr_reduce op, void *y, const void *x, int type,
+               int64_t to, int64_t at, int64_t n, int64_t inner, int64_t w,
+               float divisor)
 {
 	switch (op) {
 	case CKR_ADD:
-		ckr_reduce_block(CKR_ADD, y, x, n, inner, w, divisor);
+		ckr_reduce_block(CKR_ADD, y, x, type, to, at, n, inner, w,
+		                 divisor);
 		break;
 	case CKR_MAX:
-		ckr_reduce_block(CKR_MAX, y, x, n, inner, w, divisor);
+		ckr_reduce_block(CKR_MAX, y, x, type, to, at, n, inner, w,
+		                 divisor);
 		break;
 	case CKR_MIN:
-		ckr_reduce_block(CKR_MIN, y, x, n, inner, w, divisor);
+		ckr_reduce_block(CKR_MIN, y, x, type, to, at, n, inner, w,
+		                 divisor);
 		break;
 	case CKR_MUL:
-		ckr_reduce_block(CKR_MUL, y, x, n, inner, w, divisor);
+		ckr_reduce_block(CKR_MUL, y, x, type, to, at, n, inner, w,
+		                 divisor);
 	}
 }
 
+/* x and y are of this type. */
 static inline void
-ckr_reduce_columns(enum ckr_reduce op, float *y, const float *x,
+ckr_reduce_columns(enum ckr_reduce op, void *y, const void *x, int type,
                    int64_t outer, int64_t n, int64_t inner, float divisor,
                    const struct ckr_env *env)
 {
 #pragma omp parallel for num_threads(env->threads) collapse(2) \
 	if (outer * n * inner > CKR_SMALL)
 	for (int64_t i = 0; i < outer; i++) {
-		for (int64_t j = 0; j < inner; j += CKR_REDUCE_COLUMNS) {
-			int64_t w = inner - j;
-
-			ckr_reduce_any(op, y + i * inner + j,
-				x + i * n * inner + j, n, inner,
-				w < CKR_REDUCE_COLUMNS ? w
-				                       : CKR_REDUCE_COLUMNS,
+		for (int64_t j = 0; j < inner; j += CKR_REDUCE_COLUMNS)
+			ckr_reduce_any(op, y, x, type, i * inner + j,
+				i * n * inner + j, n, inner,
+				ckr_least(inner - j, CKR_REDUCE_COLUMNS),
 				divisor);
-		}
 	}
 }
 

@@ -1,0 +1,227 @@
+/* Layer and RMS normalisation: x is [rows, n].
+ *
+ * Threads share rows; sums over rows are taken in parts whose number depends
+ * on the shape alone, so that the result does not depend on the threads.
+ */
+#ifndef CKR_NORM_H
+#define CKR_NORM_H
+
+/* Types of x (y, dy and dx are alike), and of scale and bias.  scratch, where
+ * one is 16 bits: for each thread two rows, or three for the gradient, behind
+ * scale and bias, or the gradients of both.  ORDER TILE: work_norm(). */
+struct ckr_norm {
+	int64_t rows, n;
+	double eps;
+	int x, scale;
+	float *scratch;
+};
+
+/* Row i of scratch; NULL: there is none. */
+static inline float *
+ckr_norm_row(const struct ckr_norm *c, int64_t i)
+{
+	return c->scratch ? c->scratch + i * c->n : NULL;
+}
+
+static inline void
+ckr_layernorm(void *y, float *mean, float *rstd, const void *x,
+              const void *scales, const void *biases,
+              const struct ckr_norm *c, const struct ckr_env *env)
+{
+	int64_t n = c->n;
+	const float *scale = ckr_row(ckr_norm_row(c, 0), scales, c->scale, 0,
+	                             n);
+	const float *bias = !biases ? NULL
+		: ckr_row(ckr_norm_row(c, 1), biases, c->scale, 0, n);
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (c->rows * n > CKR_SMALL)
+	for (int64_t i = 0; i < c->rows; i++) {
+		int64_t own = 2 + 2 * omp_get_thread_num();
+		const float *a = ckr_row(ckr_norm_row(c, own), x, c->x, i * n,
+		                         n);
+		float *to = ckr_row_new(ckr_norm_row(c, own + 1), y, c->x,
+		                        i * n);
+		float m = ckr_sum(a, n) / (float)n;
+		float var = ckr_sum_deviations(a, n, m) / (float)n;
+		float r = 1.0f / __builtin_sqrtf(var + (float)c->eps);
+
+		if (mean)
+			mean[i] = m;
+		if (rstd)
+			rstd[i] = r;
+		if (!y)
+			continue;
+		if (bias) {
+#pragma omp simd
+			for (int64_t j = 0; j < n; j++)
+				to[j] = (a[j] - m) * r * scale[j] + bias[j];
+		} else {
+#pragma omp simd
+			for (int64_t j = 0; j < n; j++)
+				to[j] = (a[j] - m) * r * scale[j];
+		}
+		ckr_row_put(y, c->x, i * n, to, n);
+	}
+}
+
+static inline void
+ckr_rmsnorm(void *y, float *rstd, const void *x, const void *scales,
+            const struct ckr_norm *c, const struct ckr_env *env)
+{
+	int64_t n = c->n;
+	const float *scale = ckr_row(ckr_norm_row(c, 0), scales, c->scale, 0,
+	                             n);
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (c->rows * n > CKR_SMALL)
+	for (int64_t i = 0; i < c->rows; i++) {
+		int64_t own = 2 + 2 * omp_get_thread_num();
+		const float *a = ckr_row(ckr_norm_row(c, own), x, c->x, i * n,
+		                         n);
+		float *to = ckr_row_new(ckr_norm_row(c, own + 1), y, c->x,
+		                        i * n);
+		float ms = ckr_sum_squares(a, n) / (float)n;
+		float r = 1.0f / __builtin_sqrtf(ms + (float)c->eps);
+
+		if (rstd)
+			rstd[i] = r;
+		if (!y)
+			continue;
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			to[j] = a[j] * r * scale[j];
+		ckr_row_put(y, c->x, i * n, to, n);
+	}
+}
+
+/* Sums over a row of dy * scale and of dy * scale * (x - mean). */
+static inline void
+ckr_norm_sums(const float *dy, const float *x, const float *scale, int64_t n,
+              float mean, float *sum, float *product)
+{
+	float a[64] = { 0 }, b[64] = { 0 };
+	int64_t i = 0;
+
+	for (; i + 64 <= n; i += 64) {
+#pragma omp simd
+		for (int j = 0; j < 64; j++) {
+			float t = dy[i + j] * scale[i + j];
+
+			a[j] += t;
+			b[j] += t * (x[i + j] - mean);
+		}
+	}
+	for (int64_t j = 0; i + j < n; j++) {
+		float t = dy[i + j] * scale[i + j];
+
+		a[j] += t;
+		b[j] += t * (x[i + j] - mean);
+	}
+	*sum = ckr_fold(a);
+	*product = ckr_fold(b);
+}
+
+/* One row of the gradient; dscale and dbias are added to.  mean is 0 and
+ * `centre` 0 for rmsnorm. */
+static inline void
+ckr_norm_grad_row(float *dx, float *dscale, float *dbias, const float *dy,
+                  const float *x, const float *scale, int64_t n, float mean,
+                  float rstd, int centre)
+{
+	if (dx) {
+		float a, b;
+
+		ckr_norm_sums(dy, x, scale, n, mean, &a, &b);
+		a = centre ? a / (float)n : 0.0f;
+		b = b * rstd * rstd / (float)n;
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			dx[j] = rstd * (dy[j] * scale[j] - a -
+			                (x[j] - mean) * b);
+	}
+	if (dscale) {
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			dscale[j] += dy[j] * ((x[j] - mean) * rstd);
+	}
+	if (dbias) {
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			dbias[j] += dy[j];
+	}
+}
+
+/* Sum of parts [nparts, stride] in order. */
+static inline void
+ckr_add_parts(float *y, const float *part, int64_t nparts, int64_t stride,
+              int64_t n)
+{
+	memset(y, 0, (size_t)n * sizeof *y);
+	for (int64_t p = 0; p < nparts; p++) {
+#pragma omp simd
+		for (int64_t j = 0; j < n; j++)
+			y[j] += part[p * stride + j];
+	}
+}
+
+/* Row i of the gradient, as it lies. */
+static inline void
+ckr_norm_grad_at(void *dx, float *dscale, float *dbias, const void *dy,
+                 const void *x, const float *scale, float mean, float rstd,
+                 int centre, const struct ckr_norm *c, int64_t i)
+{
+	int64_t n = c->n, own = 2 + 3 * omp_get_thread_num();
+	float *to = ckr_row_new(ckr_norm_row(c, own + 2), dx, c->x, i * n);
+
+	ckr_norm_grad_row(to, dscale, dbias,
+		ckr_row(ckr_norm_row(c, own), dy, c->x, i * n, n),
+		ckr_row(ckr_norm_row(c, own + 1), x, c->x, i * n, n), scale, n,
+		mean, rstd, centre);
+	ckr_row_put(dx, c->x, i * n, to, n);
+}
+
+/* A gradient of scale or bias from its parts. */
+static inline void
+ckr_norm_sum(void *y, const float *part, int64_t nparts, int64_t stride,
+             const struct ckr_norm *c)
+{
+	float *sum = ckr_row_new(ckr_norm_row(c, 0), y, c->scale, 0);
+
+	if (!y)
+		return;
+	ckr_add_parts(sum, part, nparts, stride, c->n);
+	ckr_row_put(y, c->scale, 0, sum, c->n);
+}
+
+/* part holds 2 * n floats (1 * n for rmsnorm: mean NULL) for each
+ * `part_rows` rows. */
+static inline void
+ckr_norm_grad(void *dx, void *dscale, void *dbias, const void *dy,
+              const void *x, const void *scales, const float *mean,
+              const float *rstd, const struct ckr_norm *c, int64_t part_rows,
+              float *part, const struct ckr_env *env)
+{
+	int64_t nparts = (c->rows + part_rows - 1) / part_rows, n = c->n;
+	int64_t stride = mean ? 2 * n : n;
+	const float *scale = ckr_row(ckr_norm_row(c, 0), scales, c->scale, 0,
+	                             n);
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (c->rows * n > CKR_SMALL)
+	for (int64_t p = 0; p < nparts; p++) {
+		float *ds = part + p * stride, *db = ds + n;
+		int64_t end = ckr_least(c->rows, (p + 1) * part_rows);
+
+		memset(ds, 0, (size_t)stride * sizeof *ds);
+		for (int64_t i = p * part_rows; i < end; i++)
+			ckr_norm_grad_at(dx, dscale ? ds : NULL,
+				dbias && mean ? db : NULL, dy, x, scale,
+				mean ? mean[i] : 0.0f, rstd[i], mean != NULL,
+				c, i);
+	}
+	ckr_norm_sum(dscale, part, nparts, stride, c);
+	ckr_norm_sum(dbias, part + n, nparts, stride, c);
+}
+
+#endif
