@@ -41,7 +41,7 @@
  *   CKR_POISON=1     fill memory with NaN as soon as the plan calls it free,
  *                    and put the arena's end at an unmapped page (slow)
  *   CKR_TRACE=FILE   as ckr_trace(ctx, FILE)
- *   CKR_BLAS=NAME    onednn, openblas or own; as ckr_options.blas
+ *   CKR_BLAS=NAME    onednn, openblas, own, ...; as ckr_options.blas
  */
 #ifndef CKR_H
 #define CKR_H
@@ -76,7 +76,8 @@ struct ckr_options {
 	 * leaves weights at zero (for ckr_resume or ckr_write). */
 	const char *weights;
 	/* Matrix products: NULL or "auto" (oneDNN if installed, else OpenBLAS,
-	 * else our own), "onednn", "openblas", "own". */
+	 * else our own), "onednn", "openblas", "own"; "onednn-bf16":
+	 * oneDNN, its products of bf16 even without units for them. */
 	const char *blas;
 	/* Threads; 0: as many as OpenMP would use.  Never more than the model
 	 * was compiled for. */

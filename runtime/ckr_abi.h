@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 6
+#define CKR_ABI_VERSION 7
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a tensor-parallel group */
 
@@ -128,6 +128,12 @@ struct ckr_env {
 	void (*sgemm)(int ta, int tb, int64_t m, int64_t n, int64_t k,
 	              float alpha, const float *a, int64_t lda, const float *b,
 	              int64_t ldb, float beta, float *c, int64_t ldc);
+	/* The same of bf16, summed in float32, by units that the processor has
+	 * for it; NULL: it has none. */
+	void (*bgemm)(int ta, int tb, int64_t m, int64_t n, int64_t k,
+	              float alpha, const uint16_t *a, int64_t lda,
+	              const uint16_t *b, int64_t ldb, float beta, float *c,
+	              int64_t ldc);
 	/* library.blocked[i] on threads of a parallel region; conv_ready[i]:
 	 * it can be called; NULL: none can */
 	void (*conv)(void *convs, uint32_t i, float *x, float *w, float *y);

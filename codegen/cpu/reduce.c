@@ -98,7 +98,8 @@ emit_fast(struct emit *e, Op op, DType dt, const struct groups *g)
 	else
 		out_line(e->out, "ckr_reduce_columns(%s, p[1], p[0], %s, "
 		         "%lld, %lld, %lld, %lld.0f, env);", kernel_op(op),
-		         tables_dtype(dt), (long long)outer, (long long)n, (long long)inner,
+		         tables_dtype(dt), (long long)outer, (long long)n,
+		         (long long)inner,
 		         (long long)(op == OP_REDUCE_MEAN ? n : 1));
 	return true;
 }

@@ -28,6 +28,10 @@ typedef int onednn_sgemm_fn(char ta, char tb, int64_t m, int64_t n, int64_t k,
                             float alpha, const float *a, int64_t lda,
                             const float *b, int64_t ldb, float beta, float *c,
                             int64_t ldc);
+typedef int onednn_bgemm_fn(char ta, char tb, int64_t m, int64_t n, int64_t k,
+                            float alpha, const uint16_t *a, int64_t lda,
+                            const uint16_t *b, int64_t ldb, float beta,
+                            float *c, int64_t ldc);
 typedef void cblas_sgemm_fn(int order, int ta, int tb, int m, int n, int k,
                             float alpha, const float *a, int lda,
                             const float *b, int ldb, float beta, float *c,
@@ -43,6 +47,7 @@ struct onednn_version {
 static struct {
 	pthread_mutex_t lock;
 	onednn_sgemm_fn *onednn;
+	onednn_bgemm_fn *onednn_bf16;   /* NULL: this build has none */
 	void *onednn_handle;
 	cblas_sgemm_fn *openblas;
 	char onednn_text[64], openblas_text[128];
@@ -91,6 +96,28 @@ openblas_part(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	loaded.openblas(ROW_MAJOR, ta ? TRANS : NO_TRANS,
 	                tb ? TRANS : NO_TRANS, (int)m, (int)n, (int)k, alpha,
 	                a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+}
+
+/* Called on one thread of a parallel region. */
+static void
+bgemm_onednn(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+             const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb,
+             float beta, float *c, int64_t ldc)
+{
+	if (trivial(m, n, k, alpha, beta, c, ldc))
+		return;
+	loaded.onednn_bf16(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a,
+	                   lda, b, ldb, beta, c, ldc);
+}
+
+static bool
+has_bf16_units(void)
+{
+#if defined(__x86_64__)
+	return __builtin_cpu_supports("avx512bf16");
+#else
+	return false;
+#endif
 }
 
 /* Of `all` rows or columns of C so many in a part: a multiple of any kernel's
@@ -178,6 +205,7 @@ load_onednn(void)
 	if (!dl)
 		return false;
 	*(void **)&loaded.onednn = dlsym(dl, "dnnl_sgemm");
+	*(void **)&loaded.onednn_bf16 = dlsym(dl, "dnnl_gemm_bf16bf16f32");
 	*(void **)&version = dlsym(dl, "dnnl_version");
 	if (!loaded.onednn || !version) {
 		loaded.onednn = NULL;
@@ -284,15 +312,18 @@ ckr_status
 gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 {
 	bool any = !name || !*name || !strcmp(name, "auto");
-	bool ok = true;
+	bool bf16 = name && !strcmp(name, "onednn-bf16"), ok = true;
 
 	*g = (struct gemm){ .fn = NULL };
 	pthread_mutex_lock(&loaded.lock);
-	if ((any || !strcmp(name, "onednn")) && load_onednn()) {
+	if ((any || bf16 || !strcmp(name, "onednn")) && load_onednn()
+	    && (loaded.onednn_bf16 || !bf16)) {
 		g->fn = gemm_onednn;
 		g->onednn = loaded.onednn_handle;
-		snprintf(g->text, sizeof(g->text), "%s",
-		         loaded.onednn_text);
+		if (loaded.onednn_bf16 && (bf16 || has_bf16_units()))
+			g->bf16 = bgemm_onednn;
+		snprintf(g->text, sizeof(g->text), "%s%s", loaded.onednn_text,
+		         g->bf16 ? ", bf16 too" : "");
 	} else if ((any || !strcmp(name, "openblas")) && load_openblas()
 	           && !(any && loaded.openblas_slow)) {
 		g->fn = gemm_openblas;
@@ -312,11 +343,11 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 		               threads == 1 ? "" : "s");
 	if (ok)
 		return CKR_OK;
-	if (!strcmp(name, "onednn") || !strcmp(name, "openblas"))
+	if (bf16 || !strcmp(name, "onednn") || !strcmp(name, "openblas"))
 		return err_set(e, CKR_EUNSUPPORTED, "%s cannot be loaded; "
 		               "install %s, or choose another with --blas",
 		               name,
-		               !strcmp(name, "onednn") ? "libdnnl2"
+		               strcmp(name, "openblas") ? "libdnnl2"
 		               : "libopenblas0-openmp");
 	return err_set(e, CKR_EARG, "no library '%s' for matrix products; "
 	               "expected auto, onednn, openblas or own", name);

@@ -13,15 +13,23 @@ typedef void sgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
                       const float *b, int64_t ldb, float beta, float *c,
                       int64_t ldc);
 
+/* As ckr_env.bgemm. */
+typedef void bgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
+                      float alpha, const uint16_t *a, int64_t lda,
+                      const uint16_t *b, int64_t ldb, float beta, float *c,
+                      int64_t ldc);
+
 struct gemm {
 	sgemm_fn *fn;
+	bgemm_fn *bf16;                 /* NULL: as float32 */
 	int packs;                      /* packing buffers it brought */
 	void *onednn;                   /* its handle, if that is what fn
 	                                 * calls; stays open */
 	char text[160];                 /* which library, version, kernel */
 };
 
-/* name: NULL or "auto", "onednn", "openblas", "own". */
+/* name: NULL or "auto", "onednn", "openblas", "own"; "onednn-bf16": products
+ * of bf16 by oneDNN even where the processor has no units for them. */
 ckr_status gemm_choose(struct gemm *, const char *name, int threads,
                        struct err *);
 void gemm_release(struct gemm *);

@@ -278,6 +278,7 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	c->crowd = crowd_open(c->env.threads, c->dl);
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
 	c->env.sgemm = c->gemm.fn;
+	c->env.bgemm = c->gemm.bf16;
 	c->convs = convs_open(c->gemm.onednn, c->lib->blocked,
 	                      c->lib->nblocked, c->env.threads);
 	convs_offer(c->convs, &c->env);

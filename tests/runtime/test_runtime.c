@@ -21,6 +21,7 @@
 #include "runtime/file/array.h"
 #include "runtime/ckr.h"
 #include "runtime/blas/gemm.h"
+#include "runtime/support/half.h"
 #include "runtime/support/json.h"
 #include "runtime/support/number.h"
 #include "runtime/support/path.h"
@@ -568,12 +569,16 @@ test_npy(void **state)
 
 /* ---- products ---- */
 
+static bool coarse;                     /* eight bits are enough */
+
 static void
 fill(float *x, size_t n, unsigned *seed)
 {
 	for (size_t i = 0; i < n; i++) {
 		*seed = *seed * 1103515245 + 12345;
 		x[i] = (float)(*seed >> 8 & 0xffff) / 65536 - 0.5f;
+		if (coarse)
+			x[i] = (float)(*seed >> 8 & 0xff) / 256 - 0.5f;
 	}
 }
 
@@ -652,6 +657,49 @@ check_library(sgemm_fn *gemm)
 	check_product(gemm, &(struct shape){ 3, 5, 0, 0, 0, 1, 0.5f, 1 },
 	              &seed);
 	check_product(gemm, &(struct shape){ 3, 5, 0, 1, 1, 1, 0, 1 }, &seed);
+}
+
+static bgemm_fn *bf16_product;
+
+static uint16_t *
+as_bf16(const float *x, size_t n)
+{
+	uint16_t *h = malloc(2 * n);
+
+	for (size_t i = 0; i < n; i++)
+		h[i] = float_to_bf16(x[i]);
+	return h;
+}
+
+/* Operands of these tests have values that bf16 holds. */
+static void
+by_bf16(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+        const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
+        float *c, int64_t ldc)
+{
+	uint16_t *ah = as_bf16(a, (size_t)(lda * (ta ? k : m)));
+	uint16_t *bh = as_bf16(b, (size_t)(ldb * (tb ? n : k)));
+
+	bf16_product(ta, tb, m, n, k, alpha, ah, lda, bh, ldb, beta, c, ldc);
+	free(ah);
+	free(bh);
+}
+
+static void
+test_bf16_products(void **state)
+{
+	struct gemm g;
+	struct err e;
+
+	(void)state;
+	if (gemm_choose(&g, "onednn-bf16", 2, &e) != CKR_OK) {
+		print_message("%s\n", e.text);
+		skip();
+	}
+	bf16_product = g.bf16;
+	coarse = true;
+	check_library(by_bf16);
+	coarse = false;
 }
 
 static void
@@ -1328,6 +1376,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_atomic),
 		cmocka_unit_test(test_npy),
 		cmocka_unit_test(test_products),
+		cmocka_unit_test(test_bf16_products),
 		cmocka_unit_test(test_product_bits),
 		cmocka_unit_test(test_context),
 		cmocka_unit_test(test_open_errors),

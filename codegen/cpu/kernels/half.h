@@ -155,6 +155,41 @@ ckr_half_begin(float *y, int64_t ld, const struct ckr_half_product *p,
 	return 1;
 }
 
+/* Sums of a tile: y = alpha op(a) op(b), or that added to y. */
+static inline void
+ckr_half_sums(const struct ckr_half_product *p, int64_t at, int64_t i0,
+              int64_t j0, int64_t rows, int64_t cols, float *y, int64_t ld,
+              int more, float *a, float *b, const struct ckr_env *env)
+{
+	int native = env->bgemm && p->a.type == CKR_BF16
+		&& p->b.type == CKR_BF16;
+	int64_t depth = native ? p->k : p->depth, lda, ldb;
+
+	for (int64_t k0 = 0; k0 < p->k; k0 += depth, more = 1) {
+		int64_t k = ckr_least(p->k - k0, depth);
+		int64_t ai = ckr_half_index(p, &p->a, at, p->ta ? k0 : i0,
+		                            p->ta ? i0 : k0);
+		int64_t bi = ckr_half_index(p, &p->b, at, p->tb ? j0 : k0,
+		                            p->tb ? k0 : j0);
+		float beta = more ? 1.0f : 0.0f;
+		const float *ap, *bp;
+
+		if (native) {
+			env->bgemm(p->ta, p->tb, rows, cols, k, p->alpha,
+			           (const uint16_t *)p->a.data + ai, p->a.ld,
+			           (const uint16_t *)p->b.data + bi, p->b.ld,
+			           beta, y, ld);
+			continue;
+		}
+		ap = ckr_half_open(a, &p->a, ai, p->ta ? k : rows,
+		                   p->ta ? rows : k, &lda);
+		bp = ckr_half_open(b, &p->b, bi, p->tb ? cols : k,
+		                   p->tb ? k : cols, &ldb);
+		env->sgemm(p->ta, p->tb, rows, cols, k, p->alpha, ap, lda,
+		           bp, ldb, beta, y, ld);
+	}
+}
+
 /* The tile at (i0, j0) of matrix `at` of the batch.  scratch: tiles of y, a
  * and b, and a row. */
 static inline void
@@ -162,32 +197,20 @@ ckr_half_tile(const struct ckr_half_product *p, int64_t at, int64_t i0,
               int64_t j0, float *scratch, const struct ckr_env *env)
 {
 	int64_t rows = ckr_least(p->m - i0, p->rows);
-	int64_t cols = ckr_least(p->n - j0, p->cols), ld, lda, ldb;
+	int64_t cols = ckr_least(p->n - j0, p->cols), ld;
 	float *a = scratch + p->rows * p->cols, *b = a + p->rows * p->depth;
-	float *bias = b + p->cols * p->depth, *y = scratch;
+	float *bias = b + p->cols * p->depth, *y;
 	int64_t to = ckr_half_index(p, &p->y, at, i0, j0);
 	int wide = p->y.type == CKR_F32, more;
 
 	y = wide ? (float *)p->y.data + to : scratch;
 	ld = wide ? p->y.ld : cols;
 	more = ckr_half_begin(y, ld, p, at, i0, j0, rows, cols, bias);
-	for (int64_t k0 = 0; k0 < p->k; k0 += p->depth, more = 1) {
-		int64_t k = ckr_least(p->k - k0, p->depth);
-		const float *ap = ckr_half_open(a, &p->a,
-			ckr_half_index(p, &p->a, at, p->ta ? k0 : i0,
-			               p->ta ? i0 : k0),
-			p->ta ? k : rows, p->ta ? rows : k, &lda);
-		const float *bp = ckr_half_open(b, &p->b,
-			ckr_half_index(p, &p->b, at, p->tb ? j0 : k0,
-			               p->tb ? k0 : j0),
-			p->tb ? cols : k, p->tb ? k : cols, &ldb);
-
-		env->sgemm(p->ta, p->tb, rows, cols, k, p->alpha, ap, lda,
-		           bp, ldb, more ? 1.0f : 0.0f, y, ld);
-	}
-	if (!more)
-		for (int64_t i = 0; i < rows; i++)
-			memset(y + i * ld, 0, (size_t)cols * sizeof *y);
+	if (p->k > 0)
+		ckr_half_sums(p, at, i0, j0, rows, cols, y, ld, more, a, b,
+		              env);
+	for (int64_t i = 0; i < rows && p->k == 0 && !more; i++)
+		memset(y + i * ld, 0, (size_t)cols * sizeof *y);
 	for (int64_t i = 0; i < rows && !wide; i++)
 		ckr_narrow(p->y.data, p->y.type, to + i * p->y.ld,
 		           y + i * ld, cols);

@@ -4,8 +4,8 @@
  * Parameters and states are rounded at random, up with a probability that is
  * the part cut off: a step smaller than half a unit in the last place would
  * otherwise be lost each time, and the weights of a norm, which begin at 1,
- * would never move.  The words depend on seed, step, parameter and element
- * alone.
+ * would never move.  The halves of words that decide depend on seed, step,
+ * parameter and element alone.
  */
 #ifndef CKR_HALF_UPDATE_H
 #define CKR_HALF_UPDATE_H
@@ -85,6 +85,7 @@ ckr_round_random(float *x, int type, struct ckr_half_types t, uint32_t which,
 {
 	uint32_t cut = type == CKR_BF16 ? 0xffff : 0x1fff;
 	uint32_t buffer[CKR_WORD_BUFFER];
+	uint16_t half[CKR_WORDS];
 
 	for (int64_t j = 0, k; j < n; j += k) {
 		int64_t left = n - j;
@@ -92,13 +93,15 @@ ckr_round_random(float *x, int type, struct ckr_half_types t, uint32_t which,
 		                       : (uint64_t)(at + j);
 		const uint32_t *word;
 
-		k = ckr_least(ckr_least(n - j, left), CKR_WORDS);
-		word = ckr_words(buffer, index, k, t.stream + (which << 28),
-		                 env);
+		k = ckr_least(ckr_least(n - j, left), CKR_WORDS - 1);
+		word = ckr_words(buffer, index / 2, k / 2 + 1,
+		                 t.stream + (which << 28), env);
+		memcpy(half, (const char *)word + index % 2 * sizeof *half,
+		       (size_t)k * sizeof *half);
 #pragma omp simd
 		for (int64_t i = 0; i < k; i++) {
 			uint32_t u = ckr_float_bits(x[j + i]);
-			uint32_t r = (u + (word[i] & cut)) & ~cut;
+			uint32_t r = (u + (half[i] & cut)) & ~cut;
 
 			x[j + i] = ckr_bits_float((u & 0x7f800000) ==
 			                          0x7f800000 ? u : r);
