@@ -87,7 +87,7 @@ static const struct option_row rows[] = {
 	{ "threads", T_COUNT, AT(threads), "N", "at most as many as the model "
 	  "was compiled for" },
 	{ "blas", T_TEXT, AT(blas), "NAME", "onednn, openblas or own (default: "
-	  "the first there is)" },
+	  "the first there is); onednn-bf16: bf16 as such on any processor" },
 	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
 	  "everything and by the plan; compare bits" },
 	{ "against", T_FILE, AT(against), "B.so", "take the same steps (1) "
