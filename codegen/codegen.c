@@ -90,7 +90,6 @@ program_kernels(struct emit *e, struct kernels *k, struct program *p)
 {
 	bool ok = true;
 
-	e->staged = NULL;
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		/* what fails forward fails again in its gradient */
 		if (!ok && p->plan->step[i].phase != PH_FORWARD)

@@ -108,8 +108,7 @@ enum {
 	F_WIDE_3 = 1 << 23,     /* operand 3 is, if given */
 	F_LABELS_1 = 1 << 24,   /* operand 1 is labels of a loss */
 	F_LABELS_2 = 1 << 25,   /* operand 2 is */
-	F_COMM = 1 << 26,       /* between ranks, or about which rank this is:
-	                         * no kernel, the run time does it */
+	F_COMM = 1 << 26,       /* between or about ranks: has no kernel */
 	F_LIN0 = 1 << 27,       /* linear in operand 0, the others fixed */
 	F_LIN1 = 1 << 28,       /* ... in operand 1 */
 	F_LIN2 = 1 << 29,       /* ... in operand 2 */
@@ -123,6 +122,7 @@ enum {
 #define F_HALF (UINT64_C(1) << 40)      /* 16-bit operands, if there are any */
 #define F_HALF_0 (UINT64_C(1) << 41)    /* ... the first one; F_FULL: none */
 #define F_FULL (UINT64_C(1) << 42)
+#define F_IMAGES (UINT64_C(1) << 43)    /* dim 0 of operands: independent */
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 

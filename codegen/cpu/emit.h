@@ -32,8 +32,6 @@ struct emit {
 	int64_t constant[EMIT_CONSTS];  /* the same kernel */
 	struct out blocked;             /* convolutions for the library */
 	int nblocked;
-	const Graph *staged;            /* g with 16-bit floats widened; NULL:
-	                                 * not made yet */
 };
 
 typedef bool EmitRule(struct emit *, const Node *);

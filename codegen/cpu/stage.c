@@ -1,34 +1,37 @@
 /* Kernels written for float32, on 16-bit floats.
  *
- * Each operand of a 16-bit type is copied to scratch as float32, the kernel
- * runs on the copies as on any float32 operands, and its results are rounded
- * to where they belong.  All inputs are read before any output is written, so
- * that results may lie over operands.  ORDER TILE: node_workspace() counts the
- * copies first, the kernel's own scratch after them.
+ * Operands of a 16-bit type are copied to scratch as float32, the kernel runs
+ * on the copies as on any float32 operands, and its results are rounded to
+ * where they belong.  Where images are independent (F_IMAGES) that is done for
+ * some of them at a time; a gradient of weights is summed over these.  The
+ * rest is whole: all inputs are read before any output is written, so that
+ * results may lie over operands.
+ *
+ * ORDER TILE: scratch is the copies, the sum if there is one, and what the
+ * kernel itself needs.
  */
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/tile.h"
 
-/* The graph with every 16-bit float a packed float32. */
-static void
-make_staged(struct emit *e)
-{
-	Graph *s = arena_copy(e->arena, e->g, sizeof *s);
+enum { OPERANDS = 32 };
 
-	s->val = arena_copy(e->arena, e->g->val,
-	                    e->g->nval * sizeof *s->val);
-	for (ValId i = 1; i < s->nval; i++) {
-		Val *v = &s->val[i];
-
-		if (!dtype_is_half(v->dt))
-			continue;
-		v->nbytes = tile_stage(&e->g->val[i], v->stride);
-		v->dt = DT_F32;
-		v->start = 0;
-		v->data = NULL;
-	}
-	e->staged = s;
-}
+/* The node as its kernel sees it: a graph of its operands alone, those of 16
+ * bits as packed float32. */
+struct stage {
+	Graph g;
+	Node n;
+	Val val[OPERANDS + 1];
+	ValId id[OPERANDS];
+	int nslot;
+	int64_t slices;
+	bool sliced[OPERANDS];
+	bool copied[OPERANDS];
+	bool summed;                    /* output 0, over slices */
+	int64_t at[OPERANDS];           /* where in scratch a copy is */
+	int64_t sum;                    /* ... the sum */
+	int64_t bytes;                  /* ... the kernel's own begins; -1: too
+	                                 * many */
+};
 
 static ValId
 operand(const Node *n, int i)
@@ -36,30 +39,144 @@ operand(const Node *n, int i)
 	return i < n->nin ? n->in[i] : n->out[i - n->nin];
 }
 
-/* One run of conversions: inputs before the kernel, outputs after it.  In
- * `both`, the copy of operand i follows all operands. */
+/* Operands of images: of convolutions all but weights and bias. */
 static bool
-emit_conversions(struct emit *e, const Node *n, bool outputs)
+has_images(const Node *n, int i)
 {
-	int first = outputs ? n->nin : 0, shift = n->nin + n->nout;
-	int end = outputs ? shift : n->nin;
+	uint64_t flags = op_info[n->op].flags;
+
+	if (!(flags & F_IMAGES))
+		return false;
+	return !(flags & F_CONTRACT) || i == 0 || (i == 1 && !(flags & F_BIAS2))
+		|| (i == n->nin && flags & F_BIAS2);
+}
+
+/* Bytes of the operand as packed float32, broadcast dims staying so; a
+ * multiple of 64, -1 if too many. */
+static int64_t
+packed_bytes(const Val *v, int64_t *stride)
+{
+	int64_t n = 1;
+
+	for (int i = v->shape.rank - 1; i >= 0; i--) {
+		bool spread = v->laid_out && v->stride[i] == 0
+		              && v->shape.dim[i] > 1;
+
+		stride[i] = spread ? 0 : n;
+		if (!spread && !mul_ok(n, v->shape.dim[i], &n))
+			return -1;
+	}
+	return n > INT64_MAX / 8 ? -1 : (n * 4 + 63) / 64 * 64;
+}
+
+/* The least number of equal slices whose copies are small. */
+static int64_t
+count_slices(const Graph *g, const Node *n)
+{
+	int64_t images = g->val[n->in[0]].shape.dim[0], all = 0;
+	int64_t stride[MAX_RANK];
+
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Val *v = &g->val[operand(n, i)];
+
+		if (operand(n, i) && has_images(n, i) && dtype_is_half(v->dt))
+			all += packed_bytes(v, stride) / 64;
+	}
+	for (int64_t k = 1; k < images; k++)
+		if (images % k == 0 && all / k * 64 <= TILE_STAGE)
+			return k;
+	return larger(1, images);
+}
+
+static bool
+stage_open(struct stage *s, const Graph *g, const Node *n)
+{
+	uint64_t flags = op_info[n->op].flags;
+
+	*s = (struct stage){ .g = *g, .n = *n, .nslot = n->nin + n->nout,
+		.slices = 1 };
+	if (s->nslot > OPERANDS)
+		return false;
+	s->g.val = s->val;
+	s->g.nval = (uint32_t)s->nslot + 1;
+	s->n.in = s->id;
+	s->n.out = s->id + n->nin;
+	if (flags & F_IMAGES)
+		s->slices = count_slices(g, n);
+	s->summed = s->slices > 1 && flags & F_CONTRACT && !(flags & F_BIAS2);
+	for (int i = 0; i < s->nslot; i++) {
+		const Val *v = &g->val[operand(n, i)];
+		Val *to = &s->val[i + 1];
+		int64_t bytes;
+
+		if (!operand(n, i))
+			continue;
+		s->id[i] = (ValId)i + 1;
+		*to = *v;
+		s->sliced[i] = s->slices > 1 && has_images(n, i);
+		if (s->sliced[i])
+			to->shape.dim[0] /= s->slices;
+		s->copied[i] = dtype_is_half(v->dt)
+			|| (s->summed && i == n->nin);
+		if (!s->copied[i])
+			continue;
+		bytes = packed_bytes(to, to->stride);
+		to->nbytes = bytes;
+		to->dt = DT_F32;
+		to->start = 0;
+		to->data = NULL;
+		s->at[i] = s->bytes;
+		if (s->bytes < 0 || bytes < 0
+		    || !add_ok(s->bytes, bytes, &s->bytes))
+			s->bytes = -1;
+	}
+	s->sum = s->bytes;
+	if (s->summed && s->bytes >= 0
+	    && !add_ok(s->bytes, s->val[n->nin + 1].nbytes, &s->bytes))
+		s->bytes = -1;
+	return true;
+}
+
+int64_t
+tile_stage(const Graph *g, const Node *n, int threads)
+{
+	struct stage s;
+	int64_t own;
+
+	if (!stage_open(&s, g, n))
+		return -1;
+	own = work_rule[n->op](&s.g, &s.n, threads);
+	return s.bytes < 0 || own < 0 || !add_ok(s.bytes, own, &own) ? -1
+	     : own;
+}
+
+/* ---- writing it ---- */
+
+/* One run of conversions between operands, "both" behind each other, and
+ * their copies: of those that are (not) sliced, of inputs or of outputs. */
+static bool
+emit_conversions(struct emit *e, const Node *n, const struct stage *s,
+                 bool outputs, bool sliced)
+{
+	int first = outputs ? n->nin : 0, end = outputs ? s->nslot : n->nin;
 	struct micro m = { .op = OP_COPY, .dt = DT_F32, .narg = 1 };
 	int result = 0;
 	struct body body = { 1, &m, &result };
 
 	for (int i = first; i < end; i++) {
 		const Val *v = &e->g->val[operand(n, i)];
+		const Val *copy = &s->val[i + 1];
 		struct nest_operand half = { .dt = v->dt, .arg = i };
-		struct nest_operand wide = { .dt = DT_F32, .arg = i + shift };
-		struct nest nest = { .shape = v->shape, .nin = 1, .nout = 1,
+		struct nest_operand wide = { .dt = DT_F32,
+			.arg = i + s->nslot };
+		struct nest nest = { .shape = copy->shape, .nin = 1, .nout = 1,
 			.in = outputs ? &wide : &half,
 			.out = outputs ? &half : &wide, .body = &body };
 
-		if (!operand(n, i) || !dtype_is_half(v->dt))
+		if (!operand(n, i) || !s->copied[i] || s->sliced[i] != sliced)
 			continue;
 		nest_strides(v, &v->shape, half.stride);
-		nest_strides(&e->staged->val[operand(n, i)], &v->shape,
-		             wide.stride);
+		nest_strides(copy, &copy->shape, wide.stride);
 		/* a broadcast dim is copied once */
 		for (int k = 0; k < v->shape.rank; k++)
 			if (half.stride[k] == 0 && wide.stride[k] == 0)
@@ -73,60 +190,125 @@ emit_conversions(struct emit *e, const Node *n, bool outputs)
 	return true;
 }
 
-static void
-emit_tables(struct emit *e, const Node *n)
+/* Where operand i begins, within a loop over slices or outside. */
+static const char *
+operand_text(struct emit *e, const Node *n, const struct stage *s, int i,
+             bool loop)
 {
-	int nslot = n->nin + n->nout;
-	int64_t at = 0, stride[MAX_RANK];
-	const char *copy[32], *slot;
+	const Val *v = &e->g->val[operand(n, i)];
 
-	out_line(e->out, "char *stage = p[%d];", emit_scratch(n));
-	for (int i = 0; i < nslot; i++) {
-		const Val *v = &e->g->val[operand(n, i)];
-		bool half = operand(n, i) && dtype_is_half(v->dt);
+	if (!operand(n, i))
+		return "NULL";
+	if (!loop || !s->sliced[i])
+		return arena_printf(e->arena, "p[%d]", i);
+	return arena_printf(e->arena, "(char *)p[%d] + slice * %lld", i,
+		(long long)(s->val[i + 1].shape.dim[0]
+		            * (v->laid_out ? v->stride[0]
+		               : emit_extent(&v->shape, 1, v->shape.rank))
+		            * dtype_info[v->dt].nbytes));
+}
 
-		copy[i] = half ? arena_printf(e->arena, "stage + %lld",
-		                              (long long)at) : "NULL";
-		at += half ? tile_stage(v, stride) : 0;
-	}
+/* The copy of operand i: of what is summed, the sum after the loop. */
+static const char *
+copy_text(struct emit *e, const Node *n, const struct stage *s, int i,
+          bool loop)
+{
+	bool sum = s->summed && i == n->nin;
+
+	if (sum && loop)
+		return arena_printf(e->arena, "stage + (slice ? %lld : %lld)",
+		                    (long long)s->at[i], (long long)s->sum);
+	return arena_printf(e->arena, "stage + %lld",
+	                    (long long)(sum ? s->sum : s->at[i]));
+}
+
+/* "both": operands and copies; "wide": what the kernel takes. */
+static void
+emit_tables(struct emit *e, const Node *n, const struct stage *s, bool loop)
+{
 	out_line(e->out, "void *const both[] = {");
-	for (int i = 0; i < 2 * nslot; i++) {
-		slot = operand(n, i % nslot)
-		     ? arena_printf(e->arena, "p[%d]", i % nslot) : "NULL";
-		out_line(e->out, "%s,", i < nslot ? slot : copy[i - nslot]);
-	}
+	for (int i = 0; i < s->nslot; i++)
+		out_line(e->out, "%s,", operand_text(e, n, s, i, loop));
+	for (int i = 0; i < s->nslot; i++)
+		out_line(e->out, "%s,", s->copied[i]
+		         ? copy_text(e, n, s, i, loop) : "NULL");
 	out_line(e->out, "};");
-	out_line(e->out, "void *const wide[] = {");
-	for (int i = 0; i < nslot; i++) {
-		bool half = operand(n, i) &&
-		            dtype_is_half(e->g->val[operand(n, i)].dt);
+}
 
-		out_line(e->out, "both[%d],", half ? nslot + i : i);
-	}
-	out_line(e->out, "stage + %lld", (long long)at);
+static bool
+emit_kernel(struct emit *e, const Node *n, const struct stage *s)
+{
+	const Graph *g = e->g;
+	bool ok;
+
+	out_line(e->out, "{");
+	out_line(e->out, "void *const wide[] = {");
+	for (int i = 0; i < s->nslot; i++)
+		out_line(e->out, "both[%d],", s->copied[i] ? s->nslot + i : i);
+	out_line(e->out, "stage + %lld", (long long)s->bytes);
 	out_line(e->out, "};");
+	out_line(e->out, "void *const *p = wide;");
+	e->g = &s->g;
+	ok = cpu_emit_plain(e, &s->n);
+	e->g = g;
+	out_line(e->out, "}");
+	if (s->summed) {
+		out_line(e->out, "if (slice)");
+		out_line(e->out, "\tckr_add((float *)(stage + %lld), both[%d], "
+		         "%lld, env);", (long long)s->sum, s->nslot + n->nin,
+		         (long long)val_nelem(&s->val[n->nin + 1]));
+	}
+	return ok;
+}
+
+/* What is no image, before the loop or after it. */
+static bool
+emit_whole(struct emit *e, const Node *n, const struct stage *s, bool outputs)
+{
+	int first = outputs ? n->nin : 0, end = outputs ? s->nslot : n->nin;
+	bool any = false;
+
+	for (int i = first; i < end; i++)
+		any |= s->copied[i] && !s->sliced[i];
+	if (!any)
+		return true;
+	out_line(e->out, "{");
+	emit_tables(e, n, s, false);
+	if (!emit_conversions(e, n, s, outputs, false))
+		return false;
+	out_line(e->out, "}");
+	return true;
+}
+
+static bool
+emit_slices(struct emit *e, const Node *n, const struct stage *s)
+{
+	if (!emit_whole(e, n, s, false))
+		return false;
+	out_line(e->out, "for (int64_t slice = 0; slice < %lld; slice++) {",
+	         (long long)s->slices);
+	emit_tables(e, n, s, true);
+	if (!emit_conversions(e, n, s, false, true) || !emit_kernel(e, n, s)
+	    || !emit_conversions(e, n, s, true, true))
+		return false;
+	out_line(e->out, "}");
+	return emit_whole(e, n, s, true);
 }
 
 bool
 emit_staged(struct emit *e, const Node *n)
 {
-	const Graph *g = e->g;
-	bool ok;
+	struct stage s;
 
-	if (n->nin + n->nout > 32)
+	if (!stage_open(&s, e->g, n))
 		return diag_internal(e->diag, "codegen: %s has %d operands",
 		                     op_info[n->op].text, n->nin + n->nout);
-	if (!e->staged)
-		make_staged(e);
 	emit_shapes(e, n);
-	emit_tables(e, n);
-	if (!emit_conversions(e, n, false))
-		return false;
-	out_line(e->out, "{");
-	out_line(e->out, "void *const *p = wide;");
-	e->g = e->staged;
-	ok = cpu_emit_plain(e, n);
-	e->g = g;
-	out_line(e->out, "}");
-	return ok && emit_conversions(e, n, true);
+	out_line(e->out, "char *stage = p[%d];", emit_scratch(n));
+	if (s.slices > 1)
+		return emit_slices(e, n, &s);
+	emit_tables(e, n, &s, false);
+	return emit_conversions(e, n, &s, false, false)
+	       && emit_kernel(e, n, &s)
+	       && emit_conversions(e, n, &s, true, false);
 }

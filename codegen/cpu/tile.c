@@ -304,26 +304,6 @@ tile_staged(const Graph *g, const Node *n)
 	return op_info[n->op].flags & F_STAGED && tile_is_mixed(g, n);
 }
 
-int64_t
-tile_stage(const Val *v, int64_t *stride)
-{
-	int64_t n = 1;
-
-	if (!dtype_is_half(v->dt))
-		return 0;
-	for (int i = v->shape.rank - 1; i >= 0; i--) {
-		bool spread = v->laid_out && v->stride[i] == 0
-		              && v->shape.dim[i] > 1;
-
-		stride[i] = spread ? 0 : n;
-		if (!spread)
-			n = scratch_mul(n, v->shape.dim[i]);
-		if (n < 0)
-			return -1;
-	}
-	return scratch_bytes(n);
-}
-
 /* A number per matrix.  ORDER TILE: ckr_adafactor() counts on it. */
 int64_t
 work_adafactor(const Graph *g, const Node *n, int threads)
@@ -349,16 +329,8 @@ work_none(const Graph *g, const Node *n, int threads)
 int64_t
 tile_workspace(const Graph *g, const Node *n, int threads)
 {
-	int64_t total = work_rule[n->op](g, n, threads < 1 ? 1 : threads);
-	int64_t stride[MAX_RANK];
-
-	for (int i = 0; tile_staged(g, n) && i < n->nin + n->nout; i++) {
-		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-		int64_t each = v ? tile_stage(&g->val[v], stride) : 0;
-
-		if (total < 0 || each < 0 || !add_ok(total, each, &total) ||
-		    total > INT64_MAX / 4)
-			return -1;
-	}
-	return total;
+	if (threads < 1)
+		threads = 1;
+	return tile_staged(g, n) ? tile_stage(g, n, threads)
+	     : work_rule[n->op](g, n, threads);
 }

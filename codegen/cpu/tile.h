@@ -14,6 +14,7 @@ enum {
 	TILE_PARTS = 64,                /* at most so many partial sums ... */
 	TILE_PART_ROWS = 16,           /* ... over at least so many rows each */
 	TILE_LOGITS = 64 << 20,         /* bytes of one classifier chunk */
+	TILE_STAGE = 8 << 20,          /* bytes of float32 copies of images */
 	TILE_PRODUCT = 384,             /* rows, columns and summands of a tile
 	                                 * of a product of 16-bit floats; ... */
 	TILE_PRODUCTS = 12,             /* ... less if there are fewer tiles, */
@@ -54,13 +55,12 @@ int64_t tile_workspace(const Graph *, const Node *, int threads);
 
 /* Whether an operand is a 16-bit float. */
 bool tile_is_mixed(const Graph *, const Node *);
-/* Kernels that are written for float32 alone see 16-bit operands as packed
- * float32 copies in front of their own scratch.  True if this node has such
- * operands and such a kernel. */
+/* Kernels that are written for float32 alone see 16-bit operands as float32
+ * copies in front of their own scratch.  True if this node has such operands
+ * and such a kernel. */
 bool tile_staged(const Graph *, const Node *);
-/* Strides of the copy: row-major, broadcast dims stay so; returns its bytes, a
- * multiple of 64, 0 if this value needs none, -1 if too many. */
-int64_t tile_stage(const Val *, int64_t *stride);
+/* stage.c: bytes of copies and scratch of such a node; -1: too many. */
+int64_t tile_stage(const Graph *, const Node *, int threads);
 
 /* A tile of a product of 16-bit floats, which one thread converts and
  * computes, and the floats of its scratch: the least that does for all ways to

@@ -8,7 +8,7 @@ void cases_conv(struct setup *);
 static ValId
 floats(struct setup *t, Shape s)
 {
-	return given(t, DT_F32, s, -1, 1);
+	return given(t, t->real, s, -1, 1);
 }
 
 static IntList
@@ -133,7 +133,7 @@ batchnorm(struct setup *t, Shape s, bool affine)
 	Attr a = attr_default(OP_BATCHNORM);
 	Attr b = attr_default(OP_BATCHNORM_GRAD);
 	Shape ch = SHAPE(s.dim[1]);
-	ValId x = given(t, DT_F32, s, -2, 3), in[5];
+	ValId x = given(t, t->real, s, -2, 3), in[5];
 	ValId scale = affine ? floats(t, ch) : 0;
 	Node *n;
 
@@ -326,13 +326,44 @@ grid_samples(struct setup *t)
 	grid_sample(t, SHAPE(2, 20, 40, 30), SHAPE(2, 33, 37, 2), 1);
 }
 
+/* 16-bit floats: a few geometries; large: images that are copied in slices. */
+static void
+halves(struct setup *t, bool large)
+{
+	static const struct conv c[] = {
+		{ { 4, { 2, 12, 9, 13 } }, { 4, { 6, 4, 3, 2 } }, 3,
+		  { 2, 1 }, { 1, 3 }, { 0, 2 }, { 2, 1 }, true },
+		{ { 4, { 2, 24, 13, 12 } }, { 4, { 40, 24, 3, 2 } }, 1,
+		  { 2, 1 }, { 1, 2 }, { 0, 2 }, { 2, 1 }, true },
+		{ { 4, { 6, 16, 128, 120 } }, { 4, { 16, 1, 3, 3 } }, 16,
+		  { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, false },
+		{ { 4, { 7, 40, 96, 96 } }, { 4, { 6, 40, 1, 1 } }, 1,
+		  { 2, 2 }, { 1, 1 }, { 0, 0 }, { 0, 0 }, true },
+	};
+	static const int64_t window[4][3] = { { 3, 3 }, { 2, 2 }, { 1, 1 },
+		{ 1, 1 } };
+
+	for (int i = 0; i < (large ? 4 : 2); i++)
+		conv(t, &c[i]);
+	batchnorm(t, SHAPE(3, 5, 7, 9), true);
+	pool(t, SHAPE(2, 3, 9, 10), window, 0);
+	if (large)
+		pool(t, SHAPE(6, 32, 96, 128), window, 2);
+}
+
 void
 cases_conv(struct setup *t)
 {
+	t->real = DT_F32;
 	convs(t);
 	batchnorms(t);
 	pools(t);
 	pool_of_equals(t);
 	resizes(t);
 	grid_samples(t);
+	t->real = DT_BF16;
+	halves(t, true);
+	t->real = DT_F16;
+	halves(t, false);
+	t->real = DT_F32;
 }

@@ -71,6 +71,15 @@ ckr_row_put(void *y, int type, int64_t at, const float *row, int64_t n)
 		ckr_narrow(y, type, at, row, n);
 }
 
+/* y += x. */
+static inline void
+ckr_add(float *y, const float *x, int64_t n, const struct ckr_env *env)
+{
+#pragma omp parallel for simd num_threads(env->threads) if (n > CKR_SMALL)
+	for (int64_t i = 0; i < n; i++)
+		y[i] += x[i];
+}
+
 /* ---- products ---- */
 
 enum { CKR_HALF_BATCH = 6 };
