@@ -211,29 +211,49 @@ emit_conv_dw(struct emit *e, const Node *n)
 
 /* ---- batch normalisation ---- */
 
+/* "batch", of x; what is per channel is float32. */
+static bool
+emit_batch(struct emit *e, const Node *n, const Val *x, double eps)
+{
+	e->need |= NEED_BATCHNORM;
+	emit_shapes(e, n);
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Val *v = i < n->nin ? emit_in(e, n, i)
+		                          : emit_out(e, n, i - n->nin);
+
+		if (v && v->dt != DT_F32
+		    && (!dtype_is_half(v->dt) || v->dt != x->dt
+		        || v->shape.rank == 1))
+			return emit_unsupported(e, n, v->dt);
+	}
+	out_line(e->out, "const struct ckr_batchnorm batch = { %s, %s, %s,",
+	         emit_planes(e, &x->shape), emit_double(e->arena, eps),
+	         tables_dtype(x->dt));
+	out_line(e->out, "\t%s };", !dtype_is_half(x->dt) ? "NULL"
+	         : arena_printf(e->arena, "p[%d]", emit_scratch(n)));
+	return true;
+}
+
 bool
 emit_batchnorm(struct emit *e, const Node *n)
 {
-	if (!need_f32(e, n, NEED_BATCHNORM))
+	if (!emit_batch(e, n, emit_in(e, n, 0), n->attr.BATCHNORM.eps))
 		return false;
-	out_line(e->out, "ckr_batchnorm(%s, %s, %s, p[0], %s, %s, %s, %s, "
+	out_line(e->out, "ckr_batchnorm(%s, %s, %s, p[0], %s, %s, &batch, "
 	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         p_in(e, n, 1), p_in(e, n, 2),
-	         emit_planes(e, &emit_in(e, n, 0)->shape),
-	         emit_double(e->arena, n->attr.BATCHNORM.eps));
+	         p_in(e, n, 1), p_in(e, n, 2));
 	return true;
 }
 
 bool
 emit_batchnorm_grad(struct emit *e, const Node *n)
 {
-	if (!need_f32(e, n, NEED_BATCHNORM))
+	if (!emit_batch(e, n, emit_in(e, n, 1), n->attr.BATCHNORM_GRAD.eps))
 		return false;
 	out_line(e->out, "ckr_batchnorm_grad(%s, %s, %s, p[0], p[1], p[2], "
 	         "p[3],", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2));
-	out_line(e->out, "                   %s, %s, %s, env);",
-	         p_in(e, n, 4), emit_planes(e, &emit_in(e, n, 1)->shape),
-	         emit_double(e->arena, n->attr.BATCHNORM_GRAD.eps));
+	out_line(e->out, "                   %s, &batch, env);",
+	         p_in(e, n, 4));
 	return true;
 }
 

@@ -134,13 +134,14 @@ batchnorm(struct setup *t, Shape s, bool affine)
 	Attr b = attr_default(OP_BATCHNORM_GRAD);
 	Shape ch = SHAPE(s.dim[1]);
 	ValId x = given(t, t->real, s, -2, 3), in[5];
-	ValId scale = affine ? floats(t, ch) : 0;
+	ValId scale = affine ? given(t, DT_F32, ch, -1, 1) : 0;
 	Node *n;
 
 	case_begin(t, "batchnorm");
 	t->next_tolerance = 1e-4;
 	n = apply(t, OP_BATCHNORM, &a, affine ? 3 : 1,
-	          (ValId[]){ x, scale, affine ? floats(t, ch) : 0 });
+	          (ValId[]){ x, scale, affine ? given(t, DT_F32, ch, -1, 1)
+	          : 0 });
 	in[0] = floats(t, s);
 	in[1] = x;
 	in[2] = n->out[1];
