@@ -271,15 +271,21 @@ static void
 emit_program_entry(struct out *o, const struct program *p, int which)
 {
 	const Plan *plan = p->plan;
-	int64_t update = plan->nstep;
+	int64_t update = plan->nstep, apply = plan->nstep;
 
-	for (int64_t i = plan->nstep; i-- > 0;)
+	for (int64_t i = plan->nstep; i-- > 0;) {
+		Op op = p->g->node[plan->step[i].gnode].op;
+
 		if (plan->step[i].phase == PH_UPDATE)
 			update = i;
-	out_put(o, "\t\t{ step%d, %" PRId64 ", %" PRId64
+		if (op_info[op].flags & F_UPDATE)
+			apply = i;
+	}
+	out_put(o, "\t\t{ step%d, %" PRId64 ", %" PRId64 ", %" PRId64
 	        ", arg%d, constant%d, tensor%d, %" PRId64 ", %" PRId64
 	        ",\n\t\t  %" PRId64 ", %" PRIu64 " },\n",
-	        which, plan->nstep, update, which, which, which, p->ntensor,
+	        which, plan->nstep, update, apply, which, which, which,
+	        p->ntensor,
 	        p->g->loss ? p->index_of_val[p->g->loss] : -1,
 	        plan->sum.arena, p->resident_bytes);
 }
@@ -293,15 +299,6 @@ optimizer(const Graph *g)
 			return n->op == OP_ADAMW && n->attr.ADAMW.coupled
 			       ? "adam" : op_info[n->op].text;
 	return "none";
-}
-
-static bool
-has_op(const Graph *g, Op op)
-{
-	FOR_NODES (n, g)
-		if (n->op == op)
-			return true;
-	return false;
 }
 
 static bool
@@ -391,7 +388,7 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 	out_put(o, "\t.optimizer = \"%s\",\n\t.grad_accum = %" PRId64 ",\n"
 	        "\t.clip_ok = %d,\n", optimizer(g),
 	        opt->grad_accum > 0 ? opt->grad_accum : 1,
-	        has_op(g, OP_GRAD_NORM));
+	        graph_has_op(g, OP_GRAD_NORM));
 	out_put(o, "\t.peak_bytes = %" PRId64 ",\n\t.budget_bytes = %" PRId64
 	        ",\n", sum->peak, sum->budget > 0 ? sum->budget : 0);
 	if (opt->onnx_template)
@@ -401,6 +398,8 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 	if (nblocked)
 		out_put(o, "\t.blocked = blocked,\n\t.nblocked = %d,\n",
 		        nblocked);
+	if (graph_has_op(g, OP_LOSS_SCALE))
+		out_put(o, "\t.loss_scaled = 1,\n");
 	if (g->ranks > 1)
 		out_put(o, "\t.ranks = %" PRId64 ",\n", g->ranks);
 	out_put(o, "};\n");

@@ -292,6 +292,15 @@ val_param_of(const Graph *g, ValId v)
 	return g->val[v].kind == V_PARAM ? v : 0;
 }
 
+bool
+graph_has_op(const Graph *g, Op op)
+{
+	FOR_NODES (n, g)
+		if (n->op == op)
+			return true;
+	return false;
+}
+
 /* ---- rewriting ---- */
 
 void

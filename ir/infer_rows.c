@@ -291,7 +291,7 @@ infer_classifier(struct infer *c)
 {
 	Shape x = shape_of(c, 0), w = shape_of(c, 1), rows, bias;
 	int tb = c->n->attr.CLASSIFIER.tb != 0;
-	Shape want = unknown(2);
+	Shape want = unknown(2), one = shape_scalar();
 
 	if (c->n->nout < 3 || c->n->nout > 4)
 		return rule_fail(c, "%d outputs", c->n->nout);
@@ -308,10 +308,10 @@ infer_classifier(struct infer *c)
 		return false;
 	rows = SHAPE(x.rank == 2 ? x.dim[0] : -1);
 	bias = SHAPE(w.rank == 2 ? w.dim[!tb] : -1);
-	if (!rule_want_shape(c, 2, &rows, "labels")
-	    || !rule_want_shape(c, 3, &bias, "bias"))
-		return false;
-	return rule_give(c, 0, DT_F32, shape_scalar())
+	return rule_want_shape(c, 2, &rows, "labels")
+	       && rule_want_shape(c, 3, &bias, "bias")
+	       && rule_want_shape(c, 4, &one, "adjoint of the loss")
+	       && rule_give(c, 0, DT_F32, one)
 	       && rule_give(c, 1, in(c, 0)->dt, x)
 	       && rule_give(c, 2, in(c, 0)->dt, w)
 	       && rule_give(c, 3, in(c, 0)->dt, bias);

@@ -241,8 +241,7 @@ typedef struct Val {
 	int slot;                       /* which output of def */
 	bool output;                    /* must survive the step */
 	bool frozen;                    /* V_PARAM that is not trained */
-	bool resident;               /* V_TEMP with memory of its own (gradients
-	                                 * that accumulate) */
+	bool resident;                  /* V_TEMP in memory of its own */
 	ValId of;                       /* value that this copy repeats; 0 */
 	ValId param;                    /* V_STATE, and V_TEMP that is the final
 	                                 * gradient of that parameter */
@@ -389,6 +388,7 @@ void val_rename(Graph *, ValId, const char *name);
 
 /* The parameter that v is, moved and rounded alone; 0: of none. */
 ValId val_param_of(const Graph *, ValId v);
+bool graph_has_op(const Graph *, Op);
 
 /* Append a node with nout fresh outputs (0: as many as the row says); reads
  * attributes' defaults.  Sets phase and origin from `like` (0: forward,

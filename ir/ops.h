@@ -236,9 +236,10 @@ OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | 
  *   above, zeros in the columns that a last piece lacks.
  * nll(logp, labels, weights?) -> loss, denom: negative log likelihood.
  * nll_grad(dloss, labels, denom, weights?) -> dlogp of attr shape.
- * classifier(x, w, labels, bias?) -> loss, dx, dw, dbias?: the last linear,
- *   softmax cross entropy and both their gradients for dloss = `seed`, in
- *   chunks of `chunk` rows so that logits of the whole batch never exist.
+ * classifier(x, w, labels, bias?, dloss?) -> loss, dx, dw, dbias?: the last
+ *   linear, softmax cross entropy and both their gradients, in chunks of
+ *   `chunk` rows so that logits of the whole batch never exist; dloss is a
+ *   scalar, `seed` if it is not given.
  *   x [N, K], w [V, K] (tb 1) or [K, V] (tb 0), labels [N].  Made by `fuse`
  *   from matmul + sce and their gradients; runs in phase backward. */
 OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, softmax, axis), EMIT(softmax, none))
@@ -253,7 +254,7 @@ OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STA
 OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce_grad, none, none, ew, none, sce_grad), EMIT(sce_grad, none))
 OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, none), EMIT(nll, none))
 OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, none, ew, none, none), EMIT(nll_grad, none))
-OP(CLASSIFIER,   "classifier",   SIG(3, 4, VARIADIC, NOSTAT, F_CONTRACT | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, none), EMIT(classifier, classifier))
+OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, none), EMIT(classifier, classifier))
 
 /* ---- sliding windows: convolution, pooling, resampling -----------------------
  * Values are [N, C, d...] with one to three spatial dims.  Lists have one
@@ -332,15 +333,20 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
- * grad_norm(g...) -> scalar f32 2-norm over all; does nothing at run time
- *   unless clipping is on.  The last `sums` operands are sums of squares.
+ * loss_scale() -> y: scalar f32, `value` times what the run time scales losses
+ *   with (the seed dloss where gradients pass through f16); gradients stay
+ *   scaled up to what reads them here.
+ * grad_norm(g...) -> scalar f32 2-norm over all, not scaled; does nothing at
+ *   run time unless clipping is on.  The last `sums` operands are sums of
+ *   squares of scaled ones.
  * accumulate(acc, g) -> acc': in place; the first micro-batch of a step
  *   overwrites instead of adding.
  * sgd(p, g, norm?) -> p';  sgdm(p, g, m, norm?) -> p', m';
  *   adamw(p, g, m, v, norm?) -> p', m', v';  lion(p, g, m, norm?) -> p', m';
  *   adafactor(p, g, row, col?, norm?) -> p', row', col': in place.
- *   Hyper-parameters come from the run time's environment; the gradient is
- *   scaled down to `clip` if the norm is above it.  decay 0, which is the
+ *   Hyper-parameters come from the run time's environment; the gradient has
+ *   the loss scale taken out, and is brought down to `clip` if the norm is
+ *   above it.  decay 0, which is the
  *   first attribute of each, exempts the parameter from weight decay.
  *   coupled 1: weight decay is part of the gradient, which makes AdamW Adam;
  *   it is for sgd, where that is the same, and sgdm, where it is not, and
@@ -349,6 +355,7 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   they do not have; a parameter of less than two dims has one of its own
  *   shape in row and no col. */
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill, none))
+OP(LOSS_SCALE, "loss_scale", SIG(0, 0, 1, NOSTAT, 0), ATTR(F(value, 1)), RULES(scalar, none, none, ew, zero, none), EMIT(loss_scale, none))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
 OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd, none))

@@ -289,12 +289,13 @@ step(Pass *p, Graph *g, const struct pass_info *pass,
  */
 
 static bool
-may_update_early(const Pass *p)
+may_update_early(const Pass *p, const Graph *g)
 {
 	const struct options *o = p->opt;
 
 	return o && o->update_in_backward == TRI_AUTO && o->grad_accum == 1
 		&& o->optimizer != OPT_NONE && !o->forward_only
+		&& !graph_has_op(g, OP_LOSS_SCALE)
 		&& (o->budget_bytes > 0 || o->budget_pct > 0 || o->curve);
 }
 
@@ -384,7 +385,7 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 	for (; ok && pass->name; pass++) {
 		if (pass->run == pass_shard && may_offer_ranks(p, g))
 			whole = graph_clone(g);
-		if (pass->run == pass_optim && may_update_early(p)) {
+		if (pass->run == pass_optim && may_update_early(p, g)) {
 			before = graph_clone(g);
 			p->lenient = true;
 		}

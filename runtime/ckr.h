@@ -158,9 +158,13 @@ uint32_t ckr_micro_batches(const ckr_ctx *ctx);
 /* "none", "sgd", "sgdm", "adam", "adamw", "lion" or "adafactor". */
 const char *ckr_optimizer(const ckr_ctx *ctx);
 /* Steps done since the weights were fresh, and how many of them were skipped
- * (CKR_NAN_SKIP). */
+ * (CKR_NAN_SKIP, or because gradients overflowed: ckr_loss_scale). */
 uint64_t ckr_step_count(const ckr_ctx *ctx);
 uint64_t ckr_skipped_count(const ckr_ctx *ctx);
+/* What the loss of the next step is scaled with, so that its gradients fit into
+ * f16; 0: in this model it is not.  A step whose gradients overflow halves it,
+ * and counts among those skipped. */
+double ckr_loss_scale(const ckr_ctx *ctx);
 /* Arena and resident bytes used so far, as ckr_memory's peak_bytes; cheap. */
 uint64_t ckr_peak_bytes(const ckr_ctx *ctx);
 uint64_t ckr_seed(const ckr_ctx *ctx);
@@ -201,7 +205,8 @@ ckr_status ckr_fail(ckr_ctx *ctx, ckr_status status, const char *fmt, ...)
  * optimizer state and buffers are what they were before it.  The loss is
  * looked at in any model, gradients where all are there before the first
  * update (not with ckc --update-in-backward); ckr_finite looks at what came
- * of a step. */
+ * of a step.  While a smaller loss scale may help against gradients that
+ * overflow, the step is skipped whatever this says. */
 enum ckr_on_nan {
 	CKR_NAN_STOP,                   /* the step fails with CKR_ENAN and is
 	                                 * not counted */
@@ -228,6 +233,16 @@ struct ckr_hyper {
 	double beta2_decay, clip_threshold, eps2;
 	bool nesterov;                  /* sgdm */
 	enum ckr_on_nan on_nan;
+	/* of models with gradients in f16; see ckr_loss_scale */
+	double loss_scale;              /* 0: begins at 65536, is halved, down
+	                                 * to 1, by a step that overflows, and
+	                                 * doubled by scale_interval good ones
+	                                 * in a row (0: 2000) */
+	uint64_t scale_interval;
+	bool scale_again;               /* a step that overflows is not
+	                                 * skipped, but taken again with the
+	                                 * smaller scale, its inputs fed again;
+	                                 * so it is where nothing is updated */
 };
 /* AdamW's: lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01; no momentum,
  * no clip; beta2_decay -0.8, clip_threshold 1, eps2 1e-3;
@@ -250,11 +265,11 @@ double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
  * pass. */
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
 /* The 2-norm of all gradients of the last step as clipping takes it: the mean
- * over micro-batches, over all ranks, before anything is scaled; NaN if the
- * step came to none.  Steps compute it where they clip, and all of them after
- * the first call, which costs one reading of the gradients.  norm may be NULL.
- * CKR_EUNSUPPORTED: the library has none (ckc --update-in-backward, or no
- * optimizer). */
+ * over micro-batches, over all ranks, without a loss scale, before clipping;
+ * NaN if the step came to none, or was skipped.  Steps compute it where they
+ * clip, and all of them after the first call, which costs one reading of the
+ * gradients.  norm may be NULL.  CKR_EUNSUPPORTED: the library has none (ckc
+ * --update-in-backward, or no optimizer). */
 ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
 /* Forward only, without dropout: loss and outputs of the inputs as set. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
@@ -288,15 +303,16 @@ ckr_status ckr_load_weights(ckr_ctx *ctx, const char *path);
  * ckr_resume) holds that has no place in the model, in words; "": nothing.
  * Such a tensor may be a constant of the model, which keeps its value. */
 const char *ckr_unread(const ckr_ctx *ctx);
-/* Parameters, buffers, optimizer state, step and seed.  The file appears by
- * rename when it is complete and on disk. */
+/* Parameters, buffers, optimizer state, step, seed and loss scale.  The file
+ * appears by rename when it is complete and on disk. */
 ckr_status ckr_save(ckr_ctx *ctx, const char *path);
 ckr_status ckr_resume(ckr_ctx *ctx, const char *path);
 /* The ONNX file the model was compiled from, with the present weights. */
 ckr_status ckr_export_onnx(ckr_ctx *ctx, const char *path);
 /* Graph outputs of the last step. */
 ckr_status ckr_save_outputs(ckr_ctx *ctx, const char *path);
-/* Write the gradients of the next step (before clipping) to path. */
+/* Write the gradients of the next step that is not skipped (before clipping,
+ * and without loss scale) to path. */
 ckr_status ckr_save_grads(ckr_ctx *ctx, const char *path);
 /* Record the next steps (the first three) as chrome-trace JSON; the file is
  * written after the third.  path NULL: write what is there now, if anything is

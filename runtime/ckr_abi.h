@@ -149,6 +149,9 @@ struct ckr_env {
 	float lr, beta1, beta2, eps, weight_decay, momentum, clip;
 	float c1, c2;
 	int32_t nesterov;
+	/* what the loss's adjoint is multiplied with, and, as a factor, what
+	 * takes that out of gradients: 1 and 1 unless library.loss_scaled */
+	float loss_scale, unscale;
 	/* Adafactor's: share of the new in means of squares, the lesser of lr
 	 * and 1 / sqrt(t), and two settings */
 	float fresh, rate, eps2, threshold;
@@ -182,6 +185,7 @@ struct ckr_program {
 	const struct ckr_step *step;
 	uint32_t nstep;
 	uint32_t update;        /* first step of phase update (nstep: none) */
+	uint32_t apply;         /* first one that applies a gradient */
 	const int32_t *arg;     /* tensor indices; -1: absent */
 	const int64_t *constant;
 	const struct ckr_tensor *tensor;
@@ -214,6 +218,8 @@ struct ckr_library {
 	const char *optimizer;  /* "adamw", ...; "none": none updates */
 	uint32_t grad_accum;
 	int32_t clip_ok;        /* 0: gradients are applied as they appear */
+	int32_t loss_scaled;    /* 1: env.loss_scale is in gradients, the norm
+	                         * aside */
 	uint64_t peak_bytes, budget_bytes;      /* budget 0: none */
 	const unsigned char *onnx;      /* template; NULL: not exportable */
 	uint64_t onnx_bytes;

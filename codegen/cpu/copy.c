@@ -117,6 +117,15 @@ emit_fill(struct emit *e, const Node *n)
 	return true;
 }
 
+bool
+emit_loss_scale(struct emit *e, const Node *n)
+{
+	emit_shapes(e, n);
+	out_line(e->out, "*(float *)p[0] = env->loss_scale * %s;",
+	         emit_float(e->arena, n->attr.LOSS_SCALE.value));
+	return true;
+}
+
 /* Constant padding: the value everywhere, then what is left of the input.
  * Negative padding cuts. */
 static void

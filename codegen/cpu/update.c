@@ -101,7 +101,10 @@ emit_classifier(struct emit *e, const Node *n)
 	bool tb = n->attr.CLASSIFIER.tb;
 	int64_t classes = w->shape.dim[tb ? 0 : 1], rows = x->shape.dim[0];
 	int64_t ignore = n->attr.CLASSIFIER.ignore;
+	const char *seed = emit_float(e->arena, n->attr.CLASSIFIER.seed);
 
+	if (emit_in(e, n, 4))
+		seed = "*(const float *)p[4]";
 	e->need |= NEED_CLASSIFIER;
 	emit_shapes(e, n);
 	for (int i = 0; i < 2; i++) {
@@ -118,8 +121,7 @@ emit_classifier(struct emit *e, const Node *n)
 	         (long long)x->shape.dim[1]);
 	out_line(e->out, ".chunk = %lld, .tb = %d, .reduction = %d, "
 	         ".seed = %s,", (long long)tile_classifier_chunk(e->g, n), tb,
-	         (int)n->attr.CLASSIFIER.reduction,
-	         emit_float(e->arena, n->attr.CLASSIFIER.seed));
+	         (int)n->attr.CLASSIFIER.reduction, seed);
 	out_line(e->out, ".x = %s, .w = %s, .bias = %s,", tables_dtype(x->dt),
 	         tables_dtype(w->dt), tables_dtype(bias ? bias->dt : x->dt));
 	emit_classifier_tiles(e, n);
@@ -184,7 +186,7 @@ emit_grad_norm(struct emit *e, const Node *n)
 		return false;
 	for (int i = sums; i < n->nin; i++)
 		out_line(e->out, "s += (double)*(const float *)p[%d];", i);
-	out_line(e->out, "*y = (float)sqrt(s);");
+	out_line(e->out, "*y = (float)(sqrt(s) * (double)env->unscale);");
 	return true;
 }
 

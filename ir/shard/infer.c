@@ -130,10 +130,18 @@ is_uniform(const Graph *g, ValId of, double *x)
 
 	if (val_splat(g, v, x))
 		return true;
-	if (!g->val[v].def || def->op != OP_FILL)
+	if (!g->val[v].def)
 		return false;
-	*x = def->attr.FILL.value;
-	return true;
+	switch (def->op) {
+	case OP_FILL:
+		*x = def->attr.FILL.value;
+		return true;
+	case OP_LOSS_SCALE:
+		*x = def->attr.LOSS_SCALE.value;
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* Zeros add nothing, whoever adds them. */

@@ -72,6 +72,16 @@ constant_seed(const Graph *g, ValId v, double *x)
 	return val_splat(g, v, x);
 }
 
+/* The loss's adjoint: an attribute if it is known, else an operand. */
+static void
+give_seed(Graph *g, Node *n, ValId seed)
+{
+	if (constant_seed(g, seed, &n->attr.CLASSIFIER.seed))
+		return;
+	n->in[4] = seed;
+	n->nin = 5;
+}
+
 /* A plain product of two matrices. */
 static bool
 is_plain_product(const Graph *g, const Node *n, int max_in)
@@ -204,7 +214,7 @@ full_weight(const struct classifier *c)
 }
 
 static void
-build_classifier(struct classifier *c, double seed)
+build_classifier(struct classifier *c)
 {
 	struct edit *e = c->e;
 	Graph *g = e->g;
@@ -212,12 +222,12 @@ build_classifier(struct classifier *c, double seed)
 	const Node *m = &g->node[c->product], *sce = &g->node[c->sce];
 	bool bias = m->nin > 2 && m->in[2];
 	ValId dw = c->dw ? g->node[c->dw].out[0] : 0, w = full_weight(c);
+	ValId seed = n->in[0];
 	Attr attr = attr_default(OP_CLASSIFIER);
 
 	attr.CLASSIFIER.tb = m->attr.MATMUL.tb;
 	attr.CLASSIFIER.reduction = sce->attr.SCE.reduction;
 	attr.CLASSIFIER.ignore = sce->attr.SCE.ignore;
-	attr.CLASSIFIER.seed = seed;
 	const Shape *s = &g->val[m->out[0]].shape;
 	attr.CLASSIFIER.chunk = c->target->classifier_rows(s->dim[0],
 	                                                   s->dim[1]);
@@ -226,11 +236,12 @@ build_classifier(struct classifier *c, double seed)
 	n->op = OP_CLASSIFIER;
 	n->attr = attr;
 	n->nin = bias ? 4 : 3;
-	n->in = arena_array(g->arena, 4, sizeof *n->in);
+	n->in = arena_array(g->arena, 5, sizeof *n->in);
 	n->in[0] = m->in[0];
 	n->in[1] = w ? w : m->in[1];
 	n->in[2] = sce->in[1];
 	n->in[3] = bias ? m->in[2] : 0;
+	give_seed(g, n, seed);
 	n->nout = bias ? 4 : 3;
 	n->out = arena_array(g->arena, 4, sizeof *n->out);
 	n->out[0] = sce->out[0];
@@ -258,7 +269,6 @@ fuse_classifier(Pass *p, Graph *g)
 {
 	struct edit e = edit_new(p, g);
 	struct classifier c = { .e = &e, .target = p->target };
-	double seed;
 
 	if (!g->loss || !g->val[g->loss].def)
 		return true;
@@ -269,10 +279,10 @@ fuse_classifier(Pass *p, Graph *g)
 	if (c.stats) {
 		if (!unroll_classifier(&c))
 			return false;
+	} else if (g->val[g->loss].dt == DT_F32) {
+		build_classifier(&c);
 	} else {
-		if (!constant_seed(g, g->node[c.grad].in[0], &seed))
-			return true;
-		build_classifier(&c, seed);
+		return true;
 	}
 	bury(&c);
 	p->changed = true;

@@ -2,7 +2,10 @@
  *
  * What.  Adjoints are computed for the values that lie on a differentiable
  * path from a trained parameter to the loss, and for no others.  The seed is
- * 1/grad_accum, so that gradients of micro-batches add up to the mean's.
+ * 1/grad_accum, so that gradients of micro-batches add up to the mean's; where
+ * adjoints pass through f16, which has none below 6e-8, it is scaled by what
+ * the run time finds fit (Micikevicius et al., Mixed precision training,
+ * 2018).
  *
  * Algorithm.  One walk over the forward nodes from the last to the first
  * (Griewank and Walther, Evaluating Derivatives, 3.2); the op's rule
@@ -362,6 +365,16 @@ prepare(Pass *p, Graph *g)
 	return ad;
 }
 
+/* Whether an adjoint will be f16. */
+static bool
+passes_f16(const struct autodiff *ad)
+{
+	for (ValId v = 1; v < ad->nval; v++)
+		if (ad->reach[v] && ad->g->val[v].dt == DT_F16)
+			return true;
+	return false;
+}
+
 static bool
 seed(struct autodiff *ad)
 {
@@ -370,12 +383,12 @@ seed(struct autodiff *ad)
 	Shape s = g->val[g->loss].shape;
 	DType dt = g->val[g->loss].dt;
 	int64_t naccum = ad->pass->opt->grad_accum;
-	ValId d = adj_zeros(&c, dt, &s);
+	double value = 1.0 / (double)(naccum > 1 ? naccum : 1);
+	ValId d = passes_f16(ad) ? adj_loss_scale(&c, dt, value, &s)
+	                         : adj_fill(&c, dt, value, &s);
 
 	if (d == 0)
 		return false;
-	g->node[ad->nforward].attr.FILL.value =
-	    1.0 / (double)(naccum > 1 ? naccum : 1);
 	ad->adj[g->loss].sum = d;
 	label(ad, g->loss);
 	return true;

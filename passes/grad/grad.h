@@ -74,6 +74,9 @@ ValId adj_scale(struct grad *, ValId a, double x);
 ValId adj_reshape(struct grad *, ValId, const Shape *);
 ValId adj_expand(struct grad *, ValId, const Shape *);
 ValId adj_zeros(struct grad *, DType, const Shape *);
+ValId adj_fill(struct grad *, DType, double, const Shape *);
+/* That number, times the loss scale, as the one element of the shape. */
+ValId adj_loss_scale(struct grad *, DType, double, const Shape *);
 /* Sum over the axes along which `like` was broadcast to v's shape. */
 ValId adj_fit(struct grad *, ValId v, ValId like);
 /* n->in[k], n->out[k] */

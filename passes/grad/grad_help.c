@@ -149,19 +149,43 @@ adj_expand(struct grad *c, ValId v, const Shape *shape)
 	return adj_op(c, OP_EXPAND, 1, &v, &a);
 }
 
+/* v, which is f32, as dt. */
+static ValId
+from_f32(struct grad *c, ValId v, DType dt)
+{
+	Attr a = attr_default(OP_CAST);
+
+	if (v == 0 || dt == DT_F32)
+		return v;
+	a.CAST.to = dt;
+	return adj_op(c, OP_CAST, 1, &v, &a);
+}
+
+ValId
+adj_fill(struct grad *c, DType dt, double value, const Shape *shape)
+{
+	Attr a = attr_default(OP_FILL);
+
+	a.FILL.shape = shape_list(shape);
+	a.FILL.value = value;
+	return from_f32(c, adj_op(c, OP_FILL, 0, NULL, &a), dt);
+}
+
 ValId
 adj_zeros(struct grad *c, DType dt, const Shape *shape)
 {
-	Attr a = attr_default(OP_FILL);
+	return adj_fill(c, dt, 0, shape);
+}
+
+ValId
+adj_loss_scale(struct grad *c, DType dt, double value, const Shape *shape)
+{
+	Attr a = attr_default(OP_LOSS_SCALE);
 	ValId v;
 
-	a.FILL.shape = shape_list(shape);
-	v = adj_op(c, OP_FILL, 0, NULL, &a);
-	if (v == 0 || dt == DT_F32)
-		return v;
-	a = attr_default(OP_CAST);
-	a.CAST.to = dt;
-	return adj_op(c, OP_CAST, 1, &v, &a);
+	a.LOSS_SCALE.value = value;
+	v = adj_op(c, OP_LOSS_SCALE, 0, NULL, &a);
+	return from_f32(c, adj_reshape(c, v, shape), dt);
 }
 
 /* The dim of the result that is cut where `like`, whole, is repeated; -1: none.

@@ -19,7 +19,8 @@
  * from it; again when pass fuse has made one node of several, since its
  * values are computed together.  Clipping needs all gradients at once and
  * accumulation all micro-batches, so the first is off and the second refused
- * there.
+ * there.  So are scaled losses: a step whose gradients overflow must leave no
+ * trace.
  *
  * needs   P_BWD
  * gives   P_UPD
@@ -378,6 +379,11 @@ pass_optim(Pass *p, Graph *g)
 	if (o.early && p->opt->grad_accum > 1)
 		return diag_error(p->diag, "update in backward and gradient "
 		                  "accumulation exclude each other");
+	if (o.early && graph_has_op(g, OP_LOSS_SCALE))
+		return diag_error(p->diag, "update in backward and f16 exclude "
+		                  "each other: of a step whose gradients "
+		                  "overflow no update may be applied; try "
+		                  "--update-in-backward off, or --dtype bf16");
 	if (p->opt->forward_only)
 		return true;
 	find_gradients(&o);

@@ -140,7 +140,7 @@ offer_help(const Pass *p, const Graph *g, struct tight t)
 	const struct options *o = p->opt;
 	bool late = g->props & P_UPD && !p->early
 		&& o->update_in_backward != TRI_ON && o->grad_accum == 1
-		&& o->optimizer != OPT_NONE;
+		&& o->optimizer != OPT_NONE && !graph_has_op(g, OP_LOSS_SCALE);
 	int64_t less, n;
 	/* accumulators stay in memory and stand in for gradients */
 	int64_t held = o->grad_accum > 1 ? 0 : bytes_of(g, V_PARAM) - t.grad;

@@ -72,6 +72,10 @@ prepare(struct against *a)
 	options_default(a->o, &h);
 	options_warn(a->o, ckr_optimizer(m), ckr_unread(m));
 	choose_rtol(a);
+	if (options_given(a->o, "loss-scale") && !(ckr_loss_scale(m) > 0)
+	    && !(ckr_loss_scale(a->p.s[1].m) > 0))
+		return options_usage("--", "loss-scale", "needs a library with "
+		                     "gradients in f16: ckc --dtype f16");
 	a->steps = options_given(a->o, "steps") ? a->o->steps : done + 1;
 	return done < a->steps ? DONE
 	       : options_usage("--", "steps", "counts those that are done, and "

@@ -9,6 +9,7 @@
 #include "runtime/ckr.h"
 #include "runtime/ckrun/against.h"
 #include "runtime/ckrun/interrupt.h"
+#include "runtime/ckrun/row.h"
 #include "runtime/ckrun/start.h"
 
 /* ---- a run ---- */
@@ -23,7 +24,8 @@ struct run {
 	bool has_norm;                  /* of all gradients */
 	bool tty, open_line, told_nan, told_data;
 	uint64_t began;                 /* steps done before this run */
-	uint64_t skipped;               /* of the steps of this run */
+	uint64_t skipped;               /* steps of this run by --on-nan */
+	uint64_t overflows;             /* ... and by the loss scale */
 	int64_t saved;                  /* step that --save holds; -1: none */
 	struct ckr_checked checked;
 };
@@ -67,16 +69,6 @@ fail_by_nan(struct run *r)
 	return FAILED;
 }
 
-/* ,"key":x, of which JSON knows finite ones. */
-static void
-log_number(const struct run *r, const char *key, double x, bool exact)
-{
-	if (isfinite(x))        /* reads back exactly */
-		fprintf(r->log, ",\"%s\":%.*g", key, exact ? 9 : 17, x);
-	else
-		fprintf(r->log, ",\"%s\":null", key);
-}
-
 /* Of the last step; NaN: it has none. */
 static double
 grad_norm(const struct run *r)
@@ -88,60 +80,70 @@ grad_norm(const struct run *r)
 	return norm;
 }
 
-static void
-log_step(const struct run *r, uint64_t step, double loss, double lr,
-         double sec, bool skipped)
-{
-	if (!r->log)
-		return;
-	fprintf(r->log, "{\"step\":%llu", (unsigned long long)step);
-	if (r->has_loss)
-		log_number(r, "loss", loss, r->exact);
-	if (r->has_norm)
-		log_number(r, "grad_norm", grad_norm(r), true);
-	fprintf(r->log, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
-	        "\"peak_bytes\":%llu%s}\n", lr, sec,
-	        r->data.unit_tokens ? "tokens" : "samples",
-	        (unsigned long long)r->data.units,
-	        (unsigned long long)ckr_peak_bytes(r->m),
-	        skipped ? ",\"skipped\":true" : "");
-	fflush(r->log);
-}
-
-static void
-print_step(struct run *r, uint64_t step, double loss, double sec)
-{
-	if (r->o->quiet)
-		return;
-	printf("%sstep %llu/%llu", r->tty ? "\r\033[K" : "",
-	       (unsigned long long)step, (unsigned long long)r->steps);
-	if (r->has_loss)
-		printf("  loss %.9g", loss);
-	if (r->has_norm)
-		printf("  norm %.6g", grad_norm(r));
-	printf("  %.6g %s/s  peak %.1f MiB%s",
-	       (double)r->data.units / (sec > 0 ? sec : 1e-9),
-	       r->data.unit_tokens ? "tokens" : "samples",
-	       (double)ckr_peak_bytes(r->m) / 1048576, r->tty ? "" : "\n");
-	r->open_line = r->tty;
-	fflush(stdout);
-}
-
 static ckr_status
-one_step(struct run *r, double *loss, double *lr)
+one_step(struct run *r, const struct ckr_hyper *h, double *loss)
 {
-	struct ckr_hyper h = start_hyper(r->o, ckr_step_count(r->m), r->steps);
 	struct ckr_checked n;
 	ckr_status s;
 
-	*lr = h.lr;
 	if (!r->o->check)
-		return ckr_step(r->m, &h, loss);
-	s = ckr_check(r->m, &h, loss, &n);
+		return ckr_step(r->m, h, loss);
+	s = ckr_check(r->m, h, loss, &n);
 	r->checked.compared += n.compared;
 	r->checked.again += n.again;
 	r->checked.alone += n.alone;
 	return s;
+}
+
+/* Whether no step of this run has come to gradients. */
+static bool
+only_skipped(const struct run *r)
+{
+	return r->began + r->skipped + r->overflows == ckr_step_count(r->m);
+}
+
+/* The next step, and what is to be told of it. */
+static ckr_status
+take_step(struct run *r, struct row *row)
+{
+	struct ckr_hyper h = start_hyper(r->o, ckr_step_count(r->m), r->steps);
+	uint64_t skipped = ckr_skipped_count(r->m);
+	double scale = ckr_loss_scale(r->m), from = now_sec(), loss, after;
+	ckr_status s;
+
+	/* the last that could be written */
+	if (r->o->grads && only_skipped(r)
+	    && ckr_step_count(r->m) + 1 == r->steps)
+		h.scale_again = true;
+	s = one_step(r, &h, &loss);
+
+	*row = (struct row){
+		.step = ckr_step_count(r->m) + (s == CKR_ENAN),
+		.steps = r->steps, .has_loss = r->has_loss, .exact = r->exact,
+		.has_norm = r->has_norm, .loss = loss, .norm = grad_norm(r),
+		.lr = h.lr, .sec = now_sec() - from, .units = r->data.units,
+		.tokens = r->data.unit_tokens,
+		.peak_bytes = ckr_peak_bytes(r->m),
+		.skipped = ckr_skipped_count(r->m) > skipped,
+	};
+	after = ckr_loss_scale(r->m);
+	row->overflow = row->skipped && after < scale;
+	/* one that overflowed and was taken again */
+	if (after < scale && !row->overflow)
+		scale = after;
+	row->scale = scale > 0 && h.loss_scale > 0 ? h.loss_scale : scale;
+	return s;
+}
+
+static void
+tell(struct run *r, const struct row *row, bool whole)
+{
+	if (r->log)
+		row_log(row, r->log);
+	if (r->o->quiet || !whole)
+		return;
+	row_print(row, r->tty, stdout);
+	r->open_line = r->tty;
 }
 
 /* Say once what is odd about the data. */
@@ -200,27 +202,24 @@ static int
 train_step(struct run *r)
 {
 	const struct options *o = r->o;
-	uint64_t skipped = ckr_skipped_count(r->m), step;
-	double from = now_sec(), loss, lr, sec;
-	ckr_status s = one_step(r, &loss, &lr);
+	struct row row;
+	ckr_status s = take_step(r, &row);
 	int status = DONE;
 
 	look_at_data(r);
 	if (s != CKR_OK && s != CKR_ENAN)
 		return fail(r);
-	sec = now_sec() - from;
-	step = ckr_step_count(r->m) + (s == CKR_ENAN);
-	skipped = ckr_skipped_count(r->m) - skipped;
-	log_step(r, step, loss, lr, sec, skipped);
+	tell(r, &row, s == CKR_OK);
 	if (s == CKR_ENAN)
 		return fail_by_nan(r);
-	print_step(r, step, loss, sec);
-	if (skipped)
+	if (row.overflow)
+		r->overflows++;
+	else if (row.skipped)
 		status = look_at_skipped(r);
 	else
-		look_at_loss(r, step, loss);
-	if (!status && o->save_every && step % o->save_every == 0
-	    && step < r->steps)
+		look_at_loss(r, row.step, row.loss);
+	if (!status && o->save_every && row.step % o->save_every == 0
+	    && row.step < r->steps)
 		status = save(r);
 	return status;
 }
@@ -326,6 +325,9 @@ write_all(struct run *r)
 		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
 	if (o->profile)
 		CKR_TRY(write_profile(r));
+	if (o->grads && only_skipped(r))
+		fprintf(stderr, "ckrun: warning: '%s' is not written: no step "
+		        "came to gradients\n", o->grads);
 	CKR_TRY(ckr_trace(r->m, NULL));
 	if (r->log && (ferror(r->log) || fflush(r->log)))
 		return ckr_fail(r->m, CKR_EIO, "%s: cannot write: %m",
@@ -392,6 +394,10 @@ print_tail(const struct run *r)
 	print_checked(r);
 	if (r->skipped)
 		printf("%llu steps skipped\n", (unsigned long long)r->skipped);
+	if (r->overflows)
+		printf("%llu steps skipped whose gradients overflowed, loss "
+		       "scale now %g\n", (unsigned long long)r->overflows,
+		       ckr_loss_scale(r->m));
 	if (r->o->save)
 		printf("saved %s\n", r->o->save);
 }

@@ -14,7 +14,7 @@
  * counts.  T_SIZE: a number that is not negative. */
 enum type {
 	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED,
-	T_SCHEDULE, T_ON_NAN
+	T_SCHEDULE, T_ON_NAN, T_SCALE
 };
 
 struct option_row {
@@ -66,6 +66,8 @@ static const struct option_row rows[] = {
 	  "parameter (1e-3)" },
 	{ "clip", T_SIZE, AT(hyper.clip), "X", "largest norm of all gradients; "
 	  "0: off (0)" },
+	{ "loss-scale", T_SCALE, AT(hyper.loss_scale), "X", "f16: the loss is "
+	  "multiplied by X; dynamic (default): by what gradients bear" },
 	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
 	  "(0)" },
 	{ NULL, T_FLAG, 0, NULL, "files" },
@@ -195,6 +197,16 @@ set_word(enum type type, const char *value, unsigned *at)
 	                     : "is not stop, skip or go");
 }
 
+/* 0: dynamic. */
+static int
+set_scale(const char *value, double *at)
+{
+	*at = 0;
+	return !strcmp(value, "dynamic")
+	       || (number_real(value, at) && *at > 0) ? DONE
+	       : bad("loss-scale", "needs a number above 0, or dynamic");
+}
+
 static int
 set_option(struct options *o, const struct option_row *r, const char *value)
 {
@@ -218,6 +230,8 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 	case T_SCHEDULE:
 	case T_ON_NAN:
 		return set_word(r->type, value, at);
+	case T_SCALE:
+		return set_scale(value, at);
 	case T_FEED:
 		if (o->nfeed == MAX_FEED)
 			return bad(r->name, "is given too often");

@@ -149,8 +149,11 @@ sides_step(struct sides *p, const struct ckr_hyper *h)
 {
 	for (int k = 0; k < 2; k++) {
 		struct side *s = &p->s[k];
+		struct ckr_hyper own = *h;
 
-		CKR_TRY(told(p, s, ckr_step(s->m, h, &s->loss)));
+		if (!(ckr_loss_scale(s->m) > 0))
+			own.loss_scale = 0;
+		CKR_TRY(told(p, s, ckr_step(s->m, &own, &s->loss)));
 	}
 	return CKR_OK;
 }

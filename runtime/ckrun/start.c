@@ -11,6 +11,11 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 
 	*d = (struct data){ .file = { .fd = -1 } };
 	CKR_TRY(ckr_open(m, so, &co));
+	if (options_given(o, "loss-scale") && !o->against
+	    && !(ckr_loss_scale(*m) > 0))
+		return ckr_fail(*m, CKR_EUNSUPPORTED, "--loss-scale: %s has no "
+		                "gradient in f16, so that no loss is scaled; "
+		                "ckc --dtype f16 compiles one that has", so);
 	if (o->resume) {
 		CKR_TRY(ckr_resume(*m, o->resume));
 		if (options_given(o, "seed"))
@@ -25,6 +30,8 @@ start_hyper(const struct options *o, uint64_t step, uint64_t total)
 {
 	struct ckr_hyper h = o->hyper;
 
+	/* what is looked at in two ways is to be a whole step */
+	h.scale_again = o->check || o->against;
 	h.lr = ckr_schedule_lr(o->schedule, h.lr, o->min_lr, step, o->warmup,
 	                       total);
 	return h;

@@ -101,6 +101,7 @@ side_run(struct side *s)
 {
 	struct watch w = { after_step, s };
 
+	memset(s->hash, 0, s->p->ntensor * sizeof(*s->hash));
 	s->end = rt_run(s->c, s->b, &w, &s->loss);
 	if (s->end != CKR_OK && s->end != CKR_ENAN)
 		return s->end;
@@ -283,7 +284,10 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	if (s == CKR_OK)
 		s = side_new(&plan, c, &c->plan);
 	if (s == CKR_OK)
-		s = check_with(c, &all, &plan, &n);
+		do {
+			n = (struct ckr_checked){ 0 };
+			s = check_with(c, &all, &plan, &n);
+		} while (s == CKR_ENAN && scale_try_again(c));
 	if (loss)
 		*loss = plan.loss;
 	if (checked)

@@ -1,4 +1,4 @@
-/* Weights, checkpoints, outputs and gradients as safetensors files. */
+/* Weights, checkpoints and outputs as safetensors files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,7 +216,7 @@ need_same_optimizer(ckr_ctx *c, const struct array_file *f)
 
 /* Where a run has come to. */
 struct progress {
-	uint64_t step, seed, skipped;
+	uint64_t step, seed, skipped, scale, good;
 };
 
 /* What is_saved wants is there, and the file is a checkpoint. */
@@ -231,6 +231,13 @@ check_checkpoint(ckr_ctx *c, const struct array_file *f, struct progress *p)
 	CKR_TRY(meta_uint(c, f, "step", &p->step));
 	CKR_TRY(meta_uint(c, f, "seed", &p->seed));
 	CKR_TRY(meta_uint(c, f, "skipped", &p->skipped));
+	CKR_TRY(meta_uint(c, f, "loss_scale", &p->scale));
+	CKR_TRY(meta_uint(c, f, "scale_good", &p->good));
+	if (!scale_is_possible(p->scale))
+		return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: "
+		               "expected as loss_scale a power of two up to "
+		               "2^24, found %llu", f->path,
+		               (unsigned long long)p->scale);
 	CKR_TRY(need_same_rng(c, f));
 	CKR_TRY(need_same_optimizer(c, f));
 	CKR_TRY(check_file(c, f, rt_is_weight, "parameters and buffers"));
@@ -241,7 +248,7 @@ ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
 	struct array_file f;
-	struct progress p = { 0 };
+	struct progress p = { .scale = SCALE_FIRST };
 	ckr_status s;
 
 	CKR_TRY(rt_need_ready(c));
@@ -254,15 +261,17 @@ ckr_resume(ckr_ctx *c, const char *path)
 		c->step = p.step;
 		c->skipped = p.skipped > p.step ? 0 : p.skipped;
 		c->env.seed = p.seed;
+		c->scale.value = (double)p.scale;
+		c->scale.good = p.good;
 	}
 	return s;
 }
 
 /* ---- writing ---- */
 
-static ckr_status
-write_tensor(ckr_ctx *c, struct st_writer *w, size_t entry,
-             const struct bound *b, const struct ckr_tensor *t)
+ckr_status
+rt_write(ckr_ctx *c, struct st_writer *w, size_t entry, const struct bound *b,
+         const struct ckr_tensor *t)
 {
 	const void *from;
 	void *copy;
@@ -274,8 +283,8 @@ write_tensor(ckr_ctx *c, struct st_writer *w, size_t entry,
 	return s;
 }
 
-static struct st_entry
-entry_of(const struct ckr_tensor *t, const char *name)
+struct st_entry
+rt_entry(const struct ckr_tensor *t, const char *name)
 {
 	struct st_entry e = { .name = name, .dtype = t->dtype,
 	                      .rank = t->rank };
@@ -298,13 +307,13 @@ write_file(ckr_ctx *c, const char *path, const uint32_t *list, size_t n,
 	if (!entry)
 		return rt_no_memory(c);
 	for (size_t i = 0; i < n; i++)
-		entry[i] = entry_of(&tensor[list[i]], tensor[list[i]].name);
+		entry[i] = rt_entry(&tensor[list[i]], tensor[list[i]].name);
 	s = st_begin(&w, path, entry, n, meta, nmeta, &c->err);
 	free(entry);
 	if (s != CKR_OK)
 		return s;
 	for (size_t i = 0; i < n && s == CKR_OK; i++)
-		s = write_tensor(c, &w, i, &c->plan, &tensor[list[i]]);
+		s = rt_write(c, &w, i, &c->plan, &tensor[list[i]]);
 	if (s == CKR_OK)
 		return st_commit(&w, &c->err);
 	st_abort(&w);
@@ -339,8 +348,9 @@ write_some(ckr_ctx *c, const char *path, want_fn *want, uint32_t among,
 ckr_status
 ckr_save(ckr_ctx *c, const char *path)
 {
-	const uint64_t number[] = { c->step, c->env.seed, c->skipped };
-	char text[3][24];
+	const uint64_t number[] = { c->step, c->env.seed, c->skipped,
+		(uint64_t)c->scale.value, c->scale.good };
+	char text[5][24];
 	struct meta meta[] = {
 		{ "model", c->lib ? c->lib->name : "" },
 		{ "optimizer", ckr_optimizer(c) },
@@ -348,14 +358,18 @@ ckr_save(ckr_ctx *c, const char *path)
 		{ "seed", text[1] },
 		{ "skipped", text[2] },
 		{ "rng", RNG_NAME },
+		{ "loss_scale", text[3] },
+		{ "scale_good", text[4] },
 	};
+	size_t nmeta = sizeof(meta) / sizeof(*meta);
 
 	CKR_TRY(rt_need_ready(c));
-	for (int i = 0; i < 3; i++)
+	if (!c->lib->loss_scaled)
+		nmeta -= 2;
+	for (int i = 0; i < 5; i++)
 		snprintf(text[i], sizeof(text[i]), "%llu",
 		         (unsigned long long)number[i]);
-	return write_some(c, path, is_saved, c->lib->nshared, meta,
-	                  sizeof(meta) / sizeof(*meta));
+	return write_some(c, path, is_saved, c->lib->nshared, meta, nmeta);
 }
 
 ckr_status
@@ -367,126 +381,4 @@ ckr_save_outputs(ckr_ctx *c, const char *path)
 		               "before a step has run to its end");
 	return write_some(c, path, is_output, c->lib->program[0].ntensor, NULL,
 	                  0);
-}
-
-/* ---- gradients ---- */
-
-/* Gradients live in the arena from the step that makes them to the one that
- * applies them; each is written the moment it is ready. */
-struct grads {
-	struct st_writer w;
-	uint32_t *tensor;               /* of entry i */
-	size_t n;
-};
-
-static bool
-is_grad(const struct ckr_tensor *t)
-{
-	return t->kind == CKR_GRAD && t->owner >= 0 && t->ready >= 0;
-}
-
-/* The last gradient of every parameter, in the parameters' order. */
-static bool
-list_grads(ckr_ctx *c, struct grads *g)
-{
-	const struct ckr_program *p = &c->lib->program[0];
-	int64_t *of = malloc((p->ntensor + 1) * sizeof(*of));
-
-	g->tensor = malloc((p->ntensor + 1) * sizeof(*g->tensor));
-	if (!of || !g->tensor) {
-		free(of);
-		return false;
-	}
-	for (uint32_t i = 0; i < p->ntensor; i++)
-		of[i] = -1;
-	for (uint32_t i = 0; i < p->ntensor; i++) {
-		const struct ckr_tensor *t = &p->tensor[i];
-
-		if (!is_grad(t))
-			continue;
-		if (of[t->owner] < 0
-		    || p->tensor[of[t->owner]].ready <= t->ready)
-			of[t->owner] = i;
-	}
-	for (uint32_t i = 0; i < p->ntensor; i++)
-		if (of[i] >= 0)
-			g->tensor[g->n++] = (uint32_t)of[i];
-	free(of);
-	return true;
-}
-
-static ckr_status
-begin_grads(ckr_ctx *c, struct grads *g, const char *path)
-{
-	const struct ckr_program *p = &c->lib->program[0];
-	struct st_entry *entry;
-	ckr_status s;
-
-	if (!list_grads(c, g))
-		return rt_no_memory(c);
-	if (!g->n)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "%s computes no "
-		               "gradients", c->path);
-	entry = calloc(g->n, sizeof(*entry));
-	if (!entry)
-		return rt_no_memory(c);
-	for (size_t i = 0; i < g->n; i++) {
-		const struct ckr_tensor *t = &p->tensor[g->tensor[i]];
-
-		entry[i] = entry_of(t, p->tensor[t->owner].name);
-	}
-	s = st_begin(&g->w, path, entry, g->n, NULL, 0, &c->err);
-	free(entry);
-	return s;
-}
-
-ckr_status
-ckr_save_grads(ckr_ctx *c, const char *path)
-{
-	ckr_status s;
-
-	CKR_TRY(rt_need_ready(c));
-	grads_free(c);
-	c->grads = calloc(1, sizeof(*c->grads));
-	if (!c->grads)
-		return rt_no_memory(c);
-	c->grads->w.file.fd = -1;
-	s = begin_grads(c, c->grads, path);
-	if (s != CKR_OK)
-		grads_free(c);
-	return s;
-}
-
-ckr_status
-grads_after(ckr_ctx *c, const struct bound *b, uint32_t step)
-{
-	struct grads *g = c->grads;
-
-	for (size_t i = 0; i < g->n; i++) {
-		const struct ckr_tensor *t = &b->p->tensor[g->tensor[i]];
-
-		if (t->ready == (int32_t)step)
-			CKR_TRY(write_tensor(c, &g->w, i, b, t));
-	}
-	return CKR_OK;
-}
-
-ckr_status
-grads_finish(ckr_ctx *c)
-{
-	ckr_status s = st_commit(&c->grads->w, &c->err);
-
-	grads_free(c);
-	return s;
-}
-
-void
-grads_free(ckr_ctx *c)
-{
-	if (!c->grads)
-		return;
-	st_abort(&c->grads->w);
-	free(c->grads->tensor);
-	free(c->grads);
-	c->grads = NULL;
 }

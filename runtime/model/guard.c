@@ -2,15 +2,18 @@
  * them, and the state put back to what it was before the step.
  *
  * The loss is looked at when it is known, which is before any parameter has
- * changed; gradients are looked at before the first update.  A library that
- * updates inside the backward pass has gradients that no one could take back,
- * so there the loss decides alone, and ckr_finite finds what came of it.
+ * changed; gradients are looked at before the first update, or, where none is,
+ * each as it comes.  Those of a scaled loss are looked at in any case, as they
+ * decide about the scale.  A library that updates inside the backward pass has
+ * gradients that no one could take back, so there the loss decides alone, and
+ * ckr_finite finds what came of it.
  * Buffers that the forward pass writes (running statistics) are copied when a
  * step begins.
  */
 #include "runtime/model/rt.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,7 +158,7 @@ is_written(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
 static uint32_t
 commits_at(const struct ckr_program *p)
 {
-	uint32_t at = p->update;
+	uint32_t at = p->apply;
 
 	if (p->loss >= 0 && p->tensor[p->loss].ready >= (int32_t)at)
 		at = (uint32_t)p->tensor[p->loss].ready + 1;
@@ -211,6 +214,7 @@ copy_held(ckr_ctx *c, bool back)
 void
 guard_begin(ckr_ctx *c)
 {
+	c->guard.bad = c->guard.overflow = false;
 	copy_held(c, false);
 }
 
@@ -228,38 +232,65 @@ guard_loss(ckr_ctx *c, const struct bound *b, uint32_t step)
 	const struct ckr_program *p = b->p;
 	double loss;
 
-	if (c->guard.mode == CKR_NAN_GO || p->loss < 0
+	if (c->guard.lax || p->loss < 0
 	    || p->tensor[p->loss].ready != (int32_t)step)
 		return CKR_OK;
 	loss = rt_scalar(c, b);
-	if (isfinite(loss))
+	c->guard.bad |= !isfinite(loss);
+	if (isfinite(loss) || c->guard.mode == CKR_NAN_GO)
 		return CKR_OK;
 	return err_set(&c->err, CKR_ENAN, "step %llu: the loss is not finite: "
 	               "%g", (unsigned long long)c->step + 1,
 	               isnan(loss) ? (double)NAN : loss);
 }
 
+/* Whether gradient t waits before `step` for the updates, or, if there are
+ * none, has just come. */
+static bool
+waits(const struct ckr_program *p, const struct ckr_tensor *t, uint32_t step)
+{
+	int32_t at = (int32_t)step;
+
+	if (t->kind != CKR_GRAD || t->owner < 0 || t->ready < 0)
+		return false;
+	return p->apply == p->nstep ? t->ready == at - 1
+	       : t->ready < at && t->last >= at;
+}
+
+/* A gradient is not: x. */
+static ckr_status
+bad_gradient(ckr_ctx *c, const char *of, double x)
+{
+	char name[NAME_TEXT], scale[64] = "";
+
+	if (c->lib->loss_scaled)
+		snprintf(scale, sizeof(scale), " at a loss scale of %g",
+		         (double)c->env.loss_scale);
+	/* of a loss that is not finite none could be */
+	c->guard.overflow = !c->guard.bad && scale_can_fall(c);
+	c->guard.bad = true;
+	if (!c->guard.overflow && c->guard.mode == CKR_NAN_GO)
+		return CKR_OK;
+	return err_set(&c->err, CKR_ENAN, "step %llu: the gradient of '%s' is "
+	               "not finite: %g%s", (unsigned long long)c->step + 1,
+	               err_name(name, sizeof(name), of), x, scale);
+}
+
 ckr_status
-guard_grads(ckr_ctx *c, const struct bound *b)
+guard_grads(ckr_ctx *c, const struct bound *b, uint32_t step)
 {
 	const struct ckr_program *p = b->p;
-	char name[NAME_TEXT];
+	bool due = p->apply == p->nstep ? c->lib->loss_scaled
+	                                : step == p->apply;
 	double x;
 
-	if (c->guard.mode == CKR_NAN_GO)
+	if (c->guard.lax || !due || c->env.micro + 1 < c->env.nmicro)
 		return CKR_OK;
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
-		if (t->kind != CKR_GRAD || t->owner < 0 || t->ready < 0
-		    || (uint32_t)t->ready >= p->update
-		    || t->last < (int32_t)p->update
-		    || is_finite(c, b, t, &x))
-			continue;
-		err_name(name, sizeof(name), p->tensor[t->owner].name);
-		return err_set(&c->err, CKR_ENAN, "step %llu: the gradient of "
-		               "'%s' is not finite: %g",
-		               (unsigned long long)c->step + 1, name, x);
+		if (waits(p, t, step) && !is_finite(c, b, t, &x))
+			return bad_gradient(c, p->tensor[t->owner].name, x);
 	}
 	return CKR_OK;
 }

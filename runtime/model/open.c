@@ -286,6 +286,7 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	CKR_TRY(take_memory(c));
 	CKR_TRY(guard_open(c));
 	norm_open(c);
+	c->scale.value = SCALE_FIRST;
 	CKR_TRY(first_weights(c, opt->weights));
 	if (c->log)
 		tell(c);

@@ -15,12 +15,27 @@
 /* What can be undone of a step, and when it must be. */
 struct guard {
 	enum ckr_on_nan mode;           /* of this step */
+	bool lax;                       /* nothing is looked at */
 	uint32_t *held;                 /* tensors written before the loss is
 	                                 * known */
 	uint32_t nheld;
 	unsigned char *copy;            /* of them, as the step began, rank
 	                                 * by rank */
 	uint64_t nbytes;                /* of one rank's */
+	/* found in this step: */
+	bool bad;                       /* a loss or gradient is not finite */
+	bool overflow;                  /* a gradient, and by the loss scale:
+	                                 * a smaller one may help */
+};
+
+/* What losses are scaled with; see scale.c. */
+struct scale {
+	double value;                   /* of the next step, by the rule */
+	uint64_t good;                  /* steps in a row since it changed */
+	/* of this step: */
+	double fixed;                   /* no rule; 0: the rule's */
+	uint64_t interval;              /* good steps after which it doubles */
+	bool again;                     /* take a step that overflows again */
 };
 
 /* The norm of all gradients of the last step. */
@@ -57,6 +72,7 @@ struct ckr_ctx {
 	struct ckr_env env;
 	struct guard guard;
 	struct norm norm;
+	struct scale scale;
 	uint64_t step;                  /* steps done */
 	uint64_t skipped;               /* of them without an update */
 	bool valid_outputs;
@@ -155,10 +171,27 @@ void guard_close(ckr_ctx *);
 /* Before a step, and after one that must not have been. */
 void guard_begin(ckr_ctx *);
 void guard_undo(ckr_ctx *);
-/* CKR_ENAN if the loss, known after `step`, or a gradient that is there before
- * the first update is not finite. */
+/* CKR_ENAN if the loss, known after `step`, or a gradient that waits before
+ * `step` for the updates is not finite, where that must be known. */
 ckr_status guard_loss(ckr_ctx *, const struct bound *, uint32_t step);
-ckr_status guard_grads(ckr_ctx *, const struct bound *);
+ckr_status guard_grads(ckr_ctx *, const struct bound *, uint32_t step);
+
+/* ---- scale.c ---- */
+
+enum { SCALE_FIRST = 65536 };
+
+/* Whether the rule comes to this scale. */
+bool scale_is_possible(uint64_t);
+/* That a step can have this one; 0: by the rule. */
+ckr_status scale_check(ckr_ctx *, double);
+/* The environment of a step; hyper NULL: defaults. */
+void scale_prepare(ckr_ctx *, const struct ckr_hyper *);
+bool scale_can_fall(const ckr_ctx *);
+/* After a step: whether it overflowed and is to be taken again at half the
+ * scale, which is set then. */
+bool scale_try_again(ckr_ctx *);
+/* The rule, after a step that counts; updated: it was not skipped. */
+void scale_after(ckr_ctx *, bool updated);
 
 /* ---- norm.c ---- */
 
@@ -180,6 +213,13 @@ void profile_free(ckr_ctx *);
 /* ---- checkpoint.c ---- */
 
 ckr_status rt_load_weights(ckr_ctx *, const char *path);
+/* A tensor under this name in a file, and its value to there. */
+struct st_entry rt_entry(const struct ckr_tensor *, const char *name);
+ckr_status rt_write(ckr_ctx *, struct st_writer *, size_t entry,
+                    const struct bound *, const struct ckr_tensor *);
+
+/* ---- grads.c ---- */
+
 /* Called after step `step` of the last micro-batch. */
 ckr_status grads_after(ckr_ctx *, const struct bound *, uint32_t step);
 ckr_status grads_finish(ckr_ctx *);

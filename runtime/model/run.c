@@ -75,6 +75,7 @@ set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
 	env->weight_decay = (float)h.weight_decay;
 	env->momentum = (float)h.momentum;
 	env->clip = norm_clip(c, h.clip);
+	scale_prepare(c, hyper);
 	env->c1 = (float)(1 - pow(h.beta1, t));
 	env->c2 = (float)(1 - pow(h.beta2, t));
 	env->nesterov = h.nesterov;
@@ -128,6 +129,7 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 		return err_set(&c->err, CKR_EARG, "a setting is negative or "
 		               "not a number");
 	CKR_TRY(check_special(c, h));
+	CKR_TRY(scale_check(c, h->loss_scale));
 	if (h->clip > 0 && !c->lib->clip_ok)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "this model applies "
 		               "gradients as they appear and cannot clip them; "
@@ -259,8 +261,6 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 		if (b->arena[r].p)
 			memset(b->arena[r].p, 0xff, b->arena[r].size);
 	for (uint32_t i = 0; i < end; i++) {
-		if (i == p->update)
-			CKR_TRY(guard_grads(c, b));
 		CKR_TRY(run_one(c, b, i));
 		CKR_TRY(guard_loss(c, b, i));
 		norm_after(c, b, i);
@@ -268,6 +268,7 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 			CKR_TRY(grads_after(c, b, i));
 		if (w)
 			CKR_TRY(w->after(w->user, i));
+		CKR_TRY(guard_grads(c, b, i + 1));
 	}
 	return CKR_OK;
 }
@@ -325,12 +326,28 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 		if (s == CKR_OK || s == CKR_ENAN)
 			sum += rt_scalar(c, b);
 	}
-	if (s != CKR_OK)
+	if (s != CKR_OK) {
 		guard_undo(c);
+		c->norm.value = NAN;
+	}
 	leave(c, was);
 	if (loss)
 		*loss = sum / c->env.nmicro;
 	return s;
+}
+
+/* The step after which all outputs and the loss are there; -1: there are
+ * none. */
+static int32_t
+last_output(const struct ckr_program *p)
+{
+	int32_t last = -1;
+
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		if (p->tensor[i].flags & (CKR_OUTPUT | CKR_LOSS)
+		    && p->tensor[i].ready > last)
+			last = p->tensor[i].ready;
+	return last;
 }
 
 static bool
@@ -350,17 +367,23 @@ rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
 	c->env.training = trains(&c->lib->program[0]);
 	c->guard.mode = !c->lib->optimizer ? CKR_NAN_GO
 	                : hyper ? hyper->on_nan : CKR_NAN_STOP;
+	c->guard.lax = c->guard.mode == CKR_NAN_GO && !scale_can_fall(c);
 	return CKR_OK;
 }
 
 ckr_status
 rt_done(ckr_ctx *c, ckr_status s)
 {
-	bool skipped = s == CKR_ENAN && c->guard.mode == CKR_NAN_SKIP;
+	const struct ckr_program *p = &c->lib->program[0];
+	bool skipped = s == CKR_ENAN && (c->guard.mode == CKR_NAN_SKIP
+	                                 || c->guard.overflow);
 
 	if (s != CKR_OK && !skipped)
 		return s;
-	c->valid_outputs = !skipped;
+	scale_after(c, !c->guard.bad);
+	/* a step that overflows has run up to the updates */
+	c->valid_outputs = !skipped
+		|| (c->guard.overflow && last_output(p) < (int32_t)p->apply);
 	c->skipped += skipped;
 	c->step++;
 	if (c->grads && !skipped)
@@ -371,11 +394,16 @@ rt_done(ckr_ctx *c, ckr_status s)
 ckr_status
 ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 {
+	ckr_status s;
+
 	CKR_TRY(rt_need_ready(c));
 	CKR_TRY(rt_prepare(c, hyper));
 	if (c->trace)
 		trace_step_begin(c->trace, &c->env);
-	return rt_done(c, rt_run(c, &c->plan, NULL, loss));
+	do
+		s = rt_run(c, &c->plan, NULL, loss);
+	while (s == CKR_ENAN && scale_try_again(c));
+	return rt_done(c, s);
 }
 
 /* Forward until the loss and all outputs are there.  The classifier, which
@@ -384,16 +412,13 @@ ckr_status
 ckr_eval(ckr_ctx *c, double *loss)
 {
 	const struct ckr_program *p;
-	int32_t end = -1;
+	int32_t end;
 	int was;
 	ckr_status s = CKR_OK;
 
 	CKR_TRY(rt_need_ready(c));
 	p = &c->lib->program[0];
-	for (uint32_t i = 0; i < p->ntensor; i++)
-		if (p->tensor[i].flags & (CKR_OUTPUT | CKR_LOSS)
-		    && p->tensor[i].ready > end)
-			end = p->tensor[i].ready;
+	end = last_output(p);
 	set_hyper(c, NULL);
 	c->env.training = 0;
 	c->env.step = c->step;

@@ -454,6 +454,14 @@ pads(struct setup *t)
 		a.FILL.shape.n = 0;
 		apply(t, OP_FILL, &a, 0, NULL);
 	}
+	case_begin(t, "loss_scale");
+	{
+		Attr a = attr_default(OP_LOSS_SCALE);
+
+		apply(t, OP_LOSS_SCALE, &a, 0, NULL);
+		a.LOSS_SCALE.value = 1 / 3.;
+		apply(t, OP_LOSS_SCALE, &a, 0, NULL);
+	}
 }
 
 /* ---- indexing ---- */

@@ -304,7 +304,8 @@ classifiers(struct setup *t)
 		/* with 16-bit operands, sums over many rows and over few */
 		bool few = t->real != DT_F32 && k >= 4;
 		int64_t rows = 137, dim = few ? 80 : 9, classes = 301;
-		ValId in[4];
+		bool seeded = k % 3 == 1;
+		ValId in[5];
 		Attr a = attr_default(OP_CLASSIFIER);
 		Node *n;
 
@@ -321,8 +322,9 @@ classifiers(struct setup *t)
 		              -1, 1);
 		in[2] = given(t, k & 4 ? DT_I32 : DT_I64, SHAPE(rows), 0, 20);
 		in[3] = bias ? floats(t, SHAPE(classes)) : 0;
-		n = node_new(t->g, OP_CLASSIFIER, bias ? 4 : 3, in,
-		             bias ? 4 : 3, 0);
+		in[4] = seeded ? given(t, DT_F32, shape_scalar(), 2, 3) : 0;
+		n = node_new(t->g, OP_CLASSIFIER, seeded ? 5 : bias ? 4 : 3,
+		             in, bias ? 4 : 3, 0);
 		n->attr = a;
 		if (!shape_infer(t->g, t->diag, n))
 			exit(1);

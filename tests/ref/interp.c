@@ -42,9 +42,9 @@ interp_new(const Graph *g)
 	it->self = it;
 	interp_group(&it->self, 1);
 	it->env = (struct interp_env){
-		.training = true, .lr = 1e-3, .beta1 = .9, .beta2 = .999,
+		.training = true, .loss_scale = 1,
+		.lr = 1e-3, .beta1 = .9, .beta2 = .999, .eps = 1e-8,
 		.beta2_decay = -.8, .threshold = 1, .eps2 = 1e-3,
-		.eps = 1e-8,
 	};
 	return it;
 }
@@ -631,6 +631,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_NLL] = interp_nll, [OP_NLL_GRAD] = interp_nll_grad,
 	[OP_CLASSIFIER] = interp_classifier, [OP_ATTENTION] = interp_attention,
 	[OP_ATTENTION_GRAD] = interp_attention_grad, [OP_FILL] = interp_fill,
+	[OP_LOSS_SCALE] = interp_loss_scale,
 	[OP_GRAD_NORM] = interp_grad_norm, [OP_ACCUMULATE] = interp_accumulate,
 	[OP_SGD] = interp_sgd, [OP_SGDM] = interp_sgdm,
 	[OP_ADAMW] = interp_adamw, [OP_LION] = interp_lion,

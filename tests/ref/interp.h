@@ -21,6 +21,7 @@ struct interp_env {
 	double momentum, beta2_decay, threshold, eps2;
 	bool nesterov;
 	double clip;                    /* 0: off */
+	double loss_scale;
 };
 
 struct interp;
@@ -29,7 +30,7 @@ struct interp;
 struct interp *interp_new(const Graph *);
 void interp_free(struct interp *);
 /* To be changed at any time between runs.  Starts as seed 0, step 0, micro 0,
- * training, lr 1e-3, betas .9 .999, eps 1e-8, decay 0, momentum 0, Adafactor
+ * training, loss scale 1, lr 1e-3, betas .9 .999, eps 1e-8, decay 0, momentum 0, Adafactor
  * with beta2_decay -0.8, threshold 1, eps2 1e-3. */
 struct interp_env *interp_env(struct interp *);
 /* Give a value contents: as doubles, or in the value's own dtype.  Any value

@@ -597,6 +597,8 @@ interp_classifier(struct call *c)
 	int64_t v = w->s.dim[c->a->CLASSIFIER.tb ? 0 : 1];
 	int64_t ignore = c->a->CLASSIFIER.ignore;
 	double *z = calloc((size_t)v + 1, sizeof *z);
+	double seed = c->nin > 4 && c->in[4].x ? c->in[4].x[0]
+	                                       : c->a->CLASSIFIER.seed;
 	double loss = 0, denom = 0, wt;
 	bool ok = z != NULL;
 
@@ -617,7 +619,7 @@ interp_classifier(struct call *c)
 		lse = log_sum_exp(z, v, 1);
 		loss += lse - z[(int64_t)labels->x[i]];
 		for (int64_t j = 0; j < v; j++)
-			z[j] = c->a->CLASSIFIER.seed / denom
+			z[j] = seed / denom
 			       * (exp(z[j] - lse)
 			          - (j == (int64_t)labels->x[i]));
 		classifier_back(c, i, k, v, z);

@@ -32,7 +32,7 @@ interp_grad_norm(struct call *c)
 
 	for (int k = ngrad; k < c->nin; k++)
 		sum += c->in[k].x[0];
-	c->out[0].x[0] = sqrt(sum);
+	c->out[0].x[0] = sqrt(sum) / c->env->loss_scale;
 	return true;
 }
 
@@ -45,16 +45,24 @@ interp_accumulate(struct call *c)
 	return true;
 }
 
-/* Factor that clips the gradient; norm NULL: none. */
+bool
+interp_loss_scale(struct call *c)
+{
+	c->out[0].x[0] = c->a->LOSS_SCALE.value * c->env->loss_scale;
+	return true;
+}
+
+/* Factor that takes the loss scale out of the gradient and clips it; norm
+ * NULL: not clipped. */
 static double
 clip(const struct call *c, int norm)
 {
-	double limit = c->env->clip, x;
+	double limit = c->env->clip, scale = c->env->loss_scale, x;
 
 	if (norm >= c->nin || c->in[norm].x == NULL || limit <= 0)
-		return 1;
+		return 1 / scale;
 	x = c->in[norm].x[0];
-	return x > limit ? limit / x : 1;
+	return (x > limit ? limit / x : 1) / scale;
 }
 
 bool

@@ -5,8 +5,9 @@
  * the backward pass); the reference keeps it.  Variants by macro: ACCUM=2
  * gradient accumulation; SLIP, SLIP2 make the second or third `pred` differ in
  * one bit; LONE gives the third nothing to be compared with; COUNT_EARLY counts
- * in the forward pass too, as running statistics are kept; FAULTY's last kernel
- * does with memory what $FAULT says.
+ * in the forward pass too, as running statistics are kept; SCALED=1 says that
+ * its gradients bear the loss scale; FAULTY's last kernel does with memory what
+ * $FAULT says.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,6 +20,9 @@
 
 #ifndef ACCUM
 #define ACCUM 1
+#endif
+#ifndef SCALED
+#define SCALED 0
 #endif
 
 enum { B = 4, IN = 3, OUT = 2 };
@@ -88,7 +92,8 @@ k_dpred(void *const *p, const int64_t *c, struct ckr_env *env)
 
 	for (int i = 0; i < B * OUT; i++) {
 		work[i] = y[i] - t[i];
-		d[i] = 2 * *scale * work[i] / (B * OUT) / (float)env->nmicro;
+		d[i] = 2 * *scale * work[i] / (B * OUT) / (float)env->nmicro
+		       * env->loss_scale;
 	}
 	(void)c;
 }
@@ -135,7 +140,7 @@ k_adamw(void *const *p, const int64_t *c, struct ckr_env *env)
 	const float *g = p[1];
 
 	for (int64_t i = 0; i < c[0] * c[1]; i++) {
-		float d = g[i / c[1] * c[2] + i % c[1] * c[3]];
+		float d = g[i / c[1] * c[2] + i % c[1] * c[3]] * env->unscale;
 
 		w[i] *= 1 - env->lr * env->weight_decay;
 		m[i] = env->beta1 * m[i] + (1 - env->beta1) * d;
@@ -392,14 +397,15 @@ const struct ckr_library ckr_library = {
 	.abi = CKR_ABI_VERSION, .threads = 2, .name = "linear",
 	.compiler = "by hand",
 	.program = {
-		{ steps, sizeof(steps) / sizeof(*steps), 7 + SHIFT, args,
-		  consts, tensors, NTENSOR, LOSS, 384, 768 },
+		{ steps, sizeof(steps) / sizeof(*steps), 7 + SHIFT, 7 + SHIFT,
+		  args, consts, tensors, NTENSOR, LOSS, 384, 768 },
 		{ ref_steps, sizeof(ref_steps) / sizeof(*ref_steps), 5 + SHIFT,
-		  args, consts, ref_tensors, NTENSOR, LOSS, 384, 768 },
+		  5 + SHIFT, args, consts, ref_tensors, NTENSOR, LOSS, 384,
+		  768 },
 	},
 	.nshared = NSHARED, .constants = (const unsigned char *)constants,
 	.constants_bytes = sizeof(constants), .optimizer = "adamw",
-	.grad_accum = ACCUM, .clip_ok = 1, .peak_bytes = 384 + 768,
+	.grad_accum = ACCUM, .clip_ok = 1, .loss_scaled = SCALED, .peak_bytes = 384 + 768,
 	.onnx = (const unsigned char *)"HEADmiTAIL", .onnx_bytes = 10,
 	.hole = holes, .nhole = 2,
 };

@@ -75,6 +75,6 @@ static const struct ckr_step steps[] = {
 const struct ckr_library ckr_library = {
 	.abi = CKR_ABI_VERSION, .threads = 1, .name = "tokens",
 	.compiler = "by hand",
-	.program = { { steps, 1, 1, args, NULL, tensors, 10, 9, 320, 320 } },
+	.program = { { steps, 1, 1, 1, args, NULL, tensors, 10, 9, 320, 320 } },
 	.nshared = 5, .grad_accum = 1, .clip_ok = 1, .peak_bytes = 640,
 };

@@ -275,6 +275,10 @@ static const struct infer_case cases[] = {
 	{ OP_CLASSIFIER, "f32[6,4] f32[4,10] i64[6]", "{tb=0}",
 	  "f32[] f32[6,4] f32[4,10]" },
 	{ OP_CLASSIFIER, "f32[6,4] f32[4,10] i64[6]", "", "!weights" },
+	{ OP_CLASSIFIER, "f32[6,4] f32[10,4] i64[6] f32[10] f32[]", "",
+	  "f32[] f32[6,4] f32[10,4] f32[10]" },
+	{ OP_CLASSIFIER, "f32[6,4] f32[10,4] i64[6] f32[10] f32[6]", "",
+	  "!adjoint of the loss" },
 
 	{ OP_ATTENTION, "f32[2,4,6,8] f32[2,4,6,8] f32[2,4,6,8]", "",
 	  "f32[2,4,6,8] f32[2,4,6]" },
@@ -446,6 +450,7 @@ static const struct infer_case cases[] = {
 
 	{ OP_FILL, "", "{shape=[2,3], value=1}", "f32[2,3]" },
 	{ OP_FILL, "", "{shape=[-2]}", "!extent -2" },
+	{ OP_LOSS_SCALE, "", "{value=0.5}", "f32[]" },
 	{ OP_GRAD_NORM, "f32[2] f32[3,4]", "", "f32[]" },
 	{ OP_ACCUMULATE, "f32[2] f32[2]", "", "f32[2]" },
 	{ OP_ACCUMULATE, "f32[2] bf16[2]", "", "f32[2]" },

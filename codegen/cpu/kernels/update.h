@@ -26,12 +26,15 @@ ckr_norm_part(const float *g, int64_t n, const struct ckr_env *env)
 	return s;
 }
 
-/* What gradients are multiplied with. */
+/* What gradients are multiplied with; the norm is that of gradients that are
+ * not scaled. */
 static inline float
 ckr_clip_scale(const float *norm, const struct ckr_env *env)
 {
-	return norm && env->clip > 0 && *norm > env->clip ? env->clip / *norm
-	                                                  : 1.0f;
+	float clip = norm && env->clip > 0 && *norm > env->clip
+	             ? env->clip / *norm : 1.0f;
+
+	return clip * env->unscale;
 }
 
 static inline void

@@ -1,0 +1,27 @@
+/* What is told of a step: a row of the log, a line of progress. */
+#ifndef CKRUN_ROW_H
+#define CKRUN_ROW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct row {
+	uint64_t step, steps;           /* of how many */
+	bool has_loss, exact;           /* exact: the loss is one f32 */
+	bool has_norm;                  /* of all gradients; it may be NaN */
+	double loss, norm, lr, sec;
+	double scale;                   /* of the loss; 0: it has none */
+	uint64_t units;                 /* samples, or tokens */
+	bool tokens;
+	uint64_t peak_bytes;
+	bool skipped;
+	bool overflow;                  /* that is why */
+};
+
+/* As a JSON object. */
+void row_log(const struct row *, FILE *);
+/* over: in place of the line before. */
+void row_print(const struct row *, bool over, FILE *);
+
+#endif

@@ -1,0 +1,155 @@
+/* Gradients of one step as a safetensors file.
+ *
+ * They live in the arena from the step that makes them to the one that applies
+ * them; each is written the moment it is ready.  Those of a scaled loss are
+ * written as float32, with the scale taken out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/model/rt.h"
+
+struct grads {
+	struct st_writer w;
+	uint32_t *tensor;               /* of entry i */
+	size_t n;
+};
+
+static bool
+is_grad(const struct ckr_tensor *t)
+{
+	return t->kind == CKR_GRAD && t->owner >= 0 && t->ready >= 0;
+}
+
+/* The last gradient of every parameter, in the parameters' order. */
+static bool
+list_grads(ckr_ctx *c, struct grads *g)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	int64_t *of = malloc((p->ntensor + 1) * sizeof(*of));
+
+	g->tensor = malloc((p->ntensor + 1) * sizeof(*g->tensor));
+	if (!of || !g->tensor) {
+		free(of);
+		return false;
+	}
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		of[i] = -1;
+	for (uint32_t i = 0; i < p->ntensor; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+
+		if (!is_grad(t))
+			continue;
+		if (of[t->owner] < 0
+		    || p->tensor[of[t->owner]].ready <= t->ready)
+			of[t->owner] = i;
+	}
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		if (of[i] >= 0)
+			g->tensor[g->n++] = (uint32_t)of[i];
+	free(of);
+	return true;
+}
+
+static ckr_status
+begin_grads(ckr_ctx *c, struct grads *g, const char *path)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	struct st_entry *entry;
+	ckr_status s;
+
+	if (!list_grads(c, g))
+		return rt_no_memory(c);
+	if (!g->n)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s computes no "
+		               "gradients", c->path);
+	entry = calloc(g->n, sizeof(*entry));
+	if (!entry)
+		return rt_no_memory(c);
+	for (size_t i = 0; i < g->n; i++) {
+		const struct ckr_tensor *t = &p->tensor[g->tensor[i]];
+
+		entry[i] = rt_entry(t, p->tensor[t->owner].name);
+		if (c->lib->loss_scaled)
+			entry[i].dtype = CKR_F32;
+	}
+	s = st_begin(&g->w, path, entry, g->n, NULL, 0, &c->err);
+	free(entry);
+	return s;
+}
+
+ckr_status
+ckr_save_grads(ckr_ctx *c, const char *path)
+{
+	ckr_status s;
+
+	CKR_TRY(rt_need_ready(c));
+	grads_free(c);
+	c->grads = calloc(1, sizeof(*c->grads));
+	if (!c->grads)
+		return rt_no_memory(c);
+	c->grads->w.file.fd = -1;
+	s = begin_grads(c, c->grads, path);
+	if (s != CKR_OK)
+		grads_free(c);
+	return s;
+}
+
+static ckr_status
+write_unscaled(ckr_ctx *c, size_t entry, const struct bound *b,
+               const struct ckr_tensor *t)
+{
+	size_t n = rt_whole(t).nbytes / dtype_row[t->dtype].nbytes, at;
+	float *x = malloc(n * sizeof(*x) + 1);
+	const void *from;
+	void *copy = NULL;
+	ckr_status s = x ? rt_read(c, b, t, &from, &copy) : rt_no_memory(c);
+
+	if (s == CKR_OK) {
+		/* floats fit */
+		dtype_convert(x, CKR_F32, from, t->dtype, n, &at);
+		for (size_t i = 0; i < n; i++)
+			x[i] *= c->env.unscale;
+		s = st_write(&c->grads->w, entry, 0, x, n * sizeof(*x),
+		             &c->err);
+	}
+	free(copy);
+	free(x);
+	return s;
+}
+
+ckr_status
+grads_after(ckr_ctx *c, const struct bound *b, uint32_t step)
+{
+	struct grads *g = c->grads;
+
+	for (size_t i = 0; i < g->n; i++) {
+		const struct ckr_tensor *t = &b->p->tensor[g->tensor[i]];
+
+		if (t->ready == (int32_t)step)
+			CKR_TRY(c->lib->loss_scaled
+			        ? write_unscaled(c, i, b, t)
+			        : rt_write(c, &g->w, i, b, t));
+	}
+	return CKR_OK;
+}
+
+ckr_status
+grads_finish(ckr_ctx *c)
+{
+	ckr_status s = st_commit(&c->grads->w, &c->err);
+
+	grads_free(c);
+	return s;
+}
+
+void
+grads_free(ckr_ctx *c)
+{
+	if (!c->grads)
+		return;
+	st_abort(&c->grads->w);
+	free(c->grads->tensor);
+	free(c->grads);
+	c->grads = NULL;
+}

@@ -1,0 +1,110 @@
+/* The loss scale of gradients that pass through f16, which holds numbers from
+ * 6e-8 to 65504: losses' adjoints are scaled up, and updates take that out of
+ * gradients again, in float32.
+ *
+ * The rule is that of PyTorch's GradScaler: a step whose gradients overflow is
+ * skipped and halves the scale; many good ones in a row double it.  Powers of
+ * two, so that nothing is rounded by it.  A loss that is not finite itself, or
+ * gradients that are not at the least scale, no scale could help: those are
+ * the guard's.
+ */
+#include "runtime/model/rt.h"
+
+#include <math.h>
+
+enum { MOST = 1 << 24, INTERVAL = 2000 };
+
+bool
+scale_is_possible(uint64_t x)
+{
+	return x && x <= MOST && !(x & (x - 1));
+}
+
+ckr_status
+scale_check(ckr_ctx *c, double x)
+{
+	float f = (float)x;
+
+	if (x == 0)
+		return CKR_OK;
+	if (!c->lib->loss_scaled)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s has no gradient "
+		               "in f16, so that no loss is scaled; compile it "
+		               "with --dtype f16, or leave the loss scale at 0",
+		               c->path);
+	if (!(f > 0) || !isfinite(f) || !isfinite(1 / f))
+		return err_set(&c->err, CKR_EARG, "the loss scale must be a "
+		               "number above 0, or 0 for one that follows the "
+		               "gradients, got %g", x);
+	return CKR_OK;
+}
+
+static void
+set_env(ckr_ctx *c)
+{
+	double x = !c->lib->loss_scaled ? 1
+	           : c->scale.fixed > 0 ? c->scale.fixed : c->scale.value;
+
+	c->env.loss_scale = (float)x;
+	c->env.unscale = (float)(1 / x);
+}
+
+void
+scale_prepare(ckr_ctx *c, const struct ckr_hyper *h)
+{
+	struct scale *s = &c->scale;
+
+	s->fixed = h ? h->loss_scale : 0;
+	s->interval = h && h->scale_interval ? h->scale_interval : INTERVAL;
+	/* without updates there is nothing to skip */
+	s->again = (h && h->scale_again)
+		|| c->plan.p->apply == c->plan.p->nstep;
+	set_env(c);
+}
+
+bool
+scale_can_fall(const ckr_ctx *c)
+{
+	return c->lib->loss_scaled && !(c->scale.fixed > 0)
+		&& c->scale.value > 1;
+}
+
+static void
+fall(ckr_ctx *c)
+{
+	c->scale.value /= 2;
+	c->scale.good = 0;
+}
+
+bool
+scale_try_again(ckr_ctx *c)
+{
+	if (!c->guard.overflow || !c->scale.again)
+		return false;
+	fall(c);
+	set_env(c);
+	return true;
+}
+
+void
+scale_after(ckr_ctx *c, bool updated)
+{
+	struct scale *s = &c->scale;
+
+	if (!c->lib->loss_scaled || s->fixed > 0)
+		return;
+	if (c->guard.overflow) {
+		fall(c);
+	} else if (!updated) {
+		s->good = 0;
+	} else if (++s->good >= s->interval) {
+		s->value = fmin(2 * s->value, MOST);
+		s->good = 0;
+	}
+}
+
+double
+ckr_loss_scale(const ckr_ctx *c)
+{
+	return c->lib && c->lib->loss_scaled ? c->scale.value : 0;
+}
