@@ -81,8 +81,8 @@ static const struct option_row table[] = {
 	  "type of the optimizer's state; bf16 is rounded at random (f32)" },
 	{ "update-in-backward", "auto|on|off", G_TRAIN, set_update,
 	  FIELD(opt.update_in_backward), CI,
-	  "apply a gradient as soon as it is there: less memory, no clipping; "
-	  "auto: when a budget asks for it (auto)" },
+	  "apply a gradient as soon as it is there: less memory, no clipping, "
+	  "no f16; auto: when a budget asks for it (auto)" },
 	{ "forward-only", NULL, G_TRAIN, set_true, FIELD(opt.forward_only),
 	  CI, "compile inference: no backward" },
 

@@ -79,8 +79,8 @@ static const struct option_row rows[] = {
 	{ "resume", T_FILE, AT(resume), "FILE", "go on from a checkpoint" },
 	{ "outputs", T_FILE, AT(outputs), "FILE", "the graph's outputs at the "
 	  "last step" },
-	{ "grads", T_FILE, AT(grads), "FILE", "gradients of the first step, "
-	  "before clipping" },
+	{ "grads", T_FILE, AT(grads), "FILE", "gradients of the first step "
+	  "not skipped, before clipping" },
 	{ "log", T_FILE, AT(log), "FILE", "one JSON object per step; "
 	  "grad_norm: before clipping (none if ckc updates in backward)" },
 	{ "export-onnx", T_FILE, AT(onnx), "FILE", "the ONNX model with the "
