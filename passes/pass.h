@@ -119,6 +119,9 @@ typedef struct Pass {
 	Arena *scratch;                /* reset by the runner after each pass */
 	Arena *keep;                    /* lives as long as the compilation */
 	bool changed;
+	/* NULL, or what the pass adds to its dump, and for whom, in scratch */
+	void (*notes)(const void *noted, FILE *);
+	const void *noted;
 	/* results that outlive a pass */
 	const char *added;              /* what --loss gave the graph; NULL:
 	                                 * nothing */

@@ -171,6 +171,14 @@ check_needs(Pass *p, const Graph *g, const struct pass_info *pass,
 
 /* ---- dumps ---- */
 
+static void
+print_dump(const Pass *p, const Graph *g, FILE *out)
+{
+	text_print(g, out);
+	if (p->notes)
+		p->notes(p->noted, out);
+}
+
 static bool
 write_dump(Pass *p, const Graph *g, const char *path)
 {
@@ -178,7 +186,7 @@ write_dump(Pass *p, const Graph *g, const char *path)
 
 	if (!outfile_open(&o, path, p->diag))
 		return false;
-	text_print(g, o.f);
+	print_dump(p, g, o.f);
 	return outfile_close(&o, true);
 }
 
@@ -190,7 +198,7 @@ dump_graph(Pass *p, const Graph *g, const struct dump_request *dump,
 		return true;
 	if (!dump->dir) {
 		printf("# after %s\n", pass->name);
-		text_print(g, stdout);
+		print_dump(p, g, stdout);
 		return true;
 	}
 	if (mkdir(dump->dir, 0777) != 0 && errno != EEXIST)
@@ -277,6 +285,7 @@ step(Pass *p, Graph *g, const struct pass_info *pass,
 	     && dump_graph(p, g, dump, pass, number);
 	arena_free(p->scratch);
 	p->scratch = NULL;
+	p->notes = NULL;
 	return ok;
 }
 

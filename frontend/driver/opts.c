@@ -130,8 +130,8 @@ static const struct option_row table[] = {
 	  "C compiler (cc)" },
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
-	  "plan, memory, shard (how values lie on ranks), a pass's name, or "
-	  "all" },
+	  "plan, memory, shard (how values lie on ranks), precision (types "
+	  "and why), a pass's name, or all" },
 	{ "dump-dir", "DIR", G_LOOK, set_folder, FIELD(dump_dir), C,
 	  "dumps of passes go to DIR/NN-pass.ck" },
 	{ "json", "FILE", G_LOOK, set_once, FIELD(json), CI | P,

@@ -20,7 +20,8 @@
  *         are narrow themselves.
  *         --precision overrules all of that, by value or by op.
  *         --dtype f32 makes everything float32.
- *         --dropout-mask=store: see mask.c.
+ *         --dropout-mask=store: see mask.c.  What was decided of each value
+ *         is what the pass's dump tells, see table.c.
  * method  one walk in order; one cast per value and type; the shape rules
  *         give every output its new type
  * needs   P_LOSS | P_STATIC       gives   nothing
@@ -35,11 +36,20 @@
 
 enum kind { SOFT, NARROW, FULL };
 
+static const enum kind kind_of[WHY_COUNT] = {
+	[WHY_INPUT] = SOFT, [WHY_CONST] = SOFT, [WHY_BUFFER] = SOFT,
+	[WHY_MASTER] = SOFT, [WHY_PARAM] = NARROW, [WHY_SOFT] = SOFT,
+	[WHY_OF_NARROW] = NARROW, [WHY_OF_FULL] = FULL, [WHY_EACH] = NARROW,
+	[WHY_SPREAD] = FULL, [WHY_HALF] = NARROW, [WHY_FULL] = FULL,
+	[WHY_WISH_NARROW] = NARROW, [WHY_WISH_FULL] = FULL,
+};
+
 /* By value: the kind, and what stands for it in float32 and in the narrow
  * type; 0: not there yet. */
 struct view {
 	enum kind kind;
 	ValId full, narrow;
+	struct reason reason;
 };
 
 struct precise {
@@ -153,6 +163,8 @@ as(struct precise *c, ValId v, DType to, NodeId like)
 		return y;
 	y = new_cast(c, v, to, like);
 	if (y) {
+		view.reason = (struct reason){ .why = WHY_COPY, .of = v,
+			.op = c->g->node[like].op };
 		*view_of(c, y) = view;
 		*slot_of(c, v, to) = y;
 	}
@@ -170,8 +182,8 @@ is_whole(const Graph *g, ValId v, const Shape *s)
 }
 
 /* What the operands of an op without an opinion come to. */
-static enum kind
-kind_of_operands(struct precise *c, const Node *n)
+static enum why
+why_of_operands(struct precise *c, const Node *n)
 {
 	const Shape *s = &c->g->val[n->out[0]].shape;
 	bool any[3] = { false }, whole[3] = { false };
@@ -187,8 +199,9 @@ kind_of_operands(struct precise *c, const Node *n)
 		whole[kind] |= is_whole(c->g, v, s);
 	}
 	if (any[NARROW] && any[FULL])
-		return whole[NARROW] && whole[FULL] ? NARROW : FULL;
-	return any[NARROW] ? NARROW : any[FULL] ? FULL : SOFT;
+		return whole[NARROW] && whole[FULL] ? WHY_EACH : WHY_SPREAD;
+	return any[NARROW] ? WHY_OF_NARROW : any[FULL] ? WHY_OF_FULL
+		: WHY_SOFT;
 }
 
 /* The wish for what node n computes, the last one counts; NULL: none. */
@@ -214,20 +227,20 @@ wish_of(struct precise *c, const Node *n)
 	return found;
 }
 
-/* Of the floats that the node takes. */
-static enum kind
-kind_of_node(struct precise *c, const Node *n)
+/* Of the floats that the node takes; *w: the wish for it. */
+static enum why
+why_of_node(struct precise *c, const Node *n, const struct precision_wish **w)
 {
 	uint64_t flags = op_info[n->op].flags;
-	const struct precision_wish *w = wish_of(c, n);
 
-	if (w)
-		return w->dt == DT_F32 ? FULL : NARROW;
+	*w = wish_of(c, n);
+	if (*w)
+		return (*w)->dt == DT_F32 ? WHY_WISH_FULL : WHY_WISH_NARROW;
 	if (flags & (F_HALF | F_HALF_0))
-		return NARROW;
+		return WHY_HALF;
 	if (flags & (F_FULL | F_WIDE_0 | F_TO_BOOL | F_TO_I64))
-		return FULL;
-	return kind_of_operands(c, n);
+		return WHY_FULL;
+	return why_of_operands(c, n);
 }
 
 /* Whether operand k goes along with the kind of its node. */
@@ -261,13 +274,27 @@ convert_operands(struct precise *c, NodeId id, enum kind kind)
 	return true;
 }
 
+static void
+settle(struct precise *c, ValId v, enum why why,
+       const struct precision_wish *wish)
+{
+	struct view *view = view_of(c, v);
+
+	view->kind = kind_of[why] == SOFT ? SOFT
+		: c->g->val[v].dt == c->dt ? NARROW : FULL;
+	view->reason.why = why;
+	view->reason.wish = wish;
+}
+
 /* Types of the results follow from the shape rule. */
 static bool
 retype(struct precise *c, NodeId id)
 {
 	Graph *g = c->g;
 	Node *n = &g->node[id];
-	enum kind kind = kind_of_node(c, n);
+	const struct precision_wish *wish;
+	enum why why = why_of_node(c, n, &wish);
+	enum kind kind = kind_of[why];
 
 	if (!convert_operands(c, id, kind))
 		return false;
@@ -281,9 +308,7 @@ retype(struct precise *c, NodeId id)
 		return false;
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k] && is_float(c, n->out[k]))
-			view_of(c, n->out[k])->kind = kind == SOFT ? SOFT
-				: g->val[n->out[k]].dt == c->dt ? NARROW
-				: FULL;
+			settle(c, n->out[k], why, wish);
 	return true;
 }
 
@@ -300,16 +325,31 @@ is_overruled(struct precise *c, const Node *n)
 		    || dtype_is_half(c->g->val[n->in[0]].dt));
 }
 
+static void
+overrule(struct precise *c, ValId y, ValId x)
+{
+	struct view *view = view_of(c, y);
+
+	view->kind = view_of(c, x)->kind;
+	view->reason.why = WHY_OVERRULED;
+	view->reason.of = x;
+}
+
 static bool
 mask_of(struct precise *c, NodeId id)
 {
 	Graph *g = c->g;
 	ValId old = g->node[id].out[0];
+	ValId first = g->nval;
 	ValId v = precision_mask(g, c->p->diag, id, push, c);
 
 	if (!v)
 		return false;
 	*view_of(c, v) = *view_of(c, old);
+	for (ValId made = first; made < g->nval; made++)
+		view_of(c, made)->reason = (struct reason){ .why = WHY_MASK };
+	view_of(c, old)->reason.why = WHY_MASK;
+	view_of(c, old)->reason.of = v;
 	c->now[old] = v;
 	g->val[v].onnx = g->val[old].onnx;
 	g->val[v].output = g->val[old].output;
@@ -329,8 +369,7 @@ walk(struct precise *c, uint32_t nnode)
 			n->in[i] = c->now[n->in[i]];
 		if (c->dt != DT_NONE && is_overruled(c, n)) {
 			n->attr.CAST.to = g->val[n->in[0]].dt;
-			*view_of(c, n->out[0]) = (struct view){
-				.kind = view_of(c, n->in[0])->kind };
+			overrule(c, n->out[0], n->in[0]);
 			if (!g->val[n->out[0]].output) {
 				c->now[n->out[0]] = n->in[0];
 				continue;
@@ -372,45 +411,77 @@ check_wishes(struct precise *c)
 	return true;
 }
 
+static enum why
+why_of_start(const Val *v, bool narrow)
+{
+	switch (v->kind) {
+	case V_INPUT: return WHY_INPUT;
+	case V_PARAM: return narrow ? WHY_PARAM : WHY_MASTER;
+	case V_CONST: return WHY_CONST;
+	case V_BUFFER: return WHY_BUFFER;
+	default: return WHY_SOFT;
+	}
+}
+
 /* Masters are soft.  Without them the type is the parameter's own. */
 static void
 start_value(struct precise *c, Val *v)
 {
 	bool narrow = v->kind == V_PARAM && !c->p->opt->masters;
+	struct view *view = view_of(c, val_id(c->g, v));
 
+	view->reason.before = v->dt;
 	if (dtype_info[v->dt].cls != 'f')
 		return;
+	view->reason.why = why_of_start(v, narrow);
+	view->kind = kind_of[view->reason.why];
 	if (v->kind == V_PARAM)
 		convert(c, v, narrow ? c->dt : DT_F32);
-	view_of(c, val_id(c->g, v))->kind = narrow ? NARROW : SOFT;
+}
+
+static void
+print_notes(const void *of, FILE *out)
+{
+	const struct precise *c = of;
+	struct reason *reason = arena_array(c->p->scratch, c->g->nval,
+	                                    sizeof *reason);
+
+	for (size_t v = 0; v < c->nview; v++)
+		reason[v] = c->view[v].reason;
+	precision_table(c->g, c->dt, reason, out);
 }
 
 bool
 pass_precision(Pass *p, Graph *g)
 {
-	struct precise c = { .p = p, .g = g, .dt = p->opt->dtype };
+	struct precise *c = arena_array(p->scratch, 1, sizeof *c);
 	uint32_t nval = g->nval;
 
-	if (c.dt == DT_NONE && p->opt->nprecision)
+	*c = (struct precise){ .p = p, .g = g, .dt = p->opt->dtype };
+	if (c->dt == DT_NONE && p->opt->nprecision)
 		return diag_error(p->diag, "--precision overrules --dtype: "
 		                  "expected that, too");
-	if (c.dt == DT_NONE && !p->opt->store_masks)
+	if (c->dt == DT_NONE && !p->opt->store_masks)
 		return true;
 	if (g->props & P_BWD)
 		return diag_error(p->diag, "--dtype and --dropout-mask come "
 		                  "before the backward graph, which is there "
 		                  "already");
-	c.now = arena_array(p->scratch, nval, sizeof *c.now);
+	c->now = arena_array(p->scratch, nval, sizeof *c->now);
 	for (ValId v = 0; v < nval; v++)
-		c.now[v] = v;
-	c.used = arena_array(p->scratch, (size_t)p->opt->nprecision + 1,
-	                     sizeof *c.used);
-	for (ValId v = 1; c.dt != DT_NONE && v < nval; v++)
-		start_value(&c, &g->val[v]);
-	if (!walk(&c, g->nnode) || (c.dt != DT_NONE && !check_wishes(&c)))
+		c->now[v] = v;
+	c->used = arena_array(p->scratch, (size_t)p->opt->nprecision + 1,
+	                     sizeof *c->used);
+	for (ValId v = 1; c->dt != DT_NONE && v < nval; v++)
+		start_value(c, &g->val[v]);
+	if (!walk(c, g->nnode) || (c->dt != DT_NONE && !check_wishes(c)))
 		return false;
-	g->loss = c.now[g->loss];
-	graph_reorder(g, c.order, c.n);
+	g->loss = c->now[g->loss];
+	graph_reorder(g, c->order, c->n);
 	p->changed = true;
+	if (c->dt != DT_NONE) {
+		p->notes = print_notes;
+		p->noted = c;
+	}
 	return true;
 }

@@ -15,6 +15,36 @@
 
 PassFn pass_precision;
 
+/* Why a value has its type. */
+enum why {
+	WHY_NONE,                       /* no float, or nobody has looked */
+	WHY_INPUT, WHY_CONST, WHY_BUFFER, WHY_MASTER,
+	WHY_PARAM,                      /* without a master */
+	WHY_SOFT, WHY_OF_NARROW, WHY_OF_FULL,   /* so are all operands */
+	WHY_EACH,                       /* narrow and full meet, each with an
+	                                 * element for each of the result's */
+	WHY_SPREAD,                     /* ... one of them is spread */
+	WHY_HALF, WHY_FULL,             /* its op's row says so */
+	WHY_WISH_NARROW, WHY_WISH_FULL, /* the user does */
+	WHY_COPY,                       /* a cast for an op that takes it */
+	WHY_OVERRULED,                  /* a cast of the file */
+	WHY_MASK,                       /* of a stored dropout mask */
+	WHY_COUNT
+};
+
+struct reason {
+	enum why why;
+	DType before;                   /* DT_NONE: the value is new */
+	ValId of;                       /* what a copy is of, or what stands
+	                                 * for the value now; 0: nothing */
+	Op op;                          /* that takes a copy */
+	const struct precision_wish *wish;      /* NULL: none */
+};
+
+/* table.c: what became of each value of the graph and why, as comments. */
+void precision_table(const Graph *, DType narrow, const struct reason *,
+                     FILE *);
+
 /* mask.c: the node's dropout as where(mask, x / keep, 0) with a mask that is a
  * value, appended; each new node is told to `placed`.  0 after a
  * diagnostic. */

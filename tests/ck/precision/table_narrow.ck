@@ -1,0 +1,16 @@
+# Without masters parameters are narrow themselves and need no copies.
+# run: --passes=precision --dump=precision --dtype f16 --master-weights off
+graph @f {
+	props static canon loss
+	input %x: f64[2,4]
+	param %w: f32[4,4]
+	%y = cast %x {to=f32}
+	%z = matmul %y, %w
+	%loss output = reduce_sum %z {axes=[0,1], keepdims=0}
+	loss %loss
+}
+# check: # %x f64 -> f64 input, goes with what it meets
+# check: # %w f32 -> f16 parameter without a master
+# check: # %y f32 -> f64 cast of the file, overruled: now %x
+# check: # %z f32 -> f16 matmul takes and gives f16
+# check: # 2 f32, 1 f64, 3 f16; 2 casts put in, 1 of the file overruled
