@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Budgets: what is kept or recomputed never shows in a number, and the promised bytes are kept.
 
-    budgets.py CKC CKRUN [MODEL...]
+    budgets.py CKC CKRUN [--flags "..."] [MODEL...]
 
 For each model, from keep-everything down to the least feasible budget: the referee accepts the plan, its peak is within the
 budget, its predicted time is monotone, the process measures the predicted peak, and losses, gradients and parameters are the
@@ -10,6 +10,7 @@ same bits as those of keep-everything, dropout on, at one thread and at two.  Be
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -96,9 +97,9 @@ def ranks(bench, stem, flags, budgets, name):
     bench.check(offered > 0 or name not in RANKS, f"{name}: ranks are not offered")
 
 
-def one(bench, name):
+def one(bench, name, more):
     stem = os.path.join(ck.MODELS, name)
-    flags, _ = ck.model_flags(stem)
+    flags = ck.model_flags(stem)[0] + more
     inputs = stem + ".inputs.safetensors"
     done, so, js = compile_plan(bench, stem, flags, None, name + "-all")
     if not bench.must(done, f"{name}: keep everything"):
@@ -156,9 +157,10 @@ def one(bench, name):
 
 
 def main():
+    more = shlex.split(ck.option("--flags", ""))
     bench = ck.Bench()
     for name in bench.names:
-        one(bench, name)
+        one(bench, name, more)
     bench.finish()
 
 

@@ -16,6 +16,19 @@ SAMPLE = os.path.join(HERE, "..", "..", "samples", "chargpt", "chargpt.onnx")
 ERRORS = re.compile(r"smallest budget that works: (\d+) B")
 
 
+def option(flag, default):
+    """The value of FLAG=VALUE, or of FLAG VALUE, on the command line, which loses it."""
+    for at, word in enumerate(sys.argv):
+        if word == flag:
+            value = sys.argv[at + 1]
+            del sys.argv[at:at + 2]
+            return value
+        if word.startswith(flag + "="):
+            del sys.argv[at]
+            return word[len(flag) + 1:]
+    return default
+
+
 class Bench:
     """ckc, ckrun and a folder that is gone at the end; counts what was checked."""
 

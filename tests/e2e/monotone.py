@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """More memory is never slower, less never takes more, and the planner's price is that of the plan.
 
-    monotone.py CKC CKRUN [--budgets N] [--part I/N] [MODEL...]
+    monotone.py CKC CKRUN [--budgets N] [--part I/N] [--flags "..."] [MODEL...]
 
 Each model is planned for N budgets (3) from its least one to keep-everything, every time by a process of its own: the outside replay
 accepts the plan, it fits, its bound is no more than its time, its time no more than that of any smaller budget and its peak no less.
@@ -10,6 +10,7 @@ plan at that budget has just this peak and these seconds. All reference models b
 """
 import glob
 import os
+import shlex
 import sys
 
 import ck
@@ -24,9 +25,9 @@ MANY = ("mlp-mse", "chargpt-dyn-o24")           # are planned for more budgets: 
 
 
 class Model:
-    def __init__(self, bench, stem):
+    def __init__(self, bench, stem, flags):
         self.bench, self.stem, self.name = bench, stem, os.path.basename(stem)
-        self.flags, _ = ck.model_flags(stem)
+        self.flags = ck.model_flags(stem)[0] + flags
 
     def ckc(self, *flags):
         return self.bench.ckc(self.stem + ".onnx", "--plan-only", *self.flags, *flags)
@@ -78,23 +79,15 @@ class Model:
                                  f"{self.name}: {point['budget_bytes']} B: {key} was reckoned to be {claimed}, is {found}")
 
 
-def option(flag, default):
-    if flag not in sys.argv:
-        return default
-    at = sys.argv.index(flag)
-    value = sys.argv[at + 1]
-    del sys.argv[at:at + 2]
-    return value
-
-
 def main():
-    n, part = int(option("--budgets", 3)), option("--part", "0/1").split("/")
+    n, part = int(ck.option("--budgets", 3)), ck.option("--part", "0/1").split("/")
+    flags = shlex.split(ck.option("--flags", ""))
     bench = ck.Bench()
     stems = sorted(path[:-len(".onnx")] for path in glob.glob(os.path.join(ck.MODELS, "**", "*.onnx"), recursive=True))
     if bench.names:
         stems = [stem for stem in stems if os.path.basename(stem) in bench.names]
     for stem in stems[int(part[0])::int(part[1])]:
-        model = Model(bench, stem)
+        model = Model(bench, stem, flags)
         model.ladder(60 if model.name in MANY and not bench.names else n)
         if model.name in CURVES:
             model.curve()

@@ -1,26 +1,28 @@
 #!/usr/bin/env python3
 """A run that is killed at any moment resumes from a whole checkpoint with the same losses.
 
-    resume.py CKC CKRUN
+    resume.py CKC CKRUN [--flags "..."] [--kills N]
 """
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import time
 
 import ck
 
-STEPS, KILLS = 24, 8
+STEPS = 24
 
 
 def main():
+    flags, kills = shlex.split(ck.option("--flags", "")), int(ck.option("--kills", 8))
     bench = ck.Bench()
     so, text = bench.path("m.so"), bench.path("text")
     with open(text, "wb") as f:
         f.write(bytes(random.Random(1).choices(b"abcdefgh \n", k=20000)))
-    done = bench.ckc(ck.SAMPLE, "-o", so, "--dim", "batch=2", "--dim", "seq=32", "--memory-budget", "95%")
+    done = bench.ckc(ck.SAMPLE, "-o", so, "--dim", "batch=2", "--dim", "seq=32", "--memory-budget", "95%", *flags)
     if not bench.must(done, "compile"):
         bench.finish()
     common = [so, "--data", text, "--tokens", "bytes", "--lr", "1e-3"]
@@ -37,7 +39,7 @@ def main():
     bench.check(ck.content(half) == ck.content(whole), "two halves end in another checkpoint")
 
     rng, seen = random.Random(2), {}
-    for i in range(KILLS):
+    for i in range(kills):
         save = bench.path(f"k{i}")
         child = subprocess.Popen([bench.ckrun_path, *common, "--steps", "100000", "--save", save, "--save-every", "1"],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=bench.work)
