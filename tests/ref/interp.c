@@ -382,7 +382,8 @@ fit(const struct interp_env *e, DType dt, double x)
 
 	switch (dtype_info[dt].cls) {
 	case 'f':
-		if (!e->round || dt == DT_F64)
+		if (dt == DT_F64 || e->round == ROUND_NONE
+		    || (e->round == ROUND_HALF && !dtype_is_half(dt)))
 			return x;
 		if (dt == DT_F16)
 			return half_to_float(float_to_half((float)x));

@@ -12,11 +12,14 @@
 
 #include "ir/ir.h"
 
+/* Float results are rounded to their dtype. */
+enum interp_round { ROUND_NONE, ROUND_HALF, ROUND_ALL };
+
 struct interp_env {
 	uint64_t seed, step;            /* step counts from 0 */
 	uint32_t micro;                 /* micro-batch within the step */
 	bool training;                  /* false: dropout passes through */
-	bool round;                     /* round float results to their dtype */
+	enum interp_round round;        /* HALF: those of 16 bits alone */
 	double lr, beta1, beta2, eps, weight_decay;
 	double momentum, beta2_decay, threshold, eps2;
 	bool nesterov;

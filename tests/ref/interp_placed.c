@@ -195,7 +195,7 @@ interp_place(struct interp *it)
 	p->arena = interp_need(malloc(p->arena_bytes));
 	p->own = interp_need(calloc(g->nval, sizeof *p->own));
 	it->placed = p;
-	it->env.round = true;
+	it->env.round = ROUND_ALL;
 	for (ValId v = 1; v < g->nval; v++) {
 		const Val *o = &g->val[v];
 

@@ -308,6 +308,8 @@ run_setup(struct run *r)
 			read_number(r, line);
 		sscanf(line, "steps %d", &r->steps);
 		sscanf(line, "seed %" SCNu64, &r->env.seed);
+		if (strcmp(line, "round half\n") == 0)
+			r->env.round = ROUND_HALF;
 	}
 	fclose(f);
 	return ok;

@@ -42,7 +42,8 @@ bool run_compile(struct run *);
 /* Instead of compiling: a graph at hand, which is the run's from now on. */
 void run_adopt(struct run *, Graph *);
 /* Lines of DIR/setup: "input NAME FILE" (raw elements in the input's dtype),
- * "below NAME N", "steps N", "seed N", "lr X", "clip X", "beta1 X", ... */
+ * "below NAME N", "steps N", "seed N", "round half" (see interp_env), "lr X",
+ * "clip X", "beta1 X", ... */
 bool run_setup(struct run *);
 /* Random numbers for what has no contents: what has the same name gets the
  * same; integers are below what `setup` says, or 2. */
