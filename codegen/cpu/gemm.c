@@ -173,13 +173,12 @@ static void
 emit_half(struct emit *e, const Node *n, const struct product *p)
 {
 	const Val *y = emit_out(e, n, 0);
-	int64_t batch = 1, rows;
+	int64_t batch = 1;
 	struct product_tile t;
 
 	for (int i = 0; i < p->nbatch; i++)
 		batch *= p->extent[i];
 	t = tile_product(batch, p->m, p->n, p->k);
-	rows = shape_nelem(&y->shape) / p->n;
 	out_line(e->out, "const struct ckr_half_product product = {");
 	out_line(e->out, ".ta = %d, .tb = %d, .nbatch = %d,", p->a.trans,
 	         p->b.trans, p->nbatch);
@@ -200,7 +199,7 @@ emit_half(struct emit *e, const Node *n, const struct product *p)
 	emit_half_operand(e, p, "y", y, n->nin, p->n, p->out);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_half_matmul(&product, %lld, p[%d], env);",
-	         (long long)tile_product_scratch(rows, p->n, p->k),
+	         (long long)tile_matmul(e->g, n),
 	         emit_scratch(n));
 }
 

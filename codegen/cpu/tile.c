@@ -187,13 +187,38 @@ tile_product(int64_t batch, int64_t m, int64_t n, int64_t k)
 /* ORDER TILE: ckr_half_tile() lays out tiles of the result and of both
  * operands, and a row. */
 int64_t
-tile_product_scratch(int64_t m, int64_t n, int64_t k)
+tile_product_scratch(struct product_tile t)
 {
-	int64_t rows = smaller(m, TILE_PRODUCT);
-	int64_t cols = smaller(n, TILE_PRODUCT);
-	int64_t depth = larger(1, smaller(k, TILE_PRODUCT));
+	return ceil_div((t.rows + t.cols) * t.depth + (t.rows + 1) * t.cols,
+	                16) * 16;
+}
 
-	return ceil_div((rows + cols) * depth + (rows + 1) * cols, 16) * 16;
+int64_t
+tile_matmul(const Graph *g, const Node *n)
+{
+	const Shape *a = &g->val[n->in[0]].shape;
+	const Shape *y = &g->val[n->out[0]].shape;
+	int64_t m = 1, cols = y->dim[y->rank - 1];
+	int64_t k = a->dim[a->rank - (n->attr.MATMUL.ta ? 2 : 1)];
+
+	for (int i = 0; i < y->rank - 1; i++)
+		if (!mul_ok(m, y->dim[i], &m))
+			return -1;
+	if (y->rank == 2)
+		return tile_product_scratch(tile_product(1, m, cols, k));
+	return tile_product_scratch((struct product_tile){
+		smaller(m, TILE_PRODUCT), smaller(cols, TILE_PRODUCT),
+		larger(1, smaller(k, TILE_PRODUCT)) });
+}
+
+/* Tiles of every thread. */
+int64_t
+work_matmul(const Graph *g, const Node *n, int threads)
+{
+	if (!tile_is_mixed(g, n) || g->val[n->in[0]].shape.rank < 2
+	    || g->val[n->out[0]].shape.rank < 2)
+		return 0;
+	return scratch_bytes(scratch_mul(threads, tile_matmul(g, n)));
 }
 
 /* Rows of a chunk; with the adjoints of all rows beside it, a smaller one. */
@@ -242,7 +267,7 @@ tile_classifier_products(const Graph *g, const Node *n, int64_t tile[3][4])
 		tile[i][0] = t.rows;
 		tile[i][1] = t.cols;
 		tile[i][2] = t.depth;
-		tile[i][3] = tile_product_scratch(s[0], s[1], s[2]);
+		tile[i][3] = tile_product_scratch(t);
 		most = larger(most, tile[i][3]);
 	}
 	return most;
@@ -281,24 +306,6 @@ work_topk(const Graph *g, const Node *n, int threads)
 	(void)g;
 	return scratch_bytes(scratch_mul(scratch_mul(n->attr.TOPK.k, threads),
 	                                 2));
-}
-
-/* Tiles of every thread.  Dims before the last two may become rows. */
-int64_t
-work_matmul(const Graph *g, const Node *n, int threads)
-{
-	const Shape *a = &g->val[n->in[0]].shape;
-	const Shape *y = &g->val[n->out[0]].shape;
-	int64_t m = 1;
-
-	if (!tile_is_mixed(g, n) || a->rank < 2 || y->rank < 2)
-		return 0;
-	for (int i = 0; i < y->rank - 1; i++)
-		if (!mul_ok(m, y->dim[i], &m))
-			return -1;
-	return scratch_bytes(scratch_mul(threads, tile_product_scratch(m,
-		y->dim[y->rank - 1],
-		a->dim[a->rank - (n->attr.MATMUL.ta ? 2 : 1)])));
 }
 
 bool
