@@ -72,6 +72,8 @@ struct options {
 	DType grad_dtype;               /* DT_F32: of all gradients; DT_NONE:
 	                                 * as they are computed */
 	DType state_dtype;              /* of the optimizer's; DT_NONE: f32 */
+	DType save_dtype;               /* 16-bit: backward may read values so;
+	                                 * DT_NONE: it reads them as they are */
 	bool store_masks;               /* dropout masks are values */
 	const char *device;             /* profile; NULL: the default */
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */

@@ -79,6 +79,10 @@ static const struct option_row table[] = {
 	{ "state-dtype", "f32|bf16", G_TRAIN, set_state_dtype,
 	  FIELD(opt.state_dtype), C,
 	  "type of the optimizer's state; bf16 is rounded at random (f32)" },
+	{ "save-dtype", "bf16|f16", G_MEMORY, set_save_dtype,
+	  FIELD(opt.save_dtype), C,
+	  "what backward reads of forward may be kept in 16 bits where that "
+	  "saves recomputing, which rounds gradients (kept as computed)" },
 	{ "update-in-backward", "auto|on|off", G_TRAIN, set_update,
 	  FIELD(opt.update_in_backward), CI,
 	  "apply a gradient as soon as it is there: less memory, no clipping, "

@@ -358,6 +358,7 @@ CHOICE(set_update, enum tri, TRI_AUTO, TRI_ON, TRI_OFF)
 CHOICE(set_dtype, DType, DT_F32, DT_BF16, DT_F16)
 CHOICE(set_grad_dtype, DType, DT_F32, DT_NONE)
 CHOICE(set_state_dtype, DType, DT_F32, DT_BF16)
+CHOICE(set_save_dtype, DType, DT_BF16, DT_F16)
 CHOICE(set_batchnorm, enum batchnorm, BATCHNORM_BATCH, BATCHNORM_RUNNING)
 
 bool

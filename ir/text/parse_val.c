@@ -183,6 +183,8 @@ read_marks(struct parser *p, ValId id)
 			ok = read_onnx(p, v);
 		} else if (tok_word(p, "of")) {
 			ok = parse_mention(p, id, 0, M_OF);
+		} else if (tok_word(p, "half")) {
+			ok = parse_mention(p, id, 0, M_HALF);
 		} else if (tok_word(p, "param")) {
 			ok = parse_mention(p, id, 0, M_PARAM);
 		} else if (tok_word(p, "adjoint")) {

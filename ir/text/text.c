@@ -18,8 +18,8 @@
  *
  *   output frozen resident    as in Val
  *   onnx "NAME"               Val.onnx; the bare word: same as the name
- *   of %V  param %V  adjoint %V  state WORD
- *                             Val.of, .param, .grad_of, .state
+ *   of %V  half %V  param %V  adjoint %V  state WORD
+ *                             Val.of, .half_of, .param, .grad_of, .state
  *   split r | split p | split AXIS [parts] from LEAD shared N
  *                             Val.split; absent: I
  *   strides [..]  start N     layout; absent: row-major, dense, from 0
@@ -290,6 +290,7 @@ static void
 mention_marks(unsigned char *seen, const Val *v)
 {
 	seen[v->of] |= MENTIONED;
+	seen[v->half_of] |= MENTIONED;
 	seen[v->param] |= MENTIONED;
 	seen[v->grad_of] |= MENTIONED;
 	if (v->laid_out)

@@ -40,7 +40,7 @@ owner_kind(const Graph *g, const Val *v)
 		return K_RECOMPUTED;
 	if (v->param)
 		return K_GRAD;
-	if (v->def && g->node[v->def].phase != PH_FORWARD
+	if (v->def && g->node[v->def].phase != PH_FORWARD && !v->half_of
 	    && val_id(g, v) != g->loss && !v->output)
 		return K_ADJOINT;
 	return K_ACTIVATION;
@@ -95,6 +95,7 @@ add_tensor(struct builder *b, ValId id)
 		.kind = tensor_kind(g, v), .dt = v->dt, .shape = v->shape,
 		.resident = o->kind != V_TEMP || o->resident,
 		.of = v->of ? b->of_val[v->of] : -1,
+		.half_of = v->half_of ? b->of_val[v->half_of] : -1,
 		.alias_of = v->base ? b->of_val[v->base] : -1,
 		.output = v->output, .first = -1, .last = -1,
 		.split = v->split,
@@ -117,7 +118,8 @@ add_workspace(struct builder *b, const Node *n)
 		.name = "workspace", .node = -1, .kind = K_WORKSPACE,
 		.dt = DT_NONE, .shape = { .rank = -1 }, .bytes = n->workspace,
 		.offset = b->placed ? n->workspace_at : -1,
-		.of = -1, .alias_of = -1, .first = -1, .last = -1,
+		.of = -1, .half_of = -1, .alias_of = -1, .first = -1,
+		.last = -1,
 	};
 	return b->plan->ntensor++;
 }

@@ -135,6 +135,10 @@ sum_memory(Plan *plan, Arena *a)
 			sum_resident(s, t);
 			continue;
 		}
+		if (t->half_of >= 0) {
+			s->nhalf++;
+			s->half += t->bytes;
+		}
 		delta[first[i]] += t->bytes;
 		delta[last[i] + 1] -= t->bytes;
 		if (first[i] <= boundary && boundary < last[i])

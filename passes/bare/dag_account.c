@@ -21,8 +21,8 @@ put_step(const struct dag *g, Plan *p, int32_t v, const int64_t *made,
 	p->tensor[p->ntensor++] = (struct plan_tensor){
 		.name = g->name[v], .node = v, .dt = DT_NONE,
 		.kind = first < 0 ? K_ACTIVATION : K_RECOMPUTED,
-		.bytes = g->ram[v], .offset = -1, .of = first, .alias_of = -1,
-		.first = -1, .last = -1,
+		.bytes = g->ram[v], .offset = -1, .of = first, .half_of = -1,
+		.alias_of = -1, .first = -1, .last = -1,
 	};
 	*s = (struct plan_step){
 		.op = g->backward[v] ? "backward" : "forward", .node = v,

@@ -12,6 +12,7 @@
  * both forms of the graph and keeps the better one.
  */
 #include "passes/plan/choose.h"
+#include "passes/plan/halves.h"
 #include "passes/plan/frontier.h"
 #include "passes/solve/ilp.h"
 #include "passes/plan/cheap.h"
@@ -20,6 +21,7 @@
 #include "runtime/support/now.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static bool
@@ -148,33 +150,47 @@ fits_as_it_is(const Pass *p, struct remat *r, const struct found *f)
 }
 
 static bool
-refuse_all(Pass *p, struct remat *r, struct choice *c)
+refuse_all(Pass *p, struct remat *r, struct choice *c, int64_t least)
 {
 	const struct found *f = choice_smallest(c);
 
-	p->minimum_peak = r->resident + choice_least(c);
+	if (choice_least(c) < least)
+		least = choice_least(c);
+	p->minimum_peak = r->resident + least;
 	return remat_refuse(p, r, found_eval(r, f));
 }
 
+/* The plan for the budget, or the one to be rounded as *half says; half->wish
+ * has no type if it is not. */
 static bool
-choose_auto(Pass *p, struct remat *r, const uint8_t *must, struct choice *c,
-            struct found *plan)
+choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
+            struct choice *c, struct found *plan, struct halves *half)
 {
 	const struct found *taken;
+	struct ladder ladder;
 	int64_t arena;
+	bool halved = false;
 
+	half->least = INT64_MAX;
 	remat_keep_all(r, must, plan->drop);
 	if (p->budget < 0 || fits_as_it_is(p, r, plan))
 		return true;
 	if (!c)
 		c = choice_new(r, must, p->opt);
+	if (p->opt->save_dtype)
+		halves_ladder(&ladder, r, c, must);
 	arena = p->budget - r->resident;
 	taken = choice_take(c, arena);
+	if (p->opt->save_dtype)
+		halved = halves_best(p, g, r, &ladder, must, arena,
+		                     taken ? taken->sec : INFINITY, half);
 	if (watch_off(p->watch))
 		return false;
-	if (!taken)
-		return refuse_all(p, r, c);
-	*plan = *taken;
+	if (!taken && !halved)
+		return refuse_all(p, r, c, half->least);
+	*plan = halved ? half->plan : *taken;
+	if (halved)
+		return true;
 	p->bound_sec = r->base_sec + choice_bound(c, arena, taken);
 	p->bound_class = p->bound_sec > r->base_sec && !taken->step
 		? "once" : "any";
@@ -203,6 +219,7 @@ plan_graph(Pass *p, Graph *g)
 	double started = now_sec();
 	struct remat *r;
 	struct found plan = { .live = -1 };
+	struct halves half = { .sec = 0 };
 	struct choice *c = NULL;
 	Graph *own = NULL;
 	uint8_t *must;
@@ -238,7 +255,7 @@ plan_graph(Pass *p, Graph *g)
 	p->nalternative = 0;
 	if (p->opt->curve)
 		c = choice_new(r, must, p->opt);
-	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, r, must, c, &plan)
+	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, g, r, must, c, &plan, &half)
 		: choose_preset(p, r, must, &plan);
 	if (ok && (p->opt->compare || p->opt->curve))
 		list_alternatives(p, r, &plan);
@@ -252,6 +269,10 @@ plan_graph(Pass *p, Graph *g)
 		cheap_account(p, g, r, must);
 	p->recompute_sec = found_eval(r, &plan).sec;
 	remat_apply(r, g);
+	if (half.wish.to) {
+		p->recompute_sec = half.sec;
+		save_rewrite(g, &half.wish, p->target, p->scratch);
+	}
 	p->solver_sec = now_sec() - started;
 	p->changed = true;
 	return true;

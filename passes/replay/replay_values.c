@@ -16,7 +16,8 @@ replay_aliases(struct replay *r)
 		const struct plan_tensor *t = &p->tensor[i], *o;
 
 		r->owner[i] = t->alias_of == -1 ? i : t->alias_of;
-		r->value[i] = t->of == -1 ? i : t->of;
+		r->value[i] = t->of != -1 ? t->of
+			: t->half_of != -1 ? t->half_of : i;
 		o = &p->tensor[r->owner[i]];
 		r->nsharing[r->owner[i]]++;
 		if (t->alias_of == -1 && t->alias_offset)
@@ -260,7 +261,8 @@ check_whole_repeat(struct replay *r, int64_t i)
 	for (int k = 0; same && k < n; k++) {
 		int64_t w = output_at(r, s, k);
 
-		same = w < 0 || r->p->tensor[w].of == output_at(r, f, k);
+		same = w < 0 || (output_at(r, f, k) >= 0 && r->value[w]
+			== r->value[output_at(r, f, k)]);
 	}
 	if (!same)
 		FAULT(r, "recompute", "step %" PRId64 " (%s) does not write "
@@ -341,7 +343,8 @@ check_copies(struct replay *r)
 			      name(r, i));
 		if (t->of != -1)
 			r->again[t->of] = true;
-		if (t->dt != o->dt || !same_text(t->onnx, o->onnx)
+		if ((t->dt != o->dt && t->half_of == -1)
+		    || !same_text(t->onnx, o->onnx)
 		    || t->node != o->node || t->shape.rank != o->shape.rank
 		    || (t->shape.rank > 0 && memcmp(t->shape.dim, o->shape.dim,
 		        (size_t)t->shape.rank * sizeof t->shape.dim[0])))

@@ -95,6 +95,10 @@ put_summary(const struct plan_summary *s, FILE *out)
 		put_real(real[i].key, real[i].x, out);
 		fputs(",\n", out);
 	}
+	if (s->nhalf)
+		fprintf(out, "\t\"half_count\": %" PRId64 ",\n"
+		        "\t\"half_bytes\": %" PRId64 ",\n", s->nhalf,
+		        s->half);
 	fputs("\t\"bound_class\": ", out);
 	utf8_json(out, s->bound_class ? s->bound_class : "any");
 	fputs("\n},\n", out);
@@ -152,6 +156,8 @@ put_tensor(const struct plan_tensor *t, int64_t id, FILE *out)
 	put_int("offset", t->offset, out);
 	fputs(", ", out);
 	put_int("of", t->of, out);
+	if (t->half_of >= 0)
+		fprintf(out, ", \"half_of\": %" PRId64, t->half_of);
 	fputs(", ", out);
 	put_int("alias_of", t->alias_of, out);
 	fprintf(out, ", \"alias_offset\": %" PRId64 ", \"output\": %s, "

@@ -640,6 +640,7 @@ two_places(const struct place at[2], Arena *a)
 			.node = -1, .kind = K_ACTIVATION, .dt = DT_NONE,
 			.shape.rank = -1, .bytes = at[i].bytes,
 			.offset = at[i].offset, .of = -1, .alias_of = -1,
+			.half_of = -1,
 			.decision = D_FREE, .first = at[i].first,
 			.last = at[i].last };
 		if (at[i].offset + at[i].bytes > p->sum.arena)

@@ -1,0 +1,355 @@
+/* Keep in 16 bits: the rewrite of a schedule.
+ *
+ * what    forward as it stands, but behind the last node of forward that
+ *         touches value v a loop that rounds it, h; what reads v later reads
+ *         h instead:
+ *
+ *             v = matmul ..             v = matmul ..
+ *             .. reads v                .. reads v
+ *                                       h = loop v [cast]       (v dies)
+ *             d = loop v, dy            d = loop h, dy          (widens h)
+ *             dw = matmul v, dy         w = loop h [cast]
+ *                                       dw = matmul w, dy
+ *
+ *         So forward computes the same bits as ever, and copies of forward
+ *         nodes in backward start from what was rounded.
+ * method  one walk over the schedule.  Loops widen as they read; other
+ *         readers get a wide value made right before them, which those share
+ *         that stand close together.  Views are repeated over the half and
+ *         the wide.
+ * needs   P_PLANNED, nothing shared in place yet
+ * gives   Val.half_of; a wide value is a copy (Val.of), its node one of the
+ *         loop that rounds
+ */
+#include "passes/save/save.h"
+#include "passes/fuse/inline.h"
+
+#include <string.h>
+
+enum { CLOSE = 4 };                     /* nodes between readers of one wide */
+
+/* What stands for owner v behind forward. */
+struct stand_in {
+	NodeId behind;                  /* last node of forward that touches
+	                                 * it; 0: it stays as it is */
+	ValId next;                     /* another one with the same `behind` */
+	ValId half, wide;               /* 0: not made yet */
+	NodeId round;                   /* node that makes the half */
+	NodeId read;                    /* last reader of the wide, by its
+	                                 * number in the old schedule */
+};
+
+struct save {
+	Graph *g;
+	const struct save_wish *wish;
+	const struct target *target;
+	Arena *scratch;
+	struct stand_in *of;            /* by owner */
+	ValId *first;                   /* by node: owners that end behind it */
+	ValId *half;                    /* by view: the same of the half */
+	ValId *wide;                    /* ... and of the latest wide; 0 */
+	NodeId *order;
+	size_t cap;
+	uint32_t n;
+};
+
+static void
+push(struct save *s, NodeId id)
+{
+	s->order = arena_grow(s->scratch, s->order, s->n, &s->cap,
+	                      (size_t)s->n + 1, sizeof *s->order);
+	s->order[s->n++] = id;
+}
+
+/* ---- new nodes ---- */
+
+/* Value y lies as v does, in a type of its own. */
+static void
+lay_out_like(struct save *s, ValId y, ValId v, DType dt)
+{
+	Graph *g = s->g;
+	const Val *from = &g->val[v];
+	Val *to = &g->val[y];
+	int64_t align = s->target->align;
+
+	to->dt = dt;
+	to->shape = from->shape;
+	to->onnx = from->onnx;
+	to->split = from->split;
+	to->laid_out = true;
+	to->start = from->start;
+	memcpy(to->stride, from->stride, sizeof to->stride);
+	to->nbytes = from->base ? 0
+		: (val_data_bytes(to) + align - 1) / align * align;
+}
+
+/* A loop that casts x, which lies as v does. */
+static ValId
+new_cast(struct save *s, ValId x, ValId v, DType to, NodeId like)
+{
+	Graph *g = s->g;
+	struct body *b = arena_alloc(g->arena, sizeof *b);
+	Node *n = node_new(g, OP_LOOP, 1, &x, 1, like);
+	ValId y = n->out[0];
+
+	b->nmicro = 1;
+	b->micro = arena_array(g->arena, 1, sizeof *b->micro);
+	b->micro[0] = (struct micro){ .op = OP_CAST, .dt = to, .narg = 1,
+	                              .attr = attr_default(OP_CAST) };
+	b->micro[0].attr.CAST.to = to;
+	b->result = arena_array(g->arena, 1, sizeof *b->result);
+	n->body = b;
+	lay_out_like(s, y, v, to);
+	push(s, g->val[y].def);
+	return y;
+}
+
+/* View v over x, which stands for what v is a view of. */
+static ValId
+new_view(struct save *s, ValId x, ValId v)
+{
+	Graph *g = s->g;
+	NodeId id = g->val[v].def;
+	Node *n = node_new(g, g->node[id].op, 1, &x, 1, id);
+	ValId y = n->out[0];
+
+	n->attr = g->node[id].attr;
+	lay_out_like(s, y, v, g->val[x].dt);
+	g->val[y].base = val_owner(g, x);
+	push(s, node_id(g, n));
+	return y;
+}
+
+static void
+round_value(struct save *s, ValId v)
+{
+	Graph *g = s->g;
+	ValId h = new_cast(s, v, v, s->wish->to, g->val[v].def);
+
+	val_rename(g, h, arena_printf(g->arena, "%s.%s", g->val[v].name,
+	                              dtype_info[s->wish->to].text));
+	g->val[h].half_of = v;
+	s->of[v].half = h;
+	s->of[v].round = g->val[h].def;
+}
+
+static void
+copy_of(struct save *s, ValId y, ValId v, NodeId again)
+{
+	Graph *g = s->g;
+	Node *n = &g->node[g->val[y].def];
+
+	val_rename(g, y, arena_printf(g->arena, "%s.wide", g->val[v].name));
+	g->val[y].of = g->val[v].of ? g->val[v].of : v;
+	n->phase = PH_RECOMPUTE;
+	n->of = g->node[again].of ? g->node[again].of : again;
+}
+
+/* ---- what readers read ---- */
+
+/* The half of u, or a view of it. */
+static ValId
+half_of(struct save *s, ValId u)
+{
+	Graph *g = s->g;
+
+	if (!g->val[u].base)
+		return s->of[u].half;
+	if (!s->half[u]) {
+		ValId x = half_of(s, g->node[g->val[u].def].in[0]);
+
+		s->half[u] = new_view(s, x, u);
+		x = s->half[u];
+		g->val[x].half_of = g->val[u].of ? g->val[u].of : u;
+		g->node[g->val[x].def].phase = PH_BACKWARD;
+	}
+	return s->half[u];
+}
+
+static ValId
+widened(struct save *s, ValId u)
+{
+	Graph *g = s->g;
+	ValId o = val_owner(g, u);
+
+	if (u == o)
+		return s->of[o].wide;
+	if (!s->wide[u]
+	    || val_owner(g, s->wide[u]) != s->of[o].wide) {
+		NodeId def = g->val[u].def;
+		ValId x = widened(s, g->node[def].in[0]);
+
+		s->wide[u] = new_view(s, x, u);
+		copy_of(s, s->wide[u], u, def);
+	}
+	return s->wide[u];
+}
+
+/* In float32, for the reader of that number. */
+static ValId
+wide_of(struct save *s, ValId u, NodeId reader)
+{
+	Graph *g = s->g;
+	ValId o = val_owner(g, u);
+	struct stand_in *of = &s->of[o];
+
+	if (!of->wide || reader - of->read > CLOSE) {
+		of->wide = new_cast(s, of->half, o, g->val[o].dt, of->round);
+		copy_of(s, of->wide, o, of->round);
+	}
+	of->read = reader;
+	return widened(s, u);
+}
+
+/* The loop widens its operand k itself. */
+static void
+widen_inside(struct save *s, NodeId id, int k)
+{
+	Graph *g = s->g;
+	ValId v = g->node[id].in[k], h = half_of(s, v);
+	Node *n = &g->node[id];
+	const struct body *old = n->body;
+	struct body *b = arena_alloc(g->arena, sizeof *b);
+
+	b->nmicro = old->nmicro + 1;
+	b->micro = arena_array(g->arena, (size_t)b->nmicro, sizeof *b->micro);
+	b->micro[0] = (struct micro){ .op = OP_CAST, .dt = g->val[v].dt,
+	                              .narg = 1, .arg = { k },
+	                              .attr = attr_default(OP_CAST) };
+	b->micro[0].attr.CAST.to = g->val[v].dt;
+	for (int i = 0; i < old->nmicro; i++) {
+		struct micro *m = &b->micro[i + 1];
+
+		*m = old->micro[i];
+		for (int a = 0; a < m->narg; a++)
+			m->arg[a] = m->arg[a] == k ? ~0
+				: m->arg[a] < 0 ? ~(~m->arg[a] + 1)
+				: m->arg[a];
+	}
+	b->result = arena_array(g->arena, (size_t)n->nout, sizeof *b->result);
+	for (int i = 0; i < n->nout; i++)
+		b->result[i] = old->result[i] + 1;
+	n->body = b;
+	n->in[k] = h;
+}
+
+/* Node id of the old schedule stands behind forward. */
+static void
+redirect(struct save *s, NodeId id)
+{
+	Graph *g = s->g;
+
+	for (int k = 0; k < g->node[id].nin; k++) {
+		ValId v = g->node[id].in[k], o = val_owner(g, v);
+		const Node *n = &g->node[id];
+
+		if (o >= s->wish->nval || !s->of[o].half)
+			continue;
+		if (n->body && n->body->nmicro < LOOP_MICROS_MAX) {
+			widen_inside(s, id, k);
+			continue;
+		}
+		v = wide_of(s, v, id);
+		g->node[id].in[k] = v;
+		if (op_info[g->node[id].op].flags & F_VIEW
+		    && g->val[g->node[id].out[0]].base == o)
+			g->val[g->node[id].out[0]].base = val_owner(g, v);
+	}
+}
+
+/* ---- which ---- */
+
+/* The last node of forward, and of nodes up to it the last that touches each
+ * owner; 0 for owners that no later one reads. */
+static NodeId
+find_ends(struct save *s)
+{
+	const Graph *g = s->g;
+	bool *later = arena_array(s->scratch, g->nval, sizeof *later);
+	NodeId end = 0;
+
+	FOR_NODES (n, g)
+		if (n->phase == PH_FORWARD)
+			end = node_id(g, n);
+	FOR_NODES (n, g)
+		for (int i = 0; i < n->nin + n->nout; i++) {
+			ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+			ValId o = val_owner(g, v);
+
+			if (o >= s->wish->nval || !s->wish->may[o])
+				continue;
+			if (node_id(g, n) <= end)
+				s->of[o].behind = node_id(g, n);
+			else
+				later[o] |= i < n->nin;
+		}
+	for (ValId v = 1; v < s->wish->nval; v++)
+		if (!later[v])
+			s->of[v].behind = 0;
+	return end;
+}
+
+static int64_t
+bytes_found(const struct save *s)
+{
+	int64_t sum = 0;
+
+	for (ValId v = 1; v < s->wish->nval; v++)
+		if (s->of[v].behind)
+			sum += s->g->val[v].nbytes;
+	return sum;
+}
+
+/* Of what was found the first parts, by the node that ends them in forward. */
+static int
+chain_up(struct save *s)
+{
+	const Graph *g = s->g;
+	int64_t most = bytes_found(s) / SAVE_PARTS * s->wish->parts, sum = 0;
+	int count = 0;
+
+	FOR_NODES (n, g)
+		for (int i = 0; i < n->nout; i++) {
+			ValId v = n->out[i];
+			struct stand_in *of = &s->of[v];
+
+			if (v >= s->wish->nval || !of->behind)
+				continue;
+			sum += g->val[v].nbytes;
+			if (s->wish->parts < SAVE_PARTS && sum > most) {
+				of->behind = 0;
+				continue;
+			}
+			of->next = s->first[of->behind];
+			s->first[of->behind] = v;
+			count++;
+		}
+	return count;
+}
+
+int
+save_rewrite(Graph *g, const struct save_wish *wish,
+             const struct target *target, Arena *scratch)
+{
+	struct save s = { .g = g, .wish = wish, .target = target,
+	                  .scratch = scratch };
+	uint32_t nnode = g->nnode;
+	NodeId end;
+	int count;
+
+	s.of = arena_array(scratch, g->nval, sizeof *s.of);
+	s.first = arena_array(scratch, nnode, sizeof *s.first);
+	s.half = arena_array(scratch, g->nval, sizeof *s.half);
+	s.wide = arena_array(scratch, g->nval, sizeof *s.wide);
+	end = find_ends(&s);
+	count = chain_up(&s);
+	for (NodeId id = 1; id < nnode; id++) {
+		if (id > end)
+			redirect(&s, id);
+		push(&s, id);
+		for (ValId v = s.first[id]; v; v = s.of[v].next)
+			round_value(&s, v);
+	}
+	graph_reorder(g, s.order, s.n);
+	return count;
+}
