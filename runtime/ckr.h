@@ -282,12 +282,20 @@ struct ckr_checked {
 	uint64_t compared;              /* tensors whose bits were compared */
 	uint64_t again;                 /* of them computed again */
 	uint64_t alone;                 /* that only the plan has */
+	uint64_t rounded;               /* values that the plan keeps in 16
+	                                 * bits; only if there are any: */
+	double differ, largest, median; /* what that does to gradients: norm of
+	                                 * the difference over norm, of all
+	                                 * taken as one and among parameters */
+	const char *where;              /* parameter of the largest */
 };
 /* As ckr_step, carried out twice: once keeping everything and once by the
  * plan, from the same state.  CKR_EMISMATCH names the first tensor whose bits
  * differ, CKR_EUNSUPPORTED one that is computed again and has nothing to be
- * compared with.  After a failure the state is what it was before the call.
- * *checked (may be NULL): how many tensors were compared. */
+ * compared with.  Of a plan that keeps values in 16 bits what forward
+ * computes is compared so, and CKR_EMISMATCH says that gradients differ by
+ * more than a tenth.  After a failure the state is what it was before the
+ * call.  *checked (may be NULL): how many tensors were compared. */
 ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
                      double *loss, struct ckr_checked *checked);
 

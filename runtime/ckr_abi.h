@@ -38,8 +38,10 @@ enum ckr_flag {
 	CKR_FROZEN = 2,
 	CKR_OUTPUT = 4,         /* a graph output: valid after the step */
 	CKR_LOSS = 8,
-	CKR_SHIFTED = 16        /* labels that the graph itself shifts: feed the
+	CKR_SHIFTED = 16,       /* labels that the graph itself shifts: feed the
 	                         * tokens, not the next tokens */
+	CKR_ROUNDED = 32        /* what backward reads of forward, rounded to 16
+	                         * bits: keep-everything has no such thing */
 };
 
 /* How a tensor lies on the ranks of a tensor-parallel group, if it is not

@@ -92,6 +92,13 @@ one_step(struct run *r, const struct ckr_hyper *h, double *loss)
 	r->checked.compared += n.compared;
 	r->checked.again += n.again;
 	r->checked.alone += n.alone;
+	r->checked.rounded = n.rounded;
+	r->checked.differ = fmax(r->checked.differ, n.differ);
+	r->checked.median = fmax(r->checked.median, n.median);
+	if (n.largest >= r->checked.largest) {
+		r->checked.largest = n.largest;
+		r->checked.where = n.where;
+	}
 	return s;
 }
 
@@ -359,6 +366,7 @@ static void
 print_checked(const struct run *r)
 {
 	const struct ckr_checked *n = &r->checked;
+	char name[NAME_TEXT];
 
 	if (!r->o->check)
 		return;
@@ -369,6 +377,14 @@ print_checked(const struct run *r)
 		printf("; %llu not compared, which keep-everything does not "
 		       "have", (unsigned long long)n->alone);
 	putchar('\n');
+	if (!n->rounded)
+		return;
+	printf("check: that was forward; %llu values are kept in 16 bits, and "
+	       "gradients differ by %.2e of their norm (of a parameter's: "
+	       "median %.2e, largest %.2e, %s)\n",
+	       (unsigned long long)n->rounded, n->differ, n->median,
+	       n->largest, err_name(name, sizeof(name),
+	                            n->where ? n->where : "of none"));
 }
 
 static void

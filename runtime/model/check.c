@@ -6,6 +6,9 @@
  * value computed again is compared each time.  Hashes instead of copies: the
  * check needs no more memory than the two arenas and one copy of the resident
  * block.
+ *
+ * Where the plan rounds what backward reads, bits are equal in forward alone.
+ * Gradients of the two runs are copied then, and measured (drift.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +21,7 @@ struct side {
 	const struct ckr_program *p;
 	const struct bound *b;
 	uint64_t *hash;                 /* of tensor i; 0: not seen */
+	struct drift *drift;            /* gradients; NULL: bits are equal */
 	double loss;
 	ckr_status end;                 /* CKR_OK or CKR_ENAN */
 };
@@ -82,8 +86,11 @@ after_step(void *user, uint32_t step)
 
 	for (uint32_t i = 0; i < s->p->ntensor; i++)
 		if (s->p->tensor[i].ready == (int32_t)step
-		    && s->p->tensor[i].dtype)
+		    && s->p->tensor[i].dtype) {
 			CKR_TRY(hash_tensor(s, i));
+			if (s->drift)
+				CKR_TRY(drift_note(s->drift, s->c, s->b, i));
+		}
 	return CKR_OK;
 }
 
@@ -174,6 +181,16 @@ partner(const struct side *plan, const struct side *all, uint32_t i)
 	       && comparable(t, &all->p->tensor[o]) ? o : -1;
 }
 
+/* Rounding comes behind it. */
+static bool
+is_forward(const struct side *plan, uint32_t i)
+{
+	const struct ckr_tensor *t = &plan->p->tensor[i];
+
+	return i >= plan->c->lib->nshared && t->ready >= 0
+	       && plan->p->step[t->ready].phase == CKR_FORWARD;
+}
+
 /* Compare in the plan's order of execution. */
 static ckr_status
 compare(const struct side *plan, const struct side *all,
@@ -185,7 +202,7 @@ compare(const struct side *plan, const struct side *all,
 		const struct ckr_tensor *t = &plan->p->tensor[i];
 		int64_t o = partner(plan, all, i);
 
-		if (!plan->hash[i])
+		if (!plan->hash[i] || (plan->drift && !is_forward(plan, i)))
 			continue;
 		if (o < 0) {
 			CKR_TRY(stands_alone(plan, i, n));
@@ -245,7 +262,9 @@ run_both(struct side *all, struct side *plan, char *saved,
 	if (trace)
 		trace_step_begin(trace, &c->env);
 	CKR_TRY(side_run(plan));
-	return compare(plan, all, n);
+	CKR_TRY(compare(plan, all, n));
+	return plan->drift ? drift_check(plan->drift, all->drift, c, n)
+	       : CKR_OK;
 }
 
 static ckr_status
@@ -283,6 +302,12 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 		s = side_new(&all, c, &alone);
 	if (s == CKR_OK)
 		s = side_new(&plan, c, &c->plan);
+	n.rounded = drift_rounded(c->plan.p);
+	if (s == CKR_OK && n.rounded) {
+		all.drift = drift_new(c);
+		plan.drift = drift_new(c);
+		s = all.drift && plan.drift ? CKR_OK : rt_no_memory(c);
+	}
 	if (s == CKR_OK)
 		do {
 			n = (struct ckr_checked){ 0 };
@@ -294,6 +319,8 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 		*checked = n;
 	free(all.hash);
 	free(plan.hash);
+	drift_free(all.drift);
+	drift_free(plan.drift);
 	rt_unbind(c, &alone);
 	return rt_done(c, s);
 }

@@ -225,6 +225,22 @@ ckr_status grads_after(ckr_ctx *, const struct bound *, uint32_t step);
 ckr_status grads_finish(ckr_ctx *);
 void grads_free(ckr_ctx *);
 
+/* ---- drift.c: by how much gradients of two runs differ ---- */
+
+struct drift;
+
+/* Values that the program keeps in 16 bits for backward. */
+uint64_t drift_rounded(const struct ckr_program *);
+struct drift *drift_new(const ckr_ctx *);       /* NULL: no memory */
+void drift_free(struct drift *);
+/* Tensor i, just made, is copied if it is a gradient; the last one made of a
+ * parameter remains. */
+ckr_status drift_note(struct drift *, ckr_ctx *, const struct bound *,
+                      uint32_t i);
+/* The plan's against those of keep-everything, into the report. */
+ckr_status drift_check(const struct drift *plan, const struct drift *all,
+                       ckr_ctx *, struct ckr_checked *);
+
 /* ---- unread.c ---- */
 
 /* Keep for ckr_unread what of a file of weights has no place. */
