@@ -189,11 +189,16 @@ summary(const struct driver *d, const char *out)
 		fprintf(stderr, "%s: %s\n", d->graph->name, d->pass.added);
 	fprintf(stderr, "%s: %s%speak %.1f MiB (%lld B; arena %.1f MiB, "
 	        "live bound %.1f MiB%s), recompute %.2f %% of a step, gap "
-	        "%.2f %%\n", d->graph->name, out ? out : "", out ? ", " : "",
+	        "%.2f %%", d->graph->name, out ? out : "", out ? ", " : "",
 	        (double)s->peak / 0x1p20, (long long)s->peak,
 	        (double)s->arena / 0x1p20, (double)s->live_bound / 0x1p20,
 	        s->arena == s->live_bound ? ", optimal" : "",
 	        100 * s->overhead, 100 * s->gap);
+	if (s->nhalf)
+		fprintf(stderr, ", %lld value%s kept in 16 bits (%.1f MiB "
+		        "less)", (long long)s->nhalf, s->nhalf == 1 ? "" : "s",
+		        (double)s->half / 0x1p20);
+	fputc('\n', stderr);
 }
 
 static bool

@@ -115,6 +115,8 @@ static const struct {
 	{ "pp", no_account, account },
 	{ "step-time", no_account, account },
 	{ "dump-dir", no_pass_dump, "without --dump=PASS or --dump=all" },
+	{ "save-dtype", no_budget, budget },
+	{ "save-dtype", no_choice, choice },
 	{ "emit-c", no_code, code },
 	{ "cc", no_code, code },
 	{ "march", no_code, code },

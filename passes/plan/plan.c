@@ -227,7 +227,7 @@ plan_graph(Pass *p, Graph *g)
 
 	p->reference = NULL;
 	watch_begin(p->watch, p->opt->plan_sec);
-	if (!set_workspace(p, g))
+	if (!save_check(p, g) || !set_workspace(p, g))
 		return false;
 	/* a second form of the graph adds budgets for which the first one is
 	 * asked again, see frontier.c */

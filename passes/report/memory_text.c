@@ -143,6 +143,11 @@ put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum block)b, -1, out);
 	put_line("all", plan->sum.saved, out);
+	if (plan->sum.nhalf) {
+		put_line("... of that in 16 bits", plan->sum.half, out);
+		fprintf(out, "  ... values %38" PRId64 "\n",
+		        plan->sum.nhalf);
+	}
 	if (p->cheap)
 		put_line("all, at <= 1 % extra time", p->cheap->saved, out);
 }

@@ -30,8 +30,9 @@ enum { CLOSE = 4 };                     /* nodes between readers of one wide */
 
 /* What stands for owner v behind forward. */
 struct stand_in {
-	NodeId behind;                  /* last node of forward that touches
-	                                 * it; 0: it stays as it is */
+	NodeId behind;                  /* last node that touches it of those
+	                                 * whose results show outside; 0: it
+	                                 * stays as it is */
 	ValId next;                     /* another one with the same `behind` */
 	ValId half, wide;               /* 0: not made yet */
 	NodeId round;                   /* node that makes the half */
@@ -233,7 +234,7 @@ widen_inside(struct save *s, NodeId id, int k)
 	n->in[k] = h;
 }
 
-/* Node id of the old schedule stands behind forward. */
+/* Node id of the old schedule reads what has been rounded by then as that. */
 static void
 redirect(struct save *s, NodeId id)
 {
@@ -259,18 +260,39 @@ redirect(struct save *s, NodeId id)
 
 /* ---- which ---- */
 
-/* The last node of forward, and of nodes up to it the last that touches each
- * owner; 0 for owners that no later one reads. */
-static NodeId
+/* By node: what it makes shows outside, in the loss or another output.  That
+ * is forward, and of what stands behind it the classifier's loss. */
+static bool *
+find_shown(const struct save *s)
+{
+	const Graph *g = s->g;
+	bool *shown = arena_array(s->scratch, g->nnode, sizeof *shown);
+
+	for (NodeId id = g->nnode - 1; id > 0; id--) {
+		const Node *n = &g->node[id];
+
+		shown[id] |= n->phase == PH_FORWARD;
+		for (int i = 0; i < n->nout; i++) {
+			ValId v = n->out[i];
+
+			shown[id] |= v && !g->val[v].param
+				&& (g->val[v].output || v == g->loss);
+		}
+		for (int i = 0; shown[id] && i < n->nin; i++)
+			shown[g->val[n->in[i]].def] = true;
+	}
+	return shown;
+}
+
+/* Where owners end that only gradients read later. */
+static void
 find_ends(struct save *s)
 {
 	const Graph *g = s->g;
+	const bool *shown = find_shown(s);
+	const bool *fixed = save_fixed(g, s->scratch);
 	bool *later = arena_array(s->scratch, g->nval, sizeof *later);
-	NodeId end = 0;
 
-	FOR_NODES (n, g)
-		if (n->phase == PH_FORWARD)
-			end = node_id(g, n);
 	FOR_NODES (n, g)
 		for (int i = 0; i < n->nin + n->nout; i++) {
 			ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
@@ -278,15 +300,14 @@ find_ends(struct save *s)
 
 			if (o >= s->wish->nval || !s->wish->may[o])
 				continue;
-			if (node_id(g, n) <= end)
+			later[o] = !shown[node_id(g, n)];
+			if (!later[o])
 				s->of[o].behind = node_id(g, n);
-			else
-				later[o] |= i < n->nin;
 		}
 	for (ValId v = 1; v < s->wish->nval; v++)
-		if (!later[v])
+		if (!later[v] || fixed[v]
+		    || g->node[s->of[v].behind].phase != PH_FORWARD)
 			s->of[v].behind = 0;
-	return end;
 }
 
 static int64_t
@@ -334,18 +355,16 @@ save_rewrite(Graph *g, const struct save_wish *wish,
 	struct save s = { .g = g, .wish = wish, .target = target,
 	                  .scratch = scratch };
 	uint32_t nnode = g->nnode;
-	NodeId end;
 	int count;
 
 	s.of = arena_array(scratch, g->nval, sizeof *s.of);
 	s.first = arena_array(scratch, nnode, sizeof *s.first);
 	s.half = arena_array(scratch, g->nval, sizeof *s.half);
 	s.wide = arena_array(scratch, g->nval, sizeof *s.wide);
-	end = find_ends(&s);
+	find_ends(&s);
 	count = chain_up(&s);
 	for (NodeId id = 1; id < nnode; id++) {
-		if (id > end)
-			redirect(&s, id);
+		redirect(&s, id);
 		push(&s, id);
 		for (ValId v = s.first[id]; v; v = s.of[v].next)
 			round_value(&s, v);

@@ -13,13 +13,18 @@
 
 #include "passes/pass.h"
 
-/* which.c: by value id, the owners that may be kept so, read off the laid-out
+/* which.c: false after saying why nothing of this graph can be kept so. */
+bool save_check(const Pass *, const Graph *);
+/* By value id, the owners that may be kept so, read off the laid-out
  * graph before copies are in it. */
 bool *save_which(const Graph *, DType to, Arena *);
 
 /* Parts in which what is kept may be rounded: all, or the first of them in the
  * order of forward. */
 enum { SAVE_PARTS = 4 };
+
+/* decide.c: by value id, owners that this schedule decides by. */
+bool *save_fixed(const Graph *, Arena *);
 
 struct save_wish {
 	DType to;

@@ -3,15 +3,9 @@
  * what    activations in float32 that depend on a trained parameter, of a size
  *         that is worth it.  Not: outputs, statistics of rows, summands of
  *         ranks; masks, which depend on no parameter and may hold the lowest
- *         float32
- *         Not either, what must be met again exactly: backward compares (which
- *         element is the largest?), and forward decides (argmax, topk, indices
- *         computed of floats).  Rounded, or computed again from what is
- *         rounded, it would answer otherwise than it did in forward; so all
- *         that such a value is computed from stays as well.
- *         Not in f16, of which the smallest number is 6e-8: what backward
- *         divides by.
- * method  one walk forwards for the parameters, one backwards for the rest
+ *         float32.  Not in f16, of which the smallest number is 6e-8: what
+ *         backward divides by
+ * method  one walk
  * cost    linear
  */
 #include "passes/save/save.h"
@@ -40,26 +34,6 @@ find_trained(const Graph *g, Arena *a)
 	return trained;
 }
 
-static bool
-is_number(const Graph *g, const Node *n, int arg)
-{
-	return arg >= 0 && g->val[n->in[arg]].kind == V_CONST;
-}
-
-/* Two values are compared for being the same. */
-static bool
-compares(const Graph *g, const Node *n)
-{
-	for (int i = 0; n->body && i < n->body->nmicro; i++) {
-		const struct micro *m = &n->body->micro[i];
-
-		if (m->op == OP_EQ && !is_number(g, n, m->arg[0])
-		    && !is_number(g, n, m->arg[1]))
-			return true;
-	}
-	return false;
-}
-
 /* Operand k of a loop is where the result has poles. */
 static bool
 has_pole(const Node *n, int k)
@@ -75,50 +49,15 @@ has_pole(const Node *n, int k)
 	return false;
 }
 
-/* Forward makes whole numbers of floats, for what backward needs. */
-static bool
-decides(const Graph *g, const Node *n, const bool *needed)
+/* Values that backward divides by, where that would not do. */
+static void
+strike_poles(const Graph *g, DType to, bool *may)
 {
-	bool whole = false, floats = false;
-
-	for (int i = 0; i < n->nout; i++)
-		whole |= n->out[i] && needed[n->out[i]]
-			&& (dtype_info[g->val[n->out[i]].dt].cls == 'i'
-			    || dtype_info[g->val[n->out[i]].dt].cls == 'u');
-	for (int i = 0; i < n->nin; i++)
-		floats |= dtype_info[g->val[n->in[i]].dt].cls == 'f';
-	return whole && floats;
-}
-
-/* By value: it must stay as it is. */
-static bool *
-find_exact(const Graph *g, DType to, Arena *a)
-{
-	bool *exact = arena_array(a, g->nval, sizeof *exact);
-	bool *needed = arena_array(a, g->nval, sizeof *needed);
-
-	for (NodeId id = g->nnode - 1; id > 0; id--) {
-		const Node *n = &g->node[id];
-		bool forward = n->phase == PH_FORWARD, need = !forward, keep;
-
-		for (int i = 0; i < n->nout; i++)
-			need |= needed[n->out[i]];
-		keep = forward ? decides(g, n, needed) : compares(g, n);
-		/* an adjoint is not made of such values, but a view is */
-		for (int i = 0; i < n->nout; i++)
-			keep |= exact[n->out[i]] && (forward
-				|| op_info[n->op].flags & F_VIEW);
-		for (int i = 0; i < n->nin; i++) {
-			ValId o = n->in[i] ? val_owner(g, n->in[i]) : 0;
-
-			needed[n->in[i]] |= need;
-			exact[n->in[i]] |= keep;
-			if (!forward && to == DT_F16 && has_pole(n, i))
-				exact[o] = true;
-		}
-	}
-	exact[0] = false;
-	return exact;
+	FOR_NODES (n, g)
+		for (int i = 0; i < n->nin; i++)
+			if (to == DT_F16 && n->phase != PH_FORWARD
+			    && has_pole(n, i))
+				may[val_owner(g, n->in[i])] = false;
 }
 
 /* One number for every row, such as a mean, or a second result. */
@@ -133,7 +72,6 @@ bool *
 save_which(const Graph *g, DType to, Arena *a)
 {
 	bool *may = find_trained(g, a);
-	const bool *exact = find_exact(g, to, a);
 
 	FOR_VALS (v, g) {
 		ValId id = val_id(g, v);
@@ -144,7 +82,28 @@ save_which(const Graph *g, DType to, Arena *a)
 			&& g->node[v->def].phase == PH_FORWARD
 			&& !(op_info[g->node[v->def].op].flags & F_WRITES)
 			&& v->nbytes >= SMALL && v->split.kind != SPLIT_P
-			&& !is_statistic(g, v) && !exact[id];
+			&& !is_statistic(g, v);
 	}
+	strike_poles(g, to, may);
 	return may;
+}
+
+bool
+save_check(const Pass *p, const Graph *g)
+{
+	const char *to = dtype_info[p->opt->save_dtype].text;
+
+	if (!p->opt->save_dtype)
+		return true;
+	if (p->opt->forward_only)
+		return diag_error(p->diag, "--save-dtype %s: expected a step "
+		                  "with a backward, found --forward-only, "
+		                  "which keeps nothing for one", to);
+	FOR_VALS (v, g)
+		if (v->kind == V_PARAM && v->dt == DT_F64)
+			return diag_error(p->diag, "--save-dtype %s: expected "
+			                  "float32, found parameter '%s' in "
+			                  "float64, which 16 bits do not stand "
+			                  "for; try --dtype f32", to, v->name);
+	return true;
 }

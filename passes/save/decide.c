@@ -1,0 +1,127 @@
+/* What must be met again exactly.
+ *
+ * what    Backward decides by what forward computed: on which side of zero was
+ *         it, which element is the largest, which index was it?  Where that is
+ *         computed again from something rounded it comes out otherwise for
+ *         some elements, and their gradients are not a little off but those
+ *         of another function.  Values from which this schedule computes such
+ *         a thing again stay as they are, and so do those compared directly,
+ *         but for comparisons with zero: rounding keeps a sign.
+ * method  one walk over the schedule, backwards through copies and views
+ * cost    linear
+ */
+#include "passes/fuse/inline.h"
+#include "passes/save/save.h"
+
+/* How much rounding a value bears. */
+enum bears { ANY, SIGN, NONE };
+
+struct decisions {
+	const Graph *g;
+	uint8_t *bears;                 /* by value */
+};
+
+static void
+demand(struct decisions *d, ValId v, enum bears least)
+{
+	if (d->bears[v] < least)
+		d->bears[v] = (uint8_t)least;
+}
+
+static bool
+is_zero(const Graph *g, const Node *n, int arg)
+{
+	double x;
+
+	return arg >= 0 && val_splat(g, n->in[arg], &x) && x == 0;
+}
+
+static bool
+compares(Op op)
+{
+	return op == OP_EQ || op == OP_LT || op == OP_LE || op == OP_GT
+		|| op == OP_GE || op == OP_SIGN;
+}
+
+static bool
+to_whole(const struct micro *m)
+{
+	return m->op == OP_CAST && dtype_info[m->dt].cls != 'f';
+}
+
+/* By operands, as bits: what micro i is computed from. */
+static uint32_t
+reaches(const struct body *b, int i)
+{
+	uint32_t of[LOOP_MICROS_MAX];
+
+	for (int k = 0; k <= i; k++) {
+		const struct micro *m = &b->micro[k];
+
+		of[k] = 0;
+		for (int a = 0; a < m->narg; a++)
+			of[k] |= m->arg[a] < 0 ? of[~m->arg[a]]
+				: (uint32_t)1 << m->arg[a];
+	}
+	return of[i];
+}
+
+static void
+demand_of_micro(struct decisions *d, const Node *n, const struct micro *m)
+{
+	for (int a = 0; a < m->narg; a++) {
+		int arg = m->arg[a];
+		bool zero = m->narg == 1 || is_zero(d->g, n, m->arg[1 - a]);
+		uint32_t of = arg < 0 ? reaches(n->body, ~arg) : 0;
+
+		if (arg >= 0)
+			demand(d, n->in[arg], zero && !to_whole(m) ? SIGN
+			       : NONE);
+		for (int k = 0; k < n->nin; k++)
+			if (of >> k & 1)
+				demand(d, n->in[k], NONE);
+	}
+}
+
+/* What node n asks of its operands. */
+static void
+demand_of(struct decisions *d, const Node *n)
+{
+	enum bears least = ANY;
+	bool view = op_info[n->op].flags & F_VIEW;
+
+	for (int i = 0; i < n->nout; i++) {
+		ValId v = n->out[i];
+		char cls = dtype_info[d->g->val[v].dt].cls;
+
+		if (d->bears[v] > least)
+			least = (enum bears)d->bears[v];
+		if (v && !n->body && (cls == 'i' || cls == 'u'))
+			least = NONE;
+	}
+	/* an adjoint is nothing that was there in forward */
+	if (n->phase != PH_RECOMPUTE && !view)
+		least = ANY;
+	for (int i = 0; i < n->nin; i++)
+		demand(d, n->in[i], view || least == ANY ? least : NONE);
+	for (int i = 0; n->body && i < n->body->nmicro; i++)
+		if (compares(n->body->micro[i].op)
+		    || to_whole(&n->body->micro[i]))
+			demand_of_micro(d, n, &n->body->micro[i]);
+}
+
+bool *
+save_fixed(const Graph *g, Arena *a)
+{
+	struct decisions d = { g, arena_array(a, g->nval, 1) };
+	bool *fixed = arena_array(a, g->nval, sizeof *fixed);
+
+	for (NodeId id = g->nnode - 1; id > 0; id--)
+		if (g->node[id].phase != PH_FORWARD)
+			demand_of(&d, &g->node[id]);
+	/* of a view, as of what it is a view of */
+	FOR_VALS (v, g)
+		if (d.bears[val_id(g, v)] == NONE)
+			fixed[val_owner(g, val_id(g, v))] = true;
+	return fixed;
+}
