@@ -121,15 +121,24 @@ new_view(struct save *s, ValId x, ValId v)
 	return y;
 }
 
+/* Value h is v in 16 bits. */
+static void
+half_is(struct save *s, ValId h, ValId v)
+{
+	Graph *g = s->g;
+
+	val_rename(g, h, arena_printf(g->arena, "%s.%s", g->val[v].name,
+	                              dtype_info[s->wish->to].text));
+	g->val[h].half_of = g->val[v].of ? g->val[v].of : v;
+}
+
 static void
 round_value(struct save *s, ValId v)
 {
 	Graph *g = s->g;
 	ValId h = new_cast(s, v, v, s->wish->to, g->val[v].def);
 
-	val_rename(g, h, arena_printf(g->arena, "%s.%s", g->val[v].name,
-	                              dtype_info[s->wish->to].text));
-	g->val[h].half_of = v;
+	half_is(s, h, v);
 	s->of[v].half = h;
 	s->of[v].round = g->val[h].def;
 }
@@ -161,7 +170,7 @@ half_of(struct save *s, ValId u)
 
 		s->half[u] = new_view(s, x, u);
 		x = s->half[u];
-		g->val[x].half_of = g->val[u].of ? g->val[u].of : u;
+		half_is(s, x, u);
 		g->node[g->val[x].def].phase = PH_BACKWARD;
 	}
 	return s->half[u];
