@@ -243,8 +243,7 @@ typedef struct Val {
 	bool frozen;                    /* V_PARAM that is not trained */
 	bool resident;                  /* V_TEMP in memory of its own */
 	ValId of;                       /* value that this copy repeats; 0 */
-	ValId half_of;                  /* value that this one holds in 16 bits,
-	                                 * for backward; 0 */
+	ValId half_of;                  /* what this holds in 16 bits; 0 */
 	ValId param;                    /* V_STATE, and V_TEMP that is the final
 	                                 * gradient of that parameter */
 	ValId grad_of;                  /* adjoint of this value; 0 */
@@ -253,9 +252,8 @@ typedef struct Val {
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
 	 * (planning from shapes).  Of the whole value if it is split.
-	 * Alignment is arbitrary: val_int or memcpy.
-	 * nbytes = elements * size.  Owned by the graph's arena or a mapping
-	 * that outlives the graph. */
+	 * Any alignment: val_int or memcpy.  nbytes = elements * size.  Owned
+	 * by the graph's arena or a mapping that outlives the graph. */
 	const void *data;
 
 	/* layout, in elements of dt; valid once laid_out */

@@ -255,7 +255,8 @@ plan_graph(Pass *p, Graph *g)
 	p->nalternative = 0;
 	if (p->opt->curve)
 		c = choice_new(r, must, p->opt);
-	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, g, r, must, c, &plan, &half)
+	ok = p->opt->remat == REMAT_AUTO
+		? choose_auto(p, g, r, must, c, &plan, &half)
 		: choose_preset(p, r, must, &plan);
 	if (ok && (p->opt->compare || p->opt->curve))
 		list_alternatives(p, r, &plan);

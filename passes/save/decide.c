@@ -11,6 +11,7 @@
  * cost    linear
  */
 #include "passes/fuse/inline.h"
+#include "passes/grad/grad.h"
 #include "passes/save/save.h"
 
 /* How much rounding a value bears. */
@@ -36,17 +37,11 @@ is_zero(const Graph *g, const Node *n, int arg)
 	return arg >= 0 && val_splat(g, n->in[arg], &x) && x == 0;
 }
 
+/* Without a slope: comparisons, floor; or no float. */
 static bool
-compares(Op op)
+is_step(const struct micro *m)
 {
-	return op == OP_EQ || op == OP_LT || op == OP_LE || op == OP_GT
-		|| op == OP_GE || op == OP_SIGN;
-}
-
-static bool
-to_whole(const struct micro *m)
-{
-	return m->op == OP_CAST && dtype_info[m->dt].cls != 'f';
+	return grad_table[m->op] == grad_zero || dtype_info[m->dt].cls != 'f';
 }
 
 /* By operands, as bits: what micro i is computed from. */
@@ -71,12 +66,11 @@ demand_of_micro(struct decisions *d, const Node *n, const struct micro *m)
 {
 	for (int a = 0; a < m->narg; a++) {
 		int arg = m->arg[a];
-		bool zero = m->narg == 1 || is_zero(d->g, n, m->arg[1 - a]);
+		bool zero = m->narg == 2 && is_zero(d->g, n, m->arg[1 - a]);
 		uint32_t of = arg < 0 ? reaches(n->body, ~arg) : 0;
 
 		if (arg >= 0)
-			demand(d, n->in[arg], zero && !to_whole(m) ? SIGN
-			       : NONE);
+			demand(d, n->in[arg], zero ? SIGN : NONE);
 		for (int k = 0; k < n->nin; k++)
 			if (of >> k & 1)
 				demand(d, n->in[k], NONE);
@@ -105,8 +99,7 @@ demand_of(struct decisions *d, const Node *n)
 	for (int i = 0; i < n->nin; i++)
 		demand(d, n->in[i], view || least == ANY ? least : NONE);
 	for (int i = 0; n->body && i < n->body->nmicro; i++)
-		if (compares(n->body->micro[i].op)
-		    || to_whole(&n->body->micro[i]))
+		if (is_step(&n->body->micro[i]))
 			demand_of_micro(d, n, &n->body->micro[i]);
 }
 

@@ -42,8 +42,7 @@ has_pole(const Node *n, int k)
 		const struct micro *m = &n->body->micro[i];
 
 		for (int a = 0; a < m->narg; a++)
-			if (op_info[m->op].flags & F_POLES && m->arg[a] == k
-			    && (m->op != OP_DIV || a == 1))
+			if (op_info[m->op].flags & F_POLES && m->arg[a] == k)
 				return true;
 	}
 	return false;

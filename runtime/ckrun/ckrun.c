@@ -8,6 +8,7 @@
 #include "runtime/support/now.h"
 #include "runtime/ckr.h"
 #include "runtime/ckrun/against.h"
+#include "runtime/ckrun/checked.h"
 #include "runtime/ckrun/interrupt.h"
 #include "runtime/ckrun/row.h"
 #include "runtime/ckrun/start.h"
@@ -89,16 +90,7 @@ one_step(struct run *r, const struct ckr_hyper *h, double *loss)
 	if (!r->o->check)
 		return ckr_step(r->m, h, loss);
 	s = ckr_check(r->m, h, loss, &n);
-	r->checked.compared += n.compared;
-	r->checked.again += n.again;
-	r->checked.alone += n.alone;
-	r->checked.rounded = n.rounded;
-	r->checked.differ = fmax(r->checked.differ, n.differ);
-	r->checked.median = fmax(r->checked.median, n.median);
-	if (n.largest >= r->checked.largest) {
-		r->checked.largest = n.largest;
-		r->checked.where = n.where;
-	}
+	checked_add(&r->checked, &n);
 	return s;
 }
 
@@ -363,31 +355,6 @@ print_head(const struct run *r)
 }
 
 static void
-print_checked(const struct run *r)
-{
-	const struct ckr_checked *n = &r->checked;
-	char name[NAME_TEXT];
-
-	if (!r->o->check)
-		return;
-	printf("check: %llu tensors compared, %llu of them computed again, all "
-	       "bits equal", (unsigned long long)n->compared,
-	       (unsigned long long)n->again);
-	if (n->alone)
-		printf("; %llu not compared, which keep-everything does not "
-		       "have", (unsigned long long)n->alone);
-	putchar('\n');
-	if (!n->rounded)
-		return;
-	printf("check: that was forward; %llu values are kept in 16 bits, and "
-	       "gradients differ by %.2e of their norm (of a parameter's: "
-	       "median %.2e, largest %.2e, %s)\n",
-	       (unsigned long long)n->rounded, n->differ, n->median,
-	       n->largest, err_name(name, sizeof(name),
-	                            n->where ? n->where : "of none"));
-}
-
-static void
 print_tail(const struct run *r)
 {
 	struct ckr_memory m;
@@ -407,7 +374,8 @@ print_tail(const struct run *r)
 		       (unsigned long long)m.arena_bytes,
 		       (unsigned long long)m.held_bytes,
 		       (unsigned long long)m.budget_bytes);
-	print_checked(r);
+	if (r->o->check)
+		checked_print(&r->checked);
 	if (r->skipped)
 		printf("%llu steps skipped\n", (unsigned long long)r->skipped);
 	if (r->overflows)

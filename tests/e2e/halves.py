@@ -148,8 +148,11 @@ def transformer(bench):
 def beside(bench, model, flags):
     """A budget at which something is kept in 16 bits, beside other flags."""
     full, least = model.plan(None, *flags)["summary"]["peak_bytes"], model.least(*flags)
-    budget = least + (full - least) // 4
-    kept = model.plan(budget, "--save-dtype", "bf16", *flags)["summary"].get("half_count", 0)
+    kept = 0
+    for part in (4, 2, 10):
+        if not kept:
+            budget = least + (full - least) // part
+            kept = model.plan(budget, "--save-dtype", "bf16", *flags)["summary"].get("half_count", 0)
     bench.check(kept > 0, f"{model.name}: {flags}: nothing is kept in 16 bits")
     return budget
 
