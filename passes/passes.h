@@ -21,6 +21,7 @@
  * in place      a result in the bytes of an operand that dies
  * boundary      the last step of forward: what is alive there is saved
  * keep, drop    let an activation live until backward, or not
+ * half          a value kept in 16 bits for backward; widened when it is read
  * recompute     make what was dropped again (rematerialisation, Briggs et al.
  *               1992; in training: checkpointing, Chen et al. 2016; as a
  *               program: Checkmate, Jain et al. 2020)
