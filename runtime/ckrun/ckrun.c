@@ -8,10 +8,9 @@
 #include "runtime/support/now.h"
 #include "runtime/ckr.h"
 #include "runtime/ckrun/against.h"
-#include "runtime/ckrun/checked.h"
 #include "runtime/ckrun/interrupt.h"
-#include "runtime/ckrun/row.h"
 #include "runtime/ckrun/start.h"
+#include "runtime/ckrun/tell.h"
 
 /* ---- a run ---- */
 

@@ -1,10 +1,13 @@
-/* What is told of a step: a row of the log, a line of progress. */
-#ifndef CKRUN_ROW_H
-#define CKRUN_ROW_H
+/* What is told of a step: a row of the log, a line of progress; and of what
+ * --check found in all of them. */
+#ifndef CKRUN_TELL_H
+#define CKRUN_TELL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "runtime/ckr.h"
 
 struct row {
 	uint64_t step, steps;           /* of how many */
@@ -23,5 +26,9 @@ struct row {
 void row_log(const struct row *, FILE *);
 /* over: in place of the line before. */
 void row_print(const struct row *, bool over, FILE *);
+
+/* Another step: tensors are added up, of differences the largest remains. */
+void checked_add(struct ckr_checked *, const struct ckr_checked *step);
+void checked_print(const struct ckr_checked *);
 
 #endif
