@@ -10,7 +10,7 @@
 #ifndef CKR_HALF_UPDATE_H
 #define CKR_HALF_UPDATE_H
 
-enum { CKR_HALF_BLOCK = 4096 };
+enum { CKR_HALF_BLOCK = 2048 };
 
 static inline double
 ckr_half_norm_part(const void *g, int type, int64_t n,
@@ -93,7 +93,7 @@ ckr_round_random(float *x, int type, struct ckr_half_types t, uint32_t which,
 		                       : (uint64_t)(at + j);
 		const uint32_t *word;
 
-		k = ckr_least(ckr_least(n - j, left), CKR_WORDS - 1);
+		k = ckr_least(ckr_least(n - j, left), CKR_WORDS);
 		word = ckr_words(buffer, index / 2, k / 2 + 1,
 		                 t.stream + (which << 28), env);
 		memcpy(half, (const char *)word + index % 2 * sizeof *half,
