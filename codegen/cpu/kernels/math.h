@@ -15,6 +15,9 @@
 
 int omp_get_thread_num(void);
 
+/* In a loop a function that is called out of line is computed one by one. */
+#define CKR_LANE __attribute__((always_inline)) static inline
+
 /* Elements that are not worth waking threads for. */
 enum { CKR_SMALL = 1 << 14 };
 
@@ -125,7 +128,7 @@ ckr_tanh(float x)
 }
 
 /* x * P(x^2) below 1 (error 1e-9), 1 - e^-Q(x) above (error 4e-9). */
-static inline float
+CKR_LANE float
 ckr_erf(float x)
 {
 	float a = __builtin_fabsf(x), z = x * x, t, p, q, far, near;
@@ -230,13 +233,13 @@ ckr_silu_grad(float x, float dy)
 	return dy * (s * (1.0f + x * (1.0f - s)));
 }
 
-static inline float
+CKR_LANE float
 ckr_gelu(float x)
 {
 	return 0.5f * x * (1.0f + ckr_erf(x * 0.707106781f));
 }
 
-static inline float
+CKR_LANE float
 ckr_gelu_grad(float x, float dy)
 {
 	float phi = 0.5f * (1.0f + ckr_erf(x * 0.707106781f));
