@@ -37,7 +37,7 @@ ckr_fault(struct ckr_env *env, const char *why, int64_t at, int64_t value)
 	__atomic_clear(&env->fault_lock, __ATOMIC_RELEASE);
 }
 
-static inline float
+CKR_LANE float
 ckr_bits_float(uint32_t u)
 {
 	union { uint32_t u; float f; } x = { u };
@@ -45,7 +45,7 @@ ckr_bits_float(uint32_t u)
 	return x.f;
 }
 
-static inline uint32_t
+CKR_LANE uint32_t
 ckr_float_bits(float f)
 {
 	union { float f; uint32_t u; } x = { f };
@@ -57,7 +57,7 @@ ckr_float_bits(float f)
 #define CKR_ROUND 12582912.0f
 
 /* e^x.  error 9e-9; overflows to infinity, underflows through subnormals. */
-static inline float
+CKR_LANE float
 ckr_exp(float x)
 {
 	float t, f, r, q, y;
@@ -83,7 +83,7 @@ ckr_exp(float x)
 
 /* Natural logarithm.  error 1e-8 outside a neighbourhood of 1, where the
  * result is f - f^2/2 + ... with f exact. */
-static inline float
+CKR_LANE float
 ckr_log(float x)
 {
 	float small = x < 1.17549435e-38f ? 8388608.0f : 1.0f;
@@ -111,7 +111,7 @@ ckr_log(float x)
 }
 
 /* Odd polynomial below 0.625 (error 2e-8), 1 - 2 / (e^2x + 1) above. */
-static inline float
+CKR_LANE float
 ckr_tanh(float x)
 {
 	float a = __builtin_fabsf(x), z = x * x;
@@ -158,7 +158,7 @@ ckr_erf(float x)
 
 /* sin and cos reduce in double precision: right to the last bits for any
  * argument below 1e9. */
-static inline float
+CKR_LANE float
 ckr_sincos(float x, int quarter)
 {
 	double n = (double)x * 0.63661977236758134 + 6755399441055744.0;
@@ -185,26 +185,26 @@ ckr_sincos(float x, int quarter)
 	return k & 2 ? -y : y;
 }
 
-static inline float
+CKR_LANE float
 ckr_sin(float x)
 {
 	return ckr_sincos(x, 0);
 }
 
-static inline float
+CKR_LANE float
 ckr_cos(float x)
 {
 	return ckr_sincos(x, 1);
 }
 
-static inline float
+CKR_LANE float
 ckr_sigmoid(float x)
 {
 	return 1.0f / (1.0f + ckr_exp(-x));
 }
 
 /* log(1 + e^x); the quotient corrects the rounding of 1 + t. */
-static inline float
+CKR_LANE float
 ckr_softplus(float x)
 {
 	float t = ckr_exp(-__builtin_fabsf(x)), u = 1.0f + t;
@@ -213,19 +213,19 @@ ckr_softplus(float x)
 	return (x > 0.0f ? x : 0.0f) + (x != x ? x : l);
 }
 
-static inline float
+CKR_LANE float
 ckr_relu(float x)
 {
 	return x < 0.0f ? 0.0f : x;
 }
 
-static inline float
+CKR_LANE float
 ckr_silu(float x)
 {
 	return x / (1.0f + ckr_exp(-x));
 }
 
-static inline float
+CKR_LANE float
 ckr_silu_grad(float x, float dy)
 {
 	float s = ckr_sigmoid(x);
@@ -249,7 +249,7 @@ ckr_gelu_grad(float x, float dy)
 }
 
 /* x (1 + tanh u) / 2 = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3). */
-static inline float
+CKR_LANE float
 ckr_gelu_tanh(float x)
 {
 	float u = x * (1.0f + 0.044715f * x * x);
@@ -257,7 +257,7 @@ ckr_gelu_tanh(float x)
 	return x / (1.0f + ckr_exp(-1.59576912f * u));
 }
 
-static inline float
+CKR_LANE float
 ckr_gelu_tanh_grad(float x, float dy)
 {
 	float z = 0.044715f * x * x;
@@ -267,20 +267,20 @@ ckr_gelu_tanh_grad(float x, float dy)
 	return dy * (s + x * (s * (1.0f - s)) * du);
 }
 
-static inline float
+CKR_LANE float
 ckr_sign(float x)
 {
 	return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
 }
 
 /* A NaN wins, from either side. */
-static inline float
+CKR_LANE float
 ckr_max(float a, float b)
 {
 	return a > b || a != a ? a : b;
 }
 
-static inline float
+CKR_LANE float
 ckr_min(float a, float b)
 {
 	return a < b || a != a ? a : b;
@@ -341,13 +341,13 @@ ckr_ipow(int64_t a, int64_t b)
 
 /* ---- 16-bit floats ---- */
 
-static inline float
+CKR_LANE float
 ckr_from_bf16(uint16_t h)
 {
 	return ckr_bits_float((uint32_t)h << 16);
 }
 
-static inline uint16_t
+CKR_LANE uint16_t
 ckr_to_bf16(float f)
 {
 	uint32_t u = ckr_float_bits(f);
@@ -356,7 +356,7 @@ ckr_to_bf16(float f)
 	return (uint16_t)(f != f ? (u >> 16 | 0x40) : r);
 }
 
-static inline float
+CKR_LANE float
 ckr_from_f16(uint16_t h)
 {
 	uint32_t u = (uint32_t)(h & 0x7fff) << 13;
@@ -367,7 +367,7 @@ ckr_from_f16(uint16_t h)
 	return h & 0x8000 ? -f : f;
 }
 
-static inline uint16_t
+CKR_LANE uint16_t
 ckr_to_f16(float f)
 {
 	uint32_t u = ckr_float_bits(f), sign = u >> 16 & 0x8000, a, e;
