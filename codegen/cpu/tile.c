@@ -186,8 +186,8 @@ tile_product(int64_t batch, int64_t m, int64_t n, int64_t k)
 
 /* ORDER TILE: ckr_half_tile() lays out tiles of the result and of both
  * operands, and a row. */
-int64_t
-tile_product_scratch(struct product_tile t)
+static int64_t
+product_scratch(struct product_tile t)
 {
 	return ceil_div((t.rows + t.cols) * t.depth + (t.rows + 1) * t.cols,
 	                16) * 16;
@@ -205,8 +205,8 @@ tile_matmul(const Graph *g, const Node *n)
 		if (!mul_ok(m, y->dim[i], &m))
 			return -1;
 	if (y->rank == 2)
-		return tile_product_scratch(tile_product(1, m, cols, k));
-	return tile_product_scratch((struct product_tile){
+		return product_scratch(tile_product(1, m, cols, k));
+	return product_scratch((struct product_tile){
 		smaller(m, TILE_PRODUCT), smaller(cols, TILE_PRODUCT),
 		larger(1, smaller(k, TILE_PRODUCT)) });
 }
@@ -267,7 +267,7 @@ tile_classifier_products(const Graph *g, const Node *n, int64_t tile[3][4])
 		tile[i][0] = t.rows;
 		tile[i][1] = t.cols;
 		tile[i][2] = t.depth;
-		tile[i][3] = tile_product_scratch(t);
+		tile[i][3] = product_scratch(t);
 		most = larger(most, tile[i][3]);
 	}
 	return most;

@@ -63,14 +63,13 @@ bool tile_staged(const Graph *, const Node *);
 int64_t tile_stage(const Graph *, const Node *, int threads);
 
 /* A tile of a product of 16-bit floats, which one thread converts and
- * computes, and the floats of its scratch. */
+ * computes. */
 struct product_tile {
 	int64_t rows, cols, depth;
 };
 
 struct product_tile tile_product(int64_t batch, int64_t m, int64_t n,
                                  int64_t k);
-int64_t tile_product_scratch(struct product_tile);
 /* Floats for each thread of a matmul, however its dims before the last two are
  * seen, as rows or as a batch; -1: too many. */
 int64_t tile_matmul(const Graph *, const Node *);

@@ -292,6 +292,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	struct bound alone = { .p = NULL };
 	struct side all = { .c = c }, plan = { .c = c };
 	struct ckr_checked n = { 0 };
+	uint64_t rounded;
 	ckr_status s;
 
 	CKR_TRY(rt_need_ready(c));
@@ -302,15 +303,15 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 		s = side_new(&all, c, &alone);
 	if (s == CKR_OK)
 		s = side_new(&plan, c, &c->plan);
-	n.rounded = drift_rounded(c->plan.p);
-	if (s == CKR_OK && n.rounded) {
+	rounded = drift_rounded(c->plan.p);
+	if (s == CKR_OK && rounded) {
 		all.drift = drift_new(c);
 		plan.drift = drift_new(c);
 		s = all.drift && plan.drift ? CKR_OK : rt_no_memory(c);
 	}
 	if (s == CKR_OK)
 		do {
-			n = (struct ckr_checked){ 0 };
+			n = (struct ckr_checked){ .rounded = rounded };
 			s = check_with(c, &all, &plan, &n);
 		} while (s == CKR_ENAN && scale_try_again(c));
 	if (loss)

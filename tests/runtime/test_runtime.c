@@ -1668,6 +1668,7 @@ main(int argc, char **argv)
 	static const char *const left[] = {
 		"t.safetensors", "w.safetensors", "a.txt", "link.txt", "t.npy",
 		"bad.so", "r.safetensors", "x.safetensors",
+		"plain.safetensors", "scale.safetensors",
 	};
 	char folder[] = "/tmp/ckr-test-XXXXXX";
 	int failed;
