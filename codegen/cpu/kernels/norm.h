@@ -23,6 +23,20 @@ ckr_norm_row(const struct ckr_norm *c, int64_t i)
 	return c->scratch ? c->scratch + i * c->n : NULL;
 }
 
+/* Row i of x, in row `own` of scratch if it is widened. */
+static inline const float *
+ckr_norm_read(const struct ckr_norm *c, const void *x, int64_t i, int64_t own)
+{
+	return ckr_row(ckr_norm_row(c, own), x, c->x, i * c->n, c->n);
+}
+
+/* Where row i of y is made, likewise; NULL: there is no y. */
+static inline float *
+ckr_norm_make(const struct ckr_norm *c, void *y, int64_t i, int64_t own)
+{
+	return ckr_row_new(ckr_norm_row(c, own), y, c->x, i * c->n);
+}
+
 static inline void
 ckr_layernorm(void *y, float *mean, float *rstd, const void *x,
               const void *scales, const void *biases,
@@ -38,10 +52,8 @@ ckr_layernorm(void *y, float *mean, float *rstd, const void *x,
 	if (c->rows * n > CKR_SMALL)
 	for (int64_t i = 0; i < c->rows; i++) {
 		int64_t own = 2 + 2 * omp_get_thread_num();
-		const float *a = ckr_row(ckr_norm_row(c, own), x, c->x, i * n,
-		                         n);
-		float *to = ckr_row_new(ckr_norm_row(c, own + 1), y, c->x,
-		                        i * n);
+		const float *a = ckr_norm_read(c, x, i, own);
+		float *to = ckr_norm_make(c, y, i, own + 1);
 		float m = ckr_sum(a, n) / (float)n;
 		float var = ckr_sum_deviations(a, n, m) / (float)n;
 		float r = 1.0f / __builtin_sqrtf(var + (float)c->eps);
@@ -77,10 +89,8 @@ ckr_rmsnorm(void *y, float *rstd, const void *x, const void *scales,
 	if (c->rows * n > CKR_SMALL)
 	for (int64_t i = 0; i < c->rows; i++) {
 		int64_t own = 2 + 2 * omp_get_thread_num();
-		const float *a = ckr_row(ckr_norm_row(c, own), x, c->x, i * n,
-		                         n);
-		float *to = ckr_row_new(ckr_norm_row(c, own + 1), y, c->x,
-		                        i * n);
+		const float *a = ckr_norm_read(c, x, i, own);
+		float *to = ckr_norm_make(c, y, i, own + 1);
 		float ms = ckr_sum_squares(a, n) / (float)n;
 		float r = 1.0f / __builtin_sqrtf(ms + (float)c->eps);
 
@@ -172,12 +182,11 @@ ckr_norm_grad_at(void *dx, float *dscale, float *dbias, const void *dy,
                  int centre, const struct ckr_norm *c, int64_t i)
 {
 	int64_t n = c->n, own = 2 + 3 * omp_get_thread_num();
-	float *to = ckr_row_new(ckr_norm_row(c, own + 2), dx, c->x, i * n);
+	float *to = ckr_norm_make(c, dx, i, own + 2);
 
-	ckr_norm_grad_row(to, dscale, dbias,
-		ckr_row(ckr_norm_row(c, own), dy, c->x, i * n, n),
-		ckr_row(ckr_norm_row(c, own + 1), x, c->x, i * n, n), scale, n,
-		mean, rstd, centre);
+	ckr_norm_grad_row(to, dscale, dbias, ckr_norm_read(c, dy, i, own),
+	                  ckr_norm_read(c, x, i, own + 1), scale, n, mean,
+	                  rstd, centre);
 	ckr_row_put(dx, c->x, i * n, to, n);
 }
 
