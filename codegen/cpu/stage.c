@@ -80,12 +80,17 @@ count_slices(const Graph *g, const Node *n)
 		const Val *v = &g->val[operand(n, i)];
 
 		if (operand(n, i) && has_images(n, i) && dtype_is_half(v->dt))
-			all += packed_bytes(v, stride) / 64;
+			all += larger(0, packed_bytes(v, stride)) / 64;
 	}
-	for (int64_t k = 1; k < images; k++)
-		if (images % k == 0 && all / k * 64 <= TILE_STAGE)
-			return k;
-	return larger(1, images);
+	if (images < 1 || all <= TILE_STAGE / 64)
+		return 1;
+	/* images at a time: few, where there are very many */
+	for (int64_t each = (int64_t)((double)TILE_STAGE / 64 * (double)images
+	                              / (double)all) + 1; each > 1; each--)
+		if (images % each == 0
+		    && all / (images / each) <= TILE_STAGE / 64)
+			return images / each;
+	return images;
 }
 
 static bool
