@@ -1,6 +1,5 @@
-/* Running the C compiler: exec'ed, never through a shell; what it says is
+/* Running a compiler: exec'ed, never through a shell; what it says is
  * shown only when it fails. */
-#include "codegen/codegen.h"
 #include "codegen/cc.h"
 
 #include <errno.h>
@@ -11,36 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ARG = 64, MAX_LINES = 40 };
-
-/* -fno-trapping-math only says that nobody looks at the floating-point
- * exception flags; results stay IEEE's. */
-static const char *const fixed[] = {
-	"-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno",
-	"-fno-trapping-math", "-fwrapv", "-fopenmp", "-fPIC", "-shared",
-	"-fvisibility=hidden",
-#ifdef __x86_64__
-	/* some compilers shy away from AVX-512 where it is twice as fast */
-	"-mprefer-vector-width=512",
-#endif
-};
-
-static const char *
-march_flag(const struct codegen_options *opt, Arena *a)
-{
-	return arena_printf(a, "-march=%s", opt->march ? opt->march : "native");
-}
-
-const char *
-cc_flags(const struct codegen_options *opt, Arena *a)
-{
-	const char *s = march_flag(opt, a);
-
-	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-		s = arena_printf(a, "%s%s%s", s, i % 5 == 4 ? "\n *     " : " ",
-		                 fixed[i]);
-	return s;
-}
+enum { MAX_LINES = 40 };
 
 /* The command's words; "cc -m64" is two.  The compiler runs in a folder of
  * its own, so that a relative path to it is made absolute here. */
@@ -48,10 +18,10 @@ static int
 split_command(const char **argv, const char *cc, Arena *a)
 {
 	char here[4096];
-	char *rest = arena_str(a, cc && *cc ? cc : "cc"), *word;
+	char *rest = arena_str(a, cc), *word;
 	int n = 0;
 
-	while ((word = strtok_r(rest, " \t", &rest)) && n < MAX_ARG / 2)
+	while ((word = strtok_r(rest, " \t", &rest)) && n < CC_ARGS / 2)
 		argv[n++] = word;
 	if (n && argv[0][0] != '/' && strchr(argv[0], '/')
 	    && getcwd(here, sizeof here))
@@ -115,31 +85,41 @@ show_log(const char *dir, Arena *a, Diag *d)
 	fclose(f);
 }
 
-bool
-cc_run(const char *dir, const struct codegen_options *opt, Arena *a, Diag *d)
+void
+cc_program(struct command *c, const char *words, Arena *a)
 {
-	const char *argv[MAX_ARG];
-	int n = split_command(argv, opt->cc, a), status;
+	c->n = split_command(c->argv, words, a);
+}
+
+void
+cc_add(struct command *c, const char *arg)
+{
+	if (c->n && c->n < CC_ARGS)
+		c->argv[c->n++] = arg;
+}
+
+const char *
+cc_text(const struct command *c, Arena *a)
+{
+	const char *s = "";
+
+	for (int i = 0; i < c->n; i++)
+		s = arena_printf(a, "%s%s%s", s, i == 0 ? ""
+		                 : i % 5 == 0 ? "\n *     " : " ", c->argv[i]);
+	return s;
+}
+
+bool
+cc_run(const char *dir, struct command *c, const volatile sig_atomic_t *stop,
+       Arena *a, Diag *d)
+{
+	const char *const *argv = c->argv;
+	int status;
 	pid_t pid;
 
-	if (n == 0)
-		return diag_error(d, "no C compiler given; try --cc gcc");
-	argv[n++] = march_flag(opt, a);
-	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-		argv[n++] = fixed[i];
-	if (opt->werror) {
-		argv[n++] = "-Wall";
-		argv[n++] = "-Wextra";
-		argv[n++] = "-Werror";
-	} else {
-		argv[n++] = "-w";
-	}
-	argv[n++] = "-o";
-	argv[n++] = "model.so";
-	argv[n++] = "model.c";
-	argv[n++] = "-lm";
-	argv[n] = NULL;
-
+	if (c->n == 0)
+		return diag_error(d, "no %s given; %s", c->what, c->remedy);
+	c->argv[c->n] = NULL;
 	pid = fork();
 	if (pid < 0)
 		return diag_error(d, "cannot start '%s': %s", argv[0],
@@ -147,22 +127,21 @@ cc_run(const char *dir, const struct codegen_options *opt, Arena *a, Diag *d)
 	if (pid == 0)
 		run_child(dir, argv);
 	setpgid(pid, pid);
-	if (!wait_for(pid, argv[0], opt->stop, &status, d))
+	if (!wait_for(pid, argv[0], stop, &status, d))
 		return false;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return access(arena_printf(a, "%s/model.so", dir), F_OK) == 0
-			|| diag_error(d, "the C compiler '%s' wrote nothing",
+			|| diag_error(d, "the %s '%s' wrote nothing", c->what,
 			              argv[0]);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		return diag_error(d, "cannot run the C compiler '%s': not "
-			"found; install gcc or clang, or name one with --cc",
-			argv[0]);
+		return diag_error(d, "cannot run the %s '%s': not found; %s",
+		                  c->what, argv[0], c->remedy);
 	if (WIFSIGNALED(status))
-		diag_error(d, "the C compiler '%s' was killed by signal %d",
+		diag_error(d, "the %s '%s' was killed by signal %d", c->what,
 		           argv[0], WTERMSIG(status));
 	else
-		diag_error(d, "the C compiler '%s' failed (status %d) in '%s'",
-		           argv[0], WEXITSTATUS(status), dir);
+		diag_error(d, "the %s '%s' failed (status %d) in '%s'",
+		           c->what, argv[0], WEXITSTATUS(status), dir);
 	show_log(dir, a, d);
 	return false;
 }

@@ -1,15 +1,30 @@
-/* The C compiler. */
+/* A compiler and its arguments. */
 #ifndef CODEGEN_CC_H
 #define CODEGEN_CC_H
+
+#include <signal.h>
 
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
 
-struct codegen_options;
+enum { CC_ARGS = 64 };
 
-/* Run the C compiler in dir on model.c, giving model.so there. */
-bool cc_run(const char *dir, const struct codegen_options *, Arena *, Diag *);
-/* The flags, for the head comment. */
-const char *cc_flags(const struct codegen_options *, Arena *);
+struct command {
+	const char *what;               /* "C compiler" */
+	const char *remedy;             /* if it is not there */
+	const char *argv[CC_ARGS + 1];
+	int n;
+};
+
+/* The program and what it is always told: words, split on blanks. */
+void cc_program(struct command *, const char *words, Arena *);
+/* Nothing if there is no program. */
+void cc_add(struct command *, const char *arg);
+/* The words, for the head comment. */
+const char *cc_text(const struct command *, Arena *);
+/* Run it in dir, where it makes model.so.  stop: give up when set; NULL:
+ * never. */
+bool cc_run(const char *dir, struct command *,
+            const volatile sig_atomic_t *stop, Arena *, Diag *);
 
 #endif

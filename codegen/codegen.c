@@ -9,6 +9,7 @@
 #include "codegen/cc.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/ranks.h"
+#include "codegen/rules/texts.h"
 #include "codegen/tables.h"
 #include "ir/base/hash.h"
 #include "ir/base/outfile.h"
@@ -39,8 +40,9 @@ struct kernels {
 
 /* The function with this body: an old one, or a new one. */
 static const char *
-kernel_add(struct kernels *k, Arena *a, Op op, const char *body)
+kernel_add(struct kernels *k, const struct emit *e, Op op, const char *body)
 {
+	Arena *a = e->arena;
 	uint64_t h = hash_str(HASH_START, body);
 	const char *name;
 
@@ -50,9 +52,7 @@ kernel_add(struct kernels *k, Arena *a, Op op, const char *body)
 	name = arena_printf(a, "%s_%d", op_info[op].text, ++k->count[op]);
 	k->v = arena_grow(a, k->v, k->n, &k->cap, k->n + 1, sizeof *k->v);
 	k->v[k->n++] = (struct kernel){ h, body, name };
-	out_put(&k->text, "\nstatic void\n%s(void *const *p, const int64_t *c, "
-	        "struct ckr_env *env)\n{\n\t(void)p, (void)c, (void)env;\n"
-	        "%s}\n", name, body);
+	e->machine->function(&k->text, e, name, body);
 	return name;
 }
 
@@ -67,7 +67,7 @@ step_kernel(struct emit *e, struct kernels *k, struct program *p, int64_t i)
 	if (st->gnode == 0 || st->gnode >= p->g->nnode)
 		return diag_internal(e->diag, "codegen: step %" PRId64
 		                     " has no node", i);
-	need = target_cpu.workspace(p->g, n, e->threads);
+	need = e->machine->target->workspace(p->g, n, e->threads);
 	if (need > st->workspace)
 		return diag_internal(e->diag, "codegen: step %" PRId64 " (%s) "
 			"needs %" PRId64 " bytes of workspace, the plan gives "
@@ -75,11 +75,12 @@ step_kernel(struct emit *e, struct kernels *k, struct program *p, int64_t i)
 	e->g = p->g;
 	e->out = &body;
 	e->nconst = 0;
-	if (!cpu_emit(e, n))
+	e->tasks = 0;
+	if (!e->machine->emit(e, n))
 		return false;
 	if (ranks_moves(p, i))
 		return true;
-	p->kernel[i] = kernel_add(k, e->arena, n->op, body.s ? body.s : "");
+	p->kernel[i] = kernel_add(k, e, n->op, body.s ? body.s : "");
 	p->nconst[i] = e->nconst;
 	p->constant[i] = arena_copy(e->arena, e->constant, sizeof e->constant);
 	return true;
@@ -103,10 +104,35 @@ program_kernels(struct emit *e, struct kernels *k, struct program *p)
 
 /* ---- the source ---- */
 
+/* What is compiled. */
+struct source {
+	struct out tables;              /* model.c */
+	struct out kernels;             /* machine->kernels */
+	struct shared shared;
+};
+
+static const struct machine *
+machine_of(const struct codegen_options *opt)
+{
+	(void)opt;
+	return &machine_cpu;
+}
+
+static struct command
+command_of(const struct codegen_options *opt, Arena *a)
+{
+	struct command c = { 0 };
+
+	machine_of(opt)->command(&c, opt, a);
+	return c;
+}
+
 static void
 emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
           const struct codegen_options *opt)
 {
+	struct command c = command_of(opt, o->arena);
+
 	out_put(o, "/* ");
 	out_comment(o, g->name ? g->name : "model");
 	out_put(o, ": one training step, made by ckc " CKC_VERSION ".\n"
@@ -117,9 +143,16 @@ emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
 	        "kernel, the tables\n"
 	        " * of the schedule.  Compile in this directory with\n"
 	        " *\n"
-	        " *     cc %s\n"
-	        " *     -o model.so model.c -lm\n"
-	        " */\n", sum->resident, sum->arena, cc_flags(opt, o->arena));
+	        " *     %s\n"
+	        " */\n", sum->resident, sum->arena, cc_text(&c, o->arena));
+}
+
+/* A kernel that tables in another file name. */
+static void
+emit_prototypes(struct out *o, const struct kernels *k)
+{
+	for (size_t i = 0; i < k->n; i++)
+		out_put(o, "%sckr_kernel %s;\n", i ? "" : "\n", k->v[i].name);
 }
 
 /* Optimizers know float32 and 16-bit floats. */
@@ -147,13 +180,16 @@ check_updates(const Graph *g, Arena *a, Diag *d)
 }
 
 static bool
-emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
-            const Plan *ref_plan, const struct codegen_options *opt, Diag *d,
-            struct shared *s)
+emit_source(struct source *src, const Graph *g, const Plan *plan,
+            const Graph *ref, const Plan *ref_plan,
+            const struct codegen_options *opt, Diag *d)
 {
+	const struct machine *m = machine_of(opt);
+	struct out *o = &src->tables;
+	struct shared *s = &src->shared;
 	struct program prog[2];
 	struct kernels k = { .text.arena = o->arena };
-	struct emit e = { .diag = d, .arena = o->arena,
+	struct emit e = { .machine = m, .diag = d, .arena = o->arena,
 	                  .blocked.arena = o->arena,
 	                  .threads = opt->threads > 0 ? opt->threads : 1 };
 	int nprogram = ref && ref_plan ? 2 : 1;
@@ -169,10 +205,17 @@ emit_source(struct out *o, const Graph *g, const Plan *plan, const Graph *ref,
 		if (!program_kernels(&e, &k, &prog[i]))
 			return false;
 	emit_head(o, g, &plan->sum, opt);
-	cpu_texts(o, e.need);
+	if (m->kernels) {
+		emit_head(&src->kernels, g, &plan->sum, opt);
+		out_put(o, "\n%s", codegen_text_ckr_abi);
+		emit_prototypes(o, &k);
+		o = &src->kernels;
+	}
+	m->texts(o, e.need);
 	out_put(o, "\n/* ---- kernels ---- */\n");
 	if (k.text.n)
 		out_bytes(o, k.text.s, k.text.n);
+	o = &src->tables;
 	out_put(o, "\n/* ---- tables ---- */\n");
 	if (e.nblocked)
 		out_put(o, "\nstatic const struct ckr_blocked blocked[] = "
@@ -282,8 +325,8 @@ install_library(const char *from, const Graph *g,
 	return outfile_close(&o, ok) && ok;
 }
 
-static const char *const emitted[] = { "model.c", "constants.bin",
-	"onnx.bin" };
+static const char *const emitted[] = { "model.c", "model.cu",
+	"constants.bin", "onnx.bin" };
 
 static bool
 keep_sources(const char *dir, const char *emit_dir, Arena *a, Diag *d)
@@ -319,11 +362,18 @@ remove_dir(const char *dir, Arena *a)
 }
 
 static bool
-build(const char *dir, const struct out *src, const Graph *g,
-      const struct shared *s, const struct codegen_options *opt, Arena *a,
-      Diag *d)
+build(const char *dir, const struct source *src, const Graph *g,
+      const struct codegen_options *opt, Arena *a, Diag *d)
 {
-	if (!write_file(arena_printf(a, "%s/model.c", dir), src->s, src->n, d))
+	const struct shared *s = &src->shared;
+	const char *kernels = machine_of(opt)->kernels;
+	struct command c = command_of(opt, a);
+
+	if (!write_file(arena_printf(a, "%s/model.c", dir), src->tables.s,
+	                src->tables.n, d))
+		return false;
+	if (kernels && !write_file(arena_printf(a, "%s/%s", dir, kernels),
+	                           src->kernels.s, src->kernels.n, d))
 		return false;
 	if (s->data_bytes &&
 	    !write_constants(arena_printf(a, "%s/constants.bin", dir), g, s,
@@ -333,7 +383,7 @@ build(const char *dir, const struct out *src, const Graph *g,
 	    !write_file(arena_printf(a, "%s/onnx.bin", dir),
 	                opt->onnx_template, opt->onnx_bytes, d))
 		return false;
-	if (!cc_run(dir, opt, a, d))
+	if (!cc_run(dir, &c, opt->stop, a, d))
 		return false;
 	if (opt->emit_dir && !keep_sources(dir, opt->emit_dir, a, d))
 		return false;
@@ -346,10 +396,9 @@ codegen_check(const Graph *g, const Plan *plan, const Graph *reference,
               Diag *d)
 {
 	Arena *a = arena_new();
-	struct out src = { .arena = a };
-	struct shared s;
-	bool ok = emit_source(&src, g, plan, reference, reference_plan, opt,
-	                      d, &s) && weights_check(g, d);
+	struct source src = { .tables.arena = a, .kernels.arena = a };
+	bool ok = emit_source(&src, g, plan, reference, reference_plan, opt, d)
+		&& weights_check(g, d);
 
 	arena_free(a);
 	return ok;
@@ -361,9 +410,8 @@ codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
                 Diag *d)
 {
 	Arena *a = arena_new();
-	struct out src = { .arena = a };
+	struct source src = { .tables.arena = a, .kernels.arena = a };
 	const char *tmp = getenv("TMPDIR");
-	struct shared s;
 	char *dir;
 	bool ok = plan->replayed && (!reference || reference_plan->replayed);
 
@@ -371,13 +419,13 @@ codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
 		diag_internal(d, "there is no code for a plan that was not "
 		              "replayed");
 	ok = ok && emit_source(&src, g, plan, reference, reference_plan, opt,
-	                       d, &s)
+	                       d)
 		&& (!opt->weights || weights_check(g, d));
 	if (ok) {
 		dir = arena_printf(a, "%s/ckc-XXXXXX",
 		                   tmp && *tmp ? tmp : "/tmp");
 		if (mkdtemp(dir)) {
-			ok = build(dir, &src, g, &s, opt, a, d);
+			ok = build(dir, &src, g, opt, a, d);
 			remove_dir(dir, a);
 		} else {
 			ok = diag_error(d, "cannot create a folder '%s': %s; "

@@ -14,6 +14,7 @@ struct codegen_hole {
 };
 
 struct codegen_options {
+	const struct target *target;    /* NULL: the CPU */
 	const char *out_so;             /* written by rename */
 	const char *weights;            /* safetensors of parameters, written
 	                                 * with it; NULL: not wanted */

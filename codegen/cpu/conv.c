@@ -1,5 +1,5 @@
 /* Calls of the convolution, batch normalisation and pooling kernels. */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 #include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/tile.h"
 

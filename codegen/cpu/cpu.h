@@ -2,20 +2,31 @@
  *
  * in      a node of a planned graph
  * out     what passes ask of a machine (target_cpu); a C function that carries
- *         the node out
- * unaware of schedules, files and compilers
+ *         the node out (machine_cpu)
+ * unaware of schedules and files
  */
-#ifndef CODEGEN_CPU_H
-#define CODEGEN_CPU_H
+#ifndef CODEGEN_CPU_CPU_H
+#define CODEGEN_CPU_CPU_H
 
-#include "codegen/cpu/emit.h"
-#include "ir/target.h"
+#include "codegen/rules/machine.h"
 
 extern const struct target target_cpu;
+extern const struct machine machine_cpu;
 
-/* The body of the kernel of a node into e->out; false after a diagnostic. */
-bool cpu_emit(struct emit *e, const Node *);
-/* What the kernels written so far need, NEED_*: the ABI, arithmetic, loops. */
-void cpu_texts(struct out *, unsigned need);
+/* The rule of the node's op, whatever its operands' types. */
+bool cpu_emit_plain(struct emit *, const Node *);
+
+/* ---- loop.c ---- */
+
+bool cpu_nest(struct emit *, const struct nest *);
+
+/* ---- stage.c ---- */
+
+/* The node on float32 copies of its 16-bit operands (tile_staged()). */
+bool emit_staged(struct emit *, const Node *);
+
+/* ---- build.c ---- */
+
+void cpu_command(struct command *, const struct codegen_options *, Arena *);
 
 #endif

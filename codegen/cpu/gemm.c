@@ -8,7 +8,7 @@
  * decided from the shapes alone.  With a 16-bit operand they go there a tile at
  * a time.  Other types are plain loops.
  */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 #include "codegen/cpu/tile.h"
 
 #include <string.h>

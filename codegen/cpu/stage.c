@@ -10,7 +10,7 @@
  * ORDER TILE: scratch is the copies, the sum if there is one, and what the
  * kernel itself needs.
  */
-#include "codegen/cpu/emit.h"
+#include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
 
 enum { OPERANDS = 32 };

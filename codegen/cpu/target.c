@@ -1,7 +1,7 @@
 /* The CPU as passes see it, and its kernels by op. */
 #include "codegen/cpu/cpu.h"
-#include "codegen/cpu/texts.h"
 #include "codegen/cpu/tile.h"
+#include "codegen/rules/texts.h"
 
 static int64_t
 classifier_rows(int64_t rows, int64_t classes)
@@ -15,6 +15,48 @@ const struct target target_cpu = {
 	.workspace = tile_workspace, .classifier_rows = classifier_rows,
 };
 
+/* ---- what rules ask ---- */
+
+static void
+tasks(struct emit *e, int64_t count, bool shared)
+{
+	if (shared && count > 1)
+		out_line(e->out, "#pragma omp parallel for "
+		         "num_threads(env->threads)");
+	out_line(e->out, "for (int64_t t = 0; t < %lld; t++) {",
+	         (long long)count);
+}
+
+static void
+attention(struct emit *e, const Node *n, const Val *q, const Val *k)
+{
+	out_line(e->out, ".rows = %lld, .ld = %lld, .scratch = %lld,",
+	         (long long)tile_attention_rows(q->shape.dim[2]),
+	         (long long)((k->shape.dim[2] + 15) / 16 * 16),
+	         (long long)tile_attention(e->g, n));
+}
+
+/* Where a row of 16-bit floats becomes float32: behind sums of parts. */
+static void
+norm(struct emit *e, const Node *n, bool grad)
+{
+	if (!tile_is_mixed(e->g, n))
+		out_line(e->out, "\tNULL");
+	else
+		out_line(e->out, "\t(float *)p[%d] + %lld", emit_scratch(n),
+		         grad ? (long long)tile_norm_parts(e->g, n) : 0LL);
+}
+
+static void
+norm_grad(struct emit *e, const Node *n, int64_t rows)
+{
+	(void)n;
+	out_line(e->out, "              %lld,",
+	         (long long)tile_part_rows(rows));
+}
+
+/* ---- kernels ---- */
+
 static EmitRule *const rule[OP_COUNT] = {
 #define EMIT(cpu, work) emit_##cpu
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
@@ -27,8 +69,8 @@ WorkRule *const work_rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
-bool
-cpu_emit(struct emit *e, const Node *n)
+static bool
+emit(struct emit *e, const Node *n)
 {
 	return (tile_staged(e->g, n) ? emit_staged : rule[n->op])(e, n);
 }
@@ -39,8 +81,18 @@ cpu_emit_plain(struct emit *e, const Node *n)
 	return rule[n->op](e, n);
 }
 
-void
-cpu_texts(struct out *o, unsigned need)
+static void
+function(struct out *o, const struct emit *e, const char *name,
+         const char *body)
+{
+	(void)e;
+	out_put(o, "\nstatic void\n%s(void *const *p, const int64_t *c, "
+	        "struct ckr_env *env)\n{\n\t(void)p, (void)c, (void)env;\n"
+	        "%s}\n", name, body);
+}
+
+static void
+texts(struct out *o, unsigned need)
 {
 	static const struct {
 		unsigned need;
@@ -75,9 +127,17 @@ cpu_texts(struct out *o, unsigned need)
 	        "                    * loops that gcc alone vectorises */\n"
 	        "#pragma clang diagnostic ignored \"-Wpass-failed\"\n"
 	        "#pragma clang diagnostic ignored \"-Wunused-function\"\n"
-	        "#endif\n\n%s", codegen_text_ckr_abi, codegen_text_math);
+	        "#endif\n\n%s\n%s\n%s", codegen_text_ckr_abi,
+	        codegen_text_cpu, codegen_text_math, codegen_text_sums);
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
 		if (need & part[i].need)
 			out_put(o, "\n%s", part[i].text);
 }
 
+
+const struct machine machine_cpu = {
+	.target = &target_cpu, .emit = emit, .function = function,
+	.texts = texts, .command = cpu_command, .nest = cpu_nest,
+	.tasks = tasks, .attention = attention, .norm = norm,
+	.norm_grad = norm_grad,
+};

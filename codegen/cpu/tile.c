@@ -300,6 +300,19 @@ work_classifier(const Graph *g, const Node *n, int threads)
 }
 
 /* Per thread: where the best of a line are, as 64-bit numbers. */
+/* Two matrices of double per thread. */
+int64_t
+work_det(const Graph *g, const Node *n, int threads)
+{
+	const Shape *s = &g->val[n->in[n->nin - 1]].shape;
+	int64_t m = s->dim[s->rank - 1], size;
+
+	if (!mul_ok(m, m, &size) || !mul_ok(size, 16 * threads, &size)
+	    || size > INT64_MAX / 4)
+		return -1;
+	return size ? (size + 63) / 64 * 64 : 64;
+}
+
 int64_t
 work_topk(const Graph *g, const Node *n, int threads)
 {

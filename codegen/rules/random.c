@@ -4,7 +4,7 @@
  * the whole one where a rank has a piece of it: masks are the same on any
  * number of ranks.
  */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 #include "ir/split.h"
 
 bool

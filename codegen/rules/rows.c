@@ -1,7 +1,6 @@
 /* Calls of the row kernels: softmax, normalisation, cross entropy; and of
  * determinants. */
-#include "codegen/cpu/emit.h"
-#include "codegen/cpu/tile.h"
+#include "codegen/rules/machine.h"
 
 static bool
 need_f32(struct emit *e, const Node *n, unsigned text, const Val *v)
@@ -56,11 +55,10 @@ emit_softmax_grad(struct emit *e, const Node *n)
 
 /* ---- normalisation ---- */
 
-/* "norm", of x and its scale; scratch: where a row of 16-bit floats becomes
- * float32, behind so many floats. */
+/* "norm", of x and its scale. */
 static bool
 emit_norm(struct emit *e, const Node *n, const Val *x, const Val *scale,
-          int64_t axis, double eps, int64_t behind)
+          int64_t axis, double eps, bool grad)
 {
 	int at = emit_axis(axis, x->shape.rank);
 
@@ -74,10 +72,10 @@ emit_norm(struct emit *e, const Node *n, const Val *x, const Val *scale,
 	         (long long)emit_extent(&x->shape, 0, at),
 	         (long long)emit_extent(&x->shape, at, x->shape.rank),
 	         emit_double(e->arena, eps));
-	out_line(e->out, "\t%s, %s, %s };", tables_dtype(x->dt),
-	         tables_dtype(scale->dt), !tile_is_mixed(e->g, n) ? "NULL"
-	         : arena_printf(e->arena, "(float *)p[%d] + %lld",
-	                        emit_scratch(n), (long long)behind));
+	out_line(e->out, "\t%s, %s,", tables_dtype(x->dt),
+	         tables_dtype(scale->dt));
+	e->machine->norm(e, n, grad);
+	out_line(e->out, "};");
 	return true;
 }
 
@@ -85,7 +83,7 @@ bool
 emit_layernorm(struct emit *e, const Node *n)
 {
 	if (!emit_norm(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
-	               n->attr.LAYERNORM.axis, n->attr.LAYERNORM.eps, 0))
+	               n->attr.LAYERNORM.axis, n->attr.LAYERNORM.eps, false))
 		return false;
 	out_line(e->out, "ckr_layernorm(%s, %s, %s, p[0], p[1], %s, &norm, "
 	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
@@ -97,7 +95,7 @@ bool
 emit_rmsnorm(struct emit *e, const Node *n)
 {
 	if (!emit_norm(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
-	               n->attr.RMSNORM.axis, n->attr.RMSNORM.eps, 0))
+	               n->attr.RMSNORM.axis, n->attr.RMSNORM.eps, false))
 		return false;
 	out_line(e->out, "ckr_rmsnorm(%s, %s, p[0], p[1], &norm, env);",
 	         p_out(e, n, 0), p_out(e, n, 1));
@@ -112,13 +110,13 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
 	int64_t rows = emit_extent(&x->shape, 0,
 	                           emit_axis(axis, x->shape.rank));
 
-	if (!emit_norm(e, n, x, emit_in(e, n, 2), axis, 0,
-	               tile_norm_parts(e->g, n)))
+	if (!emit_norm(e, n, x, emit_in(e, n, 2), axis, 0, true))
 		return false;
 	out_line(e->out, "ckr_norm_grad(%s, %s, %s, p[0], p[1], p[2], %s, %s,",
 	         p_out(e, n, 0), p_out(e, n, 1), dbias, mean, rstd);
-	out_line(e->out, "              &norm, %lld, p[%d], env);",
-	         (long long)tile_part_rows(rows), emit_scratch(n));
+	out_line(e->out, "              &norm,");
+	e->machine->norm_grad(e, n, rows);
+	out_line(e->out, "              %s, env);", p_scratch(e, n));
 	return true;
 }
 
@@ -223,19 +221,6 @@ emit_nll_grad(struct emit *e, const Node *n)
 
 /* ---- determinants ---- */
 
-/* Two matrices of double per thread. */
-int64_t
-work_det(const Graph *g, const Node *n, int threads)
-{
-	const Shape *s = &g->val[n->in[n->nin - 1]].shape;
-	int64_t m = s->dim[s->rank - 1], size;
-
-	if (!mul_ok(m, m, &size) || !mul_ok(size, 16 * threads, &size)
-	    || size > INT64_MAX / 4)
-		return -1;
-	return size ? (size + 63) / 64 * 64 : 64;
-}
-
 static bool
 det_call(struct emit *e, const Node *n, const char *call)
 {
@@ -244,7 +229,7 @@ det_call(struct emit *e, const Node *n, const char *call)
 
 	if (!need_f32(e, n, NEED_DET, x))
 		return false;
-	out_line(e->out, "%s, p[%d], %lld, %lld, env);", call, emit_scratch(n),
+	out_line(e->out, "%s, %s, %lld, %lld, env);", call, p_scratch(e, n),
 	         (long long)emit_extent(&x->shape, 0, rank - 2),
 	         (long long)x->shape.dim[rank - 1]);
 	return true;

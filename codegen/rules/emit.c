@@ -1,5 +1,5 @@
 /* What all emit rules share. */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/machine.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -36,11 +36,11 @@ p_out(const struct emit *e, const Node *n, int i)
 const char *
 emit_list(const struct emit *e, const int64_t *v, int n)
 {
-	const char *s = "(const int64_t[]){ ";
+	const char *s = "CKR_LIST(";
 
 	for (int i = 0; i < n; i++)
 		s = arena_printf(e->arena, "%s%lld%s", s, (long long)v[i],
-		                 i + 1 < n ? ", " : " }");
+		                 i + 1 < n ? ", " : ")");
 	return n ? s : "NULL";
 }
 
@@ -54,8 +54,30 @@ void
 emit_pointer(struct emit *e, const char *name, const Val *v, int i,
              bool constant)
 {
-	out_line(e->out, "%s%s *%s = p[%d];", constant ? "const " : "",
-	         emit_ctype(v->dt), name, i);
+	const char *quality = constant ? "const " : "";
+
+	out_line(e->out, "%s%s *%s = (%s%s *)p[%d];", quality,
+	         emit_ctype(v->dt), name, quality, emit_ctype(v->dt), i);
+}
+
+const char *
+p_scratch(const struct emit *e, const Node *n)
+{
+	return e->machine->target->workspace(e->g, n, e->threads) == 0 ? "NULL"
+		: arena_printf(e->arena, "p[%d]", emit_scratch(n));
+}
+
+void
+emit_tasks(struct emit *e, int64_t count, bool shared)
+{
+	e->tasks = count > e->tasks ? count : e->tasks;
+	e->machine->tasks(e, count, shared);
+}
+
+bool
+emit_nest(struct emit *e, const struct nest *nest)
+{
+	return e->machine->nest(e, nest);
 }
 
 const char *

@@ -7,7 +7,7 @@
  * or the nearest one.  With antialias the kernel is stretched when shrinking.
  * Positions outside count as the element at the edge.
  */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Calls of the kernels that sample at the positions of a grid. */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 
 /* What the kernel must know; x: the data's extents, y: the samples'. */
 static void

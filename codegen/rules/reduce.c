@@ -1,9 +1,9 @@
 /* Reductions, running sums, positions of extremes.
  *
  * Float32 reduced over neighbouring dims goes to the kernels; any other shape
- * or type is a nest of loops with one accumulator per result.
+ * or type is a task per result or line, with one accumulator.
  */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 
 enum { PARALLEL = 1 << 14 };            /* elements worth waking threads for */
 
@@ -138,43 +138,49 @@ combine_text(Op op, bool fp)
 	}
 }
 
-/* Open loops over the groups that are (not) reduced; returns how many and
- * appends their share of x's index to *at. */
+static int64_t
+stride_of(const struct groups *g, int i)
+{
+	int64_t stride = 1;
+
+	for (int k = i + 1; k < g->n; k++)
+		stride *= g->extent[k];
+	return stride;
+}
+
+/* Open loops over the groups that are reduced; returns how many and appends
+ * their share of x's index to *at. */
 static int
-open_groups(struct emit *e, const struct groups *g, bool reduced,
-            const char **at)
+open_reduced(struct emit *e, const struct groups *g, const char **at)
 {
 	int count = 0;
 
 	for (int i = 0; i < g->n; i++) {
-		int64_t stride = 1;
-
-		if (g->reduced[i] != reduced)
+		if (!g->reduced[i])
 			continue;
-		for (int k = i + 1; k < g->n; k++)
-			stride *= g->extent[k];
 		out_line(e->out, "for (int64_t i%d = 0; i%d < %lld; i%d++) {",
 		         i, i, (long long)g->extent[i], i);
 		*at = arena_printf(e->arena, "%s + i%d * %lld", *at, i,
-		                   (long long)stride);
+		                   (long long)stride_of(g, i));
 		count++;
 	}
 	return count;
 }
 
-/* The result's index: kept groups in order. */
+/* x's index of result t: kept groups, in order. */
 static const char *
 kept_index(struct emit *e, const struct groups *g)
 {
 	const char *s = "0";
-	int64_t stride = 1;
+	int64_t inner = 1;
 
 	for (int i = g->n - 1; i >= 0; i--) {
 		if (g->reduced[i])
 			continue;
-		s = arena_printf(e->arena, "%s + i%d * %lld", s, i,
-		                 (long long)stride);
-		stride *= g->extent[i];
+		s = arena_printf(e->arena, "%s + t / %lld %% %lld * %lld", s,
+		                 (long long)inner, (long long)g->extent[i],
+		                 (long long)stride_of(g, i));
+		inner *= g->extent[i];
 	}
 	return s;
 }
@@ -184,29 +190,23 @@ emit_slow(struct emit *e, const Node *n, const struct groups *g)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
 	bool fp = dtype_info[x->dt].cls == 'f';
-	const char *type = fp ? "double" : emit_ctype(x->dt), *at = "0";
+	const char *type = fp ? "double" : emit_ctype(x->dt);
+	const char *at = kept_index(e, g);
 	const char *start = n->op == OP_REDUCE_MAX ? limit_text(x->dt, true)
 	                  : n->op == OP_REDUCE_MIN ? limit_text(x->dt, false)
 	                  : n->op == OP_REDUCE_PROD ? "1" : "0";
 	int64_t count = 1;
-	bool any_kept = false;
-	int kept, reduced;
+	int reduced;
 
 	for (int i = 0; i < g->n; i++)
 		if (g->reduced[i])
 			count *= g->extent[i];
 	emit_pointer(e, "x", x, 0, true);
 	emit_pointer(e, "y", y, n->nin, false);
-	for (int i = 0; i < g->n; i++)
-		any_kept |= !g->reduced[i];
-	if (any_kept && shape_nelem(&x->shape) >= PARALLEL)
-		out_line(e->out, "#pragma omp parallel for "
-		         "num_threads(env->threads)");
-	kept = open_groups(e, g, false, &at);
-	if (kept == 0)
-		out_line(e->out, "{");
+	emit_tasks(e, shape_nelem(&y->shape),
+	           shape_nelem(&x->shape) >= PARALLEL);
 	out_line(e->out, "%s s = %s;", type, start);
-	reduced = open_groups(e, g, true, &at);
+	reduced = open_reduced(e, g, &at);
 	if (reduced == 0)
 		out_line(e->out, "{");
 	out_line(e->out, "const %s v = %s;", type, ew_load(e, x->dt,
@@ -216,11 +216,10 @@ emit_slow(struct emit *e, const Node *n, const struct groups *g)
 		out_line(e->out, "}");
 	if (n->op == OP_REDUCE_MEAN)
 		out_line(e->out, "s /= %lld;", (long long)count);
-	out_line(e->out, "y[%s] = %s;", kept_index(e, g),
+	out_line(e->out, "y[t] = %s;",
 	         ew_store(e, y->dt, arena_printf(e->arena, "(%s)s",
 	         ew_type(y->dt))));
-	for (int i = 0; i < (kept ? kept : 1); i++)
-		out_line(e->out, "}");
+	out_line(e->out, "}");
 }
 
 bool
@@ -240,19 +239,17 @@ emit_reduce(struct emit *e, const Node *n)
 	return true;
 }
 
-/* Along axis, each line by itself: outer, inner loops and where it starts. */
+/* A task per line along axis: where it starts; returns how far apart its
+ * elements are. */
 static int64_t
 open_lines(struct emit *e, const Shape *s, int axis)
 {
 	int64_t inner = emit_extent(s, axis + 1, s->rank);
 
-	if (shape_nelem(s) >= PARALLEL)
-		out_line(e->out, "#pragma omp parallel for "
-		         "num_threads(env->threads) collapse(2)");
-	out_line(e->out, "for (int64_t o = 0; o < %lld; o++) {",
-	         (long long)emit_extent(s, 0, axis));
-	out_line(e->out, "for (int64_t i = 0; i < %lld; i++) {",
-	         (long long)inner);
+	emit_tasks(e, emit_extent(s, 0, axis) * inner,
+	           shape_nelem(s) >= PARALLEL);
+	out_line(e->out, "const int64_t o = t / %lld, i = t - o * %lld;",
+	         (long long)(inner ? inner : 1), (long long)inner);
 	out_line(e->out, "const int64_t at = o * %lld + i;",
 	         (long long)(inner * s->dim[axis]));
 	return inner;
@@ -284,10 +281,9 @@ emit_cumsum(struct emit *e, const Node *n)
 			         n->attr.CUMSUM.product ? "*" : "+",
 			         ew_load(e, x->dt, "x[j]"));
 		else
-			out_line(e->out, "const %s t = (%s)s;",
+			out_line(e->out, "const %s v = (%s)s;",
 			         ew_type(y->dt), ew_type(y->dt));
-	out_line(e->out, "y[j] = %s;", ew_store(e, y->dt, "t"));
-	out_line(e->out, "}");
+	out_line(e->out, "y[j] = %s;", ew_store(e, y->dt, "v"));
 	out_line(e->out, "}");
 	out_line(e->out, "}");
 	return true;
@@ -322,7 +318,6 @@ emit_argmax(struct emit *e, const Node *n)
 	out_line(e->out, "y[o * %lld + i] = (%s)where;", inner,
 	         emit_ctype(y->dt));
 	out_line(e->out, "}");
-	out_line(e->out, "}");
 	return true;
 }
 
@@ -349,8 +344,8 @@ emit_topk(struct emit *e, const Node *n)
 	out_line(e->out, "int64_t *places = (int64_t *)p[%d];",
 	         emit_scratch(n));
 	inner = open_lines(e, &x->shape, axis);
-	out_line(e->out, "int64_t *best = places + omp_get_thread_num() * "
-	         "%lld, have = 0;", k);
+	out_line(e->out, "int64_t *best = places + CKR_TASK_OWNER(t) * %lld, "
+	         "have = 0;", k);
 	out_line(e->out, "for (int64_t j = 0; j < %lld; j++) {",
 	         (long long)x->shape.dim[axis]);
 	out_line(e->out, "const %s v = %s;", ew_type(x->dt), ew_load(e, x->dt,
@@ -379,7 +374,6 @@ emit_topk(struct emit *e, const Node *n)
 	if (idx)
 		out_line(e->out, "idx[o * %lld + i + q * %lld] = best[q];",
 		         inner * k, inner);
-	out_line(e->out, "}");
 	out_line(e->out, "}");
 	out_line(e->out, "}");
 	return true;

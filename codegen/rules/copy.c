@@ -1,6 +1,6 @@
 /* Data movement: views that had to be carried out, concat, pad, trilu, fill.
  */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 
 #include <string.h>
 
@@ -121,8 +121,10 @@ bool
 emit_loss_scale(struct emit *e, const Node *n)
 {
 	emit_shapes(e, n);
+	emit_tasks(e, 1, false);
 	out_line(e->out, "*(float *)p[0] = env->loss_scale * %s;",
 	         emit_float(e->arena, n->attr.LOSS_SCALE.value));
+	out_line(e->out, "}");
 	return true;
 }
 

@@ -1,6 +1,6 @@
-/* Texts of kernels/, embedded at build time. */
-#ifndef CODEGEN_CPU_TEXTS_H
-#define CODEGEN_CPU_TEXTS_H
+/* Texts of the machines' kernels/, embedded at build time. */
+#ifndef CODEGEN_RULES_TEXTS_H
+#define CODEGEN_RULES_TEXTS_H
 
 extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_random[], codegen_text_rows[], codegen_text_index[],
@@ -10,6 +10,6 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_half_update[], codegen_text_thin[], codegen_text_blocks[],
 	codegen_text_conv_blocks[], codegen_text_sample[],
 	codegen_text_adafactor[], codegen_text_det[], codegen_text_norm[],
-	codegen_text_shard[];
+	codegen_text_shard[], codegen_text_cpu[], codegen_text_sums[];
 
 #endif

@@ -1,6 +1,5 @@
-/* Calls of the classifier and of the optimizers' kernels. */
-#include "codegen/cpu/emit.h"
-#include "codegen/cpu/tile.h"
+/* Calls of the optimizers' kernels. */
+#include "codegen/rules/machine.h"
 
 /* Streams of random words, one per parameter, that dropout does not use. */
 static int64_t
@@ -22,14 +21,17 @@ emit_cut(struct emit *e, const Val *v)
 
 	out_line(e->out, "const struct ckr_cut cut = {");
 	out_line(e->out, ".piece = env->rank / %lld, .inner = %lld, "
-	         ".local = %lld, .nstretch = %d,", (long long)s->shared,
+	         ".local = %lld,", (long long)s->shared,
 	         (long long)emit_extent(&v->shape, s->axis + 1, v->shape.rank),
-	         (long long)v->shape.dim[s->axis], s->npart);
+	         (long long)v->shape.dim[s->axis]);
+	out_line(e->out, ".nstretch = %d, .stretch = {", s->npart);
 	for (int i = 0; i < s->npart; i++)
-		out_line(e->out, ".stretch[%d] = %lld, .size[%d] = %lld,", i,
-		         (long long)s->part[i], i,
+		out_line(e->out, "%lld,", (long long)s->part[i]);
+	out_line(e->out, "}, .size = {");
+	for (int i = 0; i < s->npart; i++)
+		out_line(e->out, "%lld,",
 		         (long long)((s->part[i] + pieces - 1) / pieces));
-	out_line(e->out, "};");
+	out_line(e->out, "} };");
 }
 
 /* States, between the gradient and the norm, have one type; DT_F32 if there
@@ -74,68 +76,6 @@ need_update(struct emit *e, const Node *n, bool *half)
 			return emit_unsupported(e, n, dt[i]);
 	if (*half)
 		emit_types(e, n, y, g);
-	return true;
-}
-
-/* What only products with 16-bit operands need. */
-static void
-emit_classifier_tiles(struct emit *e, const Node *n)
-{
-	int64_t tile[3][4];
-
-	if (!tile_is_mixed(e->g, n))
-		return;
-	tile_classifier_products(e->g, n, tile);
-	out_line(e->out, ".keep = %d,", tile_classifier_keeps(e->g, n));
-	for (int i = 0; i < 3; i++)
-		out_line(e->out, ".tile[%d] = { %lld, %lld, %lld, %lld },", i,
-		         (long long)tile[i][0], (long long)tile[i][1],
-		         (long long)tile[i][2], (long long)tile[i][3]);
-}
-
-bool
-emit_classifier(struct emit *e, const Node *n)
-{
-	const Val *x = emit_in(e, n, 0), *w = emit_in(e, n, 1);
-	const Val *labels = emit_in(e, n, 2), *bias = emit_in(e, n, 3);
-	bool tb = n->attr.CLASSIFIER.tb;
-	int64_t classes = w->shape.dim[tb ? 0 : 1], rows = x->shape.dim[0];
-	int64_t ignore = n->attr.CLASSIFIER.ignore;
-	const char *seed = emit_float(e->arena, n->attr.CLASSIFIER.seed);
-
-	if (emit_in(e, n, 4))
-		seed = "*(const float *)p[4]";
-	e->need |= NEED_CLASSIFIER;
-	emit_shapes(e, n);
-	for (int i = 0; i < 2; i++) {
-		DType dt = emit_in(e, n, i)->dt;
-
-		if (dt != DT_F32 && !dtype_is_half(dt))
-			return emit_unsupported(e, n, dt);
-	}
-	if (labels->dt != DT_I64 && labels->dt != DT_I32)
-		return emit_unsupported(e, n, labels->dt);
-	out_line(e->out, "const struct ckr_classifier c1 = {");
-	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
-	         (long long)rows, (long long)classes,
-	         (long long)x->shape.dim[1]);
-	out_line(e->out, ".chunk = %lld, .tb = %d, .reduction = %d, "
-	         ".seed = %s,", (long long)tile_classifier_chunk(e->g, n), tb,
-	         (int)n->attr.CLASSIFIER.reduction, seed);
-	out_line(e->out, ".x = %s, .w = %s, .bias = %s,", tables_dtype(x->dt),
-	         tables_dtype(w->dt), tables_dtype(bias ? bias->dt : x->dt));
-	emit_classifier_tiles(e, n);
-	out_line(e->out, "};");
-	out_line(e->out, "const struct ckr_labels labels = "
-	         "{ p[2], %d, %s, %lld, NULL };", dtype_info[labels->dt].nbytes,
-	         ignore == INT64_MIN ? "INT64_MIN"
-	         : arena_printf(e->arena, "%lld", (long long)ignore),
-	         (long long)classes);
-	out_line(e->out, "ckr_classify(&c1, %s, %s, %s, %s,",
-	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         p_out(e, n, 3));
-	out_line(e->out, "             p[0], p[1], &labels, %s, p[%d], env);",
-	         p_in(e, n, 3), emit_scratch(n));
 	return true;
 }
 
@@ -291,8 +231,6 @@ emit_adafactor(struct emit *e, const Node *n)
 	         r < 1 ? 1LL : (long long)s->dim[r - 1],
 	         n->attr.ADAFACTOR.decay != 0);
 	out_line(e->out, "ckr_adafactor(&a, %s,", operands(e, n));
-	out_line(e->out, "              %s, env);",
-	         r < 2 ? "NULL" : arena_printf(e->arena, "p[%d]",
-	                                       emit_scratch(n)));
+	out_line(e->out, "              %s, env);", p_scratch(e, n));
 	return true;
 }

@@ -4,7 +4,7 @@
  * as if each result had been stored: fusing then does not change bits.
  * Integers wrap (-fwrapv) and divide without traps.
  */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 
 #include <math.h>
 #include <stdio.h>

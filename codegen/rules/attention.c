@@ -1,6 +1,5 @@
 /* Calls of the attention kernels: shapes and strides as a constant struct. */
-#include "codegen/cpu/emit.h"
-#include "codegen/cpu/tile.h"
+#include "codegen/rules/machine.h"
 #include "ir/split.h"
 
 static void
@@ -37,8 +36,7 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
             const Val *q, const Val *k, const Val *v, const Val *mask,
             const Val *o)
 {
-	int64_t rows = tile_attention_rows(q->shape.dim[2]);
-	int64_t ld = (k->shape.dim[2] + 15) / 16 * 16, step[MAX_RANK];
+	int64_t step[MAX_RANK];
 	Shape scores = { 4, { q->shape.dim[0], q->shape.dim[1],
 		q->shape.dim[2], k->shape.dim[2] } };
 
@@ -69,9 +67,8 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 		         emit_const(e, at->stream));
 		emit_piece(e, o);
 	}
-	out_line(e->out, ".rows = %lld, .ld = %lld, .scratch = %lld, "
-	         ".type = %s,", (long long)rows, (long long)ld,
-	         (long long)tile_attention(e->g, n), tables_dtype(q->dt));
+	out_line(e->out, ".type = %s,", tables_dtype(q->dt));
+	e->machine->attention(e, n, q, k);
 }
 
 /* like: so many operands are of one type. */
@@ -117,10 +114,10 @@ emit_attention(struct emit *e, const Node *n)
 		emit_strides(e, "o", o->stride);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_attention(&a, %s, %s, p[0], p[1], p[2], %s, "
-	         "p[%d], env);",
+	         "%s, env);",
 	         o ? arena_printf(e->arena, "p[%d]", n->nin) : "NULL",
 	         lse ? arena_printf(e->arena, "p[%d]", n->nin + 1) : "NULL",
-	         mask ? "p[3]" : "NULL", emit_scratch(n));
+	         mask ? "p[3]" : "NULL", p_scratch(e, n));
 	return true;
 }
 
@@ -183,7 +180,7 @@ emit_attention_grad(struct emit *e, const Node *n)
 	         (long long)starts[0], (long long)starts[1],
 	         (long long)starts[2]);
 	out_line(e->out, "};");
-	out_line(e->out, "ckr_attention_grad(&a, &t, p[%d], env);",
-	         emit_scratch(n));
+	out_line(e->out, "ckr_attention_grad(&a, &t, %s, env);",
+	         p_scratch(e, n));
 	return true;
 }

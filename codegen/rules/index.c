@@ -1,5 +1,5 @@
 /* Calls of the indexing kernels. */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 
 /* Bytes of an index, or 0 after a diagnostic. */
 static int
@@ -54,7 +54,8 @@ emit_selected(struct emit *e, const Node *n)
 
 	emit_shapes(e, n);
 	emit_pointer(e, "x", x, 0, true);
-	out_line(e->out, "int64_t *y = p[1], count = 0;");
+	emit_tasks(e, 1, false);
+	out_line(e->out, "int64_t *y = (int64_t *)p[1], count = 0;");
 	out_line(e->out, "for (int64_t i = 0; i < %lld; i++) {", all);
 	out_line(e->out, "if ((x[i]%s) == 0)", bits);
 	out_line(e->out, "\tcontinue;");
@@ -73,6 +74,7 @@ emit_selected(struct emit *e, const Node *n)
 	out_line(e->out, "}");
 	if (emit_out(e, n, 1))
 		out_line(e->out, "*(int64_t *)p[2] = count;");
+	out_line(e->out, "}");
 	return true;
 }
 

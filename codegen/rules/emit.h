@@ -1,6 +1,6 @@
 /* The kernel being written, and what rules write it with. */
-#ifndef CODEGEN_CPU_EMIT_H
-#define CODEGEN_CPU_EMIT_H
+#ifndef CODEGEN_RULES_EMIT_H
+#define CODEGEN_RULES_EMIT_H
 
 #include "codegen/out.h"
 #include "codegen/tables.h"
@@ -8,7 +8,7 @@
 
 /* ---- kernels ---- */
 
-/* Texts of codegen/cpu/kernels that generated C takes along. */
+/* Texts of a machine's kernels that generated code takes along. */
 enum {
 	NEED_RANDOM = 1, NEED_ROWS = 2, NEED_INDEX = 4, NEED_REDUCE = 8,
 	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
@@ -20,13 +20,18 @@ enum {
 
 enum { EMIT_CONSTS = 32 };
 
+struct machine;
+
 struct emit {
+	const struct machine *machine;
 	const Graph *g;
 	NodeId gnode;                   /* whose kernel this is */
 	Diag *diag;
 	Arena *arena;
 	int threads;
 	struct out *out;                /* the body of this kernel */
+	int64_t tasks;                  /* of this kernel's loops over tasks,
+	                                 * the most; 0: it has none */
 	unsigned need;                  /* NEED_*, of all kernels so far */
 	int nconst;                   /* numbers that differ between calls of */
 	int64_t constant[EMIT_CONSTS];  /* the same kernel */
@@ -47,7 +52,9 @@ const Val *emit_out(const struct emit *, const Node *, int i);  /* NULL: none */
 /* Operands as arguments of a kernel: "p[3]", or "NULL" if absent. */
 const char *p_in(const struct emit *, const Node *, int i);
 const char *p_out(const struct emit *, const Node *, int i);
-/* "{ 1, 2, 3 }" as a compound literal of int64_t, or NULL if empty. */
+/* Workspace: "p[5]", or "NULL" where the machine wants none for the node. */
+const char *p_scratch(const struct emit *, const Node *);
+/* A list of int64_t as an argument, or NULL if empty. */
 const char *emit_list(const struct emit *, const int64_t *, int n);
 static inline int
 emit_scratch(const Node *n)
@@ -75,7 +82,11 @@ int64_t emit_extent(const Shape *, int from, int to);
 const char *emit_planes(struct emit *, const Shape *);
 int emit_axis(int64_t axis, int rank);
 
-/* ---- element-wise nests (loop.c) ---- */
+/* Open a loop over tasks t = 0 .. count - 1, in any order, which threads share
+ * if it is worth it; the body says what to do for t.  Closed by "}". */
+void emit_tasks(struct emit *, int64_t count, bool shared);
+
+/* ---- element-wise nests ---- */
 
 struct nest_operand {
 	DType dt;
@@ -97,6 +108,8 @@ struct nest {
 };
 
 bool emit_nest(struct emit *, const struct nest *);
+/* An operand whose value is known, as an expression. */
+const char *nest_literal(struct emit *, const struct nest_operand *);
 /* Strides of v over `shape`, 0 where v is broadcast. */
 void nest_strides(const Val *v, const Shape *shape, int64_t *stride);
 

@@ -1,7 +1,7 @@
 /* Steps of sharded graphs: what no kernel does, and calls of the kernels that
  * work on a rank's piece.
  */
-#include "codegen/cpu/emit.h"
+#include "codegen/rules/emit.h"
 
 /* No kernel: the run time moves it.  What is added must have a type that it
  * adds. */

@@ -1,0 +1,65 @@
+/* Calls of the classifier's kernel. */
+#include "codegen/cpu/tile.h"
+#include "codegen/rules/emit.h"
+
+/* What only products with 16-bit operands need. */
+static void
+emit_classifier_tiles(struct emit *e, const Node *n)
+{
+	int64_t tile[3][4];
+
+	if (!tile_is_mixed(e->g, n))
+		return;
+	tile_classifier_products(e->g, n, tile);
+	out_line(e->out, ".keep = %d,", tile_classifier_keeps(e->g, n));
+	for (int i = 0; i < 3; i++)
+		out_line(e->out, ".tile[%d] = { %lld, %lld, %lld, %lld },", i,
+		         (long long)tile[i][0], (long long)tile[i][1],
+		         (long long)tile[i][2], (long long)tile[i][3]);
+}
+
+bool
+emit_classifier(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *w = emit_in(e, n, 1);
+	const Val *labels = emit_in(e, n, 2), *bias = emit_in(e, n, 3);
+	bool tb = n->attr.CLASSIFIER.tb;
+	int64_t classes = w->shape.dim[tb ? 0 : 1], rows = x->shape.dim[0];
+	int64_t ignore = n->attr.CLASSIFIER.ignore;
+	const char *seed = emit_float(e->arena, n->attr.CLASSIFIER.seed);
+
+	if (emit_in(e, n, 4))
+		seed = "*(const float *)p[4]";
+	e->need |= NEED_CLASSIFIER;
+	emit_shapes(e, n);
+	for (int i = 0; i < 2; i++) {
+		DType dt = emit_in(e, n, i)->dt;
+
+		if (dt != DT_F32 && !dtype_is_half(dt))
+			return emit_unsupported(e, n, dt);
+	}
+	if (labels->dt != DT_I64 && labels->dt != DT_I32)
+		return emit_unsupported(e, n, labels->dt);
+	out_line(e->out, "const struct ckr_classifier c1 = {");
+	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
+	         (long long)rows, (long long)classes,
+	         (long long)x->shape.dim[1]);
+	out_line(e->out, ".chunk = %lld, .tb = %d, .reduction = %d, "
+	         ".seed = %s,", (long long)tile_classifier_chunk(e->g, n), tb,
+	         (int)n->attr.CLASSIFIER.reduction, seed);
+	out_line(e->out, ".x = %s, .w = %s, .bias = %s,", tables_dtype(x->dt),
+	         tables_dtype(w->dt), tables_dtype(bias ? bias->dt : x->dt));
+	emit_classifier_tiles(e, n);
+	out_line(e->out, "};");
+	out_line(e->out, "const struct ckr_labels labels = "
+	         "{ p[2], %d, %s, %lld, NULL };", dtype_info[labels->dt].nbytes,
+	         ignore == INT64_MIN ? "INT64_MIN"
+	         : arena_printf(e->arena, "%lld", (long long)ignore),
+	         (long long)classes);
+	out_line(e->out, "ckr_classify(&c1, %s, %s, %s, %s,",
+	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         p_out(e, n, 3));
+	out_line(e->out, "             p[0], p[1], &labels, %s, p[%d], env);",
+	         p_in(e, n, 3), emit_scratch(n));
+	return true;
+}

@@ -1,0 +1,37 @@
+/* What kernels share on the CPU: threads, faults, lists, sums of a fixed
+ * shape.
+ */
+#ifndef CKR_CPU_H
+#define CKR_CPU_H
+
+int omp_get_thread_num(void);
+
+/* In a loop a function that is called out of line is computed one by one. */
+#define CKR_LANE __attribute__((always_inline)) static inline
+
+/* Whose scratch a task uses. */
+#define CKR_TASK_OWNER(t) omp_get_thread_num()
+
+/* A list as an argument. */
+#define CKR_LIST(...) ((const int64_t[]){ __VA_ARGS__ })
+
+/* Elements that are not worth waking threads for. */
+enum { CKR_SMALL = 1 << 14 };
+
+/* Bad data: `value`, element `at` of an operand.  The first element of that
+ * kind is what the step tells, whichever thread met it first. */
+static inline void
+ckr_fault(struct ckr_env *env, const char *why, int64_t at, int64_t value)
+{
+	/* an omp critical would export a symbol of the compiler's */
+	while (__atomic_test_and_set(&env->fault_lock, __ATOMIC_ACQUIRE))
+		;
+	if (!env->fault || at < env->fault_at) {
+		env->fault_at = at;
+		env->fault_value = value;
+		env->fault = why;
+	}
+	__atomic_clear(&env->fault_lock, __ATOMIC_RELEASE);
+}
+
+#endif

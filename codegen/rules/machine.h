@@ -1,0 +1,49 @@
+/* A machine as code generation sees it; passes see its target alone.
+ *
+ * Rules (rules.h: one per name in the EMIT column of ir/ops.h) print the body
+ * of a node's kernel.  What they print is the same text on all machines but
+ * for what they ask here: how loops are carried out, and what kernels must be
+ * told of how they cut their work.
+ */
+#ifndef CODEGEN_RULES_MACHINE_H
+#define CODEGEN_RULES_MACHINE_H
+
+#include "codegen/rules/emit.h"
+#include "ir/target.h"
+
+struct codegen_options;
+struct command;
+
+struct machine {
+	const struct target *target;
+	/* Kernels are compiled apart from the tables: the name of their file;
+	 * NULL: all is in model.c. */
+	const char *kernels;
+	/* The rule of the node's op. */
+	bool (*emit)(struct emit *, const Node *);
+	/* The function `name` of type ckr_kernel with this body, that of e's
+	 * node. */
+	void (*function)(struct out *, const struct emit *, const char *name,
+	                 const char *body);
+	/* What kernels that need these (NEED_*) take along: the ABI,
+	 * arithmetic, loops. */
+	void (*texts)(struct out *, unsigned need);
+	/* What turns model.c, and the kernels, into model.so. */
+	void (*command)(struct command *, const struct codegen_options *,
+	                Arena *);
+
+	/* ---- what rules ask ---- */
+
+	/* All points of a nest (emit_nest). */
+	bool (*nest)(struct emit *, const struct nest *);
+	/* Open the loop over tasks t of emit_tasks. */
+	void (*tasks)(struct emit *, int64_t count, bool shared);
+	/* More members of struct ckr_attention, of struct ckr_norm. */
+	void (*attention)(struct emit *, const Node *, const Val *q,
+	                  const Val *k);
+	void (*norm)(struct emit *, const Node *, bool grad);
+	/* More arguments of ckr_norm_grad for so many rows. */
+	void (*norm_grad)(struct emit *, const Node *, int64_t rows);
+};
+
+#endif
