@@ -1,0 +1,48 @@
+/* What machines share in carrying out a nest: its dims merged, its operands
+ * declared, the body of a point.
+ */
+#ifndef CODEGEN_RULES_NEST_H
+#define CODEGEN_RULES_NEST_H
+
+#include "codegen/rules/emit.h"
+
+struct nest_dims {
+	int n;                          /* at least 1 */
+	int64_t extent[MAX_RANK];
+	int64_t linear[MAX_RANK];       /* strides of random words */
+};
+
+/* Texts of a nest's values. */
+struct nest_names {
+	const char **in;                /* input k, in the computed type */
+	const char **micro;             /* result of micro i, as computed */
+	DType *in_dt;
+	const char **from;              /* lvalue of input k at a point; NULL:
+	                                 * it was read before */
+	const char **to;                /* lvalue of output k */
+};
+
+/* Dims that all operands walk as one are merged, those of extent 1 dropped;
+ * rewrites the operands' strides.  Words of neighbours in the last dim are
+ * neighbours. */
+struct nest_dims nest_merge(const struct nest *);
+/* Whether the operand is one element for all points. */
+bool nest_is_one(const struct nest_operand *, const struct nest_dims *);
+/* Declare first elements, const T *pK and T *qK; read inputs that are one
+ * element. */
+struct nest_names nest_open(struct emit *, const struct nest *,
+                            const struct nest_dims *);
+/* Input k, read from an lvalue, as xK. */
+void nest_read(struct emit *, int k, const struct nest_operand *,
+               const char *from);
+/* " + i0 * 768 + j0 * 2": where loops over the first dims are, and if
+ * `blocked` the one at j0 over the last. */
+const char *nest_offset(struct emit *, const int64_t *stride,
+                        const struct nest_dims *, bool blocked);
+/* "a3[j * 2]": element j of operand k, named so, in the last dim. */
+const char *nest_element(struct emit *, const char *name, int k,
+                         int64_t stride);
+/* A point: read, compute, write. */
+bool nest_body(struct emit *, const struct nest *, struct nest_names *);
+
+#endif
