@@ -99,7 +99,8 @@ cpu_nest(struct emit *e, const struct nest *nest)
 		         (long long)block);
 		count = "n";
 	}
-	random_words(e, nest, nest_offset(e, d.linear, &d, blocked), count);
+	random_words(e, nest, nest_offset(e, d.linear, &d, blocked), count,
+	             true);
 	out_line(e->out, "#pragma omp simd");
 	out_line(e->out, "for (int64_t j = 0; j < %s; j++) {", count);
 	ok = nest_body(e, nest, &s);

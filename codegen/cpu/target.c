@@ -101,6 +101,8 @@ texts(struct out *o, unsigned need)
 		{ ~0u, codegen_text_half },
 		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
 		  codegen_text_random },
+		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
+		  codegen_text_words },
 		{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER, codegen_text_rows },
 		{ NEED_NORM, codegen_text_norm },
 		{ NEED_DET, codegen_text_det },

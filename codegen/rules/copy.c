@@ -7,7 +7,7 @@
 static struct nest_operand
 operand(const Val *v, int arg)
 {
-	struct nest_operand op = { .dt = v->dt, .arg = arg };
+	struct nest_operand op = { .dt = v->dt, .arg = arg, .base = v->start };
 
 	memcpy(op.stride, v->stride, sizeof op.stride);
 	return op;

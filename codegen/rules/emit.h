@@ -92,6 +92,8 @@ struct nest_operand {
 	DType dt;
 	int arg;                        /* index in p */
 	int64_t start;                  /* elements to skip */
+	int64_t base;                   /* elements before p[arg] in its owner,
+	                                 * which is aligned */
 	int64_t stride[MAX_RANK];       /* over the nest's dims */
 	bool scalar;                    /* known value: a literal instead */
 	double value;
@@ -123,9 +125,11 @@ bool random_check(const struct emit *, const struct nest *);
 void random_strides(const struct nest *, int64_t *stride);
 /* Declare what draws of dropout compare and multiply with. */
 void random_numbers(struct emit *, const struct nest *);
-/* Draw the words of `count` elements, from the element with offset `at`. */
+/* Draw the words of `count` elements, from the element with offset `at`.
+ * buffered: into a buffer that ckr_words() fills from where it likes, else
+ * into an array of just so many. */
 void random_words(struct emit *, const struct nest *, const char *at,
-                  const char *count);
+                  const char *count, bool buffered);
 /* The result of micro i, which draws from its words. */
 const char *random_draw(struct emit *, const struct micro *, int i,
                         const char *x);

@@ -32,7 +32,7 @@ static struct nest_operand
 operand_of(struct emit *e, ValId id, int arg, const Shape *shape, bool read)
 {
 	const Val *v = &e->g->val[id];
-	struct nest_operand op = { .dt = v->dt, .arg = arg };
+	struct nest_operand op = { .dt = v->dt, .arg = arg, .base = v->start };
 
 	nest_strides(v, shape, op.stride);
 	if (read && val_is_const(v) && val_splat(e->g, id, &op.value))

@@ -106,7 +106,7 @@ stream(const struct micro *m)
 
 void
 random_words(struct emit *e, const struct nest *nest, const char *at,
-             const char *count)
+             const char *count, bool buffered)
 {
 	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
 		const struct micro *m = &nest->body->micro[i];
@@ -114,6 +114,13 @@ random_words(struct emit *e, const struct nest *nest, const char *at,
 		if (!(op_info[m->op].flags & F_RNG))
 			continue;
 		e->need |= NEED_RANDOM;
+		if (!buffered) {
+			out_line(e->out, "uint32_t w%d[%s];", i, count);
+			out_line(e->out, "ckr_draw<%s>(w%d, (uint64_t)(0%s%s), "
+			         "(uint32_t)%s, env);", count, i, at,
+			         first_text(e, nest), emit_const(e, stream(m)));
+			continue;
+		}
 		out_line(e->out, "uint32_t words%d[CKR_WORD_BUFFER];", i);
 		out_line(e->out, "const uint32_t *w%d = ckr_words(words%d, "
 		         "(uint64_t)(0%s%s), %s, (uint32_t)%s, env);", i, i, at,

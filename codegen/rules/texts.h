@@ -10,6 +10,7 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_half_update[], codegen_text_thin[], codegen_text_blocks[],
 	codegen_text_conv_blocks[], codegen_text_sample[],
 	codegen_text_adafactor[], codegen_text_det[], codegen_text_norm[],
-	codegen_text_shard[], codegen_text_cpu[], codegen_text_sums[];
+	codegen_text_shard[], codegen_text_cpu[], codegen_text_sums[],
+	codegen_text_words[];
 
 #endif

@@ -4,6 +4,7 @@
 #include "codegen/rules/kernels/math.h"
 #include "codegen/cpu/kernels/sums.h"
 #include "codegen/rules/kernels/random.h"
+#include "codegen/cpu/kernels/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>

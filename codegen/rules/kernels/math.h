@@ -262,7 +262,7 @@ ckr_min(float a, float b)
 }
 
 /* The remainder with the divisor's sign. */
-static inline float
+CKR_LANE float
 ckr_mod(float a, float b)
 {
 	float r = fmodf(a, b);
@@ -270,7 +270,7 @@ ckr_mod(float a, float b)
 	return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;
 }
 
-static inline double
+CKR_LANE double
 ckr_mod_d(double a, double b)
 {
 	double r = fmod(a, b);
@@ -279,7 +279,7 @@ ckr_mod_d(double a, double b)
 }
 
 /* Integer division by zero gives 0 instead of a trap. */
-static inline int64_t
+CKR_LANE int64_t
 ckr_idiv(int64_t a, int64_t b)
 {
 	if (b == -1)
@@ -287,13 +287,13 @@ ckr_idiv(int64_t a, int64_t b)
 	return b ? a / b : 0;
 }
 
-static inline int64_t
+CKR_LANE int64_t
 ckr_irem(int64_t a, int64_t b)
 {
 	return b && b != -1 ? a % b : 0;
 }
 
-static inline int64_t
+CKR_LANE int64_t
 ckr_imod(int64_t a, int64_t b)
 {
 	int64_t r = ckr_irem(a, b);
@@ -301,7 +301,7 @@ ckr_imod(int64_t a, int64_t b)
 	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-static inline int64_t
+CKR_LANE int64_t
 ckr_ipow(int64_t a, int64_t b)
 {
 	uint64_t y = 1, f = (uint64_t)a;

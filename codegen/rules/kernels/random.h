@@ -6,54 +6,45 @@
 #ifndef CKR_RANDOM_H
 #define CKR_RANDOM_H
 
-enum { CKR_WORDS = 1024, CKR_WORD_BUFFER = CKR_WORDS + 64 };
+struct ckr_four {
+	uint32_t w[4];
+};
 
-/* The words of elements index .. index + n - 1, n at most CKR_WORDS.  They
- * are written into buffer, the first one at the address returned. */
-static inline const uint32_t *
-ckr_words(uint32_t *buffer, uint64_t index, int64_t n, uint32_t stream,
-          const struct ckr_env *env)
+/* The words of elements 4 block .. 4 block + 3. */
+CKR_LANE struct ckr_four
+ckr_philox(uint64_t block, uint32_t stream, const struct ckr_env *env)
 {
-	uint64_t first = index / 4, nblock = (index % 4 + (uint64_t)n + 3) / 4;
 	uint32_t k0 = (uint32_t)env->seed, k1 = (uint32_t)(env->seed >> 32);
-	uint32_t step = (uint32_t)env->step, micro = env->micro << 16;
+	uint32_t c0 = (uint32_t)block, c2 = (uint32_t)env->step, c3 = stream;
+	uint32_t c1 = (uint32_t)(block >> 32) ^ env->micro << 16;
+	struct ckr_four four;
 
-	for (uint64_t b = 0; b < nblock; b += 16) {
-#pragma omp simd
-		for (uint32_t j = 0; j < 16; j++) {
-			uint64_t block = first + b + j;
-			uint32_t c0 = (uint32_t)block, c2 = step;
-			uint32_t c1 = (uint32_t)(block >> 32) ^ micro;
-			uint32_t c3 = stream, a = k0, k = k1;
+	for (int r = 0; r < 10; r++) {
+		uint64_t p = (uint64_t)c0 * 0xD2511F53u;
+		uint64_t q = (uint64_t)c2 * 0xCD9E8D57u;
 
-			for (int r = 0; r < 10; r++) {
-				uint64_t p = (uint64_t)c0 * 0xD2511F53u;
-				uint64_t q = (uint64_t)c2 * 0xCD9E8D57u;
-
-				c0 = (uint32_t)(q >> 32) ^ c1 ^ a;
-				c1 = (uint32_t)q;
-				c2 = (uint32_t)(p >> 32) ^ c3 ^ k;
-				c3 = (uint32_t)p;
-				a += 0x9E3779B9u;
-				k += 0xBB67AE85u;
-			}
-			buffer[(b + j) * 4] = c0;
-			buffer[(b + j) * 4 + 1] = c1;
-			buffer[(b + j) * 4 + 2] = c2;
-			buffer[(b + j) * 4 + 3] = c3;
-		}
+		c0 = (uint32_t)(q >> 32) ^ c1 ^ k0;
+		c1 = (uint32_t)q;
+		c2 = (uint32_t)(p >> 32) ^ c3 ^ k1;
+		c3 = (uint32_t)p;
+		k0 += 0x9E3779B9u;
+		k1 += 0xBB67AE85u;
 	}
-	return buffer + index % 4;
+	four.w[0] = c0;
+	four.w[1] = c1;
+	four.w[2] = c2;
+	four.w[3] = c3;
+	return four;
 }
 
 /* Words below this are dropped; nothing is outside training. */
-static inline uint32_t
+CKR_LANE uint32_t
 ckr_drop_below(double ratio, const struct ckr_env *env)
 {
 	return env->training ? (uint32_t)(ratio * 4294967296.0) : 0;
 }
 
-static inline float
+CKR_LANE float
 ckr_drop_scale(double ratio, const struct ckr_env *env)
 {
 	return env->training ? (float)(1.0 / (1.0 - ratio)) : 1.0f;
@@ -61,7 +52,7 @@ ckr_drop_scale(double ratio, const struct ckr_env *env)
 
 /* The upper `bits` of the word as a number in 0 <= u < 1, which has a
  * significand of that many bits. */
-static inline float
+CKR_LANE float
 ckr_uniform(uint32_t word, int bits, float low, float high)
 {
 	float u = (float)(word >> (32 - bits)) * (1.0f / (float)(1u << bits));
@@ -70,7 +61,7 @@ ckr_uniform(uint32_t word, int bits, float low, float high)
 	return y < high ? y : low;
 }
 
-static inline double
+CKR_LANE double
 ckr_uniform_d(uint32_t word, double low, double high)
 {
 	double y = low + (double)word * (1.0 / 4294967296.0) * (high - low);
@@ -82,7 +73,7 @@ ckr_uniform_d(uint32_t word, double low, double high)
  * form x P(w) that M. Giles, "Approximating the erfinv function" (GPU
  * Computing Gems 2, 2011), gives the inverse of erf, with x = 2 u - 1, w =
  * -log(1 - x^2) and two fits of P, the second in sqrt(w).  error 1.5e-7. */
-static inline float
+CKR_LANE float
 ckr_normal(uint32_t word)
 {
 	uint32_t few = word < ~word ? word : ~word;
@@ -116,7 +107,7 @@ ckr_normal(uint32_t word)
 }
 
 /* 1 with probability p. */
-static inline int
+CKR_LANE int
 ckr_bernoulli(uint32_t word, double p)
 {
 	return (double)word < p * 4294967296.0;
