@@ -132,7 +132,7 @@ texts(struct out *o, unsigned need)
 	        "#endif\n\n%s\n%s\n%s", codegen_text_ckr_abi,
 	        codegen_text_cpu, codegen_text_math, codegen_text_sums);
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-		if (need & part[i].need)
+		if (!~part[i].need || need & part[i].need)
 			out_put(o, "\n%s", part[i].text);
 }
 

@@ -1,0 +1,192 @@
+/* What kernels share on a GPU: launches, operands, faults, sums.
+ *
+ * A kernel of the ABI is a function of the host that launches one or more
+ * functions of the device.  It reads numbers of the step (seed, rates, scales)
+ * nowhere: device functions read them from env, which is env->device there.
+ * Sums have a shape that depends on extents alone; no float is added
+ * atomically.
+ */
+#ifndef CKR_DEVICE_H
+#define CKR_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Where this is compiled without a GPU's compiler, all of these are defined
+ * beforehand.  CKR_LAUNCH_BLOCK: threads of a block meet. */
+#ifndef CKR_LAUNCH
+#include <cuda_runtime.h>
+#define CKR_LAUNCH(kernel, blocks, threads, shared, env, ...) \
+	kernel<<<(unsigned)(blocks), (unsigned)(threads), (shared), \
+	         (cudaStream_t)(env)->stream>>>(__VA_ARGS__)
+#define CKR_LAUNCH_BLOCK CKR_LAUNCH
+#endif
+
+#define CKR_DEVICE static __device__ inline
+#define CKR_GLOBAL static __global__ void
+#define CKR_LANE __host__ __device__ __forceinline__ static
+#define CKR_LIST(...) (ckr_list{ { __VA_ARGS__ } }.v)
+#define CKR_TASK_OWNER(t) (t)
+
+enum {
+	CKR_THREADS = 256,              /* of a block */
+	CKR_BLOCKS = 1 << 14,           /* at most; the rest loops */
+	CKR_WARP = 32,
+};
+
+/* A list of int64_t, as an argument of a kernel too. */
+struct ckr_list {
+	int64_t v[CKR_MAX_RANK];
+};
+
+/* An operand, of the type that is wanted. */
+struct ckr_arg {
+	void *at;
+
+	template <typename T> __host__ __device__
+	operator T *() const
+	{
+		return (T *)at;
+	}
+};
+
+/* Operands and numbers of a call, by value. */
+template <int N> struct ckr_args {
+	ckr_arg at[N];
+
+	explicit ckr_args(void *const *p)
+	{
+		for (int i = 0; i < N; i++)
+			at[i].at = p[i];
+	}
+};
+
+template <int N> struct ckr_numbers {
+	int64_t v[N];
+
+	explicit ckr_numbers(const int64_t *c, int n)
+	{
+		for (int i = 0; i < N; i++)
+			v[i] = i < n ? c[i] : 0;
+	}
+};
+
+/* Blocks for so many tasks, each a thread's. */
+static inline int64_t
+ckr_blocks(int64_t tasks)
+{
+	int64_t n = (tasks + CKR_THREADS - 1) / CKR_THREADS;
+
+	return n < 1 ? 1 : n < CKR_BLOCKS ? n : CKR_BLOCKS;
+}
+
+/* for (T t = ...): this thread's of n tasks. */
+#define CKR_TASKS(T, t, n) \
+	for (T t = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x; \
+	     t < (T)(n); t += (T)gridDim.x * (T)blockDim.x)
+/* This block's. */
+#define CKR_BLOCK_TASKS(t, n) \
+	for (int64_t t = blockIdx.x; t < (n); t += gridDim.x)
+
+static inline int64_t
+ckr_least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- faults ---- */
+
+/* Bad data, as on the host; what: its text is the run time's. */
+enum ckr_bad { CKR_BAD_NONE, CKR_BAD_INDEX, CKR_BAD_LABEL };
+
+CKR_DEVICE void
+ckr_fault(struct ckr_env *env, enum ckr_bad what, int64_t at, int64_t value)
+{
+	while (atomicCAS(&env->device_lock, 0, 1))
+		;
+	__threadfence();
+	if (!env->device_fault || at < env->fault_at) {
+		env->fault_at = at;
+		env->fault_value = value;
+		env->device_fault = what;
+	}
+	__threadfence();
+	atomicExch(&env->device_lock, 0);
+}
+
+/* ---- vectors of elements ---- */
+
+template <typename T, int N> struct alignas(sizeof(T) * N > 16 ? 16
+                                            : sizeof(T) * N) ckr_pack {
+	T v[N];
+};
+
+template <int N, typename T> CKR_DEVICE ckr_pack<T, N>
+ckr_load(const T *x)
+{
+	return *(const ckr_pack<T, N> *)x;
+}
+
+template <int N, typename T> CKR_DEVICE void
+ckr_store(T *y, const ckr_pack<T, N> &x)
+{
+	*(ckr_pack<T, N> *)y = x;
+}
+
+/* ---- sums ---- */
+
+CKR_DEVICE float
+ckr_warp_sum(float x)
+{
+	for (int k = CKR_WARP / 2; k > 0; k /= 2)
+		x += __shfl_xor_sync(0xffffffffu, x, k);
+	return x;
+}
+
+CKR_DEVICE float
+ckr_warp_max(float x)
+{
+	for (int k = CKR_WARP / 2; k > 0; k /= 2) {
+		float y = __shfl_xor_sync(0xffffffffu, x, k);
+
+		x = x > y ? x : y;
+	}
+	return x;
+}
+
+/* Of all threads of a block, whole warps; every one gets it.  room: a float
+ * per warp. */
+CKR_DEVICE float
+ckr_block_sum(float x, float *room)
+{
+	int warps = (int)blockDim.x / CKR_WARP;
+	float s = 0.0f;
+
+	x = ckr_warp_sum(x);
+	__syncthreads();
+	if (threadIdx.x % CKR_WARP == 0)
+		room[threadIdx.x / CKR_WARP] = x;
+	__syncthreads();
+	for (int i = 0; i < warps; i++)
+		s += room[i];
+	return s;
+}
+
+CKR_DEVICE float
+ckr_block_max(float x, float *room)
+{
+	int warps = (int)blockDim.x / CKR_WARP;
+
+	x = ckr_warp_max(x);
+	__syncthreads();
+	if (threadIdx.x % CKR_WARP == 0)
+		room[threadIdx.x / CKR_WARP] = x;
+	__syncthreads();
+	x = room[0];
+	for (int i = 1; i < warps; i++)
+		x = x > room[i] ? x : room[i];
+	return x;
+}
+
+#endif
