@@ -8,6 +8,7 @@
 #include "codegen/codegen.h"
 #include "codegen/cc.h"
 #include "codegen/cpu/cpu.h"
+#include "codegen/cuda/cuda.h"
 #include "codegen/ranks.h"
 #include "codegen/rules/texts.h"
 #include "codegen/tables.h"
@@ -114,8 +115,7 @@ struct source {
 static const struct machine *
 machine_of(const struct codegen_options *opt)
 {
-	(void)opt;
-	return &machine_cpu;
+	return opt->target == &target_cuda ? &machine_cuda : &machine_cpu;
 }
 
 static struct command

@@ -123,6 +123,21 @@ struct ckr_blocked {
 	int32_t in[2], out[2], kernel[2], stride[2], dilation[2];
 };
 
+struct ckr_env;
+
+/* A product on a device, row-major: of each of `batch` matrices, `s` elements
+ * apart, y[m, n] = alpha op(a)[m, k] op(b)[k, n] + bias[n] + c[m, n], summed
+ * in float32.  Types are of enum ckr_dtype; CKR_NONE: there is no bias, no
+ * c, which may be y. */
+struct ckr_gemm {
+	int32_t ta, tb;
+	int64_t m, n, k, batch;
+	int64_t lda, ldb, ldc, ldy;
+	int64_t sa, sb, sc, sy;
+	uint8_t a, b, bias, c, y;       /* a and b: the same */
+	float alpha;
+};
+
 /* What a kernel may ask of the run time.  sgemm is row-major:
  * C[M,N] = alpha * op(A)[M,K] op(B)[K,N] + beta * C; inside a parallel region
  * it runs on the calling thread alone. */
@@ -141,6 +156,15 @@ struct ckr_env {
 	void (*conv)(void *convs, uint32_t i, float *x, float *w, float *y);
 	void *convs;
 	const unsigned char *conv_ready;
+	/* On a device: this struct as kernels there see it, the stream that
+	 * they are launched on, and products; work: scratch of so many bytes,
+	 * NULL if there is none. */
+	struct ckr_env *device;
+	void *stream;
+	void *gemms;
+	void (*gemm)(struct ckr_env *, const struct ckr_gemm *, const void *a,
+	             const void *b, const void *bias, const void *c, void *y,
+	             void *work, uint64_t bytes);
 	uint64_t seed;
 	uint64_t step;          /* 0-based training step */
 	uint32_t micro, nmicro; /* micro-batch in this step, of how many */
@@ -163,6 +187,8 @@ struct ckr_env {
 	volatile int64_t fault_value;
 	volatile int64_t fault_at;      /* its place in its operand */
 	char fault_lock;                /* taken while they are set */
+	/* of a device, whose texts are not the host's: which one */
+	int32_t device_fault, device_lock;
 };
 
 /* p[i]: the i-th operand of the call (inputs, then outputs, then workspace if

@@ -17,6 +17,21 @@ const struct target target_cpu = {
 
 /* ---- what rules ask ---- */
 
+static const char *
+operand(const struct emit *e, const Val *v, int at, bool constant)
+{
+	(void)v;
+	(void)constant;
+	return arena_printf(e->arena, "p[%d]", at);
+}
+
+/* Others are staged. */
+static bool
+takes(DType dt)
+{
+	return dt == DT_F32;
+}
+
 static void
 tasks(struct emit *e, int64_t count, bool shared)
 {
@@ -139,7 +154,8 @@ texts(struct out *o, unsigned need)
 
 const struct machine machine_cpu = {
 	.target = &target_cpu, .emit = emit, .function = function,
-	.texts = texts, .command = cpu_command, .nest = cpu_nest,
+	.texts = texts, .command = cpu_command, .operand = operand,
+	.takes = takes, .nest = cpu_nest,
 	.tasks = tasks, .attention = attention, .norm = norm,
 	.norm_grad = norm_grad,
 };

@@ -23,14 +23,17 @@ emit_out(const struct emit *e, const Node *n, int i)
 const char *
 p_in(const struct emit *e, const Node *n, int i)
 {
-	return emit_in(e, n, i) ? arena_printf(e->arena, "p[%d]", i) : "NULL";
+	const Val *v = emit_in(e, n, i);
+
+	return v ? e->machine->operand(e, v, i, true) : "NULL";
 }
 
 const char *
 p_out(const struct emit *e, const Node *n, int i)
 {
-	return emit_out(e, n, i) ? arena_printf(e->arena, "p[%d]", n->nin + i)
-		: "NULL";
+	const Val *v = emit_out(e, n, i);
+
+	return v ? e->machine->operand(e, v, n->nin + i, false) : "NULL";
 }
 
 const char *

@@ -34,6 +34,12 @@ struct machine {
 
 	/* ---- what rules ask ---- */
 
+	/* Operand `at` as an argument of a kernel; v: its value. */
+	const char *(*operand)(const struct emit *, const Val *v, int at,
+	                       bool constant);
+	/* Whether kernels marked F_STAGED take elements of this type. */
+	bool (*takes)(DType);
+
 	/* All points of a nest (emit_nest). */
 	bool (*nest)(struct emit *, const struct nest *);
 	/* Open the loop over tasks t of emit_tasks. */

@@ -7,7 +7,7 @@ need_f32(struct emit *e, const Node *n, unsigned text, const Val *v)
 {
 	e->need |= text;
 	emit_shapes(e, n);
-	return v->dt == DT_F32 || emit_unsupported(e, n, v->dt);
+	return e->machine->takes(v->dt) || emit_unsupported(e, n, v->dt);
 }
 
 /* ---- softmax ---- */

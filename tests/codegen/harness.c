@@ -1,7 +1,7 @@
 #include "tests/codegen/harness.h"
 #include "tests/codegen/blocked.h"
 
-#include "codegen/cpu/tile.h"
+#include "codegen/cpu/cpu.h"
 #include "runtime/support/half.h"
 #include "passes/place/place.h"
 
@@ -22,6 +22,7 @@ setup_open(struct setup *t, const char *name)
 	t->diag = diag_new("test", stderr);
 	t->arena = arena_new();
 	t->cap = 1 << 14;
+	t->target = &target_cpu;
 	t->name_of = arena_array(t->arena, t->cap, sizeof *t->name_of);
 	t->tolerance = arena_array(t->arena, t->cap, sizeof *t->tolerance);
 	t->contents = arena_array(t->arena, t->cap, sizeof *t->contents);
@@ -318,7 +319,7 @@ plan_step(struct setup *t, Plan *p, const Node *n, int64_t *index,
 		.gnode = node_id(t->g, n), .node = -1, .of = -1,
 		.phase = PH_FORWARD,
 		.view = (op_info[n->op].flags & F_VIEW) && aliased,
-		.workspace = tile_workspace(t->g, n, threads) };
+		.workspace = t->target->workspace(t->g, n, threads) };
 	for (int i = 0; i < n->nin; i++)
 		plan_tensor(t, p, n->in[i], index);
 	for (int i = 0; i < n->nout; i++)
@@ -360,7 +361,8 @@ bool
 setup_compile(struct setup *t, const Plan *p, const char *cc, const char *so,
               const char *emit_dir, int threads)
 {
-	struct codegen_options opt = { .out_so = so, .cc = cc,
+	struct codegen_options opt = { .target = t->target, .out_so = so,
+		.cc = cc, .nvcc = cc,
 		.emit_dir = emit_dir, .threads = threads, .werror = true };
 
 	return codegen_library(t->g, p, NULL, NULL, &opt, t->diag);
@@ -398,6 +400,40 @@ naive_sgemm(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	free(sum);
 }
 
+static float
+element(uint8_t type, const void *x, int64_t i)
+{
+	return (float)load((DType)type, x, i);
+}
+
+/* What a library for GPUs would compute, on memory of the host. */
+static void
+naive_gemm(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
+           const void *b, const void *bias, const void *c, void *y,
+           void *work, uint64_t bytes)
+{
+	(void)env;
+	if (bytes)
+		memset(work, 0xa5, bytes);
+	for (int64_t i = 0; i < g->batch * g->m * g->n; i++) {
+		int64_t q = i / g->n / g->m, r = i / g->n % g->m, s = i % g->n;
+		double sum = 0;
+
+		for (int64_t k = 0; k < g->k; k++)
+			sum += (double)element(g->a, a, q * g->sa
+			       + (g->ta ? k * g->lda + r : r * g->lda + k))
+			     * (double)element(g->b, b, q * g->sb
+			       + (g->tb ? s * g->ldb + k : k * g->ldb + s));
+		sum *= (double)g->alpha;
+		if (g->bias)
+			sum += (double)element(g->bias, bias, s);
+		if (g->c)
+			sum += (double)element(g->c, c, q * g->sc + r * g->ldc
+			                       + s);
+		store((DType)g->y, y, q * g->sy + r * g->ldy + s, sum);
+	}
+}
+
 struct ckr_env
 env_usual(void)
 {
@@ -408,6 +444,7 @@ env_usual(void)
 		.nesterov = 1, .threshold = 1.5f, .eps2 = 1e-3f,
 		.rate = 0.01f, .loss_scale = 8, .unscale = 0.125f };
 
+	env.gemm = naive_gemm;
 	env.c1 = 1 - powf(env.beta1, 4);
 	env.c2 = 1 - powf(env.beta2, 4);
 	env.fresh = powf(4, -0.8f);
@@ -504,6 +541,8 @@ run_once(struct run *r, const struct setup *t, int threads)
 	fill(r, t);
 	r->env.threads = threads;
 	r->env.fault = NULL;
+	r->device = r->env;
+	r->env.device = &r->device;
 	for (uint32_t i = 0; i < p->nstep; i++) {
 		const struct ckr_step *s = &p->step[i];
 

@@ -11,6 +11,7 @@
 
 struct setup {
 	Graph *g;
+	const struct target *target;    /* compiled for */
 	struct interp *reference;       /* its results; NULL: not asked yet */
 	Diag *diag;
 	Arena *arena;
@@ -59,7 +60,7 @@ struct run {
 	const struct ckr_library *lib;
 	unsigned char *arena, *resident;
 	unsigned char *ready;           /* of lib->blocked */
-	struct ckr_env env;
+	struct ckr_env env, device;     /* device: as kernels of a GPU see it */
 };
 
 /* Compile; false after a diagnostic. */

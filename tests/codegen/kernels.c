@@ -1,6 +1,7 @@
 /* Every op row that codegen carries out: kernels against the reference
  * interpreter, under gcc and clang, with one thread and several.
  */
+#include "codegen/cuda/cuda.h"
 #include "tests/codegen/harness.h"
 
 #include <stdio.h>
@@ -163,27 +164,34 @@ add_cases(struct setup *t, const char *only)
 	return n;
 }
 
-/* Arguments are compilers to use in place of gcc and clang; after --only and
- * the name of a group the others are left out.  A compiler that was asked for
+/* Arguments are compilers to use in place of gcc and clang; after --cuda they
+ * are for GPUs, after --only and the name of a group the others are left out.  A compiler that was asked for
  * must be there; of the usual ones one is enough. */
 int
 main(int argc, char **argv)
 {
 	const char *const usual[] = { "gcc", "clang" };
-	const char *only = argc > 2 && !strcmp(argv[1], "--only") ? argv[2]
-	                                                          : NULL;
-	int first = only ? 3 : 1;
-	const char *const *cc = argc > first
-		? (const char *const *)argv + first : usual;
-	size_t ncc = argc > first ? (size_t)(argc - first) : 2, ran = 0;
+	bool cuda = argc > 1 && !strcmp(argv[1], "--cuda");
+	const char *only;
+	const char *const *cc;
+	size_t ncc, ran = 0;
+	int first;
 	struct setup t;
 	Plan *plan;
 	char dir[] = "/tmp/ckc-kernels-XXXXXX", so[100];
 	int bad;
 
+	argc -= cuda;
+	argv += cuda;
+	only = argc > 2 && !strcmp(argv[1], "--only") ? argv[2] : NULL;
+	first = only ? 3 : 1;
+	cc = argc > first ? (const char *const *)argv + first : usual;
+	ncc = argc > first ? (size_t)(argc - first) : 2;
 	if (!mkdtemp(dir))
 		return 1;
 	setup_open(&t, "kernels */ \"model\"");
+	if (cuda)
+		t.target = &target_cuda;
 	if (!add_cases(&t, only))
 		return 1;
 	bad = only ? 0 : check_rows(t.g);

@@ -21,6 +21,11 @@
 	kernel<<<(unsigned)(blocks), (unsigned)(threads), (shared), \
 	         (cudaStream_t)(env)->stream>>>(__VA_ARGS__)
 #define CKR_LAUNCH_BLOCK CKR_LAUNCH
+/* Memory that the threads of a block share, as many bytes as the launch
+ * gives. */
+#define CKR_SHARED(type, name) \
+	extern __shared__ __align__(16) unsigned char ckr_shared[]; \
+	type *name = (type *)ckr_shared
 #endif
 
 #define CKR_DEVICE static __device__ inline

@@ -1,0 +1,171 @@
+/* A GPU as passes see it, and its kernels by op. */
+#include "codegen/cuda/cuda.h"
+#include "codegen/rules/texts.h"
+
+enum { LOGITS = 256 << 20 };            /* bytes of one classifier chunk */
+
+static int64_t
+classifier_rows(int64_t rows, int64_t classes)
+{
+	int64_t most = LOGITS / (classes > 0 ? classes * 4 : 4), chunks;
+
+	most = most < 128 ? 128 : most;
+	if (rows <= most)
+		return rows > 0 ? rows : 1;
+	chunks = (rows + most - 1) / most;
+	return (rows + chunks - 1) / chunks;
+}
+
+const struct target target_cuda = {
+	.name = "cuda", .align = 256,
+	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE,
+	.workspace = cuda_workspace, .classifier_rows = classifier_rows,
+};
+
+/* ---- what rules ask ---- */
+
+/* Kernels are templates: an operand says its type. */
+static const char *
+operand(const struct emit *e, const Val *v, int at, bool constant)
+{
+	const char *type = v->dt == DT_BF16 ? "ckr_bf16"
+	                 : v->dt == DT_F16 ? "ckr_f16" : emit_ctype(v->dt);
+
+	return arena_printf(e->arena, "(%s%s *)p[%d]",
+	                    constant ? "const " : "", type, at);
+}
+
+static bool
+takes(DType dt)
+{
+	return dt == DT_F32 || dtype_is_half(dt);
+}
+
+static void
+tasks(struct emit *e, int64_t count, bool shared)
+{
+	(void)shared;
+	out_line(e->out, "CKR_TASKS(%s, t, %lld) {",
+	         count < INT32_MAX ? "uint32_t" : "int64_t", (long long)count);
+}
+
+static void
+attention(struct emit *e, const Node *n, const Val *q, const Val *k)
+{
+	(void)e;
+	(void)n;
+	(void)q;
+	(void)k;
+}
+
+static void
+norm(struct emit *e, const Node *n, bool grad)
+{
+	(void)e;
+	(void)n;
+	(void)grad;
+}
+
+static void
+norm_grad(struct emit *e, const Node *n, int64_t rows)
+{
+	(void)e;
+	(void)n;
+	(void)rows;
+}
+
+/* ---- kernels ---- */
+
+static bool
+unsupported(struct emit *e, const Node *n)
+{
+	const struct origin *o = &e->g->origin[n->norigin ? n->origin[0] : 0];
+
+	return diag_at(e->diag, n->norigin ? o->name : NULL,
+	               n->norigin ? o->op : NULL, "%s is not supported for "
+	               "--target cuda", op_info[n->op].text);
+}
+
+/* Rules that are a machine's own. */
+static EmitRule *const own[OP_COUNT] = {
+	[OP_MATMUL] = cuda_matmul,
+	[OP_CLASSIFIER] = unsupported,
+	[OP_CONV] = unsupported,
+	[OP_CONV_DX] = unsupported,
+	[OP_CONV_DW] = unsupported,
+};
+
+static EmitRule *const common[OP_COUNT] = {
+#define EMIT(cpu, work) emit_##cpu
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
+#include "ir/ops.h"
+};
+
+static bool
+emit(struct emit *e, const Node *n)
+{
+	return (own[n->op] ? own[n->op] : common[n->op])(e, n);
+}
+
+/* A body of tasks is a function of the device. */
+static void
+put_tasks(struct out *o, const struct emit *e, const char *name,
+          const char *body)
+{
+	const Node *n = &e->g->node[e->gnode];
+	int nop = n->nin + n->nout, nconst = e->nconst ? e->nconst : 1;
+
+	nop += cuda_workspace(e->g, n, e->threads) != 0;
+	out_put(o, "\nCKR_GLOBAL\n%s_device(ckr_args<%d> operands, "
+	        "ckr_numbers<%d> numbers,\n\tstruct ckr_env *env)\n{\n"
+	        "\tconst ckr_arg *p = operands.at;\n"
+	        "\tconst int64_t *c = numbers.v;\n\n"
+	        "\t(void)p, (void)c, (void)env;\n%s}\n", name, nop, nconst,
+	        body);
+	out_put(o, "\nextern \"C\" void\n%s(void *const *p, const int64_t *c, "
+	        "struct ckr_env *env)\n{\n"
+	        "\tCKR_LAUNCH(%s_device, ckr_blocks(%lld), CKR_THREADS, 0, env,"
+	        "\n\t           ckr_args<%d>(p), ckr_numbers<%d>(c, %d), "
+	        "env->device);\n}\n", name, name, (long long)e->tasks, nop,
+	        nconst, e->nconst);
+}
+
+static void
+function(struct out *o, const struct emit *e, const char *name,
+         const char *body)
+{
+	if (e->tasks) {
+		put_tasks(o, e, name, body);
+		return;
+	}
+	out_put(o, "\nextern \"C\" void\n%s(void *const *operands, const "
+	        "int64_t *c, struct ckr_env *env)\n{\n"
+	        "\tconst ckr_arg *p = (const ckr_arg *)operands;\n\n"
+	        "\t(void)p, (void)c, (void)env;\n%s}\n", name, body);
+}
+
+static void
+texts(struct out *o, unsigned need)
+{
+	static const struct {
+		unsigned need;
+		const char *text;
+	} part[] = {
+		{ ~0u, codegen_text_device },
+		{ ~0u, codegen_text_math },
+		{ ~0u, codegen_text_random },
+		{ ~0u, codegen_text_typed },
+	};
+
+	out_put(o, "\n%s", codegen_text_ckr_abi);
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (!~part[i].need || need & part[i].need)
+			out_put(o, "\n%s", part[i].text);
+}
+
+const struct machine machine_cuda = {
+	.target = &target_cuda, .kernels = "model.cu", .emit = emit,
+	.function = function, .texts = texts, .command = cuda_command,
+	.operand = operand, .takes = takes, .nest = cuda_nest, .tasks = tasks,
+	.attention = attention, .norm = norm, .norm_grad = norm_grad,
+};

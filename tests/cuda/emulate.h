@@ -1,0 +1,309 @@
+/* A GPU on the host: what model.cu needs of CUDA's language, so that g++
+ * compiles it unchanged.
+ *
+ * A launch is a loop over blocks.  Threads that never meet are a loop too;
+ * those that do (CKR_LAUNCH_BLOCK) are fibers, each run until it waits at a
+ * barrier or a shuffle.  CKR_EMULATE_ORDER=forwards|backwards|shuffled is the
+ * order in which threads run between meetings: bits that change with it show
+ * that a barrier is missing.  Shared memory is filled with NaNs before every
+ * block.
+ */
+#ifndef TESTS_CUDA_EMULATE_H
+#define TESTS_CUDA_EMULATE_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <utility>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __shared__ static
+#define __restrict__
+#define __align__(n) alignas(n)
+#define __CUDA_EMULATED__ 1
+
+struct emu_index {
+	unsigned x, y, z;
+};
+
+static emu_index threadIdx, blockIdx, blockDim, gridDim;
+enum { warpSize = 32 };
+
+struct float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct uint2 { unsigned x, y; };
+
+namespace emu {
+
+enum { MOST = 1024, STACK = 1 << 16, SHARED = 232448 };
+
+struct group {
+	unsigned alive, waiting;
+	uint64_t turn;
+};
+
+struct fiber {
+	jmp_buf at;
+	bool begun, done;
+	uint64_t slot;                  /* what a shuffle passes on */
+};
+
+static fiber fibers[MOST];
+static char *stacks;
+static jmp_buf home;
+static unsigned count, current;
+static group block, warp[MOST / 32];
+static void (*call)(void *);
+static void *call_arg;
+alignas(128) static unsigned char dynamic[SHARED];
+
+enum order { FORWARDS, BACKWARDS, SHUFFLED };
+
+inline order
+how()
+{
+	static const order o = [] {
+		const char *s = getenv("CKR_EMULATE_ORDER");
+
+		return !s ? FORWARDS : !strcmp(s, "backwards") ? BACKWARDS
+		       : !strcmp(s, "shuffled") ? SHUFFLED : FORWARDS;
+	}();
+
+	return o;
+}
+
+/* The i-th of n in this order. */
+inline unsigned
+pick(unsigned i, unsigned n)
+{
+	if (how() == BACKWARDS)
+		return n - 1 - i;
+	/* n is a power of 2, or nearly: an odd step visits all */
+	if (how() == SHUFFLED && n % 7)
+		return (unsigned)((uint64_t)i * 7 + 3) % n;
+	return i;
+}
+
+inline void
+yield()
+{
+	fiber *f = &fibers[current];
+
+	if (!_setjmp(f->at))
+		_longjmp(home, 1);
+}
+
+inline void
+meet(group *g)
+{
+	uint64_t turn = g->turn;
+
+	if (++g->waiting == g->alive) {
+		g->waiting = 0;
+		g->turn++;
+		return;
+	}
+	while (g->turn == turn)
+		yield();
+}
+
+inline void
+leave(group *g)
+{
+	g->alive--;
+	if (g->alive && g->waiting == g->alive) {
+		g->waiting = 0;
+		g->turn++;
+	}
+}
+
+inline void
+trampoline()
+{
+	call(call_arg);
+	fibers[current].done = true;
+	leave(&warp[current / 32]);
+	leave(&block);
+	_longjmp(home, 1);
+}
+
+inline void
+resume(unsigned i)
+{
+	static ucontext_t start, back;
+	fiber *f = &fibers[i];
+
+	current = i;
+	threadIdx.x = i % blockDim.x;
+	threadIdx.y = i / blockDim.x % blockDim.y;
+	if (_setjmp(home))
+		return;
+	if (f->begun)
+		_longjmp(f->at, 1);
+	f->begun = true;
+	getcontext(&start);
+	start.uc_stack.ss_sp = stacks + (size_t)i * STACK;
+	start.uc_stack.ss_size = STACK;
+	start.uc_link = &back;
+	makecontext(&start, trampoline, 0);
+	setcontext(&start);
+}
+
+inline void
+run_block(unsigned threads)
+{
+	count = threads;
+	if (!stacks)
+		stacks = (char *)malloc((size_t)MOST * STACK);
+	block = { threads, 0, 0 };
+	for (unsigned i = 0; i < (threads + 31) / 32; i++)
+		warp[i] = { threads - i * 32 < 32 ? threads - i * 32 : 32,
+			    0, 0 };
+	memset(fibers, 0, sizeof *fibers * threads);
+	for (bool left = true; left;) {
+		left = false;
+		for (unsigned i = 0; i < threads; i++) {
+			unsigned k = pick(i, threads);
+
+			if (!fibers[k].done) {
+				left = true;
+				resume(k);
+			}
+		}
+	}
+}
+
+template <typename F> void
+launch(bool meets, unsigned blocks, unsigned threads, size_t shared, F body)
+{
+	if (blocks == 0 || threads == 0 || threads > MOST || shared > SHARED) {
+		fprintf(stderr, "emulated GPU: a launch of %u blocks of %u "
+		        "threads and %zu bytes\n", blocks, threads, shared);
+		abort();
+	}
+	gridDim = { blocks, 1, 1 };
+	blockDim = { threads, 1, 1 };
+	call = [](void *f) { (*(F *)f)(); };
+	call_arg = &body;
+	for (unsigned b = 0; b < blocks; b++) {
+		blockIdx = { pick(b, blocks), 0, 0 };
+		memset(dynamic, 0xff, shared);
+		if (meets) {
+			run_block(threads);
+			continue;
+		}
+		for (unsigned i = 0; i < threads; i++) {
+			threadIdx = { pick(i, threads), 0, 0 };
+			body();
+		}
+	}
+}
+
+}
+
+#define CKR_LAUNCH(kernel, blocks, threads, shared, env, ...) \
+	((void)(env), emu::launch(false, (unsigned)(blocks), \
+	                          (unsigned)(threads), (shared), \
+	                          [&] { kernel(__VA_ARGS__); }))
+#define CKR_LAUNCH_BLOCK(kernel, blocks, threads, shared, env, ...) \
+	((void)(env), emu::launch(true, (unsigned)(blocks), \
+	                          (unsigned)(threads), (shared), \
+	                          [&] { kernel(__VA_ARGS__); }))
+/* extern __shared__ memory of a launch. */
+#define CKR_SHARED(type, name) type *name = (type *)emu::dynamic
+
+#define __syncthreads() emu::meet(&emu::block)
+#define __syncwarp() emu::meet(&emu::warp[emu::current / 32])
+#define __threadfence() ((void)0)
+
+template <typename T> T
+emu_shuffle(T x, unsigned from)
+{
+	unsigned base = emu::current / 32 * 32;
+	T y;
+
+	static_assert(sizeof(T) <= 8, "a shuffle passes 8 bytes");
+	memcpy(&emu::fibers[emu::current].slot, &x, sizeof x);
+	__syncwarp();
+	memcpy(&y, &emu::fibers[base + from % 32].slot, sizeof y);
+	__syncwarp();
+	return y;
+}
+
+template <typename T> T
+__shfl_xor_sync(unsigned, T x, int k)
+{
+	return emu_shuffle(x, emu::current % 32 ^ (unsigned)k);
+}
+
+template <typename T> T
+__shfl_sync(unsigned, T x, int k)
+{
+	return emu_shuffle(x, (unsigned)k);
+}
+
+template <typename T> T
+__shfl_down_sync(unsigned, T x, unsigned k)
+{
+	unsigned lane = emu::current % 32;
+
+	return emu_shuffle(x, lane + k < 32 ? lane + k : lane);
+}
+
+template <typename T> T
+atomicCAS(T *p, T was, T is)
+{
+	T old = *p;
+
+	if (old == was)
+		*p = is;
+	return old;
+}
+
+template <typename T> T
+atomicExch(T *p, T is)
+{
+	T old = *p;
+
+	*p = is;
+	return old;
+}
+
+template <typename T> T
+atomicAdd(T *p, T x)
+{
+	T old = *p;
+
+	*p = old + x;
+	return old;
+}
+
+template <typename T> T
+atomicMin(T *p, T x)
+{
+	T old = *p;
+
+	*p = x < old ? x : old;
+	return old;
+}
+
+template <typename T> T
+atomicOr(T *p, T x)
+{
+	T old = *p;
+
+	*p = old | x;
+	return old;
+}
+
+#endif
