@@ -133,7 +133,9 @@ ranks_emit_comm(struct out *o, const struct ranks *r, const struct program *p,
 
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		const Node *node = step_node(p, i);
+		const int64_t *group;
 		Split from, to;
+		Attr a;
 
 		if (!moves(node))
 			continue;
@@ -142,7 +144,10 @@ ranks_emit_comm(struct out *o, const struct ranks *r, const struct program *p,
 			        "= {\n", which);
 		from = cut_of(node);
 		to = result_of(node);
-		out_put(o, "\t{ %s, %d, %s, %s },\n", kind_text(node->op),
+		a = node->attr;
+		group = attr_int_of(node->op, &a, "group");
+		out_put(o, "\t{ %s, %s, %d, %s, %s },\n", kind_text(node->op),
+		        group && *group ? "CKR_DP" : "CKR_TP",
 		        node->op == OP_ALL_REDUCE
 		        && node->attr.ALL_REDUCE.reduction != 0,
 		        ranks_split(r, o->arena, &from),

@@ -160,7 +160,8 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	emit_numbers(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
 	emit_numbers(o, v->stride, id ? v->shape.rank : 0);
-	out_put(o, ", %s },\n", ranks_split(ranks, o->arena, &v->split));
+	out_put(o, ", %s, %d },\n", ranks_split(ranks, o->arena, &v->split),
+	        id ? v->batch : 0);
 }
 
 static int64_t
@@ -403,6 +404,8 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 		out_put(o, "\t.loss_scaled = 1,\n");
 	if (g->ranks > 1)
 		out_put(o, "\t.ranks = %" PRId64 ",\n", g->ranks);
+	if (g->replicas)
+		out_put(o, "\t.replicas = CKR_ANY_REPLICAS,\n");
 	out_put(o, "};\n");
 	return true;
 }

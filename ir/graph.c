@@ -449,6 +449,7 @@ graph_clone(const Graph *g)
 	c->props = g->props;
 	c->nstream = g->nstream;
 	c->ranks = g->ranks;
+	c->replicas = g->replicas;
 	return c;
 }
 

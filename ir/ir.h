@@ -249,6 +249,7 @@ typedef struct Val {
 	ValId grad_of;                  /* adjoint of this value; 0 */
 	const char *state;              /* V_STATE: "m", "v", ... */
 	Split split;                    /* shape is one rank's */
+	int batch;                      /* 1 + dim dealt to replicas; 0 */
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
 	 * (planning from shapes).  Of the whole value if it is split.
@@ -314,7 +315,6 @@ struct origin {
 };
 
 struct device;
-
 typedef struct Graph {
 	Arena *arena;
 	const char *name;               /* model file's stem */
@@ -331,12 +331,12 @@ typedef struct Graph {
 	size_t spare_cap;
 	int64_t nstream;                /* random streams handed out so far */
 	int64_t ranks;                  /* it is sharded over; 0: it is not */
+	bool replicas;                  /* there may be several, see batch */
 	void *names;                    /* set of value names (graph.c) */
 	const struct device *device;    /* costs are reckoned for it
 	                                 * (passes/cost/cost.h); NULL: the
 	                                 * default */
 } Graph;
-
 #define FOR_NODES(n, g) \
 	for (Node *n = (g)->node + 1; n < (g)->node + (g)->nnode; n++)
 #define FOR_VALS(v, g) \

@@ -84,6 +84,9 @@ struct ckr_options {
 	int threads;
 	/* Seeds dropout and sampling of data. */
 	uint64_t seed;
+	/* Ranks of all replicas together; 0: as few as the model was compiled
+	 * for.  A model of `ckc --dp` takes every multiple of a replica's. */
+	uint32_t ranks;
 };
 
 /* Load the compiled model `so` and take all memory it will ever use.  opt may
@@ -146,10 +149,12 @@ ckr_status ckr_memory(ckr_ctx *ctx, struct ckr_memory *memory);
 const char *ckr_blas(const ckr_ctx *ctx);
 const char *ckr_model_name(const ckr_ctx *ctx);
 int ckr_threads(const ckr_ctx *ctx);
-/* Ranks of a model that was cut for tensor parallelism (ckc --tp), all of which
- * this process carries out in turn; 1: it was not.  Tensors are whole in every
- * call and file. */
+/* Ranks, all of which this process carries out in turn: replicas of a model
+ * (ckc --dp), times the ranks that each is cut over (ckc --tp).  Tensors are
+ * whole in every call and file; inputs and outputs hold the samples of all
+ * replicas, in their order. */
 uint32_t ckr_ranks(const ckr_ctx *ctx);
+uint32_t ckr_replicas(const ckr_ctx *ctx);
 /* Of the float types in which a step keeps values the one with the fewest
  * digits: "bf16", "f16" or "f32". */
 const char *ckr_float_type(const ckr_ctx *ctx);

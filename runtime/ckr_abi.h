@@ -12,9 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 7
+#define CKR_ABI_VERSION 8
 #define CKR_MAX_RANK 8
-#define CKR_MAX_RANKS 64        /* of a tensor-parallel group */
+#define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
+#define CKR_ANY_REPLICAS UINT32_MAX
 
 /* ORDER DT: as runtime/support/dtypes.h, from 1. */
 enum ckr_dtype {
@@ -42,6 +43,14 @@ enum ckr_flag {
 	                         * tokens, not the next tokens */
 	CKR_ROUNDED = 32        /* what backward reads of forward, rounded to 16
 	                         * bits: keep-everything has no such thing */
+};
+
+/* Ranks form a table: world rank = replica * ranks + rank.  Those of a replica
+ * share its model, those of one number in all replicas hold the same part of it
+ * and see different samples. */
+enum ckr_axis {
+	CKR_TP,                 /* the ranks of a replica */
+	CKR_DP                  /* rank r of all replicas */
 };
 
 /* How a tensor lies on the ranks of a tensor-parallel group, if it is not
@@ -75,6 +84,7 @@ enum ckr_comm_kind {
 
 struct ckr_comm {
 	uint8_t kind;
+	uint8_t axis;           /* over which group */
 	uint8_t max;            /* CKR_ALL_REDUCE: the largest, no sum */
 	const struct ckr_split *split;  /* of the cut side, if there is one */
 	const struct ckr_split *to;     /* CKR_ALL_TO_ALL: of the result */
@@ -104,6 +114,8 @@ struct ckr_tensor {
 	int64_t stride[CKR_MAX_RANK];   /* in elements */
 	const struct ckr_split *split;  /* all else is one rank's; NULL: whole
 	                                 * and equal on all ranks */
+	int32_t batch;          /* 0: equal on all replicas; n: side by side
+	                                 * in their order, along dim n - 1 */
 };
 
 /* A convolution of float32 without padding, on one thread, which the run time
@@ -168,7 +180,8 @@ struct ckr_env {
 	uint64_t seed;
 	uint64_t step;          /* 0-based training step */
 	uint32_t micro, nmicro; /* micro-batch in this step, of how many */
-	uint32_t rank, ranks;   /* this one, of how many */
+	uint32_t rank, ranks;   /* of a replica: this one, of how many */
+	uint32_t replica, replicas;
 	int32_t threads;        /* for num_threads(); at most library.threads */
 	int32_t training;       /* 0: dropout passes its input through */
 	/* hyper-parameters of this step; c1 = 1 - beta1^t, c2 = 1 - beta2^t */
@@ -255,8 +268,11 @@ struct ckr_library {
 	uint32_t nhole;
 	const struct ckr_blocked *blocked;
 	uint32_t nblocked;
-	uint32_t ranks;         /* 0 or 1: the model is not cut; else memory
-	                         * and tensors are one rank's */
+	uint32_t ranks;         /* of a replica.  0 or 1: the model is not
+	                         * cut; else memory and tensors are one
+	                         * rank's */
+	uint32_t replicas;      /* 0: it is made for one alone;
+	                         * CKR_ANY_REPLICAS: as many as there are */
 };
 
 #endif

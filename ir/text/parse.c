@@ -54,6 +54,10 @@ read_statement(struct parser *p)
 		return tok_int(p, 0, "streams", &p->g->nstream);
 	if (tok_word(p, "ranks"))
 		return tok_int(p, 1, "ranks", &p->g->ranks);
+	if (tok_word(p, "replicas")) {
+		p->g->replicas = true;
+		return true;
+	}
 	return tok_expected(p, "a statement");
 }
 

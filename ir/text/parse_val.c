@@ -181,6 +181,9 @@ read_marks(struct parser *p, ValId id)
 			continue;
 		if (tok_word(p, "onnx")) {
 			ok = read_onnx(p, v);
+		} else if (tok_word(p, "batch")) {
+			ok = read_axis(p, &v->batch);
+			v->batch++;
 		} else if (tok_word(p, "of")) {
 			ok = parse_mention(p, id, 0, M_OF);
 		} else if (tok_word(p, "half")) {

@@ -174,6 +174,8 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		fputs(" frozen", out);
 	if (v->resident)
 		fputs(" resident", out);
+	if (v->batch)
+		fprintf(out, " batch %d", v->batch - 1);
 	if (v->onnx) {
 		fputs(" onnx", out);
 		if (strcmp(v->onnx, v->name) != 0) {

@@ -17,6 +17,7 @@
  * type and marks:
  *
  *   output frozen resident    as in Val
+ *   batch AXIS                Val.batch, less 1
  *   onnx "NAME"               Val.onnx; the bare word: same as the name
  *   of %V  half %V  param %V  adjoint %V  state WORD
  *                             Val.of, .half_of, .param, .grad_of, .state
@@ -36,7 +37,7 @@
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
  * itself, `streams N` the random streams handed out, `ranks N` those of the
- * tensor-parallel group.
+ * tensor-parallel group; `replicas`: Graph.replicas.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -367,6 +368,8 @@ text_print(const Graph *g, FILE *out)
 		fprintf(out, "\tstreams %lld\n", (long long)g->nstream);
 	if (g->ranks)
 		fprintf(out, "\tranks %lld\n", (long long)g->ranks);
+	if (g->replicas)
+		fputs("\treplicas\n", out);
 	put_values(out, g, values_shown(tmp, g));
 	FOR_NODES (n, g) {
 		putc('\t', out);

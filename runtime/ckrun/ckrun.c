@@ -336,6 +336,11 @@ write_all(struct run *r)
 static void
 print_head(const struct run *r)
 {
+	uint32_t replicas = ckr_replicas(r->m);
+	const char *kind = replicas == 1 ? " (tensor parallel)"
+	                   : replicas == ckr_ranks(r->m) ? " (data parallel)"
+	                   : " (data and tensor parallel)";
+
 	if (r->o->threads > (uint64_t)ckr_threads(r->m))
 		fprintf(stderr, "ckrun: warning: the model was compiled for "
 		        "%d thread%s, not for %llu\n", ckr_threads(r->m),
@@ -345,8 +350,7 @@ print_head(const struct run *r)
 		return;
 	printf("%s: ", ckr_model_name(r->m));
 	if (ckr_ranks(r->m) > 1)
-		printf("%u virtual ranks (tensor parallel), ",
-		       ckr_ranks(r->m));
+		printf("%u virtual ranks%s, ", ckr_ranks(r->m), kind);
 	printf("optimizer %s, %d thread%s, matrix products by %s\n",
 	       ckr_optimizer(r->m), ckr_threads(r->m),
 	       ckr_threads(r->m) == 1 ? "" : "s", ckr_blas(r->m));

@@ -88,6 +88,8 @@ static const struct option_row rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "running" },
 	{ "threads", T_COUNT, AT(threads), "N", "at most as many as the model "
 	  "was compiled for" },
+	{ "ranks", T_COUNT, AT(ranks), "N", "virtual ranks: as many replicas "
+	  "as that makes (default: one; ckc --dp)" },
 	{ "blas", T_TEXT, AT(blas), "NAME", "onednn, openblas or own (default: "
 	  "the first there is); onednn-bf16: bf16 as such on any processor" },
 	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
@@ -238,7 +240,8 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		o->feed[o->nfeed++] = value;
 		return DONE;
 	case T_COUNT:
-		if (!number_whole(value, UINT64_MAX, at))
+		if (!number_whole(value, r->offset == AT(ranks) ? UINT32_MAX
+		                  : UINT64_MAX, at))
 			return bad(r->name, "needs a whole number");
 		return DONE;
 	default:

@@ -22,7 +22,7 @@ struct options {
 	struct ckr_hyper hyper;
 	double min_lr;
 	enum ckr_schedule schedule;
-	uint64_t warmup, seed, threads, save_every;
+	uint64_t warmup, seed, threads, ranks, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
 	const char *trace, *profile, *blas, *against;
 	double rtol;

@@ -114,6 +114,8 @@ need_alike(struct sides *p)
 ckr_status
 sides_open(struct sides *p, const struct options *o)
 {
+	struct options of = *o;
+
 	*p = (struct sides){ .s = { { .so = o->model },
 	                           { .so = o->against } } };
 	for (int k = 0; k < 2; k++)
@@ -121,7 +123,10 @@ sides_open(struct sides *p, const struct options *o)
 	for (int k = 0; k < 2; k++) {
 		struct side *s = &p->s[k];
 
-		CKR_TRY(told(p, s, start_model(&s->m, &s->data, o, s->so)));
+		/* --ranks is about the model that is looked at */
+		if (k)
+			of.ranks = 0;
+		CKR_TRY(told(p, s, start_model(&s->m, &s->data, &of, s->so)));
 	}
 	CKR_TRY(need_alike(p));
 	return o->init || o->resume ? CKR_OK : copy_weights(p);

@@ -5,7 +5,8 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
             const char *so)
 {
 	struct ckr_options co = { .weights = o->resume ? "" : o->init,
-		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed };
+		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
+		.ranks = (uint32_t)o->ranks };
 	struct data_options data = { o->data, o->tokens, o->inputs, o->feed,
 	                             o->nfeed };
 

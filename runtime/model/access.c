@@ -39,7 +39,7 @@ static void
 fill_info(const ckr_ctx *c, const struct ckr_tensor *t,
           struct ckr_info *info)
 {
-	struct ckr_tensor whole = rt_whole(t);
+	struct ckr_tensor whole = rt_whole(c, t);
 
 	*info = (struct ckr_info){
 		.name = t->name, .dtype = dtype_row[t->dtype].text,
@@ -109,7 +109,7 @@ ckr_find(ckr_ctx *c, const char *name, struct ckr_info *info)
 static ckr_status
 check_size(ckr_ctx *c, const struct ckr_tensor *t, size_t nbytes)
 {
-	struct ckr_tensor whole = rt_whole(t);
+	struct ckr_tensor whole = rt_whole(c, t);
 	char shape[128];
 
 	if (whole.nbytes == nbytes)
@@ -157,7 +157,9 @@ ckr_input(ckr_ctx *c, const char *name, void **data)
 	    || !(t->flags & CKR_RESIDENT))
 		return err_set(&c->err, CKR_EARG, "'%s' is not an input",
 		               t->name);
-	*data = rt_at(c, &c->plan, 0, t);
+	*data = rt_dealt(c, t);
+	if (!*data)
+		*data = rt_at(c, &c->plan, 0, t);
 	return CKR_OK;
 }
 
@@ -259,7 +261,13 @@ ckr_peak_bytes(const ckr_ctx *c)
 uint32_t
 ckr_ranks(const ckr_ctx *c)
 {
-	return c->ranks;
+	return c->world.tp * c->world.dp;
+}
+
+uint32_t
+ckr_replicas(const ckr_ctx *c)
+{
+	return c->world.dp;
 }
 
 const char *

@@ -271,7 +271,7 @@ static ckr_status
 check_with(ckr_ctx *c, struct side *all, struct side *plan,
            struct ckr_checked *n)
 {
-	char *saved = malloc(c->resident[0].size * c->ranks + 1);
+	char *saved = malloc(c->resident[0].size * c->world.count + 1);
 	ckr_status s;
 
 	if (!saved)

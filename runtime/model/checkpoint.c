@@ -16,7 +16,7 @@ static ckr_status
 need_same_form(ckr_ctx *c, const struct array_file *f, const struct array *a,
                const struct ckr_tensor *t)
 {
-	struct ckr_tensor whole = rt_whole(t);
+	struct ckr_tensor whole = rt_whole(c, t);
 	bool is_float = dtype_row[t->dtype].cls == 'f';
 	char want[128], have[128], name[NAME_TEXT];
 
@@ -41,11 +41,11 @@ read_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
 	ckr_status s;
 
 	if (!flat)
-		dense = malloc(rt_whole(t).nbytes + 1);
+		dense = malloc(rt_whole(c, t).nbytes + 1);
 	if (!dense)
 		return rt_no_memory(c);
 	s = array_read(f, a, 0, a->nelem, t->dtype, dense, &c->err);
-	if (s == CKR_OK && (!flat || c->ranks > 1))
+	if (s == CKR_OK && (!flat || c->world.count > 1))
 		s = rt_put(c, t, dense);
 	if (!flat)
 		free(dense);
@@ -278,17 +278,17 @@ rt_write(ckr_ctx *c, struct st_writer *w, size_t entry, const struct bound *b,
 	ckr_status s = rt_read(c, b, t, &from, &copy);
 
 	if (s == CKR_OK)
-		s = st_write(w, entry, 0, from, rt_whole(t).nbytes, &c->err);
+		s = st_write(w, entry, 0, from, rt_whole(c, t).nbytes, &c->err);
 	free(copy);
 	return s;
 }
 
 struct st_entry
-rt_entry(const struct ckr_tensor *t, const char *name)
+rt_entry(const ckr_ctx *c, const struct ckr_tensor *t, const char *name)
 {
 	struct st_entry e = { .name = name, .dtype = t->dtype,
 	                      .rank = t->rank };
-	struct ckr_tensor whole = rt_whole(t);
+	struct ckr_tensor whole = rt_whole(c, t);
 
 	memcpy(e.dim, whole.dim, sizeof(e.dim));
 	return e;
@@ -307,7 +307,7 @@ write_file(ckr_ctx *c, const char *path, const uint32_t *list, size_t n,
 	if (!entry)
 		return rt_no_memory(c);
 	for (size_t i = 0; i < n; i++)
-		entry[i] = rt_entry(&tensor[list[i]], tensor[list[i]].name);
+		entry[i] = rt_entry(c, &tensor[list[i]], tensor[list[i]].name);
 	s = st_begin(&w, path, entry, n, meta, nmeta, &c->err);
 	free(entry);
 	if (s != CKR_OK)

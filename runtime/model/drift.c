@@ -58,7 +58,7 @@ ckr_status
 drift_note(struct drift *d, ckr_ctx *c, const struct bound *b, uint32_t i)
 {
 	const struct ckr_tensor *t = &b->p->tensor[i];
-	struct ckr_tensor w = rt_whole(t);
+	struct ckr_tensor w = rt_whole(c, t);
 	struct gradient *g;
 
 	if (t->kind != CKR_GRAD || t->owner < 0)

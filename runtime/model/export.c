@@ -24,7 +24,7 @@ put_converted(ckr_ctx *c, struct new_file *f, const struct ckr_tensor *t,
               const char *from, uint8_t dtype, uint64_t *at)
 {
 	char buf[PIECE * 8];
-	struct ckr_tensor whole = rt_whole(t);
+	struct ckr_tensor whole = rt_whole(c, t);
 	uint64_t n = rt_nelem(&whole), size = dtype_row[t->dtype].nbytes;
 	size_t bad;
 
@@ -50,7 +50,7 @@ put_value(ckr_ctx *c, struct new_file *f, const struct ckr_tensor *t,
 	ckr_status s = rt_read(c, &c->plan, t, &from, &copy);
 
 	if (s == CKR_OK && dtype == t->dtype)
-		s = put(c, f, from, rt_whole(t).nbytes, at);
+		s = put(c, f, from, rt_whole(c, t).nbytes, at);
 	else if (s == CKR_OK)
 		s = put_converted(c, f, t, from, dtype, at);
 	free(copy);

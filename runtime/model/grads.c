@@ -69,7 +69,7 @@ begin_grads(ckr_ctx *c, struct grads *g, const char *path)
 	for (size_t i = 0; i < g->n; i++) {
 		const struct ckr_tensor *t = &p->tensor[g->tensor[i]];
 
-		entry[i] = rt_entry(t, p->tensor[t->owner].name);
+		entry[i] = rt_entry(c, t, p->tensor[t->owner].name);
 		if (c->lib->loss_scaled)
 			entry[i].dtype = CKR_F32;
 	}
@@ -99,7 +99,7 @@ static ckr_status
 write_unscaled(ckr_ctx *c, size_t entry, const struct bound *b,
                const struct ckr_tensor *t)
 {
-	size_t n = rt_whole(t).nbytes / dtype_row[t->dtype].nbytes, at;
+	size_t n = rt_whole(c, t).nbytes / dtype_row[t->dtype].nbytes, at;
 	float *x = malloc(n * sizeof(*x) + 1);
 	const void *from;
 	void *copy = NULL;

@@ -181,10 +181,10 @@ guard_open(ckr_ctx *c)
 			g->held[g->nheld++] = i;
 			g->nbytes += p->tensor[i].nbytes;
 		}
-	g->copy = malloc(g->nbytes * c->ranks + 1);
+	g->copy = malloc(g->nbytes * c->world.count + 1);
 	if (!g->copy)
 		return rt_no_memory(c);
-	memset(g->copy, 0, g->nbytes * c->ranks);
+	memset(g->copy, 0, g->nbytes * c->world.count);
 	return CKR_OK;
 }
 
@@ -201,7 +201,7 @@ copy_held(ckr_ctx *c, bool back)
 {
 	unsigned char *copy = c->guard.copy;
 
-	for (uint32_t k = 0; k < c->guard.nheld * c->ranks; k++) {
+	for (uint32_t k = 0; k < c->guard.nheld * c->world.count; k++) {
 		uint32_t i = c->guard.held[k % c->guard.nheld];
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
 		void *at = rt_at(c, &c->plan, k / c->guard.nheld, t);

@@ -173,25 +173,28 @@ take_memory(ckr_ctx *c)
 	const struct ckr_program *p = &lib->program[0];
 
 	c->rss_before = mem_anonymous();
-	c->resident = calloc(c->ranks, sizeof(*c->resident));
+	c->resident = calloc(c->world.count, sizeof(*c->resident));
 	if (!c->resident)
 		return rt_no_memory(c);
 	FOR_RANKS (r, c)
 		CKR_TRY(block_map(&c->resident[r], resident_bytes(lib), false,
 		                  c->poison, c->env.threads, &c->err));
-	if (c->ranks > 1)
+	if (c->world.tp > 1)
 		find_common(c);
-	for (uint32_t r = 1; r < c->ranks; r++)
-		block_forget(&c->resident[r], c->common[0], c->common[1]);
+	FOR_RANKS (r, c)
+		if (r && (c->world.first + r) % c->world.tp)
+			block_forget(&c->resident[r], c->common[0],
+			             c->common[1]);
 	CKR_TRY(rt_bind(c, &c->plan, p, true, c->poison));
 	for (uint32_t i = 0; i < lib->nshared; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
-		if (t->kind == CKR_CONSTANT)
-			memcpy(rt_at(c, &c->plan, 0, t),
-			       lib->constants + t->data, t->nbytes);
+		FOR_RANKS (r, c)
+			if (t->kind == CKR_CONSTANT)
+				memcpy(rt_at(c, &c->plan, r, t),
+				       lib->constants + t->data, t->nbytes);
 	}
-	return CKR_OK;
+	return rt_gather_inputs(c);
 }
 
 static bool
@@ -253,10 +256,43 @@ tell(ckr_ctx *c)
 
 	fprintf(stderr, "ckr: %s: %s by %s, %u ranks, %u steps, %llu bytes "
 	        "resident, %llu in the arena, %d threads, products by %s\n",
-	        c->path, c->lib->name, c->lib->compiler, c->ranks, p->nstep,
+	        c->path, c->lib->name, c->lib->compiler,
+	        c->world.tp * c->world.dp, p->nstep,
 	        (unsigned long long)c->resident[0].size,
 	        (unsigned long long)c->plan.arena[0].size, c->env.threads,
 	        c->gemm.text);
+}
+
+/* How many replicas there are of how many ranks; 0 ranks: as few as there can
+ * be.  All of them live here. */
+static ckr_status
+choose_world(ckr_ctx *c, const char *so, uint32_t ranks)
+{
+	const struct ckr_library *lib = c->lib;
+	uint32_t tp = lib->ranks > 1 ? lib->ranks : 1;
+	bool fixed = lib->replicas && lib->replicas != CKR_ANY_REPLICAS;
+	uint32_t dp = fixed ? lib->replicas : 1;
+
+	if (ranks && ranks % tp)
+		return err_set(&c->err, CKR_EARG, "%s: a replica is cut over "
+		               "%u ranks: expected a multiple of %u, got %u",
+		               so, tp, tp, ranks);
+	if (ranks && !fixed)
+		dp = ranks / tp;
+	if (ranks && fixed && ranks != tp * dp)
+		return err_set(&c->err, CKR_EARG, "%s: compiled for %u "
+		               "replicas of %u ranks each, %u in all, got %u; "
+		               "compile it with ckc --zero 1 --dp %u", so, dp,
+		               tp, tp * dp, ranks, ranks / tp);
+	if (dp > 1 && !lib->replicas)
+		return err_set(&c->err, CKR_EARG, "%s: compiled for one "
+		               "replica (%u ranks), got %u ranks; compile it "
+		               "with ckc --dp auto", so, tp, ranks);
+	if (dp > CKR_MAX_RANKS)
+		return err_set(&c->err, CKR_EARG, "%s: expected at most %d "
+		               "replicas, got %u", so, CKR_MAX_RANKS, dp);
+	c->world = (struct world){ .tp = tp, .dp = dp, .count = tp * dp };
+	return CKR_OK;
 }
 
 static ckr_status
@@ -272,8 +308,8 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	        && !sane(c->lib, &c->lib->program[1])))
 		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are "
 		               "damaged; compile the model again", so);
-	c->ranks = c->lib->ranks > 1 ? c->lib->ranks : 1;
-	c->env.ranks = c->ranks;
+	CKR_TRY(choose_world(c, so, opt->ranks));
+	rt_become(c, 0);
 	set_threads(c, opt->threads);
 	c->crowd = crowd_open(c->env.threads, c->dl);
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
@@ -322,8 +358,11 @@ ckr_close(ckr_ctx *c)
 	gemm_release(&c->gemm);
 	guard_close(c);
 	rt_unbind(c, &c->plan);
-	for (uint32_t r = 0; r < c->ranks && c->resident; r++)
+	for (uint32_t r = 0; r < c->world.count && c->resident; r++)
 		block_unmap(&c->resident[r]);
+	for (uint32_t i = 0; c->whole && i < c->lib->nshared; i++)
+		free(c->whole[i]);
+	free(c->whole);
 	free(c->resident);
 	free(c->path);
 	if (c->dl)

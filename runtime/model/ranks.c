@@ -1,9 +1,9 @@
-/* Ranks of a tensor-parallel group, all in this process: their memory, whole
- * tensors out of and into what they hold, what moves between them.
+/* Ranks that live in this process: their memory, whole tensors out of and into
+ * what they hold, what moves between them.
  *
  * Ranks take turns: each carries out a step, then the next one, and only then
  * is anything moved.  Constants and inputs, which no step writes, lie in the
- * first rank's memory alone.
+ * memory of a replica's first rank alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,31 @@
 
 /* ---- memory ---- */
 
+void
+rt_become(ckr_ctx *c, uint32_t rank)
+{
+	const struct world *w = &c->world;
+
+	c->env.rank = (w->first + rank) % w->tp;
+	c->env.ranks = w->tp;
+	c->env.replica = (w->first + rank) / w->tp;
+	c->env.replicas = w->dp;
+}
+
 static bool
 is_common(const ckr_ctx *c, const struct ckr_tensor *t)
 {
 	return t->flags & CKR_RESIDENT && t->offset >= c->common[0]
 	       && t->offset < c->common[1];
+}
+
+/* The first rank here of the same replica. */
+static uint32_t
+home(const ckr_ctx *c, uint32_t rank)
+{
+	uint32_t before = (c->world.first + rank) % c->world.tp;
+
+	return before < rank ? rank - before : 0;
 }
 
 void *
@@ -27,7 +47,7 @@ rt_at(const ckr_ctx *c, const struct bound *b, uint32_t rank,
 	const struct block *in = t->flags & CKR_RESIDENT ? c->resident
 	                         : b->arena;
 
-	return in[is_common(c, t) ? 0 : rank].p + t->offset;
+	return in[is_common(c, t) ? home(c, rank) : rank].p + t->offset;
 }
 
 static void **
@@ -66,8 +86,8 @@ rt_bind(ckr_ctx *c, struct bound *b, const struct ckr_program *p, bool paint,
         bool at_end)
 {
 	*b = (struct bound){ .p = p };
-	b->arena = calloc(c->ranks, sizeof(*b->arena));
-	b->ptr = calloc(c->ranks, sizeof(*b->ptr));
+	b->arena = calloc(c->world.count, sizeof(*b->arena));
+	b->ptr = calloc(c->world.count, sizeof(*b->ptr));
 	if (!b->arena || !b->ptr)
 		return rt_no_memory(c);
 	FOR_RANKS (r, c)
@@ -103,12 +123,13 @@ pieces(const ckr_ctx *c, const struct ckr_tensor *t)
 {
 	struct pieces p;
 
-	pieces_of(&p, t->split, c->ranks, t->rank, t->dim);
+	pieces_of(&p, t->split, c->world.tp, t->rank, t->dim);
 	return p;
 }
 
-struct ckr_tensor
-rt_whole(const struct ckr_tensor *t)
+/* That of one replica, in the form given, without gaps. */
+static struct ckr_tensor
+of_replica(const struct ckr_tensor *t)
 {
 	struct ckr_tensor w = *t;
 	int64_t n = 1;
@@ -127,10 +148,30 @@ rt_whole(const struct ckr_tensor *t)
 	return w;
 }
 
+/* Replicas have different ones. */
+static bool
+is_batch(const ckr_ctx *c, const struct ckr_tensor *t)
+{
+	return t->batch > 0 && c->world.dp > 1;
+}
+
+struct ckr_tensor
+rt_whole(const ckr_ctx *c, const struct ckr_tensor *t)
+{
+	struct ckr_tensor w = of_replica(t);
+
+	if (!is_batch(c, t))
+		return w;
+	w.dim[t->batch - 1] *= c->world.dp;
+	w.batch = 0;
+	return of_replica(&w);
+}
+
 void *
 rt_flat(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t)
 {
-	return t->split || !rt_is_dense(t) ? NULL : rt_at(c, b, 0, t);
+	return t->split || is_batch(c, t) || !rt_is_dense(t)
+	       ? NULL : rt_at(c, b, 0, t);
 }
 
 /* A rank's runs between the whole and its own elements, both dense. */
@@ -152,12 +193,13 @@ move_runs(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t rank,
 	}
 }
 
+/* A tensor of the replica whose ranks begin at `first`, which is cut. */
 static void
 gather(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-       char *whole, char *local)
+       uint32_t first, char *whole, char *local)
 {
-	FOR_RANKS (r, c) {
-		rt_pack(t, rt_at(c, b, r, t), local);
+	for (uint32_t r = 0; r < c->world.tp; r++) {
+		rt_pack(t, rt_at(c, b, first + r, t), local);
 		move_runs(c, t, r, whole, local, true);
 	}
 }
@@ -165,19 +207,60 @@ gather(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 /* local: room for the summands of all ranks. */
 static ckr_status
 add_up(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-       void *whole, char *local)
+       uint32_t first, void *whole, char *local)
 {
-	const void **x = malloc(c->ranks * sizeof(*x));
+	const void **x = malloc(c->world.tp * sizeof(*x));
 
 	if (!x)
 		return rt_no_memory(c);
-	FOR_RANKS (r, c) {
+	for (uint32_t r = 0; r < c->world.tp; r++) {
 		x[r] = local + r * rt_nbytes(t);
-		rt_pack(t, rt_at(c, b, r, t), local + r * rt_nbytes(t));
+		rt_pack(t, rt_at(c, b, first + r, t),
+		        local + r * rt_nbytes(t));
 	}
-	comm_sum(t->dtype, x, c->ranks, rt_nelem(t), whole);
+	comm_sum(t->dtype, x, c->world.tp, rt_nelem(t), whole);
 	free(x);
 	return CKR_OK;
+}
+
+static ckr_status
+get_replica(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+            uint32_t first, void *dense)
+{
+	ckr_status s = CKR_OK;
+	char *local;
+
+	if (!t->split) {
+		rt_pack(t, rt_at(c, b, first, t), dense);
+		return CKR_OK;
+	}
+	local = malloc(rt_nbytes(t) * c->world.tp + 1);
+	if (!local)
+		return rt_no_memory(c);
+	if (is_cut(t))
+		gather(c, b, t, first, dense, local);
+	else
+		s = add_up(c, b, t, first, dense, local);
+	free(local);
+	return s;
+}
+
+/* Between the whole of all replicas and that of replica q. */
+static void
+move_batch(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t q,
+           char *whole, char *one, bool gather)
+{
+	struct ckr_tensor w = of_replica(t);
+	uint64_t outer = 1, run = dtype_row[t->dtype].nbytes;
+
+	for (int i = 0; i < w.rank; i++)
+		*(i < t->batch - 1 ? &outer : &run) *= (uint64_t)w.dim[i];
+	for (uint64_t o = 0; o < outer; o++) {
+		char *at = whole + (o * c->world.dp + q) * run;
+
+		memcpy(gather ? at : one + o * run,
+		       gather ? one + o * run : at, run);
+	}
 }
 
 ckr_status
@@ -185,20 +268,22 @@ rt_get(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
        void *dense)
 {
 	ckr_status s = CKR_OK;
-	char *local;
+	void *one, *dealt = rt_dealt(c, t);
 
-	if (!t->split) {
-		rt_pack(t, rt_at(c, b, 0, t), dense);
+	if (dealt) {
+		memcpy(dense, dealt, rt_whole(c, t).nbytes);
 		return CKR_OK;
 	}
-	local = malloc(rt_nbytes(t) * c->ranks + 1);
-	if (!local)
+	if (!is_batch(c, t))
+		return get_replica(c, b, t, 0, dense);
+	one = malloc(of_replica(t).nbytes + 1);
+	if (!one)
 		return rt_no_memory(c);
-	if (is_cut(t))
-		gather(c, b, t, dense, local);
-	else
-		s = add_up(c, b, t, dense, local);
-	free(local);
+	for (uint32_t q = 0; q < c->world.dp && s == CKR_OK; q++) {
+		s = get_replica(c, b, t, q * c->world.tp, one);
+		move_batch(c, t, q, dense, one, true);
+	}
+	free(one);
 	return s;
 }
 
@@ -207,20 +292,26 @@ ckr_status
 rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 {
 	char *local = t->split ? calloc(1, rt_nbytes(t) + 1) : NULL;
+	void *dealt = rt_dealt(c, t);
 
+	if (dealt) {
+		memcpy(dealt, dense, rt_whole(c, t).nbytes);
+		return CKR_OK;
+	}
 	if (t->split && !local)
 		return rt_no_memory(c);
 	FOR_RANKS (r, c) {
 		const void *from = t->split ? local : dense;
+		uint32_t rank = (c->world.first + r) % c->world.tp;
 
 		if (is_cut(t)) {
 			/* what a last piece lacks is zeros */
 			memset(local, 0, rt_nbytes(t));
-			move_runs(c, t, r, (char *)(uintptr_t)dense, local,
+			move_runs(c, t, rank, (char *)(uintptr_t)dense, local,
 			          false);
-		} else if (r == 0)
+		} else if (rank == 0)
 			from = dense;
-		if (r == 0 || !is_common(c, t))
+		if (home(c, r) == r || !is_common(c, t))
 			rt_unpack(t, rt_at(c, &c->plan, r, t), from);
 	}
 	free(local);
@@ -231,7 +322,7 @@ ckr_status
 rt_read(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
         const void **from, void **copy)
 {
-	struct ckr_tensor w = rt_whole(t);
+	struct ckr_tensor w = rt_whole(c, t);
 
 	*copy = NULL;
 	*from = rt_flat(c, b, t);
@@ -241,23 +332,84 @@ rt_read(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 	return *copy ? rt_get(c, b, t, *copy) : rt_no_memory(c);
 }
 
+/* ---- inputs ---- */
+
+void *
+rt_dealt(const ckr_ctx *c, const struct ckr_tensor *t)
+{
+	const struct ckr_tensor *first = c->lib->program[0].tensor;
+	bool here = t >= first && t < first + c->lib->nshared;
+
+	return c->whole && here ? c->whole[t - first] : NULL;
+}
+
+ckr_status
+rt_gather_inputs(ckr_ctx *c)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+
+	if (c->world.dp == 1)
+		return CKR_OK;
+	c->whole = calloc(c->lib->nshared + 1, sizeof(*c->whole));
+	if (!c->whole)
+		return rt_no_memory(c);
+	for (uint32_t i = 0; i < c->lib->nshared; i++) {
+		if (t[i].kind != CKR_INPUT || !is_batch(c, &t[i]))
+			continue;
+		c->whole[i] = calloc(1, rt_whole(c, &t[i]).nbytes + 1);
+		if (!c->whole[i])
+			return rt_no_memory(c);
+	}
+	return CKR_OK;
+}
+
+ckr_status
+rt_deal_inputs(ckr_ctx *c)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+
+	for (uint32_t i = 0; i < c->lib->nshared && c->whole; i++)
+		FOR_RANKS (r, c)
+			if (c->whole[i] && home(c, r) == r)
+				move_batch(c, &t[i],
+				           (c->world.first + r) / c->world.tp,
+				           c->whole[i],
+				           rt_at(c, &c->plan, r, &t[i]), false);
+	return CKR_OK;
+}
+
 /* ---- steps ---- */
 
-void
-rt_comm(ckr_ctx *c, const struct bound *b, const struct ckr_step *s)
+/* What moves in a group of n ranks: here `first`, and `apart` places on. */
+static void
+comm_group(ckr_ctx *c, const struct bound *b, const struct ckr_step *s,
+           uint32_t first, uint32_t apart, uint32_t n)
 {
 	const struct ckr_tensor *t = b->p->tensor;
 	const int32_t *arg = b->p->arg + s->arg0;
 	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
 	struct comm m = { .what = s->comm, .tx = &t[arg[0]],
-		.ty = &t[arg[1]], .x = x, .y = y, .ranks = c->ranks,
+		.ty = &t[arg[1]], .x = x, .y = y, .ranks = n,
 		.threads = c->env.threads };
 
-	FOR_RANKS (r, c) {
-		x[r] = b->ptr[r][s->arg0];
-		y[r] = b->ptr[r][s->arg0 + 1];
+	for (uint32_t k = 0; k < n; k++) {
+		x[k] = b->ptr[first + k * apart][s->arg0];
+		y[k] = b->ptr[first + k * apart][s->arg0 + 1];
 	}
 	comm_run(&m);
+}
+
+void
+rt_comm(ckr_ctx *c, const struct bound *b, const struct ckr_step *s)
+{
+	const struct world *w = &c->world;
+
+	if (s->comm->axis == CKR_DP)
+		for (uint32_t r = 0; r < w->tp; r++)
+			comm_group(c, b, s, r, w->tp, w->dp);
+	else
+		for (uint32_t q = 0; q < w->dp; q++)
+			comm_group(c, b, s, q * w->tp, 1, w->tp);
 }
 
 /* ---- tables ---- */
@@ -268,12 +420,25 @@ sane_tensor(const struct ckr_library *lib, const struct ckr_tensor *t)
 	const struct ckr_split *s = t->split;
 	struct pieces p;
 
+	if (t->batch < 0 || t->batch > t->rank
+	    || (t->kind == CKR_INPUT && t->batch && !rt_is_dense(t)))
+		return false;
 	if (!s || s->kind == CKR_SUMMAND)
 		return !s || t->kind != CKR_INPUT;
 	if (t->kind == CKR_CONSTANT || t->kind == CKR_INPUT
 	    || !pieces_of(&p, s, lib->ranks, t->rank, t->dim))
 		return false;
 	return rt_nelem(t) == pieces_room(&p);
+}
+
+/* Pieces of a group are of a size only if its own is known. */
+static bool
+is_group(const struct ckr_library *lib, const struct ckr_comm *m)
+{
+	return m->axis == CKR_TP
+	       || (m->axis == CKR_DP && lib->replicas
+	           && (m->kind == CKR_ALL_REDUCE
+	               || lib->replicas <= CKR_MAX_RANKS));
 }
 
 static bool
@@ -287,7 +452,9 @@ sane_step(const struct ckr_library *lib, const struct ckr_program *p,
 	return !s->run && s->narg == 2 && arg[0] >= 0 && arg[1] >= 0
 	       && rt_is_dense(&p->tensor[arg[0]])
 	       && rt_is_dense(&p->tensor[arg[1]])
-	       && comm_sane(s->comm, lib->ranks, &p->tensor[arg[0]],
+	       && is_group(lib, s->comm)
+	       && comm_sane(s->comm, s->comm->axis == CKR_DP ? lib->replicas
+	                    : lib->ranks, &p->tensor[arg[0]],
 	                    &p->tensor[arg[1]]);
 }
 

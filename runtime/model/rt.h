@@ -45,11 +45,18 @@ struct norm {
 	double value;                   /* NaN: the step had none */
 };
 
-/* A program in memory: what every rank has of it beside its resident block. */
+/* Who takes part: world rank = replica * tp + rank of the replica. */
+struct world {
+	uint32_t tp, dp;                /* ranks of a replica; replicas */
+	uint32_t first, count;          /* world ranks of this process */
+};
+
+/* A program in memory: what every rank here has of it beside its resident
+ * block. */
 struct bound {
 	const struct ckr_program *p;
-	struct block *arena;            /* [ranks] */
-	void ***ptr;                    /* [ranks]: p->arg */
+	struct block *arena;            /* [world.count] */
+	void ***ptr;                    /* [world.count]: p->arg */
 };
 
 struct ckr_ctx {
@@ -59,10 +66,13 @@ struct ckr_ctx {
 	const struct ckr_library *lib;
 	bool ready;                     /* ckr_open succeeded */
 
-	uint32_t ranks;                 /* that live here: all of them */
-	struct block *resident;         /* [ranks] */
-	uint64_t common[2];             /* bytes of it that all ranks take from
-	                                 * the first: constants and inputs */
+	struct world world;
+	struct block *resident;         /* [world.count] */
+	uint64_t common[2];             /* bytes of it that ranks of a replica
+	                                 * take from its first one here:
+	                                 * constants and inputs */
+	void **whole;                   /* [nshared]: inputs of all replicas;
+	                                 * NULL: where the tensor lies */
 	struct bound plan;              /* program[0] */
 	uint64_t rss_before;
 
@@ -114,11 +124,14 @@ void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);
 
 /* ---- ranks.c ---- */
 
-#define FOR_RANKS(r, c) for (uint32_t r = 0; r < (c)->ranks; r++)
+/* Ranks that live here, by place: world rank world.first + r. */
+#define FOR_RANKS(r, c) for (uint32_t r = 0; r < (c)->world.count; r++)
 
 /* Whether the tables cut tensors and move them as they can be. */
 bool rt_ranks_sane(const struct ckr_library *, const struct ckr_program *);
-/* Where a tensor of a program lies on a rank. */
+/* Make the environment that of a rank here. */
+void rt_become(ckr_ctx *, uint32_t rank);
+/* Where a tensor of a program lies on a rank here. */
 void *rt_at(const ckr_ctx *, const struct bound *, uint32_t rank,
             const struct ckr_tensor *);
 /* Arenas and pointers of operands for all ranks; after a failure too there is
@@ -129,7 +142,13 @@ ckr_status rt_bind(ckr_ctx *, struct bound *, const struct ckr_program *,
 bool rt_point(const ckr_ctx *, struct bound *);
 void rt_unbind(const ckr_ctx *, struct bound *);
 /* The tensor as it is on one rank alone: whole, without gaps. */
-struct ckr_tensor rt_whole(const struct ckr_tensor *);
+struct ckr_tensor rt_whole(const ckr_ctx *, const struct ckr_tensor *);
+/* Inputs of all replicas: memory for them, and what of it a step reads to where
+ * it reads that. */
+ckr_status rt_gather_inputs(ckr_ctx *);
+ckr_status rt_deal_inputs(ckr_ctx *);
+/* Where the whole of an input lies if not where steps read it; else NULL. */
+void *rt_dealt(const ckr_ctx *, const struct ckr_tensor *);
 /* Where the whole tensor lies, equal on all ranks; NULL: nowhere, or with
  * gaps. */
 void *rt_flat(const ckr_ctx *, const struct bound *,
@@ -214,7 +233,8 @@ void profile_free(ckr_ctx *);
 
 ckr_status rt_load_weights(ckr_ctx *, const char *path);
 /* A tensor under this name in a file, and its value to there. */
-struct st_entry rt_entry(const struct ckr_tensor *, const char *name);
+struct st_entry rt_entry(const ckr_ctx *, const struct ckr_tensor *,
+                         const char *name);
 ckr_status rt_write(ckr_ctx *, struct st_writer *, size_t entry,
                     const struct bound *, const struct ckr_tensor *);
 

@@ -205,9 +205,9 @@ poison(const struct ckr_program *p, struct block *arena, uint32_t s)
 	}
 }
 
-/* What rank c->env.rank does of step i, or what moves between all. */
+/* What rank r here does of step i, or what moves between all. */
 static void
-run_part(ckr_ctx *c, const struct bound *b, uint32_t i, bool moves)
+run_part(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 {
 	const struct ckr_step *s = &b->p->step[i];
 	bool timed = c->trace || c->profile;
@@ -219,7 +219,7 @@ run_part(ckr_ctx *c, const struct bound *b, uint32_t i, bool moves)
 	if (moves)
 		rt_comm(c, b, s);
 	else
-		s->run(b->ptr[c->env.rank] + s->arg0,
+		s->run(b->ptr[r] + s->arg0,
 		       b->p->constant + s->const0, &c->env);
 	if (!timed)
 		return;
@@ -228,7 +228,8 @@ run_part(ckr_ctx *c, const struct bound *b, uint32_t i, bool moves)
 		trace_op(c->trace, i, from, to);
 	if (c->profile)
 		/* all ranks at once: a rank's share */
-		profile_op(c->profile, i, (to - from) / (moves ? c->ranks : 1));
+		profile_op(c->profile, i,
+		           (to - from) / (moves ? c->world.count : 1));
 }
 
 static ckr_status
@@ -236,16 +237,16 @@ run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
 	const struct ckr_step *s = &b->p->step[i];
 
-	for (uint32_t r = 0; r < c->ranks && s->run; r++) {
-		c->env.rank = r;
-		run_part(c, b, i, false);
+	for (uint32_t r = 0; r < c->world.count && s->run; r++) {
+		rt_become(c, r);
+		run_part(c, b, i, r, false);
 		if (c->env.fault)
 			return fault(c, s);
 	}
-	c->env.rank = 0;
+	rt_become(c, 0);
 	if (s->comm)
-		run_part(c, b, i, true);
-	for (uint32_t r = 0; r < c->ranks && c->poison; r++)
+		run_part(c, b, i, 0, true);
+	for (uint32_t r = 0; r < c->world.count && c->poison; r++)
 		poison(b->p, &b->arena[r], i);
 	return CKR_OK;
 }
@@ -257,7 +258,8 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 	bool last = c->env.micro + 1 == c->env.nmicro;
 	uint32_t end = last ? p->nstep : p->update;
 
-	for (uint32_t r = 0; r < c->ranks && c->poison; r++)
+	CKR_TRY(rt_deal_inputs(c));
+	for (uint32_t r = 0; r < c->world.count && c->poison; r++)
 		if (b->arena[r].p)
 			memset(b->arena[r].p, 0xff, b->arena[r].size);
 	for (uint32_t i = 0; i < end; i++) {
@@ -414,7 +416,7 @@ ckr_eval(ckr_ctx *c, double *loss)
 	const struct ckr_program *p;
 	int32_t end;
 	int was;
-	ckr_status s = CKR_OK;
+	ckr_status s;
 
 	CKR_TRY(rt_need_ready(c));
 	p = &c->lib->program[0];
@@ -426,6 +428,7 @@ ckr_eval(ckr_ctx *c, double *loss)
 	c->env.nmicro = 1;
 	c->env.fault = NULL;
 	was = enter(c);
+	s = rt_deal_inputs(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
 		if (p->step[i].phase != CKR_UPDATE)
 			s = run_one(c, &c->plan, (uint32_t)i);

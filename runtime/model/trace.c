@@ -44,7 +44,7 @@ ckr_trace(ckr_ctx *c, const char *path)
 	if (!t)
 		return rt_no_memory(c);
 	t->cap = (size_t)c->lib->program[0].nstep * ckr_micro_batches(c)
-	         * c->ranks * TRACED_STEPS;
+	         * c->world.count * TRACED_STEPS;
 	t->event = malloc((t->cap + 1) * sizeof(*t->event));
 	s = t->event ? new_file_open(&t->file, path, &c->err)
 	    : rt_no_memory(c);
@@ -70,7 +70,8 @@ trace_op(struct trace *t, uint32_t step, double from, double to)
 {
 	if (t->n < t->cap && t->env)
 		t->event[t->n++] = (struct event){ step, t->env->micro,
-			t->env->rank, t->env->step, from, to };
+			t->env->replica * t->env->ranks + t->env->rank,
+			t->env->step, from, to };
 }
 
 /* Bytes of the arena and the steps that they are taken for. */
@@ -152,8 +153,9 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
           const struct ckr_program *p, uint64_t live)
 {
 	const struct ckr_step *s = &p->step[e->step];
-	uint32_t row = s->comm ? t->env->ranks : e->rank;
-	double sec = e->to - e->from, all = sends(s) ? t->env->ranks : 1;
+	uint32_t ranks = t->env->ranks * t->env->replicas;
+	uint32_t row = s->comm ? ranks : e->rank;
+	double sec = e->to - e->from, all = sends(s) ? ranks : 1;
 
 	fprintf(f, "{\"name\":");
 	utf8_json(f, s->op);
@@ -202,7 +204,7 @@ put_trace(FILE *f, void *ctx)
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", f);
 	for (size_t i = 0; i < t->n; i++)
 		put_event(f, t, &t->event[i], p, live[t->event[i].step]);
-	put_rows(f, c->ranks);
+	put_rows(f, c->world.tp * c->world.dp);
 	fputs("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":"
 	      "{\"name\":", f);
 	utf8_json(f, c->lib->name);
@@ -377,7 +379,7 @@ put_profile(FILE *f, void *ctx)
 	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
 	        "\"bandwidth\":%.6g,",
 	        (unsigned long long)(c->step - m->first), flops, bytes);
-	put_link(f, m, p, c->ranks);
+	put_link(f, m, p, c->world.tp > 1 ? c->world.tp : c->world.dp);
 	fprintf(f, "\"cold\":%u,\"ops\":[", count_cold(m));
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct ckr_step *s = &p->step[i];

@@ -206,7 +206,7 @@ count_apart(const ckr_ctx *c)
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
 		bool apart = false;
 
-		for (uint32_t r = 1; r < c->ranks && !t->split; r++)
+		for (uint32_t r = 1; r < c->world.count && !t->split; r++)
 			apart |= memcmp(rt_at(c, &c->plan, 0, t),
 			                rt_at(c, &c->plan, r, t),
 			                rt_nbytes(t)) != 0;
@@ -293,7 +293,7 @@ run_painted(ckr_ctx *c)
 {
 	static const int paint[] = { 0xa5, 0x5a };
 	uint64_t highest = 0, outside = 0;
-	char *saved = malloc(c->resident->size * c->ranks + 1);
+	char *saved = malloc(c->resident->size * c->world.count + 1);
 	unsigned char *after = malloc(c->resident->size + 1);
 	bool pure = true;
 	struct painted p;

@@ -1,5 +1,6 @@
 /* A compiled model written by hand that shows what it was fed: integer inputs
  * go out again unchanged, the loss is the mean of table[ids].  No optimizer.
+ * REPLICAS: it may be one of several, and samples are dealt.
  */
 #include <string.h>
 
@@ -28,10 +29,16 @@ k_look(void *const *p, const int64_t *c, struct ckr_env *env)
 		}
 		sum += table[ids[i]];
 	}
-	*(float *)p[9] = sum / (B * T);
+	*(float *)p[9] = sum / (B * T * env->replicas);
 	(void)c;
 }
 
+#ifdef REPLICAS
+#define SAMPLES .batch = 1
+#else
+#define REPLICAS 0
+#define SAMPLES .batch = 0
+#endif
 #ifndef LABEL_FLAGS
 #define LABEL_FLAGS 0
 #endif
@@ -40,9 +47,9 @@ k_look(void *const *p, const int64_t *c, struct ckr_env *env)
 #endif
 
 #define I64_BT .dtype = CKR_I64, .rank = 2, .dim = { B, T }, \
-	.stride = { T, 1 }, .nbytes = 8 * B * T
+	.stride = { T, 1 }, .nbytes = 8 * B * T, SAMPLES
 #define I32_BT .dtype = CKR_I32, .rank = 2, .dim = { B, T }, \
-	.stride = { T, 1 }, .nbytes = 4 * B * T
+	.stride = { T, 1 }, .nbytes = 4 * B * T, SAMPLES
 #define I64_T .dtype = CKR_I64, .rank = 1, .dim = { T }, .stride = { 1 }, \
 	.nbytes = 8 * T
 #define IN(at) .kind = CKR_INPUT, .offset = 64 * (at), .owner = -1, \
@@ -63,18 +70,25 @@ static const struct ckr_tensor tensors[] = {
 	{ "seen_labels", I32_BT, OUT(1) },
 	{ "seen_mask", I64_BT, OUT(2) },
 	{ "seen_positions", I64_T, OUT(3) },
+	{ "part", .dtype = CKR_F32, .nbytes = 4, .kind = CKR_OTHER,
+	  .offset = 256, .owner = -1, .ready = 0 },
 	{ "loss", .dtype = CKR_F32, .nbytes = 4, .kind = CKR_OTHER,
-	  .flags = CKR_OUTPUT | CKR_LOSS, .offset = 256, .owner = -1,
-	  .ready = 0 },
+	  .flags = CKR_OUTPUT | CKR_LOSS, .offset = 320, .owner = -1,
+	  .ready = 1 },
 };
-static const int32_t args[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+static const int32_t args[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10 };
+static const struct ckr_comm sum = { .kind = CKR_ALL_REDUCE, .axis = REPLICAS
+                                     ? CKR_DP : CKR_TP };
 static const struct ckr_step steps[] = {
 	{ k_look, "look", "gather", 0, 10, 0, 0, CKR_FORWARD, 0, 0, 0, NULL },
+	{ NULL, "all_reduce", "", 10, 2, 0, 0, CKR_FORWARD, 0, 0, 0, &sum },
 };
 
 const struct ckr_library ckr_library = {
 	.abi = CKR_ABI_VERSION, .threads = 1, .name = "tokens",
 	.compiler = "by hand",
-	.program = { { steps, 1, 1, 1, args, NULL, tensors, 10, 9, 320, 320 } },
-	.nshared = 5, .grad_accum = 1, .clip_ok = 1, .peak_bytes = 640,
+	.program = { { steps, 2, 2, 2, args, NULL, tensors, 11, 10, 384,
+	               320 } },
+	.nshared = 5, .grad_accum = 1, .clip_ok = 1, .peak_bytes = 704,
+	.replicas = REPLICAS,
 };

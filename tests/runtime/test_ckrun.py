@@ -613,6 +613,30 @@ class Feeding(Case):
         for bad in "labels", "labels=", "nothing=ones", "labels=thing":
             self.tokens(*args, "--feed", bad, status=1)
 
+    def test_replicas(self):
+        """They share out the samples that one of them would take in as many steps."""
+        self.stream(4000)
+        args = ["--data", "t.u16", "--tokens", "u16"]
+        one = [self.seen(*args, "--steps", k + 1) for k in range(6)]
+        for step in 1, 2:
+            all3 = self.seen(*args, "--ranks", 3, "--steps", step, model="tokens_replicas")
+            part = one[3 * step - 3:3 * step]
+            for name in "seen_ids", "seen_labels":
+                self.assertEqual(all3[name], [x for p in part for x in p[name]])
+            self.assertEqual(all3["seen_positions"], one[0]["seen_positions"])
+            self.assertAlmostEqual(all3["loss"][0], sum(p["loss"][0] for p in part) / 3, 6)
+        out = self.tokens(*args, "--ranks", 3, "--steps", 1, model="tokens_replicas")
+        self.assertIn("3 virtual ranks (data parallel)", out)
+        self.assertEqual(self.seen(*args, model="tokens_replicas"), one[0])
+
+    def test_ranks_refused(self):
+        self.stream()
+        args = ["--data", "t.u16", "--tokens", "u16"]
+        err = self.tokens(*args, "--ranks", 2, status=1)
+        self.assertIn("compiled for one replica (1 ranks), got 2 ranks; compile it with ckc --dp", err)
+        err = self.tokens(*args, "--ranks", 65, model="tokens_replicas", status=1)
+        self.assertIn("at most 64 replicas, got 65", err)
+
     def test_unclear(self):
         self.stream()
         args = ["--data", "t.u16", "--tokens", "u16"]

@@ -210,7 +210,8 @@ check_kind(const struct example *x, int kind)
 	bool gathers = kind == CKR_ALL_GATHER || kind == CKR_OWN_GRAD;
 	struct ckr_tensor tx = tensor(x, !gathers, CKR_F32);
 	struct ckr_tensor ty = tensor(x, gathers, CKR_F32);
-	struct ckr_comm what = { (uint8_t)kind, 0, &x->split, NULL };
+	struct ckr_comm what = { (uint8_t)kind, CKR_TP, 0, &x->split,
+	                         NULL };
 
 	fill();
 	carry_out(&what, &tx, &ty, x->ranks);
@@ -253,7 +254,7 @@ test_all_to_all(void **unused)
 
 	(void)unused;
 	for (int n = 0; n < 500; n++) {
-		struct ckr_comm what = { CKR_ALL_TO_ALL, 0, &x.split,
+		struct ckr_comm what = { CKR_ALL_TO_ALL, CKR_TP, 0, &x.split,
 		                         &y.split };
 		struct ckr_tensor tx, ty;
 
@@ -286,7 +287,7 @@ static void
 test_all_reduce(void **unused)
 {
 	struct example x = { .rank = 1, .whole = { MOST } };
-	struct ckr_comm what = { CKR_ALL_REDUCE, 0, NULL, NULL };
+	struct ckr_comm what = { CKR_ALL_REDUCE, CKR_TP, 0, NULL, NULL };
 	struct ckr_tensor t = tensor(&x, true, CKR_F32);
 
 	(void)unused;
@@ -316,7 +317,7 @@ static void
 test_narrow(void **unused)
 {
 	struct example x = { .rank = 1, .whole = { 3 } };
-	struct ckr_comm what = { CKR_ALL_REDUCE, 0, NULL, NULL };
+	struct ckr_comm what = { CKR_ALL_REDUCE, CKR_TP, 0, NULL, NULL };
 	struct ckr_tensor t = tensor(&x, true, CKR_BF16);
 
 	(void)unused;
