@@ -23,7 +23,7 @@ struct codegen_options {
 	const char *cc;               /* command, split on blanks; NULL: "cc" */
 	const char *march;              /* for -march=; NULL: "native" */
 	const char *nvcc;               /* as cc, for GPUs; NULL: "nvcc" */
-	const char *arch;               /* for its -arch=; NULL: "sm_90" */
+	const char *arch;               /* "sm_90", of GPUs; NULL: the CPU */
 	int threads;                    /* for which workspace was planned */
 	int64_t grad_accum;             /* micro-batches per step; 0 means 1 */
 	bool werror;                    /* -Wall -Wextra -Werror (tests) */

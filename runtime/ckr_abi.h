@@ -202,6 +202,7 @@ struct ckr_env {
 	char fault_lock;                /* taken while they are set */
 	/* of a device, whose texts are not the host's: which one */
 	int32_t device_fault, device_lock;
+	int32_t device_bad;     /* something was not finite */
 };
 
 /* p[i]: the i-th operand of the call (inputs, then outputs, then workspace if
@@ -273,6 +274,13 @@ struct ckr_library {
 	                         * rank's */
 	uint32_t replicas;      /* 0: it is made for one alone;
 	                         * CKR_ANY_REPLICAS: as many as there are */
+	/* Kernels are of a GPU of this architecture, "sm_90"; NULL: of the
+	 * host.  What they are given are addresses of its memory. */
+	const char *arch;
+	/* On a GPU: make env->device->device_bad 1 if one of n elements is not
+	 * finite. */
+	void (*finite)(const void *x, uint64_t n, int32_t dtype,
+	               struct ckr_env *);
 };
 
 #endif

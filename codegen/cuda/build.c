@@ -18,7 +18,7 @@ cuda_command(struct command *c, const struct codegen_options *opt, Arena *a)
 	c->remedy = "install NVIDIA's CUDA Toolkit, or name its nvcc with "
 	            "--nvcc";
 	cc_program(c, opt->nvcc && *opt->nvcc ? opt->nvcc : "nvcc", a);
-	cc_add(c, arena_printf(a, "-arch=%s", opt->arch ? opt->arch : "sm_90"));
+	cc_add(c, arena_printf(a, "-arch=%s", opt->arch));
 	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
 		cc_add(c, fixed[i]);
 	cc_add(c, opt->werror ? "-Werror=all-warnings" : "-w");

@@ -155,6 +155,7 @@ texts(struct out *o, unsigned need)
 		{ ~0u, codegen_text_math },
 		{ ~0u, codegen_text_random },
 		{ ~0u, codegen_text_typed },
+		{ ~0u, codegen_text_finite },
 	};
 
 	out_put(o, "\n%s", codegen_text_ckr_abi);

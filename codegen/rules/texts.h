@@ -12,6 +12,7 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_adafactor[], codegen_text_det[], codegen_text_norm[],
 	codegen_text_shard[], codegen_text_cpu[], codegen_text_sums[],
 	codegen_text_words[];
-extern const char codegen_text_device[], codegen_text_typed[];
+extern const char codegen_text_device[], codegen_text_typed[],
+	codegen_text_finite[];
 
 #endif

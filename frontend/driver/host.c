@@ -285,7 +285,8 @@ bool
 device_set(const struct cli *c, Graph *g, struct watch *watch, Arena *arena,
            Diag *diag)
 {
-	const char *name = c->opt.device;
+	const char *name = c->opt.device ? c->opt.device
+	                 : c->cuda ? "H100" : NULL;
 
 	g->device = !name ? NULL
 		: !strcmp(name, "host") ? host_device(c, watch, arena, diag)

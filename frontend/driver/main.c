@@ -26,6 +26,7 @@
 #include "ir/text/text.h"
 #include "passes/report/report.h"
 #include "codegen/cpu/cpu.h"
+#include "codegen/cuda/cuda.h"
 
 enum { EXIT_OK, EXIT_DIAGNOSED, EXIT_USAGE };
 
@@ -50,7 +51,8 @@ fold_part(void *of, Graph *g, Diag *quiet)
 {
 	struct driver *d = of;
 	const struct dump_request none = { 0 };
-	Pass p = { .diag = quiet, .opt = &d->cli.opt, .target = &target_cpu,
+	Pass p = { .diag = quiet, .opt = &d->cli.opt,
+	           .target = d->cli.cuda ? &target_cuda : &target_cpu,
 	           .keep = d->arena, .baseline_peak = -1, .minimum_peak = -1,
 	           .watch = &d->watch };
 
@@ -209,6 +211,8 @@ generate(struct driver *d, const struct outputs *out)
 	const struct onnx_template *t = d->file
 		? onnx_get_template(d->file, &why) : NULL;
 	struct codegen_options o = {
+		.target = d->pass.target, .nvcc = c->nvcc,
+		.arch = c->cuda ? c->arch : NULL,
 		.out_so = out->so, .weights = out->weights,
 		.emit_dir = c->emit_dir, .cc = c->cc, .march = c->march,
 		.threads = c->opt.threads, .grad_accum = c->opt.grad_accum,
@@ -306,7 +310,8 @@ main(int argc, char **argv)
 	}
 	d.diag = diag_new("ckc", stderr);
 	d.pass = (Pass){
-		.diag = d.diag, .opt = &d.cli.opt, .target = &target_cpu,
+		.diag = d.diag, .opt = &d.cli.opt,
+		.target = d.cli.cuda ? &target_cuda : &target_cpu,
 		.keep = d.arena, .baseline_peak = -1, .minimum_peak = -1,
 		.debug = d.cli.debug, .watch = &d.watch,
 		.progress = !d.cli.opt.quiet && isatty(2) ? stderr : NULL,

@@ -120,12 +120,16 @@ static const struct option_row table[] = {
 	  "... with this value I (whole), R (whole, its gradient added up "
 	  "over ranks), P (a summand on each) or S0, S1 ... (cut along that "
 	  "dim)" },
-	{ "target", "cpu", G_TARGET, set_target, 0, CI,
-	  "what to compile for (cpu)" },
+	{ "target", "cpu|cuda", G_TARGET, set_target, FIELD(cuda), CI,
+	  "what to compile for: this processor, or a GPU of NVIDIA's (cpu)" },
+	{ "arch", "sm_NN", G_TARGET, set_arch, FIELD(arch), CI,
+	  "... the GPU's architecture (sm_90)" },
+	{ "nvcc", "CMD", G_TARGET, set_string, FIELD(nvcc), C,
+	  "... its compiler (nvcc)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
 	  "what costs are reckoned for: cpu, host (measured once), "
 	  "A100-80GB, H100, H200, or a file such as ckrun --profile writes "
-	  "(cpu)" },
+	  "(cpu; with --target cuda H100)" },
 	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C,
 	  "instruction set, as the C compiler's -march (native)" },
 	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), CI,
@@ -320,6 +324,8 @@ set_defaults(struct cli *c)
 	c->opt.fold_limit = 256 << 20;
 	c->cc = "cc";
 	c->march = "native";
+	c->nvcc = "nvcc";
+	c->arch = "sm_90";
 }
 
 /* What a verb cannot do without. */

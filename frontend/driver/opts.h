@@ -18,6 +18,8 @@ struct cli {
 	enum batchnorm batchnorm;
 	const char *out;                /* -o; NULL: after the model */
 	const char *emit_dir, *cc, *march;
+	bool cuda;                      /* --target cuda: nvcc and arch */
+	const char *nvcc, *arch;
 	const char *dump, *dump_dir, *json, *passes, *stop_after;
 	const char *curve_svg;
 	bool plan_only, debug;

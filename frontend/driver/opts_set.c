@@ -373,9 +373,23 @@ set_curve_svg(struct arg_parser *p, const char *arg, void *field)
 bool
 set_target(struct arg_parser *p, const char *arg, void *field)
 {
-	if (strcmp(arg, "cpu") != 0)
-		return bad(p, arg, "cpu (other targets are not supported)");
-	(void)field;
+	if (strcmp(arg, "cpu") != 0 && strcmp(arg, "cuda") != 0)
+		return bad(p, arg, "cpu or cuda");
+	*(bool *)field = arg[1] == 'u';
+	return true;
+}
+
+/* "sm_90", "sm_90a". */
+bool
+set_arch(struct arg_parser *p, const char *arg, void *field)
+{
+	size_t n = strncmp(arg, "sm_", 3) ? 0 : strspn(arg + 3, "0123456789");
+
+	if (n < 2 || n > 3 || strspn(arg + 3 + n, "af") != strlen(arg + 3 + n)
+	    || strlen(arg + 3 + n) > 1)
+		return bad(p, arg, "an architecture of NVIDIA's, such as "
+		           "sm_80 or sm_90");
+	*(const char **)field = arg;
 	return true;
 }
 

@@ -38,7 +38,7 @@ SetOption set_string, set_once, set_folder, set_true, set_positive,
 SetOption set_first, set_second;
 SetOption set_optimizer, set_update, set_dtype, set_grad_dtype, set_state_dtype,
 	set_save_dtype;
-SetOption set_target, set_batchnorm, add_precision;
+SetOption set_target, set_arch, set_batchnorm, add_precision;
 /* Lists, and what is more than one field, of struct options. */
 SetOption add_dim, add_shape, add_shard, add_train, add_freeze, add_param,
 	add_nodecay, add_output, add_keep, add_recompute, set_budget,

@@ -48,6 +48,18 @@ no_pass_dump(const struct cli *c)
 }
 
 static bool
+is_gpu(const struct cli *c)
+{
+	return c->cuda;
+}
+
+static bool
+no_gpu(const struct cli *c)
+{
+	return !c->cuda;
+}
+
+static bool
 no_code(const struct cli *c)
 {
 	return c->plan_only || c->passes || c->stop_after;
@@ -120,6 +132,11 @@ static const struct {
 	{ "emit-c", no_code, code },
 	{ "cc", no_code, code },
 	{ "march", no_code, code },
+	{ "nvcc", no_code, code },
+	{ "nvcc", no_gpu, "without --target cuda" },
+	{ "arch", no_gpu, "without --target cuda" },
+	{ "march", is_gpu, "with --target cuda" },
+	{ "cc", is_gpu, "with --target cuda" },
 	{ "optimizer", no_training, training },
 	{ "no-decay", no_training, training },
 	{ "no-decay", no_update, update },

@@ -19,6 +19,7 @@
 #include "passes/passes.h"
 #include "frontend/inspect/inspect.h"
 #include "codegen/cpu/cpu.h"
+#include "codegen/cuda/cuda.h"
 
 struct probe {
 	const struct cli *c;
@@ -161,6 +162,7 @@ has_code(const struct probe *p, const Graph *g, const Pass *pass, Diag *diag)
 {
 	const struct cli *c = p->c;
 	const struct codegen_options o = {
+		.target = pass->target, .arch = c->cuda ? c->arch : NULL,
 		.cc = c->cc, .march = c->march, .threads = c->opt.threads,
 		.grad_accum = c->opt.grad_accum,
 	};
@@ -222,7 +224,8 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 	struct watch watch = { .stop = p->stop };
 	Diag *diag = diag_new("ckc", said);
 	Pass pass = { .diag = diag, .opt = opt, .keep = p->arena,
-	              .target = &target_cpu, .watch = &watch,
+	              .target = p->c->cuda ? &target_cuda : &target_cpu,
+	              .watch = &watch,
 	              .baseline_peak = -1, .minimum_peak = -1 };
 	Graph *g = onnx_import(p->c->model, &p->import, diag, &file);
 

@@ -252,7 +252,7 @@ ckr_peak_bytes(const ckr_ctx *c)
 	if (!c->ready)
 		return 0;
 	FOR_RANKS (r, c) {
-		n = block_touched(&c->plan.arena[r]);
+		n = device_touched(c->device, &c->plan.arena[r]);
 		most = n > most ? n : most;
 	}
 	return c->lib->program[0].resident_bytes + most;

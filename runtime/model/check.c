@@ -53,20 +53,21 @@ hash_part(struct side *s, uint32_t i, uint32_t rank)
 	const struct ckr_tensor *t = &s->p->tensor[i];
 	const void *from = rt_at(s->c, s->b, rank, t);
 	uint64_t n = rt_nbytes(t), h = s->hash[i] ? s->hash[i] : 1;
+	ckr_status status = CKR_OK;
 	void *dense;
 
-	if (rt_is_dense(t)) {
+	if (rt_is_dense(t) && s->c->device->host) {
 		h = hash_bytes(h, from, n);
 	} else {
 		dense = malloc(n + 1);
 		if (!dense)
 			return rt_no_memory(s->c);
-		rt_pack(t, from, dense);
+		status = rt_pull(s->c, t, from, dense);
 		h = hash_bytes(h, dense, n);
 		free(dense);
 	}
 	s->hash[i] = h ? h : 1;
-	return CKR_OK;
+	return status;
 }
 
 static ckr_status
@@ -234,8 +235,10 @@ copy_resident(ckr_ctx *c, char *copy, bool back)
 	FOR_RANKS (r, c) {
 		const struct block *b = &c->resident[r];
 
-		memcpy(back ? (char *)b->p : copy, back ? copy : (char *)b->p,
-		       b->size);
+		if (back)
+			c->device->call->put(c->device, b->p, copy, b->size);
+		else
+			c->device->call->get(c->device, copy, b->p, b->size);
 		copy += b->size;
 	}
 }

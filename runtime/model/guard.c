@@ -110,13 +110,45 @@ part_is_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
 	return false;
 }
 
+/* The same of a tensor on a GPU: looked at there, and here if it is not. */
 static bool
-is_finite(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+is_finite_there(ckr_ctx *c, const struct ckr_tensor *t, const char *p,
+                double *x)
+{
+	int64_t from, to;
+	uint64_t n;
+	bool good = true;
+	char *here;
+
+	rt_reach(t, &from, &to);
+	n = (uint64_t)(to - from);
+	if (n != rt_nbytes(t))
+		return true;
+	p -= (int64_t)t->offset - from;
+	c->lib->finite(p, rt_nelem(t), t->dtype, &c->env);
+	if (!rt_found_bad(c))
+		return true;
+	here = malloc(n + 1);
+	if (here) {
+		c->device->call->get(c->device, here, p, n);
+		good = part_is_finite(c, t, here + ((int64_t)t->offset - from),
+		                      x);
+		free(here);
+	}
+	return good;
+}
+
+static bool
+is_finite(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
           double *x)
 {
-	FOR_RANKS (r, c)
-		if (!part_is_finite(c, t, rt_at(c, b, r, t), x))
+	FOR_RANKS (r, c) {
+		const char *at = rt_at(c, b, r, t);
+
+		if (c->device->host ? !part_is_finite(c, t, at, x)
+		                    : !is_finite_there(c, t, at, x))
 			return false;
+	}
 	return true;
 }
 
@@ -206,7 +238,10 @@ copy_held(ckr_ctx *c, bool back)
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
 		void *at = rt_at(c, &c->plan, k / c->guard.nheld, t);
 
-		memcpy(back ? at : copy, back ? copy : at, t->nbytes);
+		if (back)
+			c->device->call->put(c->device, at, copy, t->nbytes);
+		else
+			c->device->call->get(c->device, copy, at, t->nbytes);
 		copy += t->nbytes;
 	}
 }

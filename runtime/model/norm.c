@@ -37,7 +37,7 @@ norm_after(ckr_ctx *c, const struct bound *b, uint32_t step)
 
 	if (t && b->p == &c->lib->program[0] && t->ready == (int32_t)step
 	    && c->env.clip > 0)
-		c->norm.value = dtype_double(t->dtype, rt_at(c, b, 0, t));
+		c->norm.value = rt_number(c, t, rt_at(c, b, 0, t));
 }
 
 ckr_status

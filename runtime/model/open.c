@@ -177,12 +177,13 @@ take_memory(ckr_ctx *c)
 	if (!c->resident)
 		return rt_no_memory(c);
 	FOR_RANKS (r, c)
-		CKR_TRY(block_map(&c->resident[r], resident_bytes(lib), false,
-		                  c->poison, c->env.threads, &c->err));
+		CKR_TRY(device_map(c->device, &c->resident[r],
+		                   resident_bytes(lib), false, c->poison,
+		                   c->env.threads, &c->err));
 	if (c->world.tp > 1)
 		find_common(c);
 	FOR_RANKS (r, c)
-		if (r && (c->world.first + r) % c->world.tp)
+		if (r && (c->world.first + r) % c->world.tp && c->device->host)
 			block_forget(&c->resident[r], c->common[0],
 			             c->common[1]);
 	CKR_TRY(rt_bind(c, &c->plan, p, true, c->poison));
@@ -191,9 +192,11 @@ take_memory(ckr_ctx *c)
 
 		FOR_RANKS (r, c)
 			if (t->kind == CKR_CONSTANT)
-				memcpy(rt_at(c, &c->plan, r, t),
-				       lib->constants + t->data, t->nbytes);
+				c->device->call->put(c->device,
+					rt_at(c, &c->plan, r, t),
+					lib->constants + t->data, t->nbytes);
 	}
+	CKR_TRY(rt_open_env(c));
 	return rt_gather_inputs(c);
 }
 
@@ -312,6 +315,7 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	rt_become(c, 0);
 	set_threads(c, opt->threads);
 	c->crowd = crowd_open(c->env.threads, c->dl);
+	CKR_TRY(rt_open_device(c));
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
 	c->env.sgemm = c->gemm.fn;
 	c->env.bgemm = c->gemm.bf16;
@@ -359,9 +363,12 @@ ckr_close(ckr_ctx *c)
 	guard_close(c);
 	rt_unbind(c, &c->plan);
 	for (uint32_t r = 0; r < c->world.count && c->resident; r++)
-		block_unmap(&c->resident[r]);
+		device_unmap(c->device, &c->resident[r]);
 	for (uint32_t i = 0; c->whole && i < c->lib->nshared; i++)
-		free(c->whole[i]);
+		if (c->whole[i])
+			c->device->call->drop_host(c->device, c->whole[i]);
+	rt_close_env(c);
+	device_close(c->device);
 	free(c->whole);
 	free(c->resident);
 	free(c->path);

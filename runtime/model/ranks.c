@@ -22,6 +22,7 @@ rt_become(ckr_ctx *c, uint32_t rank)
 	c->env.ranks = w->tp;
 	c->env.replica = (w->first + rank) / w->tp;
 	c->env.replicas = w->dp;
+	c->env.device = c->device_env ? &c->device_env[rank] : NULL;
 }
 
 static bool
@@ -91,8 +92,8 @@ rt_bind(ckr_ctx *c, struct bound *b, const struct ckr_program *p, bool paint,
 	if (!b->arena || !b->ptr)
 		return rt_no_memory(c);
 	FOR_RANKS (r, c)
-		CKR_TRY(block_map(&b->arena[r], p->arena_bytes, paint, at_end,
-		                  c->env.threads, &c->err));
+		CKR_TRY(device_map(c->device, &b->arena[r], p->arena_bytes,
+		                   paint, at_end, c->env.threads, &c->err));
 	return rt_point(c, b) ? CKR_OK : rt_no_memory(c);
 }
 
@@ -101,7 +102,7 @@ rt_unbind(const ckr_ctx *c, struct bound *b)
 {
 	FOR_RANKS (r, c) {
 		if (b->arena)
-			block_unmap(&b->arena[r]);
+			device_unmap(c->device, &b->arena[r]);
 		if (b->ptr)
 			free(b->ptr[r]);
 	}
@@ -170,8 +171,9 @@ rt_whole(const ckr_ctx *c, const struct ckr_tensor *t)
 void *
 rt_flat(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t)
 {
-	return t->split || is_batch(c, t) || !rt_is_dense(t)
-	       ? NULL : rt_at(c, b, 0, t);
+	bool whole = !t->split && !is_batch(c, t) && rt_is_dense(t);
+
+	return whole && c->device->host ? rt_at(c, b, 0, t) : NULL;
 }
 
 /* A rank's runs between the whole and its own elements, both dense. */
@@ -194,14 +196,15 @@ move_runs(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t rank,
 }
 
 /* A tensor of the replica whose ranks begin at `first`, which is cut. */
-static void
-gather(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+static ckr_status
+gather(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
        uint32_t first, char *whole, char *local)
 {
 	for (uint32_t r = 0; r < c->world.tp; r++) {
-		rt_pack(t, rt_at(c, b, first + r, t), local);
+		CKR_TRY(rt_pull(c, t, rt_at(c, b, first + r, t), local));
 		move_runs(c, t, r, whole, local, true);
 	}
+	return CKR_OK;
 }
 
 /* local: room for the summands of all ranks. */
@@ -210,17 +213,19 @@ add_up(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
        uint32_t first, void *whole, char *local)
 {
 	const void **x = malloc(c->world.tp * sizeof(*x));
+	ckr_status s = CKR_OK;
 
 	if (!x)
 		return rt_no_memory(c);
-	for (uint32_t r = 0; r < c->world.tp; r++) {
+	for (uint32_t r = 0; r < c->world.tp && s == CKR_OK; r++) {
 		x[r] = local + r * rt_nbytes(t);
-		rt_pack(t, rt_at(c, b, first + r, t),
-		        local + r * rt_nbytes(t));
+		s = rt_pull(c, t, rt_at(c, b, first + r, t),
+		            local + r * rt_nbytes(t));
 	}
-	comm_sum(t->dtype, x, c->world.tp, rt_nelem(t), whole);
+	if (s == CKR_OK)
+		comm_sum(t->dtype, x, c->world.tp, rt_nelem(t), whole);
 	free(x);
-	return CKR_OK;
+	return s;
 }
 
 static ckr_status
@@ -230,15 +235,13 @@ get_replica(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 	ckr_status s = CKR_OK;
 	char *local;
 
-	if (!t->split) {
-		rt_pack(t, rt_at(c, b, first, t), dense);
-		return CKR_OK;
-	}
+	if (!t->split)
+		return rt_pull(c, t, rt_at(c, b, first, t), dense);
 	local = malloc(rt_nbytes(t) * c->world.tp + 1);
 	if (!local)
 		return rt_no_memory(c);
 	if (is_cut(t))
-		gather(c, b, t, first, dense, local);
+		s = gather(c, b, t, first, dense, local);
 	else
 		s = add_up(c, b, t, first, dense, local);
 	free(local);
@@ -293,6 +296,7 @@ rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 {
 	char *local = t->split ? calloc(1, rt_nbytes(t) + 1) : NULL;
 	void *dealt = rt_dealt(c, t);
+	ckr_status s = CKR_OK;
 
 	if (dealt) {
 		memcpy(dealt, dense, rt_whole(c, t).nbytes);
@@ -312,10 +316,14 @@ rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 		} else if (rank == 0)
 			from = dense;
 		if (home(c, r) == r || !is_common(c, t))
-			rt_unpack(t, rt_at(c, &c->plan, r, t), from);
+			s = rt_push(c, t, rt_at(c, &c->plan, r, t), from);
+		if (s == CKR_OK && local)
+			c->device->call->sync(c->device);
+		if (s != CKR_OK)
+			break;
 	}
 	free(local);
-	return CKR_OK;
+	return s;
 }
 
 ckr_status
@@ -348,19 +356,48 @@ rt_gather_inputs(ckr_ctx *c)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 
-	if (c->world.dp == 1)
+	if (c->world.dp == 1 && c->device->host)
 		return CKR_OK;
 	c->whole = calloc(c->lib->nshared + 1, sizeof(*c->whole));
 	if (!c->whole)
 		return rt_no_memory(c);
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
-		if (t[i].kind != CKR_INPUT || !is_batch(c, &t[i]))
+		uint64_t n = rt_whole(c, &t[i]).nbytes + 1;
+
+		if (t[i].kind != CKR_INPUT
+		    || (!is_batch(c, &t[i]) && c->device->host))
 			continue;
-		c->whole[i] = calloc(1, rt_whole(c, &t[i]).nbytes + 1);
+		c->whole[i] = c->device->call->take_host(c->device, n);
 		if (!c->whole[i])
-			return rt_no_memory(c);
+			return device_failed(c->device, &c->err) ? CKR_ENOMEM
+			       : rt_no_memory(c);
+		memset(c->whole[i], 0, n);
 	}
 	return CKR_OK;
+}
+
+/* An input to where the rank here reads it. */
+static ckr_status
+deal(ckr_ctx *c, const struct ckr_tensor *t, uint32_t rank, void *whole)
+{
+	uint32_t replica = (c->world.first + rank) / c->world.tp;
+	void *at = rt_at(c, &c->plan, rank, t), *one;
+	ckr_status s;
+
+	if (!is_batch(c, t))
+		return rt_push(c, t, at, whole);
+	if (c->device->host) {
+		move_batch(c, t, replica, whole, at, false);
+		return CKR_OK;
+	}
+	one = malloc(of_replica(t).nbytes + 1);
+	if (!one)
+		return rt_no_memory(c);
+	move_batch(c, t, replica, whole, one, false);
+	s = rt_push(c, t, at, one);
+	c->device->call->sync(c->device);
+	free(one);
+	return s;
 }
 
 ckr_status
@@ -371,14 +408,38 @@ rt_deal_inputs(ckr_ctx *c)
 	for (uint32_t i = 0; i < c->lib->nshared && c->whole; i++)
 		FOR_RANKS (r, c)
 			if (c->whole[i] && home(c, r) == r)
-				move_batch(c, &t[i],
-				           (c->world.first + r) / c->world.tp,
-				           c->whole[i],
-				           rt_at(c, &c->plan, r, &t[i]), false);
+				CKR_TRY(deal(c, &t[i], r, c->whole[i]));
 	return CKR_OK;
 }
 
 /* ---- steps ---- */
+
+/* Between ranks on one GPU: through the host's memory. */
+static void
+comm_by_host(ckr_ctx *c, const struct comm *m)
+{
+	uint64_t nx = rt_nbytes(m->tx), ny = rt_nbytes(m->ty);
+	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
+	char *room = malloc((nx + ny) * m->ranks + 1);
+	struct comm on_host = *m;
+
+	if (!room) {
+		err_set(&c->device->first, CKR_ENOMEM, "out of memory");
+		return;
+	}
+	for (uint32_t k = 0; k < m->ranks; k++) {
+		x[k] = room + k * (nx + ny);
+		y[k] = room + k * (nx + ny) + nx;
+		c->device->call->get(c->device, x[k], m->x[k], nx);
+	}
+	on_host.x = x;
+	on_host.y = y;
+	comm_run(&on_host);
+	for (uint32_t k = 0; k < m->ranks; k++)
+		c->device->call->put(c->device, m->y[k], y[k], ny);
+	c->device->call->sync(c->device);
+	free(room);
+}
 
 /* What moves in a group of n ranks: here `first`, and `apart` places on. */
 static void
@@ -396,7 +457,10 @@ comm_group(ckr_ctx *c, const struct bound *b, const struct ckr_step *s,
 		x[k] = b->ptr[first + k * apart][s->arg0];
 		y[k] = b->ptr[first + k * apart][s->arg0 + 1];
 	}
-	comm_run(&m);
+	if (c->device->host)
+		comm_run(&m);
+	else
+		comm_by_host(c, &m);
 }
 
 void

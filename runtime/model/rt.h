@@ -5,6 +5,7 @@
 #include "runtime/file/array.h"
 #include "runtime/ckr_abi.h"
 #include "runtime/blas/conv.h"
+#include "runtime/device/device.h"
 #include "runtime/base/crowd.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/err.h"
@@ -67,12 +68,16 @@ struct ckr_ctx {
 	bool ready;                     /* ckr_open succeeded */
 
 	struct world world;
+	struct device *device;          /* where all of this lies: */
+	struct ckr_env *device_env;     /* [world.count], as kernels of a GPU
+	                                 * see it; NULL: on the host */
 	struct block *resident;         /* [world.count] */
 	uint64_t common[2];             /* bytes of it that ranks of a replica
 	                                 * take from its first one here:
 	                                 * constants and inputs */
-	void **whole;                   /* [nshared]: inputs of all replicas;
-	                                 * NULL: where the tensor lies */
+	void **whole;                   /* [nshared]: inputs as they are given,
+	                                 * of all replicas; NULL: where the
+	                                 * tensor lies */
 	struct bound plan;              /* program[0] */
 	uint64_t rss_before;
 
@@ -121,6 +126,30 @@ bool rt_is_dense(const struct ckr_tensor *);
 /* First byte and end of the bytes a tensor reaches, in its block: views have
  * gaps, so this is more than its elements. */
 void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);
+
+/* ---- device.c ---- */
+
+/* Take the device that the library is for. */
+ckr_status rt_open_device(ckr_ctx *);
+/* The device's environments, once memory is there; and without. */
+ckr_status rt_open_env(ckr_ctx *);
+void rt_close_env(ckr_ctx *);
+/* What kernels of a GPU read of the environment, before a micro-batch. */
+ckr_status rt_send_env(ckr_ctx *);
+/* What kernels of a GPU have found since: a fault as on the host, in c->env;
+ * CKR_EIO if the GPU failed. */
+ckr_status rt_fetch_env(ckr_ctx *);
+/* Whether kernels have found something that is not finite, which is forgotten
+ * then. */
+bool rt_found_bad(ckr_ctx *);
+/* The element there, of the tensor's type. */
+double rt_number(ckr_ctx *, const struct ckr_tensor *, const void *at);
+/* A tensor's elements in row-major order without gaps, out of and into memory
+ * of the device. */
+ckr_status rt_pull(ckr_ctx *, const struct ckr_tensor *, const void *tensor,
+                   void *dense);
+ckr_status rt_push(ckr_ctx *, const struct ckr_tensor *, void *tensor,
+                   const void *dense);
 
 /* ---- ranks.c ---- */
 

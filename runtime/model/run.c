@@ -147,7 +147,7 @@ rt_scalar(ckr_ctx *c, const struct bound *b)
 		return NAN;
 	t = &b->p->tensor[b->p->loss];
 	if (!t->split)
-		return dtype_double(t->dtype, rt_at(c, b, 0, t));
+		return rt_number(c, t, rt_at(c, b, 0, t));
 	return rt_nelem(t) == 1 && rt_get(c, b, t, &whole) == CKR_OK
 	       ? dtype_double(t->dtype, &whole) : NAN;
 }
@@ -223,6 +223,7 @@ run_part(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 		       b->p->constant + s->const0, &c->env);
 	if (!timed)
 		return;
+	c->device->call->sync(c->device);
 	to = now_sec();
 	if (c->trace)
 		trace_op(c->trace, i, from, to);
@@ -246,9 +247,41 @@ run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 	rt_become(c, 0);
 	if (s->comm)
 		run_part(c, b, i, 0, true);
-	for (uint32_t r = 0; r < c->world.count && c->poison; r++)
+	for (uint32_t r = 0; r < c->world.count && c->poison
+	     && c->device->host; r++)
 		poison(b->p, &b->arena[r], i);
 	return CKR_OK;
+}
+
+/* Kernels of a GPU have met bad data before step `end`: in which step, unless
+ * there were updates, which would be done twice. */
+static ckr_status
+find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
+{
+	const struct ckr_step none = { .op = "one of its nodes" };
+
+	for (uint32_t i = 0; i < end && end <= b->p->apply; i++) {
+		c->env.fault = NULL;
+		CKR_TRY(rt_send_env(c));
+		CKR_TRY(run_one(c, b, i));
+		CKR_TRY(rt_fetch_env(c));
+		if (c->env.fault)
+			return fault(c, &b->p->step[i]);
+	}
+	if (!c->env.fault)
+		c->env.fault = "bad data";
+	return fault(c, &none);
+}
+
+/* Before step i: what has gone wrong on a GPU since, where that must be known.
+ */
+static ckr_status
+look_there(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t end)
+{
+	if (c->device->host || (i != b->p->apply && i != end))
+		return CKR_OK;
+	CKR_TRY(rt_fetch_env(c));
+	return c->env.fault ? find_fault(c, b, i) : CKR_OK;
 }
 
 static ckr_status
@@ -259,10 +292,13 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 	uint32_t end = last ? p->nstep : p->update;
 
 	CKR_TRY(rt_deal_inputs(c));
+	CKR_TRY(rt_send_env(c));
 	for (uint32_t r = 0; r < c->world.count && c->poison; r++)
 		if (b->arena[r].p)
-			memset(b->arena[r].p, 0xff, b->arena[r].size);
+			c->device->call->fill(c->device, b->arena[r].p, 0xff,
+			                      b->arena[r].size);
 	for (uint32_t i = 0; i < end; i++) {
+		CKR_TRY(look_there(c, b, i, end));
 		CKR_TRY(run_one(c, b, i));
 		CKR_TRY(guard_loss(c, b, i));
 		norm_after(c, b, i);
@@ -272,7 +308,7 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 			CKR_TRY(w->after(w->user, i));
 		CKR_TRY(guard_grads(c, b, i + 1));
 	}
-	return CKR_OK;
+	return look_there(c, b, end, end);
 }
 
 static ckr_status
@@ -429,9 +465,14 @@ ckr_eval(ckr_ctx *c, double *loss)
 	c->env.fault = NULL;
 	was = enter(c);
 	s = rt_deal_inputs(c);
+	if (s == CKR_OK)
+		s = rt_send_env(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
 		if (p->step[i].phase != CKR_UPDATE)
 			s = run_one(c, &c->plan, (uint32_t)i);
+	if (s == CKR_OK)
+		s = look_there(c, &c->plan, (uint32_t)(end + 1),
+		               (uint32_t)(end + 1));
 	leave(c, was);
 	c->valid_outputs = s == CKR_OK;
 	if (loss)

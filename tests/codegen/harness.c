@@ -363,6 +363,7 @@ setup_compile(struct setup *t, const Plan *p, const char *cc, const char *so,
 {
 	struct codegen_options opt = { .target = t->target, .out_so = so,
 		.cc = cc, .nvcc = cc,
+		.arch = t->target == &target_cpu ? NULL : "sm_90",
 		.emit_dir = emit_dir, .threads = threads, .werror = true };
 
 	return codegen_library(t->g, p, NULL, NULL, &opt, t->diag);

@@ -30,7 +30,8 @@ ROOMS = {
     "runtime/base/": ("runtime/support/", "runtime/ckr.h", "runtime/ckr_abi.h"),
     "runtime/file/": ("runtime/support/", "runtime/base/"),
     "runtime/blas/": ("runtime/base/", "runtime/ckr_abi.h"),
-    "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/ckr_abi.h"),
+    "runtime/device/": ("runtime/base/", "runtime/ckr_abi.h"),
+    "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/device/", "runtime/ckr_abi.h"),
     "runtime/ckrun/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/ckr.h"),
 }
 # What the compiler and the run time share stands in a room that knows neither.
@@ -57,7 +58,7 @@ OPS = {
     "codegen/cpu/conv_tile.c": (3, "emit rules that ops share"),
     "codegen/rules/copy.c": (4, "emit rules that ops share"),
     "codegen/rules/ew.c": (12, "emit rules that ops share"),
-    "codegen/cpu/loop.c": (1, "emit rules that ops share"),
+    "codegen/rules/nest.c": (1, "emit rules that ops share"),
     "codegen/rules/loop.c": (1, "emit rules that ops share"),
     "codegen/rules/random.c": (5, "which stream a draw has"),
     "codegen/rules/reduce.c": (16, "emit rules that ops share"),

@@ -1,0 +1,40 @@
+/* What the run time asks of kernels: whether gradients are finite. */
+#ifndef CKR_FINITE_H
+#define CKR_FINITE_H
+
+/* Elements of T with these bits of the exponent all set. */
+template <typename T> CKR_GLOBAL
+ckr_finite_device(const T *x, uint64_t n, T mask, struct ckr_env *env)
+{
+	bool bad = false;
+
+	CKR_TASKS(uint64_t, i, n)
+		bad |= (x[i] & mask) == mask;
+	if (bad)
+		atomicOr(&env->device_bad, 1);
+}
+
+/* ckr_library.finite. */
+extern "C" void
+ckr_finite_there(const void *x, uint64_t n, int32_t dtype,
+                 struct ckr_env *env)
+{
+	int64_t blocks = ckr_blocks((int64_t)n);
+
+	if (n == 0)
+		return;
+	if (dtype == CKR_F32)
+		CKR_LAUNCH(ckr_finite_device<uint32_t>, blocks, CKR_THREADS, 0,
+		           env, (const uint32_t *)x, n, 0x7f800000u,
+		           env->device);
+	else if (dtype == CKR_F64)
+		CKR_LAUNCH(ckr_finite_device<uint64_t>, blocks, CKR_THREADS, 0,
+		           env, (const uint64_t *)x, n,
+		           (uint64_t)0x7ff << 52, env->device);
+	else if (dtype == CKR_F16 || dtype == CKR_BF16)
+		CKR_LAUNCH(ckr_finite_device<uint16_t>, blocks, CKR_THREADS, 0,
+		           env, (const uint16_t *)x, n, (uint16_t)
+		           (dtype == CKR_F16 ? 0x7c00 : 0x7f80), env->device);
+}
+
+#endif

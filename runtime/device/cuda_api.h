@@ -1,0 +1,125 @@
+/* What is called of NVIDIA's libraries, which are looked for when a model for a
+ * GPU is opened: no header of theirs is needed to build, and one libckr serves
+ * machines with and without a GPU.  Numbers are their binary interfaces'.
+ */
+#ifndef CKR_CUDA_API_H
+#define CKR_CUDA_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- libcuda.so.1, the driver ---- */
+
+typedef int cu_result;                  /* 0: done */
+typedef int cu_device;
+typedef struct cu_context *cu_context;
+typedef struct cu_stream *cu_stream;
+typedef unsigned long long cu_address;
+
+enum {
+	CU_OUT_OF_MEMORY = 2,
+	CU_NO_DEVICE = 100,
+	CU_STREAM_NON_BLOCKING = 1,
+	CU_COMPUTE_MAJOR = 75,
+	CU_COMPUTE_MINOR = 76,
+};
+
+/* X(member, symbol, arguments) */
+#define CU_CALLS(X) \
+	X(init, cuInit, (unsigned flags)) \
+	X(device_count, cuDeviceGetCount, (int *n)) \
+	X(device_get, cuDeviceGet, (cu_device *, int index)) \
+	X(device_name, cuDeviceGetName, (char *, int n, cu_device)) \
+	X(device_attribute, cuDeviceGetAttribute, \
+	  (int *value, int attribute, cu_device)) \
+	X(retain, cuDevicePrimaryCtxRetain, (cu_context *, cu_device)) \
+	X(release, cuDevicePrimaryCtxRelease_v2, (cu_device)) \
+	X(set_current, cuCtxSetCurrent, (cu_context)) \
+	X(error_text, cuGetErrorString, (cu_result, const char **)) \
+	X(memory_info, cuMemGetInfo_v2, (size_t *free, size_t *all)) \
+	X(alloc, cuMemAlloc_v2, (cu_address *, size_t)) \
+	X(free, cuMemFree_v2, (cu_address)) \
+	X(alloc_host, cuMemAllocHost_v2, (void **, size_t)) \
+	X(free_host, cuMemFreeHost, (void *)) \
+	X(put, cuMemcpyHtoDAsync_v2, \
+	  (cu_address, const void *, size_t, cu_stream)) \
+	X(get, cuMemcpyDtoHAsync_v2, \
+	  (void *, cu_address, size_t, cu_stream)) \
+	X(fill, cuMemsetD8Async, \
+	  (cu_address, unsigned char, size_t, cu_stream)) \
+	X(stream_new, cuStreamCreate, (cu_stream *, unsigned flags)) \
+	X(stream_sync, cuStreamSynchronize, (cu_stream)) \
+	X(stream_free, cuStreamDestroy_v2, (cu_stream))
+
+struct cu {
+#define X(member, symbol, args) cu_result (*member) args;
+	CU_CALLS(X)
+#undef X
+};
+
+/* ---- libcublasLt.so: products ---- */
+
+typedef int lt_status;                  /* 0: done */
+typedef struct lt_handle *lt_handle;
+typedef struct lt_layout *lt_layout;
+typedef struct lt_operation *lt_operation;
+typedef struct lt_preference *lt_preference;
+
+struct lt_algorithm {
+	uint64_t data[8];
+};
+
+struct lt_choice {
+	struct lt_algorithm algorithm;
+	size_t workspace;
+	lt_status state;
+	float waves;
+	int reserved[4];
+};
+
+enum {
+	LT_F32 = 0, LT_F16 = 2, LT_BF16 = 14,           /* cudaDataType */
+	LT_COMPUTE_F32 = 68, LT_COMPUTE_TF32 = 77,
+	LT_OP_TRANSA = 3, LT_OP_TRANSB = 4, LT_OP_EPILOGUE = 7,
+	LT_OP_BIAS = 8, LT_OP_BIAS_TYPE = 26,
+	LT_EPILOGUE_NONE = 1, LT_EPILOGUE_BIAS = 4,
+	LT_LAYOUT_BATCH = 5, LT_LAYOUT_STRIDE = 6,
+	LT_PREFER_WORKSPACE = 1, LT_PREFER_REDUCTIONS = 3,
+	LT_PREFER_ALIGN_A = 5,                          /* B, C, D follow */
+	LT_REDUCE_IN_F32 = 2,
+};
+
+#define LT_CALLS(X) \
+	X(create, cublasLtCreate, (lt_handle *)) \
+	X(destroy, cublasLtDestroy, (lt_handle)) \
+	X(layout_new, cublasLtMatrixLayoutCreate, \
+	  (lt_layout *, int type, uint64_t rows, uint64_t cols, int64_t ld)) \
+	X(layout_free, cublasLtMatrixLayoutDestroy, (lt_layout)) \
+	X(layout_set, cublasLtMatrixLayoutSetAttribute, \
+	  (lt_layout, int what, const void *, size_t)) \
+	X(operation_new, cublasLtMatmulDescCreate, \
+	  (lt_operation *, int compute, int scale)) \
+	X(operation_free, cublasLtMatmulDescDestroy, (lt_operation)) \
+	X(operation_set, cublasLtMatmulDescSetAttribute, \
+	  (lt_operation, int what, const void *, size_t)) \
+	X(preference_new, cublasLtMatmulPreferenceCreate, (lt_preference *)) \
+	X(preference_free, cublasLtMatmulPreferenceDestroy, (lt_preference)) \
+	X(preference_set, cublasLtMatmulPreferenceSetAttribute, \
+	  (lt_preference, int what, const void *, size_t)) \
+	X(choose, cublasLtMatmulAlgoGetHeuristic, \
+	  (lt_handle, lt_operation, lt_layout, lt_layout, lt_layout, \
+	   lt_layout, lt_preference, int most, struct lt_choice *, \
+	   int *found)) \
+	X(matmul, cublasLtMatmul, \
+	  (lt_handle, lt_operation, const void *alpha, const void *a, \
+	   lt_layout, const void *b, lt_layout, const void *beta, \
+	   const void *c, lt_layout, void *d, lt_layout, \
+	   const struct lt_algorithm *, void *work, size_t, cu_stream))
+
+struct lt {
+#define X(member, symbol, args) lt_status (*member) args;
+	LT_CALLS(X)
+#undef X
+};
+
+#endif

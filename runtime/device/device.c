@@ -1,0 +1,131 @@
+/* The host as a device, and blocks of memory on any. */
+#include "runtime/device/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the host ---- */
+
+static void
+host_close(struct device *d)
+{
+	(void)d;
+}
+
+static void *
+host_take(struct device *d, uint64_t n)
+{
+	(void)d;
+	return malloc(n);
+}
+
+static void
+host_drop(struct device *d, void *p)
+{
+	(void)d;
+	free(p);
+}
+
+static void
+host_copy(struct device *d, void *to, const void *from, uint64_t n)
+{
+	(void)d;
+	memcpy(to, from, n);
+}
+
+static void
+host_fill(struct device *d, void *to, int byte, uint64_t n)
+{
+	(void)d;
+	memset(to, byte, n);
+}
+
+static void
+host_sync(struct device *d)
+{
+	(void)d;
+}
+
+static void
+host_offer(struct device *d, struct ckr_env *env)
+{
+	(void)d;
+	(void)env;
+}
+
+static const struct device_calls host_calls = {
+	.close = host_close, .take = host_take, .drop = host_drop,
+	.take_host = host_take, .drop_host = host_drop, .put = host_copy,
+	.get = host_copy, .fill = host_fill, .sync = host_sync,
+	.offer = host_offer,
+};
+
+struct device device_host = { .call = &host_calls, .host = true,
+	.name = "cpu" };
+
+/* ---- any ---- */
+
+void
+device_close(struct device *d)
+{
+	if (d)
+		d->call->close(d);
+}
+
+bool
+device_failed(const struct device *d, struct err *e)
+{
+	if (!d->first.text[0])
+		return false;
+	*e = d->first;
+	return true;
+}
+
+ckr_status
+device_map(struct device *d, struct block *b, uint64_t size, bool paint,
+           bool at_end, int threads, struct err *e)
+{
+	if (d->host)
+		return block_map(b, size, paint, at_end, threads, e);
+	*b = (struct block){ .size = size, .painted = paint };
+	if (!size)
+		return CKR_OK;
+	b->p = d->call->take(d, size);
+	if (b->p)
+		d->call->fill(d, b->p, paint ? BLOCK_PAINT : 0, size);
+	return device_failed(d, e) ? CKR_ENOMEM : CKR_OK;
+}
+
+void
+device_unmap(struct device *d, struct block *b)
+{
+	if (d->host) {
+		block_unmap(b);
+		return;
+	}
+	if (b->p)
+		d->call->drop(d, b->p);
+	*b = (struct block){ .p = NULL };
+}
+
+uint64_t
+device_touched(struct device *d, const struct block *b)
+{
+	enum { CHUNK = 1 << 16, ALIGN = 64 };
+	unsigned char chunk[CHUNK];
+	uint64_t end = b->size;
+
+	if (d->host || !b->painted)
+		return block_touched(b);
+	while (end) {
+		uint64_t n = end < CHUNK ? end : CHUNK, i = n;
+
+		d->call->get(d, chunk, b->p + (end - n), n);
+		while (i && chunk[i - 1] == BLOCK_PAINT)
+			i--;
+		if (i)
+			return (end - n + i + ALIGN - 1) / ALIGN * ALIGN;
+		end -= n;
+	}
+	return 0;
+}

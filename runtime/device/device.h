@@ -1,0 +1,59 @@
+/* Where a model's memory lies and its kernels run: the host, or a GPU.
+ *
+ * A device's first error is kept, and calls after it do nothing:
+ * device_failed() tells of it, where a step ends.  Calls are carried out in
+ * their order, behind kernels that were launched before; get() and sync()
+ * wait for them.
+ */
+#ifndef CKR_DEVICE_H
+#define CKR_DEVICE_H
+
+#include "runtime/base/err.h"
+#include "runtime/base/mem.h"
+#include "runtime/ckr_abi.h"
+
+struct device;
+
+/* One table for each kind of device. */
+struct device_calls {
+	void (*close)(struct device *);
+	/* Bytes that start at a multiple of 256; NULL after an error. */
+	void *(*take)(struct device *, uint64_t n);
+	void (*drop)(struct device *, void *);
+	/* Memory of the host that is copied from fastest. */
+	void *(*take_host)(struct device *, uint64_t n);
+	void (*drop_host)(struct device *, void *);
+	void (*put)(struct device *, void *to, const void *from, uint64_t n);
+	void (*get)(struct device *, void *to, const void *from, uint64_t n);
+	void (*fill)(struct device *, void *to, int byte, uint64_t n);
+	void (*sync)(struct device *);
+	/* What kernels ask of the run time. */
+	void (*offer)(struct device *, struct ckr_env *);
+};
+
+struct device {
+	const struct device_calls *call;
+	bool host;                      /* its memory is the process's */
+	const char *name;               /* of the processor */
+	struct err first;               /* error; text empty: none yet */
+};
+
+/* The host, which needs no closing. */
+extern struct device device_host;
+
+/* A GPU for code of this architecture ("sm_90"): the one that
+ * CUDA_VISIBLE_DEVICES puts first, or number `index`. */
+ckr_status device_open_cuda(struct device **, const char *arch, int index,
+                            struct err *);
+void device_close(struct device *);
+/* Whether something went wrong, in *e then. */
+bool device_failed(const struct device *, struct err *e);
+
+/* A block of memory there: zero, or painted; as block_map on the host. */
+ckr_status device_map(struct device *, struct block *, uint64_t size,
+                      bool paint, bool at_end, int threads, struct err *);
+void device_unmap(struct device *, struct block *);
+/* As block_touched. */
+uint64_t device_touched(struct device *, const struct block *);
+
+#endif

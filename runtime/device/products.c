@@ -1,0 +1,338 @@
+/* Products on a GPU, by cuBLASLt.
+ *
+ * The library's matrices lie by columns: row-major Y = A B is Y^T = B^T A^T
+ * there, so the factors change places, and a bias of Y's columns is one of the
+ * rows of Y^T, as the library's epilogue wants it.  Sums are float32, parts of
+ * sums too, so that they may be cut along k.
+ *
+ * A product's algorithm is the library's first answer for its key, which is
+ * the same in every run: what a node computes depends on its shapes and on the
+ * alignment of its operands alone.  Answers are kept.
+ */
+#include "runtime/device/products.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 16, BUCKETS = 256 };
+
+struct key {
+	struct ckr_gemm g;
+	unsigned char align[4];         /* of a, b, c, y, in bytes */
+	uint64_t work;
+};
+
+struct product {
+	struct product *next;
+	struct key key;
+	lt_operation operation;
+	lt_layout a, b, c, y;           /* as the library sees them */
+	struct lt_algorithm algorithm;
+	uint64_t work;
+};
+
+struct products {
+	struct lt lt;
+	void *dl;
+	struct device *device;
+	cu_stream stream;
+	lt_handle handle;
+	struct product *bucket[BUCKETS];
+};
+
+/* ---- the library ---- */
+
+static void
+fail(struct products *p, ckr_status s, const char *what, lt_status status)
+{
+	if (!p->device->first.text[0])
+		err_set(&p->device->first, s, "products on the GPU: %s: "
+		        "cuBLASLt status %d", what, status);
+}
+
+static bool
+load(struct products *p)
+{
+	static const char *const name[] = { "libcublasLt.so.13",
+		"libcublasLt.so.12", "libcublasLt.so" };
+
+	for (size_t i = 0; i < sizeof(name) / sizeof(*name) && !p->dl; i++)
+		p->dl = dlopen(name[i], RTLD_NOW | RTLD_LOCAL);
+	if (!p->dl) {
+		err_set(&p->device->first, CKR_EUNSUPPORTED, "no library of "
+		        "products for the GPU: %s; install cuBLAS (or set "
+		        "LD_LIBRARY_PATH to where it is)", dlerror());
+		return false;
+	}
+#define X(member, symbol, args) \
+	*(void **)&p->lt.member = dlsym(p->dl, #symbol); \
+	if (!p->lt.member) { \
+		err_set(&p->device->first, CKR_EUNSUPPORTED, \
+		        "libcublasLt has no " #symbol); \
+		return false; \
+	}
+	LT_CALLS(X)
+#undef X
+	return true;
+}
+
+struct products *
+products_open(struct device *d, cu_stream stream)
+{
+	struct products *p = calloc(1, sizeof(*p));
+	lt_status s;
+
+	if (!p) {
+		err_set(&d->first, CKR_ENOMEM, "out of memory");
+		return NULL;
+	}
+	p->device = d;
+	p->stream = stream;
+	if (!load(p)) {
+		products_close(p);
+		return NULL;
+	}
+	s = p->lt.create(&p->handle);
+	if (s) {
+		fail(p, CKR_EUNSUPPORTED, "cublasLtCreate", s);
+		products_close(p);
+		return NULL;
+	}
+	return p;
+}
+
+static void
+product_free(struct products *p, struct product *q)
+{
+	if (q->operation)
+		p->lt.operation_free(q->operation);
+	if (q->a)
+		p->lt.layout_free(q->a);
+	if (q->b)
+		p->lt.layout_free(q->b);
+	if (q->c)
+		p->lt.layout_free(q->c);
+	if (q->y)
+		p->lt.layout_free(q->y);
+	free(q);
+}
+
+void
+products_close(struct products *p)
+{
+	if (!p)
+		return;
+	for (int i = 0; i < BUCKETS; i++)
+		while (p->bucket[i]) {
+			struct product *q = p->bucket[i];
+
+			p->bucket[i] = q->next;
+			product_free(p, q);
+		}
+	if (p->handle)
+		p->lt.destroy(p->handle);
+	if (p->dl)
+		dlclose(p->dl);
+	free(p);
+}
+
+/* ---- one product ---- */
+
+static int
+type_of(uint8_t dtype)
+{
+	return dtype == CKR_BF16 ? LT_BF16 : dtype == CKR_F16 ? LT_F16
+	       : LT_F32;
+}
+
+/* Row-major [rows, cols] of the batch. */
+static lt_status
+layout(struct products *p, lt_layout *to, uint8_t dtype, int64_t rows,
+       int64_t cols, int64_t ld, int64_t batch, int64_t stride)
+{
+	int32_t n = (int32_t)batch;
+	lt_status s = p->lt.layout_new(to, type_of(dtype), (uint64_t)cols,
+	                               (uint64_t)rows, ld);
+
+	if (!s && batch > 1)
+		s = p->lt.layout_set(*to, LT_LAYOUT_BATCH, &n, sizeof(n));
+	if (!s && batch > 1)
+		s = p->lt.layout_set(*to, LT_LAYOUT_STRIDE, &stride,
+		                     sizeof(stride));
+	return s;
+}
+
+static lt_status
+layouts(struct products *p, struct product *q, const struct ckr_gemm *g)
+{
+	lt_status s = layout(p, &q->a, g->a, g->ta ? g->k : g->m,
+	                     g->ta ? g->m : g->k, g->lda, g->batch, g->sa);
+
+	if (!s)
+		s = layout(p, &q->b, g->b, g->tb ? g->n : g->k,
+		           g->tb ? g->k : g->n, g->ldb, g->batch, g->sb);
+	if (!s)
+		s = layout(p, &q->c, g->c ? g->c : g->y, g->m, g->n,
+		           g->c ? g->ldc : g->ldy, g->batch,
+		           g->c ? g->sc : g->sy);
+	if (!s)
+		s = layout(p, &q->y, g->y, g->m, g->n, g->ldy, g->batch,
+		           g->sy);
+	return s;
+}
+
+static lt_status
+operation(struct products *p, struct product *q, const struct ckr_gemm *g,
+          const void *bias)
+{
+	int32_t first = g->tb != 0, second = g->ta != 0;
+	int32_t epilogue = bias ? LT_EPILOGUE_BIAS : LT_EPILOGUE_NONE;
+	int32_t type = type_of(g->bias);
+	lt_status s = p->lt.operation_new(&q->operation, LT_COMPUTE_F32,
+	                                  LT_F32);
+
+	if (!s)
+		s = p->lt.operation_set(q->operation, LT_OP_TRANSA, &first,
+		                        sizeof(first));
+	if (!s)
+		s = p->lt.operation_set(q->operation, LT_OP_TRANSB, &second,
+		                        sizeof(second));
+	if (!s)
+		s = p->lt.operation_set(q->operation, LT_OP_EPILOGUE,
+		                        &epilogue, sizeof(epilogue));
+	if (!s && bias)
+		s = p->lt.operation_set(q->operation, LT_OP_BIAS_TYPE, &type,
+		                        sizeof(type));
+	if (!s && bias)
+		s = p->lt.operation_set(q->operation, LT_OP_BIAS, &bias,
+		                        sizeof(bias));
+	return s;
+}
+
+/* The first answer. */
+static lt_status
+choose(struct products *p, struct product *q)
+{
+	uint32_t reductions = LT_REDUCE_IN_F32;
+	uint64_t work = q->key.work;
+	struct lt_choice c;
+	lt_preference want = NULL;
+	int found = 0;
+	lt_status s = p->lt.preference_new(&want);
+
+	if (!s)
+		s = p->lt.preference_set(want, LT_PREFER_WORKSPACE, &work,
+		                         sizeof(work));
+	if (!s)
+		s = p->lt.preference_set(want, LT_PREFER_REDUCTIONS,
+		                         &reductions, sizeof(reductions));
+	for (int i = 0; i < 4 && !s; i++) {
+		/* the library's a is b */
+		static const int order[] = { 1, 0, 2, 3 };
+		uint32_t align = q->key.align[order[i]];
+
+		s = p->lt.preference_set(want, LT_PREFER_ALIGN_A + i, &align,
+		                         sizeof(align));
+	}
+	if (!s)
+		s = p->lt.choose(p->handle, q->operation, q->b, q->a, q->c,
+		                 q->y, want, 1, &c, &found);
+	if (want)
+		p->lt.preference_free(want);
+	if (!s && (found < 1 || c.state))
+		s = found < 1 ? -1 : c.state;
+	if (!s) {
+		q->algorithm = c.algorithm;
+		q->work = c.workspace;
+	}
+	return s;
+}
+
+static struct product *
+prepare(struct products *p, const struct key *key, const void *bias)
+{
+	struct product *q = calloc(1, sizeof(*q));
+	lt_status s;
+
+	if (!q)
+		return NULL;
+	q->key = *key;
+	s = layouts(p, q, &key->g);
+	if (!s)
+		s = operation(p, q, &key->g, bias);
+	if (!s)
+		s = choose(p, q);
+	if (!s)
+		return q;
+	fail(p, CKR_EUNSUPPORTED, "no algorithm", s);
+	product_free(p, q);
+	return NULL;
+}
+
+/* ---- calls ---- */
+
+static unsigned char
+alignment(const void *x)
+{
+	unsigned n = ALIGN;
+
+	while (n > 1 && (uintptr_t)x % n)
+		n /= 2;
+	return (unsigned char)n;
+}
+
+static struct product *
+find(struct products *p, const struct key *key, const void *bias)
+{
+	const unsigned char *at = (const unsigned char *)key;
+	struct product *q;
+	uint32_t h = 2166136261u;
+
+	for (size_t i = 0; i < sizeof(*key); i++)
+		h = (h ^ at[i]) * 16777619u;
+	for (q = p->bucket[h % BUCKETS]; q; q = q->next)
+		if (!memcmp(&q->key, key, sizeof(*key)))
+			return q;
+	q = prepare(p, key, bias);
+	if (q) {
+		q->next = p->bucket[h % BUCKETS];
+		p->bucket[h % BUCKETS] = q;
+	}
+	return q;
+}
+
+void
+products_run(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
+             const void *b, const void *bias, const void *c, void *y,
+             void *work, uint64_t bytes)
+{
+	struct products *p = env->gemms;
+	float alpha = g->alpha, beta = g->c ? 1.0f : 0.0f;
+	struct key key;
+	struct product *q;
+	lt_status s = 0;
+
+	if (p->device->first.text[0])
+		return;
+	memset(&key, 0, sizeof(key));
+	key.g = *g;
+	key.align[0] = alignment(a);
+	key.align[1] = alignment(b);
+	key.align[2] = alignment(g->c ? c : y);
+	key.align[3] = alignment(y);
+	key.work = bytes;
+	q = find(p, &key, bias);
+	if (!q)
+		return;
+	if (bias)
+		s = p->lt.operation_set(q->operation, LT_OP_BIAS, &bias,
+		                        sizeof(bias));
+	if (!s)
+		s = p->lt.matmul(p->handle, q->operation, &alpha, b, q->b, a,
+		                 q->a, &beta, g->c ? c : y, q->c, y, q->y,
+		                 &q->algorithm, q->work ? work : NULL, q->work,
+		                 p->stream);
+	if (s)
+		fail(p, CKR_EUNSUPPORTED, "cublasLtMatmul", s);
+}

@@ -1,0 +1,173 @@
+/* A model on a device: its environment there, tensors out of and into its
+ * memory.
+ *
+ * Kernels of a GPU read numbers of the step from a copy of the environment in
+ * its memory, and leave faults there.
+ */
+#include "runtime/model/rt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ORDER FAULT: enum ckr_bad of codegen/cuda/kernels/device.cuh. */
+static const char *const fault_text[] = { NULL, "index out of range",
+	"label out of range" };
+
+ckr_status
+rt_open_device(ckr_ctx *c)
+{
+	const char *index = getenv("CKR_GPU");
+
+	c->device = &device_host;
+	if (!c->lib->arch)
+		return CKR_OK;
+	return device_open_cuda(&c->device, c->lib->arch,
+	                        index ? atoi(index) : 0, &c->err);
+}
+
+ckr_status
+rt_open_env(ckr_ctx *c)
+{
+	if (c->device->host)
+		return CKR_OK;
+	c->device->call->offer(c->device, &c->env);
+	c->device_env = c->device->call->take(c->device, c->world.count
+	                                      * sizeof(*c->device_env));
+	return device_failed(c->device, &c->err) ? CKR_ENOMEM : CKR_OK;
+}
+
+void
+rt_close_env(ckr_ctx *c)
+{
+	if (c->device_env)
+		c->device->call->drop(c->device, c->device_env);
+	c->device_env = NULL;
+}
+
+ckr_status
+rt_send_env(ckr_ctx *c)
+{
+	if (c->device->host)
+		return CKR_OK;
+	c->env.device_fault = c->env.device_lock = c->env.device_bad = 0;
+	FOR_RANKS (r, c) {
+		rt_become(c, r);
+		c->device->call->put(c->device, &c->device_env[r], &c->env,
+		                     sizeof(c->env));
+	}
+	rt_become(c, 0);
+	return device_failed(c->device, &c->err) ? CKR_EIO : CKR_OK;
+}
+
+ckr_status
+rt_fetch_env(ckr_ctx *c)
+{
+	struct ckr_env env;
+
+	if (c->device->host)
+		return CKR_OK;
+	FOR_RANKS (r, c) {
+		c->device->call->get(c->device, &env, &c->device_env[r],
+		                     sizeof(env));
+		if (device_failed(c->device, &c->err))
+			return CKR_EIO;
+		if (!env.device_fault || c->env.fault)
+			continue;
+		c->env.fault = fault_text[env.device_fault];
+		c->env.fault_at = env.fault_at;
+		c->env.fault_value = env.fault_value;
+	}
+	return CKR_OK;
+}
+
+bool
+rt_found_bad(ckr_ctx *c)
+{
+	static const int32_t none;
+	int32_t *at = &c->env.device->device_bad, bad = 0;
+
+	c->device->call->get(c->device, &bad, at, sizeof(bad));
+	if (bad)
+		c->device->call->put(c->device, at, &none, sizeof(none));
+	return bad;
+}
+
+/* ---- tensors ---- */
+
+double
+rt_number(ckr_ctx *c, const struct ckr_tensor *t, const void *at)
+{
+	uint64_t room = 0;
+
+	c->device->call->get(c->device, &room, at, dtype_row[t->dtype].nbytes);
+	return dtype_double(t->dtype, &room);
+}
+
+/* The bytes that a tensor with gaps reaches, on the host; *at: its first
+ * element there. */
+static char *
+reached(ckr_ctx *c, const struct ckr_tensor *t, const void *tensor, char **at,
+        uint64_t *n)
+{
+	int64_t from, to;
+	char *p;
+
+	rt_reach(t, &from, &to);
+	*n = (uint64_t)(to - from);
+	p = malloc(*n + 1);
+	if (!p)
+		return NULL;
+	*at = p + ((int64_t)t->offset - from);
+	c->device->call->get(c->device, p, (const char *)tensor
+	                     - ((int64_t)t->offset - from), *n);
+	return p;
+}
+
+ckr_status
+rt_pull(ckr_ctx *c, const struct ckr_tensor *t, const void *tensor,
+        void *dense)
+{
+	char *p, *at;
+	uint64_t n;
+
+	if (c->device->host) {
+		rt_pack(t, tensor, dense);
+		return CKR_OK;
+	}
+	if (rt_is_dense(t)) {
+		c->device->call->get(c->device, dense, tensor, rt_nbytes(t));
+	} else {
+		p = reached(c, t, tensor, &at, &n);
+		if (!p)
+			return rt_no_memory(c);
+		rt_pack(t, at, dense);
+		free(p);
+	}
+	return device_failed(c->device, &c->err) ? CKR_EIO : CKR_OK;
+}
+
+ckr_status
+rt_push(ckr_ctx *c, const struct ckr_tensor *t, void *tensor,
+        const void *dense)
+{
+	char *p, *at;
+	uint64_t n;
+
+	if (c->device->host) {
+		rt_unpack(t, tensor, dense);
+		return CKR_OK;
+	}
+	if (rt_is_dense(t)) {
+		c->device->call->put(c->device, tensor, dense, rt_nbytes(t));
+	} else {
+		p = reached(c, t, tensor, &at, &n);
+		if (!p)
+			return rt_no_memory(c);
+		rt_unpack(t, at, dense);
+		c->device->call->put(c->device, (char *)tensor - (at - p), p,
+		                     n);
+		c->device->call->sync(c->device);
+		free(p);
+	}
+	return device_failed(c->device, &c->err) ? CKR_EIO : CKR_OK;
+}

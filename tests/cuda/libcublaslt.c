@@ -1,0 +1,236 @@
+/* cuBLASLt's products on the host, as far as libckr asks: matrices by columns,
+ * of float32, float16 and bfloat16, summed in float32 or better, rounded once.
+ * Built as libcublasLt.so.13.  The workspace is filled with rubbish.
+ */
+#include "runtime/support/half.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct layout {
+	int type;
+	uint64_t rows, cols;
+	int64_t ld, stride;
+	int32_t batch;
+};
+
+struct operation {
+	int32_t ta, tb, epilogue, bias_type;
+	const void *bias;
+};
+
+struct preference {
+	uint64_t work;
+};
+
+struct choice {
+	uint64_t algorithm[8];
+	size_t work;
+	int state;
+	float waves;
+	int reserved[4];
+};
+
+EXPORT int
+cublasLtCreate(void **h)
+{
+	*h = malloc(1);
+	return 0;
+}
+
+EXPORT int
+cublasLtDestroy(void *h)
+{
+	free(h);
+	return 0;
+}
+
+EXPORT int
+cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t cols,
+                           int64_t ld)
+{
+	struct layout *l = calloc(1, sizeof *l);
+
+	if (ld < (int64_t)rows)
+		return 7;
+	*l = (struct layout){ type, rows, cols, ld, 0, 1 };
+	*out = l;
+	return 0;
+}
+
+EXPORT int
+cublasLtMatrixLayoutDestroy(void *l)
+{
+	free(l);
+	return 0;
+}
+
+EXPORT int
+cublasLtMatrixLayoutSetAttribute(void *l, int what, const void *x, size_t n)
+{
+	struct layout *to = l;
+
+	if (what == 5 && n == 4)
+		memcpy(&to->batch, x, n);
+	else if (what == 6 && n == 8)
+		memcpy(&to->stride, x, n);
+	else
+		return 7;
+	return 0;
+}
+
+EXPORT int
+cublasLtMatmulDescCreate(void **out, int compute, int scale)
+{
+	struct operation *o = calloc(1, sizeof *o);
+
+	if ((compute != 68 && compute != 77) || scale != 0)
+		return 15;
+	o->epilogue = 1;
+	*out = o;
+	return 0;
+}
+
+EXPORT int
+cublasLtMatmulDescDestroy(void *o)
+{
+	free(o);
+	return 0;
+}
+
+EXPORT int
+cublasLtMatmulDescSetAttribute(void *o, int what, const void *x, size_t n)
+{
+	struct operation *to = o;
+	void *at = what == 3 ? &to->ta : what == 4 ? &to->tb
+	         : what == 7 ? &to->epilogue : what == 26 ? &to->bias_type
+	         : what == 8 ? (void *)&to->bias : NULL;
+
+	if (!at || n != (what == 8 ? 8 : 4))
+		return 7;
+	memcpy(at, x, n);
+	return 0;
+}
+
+EXPORT int
+cublasLtMatmulPreferenceCreate(void **out)
+{
+	*out = calloc(1, sizeof(struct preference));
+	return 0;
+}
+
+EXPORT int
+cublasLtMatmulPreferenceDestroy(void *p)
+{
+	free(p);
+	return 0;
+}
+
+EXPORT int
+cublasLtMatmulPreferenceSetAttribute(void *p, int what, const void *x,
+                                     size_t n)
+{
+	struct preference *to = p;
+
+	if (what == 1 && n == 8)
+		memcpy(&to->work, x, n);
+	return 0;
+}
+
+EXPORT int
+cublasLtMatmulAlgoGetHeuristic(void *h, void *o, void *a, void *b, void *c,
+                               void *d, void *p, int most, void *out,
+                               int *found)
+{
+	struct choice *to = out;
+
+	(void)h, (void)o, (void)a, (void)b, (void)c, (void)d, (void)most;
+	memset(to, 0, sizeof *to);
+	to->work = ((struct preference *)p)->work;
+	*found = 1;
+	return 0;
+}
+
+static float
+load(int type, const void *x, int64_t i)
+{
+	return type == 0 ? ((const float *)x)[i]
+	     : type == 2 ? half_to_float(((const uint16_t *)x)[i])
+	     : bf16_to_float(((const uint16_t *)x)[i]);
+}
+
+static void
+store(int type, void *y, int64_t i, float x)
+{
+	if (type == 0)
+		((float *)y)[i] = x;
+	else
+		((uint16_t *)y)[i] = type == 2 ? float_to_half(x)
+		                               : float_to_bf16(x);
+}
+
+/* op(x) as rows of `k` elements side by side, a row per element of the other
+ * dim. */
+static float *
+rows_of(const void *x, const struct layout *l, int64_t q, int by_columns,
+        int64_t n, int64_t k)
+{
+	float *to = malloc((size_t)(n * k) * sizeof *to + 1);
+	int64_t at = q * l->stride;
+
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t j = 0; j < k; j++)
+			to[i * k + j] = load(l->type, x, at + (by_columns
+			                     ? i * l->ld + j : j * l->ld + i));
+	return to;
+}
+
+EXPORT int
+cublasLtMatmul(void *h, void *op, const void *alpha, const void *a, void *la,
+               const void *b, void *lb, const void *beta, const void *c,
+               void *lc, void *d, void *ld, const void *algorithm, void *work,
+               size_t bytes, void *stream)
+{
+	const struct operation *o = op;
+	const struct layout *al = la, *bl = lb, *cl = lc, *dl = ld;
+	int64_t m = (int64_t)dl->rows, n = (int64_t)dl->cols;
+	int64_t k = (int64_t)(o->ta ? al->rows : al->cols);
+	float scale = *(const float *)alpha, keep = *(const float *)beta;
+
+	(void)h, (void)algorithm, (void)stream;
+	if (al->type != bl->type
+	    || (int64_t)(o->ta ? al->cols : al->rows) != m
+	    || (int64_t)(o->tb ? bl->rows : bl->cols) != n
+	    || (int64_t)(o->tb ? bl->cols : bl->rows) != k
+	    || (bytes && !work))
+		return 7;
+	if (bytes)
+		memset(work, 0xa5, bytes);
+	for (int64_t q = 0; q < dl->batch; q++) {
+		float *x = rows_of(a, al, q, o->ta, m, k);
+		float *y = rows_of(b, bl, q, !o->tb, n, k);
+
+		for (int64_t j = 0; j < n; j++)
+			for (int64_t i = 0; i < m; i++) {
+				float s = 0;
+				int64_t at = q * cl->stride + j * cl->ld + i;
+
+#pragma GCC ivdep
+				for (int64_t t = 0; t < k; t++)
+					s += x[i * k + t] * y[j * k + t];
+				s *= scale;
+				if (keep != 0)
+					s += keep * load(cl->type, c, at);
+				if (o->epilogue == 4)
+					s += load(o->bias_type, o->bias, i);
+				store(dl->type, d, q * dl->stride
+				      + j * dl->ld + i, s);
+			}
+		free(x);
+		free(y);
+	}
+	return 0;
+}

@@ -1,0 +1,247 @@
+/* A driver for a GPU that is the host: memory is malloc's, a stream carries
+ * out what it is given at once.  Built as libcuda.so.1.
+ *
+ * Addresses handed out are of memory that nothing but a copy may touch from
+ * outside kernels: CKR_FAKE_GPU_BYTES limits how much there is,
+ * CKR_FAKE_GPU=none|lost|old tells what is wrong with it, and
+ * CKR_FAKE_GPU_ARCH is its architecture (90).
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int CUresult;
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct block {
+	struct block *next;
+	uint64_t size;
+};
+
+static struct block *blocks;
+static uint64_t taken, copies;
+
+static int
+is(const char *what)
+{
+	const char *s = getenv("CKR_FAKE_GPU");
+
+	return s && !strcmp(s, what);
+}
+
+static uint64_t
+all_bytes(void)
+{
+	const char *s = getenv("CKR_FAKE_GPU_BYTES");
+
+	return s ? strtoull(s, NULL, 10) : (uint64_t)64 << 30;
+}
+
+EXPORT CUresult
+cuInit(unsigned flags)
+{
+	(void)flags;
+	return is("none") ? 100 : 0;
+}
+
+EXPORT CUresult
+cuDeviceGetCount(int *n)
+{
+	*n = 1;
+	return 0;
+}
+
+EXPORT CUresult
+cuDeviceGet(int *device, int i)
+{
+	*device = i;
+	return 0;
+}
+
+EXPORT CUresult
+cuDeviceGetName(char *name, int n, int device)
+{
+	(void)device;
+	snprintf(name, (size_t)n, "emulated GPU");
+	return 0;
+}
+
+EXPORT CUresult
+cuDeviceGetAttribute(int *value, int what, int device)
+{
+	const char *s = getenv("CKR_FAKE_GPU_ARCH");
+	int arch = s ? atoi(s) : 90;
+
+	(void)device;
+	*value = what == 75 ? arch / 10 : what == 76 ? arch % 10 : 0;
+	return 0;
+}
+
+EXPORT CUresult
+cuDevicePrimaryCtxRetain(void **context, int device)
+{
+	(void)device;
+	*context = &blocks;
+	return 0;
+}
+
+EXPORT CUresult
+cuDevicePrimaryCtxRelease_v2(int device)
+{
+	(void)device;
+	if (blocks)
+		fprintf(stderr, "emulated GPU: memory was not given back\n");
+	return blocks ? 1 : 0;
+}
+
+EXPORT CUresult
+cuCtxSetCurrent(void *context)
+{
+	(void)context;
+	return 0;
+}
+
+EXPORT CUresult
+cuGetErrorString(CUresult r, const char **text)
+{
+	*text = r == 2 ? "out of memory" : r == 719 ? "unspecified launch failure"
+	      : "error of the emulated driver";
+	return 0;
+}
+
+EXPORT CUresult
+cuMemGetInfo_v2(size_t *left, size_t *all)
+{
+	*all = all_bytes();
+	*left = *all - taken;
+	return 0;
+}
+
+EXPORT CUresult
+cuMemAlloc_v2(unsigned long long *at, size_t n)
+{
+	struct block *b;
+
+	if (n > all_bytes() - taken)
+		return 2;
+	b = aligned_alloc(256, 256 + (n + 255) / 256 * 256);
+	if (!b)
+		return 2;
+	b->size = n;
+	b->next = blocks;
+	blocks = b;
+	taken += n;
+	memset((char *)b + 256, 0xa5, n);
+	*at = (uintptr_t)b + 256;
+	return 0;
+}
+
+EXPORT CUresult
+cuMemFree_v2(unsigned long long at)
+{
+	for (struct block **b = &blocks; *b; b = &(*b)->next)
+		if ((uintptr_t)*b + 256 == at) {
+			struct block *gone = *b;
+
+			*b = gone->next;
+			taken -= gone->size;
+			free(gone);
+			return 0;
+		}
+	return 1;
+}
+
+EXPORT CUresult
+cuMemAllocHost_v2(void **at, size_t n)
+{
+	*at = malloc(n);
+	return *at ? 0 : 2;
+}
+
+EXPORT CUresult
+cuMemFreeHost(void *at)
+{
+	free(at);
+	return 0;
+}
+
+/* Whether bytes from..from + n - 1 were taken here. */
+static int
+is_mine(uint64_t from, size_t n)
+{
+	for (struct block *b = blocks; b; b = b->next) {
+		uint64_t first = (uintptr_t)b + 256;
+
+		if (from >= first && from - first <= b->size
+		    && n <= b->size - (from - first))
+			return 1;
+	}
+	return 0;
+}
+
+static CUresult
+lost(void)
+{
+	return is("lost") && ++copies > 40 ? 719 : 0;
+}
+
+EXPORT CUresult
+cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
+                     void *stream)
+{
+	(void)stream;
+	if (lost())
+		return 719;
+	if (!is_mine(to, n))
+		return 700;
+	memcpy((void *)(uintptr_t)to, from, n);
+	return 0;
+}
+
+EXPORT CUresult
+cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
+                     void *stream)
+{
+	(void)stream;
+	if (lost())
+		return 719;
+	if (!is_mine(from, n))
+		return 700;
+	memcpy(to, (const void *)(uintptr_t)from, n);
+	return 0;
+}
+
+EXPORT CUresult
+cuMemsetD8Async(unsigned long long to, unsigned char byte, size_t n,
+                void *stream)
+{
+	(void)stream;
+	if (!is_mine(to, n))
+		return 700;
+	memset((void *)(uintptr_t)to, byte, n);
+	return 0;
+}
+
+EXPORT CUresult
+cuStreamCreate(void **stream, unsigned flags)
+{
+	(void)flags;
+	*stream = &taken;
+	return 0;
+}
+
+EXPORT CUresult
+cuStreamSynchronize(void *stream)
+{
+	(void)stream;
+	return lost();
+}
+
+EXPORT CUresult
+cuStreamDestroy_v2(void *stream)
+{
+	(void)stream;
+	return 0;
+}
