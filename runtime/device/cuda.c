@@ -153,6 +153,49 @@ offer(struct device *d, struct ckr_env *env)
 	env->gemm = products_run;
 }
 
+/* ---- graphs ---- */
+
+static void
+capture(struct device *d)
+{
+	struct gpu *g = gpu_of(d);
+
+	if (!failed(g))
+		done(g, g->cu.capture(g->stream, CU_CAPTURE_THIS_THREAD),
+		     "capturing kernels");
+}
+
+static void *
+captured(struct device *d)
+{
+	struct gpu *g = gpu_of(d);
+	cu_graph graph = NULL;
+	cu_ready ready = NULL;
+
+	if (failed(g) || !done(g, g->cu.captured(g->stream, &graph),
+	                       "capturing kernels"))
+		return NULL;
+	done(g, g->cu.instantiate(&ready, graph, 0), "making a graph");
+	g->cu.graph_free(graph);
+	return ready;
+}
+
+static void
+launch(struct device *d, void *work)
+{
+	struct gpu *g = gpu_of(d);
+
+	if (!failed(g))
+		done(g, g->cu.launch(work, g->stream), "launching a graph");
+}
+
+static void
+forget(struct device *d, void *work)
+{
+	if (work)
+		gpu_of(d)->cu.ready_free(work);
+}
+
 /* ---- opening ---- */
 
 static void
@@ -249,6 +292,8 @@ device_open_cuda(struct device **out, const char *arch, int index,
 		.close = gpu_close, .take = take, .drop = drop,
 		.take_host = take_host, .drop_host = drop_host, .put = put,
 		.get = get, .fill = fill, .sync = sync, .offer = offer,
+		.capture = capture, .captured = captured, .launch = launch,
+		.forget = forget,
 	};
 	struct gpu *g = calloc(1, sizeof(*g));
 	ckr_status s;

@@ -14,12 +14,15 @@ typedef int cu_result;                  /* 0: done */
 typedef int cu_device;
 typedef struct cu_context *cu_context;
 typedef struct cu_stream *cu_stream;
+typedef struct cu_graph *cu_graph;      /* captured */
+typedef struct cu_ready *cu_ready;      /* ready to be launched */
 typedef unsigned long long cu_address;
 
 enum {
 	CU_OUT_OF_MEMORY = 2,
 	CU_NO_DEVICE = 100,
 	CU_STREAM_NON_BLOCKING = 1,
+	CU_CAPTURE_THIS_THREAD = 1,
 	CU_COMPUTE_MAJOR = 75,
 	CU_COMPUTE_MINOR = 76,
 };
@@ -49,7 +52,14 @@ enum {
 	  (cu_address, unsigned char, size_t, cu_stream)) \
 	X(stream_new, cuStreamCreate, (cu_stream *, unsigned flags)) \
 	X(stream_sync, cuStreamSynchronize, (cu_stream)) \
-	X(stream_free, cuStreamDestroy_v2, (cu_stream))
+	X(stream_free, cuStreamDestroy_v2, (cu_stream)) \
+	X(capture, cuStreamBeginCapture_v2, (cu_stream, int mode)) \
+	X(captured, cuStreamEndCapture, (cu_stream, cu_graph *)) \
+	X(instantiate, cuGraphInstantiateWithFlags, \
+	  (cu_ready *, cu_graph, unsigned long long flags)) \
+	X(graph_free, cuGraphDestroy, (cu_graph)) \
+	X(launch, cuGraphLaunch, (cu_ready, cu_stream)) \
+	X(ready_free, cuGraphExecDestroy, (cu_ready))
 
 struct cu {
 #define X(member, symbol, args) cu_result (*member) args;

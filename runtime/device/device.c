@@ -53,11 +53,26 @@ host_offer(struct device *d, struct ckr_env *env)
 	(void)env;
 }
 
+static void *
+host_captured(struct device *d)
+{
+	(void)d;
+	return NULL;
+}
+
+static void
+host_work(struct device *d, void *work)
+{
+	(void)d;
+	(void)work;
+}
+
 static const struct device_calls host_calls = {
 	.close = host_close, .take = host_take, .drop = host_drop,
 	.take_host = host_take, .drop_host = host_drop, .put = host_copy,
 	.get = host_copy, .fill = host_fill, .sync = host_sync,
-	.offer = host_offer,
+	.offer = host_offer, .capture = host_sync,
+	.captured = host_captured, .launch = host_work, .forget = host_work,
 };
 
 struct device device_host = { .call = &host_calls, .host = true,

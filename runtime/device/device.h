@@ -29,6 +29,13 @@ struct device_calls {
 	void (*sync)(struct device *);
 	/* What kernels ask of the run time. */
 	void (*offer)(struct device *, struct ckr_env *);
+	/* Work given between the two is kept instead of done: what is
+	 * returned is done as a whole whenever it is launched.  NULL: nothing
+	 * could be kept.  Neither copies nor sync() may stand between. */
+	void (*capture)(struct device *);
+	void *(*captured)(struct device *);
+	void (*launch)(struct device *, void *work);
+	void (*forget)(struct device *, void *work);
 };
 
 struct device {

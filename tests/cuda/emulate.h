@@ -19,7 +19,10 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include <tuple>
 #include <utility>
+
+#include "stream.h"
 
 #define __global__
 #define __device__
@@ -184,7 +187,7 @@ run_block(unsigned threads)
 }
 
 template <typename F> void
-launch(bool meets, unsigned blocks, unsigned threads, size_t shared, F body)
+run(bool meets, unsigned blocks, unsigned threads, size_t shared, F body)
 {
 	if (blocks == 0 || threads == 0 || threads > MOST || shared > SHARED) {
 		fprintf(stderr, "emulated GPU: a launch of %u blocks of %u "
@@ -209,16 +212,34 @@ launch(bool meets, unsigned blocks, unsigned threads, size_t shared, F body)
 	}
 }
 
+/* At once, or when the graph runs that is being captured; body holds its
+ * arguments by value. */
+template <typename F> void
+launch(void *on, bool meets, unsigned blocks, unsigned threads, size_t shared,
+       F body)
+{
+	fake_stream *stream = (fake_stream *)on;
+	auto work = [=] { run(meets, blocks, threads, shared, body); };
+	typedef decltype(work) kept;
+
+	if (!stream || !stream->end) {
+		work();
+		return;
+	}
+	stream->keep(stream, [](void *w) { (*(kept *)w)(); },
+	             [](void *w) { delete (kept *)w; }, new kept(work));
 }
 
-#define CKR_LAUNCH(kernel, blocks, threads, shared, env, ...) \
-	((void)(env), emu::launch(false, (unsigned)(blocks), \
-	                          (unsigned)(threads), (shared), \
-	                          [&] { kernel(__VA_ARGS__); }))
-#define CKR_LAUNCH_BLOCK(kernel, blocks, threads, shared, env, ...) \
-	((void)(env), emu::launch(true, (unsigned)(blocks), \
-	                          (unsigned)(threads), (shared), \
-	                          [&] { kernel(__VA_ARGS__); }))
+}
+
+#define EMU_LAUNCH(meets, kernel, blocks, threads, shared, env, ...) \
+	emu::launch((env)->stream, meets, (unsigned)(blocks), \
+	            (unsigned)(threads), (shared), \
+	            [args = std::make_tuple(__VA_ARGS__)] { \
+	                    std::apply([](auto... a) { kernel(a...); }, args); \
+	            })
+#define CKR_LAUNCH(...) EMU_LAUNCH(false, __VA_ARGS__)
+#define CKR_LAUNCH_BLOCK(...) EMU_LAUNCH(true, __VA_ARGS__)
 /* extern __shared__ memory of a launch. */
 #define CKR_SHARED(type, name) type *name = (type *)emu::dynamic
 

@@ -3,6 +3,7 @@
  * Built as libcublasLt.so.13.  The workspace is filled with rubbish.
  */
 #include "runtime/support/half.h"
+#include "tests/cuda/stream.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -188,27 +189,30 @@ rows_of(const void *x, const struct layout *l, int64_t q, int by_columns,
 	return to;
 }
 
-EXPORT int
-cublasLtMatmul(void *h, void *op, const void *alpha, const void *a, void *la,
-               const void *b, void *lb, const void *beta, const void *c,
-               void *lc, void *d, void *ld, const void *algorithm, void *work,
-               size_t bytes, void *stream)
+struct call {
+	struct operation op;
+	struct layout la, lb, lc, ld;
+	float alpha, beta;
+	const void *a, *b, *c;
+	void *d, *work;
+	size_t bytes;
+};
+
+static void
+matmul(void *of)
 {
-	const struct operation *o = op;
-	const struct layout *al = la, *bl = lb, *cl = lc, *dl = ld;
+	const struct call *call = of;
+	const struct operation *o = &call->op;
+	const struct layout *al = &call->la, *bl = &call->lb, *cl = &call->lc;
+	const struct layout *dl = &call->ld;
+	const void *a = call->a, *b = call->b, *c = call->c;
+	void *d = call->d;
 	int64_t m = (int64_t)dl->rows, n = (int64_t)dl->cols;
 	int64_t k = (int64_t)(o->ta ? al->rows : al->cols);
-	float scale = *(const float *)alpha, keep = *(const float *)beta;
+	float scale = call->alpha, keep = call->beta;
 
-	(void)h, (void)algorithm, (void)stream;
-	if (al->type != bl->type
-	    || (int64_t)(o->ta ? al->cols : al->rows) != m
-	    || (int64_t)(o->tb ? bl->rows : bl->cols) != n
-	    || (int64_t)(o->tb ? bl->cols : bl->rows) != k
-	    || (bytes && !work))
-		return 7;
-	if (bytes)
-		memset(work, 0xa5, bytes);
+	if (call->bytes)
+		memset(call->work, 0xa5, call->bytes);
 	for (int64_t q = 0; q < dl->batch; q++) {
 		float *x = rows_of(a, al, q, o->ta, m, k);
 		float *y = rows_of(b, bl, q, !o->tb, n, k);
@@ -232,5 +236,33 @@ cublasLtMatmul(void *h, void *op, const void *alpha, const void *a, void *la,
 		free(x);
 		free(y);
 	}
+}
+
+EXPORT int
+cublasLtMatmul(void *h, void *op, const void *alpha, const void *a, void *la,
+               const void *b, void *lb, const void *beta, const void *c,
+               void *lc, void *d, void *ld, const void *algorithm, void *work,
+               size_t bytes, struct fake_stream *stream)
+{
+	struct call call = { *(struct operation *)op, *(struct layout *)la,
+		*(struct layout *)lb, *(struct layout *)lc,
+		*(struct layout *)ld, *(const float *)alpha,
+		*(const float *)beta, a, b, c, d, work, bytes }, *kept;
+	const struct operation *o = &call.op;
+
+	(void)h, (void)algorithm;
+	if (call.la.type != call.lb.type
+	    || (o->ta ? call.la.cols : call.la.rows) != call.ld.rows
+	    || (o->tb ? call.lb.rows : call.lb.cols) != call.ld.cols
+	    || (o->tb ? call.lb.cols : call.lb.rows)
+	    != (o->ta ? call.la.rows : call.la.cols) || (bytes && !work))
+		return 7;
+	if (!stream->end) {
+		matmul(&call);
+		return 0;
+	}
+	kept = malloc(sizeof *kept);
+	*kept = call;
+	stream->keep(stream, matmul, free, kept);
 	return 0;
 }

@@ -6,6 +6,8 @@
  * CKR_FAKE_GPU=none|lost|old tells what is wrong with it, and
  * CKR_FAKE_GPU_ARCH is its architecture (90).
  */
+#include "tests/cuda/stream.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,9 +191,10 @@ lost(void)
 
 EXPORT CUresult
 cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
-                     void *stream)
+                     struct fake_stream *stream)
 {
-	(void)stream;
+	if (stream->end)
+		return 900;
 	if (lost())
 		return 719;
 	if (!is_mine(to, n))
@@ -202,9 +205,10 @@ cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
 
 EXPORT CUresult
 cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
-                     void *stream)
+                     struct fake_stream *stream)
 {
-	(void)stream;
+	if (stream->end)
+		return 900;
 	if (lost())
 		return 719;
 	if (!is_mine(from, n))
@@ -215,33 +219,110 @@ cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
 
 EXPORT CUresult
 cuMemsetD8Async(unsigned long long to, unsigned char byte, size_t n,
-                void *stream)
+                struct fake_stream *stream)
 {
-	(void)stream;
+	if (stream->end)
+		return 900;
 	if (!is_mine(to, n))
 		return 700;
 	memset((void *)(uintptr_t)to, byte, n);
 	return 0;
 }
 
-EXPORT CUresult
-cuStreamCreate(void **stream, unsigned flags)
+/* ---- streams and graphs ---- */
+
+static void
+keep(struct fake_stream *s, void (*run)(void *), void (*drop)(void *),
+     void *arg)
 {
-	(void)flags;
-	*stream = &taken;
-	return 0;
+	struct fake_work *w = calloc(1, sizeof *w);
+
+	*w = (struct fake_work){ NULL, run, drop, arg };
+	*s->end = w;
+	s->end = &w->next;
 }
 
 EXPORT CUresult
-cuStreamSynchronize(void *stream)
+cuStreamCreate(struct fake_stream **stream, unsigned flags)
 {
-	(void)stream;
-	return lost();
+	(void)flags;
+	*stream = calloc(1, sizeof **stream);
+	(*stream)->keep = keep;
+	return 0;
+}
+
+/* Not while it is captured. */
+EXPORT CUresult
+cuStreamSynchronize(struct fake_stream *stream)
+{
+	return stream->end ? 900 : lost();
 }
 
 EXPORT CUresult
 cuStreamDestroy_v2(void *stream)
 {
-	(void)stream;
+	free(stream);
+	return 0;
+}
+
+EXPORT CUresult
+cuStreamBeginCapture_v2(struct fake_stream *s, int mode)
+{
+	if (s->end || mode != 1)
+		return 1;
+	s->first = NULL;
+	s->end = &s->first;
+	return 0;
+}
+
+EXPORT CUresult
+cuStreamEndCapture(struct fake_stream *s, struct fake_work ***graph)
+{
+	if (!s->end)
+		return 1;
+	s->end = NULL;
+	*graph = malloc(sizeof **graph);
+	**graph = s->first;
+	return 0;
+}
+
+EXPORT CUresult
+cuGraphInstantiateWithFlags(struct fake_work ***exec,
+                            struct fake_work **graph,
+                            unsigned long long flags)
+{
+	(void)flags;
+	*exec = malloc(sizeof **exec);
+	**exec = *graph;
+	*graph = NULL;
+	return 0;
+}
+
+EXPORT CUresult
+cuGraphDestroy(struct fake_work **graph)
+{
+	free(graph);
+	return 0;
+}
+
+EXPORT CUresult
+cuGraphLaunch(struct fake_work **exec, struct fake_stream *s)
+{
+	if (s->end)
+		return 900;
+	for (struct fake_work *w = *exec; w; w = w->next)
+		w->run(w->arg);
+	return 0;
+}
+
+EXPORT CUresult
+cuGraphExecDestroy(struct fake_work **exec)
+{
+	for (struct fake_work *w = *exec, *next; w; w = next) {
+		next = w->next;
+		w->drop(w->arg);
+		free(w);
+	}
+	free(exec);
 	return 0;
 }

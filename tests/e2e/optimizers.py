@@ -109,7 +109,7 @@ def make_model(path, weights):
 def write_tensors(path, tensors):
     head, at = {}, 0
     for k, v in tensors.items():
-        head[k] = {"dtype": "F32", "shape": v.shape, "data_offsets": [at, at + v.nbytes]}
+        head[k] = {"dtype": {"float32": "F32", "int64": "I64"}[v.dtype.name], "shape": v.shape, "data_offsets": [at, at + v.nbytes]}
         at += v.nbytes
     text = json.dumps(head).encode()
     with open(path, "wb") as f:

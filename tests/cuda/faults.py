@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""A GPU that is not there, does not fit or fails: one clear message, exit status 1, nothing left.
+
+    faults.py CKC CKRUN NVCC FOLDER
+
+NVCC compiles kernels for the host, FOLDER holds the stand-ins for NVIDIA's libraries.
+"""
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+import numpy as np
+
+import ck
+import optimizers
+
+TEXT = """graph @lookup {
+	input %x: i64[4]
+	input %labels: i64[4]
+	param %table: f32[10,6] = splat 0.5
+	%y = gather %table, %x {axis=0}
+	%loss: f32[] output, %lse, %den = sce %y, %labels
+	loss %loss
+}
+"""
+
+
+def main():
+    nvcc, folder = os.path.abspath(sys.argv[3]), os.path.abspath(sys.argv[4])
+    del sys.argv[3:5]
+    bench = ck.Bench()
+    there = {"LD_LIBRARY_PATH": folder}
+    gpu = ["--target", "cuda", "--nvcc", nvcc]
+    model, so, inputs = bench.path("lookup.ck"), bench.path("lookup.so"), bench.path("in.safetensors")
+    with open(model, "w") as f:
+        f.write(TEXT)
+
+    def write(x, labels):
+        optimizers.write_tensors(inputs, {"x": np.array(x), "labels": np.array(labels)})
+
+    def refused(what, words, done):
+        bench.check(done.returncode == 1, f"{what}: status {done.returncode}, expected 1: {done.stderr.strip()[:300]}")
+        for word in words:
+            bench.check(word in done.stderr, f"{what}: no '{word}' in: {done.stderr.strip()[:300]}")
+        bench.check(done.stderr.strip().count("\n") < 4, f"{what}: said in too many lines: {done.stderr[:600]}")
+
+    def compiled(*more):
+        return bench.ckc(model, "-o", so, "--optimizer", "sgd", *more)
+
+    refused("no nvcc", ["/nosuch/nvcc", "--nvcc"], compiled("--target", "cuda", "--nvcc", "/nosuch/nvcc"))
+    refused("a failing nvcc", ["false"], compiled("--target", "cuda", "--nvcc", "false"))
+    bench.check(not os.path.exists(so), "a compiler that fails left a library")
+    bad = compiled(*gpu, "--arch", "hopper")
+    bench.check(bad.returncode == 2 and "sm_90" in bad.stderr, f"--arch hopper: {bad.stderr}")
+    if not bench.must(compiled(*gpu), "ckc"):
+        bench.finish()
+
+    def run(**env):
+        return bench.ckrun(so, "--inputs", inputs, "--steps", 3, "--save", bench.path("end"), env={**there, **env})
+
+    write([1, 2, 3, 9], [0, 1, 2, 3])
+    bench.must(run(), "a GPU that is well")
+    os.unlink(bench.path("end"))
+    refused("no driver", ["driver", "--target"], bench.ckrun(so, "--inputs", inputs, env={"LD_LIBRARY_PATH": "/nosuch"}))
+    refused("no device", ["none is there", "CUDA_VISIBLE_DEVICES"], run(CKR_FAKE_GPU="none"))
+    refused("another architecture", ["sm_90", "sm_80", "--arch"], run(CKR_FAKE_GPU_ARCH="80"))
+    refused("too little memory", ["memory", "of 100 are free", "--memory-budget"], run(CKR_FAKE_GPU_BYTES="100"))
+    refused("a device that is lost", ["unspecified launch failure"], run(CKR_FAKE_GPU="lost"))
+    write([1, 2, 10, 11], [0, 1, 2, 3])
+    refused("an index out of range", ["index out of range: 10", "step 1"], run())
+    write([1, 2, 3, 4], [0, 9, 7, 3])
+    refused("a label out of range", ["label out of range: 9", "step 1"], run())
+    bench.check(not os.path.exists(bench.path("end")), "a run that failed left a checkpoint")
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
