@@ -65,8 +65,9 @@ typedef enum ckr_status {
 	CKR_EDATA,              /* a kernel met bad data: index out of range */
 	CKR_EMISMATCH,          /* ckr_check found different bits */
 	CKR_EUNSUPPORTED,       /* this model or library cannot do that */
-	CKR_ENAN                /* a loss, gradient or parameter is not
+	CKR_ENAN,               /* a loss, gradient or parameter is not
 	                         * finite */
+	CKR_ERANK               /* another process of the run does not come */
 } ckr_status;
 
 /* ---- opening ---- */

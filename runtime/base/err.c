@@ -13,6 +13,7 @@ err_set(struct err *e, ckr_status status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
+	e->known = e->mute = false;
 	return status;
 }
 

@@ -9,6 +9,9 @@
 
 struct err {
 	char text[2048];
+	/* of a run of several processes: all have this message; another one
+	 * tells it */
+	bool known, mute;
 };
 
 /* Set the message and return `status`; "%m" tells errno. */

@@ -179,6 +179,7 @@ ckr_fail(ckr_ctx *c, ckr_status status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(c->err.text, sizeof(c->err.text), fmt, ap);
 	va_end(ap);
+	c->err.known = c->err.mute = false;
 	return status;
 }
 

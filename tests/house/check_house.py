@@ -31,7 +31,8 @@ ROOMS = {
     "runtime/file/": ("runtime/support/", "runtime/base/"),
     "runtime/blas/": ("runtime/base/", "runtime/ckr_abi.h"),
     "runtime/device/": ("runtime/base/", "runtime/ckr_abi.h"),
-    "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/device/", "runtime/ckr_abi.h"),
+    "runtime/team/": ("runtime/support/", "runtime/base/"),
+    "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/device/", "runtime/team/", "runtime/ckr_abi.h"),
     "runtime/ckrun/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/ckr.h"),
 }
 # What the compiler and the run time share stands in a room that knows neither.
@@ -44,7 +45,7 @@ WIDE = {"ir/ops.h"}
 ONLY_IN = {  # pattern: who may
     r"#include <glpk\.h>": {"passes/solve/ilp.c"},
     r"#include .*pb-c\.h": {"frontend/onnx/onnx.h"},
-    r"(?<![\w.>])(exit|abort|_exit)\(": {"codegen/cc.c", "ir/base/arena.c", "ir/base/diag.c", "runtime/ckrun/ckrun.c", "passes/solve/ilp.c"},
+    r"(?<![\w.>])(exit|abort|_exit)\(": {"codegen/cc.c", "ir/base/arena.c", "ir/base/diag.c", "runtime/ckrun/ckrun.c", "runtime/team/pulse.c", "passes/solve/ilp.c"},
     r"volatile int \*": set(),  # what a signal handler sets is a sig_atomic_t
     r"(?<![\w.>])(system|popen|strcpy|sprintf|gets)\(": set(),
 }

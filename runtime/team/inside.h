@@ -1,0 +1,31 @@
+/* Inside of a team, shared by the files of this room. */
+#ifndef CKR_TEAM_INSIDE_H
+#define CKR_TEAM_INSIDE_H
+
+#include "runtime/team/pulse.h"
+#include "runtime/team/team.h"
+
+struct mate {
+	unsigned beat;                  /* last seen */
+	double silent;                  /* seconds, of those spent waiting */
+};
+
+struct open_team {
+	struct team team;
+	const struct ckr_link *link;
+	struct link_place place;
+	struct pulse *pulse;
+	double timeout;                 /* seconds */
+	int users;
+	struct mate *mate;              /* [place.nmate] */
+	bool *answered;                 /* [size] */
+	int *count, *at;                /* [size] */
+};
+
+/* ---- wait.c ---- */
+
+/* Until the transfer is done. */
+ckr_status team_wait(struct open_team *, const struct team_task *,
+                     struct err *);
+
+#endif

@@ -1,0 +1,18 @@
+/* How this process was started: alone, or by a launcher as one of several.
+ *
+ * Knows: what launchers put into the environment. */
+#ifndef CKR_LAUNCH_H
+#define CKR_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct launch {
+	const char *by;                 /* variable that says so; NULL: alone */
+	bool torch;                     /* by what cannot start MPI */
+	uint32_t rank, size;            /* size 0: not told */
+};
+
+struct launch launch_find(void);
+
+#endif

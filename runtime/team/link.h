@@ -1,0 +1,68 @@
+/* What moves bytes between the processes of a run: the one table that a library
+ * of message passing is behind.
+ *
+ * It lives in a shared object of its own, ckr_NAME.so, which exports it as
+ * `ckr_link`, so that nothing else is linked to such a library.  There is one
+ * run per process; all calls but `pulse` come from the thread that opened it.
+ * What returns text has failed, and that says why, for as long as no other
+ * call fails.
+ *
+ * Transfers are begun, then tested until they are done; there is one at a time,
+ * and until it is done its memory belongs to it.  All ranks of a group begin
+ * the same ones in the same order.
+ *
+ * Knows: nothing of models.
+ */
+#ifndef CKR_LINK_H
+#define CKR_LINK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CKR_LINK_VERSION 1
+
+/* All ranks; those that share the parts of one replica; those that hold the
+ * same part of all replicas. */
+enum link_group { LINK_ALL, LINK_TP, LINK_DP, LINK_GROUPS };
+
+struct link_place {
+	uint32_t rank, size;            /* of all */
+	/* Ranks on this machine, this one included, in order, and a word of
+	 * each in memory that they share. */
+	uint32_t nmate;
+	const uint32_t *mate;
+	atomic_uint *const *pulse;
+};
+
+/* Bytes from and to each rank of a group: r's are count[r] at base + at[r]. */
+struct link_side {
+	void *base;
+	const int *count, *at;
+};
+
+struct ckr_link {
+	uint32_t version;               /* CKR_LINK_VERSION */
+	/* Take part in the run; returns when all have come. */
+	const char *(*open)(struct link_place *);
+	/* Groups of ranks: rank = replica * tp + part.  Again for others. */
+	const char *(*divide)(uint32_t tp);
+	/* Begin: `n` bytes of each rank to all of its group. */
+	const char *(*gather)(enum link_group, const void *from, int n,
+	                      const struct link_side *to);
+	/* Begin: from each rank to each, of its group. */
+	const char *(*exchange)(enum link_group, const struct link_side *from,
+	                        const struct link_side *to);
+	const char *(*test)(bool *done);
+	/* A word to all others, whatever they are at; and one of them that has
+	 * come. */
+	void (*tell)(uint64_t word);
+	bool (*hear)(uint32_t *from, uint64_t *word);
+	/* End all processes with this exit status. */
+	void (*abort)(int status);
+	/* Leave the run; returns when all leave it.  No other call follows. */
+	void (*close)(void);
+};
+
+#endif

@@ -1,0 +1,120 @@
+#include "runtime/team/pulse.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+
+enum { BEAT = 250000000 };              /* ns */
+
+struct pulse {
+	pthread_t thread;
+	pthread_mutex_t lock;           /* of what follows */
+	pthread_cond_t changed;
+	bool stop;
+	atomic_uint *word;              /* NULL: none yet */
+	double left;                    /* seconds of a limit; 0: there is
+	                                 * none */
+	const char *message;
+};
+
+/* By beats, so that a machine that slept has not waited. */
+static void
+look_at_limit(struct pulse *p)
+{
+	if (p->left <= 0)
+		return;
+	p->left -= BEAT * 1e-9;
+	if (p->left > 0)
+		return;
+	if (write(STDERR_FILENO, p->message, strlen(p->message)) < 0) {
+		/* there is nobody to tell */
+	}
+	_exit(3);
+}
+
+static void *
+beat(void *pulse)
+{
+	struct pulse *p = pulse;
+	struct timespec t;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop) {
+		if (p->word)
+			atomic_fetch_add(p->word, 1);
+		look_at_limit(p);
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		t.tv_nsec += BEAT;
+		t.tv_sec += t.tv_nsec / 1000000000;
+		t.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&p->changed, &p->lock, &t);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* Signals are the business of the program's own threads. */
+static bool
+start_thread(struct pulse *p)
+{
+	sigset_t all, before;
+	bool ok;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ok = !pthread_create(&p->thread, NULL, beat, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ok;
+}
+
+struct pulse *
+pulse_start(void)
+{
+	struct pulse *p = calloc(1, sizeof(*p));
+	pthread_condattr_t clock;
+
+	if (!p)
+		return NULL;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->changed, &clock);
+	if (start_thread(p))
+		return p;
+	free(p);
+	return NULL;
+}
+
+void
+pulse_stop(struct pulse *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_signal(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	free(p);
+}
+
+void
+pulse_count(struct pulse *p, atomic_uint *word)
+{
+	pthread_mutex_lock(&p->lock);
+	p->word = word;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void
+pulse_limit(struct pulse *p, double seconds, const char *message)
+{
+	pthread_mutex_lock(&p->lock);
+	p->left = seconds;
+	p->message = message;
+	pthread_mutex_unlock(&p->lock);
+}

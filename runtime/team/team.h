@@ -1,0 +1,65 @@
+/* The processes of a run, as one of them sees the others: what is moved between
+ * them, what they agree on, and who of them does not come.
+ *
+ * Every call is made by all of them, in the same order, by the thread that
+ * opened the team.  There is one team in a process, whoever opens it.
+ *
+ * Knows: bytes and messages.  Must not know: models. */
+#ifndef CKR_TEAM_H
+#define CKR_TEAM_H
+
+#include "runtime/base/err.h"
+#include "runtime/team/link.h"
+
+struct team {
+	uint32_t rank, size;
+	uint32_t mates;                 /* processes on this machine */
+	/* memory that transfers go through, TEAM_ROOM bytes each */
+	char *out, *in;
+};
+
+enum { TEAM_ROOM = 4 << 20 };
+
+/* What is waited for, in words. */
+struct team_task {
+	const char *op, *of;            /* of: NULL: nothing that has a name */
+	uint64_t step, bytes;           /* step: 1 is the first, 0: none */
+	bool patient;                   /* files take what they take */
+};
+
+/* Of one process, and of all. */
+struct team_vote {
+	ckr_status status;
+	uint64_t order;                 /* of the failure: the least counts */
+	uint32_t flags;                 /* those that any process has */
+};
+
+/* NULL without a failure: this process was started alone.  timeout: seconds
+ * after which one that has not come is given up. */
+ckr_status team_open(struct team **, double timeout, struct err *);
+void team_close(struct team *);
+/* Groups of tp ranks, from now on. */
+ckr_status team_divide(struct team *, uint32_t tp, struct err *);
+/* CKR_ERANK: one of them does not come, in words; the team serves no more than
+ * team_abort then. */
+ckr_status team_gather(struct team *, enum link_group, const void *from, int n,
+                       const struct link_side *to, const struct team_task *,
+                       struct err *);
+ckr_status team_exchange(struct team *, enum link_group,
+                         const struct link_side *from,
+                         const struct link_side *to, const struct team_task *,
+                         struct err *);
+/* n bytes of each process to all, side by side; n is at most TEAM_ROOM /
+ * size. */
+ckr_status team_share(struct team *, const void *mine, int n, void *all,
+                      const struct team_task *, struct err *);
+/* n bytes of one process to all; n is at most TEAM_ROOM. */
+ckr_status team_spread(struct team *, uint32_t from, void *, int n,
+                       const struct team_task *, struct err *);
+/* How all ended: with the failure of the first that failed, whose message is
+ * everybody's then. */
+ckr_status team_agree(struct team *, struct team_vote *,
+                      const struct team_task *, struct err *);
+void team_abort(struct team *, int status);
+
+#endif

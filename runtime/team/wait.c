@@ -1,0 +1,185 @@
+/* Waiting for other processes, and finding those that do not come.
+ *
+ * Whoever waits looks at the clock, and at the pulses of the processes of its
+ * machine.  When time is up, or a pulse has stopped, it tells all others; who
+ * waits too answers by telling all others; who does not answer is named.
+ *
+ * Time is added up between looks, of which none counts for more than a second:
+ * a process that was stopped itself has not waited meanwhile.
+ */
+#include "runtime/team/inside.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/support/now.h"
+
+/* Seconds: without a pulse, then for answers; between looks. */
+static const double STOPPED = 12, ANSWER = 3, LOOK = 0.1, MOST = 1;
+
+enum { SPIN = 100, YIELD = 4000, NAP = 50000 };
+
+/* Processors may be fewer than processes. */
+static void
+idle(uint64_t turn)
+{
+	if (turn > YIELD)
+		nanosleep(&(struct timespec){ .tv_nsec = NAP }, NULL);
+	else if (turn > SPIN)
+		sched_yield();
+}
+
+/* Whether a process of this machine has stopped; dt: seconds since the last
+ * look. */
+static bool
+look_at_mates(struct open_team *t, double dt)
+{
+	bool stopped = false;
+
+	for (uint32_t i = 0; i < t->place.nmate; i++) {
+		struct mate *m = &t->mate[i];
+		unsigned beat = atomic_load(t->place.pulse[i]);
+
+		m->silent = beat == m->beat ? m->silent + dt : 0;
+		m->beat = beat;
+		stopped |= m->silent > STOPPED;
+	}
+	return stopped;
+}
+
+static bool
+hear(struct open_team *t)
+{
+	uint32_t from;
+	uint64_t word;
+	bool any = false;
+
+	while (t->link->hear(&from, &word)) {
+		t->answered[from] = true;
+		any = true;
+	}
+	return any;
+}
+
+static void
+collect_answers(struct open_team *t, uint64_t word)
+{
+	double end = now_sec() + ANSWER;
+
+	t->answered[t->team.rank] = true;
+	t->link->tell(word);
+	while (now_sec() < end) {
+		bool done;
+
+		/* words move as a transfer does, by looking at it */
+		t->link->test(&done);
+		hear(t);
+		idle(YIELD + 1);
+	}
+}
+
+struct list {
+	char text[400];
+	size_t n;                       /* bytes */
+	uint32_t count;
+};
+
+static void
+add(struct list *l, uint32_t rank)
+{
+	int k = snprintf(l->text + l->n, sizeof(l->text) - l->n, "%s%u",
+	                 l->count++ ? ", " : "", rank);
+
+	if (k > 0 && l->n + (size_t)k < sizeof(l->text))
+		l->n += (size_t)k;
+}
+
+static const char *
+plural(uint32_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* "step 12: all_reduce of 'h.3/Add' (98304 bytes)" */
+static const char *
+task_text(char *buf, size_t size, const struct team_task *w)
+{
+	char name[NAME_TEXT];
+	size_t n = 0;
+
+	if (w->step)
+		n = (size_t)snprintf(buf, size, "step %llu: ",
+		                     (unsigned long long)w->step);
+	n += (size_t)snprintf(buf + n, size - n, "%s", w->op);
+	if (w->of)
+		n += (size_t)snprintf(buf + n, size - n, " of '%s'",
+		                      err_name(name, sizeof(name), w->of));
+	if (w->bytes)
+		snprintf(buf + n, size - n, " (%llu bytes)",
+		         (unsigned long long)w->bytes);
+	return buf;
+}
+
+static ckr_status
+late(struct open_team *t, const struct team_task *w, double waited,
+     struct err *e)
+{
+	struct list here = { .n = 0 }, gone = { .n = 0 };
+	char task[2 * NAME_TEXT];
+	bool still = false;
+	ckr_status s;
+
+	collect_answers(t, w->step);
+	for (uint32_t r = 0; r < t->team.size; r++)
+		add(t->answered[r] ? &here : &gone, r);
+	for (uint32_t i = 0; i < t->place.nmate; i++)
+		still |= !t->answered[t->place.mate[i]]
+			&& t->mate[i].silent > STOPPED;
+	task_text(task, sizeof(task), w);
+	if (!gone.count)
+		s = err_set(e, CKR_ERANK, "%s: all ranks wait for each other",
+		            task);
+	else if (still)
+		s = err_set(e, CKR_ERANK, "%s: rank%s %s: stopped or gone (no "
+		            "sign of life for %.0f s); rank%s %s waited", task,
+		            plural(gone.count), gone.text, STOPPED,
+		            plural(here.count), here.text);
+	else
+		s = err_set(e, CKR_ERANK, "%s: rank%s %s did not come within "
+		            "%.0f s; rank%s %s waited", task,
+		            plural(gone.count), gone.text, waited,
+		            plural(here.count), here.text);
+	for (uint32_t r = 0; r < t->team.rank; r++)
+		e->mute |= t->answered[r];
+	return s;
+}
+
+ckr_status
+team_wait(struct open_team *t, const struct team_task *w, struct err *e)
+{
+	double looked = now_sec(), waited = 0;
+	bool done;
+
+	for (uint64_t turn = 0;; turn++) {
+		const char *why = t->link->test(&done);
+		double now, dt;
+
+		if (why)
+			return err_set(e, CKR_ERANK, "%s: %s", w->op, why);
+		if (done)
+			return CKR_OK;
+		idle(turn);
+		now = now_sec();
+		dt = now - looked;
+		if (dt < LOOK)
+			continue;
+		dt = dt < MOST ? dt : MOST;
+		waited += dt;
+		looked = now;
+		if (hear(t) || look_at_mates(t, dt)
+		    || (!w->patient && waited > t->timeout))
+			return late(t, w, waited, e);
+	}
+}
