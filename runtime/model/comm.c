@@ -86,10 +86,10 @@ can_reduce(uint8_t dtype, bool max)
 }
 
 void
-comm_sum(uint8_t dtype, const void *const *x, uint32_t ranks, uint64_t n,
-         void *y)
+comm_reduce(uint8_t dtype, bool max, const void *const *x, uint32_t ranks,
+            uint64_t n, void *y)
 {
-	struct sum s = { .dtype = dtype, .ranks = ranks, .x = x };
+	struct sum s = { .dtype = dtype, .max = max, .ranks = ranks, .x = x };
 
 	for (uint64_t at = 0; at < n; at += BLOCK)
 		reduce(&s, at, n - at < BLOCK ? n - at : BLOCK,

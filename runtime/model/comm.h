@@ -20,8 +20,8 @@ bool comm_sends(const struct ckr_comm *);
 bool comm_sane(const struct ckr_comm *, uint32_t ranks,
                const struct ckr_tensor *x, const struct ckr_tensor *y);
 void comm_run(const struct comm *);
-/* y = the sum of x[0 .. ranks - 1], n elements each. */
-void comm_sum(uint8_t dtype, const void *const *x, uint32_t ranks, uint64_t n,
-              void *y);
+/* y = the sum, or the largest, of x[0 .. ranks - 1], n elements each. */
+void comm_reduce(uint8_t dtype, bool max, const void *const *x, uint32_t ranks,
+                 uint64_t n, void *y);
 
 #endif

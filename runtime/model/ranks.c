@@ -223,7 +223,8 @@ add_up(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 		            local + r * rt_nbytes(t));
 	}
 	if (s == CKR_OK)
-		comm_sum(t->dtype, x, c->world.tp, rt_nelem(t), whole);
+		comm_reduce(t->dtype, false, x, c->world.tp, rt_nelem(t),
+		            whole);
 	free(x);
 	return s;
 }

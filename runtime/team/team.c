@@ -89,6 +89,8 @@ leave(void)
 		return;
 	pulse_limit(t->pulse, t->timeout,
 	            "ckr: other processes do not leave the run\n");
+	/* its word is the link's */
+	pulse_count(t->pulse, NULL);
 	t->link->close();
 	pulse_stop(t->pulse);
 	free(t->team.out);

@@ -1,0 +1,206 @@
+/* What moves between processes, bit by bit against the same between ranks of
+ * one process (which test_ranks.c holds against the definition).
+ *
+ *	mpirun -n N test_between
+ *
+ * Every process makes the operands of all ranks from one seed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/dtype.h"
+#include "runtime/model/between.h"
+
+static uint32_t state = 1, faults;
+
+static uint32_t
+chance(uint32_t n)
+{
+	state = state * 1664525u + 1013904223u;
+	return (state >> 8) % n;
+}
+
+/* A tensor, a split of it, and as it is on a rank. */
+struct example {
+	struct ckr_split split;
+	struct ckr_tensor whole, local;
+};
+
+static uint64_t
+product(const int64_t *dim, int from, int to)
+{
+	uint64_t n = 1;
+
+	for (int i = from; i < to; i++)
+		n *= (uint64_t)dim[i];
+	return n;
+}
+
+/* Cut along lead..axis into `npart` stretches. */
+static void
+cut(struct example *x, uint32_t ranks, int lead, int axis, int npart)
+{
+	struct ckr_split *s = &x->split;
+	uint64_t n = product(x->whole.dim, lead, axis + 1), pieces;
+
+	*s = (struct ckr_split){ .axis = (uint8_t)axis, .lead = (uint8_t)lead,
+		.npart = (uint8_t)npart };
+	do
+		s->shared = 1 + chance(ranks);
+	while (ranks % s->shared);
+	pieces = ranks / s->shared;
+	x->local = x->whole;
+	for (int i = lead; i < axis; i++)
+		x->local.dim[i] = 1;
+	x->local.dim[axis] = 0;
+	for (int k = 0; k < npart; k++) {
+		s->part[k] = k + 1 < npart ? n / (uint64_t)npart
+			: n - n / (uint64_t)npart * (uint64_t)(npart - 1);
+		x->local.dim[axis] += (int64_t)((s->part[k] + pieces - 1)
+		                                / pieces);
+	}
+}
+
+static void
+example(struct example *x, uint32_t ranks, uint8_t dtype, uint32_t most)
+{
+	int rank = 1 + (int)chance(3), axis = (int)chance((uint32_t)rank);
+	int lead = chance(2) ? axis : (int)chance((uint32_t)axis + 1);
+
+	*x = (struct example){ .whole = { .dtype = dtype,
+		.rank = (uint8_t)rank } };
+	for (int i = 0; i < rank; i++)
+		x->whole.dim[i] = 3 + chance(most);
+	cut(x, ranks, lead, axis, lead == axis ? 1 + (int)chance(3) : 1);
+}
+
+static uint64_t
+bytes(const struct ckr_tensor *t)
+{
+	return product(t->dim, 0, t->rank) * dtype_row[t->dtype].nbytes;
+}
+
+/* Numbers whose sum depends on the order; of 16 bits, any but the largest. */
+static void
+fill(void *p, uint8_t dtype, uint64_t nbytes)
+{
+	for (uint64_t i = 0; i < nbytes / dtype_row[dtype].nbytes; i++) {
+		float x = ((float)chance(1 << 20) - 500000.f)
+			/ (float)(1 + chance(5000));
+		uint16_t h = (uint16_t)(chance(1 << 16) & 0xbbff);
+
+		if (dtype == CKR_F32)
+			memcpy((char *)p + 4 * i, &x, 4);
+		else
+			memcpy((char *)p + 2 * i, &h, 2);
+	}
+}
+
+static void
+run_one(struct team *t, const struct ckr_comm *w, const struct ckr_tensor *tx,
+        const struct ckr_tensor *ty)
+{
+	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
+	struct comm all = { .what = w, .tx = tx, .ty = ty, .x = x, .y = y,
+		.ranks = t->size, .threads = 1 };
+	struct between one = { .team = t, .rank = t->rank, .ranks = t->size,
+		.what = w, .tx = tx, .ty = ty, .threads = 1,
+		.task = { .op = "test" } };
+	char *mine = malloc(bytes(ty) + 1);
+	struct err e;
+
+	for (uint32_t r = 0; r < t->size; r++) {
+		x[r] = malloc(bytes(tx) + 1);
+		y[r] = malloc(bytes(ty) + 1);
+		fill(x[r], tx->dtype, bytes(tx));
+	}
+	memset(mine, 0xa5, bytes(ty));
+	comm_run(&all);
+	one.x = x[t->rank];
+	one.y = mine;
+	if (between_run(&one, &e) != CKR_OK) {
+		fprintf(stderr, "%s\n", e.text);
+		team_abort(t, 1);
+	}
+	if (memcmp(mine, y[t->rank], bytes(ty))) {
+		fprintf(stderr, "rank %u of %u: kind %u, type %u differs\n",
+		        t->rank, t->size, w->kind, tx->dtype);
+		faults++;
+	}
+	for (uint32_t r = 0; r < t->size; r++) {
+		free(x[r]);
+		free(y[r]);
+	}
+	free(mine);
+}
+
+/* Every kind, on extents of up to `most`. */
+static void
+run_all(struct team *t, uint32_t most)
+{
+	static const uint8_t types[] = { CKR_F32, CKR_BF16, CKR_F16 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct example x, to;
+		struct ckr_comm w = { .split = &x.split };
+
+		example(&x, t->size, types[i], most);
+		to = x;
+		cut(&to, t->size, 0, x.whole.rank - 1, 1);
+		w.to = &to.split;
+		run_one(t, &w, &x.whole, &x.whole);
+		w.max = 1;
+		run_one(t, &w, &x.whole, &x.whole);
+		w.max = 0;
+		w.kind = CKR_ALL_GATHER;
+		run_one(t, &w, &x.local, &x.whole);
+		w.kind = CKR_REDUCE_SCATTER;
+		run_one(t, &w, &x.whole, &x.local);
+		w.kind = CKR_ALL_TO_ALL;
+		run_one(t, &w, &x.local, &to.local);
+		w.kind = CKR_OWN;
+		run_one(t, &w, &x.whole, &x.local);
+		w.kind = CKR_OWN_GRAD;
+		run_one(t, &w, &x.local, &x.whole);
+	}
+}
+
+/* One rank fails after another; who was first is what all are told. */
+static void
+agree(struct team *t)
+{
+	struct team_task w = { .op = "agreement" };
+	struct err e = { .text = "" };
+	struct team_vote v = { .flags = 1u << t->rank };
+
+	if (team_agree(t, &v, &w, &e) != CKR_OK
+	    || v.flags != (1u << t->size) - 1)
+		faults++;
+	v = (struct team_vote){ .order = 9 - t->rank };
+	if (t->rank)
+		v.status = err_set(&e, CKR_EDATA, "of rank %u", t->rank);
+	if (team_agree(t, &v, &w, &e) != CKR_EDATA || !e.known
+	    || e.mute != (t->rank != 0) || strncmp(e.text, "of rank ", 8)
+	    || (uint32_t)atoi(e.text + 8) != t->size - 1)
+		faults++;
+}
+
+int
+main(void)
+{
+	struct team *t;
+	struct err e;
+
+	if (team_open(&t, 60, &e) != CKR_OK || !t) {
+		fprintf(stderr, "%s\n", t ? "" : e.text);
+		return 1;
+	}
+	for (int n = 0; n < 20; n++)
+		run_all(t, 12);
+	/* more than a part */
+	run_all(t, 200);
+	agree(t);
+	team_close(t);
+	return faults ? 1 : 0;
+}
