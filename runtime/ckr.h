@@ -88,6 +88,9 @@ struct ckr_options {
 	/* Ranks of all replicas together; 0: as few as the model was compiled
 	 * for.  A model of `ckc --dp` takes every multiple of a replica's. */
 	uint32_t ranks;
+	/* Of several processes: seconds after which one that has not come to
+	 * where the others wait for it is given up; 0: 600. */
+	double comm_timeout;
 };
 
 /* Load the compiled model `so` and take all memory it will ever use.  opt may
@@ -99,6 +102,32 @@ ckr_status ckr_open(ckr_ctx **ctx, const char *so,
 void ckr_close(ckr_ctx *ctx);
 /* Text of the last failure, never NULL; ctx may be NULL. */
 const char *ckr_error(const ckr_ctx *ctx);
+
+/* ---- several processes ---- */
+
+/* Under mpirun or srun each process is one rank, and no longer all of them.
+ * Then every call about a model, and of it, is made by all processes, in the
+ * same order and with the same arguments, by the thread that opened the first
+ * one; what fails on one fails on all, with the message of that one.  Such a
+ * process must close its models before it ends: else the launcher takes its
+ * end for a failure, and ends the others.  CKR_ERANK: a process has stopped,
+ * or does not come where others wait for it; nothing but ckr_leave serves
+ * then. */
+
+/* Number of this process, and how many there are: 0 and 1 where it is alone. */
+uint32_t ckr_rank(const ckr_ctx *ctx);
+uint32_t ckr_processes(const ckr_ctx *ctx);
+/* The status of something of the caller's own (ckr_fail), which fails for all
+ * if it does for one. */
+ckr_status ckr_agree(ckr_ctx *ctx, ckr_status status);
+/* Whether something is so in any process. */
+ckr_status ckr_any(ckr_ctx *ctx, bool here, bool *any);
+/* Whether it is for this process to tell of the last failure: of one that all
+ * have, one tells. */
+bool ckr_speaks(const ckr_ctx *ctx);
+/* Before the end of a process with a failure that was told of: ends all others,
+ * unless they have it too. */
+void ckr_leave(ckr_ctx *ctx, ckr_status status);
 
 /* ---- what is inside ---- */
 
@@ -137,7 +166,10 @@ struct ckr_memory {
 	uint64_t held_bytes;            /* outside the plan: copies of buffers
 	                                 * that the forward pass writes, so
 	                                 * that a step can be undone */
-	/* of all ranks */
+	uint64_t transfer_bytes;        /* outside the plan: what moves
+	                                 * between processes goes through them;
+	                                 * 0: there is one */
+	/* of all ranks here */
 	uint64_t grown_bytes;           /* growth of the process's anonymous
 	                                 * resident memory since just before
 	                                 * ckr_open took the model's: BLAS,

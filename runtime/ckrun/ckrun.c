@@ -23,6 +23,7 @@ struct run {
 	bool has_loss, exact;           /* exact: the loss is one f32 */
 	bool has_norm;                  /* of all gradients */
 	bool tty, open_line, told_nan, told_data;
+	bool stopped;                   /* by a signal, to any process */
 	uint64_t began;                 /* steps done before this run */
 	uint64_t skipped;               /* steps of this run by --on-nan */
 	uint64_t overflows;             /* ... and by the loss scale */
@@ -41,10 +42,11 @@ end_line(struct run *r)
 }
 
 static int
-fail(struct run *r)
+fail(struct run *r, ckr_status s)
 {
 	end_line(r);
-	fprintf(stderr, "ckrun: %s\n", ckr_error(r->m));
+	fprintf(tell_to(r->m), "ckrun: %s\n", ckr_error(r->m));
+	ckr_leave(r->m, s);
 	return FAILED;
 }
 
@@ -53,19 +55,20 @@ static int
 fail_by_nan(struct run *r)
 {
 	const struct options *o = r->o;
+	FILE *f = tell_to(r->m);
 
 	end_line(r);
-	fprintf(stderr, "ckrun: %s", ckr_error(r->m));
+	fprintf(f, "ckrun: %s", ckr_error(r->m));
 	if (r->saved >= 0)
-		fprintf(stderr, "; '%s' holds the state after step %lld",
+		fprintf(f, "; '%s' holds the state after step %lld",
 		        o->save, (long long)r->saved);
 	else if (o->resume)
-		fprintf(stderr, "; the last good state is in '%s', which this "
+		fprintf(f, "; the last good state is in '%s', which this "
 		        "run began with", o->resume);
 	else if (o->save)
-		fprintf(stderr, "; no file holds a good state: --save-every N "
+		fprintf(f, "; no file holds a good state: --save-every N "
 		        "writes one every N steps");
-	fputc('\n', stderr);
+	fputc('\n', f);
 	return FAILED;
 }
 
@@ -172,12 +175,15 @@ look_at_loss(struct run *r, uint64_t step, double loss)
 static int
 look_at_skipped(struct run *r)
 {
+	ckr_status s;
+
 	if (!r->skipped++) {
 		end_line(r);
 		fprintf(stderr, "ckrun: warning: %s; its update is skipped\n",
 		        ckr_error(r->m));
 	}
-	return ckr_finite(r->m) == CKR_OK ? DONE : fail_by_nan(r);
+	s = ckr_finite(r->m);
+	return s == CKR_OK ? DONE : s == CKR_ENAN ? fail_by_nan(r) : fail(r, s);
 }
 
 /* Never over a good checkpoint with numbers that are not. */
@@ -189,9 +195,10 @@ save(struct run *r)
 	if (r->o->hyper.on_nan != CKR_NAN_GO)
 		s = ckr_finite(r->m);
 	if (s != CKR_OK)
-		return fail_by_nan(r);
-	if (ckr_save(r->m, r->o->save) != CKR_OK)
-		return fail(r);
+		return s == CKR_ENAN ? fail_by_nan(r) : fail(r, s);
+	s = ckr_save(r->m, r->o->save);
+	if (s != CKR_OK)
+		return fail(r, s);
 	r->saved = (int64_t)ckr_step_count(r->m);
 	return DONE;
 }
@@ -206,7 +213,7 @@ train_step(struct run *r)
 
 	look_at_data(r);
 	if (s != CKR_OK && s != CKR_ENAN)
-		return fail(r);
+		return fail(r, s);
 	tell(r, &row, s == CKR_OK);
 	if (s == CKR_ENAN)
 		return fail_by_nan(r);
@@ -225,9 +232,15 @@ train_step(struct run *r)
 static int
 train(struct run *r)
 {
-	while (ckr_step_count(r->m) < r->steps && !interrupted()) {
-		int status = train_step(r);
+	while (ckr_step_count(r->m) < r->steps) {
+		ckr_status s = ckr_any(r->m, interrupted(), &r->stopped);
+		int status;
 
+		if (s != CKR_OK)
+			return fail(r, s);
+		if (r->stopped)
+			break;
+		status = train_step(r);
 		if (status)
 			return status;
 	}
@@ -250,30 +263,13 @@ look_at_outputs(struct run *r)
 		}
 }
 
-/* Whether path could be written, before hours are spent. */
-static ckr_status
-try_write(struct run *r, const char *path)
-{
-	struct new_file f;
-	struct err e;
-	ckr_status s;
-
-	if (!path)
-		return CKR_OK;
-	s = new_file_open(&f, path, &e);
-	if (s != CKR_OK)
-		return ckr_fail(r->m, s, "%s", e.text);
-	new_file_abort(&f);
-	return CKR_OK;
-}
-
 /* The norm costs time: only where somebody looks, or it is there. */
 static ckr_status
 open_log(struct run *r)
 {
 	if (r->o->log || r->o->hyper.clip > 0)
 		r->has_norm = ckr_grad_norm(r->m, NULL) == CKR_OK;
-	if (!r->o->log)
+	if (!r->o->log || ckr_rank(r->m))
 		return CKR_OK;
 	r->log = fopen(r->o->log, r->o->resume ? "a" : "w");
 	if (!r->log)
@@ -287,11 +283,6 @@ open_all(struct run *r)
 {
 	const struct options *o = r->o;
 
-	CKR_TRY(start_model(&r->m, &r->data, o, o->model));
-	CKR_TRY(try_write(r, o->save));
-	CKR_TRY(try_write(r, o->outputs));
-	CKR_TRY(try_write(r, o->onnx));
-	CKR_TRY(try_write(r, o->profile));
 	if (o->grads)
 		CKR_TRY(ckr_save_grads(r->m, o->grads));
 	if (o->trace)
@@ -299,7 +290,22 @@ open_all(struct run *r)
 	if (o->profile)
 		CKR_TRY(ckr_profile(r->m, NULL));
 	look_at_outputs(r);
-	return open_log(r);
+	return CKR_OK;
+}
+
+/* What fails here fails everywhere. */
+static ckr_status
+begin(struct run *r)
+{
+	const struct options *o = r->o;
+	ckr_status s = start_model(&r->m, &r->data, o, o->model);
+
+	if (s == CKR_OK)
+		s = start_files(r->m, o);
+	if (s == CKR_OK)
+		s = open_log(r);
+	s = ckr_agree(r->m, s);
+	return s == CKR_OK ? open_all(r) : s;
 }
 
 static ckr_status
@@ -316,6 +322,7 @@ static ckr_status
 write_all(struct run *r)
 {
 	const struct options *o = r->o;
+	ckr_status s = CKR_OK;
 
 	if (o->outputs)
 		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
@@ -328,9 +335,8 @@ write_all(struct run *r)
 		        "came to gradients\n", o->grads);
 	CKR_TRY(ckr_trace(r->m, NULL));
 	if (r->log && (ferror(r->log) || fflush(r->log)))
-		return ckr_fail(r->m, CKR_EIO, "%s: cannot write: %m",
-		                o->log);
-	return CKR_OK;
+		s = ckr_fail(r->m, CKR_EIO, "%s: cannot write: %m", o->log);
+	return ckr_agree(r->m, s);
 }
 
 static void
@@ -350,7 +356,8 @@ print_head(const struct run *r)
 		return;
 	printf("%s: ", ckr_model_name(r->m));
 	if (ckr_ranks(r->m) > 1)
-		printf("%u virtual ranks%s, ", ckr_ranks(r->m), kind);
+		printf("%u %s%s, ", ckr_ranks(r->m), ckr_processes(r->m) > 1
+		       ? "ranks in processes" : "virtual ranks", kind);
 	printf("optimizer %s, %d thread%s, matrix products by %s\n",
 	       ckr_optimizer(r->m), ckr_threads(r->m),
 	       ckr_threads(r->m) == 1 ? "" : "s", ckr_blas(r->m));
@@ -408,10 +415,11 @@ static int
 run_model(struct run *r)
 {
 	struct ckr_hyper hyper;
+	ckr_status s = begin(r);
 	int status;
 
-	if (open_all(r) != CKR_OK)
-		return fail(r);
+	if (s != CKR_OK)
+		return fail(r, s);
 	hyper = ckr_hyper_of(r->m);
 	options_default(r->o, &hyper);
 	status = count_steps(r);
@@ -429,10 +437,11 @@ run_model(struct run *r)
 		status = save(r);
 	if (status)
 		return status;
-	if (write_all(r) != CKR_OK)
-		return fail(r);
+	s = write_all(r);
+	if (s != CKR_OK)
+		return fail(r, s);
 	print_tail(r);
-	if (!interrupted())
+	if (!r->stopped)
 		return DONE;
 	fprintf(stderr, "ckrun: stopped after step %llu\n",
 	        (unsigned long long)ckr_step_count(r->m));
@@ -455,8 +464,10 @@ main(int argc, char **argv)
 	struct options o = { 0 };
 	struct run r = { .o = &o, .saved = -1,
 	                 .tty = isatty(STDOUT_FILENO) };
-	int status = options_parse(&o, argc, argv);
+	int status;
 
+	tell_begin();
+	status = options_parse(&o, argc, argv);
 	r.data.file.fd = -1;
 	if (status)
 		return status;

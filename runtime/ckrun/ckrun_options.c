@@ -90,6 +90,8 @@ static const struct option_row rows[] = {
 	  "was compiled for" },
 	{ "ranks", T_COUNT, AT(ranks), "N", "virtual ranks: as many replicas "
 	  "as that makes (default: one; ckc --dp)" },
+	{ "comm-timeout", T_SIZE, AT(comm_timeout), "S", "mpirun: longest "
+	  "wait for another process, in seconds (600)" },
 	{ "blas", T_TEXT, AT(blas), "NAME", "onednn, openblas or own (default: "
 	  "the first there is); onednn-bf16: bf16 as such on any processor" },
 	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
@@ -392,8 +394,7 @@ is_numpy(const char *path)
 	return dot && (!strcmp(dot, ".npz") || !strcmp(dot, ".npy"));
 }
 
-/* Standard output carries the progress of a run, and a name says what is in a
- * file. */
+/* Standard output carries progress, and a name says what is in a file. */
 static int
 check_outputs(const struct options *o)
 {

@@ -20,7 +20,7 @@ struct options {
 	size_t nfeed;
 	uint64_t steps;
 	struct ckr_hyper hyper;
-	double min_lr;
+	double min_lr, comm_timeout;
 	enum ckr_schedule schedule;
 	uint64_t warmup, seed, threads, ranks, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;

@@ -1,12 +1,15 @@
 #include "runtime/ckrun/start.h"
 
+#include "runtime/file/file.h"
+
 ckr_status
 start_model(ckr_ctx **m, struct data *d, const struct options *o,
             const char *so)
 {
 	struct ckr_options co = { .weights = o->resume ? "" : o->init,
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
-		.ranks = (uint32_t)o->ranks };
+		.ranks = (uint32_t)o->ranks,
+		.comm_timeout = o->comm_timeout };
 	struct data_options data = { o->data, o->tokens, o->inputs, o->feed,
 	                             o->nfeed };
 
@@ -24,6 +27,32 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 	}
 	CKR_TRY(data_open(d, *m, &data));
 	return ckr_set_feed(*m, data_feed, d);
+}
+
+/* Whether path could be written, before hours are spent. */
+static ckr_status
+try_write(ckr_ctx *m, const char *path)
+{
+	struct new_file f;
+	struct err e;
+	ckr_status s;
+
+	if (!path || ckr_rank(m))
+		return CKR_OK;
+	s = new_file_open(&f, path, &e);
+	if (s != CKR_OK)
+		return ckr_fail(m, s, "%s", e.text);
+	new_file_abort(&f);
+	return CKR_OK;
+}
+
+ckr_status
+start_files(ckr_ctx *m, const struct options *o)
+{
+	CKR_TRY(try_write(m, o->save));
+	CKR_TRY(try_write(m, o->outputs));
+	CKR_TRY(try_write(m, o->onnx));
+	return try_write(m, o->profile);
 }
 
 struct ckr_hyper

@@ -9,6 +9,8 @@
  * set as by ckr_open, and data can be closed in any case. */
 ckr_status start_model(ckr_ctx **m, struct data *, const struct options *,
                        const char *so);
+/* That the files which are written at the end could be. */
+ckr_status start_files(ckr_ctx *, const struct options *);
 /* Settings of the 0-based step `step` of `total`. */
 struct ckr_hyper start_hyper(const struct options *, uint64_t step,
                              uint64_t total);

@@ -1,5 +1,5 @@
-/* What is told of a step: a row of the log, a line of progress; and of what
- * --check found in all of them. */
+/* What is told of a step: a row of the log, a line of progress; of what --check
+ * found in all of them; and, where a run is several processes, by whom. */
 #ifndef CKRUN_TELL_H
 #define CKRUN_TELL_H
 
@@ -21,6 +21,12 @@ struct row {
 	bool skipped;
 	bool overflow;                  /* that is why */
 };
+
+/* Before anything is told: processes other than the first fall silent, and none
+ * outlives its launcher. */
+void tell_begin(void);
+/* Where this process tells of the last failure of a model. */
+FILE *tell_to(const ckr_ctx *);
 
 /* As a JSON object. */
 void row_log(const struct row *, FILE *);

@@ -79,6 +79,15 @@ struct st_entry {
 ckr_status st_begin(struct st_writer *, const char *path,
                     const struct st_entry *, size_t n, const struct meta *,
                     size_t nmeta, struct err *);
+/* The same into an empty file that is open. */
+ckr_status st_begin_in(struct st_writer *, struct new_file,
+                       const struct st_entry *, size_t n, const struct meta *,
+                       size_t nmeta, struct err *);
+/* A writer without a file, for one that another process has begun with the same
+ * arguments: file.fd is the caller's to set. */
+ckr_status st_join(struct st_writer *, const char *path,
+                   const struct st_entry *, size_t n, const struct meta *,
+                   size_t nmeta, struct err *);
 /* Bytes of entry i from its byte `from` on. */
 ckr_status st_write(struct st_writer *, size_t i, uint64_t from,
                     const void *, size_t nbytes, struct err *);

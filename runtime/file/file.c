@@ -20,8 +20,8 @@ cannot_write(const char *path, struct err *e)
 	return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
 }
 
-ckr_status
-new_file_open(struct new_file *f, const char *path, struct err *e)
+static ckr_status
+open_new(struct new_file *f, const char *path, bool named, struct err *e)
 {
 	struct stat st;
 	ckr_status s = CKR_OK;
@@ -30,11 +30,23 @@ new_file_open(struct new_file *f, const char *path, struct err *e)
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return err_set(e, CKR_EIO, "%s: cannot write: not a regular "
 		               "file", path);
-	if (!new_file_start(f, path, false)) {
+	if (!new_file_start(f, path, named)) {
 		s = cannot_write(path, e);
 		new_file_abort(f);
 	}
 	return s;
+}
+
+ckr_status
+new_file_open(struct new_file *f, const char *path, struct err *e)
+{
+	return open_new(f, path, false, e);
+}
+
+ckr_status
+new_file_open_named(struct new_file *f, const char *path, struct err *e)
+{
+	return open_new(f, path, true, e);
 }
 
 ckr_status

@@ -9,6 +9,9 @@
 #include "runtime/support/new_file.h"
 
 ckr_status new_file_open(struct new_file *, const char *path, struct err *);
+/* With a name beside its place until it is there. */
+ckr_status new_file_open_named(struct new_file *, const char *path,
+                               struct err *);
 /* Flush to disk, give it its name over any older file, flush the folder. */
 ckr_status new_file_commit(struct new_file *, struct err *);
 /* Commit what `print` writes; after a failure the file is dropped. */

@@ -289,32 +289,70 @@ make_header(struct st_writer *w, const struct st_entry *t, size_t n,
 	return CKR_OK;
 }
 
+/* Where entries lie, and the header; *text is the caller's to free. */
+static ckr_status
+lay_out(struct st_writer *w, const struct st_entry *t, size_t n,
+        const struct meta *meta, size_t nmeta, char **text, size_t *size,
+        struct err *e)
+{
+	*w = (struct st_writer){ .file = { .fd = -1 }, .n = n };
+	*text = NULL;
+	w->at = calloc(n + 1, sizeof(*w->at));
+	if (!w->at)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	CKR_TRY(make_header(w, t, n, meta, nmeta, text, size, e));
+	for (size_t i = 0; i <= n; i++)
+		w->at[i] += 8 + *size;
+	return CKR_OK;
+}
+
+ckr_status
+st_begin_in(struct st_writer *w, struct new_file file,
+            const struct st_entry *t, size_t n, const struct meta *meta,
+            size_t nmeta, struct err *e)
+{
+	unsigned char len[8];
+	char *text;
+	size_t size = 0;
+	ckr_status s = lay_out(w, t, n, meta, nmeta, &text, &size, e);
+
+	w->file = file;
+	st_head_length(len, size);
+	if (s == CKR_OK)
+		s = file_write(file.fd, file.path, len, 8, 0, e);
+	if (s == CKR_OK)
+		s = file_write(file.fd, file.path, text, size, 8, e);
+	free(text);
+	if (s == CKR_OK && ftruncate(file.fd, (off_t)w->at[n]))
+		s = err_set(e, CKR_EIO, "%s: cannot write: %m", file.path);
+	if (s != CKR_OK)
+		st_abort(w);
+	return s;
+}
+
 ckr_status
 st_begin(struct st_writer *w, const char *path, const struct st_entry *t,
          size_t n, const struct meta *meta, size_t nmeta, struct err *e)
 {
-	unsigned char len[8];
-	char *text = NULL;
-	size_t size = 0;
-	ckr_status s;
+	struct new_file file;
 
-	*w = (struct st_writer){ .file = { .fd = -1 }, .n = n };
-	w->at = calloc(n + 1, sizeof(*w->at));
-	if (!w->at)
-		return err_set(e, CKR_ENOMEM, "out of memory");
-	s = make_header(w, t, n, meta, nmeta, &text, &size, e);
-	if (s == CKR_OK)
-		s = new_file_open(&w->file, path, e);
-	st_head_length(len, size);
-	if (s == CKR_OK)
-		s = file_write(w->file.fd, path, len, 8, 0, e);
-	if (s == CKR_OK)
-		s = file_write(w->file.fd, path, text, size, 8, e);
+	*w = (struct st_writer){ .file = { .fd = -1 } };
+	CKR_TRY(new_file_open(&file, path, e));
+	return st_begin_in(w, file, t, n, meta, nmeta, e);
+}
+
+ckr_status
+st_join(struct st_writer *w, const char *path, const struct st_entry *t,
+        size_t n, const struct meta *meta, size_t nmeta, struct err *e)
+{
+	char *text;
+	size_t size = 0;
+	ckr_status s = lay_out(w, t, n, meta, nmeta, &text, &size, e);
+
 	free(text);
-	for (size_t i = 0; i <= n; i++)
-		w->at[i] += 8 + size;
-	if (s == CKR_OK && ftruncate(w->file.fd, (off_t)w->at[n]))
-		s = err_set(e, CKR_EIO, "%s: cannot write: %m", path);
+	w->file.path = strdup(path);
+	if (s == CKR_OK && !w->file.path)
+		s = err_set(e, CKR_ENOMEM, "out of memory");
 	if (s != CKR_OK)
 		st_abort(w);
 	return s;

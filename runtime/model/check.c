@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/model/rt.h"
+#include "runtime/model/peers.h"
 
 struct side {
 	ckr_ctx *c;
@@ -265,9 +265,12 @@ run_both(struct side *all, struct side *plan, char *saved,
 	if (trace)
 		trace_step_begin(trace, &c->env);
 	CKR_TRY(side_run(plan));
-	CKR_TRY(compare(plan, all, n));
-	return plan->drift ? drift_check(plan->drift, all->drift, c, n)
-	       : CKR_OK;
+	s = compare(plan, all, n);
+	if (s == CKR_OK && plan->drift)
+		s = drift_check(plan->drift, all->drift, c, n);
+	/* that both ended alike all know, but not that this one differs */
+	c->err.known = false;
+	return peers_agree(c, s, "comparing");
 }
 
 static ckr_status
@@ -277,8 +280,8 @@ check_with(ckr_ctx *c, struct side *all, struct side *plan,
 	char *saved = malloc(c->resident[0].size * c->world.count + 1);
 	ckr_status s;
 
-	if (!saved)
-		return rt_no_memory(c);
+	CKR_TRY(peers_agree(c, saved ? CKR_OK : rt_no_memory(c),
+	                    "taking memory"));
 	copy_resident(c, saved, false);
 	s = run_both(all, plan, saved, n);
 	if (s != CKR_OK)
@@ -312,6 +315,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 		plan.drift = drift_new(c);
 		s = all.drift && plan.drift ? CKR_OK : rt_no_memory(c);
 	}
+	s = peers_agree(c, s, "taking memory");
 	if (s == CKR_OK)
 		do {
 			n = (struct ckr_checked){ .rounded = rounded };

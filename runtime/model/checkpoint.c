@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/model/rt.h"
+#include "runtime/model/infile.h"
+#include "runtime/model/outfile.h"
+#include "runtime/model/peers.h"
 #include "runtime/support/number.h"
 
 #define RNG_NAME "philox4x32-10"
@@ -30,43 +32,6 @@ need_same_form(ckr_ctx *c, const struct array_file *f, const struct array *a,
 	                          whole.dim),
 	               array_text(have, sizeof(have), a->dtype, a->rank,
 	                          a->dim));
-}
-
-/* The tensor's value from the file, converted. */
-static ckr_status
-read_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
-            const struct ckr_tensor *t)
-{
-	void *flat = rt_flat(c, &c->plan, t), *dense = flat;
-	ckr_status s;
-
-	if (!flat)
-		dense = malloc(rt_whole(c, t).nbytes + 1);
-	if (!dense)
-		return rt_no_memory(c);
-	s = array_read(f, a, 0, a->nelem, t->dtype, dense, &c->err);
-	if (s == CKR_OK && (!flat || c->world.count > 1))
-		s = rt_put(c, t, dense);
-	if (!flat)
-		free(dense);
-	return s;
-}
-
-/* Whether it can be read and converted: as read_tensor, to nowhere. */
-static ckr_status
-try_tensor(ckr_ctx *c, const struct array_file *f, const struct array *a,
-           const struct ckr_tensor *t)
-{
-	enum { PIECE = 1 << 17 };
-	void *piece = malloc((size_t)PIECE * dtype_row[t->dtype].nbytes);
-	ckr_status s = piece ? CKR_OK : rt_no_memory(c);
-
-	for (uint64_t i = 0; s == CKR_OK && i < a->nelem; i += PIECE)
-		s = array_read(f, a, i,
-		               a->nelem - i < PIECE ? a->nelem - i : PIECE,
-		               t->dtype, piece, &c->err);
-	free(piece);
-	return s;
 }
 
 static bool
@@ -116,48 +81,58 @@ check_file(ckr_ctx *c, const struct array_file *f, want_fn *want,
 	               err_name(name, sizeof(name), first));
 }
 
-typedef ckr_status each_fn(ckr_ctx *, const struct array_file *,
+typedef ckr_status each_fn(ckr_ctx *, const struct infile *,
                            const struct array *, const struct ckr_tensor *);
 
 static ckr_status
-for_all(ckr_ctx *c, const struct array_file *f, want_fn *want, each_fn *each)
+for_all(ckr_ctx *c, const struct infile *o, want_fn *want, each_fn *each)
 {
-	const struct ckr_program *p = &c->lib->program[0];
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+	ckr_status s = CKR_OK, one;
 
-	for (uint32_t i = 0; i < c->lib->nshared; i++)
-		if (want(&p->tensor[i]))
-			CKR_TRY(each(c, f, array_find(f, p->tensor[i].name),
-			             &p->tensor[i]));
-	return CKR_OK;
+	for (uint32_t i = 0; i < c->lib->nshared; i++) {
+		if (!want(&t[i]))
+			continue;
+		one = each(c, o, o->far ? NULL
+		           : array_find(&o->f, t[i].name), &t[i]);
+		s = s == CKR_OK ? one : s;
+		/* others wait for the rest */
+		if (s != CKR_OK && (!o->read_for || one == CKR_ERANK))
+			return s;
+	}
+	return s;
 }
 
 /* All or nothing: the file is read to its end before the first byte of the
  * model changes.  While the model is being opened there is nothing to keep. */
 static ckr_status
-load(ckr_ctx *c, const struct array_file *f, want_fn *want)
+load(ckr_ctx *c, const struct infile *o, want_fn *want)
 {
-	ckr_status s;
+	ckr_status s = CKR_OK;
 
 	if (c->ready)
-		CKR_TRY(for_all(c, f, want, try_tensor));
-	s = for_all(c, f, want, read_tensor);
+		CKR_TRY(peers_agree(c, for_all(c, o, want, infile_try),
+		                    "reading"));
+	s = peers_agree(c, for_all(c, o, want, infile_read), "reading");
 	c->ready &= s == CKR_OK;
-	if (s == CKR_OK)
-		rt_note_unread(c, f);
+	if (s == CKR_OK && !o->far)
+		rt_note_unread(c, &o->f);
 	return s;
 }
 
 ckr_status
 rt_load_weights(ckr_ctx *c, const char *path)
 {
-	struct array_file f;
-	ckr_status s;
+	struct infile o;
+	ckr_status s = CKR_OK;
 
-	CKR_TRY(array_open(&f, path, &c->err));
-	s = check_file(c, &f, rt_is_weight, "parameters and buffers");
+	CKR_TRY(infile_open(c, path, &o));
+	if (!o.far)
+		s = check_file(c, &o.f, rt_is_weight, "parameters and buffers");
+	s = peers_agree(c, s, "reading");
 	if (s == CKR_OK)
-		s = load(c, &f, rt_is_weight);
-	array_close(&f);
+		s = load(c, &o, rt_is_weight);
+	infile_close(&o);
 	return s;
 }
 
@@ -244,19 +219,29 @@ check_checkpoint(ckr_ctx *c, const struct array_file *f, struct progress *p)
 	return check_file(c, f, is_state, "tensors of optimizer state");
 }
 
+static ckr_status
+load_checkpoint(ckr_ctx *c, const struct infile *o, struct progress *p)
+{
+	struct team_task w = { .op = "reading", .patient = true };
+	ckr_status s = o->far ? CKR_OK : check_checkpoint(c, &o->f, p);
+
+	CKR_TRY(peers_agree(c, s, w.op));
+	CKR_TRY(load(c, o, is_saved));
+	return o->read_for ? team_spread(c->team, 0, p, sizeof(*p), &w, &c->err)
+	       : CKR_OK;
+}
+
 ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
-	struct array_file f;
+	struct infile o;
 	struct progress p = { .scale = SCALE_FIRST };
 	ckr_status s;
 
 	CKR_TRY(rt_need_ready(c));
-	CKR_TRY(array_open(&f, path, &c->err));
-	s = check_checkpoint(c, &f, &p);
-	if (s == CKR_OK)
-		s = load(c, &f, is_saved);
-	array_close(&f);
+	CKR_TRY(infile_open(c, path, &o));
+	s = load_checkpoint(c, &o, &p);
+	infile_close(&o);
 	if (s == CKR_OK) {
 		c->step = p.step;
 		c->skipped = p.skipped > p.step ? 0 : p.skipped;
@@ -268,20 +253,6 @@ ckr_resume(ckr_ctx *c, const char *path)
 }
 
 /* ---- writing ---- */
-
-ckr_status
-rt_write(ckr_ctx *c, struct st_writer *w, size_t entry, const struct bound *b,
-         const struct ckr_tensor *t)
-{
-	const void *from;
-	void *copy;
-	ckr_status s = rt_read(c, b, t, &from, &copy);
-
-	if (s == CKR_OK)
-		s = st_write(w, entry, 0, from, rt_whole(c, t).nbytes, &c->err);
-	free(copy);
-	return s;
-}
 
 struct st_entry
 rt_entry(const ckr_ctx *c, const struct ckr_tensor *t, const char *name)
@@ -301,23 +272,24 @@ write_file(ckr_ctx *c, const char *path, const uint32_t *list, size_t n,
 {
 	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
 	struct st_entry *entry = calloc(n + 1, sizeof(*entry));
-	struct st_writer w;
+	struct outfile o;
 	ckr_status s;
 
 	if (!entry)
 		return rt_no_memory(c);
 	for (size_t i = 0; i < n; i++)
 		entry[i] = rt_entry(c, &tensor[list[i]], tensor[list[i]].name);
-	s = st_begin(&w, path, entry, n, meta, nmeta, &c->err);
+	s = outfile_begin(c, &o, path, entry, n, meta, nmeta);
 	free(entry);
 	if (s != CKR_OK)
 		return s;
-	for (size_t i = 0; i < n && s == CKR_OK; i++)
-		s = rt_write(c, &w, i, &c->plan, &tensor[list[i]]);
-	if (s == CKR_OK)
-		return st_commit(&w, &c->err);
-	st_abort(&w);
-	return s;
+	for (size_t i = 0; i < n && s != CKR_ERANK; i++) {
+		ckr_status one = outfile_put(c, &o, i, &c->plan,
+		                             &tensor[list[i]], NULL);
+
+		s = s == CKR_OK ? one : s;
+	}
+	return outfile_commit(c, &o, s);
 }
 
 static bool

@@ -5,63 +5,99 @@
  */
 #include <stdlib.h>
 
-#include "runtime/model/rt.h"
+#include "runtime/model/fetch.h"
+#include "runtime/model/peers.h"
 
 enum { PIECE = 1 << 14 };
 
-static ckr_status
-put(ckr_ctx *c, struct new_file *f, const void *data, uint64_t n,
-    uint64_t *at)
+struct export {
+	ckr_ctx *c;
+	struct new_file file;           /* fd -1: another process writes it */
+	uint64_t at;
+	ckr_status s;                   /* after the first failure nothing
+	                                 * more is written; others may wait
+	                                 * for what this process has */
+};
+
+static void
+put(struct export *x, const void *data, uint64_t n)
 {
-	CKR_TRY(file_write(f->fd, f->path, data, n, *at, &c->err));
-	*at += n;
-	return CKR_OK;
+	if (x->s == CKR_OK && x->file.fd >= 0)
+		x->s = file_write(x->file.fd, x->file.path, data, n, x->at,
+		                  &x->c->err);
+	x->at += n;
 }
 
-/* Dense elements, converted piece by piece. */
-static ckr_status
-put_converted(ckr_ctx *c, struct new_file *f, const struct ckr_tensor *t,
-              const char *from, uint8_t dtype, uint64_t *at)
+/* n elements of a tensor, converted piece by piece. */
+static void
+put_elements(struct export *x, const struct ckr_tensor *t, const char *from,
+             uint64_t n, uint8_t dtype)
 {
 	char buf[PIECE * 8];
-	struct ckr_tensor whole = rt_whole(c, t);
-	uint64_t n = rt_nelem(&whole), size = dtype_row[t->dtype].nbytes;
+	uint64_t size = dtype_row[t->dtype].nbytes;
 	size_t bad;
 
+	if (dtype == t->dtype) {
+		put(x, from, n * size);
+		return;
+	}
 	for (uint64_t i = 0; i < n; i += PIECE) {
 		uint64_t k = n - i < PIECE ? n - i : PIECE;
 
 		if (!dtype_convert(buf, dtype, from + i * size, t->dtype, k,
-		                   &bad))
-			return err_set(&c->err, CKR_EFORMAT, "'%s' does not "
+		                   &bad) && x->s == CKR_OK)
+			x->s = err_set(&x->c->err, CKR_EFORMAT, "'%s' does not "
 			               "fit the type it has in the ONNX file",
 			               t->name);
-		CKR_TRY(put(c, f, buf, k * dtype_row[dtype].nbytes, at));
+		put(x, buf, k * dtype_row[dtype].nbytes);
 	}
-	return CKR_OK;
+}
+
+/* Range by range, from processes that all come to this. */
+static ckr_status
+put_far(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
+{
+	struct ckr_tensor w = rt_whole(x->c, t);
+	uint64_t n = rt_nelem(&w), k;
+	struct fetch f;
+	ckr_status s = fetch_begin(&f, x->c, &x->c->plan, t);
+	char *part = malloc(f.most * dtype_row[t->dtype].nbytes);
+
+	if (s == CKR_OK && !part)
+		s = rt_no_memory(x->c);
+	for (uint64_t at = 0; s == CKR_OK && at < n; at += k) {
+		k = n - at < f.most ? n - at : f.most;
+		s = fetch_next(&f, at, k, part);
+		if (s == CKR_OK)
+			put_elements(x, t, part, k, dtype);
+	}
+	fetch_end(&f);
+	free(part);
+	return s;
 }
 
 static ckr_status
-put_value(ckr_ctx *c, struct new_file *f, const struct ckr_tensor *t,
-          uint8_t dtype, uint64_t *at)
+put_value(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
 {
+	struct ckr_tensor w = rt_whole(x->c, t);
 	const void *from;
 	void *copy;
-	ckr_status s = rt_read(c, &c->plan, t, &from, &copy);
+	ckr_status s;
 
-	if (s == CKR_OK && dtype == t->dtype)
-		s = put(c, f, from, rt_whole(c, t).nbytes, at);
-	else if (s == CKR_OK)
-		s = put_converted(c, f, t, from, dtype, at);
+	if (x->c->team)
+		return put_far(x, t, dtype);
+	s = rt_read(x->c, &x->c->plan, t, &from, &copy);
+	if (s == CKR_OK)
+		put_elements(x, t, from, rt_nelem(&w), dtype);
 	free(copy);
 	return s;
 }
 
 static ckr_status
-put_all(ckr_ctx *c, struct new_file *f)
+put_all(struct export *x)
 {
-	const struct ckr_library *lib = c->lib;
-	uint64_t from = 0, at = 0;
+	const struct ckr_library *lib = x->c->lib;
+	uint64_t from = 0;
 
 	for (uint32_t i = 0; i < lib->nhole; i++) {
 		const struct ckr_hole *h = &lib->hole[i];
@@ -69,32 +105,35 @@ put_all(ckr_ctx *c, struct new_file *f)
 		if (h->at < from || h->at > lib->onnx_bytes || h->tensor < 0
 		    || h->tensor >= (int64_t)lib->nshared || h->transform
 		    || h->dtype == CKR_NONE || h->dtype >= CKR_DTYPE_COUNT)
-			return err_set(&c->err, CKR_EFORMAT, "%s: the ONNX "
+			return err_set(&x->c->err, CKR_EFORMAT, "%s: the ONNX "
 			               "file inside it is damaged; compile the "
-			               "model again", c->path);
-		CKR_TRY(put(c, f, lib->onnx + from, h->at - from, &at));
-		CKR_TRY(put_value(c, f, &lib->program[0].tensor[h->tensor],
-		                  h->dtype, &at));
+			               "model again", x->c->path);
+		put(x, lib->onnx + from, h->at - from);
+		CKR_TRY(put_value(x, &lib->program[0].tensor[h->tensor],
+		                  h->dtype));
 		from = h->at;
 	}
-	return put(c, f, lib->onnx + from, lib->onnx_bytes - from, &at);
+	put(x, lib->onnx + from, lib->onnx_bytes - from);
+	return x->s;
 }
 
 ckr_status
 ckr_export_onnx(ckr_ctx *c, const char *path)
 {
-	struct new_file f;
-	ckr_status s;
+	struct export x = { .c = c, .file = { .fd = -1 } };
+	ckr_status s = CKR_OK;
 
 	CKR_TRY(rt_need_ready(c));
 	if (!c->lib->onnx)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "%s does not carry "
 		               "its ONNX file; compile it from an .onnx file",
 		               c->path);
-	CKR_TRY(new_file_open(&f, path, &c->err));
-	s = put_all(c, &f);
-	if (s == CKR_OK)
-		return new_file_commit(&f, &c->err);
-	new_file_abort(&f);
-	return s;
+	if (peers_first(c))
+		s = new_file_open(&x.file, path, &c->err);
+	CKR_TRY(peers_agree(c, s, "opening a file"));
+	s = put_all(&x);
+	if (s == CKR_OK && peers_first(c))
+		s = new_file_commit(&x.file, &c->err);
+	new_file_abort(&x.file);
+	return peers_agree(c, s, "writing a file");
 }

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/model/rt.h"
+#include "runtime/model/outfile.h"
 
 struct grads {
-	struct st_writer w;
+	struct outfile o;
 	uint32_t *tensor;               /* of entry i */
 	size_t n;
 };
@@ -73,7 +73,7 @@ begin_grads(ckr_ctx *c, struct grads *g, const char *path)
 		if (c->lib->loss_scaled)
 			entry[i].dtype = CKR_F32;
 	}
-	s = st_begin(&g->w, path, entry, g->n, NULL, 0, &c->err);
+	s = outfile_begin(c, &g->o, path, entry, g->n, NULL, 0);
 	free(entry);
 	return s;
 }
@@ -88,56 +88,36 @@ ckr_save_grads(ckr_ctx *c, const char *path)
 	c->grads = calloc(1, sizeof(*c->grads));
 	if (!c->grads)
 		return rt_no_memory(c);
-	c->grads->w.file.fd = -1;
+	c->grads->o.w.file.fd = -1;
 	s = begin_grads(c, c->grads, path);
 	if (s != CKR_OK)
 		grads_free(c);
 	return s;
 }
 
-static ckr_status
-write_unscaled(ckr_ctx *c, size_t entry, const struct bound *b,
-               const struct ckr_tensor *t)
-{
-	size_t n = rt_whole(c, t).nbytes / dtype_row[t->dtype].nbytes, at;
-	float *x = malloc(n * sizeof(*x) + 1);
-	const void *from;
-	void *copy = NULL;
-	ckr_status s = x ? rt_read(c, b, t, &from, &copy) : rt_no_memory(c);
-
-	if (s == CKR_OK) {
-		/* floats fit */
-		dtype_convert(x, CKR_F32, from, t->dtype, n, &at);
-		for (size_t i = 0; i < n; i++)
-			x[i] *= c->env.unscale;
-		s = st_write(&c->grads->w, entry, 0, x, n * sizeof(*x),
-		             &c->err);
-	}
-	free(copy);
-	free(x);
-	return s;
-}
-
 ckr_status
 grads_after(ckr_ctx *c, const struct bound *b, uint32_t step)
 {
+	const float *scale = c->lib->loss_scaled ? &c->env.unscale : NULL;
 	struct grads *g = c->grads;
+	ckr_status s = CKR_OK, one;
 
-	for (size_t i = 0; i < g->n; i++) {
+	for (size_t i = 0; i < g->n && s != CKR_ERANK; i++) {
 		const struct ckr_tensor *t = &b->p->tensor[g->tensor[i]];
 
-		if (t->ready == (int32_t)step)
-			CKR_TRY(c->lib->loss_scaled
-			        ? write_unscaled(c, i, b, t)
-			        : rt_write(c, &g->w, i, b, t));
+		if (t->ready != (int32_t)step)
+			continue;
+		/* others may wait for what this one sends */
+		one = outfile_put(c, &g->o, i, b, t, scale);
+		s = s == CKR_OK ? one : s;
 	}
-	return CKR_OK;
+	return s;
 }
 
 ckr_status
 grads_finish(ckr_ctx *c)
 {
-	ckr_status s = st_commit(&c->grads->w, &c->err);
+	ckr_status s = outfile_commit(c, &c->grads->o, CKR_OK);
 
 	grads_free(c);
 	return s;
@@ -148,7 +128,7 @@ grads_free(ckr_ctx *c)
 {
 	if (!c->grads)
 		return;
-	st_abort(&c->grads->w);
+	outfile_abort(&c->grads->o);
 	free(c->grads->tensor);
 	free(c->grads);
 	c->grads = NULL;

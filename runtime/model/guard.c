@@ -10,7 +10,7 @@
  * Buffers that the forward pass writes (running statistics) are copied when a
  * step begins.
  */
-#include "runtime/model/rt.h"
+#include "runtime/model/peers.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -332,15 +332,13 @@ guard_grads(ckr_ctx *c, const struct bound *b, uint32_t step)
 
 /* A mask among the buffers may well hold infinities: what no step writes is
  * not looked at. */
-ckr_status
-ckr_finite(ckr_ctx *c)
+static ckr_status
+find_bad(ckr_ctx *c)
 {
-	const struct ckr_program *p;
+	const struct ckr_program *p = &c->lib->program[0];
 	char name[NAME_TEXT];
 	double x;
 
-	CKR_TRY(rt_need_ready(c));
-	p = &c->lib->program[0];
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
@@ -354,4 +352,11 @@ ckr_finite(ckr_ctx *c)
 		               err_name(name, sizeof(name), t->name), x);
 	}
 	return CKR_OK;
+}
+
+ckr_status
+ckr_finite(ckr_ctx *c)
+{
+	CKR_TRY(rt_need_ready(c));
+	return peers_agree(c, find_bad(c), "looking at parameters");
 }

@@ -1,5 +1,5 @@
 /* Opening and closing a compiled model, and its memory. */
-#include "runtime/model/rt.h"
+#include "runtime/model/peers.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -298,22 +298,42 @@ choose_world(ckr_ctx *c, const char *so, uint32_t ranks)
 	return CKR_OK;
 }
 
-static ckr_status
-open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
+/* Threads that ranks on one machine leave each other; bound to a processor
+ * each, OpenMP knows. */
+static int
+fair_threads(const ckr_ctx *c, int wanted)
 {
-	const char *blas = opt->blas ? opt->blas : getenv("CKR_BLAS");
+	long all = sysconf(_SC_NPROCESSORS_ONLN);
 
-	c->log = env_on("CKR_LOG");
-	c->poison = env_on("CKR_POISON");
+	if (!c->team || wanted > 0 || getenv("OMP_NUM_THREADS")
+	    || omp_get_num_procs() < all)
+		return wanted;
+	all /= (long)c->team->mates;
+	return all > 0 ? (int)all : 1;
+}
+
+static ckr_status
+load_library(ckr_ctx *c, const char *so, const struct ckr_options *opt)
+{
+	uint32_t ranks;
+
 	CKR_TRY(load(c, so));
 	if (!sane(c->lib, &c->lib->program[0])
 	    || (c->lib->program[1].nstep
 	        && !sane(c->lib, &c->lib->program[1])))
 		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are "
 		               "damaged; compile the model again", so);
-	CKR_TRY(choose_world(c, so, opt->ranks));
+	CKR_TRY(peers_count(c, opt->ranks, &ranks));
+	return choose_world(c, so, ranks);
+}
+
+static ckr_status
+make_ready(ckr_ctx *c, const struct ckr_options *opt)
+{
+	const char *blas = opt->blas ? opt->blas : getenv("CKR_BLAS");
+
 	rt_become(c, 0);
-	set_threads(c, opt->threads);
+	set_threads(c, fair_threads(c, opt->threads));
 	c->crowd = crowd_open(c->env.threads, c->dl);
 	CKR_TRY(rt_open_device(c));
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
@@ -327,8 +347,22 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	CKR_TRY(guard_open(c));
 	norm_open(c);
 	c->scale.value = SCALE_FIRST;
+	return CKR_OK;
+}
+
+/* What fails on one process fails on all. */
+static ckr_status
+open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
+{
+	c->log = env_on("CKR_LOG");
+	c->poison = env_on("CKR_POISON");
+	CKR_TRY(peers_open(c, opt));
+	CKR_TRY(peers_agree(c, load_library(c, so, opt), "opening"));
+	CKR_TRY(peers_settle(c));
+	CKR_TRY(peers_agree(c, make_ready(c, opt), "taking memory"));
+	CKR_TRY(peers_compare(c));
 	CKR_TRY(first_weights(c, opt->weights));
-	if (c->log)
+	if (c->log && peers_first(c))
 		tell(c);
 	c->ready = true;
 	if (getenv("CKR_TRACE") && *getenv("CKR_TRACE"))
@@ -353,8 +387,10 @@ ckr_close(ckr_ctx *c)
 {
 	if (!c)
 		return;
-	if (c->trace)
+	/* others may not come to this */
+	if (c->trace && !c->team)
 		trace_close(c);
+	trace_drop(c);
 	profile_free(c);
 	grads_free(c);
 	crowd_close(c->crowd);
@@ -372,6 +408,7 @@ ckr_close(ckr_ctx *c)
 	free(c->whole);
 	free(c->resident);
 	free(c->path);
+	peers_close(c);
 	if (c->dl)
 		dlclose(c->dl);
 	free(c);

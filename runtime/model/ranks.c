@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/model/comm.h"
+#include "runtime/model/fetch.h"
 #include "runtime/model/rt.h"
 
 /* ---- memory ---- */
@@ -168,8 +168,10 @@ rt_whole(const ckr_ctx *c, const struct ckr_tensor *t)
 	return of_replica(&w);
 }
 
-void *
-rt_flat(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t)
+/* Where the whole tensor lies, equal on all ranks; NULL: nowhere, or with
+ * gaps. */
+static void *
+flat(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t)
 {
 	bool whole = !t->split && !is_batch(c, t) && rt_is_dense(t);
 
@@ -278,6 +280,8 @@ rt_get(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 		memcpy(dense, dealt, rt_whole(c, t).nbytes);
 		return CKR_OK;
 	}
+	if (c->team)
+		return fetch_all(c, b, t, dense);
 	if (!is_batch(c, t))
 		return get_replica(c, b, t, 0, dense);
 	one = malloc(of_replica(t).nbytes + 1);
@@ -334,7 +338,7 @@ rt_read(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 	struct ckr_tensor w = rt_whole(c, t);
 
 	*copy = NULL;
-	*from = rt_flat(c, b, t);
+	*from = flat(c, b, t);
 	if (*from)
 		return CKR_OK;
 	*from = *copy = malloc(w.nbytes + 1);
@@ -464,17 +468,20 @@ comm_group(ckr_ctx *c, const struct bound *b, const struct ckr_step *s,
 		comm_by_host(c, &m);
 }
 
-void
+ckr_status
 rt_comm(ckr_ctx *c, const struct bound *b, const struct ckr_step *s)
 {
 	const struct world *w = &c->world;
 
+	if (c->team)
+		return fetch_comm(c, b, s);
 	if (s->comm->axis == CKR_DP)
 		for (uint32_t r = 0; r < w->tp; r++)
 			comm_group(c, b, s, r, w->tp, w->dp);
 	else
 		for (uint32_t q = 0; q < w->dp; q++)
 			comm_group(c, b, s, q * w->tp, 1, w->tp);
+	return CKR_OK;
 }
 
 /* ---- tables ---- */

@@ -46,6 +46,13 @@ struct norm {
 	double value;                   /* NaN: the step had none */
 };
 
+/* The first failure of this process in a step, kept until all agree on it. */
+struct held {
+	ckr_status status;
+	uint64_t order;                 /* steps of the program before it */
+	struct err err;
+};
+
 /* Who takes part: world rank = replica * tp + rank of the replica. */
 struct world {
 	uint32_t tp, dp;                /* ranks of a replica; replicas */
@@ -71,6 +78,8 @@ struct ckr_ctx {
 	struct device *device;          /* where all of this lies: */
 	struct ckr_env *device_env;     /* [world.count], as kernels of a GPU
 	                                 * see it; NULL: on the host */
+	struct team *team;              /* NULL: all ranks live here */
+	struct held held;
 	struct block *resident;         /* [world.count] */
 	uint64_t common[2];             /* bytes of it that ranks of a replica
 	                                 * take from its first one here:
@@ -178,19 +187,15 @@ ckr_status rt_gather_inputs(ckr_ctx *);
 ckr_status rt_deal_inputs(ckr_ctx *);
 /* Where the whole of an input lies if not where steps read it; else NULL. */
 void *rt_dealt(const ckr_ctx *, const struct ckr_tensor *);
-/* Where the whole tensor lies, equal on all ranks; NULL: nowhere, or with
- * gaps. */
-void *rt_flat(const ckr_ctx *, const struct bound *,
-              const struct ckr_tensor *);
 /* The whole tensor's elements, out of and into all ranks. */
 ckr_status rt_get(ckr_ctx *, const struct bound *, const struct ckr_tensor *,
                   void *dense);
 ckr_status rt_put(ckr_ctx *, const struct ckr_tensor *, const void *dense);
-/* The whole tensor: rt_flat, or a copy which *copy then is. */
+/* The whole tensor: where it lies, or a copy which *copy then is. */
 ckr_status rt_read(ckr_ctx *, const struct bound *, const struct ckr_tensor *,
                    const void **from, void **copy);
 /* What follows kernels of a step. */
-void rt_comm(ckr_ctx *, const struct bound *, const struct ckr_step *);
+ckr_status rt_comm(ckr_ctx *, const struct bound *, const struct ckr_step *);
 
 /* ---- run.c ---- */
 
@@ -255,17 +260,17 @@ void trace_step_begin(struct trace *, const struct ckr_env *);
 void trace_op(struct trace *, uint32_t step, double from, double to);
 ckr_status trace_step_end(ckr_ctx *);
 ckr_status trace_close(ckr_ctx *);
+/* Without a file. */
+void trace_drop(ckr_ctx *);
 void profile_op(struct profile *, uint32_t step, double sec);
 void profile_free(ckr_ctx *);
 
 /* ---- checkpoint.c ---- */
 
 ckr_status rt_load_weights(ckr_ctx *, const char *path);
-/* A tensor under this name in a file, and its value to there. */
+/* A tensor under this name in a file. */
 struct st_entry rt_entry(const ckr_ctx *, const struct ckr_tensor *,
                          const char *name);
-ckr_status rt_write(ckr_ctx *, struct st_writer *, size_t entry,
-                    const struct bound *, const struct ckr_tensor *);
 
 /* ---- grads.c ---- */
 

@@ -1,5 +1,5 @@
 /* Steps: walking the table of kernel calls. */
-#include "runtime/model/rt.h"
+#include "runtime/model/peers.h"
 
 #include <float.h>
 #include <math.h>
@@ -206,23 +206,24 @@ poison(const struct ckr_program *p, struct block *arena, uint32_t s)
 }
 
 /* What rank r here does of step i, or what moves between all. */
-static void
+static ckr_status
 run_part(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 {
 	const struct ckr_step *s = &b->p->step[i];
 	bool timed = c->trace || c->profile;
 	double from = 0, to;
+	ckr_status status = CKR_OK;
 
 	crowd_look(c->crowd);
 	if (timed)
 		from = now_sec();
 	if (moves)
-		rt_comm(c, b, s);
+		status = rt_comm(c, b, s);
 	else
 		s->run(b->ptr[r] + s->arg0,
 		       b->p->constant + s->const0, &c->env);
 	if (!timed)
-		return;
+		return status;
 	c->device->call->sync(c->device);
 	to = now_sec();
 	if (c->trace)
@@ -231,6 +232,31 @@ run_part(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 		/* all ranks at once: a rank's share */
 		profile_op(c->profile, i,
 		           (to - from) / (moves ? c->world.count : 1));
+	return status;
+}
+
+/* While others wait for what moves, a process that has failed goes on, without
+ * computing, to where all agree on it. */
+static ckr_status
+hold(ckr_ctx *c, ckr_status s, uint32_t i)
+{
+	if (s == CKR_OK || s == CKR_ERANK || !c->team)
+		return s;
+	if (c->held.status == CKR_OK)
+		c->held = (struct held){ s, (uint64_t)c->env.micro
+			* c->lib->program[0].nstep + i, c->err };
+	return CKR_OK;
+}
+
+/* Where they do. */
+static ckr_status
+settle(ckr_ctx *c)
+{
+	ckr_status s = c->held.status;
+
+	if (s != CKR_OK)
+		c->err = c->held.err;
+	return peers_agree_step(c, s, c->held.order);
 }
 
 static ckr_status
@@ -238,15 +264,17 @@ run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
 	const struct ckr_step *s = &b->p->step[i];
 
-	for (uint32_t r = 0; r < c->world.count && s->run; r++) {
+	bool computes = s->run && c->held.status == CKR_OK;
+
+	for (uint32_t r = 0; r < c->world.count && computes; r++) {
 		rt_become(c, r);
-		run_part(c, b, i, r, false);
+		CKR_TRY(run_part(c, b, i, r, false));
 		if (c->env.fault)
 			return fault(c, s);
 	}
 	rt_become(c, 0);
 	if (s->comm)
-		run_part(c, b, i, 0, true);
+		CKR_TRY(run_part(c, b, i, 0, true));
 	for (uint32_t r = 0; r < c->world.count && c->poison
 	     && c->device->host; r++)
 		poison(b->p, &b->arena[r], i);
@@ -298,15 +326,18 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 			c->device->call->fill(c->device, b->arena[r].p, 0xff,
 			                      b->arena[r].size);
 	for (uint32_t i = 0; i < end; i++) {
-		CKR_TRY(look_there(c, b, i, end));
-		CKR_TRY(run_one(c, b, i));
-		CKR_TRY(guard_loss(c, b, i));
+		CKR_TRY(hold(c, look_there(c, b, i, end), i));
+		CKR_TRY(hold(c, run_one(c, b, i), i));
+		CKR_TRY(hold(c, guard_loss(c, b, i), i));
 		norm_after(c, b, i);
 		if (c->grads && last && p == &c->lib->program[0])
-			CKR_TRY(grads_after(c, b, i));
+			CKR_TRY(hold(c, grads_after(c, b, i), i));
 		if (w)
-			CKR_TRY(w->after(w->user, i));
-		CKR_TRY(guard_grads(c, b, i + 1));
+			CKR_TRY(hold(c, w->after(w->user, i), i));
+		CKR_TRY(hold(c, guard_grads(c, b, i + 1), i));
+		/* nothing is updated that one of them would not */
+		if (last && i + 1 == p->apply)
+			CKR_TRY(settle(c));
 	}
 	return look_there(c, b, end, end);
 }
@@ -353,17 +384,20 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 	c->env.step = c->step;
 	c->env.nmicro = ckr_micro_batches(c);
 	c->env.fault = NULL;
+	c->held.status = CKR_OK;
 	c->valid_outputs = false;
 	c->norm.value = NAN;
 	guard_begin(c);
 	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
 		c->env.micro = m;
-		s = call_feed(c, m);
+		s = hold(c, call_feed(c, m), 0);
 		if (s == CKR_OK)
 			s = run_micro(c, b, w);
 		if (s == CKR_OK || s == CKR_ENAN)
 			sum += rt_scalar(c, b);
 	}
+	if (s == CKR_OK)
+		s = settle(c);
 	if (s != CKR_OK) {
 		guard_undo(c);
 		c->norm.value = NAN;
@@ -463,16 +497,20 @@ ckr_eval(ckr_ctx *c, double *loss)
 	c->env.micro = 0;
 	c->env.nmicro = 1;
 	c->env.fault = NULL;
+	c->held.status = CKR_OK;
 	was = enter(c);
 	s = rt_deal_inputs(c);
 	if (s == CKR_OK)
 		s = rt_send_env(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
 		if (p->step[i].phase != CKR_UPDATE)
-			s = run_one(c, &c->plan, (uint32_t)i);
+			s = hold(c, run_one(c, &c->plan, (uint32_t)i),
+			         (uint32_t)i);
 	if (s == CKR_OK)
 		s = look_there(c, &c->plan, (uint32_t)(end + 1),
 		               (uint32_t)(end + 1));
+	if (s == CKR_OK)
+		s = settle(c);
 	leave(c, was);
 	c->valid_outputs = s == CKR_OK;
 	if (loss)

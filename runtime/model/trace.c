@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/model/comm.h"
-#include "runtime/model/rt.h"
+#include "runtime/ranks/comm.h"
+#include "runtime/model/peers.h"
 #include "runtime/support/utf8.h"
 
 enum { TRACED_STEPS = 3 };
@@ -24,6 +24,7 @@ struct trace {
 	struct event *event;
 	size_t n, cap;
 	unsigned steps;
+	bool far;                       /* each process has a rank */
 	const struct ckr_env *env;      /* NULL before the first step */
 	double start;
 	uint64_t *live;                 /* bytes during each step, at the end */
@@ -46,15 +47,67 @@ ckr_trace(ckr_ctx *c, const char *path)
 	t->cap = (size_t)c->lib->program[0].nstep * ckr_micro_batches(c)
 	         * c->world.count * TRACED_STEPS;
 	t->event = malloc((t->cap + 1) * sizeof(*t->event));
-	s = t->event ? new_file_open(&t->file, path, &c->err)
-	    : rt_no_memory(c);
-	if (s != CKR_OK) {
-		free(t->event);
-		free(t);
-		return s;
-	}
-	t->start = now_sec();
+	t->file.fd = -1;
+	t->far = c->team;
+	s = t->event ? CKR_OK : rt_no_memory(c);
+	if (s == CKR_OK && peers_first(c))
+		s = new_file_open(&t->file, path, &c->err);
 	c->trace = t;
+	s = peers_agree(c, s, "opening a trace");
+	/* the same moment for all: clocks of machines differ */
+	t->start = now_sec();
+	if (s != CKR_OK)
+		trace_drop(c);
+	return s;
+}
+
+void
+trace_drop(ckr_ctx *c)
+{
+	struct trace *t = c->trace;
+
+	if (!t)
+		return;
+	new_file_abort(&t->file);
+	free(t->event);
+	free(t->live);
+	free(t);
+	c->trace = NULL;
+}
+
+/* Events of all processes, to the first one. */
+static ckr_status
+collect(ckr_ctx *c)
+{
+	struct team_task w = { .op = "gathering a trace", .patient = true };
+	struct trace *t = c->trace;
+	size_t mine = t->n, most = TEAM_ROOM / sizeof(*t->event);
+	struct event *all;
+
+	for (size_t i = 0; i < t->n; i++) {
+		t->event[i].from -= t->start;
+		t->event[i].to -= t->start;
+	}
+	t->start = 0;
+	/* all take part in as many steps */
+	all = realloc(t->event, (mine * c->team->size + 1) * sizeof(*all));
+	CKR_TRY(peers_agree(c, all ? CKR_OK : rt_no_memory(c), w.op));
+	t->event = all;
+	for (uint32_t r = 0; r < c->team->size; r++)
+		for (size_t i = 0, n; i < mine; i += n) {
+			n = mine - i < most ? mine - i : most;
+			if (r != c->team->rank)
+				all = (struct event *)c->team->out;
+			else
+				all = t->event + i;
+			CKR_TRY(team_spread(c->team, r, all,
+			                    (int)(n * sizeof(*all)), &w,
+			                    &c->err));
+			if (r && !c->team->rank)
+				memcpy(t->event + r * mine + i, all,
+				       n * sizeof(*all));
+		}
+	t->n = mine * (peers_first(c) ? c->team->size : 1);
 	return CKR_OK;
 }
 
@@ -147,15 +200,15 @@ sends(const struct ckr_step *s)
 	return s->comm && comm_sends(s->comm);
 }
 
-/* What moves between ranks has a row below theirs. */
+/* What moves between ranks of one process has a row below theirs. */
 static void
 put_event(FILE *f, const struct trace *t, const struct event *e,
           const struct ckr_program *p, uint64_t live)
 {
 	const struct ckr_step *s = &p->step[e->step];
 	uint32_t ranks = t->env->ranks * t->env->replicas;
-	uint32_t row = s->comm ? ranks : e->rank;
-	double sec = e->to - e->from, all = sends(s) ? ranks : 1;
+	uint32_t row = s->comm && !t->far ? ranks : e->rank;
+	double sec = e->to - e->from, all = sends(s) && !t->far ? ranks : 1;
 
 	fprintf(f, "{\"name\":");
 	utf8_json(f, s->op);
@@ -181,9 +234,9 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
 }
 
 static void
-put_rows(FILE *f, uint32_t ranks)
+put_rows(FILE *f, uint32_t ranks, bool far)
 {
-	for (uint32_t r = 0; ranks > 1 && r <= ranks; r++) {
+	for (uint32_t r = 0; ranks > 1 && r + far <= ranks; r++) {
 		fprintf(f, "{\"name\":\"thread_name\",\"ph\":\"M\","
 		        "\"pid\":1,\"tid\":%u,\"args\":{\"name\":", r + 1);
 		if (r < ranks)
@@ -204,15 +257,15 @@ put_trace(FILE *f, void *ctx)
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", f);
 	for (size_t i = 0; i < t->n; i++)
 		put_event(f, t, &t->event[i], p, live[t->event[i].step]);
-	put_rows(f, c->world.tp * c->world.dp);
+	put_rows(f, c->world.tp * c->world.dp, t->far);
 	fputs("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":"
 	      "{\"name\":", f);
 	utf8_json(f, c->lib->name);
 	fputs("}}\n]}\n", f);
 }
 
-ckr_status
-trace_close(ckr_ctx *c)
+static ckr_status
+write_trace(ckr_ctx *c)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 	struct trace *t = c->trace;
@@ -225,12 +278,19 @@ trace_close(ckr_ctx *c)
 		t->live[i] = live_bytes(v, n, (int32_t)i);
 	s = v && t->live ? new_file_print(&t->file, put_trace, c, &c->err)
 	    : rt_no_memory(c);
-	new_file_abort(&t->file);
 	free(v);
-	free(t->live);
-	free(t->event);
-	free(t);
-	c->trace = NULL;
+	return s;
+}
+
+ckr_status
+trace_close(ckr_ctx *c)
+{
+	ckr_status s = c->team ? collect(c) : CKR_OK;
+
+	if (s == CKR_OK && peers_first(c))
+		s = write_trace(c);
+	s = peers_agree(c, s, "writing a trace");
+	trace_drop(c);
 	return s;
 }
 
@@ -406,12 +466,15 @@ ckr_status
 ckr_profile(ckr_ctx *c, const char *path)
 {
 	struct new_file out;
+	ckr_status s;
 
 	CKR_TRY(rt_need_ready(c));
 	if (!path)
 		return profile_start(c);
 	if (!c->profile)
 		return err_set(&c->err, CKR_EARG, "measuring has not begun");
-	CKR_TRY(new_file_open(&out, path, &c->err));
-	return new_file_print(&out, put_profile, c, &c->err);
+	s = peers_first(c) ? new_file_open(&out, path, &c->err) : CKR_OK;
+	if (s == CKR_OK && peers_first(c))
+		s = new_file_print(&out, put_profile, c, &c->err);
+	return peers_agree(c, s, "writing a profile");
 }

@@ -32,8 +32,11 @@ ROOMS = {
     "runtime/blas/": ("runtime/base/", "runtime/ckr_abi.h"),
     "runtime/device/": ("runtime/base/", "runtime/ckr_abi.h"),
     "runtime/team/": ("runtime/support/", "runtime/base/"),
-    "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/device/", "runtime/team/", "runtime/ckr_abi.h"),
-    "runtime/ckrun/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/ckr.h"),
+    "runtime/ranks/": ("runtime/support/", "runtime/base/", "runtime/team/", "runtime/ckr_abi.h"),
+    "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/device/", "runtime/team/",
+                       "runtime/ranks/", "runtime/ckr_abi.h"),
+    "runtime/ckrun/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/team/launch.h",
+                       "runtime/ckr.h"),
 }
 # What the compiler and the run time share stands in a room that knows neither.
 SHARED = "runtime/support/"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "runtime/base/dtype.h"
-#include "runtime/model/between.h"
+#include "runtime/ranks/between.h"
 
 static uint32_t state = 1, faults;
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/model/comm.h"
+#include "runtime/ranks/comm.h"
 #include "runtime/support/half.h"
 
 enum { MOST = 8192, RANKS = 8 };

@@ -2,7 +2,7 @@
  * that lie side by side in both: all that moves between the two is made of
  * them.
  */
-#include "runtime/model/pieces.h"
+#include "runtime/ranks/pieces.h"
 
 /* No tensor has more elements. */
 #define MOST ((uint64_t)1 << 48)

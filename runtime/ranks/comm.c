@@ -4,7 +4,7 @@
  * Sums and largest values are taken in the order of ranks, so that their bits
  * depend on nothing else; 16-bit floats are widened and rounded once.
  */
-#include "runtime/model/comm.h"
+#include "runtime/ranks/comm.h"
 
 #include <string.h>
 

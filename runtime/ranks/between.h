@@ -2,7 +2,7 @@
 #ifndef CKR_BETWEEN_H
 #define CKR_BETWEEN_H
 
-#include "runtime/model/comm.h"
+#include "runtime/ranks/comm.h"
 #include "runtime/team/team.h"
 
 /* A collective as one of its ranks takes part.  x, y: its operands, without

@@ -7,7 +7,7 @@
  * rank's own elements: every rank has the same, but that a last piece may end
  * early, and carries zeros then.
  */
-#include "runtime/model/between.h"
+#include "runtime/ranks/between.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef CKR_COMM_H
 #define CKR_COMM_H
 
-#include "runtime/model/pieces.h"
+#include "runtime/ranks/pieces.h"
 
 /* A collective of all ranks of one process.  x[r], y[r]: operands of rank r,
  * without gaps. */

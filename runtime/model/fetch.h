@@ -1,0 +1,32 @@
+/* From ranks in processes of their own: what steps move, and whole tensors,
+ * which every process gets, as all ask for the same. */
+#ifndef CKR_FETCH_H
+#define CKR_FETCH_H
+
+#include "runtime/ranks/between.h"
+#include "runtime/model/rt.h"
+
+struct fetch {
+	ckr_ctx *c;
+	const struct ckr_tensor *t;
+	struct pieces pieces, batch;    /* if it is cut; if replicas differ */
+	uint64_t run;                   /* of pieces: none before it is left */
+	uint64_t most;                  /* elements at a time */
+	const char *local;
+	void *packed;                   /* NULL: it lies without gaps */
+	struct between group;           /* of the replica */
+};
+
+ckr_status fetch_begin(struct fetch *, ckr_ctx *, const struct bound *,
+                       const struct ckr_tensor *);
+/* Elements at .. at + n - 1 of the whole; ranges come in order; n <= most. */
+ckr_status fetch_next(struct fetch *, uint64_t at, uint64_t n, void *out);
+void fetch_end(struct fetch *);
+/* All of it. */
+ckr_status fetch_all(ckr_ctx *, const struct bound *,
+                     const struct ckr_tensor *, char *dense);
+/* What a step moves between the ranks. */
+ckr_status fetch_comm(ckr_ctx *, const struct bound *,
+                      const struct ckr_step *);
+
+#endif

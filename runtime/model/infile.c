@@ -1,0 +1,309 @@
+/* Each process reads the stretches of a file that its ranks hold.  Where not
+ * all see the same file, as without a file system that their machines share,
+ * the first one reads it for all.
+ */
+#include "runtime/model/infile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/model/peers.h"
+#include "runtime/ranks/pieces.h"
+
+/* ---- into ranks ---- */
+
+/* A whole tensor into what the ranks here hold of it, a range after the other
+ * in the whole's order. */
+struct stretch {
+	ckr_ctx *c;
+	const struct ckr_tensor *t;
+	bool cut;
+	struct pieces pieces;           /* if it is cut */
+	uint64_t nelem;                 /* of the whole */
+	uint64_t run;                   /* none before this one is left */
+	char **local;                   /* [world.count]: without gaps */
+};
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* In its replica. */
+static uint32_t
+rank_of(const ckr_ctx *c, uint32_t place)
+{
+	return (c->world.first + place) % c->world.tp;
+}
+
+static bool
+holds(const struct stretch *s, uint32_t place, const struct piece_run *u)
+{
+	uint32_t rank = rank_of(s->c, place);
+
+	return rank >= u->rank && rank < u->rank + s->pieces.shared;
+}
+
+static bool
+is_held(const struct stretch *s, const struct piece_run *u)
+{
+	bool held = false;
+
+	FOR_RANKS (r, s->c)
+		held |= holds(s, r, u);
+	return held;
+}
+
+static void *
+place_of(const struct stretch *s, uint32_t r)
+{
+	return rt_at(s->c, &s->c->plan, r, s->t);
+}
+
+/* done: what was put becomes the tensor's value. */
+static void
+stretch_end(struct stretch *s, bool done)
+{
+	FOR_RANKS (r, s->c) {
+		if (!s->local || rt_is_dense(s->t) || !s->local[r])
+			continue;
+		if (done)
+			rt_unpack(s->t, place_of(s, r), s->local[r]);
+		free(s->local[r]);
+	}
+	free(s->local);
+	s->local = NULL;
+}
+
+/* Of a tensor of program[0] that replicas have equal.  put: its elements
+ * follow by stretch_put; else nothing is put. */
+static ckr_status
+stretch_begin(struct stretch *s, ckr_ctx *c, const struct ckr_tensor *t,
+              bool put)
+{
+	uint64_t size = rt_nbytes(t);
+	struct ckr_tensor w = rt_whole(c, t);
+
+	*s = (struct stretch){ .c = c, .t = t, .nelem = rt_nelem(&w),
+		.cut = t->split && t->split->kind == CKR_CUT };
+	if (s->cut)
+		pieces_of(&s->pieces, t->split, c->world.tp, t->rank, t->dim);
+	s->local = calloc(c->world.count, sizeof(*s->local));
+	if (!s->local)
+		return rt_no_memory(c);
+	for (uint32_t r = 0; put && r < c->world.count; r++) {
+		s->local[r] = rt_is_dense(t) ? place_of(s, r)
+		              : malloc(size + 1);
+		if (!s->local[r]) {
+			stretch_end(s, false);
+			return rt_no_memory(c);
+		}
+		if (s->cut)
+			/* what a last piece lacks is zeros */
+			memset(s->local[r], 0, size);
+	}
+	return CKR_OK;
+}
+
+/* The next range, from *at on, that begins with an element of a rank here; at
+ * most `most` elements; false: there is none. */
+static bool
+stretch_next(struct stretch *s, uint64_t most, uint64_t *at, uint64_t *n)
+{
+	for (; s->cut && s->run < s->pieces.nrun; s->run++) {
+		struct piece_run u = pieces_run(&s->pieces, s->run);
+
+		if (u.whole + u.n <= *at || !is_held(s, &u))
+			continue;
+		*at = u.whole > *at ? u.whole : *at;
+		break;
+	}
+	if (*at >= s->nelem || (s->cut && s->run == s->pieces.nrun))
+		return false;
+	*n = least(most, s->nelem - *at);
+	return true;
+}
+
+/* A summand is all of it on one rank and zeros on the others. */
+static void
+put_whole(struct stretch *s, uint64_t at, uint64_t n, const char *x)
+{
+	uint64_t size = dtype_row[s->t->dtype].nbytes;
+
+	FOR_RANKS (r, s->c) {
+		char *to = s->local[r] + at * size;
+
+		if (s->t->split && rank_of(s->c, r))
+			memset(to, 0, n * size);
+		else if (to != x)
+			memcpy(to, x, n * size);
+	}
+}
+
+/* Elements at .. at + n - 1 of the whole; ranges come in order. */
+static void
+stretch_put(struct stretch *s, uint64_t at, uint64_t n, const void *x)
+{
+	uint64_t size = dtype_row[s->t->dtype].nbytes;
+
+	if (!s->cut)
+		put_whole(s, at, n, x);
+	for (uint64_t i = s->run; s->cut && i < s->pieces.nrun; i++) {
+		struct piece_run u = pieces_run(&s->pieces, i);
+		uint64_t lo = u.whole > at ? u.whole : at;
+		uint64_t hi = least(u.whole + u.n, at + n);
+
+		if (u.whole >= at + n)
+			break;
+		s->run = i;
+		FOR_RANKS (r, s->c)
+			if (lo < hi && holds(s, r, &u))
+				memcpy(s->local[r]
+				       + (u.local + lo - u.whole) * size,
+				       (const char *)x + (lo - at) * size,
+				       (hi - lo) * size);
+	}
+}
+
+/* ---- reading ---- */
+
+enum { PIECE = 1 << 17 };               /* elements */
+
+/* What ranks here hold of it, to there or to nowhere. */
+static ckr_status
+read_own(ckr_ctx *c, const struct infile *o, const struct array *a,
+         const struct ckr_tensor *t, struct stretch *st)
+{
+	char *block = malloc((size_t)PIECE * dtype_row[t->dtype].nbytes);
+	uint64_t at = 0, n;
+	ckr_status s = block ? CKR_OK : rt_no_memory(c);
+
+	for (; s == CKR_OK && stretch_next(st, PIECE, &at, &n); at += n) {
+		s = array_read(&o->f, a, at, n, t->dtype, block, &c->err);
+		if (s == CKR_OK && st->local[0])
+			stretch_put(st, at, n, block);
+	}
+	free(block);
+	return s;
+}
+
+/* All of it, from the first process. */
+static ckr_status
+read_far(ckr_ctx *c, const struct infile *o, const struct array *a,
+         const struct ckr_tensor *t, struct stretch *st)
+{
+	struct team_task w = { .op = "reading", .of = t->name,
+		.patient = true };
+	ckr_status s = CKR_OK;
+	char *block = c->team->out;
+
+	for (uint64_t at = 0; at < st->nelem; at += PIECE) {
+		uint64_t n = st->nelem - at < PIECE ? st->nelem - at : PIECE;
+
+		if (!o->far && s == CKR_OK)
+			s = array_read(&o->f, a, at, n, t->dtype, block,
+			               &c->err);
+		CKR_TRY(team_spread(c->team, 0, block,
+		                    (int)(n * dtype_row[t->dtype].nbytes), &w,
+		                    &c->err));
+		stretch_put(st, at, n, block);
+	}
+	return s;
+}
+
+ckr_status
+infile_read(ckr_ctx *c, const struct infile *o, const struct array *a,
+            const struct ckr_tensor *t)
+{
+	struct stretch st;
+
+	ckr_status s;
+
+	CKR_TRY(stretch_begin(&st, c, t, true));
+	if (o->read_for) {
+		s = read_far(c, o, a, t, &st);
+	} else if (st.cut) {
+		s = read_own(c, o, a, t, &st);
+	} else {
+		s = array_read(&o->f, a, 0, a->nelem, t->dtype, st.local[0],
+		               &c->err);
+		stretch_put(&st, 0, a->nelem, st.local[0]);
+	}
+	stretch_end(&st, s == CKR_OK);
+	return s;
+}
+
+ckr_status
+infile_try(ckr_ctx *c, const struct infile *o, const struct array *a,
+           const struct ckr_tensor *t)
+{
+	struct stretch st;
+	ckr_status s;
+
+	if (o->far)
+		return CKR_OK;
+	CKR_TRY(stretch_begin(&st, c, t, false));
+	s = read_own(c, o, a, t, &st);
+	stretch_end(&st, false);
+	return s;
+}
+
+/* ---- opening ---- */
+
+static uint64_t
+mix(uint64_t h, const char *text)
+{
+	while (*text)
+		h = (h ^ (unsigned char)*text++) * 0x100000001b3u;
+	return h * 0x100000001b3u;
+}
+
+/* Of what is in the file, as its head tells. */
+static uint64_t
+hash_head(const struct array_file *f)
+{
+	uint64_t h = 0xcbf29ce484222325u ^ f->size;
+
+	for (size_t i = 0; i < f->n; i++)
+		h = mix(h, f->v[i].name) ^ f->v[i].at;
+	for (size_t i = 0; i < f->nmeta; i++)
+		h = mix(mix(h, f->meta[i].key), f->meta[i].value);
+	return h;
+}
+
+/* Whether this process sees the same file as the first. */
+static ckr_status
+compare(ckr_ctx *c, struct infile *o, bool opened)
+{
+	struct team_task w = { .op = "opening", .of = o->f.path,
+		.patient = true };
+	uint64_t mine = opened ? hash_head(&o->f) : 0, first = mine;
+
+	CKR_TRY(team_spread(c->team, 0, &first, sizeof(first), &w, &c->err));
+	return peers_any(c, !opened || mine != first, &o->read_for);
+}
+
+ckr_status
+infile_open(ckr_ctx *c, const char *path, struct infile *o)
+{
+	ckr_status s = array_open(&o->f, path, &c->err);
+	bool opened = s == CKR_OK;
+
+	o->far = o->read_for = false;
+	CKR_TRY(peers_agree(c, peers_first(c) ? s : CKR_OK, "opening"));
+	if (!c->team)
+		return CKR_OK;
+	CKR_TRY(compare(c, o, opened));
+	o->far = o->read_for && !peers_first(c);
+	if (o->far && opened)
+		array_close(&o->f);
+	return CKR_OK;
+}
+
+void
+infile_close(struct infile *o)
+{
+	if (!o->far)
+		array_close(&o->f);
+}
