@@ -185,10 +185,8 @@ is_written(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
 	return false;
 }
 
-/* The step before which nothing may be lost: the first update, or the one
- * after the loss. */
-static uint32_t
-commits_at(const struct ckr_program *p)
+uint32_t
+rt_commits_at(const struct ckr_program *p)
 {
 	uint32_t at = p->apply;
 
@@ -202,7 +200,7 @@ guard_open(ckr_ctx *c)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 	struct guard *g = &c->guard;
-	uint32_t upto = commits_at(p);
+	uint32_t upto = rt_commits_at(p);
 
 	g->held = calloc(c->lib->nshared + 1, sizeof(*g->held));
 	if (!g->held)

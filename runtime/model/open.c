@@ -403,6 +403,7 @@ ckr_close(ckr_ctx *c)
 	for (uint32_t i = 0; c->whole && i < c->lib->nshared; i++)
 		if (c->whole[i])
 			c->device->call->drop_host(c->device, c->whole[i]);
+	graphs_free(c);
 	rt_close_env(c);
 	device_close(c->device);
 	free(c->whole);

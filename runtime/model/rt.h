@@ -67,6 +67,14 @@ struct bound {
 	void ***ptr;                    /* [world.count]: p->arg */
 };
 
+/* Steps that a GPU carries out as a whole. */
+struct graph {
+	bool seen;                      /* they were carried out once */
+	void *work;                     /* of the device; NULL: not yet */
+};
+
+enum { GRAPHS = 3 };
+
 struct ckr_ctx {
 	struct err err;
 	char *path;                     /* of the .so */
@@ -78,6 +86,7 @@ struct ckr_ctx {
 	struct device *device;          /* where all of this lies: */
 	struct ckr_env *device_env;     /* [world.count], as kernels of a GPU
 	                                 * see it; NULL: on the host */
+	struct graph graph[GRAPHS];     /* see graphs.c */
 	struct team *team;              /* NULL: all ranks live here */
 	struct held held;
 	struct block *resident;         /* [world.count] */
@@ -207,6 +216,10 @@ struct watch {
 
 /* Check settings and make the environment ready for a training step. */
 ckr_status rt_prepare(ckr_ctx *, const struct ckr_hyper *);
+/* Step i of a program, on all ranks here. */
+ckr_status rt_run_one(ckr_ctx *, const struct bound *, uint32_t i);
+/* Before step i: whether kernels of a GPU have met bad data. */
+ckr_status rt_look(ckr_ctx *, const struct bound *, uint32_t i);
 /* Count a step that has run, or was skipped, and finish what waited for it.
  * Passes on how it ended. */
 ckr_status rt_done(ckr_ctx *, ckr_status);
@@ -217,7 +230,19 @@ double rt_scalar(ckr_ctx *, const struct bound *);
 ckr_status rt_run(ckr_ctx *, const struct bound *, const struct watch *,
                   double *loss);
 
+/* ---- graphs.c ---- */
+
+/* Whether steps can be given to the device as a whole. */
+bool graphs_fit(const ckr_ctx *, const struct bound *, const struct watch *);
+/* A micro-batch, so. */
+ckr_status graphs_micro(ckr_ctx *, const struct bound *);
+void graphs_free(ckr_ctx *);
+
 /* ---- guard.c ---- */
+
+/* The step before which nothing may be lost: the first update, or the one
+ * after the loss. */
+uint32_t rt_commits_at(const struct ckr_program *);
 
 ckr_status guard_open(ckr_ctx *);
 void guard_close(ckr_ctx *);

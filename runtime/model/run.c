@@ -259,11 +259,10 @@ settle(ckr_ctx *c)
 	return peers_agree_step(c, s, c->held.order);
 }
 
-static ckr_status
-run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
+ckr_status
+rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
 	const struct ckr_step *s = &b->p->step[i];
-
 	bool computes = s->run && c->held.status == CKR_OK;
 
 	for (uint32_t r = 0; r < c->world.count && computes; r++) {
@@ -291,7 +290,7 @@ find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 	for (uint32_t i = 0; i < end && end <= b->p->apply; i++) {
 		c->env.fault = NULL;
 		CKR_TRY(rt_send_env(c));
-		CKR_TRY(run_one(c, b, i));
+		CKR_TRY(rt_run_one(c, b, i));
 		CKR_TRY(rt_fetch_env(c));
 		if (c->env.fault)
 			return fault(c, &b->p->step[i]);
@@ -301,13 +300,9 @@ find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 	return fault(c, &none);
 }
 
-/* Before step i: what has gone wrong on a GPU since, where that must be known.
- */
-static ckr_status
-look_there(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t end)
+ckr_status
+rt_look(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
-	if (c->device->host || (i != b->p->apply && i != end))
-		return CKR_OK;
 	CKR_TRY(rt_fetch_env(c));
 	return c->env.fault ? find_fault(c, b, i) : CKR_OK;
 }
@@ -325,9 +320,12 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 		if (b->arena[r].p)
 			c->device->call->fill(c->device, b->arena[r].p, 0xff,
 			                      b->arena[r].size);
+	if (graphs_fit(c, b, w))
+		return graphs_micro(c, b);
 	for (uint32_t i = 0; i < end; i++) {
-		CKR_TRY(hold(c, look_there(c, b, i, end), i));
-		CKR_TRY(hold(c, run_one(c, b, i), i));
+		if (i == rt_commits_at(p))
+			CKR_TRY(hold(c, rt_look(c, b, i), i));
+		CKR_TRY(hold(c, rt_run_one(c, b, i), i));
 		CKR_TRY(hold(c, guard_loss(c, b, i), i));
 		norm_after(c, b, i);
 		if (c->grads && last && p == &c->lib->program[0])
@@ -339,7 +337,7 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 		if (last && i + 1 == p->apply)
 			CKR_TRY(settle(c));
 	}
-	return look_there(c, b, end, end);
+	return rt_look(c, b, end);
 }
 
 static ckr_status
@@ -504,11 +502,10 @@ ckr_eval(ckr_ctx *c, double *loss)
 		s = rt_send_env(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
 		if (p->step[i].phase != CKR_UPDATE)
-			s = hold(c, run_one(c, &c->plan, (uint32_t)i),
+			s = hold(c, rt_run_one(c, &c->plan, (uint32_t)i),
 			         (uint32_t)i);
 	if (s == CKR_OK)
-		s = look_there(c, &c->plan, (uint32_t)(end + 1),
-		               (uint32_t)(end + 1));
+		s = rt_look(c, &c->plan, (uint32_t)(end + 1));
 	if (s == CKR_OK)
 		s = settle(c);
 	leave(c, was);
