@@ -63,7 +63,9 @@
  *   output's shape); a dropout node with the same stream repeats the mask, so
  *   the gradient of dropout is dropout of dy with the same stream and no mask
  *   is stored.  ratio 0 is folded away.  stream 0: not numbered yet.
- *   bwd=1 marks the gradient's use, which prints as such.
+ *   bwd=1 marks the gradient's use, which prints as such.  dealt 1, here and
+ *   wherever words are drawn: the first dim, with ones before it, is that of
+ *   samples, and indices go on from one replica to the next.
  * bernoulli(x): 1 with probability x, else 0; words as dropout's, but drawn
  *   outside training too. */
 OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0 | F_ZERO), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew, none))
@@ -116,8 +118,8 @@ OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_INTS), ATTR(
 OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shl, ew, ew, zero, ew), EMIT(ew, none))
 OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shr, ew, ew, zero, ew), EMIT(ew, none))
 OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1 | F_LIN1 | F_LIN2 | F_JOINT), ATTR(), RULES(where, where, where, ew, where, ew), EMIT(ew, none))
-OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0 | F_ZERO), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
-OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew, none))
+OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0 | F_ZERO), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0) I(dealt, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
+OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0) I(dealt, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew, none))
 /* A fused group of the ops above: one pass over the output's shape; the body
  * (struct body) lists the ops, every output is a result of the body. */
 OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(loop, none, ew, loop, none, ew), EMIT(loop, none))
@@ -189,7 +191,7 @@ OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(start, 0) I(end,
 OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(size, size, shape, none, zero, none), EMIT(fail, none))
 OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, range, none, zero, none), EMIT(fail, none))
 OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail, none))
-OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
+OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(dealt, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
 OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
 OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
 OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES | F_FULL), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
@@ -328,14 +330,15 @@ OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reve
  * attention_grad(do, q, k, v, o, lse, mask?) -> dq, dk, dv; with packed 1 one
  *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
  *   the gradient of a fused qkv projection wants it. */
-OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
-OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad, attention))
+OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(dealt, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
+OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0) I(dealt, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad, attention))
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
  * loss_scale() -> y: scalar f32, `value` times what the run time scales losses
  *   with (the seed dloss where gradients pass through f16); gradients stay
  *   scaled up to what reads them here.
+ * share() -> y: scalar f32, 1 / the number of replicas.
  * grad_norm(g...) -> scalar f32 2-norm over all, not scaled; does nothing at
  *   run time unless clipping is on.  The last `sums` operands are sums of
  *   squares of scaled ones.
@@ -356,6 +359,7 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   shape in row and no col. */
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill, none))
 OP(LOSS_SCALE, "loss_scale", SIG(0, 0, 1, NOSTAT, 0), ATTR(F(value, 1)), RULES(scalar, none, none, ew, zero, none), EMIT(loss_scale, none))
+OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(), RULES(scalar, none, none, ew, zero, none), EMIT(share, none))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
 OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd, none))
@@ -385,7 +389,7 @@ OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20
  *   exp(x - maximum), and the logit of the label, 0 if it is another rank's.
  * sum_squares(x...) -> scalar f32. */
 #define CUT I(axis, 0) I(lead, 0) I(shared, 1) L(part)
-OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm, none))
+OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm, none))
 OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm, none))
 OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm, none))
 OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(to_axis, 0) I(to_lead, 0) I(to_shared, 1) L(to_part)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm, none))

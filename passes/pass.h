@@ -39,6 +39,7 @@ struct precision_wish {
 	DType dt;
 };
 
+enum { DP_ANY = -1 };
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
                   REMAT_EVERY };
 enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
@@ -78,6 +79,7 @@ struct options {
 	const char *device;             /* profile; NULL: the default */
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
 	int64_t tp;                     /* ranks that share every layer; 0 */
+	int64_t dp;                     /* replicas; DP_ANY; 0: one alone */
 	bool sp;                        /* ... and rows between products */
 	int nshard;
 	struct shard_wish *shard;

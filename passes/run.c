@@ -38,6 +38,8 @@ const struct pass_info pass_table[] = {
 	  "choose or build the loss" },
 	{ "precision", pass_precision, P_STATIC | P_CANON, 0, LATE,
 	  "float type of the step, stored dropout masks" },
+	{ "deal", pass_deal, P_CANON, 0, LATE,
+	  "one replica's samples, for --dp" },
 	{ "shard", pass_shard, P_CANON, P_SHARD, LATE,
 	  "one rank's part of the graph, for --tp" },
 	{ "autodiff", pass_autodiff, P_CANON | P_LOSS, P_BWD, LATE,

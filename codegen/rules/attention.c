@@ -11,23 +11,25 @@ emit_strides(struct emit *e, const char *name, const int64_t *s)
 
 struct attrs {
 	double scale, ratio;
-	int64_t causal, stream;
+	int64_t causal, stream, dealt;
 };
 
-/* Where a piece of the batch or the heads lies in the whole, which masks of
- * dropout are numbered by. */
+/* Where a piece of the batch or the heads lies in the whole, and that in what
+ * all replicas have: masks of dropout are numbered by it. */
 static void
-emit_piece(struct emit *e, const Val *o)
+emit_piece(struct emit *e, const Val *o, bool dealt)
 {
 	Shape whole = val_whole(o);
 	int axis = o->split.axis;
+	long long shared = o->split.shared, heads = whole.dim[1], step = 0;
 
-	if (o->split.kind != SPLIT_S)
+	if (o->split.kind != SPLIT_S && !dealt)
 		return;
+	if (o->split.kind == SPLIT_S)
+		step = o->shape.dim[axis] * (axis ? 1 : heads);
 	out_line(e->out, ".all = %lld, .first = env->rank / %lld * INT64_C("
-	         "%lld),", (long long)whole.dim[1],
-	         (long long)o->split.shared, (long long)o->shape.dim[axis] *
-	         (axis ? 1 : whole.dim[1]));
+	         "%lld) + env->replica * INT64_C(%lld),", heads,
+	         shared ? shared : 1, step, dealt ? whole.dim[0] * heads : 0);
 }
 
 /* All but the strides of outputs; o: the output, or what lies as it. */
@@ -65,7 +67,7 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 	if (at->ratio > 0) {
 		out_line(e->out, ".stream = (uint32_t)%s,",
 		         emit_const(e, at->stream));
-		emit_piece(e, o);
+		emit_piece(e, o, at->dealt);
 	}
 	out_line(e->out, ".type = %s,", tables_dtype(q->dt));
 	e->machine->attention(e, n, q, k);
@@ -105,7 +107,8 @@ emit_attention(struct emit *e, const Node *n)
 	const Val *v = emit_in(e, n, 2), *mask = emit_in(e, n, 3);
 	const Val *o = emit_out(e, n, 0), *lse = emit_out(e, n, 1);
 	struct attrs at = { n->attr.ATTENTION.scale, n->attr.ATTENTION.ratio,
-		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream };
+		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream,
+		n->attr.ATTENTION.dealt };
 
 	if (!check(e, n, 3, q, mask, o ? o : q, at.ratio))
 		return false;
@@ -143,7 +146,8 @@ emit_attention_grad(struct emit *e, const Node *n)
 	bool packed = n->attr.ATTENTION_GRAD.packed;
 	struct attrs at = { n->attr.ATTENTION_GRAD.scale,
 		n->attr.ATTENTION_GRAD.ratio, n->attr.ATTENTION_GRAD.causal,
-		n->attr.ATTENTION_GRAD.stream };
+		n->attr.ATTENTION_GRAD.stream,
+		n->attr.ATTENTION_GRAD.dealt };
 	int64_t starts[3] = { 0 };
 	const char *to[3];
 

@@ -96,6 +96,20 @@ random_numbers(struct emit *e, const struct nest *nest)
 	}
 }
 
+/* Elements of the replicas before this one. */
+static const char *
+dealt_text(struct emit *e, const struct nest *nest, const struct micro *m)
+{
+	Attr a = m->attr;
+	Shape whole = nest->split ? split_whole(nest->split, &nest->shape)
+	              : nest->shape;
+
+	if (!*attr_int_of(m->op, &a, "dealt"))
+		return "";
+	return arena_printf(e->arena, " + env->replica * INT64_C(%lld)",
+	                    (long long)shape_nelem(&whole));
+}
+
 static int64_t
 stream(const struct micro *m)
 {
@@ -123,8 +137,9 @@ random_words(struct emit *e, const struct nest *nest, const char *at,
 		}
 		out_line(e->out, "uint32_t words%d[CKR_WORD_BUFFER];", i);
 		out_line(e->out, "const uint32_t *w%d = ckr_words(words%d, "
-		         "(uint64_t)(0%s%s), %s, (uint32_t)%s, env);", i, i, at,
-		         first_text(e, nest), count, emit_const(e, stream(m)));
+		         "(uint64_t)(0%s%s%s), %s, (uint32_t)%s, env);", i, i,
+		         at, first_text(e, nest), dealt_text(e, nest, m),
+		         count, emit_const(e, stream(m)));
 	}
 }
 

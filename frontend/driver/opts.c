@@ -114,6 +114,9 @@ static const struct option_row table[] = {
 	{ "tp", "T", G_TARGET, set_positive, FIELD(opt.tp), CI,
 	  "cut products over T ranks (tensor parallelism); sizes, the budget "
 	  "too, are one rank's" },
+	{ "dp", "auto|N", G_TARGET, set_dp, FIELD(opt.dp), CI,
+	  "let ckrun --ranks train replicas that share out the samples of a "
+	  "step (data parallelism); sizes are one's" },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "... and rows between them (sequence parallelism)" },
 	{ "shard", "VALUE=STATE", G_TARGET, add_shard, FIELD(opt), CI,

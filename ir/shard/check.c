@@ -100,7 +100,7 @@ label(Graph *g, const Node *n, const Split *out, const bool *grad)
 			continue;
 		if (!split_is_whole(&out[k]))
 			v->split = out[k];
-		else if (shard_is_comm(n->op))
+		else if (shard_is_comm(n))
 			v->split.kind = is_forward(n) ? out[k].kind : SPLIT_I;
 		else if (out[k].kind == SPLIT_R)
 			v->split.kind = whole;
@@ -195,7 +195,7 @@ check_sides(struct check *c, const Node *n)
 		any_out = true;
 		out = v->split.kind;
 	}
-	if (shard_is_comm(n->op)) {
+	if (shard_is_comm(n)) {
 		if (seen[!(from && *from)])
 			side_fault(c, n, &g->val[n->out[0]], "its operand's "
 			           "side (I, R) is not what it takes");
@@ -238,7 +238,7 @@ check_node(struct check *c, const Node *n, Graph *unlabelled)
 		if (!same_state(c, &v->split, &out[k]))
 			fault(c, n, v, "its state does not follow", &out[k]);
 		else if (is_forward(n) && c->grad[n->out[k]]
-		         && shard_is_comm(n->op) && split_is_whole(&out[k])
+		         && shard_is_comm(n) && split_is_whole(&out[k])
 		         && v->split.kind != out[k].kind)
 			fault(c, n, v, "its side (I, R) is not what the op "
 			      "gives", &out[k]);

@@ -67,9 +67,12 @@ comm_of(Op op)
 }
 
 bool
-shard_is_comm(Op op)
+shard_is_comm(const Node *n)
 {
-	return comm_of(op) != NULL;
+	Attr a = n->attr;
+	const int64_t *group = attr_int_of(n->op, &a, "group");
+
+	return comm_of(n->op) && !(group && *group);
 }
 
 static bool
@@ -332,7 +335,7 @@ is_own_piece(const struct ports *c)
 static bool
 infer_node(struct ports *c, Split *out)
 {
-	const struct comm *m = comm_of(c->n->op);
+	const struct comm *m = shard_is_comm(c->n) ? comm_of(c->n->op) : NULL;
 	int acc = op_accumulator(c->n->op), cut = -1, sums = 0;
 
 	if (m)

@@ -17,12 +17,12 @@ shard_none(struct shard_rule *c)
 	return false;
 }
 
-/* Collectives change states: shard_infer knows how. */
+/* Collectives change states: shard_infer knows how.  Those of replicas do not
+ * care for them. */
 bool
 shard_comm(struct shard_rule *c)
 {
-	(void)c;
-	return false;
+	return !shard_is_comm(c->n) && shard_ew(c);
 }
 
 /* ---- element-wise ---- */

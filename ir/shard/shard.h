@@ -48,8 +48,8 @@ enum { SHARD_WHY = 200 };
 bool shard_infer(const Graph *, const Node *, Split *out,
                  char why[SHARD_WHY]);
 /* Whether it goes between states: what stands between its operand and its
- * result is not followed by a rule. */
-bool shard_is_comm(Op);
+ * result is not followed by a rule.  What goes between replicas does not. */
+bool shard_is_comm(const Node *);
 /* By value: a float that depends differentiably on a trained parameter. */
 bool *shard_grad(const Graph *, Arena *);
 /* Whether the states of a rank's graph follow from each other; all faults are

@@ -319,11 +319,22 @@ cost_classifier(const Graph *g, const Node *n)
 	                      traffic(g, n) + 4 * logits * 4 };
 }
 
+/* Ranks that take part.  How many replicas there will be is not known: as for
+ * two. */
+static int64_t
+group_size(const Graph *g, const Node *n)
+{
+	Attr a = n->attr;
+	const int64_t *group = attr_int_of(n->op, &a, "group");
+
+	return group && *group ? 2 : g->ranks > 1 ? g->ranks : 1;
+}
+
 /* Bytes that a rank sends: a ring over all ranks (Thakur et al. 2005). */
 static struct work
-sent(const Graph *g, double bytes)
+sent(const Graph *g, const Node *n, double bytes)
 {
-	double ranks = g->ranks > 1 ? (double)g->ranks : 1;
+	double ranks = (double)group_size(g, n);
 
 	return (struct work){ 0, 0, bytes * (ranks - 1) / ranks };
 }
@@ -334,20 +345,20 @@ cost_ring(const Graph *g, const Node *n)
 {
 	double x = moved(g, n->in[0]), y = moved(g, n->out[0]);
 
-	return sent(g, x > y ? x : y);
+	return sent(g, n, x > y ? x : y);
 }
 
 /* Reduce-scatter and all-gather. */
 static struct work
 cost_two_rings(const Graph *g, const Node *n)
 {
-	return sent(g, 2 * moved(g, n->in[0]));
+	return sent(g, n, 2 * moved(g, n->in[0]));
 }
 
 static struct work
 cost_exchange(const Graph *g, const Node *n)
 {
-	return sent(g, moved(g, n->in[0]));
+	return sent(g, n, moved(g, n->in[0]));
 }
 
 static bool
@@ -380,7 +391,7 @@ price(const Graph *g, const Node *n, struct work w)
 
 	if (is_sent(rule[n->op])) {
 		c.sent = w.bytes;
-		c.sec = device_link_seconds(d, g->ranks, c.sent);
+		c.sec = device_link_seconds(d, group_size(g, n), c.sent);
 		return c;
 	}
 	c.sec = device_measured(d, n->op, c.flops, c.bytes);

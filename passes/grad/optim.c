@@ -130,7 +130,7 @@ add_accumulate(struct optim *o, struct update *u)
 	g->node[g->nnode - 1].phase = PH_BACKWARD;
 	val_rename(g, acc, arena_printf(g->arena, "%s.next",
 	                                g->val[in[0]].name));
-	if (reduce_wanted(g, u))
+	if (reduce_wanted(g, u, REDUCE_TP))
 		g->val[in[0]].split.kind = SPLIT_P;
 	g->val[acc].split = g->val[in[0]].split;
 	g->val[acc].param = u->param;
@@ -309,7 +309,7 @@ complete_gradients(struct optim *o)
 	for (uint32_t i = 0; i < o->n; i++) {
 		if (o->p->opt->grad_accum > 1 && !add_accumulate(o, &o->u[i]))
 			return false;
-		if (o->early && reduce_wanted(o->g, &o->u[i])
+		if (o->early
 		    && !reduce_alone(o->g, d, &o->u[i], PH_BACKWARD))
 			return false;
 		put_behind(o, o->u[i].after);

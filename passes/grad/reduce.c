@@ -63,15 +63,22 @@ reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n,
 /* ---- sums over ranks ---- */
 
 bool
-reduce_wanted(const Graph *g, const struct update *u)
+reduce_wanted(const Graph *g, const struct update *u, enum reduce_group group)
 {
+	if (group == REDUCE_DP)
+		return g->replicas;
 	return g->ranks > 0 && g->val[u->param].split.kind == SPLIT_R;
 }
 
 static ValId
-sum_ranks(Graph *g, Diag *d, ValId x, NodeId like, Phase phase)
+sum_ranks(Graph *g, Diag *d, ValId x, enum reduce_group group, NodeId like,
+          Phase phase)
 {
-	ValId y = emit_op(g, d, OP_ALL_REDUCE, 1, &x, NULL, like);
+	Attr a = attr_default(OP_ALL_REDUCE);
+	ValId y;
+
+	a.ALL_REDUCE.group = group;
+	y = emit_op(g, d, OP_ALL_REDUCE, 1, &x, &a, like);
 
 	if (y)
 		g->node[g->nnode - 1].phase = phase;
@@ -93,10 +100,22 @@ take_sum(Graph *g, struct update *u, ValId sum)
 	return true;
 }
 
+static bool
+reduce_one(Graph *g, Diag *d, struct update *u, enum reduce_group group,
+           Phase phase)
+{
+	return take_sum(g, u, sum_ranks(g, d, u->grad, group, u->after,
+	                                phase));
+}
+
 bool
 reduce_alone(Graph *g, Diag *d, struct update *u, Phase phase)
 {
-	return take_sum(g, u, sum_ranks(g, d, u->grad, u->after, phase));
+	for (int k = REDUCE_TP; k <= REDUCE_DP; k++)
+		if (reduce_wanted(g, u, k)
+		    && !reduce_one(g, d, u, (enum reduce_group)k, phase))
+			return false;
+	return true;
 }
 
 static ValId
@@ -128,15 +147,17 @@ stretch(Graph *g, Diag *d, ValId line, int64_t start, int64_t n)
 
 /* Those n gradients, of one type, in one collective. */
 static bool
-reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u, int n)
+reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u, int n,
+            enum reduce_group group)
 {
+	SplitKind kind = group == REDUCE_TP ? SPLIT_P : SPLIT_I;
 	ValId *in = arena_array(scratch, (size_t)n, sizeof *in), line;
 	int64_t start = 0;
 
 	for (int i = 0; i < n; i++) {
 		Shape flat = SHAPE(val_nelem(&g->val[u[i]->grad]));
 
-		in[i] = reshape(g, d, u[i]->grad, &flat, SPLIT_P);
+		in[i] = reshape(g, d, u[i]->grad, &flat, kind);
 		if (!in[i])
 			return false;
 	}
@@ -144,9 +165,9 @@ reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u, int n)
 	if (!line)
 		return false;
 	val_rename(g, line, "grads");
-	g->val[line].split.kind = SPLIT_P;
+	g->val[line].split.kind = kind;
 	g->node[g->nnode - 1].phase = PH_UPDATE;
-	line = sum_ranks(g, d, line, 0, PH_UPDATE);
+	line = sum_ranks(g, d, line, group, 0, PH_UPDATE);
 	if (!line)
 		return false;
 	val_rename(g, line, "grads.sum");
@@ -163,10 +184,12 @@ reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u, int n)
 	return true;
 }
 
+/* A piece has no state as a part of a line. */
 static bool
 is_small(const Graph *g, const struct update *u)
 {
-	return val_data_bytes(&g->val[u->grad]) < SMALL_BYTES;
+	return val_data_bytes(&g->val[u->grad]) < SMALL_BYTES
+		&& g->val[u->param].split.kind != SPLIT_S;
 }
 
 /* How many of n gradients go into one line; at least one. */
@@ -185,36 +208,44 @@ line_length(const Graph *g, struct update *const *u, int n)
 /* Small ones of type dt. */
 static bool
 reduce_type(Graph *g, Diag *d, Arena *scratch, DType dt, struct update *u,
-            uint32_t n)
+            uint32_t n, enum reduce_group group)
 {
 	struct update **small = arena_array(scratch, n + 1, sizeof *small);
 	int nsmall = 0, length;
 	bool ok = true;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (reduce_wanted(g, &u[i]) && g->val[u[i].grad].dt == dt
-		    && is_small(g, &u[i]))
+		if (reduce_wanted(g, &u[i], group)
+		    && g->val[u[i].grad].dt == dt && is_small(g, &u[i]))
 			small[nsmall++] = &u[i];
 	for (int i = 0; ok && i < nsmall; i += length) {
 		length = line_length(g, small + i, nsmall - i);
 		ok = length > 1
-			? reduce_line(g, d, scratch, small + i, length)
-			: reduce_alone(g, d, small[i], PH_UPDATE);
+			? reduce_line(g, d, scratch, small + i, length, group)
+			: reduce_one(g, d, small[i], group, PH_UPDATE);
 	}
 	return ok;
+}
+
+static bool
+reduce_group(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
+             enum reduce_group group)
+{
+	for (int dt = DT_NONE + 1; dt < DT_COUNT; dt++)
+		if (!reduce_type(g, d, scratch, (DType)dt, u, n, group))
+			return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (reduce_wanted(g, &u[i], group) && !is_small(g, &u[i])
+		    && !reduce_one(g, d, &u[i], group, PH_UPDATE))
+			return false;
+	return true;
 }
 
 bool
 reduce_all(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n)
 {
-	for (int dt = DT_NONE + 1; dt < DT_COUNT; dt++)
-		if (!reduce_type(g, d, scratch, (DType)dt, u, n))
-			return false;
-	for (uint32_t i = 0; i < n; i++)
-		if (reduce_wanted(g, &u[i]) && !is_small(g, &u[i])
-		    && !reduce_alone(g, d, &u[i], PH_UPDATE))
-			return false;
-	return true;
+	return reduce_group(g, d, scratch, u, n, REDUCE_TP)
+		&& reduce_group(g, d, scratch, u, n, REDUCE_DP);
 }
 
 /* ---- the norm ---- */
@@ -256,7 +287,7 @@ reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 	if (g->ranks > 0)
 		sum = cut_squares(g, d, scratch, u, n, &ok);
 	if (sum) {
-		sum = sum_ranks(g, d, sum, 0, PH_UPDATE);
+		sum = sum_ranks(g, d, sum, REDUCE_TP, 0, PH_UPDATE);
 		ok = sum != 0;
 		in[nin++] = sum;
 		a.GRAD_NORM.sums = 1;

@@ -19,10 +19,13 @@ struct update {
  * it takes means over a parameter. */
 bool reduce_check(const Graph *, Diag *, const struct update *, uint32_t n,
                   bool means);
-/* The gradient has to be added up over ranks. */
-bool reduce_wanted(const Graph *, const struct update *);
-/* Append what adds it up; the sum is then the gradient, and the parameter's.
- * In phase `phase`. */
+/* Over the ranks of a replica, then over replicas. */
+enum reduce_group { REDUCE_TP, REDUCE_DP };
+
+/* The gradient has to be added up over the ranks of the group. */
+bool reduce_wanted(const Graph *, const struct update *, enum reduce_group);
+/* Append what adds it up over all groups that want it; the sum is then the
+ * gradient, and the parameter's.  In phase `phase`. */
 bool reduce_alone(Graph *, Diag *, struct update *, Phase phase);
 /* The same for all of them, in phase update; small ones share a collective. */
 bool reduce_all(Graph *, Diag *, Arena *scratch, struct update *, uint32_t n);

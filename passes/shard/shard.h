@@ -16,7 +16,7 @@
 #include "passes/pass.h"
 #include "ir/shard/shard.h"
 
-PassFn pass_shard;
+PassFn pass_shard, pass_deal;
 
 /* A way to carry out a node: the state in which it wants each operand and in
  * which it gives each result. */

@@ -632,7 +632,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_NLL] = interp_nll, [OP_NLL_GRAD] = interp_nll_grad,
 	[OP_CLASSIFIER] = interp_classifier, [OP_ATTENTION] = interp_attention,
 	[OP_ATTENTION_GRAD] = interp_attention_grad, [OP_FILL] = interp_fill,
-	[OP_LOSS_SCALE] = interp_loss_scale,
+	[OP_LOSS_SCALE] = interp_loss_scale, [OP_SHARE] = interp_share,
 	[OP_GRAD_NORM] = interp_grad_norm, [OP_ACCUMULATE] = interp_accumulate,
 	[OP_SGD] = interp_sgd, [OP_SGDM] = interp_sgdm,
 	[OP_ADAMW] = interp_adamw, [OP_LION] = interp_lion,

@@ -1,0 +1,399 @@
+/* Data parallelism: make the graph that of one of several replicas, each of
+ * which sees samples of its own of one batch.
+ *
+ * what    the loss and all that depends on more than a sample become those of
+ *         the whole batch: sums over the samples are added up over replicas
+ *         where something else than a sum is made of them.  What a mean
+ *         divides by is known at run time only, as is how many replicas there
+ *         are: 1 / replicas is a value (op share)
+ * method  one walk over the nodes with the states of values over replicas.
+ *         An operand in a state that the op cannot take is converted: a
+ *         summand by an all_reduce, a whole to a summand by the share.
+ *         Autodiff then makes the other half; gradients of parameters are
+ *         summands, which pass optim adds up
+ * needs   P_CANON; before pass shard, which takes what is between replicas as
+ *         it finds it
+ * gives   Graph.replicas, Val.batch of inputs and outputs
+ * refuses what mixes samples otherwise than by sums
+ */
+#include "passes/shard/deal.h"
+
+/* ---- building ---- */
+
+static void
+place(struct deal *d, NodeId id)
+{
+	d->order = arena_grow(d->p->scratch, d->order, d->norder,
+	                      &d->order_cap, d->norder + 1, sizeof *d->order);
+	d->order[d->norder++] = id;
+}
+
+ValId
+deal_put(struct deal *d, Op op, int nin, const ValId *in, const Attr *attr,
+         NodeId like)
+{
+	ValId y;
+
+	for (int k = 0; k < nin; k++)
+		if (!in[k])
+			return 0;
+	y = emit_op(d->g, d->p->diag, op, nin, in, attr, like);
+	return y && deal_visit(d, d->g->val[y].def) ? y : 0;
+}
+
+void
+deal_claim(struct deal *d, ValId made, ValId old)
+{
+	Val *v = &d->g->val[made], *o = &d->g->val[old];
+
+	d->g->node[v->def].out[v->slot] = old;
+	o->def = v->def;
+	o->slot = v->slot;
+	o->split = v->split;
+	v->def = 0;
+}
+
+ValId
+deal_detach(struct deal *d, NodeId id, int k)
+{
+	Graph *g = d->g;
+	ValId old = g->node[id].out[k], fresh;
+
+	fresh = val_new(g, V_TEMP, arena_printf(g->arena, "%s.part",
+	                                        g->val[old].name),
+	                g->val[old].dt, g->val[old].shape);
+	g->node[id].out[k] = fresh;
+	g->val[fresh].def = id;
+	g->val[fresh].slot = k;
+	g->val[fresh].split = g->val[old].split;
+	g->val[old].def = 0;
+	return fresh;
+}
+
+ValId
+deal_cast(struct deal *d, ValId v, DType to, NodeId like)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = to;
+	return !v || d->g->val[v].dt == to ? v
+	       : deal_put(d, OP_CAST, 1, &v, &a, like);
+}
+
+/* ---- conversions ---- */
+
+static ValId
+all_reduce(struct deal *d, ValId v, int side, SplitKind to, NodeId like)
+{
+	Attr a = attr_default(OP_ALL_REDUCE);
+	ValId y;
+
+	a.ALL_REDUCE.group = 1;
+	a.ALL_REDUCE.side = side;
+	y = v ? emit_op(d->g, d->p->diag, OP_ALL_REDUCE, 1, &v, &a, like) : 0;
+	if (!y)
+		return 0;
+	place(d, d->g->val[y].def);
+	d->g->val[y].split = (Split){ .kind = to };
+	return y;
+}
+
+ValId
+deal_sum(struct deal *d, ValId v, NodeId like)
+{
+	size_t had = d->nwhole;
+
+	if (v >= had) {
+		d->whole = arena_grow(d->p->scratch, d->whole, had,
+		                      &d->whole_cap, (size_t)v + 1,
+		                      sizeof *d->whole);
+		d->nwhole = (size_t)v + 1;
+		for (size_t i = had; i < d->nwhole; i++)
+			d->whole[i] = 0;
+	}
+	if (!d->whole[v])
+		d->whole[v] = all_reduce(d, v, 1, SPLIT_R, like);
+	return d->whole[v];
+}
+
+/* v times 1 / replicas, in float32 at least. */
+static ValId
+shared(struct deal *d, ValId v, NodeId like)
+{
+	DType dt = d->g->val[v].dt, wide = dtype_is_half(dt) ? DT_F32 : dt;
+	ValId in[2] = { deal_cast(d, v, wide, like), 0 }, y;
+
+	if (!d->share) {
+		d->share = emit_op(d->g, d->p->diag, OP_SHARE, 0, NULL, NULL,
+		                   0);
+		place(d, d->g->val[d->share].def);
+		d->g->val[d->share].split.kind = SPLIT_R;
+	}
+	in[1] = deal_cast(d, d->share, wide, like);
+	y = in[0] && in[1] ? emit_op(d->g, d->p->diag, OP_MUL, 2, in, NULL,
+	                             like) : 0;
+	if (!y)
+		return 0;
+	place(d, d->g->val[y].def);
+	d->g->val[y].split.kind = SPLIT_P;
+	return deal_cast(d, y, dt, like);
+}
+
+ValId
+deal_share(struct deal *d, ValId v, NodeId like)
+{
+	return shared(d, v, like);
+}
+
+/* ---- nodes ---- */
+
+/* A mean over samples is a summand when each takes its share. */
+static bool
+deal_mean(struct deal *d, NodeId id)
+{
+	Node *n = &d->g->node[id];
+	char why[SHARD_WHY];
+	ValId y = n->out[0], part;
+	bool ok;
+
+	if (n->op != OP_REDUCE_MEAN)
+		return false;
+	n->op = OP_REDUCE_SUM;
+	ok = deal_infer(d, id, why) && deal_is(d, y, SPLIT_P);
+	n->op = OP_REDUCE_MEAN;
+	if (!ok)
+		return false;
+	part = deal_detach(d, id, 0);
+	place(d, id);
+	part = shared(d, part, id);
+	if (part)
+		deal_claim(d, part, y);
+	return true;
+}
+
+static int
+count(const struct deal *d, const Node *n, SplitKind kind)
+{
+	int m = 0;
+
+	for (int k = 0; k < n->nin; k++)
+		m += deal_is(d, n->in[k], kind);
+	return m;
+}
+
+/* Operands of one kind in another state: of a sum that has summands beside
+ * what is whole the latter, else the summands. */
+static bool
+convert(struct deal *d, NodeId id)
+{
+	bool joint = op_info[d->g->node[id].op].flags & F_JOINT;
+	bool cut = count(d, &d->g->node[id], SPLIT_S) > 0;
+	bool share = joint && !cut && op_info[d->g->node[id].op].flags & F_EW
+		&& d->g->node[id].op != OP_WHERE;
+	int nin = d->g->node[id].nin;
+
+	for (int k = 0; k < nin; k++) {
+		ValId v = d->g->node[id].in[k], y = v;
+
+		if (share && deal_is(d, v, SPLIT_R))
+			y = deal_share(d, v, id);
+		else if (!share && deal_is(d, v, SPLIT_P))
+			y = deal_sum(d, v, id);
+		if (v && !y)
+			return false;
+		d->g->node[id].in[k] = y;
+	}
+	return true;
+}
+
+static bool
+refuse(struct deal *d, NodeId id, const char *why)
+{
+	const Graph *g = d->g;
+	const Node *n = &g->node[id];
+	const char *label = node_label(g, n), *type = node_type(g, n);
+
+	return diag_error(d->p->diag, "node '%s' (%s): cannot deal its samples "
+	                  "to replicas: %s; expected samples along the first "
+	                  "dim of inputs, and no op that mixes them but sums "
+	                  "and means; try without --dp",
+	                  label ? label : g->val[n->out[0]].name, type, why);
+}
+
+/* Whether the words that it draws are those of the whole batch. */
+static bool
+deal_draw(struct deal *d, NodeId id)
+{
+	Node *n = &d->g->node[id];
+	int64_t *dealt = attr_int_of(n->op, &n->attr, "dealt");
+	const Split *y = deal_state(d, n->out[0]);
+	const Shape *s = &d->g->val[n->out[0]].shape;
+
+	if (!dealt || y->kind != SPLIT_S)
+		return true;
+	*dealt = 1;
+	for (int i = 0; i < y->lead; i++)
+		if (s->dim[i] != 1)
+			return refuse(d, id, "it draws random numbers by their "
+			              "place, and samples are not in the first "
+			              "dim here");
+	return true;
+}
+
+bool
+deal_visit(struct deal *d, NodeId id)
+{
+	char why[SHARD_WHY] = "";
+
+	while (!deal_infer(d, id, why)) {
+		const Node *n = &d->g->node[id];
+
+		if (deal_mean(d, id))
+			return diag_errors(d->p->diag) == 0;
+		if (!count(d, n, SPLIT_P))
+			return refuse(d, id, why);
+		if (!convert(d, id))
+			return false;
+	}
+	place(d, id);
+	return deal_draw(d, id);
+}
+
+static bool
+deal_node(struct deal *d, NodeId id)
+{
+	switch (d->g->node[id].op) {
+	case OP_SCE: case OP_NLL:
+		return deal_labels(d, id);
+	case OP_BATCHNORM:
+		return deal_batchnorm(d, id);
+	default:
+		return deal_visit(d, id);
+	}
+}
+
+/* ---- the ends of the graph ---- */
+
+/* Inputs of as many rows as the first one that has several hold samples. */
+static bool
+deal_inputs(struct deal *d)
+{
+	const Val *first = NULL;
+
+	FOR_VALS (v, d->g) {
+		const Shape *s = &v->shape;
+
+		v->split = (Split){ .kind = SPLIT_R };
+		if (v->kind != V_INPUT || s->rank < 1)
+			continue;
+		if (first && s->dim[0] != first->shape.dim[0]) {
+			if (s->dim[0] == 1)
+				continue;
+			return diag_error(d->p->diag, "input '%s': expected "
+			                  "%lld samples along the first dim, as "
+			                  "'%s' has, to deal to replicas, found "
+			                  "%lld; try without --dp", v->name,
+			                  (long long)first->shape.dim[0],
+			                  first->name, (long long)s->dim[0]);
+		}
+		first = first ? first : v;
+		d->samples = first->shape.dim[0];
+		v->split = split_cut(0, DEAL_RANKS * s->dim[0]);
+		v->batch = 1;
+	}
+	return first || diag_error(d->p->diag, "no input holds samples to deal "
+	                           "to replicas; try without --dp");
+}
+
+/* Another value in v's place, as seen from outside. */
+static void
+show(struct deal *d, ValId v, ValId y)
+{
+	Graph *g = d->g;
+	const char *name = g->val[v].name;
+
+	val_rename(g, v, arena_printf(g->arena, "%s.part", name));
+	val_rename(g, y, name);
+	g->val[y].onnx = g->val[v].onnx;
+	g->val[y].output = true;
+	g->val[v].output = false;
+	if (g->loss == v)
+		g->loss = y;
+}
+
+static bool
+deal_loss(struct deal *d)
+{
+	ValId v = d->g->loss, y = v;
+
+	if (deal_is(d, v, SPLIT_S))
+		return diag_error(d->p->diag, "loss '%s' is one of each sample "
+		                  "alone", d->g->val[v].name);
+	if (deal_is(d, v, SPLIT_R))
+		y = deal_share(d, v, d->g->val[v].def);
+	y = y ? all_reduce(d, y, 0, SPLIT_R, d->g->val[v].def) : 0;
+	if (y)
+		show(d, v, y);
+	return y != 0;
+}
+
+static bool
+deal_outputs(struct deal *d)
+{
+	Graph *g = d->g;
+
+	for (ValId v = 1; v < g->nval; v++) {
+		const Split *s = &g->val[v].split;
+		ValId y;
+
+		if (!g->val[v].output || v == g->loss)
+			continue;
+		if (s->kind == SPLIT_P) {
+			y = deal_sum(d, v, g->val[v].def);
+			if (!y)
+				return false;
+			show(d, v, y);
+		} else if (s->kind == SPLIT_S && s->npart > 1) {
+			return diag_error(d->p->diag, "output '%s' has the "
+			                  "samples of replicas in several "
+			                  "places; leave it out (--output)",
+			                  g->val[v].name);
+		} else if (s->kind == SPLIT_S) {
+			g->val[v].batch = s->lead + 1;
+		}
+	}
+	return true;
+}
+
+/* States of this pass mean nothing to others. */
+static void
+forget_states(Graph *g)
+{
+	FOR_VALS (v, g)
+		v->split = (Split){ .kind = SPLIT_I };
+	g->ranks = 0;
+}
+
+bool
+pass_deal(Pass *p, Graph *g)
+{
+	struct deal d = { .p = p, .g = g, .nold = g->nnode };
+	ValId loss = g->loss;
+
+	if (!p->opt->dp || g->replicas)
+		return true;
+	d.uses = graph_uses(g, p->scratch);
+	g->ranks = DEAL_RANKS;
+	p->changed = true;
+	if (!deal_inputs(&d))
+		return false;
+	for (NodeId id = 1; id < d.nold; id++)
+		if (!deal_node(&d, id))
+			return false;
+	if ((loss && !deal_loss(&d)) || !deal_outputs(&d))
+		return false;
+	graph_reorder(g, d.order, (uint32_t)d.norder);
+	forget_states(g);
+	g->replicas = true;
+	return true;
+}

@@ -1,0 +1,196 @@
+/* What divides by a number of samples: losses over labels, of which some may
+ * not count, and the statistics of batch normalisation.
+ */
+#include "passes/shard/deal.h"
+
+/* ---- losses ---- */
+
+static ValId
+sum_all(struct deal *d, ValId v, NodeId like)
+{
+	Attr a = attr_default(OP_REDUCE_SUM);
+
+	a.REDUCE_SUM.keepdims = 0;
+	return deal_put(d, OP_REDUCE_SUM, 1, &v, &a, like);
+}
+
+/* The weight of each label's class; of those that are ignored any. */
+static ValId
+class_weights(struct deal *d, ValId labels, ValId counts, ValId weights,
+              NodeId like)
+{
+	DType dt = d->g->val[labels].dt;
+	ValId in[3] = { counts, labels, val_scalar(d->g, dt, 0) };
+
+	d->g->val[in[2]].split.kind = SPLIT_R;
+	in[1] = deal_put(d, OP_WHERE, 3, in, NULL, like);
+	in[0] = weights;
+	return deal_cast(d, deal_put(d, OP_GATHER, 2, in, NULL, like), DT_F32,
+	                 like);
+}
+
+/* Which labels count, as booleans. */
+static ValId
+counted(struct deal *d, ValId labels, int64_t ignore, NodeId like)
+{
+	ValId in[2] = { labels, labels }, v;
+
+	if (ignore == INT64_MIN)        /* all do */
+		return deal_put(d, OP_EQ, 2, in, NULL, like);
+	in[1] = val_scalar(d->g, d->g->val[labels].dt, (double)ignore);
+	d->g->val[in[1]].split.kind = SPLIT_R;
+	v = deal_put(d, OP_EQ, 2, in, NULL, like);
+	return deal_put(d, OP_NOT, 1, &v, NULL, like);
+}
+
+/* What the losses of a replica's labels are a mean over: their number, or the
+ * sum of their weights. */
+static ValId
+label_count(struct deal *d, NodeId id)
+{
+	const Node *n = &d->g->node[id];
+	ValId labels = n->in[1], weights = n->nin > 2 ? n->in[2] : 0;
+	Attr a = n->attr;
+	ValId counts = counted(d, labels, *attr_int_of(n->op, &a, "ignore"),
+	                       id);
+	ValId v = deal_cast(d, counts, DT_F32, id);
+
+	if (weights && v) {
+		ValId in[2] = { class_weights(d, labels, counts, weights, id),
+		                v };
+
+		v = deal_put(d, OP_MUL, 2, in, NULL, id);
+	}
+	return sum_all(d, v, id);
+}
+
+/* The count of all replicas is that of which the mean is taken: the loss of
+ * each is its sum over that. */
+bool
+deal_labels(struct deal *d, NodeId id)
+{
+	Node *n = &d->g->node[id];
+	int64_t *reduction = attr_int_of(n->op, &n->attr, "reduction");
+	ValId loss = n->out[0], in[2], y;
+
+	if (*reduction != 1 || !deal_is(d, n->in[1], SPLIT_S))
+		return deal_visit(d, id);
+	*reduction = 2;
+	y = label_count(d, id);
+	y = y ? deal_sum(d, y, id) : 0;
+	in[1] = deal_cast(d, y, d->g->val[loss].dt, id);
+	if (!in[1])
+		return false;
+	in[0] = deal_detach(d, id, 0);
+	y = deal_visit(d, id) ? deal_put(d, OP_DIV, 2, in, NULL, id) : 0;
+	if (y)
+		deal_claim(d, y, loss);
+	return y != 0;
+}
+
+/* ---- batch normalisation ---- */
+
+struct bn {
+	struct deal *d;
+	NodeId id;
+	Shape rows;                     /* of one number per channel, to
+	                                 * broadcast */
+};
+
+static ValId
+put2(const struct bn *b, Op op, ValId x, ValId y)
+{
+	return deal_put(b->d, op, 2, (ValId[]){ x, y }, NULL, b->id);
+}
+
+static ValId
+scalar(const struct bn *b, double x)
+{
+	ValId v = val_scalar(b->d->g, DT_F32, x);
+
+	b->d->g->val[v].split.kind = SPLIT_R;
+	return v;
+}
+
+/* Over all dims but the channels', which it keeps as ones. */
+static ValId
+mean(const struct bn *b, ValId x)
+{
+	Attr a = attr_default(OP_REDUCE_MEAN);
+	ValId y;
+
+	for (int i = 0; x && i < b->rows.rank; i++)
+		if (i != 1)
+			a.REDUCE_MEAN.axes.v[a.REDUCE_MEAN.axes.n++] = i;
+	y = x ? deal_put(b->d, OP_REDUCE_MEAN, 1, &x, &a, b->id) : 0;
+	return y ? deal_sum(b->d, y, b->id) : 0;
+}
+
+static ValId
+reshape(const struct bn *b, ValId v, const Shape *s)
+{
+	Attr a = attr_reshape(s);
+
+	return !v || shape_eq(&b->d->g->val[v].shape, s) ? v
+	       : deal_put(b->d, OP_RESHAPE, 1, &v, &a, b->id);
+}
+
+/* A parameter of the channels, in float32. */
+static ValId
+channels(const struct bn *b, int k)
+{
+	const Node *n = &b->d->g->node[b->id];
+	ValId v = k < n->nin ? n->in[k] : 0;
+
+	return reshape(b, v ? deal_cast(b->d, v, DT_F32, b->id) : 0,
+	               &b->rows);
+}
+
+static bool
+give(const struct bn *b, int k, ValId v)
+{
+	Graph *g = b->d->g;
+	ValId old = g->node[b->id].out[k];
+
+	if (!old)
+		return true;
+	v = v ? reshape(b, deal_cast(b->d, v, g->val[old].dt, b->id),
+	                &g->val[old].shape) : 0;
+	if (!v)
+		return false;
+	deal_claim(b->d, v, old);
+	return true;
+}
+
+/* The op's kernel knows one replica's samples; written out, its statistics are
+ * sums that can be added up, and so are their adjoints. */
+bool
+deal_batchnorm(struct deal *d, NodeId id)
+{
+	Graph *g = d->g;
+	const Node *n = &g->node[id];
+	ValId x = n->in[0], m, var, y, scale, bias;
+	const Split *s = deal_state(d, x);
+	struct bn b = { d, id, g->val[x].shape };
+
+	if (s->kind != SPLIT_S || (s->lead == 1 && s->axis == 1))
+		return deal_visit(d, id);
+	for (int i = 0; i < b.rows.rank; i++)
+		b.rows.dim[i] = i == 1 ? b.rows.dim[i] : 1;
+	x = deal_cast(d, x, DT_F32, id);
+	m = mean(&b, x);
+	x = m ? put2(&b, OP_SUB, x, m) : 0;
+	var = x ? mean(&b, put2(&b, OP_MUL, x, x)) : 0;
+	y = var ? put2(&b, OP_ADD, var, scalar(&b, g->node[id].attr
+	                                       .BATCHNORM.eps)) : 0;
+	y = deal_put(d, OP_SQRT, 1, &y, NULL, id);
+	y = deal_put(d, OP_RECIP, 1, &y, NULL, id);
+	scale = channels(&b, 1);
+	bias = channels(&b, 2);
+	if (scale && y)
+		y = put2(&b, OP_MUL, y, scale);
+	y = y ? put2(&b, OP_MUL, x, y) : 0;
+	if (bias && y)
+		y = put2(&b, OP_ADD, y, bias);
+	return y && give(&b, 0, y) && give(&b, 1, m) && give(&b, 2, var);
+}

@@ -1,0 +1,358 @@
+/* States of values over replicas, by the rules of shard and by what these do
+ * not need for tensor parallelism: ops that treat samples one by one.
+ *
+ * An operand that is equal on all replicas may be what each takes for its own
+ * samples: a constant, or something expanded, that is the same for every
+ * sample.  Random numbers are what their readers make of them.
+ */
+#include "passes/shard/deal.h"
+
+#include <string.h>
+
+enum { DEPTH = 64 };
+
+static bool repeats(struct deal *, ValId, const Split *, int depth);
+
+/* ---- ops that shard does not cut ---- */
+
+static int
+axis_of(const Node *n, int rank)
+{
+	Attr a = n->attr;
+	const int64_t *axis = attr_int_of(n->op, &a, "axis");
+
+	if (!axis)
+		return rank;
+	return (int)(*axis < 0 ? *axis + rank : *axis);
+}
+
+static bool
+all_cut_along(const struct deal *d, const Node *n, int dim)
+{
+	for (int k = 0; k < n->nin; k++) {
+		const Split *s = deal_state(d, n->in[k]);
+
+		if (n->in[k] && (s->kind != SPLIT_S || s->npart != 1
+		                 || s->lead != dim || s->axis != dim))
+			return false;
+	}
+	return true;
+}
+
+/* Losses of rows, or their sum. */
+static bool
+infer_loss(const struct deal *d, const Node *n, Split *out)
+{
+	const Split *x = deal_state(d, n->in[0]);
+	Attr a = n->attr;
+	int64_t reduction = *attr_int_of(n->op, &a, "reduction");
+	Split rows = *deal_state(d, n->in[1]);
+
+	if (x->kind != SPLIT_S || x->npart != 1 || x->lead != x->axis
+	    || x->axis == 1 || rows.kind != SPLIT_S || rows.npart != 1
+	    || rows.lead != rows.axis || rows.axis != x->axis - (x->axis > 1)
+	    || reduction == 1 || (n->nin > 2 && !deal_is(d, n->in[2], SPLIT_R)
+	                          && n->in[2]))
+		return false;
+	for (int k = 0; k < n->nout; k++)
+		out[k] = rows;
+	if (reduction)
+		out[0] = (Split){ .kind = SPLIT_P };
+	out[n->nout - 1] = (Split){ .kind = SPLIT_R };  /* the divisor, 1 */
+	return true;
+}
+
+/* Samples stand in a dim that the op goes through one by one. */
+static bool
+infer_apart(const struct deal *d, const Node *n, Split *out)
+{
+	const Split *x = deal_state(d, n->in[0]);
+	int rank = d->g->val[n->in[0]].shape.rank, axis = axis_of(n, rank);
+	int last = rank;                /* dims before it are gone through */
+	Attr a = n->attr;
+	const int64_t *keep = attr_int_of(n->op, &a, "keepdims");
+
+	switch (n->op) {
+	case OP_SCE: case OP_NLL:
+		return infer_loss(d, n, out);
+	case OP_TRILU: case OP_DET:
+		last = rank - 2;
+		break;
+	case OP_TOPK: case OP_ARGMAX: case OP_GATHER_ELEMENTS:
+	case OP_SCATTER_ELEMENTS:
+		break;
+	default:
+		return false;
+	}
+	if (x->kind != SPLIT_S || x->axis == axis || x->axis >= last
+	    || !all_cut_along(d, n, x->axis))
+		return false;
+	for (int k = 0; k < n->nout; k++) {
+		out[k] = *x;
+		if (keep && !*keep && axis < x->axis)
+			out[k].axis = --out[k].lead;
+	}
+	return true;
+}
+
+/* ---- reshapes ---- */
+
+static int64_t
+product(const Shape *s, int from, int to)
+{
+	int64_t n = 1;
+
+	for (int i = from; i < to; i++)
+		n *= s->dim[i];
+	return n;
+}
+
+/* The dim of `to` in which the samples of dim s->axis of `from` are: of those
+ * with as many elements before it one that has as many samples, else one of
+ * the same extent, else the first; -1: none. */
+static int
+same_samples(const struct deal *d, const Split *s, const Shape *from,
+             const Shape *to)
+{
+	int64_t before = product(from, 0, s->axis);
+	int first = -1, same = -1;
+
+	for (int i = 0; i < to->rank; i++) {
+		if (product(to, 0, i) != before)
+			continue;
+		if (to->dim[i] == d->samples)
+			return i;
+		if (to->dim[i] == from->dim[s->axis] && same < 0)
+			same = i;
+		if (first < 0)
+			first = i;
+	}
+	return same < 0 ? first : same;
+}
+
+/* s: of one replica, or of all, along one dim. */
+static bool
+reshaped(const struct deal *d, const Split *s, const Shape *from,
+         const Shape *to, Split *y)
+{
+	int axis = same_samples(d, s, from, to);
+
+	if (axis < 0 || s->npart != 1 || s->lead != s->axis)
+		return false;
+	*y = split_cut(axis, to->dim[axis] * (s->part[0]
+	                                      / from->dim[s->axis]));
+	return true;
+}
+
+/* ---- what is the same for every sample ---- */
+
+/* The rule of n with the port's split and nothing cut to speak of: at[] says
+ * what goes with it. */
+static bool
+follow(struct deal *d, const Node *n, int port, const Split *s, Split *at)
+{
+	const Graph *g = d->g;
+	struct shard_rule c = { .g = g, .n = n, .ranks = 1, .nin = n->nin,
+		.nport = n->nin + n->nout, .from = port, .at = at };
+	Shape *shape = arena_array(d->p->scratch, (size_t)c.nport + 1,
+	                           sizeof *shape);
+
+	for (int k = 0; k < c.nport; k++) {
+		ValId v = k < n->nin ? n->in[k] : n->out[k - n->nin];
+
+		shape[k] = g->val[v].shape;
+		if (!v)
+			shape[k].rank = -1;
+		at[k] = (Split){ .kind = SPLIT_R };
+	}
+	c.shape = shape;
+	at[port] = *s;
+	if (n->op == OP_RESHAPE)
+		return reshaped(d, s, &shape[port], &shape[!port], &at[!port]);
+	return shard_rule_of[n->op](&c);
+}
+
+/* A split of the samples of one replica. */
+static Split
+of_one(const Split *s)
+{
+	Split one = *s;
+
+	for (int k = 0; k < one.npart; k++)
+		one.part[k] /= DEAL_RANKS;
+	return one;
+}
+
+static Split
+of_all(const Split *one)
+{
+	Split s = *one;
+
+	for (int k = 0; k < s.npart; k++)
+		s.part[k] *= DEAL_RANKS;
+	return s;
+}
+
+static bool
+repeats_const(const Val *v, const Split *s)
+{
+	int64_t outer = product(&v->shape, 0, s->lead);
+	int64_t n = product(&v->shape, s->lead, s->axis + 1);
+	size_t run = (size_t)(product(&v->shape, s->axis + 1, v->shape.rank)
+	                      * dtype_info[v->dt].nbytes);
+	const char *x = v->data;
+
+	for (int64_t o = 0; x && o < outer; o++)
+		for (int64_t i = 1; i < n; i++)
+			if (memcmp(x + (size_t)(o * n) * run,
+			           x + (size_t)(o * n + i) * run, run) != 0)
+				return false;
+	return x != NULL;
+}
+
+/* What is expanded along all dims of the cut. */
+static bool
+repeats_expanded(const Graph *g, const Node *n, const Split *s)
+{
+	const Shape *x = &g->val[n->in[0]].shape;
+	int shift = g->val[n->out[0]].shape.rank - x->rank;
+
+	for (int i = s->lead; i <= s->axis; i++)
+		if (i >= shift && x->dim[i - shift] != 1)
+			return false;
+	return true;
+}
+
+/* Random numbers become those of the samples: their node draws others on each
+ * replica.  Nobody else may read them. */
+static bool
+repeats_drawn(struct deal *d, const Node *n, const Split *s)
+{
+	const struct uses *u = &d->uses;
+	ValId y = n->out[0];
+	Attr a = n->attr;
+	int64_t *dealt = attr_int_of(n->op, &a, "dealt");
+	Node *w = &d->g->node[node_id(d->g, n)];
+
+	if (!dealt || u->first[y + 1] - u->first[y] != 1)
+		return false;
+	*dealt = 1;
+	w->attr = a;
+	d->g->val[y].split = of_all(s);
+	return s->npart == 1 && product(&d->g->val[y].shape, 0, s->lead) == 1;
+}
+
+static bool
+repeats_computed(struct deal *d, const Node *n, int slot, const Split *s,
+                 int depth)
+{
+	Split *at = arena_array(d->p->scratch, (size_t)(n->nin + n->nout) + 1,
+	                        sizeof *at);
+
+	if (n->op == OP_EXPAND && repeats_expanded(d->g, n, s))
+		return true;
+	if (n->nin > 0 && !follow(d, n, n->nin + slot, s, at))
+		return false;
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] && at[k].kind == SPLIT_S
+		    && !repeats(d, n->in[k], &at[k], depth + 1))
+			return false;
+	if (op_info[n->op].flags & F_RNG)
+		return repeats_drawn(d, n, s);
+	return n->nin > 0;
+}
+
+/* Whether v, equal on all replicas, may stand for what each has of its own
+ * samples; s: of one replica. */
+static bool
+repeats(struct deal *d, ValId v, const Split *s, int depth)
+{
+	const Val *x = &d->g->val[v];
+	double splat;
+
+	if (x->split.kind == SPLIT_S) {
+		Split all = of_all(s);
+
+		return split_eq(&x->split, &all);
+	}
+	if (x->split.kind == SPLIT_P || s->kind != SPLIT_S || depth > DEPTH)
+		return false;
+	if (product(&x->shape, s->lead, s->axis + 1) == 1
+	    || val_splat(d->g, v, &splat))
+		return true;
+	if (x->kind == V_CONST)
+		return repeats_const(x, s);
+	return x->def && repeats_computed(d, &d->g->node[x->def], x->slot, s,
+	                                  depth);
+}
+
+/* ---- a node ---- */
+
+static bool
+infer(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
+{
+	const Graph *g = d->g;
+	const Node *n = &g->node[id];
+
+	if (n->op == OP_RESHAPE && deal_is(d, n->in[0], SPLIT_S)
+	    && reshaped(d, deal_state(d, n->in[0]), &g->val[n->in[0]].shape,
+	                &g->val[n->out[0]].shape, &out[0]))
+		return true;
+	return shard_infer(g, n, out, why) || infer_apart(d, n, out);
+}
+
+static int
+first_cut(const struct deal *d, const Node *n)
+{
+	for (int k = 0; k < n->nin; k++)
+		if (deal_is(d, n->in[k], SPLIT_S))
+			return k;
+	return -1;
+}
+
+/* With operands that are the same for every sample taken as cut. */
+static bool
+infer_repeated(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
+{
+	const Node *n = &d->g->node[id];
+	Split *at = arena_array(d->p->scratch, (size_t)(n->nin + n->nout) + 1,
+	                        sizeof *at);
+	Split *was = arena_array(d->p->scratch, (size_t)n->nin + 1,
+	                         sizeof *was);
+	int from = first_cut(d, n);
+	Split one = of_one(deal_state(d, n->in[from]));
+	bool ok = follow(d, n, from, &one, at);
+
+	for (int k = 0; k < n->nin; k++)
+		was[k] = *deal_state(d, n->in[k]);
+	for (int k = 0; ok && k < n->nin; k++)
+		if (n->in[k] && at[k].kind == SPLIT_S
+		    && was[k].kind == SPLIT_R
+		    && repeats(d, n->in[k], &at[k], 0))
+			d->g->val[n->in[k]].split = of_all(&at[k]);
+	ok = ok && infer(d, id, out, why);
+	for (int k = 0; k < n->nin; k++) {
+		const Node *by = &d->g->node[d->g->val[n->in[k]].def];
+
+		/* what was drawn stays cut */
+		if (n->in[k] && !(op_info[by->op].flags & F_RNG))
+			d->g->val[n->in[k]].split = was[k];
+	}
+	return ok;
+}
+
+bool
+deal_infer(struct deal *d, NodeId id, char why[SHARD_WHY])
+{
+	const Node *n = &d->g->node[id];
+	Split *out = arena_array(d->p->scratch, (size_t)n->nout + 1,
+	                         sizeof *out);
+
+	if (!infer(d, id, out, why)
+	    && (first_cut(d, n) < 0 || !infer_repeated(d, id, out, why)))
+		return false;
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k])
+			d->g->val[n->out[k]].split = out[k];
+	return true;
+}
