@@ -199,6 +199,12 @@ const char *ckr_optimizer(const ckr_ctx *ctx);
  * (CKR_NAN_SKIP, or because gradients overflowed: ckr_loss_scale). */
 uint64_t ckr_step_count(const ckr_ctx *ctx);
 uint64_t ckr_skipped_count(const ckr_ctx *ctx);
+/* Samples that a step consumes, all micro-batches and replicas together.  Those
+ * consumed so far are counted, and go into checkpoints: a run that goes on with
+ * other sizes sees samples that it has not seen.  A checkpoint without such a
+ * count: as many in each step as from now on. */
+ckr_status ckr_set_samples(ckr_ctx *ctx, uint64_t per_step);
+uint64_t ckr_sample_count(const ckr_ctx *ctx);
 /* What the loss of the next step is scaled with, so that its gradients fit into
  * f16; 0: in this model it is not.  A step whose gradients overflow halves it,
  * and counts among those skipped. */

@@ -13,6 +13,8 @@ struct classifier {
 	NodeId product, sce, grad;      /* forward product, loss and gradient */
 	NodeId stats, gather;           /* 0 unless classes are cut */
 	NodeId dx, dw, db;              /* 0: absent */
+	NodeId tail[USES_MAX];          /* from sce to the loss, that first */
+	int ntail;
 	NodeId use[2 * USES_MAX];       /* scratch of reach() */
 	ValId via[2 * USES_MAX];
 	int nuse;

@@ -3,6 +3,8 @@
  *
  *   matmul(x, w) -> logits -> sce, sce_grad -> dx, dw, db     =>  classifier
  *
+ * What adds up the losses of replicas then runs behind it.
+ *
  * Where ranks hold pieces of the classes, the chunks are written out
  * (fuse_vocab.c): what goes between ranks stands between two products.
  */
@@ -115,6 +117,55 @@ match_stats(struct classifier *c)
 		&& g->node[c->stats].in[1] == sce->in[1];
 }
 
+/* The loss is sce's, or that over a count, added up over replicas. */
+static bool
+match_loss(struct classifier *c)
+{
+	const Graph *g = c->e->g;
+	ValId v = g->loss;
+
+	for (;;) {
+		const Node *n = &g->node[g->val[v].def];
+
+		if (!g->val[v].def || c->ntail == USES_MAX)
+			return false;
+		c->sce = g->val[v].def;
+		if (n->op == OP_SCE)
+			return c->ntail ? edit_single(c->e, v)
+			       : edit_nuses(c->e, v) == 0;
+		if (!g->replicas
+		    || (n->op != OP_DIV && !(op_info[n->op].flags & F_COMM))
+		    || (c->ntail && !edit_single(c->e, v)))
+			return false;
+		c->tail[c->ntail++] = c->sce;
+		v = n->in[0];
+	}
+}
+
+/* Those nodes run behind the classifier. */
+static bool
+move_tail(struct classifier *c)
+{
+	struct edit *e = c->e;
+	Graph *g = e->g;
+
+	for (int i = c->ntail; i-- > 0; ) {
+		const Node *n = &g->node[c->tail[i]];
+		ValId y = n->out[0];
+		Attr attr = n->attr;
+		ValId v = emit_op(g, e->p->diag, n->op, n->nin, n->in, &attr,
+		                  c->grad);
+
+		if (!v)
+			return false;
+		g->node[g->val[v].def].out[0] = y;
+		edit_claim(g, &g->node[g->val[v].def]);
+		edit_place(e, g->val[v].def, c->grad + 1);
+		e->dead[c->tail[i]] = true;
+	}
+	return true;
+}
+
 static bool
 match_forward(struct classifier *c)
 {
@@ -124,8 +175,7 @@ match_forward(struct classifier *c)
 
 	if ((sce->nin > 2 && sce->in[2]) || sce->attr.SCE.reduction == 0
 	    || g->val[sce->in[0]].shape.rank != 2 || !g->val[logits].def
-	    || !shape_eq(&g->val[logits].shape, &g->val[sce->in[0]].shape)
-	    || edit_nuses(c->e, sce->out[0]) != 0)
+	    || !shape_eq(&g->val[logits].shape, &g->val[sce->in[0]].shape))
 		return false;
 	c->product = g->val[logits].def;
 	const Node *m = &g->node[c->product];
@@ -270,10 +320,7 @@ fuse_classifier(Pass *p, Graph *g)
 	struct edit e = edit_new(p, g);
 	struct classifier c = { .e = &e, .target = p->target };
 
-	if (!g->loss || !g->val[g->loss].def)
-		return true;
-	c.sce = g->val[g->loss].def;
-	if (g->node[c.sce].op != OP_SCE || !match_forward(&c)
+	if (!g->loss || !match_loss(&c) || !match_forward(&c)
 	    || !match_loss_grad(&c) || !match_gradients(&c))
 		return true;
 	if (c.stats) {
@@ -285,6 +332,8 @@ fuse_classifier(Pass *p, Graph *g)
 		return true;
 	}
 	bury(&c);
+	if (!move_tail(&c))
+		return false;
 	p->changed = true;
 	edit_commit(&e);
 	FOR_NODES (n, g)

@@ -100,12 +100,26 @@ take_sum(Graph *g, struct update *u, ValId sum)
 	return true;
 }
 
+/* What is added up over replicas may be whole already on the ranks of each,
+ * where an adjoint is a summand. */
+static void
+forget_adjoint(Graph *g, const struct update *u, ValId part,
+               enum reduce_group group)
+{
+	if (group == REDUCE_DP && reduce_wanted(g, u, REDUCE_TP))
+		g->val[part].grad_of = 0;
+}
+
 static bool
 reduce_one(Graph *g, Diag *d, struct update *u, enum reduce_group group,
            Phase phase)
 {
-	return take_sum(g, u, sum_ranks(g, d, u->grad, group, u->after,
-	                                phase));
+	ValId part = u->grad;
+
+	if (!take_sum(g, u, sum_ranks(g, d, part, group, u->after, phase)))
+		return false;
+	forget_adjoint(g, u, part, group);
+	return true;
 }
 
 bool
@@ -176,9 +190,12 @@ reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u, int n,
 		int64_t extent = shape_nelem(&shape);
 		ValId sum = stretch(g, d, line, start, extent);
 
+		ValId part = u[i]->grad;
+
 		sum = reshape(g, d, sum, &shape, SPLIT_I);
 		if (!take_sum(g, u[i], sum))
 			return false;
+		forget_adjoint(g, u[i], part, group);
 		start += extent;
 	}
 	return true;

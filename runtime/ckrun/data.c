@@ -1,8 +1,9 @@
 /* Feeding inputs: what pair.c decided, step by step.
  *
  * Windows begin at random places, rows of arrays come in a new random order
- * every epoch; both are functions of (seed, step, micro-batch, sample) alone,
- * so that a resumed run sees the data it would have seen.
+ * every epoch; both are functions of the seed and of the sample's number alone,
+ * so that a resumed run sees the data it would have seen, of another number of
+ * replicas too.
  */
 #include "runtime/ckrun/data.h"
 
@@ -81,14 +82,13 @@ fill_once(struct data *d)
 }
 
 static ckr_status
-feed_windows(struct data *d, const struct item *it, uint64_t batch)
+feed_windows(struct data *d, const struct item *it, uint64_t first)
 {
 	uint64_t seed = ckr_seed(d->ctx);
 	uint64_t starts = it->array->nelem - it->row - d->pair.next + 1;
 
 	for (uint64_t r = 0; r < it->rows; r++) {
-		uint64_t at = rng_below(seed, RNG_WINDOW, batch * it->rows + r,
-		                        starts);
+		uint64_t at = rng_below(seed, RNG_WINDOW, first + r, starts);
 
 		CKR_TRY(read_into(d, it, at + (it->source == FROM_NEXT),
 		                  it->row, r * it->row));
@@ -97,13 +97,13 @@ feed_windows(struct data *d, const struct item *it, uint64_t batch)
 }
 
 static ckr_status
-feed_rows(struct data *d, const struct item *it, uint64_t batch)
+feed_rows(struct data *d, const struct item *it, uint64_t first)
 {
 	uint64_t seed = ckr_seed(d->ctx);
 	uint64_t all = (uint64_t)it->array->dim[0];
 
 	for (uint64_t r = 0; r < it->rows; r++) {
-		uint64_t i = batch * it->rows + r;
+		uint64_t i = first + r;
 
 		i = rng_shuffled(seed, i / all, i % all, all);
 		CKR_TRY(read_into(d, it, i * it->row, it->row, r * it->row));
@@ -111,19 +111,29 @@ feed_rows(struct data *d, const struct item *it, uint64_t batch)
 	return CKR_OK;
 }
 
-static ckr_status
-feed_all(struct data *d, uint64_t step, uint32_t micro)
+/* The number of the item's first sample in this micro-batch: of those that
+ * steps have consumed, in rows of the item. */
+static uint64_t
+first_sample(const struct data *d, const struct item *it, uint32_t micro)
 {
-	uint64_t batch = step * d->pair.nmicro + micro;
+	return ckr_sample_count(d->ctx) / d->rows * it->rows
+	       + ckr_sample_count(d->ctx) % d->rows * it->rows / d->rows
+	       + micro * it->rows;
+}
 
+static ckr_status
+feed_all(struct data *d, uint32_t micro)
+{
 	for (size_t i = 0; i < d->pair.n; i++) {
 		const struct item *it = &d->pair.item[i];
 		uint64_t n = it->in.nelem;
 
 		if (it->source == FROM_TOKENS || it->source == FROM_NEXT)
-			CKR_TRY(feed_windows(d, it, batch));
+			CKR_TRY(feed_windows(d, it,
+			                     first_sample(d, it, micro)));
 		else if (it->source == FROM_SAMPLES)
-			CKR_TRY(feed_rows(d, it, batch));
+			CKR_TRY(feed_rows(d, it,
+			                  first_sample(d, it, micro)));
 		else if (it->source == FROM_WHOLE && it->array->nelem > n)
 			CKR_TRY(read_into(d, it, micro * n, n, 0));
 	}
@@ -141,7 +151,8 @@ ckr_status
 data_feed(void *user, ckr_ctx *ctx, uint64_t step, uint32_t micro)
 {
 	(void)ctx;
-	return told(user, feed_all(user, step, micro));
+	(void)step;
+	return told(user, feed_all(user, micro));
 }
 
 /* ---- opening ---- */
@@ -225,6 +236,22 @@ count_units(struct data *d)
 	}
 }
 
+/* What is dealt sample by sample, and so how many samples a step takes. */
+static void
+count_rows(struct data *d)
+{
+	d->rows = 0;
+	for (size_t i = 0; i < d->pair.n && !d->rows; i++) {
+		const struct item *it = &d->pair.item[i];
+
+		if (it->source == FROM_TOKENS || it->source == FROM_NEXT
+		    || it->source == FROM_SAMPLES)
+			d->rows = it->rows;
+	}
+	ckr_set_samples(d->ctx, d->rows * d->pair.nmicro);
+	d->rows = d->rows ? d->rows : 1;
+}
+
 static ckr_status
 decide(struct data *d, const struct data_options *o)
 {
@@ -235,6 +262,7 @@ decide(struct data *d, const struct data_options *o)
 	CKR_TRY(list_inputs(d));
 	CKR_TRY(pair_all(&d->pair, o->feed, o->nfeed));
 	count_units(d);
+	count_rows(d);
 	return fill_once(d);
 }
 

@@ -20,6 +20,8 @@ struct data {
 	struct pairing pair;            /* who gets what of the file */
 	bool unit_tokens;
 	uint64_t units;                 /* tokens or samples per step */
+	uint64_t rows;                  /* of what is dealt, per micro-batch; at
+	                                 * least 1 */
 	char warning[400];              /* of the first number below 0 that
 	                                 * something is looked up by */
 };

@@ -241,6 +241,22 @@ ckr_step_count(const ckr_ctx *c)
 	return c->step;
 }
 
+ckr_status
+ckr_set_samples(ckr_ctx *c, uint64_t per_step)
+{
+	c->per_step = per_step;
+	if (c->uncounted)
+		c->samples = c->step * per_step;
+	c->uncounted = false;
+	return CKR_OK;
+}
+
+uint64_t
+ckr_sample_count(const ckr_ctx *c)
+{
+	return c->samples;
+}
+
 uint64_t
 ckr_skipped_count(const ckr_ctx *c)
 {

@@ -191,7 +191,7 @@ need_same_optimizer(ckr_ctx *c, const struct array_file *f)
 
 /* Where a run has come to. */
 struct progress {
-	uint64_t step, seed, skipped, scale, good;
+	uint64_t step, seed, skipped, scale, good, samples;
 };
 
 /* What is_saved wants is there, and the file is a checkpoint. */
@@ -208,6 +208,7 @@ check_checkpoint(ckr_ctx *c, const struct array_file *f, struct progress *p)
 	CKR_TRY(meta_uint(c, f, "skipped", &p->skipped));
 	CKR_TRY(meta_uint(c, f, "loss_scale", &p->scale));
 	CKR_TRY(meta_uint(c, f, "scale_good", &p->good));
+	CKR_TRY(meta_uint(c, f, "samples", &p->samples));
 	if (!scale_is_possible(p->scale))
 		return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: "
 		               "expected as loss_scale a power of two up to "
@@ -235,7 +236,7 @@ ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
 	struct infile o;
-	struct progress p = { .scale = SCALE_FIRST };
+	struct progress p = { .scale = SCALE_FIRST, .samples = UINT64_MAX };
 	ckr_status s;
 
 	CKR_TRY(rt_need_ready(c));
@@ -245,6 +246,8 @@ ckr_resume(ckr_ctx *c, const char *path)
 	if (s == CKR_OK) {
 		c->step = p.step;
 		c->skipped = p.skipped > p.step ? 0 : p.skipped;
+		c->uncounted = p.samples == UINT64_MAX;
+		c->samples = c->uncounted ? p.step * c->per_step : p.samples;
 		c->env.seed = p.seed;
 		c->scale.value = (double)p.scale;
 		c->scale.good = p.good;
@@ -321,8 +324,9 @@ ckr_status
 ckr_save(ckr_ctx *c, const char *path)
 {
 	const uint64_t number[] = { c->step, c->env.seed, c->skipped,
-		(uint64_t)c->scale.value, c->scale.good };
-	char text[5][24];
+		c->samples, (uint64_t)c->scale.value, c->scale.good };
+	enum { NUMBERS = sizeof(number) / sizeof(*number) };
+	char text[NUMBERS][24];
 	struct meta meta[] = {
 		{ "model", c->lib ? c->lib->name : "" },
 		{ "optimizer", ckr_optimizer(c) },
@@ -330,15 +334,18 @@ ckr_save(ckr_ctx *c, const char *path)
 		{ "seed", text[1] },
 		{ "skipped", text[2] },
 		{ "rng", RNG_NAME },
-		{ "loss_scale", text[3] },
-		{ "scale_good", text[4] },
+		{ NULL, NULL }, { NULL, NULL }, { NULL, NULL },
 	};
-	size_t nmeta = sizeof(meta) / sizeof(*meta);
+	size_t nmeta = 6;
 
 	CKR_TRY(rt_need_ready(c));
-	if (!c->lib->loss_scaled)
-		nmeta -= 2;
-	for (int i = 0; i < 5; i++)
+	if (c->per_step || c->samples)
+		meta[nmeta++] = (struct meta){ "samples", text[3] };
+	if (c->lib->loss_scaled) {
+		meta[nmeta++] = (struct meta){ "loss_scale", text[4] };
+		meta[nmeta++] = (struct meta){ "scale_good", text[5] };
+	}
+	for (int i = 0; i < NUMBERS; i++)
 		snprintf(text[i], sizeof(text[i]), "%llu",
 		         (unsigned long long)number[i]);
 	return write_some(c, path, is_saved, c->lib->nshared, meta, nmeta);

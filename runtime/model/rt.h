@@ -108,6 +108,9 @@ struct ckr_ctx {
 	struct scale scale;
 	uint64_t step;                  /* steps done */
 	uint64_t skipped;               /* of them without an update */
+	uint64_t samples;               /* that they have consumed */
+	uint64_t per_step;              /* of a step; 0: nobody counts */
+	bool uncounted;                 /* they all took as many */
 	bool valid_outputs;
 	struct err unread;              /* of the last file of weights */
 

@@ -456,6 +456,7 @@ rt_done(ckr_ctx *c, ckr_status s)
 		|| (c->guard.overflow && last_output(p) < (int32_t)p->apply);
 	c->skipped += skipped;
 	c->step++;
+	c->samples += c->per_step;
 	if (c->grads && !skipped)
 		CKR_TRY(grads_finish(c));
 	return c->trace ? trace_step_end(c) : CKR_OK;
