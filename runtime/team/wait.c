@@ -16,7 +16,8 @@
 
 #include "runtime/support/now.h"
 
-/* Seconds: without a pulse, then for answers; between looks. */
+/* Seconds: without a pulse, unless that is more than half of the longest wait;
+ * then for answers; between looks. */
 static const double STOPPED = 12, ANSWER = 3, LOOK = 0.1, MOST = 1;
 
 enum { SPIN = 100, YIELD = 4000, NAP = 50000 };
@@ -29,6 +30,12 @@ idle(uint64_t turn)
 		nanosleep(&(struct timespec){ .tv_nsec = NAP }, NULL);
 	else if (turn > SPIN)
 		sched_yield();
+}
+
+static double
+stopped_after(const struct open_team *t)
+{
+	return t->timeout < 2 * STOPPED ? t->timeout / 2 : STOPPED;
 }
 
 /* Whether a process of this machine has stopped; dt: seconds since the last
@@ -44,7 +51,7 @@ look_at_mates(struct open_team *t, double dt)
 
 		m->silent = beat == m->beat ? m->silent + dt : 0;
 		m->beat = beat;
-		stopped |= m->silent > STOPPED;
+		stopped |= m->silent > stopped_after(t);
 	}
 	return stopped;
 }
@@ -136,7 +143,7 @@ late(struct open_team *t, const struct team_task *w, double waited,
 		add(t->answered[r] ? &here : &gone, r);
 	for (uint32_t i = 0; i < t->place.nmate; i++)
 		still |= !t->answered[t->place.mate[i]]
-			&& t->mate[i].silent > STOPPED;
+			&& t->mate[i].silent > stopped_after(t);
 	task_text(task, sizeof(task), w);
 	if (!gone.count)
 		s = err_set(e, CKR_ERANK, "%s: all ranks wait for each other",
@@ -144,7 +151,7 @@ late(struct open_team *t, const struct team_task *w, double waited,
 	else if (still)
 		s = err_set(e, CKR_ERANK, "%s: rank%s %s: stopped or gone (no "
 		            "sign of life for %.0f s); rank%s %s waited", task,
-		            plural(gone.count), gone.text, STOPPED,
+		            plural(gone.count), gone.text, stopped_after(t),
 		            plural(here.count), here.text);
 	else
 		s = err_set(e, CKR_ERANK, "%s: rank%s %s did not come within "

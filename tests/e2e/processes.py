@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""Ranks as processes under mpirun train as virtual ranks do, to the bit, and end together.
+
+    processes.py CKC CKRUN [PART...]
+
+Losses, gradients, outputs, checkpoints and the ONNX file are equal byte by byte, at 2 and 4 ranks, whether files are shared or
+go through the first process, over a transport that delivers as late as it may; runs go on as processes or in one.  A run that
+one process cannot carry on ends on all of them with one message; killed, stopped or without room on its disk, the others end in
+time, the last checkpoint is whole, and nobody is left.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import ck
+
+sys.path.insert(0, ck.TOOLS)
+import compare
+
+MODEL = os.path.join(ck.MODELS, "gpt2-dropout-ts17")
+MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe")
+INPUTS = ("--inputs", MODEL + ".inputs.safetensors")
+# Seconds: what is given up after, and what is no longer in time.
+PATIENCE, IN_TIME = 8, 30
+# A step of the run that is killed writes its checkpoint, or every tenth does.
+NEVER_ENDS = ("--steps", 1000000, "--quiet", "--comm-timeout", PATIENCE)
+
+
+def children(pid):
+    """Of all its threads, with the rank each has."""
+    out = {}
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/stat") as f:
+                parent = int(f.read().rpartition(")")[2].split()[1])
+            if parent != pid:
+                continue
+            with open(f"/proc/{name}/environ") as f:
+                rank = re.search("OMPI_COMM_WORLD_RANK=(\\d+)", f.read())
+            if rank:
+                out[int(rank.group(1))] = int(name)
+        except (OSError, ValueError):
+            pass
+    return out
+
+
+class Processes(ck.Bench):
+    def build(self, name, *flags, model=MODEL, loss=("--loss", "loss")):
+        so = self.path(name + ".so")
+        done = self.ckc(model + ".onnx", "-o", so, *loss, *flags)
+        return so if self.must(done, f"{name}: {flags}") else sys.exit(1)
+
+    def virtual(self, so, *more, **kw):
+        return self.ckrun(so, *INPUTS, "--threads", 1, *more, **kw)
+
+    def mpirun(self, n, so, *more, inputs=INPUTS, **kw):
+        return self.run([*MPIRUN, "-n", n, self.ckrun_path, so, *inputs, "--threads", 1, *more], **kw)
+
+    def each(self, *commands, **kw):
+        """Every rank with a command of its own."""
+        line = [*MPIRUN]
+        for i, command in enumerate(commands):
+            line += [*([":"] if i else []), "-n", 1, *command]
+        return self.run(line, **kw)
+
+    def files(self, name):
+        """Options that write whatever can be written."""
+        return [x for flag in ("save", "grads", "outputs", "export-onnx", "log") for x in ("--" + flag, self.path(f"{name}.{flag}"))]
+
+    def same(self, a, b, what):
+        for flag in "save", "grads", "outputs", "export-onnx":
+            x, y = (ck.content(self.path(f"{n}.{flag}")) for n in (a, b))
+            self.check(x == y, f"{what}: --{flag} differs")
+        x, y = ([{k: v for k, v in row.items() if k not in ("seconds", "peak_bytes")} for row in ck.log_rows(self.path(n + ".log"))]
+                for n in (a, b))
+        self.check(x == y, f"{what}: --log: {x}, {y}")
+
+    def once(self, done, text, what, status=1):
+        """It ended so, and said that once."""
+        told = re.findall("^ckrun: .*", done.stderr, re.M)
+        self.check(done.returncode == status and len(told) == 1 and text in told[0], f"{what}: {done.returncode}, {told}")
+
+    # ---- bits ----
+
+    def bits(self):
+        for n in 2, 4:
+            so = self.build(f"tp{n}", "--tp", n, "--sp")
+            self.must(self.virtual(so, "--steps", 4, *self.files(f"v{n}")), f"{n} virtual")
+            done = self.mpirun(n, so, "--steps", 4, *self.files(f"p{n}"))
+            self.must(done, f"{n} processes")
+            self.check(done.stdout.count("ranks in processes") == 1, f"{n} processes: {done.stdout}")
+            self.same(f"v{n}", f"p{n}", f"{n} processes")
+        so = self.path("tp2.so")
+        for how in "name", "first":
+            self.must(self.mpirun(2, so, "--steps", 4, *self.files(how), env={"CKR_FILES": how}), how)
+            self.same("v2", how, f"files by {how}")
+        late = os.path.join(os.path.dirname(self.ckrun_path), "tests", "runtime", "late_link.so")
+        real = os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")
+        self.must(self.mpirun(2, so, "--steps", 4, *self.files("late"), env={"CKR_MPI": late, "LATE_LINK": real}), "late")
+        self.same("v2", "late", "a late transport")
+
+    def go_on(self):
+        """From a file that only the first process sees, too."""
+        so, other = self.path("tp2.so"), self.path("elsewhere")
+        os.mkdir(other)
+        self.must(self.virtual(so, "--steps", 7, "--resume", self.path("p2.save"), *self.files("v7")), "resumed virtual")
+        self.must(self.mpirun(2, so, "--steps", 7, "--resume", self.path("v2.save"), *self.files("p7")), "resumed processes")
+        self.same("v7", "p7", "resumed")
+        rank = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 7, "--resume", "p2.save", "--save", "far.save", "--quiet"]
+        self.must(self.each(rank, ["--wdir", other, *rank]), "resumed from afar")
+        self.check(ck.content(self.path("far.save")) == ck.content(self.path("v7.save")), "resumed from afar")
+        self.check(not os.listdir(other), f"written elsewhere: {os.listdir(other)}")
+
+    def narrow(self):
+        """Losses that are scaled: all skip the same steps."""
+        so = self.build("f16", "--tp", 2, "--sp", "--dtype", "f16")
+        more = "--steps", 6, "--clip", 0.5
+        self.must(self.virtual(so, *more, *self.files("vn")), "f16 virtual")
+        self.must(self.mpirun(2, so, *more, *self.files("pn")), "f16 processes")
+        self.same("vn", "pn", "f16")
+
+    def looks(self):
+        """--check, --trace, --profile."""
+        so, trace, profile = self.path("tp2.so"), self.path("trace"), self.path("profile")
+        done = self.mpirun(2, so, "--steps", 3, "--check", "--trace", trace, "--profile", profile, "--stats")
+        self.must(done, "--check")
+        self.check("all bits equal" in done.stdout, f"--check: {done.stdout}")
+        with open(trace) as f:
+            events = json.load(f)["traceEvents"]
+        steps = [[e["args"]["index"] for e in events if e["ph"] == "X" and e["tid"] == r] for r in (1, 2)]
+        self.check(steps[0] and steps[0] == steps[1], "--trace: ranks have other steps")
+        names = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
+        self.check(names == ["rank 0", "rank 1"], f"--trace: rows {names}")
+        with open(profile) as f:
+            self.check(any("sent_bytes" in op for op in json.load(f)["ops"]), "--profile: nothing is sent")
+
+    # ---- one fails ----
+
+    def refused(self):
+        so, one = self.path("tp2.so"), self.build("one")
+        self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2, got 3", "3 ranks")
+        self.once(self.mpirun(2, one, "--steps", 1), "1 ranks), got 2 ranks", "a library for one rank")
+        done = self.ckrun(so, "--steps", 1, env={"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "x"})
+        self.once(done, "mpirun -n 2 or srun -n 2", "torchrun")
+        done = self.mpirun(2, so, "--steps", 1, env={"CKR_MPI": "/nix.so"})
+        self.check(done.returncode == 1 and "need ckr_mpi.so: /nix.so" in done.stderr, f"no module: {done.stderr}")
+        other = self.build("other", "--tp", 2)
+        run = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 1]
+        self.once(self.each(run, [run[0], other, *run[2:]]), "rank 1 and rank 0 differ in their library", "another library")
+        self.once(self.each(run, [*run, "--seed", 9]), "differ in their seed: '9' and '0'", "another seed")
+        self.once(self.each(run, [*run, "--blas", "own"]), "differ in their matrix products", "other products")
+        self.once(self.mpirun(2, so, "--steps", 1, inputs=("--inputs", "nix")), "nix: cannot read", "no data")
+
+    def bad(self):
+        """An index out of range, and room on the disk, on one rank alone."""
+        so = self.path("tp2.so")
+        ids = {k: np.array(v) for k, v in compare.load(INPUTS[1]).items()}
+        ids["input_ids"] = ids["input_ids"].astype(np.int64)
+        ids["labels"] = ids["labels"].astype(np.int64)
+        ids["input_ids"][1, 5] = 4711
+        np.savez(self.path("bad.npz"), **ids)
+        run = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 2, "--save", self.path("bad.save")]
+        wrong = [*run[:3], self.path("bad.npz"), *run[4:]]
+        for commands in (run, wrong), (wrong, run):
+            self.once(self.each(*commands), "4711", "an index out of range")
+        shutil.copy(self.path("v2.save"), self.path("bad.save"))
+        small = ["sh", "-c", 'ulimit -f 20; exec "$@"', "sh", *run]
+        for commands in (run, small), (small, run):
+            self.once(self.each(*commands), "cannot write", "a full disk")
+        self.check(ck.content(self.path("bad.save")) == ck.content(self.path("v2.save")), "a full disk: the file before is gone")
+        left = [x for x in os.listdir(self.work) if x.startswith("bad.save.")]
+        self.check(not left, f"a full disk: {left} are left")
+
+    def numberless(self):
+        """A loss that is no number stops all, or all skip the step."""
+        model = os.path.join(ck.MODELS, "mlp-mse")
+        flags, _ = ck.model_flags(model)
+        so = self.build("mlp", "--tp", 2, *flags, model=model, loss=())
+        x = {k: np.array(v) for k, v in compare.load(model + ".inputs.safetensors").items()}
+        first = sorted(x)[-1]
+        np.savez(self.path("x.npz"), **x)
+        x[first].flat[3] = np.nan
+        np.savez(self.path("nan.npz"), **x)
+        run = [[self.ckrun_path, so, "--inputs", self.path(n), "--threads", 1, "--steps", 3] for n in ("x.npz", "nan.npz")]
+        for commands in run, run[::-1]:
+            self.once(self.each(*commands), "step 1: ", "no number")
+        done = self.each(*([*r, "--on-nan", "skip", "--save", self.path("skip.save")] for r in run))
+        self.check("3 steps skipped" in done.stdout, f"skipped: {done.stdout}, {done.stderr}")
+
+    # ---- one is gone ----
+
+    def start(self, *more):
+        run = subprocess.Popen([str(x) for x in (*MPIRUN, "-n", 2, self.ckrun_path, self.path("tp2.so"), *INPUTS, "--threads", 1, *more)],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work)
+        return run
+
+    def ranks(self, run, n=2):
+        end = time.monotonic() + IN_TIME
+        while time.monotonic() < end:
+            found = children(run.pid)
+            if len(found) == n:
+                return found
+            time.sleep(0.01)
+        self.check(False, "ranks did not start")
+        return {}
+
+    def wait_for(self, path, than=None):
+        """Until it is there, or newer than it was."""
+        end = time.monotonic() + IN_TIME
+        while time.monotonic() < end:
+            if os.path.exists(path) and os.stat(path).st_ino != than:
+                return os.stat(path).st_ino
+            time.sleep(0.005)
+        return None
+
+    def ends(self, run, what):
+        try:
+            out, err = run.communicate(timeout=IN_TIME)
+        except subprocess.TimeoutExpired:
+            self.check(False, f"{what}: goes on")
+            run.kill()
+            out, err = run.communicate()
+        return err
+
+    def nobody(self, pids, what):
+        end = time.monotonic() + 10
+        while any(os.path.exists(f"/proc/{p}") for p in pids) and time.monotonic() < end:
+            time.sleep(0.05)
+        left = [p for p in pids if os.path.exists(f"/proc/{p}")]
+        self.check(not left, f"{what}: {left} live on")
+        for p in left:
+            os.kill(p, signal.SIGKILL)
+
+    def whole(self, path, what):
+        if os.path.exists(path):
+            self.check(sorted(compare.load(path)) == sorted(compare.load(self.path("v2.save"))), f"{what}: the checkpoint is not whole")
+        left = [x for x in os.listdir(self.work) if ".tmp" in x]
+        self.check(not left, f"{what}: {left} are left")
+
+    def gone(self, sig, when, delay=0.0, victim=1):
+        """when: what is waited for before a rank gets the signal."""
+        path, what = self.path("gone.save"), f"signal {sig} to {victim} while {when}, {delay:.3f} s"
+        if os.path.exists(path):
+            os.unlink(path)
+        run = self.start(*NEVER_ENDS, "--save", path, "--save-every", 1 if when == "saving" else 1000000)
+        pids = self.ranks(run)
+        if when == "saving":
+            self.wait_for(path)
+        elif when == "training":
+            delay += 1
+        time.sleep(delay)
+        try:
+            os.kill(pids[victim] if victim is not None else run.pid, sig)
+        except ProcessLookupError:
+            self.check(False, f"{what}: it ended before")
+        err = self.ends(run, what)
+        self.nobody(pids.values(), what)
+        self.whole(path, what)
+        if sig == signal.SIGSTOP:
+            self.check(run.returncode == 3, f"{what}: status {run.returncode}, {err}")
+            if when != "loading":
+                self.check(re.search(f"ckrun: .*rank {victim}: stopped or gone.*rank {1 - victim} waited", err) is not None,
+                           f"{what}: {err}")
+        else:
+            self.check(run.returncode != 0, f"{what}: status 0")
+
+    def killed(self):
+        self.gone(signal.SIGKILL, "loading", 0.15)
+        self.gone(signal.SIGKILL, "training", 0, 0)
+        self.gone(signal.SIGKILL, "saving", 0.02)
+        self.gone(signal.SIGKILL, "training", 0, None)
+        self.gone(signal.SIGSTOP, "training")
+        self.gone(signal.SIGSTOP, "saving", 0.01, 0)
+        self.gone(signal.SIGSTOP, "loading", 0.1)
+
+    def many(self):
+        """By hand: as often as KILLS says."""
+        rng = np.random.default_rng(int(os.environ.get("SEED", 1)))
+        for _ in range(int(os.environ.get("KILLS", 50))):
+            sig = [signal.SIGKILL, signal.SIGSTOP][rng.integers(2)]
+            when = ["loading", "training", "saving"][rng.integers(3)]
+            self.gone(sig, when, rng.uniform(0, 0.5 if when == "loading" else 0.1), int(rng.integers(2)))
+            print(sig, when, self.failed, flush=True)
+
+    def stopped(self):
+        """Ctrl-C on one rank: all end after the same step, and save it."""
+        path, log = self.path("int.save"), self.path("int.log")
+        for victim in 0, 1:
+            run = self.start("--steps", 1000000, "--save", path, "--log", log)
+            pids = self.ranks(run)
+            time.sleep(1)
+            os.kill(pids[victim], signal.SIGINT)
+            err = self.ends(run, "interrupted")
+            told = re.findall("ckrun: stopped after step (\\d+)", err)
+            self.check(run.returncode == 1 and len(told) == 1, f"interrupted: {run.returncode}, {err}")
+            self.check(told and int(told[0]) == ck.log_rows(log)[-1]["step"], "interrupted: the log ends elsewhere")
+            self.whole(path, "interrupted")
+            self.nobody(pids.values(), "interrupted")
+
+
+PARTS = ("bits", "go_on", "narrow", "looks", "refused", "bad", "numberless", "stopped", "killed")
+
+
+def main():
+    if not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(os.path.abspath(sys.argv[2])), "ckr_mpi.so")):
+        print("skipped: no mpirun, or built without MPI (libopenmpi-dev, openmpi-bin)")
+        sys.exit(77)
+    bench = Processes()
+    for part in PARTS if not bench.names else ("bits", *bench.names):
+        at = time.monotonic()
+        getattr(bench, part)()
+        print(f"{part}: {time.monotonic() - at:.1f} s", flush=True)
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
