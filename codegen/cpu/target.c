@@ -42,6 +42,17 @@ tasks(struct emit *e, int64_t count, bool shared)
 	         (long long)count);
 }
 
+static const char *
+attention_kernel(const struct emit *e, const Val *q, const Val *k,
+                 const Val *v)
+{
+	(void)e;
+	(void)q;
+	(void)k;
+	(void)v;
+	return "";
+}
+
 static void
 attention(struct emit *e, const Node *n, const Val *q, const Val *k)
 {
@@ -156,6 +167,6 @@ const struct machine machine_cpu = {
 	.target = &target_cpu, .emit = emit, .function = function,
 	.texts = texts, .command = cpu_command, .operand = operand,
 	.takes = takes, .nest = cpu_nest,
-	.tasks = tasks, .attention = attention, .norm = norm,
+	.tasks = tasks, .attention = attention, .attention_kernel = attention_kernel, .norm = norm,
 	.norm_grad = norm_grad,
 };

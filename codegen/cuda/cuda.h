@@ -14,7 +14,10 @@ extern const struct target target_cuda;
 extern const struct machine machine_cuda;
 
 /* The rules of ops that the CPU's rules do not serve. */
-EmitRule cuda_matmul;
+EmitRule cuda_matmul, cuda_classifier, cuda_grad_norm;
+
+/* Rows of a chunk of logits, which are to be at most so many; 0: any. */
+int64_t cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk);
 
 /* ---- nest.c ---- */
 
@@ -22,8 +25,29 @@ bool cuda_nest(struct emit *, const struct nest *);
 
 /* ---- work.c ---- */
 
+enum { CUDA_GEMM_BYTES = 32 << 20 };    /* that the library makes use of */
+
+/* n elements of this size, padded; -1: too many. */
+int64_t cuda_bytes(int64_t n, int64_t size);
 /* struct target's. */
 int64_t cuda_workspace(const Graph *, const Node *, int threads);
+/* Rows whose gradients of scale and bias are summed one by one. */
+int64_t cuda_part_rows(int64_t rows);
+
+/* ---- classifier.c ---- */
+
+int64_t cuda_classifier_bytes(const Graph *, const Node *);
+
+/* ---- attention.c ---- */
+
+/* The columns that kernels on tensor cores have room for; 0: they do not take
+ * such heads. */
+int cuda_attention_columns(const Val *q, const Val *k, const Val *v);
+
+/* ---- gemm.c ---- */
+
+/* Of operands in other types than they have. */
+int64_t cuda_matmul_bytes(const Graph *, const Node *);
 
 /* ---- build.c ---- */
 

@@ -1,8 +1,144 @@
 /* Matrix products on a GPU: one call of the run time's library for each but
  * the last dim of a batch.
+ *
+ * The library multiplies factors of one type; what is added is of the result's
+ * type, which is the factors' or float32.  Operands of other types are
+ * converted in scratch first, or the result last.
  */
 #include "codegen/cuda/cuda.h"
 #include "codegen/rules/product.h"
+
+enum { A, B, BIAS, ACC, Y, OPERANDS };
+
+/* An operand as the library sees it. */
+struct factor {
+	const Val *v;                   /* NULL: none */
+	Val as;                         /* what it is converted to */
+	const char *at;                 /* its first element, as a text */
+};
+
+static bool
+exists(const Graph *g, const Node *n, int i)
+{
+	(void)g;
+	return i == Y || (i < n->nin && n->in[i]);
+}
+
+static const Val *
+operand(const Graph *g, const Node *n, int i)
+{
+	if (!exists(g, n, i))
+		return NULL;
+	return &g->val[i == Y ? n->out[0] : n->in[i]];
+}
+
+/* Whether products are the library's at all. */
+static bool
+is_known(const Graph *g, const Node *n)
+{
+	for (int i = 0; i < OPERANDS; i++) {
+		const Val *v = operand(g, n, i);
+
+		if (v && v->dt != DT_F32 && !dtype_is_half(v->dt))
+			return false;
+	}
+	return true;
+}
+
+/* Whether an operand is converted to or from float32. */
+static bool
+converts(const Graph *g, const Node *n, int i)
+{
+	const Val *a = operand(g, n, A), *b = operand(g, n, B);
+	const Val *y = operand(g, n, Y), *v = operand(g, n, i);
+	bool narrow = a->dt == b->dt && a->dt == y->dt;
+
+	for (int k = BIAS; k <= ACC; k++)
+		narrow &= !exists(g, n, k)
+			|| operand(g, n, k)->dt == y->dt;
+	if (!v || v->dt == DT_F32)
+		return false;
+	return i == A || i == B ? a->dt != b->dt : !narrow;
+}
+
+int64_t
+cuda_matmul_bytes(const Graph *g, const Node *n)
+{
+	int64_t all = 0;
+
+	for (int i = 0; i < OPERANDS && is_known(g, n); i++) {
+		int64_t size;
+
+		if (!converts(g, n, i))
+			continue;
+		size = cuda_bytes(shape_nelem(&operand(g, n, i)->shape), 4);
+		if (size < 0 || !add_ok(all, size, &all))
+			return -1;
+	}
+	return all;
+}
+
+/* ---- conversions ---- */
+
+/* Float32 without gaps, but for dims that are broadcast. */
+static Val
+packed(const Val *v)
+{
+	Val y = *v;
+	int64_t step = 1;
+
+	y.dt = DT_F32;
+	for (int i = v->shape.rank - 1; i >= 0; i--) {
+		y.stride[i] = v->stride[i] ? step : 0;
+		step *= v->stride[i] ? v->shape.dim[i] : 1;
+	}
+	return y;
+}
+
+static void
+emit_widen(struct emit *e, const Node *n, int i, const struct factor *f)
+{
+	int64_t extent[MAX_RANK], stride[MAX_RANK];
+	const Val *v = f->v;
+	int rank = 0;
+
+	for (int d = 0; d < v->shape.rank; d++)
+		if (v->stride[d]) {
+			extent[rank] = v->shape.dim[d];
+			stride[rank++] = v->stride[d];
+		}
+	out_line(e->out, "ckr_widen(%s, %s, %d, %s, %s, env);", f->at,
+	         p_in(e, n, i), rank, emit_list(e, extent, rank),
+	         emit_list(e, stride, rank));
+}
+
+/* Operands as the library is to see them; scratch: where they begin. */
+static void
+convert(struct emit *e, const Node *n, struct factor *f)
+{
+	int64_t at = 0;
+
+	for (int i = 0; i < OPERANDS; i++) {
+		const Val *v = operand(e->g, n, i);
+
+		f[i].v = v;
+		if (!v)
+			continue;
+		f[i].as = *v;
+		f[i].at = i == Y ? p_out(e, n, 0) : p_in(e, n, i);
+		if (!converts(e->g, n, i))
+			continue;
+		f[i].as = packed(v);
+		f[i].at = arena_printf(e->arena,
+		                       "(float *)((char *)%s + %lld)",
+		                       p_scratch(e, n), (long long)at);
+		at += cuda_bytes(shape_nelem(&v->shape), 4);
+		if (i != Y)
+			emit_widen(e, n, i, &f[i]);
+	}
+}
+
+/* ---- calls ---- */
 
 static long long
 last(const struct product *p, const int64_t *stride)
@@ -11,35 +147,29 @@ last(const struct product *p, const int64_t *stride)
 }
 
 static const char *
-type_of(const Val *v)
+type_of(const struct factor *f)
 {
-	return v ? tables_dtype(v->dt) : "CKR_NONE";
+	return f->v ? tables_dtype(f->as.dt) : "CKR_NONE";
 }
 
 /* Where an operand begins: the dims of the batch that loops walk. */
 static const char *
-start(struct emit *e, const struct product *p, const Val *v, int at,
-      const int64_t *stride, bool constant)
+start(struct emit *e, const struct product *p, const struct factor *f,
+      const int64_t *stride)
 {
 	struct product outer = *p;
 
-	if (!v)
+	if (!f->v)
 		return "NULL";
 	outer.nbatch -= outer.nbatch > 0;
-	return arena_printf(e->arena, "(%s%s *)p[%d]%s",
-	                    constant ? "const " : "", emit_ctype(v->dt), at,
+	return arena_printf(e->arena, "%s%s", f->at,
 	                    product_offset(e, &outer, stride));
 }
 
 static void
-emit_gemm(struct emit *e, const Node *n, const struct product *p)
+emit_numbers(struct emit *e, const Node *n, const struct product *p,
+             const struct factor *f)
 {
-	const Val *bias = emit_in(e, n, 2), *acc = emit_in(e, n, 3);
-	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
-	const Val *y = emit_out(e, n, 0);
-	int outer = p->nbatch > 0 ? p->nbatch - 1 : 0;
-	static const int64_t none[MAX_RANK];
-
 	out_line(e->out, "const struct ckr_gemm g = {");
 	out_line(e->out, ".ta = %d, .tb = %d, .m = %lld, .n = %lld, "
 	         ".k = %lld, .batch = %lld,", p->a.trans, p->b.trans,
@@ -52,25 +182,52 @@ emit_gemm(struct emit *e, const Node *n, const struct product *p)
 	         last(p, p->a.batch), last(p, p->b.batch), last(p, p->out),
 	         last(p, p->out));
 	out_line(e->out, ".a = %s, .b = %s, .bias = %s, .c = %s, .y = %s,",
-	         type_of(a), type_of(b), type_of(bias), type_of(acc),
-	         type_of(y));
+	         type_of(&f[A]), type_of(&f[B]), type_of(&f[BIAS]),
+	         type_of(&f[ACC]), type_of(&f[Y]));
 	out_line(e->out, ".alpha = %s,",
 	         emit_float(e->arena, n->attr.MATMUL.alpha));
 	out_line(e->out, "};");
+}
+
+static void
+emit_gemm(struct emit *e, const Node *n, const struct product *p,
+          const struct factor *f)
+{
+	int outer = p->nbatch > 0 ? p->nbatch - 1 : 0;
+	static const int64_t none[MAX_RANK];
+	int64_t more = cuda_matmul_bytes(e->g, n);
+
+	emit_numbers(e, n, p, f);
 	for (int i = 0; i < outer; i++)
 		out_line(e->out, "for (int64_t i%d = 0; i%d < %lld; i%d++) {",
 		         i, i, (long long)p->extent[i], i);
 	out_line(e->out, "env->gemm(env, &g, %s, %s,",
-	         start(e, p, a, 0, p->a.batch, true),
-	         start(e, p, b, 1, p->b.batch, true));
-	out_line(e->out, "          %s, %s, %s,",
-	         start(e, p, bias, 2, none, true),
-	         start(e, p, acc, 3, p->out, true),
-	         start(e, p, y, n->nin, p->out, false));
-	out_line(e->out, "          %s, %lld);", p_scratch(e, n),
-	         (long long)cuda_workspace(e->g, n, e->threads));
+	         start(e, p, &f[A], p->a.batch),
+	         start(e, p, &f[B], p->b.batch));
+	out_line(e->out, "          %s, %s, %s,", start(e, p, &f[BIAS], none),
+	         start(e, p, &f[ACC], p->out), start(e, p, &f[Y], p->out));
+	out_line(e->out, "          (char *)%s + %lld, %lld);",
+	         p_scratch(e, n), (long long)more,
+	         (long long)(cuda_workspace(e->g, n, e->threads) - more));
 	for (int i = 0; i < outer; i++)
 		out_line(e->out, "}");
+}
+
+static void
+emit_product(struct emit *e, const Node *n)
+{
+	struct factor f[OPERANDS];
+	struct product p;
+
+	e->need |= NEED_GEMM;
+	convert(e, n, f);
+	p = product_of(&f[A].as, &f[B].as, f[Y].v, n->attr.MATMUL.ta,
+	               n->attr.MATMUL.tb);
+	emit_gemm(e, n, &p, f);
+	if (converts(e->g, n, Y))
+		out_line(e->out, "ckr_convert(%s, %s, %lld, env);",
+		         p_out(e, n, 0), f[Y].at,
+		         (long long)shape_nelem(&f[Y].v->shape));
 }
 
 bool
@@ -78,7 +235,6 @@ cuda_matmul(struct emit *e, const Node *n)
 {
 	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
 	const Val *y = emit_out(e, n, 0);
-	bool known = y->dt == DT_F32 || dtype_is_half(y->dt);
 	struct product p;
 
 	emit_shapes(e, n);
@@ -87,8 +243,8 @@ cuda_matmul(struct emit *e, const Node *n)
 	if (shape_nelem(&y->shape) == 0)
 		return true;
 	p = product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
-	if (known && a->dt == b->dt && p.k > 0)
-		emit_gemm(e, n, &p);
+	if (is_known(e->g, n) && p.k > 0)
+		emit_product(e, n);
 	else
 		product_plain(e, n, &p);
 	return true;

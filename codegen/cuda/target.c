@@ -4,16 +4,23 @@
 
 enum { LOGITS = 256 << 20 };            /* bytes of one classifier chunk */
 
-static int64_t
-classifier_rows(int64_t rows, int64_t classes)
+/* Chunks of equal size; chunk 0: as many rows as suit. */
+int64_t
+cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk)
 {
 	int64_t most = LOGITS / (classes > 0 ? classes * 4 : 4), chunks;
 
-	most = most < 128 ? 128 : most;
+	most = chunk > 0 ? chunk : most < 128 ? 128 : most;
 	if (rows <= most)
 		return rows > 0 ? rows : 1;
 	chunks = (rows + most - 1) / most;
 	return (rows + chunks - 1) / chunks;
+}
+
+static int64_t
+classifier_rows(int64_t rows, int64_t classes)
+{
+	return cuda_classifier_chunk(rows, classes, 0);
 }
 
 const struct target target_cuda = {
@@ -24,15 +31,19 @@ const struct target target_cuda = {
 
 /* ---- what rules ask ---- */
 
+static const char *
+element(DType dt)
+{
+	return dt == DT_BF16 ? "ckr_bf16" : dt == DT_F16 ? "ckr_f16"
+	     : emit_ctype(dt);
+}
+
 /* Kernels are templates: an operand says its type. */
 static const char *
 operand(const struct emit *e, const Val *v, int at, bool constant)
 {
-	const char *type = v->dt == DT_BF16 ? "ckr_bf16"
-	                 : v->dt == DT_F16 ? "ckr_f16" : emit_ctype(v->dt);
-
 	return arena_printf(e->arena, "(%s%s *)p[%d]",
-	                    constant ? "const " : "", type, at);
+	                    constant ? "const " : "", element(v->dt), at);
 }
 
 static bool
@@ -47,6 +58,16 @@ tasks(struct emit *e, int64_t count, bool shared)
 	(void)shared;
 	out_line(e->out, "CKR_TASKS(%s, t, %lld) {",
 	         count < INT32_MAX ? "uint32_t" : "int64_t", (long long)count);
+}
+
+/* Kernels are templates: of a type, and of the columns that they have room
+ * for. */
+static const char *
+attention_kernel(const struct emit *e, const Val *q, const Val *k,
+                 const Val *v)
+{
+	return arena_printf(e->arena, "<%s, %d>", element(q->dt),
+	                    cuda_attention_columns(q, k, v));
 }
 
 static void
@@ -69,9 +90,9 @@ norm(struct emit *e, const Node *n, bool grad)
 static void
 norm_grad(struct emit *e, const Node *n, int64_t rows)
 {
-	(void)e;
 	(void)n;
-	(void)rows;
+	out_line(e->out, "              %lld,",
+	         (long long)cuda_part_rows(rows));
 }
 
 /* ---- kernels ---- */
@@ -89,7 +110,9 @@ unsupported(struct emit *e, const Node *n)
 /* Rules that are a machine's own. */
 static EmitRule *const own[OP_COUNT] = {
 	[OP_MATMUL] = cuda_matmul,
-	[OP_CLASSIFIER] = unsupported,
+	[OP_CLASSIFIER] = cuda_classifier,
+	[OP_GRAD_NORM] = cuda_grad_norm,
+	[OP_SUM_SQUARES] = cuda_grad_norm,
 	[OP_CONV] = unsupported,
 	[OP_CONV_DX] = unsupported,
 	[OP_CONV_DW] = unsupported,
@@ -144,6 +167,12 @@ function(struct out *o, const struct emit *e, const char *name,
 	        "\t(void)p, (void)c, (void)env;\n%s}\n", name, body);
 }
 
+/* Kernels that share rows out to blocks. */
+enum {
+	LINES = NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER | NEED_NORM | NEED_GEMM
+		| NEED_UPDATE | NEED_HALF_UPDATE | NEED_ATTENTION,
+};
+
 static void
 texts(struct out *o, unsigned need)
 {
@@ -156,6 +185,19 @@ texts(struct out *o, unsigned need)
 		{ ~0u, codegen_text_random },
 		{ ~0u, codegen_text_typed },
 		{ ~0u, codegen_text_finite },
+		{ LINES, codegen_text_lines },
+		{ NEED_INDEX | NEED_SHARD, codegen_text_part },
+		{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER,
+		  codegen_text_cuda_rows },
+		{ NEED_SHARD, codegen_text_cuda_shard },
+		{ NEED_NORM, codegen_text_cuda_norm },
+		{ NEED_GEMM | NEED_CLASSIFIER, codegen_text_widen },
+		{ NEED_CLASSIFIER, codegen_text_cuda_classifier },
+		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_cuda_update },
+		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_cuda_squares },
+		{ NEED_ADAFACTOR, codegen_text_cuda_adafactor },
+		{ NEED_ATTENTION, codegen_text_cuda_attention },
+		{ NEED_ATTENTION, codegen_text_cuda_attention_grad },
 	};
 
 	out_put(o, "\n%s", codegen_text_ckr_abi);
@@ -168,5 +210,5 @@ const struct machine machine_cuda = {
 	.target = &target_cuda, .kernels = "model.cu", .emit = emit,
 	.function = function, .texts = texts, .command = cuda_command,
 	.operand = operand, .takes = takes, .nest = cuda_nest, .tasks = tasks,
-	.attention = attention, .norm = norm, .norm_grad = norm_grad,
+	.attention = attention, .attention_kernel = attention_kernel, .norm = norm, .norm_grad = norm_grad,
 };

@@ -3,13 +3,16 @@
  */
 #include "codegen/cuda/cuda.h"
 
+/* ORDER WORK: kernels/lines.cuh, kernels/cuda_squares.cuh */
 enum {
 	ALIGN = 256,
-	GEMM_BYTES = 32 << 20,          /* that the library makes use of */
+	PARTS = 1056,                   /* of the rows of a norm's gradient */
+	LOSS_PARTS = 256,
+	SQUARE_TILE = 1 << 16,          /* elements */
 };
 
-static int64_t
-bytes(int64_t n, int64_t size)
+int64_t
+cuda_bytes(int64_t n, int64_t size)
 {
 	int64_t all;
 
@@ -30,9 +33,100 @@ work_none(const Graph *g, const Node *n)
 static int64_t
 work_matmul(const Graph *g, const Node *n)
 {
-	int64_t all = bytes(shape_nelem(&g->val[n->out[0]].shape), 16);
+	int64_t all = cuda_bytes(shape_nelem(&g->val[n->out[0]].shape), 16);
+	int64_t more = cuda_matmul_bytes(g, n);
 
-	return all < 0 || all > GEMM_BYTES ? GEMM_BYTES : all;
+	all = all < 0 || all > CUDA_GEMM_BYTES ? CUDA_GEMM_BYTES : all;
+	return more < 0 ? -1 : all + more;
+}
+
+static int64_t
+work_classifier(const Graph *g, const Node *n)
+{
+	return cuda_classifier_bytes(g, n);
+}
+
+/* Elements of dims from .. to - 1 of operand i; -1: too many. */
+static int64_t
+extent(const Graph *g, const Node *n, int i, int64_t from, int64_t to)
+{
+	const Shape *s = &g->val[n->in[i]].shape;
+	int64_t all = 1;
+
+	for (int64_t d = from; d < to && all >= 0; d++)
+		if (!mul_ok(all, s->dim[d], &all))
+			return -1;
+	return all;
+}
+
+int64_t
+cuda_part_rows(int64_t rows)
+{
+	return rows > PARTS ? (rows + PARTS - 1) / PARTS : 1;
+}
+
+/* Two sums for each part of the rows.  ORDER WORK: ckr_norm_grad_rows(). */
+static int64_t
+work_norm_grad(const Graph *g, const Node *n)
+{
+	int rank = g->val[n->in[1]].shape.rank;
+	int64_t axis = n->attr.LAYERNORM_GRAD.axis, rows, width, part;
+
+	axis += axis < 0 ? rank : 0;
+	rows = extent(g, n, 1, 0, axis);
+	width = extent(g, n, 1, axis, rank);
+	if (rows < 0 || width < 0)
+		return -1;
+	part = cuda_part_rows(rows);
+	return mul_ok((rows + part - 1) / part, 8 * width, &rows)
+	     ? cuda_bytes(rows, 1) : -1;
+}
+
+/* ORDER WORK: ckr_sce(). */
+static int64_t
+work_loss(const Graph *g, const Node *n)
+{
+	int64_t rows = extent(g, n, 1, 0, g->val[n->in[1]].shape.rank);
+
+	if (n->op == OP_NLL || n->out[1])
+		rows = 0;
+	return rows < 0 ? -1 : cuda_bytes(rows + 2 * LOSS_PARTS, 4);
+}
+
+/* Tiles of sums of squares. */
+static int64_t
+tiles(int64_t n)
+{
+	return (n + SQUARE_TILE - 1) / SQUARE_TILE;
+}
+
+static int64_t
+work_squares(const Graph *g, const Node *n)
+{
+	int64_t all = 0;
+
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i])
+			all += tiles(shape_nelem(&g->val[n->in[i]].shape));
+	return cuda_bytes(all, 4);
+}
+
+/* ORDER WORK: ckr_adafactor(). */
+static int64_t
+work_adafactor(const Graph *g, const Node *n)
+{
+	const Shape *s = &g->val[n->in[0]].shape;
+
+	return cuda_bytes(extent(g, n, 0, 0, s->rank - 2)
+	             + 2 * tiles(shape_nelem(s)) + 1, 4);
+}
+
+/* Three numbers per row of a gradient.  ORDER WORK: struct ckr_row_stats. */
+static int64_t
+work_attention(const Graph *g, const Node *n)
+{
+	return n->op == OP_ATTENTION ? 0
+	     : cuda_bytes(extent(g, n, 1, 0, 3), 12);
 }
 
 /* The places of the best so far, of every line. */
@@ -45,17 +139,13 @@ work_topk(const Graph *g, const Node *n)
 	axis += axis < 0 ? s->rank : 0;
 	for (int i = 0; i < s->rank; i++)
 		lines *= i == axis ? 1 : s->dim[i];
-	return bytes(lines * n->attr.TOPK.k, 8);
+	return cuda_bytes(lines * n->attr.TOPK.k, 8);
 }
 
 #define work_norm work_none
-#define work_norm_grad work_none
 #define work_det work_none
 #define work_conv work_none
 #define work_batchnorm work_none
-#define work_classifier work_none
-#define work_attention work_none
-#define work_adafactor work_none
 
 typedef int64_t WorkRule(const Graph *, const Node *);
 
@@ -65,9 +155,15 @@ static WorkRule *const rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
+/* Of ops that need none on the CPU. */
+static WorkRule *const own[OP_COUNT] = {
+	[OP_SCE] = work_loss, [OP_NLL] = work_loss,
+	[OP_GRAD_NORM] = work_squares, [OP_SUM_SQUARES] = work_squares,
+};
+
 int64_t
 cuda_workspace(const Graph *g, const Node *n, int threads)
 {
 	(void)threads;
-	return rule[n->op](g, n);
+	return (own[n->op] ? own[n->op] : rule[n->op])(g, n);
 }

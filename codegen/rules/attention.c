@@ -105,7 +105,7 @@ emit_attention(struct emit *e, const Node *n)
 {
 	const Val *q = emit_in(e, n, 0), *k = emit_in(e, n, 1);
 	const Val *v = emit_in(e, n, 2), *mask = emit_in(e, n, 3);
-	const Val *o = emit_out(e, n, 0), *lse = emit_out(e, n, 1);
+	const Val *o = emit_out(e, n, 0);
 	struct attrs at = { n->attr.ATTENTION.scale, n->attr.ATTENTION.ratio,
 		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream,
 		n->attr.ATTENTION.dealt };
@@ -116,10 +116,11 @@ emit_attention(struct emit *e, const Node *n)
 	if (o)
 		emit_strides(e, "o", o->stride);
 	out_line(e->out, "};");
-	out_line(e->out, "ckr_attention(&a, %s, %s, p[0], p[1], p[2], %s, "
-	         "%s, env);",
-	         o ? arena_printf(e->arena, "p[%d]", n->nin) : "NULL",
-	         lse ? arena_printf(e->arena, "p[%d]", n->nin + 1) : "NULL",
+	out_line(e->out, "ckr_attention%s(&a, %s, %s,",
+	         e->machine->attention_kernel(e, q, k, v), p_out(e, n, 0),
+	         p_out(e, n, 1));
+	out_line(e->out, "              %s, %s, %s, %s, %s, env);",
+	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2),
 	         mask ? "p[3]" : "NULL", p_scratch(e, n));
 	return true;
 }
@@ -184,7 +185,7 @@ emit_attention_grad(struct emit *e, const Node *n)
 	         (long long)starts[0], (long long)starts[1],
 	         (long long)starts[2]);
 	out_line(e->out, "};");
-	out_line(e->out, "ckr_attention_grad(&a, &t, %s, env);",
-	         p_scratch(e, n));
+	out_line(e->out, "ckr_attention_grad%s(&a, &t, %s, env);",
+	         e->machine->attention_kernel(e, q, k, v), p_scratch(e, n));
 	return true;
 }

@@ -54,6 +54,8 @@ const char *p_in(const struct emit *, const Node *, int i);
 const char *p_out(const struct emit *, const Node *, int i);
 /* Workspace: "p[5]", or "NULL" where the machine wants none for the node. */
 const char *p_scratch(const struct emit *, const Node *);
+/* The same as one more argument, "p[5], ", or "" where there is none. */
+const char *p_scratch_more(const struct emit *, const Node *);
 /* A list of int64_t as an argument, or NULL if empty. */
 const char *emit_list(const struct emit *, const int64_t *, int n);
 static inline int

@@ -44,6 +44,9 @@ struct machine {
 	bool (*nest)(struct emit *, const struct nest *);
 	/* Open the loop over tasks t of emit_tasks. */
 	void (*tasks)(struct emit *, int64_t count, bool shared);
+	/* Which of attention's kernels, as a suffix of their name. */
+	const char *(*attention_kernel)(const struct emit *, const Val *q,
+	                                const Val *k, const Val *v);
 	/* More members of struct ckr_attention, of struct ckr_norm. */
 	void (*attention)(struct emit *, const Node *, const Val *q,
 	                  const Val *k);

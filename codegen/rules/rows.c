@@ -31,7 +31,8 @@ emit_softmax(struct emit *e, const Node *n)
 		return false;
 	if (shape_nelem(&x->shape) == 0)
 		return true;
-	out_put(e->out, "\tckr_softmax(p[1], p[0], ");
+	out_put(e->out, "\tckr_softmax(%s, %s, ", p_out(e, n, 0),
+	        p_in(e, n, 0));
 	emit_outer_inner(e, &x->shape, emit_axis(axis, x->shape.rank), log);
 	return true;
 }
@@ -48,7 +49,8 @@ emit_softmax_grad(struct emit *e, const Node *n)
 		return false;
 	if (shape_nelem(&y->shape) == 0)
 		return true;
-	out_put(e->out, "\tckr_softmax_grad(p[2], p[0], p[1], ");
+	out_put(e->out, "\tckr_softmax_grad(%s, %s, %s, ", p_out(e, n, 0),
+	        p_in(e, n, 0), p_in(e, n, 1));
 	emit_outer_inner(e, &y->shape, emit_axis(axis, y->shape.rank), log);
 	return true;
 }
@@ -85,9 +87,10 @@ emit_layernorm(struct emit *e, const Node *n)
 	if (!emit_norm(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
 	               n->attr.LAYERNORM.axis, n->attr.LAYERNORM.eps, false))
 		return false;
-	out_line(e->out, "ckr_layernorm(%s, %s, %s, p[0], p[1], %s, &norm, "
-	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         p_in(e, n, 2));
+	out_line(e->out, "ckr_layernorm(%s, %s, %s,", p_out(e, n, 0),
+	         p_out(e, n, 1), p_out(e, n, 2));
+	out_line(e->out, "              %s, %s, %s, &norm, env);",
+	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2));
 	return true;
 }
 
@@ -97,8 +100,9 @@ emit_rmsnorm(struct emit *e, const Node *n)
 	if (!emit_norm(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
 	               n->attr.RMSNORM.axis, n->attr.RMSNORM.eps, false))
 		return false;
-	out_line(e->out, "ckr_rmsnorm(%s, %s, p[0], p[1], &norm, env);",
-	         p_out(e, n, 0), p_out(e, n, 1));
+	out_line(e->out, "ckr_rmsnorm(%s, %s, %s, %s, &norm, env);",
+	         p_out(e, n, 0), p_out(e, n, 1), p_in(e, n, 0),
+	         p_in(e, n, 1));
 	return true;
 }
 
@@ -112,8 +116,10 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
 
 	if (!emit_norm(e, n, x, emit_in(e, n, 2), axis, 0, true))
 		return false;
-	out_line(e->out, "ckr_norm_grad(%s, %s, %s, p[0], p[1], p[2], %s, %s,",
-	         p_out(e, n, 0), p_out(e, n, 1), dbias, mean, rstd);
+	out_line(e->out, "ckr_norm_grad(%s, %s, %s,", p_out(e, n, 0),
+	         p_out(e, n, 1), dbias);
+	out_line(e->out, "              %s, %s, %s, %s, %s,", p_in(e, n, 0),
+	         p_in(e, n, 1), p_in(e, n, 2), mean, rstd);
 	out_line(e->out, "              &norm,");
 	e->machine->norm_grad(e, n, rows);
 	out_line(e->out, "              %s, env);", p_scratch(e, n));
@@ -168,9 +174,11 @@ emit_sce(struct emit *e, const Node *n)
 	if (!need_f32(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 1, 2, n->attr.SCE.ignore, x->shape.dim[1]))
 		return false;
-	out_line(e->out, "ckr_sce(%s, %s, %s, p[0], &labels, %s, %lld, 0, "
-	         "env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         emit_planes(e, &x->shape), (long long)n->attr.SCE.reduction);
+	out_line(e->out, "ckr_sce(%s, %s, %s, %s, &labels,", p_out(e, n, 0),
+	         p_out(e, n, 1), p_out(e, n, 2), p_in(e, n, 0));
+	out_line(e->out, "        %s, %lld, 0, %senv);",
+	         emit_planes(e, &x->shape), (long long)n->attr.SCE.reduction,
+	         p_scratch_more(e, n));
 	return true;
 }
 
@@ -184,8 +192,10 @@ emit_sce_grad(struct emit *e, const Node *n)
 	if (!need_f32(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 2, 5, n->attr.SCE_GRAD.ignore, x->shape.dim[1]))
 		return false;
-	out_line(e->out, "ckr_sce_grad(%s, p[0], p[1], &labels, p[3], p[4], "
-	         "%s, %lld, env);", p_out(e, n, 0), emit_planes(e, &x->shape),
+	out_line(e->out, "ckr_sce_grad(%s, %s, %s, &labels,", p_out(e, n, 0),
+	         p_in(e, n, 0), p_in(e, n, 1));
+	out_line(e->out, "             %s, %s, %s, %lld, env);",
+	         p_in(e, n, 3), p_in(e, n, 4), emit_planes(e, &x->shape),
 	         (long long)n->attr.SCE_GRAD.reduction);
 	return true;
 }
@@ -198,9 +208,11 @@ emit_nll(struct emit *e, const Node *n)
 	if (!need_f32(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 1, 2, n->attr.NLL.ignore, x->shape.dim[1]))
 		return false;
-	out_line(e->out, "ckr_sce(%s, NULL, %s, p[0], &labels, %s, %lld, 1, "
-	         "env);", p_out(e, n, 0), p_out(e, n, 1),
-	         emit_planes(e, &x->shape), (long long)n->attr.NLL.reduction);
+	out_line(e->out, "ckr_sce(%s, NULL, %s, %s, &labels,", p_out(e, n, 0),
+	         p_out(e, n, 1), p_in(e, n, 0));
+	out_line(e->out, "        %s, %lld, 1, %senv);",
+	         emit_planes(e, &x->shape), (long long)n->attr.NLL.reduction,
+	         p_scratch_more(e, n));
 	return true;
 }
 
@@ -213,8 +225,9 @@ emit_nll_grad(struct emit *e, const Node *n)
 	    !emit_labels(e, n, 1, 3, n->attr.NLL_GRAD.ignore,
 	                 dx->shape.dim[1]))
 		return false;
-	out_line(e->out, "ckr_nll_grad(p[%d], p[0], &labels, p[2], %s, %lld, "
-	         "env);", n->nin, emit_planes(e, &dx->shape),
+	out_line(e->out, "ckr_nll_grad(%s, %s, &labels, %s, %s, %lld, env);",
+	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 2),
+	         emit_planes(e, &dx->shape),
 	         (long long)n->attr.NLL_GRAD.reduction);
 	return true;
 }

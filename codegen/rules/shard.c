@@ -1,7 +1,7 @@
 /* Steps of sharded graphs: what no kernel does, and calls of the kernels that
  * work on a rank's piece.
  */
-#include "codegen/rules/emit.h"
+#include "codegen/rules/machine.h"
 
 /* No kernel: the run time moves it.  What is added must have a type that it
  * adds. */
@@ -38,7 +38,7 @@ part_of_classes(struct emit *e, const Node *n, const Val *x, int labels,
                 int64_t ignore, int64_t classes)
 {
 	emit_shapes(e, n);
-	if (x->dt != DT_F32)
+	if (!e->machine->takes(x->dt))
 		return emit_unsupported(e, n, x->dt);
 	emit_part(e, x, 1, classes);
 	return emit_labels(e, n, labels, n->nin, ignore, classes);
@@ -52,9 +52,9 @@ emit_vocab_stats(struct emit *e, const Node *n)
 
 	if (!part_of_classes(e, n, x, 1, INT64_MIN, n->attr.VOCAB_STATS.part))
 		return false;
-	out_line(e->out, "ckr_vocab_stats(p[2], p[0], &labels, %lld, %lld, "
-	         "part, env);", (long long)x->shape.dim[0],
-	         (long long)x->shape.dim[1]);
+	out_line(e->out, "ckr_vocab_stats(%s, %s, &labels, %lld, %lld, part, "
+	         "env);", p_out(e, n, 0), p_in(e, n, 0),
+	         (long long)x->shape.dim[0], (long long)x->shape.dim[1]);
 	return true;
 }
 
@@ -69,9 +69,9 @@ emit_sce_part(struct emit *e, const Node *n)
 	                 n->attr.SCE.part))
 		return false;
 	out_line(e->out, "ckr_sce_part(%s, %s, %s, p[3], &labels, %lld, %lld, "
-	         "%lld, env);", p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         (long long)x->shape.dim[0], shared(x),
-	         (long long)n->attr.SCE.reduction);
+	         "%lld, %senv);", p_out(e, n, 0), p_out(e, n, 1),
+	         p_out(e, n, 2), (long long)x->shape.dim[0], shared(x),
+	         (long long)n->attr.SCE.reduction, p_scratch_more(e, n));
 	return true;
 }
 
@@ -83,8 +83,10 @@ emit_sce_grad_part(struct emit *e, const Node *n)
 	if (!part_of_classes(e, n, x, 2, n->attr.SCE_GRAD.ignore,
 	                     n->attr.SCE_GRAD.part))
 		return false;
-	out_line(e->out, "ckr_sce_grad_part(%s, p[0], p[1], &labels, p[3], "
-	         "p[4], %lld, %lld, part, %lld, env);", p_out(e, n, 0),
+	out_line(e->out, "ckr_sce_grad_part(%s, %s, %s, &labels, %s, %s,",
+	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 3),
+	         p_in(e, n, 4));
+	out_line(e->out, "                  %lld, %lld, part, %lld, env);",
 	         (long long)x->shape.dim[0], (long long)x->shape.dim[1],
 	         (long long)n->attr.SCE_GRAD.reduction);
 	return true;

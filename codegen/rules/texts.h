@@ -13,6 +13,13 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_shard[], codegen_text_cpu[], codegen_text_sums[],
 	codegen_text_words[];
 extern const char codegen_text_device[], codegen_text_typed[],
-	codegen_text_finite[];
+	codegen_text_finite[],
+	codegen_text_lines[], codegen_text_cuda_rows[],
+	codegen_text_cuda_norm[], codegen_text_part[],
+	codegen_text_cuda_shard[], codegen_text_cuda_update[],
+	codegen_text_cuda_squares[], codegen_text_cuda_adafactor[],
+	codegen_text_cuda_classifier[], codegen_text_cuda_attention[],
+	codegen_text_cuda_attention_grad[],
+	codegen_text_widen[];
 
 #endif

@@ -148,8 +148,9 @@ emit_accumulate(struct emit *e, const Node *n)
 
 	if (!need_update(e, n, &half))
 		return false;
-	out_line(e->out, "%s(p[2], p[0], p[1], %s%lld, env);",
+	out_line(e->out, "%s(%s, %s, %s, %s%lld, env);",
 	         half ? "ckr_half_accumulate" : "ckr_accumulate",
+	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1),
 	         half ? "types, " : "", (long long)shape_nelem(&g->shape));
 	return true;
 }

@@ -1,0 +1,108 @@
+/* The fused classifier on a GPU: places in its scratch, the call. */
+#include "codegen/cuda/cuda.h"
+
+/* Of rows of logits, so that products read them as vectors. */
+enum { LD = 64 };
+
+struct layout {
+	int64_t rows, classes, dim, chunk, ld;
+	int64_t at[9];          /* in bytes: z, each, dw, db, x, w, dx, work,
+	                         * the end; -1: too many */
+};
+
+/* Add a place; x: elements. */
+static void
+place(struct layout *s, int i, bool wanted, int64_t x, int64_t size)
+{
+	int64_t bytes = wanted ? cuda_bytes(x, size) : 0;
+
+	s->at[i + 1] = s->at[i] < 0 || bytes < 0
+	               || !add_ok(s->at[i], bytes, &s->at[i + 1])
+	             ? -1 : s->at[i] + bytes;
+}
+
+/* ORDER CLASSIFIER: struct ckr_classifier. */
+static struct layout
+lay(const Graph *g, const Node *n)
+{
+	const Val *x = &g->val[n->in[0]], *w = &g->val[n->in[1]];
+	bool tb = n->attr.CLASSIFIER.tb, half = dtype_is_half(x->dt);
+	bool mixed = x->dt != w->dt;
+	struct layout s = { .rows = x->shape.dim[0], .dim = x->shape.dim[1],
+		.classes = w->shape.dim[tb ? 0 : 1] };
+	int64_t size;
+
+	s.chunk = cuda_classifier_chunk(s.rows, s.classes,
+	                                n->attr.CLASSIFIER.chunk);
+	s.ld = (s.classes + LD - 1) / LD * LD;
+	if (!mul_ok(s.classes, s.dim, &size) || !mul_ok(s.chunk, s.ld, &s.at[8])
+	    || !mul_ok(s.chunk, s.dim, &s.at[7])) {
+		s.at[8] = -1;
+		return s;
+	}
+	place(&s, 0, true, s.at[8], mixed || !half ? 4 : 2);
+	place(&s, 1, true, s.rows + 1, 4);
+	place(&s, 2, n->out[2] && half && (mixed || s.chunk < s.rows), size, 4);
+	place(&s, 3, n->nout > 3 && n->out[3] && half, s.classes, 4);
+	size = s.at[7];
+	place(&s, 4, mixed && half, size, 4);
+	place(&s, 5, mixed && dtype_is_half(w->dt), s.classes * s.dim, 4);
+	place(&s, 6, n->out[1] && mixed && half, size, 4);
+	place(&s, 7, true, CUDA_GEMM_BYTES, 1);
+	return s;
+}
+
+int64_t
+cuda_classifier_bytes(const Graph *g, const Node *n)
+{
+	return lay(g, n).at[8];
+}
+
+static void
+emit_numbers(struct emit *e, const Node *n, const struct layout *s)
+{
+	out_line(e->out, "const struct ckr_classifier c1 = {");
+	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
+	         (long long)s->rows, (long long)s->classes, (long long)s->dim);
+	out_line(e->out, ".chunk = %lld, .ld = %lld, .tb = %d, .reduction = "
+	         "%d,", (long long)s->chunk, (long long)s->ld,
+	         n->attr.CLASSIFIER.tb != 0,
+	         (int)n->attr.CLASSIFIER.reduction);
+	out_line(e->out, ".seed = %s,",
+	         emit_float(e->arena, n->attr.CLASSIFIER.seed));
+	out_line(e->out, ".z = %lld, .each = %lld, .dw = %lld, .db = %lld,",
+	         (long long)s->at[0], (long long)s->at[1],
+	         (long long)s->at[2], (long long)s->at[3]);
+	out_line(e->out, ".x = %lld, .w = %lld, .dx = %lld,",
+	         (long long)s->at[4], (long long)s->at[5],
+	         (long long)s->at[6]);
+	out_line(e->out, ".work = %lld, .work_bytes = %d,",
+	         (long long)s->at[7], CUDA_GEMM_BYTES);
+	out_line(e->out, "};");
+}
+
+bool
+cuda_classifier(struct emit *e, const Node *n)
+{
+	struct layout s = lay(e->g, n);
+
+	e->need |= NEED_CLASSIFIER;
+	emit_shapes(e, n);
+	for (int i = 0; i < 2; i++) {
+		DType dt = emit_in(e, n, i)->dt;
+
+		if (!e->machine->takes(dt))
+			return emit_unsupported(e, n, dt);
+	}
+	emit_numbers(e, n, &s);
+	if (!emit_labels(e, n, 2, n->nin, n->attr.CLASSIFIER.ignore,
+	                 s.classes))
+		return false;
+	out_line(e->out, "ckr_classify(&c1, %s, %s, %s, %s,",
+	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         p_out(e, n, 3));
+	out_line(e->out, "             %s, %s, &labels, %s, %s, %s, env);",
+	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 3), p_in(e, n, 4),
+	         p_scratch(e, n));
+	return true;
+}

@@ -1,0 +1,151 @@
+/* Kernels of a rank that holds a piece of a table or of the classes.  Indices
+ * and labels count in the whole.
+ */
+#ifndef CKR_SHARD_H
+#define CKR_SHARD_H
+
+/* y [rows, 3]: the largest of a row's x [rows, size], the sum of exponentials
+ * relative to it, the label's x if the label is this rank's. */
+template <typename T> CKR_GLOBAL
+ckr_vocab_stats_kernel(float *y, const T *x, struct ckr_labels l, int64_t rows,
+                       int64_t size, struct ckr_part part)
+{
+	__shared__ float room[CKR_WARP];
+
+	CKR_BLOCK_TASKS(i, rows) {
+		const T *a = x + i * size;
+		int64_t c = ckr_in_part(&part, ckr_label_read(l, i));
+		float m = -__builtin_inff(), s = 0.0f, nan = 0.0f;
+
+		for (int64_t j = threadIdx.x; j < part.n; j += blockDim.x) {
+			float v = ckr_get(a[j]);
+
+			m = v > m ? v : m;
+			nan = v != v ? v : nan;
+		}
+		m = ckr_block_max(m, room);
+		/* nothing to see; a NaN is not nothing */
+		for (int64_t j = threadIdx.x; j < part.n; j += blockDim.x)
+			s += m == -__builtin_inff() ? nan
+			     : ckr_exp(ckr_get(a[j]) - m);
+		s = ckr_block_sum(s, room);
+		if (threadIdx.x == 0) {
+			y[i * 3] = m;
+			y[i * 3 + 1] = s;
+			y[i * 3 + 2] = c < 0 ? 0.0f : ckr_get(a[c]);
+		}
+	}
+}
+
+template <typename T> void
+ckr_vocab_stats(float *y, const T *x, const struct ckr_labels *l,
+                int64_t rows, int64_t size, struct ckr_part part,
+                struct ckr_env *env)
+{
+	if (rows > 0)
+		CKR_LAUNCH_BLOCK(ckr_vocab_stats_kernel<T>,
+		                 ckr_least(rows, CKR_MOST_BLOCKS), CKR_THREADS,
+		                 0, env, y, x, *l, rows, size, part);
+}
+
+/* Log-sum-exp of row i, and the label's logit, from stats [ranks, rows, 3] in
+ * the order of ranks. */
+CKR_DEVICE float
+ckr_stats_row(const float *stats, int64_t rows, int64_t i, int64_t shared,
+              int64_t ranks, float *logit)
+{
+	const float *a = stats + i * 3;
+	int64_t step = rows * 3 * shared, end = rows * 3 * ranks;
+	float m = -__builtin_inff(), s = 0.0f;
+
+	*logit = 0.0f;
+	for (int64_t r = 0; r < end; r += step)
+		m = a[r] > m ? a[r] : m;
+	for (int64_t r = 0; r < end; r += step) {
+		s += a[r + 1] * ckr_exp(a[r] - m);
+		*logit += a[r + 2];
+	}
+	return m + ckr_log(s);
+}
+
+CKR_GLOBAL
+ckr_stats_lse_kernel(float *lse, const float *stats, int64_t rows,
+                     int64_t shared, int64_t ranks)
+{
+	CKR_TASKS(int64_t, i, rows) {
+		float logit;
+
+		lse[i] = ckr_stats_row(stats, rows, i, shared, ranks, &logit);
+	}
+}
+
+CKR_GLOBAL
+ckr_stats_loss_kernel(ckr_any loss, float *parts, const float *stats,
+                      struct ckr_labels l, int64_t rows, int64_t shared,
+                      int64_t ranks, int reduction, struct ckr_env *env)
+{
+	ckr_loss_part(loss, parts, l, rows, reduction, env,
+	              [&](int64_t i, int64_t) {
+		float logit;
+		float z = ckr_stats_row(stats, rows, i, shared, ranks, &logit);
+
+		return z - logit;
+	});
+}
+
+static inline void
+ckr_sce_part(ckr_any loss, float *lse, float *denom, const float *stats,
+             const struct ckr_labels *l, int64_t rows, int64_t shared,
+             int reduction, float *parts, struct ckr_env *env)
+{
+	int64_t blocks = ckr_loss_blocks(rows), ranks = env->ranks;
+
+	if (lse && rows > 0)
+		CKR_LAUNCH(ckr_stats_lse_kernel, ckr_blocks(rows), CKR_THREADS,
+		           0, env, lse, stats, rows, shared, ranks);
+	CKR_LAUNCH_BLOCK(ckr_stats_loss_kernel, blocks, CKR_THREADS, 0, env,
+	                 loss, parts, stats, *l, rows, shared, ranks,
+	                 reduction, env->device);
+	CKR_LAUNCH_BLOCK(ckr_loss_finish, 1, CKR_LOSS_PARTS, 0, env, loss,
+	                 denom, parts, (int)blocks, reduction);
+}
+
+/* dx, x: [rows, size]; what the last piece lacks gets zeros. */
+template <typename T> CKR_GLOBAL
+ckr_sce_grad_part_kernel(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
+                         ckr_any lse, ckr_any denom, int64_t rows,
+                         int64_t size, struct ckr_part part, int reduction,
+                         bool whole, struct ckr_env *env)
+{
+	ckr_line<T, 0> a;
+
+	CKR_BLOCK_TASKS(i, rows) {
+		int64_t c = ckr_label(l, i, env), n = c < 0 ? 0 : part.n;
+		float g = ckr_loss_factor(l, dloss, denom, i, c, reduction);
+		float z = ckr_at(lse, i);
+
+		c = ckr_in_part(&part, c);
+		a.load(x + i * size, size, whole);
+		a.store(dx + i * size, whole, [&](float v, int64_t q) {
+			float p = ckr_exp(v - z) * g;
+
+			return q >= n ? 0.0f : q == c ? p - g : p;
+		});
+	}
+}
+
+template <typename T> void
+ckr_sce_grad_part(T *dx, ckr_any dloss, const T *x, const struct ckr_labels *l,
+                  ckr_any lse, ckr_any denom, int64_t rows, int64_t size,
+                  struct ckr_part part, int reduction, struct ckr_env *env)
+{
+	if (rows * size > 0)
+		CKR_LAUNCH(ckr_sce_grad_part_kernel<T>,
+		           ckr_least(rows, CKR_MOST_BLOCKS),
+		           ckr_line_threads<T>(size), 0, env, dx, dloss, x, *l,
+		           lse, denom, rows, size, part, reduction,
+		           ckr_whole(x, size) && ckr_whole(dx, size),
+		           env->device);
+}
+
+#endif
