@@ -43,12 +43,10 @@ tasks(struct emit *e, int64_t count, bool shared)
 }
 
 static const char *
-attention_kernel(const struct emit *e, const Val *q, const Val *k,
-                 const Val *v)
+attention_kernel(const struct emit *e, const Val *q, const Val *v)
 {
 	(void)e;
 	(void)q;
-	(void)k;
 	(void)v;
 	return "";
 }

@@ -42,7 +42,7 @@ int64_t cuda_classifier_bytes(const Graph *, const Node *);
 
 /* The columns that kernels on tensor cores have room for; 0: they do not take
  * such heads. */
-int cuda_attention_columns(const Val *q, const Val *k, const Val *v);
+int cuda_attention_columns(const Val *q, const Val *v);
 
 /* ---- gemm.c ---- */
 

@@ -63,11 +63,10 @@ tasks(struct emit *e, int64_t count, bool shared)
 /* Kernels are templates: of a type, and of the columns that they have room
  * for. */
 static const char *
-attention_kernel(const struct emit *e, const Val *q, const Val *k,
-                 const Val *v)
+attention_kernel(const struct emit *e, const Val *q, const Val *v)
 {
 	return arena_printf(e->arena, "<%s, %d>", element(q->dt),
-	                    cuda_attention_columns(q, k, v));
+	                    cuda_attention_columns(q, v));
 }
 
 static void
@@ -198,6 +197,9 @@ texts(struct out *o, unsigned need)
 		{ NEED_ADAFACTOR, codegen_text_cuda_adafactor },
 		{ NEED_ATTENTION, codegen_text_cuda_attention },
 		{ NEED_ATTENTION, codegen_text_cuda_attention_grad },
+		{ NEED_ATTENTION, codegen_text_mma },
+		{ NEED_ATTENTION, codegen_text_cuda_flash },
+		{ NEED_ATTENTION, codegen_text_cuda_flash_grad },
 	};
 
 	out_put(o, "\n%s", codegen_text_ckr_abi);

@@ -117,7 +117,7 @@ emit_attention(struct emit *e, const Node *n)
 		emit_strides(e, "o", o->stride);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_attention%s(&a, %s, %s,",
-	         e->machine->attention_kernel(e, q, k, v), p_out(e, n, 0),
+	         e->machine->attention_kernel(e, q, v), p_out(e, n, 0),
 	         p_out(e, n, 1));
 	out_line(e->out, "              %s, %s, %s, %s, %s, env);",
 	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2),
@@ -186,6 +186,6 @@ emit_attention_grad(struct emit *e, const Node *n)
 	         (long long)starts[2]);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_attention_grad%s(&a, &t, %s, env);",
-	         e->machine->attention_kernel(e, q, k, v), p_scratch(e, n));
+	         e->machine->attention_kernel(e, q, v), p_scratch(e, n));
 	return true;
 }

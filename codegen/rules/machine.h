@@ -46,7 +46,7 @@ struct machine {
 	void (*tasks)(struct emit *, int64_t count, bool shared);
 	/* Which of attention's kernels, as a suffix of their name. */
 	const char *(*attention_kernel)(const struct emit *, const Val *q,
-	                                const Val *k, const Val *v);
+	                                const Val *v);
 	/* More members of struct ckr_attention, of struct ckr_norm. */
 	void (*attention)(struct emit *, const Node *, const Val *q,
 	                  const Val *k);

@@ -19,7 +19,8 @@ extern const char codegen_text_device[], codegen_text_typed[],
 	codegen_text_cuda_shard[], codegen_text_cuda_update[],
 	codegen_text_cuda_squares[], codegen_text_cuda_adafactor[],
 	codegen_text_cuda_classifier[], codegen_text_cuda_attention[],
-	codegen_text_cuda_attention_grad[],
+	codegen_text_cuda_attention_grad[], codegen_text_mma[],
+	codegen_text_cuda_flash[], codegen_text_cuda_flash_grad[],
 	codegen_text_widen[];
 
 #endif

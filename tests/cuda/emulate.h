@@ -21,6 +21,7 @@
 
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "stream.h"
 
@@ -120,6 +121,96 @@ meet(group *g)
 		yield();
 }
 
+/* ---- copies that land when they are waited for ---- */
+
+struct copy {
+	void *to;
+	const void *from;
+	bool exists;
+	unsigned group;
+};
+
+static std::vector<copy> copies[MOST];
+static unsigned groups[MOST];
+
+inline void
+copy16(void *to, const void *from, bool exists)
+{
+	copies[current].push_back({ to, from, exists, groups[current] });
+}
+
+inline void
+copies_end()
+{
+	groups[current]++;
+}
+
+/* All groups of this thread but the last n. */
+inline void
+copies_wait(unsigned n)
+{
+	std::vector<copy> left;
+
+	for (const copy &c : copies[current])
+		if (c.group + n >= groups[current])
+			left.push_back(c);
+		else if (c.exists)
+			memcpy(c.to, c.from, 16);
+		else
+			memset(c.to, 0, 16);
+	copies[current].swap(left);
+}
+
+/* ---- tensor cores ---- */
+
+static uint32_t factors[MOST][6];
+static const uint16_t *rows[MOST];
+
+/* c[16, 8] += a[16, 16] b[16, 8], spread over a warp as the hardware does. */
+inline void
+mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1,
+    float (*get)(uint16_t))
+{
+	unsigned lane = current % 32, base = current - lane;
+	uint32_t *own = factors[current];
+
+	memcpy(own, a, 4 * sizeof *a);
+	own[4] = b0, own[5] = b1;
+	meet(&warp[current / 32]);
+	for (unsigned e = 0; e < 4; e++) {
+		unsigned row = lane / 4, col = lane % 4 * 2 + e % 2;
+
+		for (unsigned k = 0; k < 16; k++) {
+			unsigned of = k % 8 / 2, high = k / 8, bit = k % 2 * 16;
+			uint32_t x = factors[base + row * 4 + of]
+				[e / 2 + 2 * high] >> bit;
+			uint32_t y = factors[base + col * 4 + of][4 + high]
+				>> bit;
+
+			c[e] += get((uint16_t)x) * get((uint16_t)y);
+		}
+	}
+	meet(&warp[current / 32]);
+}
+
+/* Four matrices of 8 x 8, whose rows lanes point to. */
+inline void
+matrices(uint32_t *r, const void *row, bool trans)
+{
+	unsigned lane = current % 32, base = current - lane;
+
+	rows[current] = (const uint16_t *)row;
+	meet(&warp[current / 32]);
+	for (unsigned m = 0; m < 4; m++) {
+		const uint16_t **at = rows + base + m * 8;
+		unsigned i = lane / 4, j = lane % 4 * 2;
+
+		r[m] = trans ? at[j][i] | (uint32_t)at[j + 1][i] << 16
+		             : at[i][j] | (uint32_t)at[i][j + 1] << 16;
+	}
+	meet(&warp[current / 32]);
+}
+
 inline void
 leave(group *g)
 {
@@ -173,6 +264,8 @@ run_block(unsigned threads)
 		warp[i] = { threads - i * 32 < 32 ? threads - i * 32 : 32,
 			    0, 0 };
 	memset(fibers, 0, sizeof *fibers * threads);
+	for (unsigned i = 0; i < threads; i++)
+		copies[i].clear(), groups[i] = 0;
 	for (bool left = true; left;) {
 		left = false;
 		for (unsigned i = 0; i < threads; i++) {

@@ -342,6 +342,11 @@ ckr_attention_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
 			: t.m[x] + ckr_log(t.l[x]);
 }
 
+/* The kernels on tensor cores. */
+template <typename T, int HD> void
+ckr_flash(const struct ckr_attention *, T *, float *, const T *, const T *,
+          const T *, const void *, struct ckr_env *);
+
 /* HD: of the kernels on tensor cores, the columns that they have room for; 0:
  * float32. */
 template <typename T, int HD> void

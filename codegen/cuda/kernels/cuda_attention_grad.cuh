@@ -188,6 +188,10 @@ ckr_attention_dkv(struct ckr_attention a, struct ckr_attention_grad p,
 }
 
 template <typename T, int HD> void
+ckr_flash_grad(const struct ckr_attention *, const struct ckr_attention_grad *,
+               const struct ckr_row_stats *, struct ckr_env *);
+
+template <typename T, int HD> void
 ckr_attention_grad(const struct ckr_attention *a,
                    const struct ckr_attention_grad *p,
                    struct ckr_row_stats *stats, struct ckr_env *env)

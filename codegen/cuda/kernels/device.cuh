@@ -20,7 +20,13 @@
 #define CKR_LAUNCH(kernel, blocks, threads, shared, env, ...) \
 	kernel<<<(unsigned)(blocks), (unsigned)(threads), (shared), \
 	         (cudaStream_t)(env)->stream>>>(__VA_ARGS__)
-#define CKR_LAUNCH_BLOCK CKR_LAUNCH
+#define CKR_LAUNCH_BLOCK(kernel, blocks, threads, shared, env, ...) do { \
+	if ((shared) > 48 << 10)        /* what is given without asking */ \
+		cudaFuncSetAttribute((const void *)kernel, \
+			cudaFuncAttributeMaxDynamicSharedMemorySize, \
+			(int)(shared)); \
+	CKR_LAUNCH(kernel, blocks, threads, shared, env, __VA_ARGS__); \
+} while (0)
 /* Memory that the threads of a block share, as many bytes as the launch
  * gives. */
 #define CKR_SHARED(type, name) \

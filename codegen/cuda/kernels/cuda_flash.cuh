@@ -1,0 +1,321 @@
+/* Attention of 16-bit floats on tensor cores.
+ *
+ * A block has 64 rows, a warp 16 of them; the other side's rows pass through
+ * shared memory, the next ones copied while the last ones are multiplied.
+ * Scores and sums are float32, probabilities are rounded to be multiplied.
+ */
+#ifndef CKR_FLASH_H
+#define CKR_FLASH_H
+
+enum {
+	CKR_FLASH_ROWS = 64,
+	CKR_FLASH_THREADS = 128,
+};
+
+/* HD: columns that there is room for.  STEP: rows of the other side. */
+template <int HD> struct ckr_flash_size {
+	enum { LD = HD + 8, STEP = HD > 64 ? 32 : 64, TILE = STEP * LD,
+	       OWN = CKR_FLASH_ROWS * LD,
+	       BYTES = 2 * (2 * OWN + 4 * TILE) };
+};
+
+/* Which operands may be read and written as vectors. */
+struct ckr_flash_whole {
+	bool q, k, v, o, d_o, dq, dk, dv;
+};
+
+/* Rows of a head to shared memory, as a part of a group of copies. */
+template <int HD, int ROWS, typename T> CKR_DEVICE void
+ckr_flash_copy(T *to, const ckr_rows<T> &r, bool whole)
+{
+	enum { LD = ckr_flash_size<HD>::LD, PACKS = HD / 8 };
+
+#pragma unroll
+	for (int e = 0; e < ROWS * PACKS; e += CKR_FLASH_THREADS) {
+		int i = (e + (int)threadIdx.x) / PACKS;
+		int j = (e + (int)threadIdx.x) % PACKS * 8;
+		const T *from = r.x + i * r.ld + j;
+		bool in = i < r.rows && j < r.n;
+
+		if (whole) {
+			ckr_copy16(to + i * LD + j, in ? from : r.x, in);
+			continue;
+		}
+		for (int n = 0; n < 8; n++)
+			to[i * LD + j + n] = in && j + n < r.n ? from[n] : T();
+	}
+}
+
+/* s = x y^T: 16 rows of x, a warp's, and 8 N of y. */
+template <int HD, int N, typename T> CKR_DEVICE void
+ckr_flash_scores(float (*s)[4], const T *x, const T *y)
+{
+	enum { LD = ckr_flash_size<HD>::LD };
+	int lane = (int)threadIdx.x % CKR_WARP;
+
+	x += lane % 16 * LD + lane / 16 * 8;
+	y += (lane / 16 * 8 + lane % 8) * LD + lane / 8 % 2 * 8;
+#pragma unroll
+	for (int n = 0; n < N; n++)
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			s[n][e] = 0.0f;
+#pragma unroll
+	for (int k = 0; k < HD; k += 16) {
+		uint32_t a[4], b[4];
+
+		ckr_matrices(a, x + k, false);
+#pragma unroll
+		for (int n = 0; n < N; n += 2) {
+			ckr_matrices(b, y + n * 8 * LD + k, false);
+			ckr_mma(s[n], a, b[0], b[1], T());
+			ckr_mma(s[n + 1], a, b[2], b[3], T());
+		}
+	}
+}
+
+/* acc += p y: 8 N columns of p, rows of y. */
+template <int HD, int N, typename T> CKR_DEVICE void
+ckr_flash_add(float (*acc)[4], const float (*p)[4], const T *y)
+{
+	enum { LD = ckr_flash_size<HD>::LD };
+	int lane = (int)threadIdx.x % CKR_WARP;
+
+	y += lane % 16 * LD + lane / 16 * 8;
+#pragma unroll
+	for (int k = 0; k < N; k += 2) {
+		uint32_t a[4], b[4];
+
+		a[0] = ckr_pair(p[k][0], p[k][1], T());
+		a[1] = ckr_pair(p[k][2], p[k][3], T());
+		a[2] = ckr_pair(p[k + 1][0], p[k + 1][1], T());
+		a[3] = ckr_pair(p[k + 1][2], p[k + 1][3], T());
+#pragma unroll
+		for (int n = 0; n < HD / 8; n += 2) {
+			ckr_matrices(b, y + k * 8 * LD + n * 8, true);
+			ckr_mma(acc[n], a, b[0], b[1], T());
+			ckr_mma(acc[n + 1], a, b[2], b[3], T());
+		}
+	}
+}
+
+/* A warp's 16 rows, times by[0 .. 1], through its part of shared memory. */
+template <int HD, typename T> CKR_DEVICE void
+ckr_flash_store(T *y, int64_t ld, int64_t rows, int64_t columns,
+                const float (*acc)[4], const float *by, T *room, bool whole)
+{
+	enum { LD = ckr_flash_size<HD>::LD, PACKS = HD / 8 };
+	int lane = (int)threadIdx.x % CKR_WARP;
+
+	__syncwarp();
+#pragma unroll
+	for (int n = 0; n < HD / 8; n++)
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			ckr_put(&room[(lane / 4 + e / 2 * 8) * LD + n * 8
+			              + lane % 4 * 2 + e % 2],
+			        acc[n][e] * by[e / 2]);
+	__syncwarp();
+#pragma unroll
+	for (int e = lane; e < 16 * PACKS; e += CKR_WARP) {
+		int i = e / PACKS, j = e % PACKS * 8;
+		const T *from = room + i * LD + j;
+
+		if (i >= rows || j >= columns)
+			continue;
+		if (whole)
+			ckr_store<8>(y + i * ld + j, ckr_load<8>(from));
+		for (int n = 0; !whole && n < 8 && j + n < columns; n++)
+			y[i * ld + j + n] = from[n];
+	}
+}
+
+/* ---- forward ---- */
+
+/* A thread's part of two rows, of which four lanes have a quarter each. */
+template <int HD> struct ckr_flash_state {
+	float acc[HD / 8][4], m[2], l[2];
+};
+
+/* Products of rows to scores.  plain: all are visible, and nothing else
+ * changes them. */
+template <int N> CKR_DEVICE void
+ckr_flash_mask(float (*s)[4], const ckr_scores &of, int64_t i, int64_t j,
+               bool plain)
+{
+	int lane = (int)threadIdx.x % CKR_WARP;
+
+	i += lane / 4, j += lane % 4 * 2;
+#pragma unroll
+	for (int n = 0; n < N; n++)
+#pragma unroll
+		for (int e = 0; e < 4; e++)
+			s[n][e] = plain ? s[n][e] * of.a.scale
+				: of.score(s[n][e], i + e / 2 * 8,
+				           j + n * 8 + e % 2);
+}
+
+/* Scores to probabilities relative to the largest so far. */
+template <int HD, int N> CKR_DEVICE void
+ckr_flash_softmax(struct ckr_flash_state<HD> *t, float (*s)[4])
+{
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		float m = t->m[r], ref, by;
+
+#pragma unroll
+		for (int n = 0; n < N; n++)
+#pragma unroll
+			for (int e = 2 * r; e < 2 * r + 2; e++)
+				m = s[n][e] > m ? s[n][e] : m;
+		for (int k = 1; k < 4; k *= 2) {
+			float x = __shfl_xor_sync(0xffffffffu, m, k);
+
+			m = x > m ? x : m;
+		}
+		ref = m == -__builtin_inff() ? 0.0f : m;
+		by = ckr_exp(t->m[r] - ref);
+		t->m[r] = m;
+		t->l[r] *= by;
+#pragma unroll
+		for (int n = 0; n < HD / 8; n++)
+			t->acc[n][2 * r] *= by, t->acc[n][2 * r + 1] *= by;
+#pragma unroll
+		for (int n = 0; n < N; n++)
+#pragma unroll
+			for (int e = 2 * r; e < 2 * r + 2; e++) {
+				s[n][e] = ckr_exp(s[n][e] - ref);
+				t->l[r] += s[n][e];
+			}
+	}
+}
+
+/* Of the pairs of a thread. */
+template <int N> CKR_DEVICE void
+ckr_flash_drop(float (*s)[4], const ckr_scores &of, int64_t i, int64_t j)
+{
+	int lane = (int)threadIdx.x % CKR_WARP;
+
+	i += lane / 4, j += lane % 4 * 2;
+	for (int n = 0; of.below && n < N; n++)
+		for (int r = 0; r < 2; r++) {
+			float by[2];
+
+			of.kept<2>(by, i + r * 8, j + n * 8);
+			s[n][2 * r] *= by[0];
+			s[n][2 * r + 1] *= by[1];
+		}
+}
+
+/* Row results of a thread: what o is multiplied with, log-sum-exp. */
+template <int HD> CKR_DEVICE void
+ckr_flash_finish(struct ckr_flash_state<HD> *t, float *by, float *lse)
+{
+#pragma unroll
+	for (int r = 0; r < 2; r++) {
+		for (int k = 1; k < 4; k *= 2)
+			t->l[r] += __shfl_xor_sync(0xffffffffu, t->l[r], k);
+		/* without a visible key what lies in o is nothing */
+		by[r] = t->l[r] == 0.0f ? 0.0f : 1.0f / t->l[r];
+		lse[r] = t->l[r] == 0.0f ? -__builtin_inff()
+		                         : t->m[r] + ckr_log(t->l[r]);
+	}
+}
+
+/* Whether all keys j .. j + step - 1 are visible to query i, and those that
+ * follow, and nothing else changes scores. */
+CKR_DEVICE bool
+ckr_flash_plain(const ckr_scores &of, int64_t i, int64_t j, int step)
+{
+	return of.a.mask_type == CKR_NONE && j + step <= ckr_visible(of.a, i);
+}
+
+template <typename T, int HD> CKR_GLOBAL
+__launch_bounds__(CKR_FLASH_THREADS)
+ckr_flash_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
+                 const T *k, const T *v, const void *mask,
+                 struct ckr_flash_whole whole, struct ckr_env *env)
+{
+	typedef ckr_flash_size<HD> size;
+	enum { STEP = size::STEP, N = STEP / 8 };
+	CKR_SHARED(T, room);
+	int64_t tiles = (a.queries + CKR_FLASH_ROWS - 1) / CKR_FLASH_ROWS;
+	int64_t first = (tiles - 1 - blockIdx.x % tiles) * CKR_FLASH_ROWS;
+	int64_t h = blockIdx.x / tiles % a.heads, b = blockIdx.x / tiles
+		/ a.heads, g = h / (a.heads / a.groups);
+	int64_t end = ckr_visible(a, first + CKR_FLASH_ROWS - 1);
+	int w = (int)threadIdx.x / CKR_WARP, lane = (int)threadIdx.x % CKR_WARP;
+	int64_t i = first + w * 16;
+	const ckr_scores of(a, mask, b, h, env);
+	T *own = room + w * 16 * size::LD, *other = room + size::OWN;
+	struct ckr_flash_state<HD> t = {};
+	float by[2], z[2];
+
+	t.m[0] = t.m[1] = -__builtin_inff();
+	ckr_flash_copy<HD, CKR_FLASH_ROWS>(room, ckr_rows_of<T>(q, a.q, b, h,
+		first, a.queries, a.dim), whole.q);
+	for (int64_t j = -STEP; j < end; j += STEP) {
+		T *now = other + j / STEP % 2 * 2 * size::TILE;
+		T *then = other + (j / STEP + 1) % 2 * 2 * size::TILE;
+		float s[N][4];
+
+		if (j + STEP < end) {
+			ckr_flash_copy<HD, STEP>(then, ckr_rows_of<T>(k, a.k,
+				b, g, j + STEP, a.keys, a.dim), whole.k);
+			ckr_flash_copy<HD, STEP>(then + size::TILE,
+				ckr_rows_of<T>(v, a.v, b, g, j + STEP, a.keys,
+				a.vdim), whole.v);
+		}
+		ckr_copies_end();
+		if (j < 0)
+			continue;
+		ckr_copies_wait<1>();
+		__syncthreads();
+		ckr_flash_scores<HD, N>(s, own, now);
+		ckr_flash_mask<N>(s, of, i, j, ckr_flash_plain(of, i, j, STEP));
+		ckr_flash_softmax<HD, N>(&t, s);
+		ckr_flash_drop<N>(s, of, i, j);
+		ckr_flash_add<HD, N>(t.acc, s, now + size::TILE);
+		__syncthreads();
+	}
+	ckr_flash_finish(&t, by, z);
+	for (int r = 0; lse && r < 2; r++)
+		if (lane % 4 == 0 && i + lane / 4 + r * 8 < a.queries)
+			lse[(b * a.heads + h) * a.queries + i + lane / 4
+			    + r * 8] = z[r];
+	ckr_copies_wait<0>();
+	__syncthreads();
+	if (o)
+		ckr_flash_store<HD>(o + b * a.o[0] + h * a.o[1] + i * a.o[2],
+			a.o[2], a.queries - i, a.vdim, t.acc, by, own,
+			whole.o);
+}
+
+/* Whether rows of n elements, so far apart, are vectors. */
+template <typename T> bool
+ckr_flash_vectors(const T *x, const int64_t *stride, int64_t n)
+{
+	return ckr_on_16(x) && n % 8 == 0 && stride[0] % 8 == 0
+	       && stride[1] % 8 == 0 && stride[2] % 8 == 0;
+}
+
+template <typename T, int HD> void
+ckr_flash(const struct ckr_attention *a, T *o, float *lse, const T *q,
+          const T *k, const T *v, const void *mask, struct ckr_env *env)
+{
+	struct ckr_flash_whole whole = {};
+	int64_t tiles = (a->queries + CKR_FLASH_ROWS - 1) / CKR_FLASH_ROWS;
+
+	whole.q = ckr_flash_vectors(q, a->q, a->dim);
+	whole.k = ckr_flash_vectors(k, a->k, a->dim);
+	whole.v = ckr_flash_vectors(v, a->v, a->vdim);
+	whole.o = ckr_flash_vectors(o, a->o, a->vdim);
+	if (a->batch * a->heads * tiles > 0)
+		CKR_LAUNCH_BLOCK((ckr_flash_kernel<T, HD>),
+		                 a->batch * a->heads * tiles,
+		                 CKR_FLASH_THREADS, ckr_flash_size<HD>::BYTES,
+		                 env, *a, o, lse, q, k, v, mask, whole,
+		                 env->device);
+}
+
+#endif
