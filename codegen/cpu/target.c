@@ -122,7 +122,6 @@ texts(struct out *o, unsigned need)
 		unsigned need;
 		const char *text;
 	} part[] = {
-		{ ~0u, codegen_text_half },
 		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
 		  codegen_text_random },
 		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
@@ -153,10 +152,16 @@ texts(struct out *o, unsigned need)
 	        "                    * loops that gcc alone vectorises */\n"
 	        "#pragma clang diagnostic ignored \"-Wpass-failed\"\n"
 	        "#pragma clang diagnostic ignored \"-Wunused-function\"\n"
-	        "#endif\n\n%s\n%s\n%s", codegen_text_ckr_abi,
-	        codegen_text_cpu, codegen_text_math, codegen_text_sums);
+	        "#endif
+
+%s
+%s
+%s
+%s", codegen_text_ckr_abi,
+	        codegen_text_cpu, codegen_text_math, codegen_text_sums,
+	        codegen_text_half);
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-		if (!~part[i].need || need & part[i].need)
+		if (need & part[i].need)
 			out_put(o, "\n%s", part[i].text);
 }
 
