@@ -2,20 +2,24 @@
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/emit.h"
 
-/* What only products with 16-bit operands need. */
+/* How it is cut and where in scratch things are. */
 static void
-emit_classifier_tiles(struct emit *e, const Node *n)
+emit_classifier_tile(struct emit *e, const Node *n)
 {
-	int64_t tile[3][4];
+	struct classifier_tile t = tile_classifier(e->g, n, e->threads);
 
-	if (!tile_is_mixed(e->g, n))
-		return;
-	tile_classifier_products(e->g, n, tile);
-	out_line(e->out, ".keep = %d,", tile_classifier_keeps(e->g, n));
+	out_line(e->out, ".classes = %lld, .dim = %lld, .keep = %d,",
+	         (long long)t.classes, (long long)t.dim, t.keep);
+	out_line(e->out, ".chunk = %lld, .most = %lld, .each = %lld, "
+	         ".bias_at = %lld,", (long long)t.chunk, (long long)t.most,
+	         (long long)t.each, (long long)t.bias);
+	out_line(e->out, ".db = %lld, .dw = %lld, .tiles = %lld, "
+	         ".thread = %lld,", (long long)t.db, (long long)t.dw,
+	         (long long)t.tiles, (long long)t.thread);
 	for (int i = 0; i < 3; i++)
-		out_line(e->out, ".tile[%d] = { %lld, %lld, %lld, %lld },", i,
-		         (long long)tile[i][0], (long long)tile[i][1],
-		         (long long)tile[i][2], (long long)tile[i][3]);
+		out_line(e->out, ".tile[%d] = { %lld, %lld, %lld },", i,
+		         (long long)t.tile[i].rows, (long long)t.tile[i].cols,
+		         (long long)t.tile[i].depth);
 }
 
 bool
@@ -24,7 +28,7 @@ emit_classifier(struct emit *e, const Node *n)
 	const Val *x = emit_in(e, n, 0), *w = emit_in(e, n, 1);
 	const Val *labels = emit_in(e, n, 2), *bias = emit_in(e, n, 3);
 	bool tb = n->attr.CLASSIFIER.tb;
-	int64_t classes = w->shape.dim[tb ? 0 : 1], rows = x->shape.dim[0];
+	int64_t classes = w->shape.dim[tb ? 0 : 1];
 	int64_t ignore = n->attr.CLASSIFIER.ignore;
 	const char *seed = emit_float(e->arena, n->attr.CLASSIFIER.seed);
 
@@ -41,15 +45,12 @@ emit_classifier(struct emit *e, const Node *n)
 	if (labels->dt != DT_I64 && labels->dt != DT_I32)
 		return emit_unsupported(e, n, labels->dt);
 	out_line(e->out, "const struct ckr_classifier c1 = {");
-	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
-	         (long long)rows, (long long)classes,
-	         (long long)x->shape.dim[1]);
-	out_line(e->out, ".chunk = %lld, .tb = %d, .reduction = %d, "
-	         ".seed = %s,", (long long)tile_classifier_chunk(e->g, n), tb,
+	out_line(e->out, ".rows = %lld, .tb = %d, .reduction = %d, "
+	         ".seed = %s,", (long long)x->shape.dim[0], tb,
 	         (int)n->attr.CLASSIFIER.reduction, seed);
 	out_line(e->out, ".x = %s, .w = %s, .bias = %s,", tables_dtype(x->dt),
 	         tables_dtype(w->dt), tables_dtype(bias ? bias->dt : x->dt));
-	emit_classifier_tiles(e, n);
+	emit_classifier_tile(e, n);
 	out_line(e->out, "};");
 	out_line(e->out, "const struct ckr_labels labels = "
 	         "{ p[2], %d, %s, %lld, NULL };", dtype_info[labels->dt].nbytes,

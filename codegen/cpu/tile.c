@@ -171,9 +171,9 @@ even_part(int64_t n, int64_t most)
 struct product_tile
 tile_product(int64_t batch, int64_t m, int64_t n, int64_t k)
 {
-	struct product_tile t = { even_part(m, TILE_PRODUCT),
-		even_part(n, TILE_PRODUCT),
-		larger(1, smaller(k, TILE_PRODUCT)) };
+	struct product_tile t = { even_part(m, TILE_PRODUCT_ROWS),
+		even_part(n, TILE_PRODUCT_COLS),
+		larger(1, smaller(k, TILE_PRODUCT_DEPTH)) };
 
 	while (batch * ceil_div(m, t.rows) * ceil_div(n, t.cols)
 	       < TILE_PRODUCTS && larger(t.rows, t.cols) > TILE_PRODUCT_LEAST)
@@ -184,13 +184,28 @@ tile_product(int64_t batch, int64_t m, int64_t n, int64_t k)
 	return t;
 }
 
-/* ORDER TILE: ckr_half_tile() lays out tiles of the result and of both
- * operands, and a row. */
-static int64_t
-product_scratch(struct product_tile t)
+/* Tiles of all rows and some columns. */
+static struct product_tile
+tile_strip(int64_t m, int64_t n, int64_t k)
 {
-	return ceil_div((t.rows + t.cols) * t.depth + (t.rows + 1) * t.cols,
-	                16) * 16;
+	int64_t cols = larger(TILE_STRIP_LEAST, n / TILE_PRODUCTS);
+
+	return (struct product_tile){ larger(1, m),
+		even_part(n, smaller(cols, TILE_PRODUCT_COLS)),
+		larger(1, smaller(k, TILE_PRODUCT_DEPTH)) };
+}
+
+/* Floats of a thread that makes such a tile of y from a and b.  ORDER TILE:
+ * ckr_half_tile() lays them out. */
+static int64_t
+product_scratch(struct product_tile t, DType a, DType b, DType y)
+{
+	int64_t n = t.cols;
+
+	n += dtype_is_half(a) ? t.rows * t.depth : 0;
+	n += dtype_is_half(b) ? t.cols * t.depth : 0;
+	n += dtype_is_half(y) ? t.rows * t.cols : 0;
+	return ceil_div(n, 16) * 16;
 }
 
 int64_t
@@ -200,15 +215,17 @@ tile_matmul(const Graph *g, const Node *n)
 	const Shape *y = &g->val[n->out[0]].shape;
 	int64_t m = 1, cols = y->dim[y->rank - 1];
 	int64_t k = a->dim[a->rank - (n->attr.MATMUL.ta ? 2 : 1)];
+	struct product_tile t;
 
 	for (int i = 0; i < y->rank - 1; i++)
 		if (!mul_ok(m, y->dim[i], &m))
 			return -1;
-	if (y->rank == 2)
-		return product_scratch(tile_product(1, m, cols, k));
-	return product_scratch((struct product_tile){
-		smaller(m, TILE_PRODUCT), smaller(cols, TILE_PRODUCT),
-		larger(1, smaller(k, TILE_PRODUCT)) });
+	t = y->rank == 2 ? tile_product(1, m, cols, k)
+	  : (struct product_tile){ smaller(m, TILE_PRODUCT_ROWS),
+		smaller(cols, TILE_PRODUCT_COLS),
+		larger(1, smaller(k, TILE_PRODUCT_DEPTH)) };
+	return product_scratch(t, g->val[n->in[0]].dt, g->val[n->in[1]].dt,
+	                       g->val[n->out[0]].dt);
 }
 
 /* Tiles of every thread. */
@@ -221,82 +238,99 @@ work_matmul(const Graph *g, const Node *n, int threads)
 	return scratch_bytes(scratch_mul(threads, tile_matmul(g, n)));
 }
 
-/* Rows of a chunk; with the adjoints of all rows beside it, a smaller one. */
-int64_t
-tile_classifier_chunk(const Graph *g, const Node *n)
+/* Whether it keeps the adjoints of all rows, as 16-bit floats, for dw. */
+static bool
+classifier_keeps(const Graph *g, const Node *n, int64_t dim)
 {
-	const Shape *x = &g->val[n->in[0]].shape;
-	const Shape *w = &g->val[n->in[1]].shape;
-	int64_t classes = w->dim[n->attr.CLASSIFIER.tb ? 0 : 1];
-	int64_t chunk = tile_classifier_rows(x->dim[0], classes,
-	                                     n->attr.CLASSIFIER.chunk);
+	const Val *x = &g->val[n->in[0]];
 
-	return tile_classifier_keeps(g, n)
-	     ? tile_classifier_rows(x->dim[0], classes, ceil_div(chunk, 2))
-	     : chunk;
+	return n->out[2] && dtype_is_half(x->dt)
+		&& x->shape.dim[0] / 2 <= dim;
 }
 
-bool
-tile_classifier_keeps(const Graph *g, const Node *n)
+/* Rows of chunks.  Beside the adjoints of all rows is place for fewer logits;
+ * those of the first chunks lie where adjoints of later ones will be, too. */
+static void
+classifier_rows(const Graph *g, const Node *n, struct classifier_tile *t)
+{
+	int64_t rows = g->val[n->in[0]].shape.dim[0];
+
+	t->chunk = tile_classifier_rows(rows, t->classes,
+	                                n->attr.CLASSIFIER.chunk);
+	t->most = t->chunk;
+	if (!t->keep)
+		return;
+	t->chunk = tile_classifier_rows(rows, t->classes,
+	                                ceil_div(t->chunk, 2));
+	t->most = larger(1, smaller((rows + 2 * t->chunk) / 3,
+	                            TILE_LOGIT_ROWS));
+}
+
+/* Tiles of the products for logits, dx and dw; returns the most floats that a
+ * thread needs for one.  Those of the first two span all rows of a chunk, so
+ * that each weight is converted once for it. */
+static int64_t
+classifier_products(const Graph *g, const Node *n, struct classifier_tile *t)
+{
+	bool tb = n->attr.CLASSIFIER.tb != 0;
+	DType x = g->val[n->in[0]].dt, w = g->val[n->in[1]].dt;
+	DType kept = t->keep ? x : DT_F32, sum = t->keep ? x : DT_F32;
+	int64_t rows = t->keep ? g->val[n->in[0]].shape.dim[0] : t->most;
+	struct product_tile *p = t->tile;
+
+	p[0] = tile_strip(t->most, t->classes, t->dim);
+	p[1] = tile_strip(t->most, t->dim, t->classes);
+	p[2] = tile_product(1, tb ? t->classes : t->dim,
+	                    tb ? t->dim : t->classes, rows);
+	return larger(larger(product_scratch(p[0], x, w, DT_F32),
+	                     product_scratch(p[1], DT_F32, w, x)),
+	              product_scratch(p[2], tb ? kept : x, tb ? x : kept,
+	                              sum));
+}
+
+/* Adds to the floats of scratch, -1: too many; returns what it was. */
+static int64_t
+classifier_place(struct classifier_tile *t, int64_t nelem)
+{
+	int64_t at = t->floats;
+
+	if (at < 0 || nelem < 0 || !add_ok(at, nelem, &t->floats))
+		t->floats = -1;
+	return at;
+}
+
+struct classifier_tile
+tile_classifier(const Graph *g, const Node *n, int threads)
 {
 	const Val *x = &g->val[n->in[0]];
 	const Shape *w = &g->val[n->in[1]].shape;
-	int tb = n->attr.CLASSIFIER.tb != 0;
+	bool tb = n->attr.CLASSIFIER.tb != 0, half = dtype_is_half(x->dt);
+	struct classifier_tile t = { .classes = w->dim[!tb],
+		.dim = w->dim[tb] };
 
-	return n->out[2] && dtype_is_half(x->dt)
-		&& x->shape.dim[0] / 2 <= w->dim[tb];
+	t.keep = classifier_keeps(g, n, t.dim);
+	classifier_rows(g, n, &t);
+	if (t.keep)
+		classifier_place(&t, ceil_div(scratch_mul(x->shape.dim[0],
+		                              t.classes), 2));
+	classifier_place(&t, scratch_mul(t.chunk, t.classes));
+	t.each = classifier_place(&t, t.most);
+	if (!tile_is_mixed(g, n))
+		return t;
+	t.bias = classifier_place(&t, n->nin > 3 && n->in[3] ? t.classes : 0);
+	t.db = classifier_place(&t, half && n->nout > 3 && n->out[3]
+	                        ? t.classes : 0);
+	t.dw = classifier_place(&t, half && n->out[2] && !t.keep
+	                        ? scratch_mul(t.classes, t.dim) : 0);
+	t.thread = classifier_products(g, n, &t);
+	t.tiles = classifier_place(&t, scratch_mul(threads, t.thread));
+	return t;
 }
 
-int64_t
-tile_classifier_products(const Graph *g, const Node *n, int64_t tile[3][4])
-{
-	const Shape *x = &g->val[n->in[0]].shape;
-	const Shape *w = &g->val[n->in[1]].shape;
-	int tb = n->attr.CLASSIFIER.tb != 0;
-	int64_t classes = w->dim[!tb], dim = w->dim[tb], most = 0;
-	int64_t chunk = tile_classifier_chunk(g, n);
-	int64_t rows = tile_classifier_keeps(g, n) ? x->dim[0] : chunk;
-	int64_t size[3][3] = { { chunk, classes, dim },
-		{ chunk, dim, classes },
-		{ tb ? classes : dim, tb ? dim : classes, rows } };
-
-	for (int i = 0; i < 3; i++) {
-		int64_t *s = size[i];
-		struct product_tile t = tile_product(1, s[0], s[1], s[2]);
-
-		tile[i][0] = t.rows;
-		tile[i][1] = t.cols;
-		tile[i][2] = t.depth;
-		tile[i][3] = product_scratch(t);
-		most = larger(most, tile[i][3]);
-	}
-	return most;
-}
-
-/* ORDER TILE: ckr_classifier_lay(). */
 int64_t
 work_classifier(const Graph *g, const Node *n, int threads)
 {
-	const Shape *x = &g->val[n->in[0]].shape;
-	const Shape *w = &g->val[n->in[1]].shape;
-	int tb = n->attr.CLASSIFIER.tb != 0;
-	int64_t classes = w->dim[!tb], dim = w->dim[tb];
-	int64_t rows = tile_classifier_chunk(g, n);
-	int64_t nelem = scratch_mul(rows, classes), more = 0, tile[3][4];
-
-	if (nelem < 0 || !add_ok(nelem, rows, &nelem))
-		return -1;
-	if (!tile_is_mixed(g, n))
-		return scratch_bytes(nelem);
-	if (tile_classifier_keeps(g, n))
-		more = ceil_div(scratch_mul(x->dim[0], classes), 2);
-	else if (dtype_is_half(g->val[n->in[0]].dt))
-		more = scratch_mul(classes, dim);
-	if (more < 0 || !add_ok(nelem, more + 2 * classes, &nelem)
-	    || !add_ok(nelem, scratch_mul(threads,
-	               tile_classifier_products(g, n, tile)), &nelem))
-		return -1;
-	return scratch_bytes(nelem);
+	return scratch_bytes(tile_classifier(g, n, threads).floats);
 }
 
 /* Per thread: where the best of a line are, as 64-bit numbers. */

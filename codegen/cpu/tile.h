@@ -14,11 +14,14 @@ enum {
 	TILE_PARTS = 64,                /* at most so many partial sums ... */
 	TILE_PART_ROWS = 16,           /* ... over at least so many rows each */
 	TILE_LOGITS = 64 << 20,         /* bytes of one classifier chunk */
+	TILE_LOGIT_ROWS = 512,          /* most rows of it, of 16-bit floats */
 	TILE_STAGE = 8 << 20,          /* bytes of float32 copies of images */
-	TILE_PRODUCT = 384,             /* rows, columns and summands of a tile
-	                                 * of a product of 16-bit floats; ... */
+	TILE_PRODUCT_ROWS = 512,        /* of a tile of a product of 16-bit */
+	TILE_PRODUCT_COLS = 384,        /* floats, which is summed up in */
+	TILE_PRODUCT_DEPTH = 256,       /* steps of so many; ... */
 	TILE_PRODUCTS = 12,             /* ... less if there are fewer tiles, */
 	TILE_PRODUCT_LEAST = 192,       /* ... but no less than that */
+	TILE_STRIP_LEAST = 64,          /* columns of one that has all rows */
 };
 
 static inline int64_t
@@ -85,12 +88,24 @@ int64_t tile_part_rows(int64_t rows);
 int64_t tile_norm_parts(const Graph *, const Node *);
 /* Rows per classifier chunk; `chunk` is the attribute (0: choose). */
 int64_t tile_classifier_rows(int64_t rows, int64_t classes, int64_t chunk);
-int64_t tile_classifier_chunk(const Graph *, const Node *);
-/* Whether it keeps the adjoints of all rows, as 16-bit floats, for dw. */
-bool tile_classifier_keeps(const Graph *, const Node *);
-/* Tiles of its products for logits, dx and dw, each with the floats that a
- * thread needs; returns the most of these. */
-int64_t tile_classifier_products(const Graph *, const Node *,
-                                 int64_t tile[3][4]);
+
+/* How a classifier cuts its work, and where in scratch it has what, in floats
+ * from the beginning: float32 logits of a chunk, of adjoints of all rows as
+ * 16-bit floats the latter, too. */
+struct classifier_tile {
+	int64_t classes, dim;
+	bool keep;                      /* adjoints of all rows, for dw */
+	int64_t chunk;                  /* rows that have place of their own */
+	int64_t most;                   /* ... that a chunk may have */
+	struct product_tile tile[3];    /* for logits, dx and dw */
+	int64_t thread;                 /* floats for each thread's tiles */
+	/* a loss per row of a chunk, bias, its gradient, the sum of dw, tiles;
+	 * the latter four of 16-bit floats */
+	int64_t each, bias, db, dw, tiles;
+	int64_t floats;                 /* all; -1: too many */
+};
+
+struct classifier_tile tile_classifier(const Graph *, const Node *,
+                                       int threads);
 
 #endif

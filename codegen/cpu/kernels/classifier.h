@@ -12,37 +12,21 @@
 #ifndef CKR_CLASSIFIER_H
 #define CKR_CLASSIFIER_H
 
+/* A tile of a product of 16-bit floats. */
+struct ckr_classifier_tile {
+	int64_t rows, cols, depth;
+};
+
+/* As struct classifier_tile of codegen/cpu/tile.h, which see. */
 struct ckr_classifier {
-	int64_t rows, classes, dim, chunk;
-	int tb, reduction;
+	int64_t rows, classes, dim, chunk, most;
+	int tb, reduction, keep;
 	float seed;
 	int x, w, bias;         /* types; gradients are as x */
-	int keep;               /* adjoints, not the sum */
-	/* of products of 16-bit floats, for logits, dx and dw: rows, columns
-	 * and depth of a tile, floats for each thread */
-	int64_t tile[3][4];
+	/* where in scratch what lies, floats of a thread's tiles */
+	int64_t each, bias_at, db, dw, tiles, thread;
+	struct ckr_classifier_tile tile[3];
 };
-
-/* A chunk of logits and a loss per row of it.  With 16-bit operands more: the
- * bias and its gradient, adjoints of all rows or the sum of dw, and tiles.
- * ORDER TILE: work_classifier() counts them. */
-struct ckr_classifier_scratch {
-	float *z, *each, *bias, *db, *dw, *tile;
-};
-
-static inline struct ckr_classifier_scratch
-ckr_classifier_lay(const struct ckr_classifier *c, float *p)
-{
-	struct ckr_classifier_scratch s = { .z = p };
-
-	s.each = s.z + c->chunk * c->classes;
-	s.bias = s.each + c->chunk;
-	s.db = s.bias + c->classes;
-	s.dw = s.db + c->classes;
-	s.tile = s.dw + (c->keep ? (c->rows * c->classes + 1) / 2
-	                 : c->x == CKR_F32 ? 0 : c->classes * c->dim);
-	return s;
-}
 
 /* Logits of a row become their adjoint; returns the loss of the row.  The
  * label's own term is taken before it is overwritten. */
@@ -90,21 +74,33 @@ ckr_add_columns(float *y, const float *z, int64_t rows, int64_t n, int first,
 	}
 }
 
-/* y = op(a) op(b), or that added to y. */
-static inline void
-ckr_classifier_product(const int64_t *tile, int ta, int tb, int64_t m,
-                       int64_t n, int64_t k, struct ckr_half a,
-                       struct ckr_half b, struct ckr_half y, int more,
-                       float *scratch, const struct ckr_env *env)
+/* Rows of the chunk from row `at` on: as many as have place behind the adjoints
+ * that are kept, theirs too, 16 bits each. */
+static inline int64_t
+ckr_classifier_chunk(const struct ckr_classifier *c, int64_t at)
 {
+	int64_t rows = ckr_least(c->rows - at, c->most);
+
+	return c->keep ? ckr_least(rows, (c->rows - at + 2 * c->chunk) / 3)
+	               : rows;
+}
+
+/* y = op(a) op(b), or that added to y: product 0 .. 2. */
+static inline void
+ckr_classifier_product(const struct ckr_classifier *c, int product, int ta,
+                       int tb, int64_t m, int64_t n, int64_t k,
+                       struct ckr_half a, struct ckr_half b, struct ckr_half y,
+                       int more, float *scratch, const struct ckr_env *env)
+{
+	const struct ckr_classifier_tile *t = &c->tile[product];
 	struct ckr_half_product p = { .ta = ta, .tb = tb, .m = m, .n = n,
-		.k = k, .rows = tile[0], .cols = tile[1], .depth = tile[2],
+		.k = k, .rows = t->rows, .cols = t->cols, .depth = t->depth,
 		.alpha = 1.0f, .a = a, .b = b, .y = y };
 
 	if (more)
 		p.acc = y;
 	if (a.type != CKR_F32 || b.type != CKR_F32 || y.type != CKR_F32)
-		ckr_half_matmul(&p, tile[3], scratch, env);
+		ckr_half_matmul(&p, c->thread, scratch + c->tiles, env);
 	else
 		env->sgemm(ta, tb, m, n, k, 1.0f, a.data, a.ld, b.data, b.ld,
 		           more ? 1.0f : 0.0f, y.data, y.ld);
@@ -118,9 +114,9 @@ ckr_classifier_dw(const struct ckr_classifier *c, struct ckr_half dw,
 {
 	int64_t n = c->classes, k = c->dim;
 
-	ckr_classifier_product(c->tile[2], 1, 0, c->tb ? n : k,
-	                       c->tb ? k : n, rows, c->tb ? z : x,
-	                       c->tb ? x : z, dw, more, scratch, env);
+	ckr_classifier_product(c, 2, 1, 0, c->tb ? n : k, c->tb ? k : n, rows,
+	                       c->tb ? z : x, c->tb ? x : z, dw, more, scratch,
+	                       env);
 }
 
 /* Rows of logits to losses and adjoints; the latter are kept as the rows from
@@ -163,15 +159,16 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
              const struct ckr_labels *l, const void *bias, float *scratch,
              struct ckr_env *env)
 {
-	int64_t n = c->classes, k = c->dim, ld = c->tb ? k : n;
-	struct ckr_classifier_scratch s = ckr_classifier_lay(c, scratch);
+	int64_t n = c->classes, k = c->dim, ld = c->tb ? k : n, rows;
 	int full = c->x == CKR_F32;
-	struct ckr_half zs = { s.z, CKR_F32, n, { 0 } };
+	struct ckr_half zs = { NULL, CKR_F32, n, { 0 } };
 	struct ckr_half ws = { (void *)w, c->w, ld, { 0 } };
-	struct ckr_half sums = { full ? dw : s.dw, CKR_F32, ld, { 0 } };
+	struct ckr_half sums = { full ? dw : scratch + c->dw, CKR_F32, ld,
+		{ 0 } };
 	struct ckr_half xs = { (void *)x, c->x, k, { 0 } };
 	struct ckr_half dxs = { dx, c->x, k, { 0 } };
-	float *db = full ? dbias : s.db;
+	float *each = scratch + c->each;
+	float *db = full ? dbias : scratch + c->db;
 	double sum = 0, weight = 0;
 	float g = c->seed;
 
@@ -180,35 +177,38 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 	if (c->reduction == 1)
 		g /= (float)weight;
 	if (bias)
-		bias = ckr_row(s.bias, bias, c->bias, 0, n);
-	for (int64_t i0 = 0; i0 < c->rows; i0 += c->chunk) {
-		int64_t rows = ckr_least(c->rows - i0, c->chunk);
+		bias = ckr_row(scratch + c->bias_at, bias, c->bias, 0, n);
+	for (int64_t i0 = 0; i0 < c->rows; i0 += rows) {
+		float *z;
 
+		rows = ckr_classifier_chunk(c, i0);
+		z = each - rows * n;
+		zs.data = z;
 		if (bias)
-			ckr_prefill(s.z, bias, NULL, rows, n, env);
-		ckr_classifier_product(c->tile[0], 0, c->tb, rows, n, k, xs,
-		                       ws, zs, bias != NULL, s.tile, env);
-		ckr_classifier_rows(c, s.z, s.each, c->keep ? s.dw : NULL, l,
+			ckr_prefill(z, bias, NULL, rows, n, env);
+		ckr_classifier_product(c, 0, 0, c->tb, rows, n, k, xs, ws, zs,
+		                       bias != NULL, scratch, env);
+		ckr_classifier_rows(c, z, each, c->keep ? scratch : NULL, l,
 		                    i0, rows, g, env);
 		for (int64_t i = 0; i < rows; i++)
-			sum += (double)s.each[i];
+			sum += (double)each[i];
 		if (dx)
-			ckr_classifier_product(c->tile[1], 0, !c->tb, rows, k,
-			                       n, zs, ws, dxs, 0, s.tile, env);
+			ckr_classifier_product(c, 1, 0, !c->tb, rows, k, n, zs,
+			                       ws, dxs, 0, scratch, env);
 		if (dw && !c->keep)
 			ckr_classifier_dw(c, sums, zs, xs, rows, i0 > 0,
-			                  s.tile, env);
+			                  scratch, env);
 		if (dbias)
-			ckr_add_columns(db, s.z, rows, n, i0 == 0, env);
+			ckr_add_columns(db, z, rows, n, i0 == 0, env);
 		xs.data = (char *)xs.data + rows * k * (full ? 4 : 2);
 		if (dx)
 			dxs.data = (char *)dxs.data + rows * k * (full ? 4 : 2);
 	}
-	zs = (struct ckr_half){ s.dw, c->x, n, { 0 } };
+	zs = (struct ckr_half){ scratch, c->x, n, { 0 } };
 	xs.data = (void *)x;
 	if (dw && c->keep)
 		ckr_classifier_dw(c, (struct ckr_half){ dw, c->x, ld, { 0 } },
-		                  zs, xs, c->rows, 0, s.tile, env);
+		                  zs, xs, c->rows, 0, scratch, env);
 	else
 		ckr_classifier_round(dw, c->x, sums.data, n * k, env);
 	ckr_classifier_round(dbias, c->x, db, n, env);

@@ -199,20 +199,23 @@ ckr_half_sums(const struct ckr_half_product *p, int64_t at, int64_t i0,
 	}
 }
 
-/* The tile at (i0, j0) of matrix `at` of the batch.  scratch: tiles of y, a
- * and b, and a row. */
+/* The tile at (i0, j0) of matrix `at` of the batch.  scratch: tiles of what is
+ * not float32, a, b and y, and a row. */
 static inline void
 ckr_half_tile(const struct ckr_half_product *p, int64_t at, int64_t i0,
               int64_t j0, float *scratch, const struct ckr_env *env)
 {
 	int64_t rows = ckr_least(p->m - i0, p->rows);
 	int64_t cols = ckr_least(p->n - j0, p->cols), ld;
-	float *a = scratch + p->rows * p->cols, *b = a + p->rows * p->depth;
-	float *bias = b + p->cols * p->depth, *y;
 	int64_t to = ckr_half_index(p, &p->y, at, i0, j0);
 	int wide = p->y.type == CKR_F32, more;
+	float *a = scratch;
+	float *b = a + (p->a.type == CKR_F32 ? 0 : p->rows * p->depth);
+	float *y = b + (p->b.type == CKR_F32 ? 0 : p->cols * p->depth);
+	float *bias = y + (wide ? 0 : p->rows * p->cols);
 
-	y = wide ? (float *)p->y.data + to : scratch;
+	if (wide)
+		y = (float *)p->y.data + to;
 	ld = wide ? p->y.ld : cols;
 	more = ckr_half_begin(y, ld, p, at, i0, j0, rows, cols, bias);
 	if (p->k > 0)
@@ -225,7 +228,7 @@ ckr_half_tile(const struct ckr_half_product *p, int64_t at, int64_t i0,
 		           y + i * ld, cols);
 }
 
-/* Threads share tiles.  ORDER TILE: tile_product() counts `each`, the floats
+/* Threads share tiles.  ORDER TILE: product_scratch() counts `each`, the floats
  * of a thread's scratch. */
 static inline void
 ckr_half_matmul(const struct ckr_half_product *p, int64_t each, float *scratch,
