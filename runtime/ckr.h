@@ -22,7 +22,8 @@
  *     ckr_error() tells in words what failed; the text belongs to the
  *     context and stands until its next failing call.
  *   - The library never prints (unless CKR_LOG says so) and never ends the
- *     process.
+ *     process (unless it is one of several, and others do not even come to
+ *     begin).
  *   - A context is used by one thread at a time; several contexts may be used
  *     by several threads.  Kernels run on OpenMP threads of their own.
  *   - These wait for each other spinning, but asleep while other processes keep
@@ -42,6 +43,10 @@
  *                    and put the arena's end at an unmapped page (slow)
  *   CKR_TRACE=FILE   as ckr_trace(ctx, FILE)
  *   CKR_BLAS=NAME    onednn, openblas, own, ...; as ckr_options.blas
+ *   CKR_MPI=FILE     what several processes talk by, in place of ckr_mpi.so
+ *   CKR_FILES=HOW    how they write one file: "name", by one that it has until
+ *                    it is complete, as on several machines; "first", all by
+ *                    the first process, as where machines share no files
  */
 #ifndef CKR_H
 #define CKR_H
@@ -368,7 +373,8 @@ ckr_status ckr_save_outputs(ckr_ctx *ctx, const char *path);
 ckr_status ckr_save_grads(ckr_ctx *ctx, const char *path);
 /* Record the next steps (the first three) as chrome-trace JSON; the file is
  * written after the third.  path NULL: write what is there now, if anything is
- * recorded, as ckr_close does without telling of failures. */
+ * recorded, as ckr_close does without telling of failures, but not for several
+ * processes. */
 ckr_status ckr_trace(ckr_ctx *ctx, const char *path);
 /* Mean and least seconds per op over all steps since this call is written by
  * ckr_profile(ctx, path); path NULL starts measuring.  The first call of an op

@@ -1,4 +1,5 @@
-/* Ctrl-C, SIGTERM and SIGHUP: a run ends after the step it is at.
+/* Ctrl-C, SIGTERM, SIGHUP, and SIGUSR1, which mpirun passes on where it gives
+ * others a second: a run ends after the step it is at.
  *
  * No handler runs on a thread that computes: compiled kernels of products'
  * libraries keep wide registers and stacks of their own, and a signal that came

@@ -2,13 +2,15 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/team/sibling.h"
 
-enum { BEAT = 250000000 };              /* ns */
+
+enum { BEAT = 250000000, PATIENCE = 12 };       /* ns, seconds */
 
 struct pulse {
 	pthread_t thread;
@@ -18,6 +20,7 @@ struct pulse {
 	atomic_uint *word;              /* NULL: none yet */
 	double left;                    /* seconds of a limit; 0: there is
 	                                 * none */
+	double patience;                /* ... if a sibling has stopped */
 	const char *message;
 };
 
@@ -25,14 +28,21 @@ struct pulse {
 static void
 look_at_limit(struct pulse *p)
 {
+	long stopped;
+
 	if (p->left <= 0)
 		return;
 	p->left -= BEAT * 1e-9;
-	if (p->left > 0)
+	stopped = sibling_stopped();
+	if (stopped)
+		p->patience -= BEAT * 1e-9;
+	if (p->left > 0 && p->patience > 0)
 		return;
-	if (write(STDERR_FILENO, p->message, strlen(p->message)) < 0) {
-		/* there is nobody to tell */
-	}
+	if (p->patience <= 0)
+		dprintf(STDERR_FILENO, "ckr: %s: process %ld is stopped\n",
+		        p->message, stopped);
+	else
+		dprintf(STDERR_FILENO, "ckr: %s\n", p->message);
 	_exit(3);
 }
 
@@ -115,6 +125,7 @@ pulse_limit(struct pulse *p, double seconds, const char *message)
 {
 	pthread_mutex_lock(&p->lock);
 	p->left = seconds;
+	p->patience = seconds < 2 * PATIENCE ? seconds / 2 : PATIENCE;
 	p->message = message;
 	pthread_mutex_unlock(&p->lock);
 }

@@ -13,8 +13,8 @@ struct pulse *pulse_start(void);
 void pulse_stop(struct pulse *);
 void pulse_count(struct pulse *, atomic_uint *word);
 /* Before a call that waits for others and that nobody can look into: after
- * `seconds` the process ends with status 3 and this message.  0: it has
- * returned. */
+ * `seconds`, or sooner if a process beside this one is stopped, the process
+ * ends with status 3 and this message.  0: it has returned. */
 void pulse_limit(struct pulse *, double seconds, const char *message);
 
 #endif

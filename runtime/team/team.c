@@ -88,7 +88,7 @@ leave(void)
 	if (!t || t->users)
 		return;
 	pulse_limit(t->pulse, t->timeout,
-	            "ckr: other processes do not leave the run\n");
+	            "other processes do not leave the run");
 	/* its word is the link's */
 	pulse_count(t->pulse, NULL);
 	t->link->close();
@@ -144,7 +144,7 @@ come(struct open_team *t, struct err *e)
 	if (!t->pulse)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	pulse_limit(t->pulse, t->timeout,
-	            "ckr: not all processes have come to begin the run\n");
+	            "not all processes have come to begin the run");
 	why = t->link->open(&t->place);
 	pulse_limit(t->pulse, 0, NULL);
 	if (why)
@@ -233,7 +233,7 @@ team_divide(struct team *team, uint32_t tp, struct err *e)
 	const char *why;
 
 	pulse_limit(t->pulse, t->timeout,
-	            "ckr: not all processes have come to begin the run\n");
+	            "not all processes have come to begin the run");
 	why = t->link->divide(tp);
 	pulse_limit(t->pulse, 0, NULL);
 	return why ? err_set(e, CKR_ERANK, "%s", why) : CKR_OK;

@@ -290,13 +290,13 @@ class Processes(ck.Bench):
             print(sig, when, self.failed, flush=True)
 
     def stopped(self):
-        """Ctrl-C on one rank: all end after the same step, and save it."""
+        """Ctrl-C on one rank, or what mpirun passes on to all: they end after the same step, and save it."""
         path, log = self.path("int.save"), self.path("int.log")
-        for victim in 0, 1:
+        for victim in 0, 1, None:
             run = self.start("--steps", 1000000, "--save", path, "--log", log)
             pids = self.ranks(run)
             time.sleep(1)
-            os.kill(pids[victim], signal.SIGINT)
+            os.kill(run.pid if victim is None else pids[victim], signal.SIGUSR1 if victim is None else signal.SIGINT)
             err = self.ends(run, "interrupted")
             told = re.findall("ckrun: stopped after step (\\d+)", err)
             self.check(run.returncode == 1 and len(told) == 1, f"interrupted: {run.returncode}, {err}")

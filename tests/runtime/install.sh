@@ -35,3 +35,9 @@ test "$(find "$dir/usr" -name '*.h' | wc -l)" = 1
 "$dir/usr/bin/ckrun" --version
 "$dir/usr/bin/ckrun" "$models/tokens.so" --init none 2>"$dir/err" && exit 1
 grep -q 'none: cannot read' "$dir/err"
+# processes find their module where it is installed
+if command -v mpirun >/dev/null && [ -f "$build/ckr_mpi.so" ]; then
+	mpirun --allow-run-as-root --oversubscribe -n 2 "$dir/usr/bin/ckrun" \
+		"$models/tokens.so" --init none 2>"$dir/err" && exit 1
+	grep -q 'got 2 ranks' "$dir/err"
+fi
