@@ -152,7 +152,7 @@ texts(struct out *o, unsigned need)
 	        "                    * loops that gcc alone vectorises */\n"
 	        "#pragma clang diagnostic ignored \"-Wpass-failed\"\n"
 	        "#pragma clang diagnostic ignored \"-Wunused-function\"\n"
-	        "#endif\n\n%s\n%s\n%s\n%s\n%s", codegen_text_ckr_abi,
+	        "#endif\n\n%s\n%s\n%s\n%s", codegen_text_ckr_abi,
 	        codegen_text_cpu, codegen_text_math, codegen_text_sums,
 	        codegen_text_half);
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
