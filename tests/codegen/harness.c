@@ -401,10 +401,19 @@ naive_sgemm(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	free(sum);
 }
 
-static float
-element(uint8_t type, const void *x, int64_t i)
+/* Rows of n x k elements as doubles: element (i, j) lies at i ld + j, or if
+ * trans at j ld + i. */
+static double *
+widened(uint8_t type, const void *x, int64_t at, bool trans, int64_t ld,
+        int64_t n, int64_t k)
 {
-	return (float)load((DType)type, x, i);
+	double *to = malloc((size_t)(n * k) * sizeof *to + 1);
+
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t j = 0; j < k; j++)
+			to[i * k + j] = load((DType)type, x,
+				at + (trans ? j * ld + i : i * ld + j));
+	return to;
 }
 
 /* What a library for GPUs would compute, on memory of the host. */
@@ -416,22 +425,28 @@ naive_gemm(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
 	(void)env;
 	if (bytes)
 		memset(work, 0xa5, bytes);
-	for (int64_t i = 0; i < g->batch * g->m * g->n; i++) {
-		int64_t q = i / g->n / g->m, r = i / g->n % g->m, s = i % g->n;
-		double sum = 0;
+	for (int64_t q = 0; q < g->batch; q++) {
+		double *x = widened(g->a, a, q * g->sa, g->ta, g->lda, g->m,
+		                    g->k);
+		double *z = widened(g->b, b, q * g->sb, !g->tb, g->ldb, g->n,
+		                    g->k);
 
-		for (int64_t k = 0; k < g->k; k++)
-			sum += (double)element(g->a, a, q * g->sa
-			       + (g->ta ? k * g->lda + r : r * g->lda + k))
-			     * (double)element(g->b, b, q * g->sb
-			       + (g->tb ? s * g->ldb + k : k * g->ldb + s));
-		sum *= (double)g->alpha;
-		if (g->bias)
-			sum += (double)element(g->bias, bias, s);
-		if (g->c)
-			sum += (double)element(g->c, c, q * g->sc + r * g->ldc
-			                       + s);
-		store((DType)g->y, y, q * g->sy + r * g->ldy + s, sum);
+		for (int64_t i = 0; i < g->m * g->n; i++) {
+			int64_t r = i / g->n, s = i % g->n;
+			double sum = 0;
+
+			for (int64_t k = 0; k < g->k; k++)
+				sum += x[r * g->k + k] * z[s * g->k + k];
+			sum *= (double)g->alpha;
+			if (g->bias)
+				sum += load((DType)g->bias, bias, s);
+			if (g->c)
+				sum += load((DType)g->c, c, q * g->sc
+				            + r * g->ldc + s);
+			store((DType)g->y, y, q * g->sy + r * g->ldy + s, sum);
+		}
+		free(x);
+		free(z);
 	}
 }
 
