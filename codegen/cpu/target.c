@@ -128,7 +128,9 @@ texts(struct out *o, unsigned need)
 		  codegen_text_words },
 		{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER, codegen_text_rows },
 		{ NEED_NORM, codegen_text_norm },
+		{ NEED_DET, codegen_text_eliminate },
 		{ NEED_DET, codegen_text_det },
+		{ NEED_INDEX | NEED_SHARD, codegen_text_places },
 		{ NEED_INDEX | NEED_SHARD, codegen_text_index },
 		{ NEED_SHARD, codegen_text_shard },
 		{ NEED_REDUCE, codegen_text_reduce },
@@ -143,7 +145,9 @@ texts(struct out *o, unsigned need)
 		{ NEED_BLOCKS, codegen_text_blocks },
 		{ NEED_BLOCKS, codegen_text_conv_blocks },
 		{ NEED_BATCHNORM, codegen_text_batchnorm },
+		{ NEED_POOL, codegen_text_windows },
 		{ NEED_POOL, codegen_text_pool },
+		{ NEED_SAMPLE, codegen_text_spots },
 		{ NEED_SAMPLE, codegen_text_sample },
 	};
 

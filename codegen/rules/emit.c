@@ -77,6 +77,13 @@ p_scratch_more(const struct emit *e, const Node *n)
 		: arena_printf(e->arena, "p[%d], ", emit_scratch(n));
 }
 
+const char *
+emit_room(const struct emit *e, const Node *n)
+{
+	return e->machine->target->workspace(e->g, n, e->threads) == 0 ? ""
+		: arena_printf(e->arena, ", p[%d]", emit_scratch(n));
+}
+
 void
 emit_tasks(struct emit *e, int64_t count, bool shared)
 {

@@ -83,6 +83,8 @@ int64_t emit_extent(const Shape *, int from, int to);
 /* [N, C, d...] as "N, C, n": n is the product of all d. */
 const char *emit_planes(struct emit *, const Shape *);
 int emit_axis(int64_t axis, int rank);
+/* ", p[5]", behind env, if the machine gives the node's kernel workspace. */
+const char *emit_room(const struct emit *, const Node *);
 
 /* Open a loop over tasks t = 0 .. count - 1, in any order, which threads share
  * if it is worth it; the body says what to do for t.  Closed by "}". */
@@ -156,6 +158,18 @@ const char *ew_store(struct emit *, DType, const char *expr);
  * weights if there is one. */
 bool emit_labels(struct emit *, const Node *, int labels, int weights,
                  int64_t ignore, int64_t classes);
+
+/* ---- image.c ---- */
+
+struct window;
+
+/* Members in, out, ... begin of a kernel's struct. */
+void emit_window(struct emit *, const struct window *);
+
+/* ---- resize.c ---- */
+
+/* Tables "first", "at", "weight": false after a diagnostic. */
+bool resize_tables(struct emit *, const Node *);
 
 /* ---- shard.c: rows of ops.h whose operands are pieces ---- */
 

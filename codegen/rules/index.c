@@ -1,5 +1,5 @@
 /* Calls of the indexing kernels. */
-#include "codegen/rules/emit.h"
+#include "codegen/rules/machine.h"
 
 /* Bytes of an index, or 0 after a diagnostic. */
 static int
@@ -90,13 +90,13 @@ emit_scatter_add(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
-	if (upd->dt != DT_F32)
+	if (!e->machine->takes(upd->dt))
 		return emit_unsupported(e, n, upd->dt);
 	if (part)
 		emit_part(e, y, axis, part);
-	out_line(e->out, "ckr_scatter_add%s(p[%d], %s, p[1], p[0], %d, %lld, "
-	         "%lld, %lld, %lld%s, env);", part ? "_part" : "", n->nin,
-	         emit_in(e, n, 2) ? "p[2]" : "NULL", nbytes,
+	out_line(e->out, "ckr_scatter_add%s(%s, %s, %s, p[0], %d, %lld, "
+	         "%lld, %lld, %lld%s, env);", part ? "_part" : "",
+	         p_out(e, n, 0), p_in(e, n, 2), p_in(e, n, 1), nbytes,
 	         (long long)emit_extent(&y->shape, 0, axis),
 	         (long long)y->shape.dim[axis],
 	         (long long)shape_nelem(&idx->shape),

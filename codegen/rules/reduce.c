@@ -3,7 +3,7 @@
  * Float32 reduced over neighbouring dims goes to the kernels; any other shape
  * or type is a task per result or line, with one accumulator.
  */
-#include "codegen/rules/emit.h"
+#include "codegen/rules/reduce.h"
 
 enum { PARALLEL = 1 << 14 };            /* elements worth waking threads for */
 
@@ -64,44 +64,53 @@ groups_of(const Shape *s, const struct reduction *r)
 	return g;
 }
 
-static const char *
-kernel_op(Op op)
+struct reduced
+reduce_extents(const Graph *g, const Node *n)
+{
+	const Val *x = &g->val[n->in[0]];
+	struct reduction r = reduction_of(n);
+	struct groups d = groups_of(&x->shape, &r);
+	struct reduced e = { false, 1, 1, 1, 1 };
+	int at = 0;
+
+	if ((x->dt != DT_F32 && !dtype_is_half(x->dt))
+	    || shape_nelem(&x->shape) == 0)
+		return e;
+	if (d.n == 3 && d.reduced[0])
+		e.lead = d.extent[at++];
+	if (at < d.n && !d.reduced[at])
+		e.outer = d.extent[at++];
+	e.fits = at < d.n && at + 2 >= d.n;
+	if (e.fits)
+		e.n = d.extent[at++];
+	if (at < d.n)
+		e.inner = d.extent[at];
+	return e;
+}
+
+const char *
+reduce_kernel(Op op)
 {
 	return op == OP_REDUCE_MAX ? "CKR_MAX" : op == OP_REDUCE_MIN
 	     ? "CKR_MIN" : op == OP_REDUCE_PROD ? "CKR_MUL" : "CKR_ADD";
 }
 
-/* [outer] n [inner]: at most one group of reduced dims. */
-static bool
-emit_fast(struct emit *e, Op op, DType dt, const struct groups *g)
+static void
+emit_fast(struct emit *e, const Node *n, const struct reduced *r)
 {
-	int at = -1;
-	int64_t outer, inner, n;
+	const char *dt = tables_dtype(emit_in(e, n, 0)->dt);
+	long long divisor = n->op == OP_REDUCE_MEAN ? r->n : 1;
 
-	for (int i = 0; i < g->n; i++) {
-		if (g->reduced[i] && at >= 0)
-			return false;
-		if (g->reduced[i])
-			at = i;
-	}
-	if (at < 0)
-		return false;
-	outer = at > 0 ? g->extent[at - 1] : 1;
-	inner = at + 1 < g->n ? g->extent[at + 1] : 1;
-	n = g->extent[at];
 	e->need |= NEED_REDUCE;
-	if (inner == 1)
+	if (r->inner == 1)
 		out_line(e->out, "ckr_reduce_rows(%s, p[1], p[0], %s, %lld, "
-		         "%lld, %lld.0f, env);", kernel_op(op),
-		         tables_dtype(dt), (long long)outer, (long long)n,
-		         (long long)(op == OP_REDUCE_MEAN ? n : 1));
+		         "%lld, %lld.0f, env);", reduce_kernel(n->op), dt,
+		         (long long)r->outer, (long long)r->n, divisor);
 	else
 		out_line(e->out, "ckr_reduce_columns(%s, p[1], p[0], %s, "
-		         "%lld, %lld, %lld, %lld.0f, env);", kernel_op(op),
-		         tables_dtype(dt), (long long)outer, (long long)n,
-		         (long long)inner,
-		         (long long)(op == OP_REDUCE_MEAN ? n : 1));
-	return true;
+		         "%lld, %lld, %lld, %lld.0f, env);",
+		         reduce_kernel(n->op), dt, (long long)r->outer,
+		         (long long)r->n, (long long)r->inner, divisor);
 }
 
 static const char *
@@ -185,28 +194,30 @@ kept_index(struct emit *e, const struct groups *g)
 	return s;
 }
 
-static void
-emit_slow(struct emit *e, const Node *n, const struct groups *g)
+void
+reduce_slow(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
+	struct reduction r = reduction_of(n);
+	struct groups g = groups_of(&x->shape, &r);
 	bool fp = dtype_info[x->dt].cls == 'f';
 	const char *type = fp ? "double" : emit_ctype(x->dt);
-	const char *at = kept_index(e, g);
+	const char *at = kept_index(e, &g);
 	const char *start = n->op == OP_REDUCE_MAX ? limit_text(x->dt, true)
 	                  : n->op == OP_REDUCE_MIN ? limit_text(x->dt, false)
 	                  : n->op == OP_REDUCE_PROD ? "1" : "0";
 	int64_t count = 1;
 	int reduced;
 
-	for (int i = 0; i < g->n; i++)
-		if (g->reduced[i])
-			count *= g->extent[i];
+	for (int i = 0; i < g.n; i++)
+		if (g.reduced[i])
+			count *= g.extent[i];
 	emit_pointer(e, "x", x, 0, true);
 	emit_pointer(e, "y", y, n->nin, false);
 	emit_tasks(e, shape_nelem(&y->shape),
 	           shape_nelem(&x->shape) >= PARALLEL);
 	out_line(e->out, "%s s = %s;", type, start);
-	reduced = open_reduced(e, g, &at);
+	reduced = open_reduced(e, &g, &at);
 	if (reduced == 0)
 		out_line(e->out, "{");
 	out_line(e->out, "const %s v = %s;", type, ew_load(e, x->dt,
@@ -225,17 +236,15 @@ emit_slow(struct emit *e, const Node *n, const struct groups *g)
 bool
 emit_reduce(struct emit *e, const Node *n)
 {
-	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
-	struct reduction r = reduction_of(n);
-	struct groups g = groups_of(&x->shape, &r);
+	struct reduced r = reduce_extents(e->g, n);
 
 	emit_shapes(e, n);
-	if (shape_nelem(&y->shape) == 0)
+	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
 		return true;
-	if ((x->dt != DT_F32 && !dtype_is_half(x->dt))
-	    || shape_nelem(&x->shape) == 0
-	    || !emit_fast(e, n->op, x->dt, &g))
-		emit_slow(e, n, &g);
+	if (r.fits && r.lead == 1)
+		emit_fast(e, n, &r);
+	else
+		reduce_slow(e, n);
 	return true;
 }
 

@@ -7,7 +7,7 @@
  * or the nearest one.  With antialias the kernel is stretched when shrinking.
  * Positions outside count as the element at the edge.
  */
-#include "codegen/rules/emit.h"
+#include "codegen/rules/machine.h"
 
 #include <math.h>
 
@@ -228,28 +228,39 @@ first_text(struct emit *e, const struct table *t, size_t i)
 }
 
 bool
-emit_resize(struct emit *e, const Node *n)
+resize_tables(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
 	const Attr *a = &n->attr;
-	int axis = (int)a->RESIZE.axis;
 	struct table t = { .arena = e->arena };
 
-	e->need |= NEED_POOL;
-	emit_shapes(e, n);
-	if (x->dt != DT_F32)
+	if (!e->machine->takes(x->dt))
 		return emit_unsupported(e, n, x->dt);
-	if (shape_nelem(&y->shape) == 0)
-		return true;
 	if (!build(&t, a))
 		return diag_error(e->diag, "resize of '%s' needs too many "
 		                  "weights", x->name);
 	if (a->RESIZE.bwd)
 		transpose(&t, a->RESIZE.extent_in);
-	emit_column(e, "int32_t", "first", (size_t)y->shape.dim[axis] + 1,
-	          first_text, &t);
+	emit_column(e, "int32_t", "first",
+	            (size_t)y->shape.dim[a->RESIZE.axis] + 1, first_text, &t);
 	emit_column(e, "int32_t", "at", t.n, column_text, &t);
 	emit_column(e, "float", "weight", t.n, weight_text, &t);
+	return true;
+}
+
+bool
+emit_resize(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
+	const Attr *a = &n->attr;
+	int axis = (int)a->RESIZE.axis;
+
+	e->need |= NEED_POOL;
+	emit_shapes(e, n);
+	if (shape_nelem(&y->shape) == 0)
+		return true;
+	if (!resize_tables(e, n))
+		return false;
 	out_line(e->out, "static const struct ckr_resize r = {");
 	out_line(e->out, ".outer = %lld, .from = %lld, .to = %lld, "
 	         ".inner = %lld,", (long long)emit_extent(&x->shape, 0, axis),

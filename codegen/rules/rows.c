@@ -251,11 +251,14 @@ det_call(struct emit *e, const Node *n, const char *call)
 bool
 emit_det(struct emit *e, const Node *n)
 {
-	return det_call(e, n, "ckr_det(p[1], p[0]");
+	return det_call(e, n, arena_printf(e->arena, "ckr_det(%s, %s",
+	                                   p_out(e, n, 0), p_in(e, n, 0)));
 }
 
 bool
 emit_det_grad(struct emit *e, const Node *n)
 {
-	return det_call(e, n, "ckr_det_grad(p[2], p[0], p[1]");
+	return det_call(e, n, arena_printf(e->arena,
+		"ckr_det_grad(%s, %s, %s", p_out(e, n, 0), p_in(e, n, 0),
+		p_in(e, n, 1)));
 }

@@ -1,5 +1,5 @@
 /* Calls of the kernels that sample at the positions of a grid. */
-#include "codegen/rules/emit.h"
+#include "codegen/rules/machine.h"
 
 /* What the kernel must know; x: the data's extents, y: the samples'. */
 static void
@@ -32,7 +32,7 @@ floats_only(struct emit *e, const Node *n)
 		const Val *v = i < n->nin ? emit_in(e, n, i)
 		                          : emit_out(e, n, i - n->nin);
 
-		if (v && v->dt != DT_F32)
+		if (v && !e->machine->takes(v->dt))
 			return emit_unsupported(e, n, v->dt);
 	}
 	return true;
@@ -46,7 +46,8 @@ emit_grid_sample(struct emit *e, const Node *n)
 	emit_geometry(e, &emit_in(e, n, 0)->shape, &emit_out(e, n, 0)->shape,
 	              n->attr.GRID_SAMPLE.mode, n->attr.GRID_SAMPLE.padding,
 	              n->attr.GRID_SAMPLE.align);
-	out_line(e->out, "ckr_grid_sample(&s, p[2], p[0], p[1], env);");
+	out_line(e->out, "ckr_grid_sample(&s, %s, %s, %s, env);",
+	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1));
 	return true;
 }
 
@@ -68,10 +69,12 @@ emit_grid_sample_grad(struct emit *e, const Node *n)
 	              n->attr.GRID_SAMPLE_GRAD.padding,
 	              n->attr.GRID_SAMPLE_GRAD.align);
 	if (emit_out(e, n, 0))
-		out_line(e->out, "ckr_grid_sample_dx(&s, %s, p[0], p[1], "
-		         "env);", p_out(e, n, 0));
+		out_line(e->out, "ckr_grid_sample_dx(&s, %s, %s, %s, "
+		         "env%s);", p_out(e, n, 0), p_in(e, n, 0),
+		         p_in(e, n, 1), emit_room(e, n));
 	if (emit_out(e, n, 1))
-		out_line(e->out, "ckr_grid_sample_dgrid(&s, %s, p[0], p[2], "
-		         "p[1], env);", p_out(e, n, 1));
+		out_line(e->out, "ckr_grid_sample_dgrid(&s, %s, %s, %s, %s, "
+		         "env);", p_out(e, n, 1), p_in(e, n, 0),
+		         p_in(e, n, 2), p_in(e, n, 1));
 	return true;
 }

@@ -11,7 +11,8 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 	codegen_text_conv_blocks[], codegen_text_sample[],
 	codegen_text_adafactor[], codegen_text_det[], codegen_text_norm[],
 	codegen_text_shard[], codegen_text_cpu[], codegen_text_sums[],
-	codegen_text_words[];
+	codegen_text_words[], codegen_text_eliminate[], codegen_text_places[],
+	codegen_text_spots[], codegen_text_windows[];
 extern const char codegen_text_device[], codegen_text_typed[],
 	codegen_text_finite[],
 	codegen_text_lines[], codegen_text_cuda_rows[],

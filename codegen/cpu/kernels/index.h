@@ -98,22 +98,6 @@ ckr_scatter_add(float *y, const float *acc, const float *upd, const void *idx,
 	}
 }
 
-/* Position in x (dims dim, row-major) of element i of an array of dims idim,
- * its coordinate on the axis replaced by k. */
-static inline int64_t
-ckr_element(int64_t i, int rank, const int64_t *idim, const int64_t *dim,
-            int axis, int64_t k)
-{
-	int64_t at = 0, step = 1;
-
-	for (int d = rank - 1; d >= 0; d--) {
-		at += (d == axis ? k : i % idim[d]) * step;
-		step *= dim[d];
-		i /= idim[d];
-	}
-	return at;
-}
-
 static inline void
 ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
                     int size, int rank, int axis, const int64_t *dim,
@@ -265,21 +249,6 @@ ckr_scatter_nd(void *y, const void *x, int64_t nbytes, const void *idx,
 		for (int64_t j = 0; j < row; j += size)
 			ckr_add_element(to + j, from + j, add_dtype, how);
 	}
-}
-
-/* Where padding's position i comes from; mode 1 reflect, 2 edge, 3 wrap. */
-static inline int64_t
-ckr_pad_from(int64_t i, int64_t n, int64_t mode)
-{
-	int64_t period = mode == 1 ? 2 * (n - 1) : n;
-
-	if (mode == 2)
-		return i < 0 ? 0 : i < n ? i : n - 1;
-	if (period == 0)
-		return 0;
-	i %= period;
-	i = i < 0 ? i + period : i;
-	return i < n ? i : period - i;
 }
 
 static inline void
