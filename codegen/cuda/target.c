@@ -96,25 +96,22 @@ norm_grad(struct emit *e, const Node *n, int64_t rows)
 
 /* ---- kernels ---- */
 
-static bool
-unsupported(struct emit *e, const Node *n)
-{
-	const struct origin *o = &e->g->origin[n->norigin ? n->origin[0] : 0];
-
-	return diag_at(e->diag, n->norigin ? o->name : NULL,
-	               n->norigin ? o->op : NULL, "%s is not supported for "
-	               "--target cuda", op_info[n->op].text);
-}
-
 /* Rules that are a machine's own. */
 static EmitRule *const own[OP_COUNT] = {
 	[OP_MATMUL] = cuda_matmul,
 	[OP_CLASSIFIER] = cuda_classifier,
 	[OP_GRAD_NORM] = cuda_grad_norm,
 	[OP_SUM_SQUARES] = cuda_grad_norm,
-	[OP_CONV] = unsupported,
-	[OP_CONV_DX] = unsupported,
-	[OP_CONV_DW] = unsupported,
+	[OP_CONV] = cuda_conv,
+	[OP_CONV_DX] = cuda_conv_dx,
+	[OP_CONV_DW] = cuda_conv_dw,
+	[OP_REDUCE_SUM] = cuda_reduce,
+	[OP_REDUCE_MEAN] = cuda_reduce,
+	[OP_REDUCE_MAX] = cuda_reduce,
+	[OP_REDUCE_MIN] = cuda_reduce,
+	[OP_REDUCE_PROD] = cuda_reduce,
+	[OP_PAD] = cuda_pad,
+	[OP_RESIZE] = cuda_resize,
 };
 
 static EmitRule *const common[OP_COUNT] = {
@@ -140,9 +137,9 @@ put_tasks(struct out *o, const struct emit *e, const char *name,
 	nop += cuda_workspace(e->g, n, e->threads) != 0;
 	out_put(o, "\nCKR_GLOBAL\n%s_device(ckr_args<%d> operands, "
 	        "ckr_numbers<%d> numbers,\n\tstruct ckr_env *env)\n{\n"
-	        "\tconst ckr_arg *p = operands.at;\n"
-	        "\tconst int64_t *c = numbers.v;\n\n"
-	        "\t(void)p, (void)c, (void)env;\n%s}\n", name, nop, nconst,
+	        "\t[[maybe_unused]] const ckr_arg *p = operands.at;\n"
+	        "\t[[maybe_unused]] const int64_t *c = numbers.v;\n\n"
+	        "%s}\n", name, nop, nconst,
 	        body);
 	out_put(o, "\nextern \"C\" void\n%s(void *const *p, const int64_t *c, "
 	        "struct ckr_env *env)\n{\n"
@@ -162,8 +159,8 @@ function(struct out *o, const struct emit *e, const char *name,
 	}
 	out_put(o, "\nextern \"C\" void\n%s(void *const *operands, const "
 	        "int64_t *c, struct ckr_env *env)\n{\n"
-	        "\tconst ckr_arg *p = (const ckr_arg *)operands;\n\n"
-	        "\t(void)p, (void)c, (void)env;\n%s}\n", name, body);
+	        "\t[[maybe_unused]] const ckr_arg *p = "
+	        "(const ckr_arg *)operands;\n\n%s}\n", name, body);
 }
 
 /* Kernels that share rows out to blocks. */
@@ -184,8 +181,8 @@ texts(struct out *o, unsigned need)
 		{ ~0u, codegen_text_random },
 		{ ~0u, codegen_text_typed },
 		{ ~0u, codegen_text_finite },
+		{ NEED_INDEX | NEED_SHARD, codegen_text_places },
 		{ LINES, codegen_text_lines },
-		{ NEED_INDEX | NEED_SHARD, codegen_text_part },
 		{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER,
 		  codegen_text_cuda_rows },
 		{ NEED_SHARD, codegen_text_cuda_shard },
@@ -200,6 +197,17 @@ texts(struct out *o, unsigned need)
 		{ NEED_ATTENTION, codegen_text_mma },
 		{ NEED_ATTENTION, codegen_text_cuda_flash },
 		{ NEED_ATTENTION, codegen_text_cuda_flash_grad },
+		{ NEED_INDEX | NEED_SHARD, codegen_text_cuda_index },
+		{ NEED_INDEX | NEED_SHARD, codegen_text_cuda_scatter },
+		{ NEED_REDUCE, codegen_text_cuda_reduce },
+		{ NEED_DET, codegen_text_eliminate },
+		{ NEED_DET, codegen_text_cuda_det },
+		{ NEED_CONV, codegen_text_cuda_conv },
+		{ NEED_BATCHNORM, codegen_text_cuda_batchnorm },
+		{ NEED_POOL, codegen_text_windows },
+		{ NEED_POOL, codegen_text_cuda_pool },
+		{ NEED_SAMPLE, codegen_text_spots },
+		{ NEED_SAMPLE, codegen_text_cuda_sample },
 	};
 
 	out_put(o, "\n%s", codegen_text_ckr_abi);

@@ -9,6 +9,9 @@ enum {
 	PARTS = 1056,                   /* of the rows of a norm's gradient */
 	LOSS_PARTS = 256,
 	SQUARE_TILE = 1 << 16,          /* elements */
+	GEMM_BYTES = 32 << 20,          /* that the library makes use of */
+	DET_TASKS = 1 << 14,
+	BATCH_BLOCKS = 1024,
 };
 
 int64_t
@@ -142,10 +145,54 @@ work_topk(const Graph *g, const Node *n)
 	return cuda_bytes(lines * n->attr.TOPK.k, 8);
 }
 
+/* Two matrices of doubles for each thread.  ORDER CUDA: CKR_DET_TASKS */
+static int64_t
+work_det(const Graph *g, const Node *n)
+{
+	const Shape *s = &g->val[n->in[n->nin - 1]].shape;
+	int64_t count = 1, size = s->dim[s->rank - 1], all;
+
+	for (int i = 0; i < s->rank - 2; i++)
+		count *= s->dim[i];
+	count = count < DET_TASKS ? count : DET_TASKS;
+	return mul_ok(size, size, &all) && mul_ok(all, count, &all)
+		? cuda_bytes(all, 16) : -1;
+}
+
+static int64_t
+work_conv(const Graph *g, const Node *n)
+{
+	return cuda_conv_bytes(g, n);
+}
+
+/* Sums of parts, and what follows from them for each channel.
+ * ORDER CUDA: struct ckr_batch */
+static int64_t
+work_batchnorm(const Graph *g, const Node *n)
+{
+	const Shape *s = &g->val[n->in[0]].shape;
+	int64_t parts = s->dim[1] > BATCH_BLOCKS ? s->dim[1] : BATCH_BLOCKS;
+
+	return cuda_bytes(2 * parts + 3 * s->dim[1], 4);
+}
+
+static int64_t
+work_reduce(const Graph *g, const Node *n)
+{
+	return cuda_bytes(cuda_reduce_floats(g, n), 4);
+}
+
+/* The result in float32, if it is not. */
+static int64_t
+work_sums(const Graph *g, const Node *n)
+{
+	const Val *y = &g->val[n->out[0]];
+
+	return n->out[0] && dtype_is_half(y->dt)
+		? cuda_bytes(shape_nelem(&y->shape), 4) : 0;
+}
+
 #define work_norm work_none
-#define work_det work_none
-#define work_conv work_none
-#define work_batchnorm work_none
 
 typedef int64_t WorkRule(const Graph *, const Node *);
 
@@ -159,6 +206,13 @@ static WorkRule *const rule[OP_COUNT] = {
 static WorkRule *const own[OP_COUNT] = {
 	[OP_SCE] = work_loss, [OP_NLL] = work_loss,
 	[OP_GRAD_NORM] = work_squares, [OP_SUM_SQUARES] = work_squares,
+	[OP_REDUCE_SUM] = work_reduce,
+	[OP_REDUCE_MEAN] = work_reduce,
+	[OP_REDUCE_MAX] = work_reduce,
+	[OP_REDUCE_MIN] = work_reduce,
+	[OP_REDUCE_PROD] = work_reduce,
+	[OP_MAXPOOL_GRAD] = work_sums,
+	[OP_GRID_SAMPLE_GRAD] = work_sums,
 };
 
 int64_t

@@ -16,12 +16,16 @@ extern const char codegen_text_ckr_abi[], codegen_text_math[],
 extern const char codegen_text_device[], codegen_text_typed[],
 	codegen_text_finite[],
 	codegen_text_lines[], codegen_text_cuda_rows[],
-	codegen_text_cuda_norm[], codegen_text_part[],
+	codegen_text_cuda_norm[],
 	codegen_text_cuda_shard[], codegen_text_cuda_update[],
 	codegen_text_cuda_squares[], codegen_text_cuda_adafactor[],
 	codegen_text_cuda_classifier[], codegen_text_cuda_attention[],
 	codegen_text_cuda_attention_grad[], codegen_text_mma[],
 	codegen_text_cuda_flash[], codegen_text_cuda_flash_grad[],
-	codegen_text_widen[];
+	codegen_text_widen[],
+	codegen_text_cuda_index[], codegen_text_cuda_scatter[],
+	codegen_text_cuda_reduce[], codegen_text_cuda_conv[],
+	codegen_text_cuda_batchnorm[], codegen_text_cuda_pool[],
+	codegen_text_cuda_sample[], codegen_text_cuda_det[];
 
 #endif

@@ -30,6 +30,7 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __shared__ static
 #define __restrict__
 #define __align__(n) alignas(n)
@@ -73,27 +74,25 @@ alignas(128) static unsigned char dynamic[SHARED];
 
 enum order { FORWARDS, BACKWARDS, SHUFFLED };
 
+static order how;                       /* of this launch */
+
 inline order
-how()
+order_wanted()
 {
-	static const order o = [] {
-		const char *s = getenv("CKR_EMULATE_ORDER");
+	const char *s = getenv("CKR_EMULATE_ORDER");
 
-		return !s ? FORWARDS : !strcmp(s, "backwards") ? BACKWARDS
-		       : !strcmp(s, "shuffled") ? SHUFFLED : FORWARDS;
-	}();
-
-	return o;
+	return !s ? FORWARDS : !strcmp(s, "backwards") ? BACKWARDS
+	       : !strcmp(s, "shuffled") ? SHUFFLED : FORWARDS;
 }
 
 /* The i-th of n in this order. */
 inline unsigned
 pick(unsigned i, unsigned n)
 {
-	if (how() == BACKWARDS)
+	if (how == BACKWARDS)
 		return n - 1 - i;
 	/* n is a power of 2, or nearly: an odd step visits all */
-	if (how() == SHUFFLED && n % 7)
+	if (how == SHUFFLED && n % 7)
 		return (unsigned)((uint64_t)i * 7 + 3) % n;
 	return i;
 }
@@ -287,6 +286,7 @@ run(bool meets, unsigned blocks, unsigned threads, size_t shared, F body)
 		        "threads and %zu bytes\n", blocks, threads, shared);
 		abort();
 	}
+	how = order_wanted();
 	gridDim = { blocks, 1, 1 };
 	blockDim = { threads, 1, 1 };
 	call = [](void *f) { (*(F *)f)(); };
@@ -333,6 +333,7 @@ launch(void *on, bool meets, unsigned blocks, unsigned threads, size_t shared,
 	            })
 #define CKR_LAUNCH(...) EMU_LAUNCH(false, __VA_ARGS__)
 #define CKR_LAUNCH_BLOCK(...) EMU_LAUNCH(true, __VA_ARGS__)
+#define CKR_LARGE(kernel, bytes) ((void)0)
 /* extern __shared__ memory of a launch. */
 #define CKR_SHARED(type, name) type *name = (type *)emu::dynamic
 
@@ -373,6 +374,37 @@ __shfl_down_sync(unsigned, T x, unsigned k)
 
 	return emu_shuffle(x, lane + k < 32 ? lane + k : lane);
 }
+
+inline unsigned
+__ballot_sync(unsigned, int is)
+{
+	unsigned base = emu::current / 32 * 32, bits = 0;
+
+	emu::fibers[emu::current].slot = is != 0;
+	__syncwarp();
+	for (unsigned i = 0; i < 32 && base + i < emu::count; i++)
+		bits |= (unsigned)emu::fibers[base + i].slot << i;
+	__syncwarp();
+	return bits;
+}
+
+/* Lanes that have the same x. */
+template <typename T> unsigned
+__match_any_sync(unsigned, T x)
+{
+	unsigned base = emu::current / 32 * 32, bits = 0;
+	uint64_t mine = (uint64_t)x;
+
+	emu::fibers[emu::current].slot = mine;
+	__syncwarp();
+	for (unsigned i = 0; i < 32 && base + i < emu::count; i++)
+		bits |= (unsigned)(emu::fibers[base + i].slot == mine) << i;
+	__syncwarp();
+	return bits;
+}
+
+#define __popc(x) __builtin_popcount(x)
+#define __ffs(x) __builtin_ffs((int)(x))
 
 template <typename T> T
 atomicCAS(T *p, T was, T is)

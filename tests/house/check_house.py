@@ -65,6 +65,8 @@ OPS = {
     "codegen/rules/nest.c": (1, "emit rules that ops share"),
     "codegen/rules/loop.c": (1, "emit rules that ops share"),
     "codegen/rules/nest.c": (1, "emit rules that ops share"),
+    "codegen/cuda/conv.c": (6, "emit rules that ops share"),
+    "codegen/cuda/reduce.c": (1, "emit rules that ops share"),
     "codegen/rules/random.c": (5, "which stream a draw has"),
     "codegen/rules/reduce.c": (16, "emit rules that ops share"),
     "codegen/rules/rows.c": (2, "emit rules that ops share"),

@@ -138,9 +138,6 @@ template <typename X> struct ckr_multiplied<X, X> {
 	typedef X type;
 };
 
-static inline int ckr_type_of(const float *) { return CKR_F32; }
-static inline int ckr_type_of(const ckr_bf16 *) { return CKR_BF16; }
-static inline int ckr_type_of(const ckr_f16 *) { return CKR_F16; }
 
 template <typename A, typename Y> void
 ckr_classifier_product(const struct ckr_classifier *c, int ta, int tb,

@@ -27,6 +27,10 @@
 			(int)(shared)); \
 	CKR_LAUNCH(kernel, blocks, threads, shared, env, __VA_ARGS__); \
 } while (0)
+/* Let the kernel have so many bytes of shared memory. */
+#define CKR_LARGE(kernel, bytes) \
+	cudaFuncSetAttribute(kernel, \
+		cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
 /* Memory that the threads of a block share, as many bytes as the launch
  * gives. */
 #define CKR_SHARED(type, name) \
@@ -37,6 +41,8 @@
 #define CKR_DEVICE static __device__ inline
 #define CKR_GLOBAL static __global__ void
 #define CKR_LANE __host__ __device__ __forceinline__ static
+/* An argument of a kernel that is indexed where it lies. */
+#define CKR_ARGUMENT const __grid_constant__ struct
 #define CKR_LIST(...) (ckr_list{ { __VA_ARGS__ } }.v)
 #define CKR_TASK_OWNER(t) (t)
 
@@ -50,6 +56,22 @@ enum {
 struct ckr_list {
 	int64_t v[CKR_MAX_RANK];
 };
+
+static inline struct ckr_list
+ckr_list_of(const int64_t *v, int n)
+{
+	struct ckr_list list = { { 0 } };
+
+	for (int i = 0; i < n; i++)
+		list.v[i] = v[i];
+	return list;
+}
+
+/* A type that is not deduced from this argument, which may be NULL. */
+template <typename T> struct ckr_identity {
+	typedef T type;
+};
+template <typename T> using ckr_alike = typename ckr_identity<T>::type;
 
 /* An operand, of the type that is wanted. */
 struct ckr_arg {
@@ -100,10 +122,25 @@ ckr_blocks(int64_t tasks)
 #define CKR_BLOCK_TASKS(t, n) \
 	for (int64_t t = blockIdx.x; t < (n); t += gridDim.x)
 
-static inline int64_t
+CKR_LANE int64_t
 ckr_least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
+}
+
+CKR_LANE int64_t
+ckr_ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* a / b of what is not negative: of 32 bits where that will do, which is much
+ * faster. */
+CKR_LANE int64_t
+ckr_div(int64_t a, int64_t b)
+{
+	return ((uint64_t)a | (uint64_t)b) >> 32
+	     ? a / b : (int64_t)((uint32_t)a / (uint32_t)b);
 }
 
 /* ---- faults ---- */

@@ -19,6 +19,40 @@ CKR_DEVICE void ckr_put(float *y, float x) { *y = x; }
 CKR_DEVICE void ckr_put(ckr_bf16 *y, float x) { y->bits = ckr_to_bf16(x); }
 CKR_DEVICE void ckr_put(ckr_f16 *y, float x) { y->bits = ckr_to_f16(x); }
 
+/* N neighbours, which are aligned or not, in float32. */
+template <int N, typename T> CKR_DEVICE void
+ckr_read(float *to, const T *x, bool aligned)
+{
+	ckr_pack<T, N> pack;
+
+	if (aligned)
+		pack = ckr_load<N>(x);
+	else
+		for (int j = 0; j < N; j++)
+			pack.v[j] = x[j];
+	for (int j = 0; j < N; j++)
+		to[j] = ckr_get(pack.v[j]);
+}
+
+template <int N, typename T> CKR_DEVICE void
+ckr_write(T *y, const float *from, bool aligned)
+{
+	ckr_pack<T, N> pack;
+
+	for (int j = 0; j < N; j++)
+		ckr_put(&pack.v[j], from[j]);
+	if (aligned)
+		ckr_store<N>(y, pack);
+	else
+		for (int j = 0; j < N; j++)
+			y[j] = pack.v[j];
+}
+
+/* The ABI's number of an operand's type. */
+static inline uint8_t ckr_type_of(const float *) { return CKR_F32; }
+static inline uint8_t ckr_type_of(const ckr_bf16 *) { return CKR_BF16; }
+static inline uint8_t ckr_type_of(const ckr_f16 *) { return CKR_F16; }
+
 /* CALL with T the type of this number; other types do not come here. */
 #define CKR_FLOATS(type, T, CALL) do { \
 	if ((type) == CKR_BF16) { \
@@ -32,6 +66,59 @@ CKR_DEVICE void ckr_put(ckr_f16 *y, float x) { y->bits = ckr_to_f16(x); }
 		CALL; \
 	} \
 } while (0)
+
+/* ---- sums in memory ---- */
+
+/* to[key] += x for all lanes of a warp whose key is not negative: what has one
+ * key in the order of lanes. */
+CKR_DEVICE void
+ckr_add_in_order(float *to, int64_t key, float x)
+{
+	unsigned lane = threadIdx.x % CKR_WARP;
+	unsigned same = __match_any_sync(0xffffffffu, (long long)key);
+	int turn = __popc(same & ((1u << lane) - 1));
+
+	for (int i = 0; __ballot_sync(0xffffffffu, key >= 0 && turn >= i);
+	     i++) {
+		if (key >= 0 && turn == i)
+			to[key] += x;
+		__syncwarp();
+	}
+}
+
+template <typename T> CKR_GLOBAL
+ckr_round_device(T *y, const float *x, int64_t n)
+{
+	CKR_TASKS(int64_t, t, n)
+		ckr_put(&y[t], x[t]);
+}
+
+/* Where sums of T are taken: in float32. */
+static inline float *
+ckr_sums_of(float *y, float *)
+{
+	return y;
+}
+
+template <typename T> static inline float *
+ckr_sums_of(T *, float *room)
+{
+	return room;
+}
+
+static inline void
+ckr_sums_done(float *, const float *, int64_t, const struct ckr_env *)
+{
+}
+
+template <typename T> static inline void
+ckr_sums_done(T *y, const float *sums, int64_t n, const struct ckr_env *env)
+{
+	CKR_LAUNCH(ckr_round_device<T>, ckr_blocks(n), CKR_THREADS, 0, env, y,
+	           sums, n);
+}
+
+/* ---- random words ---- */
 
 /* The words of elements index .. index + N - 1. */
 template <int N> CKR_DEVICE void

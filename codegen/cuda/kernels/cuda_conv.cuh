@@ -1,0 +1,429 @@
+/* Convolutions: x is [images, group cin, in], y [images, group cout, out], w
+ * [group cout, cin taps].  A sum of each result, or products over unfolded
+ * patches; no two threads write to one place, sums have the order of channels
+ * and taps.
+ */
+#ifndef CKR_CONV_H
+#define CKR_CONV_H
+
+struct ckr_conv {
+	int64_t images, group, cin, cout;       /* channels of one group */
+	int64_t in[3], out[3], kernel[3], stride[3], dilation[3], begin[3];
+	int64_t taps, in_size, out_size;        /* products of the above */
+	int64_t line;                   /* out_size, made even */
+	int direct;                     /* patches are the image */
+	int64_t each;                   /* images at a time */
+	int64_t planes, sum, own, all;  /* parts of scratch, in bytes */
+};
+
+/* Coordinates of element i of extents v. */
+struct ckr_spatial {
+	int64_t d, h, w;
+};
+
+CKR_DEVICE struct ckr_spatial
+ckr_split(const int64_t *v, int64_t i)
+{
+	int64_t line = ckr_div(i, v[2]), d = ckr_div(line, v[1]);
+
+	return { d, line - d * v[1], i - line * v[2] };
+}
+
+/* The element that tap k of window o takes; -1: it is in the padding. */
+CKR_DEVICE int64_t
+ckr_tap_at(const struct ckr_conv &c, const struct ckr_spatial &o,
+           const struct ckr_spatial &k)
+{
+	int64_t d = o.d * c.stride[0] + k.d * c.dilation[0] - c.begin[0];
+	int64_t h = o.h * c.stride[1] + k.h * c.dilation[1] - c.begin[1];
+	int64_t w = o.w * c.stride[2] + k.w * c.dilation[2] - c.begin[2];
+
+	if (d < 0 || d >= c.in[0] || h < 0 || h >= c.in[1] || w < 0
+	    || w >= c.in[2])
+		return -1;
+	return (d * c.in[1] + h) * c.in[2] + w;
+}
+
+/* The window along dim i whose tap k takes element `at`; -1: none. */
+CKR_DEVICE int64_t
+ckr_tap_window(const struct ckr_conv &c, int64_t at, int64_t k, int i)
+{
+	int64_t x = at + c.begin[i] - k * c.dilation[i], o;
+
+	if (x < 0)
+		return -1;
+	o = ckr_div(x, c.stride[i]);
+	return o * c.stride[i] == x && o < c.out[i] ? o : -1;
+}
+
+#define CKR_FOR_TAPS(c, k) \
+	for (struct ckr_spatial k = { 0, 0, 0 }; k.d < (c).kernel[0]; k.d++) \
+		for (k.h = 0; k.h < (c).kernel[1]; k.h++) \
+			for (k.w = 0; k.w < (c).kernel[2]; k.w++)
+
+/* ---- a sum for each result ---- */
+
+template <typename Y, typename X, typename W, typename B> CKR_GLOBAL
+ckr_conv_device(struct ckr_conv c, Y *y, const X *x, const W *w, const B *bias)
+{
+	int64_t channels = c.group * c.cout;
+
+	CKR_TASKS(int64_t, t, c.images * channels * c.out_size) {
+		int64_t plane = ckr_div(t, c.out_size);
+		int64_t image = ckr_div(plane, channels);
+		int64_t co = plane - image * channels, g = ckr_div(co, c.cout);
+		struct ckr_spatial o = ckr_split(c.out, t - plane
+		                                 * c.out_size);
+		const X *from = x + (image * c.group + g) * c.cin * c.in_size;
+		const W *v = w + co * c.cin * c.taps;
+		float sum = bias ? ckr_get(bias[co]) : 0.0f;
+
+		for (int64_t i = 0; i < c.cin; i++, from += c.in_size)
+			CKR_FOR_TAPS(c, k) {
+				int64_t at = ckr_tap_at(c, o, k);
+
+				sum += at < 0 ? 0.0f : ckr_get(from[at])
+					* ckr_get(*v);
+				v++;
+			}
+		ckr_put(&y[t], sum);
+	}
+}
+
+template <typename Y, typename X, typename W, typename B> static inline void
+ckr_conv(const struct ckr_conv &c, Y *y, const X *x, const W *w,
+         const B *bias, const struct ckr_env *env)
+{
+	CKR_LAUNCH((ckr_conv_device<Y, X, W, B>),
+	           ckr_blocks(c.images * c.group * c.cout * c.out_size),
+	           CKR_THREADS, 0, env, c, y, x, w, bias);
+}
+
+template <typename Y, typename X, typename W, typename B> CKR_GLOBAL
+ckr_conv_dx_device(struct ckr_conv c, Y *dx, const X *dy, const W *w,
+                   const B *bias)
+{
+	int64_t channels = c.group * c.cin;
+
+	CKR_TASKS(int64_t, t, c.images * channels * c.in_size) {
+		int64_t plane = ckr_div(t, c.in_size);
+		int64_t image = ckr_div(plane, channels);
+		int64_t ci = plane - image * channels, g = ckr_div(ci, c.cin);
+		struct ckr_spatial i = ckr_split(c.in, t - plane * c.in_size);
+		const X *from = dy + (image * c.group + g) * c.cout
+			* c.out_size;
+		const W *v = w + (g * c.cout * c.cin + ci - g * c.cin)
+			* c.taps;
+		float sum = bias ? ckr_get(bias[ci]) : 0.0f;
+		int64_t tap = 0;
+
+		CKR_FOR_TAPS(c, k) {
+			int64_t d = ckr_tap_window(c, i.d, k.d, 0);
+			int64_t h = ckr_tap_window(c, i.h, k.h, 1);
+			int64_t o = ckr_tap_window(c, i.w, k.w, 2);
+			int64_t at = (d * c.out[1] + h) * c.out[2] + o;
+
+			for (int64_t co = 0; co < c.cout && d >= 0 && h >= 0
+			     && o >= 0; co++)
+				sum += ckr_get(from[co * c.out_size + at])
+					* ckr_get(v[co * c.cin * c.taps + tap]);
+			tap++;
+		}
+		ckr_put(&dx[t], sum);
+	}
+}
+
+template <typename Y, typename X, typename W, typename B> static inline void
+ckr_conv_dx(const struct ckr_conv &c, Y *dx, const X *dy, const W *w,
+            const B *bias, const struct ckr_env *env)
+{
+	CKR_LAUNCH((ckr_conv_dx_device<Y, X, W, B>),
+	           ckr_blocks(c.images * c.group * c.cin * c.in_size),
+	           CKR_THREADS, 0, env, c, dx, dy, w, bias);
+}
+
+/* A block for each weight. */
+template <typename Y, typename X, typename D> CKR_GLOBAL
+ckr_conv_dw_device(struct ckr_conv c, Y *dw, const X *x, const D *dy)
+{
+	CKR_SHARED(float, room);
+	int64_t rows = c.cin * c.taps;
+
+	CKR_BLOCK_TASKS(t, c.group * c.cout * rows) {
+		int64_t co = t / rows, r = t - co * rows, ci = r / c.taps;
+		int64_t plane = co / c.cout * c.cin + ci;
+		struct ckr_spatial k = ckr_split(c.kernel, r - ci * c.taps);
+		float sum = 0.0f;
+
+		for (int64_t e = threadIdx.x; e < c.images * c.out_size;
+		     e += CKR_THREADS) {
+			int64_t image = ckr_div(e, c.out_size);
+			int64_t i = e - image * c.out_size;
+			int64_t at = ckr_tap_at(c, ckr_split(c.out, i), k);
+			const X *from = x + (image * c.group * c.cin + plane)
+				* c.in_size;
+
+			sum += at < 0 ? 0.0f : ckr_get(from[at])
+				* ckr_get(dy[(image * c.group * c.cout + co)
+				             * c.out_size + i]);
+		}
+		sum = ckr_block_sum(sum, room);
+		if (threadIdx.x == 0)
+			ckr_put(&dw[t], sum);
+	}
+}
+
+template <typename Y, typename X, typename D> static inline void
+ckr_conv_dw(const struct ckr_conv &c, Y *dw, const X *x, const D *dy,
+            const struct ckr_env *env)
+{
+	CKR_LAUNCH_BLOCK((ckr_conv_dw_device<Y, X, D>),
+	                 ckr_least(c.group * c.cout * c.cin * c.taps,
+	                           INT32_MAX), CKR_THREADS,
+	                 CKR_THREADS / CKR_WARP * sizeof(float), env, c, dw, x,
+	                 dy);
+}
+
+/* ---- products ---- */
+
+/* Row k, window o of image i of group g: [g * sg + i * si + k * sk + o]. */
+struct ckr_patches {
+	int64_t images, sg, si, sk;
+};
+
+/* All windows of a line side by side, zeros behind them: a task has 8 of a
+ * row. */
+template <typename T> CKR_GLOBAL
+ckr_unfold_device(struct ckr_conv c, struct ckr_patches s, T *col, const T *x)
+{
+	enum { N = 8 };
+	int64_t packs = c.line / N, rows = c.cin * c.taps;
+
+	CKR_TASKS(int64_t, t, s.images * c.group * rows * packs) {
+		int64_t line = ckr_div(t, packs), q = (t - line * packs) * N;
+		int64_t plane = ckr_div(line, rows), r = line - plane * rows;
+		int64_t i = ckr_div(plane, c.group), g = plane - i * c.group;
+		int64_t ci = ckr_div(r, c.taps);
+		struct ckr_spatial o = ckr_split(c.out, q);
+		struct ckr_spatial k = ckr_split(c.kernel, r - ci * c.taps);
+		const T *from = x + (plane * c.cin + ci) * c.in_size;
+		ckr_pack<T, N> v;
+
+#pragma unroll
+		for (int j = 0; j < N; j++) {
+			int64_t at = q + j < c.out_size ? ckr_tap_at(c, o, k)
+			                                : -1;
+
+			v.v[j] = at < 0 ? T() : from[at];
+			if (++o.w == c.out[2]) {
+				o.w = 0;
+				if (++o.h == c.out[1]) {
+					o.h = 0;
+					o.d++;
+				}
+			}
+		}
+		ckr_store<N>(col + g * s.sg + i * s.si + r * s.sk + q, v);
+	}
+}
+
+template <typename T> static inline void
+ckr_unfold(const struct ckr_conv &c, const struct ckr_patches &s, T *col,
+           const T *x, const struct ckr_env *env)
+{
+	CKR_LAUNCH(ckr_unfold_device<T>,
+	           ckr_blocks(s.images * c.group * c.cin * c.taps * c.line / 8),
+	           CKR_THREADS, 0, env, c, s, col, x);
+}
+
+/* Every channel of y [rows, n], or so, holds its bias. */
+template <typename Y, typename B> CKR_GLOBAL
+ckr_bias_device(Y *y, const B *bias, int64_t total, int64_t channels,
+                int64_t size)
+{
+	CKR_TASKS(int64_t, t, total) {
+		int64_t plane = ckr_div(t, size);
+
+		ckr_put(&y[t], ckr_get(bias[plane - ckr_div(plane, channels)
+		                            * channels]));
+	}
+}
+
+template <typename Y, typename B> static inline void
+ckr_bias(Y *y, const B *bias, int64_t images, int64_t channels, int64_t size,
+         const struct ckr_env *env)
+{
+	int64_t n = images * channels * size;
+
+	if (bias)
+		CKR_LAUNCH((ckr_bias_device<Y, B>), ckr_blocks(n), CKR_THREADS,
+		           0, env, y, bias, n, channels, size);
+}
+
+
+/* One product with the library's part of scratch; add: to what y holds. */
+template <typename Y, typename T> static inline void
+ckr_conv_gemm(const struct ckr_conv &c, struct ckr_gemm g, Y *y, const T *a,
+              const T *b, bool add, char *scratch, struct ckr_env *env)
+{
+	g.a = g.b = ckr_type_of(a);
+	g.y = ckr_type_of(y);
+	g.c = add ? g.y : (uint8_t)CKR_NONE;
+	g.ldc = g.ldy;
+	g.sc = g.sy;
+	g.alpha = 1.0f;
+	env->gemm(env, &g, a, b, NULL, add ? y : NULL, y, scratch + c.own,
+	          (uint64_t)(c.all - c.own));
+}
+
+template <typename Y, typename T, typename B> static inline void
+ckr_conv_product(const struct ckr_conv &c, Y *y, const T *x, const T *w,
+                 const B *bias, struct ckr_env *env, char *scratch)
+{
+	int64_t rows = c.cin * c.taps, ld = c.direct ? c.out_size : c.line;
+	T *col = (T *)scratch;
+	struct ckr_patches s = { 0, rows * ld, c.group * rows * ld, ld };
+
+	ckr_bias(y, bias, c.images, c.group * c.cout, c.out_size, env);
+	for (int64_t i = 0; i < c.images; i += s.images) {
+		const T *from = x + i * s.si;
+		struct ckr_gemm g = { 0, 0, c.cout, c.out_size, rows };
+
+		s.images = ckr_least(c.each, c.images - i);
+		if (!c.direct)
+			ckr_unfold(c, s, col, x + i * c.group * c.cin
+			           * c.in_size, env);
+		g.batch = s.images;
+		g.lda = rows;
+		g.ldb = ld;
+		g.ldy = c.out_size;
+		g.sb = s.si;
+		g.sy = c.group * c.cout * c.out_size;
+		for (int64_t k = 0; k < c.group; k++)
+			ckr_conv_gemm(c, g, y + i * g.sy + k * c.cout
+			              * c.out_size, w + k * c.cout * rows,
+			              (c.direct ? from : col) + k * s.sg,
+			              bias != NULL, scratch, env);
+	}
+}
+
+/* dx from what the products give for every tap. */
+template <typename Y, typename B> CKR_GLOBAL
+ckr_fold_device(struct ckr_conv c, int64_t images, Y *dx, const float *col,
+                const B *bias)
+{
+	int64_t channels = c.group * c.cin;
+
+	CKR_TASKS(int64_t, t, images * channels * c.in_size) {
+		int64_t plane = ckr_div(t, c.in_size);
+		int64_t image = ckr_div(plane, channels);
+		struct ckr_spatial i = ckr_split(c.in, t - plane * c.in_size);
+		const float *from = col + plane * c.taps * c.line;
+		float sum = bias ? ckr_get(bias[plane - image * channels])
+		                 : 0.0f;
+
+		CKR_FOR_TAPS(c, k) {
+			int64_t d = ckr_tap_window(c, i.d, k.d, 0);
+			int64_t h = ckr_tap_window(c, i.h, k.h, 1);
+			int64_t w = ckr_tap_window(c, i.w, k.w, 2);
+
+			if (d >= 0 && h >= 0 && w >= 0)
+				sum += from[(d * c.out[1] + h) * c.out[2] + w];
+			from += c.line;
+		}
+		ckr_put(&dx[t], sum);
+	}
+}
+
+template <typename Y, typename T, typename B> static inline void
+ckr_conv_dx_direct(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
+                   const B *bias, struct ckr_env *env, char *scratch)
+{
+	struct ckr_gemm g = { 1, 0, c.cin, c.in_size, c.cout, c.images };
+
+	g.lda = c.cin;
+	g.ldb = g.ldy = c.in_size;
+	g.sb = c.group * c.cout * c.in_size;
+	g.sy = c.group * c.cin * c.in_size;
+	ckr_bias(dx, bias, c.images, c.group * c.cin, c.in_size, env);
+	for (int64_t k = 0; k < c.group; k++)
+		ckr_conv_gemm(c, g, dx + k * c.cin * c.in_size,
+		              w + k * c.cout * c.cin,
+		              dy + k * c.cout * c.in_size, bias != NULL,
+		              scratch, env);
+}
+
+template <typename Y, typename T, typename B> static inline void
+ckr_conv_dx_product(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
+                    const B *bias, struct ckr_env *env, char *scratch)
+{
+	int64_t rows = c.cin * c.taps, n, size = c.group * c.cin * c.in_size;
+	float *col = (float *)scratch;
+
+	if (c.direct) {
+		ckr_conv_dx_direct(c, dx, dy, w, bias, env, scratch);
+		return;
+	}
+	for (int64_t i = 0; i < c.images; i += n) {
+		struct ckr_gemm g = { 1, 0, rows, c.out_size, c.cout };
+
+		n = ckr_least(c.each, c.images - i);
+		g.batch = n;
+		g.lda = rows;
+		g.ldb = c.out_size;
+		g.ldy = c.line;
+		g.sb = c.group * c.cout * c.out_size;
+		g.sy = c.group * rows * c.line;
+		for (int64_t k = 0; k < c.group; k++)
+			ckr_conv_gemm(c, g, col + k * rows * c.line,
+			              w + k * c.cout * rows, dy + i * g.sb + k
+			              * c.cout * c.out_size, false, scratch,
+			              env);
+		CKR_LAUNCH((ckr_fold_device<Y, B>), ckr_blocks(n * size),
+		           CKR_THREADS, 0, env, c, n, dx + i * size,
+		           (const float *)col, bias);
+	}
+}
+
+/* Images stand beside each other, so that one product sums over them. */
+template <typename Y, typename T> static inline void
+ckr_conv_dw_product(const struct ckr_conv &c, Y *dw, const T *x, const T *dy,
+                    struct ckr_env *env, char *scratch)
+{
+	int64_t rows = c.cin * c.taps, n, size = c.group * c.cout * rows;
+	struct ckr_conv plane = { c.images, c.group, c.cout, c.cout };
+	T *col = (T *)scratch, *planes = (T *)(scratch + c.planes);
+	float *sum = ckr_sums_of(dw, (float *)(scratch + c.sum));
+
+	for (int i = 0; i < 3; i++) {
+		plane.in[i] = plane.out[i] = c.out[i];
+		plane.kernel[i] = plane.stride[i] = plane.dilation[i] = 1;
+	}
+	plane.taps = 1;
+	plane.in_size = plane.out_size = c.out_size;
+	plane.line = c.line;
+	for (int64_t i = 0; i < c.images; i += n) {
+		struct ckr_gemm g = { 0, 1, c.cout, rows };
+		struct ckr_patches a, b;
+
+		n = ckr_least(c.each, c.images - i);
+		g.k = n * c.line;
+		a = { n, c.cout * g.k, c.line, g.k };
+		b = { n, rows * g.k, c.line, g.k };
+		ckr_unfold(plane, a, planes, dy + i * c.group * c.cout
+		           * c.out_size, env);
+		ckr_unfold(c, b, col, x + i * c.group * c.cin * c.in_size,
+		           env);
+		g.batch = c.group;
+		g.lda = g.ldb = g.k;
+		g.ldy = rows;
+		g.sa = a.sg;
+		g.sb = b.sg;
+		g.sy = c.cout * rows;
+		ckr_conv_gemm(c, g, sum, (const T *)planes, (const T *)col,
+		              i > 0, scratch, env);
+	}
+	ckr_sums_done(dw, sum, size, env);
+}
+
+#endif

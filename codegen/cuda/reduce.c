@@ -1,0 +1,97 @@
+/* Calls of the kernels that reduce floats. */
+#include "codegen/cuda/cuda.h"
+#include "codegen/rules/reduce.h"
+
+enum {
+	BLOCKS = 1024,                  /* wanted */
+	ROW = 8192,                     /* elements in a part, at least */
+	COLUMN = 64,                    /* rows in a part, at least */
+	TILE = 32,                      /* columns of a block ... */
+	PACK = 4,                       /* ... as vectors, if they fit */
+	EVEN = 8,                       /* parts of rows are multiples of it */
+};
+
+struct cut {
+	int64_t part, floats;
+};
+
+static int64_t
+ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* n in parts of at least `least` so that there are enough blocks. */
+static int64_t
+part_of(int64_t n, int64_t blocks, int64_t least)
+{
+	int64_t parts = BLOCKS / blocks;
+
+	parts = parts < n / least ? parts : n / least;
+	return parts > 1 ? ceil_div(n, parts) : n;
+}
+
+static struct cut
+cut_of(const struct reduced *r)
+{
+	int64_t tile = r->inner % PACK ? TILE : TILE * PACK;
+	struct cut c = { r->n, r->lead * r->outer };
+
+	if (r->lead > 1)
+		return c;
+	if (r->inner == 1) {
+		c.part = part_of(r->n, r->outer, ROW);
+		if (c.part < r->n)
+			c.part = ceil_div(c.part, EVEN) * EVEN;
+	} else {
+		c.part = part_of(r->n, r->outer * ceil_div(r->inner, tile),
+		                 COLUMN);
+	}
+	c.floats = c.part < r->n
+		? r->outer * r->inner * ceil_div(r->n, c.part) : 0;
+	return c;
+}
+
+int64_t
+cuda_reduce_floats(const Graph *g, const Node *n)
+{
+	struct reduced r = reduce_extents(g, n);
+
+	return r.fits ? cut_of(&r).floats : 0;
+}
+
+static void
+emit_call(struct emit *e, const Node *n, const struct reduced *r)
+{
+	const char *name = r->lead > 1 ? "planes" : r->inner > 1 ? "columns"
+	                 : "rows";
+	const char *inner = r->inner == 1 ? ""
+		: arena_printf(e->arena, "%lld, ", (long long)r->inner);
+	const char *lead = r->lead == 1 ? ""
+		: arena_printf(e->arena, "%lld, ", (long long)r->lead);
+	const char *part = r->lead > 1 ? "" : arena_printf(e->arena, "%lld, ",
+		(long long)cut_of(r).part);
+
+	e->need |= NEED_REDUCE;
+	out_line(e->out, "ckr_reduce_%s(%s, %s, %s, %s%lld, %lld, %s%s%lld.0f, "
+	         "env%s);", name, reduce_kernel(n->op), p_out(e, n, 0),
+	         p_in(e, n, 0), lead, (long long)r->outer, (long long)r->n,
+	         inner, part,
+	         (long long)(n->op == OP_REDUCE_MEAN ? r->lead * r->n : 1),
+	         emit_room(e, n));
+}
+
+bool
+cuda_reduce(struct emit *e, const Node *n)
+{
+	struct reduced r = reduce_extents(e->g, n);
+
+	emit_shapes(e, n);
+	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
+		return true;
+	if (r.fits)
+		emit_call(e, n, &r);
+	else
+		reduce_slow(e, n);
+	return true;
+}
