@@ -13,6 +13,7 @@ void cases_elementwise(struct setup *);
 void cases_nn(struct setup *);
 void cases_tiles(struct setup *);
 void cases_conv(struct setup *);
+void cases_typed(struct setup *);
 
 static const struct {
 	const char *name;
@@ -22,6 +23,7 @@ static const struct {
 	{ "nn", cases_nn },
 	{ "tiles", cases_tiles },
 	{ "conv", cases_conv },
+	{ "typed", cases_typed },
 };
 
 static const char *const emit_name[OP_COUNT] = {
