@@ -168,6 +168,7 @@ const struct machine machine_cpu = {
 	.target = &target_cpu, .emit = emit, .function = function,
 	.texts = texts, .command = cpu_command, .operand = operand,
 	.takes = takes, .nest = cpu_nest,
-	.tasks = tasks, .attention = attention, .attention_kernel = attention_kernel, .norm = norm,
-	.norm_grad = norm_grad,
+	.tasks = tasks, .attention = attention,
+	.attention_kernel = attention_kernel,
+	.norm = norm, .norm_grad = norm_grad,
 };

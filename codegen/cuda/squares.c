@@ -1,12 +1,11 @@
 /* The norm of all gradients: one launch for many of them. */
 #include "codegen/cuda/cuda.h"
 
-/* Operands of grad_norm whose sums others have taken come last. */
-bool
-cuda_grad_norm(struct emit *e, const Node *n)
+/* Of operands before `sums` the squares, of the others what they hold. */
+static bool
+emit_norm(struct emit *e, const Node *n, int sums, bool root)
 {
-	bool root = n->op == OP_GRAD_NORM;
-	int sums = n->nin - (root ? (int)n->attr.GRAD_NORM.sums : 0), count = 0;
+	int count = 0;
 
 	emit_shapes(e, n);
 	e->need |= NEED_UPDATE;
@@ -26,4 +25,16 @@ cuda_grad_norm(struct emit *e, const Node *n)
 	out_line(e->out, "ckr_grad_norm(%s, list, %d, %d, %s, env);",
 	         p_out(e, n, 0), count, root, p_scratch(e, n));
 	return true;
+}
+
+bool
+cuda_grad_norm(struct emit *e, const Node *n)
+{
+	return emit_norm(e, n, n->nin - (int)n->attr.GRAD_NORM.sums, true);
+}
+
+bool
+cuda_sum_squares(struct emit *e, const Node *n)
+{
+	return emit_norm(e, n, n->nin, false);
 }

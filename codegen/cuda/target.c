@@ -101,7 +101,7 @@ static EmitRule *const own[OP_COUNT] = {
 	[OP_MATMUL] = cuda_matmul,
 	[OP_CLASSIFIER] = cuda_classifier,
 	[OP_GRAD_NORM] = cuda_grad_norm,
-	[OP_SUM_SQUARES] = cuda_grad_norm,
+	[OP_SUM_SQUARES] = cuda_sum_squares,
 	[OP_CONV] = cuda_conv,
 	[OP_CONV_DX] = cuda_conv_dx,
 	[OP_CONV_DW] = cuda_conv_dw,
@@ -220,5 +220,6 @@ const struct machine machine_cuda = {
 	.target = &target_cuda, .kernels = "model.cu", .emit = emit,
 	.function = function, .texts = texts, .command = cuda_command,
 	.operand = operand, .takes = takes, .nest = cuda_nest, .tasks = tasks,
-	.attention = attention, .attention_kernel = attention_kernel, .norm = norm, .norm_grad = norm_grad,
+	.attention = attention, .attention_kernel = attention_kernel,
+	.norm = norm, .norm_grad = norm_grad,
 };

@@ -85,13 +85,14 @@ work_norm_grad(const Graph *g, const Node *n)
 	     ? cuda_bytes(rows, 1) : -1;
 }
 
-/* ORDER WORK: ckr_sce(). */
+/* Of a loss whose rows' log-sum-exp is nobody's, that too.  ORDER WORK:
+ * ckr_sce(). */
 static int64_t
 work_loss(const Graph *g, const Node *n)
 {
 	int64_t rows = extent(g, n, 1, 0, g->val[n->in[1]].shape.rank);
 
-	if (n->op == OP_NLL || n->out[1])
+	if (n->nout < 3 || n->out[1])
 		rows = 0;
 	return rows < 0 ? -1 : cuda_bytes(rows + 2 * LOSS_PARTS, 4);
 }
@@ -128,8 +129,9 @@ work_adafactor(const Graph *g, const Node *n)
 static int64_t
 work_attention(const Graph *g, const Node *n)
 {
-	return n->op == OP_ATTENTION ? 0
-	     : cuda_bytes(extent(g, n, 1, 0, 3), 12);
+	bool grad = n->nin > 4;
+
+	return grad ? cuda_bytes(extent(g, n, 1, 0, 3), 12) : 0;
 }
 
 /* The places of the best so far, of every line. */

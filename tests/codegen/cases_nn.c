@@ -204,6 +204,28 @@ losses(struct setup *t, int reduction, int wide, int weighted, DType dt)
 	apply(t, OP_NLL_GRAD, &c, weighted ? 4 : 3, in);
 }
 
+/* Classes of which ranks have pieces: one that has all. */
+static void
+pieces_of_classes(struct setup *t, int reduction)
+{
+	ValId x = given(t, t->real, SHAPE(277, 90), -4, 4), out[3], dloss;
+	ValId labels = given(t, DT_I64, SHAPE(277), 0, 90);
+	Attr a = attr_default(OP_VOCAB_STATS), b = attr_default(OP_SCE);
+	Attr c = attr_default(OP_SCE_GRAD);
+	ValId stats;
+
+	t->g->ranks = 1;
+	case_begin(t, "cross entropy over pieces of the classes");
+	a.VOCAB_STATS.part = b.SCE.part = c.SCE_GRAD.part = 90;
+	b.SCE.reduction = c.SCE_GRAD.reduction = reduction;
+	b.SCE.ignore = c.SCE_GRAD.ignore = 3;
+	stats = APPLY(t, OP_VOCAB_STATS, &a, x, labels)->out[0];
+	memcpy(out, APPLY(t, OP_SCE, &b, x, labels, 0, stats)->out,
+	       sizeof out);
+	dloss = given(t, t->real, t->g->val[out[0]].shape, 0.5, 1);
+	APPLY(t, OP_SCE_GRAD, &c, dloss, x, labels, out[1], out[2]);
+}
+
 /* ---- attention ---- */
 
 struct heads {
@@ -284,13 +306,16 @@ attentions(struct setup *t)
 		{ 2, 2, 2, 5, 7, 3, 3, 0, 0, 2, { 2, { 5, 7 } }, false, false },
 		{ 2, 2, 2, 5, 7, 3, 3, 0, 0, 3, { 2, { 5, 7 } }, false, false },
 		{ 2, 2, 2, 9, 4, 8, 8, 1, 0, 0, { 0 }, false, false },
+		{ 1, 2, 1, 70, 100, 80, 72, 1, 0, 0, { 0 }, true, false },
+		{ 1, 1, 1, 66, 66, 64, 64, 0, 0.3, 0, { 0 }, true, true },
 		{ 1, 1, 1, 1, 1500, 8, 8, 0, 0.1, 1, { 4, { 1, 1, 1, 1 } },
 		  false, false },
 	};
 
 	/* 16-bit operands: not all, they share the kernels */
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-		if (t->real == DT_F32 || (i > 1 && i < 6))
+		if (t->real == DT_F32 || (i > 1 && i < 6)
+		    || (i > 8 && i < 11))
 			attention(t, &list[i]);
 }
 
@@ -310,7 +335,8 @@ classifiers(struct setup *t)
 		Node *n;
 
 		case_begin(t, "classifier");
-		t->next_tolerance = 1e-4;
+		/* logits in 16 bits, where products make them so */
+		t->next_tolerance = t->real == DT_BF16 ? 5e-4 : 1e-4;
 		a.CLASSIFIER.tb = tb;
 		a.CLASSIFIER.reduction = reduction;
 		a.CLASSIFIER.ignore = 7;
@@ -376,8 +402,13 @@ updates(struct setup *t)
 	};
 	Shape s = SHAPE(33, 700), same[] = { s, s };
 	ValId g = floats(t, s), norm, p;
+	Attr sums = attr_default(OP_GRAD_NORM);
 
+	case_begin(t, "sum_squares");
+	norm = APPLY(t, OP_SUM_SQUARES, NULL, g, floats(t, SHAPE(7)))->out[0];
 	case_begin(t, "grad_norm");
+	sums.GRAD_NORM.sums = 1;
+	APPLY(t, OP_GRAD_NORM, &sums, g, norm);
 	norm = APPLY(t, OP_GRAD_NORM, NULL, g, floats(t, SHAPE(7)),
 	             floats(t, SHAPE(5000, 3)))->out[0];
 	for (int k = 0; k < 4 * (int)(sizeof kind / sizeof *kind); k++) {
@@ -454,6 +485,9 @@ cases_nn(struct setup *t)
 			for (int k = i ? 2 : 0; k < 4; k++)
 				losses(t, reduction, k & 1, k >> 1,
 				       k == 3 ? DT_I32 : DT_I64);
+		for (int reduction = 0; reduction < 3 && i == 0;
+		     reduction++)
+			pieces_of_classes(t, reduction);
 		attentions(t);
 		classifiers(t);
 		updates(t);

@@ -457,7 +457,7 @@ env_usual(void)
 		.micro = 1, .nmicro = 2, .threads = 1, .training = 1,
 		.lr = 0.01f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f,
 		.weight_decay = 0.1f, .clip = 0.5f, .momentum = 0.8f,
-		.nesterov = 1, .threshold = 1.5f, .eps2 = 1e-3f,
+		.nesterov = 1, .ranks = 1, .threshold = 1.5f, .eps2 = 1e-3f,
 		.rate = 0.01f, .loss_scale = 8, .unscale = 0.125f };
 
 	env.gemm = naive_gemm;

@@ -163,9 +163,12 @@ ckr_factor_pack(float *u, const struct ckr_factored<G> &f, int64_t at,
 	int64_t r = at / f.cols, c = at - r * f.cols;
 
 	ckr_fetch<N>(u, f.g, at, n, ckr_on_16(f.g) && at + N <= n);
-	for (int j = 0; j < N && at + j < n; j++) {
+#pragma unroll
+	for (int j = 0; j < N; j++) {
 		float v;
 
+		if (at + j >= n)
+			break;
 		if (f.col) {
 			int64_t m = r / f.rows;
 
@@ -197,6 +200,7 @@ ckr_factor_norm(float *part, struct ckr_factored<G> f, const float *norm,
 		float u[CKR_UPDATE_PACK];
 
 		ckr_factor_pack(u, f, at, n, clip, least);
+#pragma unroll
 		for (int j = 0; j < CKR_UPDATE_PACK; j++)
 			s += u[j] * u[j];
 	}

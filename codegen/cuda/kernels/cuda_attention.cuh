@@ -156,7 +156,9 @@ ckr_tile_scores(float s[2][4], float *room, const ckr_rows<T> &x,
 	int i0 = (int)threadIdx.x / 8, j0 = (int)threadIdx.x % 8;
 	float *p = room, *q = room + CKR_TILE * CKR_TILE_LD;
 
+#pragma unroll
 	for (int r = 0; r < 2; r++)
+#pragma unroll
 		for (int c = 0; c < 4; c++)
 			s[r][c] = 0.0f;
 	for (int64_t d = 0; d < x.n; d += CKR_TILE) {
@@ -304,7 +306,9 @@ ckr_attention_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
 		ckr_tile_scores(sc, room, ckr_rows_of<T>(q, a.q, at.b, at.h,
 			first, a.queries, a.dim), ckr_rows_of<T>(k, a.k, at.b,
 			g, j, a.keys, a.dim));
+#pragma unroll
 		for (int r = 0; r < 2; r++)
+#pragma unroll
 			for (int c = 0; c < 4; c++) {
 				int p = x / 8 + r * 16, n = x % 8 + c * 8;
 

@@ -99,7 +99,9 @@ ckr_tile_adjoint(float *s, float *ds, float *room, const ckr_scores &of,
 		               a.vdim),
 		ckr_rows_of<T>(p.v, a.v, of.b, g, j0, a.keys, a.vdim));
 	__syncthreads();
+#pragma unroll
 	for (int r = 0; r < 2; r++)
+#pragma unroll
 		for (int c = 0; c < 4; c++) {
 			int n = x / 8 + r * 16, k = x % 8 + c * 8;
 			int64_t i = i0 + n, j = j0 + k;
@@ -187,6 +189,24 @@ ckr_attention_dkv(struct ckr_attention a, struct ckr_attention_grad p,
 			a.keys - at.tile, a.vdim, c, dv, 1.0f);
 }
 
+template <typename T> void
+ckr_tile_grad(const struct ckr_attention *a,
+              const struct ckr_attention_grad *p,
+              const struct ckr_row_stats *stats, struct ckr_env *env)
+{
+	int64_t wide = a->dim > a->vdim ? a->dim : a->vdim;
+	int64_t k = ckr_places(a->batch * a->groups, a->keys, wide);
+	int64_t q = ckr_places(a->batch * a->heads, a->queries, a->dim);
+
+	if ((p->dk || p->dv) && k > 0)
+		CKR_LAUNCH_BLOCK(ckr_attention_dkv<T>, k, CKR_TILE_THREADS, 0,
+		                 env, *a, *p, stats, env->device);
+	if (p->dq && q > 0)
+		CKR_LAUNCH_BLOCK(ckr_attention_dq<T>, q, CKR_TILE_THREADS, 0,
+		                 env, *a, *p, stats, env->device);
+}
+
+/* The kernels on tensor cores. */
 template <typename T, int HD> void
 ckr_flash_grad(const struct ckr_attention *, const struct ckr_attention_grad *,
                const struct ckr_row_stats *, struct ckr_env *);
@@ -197,25 +217,15 @@ ckr_attention_grad(const struct ckr_attention *a,
                    struct ckr_row_stats *stats, struct ckr_env *env)
 {
 	int64_t rows = a->batch * a->heads * a->queries;
-	int64_t wide = a->dim > a->vdim ? a->dim : a->vdim;
-	int64_t blocks = ckr_places(a->batch * a->groups, a->keys, wide);
 
 	if (rows > 0)
 		CKR_LAUNCH_BLOCK(ckr_attention_rows<T>,
 		                 ckr_blocks(rows * CKR_WARP), CKR_THREADS, 0,
 		                 env, *a, *p, stats, env->device);
-	if constexpr (HD > 0) {
+	if constexpr (HD > 0)
 		ckr_flash_grad<T, HD>(a, p, stats, env);
-		return;
-	}
-	if ((p->dk || p->dv) && blocks > 0)
-		CKR_LAUNCH_BLOCK(ckr_attention_dkv<T>, blocks,
-		                 CKR_TILE_THREADS, 0, env, *a, *p, stats,
-		                 env->device);
-	blocks = ckr_places(a->batch * a->heads, a->queries, a->dim);
-	if (p->dq && blocks > 0)
-		CKR_LAUNCH_BLOCK(ckr_attention_dq<T>, blocks, CKR_TILE_THREADS,
-		                 0, env, *a, *p, stats, env->device);
+	else
+		ckr_tile_grad<T>(a, p, stats, env);
 }
 
 #endif

@@ -15,8 +15,8 @@ enum {
 /* HD: columns that there is room for.  STEP: rows of the other side. */
 template <int HD> struct ckr_flash_size {
 	enum { LD = HD + 8, STEP = HD > 64 ? 32 : 64, TILE = STEP * LD,
-	       OWN = CKR_FLASH_ROWS * LD,
-	       BYTES = 2 * (2 * OWN + 4 * TILE) };
+	       OWN = CKR_FLASH_ROWS * LD, BYTES = 2 * (OWN + 4 * TILE),
+	       GRAD_BYTES = BYTES + 2 * OWN };
 };
 
 /* Which operands may be read and written as vectors. */
@@ -197,7 +197,11 @@ ckr_flash_drop(float (*s)[4], const ckr_scores &of, int64_t i, int64_t j)
 	int lane = (int)threadIdx.x % CKR_WARP;
 
 	i += lane / 4, j += lane % 4 * 2;
-	for (int n = 0; of.below && n < N; n++)
+	if (!of.below)
+		return;
+#pragma unroll
+	for (int n = 0; n < N; n++)
+#pragma unroll
 		for (int r = 0; r < 2; r++) {
 			float by[2];
 

@@ -197,11 +197,11 @@ ckr_flash_grad(const struct ckr_attention *a,
 	whole.dv = ckr_flash_vectors((T *)p->dv + p->start[2], a->dv, a->vdim);
 	if ((p->dk || p->dv) && k > 0)
 		CKR_LAUNCH_BLOCK((ckr_flash_dkv<T, HD>), k, CKR_FLASH_THREADS,
-		                 ckr_flash_size<HD>::BYTES, env, *a, *p, stats,
+		                 ckr_flash_size<HD>::GRAD_BYTES, env, *a, *p, stats,
 		                 whole, env->device);
 	if (p->dq && q > 0)
 		CKR_LAUNCH_BLOCK((ckr_flash_dq<T, HD>), q, CKR_FLASH_THREADS,
-		                 ckr_flash_size<HD>::BYTES, env, *a, *p, stats,
+		                 ckr_flash_size<HD>::GRAD_BYTES, env, *a, *p, stats,
 		                 whole, env->device);
 }
 

@@ -108,9 +108,10 @@ ckr_norm_grad_rows(X *dx, float *part, const X *dy, const X *x,
 #pragma unroll
 		for (int j = 0; j < N; j++)
 			ds[k][j] = db[k][j] = 0.0f;
-	for (int64_t j = threadIdx.x * N; !PER && j < n; j += blockDim.x * N)
-		for (int k = 0; k < N && j + k < n; k++)
-			to[j + k] = to[n + j + k] = 0.0f;
+	if constexpr (PER == 0)
+		for (int64_t j = threadIdx.x * N; j < n; j += blockDim.x * N)
+			for (int k = 0; k < N && j + k < n; k++)
+				to[j + k] = to[n + j + k] = 0.0f;
 	for (int64_t i = blockIdx.x * part_rows; i < end && i < rows; i++) {
 		const X *d_row = dy + i * n;
 		X *dx_row = dx + i * n;
@@ -159,15 +160,18 @@ ckr_norm_grad_rows(X *dx, float *part, const X *dy, const X *x,
 			ckr_write<N>(dx_row, w, at, n, whole);
 		});
 	}
-	for (int k = 0; k < KEPT && PER; k++)
-		for (int j = 0; j < N; j++) {
-			int64_t at = a.place(k) + j;
+	if constexpr (PER > 0)
+#pragma unroll
+		for (int k = 0; k < KEPT; k++)
+#pragma unroll
+			for (int j = 0; j < N; j++) {
+				int64_t at = a.place(k) + j;
 
-			if (at < n) {
-				to[at] = ds[k][j];
-				to[n + at] = db[k][j];
+				if (at < n) {
+					to[at] = ds[k][j];
+					to[n + at] = db[k][j];
+				}
 			}
-		}
 }
 
 template <typename X, typename S> void

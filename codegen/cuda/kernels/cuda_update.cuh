@@ -69,7 +69,6 @@ ckr_round_random(float x, uint32_t half, uint32_t cut)
 
 CKR_DEVICE uint32_t ckr_cut_off(ckr_bf16) { return 0xffff; }
 CKR_DEVICE uint32_t ckr_cut_off(ckr_f16) { return 0x1fff; }
-CKR_DEVICE uint32_t ckr_cut_off(float) { return 0; }
 
 /* Round elements at .. at + 7 to what T holds; which: 0 the parameter, 1, 2
  * its states, each with words of its own. */
@@ -88,12 +87,20 @@ ckr_round_pack(float *x, T, const struct ckr_rounding &r, uint32_t which,
 			                        cut);
 		return;
 	}
-	for (int j = 0; j < CKR_UPDATE_PACK && at + j < n; j++) {
-		uint64_t i = ckr_cut_index(r.cut, at + j);
+#pragma unroll 1
+	for (int j = 0; j < CKR_UPDATE_PACK; j++) {
+		uint64_t i;
 		uint32_t w;
 
+		if (at + j >= n)
+			break;
+		i = ckr_cut_index(r.cut, at + j);
 		ckr_draw<1>(&w, i / 2, stream, env);
-		x[j] = ckr_round_random(x[j], w >> i % 2 * 16, cut);
+		w >>= i % 2 * 16;
+		/* registers are not indexed */
+#pragma unroll
+		for (int k = 0; k < CKR_UPDATE_PACK; k++)
+			x[k] = k == j ? ckr_round_random(x[k], w, cut) : x[k];
 	}
 }
 

@@ -146,7 +146,7 @@ template <typename T, int PER> struct ckr_line {
 	load(const T *row, int64_t length, bool is_whole)
 	{
 		x = row, n = length, whole = is_whole;
-		if (PER)
+		if constexpr (PER > 0)
 #pragma unroll
 			for (int k = 0; k < KEPT; k++)
 				if (place(k) < n)
@@ -158,16 +158,16 @@ template <typename T, int PER> struct ckr_line {
 	template <typename F> __device__ __forceinline__ void
 	packs(F f)
 	{
-		if (PER) {
+		if constexpr (PER > 0) {
 #pragma unroll
 			for (int k = 0; k < KEPT; k++)
 				if (place(k) < n)
 					f(k, place(k), v[k]);
-			return;
-		}
-		for (int64_t k = 0; place(k) < n; k++) {
-			ckr_fetch<N>(v[0], x, place(k), n, whole);
-			f(0, place(k), v[0]);
+		} else {
+			for (int64_t k = 0; place(k) < n; k++) {
+				ckr_fetch<N>(v[0], x, place(k), n, whole);
+				f(0, place(k), v[0]);
+			}
 		}
 	}
 
