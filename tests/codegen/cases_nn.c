@@ -324,11 +324,15 @@ attentions(struct setup *t)
 static void
 classifiers(struct setup *t)
 {
-	for (int k = 0; k < (t->real == DT_F32 ? 12 : 8); k++) {
-		int tb = k & 1, bias = k >> 1 & 1, reduction = 1 + (k % 3 == 0);
+	int last = t->real == DT_F32 ? 12 : 8;
+
+	for (int k = 0; k <= last; k++) {
+		int tb = k & 1, bias = k >> 1 & 1 || k == last;
+		int reduction = 1 + (k % 3 == 0 || k == last);
 		/* with 16-bit operands, sums over many rows and over few */
 		bool few = t->real != DT_F32 && k >= 4;
-		int64_t rows = 137, dim = few ? 80 : 9, classes = 301;
+		int64_t rows = k < last ? 137 : 0;
+		int64_t dim = few ? 80 : 9, classes = 301;
 		bool seeded = k % 3 == 1;
 		ValId in[5];
 		Attr a = attr_default(OP_CLASSIFIER);

@@ -153,6 +153,14 @@ ckr_classifier_round(void *y, int type, const float *x, int64_t n,
 		ckr_narrow(y, type, i, x + i, ckr_least(n - i, CKR_SMALL));
 }
 
+/* A gradient of no rows. */
+static inline void
+ckr_classifier_none(void *y, int type, int64_t n)
+{
+	if (y)
+		memset(y, 0, (size_t)n * (type == CKR_F32 ? 4 : 2));
+}
+
 static inline void
 ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
              void *dbias, const void *x, const void *w,
@@ -172,6 +180,11 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 	double sum = 0, weight = 0;
 	float g = c->seed;
 
+	if (c->rows == 0) {
+		ckr_classifier_none(dw, c->x, n * k);
+		ckr_classifier_none(dbias, c->x, n);
+		dw = dbias = NULL;
+	}
 	for (int64_t i = 0; i < c->rows; i++)
 		weight += (double)ckr_label_weight(l, ckr_label(l, i, env));
 	if (c->reduction == 1)
