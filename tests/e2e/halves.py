@@ -212,10 +212,11 @@ def net(bench):
         trains(bench, model, dtype, sweep(bench, model, dtype, full, least, (1.0, 0.6, 0.3), 2), loss, error_of)
     for flags in (["--grad-accum", 2], ["--dtype", "f32"]):
         beside(bench, model, flags)
-    budget = beside(bench, model, ["--tp", 2])
-    so = compiled(bench, model, budget, "--save-dtype", "bf16", "--tp", 2)
-    done = bench.ckrun(so, "--inputs", model.inputs, "--steps", 1, "--check")
-    bench.check(done.returncode == 0 and CHECK.search(done.stdout), f"--tp 2: --check: {done.stdout[-300:]} {done.stderr[-300:]}")
+    for flags in (["--tp", 2], ["--update-in-backward", "off"], ["--dtype", "bf16", "--precision", "op:tanh=f32"]):
+        budget = beside(bench, model, flags)
+        so = compiled(bench, model, budget, "--save-dtype", "bf16", *flags)
+        done = bench.ckrun(so, "--inputs", model.inputs, "--steps", 1, "--check")
+        bench.check(done.returncode == 0 and CHECK.search(done.stdout), f"{flags}: --check: {done.stdout[-300:]} {done.stderr[-300:]}")
 
 
 def main():
