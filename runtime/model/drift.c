@@ -82,7 +82,9 @@ measure(const struct gradient *plan, const struct gradient *all, double sum[2])
 {
 	sum[0] = sum[1] = 0;
 	for (uint64_t k = 0; k < all->nelem; k++) {
-		double x = element(all, k), d = element(plan, k) - x;
+		double x = element(all, k), y = element(plan, k);
+		/* infinities and what is no number may be the same, too */
+		double d = y == x || (isnan(y) && isnan(x)) ? 0 : y - x;
 
 		sum[0] += d * d;
 		sum[1] += x * x;
@@ -151,7 +153,7 @@ drift_check(const struct drift *plan, const struct drift *all, ckr_ctx *c,
 	}
 	if (ok)
 		rank_all(all, (const double (*)[2])sum, total, ratio, name, n);
-	n->differ = total[0] > 0 ? sqrt(total[0] / total[1]) : 0;
+	n->differ = total[0] == 0 ? 0 : sqrt(total[0] / total[1]);
 	free(sum);
 	free(ratio);
 	free(name);
@@ -159,6 +161,13 @@ drift_check(const struct drift *plan, const struct drift *all, ckr_ctx *c,
 		return rt_no_memory(c);
 	if (n->differ <= BOUND)
 		return CKR_OK;
+	if (!isfinite(total[0]))
+		return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients "
+		               "differ from those of keep-everything in what "
+		               "is finite: a value kept in 16 bits may be "
+		               "beyond 65504, where f16 ends; try ckc "
+		               "--save-dtype bf16",
+		               (unsigned long long)c->step + 1);
 	return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients differ "
 	               "from those of keep-everything by %.3g of their norm: "
 	               "rounding to 16 bits gives at most %g",

@@ -219,8 +219,32 @@ def net(bench):
         bench.check(done.returncode == 0 and CHECK.search(done.stdout), f"{flags}: --check: {done.stdout[-300:]} {done.stderr[-300:]}")
 
 
+def overflow(bench):
+    """Squares of products beyond 65504, which f16 does not hold: --check tells of gradients that are no numbers."""
+    n, rng = 64, np.random.default_rng(5)
+    body, h = "", "x"
+    for i in range(LAYERS):
+        body += (f"\tparam %w{i}: f32[{n},{n}] = splat 0\n\t%y{i} = matmul %{h}, %w{i}\n\t%q{i} = mul %y{i}, %y{i}\n"
+                 f"\t%h{i} = mul %q{i}, %c\n")
+        h = f"h{i}"
+    path, inputs, init = bench.path("squares.ck"), bench.path("squares.safetensors"), bench.path("squares.init.safetensors")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"graph @squares {{\n\tinput %x: f32[{n},{n}]\n\tinput %c: f32[]\n{body}"
+                f"\t%loss: f32[] output = reduce_mean %{h} {{axes=[0,1], keepdims=0}}\n\tloss %loss\n}}\n")
+    x = (1e5 * rng.standard_normal((n, n))).astype("f4")
+    files.st_write(inputs, {"x": ("F32", x.shape, x.ravel()), "c": ("F32", (), np.array([1e-5], "f4"))})
+    files.st_write(init, {f"w{i}": ("F32", (n, n), (rng.standard_normal(n * n) / 8).astype("f4")) for i in range(LAYERS)})
+    model = Model(bench, "squares", path, [], inputs)
+    least = model.least()
+    budget = least + (model.plan(None)["summary"]["peak_bytes"] - least) // 3
+    so = compiled(bench, model, budget, "--save-dtype", "f16")
+    done = bench.ckrun(so, "--inputs", inputs, "--init", init, "--steps", 1, "--check", "--on-nan", "go", "--lr", 0)
+    bench.check(done.returncode == 1 and "gradients differ" in done.stderr, f"squares: --check: {done.stdout[-300:]} {done.stderr[-300:]}")
+
+
 def main():
     bench = ck.Bench()
+    overflow(bench)
     net(bench)
     transformer(bench)
     bench.finish()
