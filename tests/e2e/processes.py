@@ -20,6 +20,7 @@ import time
 import numpy as np
 
 import ck
+import ranks
 
 sys.path.insert(0, ck.TOOLS)
 import compare
@@ -193,6 +194,24 @@ class Processes(ck.Bench):
             self.once(self.each(*commands), "step 1: ", "no number")
         done = self.each(*([*r, "--on-nan", "skip", "--save", self.path("skip.save")] for r in run))
         self.check("3 steps skipped" in done.stdout, f"skipped: {done.stdout}, {done.stderr}")
+        self.one_gradient()
+
+    def one_gradient(self):
+        """A gradient that is no number on the last rank alone: nobody updates anything."""
+        text, path = ranks.numberless(2), self.path("gradient.ck")
+        with open(path, "w") as f:
+            f.write(text)
+        np.savez(self.path("gradient.npz"), **ranks.inputs(text))
+        so = path[:-3] + ".so"
+        self.must(self.ckc(path, "-o", so), "gradient.ck")
+        inputs, saved = ("--inputs", self.path("gradient.npz")), []
+        self.once(self.mpirun(2, so, "--steps", 1, inputs=inputs), "the gradient of 'w' is not finite: nan", "a gradient")
+        for steps in 0, 1:
+            path = self.path(f"gradient{steps}.save")
+            self.must(self.mpirun(2, so, "--steps", steps, "--on-nan", "skip", "--save", path, inputs=inputs), "a gradient, skipped")
+            saved.append(compare.load(path))
+        for name in saved[0]:
+            self.check(np.array_equal(saved[0][name], saved[1].get(name)), f"a gradient, skipped: {name} has changed")
 
     # ---- one is gone ----
 

@@ -135,17 +135,29 @@ run_one(struct team *t, const struct ckr_comm *w, const struct ckr_tensor *tx,
 	free(mine);
 }
 
-/* Every kind, on extents of up to `most`. */
+/* Three stretches of which none fits into a part. */
 static void
-run_all(struct team *t, uint32_t most)
+large_example(struct example *x, uint32_t ranks, uint8_t dtype)
+{
+	*x = (struct example){ .whole = { .dtype = dtype, .rank = 3,
+		.dim = { 2, 1999, 700 } } };
+	cut(x, ranks, 1, 1, 3);
+}
+
+/* Every kind. */
+static void
+run_all(struct team *t, bool large)
 {
 	static const uint8_t types[] = { CKR_F32, CKR_BF16, CKR_F16 };
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < (large ? 1 : 3); i++) {
 		struct example x, to;
 		struct ckr_comm w = { .split = &x.split };
 
-		example(&x, t->size, types[i], most);
+		if (large)
+			large_example(&x, t->size, types[i]);
+		else
+			example(&x, t->size, types[i], 12);
 		to = x;
 		cut(&to, t->size, 0, x.whole.rank - 1, 1);
 		w.to = &to.split;
@@ -197,9 +209,8 @@ main(void)
 		return 1;
 	}
 	for (int n = 0; n < 20; n++)
-		run_all(t, 12);
-	/* more than a part */
-	run_all(t, 200);
+		run_all(t, false);
+	run_all(t, true);
 	agree(t);
 	team_close(t);
 	return faults ? 1 : 0;
