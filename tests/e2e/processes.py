@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ranks as processes under mpirun train as virtual ranks do, to the bit, and end together.
 
-    processes.py CKC CKRUN [PART...]
+    processes.py CKC CKRUN [--gpt GPT] [PART...]
 
 Losses, gradients, outputs, checkpoints and the ONNX file are equal byte by byte, at 2 and 4 ranks, whether files are shared or
 go through the first process, over a transport that delivers as late as it may; runs go on as processes or in one.  A run that
@@ -118,6 +118,28 @@ class Processes(ck.Bench):
         self.must(self.each(rank, ["--wdir", other, *rank]), "resumed from afar")
         self.check(ck.content(self.path("far.save")) == ck.content(self.path("v7.save")), "resumed from afar")
         self.check(not os.listdir(other), f"written elsewhere: {os.listdir(other)}")
+
+    def wide(self):
+        """Weights of more than one range of what is read, written or gathered."""
+        if not self.gpt:
+            return
+        made = self.run([self.gpt, "--layers", 1, "--hidden", 512, "--heads", 4, "--seq", 16, "--batch", 2, "--vocab", 1500, "--weights", "-o",
+                         "wide.onnx"])
+        self.must(made, "gpt")
+        rng = np.random.default_rng(1)
+        tokens = rng.integers(0, 1500, (2, 17))
+        np.savez(self.path("wide.npz"), input_ids=tokens[:, :-1], labels=tokens[:, 1:])
+        so, inputs = self.build("wide", "--tp", 2, "--sp", "--optimizer", "sgdm", model=self.path("wide")), ("--inputs", self.path("wide.npz"))
+        self.must(self.ckrun(so, *inputs, "--threads", 1, "--steps", 2, *self.files("vw")), "wide virtual")
+        for how in "as it is", "first":
+            done = self.mpirun(2, so, "--steps", 2, *self.files("pw"), inputs=inputs, env={"CKR_FILES": how})
+            self.must(done, f"wide, files by {how}")
+            self.same("vw", "pw", f"wide, files by {how}")
+        other = self.path("far")
+        os.mkdir(other)
+        rank = [self.ckrun_path, so, *inputs, "--threads", 1, "--steps", 2, "--resume", "vw.save", "--save", "again.save", "--quiet"]
+        self.must(self.each(rank, ["--wdir", other, *rank]), "wide, from afar")
+        self.check(ck.content(self.path("again.save")) == ck.content(self.path("vw.save")), "wide, from afar: it is not as it was")
 
     def narrow(self):
         """Losses that are scaled: all skip the same steps."""
@@ -264,8 +286,8 @@ class Processes(ck.Bench):
         self.check(not left, f"{what}: {left} are left")
 
     def gone(self, sig, when, delay=0.0, victim=1):
-        """when: what is waited for before a rank gets the signal."""
-        path, what = self.path("gone.save"), f"signal {sig} to {victim} while {when}, {delay:.3f} s"
+        """when: what is waited for before rank `victim` gets the signal."""
+        path, what = self.path("gone.save"), f"signal {sig} to rank {victim} while {when}, {delay:.3f} s"
         if os.path.exists(path):
             os.unlink(path)
         run = self.start(*NEVER_ENDS, "--save", path, "--save-every", 1 if when == "saving" else 1000000)
@@ -276,7 +298,7 @@ class Processes(ck.Bench):
             delay += 1
         time.sleep(delay)
         try:
-            os.kill(pids[victim] if victim is not None else run.pid, sig)
+            os.kill(pids[victim], sig)
         except ProcessLookupError:
             self.check(False, f"{what}: it ended before")
         err = self.ends(run, what)
@@ -290,11 +312,21 @@ class Processes(ck.Bench):
         else:
             self.check(run.returncode != 0, f"{what}: status 0")
 
+    def orphaned(self):
+        """A rank that is stopped when mpirun is killed cannot notice that."""
+        run = self.start(*NEVER_ENDS)
+        pids = self.ranks(run)
+        time.sleep(1)
+        os.kill(pids[1], signal.SIGSTOP)
+        run.kill()
+        self.ends(run, "mpirun is killed")
+        self.nobody(pids.values(), "mpirun is killed")
+
     def killed(self):
         self.gone(signal.SIGKILL, "loading", 0.15)
         self.gone(signal.SIGKILL, "training", 0, 0)
         self.gone(signal.SIGKILL, "saving", 0.02)
-        self.gone(signal.SIGKILL, "training", 0, None)
+        self.orphaned()
         self.gone(signal.SIGSTOP, "training")
         self.gone(signal.SIGSTOP, "saving", 0.01, 0)
         self.gone(signal.SIGSTOP, "loading", 0.1)
@@ -324,14 +356,16 @@ class Processes(ck.Bench):
             self.nobody(pids.values(), "interrupted")
 
 
-PARTS = ("bits", "go_on", "narrow", "looks", "refused", "bad", "numberless", "stopped", "killed")
+PARTS = ("bits", "go_on", "wide", "narrow", "looks", "refused", "bad", "numberless", "stopped", "killed")
 
 
 def main():
     if not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(os.path.abspath(sys.argv[2])), "ckr_mpi.so")):
         print("skipped: no mpirun, or built without MPI (libopenmpi-dev, openmpi-bin)")
         sys.exit(77)
+    gpt = ck.option("--gpt", None)
     bench = Processes()
+    bench.gpt = gpt and os.path.abspath(gpt)
     for part in PARTS if not bench.names else ("bits", *bench.names):
         at = time.monotonic()
         getattr(bench, part)()
