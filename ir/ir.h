@@ -123,6 +123,7 @@ enum {
 #define F_HALF_0 (UINT64_C(1) << 41)    /* ... the first one; F_FULL: none */
 #define F_FULL (UINT64_C(1) << 42)
 #define F_IMAGES (UINT64_C(1) << 43)    /* dim 0 of operands: independent */
+#define F_OVER (UINT64_C(1) << 44)      /* may be written over operand 0 */
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -139,7 +140,6 @@ typedef union Attr {
 #undef I
 #undef F
 #undef L
-
 enum attr_type { AT_INT, AT_FLOAT, AT_LIST };
 
 struct attr_info {
@@ -331,7 +331,7 @@ typedef struct Graph {
 	size_t spare_cap;
 	int64_t nstream;                /* random streams handed out so far */
 	int64_t ranks;                  /* it is sharded over; 0: it is not */
-	bool replicas;                  /* there may be several, see batch */
+	int64_t replicas;               /* likely; 0: made for one alone */
 	void *names;                    /* set of value names (graph.c) */
 	const struct device *device;    /* costs are reckoned for it
 	                                 * (passes/cost/cost.h); NULL: the

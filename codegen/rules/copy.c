@@ -136,6 +136,14 @@ emit_share(struct emit *e, const Node *n)
 	return true;
 }
 
+bool
+emit_share(struct emit *e, const Node *n)
+{
+	emit_shapes(e, n);
+	out_line(e->out, "*(float *)p[0] = 1.0f / (float)env->replicas;");
+	return true;
+}
+
 /* Constant padding: the value everywhere, then what is left of the input.
  * Negative padding cuts. */
 static void

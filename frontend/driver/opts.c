@@ -116,7 +116,7 @@ static const struct option_row table[] = {
 	  "too, are one rank's" },
 	{ "dp", "auto|N", G_TARGET, set_dp, FIELD(opt.dp), CI,
 	  "let ckrun --ranks train replicas that share out the samples of a "
-	  "step (data parallelism); sizes are one's" },
+	  "step (data parallelism); sizes are one's, costs those of N (2)" },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "... and rows between them (sequence parallelism)" },
 	{ "shard", "VALUE=STATE", G_TARGET, add_shard, FIELD(opt), CI,

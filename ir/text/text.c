@@ -37,7 +37,7 @@
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
  * itself, `streams N` the random streams handed out, `ranks N` those of the
- * tensor-parallel group; `replicas`: Graph.replicas.
+ * tensor-parallel group, `replicas N` Graph.replicas.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -369,7 +369,7 @@ text_print(const Graph *g, FILE *out)
 	if (g->ranks)
 		fprintf(out, "\tranks %lld\n", (long long)g->ranks);
 	if (g->replicas)
-		fputs("\treplicas\n", out);
+		fprintf(out, "\treplicas %lld\n", (long long)g->replicas);
 	put_values(out, g, values_shown(tmp, g));
 	FOR_NODES (n, g) {
 		putc('\t', out);

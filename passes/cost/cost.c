@@ -319,15 +319,14 @@ cost_classifier(const Graph *g, const Node *n)
 	                      traffic(g, n) + 4 * logits * 4 };
 }
 
-/* Ranks that take part.  How many replicas there will be is not known: as for
- * two. */
+/* Ranks that take part. */
 static int64_t
 group_size(const Graph *g, const Node *n)
 {
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
 
-	return group && *group ? 2 : g->ranks > 1 ? g->ranks : 1;
+	return group && *group ? g->replicas : g->ranks > 1 ? g->ranks : 1;
 }
 
 /* Bytes that a rank sends: a ring over all ranks (Thakur et al. 2005). */

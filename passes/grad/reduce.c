@@ -66,7 +66,7 @@ bool
 reduce_wanted(const Graph *g, const struct update *u, enum reduce_group group)
 {
 	if (group == REDUCE_DP)
-		return g->replicas;
+		return g->replicas > 0;
 	return g->ranks > 0 && g->val[u->param].split.kind == SPLIT_R;
 }
 

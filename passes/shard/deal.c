@@ -13,7 +13,8 @@
  *         summands, which pass optim adds up
  * needs   P_CANON; before pass shard, which takes what is between replicas as
  *         it finds it
- * gives   Graph.replicas, Val.batch of inputs and outputs
+ * gives   Graph.replicas, for which costs are reckoned, Val.batch of inputs and
+ *         outputs
  * refuses what mixes samples otherwise than by sums
  */
 #include "passes/shard/deal.h"
@@ -139,12 +140,6 @@ shared(struct deal *d, ValId v, NodeId like)
 	return deal_cast(d, y, dt, like);
 }
 
-ValId
-deal_share(struct deal *d, ValId v, NodeId like)
-{
-	return shared(d, v, like);
-}
-
 /* ---- nodes ---- */
 
 /* A mean over samples is a summand when each takes its share. */
@@ -196,7 +191,7 @@ convert(struct deal *d, NodeId id)
 		ValId v = d->g->node[id].in[k], y = v;
 
 		if (share && deal_is(d, v, SPLIT_R))
-			y = deal_share(d, v, id);
+			y = shared(d, v, id);
 		else if (!share && deal_is(d, v, SPLIT_P))
 			y = deal_sum(d, v, id);
 		if (v && !y)
@@ -276,30 +271,35 @@ deal_node(struct deal *d, NodeId id)
 
 /* Inputs of as many rows as the first one that has several hold samples. */
 static bool
+deal_input(struct deal *d, Val *v, const Val **first)
+{
+	int64_t n = v->shape.rank > 0 ? v->shape.dim[0] : 1;
+
+	if (v->shape.rank < 1 || (*first && n == 1 && d->samples != 1))
+		return true;
+	if (*first && n != d->samples)
+		return diag_error(d->p->diag, "input '%s': expected %lld "
+		                  "samples along the first dim, as '%s' has, "
+		                  "to deal to replicas, found %lld; try "
+		                  "without --dp", v->name,
+		                  (long long)d->samples,
+		                  (*first)->name, (long long)n);
+	*first = *first ? *first : v;
+	d->samples = n;
+	v->split = split_cut(0, DEAL_RANKS * n);
+	v->batch = 1;
+	return true;
+}
+
+static bool
 deal_inputs(struct deal *d)
 {
 	const Val *first = NULL;
 
 	FOR_VALS (v, d->g) {
-		const Shape *s = &v->shape;
-
 		v->split = (Split){ .kind = SPLIT_R };
-		if (v->kind != V_INPUT || s->rank < 1)
-			continue;
-		if (first && s->dim[0] != first->shape.dim[0]) {
-			if (s->dim[0] == 1)
-				continue;
-			return diag_error(d->p->diag, "input '%s': expected "
-			                  "%lld samples along the first dim, as "
-			                  "'%s' has, to deal to replicas, found "
-			                  "%lld; try without --dp", v->name,
-			                  (long long)first->shape.dim[0],
-			                  first->name, (long long)s->dim[0]);
-		}
-		first = first ? first : v;
-		d->samples = first->shape.dim[0];
-		v->split = split_cut(0, DEAL_RANKS * s->dim[0]);
-		v->batch = 1;
+		if (v->kind == V_INPUT && !deal_input(d, v, &first))
+			return false;
 	}
 	return first || diag_error(d->p->diag, "no input holds samples to deal "
 	                           "to replicas; try without --dp");
@@ -330,7 +330,7 @@ deal_loss(struct deal *d)
 		return diag_error(d->p->diag, "loss '%s' is one of each sample "
 		                  "alone", d->g->val[v].name);
 	if (deal_is(d, v, SPLIT_R))
-		y = deal_share(d, v, d->g->val[v].def);
+		y = shared(d, v, d->g->val[v].def);
 	y = y ? all_reduce(d, y, 0, SPLIT_R, d->g->val[v].def) : 0;
 	if (y)
 		show(d, v, y);
@@ -394,6 +394,6 @@ pass_deal(Pass *p, Graph *g)
 		return false;
 	graph_reorder(g, d.order, (uint32_t)d.norder);
 	forget_states(g);
-	g->replicas = true;
+	g->replicas = p->opt->dp == DP_ANY ? DEAL_RANKS : p->opt->dp;
 	return true;
 }

@@ -35,8 +35,6 @@ ValId deal_put(struct deal *, Op, int nin, const ValId *in, const Attr *,
                NodeId like);
 /* The sum of v, in state P, over replicas, in state R. */
 ValId deal_sum(struct deal *, ValId v, NodeId like);
-/* A summand on each replica of v, which is in state R. */
-ValId deal_share(struct deal *, ValId v, NodeId like);
 /* The node that writes `made` writes `old` instead. */
 void deal_claim(struct deal *, ValId made, ValId old);
 /* The node's result k is a value of its own from now on, which is returned;

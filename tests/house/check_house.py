@@ -89,6 +89,8 @@ OPS = {
     "ir/verify.c": (9, "loops have bodies; attributes of views and pad; what a canonical product is"),
     "ir/window.c": (5, "which operand is x, y, w"),
     "passes/account/memory_report.c": (7, "what a peer stores"),
+    "passes/shard/deal.c": (5, "means, losses and norms of a batch are not what the sum is"),
+    "passes/shard/deal_states.c": (11, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
     "passes/canon/loss.c": (2, "patterns"),
     "passes/canon/match_act.c": (20, "patterns"),

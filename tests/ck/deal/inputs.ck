@@ -1,0 +1,12 @@
+# An input of another number of rows cannot be dealt as the first one is.
+# run: --passes=deal --dp=auto
+graph @f {
+	props static canon loss
+	input %x: f32[4,8]
+	input %t: f32[3]
+	param %w: f32[8]
+	%y = mul %x, %w
+	%loss: f32[] output = reduce_sum %y {axes=[0,1], keepdims=0}
+	loss %loss
+}
+# error: input 't': expected 4 samples along the first dim, as 'x' has, to deal to replicas, found 3; try without --dp
