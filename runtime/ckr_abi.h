@@ -74,7 +74,7 @@ struct ckr_split {
  * are taken in the order of ranks, of 16-bit floats in float32 and rounded
  * once. */
 enum ckr_comm_kind {
-	CKR_ALL_REDUCE,         /* summands -> whole */
+	CKR_ALL_REDUCE,         /* summands -> whole, in place perhaps */
 	CKR_ALL_GATHER,         /* cut -> whole */
 	CKR_REDUCE_SCATTER,     /* summands -> cut */
 	CKR_ALL_TO_ALL,         /* cut -> cut otherwise */
