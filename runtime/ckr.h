@@ -229,7 +229,8 @@ ckr_status ckr_set(ckr_ctx *ctx, const char *name, const void *data,
                    size_t nbytes);
 /* Copy a tensor out.  Outputs are valid after a step. */
 ckr_status ckr_get(ckr_ctx *ctx, const char *name, void *data, size_t nbytes);
-/* The place of an input in memory, to be filled by the caller without a copy:
+/* The place of an input in memory, to be filled by the caller without a copy
+ * (of several replicas' samples: all of them, which steps take copies of):
  * row-major, valid until ckr_close, not to be written during a step. */
 ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
 
