@@ -29,7 +29,7 @@ load_from(const char *folder, const char *below)
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%s%s/" MODULE, folder, below);
-	return dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
+	return dlopen(path, RTLD_NOW | RTLD_NODELETE);
 }
 
 /* Beside the program, as in a build tree; where it is installed; wherever the
@@ -42,7 +42,7 @@ find_module(void)
 	void *dl = NULL;
 
 	if (given && *given)
-		return dlopen(given, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
+		return dlopen(given, RTLD_NOW | RTLD_NODELETE);
 	self = realpath("/proc/self/exe", NULL);
 	folder = self ? path_folder(self) : NULL;
 	if (folder)
@@ -53,8 +53,7 @@ find_module(void)
 	free(folder);
 	if (!dl)
 		dl = load_from(CKR_PREFIX "/" CKR_MODULES, "");
-	return dl ? dl : dlopen(MODULE, RTLD_NOW | RTLD_GLOBAL
-	                        | RTLD_NODELETE);
+	return dl ? dl : dlopen(MODULE, RTLD_NOW | RTLD_NODELETE);
 }
 
 static ckr_status

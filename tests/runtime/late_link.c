@@ -35,7 +35,7 @@ static struct {
 static const char *
 open_late(struct link_place *place)
 {
-	void *dl = dlopen(getenv("LATE_LINK"), RTLD_NOW | RTLD_GLOBAL);
+	void *dl = dlopen(getenv("LATE_LINK"), RTLD_NOW);
 	const char *why;
 
 	real = dl ? dlsym(dl, "ckr_link") : NULL;
