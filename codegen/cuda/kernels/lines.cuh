@@ -220,7 +220,7 @@ ckr_line_threads(int64_t n)
 {
 	int64_t warps = (ckr_line_packs<T>(n) + CKR_WARP - 1) / CKR_WARP;
 
-	warps = ckr_least(warps, CKR_LINE_THREADS / CKR_WARP);
+	warps = ckr_least(warps, CKR_LINE_THREADS / (int)CKR_WARP);
 	return (int)(warps < 1 ? 1 : warps) * CKR_WARP;
 }
 
