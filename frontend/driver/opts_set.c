@@ -403,15 +403,6 @@ set_dp(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
-set_dp(struct arg_parser *p, const char *arg, void *field)
-{
-	if (strcmp(arg, "auto") != 0)
-		return set_positive(p, arg, field);
-	*(int64_t *)field = DP_ANY;
-	return true;
-}
-
-bool
 set_positive(struct arg_parser *p, const char *arg, void *field)
 {
 	int64_t *x = field;

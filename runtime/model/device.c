@@ -92,6 +92,35 @@ rt_found_bad(ckr_ctx *c)
 	return bad;
 }
 
+/* ---- faults ---- */
+
+/* Kernels of a GPU have met bad data before step `end`: in which step, unless
+ * there were updates, which would be done twice. */
+static ckr_status
+find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
+{
+	const struct ckr_step none = { .op = "one of its nodes" };
+
+	for (uint32_t i = 0; i < end && end <= b->p->apply; i++) {
+		c->env.fault = NULL;
+		CKR_TRY(rt_send_env(c));
+		CKR_TRY(rt_run_one(c, b, i));
+		CKR_TRY(rt_fetch_env(c));
+		if (c->env.fault)
+			return rt_fault(c, &b->p->step[i]);
+	}
+	if (!c->env.fault)
+		c->env.fault = "bad data";
+	return rt_fault(c, &none);
+}
+
+ckr_status
+rt_look(ckr_ctx *c, const struct bound *b, uint32_t i)
+{
+	CKR_TRY(rt_fetch_env(c));
+	return c->env.fault ? find_fault(c, b, i) : CKR_OK;
+}
+
 /* ---- tensors ---- */
 
 double

@@ -96,48 +96,6 @@ load(ckr_ctx *c, const char *so)
 	return CKR_OK;
 }
 
-/* A library that disagrees with itself would write outside its memory. */
-static bool
-sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
-            const struct ckr_tensor *t)
-{
-	uint64_t room = t->flags & CKR_RESIDENT ? p->resident_bytes
-	                : p->arena_bytes;
-	int64_t from, to;
-
-	if (t->rank > CKR_MAX_RANK || t->dtype >= CKR_DTYPE_COUNT)
-		return false;
-	if (t->offset > room)
-		return false;
-	rt_reach(t, &from, &to);
-	if (from < 0 || to > (int64_t)room)
-		return false;
-	if (t->owner >= (int64_t)p->ntensor)
-		return false;
-	if (t->kind == CKR_CONSTANT
-	    && (t->nbytes != (uint64_t)(to - from)
-	        || t->data > lib->constants_bytes
-	        || t->nbytes > lib->constants_bytes - t->data))
-		return false;
-	return true;
-}
-
-static bool
-sane(const struct ckr_library *lib, const struct ckr_program *p)
-{
-	if (lib->nshared > p->ntensor || p->loss >= (int64_t)p->ntensor
-	    || p->update > p->nstep)
-		return false;
-	for (uint32_t i = 0; i < p->ntensor; i++)
-		if (!sane_tensor(lib, p, &p->tensor[i]))
-			return false;
-	for (uint32_t i = 0; i < p->nstep; i++)
-		for (uint32_t k = 0; k < p->step[i].narg; k++)
-			if (p->arg[p->step[i].arg0 + k] >= (int64_t)p->ntensor)
-				return false;
-	return rt_ranks_sane(lib, p);
-}
-
 static uint64_t
 resident_bytes(const struct ckr_library *lib)
 {
@@ -318,9 +276,9 @@ load_library(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	uint32_t ranks;
 
 	CKR_TRY(load(c, so));
-	if (!sane(c->lib, &c->lib->program[0])
+	if (!rt_is_sane(c->lib, &c->lib->program[0])
 	    || (c->lib->program[1].nstep
-	        && !sane(c->lib, &c->lib->program[1])))
+	        && !rt_is_sane(c->lib, &c->lib->program[1])))
 		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are "
 		               "damaged; compile the model again", so);
 	CKR_TRY(peers_count(c, opt->ranks, &ranks));

@@ -177,8 +177,6 @@ ckr_status rt_push(ckr_ctx *, const struct ckr_tensor *, void *tensor,
 /* Ranks that live here, by place: world rank world.first + r. */
 #define FOR_RANKS(r, c) for (uint32_t r = 0; r < (c)->world.count; r++)
 
-/* Whether the tables cut tensors and move them as they can be. */
-bool rt_ranks_sane(const struct ckr_library *, const struct ckr_program *);
 /* Make the environment that of a rank here. */
 void rt_become(ckr_ctx *, uint32_t rank);
 /* Where a tensor of a program lies on a rank here. */
@@ -209,6 +207,11 @@ ckr_status rt_read(ckr_ctx *, const struct bound *, const struct ckr_tensor *,
 /* What follows kernels of a step. */
 ckr_status rt_comm(ckr_ctx *, const struct bound *, const struct ckr_step *);
 
+/* ---- tables.c ---- */
+
+/* Whether a program's tables agree with themselves and the library. */
+bool rt_is_sane(const struct ckr_library *, const struct ckr_program *);
+
 /* ---- run.c ---- */
 
 /* Told before (step < nstep) and after each step that has run. */
@@ -221,6 +224,8 @@ struct watch {
 ckr_status rt_prepare(ckr_ctx *, const struct ckr_hyper *);
 /* Step i of a program, on all ranks here. */
 ckr_status rt_run_one(ckr_ctx *, const struct bound *, uint32_t i);
+/* The error of a kernel that met bad data, from c->env. */
+ckr_status rt_fault(ckr_ctx *, const struct ckr_step *);
 /* Before step i: whether kernels of a GPU have met bad data. */
 ckr_status rt_look(ckr_ctx *, const struct bound *, uint32_t i);
 /* Count a step that has run, or was skipped, and finish what waited for it.
@@ -274,7 +279,7 @@ bool scale_try_again(ckr_ctx *);
 /* The rule, after a step that counts; updated: it was not skipped. */
 void scale_after(ckr_ctx *, bool updated);
 
-/* ---- norm.c ---- */
+/* ---- grads.c: the norm ---- */
 
 void norm_open(ckr_ctx *);
 /* What kernels are to take for this clip. */
@@ -323,7 +328,7 @@ ckr_status drift_note(struct drift *, ckr_ctx *, const struct bound *,
 ckr_status drift_check(const struct drift *plan, const struct drift *all,
                        ckr_ctx *, struct ckr_checked *);
 
-/* ---- unread.c ---- */
+/* ---- infile.c: what is not read ---- */
 
 /* Keep for ckr_unread what of a file of weights has no place. */
 void rt_note_unread(ckr_ctx *, const struct array_file *);

@@ -152,8 +152,8 @@ rt_scalar(ckr_ctx *c, const struct bound *b)
 	       ? dtype_double(t->dtype, &whole) : NAN;
 }
 
-static ckr_status
-fault(ckr_ctx *c, const struct ckr_step *s)
+ckr_status
+rt_fault(ckr_ctx *c, const struct ckr_step *s)
 {
 	const char *why = c->env.fault;
 	char origin[NAME_TEXT];
@@ -269,7 +269,7 @@ rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 		rt_become(c, r);
 		CKR_TRY(run_part(c, b, i, r, false));
 		if (c->env.fault)
-			return fault(c, s);
+			return rt_fault(c, s);
 	}
 	rt_become(c, 0);
 	if (s->comm)
@@ -278,33 +278,6 @@ rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 	     && c->device->host; r++)
 		poison(b->p, &b->arena[r], i);
 	return CKR_OK;
-}
-
-/* Kernels of a GPU have met bad data before step `end`: in which step, unless
- * there were updates, which would be done twice. */
-static ckr_status
-find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
-{
-	const struct ckr_step none = { .op = "one of its nodes" };
-
-	for (uint32_t i = 0; i < end && end <= b->p->apply; i++) {
-		c->env.fault = NULL;
-		CKR_TRY(rt_send_env(c));
-		CKR_TRY(rt_run_one(c, b, i));
-		CKR_TRY(rt_fetch_env(c));
-		if (c->env.fault)
-			return fault(c, &b->p->step[i]);
-	}
-	if (!c->env.fault)
-		c->env.fault = "bad data";
-	return fault(c, &none);
-}
-
-ckr_status
-rt_look(ckr_ctx *c, const struct bound *b, uint32_t i)
-{
-	CKR_TRY(rt_fetch_env(c));
-	return c->env.fault ? find_fault(c, b, i) : CKR_OK;
 }
 
 static ckr_status
