@@ -384,6 +384,9 @@ print_tail(const struct run *r)
 		       (unsigned long long)m.arena_bytes,
 		       (unsigned long long)m.held_bytes,
 		       (unsigned long long)m.budget_bytes);
+	if (r->o->stats && m.transfer_bytes)
+		printf("what moves between processes goes through %llu\n",
+		       (unsigned long long)m.transfer_bytes);
 	if (r->o->check)
 		checked_print(&r->checked);
 	if (r->skipped)

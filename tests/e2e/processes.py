@@ -155,6 +155,7 @@ class Processes(ck.Bench):
         done = self.mpirun(2, so, "--steps", 3, "--check", "--trace", trace, "--profile", profile, "--stats")
         self.must(done, "--check")
         self.check("all bits equal" in done.stdout, f"--check: {done.stdout}")
+        self.check("goes through 8388608" in done.stdout, f"--stats: {done.stdout}")
         with open(trace) as f:
             events = json.load(f)["traceEvents"]
         steps = [[e["args"]["index"] for e in events if e["ph"] == "X" and e["tid"] == r] for r in (1, 2)]
