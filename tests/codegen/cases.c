@@ -462,6 +462,8 @@ pads(struct setup *t)
 		a.LOSS_SCALE.value = 1 / 3.;
 		apply(t, OP_LOSS_SCALE, &a, 0, NULL);
 	}
+	case_begin(t, "share");
+	apply(t, OP_SHARE, NULL, 0, NULL);
 }
 
 /* ---- indexing ---- */

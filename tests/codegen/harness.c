@@ -458,7 +458,8 @@ env_usual(void)
 		.lr = 0.01f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f,
 		.weight_decay = 0.1f, .clip = 0.5f, .momentum = 0.8f,
 		.nesterov = 1, .ranks = 1, .threshold = 1.5f, .eps2 = 1e-3f,
-		.rate = 0.01f, .loss_scale = 8, .unscale = 0.125f };
+		.rate = 0.01f, .loss_scale = 8, .unscale = 0.125f,
+		.replicas = 3 };
 
 	env.gemm = naive_gemm;
 	env.c1 = 1 - powf(env.beta1, 4);
@@ -672,6 +673,7 @@ interpret(const struct setup *t, const struct ckr_env *env)
 	e->eps2 = (double)env->eps2;
 	e->clip = (double)env->clip;
 	e->loss_scale = (double)env->loss_scale;
+	e->replicas = env->replicas;
 	for (ValId v = 1; v < t->g->nval; v++)
 		if (t->contents[v])
 			interp_load(i, v, t->contents[v]);

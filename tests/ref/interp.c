@@ -42,7 +42,7 @@ interp_new(const Graph *g)
 	it->self = it;
 	interp_group(&it->self, 1);
 	it->env = (struct interp_env){
-		.training = true, .loss_scale = 1,
+		.training = true, .loss_scale = 1, .replicas = 1,
 		.lr = 1e-3, .beta1 = .9, .beta2 = .999, .eps = 1e-8,
 		.beta2_decay = -.8, .threshold = 1, .eps2 = 1e-3,
 	};

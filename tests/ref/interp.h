@@ -24,7 +24,7 @@ struct interp_env {
 	double momentum, beta2_decay, threshold, eps2;
 	bool nesterov;
 	double clip;                    /* 0: off */
-	double loss_scale;
+	double loss_scale, replicas;
 };
 
 struct interp;
