@@ -628,6 +628,10 @@ class Feeding(Case):
         out = self.tokens(*args, "--ranks", 3, "--steps", 1, model="tokens_replicas")
         self.assertIn("3 virtual ranks (data parallel)", out)
         self.assertEqual(self.seen(*args, model="tokens_replicas"), one[0])
+        self.seen(*args, "--ranks", 2, "--steps", 2, "--save", "c.st", model="tokens_replicas")
+        self.assertEqual(files.st_read("c.st")[1]["samples"], "8")
+        out = self.run_it("tokens_replicas", *args, "--resume", "c.st", "--steps", 3, "--outputs", "seen.st")
+        self.assertEqual(files.st_read("seen.st")[0]["seen_ids"][2], one[4]["seen_ids"], out)
 
     def test_ranks_refused(self):
         self.stream()

@@ -246,6 +246,14 @@ ckr_classifier_step(const struct ckr_classifier *c, X *dx, const X *x,
 	return a;
 }
 
+/* A gradient to which no row adds. */
+template <typename X> CKR_GLOBAL
+ckr_classifier_none(X *y, int64_t n)
+{
+	CKR_TASKS(int64_t, i, n)
+		ckr_put(&y[i], 0.0f);
+}
+
 /* dw of rows that are all of them is rounded by its product. */
 template <typename X, typename W> void
 ckr_classify(const struct ckr_classifier *c, float *loss, ckr_is<X> *dx,
@@ -280,6 +288,14 @@ ckr_classify(const struct ckr_classifier *c, float *loss, ckr_is<X> *dx,
 			ckr_add_columns(db, z, rows, c->classes, c->ld, i > 0,
 			                env);
 	}
+	if (c->rows == 0 && dw)
+		CKR_LAUNCH(ckr_classifier_none, ckr_blocks(size), CKR_THREADS,
+		           0, env, dw, size);
+	if (c->rows == 0 && dbias)
+		CKR_LAUNCH(ckr_classifier_none, ckr_blocks(c->classes),
+		           CKR_THREADS, 0, env, dbias, c->classes);
+	if (c->rows == 0)
+		dw = NULL, dbias = NULL;
 	if (dw && !whole && (void *)sum != (void *)dw)
 		ckr_convert(dw, sum, size, env);
 	if (dbias && (void *)db != (void *)dbias)
