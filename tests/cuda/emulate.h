@@ -166,9 +166,8 @@ static uint32_t factors[MOST][6];
 static const uint16_t *rows[MOST];
 
 /* c[16, 8] += a[16, 16] b[16, 8], spread over a warp as the hardware does. */
-inline void
-mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1,
-    float (*get)(uint16_t))
+template <typename Get> void
+mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Get get)
 {
 	unsigned lane = current % 32, base = current - lane;
 	uint32_t *own = factors[current];

@@ -159,6 +159,7 @@ def one(bench, name, more):
 def main():
     more = shlex.split(ck.option("--flags", ""))
     bench = ck.Bench()
+    bench.gpu = "cuda" in more
     for name in bench.names:
         one(bench, name, more)
     bench.finish()

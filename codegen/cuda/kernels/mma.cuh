@@ -24,13 +24,15 @@ ckr_pair(float a, float b, ckr_f16)
 CKR_DEVICE void
 ckr_mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, ckr_bf16)
 {
-	emu::mma(c, a, b0, b1, ckr_from_bf16);
+	emu::mma(c, a, b0, b1,
+	         [](uint16_t h) { return ckr_from_bf16(h); });
 }
 
 CKR_DEVICE void
 ckr_mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, ckr_f16)
 {
-	emu::mma(c, a, b0, b1, ckr_from_f16);
+	emu::mma(c, a, b0, b1,
+	         [](uint16_t h) { return ckr_from_f16(h); });
 }
 
 CKR_DEVICE void
