@@ -235,7 +235,7 @@ ckr_flash_plain(const ckr_scores &of, int64_t i, int64_t j, int step)
 }
 
 template <typename T, int HD> CKR_GLOBAL
-__launch_bounds__(CKR_FLASH_THREADS)
+__launch_bounds__(CKR_FLASH_THREADS, 2)
 ckr_flash_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
                  const T *k, const T *v, const void *mask,
                  struct ckr_flash_whole whole, struct ckr_env *env)

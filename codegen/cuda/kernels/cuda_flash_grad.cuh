@@ -45,7 +45,7 @@ ckr_flash_stats(const ckr_scores &of, const struct ckr_row_stats *stats,
 }
 
 template <typename T, int HD> CKR_GLOBAL
-__launch_bounds__(CKR_FLASH_THREADS)
+__launch_bounds__(CKR_FLASH_THREADS, 2)
 ckr_flash_dq(struct ckr_attention a, struct ckr_attention_grad p,
              const struct ckr_row_stats *stats, struct ckr_flash_whole whole,
              struct ckr_env *env)
@@ -105,7 +105,7 @@ ckr_flash_dq(struct ckr_attention a, struct ckr_attention_grad p,
 }
 
 template <typename T, int HD> CKR_GLOBAL
-__launch_bounds__(CKR_FLASH_THREADS)
+__launch_bounds__(CKR_FLASH_THREADS, 2)
 ckr_flash_dkv(struct ckr_attention a, struct ckr_attention_grad p,
               const struct ckr_row_stats *stats, struct ckr_flash_whole whole,
               struct ckr_env *env)

@@ -17,6 +17,8 @@
  * beforehand.  CKR_LAUNCH_BLOCK: threads of a block meet. */
 #ifndef CKR_LAUNCH
 #include <cuda_runtime.h>
+/* a model does not use all of this */
+#pragma nv_diag_suppress 177
 #define CKR_LAUNCH(kernel, blocks, threads, shared, env, ...) \
 	kernel<<<(unsigned)(blocks), (unsigned)(threads), (shared), \
 	         (cudaStream_t)(env)->stream>>>(__VA_ARGS__)
