@@ -59,8 +59,10 @@ rt_send_env(ckr_ctx *c)
 	return device_failed(c->device, &c->err) ? CKR_EIO : CKR_OK;
 }
 
-ckr_status
-rt_fetch_env(ckr_ctx *c)
+/* What kernels of a GPU have found since the environment was sent: a fault as
+ * on the host, in c->env; CKR_EIO if the GPU failed. */
+static ckr_status
+fetch_env(ckr_ctx *c)
 {
 	struct ckr_env env;
 
@@ -105,7 +107,7 @@ find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 		c->env.fault = NULL;
 		CKR_TRY(rt_send_env(c));
 		CKR_TRY(rt_run_one(c, b, i));
-		CKR_TRY(rt_fetch_env(c));
+		CKR_TRY(fetch_env(c));
 		if (c->env.fault)
 			return rt_fault(c, &b->p->step[i]);
 	}
@@ -117,7 +119,7 @@ find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 ckr_status
 rt_look(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
-	CKR_TRY(rt_fetch_env(c));
+	CKR_TRY(fetch_env(c));
 	return c->env.fault ? find_fault(c, b, i) : CKR_OK;
 }
 

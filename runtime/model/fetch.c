@@ -49,12 +49,12 @@ fetch_begin(struct fetch *f, ckr_ctx *c, const struct bound *b,
 		pieces_of(&f->pieces, t->split, c->world.tp, t->rank, t->dim);
 	if (t->batch && c->world.dp > 1)
 		find_batch(f);
-	if (rt_is_dense(t))
+	if (rt_is_dense(t) && c->device->host)
 		return CKR_OK;
 	f->packed = malloc(rt_nbytes(t) + 1);
 	if (!f->packed)
 		return rt_no_memory(c);
-	rt_pack(t, f->local, f->packed);
+	CKR_TRY(rt_pull(c, t, f->local, f->packed));
 	f->local = f->packed;
 	return CKR_OK;
 }

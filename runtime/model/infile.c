@@ -62,19 +62,31 @@ place_of(const struct stretch *s, uint32_t r)
 	return rt_at(s->c, &s->c->plan, r, s->t);
 }
 
+/* Whether what is put goes to where the tensor lies. */
+static bool
+is_direct(const struct stretch *s)
+{
+	return rt_is_dense(s->t) && s->c->device->host;
+}
+
 /* done: what was put becomes the tensor's value. */
-static void
+static ckr_status
 stretch_end(struct stretch *s, bool done)
 {
+	ckr_status status = CKR_OK;
+
 	FOR_RANKS (r, s->c) {
-		if (!s->local || rt_is_dense(s->t) || !s->local[r])
+		if (!s->local || is_direct(s) || !s->local[r])
 			continue;
-		if (done)
-			rt_unpack(s->t, place_of(s, r), s->local[r]);
+		if (done && status == CKR_OK)
+			status = rt_push(s->c, s->t, place_of(s, r),
+			                 s->local[r]);
+		s->c->device->call->sync(s->c->device);
 		free(s->local[r]);
 	}
 	free(s->local);
 	s->local = NULL;
+	return status;
 }
 
 /* Of a tensor of program[0] that replicas have equal.  put: its elements
@@ -94,7 +106,7 @@ stretch_begin(struct stretch *s, ckr_ctx *c, const struct ckr_tensor *t,
 	if (!s->local)
 		return rt_no_memory(c);
 	for (uint32_t r = 0; put && r < c->world.count; r++) {
-		s->local[r] = rt_is_dense(t) ? place_of(s, r)
+		s->local[r] = is_direct(s) ? place_of(s, r)
 		              : malloc(size + 1);
 		if (!s->local[r]) {
 			stretch_end(s, false);
@@ -231,8 +243,11 @@ infile_read(ckr_ctx *c, const struct infile *o, const struct array *a,
 		               &c->err);
 		stretch_put(&st, 0, a->nelem, st.local[0]);
 	}
-	stretch_end(&st, s == CKR_OK);
-	return s;
+	if (s != CKR_OK) {
+		stretch_end(&st, false);
+		return s;
+	}
+	return stretch_end(&st, true);
 }
 
 ckr_status

@@ -293,6 +293,10 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	rt_become(c, 0);
 	set_threads(c, fair_threads(c, opt->threads));
 	c->crowd = crowd_open(c->env.threads, c->dl);
+	if (c->lib->arch && c->team)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s: compiled for a "
+		               "GPU, which several processes cannot train yet; "
+		               "run it as one, without a launcher", c->path);
 	CKR_TRY(rt_open_device(c));
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
 	c->env.sgemm = c->gemm.fn;

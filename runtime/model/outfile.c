@@ -189,16 +189,17 @@ static ckr_status
 put_apart(ckr_ctx *c, struct outfile *o, size_t entry, const struct bound *b,
           const struct ckr_tensor *t, const float *scale)
 {
-	char *packed = rt_is_dense(t) ? NULL : malloc(rt_nbytes(t) + 1);
+	bool direct = rt_is_dense(t) && c->device->host;
+	char *packed = direct ? NULL : malloc(rt_nbytes(t) + 1);
 	ckr_status s = CKR_OK;
 
-	if (!rt_is_dense(t) && !packed)
+	if (!direct && !packed)
 		return rt_no_memory(c);
 	FOR_RANKS (r, c) {
 		const char *x = rt_at(c, b, r, t);
 
-		if (packed)
-			rt_pack(t, x, packed);
+		if (packed && s == CKR_OK)
+			s = rt_pull(c, t, x, packed);
 		if (s == CKR_OK)
 			s = put_own(c, o, entry, t, r, packed ? packed : x,
 			            scale);

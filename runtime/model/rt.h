@@ -157,9 +157,6 @@ ckr_status rt_open_env(ckr_ctx *);
 void rt_close_env(ckr_ctx *);
 /* What kernels of a GPU read of the environment, before a micro-batch. */
 ckr_status rt_send_env(ckr_ctx *);
-/* What kernels of a GPU have found since: a fault as on the host, in c->env;
- * CKR_EIO if the GPU failed. */
-ckr_status rt_fetch_env(ckr_ctx *);
 /* Whether kernels have found something that is not finite, which is forgotten
  * then. */
 bool rt_found_bad(ckr_ctx *);

@@ -315,7 +315,11 @@ launch(void *on, bool meets, unsigned blocks, unsigned threads, size_t shared,
 	typedef decltype(work) kept;
 
 	if (!stream || !stream->end) {
+		if (stream)
+			stream->enter();
 		work();
+		if (stream)
+			stream->leave();
 		return;
 	}
 	stream->keep(stream, [](void *w) { (*(kept *)w)(); },

@@ -258,7 +258,9 @@ cublasLtMatmul(void *h, void *op, const void *alpha, const void *a, void *la,
 	    != (o->ta ? call.la.rows : call.la.cols) || (bytes && !work))
 		return 7;
 	if (!stream->end) {
+		stream->enter();
 		matmul(&call);
+		stream->leave();
 		return 0;
 	}
 	kept = malloc(sizeof *kept);

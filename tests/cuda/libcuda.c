@@ -1,8 +1,8 @@
 /* A driver for a GPU that is the host: memory is malloc's, a stream carries
  * out what it is given at once.  Built as libcuda.so.1.
  *
- * Addresses handed out are of memory that nothing but a copy may touch from
- * outside kernels: CKR_FAKE_GPU_BYTES limits how much there is,
+ * Memory handed out cannot be touched from outside kernels, products and copies:
+ * who takes an address of the GPU for one of the host dies.  CKR_FAKE_GPU_BYTES limits how much there is,
  * CKR_FAKE_GPU=none|lost|old tells what is wrong with it, and
  * CKR_FAKE_GPU_ARCH is its architecture (90).
  */
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef int CUresult;
 
@@ -19,8 +20,10 @@ typedef int CUresult;
 
 struct block {
 	struct block *next;
-	uint64_t size;
+	uint64_t at, size, mapped;
 };
+
+enum { PAGE = 4096 };
 
 static struct block *blocks;
 static uint64_t taken, copies;
@@ -39,6 +42,27 @@ all_bytes(void)
 	const char *s = getenv("CKR_FAKE_GPU_BYTES");
 
 	return s ? strtoull(s, NULL, 10) : (uint64_t)64 << 30;
+}
+
+/* ---- memory ---- */
+
+static void
+protect(int how)
+{
+	for (struct block *b = blocks; b; b = b->next)
+		mprotect((void *)(uintptr_t)b->at, b->mapped - PAGE, how);
+}
+
+static void
+enter(void)
+{
+	protect(PROT_READ | PROT_WRITE);
+}
+
+static void
+leave(void)
+{
+	protect(PROT_NONE);
 }
 
 EXPORT CUresult
@@ -128,15 +152,17 @@ cuMemAlloc_v2(unsigned long long *at, size_t n)
 
 	if (n > all_bytes() - taken)
 		return 2;
-	b = aligned_alloc(256, 256 + (n + 255) / 256 * 256);
-	if (!b)
-		return 2;
+	b = calloc(1, sizeof *b);
 	b->size = n;
+	b->mapped = (n + PAGE - 1) / PAGE * PAGE + PAGE;
+	b->at = (uintptr_t)mmap(NULL, b->mapped, PROT_READ | PROT_WRITE,
+	                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	b->next = blocks;
 	blocks = b;
 	taken += n;
-	memset((char *)b + 256, 0xa5, n);
-	*at = (uintptr_t)b + 256;
+	memset((void *)(uintptr_t)b->at, 0xa5, n);
+	*at = b->at;
+	leave();
 	return 0;
 }
 
@@ -144,11 +170,12 @@ EXPORT CUresult
 cuMemFree_v2(unsigned long long at)
 {
 	for (struct block **b = &blocks; *b; b = &(*b)->next)
-		if ((uintptr_t)*b + 256 == at) {
+		if ((*b)->at == at) {
 			struct block *gone = *b;
 
 			*b = gone->next;
 			taken -= gone->size;
+			munmap((void *)(uintptr_t)gone->at, gone->mapped);
 			free(gone);
 			return 0;
 		}
@@ -174,7 +201,7 @@ static int
 is_mine(uint64_t from, size_t n)
 {
 	for (struct block *b = blocks; b; b = b->next) {
-		uint64_t first = (uintptr_t)b + 256;
+		uint64_t first = b->at;
 
 		if (from >= first && from - first <= b->size
 		    && n <= b->size - (from - first))
@@ -199,7 +226,9 @@ cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
 		return 719;
 	if (!is_mine(to, n))
 		return 700;
+	enter();
 	memcpy((void *)(uintptr_t)to, from, n);
+	leave();
 	return 0;
 }
 
@@ -213,7 +242,9 @@ cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
 		return 719;
 	if (!is_mine(from, n))
 		return 700;
+	enter();
 	memcpy(to, (const void *)(uintptr_t)from, n);
+	leave();
 	return 0;
 }
 
@@ -225,7 +256,9 @@ cuMemsetD8Async(unsigned long long to, unsigned char byte, size_t n,
 		return 900;
 	if (!is_mine(to, n))
 		return 700;
+	enter();
 	memset((void *)(uintptr_t)to, byte, n);
+	leave();
 	return 0;
 }
 
@@ -248,6 +281,8 @@ cuStreamCreate(struct fake_stream **stream, unsigned flags)
 	(void)flags;
 	*stream = calloc(1, sizeof **stream);
 	(*stream)->keep = keep;
+	(*stream)->enter = enter;
+	(*stream)->leave = leave;
 	return 0;
 }
 
@@ -310,8 +345,10 @@ cuGraphLaunch(struct fake_work **exec, struct fake_stream *s)
 {
 	if (s->end)
 		return 900;
+	enter();
 	for (struct fake_work *w = *exec; w; w = w->next)
 		w->run(w->arg);
+	leave();
 	return 0;
 }
 

@@ -16,6 +16,10 @@ struct fake_stream {
 	struct fake_work **end;         /* of what is captured; NULL: nothing
 	                                 * is */
 	struct fake_work *first;
+	/* Memory of the GPU can be touched between the two alone: by what
+	 * runs there. */
+	void (*enter)(void);
+	void (*leave)(void);
 	/* Take over arg, to be run and in the end dropped. */
 	void (*keep)(struct fake_stream *, void (*run)(void *),
 	             void (*drop)(void *), void *arg);
