@@ -210,7 +210,8 @@ emit_source(struct source *src, const Graph *g, const Plan *plan,
 		out_put(o, "\n%s", codegen_text_ckr_abi);
 		emit_prototypes(o, &k);
 		out_put(o, "void ckr_finite_there(const void *, uint64_t, "
-		        "int32_t, struct ckr_env *);\n");
+		        "int32_t, struct ckr_env *);\n"
+		        "const char *ckr_launch_error(void);\n");
 		o = &src->kernels;
 	}
 	m->texts(o, e.need);

@@ -404,7 +404,8 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 		out_put(o, "\t.loss_scaled = 1,\n");
 	if (opt->arch)
 		out_put(o, "\t.arch = \"%s\",\n"
-		        "\t.finite = ckr_finite_there,\n", opt->arch);
+		        "\t.finite = ckr_finite_there,\n"
+		        "\t.launch_error = ckr_launch_error,\n", opt->arch);
 	if (g->ranks > 1)
 		out_put(o, "\t.ranks = %" PRId64 ",\n", g->ranks);
 	if (g->replicas)

@@ -281,6 +281,9 @@ struct ckr_library {
 	 * finite. */
 	void (*finite)(const void *x, uint64_t n, int32_t dtype,
 	               struct ckr_env *);
+	/* What kept a kernel from being launched since the last call, in
+	 * words; NULL: nothing. */
+	const char *(*launch_error)(void);
 };
 
 #endif

@@ -119,6 +119,13 @@ find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 ckr_status
 rt_look(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
+	const char *why = c->device->host ? NULL : c->lib->launch_error();
+
+	if (why)
+		return err_set(&c->err, CKR_EIO, "GPU %s: a kernel could not "
+		               "be launched before step %u: %s; was the model "
+		               "compiled for this GPU (ckc --arch)?",
+		               c->device->name, i, why);
 	CKR_TRY(fetch_env(c));
 	return c->env.fault ? find_fault(c, b, i) : CKR_OK;
 }

@@ -304,6 +304,9 @@ run(bool meets, unsigned blocks, unsigned threads, size_t shared, F body)
 	}
 }
 
+static unsigned long launches;
+static int error;                       /* of the last launch */
+
 /* At once, or when the graph runs that is being captured; body holds its
  * arguments by value. */
 template <typename F> void
@@ -313,6 +316,12 @@ launch(void *on, bool meets, unsigned blocks, unsigned threads, size_t shared,
 	fake_stream *stream = (fake_stream *)on;
 	auto work = [=] { run(meets, blocks, threads, shared, body); };
 	typedef decltype(work) kept;
+	static const char *fail = getenv("CKR_EMULATE_FAIL");
+
+	if (fail && launches++ == strtoul(fail, NULL, 10)) {
+		error = 701;
+		return;
+	}
 
 	if (!stream || !stream->end) {
 		if (stream)
@@ -339,6 +348,21 @@ launch(void *on, bool meets, unsigned blocks, unsigned threads, size_t shared,
 #define CKR_LARGE(kernel, bytes) ((void)0)
 /* extern __shared__ memory of a launch. */
 #define CKR_SHARED(type, name) type *name = (type *)emu::dynamic
+
+/* CKR_EMULATE_FAIL=N: launch N fails, as it does for want of registers. */
+typedef int cudaError_t;
+
+inline cudaError_t
+cudaGetLastError()
+{
+	return std::exchange(emu::error, 0);
+}
+
+inline const char *
+cudaGetErrorString(cudaError_t)
+{
+	return "too many resources requested for launch";
+}
 
 #define __syncthreads() emu::meet(&emu::block)
 #define __syncwarp() emu::meet(&emu::warp[emu::current / 32])

@@ -67,6 +67,8 @@ def main():
     refused("another architecture", ["sm_90", "sm_80", "--arch"], run(CKR_FAKE_GPU_ARCH="80"))
     refused("too little memory", ["memory", "of 100 are free", "--memory-budget"], run(CKR_FAKE_GPU_BYTES="100"))
     refused("a device that is lost", ["unspecified launch failure"], run(CKR_FAKE_GPU="lost"))
+    for launch in 0, 7, 20:
+        refused(f"launch {launch} that fails", ["could not be launched", "too many resources"], run(CKR_EMULATE_FAIL=str(launch)))
     write([1, 2, 10, 11], [0, 1, 2, 3])
     refused("an index out of range", ["index out of range: 10", "step 1"], run())
     write([1, 2, 3, 4], [0, 9, 7, 3])

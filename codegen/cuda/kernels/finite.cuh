@@ -1,4 +1,5 @@
-/* What the run time asks of kernels: whether gradients are finite. */
+/* What the run time asks: whether gradients are finite, and launches went well.
+ */
 #ifndef CKR_FINITE_H
 #define CKR_FINITE_H
 
@@ -35,6 +36,15 @@ ckr_finite_there(const void *x, uint64_t n, int32_t dtype,
 		CKR_LAUNCH(ckr_finite_device<uint16_t>, blocks, CKR_THREADS, 0,
 		           env, (const uint16_t *)x, n, (uint16_t)
 		           (dtype == CKR_F16 ? 0x7c00 : 0x7f80), env->device);
+}
+
+/* ckr_library.launch_error. */
+extern "C" const char *
+ckr_launch_error(void)
+{
+	cudaError_t e = cudaGetLastError();
+
+	return e ? cudaGetErrorString(e) : NULL;
 }
 
 #endif
