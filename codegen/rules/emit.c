@@ -71,13 +71,6 @@ p_scratch(const struct emit *e, const Node *n)
 }
 
 const char *
-p_scratch_more(const struct emit *e, const Node *n)
-{
-	return e->machine->target->workspace(e->g, n, e->threads) == 0 ? ""
-		: arena_printf(e->arena, "p[%d], ", emit_scratch(n));
-}
-
-const char *
 emit_room(const struct emit *e, const Node *n)
 {
 	return e->machine->target->workspace(e->g, n, e->threads) == 0 ? ""

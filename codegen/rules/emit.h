@@ -54,8 +54,8 @@ const char *p_in(const struct emit *, const Node *, int i);
 const char *p_out(const struct emit *, const Node *, int i);
 /* Workspace: "p[5]", or "NULL" where the machine wants none for the node. */
 const char *p_scratch(const struct emit *, const Node *);
-/* The same as one more argument, "p[5], ", or "" where there is none. */
-const char *p_scratch_more(const struct emit *, const Node *);
+/* The same as one more argument, ", p[5]", or "" where there is none. */
+const char *emit_room(const struct emit *, const Node *);
 /* A list of int64_t as an argument, or NULL if empty. */
 const char *emit_list(const struct emit *, const int64_t *, int n);
 static inline int
@@ -83,8 +83,6 @@ int64_t emit_extent(const Shape *, int from, int to);
 /* [N, C, d...] as "N, C, n": n is the product of all d. */
 const char *emit_planes(struct emit *, const Shape *);
 int emit_axis(int64_t axis, int rank);
-/* ", p[5]", behind env, if the machine gives the node's kernel workspace. */
-const char *emit_room(const struct emit *, const Node *);
 
 /* Open a loop over tasks t = 0 .. count - 1, in any order, which threads share
  * if it is worth it; the body says what to do for t.  Closed by "}". */

@@ -176,9 +176,9 @@ emit_sce(struct emit *e, const Node *n)
 		return false;
 	out_line(e->out, "ckr_sce(%s, %s, %s, %s, &labels,", p_out(e, n, 0),
 	         p_out(e, n, 1), p_out(e, n, 2), p_in(e, n, 0));
-	out_line(e->out, "        %s, %lld, 0, %senv);",
+	out_line(e->out, "        %s, %lld, 0%s, env);",
 	         emit_planes(e, &x->shape), (long long)n->attr.SCE.reduction,
-	         p_scratch_more(e, n));
+	         emit_room(e, n));
 	return true;
 }
 
@@ -210,9 +210,9 @@ emit_nll(struct emit *e, const Node *n)
 		return false;
 	out_line(e->out, "ckr_sce(%s, NULL, %s, %s, &labels,", p_out(e, n, 0),
 	         p_out(e, n, 1), p_in(e, n, 0));
-	out_line(e->out, "        %s, %lld, 1, %senv);",
+	out_line(e->out, "        %s, %lld, 1%s, env);",
 	         emit_planes(e, &x->shape), (long long)n->attr.NLL.reduction,
-	         p_scratch_more(e, n));
+	         emit_room(e, n));
 	return true;
 }
 

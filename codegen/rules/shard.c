@@ -69,9 +69,9 @@ emit_sce_part(struct emit *e, const Node *n)
 	                 n->attr.SCE.part))
 		return false;
 	out_line(e->out, "ckr_sce_part(%s, %s, %s, p[3], &labels, %lld, %lld, "
-	         "%lld, %senv);", p_out(e, n, 0), p_out(e, n, 1),
+	         "%lld%s, env);", p_out(e, n, 0), p_out(e, n, 1),
 	         p_out(e, n, 2), (long long)x->shape.dim[0], shared(x),
-	         (long long)n->attr.SCE.reduction, p_scratch_more(e, n));
+	         (long long)n->attr.SCE.reduction, emit_room(e, n));
 	return true;
 }
 

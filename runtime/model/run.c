@@ -286,6 +286,7 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 	const struct ckr_program *p = b->p;
 	bool last = c->env.micro + 1 == c->env.nmicro;
 	uint32_t end = last ? p->nstep : p->update;
+	uint32_t looks = rt_commits_at(p);
 
 	CKR_TRY(rt_deal_inputs(c));
 	CKR_TRY(rt_send_env(c));
@@ -296,7 +297,7 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 	if (graphs_fit(c, b, w))
 		return graphs_micro(c, b);
 	for (uint32_t i = 0; i < end; i++) {
-		if (i == rt_commits_at(p))
+		if (i == looks)
 			CKR_TRY(hold(c, rt_look(c, b, i), i));
 		CKR_TRY(hold(c, rt_run_one(c, b, i), i));
 		CKR_TRY(hold(c, guard_loss(c, b, i), i));

@@ -1,5 +1,6 @@
 /* A tensor's elements, in order, on one rank. */
 #include "runtime/model/rt.h"
+#include "runtime/ranks/comm.h"
 
 #include <string.h>
 
@@ -35,11 +36,7 @@ rt_is_weight(const struct ckr_tensor *t)
 uint64_t
 rt_nelem(const struct ckr_tensor *t)
 {
-	uint64_t n = 1;
-
-	for (int i = 0; i < t->rank; i++)
-		n *= (uint64_t)t->dim[i];
-	return n;
+	return comm_nelem(t);
 }
 
 uint64_t

@@ -27,16 +27,6 @@ size_of(const struct between *b)
 }
 
 static uint64_t
-nelem(const struct ckr_tensor *t)
-{
-	uint64_t n = 1;
-
-	for (int i = 0; i < t->rank; i++)
-		n *= (uint64_t)t->dim[i];
-	return n;
-}
-
-static uint64_t
 least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -151,7 +141,7 @@ between_sum(const struct between *b, uint8_t dtype, const void *x, uint64_t n,
 static ckr_status
 all_reduce(const struct between *b, struct err *e)
 {
-	uint64_t size = size_of(b), n = nelem(b->tx);
+	uint64_t size = size_of(b), n = comm_nelem(b->tx);
 	bool whole = b->ranks == 2 || n * size <= SHORT;
 	uint64_t part = part_of(whole ? b->ranks : 2, size);
 
@@ -246,7 +236,7 @@ own(const struct between *b, const struct pieces *p)
 	uint64_t size = size_of(b);
 	bool grad = b->what->kind == CKR_OWN_GRAD;
 
-	memset(b->y, 0, nelem(b->ty) * size);
+	memset(b->y, 0, comm_nelem(b->ty) * size);
 	for (uint64_t i = b->rank / p->shared; i < p->nrun; i += p->npiece) {
 		struct piece_run u = pieces_run(p, i);
 
@@ -339,7 +329,7 @@ all_to_all(const struct between *b, const struct pieces *from,
 	uint64_t size = size_of(b);
 	struct turn t = { .n = part_of(b->ranks, size) };
 
-	memset(b->y, 0, nelem(b->ty) * size);
+	memset(b->y, 0, comm_nelem(b->ty) * size);
 	for (; t.at < pieces_room(from); t.at += t.n) {
 		struct counts out, in;
 
@@ -361,7 +351,7 @@ between_run(const struct between *b, struct err *e)
 {
 	struct pieces from, to;
 
-	if (nelem(b->tx) == 0)
+	if (comm_nelem(b->tx) == 0)
 		return CKR_OK;
 	if (b->what->kind == CKR_ALL_REDUCE)
 		return all_reduce(b, e);

@@ -104,8 +104,8 @@ size_of(const struct comm *c)
 	return dtype_row[c->tx->dtype].nbytes;
 }
 
-static uint64_t
-nelem(const struct ckr_tensor *t)
+uint64_t
+comm_nelem(const struct ckr_tensor *t)
 {
 	uint64_t n = 1;
 
@@ -125,7 +125,7 @@ static void
 all_reduce(const struct comm *c)
 {
 	const struct sum s = sum_of(c);
-	uint64_t size = size_of(c), n = nelem(c->tx);
+	uint64_t size = size_of(c), n = comm_nelem(c->tx);
 
 #pragma omp parallel for num_threads(c->threads) if (n > SMALL)
 	for (uint64_t at = 0; at < n; at += BLOCK) {
@@ -179,7 +179,7 @@ static void
 move_all(const struct comm *c, const struct pieces *p)
 {
 	uint64_t blocks = (pieces_longest(p) + BLOCK - 1) / BLOCK;
-	uint64_t n = nelem(c->tx);
+	uint64_t n = comm_nelem(c->tx);
 
 #pragma omp parallel for num_threads(c->threads) if (n > SMALL)
 	for (uint64_t i = 0; i < p->nrun * blocks; i++) {
@@ -232,7 +232,7 @@ static void
 clear(const struct comm *c)
 {
 	for (uint32_t r = 0; r < c->ranks; r++)
-		memset(c->y[r], 0, nelem(c->ty) * size_of(c));
+		memset(c->y[r], 0, comm_nelem(c->ty) * size_of(c));
 }
 
 static bool
@@ -246,7 +246,7 @@ comm_run(const struct comm *c)
 {
 	struct pieces from, to;
 
-	if (nelem(c->tx) == 0)
+	if (comm_nelem(c->tx) == 0)
 		return;
 	if (c->what->kind == CKR_ALL_REDUCE) {
 		all_reduce(c);
@@ -278,7 +278,7 @@ is_room(const struct ckr_tensor *t, const struct ckr_split *s,
         uint32_t ranks, bool whole, struct pieces *p)
 {
 	return s && pieces_of(p, s, ranks, t->rank, t->dim)
-	       && nelem(t) == (whole ? p->outer * p->whole * p->inner
+	       && comm_nelem(t) == (whole ? p->outer * p->whole * p->inner
 	                             : pieces_room(p));
 }
 
@@ -292,7 +292,8 @@ comm_sane(const struct ckr_comm *w, uint32_t ranks,
 	if (x->dtype != y->dtype || x->dtype == CKR_NONE)
 		return false;
 	if (w->kind == CKR_ALL_REDUCE)
-		return can_reduce(x->dtype, w->max) && nelem(x) == nelem(y);
+		return can_reduce(x->dtype, w->max)
+		       && comm_nelem(x) == comm_nelem(y);
 	if (w->kind == CKR_REDUCE_SCATTER && !can_reduce(x->dtype, false))
 		return false;
 	if (w->kind == CKR_ALL_TO_ALL)

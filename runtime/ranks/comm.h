@@ -14,6 +14,8 @@ struct comm {
 	int threads;
 };
 
+/* Elements of a tensor as it is on one rank. */
+uint64_t comm_nelem(const struct ckr_tensor *);
 /* Whether a rank sends anything; else all do a part of their own whole. */
 bool comm_sends(const struct ckr_comm *);
 /* Whether tables agree: types and shapes of a collective's operands. */
