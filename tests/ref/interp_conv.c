@@ -75,16 +75,31 @@ conv_of(const struct ten *x, const struct ten *y, const struct ten *w,
 
 enum role { FOR_Y, FOR_X, FOR_W };
 
+/* By window and tap: tap_at(). */
+static int64_t *
+table_of_taps(const struct conv *c)
+{
+	size_t n = (size_t)(c->outsize * c->taps);
+	int64_t *at = interp_need(malloc((n + 1) * sizeof *at));
+
+	for (size_t i = 0; i < n; i++)
+		at[i] = tap_at(&c->s, (int64_t)i / c->taps,
+		               (int64_t)i % c->taps);
+	return at;
+}
+
 /* The trilinear form: one operand gets the sum of products of the others. */
 static void
 convolve(const struct conv *c, double *x, double *y, double *w, enum role r)
 {
+	int64_t *table = table_of_taps(c);
+
 	for (int64_t n = 0; n < c->images * c->group; n++)
 	for (int64_t o = 0; o < c->cout; o++)
 	for (int64_t i = 0; i < c->cin; i++)
 	for (int64_t p = 0; p < c->outsize; p++)
 	for (int64_t k = 0; k < c->taps; k++) {
-		int64_t at = tap_at(&c->s, p, k);
+		int64_t at = table[p * c->taps + k];
 		double *xp = x + (n * c->cin + i) * c->insize + at;
 		double *yp = y + (n * c->cout + o) * c->outsize + p;
 		double *wp = w + ((n % c->group * c->cout + o) * c->cin + i)
@@ -99,6 +114,7 @@ convolve(const struct conv *c, double *x, double *y, double *w, enum role r)
 		else
 			*wp += *xp * *yp;
 	}
+	free(table);
 }
 
 /* Start with the bias, or with zero. */
