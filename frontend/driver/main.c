@@ -133,11 +133,19 @@ write_json(struct driver *d)
 	return outfile_close(&o, ok);
 }
 
+/* The path's last part. */
+static const char *
+file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 static bool
 write_svg(struct driver *d)
 {
-	const char *path = d->cli.curve_svg, *model = d->cli.model;
-	const char *slash = strrchr(model, '/');
+	const char *path = d->cli.curve_svg;
 	struct outfile o;
 
 	if (!path)
@@ -146,7 +154,20 @@ write_svg(struct driver *d)
 		return false;
 	frontier_svg(&d->pass, arena_printf(d->arena,
 		"%s: step time against memory budget",
-		slash ? slash + 1 : model), o.f);
+		file_name(d->cli.model)), o.f);
+	return outfile_close(&o, true);
+}
+
+static bool
+write_page(struct driver *d)
+{
+	struct outfile o;
+
+	if (!d->cli.page)
+		return true;
+	if (!outfile_open(&o, d->cli.page, d->diag))
+		return false;
+	page_print(&d->pass, d->pass.plan, file_name(d->cli.model), o.f);
 	return outfile_close(&o, true);
 }
 
@@ -158,7 +179,8 @@ report(struct driver *d)
 	const char *wish = cli_dumps(c, "plan") ? "dump=plan"
 		: cli_dumps(c, "shard") && !c->stop_after ? "dump=shard"
 		: cli_dumps(c, "memory") ? "dump=memory"
-		: c->opt.curve ? "curve" : c->opt.explain ? "explain"
+		: c->curve ? "curve" : c->page ? "report"
+		: c->opt.explain ? "explain"
 		: c->json ? "json" : NULL;
 
 	if (wish && !p->plan)
@@ -170,7 +192,7 @@ report(struct driver *d)
 		plan_print_shard(p, p->plan, stdout);
 	if (cli_dumps(c, "memory"))
 		plan_print_memory(p, p->plan, stdout);
-	if (p->frontier)
+	if (c->curve)
 		frontier_print(p, stdout);
 	if (c->opt.explain
 	    && !plan_explain(p, p->plan, c->opt.explain, stdout))
@@ -258,11 +280,13 @@ compile(struct driver *d)
 	diag_file(d->diag, c->model);
 	c->opt.account = c->json || cli_dumps(c, "memory");
 	c->opt.compare = cli_dumps(c, "plan");
-	c->opt.slim = !code && !c->opt.account && !c->opt.compare;
+	c->opt.slim = !code && !c->page && !c->opt.account
+		&& !c->opt.compare;
 	if (code)
 		out = outputs_name(c->model, c->out, d->arena);
 	out.json = c->json;
 	out.svg = c->curve_svg;
+	out.page = c->page;
 	if (!outputs_check(&out, c->model, NULL, d->diag)
 	    || (code && !spare_weights(d, out.weights)) || !load(d)
 	    || !outputs_check(&out, c->model, d->file, d->diag)
@@ -286,7 +310,7 @@ compile(struct driver *d)
 	if (watch_off(&d->watch))
 		return diag_error(d->diag, "interrupted");
 	if (!report(d) || (code && !generate(d, &out)) || !write_json(d)
-	    || !write_svg(d))
+	    || !write_svg(d) || !write_page(d))
 		return false;
 	if (d->pass.plan && !partial)
 		summary(d, out.so);

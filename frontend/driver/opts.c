@@ -159,11 +159,14 @@ static const struct option_row table[] = {
 	  C, "... and N micro-batches in a step (P)" },
 	{ "step-time", "SECONDS", G_LOOK, set_seconds, FIELD(opt.step_time), C,
 	  "--dump=memory: measured time of a step, for MFU and HFU" },
-	{ "curve", NULL, G_LOOK, set_true, FIELD(opt.curve), C,
+	{ "curve", NULL, G_LOOK, set_true, FIELD(curve), C,
 	  "step time for every memory budget, presets beside; no code unless "
 	  "-o is given" },
 	{ "curve-svg", "FILE", G_LOOK, set_curve_svg, 0, C,
 	  "... and as a picture" },
+	{ "report", "FILE.html", G_LOOK, set_once, FIELD(page), C,
+	  "a page to look at: the arena over the step, time against budget, "
+	  "what is kept, by layer" },
 	{ "stats", NULL, G_LOOK, set_true, FIELD(opt.stats), C | P,
 	  "time and effort of every pass" },
 	{ "passes", "A,B", G_LOOK, set_once, FIELD(passes), C,
@@ -416,7 +419,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		c->model = c->json;     /* --json GRAPH: it was no value */
 		c->json = "-";
 	}
-	if (c->opt.curve && !c->out)
+	if (c->curve && !c->out)
 		c->plan_only = true;
+	c->opt.curve = c->curve || c->page;
 	return check_complete(c, err);
 }

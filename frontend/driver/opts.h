@@ -21,8 +21,8 @@ struct cli {
 	bool cuda;                      /* --target cuda: nvcc and arch */
 	const char *nvcc, *arch;
 	const char *dump, *dump_dir, *json, *passes, *stop_after;
-	const char *curve_svg;
-	bool plan_only, debug;
+	const char *curve_svg, *page;
+	bool curve, plan_only, debug;
 	/* ckc plan: a fraction up to 1, else bytes; pack: -1 if not given */
 	double budget;
 	int64_t budget_bytes, capacity;

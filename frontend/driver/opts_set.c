@@ -366,7 +366,7 @@ set_curve_svg(struct arg_parser *p, const char *arg, void *field)
 {
 	struct cli *c = field;
 
-	c->opt.curve = true;
+	c->curve = true;
 	return set_once(p, arg, &c->curve_svg);
 }
 

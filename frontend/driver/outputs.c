@@ -80,7 +80,7 @@ outputs_check(const struct outputs *o, const char *model,
               const struct onnx_file *file, Diag *d)
 {
 	const char *const path[] = { o->so, o->weights, o->json,
-	                             o->svg };
+	                             o->svg, o->page };
 	enum { N = sizeof path / sizeof *path };
 	bool ok = true;
 

@@ -9,7 +9,7 @@
 
 struct outputs {
 	const char *so, *weights;       /* NULL: no code is wanted */
-	const char *json, *svg;         /* NULL: not wanted */
+	const char *json, *svg, *page;  /* NULL: not wanted */
 };
 
 /* Names of library and weights from -o (NULL: after the model). */

@@ -5,7 +5,7 @@
  * note    Nothing but shapes and text; what comes from outside is escaped.
  */
 #include "passes/plan/frontier.h"
-#include "runtime/support/utf8.h"
+#include "passes/report/markup.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,44 +25,6 @@ struct frame {
 struct label {
 	double x, y, w;                 /* left, middle, width */
 };
-
-/* ---- text from outside ---- */
-
-/* Bytes of the character at s, 0 if it is none that XML allows. */
-static int
-char_length(const unsigned char *s)
-{
-	int n = utf8_length(s);
-
-	if ((n == 1 && (*s < ' ' || *s == 0x7f))
-	    || (n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe))
-		return 0;
-	return n;
-}
-
-static void
-put_text(const char *text, FILE *out)
-{
-	const unsigned char *s = (const unsigned char *)text;
-
-	while (*s) {
-		int n = char_length(s);
-
-		if (*s == '<')
-			fputs("&lt;", out);
-		else if (*s == '>')
-			fputs("&gt;", out);
-		else if (*s == '&')
-			fputs("&amp;", out);
-		else if (*s == '"')
-			fputs("&quot;", out);
-		else if (n)
-			fwrite(s, 1, (size_t)n, out);
-		else
-			fputs("?", out);
-		s += n ? n : 1;
-	}
-}
 
 /* ---- the frame ---- */
 
@@ -287,11 +249,11 @@ frontier_svg(const Pass *p, const char *title, FILE *out)
 	        "height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" font-family="
 	        "\"sans-serif\" font-size=\"12\" fill=\"#222222\">\n<title>",
 	        WIDTH, HEIGHT, WIDTH, HEIGHT);
-	put_text(title, out);
+	markup_text(title, out);
 	fprintf(out, "</title>\n<rect width=\"%d\" height=\"%d\" fill="
 	        "\"#ffffff\"/>\n<text x=\"%d\" y=\"26\" font-size=\"15\" "
 	        "font-weight=\"bold\">", WIDTH, HEIGHT, LEFT);
-	put_text(title, out);
+	markup_text(title, out);
 	fputs("</text>\n", out);
 	put_axes(&f);
 	if (bound)

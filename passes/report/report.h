@@ -13,11 +13,25 @@
 bool plan_write_json(const Plan *, FILE *);
 /* "12.6 MB": three digits and a unit. */
 const char *report_bytes(char buf[24], double);
+/* What becomes of a place of the arena: of its owner and what lies in it.  A
+ * place is kept if anything in it is: views and results in place, too. */
+struct report_place {
+	Decision decision;              /* D_NULL: no activation lies there */
+	int32_t layer;                  /* from 0; -1: in none */
+};
+
+/* places.c: by tensor that owns one.  Lives as long as the pass. */
+struct report_place *report_places(const Pass *, const Plan *);
+/* Why that became of tensor i's place; names of nodes by put. */
+void report_reason(const Plan *, int64_t i, Decision,
+                   void (*put)(const char *, FILE *), FILE *);
 void plan_print_table(const Pass *, const Plan *, FILE *);   /* --dump=plan */
 void plan_print_memory(const Pass *, const Plan *, FILE *);  /* --dump=memory */
 void plan_print_shard(const Pass *, const Plan *, FILE *);   /* --dump=shard */
 /* A line or more about one tensor; nothing if there are no ranks. */
 void plan_explain_split(const Pass *, const Plan *, int64_t id, FILE *);
+/* --report: a page about the plan of the model of that name. */
+void page_print(const Pass *, const Plan *, const char *model, FILE *);
 bool plan_explain(const Pass *, const Plan *, const char *value, FILE *);
 
 #endif

@@ -31,6 +31,12 @@ sec_text(char buf[24], double s)
 	return buf;
 }
 
+static void
+put_name(const char *name, FILE *out)
+{
+	diag_escape(out, name);
+}
+
 static const struct plan_step *
 writer(const Plan *plan, int64_t t)
 {
@@ -47,8 +53,7 @@ is_row(const Plan *plan, int64_t i)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
 
-	return t->kind == K_ACTIVATION && !t->resident && t->alias_of < 0
-		&& t->decision != D_FREE;
+	return t->kind == K_ACTIVATION && !t->resident && t->alias_of < 0;
 }
 
 static bool
@@ -79,14 +84,15 @@ step_name(const struct plan_step *s)
 	return s->nonnx ? s->onnx[0] : s->op;
 }
 
-static void
-put_reason(const Plan *plan, int64_t i, FILE *out)
+void
+report_reason(const Plan *plan, int64_t i, Decision decision,
+              void (*put)(const char *, FILE *), FILE *out)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
 	const struct plan_step *w = writer(plan, i), *r;
 	char buf[24];
 
-	if (t->decision == D_RECOMPUTE) {
+	if (decision == D_RECOMPUTE) {
 		double per = w && t->bytes
 			? w->seconds / (double)t->bytes * 1e6 : 0;
 
@@ -97,39 +103,32 @@ put_reason(const Plan *plan, int64_t i, FILE *out)
 			fputs("a part of its step is computed again", out);
 	} else if ((r = reader(plan, i, PH_BACKWARD))) {
 		fprintf(out, "read by backward of ");
-		diag_escape(out, step_name(r));
+		put(step_name(r), out);
 	} else if ((r = reader(plan, i, PH_RECOMPUTE))) {
 		fputs("start of recomputing ", out);
-		diag_escape(out, step_name(r));
+		put(step_name(r), out);
 	} else {
 		fputs(t->output ? "output of the step" : "", out);
 	}
 }
 
-static int32_t
-layer_of(const Pass *p, const struct plan_tensor *t)
-{
-	return p->layer && t->val && p->reference
-		&& t->val < p->reference->nval ? p->layer[t->val] : -1;
-}
-
 static void
-put_row(const Pass *p, const Plan *plan, int64_t i, FILE *out)
+put_row(const Plan *plan, int64_t i, const struct report_place *place,
+        FILE *out)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
 	const struct plan_step *w = writer(plan, i);
-	int32_t layer = layer_of(p, t);
 	char bytes[24], sec[24], num[16] = "-";
 
-	if (layer >= 0)
-		snprintf(num, sizeof num, "%d", (int)layer);
+	if (place->layer >= 0)
+		snprintf(num, sizeof num, "%d", (int)place->layer);
 	fprintf(out, "%5s  %-12s  %10s  %-9s  %10s  ", num, w ? w->op : "",
 	        report_bytes(bytes, (double)t->bytes),
-	        t->decision == D_KEEP ? "keep" : "recompute",
+	        place->decision == D_KEEP ? "keep" : "recompute",
 	        w ? sec_text(sec, w->seconds) : "");
 	diag_escape(out, t->onnx ? t->onnx : t->name);
 	fputs("  (", out);
-	put_reason(plan, i, out);
+	report_reason(plan, i, place->decision, put_name, out);
 	fputs(")\n", out);
 }
 
@@ -174,7 +173,7 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 	if (s->baseline_peak >= 0)
 		put_bytes_line("peak of keep-everything", s->baseline_peak,
 		               out);
-	if (p->minimum_peak > 0)
+	if (p->minimum_peak > 0 && p->minimum_peak <= s->peak)
 		put_bytes_line("smallest budget that works", p->minimum_peak,
 		               out);
 	put_bytes_line("saved for backward", s->saved, out);
@@ -192,6 +191,7 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 void
 plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 {
+	const struct report_place *place = report_places(p, plan);
 	int64_t free_bytes = 0, free_count = 0;
 	char buf[24];
 
@@ -200,10 +200,11 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 
-		if (is_row(plan, i))
-			put_row(p, plan, i, out);
-		else if (t->kind == K_ACTIVATION && !t->resident
-		         && t->alias_of < 0) {
+		if (!is_row(plan, i))
+			continue;
+		if (place[i].decision != D_FREE) {
+			put_row(plan, i, &place[i], out);
+		} else {
 			free_bytes += t->bytes;
 			free_count++;
 		}
@@ -276,7 +277,7 @@ explain_tensor(const Plan *plan, int64_t i, FILE *out)
 	        : t->decision == D_RECOMPUTE ? "recompute" : "free");
 	if (t->decision != D_FREE) {
 		fputs(": ", out);
-		put_reason(plan, i, out);
+		report_reason(plan, i, t->decision, put_name, out);
 	}
 	putc('\n', out);
 }

@@ -1,0 +1,390 @@
+/* --report: the plan as a page to look at.
+ *
+ * what    one HTML file, nothing loaded from elsewhere, no script: totals, the
+ *         arena over the schedule, time against budget, layers with what is
+ *         kept and what is computed again, the largest values
+ * note    numbers are those of --json; names on hover (title)
+ */
+#include "passes/plan/frontier.h"
+#include "passes/report/markup.h"
+#include "passes/report/page.h"
+#include "passes/report/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LARGEST = 24,                   /* rows of the table of values */
+	BUDGETS = 8                     /* rows of the table of budgets */
+};
+
+static const char style[] =
+	"body{font:14px/1.45 sans-serif;color:#222;max-width:1120px;"
+	"margin:24px auto;padding:0 16px}\n"
+	"h1{font-size:22px}h2{font-size:17px;margin-top:32px}\n"
+	"table{border-collapse:collapse}\n"
+	"th,td{padding:2px 12px 2px 0;text-align:left;vertical-align:top}\n"
+	"th{font-weight:600;border-bottom:1px solid #ccc}\n"
+	".n{text-align:right;white-space:nowrap}\n"
+	"i{display:inline-block;width:11px;height:11px;margin:1px}\n"
+	"td.cells{line-height:12px}\n"
+	"span{white-space:nowrap;margin-right:14px}\n"
+	"svg{max-width:100%;height:auto}\n"
+	".keep{background:#2563eb;fill:#2563eb}"
+	".drop{background:#f59e0b;fill:#f59e0b}"
+	".free{background:#cbd5e1;fill:#cbd5e1}"
+	".copy{background:#c2410c;fill:#c2410c}"
+	".adjoint{background:#16a34a;fill:#16a34a}"
+	".grad{background:#0f766e;fill:#0f766e}"
+	".work{background:#9ca3af;fill:#9ca3af}"
+	".other{background:#7c3aed;fill:#7c3aed}\n";
+
+static const struct {
+	const char *name, *text;
+} page_key[] = {
+	{ "keep", "kept for backward" },
+	{ "drop", "recomputed: its first copy" },
+	{ "copy", "the copy made again" },
+	{ "free", "dead before backward" },
+	{ "adjoint", "gradient of an activation" },
+	{ "grad", "gradient of a parameter" },
+	{ "work", "scratch of one step" },
+	{ "other", "other" },
+};
+
+static const char *
+decision_class(Decision d)
+{
+	return d == D_KEEP ? "keep" : d == D_RECOMPUTE ? "drop" : "free";
+}
+
+const char *
+page_class(const struct plan_tensor *t)
+{
+	switch (t->kind) {
+	case K_ACTIVATION:
+		return decision_class(t->decision);
+	case K_RECOMPUTED:
+		return "copy";
+	case K_ADJOINT:
+		return "adjoint";
+	case K_GRAD:
+		return "grad";
+	case K_WORKSPACE:
+		return "work";
+	default:
+		return "other";
+	}
+}
+
+/* ... with all that lies in its place. */
+static const char *
+owner_class(const struct page *g, int64_t i)
+{
+	const struct plan_tensor *t = &g->plan->tensor[i];
+
+	return t->kind == K_ACTIVATION
+		? decision_class(g->place[i].decision) : page_class(t);
+}
+
+void
+page_title(const struct page *g, int64_t i)
+{
+	const struct plan_tensor *t = &g->plan->tensor[i];
+	FILE *out = g->out;
+	char buf[160];
+
+	markup_text(t->onnx ? t->onnx : t->name, out);
+	if (t->kind != K_WORKSPACE)
+		fprintf(out, " %s", shape_text(buf, sizeof buf, t->dt,
+		                               &t->shape));
+	fprintf(out, ": %s, steps %" PRId64 " to %" PRId64,
+	        report_bytes(buf, (double)t->bytes), t->first, t->last);
+}
+
+/* ---- totals ---- */
+
+static void
+put_fact(const char *what, int64_t bytes, FILE *out)
+{
+	char buf[24];
+
+	if (bytes > 0)
+		fprintf(out, "<tr><td>%s<td class=\"n\">%s<td class=\"n\">%"
+		        PRId64 " B\n", what, report_bytes(buf, (double)bytes),
+		        bytes);
+}
+
+static int64_t
+least_budget(const struct frontier *c)
+{
+	int64_t least = c->point[0].budget;
+
+	for (int i = 1; i < c->n; i++)
+		if (c->point[i].budget < least)
+			least = c->point[i].budget;
+	return least;
+}
+
+static void
+put_facts(const struct page *g)
+{
+	const Pass *p = g->pass;
+	FILE *out = g->out;
+	const struct plan_summary *s = &g->plan->sum;
+
+	fprintf(out, "<p>A step takes %.4g s by the cost model, of which "
+	        "%.2f %% is recomputation; no plan of class '%s' within this "
+	        "memory is faster by more than %.2f %%.\n",
+	        s->step_sec, 100 * s->overhead, s->bound_class, 100 * s->gap);
+	fputs("<table id=\"totals\">\n", out);
+	put_fact("peak", s->peak, out);
+	put_fact("budget", s->budget, out);
+	if (p->frontier && p->frontier->n)
+		put_fact("smallest budget that works",
+		         least_budget(p->frontier), out);
+	if (p->frontier)
+		put_fact("everything kept", p->frontier->whole, out);
+	put_fact("arena", s->arena, out);
+	put_fact("... of that saved for backward", s->saved, out);
+	put_fact("parameters", s->param, out);
+	put_fact("optimizer state", s->optimizer, out);
+	put_fact("gradients with memory of their own", s->grad, out);
+	put_fact("running statistics", s->buffer, out);
+	put_fact("constants", s->constant, out);
+	put_fact("inputs", s->input, out);
+	fputs("</table>\n", out);
+}
+
+/* ---- time against budget ---- */
+
+static void
+put_budget(const struct frontier_point *q, FILE *out)
+{
+	double base = q->step_sec - q->recompute_sec;
+	char buf[24];
+
+	fprintf(out, "<tr><td><code>--memory-budget %" PRId64 "</code>"
+	        "<td class=\"n\">%s<td class=\"n\">%.4g s<td class=\"n\">"
+	        "+%.2f %%\n", q->budget, report_bytes(buf, (double)q->peak),
+	        q->step_sec, base > 0 ? 100 * q->recompute_sec / base : 0);
+}
+
+/* What other budgets would cost: some of the curve, least and most among. */
+static void
+put_curve(const struct page *g)
+{
+	const struct frontier *c = g->pass->frontier;
+	FILE *out = g->out;
+	int n = c ? c->n : 0, rows = n < BUDGETS ? n : BUDGETS;
+
+	if (!n)
+		return;
+	fputs("<h2>Time against budget</h2>\n", out);
+	frontier_svg(g->pass, "Step time against memory budget", out);
+	fputs("<table id=\"budgets\">\n<tr><th>what would help<th>peak"
+	      "<th>step<th>recompute\n", out);
+	for (int i = 0; i < rows; i++)
+		put_budget(&c->point[rows > 1 ? (n - 1) * i / (rows - 1) : 0],
+		           out);
+	fputs("</table>\n", out);
+}
+
+/* ---- layers ---- */
+
+struct sums {
+	int64_t layer;                  /* -1: in none */
+	int64_t bytes[3];               /* kept, recomputed, neither */
+	int64_t count[3];
+};
+
+static int
+which_sum(Decision d)
+{
+	return d == D_KEEP ? 0 : d == D_RECOMPUTE ? 1 : 2;
+}
+
+static bool
+is_cell(const struct page *g, int64_t i)
+{
+	const struct plan_tensor *t = &g->plan->tensor[i];
+
+	return t->kind == K_ACTIVATION && !t->resident && t->alias_of < 0;
+}
+
+/* By layer; the last is what lies in none. */
+static struct sums *
+sum_layers(const struct page *g, int64_t *nlayer)
+{
+	const Pass *p = g->pass;
+	const Plan *plan = g->plan;
+	struct sums *sums;
+	int64_t n = 0;
+
+	for (int64_t i = 0; i < plan->ntensor; i++)
+		if (g->place[i].layer >= n)
+			n = g->place[i].layer + 1;
+	sums = arena_array(p->keep, (size_t)n + 1, sizeof *sums);
+	for (int64_t i = 0; i <= n; i++)
+		sums[i].layer = i < n ? i : -1;
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+		int32_t layer = g->place[i].layer;
+		struct sums *s = &sums[layer < 0 ? n : layer];
+		int which = which_sum(g->place[i].decision);
+
+		if (!is_cell(g, i))
+			continue;
+		s->bytes[which] += t->bytes;
+		s->count[which]++;
+	}
+	*nlayer = n;
+	return sums;
+}
+
+static bool
+are_alike(const struct sums *a, const struct sums *b)
+{
+	return a->layer >= 0 && b->layer >= 0
+		&& !memcmp(a->bytes, b->bytes, sizeof a->bytes)
+		&& !memcmp(a->count, b->count, sizeof a->count);
+}
+
+static void
+put_cells(const struct page *g, int64_t layer)
+{
+	for (int64_t i = 0; i < g->plan->ntensor; i++) {
+		if (!is_cell(g, i) || g->place[i].layer != layer)
+			continue;
+		fprintf(g->out, "<i class=\"%s\" title=\"", owner_class(g, i));
+		page_title(g, i);
+		fputs("\"></i>", g->out);
+	}
+}
+
+static void
+put_layers(const struct page *g)
+{
+	int64_t n, k;
+	const struct sums *s = sum_layers(g, &n);
+	FILE *out = g->out;
+	char a[24], b[24], c[24];
+
+	fputs("<h2>Kept and recomputed, by layer</h2>\n<p>One cell for each "
+	      "value of forward that takes memory, in order; of equal layers "
+	      "the first one's.\n<table id=\"layers\">\n<tr><th>layer"
+	      "<th>kept<th>recomputed<th>neither<th>values\n", out);
+	for (int64_t i = 0; i <= n; i = k) {
+		for (k = i + 1; k <= n && are_alike(&s[i], &s[k]); k++)
+			;
+		if (i == n)
+			fputs("<tr><td>in none", out);
+		else if (k == i + 1)
+			fprintf(out, "<tr><td>%" PRId64, i);
+		else
+			fprintf(out, "<tr><td>%" PRId64 " to %" PRId64
+			        ", each", i, k - 1);
+		fprintf(out, "<td class=\"n\">%s<td class=\"n\">%s"
+		        "<td class=\"n\">%s<td class=\"cells\">",
+		        report_bytes(a, (double)s[i].bytes[0]),
+		        report_bytes(b, (double)s[i].bytes[1]),
+		        report_bytes(c, (double)s[i].bytes[2]));
+		put_cells(g, s[i].layer);
+		putc('\n', out);
+	}
+	fputs("</table>\n", out);
+}
+
+/* ---- the largest ---- */
+
+struct place {
+	int64_t id, bytes;
+};
+
+static int
+by_bytes(const void *a, const void *b)
+{
+	const struct place *p = a, *q = b;
+
+	if (p->bytes != q->bytes)
+		return p->bytes > q->bytes ? -1 : 1;
+	return p->id < q->id ? -1 : p->id > q->id;
+}
+
+static void
+put_large(const struct page *g, int64_t i)
+{
+	const char *what = owner_class(g, i);
+	Decision d = g->place[i].decision;
+	FILE *out = g->out;
+
+	fprintf(out, "<tr><td class=\"n\">%" PRId64 "<td><i class=\"%s\">"
+	        "</i> %s<td>", g->plan->tensor[i].bytes, what, what);
+	page_title(g, i);
+	if (d == D_KEEP || d == D_RECOMPUTE) {
+		fputs("; ", out);
+		report_reason(g->plan, i, d, markup_text, out);
+	}
+	putc('\n', out);
+}
+
+static void
+put_largest(const struct page *g)
+{
+	const Plan *plan = g->plan;
+	struct place *place = arena_array(g->pass->keep,
+		(size_t)plan->ntensor + 1, sizeof *place);
+	FILE *out = g->out;
+	int64_t n = 0;
+
+	for (int64_t i = 0; i < plan->ntensor; i++)
+		if (!plan->tensor[i].resident && plan->tensor[i].alias_of < 0)
+			place[n++] = (struct place){ i, plan->tensor[i].bytes };
+	qsort(place, (size_t)n, sizeof *place, by_bytes);
+	fputs("<h2>Largest values of the arena</h2>\n<table id=\"largest\">\n"
+	      "<tr><th>bytes<th>what<th>value\n", out);
+	for (int64_t i = 0; i < n && i < LARGEST; i++)
+		put_large(g, place[i].id);
+	fputs("</table>\n", out);
+}
+
+/* ---- the page ---- */
+
+static void
+put_head(const struct page *g, const char *model)
+{
+	const Plan *plan = g->plan;
+	FILE *out = g->out;
+
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset="
+	      "\"utf-8\">\n<title>", out);
+	markup_text(model, out);
+	fprintf(out, ": memory plan</title>\n<style>\n%s</style>\n</head>\n"
+	        "<body>\n<h1>", style);
+	markup_text(model, out);
+	fputs(": memory plan</h1>\n<p><code>ckc", out);
+	for (int i = 0; i < plan->nflag; i++) {
+		putc(' ', out);
+		markup_text(plan->flag[i], out);
+	}
+	fputs("</code>\n", out);
+}
+
+void
+page_print(const Pass *p, const Plan *plan, const char *model, FILE *out)
+{
+	struct page g = { p, plan, report_places(p, plan), out };
+
+	put_head(&g, model);
+	put_facts(&g);
+	fputs("<h2>The arena over the schedule</h2>\n<p>", out);
+	for (size_t i = 0; i < sizeof page_key / sizeof *page_key; i++)
+		fprintf(out, "<span><i class=\"%s\"></i> %s</span>\n",
+		        page_key[i].name, page_key[i].text);
+	page_arena(&g);
+	put_curve(&g);
+	put_layers(&g);
+	put_largest(&g);
+	fputs("</body>\n</html>\n", out);
+}
