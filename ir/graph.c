@@ -342,6 +342,7 @@ graph_reorder(Graph *g, const NodeId *order, uint32_t n)
 	g->nnode = n + 1;
 	FOR_NODES (node, g) {
 		node->of = renamed[node->of];
+		node->wait = renamed[node->wait];
 		for (int k = 0; k < node->ninlined; k++)
 			node->inlined[k] = renamed[node->inlined[k]];
 	}

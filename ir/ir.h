@@ -124,6 +124,8 @@ enum {
 #define F_FULL (UINT64_C(1) << 42)
 #define F_IMAGES (UINT64_C(1) << 43)    /* dim 0 of operands: independent */
 #define F_OVER (UINT64_C(1) << 44)      /* may be written over operand 0 */
+#define F_SENDS (UINT64_C(1) << 45)     /* ranks send each other something: may
+                                         * end later than it begins */
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -300,6 +302,9 @@ typedef struct Node {
 	Attr attr;
 	struct body *body;              /* OP_LOOP */
 	NodeId of;                  /* node that this one repeats (recompute) */
+	NodeId wait;                /* a collective that only begins here has
+	                             * ended when this node has run; 0: it ends
+	                             * where it begins */
 	int ninlined;                   /* OP_LOOP: loops whose work it does */
 	NodeId *inlined;                /* again, in the order of the body */
 	int norigin;                    /* ONNX nodes it carries out or */
@@ -409,7 +414,7 @@ void node_add_origin(Graph *, Node *, const uint32_t *origin, int n);
 /* Replace every use of `from` as an input by `to` in nodes first..last-1. */
 void val_replace(Graph *, ValId from, ValId to, NodeId first, NodeId last);
 /* Rebuild the node array as listed (ids of nodes change; values keep theirs;
- * Node.of follows).  Nodes that are not listed vanish; their outputs stay as
+ * Node.of and .wait follow).  Nodes that are not listed vanish; their outputs stay as
  * dead values.  The list must be a topological order. */
 void graph_reorder(Graph *, const NodeId *order, uint32_t n);
 /* Delete nodes none of whose outputs is used (graph outputs, final gradients'

@@ -389,10 +389,10 @@ OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20
  *   exp(x - maximum), and the logit of the label, 0 if it is another rank's.
  * sum_squares(x...) -> scalar f32. */
 #define CUT I(axis, 0) I(lead, 0) I(shared, 1) L(part)
-OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_OVER), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm, none))
-OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm, none))
-OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm, none))
-OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(to_axis, 0) I(to_lead, 0) I(to_shared, 1) L(to_part)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm, none))
+OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_OVER | F_SENDS), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm, none))
+OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm, none))
+OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm, none))
+OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(to_axis, 0) I(to_lead, 0) I(to_shared, 1) L(to_part)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm, none))
 OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(), RULES(same, none, none, view, replicate, comm), EMIT(view, none))
 OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(from, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm, none))
 OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT), RULES(gathered, none, none, copy, none, comm), EMIT(comm, none))

@@ -346,6 +346,8 @@ graph_verify(Graph *g, Diag *d)
 		check_static(&c);
 	if (!c.faults && g->props & P_LOSS)
 		check_loss(&c);
+	if (!c.faults)
+		verify_waits(&c);
 	if (!c.faults && g->props & P_LAYOUT)
 		verify_layout(&c);
 	if (!c.faults && g->props & P_PLACED)

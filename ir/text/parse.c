@@ -131,6 +131,12 @@ settle_mention(struct parser *p, const struct mention *m)
 			             m->name);
 		else
 			g->node[m->node].of = def;
+		break;
+	case M_WAIT:
+		if (!def)
+			tok_fault_at(p, m->line, "no node writes '%s'",
+			             m->name);
+		g->node[m->node].wait = def;
 	}
 }
 

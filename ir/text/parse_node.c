@@ -293,6 +293,8 @@ read_tail(struct parser *p, struct draft *t)
 		} else if (tok_word(p, "again")) {
 			ok = parse_mention(p, 0, 0, M_AGAIN);
 			t->again = p->nmention;
+		} else if (tok_word(p, "wait")) {
+			ok = parse_mention(p, 0, p->g->nnode, M_WAIT);
 		} else if (tok_word(p, "inlines")) {
 			ok = read_inlined(p, t);
 		} else if (tok_word(p, "stream")) {

@@ -15,8 +15,9 @@ enum token { T_END, T_LINE, T_WORD, T_STRING, T_VAL, T_AT, T_SIGN, T_BAD };
 /* A mention of a value, looked up when the whole text is read. */
 struct mention {
 	ValId val;                      /* whose field, or */
-	NodeId node;                    /* whose `of` */
-	enum { M_OF, M_HALF, M_PARAM, M_ADJOINT, M_IN, M_AGAIN, M_LOSS } field;
+	NodeId node;                    /* whose `of` or `wait` */
+	enum { M_OF, M_HALF, M_PARAM, M_ADJOINT, M_IN, M_AGAIN, M_WAIT,
+	       M_LOSS } field;
 	const char *name;
 	int line;
 };

@@ -31,8 +31,8 @@
  * name, a name=number or ?; [*] is a shape of unknown rank.  Contents: all
  * elements, `splat X`, `hex "BYTES"`, or `...` where they are not written.
  * After a node's operands and {attributes} (those that are not default):
- * @PHASE, again %V (Node.of, by one of its outputs), inlines %V, .. (likewise),
- * stream N, workspace N at N, from ORIGINS, [body of a loop].  An absent
+ * @PHASE, again %V (Node.of, by one of its outputs), wait %V, inlines %V, ..
+ * (likewise), stream N, workspace N at N, from ORIGINS, [body of a loop].  An absent
  * operand or output is _.
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
@@ -193,6 +193,8 @@ put_head(FILE *out, const Graph *g, const Node *n)
 		fprintf(out, " @%s", text_phase[n->phase]);
 	if (n->of)
 		text_mark(out, g, "again", some_output(&g->node[n->of]));
+	if (n->wait)
+		text_mark(out, g, "wait", some_output(&g->node[n->wait]));
 	for (int i = 0; i < n->ninlined; i++) {
 		ValId v = some_output(&g->node[n->inlined[i]]);
 
