@@ -1,5 +1,6 @@
 /* What moves between ranks that live in processes of their own, in parts that
- * fit into the memory of the team.
+ * fit into the memory for them.  A part is begun when the one before it has
+ * arrived, whenever somebody looks, so that ranks compute meanwhile.
  *
  * Bytes are moved, and sums taken here: whoever owns a part of the result adds
  * what all ranks have of it in their order, as comm.c does, so that bits depend
@@ -32,19 +33,12 @@ least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Elements of a part if the team's memory holds so many of them. */
+/* Elements of a part if the memory holds so many of them. */
 static uint64_t
 part_of(uint64_t parts, uint64_t size)
 {
 	return TEAM_ROOM / parts / size / 16 * 16;
 }
-
-/* ---- counts ---- */
-
-/* Bytes of all ranks, and where: one behind the other, or as they come. */
-struct counts {
-	int count[CKR_MAX_RANKS], at[CKR_MAX_RANKS];
-};
 
 static void
 lay(struct counts *c, uint32_t rank, uint64_t at, uint64_t nbytes)
@@ -53,34 +47,35 @@ lay(struct counts *c, uint32_t rank, uint64_t at, uint64_t nbytes)
 	c->at[rank] = (int)at;
 }
 
+/* What this rank has in `come`, to all. */
 static ckr_status
-gather(const struct between *b, const void *from, const struct counts *c,
-       void *to, struct err *e)
+gather(struct between *b, const void *from, void *to, struct err *e)
 {
-	struct link_side side = { to, c->count, c->at };
+	struct link_side side = { to, b->come.count, b->come.at };
 
-	return team_gather(b->team, b->group, from, c->count[b->rank], &side,
-	                   &b->task, e);
+	return team_begin_gather(b->team, b->group, from,
+	                         b->come.count[b->rank], &side, &b->task, e);
 }
 
+/* Of `sent` to each, of `come` from each into the memory. */
 static ckr_status
-exchange(const struct between *b, const void *from, const struct counts *out,
-         const struct counts *in, struct err *e)
+exchange(struct between *b, const void *from, struct err *e)
 {
-	struct link_side a = { (void *)(uintptr_t)from, out->count, out->at };
-	struct link_side z = { b->team->in, in->count, in->at };
+	struct link_side out = { (void *)(uintptr_t)from, b->sent.count,
+		b->sent.at };
+	struct link_side in = { b->in, b->come.count, b->come.at };
 
-	return team_exchange(b->team, b->group, &a, &z, &b->task, e);
+	return team_begin_exchange(b->team, b->group, &out, &in, &b->task, e);
 }
 
 /* ---- sums ---- */
 
-/* n elements of each rank lie one behind the other in the team's memory. */
+/* n elements of each rank lie one behind the other in the memory. */
 static void
 add_up(const struct between *b, uint8_t dtype, bool max, uint64_t n, void *y)
 {
 	uint64_t size = dtype_row[dtype].nbytes;
-	const char *in = b->team->in;
+	const char *in = b->in;
 
 #pragma omp parallel for num_threads(b->threads) if (n > SMALL)
 	for (uint64_t at = 0; at < n; at += BLOCK) {
@@ -93,93 +88,107 @@ add_up(const struct between *b, uint8_t dtype, bool max, uint64_t n, void *y)
 	}
 }
 
-static ckr_status
-sum_short(const struct between *b, uint8_t dtype, bool max, const void *x,
-          uint64_t n, void *y, struct err *e)
+static void
+lay_alike(struct counts *c, uint32_t ranks, uint64_t nbytes)
 {
-	uint64_t nbytes = n * dtype_row[dtype].nbytes;
-	struct counts c;
-
-	for (uint32_t r = 0; r < b->ranks; r++)
-		lay(&c, r, r * nbytes, nbytes);
-	CKR_TRY(gather(b, x, &c, b->team->in, e));
-	add_up(b, dtype, max, n, y);
-	return CKR_OK;
-}
-
-/* Each rank adds up a share of them. */
-static ckr_status
-sum_long(const struct between *b, const char *x, uint64_t n, char *y,
-         struct err *e)
-{
-	uint64_t size = size_of(b), per = (n + b->ranks - 1) / b->ranks;
-	uint64_t mine = 0;
-	struct counts share, in;
-
-	for (uint32_t r = 0; r < b->ranks; r++) {
-		uint64_t at = least(r * per, n), k = least(per, n - at);
-
-		lay(&share, r, at * size, k * size);
-		if (r == b->rank)
-			mine = k;
-	}
-	for (uint32_t r = 0; r < b->ranks; r++)
-		lay(&in, r, r * mine * size, mine * size);
-	CKR_TRY(exchange(b, x, &share, &in, e));
-	add_up(b, b->tx->dtype, b->what->max, mine, b->team->out);
-	return gather(b, b->team->out, &share, y, e);
+	for (uint32_t r = 0; r < ranks; r++)
+		lay(c, r, r * nbytes, nbytes);
 }
 
 ckr_status
 between_sum(const struct between *b, uint8_t dtype, const void *x, uint64_t n,
             void *y, struct err *e)
 {
-	return sum_short(b, dtype, false, x, n, y, e);
+	uint64_t nbytes = n * dtype_row[dtype].nbytes;
+	struct between sum = *b;
+	struct link_side side = { b->team->in, sum.come.count, sum.come.at };
+
+	lay_alike(&sum.come, b->ranks, nbytes);
+	CKR_TRY(team_gather(b->team, b->group, x, (int)nbytes, &side, &b->task,
+	                    e));
+	sum.in = b->team->in;
+	add_up(&sum, dtype, false, n, y);
+	return CKR_OK;
 }
 
-/* Of two ranks each takes as much either way. */
-static ckr_status
-all_reduce(const struct between *b, struct err *e)
+/* Of a part, the elements that rank r adds up; *at: where. */
+static uint64_t
+share(const struct between *b, uint32_t r, uint64_t *at)
 {
-	uint64_t size = size_of(b), n = comm_nelem(b->tx);
-	bool whole = b->ranks == 2 || n * size <= SHORT;
-	uint64_t part = part_of(whole ? b->ranks : 2, size);
+	uint64_t per = (b->n + b->ranks - 1) / b->ranks;
 
-	for (uint64_t at = 0; at < n; at += part) {
-		uint64_t k = least(part, n - at);
-		const char *x = b->x + at * size;
-		char *y = b->y + at * size;
+	*at = least(r * per, b->n);
+	return least(per, b->n - *at);
+}
 
-		CKR_TRY(whole ? sum_short(b, b->tx->dtype, b->what->max, x, k,
-		                          y, e)
-		              : sum_long(b, x, k, y, e));
+static void
+lay_shares(const struct between *b, struct counts *c)
+{
+	uint64_t at, k;
+
+	for (uint32_t r = 0; r < b->ranks; r++) {
+		k = share(b, r, &at);
+		lay(c, r, at * size_of(b), k * size_of(b));
 	}
-	return CKR_OK;
+}
+
+/* All take of all, or each rank adds up a share and gives it to the others. */
+static ckr_status
+begin_sum(struct between *b, struct err *e)
+{
+	uint64_t size = size_of(b), at;
+	const char *x = b->x + b->at * size;
+
+	if (b->whole) {
+		lay_alike(&b->come, b->ranks, b->n * size);
+		return gather(b, x, b->in, e);
+	}
+	if (b->summed) {
+		lay_shares(b, &b->come);
+		return gather(b, b->out, b->y + b->at * size, e);
+	}
+	lay_shares(b, &b->sent);
+	lay_alike(&b->come, b->ranks, share(b, b->rank, &at) * size);
+	return exchange(b, x, e);
+}
+
+static void
+end_sum(struct between *b)
+{
+	bool max = b->what->max;
+	uint64_t at;
+
+	if (b->whole) {
+		add_up(b, b->tx->dtype, max, b->n, b->y + b->at * size_of(b));
+		return;
+	}
+	if (!b->summed)
+		add_up(b, b->tx->dtype, max, share(b, b->rank, &at), b->out);
+	b->summed = !b->summed;
 }
 
 /* ---- pieces ---- */
 
-/* Elements at .. at + n - 1 of all pieces, between the whole and a buffer that
- * has one piece behind the other.  *first: a run before which there is none of
- * them, moved on. */
+/* The part of all pieces, between the whole and a buffer that has one piece
+ * behind the other. */
 static void
-move_part(const struct between *b, const struct pieces *p, uint64_t at,
-          uint64_t n, char *whole, char *buf, bool to_whole, uint64_t *first)
+move_part(struct between *b, char *whole, char *buf, bool to_whole)
 {
-	uint64_t size = size_of(b);
+	const struct pieces *p = &b->from;
+	uint64_t size = size_of(b), end = b->at + b->n;
 
-	for (uint64_t i = *first; i < p->nrun; i++) {
+	for (uint64_t i = b->run; i < p->nrun; i++) {
 		struct piece_run u = pieces_run(p, i);
-		uint64_t lo = u.local > at ? u.local : at, q = i % p->npiece;
-		uint64_t hi = least(u.local + u.n, at + n);
+		uint64_t lo = u.local > b->at ? u.local : b->at;
+		uint64_t hi = least(u.local + u.n, end), q = i % p->npiece;
 		char *w = whole + (u.whole + lo - u.local) * size;
-		char *z = buf + (q * n + lo - at) * size;
+		char *z = buf + (q * b->n + lo - b->at) * size;
 
-		if (u.local >= at + n)
+		if (u.local >= end)
 			break;
 		/* runs of one place on all ranks stay together */
 		if (q == 0)
-			*first = i;
+			b->run = i;
 		if (lo < hi)
 			memcpy(to_whole ? w : z, to_whole ? z : w,
 			       (hi - lo) * size);
@@ -187,52 +196,34 @@ move_part(const struct between *b, const struct pieces *p, uint64_t at,
 }
 
 static ckr_status
-all_gather(const struct between *b, const struct pieces *p, struct err *e)
+begin_gather(struct between *b, struct err *e)
 {
-	uint64_t size = size_of(b), local = pieces_room(p), first = 0;
-	uint64_t part = part_of(p->npiece, size);
+	uint64_t nbytes = b->n * size_of(b);
+	uint32_t shared = b->from.shared;
 
-	for (uint64_t at = 0; at < local; at += part) {
-		uint64_t n = least(part, local - at);
-		struct counts c;
-
-		for (uint32_t r = 0; r < b->ranks; r++)
-			lay(&c, r, r / p->shared * n * size,
-			    r % p->shared ? 0 : n * size);
-		CKR_TRY(gather(b, b->x + at * size, &c, b->team->in, e));
-		move_part(b, p, at, n, b->y, b->team->in, true, &first);
-	}
-	return CKR_OK;
+	for (uint32_t r = 0; r < b->ranks; r++)
+		lay(&b->come, r, r / shared * nbytes, r % shared ? 0 : nbytes);
+	return gather(b, b->x + b->at * size_of(b), b->in, e);
 }
 
 static ckr_status
-reduce_scatter(const struct between *b, const struct pieces *p,
-               struct err *e)
+begin_scatter(struct between *b, struct err *e)
 {
-	uint64_t size = size_of(b), local = pieces_room(p), first = 0;
-	uint64_t part = part_of(b->ranks, size);
+	uint64_t nbytes = b->n * size_of(b);
 
-	for (uint64_t at = 0; at < local; at += part) {
-		uint64_t n = least(part, local - at);
-		struct counts out, in;
-
-		for (uint32_t r = 0; r < b->ranks; r++) {
-			lay(&out, r, r / p->shared * n * size, n * size);
-			lay(&in, r, r * n * size, n * size);
-		}
-		memset(b->team->out, 0, p->npiece * n * size);
-		move_part(b, p, at, n, (char *)(uintptr_t)b->x, b->team->out,
-		          false, &first);
-		CKR_TRY(exchange(b, b->team->out, &out, &in, e));
-		add_up(b, b->tx->dtype, b->what->max, n, b->y + at * size);
-	}
-	return CKR_OK;
+	for (uint32_t r = 0; r < b->ranks; r++)
+		lay(&b->sent, r, r / b->from.shared * nbytes, nbytes);
+	lay_alike(&b->come, b->ranks, nbytes);
+	memset(b->out, 0, b->from.npiece * nbytes);
+	move_part(b, (char *)(uintptr_t)b->x, b->out, false);
+	return exchange(b, b->out, e);
 }
 
 /* A rank's own part of a whole, or zeros around it. */
 static void
-own(const struct between *b, const struct pieces *p)
+own(const struct between *b)
 {
+	const struct pieces *p = &b->from;
 	uint64_t size = size_of(b);
 	bool grad = b->what->kind == CKR_OWN_GRAD;
 
@@ -247,59 +238,51 @@ own(const struct between *b, const struct pieces *p)
 
 /* ---- pieces to other pieces ---- */
 
-/* Elements that go from one rank to another, in the whole's order; those of a
- * turn are at .. at + n - 1 of each pair. */
-struct turn {
-	uint64_t at, n;
-	uint64_t out[CKR_MAX_RANKS], in[CKR_MAX_RANKS]; /* met so far */
-};
-
-/* What of n elements that follow `met` is of this turn: where it begins among
+/* What of n elements that follow `met` is of this part: where it begins among
  * them, and at in the buffer. */
 static uint64_t
-of_turn(const struct turn *t, uint64_t met, uint64_t n, uint64_t *skip,
+of_part(const struct between *b, uint64_t met, uint64_t n, uint64_t *skip,
         uint64_t *at)
 {
-	uint64_t lo = met > t->at ? met : t->at;
-	uint64_t hi = least(met + n, t->at + t->n);
+	uint64_t lo = met > b->at ? met : b->at;
+	uint64_t hi = least(met + n, b->at + b->n);
 
 	*skip = lo - met;
-	*at = lo - t->at;
+	*at = lo - b->at;
 	return lo < hi ? hi - lo : 0;
 }
 
 /* n elements from place x of rank a to place y of rank r: into the buffer, or
  * out of it. */
 static void
-take_turn(const struct between *b, struct turn *t, uint32_t a, uint32_t r,
-          uint64_t x, uint64_t y, uint64_t n, bool sent)
+take_part(struct between *b, uint32_t a, uint32_t r, uint64_t x, uint64_t y,
+          uint64_t n, bool come)
 {
 	uint64_t size = size_of(b), skip, at, k;
 
-	if (a == b->rank && !sent) {
-		k = of_turn(t, t->out[r], n, &skip, &at);
-		memcpy(b->team->out + (r * t->n + at) * size,
+	if (a == b->rank && !come) {
+		k = of_part(b, b->met.out[r], n, &skip, &at);
+		memcpy(b->out + (r * b->n + at) * size,
 		       b->x + (x + skip) * size, k * size);
-		t->out[r] += n;
+		b->met.out[r] += n;
 	}
 	if (r == b->rank) {
-		k = of_turn(t, t->in[a], n, &skip, &at);
-		if (sent)
+		k = of_part(b, b->met.in[a], n, &skip, &at);
+		if (come)
 			memcpy(b->y + (y + skip) * size,
-			       b->team->in + (a * t->n + at) * size, k * size);
-		t->in[a] += n;
+			       b->in + (a * b->n + at) * size, k * size);
+		b->met.in[a] += n;
 	}
 }
 
 /* Both lists of runs cover the whole in order. */
 static void
-walk(const struct between *b, const struct pieces *from,
-     const struct pieces *to, struct turn *t, bool sent)
+walk(struct between *b, bool come)
 {
+	const struct pieces *from = &b->from, *to = &b->to;
 	uint64_t at = 0;
 
-	memset(t->out, 0, sizeof(t->out));
-	memset(t->in, 0, sizeof(t->in));
+	b->met = (struct pairs){ .out = { 0 } };
 	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun;) {
 		struct piece_run u = pieces_run(from, i);
 		struct piece_run v = pieces_run(to, k);
@@ -307,8 +290,8 @@ walk(const struct between *b, const struct pieces *from,
 
 		for (uint32_t r = v.rank; r < v.rank + to->shared && at < end;
 		     r++)
-			take_turn(b, t, u.rank, r, u.local + at - u.whole,
-			          v.local + at - v.whole, end - at, sent);
+			take_part(b, u.rank, r, u.local + at - u.whole,
+			          v.local + at - v.whole, end - at, come);
 		at = end > at ? end : at;
 		i += at >= u.whole + u.n;
 		k += at >= v.whole + v.n;
@@ -316,56 +299,150 @@ walk(const struct between *b, const struct pieces *from,
 }
 
 static uint64_t
-in_turn(const struct turn *t, uint64_t met)
+in_part(const struct between *b, uint64_t met)
 {
-	return met > t->at ? least(met - t->at, t->n) : 0;
+	return met > b->at ? least(met - b->at, b->n) : 0;
 }
 
-/* No pair has more in common than all that one of them holds. */
 static ckr_status
-all_to_all(const struct between *b, const struct pieces *from,
-           const struct pieces *to, struct err *e)
+begin_exchange(struct between *b, struct err *e)
 {
 	uint64_t size = size_of(b);
-	struct turn t = { .n = part_of(b->ranks, size) };
 
-	memset(b->y, 0, comm_nelem(b->ty) * size);
-	for (; t.at < pieces_room(from); t.at += t.n) {
-		struct counts out, in;
-
-		walk(b, from, to, &t, false);
-		for (uint32_t r = 0; r < b->ranks; r++) {
-			lay(&out, r, r * t.n * size,
-			    in_turn(&t, t.out[r]) * size);
-			lay(&in, r, r * t.n * size,
-			    in_turn(&t, t.in[r]) * size);
-		}
-		CKR_TRY(exchange(b, b->team->out, &out, &in, e));
-		walk(b, from, to, &t, true);
+	walk(b, false);
+	for (uint32_t r = 0; r < b->ranks; r++) {
+		lay(&b->sent, r, r * b->n * size,
+		    in_part(b, b->met.out[r]) * size);
+		lay(&b->come, r, r * b->n * size,
+		    in_part(b, b->met.in[r]) * size);
 	}
+	return exchange(b, b->out, e);
+}
+
+/* ---- all ---- */
+
+/* Elements that parts are made of, and how many one may have.  Of two ranks
+ * each takes as much either way.  No pair has more in common than all that one
+ * of them holds. */
+static void
+measure(struct between *b)
+{
+	uint64_t size = size_of(b), n = comm_nelem(b->tx);
+
+	switch (b->what->kind) {
+	case CKR_ALL_REDUCE:
+		b->whole = b->ranks == 2 || n * size <= SHORT;
+		b->total = n;
+		b->part = part_of(b->whole ? b->ranks : 2, size);
+		return;
+	case CKR_ALL_GATHER:
+		b->total = pieces_room(&b->from);
+		b->part = part_of(b->from.npiece, size);
+		return;
+	case CKR_REDUCE_SCATTER:
+	case CKR_ALL_TO_ALL:
+		b->total = pieces_room(&b->from);
+		b->part = part_of(b->ranks, size);
+		return;
+	default:
+		own(b);
+	}
+}
+
+void
+between_begin(struct between *b)
+{
+	b->total = b->at = b->n = b->run = 0;
+	b->flying = b->summed = false;
+	if (comm_nelem(b->tx) == 0)
+		return;
+	if (b->what->kind != CKR_ALL_REDUCE)
+		pieces_of(&b->from, b->what->split, b->ranks, b->tx->rank,
+		          b->tx->dim);
+	if (b->what->kind == CKR_ALL_TO_ALL) {
+		pieces_of(&b->to, b->what->to, b->ranks, b->ty->rank,
+		          b->ty->dim);
+		memset(b->y, 0, comm_nelem(b->ty) * size_of(b));
+	}
+	measure(b);
+}
+
+static ckr_status
+begin_part(struct between *b, struct err *e)
+{
+	b->n = least(b->part, b->total - b->at);
+	switch (b->what->kind) {
+	case CKR_ALL_REDUCE:
+		return begin_sum(b, e);
+	case CKR_ALL_GATHER:
+		return begin_gather(b, e);
+	case CKR_REDUCE_SCATTER:
+		return begin_scatter(b, e);
+	default:
+		return begin_exchange(b, e);
+	}
+}
+
+static void
+end_part(struct between *b)
+{
+	switch (b->what->kind) {
+	case CKR_ALL_REDUCE:
+		end_sum(b);
+		break;
+	case CKR_ALL_GATHER:
+		move_part(b, b->y, b->in, true);
+		break;
+	case CKR_REDUCE_SCATTER:
+		add_up(b, b->tx->dtype, false, b->n,
+		       b->y + b->at * size_of(b));
+		break;
+	default:
+		walk(b, true);
+	}
+	if (!b->summed)
+		b->at += b->n;
+}
+
+ckr_status
+between_look(struct between *b, bool *done, struct err *e)
+{
+	bool come;
+
+	*done = false;
+	if (b->flying) {
+		CKR_TRY(team_test(b->team, b->group, &come, &b->task, e));
+		if (!come)
+			return CKR_OK;
+		b->flying = false;
+		b->moved++;
+		end_part(b);
+	}
+	*done = b->at >= b->total;
+	if (*done)
+		return CKR_OK;
+	CKR_TRY(begin_part(b, e));
+	b->flying = true;
+	return CKR_OK;
+}
+
+static ckr_status
+look(void *user, bool *done, const struct team_task **at, uint64_t *moved,
+     struct err *e)
+{
+	struct between *b = user;
+
+	*at = &b->task;
+	CKR_TRY(between_look(b, done, e));
+	*moved = b->moved;
 	return CKR_OK;
 }
 
 ckr_status
-between_run(const struct between *b, struct err *e)
+between_run(struct between *b, struct err *e)
 {
-	struct pieces from, to;
-
-	if (comm_nelem(b->tx) == 0)
-		return CKR_OK;
-	if (b->what->kind == CKR_ALL_REDUCE)
-		return all_reduce(b, e);
-	pieces_of(&from, b->what->split, b->ranks, b->tx->rank, b->tx->dim);
-	switch (b->what->kind) {
-	case CKR_ALL_GATHER:
-		return all_gather(b, &from, e);
-	case CKR_REDUCE_SCATTER:
-		return reduce_scatter(b, &from, e);
-	case CKR_ALL_TO_ALL:
-		pieces_of(&to, b->what->to, b->ranks, b->ty->rank, b->ty->dim);
-		return all_to_all(b, &from, &to, e);
-	default:
-		own(b, &from);
-		return CKR_OK;
-	}
+	b->out = b->team->out;
+	b->in = b->team->in;
+	between_begin(b);
+	return team_await(b->team, &(struct team_look){ look, b }, e);
 }

@@ -5,6 +5,17 @@
 #include "runtime/ranks/comm.h"
 #include "runtime/team/team.h"
 
+/* Bytes of all ranks, and where: one behind the other, or as they come. */
+struct counts {
+	int count[CKR_MAX_RANKS], at[CKR_MAX_RANKS];
+};
+
+/* Of an exchange of pieces, what a pair of ranks has to do with each other:
+ * elements that were met so far, in the whole's order. */
+struct pairs {
+	uint64_t out[CKR_MAX_RANKS], in[CKR_MAX_RANKS];
+};
+
 /* A collective as one of its ranks takes part.  x, y: its operands, without
  * gaps. */
 struct between {
@@ -17,10 +28,28 @@ struct between {
 	char *y;
 	int threads;
 	struct team_task task;
+	/* what its parts go through, TEAM_ROOM bytes each; no one else's until
+	 * it has ended */
+	char *out, *in;
+	/* how far it is, in elements of a rank's own: of `total`, `part` at a
+	 * time, those at .. at + n - 1 */
+	uint64_t total, part, at, n;
+	uint64_t run;                   /* of pieces: none before it is left */
+	uint64_t moved;                 /* transfers that have arrived */
+	bool flying;                    /* one has not */
+	bool whole, summed;             /* all_reduce: all take of all; a share
+	                                 * of the part has been added up */
+	struct pieces from, to;
+	struct counts sent, come;
+	struct pairs met;
 };
 
-/* CKR_ERANK as team_gather.  The bits are those of comm_run. */
-ckr_status between_run(const struct between *, struct err *);
+/* Before anything moves.  The bits are those of comm_run. */
+void between_begin(struct between *);
+/* Move it on, without waiting. */
+ckr_status between_look(struct between *, bool *done, struct err *);
+/* The whole of it, through the team's memory.  CKR_ERANK as team_gather. */
+ckr_status between_run(struct between *, struct err *);
 /* y = the sum of what each rank of the group has in x, n elements: no more
  * than TEAM_ROOM / ranks bytes. */
 ckr_status between_sum(const struct between *, uint8_t dtype, const void *x,

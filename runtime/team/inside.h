@@ -22,10 +22,4 @@ struct open_team {
 	int *count, *at;                /* [size] */
 };
 
-/* ---- wait.c ---- */
-
-/* Until the transfer is done. */
-ckr_status team_wait(struct open_team *, const struct team_task *,
-                     struct err *);
-
 #endif

@@ -7,9 +7,10 @@
  * What returns text has failed, and that says why, for as long as no other
  * call fails.
  *
- * Transfers are begun, then tested until they are done; there is one at a time,
- * and until it is done its memory belongs to it.  All ranks of a group begin
- * the same ones in the same order.
+ * Transfers are begun, then tested until they are done: one at a time in each
+ * group.  Until one is done what it sends and its counts stay as they are, and
+ * nobody touches what it receives.  All ranks of a group begin the same ones in
+ * the same order; of different groups in any.
  *
  * Knows: nothing of models.
  */
@@ -21,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_LINK_VERSION 1
+#define CKR_LINK_VERSION 2
 
 /* All ranks; those that share the parts of one replica; those that hold the
  * same part of all replicas. */
@@ -54,7 +55,8 @@ struct ckr_link {
 	/* Begin: from each rank to each, of its group. */
 	const char *(*exchange)(enum link_group, const struct link_side *from,
 	                        const struct link_side *to);
-	const char *(*test)(bool *done);
+	/* The group's last one; done, too, if none is under way. */
+	const char *(*test)(enum link_group, bool *done);
 	/* A word to all others, whatever they are at; and one of them that has
 	 * come. */
 	void (*tell)(uint64_t word);

@@ -17,7 +17,7 @@ enum { TAG = 7 };
 static struct {
 	bool ours;                      /* MPI was begun here */
 	MPI_Comm comm[LINK_GROUPS];
-	MPI_Request transfer;
+	MPI_Request transfer[LINK_GROUPS];
 	/* mates */
 	MPI_Comm host;
 	MPI_Win words;
@@ -29,7 +29,8 @@ static struct {
 	int rank, size;
 	char text[MPI_MAX_ERROR_STRING + 80];
 } run = { .comm = { MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL },
-          .transfer = MPI_REQUEST_NULL, .host = MPI_COMM_NULL };
+          .transfer = { MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL },
+          .host = MPI_COMM_NULL };
 
 static const char *
 failed(const char *call, int code)
@@ -163,7 +164,7 @@ static const char *
 gather(enum link_group g, const void *from, int n, const struct link_side *to)
 {
 	TRY(Iallgatherv(from, n, MPI_BYTE, to->base, to->count, to->at,
-	                MPI_BYTE, run.comm[g], &run.transfer));
+	                MPI_BYTE, run.comm[g], &run.transfer[g]));
 	return NULL;
 }
 
@@ -173,16 +174,16 @@ exchange(enum link_group g, const struct link_side *from,
 {
 	TRY(Ialltoallv(from->base, from->count, from->at, MPI_BYTE, to->base,
 	               to->count, to->at, MPI_BYTE, run.comm[g],
-	               &run.transfer));
+	               &run.transfer[g]));
 	return NULL;
 }
 
 static const char *
-test(bool *done)
+test(enum link_group g, bool *done)
 {
 	int flag = 0;
 
-	TRY(Test(&run.transfer, &flag, MPI_STATUS_IGNORE));
+	TRY(Test(&run.transfer[g], &flag, MPI_STATUS_IGNORE));
 	*done = flag;
 	return NULL;
 }

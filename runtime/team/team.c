@@ -217,12 +217,59 @@ team_abort(struct team *t, int status)
 /* ---- transfers ---- */
 
 static ckr_status
-finish(struct open_team *t, const char *why, const struct team_task *w,
+failed(const char *why, const struct team_task *w, struct err *e)
+{
+	return why ? err_set(e, CKR_ERANK, "%s: %s", w->op, why) : CKR_OK;
+}
+
+ckr_status
+team_begin_gather(struct team *team, enum link_group g, const void *from,
+                  int n, const struct link_side *to, const struct team_task *w,
+                  struct err *e)
+{
+	return failed(open_of(team)->link->gather(g, from, n, to), w, e);
+}
+
+ckr_status
+team_begin_exchange(struct team *team, enum link_group g,
+                    const struct link_side *from, const struct link_side *to,
+                    const struct team_task *w, struct err *e)
+{
+	return failed(open_of(team)->link->exchange(g, from, to), w, e);
+}
+
+ckr_status
+team_test(struct team *team, enum link_group g, bool *done,
+          const struct team_task *w, struct err *e)
+{
+	return failed(open_of(team)->link->test(g, done), w, e);
+}
+
+/* The only transfer of its group. */
+struct alone {
+	struct team *team;
+	enum link_group group;
+	const struct team_task *task;
+};
+
+static ckr_status
+look_alone(void *user, bool *done, const struct team_task **at,
+           uint64_t *moved, struct err *e)
+{
+	const struct alone *a = user;
+
+	*at = a->task;
+	*moved = 0;
+	return team_test(a->team, a->group, done, a->task, e);
+}
+
+static ckr_status
+finish(struct team *team, enum link_group g, const struct team_task *w,
        struct err *e)
 {
-	if (why)
-		return err_set(e, CKR_ERANK, "%s: %s", w->op, why);
-	return team_wait(t, w, e);
+	struct alone a = { team, g, w };
+
+	return team_await(team, &(struct team_look){ look_alone, &a }, e);
 }
 
 ckr_status
@@ -243,9 +290,8 @@ team_gather(struct team *team, enum link_group g, const void *from, int n,
             const struct link_side *to, const struct team_task *w,
             struct err *e)
 {
-	struct open_team *t = open_of(team);
-
-	return finish(t, t->link->gather(g, from, n, to), w, e);
+	CKR_TRY(team_begin_gather(team, g, from, n, to, w, e));
+	return finish(team, g, w, e);
 }
 
 ckr_status
@@ -253,9 +299,8 @@ team_exchange(struct team *team, enum link_group g,
               const struct link_side *from, const struct link_side *to,
               const struct team_task *w, struct err *e)
 {
-	struct open_team *t = open_of(team);
-
-	return finish(t, t->link->exchange(g, from, to), w, e);
+	CKR_TRY(team_begin_exchange(team, g, from, to, w, e));
+	return finish(team, g, w, e);
 }
 
 ckr_status

@@ -2,7 +2,8 @@
  * them, what they agree on, and who of them does not come.
  *
  * Every call is made by all of them, in the same order, by the thread that
- * opened the team.  There is one team in a process, whoever opens it.
+ * opened the team.  There is one team in a process, whoever opens it.  What is
+ * begun and not done is the group's only transfer: others wait until then.
  *
  * Knows: bytes and messages.  Must not know: models. */
 #ifndef CKR_TEAM_H
@@ -49,6 +50,28 @@ ckr_status team_exchange(struct team *, enum link_group,
                          const struct link_side *from,
                          const struct link_side *to, const struct team_task *,
                          struct err *);
+/* As those two, but they return at once.  Until it is done what is sent stays as
+ * it is, and nobody touches the counts, nor what is received. */
+ckr_status team_begin_gather(struct team *, enum link_group, const void *from,
+                             int n, const struct link_side *to,
+                             const struct team_task *, struct err *);
+ckr_status team_begin_exchange(struct team *, enum link_group,
+                               const struct link_side *from,
+                               const struct link_side *to,
+                               const struct team_task *, struct err *);
+ckr_status team_test(struct team *, enum link_group, bool *done,
+                     const struct team_task *, struct err *);
+
+/* What somebody waits for: `look` moves it on without waiting.  *at: what is
+ * waited for now; *moved changes when others have been heard of. */
+struct team_look {
+	ckr_status (*look)(void *user, bool *done, const struct team_task **at,
+	                   uint64_t *moved, struct err *);
+	void *user;
+};
+/* Until it is done.  CKR_ERANK as team_gather. */
+ckr_status team_await(struct team *, const struct team_look *, struct err *);
+
 /* n bytes of each process to all, side by side; n is at most TEAM_ROOM /
  * size. */
 ckr_status team_share(struct team *, const void *mine, int n, void *all,

@@ -81,7 +81,8 @@ collect_answers(struct open_team *t, uint64_t word)
 		bool done;
 
 		/* words move as a transfer does, by looking at it */
-		t->link->test(&done);
+		for (int g = 0; g < LINK_GROUPS; g++)
+			t->link->test((enum link_group)g, &done);
 		hear(t);
 		idle(YIELD + 1);
 	}
@@ -163,30 +164,48 @@ late(struct open_team *t, const struct team_task *w, double waited,
 	return s;
 }
 
-ckr_status
-team_wait(struct open_team *t, const struct team_task *w, struct err *e)
+/* All the time that somebody waits. */
+struct patience {
+	double looked, waited;
+	uint64_t moved, turn;
+};
+
+/* Now and then: whether who does not come is still there. */
+static ckr_status
+look_around(struct open_team *t, const struct team_task *w,
+            struct patience *p, struct err *e)
 {
-	double looked = now_sec(), waited = 0;
-	bool done;
+	double now = now_sec(), dt = now - p->looked;
 
-	for (uint64_t turn = 0;; turn++) {
-		const char *why = t->link->test(&done);
-		double now, dt;
+	if (dt < LOOK)
+		return CKR_OK;
+	dt = dt < MOST ? dt : MOST;
+	p->waited += dt;
+	p->looked = now;
+	if (hear(t) || look_at_mates(t, dt)
+	    || (!w->patient && p->waited > t->timeout))
+		return late(t, w, p->waited, e);
+	return CKR_OK;
+}
 
-		if (why)
-			return err_set(e, CKR_ERANK, "%s: %s", w->op, why);
+ckr_status
+team_await(struct team *team, const struct team_look *l, struct err *e)
+{
+	struct open_team *t = (struct open_team *)team; /* its first member */
+	struct patience p = { .looked = now_sec() };
+
+	for (;;) {
+		const struct team_task *w;
+		uint64_t moved;
+		bool done;
+
+		CKR_TRY(l->look(l->user, &done, &w, &moved, e));
 		if (done)
 			return CKR_OK;
-		idle(turn);
-		now = now_sec();
-		dt = now - looked;
-		if (dt < LOOK)
-			continue;
-		dt = dt < MOST ? dt : MOST;
-		waited += dt;
-		looked = now;
-		if (hear(t) || look_at_mates(t, dt)
-		    || (!w->patient && waited > t->timeout))
-			return late(t, w, waited, e);
+		if (moved != p.moved)
+			p = (struct patience){ .looked = p.looked,
+				.moved = moved };
+		idle(p.turn++);
+		CKR_TRY(look_around(t, w, &p, e));
 	}
 }

@@ -18,10 +18,8 @@ enum { MOST = 64, ROOM = 64 << 20, DELAY = 100 };       /* us */
 
 static const struct ckr_link *real;
 
-static struct {
-	uint32_t size, tp, state;
-	/* the transfer */
-	enum link_group group;
+/* The transfer of a group. */
+struct lane {
 	bool all;                       /* gather */
 	const void *from;
 	int n;
@@ -29,7 +27,12 @@ static struct {
 	int count[3][MOST], at[3][MOST];
 	char *room;
 	unsigned before, after;         /* tests still to come */
-	bool begun, arrived;
+	bool begun, arrived, done;
+};
+
+static struct {
+	uint32_t size, tp, state;
+	struct lane of[LINK_GROUPS];
 } late;
 
 static const char *
@@ -39,8 +42,13 @@ open_late(struct link_place *place)
 	const char *why;
 
 	real = dl ? dlsym(dl, "ckr_link") : NULL;
-	late.room = malloc(ROOM);
-	if (!real || !late.room)
+	for (int g = 0; g < LINK_GROUPS; g++) {
+		late.of[g].room = malloc(ROOM);
+		late.of[g].done = true;
+		if (!late.of[g].room)
+			return "cannot be late";
+	}
+	if (!real)
 		return "cannot be late";
 	why = real->open(place);
 	late.size = place->size;
@@ -70,50 +78,56 @@ chance(unsigned n)
 }
 
 static void
-keep(struct link_side *side, int k, const struct link_side *from)
+keep(enum link_group g, struct link_side *side, int k,
+     const struct link_side *from)
 {
-	size_t n = ranks_of(late.group) * sizeof(int);
+	struct lane *l = &late.of[g];
+	size_t n = ranks_of(g) * sizeof(int);
 
-	memcpy(late.count[k], from->count, n);
-	memcpy(late.at[k], from->at, n);
-	*side = (struct link_side){ from->base, late.count[k], late.at[k] };
+	memcpy(l->count[k], from->count, n);
+	memcpy(l->at[k], from->at, n);
+	*side = (struct link_side){ from->base, l->count[k], l->at[k] };
 }
 
 static void
-spoil(void)
+spoil(enum link_group g)
 {
-	for (uint32_t r = 0; r < ranks_of(late.group); r++)
-		if (late.to.count[r])
-			memset((char *)late.to.base + late.to.at[r], 0xff,
-			       (size_t)late.to.count[r]);
+	const struct link_side *to = &late.of[g].to;
+
+	for (uint32_t r = 0; r < ranks_of(g); r++)
+		if (to->count[r])
+			memset((char *)to->base + to->at[r], 0xff,
+			       (size_t)to->count[r]);
 }
 
 static void
 begin(enum link_group g, const struct link_side *to)
 {
+	struct lane *l = &late.of[g];
 	int end = 0;
 
-	late.group = g;
-	keep(&late.to, 0, to);
-	late.in = (struct link_side){ late.room, late.to.count, late.at[1] };
+	keep(g, &l->to, 0, to);
+	l->in = (struct link_side){ l->room, l->to.count, l->at[1] };
 	for (uint32_t r = 0; r < ranks_of(g); r++) {
-		late.at[1][r] = end;
-		end += late.to.count[r];
+		l->at[1][r] = end;
+		end += l->to.count[r];
 	}
-	late.before = chance(4);
-	late.after = chance(4);
-	late.begun = late.arrived = false;
+	l->before = chance(4);
+	l->after = chance(4);
+	l->begun = l->arrived = l->done = false;
 	/* what is sent may lie there: an all-gather in place */
-	if (!late.all)
-		spoil();
+	if (!l->all)
+		spoil(g);
 }
 
 static const char *
 gather(enum link_group g, const void *from, int n, const struct link_side *to)
 {
-	late.all = true;
-	late.from = from;
-	late.n = n;
+	if (!late.of[g].done)
+		return "another transfer is under way";
+	late.of[g].all = true;
+	late.of[g].from = from;
+	late.of[g].n = n;
 	begin(g, to);
 	return NULL;
 }
@@ -122,52 +136,56 @@ static const char *
 exchange(enum link_group g, const struct link_side *from,
          const struct link_side *to)
 {
-	late.all = false;
-	late.group = g;
-	keep(&late.out, 2, from);
+	if (!late.of[g].done)
+		return "another transfer is under way";
+	late.of[g].all = false;
+	keep(g, &late.of[g].out, 2, from);
 	begin(g, to);
 	return NULL;
 }
 
 static void
-deliver(void)
+deliver(enum link_group g)
 {
-	for (uint32_t r = 0; r < ranks_of(late.group); r++)
-		if (late.to.count[r])
-			memcpy((char *)late.to.base + late.to.at[r],
-			       late.room + late.in.at[r],
-			       (size_t)late.to.count[r]);
+	struct lane *l = &late.of[g];
+
+	for (uint32_t r = 0; r < ranks_of(g); r++)
+		if (l->to.count[r])
+			memcpy((char *)l->to.base + l->to.at[r],
+			       l->room + l->in.at[r], (size_t)l->to.count[r]);
 }
 
 static const char *
-test(bool *done)
+test(enum link_group g, bool *done)
 {
+	struct lane *l = &late.of[g];
 	const char *why = NULL;
 
-	*done = false;
-	if (late.before) {
-		late.before--;
+	*done = l->done;
+	if (l->done)
+		return NULL;
+	if (l->before) {
+		l->before--;
 		usleep(DELAY);
 		return NULL;
 	}
-	if (!late.begun) {
-		late.begun = true;
-		return late.all ? real->gather(late.group, late.from, late.n,
-		                               &late.in)
-		       : real->exchange(late.group, &late.out, &late.in);
+	if (!l->begun) {
+		l->begun = true;
+		return l->all ? real->gather(g, l->from, l->n, &l->in)
+		       : real->exchange(g, &l->out, &l->in);
 	}
-	if (!late.arrived)
-		why = real->test(&late.arrived);
-	if (why || !late.arrived)
+	if (!l->arrived)
+		why = real->test(g, &l->arrived);
+	if (why || !l->arrived)
 		return why;
-	if (late.after) {
-		late.after--;
-		spoil();
+	if (l->after) {
+		l->after--;
+		spoil(g);
 		usleep(DELAY);
 		return NULL;
 	}
-	deliver();
-	*done = true;
+	deliver(g);
+	*done = l->done = true;
 	return NULL;
 }
 
@@ -192,7 +210,8 @@ abort_late(int status)
 static void
 close_late(void)
 {
-	free(late.room);
+	for (int g = 0; g < LINK_GROUPS; g++)
+		free(late.of[g].room);
 	real->close();
 }
 
