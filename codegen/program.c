@@ -124,8 +124,9 @@ program_aliases(struct program *p)
 	}
 }
 
-/* The step that writes each tensor.  Lives are no help: what is resident lives
- * from the first step on, also a gradient that a late step accumulates. */
+/* The step behind which each tensor is there.  Lives are no help: what is
+ * resident lives from the first step on, also a gradient that a late step
+ * accumulates. */
 static void
 program_ready(struct program *p)
 {
@@ -134,7 +135,8 @@ program_ready(struct program *p)
 
 		for (int k = 0; k < s->nwrite; k++)
 			if (s->write[k] >= 0)
-				p->ready[p->index_of_plan[s->write[k]]] = i;
+				p->ready[p->index_of_plan[s->write[k]]] =
+					plan_end(p->plan, i);
 	}
 }
 

@@ -146,12 +146,14 @@ ranks_emit_comm(struct out *o, const struct ranks *r, const struct program *p,
 		to = result_of(node);
 		a = node->attr;
 		group = attr_int_of(node->op, &a, "group");
-		out_put(o, "\t{ %s, %s, %d, %s, %s },\n", kind_text(node->op),
+		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 " },\n",
+		        kind_text(node->op),
 		        group && *group ? "CKR_DP" : "CKR_TP",
 		        node->op == OP_ALL_REDUCE
 		        && node->attr.ALL_REDUCE.reduction != 0,
 		        ranks_split(r, o->arena, &from),
-		        ranks_split(r, o->arena, &to));
+		        ranks_split(r, o->arena, &to),
+		        plan_end(p->plan, i));
 	}
 	if (n)
 		out_put(o, "};\n");

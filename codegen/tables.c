@@ -278,7 +278,7 @@ emit_program_entry(struct out *o, const struct program *p, int which)
 	for (int64_t i = plan->nstep; i-- > 0;) {
 		Op op = p->g->node[plan->step[i].gnode].op;
 
-		if (plan->step[i].phase == PH_UPDATE)
+		if (plan->step[i].phase == PH_UPDATE && update == i + 1)
 			update = i;
 		if (op_info[op].flags & F_UPDATE)
 			apply = i;

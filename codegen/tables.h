@@ -18,7 +18,8 @@ struct program {
 	int64_t *index_of_val;          /* ValId -> index; -1 */
 	int64_t *index_of_plan;         /* plan tensor -> index */
 	uint64_t *offset;
-	int64_t *ready;                 /* index -> step that writes it; -1 */
+	int64_t *ready;                 /* index -> step behind which it is
+	                                 * there; -1 */
 	uint64_t resident_bytes;
 	const char **kernel;            /* step -> function; NULL: a view */
 	int64_t **constant;             /* step -> numbers of the call */

@@ -54,6 +54,8 @@ struct plan_step {
 	const char **onnx;
 	Phase phase;
 	int64_t of;                     /* -1: first run */
+	int64_t wait;                   /* step behind which a transfer that
+	                                 * only begins here has ended; 0 */
 	bool view;
 	int ninlined;
 	struct plan_inlined *inlined;
@@ -77,6 +79,7 @@ struct plan_summary {
 	double forward_sec, backward_sec, update_sec, recompute_sec, step_sec;
 	double recompute_flops, step_flops;
 	double sent, sent_sec;          /* between ranks: bytes, of a step */
+	double hidden_sec;              /* of them, while others compute */
 	double bound_sec;               /* no plan of the class is faster */
 	const char *bound_class;
 	double overhead, gap;           /* recompute, and what is above the
@@ -102,5 +105,12 @@ typedef struct Plan {
 	struct plan_step *step;
 	int64_t nstep;
 } Plan;
+
+/* The step behind which step i's results are there. */
+static inline int64_t
+plan_end(const Plan *p, int64_t i)
+{
+	return p->step[i].wait ? p->step[i].wait : i;
+}
 
 #endif

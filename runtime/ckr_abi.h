@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 8
+#define CKR_ABI_VERSION 9
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -72,7 +72,11 @@ struct ckr_split {
 /* What a step without a kernel moves between ranks, from its first operand to
  * its second; the whole side may have dims lead..axis of any extents.  Sums
  * are taken in the order of ranks, of 16-bit floats in float32 and rounded
- * once. */
+ * once.
+ *
+ * The step begins it.  Until step `end` has run no step touches the second
+ * operand, and none overwrites the first: it may be moved at any time between,
+ * and has been when that step is over. */
 enum ckr_comm_kind {
 	CKR_ALL_REDUCE,         /* summands -> whole, in place perhaps */
 	CKR_ALL_GATHER,         /* cut -> whole */
@@ -88,6 +92,7 @@ struct ckr_comm {
 	uint8_t max;            /* CKR_ALL_REDUCE: the largest, no sum */
 	const struct ckr_split *split;  /* of the cut side, if there is one */
 	const struct ckr_split *to;     /* CKR_ALL_TO_ALL: of the result */
+	uint32_t end;                   /* the step itself, or a later one */
 };
 
 enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_UPDATE };
@@ -98,7 +103,8 @@ struct ckr_tensor {
 	int32_t owner;          /* CKR_GRAD, CKR_STATE: index of the parameter;
 	                         * else -1 */
 	const char *state;      /* CKR_STATE: "m", "v", ...; else NULL */
-	int32_t ready;          /* step after which it holds its final value;
+	int32_t ready;          /* step after which it holds its final value,
+	                         * which is not the one that begins to move it;
 	                         * -1: from the start */
 	int32_t last;           /* last step that reads it */
 	int32_t twin;           /* in the plan, of what is not shared: index of
@@ -226,7 +232,10 @@ struct ckr_step {
 struct ckr_program {
 	const struct ckr_step *step;
 	uint32_t nstep;
-	uint32_t update;        /* first step of phase update (nstep: none) */
+	uint32_t update;        /* from this step on all are of phase update
+	                         * (nstep: none); a micro-batch that is not the
+	                         * last ends before it, and goes without those
+	                         * of that phase that stand earlier */
 	uint32_t apply;         /* first one that applies a gradient */
 	const int32_t *arg;     /* tensor indices; -1: absent */
 	const int64_t *constant;

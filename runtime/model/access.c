@@ -1,5 +1,5 @@
 /* A context from outside: its tensors by name, and facts about it. */
-#include "runtime/model/rt.h"
+#include "runtime/model/transfers.h"
 #include "runtime/team/team.h"
 
 #include <stdarg.h>
@@ -199,7 +199,8 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 		.arena_bytes = c->plan.arena[0].size,
 		.peak_bytes = ckr_peak_bytes(c),
 		.held_bytes = c->guard.nbytes,
-		.transfer_bytes = c->team ? 2 * TEAM_ROOM : 0,
+		.transfer_bytes = c->team ? 2 * TEAM_ROOM + transfers_bytes(c)
+		                  : 0,
 		.grown_bytes = now > c->rss_before ? now - c->rss_before : 0,
 	};
 	return CKR_OK;

@@ -130,8 +130,8 @@ static ckr_status
 differs(const struct side *plan, uint32_t i)
 {
 	const struct ckr_tensor *t = &plan->p->tensor[i];
-	const struct ckr_step *s = t->ready >= 0 ? &plan->p->step[t->ready]
-	                           : NULL;
+	int32_t made = rt_made(plan->p, i);
+	const struct ckr_step *s = made >= 0 ? &plan->p->step[made] : NULL;
 	char name[NAME_TEXT], origin[NAME_TEXT] = "";
 
 	if (s && s->origin)
@@ -144,13 +144,15 @@ differs(const struct side *plan, uint32_t i)
 	return err_set(&plan->c->err, CKR_EMISMATCH, "step %llu: '%s', made by "
 	               "%s %d (%s), is the first tensor that differs",
 	               (unsigned long long)plan->c->step + 1, name, s->op,
-	               t->ready, origin);
+	               made, origin);
 }
 
 static bool
-is_again(const struct ckr_program *p, const struct ckr_tensor *t)
+is_again(const struct ckr_program *p, uint32_t i)
 {
-	return t->ready >= 0 && p->step[t->ready].phase == CKR_RECOMPUTE;
+	int32_t made = rt_made(p, i);
+
+	return made >= 0 && p->step[made].phase == CKR_RECOMPUTE;
 }
 
 /* Tensor i of the plan has nothing to be compared with. */
@@ -158,16 +160,17 @@ static ckr_status
 stands_alone(const struct side *plan, uint32_t i, struct ckr_checked *n)
 {
 	const struct ckr_tensor *t = &plan->p->tensor[i];
+	int32_t made = rt_made(plan->p, i);
 	char name[NAME_TEXT];
 
 	n->alone++;
-	if (!is_again(plan->p, t))
+	if (!is_again(plan->p, i))
 		return CKR_OK;
 	return err_set(&plan->c->err, CKR_EUNSUPPORTED, "'%s', computed again "
 	               "by %s %d, has nothing to be compared with: this "
 	               "library cannot be checked",
 	               err_name(name, sizeof(name), t->name ? t->name : ""),
-	               plan->p->step[t->ready].op, t->ready);
+	               plan->p->step[made].op, made);
 }
 
 /* Where in the other's tables tensor i of the plan is; -1: nowhere. */
@@ -186,10 +189,10 @@ partner(const struct side *plan, const struct side *all, uint32_t i)
 static bool
 is_forward(const struct side *plan, uint32_t i)
 {
-	const struct ckr_tensor *t = &plan->p->tensor[i];
+	int32_t made = rt_made(plan->p, i);
 
-	return i >= plan->c->lib->nshared && t->ready >= 0
-	       && plan->p->step[t->ready].phase == CKR_FORWARD;
+	return i >= plan->c->lib->nshared && made >= 0
+	       && plan->p->step[made].phase == CKR_FORWARD;
 }
 
 /* Compare in the plan's order of execution. */
@@ -210,7 +213,7 @@ compare(const struct side *plan, const struct side *all,
 			continue;
 		}
 		n->compared++;
-		n->again += is_again(plan->p, t);
+		n->again += is_again(plan->p, i);
 		if (plan->hash[i] == all->hash[o])
 			continue;
 		/* unsigned: those ready from the start come last */

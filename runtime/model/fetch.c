@@ -1,4 +1,5 @@
 #include "runtime/model/fetch.h"
+#include "runtime/model/transfers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,8 @@ fetch_begin(struct fetch *f, ckr_ctx *c, const struct bound *b,
 	struct team_task w = { .op = "gathering", .of = t->name,
 		.bytes = rt_whole(c, t).nbytes, .patient = true };
 
+	/* the groups and their memory are needed */
+	CKR_TRY(transfers_finish(c));
 	*f = (struct fetch){ .c = c, .t = t,
 		.group = group_of(c, LINK_TP, &w) };
 	f->most = TEAM_ROOM / c->world.tp / 8;
@@ -178,20 +181,21 @@ fetch_all(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 	return s;
 }
 
-ckr_status
-fetch_comm(ckr_ctx *c, const struct bound *b, const struct ckr_step *s)
+void
+fetch_comm(const ckr_ctx *c, const struct bound *b, const struct ckr_step *s,
+           struct between *m)
 {
 	const struct ckr_tensor *t = b->p->tensor;
 	const int32_t *arg = b->p->arg + s->arg0;
 	struct team_task w = { .op = s->op, .of = s->origin,
 		.step = c->step + 1, .bytes = (uint64_t)s->bytes };
-	struct between m = group_of(c, s->comm->axis == CKR_DP ? LINK_DP
-	                            : LINK_TP, &w);
+	uint64_t moved = m->moved;
 
-	m.what = s->comm;
-	m.tx = &t[arg[0]];
-	m.ty = &t[arg[1]];
-	m.x = b->ptr[0][s->arg0];
-	m.y = b->ptr[0][s->arg0 + 1];
-	return between_run(&m, &c->err);
+	*m = group_of(c, s->comm->axis == CKR_DP ? LINK_DP : LINK_TP, &w);
+	m->moved = moved;
+	m->what = s->comm;
+	m->tx = &t[arg[0]];
+	m->ty = &t[arg[1]];
+	m->x = b->ptr[0][s->arg0];
+	m->y = b->ptr[0][s->arg0 + 1];
 }

@@ -25,8 +25,8 @@ void fetch_end(struct fetch *);
 /* All of it. */
 ckr_status fetch_all(ckr_ctx *, const struct bound *,
                      const struct ckr_tensor *, char *dense);
-/* What a step moves between the ranks. */
-ckr_status fetch_comm(ckr_ctx *, const struct bound *,
-                      const struct ckr_step *);
+/* What a step moves between the ranks, of which nothing has moved yet. */
+void fetch_comm(const ckr_ctx *, const struct bound *, const struct ckr_step *,
+                struct between *);
 
 #endif

@@ -1,5 +1,6 @@
 /* Opening and closing a compiled model, and its memory. */
 #include "runtime/model/peers.h"
+#include "runtime/model/transfers.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -306,6 +307,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	convs_offer(c->convs, &c->env);
 	c->env.seed = opt->seed;
 	CKR_TRY(take_memory(c));
+	CKR_TRY(transfers_open(c));
 	CKR_TRY(guard_open(c));
 	norm_open(c);
 	c->scale.value = SCALE_FIRST;
@@ -359,6 +361,7 @@ ckr_close(ckr_ctx *c)
 	convs_close(c->convs);
 	gemm_release(&c->gemm);
 	guard_close(c);
+	transfers_close(c);
 	rt_unbind(c, &c->plan);
 	for (uint32_t r = 0; r < c->world.count && c->resident; r++)
 		device_unmap(c->device, &c->resident[r]);

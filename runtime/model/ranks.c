@@ -1,5 +1,5 @@
 /* Ranks that live in this process: their memory, whole tensors out of and into
- * what they hold, what moves between them.
+ * what they hold.
  *
  * Ranks take turns: each carries out a step, then the next one, and only then
  * is anything moved.  Constants and inputs, which no step writes, lie in the
@@ -414,72 +414,5 @@ rt_deal_inputs(ckr_ctx *c)
 		FOR_RANKS (r, c)
 			if (c->whole[i] && home(c, r) == r)
 				CKR_TRY(deal(c, &t[i], r, c->whole[i]));
-	return CKR_OK;
-}
-
-/* ---- steps ---- */
-
-/* Between ranks on one GPU: through the host's memory. */
-static void
-comm_by_host(ckr_ctx *c, const struct comm *m)
-{
-	uint64_t nx = rt_nbytes(m->tx), ny = rt_nbytes(m->ty);
-	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
-	char *room = malloc((nx + ny) * m->ranks + 1);
-	struct comm on_host = *m;
-
-	if (!room) {
-		err_set(&c->device->first, CKR_ENOMEM, "out of memory");
-		return;
-	}
-	for (uint32_t k = 0; k < m->ranks; k++) {
-		x[k] = room + k * (nx + ny);
-		y[k] = room + k * (nx + ny) + nx;
-		c->device->call->get(c->device, x[k], m->x[k], nx);
-	}
-	on_host.x = x;
-	on_host.y = y;
-	comm_run(&on_host);
-	for (uint32_t k = 0; k < m->ranks; k++)
-		c->device->call->put(c->device, m->y[k], y[k], ny);
-	c->device->call->sync(c->device);
-	free(room);
-}
-
-/* What moves in a group of n ranks: here `first`, and `apart` places on. */
-static void
-comm_group(ckr_ctx *c, const struct bound *b, const struct ckr_step *s,
-           uint32_t first, uint32_t apart, uint32_t n)
-{
-	const struct ckr_tensor *t = b->p->tensor;
-	const int32_t *arg = b->p->arg + s->arg0;
-	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
-	struct comm m = { .what = s->comm, .tx = &t[arg[0]],
-		.ty = &t[arg[1]], .x = x, .y = y, .ranks = n,
-		.threads = c->env.threads };
-
-	for (uint32_t k = 0; k < n; k++) {
-		x[k] = b->ptr[first + k * apart][s->arg0];
-		y[k] = b->ptr[first + k * apart][s->arg0 + 1];
-	}
-	if (c->device->host)
-		comm_run(&m);
-	else
-		comm_by_host(c, &m);
-}
-
-ckr_status
-rt_comm(ckr_ctx *c, const struct bound *b, const struct ckr_step *s)
-{
-	const struct world *w = &c->world;
-
-	if (c->team)
-		return fetch_comm(c, b, s);
-	if (s->comm->axis == CKR_DP)
-		for (uint32_t r = 0; r < w->tp; r++)
-			comm_group(c, b, s, r, w->tp, w->dp);
-	else
-		for (uint32_t q = 0; q < w->dp; q++)
-			comm_group(c, b, s, q * w->tp, 1, w->tp);
 	return CKR_OK;
 }

@@ -88,6 +88,7 @@ struct ckr_ctx {
 	                                 * see it; NULL: on the host */
 	struct graph graph[GRAPHS];     /* see graphs.c */
 	struct team *team;              /* NULL: all ranks live here */
+	struct transfers *transfers;    /* between ranks, on their way */
 	struct held held;
 	struct block *resident;         /* [world.count] */
 	uint64_t common[2];             /* bytes of it that ranks of a replica
@@ -147,6 +148,9 @@ bool rt_is_dense(const struct ckr_tensor *);
 /* First byte and end of the bytes a tensor reaches, in its block: views have
  * gaps, so this is more than its elements. */
 void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);
+/* The step that makes tensor i, or begins to; -1: it is there from the
+ * start. */
+int32_t rt_made(const struct ckr_program *, uint32_t i);
 
 /* ---- device.c ---- */
 
@@ -201,9 +205,6 @@ ckr_status rt_put(ckr_ctx *, const struct ckr_tensor *, const void *dense);
 /* The whole tensor: where it lies, or a copy which *copy then is. */
 ckr_status rt_read(ckr_ctx *, const struct bound *, const struct ckr_tensor *,
                    const void **from, void **copy);
-/* What follows kernels of a step. */
-ckr_status rt_comm(ckr_ctx *, const struct bound *, const struct ckr_step *);
-
 /* ---- tables.c ---- */
 
 /* Whether a program's tables agree with themselves and the library. */
@@ -288,6 +289,9 @@ void norm_after(ckr_ctx *, const struct bound *, uint32_t step);
 
 void trace_step_begin(struct trace *, const struct ckr_env *);
 void trace_op(struct trace *, uint32_t step, double from, double to);
+/* Waiting for what a step has begun, into a trace and a profile. */
+void trace_wait(ckr_ctx *, const struct bound *, uint32_t step, double from,
+                double to);
 ckr_status trace_step_end(ckr_ctx *);
 ckr_status trace_close(ckr_ctx *);
 /* Without a file. */

@@ -1,5 +1,6 @@
 /* Steps: walking the table of kernel calls. */
 #include "runtime/model/peers.h"
+#include "runtime/model/transfers.h"
 
 #include <float.h>
 #include <math.h>
@@ -218,7 +219,7 @@ run_part(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 	if (timed)
 		from = now_sec();
 	if (moves)
-		status = rt_comm(c, b, s);
+		status = transfers_begin(c, b, i);
 	else
 		s->run(b->ptr[r] + s->arg0,
 		       b->p->constant + s->const0, &c->env);
@@ -254,6 +255,7 @@ settle(ckr_ctx *c)
 {
 	ckr_status s = c->held.status;
 
+	CKR_TRY(transfers_finish(c));
 	if (s != CKR_OK)
 		c->err = c->held.err;
 	return peers_agree_step(c, s, c->held.order);
@@ -274,6 +276,7 @@ rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 	rt_become(c, 0);
 	if (s->comm)
 		CKR_TRY(run_part(c, b, i, 0, true));
+	CKR_TRY(transfers_end(c, i));
 	for (uint32_t r = 0; r < c->world.count && c->poison
 	     && c->device->host; r++)
 		poison(b->p, &b->arena[r], i);
@@ -299,7 +302,10 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 	for (uint32_t i = 0; i < end; i++) {
 		if (i == looks)
 			CKR_TRY(hold(c, rt_look(c, b, i), i));
-		CKR_TRY(hold(c, rt_run_one(c, b, i), i));
+		if (last || p->step[i].phase != CKR_UPDATE)
+			CKR_TRY(hold(c, rt_run_one(c, b, i), i));
+		else
+			CKR_TRY(transfers_end(c, i));
 		CKR_TRY(hold(c, guard_loss(c, b, i), i));
 		norm_after(c, b, i);
 		if (c->grads && last && p == &c->lib->program[0])
@@ -357,6 +363,7 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 	c->env.nmicro = ckr_micro_batches(c);
 	c->env.fault = NULL;
 	c->held.status = CKR_OK;
+	transfers_drop(c);
 	c->valid_outputs = false;
 	c->norm.value = NAN;
 	guard_begin(c);
@@ -380,8 +387,8 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 	return s;
 }
 
-/* The step after which all outputs and the loss are there; -1: there are
- * none. */
+/* The step after which all outputs and the loss are there, or on their way
+ * between ranks; -1: there are none. */
 static int32_t
 last_output(const struct ckr_program *p)
 {
@@ -389,8 +396,8 @@ last_output(const struct ckr_program *p)
 
 	for (uint32_t i = 0; i < p->ntensor; i++)
 		if (p->tensor[i].flags & (CKR_OUTPUT | CKR_LOSS)
-		    && p->tensor[i].ready > last)
-			last = p->tensor[i].ready;
+		    && rt_made(p, i) > last)
+			last = rt_made(p, i);
 	return last;
 }
 
@@ -471,6 +478,7 @@ ckr_eval(ckr_ctx *c, double *loss)
 	c->env.nmicro = 1;
 	c->env.fault = NULL;
 	c->held.status = CKR_OK;
+	transfers_drop(c);
 	was = enter(c);
 	s = rt_deal_inputs(c);
 	if (s == CKR_OK)

@@ -68,6 +68,21 @@ rt_reach(const struct ckr_tensor *t, int64_t *from, int64_t *to)
 		*from = *to = (int64_t)t->offset;
 }
 
+int32_t
+rt_made(const struct ckr_program *p, uint32_t t)
+{
+	int32_t ready = p->tensor[t].ready;
+
+	for (int32_t i = ready; i >= 0; i--) {
+		const struct ckr_step *s = &p->step[i];
+
+		if (s->comm && s->comm->end == (uint32_t)ready
+		    && p->arg[s->arg0 + 1] == (int32_t)t)
+			return i;
+	}
+	return ready;
+}
+
 bool
 rt_is_dense(const struct ckr_tensor *t)
 {

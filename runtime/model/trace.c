@@ -17,6 +17,7 @@ struct event {
 	uint32_t micro, rank;
 	uint64_t train_step;
 	double from, to;
+	bool waits;                     /* for what the step has begun */
 };
 
 struct trace {
@@ -44,8 +45,9 @@ ckr_trace(ckr_ctx *c, const char *path)
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return rt_no_memory(c);
+	/* a step, and waiting for what it begins */
 	t->cap = (size_t)c->lib->program[0].nstep * ckr_micro_batches(c)
-	         * c->world.count * TRACED_STEPS;
+	         * (c->world.count + 1) * TRACED_STEPS;
 	t->event = malloc((t->cap + 1) * sizeof(*t->event));
 	t->file.fd = -1;
 	t->far = c->team;
@@ -118,13 +120,19 @@ trace_step_begin(struct trace *t, const struct ckr_env *env)
 	t->steps++;
 }
 
-void
-trace_op(struct trace *t, uint32_t step, double from, double to)
+static void
+note(struct trace *t, uint32_t step, double from, double to, bool waits)
 {
 	if (t->n < t->cap && t->env)
 		t->event[t->n++] = (struct event){ step, t->env->micro,
 			t->env->replica * t->env->ranks + t->env->rank,
-			t->env->step, from, to };
+			t->env->step, from, to, waits };
+}
+
+void
+trace_op(struct trace *t, uint32_t step, double from, double to)
+{
+	note(t, step, from, to, false);
 }
 
 /* Bytes of the arena and the steps that they are taken for. */
@@ -153,7 +161,8 @@ list_pieces(const struct ckr_program *p, struct piece *v)
 
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
-		struct piece x = { .first = t->ready, .last = t->last }, *of;
+		struct piece x = { .first = rt_made(p, i), .last = t->last };
+		struct piece *of;
 		int64_t from, to;
 
 		if (t->flags & CKR_RESIDENT)
@@ -200,6 +209,24 @@ sends(const struct ckr_step *s)
 	return s->comm && comm_sends(s->comm);
 }
 
+/* Whether step i ends what it begins. */
+static bool
+is_apart(const struct ckr_program *p, uint32_t i)
+{
+	return p->step[i].comm && p->step[i].comm->end > i;
+}
+
+/* "all_reduce", or what of it this is. */
+static void
+put_name(FILE *f, const struct ckr_program *p, const struct event *e)
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), "%s%s", e->waits ? "wait for "
+	         : is_apart(p, e->step) ? "begin " : "", p->step[e->step].op);
+	utf8_json(f, name);
+}
+
 /* What moves between ranks of one process has a row below theirs. */
 static void
 put_event(FILE *f, const struct trace *t, const struct event *e,
@@ -211,13 +238,17 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
 	double sec = e->to - e->from, all = sends(s) && !t->far ? ranks : 1;
 
 	fprintf(f, "{\"name\":");
-	utf8_json(f, s->op);
+	put_name(f, p, e);
 	fprintf(f, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%u,"
 	        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%llu,\"micro\":%u,"
 	        "\"index\":%u,\"onnx\":", phase_text(s->phase),
 	        row + 1, (e->from - t->start) * 1e6, sec * 1e6,
 	        (unsigned long long)e->train_step + 1, e->micro, e->step);
 	utf8_json(f, s->origin ? s->origin : "");
+	if (e->waits) {
+		fprintf(f, ",\"waits\":true}},\n");
+		return;
+	}
 	fprintf(f, ",\"planned_us\":%.3f", s->sec * 1e6);
 	if (sends(s))
 		fprintf(f, ",\"sent_bytes\":%.17g", s->bytes);
@@ -306,7 +337,7 @@ struct profile {
 	uint32_t n;
 	/* per step of the program; a first call, which loads code and touches
 	 * memory for the first time, counts only where it is the only one */
-	double *sec, *least;
+	double *sec, *least, *wait;     /* wait: for what it has begun */
 	uint64_t *calls;
 	uint64_t first;                 /* training step it began at */
 };
@@ -318,6 +349,7 @@ profile_free(ckr_ctx *c)
 		return;
 	free(c->profile->sec);
 	free(c->profile->least);
+	free(c->profile->wait);
 	free(c->profile->calls);
 	free(c->profile);
 	c->profile = NULL;
@@ -336,9 +368,10 @@ profile_start(ckr_ctx *c)
 	f->n = n;
 	f->sec = calloc(n + 1, sizeof(*f->sec));
 	f->least = calloc(n + 1, sizeof(*f->least));
+	f->wait = calloc(n + 1, sizeof(*f->wait));
 	f->calls = calloc(n + 1, sizeof(*f->calls));
 	f->first = c->step;
-	if (f->sec && f->least && f->calls)
+	if (f->sec && f->least && f->wait && f->calls)
 		return CKR_OK;
 	profile_free(c);
 	return rt_no_memory(c);
@@ -358,12 +391,36 @@ profile_op(struct profile *f, uint32_t step, double sec)
 		f->least[step] = sec;
 }
 
+void
+trace_wait(ckr_ctx *c, const struct bound *b, uint32_t step, double from,
+           double to)
+{
+	struct profile *f = c->profile;
+
+	if (b != &c->plan)
+		return;
+	if (c->trace)
+		note(c->trace, step, from, to, true);
+	if (!f)
+		return;
+	/* as profile_op counts the call that began it */
+	if (f->calls[step] <= 2)
+		f->wait[step] = 0;
+	f->wait[step] += (to - from) / c->world.count;
+}
+
 static double
-mean_sec(const struct profile *f, uint32_t step)
+mean(const struct profile *f, uint32_t step, double sum)
 {
 	uint64_t n = f->calls[step];
 
-	return n > 1 ? f->sec[step] / (double)(n - 1) : f->sec[step];
+	return n > 1 ? sum / (double)(n - 1) : sum;
+}
+
+static double
+mean_sec(const struct profile *f, uint32_t step)
+{
+	return mean(f, step, f->sec[step]);
 }
 
 static unsigned
@@ -395,15 +452,17 @@ best_rates(const struct profile *f, const struct ckr_program *p,
 }
 
 /* Under which all collectives take what they took, the shortest sending
- * nothing; in one process what moves is copied. */
+ * nothing; in one process what moves is copied.  far: between processes, where
+ * what others compute meanwhile takes no time that shows. */
 static void
 put_link(FILE *f, const struct profile *m, const struct ckr_program *p,
-         uint32_t ranks)
+         uint32_t ranks, bool far)
 {
 	double sent = 0, sec = 0, least = -1, n = 0;
 
 	for (uint32_t i = 0; i < m->n; i++) {
-		if (!m->calls[i] || !sends(&p->step[i]))
+		if (!m->calls[i] || !sends(&p->step[i])
+		    || (far && is_apart(p, i)))
 			continue;
 		n++;
 		sent += p->step[i].bytes;
@@ -439,7 +498,8 @@ put_profile(FILE *f, void *ctx)
 	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
 	        "\"bandwidth\":%.6g,",
 	        (unsigned long long)(c->step - m->first), flops, bytes);
-	put_link(f, m, p, c->world.tp > 1 ? c->world.tp : c->world.dp);
+	put_link(f, m, p, c->world.tp > 1 ? c->world.tp : c->world.dp,
+	         c->team);
 	fprintf(f, "\"cold\":%u,\"ops\":[", count_cold(m));
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct ckr_step *s = &p->step[i];
@@ -452,6 +512,9 @@ put_profile(FILE *f, void *ctx)
 		utf8_json(f, s->origin ? s->origin : "");
 		fprintf(f, ",\"seconds\":%.9g,\"least\":%.9g,\"planned\":%.9g",
 		        mean_sec(m, i), m->least[i], s->sec);
+		if (is_apart(p, i))
+			fprintf(f, ",\"wait_seconds\":%.9g",
+			        mean(m, i, m->wait[i]));
 		if (sends(s))
 			fprintf(f, ",\"sent_bytes\":%.17g}", s->bytes);
 		else

@@ -211,7 +211,7 @@ check_kind(const struct example *x, int kind)
 	struct ckr_tensor tx = tensor(x, !gathers, CKR_F32);
 	struct ckr_tensor ty = tensor(x, gathers, CKR_F32);
 	struct ckr_comm what = { (uint8_t)kind, CKR_TP, 0, &x->split,
-	                         NULL };
+	                         NULL, 0 };
 
 	fill();
 	carry_out(&what, &tx, &ty, x->ranks);
@@ -255,7 +255,7 @@ test_all_to_all(void **unused)
 	(void)unused;
 	for (int n = 0; n < 500; n++) {
 		struct ckr_comm what = { CKR_ALL_TO_ALL, CKR_TP, 0, &x.split,
-		                         &y.split };
+		                         &y.split, 0 };
 		struct ckr_tensor tx, ty;
 
 		example(&x, 1 + chance(RANKS));
@@ -287,7 +287,7 @@ static void
 test_all_reduce(void **unused)
 {
 	struct example x = { .rank = 1, .whole = { MOST } };
-	struct ckr_comm what = { CKR_ALL_REDUCE, CKR_TP, 0, NULL, NULL };
+	struct ckr_comm what = { CKR_ALL_REDUCE, CKR_TP, 0, NULL, NULL, 0 };
 	struct ckr_tensor t = tensor(&x, true, CKR_F32);
 
 	(void)unused;
@@ -317,7 +317,7 @@ static void
 test_narrow(void **unused)
 {
 	struct example x = { .rank = 1, .whole = { 3 } };
-	struct ckr_comm what = { CKR_ALL_REDUCE, CKR_TP, 0, NULL, NULL };
+	struct ckr_comm what = { CKR_ALL_REDUCE, CKR_TP, 0, NULL, NULL, 0 };
 	struct ckr_tensor t = tensor(&x, true, CKR_BF16);
 
 	(void)unused;
