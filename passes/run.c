@@ -8,6 +8,7 @@
 #include "passes/fold/fold.h"
 #include "passes/fuse/fuse.h"
 #include "passes/grad/backward.h"
+#include "passes/overlap/overlap.h"
 #include "passes/place/place.h"
 #include "passes/plan/plan.h"
 #include "passes/precision/precision.h"
@@ -54,6 +55,8 @@ const struct pass_info pass_table[] = {
 	  P_PLANNED | P_PLACED, "strides, views and copies" },
 	{ "plan", pass_plan, P_LAYOUT, P_PLANNED, P_PLACED,
 	  "keep or recompute each activation" },
+	{ "overlap", pass_overlap, P_LAYOUT | P_PLANNED, 0, P_PLACED,
+	  "transfers between ranks while they compute" },
 	{ "inplace", pass_inplace, P_LAYOUT | P_PLANNED, 0, P_PLACED,
 	  "write results over operands that die" },
 	{ "place", pass_place, P_LAYOUT | P_PLANNED, P_PLACED, 0,
@@ -335,7 +338,7 @@ try_early(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 	p->early = true;
 	p->lenient = !late.refused;
 	p->refused = false;
-	for (; strcmp(pass->name, "inplace") != 0; pass++)
+	for (; strcmp(pass->name, "overlap") != 0; pass++)
 		if (!step(p, other, pass, dump, ++*number, broken_by)) {
 			if (p->reference != late.reference)
 				graph_free(late.reference);

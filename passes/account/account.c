@@ -136,6 +136,7 @@ add_step(struct builder *b, const Node *n)
 	*s = (struct plan_step){
 		.op = op_info[n->op].text, .gnode = node_id(g, n), .node = -1,
 		.phase = n->phase, .of = n->of ? (int64_t)n->of - 1 : -1,
+		.wait = n->wait ? (int64_t)n->wait - 1 : 0,
 		.view = op_info[n->op].flags & F_VIEW && n->out[0]
 			&& g->val[n->out[0]].base,
 		.workspace = n->workspace,

@@ -6,7 +6,8 @@
  *         shape and layout; accumulating ops over their accumulator.  The
  *         operand's owner must lie in the arena, die at this node, be no
  *         output of the step and be reached by no other operand (of an
- *         element-wise node: except with the same layout).  Optimizer steps
+ *         element-wise node: except with the same layout), nor on its way
+ *         between ranks.  Optimizer steps
  *         always overwrite what they update.
  * needs   P_LAYOUT, the final order
  * breaks  nothing: a value's bytes are shared only after its last use
@@ -110,6 +111,8 @@ inplace_pairs(const Graph *g, const Node *n, struct inplace_pair *pair, int max)
 struct inplace {
 	Graph *g;
 	NodeId *last;                   /* of an owner: who uses it last */
+	NodeId *busy;                   /* until this node has run its bytes
+	                                 * are on their way between ranks */
 	ValId *view, *next;             /* an owner's views as layout made
 	                                 * them, chained; 0: end */
 };
@@ -165,11 +168,27 @@ share_dying(struct inplace *s, const Node *n)
 		ValId y = n->out[pair[i].out], x = n->in[pair[i].in];
 		ValId owner = val_owner(g, x);
 
-		if (g->val[y].base || last[owner] != here)
+		if (g->val[y].base || last[owner] != here
+		    || s->busy[owner] >= here)
 			continue;
 		share(s, y, x);
 		/* taken by this node, even if y is never read */
 		last[owner] = last[y] > here ? last[y] : here + 1;
+	}
+}
+
+/* Behind it nobody may lay a result over them until it has ended. */
+static void
+send(struct inplace *s, const Node *n)
+{
+	const Graph *g = s->g;
+	ValId of[2] = { n->in[0], n->out[0] };
+
+	for (int i = 0; i < 2; i++) {
+		NodeId *busy = &s->busy[val_owner(g, of[i])];
+
+		if (*busy < n->wait)
+			*busy = n->wait;
 	}
 }
 
@@ -180,6 +199,7 @@ inplace_graph(Graph *g, Arena *scratch)
 	NodeId *last = arena_array(scratch, g->nval, sizeof *last);
 
 	s.last = last;
+	s.busy = arena_array(scratch, g->nval, sizeof *s.busy);
 	s.view = arena_array(scratch, g->nval, sizeof *s.view);
 	s.next = arena_array(scratch, g->nval, sizeof *s.next);
 	FOR_VALS (v, g)
@@ -200,11 +220,14 @@ inplace_graph(Graph *g, Arena *scratch)
 	FOR_VALS (v, g)
 		if (v->output)
 			last[val_owner(g, val_id(g, v))] = g->nnode;
-	FOR_NODES (n, g)
+	FOR_NODES (n, g) {
 		if (op_info[n->op].flags & F_WRITES)
 			share_update(&s, n);
 		else
 			share_dying(&s, n);
+		if (n->wait)
+			send(&s, n);
+	}
 }
 
 bool

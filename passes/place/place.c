@@ -3,7 +3,8 @@
  * what    Val.offset of owners in the arena, Node.workspace_at
  * method  lifetimes from the node order (a value lives from the step that
  *         writes it to the last one that reads it or a view of it, both
- *         included; an output to the end; scratch during its step), then
+ *         included; operands and result of a collective to the step behind
+ *         which it ends; an output to the end; scratch during its step), then
  *         pack.c
  * needs   P_LAYOUT, the final order and in-place decisions
  * gives   P_PLACED
@@ -30,7 +31,11 @@ lifetimes(const Graph *g, Arena *scratch)
 				continue;
 			if (b[o].upper == 0)
 				b[o].lower = here;
-			b[o].upper = here + 1;
+			if (b[o].upper <= here)
+				b[o].upper = here + 1;
+			/* what is sent, and where it goes to */
+			if (b[o].upper <= n->wait)
+				b[o].upper = n->wait + 1;
 			b[o].size = g->val[o].nbytes;
 		}
 	}

@@ -61,7 +61,8 @@ replay_lifetimes(struct replay *r)
 			if (x < 0)
 				continue;
 			from[x] = from[x] < 0 ? i : from[x];
-			to[x] = i;
+			to[x] = to[x] < i ? i : to[x];
+			to[x] = to[x] < s->wait ? s->wait : to[x];
 		}
 	}
 	for (int64_t i = 0; i < n; i++) {
@@ -222,6 +223,29 @@ replay_memory(struct replay *r)
 
 /* ---- sums ---- */
 
+/* One link carries one transfer after the other. */
+static double
+find_hidden(struct replay *r)
+{
+	double *ends = arena_array(r->arena, (size_t)r->p->nstep + 1,
+	                           sizeof *ends);
+	double all = 0, clock = 0, free_at = 0;
+
+	for (int64_t i = 0; i < r->p->nstep; i++) {
+		const struct plan_step *t = &r->p->step[i];
+
+		all += t->seconds;
+		if (t->sent > 0) {
+			free_at = fmax(clock, free_at) + t->seconds;
+			ends[t->wait ? t->wait : i] = free_at;
+		} else {
+			clock += t->seconds;
+		}
+		clock = fmax(clock, ends[i]);
+	}
+	return all - clock;
+}
+
 void
 replay_sums(struct replay *r)
 {
@@ -260,6 +284,9 @@ replay_sums(struct replay *r)
 	claim_real(r, "recompute_seconds", s->recompute_sec,
 	           sec[PH_RECOMPUTE]);
 	claim_real(r, "step_seconds", s->step_sec, step);
+	if (!(fabs(s->hidden_sec - find_hidden(r)) <= 1e-9 * step))
+		FAULT(r, "sums", "%g s of transfers are claimed to be hidden, "
+		      "found %g", s->hidden_sec, find_hidden(r));
 	claim_real(r, "recompute_flops", s->recompute_flops,
 	           flops[PH_RECOMPUTE]);
 	claim_real(r, "step_flops", s->step_flops, step_flops);

@@ -53,6 +53,8 @@ claim(struct replay *r, const char *rule, const char *what, int64_t claimed,
 void replay_aliases(struct replay *);
 void replay_values(struct replay *);
 void replay_repeats(struct replay *);
+/* replay_waits.c: what is on its way between ranks nobody touches. */
+void replay_waits(struct replay *);
 
 /* replay_memory.c: how long places are taken, where they lie, and what it
  * all amounts to. */

@@ -184,8 +184,47 @@ put_ids(const char *key, const int64_t *id, int n, FILE *out)
 	fputs("], ", out);
 }
 
+/* Which transfers each step waits for when it has run: as a list by step,
+ * chained in the order of their beginning. */
+struct waits {
+	int64_t *first, *next;          /* -1: none */
+};
+
+static struct waits
+waits_of(const Plan *p, Arena *a)
+{
+	struct waits w = {
+		.first = arena_array(a, (size_t)p->nstep + 1, sizeof *w.first),
+		.next = arena_array(a, (size_t)p->nstep + 1, sizeof *w.next),
+	};
+
+	for (int64_t i = 0; i < p->nstep; i++)
+		w.first[i] = -1;
+	for (int64_t i = p->nstep; i-- > 0;) {
+		int64_t end = plan_end(p, i);
+
+		if (end > i) {
+			w.next[i] = w.first[end];
+			w.first[end] = i;
+		}
+	}
+	return w;
+}
+
 static void
-put_step(const struct plan_step *s, int64_t id, FILE *out)
+put_waits(const struct waits *w, int64_t id, FILE *out)
+{
+	if (w->first[id] < 0)
+		return;
+	for (int64_t i = w->first[id]; i >= 0; i = w->next[i])
+		fprintf(out, "%s%" PRId64, i == w->first[id]
+		        ? ", \"waits\": [" : ", ", i);
+	putc(']', out);
+}
+
+static void
+put_step(const struct plan_step *s, int64_t id, const struct waits *w,
+         FILE *out)
 {
 	fprintf(out, "{\"id\": %" PRId64 ", \"op\": ", id);
 	utf8_json(out, s->op);
@@ -213,12 +252,18 @@ put_step(const struct plan_step *s, int64_t id, FILE *out)
 	        s->flops, s->bytes, s->seconds);
 	if (s->sent > 0)
 		fprintf(out, ", \"sent_bytes\": %.17g", s->sent);
+	if (s->wait)
+		fputs(", \"begins\": true", out);
+	put_waits(w, id, out);
 	putc('}', out);
 }
 
 bool
 plan_write_json(const Plan *plan, FILE *out)
 {
+	Arena *a;
+	struct waits w;
+
 	if (!plan->replayed)
 		return false;
 	fprintf(out, "{\n\"version\": 1,\n\"workload\": \"%s\",\n\"model\": ",
@@ -233,9 +278,12 @@ plan_write_json(const Plan *plan, FILE *out)
 	fprintf(out, "],\n\"device\": %s,\n",
 	        plan->device ? plan->device : "null");
 	if (plan->ranks)
-		fprintf(out, "\"mesh\": {\"tp\": %" PRId64 "},\n\"comm\": {"
-		        "\"bytes\": %.17g, \"seconds\": %.17g},\n",
-		        plan->ranks, plan->sum.sent, plan->sum.sent_sec);
+		fprintf(out, "\"mesh\": {\"tp\": %" PRId64 "},\n",
+		        plan->ranks);
+	if (plan->ranks || plan->sum.sent > 0)
+		fprintf(out, "\"comm\": {\"bytes\": %.17g, \"seconds\": %.17g, "
+		        "\"hidden_seconds\": %.17g},\n", plan->sum.sent,
+		        plan->sum.sent_sec, plan->sum.hidden_sec);
 	if (plan->memory)
 		fprintf(out, "\"memory\": %s,\n", plan->memory);
 	if (plan->curve)
@@ -247,10 +295,13 @@ plan_write_json(const Plan *plan, FILE *out)
 		fputs(i + 1 < plan->ntensor ? ",\n" : "\n", out);
 	}
 	fputs("],\n\"schedule\": [\n", out);
+	a = arena_new();
+	w = waits_of(plan, a);
 	for (int64_t i = 0; i < plan->nstep; i++) {
-		put_step(&plan->step[i], i, out);
+		put_step(&plan->step[i], i, &w, out);
 		fputs(i + 1 < plan->nstep ? ",\n" : "\n", out);
 	}
+	arena_free(a);
 	fputs("]\n}\n", out);
 	return true;
 }

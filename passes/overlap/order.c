@@ -1,0 +1,260 @@
+/* The order of nodes around transfers: what is between the beginning of one and
+ * the first node that needs it runs while it is on its way.
+ *
+ * Sums of gradients stand in phase update, behind all of backward.  They and
+ * what gathers their operands move to where the last operand is made: so do
+ * DDP's buckets (Li et al. 2020).
+ *
+ * In backward, the gradient of a product's weight comes before that of its
+ * input, which is what the others wait for: it goes behind the beginning of the
+ * transfer.  More than what takes as long as that does not move, because what
+ * is moved keeps its operands alive.
+ */
+#include "passes/overlap/overlap.h"
+#include "passes/cost/cost.h"
+
+enum { WINDOW = 64 };                   /* nodes that are looked at */
+
+static bool
+has(const Node *n, uint64_t flags)
+{
+	return op_info[n->op].flags & flags;
+}
+
+/* ---- sums of gradients ---- */
+
+struct early {
+	const Graph *g;
+	const bool *chosen;
+	bool *wanted;                   /* the node moves */
+	NodeId *to;                     /* behind this one */
+};
+
+static NodeId
+def_of(const struct early *e, ValId v)
+{
+	NodeId id = v ? e->g->val[v].def : 0;
+
+	return id && e->wanted[id] ? e->to[id] : id;
+}
+
+/* What reads the result of a transfer would have to wait for it. */
+static bool
+reads_sent(const struct early *e, const Node *n)
+{
+	for (int i = 0; i < n->nin; i++) {
+		ValId v = n->in[i];
+		const Node *def = &e->g->node[e->g->val[v].def];
+
+		if (v && e->g->val[v].def
+		    && (has(def, F_SENDS)
+		        || (has(def, F_VIEW) && reads_sent(e, def))))
+			return true;
+	}
+	return false;
+}
+
+/* Whether node id, in phase update, and all it needs there can move; marks
+ * them. */
+static bool
+can_move(struct early *e, NodeId id)
+{
+	const Node *n = &e->g->node[id];
+
+	if (e->wanted[id] || n->phase != PH_UPDATE)
+		return true;
+	if (has(n, F_WRITES | F_UPDATE) || reads_sent(e, n))
+		return false;
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && e->g->val[n->in[i]].def
+		    && !can_move(e, e->g->val[n->in[i]].def))
+			return false;
+	e->wanted[id] = true;
+	return true;
+}
+
+/* Nodes of phase update that move, behind the node that makes their last
+ * operand; among those of one place the order stays. */
+static void
+move_early(Graph *g, const bool *chosen, Arena *a)
+{
+	struct early e = { .g = g, .chosen = chosen,
+		.wanted = arena_array(a, g->nnode, sizeof *e.wanted),
+		.to = arena_array(a, g->nnode, sizeof *e.to) };
+	NodeId *next = arena_array(a, g->nnode, sizeof *next);
+	NodeId *last = arena_array(a, g->nnode, sizeof *last);
+	NodeId *order = arena_array(a, g->nnode, sizeof *order);
+	uint32_t n = 0;
+
+	FOR_NODES (s, g)
+		if (s->phase == PH_UPDATE && has(s, F_SENDS)
+		    && chosen[s->out[0]])
+			can_move(&e, node_id(g, s));
+	for (NodeId id = 1; id < g->nnode; id++) {
+		const Node *s = &g->node[id];
+		NodeId to = 0;
+
+		for (int i = 0; e.wanted[id] && i < s->nin; i++)
+			if (def_of(&e, s->in[i]) > to)
+				to = def_of(&e, s->in[i]);
+		e.to[id] = to;
+		e.wanted[id] &= to > 0;
+		if (!e.wanted[id])
+			continue;
+		next[last[to] ? last[to] : to] = id;
+		last[to] = id;
+	}
+	for (NodeId id = 1; id < g->nnode; id++)
+		for (NodeId k = e.wanted[id] ? 0 : id; k; k = next[k])
+			order[n++] = k;
+	graph_reorder(g, order, n);
+}
+
+/* ---- work behind the beginning ---- */
+
+struct window {
+	const Graph *g;
+	NodeId *order;                  /* [g->nnode - 1] */
+	uint32_t n;
+	bool *taken;                    /* by node: it has moved once */
+	double *sec;                    /* by node */
+	bool *read;                     /* by value: some node that stays needs
+	                                 * it behind the place looked at */
+};
+
+static void
+note_reads(struct window *w, const Node *n, bool on)
+{
+	for (int i = 0; i < n->nin; i++)
+		w->read[n->in[i]] = on;
+}
+
+/* Whether node d can go behind those that stay; a view would be nothing to wait
+ * for. */
+static bool
+can_sink(const struct window *w, const Node *d)
+{
+	NodeId id = node_id(w->g, d);
+
+	if (has(d, F_VIEW) || w->taken[id] || w->sec[id] <= 0)
+		return false;
+	for (int i = 0; i < d->nout; i++)
+		if (w->read[d->out[i]])
+			return false;
+	return true;
+}
+
+/* It overwrites memory that is not its own. */
+static bool
+overwrites(const Graph *g, const Node *n)
+{
+	if (has(n, F_VIEW))
+		return false;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i] && g->val[n->out[i]].base)
+			return true;
+	return has(n, F_WRITES | F_UPDATE);
+}
+
+/* Nothing goes from one side of it to the other. */
+static bool
+is_border(const Graph *g, const Node *n, const Node *from)
+{
+	return has(n, F_SENDS) || overwrites(g, n) || n->phase == PH_UPDATE
+		|| (n->phase == PH_FORWARD) != (from->phase == PH_FORWARD);
+}
+
+static bool
+reads(const Graph *g, const Node *n, ValId v)
+{
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && val_owner(g, n->in[i]) == val_owner(g, v))
+			return true;
+	return false;
+}
+
+/* Seconds that the transfer at place i takes longer than what runs already
+ * between it and its first reader, which stays there. */
+static double
+missing_behind(struct window *w, uint32_t i)
+{
+	const Graph *g = w->g;
+	ValId y = g->node[w->order[i]].out[0];
+	double sec = w->sec[w->order[i]];
+
+	for (uint32_t k = i + 1; k < w->n && k - i < WINDOW && sec > 0; k++) {
+		const Node *n = &g->node[w->order[k]];
+
+		if (has(n, F_SENDS | F_UPDATE) || reads(g, n, y))
+			break;
+		sec -= w->sec[w->order[k]];
+		w->taken[w->order[k]] = true;
+	}
+	return sec;
+}
+
+/* Those before the transfer at place i, from the nearest on, that may come
+ * behind it, until they take as long as it does. */
+static void
+sink(struct window *w, uint32_t i)
+{
+	const Graph *g = w->g;
+	const Node *c = &g->node[w->order[i]];
+	double missing = missing_behind(w, i);
+	NodeId stay[WINDOW], move[WINDOW];
+	uint32_t nstay = 0, nmove = 0, at;
+
+	w->taken[w->order[i]] = true;
+	stay[nstay++] = w->order[i];
+	note_reads(w, c, true);
+	for (at = i; at > 0 && i - at < WINDOW - 1 && missing > 0; at--) {
+		NodeId id = w->order[at - 1];
+
+		if (is_border(g, &g->node[id], c))
+			break;
+		if (!can_sink(w, &g->node[id])) {
+			note_reads(w, &g->node[id], true);
+			stay[nstay++] = id;
+			continue;
+		}
+		move[nmove++] = id;
+		w->taken[id] = true;
+		missing -= w->sec[id];
+	}
+	for (uint32_t k = nstay; k-- > 0;) {
+		note_reads(w, &g->node[stay[k]], false);
+		w->order[at++] = stay[k];
+	}
+	while (nmove > 0)
+		w->order[at++] = move[--nmove];
+}
+
+static void
+move_behind(Graph *g, const bool *chosen, Arena *a)
+{
+	struct window w = { .g = g, .n = g->nnode - 1,
+		.order = arena_array(a, g->nnode, sizeof *w.order),
+		.taken = arena_array(a, g->nnode, sizeof *w.taken),
+		.sec = arena_array(a, g->nnode, sizeof *w.sec),
+		.read = arena_array(a, g->nval, sizeof *w.read) };
+
+	FOR_NODES (n, g) {
+		w.order[node_id(g, n) - 1] = node_id(g, n);
+		w.sec[node_id(g, n)] = node_cost(g, n).sec;
+	}
+	for (uint32_t i = 0; i < w.n; i++) {
+		const Node *c = &g->node[w.order[i]];
+
+		if (has(c, F_SENDS) && c->phase != PH_UPDATE
+		    && chosen[c->out[0]])
+			sink(&w, i);
+	}
+	graph_reorder(g, w.order, w.n);
+}
+
+void
+overlap_order(Graph *g, const bool *chosen, Arena *scratch)
+{
+	move_behind(g, chosen, scratch);
+	move_early(g, chosen, scratch);
+}

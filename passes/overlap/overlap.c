@@ -1,0 +1,231 @@
+/* Overlap: transfers between ranks begin as early and end as late as they may.
+ *
+ * what    Node.wait; the order of nodes, see order.c
+ * method  a transfer ends behind the last node before the first that reads
+ *         what it receives, or overwrites what it sends.  If the arena then
+ *         leaves the budget, those are left as they were that save least, by
+ *         halving, until it does not.
+ * needs   P_PLANNED; before results are laid over operands, which asks for
+ *         what is alive
+ * gives   never a larger step: what each node costs stays, and what is sent
+ *         goes in the same order on all ranks
+ */
+#include "passes/overlap/overlap.h"
+#include "passes/cost/cost.h"
+#include "passes/place/place.h"
+
+#include <stdlib.h>
+
+/* ---- where transfers end ---- */
+
+struct ends {
+	const Graph *g;
+	NodeId *read;                   /* of an owner's bytes: the first node
+	                                 * that does; 0: none */
+	NodeId *write;                  /* the next one that overwrites them */
+	double *work;                   /* seconds of all nodes up to this one
+	                                 * that send nothing */
+	NodeId apply, update;           /* as verify_waits has them */
+};
+
+static bool
+sends(const Node *n)
+{
+	return op_info[n->op].flags & F_SENDS;
+}
+
+static struct ends
+ends_new(const Graph *g, Arena *a)
+{
+	struct ends e = { .g = g, .apply = g->nnode, .update = g->nnode };
+
+	e.read = arena_array(a, g->nval, sizeof *e.read);
+	e.write = arena_array(a, g->nval, sizeof *e.write);
+	e.work = arena_array(a, g->nnode, sizeof *e.work);
+	FOR_NODES (n, g) {
+		NodeId id = node_id(g, n);
+
+		e.work[id] = e.work[id - 1]
+			+ (sends(n) ? 0 : node_cost(g, n).sec);
+		for (int i = 0; i < n->nin; i++) {
+			ValId o = n->in[i] ? val_owner(g, n->in[i]) : 0;
+
+			if (!e.read[o])
+				e.read[o] = id;
+		}
+	}
+	for (NodeId id = g->nnode - 1; id > 0; id--) {
+		const Node *n = &g->node[id];
+
+		if (n->phase == PH_UPDATE && e.update == id + 1)
+			e.update = id;
+		if (op_info[n->op].flags & F_UPDATE)
+			e.apply = id;
+	}
+	return e;
+}
+
+static NodeId
+least(NodeId a, NodeId b)
+{
+	return a < b ? a : b;
+}
+
+/* What is sent stays where it is until the end, so that one that is not over
+ * what it sends ends when enough has been done meanwhile. */
+static NodeId
+enough(const struct ends *e, const Node *n, NodeId last)
+{
+	const double MORE = 2;          /* predictions are not exact */
+	NodeId id = node_id(e->g, n);
+	double until = e->work[id] + MORE * node_cost(e->g, n).sec;
+
+	while (id < last && e->work[id] < until)
+		id++;
+	return op_info[n->op].flags & F_OVER ? last : id;
+}
+
+/* The node behind which n may end, or n. */
+static NodeId
+end_of(const struct ends *e, const Node *n)
+{
+	const Graph *g = e->g;
+	NodeId id = node_id(g, n), end = g->nnode;
+	ValId y = n->out[0];
+
+	if (!y)
+		return id;
+	if (e->read[y])
+		end = least(end, e->read[y]);
+	if (e->write[val_owner(g, n->in[0])])
+		end = least(end, e->write[val_owner(g, n->in[0])]);
+	if (id < e->apply)
+		end = least(end, e->apply);
+	if (id < e->update && n->phase != PH_UPDATE)
+		end = least(end, e->update);
+	end = enough(e, n, end - 1);
+	return e->work[end] > e->work[id] ? end : id;
+}
+
+/* Sets where the chosen ones end; sec: by value, what each then saves, if it is
+ * asked for. */
+static void
+set_ends(Graph *g, const bool *chosen, double *sec, Arena *a)
+{
+	struct ends e = ends_new(g, a);
+
+	for (NodeId id = g->nnode - 1; id > 0; id--) {
+		Node *n = &g->node[id];
+		NodeId end;
+
+		if (op_info[n->op].flags & F_WRITES)
+			for (int i = 0; i < n->nin; i++)
+				if (n->in[i])
+					e.write[val_owner(g, n->in[i])] = id;
+		if (!sends(n) || !chosen[n->out[0]])
+			continue;
+		end = end_of(&e, n);
+		n->wait = end > id ? end : 0;
+		if (sec) {
+			double all = node_cost(g, n).sec;
+			double work = e.work[end] - e.work[id];
+
+			sec[n->out[0]] = work < all ? work : all;
+		}
+	}
+}
+
+/* ---- those that are chosen ---- */
+
+struct saving {
+	ValId of;
+	double sec;
+};
+
+static int
+by_saving(const void *a, const void *b)
+{
+	const struct saving *x = a, *y = b;
+
+	if (x->sec != y->sec)
+		return x->sec < y->sec ? 1 : -1;
+	return (x->of > y->of) - (x->of < y->of);
+}
+
+static void
+apply(Graph *g, const bool *chosen, double *sec, Arena *a)
+{
+	overlap_order(g, chosen, a);
+	set_ends(g, chosen, sec, a);
+}
+
+/* Whether the graph fits with those transfers. */
+static bool
+fits(const Pass *p, const Graph *g, const bool *chosen, double *sec)
+{
+	Graph *trial = graph_clone(g);
+	Arena *a = arena_new();
+	int64_t arena;
+
+	apply(trial, chosen, sec, a);
+	inplace_graph(trial, a);
+	arena = place_graph(trial, p->watch, a);
+	arena += resident_bytes(trial, a);
+	arena_free(a);
+	graph_free(trial);
+	return arena <= p->budget;
+}
+
+/* Of all that may be chosen the first `n` alone. */
+static void
+choose(bool *chosen, const struct saving *s, uint32_t all, uint32_t n)
+{
+	for (uint32_t i = 0; i < all; i++)
+		chosen[s[i].of] = i < n;
+}
+
+/* As many as fit, from those that save most. */
+static void
+fit(const Pass *p, const Graph *g, bool *chosen, Arena *a)
+{
+	double *sec = arena_array(a, g->nval, sizeof *sec);
+	struct saving *s = arena_array(a, g->nval, sizeof *s);
+	uint32_t n = 0, low = 0, high;
+
+	if (fits(p, g, chosen, sec))
+		return;
+	for (ValId v = 1; v < g->nval; v++)
+		if (chosen[v])
+			s[n++] = (struct saving){ v, sec[v] };
+	qsort(s, n, sizeof *s, by_saving);
+	for (high = n; high - low > 1 && !watch_off(p->watch);) {
+		uint32_t half = low + (high - low) / 2;
+
+		choose(chosen, s, n, half);
+		if (fits(p, g, chosen, NULL))
+			low = half;
+		else
+			high = half;
+	}
+	choose(chosen, s, n, low);
+}
+
+bool
+pass_overlap(Pass *p, Graph *g)
+{
+	bool *chosen = arena_array(p->scratch, g->nval, sizeof *chosen);
+	bool any = false;
+
+	FOR_NODES (n, g)
+		if (sends(n) && n->out[0]) {
+			chosen[n->out[0]] = true;
+			any = true;
+		}
+	if (!any)
+		return true;
+	if (p->budget > 0)
+		fit(p, g, chosen, p->scratch);
+	apply(g, chosen, NULL, p->scratch);
+	p->changed = true;
+	return true;
+}

@@ -1,0 +1,20 @@
+/* Room overlap: what goes between ranks while they compute.
+ *
+ * in      a planned schedule; seconds that nodes and transfers take
+ * out     the same nodes, perhaps in another order, with the node behind which
+ *         each transfer has ended (Node.wait)
+ * unaware of why a value is kept, and of what carries bytes
+ */
+#ifndef PASSES_OVERLAP_H
+#define PASSES_OVERLAP_H
+
+#include "passes/pass.h"
+
+PassFn pass_overlap;
+
+/* order.c: work that a transfer need not wait for, brought between where it
+ * begins and where it is needed.  chosen: by value, the results of the
+ * transfers that are meant. */
+void overlap_order(Graph *, const bool *chosen, Arena *scratch);
+
+#endif

@@ -1,0 +1,47 @@
+/* Replay: the rule of waits.  From where a transfer begins to the step behind
+ * which it has ended nobody touches what it receives, a view of it neither, and
+ * nobody overwrites what it sends. */
+#include "passes/replay/replay_rules.h"
+
+static bool
+share_bytes(const struct replay *r, int64_t a, int64_t b)
+{
+	const struct plan_tensor *x = &r->p->tensor[a], *y = &r->p->tensor[b];
+
+	return r->owner[a] == r->owner[b]
+		&& x->alias_offset < y->alias_offset + y->bytes
+		&& y->alias_offset < x->alias_offset + x->bytes;
+}
+
+static void
+check_between(struct replay *r, int64_t begun, int64_t i)
+{
+	const struct plan_step *from = &r->p->step[begun];
+	const struct plan_step *s = &r->p->step[i];
+
+	for (int k = 0; k < s->nread + s->nwrite; k++) {
+		bool write = k >= s->nread;
+		int64_t t = write ? s->write[k - s->nread] : s->read[k];
+
+		if (t < 0)
+			continue;
+		if (share_bytes(r, t, from->write[0]))
+			FAULT(r, "wait", "step %" PRId64 " (%s) touches %s, "
+			      "which step %" PRId64 " receives until step %"
+			      PRId64 " has run", i, s->op, name(r, t), begun,
+			      from->wait);
+		else if (write && !s->view && share_bytes(r, t, from->read[0]))
+			FAULT(r, "wait", "step %" PRId64 " (%s) overwrites %s,"
+			      " which step %" PRId64 " sends until step %"
+			      PRId64 " has run", i, s->op, name(r, t), begun,
+			      from->wait);
+	}
+}
+
+void
+replay_waits(struct replay *r)
+{
+	for (int64_t i = 0; i < r->p->nstep; i++)
+		for (int64_t k = i + 1; k <= r->p->step[i].wait; k++)
+			check_between(r, i, k);
+}
