@@ -124,8 +124,7 @@ enum {
 #define F_FULL (UINT64_C(1) << 42)
 #define F_IMAGES (UINT64_C(1) << 43)    /* dim 0 of operands: independent */
 #define F_OVER (UINT64_C(1) << 44)      /* may be written over operand 0 */
-#define F_SENDS (UINT64_C(1) << 45)     /* ranks send each other something: may
-                                         * end later than it begins */
+#define F_SENDS (UINT64_C(1) << 45)     /* moves bytes between ranks */
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -266,7 +265,6 @@ typedef struct Val {
 	int64_t stride[MAX_RANK];
 	int64_t nbytes;                 /* owners: bytes occupied, padded */
 	int64_t offset;                /* owners in the arena; -1: not placed */
-
 	/* import only: symbolic extents, NULL where there is none */
 	const char *dim_name[MAX_RANK];
 } Val;
@@ -301,10 +299,8 @@ typedef struct Node {
 	                                 * output too (not wanted) */
 	Attr attr;
 	struct body *body;              /* OP_LOOP */
-	NodeId of;                  /* node that this one repeats (recompute) */
-	NodeId wait;                /* a collective that only begins here has
-	                             * ended when this node has run; 0: it ends
-	                             * where it begins */
+	NodeId of;                  /* the node that this one repeats */
+	NodeId wait;                /* what begins here ends behind it; 0 */
 	int ninlined;                   /* OP_LOOP: loops whose work it does */
 	NodeId *inlined;                /* again, in the order of the body */
 	int norigin;                    /* ONNX nodes it carries out or */
@@ -413,9 +409,8 @@ void node_add_origin(Graph *, Node *, const uint32_t *origin, int n);
 
 /* Replace every use of `from` as an input by `to` in nodes first..last-1. */
 void val_replace(Graph *, ValId from, ValId to, NodeId first, NodeId last);
-/* Rebuild the node array as listed (ids of nodes change; values keep theirs;
- * Node.of and .wait follow).  Nodes that are not listed vanish; their outputs stay as
- * dead values.  The list must be a topological order. */
+/* Rebuild the node array as listed, a topological order: nodes' ids change.
+ * Those that are not listed vanish; their outputs stay as dead values. */
 void graph_reorder(Graph *, const NodeId *order, uint32_t n);
 /* Delete nodes none of whose outputs is used (graph outputs, final gradients'
  * updates and nodes with side effects are uses), and unused values other than

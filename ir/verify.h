@@ -29,7 +29,7 @@ is_live(const Val *v)
 void verify_layout(struct verify *);
 void verify_placed(struct verify *);
 uint32_t verify_memory_props(const Graph *);
-/* verify_waits.c: that nothing touches what is on its way between ranks. */
+/* That nothing touches what is on its way between ranks. */
 void verify_waits(struct verify *);
 
 #endif

@@ -32,8 +32,8 @@
  * elements, `splat X`, `hex "BYTES"`, or `...` where they are not written.
  * After a node's operands and {attributes} (those that are not default):
  * @PHASE, again %V (Node.of, by one of its outputs), wait %V, inlines %V, ..
- * (likewise), stream N, workspace N at N, from ORIGINS, [body of a loop].  An absent
- * operand or output is _.
+ * (likewise), stream N, workspace N at N, from ORIGINS, [body of a loop].  An
+ * absent operand or output is _.
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
  * itself, `streams N` the random streams handed out, `ranks N` those of the

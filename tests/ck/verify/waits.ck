@@ -1,0 +1,16 @@
+# What is on its way between ranks nobody reads, overwrites or waits for in vain.
+# run: --passes=none
+# error: node 3 (exp, value y): touches what node 2 receives until node 3 has run
+# error: node 5 (sgd, value p): overwrites what node 4 sends until node 5 has run
+# error: node 4 (all_reduce): ends behind node 5, after updates have begun
+# error: node 3 (exp): cannot end behind node 4
+graph @f {
+	ranks 2
+	input %x: f32[4]
+	param %p: f32[4]
+	%a: f32[4] split p = mul %x, %x
+	%y: f32[4] = all_reduce %a wait %b
+	%b: f32[4] = exp %y wait %z
+	%z: f32[4] = all_reduce %p wait %p.new
+	%p.new: f32[4] = sgd %p, %b @update
+}
