@@ -15,6 +15,7 @@
 
 #include "runtime/ckrun/interrupt.h"
 #include "runtime/ckrun/sides.h"
+#include "runtime/team/launch.h"
 
 #define NOISE (1. / 64)
 
@@ -322,8 +323,13 @@ against_run(struct options *o)
 {
 	struct against a = { .o = o };
 	int status = DONE;
-	ckr_status s = sides_open(&a.p, o);
+	ckr_status s;
 
+	if (launch_find().by)
+		return options_usage("--", "against", "compares in one "
+		                     "process, which trains all ranks: start "
+		                     "it without a launcher");
+	s = sides_open(&a.p, o);
 	if (s == CKR_OK)
 		status = prepare(&a);
 	if (s == CKR_OK && !status) {
