@@ -214,7 +214,8 @@ uint64_t ckr_sample_count(const ckr_ctx *ctx);
  * f16; 0: in this model it is not.  A step whose gradients overflow halves it,
  * and counts among those skipped. */
 double ckr_loss_scale(const ckr_ctx *ctx);
-/* Arena and resident bytes used so far, as ckr_memory's peak_bytes; cheap. */
+/* Arena and resident bytes used so far, as ckr_memory's peak_bytes; cheap.
+ * The most of any process that takes part. */
 uint64_t ckr_peak_bytes(const ckr_ctx *ctx);
 uint64_t ckr_seed(const ckr_ctx *ctx);
 /* Other random numbers from the next step on: ckr_resume takes the seed of the

@@ -1,6 +1,6 @@
 /* A context from outside: its tensors by name, and facts about it. */
-#include "runtime/model/transfers.h"
-#include "runtime/team/team.h"
+#include "runtime/model/rt.h"
+#include "runtime/ranks/transfers.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -199,7 +199,8 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 		.arena_bytes = c->plan.arena[0].size,
 		.peak_bytes = ckr_peak_bytes(c),
 		.held_bytes = c->guard.nbytes,
-		.transfer_bytes = c->team ? 2 * TEAM_ROOM + transfers_bytes(c)
+		.transfer_bytes = c->team ? 2 * TEAM_ROOM
+		                  + transfers_bytes(c->transfers)
 		                  : 0,
 		.grown_bytes = now > c->rss_before ? now - c->rss_before : 0,
 	};
@@ -275,7 +276,8 @@ ckr_peak_bytes(const ckr_ctx *c)
 		n = device_touched(c->device, &c->plan.arena[r]);
 		most = n > most ? n : most;
 	}
-	return c->lib->program[0].resident_bytes + most;
+	most += c->lib->program[0].resident_bytes;
+	return most > c->peak ? most : c->peak;
 }
 
 uint32_t

@@ -1,5 +1,4 @@
 #include "runtime/model/fetch.h"
-#include "runtime/model/transfers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +42,7 @@ fetch_begin(struct fetch *f, ckr_ctx *c, const struct bound *b,
 		.bytes = rt_whole(c, t).nbytes, .patient = true };
 
 	/* the groups and their memory are needed */
-	CKR_TRY(transfers_finish(c));
+	CKR_TRY(rt_settle_transfers(c));
 	*f = (struct fetch){ .c = c, .t = t,
 		.group = group_of(c, LINK_TP, &w) };
 	f->most = TEAM_ROOM / c->world.tp / 8;
@@ -179,23 +178,4 @@ fetch_all(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 		               dense + at * size);
 	fetch_end(&f);
 	return s;
-}
-
-void
-fetch_comm(const ckr_ctx *c, const struct bound *b, const struct ckr_step *s,
-           struct between *m)
-{
-	const struct ckr_tensor *t = b->p->tensor;
-	const int32_t *arg = b->p->arg + s->arg0;
-	struct team_task w = { .op = s->op, .of = s->origin,
-		.step = c->step + 1, .bytes = (uint64_t)s->bytes };
-	uint64_t moved = m->moved;
-
-	*m = group_of(c, s->comm->axis == CKR_DP ? LINK_DP : LINK_TP, &w);
-	m->moved = moved;
-	m->what = s->comm;
-	m->tx = &t[arg[0]];
-	m->ty = &t[arg[1]];
-	m->x = b->ptr[0][s->arg0];
-	m->y = b->ptr[0][s->arg0 + 1];
 }

@@ -1,5 +1,5 @@
-/* From ranks in processes of their own: what steps move, and whole tensors,
- * which every process gets, as all ask for the same. */
+/* Whole tensors from ranks in processes of their own: every process gets them,
+ * as all ask for the same. */
 #ifndef CKR_FETCH_H
 #define CKR_FETCH_H
 
@@ -25,8 +25,5 @@ void fetch_end(struct fetch *);
 /* All of it. */
 ckr_status fetch_all(ckr_ctx *, const struct bound *,
                      const struct ckr_tensor *, char *dense);
-/* What a step moves between the ranks, of which nothing has moved yet. */
-void fetch_comm(const ckr_ctx *, const struct bound *, const struct ckr_step *,
-                struct between *);
 
 #endif

@@ -1,6 +1,6 @@
 /* Opening and closing a compiled model, and its memory. */
 #include "runtime/model/peers.h"
-#include "runtime/model/transfers.h"
+#include "runtime/ranks/transfers.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -286,6 +286,60 @@ load_library(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	return choose_world(c, so, ranks);
 }
 
+/* ---- what steps move ---- */
+
+static void *
+operand(void *user, const struct transfer *t, uint32_t rank, int i)
+{
+	const struct bound *b = t->of;
+
+	(void)user;
+	return b->ptr[rank][b->p->step[t->step].arg0 + (uint32_t)i];
+}
+
+static void
+get(void *user, void *host, const void *at, uint64_t n)
+{
+	const ckr_ctx *c = user;
+
+	c->device->call->get(c->device, host, at, n);
+}
+
+static void
+put(void *user, void *at, const void *host, uint64_t n)
+{
+	const ckr_ctx *c = user;
+
+	c->device->call->put(c->device, at, host, n);
+	c->device->call->sync(c->device);
+}
+
+static uint32_t
+count_comm(const struct ckr_program *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->nstep; i++)
+		n += p->step[i].comm != NULL;
+	return n;
+}
+
+static ckr_status
+open_transfers(ckr_ctx *c)
+{
+	bool host = c->device->host;
+	struct crew crew = { .team = c->team, .tp = c->world.tp,
+		.dp = c->world.dp, .count = c->world.count,
+		.rank = c->env.rank, .replica = c->env.replica,
+		.threads = c->env.threads, .user = c, .operand = operand,
+		.get = host ? NULL : get, .put = host ? NULL : put };
+	uint32_t plan = count_comm(&c->lib->program[0]);
+	uint32_t other = count_comm(&c->lib->program[1]);
+
+	return transfers_open(&c->transfers, &crew,
+	                      plan > other ? plan : other, &c->err);
+}
+
 static ckr_status
 make_ready(ckr_ctx *c, const struct ckr_options *opt)
 {
@@ -307,7 +361,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	convs_offer(c->convs, &c->env);
 	c->env.seed = opt->seed;
 	CKR_TRY(take_memory(c));
-	CKR_TRY(transfers_open(c));
+	CKR_TRY(open_transfers(c));
 	CKR_TRY(guard_open(c));
 	norm_open(c);
 	c->scale.value = SCALE_FIRST;
@@ -361,7 +415,7 @@ ckr_close(ckr_ctx *c)
 	convs_close(c->convs);
 	gemm_release(&c->gemm);
 	guard_close(c);
-	transfers_close(c);
+	transfers_close(c->transfers);
 	rt_unbind(c, &c->plan);
 	for (uint32_t r = 0; r < c->world.count && c->resident; r++)
 		device_unmap(c->device, &c->resident[r]);

@@ -74,7 +74,9 @@ peers_agree_step(ckr_ctx *c, ckr_status s, uint64_t order)
 	if (!c->team)
 		return s;
 	v.flags = (g->bad ? BAD : 0) | (g->overflow ? OVERFLOW : 0);
+	v.most = ckr_peak_bytes(c);
 	s = team_agree(c->team, &v, &w, &c->err);
+	c->peak = v.most;
 	g->bad = v.flags & BAD;
 	g->overflow = v.flags & OVERFLOW;
 	return s;

@@ -1,5 +1,5 @@
 /* Ranks that live in this process: their memory, whole tensors out of and into
- * what they hold.
+ * what they hold, what moves between them.
  *
  * Ranks take turns: each carries out a step, then the next one, and only then
  * is anything moved.  Constants and inputs, which no step writes, lie in the
@@ -10,6 +10,7 @@
 
 #include "runtime/model/fetch.h"
 #include "runtime/model/rt.h"
+#include "runtime/ranks/transfers.h"
 
 /* ---- memory ---- */
 
@@ -415,4 +416,46 @@ rt_deal_inputs(ckr_ctx *c)
 			if (c->whole[i] && home(c, r) == r)
 				CKR_TRY(deal(c, &t[i], r, c->whole[i]));
 	return CKR_OK;
+}
+
+/* ---- what steps move ---- */
+
+ckr_status
+rt_begin_transfer(ckr_ctx *c, const struct bound *b, uint32_t i)
+{
+	const struct ckr_step *s = &b->p->step[i];
+	const int32_t *arg = b->p->arg + s->arg0;
+	struct transfer t = { .of = b, .step = i, .end = s->comm->end,
+		.what = s->comm, .tx = &b->p->tensor[arg[0]],
+		.ty = &b->p->tensor[arg[1]], .task = { .op = s->op,
+		.of = s->origin, .step = c->step + 1,
+		.bytes = (uint64_t)s->bytes } };
+
+	CKR_TRY(transfers_begin(c->transfers, &t, &c->err));
+	return t.end == i ? rt_end_transfers(c, i) : CKR_OK;
+}
+
+ckr_status
+rt_end_transfers(ckr_ctx *c, uint32_t i)
+{
+	struct transfer *t;
+
+	CKR_TRY(transfers_test(c->transfers, &c->err));
+	while ((t = transfers_due(c->transfers, i))) {
+		bool timed = (c->trace || c->profile) && t->end > t->step
+			&& t->of == &c->plan;
+		double from = timed ? now_sec() : 0;
+		uint32_t step = t->step;
+
+		CKR_TRY(transfers_wait(c->transfers, t, &c->err));
+		if (timed)
+			trace_wait(c, step, from, now_sec());
+	}
+	return CKR_OK;
+}
+
+ckr_status
+rt_settle_transfers(ckr_ctx *c)
+{
+	return c->transfers ? rt_end_transfers(c, UINT32_MAX) : CKR_OK;
 }

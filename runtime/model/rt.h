@@ -98,6 +98,7 @@ struct ckr_ctx {
 	                                 * of all replicas; NULL: where the
 	                                 * tensor lies */
 	struct bound plan;              /* program[0] */
+	uint64_t peak;                  /* bytes, of any process, so far */
 	uint64_t rss_before;
 
 	struct gemm gemm;
@@ -151,6 +152,9 @@ void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);
 /* The step that makes tensor i, or begins to; -1: it is there from the
  * start. */
 int32_t rt_made(const struct ckr_program *, uint32_t i);
+/* Of the arena during each step, as the plan counts; NULL: no memory.  The
+ * caller's. */
+uint64_t *rt_live_bytes(const struct ckr_program *);
 
 /* ---- device.c ---- */
 
@@ -205,6 +209,14 @@ ckr_status rt_put(ckr_ctx *, const struct ckr_tensor *, const void *dense);
 /* The whole tensor: where it lies, or a copy which *copy then is. */
 ckr_status rt_read(ckr_ctx *, const struct bound *, const struct ckr_tensor *,
                    const void **from, void **copy);
+/* ---- ranks.c: what steps move ---- */
+
+/* What step i of a program begins; and, when it has run, what ends. */
+ckr_status rt_begin_transfer(ckr_ctx *, const struct bound *, uint32_t i);
+ckr_status rt_end_transfers(ckr_ctx *, uint32_t i);
+/* All that has begun: before processes talk of anything else. */
+ckr_status rt_settle_transfers(ckr_ctx *);
+
 /* ---- tables.c ---- */
 
 /* Whether a program's tables agree with themselves and the library. */
@@ -290,8 +302,7 @@ void norm_after(ckr_ctx *, const struct bound *, uint32_t step);
 void trace_step_begin(struct trace *, const struct ckr_env *);
 void trace_op(struct trace *, uint32_t step, double from, double to);
 /* Waiting for what a step has begun, into a trace and a profile. */
-void trace_wait(ckr_ctx *, const struct bound *, uint32_t step, double from,
-                double to);
+void trace_wait(ckr_ctx *, uint32_t step, double from, double to);
 ckr_status trace_step_end(ckr_ctx *);
 ckr_status trace_close(ckr_ctx *);
 /* Without a file. */

@@ -1,6 +1,6 @@
 /* Steps: walking the table of kernel calls. */
 #include "runtime/model/peers.h"
-#include "runtime/model/transfers.h"
+#include "runtime/ranks/transfers.h"
 
 #include <float.h>
 #include <math.h>
@@ -219,7 +219,7 @@ run_part(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 	if (timed)
 		from = now_sec();
 	if (moves)
-		status = transfers_begin(c, b, i);
+		status = rt_begin_transfer(c, b, i);
 	else
 		s->run(b->ptr[r] + s->arg0,
 		       b->p->constant + s->const0, &c->env);
@@ -255,7 +255,7 @@ settle(ckr_ctx *c)
 {
 	ckr_status s = c->held.status;
 
-	CKR_TRY(transfers_finish(c));
+	CKR_TRY(rt_settle_transfers(c));
 	if (s != CKR_OK)
 		c->err = c->held.err;
 	return peers_agree_step(c, s, c->held.order);
@@ -276,7 +276,7 @@ rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 	rt_become(c, 0);
 	if (s->comm)
 		CKR_TRY(run_part(c, b, i, 0, true));
-	CKR_TRY(transfers_end(c, i));
+	CKR_TRY(rt_end_transfers(c, i));
 	for (uint32_t r = 0; r < c->world.count && c->poison
 	     && c->device->host; r++)
 		poison(b->p, &b->arena[r], i);
@@ -305,7 +305,7 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 		if (last || p->step[i].phase != CKR_UPDATE)
 			CKR_TRY(hold(c, rt_run_one(c, b, i), i));
 		else
-			CKR_TRY(transfers_end(c, i));
+			CKR_TRY(rt_end_transfers(c, i));
 		CKR_TRY(hold(c, guard_loss(c, b, i), i));
 		norm_after(c, b, i);
 		if (c->grads && last && p == &c->lib->program[0])
@@ -363,7 +363,7 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 	c->env.nmicro = ckr_micro_batches(c);
 	c->env.fault = NULL;
 	c->held.status = CKR_OK;
-	transfers_drop(c);
+	transfers_drop(c->transfers);
 	c->valid_outputs = false;
 	c->norm.value = NAN;
 	guard_begin(c);
@@ -478,7 +478,7 @@ ckr_eval(ckr_ctx *c, double *loss)
 	c->env.nmicro = 1;
 	c->env.fault = NULL;
 	c->held.status = CKR_OK;
-	transfers_drop(c);
+	transfers_drop(c->transfers);
 	was = enter(c);
 	s = rt_deal_inputs(c);
 	if (s == CKR_OK)

@@ -42,7 +42,8 @@ sane_step(const struct ckr_library *lib, const struct ckr_program *p,
 	if (!s->comm)
 		return true;
 	return !s->run && s->comm->end >= s - p->step
-	       && s->comm->end < p->nstep && s->narg == 2 && arg[0] >= 0 && arg[1] >= 0
+	       && s->comm->end < p->nstep
+	       && s->narg == 2 && arg[0] >= 0 && arg[1] >= 0
 	       && rt_is_dense(&p->tensor[arg[0]])
 	       && rt_is_dense(&p->tensor[arg[1]])
 	       && is_group(lib, s->comm)

@@ -2,6 +2,7 @@
 #include "runtime/model/rt.h"
 #include "runtime/ranks/comm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool
@@ -131,4 +132,82 @@ void
 rt_unpack(const struct ckr_tensor *t, void *tensor, const void *dense)
 {
 	move(t, tensor, (char *)(uintptr_t)dense, false);
+}
+
+/* ---- what is alive ---- */
+
+/* Bytes of the arena and the steps that they are taken for. */
+struct piece {
+	uint64_t from, to;
+	int32_t first, last;
+};
+
+/* What lies in a piece that is taken is a view of it or overwrites it. */
+static struct piece *
+find_piece(struct piece *v, size_t n, const struct piece *in)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].from <= in->from && in->to <= v[i].to
+		    && v[i].first < in->first && in->first <= v[i].last)
+			return &v[i];
+	return NULL;
+}
+
+/* As the plan counts: with padding, and whole as long as a part is read. */
+static size_t
+list_pieces(const struct ckr_program *p, struct piece *v)
+{
+	const int64_t align = 64;       /* of what the plan places */
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < p->ntensor; i++) {
+		const struct ckr_tensor *t = &p->tensor[i];
+		struct piece x = { .first = rt_made(p, i), .last = t->last };
+		struct piece *of;
+		int64_t from, to;
+
+		if (t->flags & CKR_RESIDENT)
+			continue;
+		if (t->flags & (CKR_OUTPUT | CKR_LOSS))
+			x.last = INT32_MAX;
+		if (x.last < x.first)
+			x.last = x.first;
+		rt_reach(t, &from, &to);
+		x.from = (uint64_t)(from / align * align);
+		x.to = (uint64_t)((to + align - 1) / align * align);
+		of = find_piece(v, n, &x);
+		if (!of)
+			v[n++] = x;
+		else if (of->last < x.last)
+			of->last = x.last;
+	}
+	return n;
+}
+
+static uint64_t
+live_bytes(const struct piece *v, size_t n, int32_t step)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (v[i].first <= step && step <= v[i].last)
+			sum += v[i].to - v[i].from;
+	return sum;
+}
+
+uint64_t *
+rt_live_bytes(const struct ckr_program *p)
+{
+	struct piece *v = malloc((p->ntensor + 1) * sizeof(*v));
+	uint64_t *live = malloc((p->nstep + 1) * sizeof(*live));
+	size_t n = v ? list_pieces(p, v) : 0;
+
+	for (uint32_t i = 0; v && live && i < p->nstep; i++)
+		live[i] = live_bytes(v, n, (int32_t)i);
+	if (!v) {
+		free(live);
+		live = NULL;
+	}
+	free(v);
+	return live;
 }

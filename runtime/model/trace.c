@@ -135,65 +135,6 @@ trace_op(struct trace *t, uint32_t step, double from, double to)
 	note(t, step, from, to, false);
 }
 
-/* Bytes of the arena and the steps that they are taken for. */
-struct piece {
-	uint64_t from, to;
-	int32_t first, last;
-};
-
-/* What lies in a piece that is taken is a view of it or overwrites it. */
-static struct piece *
-find_piece(struct piece *v, size_t n, const struct piece *in)
-{
-	for (size_t i = 0; i < n; i++)
-		if (v[i].from <= in->from && in->to <= v[i].to
-		    && v[i].first < in->first && in->first <= v[i].last)
-			return &v[i];
-	return NULL;
-}
-
-/* As the plan counts: with padding, and whole as long as a part is read. */
-static size_t
-list_pieces(const struct ckr_program *p, struct piece *v)
-{
-	const int64_t align = 64;       /* of what the plan places */
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < p->ntensor; i++) {
-		const struct ckr_tensor *t = &p->tensor[i];
-		struct piece x = { .first = rt_made(p, i), .last = t->last };
-		struct piece *of;
-		int64_t from, to;
-
-		if (t->flags & CKR_RESIDENT)
-			continue;
-		if (t->flags & (CKR_OUTPUT | CKR_LOSS))
-			x.last = INT32_MAX;
-		if (x.last < x.first)
-			x.last = x.first;
-		rt_reach(t, &from, &to);
-		x.from = (uint64_t)(from / align * align);
-		x.to = (uint64_t)((to + align - 1) / align * align);
-		of = find_piece(v, n, &x);
-		if (!of)
-			v[n++] = x;
-		else if (of->last < x.last)
-			of->last = x.last;
-	}
-	return n;
-}
-
-static uint64_t
-live_bytes(const struct piece *v, size_t n, int32_t step)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (v[i].first <= step && step <= v[i].last)
-			sum += v[i].to - v[i].from;
-	return sum;
-}
-
 static const char *
 phase_text(int32_t phase)
 {
@@ -298,19 +239,11 @@ put_trace(FILE *f, void *ctx)
 static ckr_status
 write_trace(ckr_ctx *c)
 {
-	const struct ckr_program *p = &c->lib->program[0];
 	struct trace *t = c->trace;
-	struct piece *v = malloc((p->ntensor + 1) * sizeof(*v));
-	size_t n = v ? list_pieces(p, v) : 0;
-	ckr_status s;
 
-	t->live = malloc((p->nstep + 1) * sizeof(*t->live));
-	for (uint32_t i = 0; v && t->live && i < p->nstep; i++)
-		t->live[i] = live_bytes(v, n, (int32_t)i);
-	s = v && t->live ? new_file_print(&t->file, put_trace, c, &c->err)
-	    : rt_no_memory(c);
-	free(v);
-	return s;
+	t->live = rt_live_bytes(&c->lib->program[0]);
+	return t->live ? new_file_print(&t->file, put_trace, c, &c->err)
+	       : rt_no_memory(c);
 }
 
 ckr_status
@@ -392,13 +325,10 @@ profile_op(struct profile *f, uint32_t step, double sec)
 }
 
 void
-trace_wait(ckr_ctx *c, const struct bound *b, uint32_t step, double from,
-           double to)
+trace_wait(ckr_ctx *c, uint32_t step, double from, double to)
 {
 	struct profile *f = c->profile;
 
-	if (b != &c->plan)
-		return;
 	if (c->trace)
 		note(c->trace, step, from, to, true);
 	if (!f)

@@ -295,15 +295,6 @@ team_gather(struct team *team, enum link_group g, const void *from, int n,
 }
 
 ckr_status
-team_exchange(struct team *team, enum link_group g,
-              const struct link_side *from, const struct link_side *to,
-              const struct team_task *w, struct err *e)
-{
-	CKR_TRY(team_begin_exchange(team, g, from, to, w, e));
-	return finish(team, g, w, e);
-}
-
-ckr_status
 team_share(struct team *team, const void *mine, int n, void *all,
            const struct team_task *w, struct err *e)
 {
@@ -358,8 +349,11 @@ team_agree(struct team *team, struct team_vote *vote,
 
 	CKR_TRY(team_share(team, vote, sizeof(*vote), all, w, e));
 	first = first_failure(all, team->size);
-	for (uint32_t r = 0; r < team->size; r++)
+	for (uint32_t r = 0; r < team->size; r++) {
 		won.flags |= all[r].flags;
+		if (all[r].most > won.most)
+			won.most = all[r].most;
+	}
 	if (first < team->size) {
 		won.status = all[first].status;
 		won.order = all[first].order;

@@ -25,7 +25,7 @@ enum { TEAM_ROOM = 4 << 20 };
 struct team_task {
 	const char *op, *of;            /* of: NULL: nothing that has a name */
 	uint64_t step, bytes;           /* step: 1 is the first, 0: none */
-	bool patient;                   /* files take what they take */
+	bool patient;                   /* files take PATIENT times as long */
 };
 
 /* Of one process, and of all. */
@@ -33,6 +33,7 @@ struct team_vote {
 	ckr_status status;
 	uint64_t order;                 /* of the failure: the least counts */
 	uint32_t flags;                 /* those that any process has */
+	uint64_t most;                  /* the largest of them */
 };
 
 /* NULL without a failure: this process was started alone.  timeout: seconds
@@ -46,12 +47,9 @@ ckr_status team_divide(struct team *, uint32_t tp, struct err *);
 ckr_status team_gather(struct team *, enum link_group, const void *from, int n,
                        const struct link_side *to, const struct team_task *,
                        struct err *);
-ckr_status team_exchange(struct team *, enum link_group,
-                         const struct link_side *from,
-                         const struct link_side *to, const struct team_task *,
-                         struct err *);
-/* As those two, but they return at once.  Until it is done what is sent stays as
- * it is, and nobody touches the counts, nor what is received. */
+/* The same, and pieces from each to each; they return at once.  Until it is
+ * done what is sent stays as it is, and nobody touches the counts, nor what is
+ * received. */
 ckr_status team_begin_gather(struct team *, enum link_group, const void *from,
                              int n, const struct link_side *to,
                              const struct team_task *, struct err *);

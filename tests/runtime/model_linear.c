@@ -355,9 +355,9 @@ static const int32_t args[] = {
 static const int64_t consts[] = { IN, OUT, 1, IN, 1, OUT, 0, 1, 6, 2 };
 
 #define ACCUMULATE \
-	{ k_accumulate, "accumulate", "g1", 39, 3, 8, 1, CKR_UPDATE, 6, 72, \
+	{ k_accumulate, "accumulate", "g1", 39, 3, 8, 1, CKR_BACKWARD, 6, 72, \
 	  1e-7, NULL }, \
-	{ k_accumulate, "accumulate", "g2", 42, 3, 9, 1, CKR_UPDATE, 2, 24, \
+	{ k_accumulate, "accumulate", "g2", 42, 3, 9, 1, CKR_BACKWARD, 2, 24, \
 	 1e-7, NULL },
 #define BACK \
 	{ k_dw, "matmul", "dense", 17, 3, 0, 0, CKR_BACKWARD, 48, 104, 1e-7, NULL }, \

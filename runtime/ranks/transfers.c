@@ -1,0 +1,103 @@
+#include "runtime/ranks/transfers.h"
+
+#include <stdlib.h>
+
+ckr_status
+transfers_open(struct transfers **out, const struct crew *crew, uint32_t most,
+               struct err *e)
+{
+	struct transfers *t = *out = calloc(1, sizeof(*t));
+
+	if (!t)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	t->crew = *crew;
+	t->by = crew->team ? &carry_apart : &carry_here;
+	t->most = most;
+	t->end = UINT32_MAX;
+	t->one = calloc(most + 1, sizeof(*t->one));
+	return t->one ? t->by->open(t, e)
+	       : err_set(e, CKR_ENOMEM, "out of memory");
+}
+
+void
+transfers_close(struct transfers *t)
+{
+	if (!t)
+		return;
+	transfers_drop(t);
+	t->by->close(t);
+	free(t->one);
+	free(t);
+}
+
+void
+transfers_drop(struct transfers *t)
+{
+	for (uint32_t k = 0; k < t->n; k++)
+		if (t->one[k].of)
+			t->by->drop(t, &t->one[k]);
+	for (uint32_t k = 0; k < t->n; k++)
+		t->one[k].of = NULL;
+	t->n = 0;
+	t->end = UINT32_MAX;
+}
+
+static struct transfer *
+free_one(struct transfers *t)
+{
+	uint32_t k = 0;
+
+	while (k < t->n && t->one[k].of)
+		k++;
+	t->n += k == t->n;
+	return &t->one[k];
+}
+
+ckr_status
+transfers_begin(struct transfers *t, const struct transfer *x, struct err *e)
+{
+	struct transfer *one = free_one(t);
+
+	*one = *x;
+	if (one->end < t->end)
+		t->end = one->end;
+	return t->by->begin(t, one, e);
+}
+
+ckr_status
+transfers_test(struct transfers *t, struct err *e)
+{
+	return t->n > 0 ? t->by->test(t, e) : CKR_OK;
+}
+
+struct transfer *
+transfers_due(struct transfers *t, uint32_t i)
+{
+	if (i < t->end)
+		return NULL;
+	for (uint32_t k = 0; k < t->n; k++)
+		if (t->one[k].of && t->one[k].end <= i)
+			return &t->one[k];
+	return NULL;
+}
+
+/* Which of those that are left ends first. */
+static void
+look_again(struct transfers *t)
+{
+	while (t->n > 0 && !t->one[t->n - 1].of)
+		t->n--;
+	t->end = UINT32_MAX;
+	for (uint32_t k = 0; k < t->n; k++)
+		if (t->one[k].of && t->one[k].end < t->end)
+			t->end = t->one[k].end;
+}
+
+ckr_status
+transfers_wait(struct transfers *t, struct transfer *x, struct err *e)
+{
+	CKR_TRY(t->by->wait(t, x, e));
+	x->of = NULL;
+	look_again(t);
+	return CKR_OK;
+}
