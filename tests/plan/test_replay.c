@@ -707,6 +707,92 @@ overlap_is_seen(void **state)
 	assert_true(met > 1000 && apart > 1000);
 }
 
+/* ---- transfers ---- */
+
+enum { MADE, SENT, BEGUN = 1, BETWEEN, END };
+
+/* Step 1 sends tensor 0, which step 0 makes, as tensor 1, until step 3 has run;
+ * steps 2 and 3 make tensors 2 and 3; step 4 reads all. */
+static Plan *
+sending(Arena *a)
+{
+	static const struct { int64_t first, last; } life[4] = {
+		{ 0, 4 }, { 1, 4 }, { 2, 4 }, { 3, 4 } };
+	Plan *p = arena_alloc(a, sizeof *p);
+
+	*p = (Plan){ .nstep = 5, .ntensor = 4, .sum = { .budget = -1,
+		.baseline_peak = -1, .alignment = 1, .arena = 256,
+		.peak = 256, .live_bound = 256, .forward_sec = 7,
+		.step_sec = 7, .bound_sec = 7, .sent = 8, .hidden_sec = 2 } };
+	p->step = arena_array(a, 5, sizeof *p->step);
+	p->tensor = arena_array(a, 4, sizeof *p->tensor);
+	for (int k = 0; k < 5; k++) {
+		p->step[k] = (struct plan_step){ .op = "step", .node = -1,
+			.of = -1, .phase = PH_FORWARD, .seconds = 1,
+			.read = arena_array(a, 5, sizeof(int64_t)),
+			.write = arena_array(a, 5, sizeof(int64_t)) };
+		if (k < 4)
+			p->step[k].write[p->step[k].nwrite++] = k;
+	}
+	for (int k = 0; k < 4; k++) {
+		p->step[4].read[p->step[4].nread++] = k;
+		p->tensor[k] = (struct plan_tensor){ .name = "t", .node = -1,
+			.kind = K_ACTIVATION, .dt = DT_NONE, .shape.rank = -1,
+			.bytes = 64, .offset = -1, .of = -1, .alias_of = -1,
+			.half_of = -1, .decision = D_FREE,
+			.first = life[k].first, .last = life[k].last };
+	}
+	p->step[BEGUN].read[p->step[BEGUN].nread++] = MADE;
+	p->step[BEGUN].seconds = 3;
+	p->step[BEGUN].sent = 8;
+	p->step[BEGUN].wait = END;
+	return p;
+}
+
+static void
+transfers_are_left_alone(void **state)
+{
+	Arena *a = arena_new();
+	char text[4000];
+	Plan *p = sending(a);
+
+	(void)state;
+	if (!replay(p, text, sizeof text))
+		fail_msg("%s", text);
+	for (int k = BETWEEN; k <= END; k++) {
+		p = sending(a);
+		p->step[k].read[p->step[k].nread++] = SENT;
+		assert_true(rejects(p, "wait"));
+		p = sending(a);
+		p->step[k].read[p->step[k].nread++] = MADE;
+		assert_false(rejects(p, "wait"));
+		p->tensor[k].alias_of = MADE;   /* in place */
+		assert_true(rejects(p, "wait"));
+	}
+	p = sending(a);
+	p->step[BEGUN].wait = 5;
+	assert_true(rejects(p, "form"));
+	p->step[BEGUN].wait = BEGUN;
+	assert_true(rejects(p, "form"));
+	p = sending(a);
+	p->step[BETWEEN].wait = END;
+	assert_true(rejects(p, "form"));
+	p = sending(a);
+	p->sum.hidden_sec = 3;
+	assert_true(rejects(p, "sums"));
+	/* what is sent lives as long */
+	p = sending(a);
+	p->step[4].nread = 0;
+	for (int k = 1; k < 4; k++)
+		p->step[4].read[p->step[4].nread++] = k;
+	p->tensor[MADE].last = END;
+	if (!replay(p, text, sizeof text))
+		fail_msg("%s", text);
+	p->tensor[MADE].last = BEGUN;
+	assert_true(rejects(p, "lifetime"));
+	arena_free(a);
+}
+
 /* No figure of the summary is believed. */
 static void
 every_figure(void **state)
@@ -772,6 +858,7 @@ main(void)
 		cmocka_unit_test(names_the_rule),
 		cmocka_unit_test(every_step),
 		cmocka_unit_test(every_tensor),
+		cmocka_unit_test(transfers_are_left_alone),
 		cmocka_unit_test(every_figure),
 		cmocka_unit_test(just_beyond),
 	};
