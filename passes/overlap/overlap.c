@@ -25,7 +25,7 @@ struct ends {
 	NodeId *write;                  /* the next one that overwrites them */
 	double *work;                   /* seconds of all nodes up to this one
 	                                 * that send nothing */
-	NodeId apply, update;           /* as verify_waits has them */
+	NodeId apply, update;           /* as the verifier has them */
 };
 
 static bool

@@ -79,7 +79,7 @@ class Processes(ck.Bench):
         for flag in "save", "grads", "outputs", "export-onnx":
             x, y = (ck.content(self.path(f"{n}.{flag}")) for n in (a, b))
             self.check(x == y, f"{what}: --{flag} differs")
-        x, y = ([{k: v for k, v in row.items() if k not in ("seconds", "peak_bytes")} for row in ck.log_rows(self.path(n + ".log"))]
+        x, y = ([{k: v for k, v in row.items() if k != "seconds"} for row in ck.log_rows(self.path(n + ".log"))]
                 for n in (a, b))
         self.check(x == y, f"{what}: --log: {x}, {y}")
 
@@ -102,10 +102,24 @@ class Processes(ck.Bench):
         for how in "name", "first":
             self.must(self.mpirun(2, so, "--steps", 4, *self.files(how), env={"CKR_FILES": how}), how)
             self.same("v2", how, f"files by {how}")
-        late = os.path.join(os.path.dirname(self.ckrun_path), "tests", "runtime", "late_link.so")
-        real = os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")
-        self.must(self.mpirun(2, so, "--steps", 4, *self.files("late"), env={"CKR_MPI": late, "LATE_LINK": real}), "late")
+        self.must(self.mpirun(2, so, "--steps", 4, *self.files("late"), env=self.late()), "late")
         self.same("v2", "late", "a late transport")
+
+    def late(self):
+        build = os.path.dirname(self.ckrun_path)
+        return {"CKR_MPI": os.path.join(build, "tests", "runtime", "late_link.so"), "LATE_LINK": os.path.join(build, "ckr_mpi.so")}
+
+    def crossed(self):
+        """Replicas of two ranks: what moves in one group does not wait for the other."""
+        model = os.path.join(ck.MODELS, "gpt2-ts14")
+        so = self.build("crossed", "--tp", 2, "--dp", "auto", model=model, loss=ck.model_flags(model)[0])
+        x = compare.load(model + ".inputs.safetensors")
+        np.savez(self.path("two.npz"), **{k: np.concatenate([v, np.roll(v, 1, -1)]) for k, v in x.items()})
+        inputs = "--inputs", self.path("two.npz")
+        self.must(self.ckrun(so, *inputs, "--ranks", 4, "--threads", 1, "--steps", 3, *self.files("vc")), "crossed, virtual")
+        for env in {}, self.late():
+            self.must(self.mpirun(4, so, "--steps", 3, *self.files("pc"), inputs=inputs, env=env), f"crossed {env}")
+            self.same("vc", "pc", f"crossed {env}")
 
     def go_on(self):
         """From a file that only the first process sees, too."""
@@ -176,6 +190,7 @@ class Processes(ck.Bench):
         done = self.mpirun(2, so, "--steps", 1, env={"CKR_MPI": "/nix.so"})
         self.check(done.returncode == 1 and "need ckr_mpi.so: /nix.so" in done.stderr, f"no module: {done.stderr}")
         other = self.build("other", "--tp", 2)
+        self.once(self.mpirun(2, so, "--against", other, "--steps", 1), "--against compares in one process", "--against", status=2)
         run = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 1]
         self.once(self.each(run, [run[0], other, *run[2:]]), "rank 1 and rank 0 differ in their library", "another library")
         self.once(self.each(run, [*run, "--seed", 9]), "differ in their seed: '9' and '0'", "another seed")
@@ -357,7 +372,7 @@ class Processes(ck.Bench):
             self.nobody(pids.values(), "interrupted")
 
 
-PARTS = ("bits", "go_on", "wide", "narrow", "looks", "refused", "bad", "numberless", "stopped", "killed")
+PARTS = ("bits", "crossed", "go_on", "wide", "narrow", "looks", "refused", "bad", "numberless", "stopped", "killed")
 
 
 def main():

@@ -81,8 +81,22 @@ class Sharded(ck.Bench):
         self.check(lanes == {1: "rank 0", 2: "rank 1", 3: "rank 2", 4: "between ranks"}, f"trace: rows {lanes}")
         first = [e for e in events if e["ph"] == "X" and e["args"]["step"] == 1]
         self.check({e["args"]["index"]: e["args"]["sent_bytes"] for e in first if "sent_bytes" in e["args"]} == sent, "trace: bytes sent")
-        moved = [e["args"]["index"] for e in first if e["tid"] == 4]
+        between = [e for e in first if e["tid"] == 4]
+        moved = [e["args"]["index"] for e in between if not e["args"].get("waits")]
         self.check(sorted(moved) == sorted([*sent, *own]), "trace: each collective once, between ranks")
+        self.waited(between)
+
+    def waited(self, between):
+        """Each that only begins is waited for once, where the plan says."""
+        plan = ck.plan(self.path("gpt3--sp.json"))["schedule"]
+        ends = {b: s["id"] for s in plan for b in s.get("waits", [])}
+        self.check(len(ends) > 5 and sorted(ends) == [s["id"] for s in plan if s.get("begins")], f"{len(ends)} waits in the plan")
+        begun = {e["args"]["index"]: e for e in between if e["name"].startswith("begin ")}
+        waits = {e["args"]["index"]: e for e in between if e["name"].startswith("wait for ")}
+        self.check(begun.keys() == waits.keys() == ends.keys(), f"trace: begun {sorted(begun)}, waited for {sorted(waits)}, planned {ends}")
+        self.check(all(waits[i]["ts"] >= begun[i]["ts"] + begun[i]["dur"] for i in ends), "trace: it waits before it begins")
+        timed = {o["index"] for o in ck.plan(self.path("profile"))["ops"] if "wait_seconds" in o}
+        self.check(timed == ends.keys(), f"profile: waits of {timed}, planned {ends}")
 
     def narrow(self):
         stem = os.path.join(ck.MODELS, "ranks", "gpt2-bf16")
