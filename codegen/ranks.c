@@ -30,6 +30,33 @@ add(struct ranks *r, Arena *a, const Split *s)
 	r->split[r->nsplit++] = *s;
 }
 
+/* How v lies on a replica's ranks, or what it is a piece of does. */
+static const Split *
+split_of(const Val *v)
+{
+	return v->piece ? &v->piece->split : &v->split;
+}
+
+static int
+find_shape(const struct ranks *r, const Shape *s)
+{
+	for (size_t i = 0; i < r->nshape; i++)
+		if (shape_eq(&r->shape[i], s))
+			return (int)i;
+	return -1;
+}
+
+static void
+add_val(struct ranks *r, Arena *a, const Val *v)
+{
+	add(r, a, split_of(v));
+	if (!v->piece || find_shape(r, &v->piece->shape) >= 0)
+		return;
+	r->shape = arena_grow(a, r->shape, r->nshape, &r->shape_cap,
+	                      r->nshape + 1, sizeof *r->shape);
+	r->shape[r->nshape++] = v->piece->shape;
+}
+
 static bool
 moves(const Node *n)
 {
@@ -62,7 +89,7 @@ ranks_collect(struct ranks *r, Arena *a, const struct program *p)
 {
 	for (int64_t i = 0; i < p->ntensor; i++)
 		if (p->val[i])
-			add(r, a, &p->g->val[p->val[i]].split);
+			add_val(r, a, &p->g->val[p->val[i]]);
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		const Node *n = step_node(p, i);
 		Split from, to;
@@ -76,12 +103,25 @@ ranks_collect(struct ranks *r, Arena *a, const struct program *p)
 	}
 }
 
-const char *
-ranks_split(const struct ranks *r, Arena *a, const Split *s)
+static const char *
+name_split(const struct ranks *r, Arena *a, const Split *s)
 {
 	int i = find(r, s);
 
 	return i < 0 ? "NULL" : arena_printf(a, "&split[%d]", i);
+}
+
+const char *
+ranks_split(const struct ranks *r, Arena *a, const Val *v)
+{
+	return name_split(r, a, split_of(v));
+}
+
+const char *
+ranks_piece(const struct ranks *r, Arena *a, const Val *v)
+{
+	return v->piece ? arena_printf(a, "piece[%d]", find_shape(r,
+	                               &v->piece->shape)) : "NULL";
 }
 
 static void
@@ -98,15 +138,31 @@ put_split(struct out *o, const Split *s)
 	out_put(o, " } },\n");
 }
 
+static void
+put_shapes(struct out *o, const struct ranks *r)
+{
+	out_put(o, "\nstatic const int64_t piece[][CKR_MAX_RANK] = {\n");
+	for (size_t i = 0; i < r->nshape; i++) {
+		out_put(o, "\t{");
+		for (int k = 0; k < r->shape[i].rank; k++)
+			out_put(o, "%s%" PRId64, k ? ", " : " ",
+			        r->shape[i].dim[k]);
+		out_put(o, " },\n");
+	}
+	out_put(o, "};\n");
+}
+
 void
 ranks_emit(struct out *o, const struct ranks *r)
 {
-	if (!r->nsplit)
-		return;
-	out_put(o, "\nstatic const struct ckr_split split[] = {\n");
-	for (size_t i = 0; i < r->nsplit; i++)
-		put_split(o, &r->split[i]);
-	out_put(o, "};\n");
+	if (r->nsplit) {
+		out_put(o, "\nstatic const struct ckr_split split[] = {\n");
+		for (size_t i = 0; i < r->nsplit; i++)
+			put_split(o, &r->split[i]);
+		out_put(o, "};\n");
+	}
+	if (r->nshape)
+		put_shapes(o, r);
 }
 
 /* ---- collectives ---- */
@@ -120,6 +176,8 @@ kind_text(Op op)
 		[OP_REDUCE_SCATTER] = "CKR_REDUCE_SCATTER",
 		[OP_ALL_TO_ALL] = "CKR_ALL_TO_ALL",
 		[OP_OWN] = "CKR_OWN", [OP_OWN_GRAD] = "CKR_OWN_GRAD",
+		[OP_GATHER_INTO] = "CKR_ALL_GATHER",
+		[OP_GATHER_PIECES] = "CKR_ALL_GATHER",
 	};
 
 	return text[op];
@@ -151,8 +209,8 @@ ranks_emit_comm(struct out *o, const struct ranks *r, const struct program *p,
 		        group && *group ? "CKR_DP" : "CKR_TP",
 		        node->op == OP_ALL_REDUCE
 		        && node->attr.ALL_REDUCE.reduction != 0,
-		        ranks_split(r, o->arena, &from),
-		        ranks_split(r, o->arena, &to),
+		        name_split(r, o->arena, &from),
+		        name_split(r, o->arena, &to),
 		        plan_end(p->plan, i));
 	}
 	if (n)
@@ -170,9 +228,13 @@ ranks_moves(const struct program *p, int64_t i)
 bool
 ranks_check(const Graph *g, Diag *d)
 {
-	if (g->ranks > MOST_RANKS)
-		return diag_error(d, "expected at most %d ranks to run, found "
-		                  "%" PRId64, MOST_RANKS, g->ranks);
+	int64_t most = g->exact && g->replicas > g->ranks ? g->replicas
+	               : g->ranks;
+
+	if (most > MOST_RANKS)
+		return diag_error(d, "expected at most %d %s to run, found "
+		                  "%" PRId64, MOST_RANKS, most > g->ranks
+		                  ? "replicas" : "ranks", most);
 	FOR_VALS (v, g)
 		if (v->kind == V_INPUT && v->split.kind != SPLIT_I
 		    && v->split.kind != SPLIT_R)

@@ -4,10 +4,13 @@
 
 #include "codegen/tables.h"
 
-/* Splits that tables name, each once; all zero: none. */
+/* Splits, and shapes of what is cut over replicas, that tables name, each
+ * once; all zero: none. */
 struct ranks {
 	Split *split;
 	size_t nsplit, cap;
+	Shape *shape;
+	size_t nshape, shape_cap;
 };
 
 /* Whether the run time can carry the graph out. */
@@ -15,7 +18,9 @@ bool ranks_check(const Graph *, Diag *);
 void ranks_collect(struct ranks *, Arena *, const struct program *);
 void ranks_emit(struct out *, const struct ranks *);
 /* "&split[2]", or "NULL" of what is whole and equal on all ranks. */
-const char *ranks_split(const struct ranks *, Arena *, const Split *);
+const char *ranks_split(const struct ranks *, Arena *, const Val *);
+/* "piece[2]", or "NULL" of what replicas have all of. */
+const char *ranks_piece(const struct ranks *, Arena *, const Val *);
 /* comm0[] or comm1[]: what steps move, in their order. */
 void ranks_emit_comm(struct out *, const struct ranks *,
                      const struct program *, int which);

@@ -160,8 +160,8 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	emit_numbers(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
 	emit_numbers(o, v->stride, id ? v->shape.rank : 0);
-	out_put(o, ", %s, %d },\n", ranks_split(ranks, o->arena, &v->split),
-	        id ? v->batch : 0);
+	out_put(o, ", %s, %s, %d },\n", ranks_split(ranks, o->arena, v),
+	        ranks_piece(ranks, o->arena, v), id ? v->batch : 0);
 }
 
 static int64_t
@@ -172,6 +172,15 @@ scratch_of(const struct program *p, const struct plan_step *st)
 		    p->plan->tensor[st->write[k]].kind == K_WORKSPACE)
 			return p->index_of_plan[st->write[k]];
 	return -1;
+}
+
+/* What moves between ranks has two operands: what it writes over is none. */
+static int
+first_operand(const Node *n)
+{
+	uint64_t both = F_COMM | F_WRITES;
+
+	return (op_info[n->op].flags & both) == both;
 }
 
 static void
@@ -189,7 +198,7 @@ emit_args(struct out *o, const struct program *p, const struct plan_step *st,
 
 	if (!*count)
 		out_put(o, "\t");
-	for (int k = 0; k < n->nin + n->nout; k++) {
+	for (int k = first_operand(n); k < n->nin + n->nout; k++) {
 		ValId v = k < n->nin ? n->in[k] : n->out[k - n->nin];
 		int64_t i = v ? p->index_of_val[v] : -1;
 
@@ -242,8 +251,8 @@ emit_program(struct out *o, const struct program *p, int which,
 		uint32_t args = 0;
 
 		if (does_work(p, i))
-			args = (uint32_t)(n->nin + n->nout) +
-			       (scratch_of(p, st) >= 0);
+			args = (uint32_t)(n->nin + n->nout - first_operand(n))
+			       + (scratch_of(p, st) >= 0);
 		out_put(o, "\t{ %s, ", p->kernel[i] ? p->kernel[i] : "NULL");
 		out_literal(o, st->op);
 		out_put(o, ", ");
@@ -408,7 +417,9 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 		        "\t.launch_error = ckr_launch_error,\n", opt->arch);
 	if (g->ranks > 1)
 		out_put(o, "\t.ranks = %" PRId64 ",\n", g->ranks);
-	if (g->replicas)
+	if (g->exact)
+		out_put(o, "\t.replicas = %" PRId64 ",\n", g->replicas);
+	else if (g->replicas)
 		out_put(o, "\t.replicas = CKR_ANY_REPLICAS,\n");
 	out_put(o, "};\n");
 	return true;

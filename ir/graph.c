@@ -270,9 +270,10 @@ val_owner(const Graph *g, ValId v)
 	return g->val[v].base ? g->val[v].base : v;
 }
 
-/* Whether it does nothing but move elements of operand 0, or round them. */
+/* Whether it does nothing but move elements of operand 0, round them, or put
+ * replicas' pieces together. */
 static bool
-moves_one(const Node *n)
+moves_one(const Graph *g, const Node *n)
 {
 	if (n->body) {
 		for (int i = 0; i < n->body->nmicro; i++)
@@ -280,6 +281,8 @@ moves_one(const Node *n)
 				return false;
 		return n->nin == 1;
 	}
+	if (op_info[n->op].flags & F_COMM)
+		return g->val[n->in[0]].piece;
 	return op_info[n->op].flags & F_VIEW || n->op == OP_CAST
 		|| n->op == OP_GATHER_ND;
 }
@@ -287,7 +290,7 @@ moves_one(const Node *n)
 ValId
 val_param_of(const Graph *g, ValId v)
 {
-	while (g->val[v].def && moves_one(&g->node[g->val[v].def]))
+	while (g->val[v].def && moves_one(g, &g->node[g->val[v].def]))
 		v = g->node[g->val[v].def].in[0];
 	return g->val[v].kind == V_PARAM ? v : 0;
 }
@@ -451,6 +454,7 @@ graph_clone(const Graph *g)
 	c->nstream = g->nstream;
 	c->ranks = g->ranks;
 	c->replicas = g->replicas;
+	c->exact = g->exact;
 	return c;
 }
 

@@ -23,45 +23,14 @@
 
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
+#include "ir/base/shape.h"
 
 /* NOSTAT lies above every operand of a variadic op. */
-enum { MAX_RANK = 8, VARIADIC = 255, NOSTAT = INT32_MAX };
+enum { VARIADIC = 255, NOSTAT = INT32_MAX };
 
 /* All values of a graph together, and all scratch memory; far enough from
  * 2^63 for sums of sizes to need no further checks. */
 #define GRAPH_BYTES_MAX ((int64_t)1 << 60)
-
-typedef enum {
-	DT_NONE,
-#define DT(id, text, nbytes, ctype, onnx, st, npy, cls) DT_##id,
-#include "runtime/support/dtypes.h"
-#undef DT
-	DT_COUNT
-} DType;
-
-struct dtype_info {
-	const char *text, *ctype, *st;
-	int nbytes, onnx;
-	char cls;                       /* f i u b */
-};
-extern const struct dtype_info dtype_info[DT_COUNT];
-
-static inline bool
-dtype_is_half(DType dt)
-{
-	return dt == DT_F16 || dt == DT_BF16;
-}
-
-/* rank -1: unknown; an extent of -1: unknown until dims are bound. */
-typedef struct {
-	int rank;
-	int64_t dim[MAX_RANK];
-} Shape;
-
-typedef struct {
-	int n;
-	int64_t v[MAX_RANK];
-} IntList;
 
 typedef uint32_t ValId;
 typedef uint32_t NodeId;
@@ -230,6 +199,15 @@ typedef struct {
 	int64_t part[MAX_RANK];
 } Split;
 
+/* What is cut over replicas: how a rank would have it if it were not.  Those
+ * elements, in row-major order and taken as one, are cut into a piece for every
+ * replica, of equal extent, rounded up: what a last one lacks is zeros.  All
+ * dims of a piece but the last are 1. */
+struct piece_of {
+	Shape shape;
+	Split split;                    /* I if it is whole */
+};
+
 typedef struct Val {
 	const char *name;               /* unique in the graph, never NULL */
 	uint32_t nsuffix;               /* NAME.N is taken up to this N */
@@ -250,6 +228,8 @@ typedef struct Val {
 	ValId grad_of;                  /* adjoint of this value; 0 */
 	const char *state;              /* V_STATE: "m", "v", ... */
 	Split split;                    /* shape is one rank's */
+	const struct piece_of *piece;      /* what it is one replica's piece of;
+	                                 * NULL: replicas have all of it */
 	int batch;                      /* 1 + dim dealt to replicas; 0 */
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
@@ -333,6 +313,7 @@ typedef struct Graph {
 	int64_t nstream;                /* random streams handed out so far */
 	int64_t ranks;                  /* it is sharded over; 0: it is not */
 	int64_t replicas;               /* likely; 0: made for one alone */
+	bool exact;                     /* ... so many, and no others */
 	void *names;                    /* set of value names (graph.c) */
 	const struct device *device;    /* costs are reckoned for it
 	                                 * (passes/cost/cost.h); NULL: the
@@ -427,7 +408,7 @@ struct uses graph_uses(const Graph *, Arena *);
 #define FOR_USES(i, uses, v) \
 	for (uint32_t i = (uses)->first[v]; i < (uses)->first[(v) + 1]; i++)
 
-/* ---- infer.c, shape.c ---- */
+/* ---- infer.c ---- */
 
 /* Infer dtype and shape of all outputs of n from its inputs, attributes and
  * static constant operands; false after a diagnostic that names the node.
@@ -436,24 +417,6 @@ bool shape_infer(Graph *, Diag *, Node *n);
 /* Under which name (NULL: none) and type messages speak of a node: ONNX's. */
 const char *node_label(const Graph *, const Node *);
 const char *node_type(const Graph *, const Node *);
-/* numpy broadcast of b into *a; false if they do not fit. */
-bool shape_broadcast(Shape *a, const Shape *b);
-bool shape_eq(const Shape *, const Shape *);
-bool shape_known(const Shape *);
-/* Elements, or -1 if unknown or above 2^62. */
-int64_t shape_nelem(const Shape *);
-Shape shape_make(int rank, const int64_t *dim);
-/* Its extents as an attribute. */
-IntList shape_list(const Shape *);
-#define SHAPE(...) \
-	shape_make((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / 8), \
-	           (const int64_t[]){ __VA_ARGS__ })
-Shape shape_scalar(void);
-/* Without the dim that is `back` from the end; the rank is at least that. */
-Shape shape_without(Shape, int back);
-/* "f32[2,12,32]" into buf (returned). */
-char *shape_text(char *buf, size_t size, DType, const Shape *);
-
 /* ---- value contents ---- */
 
 int64_t val_nelem(const Val *);                 /* -1: unknown */
@@ -465,28 +428,10 @@ double val_float(const Val *, int64_t i);
 /* True and *x set if v is a constant all of whose elements are equal. */
 bool val_splat(const Graph *, ValId v, double *x);
 ValId val_owner(const Graph *, ValId);          /* itself unless a view */
-/* Contiguous row-major strides. */
-void shape_strides(const Shape *, int64_t stride[MAX_RANK]);
-/* Strides under shape `to` of what has shape `from` and the strides given;
- * false if no strides can say it.  Both shapes have as many elements. */
-bool shape_view(const Shape *from, const int64_t *stride, const Shape *to,
-                int64_t out[MAX_RANK]);
 bool val_contiguous(const Val *);               /* laid out row-major, dense */
 /* Lowest and highest element that a value, not empty, has in its owner; false
  * if they overflow. */
 bool val_reach(const Val *, int64_t *first, int64_t *last);
-
-static inline bool
-mul_ok(int64_t a, int64_t b, int64_t *c)
-{
-	return !__builtin_mul_overflow(a, b, c);
-}
-
-static inline bool
-add_ok(int64_t a, int64_t b, int64_t *c)
-{
-	return !__builtin_add_overflow(a, b, c);
-}
 
 /* ---- verify.c ---- */
 

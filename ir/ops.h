@@ -381,6 +381,10 @@ OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20
  * all_to_all(x: S) -> y: S, cut as to_axis, to_lead, to_shared, to_part say.
  * replicate(x: I) -> y: R.  Moves nothing.
  * own(x: I or R) -> y: S, the rank's piece; from 0: x is I, from 1: R.
+ * Of reduce_scatter and own for group 1 the result is a replica's piece (struct
+ *   piece) of x, which may be cut over ranks.
+ * gather_into(x, piece) -> x: the pieces of all replicas, over x.
+ * gather_pieces(piece) -> y: the same, of that shape, cut over ranks as it was.
  * own_grad(dy: S) -> dx: P, zeros but for the rank's piece, which of ranks
  *   that share one every one adds.
  * axis, lead, shared, part: how the cut side is cut, see Split.
@@ -391,10 +395,12 @@ OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20
 #define CUT I(axis, 0) I(lead, 0) I(shared, 1) L(part)
 OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_OVER | F_SENDS), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm, none))
 OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm, none))
-OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm, none))
+OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(group, 0)), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm, none))
 OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(to_axis, 0) I(to_lead, 0) I(to_shared, 1) L(to_part)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm, none))
 OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(), RULES(same, none, none, view, replicate, comm), EMIT(view, none))
-OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(from, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm, none))
+OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm, none))
+OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES), ATTR(CUT I(group, 1)), RULES(gather_into, none, none, ring, none, comm), EMIT(comm, none))
+OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(group, 1) L(shape)), RULES(gather_shape, none, none, ring, none, none), EMIT(comm, none))
 OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT), RULES(gathered, none, none, copy, none, comm), EMIT(comm, none))
 OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(part, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats, none))
 OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares, none))

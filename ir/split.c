@@ -145,15 +145,47 @@ split_whole(const Split *s, const Shape *local)
 Shape
 val_whole(const Val *v)
 {
-	return split_whole(&v->split, &v->shape);
+	return v->piece ? split_whole(&v->piece->split, &v->piece->shape)
+	     : split_whole(&v->split, &v->shape);
+}
+
+Split
+split_over_replicas(const Shape *s)
+{
+	Split cut = split_cut(s->rank - 1, shape_nelem(s));
+
+	cut.lead = 0;
+	return cut;
+}
+
+Split
+split_of_piece(const Split *of, int64_t ranks, const Shape *piece)
+{
+	int last = piece->rank - 1;
+
+	return of->kind == SPLIT_S
+		? split_cut(last, ranks * piece->dim[last])
+		: *of;
 }
 
 /* ---- shapes of collectives ---- */
 
+/* How many share it: a replica's ranks, or replicas. */
+static int64_t
+sharers(const struct infer *c)
+{
+	Attr a = c->n->attr;
+	const int64_t *group = attr_int_of(c->n->op, &a, "group");
+
+	if (group && *group)
+		return c->g->exact ? c->g->replicas : 0;
+	return c->g->ranks;
+}
+
 static bool
 wants_ranks(struct infer *c)
 {
-	return c->g->ranks > 0
+	return sharers(c) > 0
 		|| rule_fail(c, "the graph says of no number of ranks");
 }
 
@@ -163,10 +195,10 @@ piece_of(struct infer *c, const Split *s, const Shape *whole, Shape *local)
 {
 	char text[INFER_TEXT];
 
-	return split_local(s, c->g->ranks, whole, local)
+	return split_local(s, sharers(c), whole, local)
 		|| rule_fail(c, "%s cannot be cut so over %lld ranks",
 		             shape_text(text, INFER_TEXT, in(c, 0)->dt, whole),
-		             (long long)c->g->ranks);
+		             (long long)sharers(c));
 }
 
 bool
@@ -194,6 +226,31 @@ infer_gathered(struct infer *c)
 	if (!piece_of(c, &s, &whole, &local))
 		return false;
 	return rule_want_shape(c, 0, &local, "a rank's piece")
+		&& rule_shape(c, whole);
+}
+
+bool
+infer_gather_into(struct infer *c)
+{
+	Split s = split_of_attr(c->n);
+	Shape whole = shape_of(c, 0), local;
+
+	return wants_ranks(c) && piece_of(c, &s, &whole, &local)
+		&& rule_want_shape(c, 1, &local, "a replica's piece")
+		&& rule_shape(c, whole);
+}
+
+bool
+infer_gather_shape(struct infer *c)
+{
+	Split s = split_of_attr(c->n);
+	const IntList *to = &c->n->attr.GATHER_PIECES.shape;
+	Shape whole = { .rank = to->n }, local;
+
+	for (int i = 0; i < to->n; i++)
+		whole.dim[i] = to->v[i];
+	return wants_ranks(c) && piece_of(c, &s, &whole, &local)
+		&& rule_want_shape(c, 0, &local, "a replica's piece")
 		&& rule_shape(c, whole);
 }
 

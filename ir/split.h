@@ -22,7 +22,13 @@ bool split_is_even(const Split *, int64_t ranks);
 bool split_local(const Split *, int64_t ranks, const Shape *whole, Shape *);
 /* The whole shape of a rank's; dims that were taken as one are one. */
 Shape split_whole(const Split *, const Shape *local);
+/* ... of a replica's piece too. */
 Shape val_whole(const Val *);
+/* How a rank's value is cut over replicas. */
+Split split_over_replicas(const Shape *);
+/* The state of a replica's piece, by rules that know nothing of replicas: of
+ * what is cut over ranks it is a rank's share of a line. */
+Split split_of_piece(const Split *of, int64_t ranks, const Shape *piece);
 
 /* Every rank has all of it. */
 static inline bool

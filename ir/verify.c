@@ -5,6 +5,7 @@
  * checks follow ids; without any, types and shapes are inferred again and
  * must agree.  Linear in values and nodes.
  */
+#include "ir/split.h"
 #include "ir/verify.h"
 
 #include <string.h>
@@ -185,6 +186,26 @@ is_mean(const Val *v, const Val *param)
 	return false;
 }
 
+/* What it would be if replicas had all of it. */
+static const Shape *
+form_of(const Val *v)
+{
+	return v->piece ? &v->piece->shape : &v->shape;
+}
+
+static void
+check_piece(struct verify *c, const Val *v)
+{
+	Split cut = split_over_replicas(&v->piece->shape);
+	Shape piece;
+
+	if (!c->g->exact)
+		bad(c, NULL, v, "a piece, of no number of replicas");
+	else if (!split_local(&cut, c->g->replicas, &v->piece->shape, &piece)
+	         || !shape_eq(&piece, &v->shape))
+		bad(c, NULL, v, "is not a replica's piece of what it says");
+}
+
 static void
 check_relations(struct verify *c)
 {
@@ -198,12 +219,14 @@ check_relations(struct verify *c)
 			bad(c, NULL, v, "frozen, but not a parameter");
 		if (v->kind == V_STATE && (!v->param || !v->state))
 			bad(c, NULL, v, "state without a parameter or name");
+		if (v->piece && is_live(v))
+			check_piece(c, v);
 		if (!v->param || !is_live(v))
 			continue;
 		if (p->kind != V_PARAM)
 			bad(c, NULL, v, "belongs to %s, which is not a "
 			    "parameter", p->name);
-		else if (!shape_eq(&p->shape, &v->shape)
+		else if (!shape_eq(form_of(p), form_of(v))
 		         && shape_known(&p->shape) && shape_known(&v->shape)
 		         && !is_mean(v, p))
 			bad(c, NULL, v, "differs in shape from its parameter "

@@ -80,6 +80,7 @@ struct options {
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
 	int64_t tp;                     /* ranks that share every layer; 0 */
 	int64_t dp;                     /* replicas; DP_ANY; 0: one alone */
+	bool zero;                      /* ... and they share out its states */
 	bool sp;                        /* ... and rows between products */
 	int nshard;
 	struct shard_wish *shard;

@@ -120,6 +120,12 @@ struct ckr_tensor {
 	int64_t stride[CKR_MAX_RANK];   /* in elements */
 	const struct ckr_split *split;  /* all else is one rank's; NULL: whole
 	                                 * and equal on all ranks */
+	/* Not NULL: a replica's piece; the extents that a rank would have of
+	 * it if replicas had all of it.  Those elements, in row-major order and
+	 * taken as one, are cut into a piece for every replica, of equal
+	 * extent, rounded up: what a last one lacks is zeros.  dim is a
+	 * piece's, ones but for the last. */
+	const int64_t *piece;
 	int32_t batch;          /* 0: equal on all replicas; n: side by side
 	                                 * in their order, along dim n - 1 */
 };

@@ -1,10 +1,14 @@
 /* Calls of the optimizers' kernels. */
 #include "codegen/rules/machine.h"
+#include "ir/split.h"
 
-/* Streams of random words, one per parameter, that dropout does not use. */
+/* Streams of random words, one per parameter, that dropout does not use.
+ * updated: the parameter, or a copy of a replica's piece of it. */
 static int64_t
-stream(const struct emit *e, ValId param)
+stream(const struct emit *e, ValId updated)
 {
+	const Node *def = &e->g->node[e->g->val[updated].def];
+	ValId param = op_info[def->op].flags & F_COMM ? def->in[0] : updated;
 	int64_t n = 0x80000000;
 
 	for (ValId i = 1; i < param; i++)
@@ -12,25 +16,34 @@ stream(const struct emit *e, ValId param)
 	return n;
 }
 
-/* "cut", how a rank's piece of v lies in the whole. */
+/* "cut", how a rank's piece of v, or a replica's piece of that, lies in the
+ * whole. */
 static void
 emit_cut(struct emit *e, const Val *v)
 {
-	const Split *s = &v->split;
-	int64_t pieces = e->g->ranks / s->shared;
+	const Shape *shape = v->piece ? &v->piece->shape : &v->shape;
+	Split s = v->piece ? v->piece->split : v->split;
+	int64_t pieces;
 
+	if (s.kind != SPLIT_S) {        /* one piece for all ranks */
+		s = split_over_replicas(shape);
+		s.shared = e->g->ranks > 0 ? e->g->ranks : 1;
+	}
+	pieces = e->g->ranks > 0 ? e->g->ranks / s.shared : 1;
 	out_line(e->out, "const struct ckr_cut cut = {");
+	out_line(e->out, ".first = %lld * (int64_t)env->replica,",
+	         v->piece ? (long long)val_nelem(v) : 0LL);
 	out_line(e->out, ".piece = env->rank / %lld, .inner = %lld, "
-	         ".local = %lld,", (long long)s->shared,
-	         (long long)emit_extent(&v->shape, s->axis + 1, v->shape.rank),
-	         (long long)v->shape.dim[s->axis]);
-	out_line(e->out, ".nstretch = %d, .stretch = {", s->npart);
-	for (int i = 0; i < s->npart; i++)
-		out_line(e->out, "%lld,", (long long)s->part[i]);
+	         ".local = %lld,", (long long)s.shared,
+	         (long long)emit_extent(shape, s.axis + 1, shape->rank),
+	         (long long)emit_extent(shape, s.lead, s.axis + 1));
+	out_line(e->out, ".nstretch = %d, .stretch = {", s.npart);
+	for (int i = 0; i < s.npart; i++)
+		out_line(e->out, "%lld,", (long long)s.part[i]);
 	out_line(e->out, "}, .size = {");
-	for (int i = 0; i < s->npart; i++)
+	for (int i = 0; i < s.npart; i++)
 		out_line(e->out, "%lld,",
-		         (long long)((s->part[i] + pieces - 1) / pieces));
+		         (long long)((s.part[i] + pieces - 1) / pieces));
 	out_line(e->out, "} };");
 }
 
@@ -47,7 +60,7 @@ type_of_states(const struct emit *e, const Node *n)
 static void
 emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 {
-	bool cut = y->split.kind == SPLIT_S;
+	bool cut = y->split.kind == SPLIT_S || y->piece;
 
 	if (cut)
 		emit_cut(e, y);

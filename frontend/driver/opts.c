@@ -117,6 +117,9 @@ static const struct option_row table[] = {
 	{ "dp", "auto|N", G_TARGET, set_dp, FIELD(opt.dp), CI,
 	  "let ckrun --ranks train replicas that share out the samples of a "
 	  "step (data parallelism); sizes are one's, costs those of N (2)" },
+	{ "zero", "0|1", G_TARGET, set_second, FIELD(opt.zero), CI,
+	  "1: replicas, exactly N then, share out the optimizer's state and "
+	  "masters of 16-bit copies (ZeRO-1) (0)" },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "... and rows between them (sequence parallelism)" },
 	{ "shard", "VALUE=STATE", G_TARGET, add_shard, FIELD(opt), CI,
@@ -356,6 +359,18 @@ check_complete(const struct cli *c, FILE *err)
 	return 2;
 }
 
+/* What is cut over replicas is so many bytes only if their number is known. */
+static int
+check_zero(const struct cli *c, FILE *err)
+{
+	if (!c->opt.zero || c->opt.dp > 0)
+		return CLI_GO;
+	fprintf(err, "ckc: --zero 1: expected the number of replicas that "
+	        "share out the optimizer's state, found %s; try --zero 1 --dp "
+	        "2\n", c->opt.dp ? "--dp auto" : "no --dp");
+	return 2;
+}
+
 int
 cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
           FILE *err)
@@ -422,5 +437,6 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	if (c->curve && !c->out)
 		c->plan_only = true;
 	c->opt.curve = c->curve || c->page;
-	return check_complete(c, err);
+	status = check_complete(c, err);
+	return status == CLI_GO ? check_zero(c, err) : status;
 }

@@ -141,6 +141,8 @@ static const struct {
 	{ "no-decay", no_training, training },
 	{ "no-decay", no_update, update },
 	{ "grad-accum", no_training, training },
+	{ "zero", no_training, training },
+	{ "zero", no_update, update },
 	{ "update-in-backward", no_training, training },
 	{ "update-in-backward", no_update, update },
 	{ "dropout-mask", no_training, training },

@@ -48,8 +48,9 @@ static const char *const grad_of_op[OP_COUNT] = {
 static bool
 is_differentiable(const Node *n)
 {
-	return n->body || (strcmp(grad_of_op[n->op], "zero") != 0
-	                   && strcmp(grad_of_op[n->op], "none") != 0);
+	return n->body || op_info[n->op].flags & F_COMM
+		|| (strcmp(grad_of_op[n->op], "zero") != 0
+		    && strcmp(grad_of_op[n->op], "none") != 0);
 }
 
 bool *
@@ -256,11 +257,19 @@ is_accumulator(const Val *v)
 	return v->kind == V_STATE && strcmp(v->state, "grad") == 0;
 }
 
+/* Of what is a replica's piece, as if replicas had all of it. */
+static Split
+whole_state(const Val *v)
+{
+	return v->piece && v->split.kind == SPLIT_S ? v->piece->split
+	     : v->split;
+}
+
 static void
 check_val(struct check *c, const Val *v)
 {
 	const Graph *g = c->g;
-	Shape whole = val_whole(v), local;
+	Shape whole = split_whole(&v->split, &v->shape), local;
 	Split dual;
 
 	if (v->kind == V_TEMP && !v->def)
@@ -284,15 +293,19 @@ check_val(struct check *c, const Val *v)
 		fault(c, NULL, v, "is seen from outside",
 		      &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_TEMP && v->grad_of && !v->param) {
-		dual = dual_of(&g->val[v->grad_of].split);
+		dual = whole_state(&g->val[v->grad_of]);
+		dual = dual_of(&dual);
 		if (!same_state(c, &v->split, &dual))
 			fault(c, NULL, v, "an adjoint has its value's dual "
 			      "state", &dual);
 	}
 	if (v->kind == V_TEMP && v->param) {
-		dual = dual_of(&g->val[v->param].split);
+		dual = whole_state(&g->val[v->param]);
+		dual = dual_of(&dual);
 		if (g->props & P_UPD && dual.kind == SPLIT_P)
 			dual.kind = SPLIT_I;
+		if (v->piece)
+			dual = split_of_piece(&dual, g->ranks, &v->shape);
 		if (!same_state(c, &v->split, &dual))
 			fault(c, NULL, v, "a gradient is complete before it "
 			      "is applied", &dual);

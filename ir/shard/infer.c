@@ -311,6 +311,17 @@ fill_ports(struct ports *c)
 	}
 }
 
+/* Of what is put together again pieces do not say how it was cut. */
+static bool
+is_joined(const struct ports *c)
+{
+	const Val *v = c->g->val;
+
+	return op_info[c->n->op].flags & F_COMM && v[c->n->in[0]].piece
+		&& !v[c->n->out[0]].piece
+		&& c->stated[c->nin].kind == SPLIT_S;
+}
+
 /* What is made of nothing, or stretched along a dim that it lacks, is a piece
  * as well as a whole; adjoints have zeros where a last piece is short. */
 static bool
@@ -349,7 +360,9 @@ infer_node(struct ports *c, Split *out)
 	}
 	if (cut >= 0 && sums)
 		return no(c, "a cut operand and a summand");
-	if (cut >= 0) {
+	if (cut >= 0 && is_joined(c)) {
+		out[0] = c->stated[c->nin];
+	} else if (cut >= 0) {
 		/* equal elements are fit for every cut */
 		for (int k = 0; k < c->nin; k++)
 			if (c->any[k] && c->shape[k].rank > 0)

@@ -18,7 +18,7 @@ count_squares(struct norm *c, ValId v)
 	const Graph *g = c->g;
 	const Node *n = &g->node[g->val[v].def];
 
-	if (g->val[v].def && n->op == OP_ALL_REDUCE)
+	while (n->op == OP_ALL_REDUCE)  /* over ranks, over replicas */
 		n = &g->node[g->val[n->in[0]].def];
 	if (n->op != OP_SUM_SQUARES) {
 		c->readable = false;

@@ -17,12 +17,34 @@ shard_none(struct shard_rule *c)
 	return false;
 }
 
+/* What is cut over ranks, in front of a piece or behind it. */
+static bool
+piece_rule(struct shard_rule *c)
+{
+	int piece = op_info[c->n->op].flags & F_WRITES ? 1 : port_out(c, 0);
+	Shape shape = { .rank = c->shape[0].rank };
+	Split s = split_of_attr(c->n);
+
+	if (c->from == piece || shape.rank < 1)
+		return false;
+	shape.dim[shape.rank - 1] = split_piece(&s, c->g->replicas);
+	for (int p = 0; p < c->nport; p++)
+		c->at[p] = *given(c);
+	c->at[piece] = split_of_piece(given(c), c->ranks, &shape);
+	return true;
+}
+
 /* Collectives change states: shard_infer knows how.  Those of replicas do not
  * care for them. */
 bool
 shard_comm(struct shard_rule *c)
 {
-	return !shard_is_comm(c->n) && shard_ew(c);
+	Attr a = c->n->attr;
+
+	if (shard_is_comm(c->n))
+		return false;
+	return attr_int_of(c->n->op, &a, "axis") ? piece_rule(c)
+	     : shard_ew(c);
 }
 
 /* ---- element-wise ---- */

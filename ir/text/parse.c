@@ -54,8 +54,12 @@ read_statement(struct parser *p)
 		return tok_int(p, 0, "streams", &p->g->nstream);
 	if (tok_word(p, "ranks"))
 		return tok_int(p, 1, "ranks", &p->g->ranks);
-	if (tok_word(p, "replicas"))
-		return tok_int(p, 1, "replicas", &p->g->replicas);
+	if (tok_word(p, "replicas")) {
+		if (!tok_int(p, 1, "replicas", &p->g->replicas))
+			return false;
+		p->g->exact = tok_word(p, "exactly");
+		return true;
+	}
 	return tok_expected(p, "a statement");
 }
 

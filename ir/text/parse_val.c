@@ -123,6 +123,20 @@ read_split(struct parser *p, Split *s)
 }
 
 static bool
+read_piece(struct parser *p, Val *v)
+{
+	struct piece_of *of = arena_alloc(p->g->arena, sizeof *of);
+	IntList l;
+
+	if (!tok_list(p, 1, &l))
+		return false;
+	*of = (struct piece_of){ .shape.rank = l.n };
+	memcpy(of->shape.dim, l.v, sizeof l.v);
+	v->piece = of;
+	return !tok_word(p, "cut") || read_split(p, &of->split);
+}
+
+static bool
 read_onnx(struct parser *p, Val *v)
 {
 	v->onnx = v->name;
@@ -196,6 +210,8 @@ read_marks(struct parser *p, ValId id)
 			ok = read_state(p, v);
 		} else if (tok_word(p, "split")) {
 			ok = read_split(p, &v->split);
+		} else if (tok_word(p, "piece")) {
+			ok = read_piece(p, v);
 		} else if (tok_word(p, "strides")) {
 			ok = read_strides(p, v);
 			strided = true;

@@ -146,11 +146,11 @@ text_mark(FILE *out, const Graph *g, const char *word, ValId v)
 }
 
 static void
-put_split(FILE *out, const Split *s)
+put_split(FILE *out, const char *word, const Split *s)
 {
 	if (s->kind == SPLIT_I)
 		return;
-	fputs(" split ", out);
+	fprintf(out, " %s ", word);
 	if (s->kind != SPLIT_S) {
 		putc(s->kind == SPLIT_R ? 'r' : 'p', out);
 		return;
@@ -163,6 +163,14 @@ put_split(FILE *out, const Split *s)
 		fprintf(out, " from %d", s->lead);
 	if (s->shared != 1)
 		fprintf(out, " shared %lld", (long long)s->shared);
+}
+
+static void
+put_piece(FILE *out, const struct piece_of *p)
+{
+	fputs(" piece ", out);
+	text_ints(out, p->shape.rank, p->shape.dim);
+	put_split(out, "cut", &p->split);
 }
 
 void
@@ -191,7 +199,9 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		fputs(" state ", out);
 		text_word(out, v->state);
 	}
-	put_split(out, &v->split);
+	put_split(out, "split", &v->split);
+	if (v->piece)
+		put_piece(out, v->piece);
 	if (v->laid_out)
 		put_layout(out, g, v);
 	if (v->offset >= 0)

@@ -23,6 +23,8 @@
  *                             Val.of, .half_of, .param, .grad_of, .state
  *   split r | split p | split AXIS [parts] from LEAD shared N
  *                             Val.split; absent: I
+ *   piece [extents]  piece [extents] cut AXIS [parts] ..
+ *                             Val.piece
  *   strides [..]  start N     layout; absent: row-major, dense, from 0
  *   in %V                     Val.base
  *   bytes N  at N             Val.nbytes, .offset
@@ -37,7 +39,7 @@
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
  * itself, `streams N` the random streams handed out, `ranks N` those of the
- * tensor-parallel group, `replicas N` Graph.replicas.
+ * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -371,7 +373,8 @@ text_print(const Graph *g, FILE *out)
 	if (g->ranks)
 		fprintf(out, "\tranks %lld\n", (long long)g->ranks);
 	if (g->replicas)
-		fprintf(out, "\treplicas %lld\n", (long long)g->replicas);
+		fprintf(out, "\treplicas %lld%s\n", (long long)g->replicas,
+		        g->exact ? " exactly" : "");
 	put_values(out, g, values_shown(tmp, g));
 	FOR_NODES (n, g) {
 		putc('\t', out);

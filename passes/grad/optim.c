@@ -4,6 +4,10 @@
  *     g -> [accumulate] -> [sum over ranks] -> [grad_norm over all]
  *                                           -> the optimizer's op
  *
+ * Of states that are cut over replicas (zero.c) that is by pieces; without
+ * micro-batches sums are taken then where gradients appear, of which only
+ * pieces wait for the update.
+ *
  * accumulate stands right behind its gradient and belongs to the backward
  * phase, because it runs for every micro-batch; the phase update runs for
  * the last one only.  grad_norm is there so that clipping can be chosen at
@@ -26,7 +30,7 @@
  * gives   P_UPD
  * cost    linear in operands
  */
-#include "passes/grad/reduce.h"
+#include "passes/grad/zero.h"
 
 #include <string.h>
 
@@ -82,16 +86,22 @@ find_gradients(struct optim *o)
 		}
 }
 
-/* What was appended since the last call goes behind node `at`. */
+/* The next n nodes that were appended go behind node `at`. */
 static void
-put_behind(struct optim *o, NodeId at)
+put_next_behind(struct optim *o, size_t n, NodeId at)
 {
-	size_t n = o->g->nnode - o->end;
-
+	n += o->nafter;
 	o->after = arena_grow(o->p->scratch, o->after, o->nafter, &o->cap, n,
 	                      sizeof *o->after);
 	while (o->nafter < n)
 		o->after[o->nafter++] = at;
+}
+
+/* What was appended since the last call. */
+static void
+put_behind(struct optim *o, NodeId at)
+{
+	put_next_behind(o, o->g->nnode - o->end - o->nafter, at);
 }
 
 /* It lies on ranks as the parameter does.  dt: its type; that of a parameter
@@ -121,7 +131,7 @@ add_accumulate(struct optim *o, struct update *u)
 {
 	Graph *g = o->g;
 	ValId in[2] = { new_state(g, u->param, "", "grad", DT_F32,
-	                          g->val[u->param].shape), u->grad };
+	                          g->val[u->grad].shape), u->grad };
 	ValId acc = emit_op(g, o->p->diag, OP_ACCUMULATE, 2, in, NULL,
 	                    u->after);
 
@@ -130,6 +140,8 @@ add_accumulate(struct optim *o, struct update *u)
 	g->node[g->nnode - 1].phase = PH_BACKWARD;
 	val_rename(g, acc, arena_printf(g->arena, "%s.next",
 	                                g->val[in[0]].name));
+	if (g->val[u->param].piece)
+		g->val[in[0]].split = g->val[u->param].piece->split;
 	if (reduce_wanted(g, u, REDUCE_TP))
 		g->val[in[0]].split.kind = SPLIT_P;
 	g->val[acc].split = g->val[in[0]].split;
@@ -138,6 +150,15 @@ add_accumulate(struct optim *o, struct update *u)
 	g->val[u->grad].param = 0;
 	u->grad = acc;
 	return true;
+}
+
+/* A state that is cut over replicas. */
+static ValId
+cut_state(Graph *g, const struct update *u, ValId state)
+{
+	if (u->cut)
+		zero_mark(g, u->param, state);
+	return state;
 }
 
 /* The new values of what an update overwrites.  A state that is not kept has
@@ -158,6 +179,7 @@ name_outputs(Graph *g, const ValId *in)
 		val_rename(g, n->out[k], arena_printf(g->arena, "%s.next",
 		                                      g->val[old].name));
 		g->val[n->out[k]].split = g->val[old].split;
+		g->val[n->out[k]].piece = g->val[old].piece;
 	}
 }
 
@@ -196,7 +218,8 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	const struct options *opt = o->p->opt;
 	const struct rule *r = &rules[opt->optimizer];
 	Graph *g = o->g;
-	ValId in[5] = { u->param, u->grad };
+	Diag *d = o->p->diag;
+	ValId in[5] = { u->cut ? zero_own(g, d, u) : u->param, u->grad };
 	DType dt = opt->state_dtype ? opt->state_dtype : DT_F32;
 	int nin = 2;
 	Attr a = attr_default(r->op);
@@ -207,14 +230,15 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	if (opt->optimizer == OPT_ADAM)
 		a.ADAMW.coupled = 1;
 	for (int k = 0; k < 2 && r->state[k]; k++)
-		in[nin++] = add_state(g, u->param, r, dt, k);
+		in[nin++] = cut_state(g, u, add_state(g, u->param, r, dt, k));
 	if (norm)
 		in[nin++] = norm;
-	if (!emit_op(g, o->p->diag, r->op, nin, in, &a, u->after))
+	if (!in[0] || !emit_op(g, d, r->op, nin, in, &a, u->after))
 		return false;
 	name_outputs(g, in);
 	g->node[g->nnode - 1].phase = PH_UPDATE;
-	return true;
+	return !u->cut
+		|| zero_gather(g, d, u, g->node[g->nnode - 1].out[0]);
 }
 
 /* ---- order ---- */
@@ -258,7 +282,8 @@ settle(Graph *g, Arena *scratch)
 		const Node *u = &g->node[i];
 		NodeId need;
 
-		if (!(op_info[u->op].flags & F_UPDATE))
+		if (!(op_info[u->op].flags & F_WRITES)
+		    || g->val[u->in[0]].kind != V_PARAM)
 			continue;
 		need = last[u->in[0]];
 		moves[i] = need > i;
@@ -300,16 +325,33 @@ put_in_order(struct optim *o)
 	graph_reorder(g, order, n);
 }
 
+/* Choose what is cut over replicas. */
+static void
+cut_states(struct optim *o)
+{
+	Graph *g = o->g;
+	NodeId *behind = arena_array(o->p->scratch, (size_t)o->n + 1,
+	                             sizeof *behind);
+	uint32_t n;
+
+	if (!o->p->opt->zero || o->p->opt->optimizer == OPT_NONE)
+		return;
+	n = zero_begin(g, o->p->scratch, o->u, o->n, behind);
+	for (uint32_t i = 0; i < n; i++)
+		put_next_behind(o, 1, behind[i]);
+}
+
 /* Gradients become complete: over micro-batches, then over ranks. */
 static bool
 complete_gradients(struct optim *o)
 {
 	Diag *d = o->p->diag;
+	bool once = o->p->opt->grad_accum > 1;
 
 	for (uint32_t i = 0; i < o->n; i++) {
-		if (o->p->opt->grad_accum > 1 && !add_accumulate(o, &o->u[i]))
+		if (once && !add_accumulate(o, &o->u[i]))
 			return false;
-		if (o->early
+		if ((o->early || (o->u[i].cut && !once))
 		    && !reduce_alone(o->g, d, &o->u[i], PH_BACKWARD))
 			return false;
 		put_behind(o, o->u[i].after);
@@ -329,6 +371,7 @@ build(struct optim *o)
 	bool update = o->p->opt->optimizer != OPT_NONE && o->n > 0;
 
 	o->end = g->nnode;
+	cut_states(o);
 	if (!reduce_check(g, o->p->diag, o->u, o->n,
 	                  o->p->opt->optimizer == OPT_ADAFACTOR)
 	    || !complete_gradients(o))
@@ -379,6 +422,11 @@ pass_optim(Pass *p, Graph *g)
 	if (o.early && p->opt->grad_accum > 1)
 		return diag_error(p->diag, "update in backward and gradient "
 		                  "accumulation exclude each other");
+	if (p->opt->zero && p->opt->optimizer == OPT_ADAFACTOR)
+		return diag_error(p->diag, "--zero 1: expected an optimizer "
+		                  "that goes by elements, found adafactor, "
+		                  "which takes means over a parameter; try "
+		                  "--optimizer adamw");
 	if (o.early && graph_has_op(g, OP_LOSS_SCALE))
 		return diag_error(p->diag, "update in backward and f16 exclude "
 		                  "each other: of a step whose gradients "

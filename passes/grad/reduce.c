@@ -10,7 +10,7 @@
  * What is decided follows from the parameters' states; gradients may not say
  * yet how they lie.
  */
-#include "passes/grad/reduce.h"
+#include "passes/grad/zero.h"
 
 /* Gradients below SMALL_BYTES share a collective: at 1 MiB a link of 10 GB/s
  * takes 100 us, far more than a message's start.  What one line takes is memory
@@ -62,12 +62,19 @@ reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n,
 
 /* ---- sums over ranks ---- */
 
+/* Each rank of a replica has done a part. */
+static bool
+is_shared(const Graph *g, const struct update *u)
+{
+	return g->ranks > 0 && g->val[u->param].split.kind == SPLIT_R;
+}
+
 bool
 reduce_wanted(const Graph *g, const struct update *u, enum reduce_group group)
 {
-	if (group == REDUCE_DP)
-		return g->replicas > 0;
-	return g->ranks > 0 && g->val[u->param].split.kind == SPLIT_R;
+	if (g->val[u->grad].piece)
+		return false;           /* of all ranks' sum */
+	return group == REDUCE_DP ? g->replicas > 0 : is_shared(g, u);
 }
 
 static ValId
@@ -106,7 +113,7 @@ static void
 forget_adjoint(Graph *g, const struct update *u, ValId part,
                enum reduce_group group)
 {
-	if (group == REDUCE_DP && reduce_wanted(g, u, REDUCE_TP))
+	if (group == REDUCE_DP && is_shared(g, u))
 		g->val[part].grad_of = 0;
 }
 
@@ -114,9 +121,11 @@ static bool
 reduce_one(Graph *g, Diag *d, struct update *u, enum reduce_group group,
            Phase phase)
 {
-	ValId part = u->grad;
+	ValId part = u->grad, sum;
 
-	if (!take_sum(g, u, sum_ranks(g, d, part, group, u->after, phase)))
+	sum = u->cut && group == REDUCE_DP ? zero_scatter(g, d, u, phase)
+	    : sum_ranks(g, d, part, group, u->after, phase);
+	if (!take_sum(g, u, sum))
 		return false;
 	forget_adjoint(g, u, part, group);
 	return true;
@@ -203,10 +212,11 @@ reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u, int n,
 
 /* A piece has no state as a part of a line. */
 static bool
-is_small(const Graph *g, const struct update *u)
+is_small(const Graph *g, const struct update *u, enum reduce_group group)
 {
 	return val_data_bytes(&g->val[u->grad]) < SMALL_BYTES
-		&& g->val[u->param].split.kind != SPLIT_S;
+		&& g->val[u->param].split.kind != SPLIT_S
+		&& !(u->cut && group == REDUCE_DP);
 }
 
 /* How many of n gradients go into one line; at least one. */
@@ -233,7 +243,7 @@ reduce_type(Graph *g, Diag *d, Arena *scratch, DType dt, struct update *u,
 
 	for (uint32_t i = 0; i < n; i++)
 		if (reduce_wanted(g, &u[i], group)
-		    && g->val[u[i].grad].dt == dt && is_small(g, &u[i]))
+		    && g->val[u[i].grad].dt == dt && is_small(g, &u[i], group))
 			small[nsmall++] = &u[i];
 	for (int i = 0; ok && i < nsmall; i += length) {
 		length = line_length(g, small + i, nsmall - i);
@@ -252,7 +262,8 @@ reduce_group(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
 		if (!reduce_type(g, d, scratch, (DType)dt, u, n, group))
 			return false;
 	for (uint32_t i = 0; i < n; i++)
-		if (reduce_wanted(g, &u[i], group) && !is_small(g, &u[i])
+		if (reduce_wanted(g, &u[i], group)
+		    && !is_small(g, &u[i], group)
 		    && !reduce_one(g, d, &u[i], group, PH_UPDATE))
 			return false;
 	return true;
@@ -267,25 +278,40 @@ reduce_all(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n)
 
 /* ---- the norm ---- */
 
-/* Of all that are cut, this rank's part; 0: none is, or *ok is false. */
+/* Cut over the group. */
+static bool
+is_cut(const Graph *g, const struct update *u, enum reduce_group group)
+{
+	return group == REDUCE_DP ? g->val[u->grad].piece != NULL
+	     : g->val[u->param].split.kind == SPLIT_S;
+}
+
+/* The squares of all that are cut over these groups, and no others, summed over
+ * them; 0: there are none, or *ok is false. */
 static ValId
 cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
-            uint32_t n, bool *ok)
+            uint32_t n, const bool cut[2], bool *ok)
 {
-	ValId *in = arena_array(scratch, n, sizeof *in), y;
+	ValId *in = arena_array(scratch, (size_t)n + 1, sizeof *in), y;
 	int m = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (g->val[u[i].param].split.kind == SPLIT_S)
+		if (is_cut(g, &u[i], REDUCE_TP) == cut[REDUCE_TP]
+		    && is_cut(g, &u[i], REDUCE_DP) == cut[REDUCE_DP])
 			in[m++] = u[i].grad;
 	if (m == 0)
 		return 0;
 	y = emit_op(g, d, OP_SUM_SQUARES, m, in, NULL, 0);
-	*ok = y != 0;
 	if (y) {
 		g->node[g->nnode - 1].phase = PH_UPDATE;
-		g->val[y].split.kind = SPLIT_P;
+		if (cut[REDUCE_TP])
+			g->val[y].split.kind = SPLIT_P;
 	}
+	for (int k = REDUCE_TP; y && k <= REDUCE_DP; k++)
+		if (cut[k])
+			y = sum_ranks(g, d, y, (enum reduce_group)k, 0,
+			              PH_UPDATE);
+	*ok &= y != 0;
 	return y;
 }
 
@@ -293,21 +319,23 @@ ValId
 reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
             uint32_t n)
 {
-	ValId *in = arena_array(scratch, (size_t)n + 1, sizeof *in), sum = 0;
+	static const bool cut[][2] = { { true, false }, { false, true },
+	                               { true, true } };
+	ValId *in = arena_array(scratch, (size_t)n + 3, sizeof *in), sum;
 	Attr a = attr_default(OP_GRAD_NORM);
 	bool ok = true;
 	int nin = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (g->val[u[i].param].split.kind != SPLIT_S)
+		if (!is_cut(g, &u[i], REDUCE_TP)
+		    && !is_cut(g, &u[i], REDUCE_DP))
 			in[nin++] = u[i].grad;
-	if (g->ranks > 0)
-		sum = cut_squares(g, d, scratch, u, n, &ok);
-	if (sum) {
-		sum = sum_ranks(g, d, sum, REDUCE_TP, 0, PH_UPDATE);
-		ok = sum != 0;
+	for (int k = 0; k < 3 && ok; k++) {
+		sum = cut_squares(g, d, scratch, u, n, cut[k], &ok);
+		if (!sum)
+			continue;
 		in[nin++] = sum;
-		a.GRAD_NORM.sums = 1;
+		a.GRAD_NORM.sums++;
 	}
 	if (!ok)
 		return 0;

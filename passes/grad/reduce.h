@@ -13,6 +13,7 @@
 struct update {
 	ValId param, grad;
 	NodeId after;           /* may run behind this node */
+	bool cut;               /* of its state replicas have pieces */
 };
 
 /* Every gradient can be completed and every update done by pieces; means:

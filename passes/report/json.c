@@ -130,6 +130,16 @@ put_split(const struct plan_tensor *t, FILE *out)
 	putc('}', out);
 }
 
+/* What replicas have pieces of: extents on a rank that had all of it. */
+static void
+put_piece(const Shape *s, FILE *out)
+{
+	fputs(", \"piece\": [", out);
+	for (int i = 0; i < s->rank; i++)
+		fprintf(out, "%s%" PRId64, i ? ", " : "", s->dim[i]);
+	putc(']', out);
+}
+
 static void
 put_tensor(const struct plan_tensor *t, int64_t id, FILE *out)
 {
@@ -166,6 +176,8 @@ put_tensor(const struct plan_tensor *t, int64_t id, FILE *out)
 	        decision_text[t->decision], truth(t->saved), t->first,
 	        t->last);
 	put_split(t, out);
+	if (t->piece)
+		put_piece(&t->piece->shape, out);
 	putc('}', out);
 }
 

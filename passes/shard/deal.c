@@ -395,5 +395,6 @@ pass_deal(Pass *p, Graph *g)
 	graph_reorder(g, d.order, (uint32_t)d.norder);
 	forget_states(g);
 	g->replicas = p->opt->dp == DP_ANY ? DEAL_RANKS : p->opt->dp;
+	g->exact = p->opt->zero;
 	return true;
 }

@@ -34,6 +34,23 @@ find_batch(struct fetch *f)
 	pieces_of(&f->batch, &s, f->c->world.dp, w.rank, w.dim);
 }
 
+/* The ranks of a replica, or all of them. */
+static ckr_status
+find_owners(struct fetch *f)
+{
+	const struct world *w = &f->c->world;
+
+	f->pieces = rt_pieces(f->c, f->t);
+	f->link = f->t->piece ? LINK_ALL : LINK_TP;
+	f->owners = f->t->piece ? w->tp * w->dp : w->tp;
+	f->mine = f->t->piece ? w->first : f->c->env.rank;
+	f->nbytes = calloc(2 * (size_t)f->owners, sizeof(*f->nbytes));
+	if (!f->nbytes)
+		return rt_no_memory(f->c);
+	f->place = f->nbytes + f->owners;
+	return CKR_OK;
+}
+
 ckr_status
 fetch_begin(struct fetch *f, ckr_ctx *c, const struct bound *b,
             const struct ckr_tensor *t)
@@ -47,8 +64,8 @@ fetch_begin(struct fetch *f, ckr_ctx *c, const struct bound *b,
 		.group = group_of(c, LINK_TP, &w) };
 	f->most = TEAM_ROOM / c->world.tp / 8;
 	f->local = rt_at(c, b, 0, t);
-	if (t->split && t->split->kind == CKR_CUT)
-		pieces_of(&f->pieces, t->split, c->world.tp, t->rank, t->dim);
+	if (rt_is_cut(t))
+		CKR_TRY(find_owners(f));
 	if (t->batch && c->world.dp > 1)
 		find_batch(f);
 	if (rt_is_dense(t) && c->device->host)
@@ -61,23 +78,21 @@ fetch_begin(struct fetch *f, ckr_ctx *c, const struct bound *b,
 	return CKR_OK;
 }
 
-/* Runs of the elements at .. at + n - 1, between their places there and those
- * of their first ranks, which lie one behind the other.  Returns how many of
- * each rank there are. */
+/* Runs of the elements at .. at + n - 1, between their places in `out` and
+ * those of their first ranks, which lie one behind the other in the team's
+ * memory; out NULL: this rank's to where it sends them from.  Counts them. */
 static void
-for_runs(struct fetch *f, uint64_t at, uint64_t n, uint64_t *count, char *out)
+for_runs(struct fetch *f, uint64_t at, uint64_t n, char *out)
 {
 	uint64_t size = dtype_row[f->t->dtype].nbytes, first = f->run;
 	char *in = f->c->team->in, *mine = f->c->team->out;
-	uint64_t start[CKR_MAX_RANKS] = { 0 };
 
-	for (uint32_t r = 1; out && r < f->c->world.tp; r++)
-		start[r] = start[r - 1] + count[r - 1];
-	memset(count, 0, f->c->world.tp * sizeof(*count));
+	memset(f->nbytes, 0, f->owners * sizeof(*f->nbytes));
 	for (uint64_t i = first; i < f->pieces.nrun; i++) {
 		struct piece_run u = pieces_run(&f->pieces, i);
 		uint64_t lo = u.whole > at ? u.whole : at;
 		uint64_t hi = least(u.whole + u.n, at + n), k;
+		uint32_t owner = u.replica * f->c->world.tp + u.rank;
 
 		if (u.whole >= at + n)
 			break;
@@ -88,31 +103,29 @@ for_runs(struct fetch *f, uint64_t at, uint64_t n, uint64_t *count, char *out)
 		k = (hi - lo) * size;
 		if (out)
 			memcpy(out + (lo - at) * size,
-			       in + (start[u.rank] + count[u.rank]) * size, k);
-		else if (u.rank == f->group.rank)
-			memcpy(mine + count[u.rank] * size,
+			       in + f->place[owner] + f->nbytes[owner], k);
+		else if (owner == f->mine)
+			memcpy(mine + f->nbytes[owner],
 			       f->local + (u.local + lo - u.whole) * size, k);
-		count[u.rank] += hi - lo;
+		f->nbytes[owner] += (int)k;
 	}
 }
 
 static ckr_status
 gather(struct fetch *f, uint64_t at, uint64_t n, char *out)
 {
-	uint64_t count[CKR_MAX_RANKS], size = dtype_row[f->t->dtype].nbytes;
-	int nbytes[CKR_MAX_RANKS], place[CKR_MAX_RANKS], next = 0;
 	struct team *t = f->c->team;
-	struct link_side to = { t->in, nbytes, place };
+	struct link_side to = { t->in, f->nbytes, f->place };
+	int next = 0;
 
-	for_runs(f, at, n, count, NULL);
-	for (uint32_t r = 0; r < f->c->world.tp; r++) {
-		nbytes[r] = (int)(count[r] * size);
-		place[r] = next;
-		next += nbytes[r];
+	for_runs(f, at, n, NULL);
+	for (uint32_t r = 0; r < f->owners; r++) {
+		f->place[r] = next;
+		next += f->nbytes[r];
 	}
-	CKR_TRY(team_gather(t, LINK_TP, t->out, nbytes[f->group.rank], &to,
+	CKR_TRY(team_gather(t, f->link, t->out, f->nbytes[f->mine], &to,
 	                    &f->group.task, &f->c->err));
-	for_runs(f, at, n, count, out);
+	for_runs(f, at, n, out);
 	return CKR_OK;
 }
 
@@ -161,7 +174,9 @@ void
 fetch_end(struct fetch *f)
 {
 	free(f->packed);
+	free(f->nbytes);
 	f->packed = NULL;
+	f->nbytes = NULL;
 }
 
 ckr_status

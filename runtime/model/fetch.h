@@ -14,6 +14,11 @@ struct fetch {
 	uint64_t most;                  /* elements at a time */
 	const char *local;
 	void *packed;                   /* NULL: it lies without gaps */
+	/* Of what is cut: the ranks that hold it, this one, and bytes that each
+	 * has of a range and their place in the team's memory. */
+	enum link_group link;
+	uint32_t owners, mine;
+	int *nbytes, *place;
 	struct between group;           /* of the replica */
 };
 

@@ -31,19 +31,11 @@ least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* In its replica. */
-static uint32_t
-rank_of(const ckr_ctx *c, uint32_t place)
-{
-	return (c->world.first + place) % c->world.tp;
-}
-
 static bool
 holds(const struct stretch *s, uint32_t place, const struct piece_run *u)
 {
-	uint32_t rank = rank_of(s->c, place);
-
-	return rank >= u->rank && rank < u->rank + s->pieces.shared;
+	return pieces_hold(&s->pieces, u, rt_rank(s->c, place),
+	                   rt_replica(s->c, place));
 }
 
 static bool
@@ -89,7 +81,7 @@ stretch_end(struct stretch *s, bool done)
 	return status;
 }
 
-/* Of a tensor of program[0] that replicas have equal.  put: its elements
+/* Of a tensor of program[0].  put: its elements
  * follow by stretch_put; else nothing is put. */
 static ckr_status
 stretch_begin(struct stretch *s, ckr_ctx *c, const struct ckr_tensor *t,
@@ -99,9 +91,9 @@ stretch_begin(struct stretch *s, ckr_ctx *c, const struct ckr_tensor *t,
 	struct ckr_tensor w = rt_whole(c, t);
 
 	*s = (struct stretch){ .c = c, .t = t, .nelem = rt_nelem(&w),
-		.cut = t->split && t->split->kind == CKR_CUT };
+		.cut = rt_is_cut(t) };
 	if (s->cut)
-		pieces_of(&s->pieces, t->split, c->world.tp, t->rank, t->dim);
+		s->pieces = rt_pieces(c, t);
 	s->local = calloc(c->world.count, sizeof(*s->local));
 	if (!s->local)
 		return rt_no_memory(c);
@@ -147,7 +139,7 @@ put_whole(struct stretch *s, uint64_t at, uint64_t n, const char *x)
 	FOR_RANKS (r, s->c) {
 		char *to = s->local[r] + at * size;
 
-		if (s->t->split && rank_of(s->c, r))
+		if (s->t->split && rt_rank(s->c, r))
 			memset(to, 0, n * size);
 		else if (to != x)
 			memcpy(to, x, n * size);

@@ -166,17 +166,20 @@ static ckr_status
 put_own(ckr_ctx *c, struct outfile *o, size_t entry, const struct ckr_tensor *t,
         uint32_t r, const char *x, const float *scale)
 {
-	uint32_t world = c->world.first + r, rank = world % c->world.tp;
+	uint32_t world = c->world.first + r, rank = rt_rank(c, r);
 	uint64_t size = dtype_row[t->dtype].nbytes;
+	struct piece_step held;
 	struct pieces p;
 
-	if (!t->split)
+	if (!rt_is_cut(t))
 		return world != entry % (c->world.tp * c->world.dp) ? CKR_OK
 		       : put(c, o, entry, t, 0, x, rt_nelem(t), scale);
-	pieces_of(&p, t->split, c->world.tp, t->rank, t->dim);
-	if (world / c->world.tp != entry % c->world.dp || rank % p.shared)
+	p = rt_pieces(c, t);
+	if ((!p.share && rt_replica(c, r) != entry % c->world.dp)
+	    || rank % p.shared)
 		return CKR_OK;
-	for (uint64_t i = rank / p.shared; i < p.nrun; i += p.npiece) {
+	held = pieces_held(&p, rank, rt_replica(c, r));
+	for (uint64_t i = held.first; i < p.nrun; i += held.by) {
 		struct piece_run u = pieces_run(&p, i);
 
 		CKR_TRY(put(c, o, entry, t, u.whole, x + u.local * size, u.n,
@@ -254,9 +257,9 @@ comes_apart(const ckr_ctx *c, const struct ckr_tensor *t)
 
 	if (t->batch && c->world.dp > 1)
 		return false;
-	if (!t->split || t->split->kind != CKR_CUT)
+	if (!rt_is_cut(t))
 		return !t->split;
-	pieces_of(&p, t->split, c->world.tp, t->rank, t->dim);
+	p = rt_pieces(c, t);
 	return pieces_longest(&p) * dtype_row[t->dtype].nbytes >= SHORT;
 }
 

@@ -37,7 +37,7 @@ is_common(const ckr_ctx *c, const struct ckr_tensor *t)
 static uint32_t
 home(const ckr_ctx *c, uint32_t rank)
 {
-	uint32_t before = (c->world.first + rank) % c->world.tp;
+	uint32_t before = rt_rank(c, rank);
 
 	return before < rank ? rank - before : 0;
 }
@@ -114,21 +114,6 @@ rt_unbind(const ckr_ctx *c, struct bound *b)
 
 /* ---- whole tensors ---- */
 
-static bool
-is_cut(const struct ckr_tensor *t)
-{
-	return t->split && t->split->kind == CKR_CUT;
-}
-
-static struct pieces
-pieces(const ckr_ctx *c, const struct ckr_tensor *t)
-{
-	struct pieces p;
-
-	pieces_of(&p, t->split, c->world.tp, t->rank, t->dim);
-	return p;
-}
-
 /* That of one replica, in the form given, without gaps. */
 static struct ckr_tensor
 of_replica(const struct ckr_tensor *t)
@@ -137,7 +122,10 @@ of_replica(const struct ckr_tensor *t)
 	int64_t n = 1;
 
 	w.split = NULL;
-	if (is_cut(t)) {
+	w.piece = NULL;
+	if (t->piece)
+		memcpy(w.dim, t->piece, (size_t)t->rank * sizeof(*w.dim));
+	if (t->split && t->split->kind == CKR_CUT) {
 		w.dim[t->split->axis] = 0;
 		for (int k = 0; k < t->split->npart; k++)
 			w.dim[t->split->axis] += (int64_t)t->split->part[k];
@@ -174,37 +162,38 @@ rt_whole(const ckr_ctx *c, const struct ckr_tensor *t)
 static void *
 flat(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t)
 {
-	bool whole = !t->split && !is_batch(c, t) && rt_is_dense(t);
+	bool whole = !t->split && !t->piece && !is_batch(c, t)
+	             && rt_is_dense(t);
 
 	return whole && c->device->host ? rt_at(c, b, 0, t) : NULL;
 }
 
-/* A rank's runs between the whole and its own elements, both dense. */
+/* Runs of the rank here between the whole and its own elements, both dense. */
 static void
-move_runs(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t rank,
+move_runs(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t place,
           char *whole, char *local, bool gather)
 {
-	struct pieces p = pieces(c, t);
+	struct pieces p = rt_pieces(c, t);
+	struct piece_step at = pieces_held(&p, rt_rank(c, place),
+	                                   rt_replica(c, place));
 	uint64_t size = dtype_row[t->dtype].nbytes;
 
-	for (uint64_t i = 0; i < p.nrun; i++) {
+	for (uint64_t i = at.first; i < p.nrun; i += at.by) {
 		struct piece_run u = pieces_run(&p, i);
 
-		if (rank < u.rank || rank >= u.rank + p.shared)
-			continue;
 		memcpy(gather ? whole + u.whole * size : local + u.local * size,
 		       gather ? local + u.local * size : whole + u.whole * size,
 		       u.n * size);
 	}
 }
 
-/* A tensor of the replica whose ranks begin at `first`, which is cut. */
+/* A tensor that is cut, of n ranks from `first` on. */
 static ckr_status
 gather(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-       uint32_t first, char *whole, char *local)
+       uint32_t first, uint32_t n, char *whole, char *local)
 {
-	for (uint32_t r = 0; r < c->world.tp; r++) {
-		CKR_TRY(rt_pull(c, t, rt_at(c, b, first + r, t), local));
+	for (uint32_t r = first; r < first + n; r++) {
+		CKR_TRY(rt_pull(c, t, rt_at(c, b, r, t), local));
 		move_runs(c, t, r, whole, local, true);
 	}
 	return CKR_OK;
@@ -239,13 +228,15 @@ get_replica(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 	ckr_status s = CKR_OK;
 	char *local;
 
-	if (!t->split)
+	if (!t->split && !t->piece)
 		return rt_pull(c, t, rt_at(c, b, first, t), dense);
 	local = malloc(rt_nbytes(t) * c->world.tp + 1);
 	if (!local)
 		return rt_no_memory(c);
-	if (is_cut(t))
-		s = gather(c, b, t, first, dense, local);
+	if (rt_is_cut(t))
+		s = gather(c, b, t, first,
+		           t->piece ? c->world.count : c->world.tp, dense,
+		           local);
 	else
 		s = add_up(c, b, t, first, dense, local);
 	free(local);
@@ -300,7 +291,8 @@ rt_get(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 ckr_status
 rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 {
-	char *local = t->split ? calloc(1, rt_nbytes(t) + 1) : NULL;
+	bool apart = t->split || t->piece;
+	char *local = apart ? calloc(1, rt_nbytes(t) + 1) : NULL;
 	void *dealt = rt_dealt(c, t);
 	ckr_status s = CKR_OK;
 
@@ -308,18 +300,17 @@ rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 		memcpy(dealt, dense, rt_whole(c, t).nbytes);
 		return CKR_OK;
 	}
-	if (t->split && !local)
+	if (apart && !local)
 		return rt_no_memory(c);
 	FOR_RANKS (r, c) {
-		const void *from = t->split ? local : dense;
-		uint32_t rank = (c->world.first + r) % c->world.tp;
+		const void *from = apart ? local : dense;
 
-		if (is_cut(t)) {
+		if (rt_is_cut(t)) {
 			/* what a last piece lacks is zeros */
 			memset(local, 0, rt_nbytes(t));
-			move_runs(c, t, rank, (char *)(uintptr_t)dense, local,
+			move_runs(c, t, r, (char *)(uintptr_t)dense, local,
 			          false);
-		} else if (rank == 0)
+		} else if (rt_rank(c, r) == 0)
 			from = dense;
 		if (home(c, r) == r || !is_common(c, t))
 			s = rt_push(c, t, rt_at(c, &c->plan, r, t), from);
@@ -386,7 +377,7 @@ rt_gather_inputs(ckr_ctx *c)
 static ckr_status
 deal(ckr_ctx *c, const struct ckr_tensor *t, uint32_t rank, void *whole)
 {
-	uint32_t replica = (c->world.first + rank) / c->world.tp;
+	uint32_t replica = rt_replica(c, rank);
 	void *at = rt_at(c, &c->plan, rank, t), *one;
 	ckr_status s;
 

@@ -11,6 +11,7 @@
 #include "runtime/base/err.h"
 #include "runtime/blas/gemm.h"
 #include "runtime/base/mem.h"
+#include "runtime/ranks/pieces.h"
 #include "runtime/support/now.h"
 
 /* What can be undone of a step, and when it must be. */
@@ -146,6 +147,9 @@ void rt_unpack(const struct ckr_tensor *, void *tensor, const void *dense);
 uint64_t rt_nelem(const struct ckr_tensor *);
 uint64_t rt_nbytes(const struct ckr_tensor *);
 bool rt_is_dense(const struct ckr_tensor *);
+/* Over the ranks of a replica, or over replicas; and how, if it is. */
+bool rt_is_cut(const struct ckr_tensor *);
+struct pieces rt_pieces(const ckr_ctx *, const struct ckr_tensor *);
 /* First byte and end of the bytes a tensor reaches, in its block: views have
  * gaps, so this is more than its elements. */
 void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);
@@ -181,6 +185,19 @@ ckr_status rt_push(ckr_ctx *, const struct ckr_tensor *, void *tensor,
 
 /* Ranks that live here, by place: world rank world.first + r. */
 #define FOR_RANKS(r, c) for (uint32_t r = 0; r < (c)->world.count; r++)
+
+/* Of the one at a place: its number in its replica. */
+static inline uint32_t
+rt_rank(const ckr_ctx *c, uint32_t place)
+{
+	return (c->world.first + place) % c->world.tp;
+}
+
+static inline uint32_t
+rt_replica(const ckr_ctx *c, uint32_t place)
+{
+	return (c->world.first + place) / c->world.tp;
+}
 
 /* Make the environment that of a rank here. */
 void rt_become(ckr_ctx *, uint32_t rank);

@@ -15,10 +15,14 @@ sane_split(const struct ckr_library *lib, const struct ckr_tensor *t)
 	if (t->batch < 0 || t->batch > t->rank
 	    || (t->kind == CKR_INPUT && t->batch && !rt_is_dense(t)))
 		return false;
-	if (!s || s->kind == CKR_SUMMAND)
-		return !s || t->kind != CKR_INPUT;
+	if (s && s->kind == CKR_SUMMAND)
+		return !t->piece && t->kind != CKR_INPUT;
+	if (!s && !t->piece)
+		return true;
 	if (t->kind == CKR_CONSTANT || t->kind == CKR_INPUT
-	    || !pieces_of(&p, s, lib->ranks, t->rank, t->dim))
+	    || (t->piece && (t->batch || lib->replicas > CKR_MAX_RANKS))
+	    || !pieces_of_tensor(&p, t, lib->ranks > 1 ? lib->ranks : 1,
+	                         lib->replicas))
 		return false;
 	return rt_nelem(t) == pieces_room(&p);
 }

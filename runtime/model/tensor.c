@@ -134,6 +134,21 @@ rt_unpack(const struct ckr_tensor *t, void *tensor, const void *dense)
 	move(t, tensor, (char *)(uintptr_t)dense, false);
 }
 
+bool
+rt_is_cut(const struct ckr_tensor *t)
+{
+	return t->piece || (t->split && t->split->kind == CKR_CUT);
+}
+
+struct pieces
+rt_pieces(const ckr_ctx *c, const struct ckr_tensor *t)
+{
+	struct pieces p;
+
+	pieces_of_tensor(&p, t, c->world.tp, c->world.dp);
+	return p;
+}
+
 /* ---- what is alive ---- */
 
 /* Bytes of the arena and the steps that they are taken for. */

@@ -26,7 +26,7 @@ bool
 pieces_of(struct pieces *p, const struct ckr_split *s, uint32_t ranks,
           int rank, const int64_t *dim)
 {
-	*p = (struct pieces){ .outer = 1, .inner = 1 };
+	*p = (struct pieces){ .outer = 1, .inner = 1, .nshare = 1 };
 	if (s->kind != CKR_CUT || s->axis >= rank || s->lead > s->axis
 	    || !s->npart || s->npart > CKR_MAX_RANK || !s->shared
 	    || ranks % s->shared)
@@ -49,8 +49,54 @@ pieces_of(struct pieces *p, const struct ckr_split *s, uint32_t ranks,
 	return true;
 }
 
-struct piece_run
-pieces_run(const struct pieces *p, uint64_t i)
+bool
+pieces_of_tensor(struct pieces *p, const struct ckr_tensor *t, uint32_t ranks,
+                 uint32_t replicas)
+{
+	const int64_t *dim = t->piece ? t->piece : t->dim;
+	struct ckr_split one = { .axis = (uint8_t)(t->rank - 1),
+		.npart = 1, .shared = ranks, .part = { 1 } };
+	const struct ckr_split *s = t->split;
+
+	if (t->rank == 0)
+		return false;
+	if (!s || s->kind != CKR_CUT) {
+		for (int i = 0; i < t->rank; i++)
+			one.part[0] *= (uint64_t)dim[i];
+		s = &one;
+	}
+	if (!pieces_of(p, s, ranks, t->rank, dim))
+		return false;
+	if (!t->piece)
+		return true;
+	if (!replicas)
+		return false;
+	p->nshare = replicas;
+	p->share = (pieces_room(p) + replicas - 1) / replicas;
+	p->nrun *= replicas;
+	return true;
+}
+
+/* Of a rank's run, what is in one replica's piece. */
+static struct piece_run
+in_share(const struct pieces *p, struct piece_run u, uint32_t replica)
+{
+	uint64_t from = replica * p->share, to = from + p->share;
+	uint64_t end = u.local + u.n, at = u.local;
+
+	if (from > at)
+		at = from < end ? from : end;
+	if (to < end)
+		end = to > at ? to : at;
+	u.whole += at - u.local;
+	u.n = end - at;
+	u.local = at > from ? at - from : 0;
+	u.replica = replica;
+	return u;
+}
+
+static struct piece_run
+rank_run(const struct pieces *p, uint64_t i)
 {
 	uint64_t piece = i % p->npiece, end = i / p->npiece % p->npart;
 	uint64_t o = i / p->npiece / p->npart, whole = o * p->whole;
@@ -65,7 +111,32 @@ pieces_run(const struct pieces *p, uint64_t i)
 	size = size < part - from ? size : part - from;
 	return (struct piece_run){ (whole + from) * p->inner,
 	                           local * p->inner, size * p->inner,
-	                           (uint32_t)piece * p->shared };
+	                           (uint32_t)piece * p->shared, 0 };
+}
+
+struct piece_run
+pieces_run(const struct pieces *p, uint64_t i)
+{
+	if (!p->share)
+		return rank_run(p, i);
+	return in_share(p, rank_run(p, i / p->nshare),
+	                (uint32_t)(i % p->nshare));
+}
+
+struct piece_step
+pieces_held(const struct pieces *p, uint32_t rank, uint32_t replica)
+{
+	return (struct piece_step){ (uint64_t)(rank / p->shared) * p->nshare
+	                            + (p->share ? replica : 0),
+	                            p->npiece * p->nshare };
+}
+
+bool
+pieces_hold(const struct pieces *p, const struct piece_run *u, uint32_t rank,
+            uint32_t replica)
+{
+	return rank >= u->rank && rank < u->rank + p->shared
+	       && (!p->share || replica == u->replica);
 }
 
 uint64_t
@@ -76,11 +147,12 @@ pieces_longest(const struct pieces *p)
 	for (uint32_t k = 0; k < p->npart; k++)
 		if (extent(p, k) > most)
 			most = extent(p, k);
-	return most * p->inner;
+	most *= p->inner;
+	return p->share && p->share < most ? p->share : most;
 }
 
 uint64_t
 pieces_room(const struct pieces *p)
 {
-	return p->outer * p->local * p->inner;
+	return p->share ? p->share : p->outer * p->local * p->inner;
 }

@@ -440,6 +440,19 @@ static const struct infer_case cases[] = {
 	{ OP_REDUCE_SCATTER, "f32[10,6]", "{part=[10]}", "f32[3,6]" },
 	{ OP_REDUCE_SCATTER, "f32[10,6]", "{axis=2, lead=2, part=[6]}",
 	  "!cannot be cut so" },
+	{ OP_REDUCE_SCATTER, "f32[5,3]", "{axis=1, part=[15], group=1}",
+	  "f32[1,5]" },
+	{ OP_OWN, "f32[2,5]", "{axis=1, part=[10], group=1}", "f32[1,4]" },
+	{ OP_GATHER_INTO, "f32[2,5] f32[1,4]", "{axis=1, part=[10]}",
+	  "f32[2,5]" },
+	{ OP_GATHER_INTO, "f32[2,5] f32[1,3]", "{axis=1, part=[10]}",
+	  "!a replica's piece" },
+	{ OP_GATHER_INTO, "f32[2,5] f32[1,4]", "{axis=1, part=[11]}",
+	  "!cannot be cut so over 3 ranks" },
+	{ OP_GATHER_PIECES, "bf16[1,4]", "{axis=1, part=[10], shape=[2,5]}",
+	  "bf16[2,5]" },
+	{ OP_GATHER_PIECES, "bf16[1,5]", "{axis=1, part=[10], shape=[2,5]}",
+	  "!a replica's piece" },
 	{ OP_ALL_TO_ALL, "f32[3,7]", "{part=[10], to_axis=1, to_lead=1,"
 	  " to_part=[7]}", "f32[10,2]" },
 	{ OP_ALL_TO_ALL, "f32[3,7]", "{part=[10], to_axis=1, to_lead=0,"
@@ -484,7 +497,7 @@ case_text(const struct infer_case *t, int nout)
 	FILE *f = open_memstream(&text, &size);
 	char operands[64] = "", name = 'a';
 
-	fputs("graph @g {\nranks 4\n", f);
+	fputs("graph @g {\nranks 4\nreplicas 3 exactly\n", f);
 	for (char *s = strtok_r(in, " ", &save); s;
 	     s = strtok_r(NULL, " ", &save)) {
 		size_t at = strlen(operands);

@@ -41,21 +41,25 @@ ckr_half_norm_part(const void *g, int type, int64_t n,
 }
 
 /* How a rank's piece of a parameter lies in the whole: `size` of each stretch
- * of the dim that is cut, and `local` in all. */
+ * of the dim that is cut, and `local` in all.  What is updated of it begins
+ * with element `first`. */
 struct ckr_cut {
-	int64_t piece, inner, local;
+	int64_t first, piece, inner, local;
 	int nstretch;
 	int64_t stretch[CKR_MAX_RANK], size[CKR_MAX_RANK];
 };
 
-/* Place in the whole of element i of the piece; *left: how many follow it
+/* Place in the whole of element i of what is updated; *left: how many follow it
  * there as here, itself included. */
 static inline uint64_t
 ckr_cut_index(const struct ckr_cut *c, int64_t i, int64_t *left)
 {
-	int64_t row = i / c->inner, at = row % c->local, whole = 0, n = 0;
+	int64_t row, at, whole = 0, n = 0;
 	int k = 0;
 
+	i += c->first;
+	row = i / c->inner;
+	at = row % c->local;
 	for (; at >= c->size[k]; k++) {
 		at -= c->size[k];
 		n += c->stretch[k];

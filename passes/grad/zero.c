@@ -1,0 +1,233 @@
+/* Pieces of parameters, their gradients and states: one for every replica.
+ *
+ * The smallest parameters stay whole on all replicas, as long as they are less
+ * than 1 / WHOLE of all elements: their gradients share collectives, and for
+ * that many biases and scales a message each, twice a step, would cost more
+ * time than their states cost memory.
+ */
+#include "passes/grad/zero.h"
+#include "ir/split.h"
+
+#include <stdlib.h>
+
+enum { WHOLE = 64 };
+
+/* ---- which ---- */
+
+struct size {
+	int64_t n;
+	uint32_t at;                    /* of the updates */
+};
+
+static int
+by_size(const void *a, const void *b)
+{
+	const struct size *x = a, *y = b;
+
+	if (x->n != y->n)
+		return x->n < y->n ? -1 : 1;
+	return x->at < y->at ? -1 : 1;
+}
+
+static void
+choose(const Graph *g, Arena *scratch, struct update *u, uint32_t n)
+{
+	struct size *size = arena_array(scratch, (size_t)n + 1, sizeof *size);
+	int64_t all = 0, whole = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size[i] = (struct size){ val_nelem(&g->val[u[i].param]), i };
+		all += size[i].n;
+	}
+	qsort(size, n, sizeof *size, by_size);
+	for (uint32_t i = 0; i < n; i++) {
+		struct update *of = &u[size[i].at];
+
+		whole += size[i].n;
+		of->cut = whole > all / WHOLE
+			&& g->val[of->param].shape.rank > 0;
+	}
+}
+
+/* ---- pieces ---- */
+
+static const struct piece_of *
+form_of(Graph *g, ValId param)
+{
+	const Val *p = &g->val[param];
+	struct piece_of *of;
+
+	if (p->piece)
+		return p->piece;
+	of = arena_alloc(g->arena, sizeof *of);
+	*of = (struct piece_of){ .shape = p->shape };
+	if (p->split.kind == SPLIT_S)
+		of->split = p->split;
+	return of;
+}
+
+/* Attributes of what stands between it and its pieces. */
+static Attr
+attr_of(Graph *g, ValId param, Op op)
+{
+	Split cut = split_over_replicas(&form_of(g, param)->shape);
+	Attr a;
+
+	split_to_attr(&cut, op, &a);
+	*attr_int_of(op, &a, "group") = 1;
+	return a;
+}
+
+void
+zero_mark(Graph *g, ValId param, ValId v)
+{
+	const struct piece_of *of = form_of(g, param);
+	Split cut = split_over_replicas(&of->shape);
+	Val *x = &g->val[v];
+
+	x->piece = of;
+	split_local(&cut, g->replicas, &of->shape, &x->shape);
+	x->split = split_of_piece(&of->split, g->ranks, &x->shape);
+}
+
+/* ---- masters ---- */
+
+static bool
+rounds(const Graph *g, const Node *n)
+{
+	return op_info[n->op].flags & F_EW && n->nin == 1
+		&& dtype_is_half(g->val[n->out[0]].dt)
+		&& !dtype_is_half(g->val[n->in[0]].dt);
+}
+
+/* By value: the cast to 16 bits that alone reads it; 0: there is none. */
+static NodeId *
+only_casts(const Graph *g, Arena *scratch)
+{
+	NodeId *cast = arena_array(scratch, g->nval, sizeof *cast);
+	int *reads = arena_array(scratch, g->nval, sizeof *reads);
+
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nin; k++) {
+			if (rounds(g, n))
+				cast[n->in[k]] = node_id(g, n);
+			reads[n->in[k]]++;
+		}
+	FOR_VALS (v, g)
+		if (reads[val_id(g, v)] > 1 || v->output)
+			cast[val_id(g, v)] = 0;
+	return cast;
+}
+
+/* What the cast makes is a piece now, behind which the whole is put together
+ * again. */
+static void
+gather_copy(Graph *g, ValId param, NodeId cast)
+{
+	ValId whole = g->node[cast].out[0], none = 0, piece;
+	Node *n = node_new(g, OP_GATHER_PIECES, 1, &none, 1, cast);
+	const Shape *s = &g->val[whole].shape;
+
+	piece = n->in[0] = n->out[0];
+	n->attr = attr_of(g, param, OP_GATHER_PIECES);
+	n->attr.GATHER_PIECES.shape.n = s->rank;
+	for (int i = 0; i < s->rank; i++)
+		n->attr.GATHER_PIECES.shape.v[i] = s->dim[i];
+	n->out[0] = whole;
+	g->node[cast].out[0] = piece;
+	g->val[whole].def = node_id(g, n);
+	g->val[piece].def = cast;
+	g->val[piece].dt = g->val[whole].dt;
+	val_rename(g, piece, arena_printf(g->arena, "%s.piece",
+	                                  g->val[whole].name));
+	zero_mark(g, param, piece);
+}
+
+/* Its adjoint stays what it was. */
+static void
+cut_master(Graph *g, ValId param, NodeId cast)
+{
+	SplitKind kind = g->val[param].split.kind;
+
+	gather_copy(g, param, cast);
+	zero_mark(g, param, param);
+	if (kind == SPLIT_R) {
+		g->val[param].split.kind = kind;
+		g->val[g->node[cast].out[0]].split.kind = kind;
+	}
+}
+
+uint32_t
+zero_begin(Graph *g, Arena *scratch, struct update *u, uint32_t n,
+           NodeId *behind)
+{
+	NodeId *cast = only_casts(g, scratch);
+	uint32_t count = 0;
+
+	choose(g, scratch, u, n);
+	for (uint32_t i = 0; i < n; i++) {
+		ValId p = u[i].param;
+
+		if (!u[i].cut || !cast[p] || g->val[p].dt != DT_F32)
+			continue;
+		cut_master(g, p, cast[p]);
+		behind[count++] = cast[p];
+	}
+	return count;
+}
+
+/* ---- updates ---- */
+
+static ValId
+emit(Graph *g, Diag *d, const struct update *u, Op op, int nin,
+     const ValId *in, Phase phase)
+{
+	Attr a = attr_of(g, u->param, op);
+	ValId y = emit_op(g, d, op, nin, in, &a, u->after);
+
+	if (y)
+		g->node[g->nnode - 1].phase = phase;
+	return y;
+}
+
+ValId
+zero_scatter(Graph *g, Diag *d, const struct update *u, Phase phase)
+{
+	ValId y = emit(g, d, u, OP_REDUCE_SCATTER, 1, &u->grad, phase);
+
+	if (y)
+		zero_mark(g, u->param, y);
+	return y;
+}
+
+ValId
+zero_own(Graph *g, Diag *d, const struct update *u)
+{
+	ValId y;
+
+	if (g->val[u->param].piece)
+		return u->param;
+	y = emit(g, d, u, OP_OWN, 1, &u->param, PH_UPDATE);
+	if (y) {
+		zero_mark(g, u->param, y);
+		val_rename(g, y, arena_printf(g->arena, "%s.own",
+		                              g->val[u->param].name));
+	}
+	return y;
+}
+
+bool
+zero_gather(Graph *g, Diag *d, const struct update *u, ValId piece)
+{
+	ValId in[2] = { u->param, piece }, y;
+
+	if (g->val[u->param].piece)
+		return true;
+	y = emit(g, d, u, OP_GATHER_INTO, 2, in, PH_UPDATE);
+	if (!y)
+		return false;
+	val_rename(g, y, arena_printf(g->arena, "%s.next",
+	                              g->val[u->param].name));
+	g->val[y].split = g->val[u->param].split;
+	return true;
+}

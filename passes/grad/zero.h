@@ -1,0 +1,29 @@
+/* Optimizer state cut over replicas (ZeRO-1, Rajbhandari et al. 2020).
+ *
+ *     g: a summand -> reduce_scatter -> piece ---------.
+ *     p -> own -> piece -> the optimizer's op, pieces -> piece'
+ *     piece', p -> gather_into -> p'
+ *
+ * A float32 master that nothing reads but a cast to 16 bits is a state too:
+ *
+ *     p, a piece -> cast -> gather_pieces -> what reads the 16-bit copy
+ */
+#ifndef PASSES_ZERO_H
+#define PASSES_ZERO_H
+
+#include "passes/grad/reduce.h"
+
+/* Choose whose states are cut, and make pieces of masters.  Appends nodes that
+ * go behind behind[0 ..], as many as it returns. */
+uint32_t zero_begin(Graph *, Arena *scratch, struct update *, uint32_t n,
+                    NodeId *behind);
+/* Append: of summands on replicas, this one's piece of the sum. */
+ValId zero_scatter(Graph *, Diag *, const struct update *, Phase phase);
+/* v is a replica's piece of what the parameter's gradient has the form of. */
+void zero_mark(Graph *, ValId param, ValId v);
+/* Append: what an update goes by and writes. */
+ValId zero_own(Graph *, Diag *, const struct update *);
+/* Append: that is the parameter's new value. */
+bool zero_gather(Graph *, Diag *, const struct update *, ValId piece);
+
+#endif

@@ -1,0 +1,8 @@
+# A replica's piece is as long as its value says.
+# run: --passes=none
+# error: value 2 (s): is not a replica's piece of what it says
+graph @f {
+	replicas 2 exactly
+	param %w: f32[7,10]
+	state %s: f32[1,34] param %w state m piece [7,10]
+}

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Optimizer state cut over replicas (--zero 1), beside replicas that hold all of it and beside one rank.
+
+    zero.py CKC CKRUN [bits] [files] [processes] [refusals]
+
+Two products of odd widths, so that no piece divides.  bits: a piece is updated by the same numbers as the whole is, so losses, gradients
+and checkpoints are to the bit those of the same replicas without --zero (by 16-bit masters, rounding at random, micro-batches), and close
+to those of one rank with the whole batch, clipped too.  Bytes of the optimizer's state are those of a formula, the plan replays, the
+measured peak is the planned one.  files: a run changes its shape every few steps and goes on as one that did not.  processes: the same
+files as virtual ranks leave.  What has no sense is refused with the line to type.
+"""
+import os
+import shutil
+import sys
+
+import numpy as np
+
+import ck
+import files
+
+sys.path.insert(0, ck.TOOLS)
+import compare
+import replay
+
+WHOLE = 64                                      # parameters of less than 1/64 of all elements together stay whole
+GRAPH = """graph @g {{
+	input %x: f32[{b},6]
+	input %labels: i64[{b}]
+	param %w1: f32[6,21] = splat 0
+	param %b1: f32[21] = splat 0
+	param %w2: f32[21,7] = splat 0
+	param %scale: f32[] = splat 1
+	const %one: f32[] = {{1}}
+	%a = matmul %x, %w1
+	%c = add %a, %b1
+	%h = tanh %c
+	%z = matmul %h, %w2
+	%y = mul %z, %scale
+	%l, _, _ = sce %y, %labels {{reduction=1, ignore=-100}}
+	%loss: f32[] output = mul %l, %one
+}}
+"""
+LION = ["--optimizer", "lion", "--dtype", "bf16", "--master-weights", "off", "--state-dtype", "bf16", "--update-in-backward", "on"]
+MICRO = ["--dtype", "bf16", "--grad-accum", 3, "--no-decay", "w1"]
+# name: samples of a replica's micro-batch, flags
+LIBRARIES = {
+    "one": (4, []), "whole": (2, ["--dp", "auto"]), "two": (2, ["--dp", 2]), "four": (1, ["--dp", 4]),
+    "ranks": (2, ["--dp", 2, "--tp", 2]), "ranks4": (2, ["--dp", 2, "--tp", 4]),
+    "narrow": (2, ["--dp", 2, "--tp", 2, *LION]), "narrow-whole": (2, ["--dp", 2, "--tp", 2, *LION]),
+    "micro": (2, ["--dp", 2, *MICRO]), "micro-whole": (2, ["--dp", 2, *MICRO]),
+}
+TRAIN = ["--lr", .01, "--weight-decay", .1, "--seed", 5, "--threads", 1, "--quiet"]
+
+
+def value(flags, name, default):
+    return flags[flags.index(name) + 1] if name in flags else default
+
+
+def tensors(values):
+    return {k: ("I64" if v.dtype == np.int64 else "F32", list(v.shape), v.ravel().tolist()) for k, v in values.items()}
+
+
+class Zero(ck.Bench):
+    def library(self, name):
+        """Built when it is asked for."""
+        b, flags = LIBRARIES[name]
+        if os.path.exists(self.path(name + ".so")):
+            return name + ".so"
+        with open(self.path(f"m{b}.ck"), "w") as f:
+            f.write(GRAPH.format(b=b))
+        zero = ["--zero", 1] if value(flags, "--dp", "auto") != "auto" and "whole" not in name else []
+        if self.must(self.ckc(self.path(f"m{b}.ck"), "-o", self.path(name + ".so"), "--quiet", "--json", self.path(name + ".json"), *flags,
+                              *zero), name) and zero:
+            self.accounts(name, flags)
+        return name + ".so"
+
+    def inputs(self, name):
+        return "in12.st" if "--grad-accum" in LIBRARIES[name][1] else "in4.st"
+
+    def train(self, name, *more, steps=3, launch=()):
+        log = self.path("log")
+        if os.path.exists(log):
+            os.remove(log)
+        begin = [] if "--resume" in more else ["--init", "init.st"]
+        self.must(self.run([*launch, self.ckrun_path, self.library(name), "--inputs", self.inputs(name), "--steps", steps, *TRAIN, *begin,
+                            "--log", log, *more]), f"{name} {more}")
+        return np.array(ck.losses(log)) if os.path.exists(log) else np.zeros(0)
+
+    def same(self, a, b, what):
+        a, b = compare.load(self.path(a)), compare.load(self.path(b))
+        self.check(sorted(a) == sorted(b), f"{what}: tensors {sorted(set(a) ^ set(b))[:4]}")
+        bad = [k for k in set(a) & set(b) if a[k].shape != b[k].shape or a[k].tobytes() != b[k].tobytes()]
+        self.check(not bad, f"{what}: {len(bad)} tensors differ: {bad[:4]}")
+
+    def accounts(self, name, flags):
+        """Of each parameter that is cut a replica has state for ceil(n / dp) elements; places are multiples of 64 bytes."""
+        plan = ck.plan(self.path(name + ".json"))
+        dp, states = value(flags, "--dp", 1), 1 if "lion" in flags else 2
+        width = 2 if "--state-dtype" in flags else 4
+        param = {t["name"]: t for t in plan["tensors"] if t["kind"] == "param" and t["alias_of"] is None}
+        size = {k: int(np.prod(t.get("piece", t["shape"]))) for k, t in param.items()}
+        state = so_far = 0
+        for k in sorted(size, key=size.get):
+            so_far += size[k]
+            own = -(-size[k] // dp) if so_far > sum(size.values()) // WHOLE else size[k]
+            state += states * -(-own * width // 64) * 64
+            if "piece" in param[k]:
+                self.check(int(np.prod(param[k]["shape"])) == own < size[k], f"{name}: {k}: shape {param[k]['shape']}, a piece has {own}")
+        got = plan["summary"]["optimizer_bytes"]
+        self.check(got == state, f"{name}: {got} B of state, expected {state}")
+        masters = "--dtype" in flags and "--master-weights" not in flags
+        pieces = sorted(k for k in param if "piece" in param[k])
+        self.check(pieces == (["b1", "w1", "w2"] if masters else []), f"{name}: masters {pieces}")
+        faults = replay.Replay(plan).faults
+        self.check(not faults, f"{name}: replay: {faults[:3]}")
+
+    def bits(self):
+        one, whole = self.train("one", "--save", "one.s"), self.train("whole", "--ranks", 2, "--save", "whole.s", "--grads", "whole.g")
+        two = self.train("two", "--check", "--save", "two.s", "--grads", "two.g")
+        self.check(np.array_equal(two, whole), f"losses {two}, of replicas that hold all {whole}")
+        self.same("two.s", "whole.s", "checkpoint")
+        self.same("two.g", "whole.g", "gradients")
+        self.check(np.allclose(two, one, rtol=1e-5), f"losses {two}, one rank's {one}")
+        clipped = self.train("one", "--clip", .1, "--save", "one.s")
+        self.check(not np.allclose(clipped, one, rtol=1e-5), "nothing was clipped")
+        for name in "two", "four", "ranks":
+            got = self.train(name, "--clip", .1, "--save", "got.s")
+            self.check(np.allclose(got, clipped, rtol=1e-5), f"{name}, clipped: losses {got}, one rank's {clipped}")
+            a, b = compare.load(self.path("got.s")), compare.load(self.path("one.s"))
+            self.check(all(np.allclose(a[k], b[k], rtol=1e-4, atol=1e-6) for k in b), f"{name}, clipped: checkpoint")
+        for name, ranks in ("narrow", 4), ("micro", 2):
+            got, want = (self.train(k, "--ranks", ranks, "--save", k + ".s") for k in (name, name + "-whole"))
+            self.check(np.array_equal(got, want), f"{name}: losses {got}, of replicas that hold all {want}")
+            self.same(name + ".s", name + "-whole.s", name)
+        self.measured(self.path("two.so"), self.path("in4.st"), ck.plan(self.path("two.json")), "two")
+
+    def files(self):
+        """20 steps over changes of shape; files are whole, nobody can tell who has written them."""
+        shapes = ["two", "ranks", "whole", "four", "ranks4", "one", "two"]
+        want, got, form = self.train("one", steps=20), [], None
+        for i, name in enumerate(shapes):
+            more = ["--resume", f"{i - 1}.s"] if i else []
+            got += list(self.train(name, *more, "--save", f"{i}.s", *(["--ranks", 2] if name == "whole" else []), steps=min(3 * i + 3, 20)))
+            now = {k: (v.shape, v.dtype) for k, v in compare.load(self.path(f"{i}.s")).items()}
+            form = form or now
+            self.check(now == form, f"{name}: form of the file")
+        self.check(len(got) == 20 and np.allclose(got, want, rtol=1e-5), f"over changes of shape: {got}, expected {want}")
+
+    def processes(self):
+        mpirun = shutil.which("mpirun")
+        if not mpirun or not os.path.exists(os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")):
+            return
+        for name, n, how in ("micro", 2, ""), ("ranks", 4, "CKR_FILES=first"):
+            launch = ["env", *how.split(), mpirun, "--allow-run-as-root", "--oversubscribe", "-n", n]
+            want = self.train(name, "--save", "virtual.s")
+            got = self.train(name, "--save", "apart.s", launch=launch)
+            self.check(np.array_equal(got, want), f"{n} processes: losses {got}, virtual ranks' {want}")
+            self.same("apart.s", "virtual.s", f"{n} processes")
+            want, got = (self.train(name, "--resume", "apart.s", steps=5, launch=by) for by in ((), launch))
+            self.check(len(got) == 2 and np.array_equal(got, want), f"{n} processes: losses {got} behind a checkpoint, expected {want}")
+
+    def refusals(self):
+        with open(self.path("no.ck"), "w") as f:
+            f.write(GRAPH.format(b=2))
+
+        def no(flags, *words):
+            done = self.ckc(self.path("no.ck"), "-o", self.path("no.so"), "--quiet", *flags)
+            self.check(done.returncode in (1, 2) and all(w in done.stderr for w in words), f"{flags}: {done.returncode} {done.stderr}")
+
+        no(["--zero", 1], "found no --dp", "try --zero 1 --dp 2")
+        no(["--zero", 1, "--dp", "auto"], "found --dp auto", "try --zero 1 --dp 2")
+        no(["--zero", 2, "--dp", 2], "--zero")
+        no(["--zero", 1, "--dp", 2, "--optimizer", "adafactor"], "found adafactor", "try --optimizer adamw")
+        no(["--zero", 1, "--dp", 65], "at most 64 replicas", "65")
+        done = self.ckrun(self.library("two"), "--ranks", 3, "--inputs", "in4.st")
+        self.check(done.returncode == 1 and "compiled for 2 replicas" in done.stderr and "ckc --zero 1 --dp 3" in done.stderr, done.stderr)
+
+
+def main():
+    bench = Zero()
+    rng = np.random.default_rng(0)
+    x, labels = np.float32(rng.normal(0, 1, (12, 6))), rng.integers(0, 7, 12)
+    labels[:2] = -100                           # all of one replica
+    for n in 4, 12:
+        files.st_write(bench.path(f"in{n}.st"), tensors({"x": x[:n], "labels": labels[:n]}))
+    files.st_write(bench.path("init.st"), tensors({"w1": np.float32(rng.normal(0, .5, (6, 21))), "b1": np.float32(rng.normal(0, .5, 21)),
+                                                   "w2": np.float32(rng.normal(0, .5, (21, 7))), "scale": np.float32(1.5)}))
+    for part in bench.names or ["bits", "files", "processes", "refusals"]:
+        getattr(bench, part)()
+    bench.finish()
+
+
+main()
