@@ -160,13 +160,15 @@ bool
 infer_norm_grad(struct infer *c)
 {
 	Shape lead, row, x = shape_of(c, 1);
-	int rstd = c->n->nin - 1;
+	int acc = op_accumulator(c->n->op), rstd = acc - 1;
 
 	return split_rows(c, 1, c->n->attr.LAYERNORM_GRAD.axis, &lead, &row)
 	       && rule_want_shape(c, 0, &x, "adjoint")
 	       && rule_want_shape(c, 2, &row, "scale")
 	       && (rstd == 3 || rule_want_shape(c, 3, &lead, "mean"))
 	       && rule_want_shape(c, rstd, &lead, "rstd")
+	       && rule_want_shape(c, acc, &x, "accumulator")
+	       && rule_same_type(c, 1, acc)
 	       && rule_give(c, 0, in(c, 1)->dt, x)
 	       && rule_give(c, 1, in(c, 2)->dt, row)
 	       && rule_give(c, 2, in(c, 2)->dt, row);

@@ -54,8 +54,6 @@ enum {
 	F_CONTRACT = 64,        /* made of matrix products */
 	F_WRITES = 128,         /* its effect: outputs 0, 1, 2 always are
 	                         * written over inputs 0, 2, 3 */
-	F_ACC2 = 256,           /* output 0 may be written over input 2 */
-	F_ACC3 = 512,           /* ... over input 3 */
 	F_UPDATE = 1024,        /* an optimizer's step of input 0 */
 
 	/* operands that are not static: of which class */
@@ -93,7 +91,9 @@ enum {
 #define F_FULL (UINT64_C(1) << 42)
 #define F_IMAGES (UINT64_C(1) << 43)    /* dim 0 of operands: independent */
 #define F_OVER (UINT64_C(1) << 44)      /* may be written over operand 0 */
-#define F_SENDS (UINT64_C(1) << 45)     /* moves bytes between ranks */
+/* Output 0 is added to operand n, if given, and may be written over it. */
+#define F_ACC(n) (UINT64_C(n) << 45)
+#define F_SENDS (UINT64_C(1) << 48)     /* moves bytes between ranks */
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -146,9 +146,7 @@ op_fuses(Op op)
 static inline int
 op_accumulator(Op op)
 {
-	unsigned flags = op_info[op].flags;
-
-	return flags & F_ACC3 ? 3 : flags & F_ACC2 ? 2 : 0;
+	return (int)(op_info[op].flags / F_ACC(1) & 7);
 }
 
 /* OP_NONE if there is none of that name. */

@@ -174,7 +174,7 @@ OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axi
 OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, none), EMIT(scatter_elements, none))
 OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, gather_nd), EMIT(gather_nd, none))
 OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, scatter_nd), EMIT(scatter_nd, none))
-OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC2 | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(part, 0)), RULES(scatter_add, none, none, scatter_add, none, scatter), EMIT(scatter_add, none))
+OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(part, 0)), RULES(scatter_add, none, none, scatter_add, none, scatter), EMIT(scatter_add, none))
 OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
 OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, none), EMIT(topk, topk))
 
@@ -215,7 +215,7 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATT
  *   makes every product with a 2-D right side 2-D.
  * det(x): determinants of the matrices in the last two dims.
  * det_grad(dy, x): dy times the cofactors of x. */
-OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC3 | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
+OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC(3) | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
 OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20) | F_FULL), ATTR(), RULES(det, none, none, ew, det, none), EMIT(det, det))
 OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, none), EMIT(det_grad, det))
 
@@ -225,8 +225,10 @@ OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | 
  * log_softmax_grad(dy, y): dy - exp(y) * sum(dy).
  * layernorm(x, scale, bias?) -> y, mean, rstd: over dims axis.. ; statistics
  *   have the leading dims' shape, f32.
- * layernorm_grad(dy, x, scale, mean, rstd) -> dx, dscale, dbias.
- * rmsnorm(x, scale) -> y, rstd;  rmsnorm_grad(dy, x, scale, rstd) -> dx, dscale.
+ * layernorm_grad(dy, x, scale, mean, rstd, acc?) -> dx, dscale, dbias.
+ * rmsnorm(x, scale) -> y, rstd;
+ *   rmsnorm_grad(dy, x, scale, rstd, acc?) -> dx, dscale.
+ *   acc: added to dx, as matmul's is.
  * sce(logits, labels, weights?, stats?) -> loss, lse, denom: softmax cross
  *   entropy.
  *   logits [N, C, d...] as ONNX has them, labels [N, d...]; labels equal to
@@ -249,9 +251,9 @@ OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(
 OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
 OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
 OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, norm), EMIT(layernorm, norm))
-OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 5, 3, NOSTAT, F_ROWS | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad, norm_grad))
+OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 6, 3, NOSTAT, F_ROWS | F_ACC(5) | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad, norm_grad))
 OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm, norm))
-OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 4, 2, NOSTAT, F_ROWS | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(rmsnorm_grad, norm_grad))
+OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 5, 2, NOSTAT, F_ROWS | F_ACC(4) | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(rmsnorm_grad, norm_grad))
 OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce, none, cross_entropy, ew, sce, sce), EMIT(sce, none))
 OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce_grad, none, none, ew, none, sce_grad), EMIT(sce_grad, none))
 OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, none), EMIT(nll, none))

@@ -118,8 +118,9 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
 		return false;
 	out_line(e->out, "ckr_norm_grad(%s, %s, %s,", p_out(e, n, 0),
 	         p_out(e, n, 1), dbias);
-	out_line(e->out, "              %s, %s, %s, %s, %s,", p_in(e, n, 0),
-	         p_in(e, n, 1), p_in(e, n, 2), mean, rstd);
+	out_line(e->out, "              %s, %s, %s, %s, %s, %s,",
+	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2), mean, rstd,
+	         p_in(e, n, op_accumulator(n->op)));
 	out_line(e->out, "              &norm,");
 	e->machine->norm_grad(e, n, rows);
 	out_line(e->out, "              %s, env);", p_scratch(e, n));

@@ -2,7 +2,7 @@
  * sums that become accumulators.
  *
  *   concat(transposed dq, dk, dv of one attention_grad)       =>  packed = 1
- *   add(a, matmul(..)), add(a, scatter_add(..))               =>  acc = a
+ *   add(a, matmul(..)), and what else has an accumulator      =>  acc = a
  */
 #include "passes/fuse/edit.h"
 #include "passes/fuse/fuse.h"
@@ -111,8 +111,8 @@ fuse_packed(Pass *p, Graph *g)
 
 /* ---- sums as accumulators ---- */
 
-/* The node that computes v and could add to an accumulator: a product, behind
- * reshapes perhaps, or a scatter_add. */
+/* The node that computes v, behind reshapes perhaps, and could add to an
+ * accumulator. */
 static NodeId
 adder_of(const struct edit *e, ValId v, Phase phase)
 {
@@ -126,6 +126,7 @@ adder_of(const struct edit *e, ValId v, Phase phase)
 		int acc = op_accumulator(n->op);
 		if (acc > 0)
 			return (n->nin <= acc || !n->in[acc])
+			       && g->val[v].slot == 0
 			       && (n->op != OP_MATMUL
 			           || g->val[v].shape.rank == 2) ? id : 0;
 		if (n->op != OP_RESHAPE)

@@ -80,10 +80,11 @@ fold_sum(struct autodiff *ad, ValId v, ValId sum, NodeId fresh)
 	Graph *g = ad->g;
 	NodeId def = g->val[v].def;
 	Node *n = &g->node[def];
-	ValId in[4] = { 0 };
+	ValId in[8] = { 0 };
 	int acc = op_accumulator(n->op);
 
-	if (def < fresh || acc == 0 || n->nin > acc || g->val[sum].def >= def)
+	if (def < fresh || acc == 0 || n->nin > acc || g->val[v].slot
+	    || g->val[sum].def >= def)
 		return false;
 	if (n->op == OP_MATMUL && g->val[v].shape.rank != 2)
 		return false;

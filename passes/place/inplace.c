@@ -79,7 +79,7 @@ fits(const Graph *g, const Node *n, int out, int in)
 	if (!n->in[in] || !n->out[out])
 		return false;
 	if (!(flags & F_EW) && !(out == 0
-	    && ((flags & F_ACC2 && in == 2) || (flags & F_ACC3 && in == 3)
+	    && ((in && in == op_accumulator(n->op))
 	        || (flags & F_OVER && in == 0))))
 		return false;
 	y = &g->val[n->out[out]];
@@ -95,10 +95,10 @@ fits(const Graph *g, const Node *n, int out, int in)
 int
 inplace_pairs(const Graph *g, const Node *n, struct inplace_pair *pair, int max)
 {
-	uint64_t flags = op_info[n->op].flags;
 	int count = 0;
 
-	if (!(flags & (F_EW | F_ACC2 | F_ACC3 | F_OVER)))
+	if (!(op_info[n->op].flags & (F_EW | F_OVER))
+	    && !op_accumulator(n->op))
 		return 0;
 	for (int out = 0; out < n->nout; out++)
 		for (int in = 0; in < n->nin && count < max; in++)

@@ -166,6 +166,12 @@ norms(struct setup *t)
 		a.RMSNORM.eps = 1e-5;
 		rstd = APPLY(t, OP_RMSNORM, &a, x, scale)->out[1];
 		APPLY(t, OP_RMSNORM_GRAD, &b, dy, x, scale, rstd);
+		case_begin(t, "gradients of norms added to another");
+		t->next_tolerance = 1e-4;
+		APPLY(t, OP_LAYERNORM_GRAD, &b, dy, x, scale, mean, rstd,
+		      floats(t, SHAPE(103, 7, 35)));
+		APPLY(t, OP_RMSNORM_GRAD, &b, dy, x, scale, rstd,
+		      floats(t, SHAPE(103, 7, 35)));
 	}
 }
 

@@ -200,6 +200,13 @@ interp_layernorm(struct call *c)
 	return true;
 }
 
+/* Element i of operand k, an accumulator; 0 if there is none. */
+static double
+added(const struct call *c, int k, int64_t i)
+{
+	return c->nin > k && c->in[k].x != NULL ? c->in[k].x[i] : 0;
+}
+
 static void
 clear(const struct ten *t)
 {
@@ -236,8 +243,9 @@ interp_layernorm_grad(struct call *c)
 			int64_t s = scale_at(scale, x, r, j, d);
 			double xhat = (x->x[r * d + j] - mean[r]) * rstd[r];
 
-			set(dx, r * d + j, rstd[r] * (dy->x[r * d + j]
-			    * scale->x[s] - (g + xhat * gx) / (double)d));
+			set(dx, r * d + j, added(c, 5, r * d + j) + rstd[r]
+			    * (dy->x[r * d + j] * scale->x[s]
+			       - (g + xhat * gx) / (double)d));
 		}
 	}
 	return true;
@@ -289,8 +297,9 @@ interp_rmsnorm_grad(struct call *c)
 			int64_t s = scale_at(scale, x, r, j, d);
 			double xhat = x->x[r * d + j] * rstd[r];
 
-			set(dx, r * d + j, rstd[r] * (dy->x[r * d + j]
-			    * scale->x[s] - xhat * gx / (double)d));
+			set(dx, r * d + j, added(c, 4, r * d + j) + rstd[r]
+			    * (dy->x[r * d + j] * scale->x[s]
+			       - xhat * gx / (double)d));
 		}
 	}
 	return true;

@@ -241,6 +241,8 @@ static const struct infer_case cases[] = {
 	  "f32[2,4] f32[4] f32[4]" },
 	{ OP_LAYERNORM_GRAD, "f32[2,4] f32[2,4] f32[4] f32[2] f32[4]", "",
 	  "!rstd" },
+	{ OP_LAYERNORM_GRAD, "f32[2,4] f32[2,4] f32[4] f32[2] f32[2] f32[4]",
+	  "", "!accumulator" },
 	{ OP_RMSNORM, "f32[2,3,4] f32[4]", "", "f32[2,3,4] f32[2,3]" },
 	{ OP_RMSNORM, "f32[] f32[4]", "", "!no rows" },
 	{ OP_RMSNORM_GRAD, "f32[2,4] f32[2,4] f32[4] f32[2]", "",

@@ -132,24 +132,35 @@ ckr_norm_sums(const float *dy, const float *x, const float *scale, int64_t n,
 	*product = ckr_fold(b);
 }
 
-/* One row of the gradient; dscale and dbias are added to.  mean is 0 and
- * `centre` 0 for rmsnorm. */
+/* One row of dx: acc, which it may be written over, and the gradient.  mean is
+ * 0 and `centre` 0 for rmsnorm. */
 static inline void
-ckr_norm_grad_row(float *dx, float *dscale, float *dbias, const float *dy,
+ckr_norm_grad_row(float *dx, const float *acc, const float *dy,
                   const float *x, const float *scale, int64_t n, float mean,
                   float rstd, int centre)
 {
-	if (dx) {
-		float a, b;
+	float a, b;
 
-		ckr_norm_sums(dy, x, scale, n, mean, &a, &b);
-		a = centre ? a / (float)n : 0.0f;
-		b = b * rstd * rstd / (float)n;
+	ckr_norm_sums(dy, x, scale, n, mean, &a, &b);
+	a = centre ? a / (float)n : 0.0f;
+	b = b * rstd * rstd / (float)n;
+	if (acc) {
 #pragma omp simd
 		for (int64_t j = 0; j < n; j++)
-			dx[j] = rstd * (dy[j] * scale[j] - a -
-			                (x[j] - mean) * b);
+			dx[j] = acc[j] + rstd * (dy[j] * scale[j] - a -
+			                         (x[j] - mean) * b);
+		return;
 	}
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++)
+		dx[j] = rstd * (dy[j] * scale[j] - a - (x[j] - mean) * b);
+}
+
+/* Add what one row gives to dscale and dbias. */
+static inline void
+ckr_norm_grad_sums(float *dscale, float *dbias, const float *dy,
+                   const float *x, int64_t n, float mean, float rstd)
+{
 	if (dscale) {
 #pragma omp simd
 		for (int64_t j = 0; j < n; j++)
@@ -175,18 +186,23 @@ ckr_add_parts(float *y, const float *part, int64_t nparts, int64_t stride,
 	}
 }
 
-/* Row i of the gradient, as it lies. */
+/* Row i of the gradient, as it lies.  acc is widened where dx is made. */
 static inline void
 ckr_norm_grad_at(void *dx, float *dscale, float *dbias, const void *dy,
                  const void *x, const float *scale, float mean, float rstd,
-                 int centre, const struct ckr_norm *c, int64_t i)
+                 const void *acc, int centre, const struct ckr_norm *c,
+                 int64_t i)
 {
 	int64_t n = c->n, own = 2 + 3 * omp_get_thread_num();
 	float *to = ckr_norm_make(c, dx, i, own + 2);
+	const float *d = ckr_norm_read(c, dy, i, own);
+	const float *a = ckr_norm_read(c, x, i, own + 1);
 
-	ckr_norm_grad_row(to, dscale, dbias, ckr_norm_read(c, dy, i, own),
-	                  ckr_norm_read(c, x, i, own + 1), scale, n, mean,
-	                  rstd, centre);
+	ckr_norm_grad_sums(dscale, dbias, d, a, n, mean, rstd);
+	if (!dx)
+		return;
+	ckr_norm_grad_row(to, acc ? ckr_norm_read(c, acc, i, own + 2) : NULL,
+	                  d, a, scale, n, mean, rstd, centre);
 	ckr_row_put(dx, c->x, i * n, to, n);
 }
 
@@ -204,12 +220,12 @@ ckr_norm_sum(void *y, const float *part, int64_t nparts, int64_t stride,
 }
 
 /* part holds 2 * n floats (1 * n for rmsnorm: mean NULL) for each
- * `part_rows` rows. */
+ * `part_rows` rows.  acc NULL: nothing is added to dx. */
 static inline void
 ckr_norm_grad(void *dx, void *dscale, void *dbias, const void *dy,
               const void *x, const void *scales, const float *mean,
-              const float *rstd, const struct ckr_norm *c, int64_t part_rows,
-              float *part, const struct ckr_env *env)
+              const float *rstd, const void *acc, const struct ckr_norm *c,
+              int64_t part_rows, float *part, const struct ckr_env *env)
 {
 	int64_t nparts = (c->rows + part_rows - 1) / part_rows, n = c->n;
 	int64_t stride = mean ? 2 * n : n;
@@ -226,8 +242,8 @@ ckr_norm_grad(void *dx, void *dscale, void *dbias, const void *dy,
 		for (int64_t i = p * part_rows; i < end; i++)
 			ckr_norm_grad_at(dx, dscale ? ds : NULL,
 				dbias && mean ? db : NULL, dy, x, scale,
-				mean ? mean[i] : 0.0f, rstd[i], mean != NULL,
-				c, i);
+				mean ? mean[i] : 0.0f, rstd[i], acc,
+				mean != NULL, c, i);
 	}
 	ckr_norm_sum(dscale, part, nparts, stride, c);
 	ckr_norm_sum(dbias, part + n, nparts, stride, c);

@@ -87,13 +87,14 @@ ckr_rmsnorm(ckr_is<X> *y, float *rstd, const X *x, const S *scale,
 }
 
 /* Gradient of part_rows rows, one by one; a thread keeps the sums of its
- * columns.  part [parts, 2, n]: of scale's gradient and of bias'. */
+ * columns.  part [parts, 2, n]: of scale's gradient and of bias'.  acc, if
+ * given, is added to dx, which may be written over it. */
 template <typename X, typename S, int PER> CKR_GLOBAL
 __launch_bounds__(CKR_LINE_THREADS)
 ckr_norm_grad_rows(X *dx, float *part, const X *dy, const X *x,
                    const S *scale, const float *mean, const float *rstd,
-                   int64_t rows, int64_t n, int64_t part_rows, bool whole,
-                   bool whole_scale)
+                   const X *acc, int64_t rows, int64_t n, int64_t part_rows,
+                   bool whole, bool whole_scale)
 {
 	__shared__ float room[CKR_WARP];
 	enum { N = ckr_line<X, PER>::N, KEPT = ckr_line<X, PER>::KEPT };
@@ -148,15 +149,19 @@ ckr_norm_grad_rows(X *dx, float *part, const X *dy, const X *x,
 		sum = mean ? sum / (float)n : 0.0f;
 		product = product * r * r / (float)n;
 		a.packs([&](int k, int64_t at, float *v) {
-			float w[N];
+			float w[N], b[N];
 
 			if (!PER)
 				ckr_fetch<N>(d[k], d_row, at, n, whole);
 			ckr_fetch<N>(w, scale, at, n, whole_scale);
+			if (acc)
+				ckr_fetch<N>(b, acc + i * n, at, n, whole);
 #pragma unroll
-			for (int j = 0; j < N; j++)
+			for (int j = 0; j < N; j++) {
 				w[j] = r * (d[k][j] * w[j] - sum
 				            - (v[j] - m) * product);
+				w[j] = acc ? b[j] + w[j] : w[j];
+			}
 			ckr_write<N>(dx_row, w, at, n, whole);
 		});
 	}
@@ -177,17 +182,18 @@ ckr_norm_grad_rows(X *dx, float *part, const X *dy, const X *x,
 template <typename X, typename S> void
 ckr_norm_grad(ckr_is<X> *dx, ckr_any dscale, ckr_any dbias, const X *dy,
               const X *x, const S *scale, const float *mean, const float *rstd,
-              const struct ckr_norm *c, int64_t part_rows, float *part,
-              struct ckr_env *env)
+              const ckr_is<X> *acc, const struct ckr_norm *c,
+              int64_t part_rows, float *part, struct ckr_env *env)
 {
 	int64_t n = c->n, nparts = (c->rows + part_rows - 1) / part_rows;
-	bool whole = ckr_whole(x, n) && ckr_whole(dy, n) && ckr_whole(dx, n);
+	bool whole = ckr_whole(x, n) && ckr_whole(dy, n) && ckr_whole(dx, n)
+	             && ckr_whole(acc, n);
 
 	if (c->rows > 0)
 		CKR_LINES(X, n, CKR_LAUNCH_BLOCK(
 			(ckr_norm_grad_rows<X, S, PER>), nparts,
 			ckr_line_threads<X>(n), 0, env, dx, part, dy, x, scale,
-			mean, rstd, c->rows, n, part_rows, whole,
+			mean, rstd, acc, c->rows, n, part_rows, whole,
 			ckr_whole(scale, n) && n % ckr_vec<X>::N == 0));
 	if (dscale.at)
 		ckr_add_columns(dscale, part, nparts, n, 2 * n, false, env);
