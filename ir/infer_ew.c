@@ -246,3 +246,64 @@ infer_reduce(struct infer *c)
 			set[i] = true;
 	return rule_shape(c, reduced(&x, set, keepdims));
 }
+
+/* ---- updates ---- */
+
+/* Outputs are like what they are written over. */
+static bool
+update_in_place(struct infer *c)
+{
+	Op op = c->n->op;
+	Shape one = shape_scalar(), p = shape_of(c, 0);
+
+	if (op_info[op].flags & F_UPDATE
+	    && !rule_want_shape(c, op_norm(op), &one, "norm"))
+		return false;
+	if (op_info[op].flags & F_COPY
+	    && !rule_want_shape(c, op_info[op].max - 1, &p, "copy"))
+		return false;
+	for (int k = 0; k < c->n->nout; k++) {
+		int i = op_overwrites(op, k);
+
+		if (has(c, i)
+		    && !rule_give(c, k, in(c, i)->dt, shape_of(c, i)))
+			return false;
+	}
+	return true;
+}
+
+/* What there must be, parameter or accumulator, gradient and state, is of one
+ * shape. */
+bool
+infer_update(struct infer *c)
+{
+	Shape p = shape_of(c, 0);
+
+	for (int i = 1; i < op_info[c->n->op].min; i++)
+		if (!rule_want_shape(c, i, &p, "gradient or state"))
+			return false;
+	return update_in_place(c);
+}
+
+bool
+infer_adafactor(struct infer *c)
+{
+	Shape p = shape_of(c, 0), row = p, col = p;
+	bool factors = p.rank >= 2;
+
+	if (!rule_want_shape(c, 1, &p, "gradient"))
+		return false;
+	if (p.rank < 0)
+		return update_in_place(c);
+	if (has(c, 3) != factors)
+		return rule_fail(c, "operand 3: a parameter of rank %d %s",
+		                 p.rank, factors ? "has means of columns"
+		                 : "has no columns");
+	if (factors) {
+		row = shape_without(p, 1);
+		col = shape_without(p, 2);
+	}
+	return rule_want_shape(c, 2, &row, "means of rows")
+	       && (!factors || rule_want_shape(c, 3, &col, "means of columns"))
+	       && update_in_place(c);
+}

@@ -1,4 +1,4 @@
-/* Shape rules: products, norms, losses, attention, updates. */
+/* Shape rules: products, norms, losses, attention. */
 #include "ir/infer.h"
 
 bool
@@ -443,60 +443,4 @@ bool
 infer_scalar(struct infer *c)
 {
 	return rule_give(c, 0, DT_F32, shape_scalar());
-}
-
-/* Output k is like operand 0, 2, 3; the last operand may be a norm. */
-static bool
-update_in_place(struct infer *c)
-{
-	int norm = op_info[c->n->op].max - 1;
-	Shape one = shape_scalar();
-
-	if (op_info[c->n->op].flags & F_UPDATE
-	    && !rule_want_shape(c, norm, &one, "norm"))
-		return false;
-	for (int k = 0; k < c->n->nout; k++) {
-		int i = k ? k + 1 : 0;
-
-		if (has(c, i)
-		    && !rule_give(c, k, in(c, i)->dt, shape_of(c, i)))
-			return false;
-	}
-	return true;
-}
-
-/* What there must be, parameter or accumulator, gradient and state, is of one
- * shape. */
-bool
-infer_update(struct infer *c)
-{
-	Shape p = shape_of(c, 0);
-
-	for (int i = 1; i < op_info[c->n->op].min; i++)
-		if (!rule_want_shape(c, i, &p, "gradient or state"))
-			return false;
-	return update_in_place(c);
-}
-
-bool
-infer_adafactor(struct infer *c)
-{
-	Shape p = shape_of(c, 0), row = p, col = p;
-	bool factors = p.rank >= 2;
-
-	if (!rule_want_shape(c, 1, &p, "gradient"))
-		return false;
-	if (p.rank < 0)
-		return update_in_place(c);
-	if (has(c, 3) != factors)
-		return rule_fail(c, "operand 3: a parameter of rank %d %s",
-		                 p.rank, factors ? "has means of columns"
-		                 : "has no columns");
-	if (factors) {
-		row = shape_without(p, 1);
-		col = shape_without(p, 2);
-	}
-	return rule_want_shape(c, 2, &row, "means of rows")
-	       && (!factors || rule_want_shape(c, 3, &col, "means of columns"))
-	       && update_in_place(c);
 }

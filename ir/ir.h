@@ -52,8 +52,7 @@ enum {
 	F_REDUCE = 16,
 	F_ROWS = 32,            /* independent rows */
 	F_CONTRACT = 64,        /* made of matrix products */
-	F_WRITES = 128,         /* its effect: outputs 0, 1, 2 always are
-	                         * written over inputs 0, 2, 3 */
+	F_WRITES = 128,         /* outputs overwrite inputs: its effect */
 	F_UPDATE = 1024,        /* an optimizer's step of input 0 */
 
 	/* operands that are not static: of which class */
@@ -94,6 +93,8 @@ enum {
 /* Output 0 is added to operand n, if given, and may be written over it. */
 #define F_ACC(n) (UINT64_C(n) << 45)
 #define F_SENDS (UINT64_C(1) << 48)     /* moves bytes between ranks */
+/* F_UPDATE: the last operand and output are a copy of the new operand 0. */
+#define F_COPY (UINT64_C(1) << 49)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -136,19 +137,13 @@ op_flops(Op op)
 }
 
 /* Whether `fuse` makes a loop of it, or takes it into one. */
-static inline bool
-op_fuses(Op op)
-{
-	return (op_info[op].flags & (F_EW | F_ALONE)) == F_EW;
-}
-
+bool op_fuses(Op);
 /* The operand that output 0 is added to; 0: none. */
-static inline int
-op_accumulator(Op op)
-{
-	return (int)(op_info[op].flags / F_ACC(1) & 7);
-}
-
+int op_accumulator(Op);
+/* F_UPDATE: the operand that is the gradients' norm. */
+int op_norm(Op);
+/* F_WRITES: the operand that output k is written over. */
+int op_overwrites(Op, int k);
 /* OP_NONE if there is none of that name. */
 Op op_find(const char *text);
 /* The attributes of an op in table order; *n: how many. */
@@ -171,7 +166,7 @@ typedef enum {
 	V_PARAM,                        /* weights; trained unless frozen */
 	V_BUFFER,                       /* state that is not trained */
 	V_CONST,
-	V_STATE,                        /* optimizer state, starts at zero */
+	V_STATE,                        /* starts at zero, "copy" does not */
 	V_KIND_COUNT
 } ValKind;
 
@@ -224,7 +219,7 @@ typedef struct Val {
 	ValId param;                    /* V_STATE, and V_TEMP that is the final
 	                                 * gradient of that parameter */
 	ValId grad_of;                  /* adjoint of this value; 0 */
-	const char *state;              /* V_STATE: "m", "v", ... */
+	const char *state;              /* V_STATE: "m", ...; "copy": 16 bits */
 	Split split;                    /* shape is one rank's */
 	const struct piece_of *piece;      /* what it is one replica's piece of;
 	                                 * NULL: replicas have all of it */

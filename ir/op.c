@@ -34,6 +34,32 @@ const struct op_info op_info[OP_COUNT] = {
 #undef F
 #undef L
 
+bool
+op_fuses(Op op)
+{
+	return (op_info[op].flags & (F_EW | F_ALONE)) == F_EW;
+}
+
+int
+op_accumulator(Op op)
+{
+	return (int)(op_info[op].flags / F_ACC(1) & 7);
+}
+
+int
+op_norm(Op op)
+{
+	return op_info[op].max - (op_info[op].flags & F_COPY ? 2 : 1);
+}
+
+int
+op_overwrites(Op op, int k)
+{
+	if (op_info[op].flags & F_COPY && k == op_info[op].nout - 1)
+		return op_info[op].max - 1;
+	return k ? k + 1 : 0;
+}
+
 Op
 op_find(const char *text)
 {

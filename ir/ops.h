@@ -346,9 +346,12 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   squares of scaled ones.
  * accumulate(acc, g) -> acc': in place; the first micro-batch of a step
  *   overwrites instead of adding.
- * sgd(p, g, norm?) -> p';  sgdm(p, g, m, norm?) -> p', m';
- *   adamw(p, g, m, v, norm?) -> p', m', v';  lion(p, g, m, norm?) -> p', m';
+ * sgd(p, g, norm?, copy?) -> p', copy';
+ *   sgdm(p, g, m, norm?, copy?) -> p', m', copy';
+ *   adamw(p, g, m, v, norm?, copy?) -> p', m', v', copy';
+ *   lion(p, g, m, norm?, copy?) -> p', m', copy';
  *   adafactor(p, g, row, col?, norm?) -> p', row', col': in place.
+ *   copy: p in 16 bits, which is not read; copy' is p' rounded to nearest.
  *   Hyper-parameters come from the run time's environment; the gradient has
  *   the loss scale taken out, and is brought down to `clip` if the norm is
  *   above it.  decay 0, which is the
@@ -364,10 +367,10 @@ OP(LOSS_SCALE, "loss_scale", SIG(0, 0, 1, NOSTAT, 0), ATTR(F(value, 1)), RULES(s
 OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(), RULES(scalar, none, none, ew, zero, none), EMIT(share, none))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
-OP(SGD,        "sgd",        SIG(2, 3, 1, NOSTAT, F_WRITES | F_UPDATE | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd, none))
-OP(SGDM,       "sgdm",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgdm, none))
-OP(ADAMW,      "adamw",      SIG(4, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(adamw, none))
-OP(LION,       "lion",       SIG(3, 4, 2, NOSTAT, F_WRITES | F_UPDATE | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(lion, none))
+OP(SGD,        "sgd",        SIG(2, 4, 2, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd, none))
+OP(SGDM,       "sgdm",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgdm, none))
+OP(ADAMW,      "adamw",      SIG(4, 6, 4, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(adamw, none))
+OP(LION,       "lion",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(lion, none))
 OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, none, adafactor, none, none), EMIT(adafactor, adafactor))
 
 /* ---- ranks: a graph that is sharded (Graph.ranks, Val.split) -----------------

@@ -13,6 +13,8 @@ enum {
 	FUSE_CLASSIFIER = 1,            /* last linear, loss and gradients */
 	FUSE_PACKED = 2,                /* attention's gradients side by side */
 	FUSE_ACCUMULATE = 4,            /* products that add to an operand */
+	FUSE_COPIES = 8,                /* updates that write 16-bit copies;
+	                                 * all have it, some want it */
 };
 
 struct target {

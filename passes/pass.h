@@ -70,6 +70,7 @@ struct options {
 	struct precision_wish *precision;
 	bool masters;                   /* parameters are float32 then, too
 	                                 * (default) */
+	enum tri resident_copies;       /* 16-bit copies that updates write */
 	DType grad_dtype;               /* DT_F32: of all gradients; DT_NONE:
 	                                 * as they are computed */
 	DType state_dtype;              /* of the optimizer's; DT_NONE: f32 */
@@ -147,7 +148,8 @@ typedef struct Pass {
 	double solver_sec;              /* time spent planning */
 	double recompute_sec;           /* of the chosen plan, predicted */
 	/* how updates run; see run.c */
-	bool early;                     /* in backward */
+	bool lean;                      /* the form for small budgets */
+	bool early;                     /* ... has them in backward */
 	bool lenient;                   /* too small a budget is no error yet */
 	bool refused;                   /* but was found */
 	Arena *retired;                 /* outlives the graph; NULL: none */

@@ -294,23 +294,24 @@ step(Pass *p, Graph *g, const struct pass_info *pass,
 	return ok;
 }
 
-/* ---- updates after backward, or in it ----
+/* ---- the form for small budgets ----
  *
  * Applying a gradient as soon as it is there frees its bytes early, but rules
- * out clipping by the norm over all.  With --update-in-backward auto both
- * forms are planned when a budget makes the first one recompute, and the one
- * that recomputes less is taken; so more budget is never slower.
+ * out clipping by the norm over all.  Copies of parameters that stay in memory
+ * need not be made in each step.  With --update-in-backward auto, and copies
+ * likewise, two forms are planned when a budget makes the first one recompute:
+ * updates at the end with copies, and the lean one.  The one that recomputes
+ * less is taken; so more budget is never slower.
  */
 
 static bool
-may_update_early(const Pass *p, const Graph *g)
+has_lean_form(const Pass *p, const Graph *g)
 {
 	const struct options *o = p->opt;
 
-	return o && o->update_in_backward == TRI_AUTO && o->grad_accum == 1
-		&& o->optimizer != OPT_NONE && !o->forward_only
-		&& !graph_has_op(g, OP_LOSS_SCALE)
-		&& (o->budget_bytes > 0 || o->budget_pct > 0 || o->curve);
+	return o && (o->budget_bytes > 0 || o->budget_pct > 0 || o->curve)
+		&& (optim_may_be_early(p, g)
+		    || optim_copies(p, g, false) != optim_copies(p, g, true));
 }
 
 static void
@@ -322,10 +323,10 @@ swap_graphs(Graph *a, Graph *b)
 	*b = t;
 }
 
-/* Plan `other`, the graph as it was before updates, with updates in backward;
- * if that is better it takes g's place. */
+/* Plan `other`, the graph as it was before updates, in the lean form; if that
+ * is better it takes g's place. */
 static bool
-try_early(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
+try_lean(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
           int *number, const char *broken_by[32])
 {
 	Pass late = *p;
@@ -335,7 +336,7 @@ try_early(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 	/* the curve has a point in common with the other form at least */
 	if (watch_over(p->watch) && !late.refused && !p->frontier)
 		return true;
-	p->early = true;
+	p->lean = true;
 	p->lenient = !late.refused;
 	p->refused = false;
 	for (; strcmp(pass->name, "overlap") != 0; pass++)
@@ -399,15 +400,15 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 	for (; ok && pass->name; pass++) {
 		if (pass->run == pass_shard && may_offer_ranks(p, g))
 			whole = graph_clone(g);
-		if (pass->run == pass_optim && may_update_early(p, g)) {
+		if (pass->run == pass_optim && has_lean_form(p, g)) {
 			before = graph_clone(g);
 			p->lenient = true;
 		}
 		ok = step(p, g, pass, dump, ++number, broken_by);
 		if (ok && before && pass->run == pass_plan
 		    && (p->refused || p->recompute_sec > 0 || p->frontier))
-			ok = try_early(p, g, before, dump, &number,
-			               broken_by);
+			ok = try_lean(p, g, before, dump, &number,
+			              broken_by);
 		if (stop_after && strcmp(stop_after, pass->name) == 0)
 			break;
 	}

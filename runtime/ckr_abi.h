@@ -28,7 +28,8 @@ enum ckr_kind {
 	CKR_BUFFER,     /* state that is not trained but may be written */
 	CKR_CONSTANT,   /* contents in ckr_library.constants */
 	CKR_INPUT,
-	CKR_STATE,      /* optimizer state; starts at zero */
+	CKR_STATE,      /* optimizer state; starts at zero, but for "copy",
+	                 * the parameter in 16 bits */
 	CKR_GRAD,       /* gradient of a parameter */
 	CKR_OTHER       /* activations, adjoints, copies, workspace */
 };

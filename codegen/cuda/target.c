@@ -25,7 +25,7 @@ classifier_rows(int64_t rows, int64_t classes)
 
 const struct target target_cuda = {
 	.name = "cuda", .align = 256,
-	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE,
+	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE | FUSE_COPIES,
 	.workspace = cuda_workspace, .classifier_rows = classifier_rows,
 };
 

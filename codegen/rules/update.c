@@ -47,12 +47,21 @@ emit_cut(struct emit *e, const Val *v)
 	out_line(e->out, "} };");
 }
 
+/* What copies the new parameter is written to; NULL: none. */
+static const Val *
+copy_of(const struct emit *e, const Node *n)
+{
+	return op_info[n->op].flags & F_COPY
+	     ? emit_out(e, n, op_info[n->op].nout - 1) : NULL;
+}
+
 /* States, between the gradient and the norm, have one type; DT_F32 if there
  * are none. */
 static DType
 type_of_states(const struct emit *e, const Node *n)
 {
-	const Val *v = op_info[n->op].max > 3 ? emit_in(e, n, 2) : NULL;
+	bool any = op_info[n->op].flags & F_UPDATE && op_norm(n->op) > 2;
+	const Val *v = any ? emit_in(e, n, 2) : NULL;
 
 	return v ? v->dt : DT_F32;
 }
@@ -61,18 +70,20 @@ static void
 emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 {
 	bool cut = y->split.kind == SPLIT_S || y->piece;
+	const Val *copy = copy_of(e, n);
 
 	if (cut)
 		emit_cut(e, y);
 	out_line(e->out, "const struct ckr_half_types types = { %s, %s, %s, "
-	         "(uint32_t)%s, %s };", tables_dtype(y->dt),
+	         "(uint32_t)%s, %s, %s };", tables_dtype(y->dt),
 	         tables_dtype(g->dt), tables_dtype(type_of_states(e, n)),
 	         emit_const(e, stream(e, n->in[0])),
-	         cut ? "&cut" : "NULL");
+	         cut ? "&cut" : "NULL",
+	         tables_dtype(copy ? copy->dt : DT_NONE));
 }
 
 /* Parameter, gradient and states are float32 or 16-bit floats; *half: not all
- * float32. */
+ * float32, or there is a copy. */
 static bool
 need_update(struct emit *e, const Node *n, bool *half)
 {
@@ -80,7 +91,7 @@ need_update(struct emit *e, const Node *n, bool *half)
 	const DType dt[] = { y->dt, g->dt, type_of_states(e, n) };
 
 	emit_shapes(e, n);
-	*half = false;
+	*half = copy_of(e, n);
 	for (int i = 0; i < 3; i++)
 		*half |= dtype_is_half(dt[i]);
 	e->need |= *half ? NEED_HALF_UPDATE : NEED_UPDATE;
@@ -168,15 +179,16 @@ emit_accumulate(struct emit *e, const Node *n)
 	return true;
 }
 
-/* What an update writes and reads, the norm last, as arguments. */
+/* What an update writes and reads, the norm last, as arguments; nout: how many
+ * of what it writes. */
 static const char *
-operands(struct emit *e, const Node *n)
+operands(struct emit *e, const Node *n, int nout)
 {
 	const char *s = p_out(e, n, 0);
 
-	for (int i = 1; i < n->nout; i++)
+	for (int i = 1; i < nout; i++)
 		s = arena_printf(e->arena, "%s, %s", s, p_out(e, n, i));
-	for (int i = 0; i < op_info[n->op].max; i++)
+	for (int i = 0; i <= op_norm(n->op); i++)
 		s = arena_printf(e->arena, "%s, %s", s, p_in(e, n, i));
 	return s;
 }
@@ -191,7 +203,8 @@ emit_step(struct emit *e, const Node *n, const char *more)
 	if (!need_update(e, n, &half))
 		return false;
 	out_line(e->out, "ckr_%s%s(%s,", half ? "half_" : "",
-	         op_info[n->op].text, operands(e, n));
+	         op_info[n->op].text,
+	         operands(e, n, op_info[n->op].nout - !half));
 	out_line(e->out, "         %s%lld, %d%s, env);",
 	         half ? "types, " : "",
 	         (long long)val_nelem(emit_in(e, n, 0)),
@@ -238,13 +251,14 @@ emit_adafactor(struct emit *e, const Node *n)
 	e->need |= NEED_HALF_UPDATE | NEED_ADAFACTOR;
 	if (!half)
 		out_line(e->out, "const struct ckr_half_types types = "
-		         "{ CKR_F32, CKR_F32, CKR_F32, 0, NULL };");
+		         "{ CKR_F32, CKR_F32, CKR_F32, 0, NULL, CKR_NONE };");
 	out_line(e->out, "const struct ckr_adafactor a = { %lld, %lld, %lld, "
 	         "%d, types };", (long long)emit_extent(s, 0, r - 2),
 	         r < 2 ? 1LL : (long long)s->dim[r - 2],
 	         r < 1 ? 1LL : (long long)s->dim[r - 1],
 	         n->attr.ADAFACTOR.decay != 0);
-	out_line(e->out, "ckr_adafactor(&a, %s,", operands(e, n));
+	out_line(e->out, "ckr_adafactor(&a, %s,",
+	         operands(e, n, op_info[n->op].nout));
 	out_line(e->out, "              %s, env);", p_scratch(e, n));
 	return true;
 }

@@ -72,6 +72,11 @@ static const struct option_row table[] = {
 	{ "master-weights", "on|off", G_TRAIN, set_first, FIELD(opt.masters),
 	  C, "--dtype: parameters are f32, or of that type too and rounded at "
 	  "random (on)" },
+	{ "resident-copies", "auto|on|off", G_TRAIN, set_tri,
+	  FIELD(opt.resident_copies), C,
+	  "--dtype: updates write parameters in 16 bits, too, for products to "
+	  "read; else each step casts them.  auto: for a GPU, but where a "
+	  "budget asks for those bytes (auto)" },
 	{ "grad-dtype", "f32|computed", G_TRAIN, set_grad_dtype,
 	  FIELD(opt.grad_dtype), C,
 	  "type of parameters' gradients: as they are computed, or f32 for all "
@@ -83,7 +88,7 @@ static const struct option_row table[] = {
 	  FIELD(opt.save_dtype), C,
 	  "what backward reads of forward may be kept in 16 bits where that "
 	  "saves recomputing, which rounds gradients (kept as computed)" },
-	{ "update-in-backward", "auto|on|off", G_TRAIN, set_update,
+	{ "update-in-backward", "auto|on|off", G_TRAIN, set_tri,
 	  FIELD(opt.update_in_backward), CI,
 	  "apply a gradient as soon as it is there: less memory, no clipping, "
 	  "no f16; auto: when a budget asks for it (auto)" },
@@ -192,7 +197,7 @@ static const struct option_row table[] = {
 };
 
 enum { NROW = sizeof table / sizeof *table };
-_Static_assert(NROW <= 64, "struct cli has a bit for each");
+_Static_assert((size_t)NROW <= OPTIONS_MAX, "struct cli has a place for each");
 
 static const struct {
 	const char *name, *usage;
@@ -270,7 +275,7 @@ opts_given(const struct cli *c, const char *name)
 {
 	const struct option_row *r = find_row(name, strlen(name));
 
-	return r && c->given >> (r - table) & 1;
+	return r && c->given[r - table];
 }
 
 static int
@@ -309,7 +314,7 @@ parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 		return usage_error(p->err, "no value is allowed in", argv[*i]);
 	}
 	p->row = r;
-	p->c->given |= (uint64_t)1 << (r - table);
+	p->c->given[r - table] = true;
 	return r->set(p, value, (char *)p->c + r->field) ? CLI_GO : 2;
 }
 

@@ -9,6 +9,8 @@
 
 enum verb { VERB_COMPILE, VERB_INSPECT, VERB_PLAN, VERB_PACK };
 
+enum { OPTIONS_MAX = 96 };
+
 struct cli {
 	enum verb verb;
 	const char *model;              /* the file to compile or to inspect */
@@ -29,7 +31,7 @@ struct cli {
 	bool place;
 	int nflag;                      /* arguments as given, for the plan */
 	const char *const *flag;
-	uint64_t given;                 /* options: bits by row of the table */
+	bool given[OPTIONS_MAX];        /* by row of the table of options */
 };
 
 /* Status of the parse: go on, or end with this exit status. */

@@ -354,7 +354,7 @@ CHOICE(set_first, bool, true, false)
 CHOICE(set_second, bool, false, true)
 CHOICE(set_optimizer, enum optimizer, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW,
        OPT_LION, OPT_ADAFACTOR, OPT_NONE)
-CHOICE(set_update, enum tri, TRI_AUTO, TRI_ON, TRI_OFF)
+CHOICE(set_tri, enum tri, TRI_AUTO, TRI_ON, TRI_OFF)
 CHOICE(set_dtype, DType, DT_F32, DT_BF16, DT_F16)
 CHOICE(set_grad_dtype, DType, DT_F32, DT_NONE)
 CHOICE(set_state_dtype, DType, DT_F32, DT_BF16)

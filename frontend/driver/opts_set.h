@@ -36,7 +36,7 @@ SetOption set_string, set_once, set_folder, set_true, set_positive, set_dp,
 	set_threads, set_double, set_seconds, set_capacity;
 /* A word: a bool that is true for the first, or for the second. */
 SetOption set_first, set_second;
-SetOption set_optimizer, set_update, set_dtype, set_grad_dtype, set_state_dtype,
+SetOption set_optimizer, set_tri, set_dtype, set_grad_dtype, set_state_dtype,
 	set_save_dtype;
 SetOption set_target, set_arch, set_batchnorm, add_precision;
 /* Lists, and what is more than one field, of struct options. */

@@ -97,6 +97,12 @@ no_choice(const struct cli *c)
 }
 
 static bool
+has_zero(const struct cli *c)
+{
+	return c->opt.zero;
+}
+
+static bool
 no_import(const struct cli *c)
 {
 	size_t n = strlen(c->model);
@@ -112,6 +118,7 @@ static const char
 	update[] = "beside --optimizer none: nothing is updated",
 	budget[] = "without --memory-budget or --curve: everything is kept",
 	choice[] = "beside a --recompute other than auto: there is no search",
+	zero[] = "beside --zero 1: copies are gathered from pieces",
 	import[] = "on text, which says so itself; change the graph's "
 	           "declarations";
 
@@ -143,6 +150,7 @@ static const struct {
 	{ "grad-accum", no_training, training },
 	{ "zero", no_training, training },
 	{ "zero", no_update, update },
+	{ "resident-copies", has_zero, zero },
 	{ "update-in-backward", no_training, training },
 	{ "update-in-backward", no_update, update },
 	{ "dropout-mask", no_training, training },

@@ -53,7 +53,7 @@ check_one(struct norm *c, Diag *d, const Node *norm)
 		                   g->val[y].name);
 	FOR_NODES (n, g) {
 		if (!(op_info[n->op].flags & F_UPDATE)
-		    || n->in[n->nin - 1] != y)
+		    || n->nin <= op_norm(n->op) || n->in[op_norm(n->op)] != y)
 			continue;
 		if (c->times[n->in[1]] != 1)
 			faults += fault(d, &g->val[y], &g->val[n->in[1]],

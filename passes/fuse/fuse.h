@@ -34,6 +34,8 @@ fuse_is_view(const Node *n)
 /* The value that v is, or is a view of, and the node that computes it. */
 ValId fuse_root(const Graph *, ValId v);
 NodeId fuse_producer(const Graph *, ValId v);
+/* By value: who overwrites it; 0: nobody. */
+NodeId *fuse_writers(const Graph *, Arena *);
 /* Bring the nodes that name units (by node) into the order of their slots (by
  * unit); others but views fall away. */
 void fuse_order(Graph *, const NodeId *unit, const NodeId *slot,

@@ -462,12 +462,10 @@ fuse_loops(Pass *p, Graph *g)
 	f.size = arena_array(p->scratch, n, sizeof *f.size);
 	f.next = arena_array(p->scratch, n, sizeof *f.next);
 	f.heavy = arena_array(p->scratch, n, sizeof *f.heavy);
-	f.writer = arena_array(p->scratch, g->nval, sizeof *f.writer);
+	f.writer = fuse_writers(g, p->scratch);
 	for (NodeId id = 1; id < n; id++) {
 		const Node *node = &g->node[id];
 
-		if (op_info[node->op].flags & F_WRITES)
-			f.writer[node->in[0]] = id;
 		f.unit[id] = f.slot[id] = f.next[id] = id;
 		f.size[id] = 1;
 		f.heavy[id] = f.heavy[id - 1]

@@ -80,6 +80,19 @@ flush_views(struct order *f, Phase before)
 	}
 }
 
+NodeId *
+fuse_writers(const Graph *g, Arena *scratch)
+{
+	NodeId *writer = arena_array(scratch, g->nval, sizeof *writer);
+
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nout; k++)
+			if (op_info[n->op].flags & F_WRITES && n->out[k])
+				writer[n->in[op_overwrites(n->op, k)]] =
+					node_id(g, n);
+	return writer;
+}
+
 void
 fuse_order(Graph *g, const NodeId *unit, const NodeId *slot, Arena *scratch)
 {

@@ -14,4 +14,10 @@
  * overwrites, when a plan runs forward nodes again. */
 PassFn pass_autodiff, pass_optim, pass_settle;
 
+/* Whether updates may run in backward, if nobody has said so. */
+bool optim_may_be_early(const Pass *, const Graph *);
+/* Whether updates write 16-bit copies of parameters, as pass optim finds the
+ * graph; lean: in the form for small budgets. */
+bool optim_copies(const Pass *, const Graph *, bool lean);
+
 #endif

@@ -30,6 +30,8 @@
  * gives   P_UPD
  * cost    linear in operands
  */
+#include "passes/grad/backward.h"
+#include "passes/grad/copies.h"
 #include "passes/grad/zero.h"
 
 #include <string.h>
@@ -40,6 +42,7 @@ struct optim {
 	struct update *u;       /* in order of the gradients */
 	uint32_t n;
 	bool early;             /* update in backward */
+	ValId *copy;            /* by parameter: in 16 bits; NULL: none are */
 	NodeId end;             /* nodes from here on are new: */
 	NodeId *after;          /* they go behind these */
 	size_t nafter, cap;
@@ -169,7 +172,7 @@ name_outputs(Graph *g, const ValId *in)
 	Node *n = &g->node[g->nnode - 1];
 
 	for (int k = 0; k < n->nout; k++) {
-		ValId old = in[k ? k + 1 : 0];
+		ValId old = in[op_overwrites(n->op, k)];
 
 		if (!old) {
 			g->val[n->out[k]].def = 0;
@@ -212,6 +215,25 @@ add_state(Graph *g, ValId param, const struct rule *r, DType dt, int k)
 	                 shape_without(s, k + 1));
 }
 
+/* Appended; it writes a copy, or the last output is absent. */
+static Node *
+new_update(Graph *g, Op op, int nin, const ValId *in, bool copy, NodeId like)
+{
+	int all = op_info[op].nout, some = all;
+	Node *n;
+	ValId *out;
+
+	if (op_info[op].flags & F_COPY && !copy)
+		some--;
+	n = node_new(g, op, nin, in, some, like);
+	out = arena_array(g->arena, (size_t)all, sizeof *out);
+	memcpy(out, n->out, (size_t)some * sizeof *out);
+	n->out = out;
+	n->nout = all;
+	n->phase = PH_UPDATE;
+	return n;
+}
+
 static bool
 add_update(struct optim *o, const struct update *u, ValId norm)
 {
@@ -219,9 +241,11 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	const struct rule *r = &rules[opt->optimizer];
 	Graph *g = o->g;
 	Diag *d = o->p->diag;
-	ValId in[5] = { u->cut ? zero_own(g, d, u) : u->param, u->grad };
+	ValId in[6] = { u->cut ? zero_own(g, d, u) : u->param, u->grad };
 	DType dt = opt->state_dtype ? opt->state_dtype : DT_F32;
+	bool copy = o->copy && o->copy[u->param];
 	int nin = 2;
+	Node *n;
 	Attr a = attr_default(r->op);
 
 	a.SGD.decay = !glob_any(opt->nnodecay,
@@ -233,10 +257,15 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 		in[nin++] = cut_state(g, u, add_state(g, u->param, r, dt, k));
 	if (norm)
 		in[nin++] = norm;
-	if (!in[0] || !emit_op(g, d, r->op, nin, in, &a, u->after))
+	if (copy)
+		in[nin++] = o->copy[u->param];
+	if (!in[0])
+		return false;
+	n = new_update(g, r->op, nin, in, copy, u->after);
+	n->attr = a;
+	if (!shape_infer(g, d, n))
 		return false;
 	name_outputs(g, in);
-	g->node[g->nnode - 1].phase = PH_UPDATE;
 	return !u->cut
 		|| zero_gather(g, d, u, g->node[g->nnode - 1].out[0]);
 }
@@ -286,6 +315,10 @@ settle(Graph *g, Arena *scratch)
 		    || g->val[u->in[0]].kind != V_PARAM)
 			continue;
 		need = last[u->in[0]];
+		if (op_info[u->op].flags & F_COPY
+		    && u->nin == op_info[u->op].max
+		    && last[u->in[u->nin - 1]] > need)
+			need = last[u->in[u->nin - 1]];
 		moves[i] = need > i;
 		if (!moves[i])
 			continue;
@@ -370,6 +403,8 @@ build(struct optim *o)
 	ValId norm = 0;
 	bool update = o->p->opt->optimizer != OPT_NONE && o->n > 0;
 
+	if (update && optim_copies(o->p, g, o->p->lean))
+		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
 	o->end = g->nnode;
 	cut_states(o);
 	if (!reduce_check(g, o->p->diag, o->u, o->n,
@@ -390,6 +425,8 @@ build(struct optim *o)
 	put_in_order(o);
 	if (o->early)
 		settle(g, o->p->scratch);
+	if (o->copy)
+		graph_dce(g);
 	return true;
 }
 
@@ -400,7 +437,7 @@ warn_of_names(const struct optim *o)
 {
 	const struct options *opt = o->p->opt;
 
-	for (int i = 0; i < opt->nnodecay && !o->p->early; i++) {
+	for (int i = 0; i < opt->nnodecay && !o->p->lean; i++) {
 		bool any = false;
 
 		for (uint32_t k = 0; k < o->n && !any; k++)
@@ -413,10 +450,36 @@ warn_of_names(const struct optim *o)
 }
 
 bool
+optim_may_be_early(const Pass *p, const Graph *g)
+{
+	const struct options *o = p->opt;
+
+	return o->update_in_backward == TRI_AUTO && o->grad_accum == 1
+		&& o->optimizer != OPT_NONE && !o->forward_only
+		&& !graph_has_op(g, OP_LOSS_SCALE);
+}
+
+bool
+optim_copies(const Pass *p, const Graph *g, bool lean)
+{
+	const struct options *o = p->opt;
+
+	if (o->resident_copies == TRI_OFF || o->forward_only || o->zero
+	    || !(op_info[rules[o->optimizer].op].flags & F_COPY)
+	    || o->update_in_backward == TRI_ON
+	    || (lean && optim_may_be_early(p, g))
+	    || (o->resident_copies == TRI_AUTO
+	        && (lean || !(p->target->fuses & FUSE_COPIES))))
+		return false;
+	return copies_fit(g);
+}
+
+bool
 pass_optim(Pass *p, Graph *g)
 {
 	struct optim o = { .p = p, .g = g };
 
+	p->early = p->lean && optim_may_be_early(p, g);
 	o.early = (p->early || p->opt->update_in_backward == TRI_ON)
 		&& p->opt->optimizer != OPT_NONE;
 	if (o.early && p->opt->grad_accum > 1)

@@ -146,7 +146,7 @@ static void
 share_update(struct inplace *s, const Node *n)
 {
 	for (int i = 0; i < n->nout; i++) {
-		int in = i == 0 ? 0 : i + 1;
+		int in = op_overwrites(n->op, i);
 
 		if (n->out[i] && in < n->nin && n->in[in]
 		    && s->g->val[n->out[i]].base == 0)

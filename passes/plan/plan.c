@@ -231,12 +231,12 @@ plan_graph(Pass *p, Graph *g)
 		return false;
 	/* a second form of the graph adds budgets for which the first one is
 	 * asked again, see frontier.c */
-	if (p->opt->curve && p->lenient && !p->early)
+	if (p->opt->curve && p->lenient && !p->lean)
 		own = graph_clone(g);
 	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
 	r->watch = p->watch;
 	/* a second form of the graph is measured by the first one */
-	if (!p->early)
+	if (!p->lean)
 		p->baseline_peak = r->resident
 			+ remat_placed(r, new_set(r), p->scratch);
 	if (!p->opt->slim) {

@@ -37,7 +37,8 @@ need_same_form(ckr_ctx *c, const struct array_file *f, const struct array *a,
 static bool
 is_state(const struct ckr_tensor *t)
 {
-	return t->kind == CKR_STATE && t->state && strcmp(t->state, "grad");
+	return t->kind == CKR_STATE && t->state && strcmp(t->state, "grad")
+	       && !rt_is_copy(t);
 }
 
 static bool

@@ -5,6 +5,7 @@
  * its memory, and leave faults there.
  */
 #include "runtime/model/rt.h"
+#include "runtime/support/half.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -208,4 +209,50 @@ rt_push(ckr_ctx *c, const struct ckr_tensor *t, void *tensor,
 		free(p);
 	}
 	return device_failed(c->device, &c->err) ? CKR_EIO : CKR_OK;
+}
+
+/* ---- copies of parameters in 16 bits ----
+ *
+ * Products read them and updates write them.  Files hold float32 alone.
+ */
+
+/* On rank r, by way of `dense`, which has room for both. */
+static ckr_status
+make_copy(ckr_ctx *c, const struct ckr_tensor *t, uint32_t r, float *dense)
+{
+	const struct ckr_tensor *p = &c->lib->program[0].tensor[t->owner];
+	uint64_t n = rt_nelem(p);
+	uint16_t *half = (uint16_t *)(dense + n);
+
+	CKR_TRY(rt_pull(c, p, rt_at(c, &c->plan, r, p), dense));
+	for (uint64_t i = 0; i < n; i++)
+		half[i] = t->dtype == CKR_BF16 ? float_to_bf16(dense[i])
+		                               : float_to_half(dense[i]);
+	CKR_TRY(rt_push(c, t, rt_at(c, &c->plan, r, t), half));
+	c->device->call->sync(c->device);
+	return CKR_OK;
+}
+
+ckr_status
+rt_make_copies(ckr_ctx *c)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+	ckr_status s = CKR_OK;
+
+	for (uint32_t i = 0; i < c->lib->nshared && !c->copied; i++) {
+		float *dense;
+
+		if (!rt_is_copy(&t[i]))
+			continue;
+		dense = malloc(rt_nelem(&t[i])
+		               * (sizeof *dense + sizeof(uint16_t)) + 1);
+		if (!dense)
+			return rt_no_memory(c);
+		for (uint32_t r = 0; r < c->world.count && s == CKR_OK; r++)
+			s = make_copy(c, &t[i], r, dense);
+		free(dense);
+		CKR_TRY(s);
+	}
+	c->copied = true;
+	return CKR_OK;
 }

@@ -225,6 +225,7 @@ infile_read(ckr_ctx *c, const struct infile *o, const struct array *a,
 
 	ckr_status s;
 
+	c->copied &= t->kind != CKR_PARAM;
 	CKR_TRY(stretch_begin(&st, c, t, true));
 	if (o->read_for) {
 		s = read_far(c, o, a, t, &st);

@@ -296,6 +296,8 @@ rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 	void *dealt = rt_dealt(c, t);
 	ckr_status s = CKR_OK;
 
+	c->copied &= t->kind != CKR_PARAM;
+
 	if (dealt) {
 		memcpy(dealt, dense, rt_whole(c, t).nbytes);
 		return CKR_OK;

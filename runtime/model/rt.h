@@ -114,6 +114,7 @@ struct ckr_ctx {
 	uint64_t samples;               /* that they have consumed */
 	uint64_t per_step;              /* of a step; 0: nobody counts */
 	bool uncounted;                 /* they all took as many */
+	bool copied;                    /* copies in 16 bits are parameters' */
 	bool valid_outputs;
 	struct err unread;              /* of the last file of weights */
 
@@ -135,6 +136,8 @@ ckr_status rt_no_memory(ckr_ctx *);
 
 /* ---- tensor.c ---- */
 
+/* A parameter in 16 bits, which no file holds. */
+bool rt_is_copy(const struct ckr_tensor *);
 /* What the world outside may see. */
 bool rt_is_public(const struct ckr_tensor *);
 const struct ckr_tensor *rt_find(const ckr_ctx *, const char *name,
@@ -180,6 +183,12 @@ ckr_status rt_pull(ckr_ctx *, const struct ckr_tensor *, const void *tensor,
                    void *dense);
 ckr_status rt_push(ckr_ctx *, const struct ckr_tensor *, void *tensor,
                    const void *dense);
+
+/* ---- device.c: copies ---- */
+
+/* Before a step: make copies of parameters in 16 bits, which updates
+ * keep, if something else has written parameters. */
+ckr_status rt_make_copies(ckr_ctx *);
 
 /* ---- ranks.c ---- */
 

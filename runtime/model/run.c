@@ -419,7 +419,7 @@ rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
 	c->guard.mode = !c->lib->optimizer ? CKR_NAN_GO
 	                : hyper ? hyper->on_nan : CKR_NAN_STOP;
 	c->guard.lax = c->guard.mode == CKR_NAN_GO && !scale_can_fall(c);
-	return CKR_OK;
+	return rt_make_copies(c);
 }
 
 ckr_status
@@ -469,6 +469,7 @@ ckr_eval(ckr_ctx *c, double *loss)
 	ckr_status s;
 
 	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_make_copies(c));
 	p = &c->lib->program[0];
 	end = last_output(p);
 	set_hyper(c, NULL);

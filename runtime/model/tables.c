@@ -72,6 +72,19 @@ ranks_sane(const struct ckr_library *lib, const struct ckr_program *p)
 
 /* ---- all ---- */
 
+/* A copy in 16 bits is of a parameter in float32. */
+static bool
+sane_copy(const struct ckr_library *lib, const struct ckr_program *p,
+          const struct ckr_tensor *t)
+{
+	const struct ckr_tensor *of = p->tensor + t->owner;
+
+	return t->owner >= 0 && (uint32_t)t->owner < lib->nshared
+	       && of->kind == CKR_PARAM && of->dtype == CKR_F32
+	       && (t->dtype == CKR_BF16 || t->dtype == CKR_F16)
+	       && rt_nelem(of) == rt_nelem(t);
+}
+
 static bool
 sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
             const struct ckr_tensor *t)
@@ -88,6 +101,8 @@ sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
 	if (from < 0 || to > (int64_t)room)
 		return false;
 	if (t->owner >= (int64_t)p->ntensor)
+		return false;
+	if (rt_is_copy(t) && !sane_copy(lib, p, t))
 		return false;
 	if (t->kind == CKR_CONSTANT
 	    && (t->nbytes != (uint64_t)(to - from)

@@ -6,10 +6,17 @@
 #include <string.h>
 
 bool
+rt_is_copy(const struct ckr_tensor *t)
+{
+	return t->kind == CKR_STATE && t->state && !strcmp(t->state, "copy");
+}
+
+bool
 rt_is_public(const struct ckr_tensor *t)
 {
 	return t->name && (t->kind == CKR_PARAM || t->kind == CKR_BUFFER
-	                   || t->kind == CKR_INPUT || t->kind == CKR_STATE
+	                   || t->kind == CKR_INPUT
+	                   || (t->kind == CKR_STATE && !rt_is_copy(t))
 	                   || t->flags & (CKR_OUTPUT | CKR_LOSS));
 }
 

@@ -374,28 +374,35 @@ classifiers(struct setup *t)
 /* ---- updates ---- */
 
 /* An update of a parameter like g whose states, at most two, have these
- * shapes; norm 0: none. */
+ * shapes; norm 0: none.  Of one in float32 that has a norm there is a copy. */
 static void
 update(struct setup *t, Op op, const Attr *a, ValId g, ValId norm, int nstate,
        const Shape *state)
 {
-	ValId in[5] = { given_as(t, V_PARAM, t->real, t->g->val[g].shape, -1,
-	                         1), g };
+	const struct op_info *info = &op_info[op];
+	bool copies = info->flags & F_COPY && norm && t->real == DT_F32;
+	Shape s = t->g->val[g].shape;
+	ValId in[6] = { given_as(t, V_PARAM, t->real, s, -1, 1), g };
+	int nin = op_norm(op) + !!norm;
 	Node *n;
 
 	for (int k = 0; k < nstate; k++)
 		/* the second is a mean of squares, and Adafactor's first */
 		in[2 + k] = given_as(t, V_STATE, DT_F32, state[k],
 		                     k || op == OP_ADAFACTOR ? 0.01 : -1, 1);
-	in[op_info[op].max - 1] = norm;
-	n = apply(t, op, a, op_info[op].max - !norm, in);
-	for (int k = 0; k <= nstate; k++)
-		in_place(t, n, k, in[k ? k + 1 : 0]);
-	if (n->nout > nstate + 1) {
-		t->g->val[n->out[2]].output = false;
-		t->g->val[n->out[2]].def = 0;
-		n->out[2] = 0;
-	}
+	in[op_norm(op)] = norm;
+	if (copies)
+		in[nin++] = given_as(t, V_STATE, a->SGD.decay ? DT_BF16
+		                     : DT_F16, s, -1, 1);
+	n = apply(t, op, a, nin, in);
+	for (int k = 0; k < n->nout; k++)
+		if (k <= nstate || (copies && k == n->nout - 1)) {
+			in_place(t, n, k, in[op_overwrites(op, k)]);
+		} else {
+			t->g->val[n->out[k]].output = false;
+			t->g->val[n->out[k]].def = 0;
+			n->out[k] = 0;
+		}
 }
 
 static void

@@ -118,6 +118,7 @@ OPS = {
     "passes/fuse/inline.c": (2, "loops, reshapes and transpositions"),
     "passes/fuse/layout.c": (9, "loops, reshapes and transpositions"),
     "passes/grad/autodiff.c": (2, "rules that ops share; sums, slices"),
+    "passes/grad/copies.c": (1, "casts"),
     "passes/grad/grad_index.c": (2, "rules that ops share; sums, slices"),
     "passes/grad/optim.c": (2, "rules that ops share; sums, slices"),
     "passes/precision/precision.c": (3, "casts, random numbers, dropout"),

@@ -203,6 +203,18 @@ load_piece(struct interp *it, ValId v)
 		placed_write(it, v);
 }
 
+/* A parameter in 16 bits is that as it begins. */
+static void
+start_copy(struct interp *it, ValId v)
+{
+	const double *from = interp_get(it, it->g->val[v].param);
+	double *x = interp_room(it, v);
+
+	for (int64_t i = 0; from && i < interp_nelem(&it->g->val[v].shape);
+	     i++)
+		x[i] = from[i];
+}
+
 const double *
 interp_get(struct interp *it, ValId v)
 {
@@ -214,6 +226,8 @@ interp_get(struct interp *it, ValId v)
 		return it->x[v];
 	if (p->data != NULL)
 		load_piece(it, v);
+	else if (p->kind == V_STATE && strcmp(p->state, "copy") == 0)
+		start_copy(it, v);
 	else if (p->kind == V_STATE)
 		interp_room(it, v);
 	return it->x[v];

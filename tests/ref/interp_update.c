@@ -72,6 +72,15 @@ clip(const struct call *c, int norm)
 	return (x > limit ? limit / x : 1) / scale;
 }
 
+/* Output k, if wanted, is the new parameter, which rounding makes a copy. */
+static bool
+copy_to(struct call *c, int k)
+{
+	for (int64_t i = 0; k < c->nout && c->out[k].x && i < c->out[0].n; i++)
+		c->out[k].x[i] = c->out[0].x[i];
+	return true;
+}
+
 bool
 interp_sgd(struct call *c)
 {
@@ -82,7 +91,7 @@ interp_sgd(struct call *c)
 	for (int64_t i = 0; i < c->out[0].n; i++)
 		c->out[0].x[i] = c->in[0].x[i] * shrink
 		                 - e->lr * factor * c->in[1].x[i];
-	return true;
+	return copy_to(c, 1);
 }
 
 bool
@@ -100,7 +109,7 @@ interp_sgdm(struct call *c)
 		                              ? g + e->momentum * m : m);
 		c->out[1].x[i] = m;
 	}
-	return true;
+	return copy_to(c, 2);
 }
 
 bool
@@ -118,7 +127,7 @@ interp_lion(struct call *c)
 		c->out[0].x[i] = p - e->lr * ((x > 0) - (x < 0) + decay * p);
 		c->out[1].x[i] = e->beta2 * m + (1 - e->beta2) * g;
 	}
-	return true;
+	return copy_to(c, 2);
 }
 
 bool
@@ -142,7 +151,7 @@ interp_adamw(struct call *c)
 		c->out[1].x[i] = m;
 		c->out[2].x[i] = v;
 	}
-	return true;
+	return copy_to(c, 3);
 }
 
 /* Means over rows and columns of the gradient's squares, or all of those

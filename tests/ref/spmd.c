@@ -191,7 +191,8 @@ spmd_carry_over(struct spmd *s, NodeId first, NodeId last)
 			continue;
 		for (int k = 0; k < n->nout; k++)
 			for (int r = 0; n->out[k] && r < s->n; r++)
-				interp_set(s->rank[r], n->in[k ? k + 1 : 0],
+				interp_set(s->rank[r],
+				           n->in[op_overwrites(n->op, k)],
 				           interp_get(s->rank[r], n->out[k]));
 	}
 }

@@ -281,7 +281,7 @@ ckr_factor_apply(void *y, const void *p, const struct ckr_factored *f,
 #pragma omp simd
 		for (int64_t j = 0; j < n; j++)
 			x[j] = x[j] * keep - step * u[j];
-		ckr_half_store(y, t, at, x, n, env);
+		ckr_half_store(y, NULL, t, at, x, n, env);
 	}
 }
 

@@ -74,11 +74,13 @@ ckr_cut_index(const struct ckr_cut *c, int64_t i, int64_t *left)
 
 /* Types of what is updated, of the gradient and of the states; stream of the
  * rounding, whose words are those of elements of the whole.  cut NULL: nothing
- * is cut. */
+ * is cut.  copy: the type of a copy of the new parameter, rounded to nearest;
+ * CKR_NONE: there is none. */
 struct ckr_half_types {
 	int y, g, state;
 	uint32_t stream;
 	const struct ckr_cut *cut;
+	int copy;
 };
 
 /* Round x in place to what the type holds; which: 0 the parameter, 1, 2 its
@@ -115,9 +117,11 @@ ckr_round_random(float *x, int type, struct ckr_half_types t, uint32_t which,
 
 /* A parameter's new value. */
 static inline void
-ckr_half_store(void *y, struct ckr_half_types t, int64_t at, float *x,
-               int64_t n, const struct ckr_env *env)
+ckr_half_store(void *y, void *copy, struct ckr_half_types t, int64_t at,
+               float *x, int64_t n, const struct ckr_env *env)
 {
+	if (copy)
+		ckr_narrow(copy, t.copy, at, x, n);
 	if (t.y != CKR_F32)
 		ckr_round_random(x, t.y, t, 0, at, n, env);
 	ckr_narrow(y, t.y, at, x, n);
@@ -164,8 +168,8 @@ ckr_half_accumulate(void *y, const void *acc, const void *g,
 }
 
 static inline void
-ckr_half_sgd(void *y, const void *p, const void *g, const float *norm,
-             struct ckr_half_types t, int64_t n, int decay,
+ckr_half_sgd(void *y, void *copy, const void *p, const void *g,
+             const float *norm, struct ckr_half_types t, int64_t n, int decay,
              const struct ckr_env *env)
 {
 #pragma omp parallel for num_threads(env->threads) \
@@ -177,14 +181,14 @@ ckr_half_sgd(void *y, const void *p, const void *g, const float *norm,
 		ckr_widen(x, p, t.y, i, k);
 		ckr_widen(d, g, t.g, i, k);
 		ckr_sgd(x, x, d, norm, k, decay, env);
-		ckr_half_store(y, t, i, x, k, env);
+		ckr_half_store(y, copy, t, i, x, k, env);
 	}
 }
 
 static inline void
-ckr_half_sgdm(void *y, void *m1, const void *p, const void *g, const void *m,
-              const float *norm, struct ckr_half_types t, int64_t n, int decay,
-              const struct ckr_env *env)
+ckr_half_sgdm(void *y, void *m1, void *copy, const void *p, const void *g,
+              const void *m, const float *norm, struct ckr_half_types t,
+              int64_t n, int decay, const struct ckr_env *env)
 {
 #pragma omp parallel for num_threads(env->threads) \
 	if (n > CKR_SMALL)
@@ -197,15 +201,15 @@ ckr_half_sgdm(void *y, void *m1, const void *p, const void *g, const void *m,
 		ckr_widen(d, g, t.g, i, k);
 		ms = ckr_half_state(mb, m, t, i, k);
 		ckr_sgdm(x, ms, x, d, ms, norm, k, decay, env);
-		ckr_half_store(y, t, i, x, k, env);
+		ckr_half_store(y, copy, t, i, x, k, env);
 		ckr_half_keep(m1, t, 1, i, ms, k, env);
 	}
 }
 
 static inline void
-ckr_half_lion(void *y, void *m1, const void *p, const void *g, const void *m,
-              const float *norm, struct ckr_half_types t, int64_t n, int decay,
-              const struct ckr_env *env)
+ckr_half_lion(void *y, void *m1, void *copy, const void *p, const void *g,
+              const void *m, const float *norm, struct ckr_half_types t,
+              int64_t n, int decay, const struct ckr_env *env)
 {
 #pragma omp parallel for num_threads(env->threads) \
 	if (n > CKR_SMALL)
@@ -218,14 +222,14 @@ ckr_half_lion(void *y, void *m1, const void *p, const void *g, const void *m,
 		ckr_widen(d, g, t.g, i, k);
 		ms = ckr_half_state(mb, m, t, i, k);
 		ckr_lion(x, ms, x, d, ms, norm, k, decay, env);
-		ckr_half_store(y, t, i, x, k, env);
+		ckr_half_store(y, copy, t, i, x, k, env);
 		ckr_half_keep(m1, t, 1, i, ms, k, env);
 	}
 }
 
 static inline void
-ckr_half_adamw(void *y, void *m1, void *v1, const void *p, const void *g,
-               const void *m, const void *v, const float *norm,
+ckr_half_adamw(void *y, void *m1, void *v1, void *copy, const void *p,
+               const void *g, const void *m, const void *v, const float *norm,
                struct ckr_half_types t, int64_t n, int decay, int coupled,
                const struct ckr_env *env)
 {
@@ -242,7 +246,7 @@ ckr_half_adamw(void *y, void *m1, void *v1, const void *p, const void *g,
 		vs = ckr_half_state(vb, v, t, i, k);
 		ckr_adamw(x, ms, vs, x, d, ms, vs, norm, k, decay, coupled,
 		          env);
-		ckr_half_store(y, t, i, x, k, env);
+		ckr_half_store(y, copy, t, i, x, k, env);
 		ckr_half_keep(m1, t, 1, i, ms, k, env);
 		ckr_half_keep(v1, t, 2, i, vs, k, env);
 	}

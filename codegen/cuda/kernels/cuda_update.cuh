@@ -44,6 +44,7 @@ struct ckr_half_types {
 	int y, g, state;
 	uint32_t stream;
 	const struct ckr_cut *cut;
+	int copy;
 };
 
 /* The same for a device. */
@@ -229,8 +230,19 @@ struct ckr_rule_adamw {
 	}
 };
 
+/* Elements at .. at + 7 of a copy of the new parameter, rounded to nearest. */
+CKR_DEVICE void
+ckr_write_copy(const ckr_any &copy, const float *x, int64_t at, int64_t n,
+               bool all)
+{
+	if (copy.type == CKR_BF16)
+		ckr_write<CKR_UPDATE_PACK>((ckr_bf16 *)copy.at, x, at, n, all);
+	else
+		ckr_write<CKR_UPDATE_PACK>((ckr_f16 *)copy.at, x, at, n, all);
+}
+
 template <typename R, typename Y, typename G, typename S> CKR_GLOBAL
-ckr_update_kernel(Y *y, S *m1, S *v1, const Y *p, const G *g, const S *m,
+ckr_update_kernel(Y *y, S *m1, S *v1, ckr_any copy, const Y *p, const G *g, const S *m,
                   const S *v, const float *norm, struct ckr_rounding round,
                   int64_t n, int decay, int coupled, bool whole,
                   const struct ckr_env *env)
@@ -252,6 +264,8 @@ ckr_update_kernel(Y *y, S *m1, S *v1, const Y *p, const G *g, const S *m,
 #pragma unroll
 		for (int j = 0; j < N; j++)
 			rule(&x[j], &a[j], &b[j], d[j]);
+		if (copy.at)
+			ckr_write_copy(copy, x, at, n, all);
 		ckr_round_pack(x, Y(), round, 0, at, n, env);
 		ckr_write<N>(y, x, at, n, all);
 		if (R::STATES > 0) {
@@ -266,83 +280,88 @@ ckr_update_kernel(Y *y, S *m1, S *v1, const Y *p, const G *g, const S *m,
 }
 
 template <typename R, typename Y, typename G, typename S> void
-ckr_update(Y *y, S *m1, S *v1, const Y *p, const G *g, const S *m, const S *v,
-           const float *norm, const struct ckr_half_types &types, int64_t n,
+ckr_update(Y *y, S *m1, S *v1, ckr_any copy, const Y *p, const G *g,
+           const S *m, const S *v, const float *norm, const struct ckr_half_types &types, int64_t n,
            int decay, int coupled, struct ckr_env *env)
 {
 	bool whole = ckr_on_16(y) && ckr_on_16(p) && ckr_on_16(g)
 	             && ckr_on_16(m1) && ckr_on_16(v1) && ckr_on_16(m)
-	             && ckr_on_16(v);
+	             && ckr_on_16(v) && ckr_on_16(copy.at);
 
 	if (n > 0)
 		CKR_LAUNCH((ckr_update_kernel<R, Y, G, S>),
 		           ckr_blocks((n + CKR_UPDATE_PACK - 1)
 		                      / CKR_UPDATE_PACK), CKR_THREADS, 0, env,
-		           y, m1, v1, p, g, m, v, norm, ckr_rounding(types),
+		           y, m1, v1, copy, p, g, m, v, norm,
+		           ckr_rounding(types),
 		           n, decay, coupled, whole, env->device);
 }
 
 template <typename Y, typename G> void
-ckr_half_sgd(Y *y, const ckr_is<Y> *p, const G *g, const float *norm,
-             struct ckr_half_types types, int64_t n, int decay,
-             struct ckr_env *env)
+ckr_half_sgd(Y *y, ckr_any copy, const ckr_is<Y> *p, const G *g,
+             const float *norm, struct ckr_half_types types, int64_t n,
+             int decay, struct ckr_env *env)
 {
-	ckr_update<ckr_rule_sgd, Y, G, float>(y, NULL, NULL, p, g, NULL, NULL,
+	ckr_update<ckr_rule_sgd, Y, G, float>(y, NULL, NULL, copy, p, g, NULL,
+		NULL, norm, types, n, decay, 0, env);
+}
+
+template <typename Y, typename G, typename S> void
+ckr_half_sgdm(Y *y, ckr_is<S> *m1, ckr_any copy, const ckr_is<Y> *p,
+              const G *g, const S *m, const float *norm,
+              struct ckr_half_types types, int64_t n, int decay,
+              struct ckr_env *env)
+{
+	ckr_update<ckr_rule_sgdm, Y, G, S>(y, m1, NULL, copy, p, g, m, NULL,
 		norm, types, n, decay, 0, env);
 }
 
 template <typename Y, typename G, typename S> void
-ckr_half_sgdm(Y *y, ckr_is<S> *m1, const ckr_is<Y> *p, const G *g, const S *m,
-              const float *norm, struct ckr_half_types types, int64_t n,
-              int decay, struct ckr_env *env)
+ckr_half_lion(Y *y, ckr_is<S> *m1, ckr_any copy, const ckr_is<Y> *p,
+              const G *g, const S *m, const float *norm,
+              struct ckr_half_types types, int64_t n, int decay,
+              struct ckr_env *env)
 {
-	ckr_update<ckr_rule_sgdm, Y, G, S>(y, m1, NULL, p, g, m, NULL, norm,
-		types, n, decay, 0, env);
+	ckr_update<ckr_rule_lion, Y, G, S>(y, m1, NULL, copy, p, g, m, NULL,
+		norm, types, n, decay, 0, env);
 }
 
 template <typename Y, typename G, typename S> void
-ckr_half_lion(Y *y, ckr_is<S> *m1, const ckr_is<Y> *p, const G *g, const S *m,
-              const float *norm, struct ckr_half_types types, int64_t n,
-              int decay, struct ckr_env *env)
+ckr_half_adamw(Y *y, ckr_is<S> *m1, ckr_is<S> *v1, ckr_any copy,
+               const ckr_is<Y> *p, const G *g, const S *m, const ckr_is<S> *v,
+               const float *norm, struct ckr_half_types types, int64_t n,
+               int decay, int coupled, struct ckr_env *env)
 {
-	ckr_update<ckr_rule_lion, Y, G, S>(y, m1, NULL, p, g, m, NULL, norm,
-		types, n, decay, 0, env);
-}
-
-template <typename Y, typename G, typename S> void
-ckr_half_adamw(Y *y, ckr_is<S> *m1, ckr_is<S> *v1, const ckr_is<Y> *p,
-               const G *g, const S *m, const ckr_is<S> *v, const float *norm,
-               struct ckr_half_types types, int64_t n, int decay, int coupled,
-               struct ckr_env *env)
-{
-	ckr_update<ckr_rule_adamw, Y, G, S>(y, m1, v1, p, g, m, v, norm, types,
-		n, decay, coupled, env);
+	ckr_update<ckr_rule_adamw, Y, G, S>(y, m1, v1, copy, p, g, m, v, norm,
+		types, n, decay, coupled, env);
 }
 
 /* ---- of float32 alone ---- */
 
 static const struct ckr_half_types ckr_all_floats = { CKR_F32, CKR_F32,
-	CKR_F32, 0, NULL };
+	CKR_F32, 0, NULL, CKR_NONE };
 
 static inline void
 ckr_sgd(float *y, const float *p, const float *g, const float *norm,
         int64_t n, int decay, struct ckr_env *env)
 {
-	ckr_half_sgd(y, p, g, norm, ckr_all_floats, n, decay, env);
+	ckr_half_sgd(y, nullptr, p, g, norm, ckr_all_floats, n, decay, env);
 }
 
 static inline void
 ckr_sgdm(float *y, float *m1, const float *p, const float *g, const float *m,
          const float *norm, int64_t n, int decay, struct ckr_env *env)
 {
-	ckr_half_sgdm(y, m1, p, g, m, norm, ckr_all_floats, n, decay, env);
+	ckr_half_sgdm(y, m1, nullptr, p, g, m, norm, ckr_all_floats, n, decay,
+	              env);
 }
 
 static inline void
 ckr_lion(float *y, float *m1, const float *p, const float *g, const float *m,
          const float *norm, int64_t n, int decay, struct ckr_env *env)
 {
-	ckr_half_lion(y, m1, p, g, m, norm, ckr_all_floats, n, decay, env);
+	ckr_half_lion(y, m1, nullptr, p, g, m, norm, ckr_all_floats, n, decay,
+	              env);
 }
 
 static inline void
@@ -350,8 +369,8 @@ ckr_adamw(float *y, float *m1, float *v1, const float *p, const float *g,
           const float *m, const float *v, const float *norm, int64_t n,
           int decay, int coupled, struct ckr_env *env)
 {
-	ckr_half_adamw(y, m1, v1, p, g, m, v, norm, ckr_all_floats, n, decay,
-	               coupled, env);
+	ckr_half_adamw(y, m1, v1, nullptr, p, g, m, v, norm, ckr_all_floats, n,
+	               decay, coupled, env);
 }
 
 /* ---- accumulation ---- */
