@@ -25,8 +25,9 @@ struct target {
 	/* Scratch bytes of the node's kernel, a multiple of `align`; 0: none;
 	 * -1: more than 62 bits hold. */
 	int64_t (*workspace)(const Graph *, const Node *, int threads);
-	/* Rows of logits that exist at a time in a fused classifier. */
-	int64_t (*classifier_rows)(int64_t rows, int64_t classes);
+	/* Rows of logits that exist at a time in a fused classifier; half: of
+	 * operands that are all of 16 bits. */
+	int64_t (*classifier_rows)(int64_t rows, int64_t classes, bool half);
 };
 
 #endif

@@ -4,8 +4,9 @@
 #include "codegen/rules/texts.h"
 
 static int64_t
-classifier_rows(int64_t rows, int64_t classes)
+classifier_rows(int64_t rows, int64_t classes, bool half)
 {
+	(void)half;             /* logits are float32 */
 	return tile_classifier_rows(rows, classes, 0);
 }
 

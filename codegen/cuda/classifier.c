@@ -28,19 +28,20 @@ lay(const Graph *g, const Node *n)
 	const Val *x = &g->val[n->in[0]], *w = &g->val[n->in[1]];
 	bool tb = n->attr.CLASSIFIER.tb, half = dtype_is_half(x->dt);
 	bool mixed = x->dt != w->dt;
+	int64_t logit = mixed || !half ? 4 : 2;
 	struct layout s = { .rows = x->shape.dim[0], .dim = x->shape.dim[1],
 		.classes = w->shape.dim[tb ? 0 : 1] };
 	int64_t size;
 
 	s.chunk = cuda_classifier_chunk(s.rows, s.classes,
-	                                n->attr.CLASSIFIER.chunk);
+	                                n->attr.CLASSIFIER.chunk, logit);
 	s.ld = (s.classes + LD - 1) / LD * LD;
 	if (!mul_ok(s.classes, s.dim, &size) || !mul_ok(s.chunk, s.ld, &s.at[8])
 	    || !mul_ok(s.chunk, s.dim, &s.at[7])) {
 		s.at[8] = -1;
 		return s;
 	}
-	place(&s, 0, true, s.at[8], mixed || !half ? 4 : 2);
+	place(&s, 0, true, s.at[8], logit);
 	place(&s, 1, true, s.rows + 1, 4);
 	place(&s, 2, n->out[2] && half && (mixed || s.chunk < s.rows), size, 4);
 	place(&s, 3, n->nout > 3 && n->out[3] && half, s.classes, 4);

@@ -19,7 +19,8 @@ EmitRule cuda_matmul, cuda_classifier, cuda_grad_norm, cuda_sum_squares,
 	cuda_resize;
 
 /* Rows of a chunk of logits, which are to be at most so many; 0: any. */
-int64_t cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk);
+int64_t cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk,
+                              int64_t size);
 
 /* ---- nest.c ---- */
 

@@ -4,11 +4,13 @@
 
 enum { LOGITS = 256 << 20 };            /* bytes of one classifier chunk */
 
-/* Chunks of equal size; chunk 0: as many rows as suit. */
+/* Chunks of equal size; chunk 0: as many rows as suit, of logits of `size`
+ * bytes. */
 int64_t
-cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk)
+cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk,
+                      int64_t size)
 {
-	int64_t most = LOGITS / (classes > 0 ? classes * 4 : 4), chunks;
+	int64_t most = LOGITS / size / (classes > 0 ? classes : 1), chunks;
 
 	most = chunk > 0 ? chunk : most < 128 ? 128 : most;
 	if (rows <= most)
@@ -18,9 +20,9 @@ cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk)
 }
 
 static int64_t
-classifier_rows(int64_t rows, int64_t classes)
+classifier_rows(int64_t rows, int64_t classes, bool half)
 {
-	return cuda_classifier_chunk(rows, classes, 0);
+	return cuda_classifier_chunk(rows, classes, 0, half ? 2 : 4);
 }
 
 const struct target target_cuda = {

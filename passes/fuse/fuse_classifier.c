@@ -280,7 +280,7 @@ build_classifier(struct classifier *c)
 	attr.CLASSIFIER.ignore = sce->attr.SCE.ignore;
 	const Shape *s = &g->val[m->out[0]].shape;
 	attr.CLASSIFIER.chunk = c->target->classifier_rows(s->dim[0],
-	                                                   s->dim[1]);
+		s->dim[1], !w && dtype_is_half(g->val[m->in[0]].dt));
 	node_add_origin(g, n, m->origin, m->norigin);
 	node_add_origin(g, n, sce->origin, sce->norigin);
 	n->op = OP_CLASSIFIER;

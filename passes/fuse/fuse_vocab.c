@@ -206,7 +206,8 @@ unroll_classifier(struct classifier *c)
 	DType loss = g->val[sce->out[0]].dt;
 	const Shape *s = &g->val[m->out[0]].shape;
 	int64_t rows = s->dim[0], most = (rows - 1) / CHUNKS_MAX + 1;
-	int64_t step = c->target->classifier_rows(rows, s->dim[1]);
+	int64_t step = c->target->classifier_rows(rows, s->dim[1],
+		dtype_is_half(g->val[m->out[0]].dt));
 	bool mean = sce->attr.SCE.reduction == 1;
 	int n = 0;
 

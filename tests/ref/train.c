@@ -19,9 +19,9 @@
 static int64_t loss_rows;
 
 static int64_t
-fixed_rows(int64_t rows, int64_t classes)
+fixed_rows(int64_t rows, int64_t classes, bool half)
 {
-	(void)classes;
+	(void)classes, (void)half;
 	return rows < loss_rows ? rows : loss_rows;
 }
 
