@@ -13,19 +13,23 @@
 
 enum piece { EARLIER, LAST, UPDATES };
 
+void
+graphs_open(ckr_ctx *c)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+	const char *wish = getenv("CKR_GRAPHS");
+
+	c->graphs = !c->device->host && !c->poison && c->world.count == 1
+		&& !(wish && !strcmp(wish, "0"));
+	for (uint32_t i = 0; i < p->nstep; i++)
+		c->graphs &= !p->step[i].comm;
+}
+
 bool
 graphs_fit(const ckr_ctx *c, const struct bound *b, const struct watch *w)
 {
-	const char *wish = getenv("CKR_GRAPHS");
-
-	if (c->device->host || b != &c->plan || w || c->trace || c->profile
-	    || c->grads || c->poison || c->world.count > 1
-	    || (wish && !strcmp(wish, "0")))
-		return false;
-	for (uint32_t i = 0; i < b->p->nstep; i++)
-		if (b->p->step[i].comm)
-			return false;
-	return true;
+	return c->graphs && b == &c->plan && !w && !c->trace && !c->profile
+		&& !c->grads;
 }
 
 void

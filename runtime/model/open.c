@@ -364,6 +364,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	CKR_TRY(open_transfers(c));
 	CKR_TRY(guard_open(c));
 	norm_open(c);
+	graphs_open(c);
 	c->scale.value = SCALE_FIRST;
 	return CKR_OK;
 }

@@ -87,6 +87,7 @@ struct ckr_ctx {
 	struct device *device;          /* where all of this lies: */
 	struct ckr_env *device_env;     /* [world.count], as kernels of a GPU
 	                                 * see it; NULL: on the host */
+	bool graphs;                    /* steps of the plan can be: */
 	struct graph graph[GRAPHS];     /* see graphs.c */
 	struct team *team;              /* NULL: all ranks live here */
 	struct transfers *transfers;    /* between ranks, on their way */
@@ -276,7 +277,9 @@ ckr_status rt_run(ckr_ctx *, const struct bound *, const struct watch *,
 
 /* ---- graphs.c ---- */
 
-/* Whether steps can be given to the device as a whole. */
+/* When the model is opened: whether steps of the plan can be given to the
+ * device as a whole, and whether these of a micro-batch are. */
+void graphs_open(ckr_ctx *);
 bool graphs_fit(const ckr_ctx *, const struct bound *, const struct watch *);
 /* A micro-batch, so. */
 ckr_status graphs_micro(ckr_ctx *, const struct bound *);
