@@ -291,6 +291,8 @@ plan_tensor(struct setup *t, Plan *p, ValId id, int64_t *index)
 		return;
 	if (v->base)
 		plan_tensor(t, p, v->base, index);
+	else if (v->kind != V_TEMP)     /* these lie as codegen wants */
+		t->g->val[id].nbytes += GAP;
 	index[id] = p->ntensor;
 	x = &p->tensor[p->ntensor++];
 	*x = (struct plan_tensor){ .name = v->name, .val = id, .node = -1,
@@ -518,6 +520,16 @@ run_close(struct run *r)
 		dlclose(r->handle);
 }
 
+/* A view that runs backwards, whose owner is a tensor, too. */
+static bool
+is_spread(const struct ckr_tensor *t)
+{
+	for (int d = 0; d < t->rank; d++)
+		if (t->stride[d] < 0)
+			return true;
+	return false;
+}
+
 void *
 run_tensor(const struct run *r, int64_t i)
 {
@@ -547,6 +559,33 @@ fill(struct run *r, const struct setup *t)
 	}
 }
 
+/* What AddressSanitizer offers, if it is there: kernels that are built with it
+ * then see a fault in what no tensor has. */
+static void
+tell_asan(const char *what, const void *p, uint64_t n)
+{
+	void (*fn)(const volatile void *, size_t);
+
+	*(void **)&fn = dlsym(RTLD_DEFAULT, what);
+	if (fn)
+		fn(p, n);
+}
+
+static void
+fence(const struct run *r, bool up)
+{
+	const struct ckr_program *p = &r->lib->program[0];
+	const char *what = up ? "__asan_poison_memory_region"
+	                      : "__asan_unpoison_memory_region";
+
+	tell_asan(what, r->arena, p->arena_bytes);
+	tell_asan(what, r->resident, p->resident_bytes);
+	for (uint32_t i = 0; i < p->ntensor && up; i++)
+		if (!is_spread(&p->tensor[i]))
+			tell_asan("__asan_unpoison_memory_region",
+			          run_tensor(r, i), p->tensor[i].nbytes);
+}
+
 void
 run_once(struct run *r, const struct setup *t, int threads)
 {
@@ -560,6 +599,7 @@ run_once(struct run *r, const struct setup *t, int threads)
 	r->env.fault = NULL;
 	r->device = r->env;
 	r->env.device = &r->device;
+	fence(r, true);
 	for (uint32_t i = 0; i < p->nstep; i++) {
 		const struct ckr_step *s = &p->step[i];
 
@@ -568,6 +608,7 @@ run_once(struct run *r, const struct setup *t, int threads)
 		if (s->run)
 			s->run(arg, p->constant + s->const0, &r->env);
 	}
+	fence(r, false);
 }
 
 /* ---- comparing ---- */
@@ -637,11 +678,8 @@ stray_writes(const struct run *r)
 
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
-		bool spread = false;            /* a view with gaps */
 
-		for (int d = 0; d < t->rank; d++)
-			spread |= t->stride[d] < 0;
-		if (!(t->flags & CKR_RESIDENT) && !spread)
+		if (!(t->flags & CKR_RESIDENT) && !is_spread(t))
 			memset(owned + t->offset, 1, t->nbytes);
 	}
 	for (uint64_t i = 0; i < p->arena_bytes; i++)

@@ -172,8 +172,12 @@ add_cases(struct setup *t, const char *only)
 }
 
 /* Arguments are compilers to use in place of gcc and clang; after --cuda they
- * are for GPUs, after --only and the name of a group the others are left out.  A compiler that was asked for
- * must be there; of the usual ones one is enough. */
+ * are for GPUs, after --only and the name of a group the others are left out.
+ * A compiler that was asked for must be there; of the usual ones one is enough.
+ *
+ * By hand, every tensor between red zones, with kernels that look at them:
+ * CKR_EMULATE_FLAGS="-fsanitize=address --param asan-stack=0"
+ * LD_PRELOAD=libasan.so ASAN_OPTIONS=detect_leaks=0 codegen_kernels --cuda .. */
 int
 main(int argc, char **argv)
 {
