@@ -14,6 +14,8 @@
  * overwrites, when a plan runs forward nodes again. */
 PassFn pass_autodiff, pass_optim, pass_settle;
 
+/* settle.c: the same as a call. */
+void settle_updates(Graph *, Arena *scratch);
 /* Whether updates may run in backward, if nobody has said so. */
 bool optim_may_be_early(const Pass *, const Graph *);
 /* Whether updates write 16-bit copies of parameters, as pass optim finds the
