@@ -1,6 +1,16 @@
 /* Geometry of sliding windows. */
 #include "ir/window.h"
 
+bool
+window_is_direct(const struct window *w)
+{
+	for (int i = 0; i < WINDOW_DIMS; i++)
+		if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] != 0
+		    || w->in[i] != w->out[i])
+			return false;
+	return true;
+}
+
 int64_t
 window_count(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
              int64_t pads)

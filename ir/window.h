@@ -25,6 +25,8 @@ struct window {
 /* Of a conv, conv_dx, conv_dw, maxpool, avgpool or avgpool_grad whose shapes
  * are known. */
 struct window window_of(const Graph *, const Node *);
+/* A window is one element, in its place: what is unfolded is the operand. */
+bool window_is_direct(const struct window *);
 /* The extent along one dim: windows that fit, or -1 if none does. */
 int64_t window_count(int64_t in, int64_t kernel, int64_t stride,
                      int64_t dilation, int64_t pads);

@@ -2,16 +2,6 @@
 #include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/tile.h"
 
-static bool
-is_direct(const struct window *w)
-{
-	for (int i = 0; i < WINDOW_DIMS; i++)
-		if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] != 0
-		    || w->in[i] != w->out[i])
-			return false;
-	return true;
-}
-
 /* Rows of windows in a block, given the rows of patches that are unfolded. */
 static int64_t
 block_lines(const struct window *w, int64_t rows, int64_t tasks)
@@ -62,7 +52,7 @@ conv_tile(const Graph *g, const Node *n)
 	struct window w = window_of(g, n);
 	int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2], rows;
 	int64_t blocks;
-	struct conv_tile t = { .direct = is_direct(&w), .parts = 1,
+	struct conv_tile t = { .direct = window_is_direct(&w), .parts = 1,
 		.each = w.images };
 
 	if (w.cin == 1 && w.group > 1) {

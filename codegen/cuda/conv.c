@@ -31,16 +31,6 @@ volume(const int64_t *v)
 	return v[0] * v[1] * v[2];
 }
 
-static bool
-is_direct(const struct window *w)
-{
-	for (int i = 0; i < WINDOW_DIMS; i++)
-		if (w->kernel[i] != 1 || w->stride[i] != 1 || w->begin[i] != 0
-		    || w->in[i] != w->out[i])
-			return false;
-	return true;
-}
-
 static int64_t
 aligned(int64_t n)
 {
@@ -72,7 +62,7 @@ cut_of(const Graph *g, const Node *n)
 	c.in = volume(c.w.in);
 	c.out = volume(c.w.out);
 	c.line = (c.out + EVEN - 1) / EVEN * EVEN;
-	c.direct = is_direct(&c.w);
+	c.direct = window_is_direct(&c.w);
 	rows = c.w.cin * c.taps;
 	c.product = rows >= PRODUCT && c.w.cout >= PRODUCT && a->dt == b->dt;
 	if (!c.product || c.w.images == 0)

@@ -116,17 +116,6 @@ put_fact(const char *what, int64_t bytes, FILE *out)
 		        bytes);
 }
 
-static int64_t
-least_budget(const struct frontier *c)
-{
-	int64_t least = c->point[0].budget;
-
-	for (int i = 1; i < c->n; i++)
-		if (c->point[i].budget < least)
-			least = c->point[i].budget;
-	return least;
-}
-
 static void
 put_facts(const struct page *g)
 {
@@ -143,7 +132,7 @@ put_facts(const struct page *g)
 	put_fact("budget", s->budget, out);
 	if (p->frontier && p->frontier->n)
 		put_fact("smallest budget that works",
-		         least_budget(p->frontier), out);
+		         p->frontier->point[0].budget, out);
 	if (p->frontier)
 		put_fact("everything kept", p->frontier->whole, out);
 	put_fact("arena", s->arena, out);
@@ -205,14 +194,6 @@ which_sum(Decision d)
 	return d == D_KEEP ? 0 : d == D_RECOMPUTE ? 1 : 2;
 }
 
-static bool
-is_cell(const struct page *g, int64_t i)
-{
-	const struct plan_tensor *t = &g->plan->tensor[i];
-
-	return t->kind == K_ACTIVATION && !t->resident && t->alias_of < 0;
-}
-
 /* By layer; the last is what lies in none. */
 static struct sums *
 sum_layers(const struct page *g, int64_t *nlayer)
@@ -234,7 +215,7 @@ sum_layers(const struct page *g, int64_t *nlayer)
 		struct sums *s = &sums[layer < 0 ? n : layer];
 		int which = which_sum(g->place[i].decision);
 
-		if (!is_cell(g, i))
+		if (!report_is_row(g->plan, i))
 			continue;
 		s->bytes[which] += t->bytes;
 		s->count[which]++;
@@ -255,7 +236,7 @@ static void
 put_cells(const struct page *g, int64_t layer)
 {
 	for (int64_t i = 0; i < g->plan->ntensor; i++) {
-		if (!is_cell(g, i) || g->place[i].layer != layer)
+		if (!report_is_row(g->plan, i) || g->place[i].layer != layer)
 			continue;
 		fprintf(g->out, "<i class=\"%s\" title=\"", owner_class(g, i));
 		page_title(g, i);

@@ -22,6 +22,8 @@ struct report_place {
 
 /* places.c: by tensor that owns one.  Lives as long as the pass. */
 struct report_place *report_places(const Pass *, const Plan *);
+/* A forward value that takes memory of its own in the arena. */
+bool report_is_row(const Plan *, int64_t i);
 /* Why that became of tensor i's place; names of nodes by put. */
 void report_reason(const Plan *, int64_t i, Decision,
                    void (*put)(const char *, FILE *), FILE *);

@@ -47,9 +47,8 @@ writer(const Plan *plan, int64_t t)
 	return NULL;
 }
 
-/* A forward value that takes memory of its own in the arena. */
-static bool
-is_row(const Plan *plan, int64_t i)
+bool
+report_is_row(const Plan *plan, int64_t i)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
 
@@ -200,7 +199,7 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 
-		if (!is_row(plan, i))
+		if (!report_is_row(plan, i))
 			continue;
 		if (place[i].decision != D_FREE) {
 			put_row(plan, i, &place[i], out);
