@@ -144,10 +144,16 @@ phase_text(int32_t phase)
 	return phase >= 0 && phase < 4 ? text[phase] : "other";
 }
 
-static bool
-sends(const struct ckr_step *s)
+/* Bytes that step i sends from a rank; one alone has nobody to send to. */
+static double
+sent(const struct ckr_env *env, const struct ckr_program *p, uint32_t i)
 {
-	return s->comm && comm_sends(s->comm);
+	const struct ckr_step *s = &p->step[i];
+	const int32_t *arg = p->arg + s->arg0;
+
+	return s->comm ? comm_sent(s->comm, s->comm->axis ? env->replicas
+	                           : env->ranks, &p->tensor[arg[0]],
+	                           &p->tensor[arg[1]]) : 0;
 }
 
 /* Whether step i ends what it begins. */
@@ -176,7 +182,8 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
 	const struct ckr_step *s = &p->step[e->step];
 	uint32_t ranks = t->env->ranks * t->env->replicas;
 	uint32_t row = s->comm && !t->far ? ranks : e->rank;
-	double sec = e->to - e->from, all = sends(s) && !t->far ? ranks : 1;
+	double sec = e->to - e->from, far = sent(t->env, p, e->step);
+	double bytes = far > 0 ? far * (t->far ? 1 : ranks) : s->bytes;
 
 	fprintf(f, "{\"name\":");
 	put_name(f, p, e);
@@ -191,13 +198,13 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
 		return;
 	}
 	fprintf(f, ",\"planned_us\":%.3f", s->sec * 1e6);
-	if (sends(s))
-		fprintf(f, ",\"sent_bytes\":%.17g", s->bytes);
+	if (far > 0)
+		fprintf(f, ",\"sent_bytes\":%.17g", far);
 	else
 		fprintf(f, ",\"gflops\":%.3f",
 		        sec > 0 ? s->flops / sec * 1e-9 : 0);
 	fprintf(f, ",\"gbytes\":%.3f}},\n",
-	        sec > 0 ? all * s->bytes / sec * 1e-9 : 0);
+	        sec > 0 ? bytes / sec * 1e-9 : 0);
 	fprintf(f, "{\"name\":\"memory\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,"
 	        "\"args\":{\"resident\":%llu,\"arena in use\":%llu}},\n",
 	        (e->from - t->start) * 1e6,
@@ -386,27 +393,29 @@ best_rates(const struct profile *f, const struct ckr_program *p,
  * what others compute meanwhile takes no time that shows. */
 static void
 put_link(FILE *f, const struct profile *m, const struct ckr_program *p,
-         uint32_t ranks, bool far)
+         const struct ckr_env *env, bool far)
 {
-	double sent = 0, sec = 0, least = -1, n = 0;
+	uint32_t ranks = env->ranks > 1 ? env->ranks : env->replicas;
+	double all = 0, sec = 0, least = -1, n = 0;
 
 	for (uint32_t i = 0; i < m->n; i++) {
-		if (!m->calls[i] || !sends(&p->step[i])
-		    || (far && is_apart(p, i)))
+		double bytes = sent(env, p, i);
+
+		if (!m->calls[i] || bytes <= 0 || (far && is_apart(p, i)))
 			continue;
 		n++;
-		sent += p->step[i].bytes;
+		all += bytes;
 		sec += mean_sec(m, i);
 		if (least < 0 || mean_sec(m, i) < least)
 			least = mean_sec(m, i);
 	}
-	if (sent <= 0 || sec <= 0)
+	if (all <= 0 || sec <= 0)
 		return;
 	/* of equal ones nothing would be left */
 	if (sec <= 2 * n * least)
 		least = 0;
 	fprintf(f, "\"link_bytes_per_second\":%.6g,"
-	        "\"link_latency_seconds\":%.6g,", sent / (sec - n * least),
+	        "\"link_latency_seconds\":%.6g,", all / (sec - n * least),
 	        least / (ranks - 1));
 }
 
@@ -428,11 +437,11 @@ put_profile(FILE *f, void *ctx)
 	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
 	        "\"bandwidth\":%.6g,",
 	        (unsigned long long)(c->step - m->first), flops, bytes);
-	put_link(f, m, p, c->world.tp > 1 ? c->world.tp : c->world.dp,
-	         c->team);
+	put_link(f, m, p, &c->env, c->team);
 	fprintf(f, "\"cold\":%u,\"ops\":[", count_cold(m));
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct ckr_step *s = &p->step[i];
+		double far = sent(&c->env, p, i);
 
 		if (!m->calls[i])
 			continue;
@@ -445,8 +454,8 @@ put_profile(FILE *f, void *ctx)
 		if (is_apart(p, i))
 			fprintf(f, ",\"wait_seconds\":%.9g",
 			        mean(m, i, m->wait[i]));
-		if (sends(s))
-			fprintf(f, ",\"sent_bytes\":%.17g}", s->bytes);
+		if (far > 0)
+			fprintf(f, ",\"sent_bytes\":%.17g}", far);
 		else
 			fprintf(f, ",\"flops\":%.17g,\"bytes\":%.17g}",
 			        s->flops, s->bytes);

@@ -22,6 +22,12 @@ lane_of(const struct transfers *t, const struct transfer *x)
 	return &t->lane[x->what->axis == CKR_DP ? LINK_DP : LINK_TP];
 }
 
+static uint32_t
+group_size(const struct transfers *t, const struct transfer *x)
+{
+	return x->what->axis == CKR_DP ? t->crew.dp : t->crew.tp;
+}
+
 static bool
 has_two(const struct crew *crew)
 {
@@ -68,7 +74,7 @@ set_off(const struct transfers *t, struct lane *l)
 	l->m = (struct between){ .team = crew->team,
 		.group = dp ? LINK_DP : LINK_TP,
 		.rank = dp ? crew->replica : crew->rank,
-		.ranks = dp ? crew->dp : crew->tp,
+		.ranks = group_size(t, x),
 		.what = x->what, .tx = x->tx, .ty = x->ty,
 		.x = crew->operand(crew->user, x, 0, 0),
 		.y = crew->operand(crew->user, x, 0, 1),
@@ -105,11 +111,27 @@ test(struct transfers *t, struct err *e)
 	return CKR_OK;
 }
 
+/* In a group of one, which no memory is there for beside the other's. */
+static void
+keep(const struct crew *crew, struct transfer *x)
+{
+	void *from = crew->operand(crew->user, x, 0, 0);
+	void *to = crew->operand(crew->user, x, 0, 1);
+
+	comm_run(&(struct comm){ x->what, x->tx, x->ty, &from, &to, 1,
+	                         crew->threads });
+	x->done = true;
+}
+
 static ckr_status
 begin(struct transfers *t, struct transfer *x, struct err *e)
 {
 	struct lane *l = lane_of(t, x);
 
+	if (group_size(t, x) == 1) {
+		keep(&t->crew, x);
+		return CKR_OK;
+	}
 	if (l->first)
 		l->last->next = x;
 	else

@@ -62,7 +62,7 @@ run_group(const struct transfers *t, const struct transfer *x, uint32_t first,
 		          : crew->operand(crew->user, x, r, 0);
 		to[k] = crew->operand(crew->user, x, r, 1);
 	}
-	if (crew->get)
+	if (crew->get && !comm_is_still(&m))
 		return run_by_host(crew, &m, e);
 	comm_run(&m);
 	return CKR_OK;

@@ -241,12 +241,18 @@ is_padded(const struct pieces *p)
 	return p->local * p->npiece != p->whole;
 }
 
+bool
+comm_is_still(const struct comm *c)
+{
+	return c->ranks == 1 && c->x[0] == c->y[0];
+}
+
 void
 comm_run(const struct comm *c)
 {
 	struct pieces from, to;
 
-	if (comm_nelem(c->tx) == 0)
+	if (comm_nelem(c->tx) == 0 || comm_is_still(c))
 		return;
 	if (c->what->kind == CKR_ALL_REDUCE) {
 		all_reduce(c);
@@ -265,10 +271,16 @@ comm_run(const struct comm *c)
 		move_all(c, &from);
 }
 
-bool
-comm_sends(const struct ckr_comm *w)
+double
+comm_sent(const struct ckr_comm *w, uint32_t ranks, const struct ckr_tensor *x,
+          const struct ckr_tensor *y)
 {
-	return w->kind != CKR_OWN && w->kind != CKR_OWN_GRAD;
+	double once = (double)(w->kind == CKR_ALL_GATHER ? y : x)->nbytes;
+	int rounds = w->kind == CKR_ALL_REDUCE ? 2 : 1;
+
+	if (w->kind == CKR_OWN || w->kind == CKR_OWN_GRAD)
+		return 0;
+	return once * rounds * (ranks - 1) / ranks;
 }
 
 /* ---- tables ---- */
