@@ -17,7 +17,7 @@ may_offer_ranks(const Pass *p, const Graph *g)
 /* The peak of one of so many ranks of the graph, which is whole; -1: it does
  * not fit the budget, or there is no layout. */
 static int64_t
-peak_of_rank(const Pass *p, const Graph *whole, const struct pass_info *shard,
+peak_of_rank(const Pass *p, const Graph *whole, const struct pass_info *deal,
              int64_t ranks)
 {
 	const struct dump_request none = { NULL, NULL };
@@ -31,12 +31,13 @@ peak_of_rank(const Pass *p, const Graph *whole, const struct pass_info *shard,
 	if (!nowhere)
 		return -1;
 	o.tp = ranks;
+	o.dp = o.dp ? o.dp : DP_TRY;
 	o.slim = true;
 	o.account = o.compare = o.curve = o.stats = false;
 	trial.diag = diag_new("ckc", nowhere);
 	trial.keep = arena_new();
 	g = graph_clone(whole);
-	if (run_from(&trial, g, shard, 0, NULL, &none)
+	if (run_from(&trial, g, deal, 0, NULL, &none)
 	    && trial.plan->sum.peak <= trial.budget)
 		peak = trial.plan->sum.peak;
 	graph_free(g);
@@ -48,7 +49,7 @@ peak_of_rank(const Pass *p, const Graph *whole, const struct pass_info *shard,
 }
 
 void
-offer_ranks(const Pass *p, const Graph *whole, const struct pass_info *shard)
+offer_ranks(const Pass *p, const Graph *whole, const struct pass_info *deal)
 {
 	enum { MOST = 8 };
 	int64_t peak = -1, t = 1;
@@ -57,7 +58,7 @@ offer_ranks(const Pass *p, const Graph *whole, const struct pass_info *shard)
 		t *= 2;
 		/* a rank needs its share at least */
 		if (p->minimum_peak / t <= p->budget)
-			peak = peak_of_rank(p, whole, shard, t);
+			peak = peak_of_rank(p, whole, deal, t);
 	}
 	if (peak >= 0)
 		diag_more(p->diag, "  --tp %lld, which cuts matrices, their "

@@ -39,7 +39,8 @@ struct precision_wish {
 	DType dt;
 };
 
-enum { DP_ANY = -1 };
+/* --dp: any number of replicas; the same if the model can be dealt to any. */
+enum { DP_ANY = -1, DP_TRY = -2 };
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
                   REMAT_EVERY };
 enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
@@ -80,7 +81,8 @@ struct options {
 	const char *device;             /* profile; NULL: the default */
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
 	int64_t tp;                     /* ranks that share every layer; 0 */
-	int64_t dp;                     /* replicas; DP_ANY; 0: one alone */
+	int64_t dp;                     /* replicas; DP_ANY, DP_TRY; 0: one
+	                                 * alone */
 	bool zero;                      /* ... and they share out its states */
 	bool sp;                        /* ... and rows between products */
 	int nshard;

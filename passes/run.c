@@ -398,7 +398,7 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 	bool ok = true;
 
 	for (; ok && pass->name; pass++) {
-		if (pass->run == pass_shard && may_offer_ranks(p, g))
+		if (pass->run == pass_deal && may_offer_ranks(p, g))
 			whole = graph_clone(g);
 		if (pass->run == pass_optim && has_lean_form(p, g)) {
 			before = graph_clone(g);
@@ -413,7 +413,7 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 			break;
 	}
 	if (!ok && p->refused && whole)
-		offer_ranks(p, whole, find_pass("shard", 5));
+		offer_ranks(p, whole, find_pass("deal", 4));
 	graph_free(whole);
 	/* clones share the contents of values with their original */
 	p->retired = before ? before->arena : NULL;

@@ -119,9 +119,10 @@ static const struct option_row table[] = {
 	{ "tp", "T", G_TARGET, set_positive, FIELD(opt.tp), CI,
 	  "cut products over T ranks (tensor parallelism); sizes, the budget "
 	  "too, are one rank's" },
-	{ "dp", "auto|N", G_TARGET, set_dp, FIELD(opt.dp), CI,
+	{ "dp", "auto|off|N", G_TARGET, set_dp, FIELD(opt.dp), CI,
 	  "let ckrun --ranks train replicas that share out the samples of a "
-	  "step (data parallelism); sizes are one's, costs those of N (2)" },
+	  "step (data parallelism); sizes are one's, costs those of N (2) "
+	  "(off; with --tp auto at the costs of one, where it can be)" },
 	{ "zero", "0|1", G_TARGET, set_second, FIELD(opt.zero), CI,
 	  "1: replicas, exactly N then, share out the optimizer's state and "
 	  "masters of 16-bit copies (ZeRO-1) (0)" },
@@ -443,5 +444,9 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		c->plan_only = true;
 	c->opt.curve = c->curve || c->page;
 	status = check_complete(c, err);
-	return status == CLI_GO ? check_zero(c, err) : status;
+	if (status == CLI_GO)
+		status = check_zero(c, err);
+	if (c->opt.tp && !opts_given(c, "dp"))
+		c->opt.dp = DP_TRY;
+	return status;
 }

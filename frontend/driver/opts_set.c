@@ -396,9 +396,14 @@ set_arch(struct arg_parser *p, const char *arg, void *field)
 bool
 set_dp(struct arg_parser *p, const char *arg, void *field)
 {
-	if (strcmp(arg, "auto") != 0)
+	int64_t *dp = field;
+
+	if (!strcmp(arg, "auto"))
+		*dp = DP_ANY;
+	else if (!strcmp(arg, "off"))
+		*dp = 0;
+	else
 		return set_positive(p, arg, field);
-	*(int64_t *)field = DP_ANY;
 	return true;
 }
 

@@ -9,6 +9,8 @@ enum { SHOWN_MAX = 20, LINE_MAX_BYTES = 4096 };
 struct Diag {
 	Arena *arena;                   /* holds this */
 	const char *prog, *file;
+	const char *because;            /* errors are notes; NULL: they are
+	                                 * not */
 	FILE *out;
 	int errors;
 };
@@ -36,6 +38,12 @@ void
 diag_file(Diag *d, const char *file)
 {
 	d->file = file;
+}
+
+void
+diag_soften(Diag *d, const char *because)
+{
+	d->because = because;
 }
 
 int
@@ -109,6 +117,8 @@ report(Diag *d, const char *what, const char *node, const char *op,
 		fputs(": ", d->out);
 	}
 	fputs(what, d->out);
+	if (d->because && !*what)
+		fprintf(d->out, "note: %s: ", d->because);
 	if (node) {
 		fputs("node '", d->out);
 		put_escaped(d->out, node, false);
@@ -131,10 +141,17 @@ report(Diag *d, const char *what, const char *node, const char *op,
 	va_end(ap); \
 } while (0)
 
+/* Whether an error is to be shown. */
+static bool
+counts(Diag *d)
+{
+	return d->because || d->errors++ < SHOWN_MAX;
+}
+
 bool
 diag_error(Diag *d, const char *fmt, ...)
 {
-	if (d->errors++ < SHOWN_MAX)
+	if (counts(d))
 		REPORT(d, "", NULL, NULL, fmt);
 	return false;
 }
@@ -142,7 +159,7 @@ diag_error(Diag *d, const char *fmt, ...)
 bool
 diag_at(Diag *d, const char *node, const char *op, const char *fmt, ...)
 {
-	if (d->errors++ < SHOWN_MAX)
+	if (counts(d))
 		REPORT(d, "", node, op, fmt);
 	return false;
 }

@@ -67,7 +67,7 @@ check_step_form(struct replay *r, int64_t i)
 	for (int k = 0; k < s->ninlined; k++)
 		ok &= is_id(s->inlined[k].of, i)
 			&& p->step[s->inlined[k].of].of == -1;
-	ok &= !s->wait || (s->wait > i && s->wait < p->nstep && s->sent > 0
+	ok &= !s->wait || (s->wait > i && s->wait < p->nstep
 		&& s->nread == 1 && s->nwrite == 1 && s->write[0] >= 0);
 	ok &= s->seconds >= 0 && s->flops >= 0 && s->bytes >= 0
 		&& s->workspace >= 0 && (int)s->phase >= 0

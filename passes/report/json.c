@@ -262,7 +262,7 @@ put_step(const struct plan_step *s, int64_t id, const struct waits *w,
 	fprintf(out, "\"workspace_bytes\": %" PRId64 ", \"flops\": %.17g, "
 	        "\"bytes\": %.17g, \"seconds\": %.17g", s->workspace,
 	        s->flops, s->bytes, s->seconds);
-	if (s->sent > 0)
+	if (s->sent > 0 || s->wait)     /* or would to more replicas */
 		fprintf(out, ", \"sent_bytes\": %.17g", s->sent);
 	if (s->wait)
 		fputs(", \"begins\": true", out);

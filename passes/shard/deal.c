@@ -142,28 +142,32 @@ shared(struct deal *d, ValId v, NodeId like)
 
 /* ---- nodes ---- */
 
-/* A mean over samples is a summand when each takes its share. */
 static bool
-deal_mean(struct deal *d, NodeId id)
+is_mean_of_samples(struct deal *d, NodeId id)
 {
 	Node *n = &d->g->node[id];
 	char why[SHARD_WHY];
-	ValId y = n->out[0], part;
-	bool ok;
+	bool is;
 
 	if (n->op != OP_REDUCE_MEAN)
 		return false;
 	n->op = OP_REDUCE_SUM;
-	ok = deal_infer(d, id, why) && deal_is(d, y, SPLIT_P);
+	is = deal_infer(d, id, why) && deal_is(d, n->out[0], SPLIT_P);
 	n->op = OP_REDUCE_MEAN;
-	if (!ok)
-		return false;
-	part = deal_detach(d, id, 0);
+	return is;
+}
+
+/* A mean over samples is a summand when each takes its share. */
+static bool
+deal_mean(struct deal *d, NodeId id)
+{
+	ValId y = d->g->node[id].out[0], part = deal_detach(d, id, 0);
+
 	place(d, id);
 	part = shared(d, part, id);
 	if (part)
 		deal_claim(d, part, y);
-	return true;
+	return part != 0;
 }
 
 static int
@@ -201,6 +205,12 @@ convert(struct deal *d, NodeId id)
 	return true;
 }
 
+static const char *
+remedy(const struct deal *d)
+{
+	return d->p->opt->dp == DP_TRY ? "" : "; try --dp off";
+}
+
 static bool
 refuse(struct deal *d, NodeId id, const char *why)
 {
@@ -211,8 +221,9 @@ refuse(struct deal *d, NodeId id, const char *why)
 	return diag_error(d->p->diag, "node '%s' (%s): cannot deal its samples "
 	                  "to replicas: %s; expected samples along the first "
 	                  "dim of inputs, and no op that mixes them but sums "
-	                  "and means; try without --dp",
-	                  label ? label : g->val[n->out[0]].name, type, why);
+	                  "and means%s",
+	                  label ? label : g->val[n->out[0]].name, type, why,
+	                  remedy(d));
 }
 
 /* Whether the words that it draws are those of the whole batch. */
@@ -243,8 +254,8 @@ deal_visit(struct deal *d, NodeId id)
 	while (!deal_infer(d, id, why)) {
 		const Node *n = &d->g->node[id];
 
-		if (deal_mean(d, id))
-			return diag_errors(d->p->diag) == 0;
+		if (is_mean_of_samples(d, id))
+			return deal_mean(d, id);
 		if (!count(d, n, SPLIT_P))
 			return refuse(d, id, why);
 		if (!convert(d, id))
@@ -280,10 +291,9 @@ deal_input(struct deal *d, Val *v, const Val **first)
 	if (*first && n != d->samples)
 		return diag_error(d->p->diag, "input '%s': expected %lld "
 		                  "samples along the first dim, as '%s' has, "
-		                  "to deal to replicas, found %lld; try "
-		                  "without --dp", v->name,
+		                  "to deal to replicas, found %lld%s", v->name,
 		                  (long long)d->samples,
-		                  (*first)->name, (long long)n);
+		                  (*first)->name, (long long)n, remedy(d));
 	*first = *first ? *first : v;
 	d->samples = n;
 	v->split = split_cut(0, DEAL_RANKS * n);
@@ -302,7 +312,7 @@ deal_inputs(struct deal *d)
 			return false;
 	}
 	return first || diag_error(d->p->diag, "no input holds samples to deal "
-	                           "to replicas; try without --dp");
+	                           "to replicas%s", remedy(d));
 }
 
 /* Another value in v's place, as seen from outside. */
@@ -315,6 +325,7 @@ show(struct deal *d, ValId v, ValId y)
 	val_rename(g, v, arena_printf(g->arena, "%s.part", name));
 	val_rename(g, y, name);
 	g->val[y].onnx = g->val[v].onnx;
+	g->val[v].onnx = NULL;
 	g->val[y].output = true;
 	g->val[v].output = false;
 	if (g->loss == v)
@@ -374,17 +385,14 @@ forget_states(Graph *g)
 	g->ranks = 0;
 }
 
-bool
-pass_deal(Pass *p, Graph *g)
+static bool
+deal(Pass *p, Graph *g)
 {
 	struct deal d = { .p = p, .g = g, .nold = g->nnode };
 	ValId loss = g->loss;
 
-	if (!p->opt->dp || g->replicas)
-		return true;
 	d.uses = graph_uses(g, p->scratch);
 	g->ranks = DEAL_RANKS;
-	p->changed = true;
 	if (!deal_inputs(&d))
 		return false;
 	for (NodeId id = 1; id < d.nold; id++)
@@ -394,7 +402,34 @@ pass_deal(Pass *p, Graph *g)
 		return false;
 	graph_reorder(g, d.order, (uint32_t)d.norder);
 	forget_states(g);
-	g->replicas = p->opt->dp == DP_ANY ? DEAL_RANKS : p->opt->dp;
+	return true;
+}
+
+/* Whether a copy can be dealt; says why not. */
+static bool
+can_deal(Pass *p, const Graph *g)
+{
+	Graph *trial = graph_clone(g);
+	bool ok;
+
+	diag_soften(p->diag, "for one replica only");
+	ok = deal(p, trial);
+	diag_soften(p->diag, NULL);
+	graph_free(trial);
+	return ok;
+}
+
+bool
+pass_deal(Pass *p, Graph *g)
+{
+	int64_t dp = p->opt->dp;
+
+	if (!dp || g->replicas || (dp == DP_TRY && !can_deal(p, g)))
+		return true;
+	p->changed = true;
+	if (!deal(p, g))
+		return false;
+	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DEAL_RANKS : dp;
 	g->exact = p->opt->zero;
 	return true;
 }

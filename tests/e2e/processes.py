@@ -112,7 +112,7 @@ class Processes(ck.Bench):
     def crossed(self):
         """Replicas of two ranks: what moves in one group does not wait for the other."""
         model = os.path.join(ck.MODELS, "gpt2-ts14")
-        so = self.build("crossed", "--tp", 2, "--dp", "auto", model=model, loss=ck.model_flags(model)[0])
+        so = self.build("crossed", "--tp", 2, "--sp", model=model, loss=ck.model_flags(model)[0])
         x = compare.load(model + ".inputs.safetensors")
         np.savez(self.path("two.npz"), **{k: np.concatenate([v, np.roll(v, 1, -1)]) for k, v in x.items()})
         inputs = "--inputs", self.path("two.npz")

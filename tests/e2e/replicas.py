@@ -205,6 +205,27 @@ class Replicas(ck.Bench):
             self.check(done.returncode == 1 and f"({op}): cannot deal its samples to replicas" in done.stderr, f"{op}: {done.stderr}")
         done = self.ckrun("one.so", "--init", "p.st", "--inputs", "x.st", "--ranks", 2)
         self.check(done.returncode == 1 and "compile it with ckc --dp auto" in done.stderr, f"one alone: {done.stderr}")
+        self.unasked()
+
+    def unasked(self):
+        """Beside --tp, at the costs of one replica; what is refused then is made for one, and said."""
+        for op, rest in REFUSED.items():
+            done = self.build(self.text(rest, B), "alone", "--tp", 2, "--shard", "w=S1")
+            self.check(done.returncode == 0 and f"note: for one replica only: node" in done.stderr and f"({op}): cannot deal" in done.stderr
+                       and "--dp" not in done.stderr, f"{op} beside --tp: {done.stderr}")
+            quiet = self.build(self.text(rest, B), "off", "--tp", 2, "--shard", "w=S1", "--dp", "off")
+            self.check(quiet.returncode == 0 and "replica" not in quiet.stderr, f"{op}, --dp off: {quiet.stderr}")
+            plans = [ck.plan(self.path(f"{n}.json")) for n in ("alone", "off")]
+            self.check(plans[0]["schedule"] == plans[1]["schedule"], f"{op}: what was refused has changed the plan")
+        done = self.ckrun("alone.so", "--init", "p.st", "--inputs", "x.st", "--ranks", 4)
+        self.check(done.returncode == 1 and "4" in done.stderr and "2" in done.stderr, f"two replicas of one: {done.stderr}")
+        costs = []
+        for dp in [], ["--dp", "off"], ["--dp", 1]:
+            self.must(self.build(self.text(REST["linear"], B), "tp", "--tp", 2, "--shard", "w=S1", *dp), f"--tp {dp}")
+            plan = ck.plan(self.path("tp.json"))
+            costs.append((plan["comm"]["bytes"], plan["comm"]["seconds"]))
+            self.replayed("tp")
+        self.check(costs[0] == costs[1] == costs[2] and costs[0][0] > 0, f"sent with --dp unasked, off and 1: {costs}")
 
     def replayed(self, name):
         faults = replay.Replay(ck.plan(self.path(name + ".json"))).faults
@@ -224,9 +245,9 @@ class Replicas(ck.Bench):
         want = self.train("one", 1, **inputs)
         init = ("--init", "one.safetensors")
         # name, batch, flags of ckc, ranks, flags of ckrun
-        for b, flags, ranks, more in (1, ["--memory-budget", "85%"], 4, ["--check"]), (2, ["--tp", 2, "--sp"], 4, []):
+        for b, flags, ranks, more in (1, ["--dp", "auto", "--memory-budget", "85%"], 4, ["--check"]), (2, ["--tp", 2, "--sp"], 4, []):
             what = f"gpt {flags} {ranks}"
-            if self.must(self.build(f"gpt{b}.onnx", "many", *common, "--dp", "auto", *flags), what):
+            if self.must(self.build(f"gpt{b}.onnx", "many", *common, *flags), what):
                 self.replayed("many")
                 self.alike(self.train("many", ranks, *init, *more, **inputs), want, "many", what)
         self.resumed()

@@ -83,7 +83,7 @@ class Waits(ck.Bench):
                     "has waited for already": lambda s: s[-1].setdefault("waits", []).append(begun),
                     "does not begin": lambda s: s[begun].pop("begins"),
                     "which is none": lambda s: s[end]["waits"].append(len(s)),
-                    "is no transfer": lambda s: s[end].update(begins=True)}.items():
+                    "is no transfer": lambda s: next(t for t in s[end:] if "sent_bytes" not in t and "all_reduce" != t["op"]).update(begins=True)}.items():
                 if what == "overwrites" and plan["tensors"][y]["alias_of"] is not None:
                     what = "touches"            # in place they are the same bytes
                 if what == "has waited for already" and end == len(plan["schedule"]) - 1:
