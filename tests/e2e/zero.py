@@ -156,6 +156,7 @@ class Zero(ck.Bench):
     def processes(self):
         mpirun = shutil.which("mpirun")
         if not mpirun or not os.path.exists(os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")):
+            print("skipped: processes, which need mpirun and ckr_mpi.so")
             return
         for name, n, how in ("micro", 2, ""), ("loud", 2, ""), ("ranks", 4, "CKR_FILES=first"):
             launch = ["env", *how.split(), mpirun, "--allow-run-as-root", "--oversubscribe", "-n", n]
