@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """NVIDIA's own compiler takes what is emitted: no spills and no stack frames in hot kernels, tensor cores and vector loads used.
 
-    real.py CKC GPT
+    real.py CKC GPT [NVCC]
 
-Skipped (status 77) where there is no nvcc.  GPT writes the models.  Nothing runs: that takes a GPU.
+Skipped (status 77) where there is no nvcc; the script toolkit beside this file gets one, NVCC.  GPT writes the models.  Nothing runs: that takes a GPU.
 """
 import os
 import re
@@ -18,8 +18,8 @@ import ck
 HOT = re.compile(r"flash|layernorm|norm_grad|classifier_rows|adamw|loop_|softmax")
 
 
-def nvcc():
-    for at in (os.environ.get("NVCC"), shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"):
+def nvcc(other):
+    for at in (os.environ.get("NVCC"), shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc", *other):
         if at and os.access(at, os.X_OK):
             return at
     return None
@@ -39,10 +39,10 @@ def frames(log):
 
 def main():
     gpt = os.path.abspath(sys.argv[2])
-    del sys.argv[2]
-    compiler = nvcc()
+    compiler = nvcc(sys.argv[3:])
+    del sys.argv[2:]
     if not compiler:
-        print("no nvcc: what is emitted was not compiled for a GPU")
+        print("no nvcc: what is emitted was not compiled for a GPU; tests/cuda/toolkit gets one")
         sys.exit(77)
     sys.argv.append("")                                             # ckrun is not needed
     bench = ck.Bench()
