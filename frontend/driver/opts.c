@@ -38,8 +38,9 @@ static const struct option_row table[] = {
 	  "(auto)" },
 
 	{ "loss", "OUTPUT", G_TRAIN, set_once, FIELD(opt.loss), CI,
-	  "scalar output to minimise, or ce[:LOGITS] or mse[:OUTPUT] to add "
-	  "one" },
+	  "scalar output to minimise, or KIND[:OUTPUT][,KEY=VALUE]... to add "
+	  "one: ce, bce, kl, mse, l1, huber; axis, ignore, smoothing, weights, "
+	  "pos_weight, delta, reduction" },
 	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), CI,
 	  "keep further graph outputs beside the loss" },
 	{ "optimizer", "sgd|sgdm|adam|adamw|lion|adafactor|none", G_TRAIN,

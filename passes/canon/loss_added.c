@@ -1,0 +1,500 @@
+/* Losses that --loss adds to a graph that has none.
+ *
+ *   ce     softmax cross entropy of logits to class numbers
+ *   bce    of logits to probabilities of yes, element by element
+ *   kl     Kullback-Leibler divergence of softmax from probabilities of classes
+ *   mse, l1, huber   by the difference to a target
+ *
+ * by the formulas of PyTorch's CrossEntropyLoss, BCEWithLogitsLoss, KLDivLoss
+ * (over rows), MSELoss, L1Loss and HuberLoss.  What an output is compared with
+ * is a new input: `labels`, class numbers, or `target`, of the output's shape
+ * and type.  What has 16 bits is widened first.
+ */
+#include "passes/canon/loss.h"
+
+#include <float.h>
+#include <string.h>
+
+struct maker {
+	Pass *p;
+	Graph *g;
+	const struct form *form;
+	struct loss_wish w;
+	ValId x;                        /* the output */
+	NodeId like;
+};
+
+/* One kind of loss. */
+struct form {
+	const char *kind;
+	const char *usual;              /* the output's name, if several fit */
+	int min_rank;
+	unsigned keys;                  /* K() of those that it takes */
+	const char *squashed;           /* what the formula does itself; NULL */
+	ValId (*make)(struct maker *);
+};
+
+/* ---- building ---- */
+
+static ValId
+put(struct maker *m, Op op, int nin, const ValId *in, const Attr *attr)
+{
+	for (int i = 0; i < nin; i++)
+		if (!in[i])
+			return 0;
+	return emit_op(m->g, m->p->diag, op, nin, in, attr, m->like);
+}
+
+static ValId
+put1(struct maker *m, Op op, ValId a)
+{
+	return put(m, op, 1, &a, NULL);
+}
+
+static ValId
+put2(struct maker *m, Op op, ValId a, ValId b)
+{
+	return put(m, op, 2, (ValId[]){ a, b }, NULL);
+}
+
+/* A constant of v's type. */
+static ValId
+number(struct maker *m, ValId v, double x)
+{
+	return v ? val_scalar(m->g, m->g->val[v].dt, x) : 0;
+}
+
+static ValId
+scaled(struct maker *m, ValId v, double x)
+{
+	return x == 1 ? v : put2(m, OP_MUL, v, number(m, v, x));
+}
+
+static ValId
+cast(struct maker *m, ValId v, DType to)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = to;
+	return !v || m->g->val[v].dt == to ? v : put(m, OP_CAST, 1, &v, &a);
+}
+
+static ValId
+wide(struct maker *m, ValId v)
+{
+	return v && dtype_is_half(m->g->val[v].dt) ? cast(m, v, DT_F32) : v;
+}
+
+static ValId
+reshaped(struct maker *m, ValId v, const Shape *s)
+{
+	Attr a = attr_reshape(s);
+
+	return !v || shape_eq(&m->g->val[v].shape, s) ? v
+	       : put(m, OP_RESHAPE, 1, &v, &a);
+}
+
+/* The sum over one axis, which goes. */
+static ValId
+sum_along(struct maker *m, ValId v, int axis)
+{
+	Attr a = attr_default(OP_REDUCE_SUM);
+
+	a.REDUCE_SUM.keepdims = 0;
+	a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = axis;
+	return put(m, OP_REDUCE_SUM, 1, &v, &a);
+}
+
+/* The sum, or the mean, of all elements. */
+static ValId
+total(struct maker *m, ValId v, bool sum)
+{
+	Attr a = attr_default(sum ? OP_REDUCE_SUM : OP_REDUCE_MEAN);
+	IntList *axes = sum ? &a.REDUCE_SUM.axes : &a.REDUCE_MEAN.axes;
+
+	*(sum ? &a.REDUCE_SUM.keepdims : &a.REDUCE_MEAN.keepdims) = 0;
+	for (int i = 0; v && i < m->g->val[v].shape.rank; i++)
+		axes->v[axes->n++] = i;
+	if (!v || axes->n == 0)
+		return v;
+	return put(m, sum ? OP_REDUCE_SUM : OP_REDUCE_MEAN, 1, &v, &a);
+}
+
+/* The weights, of v's type. */
+static ValId
+weights(struct maker *m, ValId v)
+{
+	ValId w = val_const(m->g, "loss.weights", DT_F32, SHAPE(m->w.nweight),
+	                    m->w.weight);
+
+	return v ? cast(m, w, m->g->val[v].dt) : 0;
+}
+
+/* ---- what the output is compared with ---- */
+
+static bool
+is_read(const Graph *g, ValId v)
+{
+	FOR_NODES (n, g)
+		for (int i = 0; i < n->nin; i++)
+			if (n->in[i] == v)
+				return true;
+	return g->val[v].output;
+}
+
+/* A new input, or one of that name that the graph declares and does not
+ * use. */
+static ValId
+add_input(struct maker *m, const char *name, DType dt, const Shape *s)
+{
+	Pass *p = m->p;
+	Graph *g = m->g;
+	ValId v = val_find(g, name);
+	char have[160], want[160];
+
+	if (!v) {
+		p->added = arena_printf(p->keep, "--loss %s adds the input "
+			"'%s', %s", p->opt->loss, name,
+			shape_text(want, sizeof want, dt, s));
+		return val_new(g, V_INPUT, name, dt, *s);
+	}
+	if (g->val[v].kind != V_INPUT || is_read(g, v)) {
+		diag_error(p->diag, "--loss adds an input '%s', but the graph "
+		           "uses that name already", name);
+		return 0;
+	}
+	if (shape_eq(&g->val[v].shape, s)
+	    && (g->val[v].dt == dt
+	        || (dt == DT_I64 && g->val[v].dt == DT_I32)))
+		return v;
+	diag_error(p->diag, "input '%s' is %s, but the loss needs %s", name,
+	           shape_text(have, sizeof have, g->val[v].dt,
+	                      &g->val[v].shape),
+	           shape_text(want, sizeof want, dt, s));
+	return 0;
+}
+
+static ValId
+target(struct maker *m)
+{
+	const Val *x = &m->g->val[m->x];
+	Shape s = x->shape;
+
+	return wide(m, add_input(m, "target", x->dt, &s));
+}
+
+/* ---- classes ---- */
+
+/* The axis of classes, from 0; -1 after a diagnostic. */
+static int
+class_axis(struct maker *m)
+{
+	const Val *x = &m->g->val[m->x];
+	double at = m->w.number[LOSS_AXIS];
+	int rank = x->shape.rank, axis = (int)(at < 0 ? at + rank : at);
+	char text[160];
+
+	shape_text(text, sizeof text, x->dt, &x->shape);
+	if (axis < 0 || axis >= rank) {
+		diag_error(m->p->diag, "--loss %s: output '%s' is %s, which "
+		           "has no axis %g", m->form->kind, x->name, text,
+		           at);
+		return -1;
+	}
+	if (x->shape.dim[axis] != 1)
+		return axis;
+	diag_error(m->p->diag, "--loss %s: output '%s' is %s, expected two "
+	           "classes or more on %s axis: of one the loss is always 0; "
+	           "use --loss bce, or mse", m->form->kind, x->name, text,
+	           axis == rank - 1 ? "the last" : "that");
+	return -1;
+}
+
+/* Rows of classes of v, which is like the output. */
+static ValId
+rows(struct maker *m, ValId v, int axis)
+{
+	Attr a = attr_default(OP_TRANSPOSE);
+	IntList *perm = &a.TRANSPOSE.perm;
+	Shape s = m->g->val[m->x].shape;
+	int64_t classes = s.dim[axis];
+
+	if (axis < s.rank - 1) {
+		for (int i = 0; i < s.rank; i++)
+			if (i != axis)
+				perm->v[perm->n++] = i;
+		perm->v[perm->n++] = axis;
+		v = put(m, OP_TRANSPOSE, 1, &v, &a);
+	}
+	s.dim[axis] = 1;
+	s = SHAPE(shape_nelem(&s), classes);
+	return reshaped(m, v, &s);
+}
+
+static ValId
+log_softmax(struct maker *m, ValId x)
+{
+	Attr a = attr_default(OP_LOG_SOFTMAX);
+
+	a.LOG_SOFTMAX.axis = 1;
+	return put(m, OP_LOG_SOFTMAX, 1, &x, &a);
+}
+
+/* Of labels: 1 where it counts; of the type of `like`. */
+static ValId
+counted(struct maker *m, ValId labels, ValId like, ValId *ignored)
+{
+	DType dt = m->g->val[labels].dt;
+
+	*ignored = put2(m, OP_EQ, labels,
+	                val_scalar(m->g, dt, m->w.number[LOSS_IGNORE]));
+	return like ? cast(m, put1(m, OP_NOT, *ignored), m->g->val[like].dt)
+	       : 0;
+}
+
+/* The mean over all classes of what each would give as the label, divided by
+ * what the other part is divided by. */
+static ValId
+smooth(struct maker *m, ValId x, ValId labels, int64_t classes)
+{
+	ValId each = log_softmax(m, wide(m, x)), ignored, sum, in[3];
+	ValId count = counted(m, labels, each, &ignored);
+	ValId weight = m->w.weight ? weights(m, each) : 0;
+
+	each = weight ? put2(m, OP_MUL, each, weight) : each;
+	each = each ? sum_along(m, each, 1) : 0;
+	sum = total(m, put2(m, OP_MUL, each, count), true);
+	if (weight) {
+		in[0] = ignored;
+		in[1] = val_scalar(m->g, m->g->val[labels].dt, 0);
+		in[2] = labels;
+		in[2] = put(m, OP_WHERE, 3, in, NULL);
+		count = put2(m, OP_MUL, count,
+		             put2(m, OP_GATHER, weight, in[2]));
+	}
+	if (!m->w.sum)
+		sum = put2(m, OP_DIV, sum, total(m, count, true));
+	return scaled(m, sum, -m->w.number[LOSS_SMOOTHING] / (double)classes);
+}
+
+static ValId
+make_ce(struct maker *m)
+{
+	Shape s = m->g->val[m->x].shape;
+	double part = m->w.number[LOSS_SMOOTHING];
+	int axis = class_axis(m);
+	int64_t classes = axis < 0 ? 0 : s.dim[axis];
+	Attr a = attr_default(OP_SCE);
+	ValId in[3] = { 0 }, y, more;
+
+	if (axis < 0)
+		return 0;
+	if (m->w.weight && m->w.nweight != classes) {
+		diag_error(m->p->diag, "--loss ce: expected %lld weights, one "
+		           "of each class, found %d", (long long)classes,
+		           m->w.nweight);
+		return 0;
+	}
+	s.rank--;
+	memmove(s.dim + axis, s.dim + axis + 1,
+	        (size_t)(s.rank - axis) * sizeof *s.dim);
+	in[1] = add_input(m, "labels", DT_I64, &s);
+	in[0] = in[1] ? rows(m, m->x, axis) : 0;
+	s = SHAPE(shape_nelem(&s));
+	in[1] = in[0] ? reshaped(m, in[1], &s) : 0;
+	if (m->w.weight)
+		in[2] = weights(m, in[0]);
+	a.SCE.reduction = m->w.sum ? 2 : 1;
+	a.SCE.ignore = (int64_t)m->w.number[LOSS_IGNORE];
+	y = put(m, OP_SCE, m->w.weight ? 3 : 2, in, &a);
+	if (!y || part == 0)
+		return y;
+	more = smooth(m, in[0], in[1], classes);
+	return put2(m, OP_ADD, scaled(m, wide(m, y), 1 - part), more);
+}
+
+/* sum of t (log t - log softmax x), where 0 log 0 is 0; the mean is over
+ * rows. */
+static ValId
+make_kl(struct maker *m)
+{
+	int axis = class_axis(m);
+	ValId t = axis < 0 ? 0 : target(m), x, d;
+
+	if (!t)
+		return 0;
+	t = rows(m, t, axis);
+	x = log_softmax(m, rows(m, wide(m, m->x), axis));
+	d = put2(m, OP_MAX, t, number(m, t, FLT_MIN));
+	d = put2(m, OP_SUB, put1(m, OP_LOG, d), x);
+	d = put2(m, OP_MUL, t, d);
+	return d ? total(m, sum_along(m, d, 1), m->w.sum) : 0;
+}
+
+/* ---- element by element ---- */
+
+/* t softplus(-x) w + (1 - t) softplus(x): neither is a small difference of
+ * large numbers. */
+static ValId
+make_bce(struct maker *m)
+{
+	const Shape *s = &m->g->val[m->x].shape;
+	ValId t, x, yes, no;
+
+	if (m->w.nweight > 1
+	    && (s->rank < 1 || s->dim[s->rank - 1] != m->w.nweight)) {
+		diag_error(m->p->diag, "--loss bce: expected one pos_weight, "
+		           "or one for each of the last axis of '%s', found "
+		           "%d", m->g->val[m->x].name, m->w.nweight);
+		return 0;
+	}
+	t = target(m);
+	x = wide(m, m->x);
+	yes = put1(m, OP_SOFTPLUS, put1(m, OP_NEG, x));
+	yes = put2(m, OP_MUL, t, yes);
+	if (m->w.nweight == 1)
+		yes = scaled(m, yes, m->w.weight[0]);
+	else if (m->w.weight)
+		yes = put2(m, OP_MUL, yes, weights(m, yes));
+	no = put2(m, OP_SUB, number(m, t, 1), t);
+	no = put2(m, OP_MUL, no, put1(m, OP_SOFTPLUS, x));
+	return total(m, put2(m, OP_ADD, yes, no), m->w.sum);
+}
+
+static ValId
+difference(struct maker *m)
+{
+	ValId t = target(m);
+
+	return put2(m, OP_SUB, wide(m, m->x), t);
+}
+
+static ValId
+make_mse(struct maker *m)
+{
+	ValId d = difference(m);
+
+	return total(m, put2(m, OP_MUL, d, d), m->w.sum);
+}
+
+static ValId
+make_l1(struct maker *m)
+{
+	return total(m, put1(m, OP_ABS, difference(m)), m->w.sum);
+}
+
+/* With q the lesser of |d| and delta: q (|d| - q / 2). */
+static ValId
+make_huber(struct maker *m)
+{
+	ValId a = put1(m, OP_ABS, difference(m));
+	ValId q = put2(m, OP_MIN, a, number(m, a, m->w.number[LOSS_DELTA]));
+	ValId rest = put2(m, OP_SUB, a, scaled(m, q, 0.5));
+
+	return total(m, put2(m, OP_MUL, q, rest), m->w.sum);
+}
+
+#define K(key) (1u << LOSS_##key)
+
+static const struct form form[] = {
+	{ "ce", "logits", 2, K(AXIS) | K(IGNORE) | K(SMOOTHING) | K(WEIGHTS)
+	  | K(REDUCTION), "softmax", make_ce },
+	{ "bce", "logits", 0, K(POS_WEIGHT) | K(REDUCTION), "sigmoid",
+	  make_bce },
+	{ "kl", "logits", 2, K(AXIS) | K(REDUCTION), "softmax", make_kl },
+	{ "mse", "output", 0, K(REDUCTION), NULL, make_mse },
+	{ "l1", "output", 0, K(REDUCTION), NULL, make_l1 },
+	{ "huber", "output", 0, K(DELTA) | K(REDUCTION), NULL, make_huber },
+};
+
+/* ---- the output ---- */
+
+static bool
+is_float(const Val *v)
+{
+	return dtype_info[v->dt].cls == 'f';
+}
+
+/* The one named, else the only float output of at least that rank, else the
+ * one named as usual. */
+static ValId
+find_operand(const struct maker *m)
+{
+	const struct form *f = m->form;
+	Graph *g = m->g;
+	ValId found = 0;
+	int n = 0;
+
+	if (*m->w.output) {
+		found = loss_find_output(g, m->w.output);
+		return found ? found : loss_no_output(m->p, g, m->w.output);
+	}
+	FOR_VALS (v, g) {
+		if (!v->output || !is_float(v) || v->shape.rank < f->min_rank)
+			continue;
+		found = val_id(g, v);
+		n++;
+	}
+	if (n > 1)
+		found = loss_find_output(g, f->usual);
+	if (found)
+		return found;
+	diag_error(m->p->diag, "--loss %s: %s; use --loss %s:OUTPUT", f->kind,
+	           n ? "several outputs fit" : "no output fits", f->kind);
+	loss_list_outputs(m->p, g);
+	return 0;
+}
+
+static bool
+check_operand(const struct maker *m)
+{
+	const struct form *f = m->form;
+	const Val *v = &m->g->val[m->x];
+	const char *op = v->def ? op_info[m->g->node[v->def].op].text : "";
+	char text[160];
+
+	shape_text(text, sizeof text, v->dt, &v->shape);
+	if (!is_float(v) || v->shape.rank < f->min_rank)
+		return diag_error(m->p->diag, f->min_rank
+		                  ? "--loss %s: output '%s' is %s, expected "
+		                    "float logits of rank 2 or more"
+		                  : "--loss %s: output '%s' is %s, expected "
+		                    "floats", f->kind, v->name, text);
+	if (f->squashed && (!strcmp(op, "softmax") || !strcmp(op, "sigmoid")))
+		diag_warn(m->p->diag, "--loss %s: output '%s' is a %s, and %s "
+		          "applies %s once more; export the logits", f->kind,
+		          v->name, op, f->kind, f->squashed);
+	return true;
+}
+
+static const struct form *
+find_form(const char *text)
+{
+	size_t n = strcspn(text, ":,");
+
+	for (size_t i = 0; i < sizeof form / sizeof *form; i++)
+		if (strlen(form[i].kind) == n
+		    && !strncmp(form[i].kind, text, n))
+			return &form[i];
+	return NULL;
+}
+
+bool
+loss_is_kind(const char *text)
+{
+	return find_form(text) != NULL;
+}
+
+ValId
+loss_add(Pass *p, Graph *g, const char *text)
+{
+	struct maker m = { .p = p, .g = g, .form = find_form(text) };
+
+	if (!loss_read_wish(p, g, m.form->kind, m.form->keys, text, &m.w))
+		return 0;
+	m.x = find_operand(&m);
+	if (!m.x || !check_operand(&m))
+		return 0;
+	m.like = g->val[m.x].def;
+	return m.form->make(&m);
+}

@@ -1,0 +1,139 @@
+/* What --loss KIND[:OUTPUT][,KEY=VALUE]... says. */
+#include "passes/canon/loss.h"
+#include "runtime/support/number.h"
+
+#include <string.h>
+
+static const struct {
+	const char *name, *value;
+} key_text[LOSS_KEYS] = {
+	[LOSS_AXIS] = { "axis", "N" }, [LOSS_IGNORE] = { "ignore", "K" },
+	[LOSS_SMOOTHING] = { "smoothing", "E" },
+	[LOSS_WEIGHTS] = { "weights", "W/W/..." },
+	[LOSS_POS_WEIGHT] = { "pos_weight", "W[/W...]" },
+	[LOSS_DELTA] = { "delta", "D" },
+	[LOSS_REDUCTION] = { "reduction", "mean|sum" },
+};
+
+struct reader {
+	Pass *p;
+	const Graph *g;
+	const char *kind;
+	unsigned keys;
+	struct loss_wish *w;
+};
+
+/* Numbers with slashes between them. */
+static bool
+read_weights(struct reader *r, char *text)
+{
+	size_t n = 1;
+	float *w;
+	double x;
+
+	for (const char *s = text; *s; s++)
+		n += *s == '/';
+	w = arena_array(r->g->arena, n, sizeof *w);
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strcspn(text, "/");
+
+		text[len] = '\0';
+		if (!number_real(text, &x) || x < 0)
+			return false;
+		w[i] = (float)x;
+		text += len + 1;
+	}
+	r->w->weight = w;
+	r->w->nweight = (int)n;
+	return true;
+}
+
+static bool
+is_good(enum loss_key k, double x)
+{
+	switch (k) {
+	case LOSS_SMOOTHING:
+		return x >= 0 && x < 1;
+	case LOSS_DELTA:
+		return x > 0;
+	default:
+		return x >= INT32_MIN && x <= INT32_MAX
+			&& x == (double)(int64_t)x;
+	}
+}
+
+static bool
+read_value(struct reader *r, enum loss_key k, char *value)
+{
+	switch (k) {
+	case LOSS_WEIGHTS:
+	case LOSS_POS_WEIGHT:
+		return read_weights(r, value);
+	case LOSS_REDUCTION:
+		r->w->sum = !strcmp(value, "sum");
+		return r->w->sum || !strcmp(value, "mean");
+	default:
+		return number_real(value, &r->w->number[k])
+			&& is_good(k, r->w->number[k]);
+	}
+}
+
+static bool
+bad_setting(const struct reader *r, const char *setting)
+{
+	const char *list = "";
+
+	for (int k = 0; k < LOSS_KEYS; k++)
+		if (r->keys & 1u << k)
+			list = arena_printf(r->p->scratch, "%s%s%s=%s", list,
+			                    *list ? ", " : "",
+			                    key_text[k].name,
+			                    key_text[k].value);
+	return diag_error(r->p->diag, "--loss %s: expected %s, found '%s'",
+	                  r->kind, list, setting);
+}
+
+/* KEY=VALUE. */
+static bool
+read_setting(struct reader *r, const char *text)
+{
+	size_t n = strcspn(text, "=");
+	char *value;
+
+	for (int k = 0; text[n] && k < LOSS_KEYS; k++) {
+		if (!(r->keys & 1u << k) || strlen(key_text[k].name) != n
+		    || strncmp(key_text[k].name, text, n) != 0)
+			continue;
+		value = arena_printf(r->p->scratch, "%s", text + n + 1);
+		return read_value(r, (enum loss_key)k, value)
+			|| bad_setting(r, text);
+	}
+	return bad_setting(r, text);
+}
+
+/* All that follows the kind may be an output's name. */
+bool
+loss_read_wish(Pass *p, const Graph *g, const char *kind, unsigned keys,
+               const char *text, struct loss_wish *w)
+{
+	struct reader r = { p, g, kind, keys, w };
+	char *at = arena_printf(p->scratch, "%s", text + strlen(kind));
+
+	*w = (struct loss_wish){ .output = *at == ':' ? at + 1 : "" };
+	w->number[LOSS_AXIS] = -1;
+	w->number[LOSS_IGNORE] = -100;
+	w->number[LOSS_DELTA] = 1;
+	if (loss_find_output(g, w->output))
+		return true;
+	for (at = strchr(at, ','); at; ) {
+		char *setting = at + 1;
+
+		*at = '\0';
+		at = strchr(setting, ',');
+		if (at)
+			*at = '\0';
+		if (!read_setting(&r, setting))
+			return false;
+	}
+	return true;
+}
