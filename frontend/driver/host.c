@@ -97,9 +97,8 @@ store(const struct device *d, int threads, Arena *arena)
 
 /* ---- measuring ---- */
 
-/* ckrun lies beside ckc; else it is looked for where commands are. */
-static const char *
-runner(Arena *arena)
+const char *
+host_runner(Arena *arena)
 {
 	char here[4096];
 	ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
@@ -120,7 +119,7 @@ run(const char *dir, int threads, const struct watch *watch, Arena *arena,
     Diag *diag)
 {
 	const char *argv[] = {
-		runner(arena), arena_printf(arena, "%s/host.so", dir),
+		host_runner(arena), arena_printf(arena, "%s/host.so", dir),
 		"--feed", "ids=zeros", "--feed", "labels=zeros",
 		"--feed", "image=ones",
 		"--steps", "8", "--quiet",

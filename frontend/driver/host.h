@@ -11,4 +11,7 @@ extern const char model_host[];
 /* The graph's device, if --device names one.  False after a diagnostic. */
 bool device_set(const struct cli *, Graph *, struct watch *, Arena *, Diag *);
 
+/* ckrun, where this ckc has it: beside itself, else where commands are. */
+const char *host_runner(Arena *);
+
 #endif

@@ -355,6 +355,9 @@ main(int argc, char **argv)
 	case VERB_PACK:
 		ok = verb_pack(&d.cli, d.arena, d.diag);
 		break;
+	case VERB_DOCTOR:
+		ok = verb_doctor(&d.cli, d.arena, d.diag);
+		break;
 	}
 	ok &= diag_errors(d.diag) == 0;
 	if (fflush(stdout) || ferror(stdout))

@@ -14,7 +14,7 @@ static const char *const group_title[G_COUNT] = {
 
 enum {
 	C = 1 << VERB_COMPILE, CI = C | 1 << VERB_INSPECT, P = 1 << VERB_PLAN,
-	K = 1 << VERB_PACK
+	K = 1 << VERB_PACK, D = 1 << VERB_DOCTOR
 };
 
 static const struct option_row table[] = {
@@ -137,17 +137,17 @@ static const struct option_row table[] = {
 	  "what to compile for: this processor, or a GPU of NVIDIA's (cpu)" },
 	{ "arch", "sm_NN", G_TARGET, set_arch, FIELD(arch), CI,
 	  "... the GPU's architecture (sm_90)" },
-	{ "nvcc", "CMD", G_TARGET, set_string, FIELD(nvcc), C,
+	{ "nvcc", "CMD", G_TARGET, set_string, FIELD(nvcc), C | D,
 	  "... its compiler (nvcc)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
 	  "what costs are reckoned for: cpu, host (measured once), "
 	  "A100-80GB, H100, H200, or a file such as ckrun --profile writes "
 	  "(cpu; with --target cuda H100)" },
-	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C,
+	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C | D,
 	  "instruction set, as the C compiler's -march (native)" },
-	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), CI,
+	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), CI | D,
 	  "most threads that the library will use (those of this machine)" },
-	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C,
+	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C | D,
 	  "C compiler (cc)" },
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
@@ -209,6 +209,7 @@ static const struct {
 		"       ckc inspect MODEL.onnx [options]\n"
 		"       ckc plan GRAPH.json --budget F [options]\n"
 		"       ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
+		"       ckc doctor\n"
 		"Compiles an ONNX model into a library that trains it inside "
 		"a memory budget.\nRun the library with ckrun.\n" },
 	[VERB_INSPECT] = { "inspect",
@@ -226,6 +227,10 @@ static const struct {
 		"usage: ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
 		"Places buffers with known lifetimes in one block of memory.\n"
 		"Columns: id,lower,upper,size.\n" },
+	[VERB_DOCTOR] = { "doctor",
+		"usage: ckc doctor [options]\n"
+		"Says what there is on this machine of what ckc works with, "
+		"and whether a model\ncan be compiled and trained.\n" },
 };
 
 static void
@@ -349,19 +354,23 @@ static int
 check_complete(const struct cli *c, FILE *err)
 {
 	static const char *const file[] = {
-		[VERB_COMPILE] = "a model", [VERB_INSPECT] = "a model",
-		[VERB_PLAN] = "a graph", [VERB_PACK] = "a table of buffers",
+		[VERB_COMPILE] = "a model is missing",
+		[VERB_INSPECT] = "a model is missing",
+		[VERB_PLAN] = "a graph is missing",
+		[VERB_PACK] = "a table of buffers is missing",
+		[VERB_DOCTOR] = NULL,
 	};
 	const char *missing = !c->model ? file[c->verb]
-		: c->verb == VERB_PACK && !c->out ? "-o OUT.csv"
+		: c->verb == VERB_PACK && !c->out ? "-o OUT.csv is missing"
 		: c->verb == VERB_PLAN && c->budget < 0 && c->budget_bytes < 0
-		? "--budget F" : NULL;
+		? "--budget F is missing" : NULL;
 	const char *usage = verb_row[c->verb].usage;
 
-	if (!missing)
+	if (!missing && (!c->model || file[c->verb]))
 		return CLI_GO;
-	fprintf(err, "ckc: %s is missing; %.*s; see ckc %s%s--help\n",
-	        missing, (int)strcspn(usage, "\n"), usage,
+	fprintf(err, "ckc: %s; %.*s; see ckc %s%s--help\n",
+	        missing ? missing : "a file is unexpected",
+	        (int)strcspn(usage, "\n"), usage,
 	        c->verb ? verb_row[c->verb].name : "", c->verb ? " " : "");
 	return 2;
 }
@@ -389,7 +398,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	set_defaults(c);
 	c->nflag = argc > 0 ? argc - 1 : 0;
 	c->flag = (const char *const *)argv + 1;
-	for (enum verb v = VERB_INSPECT; argc > 1 && v <= VERB_PACK; v++)
+	for (enum verb v = VERB_INSPECT; argc > 1 && v <= VERB_DOCTOR; v++)
 		if (!strcmp(argv[1], verb_row[v].name)) {
 			c->verb = v;
 			i = 2;
@@ -428,8 +437,9 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 			return usage_error(err, "unknown option", argv[i]);
 		} else if (c->model && c->verb == VERB_COMPILE
 		           && !strpbrk(c->model, "./")) {
-			return usage_error(err, "unknown verb, neither inspect "
-			                   "nor plan nor pack:", c->model);
+			return usage_error(err, "unknown verb, none of "
+			                   "inspect, plan, pack, doctor:",
+			                   c->model);
 		} else if (c->model) {
 			return usage_error(err, "one model only; unexpected",
 			                   argv[i]);

@@ -7,7 +7,8 @@
 #include "frontend/import/import.h"
 #include "passes/passes.h"
 
-enum verb { VERB_COMPILE, VERB_INSPECT, VERB_PLAN, VERB_PACK };
+enum verb { VERB_COMPILE, VERB_INSPECT, VERB_PLAN, VERB_PACK,
+            VERB_DOCTOR };
 
 enum { OPTIONS_MAX = 96 };
 

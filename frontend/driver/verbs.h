@@ -12,4 +12,8 @@ bool verb_plan(const struct cli *, Arena *, Diag *);
 /* ckc pack BUFFERS.csv: offsets for buffers with known lifetimes. */
 bool verb_pack(const struct cli *, Arena *, Diag *);
 
+/* ckc doctor: what there is on this machine; whether models can be compiled
+ * and trained. */
+bool verb_doctor(const struct cli *, Arena *, Diag *);
+
 #endif

@@ -5,6 +5,7 @@
 """
 import json
 import os
+import shutil
 import re
 import stat
 import struct
@@ -204,11 +205,27 @@ def standard_output(bench):
         bench.check(done.returncode == 1 and "No space" in done.stderr, f"{argv} to a full device: {done.returncode} {done.stderr[:200]}")
 
 
+def doctor(bench):
+    """What is there and what is not; nothing is left."""
+    tmp = bench.path("doctor")
+    os.mkdir(tmp)
+    for flags, status, said in (([], 0, ["makes libraries", "trains; optimizer adamw", "models can be compiled and trained here"]),
+                                (["--cc", "no-such-cc"], 1, ["'no-such-cc' is not there", "cannot be compiled and trained"]),
+                                (["--nvcc", "no-such-nvcc"], 0, ["nvcc       none"])):
+        done = bench.ckc("doctor", *flags, env={**os.environ, "TMPDIR": tmp})
+        bench.check(done.returncode == status and all(s in done.stdout for s in said), f"doctor {flags}: {done.returncode} {done.stdout} {done.stderr}")
+    bench.check(not os.listdir(tmp), f"doctor leaves {os.listdir(tmp)}")
+    lone = bench.path("lone")
+    shutil.copy(bench.ckc_path, lone)                       # ckrun is not beside it
+    done = bench.run([lone, "doctor"], env={**os.environ, "PATH": "/usr/bin:/bin"})
+    bench.check(done.returncode == 1 and "ckrun: is not there" in done.stdout, f"doctor without ckrun: {done.stdout}")
+
+
 def usage(bench):
     """Wrong usage is a line that says what is missing or not known; what is no ONNX file is called what it is."""
     for argv, said in (([], "a model is missing"), (["inspect"], "a model is missing"), (["plan", "g.json"], "--budget F is missing"),
-                       (["pack", "b.csv"], "-o OUT.csv is missing"), (["inspct", "m.onnx"], "unknown verb, neither inspect nor plan nor pack: 'inspct'"),
-                       (["m.onnx", "n.onnx"], "one model only; unexpected 'n.onnx'")):
+                       (["pack", "b.csv"], "-o OUT.csv is missing"), (["inspct", "m.onnx"], "unknown verb, none of inspect, plan, pack, doctor: 'inspct'"),
+                       (["m.onnx", "n.onnx"], "one model only; unexpected 'n.onnx'"), (["doctor", "m.onnx"], "a file is unexpected")):
         done = bench.ckc(*argv)
         bench.check(done.returncode == 2 and said in done.stderr and "--help" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
                     f"{argv}: {done.returncode} {done.stderr[:300]}")
@@ -375,6 +392,7 @@ def main():
     streams(bench)
     standard_output(bench)
     usage(bench)
+    doctor(bench)
     traced(bench)
     sizes(bench)
     fixed_extents(bench)

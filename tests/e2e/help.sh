@@ -49,7 +49,7 @@ look() {
 }
 
 look "$2"
-look "$1" inspect plan pack
+look "$1" inspect plan pack doctor
 grep -q '^\.SH DESCRIPTION' "$dir/ckc.1" || fail "ckc.1: no description"
 command -v bash >/dev/null || exit 0
 cat >"$dir/try" <<E2

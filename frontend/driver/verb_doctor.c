@@ -1,0 +1,223 @@
+/* ckc doctor: what there is on this machine of what ckc works with, shown by
+ * compiling and training a model of four lines.
+ */
+#include "frontend/driver/host.h"
+#include "frontend/driver/verbs.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codegen/codegen.h"
+#include "codegen/cpu/cpu.h"
+#include "ir/text/text.h"
+#include "passes/passes.h"
+
+extern char **environ;
+
+static const char model[] =
+	"graph @doctor {\n"
+	"\tinput %x: f32[4,8]\n"
+	"\tparam %w: f32[8,8] = splat 0.25\n"
+	"\t%y = matmul %x, %w\n"
+	"\t%loss output = reduce_mean %y {axes=[0,1], keepdims=0}\n"
+	"}\n";
+
+struct doctor {
+	const struct cli *c;
+	Arena *arena;
+	Diag *diag;
+	char *dir;                      /* for what is made */
+};
+
+static void
+say(const char *what, const char *text)
+{
+	printf("%-10s %s\n", what, text);
+	fflush(stdout);
+}
+
+/* The first line of a file of the folder; "" if there is none. */
+static char *
+first_line(const struct doctor *d, const char *name)
+{
+	char line[512] = "";
+	FILE *f = fopen(arena_printf(d->arena, "%s/%s", d->dir, name), "r");
+
+	if (f) {
+		if (!fgets(line, sizeof line, f))
+			line[0] = '\0';
+		fclose(f);
+	}
+	line[strcspn(line, "\n")] = '\0';
+	return arena_printf(d->arena, "%s", line);
+}
+
+/* Runs a command and keeps what it says in file `said`; its exit status, -1:
+ * it cannot be started. */
+static int
+run(const struct doctor *d, const char *const *argv)
+{
+	const char *said = arena_printf(d->arena, "%s/said", d->dir);
+	posix_spawn_file_actions_t to;
+	int status = -1, error;
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&to);
+	posix_spawn_file_actions_addopen(&to, 1, said,
+	                                 O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	posix_spawn_file_actions_adddup2(&to, 1, 2);
+	error = posix_spawnp(&pid, argv[0], &to, NULL, (char *const *)argv,
+	                     environ);
+	posix_spawn_file_actions_destroy(&to);
+	if (error)
+		return -1;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* What a program calls itself, which may be a command with words of its own;
+ * NULL: it is not there. */
+static const char *
+version(const struct doctor *d, const char *command)
+{
+	const char *text = arena_printf(d->arena, "%s --version", command);
+	const char *argv[] = { "sh", "-c", text, NULL };
+
+	return run(d, argv) == 0 ? first_line(d, "said") : NULL;
+}
+
+static bool
+compiles(const struct doctor *d)
+{
+	const struct options opt = {
+		.optimizer = OPT_ADAMW, .grad_accum = 1, .budget_bytes = -1,
+		.remat = REMAT_NONE, .threads = d->c->opt.threads,
+	};
+	Pass p = { .diag = d->diag, .opt = &opt, .target = &target_cpu,
+	           .keep = d->arena, .baseline_peak = -1, .minimum_peak = -1 };
+	struct codegen_options o = {
+		.out_so = arena_printf(d->arena, "%s/doctor.so", d->dir),
+		.weights = arena_printf(d->arena, "%s/doctor.safetensors",
+		                        d->dir),
+		.cc = d->c->cc, .march = d->c->march,
+		.threads = opt.threads, .grad_accum = 1,
+	};
+	Graph *g = text_parse("doctor", model, strlen(model), d->diag);
+	bool ok = g && pass_run(&p, g, NULL, NULL, NULL)
+		&& codegen_library(g, p.plan, NULL, NULL, &o, d->diag);
+
+	graph_free(p.reference);
+	graph_free(g);
+	return ok;
+}
+
+static bool
+look_at_compiler(const struct doctor *d)
+{
+	const char *found = version(d, d->c->cc);
+	bool ok;
+
+	if (!found) {
+		say("compiler", arena_printf(d->arena, "'%s' is not there: "
+		    "apt-get install gcc libc6-dev, or --cc COMMAND",
+		    d->c->cc));
+		return false;
+	}
+	ok = compiles(d);
+	say("compiler", arena_printf(d->arena, "%s: %s", found,
+	    ok ? "makes libraries" : "does not compile what ckc writes"));
+	return ok;
+}
+
+static bool
+look_at_runner(const struct doctor *d)
+{
+	const char *ckrun = host_runner(d->arena);
+	const char *argv[] = {
+		ckrun, arena_printf(d->arena, "%s/doctor.so", d->dir),
+		"--feed", "x=ones", "--steps", "2", NULL
+	};
+	int status = run(d, argv);
+	const char *said = first_line(d, "said");
+
+	if (status < 0)
+		said = "is not there: install it beside ckc";
+	else if (!strncmp(said, "doctor: ", 8))
+		said += 8;
+	say("ckrun", arena_printf(d->arena, "%s: %s%s", ckrun,
+	    status == 0 ? "trains; " : "", said));
+	return status == 0;
+}
+
+static void
+look_at_machine(const struct doctor *d)
+{
+	double page = (double)sysconf(_SC_PAGESIZE);
+
+	say("machine", arena_printf(d->arena, "%ld processors, %.1f GiB of "
+	    "memory", sysconf(_SC_NPROCESSORS_ONLN),
+	    page * (double)sysconf(_SC_PHYS_PAGES) / (1 << 30)));
+}
+
+/* What only some need. */
+static void
+look_at_others(const struct doctor *d)
+{
+	const char *mpirun = version(d, "mpirun");
+	const char *nvcc = version(d, d->c->nvcc);
+	void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
+	void *products = dlopen("libcublasLt.so.13", RTLD_LAZY);
+
+	if (!products)
+		products = dlopen("libcublasLt.so.12", RTLD_LAZY);
+	say("mpirun", mpirun ? mpirun
+	    : "none: ranks of --tp and --dp run in one process");
+	say("nvcc", nvcc ? nvcc : "none: it compiles for --target cuda");
+	say("GPU", !driver ? "no driver: nothing runs on --target cuda here"
+	    : !products ? "a driver, but no cuBLASLt, which multiplies"
+	    : "driver and cuBLASLt are there");
+	if (products)
+		dlclose(products);
+	if (driver)
+		dlclose(driver);
+}
+
+static void
+clean_up(const struct doctor *d)
+{
+	static const char *const name[] = {
+		"doctor.so", "doctor.safetensors", "said"
+	};
+
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+		unlink(arena_printf(d->arena, "%s/%s", d->dir, name[i]));
+	rmdir(d->dir);
+}
+
+bool
+verb_doctor(const struct cli *c, Arena *arena, Diag *diag)
+{
+	const char *tmp = getenv("TMPDIR");
+	struct doctor d = { c, arena, diag, arena_printf(arena,
+		"%s/ckc-XXXXXX", tmp && *tmp ? tmp : "/tmp") };
+	bool ok;
+
+	if (!mkdtemp(d.dir))
+		return diag_error(diag, "cannot create a folder '%s': %s; set "
+		                  "TMPDIR to one that can be written", d.dir,
+		                  strerror(errno));
+	look_at_machine(&d);
+	ok = look_at_compiler(&d) && look_at_runner(&d);
+	look_at_others(&d);
+	clean_up(&d);
+	say("", ok ? "models can be compiled and trained here"
+	    : "models cannot be compiled and trained here");
+	return ok;
+}
