@@ -1,23 +1,12 @@
 /* A GPU as a device, by NVIDIA's driver. */
-#include "runtime/device/device.h"
+#include "runtime/device/gpu.h"
 #include "runtime/device/products.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-struct gpu {
-	struct device device;
-	struct cu cu;
-	void *dl;
-	cu_device number;
-	cu_context context;
-	cu_stream stream;
-	struct products *products;
-	char name[128];
-};
-
-static struct gpu *
+struct gpu *
 gpu_of(struct device *d)
 {
 	return (struct gpu *)d;
@@ -25,9 +14,8 @@ gpu_of(struct device *d)
 
 /* ---- errors ---- */
 
-/* Whether the call was carried out; the first error is kept. */
-static bool
-done(struct gpu *g, cu_result r, const char *what)
+bool
+gpu_done(struct gpu *g, cu_result r, const char *what)
 {
 	const char *text = NULL;
 
@@ -40,6 +28,9 @@ done(struct gpu *g, cu_result r, const char *what)
 	err_set(&g->device.first, r == CU_OUT_OF_MEMORY ? CKR_ENOMEM : CKR_EIO,
 	        "GPU %s: %s: %s (%d)", g->name, what,
 	        text ? text : "unknown error", r);
+	/* other processes wait for what it cannot send them now */
+	if (g->device.quiet)
+		g->device.status = CKR_ERANK;
 	return false;
 }
 
@@ -71,7 +62,7 @@ take(struct device *d, uint64_t n)
 		        (unsigned long long)all);
 		return NULL;
 	}
-	return done(g, r, "taking memory") ? (void *)(uintptr_t)at : NULL;
+	return gpu_done(g, r, "taking memory") ? (void *)(uintptr_t)at : NULL;
 }
 
 static void
@@ -80,7 +71,8 @@ drop(struct device *d, void *p)
 	struct gpu *g = gpu_of(d);
 
 	if (p)
-		done(g, g->cu.free((cu_address)(uintptr_t)p), "freeing memory");
+		gpu_done(g, g->cu.free((cu_address)(uintptr_t)p),
+		         "freeing memory");
 }
 
 static void *
@@ -89,8 +81,8 @@ take_host(struct device *d, uint64_t n)
 	struct gpu *g = gpu_of(d);
 	void *p = NULL;
 
-	return !failed(g) && done(g, g->cu.alloc_host(&p, n ? n : 1),
-	                          "taking pinned memory") ? p : NULL;
+	return !failed(g) && gpu_done(g, g->cu.alloc_host(&p, n ? n : 1),
+	                              "taking pinned memory") ? p : NULL;
 }
 
 static void
@@ -99,7 +91,7 @@ drop_host(struct device *d, void *p)
 	struct gpu *g = gpu_of(d);
 
 	if (p)
-		done(g, g->cu.free_host(p), "freeing pinned memory");
+		gpu_done(g, g->cu.free_host(p), "freeing pinned memory");
 }
 
 static void
@@ -108,8 +100,26 @@ put(struct device *d, void *to, const void *from, uint64_t n)
 	struct gpu *g = gpu_of(d);
 
 	if (n && !failed(g))
-		done(g, g->cu.put((cu_address)(uintptr_t)to, from, n,
-		                  g->stream), "copying to the GPU");
+		gpu_done(g, g->cu.put((cu_address)(uintptr_t)to, from, n,
+		                      g->stream), "copying to the GPU");
+}
+
+/* Nothing can be looked at while the driver waits. */
+static bool
+quiet(struct gpu *g)
+{
+	struct device *d = &g->device;
+	struct err e;
+	ckr_status s;
+
+	if (failed(g))
+		return false;
+	s = d->quiet ? d->quiet(d->quiet_user, &e) : CKR_OK;
+	if (s != CKR_OK && !failed(g)) {
+		d->first = e;
+		d->status = s;
+	}
+	return !failed(g);
 }
 
 static void
@@ -117,8 +127,8 @@ sync(struct device *d)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (!failed(g))
-		done(g, g->cu.stream_sync(g->stream), "running kernels");
+	if (quiet(g))
+		gpu_done(g, g->cu.stream_sync(g->stream), "running kernels");
 }
 
 static void
@@ -126,9 +136,9 @@ get(struct device *d, void *to, const void *from, uint64_t n)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (n && !failed(g)
-	    && done(g, g->cu.get(to, (cu_address)(uintptr_t)from, n,
-	                         g->stream), "copying from the GPU"))
+	if (n && quiet(g)
+	    && gpu_done(g, g->cu.get(to, (cu_address)(uintptr_t)from, n,
+	                             g->stream), "copying from the GPU"))
 		sync(d);
 }
 
@@ -138,9 +148,9 @@ fill(struct device *d, void *to, int byte, uint64_t n)
 	struct gpu *g = gpu_of(d);
 
 	if (n && !failed(g))
-		done(g, g->cu.fill((cu_address)(uintptr_t)to,
-		                   (unsigned char)byte, n, g->stream),
-		     "filling memory");
+		gpu_done(g, g->cu.fill((cu_address)(uintptr_t)to,
+		                       (unsigned char)byte, n, g->stream),
+		         "filling memory");
 }
 
 static void
@@ -161,8 +171,8 @@ capture(struct device *d)
 	struct gpu *g = gpu_of(d);
 
 	if (!failed(g))
-		done(g, g->cu.capture(g->stream, CU_CAPTURE_THIS_THREAD),
-		     "capturing kernels");
+		gpu_done(g, g->cu.capture(g->stream, CU_CAPTURE_THIS_THREAD),
+		         "capturing kernels");
 }
 
 static void *
@@ -172,10 +182,10 @@ captured(struct device *d)
 	cu_graph graph = NULL;
 	cu_ready ready = NULL;
 
-	if (failed(g) || !done(g, g->cu.captured(g->stream, &graph),
-	                       "capturing kernels"))
+	if (failed(g) || !gpu_done(g, g->cu.captured(g->stream, &graph),
+	                           "capturing kernels"))
 		return NULL;
-	done(g, g->cu.instantiate(&ready, graph, 0), "making a graph");
+	gpu_done(g, g->cu.instantiate(&ready, graph, 0), "making a graph");
 	g->cu.graph_free(graph);
 	return ready;
 }
@@ -186,7 +196,7 @@ launch(struct device *d, void *work)
 	struct gpu *g = gpu_of(d);
 
 	if (!failed(g))
-		done(g, g->cu.launch(work, g->stream), "launching a graph");
+		gpu_done(g, g->cu.launch(work, g->stream), "launching a graph");
 }
 
 static void
@@ -264,20 +274,22 @@ open_gpu(struct gpu *g, const char *arch, int index, struct err *e)
 
 	CKR_TRY(load(g, e));
 	r = g->cu.init(0);
-	if (r != CU_NO_DEVICE && !done(g, r, "starting the driver"))
+	if (r != CU_NO_DEVICE && !gpu_done(g, r, "starting the driver"))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
 	if (r == CU_NO_DEVICE || g->cu.device_count(&count) || count < 1)
 		return err_set(e, CKR_EUNSUPPORTED, "compiled for a GPU, but "
 		               "none is there (or CUDA_VISIBLE_DEVICES hides "
 		               "it); compile without --target cuda to run on "
 		               "the CPU");
-	if (!done(g, g->cu.device_get(&g->number, index % count), "finding it"))
+	if (!gpu_done(g, g->cu.device_get(&g->number, index % count),
+	              "finding it"))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
 	g->cu.device_name(g->name, sizeof(g->name), g->number);
 	CKR_TRY(check_arch(g, arch, e));
-	if (!done(g, g->cu.retain(&g->context, g->number), "opening it")
-	    || !done(g, g->cu.set_current(g->context), "opening it")
-	    || !done(g, g->cu.stream_new(&g->stream, CU_STREAM_NON_BLOCKING),
+	if (!gpu_done(g, g->cu.retain(&g->context, g->number), "opening it")
+	    || !gpu_done(g, g->cu.set_current(g->context), "opening it")
+	    || !gpu_done(g, g->cu.stream_new(&g->stream,
+	                                     CU_STREAM_NON_BLOCKING),
 	             "making a stream"))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
 	g->products = products_open(&g->device, g->stream);

@@ -16,15 +16,40 @@ typedef struct cu_context *cu_context;
 typedef struct cu_stream *cu_stream;
 typedef struct cu_graph *cu_graph;      /* captured */
 typedef struct cu_ready *cu_ready;      /* ready to be launched */
+typedef struct cu_event *cu_event;
 typedef unsigned long long cu_address;
 
 enum {
 	CU_OUT_OF_MEMORY = 2,
 	CU_NO_DEVICE = 100,
+	CU_NOT_READY = 600,
 	CU_STREAM_NON_BLOCKING = 1,
+	CU_EVENT_NO_TIMING = 2,
+	CU_MEMORY_DEVICE = 2,
 	CU_CAPTURE_THIS_THREAD = 1,
 	CU_COMPUTE_MAJOR = 75,
 	CU_COMPUTE_MINOR = 76,
+};
+
+/* Rows of bytes, so far apart; of memory that is no array. */
+struct cu_copy {
+	size_t from_x, from_y;
+	int from_kind;
+	const void *from_host;
+	cu_address from;
+	void *from_array;
+	size_t from_pitch;
+	size_t to_x, to_y;
+	int to_kind;
+	void *to_host;
+	cu_address to;
+	void *to_array;
+	size_t to_pitch;
+	size_t width, rows;
+};
+
+struct cu_uuid {
+	unsigned char bytes[16];
 };
 
 /* X(member, symbol, arguments) */
@@ -35,6 +60,7 @@ enum {
 	X(device_name, cuDeviceGetName, (char *, int n, cu_device)) \
 	X(device_attribute, cuDeviceGetAttribute, \
 	  (int *value, int attribute, cu_device)) \
+	X(device_uuid, cuDeviceGetUuid_v2, (struct cu_uuid *, cu_device)) \
 	X(retain, cuDevicePrimaryCtxRetain, (cu_context *, cu_device)) \
 	X(release, cuDevicePrimaryCtxRelease_v2, (cu_device)) \
 	X(set_current, cuCtxSetCurrent, (cu_context)) \
@@ -48,11 +74,20 @@ enum {
 	  (cu_address, const void *, size_t, cu_stream)) \
 	X(get, cuMemcpyDtoHAsync_v2, \
 	  (void *, cu_address, size_t, cu_stream)) \
+	X(copy, cuMemcpyDtoDAsync_v2, \
+	  (cu_address, cu_address, size_t, cu_stream)) \
+	X(copy_rows, cuMemcpy2DAsync_v2, (const struct cu_copy *, cu_stream)) \
 	X(fill, cuMemsetD8Async, \
 	  (cu_address, unsigned char, size_t, cu_stream)) \
 	X(stream_new, cuStreamCreate, (cu_stream *, unsigned flags)) \
 	X(stream_sync, cuStreamSynchronize, (cu_stream)) \
+	X(stream_query, cuStreamQuery, (cu_stream)) \
+	X(stream_wait, cuStreamWaitEvent, (cu_stream, cu_event, unsigned)) \
 	X(stream_free, cuStreamDestroy_v2, (cu_stream)) \
+	X(event_new, cuEventCreate, (cu_event *, unsigned flags)) \
+	X(event_record, cuEventRecord, (cu_event, cu_stream)) \
+	X(event_query, cuEventQuery, (cu_event)) \
+	X(event_free, cuEventDestroy_v2, (cu_event)) \
 	X(capture, cuStreamBeginCapture_v2, (cu_stream, int mode)) \
 	X(captured, cuStreamEndCapture, (cu_stream, cu_graph *)) \
 	X(instantiate, cuGraphInstantiateWithFlags, \

@@ -97,6 +97,14 @@ device_failed(const struct device *d, struct err *e)
 }
 
 ckr_status
+device_status(const struct device *d, struct err *e)
+{
+	if (!device_failed(d, e))
+		return CKR_OK;
+	return d->status != CKR_OK ? d->status : CKR_EIO;
+}
+
+ckr_status
 device_map(struct device *d, struct block *b, uint64_t size, bool paint,
            bool at_end, int threads, struct err *e)
 {

@@ -43,6 +43,12 @@ struct device {
 	bool host;                      /* its memory is the process's */
 	const char *name;               /* of the processor */
 	struct err first;               /* error; text empty: none yet */
+	ckr_status status;              /* of a call that follows it; CKR_OK:
+	                                 * CKR_EIO */
+	/* Before the host waits: look at who it waits for, until there is
+	 * nothing left to wait for.  NULL: nobody but the GPU itself. */
+	ckr_status (*quiet)(void *user, struct err *);
+	void *quiet_user;
 };
 
 /* The host, which needs no closing. */
@@ -53,8 +59,9 @@ extern struct device device_host;
 ckr_status device_open_cuda(struct device **, const char *arch, int index,
                             struct err *);
 void device_close(struct device *);
-/* Whether something went wrong, in *e then. */
+/* Whether something went wrong, in *e then; and as what. */
 bool device_failed(const struct device *, struct err *e);
+ckr_status device_status(const struct device *, struct err *e);
 
 /* A block of memory there: zero, or painted; as block_map on the host. */
 ckr_status device_map(struct device *, struct block *, uint64_t size,

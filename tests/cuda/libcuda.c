@@ -1,22 +1,19 @@
 /* A driver for a GPU that is the host: memory is malloc's, a stream carries
- * out what it is given at once.  Built as libcuda.so.1.
+ * out what it is given at once, or when it can.  Built as libcuda.so.1.
  *
  * Memory handed out cannot be touched from outside kernels, products and copies:
  * who takes an address of the GPU for one of the host dies.  CKR_FAKE_GPU_BYTES limits how much there is,
  * CKR_FAKE_GPU=none|lost|old tells what is wrong with it, and
- * CKR_FAKE_GPU_ARCH is its architecture (90).
+ * CKR_FAKE_GPU_ARCH is its architecture (90).  CKR_FAKE_GPU_COUNT of them are
+ * there (1): each is all of the process that uses it.
  */
-#include "tests/cuda/stream.h"
+#include "tests/cuda/fake.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-typedef int CUresult;
-
-#define EXPORT __attribute__((visibility("default")))
 
 struct block {
 	struct block *next;
@@ -53,14 +50,14 @@ protect(int how)
 		mprotect((void *)(uintptr_t)b->at, b->mapped - PAGE, how);
 }
 
-static void
-enter(void)
+void
+fake_enter(void)
 {
 	protect(PROT_READ | PROT_WRITE);
 }
 
-static void
-leave(void)
+void
+fake_leave(void)
 {
 	protect(PROT_NONE);
 }
@@ -75,7 +72,9 @@ cuInit(unsigned flags)
 EXPORT CUresult
 cuDeviceGetCount(int *n)
 {
-	*n = 1;
+	const char *s = getenv("CKR_FAKE_GPU_COUNT");
+
+	*n = s ? atoi(s) : 1;
 	return 0;
 }
 
@@ -102,6 +101,14 @@ cuDeviceGetAttribute(int *value, int what, int device)
 
 	(void)device;
 	*value = what == 75 ? arch / 10 : what == 76 ? arch % 10 : 0;
+	return 0;
+}
+
+EXPORT CUresult
+cuDeviceGetUuid_v2(char *uuid, int device)
+{
+	memset(uuid, 0, 16);
+	snprintf(uuid, 16, "emulated %d", device);
 	return 0;
 }
 
@@ -162,7 +169,7 @@ cuMemAlloc_v2(unsigned long long *at, size_t n)
 	taken += n;
 	memset((void *)(uintptr_t)b->at, 0xa5, n);
 	*at = b->at;
-	leave();
+	fake_leave();
 	return 0;
 }
 
@@ -197,8 +204,8 @@ cuMemFreeHost(void *at)
 }
 
 /* Whether bytes from..from + n - 1 were taken here. */
-static int
-is_mine(uint64_t from, size_t n)
+int
+fake_mine(uint64_t from, size_t n)
 {
 	for (struct block *b = blocks; b; b = b->next) {
 		uint64_t first = b->at;
@@ -210,156 +217,8 @@ is_mine(uint64_t from, size_t n)
 	return 0;
 }
 
-static CUresult
-lost(void)
+int
+fake_lost(void)
 {
 	return is("lost") && ++copies > 40 ? 719 : 0;
-}
-
-EXPORT CUresult
-cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
-                     struct fake_stream *stream)
-{
-	if (stream->end)
-		return 900;
-	if (lost())
-		return 719;
-	if (!is_mine(to, n))
-		return 700;
-	enter();
-	memcpy((void *)(uintptr_t)to, from, n);
-	leave();
-	return 0;
-}
-
-EXPORT CUresult
-cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
-                     struct fake_stream *stream)
-{
-	if (stream->end)
-		return 900;
-	if (lost())
-		return 719;
-	if (!is_mine(from, n))
-		return 700;
-	enter();
-	memcpy(to, (const void *)(uintptr_t)from, n);
-	leave();
-	return 0;
-}
-
-EXPORT CUresult
-cuMemsetD8Async(unsigned long long to, unsigned char byte, size_t n,
-                struct fake_stream *stream)
-{
-	if (stream->end)
-		return 900;
-	if (!is_mine(to, n))
-		return 700;
-	enter();
-	memset((void *)(uintptr_t)to, byte, n);
-	leave();
-	return 0;
-}
-
-/* ---- streams and graphs ---- */
-
-static void
-keep(struct fake_stream *s, void (*run)(void *), void (*drop)(void *),
-     void *arg)
-{
-	struct fake_work *w = calloc(1, sizeof *w);
-
-	*w = (struct fake_work){ NULL, run, drop, arg };
-	*s->end = w;
-	s->end = &w->next;
-}
-
-EXPORT CUresult
-cuStreamCreate(struct fake_stream **stream, unsigned flags)
-{
-	(void)flags;
-	*stream = calloc(1, sizeof **stream);
-	(*stream)->keep = keep;
-	(*stream)->enter = enter;
-	(*stream)->leave = leave;
-	return 0;
-}
-
-/* Not while it is captured. */
-EXPORT CUresult
-cuStreamSynchronize(struct fake_stream *stream)
-{
-	return stream->end ? 900 : lost();
-}
-
-EXPORT CUresult
-cuStreamDestroy_v2(void *stream)
-{
-	free(stream);
-	return 0;
-}
-
-EXPORT CUresult
-cuStreamBeginCapture_v2(struct fake_stream *s, int mode)
-{
-	if (s->end || mode != 1)
-		return 1;
-	s->first = NULL;
-	s->end = &s->first;
-	return 0;
-}
-
-EXPORT CUresult
-cuStreamEndCapture(struct fake_stream *s, struct fake_work ***graph)
-{
-	if (!s->end)
-		return 1;
-	s->end = NULL;
-	*graph = malloc(sizeof **graph);
-	**graph = s->first;
-	return 0;
-}
-
-EXPORT CUresult
-cuGraphInstantiateWithFlags(struct fake_work ***exec,
-                            struct fake_work **graph,
-                            unsigned long long flags)
-{
-	(void)flags;
-	*exec = malloc(sizeof **exec);
-	**exec = *graph;
-	*graph = NULL;
-	return 0;
-}
-
-EXPORT CUresult
-cuGraphDestroy(struct fake_work **graph)
-{
-	free(graph);
-	return 0;
-}
-
-EXPORT CUresult
-cuGraphLaunch(struct fake_work **exec, struct fake_stream *s)
-{
-	if (s->end)
-		return 900;
-	enter();
-	for (struct fake_work *w = *exec; w; w = w->next)
-		w->run(w->arg);
-	leave();
-	return 0;
-}
-
-EXPORT CUresult
-cuGraphExecDestroy(struct fake_work **exec)
-{
-	for (struct fake_work *w = *exec, *next; w; w = next) {
-		next = w->next;
-		w->drop(w->arg);
-		free(w);
-	}
-	free(exec);
-	return 0;
 }

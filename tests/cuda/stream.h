@@ -1,21 +1,24 @@
-/* A stream of the emulated GPU, which its driver, its library of products and
- * emulated kernels share: work is carried out at once, or kept in the graph
- * that is being captured.
+/* A stream of the emulated GPU, which its driver, its libraries and emulated
+ * kernels share: work is carried out at once, unless it is kept: in the graph
+ * that is being captured, or behind what another GPU has not done yet.  What is
+ * kept so goes on whenever somebody calls the driver.
  */
 #ifndef TESTS_CUDA_STREAM_H
 #define TESTS_CUDA_STREAM_H
 
 struct fake_work {
 	struct fake_work *next;
-	void (*run)(void *);
+	int (*ready)(void *);           /* done or to be run; NULL: always */
+	void (*run)(void *);            /* NULL: nothing more */
 	void (*drop)(void *);
 	void *arg;
 };
 
 struct fake_stream {
-	struct fake_work **end;         /* of what is captured; NULL: nothing
-	                                 * is */
+	struct fake_work **end;         /* of what is kept; NULL: nothing is */
 	struct fake_work *first;
+	int capturing;
+	struct fake_stream *next;       /* of all */
 	/* Memory of the GPU can be touched between the two alone: by what
 	 * runs there. */
 	void (*enter)(void);
@@ -23,6 +26,10 @@ struct fake_stream {
 	/* Take over arg, to be run and in the end dropped. */
 	void (*keep)(struct fake_stream *, void (*run)(void *),
 	             void (*drop)(void *), void *arg);
+	/* The same of what is asked again and again until it has been done,
+	 * also on a stream that keeps nothing. */
+	void (*keep_until)(struct fake_stream *, int (*ready)(void *),
+	                   void (*drop)(void *), void *arg);
 };
 
 #endif

@@ -1,0 +1,24 @@
+/* Inside of a GPU, shared by the files of this room. */
+#ifndef CKR_GPU_H
+#define CKR_GPU_H
+
+#include "runtime/base/dtype.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/device/device.h"
+
+struct gpu {
+	struct device device;
+	struct cu cu;
+	void *dl;
+	cu_device number;
+	cu_context context;
+	cu_stream stream;
+	struct products *products;
+	char name[128];
+};
+
+struct gpu *gpu_of(struct device *);
+/* Whether the call was carried out; the first error is kept. */
+bool gpu_done(struct gpu *, cu_result, const char *what);
+
+#endif
