@@ -110,14 +110,14 @@ const char *ckr_error(const ckr_ctx *ctx);
 
 /* ---- several processes ---- */
 
-/* Under mpirun or srun each process is one rank, and no longer all of them.
+/* Under mpirun, srun or torchrun each process is one rank, not all of them.
  * Then every call about a model, and of it, is made by all processes, in the
  * same order and with the same arguments, by the thread that opened the first
  * one; what fails on one fails on all, with the message of that one.  Such a
  * process must close its models before it ends: else the launcher takes its
  * end for a failure, and ends the others.  CKR_ERANK: a process has stopped,
- * or does not come where others wait for it; nothing but ckr_leave serves
- * then. */
+ * or does not come where others wait for it, or this one's GPU has failed;
+ * nothing but ckr_leave serves then. */
 
 /* Number of this process, and how many there are: 0 and 1 where it is alone. */
 uint32_t ckr_rank(const ckr_ctx *ctx);

@@ -47,7 +47,7 @@ fail(struct run *r, ckr_status s)
 	end_line(r);
 	fprintf(tell_to(r->m), "ckrun: %s\n", ckr_error(r->m));
 	ckr_leave(r->m, s);
-	return FAILED;
+	return s == CKR_ERANK ? GONE : FAILED;
 }
 
 /* The numbers have come apart: where the last good ones are. */

@@ -90,8 +90,8 @@ static const struct option_row rows[] = {
 	  "was compiled for" },
 	{ "ranks", T_COUNT, AT(ranks), "N", "virtual ranks: as many replicas "
 	  "as that makes (default: one; ckc --dp)" },
-	{ "comm-timeout", T_SIZE, AT(comm_timeout), "S", "mpirun: longest "
-	  "wait for another process, in seconds (600)" },
+	{ "comm-timeout", T_SIZE, AT(comm_timeout), "S", "processes: longest "
+	  "wait for another, in seconds (600)" },
 	{ "blas", T_TEXT, AT(blas), "NAME", "onednn, openblas or own (default: "
 	  "the first there is); onednn-bf16: bf16 as such on any processor" },
 	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
@@ -149,7 +149,7 @@ options_help(void)
 	}
 	puts(feeding);
 	puts("\nexit status: 0 done, 1 something failed (message on stderr), "
-	     "2 usage");
+	     "2 usage, 3 another process of the run is gone");
 }
 
 void

@@ -9,7 +9,7 @@
 #include "runtime/ckr.h"
 
 /* Exit status. */
-enum { DONE, FAILED, USAGE };
+enum { DONE, FAILED, USAGE, GONE };
 
 enum { MAX_FEED = 64 };
 

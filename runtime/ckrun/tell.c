@@ -17,7 +17,7 @@ tell_begin(void)
 	struct launch l = launch_find();
 
 	loud = stderr;
-	if (!l.by || l.torch)
+	if (!l.by)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	silent = fopen("/dev/null", "w");

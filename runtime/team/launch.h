@@ -9,7 +9,7 @@
 
 struct launch {
 	const char *by;                 /* variable that says so; NULL: alone */
-	bool torch;                     /* by what cannot start MPI */
+	bool torch;                     /* by what knows of no MPI */
 	uint32_t rank, size;            /* size 0: not told */
 };
 

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_LINK_VERSION 2
+#define CKR_LINK_VERSION 3
 
 /* All ranks; those that share the parts of one replica; those that hold the
  * same part of all replicas. */
@@ -35,6 +35,7 @@ struct link_place {
 	uint32_t nmate;
 	const uint32_t *mate;
 	atomic_uint *const *pulse;
+	double timeout;                 /* given: seconds to wait for them */
 };
 
 /* Bytes from and to each rank of a group: r's are count[r] at base + at[r]. */
@@ -45,6 +46,7 @@ struct link_side {
 
 struct ckr_link {
 	uint32_t version;               /* CKR_LINK_VERSION */
+	const char *name;               /* in messages */
 	/* Take part in the run; returns when all have come. */
 	const char *(*open)(struct link_place *);
 	/* Groups of ranks: rank = replica * tp + part.  Again for others. */

@@ -217,6 +217,7 @@ hear(uint32_t *from, uint64_t *word)
 
 const struct ckr_link ckr_link = {
 	.version = CKR_LINK_VERSION,
+	.name = "MPI",
 	.open = open_link,
 	.divide = divide,
 	.gather = gather,

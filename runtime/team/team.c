@@ -1,5 +1,5 @@
 /* One team in a process: MPI can be begun once, and not again after its end,
- * which is the process's. */
+ * which is the process's.  Connections are kept alike. */
 #include "runtime/team/inside.h"
 
 #include <dlfcn.h>
@@ -10,6 +10,7 @@
 
 #include "runtime/support/path.h"
 #include "runtime/team/launch.h"
+#include "runtime/team/socket.h"
 
 #define MODULE "ckr_mpi.so"
 
@@ -56,11 +57,16 @@ find_module(void)
 	return dl ? dl : dlopen(MODULE, RTLD_NOW | RTLD_NODELETE);
 }
 
+/* Without MPI an address to meet at will do. */
 static ckr_status
 load(struct open_team *t, const struct launch *l, struct err *e)
 {
-	void *dl = find_module();
+	void *dl = l->torch ? NULL : find_module();
 
+	if (l->torch || (!dl && l->size && getenv("MASTER_ADDR"))) {
+		t->link = &socket_link;
+		return CKR_OK;
+	}
 	if (!dl)
 		return err_set(e, CKR_EUNSUPPORTED, "started as one of several "
 		               "processes (%s is set), which need " MODULE
@@ -142,18 +148,23 @@ come(struct open_team *t, struct err *e)
 	t->pulse = pulse_start();
 	if (!t->pulse)
 		return err_set(e, CKR_ENOMEM, "out of memory");
-	pulse_limit(t->pulse, t->timeout,
+	/* a link that can tell who has not come is to have done so */
+	pulse_limit(t->pulse, t->timeout + 5,
 	            "not all processes have come to begin the run");
+	t->place.timeout = t->timeout;
 	why = t->link->open(&t->place);
 	pulse_limit(t->pulse, 0, NULL);
 	if (why)
-		return err_set(e, CKR_ERANK, "MPI does not begin: %s", why);
+		return err_set(e, CKR_ERANK, "%s does not begin: %s",
+		               t->link->name, why);
 	t->team.rank = t->place.rank;
 	t->team.size = t->place.size;
 	t->team.mates = t->place.nmate;
 	for (uint32_t i = 0; i < t->place.nmate; i++)
-		if (t->place.mate[i] == t->place.rank)
+		if (t->place.mate[i] == t->place.rank) {
 			pulse_count(t->pulse, t->place.pulse[i]);
+			t->team.mate = i;
+		}
 	return CKR_OK;
 }
 
@@ -188,11 +199,6 @@ team_open(struct team **t, double timeout, struct err *e)
 	*t = NULL;
 	if (!l.by)
 		return CKR_OK;
-	if (l.torch)
-		return err_set(e, CKR_EUNSUPPORTED, "%s and WORLD_SIZE are set "
-		               "as by torchrun, which starts no ranks on "
-		               "processors: start them by mpirun -n %u or srun "
-		               "-n %u", l.by, l.size, l.size);
 	if (!the_team)
 		CKR_TRY(begin(&l, timeout, e));
 	the_team->timeout = timeout;
@@ -212,6 +218,13 @@ void
 team_abort(struct team *t, int status)
 {
 	open_of(t)->link->abort(status);
+}
+
+void
+team_limit(struct team *t, const char *message)
+{
+	pulse_limit(open_of(t)->pulse, message ? open_of(t)->timeout : 0,
+	            message);
 }
 
 /* ---- transfers ---- */

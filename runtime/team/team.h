@@ -14,7 +14,8 @@
 
 struct team {
 	uint32_t rank, size;
-	uint32_t mates;                 /* processes on this machine */
+	uint32_t mates, mate;           /* processes on this machine, and which
+	                                 * of them this is */
 	/* memory that transfers go through, TEAM_ROOM bytes each */
 	char *out, *in;
 };
@@ -82,5 +83,10 @@ ckr_status team_spread(struct team *, uint32_t from, void *, int n,
 ckr_status team_agree(struct team *, struct team_vote *,
                       const struct team_task *, struct err *);
 void team_abort(struct team *, int status);
+/* Before a call that waits for all and that nobody can look into: one that does
+ * not return in time ends the process with this message.  NULL: it has. */
+void team_limit(struct team *, const char *message);
+/* "step 12: all_reduce of 'h.3/Add' (98304 bytes)"; returns buf. */
+const char *team_task_text(char *buf, size_t size, const struct team_task *);
 
 #endif

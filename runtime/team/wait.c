@@ -114,9 +114,8 @@ plural(uint32_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* "step 12: all_reduce of 'h.3/Add' (98304 bytes)" */
-static const char *
-task_text(char *buf, size_t size, const struct team_task *w)
+const char *
+team_task_text(char *buf, size_t size, const struct team_task *w)
 {
 	char name[NAME_TEXT];
 	size_t n = 0;
@@ -149,7 +148,7 @@ late(struct open_team *t, const struct team_task *w, double waited,
 	for (uint32_t i = 0; i < t->place.nmate; i++)
 		still |= !t->answered[t->place.mate[i]]
 			&& t->mate[i].silent > stopped_after(t);
-	task_text(task, sizeof(task), w);
+	team_task_text(task, sizeof(task), w);
 	if (!gone.count)
 		s = err_set(e, CKR_ERANK, "%s: all ranks wait for each other",
 		            task);

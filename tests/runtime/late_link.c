@@ -216,7 +216,7 @@ close_late(void)
 }
 
 const struct ckr_link ckr_link = {
-	.version = CKR_LINK_VERSION, .open = open_late, .divide = divide_late,
+	.version = CKR_LINK_VERSION, .name = "late MPI", .open = open_late, .divide = divide_late,
 	.gather = gather, .exchange = exchange, .test = test, .tell = tell,
 	.hear = hear, .abort = abort_late, .close = close_late,
 };

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Ranks as processes that torchrun starts, without MPI: as virtual ranks, to the bit; one that is gone is named.
+
+    torchrun.py CKC CKRUN [PART...]
+
+What torchrun tells processes is told them by tests/tools/spread.py.
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import ck
+import processes
+
+sys.path.insert(0, ck.TOOLS)
+import spread
+
+
+class Torchrun(processes.Processes):
+    def mpirun(self, n, so, *more, inputs=processes.INPUTS, env=None, only=None):
+        """As mpirun does it, with what all of them say as one."""
+        argv = [self.ckrun_path, so, *inputs, "--threads", 1, *more]
+        run = spread.start(n, argv, only, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work)
+        told = [p.communicate(timeout=300) for p in run]
+        return subprocess.CompletedProcess(argv, max(abs(p.returncode) for p in run), *("".join(x) for x in zip(*told)))
+
+    def same_bits(self):
+        for n in 2, 4:
+            so = self.build(f"tp{n}", "--tp", n, "--sp")
+            self.must(self.virtual(so, "--steps", 4, *self.files(f"v{n}")), f"{n} virtual")
+            done = self.mpirun(n, so, "--steps", 4, *self.files(f"p{n}"))
+            self.must(done, f"{n} processes")
+            self.check(done.stdout.count("ranks in processes") == 1, f"{n} processes: {done.stdout}")
+            self.same(f"v{n}", f"p{n}", f"{n} processes")
+
+    def refused(self):
+        so, few = self.path("tp2.so"), ("--comm-timeout", 2)
+        done = self.mpirun(2, so, *few, only=[0])
+        self.check("rank 0 of 2, first process at 127.0.0.1, port" in done.stderr and "0 of 1 other processes have come in time" in done.stderr,
+                   f"the first alone: {done.stderr}")
+        done = self.mpirun(2, so, *few, only=[1])
+        self.check("no answer from there in time" in done.stderr, f"the second alone: {done.stderr}")
+        done = self.mpirun(3, so, *few, only=[0, 1])
+        self.check("1 of 2 other processes have come in time" in done.stderr, f"two of three: {done.stderr}")
+        done = self.mpirun(2, so, env={"MASTER_PORT": "none"})
+        self.check(done.returncode == 3 and "a port in MASTER_PORT" in done.stderr, f"no port: {done.stderr}")
+        self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2, got 3", "3 ranks")
+
+    def busy(self):
+        """Another program has the port: one behind it is taken."""
+        with spread.socket.socket() as s:
+            s.setsockopt(spread.socket.SOL_SOCKET, spread.socket.SO_REUSEADDR, 1)
+            s.bind(("0.0.0.0", 0))
+            s.listen()
+            self.must(self.mpirun(2, self.path("tp2.so"), "--steps", 1, env={"MASTER_PORT": s.getsockname()[1]}), "a port that is taken")
+
+    def gone_ones(self):
+        for sig, text, statuses in ((signal.SIGKILL, "rank 1 has left the run", (3,)), (signal.SIGSTOP, "rank 1: stopped or gone", (3,))):
+            argv = [self.ckrun_path, self.path("tp2.so"), *processes.INPUTS, "--threads", 1, *processes.NEVER_ENDS]
+            first, second = spread.start(2, argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.work)
+            time.sleep(2)
+            second.send_signal(sig)
+            at = time.monotonic()
+            try:
+                _, told = first.communicate(timeout=processes.IN_TIME)
+            except subprocess.TimeoutExpired:
+                first.kill()
+                _, told = first.communicate()
+            self.check(first.returncode in statuses and re.search(f"ckrun: step \\d+: .*{text}|ckrun: .*{text}", told), f"{sig}: {first.returncode}, {told}")
+            self.check(time.monotonic() - at < processes.IN_TIME, f"{sig}: took {time.monotonic() - at:.0f} s")
+            second.kill()
+            second.communicate()
+
+
+def main():
+    bench = Torchrun()
+    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    for part in bench.names or ("same_bits", "crossed", "refused", "busy", "gone_ones"):
+        at = time.monotonic()
+        getattr(bench, part)()
+        print(f"{part}: {time.monotonic() - at:.1f} s", flush=True)
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
