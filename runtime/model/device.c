@@ -6,6 +6,7 @@
  */
 #include "runtime/model/rt.h"
 #include "runtime/support/half.h"
+#include "runtime/team/team.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +15,27 @@
 static const char *const fault_text[] = { NULL, "index out of range",
 	"label out of range" };
 
+/* The processes of a machine take one after the other. */
+static int
+choose_gpu(const ckr_ctx *c)
+{
+	const char *wish = getenv("CKR_GPU"), *place = getenv("LOCAL_RANK");
+
+	if (wish)
+		return atoi(wish);
+	if (!c->team)
+		return 0;
+	return place ? atoi(place) : (int)c->team->mate;
+}
+
 ckr_status
 rt_open_device(ckr_ctx *c)
 {
-	const char *index = getenv("CKR_GPU");
-
 	c->device = &device_host;
 	if (!c->lib->arch)
 		return CKR_OK;
-	return device_open_cuda(&c->device, c->lib->arch,
-	                        index ? atoi(index) : 0, &c->err);
+	return device_open_cuda(&c->device, c->lib->arch, choose_gpu(c),
+	                        &c->err);
 }
 
 ckr_status
@@ -57,7 +69,7 @@ rt_send_env(ckr_ctx *c)
 		                     sizeof(c->env));
 	}
 	rt_become(c, 0);
-	return device_failed(c->device, &c->err) ? CKR_EIO : CKR_OK;
+	return device_status(c->device, &c->err);
 }
 
 /* What kernels of a GPU have found since the environment was sent: a fault as
@@ -72,8 +84,7 @@ fetch_env(ckr_ctx *c)
 	FOR_RANKS (r, c) {
 		c->device->call->get(c->device, &env, &c->device_env[r],
 		                     sizeof(env));
-		if (device_failed(c->device, &c->err))
-			return CKR_EIO;
+		CKR_TRY(device_status(c->device, &c->err));
 		if (!env.device_fault || c->env.fault)
 			continue;
 		c->env.fault = fault_text[env.device_fault];
@@ -182,7 +193,7 @@ rt_pull(ckr_ctx *c, const struct ckr_tensor *t, const void *tensor,
 		rt_pack(t, at, dense);
 		free(p);
 	}
-	return device_failed(c->device, &c->err) ? CKR_EIO : CKR_OK;
+	return device_status(c->device, &c->err);
 }
 
 ckr_status
@@ -208,7 +219,7 @@ rt_push(ckr_ctx *c, const struct ckr_tensor *t, void *tensor,
 		c->device->call->sync(c->device);
 		free(p);
 	}
-	return device_failed(c->device, &c->err) ? CKR_EIO : CKR_OK;
+	return device_status(c->device, &c->err);
 }
 
 /* ---- copies of parameters in 16 bits ----

@@ -69,7 +69,7 @@ piece(ckr_ctx *c, const struct bound *b, enum piece which, uint32_t from,
 	}
 	if (g->work)
 		c->device->call->launch(c->device, g->work);
-	return device_failed(c->device, &c->err) ? CKR_EIO : CKR_OK;
+	return device_status(c->device, &c->err);
 }
 
 ckr_status

@@ -328,7 +328,8 @@ static ckr_status
 open_transfers(ckr_ctx *c)
 {
 	bool host = c->device->host;
-	struct crew crew = { .team = c->team, .tp = c->world.tp,
+	struct crew crew = { .team = c->team, .wires = c->wires,
+		.program = c->lib->program, .tp = c->world.tp,
 		.dp = c->world.dp, .count = c->world.count,
 		.rank = c->env.rank, .replica = c->env.replica,
 		.threads = c->env.threads, .user = c, .operand = operand,
@@ -348,11 +349,9 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	rt_become(c, 0);
 	set_threads(c, fair_threads(c, opt->threads));
 	c->crowd = crowd_open(c->env.threads, c->dl);
-	if (c->lib->arch && c->team)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "%s: compiled for a "
-		               "GPU, which several processes cannot train yet; "
-		               "run it as one, without a launcher", c->path);
 	CKR_TRY(rt_open_device(c));
+	if (c->team && !c->device->host)
+		CKR_TRY(wires_open(&c->wires, c->device, &c->err));
 	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
 	c->env.sgemm = c->gemm.fn;
 	c->env.bgemm = c->gemm.bf16;
@@ -379,6 +378,7 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	CKR_TRY(peers_agree(c, load_library(c, so, opt), "opening"));
 	CKR_TRY(peers_settle(c));
 	CKR_TRY(peers_agree(c, make_ready(c, opt), "taking memory"));
+	CKR_TRY(transfers_join(c->transfers, &c->err));
 	CKR_TRY(peers_compare(c));
 	CKR_TRY(first_weights(c, opt->weights));
 	if (c->log && peers_first(c))
@@ -425,6 +425,7 @@ ckr_close(ckr_ctx *c)
 			c->device->call->drop_host(c->device, c->whole[i]);
 	graphs_free(c);
 	rt_close_env(c);
+	wires_close(c->wires);
 	device_close(c->device);
 	free(c->whole);
 	free(c->resident);

@@ -90,6 +90,7 @@ struct ckr_ctx {
 	bool graphs;                    /* steps of the plan can be: */
 	struct graph graph[GRAPHS];     /* see graphs.c */
 	struct team *team;              /* NULL: all ranks live here */
+	struct wires *wires;            /* between GPUs; NULL: there are none */
 	struct transfers *transfers;    /* between ranks, on their way */
 	struct held held;
 	struct block *resident;         /* [world.count] */

@@ -34,10 +34,10 @@ has_two(const struct crew *crew)
 	return crew->tp > 1 && crew->dp > 1;
 }
 
-uint64_t
-transfers_bytes(const struct transfers *t)
+static uint64_t
+bytes(const struct transfers *t)
 {
-	return t->crew.team && has_two(&t->crew) ? 2 * TEAM_ROOM : 0;
+	return has_two(&t->crew) ? 2 * TEAM_ROOM : 0;
 }
 
 static ckr_status
@@ -180,4 +180,4 @@ drop(struct transfers *t, struct transfer *x)
 }
 
 const struct carrier carry_apart = { open_apart, close_apart, begin, test,
-	wait_apart, drop };
+	wait_apart, drop, bytes };

@@ -165,4 +165,4 @@ wait_here(struct transfers *t, struct transfer *x, struct err *e)
 }
 
 const struct carrier carry_here = { open_here, close_here, begin, test,
-	wait_here, drop };
+	wait_here, drop, NULL };

@@ -11,7 +11,8 @@ transfers_open(struct transfers **out, const struct crew *crew, uint32_t most,
 	if (!t)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	t->crew = *crew;
-	t->by = crew->team ? &carry_apart : &carry_here;
+	t->by = crew->wires ? &carry_wires : crew->team ? &carry_apart
+	        : &carry_here;
 	t->most = most;
 	t->end = UINT32_MAX;
 	t->one = calloc(most + 1, sizeof(*t->one));
@@ -28,6 +29,12 @@ transfers_close(struct transfers *t)
 	t->by->close(t);
 	free(t->one);
 	free(t);
+}
+
+uint64_t
+transfers_bytes(const struct transfers *t)
+{
+	return t->by->bytes ? t->by->bytes(t) : 0;
 }
 
 void

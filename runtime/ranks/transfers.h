@@ -6,6 +6,7 @@
 #ifndef CKR_TRANSFERS_H
 #define CKR_TRANSFERS_H
 
+#include "runtime/device/wires.h"
 #include "runtime/ranks/between.h"
 
 /* One that has begun and not ended. */
@@ -19,11 +20,14 @@ struct transfer {
 	struct transfer *next;
 	void *copy;
 	bool done;
+	uint64_t number;                /* among those of its wires; 0: none */
 };
 
 /* Ranks, as those who carry see them: world rank = replica * tp + rank. */
 struct crew {
 	struct team *team;              /* NULL: all ranks live here */
+	struct wires *wires;            /* between GPUs; NULL: there are none */
+	const struct ckr_program *program;      /* whose steps move: [2] */
 	uint32_t tp, dp;
 	uint32_t count;                 /* that live here */
 	uint32_t rank, replica;         /* of a process that is one */
@@ -39,8 +43,7 @@ struct crew {
 
 struct transfers;
 
-/* Who carries: ranks of one process, or processes.  What GPUs send each other
- * themselves would be one more. */
+/* Who carries: ranks of one process, processes, or GPUs of processes. */
 struct carrier {
 	ckr_status (*open)(struct transfers *, struct err *);
 	void (*close)(struct transfers *);
@@ -53,9 +56,11 @@ struct carrier {
 	                   struct err *);
 	/* It has failed, or its step has. */
 	void (*drop)(struct transfers *, struct transfer *);
+	/* See transfers_bytes; NULL: none. */
+	uint64_t (*bytes)(const struct transfers *);
 };
 
-extern const struct carrier carry_here, carry_apart;
+extern const struct carrier carry_here, carry_apart, carry_wires;
 
 struct transfers {
 	struct crew crew;
@@ -64,6 +69,7 @@ struct transfers {
 	uint32_t most, n;               /* those that have begun lie before n */
 	uint32_t end;                   /* none of them ends earlier */
 	struct lane *lane;              /* of processes, by group */
+	struct wired *wired;            /* of GPUs */
 	int late;                       /* CKR_LATE, see carry_here.c */
 };
 
@@ -72,7 +78,10 @@ struct transfers {
 ckr_status transfers_open(struct transfers **, const struct crew *,
                           uint32_t most, struct err *);
 void transfers_close(struct transfers *);
-/* Bytes that it takes beside the team's. */
+/* When all processes have come so far: GPUs of theirs join, if there are any.
+ * They all fail, or none. */
+ckr_status transfers_join(struct transfers *, struct err *);
+/* Bytes that it takes beside the team's; where there are wires, of the GPU. */
 uint64_t transfers_bytes(const struct transfers *);
 ckr_status transfers_begin(struct transfers *, const struct transfer *,
                            struct err *);

@@ -2,8 +2,11 @@
  * one process (which test_ranks.c holds against the definition).
  *
  *	mpirun -n N test_between
+ *	test_between routes
  *
- * Every process makes the operands of all ranks from one seed.
+ * Every process makes the operands of all ranks from one seed.  Routes, which
+ * GPUs take, are gone along here for all ranks, with a library whose sums are
+ * in the order of ranks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +15,7 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/ranks/between.h"
+#include "runtime/ranks/route.h"
 
 static uint32_t state = 1, faults;
 
@@ -98,6 +102,135 @@ fill(void *p, uint8_t dtype, uint64_t nbytes)
 	}
 }
 
+/* ---- routes ---- */
+
+static unsigned taken;                  /* of enum route_how */
+
+/* Of all ranks. */
+struct gpus {
+	uint32_t ranks;
+	uint8_t dtype;
+	struct route route[CKR_MAX_RANKS];
+	char *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS], *scratch[CKR_MAX_RANKS];
+};
+
+static void
+copy(const struct moves *list, char *to, const char *from)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct move *m = &list->one[i];
+
+		for (uint64_t k = 0; k < m->rows; k++)
+			memcpy(to + m->to + k * m->to_pitch,
+			       from + m->from + k * m->from_pitch, m->width);
+	}
+}
+
+/* What all have at `at`, added up. */
+static void
+sum(const struct gpus *g, uint64_t at, uint64_t nbytes, char *y)
+{
+	const void *x[CKR_MAX_RANKS];
+
+	for (uint32_t r = 0; r < g->ranks; r++)
+		x[r] = (g->route[r].into ? g->scratch[r] : g->x[r]) + at;
+	comm_reduce(g->dtype, false, x, g->ranks,
+	            nbytes / dtype_row[g->dtype].nbytes, y);
+}
+
+/* What rank r gets. */
+static void
+receive(const struct gpus *g, uint32_t r)
+{
+	const struct route *o = &g->route[r];
+	char *y = o->out_of ? g->scratch[r] : g->y[r];
+	uint32_t q = o->shared ? r / o->shared : 0;
+
+	if (o->how == ROUTE_ALL_GATHER)
+		for (uint32_t k = 0; k < g->ranks; k++)
+			memcpy(y + k * o->each, g->x[k], o->each);
+	if (o->how == ROUTE_BROADCAST)
+		for (uint32_t k = 0; k < o->npiece; k++)
+			memcpy(y + o->span[k].at, g->x[k * o->shared],
+			       o->span[k].n);
+	if (o->how == ROUTE_REDUCE_SCATTER)
+		sum(g, r * o->each, o->each, y);
+	if (o->how == ROUTE_REDUCE)
+		sum(g, o->span[q].at, o->span[q].n, y);
+	if (o->how == ROUTE_EXCHANGE)
+		for (uint32_t k = 0; k < g->ranks; k++) {
+			const struct route *p = &g->route[k];
+
+			faults += p->out[r].n != o->in[k].n;
+			memcpy(y + o->in[k].at, g->scratch[k] + p->out[r].at,
+			       o->in[k].n);
+		}
+	memset(y + o->tail.at, 0, o->tail.n);
+}
+
+static void
+route_all(struct gpus *g, const struct ckr_comm *w, const struct ckr_tensor *tx,
+          const struct ckr_tensor *ty)
+{
+	for (uint32_t r = 0; r < g->ranks; r++) {
+		struct route *o = &g->route[r];
+
+		if (!route_find(o, w, g->ranks, r, tx, ty))
+			exit(1);
+		taken |= 1u << o->how;
+		g->scratch[r] = malloc(o->scratch + 1);
+		memset(g->scratch[r], o->clear_scratch ? 0 : 0xa5, o->scratch);
+		if (o->clear_y)
+			memset(g->y[r], 0, bytes(ty));
+		copy(&o->pack, g->scratch[r], g->x[r]);
+	}
+	for (uint32_t r = 0; r < g->ranks; r++) {
+		struct route *o = &g->route[r];
+
+		receive(g, r);
+		copy(&o->unpack, g->y[r],
+		     o->how == ROUTE_OWN ? g->x[r] : g->scratch[r]);
+	}
+	for (uint32_t r = 0; r < g->ranks; r++) {
+		route_free(&g->route[r]);
+		free(g->scratch[r]);
+	}
+}
+
+static void
+run_route(uint32_t ranks, const struct ckr_comm *w, const struct ckr_tensor *tx,
+          const struct ckr_tensor *ty)
+{
+	struct gpus g = { .ranks = ranks, .dtype = tx->dtype };
+	void *y[CKR_MAX_RANKS];
+	struct comm all = { .what = w, .tx = tx, .ty = ty,
+		.x = (void **)g.x, .y = y, .ranks = ranks, .threads = 1 };
+
+	if (w->kind == CKR_ALL_REDUCE)
+		return;
+	for (uint32_t r = 0; r < ranks; r++) {
+		g.x[r] = malloc(bytes(tx) + 1);
+		g.y[r] = malloc(bytes(ty) + 1);
+		y[r] = malloc(bytes(ty) + 1);
+		fill(g.x[r], tx->dtype, bytes(tx));
+		memset(g.y[r], 0xa5, bytes(ty));
+	}
+	comm_run(&all);
+	route_all(&g, w, tx, ty);
+	for (uint32_t r = 0; r < ranks; r++) {
+		if (memcmp(g.y[r], y[r], bytes(ty))) {
+			fprintf(stderr, "rank %u of %u: route of kind %u "
+			        "differs\n", r, ranks, w->kind);
+			faults++;
+		}
+		free(g.x[r]);
+		free(g.y[r]);
+		free(y[r]);
+	}
+}
+
+/* ---- processes ---- */
+
 static void
 run_one(struct team *t, const struct ckr_comm *w, const struct ckr_tensor *tx,
         const struct ckr_tensor *ty)
@@ -108,9 +241,14 @@ run_one(struct team *t, const struct ckr_comm *w, const struct ckr_tensor *tx,
 	struct between one = { .team = t, .rank = t->rank, .ranks = t->size,
 		.what = w, .tx = tx, .ty = ty, .threads = 1,
 		.task = { .op = "test" } };
-	char *mine = malloc(bytes(ty) + 1);
+	char *mine;
 	struct err e;
 
+	if (!t->out) {
+		run_route(t->size, w, tx, ty);
+		return;
+	}
+	mine = malloc(bytes(ty) + 1);
 	for (uint32_t r = 0; r < t->size; r++) {
 		x[r] = malloc(bytes(tx) + 1);
 		y[r] = malloc(bytes(ty) + 1);
@@ -220,6 +358,22 @@ be_late(void)
 	return 0;
 }
 
+/* As processes, but for a team that has no memory: it is none. */
+static int
+run_routes(void)
+{
+	struct team none = { .size = 1 };
+
+	for (int n = 0; n < 400; n++, none.size = none.size % 8 + 1)
+		run_all(&none, false);
+	/* every way but the sum of all, which has none */
+	if (taken != (2u << ROUTE_EXCHANGE) - 1 - (1u << ROUTE_ALL_REDUCE)) {
+		fprintf(stderr, "of the ways %#x were taken\n", taken);
+		faults++;
+	}
+	return faults ? 1 : 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -228,6 +382,8 @@ main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "late"))
 		return be_late();
+	if (argc > 1 && !strcmp(argv[1], "routes"))
+		return run_routes();
 	if (team_open(&t, 60, &e) != CKR_OK || !t) {
 		fprintf(stderr, "%s\n", t ? "" : e.text);
 		return 1;

@@ -1,0 +1,116 @@
+/* GPUs come to know each other, and that they can work together. */
+#include "runtime/ranks/transfers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a process tells the others. */
+struct greeting {
+	struct wires_card card;
+	struct nccl_id id[WIRE_LANES];  /* of groups, from their first */
+};
+
+/* The world rank of the first in this process's group. */
+static uint32_t
+leader(const struct crew *c, int lane)
+{
+	return lane == CKR_DP ? c->rank : c->replica * c->tp;
+}
+
+static ckr_status
+greet(const struct crew *c, struct greeting *g, struct err *e)
+{
+	memset(g, 0, sizeof(*g));
+	for (int i = 0; i < WIRE_LANES; i++)
+		if (leader(c, i) == c->team->rank)
+			CKR_TRY(wires_name(c->wires, &g->id[i], e));
+	return wires_show(c->wires, &g->card, e);
+}
+
+/* NCCL would refuse it, too, in words that do not say whose fault it is. */
+static bool
+is_shared(const struct greeting *g, uint32_t r, struct err *e)
+{
+	const unsigned char *mark = g[r].card.mark;
+	uint32_t q = 0;
+
+	while (q < r && memcmp(g[q].card.mark, mark, sizeof(g->card.mark)))
+		q++;
+	if (q < r)
+		err_set(e, CKR_EARG, "ranks %u and %u have the same GPU (%s): "
+		        "each needs one of its own; start fewer processes on "
+		        "this machine, or give each another one (CKR_GPU)", q,
+		        r, g[r].card.name);
+	return q < r;
+}
+
+static bool
+differs(const struct greeting *g, uint32_t r, struct err *e)
+{
+	if (!strcmp(g[r].card.library, g[0].card.library))
+		return false;
+	err_set(e, CKR_EARG, "rank %u and rank 0 have different libraries: "
+	        "'%s' and '%s'", r, g[r].card.library, g[0].card.library);
+	return true;
+}
+
+/* All of them see the same. */
+static ckr_status
+check(const struct crew *c, const struct greeting *g, struct err *e)
+{
+	for (uint32_t r = 1; r < c->team->size; r++)
+		if (is_shared(g, r, e) || differs(g, r, e)) {
+			e->known = true;
+			e->mute = c->team->rank != 0;
+			return CKR_EARG;
+		}
+	return CKR_OK;
+}
+
+static ckr_status
+join(const struct crew *c, const struct greeting *g, struct err *e)
+{
+	ckr_status s = CKR_OK;
+
+	team_limit(c->team, "joining the GPUs by NCCL: not all processes have "
+	           "come");
+	for (int i = 0; i < WIRE_LANES && s == CKR_OK; i++)
+		s = wires_join(c->wires, i, &g[leader(c, i)].id[i],
+		               i == CKR_DP ? c->dp : c->tp,
+		               i == CKR_DP ? c->replica : c->rank, e);
+	team_limit(c->team, NULL);
+	return s;
+}
+
+static ckr_status
+agree(const struct crew *c, ckr_status s, const struct team_task *w,
+      struct err *e)
+{
+	struct team_vote v = { .status = s };
+
+	return s == CKR_ERANK ? s : team_agree(c->team, &v, w, e);
+}
+
+ckr_status
+transfers_join(struct transfers *t, struct err *e)
+{
+	const struct team_task w = { .op = "joining the GPUs",
+		.patient = true };
+	const struct crew *c = &t->crew;
+	struct greeting mine, *all;
+	ckr_status s;
+
+	if (!c->wires)
+		return CKR_OK;
+	all = calloc(c->team->size, sizeof(*all));
+	s = all ? greet(c, &mine, e) : err_set(e, CKR_ENOMEM, "out of memory");
+	s = agree(c, s, &w, e);
+	if (s == CKR_OK)
+		s = team_share(c->team, &mine, sizeof(mine), all, &w, e);
+	if (s == CKR_OK)
+		s = check(c, all, e);
+	if (s == CKR_OK)
+		s = agree(c, join(c, all, e), &w, e);
+	free(all);
+	return s;
+}

@@ -1,0 +1,284 @@
+#include "runtime/ranks/route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/dtype.h"
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- copies ---- */
+
+static bool
+has_row(const struct move *m, uint64_t from, uint64_t to)
+{
+	return from == m->from + m->rows * m->from_pitch
+	       && to == m->to + m->rows * m->to_pitch;
+}
+
+/* Whether n bytes lengthen the copy, or are a row more of it. */
+static bool
+extend(struct move *m, uint64_t from, uint64_t to, uint64_t n)
+{
+	if (m->rows == 1 && from == m->from + m->width
+	    && to == m->to + m->width) {
+		m->width += n;
+		return true;
+	}
+	if (n != m->width)
+		return false;
+	if (m->rows == 1 && from >= m->from + n && to >= m->to + n) {
+		m->from_pitch = from - m->from;
+		m->to_pitch = to - m->to;
+	} else if (m->rows == 1 || !has_row(m, from, to))
+		return false;
+	m->rows++;
+	return true;
+}
+
+/* last: where copies of its kind went on, UINT32_MAX if there is none. */
+static bool
+add(struct moves *list, uint32_t *last, uint64_t from, uint64_t to, uint64_t n)
+{
+	if (n == 0
+	    || (*last != UINT32_MAX && extend(&list->one[*last], from, to, n)))
+		return true;
+	if (list->n == list->room) {
+		uint32_t room = list->room ? 2 * list->room : 8;
+		void *more = realloc(list->one, room * sizeof(*list->one));
+
+		if (!more)
+			return false;
+		list->one = more;
+		list->room = room;
+	}
+	*last = list->n;
+	list->one[list->n++] = (struct move){ from, to, n, 1, 0, 0 };
+	return true;
+}
+
+void
+route_free(struct route *r)
+{
+	free(r->pack.one);
+	free(r->unpack.one);
+	*r = (struct route){ .how = ROUTE_OWN };
+}
+
+/* ---- pieces of a whole ---- */
+
+/* Those of piece q between the whole, and `at` of what holds pieces. */
+static bool
+move_piece(struct moves *list, const struct pieces *p, uint64_t q, uint64_t at,
+           uint64_t size, bool to_whole)
+{
+	uint64_t per = p->npiece, outer = per * p->npart;
+
+	for (uint64_t k = 0; k < p->npart; k++) {
+		uint32_t last = UINT32_MAX;
+
+		for (uint64_t i = k * per + q; i < p->nrun; i += outer) {
+			struct piece_run u = pieces_run(p, i);
+			uint64_t w = u.whole * size, z = at + u.local * size;
+
+			if (!add(list, &last, to_whole ? z : w,
+			         to_whole ? w : z, u.n * size))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool
+move_pieces(struct moves *list, const struct pieces *p, uint64_t size,
+            uint64_t apart, bool to_whole)
+{
+	for (uint64_t q = 0; q < p->npiece; q++)
+		if (!move_piece(list, p, q, q * apart, size, to_whole))
+			return false;
+	return true;
+}
+
+/* A rank's own. */
+static bool
+find_own(struct route *r, const struct pieces *p, uint32_t rank, uint64_t size,
+         bool grad)
+{
+	r->how = ROUTE_OWN;
+	r->clear_y = grad || p->local * p->npiece != p->whole;
+	return move_piece(&r->unpack, p, rank / p->shared, 0, size, grad);
+}
+
+/* Pieces that lie in one run each; and, if none is short, nothing between. */
+static bool
+find_spans(struct route *r, const struct pieces *p, uint64_t size, bool *even)
+{
+	if (p->nrun != p->npiece)
+		return false;
+	*even = p->shared == 1;
+	for (uint64_t q = 0; q < p->npiece; q++) {
+		struct piece_run u = pieces_run(p, q);
+
+		r->span[q] = (struct span){ u.whole * size, u.n * size };
+		*even &= u.n * size == r->each;
+	}
+	return true;
+}
+
+static bool
+find_gather(struct route *r, const struct pieces *p, uint32_t ranks,
+            uint64_t size)
+{
+	bool even;
+
+	if (find_spans(r, p, size, &even)) {
+		r->how = even ? ROUTE_ALL_GATHER : ROUTE_BROADCAST;
+		return true;
+	}
+	r->how = ROUTE_ALL_GATHER;
+	r->out_of = true;
+	r->scratch = ranks * r->each;
+	return move_pieces(&r->unpack, p, size, p->shared * r->each, true);
+}
+
+/* Those that share a piece are to have the same bits, so that one of them takes
+ * the sum. */
+static bool
+find_scatter(struct route *r, const struct pieces *p, uint32_t rank,
+             uint64_t size)
+{
+	uint64_t n, q = rank / p->shared;
+	bool even;
+
+	if (find_spans(r, p, size, &even)) {
+		n = r->span[q].n;
+		r->how = even ? ROUTE_REDUCE_SCATTER : ROUTE_REDUCE;
+		r->tail = (struct span){ n, r->each - n };
+		return true;
+	}
+	r->how = p->shared == 1 ? ROUTE_REDUCE_SCATTER : ROUTE_REDUCE;
+	r->into = r->clear_scratch = true;
+	r->scratch = p->npiece * r->each;
+	for (uint64_t k = 0; k < p->npiece; k++)
+		r->span[k] = (struct span){ k * r->each, r->each };
+	return move_pieces(&r->pack, p, size, r->each, false);
+}
+
+/* ---- pieces to other pieces ---- */
+
+/* Bytes met so far of those to and from each rank, and their last copies. */
+struct met {
+	uint64_t out[CKR_MAX_RANKS], in[CKR_MAX_RANKS];
+	uint32_t last_out[CKR_MAX_RANKS], last_in[CKR_MAX_RANKS];
+};
+
+/* n bytes from place x of rank a to place y of rank b; count: they are only
+ * counted. */
+static bool
+take(struct route *r, struct met *m, uint32_t rank, uint32_t a, uint32_t b,
+     struct move at, bool count)
+{
+	bool ok = true;
+
+	if (a == rank) {
+		if (!count)
+			ok = add(&r->pack, &m->last_out[b], at.from,
+			         r->out[b].at + m->out[b], at.width);
+		m->out[b] += at.width;
+	}
+	if (ok && b == rank) {
+		if (!count)
+			ok = add(&r->unpack, &m->last_in[a],
+			         r->in[a].at + m->in[a], at.to, at.width);
+		m->in[a] += at.width;
+	}
+	return ok;
+}
+
+/* Both lists of runs cover the whole in order. */
+static bool
+walk(struct route *r, struct met *m, const struct pieces *from,
+     const struct pieces *to, uint32_t rank, uint64_t size, bool count)
+{
+	uint64_t at = 0;
+	bool ok = true;
+
+	memset(m, 0, sizeof(*m));
+	memset(m->last_out, 0xff, sizeof(m->last_out));
+	memset(m->last_in, 0xff, sizeof(m->last_in));
+	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun && ok;) {
+		struct piece_run u = pieces_run(from, i);
+		struct piece_run v = pieces_run(to, k);
+		uint64_t end = least(u.whole + u.n, v.whole + v.n);
+		struct move n = { (u.local + at - u.whole) * size,
+			(v.local + at - v.whole) * size, (end - at) * size,
+			1, 0, 0 };
+
+		for (uint32_t b = v.rank; b < v.rank + to->shared && at < end
+		     && ok; b++)
+			ok = take(r, m, rank, u.rank, b, n, count);
+		at = end > at ? end : at;
+		i += at >= u.whole + u.n;
+		k += at >= v.whole + v.n;
+	}
+	return ok;
+}
+
+/* What a rank keeps is not sent: it is taken from where it was put. */
+static bool
+find_exchange(struct route *r, const struct pieces *from,
+              const struct pieces *to, uint32_t ranks, uint32_t rank,
+              uint64_t size)
+{
+	struct met m;
+
+	r->how = ROUTE_EXCHANGE;
+	r->into = r->out_of = r->clear_y = true;
+	walk(r, &m, from, to, rank, size, true);
+	for (uint32_t k = 0; k < ranks; k++) {
+		r->out[k] = (struct span){ r->scratch, m.out[k] };
+		r->scratch += m.out[k];
+	}
+	for (uint32_t k = 0; k < ranks; k++) {
+		r->in[k] = (struct span){ r->scratch, m.in[k] };
+		if (k == rank)
+			r->in[k].at = r->out[k].at;
+		else
+			r->scratch += m.in[k];
+	}
+	return walk(r, &m, from, to, rank, size, false);
+}
+
+/* ---- all ---- */
+
+bool
+route_find(struct route *r, const struct ckr_comm *w, uint32_t ranks,
+           uint32_t rank, const struct ckr_tensor *x,
+           const struct ckr_tensor *y)
+{
+	uint64_t size = dtype_row[x->dtype].nbytes;
+	struct pieces p, to;
+
+	*r = (struct route){ .how = ROUTE_ALL_REDUCE };
+	if (w->kind == CKR_ALL_REDUCE)
+		return true;
+	pieces_of(&p, w->split, ranks, x->rank, x->dim);
+	r->npiece = (uint32_t)p.npiece;
+	r->shared = p.shared;
+	r->each = pieces_room(&p) * size;
+	switch (w->kind) {
+	case CKR_ALL_GATHER:
+		return find_gather(r, &p, ranks, size);
+	case CKR_REDUCE_SCATTER:
+		return find_scatter(r, &p, rank, size);
+	case CKR_ALL_TO_ALL:
+		pieces_of(&to, w->to, ranks, y->rank, y->dim);
+		return find_exchange(r, &p, &to, ranks, rank, size);
+	default:
+		return find_own(r, &p, rank, size, w->kind == CKR_OWN_GRAD);
+	}
+}
