@@ -164,6 +164,8 @@ cuMemAlloc_v2(unsigned long long *at, size_t n)
 	b->mapped = (n + PAGE - 1) / PAGE * PAGE + PAGE;
 	b->at = (uintptr_t)mmap(NULL, b->mapped, PROT_READ | PROT_WRITE,
 	                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* few large pages are protected sooner than many small ones */
+	madvise((void *)(uintptr_t)b->at, b->mapped, MADV_HUGEPAGE);
 	b->next = blocks;
 	blocks = b;
 	taken += n;
