@@ -9,7 +9,8 @@
  * CKR_FAKE_NCCL=late: what is sent is read some calls later, and what is
  * received is there some calls after it has come; until then it is NaN.
  * CKR_FAKE_NCCL=old: version 2.8.4.  CKR_FAKE_NCCL=error:N, hang:N: this rank's
- * collective N (from 0) fails, or never comes.
+ * collective N (from 0) fails, or never comes; absent: it never joins.
+ * CKR_FAKE_NCCL_DIR is where folders are made (/dev/shm).
  */
 #include "runtime/device/nccl_api.h"
 #include "tests/cuda/stream.h"
@@ -454,7 +455,10 @@ ncclGetErrorString(nccl_result r)
 EXPORT nccl_result
 ncclGetUniqueId(struct nccl_id *id)
 {
-	snprintf(id->bytes, sizeof id->bytes, "/dev/shm/fake_nccl_XXXXXX");
+	const char *where = getenv("CKR_FAKE_NCCL_DIR");
+
+	snprintf(id->bytes, 90, "%s/fake_nccl_XXXXXX",
+	         where ? where : "/dev/shm");
 	return mkdtemp(id->bytes) ? 0 : 2;
 }
 
@@ -464,6 +468,8 @@ ncclCommInitRank(nccl_comm *comm, int n, struct nccl_id id, int rank)
 {
 	struct call hello = { .kind = BROADCAST };
 
+	while (wants("absent"))
+		usleep(1000);
 	if (n > MOST || rank < 0 || rank >= n)
 		return 4;
 	*comm = calloc(1, sizeof **comm);

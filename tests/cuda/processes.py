@@ -132,6 +132,7 @@ class Gpus(processes.Processes):
 
         failed("an error of NCCL", r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): remote process exited", 3, CKR_FAKE_NCCL="error:5")
         failed("a call that hangs", r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): all ranks wait for each other", 3, CKR_FAKE_NCCL="hang:7")
+        failed("a rank that does not join", "joining the GPUs by NCCL: not all processes have come", 3, CKR_FAKE_NCCL="absent")
         failed("a GPU that is lost", "unspecified launch failure", 3, CKR_FAKE_GPU="lost")
 
     def gone_ones(self):
@@ -152,6 +153,7 @@ def main():
     os.environ.update(LD_LIBRARY_PATH=folder, CKR_FAKE_GPU_COUNT="4")
     bench = Gpus()
     bench.nvcc, bench.folder = nvcc, folder
+    os.environ["CKR_FAKE_NCCL_DIR"] = bench.work
     for part in bench.names or ("bits", "alone", "torchrun", "looks", "refused", "one_fails", "gone_ones"):
         at = time.monotonic()
         getattr(bench, part)()
