@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -30,14 +31,15 @@ split_command(const char **argv, const char *cc, Arena *a)
 }
 
 static void
-run_child(const char *dir, const char *const *argv)
+run_child(const char *dir, const struct command *c, const char *log_name)
 {
+	const char *const *argv = c->argv;
 	int log;
 
 	setpgid(0, 0);
 	if (setenv("TMPDIR", dir, 1) || chdir(dir))
 		_exit(126);
-	log = open("cc.log", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	log = open(log_name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (log < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
 		_exit(126);
 	execvp(argv[0], (char *const *)argv);
@@ -45,33 +47,16 @@ run_child(const char *dir, const char *const *argv)
 	      ? 127 : 126);
 }
 
-/* Wait for the compiler, looking at *stop; false after a diagnostic. */
-static bool
-wait_for(pid_t pid, const char *name, const volatile sig_atomic_t *stop,
-         int *status, Diag *d)
+static const char *
+log_of(const struct command *c, Arena *a)
 {
-	static const struct timespec nap = { 0, 2000000 };
-	pid_t done;
-
-	while ((done = waitpid(pid, status, stop ? WNOHANG : 0)) <= 0) {
-		if (done < 0 && errno != EINTR)
-			return diag_error(d, "waiting for '%s': %s", name,
-			                  strerror(errno));
-		if (stop && *stop) {
-			kill(-pid, SIGKILL);
-			waitpid(pid, status, 0);
-			return diag_error(d, "interrupted");
-		}
-		if (stop)
-			nanosleep(&nap, NULL);
-	}
-	return true;
+	return arena_printf(a, "%s.log", c->makes);
 }
 
 static void
-show_log(const char *dir, Arena *a, Diag *d)
+show_log(const char *dir, const struct command *c, Arena *a, Diag *d)
 {
-	const char *path = arena_printf(a, "%s/cc.log", dir);
+	const char *path = arena_printf(a, "%s/%s", dir, log_of(c, a));
 	FILE *f = fopen(path, "r");
 	char line[512];
 	int n = 0;
@@ -83,6 +68,124 @@ show_log(const char *dir, Arena *a, Diag *d)
 		diag_note(d, "%s", line);
 	}
 	fclose(f);
+}
+
+/* Commands, and the process of each: 0 before it begins and when it has
+ * ended. */
+struct batch {
+	const char *dir;
+	struct command *command;
+	pid_t *pid;
+	int n, begun, running;
+	Arena *arena;
+	Diag *diag;
+};
+
+static bool
+begin(struct batch *b)
+{
+	struct command *c = &b->command[b->begun];
+	const char *log = log_of(c, b->arena);
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return diag_error(b->diag, "cannot start '%s': %s",
+		                  c->argv[0], strerror(errno));
+	if (pid == 0)
+		run_child(b->dir, c, log);
+	setpgid(pid, pid);
+	b->pid[b->begun++] = pid;
+	b->running++;
+	return true;
+}
+
+/* How a command ended; false after a diagnostic. */
+static bool
+check(const struct batch *b, const struct command *c, int status)
+{
+	const char *program = c->argv[0];
+
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return access(arena_printf(b->arena, "%s/%s", b->dir,
+		                           c->makes), F_OK) == 0
+			|| diag_error(b->diag, "the %s '%s' wrote nothing",
+			              c->what, program);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return diag_error(b->diag, "cannot run the %s '%s': not "
+		                  "found; %s", c->what, program, c->remedy);
+	if (WIFSIGNALED(status))
+		diag_error(b->diag, "the %s '%s' was killed by signal %d",
+		           c->what, program, WTERMSIG(status));
+	else
+		diag_error(b->diag, "the %s '%s' failed (status %d) in '%s'",
+		           c->what, program, WEXITSTATUS(status), b->dir);
+	show_log(b->dir, c, b->arena, b->diag);
+	return false;
+}
+
+/* Look who has ended. */
+static bool
+collect(struct batch *b)
+{
+	for (int i = 0; i < b->begun; i++) {
+		int status;
+		pid_t done = b->pid[i] ? waitpid(b->pid[i], &status, WNOHANG)
+		                       : 0;
+
+		if (done < 0 && errno != EINTR)
+			return diag_error(b->diag, "waiting for '%s': %s",
+			                  b->command[i].argv[0],
+			                  strerror(errno));
+		if (done <= 0)
+			continue;
+		b->pid[i] = 0;
+		b->running--;
+		if (!check(b, &b->command[i], status))
+			return false;
+	}
+	return true;
+}
+
+/* Each has a group of its own: what it has started goes with it. */
+static void
+end_all(struct batch *b)
+{
+	for (int i = 0; i < b->begun; i++)
+		if (b->pid[i])
+			kill(-b->pid[i], SIGKILL);
+	for (int i = 0; i < b->begun; i++)
+		while (b->pid[i] && waitpid(b->pid[i], NULL, 0) < 0
+		       && errno == EINTR)
+			;
+}
+
+static int
+processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
+
+static bool
+run_batch(struct batch *b, const volatile sig_atomic_t *stop)
+{
+	static const struct timespec nap = { 0, 1000000 };
+	int most = processors();
+
+	while (b->begun < b->n || b->running) {
+		if (stop && *stop)
+			return diag_error(b->diag, "interrupted");
+		if (b->begun < b->n && b->running < most) {
+			if (!begin(b))
+				return false;
+			continue;
+		}
+		nanosleep(&nap, NULL);
+		if (!collect(b))
+			return false;
+	}
+	return true;
 }
 
 void
@@ -110,38 +213,21 @@ cc_text(const struct command *c, Arena *a)
 }
 
 bool
-cc_run(const char *dir, struct command *c, const volatile sig_atomic_t *stop,
-       Arena *a, Diag *d)
+cc_run(const char *dir, struct command *c, int n,
+       const volatile sig_atomic_t *stop, Arena *a, Diag *d)
 {
-	const char *const *argv = c->argv;
-	int status;
-	pid_t pid;
+	struct batch b = { .dir = dir, .command = c, .n = n, .arena = a,
+	                   .diag = d,
+	                   .pid = arena_array(a, (size_t)n, sizeof *b.pid) };
+	bool ok;
 
-	if (c->n == 0)
-		return diag_error(d, "no %s given; %s", c->what, c->remedy);
-	c->argv[c->n] = NULL;
-	pid = fork();
-	if (pid < 0)
-		return diag_error(d, "cannot start '%s': %s", argv[0],
-		                  strerror(errno));
-	if (pid == 0)
-		run_child(dir, argv);
-	setpgid(pid, pid);
-	if (!wait_for(pid, argv[0], stop, &status, d))
-		return false;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return access(arena_printf(a, "%s/model.so", dir), F_OK) == 0
-			|| diag_error(d, "the %s '%s' wrote nothing", c->what,
-			              argv[0]);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		return diag_error(d, "cannot run the %s '%s': not found; %s",
-		                  c->what, argv[0], c->remedy);
-	if (WIFSIGNALED(status))
-		diag_error(d, "the %s '%s' was killed by signal %d", c->what,
-		           argv[0], WTERMSIG(status));
-	else
-		diag_error(d, "the %s '%s' failed (status %d) in '%s'",
-		           c->what, argv[0], WEXITSTATUS(status), dir);
-	show_log(dir, a, d);
-	return false;
+	for (int i = 0; i < n; i++) {
+		if (c[i].n == 0)
+			return diag_error(d, "no %s given; %s", c[i].what,
+			                  c[i].remedy);
+		c[i].argv[c[i].n] = NULL;
+	}
+	ok = run_batch(&b, stop);
+	end_all(&b);
+	return ok;
 }

@@ -4,13 +4,18 @@
  * share one.  Sources are written to a directory under TMPDIR, compiled
  * there, and the result is moved to its place; the directory goes away
  * whatever happens.
+ *
+ * Units, which are compiled side by side: the tables, the kernels, and what
+ * kernels call, which is the same text for all models; so are the kernels of a
+ * model under most of its budgets.  Nothing in their commands names the
+ * directory, so that a cache of compilations (ccache) knows them again.
  */
 #include "codegen/codegen.h"
 #include "codegen/cc.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
 #include "codegen/ranks.h"
-#include "codegen/rules/texts.h"
+#include "codegen/sources.h"
 #include "codegen/tables.h"
 #include "ir/base/hash.h"
 #include "ir/base/outfile.h"
@@ -28,33 +33,60 @@
 /* ---- kernels ---- */
 
 struct kernel {
-	uint64_t hash;
+	Op op;
 	const char *body, *name;
+	struct out text;
 };
 
 struct kernels {
 	struct kernel *v;
 	size_t n, cap;
-	int count[OP_COUNT];
-	struct out text;
 };
 
-/* The function with this body: an old one, or a new one. */
+/* A name that follows from what the kernel is, so that another schedule's
+ * kernels are the same text: the op, and digits of a hash of the body. */
+static const char *
+kernel_name(const struct kernels *k, Arena *a, Op op, const char *body)
+{
+	uint64_t h = hash_str(HASH_START, body);
+	const char *name;
+	bool taken;
+
+	do {
+		name = arena_printf(a, "%s_%08x", op_info[op].text,
+		                    (unsigned)(h ^ h >> 32));
+		taken = false;
+		for (size_t i = 0; i < k->n; i++)
+			taken |= !strcmp(k->v[i].name, name);
+		h++;
+	} while (taken);
+	return name;
+}
+
+/* The op's function with this body: an old one, or a new one. */
 static const char *
 kernel_add(struct kernels *k, const struct emit *e, Op op, const char *body)
 {
-	Arena *a = e->arena;
-	uint64_t h = hash_str(HASH_START, body);
-	const char *name;
+	struct kernel new = { .op = op, .body = body,
+	                      .text.arena = e->arena };
 
 	for (size_t i = 0; i < k->n; i++)
-		if (k->v[i].hash == h && !strcmp(k->v[i].body, body))
+		if (k->v[i].op == op && !strcmp(k->v[i].body, body))
 			return k->v[i].name;
-	name = arena_printf(a, "%s_%d", op_info[op].text, ++k->count[op]);
-	k->v = arena_grow(a, k->v, k->n, &k->cap, k->n + 1, sizeof *k->v);
-	k->v[k->n++] = (struct kernel){ h, body, name };
-	e->machine->function(&k->text, e, name, body);
-	return name;
+	new.name = kernel_name(k, e->arena, op, body);
+	e->machine->function(&new.text, e, new.name, body);
+	k->v = arena_grow(e->arena, k->v, k->n, &k->cap, k->n + 1,
+	                  sizeof *k->v);
+	k->v[k->n++] = new;
+	return new.name;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	const struct kernel *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
 }
 
 static bool
@@ -105,13 +137,6 @@ program_kernels(struct emit *e, struct kernels *k, struct program *p)
 
 /* ---- the source ---- */
 
-/* What is compiled. */
-struct source {
-	struct out tables;              /* model.c */
-	struct out kernels;             /* machine->kernels */
-	struct shared shared;
-};
-
 static const struct machine *
 machine_of(const struct codegen_options *opt)
 {
@@ -127,32 +152,84 @@ command_of(const struct codegen_options *opt, Arena *a)
 	return c;
 }
 
+/* "-shared -o model.so" and what is linked, behind the compiler's words. */
+static void
+add_link(struct command *c)
+{
+	cc_add(c, "-shared");
+	cc_add(c, "-o");
+	cc_add(c, "model.so");
+	c->makes = "model.so";
+}
+
 static void
 emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
-          const struct codegen_options *opt)
+          const struct sources *src, const struct codegen_options *opt)
 {
 	struct command c = command_of(opt, o->arena);
 
+	add_link(&c);
+	cc_add(&c, "model.c");
+	for (size_t i = 0; i < src->n; i++)
+		if (sources_is_unit(&src->v[i]))
+			cc_add(&c, src->v[i].name);
+	cc_add(&c, "-lm");
 	out_put(o, "/* ");
 	out_comment(o, g->name ? g->name : "model");
 	out_put(o, ": one training step, made by ckc " CKC_VERSION ".\n"
 	        " *\n"
 	        " * Memory: %" PRId64 " bytes resident + %" PRId64
 	        " bytes arena.\n"
-	        " * In order: the ABI, arithmetic, one function per distinct "
-	        "kernel, the tables\n"
-	        " * of the schedule.  Compile in this directory with\n"
+	        " * Here are the tables of the schedule; %s has one function "
+	        "per distinct\n"
+	        " * kernel, and what these call has files of its own.  "
+	        "Compile in this\n"
+	        " * directory with\n"
 	        " *\n"
 	        " *     %s\n"
-	        " */\n", sum->resident, sum->arena, cc_text(&c, o->arena));
+	        " */\n", sum->resident, sum->arena, machine_of(opt)->kernels,
+	        cc_text(&c, o->arena));
 }
 
-/* A kernel that tables in another file name. */
+/* The kernels in the order of their names: no text here depends on the order
+ * of steps. */
 static void
-emit_prototypes(struct out *o, const struct kernels *k)
+emit_kernels(struct sources *src, struct kernels *k, const struct emit *e)
 {
+	const struct machine *m = e->machine;
+	struct out o = { .arena = src->arena };
+
+	if (k->n)
+		qsort(k->v, k->n, sizeof *k->v, by_name);
+	out_put(&o, "/* One function per distinct kernel, each named after its "
+	        "op and its text. */\n");
+	for (const struct machine_text *t = m->texts; t->need; t++)
+		if (!~t->need || t->need & e->need)
+			out_put(&o, "#include \"%s\"\n", t->name);
 	for (size_t i = 0; i < k->n; i++)
-		out_put(o, "%sckr_kernel %s;\n", i ? "" : "\n", k->v[i].name);
+		out_bytes(&o, k->v[i].text.s, k->v[i].text.n);
+	sources_include(src, o.s);
+	sources_add(src, m->kernels, o.s, o.n);
+}
+
+/* What the tables say of other files. */
+static void
+emit_prototypes(struct out *o, const struct kernels *k, const struct emit *e,
+                const char *arch)
+{
+	out_put(o, "#include \"ckr_abi.h\"\n");
+	if (e->nblocked)
+		out_put(o, "#include \"%s\"\n", e->machine->blocked);
+	for (size_t i = 0; i < k->n; i++)
+		out_put(o, "%sckr_kernel %s;\n", i ? "" : "\n",
+		        k->v[i].name);
+	if (arch)
+		out_put(o, "void ckr_finite_there(const void *, uint64_t, "
+		        "int32_t, struct ckr_env *);\n"
+		        "const char *ckr_launch_error(void);\n");
+	if (e->nblocked)
+		out_put(o, "\nstatic const struct ckr_blocked blocked[] = "
+		        "{\n%s};\n", e->blocked.s);
 }
 
 /* Optimizers know float32 and 16-bit floats. */
@@ -179,90 +256,12 @@ check_updates(const Graph *g, Arena *a, Diag *d)
 	                  a, " and %d more are", n - 1));
 }
 
+/* constants.bin */
 static bool
-emit_source(struct source *src, const Graph *g, const Plan *plan,
-            const Graph *ref, const Plan *ref_plan,
-            const struct codegen_options *opt, Diag *d)
+add_constants(struct sources *src, const Graph *g, const struct shared *s,
+              Diag *d)
 {
-	const struct machine *m = machine_of(opt);
-	struct out *o = &src->tables;
-	struct shared *s = &src->shared;
-	struct program prog[2];
-	struct kernels k = { .text.arena = o->arena };
-	struct emit e = { .machine = m, .diag = d, .arena = o->arena,
-	                  .blocked.arena = o->arena,
-	                  .threads = opt->threads > 0 ? opt->threads : 1 };
-	int nprogram = ref && ref_plan ? 2 : 1;
-
-	*s = tables_shared(o->arena, g, plan, ref_plan);
-	if (!check_updates(g, o->arena, d) || !ranks_check(g, d)
-	    || !tables_program(&prog[0], o->arena, g, plan, s, d))
-		return false;
-	if (nprogram == 2 &&
-	    !tables_program(&prog[1], o->arena, ref, ref_plan, s, d))
-		return false;
-	for (int i = 0; i < nprogram; i++)
-		if (!program_kernels(&e, &k, &prog[i]))
-			return false;
-	emit_head(o, g, &plan->sum, opt);
-	if (m->kernels) {
-		emit_head(&src->kernels, g, &plan->sum, opt);
-		out_put(o, "\n%s", codegen_text_ckr_abi);
-		emit_prototypes(o, &k);
-		out_put(o, "void ckr_finite_there(const void *, uint64_t, "
-		        "int32_t, struct ckr_env *);\n"
-		        "const char *ckr_launch_error(void);\n");
-		o = &src->kernels;
-	}
-	m->texts(o, e.need);
-	out_put(o, "\n/* ---- kernels ---- */\n");
-	if (k.text.n)
-		out_bytes(o, k.text.s, k.text.n);
-	o = &src->tables;
-	out_put(o, "\n/* ---- tables ---- */\n");
-	if (e.nblocked)
-		out_put(o, "\nstatic const struct ckr_blocked blocked[] = "
-		        "{\n%s};\n", e.blocked.s);
-	return tables_emit(o, prog, nprogram, s, e.nblocked, opt, d);
-}
-
-/* ---- files ---- */
-
-static bool
-write_all(int fd, const void *data, size_t n)
-{
-	const char *at = data;
-
-	while (n > 0) {
-		ssize_t k = write(fd, at, n < 1 << 30 ? n : 1 << 30);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		at += k;
-		n -= (size_t)k;
-	}
-	return true;
-}
-
-static bool
-write_file(const char *path, const void *data, size_t n, Diag *d)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-	bool ok = fd >= 0 && write_all(fd, data, n);
-
-	if (fd >= 0 && close(fd))
-		ok = false;
-	return ok || diag_error(d, "cannot write '%s': %s", path,
-	                        strerror(errno));
-}
-
-static bool
-write_constants(const char *path, const Graph *g, const struct shared *s,
-                Arena *a, Diag *d)
-{
-	unsigned char *blob = arena_alloc(a, s->data_bytes + 1);
+	unsigned char *blob = arena_alloc(src->arena, s->data_bytes + 1);
 
 	for (uint32_t i = 0; i < s->n; i++) {
 		const Val *v = &g->val[s->val[i]];
@@ -274,8 +273,49 @@ write_constants(const char *path, const Graph *g, const struct shared *s,
 			                     "contents", v->name);
 		memcpy(blob + s->data[i], v->data, (size_t)val_data_bytes(v));
 	}
-	return write_file(path, blob, s->data_bytes, d);
+	if (s->data_bytes)
+		sources_add(src, "constants.bin", blob, s->data_bytes);
+	return true;
 }
+
+static bool
+emit_sources(struct sources *src, const Graph *g, const Plan *plan,
+             const Graph *ref, const Plan *ref_plan,
+             const struct codegen_options *opt, Diag *d)
+{
+	Arena *a = src->arena;
+	struct out o = { .arena = a };
+	struct program prog[2];
+	struct kernels k = { 0 };
+	struct emit e = { .machine = machine_of(opt), .diag = d, .arena = a,
+	                  .blocked.arena = a,
+	                  .threads = opt->threads > 0 ? opt->threads : 1 };
+	int nprogram = ref && ref_plan ? 2 : 1;
+	struct shared s = tables_shared(a, g, plan, ref_plan);
+
+	if (!check_updates(g, a, d) || !ranks_check(g, d)
+	    || !tables_program(&prog[0], a, g, plan, &s, d))
+		return false;
+	if (nprogram == 2 && !tables_program(&prog[1], a, ref, ref_plan, &s, d))
+		return false;
+	for (int i = 0; i < nprogram; i++)
+		if (!program_kernels(&e, &k, &prog[i]))
+			return false;
+	emit_kernels(src, &k, &e);
+	emit_head(&o, g, &plan->sum, src, opt);
+	emit_prototypes(&o, &k, &e, opt->arch);
+	if (!tables_emit(&o, prog, nprogram, &s, e.nblocked, opt, d)
+	    || !add_constants(src, g, &s, d))
+		return false;
+	sources_include(src, o.s);
+	sources_add(src, "model.c", o.s, o.n);
+	if (opt->onnx_template)
+		sources_add(src, "onnx.bin", opt->onnx_template,
+		            opt->onnx_bytes);
+	return true;
+}
+
+/* ---- files ---- */
 
 static bool
 copy_file(const char *from, FILE *to)
@@ -304,14 +344,6 @@ stage(struct outfile *o, const char *from, const char *to, Diag *d)
 	return outfile_close(o, false);
 }
 
-static bool
-install(const char *from, const char *to, Diag *d)
-{
-	struct outfile o;
-
-	return stage(&o, from, to, d) && outfile_close(&o, true);
-}
-
 /* The library and its weights appear together, when nothing is left that
  * could fail but a rename. */
 static bool
@@ -326,27 +358,6 @@ install_library(const char *from, const Graph *g,
 	outfile_executable(&o);
 	ok = !opt->weights || codegen_weights(g, opt->weights, d);
 	return outfile_close(&o, ok) && ok;
-}
-
-static const char *const emitted[] = { "model.c", "model.cu",
-	"constants.bin", "onnx.bin" };
-
-static bool
-keep_sources(const char *dir, const char *emit_dir, Arena *a, Diag *d)
-{
-	if (mkdir(emit_dir, 0777) && errno != EEXIST)
-		return diag_error(d, "cannot create '%s': %s", emit_dir,
-		                  strerror(errno));
-	for (size_t i = 0; i < sizeof emitted / sizeof *emitted; i++) {
-		const char *from = arena_printf(a, "%s/%s", dir, emitted[i]);
-
-		if (access(from, F_OK))
-			continue;
-		if (!install(from, arena_printf(a, "%s/%s", emit_dir,
-		             emitted[i]), d))
-			return false;
-	}
-	return true;
 }
 
 /* The folder of this compilation, the compiler's own leavings included. */
@@ -364,33 +375,56 @@ remove_dir(const char *dir, Arena *a)
 	rmdir(dir);
 }
 
-static bool
-build(const char *dir, const struct source *src, const Graph *g,
-      const struct codegen_options *opt, Arena *a, Diag *d)
+/* Large units first: nobody waits for one alone at the end. */
+static int
+by_size(const void *a, const void *b)
 {
-	const struct shared *s = &src->shared;
-	const char *kernels = machine_of(opt)->kernels;
-	struct command c = command_of(opt, a);
+	const struct source *x = a, *y = b;
 
-	if (!write_file(arena_printf(a, "%s/model.c", dir), src->tables.s,
-	                src->tables.n, d))
-		return false;
-	if (kernels && !write_file(arena_printf(a, "%s/%s", dir, kernels),
-	                           src->kernels.s, src->kernels.n, d))
-		return false;
-	if (s->data_bytes &&
-	    !write_constants(arena_printf(a, "%s/constants.bin", dir), g, s,
-	                     a, d))
-		return false;
-	if (opt->onnx_template &&
-	    !write_file(arena_printf(a, "%s/onnx.bin", dir),
-	                opt->onnx_template, opt->onnx_bytes, d))
-		return false;
-	if (!cc_run(dir, &c, opt->stop, a, d))
-		return false;
-	if (opt->emit_dir && !keep_sources(dir, opt->emit_dir, a, d))
-		return false;
-	return install_library(arena_printf(a, "%s/model.so", dir), g, opt, d);
+	return x->n != y->n ? x->n < y->n ? 1 : -1 : strcmp(x->name, y->name);
+}
+
+/* Compile each unit to an object, and link these. */
+static bool
+compile(const char *dir, const struct sources *src,
+        const struct codegen_options *opt, Diag *d)
+{
+	Arena *a = src->arena;
+	struct command link = command_of(opt, a), *each;
+	struct source *unit = arena_array(a, src->n, sizeof *unit);
+	int n = 0;
+
+	for (size_t i = 0; i < src->n; i++)
+		if (sources_is_unit(&src->v[i]))
+			unit[n++] = src->v[i];
+	qsort(unit, (size_t)n, sizeof *unit, by_size);
+	each = arena_array(a, (size_t)n, sizeof *each);
+	add_link(&link);
+	for (int i = 0; i < n; i++) {
+		struct command *c = &each[i];
+
+		*c = command_of(opt, a);
+		c->makes = arena_printf(a, "%s.o", unit[i].name);
+		cc_add(c, "-c");
+		cc_add(c, "-o");
+		cc_add(c, c->makes);
+		cc_add(c, unit[i].name);
+		cc_add(&link, c->makes);
+	}
+	cc_add(&link, "-lm");
+	return cc_run(dir, each, n, opt->stop, a, d)
+		&& cc_run(dir, &link, 1, opt->stop, a, d);
+}
+
+static bool
+build(const char *dir, const struct sources *src, const Graph *g,
+      const struct codegen_options *opt, Diag *d)
+{
+	const char *so = arena_printf(src->arena, "%s/model.so", dir);
+
+	return sources_write(src, dir, d) && compile(dir, src, opt, d)
+		&& (!opt->emit_dir || sources_keep(src, opt->emit_dir, d))
+		&& install_library(so, g, opt, d);
 }
 
 bool
@@ -399,8 +433,8 @@ codegen_check(const Graph *g, const Plan *plan, const Graph *reference,
               Diag *d)
 {
 	Arena *a = arena_new();
-	struct source src = { .tables.arena = a, .kernels.arena = a };
-	bool ok = emit_source(&src, g, plan, reference, reference_plan, opt, d)
+	struct sources src = { .arena = a };
+	bool ok = emit_sources(&src, g, plan, reference, reference_plan, opt, d)
 		&& weights_check(g, d);
 
 	arena_free(a);
@@ -413,7 +447,7 @@ codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
                 Diag *d)
 {
 	Arena *a = arena_new();
-	struct source src = { .tables.arena = a, .kernels.arena = a };
+	struct sources src = { .arena = a };
 	const char *tmp = getenv("TMPDIR");
 	char *dir;
 	bool ok = plan->replayed && (!reference || reference_plan->replayed);
@@ -421,14 +455,14 @@ codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
 	if (!ok)
 		diag_internal(d, "there is no code for a plan that was not "
 		              "replayed");
-	ok = ok && emit_source(&src, g, plan, reference, reference_plan, opt,
-	                       d)
+	ok = ok && emit_sources(&src, g, plan, reference, reference_plan, opt,
+	                        d)
 		&& (!opt->weights || weights_check(g, d));
 	if (ok) {
 		dir = arena_printf(a, "%s/ckc-XXXXXX",
 		                   tmp && *tmp ? tmp : "/tmp");
 		if (mkdtemp(dir)) {
-			ok = build(dir, &src, g, opt, a, d);
+			ok = build(dir, &src, g, opt, d);
 			remove_dir(dir, a);
 		} else {
 			ok = diag_error(d, "cannot create a folder '%s': %s; "

@@ -7,7 +7,7 @@
  * exception flags; results stay IEEE's. */
 static const char *const fixed[] = {
 	"-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno",
-	"-fno-trapping-math", "-fwrapv", "-fopenmp", "-fPIC", "-shared",
+	"-fno-trapping-math", "-fwrapv", "-fopenmp", "-fPIC",
 	"-fvisibility=hidden",
 #ifdef __x86_64__
 	/* some compilers shy away from AVX-512 where it is twice as fast */
@@ -30,8 +30,4 @@ cpu_command(struct command *c, const struct codegen_options *opt, Arena *a)
 		cc_add(c, "-Wextra");
 		cc_add(c, "-Werror");
 	}
-	cc_add(c, "-o");
-	cc_add(c, "model.so");
-	cc_add(c, "model.c");
-	cc_add(c, "-lm");
 }

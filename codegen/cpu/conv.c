@@ -156,6 +156,7 @@ emit_convolution(struct emit *e, const Node *n, const char *name,
 	if (!begin_conv(e, n))
 		return true;
 	if (conv_tile(e->g, n).thin) {
+		e->need |= NEED_THIN;
 		out_line(e->out, "ckr_thins_%s(&c1, %s, %s, env);", name,
 		         operands, s);
 		return true;

@@ -88,6 +88,7 @@ emit_half(struct emit *e, const Node *n, const struct product *p)
 	for (int i = 0; i < p->nbatch; i++)
 		batch *= p->extent[i];
 	t = tile_product(batch, p->m, p->n, p->k);
+	e->need |= NEED_TILES;
 	out_line(e->out, "const struct ckr_half_product product = {");
 	out_line(e->out, ".ta = %d, .tb = %d, .nbatch = %d,", p->a.trans,
 	         p->b.trans, p->nbatch);

@@ -1,7 +1,6 @@
 /* The CPU as passes see it, and its kernels by op. */
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
-#include "codegen/rules/texts.h"
 
 static int64_t
 classifier_rows(int64_t rows, int64_t classes, bool half)
@@ -111,62 +110,41 @@ function(struct out *o, const struct emit *e, const char *name,
          const char *body)
 {
 	(void)e;
-	out_put(o, "\nstatic void\n%s(void *const *p, const int64_t *c, "
+	out_put(o, "\nvoid\n%s(void *const *p, const int64_t *c, "
 	        "struct ckr_env *env)\n{\n\t(void)p, (void)c, (void)env;\n"
 	        "%s}\n", name, body);
 }
 
-static void
-texts(struct out *o, unsigned need)
-{
-	static const struct {
-		unsigned need;
-		const char *text;
-	} part[] = {
-		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
-		  codegen_text_random },
-		{ NEED_RANDOM | NEED_ATTENTION | NEED_HALF_UPDATE,
-		  codegen_text_words },
-		{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER, codegen_text_rows },
-		{ NEED_NORM, codegen_text_norm },
-		{ NEED_DET, codegen_text_eliminate },
-		{ NEED_DET, codegen_text_det },
-		{ NEED_INDEX | NEED_SHARD, codegen_text_places },
-		{ NEED_INDEX | NEED_SHARD, codegen_text_index },
-		{ NEED_SHARD, codegen_text_shard },
-		{ NEED_REDUCE, codegen_text_reduce },
-		{ NEED_GEMM | NEED_CLASSIFIER, codegen_text_gemm },
-		{ NEED_ATTENTION, codegen_text_attention },
-		{ NEED_CLASSIFIER, codegen_text_classifier },
-		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_update },
-		{ NEED_HALF_UPDATE, codegen_text_half_update },
-		{ NEED_ADAFACTOR, codegen_text_adafactor },
-		{ NEED_CONV, codegen_text_conv },
-		{ NEED_CONV, codegen_text_thin },
-		{ NEED_BLOCKS, codegen_text_blocks },
-		{ NEED_BLOCKS, codegen_text_conv_blocks },
-		{ NEED_BATCHNORM, codegen_text_batchnorm },
-		{ NEED_POOL, codegen_text_windows },
-		{ NEED_POOL, codegen_text_pool },
-		{ NEED_SAMPLE, codegen_text_spots },
-		{ NEED_SAMPLE, codegen_text_sample },
-	};
-
-	out_put(o, "\n%s\n"
-	        "#ifdef __clang__   /* helpers that this model does not use;\n"
-	        "                    * loops that gcc alone vectorises */\n"
-	        "#pragma clang diagnostic ignored \"-Wpass-failed\"\n"
-	        "#pragma clang diagnostic ignored \"-Wunused-function\"\n"
-	        "#endif\n\n%s\n%s\n%s\n%s", codegen_text_ckr_abi,
-	        codegen_text_cpu, codegen_text_math, codegen_text_sums,
-	        codegen_text_half);
-	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-		if (need & part[i].need)
-			out_put(o, "\n%s", part[i].text);
-}
+static const struct machine_text texts[] = {
+	{ ~0u, "half.h" },
+	{ ~0u, "sums.h" },
+	{ NEED_RANDOM, "words.h" },
+	{ NEED_ROWS, "rows.h" },
+	{ NEED_NORM, "norm.h" },
+	{ NEED_DET, "det.h" },
+	{ NEED_INDEX, "index.h" },
+	{ NEED_SHARD, "shard.h" },
+	{ NEED_REDUCE, "reduce.h" },
+	{ NEED_GEMM, "gemm.h" },
+	{ NEED_TILES, "tiles.h" },
+	{ NEED_ATTENTION, "attention.h" },
+	{ NEED_ATTENTION_GRAD, "attention_grad.h" },
+	{ NEED_CLASSIFIER, "classifier.h" },
+	{ NEED_UPDATE, "update.h" },
+	{ NEED_HALF_UPDATE, "half_update.h" },
+	{ NEED_ADAFACTOR, "adafactor.h" },
+	{ NEED_CONV, "conv.h" },
+	{ NEED_THIN, "thin.h" },
+	{ NEED_BLOCKS, "conv_blocks.h" },
+	{ NEED_BATCHNORM, "batchnorm.h" },
+	{ NEED_POOL, "pool.h" },
+	{ NEED_SAMPLE, "sample.h" },
+	{ 0 },
+};
 
 const struct machine machine_cpu = {
-	.target = &target_cpu, .emit = emit, .function = function,
+	.target = &target_cpu, .kernels = "kernels.c",
+	.blocked = "conv_blocks.h", .emit = emit, .function = function,
 	.texts = texts, .command = cpu_command, .operand = operand,
 	.takes = takes, .nest = cpu_nest,
 	.tasks = tasks, .attention = attention,

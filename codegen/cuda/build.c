@@ -6,8 +6,8 @@
 /* --fmad=false: an operation contracted here and not there would give a value
  * that is recomputed other bits. */
 static const char *const fixed[] = {
-	"-std=c++20", "-O3", "--fmad=false", "-shared",
-	"-cudart=static", "-Xcompiler=-fPIC,-fvisibility=hidden,-O2",
+	"-std=c++20", "-O3", "--fmad=false", "-cudart=static",
+	"-Xcompiler=-fPIC,-fvisibility=hidden,-O2",
 	"-Xlinker=--as-needed",
 };
 
@@ -22,8 +22,4 @@ cuda_command(struct command *c, const struct codegen_options *opt, Arena *a)
 	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
 		cc_add(c, fixed[i]);
 	cc_add(c, opt->werror ? "-Werror=all-warnings" : "-w");
-	cc_add(c, "-o");
-	cc_add(c, "model.so");
-	cc_add(c, "model.c");
-	cc_add(c, "model.cu");
 }

@@ -1,6 +1,5 @@
 /* A GPU as passes see it, and its kernels by op. */
 #include "codegen/cuda/cuda.h"
-#include "codegen/rules/texts.h"
 
 enum { LOGITS = 256 << 20 };            /* bytes of one classifier chunk */
 
@@ -171,52 +170,42 @@ enum {
 		| NEED_UPDATE | NEED_HALF_UPDATE | NEED_ATTENTION,
 };
 
-static void
-texts(struct out *o, unsigned need)
-{
-	static const struct {
-		unsigned need;
-		const char *text;
-	} part[] = {
-		{ ~0u, codegen_text_device },
-		{ ~0u, codegen_text_math },
-		{ ~0u, codegen_text_random },
-		{ ~0u, codegen_text_typed },
-		{ ~0u, codegen_text_finite },
-		{ NEED_INDEX | NEED_SHARD, codegen_text_places },
-		{ LINES, codegen_text_lines },
-		{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER,
-		  codegen_text_cuda_rows },
-		{ NEED_SHARD, codegen_text_cuda_shard },
-		{ NEED_NORM, codegen_text_cuda_norm },
-		{ NEED_GEMM | NEED_CLASSIFIER, codegen_text_widen },
-		{ NEED_CLASSIFIER, codegen_text_cuda_classifier },
-		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_cuda_update },
-		{ NEED_UPDATE | NEED_HALF_UPDATE, codegen_text_cuda_squares },
-		{ NEED_ADAFACTOR, codegen_text_cuda_adafactor },
-		{ NEED_ATTENTION, codegen_text_cuda_attention },
-		{ NEED_ATTENTION, codegen_text_cuda_attention_grad },
-		{ NEED_ATTENTION, codegen_text_mma },
-		{ NEED_ATTENTION, codegen_text_cuda_flash },
-		{ NEED_ATTENTION, codegen_text_cuda_flash_grad },
-		{ NEED_INDEX | NEED_SHARD, codegen_text_cuda_index },
-		{ NEED_INDEX | NEED_SHARD, codegen_text_cuda_scatter },
-		{ NEED_REDUCE, codegen_text_cuda_reduce },
-		{ NEED_DET, codegen_text_eliminate },
-		{ NEED_DET, codegen_text_cuda_det },
-		{ NEED_CONV, codegen_text_cuda_conv },
-		{ NEED_BATCHNORM, codegen_text_cuda_batchnorm },
-		{ NEED_POOL, codegen_text_windows },
-		{ NEED_POOL, codegen_text_cuda_pool },
-		{ NEED_SAMPLE, codegen_text_spots },
-		{ NEED_SAMPLE, codegen_text_cuda_sample },
-	};
-
-	out_put(o, "\n%s", codegen_text_ckr_abi);
-	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-		if (!~part[i].need || need & part[i].need)
-			out_put(o, "\n%s", part[i].text);
-}
+/* Each relies on those before it. */
+static const struct machine_text texts[] = {
+	{ ~0u, "ckr_abi.h" },
+	{ ~0u, "device.cuh" },
+	{ ~0u, "arith.h" },
+	{ ~0u, "random.h" },
+	{ ~0u, "typed.cuh" },
+	{ ~0u, "finite.cuh" },
+	{ NEED_INDEX | NEED_SHARD, "places.h" },
+	{ LINES, "lines.cuh" },
+	{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER, "cuda_rows.cuh" },
+	{ NEED_SHARD, "cuda_shard.cuh" },
+	{ NEED_NORM, "cuda_norm.cuh" },
+	{ NEED_GEMM | NEED_CLASSIFIER, "widen.cuh" },
+	{ NEED_CLASSIFIER, "cuda_classifier.cuh" },
+	{ NEED_UPDATE | NEED_HALF_UPDATE, "cuda_update.cuh" },
+	{ NEED_UPDATE | NEED_HALF_UPDATE, "cuda_squares.cuh" },
+	{ NEED_ADAFACTOR, "cuda_adafactor.cuh" },
+	{ NEED_ATTENTION, "cuda_attention.cuh" },
+	{ NEED_ATTENTION, "cuda_attention_grad.cuh" },
+	{ NEED_ATTENTION, "mma.cuh" },
+	{ NEED_ATTENTION, "cuda_flash.cuh" },
+	{ NEED_ATTENTION, "cuda_flash_grad.cuh" },
+	{ NEED_INDEX | NEED_SHARD, "cuda_index.cuh" },
+	{ NEED_INDEX | NEED_SHARD, "cuda_scatter.cuh" },
+	{ NEED_REDUCE, "cuda_reduce.cuh" },
+	{ NEED_DET, "eliminate.h" },
+	{ NEED_DET, "cuda_det.cuh" },
+	{ NEED_CONV, "cuda_conv.cuh" },
+	{ NEED_BATCHNORM, "cuda_batchnorm.cuh" },
+	{ NEED_POOL, "windows.h" },
+	{ NEED_POOL, "cuda_pool.cuh" },
+	{ NEED_SAMPLE, "spots.h" },
+	{ NEED_SAMPLE, "cuda_sample.cuh" },
+	{ 0 },
+};
 
 const struct machine machine_cuda = {
 	.target = &target_cuda, .kernels = "model.cu", .emit = emit,

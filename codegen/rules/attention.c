@@ -154,6 +154,7 @@ emit_attention_grad(struct emit *e, const Node *n)
 
 	if (!check(e, n, 5, q, mask, o, at.ratio))
 		return false;
+	e->need |= NEED_ATTENTION_GRAD;
 	emit_struct(e, n, &at, q, k, v, mask, o);
 	emit_strides(e, "d_o", d_o->stride);
 	emit_strides(e, "o", o->stride);

@@ -8,14 +8,15 @@
 
 /* ---- kernels ---- */
 
-/* Texts of a machine's kernels that generated code takes along. */
+/* Texts of a machine that its kernels include. */
 enum {
 	NEED_RANDOM = 1, NEED_ROWS = 2, NEED_INDEX = 4, NEED_REDUCE = 8,
 	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
 	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
 	NEED_POOL = 1024, NEED_NORM = 2048, NEED_HALF_UPDATE = 4096,
 	NEED_BLOCKS = 8192, NEED_SAMPLE = 16384, NEED_ADAFACTOR = 32768,
-	NEED_DET = 65536, NEED_SHARD = 131072,
+	NEED_DET = 65536, NEED_SHARD = 131072, NEED_TILES = 262144,
+	NEED_THIN = 524288, NEED_ATTENTION_GRAD = 1048576,
 };
 
 enum { EMIT_CONSTS = 32 };

@@ -14,21 +14,25 @@
 struct codegen_options;
 struct command;
 
+/* A header that kernels include which need one of these (NEED_*). */
+struct machine_text {
+	unsigned need;                  /* ~0u: all do; 0: the last row */
+	const char *name;               /* in codegen_texts */
+};
+
 struct machine {
 	const struct target *target;
-	/* Kernels are compiled apart from the tables: the name of their file;
-	 * NULL: all is in model.c. */
-	const char *kernels;
+	const char *kernels;            /* the name of their file */
+	const struct machine_text *texts;       /* in their order */
+	const char *blocked;            /* the header of struct ckr_blocked's
+	                                 * block; NULL: no such table */
 	/* The rule of the node's op. */
 	bool (*emit)(struct emit *, const Node *);
 	/* The function `name` of type ckr_kernel with this body, that of e's
 	 * node. */
 	void (*function)(struct out *, const struct emit *, const char *name,
 	                 const char *body);
-	/* What kernels that need these (NEED_*) take along: the ABI,
-	 * arithmetic, loops. */
-	void (*texts)(struct out *, unsigned need);
-	/* What turns model.c, and the kernels, into model.so. */
+	/* The compiler, and what it is told of sources and objects alike. */
 	void (*command)(struct command *, const struct codegen_options *,
 	                Arena *);
 

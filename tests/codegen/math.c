@@ -1,7 +1,7 @@
 /* The arithmetic that generated C carries along, against libm in double. */
 #include "runtime/ckr_abi.h"
 #include "codegen/cpu/kernels/cpu.h"
-#include "codegen/rules/kernels/math.h"
+#include "codegen/rules/kernels/arith.h"
 #include "codegen/cpu/kernels/sums.h"
 #include "codegen/rules/kernels/random.h"
 #include "codegen/cpu/kernels/words.h"

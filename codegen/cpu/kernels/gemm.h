@@ -1,30 +1,10 @@
-/* What surrounds matrix products: a product that adds to something finds it
- * in its result beforehand.
- */
 #ifndef CKR_GEMM_H
 #define CKR_GEMM_H
 
-/* y[rows, n] = bias + acc; either may be absent, acc may be y. */
-static inline void
-ckr_prefill(float *y, const float *bias, const float *acc, int64_t rows,
-            int64_t n, const struct ckr_env *env)
-{
-	if (!bias && acc == y)
-		return;
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * n > CKR_SMALL)
-	for (int64_t i = 0; i < rows; i++) {
-		float *to = y + i * n;
-		const float *from = acc ? acc + i * n : bias;
+#include "cpu.h"
 
-		if (!acc || !bias) {
-			memcpy(to, from, (size_t)n * sizeof *to);
-			continue;
-		}
-#pragma omp simd
-		for (int64_t j = 0; j < n; j++)
-			to[j] = from[j] + bias[j];
-	}
-}
+/* y[rows, n] = bias + acc; either may be absent, acc may be y. */
+void ckr_prefill(float *y, const float *bias, const float *acc, int64_t rows,
+                 int64_t n, const struct ckr_env *env);
 
 #endif

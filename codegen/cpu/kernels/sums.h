@@ -1,6 +1,9 @@
 #ifndef CKR_SUMS_H
 #define CKR_SUMS_H
 
+#include "cpu.h"
+#include "arith.h"
+
 /* ---- sums of a fixed shape ----
  *
  * 64 lanes in four vectors of 16: element i goes to lane i % 64; what is left

@@ -2,6 +2,10 @@
 #ifndef CKR_WORDS_H
 #define CKR_WORDS_H
 
+#include "cpu.h"
+#include "arith.h"
+#include "random.h"
+
 enum { CKR_WORDS = 1024, CKR_WORD_BUFFER = CKR_WORDS + 64 };
 
 /* The words of elements index .. index + n - 1, n at most CKR_WORDS.  They

@@ -6,8 +6,8 @@
  * above).  Polynomials: Chebyshev fits of our own, errors as noted (relative,
  * before rounding).
  */
-#ifndef CKR_MATH_H
-#define CKR_MATH_H
+#ifndef CKR_ARITH_H
+#define CKR_ARITH_H
 
 #include <math.h>
 #include <string.h>

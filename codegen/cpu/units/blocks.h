@@ -5,27 +5,18 @@
 #ifndef CKR_BLOCKS_H
 #define CKR_BLOCKS_H
 
-#ifdef __AVX512F__
-#define CKR_BLOCK 16
+#include "conv_blocks.h"
+
+#if CKR_BLOCK == 16
 #define CKR_EACH(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), \
 	f(9), f(10), f(11), f(12), f(13), f(14), f(15)
 #else
-#define CKR_BLOCK 8
 #define CKR_EACH(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
 #endif
 
 typedef float ckr_strip __attribute__((vector_size(4 * CKR_BLOCK),
                                        aligned(4), may_alias));
 typedef int ckr_lane_index __attribute__((vector_size(4 * CKR_BLOCK)));
-
-struct ckr_blocks {
-	uint32_t job;                   /* in ckr_library.blocked */
-	int point;                      /* 1x1: x is sampled beforehand */
-	int64_t cin, cout;              /* padded; cin may be plain */
-	int64_t images, lines, channels, halo, each;
-	int64_t extent[2];
-	int64_t weights, x, y, w;       /* floats */
-};
 
 /* ---- transposition of a square of lanes (Eklundh, 1972) ---- */
 

@@ -1,0 +1,168 @@
+/* Rows of scores: what is seen, masked and dropped. */
+#ifndef CKR_ATTENTION_ROWS_H
+#define CKR_ATTENTION_ROWS_H
+
+#include "attention.h"
+#include "half.h"
+#include "sums.h"
+#include "words.h"
+
+/* Rows of one head as float32, and where they lie. */
+struct ckr_head {
+	float *p;
+	int64_t ld;
+};
+
+/* Element `at` and the rows that follow: as they lie, or packed in *room,
+ * which moves on. */
+static inline struct ckr_head
+ckr_head_room(void *x, int type, int64_t at, int64_t ld, int64_t rows,
+              int64_t dim, float **room)
+{
+	struct ckr_head h = { *room, dim };
+
+	if (!x || type == CKR_F32)
+		return (struct ckr_head){ x ? (float *)x + at : NULL, ld };
+	*room += rows * dim;
+	return h;
+}
+
+static inline struct ckr_head
+ckr_head_read(const void *x, int type, int64_t at, int64_t ld, int64_t rows,
+              int64_t dim, float **room)
+{
+	struct ckr_head h = ckr_head_room((void *)x, type, at, ld, rows, dim,
+	                                  room);
+
+	if (type != CKR_F32)
+		for (int64_t i = 0; i < rows; i++)
+			ckr_widen(h.p + i * dim, x, type, at + i * ld, dim);
+	return h;
+}
+
+static inline void
+ckr_head_write(void *x, int type, int64_t at, int64_t ld, int64_t rows,
+               int64_t dim, struct ckr_head h)
+{
+	if (x && type != CKR_F32)
+		for (int64_t i = 0; i < rows; i++)
+			ckr_narrow(x, type, at + i * ld, h.p + i * dim, dim);
+}
+
+/* Keys that query i sees. */
+static inline int64_t
+ckr_visible(const struct ckr_attention *a, int64_t i)
+{
+	int64_t n = a->causal ? i + 1 + a->keys - a->queries : a->keys;
+
+	return n < 0 ? 0 : n > a->keys ? a->keys : n;
+}
+
+/* Mask one row of n scores. */
+static inline void
+ckr_mask_row(const struct ckr_attention *a, float *s, const void *mask,
+             int64_t b, int64_t h, int64_t i, int64_t n)
+{
+	int64_t at = b * a->mask[0] + h * a->mask[1] + i * a->mask[2];
+	int64_t step = a->mask[3];
+
+	if (a->mask_type == CKR_F32) {
+		const float *m = (const float *)mask + at;
+
+		if (step == 1) {
+#pragma omp simd
+			for (int64_t j = 0; j < n; j++)
+				s[j] += m[j];
+		} else {
+			for (int64_t j = 0; j < n; j++)
+				s[j] += m[j * step];
+		}
+	} else if (a->mask_type == CKR_BOOL) {
+		const uint8_t *m = (const uint8_t *)mask + at;
+
+		if (step == 1) {
+#pragma omp simd
+			for (int64_t j = 0; j < n; j++)
+				s[j] = m[j] ? s[j] : -__builtin_inff();
+		} else {
+			for (int64_t j = 0; j < n; j++)
+				s[j] = m[j * step] ? s[j] : -__builtin_inff();
+		}
+	} else if (a->mask_type != CKR_NONE) {
+		for (int64_t j = 0; j < n; j++) {
+			float m;
+
+			ckr_widen(&m, mask, a->mask_type, at + j * step, 1);
+			s[j] += m;
+		}
+	}
+}
+
+/* Index of a row's first score, for dropout. */
+static inline uint64_t
+ckr_score_index(const struct ckr_attention *a, int64_t b, int64_t h,
+                int64_t i)
+{
+	int64_t at = b * (a->all ? a->all : a->heads) + h + a->first;
+
+	return (uint64_t)((at * a->queries + i) * a->keys);
+}
+
+static inline void
+ckr_drop_row(const struct ckr_attention *a, float *s, uint64_t index,
+             int64_t n, const struct ckr_env *env)
+{
+	uint32_t buffer[CKR_WORD_BUFFER];
+	uint32_t below = ckr_drop_below(a->ratio, env);
+	float scale = ckr_drop_scale(a->ratio, env);
+
+	for (int64_t j = 0; j < n; j += CKR_WORDS) {
+		int64_t m = n - j < CKR_WORDS ? n - j : CKR_WORDS;
+		const uint32_t *w = ckr_words(buffer, index + (uint64_t)j, m,
+		                              a->stream, env);
+
+#pragma omp simd
+		for (int64_t i = 0; i < m; i++)
+			s[j + i] = w[i] >= below ? s[j + i] * scale : 0.0f;
+	}
+}
+
+/* Rows of scores are worked on in blocks of 16: what lies between n and the
+ * next multiple (a row has room for it) is set to what gives 0. */
+static inline int64_t
+ckr_fill16(float *s, int64_t n, float value)
+{
+	int64_t end = (n + 15) / 16 * 16;
+
+	for (int64_t j = n; j < end; j++)
+		s[j] = value;
+	return end;
+}
+
+/* Scores to probabilities, but for the factor returned; what lies beyond the
+ * n visible ones becomes 0. */
+static inline float
+ckr_score_row(float *s, int64_t n, int64_t ncol, float *lse)
+{
+	int64_t end = ckr_fill16(s, n, -__builtin_inff());
+	float m = ckr_max_of(s, end), sum;
+
+	/* nothing to see; a NaN is not nothing */
+	if (m == -__builtin_inff() && ckr_sum(s, n) <= 0.0f) {
+		memset(s, 0, (size_t)ncol * sizeof *s);
+		*lse = m;
+		return 0.0f;
+	}
+	for (int64_t j = 0; j < end; j += 16) {
+#pragma omp simd
+		for (int i = 0; i < 16; i++)
+			s[j + i] = ckr_exp(s[j + i] - m);
+	}
+	for (int64_t j = end; j < ncol; j++)
+		s[j] = 0.0f;
+	sum = ckr_sum(s, end);
+	*lse = m + ckr_log(sum);
+	return 1.0f / sum;
+}
+
+#endif

@@ -1,0 +1,217 @@
+/* The classifier end: last linear, softmax cross entropy and the gradients of
+ * both, a chunk of rows at a time.
+ *
+ * Logits of a chunk are made by one product, turned into their own adjoint in
+ * place, and used up by the products for dx and dw.  The divisor of a mean is
+ * known from the labels beforehand.
+ *
+ * Logits are float32 whatever the operands are.  A 16-bit dw is a sum over all
+ * rows that is rounded once: where rows are few all adjoints are kept, as
+ * 16-bit floats, for one product at the end; where they are many the sum is.
+ */
+#include "classifier.h"
+#include "gemm.h"
+#include "half.h"
+#include "sums.h"
+#include "tiles.h"
+
+/* Logits of a row become their adjoint; returns the loss of the row.  The
+ * label's own term is taken before it is overwritten. */
+static inline float
+ckr_classifier_row(float *z, int64_t n, int64_t label, float g)
+{
+	float m, sum, own;
+
+	if (label < 0) {
+		memset(z, 0, (size_t)n * sizeof *z);
+		return 0.0f;
+	}
+	m = ckr_max_of(z, n);
+	own = z[label];
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++)
+		z[j] = ckr_exp(z[j] - m);
+	sum = ckr_sum(z, n);
+	m += ckr_log(sum);
+	sum = g / sum;
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++)
+		z[j] *= sum;
+	z[label] -= g;
+	return m - own;
+}
+
+static inline void
+ckr_add_columns(float *y, const float *z, int64_t rows, int64_t n, int first,
+                const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n > CKR_SMALL)
+	for (int64_t j0 = 0; j0 < n; j0 += 256) {
+		int64_t w = n - j0 < 256 ? n - j0 : 256;
+		float s[256] = { 0 };
+
+		for (int64_t i = 0; i < rows; i++) {
+#pragma omp simd
+			for (int64_t j = 0; j < w; j++)
+				s[j] += z[i * n + j0 + j];
+		}
+		for (int64_t j = 0; j < w; j++)
+			y[j0 + j] = first ? s[j] : y[j0 + j] + s[j];
+	}
+}
+
+/* Rows of the chunk from row `at` on: as many as have place behind the adjoints
+ * that are kept, theirs too, 16 bits each. */
+static inline int64_t
+ckr_classifier_chunk(const struct ckr_classifier *c, int64_t at)
+{
+	int64_t rows = ckr_least(c->rows - at, c->most);
+
+	return c->keep ? ckr_least(rows, (c->rows - at + 2 * c->chunk) / 3)
+	               : rows;
+}
+
+/* y = op(a) op(b), or that added to y: product 0 .. 2. */
+static inline void
+ckr_classifier_product(const struct ckr_classifier *c, int product, int ta,
+                       int tb, int64_t m, int64_t n, int64_t k,
+                       struct ckr_half a, struct ckr_half b, struct ckr_half y,
+                       int more, float *scratch, const struct ckr_env *env)
+{
+	const struct ckr_classifier_tile *t = &c->tile[product];
+	struct ckr_half_product p = { .ta = ta, .tb = tb, .m = m, .n = n,
+		.k = k, .rows = t->rows, .cols = t->cols, .depth = t->depth,
+		.alpha = 1.0f, .a = a, .b = b, .y = y };
+
+	if (more)
+		p.acc = y;
+	if (a.type != CKR_F32 || b.type != CKR_F32 || y.type != CKR_F32)
+		ckr_half_matmul(&p, c->thread, scratch + c->tiles, env);
+	else
+		env->sgemm(ta, tb, m, n, k, 1.0f, a.data, a.ld, b.data, b.ld,
+		           more ? 1.0f : 0.0f, y.data, y.ld);
+}
+
+/* dw = z^T x, or x^T z, or that added to it. */
+static inline void
+ckr_classifier_dw(const struct ckr_classifier *c, struct ckr_half dw,
+                  struct ckr_half z, struct ckr_half x, int64_t rows, int more,
+                  float *scratch, const struct ckr_env *env)
+{
+	int64_t n = c->classes, k = c->dim;
+
+	ckr_classifier_product(c, 2, 1, 0, c->tb ? n : k, c->tb ? k : n, rows,
+	                       c->tb ? z : x, c->tb ? x : z, dw, more, scratch,
+	                       env);
+}
+
+/* Rows of logits to losses and adjoints; the latter are kept as the rows from
+ * `at` on of `all`, unless that is NULL. */
+static inline void
+ckr_classifier_rows(const struct ckr_classifier *c, float *z, float *each,
+                    void *all, const struct ckr_labels *l, int64_t at,
+                    int64_t rows, float g, struct ckr_env *env)
+{
+	int64_t n = c->classes;
+
+#pragma omp parallel for num_threads(env->threads) \
+	if (rows * n > CKR_SMALL)
+	for (int64_t i = 0; i < rows; i++) {
+		int64_t label = ckr_label(l, at + i, env);
+		float wc = ckr_label_weight(l, label);
+
+		each[i] = wc * ckr_classifier_row(z + i * n, n, label, g * wc);
+		if (all)
+			ckr_narrow(all, c->x, (at + i) * n, z + i * n, n);
+	}
+}
+
+/* A float32 sum to where it belongs, unless it is there. */
+static inline void
+ckr_classifier_round(void *y, int type, const float *x, int64_t n,
+                     const struct ckr_env *env)
+{
+	if (!y || y == x)
+		return;
+#pragma omp parallel for num_threads(env->threads) \
+	if (n > CKR_SMALL)
+	for (int64_t i = 0; i < n; i += CKR_SMALL)
+		ckr_narrow(y, type, i, x + i, ckr_least(n - i, CKR_SMALL));
+}
+
+/* A gradient of no rows. */
+static inline void
+ckr_classifier_none(void *y, int type, int64_t n)
+{
+	if (y)
+		memset(y, 0, (size_t)n * (type == CKR_F32 ? 4 : 2));
+}
+
+void
+ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
+             void *dbias, const void *x, const void *w,
+             const struct ckr_labels *l, const void *bias, float *scratch,
+             struct ckr_env *env)
+{
+	int64_t n = c->classes, k = c->dim, ld = c->tb ? k : n, rows;
+	int full = c->x == CKR_F32;
+	struct ckr_half zs = { NULL, CKR_F32, n, { 0 } };
+	struct ckr_half ws = { (void *)w, c->w, ld, { 0 } };
+	struct ckr_half sums = { full ? dw : scratch + c->dw, CKR_F32, ld,
+		{ 0 } };
+	struct ckr_half xs = { (void *)x, c->x, k, { 0 } };
+	struct ckr_half dxs = { dx, c->x, k, { 0 } };
+	float *each = scratch + c->each;
+	float *db = full ? dbias : scratch + c->db;
+	double sum = 0, weight = 0;
+	float g = c->seed;
+
+	if (c->rows == 0) {
+		ckr_classifier_none(dw, c->x, n * k);
+		ckr_classifier_none(dbias, c->x, n);
+		dw = dbias = NULL;
+	}
+	for (int64_t i = 0; i < c->rows; i++)
+		weight += (double)ckr_label_weight(l, ckr_label(l, i, env));
+	if (c->reduction == 1)
+		g /= (float)weight;
+	if (bias)
+		bias = ckr_row(scratch + c->bias_at, bias, c->bias, 0, n);
+	for (int64_t i0 = 0; i0 < c->rows; i0 += rows) {
+		float *z;
+
+		rows = ckr_classifier_chunk(c, i0);
+		z = each - rows * n;
+		zs.data = z;
+		if (bias)
+			ckr_prefill(z, bias, NULL, rows, n, env);
+		ckr_classifier_product(c, 0, 0, c->tb, rows, n, k, xs, ws, zs,
+		                       bias != NULL, scratch, env);
+		ckr_classifier_rows(c, z, each, c->keep ? scratch : NULL, l,
+		                    i0, rows, g, env);
+		for (int64_t i = 0; i < rows; i++)
+			sum += (double)each[i];
+		if (dx)
+			ckr_classifier_product(c, 1, 0, !c->tb, rows, k, n, zs,
+			                       ws, dxs, 0, scratch, env);
+		if (dw && !c->keep)
+			ckr_classifier_dw(c, sums, zs, xs, rows, i0 > 0,
+			                  scratch, env);
+		if (dbias)
+			ckr_add_columns(db, z, rows, n, i0 == 0, env);
+		xs.data = (char *)xs.data + rows * k * (full ? 4 : 2);
+		if (dx)
+			dxs.data = (char *)dxs.data + rows * k * (full ? 4 : 2);
+	}
+	zs = (struct ckr_half){ scratch, c->x, n, { 0 } };
+	xs.data = (void *)x;
+	if (dw && c->keep)
+		ckr_classifier_dw(c, (struct ckr_half){ dw, c->x, ld, { 0 } },
+		                  zs, xs, c->rows, 0, scratch, env);
+	else
+		ckr_classifier_round(dw, c->x, sums.data, n * k, env);
+	ckr_classifier_round(dbias, c->x, db, n, env);
+	if (loss)
+		*loss = (float)(c->reduction == 1 ? sum / weight : sum);
+}

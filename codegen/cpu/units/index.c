@@ -1,0 +1,266 @@
+/* Indexing and data movement by index.  Elements are moved as bytes; an index
+ * out of range is a fault of the step and never an access.
+ */
+#include "index.h"
+#include "arith.h"
+#include "places.h"
+
+void
+ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
+           int64_t outer, int64_t n, int64_t nidx, int64_t row,
+           struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) collapse(2) \
+	if (outer * nidx * row > CKR_SMALL)
+	for (int64_t o = 0; o < outer; o++) {
+		for (int64_t i = 0; i < nidx; i++) {
+			char *to = (char *)y + (o * nidx + i) * row;
+			int64_t k = ckr_index(idx, i, idx_bytes, n, env);
+
+			if (k < 0)
+				memset(to, 0, (size_t)row);
+			else
+				ckr_move(to, (const char *)x +
+				         (o * n + k) * row, row);
+		}
+	}
+}
+
+void
+ckr_scatter_start(float *y, const float *acc, int64_t n, int64_t inner,
+                  const struct ckr_env *env)
+{
+	if (acc == y)
+		return;
+#pragma omp parallel for num_threads(env->threads) \
+	if (n * inner > CKR_SMALL)
+	for (int64_t i = 0; i < n; i++)
+		if (acc)
+			memcpy(y + i * inner, acc + i * inner,
+			       (size_t)inner * sizeof *y);
+		else
+			memset(y + i * inner, 0, (size_t)inner * sizeof *y);
+}
+
+void
+ckr_scatter_add(float *y, const float *acc, const float *upd, const void *idx,
+                int idx_bytes, int64_t outer, int64_t n, int64_t nidx,
+                int64_t inner, struct ckr_env *env)
+{
+	int64_t threads = env->threads;
+
+	ckr_scatter_start(y, acc, outer * n, inner, env);
+#pragma omp parallel for num_threads(env->threads) \
+	if (outer * nidx * inner > CKR_SMALL)
+	for (int64_t t = 0; t < threads; t++) {
+		for (int64_t i = 0; i < outer * nidx; i++) {
+			int64_t k = ckr_index(idx, i % nidx, idx_bytes, n, env);
+			const float *from = upd + i * inner;
+			float *to;
+
+			if (k < 0 || k % threads != t)
+				continue;
+			to = y + (i / nidx * n + k) * inner;
+#pragma omp simd
+			for (int64_t j = 0; j < inner; j++)
+				to[j] += from[j];
+		}
+	}
+}
+
+void
+ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
+                    int size, int rank, int axis, const int64_t *dim,
+                    const int64_t *idim, int64_t nidx, struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (nidx > CKR_SMALL)
+	for (int64_t i = 0; i < nidx; i++) {
+		int64_t k = ckr_index(idx, i, idx_bytes, dim[axis], env);
+		char *to = (char *)y + i * size;
+
+		if (k < 0)
+			memset(to, 0, (size_t)size);
+		else
+			ckr_move(to, (const char *)x + size * ckr_element(i,
+			         rank, idim, dim, axis, k), size);
+	}
+}
+
+/* how: 1 add, 2 multiply, 3 the larger, 4 the smaller; a NaN wins. */
+#define CKR_COMBINE(type, load, store) do { \
+	const type a_ = load(*at_), b_ = load(*from_); \
+	*at_ = store(how == 1 ? a_ + b_ : how == 2 ? a_ * b_ \
+	             : (how == 3) == (a_ > b_) || a_ != a_ ? a_ : b_); \
+} while (0)
+
+#define CKR_PLAIN(x) (x)
+
+#define CKR_COMBINE_AS(type) do { \
+	type *at_ = to; \
+	const type *from_ = from; \
+	CKR_COMBINE(type, CKR_PLAIN, (type)CKR_PLAIN); \
+} while (0)
+
+/* Combine one element with another; dtype as in the ABI. */
+static inline void
+ckr_add_element(void *to, const void *from, int dtype, int how)
+{
+	switch (dtype) {
+	case CKR_F32: CKR_COMBINE_AS(float); break;
+	case CKR_F64: CKR_COMBINE_AS(double); break;
+	case CKR_F16: {
+		uint16_t *at_ = to;
+		const uint16_t *from_ = from;
+
+		CKR_COMBINE(float, ckr_from_f16, ckr_to_f16);
+		break;
+	}
+	case CKR_BF16: {
+		uint16_t *at_ = to;
+		const uint16_t *from_ = from;
+
+		CKR_COMBINE(float, ckr_from_bf16, ckr_to_bf16);
+		break;
+	}
+	case CKR_I64: CKR_COMBINE_AS(int64_t); break;
+	case CKR_U64: CKR_COMBINE_AS(uint64_t); break;
+	case CKR_I32: CKR_COMBINE_AS(int32_t); break;
+	case CKR_U32: CKR_COMBINE_AS(uint32_t); break;
+	case CKR_I16: CKR_COMBINE_AS(int16_t); break;
+	case CKR_U16: CKR_COMBINE_AS(uint16_t); break;
+	case CKR_I8: CKR_COMBINE_AS(int8_t); break;
+	default: CKR_COMBINE_AS(uint8_t);
+	}
+}
+
+void
+ckr_scatter_elements(void *y, const void *x, int64_t n, const void *idx,
+                     int idx_bytes, const void *upd, int size, int add_dtype,
+                     int how, int rank, int axis, const int64_t *dim,
+                     const int64_t *idim, int64_t nidx, struct ckr_env *env)
+{
+	if (y != x)
+		memcpy(y, x, (size_t)(n * size));
+	for (int64_t i = 0; i < nidx; i++) {
+		int64_t k = ckr_index(idx, i, idx_bytes, dim[axis], env);
+		const char *from = (const char *)upd + i * size;
+		char *to;
+
+		if (k < 0)
+			continue;
+		to = (char *)y + size * ckr_element(i, rank, idim, dim, axis,
+		                                    k);
+		if (add_dtype)
+			ckr_add_element(to, from, add_dtype, how);
+		else
+			ckr_move(to, from, size);
+	}
+}
+
+/* Slice number that index tuple i selects among dims dim[0..depth-1]; -1
+ * after a fault. */
+static inline int64_t
+ckr_tuple(const void *idx, int idx_bytes, int64_t i, int depth,
+          const int64_t *dim, struct ckr_env *env)
+{
+	int64_t at = 0;
+
+	for (int d = 0; d < depth; d++) {
+		int64_t k = ckr_index(idx, i * depth + d, idx_bytes, dim[d],
+		                      env);
+
+		if (k < 0)
+			return -1;
+		at = at * dim[d] + k;
+	}
+	return at;
+}
+
+void
+ckr_gather_nd(void *y, const void *x, const void *idx, int idx_bytes,
+              int64_t batch, int64_t nidx, int depth, const int64_t *dim,
+              int64_t nslice, int64_t row, struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (batch * nidx * row > CKR_SMALL)
+	for (int64_t i = 0; i < batch * nidx; i++) {
+		int64_t k = ckr_tuple(idx, idx_bytes, i, depth, dim, env);
+		char *to = (char *)y + i * row;
+
+		if (k < 0)
+			memset(to, 0, (size_t)row);
+		else
+			ckr_move(to, (const char *)x +
+			         (i / nidx * nslice + k) * row, row);
+	}
+}
+
+void
+ckr_scatter_nd(void *y, const void *x, int64_t nbytes, const void *idx,
+               int idx_bytes, const void *upd, int64_t nidx, int depth,
+               const int64_t *dim, int64_t row, int size, int add_dtype,
+               int how, struct ckr_env *env)
+{
+	if (y != x)
+		memcpy(y, x, (size_t)nbytes);
+	for (int64_t i = 0; i < nidx; i++) {
+		int64_t k = ckr_tuple(idx, idx_bytes, i, depth, dim, env);
+		const char *from = (const char *)upd + i * row;
+		char *to = (char *)y + k * row;
+
+		if (k < 0)
+			continue;
+		if (!add_dtype) {
+			ckr_move(to, from, row);
+			continue;
+		}
+		for (int64_t j = 0; j < row; j += size)
+			ckr_add_element(to + j, from + j, add_dtype, how);
+	}
+}
+
+void
+ckr_pad(void *y, const void *x, int size, int rank, int64_t mode,
+        const int64_t *dim, const int64_t *stride, const int64_t *odim,
+        const int64_t *begin, const struct ckr_env *env)
+{
+	int64_t total = 1;
+
+	for (int d = 0; d < rank; d++)
+		total *= odim[d];
+#pragma omp parallel for num_threads(env->threads) \
+	if (total > CKR_SMALL)
+	for (int64_t i = 0; i < total; i++) {
+		int64_t at = 0, rest = i;
+
+		for (int d = rank - 1; d >= 0; d--) {
+			at += stride[d] * ckr_pad_from(rest % odim[d] -
+			                               begin[d], dim[d], mode);
+			rest /= odim[d];
+		}
+		ckr_move((char *)y + i * size, (const char *)x + at * size,
+		         size);
+	}
+}
+
+void
+ckr_trilu(void *y, const void *x, int size, int64_t outer, int64_t rows,
+          int64_t cols, int64_t upper, int64_t k, const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (outer * rows * cols > CKR_SMALL)
+	for (int64_t i = 0; i < outer * rows; i++) {
+		char *to = (char *)y + i * cols * size;
+		const char *from = (const char *)x + i * cols * size;
+		int64_t cut = i % rows + k + (upper ? 0 : 1);
+
+		cut = cut < 0 ? 0 : cut > cols ? cols : cut;
+		memset(to, 0, (size_t)(cols * size));
+		if (upper)
+			memcpy(to + cut * size, from + cut * size,
+			       (size_t)((cols - cut) * size));
+		else
+			memcpy(to, from, (size_t)(cut * size));
+	}
+}

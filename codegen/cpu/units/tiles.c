@@ -1,0 +1,145 @@
+/* Matrix products of 16-bit floats, tile by tile in float32. */
+#include "tiles.h"
+#include "half.h"
+
+/* Of element (row, col) of matrix `at` of the batch. */
+static inline int64_t
+ckr_half_index(const struct ckr_half_product *p, const struct ckr_half *x,
+               int64_t at, int64_t row, int64_t col)
+{
+	int64_t index = row * x->ld + col;
+
+	for (int i = p->nbatch - 1; i >= 0; i--) {
+		index += at % p->extent[i] * x->batch[i];
+		at /= p->extent[i];
+	}
+	return index;
+}
+
+/* rows x cols elements from `at` on as float32: as they lie, or packed in the
+ * buffer; *ld: their row stride. */
+static inline const float *
+ckr_half_open(float *buffer, const struct ckr_half *x, int64_t at,
+              int64_t rows, int64_t cols, int64_t *ld)
+{
+	if (x->type == CKR_F32) {
+		*ld = x->ld;
+		return (const float *)x->data + at;
+	}
+	for (int64_t i = 0; i < rows; i++)
+		ckr_widen(buffer + i * cols, x->data, x->type,
+		          at + i * x->ld, cols);
+	*ld = cols;
+	return buffer;
+}
+
+/* What the sums of a tile are added to: y[rows, cols]; 0: nothing. */
+static inline int
+ckr_half_begin(float *y, int64_t ld, const struct ckr_half_product *p,
+               int64_t at, int64_t i0, int64_t j0, int64_t rows, int64_t cols,
+               float *bias)
+{
+	if (!p->acc.data && !p->bias.data)
+		return 0;
+	if (p->bias.data)
+		ckr_widen(bias, p->bias.data, p->bias.type, j0, cols);
+	for (int64_t i = 0; i < rows; i++) {
+		float *row = y + i * ld;
+
+		if (!p->acc.data) {
+			memcpy(row, bias, (size_t)cols * sizeof *row);
+			continue;
+		}
+		if (p->acc.data != p->y.data || p->y.type != CKR_F32)
+			ckr_widen(row, p->acc.data, p->acc.type,
+			          ckr_half_index(p, &p->acc, at, i0 + i, j0),
+			          cols);
+		if (!p->bias.data)
+			continue;
+#pragma omp simd
+		for (int64_t j = 0; j < cols; j++)
+			row[j] += bias[j];
+	}
+	return 1;
+}
+
+/* Sums of a tile: y = alpha op(a) op(b), or that added to y. */
+static inline void
+ckr_half_sums(const struct ckr_half_product *p, int64_t at, int64_t i0,
+              int64_t j0, int64_t rows, int64_t cols, float *y, int64_t ld,
+              int more, float *a, float *b, const struct ckr_env *env)
+{
+	int native = env->bgemm && p->a.type == CKR_BF16
+		&& p->b.type == CKR_BF16;
+	int64_t depth = native ? p->k : p->depth, lda, ldb;
+
+	for (int64_t k0 = 0; k0 < p->k; k0 += depth, more = 1) {
+		int64_t k = ckr_least(p->k - k0, depth);
+		int64_t ai = ckr_half_index(p, &p->a, at, p->ta ? k0 : i0,
+		                            p->ta ? i0 : k0);
+		int64_t bi = ckr_half_index(p, &p->b, at, p->tb ? j0 : k0,
+		                            p->tb ? k0 : j0);
+		float beta = more ? 1.0f : 0.0f;
+		const float *ap, *bp;
+
+		if (native) {
+			env->bgemm(p->ta, p->tb, rows, cols, k, p->alpha,
+			           (const uint16_t *)p->a.data + ai, p->a.ld,
+			           (const uint16_t *)p->b.data + bi, p->b.ld,
+			           beta, y, ld);
+			continue;
+		}
+		ap = ckr_half_open(a, &p->a, ai, p->ta ? k : rows,
+		                   p->ta ? rows : k, &lda);
+		bp = ckr_half_open(b, &p->b, bi, p->tb ? cols : k,
+		                   p->tb ? k : cols, &ldb);
+		env->sgemm(p->ta, p->tb, rows, cols, k, p->alpha, ap, lda,
+		           bp, ldb, beta, y, ld);
+	}
+}
+
+/* The tile at (i0, j0) of matrix `at` of the batch.  scratch: tiles of what is
+ * not float32, a, b and y, and a row. */
+static inline void
+ckr_half_tile(const struct ckr_half_product *p, int64_t at, int64_t i0,
+              int64_t j0, float *scratch, const struct ckr_env *env)
+{
+	int64_t rows = ckr_least(p->m - i0, p->rows);
+	int64_t cols = ckr_least(p->n - j0, p->cols), ld;
+	int64_t to = ckr_half_index(p, &p->y, at, i0, j0);
+	int wide = p->y.type == CKR_F32, more;
+	float *a = scratch;
+	float *b = a + (p->a.type == CKR_F32 ? 0 : p->rows * p->depth);
+	float *y = b + (p->b.type == CKR_F32 ? 0 : p->cols * p->depth);
+	float *bias = y + (wide ? 0 : p->rows * p->cols);
+
+	if (wide)
+		y = (float *)p->y.data + to;
+	ld = wide ? p->y.ld : cols;
+	more = ckr_half_begin(y, ld, p, at, i0, j0, rows, cols, bias);
+	if (p->k > 0)
+		ckr_half_sums(p, at, i0, j0, rows, cols, y, ld, more, a, b,
+		              env);
+	for (int64_t i = 0; i < rows && p->k == 0 && !more; i++)
+		memset(y + i * ld, 0, (size_t)cols * sizeof *y);
+	for (int64_t i = 0; i < rows && !wide; i++)
+		ckr_narrow(p->y.data, p->y.type, to + i * p->y.ld,
+		           y + i * ld, cols);
+}
+
+void
+ckr_half_matmul(const struct ckr_half_product *p, int64_t each, float *scratch,
+                const struct ckr_env *env)
+{
+	int64_t across = (p->n + p->cols - 1) / p->cols;
+	int64_t tiles = (p->m + p->rows - 1) / p->rows * across, all = tiles;
+
+	for (int i = 0; i < p->nbatch; i++)
+		all *= p->extent[i];
+#pragma omp parallel for schedule(dynamic) num_threads(env->threads) \
+	if (all > 1 && all * p->rows * p->cols * p->k > CKR_SMALL)
+	for (int64_t t = 0; t < all; t++)
+		ckr_half_tile(p, t / tiles, t % tiles / across * p->rows,
+		              t % across * p->cols,
+		              scratch + omp_get_thread_num() * each, env);
+}
