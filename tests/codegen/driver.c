@@ -108,9 +108,10 @@ check_sources(struct setup *t, const Plan *p, const char *dir)
 	expect("compiles", setup_compile(t, p, "cc -O1", so, keep, 1));
 	check_fault(t, so);
 	expect("sources are kept", stat(path(buf, keep, "model.c"), &st) == 0 &&
+	       stat(path(buf, keep, "kernels.c"), &st) == 0 &&
 	       stat(path(buf, keep, "constants.bin"), &st) == 0);
 	snprintf(command, sizeof command, "cd %s && cc -std=c11 -Wall -Wextra "
-	         "-Werror -fopenmp -fPIC -shared -o x.so model.c -lm", keep);
+	         "-Werror -fopenmp -fPIC -shared -o x.so *.c -lm", keep);
 	expect("sources compile by themselves", system(command) == 0);
 	/* AddressSanitizer adds one to each */
 	snprintf(command, sizeof command, "nm -D --defined-only %s | "

@@ -51,6 +51,7 @@ def main():
         f.write(f"#!/bin/sh\nexec '{compiler}' -Xptxas=-v \"$@\" 2>'{bench.path('log')}'\n")
     os.chmod(bench.path("nvcc"), 0o755)
     for dtype in "bf16", "f32":
+        open(bench.path("log"), "w").close()
         done = bench.ckc("gpt.onnx", "-o", "gpt.so", "--loss", "loss", "--target", "cuda", "--dtype", dtype, "--nvcc", bench.path("nvcc"))
         if not bench.must(done, f"ckc {dtype}"):
             continue

@@ -128,7 +128,7 @@ def unchanged(bench, model, full):
     for more in ([], ["--save-dtype", "bf16"]):
         folder = bench.path(f"code{len(more)}")
         so = compiled(bench, model, full["peak_bytes"], "--emit-c", folder, *more)
-        code.append(ck.content(os.path.join(folder, "model.c")))
+        code.append([ck.content(os.path.join(folder, f)) for f in ("model.c", "kernels.c")])
     bench.check(code[0] == code[1], f"{model.name}: the flag changes a plan that keeps everything")
     return run(bench, model, so, model.name)
 

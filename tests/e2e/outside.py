@@ -46,13 +46,13 @@ def leaking(bench, name):
     flags, _ = ck.model_flags(stem)
     if not bench.must(bench.ckc(stem + ".onnx", "-o", so, *flags, "--emit-c", src), f"{name}: --emit-c"):
         return
-    path = os.path.join(src, "model.c")
+    path = os.path.join(src, "kernels.c")
     text = ck.content(path).decode()
     head, mark, tail = text.partition("(void)p, (void)c, (void)env;\n")
-    at = head.rindex("\nstatic void\n")
+    at = head.rindex("\nvoid\n")
     with open(path, "w") as f:
         f.write(head[:at] + LEAK + head[at:] + mark + "\tleak();\n" + tail)
-    bench.must(bench.run(["sh", "-c", f"cd '{src}' && cc -std=c11 -O1 -fopenmp -fPIC -shared -o '{so}' model.c -lm"]), "the leaking C")
+    bench.must(bench.run(["sh", "-c", f"cd '{src}' && cc -std=c11 -O1 -fopenmp -fPIC -shared -o '{so}' *.c -lm"]), "the leaking C")
     got = measure.complaints(measure.measure(bench.measure_path, so, stem + ".inputs.safetensors"))
     bench.check(any("allocations" in x for x in got) and any("grows" in x for x in got), f"a leak of 1 MiB a step is not seen: {got}")
 
