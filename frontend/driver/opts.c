@@ -148,7 +148,7 @@ static const struct option_row table[] = {
 	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), CI | D,
 	  "most threads that the library will use (those of this machine)" },
 	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C | D,
-	  "C compiler (cc)" },
+	  "C compiler, by way of a cache perhaps: \"ccache gcc\" (cc)" },
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
 	  "plan, memory, shard (how values lie on ranks), precision (types "
@@ -195,7 +195,8 @@ static const struct option_row table[] = {
 	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
 	  "no code: plan and report; external data may be absent" },
 	{ "emit-c", "DIR", G_OUTPUT, set_folder, FIELD(emit_dir), C,
-	  "keep the generated sources in DIR" },
+	  "keep the generated sources in DIR: model.c has the tables, "
+	  "kernels.c (a GPU's: model.cu) the kernels" },
 };
 
 enum { NROW = sizeof table / sizeof *table };
