@@ -8,7 +8,7 @@
     (between the rooms of a folder the build sees to it: ckc_room in CMakeLists.txt)
   * a room of ROOMS includes what its row names, and nothing else of the project: ckrun knows models by ckr.h alone
   * no folder has more than 25 files beside each other, no file more than 500 lines
-  * every header compiles alone
+  * every header compiles alone, and so does what generated C takes along (TEXTS)
   * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a shell
   * what is true of an op stands in its row of ir/ops.h: places that tell ops apart by name do not grow (OPS)
   * lines are at most 80 columns with tabs of 8 (tables in ir/ops.h and option rows excepted)
@@ -52,6 +52,9 @@ ONLY_IN = {  # pattern: who may
     r"volatile int \*": set(),  # what a signal handler sets is a sig_atomic_t
     r"(?<![\w.>])(system|popen|strcpy|sprintf|gets)\(": set(),
 }
+
+# What generated C takes along stands in one folder there.
+TEXTS = ("codegen/cpu/kernels", "codegen/cpu/units", "codegen/rules/kernels", "runtime")
 
 # Places that tell ops apart by name: at most how many, and why they are no property of a row.
 BY_NAME = re.compile(r"\bcase OP_(?!##)|[!=]= OP_(?!NONE\b|COUNT\b)")
@@ -215,6 +218,15 @@ def check_header(root, path, cc, faults):
         faults.append(f"{path}: does not compile alone: {done.stderr.strip().splitlines()[0]}")
 
 
+def check_text(root, path, cc, faults):
+    done = subprocess.run([cc, "-std=c11", "-fopenmp", "-Wall", "-Wextra", "-Wmissing-prototypes", "-Wno-psabi", "-Werror", "-fsyntax-only",
+                           *(word for folder in TEXTS for word in ("-iquote", folder)), "-x", "c", "-"],
+                          input=f'#include "{os.path.basename(path)}"\n', text=True, cwd=root, stderr=subprocess.PIPE)
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        faults.append(f"{path}: does not compile alone: {next((line for line in said if 'error:' in line), said[-1])}")
+
+
 def check_crowds(root, faults):
     for folder in FOLDERS:
         for base, _, files in os.walk(os.path.join(root, folder)):
@@ -234,7 +246,9 @@ def main():
         check_calls(path, strip(text), text, faults)
         check_lines(path, text, faults)
         check_ops(path, strip(text), faults)
-        if path.endswith(".h") and not rows and "/kernels/" not in path and "/units/" not in path and not needs_generated(root, path):
+        if os.path.dirname(path) in TEXTS[:2]:
+            check_text(root, path, cc, faults)
+        elif path.endswith(".h") and not rows and "/kernels/" not in path and not needs_generated(root, path):
             check_header(root, path, cc, faults)
     check_crowds(root, faults)
     print("\n".join(faults[:60]))

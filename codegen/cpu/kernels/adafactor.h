@@ -1,3 +1,4 @@
+/* Adafactor. */
 #ifndef CKR_ADAFACTOR_H
 #define CKR_ADAFACTOR_H
 

@@ -1,4 +1,4 @@
-/* Attention: see attention.c. */
+/* Attention in blocks of query rows. */
 #ifndef CKR_ATTENTION_H
 #define CKR_ATTENTION_H
 

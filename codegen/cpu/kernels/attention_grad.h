@@ -1,3 +1,4 @@
+/* The gradient of attention. */
 #ifndef CKR_ATTENTION_GRAD_H
 #define CKR_ATTENTION_GRAD_H
 

@@ -1,3 +1,4 @@
+/* Batch normalisation: x is [images, channels, size]. */
 #ifndef CKR_BATCHNORM_H
 #define CKR_BATCHNORM_H
 

@@ -1,3 +1,4 @@
+/* The last product and its loss, in chunks of rows. */
 #ifndef CKR_CLASSIFIER_H
 #define CKR_CLASSIFIER_H
 

@@ -1,3 +1,4 @@
+/* Convolutions as products over unfolded patches. */
 #ifndef CKR_CONV_H
 #define CKR_CONV_H
 
@@ -13,6 +14,11 @@ struct ckr_conv {
 	int64_t parts, each;            /* partial sums; images in each */
 	int64_t scratch;                /* floats per thread */
 };
+
+#define CKR_FOR_TAPS(c) \
+	for (int64_t kd = 0; kd < (c)->kernel[0]; kd++) \
+		for (int64_t kh = 0; kh < (c)->kernel[1]; kh++) \
+			for (int64_t kw = 0; kw < (c)->kernel[2]; kw++)
 
 static inline void
 ckr_zero(float *to, int64_t n)

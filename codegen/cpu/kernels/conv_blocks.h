@@ -1,3 +1,4 @@
+/* Convolutions by a library that wants channels in blocks. */
 #ifndef CKR_CONV_BLOCKS_H
 #define CKR_CONV_BLOCKS_H
 

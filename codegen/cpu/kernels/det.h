@@ -1,3 +1,4 @@
+/* Determinants of square matrices. */
 #ifndef CKR_DET_H
 #define CKR_DET_H
 

@@ -1,3 +1,4 @@
+/* What surrounds matrix products. */
 #ifndef CKR_GEMM_H
 #define CKR_GEMM_H
 

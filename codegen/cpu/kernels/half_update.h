@@ -1,3 +1,4 @@
+/* Optimizer steps of 16-bit parameters and states. */
 #ifndef CKR_HALF_UPDATE_H
 #define CKR_HALF_UPDATE_H
 

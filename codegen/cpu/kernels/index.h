@@ -1,3 +1,4 @@
+/* Indexing and data movement by index. */
 #ifndef CKR_INDEX_H
 #define CKR_INDEX_H
 

@@ -4,6 +4,8 @@
 
 #include "cpu.h"
 
+enum { CKR_LOSS_PARTS = 64 };     /* of a sum over rows */
+
 struct ckr_labels {
 	const void *v;
 	int nbytes;             /* 8 or 4 */

@@ -1,3 +1,4 @@
+/* Layer and RMS normalisation: x is [rows, n]. */
 #ifndef CKR_NORM_H
 #define CKR_NORM_H
 

@@ -1,3 +1,4 @@
+/* Pools and resampling. */
 #ifndef CKR_POOL_H
 #define CKR_POOL_H
 

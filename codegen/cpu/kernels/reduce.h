@@ -1,3 +1,4 @@
+/* Reductions of float32: x is [outer, n, inner], over n. */
 #ifndef CKR_REDUCE_H
 #define CKR_REDUCE_H
 

@@ -1,3 +1,4 @@
+/* Softmax and cross entropy: x is [outer, n, inner], over n. */
 #ifndef CKR_ROWS_H
 #define CKR_ROWS_H
 

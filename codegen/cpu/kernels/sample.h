@@ -1,3 +1,4 @@
+/* Sampling at the positions of a grid. */
 #ifndef CKR_SAMPLE_H
 #define CKR_SAMPLE_H
 

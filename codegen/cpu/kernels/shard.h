@@ -1,3 +1,4 @@
+/* A rank that holds a piece of a table or of the classes. */
 #ifndef CKR_SHARD_H
 #define CKR_SHARD_H
 

@@ -1,3 +1,4 @@
+/* Convolutions of one input channel per group. */
 #ifndef CKR_THIN_H
 #define CKR_THIN_H
 

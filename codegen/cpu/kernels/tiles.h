@@ -1,3 +1,4 @@
+/* Matrix products of 16-bit floats, tile by tile. */
 #ifndef CKR_TILES_H
 #define CKR_TILES_H
 

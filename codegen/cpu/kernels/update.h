@@ -1,3 +1,4 @@
+/* Optimizer steps, accumulation, gradient norm. */
 #ifndef CKR_UPDATE_H
 #define CKR_UPDATE_H
 

@@ -90,11 +90,6 @@ ckr_fold_tap(const struct ckr_conv *c, float *x, const float *from,
 	}
 }
 
-#define CKR_FOR_TAPS(c) \
-	for (int64_t kd = 0; kd < (c)->kernel[0]; kd++) \
-		for (int64_t kh = 0; kh < (c)->kernel[1]; kh++) \
-			for (int64_t kw = 0; kw < (c)->kernel[2]; kw++)
-
 static inline void
 ckr_unfold(const struct ckr_conv *c, float *col, const float *x,
            int64_t channels, int64_t first, int64_t lines)

@@ -6,10 +6,7 @@
 #include "rows.h"
 #include "sums.h"
 
-enum {
-	CKR_COLUMNS = 64,       /* columns handled together */
-	CKR_LOSS_PARTS = 64,
-};
+enum { CKR_COLUMNS = 64 };        /* columns handled together */
 
 /* ---- softmax: x is [outer, n, inner], over n ---- */
 

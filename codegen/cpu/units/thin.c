@@ -6,6 +6,7 @@
  * Elements between the lines of y are zeros or are not looked at.
  */
 #include "thin.h"
+#include "sums.h"
 
 /* ORDER THIN: sizes as ir/window.c gives scratch for. */
 struct ckr_thin {

@@ -2,6 +2,8 @@
 #ifndef CKR_SPOTS_H
 #define CKR_SPOTS_H
 
+#include <math.h>
+
 struct ckr_sample {
 	int64_t images, channels, plane, points;
 	int64_t in[3];                  /* extents of the `dims` dims */
