@@ -5,10 +5,10 @@
  * there, and the result is moved to its place; the directory goes away
  * whatever happens.
  *
- * Units, which are compiled side by side: the tables, the kernels, and what
- * kernels call, which is the same text for all models; so are the kernels of a
- * model under most of its budgets.  Nothing in their commands names the
- * directory, so that a cache of compilations (ccache) knows them again.
+ * Units, which are compiled side by side: the kernels, and what kernels call,
+ * which is the same text for all models; so are the kernels of a model under
+ * most of its budgets.  Nothing in their commands names the directory, so that
+ * a cache of compilations (ccache) knows them again.
  */
 #include "codegen/codegen.h"
 #include "codegen/cc.h"
@@ -384,7 +384,14 @@ by_size(const void *a, const void *b)
 	return x->n != y->n ? x->n < y->n ? 1 : -1 : strcmp(x->name, y->name);
 }
 
-/* Compile each unit to an object, and link these. */
+static bool
+is_tables(const struct source *f)
+{
+	return !strcmp(f->name, "model.c");
+}
+
+/* Compile each unit to an object, and link these to the tables: short work
+ * that no other compile could share. */
 static bool
 compile(const char *dir, const struct sources *src,
         const struct codegen_options *opt, Diag *d)
@@ -395,11 +402,12 @@ compile(const char *dir, const struct sources *src,
 	int n = 0;
 
 	for (size_t i = 0; i < src->n; i++)
-		if (sources_is_unit(&src->v[i]))
+		if (sources_is_unit(&src->v[i]) && !is_tables(&src->v[i]))
 			unit[n++] = src->v[i];
 	qsort(unit, (size_t)n, sizeof *unit, by_size);
 	each = arena_array(a, (size_t)n, sizeof *each);
 	add_link(&link);
+	cc_add(&link, "model.c");
 	for (int i = 0; i < n; i++) {
 		struct command *c = &each[i];
 
