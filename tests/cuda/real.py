@@ -48,7 +48,7 @@ def main():
     bench = ck.Bench()
     bench.must(bench.run([gpt, "--layers", 1, "--hidden", 256, "--heads", 4, "--seq", 128, "--batch", 2, "--vocab", 65, "--weights", "-o", "gpt.onnx"]), "gpt")
     with open(bench.path("nvcc"), "w") as f:
-        f.write(f"#!/bin/sh\nexec '{compiler}' -Xptxas=-v \"$@\" 2>'{bench.path('log')}'\n")
+        f.write(f"#!/bin/sh\nexec '{compiler}' -Xptxas=-v \"$@\" 2>>'{bench.path('log')}'\n")
     os.chmod(bench.path("nvcc"), 0o755)
     for dtype in "bf16", "f32":
         open(bench.path("log"), "w").close()
