@@ -219,14 +219,18 @@ leave(group *g)
 	}
 }
 
+/* A fiber does one block's work after another: to begin anew would be a system
+ * call. */
 inline void
 trampoline()
 {
-	call(call_arg);
-	fibers[current].done = true;
-	leave(&warp[current / 32]);
-	leave(&block);
-	_longjmp(home, 1);
+	for (;;) {
+		call(call_arg);
+		fibers[current].done = true;
+		leave(&warp[current / 32]);
+		leave(&block);
+		yield();
+	}
 }
 
 inline void
@@ -261,9 +265,12 @@ run_block(unsigned threads)
 	for (unsigned i = 0; i < (threads + 31) / 32; i++)
 		warp[i] = { threads - i * 32 < 32 ? threads - i * 32 : 32,
 			    0, 0 };
-	memset(fibers, 0, sizeof *fibers * threads);
-	for (unsigned i = 0; i < threads; i++)
-		copies[i].clear(), groups[i] = 0;
+	for (unsigned i = 0; i < threads; i++) {
+		fibers[i].done = false;
+		fibers[i].slot = 0;
+		copies[i].clear();
+		groups[i] = 0;
+	}
 	for (bool left = true; left;) {
 		left = false;
 		for (unsigned i = 0; i < threads; i++) {

@@ -18,9 +18,11 @@
 struct block {
 	struct block *next;
 	uint64_t at, size, mapped;
+	void *base;                     /* of what the system gave */
 };
 
-enum { PAGE = 4096 };
+/* Blocks begin where large pages do: protection changes with every launch. */
+enum { PAGE = 4096, LARGE_PAGE = 2 << 20 };
 
 static struct block *blocks;
 static uint64_t taken, copies;
@@ -162,8 +164,9 @@ cuMemAlloc_v2(unsigned long long *at, size_t n)
 	b = calloc(1, sizeof *b);
 	b->size = n;
 	b->mapped = (n + PAGE - 1) / PAGE * PAGE + PAGE;
-	b->at = (uintptr_t)mmap(NULL, b->mapped, PROT_READ | PROT_WRITE,
-	                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	b->base = mmap(NULL, b->mapped + LARGE_PAGE, PROT_READ | PROT_WRITE,
+	               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	b->at = ((uintptr_t)b->base + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
 	/* few large pages are protected sooner than many small ones */
 	madvise((void *)(uintptr_t)b->at, b->mapped, MADV_HUGEPAGE);
 	b->next = blocks;
@@ -184,7 +187,7 @@ cuMemFree_v2(unsigned long long at)
 
 			*b = gone->next;
 			taken -= gone->size;
-			munmap((void *)(uintptr_t)gone->at, gone->mapped);
+			munmap(gone->base, gone->mapped + LARGE_PAGE);
 			free(gone);
 			return 0;
 		}
