@@ -58,6 +58,8 @@ def same_text(bench):
     bench.check({f for f in a if a[f] != b.get(f)} == {"model.c"} and set(a) == set(b),
                 f"another budget: {sorted(f for f in {**a, **b} if a.get(f) != b.get(f))} differ")
     bench.check(b"bytes arena" not in a["kernels.c"], "the kernels' file tells of the plan")
+    names = re.findall(rb"^(\w+)\(void \*const", a["kernels.c"], re.M)
+    bench.check(len(names) > 20 and names == sorted(names), f"the kernels' order is the plan's: {names[:5]}")
     every = sources(bench, "src2")
     bench.check(all(every[f] == a[f] for f in every if f not in ("model.c", "kernels.c", "onnx.bin")), "units differ without a budget")
     for f, text in every.items():
