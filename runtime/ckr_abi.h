@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 9
+#define CKR_ABI_VERSION 10
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -207,15 +207,19 @@ struct ckr_env {
 	/* Adafactor's: share of the new in means of squares, the lesser of lr
 	 * and 1 / sqrt(t), and two settings */
 	float fresh, rate, eps2, threshold;
-	/* set by a kernel that met bad data (an index out of range); the step
-	 * then fails with this text and the offending number */
+	int32_t lax;            /* library.finite need not look */
+	/* What kernels find, all that follows: set by one that met bad data
+	 * (an index out of range); the step then fails with this text and the
+	 * offending number */
 	const char *volatile fault;
 	volatile int64_t fault_value;
 	volatile int64_t fault_at;      /* its place in its operand */
 	char fault_lock;                /* taken while they are set */
 	/* of a device, whose texts are not the host's: which one */
 	int32_t device_fault, device_lock;
-	int32_t device_bad;     /* something was not finite */
+	int32_t device_bad;     /* something was not finite: updates of a
+	                         * device do nothing after this or a fault,
+	                         * until the run time has taken both back */
 };
 
 /* p[i]: the i-th operand of the call (inputs, then outputs, then workspace if
@@ -294,7 +298,7 @@ struct ckr_library {
 	 * host.  What they are given are addresses of its memory. */
 	const char *arch;
 	/* On a GPU: make env->device->device_bad 1 if one of n elements is not
-	 * finite. */
+	 * finite, unless env->device->lax. */
 	void (*finite)(const void *x, uint64_t n, int32_t dtype,
 	               struct ckr_env *);
 	/* What kept a kernel from being launched since the last call, in

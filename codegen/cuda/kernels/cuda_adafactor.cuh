@@ -49,6 +49,8 @@ ckr_factor_rows(float *to, struct ckr_factored<G> f, const float *old,
 	__shared__ float room[CKR_WARP];
 	float clip = ckr_clip_scale(norm, env);
 
+	if (ckr_is_void(env))
+		return;
 	CKR_BLOCK_TASKS(i, f.matrices * f.rows) {
 		float s = 0.0f;
 
@@ -66,6 +68,8 @@ ckr_factor_short_rows(float *to, struct ckr_factored<G> f, const float *old,
 {
 	float clip = ckr_clip_scale(norm, env);
 
+	if (ckr_is_void(env))
+		return;
 	CKR_TASKS(int64_t, i, f.matrices * f.rows) {
 		float s = 0.0f;
 
@@ -86,6 +90,8 @@ ckr_factor_cols(float *to, struct ckr_factored<G> f, const float *old,
 	int64_t strips = (f.cols + CKR_WARP - 1) / CKR_WARP;
 	float clip = ckr_clip_scale(norm, env);
 
+	if (ckr_is_void(env))
+		return;
 	CKR_BLOCK_TASKS(t, f.matrices * strips) {
 		int64_t m = t / strips, j = t % strips * CKR_WARP + lane;
 		float s = 0.0f;
@@ -112,6 +118,8 @@ ckr_factor_short_cols(float *to, struct ckr_factored<G> f, const float *old,
 {
 	float clip = ckr_clip_scale(norm, env);
 
+	if (ckr_is_void(env))
+		return;
 	CKR_TASKS(int64_t, k, f.matrices * f.cols) {
 		int64_t at = k / f.cols * f.rows * f.cols + k % f.cols;
 		float s = 0.0f;
@@ -129,6 +137,8 @@ ckr_factor_all(float *to, struct ckr_factored<G> f, const float *old,
 {
 	float clip = ckr_clip_scale(norm, env), fresh = env->fresh;
 
+	if (ckr_is_void(env))
+		return;
 	CKR_TASKS(int64_t, i, f.cols)
 		to[i] = old[i] + fresh * (f.square(i, clip) - old[i]);
 }
@@ -240,6 +250,8 @@ ckr_factor_apply(Y *y, const Y *p, struct ckr_factored<G> f, const float *norm,
 	float keep = decay ? 1.0f - env->lr * env->weight_decay : 1.0f;
 	float by = *step;
 
+	if (ckr_is_void(env))
+		return;
 	CKR_TASKS(int64_t, t, (n + N - 1) / N) {
 		int64_t at = t * N;
 		bool all = whole && at + N <= n;

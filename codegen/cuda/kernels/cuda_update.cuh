@@ -250,6 +250,8 @@ ckr_update_kernel(Y *y, S *m1, S *v1, ckr_any copy, const Y *p, const G *g, cons
 	enum { N = CKR_UPDATE_PACK };
 	const R rule(norm, decay, coupled, env);
 
+	if (ckr_is_void(env))
+		return;
 	CKR_TASKS(int64_t, t, (n + N - 1) / N) {
 		int64_t at = t * N;
 		bool all = whole && at + N <= n;

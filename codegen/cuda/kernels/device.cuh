@@ -165,6 +165,13 @@ ckr_fault(struct ckr_env *env, enum ckr_bad what, int64_t at, int64_t value)
 	atomicExch(&env->device_lock, 0);
 }
 
+/* Whether the step is not to be: what outlives it must not be written. */
+CKR_DEVICE bool
+ckr_is_void(const struct ckr_env *env)
+{
+	return env->device_fault || env->device_bad;
+}
+
 /* ---- vectors of elements ---- */
 
 template <typename T, int N> struct alignas(sizeof(T) * N > 16 ? 16
