@@ -132,13 +132,32 @@ sync(struct device *d)
 }
 
 static void
-get(struct device *d, void *to, const void *from, uint64_t n)
+bring(struct device *d, void *to, const void *from, uint64_t n)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (n && quiet(g)
-	    && gpu_done(g, g->cu.get(to, (cu_address)(uintptr_t)from, n,
-	                             g->stream), "copying from the GPU"))
+	if (n && !failed(g))
+		gpu_done(g, g->cu.put((cu_address)(uintptr_t)to, from, n,
+		                      g->bringing), "copying to the GPU");
+}
+
+static void
+fetch(struct device *d, void *to, const void *from, uint64_t n)
+{
+	struct gpu *g = gpu_of(d);
+
+	if (n && !failed(g))
+		gpu_done(g, g->cu.get(to, (cu_address)(uintptr_t)from, n,
+		                      g->stream), "copying from the GPU");
+}
+
+static void
+get(struct device *d, void *to, const void *from, uint64_t n)
+{
+	/* to memory that is not pinned the driver itself waits */
+	if (n && quiet(gpu_of(d)))
+		fetch(d, to, from, n);
+	if (n)
 		sync(d);
 }
 
@@ -151,6 +170,60 @@ fill(struct device *d, void *to, int byte, uint64_t n)
 		gpu_done(g, g->cu.fill((cu_address)(uintptr_t)to,
 		                       (unsigned char)byte, n, g->stream),
 		         "filling memory");
+}
+
+/* ---- marks ---- */
+
+static cu_stream
+queue(struct gpu *g, enum device_queue q)
+{
+	return q == DEVICE_WORK ? g->stream : g->bringing;
+}
+
+static void *
+mark_new(struct device *d)
+{
+	struct gpu *g = gpu_of(d);
+	cu_event e = NULL;
+
+	return !failed(g) && gpu_done(g, g->cu.event_new(&e, CU_EVENT_NO_TIME),
+	                          "making an event") ? e : NULL;
+}
+
+static void
+mark_free(struct device *d, void *mark)
+{
+	if (mark)
+		gpu_of(d)->cu.event_free(mark);
+}
+
+static void
+set(struct device *d, void *mark, enum device_queue q)
+{
+	struct gpu *g = gpu_of(d);
+
+	if (!failed(g))
+		gpu_done(g, g->cu.event_record(mark, queue(g, q)),
+		         "recording an event");
+}
+
+static void
+follow(struct device *d, void *mark, enum device_queue q)
+{
+	struct gpu *g = gpu_of(d);
+
+	if (!failed(g))
+		gpu_done(g, g->cu.stream_wait(queue(g, q), mark, 0),
+		         "waiting for an event");
+}
+
+static void
+await(struct device *d, void *mark)
+{
+	struct gpu *g = gpu_of(d);
+
+	if (quiet(g))
+		gpu_done(g, g->cu.event_sync(mark), "running kernels");
 }
 
 static void
@@ -216,6 +289,8 @@ gpu_close(struct device *d)
 	products_close(g->products);
 	if (g->stream)
 		g->cu.stream_free(g->stream);
+	if (g->bringing)
+		g->cu.stream_free(g->bringing);
 	if (g->context)
 		g->cu.release(g->number);
 	if (g->dl)
@@ -290,7 +365,10 @@ open_gpu(struct gpu *g, const char *arch, int index, struct err *e)
 	    || !gpu_done(g, g->cu.set_current(g->context), "opening it")
 	    || !gpu_done(g, g->cu.stream_new(&g->stream,
 	                                     CU_STREAM_NON_BLOCKING),
-	             "making a stream"))
+	                 "making a stream")
+	    || !gpu_done(g, g->cu.stream_new(&g->bringing,
+	                                     CU_STREAM_NON_BLOCKING),
+	                 "making a stream"))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
 	g->products = products_open(&g->device, g->stream);
 	return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
@@ -303,7 +381,9 @@ device_open_cuda(struct device **out, const char *arch, int index,
 	static const struct device_calls calls = {
 		.close = gpu_close, .take = take, .drop = drop,
 		.take_host = take_host, .drop_host = drop_host, .put = put,
-		.get = get, .fill = fill, .sync = sync, .offer = offer,
+		.get = get, .fill = fill, .sync = sync, .bring = bring,
+		.fetch = fetch, .mark_new = mark_new, .mark_free = mark_free,
+		.set = set, .follow = follow, .await = await, .offer = offer,
 		.capture = capture, .captured = captured, .launch = launch,
 		.forget = forget,
 	};

@@ -87,6 +87,7 @@ struct cu_uuid {
 	X(event_new, cuEventCreate, (cu_event *, unsigned flags)) \
 	X(event_record, cuEventRecord, (cu_event, cu_stream)) \
 	X(event_query, cuEventQuery, (cu_event)) \
+	X(event_sync, cuEventSynchronize, (cu_event)) \
 	X(event_free, cuEventDestroy_v2, (cu_event)) \
 	X(capture, cuStreamBeginCapture_v2, (cu_stream, int mode)) \
 	X(captured, cuStreamEndCapture, (cu_stream, cu_graph *)) \

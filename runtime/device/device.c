@@ -46,6 +46,20 @@ host_sync(struct device *d)
 	(void)d;
 }
 
+static void *
+host_mark_new(struct device *d)
+{
+	return d;
+}
+
+static void
+host_queue(struct device *d, void *mark, enum device_queue q)
+{
+	(void)d;
+	(void)mark;
+	(void)q;
+}
+
 static void
 host_offer(struct device *d, struct ckr_env *env)
 {
@@ -71,7 +85,9 @@ static const struct device_calls host_calls = {
 	.close = host_close, .take = host_take, .drop = host_drop,
 	.take_host = host_take, .drop_host = host_drop, .put = host_copy,
 	.get = host_copy, .fill = host_fill, .sync = host_sync,
-	.offer = host_offer, .capture = host_sync,
+	.bring = host_copy, .fetch = host_copy, .mark_new = host_mark_new,
+	.mark_free = host_work, .set = host_queue, .follow = host_queue,
+	.await = host_work, .offer = host_offer, .capture = host_sync,
 	.captured = host_captured, .launch = host_work, .forget = host_work,
 };
 

@@ -3,7 +3,8 @@
  * A device's first error is kept, and calls after it do nothing:
  * device_failed() tells of it, where a step ends.  Calls are carried out in
  * their order, behind kernels that were launched before; get() and sync()
- * wait for them.
+ * wait for them.  What waits for nothing (bring, fetch) takes memory of
+ * take_host, which is not touched before a mark behind it has come.
  */
 #ifndef CKR_DEVICE_H
 #define CKR_DEVICE_H
@@ -13,6 +14,10 @@
 #include "runtime/ckr_abi.h"
 
 struct device;
+
+/* A device has two queues.  One is of all work; what the other brings comes
+ * while that goes on, and only marks say what is before what. */
+enum device_queue { DEVICE_WORK, DEVICE_BRINGS };
 
 /* One table for each kind of device. */
 struct device_calls {
@@ -27,11 +32,23 @@ struct device_calls {
 	void (*get)(struct device *, void *to, const void *from, uint64_t n);
 	void (*fill)(struct device *, void *to, int byte, uint64_t n);
 	void (*sync)(struct device *);
+	/* As put, by the other queue; as get, without waiting. */
+	void (*bring)(struct device *, void *to, const void *from, uint64_t n);
+	void (*fetch)(struct device *, void *to, const void *from, uint64_t n);
+	/* A mark behind what a queue has been given, anew each time; what a
+	 * queue is given next goes behind it; the host waits for it.  One that
+	 * was not set has come. */
+	void *(*mark_new)(struct device *);
+	void (*mark_free)(struct device *, void *mark);
+	void (*set)(struct device *, void *mark, enum device_queue);
+	void (*follow)(struct device *, void *mark, enum device_queue);
+	void (*await)(struct device *, void *mark);
 	/* What kernels ask of the run time. */
 	void (*offer)(struct device *, struct ckr_env *);
 	/* Work given between the two is kept instead of done: what is
 	 * returned is done as a whole whenever it is launched.  NULL: nothing
-	 * could be kept.  Neither copies nor sync() may stand between. */
+	 * could be kept.  Neither copies, marks nor sync() may stand
+	 * between. */
 	void (*capture)(struct device *);
 	void *(*captured)(struct device *);
 	void (*launch)(struct device *, void *work);

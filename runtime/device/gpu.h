@@ -12,7 +12,7 @@ struct gpu {
 	void *dl;
 	cu_device number;
 	cu_context context;
-	cu_stream stream;
+	cu_stream stream, bringing;     /* of kernels; of inputs */
 	struct products *products;
 	char name[128];
 };

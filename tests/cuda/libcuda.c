@@ -1,18 +1,23 @@
 /* A driver for a GPU that is the host: memory is malloc's, a stream carries
- * out what it is given at once, or when it can.  Built as libcuda.so.1.
+ * out what it is given at once.  Built as libcuda.so.1.
  *
- * Memory handed out cannot be touched from outside kernels, products and copies:
- * who takes an address of the GPU for one of the host dies.  CKR_FAKE_GPU_BYTES limits how much there is,
- * CKR_FAKE_GPU=none|lost|old tells what is wrong with it, and
- * CKR_FAKE_GPU_ARCH is its architecture (90).  CKR_FAKE_GPU_COUNT of them are
- * there (1): each is all of the process that uses it.
+ * Memory handed out cannot be touched from outside kernels, products and
+ * copies: who takes an address of the GPU for one of the host dies.
+ * CKR_FAKE_GPU_BYTES limits how much there is, CKR_FAKE_GPU=none|lost|old tells
+ * what is wrong with it (lost: after CKR_FAKE_GPU_LOST=N copies, 40), and
+ * CKR_FAKE_GPU_ARCH is its architecture (90).  CKR_FAKE_GPUS of them are there
+ * (1): each is all of the process that uses it.
+ *
+ * CKR_FAKE_GPU_LATE=N: streams do nothing before somebody waits for it (N = 1),
+ * or carry out some of it at any call, in an order that N chooses.  What a copy
+ * will write in pinned memory is NaN until then, and who changes what one will
+ * read there gets a message and an error.  Copies out of memory that is not
+ * pinned read it at once, and copies into such memory wait for the stream, as
+ * the driver's do.  CKR_FAKE_GPU_COUNT=FILE: calls are counted.
  */
 #include "tests/cuda/fake.h"
 
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 struct block {
@@ -25,6 +30,7 @@ struct block {
 enum { PAGE = 4096, LARGE_PAGE = 2 << 20 };
 
 static struct block *blocks;
+static struct block *pinned;            /* of the host */
 static uint64_t taken, copies;
 
 static int
@@ -74,7 +80,7 @@ cuInit(unsigned flags)
 EXPORT CUresult
 cuDeviceGetCount(int *n)
 {
-	const char *s = getenv("CKR_FAKE_GPU_COUNT");
+	const char *s = getenv("CKR_FAKE_GPUS");
 
 	*n = s ? atoi(s) : 1;
 	return 0;
@@ -122,10 +128,25 @@ cuDevicePrimaryCtxRetain(void **context, int device)
 	return 0;
 }
 
+static void
+write_count(void)
+{
+	const char *path = getenv("CKR_FAKE_GPU_COUNT");
+	FILE *f = path ? fopen(path, "w") : NULL;
+
+	if (!f)
+		return;
+	fprintf(f, "{\"stops\": %lu, \"waits\": %lu, \"launches\": %lu, "
+	        "\"graphs\": %lu}\n", fake_count.stops, fake_count.waits,
+	        fake_count.launches, fake_count.graphs);
+	fclose(f);
+}
+
 EXPORT CUresult
 cuDevicePrimaryCtxRelease_v2(int device)
 {
 	(void)device;
+	write_count();
 	if (blocks)
 		fprintf(stderr, "emulated GPU: memory was not given back\n");
 	return blocks ? 1 : 0;
@@ -178,41 +199,65 @@ cuMemAlloc_v2(unsigned long long *at, size_t n)
 	return 0;
 }
 
-EXPORT CUresult
-cuMemFree_v2(unsigned long long at)
+/* Take the block that begins at `at` out of a list. */
+static struct block *
+remove_block(struct block **list, uint64_t at)
 {
-	for (struct block **b = &blocks; *b; b = &(*b)->next)
+	for (struct block **b = list; *b; b = &(*b)->next)
 		if ((*b)->at == at) {
 			struct block *gone = *b;
 
 			*b = gone->next;
-			taken -= gone->size;
-			munmap(gone->base, gone->mapped + LARGE_PAGE);
-			free(gone);
-			return 0;
+			return gone;
 		}
-	return 1;
+	return NULL;
+}
+
+EXPORT CUresult
+cuMemFree_v2(unsigned long long at)
+{
+	struct block *gone;
+
+	fake_finish();
+	gone = remove_block(&blocks, at);
+	if (!gone)
+		return 1;
+	taken -= gone->size;
+	munmap(gone->base, gone->mapped + LARGE_PAGE);
+	free(gone);
+	return 0;
 }
 
 EXPORT CUresult
 cuMemAllocHost_v2(void **at, size_t n)
 {
+	struct block *b = calloc(1, sizeof *b);
+
 	*at = malloc(n);
+	*b = (struct block){ pinned, (uintptr_t)*at, n, n };
+	pinned = b;
 	return *at ? 0 : 2;
 }
 
 EXPORT CUresult
 cuMemFreeHost(void *at)
 {
+	struct block *gone;
+
+	fake_finish();
+	gone = remove_block(&pinned, (uintptr_t)at);
+	if (!gone)
+		return 1;
+	free(gone);
 	free(at);
 	return 0;
 }
 
-/* Whether bytes from..from + n - 1 were taken here. */
-int
-fake_mine(uint64_t from, size_t n)
+/* Whether bytes from..from + n - 1 are in one block. */
+static int
+is_in(const struct block *list, uint64_t from, size_t n)
 {
-	for (struct block *b = blocks; b; b = b->next) {
+	for (const struct block *b = list; b; b = b->next) {
 		uint64_t first = b->at;
 
 		if (from >= first && from - first <= b->size
@@ -222,8 +267,157 @@ fake_mine(uint64_t from, size_t n)
 	return 0;
 }
 
-int
+CUresult
 fake_lost(void)
 {
-	return is("lost") && ++copies > 40 ? 719 : 0;
+	const char *s = getenv("CKR_FAKE_GPU_LOST");
+
+	return is("lost") && ++copies > (s ? strtoull(s, NULL, 10) : 40)
+	       ? 719 : 0;
+}
+
+/* ---- copies ---- */
+
+struct copy {
+	void *to;
+	const void *from;
+	size_t n;
+	int byte;                       /* from NULL: what is filled in */
+	int watched;                    /* from is pinned: it stays `was` */
+	char was[];
+};
+
+static void
+run_copy(void *arg)
+{
+	struct copy *c = arg;
+
+	if (!c->from) {
+		memset(c->to, c->byte, c->n);
+		return;
+	}
+	if (c->watched && memcmp(c->from, c->was, c->n) && !fake_broken) {
+		fprintf(stderr, "emulated GPU: pinned memory was changed "
+		        "before it had been copied\n");
+		fake_broken = 999;
+	}
+	memmove(c->to, c->from, c->n);
+}
+
+static struct copy *
+new_copy(void *to, const void *from, size_t n, size_t room)
+{
+	struct copy *c = malloc(sizeof *c + room);
+
+	*c = (struct copy){ to, from, n, 0, 0 };
+	if (room)
+		memcpy(c->was, from, room);
+	return c;
+}
+
+EXPORT CUresult
+cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
+                     struct fake_stream *stream)
+{
+	struct copy *c;
+
+	if (stream->capturing)
+		return 900;
+	if (fake_lost())
+		return 719;
+	if (!is_in(blocks, to, n))
+		return 700;
+	c = new_copy((void *)(uintptr_t)to, from, n, n);
+	c->watched = is_in(pinned, (uintptr_t)from, n);
+	if (!c->watched)
+		c->from = c->was;
+	fake_give(stream, run_copy, free, c);
+	return fake_broken;
+}
+
+EXPORT CUresult
+cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
+                     struct fake_stream *stream)
+{
+	if (stream->capturing)
+		return 900;
+	if (fake_lost())
+		return 719;
+	if (!is_in(blocks, from, n))
+		return 700;
+	fake_give(stream, run_copy, free,
+	     new_copy(to, (const void *)(uintptr_t)from, n, 0));
+	if (!is_in(pinned, (uintptr_t)to, n)) {
+		fake_count.stops++;
+		fake_wait(stream, stream->given);
+	} else if (stream->done < stream->given) {
+		memset(to, 0xff, n);
+	}
+	return fake_broken;
+}
+
+EXPORT CUresult
+cuMemsetD8Async(unsigned long long to, unsigned char byte, size_t n,
+                struct fake_stream *stream)
+{
+	struct copy *c;
+
+	if (stream->capturing)
+		return 900;
+	if (!is_in(blocks, to, n))
+		return 700;
+	c = new_copy((void *)(uintptr_t)to, NULL, n, 0);
+	c->byte = byte;
+	fake_give(stream, run_copy, free, c);
+	return 0;
+}
+
+EXPORT CUresult
+cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n,
+                     struct fake_stream *stream)
+{
+	if (stream->capturing)
+		return 900;
+	if (fake_lost())
+		return 719;
+	if (!is_in(blocks, to, n) || !is_in(blocks, from, n))
+		return 700;
+	fake_give(stream, run_copy, free,
+	          new_copy((void *)(uintptr_t)to,
+	                   (const void *)(uintptr_t)from, n, 0));
+	return 0;
+}
+
+static void
+run_rows(void *arg)
+{
+	const struct cu_copy *m = arg;
+
+	for (size_t i = 0; i < m->rows; i++)
+		memmove((char *)(uintptr_t)m->to + i * m->to_pitch,
+		        (const char *)(uintptr_t)m->from + i * m->from_pitch,
+		        m->width);
+}
+
+EXPORT CUresult
+cuMemcpy2DAsync_v2(const struct cu_copy *m, struct fake_stream *stream)
+{
+	struct cu_copy *c;
+
+	if (m->from_kind != 2 || m->to_kind != 2 || m->width > m->to_pitch
+	    || m->width > m->from_pitch || m->to_pitch > INT32_MAX
+	    || m->from_pitch > INT32_MAX)
+		return 1;
+	if (stream->capturing)
+		return 900;
+	if (fake_lost())
+		return 719;
+	if (!is_in(blocks, m->to, (m->rows - 1) * m->to_pitch + m->width)
+	    || !is_in(blocks, m->from, (m->rows - 1) * m->from_pitch
+	                               + m->width))
+		return 700;
+	c = malloc(sizeof *c);
+	*c = *m;
+	fake_give(stream, run_rows, free, c);
+	return 0;
 }

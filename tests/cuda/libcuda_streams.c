@@ -1,14 +1,21 @@
-/* Streams, events and graphs of the emulated GPU, and copies on them. */
+/* Streams, events and graphs of the emulated driver: see libcuda.c. */
 #include "tests/cuda/fake.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-/* ---- work that is kept ---- */
-
+struct fake_count fake_count;
+CUresult fake_broken;
 static struct fake_stream *streams;
+
+/* ---- queues ---- */
+
+static unsigned long
+lateness(void)
+{
+	const char *s = getenv("CKR_FAKE_GPU_LATE");
+
+	return s ? strtoul(s, NULL, 10) : 0;
+}
 
 static void
 append(struct fake_stream *s, struct fake_work work)
@@ -16,12 +23,14 @@ append(struct fake_stream *s, struct fake_work work)
 	struct fake_work *w = malloc(sizeof *w);
 
 	*w = work;
-	if (!s->end) {
-		s->first = NULL;
-		s->end = &s->first;
+	if (s->capturing) {
+		*s->end = w;
+		s->end = &w->next;
+		return;
 	}
-	*s->end = w;
-	s->end = &w->next;
+	*s->queue_end = w;
+	s->end = s->queue_end = &w->next;
+	s->given++;
 }
 
 static void
@@ -38,259 +47,117 @@ keep_until(struct fake_stream *s, int (*ready)(void *), void (*drop)(void *),
 	append(s, (struct fake_work){ NULL, ready, NULL, drop, arg });
 }
 
-/* The first of what a stream keeps, if it can be done. */
-static int
-go_on(struct fake_stream *s)
+/* The first of the queue, which is over. */
+static void
+take_out(struct fake_stream *s)
 {
-	struct fake_work *w = s->first;
+	struct fake_work *w = s->queue;
 
-	if (s->capturing || !s->end)
-		return 0;
-	if (w->ready && !w->ready(w->arg))
-		return 0;
-	if (w->run) {
-		fake_enter();
-		w->run(w->arg);
-		fake_leave();
+	s->queue = w->next;
+	if (!s->queue) {
+		s->queue_end = &s->queue;
+		if (!s->capturing)
+			s->end = lateness() ? s->queue_end : NULL;
 	}
-	s->first = w->next;
-	if (!s->first)
-		s->end = NULL;
+	s->done++;
 	w->drop(w->arg);
 	free(w);
+}
+
+/* Until so many works are done; 0: one is not ready. */
+static int
+run(struct fake_stream *s, unsigned long done)
+{
+	while (s->done < done) {
+		const struct fake_work *w = s->queue;
+
+		if (w->ready && !w->ready(w->arg))
+			return 0;
+		if (w->run) {
+			fake_enter();
+			w->run(w->arg);
+			fake_leave();
+		}
+		take_out(s);
+	}
 	return 1;
 }
 
-/* All that can be done. */
-static void
-go_on_all(void)
+void
+fake_finish(void)
 {
-	int any = 1;
+	for (struct fake_stream *s = streams; s; s = s->next)
+		run(s, s->given);
+}
 
-	while (any) {
-		any = 0;
-		for (struct fake_stream *s = streams; s; s = s->next)
-			any |= go_on(s);
+static unsigned
+draw(unsigned n)
+{
+	static uint64_t x;
+
+	x = (x ? x : lateness()) * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(x >> 33) % n;
+}
+
+/* At any call a GPU may have done something; one that is not late has done
+ * what it can. */
+static void
+go_on(void)
+{
+	unsigned long late = lateness();
+
+	if (!late)
+		fake_finish();
+	for (struct fake_stream *s = streams; late > 1 && s; s = s->next) {
+		unsigned long to = s->done + draw(8);
+
+		if (draw(3) == 0)
+			run(s, to < s->given ? to : s->given);
 	}
 }
 
-static void
-drain(struct fake_stream *s)
+/* What other GPUs wait for goes on meanwhile. */
+void
+fake_wait(struct fake_stream *s, unsigned long done)
 {
-	go_on_all();
-	while (s->end && !s->capturing) {
+	while (!run(s, done)) {
+		fake_finish();
 		usleep(50);
-		go_on_all();
 	}
 }
 
-/* A copy, by rows, or what memory is filled with. */
-struct copy {
-	uint64_t to, from;
-	size_t to_pitch, from_pitch, width, rows;
-	int byte;                       /* it is filled with; -1: copied */
-	char data[];                    /* of the host, if from is 0 */
-};
-
-static void
-copy_run(void *arg)
+void
+fake_give(struct fake_stream *s, void (*f)(void *), void (*drop)(void *),
+          void *arg)
 {
-	const struct copy *c = arg;
-
-	for (size_t i = 0; i < c->rows; i++) {
-		char *to = (char *)(uintptr_t)c->to + i * c->to_pitch;
-		const char *from = c->from ? (char *)(uintptr_t)c->from
-		                   : c->data;
-
-		if (c->byte >= 0)
-			memset(to, c->byte, c->width);
-		else
-			memmove(to, from + i * c->from_pitch, c->width);
-	}
-}
-
-/* Of n bytes that the driver takes over. */
-static CUresult
-copy_start(struct fake_stream *s, struct copy copy, const void *data, size_t n)
-{
-	struct copy *c;
-
-	go_on_all();
-	if (s->capturing)
-		return 900;
-	if (fake_lost())
-		return 719;
-	if (!fake_mine(copy.to, (copy.rows - 1) * copy.to_pitch + copy.width)
-	    || (copy.from && !fake_mine(copy.from, (copy.rows - 1)
-	                              * copy.from_pitch + copy.width)))
-		return 700;
-	c = malloc(sizeof *c + n);
-	*c = copy;
-	if (n)
-		memcpy(c->data, data, n);
+	go_on();
 	if (s->end) {
-		keep(s, copy_run, free, c);
-		return 0;
+		keep(s, f, drop, arg);
+		return;
 	}
 	fake_enter();
-	copy_run(c);
+	f(arg);
 	fake_leave();
-	free(c);
-	return 0;
+	drop(arg);
 }
 
-EXPORT CUresult
-cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
-                     struct fake_stream *stream)
-{
-	return copy_start(stream, (struct copy){ to, 0, 0, 0, n, 1, -1 }, from,
-	                  n);
-}
-
-EXPORT CUresult
-cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n,
-                     struct fake_stream *stream)
-{
-	return copy_start(stream, (struct copy){ to, from, 0, 0, n, 1, -1 },
-	                  NULL, 0);
-}
-
-EXPORT CUresult
-cuMemsetD8Async(unsigned long long to, unsigned char byte, size_t n,
-                struct fake_stream *stream)
-{
-	return copy_start(stream, (struct copy){ to, 0, 0, 0, n, 1, byte },
-	                  NULL, 0);
-}
-
-EXPORT CUresult
-cuMemcpy2DAsync_v2(const struct cu_copy *m, struct fake_stream *stream)
-{
-	if (m->from_kind != 2 || m->to_kind != 2 || m->width > m->to_pitch
-	    || m->width > m->from_pitch || m->to_pitch > INT32_MAX
-	    || m->from_pitch > INT32_MAX)
-		return 1;
-	return copy_start(stream, (struct copy){ m->to, m->from, m->to_pitch,
-	                  m->from_pitch, m->width, m->rows, -1 }, NULL, 0);
-}
-
-/* To memory that the driver does not know: who calls waits. */
-EXPORT CUresult
-cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
-                     struct fake_stream *stream)
-{
-	if (stream->capturing)
-		return 900;
-	drain(stream);
-	if (fake_lost())
-		return 719;
-	if (!fake_mine(from, n))
-		return 700;
-	fake_enter();
-	memcpy(to, (const void *)(uintptr_t)from, n);
-	fake_leave();
-	return 0;
-}
-
-/* ---- events ---- */
-
-struct event {
-	uint64_t recorded, over;
-};
-
-/* One of its times. */
-struct moment {
-	struct event *event;
-	uint64_t number;
-};
-
-static struct moment *
-moment_new(struct event *event)
-{
-	struct moment *m = malloc(sizeof *m);
-
-	*m = (struct moment){ event, event->recorded };
-	return m;
-}
-
-static void
-moment_come(void *arg)
-{
-	const struct moment *m = arg;
-
-	m->event->over = m->number;
-}
-
-static int
-moment_over(void *arg)
-{
-	const struct moment *m = arg;
-
-	return m->event->over >= m->number;
-}
-
-EXPORT CUresult
-cuEventCreate(struct event **event, unsigned flags)
-{
-	*event = calloc(1, sizeof **event);
-	return flags == 2 ? 0 : 1;
-}
-
-EXPORT CUresult
-cuEventRecord(struct event *event, struct fake_stream *s)
-{
-	go_on_all();
-	if (s->capturing)
-		return 900;
-	event->recorded++;
-	if (s->end)
-		keep(s, moment_come, free, moment_new(event));
-	else
-		event->over = event->recorded;
-	return 0;
-}
-
-EXPORT CUresult
-cuEventQuery(struct event *event)
-{
-	go_on_all();
-	return event->over == event->recorded ? 0 : 600;
-}
-
-EXPORT CUresult
-cuStreamWaitEvent(struct fake_stream *s, struct event *event, unsigned flags)
-{
-	go_on_all();
-	if (s->capturing || flags)
-		return 900;
-	if (s->end || event->over < event->recorded)
-		keep_until(s, moment_over, free, moment_new(event));
-	return 0;
-}
-
-/* What is kept may know it still. */
-EXPORT CUresult
-cuEventDestroy_v2(struct event *event)
-{
-	go_on_all();
-	if (event->over == event->recorded)
-		free(event);
-	return 0;
-}
-
-/* ---- streams and graphs ---- */
+/* ---- streams ---- */
 
 EXPORT CUresult
 cuStreamCreate(struct fake_stream **stream, unsigned flags)
 {
+	struct fake_stream *s = calloc(1, sizeof *s);
+
 	(void)flags;
-	*stream = calloc(1, sizeof **stream);
-	(*stream)->keep = keep;
-	(*stream)->keep_until = keep_until;
-	(*stream)->next = streams;
-	streams = *stream;
-	(*stream)->enter = fake_enter;
-	(*stream)->leave = fake_leave;
+	s->keep = keep;
+	s->keep_until = keep_until;
+	s->enter = fake_enter;
+	s->leave = fake_leave;
+	s->queue_end = &s->queue;
+	s->end = lateness() ? s->queue_end : NULL;
+	s->next = streams;
+	streams = s;
+	*stream = s;
 	return 0;
 }
 
@@ -300,39 +167,122 @@ cuStreamSynchronize(struct fake_stream *stream)
 {
 	if (stream->capturing)
 		return 900;
-	drain(stream);
-	return fake_lost();
+	fake_count.stops++;
+	fake_wait(stream, stream->given);
+	return fake_broken ? fake_broken : fake_lost();
+}
+
+/* Who asks waits: then even what is late goes on. */
+static CUresult
+ask(struct fake_stream *s, unsigned long done)
+{
+	if (!run(s, done))
+		fake_finish();
+	return s->done >= done ? 0 : CU_NOT_READY;
 }
 
 EXPORT CUresult
 cuStreamQuery(struct fake_stream *stream)
 {
-	go_on_all();
-	return stream->end ? 600 : 0;
+	return ask(stream, stream->given);
 }
 
+/* Events may know it still. */
 EXPORT CUresult
 cuStreamDestroy_v2(struct fake_stream *stream)
 {
-	struct fake_stream **at = &streams;
+	struct fake_stream **s = &streams;
 
-	drain(stream);
-	while (*at != stream)
-		at = &(*at)->next;
-	*at = stream->next;
-	free(stream);
+	fake_wait(stream, stream->given);
+	while (*s != stream)
+		s = &(*s)->next;
+	*s = stream->next;
+	return 0;
+}
+
+/* ---- events ---- */
+
+struct event {
+	struct fake_stream *of;         /* NULL: never recorded */
+	unsigned long at;               /* works of it before the event */
+};
+
+EXPORT CUresult
+cuEventCreate(struct event **e, unsigned flags)
+{
+	*e = calloc(1, sizeof **e);
+	return flags == CU_EVENT_NO_TIMING ? 0 : 1;
+}
+
+EXPORT CUresult
+cuEventDestroy_v2(struct event *e)
+{
+	free(e);
 	return 0;
 }
 
 EXPORT CUresult
+cuEventRecord(struct event *e, struct fake_stream *s)
+{
+	if (s->capturing)
+		return 900;
+	go_on();
+	*e = (struct event){ s, s->given };
+	return 0;
+}
+
+static int
+is_reached(void *arg)
+{
+	const struct event *e = arg;
+
+	return run(e->of, e->at);
+}
+
+/* The event as it is now, wherever it is recorded next. */
+EXPORT CUresult
+cuStreamWaitEvent(struct fake_stream *s, const struct event *e, unsigned flags)
+{
+	struct event *now;
+
+	if (s->capturing || flags)
+		return 900;
+	go_on();
+	if (!e->of || (!s->end && e->of->done >= e->at))
+		return 0;
+	now = malloc(sizeof *now);
+	*now = *e;
+	keep_until(s, is_reached, free, now);
+	return 0;
+}
+
+EXPORT CUresult
+cuEventQuery(const struct event *e)
+{
+	return e->of ? ask(e->of, e->at) : 0;
+}
+
+EXPORT CUresult
+cuEventSynchronize(const struct event *e)
+{
+	go_on();
+	if (e->of && e->of->done < e->at) {
+		fake_count.waits++;
+		fake_wait(e->of, e->at);
+	}
+	return fake_broken ? fake_broken : fake_lost();
+}
+
+/* ---- graphs ---- */
+
+EXPORT CUresult
 cuStreamBeginCapture_v2(struct fake_stream *s, int mode)
 {
-	drain(s);
-	if (s->end || mode != 1)
+	if (s->capturing || mode != 1)
 		return 1;
+	s->capturing = 1;
 	s->first = NULL;
 	s->end = &s->first;
-	s->capturing = 1;
 	return 0;
 }
 
@@ -341,8 +291,8 @@ cuStreamEndCapture(struct fake_stream *s, struct fake_work ***graph)
 {
 	if (!s->capturing)
 		return 1;
-	s->end = NULL;
 	s->capturing = 0;
+	s->end = lateness() || s->queue ? s->queue_end : NULL;
 	*graph = malloc(sizeof **graph);
 	**graph = s->first;
 	return 0;
@@ -354,6 +304,7 @@ cuGraphInstantiateWithFlags(struct fake_work ***exec,
                             unsigned long long flags)
 {
 	(void)flags;
+	fake_count.graphs++;
 	*exec = malloc(sizeof **exec);
 	**exec = *graph;
 	*graph = NULL;
@@ -367,22 +318,33 @@ cuGraphDestroy(struct fake_work **graph)
 	return 0;
 }
 
+static void
+run_graph(void *arg)
+{
+	for (struct fake_work *w = *(struct fake_work **)arg; w; w = w->next)
+		w->run(w->arg);
+}
+
+static void
+stay(void *arg)
+{
+	(void)arg;
+}
+
 EXPORT CUresult
 cuGraphLaunch(struct fake_work **exec, struct fake_stream *s)
 {
 	if (s->capturing)
 		return 900;
-	drain(s);
-	fake_enter();
-	for (struct fake_work *w = *exec; w; w = w->next)
-		w->run(w->arg);
-	fake_leave();
+	fake_count.launches++;
+	fake_give(s, run_graph, stay, exec);
 	return 0;
 }
 
 EXPORT CUresult
 cuGraphExecDestroy(struct fake_work **exec)
 {
+	fake_finish();
 	for (struct fake_work *w = *exec, *next; w; w = next) {
 		next = w->next;
 		w->drop(w->arg);

@@ -115,7 +115,7 @@ class Gpus(processes.Processes):
         self.once(run(LD_LIBRARY_PATH=bare), "send each other by NCCL, which is not there", "no NCCL")
         self.must(self.ckrun(so, *inputs, "--steps", 1, env={"LD_LIBRARY_PATH": bare}), "no NCCL, one process")
         self.once(run(CKR_FAKE_NCCL="old"), "too old: expected 2.10 or later, found 2.8", "an old NCCL")
-        self.once(run(CKR_FAKE_GPU_COUNT="1"), "ranks 0 and 1 have the same GPU (emulated GPU)", "one GPU for two")
+        self.once(run(CKR_FAKE_GPUS="1"), "ranks 0 and 1 have the same GPU (emulated GPU)", "one GPU for two")
         self.once(run(CKR_GPU="2"), "ranks 0 and 1 have the same GPU", "CKR_GPU")
         self.once(run(CKR_FAKE_GPU="none"), "none is there", "no GPU")
 
@@ -150,7 +150,7 @@ def main():
     if not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(os.path.abspath(sys.argv[2])), "ckr_mpi.so")):
         print("skipped: no mpirun, or built without MPI (libopenmpi-dev, openmpi-bin)")
         sys.exit(77)
-    os.environ.update(LD_LIBRARY_PATH=folder, CKR_FAKE_GPU_COUNT="4")
+    os.environ.update(LD_LIBRARY_PATH=folder, CKR_FAKE_GPUS="4")
     bench = Gpus()
     bench.nvcc, bench.folder = nvcc, folder
     os.environ["CKR_FAKE_NCCL_DIR"] = bench.work

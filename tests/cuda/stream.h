@@ -1,7 +1,7 @@
 /* A stream of the emulated GPU, which its driver, its libraries and emulated
- * kernels share: work is carried out at once, unless it is kept: in the graph
- * that is being captured, or behind what another GPU has not done yet.  What is
- * kept so goes on whenever somebody calls the driver.
+ * kernels share: work is carried out at once, or kept: in the graph that is
+ * being captured, or in the stream's queue, by a driver that is late and behind
+ * what another GPU has not done yet.
  */
 #ifndef TESTS_CUDA_STREAM_H
 #define TESTS_CUDA_STREAM_H
@@ -16,8 +16,10 @@ struct fake_work {
 
 struct fake_stream {
 	struct fake_work **end;         /* of what is kept; NULL: nothing is */
-	struct fake_work *first;
+	struct fake_work *first;        /* of what is captured */
 	int capturing;
+	struct fake_work *queue, **queue_end;
+	unsigned long given, done;      /* works of the queue */
 	struct fake_stream *next;       /* of all */
 	/* Memory of the GPU can be touched between the two alone: by what
 	 * runs there. */
