@@ -237,7 +237,9 @@ ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
 
 /* Called before each micro-batch to set the inputs; any other status than
  * CKR_OK ends the step with it; ckr_fail says why.  user is passed through.
- * NULL: none. */
+ * NULL: none.  A step that is taken again, because gradients overflowed or, on
+ * a GPU, something was wrong in it or in the one before, may have its inputs
+ * fed again: ckr_sample_count then counts what was consumed before it. */
 typedef ckr_status ckr_feed(void *user, ckr_ctx *ctx, uint64_t step,
                             uint32_t micro);
 ckr_status ckr_set_feed(ckr_ctx *ctx, ckr_feed *feed, void *user);
@@ -315,6 +317,33 @@ double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
  * and buffers are unchanged unless the model updates inside the backward
  * pass. */
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
+/* A step in two calls, between which a GPU computes while the caller goes on:
+ *
+ *	while (more data || begun) {
+ *		while (more data && ckr_can_begin(m)) {
+ *			ckr_set(m, "x", x, sizeof(x));
+ *			ckr_begin_step(m, &h);
+ *			begun++;
+ *		}
+ *		ckr_end_step(m, &loss);
+ *		begun--;
+ *	}
+ *
+ * Steps end in the order in which they were begun, each as ckr_step does: with
+ * its status, its loss, and the counts, scale and norm after it.  Nothing that
+ * one step does depends on whether another one has been begun behind it: if
+ * one fails, those begun behind it are gone, and what they would have read and
+ * written is what it was; if one is skipped, they are not.
+ *
+ * ckr_begin_step takes the inputs as they are set, or has them fed; it fails
+ * only where its settings are wrong, or if ckr_can_begin says no: one step can
+ * always be begun, a second one on a GPU, once a step has ended there, and
+ * while nothing of steps is recorded (ckr_save_grads, ckr_trace, ckr_profile).
+ * From then on until its end inputs can be set and facts be asked for; what
+ * reads or writes anything else of the model fails with CKR_EARG. */
+ckr_status ckr_begin_step(ckr_ctx *ctx, const struct ckr_hyper *hyper);
+ckr_status ckr_end_step(ckr_ctx *ctx, double *loss);
+bool ckr_can_begin(const ckr_ctx *ctx);
 /* The 2-norm of all gradients of the last step as clipping takes it: the mean
  * over micro-batches, over all ranks, without a loss scale, before clipping;
  * NaN if the step came to none, or was skipped.  Steps compute it where they

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/support/now.h"
 #include "runtime/ckr.h"
 #include "runtime/ckrun/against.h"
 #include "runtime/ckrun/interrupt.h"
 #include "runtime/ckrun/start.h"
+#include "runtime/ckrun/steps.h"
 #include "runtime/ckrun/tell.h"
 
 /* ---- a run ---- */
@@ -19,16 +19,10 @@ struct run {
 	ckr_ctx *m;
 	struct data data;
 	FILE *log;
-	uint64_t steps;                 /* total */
-	bool has_loss, exact;           /* exact: the loss is one f32 */
-	bool has_norm;                  /* of all gradients */
+	struct steps steps;
 	bool tty, open_line, told_nan, told_data;
 	bool stopped;                   /* by a signal, to any process */
-	uint64_t began;                 /* steps done before this run */
-	uint64_t skipped;               /* steps of this run by --on-nan */
-	uint64_t overflows;             /* ... and by the loss scale */
 	int64_t saved;                  /* step that --save holds; -1: none */
-	struct ckr_checked checked;
 };
 
 /* Before a message. */
@@ -72,70 +66,6 @@ fail_by_nan(struct run *r)
 	return FAILED;
 }
 
-/* Of the last step; NaN: it has none. */
-static double
-grad_norm(const struct run *r)
-{
-	double norm = NAN;
-
-	if (r->has_norm)
-		ckr_grad_norm(r->m, &norm);
-	return norm;
-}
-
-static ckr_status
-one_step(struct run *r, const struct ckr_hyper *h, double *loss)
-{
-	struct ckr_checked n;
-	ckr_status s;
-
-	if (!r->o->check)
-		return ckr_step(r->m, h, loss);
-	s = ckr_check(r->m, h, loss, &n);
-	checked_add(&r->checked, &n);
-	return s;
-}
-
-/* Whether no step of this run has come to gradients. */
-static bool
-only_skipped(const struct run *r)
-{
-	return r->began + r->skipped + r->overflows == ckr_step_count(r->m);
-}
-
-/* The next step, and what is to be told of it. */
-static ckr_status
-take_step(struct run *r, struct row *row)
-{
-	struct ckr_hyper h = start_hyper(r->o, ckr_step_count(r->m), r->steps);
-	uint64_t skipped = ckr_skipped_count(r->m);
-	double scale = ckr_loss_scale(r->m), from = now_sec(), loss, after;
-	ckr_status s;
-
-	/* the last that could be written */
-	if (r->o->grads && only_skipped(r)
-	    && ckr_step_count(r->m) + 1 == r->steps)
-		h.scale_again = true;
-	s = one_step(r, &h, &loss);
-
-	*row = (struct row){
-		.step = ckr_step_count(r->m) + (s == CKR_ENAN),
-		.steps = r->steps, .has_loss = r->has_loss, .exact = r->exact,
-		.has_norm = r->has_norm, .loss = loss, .norm = grad_norm(r),
-		.lr = h.lr, .sec = now_sec() - from, .units = r->data.units,
-		.tokens = r->data.unit_tokens,
-		.peak_bytes = ckr_peak_bytes(r->m),
-		.skipped = ckr_skipped_count(r->m) > skipped,
-	};
-	after = ckr_loss_scale(r->m);
-	row->overflow = row->skipped && after < scale;
-	/* one that overflowed and was taken again */
-	if (after < scale && !row->overflow)
-		scale = after;
-	row->scale = scale > 0 && h.loss_scale > 0 ? h.loss_scale : scale;
-	return s;
-}
-
 static void
 tell(struct run *r, const struct row *row, bool whole)
 {
@@ -149,9 +79,9 @@ tell(struct run *r, const struct row *row, bool whole)
 
 /* Say once what is odd about the data. */
 static void
-look_at_data(struct run *r)
+look_at_data(struct run *r, bool odd)
 {
-	if (r->told_data || !*r->data.warning)
+	if (r->told_data || !odd)
 		return;
 	r->told_data = true;
 	end_line(r);
@@ -162,7 +92,7 @@ look_at_data(struct run *r)
 static void
 look_at_loss(struct run *r, uint64_t step, double loss)
 {
-	if (!r->has_loss || isfinite(loss) || r->told_nan)
+	if (!r->steps.has_loss || isfinite(loss) || r->told_nan)
 		return;
 	r->told_nan = true;
 	end_line(r);
@@ -177,7 +107,7 @@ look_at_skipped(struct run *r)
 {
 	ckr_status s;
 
-	if (!r->skipped++) {
+	if (!r->steps.skipped++) {
 		end_line(r);
 		fprintf(stderr, "ckrun: warning: %s; its update is skipped\n",
 		        ckr_error(r->m));
@@ -208,23 +138,31 @@ train_step(struct run *r)
 {
 	const struct options *o = r->o;
 	struct row row;
-	ckr_status s = take_step(r, &row);
+	bool odd;
 	int status = DONE;
+	ckr_status s = CKR_OK;
 
-	look_at_data(r);
+	/* none behind the step that a signal came in */
+	while (s == CKR_OK && steps_can_begin(&r->steps)
+	       && !(r->steps.count && interrupted()))
+		s = steps_begin(&r->steps);
+	if (s != CKR_OK)
+		return fail(r, s);
+	s = steps_end(&r->steps, &row, &odd);
+	look_at_data(r, odd);
 	if (s != CKR_OK && s != CKR_ENAN)
 		return fail(r, s);
 	tell(r, &row, s == CKR_OK);
 	if (s == CKR_ENAN)
 		return fail_by_nan(r);
 	if (row.overflow)
-		r->overflows++;
+		r->steps.overflows++;
 	else if (row.skipped)
 		status = look_at_skipped(r);
 	else
 		look_at_loss(r, row.step, row.loss);
 	if (!status && o->save_every && row.step % o->save_every == 0
-	    && row.step < r->steps)
+	    && row.step < row.steps)
 		status = save(r);
 	return status;
 }
@@ -232,18 +170,19 @@ train_step(struct run *r)
 static int
 train(struct run *r)
 {
-	while (ckr_step_count(r->m) < r->steps) {
+	while (ckr_step_count(r->m) < r->steps.total) {
 		ckr_status s = ckr_any(r->m, interrupted(), &r->stopped);
 		int status;
 
 		if (s != CKR_OK)
 			return fail(r, s);
-		if (r->stopped)
+		if (r->stopped && !r->steps.count)
 			break;
 		status = train_step(r);
 		if (status)
 			return status;
 	}
+	r->stopped &= ckr_step_count(r->m) < r->steps.total;
 	end_line(r);
 	return DONE;
 }
@@ -255,11 +194,11 @@ look_at_outputs(struct run *r)
 {
 	struct ckr_info info;
 
-	r->exact = ckr_micro_batches(r->m) == 1;
+	r->steps.exact = ckr_micro_batches(r->m) == 1;
 	for (size_t i = 0; ckr_tensor(r->m, i, &info) == CKR_OK; i++)
 		if (info.loss) {
-			r->has_loss = true;
-			r->exact &= strcmp(info.dtype, "f64") != 0;
+			r->steps.has_loss = true;
+			r->steps.exact &= strcmp(info.dtype, "f64") != 0;
 		}
 }
 
@@ -268,7 +207,7 @@ static ckr_status
 open_log(struct run *r)
 {
 	if (r->o->log || r->o->hyper.clip > 0)
-		r->has_norm = ckr_grad_norm(r->m, NULL) == CKR_OK;
+		r->steps.has_norm = ckr_grad_norm(r->m, NULL) == CKR_OK;
 	if (!r->o->log || ckr_rank(r->m))
 		return CKR_OK;
 	r->log = fopen(r->o->log, r->o->resume ? "a" : "w");
@@ -311,7 +250,7 @@ begin(struct run *r)
 static ckr_status
 write_profile(struct run *r)
 {
-	if (ckr_step_count(r->m) - r->began == 1)
+	if (ckr_step_count(r->m) - r->steps.before == 1)
 		fprintf(stderr, "ckrun: warning: --profile holds a first step "
 		        "alone, which loads code and touches memory for the "
 		        "first time; with more steps it is left out\n");
@@ -330,7 +269,7 @@ write_all(struct run *r)
 		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
 	if (o->profile)
 		CKR_TRY(write_profile(r));
-	if (o->grads && only_skipped(r))
+	if (o->grads && steps_only_skipped(&r->steps))
 		fprintf(stderr, "ckrun: warning: '%s' is not written: no step "
 		        "came to gradients\n", o->grads);
 	CKR_TRY(ckr_trace(r->m, NULL));
@@ -388,12 +327,13 @@ print_tail(const struct run *r)
 		printf("what moves between processes goes through %llu\n",
 		       (unsigned long long)m.transfer_bytes);
 	if (r->o->check)
-		checked_print(&r->checked);
-	if (r->skipped)
-		printf("%llu steps skipped\n", (unsigned long long)r->skipped);
-	if (r->overflows)
+		checked_print(&r->steps.checked);
+	if (r->steps.skipped)
+		printf("%llu steps skipped\n",
+		       (unsigned long long)r->steps.skipped);
+	if (r->steps.overflows)
 		printf("%llu steps skipped whose gradients overflowed, loss "
-		       "scale now %g\n", (unsigned long long)r->overflows,
+		       "scale now %g\n", (unsigned long long)r->steps.overflows,
 		       ckr_loss_scale(r->m));
 	if (r->o->save)
 		printf("saved %s\n", r->o->save);
@@ -405,12 +345,12 @@ count_steps(struct run *r)
 {
 	const struct options *o = r->o;
 
-	r->steps = o->steps;
+	r->steps.total = o->steps;
 	if (options_given(o, "steps"))
 		return DONE;
 	if (strcmp(ckr_optimizer(r->m), "none") && !o->check)
 		return options_usage("--", "steps", "is needed to train");
-	r->steps = ckr_step_count(r->m) + 1;
+	r->steps.total = ckr_step_count(r->m) + 1;
 	return DONE;
 }
 
@@ -423,6 +363,9 @@ run_model(struct run *r)
 
 	if (s != CKR_OK)
 		return fail(r, s);
+	r->steps.o = r->o;
+	r->steps.m = r->m;
+	r->steps.data = &r->data;
 	hyper = ckr_hyper_of(r->m);
 	options_default(r->o, &hyper);
 	status = count_steps(r);
@@ -430,8 +373,8 @@ run_model(struct run *r)
 		return status;
 	options_warn(r->o, ckr_optimizer(r->m), ckr_unread(r->m));
 	print_head(r);
-	r->began = ckr_step_count(r->m);
-	if (ckr_step_count(r->m) >= r->steps && !r->o->quiet)
+	r->steps.before = ckr_step_count(r->m);
+	if (ckr_step_count(r->m) >= r->steps.total && !r->o->quiet)
 		printf("nothing to do: %llu steps are done already, and "
 		       "--steps counts them\n",
 		       (unsigned long long)ckr_step_count(r->m));

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/ckrun/clash.h"
 #include "runtime/base/err.h"
 #include "runtime/file/file.h"
 #include "runtime/support/number.h"

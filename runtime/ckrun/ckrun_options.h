@@ -44,6 +44,16 @@ int options_check(const struct options *o);
  * unread: what of the weights it has no place for. */
 void options_warn(const struct options *o, const char *optimizer,
                   const char *unread);
+/* Whether a command would write over what it reads, or write a file twice. */
+struct named_file {
+	const char *role;               /* "--save", "the model" */
+	const char *path;               /* NULL: not given */
+	bool written;
+};
+
+/* The first two files of the list that are one, at least one of them written;
+ * false if there are none. */
+bool clash_find(const struct named_file *, size_t n, size_t *a, size_t *b);
 /* A usage message "WHATNAME WHY"; returns USAGE. */
 int options_usage(const char *what, const char *name, const char *why);
 

@@ -132,6 +132,8 @@ ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
 	if (t->kind > CKR_STATE)
 		return err_set(&c->err, CKR_EARG, "'%s' is an output: it "
 		               "cannot be set", t->name);
+	if (t->kind != CKR_INPUT)
+		CKR_TRY(rt_need_quiet(c));
 	return rt_put(c, t, data);
 }
 
@@ -142,6 +144,8 @@ ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 
 	CKR_TRY(find(c, name, &t));
 	CKR_TRY(check_size(c, t, nbytes));
+	if (t->kind != CKR_INPUT)
+		CKR_TRY(rt_need_quiet(c));
 	if (t->kind > CKR_STATE && !c->valid_outputs)
 		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
 		               "before a step has run to its end", t->name);
@@ -198,7 +202,8 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 		.resident_bytes = c->lib->program[0].resident_bytes,
 		.arena_bytes = c->plan.arena[0].size,
 		.peak_bytes = ckr_peak_bytes(c),
-		.held_bytes = c->guard.nbytes,
+		.held_bytes = c->guard.nbytes
+		              * (c->late.can ? 1 + FLIGHTS : 1),
 		.transfer_bytes = c->team ? 2 * TEAM_ROOM
 		                  + transfers_bytes(c->transfers)
 		                  : 0,
@@ -272,6 +277,8 @@ ckr_peak_bytes(const ckr_ctx *c)
 
 	if (!c->ready)
 		return 0;
+	if (late_is_busy(c))
+		return c->peak;
 	FOR_RANKS (r, c) {
 		n = device_touched(c->device, &c->plan.arena[r]);
 		most = n > most ? n : most;

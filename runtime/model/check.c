@@ -304,7 +304,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	uint64_t rounded;
 	ckr_status s;
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	ref = &c->lib->program[c->lib->program[1].nstep ? 1 : 0];
 	CKR_TRY(rt_prepare(c, hyper));
 	s = rt_bind(c, &alone, ref, false, false);

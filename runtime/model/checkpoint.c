@@ -140,7 +140,7 @@ rt_load_weights(ckr_ctx *c, const char *path)
 ckr_status
 ckr_load_weights(ckr_ctx *c, const char *path)
 {
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	return rt_load_weights(c, path);
 }
 
@@ -240,7 +240,7 @@ ckr_resume(ckr_ctx *c, const char *path)
 	struct progress p = { .scale = SCALE_FIRST, .samples = UINT64_MAX };
 	ckr_status s;
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	CKR_TRY(infile_open(c, path, &o));
 	s = load_checkpoint(c, &o, &p);
 	infile_close(&o);
@@ -339,7 +339,7 @@ ckr_save(ckr_ctx *c, const char *path)
 	};
 	size_t nmeta = 6;
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	if (c->per_step || c->samples)
 		meta[nmeta++] = (struct meta){ "samples", text[3] };
 	if (c->lib->loss_scaled) {
@@ -355,7 +355,7 @@ ckr_save(ckr_ctx *c, const char *path)
 ckr_status
 ckr_save_outputs(ckr_ctx *c, const char *path)
 {
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	if (!c->valid_outputs)
 		return err_set(&c->err, CKR_EARG, "outputs have no values "
 		               "before a step has run to its end");

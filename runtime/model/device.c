@@ -72,6 +72,14 @@ rt_send_env(ckr_ctx *c)
 	return device_status(c->device, &c->err);
 }
 
+static void
+take_fault(ckr_ctx *c, const struct ckr_env *found)
+{
+	c->env.fault = fault_text[found->device_fault];
+	c->env.fault_at = found->fault_at;
+	c->env.fault_value = found->fault_value;
+}
+
 /* What kernels of a GPU have found since the environment was sent: a fault as
  * on the host, in c->env; CKR_EIO if the GPU failed. */
 static ckr_status
@@ -85,11 +93,8 @@ fetch_env(ckr_ctx *c)
 		c->device->call->get(c->device, &env, &c->device_env[r],
 		                     sizeof(env));
 		CKR_TRY(device_status(c->device, &c->err));
-		if (!env.device_fault || c->env.fault)
-			continue;
-		c->env.fault = fault_text[env.device_fault];
-		c->env.fault_at = env.fault_at;
-		c->env.fault_value = env.fault_value;
+		if (env.device_fault && !c->env.fault)
+			take_fault(c, &env);
 	}
 	return CKR_OK;
 }
@@ -108,13 +113,29 @@ rt_found_bad(ckr_ctx *c)
 
 /* ---- faults ---- */
 
+/* Which step met the bad data in c->env nobody can say. */
+static ckr_status
+fault_somewhere(ckr_ctx *c)
+{
+	const struct ckr_step none = { .op = "one of its nodes" };
+
+	if (!c->env.fault)
+		c->env.fault = "bad data";
+	return rt_fault(c, &none);
+}
+
+ckr_status
+rt_fault_in_updates(ckr_ctx *c, const struct ckr_env *found)
+{
+	take_fault(c, found);
+	return fault_somewhere(c);
+}
+
 /* Kernels of a GPU have met bad data before step `end`: in which step, unless
  * there were updates, which would be done twice. */
 static ckr_status
 find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 {
-	const struct ckr_step none = { .op = "one of its nodes" };
-
 	for (uint32_t i = 0; i < end && end <= b->p->apply; i++) {
 		c->env.fault = NULL;
 		CKR_TRY(rt_send_env(c));
@@ -123,21 +144,25 @@ find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 		if (c->env.fault)
 			return rt_fault(c, &b->p->step[i]);
 	}
-	if (!c->env.fault)
-		c->env.fault = "bad data";
-	return rt_fault(c, &none);
+	return fault_somewhere(c);
+}
+
+ckr_status
+rt_launched(ckr_ctx *c, uint32_t i)
+{
+	const char *why = c->device->host ? NULL : c->lib->launch_error();
+
+	if (!why)
+		return CKR_OK;
+	return err_set(&c->err, CKR_EIO, "GPU %s: a kernel could not be "
+	               "launched before step %u: %s; was the model compiled "
+	               "for this GPU (ckc --arch)?", c->device->name, i, why);
 }
 
 ckr_status
 rt_look(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
-	const char *why = c->device->host ? NULL : c->lib->launch_error();
-
-	if (why)
-		return err_set(&c->err, CKR_EIO, "GPU %s: a kernel could not "
-		               "be launched before step %u: %s; was the model "
-		               "compiled for this GPU (ckc --arch)?",
-		               c->device->name, i, why);
+	CKR_TRY(rt_launched(c, i));
 	CKR_TRY(fetch_env(c));
 	return c->env.fault ? find_fault(c, b, i) : CKR_OK;
 }

@@ -123,7 +123,7 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 	struct export x = { .c = c, .file = { .fd = -1 } };
 	ckr_status s = CKR_OK;
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	if (!c->lib->onnx)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "%s does not carry "
 		               "its ONNX file; compile it from an .onnx file",

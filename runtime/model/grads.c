@@ -89,7 +89,7 @@ ckr_save_grads(ckr_ctx *c, const char *path)
 {
 	ckr_status s;
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	grads_free(c);
 	c->grads = calloc(1, sizeof(*c->grads));
 	if (!c->grads)

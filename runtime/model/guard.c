@@ -110,24 +110,33 @@ part_is_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
 	return false;
 }
 
+/* Have a GPU look at a tensor, unless it has gaps. */
+static void
+watch(ckr_ctx *c, const struct ckr_tensor *t, const char *p)
+{
+	int64_t from, to;
+
+	rt_reach(t, &from, &to);
+	if ((uint64_t)(to - from) == rt_nbytes(t))
+		c->lib->finite(p - ((int64_t)t->offset - from), rt_nelem(t),
+		               t->dtype, &c->env);
+}
+
 /* The same of a tensor on a GPU: looked at there, and here if it is not. */
 static bool
 is_finite_there(ckr_ctx *c, const struct ckr_tensor *t, const char *p,
                 double *x)
 {
-	int64_t from, to;
-	uint64_t n;
+	uint64_t n = rt_nbytes(t);
 	bool good = true;
+	int64_t from, to;
 	char *here;
 
-	rt_reach(t, &from, &to);
-	n = (uint64_t)(to - from);
-	if (n != rt_nbytes(t))
-		return true;
-	p -= (int64_t)t->offset - from;
-	c->lib->finite(p, rt_nelem(t), t->dtype, &c->env);
+	watch(c, t, p);
 	if (!rt_found_bad(c))
 		return true;
+	rt_reach(t, &from, &to);
+	p -= (int64_t)t->offset - from;
 	here = malloc(n + 1);
 	if (here) {
 		c->device->call->get(c->device, here, p, n);
@@ -163,6 +172,17 @@ lasts(const struct ckr_tensor *t)
 	           && !(t->state && !strcmp(t->state, "grad")));
 }
 
+/* Whether step i may write before the guard has looked.  What a device is
+ * given at once goes on behind that, but for updates. */
+static bool
+is_early(const ckr_ctx *c, int32_t i, uint32_t upto)
+{
+	const struct ckr_step *s = &c->lib->program[0].step[i];
+
+	return (uint32_t)i < upto
+	       || (!c->device->host && s->phase != CKR_UPDATE);
+}
+
 /* Whether a step before `upto` writes over the shared tensor t. */
 static bool
 is_written(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
@@ -176,7 +196,8 @@ is_written(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
 
 		/* a view lies there too, but is not written */
 		if (!(u->flags & CKR_RESIDENT) || u->ready < 0
-		    || (uint32_t)u->ready >= upto || !p->step[u->ready].run)
+		    || !is_early(c, u->ready, upto)
+		    || !p->step[u->ready].run)
 			continue;
 		rt_reach(u, &lo, &hi);
 		if (lo < to && from < hi)
@@ -211,9 +232,11 @@ guard_open(ckr_ctx *c)
 			g->held[g->nheld++] = i;
 			g->nbytes += p->tensor[i].nbytes;
 		}
-	g->copy = malloc(g->nbytes * c->world.count + 1);
+	g->copy = c->device->call->take_host(c->device, g->nbytes
+	                                     * c->world.count + 1);
 	if (!g->copy)
-		return rt_no_memory(c);
+		return device_failed(c->device, &c->err) ? CKR_ENOMEM
+		       : rt_no_memory(c);
 	memset(g->copy, 0, g->nbytes * c->world.count);
 	return CKR_OK;
 }
@@ -222,15 +245,14 @@ void
 guard_close(ckr_ctx *c)
 {
 	free(c->guard.held);
-	free(c->guard.copy);
+	if (c->guard.copy)
+		c->device->call->drop_host(c->device, c->guard.copy);
 	c->guard = (struct guard){ .nheld = 0 };
 }
 
 static void
-copy_held(ckr_ctx *c, bool back)
+copy_held(ckr_ctx *c, unsigned char *copy, bool back)
 {
-	unsigned char *copy = c->guard.copy;
-
 	for (uint32_t k = 0; k < c->guard.nheld * c->world.count; k++) {
 		uint32_t i = c->guard.held[k % c->guard.nheld];
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
@@ -239,7 +261,7 @@ copy_held(ckr_ctx *c, bool back)
 		if (back)
 			c->device->call->put(c->device, at, copy, t->nbytes);
 		else
-			c->device->call->get(c->device, copy, at, t->nbytes);
+			c->device->call->fetch(c->device, copy, at, t->nbytes);
 		copy += t->nbytes;
 	}
 }
@@ -248,13 +270,25 @@ void
 guard_begin(ckr_ctx *c)
 {
 	c->guard.bad = c->guard.overflow = false;
-	copy_held(c, false);
+	copy_held(c, c->guard.copy, false);
 }
 
 void
 guard_undo(ckr_ctx *c)
 {
-	copy_held(c, true);
+	copy_held(c, c->guard.copy, true);
+}
+
+void
+guard_hold(ckr_ctx *c, unsigned char *copy)
+{
+	copy_held(c, copy, false);
+}
+
+void
+guard_return(ckr_ctx *c, unsigned char *copy)
+{
+	copy_held(c, copy, true);
 }
 
 /* ---- looking ---- */
@@ -309,15 +343,22 @@ bad_gradient(ckr_ctx *c, const char *of, double x)
 	               err_name(name, sizeof(name), of), x, scale);
 }
 
+/* Whether gradients are looked at before `step`. */
+static bool
+grads_are_due(const ckr_ctx *c, const struct ckr_program *p, uint32_t step)
+{
+	return c->env.micro + 1 == c->env.nmicro
+	       && (p->apply == p->nstep ? c->lib->loss_scaled
+	                                : step == p->apply);
+}
+
 ckr_status
 guard_grads(ckr_ctx *c, const struct bound *b, uint32_t step)
 {
 	const struct ckr_program *p = b->p;
-	bool due = p->apply == p->nstep ? c->lib->loss_scaled
-	                                : step == p->apply;
 	double x;
 
-	if (c->guard.lax || !due || c->env.micro + 1 < c->env.nmicro)
+	if (c->guard.lax || !grads_are_due(c, p, step))
 		return CKR_OK;
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
@@ -326,6 +367,21 @@ guard_grads(ckr_ctx *c, const struct bound *b, uint32_t step)
 			return bad_gradient(c, p->tensor[t->owner].name, x);
 	}
 	return CKR_OK;
+}
+
+void
+guard_watch(ckr_ctx *c, const struct bound *b, uint32_t i)
+{
+	const struct ckr_program *p = b->p;
+	bool due = grads_are_due(c, p, i + 1);
+
+	if (p->loss >= 0 && p->tensor[p->loss].ready == (int32_t)i)
+		watch(c, &p->tensor[p->loss],
+		      rt_at(c, b, 0, &p->tensor[p->loss]));
+	for (uint32_t k = 0; k < p->ntensor && due; k++)
+		if (waits(p, &p->tensor[k], i + 1))
+			watch(c, &p->tensor[k],
+			      rt_at(c, b, 0, &p->tensor[k]));
 }
 
 /* A mask among the buffers may well hold infinities: what no step writes is
@@ -337,6 +393,7 @@ find_bad(ckr_ctx *c)
 	char name[NAME_TEXT];
 	double x;
 
+	CKR_TRY(rt_send_env(c));
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
@@ -355,6 +412,6 @@ find_bad(ckr_ctx *c)
 ckr_status
 ckr_finite(ckr_ctx *c)
 {
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	return peers_agree(c, find_bad(c), "looking at parameters");
 }

@@ -363,7 +363,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	CKR_TRY(open_transfers(c));
 	CKR_TRY(guard_open(c));
 	norm_open(c);
-	graphs_open(c);
+	CKR_TRY(late_open(c));
 	c->scale.value = SCALE_FIRST;
 	return CKR_OK;
 }
@@ -415,6 +415,7 @@ ckr_close(ckr_ctx *c)
 	crowd_close(c->crowd);
 	convs_close(c->convs);
 	gemm_release(&c->gemm);
+	late_close(c);
 	guard_close(c);
 	transfers_close(c->transfers);
 	rt_unbind(c, &c->plan);
@@ -423,7 +424,6 @@ ckr_close(ckr_ctx *c)
 	for (uint32_t i = 0; c->whole && i < c->lib->nshared; i++)
 		if (c->whole[i])
 			c->device->call->drop_host(c->device, c->whole[i]);
-	graphs_free(c);
 	rt_close_env(c);
 	wires_close(c->wires);
 	device_close(c->device);

@@ -68,13 +68,54 @@ struct bound {
 	void ***ptr;                    /* [world.count]: p->arg */
 };
 
-/* Steps that a GPU carries out as a whole. */
-struct graph {
-	bool seen;                      /* they were carried out once */
-	void *work;                     /* of the device; NULL: not yet */
+/* What a GPU is given of a micro-batch: all steps of one that is not the last;
+ * of the last those up to where updates begin, and the rest. */
+enum portion { PORTION_EARLIER, PORTION_LAST, PORTION_UPDATES, PORTIONS };
+
+/* Inputs of a micro-batch on their way to a GPU. */
+struct slot {
+	char *at;                       /* on the host */
+	void *brought;                  /* mark: they have been copied */
 };
 
-enum { GRAPHS = 3 };
+/* A step that was begun and has not ended: see late.c. */
+struct flight {
+	struct ckr_hyper hyper;
+	ckr_status status;              /* of what the host did of it */
+	struct err err;
+	double loss;
+	/* of a step that the device was given: */
+	bool late;                      /* it is one */
+	bool given;                     /* and has it now */
+	bool kept;                      /* inputs are all in `slot` */
+	struct slot *slot;
+	void *done;                     /* mark */
+	/* on the host; what the device writes comes before `done` */
+	struct ckr_env *env;            /* [micro-batches], sent */
+	uint64_t *losses;               /* [micro-batches], of the tensor's
+	                                 * type */
+	struct ckr_env *found;          /* [2]: what kernels had found before
+	                                 * updates, and at the end */
+	float *norm;
+	unsigned char *held;            /* as guard.copy */
+};
+
+enum { FLIGHTS = 2, SLOTS = 2 };
+
+struct late {
+	bool can;                       /* the device can be given steps */
+	bool warm;                      /* one has been carried out plainly */
+	bool graphs;                    /* portions are given as a whole: */
+	void *graph[PORTIONS];          /* of the device; NULL: not yet */
+	bool fed;                       /* inputs lie where steps read them */
+	uint32_t inputs_end;            /* the step from which none reads
+	                                 * them */
+	void *read;                     /* mark: they have been read */
+	struct slot slot[SLOTS];
+	struct flight flight[FLIGHTS];
+	uint32_t turn;                  /* the next slot, */
+	uint32_t first, count;          /* flights, counted on and on */
+};
 
 struct ckr_ctx {
 	struct err err;
@@ -87,8 +128,7 @@ struct ckr_ctx {
 	struct device *device;          /* where all of this lies: */
 	struct ckr_env *device_env;     /* [world.count], as kernels of a GPU
 	                                 * see it; NULL: on the host */
-	bool graphs;                    /* steps of the plan can be: */
-	struct graph graph[GRAPHS];     /* see graphs.c */
+	struct late late;
 	struct team *team;              /* NULL: all ranks live here */
 	struct wires *wires;            /* between GPUs; NULL: there are none */
 	struct transfers *transfers;    /* between ranks, on their way */
@@ -164,6 +204,9 @@ int32_t rt_made(const struct ckr_program *, uint32_t i);
 /* Of the arena during each step, as the plan counts; NULL: no memory.  The
  * caller's. */
 uint64_t *rt_live_bytes(const struct ckr_program *);
+
+/* Whether a program's tables agree with themselves and the library. */
+bool rt_is_sane(const struct ckr_library *, const struct ckr_program *);
 
 /* ---- device.c ---- */
 
@@ -245,11 +288,6 @@ ckr_status rt_end_transfers(ckr_ctx *, uint32_t i);
 /* All that has begun: before processes talk of anything else. */
 ckr_status rt_settle_transfers(ckr_ctx *);
 
-/* ---- tables.c ---- */
-
-/* Whether a program's tables agree with themselves and the library. */
-bool rt_is_sane(const struct ckr_library *, const struct ckr_program *);
-
 /* ---- run.c ---- */
 
 /* Told before (step < nstep) and after each step that has run. */
@@ -264,11 +302,17 @@ ckr_status rt_prepare(ckr_ctx *, const struct ckr_hyper *);
 ckr_status rt_run_one(ckr_ctx *, const struct bound *, uint32_t i);
 /* The error of a kernel that met bad data, from c->env. */
 ckr_status rt_fault(ckr_ctx *, const struct ckr_step *);
+/* Whether all kernels before step i could be launched. */
+ckr_status rt_launched(ckr_ctx *, uint32_t i);
+/* The error of bad data that kernels of a GPU met while they updated. */
+ckr_status rt_fault_in_updates(ckr_ctx *, const struct ckr_env *found);
 /* Before step i: whether kernels of a GPU have met bad data. */
 ckr_status rt_look(ckr_ctx *, const struct bound *, uint32_t i);
-/* Count a step that has run, or was skipped, and finish what waited for it.
- * Passes on how it ended. */
-ckr_status rt_done(ckr_ctx *, ckr_status);
+/* The step after which all outputs and the loss are there, or on their way
+ * between ranks; -1: there are none. */
+int32_t rt_last_output(const struct ckr_program *);
+/* Have inputs set for a micro-batch. */
+ckr_status rt_feed(ckr_ctx *, uint32_t micro);
 /* The loss, NaN if there is none. */
 double rt_scalar(ckr_ctx *, const struct bound *);
 /* Run all micro-batches of one training step of a program.  After CKR_ENAN
@@ -276,15 +320,30 @@ double rt_scalar(ckr_ctx *, const struct bound *);
 ckr_status rt_run(ckr_ctx *, const struct bound *, const struct watch *,
                   double *loss);
 
-/* ---- graphs.c ---- */
+/* ---- late.c ---- */
 
-/* When the model is opened: whether steps of the plan can be given to the
- * device as a whole, and whether these of a micro-batch are. */
-void graphs_open(ckr_ctx *);
-bool graphs_fit(const ckr_ctx *, const struct bound *, const struct watch *);
-/* A micro-batch, so. */
-ckr_status graphs_micro(ckr_ctx *, const struct bound *);
-void graphs_free(ckr_ctx *);
+ckr_status late_open(ckr_ctx *);
+void late_close(ckr_ctx *);
+/* Whether the device is at work on a step. */
+bool late_is_busy(const ckr_ctx *);
+/* Give it the step that the environment is ready for; fresh: with inputs as
+ * they are set now, not with those in its slot.  What fails is kept in the
+ * flight. */
+void late_give(ckr_ctx *, struct flight *, bool fresh);
+/* The same of one that was begun and recalled, unless it failed. */
+ckr_status late_give_again(ckr_ctx *, struct flight *);
+/* All that the device has been given, this one first, is as if it had not. */
+void late_recall(ckr_ctx *, struct flight *);
+/* Inputs of a flight that kept them, to where steps read them. */
+void late_restore_inputs(ckr_ctx *, const struct flight *);
+
+/* ---- step.c ---- */
+
+/* CKR_EARG unless a model is open and no step is under way. */
+ckr_status rt_need_quiet(ckr_ctx *);
+/* Count a step that has run, or was skipped, and finish what waited for it.
+ * Passes on how it ended. */
+ckr_status rt_done(ckr_ctx *, ckr_status);
 
 /* ---- guard.c ---- */
 
@@ -297,6 +356,12 @@ void guard_close(ckr_ctx *);
 /* Before a step, and after one that must not have been. */
 void guard_begin(ckr_ctx *);
 void guard_undo(ckr_ctx *);
+/* The same of a device that is not waited for: its copy has guard.nbytes. */
+void guard_hold(ckr_ctx *, unsigned char *copy);
+void guard_return(ckr_ctx *, unsigned char *copy);
+/* Behind step i have the device look at what guard_loss and guard_grads look
+ * at. */
+void guard_watch(ckr_ctx *, const struct bound *, uint32_t i);
 /* CKR_ENAN if the loss, known after `step`, or a gradient that waits before
  * `step` for the updates is not finite, where that must be known. */
 ckr_status guard_loss(ckr_ctx *, const struct bound *, uint32_t step);

@@ -283,6 +283,16 @@ rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 	return CKR_OK;
 }
 
+/* Behind step i: what is not finite may come of bad data, which a GPU goes on
+ * with. */
+static ckr_status
+guarded(ckr_ctx *c, const struct bound *b, uint32_t i, ckr_status s)
+{
+	if (s == CKR_ENAN)
+		CKR_TRY(rt_look(c, b, i + 1));
+	return s;
+}
+
 static ckr_status
 run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 {
@@ -290,15 +300,15 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 	bool last = c->env.micro + 1 == c->env.nmicro;
 	uint32_t end = last ? p->nstep : p->update;
 	uint32_t looks = rt_commits_at(p);
+	ckr_status s;
 
-	CKR_TRY(rt_deal_inputs(c));
+	if (!c->late.fed)
+		CKR_TRY(rt_deal_inputs(c));
 	CKR_TRY(rt_send_env(c));
 	for (uint32_t r = 0; r < c->world.count && c->poison; r++)
 		if (b->arena[r].p)
 			c->device->call->fill(c->device, b->arena[r].p, 0xff,
 			                      b->arena[r].size);
-	if (graphs_fit(c, b, w))
-		return graphs_micro(c, b);
 	for (uint32_t i = 0; i < end; i++) {
 		if (i == looks)
 			CKR_TRY(hold(c, rt_look(c, b, i), i));
@@ -306,13 +316,15 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 			CKR_TRY(hold(c, rt_run_one(c, b, i), i));
 		else
 			CKR_TRY(rt_end_transfers(c, i));
-		CKR_TRY(hold(c, guard_loss(c, b, i), i));
+		s = guarded(c, b, i, guard_loss(c, b, i));
+		CKR_TRY(hold(c, s, i));
 		norm_after(c, b, i);
 		if (c->grads && last && p == &c->lib->program[0])
 			CKR_TRY(hold(c, grads_after(c, b, i), i));
 		if (w)
 			CKR_TRY(hold(c, w->after(w->user, i), i));
-		CKR_TRY(hold(c, guard_grads(c, b, i + 1), i));
+		s = guarded(c, b, i, guard_grads(c, b, i + 1));
+		CKR_TRY(hold(c, s, i));
 		/* nothing is updated that one of them would not */
 		if (last && i + 1 == p->apply)
 			CKR_TRY(settle(c));
@@ -320,12 +332,12 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 	return rt_look(c, b, end);
 }
 
-static ckr_status
-call_feed(ckr_ctx *c, uint32_t micro)
+ckr_status
+rt_feed(ckr_ctx *c, uint32_t micro)
 {
 	ckr_status s;
 
-	if (!c->feed)
+	if (!c->feed || c->late.fed)
 		return CKR_OK;
 	c->err.text[0] = '\0';
 	s = c->feed(c->feed_user, c, c->step, micro);
@@ -369,7 +381,7 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 	guard_begin(c);
 	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
 		c->env.micro = m;
-		s = hold(c, call_feed(c, m), 0);
+		s = hold(c, rt_feed(c, m), 0);
 		if (s == CKR_OK)
 			s = run_micro(c, b, w);
 		if (s == CKR_OK || s == CKR_ENAN)
@@ -387,10 +399,8 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 	return s;
 }
 
-/* The step after which all outputs and the loss are there, or on their way
- * between ranks; -1: there are none. */
-static int32_t
-last_output(const struct ckr_program *p)
+int32_t
+rt_last_output(const struct ckr_program *p)
 {
 	int32_t last = -1;
 
@@ -422,42 +432,6 @@ rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
 	return rt_make_copies(c);
 }
 
-ckr_status
-rt_done(ckr_ctx *c, ckr_status s)
-{
-	const struct ckr_program *p = &c->lib->program[0];
-	bool skipped = s == CKR_ENAN && (c->guard.mode == CKR_NAN_SKIP
-	                                 || c->guard.overflow);
-
-	if (s != CKR_OK && !skipped)
-		return s;
-	scale_after(c, !c->guard.bad);
-	/* a step that overflows has run up to the updates */
-	c->valid_outputs = !skipped
-		|| (c->guard.overflow && last_output(p) < (int32_t)p->apply);
-	c->skipped += skipped;
-	c->step++;
-	c->samples += c->per_step;
-	if (c->grads && !skipped)
-		CKR_TRY(grads_finish(c));
-	return c->trace ? trace_step_end(c) : CKR_OK;
-}
-
-ckr_status
-ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
-{
-	ckr_status s;
-
-	CKR_TRY(rt_need_ready(c));
-	CKR_TRY(rt_prepare(c, hyper));
-	if (c->trace)
-		trace_step_begin(c->trace, &c->env);
-	do
-		s = rt_run(c, &c->plan, NULL, loss);
-	while (s == CKR_ENAN && scale_try_again(c));
-	return rt_done(c, s);
-}
-
 /* Forward until the loss and all outputs are there.  The classifier, which
  * makes the loss and its gradient in one go, counts as backward. */
 ckr_status
@@ -468,10 +442,10 @@ ckr_eval(ckr_ctx *c, double *loss)
 	int was;
 	ckr_status s;
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	CKR_TRY(rt_make_copies(c));
 	p = &c->lib->program[0];
-	end = last_output(p);
+	end = rt_last_output(p);
 	set_hyper(c, NULL);
 	c->env.training = 0;
 	c->env.step = c->step;

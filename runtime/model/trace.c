@@ -37,7 +37,7 @@ ckr_trace(ckr_ctx *c, const char *path)
 	struct trace *t;
 	ckr_status s;
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	if (c->trace)
 		CKR_TRY(trace_close(c));
 	if (!path)
@@ -470,7 +470,7 @@ ckr_profile(ckr_ctx *c, const char *path)
 	struct new_file out;
 	ckr_status s;
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(rt_need_quiet(c));
 	if (!path)
 		return profile_start(c);
 	if (!c->profile)
