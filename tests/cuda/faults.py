@@ -6,6 +6,7 @@
 NVCC compiles kernels for the host, FOLDER holds the stand-ins for NVIDIA's libraries.
 """
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -67,6 +68,22 @@ def main():
     refused("another architecture", ["sm_90", "sm_80", "--arch"], run(CKR_FAKE_GPU_ARCH="80"))
     refused("too little memory", ["memory", "of 100 are free", "--memory-budget"], run(CKR_FAKE_GPU_BYTES="100"))
     refused("a device that is lost", ["unspecified launch failure"], run(CKR_FAKE_GPU="lost"))
+    # while steps are queued: which one is known to have ended
+    text = run(CKR_FAKE_GPU="lost", CKR_FAKE_GPU_LOST="100000").stderr
+    bench.check(not text, f"a device that is lost later: {text}")
+    os.unlink(bench.path("end"))
+    found = set()
+    for copies in range(30, 80, 2):
+        for late in "0", "1", "5":
+            lost = bench.ckrun(so, "--inputs", inputs, "--steps", 9, "--quiet", "--log", bench.path("log"),
+                               env={**there, "CKR_FAKE_GPU": "lost", "CKR_FAKE_GPU_LOST": str(copies), "CKR_FAKE_GPU_LATE": late})
+            refused(f"a device that is lost after {copies} copies", ["unspecified launch failure"], lost)
+            for step, ended in re.findall(r"step (\d+): .*; (\d+) steps had ended well", lost.stderr):
+                with open(bench.path("log")) as f:
+                    rows = len(f.readlines())
+                bench.check(int(step) == int(ended) + 1 and rows == int(ended), f"{lost.stderr}: the log has {rows} rows")
+                found.add(ended)
+    bench.check(len(found) > 2, f"lost in too few steps: {found}")
     for launch in 0, 7, 20:
         refused(f"launch {launch} that fails", ["could not be launched", "too many resources"], run(CKR_EMULATE_FAIL=str(launch)))
     write([1, 2, 10, 11], [0, 1, 2, 3])
