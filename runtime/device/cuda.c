@@ -186,8 +186,9 @@ mark_new(struct device *d)
 	struct gpu *g = gpu_of(d);
 	cu_event e = NULL;
 
-	return !failed(g) && gpu_done(g, g->cu.event_new(&e, CU_EVENT_NO_TIME),
-	                          "making an event") ? e : NULL;
+	return !failed(g) && gpu_done(g, g->cu.event_new(&e,
+	                                                 CU_EVENT_NO_TIMING),
+	                              "making an event") ? e : NULL;
 }
 
 static void

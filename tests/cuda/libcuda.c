@@ -234,7 +234,7 @@ cuMemAllocHost_v2(void **at, size_t n)
 	struct block *b = calloc(1, sizeof *b);
 
 	*at = malloc(n);
-	*b = (struct block){ pinned, (uintptr_t)*at, n, n };
+	*b = (struct block){ pinned, (uintptr_t)*at, n, n, NULL };
 	pinned = b;
 	return *at ? 0 : 2;
 }
