@@ -223,6 +223,7 @@ find_ways(const Graph *g, int64_t ranks, struct way_list *l)
 
 /* ---- sharding by hand ---- */
 
+/* at: [n + 1]. */
 static struct choice
 only(Arena *arena, const Split *at, int n)
 {
@@ -274,9 +275,9 @@ apply(struct bench *b, Graph *g, int64_t ranks, const Split *way, int form,
 		if (at[k].kind == SPLIT_R && !s.grad[v])
 			at[k].kind = SPLIT_I;
 		if (v && k < n->nin) {
-			Split as = given_as(&s, v, &at[k], form);
+			Split as[2] = { given_as(&s, v, &at[k], form) };
 
-			s.source[v] = only(tmp, &as, 1);
+			s.source[v] = only(tmp, as, 1);
 		}
 	}
 	for (NodeId i = 1; i < g->nnode; i++)
