@@ -166,7 +166,7 @@ look_at_machine(const struct doctor *d)
 	    page * (double)sysconf(_SC_PHYS_PAGES) / (1 << 30)));
 }
 
-/* What only some need. */
+/* What only some need.  Libraries stay until the program ends. */
 static void
 look_at_others(const struct doctor *d)
 {
@@ -183,10 +183,6 @@ look_at_others(const struct doctor *d)
 	say("GPU", !driver ? "no driver: nothing runs on --target cuda here"
 	    : !products ? "a driver, but no cuBLASLt, which multiplies"
 	    : "driver and cuBLASLt are there");
-	if (products)
-		dlclose(products);
-	if (driver)
-		dlclose(driver);
 }
 
 static void

@@ -222,7 +222,6 @@ matmul(void *of)
 				float s = 0;
 				int64_t at = q * cl->stride + j * cl->ld + i;
 
-#pragma GCC ivdep
 				for (int64_t t = 0; t < k; t++)
 					s += x[i * k + t] * y[j * k + t];
 				s *= scale;
