@@ -20,7 +20,8 @@
 #include "runtime/support/now.h"
 #include "runtime/support/number.h"
 
-enum { MAGIC = 0x636b7231, PORTS = 8, REPLY = 2, NAP = 100000 };
+enum { MAGIC = 0x636b7231, PORTS = 8, LAST_PORT = 65535 - PORTS, REPLY = 2,
+       NAP = 100000 };
 
 struct door {
 	const char *address;
@@ -154,22 +155,31 @@ is_guest(const struct meet_card *c, const struct door *d)
 	       && c->rank != d->rank;
 }
 
-/* Who comes and is none of the run is sent away; who comes again was not
- * answered in time. */
+/* Whether it hears: one that had to wait too long has left by now, and comes
+ * again. */
+static bool
+answer(int fd)
+{
+	const double end = now_sec() + REPLY;
+	uint32_t word = MAGIC;
+
+	return send_all(fd, &word, sizeof(word), end)
+	       && receive_all(fd, &word, sizeof(word), end) && word == MAGIC;
+}
+
+/* Who comes and is none of the run is sent away. */
 static void
 let_in(struct door *d, int at, int *fd, struct meet_card *card)
 {
 	struct sockaddr_in6 a;
 	socklen_t n = sizeof(a);
-	const uint32_t answer = MAGIC;
 	struct meet_card c;
 	int one = accept4(at, (struct sockaddr *)&a, &n, SOCK_CLOEXEC);
 
 	if (one < 0)
 		return;
 	if (!receive_all(one, &c, sizeof(c), now_sec() + REPLY)
-	    || !is_guest(&c, d)
-	    || !send_all(one, &answer, sizeof(answer), now_sec() + REPLY)) {
+	    || !is_guest(&c, d) || !answer(one)) {
 		close(one);
 		return;
 	}
@@ -217,19 +227,19 @@ receive_guests(struct door *d, int *fd, struct meet_card *card)
 
 /* ---- the others ---- */
 
-/* Say who this is, and hear that there is one of the run; else the connection
- * is ended. */
+/* Say who this is, hear that there is one of the run, and say so; else the
+ * connection is ended. */
 static bool
 introduce(int fd, const struct meet_card *mine)
 {
 	double end = now_sec() + REPLY;
-	uint32_t answer = 0;
+	uint32_t word = 0;
 
 	if (fd < 0)
 		return false;
 	if (send_all(fd, mine, sizeof(*mine), end)
-	    && receive_all(fd, &answer, sizeof(answer), end)
-	    && answer == MAGIC)
+	    && receive_all(fd, &word, sizeof(word), end) && word == MAGIC
+	    && send_all(fd, &word, sizeof(word), end))
 		return true;
 	close(fd);
 	return false;
@@ -297,8 +307,8 @@ find_door(struct door *d)
 	const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
 
 	d->address = getenv("MASTER_ADDR");
-	if (!d->address || !port || !number_whole(port, 65535 - PORTS,
-	                                          &d->port))
+	if (!d->address || !port || !number_whole(port, LAST_PORT, &d->port)
+	    || !d->port)
 		return false;
 	/* torchrun listens there itself */
 	d->port += store && !strcmp(store, "True");
@@ -316,7 +326,8 @@ meet(uint32_t rank, uint32_t size, double timeout, int *fd,
 	int at = -1, on = 1;
 
 	if (!find_door(&d))
-		return "expected MASTER_ADDR, and a port in MASTER_PORT";
+		return "expected MASTER_ADDR, and a port in MASTER_PORT, of 1 "
+		       "to 65527: those behind it may be taken too";
 	for (uint32_t r = 0; r < size; r++)
 		fd[r] = -1;
 	mine->magic = MAGIC;

@@ -5,6 +5,7 @@
 
 What torchrun tells processes is told them by tests/tools/spread.py.
 """
+import contextlib
 import os
 import re
 import signal
@@ -45,8 +46,9 @@ class Torchrun(processes.Processes):
         self.check("no answer from there in time" in done.stderr, f"the second alone: {done.stderr}")
         done = self.mpirun(3, so, *few, only=[0, 1])
         self.check("1 of 2 other processes have come in time" in done.stderr, f"two of three: {done.stderr}")
-        done = self.mpirun(2, so, env={"MASTER_PORT": "none"})
-        self.check(done.returncode == 3 and "a port in MASTER_PORT" in done.stderr, f"no port: {done.stderr}")
+        for port in "none", "0", "65528":
+            done = self.mpirun(2, so, *few, env={"MASTER_PORT": port})
+            self.check(done.returncode == 3 and "a port in MASTER_PORT, of 1 to 65527" in done.stderr, f"port {port}: {done.stderr}")
         self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2, got 3", "3 ranks")
 
     def busy(self):
@@ -56,6 +58,29 @@ class Torchrun(processes.Processes):
             s.bind(("0.0.0.0", 0))
             s.listen()
             self.must(self.mpirun(2, self.path("tp2.so"), "--steps", 1, env={"MASTER_PORT": s.getsockname()[1]}), "a port that is taken")
+
+    def strangers(self):
+        """Who says nothing, or something else, holds up the others, who come again."""
+        so = self.path("tp2.so")
+        argv = [self.ckrun_path, so, *processes.INPUTS, "--threads", 1, "--steps", 1, "--comm-timeout", 60]
+        port = spread.free_port()
+        at, told = ("127.0.0.1", port), dict(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.work)
+        first, = spread.start(2, argv, [0], {"MASTER_PORT": port}, **told)
+        with contextlib.ExitStack() as stack:
+            for said in b"GET / HTTP/1.0\r\n\r\n" * 20, b"x", b"":
+                stack.enter_context(self.stranger(at)).sendall(said)
+            second, = spread.start(2, argv, [1], {"MASTER_PORT": port}, **told)
+            for p in first, second:
+                _, text = p.communicate(timeout=100)
+                self.check(p.returncode == 0, f"beside strangers: {p.returncode} {text}")
+
+    def stranger(self, at):
+        for _ in range(100):
+            try:
+                return spread.socket.create_connection(at)
+            except ConnectionRefusedError:
+                time.sleep(.1)
+        raise SystemExit("nobody listens")
 
     def gone_ones(self):
         for sig, text, statuses in ((signal.SIGKILL, "rank 1 has left the run", (3,)), (signal.SIGSTOP, "rank 1: stopped or gone", (3,))):
@@ -78,7 +103,7 @@ class Torchrun(processes.Processes):
 def main():
     bench = Torchrun()
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
-    for part in bench.names or ("same_bits", "crossed", "refused", "busy", "gone_ones"):
+    for part in bench.names or ("same_bits", "crossed", "refused", "busy", "strangers", "gone_ones"):
         at = time.monotonic()
         getattr(bench, part)()
         print(f"{part}: {time.monotonic() - at:.1f} s", flush=True)
