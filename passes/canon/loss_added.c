@@ -8,7 +8,7 @@
  * by the formulas of PyTorch's CrossEntropyLoss, BCEWithLogitsLoss, KLDivLoss
  * (over rows), MSELoss, L1Loss and HuberLoss.  What an output is compared with
  * is a new input: `labels`, class numbers, or `target`, of the output's shape
- * and type.  What has 16 bits is widened first.
+ * and type.  What has 16 bits is widened first, of ce only beside weights.
  */
 #include "passes/canon/loss.h"
 
@@ -299,7 +299,7 @@ make_ce(struct maker *m)
 	memmove(s.dim + axis, s.dim + axis + 1,
 	        (size_t)(s.rank - axis) * sizeof *s.dim);
 	in[1] = add_input(m, "labels", DT_I64, &s);
-	in[0] = in[1] ? rows(m, m->x, axis) : 0;
+	in[0] = in[1] ? rows(m, m->w.weight ? wide(m, m->x) : m->x, axis) : 0;
 	s = SHAPE(shape_nelem(&s));
 	in[1] = in[0] ? reshaped(m, in[1], &s) : 0;
 	if (m->w.weight)

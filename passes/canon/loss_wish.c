@@ -2,16 +2,17 @@
 #include "passes/canon/loss.h"
 #include "runtime/support/number.h"
 
+#include <float.h>
 #include <string.h>
 
 static const struct {
 	const char *name, *value;
 } key_text[LOSS_KEYS] = {
 	[LOSS_AXIS] = { "axis", "N" }, [LOSS_IGNORE] = { "ignore", "K" },
-	[LOSS_SMOOTHING] = { "smoothing", "E" },
+	[LOSS_SMOOTHING] = { "smoothing", "E (0 <= E < 1)" },
 	[LOSS_WEIGHTS] = { "weights", "W/W/..." },
 	[LOSS_POS_WEIGHT] = { "pos_weight", "W[/W...]" },
-	[LOSS_DELTA] = { "delta", "D" },
+	[LOSS_DELTA] = { "delta", "D (above 0)" },
 	[LOSS_REDUCTION] = { "reduction", "mean|sum" },
 };
 
@@ -38,7 +39,8 @@ read_weights(struct reader *r, char *text)
 		size_t len = strcspn(text, "/");
 
 		text[len] = '\0';
-		if (!number_real(text, &x) || x < 0)
+		/* steps compute in float32 */
+		if (!number_real(text, &x) || x < 0 || x > (double)FLT_MAX)
 			return false;
 		w[i] = (float)x;
 		text += len + 1;
@@ -55,7 +57,7 @@ is_good(enum loss_key k, double x)
 	case LOSS_SMOOTHING:
 		return x >= 0 && x < 1;
 	case LOSS_DELTA:
-		return x > 0;
+		return x >= (double)FLT_MIN && x <= (double)FLT_MAX;
 	default:
 		return x >= INT32_MIN && x <= INT32_MAX
 			&& x == (double)(int64_t)x;

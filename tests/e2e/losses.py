@@ -80,11 +80,12 @@ CASES = [
     ("huber:z,delta=0.4", PIXELS, "soft", lambda z, t: huber(z - t, .4)),
 ]
 REFUSED = [
-    ("ce:z,smooth=1", "expected axis=N, ignore=K, smoothing=E, weights=W/W/..., reduction=mean|sum, found 'smooth=1'"),
-    ("ce:z,smoothing=1", "found 'smoothing=1'"), ("huber:z,delta=0", "expected delta=D, reduction=mean|sum, found 'delta=0'"),
+    ("ce:z,smooth=1", "expected axis=N, ignore=K, smoothing=E (0 <= E < 1), weights=W/W/..., reduction=mean|sum, found 'smooth=1'"),
+    ("ce:z,smoothing=1", "found 'smoothing=1'"), ("huber:z,delta=0", "expected delta=D (above 0), reduction=mean|sum, found 'delta=0'"),
     ("ce:z,weights=1/2", "expected 15 weights, one of each class, found 2"), ("ce:z,weights=1/x", "found 'weights=1/x'"),
     ("ce:z,axis=2", "has no axis 2"), ("bce:z,pos_weight=1/2", "expected one pos_weight, or one for each of the last axis of 'z', found 2"),
-    ("l1:q", "no output is named 'q'"), ("l2:z", "no output is named 'l2:z'"), ("kl:z,", "found ''"), ("l1", "several outputs fit"),
+    ("ce:z,weights=1e39/1", "found 'weights=1e39/1'"), ("bce:z,pos_weight=1e39", "found 'pos_weight=1e39'"),
+    ("huber:z,delta=1e-60", "found 'delta=1e-60'"), ("l1:q", "no output is named 'q'"), ("l2:z", "no output is named 'l2:z'"), ("kl:z,", "found ''"), ("l1", "several outputs fit"),
 ]
 
 
@@ -126,6 +127,16 @@ class Losses(ck.Bench):
                 two = self.train("m2.so", "--ranks", 2)
                 self.check(np.isclose(two, found, rtol=1e-5), f"{wish}: of two replicas {two}, of one {found}")
 
+    def beyond_f16(self, x, p, labels):
+        """Weights of classes that an output of 16 bits could not hold."""
+        with open(self.path("half.ck"), "w") as f:
+            f.write(GRAPH.format(b=B, shape=CLASSES).replace("reshape %y", "reshape %h").replace("%z", "%h = cast %y {to=f16}\n\t%z"))
+        wish = "ce:z,weights=" + "/".join(["1e6"] * 15)
+        if self.must(self.ckc("half.ck", "-o", "half.so", "--optimizer", "sgd", "--loss", wish), wish):
+            files.st_write(self.path("in.st"), tensors({"x": x, "labels": labels}))
+            found, want = self.train("half.so"), ce(x @ p["w"] + p["c"], labels)
+            self.check(np.isclose(found, want, rtol=1e-3), f"{wish} of f16: loss {found}, expected {want}")
+
     def refusals(self):
         m = self.write(B, CLASSES)
         for wish, said in REFUSED:
@@ -165,6 +176,7 @@ def main():
     targets = {"classes": np.array([3, 0, 14, 7]), "pixels": pixels, "soft": soft / soft.sum(1, keepdims=True)}
     for case in CASES:
         bench.case(*case, x, p, targets)
+    bench.beyond_f16(x, p, targets["classes"])
     bench.refusals()
     bench.finish()
 
