@@ -237,7 +237,8 @@ ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
 
 /* Called before each micro-batch to set the inputs; any other status than
  * CKR_OK ends the step with it; ckr_fail says why.  user is passed through.
- * NULL: none.  A step that is taken again, because gradients overflowed or, on
+ * NULL: none.  It can do what can be done while a step is under way, but begin
+ * or end none.  A step that is taken again, because gradients overflowed or, on
  * a GPU, something was wrong in it or in the one before, may have its inputs
  * fed again: ckr_sample_count then counts what was consumed before it. */
 typedef ckr_status ckr_feed(void *user, ckr_ctx *ctx, uint64_t step,

@@ -162,6 +162,7 @@ struct ckr_ctx {
 
 	ckr_feed *feed;
 	void *feed_user;
+	bool feeding;                   /* it is being called */
 
 	struct grads *grads;            /* waiting for the next step; NULL */
 	struct trace *trace;            /* NULL: off */

@@ -340,7 +340,9 @@ rt_feed(ckr_ctx *c, uint32_t micro)
 	if (!c->feed || c->late.fed)
 		return CKR_OK;
 	c->err.text[0] = '\0';
+	c->feeding = true;
 	s = c->feed(c->feed_user, c, c->step, micro);
+	c->feeding = false;
 	if (s != CKR_OK && !c->err.text[0])
 		err_set(&c->err, s, "the function that sets inputs failed");
 	return s;

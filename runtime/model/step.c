@@ -150,10 +150,19 @@ go_ahead(ckr_ctx *c, const struct flight *f)
 	c->samples += c->per_step;
 }
 
+/* Who feeds a step sets inputs, and does nothing else. */
+static ckr_status
+need_fed(ckr_ctx *c)
+{
+	CKR_TRY(rt_need_ready(c));
+	return c->feeding ? err_set(&c->err, CKR_EARG, "inputs of a step are "
+	                            "being set: return first") : CKR_OK;
+}
+
 ckr_status
 rt_need_quiet(ckr_ctx *c)
 {
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(need_fed(c));
 	for (uint32_t k = 0; k < c->late.count; k++)
 		if (flight(c, k)->given || !flight(c, k)->late)
 			return err_set(&c->err, CKR_EARG, "a step is under "
@@ -212,7 +221,7 @@ ckr_begin_step(ckr_ctx *c, const struct ckr_hyper *hyper)
 {
 	struct flight *f = flight(c, c->late.count);
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(need_fed(c));
 	if (!ckr_can_begin(c))
 		return err_set(&c->err, CKR_EARG, "as many steps as can be "
 		               "under way have been begun: end one first");
@@ -229,7 +238,7 @@ ckr_end_step(ckr_ctx *c, double *loss)
 	struct flight *f = flight(c, 0);
 	ckr_status s;
 
-	CKR_TRY(rt_need_ready(c));
+	CKR_TRY(need_fed(c));
 	if (!c->late.count)
 		return err_set(&c->err, CKR_EARG, "no step has been begun");
 	c->late.first++;

@@ -1085,6 +1085,38 @@ feed_fails(void *user, ckr_ctx *c, uint64_t step, uint32_t micro)
 	                (unsigned)micro, (unsigned)step);
 }
 
+/* Nothing of the model is read, written or begun by who feeds a step. */
+static ckr_status
+feed_meddles(void *user, ckr_ctx *c, uint64_t step, uint32_t micro)
+{
+	(void)step;
+	(void)micro;
+	++*(int *)user;
+	assert_int_equal(ckr_step(c, NULL, NULL), CKR_EARG);
+	assert_int_equal(ckr_begin_step(c, NULL), CKR_EARG);
+	assert_int_equal(ckr_end_step(c, NULL), CKR_EARG);
+	assert_int_equal(ckr_eval(c, NULL), CKR_EARG);
+	assert_string_equal(ckr_error(c), "inputs of a step are being set: "
+	                    "return first");
+	return CKR_OK;
+}
+
+static void
+test_meddling(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	int calls = 0;
+
+	(void)state;
+	ckr_set_feed(c, feed_meddles, &calls);
+	assert_int_equal(ckr_step(c, NULL, NULL), CKR_OK);
+	assert_int_equal(calls, 1);
+	assert_int_equal(ckr_step_count(c), 1);
+	assert_true(ckr_can_begin(c));
+	assert_int_equal(ckr_end_step(c, NULL), CKR_EARG);
+	ckr_close(c);
+}
+
 /* What a runner needs beside steps: words of its own, another seed, a trace
  * that ends early. */
 static void
@@ -1653,6 +1685,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_check_fails),
 		cmocka_unit_test(test_micro),
+		cmocka_unit_test(test_meddling),
 		cmocka_unit_test(test_runner),
 		cmocka_unit_test(test_nan),
 		cmocka_unit_test(test_skipped),
