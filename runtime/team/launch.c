@@ -44,7 +44,15 @@ launch_find(void)
 {
 	struct launch l = { .size = 1 };
 
-	for (int i = 0; i < COUNT && !find(i, &l); i++)
-		;
+	int i = 0;
+
+	while (i < COUNT && !find(i, &l))
+		i++;
+	/* whoever sets all of them does not mean a run alone */
+	if (i == COUNT && getenv(launcher[TORCH].rank)
+	    && getenv(launcher[TORCH].size)
+	    && getenv(launcher[TORCH].only_with))
+		l = (struct launch){ .by = launcher[TORCH].rank, .torch = true,
+			.size = 1, .wrong = true };
 	return l;
 }

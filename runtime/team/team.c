@@ -199,6 +199,11 @@ team_open(struct team **t, double timeout, struct err *e)
 	*t = NULL;
 	if (!l.by)
 		return CKR_OK;
+	if (l.wrong)
+		return err_set(e, CKR_EARG, "expected numbers in RANK and "
+		               "WORLD_SIZE, found '%s' and '%s'; without "
+		               "MASTER_ADDR a run is alone", getenv("RANK"),
+		               getenv("WORLD_SIZE"));
 	if (!the_team)
 		CKR_TRY(begin(&l, timeout, e));
 	the_team->timeout = timeout;

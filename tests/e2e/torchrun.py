@@ -49,6 +49,9 @@ class Torchrun(processes.Processes):
         for port in "none", "0", "65528":
             done = self.mpirun(2, so, *few, env={"MASTER_PORT": port})
             self.check(done.returncode == 3 and "a port in MASTER_PORT, of 1 to 65527" in done.stderr, f"port {port}: {done.stderr}")
+        for size in "x", "-1", "":
+            done = self.mpirun(2, so, *few, only=[0], env={"WORLD_SIZE": size})
+            self.check(done.returncode == 1 and f"in RANK and WORLD_SIZE, found '0' and '{size}'" in done.stderr, f"size {size!r}: {done.stderr}")
         self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2, got 3", "3 ranks")
 
     def busy(self):
