@@ -456,7 +456,6 @@ codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
 {
 	Arena *a = arena_new();
 	struct sources src = { .arena = a };
-	const char *tmp = getenv("TMPDIR");
 	char *dir;
 	bool ok = plan->replayed && (!reference || reference_plan->replayed);
 
@@ -466,18 +465,10 @@ codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
 	ok = ok && emit_sources(&src, g, plan, reference, reference_plan, opt,
 	                        d)
 		&& (!opt->weights || weights_check(g, d));
-	if (ok) {
-		dir = arena_printf(a, "%s/ckc-XXXXXX",
-		                   tmp && *tmp ? tmp : "/tmp");
-		if (mkdtemp(dir)) {
-			ok = build(dir, &src, g, opt, d);
-			remove_dir(dir, a);
-		} else {
-			ok = diag_error(d, "cannot create a folder '%s': %s; "
-			                "set TMPDIR to one that can be "
-			                "written", dir, strerror(errno));
-		}
-	}
+	dir = ok ? outfile_folder(a, d) : NULL;
+	ok = dir && build(dir, &src, g, opt, d);
+	if (dir)
+		remove_dir(dir, a);
 	arena_free(a);
 	return ok;
 }

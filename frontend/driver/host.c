@@ -230,16 +230,12 @@ measure(struct device *d, const struct cli *c, struct watch *watch,
 	Pass p = { .diag = diag, .opt = &opt, .target = &target_cpu,
 	           .keep = arena, .baseline_peak = -1, .minimum_peak = -1,
 	           .watch = watch };
-	const char *tmp = getenv("TMPDIR");
-	char *dir = arena_printf(arena, "%s/ckc-XXXXXX",
-	                         tmp && *tmp ? tmp : "/tmp");
+	const char *dir = outfile_folder(arena, diag);
 	Graph *g = NULL;
 	bool ok;
 
-	if (!mkdtemp(dir))
-		return diag_error(diag, "cannot create a folder '%s': %s; set "
-		                  "TMPDIR to one that can be written", dir,
-		                  strerror(errno));
+	if (!dir)
+		return false;
 	ok = build(c, dir, &p, &g) && run(dir, opt.threads, watch, arena, diag)
 		&& fit(d, p.plan, dir, arena, diag);
 	remove_files(dir, arena);

@@ -8,13 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
+#include "ir/base/outfile.h"
 #include "ir/text/text.h"
 #include "passes/passes.h"
 
@@ -32,7 +32,7 @@ struct doctor {
 	const struct cli *c;
 	Arena *arena;
 	Diag *diag;
-	char *dir;                      /* for what is made */
+	const char *dir;                /* for what is made */
 };
 
 static void
@@ -200,15 +200,11 @@ clean_up(const struct doctor *d)
 bool
 verb_doctor(const struct cli *c, Arena *arena, Diag *diag)
 {
-	const char *tmp = getenv("TMPDIR");
-	struct doctor d = { c, arena, diag, arena_printf(arena,
-		"%s/ckc-XXXXXX", tmp && *tmp ? tmp : "/tmp") };
+	struct doctor d = { c, arena, diag, outfile_folder(arena, diag) };
 	bool ok;
 
-	if (!mkdtemp(d.dir))
-		return diag_error(diag, "cannot create a folder '%s': %s; set "
-		                  "TMPDIR to one that can be written", d.dir,
-		                  strerror(errno));
+	if (!d.dir)
+		return false;
 	look_at_machine(&d);
 	ok = look_at_compiler(&d) && look_at_runner(&d);
 	look_at_others(&d);

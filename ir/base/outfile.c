@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,4 +72,18 @@ outfile_close(struct outfile *o, bool ok)
 		           strerror(errno));
 	new_file_abort(&o->file);
 	return written;
+}
+
+char *
+outfile_folder(Arena *a, Diag *d)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *dir = arena_printf(a, "%s/ckc-XXXXXX",
+	                         tmp && *tmp ? tmp : "/tmp");
+
+	if (mkdtemp(dir))
+		return dir;
+	diag_error(d, "cannot create a folder '%s': %s; set TMPDIR to one "
+	           "that can be written", dir, strerror(errno));
+	return NULL;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "ir/base/arena.h"
 #include "ir/base/diag.h"
 #include "runtime/support/new_file.h"
 
@@ -23,5 +24,9 @@ bool outfile_open(struct outfile *, const char *path, Diag *);
 void outfile_executable(struct outfile *);
 /* ... and moved there if ok and nothing failed, else removed. */
 bool outfile_close(struct outfile *, bool ok);
+
+/* A new folder for what is made on the way, in TMPDIR or /tmp; the caller
+ * removes it.  NULL after a diagnostic. */
+char *outfile_folder(Arena *, Diag *);
 
 #endif

@@ -90,7 +90,7 @@ class Processes(ck.Bench):
 
     # ---- bits ----
 
-    def bits(self):
+    def same_bits(self):
         for n in 2, 4:
             so = self.build(f"tp{n}", "--tp", n, "--sp")
             self.must(self.virtual(so, "--steps", 4, *self.files(f"v{n}")), f"{n} virtual")
@@ -98,6 +98,9 @@ class Processes(ck.Bench):
             self.must(done, f"{n} processes")
             self.check(done.stdout.count("ranks in processes") == 1, f"{n} processes: {done.stdout}")
             self.same(f"v{n}", f"p{n}", f"{n} processes")
+
+    def bits(self):
+        self.same_bits()
         so = self.path("tp2.so")
         for how in "name", "first":
             self.must(self.mpirun(2, so, "--steps", 4, *self.files(how), env={"CKR_FILES": how}), how)

@@ -28,15 +28,6 @@ class Torchrun(processes.Processes):
         told = [p.communicate(timeout=300) for p in run]
         return subprocess.CompletedProcess(argv, max(abs(p.returncode) for p in run), *("".join(x) for x in zip(*told)))
 
-    def same_bits(self):
-        for n in 2, 4:
-            so = self.build(f"tp{n}", "--tp", n, "--sp")
-            self.must(self.virtual(so, "--steps", 4, *self.files(f"v{n}")), f"{n} virtual")
-            done = self.mpirun(n, so, "--steps", 4, *self.files(f"p{n}"))
-            self.must(done, f"{n} processes")
-            self.check(done.stdout.count("ranks in processes") == 1, f"{n} processes: {done.stdout}")
-            self.same(f"v{n}", f"p{n}", f"{n} processes")
-
     def refused(self):
         so, few = self.path("tp2.so"), ("--comm-timeout", 2)
         done = self.mpirun(2, so, *few, only=[0])
