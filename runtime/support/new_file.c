@@ -1,9 +1,11 @@
 /* Atomic writing: an unnamed file in the target's folder, fsync, a name, a
  * rename over the old file, fsync of the folder.  At any moment a reader, or
- * the user after a crash, finds the old file or the new one, whole; a killed
- * process leaves nothing behind, because the unnamed file vanishes with it
- * (where O_TMPFILE is missing, "PATH.tmpXXXXXX" may stay).  What need not
- * outlive a crash of the system is not flushed.
+ * the user after a crash, finds the old file or the new one, whole.  The
+ * unnamed file vanishes with a killed process; killed between name and rename,
+ * or where O_TMPFILE is missing, it leaves "PATH.ckc-tmpN", which the next
+ * file for the same place takes away: who writes holds a lock on it (where
+ * there are no locks nobody gets one, and all stays).  What need not outlive a
+ * crash of the system is not flushed.
  */
 #include "runtime/support/new_file.h"
 #include "runtime/support/path.h"
@@ -13,37 +15,80 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *
-with_suffix(const char *path, const char *suffix)
+static bool
+is_at(int fd, const char *path)
 {
-	size_t n = strlen(path) + strlen(suffix) + 1;
-	char *s = malloc(n);
+	struct stat a, b;
 
-	if (s)
-		snprintf(s, n, "%s%s", path, suffix);
-	return s;
+	return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev
+		&& a.st_ino == b.st_ino;
 }
 
+/* Remove what a dead writer left; false when its writer may live.  Only who
+ * holds the lock renames or removes the file. */
 static bool
-open_named(struct new_file *f)
+remove_stale(const char *path)
 {
-	mode_t mask = umask(0);
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	bool ok;
 
-	umask(mask);
-	f->tmp = with_suffix(f->path, ".tmpXXXXXX");
-	f->fd = f->tmp ? mkostemp(f->tmp, O_CLOEXEC) : -1;
-	if (f->fd < 0) {
+	if (fd < 0)
+		return errno == ENOENT;
+	ok = !flock(fd, LOCK_EX | LOCK_NB) && is_at(fd, path)
+		&& !unlink(path);
+	close(fd);
+	return ok;
+}
+
+/* A new file of this name: the unnamed one under it (link cannot replace), or
+ * an empty one.  False with EEXIST: it is somebody's. */
+static bool
+make_named(struct new_file *f)
+{
+	char proc[64];
+
+	if (f->fd >= 0) {
+		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", f->fd);
+		return !linkat(AT_FDCWD, proc, AT_FDCWD, f->tmp,
+		               AT_SYMLINK_FOLLOW);
+	}
+	f->fd = open(f->tmp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+	if (f->fd < 0)
+		return false;
+	flock(f->fd, LOCK_EX | LOCK_NB);
+	if (is_at(f->fd, f->tmp))
+		return true;
+	close(f->fd);                   /* taken for stale before the lock */
+	f->fd = -1;
+	errno = EEXIST;
+	return false;
+}
+
+/* A name beside the final one. */
+static bool
+name_it(struct new_file *f)
+{
+	size_t n = strlen(f->path) + sizeof(".ckc-tmp99");
+	bool ok = false;
+
+	f->tmp = malloc(n);
+	for (unsigned i = 0; f->tmp && i < 100 && !ok; i++) {
+		snprintf(f->tmp, n, "%s.ckc-tmp%u", f->path, i);
+		ok = make_named(f);
+		if (!ok && errno != EEXIST)
+			break;
+		if (!ok && remove_stale(f->tmp))
+			ok = make_named(f);
+	}
+	if (!ok) {
 		free(f->tmp);
 		f->tmp = NULL;
-		return false;
 	}
-	if (fchmod(f->fd, 0666 & ~mask)) {
-		/* stays private: an inconvenience, not a failure */
-	}
-	return true;
+	return ok;
 }
 
 bool
@@ -60,31 +105,9 @@ new_file_start(struct new_file *f, const char *path, bool named)
 	if (!named)
 		f->fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 	free(dir);
-	return f->fd >= 0 || open_named(f);
-}
-
-/* Give an unnamed file a name beside the final one: link cannot replace. */
-static bool
-name_it(struct new_file *f)
-{
-	char proc[64], suffix[40];
-
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", f->fd);
-	for (unsigned i = 0; i < 100; i++) {
-		snprintf(suffix, sizeof(suffix), ".tmp%ld-%u", (long)getpid(),
-		         i);
-		f->tmp = with_suffix(f->path, suffix);
-		if (!f->tmp)
-			return false;
-		if (!linkat(AT_FDCWD, proc, AT_FDCWD, f->tmp,
-		            AT_SYMLINK_FOLLOW))
-			return true;
-		free(f->tmp);
-		f->tmp = NULL;
-		if (errno != EEXIST)
-			return false;
-	}
-	return false;
+	if (f->fd >= 0)
+		flock(f->fd, LOCK_EX | LOCK_NB);
+	return f->fd >= 0 || name_it(f);
 }
 
 static bool
@@ -108,7 +131,7 @@ static bool
 copy_named(struct new_file *f, bool lasting)
 {
 	struct new_file to = { .fd = -1, .path = f->path };
-	bool ok = open_named(&to) && copy(f->fd, to.fd);
+	bool ok = name_it(&to) && copy(f->fd, to.fd);
 
 	if (to.fd >= 0) {
 		close(f->fd);
@@ -132,18 +155,27 @@ flush_folder(const char *path)
 	free(dir);
 }
 
+/* What a file system says only at the end of writing; the file stays open, and
+ * so the lock. */
+static bool
+close_copy(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy >= 0 && !close(copy);
+}
+
 bool
 new_file_place(struct new_file *f, bool lasting)
 {
 	bool ok = (!lasting || !fsync(f->fd))
-		&& (f->tmp || name_it(f) || copy_named(f, lasting));
+		&& (f->tmp || name_it(f) || copy_named(f, lasting))
+		&& close_copy(f->fd) && !rename(f->tmp, f->path);
 
-	if (ok) {
-		ok = !close(f->fd);
-		f->fd = -1;
-	}
-	if (!ok || rename(f->tmp, f->path))
+	if (!ok)
 		return false;
+	close(f->fd);
+	f->fd = -1;
 	free(f->tmp);
 	f->tmp = NULL;
 	if (lasting)
@@ -154,10 +186,10 @@ new_file_place(struct new_file *f, bool lasting)
 void
 new_file_abort(struct new_file *f)
 {
-	if (f->fd >= 0)
-		close(f->fd);
 	if (f->tmp)
 		unlink(f->tmp);
+	if (f->fd >= 0)
+		close(f->fd);
 	free(f->tmp);
 	free(f->path);
 	*f = (struct new_file){ .fd = -1 };

@@ -121,7 +121,7 @@ def interrupt(bench):
         bench.check(time.monotonic() - began < 20, f"interrupt {flags}: it went on")
         bench.check(job.returncode == 1 and "interrupted" in err, f"interrupt {flags}: status {job.returncode}, {err}")
         bench.check(not os.path.exists(out), f"interrupt {flags}: a file")
-    bench.check(not [f for f in os.listdir(bench.work) if ".tmp" in f], "interrupt: something is left")
+    bench.check(not [f for f in os.listdir(bench.work) if "-tmp" in f], "interrupt: something is left")
     # under nohup a hangup is no interruption
     job = subprocess.Popen([bench.ckc_path, "pack", source, "-o", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))

@@ -299,7 +299,7 @@ class Processes(ck.Bench):
     def whole(self, path, what):
         if os.path.exists(path):
             self.check(sorted(compare.load(path)) == sorted(compare.load(self.path("v2.save"))), f"{what}: the checkpoint is not whole")
-        left = [x for x in os.listdir(self.work) if ".tmp" in x]
+        left = [x for x in os.listdir(self.work) if "-tmp" in x]
         self.check(not left, f"{what}: {left} are left")
 
     def gone(self, sig, when, delay=0.0, victim=1):
