@@ -1,5 +1,6 @@
 /* Calls of the convolution kernels. */
 #include "codegen/cpu/conv_tile.h"
+#include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/emit.h"
 
@@ -143,9 +144,10 @@ begin_conv(struct emit *e, const Node *n)
 	return true;
 }
 
-/* name: "conv", "dx" or "dw"; without: the function that unfolds. */
+/* name: "conv", "dx" or "dw"; without: the function that unfolds; back: into
+ * the side that windows slide over. */
 static bool
-emit_convolution(struct emit *e, const Node *n, const char *name,
+emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
                  const char *without, const char *operands)
 {
 	const char *s = scratch(e, n);
@@ -155,9 +157,10 @@ emit_convolution(struct emit *e, const Node *n, const char *name,
 		return false;
 	if (!begin_conv(e, n))
 		return true;
-	if (conv_tile(e->g, n).thin) {
+	if (conv_thin(e->g, n).fits) {
 		e->need |= NEED_THIN;
-		out_line(e->out, "ckr_thins_%s(&c1, %s, %s, env);", name,
+		emit_thin(e, n, back);
+		out_line(e->out, "ckr_thins_%s(&c1, &t1, %s, %s, env);", name,
 		         operands, s);
 		return true;
 	}
@@ -173,7 +176,7 @@ emit_convolution(struct emit *e, const Node *n, const char *name,
 bool
 emit_conv(struct emit *e, const Node *n)
 {
-	return emit_convolution(e, n, "conv", "ckr_conv",
+	return emit_convolution(e, n, "conv", false, "ckr_conv",
 		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
 		             p_in(e, n, 2)));
 }
@@ -181,7 +184,7 @@ emit_conv(struct emit *e, const Node *n)
 bool
 emit_conv_dx(struct emit *e, const Node *n)
 {
-	return emit_convolution(e, n, "dx", "ckr_conv_dx",
+	return emit_convolution(e, n, "dx", true, "ckr_conv_dx",
 		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
 		             p_in(e, n, 2)));
 }
@@ -189,5 +192,6 @@ emit_conv_dx(struct emit *e, const Node *n)
 bool
 emit_conv_dw(struct emit *e, const Node *n)
 {
-	return emit_convolution(e, n, "dw", "ckr_conv_dw", "p[2], p[0], p[1]");
+	return emit_convolution(e, n, "dw", false, "ckr_conv_dw",
+	                        "p[2], p[0], p[1]");
 }

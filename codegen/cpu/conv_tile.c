@@ -28,37 +28,19 @@ padded_product(int64_t a, int64_t b, int64_t c)
 	return n / 16 * 16;
 }
 
-/* A plane of x by phases of the stride and one of y, whose lines are as long.
- * ORDER THIN: codegen/cpu/kernels/thin.h */
-static int64_t
-thin_floats(const struct window *w)
-{
-	int64_t phases = 1, size = 1;
-
-	for (int i = 0; i < WINDOW_DIMS; i++) {
-		int64_t reach = (w->kernel[i] - 1) * w->dilation[i];
-
-		if (!mul_ok(size, w->out[i] + reach / w->stride[i], &size)
-		    || !mul_ok(phases, smaller(w->stride[i], reach + 1),
-		               &phases))
-			return INT64_MAX;
-	}
-	return padded_product(phases + 1, size, 1);
-}
-
 struct conv_tile
 conv_tile(const Graph *g, const Node *n)
 {
 	struct window w = window_of(g, n);
+	struct conv_thin thin = conv_thin(g, n);
 	int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2], rows;
 	int64_t blocks;
 	struct conv_tile t = { .direct = window_is_direct(&w), .parts = 1,
 		.each = w.images };
 
-	if (w.cin == 1 && w.group > 1) {
-		t.thin = true;
+	if (thin.fits) {
 		t.lines = t.channels = 1;
-		t.scratch = thin_floats(&w);
+		t.scratch = thin.scratch;
 		return t;
 	}
 	t.channels = n->op == OP_CONV ? w.cin

@@ -16,7 +16,6 @@ enum {
  * `channels` input channels of those; of conv_dw `channels` input channels of
  * a group over one of `parts` sets of images, `each` images long. */
 struct conv_tile {
-	bool thin;                      /* one input channel per group */
 	bool direct;                    /* patches are the image itself */
 	int64_t lines, channels;
 	int64_t parts, each;
@@ -25,6 +24,23 @@ struct conv_tile {
 };
 
 struct conv_tile conv_tile(const Graph *, const Node *);
+
+/* One input channel per group, in floats: a task copies the planes of x of
+ * some images to one plane per phase of the stride, an image after the other,
+ * with lines as long as those of the copy of y.  The scratch of a thread holds
+ * the phases, a lead of zeros (for conv_dx) and that copy, with room for a
+ * vector that overruns. */
+struct conv_thin {
+	bool fits;                      /* else nothing else counts */
+	int64_t images;                 /* of a task; they divide all */
+	int64_t phases[WINDOW_DIMS], room[WINDOW_DIMS];
+	int64_t image, size, all;       /* of an image in a phase, of a phase,
+	                                 * of all */
+	int64_t run;                    /* first to last element of y */
+	int64_t lead, scratch;
+};
+
+struct conv_thin conv_thin(const Graph *, const Node *);
 
 enum {
 	BLOCK = 16,                     /* channels side by side, at most */

@@ -25,6 +25,12 @@ bool cpu_nest(struct emit *, const struct nest *);
 /* The node on float32 copies of its 16-bit operands (tile_staged()). */
 bool emit_staged(struct emit *, const Node *);
 
+/* ---- conv_thin.c ---- */
+
+/* "t1" with its tables, where conv_thin() fits; by_phase: as conv_dx wants
+ * them. */
+void emit_thin(struct emit *, const Node *, bool by_phase);
+
 /* ---- build.c ---- */
 
 void cpu_command(struct command *, const struct codegen_options *, Arena *);

@@ -162,7 +162,9 @@ bool emit_labels(struct emit *, const Node *, int labels, int weights,
 
 struct window;
 
-/* Members in, out, ... begin of a kernel's struct. */
+/* A member of three, and the members in, out, ... begin of a kernel's
+ * struct. */
+void emit_triple(struct emit *, const char *name, const int64_t *);
 void emit_window(struct emit *, const struct window *);
 
 /* ---- resize.c ---- */

@@ -19,7 +19,7 @@ takes_all(struct emit *e, const Node *n, unsigned need)
 	return true;
 }
 
-static void
+void
 emit_triple(struct emit *e, const char *name, const int64_t *v)
 {
 	out_line(e->out, ".%s = { %lld, %lld, %lld },", name,

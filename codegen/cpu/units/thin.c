@@ -1,56 +1,15 @@
 /* Convolutions of one input channel per group.
  *
- * A plane of x is copied, its padding written out, into one plane for every
- * phase of the stride, whose lines are as long as those of the copy of y: then
- * every tap is one run over the whole plane, however short its lines are.
- * Elements between the lines of y are zeros or are not looked at.
+ * Planes of x, of some images and one group, are copied, their padding written
+ * out, into one plane for every phase of the stride, whose lines are as long
+ * as those of the copy of y: then every tap is one run over all of it, however
+ * short lines are, and sums over taps stay in registers.  Elements between the
+ * lines of y are zeros or are not looked at.
  */
 #include "thin.h"
 #include "sums.h"
 
-/* ORDER THIN: sizes as ir/window.c gives scratch for. */
-struct ckr_thin {
-	int64_t phases[3];              /* that taps can ask for */
-	int64_t room[3];                /* elements of a phase */
-	int64_t size, all;              /* floats of a phase, of all */
-	int64_t run;                    /* first to last element of y */
-};
-
-static inline struct ckr_thin
-ckr_thin(const struct ckr_conv *c)
-{
-	struct ckr_thin t = { .size = 1, .all = 1 };
-
-	for (int i = 0; i < 3; i++) {
-		int64_t reach = (c->kernel[i] - 1) * c->dilation[i];
-
-		t.phases[i] = c->stride[i] < reach + 1 ? c->stride[i]
-		                                       : reach + 1;
-		t.room[i] = c->out[i] + reach / c->stride[i];
-		t.size *= t.room[i];
-		t.all *= t.phases[i];
-	}
-	t.all *= t.size;
-	t.run = ((c->out[0] - 1) * t.room[1] + c->out[1] - 1) * t.room[2] +
-	        c->out[2];
-	return t;
-}
-
-/* Where a tap's run begins among the phases. */
-static inline int64_t
-ckr_thin_tap(const struct ckr_conv *c, const struct ckr_thin *t, int64_t kd,
-             int64_t kh, int64_t kw)
-{
-	int64_t tap[3] = { kd, kh, kw }, phase = 0, at = 0;
-
-	for (int i = 0; i < 3; i++) {
-		int64_t e = tap[i] * c->dilation[i];
-
-		phase = phase * t->phases[i] + e % c->stride[i];
-		at = at * t->room[i] + e / c->stride[i];
-	}
-	return phase * t->size + at;
-}
+enum { CKR_LANES = sizeof(ckr_lanes) / sizeof(float) };
 
 /* Element e of a phase along dim i is element first + e * stride of the
  * plane, for e in lo..hi-1. */
@@ -74,41 +33,51 @@ ckr_span(const struct ckr_conv *c, const struct ckr_thin *t, int i,
 	return r;
 }
 
-#define CKR_FOR_PHASES(t) \
-	for (int64_t pd = 0, p_ = 0; pd < (t)->phases[0]; pd++) \
-	for (int64_t ph = 0; ph < (t)->phases[1]; ph++) \
-	for (int64_t pw = 0; pw < (t)->phases[2]; pw++, p_++)
+/* A line of x to its phase; or back, with `start` added. */
+static inline void
+ckr_thin_line(float *p, float *q, struct ckr_span w, int64_t s, int back,
+              float start)
+{
+	if (back && s == 1) {
+#pragma omp simd
+		for (int64_t i = w.lo; i < w.hi; i++)
+			q[i] = start + p[i];
+	} else if (back) {
+		for (int64_t i = w.lo; i < w.hi; i++)
+			q[i * s] = start + p[i];
+	} else if (s == 1) {
+#pragma omp simd
+		for (int64_t i = w.lo; i < w.hi; i++)
+			p[i] = q[i];
+	} else if (s == 2) {
+#pragma omp simd
+		for (int64_t i = w.lo; i < w.hi; i++)
+			p[i] = q[2 * i];
+	} else {
+		for (int64_t i = w.lo; i < w.hi; i++)
+			p[i] = q[i * s];
+	}
+}
 
-/* x to its phases; or, with `back`, the phases added to dx. */
+/* A plane of x to its phases, or back. */
 static inline void
 ckr_thin_x(const struct ckr_conv *c, const struct ckr_thin *t, float *phases,
-           float *x, int back)
+           float *x, int back, float start)
 {
-	int64_t s = c->stride[2];
-
-	CKR_FOR_PHASES(t) {
+	for (int64_t pd = 0; pd < t->phases[0]; pd++)
+	for (int64_t ph = 0; ph < t->phases[1]; ph++)
+	for (int64_t pw = 0; pw < t->phases[2]; pw++, phases += t->size) {
 		struct ckr_span a = ckr_span(c, t, 0, pd);
 		struct ckr_span b = ckr_span(c, t, 1, ph);
 		struct ckr_span w = ckr_span(c, t, 2, pw);
 
 		for (int64_t d = a.lo; d < a.hi; d++)
-		for (int64_t h = b.lo; h < b.hi; h++) {
-			float *p = phases + p_ * t->size +
-				(d * t->room[1] + h) * t->room[2];
-			float *q = x + ((a.first + d * c->stride[0]) *
-				c->in[1] + b.first + h * c->stride[1]) *
-				c->in[2] + w.first;
-
-			if (back)
-				for (int64_t i = w.lo; i < w.hi; i++)
-					q[i * s] += p[i];
-			else if (s == 1)
-				memcpy(p + w.lo, q + w.lo, (size_t)
-				       (w.hi - w.lo) * sizeof *p);
-			else
-				for (int64_t i = w.lo; i < w.hi; i++)
-					p[i] = q[i * s];
-		}
+		for (int64_t h = b.lo; h < b.hi; h++)
+			ckr_thin_line(phases + (d * t->room[1] + h) *
+				t->room[2], x + ((a.first + d * c->stride[0])
+				* c->in[1] + b.first + h * c->stride[1]) *
+				c->in[2] + w.first, w, c->stride[2], back,
+				start);
 	}
 }
 
@@ -121,137 +90,244 @@ ckr_thin_y(const struct ckr_conv *c, const struct ckr_thin *t, float *run,
 		for (int64_t h = 0; h < c->out[1]; h++) {
 			float *p = run + (d * t->room[1] + h) * t->room[2];
 			float *q = y + (d * c->out[1] + h) * c->out[2];
+			float *to = back ? q : p, *from = back ? p : q;
 
-			memcpy(back ? q : p, back ? p : q,
-			       (size_t)c->out[2] * sizeof *q);
-		}
-}
-
-static inline void
-ckr_add_scaled(float *to, const float *from, float factor, int64_t n)
-{
 #pragma omp simd
-	for (int64_t i = 0; i < n; i++)
-		to[i] += factor * from[i];
-}
-
-/* All channels of y over one of x. */
-static inline void
-ckr_thin_conv(const struct ckr_conv *c, float *y, const float *x,
-              const float *w, const float *bias, int64_t plane, float *own)
-{
-	struct ckr_thin t = ckr_thin(c);
-	int64_t g = plane % c->group;
-	float *run = own + t.all;
-	enum { PIECE = 2048 };
-
-	memset(own, 0, (size_t)t.all * sizeof *own);
-	ckr_thin_x(c, &t, own, (float *)(uintptr_t)x + plane * c->in_size, 0);
-	for (int64_t o = 0; o < c->cout; o++) {
-		const float *f = w + (g * c->cout + o) * c->taps;
-		float start = bias ? bias[g * c->cout + o] : 0.0f;
-
-		for (int64_t i = 0; i < t.run; i += PIECE) {
-			int64_t n = t.run - i < PIECE ? t.run - i : PIECE;
-			int64_t tap = 0;
-
-			for (int64_t j = 0; j < n; j++)
-				run[i + j] = start;
-			CKR_FOR_TAPS(c)
-				ckr_add_scaled(run + i, own + i +
-					ckr_thin_tap(c, &t, kd, kh, kw),
-					f[tap++], n);
+			for (int64_t i = 0; i < c->out[2]; i++)
+				to[i] = from[i];
 		}
-		ckr_thin_y(c, &t, run, y + (plane * c->cout + o) *
-		           c->out_size, 1);
+}
+
+/* to[i] = start, or what it is with `more`, + the sum over taps of f times
+ * from[i + at]; up to a whole vector beyond n. */
+static inline void
+ckr_thin_sum(float *to, const float *from, int64_t n,
+             const struct ckr_tap *tap, int64_t taps, const float *f,
+             float start, int more)
+{
+	int64_t i = 0;
+
+	for (; i + 4 * CKR_LANES <= n; i += 4 * CKR_LANES) {
+		ckr_lanes *y = (ckr_lanes *)(to + i);
+		ckr_lanes a0 = start + (ckr_lanes){ 0 }, a1 = a0, a2 = a0;
+		ckr_lanes a3 = a0;
+
+		if (more) {
+			a0 = y[0];
+			a1 = y[1];
+			a2 = y[2];
+			a3 = y[3];
+		}
+		for (int64_t k = 0; k < taps; k++) {
+			const ckr_lanes *x = (const ckr_lanes *)
+				(from + i + tap[k].at);
+			float s = f[tap[k].weight];
+
+			a0 += x[0] * s;
+			a1 += x[1] * s;
+			a2 += x[2] * s;
+			a3 += x[3] * s;
+		}
+		y[0] = a0;
+		y[1] = a1;
+		y[2] = a2;
+		y[3] = a3;
+	}
+	for (; i < n; i += CKR_LANES) {
+		ckr_lanes *y = (ckr_lanes *)(to + i);
+		ckr_lanes a = start + (ckr_lanes){ 0 };
+
+		if (more)
+			a = *y;
+		for (int64_t k = 0; k < taps; k++)
+			a += *(const ckr_lanes *)(from + i + tap[k].at) *
+			     f[tap[k].weight];
+		*y = a;
+	}
+}
+
+static inline float
+ckr_fold_lanes(ckr_lanes a)
+{
+	float t[CKR_LANES];
+
+	*(ckr_lanes *)t = a;
+	for (int w = CKR_LANES / 2; w > 0; w /= 2)
+		for (int i = 0; i < w; i++)
+			t[i] += t[i + w];
+	return t[0];
+}
+
+/* to[k] += the products of run and x[at k], for eight taps; n is a multiple
+ * of the lanes. */
+static inline void
+ckr_thin_dots(float *to, const float *run, const float *x,
+              const struct ckr_tap *tap, int64_t n)
+{
+	ckr_lanes a0 = { 0 }, a1 = a0, a2 = a0, a3 = a0;
+	ckr_lanes a4 = a0, a5 = a0, a6 = a0, a7 = a0;
+
+#define CKR_AT(k) *(const ckr_lanes *)(x + i + tap[k].at)
+	for (int64_t i = 0; i < n; i += CKR_LANES) {
+		ckr_lanes r = *(const ckr_lanes *)(run + i);
+
+		a0 += r * CKR_AT(0);
+		a1 += r * CKR_AT(1);
+		a2 += r * CKR_AT(2);
+		a3 += r * CKR_AT(3);
+		a4 += r * CKR_AT(4);
+		a5 += r * CKR_AT(5);
+		a6 += r * CKR_AT(6);
+		a7 += r * CKR_AT(7);
+	}
+#undef CKR_AT
+	to[0] += ckr_fold_lanes(a0);
+	to[1] += ckr_fold_lanes(a1);
+	to[2] += ckr_fold_lanes(a2);
+	to[3] += ckr_fold_lanes(a3);
+	to[4] += ckr_fold_lanes(a4);
+	to[5] += ckr_fold_lanes(a5);
+	to[6] += ckr_fold_lanes(a6);
+	to[7] += ckr_fold_lanes(a7);
+}
+
+/* Images first.. of group g: all channels of y over one of x. */
+static inline void
+ckr_thin_conv(const struct ckr_conv *c, const struct ckr_thin *t, float *y,
+              const float *x, const float *w, const float *bias,
+              int64_t first, int64_t g, float *own)
+{
+	float *run = own + t->all;
+
+	for (int64_t i = 0; i < t->images; i++)
+		ckr_thin_x(c, t, own + i * t->image, (float *)(uintptr_t)x +
+		           ((first + i) * c->group + g) * c->in_size, 0, 0);
+	for (int64_t o = g * c->cout; o < (g + 1) * c->cout; o++) {
+		ckr_thin_sum(run, own, t->run, t->tap, c->taps,
+		             w + o * c->taps, bias ? bias[o] : 0.0f, 0);
+		for (int64_t i = 0; i < t->images; i++)
+			ckr_thin_y(c, t, run + i * t->image, y +
+			           ((first + i) * c->group * c->cout + o) *
+			           c->out_size, 1);
 	}
 }
 
 static inline void
-ckr_thin_dx(const struct ckr_conv *c, float *dx, const float *dy,
-            const float *w, const float *bias, int64_t plane, float *own)
+ckr_thin_dx(const struct ckr_conv *c, const struct ckr_thin *t, float *dx,
+            const float *dy, const float *w, const float *bias,
+            int64_t first, int64_t g, float *own)
 {
-	struct ckr_thin t = ckr_thin(c);
-	int64_t g = plane % c->group;
-	float *run = own + t.all, start = bias ? bias[g] : 0.0f;
+	float *run = own + t->all + t->lead, start = bias ? bias[g] : 0.0f;
+	int64_t phases = t->phases[0] * t->phases[1] * t->phases[2];
 
-	dx += plane * c->in_size;
-	memset(own, 0, (size_t)(t.all + t.run) * sizeof *own);
-	for (int64_t o = 0; o < c->cout; o++) {
-		const float *f = w + (g * c->cout + o) * c->taps;
+	for (int64_t o = g * c->cout; o < (g + 1) * c->cout; o++) {
+		int64_t from = 0;
 
-		ckr_thin_y(c, &t, run, (float *)(uintptr_t)dy +
-		           (plane * c->cout + o) * c->out_size, 0);
-		CKR_FOR_TAPS(c)
-			ckr_add_scaled(own + ckr_thin_tap(c, &t, kd, kh, kw),
-			               run, *f++, t.run);
+		for (int64_t i = 0; i < t->images; i++)
+			ckr_thin_y(c, t, run + i * t->image,
+			           (float *)(uintptr_t)dy + ((first + i) *
+			           c->group * c->cout + o) * c->out_size, 0);
+		for (int64_t p = 0; p < phases; from = t->ends[p++])
+			ckr_thin_sum(own + p * t->size, run, t->size,
+			             t->tap + from, t->ends[p] - from,
+			             w + o * c->taps, 0.0f, o > g * c->cout);
 	}
-	for (int64_t i = 0; i < c->in_size; i++)
-		dx[i] = start;
-	ckr_thin_x(c, &t, own, dx, 1);
+	for (int64_t i = 0; i < t->images; i++) {
+		float *to = dx + ((first + i) * c->group + g) * c->in_size;
+
+		for (int64_t j = 0; j < c->in_size; j++)
+			to[j] = start;
+		ckr_thin_x(c, t, own + i * t->image, to, 1, start);
+	}
 }
 
 /* Weights of group g, summed over the images. */
 static inline void
-ckr_thin_dw(const struct ckr_conv *c, float *dw, const float *x,
-            const float *dy, int64_t g, float *own)
+ckr_thin_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
+            const float *x, const float *dy, int64_t g, float *own)
 {
-	struct ckr_thin t = ckr_thin(c);
-	int64_t n = c->cout * c->taps;
-	float *run = own + t.all;
+	float *run = own + t->all;
+	int64_t n = (t->run + CKR_LANES - 1) / CKR_LANES * CKR_LANES;
 
-	dw += g * n;
-	memset(own, 0, (size_t)(t.all + t.run) * sizeof *own);
-	memset(dw, 0, (size_t)n * sizeof *dw);
-	for (int64_t i = 0; i < c->images; i++) {
-		int64_t plane = i * c->group + g, tap = 0;
-
-		ckr_thin_x(c, &t, own, (float *)(uintptr_t)x +
-		           plane * c->in_size, 0);
+	dw += g * c->cout * c->taps;
+	memset(dw, 0, (size_t)(c->cout * c->taps) * sizeof *dw);
+	for (int64_t first = 0; first < c->images; first += t->images) {
+		for (int64_t i = 0; i < t->images; i++)
+			ckr_thin_x(c, t, own + i * t->image,
+			           (float *)(uintptr_t)x + ((first + i) *
+			           c->group + g) * c->in_size, 0, 0);
 		for (int64_t o = 0; o < c->cout; o++) {
-			ckr_thin_y(c, &t, run, (float *)(uintptr_t)dy +
-			           (plane * c->cout + o) * c->out_size, 0);
-			CKR_FOR_TAPS(c)
-				dw[tap++] += ckr_dot(run, own +
-					ckr_thin_tap(c, &t, kd, kh, kw),
-					t.run);
+			float *to = dw + o * c->taps;
+			int64_t k = 0;
+
+			for (int64_t i = 0; i < t->images; i++)
+				ckr_thin_y(c, t, run + i * t->image,
+				           (float *)(uintptr_t)dy +
+				           (((first + i) * c->group + g) *
+				           c->cout + o) * c->out_size, 0);
+			for (; k + 8 <= c->taps; k += 8)
+				ckr_thin_dots(to + k, run, own, t->tap + k, n);
+			for (; k < c->taps; k++)
+				to[k] += ckr_dot(run, own + t->tap[k].at, n);
 		}
 	}
 }
 
 /* ---- over the threads ---- */
 
+/* This thread's scratch, whose zeros stay where no line lies. */
 static inline float *
 ckr_thin_own(const struct ckr_conv *c, float *scratch)
 {
-	return scratch + omp_get_thread_num() * c->scratch;
+	float *own = scratch + omp_get_thread_num() * c->scratch;
+
+	memset(own, 0, (size_t)c->scratch * sizeof *own);
+	return own;
 }
 
 void
-ckr_thins_conv(const struct ckr_conv *c, float *y, const float *x,
-               const float *w, const float *bias, float *scratch,
-               const struct ckr_env *env)
+ckr_thins_conv(const struct ckr_conv *c, const struct ckr_thin *t, float *y,
+               const float *x, const float *w, const float *bias,
+               float *scratch, const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) schedule(dynamic)
-	for (int64_t i = 0; i < c->images * c->group; i++)
-		ckr_thin_conv(c, y, x, w, bias, i, ckr_thin_own(c, scratch));
+#pragma omp parallel num_threads(env->threads)
+	{
+		float *own = ckr_thin_own(c, scratch);
+
+#pragma omp for schedule(dynamic)
+		for (int64_t i = 0; i < c->images / t->images * c->group; i++)
+			ckr_thin_conv(c, t, y, x, w, bias, i / c->group *
+			              t->images, i % c->group, own);
+	}
 }
 
 void
-ckr_thins_dx(const struct ckr_conv *c, float *dx, const float *dy,
-             const float *w, const float *bias, float *scratch,
+ckr_thins_dx(const struct ckr_conv *c, const struct ckr_thin *t, float *dx,
+             const float *dy, const float *w, const float *bias,
+             float *scratch, const struct ckr_env *env)
+{
+#pragma omp parallel num_threads(env->threads)
+	{
+		float *own = ckr_thin_own(c, scratch);
+
+#pragma omp for schedule(dynamic)
+		for (int64_t i = 0; i < c->images / t->images * c->group; i++)
+			ckr_thin_dx(c, t, dx, dy, w, bias, i / c->group *
+			            t->images, i % c->group, own);
+	}
+}
+
+void
+ckr_thins_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
+             const float *x, const float *dy, float *scratch,
              const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) schedule(dynamic)
-	for (int64_t i = 0; i < c->images * c->group; i++)
-		ckr_thin_dx(c, dx, dy, w, bias, i, ckr_thin_own(c, scratch));
-}
+#pragma omp parallel num_threads(env->threads)
+	{
+		float *own = ckr_thin_own(c, scratch);
 
-void
-ckr_thins_dw(const struct ckr_conv *c, float *dw, const float *x,
-             const float *dy, float *scratch, const struct ckr_env *env)
-{
-#pragma omp parallel for num_threads(env->threads) schedule(dynamic)
-	for (int64_t g = 0; g < c->group; g++)
-		ckr_thin_dw(c, dw, x, dy, g, ckr_thin_own(c, scratch));
+#pragma omp for schedule(dynamic)
+		for (int64_t g = 0; g < c->group; g++)
+			ckr_thin_dw(c, t, dw, x, dy, g, own);
+	}
 }
