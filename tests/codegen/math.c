@@ -61,6 +61,34 @@ softplus(double x)
 	return log1p(exp(x));
 }
 
+/* Powers against those of libm in double, ends included. */
+static void
+check_pow(void)
+{
+	static const float v[] = { 0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, 3.0f,
+		-3.0f, 0.5f, -0.5f, 0.75f, -2.5f, 1e-40f, -1e-40f, 1e38f,
+		-1e38f, 16777215.0f, 33554432.0f, -33554433.0f, 1.0000001f,
+		0.9999999f, -150.0f, 127.3f, 3e-5f, (float)INFINITY,
+		-(float)INFINITY, (float)NAN };
+	int n = sizeof v / sizeof *v;
+
+	for (int i = 0; i < n + 400; i++)
+		for (int k = 0; k < n + 400; k++) {
+			float x = i < n ? v[i] : 0.03f * (float)(i - n + 1);
+			float y = k < n ? v[k] : 0.11f * (float)(k - n - 200);
+			float got = ckr_pow(x, y);
+			float want = (float)pow((double)x, (double)y);
+
+			if (ulps(got, pow((double)x, (double)y)) <= 0.51
+			    || (got != got && want != want)
+			    || (got == want && !signbit(got) == !signbit(want)))
+				continue;
+			printf("pow(%g, %g): %g, not %g\n", (double)x,
+			       (double)y, (double)got, (double)want);
+			failures++;
+		}
+}
+
 static void
 check_functions(void)
 {
@@ -74,6 +102,11 @@ check_functions(void)
 	check("cos", ckr_cos, cos, -1e6, 1e6, 1.7);
 	check("sigmoid", ckr_sigmoid, sigmoid, -80, 80, 2.8);
 	check("softplus", ckr_softplus, softplus, -80, 80, 3);
+	check("atan", ckr_atan, atan, -9, 9, 0.51);
+	check("atan, large", ckr_atan, atan, -1e30, 1e30, 0.51);
+	check("asinh", ckr_asinh, asinh, -0.01, 0.01, 0.51);
+	check("asinh, large", ckr_asinh, asinh, -1e6, 3e38, 0.51);
+	check_pow();
 }
 
 static void
@@ -96,6 +129,11 @@ check_ends(void)
 	       && ckr_log(-1.0f) != ckr_log(-1.0f));
 	expect("tanh at infinity", ckr_tanh(inf) == 1 && ckr_tanh(-inf) == -1);
 	expect("erf at infinity", ckr_erf(inf) == 1 && ckr_erf(-inf) == -1);
+	expect("atan at its ends", ckr_atan(inf) == 1.57079633f
+	       && signbit(ckr_atan(-0.0f)) && ckr_atan(nan) != ckr_atan(nan));
+	expect("asinh at its ends", ckr_asinh(-inf) == -inf
+	       && signbit(ckr_asinh(-0.0f)) && ckr_asinh(nan) != ckr_asinh(nan)
+	       && ckr_asinh(3.4e38f) < 90);
 	expect("max takes NaN", ckr_max(1, nan) != ckr_max(1, nan) &&
 	       ckr_max(nan, 1) != ckr_max(nan, 1));
 	expect("division by zero", ckr_idiv(5, 0) == 0 && ckr_irem(5, 0) == 0);

@@ -242,6 +242,107 @@ ckr_gelu_tanh_grad(float x, float dy)
 	return dy * (s + x * (s * (1.0f - s)) * du);
 }
 
+/* ---- in double precision, rounded once ---- */
+
+/* Binary logarithm of a normal number; 2 / ln 2 * atanh((m - 1) / (m + 1)),
+ * m the significand around 1.  error 2e-12. */
+CKR_LANE double
+ckr_log2_wide(double a)
+{
+	union { double d; uint64_t u; } b = { a };
+	int32_t k = (int32_t)((uint32_t)(b.u >> 32) - 0x3fe6a09eu) >> 20;
+	double s, z, q = 1.0 / 13;
+
+	b.u -= (uint64_t)(uint32_t)k << 52;
+	s = (b.d - 1.0) / (b.d + 1.0);
+	z = s * s;
+	q = q * z + 1.0 / 11;
+	q = q * z + 1.0 / 9;
+	q = q * z + 1.0 / 7;
+	q = q * z + 1.0 / 5;
+	q = q * z + 1.0 / 3;
+	q = q * z + 1.0;
+	return (double)k + 2.8853900817779268 * (s * q);
+}
+
+/* 2^z for |z| < 1000; a Taylor series.  error 3e-10. */
+CKR_LANE double
+ckr_exp2_wide(double z)
+{
+	union { double d; uint64_t u; } n = { z + 6755399441055744.0 }, two;
+	double t = (z - (n.d - 6755399441055744.0)) * 0.69314718055994531;
+	double q = 1.0 / 40320;
+
+	two.u = (uint64_t)((uint32_t)n.u + 1023u) << 52;
+	q = q * t + 1.0 / 5040;
+	q = q * t + 1.0 / 720;
+	q = q * t + 1.0 / 120;
+	q = q * t + 1.0 / 24;
+	q = q * t + 1.0 / 6;
+	q = q * t + 0.5;
+	q = q * t + 1.0;
+	q = q * t + 1.0;
+	return q * two.d;
+}
+
+/* What C's pow says of zeros, infinities, NaN and negative numbers. */
+CKR_LANE float
+ckr_pow(float x, float y)
+{
+	float inf = __builtin_inff(), a = __builtin_fabsf(x), r;
+	double z = (double)y * ckr_log2_wide((double)a);
+	int whole = y == __builtin_floorf(y), odd;
+
+	odd = whole && 0.5f * y != __builtin_floorf(0.5f * y);
+	z = z > -160.0 ? z : -160.0;            /* and NaN */
+	z = z < 160.0 ? z : 160.0;
+	r = (float)ckr_exp2_wide(z);
+	r = a == 0.0f || a == inf ? ((a == inf) == (y > 0.0f) ? inf : 0.0f)
+	                          : r;
+	r = a == 1.0f ? 1.0f : r;
+	r = x < 0.0f && a < inf && !whole ? __builtin_nanf("") : r;
+	r = odd && (ckr_float_bits(x) >> 31) ? -r : r;
+	r = x != x || y != y ? x + y : r;
+	return y == 0.0f || x == 1.0f ? 1.0f : r;
+}
+
+/* atan t = t - t^3/3 + ... after pi/2 - atan 1/t or pi/4 + atan (t - 1) /
+ * (t + 1).  error 1e-10. */
+CKR_LANE float
+ckr_atan(float x)
+{
+	double a = (double)__builtin_fabsf(x), t, z, q = 1.0 / 21;
+	int far = a > 2.4142135623730950, near = a < 0.4142135623730950;
+
+	t = far ? -1.0 / a : near ? a : (a - 1.0) / (a + 1.0);
+	z = t * t;
+	q = 1.0 / 19 - q * z;
+	q = 1.0 / 17 - q * z;
+	q = 1.0 / 15 - q * z;
+	q = 1.0 / 13 - q * z;
+	q = 1.0 / 11 - q * z;
+	q = 1.0 / 9 - q * z;
+	q = 1.0 / 7 - q * z;
+	q = 1.0 / 5 - q * z;
+	q = 1.0 / 3 - q * z;
+	t = t - q * z * t + (far ? 1.5707963267948966
+	                         : near ? 0.0 : 0.78539816339744831);
+	return (float)(x < 0.0f ? -t : x == 0.0f ? (double)x : t);
+}
+
+/* log(a + sqrt(a^2 + 1)), a - a^3/6 near zero.  error 1e-11. */
+CKR_LANE float
+ckr_asinh(float x)
+{
+	double a = (double)__builtin_fabsf(x);
+	double y = ckr_log2_wide(a + __builtin_sqrt(a * a + 1.0)) *
+	           0.69314718055994531;
+
+	y = a < 1e-3 ? a - a * a * a * (1.0 / 6) : y;
+	y = x < 0.0f || x == 0.0f ? (x == 0.0f ? (double)x : -y) : y;
+	return a < (double)__builtin_inff() ? (float)y : x;
+}
+
 CKR_LANE float
 ckr_sign(float x)
 {
