@@ -146,7 +146,7 @@ const struct machine machine_cpu = {
 	.target = &target_cpu, .kernels = "kernels.c",
 	.blocked = "conv_blocks.h", .emit = emit, .function = function,
 	.texts = texts, .command = cpu_command, .operand = operand,
-	.takes = takes, .nest = cpu_nest,
+	.loops_operands = true, .takes = takes, .nest = cpu_nest,
 	.tasks = tasks, .attention = attention,
 	.attention_kernel = attention_kernel,
 	.norm = norm, .norm_grad = norm_grad,

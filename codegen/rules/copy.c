@@ -1,6 +1,6 @@
 /* Data movement: views that had to be carried out, concat, pad, trilu, fill.
  */
-#include "codegen/rules/emit.h"
+#include "codegen/rules/machine.h"
 
 #include <string.h>
 
@@ -72,6 +72,26 @@ emit_view(struct emit *e, const Node *n)
 	return true;
 }
 
+/* How many inputs from i on are alike and can be copied in a loop. */
+static int
+alike(const struct emit *e, const Node *n, int i)
+{
+	const Val *x = emit_in(e, n, i);
+	int k = i + 1;
+
+	if (!e->machine->loops_operands)
+		return 1;
+	for (; k < n->nin; k++) {
+		const Val *v = emit_in(e, n, k);
+
+		if (v->dt != x->dt || !shape_eq(&v->shape, &x->shape)
+		    || memcmp(v->stride, x->stride, (size_t)x->shape.rank
+		              * sizeof *x->stride))
+			break;
+	}
+	return k - i;
+}
+
 bool
 emit_concat(struct emit *e, const Node *n)
 {
@@ -80,14 +100,22 @@ emit_concat(struct emit *e, const Node *n)
 	int64_t at = 0;
 
 	emit_shapes(e, n);
-	for (int i = 0; i < n->nin; i++) {
+	for (int i = 0, many; i < n->nin; i += many) {
 		const Val *x = emit_in(e, n, i);
 		struct nest_operand from = operand(x, i), to;
 
+		many = alike(e, n, i);
 		to = operand(y, n->nin);
 		to.start = at * y->stride[axis];
-		at += x->shape.dim[axis];
-		out_line(e->out, "{");
+		at += x->shape.dim[axis] * many;
+		if (many > 1) {
+			from.many = true;
+			to.step = x->shape.dim[axis] * y->stride[axis];
+			out_line(e->out, "for (int64_t r = 0; r < %d; r++) {",
+			         many);
+		} else {
+			out_line(e->out, "{");
+		}
 		emit_copy(e, &x->shape, &from, &to);
 		out_line(e->out, "}");
 	}

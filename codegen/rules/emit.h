@@ -97,6 +97,8 @@ struct nest_operand {
 	int64_t start;                  /* elements to skip */
 	int64_t base;                   /* elements before p[arg] in its owner,
 	                                 * which is aligned */
+	bool many;                      /* in a loop over r: p[arg + r], or */
+	int64_t step;                   /* ... elements further for each r */
 	int64_t stride[MAX_RANK];       /* over the nest's dims */
 	bool scalar;                    /* known value: a literal instead */
 	double value;

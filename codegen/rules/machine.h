@@ -38,6 +38,9 @@ struct machine {
 
 	/* ---- what rules ask ---- */
 
+	/* Kernels may choose among operands in a loop. */
+	bool loops_operands;
+
 	/* Operand `at` as an argument of a kernel; v: its value. */
 	const char *(*operand)(const struct emit *, const Val *v, int at,
 	                       bool constant);

@@ -93,12 +93,15 @@ static void
 emit_operand(struct emit *e, const char *quality, char name, int k,
              const struct nest_operand *op)
 {
-	const char *type = emit_ctype(op->dt);
+	const char *type = emit_ctype(op->dt), *more = "";
 
-	out_line(e->out, "%s%s *%c%d = (%s%s *)p[%d]%s;", quality, type, name,
-	         k, quality, type, op->arg, op->start
-	         ? arena_printf(e->arena, " + %lld", (long long)op->start)
-	         : "");
+	if (op->start)
+		more = arena_printf(e->arena, " + %lld", (long long)op->start);
+	if (op->step)
+		more = arena_printf(e->arena, "%s + r * %lld", more,
+		                    (long long)op->step);
+	out_line(e->out, "%s%s *%c%d = (%s%s *)p[%d%s]%s;", quality, type,
+	         name, k, quality, type, op->arg, op->many ? " + r" : "", more);
 }
 
 void

@@ -348,14 +348,15 @@ copies(struct setup *t)
 	for (int axis = 0; axis < 3; axis++) {
 		Attr a = attr_default(OP_CONCAT);
 		int64_t d[3] = { 2, 3, 4 };
-		ValId in[3];
+		ValId in[6];
 
 		a.CONCAT.axis = axis;
-		for (int i = 0; i < 3; i++) {
-			d[axis] = i + 1;
+		for (int i = 0; i < 6; i++) {
+			/* some alike behind one another */
+			d[axis] = i < 3 ? i + 1 : i < 5 ? 3 : 1;
 			in[i] = given(t, DT_F32, shape_make(3, d), -1, 1);
 		}
-		apply(t, OP_CONCAT, &a, 3, in);
+		apply(t, OP_CONCAT, &a, 6, in);
 	}
 	{
 		Attr a = attr_default(OP_CONCAT);
