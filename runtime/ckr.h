@@ -54,6 +54,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -414,6 +415,10 @@ ckr_status ckr_trace(ckr_ctx *ctx, const char *path);
  * moves between ranks is told by what a rank sends and its share of the time,
  * as ranks take turns. */
 ckr_status ckr_profile(ckr_ctx *ctx, const char *path);
+/* The same summed by op, those over 1 % of a step, for people: share of the
+ * time, and what part of its roof each reaches, which is the larger of FLOPs
+ * and bytes over the best rates of any op measured. */
+ckr_status ckr_profile_table(ckr_ctx *ctx, FILE *out);
 
 #ifdef __cplusplus
 }

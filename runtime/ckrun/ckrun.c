@@ -254,6 +254,8 @@ write_profile(struct run *r)
 		fprintf(stderr, "ckrun: warning: --profile holds a first step "
 		        "alone, which loads code and touches memory for the "
 		        "first time; with more steps it is left out\n");
+	if (!r->o->quiet)
+		CKR_TRY(ckr_profile_table(r->m, stdout));
 	return ckr_profile(r->m, r->o->profile);
 }
 

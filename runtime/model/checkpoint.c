@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/model/infile.h"
-#include "runtime/model/outfile.h"
+#include "runtime/model/files.h"
 #include "runtime/model/peers.h"
 #include "runtime/support/number.h"
 

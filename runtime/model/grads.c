@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/model/outfile.h"
+#include "runtime/model/files.h"
 
 struct grads {
 	struct outfile o;

@@ -2,7 +2,7 @@
  * all see the same file, as without a file system that their machines share,
  * the first one reads it for all.
  */
-#include "runtime/model/infile.h"
+#include "runtime/model/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * all have, by one of them in turn; what must be put together first, by the
  * first process, range by range.
  */
-#include "runtime/model/outfile.h"
+#include "runtime/model/files.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -403,7 +403,17 @@ ckr_status trace_step_end(ckr_ctx *);
 ckr_status trace_close(ckr_ctx *);
 /* Without a file. */
 void trace_drop(ckr_ctx *);
+const char *trace_phase(int32_t phase);
+/* Bytes that step i sends from a rank; one alone has nobody to send to. */
+double trace_sent(const struct ckr_env *, const struct ckr_program *,
+                  uint32_t i);
+/* Whether step i ends what it begins. */
+bool trace_is_apart(const struct ckr_program *, uint32_t i);
+
+/* ---- profile.c ---- */
+
 void profile_op(struct profile *, uint32_t step, double sec);
+void profile_wait(struct profile *, uint32_t step, double sec);
 void profile_free(ckr_ctx *);
 
 /* ---- checkpoint.c ---- */

@@ -247,6 +247,25 @@ class Training(Case):
         self.linear("--steps", 1, env={"CKR_TRACE": "u.json"})
         json.load(open("u.json"))
 
+    def test_profile_table(self):
+        """What is printed are sums over the file's ops, those of most time first."""
+        said = self.linear("--steps", 5, "--profile", "p.json")
+        profile = json.load(open("p.json"))
+        flops, bandwidth, kinds = profile["peak_flops"]["f32"], profile["bandwidth"], {}
+        for op in profile["ops"]:
+            roof = max(op["flops"] / flops if flops else 0, op["bytes"] / bandwidth if bandwidth else 0)
+            self.assertTrue(math.isclose(op["roof"], roof, rel_tol=1e-5), op)
+            for i, x in enumerate((1, op["least"])):
+                kinds.setdefault((op["op"], op["phase"]), [0, 0])[i] += x
+        rows = said[said.index("of roof\n") + 8:].splitlines()[:-1]
+        whole, order = sum(s for _, s in kinds.values()), []
+        for op, phase, count, seconds, share, *_ in map(str.split, rows):
+            n, s = kinds.pop((op, phase))
+            self.assertEqual((int(count), seconds, share), (n, f"{s:.6f}", f"{100 * s / whole:.0f}"))
+            order.append(s)
+        self.assertEqual(order, sorted(order, reverse=True))
+        self.assertTrue(all(s <= 0.0101 * whole for _, s in kinds.values()), kinds)
+
     def test_profile_leaves_the_first_step_out(self):
         """Of two steps one is measured; of one step that one, which is said."""
         self.linear("--steps", 2, "--profile", "p.json")
