@@ -218,8 +218,8 @@ emit_prototypes(struct out *o, const struct kernels *k, const struct emit *e,
                 const char *arch)
 {
 	out_put(o, "#include \"ckr_abi.h\"\n");
-	if (e->nblocked)
-		out_put(o, "#include \"%s\"\n", e->machine->blocked);
+	if (e->njob && e->machine->job_text)
+		out_put(o, "#include \"%s\"\n", e->machine->job_text);
 	for (size_t i = 0; i < k->n; i++)
 		out_put(o, "%sckr_kernel %s;\n", i ? "" : "\n",
 		        k->v[i].name);
@@ -227,9 +227,13 @@ emit_prototypes(struct out *o, const struct kernels *k, const struct emit *e,
 		out_put(o, "void ckr_finite_there(const void *, uint64_t, "
 		        "int32_t, struct ckr_env *);\n"
 		        "const char *ckr_launch_error(void);\n");
-	if (e->nblocked)
-		out_put(o, "\nstatic const struct ckr_blocked blocked[] = "
-		        "{\n%s};\n", e->blocked.s);
+	if (e->njob)
+		out_put(o, "\nstatic const struct ckr_%s %s[] = {\n",
+		        e->machine->jobs, e->machine->jobs);
+	for (int i = 0; i < e->njob; i++)
+		out_put(o, "%s", e->job[i]);
+	if (e->njob)
+		out_put(o, "};\n");
 }
 
 /* Optimizers know float32 and 16-bit floats. */
@@ -288,7 +292,6 @@ emit_sources(struct sources *src, const Graph *g, const Plan *plan,
 	struct program prog[2];
 	struct kernels k = { 0 };
 	struct emit e = { .machine = machine_of(opt), .diag = d, .arena = a,
-	                  .blocked.arena = a,
 	                  .threads = opt->threads > 0 ? opt->threads : 1 };
 	int nprogram = ref && ref_plan ? 2 : 1;
 	struct shared s = tables_shared(a, g, plan, ref_plan);
@@ -304,7 +307,8 @@ emit_sources(struct sources *src, const Graph *g, const Plan *plan,
 	emit_kernels(src, &k, &e);
 	emit_head(&o, g, &plan->sum, src, opt);
 	emit_prototypes(&o, &k, &e, opt->arch);
-	if (!tables_emit(&o, prog, nprogram, &s, e.nblocked, opt, d)
+	if (!tables_emit(&o, prog, nprogram, &s, e.njob ? e.machine->jobs
+	                 : NULL, e.njob, opt, d)
 	    || !add_constants(src, g, &s, d))
 		return false;
 	sources_include(src, o.s);

@@ -348,7 +348,7 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 
 bool
 tables_emit(struct out *o, const struct program *p, int nprogram,
-            const struct shared *s, int nblocked,
+            const struct shared *s, const char *jobs, int njob,
             const struct codegen_options *opt, Diag *d)
 {
 	const Graph *g = p[0].g;
@@ -406,9 +406,9 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 		out_put(o, "\t.onnx = ckr_onnx,\n\t.onnx_bytes = %zu,\n"
 		        "\t.hole = %s,\n\t.nhole = %d,\n", opt->onnx_bytes,
 		        opt->nhole ? "hole" : "NULL", opt->nhole);
-	if (nblocked)
-		out_put(o, "\t.blocked = blocked,\n\t.nblocked = %d,\n",
-		        nblocked);
+	if (njob)
+		out_put(o, "\t.%s = %s,\n\t.n%s = %d,\n", jobs, jobs, jobs,
+		        njob);
 	if (graph_has_op(g, OP_LOSS_SCALE))
 		out_put(o, "\t.loss_scaled = 1,\n");
 	if (opt->arch)

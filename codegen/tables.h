@@ -47,8 +47,9 @@ bool tables_program(struct program *, Arena *, const Graph *, const Plan *,
 
 /* "CKR_F32": the type's number in the ABI. */
 const char *tables_dtype(DType);
+/* jobs: the name of the table of njob convolutions, which stands before. */
 bool tables_emit(struct out *, const struct program *, int nprogram,
-                 const struct shared *, int nblocked,
+                 const struct shared *, const char *jobs, int njob,
                  const struct codegen_options *, Diag *);
 
 /* ---- weights.c ---- */

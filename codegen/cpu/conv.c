@@ -4,8 +4,6 @@
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/emit.h"
 
-#include <string.h>
-
 /* All floats among the operands are f32. */
 static bool
 need_f32(struct emit *e, const Node *n)
@@ -72,15 +70,16 @@ scratch(struct emit *e, const Node *n)
 		? arena_printf(e->arena, "p[%d]", emit_scratch(n)) : "NULL";
 }
 
-/* The row of the library's convolutions that says t: an old one, or new. */
+/* The number of this convolution in the library's table. */
 static int
-blocked_row(struct emit *e, const Node *n, const struct window *w,
+blocked_job(struct emit *e, const Node *n, const struct window *w,
             const struct conv_blocks *b)
 {
 	static const char *const kind[] = { "Y", "DX", "DW" };
 	int64_t cin = n->op == OP_CONV_DX ? b->channels : b->cin;
 	int64_t cout = n->op == OP_CONV_DX ? b->cout : b->channels;
-	const char *row = arena_printf(e->arena, "\t{ CKR_CONV_%s, CKR_BLOCK, "
+
+	return emit_job(e, arena_printf(e->arena, "\t{ CKR_CONV_%s, CKR_BLOCK, "
 		"%lld, %lld, %lld, { %lld, %lld }, { %lld, %lld },\n\t  "
 		"{ %lld, %lld }, { %lld, %lld }, { %lld, %lld } },\n",
 		kind[n->op - OP_CONV], (long long)b->images, (long long)cin,
@@ -90,17 +89,7 @@ blocked_row(struct emit *e, const Node *n, const struct window *w,
 		(long long)w->kernel[2],
 		(long long)(b->point ? 1 : w->stride[1]),
 		(long long)(b->point ? 1 : w->stride[2]),
-		(long long)w->dilation[1], (long long)w->dilation[2]);
-	const char *at = e->blocked.s ? e->blocked.s : "";
-	size_t len = strlen(row);
-
-	for (int i = 0; i < e->nblocked; i++) {
-		if (!strncmp(at, row, len))
-			return i;
-		at = strchr(strchr(at, '\n') + 1, '\n') + 1;
-	}
-	out_bytes(&e->blocked, row, len);
-	return e->nblocked++;
+		(long long)w->dilation[1], (long long)w->dilation[2]));
 }
 
 /* If a library of convolutions suits: if (it is there) call, else the rest;
@@ -116,7 +105,7 @@ emit_blocks(struct emit *e, const Node *n, const char *call)
 	e->need |= NEED_BLOCKS;
 	out_line(e->out, "static const struct ckr_blocks b1 = {");
 	out_line(e->out, ".job = %d, .point = %d, .cin = %lld, .cout = %lld,",
-	         blocked_row(e, n, &w, &b), b.point, (long long)b.cin,
+	         blocked_job(e, n, &w, &b), b.point, (long long)b.cin,
 	         (long long)b.cout);
 	out_line(e->out, ".images = %lld, .lines = %lld, .channels = %lld,",
 	         (long long)b.images, (long long)b.lines,

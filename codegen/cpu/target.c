@@ -144,9 +144,10 @@ static const struct machine_text texts[] = {
 
 const struct machine machine_cpu = {
 	.target = &target_cpu, .kernels = "kernels.c",
-	.blocked = "conv_blocks.h", .emit = emit, .function = function,
-	.texts = texts, .command = cpu_command, .operand = operand,
-	.loops_operands = true, .takes = takes, .nest = cpu_nest,
+	.jobs = "blocked", .job_text = "conv_blocks.h", .emit = emit,
+	.function = function, .texts = texts, .command = cpu_command,
+	.operand = operand, .loops_operands = true, .takes = takes,
+	.nest = cpu_nest,
 	.tasks = tasks, .attention = attention,
 	.attention_kernel = attention_kernel,
 	.norm = norm, .norm_grad = norm_grad,

@@ -84,6 +84,26 @@ emit_tasks(struct emit *e, int64_t count, bool shared)
 	e->machine->tasks(e, count, shared);
 }
 
+int
+emit_job(struct emit *e, const char *row)
+{
+	enum { STEP = 64 };
+
+	for (int i = 0; i < e->njob; i++)
+		if (!strcmp(e->job[i], row))
+			return i;
+	if (e->njob % STEP == 0) {
+		const char **more = arena_array(e->arena,
+			(size_t)e->njob + STEP, sizeof *more);
+
+		if (e->njob)
+			memcpy(more, e->job, (size_t)e->njob * sizeof *more);
+		e->job = more;
+	}
+	e->job[e->njob] = row;
+	return e->njob++;
+}
+
 bool
 emit_nest(struct emit *e, const struct nest *nest)
 {

@@ -36,8 +36,9 @@ struct emit {
 	unsigned need;                  /* NEED_*, of all kernels so far */
 	int nconst;                   /* numbers that differ between calls of */
 	int64_t constant[EMIT_CONSTS];  /* the same kernel */
-	struct out blocked;             /* convolutions for the library */
-	int nblocked;
+	const char **job;               /* convolutions for the run time's
+	                                 * library: rows of its table */
+	int njob;
 };
 
 typedef bool EmitRule(struct emit *, const Node *);
@@ -88,6 +89,8 @@ int emit_axis(int64_t axis, int rank);
 /* Open a loop over tasks t = 0 .. count - 1, in any order, which threads share
  * if it is worth it; the body says what to do for t.  Closed by "}". */
 void emit_tasks(struct emit *, int64_t count, bool shared);
+/* The number of a row of the table of convolutions, an old one or new. */
+int emit_job(struct emit *, const char *row);
 
 /* ---- element-wise nests ---- */
 

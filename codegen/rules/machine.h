@@ -24,8 +24,9 @@ struct machine {
 	const struct target *target;
 	const char *kernels;            /* the name of their file */
 	const struct machine_text *texts;       /* in their order */
-	const char *blocked;            /* the header of struct ckr_blocked's
-	                                 * block; NULL: no such table */
+	const char *jobs;               /* "blocked": emit_job's table, of
+	                                 * struct ckr_blocked */
+	const char *job_text;           /* a header it needs, or NULL */
 	/* The rule of the node's op. */
 	bool (*emit)(struct emit *, const Node *);
 	/* The function `name` of type ckr_kernel with this body, that of e's
