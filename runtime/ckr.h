@@ -42,7 +42,7 @@
  *   CKR_POISON=1     fill memory with NaN as soon as the plan calls it free,
  *                    and put the arena's end at an unmapped page (slow)
  *   CKR_TRACE=FILE   as ckr_trace(ctx, FILE)
- *   CKR_BLAS=NAME    onednn, openblas, own, ...; as ckr_options.blas
+ *   CKR_BLAS=NAME    onednn, openblas, own, cublas, ...; as ckr_options.blas
  *   CKR_MPI=FILE     what several processes talk by, in place of ckr_mpi.so
  *   CKR_FILES=HOW    how they write one file: "name", by one that it has until
  *                    it is complete, as on several machines; "first", all by
@@ -84,7 +84,9 @@ struct ckr_options {
 	const char *weights;
 	/* Matrix products: NULL or "auto" (oneDNN if installed, else OpenBLAS,
 	 * else our own), "onednn", "openblas", "own"; "onednn-bf16":
-	 * oneDNN, its products of bf16 even without units for them. */
+	 * oneDNN, its products of bf16 even without units for them.  On a GPU
+	 * NULL or "auto" (convolutions by cuDNN if installed), "cudnn" (an
+	 * error if it is not), "cublas" (products alone). */
 	const char *blas;
 	/* Threads; 0: as many as OpenMP would use.  Never more than the model
 	 * was compiled for. */
@@ -184,7 +186,9 @@ struct ckr_memory {
 /* Asks the system: not for every step. */
 ckr_status ckr_memory(ckr_ctx *ctx, struct ckr_memory *memory);
 
-/* "onednn 2.6.0", "openblas 0.3.21 (SkylakeX, openmp)", "own (avx512)". */
+/* "onednn 2.6.0", "openblas 0.3.21 (SkylakeX, openmp)", "own (avx512)"; on a
+ * GPU "cublas", if there are convolutions ", convolutions by cudnn 9.19.0" with
+ * it, ", 50 of 53 convolutions by ..." or ", unfolded convolutions" and why. */
 const char *ckr_blas(const ckr_ctx *ctx);
 const char *ckr_model_name(const ckr_ctx *ctx);
 int ckr_threads(const ckr_ctx *ctx);

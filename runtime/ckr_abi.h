@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 10
+#define CKR_ABI_VERSION 11
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -148,6 +148,22 @@ struct ckr_blocked {
 	int32_t in[2], out[2], kernel[2], stride[2], dilation[2];
 };
 
+/* A convolution on a device, which the run time prepares when it opens the
+ * model if it finds a library that can: x is [images, group cin, in], y
+ * [images, group cout, out], w [group cout, cin, kernel], row-major, from
+ * multiples of 16 bytes on.  Missing dims stand in front with extent and kernel
+ * 1.  What is computed is of type `result`, the other two of `type`; sums are
+ * float32.  room: bytes of scratch that a call brings. */
+struct ckr_convolved {
+	int32_t kind;           /* enum ckr_conv_kind: which is computed */
+	uint8_t type, result;   /* enum ckr_dtype */
+	uint8_t products;       /* what stands in for a library has products */
+	int64_t images, group, cin, cout;       /* channels of one group */
+	int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
+	int64_t begin[3], end[3];       /* padding that windows reach */
+	int64_t room;
+};
+
 struct ckr_env;
 
 /* A product on a device, row-major: of each of `batch` matrices, `s` elements
@@ -190,6 +206,10 @@ struct ckr_env {
 	void (*gemm)(struct ckr_env *, const struct ckr_gemm *, const void *a,
 	             const void *b, const void *bias, const void *c, void *y,
 	             void *work, uint64_t bytes);
+	/* library.convolved[i] on a device; 0: not by a library, nothing has
+	 * been done.  NULL: none is. */
+	int (*convolve)(struct ckr_env *, uint32_t i, void *x, void *w,
+	                void *y, void *work);
 	uint64_t seed;
 	uint64_t step;          /* 0-based training step */
 	uint32_t micro, nmicro; /* micro-batch in this step, of how many */
@@ -289,6 +309,8 @@ struct ckr_library {
 	uint32_t nhole;
 	const struct ckr_blocked *blocked;
 	uint32_t nblocked;
+	const struct ckr_convolved *convolved;
+	uint32_t nconvolved;
 	uint32_t ranks;         /* of a replica.  0 or 1: the model is not
 	                         * cut; else memory and tensors are one
 	                         * rank's */

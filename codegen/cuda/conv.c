@@ -1,5 +1,6 @@
-/* Convolutions on a GPU: products of the weights with unfolded patches where
- * channels are many, else a sum for each result.
+/* Convolutions on a GPU: by the run time's library if it computes this one,
+ * else products of the weights with unfolded patches where channels are many,
+ * else a sum for each result.  Scratch is planned for either, by shapes alone.
  *
  * Patches are unfolded for as many images at a time as fit scratch of a fixed
  * size; those of the gradient of x are what the product gives, in float32.
@@ -12,7 +13,9 @@ enum {
 	PATCHES = 256 << 20,            /* bytes of unfolded patches wanted */
 	EVEN = 8,                       /* what their lines are multiples of */
 	ALIGN = 256,
+	LIBRARY_ALIGN = 16,             /* struct ckr_convolved */
 	GEMM_BYTES = 32 << 20,          /* that the library makes use of */
+	PART_BYTES = 1 << 20,
 };
 
 /* Scratch: patches, planes of dy beside them, a sum in float32, the library's
@@ -20,9 +23,11 @@ enum {
 struct cut {
 	struct window w;
 	bool product, direct;           /* direct: patches are the image */
+	bool alone;                     /* all of it is one product */
 	int64_t taps, in, out, line;    /* elements; line: of a padded plane */
 	int64_t each;                   /* images at a time */
 	int64_t planes, sum, own, all;  /* where they begin, in bytes */
+	int64_t room;                   /* all, or what a library has use for */
 };
 
 static int64_t
@@ -50,6 +55,23 @@ image_bytes(const struct cut *c, Op op, int size, int64_t *patches,
 	*planes = op == OP_CONV_DW ? lines * c->w.cout * size : 0;
 }
 
+/* Bytes of all operands, which a library may want to lay out in its own way:
+ * 16-bit ones with channels made even for tensor cores.  No more than are spent
+ * on patches. */
+static int64_t
+copies(const struct cut *c, int size)
+{
+	const struct window *w = &c->w;
+	int64_t even = size == 2 ? EVEN : 1;
+	int64_t in = (w->group * w->cin + even - 1) / even * even;
+	int64_t out = (w->group * w->cout + even - 1) / even * even;
+	int64_t one = (w->cin + even - 1) / even * even;
+	int64_t all = size * (w->images * (in * c->in + out * c->out)
+	                      + out * one * c->taps);
+
+	return all < PATCHES ? aligned(all) : PATCHES;
+}
+
 static struct cut
 cut_of(const Graph *g, const Node *n)
 {
@@ -57,6 +79,7 @@ cut_of(const Graph *g, const Node *n)
 	const Val *y = &g->val[n->out[0]];
 	struct cut c = { .w = window_of(g, n) };
 	int64_t patches, planes, rows, sum = 0, own;
+	int size = dtype_info[a->dt].nbytes;
 
 	c.taps = volume(c.w.kernel);
 	c.in = volume(c.w.in);
@@ -67,7 +90,7 @@ cut_of(const Graph *g, const Node *n)
 	c.product = rows >= PRODUCT && c.w.cout >= PRODUCT && a->dt == b->dt;
 	if (!c.product || c.w.images == 0)
 		return c;
-	image_bytes(&c, n->op, dtype_info[a->dt].nbytes, &patches, &planes);
+	image_bytes(&c, n->op, size, &patches, &planes);
 	c.each = patches + planes > 0 ? PATCHES / (patches + planes)
 	       : c.w.images;
 	c.each = c.each < 1 ? 1 : c.each < c.w.images ? c.each : c.w.images;
@@ -79,13 +102,20 @@ cut_of(const Graph *g, const Node *n)
 	c.sum = c.planes + aligned(c.each * planes);
 	c.own = c.sum + aligned(sum);
 	c.all = c.own + own;
+	c.room = c.all;
+	c.alone = patches + planes == 0;
+	/* sums over images are cut into more parts where they are few */
+	if (planes > 0 && size == 2 && own < PART_BYTES)
+		own = PART_BYTES < own * 32 ? PART_BYTES : own * 32;
+	if (!c.alone && copies(&c, size) + own > c.all)
+		c.room = copies(&c, size) + own;
 	return c;
 }
 
 int64_t
 cuda_conv_bytes(const Graph *g, const Node *n)
 {
-	return cut_of(g, n).all;
+	return cut_of(g, n).room;
 }
 
 static void
@@ -109,11 +139,99 @@ emit_geometry(struct emit *e, const struct cut *c)
 	out_line(e->out, "};");
 }
 
-/* name: "conv", "conv_dx" or "conv_dw". */
-static bool
-emit_call(struct emit *e, const Node *n, const char *name)
+/* ---- the library ---- */
+
+static const char *
+triple(struct emit *e, const int64_t *v)
 {
-	const Val *bias = n->op == OP_CONV_DW ? NULL : emit_in(e, n, 2);
+	return arena_printf(e->arena, "{ %lld, %lld, %lld }", (long long)v[0],
+	                    (long long)v[1], (long long)v[2]);
+}
+
+/* Padding behind that windows reach.  False: windows would be more than there
+ * are, which libraries do not know. */
+static bool
+reached(const struct window *w, int64_t end[WINDOW_DIMS])
+{
+	for (int i = 0; i < WINDOW_DIMS; i++) {
+		int64_t all = (w->kernel[i] - 1) * w->dilation[i] + 1;
+		int64_t past = (w->out[i] - 1) * w->stride[i] + all
+			- w->in[i] - w->begin[i];
+
+		end[i] = past > 0 ? past : 0;
+		if ((w->in[i] + w->begin[i] + end[i] - all) / w->stride[i] + 1
+		    != w->out[i])
+			return false;
+	}
+	return true;
+}
+
+/* A view may start anywhere in memory that is aligned. */
+static bool
+is_aligned(const Val *v)
+{
+	return v->start * dtype_info[v->dt].nbytes % LIBRARY_ALIGN == 0;
+}
+
+/* What a rule computes: operands that are x, w and y, 2 for the result. */
+struct role {
+	const char *name, *kind;        /* of the kernel; ckr_conv_kind's */
+	int x, w, y;
+};
+
+/* The number of this convolution in the library's table; -1: it is one product
+ * as it stands, or not of the kind that libraries know. */
+static int
+convolved_job(struct emit *e, const Node *n, const struct role *r,
+              const struct cut *c)
+{
+	const struct window *w = &c->w;
+	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
+	const Val *y = emit_out(e, n, 0);
+	int64_t end[WINDOW_DIMS];
+
+	if (c->alone || a->dt != b->dt || shape_nelem(&a->shape) == 0
+	    || shape_nelem(&b->shape) == 0 || !is_aligned(a)
+	    || !is_aligned(b) || !is_aligned(y) || !reached(w, end))
+		return -1;
+	return emit_job(e, arena_printf(e->arena, "\t{ CKR_CONV_%s, %s, %s, "
+		"%d, %lld, %lld, %lld, %lld,\n\t  %s, %s, %s,\n\t  %s, %s,\n"
+		"\t  %s, %s, %lld },\n", r->kind, tables_dtype(a->dt),
+		tables_dtype(y->dt), c->product,
+		(long long)w->images, (long long)w->group, (long long)w->cin,
+		(long long)w->cout, triple(e, w->in), triple(e, w->out),
+		triple(e, w->kernel), triple(e, w->stride),
+		triple(e, w->dilation), triple(e, w->begin), triple(e, end),
+		(long long)c->room));
+}
+
+/* If the library may compute this: if (it does) add the bias, else the rest;
+ * false if it does not. */
+static bool
+emit_library(struct emit *e, const Node *n, const struct role *r,
+             const struct cut *c)
+{
+	const char *at[] = { p_in(e, n, 0), p_in(e, n, 1), p_out(e, n, 0) };
+	int job = convolved_job(e, n, r, c);
+
+	if (job < 0)
+		return false;
+	out_line(e->out, "if (%sckr_by_library(env, %d, %s, %s, %s, %s)) {",
+	         emit_in(e, n, 2) ? "" : "!", job, at[r->x], at[r->w],
+	         at[r->y], p_scratch(e, n));
+	if (!emit_in(e, n, 2))
+		return true;
+	out_line(e->out, "ckr_add_bias(%s, %s, %s, env);", at[2],
+	         p_in(e, n, 2), emit_planes(e, &emit_out(e, n, 0)->shape));
+	out_line(e->out, "} else {");
+	return true;
+}
+
+static bool
+emit_call(struct emit *e, const Node *n, const struct role *r)
+{
+	const Val *bias = emit_in(e, n, 2);
+	bool has_bias = op_info[n->op].flags & F_BIAS2, library;
 	struct cut c;
 
 	emit_shapes(e, n);
@@ -129,30 +247,33 @@ emit_call(struct emit *e, const Node *n, const char *name)
 		return true;
 	c = cut_of(e->g, n);
 	emit_geometry(e, &c);
-	out_line(e->out, "ckr_%s%s(c1, %s, %s, %s,", name,
+	library = emit_library(e, n, r, &c);
+	out_line(e->out, "ckr_%s%s(c1, %s, %s, %s,", r->name,
 	         c.product && c.w.images > 0 ? "_product" : "",
 	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1));
-	if (n->op != OP_CONV_DW)
+	if (has_bias)
 		out_line(e->out, "\t%s,", bias ? p_in(e, n, 2)
 		         : "(const float *)NULL");
 	out_line(e->out, "\tenv%s);", emit_room(e, n));
+	if (library)
+		out_line(e->out, "}");
 	return true;
 }
 
 bool
 cuda_conv(struct emit *e, const Node *n)
 {
-	return emit_call(e, n, "conv");
+	return emit_call(e, n, &(struct role){ "conv", "Y", 0, 1, 2 });
 }
 
 bool
 cuda_conv_dx(struct emit *e, const Node *n)
 {
-	return emit_call(e, n, "conv_dx");
+	return emit_call(e, n, &(struct role){ "conv_dx", "DX", 2, 1, 0 });
 }
 
 bool
 cuda_conv_dw(struct emit *e, const Node *n)
 {
-	return emit_call(e, n, "conv_dw");
+	return emit_call(e, n, &(struct role){ "conv_dw", "DW", 0, 2, 1 });
 }

@@ -208,7 +208,8 @@ static const struct machine_text texts[] = {
 };
 
 const struct machine machine_cuda = {
-	.target = &target_cuda, .kernels = "model.cu", .emit = emit,
+	.target = &target_cuda, .kernels = "model.cu", .jobs = "convolved",
+	.emit = emit,
 	.function = function, .texts = texts, .command = cuda_command,
 	.operand = operand, .takes = takes, .nest = cuda_nest, .tasks = tasks,
 	.attention = attention, .attention_kernel = attention_kernel,

@@ -166,23 +166,37 @@ look_at_machine(const struct doctor *d)
 	    page * (double)sysconf(_SC_PHYS_PAGES) / (1 << 30)));
 }
 
-/* What only some need.  Libraries stay until the program ends. */
+/* Whether there is either library, which then stays until the program ends. */
+static bool
+is_there(const char *name, const char *older)
+{
+	return dlopen(name, RTLD_LAZY) || dlopen(older, RTLD_LAZY);
+}
+
+static const char *
+about_gpu(void)
+{
+	if (!dlopen("libcuda.so.1", RTLD_LAZY))
+		return "no driver: nothing runs on --target cuda here";
+	if (!is_there("libcublasLt.so.13", "libcublasLt.so.12"))
+		return "a driver, but no cuBLASLt, which multiplies";
+	return is_there("libcudnn.so.9", "libcudnn.so.8")
+		? "driver, cuBLASLt and cuDNN are there"
+		: "driver and cuBLASLt are there, no cuDNN: convolutions "
+		  "unfold patches";
+}
+
+/* What only some need. */
 static void
 look_at_others(const struct doctor *d)
 {
 	const char *mpirun = version(d, "mpirun");
 	const char *nvcc = version(d, d->c->nvcc);
-	void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
-	void *products = dlopen("libcublasLt.so.13", RTLD_LAZY);
 
-	if (!products)
-		products = dlopen("libcublasLt.so.12", RTLD_LAZY);
 	say("mpirun", mpirun ? mpirun
 	    : "none: ranks of --tp and --dp run in one process");
 	say("nvcc", nvcc ? nvcc : "none: it compiles for --target cuda");
-	say("GPU", !driver ? "no driver: nothing runs on --target cuda here"
-	    : !products ? "a driver, but no cuBLASLt, which multiplies"
-	    : "driver and cuBLASLt are there");
+	say("GPU", about_gpu());
 }
 
 static void

@@ -92,7 +92,8 @@ static const struct option_row rows[] = {
 	{ "comm-timeout", T_SIZE, AT(comm_timeout), "S", "processes: longest "
 	  "wait for another, in seconds (600)" },
 	{ "blas", T_TEXT, AT(blas), "NAME", "onednn, openblas or own (default: "
-	  "the first there is); onednn-bf16: bf16 as such on any processor" },
+	  "the first there is); onednn-bf16: bf16 as such on any processor; on "
+	  "a GPU cudnn (convolutions) or cublas (default: the first)" },
 	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
 	  "everything and by the plan; compare bits" },
 	{ "against", T_FILE, AT(against), "B.so", "take the same steps (1) "

@@ -1,10 +1,12 @@
 /* A GPU as a device, by NVIDIA's driver. */
+#include "runtime/device/convolutions.h"
 #include "runtime/device/gpu.h"
 #include "runtime/device/products.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct gpu *
 gpu_of(struct device *d)
@@ -235,6 +237,8 @@ offer(struct device *d, struct ckr_env *env)
 	env->stream = g->stream;
 	env->gemms = g->products;
 	env->gemm = products_run;
+	env->convs = g->convolutions;
+	env->convolve = g->convolutions ? convolutions_run : NULL;
 }
 
 /* ---- graphs ---- */
@@ -287,6 +291,7 @@ gpu_close(struct device *d)
 {
 	struct gpu *g = gpu_of(d);
 
+	convolutions_close(g->convolutions);
 	products_close(g->products);
 	if (g->stream)
 		g->cu.stream_free(g->stream);
@@ -402,5 +407,30 @@ device_open_cuda(struct device **out, const char *arch, int index,
 		return s;
 	}
 	*out = &g->device;
+	return CKR_OK;
+}
+
+ckr_status
+device_choose_cuda(struct device *d, const char *name,
+                   const struct ckr_convolved *job, uint32_t n, char *text,
+                   size_t size, struct err *e)
+{
+	struct gpu *g = gpu_of(d);
+	bool any = !name || !*name || !strcmp(name, "auto");
+	bool cudnn = name && !strcmp(name, "cudnn");
+	char by[128] = "unfolded convolutions";
+
+	if (!any && !cudnn && strcmp(name, "cublas") != 0)
+		return err_set(e, CKR_EARG, "no library '%s' for products and "
+		               "convolutions on a GPU; expected auto, cudnn or "
+		               "cublas", name);
+	if (n && (any || cudnn))
+		g->convolutions = convolutions_open(d, g->stream, job, n, by,
+		                                    sizeof(by));
+	if (n && cudnn && !g->convolutions)
+		return err_set(e, CKR_EUNSUPPORTED, "%s; install cuDNN 9 (or "
+		               "set LD_LIBRARY_PATH to where it is), or choose "
+		               "--blas cublas", by);
+	snprintf(text, size, "cublas%s%s", n ? ", " : "", n ? by : "");
 	return CKR_OK;
 }

@@ -75,6 +75,12 @@ extern struct device device_host;
  * CUDA_VISIBLE_DEVICES puts first, or number `index`. */
 ckr_status device_open_cuda(struct device **, const char *arch, int index,
                             struct err *);
+/* What computes products and convolutions there, in words too.  name: NULL or
+ * "auto", "cublas" (products; convolutions unfold patches), "cudnn" (which
+ * must be there for convolutions). */
+ckr_status device_choose_cuda(struct device *, const char *name,
+                              const struct ckr_convolved *, uint32_t n,
+                              char *text, size_t, struct err *);
 void device_close(struct device *);
 /* Whether something went wrong, in *e then; and as what. */
 bool device_failed(const struct device *, struct err *e);

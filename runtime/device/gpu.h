@@ -14,6 +14,7 @@ struct gpu {
 	cu_context context;
 	cu_stream stream, bringing;     /* of kernels; of inputs */
 	struct products *products;
+	struct convolutions *convolutions;      /* NULL: they are unfolded */
 	char name[128];
 };
 

@@ -341,6 +341,25 @@ open_transfers(ckr_ctx *c)
 	                      plan > other ? plan : other, &c->err);
 }
 
+/* What kernels ask for products and convolutions. */
+static ckr_status
+choose_products(ckr_ctx *c, const char *name)
+{
+	const struct ckr_library *lib = c->lib;
+
+	if (!c->device->host)
+		return device_choose_cuda(c->device, name, lib->convolved,
+		                          lib->nconvolved, c->gemm.text,
+		                          sizeof(c->gemm.text), &c->err);
+	CKR_TRY(gemm_choose(&c->gemm, name, c->env.threads, &c->err));
+	c->env.sgemm = c->gemm.fn;
+	c->env.bgemm = c->gemm.bf16;
+	c->convs = convs_open(c->gemm.onednn, lib->blocked, lib->nblocked,
+	                      c->env.threads);
+	convs_offer(c->convs, &c->env);
+	return CKR_OK;
+}
+
 static ckr_status
 make_ready(ckr_ctx *c, const struct ckr_options *opt)
 {
@@ -352,12 +371,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	CKR_TRY(rt_open_device(c));
 	if (c->team && !c->device->host)
 		CKR_TRY(wires_open(&c->wires, c->device, &c->err));
-	CKR_TRY(gemm_choose(&c->gemm, blas, c->env.threads, &c->err));
-	c->env.sgemm = c->gemm.fn;
-	c->env.bgemm = c->gemm.bf16;
-	c->convs = convs_open(c->gemm.onednn, c->lib->blocked,
-	                      c->lib->nblocked, c->env.threads);
-	convs_offer(c->convs, &c->env);
+	CKR_TRY(choose_products(c, blas));
 	c->env.seed = opt->seed;
 	CKR_TRY(take_memory(c));
 	CKR_TRY(open_transfers(c));

@@ -1,5 +1,6 @@
 #include "tests/codegen/harness.h"
 #include "tests/codegen/blocked.h"
+#include "tests/codegen/convolved.h"
 
 #include "codegen/cpu/cpu.h"
 #include "runtime/support/half.h"
@@ -481,7 +482,9 @@ run_convs(struct run *r, bool on)
 			memset(r->ready, 1, n);
 	}
 	r->env.conv = blocked_conv;
-	r->env.convs = (void *)(uintptr_t)r->lib->blocked;
+	r->env.convs = r->lib->arch ? (void *)(uintptr_t)r->lib->convolved
+	             : (void *)(uintptr_t)r->lib->blocked;
+	r->env.convolve = on ? convolved : NULL;
 	r->env.conv_ready = on ? r->ready : NULL;
 }
 

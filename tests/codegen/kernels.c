@@ -133,8 +133,9 @@ check_library(struct setup *t, const char *so)
 
 	if (!run_open(&r, so))
 		return 1;
-	/* blocked convolutions are there, or refused */
-	for (int convs = 0; convs < (r.lib->nblocked ? 2 : 1); convs++) {
+	/* the library's convolutions are there, or refused */
+	for (int convs = 0; convs < (r.lib->nblocked || r.lib->nconvolved
+	                             ? 2 : 1); convs++) {
 		run_convs(&r, convs);
 		bad += check_runs(&r, t);
 	}

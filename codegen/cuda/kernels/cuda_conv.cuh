@@ -261,6 +261,37 @@ ckr_bias(Y *y, const B *bias, int64_t images, int64_t channels, int64_t size,
 }
 
 
+template <typename Y, typename B> CKR_GLOBAL
+ckr_add_bias_device(Y *y, const B *bias, int64_t total, int64_t channels,
+                    int64_t size)
+{
+	CKR_TASKS(int64_t, t, total) {
+		int64_t plane = ckr_div(t, size);
+		int64_t channel = plane - ckr_div(plane, channels) * channels;
+
+		ckr_put(&y[t], ckr_get(y[t]) + ckr_get(bias[channel]));
+	}
+}
+
+template <typename Y, typename B> static inline void
+ckr_add_bias(Y *y, const B *bias, int64_t images, int64_t channels,
+             int64_t size, const struct ckr_env *env)
+{
+	int64_t n = images * channels * size;
+
+	CKR_LAUNCH((ckr_add_bias_device<Y, B>), ckr_blocks(n), CKR_THREADS, 0,
+	           env, y, bias, n, channels, size);
+}
+
+/* Whether the run time's library has computed convolution `job` of them. */
+static inline bool
+ckr_by_library(struct ckr_env *env, uint32_t job, const void *x, const void *w,
+               const void *y, const void *work)
+{
+	return env->convolve && env->convolve(env, job, (void *)x, (void *)w,
+	                                      (void *)y, (void *)work);
+}
+
 /* One product with the library's part of scratch; add: to what y holds. */
 template <typename Y, typename T> static inline void
 ckr_conv_gemm(const struct ckr_conv &c, struct ckr_gemm g, Y *y, const T *a,

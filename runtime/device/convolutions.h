@@ -1,0 +1,23 @@
+/* Convolutions on a GPU, by cuDNN where it is. */
+#ifndef CKR_CONVOLUTIONS_H
+#define CKR_CONVOLUTIONS_H
+
+#include "runtime/device/device.h"
+#include "runtime/device/engine.h"
+
+struct convolutions;
+
+/* cuDNN 8.9 or later and its calls in *dnn; NULL: there is none, and why. */
+void *convolutions_library(struct dnn *, char *why, size_t);
+
+/* Prepare those of the list that cuDNN can compute on the current GPU.  NULL:
+ * none; text: what computes them, or why it does not. */
+struct convolutions *convolutions_open(struct device *, cu_stream,
+                                       const struct ckr_convolved *,
+                                       uint32_t n, char *text, size_t);
+void convolutions_close(struct convolutions *);
+/* ckr_env.convolve; env->convs: the convolutions. */
+int convolutions_run(struct ckr_env *, uint32_t i, void *x, void *w, void *y,
+                     void *work);
+
+#endif
