@@ -98,7 +98,7 @@ print_head(const struct against *a)
 		       ranks == 1 ? "" : "s", ckr_optimizer(s->m), threads,
 		       threads == 1 ? "" : "s", ckr_blas(s->m));
 	}
-	pair_print(&a->p.s[0].data.pair, stdout);
+	data_print(&a->p.s[0].data, stdout);
 }
 
 /* ---- tensors ---- */

@@ -302,7 +302,7 @@ print_head(const struct run *r)
 	printf("optimizer %s, %d thread%s, matrix products by %s\n",
 	       ckr_optimizer(r->m), ckr_threads(r->m),
 	       ckr_threads(r->m) == 1 ? "" : "s", ckr_blas(r->m));
-	pair_print(&r->data.pair, stdout);
+	data_print(&r->data, stdout);
 }
 
 static void
@@ -350,8 +350,14 @@ count_steps(struct run *r)
 	r->steps.total = o->steps;
 	if (options_given(o, "steps"))
 		return DONE;
+	if (options_given(o, "epochs"))
+		return data_steps(&r->data, o->epochs, &r->steps.total) ? DONE
+		       : options_usage("--", "epochs", r->data.per_step
+		                       ? "is too large" : "counts samples of "
+		                       "--data, of which no input gets any");
 	if (strcmp(ckr_optimizer(r->m), "none") && !o->check)
-		return options_usage("--", "steps", "is needed to train");
+		return options_usage("--", "steps", "or --epochs is needed to "
+		                     "train");
 	r->steps.total = ckr_step_count(r->m) + 1;
 	return DONE;
 }
@@ -378,8 +384,9 @@ run_model(struct run *r)
 	r->steps.before = ckr_step_count(r->m);
 	if (ckr_step_count(r->m) >= r->steps.total && !r->o->quiet)
 		printf("nothing to do: %llu steps are done already, and "
-		       "--steps counts them\n",
-		       (unsigned long long)ckr_step_count(r->m));
+		       "--%s counts them\n",
+		       (unsigned long long)ckr_step_count(r->m),
+		       options_given(r->o, "epochs") ? "epochs" : "steps");
 	status = train(r);
 	if (!status && r->o->save)
 		status = save(r);
@@ -416,7 +423,6 @@ main(int argc, char **argv)
 
 	tell_begin();
 	status = options_parse(&o, argc, argv);
-	r.data.file.fd = -1;
 	if (status)
 		return status;
 	if (o.help)

@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "runtime/base/err.h"
-#include "runtime/file/file.h"
 #include "runtime/support/number.h"
 
 /* T_FILE: two of them are a misunderstanding, where of other values the last
  * counts.  T_SIZE: a number that is not negative. */
 enum type {
-	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED,
+	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED, T_DATA,
 	T_SCHEDULE, T_ON_NAN, T_SCALE
 };
 
@@ -29,9 +28,9 @@ struct option_row {
  * name are headings. */
 static const struct option_row rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "data" },
-	{ "data", T_FILE, AT(data), "FILE", "samples (.npy, .npz, "
-	  ".safetensors) or a stream of tokens" },
-	{ "tokens", T_TEXT, AT(tokens), "TYPE", "FILE is raw tokens: u16, u32 "
+	{ "data", T_DATA, AT(data), "FILE", "samples or a stream of tokens; "
+	  "once for each file, or a pattern in quotes" },
+	{ "tokens", T_TEXT, AT(tokens), "TYPE", "they are raw tokens: u16, u32 "
 	  "or bytes (any text)" },
 	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: an array, "
 	  "or a word of those below" },
@@ -40,6 +39,8 @@ static const struct option_row rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "training" },
 	{ "steps", T_COUNT, AT(steps), "N", "train until N steps are done, "
 	  "resumed ones included" },
+	{ "epochs", T_COUNT, AT(epochs), "N", "or until every sample of --data "
+	  "was taken N times" },
 	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (1e-3; lion 1e-4, "
 	  "adafactor 1e-2)" },
 	{ "schedule", T_SCHEDULE, AT(schedule), "NAME", "constant (default), "
@@ -115,17 +116,23 @@ static const struct option_row rows[] = {
 enum { NROW = sizeof(rows) / sizeof(*rows) };
 _Static_assert(NROW <= 64, "struct options has a bit for each");
 
-/* What pair.c does. */
+/* What dataset.c and pair.c do. */
 static const char feeding[] = "\n"
-"What an input gets of --data: what --feed says; else rows of the array of\n"
-"its name; else of the one array left over that fits no other input in shape\n"
-"and kind (float, integer or bool).  Rows come in a new random order every\n"
-"epoch.  A list of integers that is alone in its file or called tokens is a\n"
-"stream of tokens: ids get windows of it, labels the same windows one on,\n"
-"masks ones, positions 0 1 2 ..., token types zeros.  The rest is refused,\n"
-"with the lines to choose from.  SRC is the name of an array, or\n"
+"--data takes .npy, .npz, .safetensors and tokens with llm.c's header. Files\n"
+"whose arrays have the same names are shards, one behind the other; others go\n"
+"beside each other, and NAME=FILE gives an .npy a name: --data x=X.npy --data\n"
+"y=Y.npy.  Each epoch has every row once, in an order that follows from the\n"
+"seed and the sample's number; batches go on over its end.\n"
+"\n"
+"What an input gets of it: what --feed says; else rows of the array of its\n"
+"name; else of the one array left over that fits no other input in shape and\n"
+"kind (float, integer or bool).  A list of integers that is alone or called\n"
+"tokens is a stream of tokens: ids get windows of it, side by side and within\n"
+"a file, labels the same windows one on, masks ones, positions 0 1 2 ...,\n"
+"token types zeros.  The rest is refused, with the lines to choose from.\n"
+"SRC is the name of an array, or\n"
 "  tokens, next          windows of the stream, the same windows one on\n"
-"  rows                  rows of the only array of the file\n"
+"  rows                  rows of the only array there is\n"
 "  float, int            the same, converted from the other kind, not scaled\n"
 "  tokens:A ... int:A    the same of array A\n"
 "  ones, zeros, positions";
@@ -223,10 +230,8 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		return DONE;
 	case T_FILE:
 		if (*(const char **)at && strcmp(*(const char **)at, value))
-			return bad(r->name, r->offset == AT(data)
-			           ? "is given twice; numpy.savez puts several "
-			             "arrays into one file" : "is given twice, "
-			             "but takes one file");
+			return bad(r->name, "is given twice, but takes one "
+			           "file");
 		/* fall through */
 	case T_TEXT:
 		*(const char **)at = value;
@@ -240,6 +245,12 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		if (o->nfeed == MAX_FEED)
 			return bad(r->name, "is given too often");
 		o->feed[o->nfeed++] = value;
+		return DONE;
+	case T_DATA:
+		if (o->ndata == MAX_DATA)
+			return bad(r->name, "is given too often; a pattern in "
+			           "quotes names any number of files");
+		o->data[o->ndata++] = value;
 		return DONE;
 	case T_COUNT:
 		if (!number_whole(value, r->offset == AT(ranks) ? UINT32_MAX
@@ -285,7 +296,10 @@ options_parse(struct options *o, int argc, char **argv)
 			a = "--help";
 		if (a[0] != '-') {
 			if (o->model)
-				return options_usage("a second model: ", a, "");
+				return options_usage("a second model: ", a,
+				       o->ndata ? "(for another file of data: "
+				       "--data once more, or a pattern in "
+				       "quotes)" : "");
 			o->model = a;
 			continue;
 		}
@@ -305,196 +319,4 @@ options_parse(struct options *o, int argc, char **argv)
 			return status;
 	}
 	return DONE;
-}
-
-/* Two libraries are compared, and nothing is kept of either. */
-static int
-check_against(const struct options *o)
-{
-	static const char *const idle[] = {
-		"save", "save-every", "outputs", "grads", "log",
-		"export-onnx", "check", "trace", "profile", "stats",
-	};
-
-	for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++)
-		if (o->against && options_given(o, idle[i]))
-			return bad(idle[i], "cannot stand beside --against");
-	if (options_given(o, "rtol") && !o->against)
-		return bad("rtol", "needs --against");
-	return DONE;
-}
-
-static int
-check_values(const struct options *o)
-{
-	if (!o->model) {
-		fputs("ckrun: no model given; see ckrun --help\n", stderr);
-		return USAGE;
-	}
-	if (o->data && o->inputs)
-		return bad("inputs", "cannot stand beside --data");
-	if (o->tokens && !o->data)
-		return bad("tokens", "needs --data");
-	if (o->save_every && !o->save)
-		return bad("save-every", "needs --save");
-	if (o->threads > 65536)
-		return bad("threads", "is too large");
-	if (options_given(o, "threads") && !o->threads)
-		return bad("threads", "needs at least 1");
-	if (o->init && o->resume)
-		return bad("init", "cannot stand beside --resume");
-	return check_against(o);
-}
-
-/* Files beside the model belong to it. */
-static int
-check_files(const struct options *o)
-{
-	/* a run may go on in the checkpoint that it came from */
-	const struct named_file again_in[] = {
-		{ "--resume", o->resume, false },
-		{ "--save", o->save, true },
-	};
-	size_t a, b;
-	bool again = clash_find(again_in, 2, &a, &b);
-	char *weights = file_beside(o->model, ".safetensors");
-	const struct named_file f[] = {
-		{ "the model", o->model, false },
-		{ "the model's weights", weights, false },
-		{ "--against", o->against, false },
-		{ "--data", o->data, false },
-		{ "--inputs", o->inputs, false },
-		{ "--init", o->init, false },
-		{ "--resume", o->resume, false },
-		{ "--save", again ? NULL : o->save, true },
-		{ "--outputs", o->outputs, true },
-		{ "--grads", o->grads, true },
-		{ "--log", o->log, true },
-		{ "--export-onnx", o->onnx, true },
-		{ "--trace", o->trace, true },
-		{ "--profile", o->profile, true },
-	};
-	char text[NAME_TEXT];
-	bool clash = clash_find(f, sizeof(f) / sizeof(*f), &a, &b);
-
-	if (clash)
-		fprintf(stderr, "ckrun: '%s' is both %s and %s; write to "
-		        "another file\n",
-		        err_name(text, sizeof(text), f[b].path), f[a].role,
-		        f[b].role);
-	free(weights);
-	return clash ? FAILED : DONE;
-}
-
-static bool
-is_numpy(const char *path)
-{
-	const char *dot = path ? strrchr(path, '.') : NULL;
-
-	return dot && (!strcmp(dot, ".npz") || !strcmp(dot, ".npy"));
-}
-
-/* Standard output carries progress, and a name says what is in a file. */
-static int
-check_outputs(const struct options *o)
-{
-	const struct {
-		const char *option, *path;
-	} out[] = {
-		/* in safetensors */
-		{ "save", o->save }, { "outputs", o->outputs },
-		{ "grads", o->grads },
-		{ "log", o->log },
-		{ "export-onnx", o->onnx }, { "trace", o->trace },
-		{ "profile", o->profile },
-	};
-
-	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
-		if (out[i].path && !strcmp(out[i].path, "-"))
-			return bad(out[i].option, "needs the name of a file, "
-			           "not '-'; standard output is /dev/stdout");
-	for (size_t i = 0; i < 3; i++)
-		if (is_numpy(out[i].path))
-			return bad(out[i].option, "writes safetensors, not "
-			           "NumPy's formats: name it "
-			           "NAME.safetensors");
-	return DONE;
-}
-
-int
-options_check(const struct options *o)
-{
-	int status = check_values(o);
-
-	if (!status)
-		status = check_outputs(o);
-	return status ? status : check_files(o);
-}
-
-static void
-warn_idle(const struct options *o, const char *name, const char *why)
-{
-	if (options_given(o, name))
-		fprintf(stderr, "ckrun: warning: --%s does nothing: %s\n",
-		        name, why);
-}
-
-/* Whether a word stands between the spaces of a list. */
-static bool
-listed(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *s = list; (s = strstr(s, word)); s += n)
-		if ((s == list || s[-1] == ' ') && (!s[n] || s[n] == ' '))
-			return true;
-	return false;
-}
-
-/* Options of another optimizer than the library's; --momentum is refused, not
- * warned of. */
-static void
-warn_optimizer(const struct options *o, const char *optimizer)
-{
-	static const char all[] = "sgd sgdm adam adamw lion adafactor";
-	static const struct {
-		const char *option, *of;
-	} knows[] = {
-		{ "lr", all }, { "schedule", all }, { "warmup", all },
-		{ "min-lr", all }, { "weight-decay", all }, { "clip", all },
-		{ "on-nan", all },
-		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
-		{ "eps", "adam adamw adafactor" }, { "nesterov", "sgdm" },
-		{ "beta2-decay", "adafactor" },
-		{ "clip-threshold", "adafactor" }, { "eps2", "adafactor" },
-	};
-	char why[64];
-
-	snprintf(why, sizeof(why), "the library's optimizer is %s", optimizer);
-	for (size_t i = 0; i < sizeof(knows) / sizeof(*knows); i++)
-		if (!listed(knows[i].of, optimizer))
-			warn_idle(o, knows[i].option, why);
-}
-
-void
-options_warn(const struct options *o, const char *optimizer,
-             const char *unread)
-{
-	bool falls = o->schedule != CKR_CONSTANT_LR;
-
-	if (*unread && !o->quiet && (o->init || o->resume))
-		fprintf(stderr, "ckrun: warning: %s (ckc --param NAME makes a "
-		        "weight of it)\n", unread);
-	warn_optimizer(o, optimizer);
-	if (!falls)
-		warn_idle(o, "min-lr", "--schedule linear or cosine goes down "
-		          "to it");
-	if (falls && o->min_lr > o->hyper.lr)
-		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
-		        "the rate will rise\n", o->min_lr, o->hyper.lr);
-	if (options_given(o, "steps") && o->warmup > o->steps)
-		fprintf(stderr, "ckrun: warning: --warmup %llu is longer than "
-		        "--steps %llu: the rate never reaches --lr\n",
-		        (unsigned long long)o->warmup,
-		        (unsigned long long)o->steps);
 }

@@ -11,14 +11,16 @@
 /* Exit status. */
 enum { DONE, FAILED, USAGE, GONE };
 
-enum { MAX_FEED = 64 };
+enum { MAX_FEED = 64, MAX_DATA = 1024 };
 
 struct options {
 	const char *model;
-	const char *data, *tokens, *inputs;
+	const char *data[MAX_DATA];
+	size_t ndata;
+	const char *tokens, *inputs;
 	const char *feed[MAX_FEED];
 	size_t nfeed;
-	uint64_t steps;
+	uint64_t steps, epochs;
 	struct ckr_hyper hyper;
 	double min_lr, comm_timeout;
 	enum ckr_schedule schedule;

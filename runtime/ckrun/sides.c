@@ -119,7 +119,7 @@ sides_open(struct sides *p, const struct options *o)
 	*p = (struct sides){ .s = { { .so = o->model },
 	                           { .so = o->against } } };
 	for (int k = 0; k < 2; k++)
-		p->s[k].grads.fd = p->s[k].data.file.fd = -1;
+		p->s[k].grads.fd = -1;
 	for (int k = 0; k < 2; k++) {
 		struct side *s = &p->s[k];
 

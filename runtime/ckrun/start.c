@@ -10,10 +10,11 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
 		.ranks = (uint32_t)o->ranks,
 		.comm_timeout = o->comm_timeout };
-	struct data_options data = { o->data, o->tokens, o->inputs, o->feed,
-	                             o->nfeed };
+	struct data_options data = { .data = o->data, .ndata = o->ndata,
+		.tokens = o->tokens, .inputs = o->inputs, .feed = o->feed,
+		.nfeed = o->nfeed };
 
-	*d = (struct data){ .file = { .fd = -1 } };
+	*d = (struct data){ 0 };
 	CKR_TRY(ckr_open(m, so, &co));
 	if (options_given(o, "loss-scale") && !o->against
 	    && !(ckr_loss_scale(*m) > 0))
@@ -26,6 +27,7 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 			ckr_set_seed(*m, o->seed);
 	}
 	CKR_TRY(data_open(d, *m, &data));
+	CKR_TRY(ckr_set_samples(*m, d->per_step));
 	return ckr_set_feed(*m, data_feed, d);
 }
 

@@ -3,7 +3,7 @@
 #define CKRUN_START_H
 
 #include "runtime/ckrun/ckrun_options.h"
-#include "runtime/ckrun/data.h"
+#include "runtime/data/data.h"
 
 /* Open `so`, or go on from a checkpoint, and decide what inputs get.  *m is
  * set as by ckr_open, and data can be closed in any case. */

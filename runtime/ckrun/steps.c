@@ -83,6 +83,7 @@ steps_end(struct steps *t, struct row *row, bool *odd)
 		.step = ckr_step_count(t->m) + (s == CKR_ENAN),
 		.steps = t->total, .has_loss = t->has_loss, .exact = t->exact,
 		.has_norm = t->has_norm, .loss = loss, .norm = grad_norm(t),
+		.epoch = data_epoch(t->data),
 		.lr = b->hyper.lr, .sec = t->ended - from,
 		.units = t->data->units, .tokens = t->data->unit_tokens,
 		.peak_bytes = ckr_peak_bytes(t->m),

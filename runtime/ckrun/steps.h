@@ -4,7 +4,7 @@
 #define CKRUN_STEPS_H
 
 #include "runtime/ckrun/ckrun_options.h"
-#include "runtime/ckrun/data.h"
+#include "runtime/data/data.h"
 #include "runtime/ckrun/tell.h"
 
 enum { STEPS_AHEAD = 2 };

@@ -54,6 +54,8 @@ row_log(const struct row *r, FILE *f)
 		log_number(f, "grad_norm", r->norm, true);
 	if (r->scale > 0)
 		log_number(f, "loss_scale", r->scale, true);
+	if (!isnan(r->epoch))
+		log_number(f, "epoch", r->epoch, false);
 	fprintf(f, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
 	        "\"peak_bytes\":%llu%s}\n", r->lr, r->sec,
 	        r->tokens ? "tokens" : "samples",

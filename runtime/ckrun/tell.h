@@ -15,6 +15,8 @@ struct row {
 	bool has_norm;                  /* of all gradients; it may be NaN */
 	double loss, norm, lr, sec;
 	double scale;                   /* of the loss; 0: it has none */
+	double epoch;                   /* how often data were gone through;
+	                                 * NaN: they are not dealt */
 	uint64_t units;                 /* samples, or tokens */
 	bool tokens;
 	uint64_t peak_bytes;

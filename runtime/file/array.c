@@ -73,6 +73,8 @@ find_format(const struct array_file *f, bool sure, ReadHeader **read,
 		*read = npy_read_header;
 	else if (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4))
 		*read = npz_read_directory;
+	else if (tokens_begin(head))
+		*read = tokens_read_header;
 	else if (head[8] == '{' && f->size >= 10 && !(sure && n > f->size - 8))
 		*read = safetensors_read_header;
 	return CKR_OK;
@@ -112,32 +114,19 @@ array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
                struct err *e)
 {
 	ckr_status s = begin(f, path, e);
-	uint64_t size = dtype_row[dtype].nbytes;
 	ReadHeader *read = NULL;
 
 	if (s == CKR_OK)
 		s = find_format(f, true, &read, e);
 	if (s == CKR_OK && read)
 		s = err_set(e, CKR_EFORMAT, "%s: these are no raw tokens: the "
-		            "file is .npy, .npz or .safetensors and says what "
-		            "it holds; drop --tokens", path);
-	if (s == CKR_OK && f->size % size)
-		s = err_set(e, CKR_EFORMAT, "%s: %llu bytes are not a whole "
-		            "number of %s tokens", path,
-		            (unsigned long long)f->size,
-		            dtype_row[dtype].text);
-	if (s == CKR_OK) {
-		f->v = calloc(1, sizeof(*f->v));
-		if (!f->v)
-			s = err_set(e, CKR_ENOMEM, "out of memory");
-	}
-	if (s == CKR_OK) {
-		f->n = 1;
-		f->v[0] = (struct array){ .name = "", .dtype = dtype, .rank = 1,
-			.dim = { (int64_t)(f->size / size) },
-			.nelem = f->size / size, .nbytes = f->size };
+		            "file is .npy, .npz, .safetensors or has a header "
+		            "of tokens, and says what it holds; drop --tokens",
+		            path);
+	if (s == CKR_OK)
+		s = tokens_bare(f, dtype, e);
+	if (s == CKR_OK)
 		s = make_index(f, e);
-	}
 	if (s != CKR_OK)
 		array_close(f);
 	return s;

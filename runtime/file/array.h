@@ -1,4 +1,4 @@
-/* Arrays in files: .safetensors, .npy, .npz and raw tokens look the same from
+/* Arrays in files: .safetensors, .npy, .npz and tokens look the same from
  * here.  Contents are read when asked for, in pieces, never mapped: a file
  * that shrinks meanwhile is an error, not a signal. */
 #ifndef CKR_ARRAY_H
@@ -59,6 +59,10 @@ const char *array_text(char *buf, size_t size, uint8_t dtype, int rank,
 ckr_status safetensors_read_header(struct array_file *, struct err *);
 ckr_status npy_read_header(struct array_file *, struct err *);
 ckr_status npz_read_directory(struct array_file *, struct err *);
+/* Whether a file begins with a header of tokens; a whole file of them. */
+bool tokens_begin(const unsigned char head[8]);
+ckr_status tokens_read_header(struct array_file *, struct err *);
+ckr_status tokens_bare(struct array_file *, uint8_t dtype, struct err *);
 
 /* ---- writing safetensors ---- */
 

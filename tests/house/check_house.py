@@ -35,7 +35,8 @@ ROOMS = {
     "runtime/ranks/": ("runtime/support/", "runtime/base/", "runtime/device/wires.h", "runtime/team/", "runtime/ckr_abi.h"),
     "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/device/", "runtime/team/",
                        "runtime/ranks/", "runtime/ckr_abi.h"),
-    "runtime/ckrun/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/team/launch.h",
+    "runtime/data/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/ckr.h"),
+    "runtime/ckrun/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/data/", "runtime/team/launch.h",
                        "runtime/ckr.h"),
 }
 # What the compiler and the run time share stands in a room that knows neither.

@@ -370,7 +370,7 @@ class Errors(Case):
                 self.assertEqual(subprocess.run([CKRUN, flag], stdout=full, stderr=subprocess.DEVNULL).returncode, 1)
 
     def test_a_file_given_twice(self):
-        for option in ("--data", "--inputs", "--init", "--resume", "--save", "--outputs", "--grads", "--log", "--export-onnx",
+        for option in ("--inputs", "--init", "--resume", "--save", "--outputs", "--grads", "--log", "--export-onnx",
                        "--trace", "--profile"):
             done = self.both(f"{MODELS}/linear.so", option, "a", option, "b")
             self.assertEqual(done.returncode, 2)

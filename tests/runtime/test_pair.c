@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/ckrun/pair.h"
+#include "runtime/data/pair.h"
 
 enum { MOST = 8, WHOLE = 1, RAW = 2, SHIFTED = 4, MICRO = 8 };
 

@@ -8,7 +8,7 @@
  *	float, int      the same, converted from the other kind
  *	ones, zeros, positions
  */
-#include "runtime/ckrun/pair.h"
+#include "runtime/data/pair.h"
 
 #include <stdio.h>
 #include <stdlib.h>

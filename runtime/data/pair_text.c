@@ -1,5 +1,5 @@
 /* What is told of inputs and arrays: who gets what, and how to say it. */
-#include "runtime/ckrun/pair.h"
+#include "runtime/data/pair.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What names say: labels, masks, positions, tokens. */
-#include "runtime/ckrun/pair.h"
+#include "runtime/data/pair.h"
 
 #include <string.h>
 

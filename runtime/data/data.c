@@ -1,12 +1,12 @@
 /* Feeding inputs: what pair.c decided, step by step.
  *
- * Windows begin at random places, rows of arrays come in a new random order
- * every epoch; both are functions of the seed and of the sample's number alone,
- * so that a resumed run sees the data it would have seen, of another number of
- * replicas too.
+ * Windows of tokens and rows of arrays come once in an epoch, in an order that
+ * is a function of the seed and of the sample's number alone, so that a resumed
+ * run sees the data it would have seen, of another number of replicas too.
  */
-#include "runtime/ckrun/data.h"
+#include "runtime/data/data.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +20,8 @@ static void
 look_below_zero(struct data *d, const struct item *it, uint64_t first,
                 uint64_t n, const char *x)
 {
+	const struct column *c = dataset_column(&d->set, it->array);
+	const struct shard *p = dataset_shard(c, first);
 	size_t size = dtype_row[it->in.dtype].nbytes;
 	char place[NAME_TEXT + 4];
 
@@ -29,9 +31,10 @@ look_below_zero(struct data *d, const struct item *it, uint64_t first,
 		if (id < 0)
 			snprintf(d->warning, sizeof(d->warning), "%s%s: "
 			         "element %llu is %.0f: ids below 0 count from "
-			         "the end", d->file.path,
-			         array_place(place, sizeof(place), it->array),
-			         (unsigned long long)(first + i), id);
+			         "the end", p->file->path,
+			         array_place(place, sizeof(place), p->array),
+			         (unsigned long long)(first + i - p->first),
+			         id);
 	}
 }
 
@@ -42,8 +45,8 @@ read_into(struct data *d, const struct item *it, uint64_t first, uint64_t n,
 	uint8_t dtype = it->in.dtype;
 	char *to = (char *)it->in.data + at * dtype_row[dtype].nbytes;
 
-	CKR_TRY(array_read(&d->file, it->array, first, n, dtype, to,
-	                   &d->err));
+	CKR_TRY(dataset_read(&d->set, it->array, first, n, dtype, to,
+	                    &d->err));
 	if (it->in.index)
 		look_below_zero(d, it, first, n, to);
 	return CKR_OK;
@@ -85,10 +88,9 @@ static ckr_status
 feed_windows(struct data *d, const struct item *it, uint64_t first)
 {
 	uint64_t seed = ckr_seed(d->ctx);
-	uint64_t starts = it->array->nelem - it->row - d->pair.next + 1;
 
 	for (uint64_t r = 0; r < it->rows; r++) {
-		uint64_t at = rng_below(seed, RNG_WINDOW, first + r, starts);
+		uint64_t at = windows_at(&d->windows, seed, first + r);
 
 		CKR_TRY(read_into(d, it, at + (it->source == FROM_NEXT),
 		                  it->row, r * it->row));
@@ -158,27 +160,11 @@ data_feed(void *user, ckr_ctx *ctx, uint64_t step, uint32_t micro)
 /* ---- opening ---- */
 
 static ckr_status
-open_file(struct data *d, const struct data_options *o)
+open_source(struct data *d, const struct data_options *o)
 {
-	struct err *e = &d->err;
-	uint8_t raw = CKR_NONE;
-
 	if (o->inputs)
-		return array_open(&d->file, o->inputs, e);
-	if (!o->data)
-		return CKR_OK;
-	if (!o->tokens)
-		return array_open(&d->file, o->data, e);
-	if (!strcmp(o->tokens, "u16"))
-		raw = CKR_U16;
-	else if (!strcmp(o->tokens, "u32"))
-		raw = CKR_U32;
-	else if (!strcmp(o->tokens, "bytes"))
-		raw = CKR_U8;
-	else
-		return err_set(e, CKR_EARG, "--tokens '%s': expected u16, u32 "
-		               "or bytes", o->tokens);
-	return array_open_raw(&d->file, o->data, raw, e);
+		return dataset_open(&d->set, &o->inputs, 1, NULL, &d->err);
+	return dataset_open(&d->set, o->data, o->ndata, o->tokens, &d->err);
 }
 
 static struct input
@@ -236,31 +222,67 @@ count_units(struct data *d)
 	}
 }
 
-/* What is dealt sample by sample, and so how many samples a step takes. */
+static bool
+is_window(const struct item *it)
+{
+	return it->source == FROM_TOKENS || it->source == FROM_NEXT;
+}
+
+/* What is dealt sample by sample, and so how many samples a step takes, of how
+ * many; rows before windows, if --feed wants both. */
 static void
 count_rows(struct data *d)
 {
-	d->rows = 0;
-	for (size_t i = 0; i < d->pair.n && !d->rows; i++) {
+	d->rows = d->epoch = 0;
+	for (size_t i = 0; i < d->pair.n; i++) {
+		const struct item *it = &d->pair.item[i];
+		bool first = !d->rows || d->epoch == d->windows.n;
+
+		if (it->source == FROM_SAMPLES && first)
+			d->epoch = (uint64_t)it->array->dim[0];
+		else if (is_window(it) && !d->rows)
+			d->epoch = d->windows.n;
+		else
+			continue;
+		d->rows = d->rows ? d->rows : it->rows;
+	}
+	d->per_step = d->rows * d->pair.nmicro;
+	d->rows = d->rows ? d->rows : 1;
+}
+
+/* Windows are cut, and all rows lie in the same shards. */
+static ckr_status
+open_samples(struct data *d)
+{
+	const struct array *rows = NULL;
+
+	for (size_t i = 0; i < d->pair.n; i++) {
 		const struct item *it = &d->pair.item[i];
 
-		if (it->source == FROM_TOKENS || it->source == FROM_NEXT
-		    || it->source == FROM_SAMPLES)
-			d->rows = it->rows;
+		if (is_window(it) && !d->windows.shard)
+			CKR_TRY(windows_open(&d->windows, &d->set,
+			                     d->pair.stream, it->row,
+			                     d->pair.next, &d->err));
+		if (it->source != FROM_SAMPLES)
+			continue;
+		rows = rows ? rows : it->array;
+		CKR_TRY(dataset_same_rows(&d->set, rows, it->array,
+		                         &d->err));
 	}
-	ckr_set_samples(d->ctx, d->rows * d->pair.nmicro);
-	d->rows = d->rows ? d->rows : 1;
+	return CKR_OK;
 }
 
 static ckr_status
 decide(struct data *d, const struct data_options *o)
 {
-	CKR_TRY(open_file(d, o));
-	d->pair = (struct pairing){ .array = d->file.v, .narray = d->file.n,
-		.path = d->file.path, .raw = o->tokens, .whole = o->inputs,
+	CKR_TRY(open_source(d, o));
+	d->pair = (struct pairing){ .array = d->set.array,
+		.narray = d->set.narray, .path = d->set.path,
+		.raw = o->tokens, .whole = o->inputs,
 		.nmicro = ckr_micro_batches(d->ctx), .err = &d->err };
 	CKR_TRY(list_inputs(d));
 	CKR_TRY(pair_all(&d->pair, o->feed, o->nfeed));
+	CKR_TRY(open_samples(d));
 	count_units(d);
 	count_rows(d);
 	return fill_once(d);
@@ -269,14 +291,49 @@ decide(struct data *d, const struct data_options *o)
 ckr_status
 data_open(struct data *d, ckr_ctx *ctx, const struct data_options *o)
 {
-	*d = (struct data){ .ctx = ctx, .file = { .fd = -1 } };
+	*d = (struct data){ .ctx = ctx };
 	return told(d, decide(d, o));
 }
 
 void
 data_close(struct data *d)
 {
-	array_close(&d->file);
+	dataset_close(&d->set);
+	windows_close(&d->windows);
 	free(d->pair.item);
-	*d = (struct data){ .file = { .fd = -1 } };
+	*d = (struct data){ 0 };
+}
+
+/* ---- epochs ---- */
+
+bool
+data_steps(const struct data *d, uint64_t epochs, uint64_t *steps)
+{
+	uint64_t samples, left, done = ckr_sample_count(d->ctx);
+
+	*steps = ckr_step_count(d->ctx);
+	if (!d->per_step || __builtin_mul_overflow(epochs, d->epoch, &samples))
+		return false;
+	left = samples > done ? samples - done : 0;
+	*steps += left / d->per_step + (left % d->per_step != 0);
+	return true;
+}
+
+double
+data_epoch(const struct data *d)
+{
+	return d->per_step ? (double)ckr_sample_count(d->ctx)
+	                     / (double)d->epoch : NAN;
+}
+
+void
+data_print(const struct data *d, FILE *out)
+{
+	dataset_print(&d->set, out);
+	pair_print(&d->pair, out);
+	if (d->per_step)
+		fprintf(out, "  an epoch is %llu %s, %.6g steps\n",
+		        (unsigned long long)d->epoch,
+		        d->epoch == d->windows.n ? "windows" : "samples",
+		        (double)d->epoch / (double)d->per_step);
 }

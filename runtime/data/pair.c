@@ -19,7 +19,7 @@
  * windows beside rows that --feed did not ask for, as nothing relates the two,
  * and integers for a float input or the reverse, unless it said float: or int:.
  */
-#include "runtime/ckrun/pair.h"
+#include "runtime/data/pair.h"
 
 #include <string.h>
 

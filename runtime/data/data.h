@@ -3,10 +3,12 @@
 #define CKR_DATA_H
 
 #include "runtime/ckr.h"
-#include "runtime/ckrun/pair.h"
+#include "runtime/data/pair.h"
+#include "runtime/data/windows.h"
 
 struct data_options {
-	const char *data;               /* file with samples or tokens */
+	const char *const *data;        /* what data_list_make reads */
+	size_t ndata;
 	const char *tokens;             /* raw: "u16", "u32", "bytes"; NULL */
 	const char *inputs;             /* the same batch at every step */
 	const char *const *feed;        /* "INPUT=SOURCE" */
@@ -16,18 +18,30 @@ struct data_options {
 struct data {
 	ckr_ctx *ctx;
 	struct err err;
-	struct array_file file;
-	struct pairing pair;            /* who gets what of the file */
+	struct dataset set;
+	struct pairing pair;            /* who gets what of it */
+	struct windows windows;         /* if somebody gets some */
 	bool unit_tokens;
 	uint64_t units;                 /* tokens or samples per step */
 	uint64_t rows;                  /* of what is dealt, per micro-batch; at
 	                                 * least 1 */
+	uint64_t per_step, epoch;       /* samples dealt; 0: the same always */
 	char warning[400];              /* of the first number below 0 that
 	                                 * something is looked up by */
 };
 
-/* Decide what every input gets; failures are told through ckr_error(ctx). */
+/* Decide what every input gets; failures are told through ckr_error(ctx).
+ * ckr_set_samples is the caller's. */
 ckr_status data_open(struct data *, ckr_ctx *, const struct data_options *);
+/* The files, if there are several, who gets what of them, and how long an epoch
+ * is. */
+void data_print(const struct data *, FILE *);
+/* Steps until every sample has been taken `epochs` times, those done so far
+ * included; the last one goes on into the next epoch.  false: too many, or
+ * nothing is dealt. */
+bool data_steps(const struct data *, uint64_t epochs, uint64_t *steps);
+/* How often they have been gone through; NaN: nothing is dealt. */
+double data_epoch(const struct data *);
 void data_close(struct data *);
 /* A ckr_feed; user is the struct data. */
 ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);

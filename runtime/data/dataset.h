@@ -1,0 +1,72 @@
+/* Data of several files as one: columns, each of them the rows of the arrays of
+ * one name, file behind file.  A file with names that no file before it has
+ * brings columns of its own; one that has the names of others is a shard
+ * beside them, with the same names, types and row shapes. */
+#ifndef CKR_DATASET_H
+#define CKR_DATASET_H
+
+#include "runtime/file/array.h"
+
+/* The files that --data names, in this order. */
+struct named_data {
+	char *name;                     /* of its only array; NULL: its own */
+	char *path;
+};
+
+struct data_list {
+	struct named_data *v;
+	size_t n;
+};
+
+/* Each text is FILE, NAME=FILE, or a pattern of the shell's in place of FILE,
+ * whose files come in the order of their names.  What is called as the whole
+ * text says is that file. */
+ckr_status data_list_make(struct data_list *, const char *const *text,
+                          size_t n, struct err *);
+void data_list_free(struct data_list *);
+
+/* Where a shard's rows lie in a column. */
+struct shard {
+	const struct array_file *file;
+	const struct array *array;
+	uint64_t first;                 /* its first element's number */
+};
+
+struct column {
+	struct shard *shard;
+	size_t n;
+};
+
+struct dataset {
+	struct array *array;            /* columns as if of one file */
+	size_t narray;
+	struct column *column;          /* where each of them lies */
+	char *path;                     /* for messages */
+
+	struct data_list list;
+	struct array_file *file;        /* as many as the list has */
+	size_t nfile;
+};
+
+/* Open all files; tokens: they are raw, "u16", "u32" or "bytes"; NULL if not.
+ * After a failure too there is something to close. */
+ckr_status dataset_open(struct dataset *, const char *const *text, size_t n,
+                       const char *tokens, struct err *);
+void dataset_close(struct dataset *);
+/* Where the column lies: one of its arrays. */
+const struct column *dataset_column(const struct dataset *,
+                                   const struct array *);
+/* The shard that holds element i of the column. */
+const struct shard *dataset_shard(const struct column *, uint64_t i);
+/* As array_read, of a column. */
+ckr_status dataset_read(const struct dataset *, const struct array *,
+                       uint64_t first, uint64_t n, uint8_t dtype, void *out,
+                       struct err *);
+/* That sample number i lies in the same row of the same shard of both columns;
+ * otherwise a failure that says where they part. */
+ckr_status dataset_same_rows(const struct dataset *, const struct array *,
+                            const struct array *, struct err *);
+/* A line for every file, if there are several. */
+void dataset_print(const struct dataset *, FILE *);
+
+#endif

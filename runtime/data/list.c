@@ -1,0 +1,107 @@
+/* The files that --data names. */
+#include "runtime/data/dataset.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_FILES = 1 << 16 };
+
+static ckr_status
+out_of_memory(struct err *e)
+{
+	return err_set(e, CKR_ENOMEM, "out of memory");
+}
+
+static ckr_status
+add(struct data_list *l, const char *name, size_t n, const char *path,
+    struct err *e)
+{
+	struct named_data *v, *new;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (!strcmp(l->v[i].path, path))
+			return err_set(e, CKR_EARG, "--data %s: this file is "
+			               "given twice, and its samples would be",
+			               path);
+	if (l->n == MAX_FILES)
+		return err_set(e, CKR_EARG, "--data %s: at most %d files are "
+		               "read", path, MAX_FILES);
+	v = reallocarray(l->v, l->n + 1, sizeof(*v));
+	if (!v)
+		return out_of_memory(e);
+	l->v = v;
+	new = &v[l->n++];
+	new->name = name ? strndup(name, n) : NULL;
+	new->path = strdup(path);
+	return new->path && (new->name || !name) ? CKR_OK : out_of_memory(e);
+}
+
+static ckr_status
+add_pattern(struct data_list *l, const char *name, size_t n,
+            const char *pattern, struct err *e)
+{
+	glob_t found = { 0 };
+	int failed = glob(pattern, 0, NULL, &found);
+	ckr_status s = CKR_OK;
+
+	if (failed == GLOB_NOMATCH)
+		s = err_set(e, CKR_EIO, "--data '%s': no file is called like "
+		            "that", pattern);
+	else if (failed)
+		s = err_set(e, CKR_EIO, "--data '%s': cannot look for files",
+		            pattern);
+	for (size_t i = 0; s == CKR_OK && i < found.gl_pathc; i++)
+		s = add(l, name, n, found.gl_pathv[i], e);
+	globfree(&found);
+	return s;
+}
+
+static bool
+exists(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+static ckr_status
+add_text(struct data_list *l, const char *text, struct err *e)
+{
+	size_t n = strcspn(text, "=/");
+	const char *name = NULL, *path = text;
+
+	if (n && text[n] == '=' && !exists(text)) {
+		name = text;
+		path = text + n + 1;
+	}
+	if (!exists(path) && strpbrk(path, "*?["))
+		return add_pattern(l, name, n, path, e);
+	return add(l, name, n, path, e);
+}
+
+ckr_status
+data_list_make(struct data_list *l, const char *const *text, size_t n,
+               struct err *e)
+{
+	*l = (struct data_list){ 0 };
+	for (size_t i = 0; i < n; i++) {
+		ckr_status s = add_text(l, text[i], e);
+
+		if (s != CKR_OK) {
+			data_list_free(l);
+			return s;
+		}
+	}
+	return CKR_OK;
+}
+
+void
+data_list_free(struct data_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].name);
+		free(l->v[i].path);
+	}
+	free(l->v);
+	*l = (struct data_list){ 0 };
+}

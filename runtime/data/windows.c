@@ -1,0 +1,70 @@
+#include "runtime/data/windows.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/rng.h"
+
+ckr_status
+windows_open(struct windows *w, const struct dataset *s,
+             const struct array *stream, uint64_t length, uint64_t beyond,
+             struct err *e)
+{
+	const struct column *c = dataset_column(s, stream);
+
+	*w = (struct windows){ .length = length, .nshard = c->n };
+	w->shard = calloc(c->n + 1, sizeof(*w->shard));
+	if (!w->shard)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	for (size_t i = 0; i < c->n; i++) {
+		uint64_t tokens = c->shard[i].array->nelem;
+
+		if (tokens < length + beyond)
+			return err_set(e, CKR_EARG, "%s: %llu tokens are too "
+			               "few for windows of %llu",
+			               c->shard[i].file->path,
+			               (unsigned long long)tokens,
+			               (unsigned long long)(length + beyond));
+		w->n += (tokens - beyond) / length;
+		w->shard[i] = (struct shard_windows){ c->shard[i].first,
+			(tokens - beyond) % length, w->n };
+	}
+	return CKR_OK;
+}
+
+void
+windows_close(struct windows *w)
+{
+	free(w->shard);
+	*w = (struct windows){ 0 };
+}
+
+/* The shard of window k. */
+static size_t
+find_shard(const struct windows *w, uint64_t k)
+{
+	size_t lo = 0, hi = w->nshard - 1;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (k < w->shard[mid].upto)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+uint64_t
+windows_at(const struct windows *w, uint64_t seed, uint64_t i)
+{
+	uint64_t epoch = i / w->n;
+	uint64_t k = rng_shuffled(seed, epoch, i % w->n, w->n);
+	size_t at = find_shard(w, k);
+	const struct shard_windows *s = &w->shard[at];
+	uint64_t skip = rng_below(seed, RNG_WINDOW, epoch * w->nshard + at,
+	                          s->slack + 1);
+
+	k -= at ? w->shard[at - 1].upto : 0;
+	return s->first + skip + k * w->length;
+}

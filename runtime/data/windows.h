@@ -1,0 +1,32 @@
+/* Windows of a stream of tokens, dealt without replacement. */
+#ifndef CKR_WINDOWS_H
+#define CKR_WINDOWS_H
+
+#include "runtime/data/dataset.h"
+
+/* Those of one shard; none goes over its end. */
+struct shard_windows {
+	uint64_t first;                 /* its first token */
+	uint64_t slack;                 /* tokens that windows leave over */
+	uint64_t upto;                  /* windows to its end */
+};
+
+struct windows {
+	uint64_t length;                /* of one, in tokens */
+	uint64_t n;                     /* in an epoch */
+	struct shard_windows *shard;
+	size_t nshard;
+};
+
+/* Cut the stream into windows that lie side by side, `beyond` tokens being read
+ * behind each.  To be closed; shards without room for one are refused. */
+ckr_status windows_open(struct windows *, const struct dataset *,
+                        const struct array *stream, uint64_t length,
+                        uint64_t beyond, struct err *);
+void windows_close(struct windows *);
+/* Where sample number i begins: a function of it and the seed alone.  Each
+ * epoch has every window once, in an order of its own, and begins to cut each
+ * shard at another of the tokens that are left over. */
+uint64_t windows_at(const struct windows *, uint64_t seed, uint64_t i);
+
+#endif
