@@ -250,7 +250,8 @@ count_rows(struct data *d)
 	d->rows = d->rows ? d->rows : 1;
 }
 
-/* Windows are cut, and all rows lie in the same shards. */
+/* Contents can be read, windows are cut, and all rows lie in the same
+ * shards. */
 static ckr_status
 open_samples(struct data *d)
 {
@@ -259,6 +260,8 @@ open_samples(struct data *d)
 	for (size_t i = 0; i < d->pair.n; i++) {
 		const struct item *it = &d->pair.item[i];
 
+		if (it->array)
+			CKR_TRY(dataset_prepare(&d->set, it->array, &d->err));
 		if (is_window(it) && !d->windows.shard)
 			CKR_TRY(windows_open(&d->windows, &d->set,
 			                     d->pair.stream, it->row,

@@ -318,6 +318,16 @@ dataset_shard(const struct column *c, uint64_t i)
 }
 
 ckr_status
+dataset_prepare(const struct dataset *s, const struct array *a, struct err *e)
+{
+	const struct column *c = dataset_column(s, a);
+
+	for (size_t i = 0; i < c->n; i++)
+		CKR_TRY(array_prepare(c->shard[i].file, c->shard[i].array, e));
+	return CKR_OK;
+}
+
+ckr_status
 dataset_read(const struct dataset *s, const struct array *a, uint64_t first,
             uint64_t n, uint8_t dtype, void *out, struct err *e)
 {

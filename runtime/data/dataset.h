@@ -58,6 +58,9 @@ const struct column *dataset_column(const struct dataset *,
                                    const struct array *);
 /* The shard that holds element i of the column. */
 const struct shard *dataset_shard(const struct column *, uint64_t i);
+/* Inflate now what the column has in deflated files. */
+ckr_status dataset_prepare(const struct dataset *, const struct array *,
+                           struct err *);
 /* As array_read, of a column. */
 ckr_status dataset_read(const struct dataset *, const struct array *,
                        uint64_t first, uint64_t n, uint8_t dtype, void *out,

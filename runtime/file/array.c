@@ -137,6 +137,10 @@ array_close(struct array_file *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
+	for (size_t i = 0; i < f->npacked; i++)
+		if (f->packed[i].fd >= 0)
+			close(f->packed[i].fd);
+	free(f->packed);
 	free(f->path);
 	free(f->v);
 	free(f->meta);
@@ -187,6 +191,12 @@ array_place(char *buf, size_t size, const struct array *a)
 }
 
 ckr_status
+array_prepare(const struct array_file *f, const struct array *a, struct err *e)
+{
+	return a->packed ? packed_open(f->fd, f->path, a->packed, e) : CKR_OK;
+}
+
+ckr_status
 array_read(const struct array_file *f, const struct array *a, uint64_t first,
            uint64_t n, uint8_t dtype, void *out, struct err *e)
 {
@@ -195,14 +205,17 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 	uint64_t to = dtype_row[dtype].nbytes;
 	uint64_t step = sizeof(buf) / 8;
 	char place[NAME_TEXT + 4];
+	int fd;
 
 	if (first > a->nelem || n > a->nelem - first)
 		return err_set(e, CKR_EARG, "%s: elements %llu..%llu of %llu",
 		               f->path, (unsigned long long)first,
 		               (unsigned long long)(first + n),
 		               (unsigned long long)a->nelem);
+	CKR_TRY(array_prepare(f, a, e));
+	fd = a->packed ? a->packed->fd : f->fd;
 	if (a->dtype == dtype && dtype != CKR_BOOL)
-		return file_read(f->fd, f->path, out, n * to,
+		return file_read(fd, f->path, out, n * to,
 		                 a->at + first * from, e);
 	if (a->dtype == CKR_NONE)
 		return err_set(e, CKR_EUNSUPPORTED, "%s%s has an element type "
@@ -212,7 +225,7 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 		uint64_t k = n - i < step ? n - i : step;
 		size_t bad;
 
-		CKR_TRY(file_read(f->fd, f->path, buf, k * from,
+		CKR_TRY(file_read(fd, f->path, buf, k * from,
 		                  a->at + (first + i) * from, e));
 		if (!dtype_convert((char *)out + i * to, dtype, buf, a->dtype,
 		                   k, &bad))

@@ -1,12 +1,14 @@
 /* Arrays in files: .safetensors, .npy, .npz and tokens look the same from
  * here.  Contents are read when asked for, in pieces, never mapped: a file
- * that shrinks meanwhile is an error, not a signal. */
+ * that shrinks meanwhile is an error, not a signal.  What is deflated is
+ * inflated once, into a file without a name. */
 #ifndef CKR_ARRAY_H
 #define CKR_ARRAY_H
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/err.h"
 #include "runtime/file/file.h"
+#include "runtime/file/packed.h"
 
 struct array {
 	const char *name;               /* "" if the format has none */
@@ -15,6 +17,8 @@ struct array {
 	int64_t dim[CKR_MAX_RANK];
 	uint64_t nelem, nbytes;
 	uint64_t at;                    /* in the file */
+	struct packed *packed;          /* ... or in what this holds inflated;
+	                                 * NULL: in the file */
 };
 
 struct meta {
@@ -31,6 +35,8 @@ struct array_file {
 	size_t nmeta;
 	char *text;                     /* what the names point into */
 	uint32_t *index;                /* v's numbers, sorted by name */
+	struct packed *packed;          /* what is deflated */
+	size_t npacked;
 };
 
 /* Choose by what the file holds; files that begin neither like .npy, .npz nor
@@ -48,6 +54,9 @@ const char *array_meta(const struct array_file *, const char *key);
 ckr_status array_read(const struct array_file *, const struct array *,
                       uint64_t first, uint64_t n, uint8_t dtype, void *out,
                       struct err *);
+/* Inflate what is deflated now, not when it is read first. */
+ckr_status array_prepare(const struct array_file *, const struct array *,
+                         struct err *);
 /* ": 'NAME'", or nothing: the only array of a file may have no name. */
 const char *array_place(char *buf, size_t size, const struct array *);
 /* "f32[2,12]" */
@@ -59,6 +68,9 @@ const char *array_text(char *buf, size_t size, uint8_t dtype, int rank,
 ckr_status safetensors_read_header(struct array_file *, struct err *);
 ckr_status npy_read_header(struct array_file *, struct err *);
 ckr_status npz_read_directory(struct array_file *, struct err *);
+/* The .npy file of so many bytes where `at` and `packed` say. */
+ckr_status npy_read(const struct array_file *, struct array *, uint64_t size,
+                    struct err *);
 /* Whether a file begins with a header of tokens; a whole file of them. */
 bool tokens_begin(const unsigned char head[8]);
 ckr_status tokens_read_header(struct array_file *, struct err *);

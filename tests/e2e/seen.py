@@ -34,9 +34,9 @@ def batches(bench, so, first, last, *args):
     return [batch(bench, so, *args, "--steps", k) for k in range(first, last + 1)]
 
 
-def refused(bench, so, *args, told=(), status=1):
-    """A message, one, with these texts in it; and what else there is."""
-    done = bench.ckrun(so, *args)
+def refused(bench, so, *args, told=(), status=1, env=None):
+    """A message, one, with these texts in it."""
+    done = bench.ckrun(so, *args, env=env)
     bench.check(done.returncode == status, f"{args}: status {done.returncode}: {done.stdout}{done.stderr}")
     bench.check(done.stderr.count("ckrun: ") == 1, f"{args}: {done.stderr}")
     for text in told:

@@ -45,8 +45,11 @@ fuzz_try(const uint8_t *data, size_t n, unsigned variant)
 	if (s != CKR_OK)
 		return;
 	for (size_t i = 0; i < f.n; i++) {
+		const struct packed *p = f.v[i].packed;
+		uint64_t size = p ? p->size : n;
+
 		/* the contents lie in the file */
-		if (f.v[i].at > n || f.v[i].nbytes > n - f.v[i].at)
+		if (f.v[i].at > size || f.v[i].nbytes > size - f.v[i].at)
 			fuzz_fail("array %zu lies outside the file", i);
 		read_array(&f, &f.v[i]);
 	}

@@ -344,9 +344,9 @@ def npy(descr, shape, data, version=1):
     return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(text)) + text + data
 
 
-def npz():
+def npz(method=zipfile.ZIP_STORED):
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as z:
+    with zipfile.ZipFile(out, "w", method) as z:
         z.writestr("x.npy", npy("<f4", "(2, 3)", bytes(24)))
         z.writestr("folder/ids.npy", npy("<i8", "(4,)", bytes(32)))
     return out.getvalue()
@@ -369,6 +369,8 @@ def array_seeds():
     yield "npybool", npy("|b1", "(4,)", b"\x00\x01\x01\x00")
     yield "npybad", npy(">f4", "(2,)", bytes(8))
     yield "npz", npz()
+    yield "npzdeflated", npz(zipfile.ZIP_DEFLATED)
+    yield "tokens", struct.pack("<256i", 20240520, 1, 4, *[0] * 253) + bytes(8)
     yield "raw", bytes(range(64))
 
 

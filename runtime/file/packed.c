@@ -1,0 +1,157 @@
+/* Inflating by zlib, in pieces: memory does not grow with what is inflated. */
+#include "runtime/file/packed.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "runtime/file/file.h"
+
+/* Of RATIO bytes deflate makes one at best. */
+enum { PIECE = 1 << 16, RATIO = 1032 };
+
+struct inflater {
+	z_stream z;
+	const struct packed *p;
+	int fd;                         /* of the file */
+	const char *path;
+	uint64_t read;                  /* bytes of p taken from it */
+	bool ended;
+	struct err *e;
+	unsigned char in[PIECE], out[PIECE];
+};
+
+bool
+packed_can(void)
+{
+	return true;
+}
+
+static ckr_status
+damaged(const struct inflater *x, const char *how)
+{
+	char name[NAME_TEXT];
+
+	return err_set(x->e, CKR_EFORMAT, "%s: array '%s' is damaged: %s",
+	               x->path, err_name(name, sizeof(name), x->p->name), how);
+}
+
+static ckr_status
+begin(struct inflater **to, int fd, const char *path, const struct packed *p,
+      struct err *e)
+{
+	struct inflater *x = calloc(1, sizeof(*x));
+
+	*to = x;
+	if (!x)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	x->fd = fd;
+	x->path = path;
+	x->p = p;
+	x->e = e;
+	if (p->size / RATIO > p->stored)
+		return damaged(x, "it cannot hold as many bytes as it says");
+	/* without zlib's own header */
+	if (inflateInit2(&x->z, -MAX_WBITS) != Z_OK)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	return CKR_OK;
+}
+
+static void
+end(struct inflater *x)
+{
+	if (x)
+		inflateEnd(&x->z);
+	free(x);
+}
+
+/* Up to n more bytes into `to`; *got: how many, 0 at the end. */
+static ckr_status
+take(struct inflater *x, void *to, size_t n, size_t *got)
+{
+	x->z.next_out = to;
+	x->z.avail_out = (uInt)n;
+	while (x->z.avail_out && !x->ended) {
+		uint64_t left = x->p->stored - x->read;
+		int r;
+
+		if (!x->z.avail_in && left) {
+			x->z.avail_in = (uInt)(left < PIECE ? left : PIECE);
+			x->z.next_in = x->in;
+			CKR_TRY(file_read(x->fd, x->path, x->in, x->z.avail_in,
+			                  x->p->at + x->read, x->e));
+			x->read += x->z.avail_in;
+		}
+		r = inflate(&x->z, Z_NO_FLUSH);
+		if (r == Z_MEM_ERROR)
+			return err_set(x->e, CKR_ENOMEM, "out of memory");
+		if (r == Z_BUF_ERROR)
+			return damaged(x, "it ends early");
+		if (r != Z_OK && r != Z_STREAM_END)
+			return damaged(x, "it cannot be inflated");
+		x->ended = r == Z_STREAM_END;
+	}
+	*got = n - x->z.avail_out;
+	return CKR_OK;
+}
+
+ckr_status
+packed_start(int fd, const char *path, const struct packed *p, void *out,
+             size_t n, struct err *e)
+{
+	struct inflater *x;
+	size_t got = 0;
+	ckr_status s = begin(&x, fd, path, p, e);
+
+	if (s == CKR_OK)
+		s = take(x, out, n, &got);
+	if (s == CKR_OK && got < n)
+		s = damaged(x, "it ends early");
+	end(x);
+	return s;
+}
+
+/* All of it, one byte more being too many. */
+static ckr_status
+inflate_all(struct inflater *x, int to)
+{
+	uint32_t crc = 0;
+	uint64_t done = 0;
+	char how[80];
+
+	for (size_t n = 1; n;) {
+		CKR_TRY(take(x, x->out, PIECE, &n));
+		if (n > x->p->size - done)
+			return damaged(x, "it holds more bytes than it says");
+		CKR_TRY(file_write(to, x->path, x->out, n, done, x->e));
+		crc = (uint32_t)crc32(crc, x->out, (uInt)n);
+		done += n;
+	}
+	if (done < x->p->size)
+		return damaged(x, "it holds fewer bytes than it says");
+	snprintf(how, sizeof(how), "its checksum is %08x, expected %08x", crc,
+	         x->p->crc);
+	return crc == x->p->crc ? CKR_OK : damaged(x, how);
+}
+
+ckr_status
+packed_open(int fd, const char *path, struct packed *p, struct err *e)
+{
+	struct inflater *x;
+	int to = -1;
+	ckr_status s;
+
+	if (p->fd >= 0)
+		return CKR_OK;
+	s = begin(&x, fd, path, p, e);
+	if (s == CKR_OK)
+		s = temp_open(&to, p->size, path, e);
+	if (s == CKR_OK)
+		s = inflate_all(x, to);
+	end(x);
+	if (s == CKR_OK)
+		p->fd = to;
+	else if (to >= 0)
+		close(to);
+	return s;
+}
