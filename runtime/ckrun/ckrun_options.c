@@ -32,6 +32,8 @@ static const struct option_row rows[] = {
 	  "once for each file, or a pattern in quotes" },
 	{ "tokens", T_TEXT, AT(tokens), "TYPE", "they are raw tokens: u16, u32 "
 	  "or bytes (any text)" },
+	{ "normalize", T_TEXT, AT(normalize), "M,S", "u8 rows go in as (x / "
+	  "255 - M) / S; by channel: M/M/M,S/S/S" },
 	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: an array, "
 	  "or a word of those below" },
 	{ "inputs", T_FILE, AT(inputs), "FILE", "all inputs by name from FILE, "
@@ -123,6 +125,8 @@ static const char feeding[] = "\n"
 "beside each other, and NAME=FILE gives an .npy a name: --data x=X.npy --data\n"
 "y=Y.npy.  Each epoch has every row once, in an order that follows from the\n"
 "seed and the sample's number; batches go on over its end.\n"
+"Rows of u8 for a float input are pixels: --normalize scales them, and turns\n"
+"images from HWC to CHW, or back, where the model takes them so.\n"
 "\n"
 "What an input gets of it: what --feed says; else rows of the array of its\n"
 "name; else of the one array left over that fits no other input in shape and\n"

@@ -17,7 +17,7 @@ struct options {
 	const char *model;
 	const char *data[MAX_DATA];
 	size_t ndata;
-	const char *tokens, *inputs;
+	const char *tokens, *normalize, *inputs;
 	const char *feed[MAX_FEED];
 	size_t nfeed;
 	uint64_t steps, epochs;

@@ -12,7 +12,7 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 		.comm_timeout = o->comm_timeout };
 	struct data_options data = { .data = o->data, .ndata = o->ndata,
 		.tokens = o->tokens, .inputs = o->inputs, .feed = o->feed,
-		.nfeed = o->nfeed };
+		.nfeed = o->nfeed, .normalize = o->normalize };
 
 	*d = (struct data){ 0 };
 	CKR_TRY(ckr_open(m, so, &co));

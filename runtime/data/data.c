@@ -52,6 +52,20 @@ read_into(struct data *d, const struct item *it, uint64_t first, uint64_t n,
 	return CKR_OK;
 }
 
+/* A row of pixels into row `at` of the input. */
+static ckr_status
+read_pixels(struct data *d, const struct item *it, uint64_t first, uint64_t at)
+{
+	size_t size = dtype_row[it->in.dtype].nbytes, bad;
+	char *to = (char *)it->in.data + at * size;
+
+	CKR_TRY(dataset_read(&d->set, it->array, first, it->row, CKR_U8,
+	                     d->row, &d->err));
+	pixels_convert(&it->pixels, d->row, d->turned);
+	dtype_convert(to, it->in.dtype, d->turned, CKR_F32, it->row, &bad);
+	return CKR_OK;
+}
+
 static void
 fill(const struct item *it)
 {
@@ -108,7 +122,11 @@ feed_rows(struct data *d, const struct item *it, uint64_t first)
 		uint64_t i = first + r;
 
 		i = rng_shuffled(seed, i / all, i % all, all);
-		CKR_TRY(read_into(d, it, i * it->row, it->row, r * it->row));
+		if (it->pixels.channels)
+			CKR_TRY(read_pixels(d, it, i * it->row, r * it->row));
+		else
+			CKR_TRY(read_into(d, it, i * it->row, it->row,
+			                  r * it->row));
 	}
 	return CKR_OK;
 }
@@ -250,12 +268,28 @@ count_rows(struct data *d)
 	d->rows = d->rows ? d->rows : 1;
 }
 
+/* Room for a row of pixels of n elements. */
+static ckr_status
+make_row(struct data *d, uint64_t n)
+{
+	if (n <= d->room)
+		return CKR_OK;
+	free(d->row);
+	free(d->turned);
+	d->row = malloc(n);
+	d->turned = calloc(n, sizeof(*d->turned));
+	d->room = n;
+	return d->row && d->turned ? CKR_OK
+	       : err_set(&d->err, CKR_ENOMEM, "out of memory");
+}
+
 /* Contents can be read, windows are cut, and all rows lie in the same
  * shards. */
 static ckr_status
 open_samples(struct data *d)
 {
 	const struct array *rows = NULL;
+	bool scaled = false;
 
 	for (size_t i = 0; i < d->pair.n; i++) {
 		const struct item *it = &d->pair.item[i];
@@ -271,7 +305,13 @@ open_samples(struct data *d)
 		rows = rows ? rows : it->array;
 		CKR_TRY(dataset_same_rows(&d->set, rows, it->array,
 		                         &d->err));
+		scaled |= it->pixels.normal != NULL;
+		if (it->pixels.channels)
+			CKR_TRY(make_row(d, it->row));
 	}
+	if (d->pair.normal.n && !scaled)
+		return err_set(&d->err, CKR_EARG, "--normalize: no float input "
+		               "gets rows of pixels (u8) of --data");
 	return CKR_OK;
 }
 
@@ -283,6 +323,8 @@ decide(struct data *d, const struct data_options *o)
 		.narray = d->set.narray, .path = d->set.path,
 		.raw = o->tokens, .whole = o->inputs,
 		.nmicro = ckr_micro_batches(d->ctx), .err = &d->err };
+	if (o->normalize)
+		CKR_TRY(normal_parse(&d->pair.normal, o->normalize, &d->err));
 	CKR_TRY(list_inputs(d));
 	CKR_TRY(pair_all(&d->pair, o->feed, o->nfeed));
 	CKR_TRY(open_samples(d));
@@ -304,6 +346,8 @@ data_close(struct data *d)
 	dataset_close(&d->set);
 	windows_close(&d->windows);
 	free(d->pair.item);
+	free(d->row);
+	free(d->turned);
 	*d = (struct data){ 0 };
 }
 

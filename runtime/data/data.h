@@ -10,6 +10,7 @@ struct data_options {
 	const char *const *data;        /* what data_list_make reads */
 	size_t ndata;
 	const char *tokens;             /* raw: "u16", "u32", "bytes"; NULL */
+	const char *normalize;          /* what normal_parse reads; NULL */
 	const char *inputs;             /* the same batch at every step */
 	const char *const *feed;        /* "INPUT=SOURCE" */
 	size_t nfeed;
@@ -21,6 +22,9 @@ struct data {
 	struct dataset set;
 	struct pairing pair;            /* who gets what of it */
 	struct windows windows;         /* if somebody gets some */
+	unsigned char *row;             /* of pixels, before they are turned */
+	float *turned;                  /* ... and after */
+	uint64_t room;                  /* of both, in elements */
 	bool unit_tokens;
 	uint64_t units;                 /* tokens or samples per step */
 	uint64_t rows;                  /* of what is dealt, per micro-batch; at

@@ -52,10 +52,14 @@ bool
 pair_fits(const struct pairing *p, const struct array *a,
           const struct input *in)
 {
+	struct pixels pixels;
+
 	if (p->raw)
 		return false;
 	if (!p->whole)
-		return fits_rows(a, in);
+		return fits_rows(a, in)
+		       || (pair_kind(in->dtype) == 'f'
+		           && pixels_fit(&pixels, a, in->rank, in->dim));
 	if (a->rank != in->rank)
 		return false;
 	if (!memcmp(a->dim, in->dim, (size_t)a->rank * sizeof(*a->dim)))
@@ -63,14 +67,25 @@ pair_fits(const struct pairing *p, const struct array *a,
 	return fits_rows(a, in) && a->dim[0] == in->dim[0] * p->nmicro;
 }
 
+/* Whether --normalize turns rows of pixels into what the input takes. */
+static bool
+scales(const struct pairing *p, const struct array *a, const struct input *in)
+{
+	struct pixels pixels;
+
+	return p->normal.n && !p->whole && pair_kind(in->dtype) == 'f'
+	       && pixels_fit(&pixels, a, in->rank, in->dim);
+}
+
 /* Truth values are 0 and 1 anywhere. */
 bool
-pair_takes(const struct array *a, const struct input *in)
+pair_takes(const struct pairing *p, const struct array *a,
+           const struct input *in)
 {
 	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
 
-	return from && (from == to || from == 'b'
-	                || (to == 'b' && from == 'i'));
+	return from && (from == to || from == 'b' || (to == 'b' && from == 'i')
+	                || scales(p, a, in));
 }
 
 bool
@@ -142,7 +157,8 @@ could_be(const struct pairing *p, const struct array *a, const struct item *it)
 	int64_t n;
 
 	if (!pair_fits(p, a, &it->in)
-	    || pair_kind(a->dtype) != pair_kind(it->in.dtype)
+	    || (pair_kind(a->dtype) != pair_kind(it->in.dtype)
+	        && !scales(p, a, &it->in))
 	    || pair_role(a->name) != pair_role(it->in.name)
 	    || a == p->stream || pair_used(p, a))
 		return false;

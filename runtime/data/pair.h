@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "runtime/data/pixels.h"
 #include "runtime/file/array.h"
 
 enum source {
@@ -33,6 +34,8 @@ struct item {
 	enum source source;
 	const struct array *array;      /* what it is rows of, or all of */
 	bool said;                      /* by --feed */
+	struct pixels pixels;           /* channels 0: elements are converted
+	                                 * each by itself */
 	uint64_t rows, row;             /* samples per batch, elements of one */
 };
 
@@ -45,6 +48,7 @@ struct pairing {
 	bool raw;                       /* which is nothing but tokens */
 	bool whole;                     /* arrays are batches, not samples */
 	uint32_t nmicro;                /* micro-batches in a step */
+	struct normal normal;           /* what is done to pixels */
 	struct err *err;
 
 	/* ---- pair_all's ---- */
@@ -80,8 +84,10 @@ bool pair_is_stream(const struct array *);
 /* Whether rows of the array make up the input, or all of it. */
 bool pair_fits(const struct pairing *, const struct array *,
                const struct input *);
-/* Whether it needs no conversion that changes the kind. */
-bool pair_takes(const struct array *, const struct input *);
+/* Whether it needs no conversion that changes the kind, or pixels are scaled
+ * for it. */
+bool pair_takes(const struct pairing *, const struct array *,
+                const struct input *);
 /* NULL: none of that name. */
 const struct array *pair_find(const struct pairing *, const char *name);
 bool pair_used(const struct pairing *, const struct array *);

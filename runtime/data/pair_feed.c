@@ -29,16 +29,41 @@ hint(const struct array *a, const struct input *in)
 {
 	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
 
+	if (a->dtype == CKR_U8 && to == 'f')
+		return ": integers would go in as they are, pixels as 0 to "
+		       "255; --normalize MEAN,STD scales pixels, 0,1 to 0 to 1";
 	if (from == 'i' && to == 'f')
 		return ": integers would go in as they are, pixels as 0 to 255";
 	return from == 'f' && to == 'i' ? ": fractions are no integers" : "";
+}
+
+/* How pixels go in, if they are not converted as any numbers are. */
+static ckr_status
+give_pixels(const struct pairing *p, struct item *it, const struct array *a,
+            char convert)
+{
+	const struct input *in = &it->in;
+	struct pixels x;
+
+	it->pixels = (struct pixels){ 0 };
+	if (p->whole || pair_kind(in->dtype) != 'f'
+	    || !pixels_fit(&x, a, in->rank, in->dim))
+		return CKR_OK;
+	if (!convert && !pixels_split(&x, &p->normal, in->rank, in->dim))
+		return pair_refuse(p, it, "--normalize has a mean for each of "
+		                   "several channels, and no one axis of the "
+		                   "input has as many");
+	x.normal = convert ? NULL : &p->normal;
+	if (x.normal || x.turned)
+		it->pixels = x;
+	return CKR_OK;
 }
 
 ckr_status
 pair_give(struct pairing *p, struct item *it, const struct array *a,
           char convert)
 {
-	char why[256], text[128];
+	char why[320], text[128];
 
 	array_text(text, sizeof(text), a->dtype, a->rank, a->dim);
 	if (!pair_fits(p, a, &it->in)) {
@@ -47,11 +72,12 @@ pair_give(struct pairing *p, struct item *it, const struct array *a,
 		return pair_refuse(p, it, why);
 	}
 	if (convert ? pair_kind(it->in.dtype) != convert
-	              || !pair_kind(a->dtype) : !pair_takes(a, &it->in)) {
+	              || !pair_kind(a->dtype) : !pair_takes(p, a, &it->in)) {
 		snprintf(why, sizeof(why), "the array given to it is %s, of "
 		         "another kind%s", text, hint(a, &it->in));
 		return pair_refuse(p, it, why);
 	}
+	CKR_TRY(give_pixels(p, it, a, convert));
 	it->array = a;
 	it->source = p->whole || !it->in.rank ? FROM_WHOLE : FROM_SAMPLES;
 	return CKR_OK;
@@ -183,7 +209,8 @@ try_all(const struct pairing *p, const struct item *it, struct item *item,
 	struct err err;
 	struct pairing t = { .item = item, .n = p->n, .array = p->array,
 		.narray = p->narray, .path = p->path, .raw = p->raw,
-		.whole = p->whole, .nmicro = p->nmicro, .err = &err,
+		.whole = p->whole, .nmicro = p->nmicro,
+		.normal = p->normal, .err = &err,
 		.refused = &refused };
 	const char *source;
 	size_t n = 0;

@@ -39,12 +39,23 @@ is_guess(const struct item *it)
 	return !it->said && it->source >= FROM_ONES;
 }
 
-/* What becomes of the elements, if they are of another kind. */
+/* What becomes of the elements, if they are of another kind or order. */
 static const char *
-conversion(const struct array *a, const struct input *in)
+conversion(const struct pairing *p, const struct item *it, char *buf,
+           size_t size)
 {
+	const struct pixels *x = &it->pixels;
+	const struct array *a = it->array;
+	const struct input *in = &it->in;
 	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
 
+	if (x->channels) {
+		snprintf(buf, size, "%s%s%s", x->turned ? ", " : "",
+		         x->turned ? x->turned : "", !x->normal ? ", converted"
+		         : p->normal.n == 1 ? ", (x / 255 - mean) / std"
+		         : ", (x / 255 - mean) / std by channel");
+		return buf;
+	}
 	return from == to ? "" : to == 'b' ? ", true where not 0"
 	       : from == 'b' ? ", 1 where true" : ", converted";
 }
@@ -53,7 +64,7 @@ static const char *
 source_text(const struct pairing *p, const struct item *it, char *buf,
             size_t size)
 {
-	char array[220];
+	char array[220], how[80];
 	const char *one_on = it->source == FROM_NEXT ? ", one on" : "";
 
 	switch (it->source) {
@@ -77,7 +88,7 @@ source_text(const struct pairing *p, const struct item *it, char *buf,
 		snprintf(buf, size, "%s of %s%s",
 		         it->source == FROM_WHOLE ? "all" : "rows",
 		         named_array(array, sizeof(array), it->array),
-		         conversion(it->array, &it->in));
+		         conversion(p, it, how, sizeof(how)));
 		return buf;
 	}
 }
@@ -150,9 +161,10 @@ add_line(char *buf, size_t size, const struct item *it, const char *word,
 /* The word that turns the array into the input's rows; "" if its name alone
  * will do, NULL if nothing does. */
 static const char *
-rows_word(const struct array *a, const struct input *in)
+rows_word(const struct pairing *p, const struct array *a,
+          const struct input *in)
 {
-	if (!pair_takes(a, in)) {
+	if (!pair_takes(p, a, in)) {
 		if (!pair_kind(a->dtype) || pair_kind(in->dtype) == 'b')
 			return NULL;
 		return pair_kind(in->dtype) == 'f' ? "float" : "int";
@@ -214,7 +226,8 @@ array_word(const struct pairing *p, const struct array *a,
 	if (it->array == a)
 		return NULL;
 	if (pair_fits(p, a, &it->in))
-		return has_samples(p, a, it) ? rows_word(a, &it->in) : NULL;
+		return has_samples(p, a, it) ? rows_word(p, a, &it->in)
+		                             : NULL;
 	if (!may_be_tokens(p, a) || !it->in.rank
 	    || (p->stream && p->stream != a) || pair_kind(it->in.dtype) != 'i')
 		return NULL;
@@ -252,7 +265,7 @@ add_arrays(const struct pairing *p, const struct item *it, bool anothers,
 		const char *word = array_word(p, a, it);
 
 		if (!word || is_anothers(p, a, it) != anothers
-		    || (anothers && !pair_takes(a, &it->in))
+		    || (anothers && !pair_takes(p, a, &it->in))
 		    || tried++ > 4 * MAX_LISTED
 		    || !pair_would_do(p, it, word, a->name))
 			continue;

@@ -33,8 +33,8 @@ temp_open(int *fd, uint64_t room, const char *whose, struct err *e)
 	*fd = open_in(folder);
 	if (*fd < 0)
 		return err_set(e, CKR_EIO, "%s: no file can be made in '%s' "
-		               "for what it holds: %m; TMPDIR names another folder",
-		               whose, folder);
+		               "for what it holds: %m; TMPDIR names another "
+		               "folder", whose, folder);
 	if (fstatvfs(*fd, &fs))
 		return CKR_OK;
 	left = (uint64_t)fs.f_bavail * fs.f_frsize;

@@ -11,7 +11,8 @@
 
 #include "runtime/data/pair.h"
 
-enum { MOST = 8, WHOLE = 1, RAW = 2, SHIFTED = 4, MICRO = 8 };
+enum { MOST = 8, WHOLE = 1, RAW = 2, SHIFTED = 4, MICRO = 8, GRAY = 16,
+       COLOR = 32 };                    /* --normalize, by channel */
 
 /* Inputs and arrays as "NAME TYPE[EXTENTS]; ...", a name "-" being none; words
  * of feed are one --feed each.  `gets` has a word for every input, or begins
@@ -24,6 +25,7 @@ struct row {
 #define GPT "ids i64[4,8]; labels i64[4,8]; attention_mask i64[4,8]; " \
 	"position_ids i64[8]; token_type_ids i64[4,8]"
 #define MLP "x f32[32,20]; labels i64[32]"
+#define NCHW "x f32[4,3,8,6]; y i64[4]"
 
 static const struct row rows[] = {
 	/* rows: names, then what is left over */
@@ -263,6 +265,41 @@ static const struct row rows[] = {
 	  "i64[9,8]", 0 },
 	{ "ids i64[4,8]; labels i64[4]", "tokens i64[999]", "labels=next",
 	  "!windows do not match", 0 },
+	/* pixels: of any layout, if they are to be scaled */
+	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "", "rows:images rows:y",
+	  COLOR },
+	{ NCHW, "images u8[9,3,8,6]; y u8[9]", "", "rows:images rows:y",
+	  COLOR },
+	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "", "!input 'x'|nothing says|"
+	  "gets:\n    --feed x=float:images\n", 0 },
+	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "x=images", "!pixels as 0 to "
+	  "255; --normalize MEAN,STD", 0 },
+	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "x=float:images",
+	  "rows:images rows:y", 0 },
+	{ NCHW, "x f32[9,8,6,3]; y u8[9]", "", "!which does not fit it",
+	  COLOR },
+	{ NCHW, "x i32[9,3,8,6]; y u8[9]", "", "!of another kind", COLOR },
+	{ NCHW, "x u8[9,6,8,3]; y u8[9]", "", "!which does not fit it",
+	  COLOR },
+	{ NCHW, "x u8[9,3,8,6]; y u8[9]", "", "rows:x rows:y", GRAY },
+	{ "x f32[4,8,6,3]; y i64[4]", "x u8[9,3,8,6]; y u8[9]", "",
+	  "rows:x rows:y", COLOR },
+	{ "x f32[4,32,3,32]; y i64[4]", "x u8[9,3,32,32]; y u8[9]", "",
+	  "!which does not fit it", GRAY },
+	{ "x f32[4,3,6,3]; y i64[4]", "x u8[9,3,6,3]; y u8[9]", "", "!no one "
+	  "axis of the input has as many", COLOR },
+	{ "x f32[4,48]; y i64[4]", "x u8[9,8,6]; y u8[9]", "", "rows:x rows:y",
+	  GRAY },
+	{ "x f32[4,48]; y i64[4]", "x u8[9,8,6]; y u8[9]", "", "!no one axis",
+	  COLOR },
+	{ "x f32[4,144]; y i64[4]", "x u8[9,8,6,3]; y u8[9]", "",
+	  "!which does not fit it", GRAY },
+	{ "x f32[4,1,8,6]; y i64[4]", "x u8[9,8,6]; y u8[9]", "",
+	  "rows:x rows:y", GRAY },
+	{ "x f32[4,8,6,1]; y i64[4]", "x u8[9,8,6]; y u8[9]", "",
+	  "rows:x rows:y", GRAY },
+	{ "x f32[4,8]; y f32[4]", "x u8[9,8]; y u8[9]", "", "!'y'|of another "
+	  "kind|--feed y=float:y", GRAY },
 };
 
 /* The next "NAME TYPE[EXTENTS]" of *s; false: there is none. */
@@ -308,7 +345,8 @@ set_up(struct all *x, const struct row *r)
 
 	x->p = (struct pairing){ .item = x->item, .array = x->a, .path = "file",
 		.raw = r->flags & RAW, .whole = r->flags & WHOLE,
-		.nmicro = r->flags & MICRO ? 2 : 1, .err = &x->err };
+		.nmicro = r->flags & MICRO ? 2 : 1, .err = &x->err,
+		.normal.n = r->flags & GRAY ? 1 : r->flags & COLOR ? 3 : 0 };
 	for (size_t i = 0; parse(&s, x->name[i], &a); i++) {
 		struct input in = { .name = x->name[i], .dtype = a.dtype,
 			.rank = a.rank, .nelem = a.nelem,
@@ -406,6 +444,9 @@ test_print(void **state)
 		{ "m bool[2,4]; n i64[2,4]; f f32[2]; labels i64[2,4]; s f32[]",
 		  "m u8[9,4]; n bool[9,4]; f i64[9]; s f32[]; t i64[99]",
 		  "f=float:f labels=next:t", "", 0 },
+		{ "a f32[4,3,8,6]; b f32[4,8,6,3]; c f32[4,48]; d f32[4,48]",
+		  "a u8[9,8,6,3]; b u8[9,8,6,3]; c u8[9,8,6]; d u8[9,48]",
+		  "a=float:a d=float:d", "", GRAY },
 	};
 	static const char *const want[] = {
 		"  x f32[32,20] = rows of 'x' f32[9,20]\n"
@@ -422,6 +463,13 @@ test_print(void **state)
 		"  f f32[2] = rows of 'f' i64[9], converted\n"
 		"  labels i64[2,4] = windows of tokens, one on, 't' i64[99]\n"
 		"  s f32[] = all of 's' f32[]\n",
+		"  a f32[4,3,8,6] = rows of 'a' u8[9,8,6,3], HWC to CHW, "
+		"converted\n"
+		"  b f32[4,8,6,3] = rows of 'b' u8[9,8,6,3], (x / 255 - mean) "
+		"/ std\n"
+		"  c f32[4,48] = rows of 'c' u8[9,8,6], (x / 255 - mean) / "
+		"std\n"
+		"  d f32[4,48] = rows of 'd' u8[9,48], converted\n",
 	};
 
 	(void)state;
