@@ -12,6 +12,7 @@
  * counts.  T_SIZE: a number that is not negative. */
 enum type {
 	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED, T_DATA,
+	T_COLUMNS,
 	T_SCHEDULE, T_ON_NAN, T_SCALE
 };
 
@@ -32,6 +33,8 @@ static const struct option_row rows[] = {
 	  "once for each file, or a pattern in quotes" },
 	{ "tokens", T_TEXT, AT(tokens), "TYPE", "they are raw tokens: u16, u32 "
 	  "or bytes (any text)" },
+	{ "columns", T_COLUMNS, AT(columns), "N=LIST", "array N of columns of "
+	  ".csv files: names, numbers from 1, ranges 1-4" },
 	{ "normalize", T_TEXT, AT(normalize), "M,S", "u8 rows go in as (x / "
 	  "255 - M) / S; by channel: M/M/M,S/S/S" },
 	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: an array, "
@@ -120,10 +123,12 @@ _Static_assert(NROW <= 64, "struct options has a bit for each");
 
 /* What dataset.c and pair.c do. */
 static const char feeding[] = "\n"
-"--data takes .npy, .npz, .safetensors and tokens with llm.c's header. Files\n"
-"whose arrays have the same names are shards, one behind the other; others go\n"
-"beside each other, and NAME=FILE gives an .npy a name: --data x=X.npy --data\n"
-"y=Y.npy.  Each epoch has every row once, in an order that follows from the\n"
+"--data takes .npy, .npz, .safetensors, .csv and tokens with llm.c's header.\n"
+"Columns of a .csv are arrays of their names, x0 x1 x2 are one array x.\n"
+"Files whose arrays have the same names are shards, one behind the other;\n"
+"others go beside each other, and NAME=FILE names what has no name:\n"
+"--data x=X.npy --data y=Y.npy.\n"
+"Each epoch has every row once, in an order that follows from the\n"
 "seed and the sample's number; batches go on over its end.\n"
 "Rows of u8 for a float input are pixels: --normalize scales them, and turns\n"
 "images from HWC to CHW, or back, where the model takes them so.\n"
@@ -249,6 +254,11 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		if (o->nfeed == MAX_FEED)
 			return bad(r->name, "is given too often");
 		o->feed[o->nfeed++] = value;
+		return DONE;
+	case T_COLUMNS:
+		if (o->ncolumns == MAX_FEED)
+			return bad(r->name, "is given too often");
+		o->columns[o->ncolumns++] = value;
 		return DONE;
 	case T_DATA:
 		if (o->ndata == MAX_DATA)

@@ -18,8 +18,8 @@ struct options {
 	const char *data[MAX_DATA];
 	size_t ndata;
 	const char *tokens, *normalize, *inputs;
-	const char *feed[MAX_FEED];
-	size_t nfeed;
+	const char *feed[MAX_FEED], *columns[MAX_FEED];
+	size_t nfeed, ncolumns;
 	uint64_t steps, epochs;
 	struct ckr_hyper hyper;
 	double min_lr, comm_timeout;

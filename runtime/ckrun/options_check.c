@@ -43,6 +43,8 @@ check_values(const struct options *o)
 		return bad("inputs", "cannot stand beside --data");
 	if (o->tokens && !o->ndata)
 		return bad("tokens", "needs --data");
+	if (o->ncolumns && !o->ndata)
+		return bad("columns", "needs --data");
 	if (o->normalize && !o->ndata)
 		return bad("normalize", "needs --data");
 	if (options_given(o, "epochs") && !o->ndata)

@@ -10,8 +10,10 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
 		.ranks = (uint32_t)o->ranks,
 		.comm_timeout = o->comm_timeout };
-	struct data_options data = { .data = o->data, .ndata = o->ndata,
-		.tokens = o->tokens, .inputs = o->inputs, .feed = o->feed,
+	struct data_options data = { .data = { .text = o->data,
+			.n = o->ndata, .tokens = o->tokens,
+			.columns = o->columns, .ncolumns = o->ncolumns },
+		.inputs = o->inputs, .feed = o->feed,
 		.nfeed = o->nfeed, .normalize = o->normalize };
 
 	*d = (struct data){ 0 };

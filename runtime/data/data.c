@@ -177,14 +177,6 @@ data_feed(void *user, ckr_ctx *ctx, uint64_t step, uint32_t micro)
 
 /* ---- opening ---- */
 
-static ckr_status
-open_source(struct data *d, const struct data_options *o)
-{
-	if (o->inputs)
-		return dataset_open(&d->set, &o->inputs, 1, NULL, &d->err);
-	return dataset_open(&d->set, o->data, o->ndata, o->tokens, &d->err);
-}
-
 static struct input
 input_of(const struct ckr_info *info)
 {
@@ -318,10 +310,13 @@ open_samples(struct data *d)
 static ckr_status
 decide(struct data *d, const struct data_options *o)
 {
-	CKR_TRY(open_source(d, o));
+	struct dataset_options inputs = { .text = &o->inputs, .n = 1 };
+
+	CKR_TRY(dataset_open(&d->set, o->inputs ? &inputs : &o->data,
+	                     &d->err));
 	d->pair = (struct pairing){ .array = d->set.array,
 		.narray = d->set.narray, .path = d->set.path,
-		.raw = o->tokens, .whole = o->inputs,
+		.raw = o->data.tokens, .whole = o->inputs,
 		.nmicro = ckr_micro_batches(d->ctx), .err = &d->err };
 	if (o->normalize)
 		CKR_TRY(normal_parse(&d->pair.normal, o->normalize, &d->err));

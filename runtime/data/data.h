@@ -7,9 +7,7 @@
 #include "runtime/data/windows.h"
 
 struct data_options {
-	const char *const *data;        /* what data_list_make reads */
-	size_t ndata;
-	const char *tokens;             /* raw: "u16", "u32", "bytes"; NULL */
+	struct dataset_options data;
 	const char *normalize;          /* what normal_parse reads; NULL */
 	const char *inputs;             /* the same batch at every step */
 	const char *const *feed;        /* "INPUT=SOURCE" */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "runtime/data/csv.h"
 #include "runtime/support/path.h"
 
 enum { MAX_LISTED = 8 };
@@ -38,15 +39,29 @@ token_type(const char *text)
 	       : !strcmp(text, "bytes") ? CKR_U8 : CKR_NONE;
 }
 
+/* In the format that its name or its contents say. */
+static ckr_status
+open_format(struct array_file *f, const char *path,
+            const struct dataset_options *o, struct err *e)
+{
+	if (o->tokens)
+		return array_open_raw(f, path, token_type(o->tokens), e);
+	if (csv_named(path))
+		return csv_open(f, path, o->columns, o->ncolumns, e);
+	if (o->ncolumns)
+		return err_set(e, CKR_EARG, "--columns: '%s' is not called "
+		               "*.csv or *.tsv, and has no columns", path);
+	return array_open(f, path, e);
+}
+
 static ckr_status
 open_file(struct array_file *f, const struct named_data *d,
-          const char *tokens, struct err *e)
+          const struct dataset_options *o, struct err *e)
 {
-	if (tokens && token_type(tokens) == CKR_NONE)
+	if (o->tokens && token_type(o->tokens) == CKR_NONE)
 		return err_set(e, CKR_EARG, "--tokens '%s': expected u16, u32 "
-		               "or bytes", tokens);
-	CKR_TRY(tokens ? array_open_raw(f, d->path, token_type(tokens), e)
-	               : array_open(f, d->path, e));
+		               "or bytes", o->tokens);
+	CKR_TRY(open_format(f, d->path, o, e));
 	if (!d->name)
 		return CKR_OK;
 	if (f->n != 1 || *f->v[0].name)
@@ -58,7 +73,7 @@ open_file(struct array_file *f, const struct named_data *d,
 }
 
 static ckr_status
-open_files(struct dataset *s, const char *tokens, struct err *e)
+open_files(struct dataset *s, const struct dataset_options *o, struct err *e)
 {
 	allow_files(s->list.n);
 	s->file = calloc(s->list.n + 1, sizeof(*s->file));
@@ -66,7 +81,7 @@ open_files(struct dataset *s, const char *tokens, struct err *e)
 		return out_of_memory(e);
 	for (; s->nfile < s->list.n; s->nfile++)
 		CKR_TRY(open_file(&s->file[s->nfile], &s->list.v[s->nfile],
-		                  tokens, e));
+		                  o, e));
 	return CKR_OK;
 }
 
@@ -268,12 +283,12 @@ make_path(struct dataset *s, struct err *e)
 }
 
 ckr_status
-dataset_open(struct dataset *s, const char *const *text, size_t n,
-            const char *tokens, struct err *e)
+dataset_open(struct dataset *s, const struct dataset_options *o,
+             struct err *e)
 {
 	*s = (struct dataset){ 0 };
-	CKR_TRY(data_list_make(&s->list, text, n, e));
-	CKR_TRY(open_files(s, tokens, e));
+	CKR_TRY(data_list_make(&s->list, o->text, o->n, e));
+	CKR_TRY(open_files(s, o, e));
 	CKR_TRY(make_path(s, e));
 	return make_columns(s, e);
 }

@@ -48,10 +48,17 @@ struct dataset {
 	size_t nfile;
 };
 
-/* Open all files; tokens: they are raw, "u16", "u32" or "bytes"; NULL if not.
- * After a failure too there is something to close. */
-ckr_status dataset_open(struct dataset *, const char *const *text, size_t n,
-                       const char *tokens, struct err *);
+struct dataset_options {
+	const char *const *text;        /* what data_list_make reads */
+	size_t n;
+	const char *tokens;             /* raw: "u16", "u32", "bytes"; NULL */
+	const char *const *columns;     /* what csv_open reads */
+	size_t ncolumns;
+};
+
+/* Open all files.  After a failure too there is something to close. */
+ckr_status dataset_open(struct dataset *, const struct dataset_options *,
+                        struct err *);
 void dataset_close(struct dataset *);
 /* Where the column lies: one of its arrays. */
 const struct column *dataset_column(const struct dataset *,

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static ckr_status
-begin(struct array_file *f, const char *path, struct err *e)
+ckr_status
+array_begin(struct array_file *f, const char *path, struct err *e)
 {
 	*f = (struct array_file){ .fd = -1 };
 	f->path = strdup(path);
@@ -26,9 +26,8 @@ by_name(const void *a, const void *b, void *file)
 	return c ? c : x < y ? -1 : x > y;
 }
 
-/* Sort by name and refuse doubles: which one is meant cannot be known. */
-static ckr_status
-make_index(struct array_file *f, struct err *e)
+ckr_status
+array_index(struct array_file *f, struct err *e)
 {
 	char name[NAME_TEXT];
 
@@ -98,12 +97,12 @@ by_content(struct array_file *f, struct err *e)
 ckr_status
 array_open(struct array_file *f, const char *path, struct err *e)
 {
-	ckr_status s = begin(f, path, e);
+	ckr_status s = array_begin(f, path, e);
 
 	if (s == CKR_OK)
 		s = by_content(f, e);
 	if (s == CKR_OK)
-		s = make_index(f, e);
+		s = array_index(f, e);
 	if (s != CKR_OK)
 		array_close(f);
 	return s;
@@ -113,7 +112,7 @@ ckr_status
 array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
                struct err *e)
 {
-	ckr_status s = begin(f, path, e);
+	ckr_status s = array_begin(f, path, e);
 	ReadHeader *read = NULL;
 
 	if (s == CKR_OK)
@@ -126,7 +125,7 @@ array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
 	if (s == CKR_OK)
 		s = tokens_bare(f, dtype, e);
 	if (s == CKR_OK)
-		s = make_index(f, e);
+		s = array_index(f, e);
 	if (s != CKR_OK)
 		array_close(f);
 	return s;

@@ -63,8 +63,12 @@ const char *array_place(char *buf, size_t size, const struct array *);
 const char *array_text(char *buf, size_t size, uint8_t dtype, int rank,
                        const int64_t *dim);
 
-/* For the readers of the formats.  The file is open; they fill v, n, meta and
- * text; array_open sorts. */
+/* For the readers of the formats: open a file, without looking into it, and,
+ * when all arrays are known, sort them by name; two of one name are refused, as
+ * nobody knows which one is meant. */
+ckr_status array_begin(struct array_file *, const char *path, struct err *);
+ckr_status array_index(struct array_file *, struct err *);
+/* The file is open; they fill v, n, meta and text; array_open sorts. */
 ckr_status safetensors_read_header(struct array_file *, struct err *);
 ckr_status npy_read_header(struct array_file *, struct err *);
 ckr_status npz_read_directory(struct array_file *, struct err *);

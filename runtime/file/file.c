@@ -104,25 +104,36 @@ file_write(int fd, const char *path, const void *data, size_t n, uint64_t at,
 }
 
 ckr_status
+file_some(int fd, const char *path, void *data, size_t n, uint64_t at,
+          size_t *got, struct err *e)
+{
+	ssize_t k;
+
+	do
+		k = pread(fd, data, n < 1 << 30 ? n : 1 << 30, (off_t)at);
+	while (k < 0 && errno == EINTR);
+	*got = k > 0 ? (size_t)k : 0;
+	return k < 0 ? err_set(e, CKR_EIO, "%s: cannot read: %m", path)
+	             : CKR_OK;
+}
+
+ckr_status
 file_read(int fd, const char *path, void *data, size_t n, uint64_t at,
           struct err *e)
 {
 	char *p = data;
 
 	while (n) {
-		ssize_t k = pread(fd, p, n < 1 << 30 ? n : 1 << 30, (off_t)at);
+		size_t k;
 
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return err_set(e, CKR_EIO, "%s: cannot read: %m", path);
+		CKR_TRY(file_some(fd, path, p, n, at, &k, e));
 		if (!k)
 			return err_set(e, CKR_EIO, "%s: ends early: %zu bytes "
 			               "are missing at %llu", path, n,
 			               (unsigned long long)at);
 		p += k;
-		n -= (size_t)k;
-		at += (uint64_t)k;
+		n -= k;
+		at += k;
 	}
 	return CKR_OK;
 }

@@ -21,6 +21,9 @@ ckr_status new_file_print(struct new_file *, void (*print)(FILE *, void *user),
 /* All n bytes at `at`, or a failure that names path. */
 ckr_status file_write(int fd, const char *path, const void *, size_t n,
                       uint64_t at, struct err *);
+/* Up to n bytes, at the end of the file none: *got. */
+ckr_status file_some(int fd, const char *path, void *, size_t n, uint64_t at,
+                     size_t *got, struct err *);
 ckr_status file_read(int fd, const char *path, void *, size_t n, uint64_t at,
                      struct err *);
 /* Open for reading; refuses what is not a regular file. */

@@ -1,0 +1,327 @@
+/* A CSV file is gone through twice: rows are counted and looked at, then their
+ * numbers written, each array in one piece. */
+#include "runtime/data/csv.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/data/csv_table.h"
+#include "runtime/data/csv_text.h"
+#include "runtime/support/number.h"
+
+/* Numbers are of eight bytes; so many of them are held in memory, or a row. */
+enum { WIDE = 8, HELD = 1 << 17 };
+
+struct reading {
+	struct csv_text text;
+	struct csv_table table;
+	uint64_t rows;
+	char *held;                     /* rows of every array, side by side */
+	uint64_t held_rows;             /* for how many there is room */
+	int to;                         /* where they are written */
+	struct err *e;
+};
+
+bool
+csv_named(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot && (!strcasecmp(dot, ".csv") || !strcasecmp(dot, ".tsv"));
+}
+
+/* A decimal number; whole: an integer that fits. */
+static bool
+parse(const char *s, double *real, int64_t *whole, bool *is_whole)
+{
+	const char *digits = s + (*s == '-' || *s == '+');
+	size_t n = strspn(digits, "0123456789");
+	uint64_t x;
+
+	*is_whole = n && n <= 18 && !digits[n];
+	if (*is_whole) {
+		number_whole(digits, INT64_MAX, &x);
+		*whole = *s == '-' ? -(int64_t)x : (int64_t)x;
+		*real = (double)*whole;
+		return true;
+	}
+	return strspn(s, "+-.eE0123456789") == strlen(s)
+	       && number_real(s, real);
+}
+
+/* ---- the first line ---- */
+
+static ckr_status
+read_names(struct reading *r)
+{
+	struct csv_text *c = &r->text;
+	bool last = false, whole;
+	double real;
+	int64_t x;
+
+	if (!csv_line(c))
+		return c->failed ? c->failed
+		       : err_set(r->e, CKR_EFORMAT, "%s: is empty", c->path);
+	while (!last) {
+		if (!csv_field(c, &last))
+			return c->failed;
+		r->table.header |= !parse(c->field, &real, &x, &whole);
+		CKR_TRY(csv_add(&r->table, c->field, r->e));
+	}
+	return CKR_OK;
+}
+
+/* As pandas writes an index, and columns without names. */
+static ckr_status
+check_names(const struct reading *r)
+{
+	const struct csv_table *t = &r->table;
+	unsigned long long line = r->text.line;
+	bool count = t->n > 1 && !t->header;
+	char text[16];
+
+	for (uint32_t j = 0; j < t->n; j++) {
+		if (!*t->name[j])
+			return err_set(r->e, CKR_EFORMAT, "%s:%llu: column %u "
+			               "of the header has no name; of pandas: "
+			               "to_csv(..., index=False)", t->path,
+			               line, j + 1);
+		snprintf(text, sizeof(text), "%u", j);
+		count &= !strcmp(t->name[j], text);
+	}
+	return !count ? CKR_OK
+	       : err_set(r->e, CKR_EFORMAT, "%s:%llu: counts 0 1 2 ..., which "
+	                 "is rather a header than a row; of pandas: "
+	                 "to_csv(..., header=False)", t->path, line);
+}
+
+/* ---- rows ---- */
+
+static ckr_status
+no_number(const struct reading *r, uint32_t j)
+{
+	const struct csv_table *t = &r->table;
+	char name[NAME_TEXT], text[NAME_TEXT];
+
+	return err_set(r->e, CKR_EFORMAT, "%s:%llu: column %u%s%s%s: expected "
+	               "a number, found '%s'", t->path,
+	               (unsigned long long)r->text.line, j + 1,
+	               t->header ? " ('" : "", t->header
+	               ? err_name(name, sizeof(name), t->name[j]) : "",
+	               t->header ? "')" : "",
+	               err_name(text, sizeof(text), r->text.field));
+}
+
+static ckr_status
+wrong_count(const struct reading *r, uint32_t n)
+{
+	return err_set(r->e, CKR_EFORMAT, "%s:%llu: expected %u fields, as in "
+	               "the first line, found %s%u", r->text.path,
+	               (unsigned long long)r->text.line, r->table.n,
+	               n > r->table.n ? "more than " : "",
+	               n > r->table.n ? r->table.n : n);
+}
+
+/* Takes the number of column j in the row. */
+typedef void Take(struct reading *, uint32_t j, double real, int64_t whole,
+                  bool is_whole);
+
+static void
+look(struct reading *r, uint32_t j, double real, int64_t whole, bool is_whole)
+{
+	struct csv_table *t = &r->table;
+
+	(void)real;
+	(void)whole;
+	if (t->array[j] < t->narray)
+		t->v[t->array[j]].whole &= is_whole;
+}
+
+static void
+hold(struct reading *r, uint32_t j, double real, int64_t whole, bool is_whole)
+{
+	const struct csv_table *t = &r->table;
+	const struct csv_array *a;
+	uint64_t row = r->rows % r->held_rows;
+	char *at;
+
+	if (t->array[j] >= t->narray)
+		return;
+	a = &t->v[t->array[j]];
+	at = r->held + (r->held_rows * a->before + row * a->width
+	                + t->place[j]) * WIDE;
+	if (a->whole && is_whole)
+		memcpy(at, &whole, WIDE);
+	else
+		memcpy(at, &real, WIDE);
+}
+
+/* The next row; *more: there was one. */
+static ckr_status
+read_row(struct reading *r, Take *take, bool *more)
+{
+	bool last = false, whole;
+	double real = 0;
+	int64_t x = 0;
+	uint32_t j;
+
+	*more = csv_line(&r->text);
+	if (!*more)
+		return r->text.failed;
+	for (j = 0; !last; j++) {
+		if (!csv_field(&r->text, &last))
+			return r->text.failed;
+		if (j == r->table.n)
+			return wrong_count(r, j + 1);
+		if (!parse(r->text.field, &real, &x, &whole))
+			return no_number(r, j);
+		take(r, j, real, x, whole);
+	}
+	r->rows++;
+	return j < r->table.n ? wrong_count(r, j) : CKR_OK;
+}
+
+/* To the first row. */
+static ckr_status
+rewind_rows(struct reading *r)
+{
+	bool last = false;
+
+	csv_rewind(&r->text);
+	r->rows = 0;
+	if (!r->table.header || !csv_line(&r->text))
+		return r->text.failed;
+	while (!last && csv_field(&r->text, &last))
+		;
+	return r->text.failed;
+}
+
+static ckr_status
+count_rows(struct reading *r)
+{
+	bool more = true;
+
+	CKR_TRY(rewind_rows(r));
+	while (more)
+		CKR_TRY(read_row(r, look, &more));
+	return r->rows ? CKR_OK : err_set(r->e, CKR_EFORMAT, "%s: holds no row "
+	                                  "of numbers", r->text.path);
+}
+
+/* ---- arrays ---- */
+
+static ckr_status
+make_arrays(struct reading *r, struct array_file *f)
+{
+	const struct csv_table *t = &r->table;
+	size_t size = 0;
+	char *name;
+
+	for (uint32_t i = 0; i < t->narray; i++)
+		size += strlen(t->v[i].name) + 1;
+	f->v = calloc(t->narray + 1, sizeof(*f->v));
+	f->text = name = malloc(size + 1);
+	if (!f->v || !f->text)
+		return err_set(r->e, CKR_ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < t->narray; i++) {
+		const struct csv_array *c = &t->v[i];
+		struct array *a = &f->v[f->n++];
+
+		a->name = name;
+		name = stpcpy(name, c->name) + 1;
+		a->dtype = c->whole ? CKR_I64 : CKR_F64;
+		a->rank = c->list ? 2 : 1;
+		a->dim[0] = (int64_t)r->rows;
+		a->dim[1] = c->list ? c->width : 0;
+		dtype_bytes(a->dtype, a->rank, a->dim, &a->nelem, &a->nbytes);
+		a->at = c->before * r->rows * WIDE;
+	}
+	return array_index(f, r->e);
+}
+
+/* The rows held, of which the last is the last one read. */
+static ckr_status
+flush(struct reading *r, const struct array_file *f)
+{
+	uint64_t n = r->rows % r->held_rows;
+	uint64_t first;
+
+	n = n ? n : r->held_rows;
+	first = r->rows - n;
+	for (uint32_t i = 0; i < r->table.narray; i++) {
+		const struct csv_array *c = &r->table.v[i];
+
+		CKR_TRY(file_write(r->to, r->text.path, r->held
+		                   + r->held_rows * c->before * WIDE,
+		                   n * c->width * WIDE, f->v[i].at
+		                   + first * c->width * WIDE, r->e));
+	}
+	return CKR_OK;
+}
+
+static ckr_status
+write_rows(struct reading *r, const struct array_file *f)
+{
+	uint64_t rows = r->rows;
+	bool more = true;
+
+	r->held_rows = HELD / r->table.n ? HELD / r->table.n : 1;
+	r->held = calloc(r->held_rows * r->table.n, WIDE);
+	if (!r->held)
+		return err_set(r->e, CKR_ENOMEM, "out of memory");
+	CKR_TRY(temp_open(&r->to, rows * r->table.n * WIDE, r->text.path,
+	                  r->e));
+	CKR_TRY(rewind_rows(r));
+	while (more) {
+		CKR_TRY(read_row(r, hold, &more));
+		if (r->rows > rows)
+			break;
+		if (r->rows && (more ? r->rows % r->held_rows == 0
+		                : r->rows % r->held_rows != 0))
+			CKR_TRY(flush(r, f));
+	}
+	return r->rows == rows ? CKR_OK
+	       : err_set(r->e, CKR_EIO, "%s: changes while it is read",
+	                 r->text.path);
+}
+
+static ckr_status
+read_all(struct reading *r, struct array_file *f, const char *const *columns,
+         size_t n)
+{
+	CKR_TRY(csv_begin(&r->text, f->fd, f->path, r->e));
+	CKR_TRY(read_names(r));
+	CKR_TRY(check_names(r));
+	CKR_TRY(csv_group(&r->table, columns, n, r->e));
+	CKR_TRY(count_rows(r));
+	CKR_TRY(make_arrays(r, f));
+	return write_rows(r, f);
+}
+
+ckr_status
+csv_open(struct array_file *f, const char *path, const char *const *columns,
+         size_t n, struct err *e)
+{
+	struct reading *r = calloc(1, sizeof(*r));
+	ckr_status s = array_begin(f, path, e);
+
+	if (s == CKR_OK && !r)
+		s = err_set(e, CKR_ENOMEM, "out of memory");
+	if (s == CKR_OK) {
+		r->to = -1;
+		r->e = e;
+		r->table.path = path;
+		s = read_all(r, f, columns, n);
+		if (r->to >= 0) {
+			close(f->fd);
+			f->fd = r->to;
+		}
+		csv_free(&r->table);
+		free(r->held);
+	}
+	if (s != CKR_OK)
+		array_close(f);
+	free(r);
+	return s;
+}
