@@ -123,7 +123,8 @@ _Static_assert(NROW <= 64, "struct options has a bit for each");
 
 /* What dataset.c and pair.c do. */
 static const char feeding[] = "\n"
-"--data takes .npy, .npz, .safetensors, .csv and tokens with llm.c's header.\n"
+"--data takes .npy, .npz, .safetensors, .csv, .lst and tokens with llm.c's\n"
+"header.  A .lst has lines PATH LABEL, which are arrays images and labels.\n"
 "Columns of a .csv are arrays of their names, x0 x1 x2 are one array x.\n"
 "Files whose arrays have the same names are shards, one behind the other;\n"
 "others go beside each other, and NAME=FILE names what has no name:\n"

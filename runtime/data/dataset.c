@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "runtime/data/csv.h"
+#include "runtime/data/images.h"
 #include "runtime/support/path.h"
 
 enum { MAX_LISTED = 8 };
@@ -51,7 +52,8 @@ open_format(struct array_file *f, const char *path,
 	if (o->ncolumns)
 		return err_set(e, CKR_EARG, "--columns: '%s' is not called "
 		               "*.csv or *.tsv, and has no columns", path);
-	return array_open(f, path, e);
+	return images_named(path) ? images_open(f, path, e)
+	       : array_open(f, path, e);
 }
 
 static ckr_status

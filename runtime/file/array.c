@@ -139,6 +139,8 @@ array_close(struct array_file *f)
 	for (size_t i = 0; i < f->npacked; i++)
 		if (f->packed[i].fd >= 0)
 			close(f->packed[i].fd);
+	if (f->maker)
+		f->maker->close(f->made);
 	free(f->packed);
 	free(f->path);
 	free(f->v);
@@ -195,6 +197,19 @@ array_prepare(const struct array_file *f, const struct array *a, struct err *e)
 	return a->packed ? packed_open(f->fd, f->path, a->packed, e) : CKR_OK;
 }
 
+/* Elements first..first+n-1 as they are. */
+static ckr_status
+read_plain(const struct array_file *f, const struct array *a, uint64_t first,
+           uint64_t n, void *out, struct err *e)
+{
+	uint64_t size = dtype_row[a->dtype].nbytes;
+
+	if (a->made)
+		return f->maker->read(f->made, first, n, out, e);
+	return file_read(a->packed ? a->packed->fd : f->fd, f->path, out,
+	                 n * size, a->at + first * size, e);
+}
+
 ckr_status
 array_read(const struct array_file *f, const struct array *a, uint64_t first,
            uint64_t n, uint8_t dtype, void *out, struct err *e)
@@ -204,7 +219,6 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 	uint64_t to = dtype_row[dtype].nbytes;
 	uint64_t step = sizeof(buf) / 8;
 	char place[NAME_TEXT + 4];
-	int fd;
 
 	if (first > a->nelem || n > a->nelem - first)
 		return err_set(e, CKR_EARG, "%s: elements %llu..%llu of %llu",
@@ -212,10 +226,8 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 		               (unsigned long long)(first + n),
 		               (unsigned long long)a->nelem);
 	CKR_TRY(array_prepare(f, a, e));
-	fd = a->packed ? a->packed->fd : f->fd;
 	if (a->dtype == dtype && dtype != CKR_BOOL)
-		return file_read(fd, f->path, out, n * to,
-		                 a->at + first * from, e);
+		return read_plain(f, a, first, n, out, e);
 	if (a->dtype == CKR_NONE)
 		return err_set(e, CKR_EUNSUPPORTED, "%s%s has an element type "
 		               "that is not supported", f->path,
@@ -224,8 +236,7 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 		uint64_t k = n - i < step ? n - i : step;
 		size_t bad;
 
-		CKR_TRY(file_read(fd, f->path, buf, k * from,
-		                  a->at + (first + i) * from, e));
+		CKR_TRY(read_plain(f, a, first + i, k, buf, e));
 		if (!dtype_convert((char *)out + i * to, dtype, buf, a->dtype,
 		                   k, &bad))
 			return err_set(e, CKR_EFORMAT, "%s%s: element %llu is "

@@ -19,6 +19,14 @@ struct array {
 	uint64_t at;                    /* in the file */
 	struct packed *packed;          /* ... or in what this holds inflated;
 	                                 * NULL: in the file */
+	bool made;                      /* by the file's maker: u8 */
+};
+
+/* What makes contents when they are read: n elements from the first one on. */
+struct array_maker {
+	ckr_status (*read)(void *made, uint64_t first, uint64_t n, void *out,
+	                   struct err *);
+	void (*close)(void *made);
 };
 
 struct meta {
@@ -37,6 +45,8 @@ struct array_file {
 	uint32_t *index;                /* v's numbers, sorted by name */
 	struct packed *packed;          /* what is deflated */
 	size_t npacked;
+	const struct array_maker *maker;        /* NULL: none */
+	void *made;                     /* ... what it is called with */
 };
 
 /* Choose by what the file holds; files that begin neither like .npy, .npz nor

@@ -35,7 +35,8 @@ ROOMS = {
     "runtime/ranks/": ("runtime/support/", "runtime/base/", "runtime/device/wires.h", "runtime/team/", "runtime/ckr_abi.h"),
     "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/device/", "runtime/team/",
                        "runtime/ranks/", "runtime/ckr_abi.h"),
-    "runtime/data/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/ckr.h"),
+    "runtime/image/": ("runtime/base/", "runtime/file/"),
+    "runtime/data/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/image/", "runtime/ckr.h"),
     "runtime/ckrun/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/data/", "runtime/team/launch.h",
                        "runtime/ckr.h"),
 }

@@ -1,0 +1,324 @@
+/* The list is gone through once: where its lines begin, and its labels, go to
+ * files without names, so that memory does not grow with it. */
+#include "runtime/data/images.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/image/image.h"
+#include "runtime/support/number.h"
+#include "runtime/support/path.h"
+
+enum { LINE = 4352, HELD = 1 << 12 };
+
+static const uint64_t nobody = UINT64_MAX;
+
+/* What images are read by. */
+struct list {
+	int fd;                         /* the list itself */
+	int places;                     /* where lines begin, as uint64 */
+	char *path;
+	struct image image;
+	uint64_t bytes;                 /* of an image */
+	uint64_t last;                  /* whose pixels are held; or nobody */
+	unsigned char *pixels;
+};
+
+/* The list as it is gone through. */
+struct scan {
+	struct list *list;
+	FILE *file;
+	char line[LINE];
+	uint64_t number, at;            /* of the line, from 1; its place */
+	uint64_t rows;
+	uint64_t place[HELD];
+	int64_t label[HELD];
+	int labels;                     /* where they are written */
+	struct err *e;
+};
+
+bool
+images_named(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot && !strcasecmp(dot, ".lst");
+}
+
+/* ---- lines ---- */
+
+/* Cut "PATH LABEL" in two; false: it is none. */
+static bool
+split(char *line, int64_t *label)
+{
+	size_t n = strlen(line);
+	uint64_t x;
+	char *word;
+
+	while (n && isspace((unsigned char)line[n - 1]))
+		n--;
+	line[n] = '\0';
+	word = line + n;
+	while (word > line && !isspace((unsigned char)word[-1]))
+		word--;
+	if (word == line || !number_whole(word + (*word == '-'), INT64_MAX, &x))
+		return false;
+	*label = *word == '-' ? -(int64_t)x : (int64_t)x;
+	while (word > line && isspace((unsigned char)word[-1]))
+		*--word = '\0';
+	return *line != '\0';
+}
+
+/* The file that a path of the list means, to be freed. */
+static char *
+beside(const char *list, const char *path)
+{
+	int folder = *path == '/' ? 0 : (int)(path_base(list) - list);
+	char *s;
+
+	return asprintf(&s, "%.*s%s", folder, list, path) < 0 ? NULL : s;
+}
+
+static ckr_status
+bad_line(const struct scan *s, const char *how)
+{
+	return err_set(s->e, CKR_EFORMAT, "%s:%llu: %s", s->list->path,
+	               (unsigned long long)s->number, how);
+}
+
+/* The next line that is not blank; *more: there is one. */
+static ckr_status
+next_line(struct scan *s, bool *more)
+{
+	size_t n;
+
+	do {
+		s->at = (uint64_t)ftello(s->file);
+		s->number++;
+		*more = fgets(s->line, LINE, s->file);
+		if (!*more)
+			return ferror(s->file) ? bad_line(s, "cannot be read")
+			                       : CKR_OK;
+		n = strlen(s->line);
+		if (n == LINE - 1 && s->line[n - 1] != '\n')
+			return bad_line(s, "a line of more than 4350 "
+			                "characters");
+		if ((uint64_t)ftello(s->file) != s->at + n)
+			return bad_line(s, "a NUL; this is no text");
+	} while (strspn(s->line, " \t\r\n") == n);
+	return CKR_OK;
+}
+
+/* ---- the first time ---- */
+
+static ckr_status
+flush(struct scan *s)
+{
+	uint64_t n = s->rows % HELD ? s->rows % HELD : HELD;
+	uint64_t at = (s->rows - n) * sizeof(*s->place);
+
+	if (!s->rows)
+		return CKR_OK;
+	CKR_TRY(file_write(s->list->places, s->list->path, s->place,
+	                   n * sizeof(*s->place), at, s->e));
+	return file_write(s->labels, s->list->path, s->label,
+	                  n * sizeof(*s->label), at, s->e);
+}
+
+/* Every image is as large as this one. */
+static ckr_status
+look_at_first(struct scan *s)
+{
+	struct list *l = s->list;
+	char *path = beside(l->path, s->line);
+	ckr_status status;
+
+	if (!path)
+		return err_set(s->e, CKR_ENOMEM, "out of memory");
+	status = image_look(&l->image, path, s->e);
+	free(path);
+	l->bytes = (uint64_t)l->image.height * l->image.width
+	           * l->image.channels;
+	l->pixels = malloc(l->bytes + 1);
+	return status != CKR_OK || l->pixels ? status
+	       : err_set(s->e, CKR_ENOMEM, "out of memory");
+}
+
+static ckr_status
+scan_lines(struct scan *s)
+{
+	bool more = true;
+
+	for (;;) {
+		uint64_t i = s->rows % HELD;
+
+		CKR_TRY(next_line(s, &more));
+		if (!more)
+			break;
+		s->place[i] = s->at;
+		if (!split(s->line, &s->label[i]))
+			return bad_line(s, "expected PATH LABEL, the label a "
+			                "whole number");
+		if (!s->rows)
+			CKR_TRY(look_at_first(s));
+		if (++s->rows % HELD == 0)
+			CKR_TRY(flush(s));
+	}
+	if (!s->rows)
+		return err_set(s->e, CKR_EFORMAT, "%s: is empty",
+		               s->list->path);
+	return s->rows % HELD ? flush(s) : CKR_OK;
+}
+
+static ckr_status
+scan(struct list *l, int *labels, uint64_t *rows, struct err *e)
+{
+	struct scan *s = calloc(1, sizeof(*s));
+	int fd = s ? dup(l->fd) : -1;
+	ckr_status status;
+
+	if (s)
+		s->file = fd < 0 ? NULL : fdopen(fd, "rb");
+	if (!s || !s->file) {
+		if (fd >= 0)
+			close(fd);
+		free(s);
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	}
+	s->list = l;
+	s->e = e;
+	status = temp_open(&s->labels, 0, l->path, e);
+	*labels = s->labels;
+	if (status == CKR_OK)
+		status = temp_open(&l->places, 0, l->path, e);
+	if (status == CKR_OK)
+		status = scan_lines(s);
+	*rows = s->rows;
+	fclose(s->file);
+	free(s);
+	return status;
+}
+
+/* ---- rows ---- */
+
+/* The pixels of image i. */
+static ckr_status
+load(struct list *l, uint64_t i, struct err *e)
+{
+	char line[LINE], *path;
+	uint64_t at;
+	int64_t label;
+	size_t n;
+	ckr_status s;
+
+	if (l->last == i)
+		return CKR_OK;
+	l->last = nobody;
+	CKR_TRY(file_read(l->places, l->path, &at, sizeof(at),
+	                  i * sizeof(at), e));
+	CKR_TRY(file_some(l->fd, l->path, line, LINE - 1, at, &n, e));
+	line[n] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	if (!split(line, &label))
+		return err_set(e, CKR_EIO, "%s: changes while it is read",
+		               l->path);
+	path = beside(l->path, line);
+	if (!path)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	s = image_read(&l->image, path, l->pixels, e);
+	free(path);
+	if (s == CKR_OK)
+		l->last = i;
+	return s;
+}
+
+static ckr_status
+read_images(void *list, uint64_t first, uint64_t n, void *out, struct err *e)
+{
+	struct list *l = list;
+
+	for (uint64_t k; n; first += k, n -= k) {
+		uint64_t at = first % l->bytes, left = l->bytes - at;
+
+		k = n < left ? n : left;
+		CKR_TRY(load(l, first / l->bytes, e));
+		memcpy(out, l->pixels + at, k);
+		out = (char *)out + k;
+	}
+	return CKR_OK;
+}
+
+static void
+close_list(void *list)
+{
+	struct list *l = list;
+
+	if (l->fd >= 0)
+		close(l->fd);
+	if (l->places >= 0)
+		close(l->places);
+	free(l->path);
+	free(l->pixels);
+	free(l);
+}
+
+static const struct array_maker maker = { read_images, close_list };
+
+/* ---- opening ---- */
+
+static ckr_status
+make_arrays(struct array_file *f, const struct image *m, uint64_t rows,
+            struct err *e)
+{
+	f->v = calloc(2, sizeof(*f->v));
+	if (!f->v)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	f->n = 2;
+	f->v[0] = (struct array){ .name = "images", .dtype = CKR_U8, .rank = 4,
+		.dim = { (int64_t)rows, m->height, m->width, m->channels },
+		.made = true };
+	f->v[1] = (struct array){ .name = "labels", .dtype = CKR_I64,
+		.rank = 1, .dim = { (int64_t)rows } };
+	for (int i = 0; i < 2; i++)
+		if (!dtype_bytes(f->v[i].dtype, f->v[i].rank, f->v[i].dim,
+		                 &f->v[i].nelem, &f->v[i].nbytes))
+			return err_set(e, CKR_EFORMAT, "%s: too many images",
+			               f->path);
+	return array_index(f, e);
+}
+
+static ckr_status
+read_list(struct array_file *f, struct err *e)
+{
+	struct list *l = calloc(1, sizeof(*l));
+	uint64_t rows = 0;
+	int labels = -1;
+	ckr_status s;
+
+	if (!l)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	*l = (struct list){ .fd = f->fd, .places = -1, .last = nobody,
+	                    .path = strdup(f->path) };
+	f->fd = -1;
+	f->maker = &maker;
+	f->made = l;
+	s = l->path ? scan(l, &labels, &rows, e)
+	            : err_set(e, CKR_ENOMEM, "out of memory");
+	f->fd = labels;
+	return s == CKR_OK ? make_arrays(f, &l->image, rows, e) : s;
+}
+
+ckr_status
+images_open(struct array_file *f, const char *path, struct err *e)
+{
+	ckr_status s = array_begin(f, path, e);
+
+	if (s == CKR_OK)
+		s = read_list(f, e);
+	if (s != CKR_OK)
+		array_close(f);
+	return s;
+}

@@ -1,0 +1,42 @@
+/* Images in files as pixels of 8 bits: binary PGM and PPM and, where the
+ * libraries were found when this was built, PNG and JPEG.  Pixels are those of
+ * the file: no profile, gamma or orientation is heeded. */
+#ifndef CKR_IMAGE_H
+#define CKR_IMAGE_H
+
+#include <stdio.h>
+
+#include "runtime/base/err.h"
+
+/* Channels: 1, grey, or 3, red, green and blue. */
+struct image {
+	uint32_t height, width, channels;
+};
+
+/* What the file holds. */
+ckr_status image_look(struct image *, const char *path, struct err *);
+/* Its pixels [height, width, channels], of exactly that size; grey ones become
+ * three channels if so many are wanted. */
+ckr_status image_read(const struct image *, const char *path,
+                      unsigned char *pixels, struct err *);
+
+/* ---- for the readers of the formats ---- */
+
+/* An image that is read.  Readers fill found from the header and, if pixels is
+ * not NULL, pixels after image_fits. */
+struct image_reading {
+	FILE *file;                     /* at its beginning */
+	const char *path;
+	struct image found;
+	const struct image *wanted;
+	unsigned char *pixels;
+	struct err *e;
+};
+
+/* That found is what is wanted. */
+ckr_status image_fits(const struct image_reading *);
+ckr_status image_broken(const struct image_reading *, const char *how);
+ckr_status image_png(struct image_reading *);
+ckr_status image_jpeg(struct image_reading *);
+
+#endif

@@ -1,0 +1,108 @@
+/* JPEG by libjpeg. */
+#include "runtime/image/image.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+struct decoder {
+	struct jpeg_error_mgr err;      /* first, as libjpeg hands it back */
+	struct jpeg_decompress_struct jpeg;
+	jmp_buf jump;
+	struct image_reading *r;
+	ckr_status status;
+};
+
+static void
+on_error(j_common_ptr jpeg)
+{
+	struct decoder *d = (struct decoder *)(void *)jpeg->err;
+	char message[JMSG_LENGTH_MAX], why[JMSG_LENGTH_MAX + 40];
+
+	jpeg->err->format_message(jpeg, message);
+	snprintf(why, sizeof(why), "cannot be read as JPEG: %s", message);
+	d->status = image_broken(d->r, why);
+	longjmp(d->jump, 1);
+}
+
+/* What is missing libjpeg fills with grey; that is no image.  Other oddities
+ * do not change it. */
+static void
+on_message(j_common_ptr jpeg, int level)
+{
+	int code = jpeg->err->msg_code;
+
+	if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER))
+		on_error(jpeg);
+}
+
+static ckr_status
+read_header(struct decoder *d)
+{
+	struct jpeg_decompress_struct *j = &d->jpeg;
+
+	jpeg_stdio_src(j, d->r->file);
+	jpeg_read_header(j, TRUE);
+	d->r->found = (struct image){ j->image_height, j->image_width,
+		j->jpeg_color_space == JCS_GRAYSCALE ? 1 : 3 };
+	if (j->num_components != 1 && j->num_components != 3)
+		return image_broken(d->r, "expected JPEG of grey or RGB, found "
+		                    "another number of channels (CMYK?)");
+	return CKR_OK;
+}
+
+static ckr_status
+read_pixels(struct decoder *d)
+{
+	struct jpeg_decompress_struct *j = &d->jpeg;
+	const struct image *w = d->r->wanted;
+	size_t wide = (size_t)w->width * w->channels;
+
+	CKR_TRY(image_fits(d->r));
+	j->out_color_space = w->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+	jpeg_start_decompress(j);
+	while (j->output_scanline < j->output_height) {
+		JSAMPROW row = d->r->pixels + j->output_scanline * wide;
+
+		jpeg_read_scanlines(j, &row, 1);
+	}
+	jpeg_finish_decompress(j);
+	return CKR_OK;
+}
+
+/* What libjpeg refuses comes back here. */
+static ckr_status
+decode(struct decoder *d)
+{
+	ckr_status s;
+
+	if (setjmp(d->jump))
+		return d->status;
+	jpeg_create_decompress(&d->jpeg);
+	s = read_header(d);
+	if (s == CKR_OK && d->r->pixels)
+		s = read_pixels(d);
+	return s;
+}
+
+ckr_status
+image_jpeg(struct image_reading *r)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+	ckr_status s;
+
+	if (!d)
+		return err_set(r->e, CKR_ENOMEM, "out of memory");
+	d->r = r;
+	d->jpeg.err = jpeg_std_error(&d->err);
+	d->err.error_exit = on_error;
+	d->err.emit_message = on_message;
+	s = decode(d);
+	jpeg_destroy_decompress(&d->jpeg);
+	free(d);
+	return s;
+}

@@ -1,0 +1,109 @@
+/* PNG by libpng. */
+#include "runtime/image/image.h"
+
+#include <png.h>
+#include <setjmp.h>
+#include <stdlib.h>
+
+struct decoder {
+	jmp_buf jump;
+	char why[200];
+	struct image_reading *r;
+	png_structp png;
+	png_infop info;
+	png_bytep *row;
+	ckr_status status;
+};
+
+static void
+on_error(png_structp png, const char *message)
+{
+	struct decoder *d = png_get_error_ptr(png);
+
+	snprintf(d->why, sizeof(d->why), "cannot be read as PNG: %s", message);
+	d->status = image_broken(d->r, d->why);
+	longjmp(d->jump, 1);
+}
+
+static void
+on_warning(png_structp png, const char *message)
+{
+	(void)png;
+	(void)message;
+}
+
+static ckr_status
+read_header(struct decoder *d)
+{
+	struct image *m = &d->r->found;
+	int color;
+
+	png_init_io(d->png, d->r->file);
+	png_read_info(d->png, d->info);
+	color = png_get_color_type(d->png, d->info);
+	m->width = png_get_image_width(d->png, d->info);
+	m->height = png_get_image_height(d->png, d->info);
+	m->channels = color & PNG_COLOR_MASK_COLOR ? 3 : 1;
+	if (color & PNG_COLOR_MASK_ALPHA
+	    || png_get_valid(d->png, d->info, PNG_INFO_tRNS))
+		return image_broken(d->r, "is transparent; expected PNG "
+		                    "without an alpha channel");
+	if (png_get_bit_depth(d->png, d->info) > 8)
+		return image_broken(d->r, "expected pixels of 8 bits, found "
+		                    "16");
+	return CKR_OK;
+}
+
+static ckr_status
+read_pixels(struct decoder *d)
+{
+	struct image_reading *r = d->r;
+	size_t wide = (size_t)r->wanted->width * r->wanted->channels;
+
+	CKR_TRY(image_fits(r));
+	png_set_expand(d->png);
+	if (r->found.channels < r->wanted->channels)
+		png_set_gray_to_rgb(d->png);
+	png_set_interlace_handling(d->png);
+	png_read_update_info(d->png, d->info);
+	if (png_get_rowbytes(d->png, d->info) != wide)
+		return image_broken(r, "rows of another size than its header "
+		                    "says");
+	d->row = calloc(r->wanted->height, sizeof(*d->row));
+	if (!d->row)
+		return err_set(r->e, CKR_ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < r->wanted->height; i++)
+		d->row[i] = r->pixels + i * wide;
+	png_read_image(d->png, d->row);
+	png_read_end(d->png, NULL);
+	return CKR_OK;
+}
+
+/* What libpng refuses comes back here. */
+static ckr_status
+decode(struct decoder *d)
+{
+	ckr_status s;
+
+	if (setjmp(d->jump))
+		return d->status;
+	s = read_header(d);
+	if (s == CKR_OK && d->r->pixels)
+		s = read_pixels(d);
+	return s;
+}
+
+ckr_status
+image_png(struct image_reading *r)
+{
+	struct decoder d = { .r = r };
+	ckr_status s;
+
+	d.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &d, on_error,
+	                               on_warning);
+	d.info = d.png ? png_create_info_struct(d.png) : NULL;
+	s = d.info ? decode(&d) : err_set(r->e, CKR_ENOMEM, "out of memory");
+	png_destroy_read_struct(&d.png, &d.info, NULL);
+	free(d.row);
+	return s;
+}

@@ -1,0 +1,8 @@
+#include "runtime/image/image.h"
+
+ckr_status
+image_png(struct image_reading *r)
+{
+	return image_broken(r, "is PNG, and libpng not built in (CMake: "
+	                    "CKC_PNG, libpng-dev)");
+}
