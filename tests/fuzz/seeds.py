@@ -7,17 +7,23 @@ OUT/onnx gets one small training graph per operator and form, and the models of 
 others what their formats can hold.  Only Python's own library is used.
 """
 import argparse
+import base64
 import glob
 import json
 import os
 import struct
 import sys
 import zipfile
+import zlib
 import io
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 from wire import field, fields, varint  # noqa: E402
 
+# 6x8, grey
+JPEG = """
+/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAUDBAQEAwUEBAQFBQUGBwwIBwcHBw8LCwkMEQ8SEhEPERETFhwXExQaFRERGCEYGh0dHx8fExciJCIeJBweHx7/
+wAALCAAIAAYBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAABP/EABkQAAEFAAAAAAAAAAAAAAAAAAEACDZzsf/aAAgBAQAAPwBbQYqaRoX/2Q=="""
 F32, U8, I32, I64, BOOL, F16 = 1, 2, 6, 7, 9, 10
 
 
@@ -374,6 +380,25 @@ def array_seeds():
     yield "raw", bytes(range(64))
 
 
+def data_seeds():
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    def png(depth, color, rows, more=b""):
+        head = chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, depth, color, 0, 0, 0))
+        return b"\x89PNG\r\n\x1a\n" + head + more + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+    yield "csv", b"x0,x1,label\n1,2.5,0\n-3,4e-2,1\n"
+    yield "bare", b"1;2;3\r\n4;5;6\r\n"
+    yield "quotes", b'\xef\xbb\xbf"a"\t b \tc\n"1"\t 2 \t3\n\n'
+    yield "list", b"none.ppm 1\nother file.png 2\n"
+    yield "ppm", b"P6\n# two\n2 2\n255\n" + bytes(range(12))
+    yield "pgm", b"P5 2 2 255\n" + bytes(4)
+    yield "rgb", png(8, 2, b"\0" + bytes(6) + b"\1" + bytes(6))
+    yield "palette", png(4, 3, b"\0\1\2\3", chunk(b"PLTE", bytes(range(12))))
+    yield "jpeg", base64.b64decode(JPEG)
+
+
 def checkpoint_seeds():
     """For the model of tests/runtime: w f32[3,2], b f32[2] and their two moments, with whatever names it gives them."""
     def tensors(rows):
@@ -541,7 +566,7 @@ def main():
         with open(path, "rb") as f:
             stripped.append(("model-" + os.path.basename(path)[:-5], strip(f.read())))
     targets = {"onnx": list(onnx_seeds()) + stripped, "ck": ck_seeds(o.ck), "array": array_seeds(), "checkpoint": checkpoint_seeds(), "tensor": tensor_seeds(),
-               "dag": dag_seeds(), "pack": pack_seeds(), "device": device_seeds()}
+               "dag": dag_seeds(), "pack": pack_seeds(), "device": device_seeds(), "data": data_seeds()}
     total = 0
     for target, seeds in targets.items():
         folder = os.path.join(o.out, target)

@@ -639,8 +639,10 @@ class Feeding(Case):
 
     def test_replicas(self):
         """They share out the samples that one of them would take in as many steps."""
-        self.stream(4000)
-        args = ["--data", "t.u16", "--tokens", "u16"]
+        self.stream(2001)
+        os.rename("t.u16", "0.u16")
+        self.stream(1999)
+        args = ["--data", "0.u16", "--data", "t.u16", "--tokens", "u16"]
         one = [self.seen(*args, "--steps", k + 1) for k in range(6)]
         for step in 1, 2:
             all3 = self.seen(*args, "--ranks", 3, "--steps", step, model="tokens_replicas")
@@ -651,6 +653,9 @@ class Feeding(Case):
             self.assertAlmostEqual(all3["loss"][0], sum(p["loss"][0] for p in part) / 3, 6)
         out = self.tokens(*args, "--ranks", 3, "--steps", 1, model="tokens_replicas")
         self.assertIn("3 virtual ranks (data parallel)", out)
+        self.assertIn("\n  an epoch is 999 windows, 166.5 steps\n", out)
+        out = self.tokens(*args, "--ranks", 3, "--epochs", 1, model="tokens_replicas")
+        self.assertIn("step 167/167 ", out)
         self.assertEqual(self.seen(*args, model="tokens_replicas"), one[0])
         self.seen(*args, "--ranks", 2, "--steps", 2, "--save", "c.st", model="tokens_replicas")
         self.assertEqual(files.st_read("c.st")[1]["samples"], "8")
