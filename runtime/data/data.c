@@ -303,7 +303,8 @@ open_samples(struct data *d)
 	}
 	if (d->pair.normal.n && !scaled)
 		return err_set(&d->err, CKR_EARG, "--normalize: no float input "
-		               "gets rows of pixels (u8) of --data");
+		               "gets rows of pixels of --data: u8, or integers "
+		               "that --feed INPUT=ARRAY gives it");
 	return CKR_OK;
 }
 

@@ -67,7 +67,8 @@ pair_fits(const struct pairing *p, const struct array *a,
 	return fits_rows(a, in) && a->dim[0] == in->dim[0] * p->nmicro;
 }
 
-/* Whether --normalize turns rows of pixels into what the input takes. */
+/* Whether --normalize turns rows of pixels into what the input takes: bytes,
+ * or, if names or --feed say so, integers that have to fit them. */
 static bool
 scales(const struct pairing *p, const struct array *a, const struct input *in)
 {
@@ -158,7 +159,7 @@ could_be(const struct pairing *p, const struct array *a, const struct item *it)
 
 	if (!pair_fits(p, a, &it->in)
 	    || (pair_kind(a->dtype) != pair_kind(it->in.dtype)
-	        && !scales(p, a, &it->in))
+	        && !(a->dtype == CKR_U8 && scales(p, a, &it->in)))
 	    || pair_role(a->name) != pair_role(it->in.name)
 	    || a == p->stream || pair_used(p, a))
 		return false;

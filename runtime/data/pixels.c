@@ -102,8 +102,10 @@ pixels_fit(struct pixels *p, const struct array *a, int rank,
 {
 	const int64_t *d = a->dim;
 
+	char kind = dtype_row[a->dtype].cls;
+
 	*p = (struct pixels){ 0 };
-	if (a->dtype != CKR_U8 || a->rank < 2 || rank < 2)
+	if ((kind != 'u' && kind != 'i') || a->rank < 2 || rank < 2)
 		return false;
 	if (as_it_lies(a, rank, dim)) {
 		lay(p, 1, a->dim[0] ? a->nelem / (uint64_t)a->dim[0] : 0,

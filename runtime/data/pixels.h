@@ -27,10 +27,10 @@ struct pixels {
 /* "MEAN,STD", each a number for all channels or, with '/' between them, one for
  * every channel. */
 ckr_status normal_parse(struct normal *, const char *text, struct err *);
-/* Whether rows of the array a, u8, make up those of an input of the extents
- * dim: as they lie, as images of one channel or as a list, or turned from HWC
- * to CHW or back, of at most four channels.  Extents of both begin with that
- * of the samples. */
+/* Whether rows of the array a, integers, make up those of an input of the
+ * extents dim: as they lie, as images of one channel or as a list, or turned
+ * from HWC to CHW or back, of at most four channels.  Extents of both begin
+ * with that of the samples. */
 bool pixels_fit(struct pixels *, const struct array *a, int rank,
                 const int64_t *dim);
 /* Which axis holds the channels that means are given for; false: none does, or

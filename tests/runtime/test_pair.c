@@ -278,7 +278,10 @@ static const struct row rows[] = {
 	  "rows:images rows:y", 0 },
 	{ NCHW, "x f32[9,8,6,3]; y u8[9]", "", "!which does not fit it",
 	  COLOR },
-	{ NCHW, "x i32[9,3,8,6]; y u8[9]", "", "!of another kind", COLOR },
+	{ NCHW, "x i32[9,3,8,6]; y u8[9]", "", "rows:x rows:y", COLOR },
+	{ NCHW, "x i32[9,3,8,6]; y u8[9]", "", "!of another kind", 0 },
+	{ NCHW, "images i32[9,8,6,3]; y u8[9]", "", "!nothing says|gets:\n"
+	  "    --feed x=images\n", COLOR },
 	{ NCHW, "x u8[9,6,8,3]; y u8[9]", "", "!which does not fit it",
 	  COLOR },
 	{ NCHW, "x u8[9,3,8,6]; y u8[9]", "", "rows:x rows:y", GRAY },
