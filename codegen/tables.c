@@ -123,14 +123,13 @@ twin_of(const struct program *p, int64_t i, const struct program *other)
 
 static void
 emit_tensor(struct out *o, const struct program *p, int64_t i,
-            const struct program *other, const struct shared *s,
-            const struct ranks *ranks, const bool *shifted)
+            const struct program *other, const struct ranks *ranks,
+            const bool *shifted)
 {
 	int64_t at = p->plan_tensor[i];
 	const struct plan_tensor *t = at >= 0 ? &p->plan->tensor[at] : NULL;
 	ValId id = p->val[i];
 	const Val *v = &p->g->val[id];
-	bool resident = t ? t->resident : true;
 	const char *name = !id ? "workspace"
 	                 : v->kind == V_TEMP && v->output && v->onnx
 	                 ? v->onnx : v->name;
@@ -141,7 +140,7 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	out_literal(o, name);
 	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
 	        kind_text(v), id ? v->shape.rank : 0);
-	out_put(o, "%s%s%s%s%s%s, ", resident ? "CKR_RESIDENT" : "0",
+	out_put(o, "%s%s%s%s%s%s, ", p->resident[i] ? "CKR_RESIDENT" : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",
 	        id && v->output ? " | CKR_OUTPUT" : "",
 	        id && id == p->g->loss ? " | CKR_LOSS" : "",
@@ -156,7 +155,7 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	        ", %" PRId64 ", %" PRIu64 ",\n\t  ",
 	        id && v->kind != V_TEMP ? -1 : p->ready[i], t ? t->last : -1,
 	        twin_of(p, i, other), p->offset[i], id ? reach(v) : t->bytes,
-	        id && v->kind == V_CONST ? s->data[i] : 0);
+	        id && v->kind == V_CONST ? p->data[i] : 0);
 	emit_numbers(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
 	emit_numbers(o, v->stride, id ? v->shape.rank : 0);
@@ -220,18 +219,31 @@ does_work(const struct program *p, int64_t i)
 	return p->kernel[i] || ranks_moves(p, i);
 }
 
+/* The first program's values that are shared are all programs'. */
+static void
+emit_tensors(struct out *o, const struct program *prog, int which,
+             const struct shared *s, const struct ranks *ranks,
+             const bool *shifted)
+{
+	const struct program *p = &prog[which], *all = &prog[PROGRAM_REFERENCE];
+	const struct program *of = which == PROGRAM_FORWARD ? prog : p;
+	bool twins = which == PROGRAM_PLAN && all->plan;
+
+	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
+	for (int64_t i = 0; i < p->ntensor; i++)
+		emit_tensor(o, i < s->n ? of : p, i, twins ? all : NULL, ranks,
+		            shifted);
+	out_put(o, "};\n");
+}
+
 static bool
 emit_program(struct out *o, const struct program *p, int which,
-             const struct program *other, const struct shared *s,
-             const struct ranks *ranks, const bool *shifted, Diag *d)
+             const struct ranks *ranks, Diag *d)
 {
 	const Plan *plan = p->plan;
 	uint32_t narg = 0, nconst = 0, ncomm = 0;
 
-	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
-	for (int64_t i = 0; i < p->ntensor; i++)
-		emit_tensor(o, p, i, other, s, ranks, shifted);
-	out_put(o, "};\n\nstatic const int32_t arg%d[] = {\n", which);
+	out_put(o, "\nstatic const int32_t arg%d[] = {\n", which);
 	for (int64_t i = 0; i < plan->nstep; i++)
 		if (does_work(p, i) &&
 		    !emit_args(o, p, &plan->step[i], &narg, d))
@@ -282,8 +294,12 @@ static void
 emit_program_entry(struct out *o, const struct program *p, int which)
 {
 	const Plan *plan = p->plan;
-	int64_t update = plan->nstep, apply = plan->nstep;
+	int64_t update = plan ? plan->nstep : 0, apply = update;
 
+	if (!plan) {
+		out_put(o, "\t\t{ 0 },\n");
+		return;
+	}
 	for (int64_t i = plan->nstep; i-- > 0;) {
 		Op op = p->g->node[plan->step[i].gnode].op;
 
@@ -294,11 +310,11 @@ emit_program_entry(struct out *o, const struct program *p, int which)
 	}
 	out_put(o, "\t\t{ step%d, %" PRId64 ", %" PRId64 ", %" PRId64
 	        ", arg%d, constant%d, tensor%d, %" PRId64 ", %" PRId64
-	        ",\n\t\t  %" PRId64 ", %" PRIu64 " },\n",
+	        ",\n\t\t  %" PRIu64 ", %" PRIu64 " },\n",
 	        which, plan->nstep, update, apply, which, which, which,
 	        p->ntensor,
 	        p->g->loss ? p->index_of_val[p->g->loss] : -1,
-	        plan->sum.arena, p->resident_bytes);
+	        p->arena_bytes, p->resident_bytes);
 }
 
 /* What ckr calls the optimizer. */
@@ -346,8 +362,22 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 	        symbol);
 }
 
+/* The same for the values of another graph: what this one has not got is no
+ * input. */
+static const bool *
+shifted_of(Arena *a, const Graph *g, const Graph *other, const bool *shifted)
+{
+	bool *more;
+
+	if (other->nval <= g->nval)
+		return shifted;
+	more = arena_array(a, other->nval, sizeof *more);
+	memcpy(more, shifted, g->nval * sizeof *more);
+	return more;
+}
+
 bool
-tables_emit(struct out *o, const struct program *p, int nprogram,
+tables_emit(struct out *o, const struct program p[PROGRAMS],
             const struct shared *s, int nblocked,
             const struct codegen_options *opt, Diag *d)
 {
@@ -360,21 +390,16 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 		if (labels_of(n))
 			mark_shifted(g, labels_of(n), false, shifted,
 			             arena_array(o->arena, g->nval, 1));
-	for (int i = 0; i < nprogram; i++)
-		ranks_collect(&ranks, o->arena, &p[i]);
+	for (int i = 0; i < PROGRAMS; i++)
+		if (p[i].plan)
+			ranks_collect(&ranks, o->arena, &p[i]);
 	ranks_emit(o, &ranks);
-	for (int i = 0; i < nprogram; i++) {
-		/* values of the reference beyond g are never inputs */
-		if (p[i].g->nval > g->nval) {
-			bool *more = arena_array(o->arena, p[i].g->nval,
-			                         sizeof *more);
-
-			memcpy(more, shifted, g->nval * sizeof *more);
-			shifted = more;
-		}
-		if (!emit_program(o, &p[i], i,
-		                  i == 0 && nprogram > 1 ? &p[1] : NULL, s,
-		                  &ranks, shifted, d))
+	for (int i = 0; i < PROGRAMS; i++) {
+		if (!p[i].plan)
+			continue;
+		emit_tensors(o, p, i, s, &ranks, shifted_of(o->arena, g,
+			p[i].g, shifted));
+		if (!emit_program(o, &p[i], i, &ranks, d))
 			return false;
 	}
 	if (!emit_holes(o, p, opt, d))
@@ -391,7 +416,7 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 	out_literal(o, g->name ? g->name : "");
 	out_put(o, ",\n\t.compiler = \"ckc %s\",\n\t.program = {\n",
 	        CKC_VERSION);
-	for (int i = 0; i < nprogram; i++)
+	for (int i = 0; i < PROGRAMS; i++)
 		emit_program_entry(o, &p[i], i);
 	out_put(o, "\t},\n\t.nshared = %" PRIu32 ",\n\t.constants = %s,\n"
 	        "\t.constants_bytes = %" PRIu64 ",\n", s->n,

@@ -352,8 +352,16 @@ bool ckr_can_begin(const ckr_ctx *ctx);
  * gradients.  norm may be NULL.  CKR_EUNSUPPORTED: the library has none (ckc
  * --update-in-backward, or no optimizer). */
 ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
-/* Forward only, without dropout: loss and outputs of the inputs as set. */
+/* What the model says of the inputs as they are set: its loss, which may be
+ * NULL, and its outputs, which ckr_get then gives.  No dropout, running
+ * statistics in place of the batch's, one micro-batch; nothing of the model
+ * changes.  A library without a program for that (ckc --eval off, or as ckc
+ * said) has the loss and the outputs of steps; CKR_EUNSUPPORTED if they would
+ * go by the batch's statistics. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
+/* Outputs of ckr_eval, the loss among them, in a fixed order.  CKR_EARG when i
+ * is too large. */
+ckr_status ckr_eval_output(ckr_ctx *ctx, size_t i, struct ckr_info *info);
 /* CKR_ENAN, naming the first, if a trained parameter, optimizer state or a
  * buffer that steps write holds NaN or infinity: not to be saved over a good
  * checkpoint. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 10
+#define CKR_ABI_VERSION 11
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -270,10 +270,13 @@ struct ckr_library {
 	uint32_t threads;       /* workspace was planned for so many */
 	const char *name;       /* model's name */
 	const char *compiler;   /* "ckc 0.1", for who looks into the file */
-	/* [0] the plan, [1] keep-everything for --check (nstep 0: the same).
-	 * Parameters, buffers, constants, inputs and states come first in both
-	 * tensor tables, at the same indices and resident offsets. */
-	struct ckr_program program[2];
+	/* [0] the plan, [1] keep-everything for --check (nstep 0: the same),
+	 * [2] forward alone, without dropout and by running statistics, with
+	 * all outputs (nstep 0: none).  Parameters, buffers, constants, inputs
+	 * and states come first in all tensor tables, at the same indices and
+	 * resident offsets; in [2] their `last` is [0]'s.  Constants of [2]
+	 * alone lie in its arena, and are put there before it runs. */
+	struct ckr_program program[3];
 	uint32_t nshared;       /* how many tensors those are */
 	const unsigned char *constants;
 	uint64_t constants_bytes;

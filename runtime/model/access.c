@@ -137,16 +137,66 @@ ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
 	return rt_put(c, t, data);
 }
 
+static bool
+is_output(const struct ckr_tensor *t)
+{
+	return t->flags & (CKR_OUTPUT | CKR_LOSS) && t->kind > CKR_STATE;
+}
+
+/* The program that evaluates. */
+static const struct bound *
+forward_of(const ckr_ctx *c)
+{
+	return c->forward.p ? &c->forward : &c->plan;
+}
+
+ckr_status
+ckr_eval_output(ckr_ctx *c, size_t i, struct ckr_info *info)
+{
+	const struct ckr_program *p;
+
+	CKR_TRY(rt_need_ready(c));
+	p = forward_of(c)->p;
+	for (uint32_t t = c->lib->nshared; t < p->ntensor; t++)
+		if (is_output(&p->tensor[t]) && !i--) {
+			fill_info(c, &p->tensor[t], info);
+			return CKR_OK;
+		}
+	return err_set(&c->err, CKR_EARG, "no output of that number");
+}
+
+/* What ckr_eval has made under this name; NULL: nothing. */
+static const struct ckr_tensor *
+evaluated(const ckr_ctx *c, const char *name)
+{
+	const struct ckr_program *p = c->forward.p;
+
+	if (!p || c->outputs != &c->forward)
+		return NULL;
+	for (uint32_t t = c->lib->nshared; t < p->ntensor; t++)
+		if (is_output(&p->tensor[t])
+		    && !strcmp(p->tensor[t].name, name))
+			return &p->tensor[t];
+	return NULL;
+}
+
 ckr_status
 ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 {
 	const struct ckr_tensor *t;
 
+	CKR_TRY(rt_need_ready(c));
+	t = evaluated(c, name);
+	if (t) {
+		CKR_TRY(check_size(c, t, nbytes));
+		CKR_TRY(rt_need_quiet(c));
+		return rt_get(c, &c->forward, t, data);
+	}
 	CKR_TRY(find(c, name, &t));
 	CKR_TRY(check_size(c, t, nbytes));
 	if (t->kind != CKR_INPUT)
 		CKR_TRY(rt_need_quiet(c));
-	if (t->kind > CKR_STATE && !c->valid_outputs)
+	if (t->kind > CKR_STATE && c->outputs != &c->plan)
 		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
 		               "before a step has run to its end", t->name);
 	return rt_get(c, &c->plan, t, data);

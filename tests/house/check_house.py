@@ -95,6 +95,7 @@ OPS = {
     "passes/shard/deal.c": (5, "means, losses and norms of a batch are not what the sum is"),
     "passes/shard/deal_states.c": (11, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
+    "passes/canon/evaluate.c": (2, "updates of running statistics"),
     "passes/canon/loss.c": (2, "patterns"),
     "passes/canon/match_act.c": (20, "patterns"),
     "passes/canon/match_attention.c": (5, "patterns"),
