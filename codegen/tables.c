@@ -23,46 +23,6 @@ tables_dtype(DType dt)
 	return text[dt];
 }
 
-/* ---- labels that the graph shifts itself ---- */
-
-static ValId
-labels_of(const Node *n)
-{
-	unsigned flags = op_info[n->op].flags;
-
-	return flags & F_LABELS_1 ? n->in[1] : flags & F_LABELS_2 ? n->in[2]
-	     : 0;
-}
-
-/* Walk from the loss' labels back to an input; a slice that skips the first
- * positions on the way means that the graph predicts the next token. */
-static bool
-mark_shifted(const Graph *g, ValId at, bool shifted, bool *mark_input,
-             unsigned char *seen)
-{
-	const Val *v = &g->val[at];
-	const Node *n;
-
-	if (!at || seen[at] & 1 << shifted)
-		return false;
-	seen[at] |= (unsigned char)(1 << shifted);
-	if (v->kind == V_INPUT) {
-		mark_input[at] |= shifted;
-		return true;
-	}
-	if (!v->def)
-		return false;
-	n = &g->node[v->def];
-	if (n->op == OP_SLICE)
-		for (int i = 0; i < n->attr.SLICE.start.n; i++)
-			shifted |= n->attr.SLICE.start.v[i] > 0 &&
-			           n->attr.SLICE.step.v[i] == 1;
-	for (int i = 0; i < n->nin; i++)
-		if (mark_shifted(g, n->in[i], shifted, mark_input, seen))
-			return true;
-	return false;
-}
-
 /* ---- emission ---- */
 
 /* What the ABI calls OTHER: neither given nor asked for. */
@@ -124,7 +84,7 @@ twin_of(const struct program *p, int64_t i, const struct program *other)
 static void
 emit_tensor(struct out *o, const struct program *p, int64_t i,
             const struct program *other, const struct ranks *ranks,
-            const bool *shifted)
+            const unsigned char *inputs)
 {
 	int64_t at = p->plan_tensor[i];
 	const struct plan_tensor *t = at >= 0 ? &p->plan->tensor[at] : NULL;
@@ -133,6 +93,7 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	const char *name = !id ? "workspace"
 	                 : v->kind == V_TEMP && v->output && v->onnx
 	                 ? v->onnx : v->name;
+	unsigned input = id && v->kind == V_INPUT ? inputs[id] : 0;
 	bool owned = (v->kind == V_STATE || v->kind == V_TEMP) && v->param
 	             && !is_other(v);
 
@@ -140,12 +101,14 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	out_literal(o, name);
 	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
 	        kind_text(v), id ? v->shape.rank : 0);
-	out_put(o, "%s%s%s%s%s%s, ", p->resident[i] ? "CKR_RESIDENT" : "0",
+	out_put(o, "%s%s%s%s%s%s%s%s, ", p->resident[i] ? "CKR_RESIDENT" : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",
 	        id && v->output ? " | CKR_OUTPUT" : "",
 	        id && id == p->g->loss ? " | CKR_LOSS" : "",
-	        id && shifted[id] ? " | CKR_SHIFTED" : "",
-	        id && v->half_of ? " | CKR_ROUNDED" : "");
+	        input & INPUT_SHIFTED ? " | CKR_SHIFTED" : "",
+	        id && v->half_of ? " | CKR_ROUNDED" : "",
+	        input & INPUT_LABEL ? " | CKR_LABEL" : "",
+	        id && tables_is_metric(v) ? " | CKR_METRIC" : "");
 	out_put(o, "%" PRId64 ", ", owned ? p->index_of_val[v->param] : -1);
 	if (v->kind == V_STATE && v->state && !is_other(v))
 		out_literal(o, v->state);
@@ -223,7 +186,7 @@ does_work(const struct program *p, int64_t i)
 static void
 emit_tensors(struct out *o, const struct program *prog, int which,
              const struct shared *s, const struct ranks *ranks,
-             const bool *shifted)
+             const unsigned char *inputs)
 {
 	const struct program *p = &prog[which], *all = &prog[PROGRAM_REFERENCE];
 	const struct program *of = which == PROGRAM_FORWARD ? prog : p;
@@ -232,7 +195,7 @@ emit_tensors(struct out *o, const struct program *prog, int which,
 	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
 	for (int64_t i = 0; i < p->ntensor; i++)
 		emit_tensor(o, i < s->n ? of : p, i, twins ? all : NULL, ranks,
-		            shifted);
+		            inputs);
 	out_put(o, "};\n");
 }
 
@@ -362,20 +325,6 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 	        symbol);
 }
 
-/* The same for the values of another graph: what this one has not got is no
- * input. */
-static const bool *
-shifted_of(Arena *a, const Graph *g, const Graph *other, const bool *shifted)
-{
-	bool *more;
-
-	if (other->nval <= g->nval)
-		return shifted;
-	more = arena_array(a, other->nval, sizeof *more);
-	memcpy(more, shifted, g->nval * sizeof *more);
-	return more;
-}
-
 bool
 tables_emit(struct out *o, const struct program p[PROGRAMS],
             const struct shared *s, int nblocked,
@@ -384,12 +333,9 @@ tables_emit(struct out *o, const struct program p[PROGRAMS],
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;
 	struct ranks ranks = { 0 };
-	bool *shifted = arena_array(o->arena, g->nval, sizeof *shifted);
+	const unsigned char *inputs = tables_inputs(o->arena, g,
+	                                            p[PROGRAM_FORWARD].g);
 
-	FOR_NODES (n, g)
-		if (labels_of(n))
-			mark_shifted(g, labels_of(n), false, shifted,
-			             arena_array(o->arena, g->nval, 1));
 	for (int i = 0; i < PROGRAMS; i++)
 		if (p[i].plan)
 			ranks_collect(&ranks, o->arena, &p[i]);
@@ -397,8 +343,7 @@ tables_emit(struct out *o, const struct program p[PROGRAMS],
 	for (int i = 0; i < PROGRAMS; i++) {
 		if (!p[i].plan)
 			continue;
-		emit_tensors(o, p, i, s, &ranks, shifted_of(o->arena, g,
-			p[i].g, shifted));
+		emit_tensors(o, p, i, s, &ranks, inputs);
 		if (!emit_program(o, &p[i], i, &ranks, d))
 			return false;
 	}

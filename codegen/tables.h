@@ -50,6 +50,17 @@ struct shared tables_shared(Arena *, const Graph *, const Plan *,
 bool tables_program(struct program *, Arena *, const Graph *, const Plan *,
                     struct shared *, const Graph *of, Diag *);
 
+/* ---- inputs.c ---- */
+
+/* Bits of what is known of an input. */
+enum { INPUT_SHIFTED = 1,       /* labels that the graph itself shifts */
+       INPUT_LABEL = 2 };       /* nothing but the loss depends on it */
+
+/* By value of g, which begins as `forward` does; that may be NULL. */
+unsigned char *tables_inputs(Arena *, const Graph *g, const Graph *forward);
+/* Whether ckc has added it to the outputs. */
+bool tables_is_metric(const Val *);
+
 /* ---- tables.c ---- */
 
 /* "CKR_F32": the type's number in the ABI. */

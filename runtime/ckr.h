@@ -140,12 +140,15 @@ struct ckr_info {
 	const char *name;       /* belongs to the context */
 	const char *dtype;      /* "f32", "i64", "bool", ... */
 	const char *kind;       /* "param", "buffer", "constant", "input",
-	                         * "state", "grad", "output", "other" */
+	                         * "state", "grad", "output", "metric",
+	                         * "other" */
 	bool frozen;            /* a parameter that is not trained */
 	bool loss;
 	bool shifted;           /* an input that the graph compares with what
 	                         * precedes it: labels that are the tokens
 	                         * themselves */
+	bool label;                     /* an input that nothing but the loss
+	                                 * depends on: predictions need none */
 	bool index;             /* an input that steps look something up by */
 	int rank;
 	int64_t dim[8];
@@ -360,7 +363,11 @@ ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
  * go by the batch's statistics. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
 /* Outputs of ckr_eval, the loss among them, in a fixed order.  CKR_EARG when i
- * is too large. */
+ * is too large.  Beside the model's there are metrics, float32, where scores of
+ * classes meet labels in one place of the model: "eval.counted", how many
+ * labels count, "eval.correct", of how many the largest score is theirs, and,
+ * unless classes weigh differently, "eval.entropy", the sum of their cross
+ * entropy in nats. */
 ckr_status ckr_eval_output(ckr_ctx *ctx, size_t i, struct ckr_info *info);
 /* CKR_ENAN, naming the first, if a trained parameter, optimizer state or a
  * buffer that steps write holds NaN or infinity: not to be saved over a good

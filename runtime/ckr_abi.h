@@ -42,8 +42,11 @@ enum ckr_flag {
 	CKR_LOSS = 8,
 	CKR_SHIFTED = 16,       /* labels that the graph itself shifts: feed the
 	                         * tokens, not the next tokens */
-	CKR_ROUNDED = 32        /* what backward reads of forward, rounded to 16
+	CKR_ROUNDED = 32,       /* what backward reads of forward, rounded to 16
 	                         * bits: keep-everything has no such thing */
+	CKR_METRIC = 64,        /* an output that ckc has added to program[2] */
+	CKR_LABEL = 128         /* an input that nothing but the loss depends
+	                         * on, in program[2] */
 };
 
 /* Ranks form a table: world rank = replica * ranks + rank.  Those of a replica

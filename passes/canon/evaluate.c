@@ -5,6 +5,10 @@
  * more; one that keeps none goes by the batch's, as in training.  Dropout and
  * the updates of statistics vanish in the rules of canon, as these are told
  * that there is no training.
+ *
+ * Where scores of classes meet labels, and in one place alone, further outputs
+ * say how many labels counted, of how many the best score is theirs, and what
+ * cross entropy they have together: sums, so that batches can be added up.
  */
 #include "passes/canon/canon.h"
 #include "passes/canon/loss.h"
@@ -92,6 +96,118 @@ static const struct rule rules[] = {
 	{ OP_BATCHNORM, by_running }, { OP_NONE, NULL }
 };
 
+/* ---- what is counted ---- */
+
+/* The only node of scores and labels; NULL: there is none, or several. */
+static const Node *
+only_labels(const Graph *g)
+{
+	const Node *found = NULL;
+
+	FOR_NODES (n, g) {
+		if (!(op_info[n->op].flags & F_LABELS_1))
+			continue;
+		if (found)
+			return NULL;
+		found = n;
+	}
+	return found;
+}
+
+static ValId
+convert(Pass *p, Graph *g, ValId v, DType to, NodeId like)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = to;
+	return g->val[v].dt == to ? v
+	       : emit_op(g, p->diag, OP_CAST, 1, &v, &a, like);
+}
+
+/* The sum of all elements, in float32: an output of that name. */
+static bool
+add_sum(Pass *p, Graph *g, ValId v, const char *name, NodeId like)
+{
+	Attr a = attr_default(OP_REDUCE_SUM);
+
+	v = v ? convert(p, g, v, DT_F32, like) : 0;
+	a.REDUCE_SUM.keepdims = 0;
+	for (int i = 0; v && i < g->val[v].shape.rank; i++)
+		a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = i;
+	v = v ? emit_op(g, p->diag, OP_REDUCE_SUM, 1, &v, &a, like) : 0;
+	if (!v)
+		return false;
+	val_rename(g, v, name);
+	g->val[v].output = true;
+	return true;
+}
+
+/* Bool: whether a label counts. */
+static ValId
+is_counted(Pass *p, Graph *g, ValId labels, int64_t ignore, NodeId like)
+{
+	ValId in[2] = { labels, val_const(g, NULL, DT_I64, shape_scalar(),
+	                                  &ignore) }, v;
+
+	v = emit_op(g, p->diag, OP_EQ, 2, in, NULL, like);
+	return v ? emit_op(g, p->diag, OP_NOT, 1, &v, NULL, like) : 0;
+}
+
+/* Bool: whether it is that of the largest score. */
+static ValId
+is_best(Pass *p, Graph *g, ValId scores, ValId labels, NodeId like)
+{
+	Attr a = attr_default(OP_ARGMAX);
+	ValId in[2] = { 0, labels };
+
+	a.ARGMAX.axis = 1;
+	a.ARGMAX.keepdims = 0;
+	in[0] = emit_op(g, p->diag, OP_ARGMAX, 1, &scores, &a, like);
+	return in[0] ? emit_op(g, p->diag, OP_EQ, 2, in, NULL, like) : 0;
+}
+
+/* The mean over labels that count, times their number, if they weigh alike. */
+static bool
+add_entropy(Pass *p, Graph *g, NodeId at, int64_t reduction)
+{
+	const Node *n = &g->node[at];
+	ValId in[2] = { n->out[0], val_find(g, EVAL_COUNTED) };
+
+	if (n->nin > 2 && n->in[2])
+		return true;
+	if (reduction == 1)
+		in[0] = emit_op(g, p->diag, OP_MUL, 2, in, NULL, at);
+	return add_sum(p, g, in[0], EVAL_ENTROPY, at);
+}
+
+static bool
+count_labels(Pass *p, Graph *g)
+{
+	const Node *n = only_labels(g);
+	NodeId at = n ? node_id(g, n) : 0;
+	Attr a = at ? n->attr : (Attr){ 0 };
+	int64_t *ignore, *reduction;
+	ValId scores, labels, best, count;
+
+	if (!at || val_find(g, EVAL_CORRECT) || val_find(g, EVAL_COUNTED)
+	    || val_find(g, EVAL_ENTROPY))
+		return true;
+	scores = n->in[0];
+	ignore = attr_int_of(n->op, &a, "ignore");
+	reduction = attr_int_of(n->op, &a, "reduction");
+	labels = convert(p, g, n->in[1], DT_I64, at);
+	best = labels ? is_best(p, g, scores, labels, at) : 0;
+	count = best ? is_counted(p, g, labels, *ignore, at) : 0;
+	if (count) {
+		ValId in[2] = { best, count };
+
+		best = emit_op(g, p->diag, OP_AND, 2, in, NULL, at);
+	}
+	return count && best && add_sum(p, g, best, EVAL_CORRECT, at)
+		&& add_sum(p, g, count, EVAL_COUNTED, at)
+		&& add_entropy(p, g, at, *reduction);
+}
+
 bool
 canon_evaluate(Pass *p, Graph *g)
 {
@@ -103,5 +219,5 @@ canon_evaluate(Pass *p, Graph *g)
 		if (n->op == OP_BN_UPDATE)
 			g->val[n->out[0]].output = false;
 	rw_init(&w, p, g);
-	return rw_run(&w, rules) && canon_run(p, g);
+	return rw_run(&w, rules) && canon_run(p, g) && count_labels(p, g);
 }

@@ -12,6 +12,8 @@ kind_text(const struct ckr_tensor *t)
 	static const char *const text[] = { "param", "buffer", "constant",
 	                                    "input", "state", "grad", "other" };
 
+	if (t->flags & CKR_METRIC)
+		return "metric";
 	if (t->flags & (CKR_OUTPUT | CKR_LOSS) && t->kind >= CKR_GRAD)
 		return "output";
 	return t->kind < sizeof(text) / sizeof(*text) ? text[t->kind] : "other";
@@ -47,6 +49,7 @@ fill_info(const ckr_ctx *c, const struct ckr_tensor *t,
 		.kind = kind_text(t), .frozen = t->flags & CKR_FROZEN,
 		.loss = t->flags & CKR_LOSS,
 		.shifted = t->flags & CKR_SHIFTED,
+		.label = t->flags & CKR_LABEL,
 		.index = t->kind == CKR_INPUT
 			&& is_index(&c->lib->program[0], t),
 		.rank = t->rank,
