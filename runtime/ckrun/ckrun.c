@@ -11,6 +11,7 @@
 #include "runtime/ckrun/start.h"
 #include "runtime/ckrun/steps.h"
 #include "runtime/ckrun/tell.h"
+#include "runtime/eval/eval.h"
 
 /* ---- a run ---- */
 
@@ -20,6 +21,8 @@ struct run {
 	struct data data;
 	FILE *log;
 	struct steps steps;
+	struct valid valid;
+	bool patient;                   /* it has not got better for so long */
 	bool tty, open_line, told_nan, told_data;
 	bool stopped;                   /* by a signal, to any process */
 	int64_t saved;                  /* step that --save holds; -1: none */
@@ -75,6 +78,12 @@ tell(struct run *r, const struct row *row, bool whole)
 		return;
 	row_print(row, r->tty, stdout);
 	r->open_line = r->tty;
+	if (!row->valid)
+		return;
+	end_line(r);
+	printf("valid  ");
+	score_print(row->valid, stdout);
+	putchar('\n');
 }
 
 /* Say once what is odd about the data. */
@@ -127,9 +136,26 @@ save(struct run *r)
 	if (s != CKR_OK)
 		return s == CKR_ENAN ? fail_by_nan(r) : fail(r, s);
 	s = ckr_save(r->m, r->o->save);
+	if (s == CKR_OK)
+		s = keep_saved(r->m, r->o);
 	if (s != CKR_OK)
 		return fail(r, s);
 	r->saved = (int64_t)ckr_step_count(r->m);
+	return DONE;
+}
+
+/* Look at the state behind a step; the best one so far is saved. */
+static int
+validate(struct run *r)
+{
+	bool best = false;
+	ckr_status s = valid_run(&r->valid, &best);
+
+	if (s == CKR_OK && best && r->o->save_best)
+		s = ckr_save(r->m, r->o->save_best);
+	if (s != CKR_OK)
+		return fail(r, s);
+	r->patient = r->o->patience && r->valid.worse >= r->o->patience;
 	return DONE;
 }
 
@@ -152,6 +178,12 @@ train_step(struct run *r)
 	look_at_data(r, odd);
 	if (s != CKR_OK && s != CKR_ENAN)
 		return fail(r, s);
+	if (s == CKR_OK && valid_is_due(&r->valid, row.step, row.steps)) {
+		status = validate(r);
+		row.valid = &r->valid.last;
+	}
+	if (status)
+		return status;
 	tell(r, &row, s == CKR_OK);
 	if (s == CKR_ENAN)
 		return fail_by_nan(r);
@@ -170,7 +202,7 @@ train_step(struct run *r)
 static int
 train(struct run *r)
 {
-	while (ckr_step_count(r->m) < r->steps.total) {
+	while (ckr_step_count(r->m) < r->steps.total && !r->patient) {
 		ckr_status s = ckr_any(r->m, interrupted(), &r->stopped);
 		int status;
 
@@ -182,7 +214,12 @@ train(struct run *r)
 		if (status)
 			return status;
 	}
-	r->stopped &= ckr_step_count(r->m) < r->steps.total;
+	r->stopped &= ckr_step_count(r->m) < r->steps.total && !r->patient;
+	if (r->patient && !r->o->quiet)
+		printf("the loss of --valid has not been lower for %llu "
+		       "validations: stopped after step %llu\n",
+		       (unsigned long long)r->o->patience,
+		       (unsigned long long)ckr_step_count(r->m));
 	end_line(r);
 	return DONE;
 }
@@ -239,6 +276,8 @@ begin(struct run *r)
 	const struct options *o = r->o;
 	ckr_status s = start_model(&r->m, &r->data, o, o->model);
 
+	if (s == CKR_OK && o->valid)
+		s = valid_open(&r->valid, r->m, o, &r->data);
 	if (s == CKR_OK)
 		s = start_files(r->m, o);
 	if (s == CKR_OK)
@@ -337,6 +376,9 @@ print_tail(const struct run *r)
 		       ckr_loss_scale(r->m));
 	if (r->o->save)
 		printf("saved %s\n", r->o->save);
+	if (r->o->save_best)
+		printf("saved %s, with a loss of --valid of %.9g\n",
+		       r->o->save_best, r->valid.best);
 }
 
 /* How many steps, if nobody said: once, for what does not train. */
@@ -427,11 +469,14 @@ main(int argc, char **argv)
 	if (status)
 		return status;
 	interrupt_begin();
+	if (o.verb != VERB_TRAIN)
+		return flush(eval_run(&o));
 	if (o.against)
 		return flush(against_run(&o));
 	status = run_model(&r);
 	if (r.log)
 		fclose(r.log);
+	valid_close(&r.valid);
 	data_close(&r.data);
 	ckr_close(r.m);
 	return flush(status);

@@ -7,6 +7,7 @@
 
 #include "runtime/base/err.h"
 #include "runtime/file/file.h"
+#include "runtime/support/clash.h"
 #include "runtime/support/number.h"
 
 /* T_FILE: two of them are a misunderstanding, where of other values the last
@@ -69,12 +70,26 @@ static const struct option_row rows[] = {
 	  "multiplied by X; dynamic (default): by what gradients bear" },
 	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
 	  "(0)" },
+	{ NULL, T_FLAG, 0, NULL, "evaluation" },
+	{ "valid", T_FILE, AT(valid), "FILE", "as --data, but not trained on: "
+	  "its loss, accuracy and perplexity at the end" },
+	{ "valid-every", T_COUNT, AT(valid_every), "N", "and every N steps" },
+	{ "save-best", T_FILE, AT(save_best), "FILE", "a checkpoint whenever "
+	  "the loss of --valid is the lowest so far" },
+	{ "patience", T_COUNT, AT(patience), "N", "stop when it has not been "
+	  "lower N times in a row" },
+	{ "out", T_FILE, AT(out), "FILE", "predict: the output, .npy, samples "
+	  "in their order; -o" },
+	{ "name", T_TEXT, AT(name), "NAME", "predict: which output, if there "
+	  "are several" },
 	{ NULL, T_FLAG, 0, NULL, "files" },
 	{ "init", T_FILE, AT(init), "FILE", "initial weights (.safetensors; "
 	  "default: beside the model)" },
 	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
 	  "what steps use (all parameters: --export-onnx)" },
 	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
+	{ "keep", T_COUNT, AT(keep), "N", "... the last N of them as "
+	  "FILE.STEP, too" },
 	{ "resume", T_FILE, AT(resume), "FILE", "go on from a checkpoint" },
 	{ "outputs", T_FILE, AT(outputs), "FILE", "the graph's outputs at the "
 	  "last step" },
@@ -112,7 +127,8 @@ static const struct option_row rows[] = {
 };
 
 enum { NROW = sizeof(rows) / sizeof(*rows) };
-_Static_assert(NROW <= 64, "struct options has a bit for each");
+_Static_assert((int)NROW <= (int)MAX_OPTIONS, "struct options has a place for "
+               "each");
 
 /* What pair.c does. */
 static const char feeding[] = "\n"
@@ -133,7 +149,11 @@ void
 options_help(void)
 {
 	puts("usage: ckrun MODEL.so [option...]\n"
-	     "Trains, or runs, a model compiled by ckc.");
+	     "       ckrun eval MODEL.so [option...]\n"
+	     "       ckrun predict MODEL.so -o FILE.npy [option...]\n"
+	     "Trains a model compiled by ckc; eval tells its loss, accuracy "
+	     "and perplexity,\npredict writes its output, of all samples in "
+	     "their order.");
 	for (size_t i = 0; i < NROW; i++) {
 		char left[40];
 
@@ -159,7 +179,7 @@ options_default(struct options *o, const struct ckr_hyper *hyper)
 	for (size_t i = 0; i < NROW; i++)
 		if (rows[i].offset >= from && rows[i].offset < to
 		    && (rows[i].type == T_REAL || rows[i].type == T_SIZE)
-		    && !(o->given >> i & 1))
+		    && !o->given[i])
 			memcpy((char *)o + rows[i].offset,
 			       (const char *)hyper + rows[i].offset - from,
 			       sizeof(double));
@@ -215,7 +235,7 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 {
 	void *at = (char *)o + r->offset;
 
-	o->given |= (uint64_t)1 << (r - rows);
+	o->given[r - rows] = true;
 	switch (r->type) {
 	case T_FLAG:
 		*(bool *)at = true;
@@ -269,19 +289,29 @@ options_given(const struct options *o, const char *name)
 {
 	const struct option_row *r = find_row(name, strlen(name));
 
-	return r && o->given >> (r - rows) & 1;
+	return r && o->given[r - rows];
+}
+
+static enum verb
+find_verb(const char *word)
+{
+	return !strcmp(word, "eval") ? VERB_EVAL
+	       : !strcmp(word, "predict") ? VERB_PREDICT : VERB_TRAIN;
 }
 
 int
 options_parse(struct options *o, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
+	o->verb = find_verb(argc > 1 ? argv[1] : "");
+	for (int i = o->verb ? 2 : 1; i < argc; i++) {
 		const char *a = argv[i], *eq = strchr(a, '='), *value = NULL;
 		const struct option_row *r;
 		int status;
 
 		if (!strcmp(a, "-h"))
 			a = "--help";
+		if (!strcmp(a, "-o"))
+			a = "--out";
 		if (a[0] != '-') {
 			if (o->model)
 				return options_usage("a second model: ", a, "");
@@ -313,6 +343,7 @@ check_against(const struct options *o)
 	static const char *const idle[] = {
 		"save", "save-every", "outputs", "grads", "log",
 		"export-onnx", "check", "trace", "profile", "stats",
+		"valid",
 	};
 
 	for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++)
@@ -320,6 +351,37 @@ check_against(const struct options *o)
 			return bad(idle[i], "cannot stand beside --against");
 	if (options_given(o, "rtol") && !o->against)
 		return bad("rtol", "needs --against");
+	return DONE;
+}
+
+/* What does not train knows few options, and training not theirs. */
+static int
+check_verb(const struct options *o)
+{
+	static const char eval[] = " data tokens feed inputs init resume log "
+		"threads ranks comm-timeout blas quiet stats ";
+	static const char predict[] = " out name ";
+
+	for (size_t i = 0; i < NROW; i++) {
+		char word[40];
+
+		if (!rows[i].name || !o->given[i])
+			continue;
+		snprintf(word, sizeof(word), " %s ", rows[i].name);
+		if (strstr(predict, word) && o->verb != VERB_PREDICT)
+			return bad(rows[i].name, "is of ckrun predict");
+		if (o->verb && !strstr(eval, word) && !strstr(predict, word))
+			return bad(rows[i].name, "is of training");
+	}
+	if (o->verb == VERB_PREDICT && !o->out)
+		return bad("out", "is needed to predict: -o FILE.npy");
+	if (!o->valid && (o->valid_every || o->save_best || o->patience))
+		return bad(o->valid_every ? "valid-every" : o->save_best
+		           ? "save-best" : "patience", "needs --valid");
+	if (o->patience && !o->valid_every)
+		return bad("patience", "needs --valid-every");
+	if (o->keep && !o->save_every)
+		return bad("keep", "needs --save-every");
 	return DONE;
 }
 
@@ -363,9 +425,12 @@ check_files(const struct options *o)
 		{ "--against", o->against, false },
 		{ "--data", o->data, false },
 		{ "--inputs", o->inputs, false },
+		{ "--valid", o->valid, false },
 		{ "--init", o->init, false },
 		{ "--resume", o->resume, false },
 		{ "--save", again ? NULL : o->save, true },
+		{ "--save-best", o->save_best, true },
+		{ "--out", o->out, true },
 		{ "--outputs", o->outputs, true },
 		{ "--grads", o->grads, true },
 		{ "--log", o->log, true },
@@ -402,7 +467,7 @@ check_outputs(const struct options *o)
 	} out[] = {
 		/* in safetensors */
 		{ "save", o->save }, { "outputs", o->outputs },
-		{ "grads", o->grads },
+		{ "grads", o->grads }, { "save-best", o->save_best },
 		{ "log", o->log },
 		{ "export-onnx", o->onnx }, { "trace", o->trace },
 		{ "profile", o->profile },
@@ -412,7 +477,7 @@ check_outputs(const struct options *o)
 		if (out[i].path && !strcmp(out[i].path, "-"))
 			return bad(out[i].option, "needs the name of a file, "
 			           "not '-'; standard output is /dev/stdout");
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 4; i++)
 		if (is_numpy(out[i].path))
 			return bad(out[i].option, "writes safetensors, not "
 			           "NumPy's formats: name it "
@@ -426,74 +491,8 @@ options_check(const struct options *o)
 	int status = check_values(o);
 
 	if (!status)
+		status = check_verb(o);
+	if (!status)
 		status = check_outputs(o);
 	return status ? status : check_files(o);
-}
-
-static void
-warn_idle(const struct options *o, const char *name, const char *why)
-{
-	if (options_given(o, name))
-		fprintf(stderr, "ckrun: warning: --%s does nothing: %s\n",
-		        name, why);
-}
-
-/* Whether a word stands between the spaces of a list. */
-static bool
-listed(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *s = list; (s = strstr(s, word)); s += n)
-		if ((s == list || s[-1] == ' ') && (!s[n] || s[n] == ' '))
-			return true;
-	return false;
-}
-
-/* Options of another optimizer than the library's; --momentum is refused, not
- * warned of. */
-static void
-warn_optimizer(const struct options *o, const char *optimizer)
-{
-	static const char all[] = "sgd sgdm adam adamw lion adafactor";
-	static const struct {
-		const char *option, *of;
-	} knows[] = {
-		{ "lr", all }, { "schedule", all }, { "warmup", all },
-		{ "min-lr", all }, { "weight-decay", all }, { "clip", all },
-		{ "on-nan", all },
-		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
-		{ "eps", "adam adamw adafactor" }, { "nesterov", "sgdm" },
-		{ "beta2-decay", "adafactor" },
-		{ "clip-threshold", "adafactor" }, { "eps2", "adafactor" },
-	};
-	char why[64];
-
-	snprintf(why, sizeof(why), "the library's optimizer is %s", optimizer);
-	for (size_t i = 0; i < sizeof(knows) / sizeof(*knows); i++)
-		if (!listed(knows[i].of, optimizer))
-			warn_idle(o, knows[i].option, why);
-}
-
-void
-options_warn(const struct options *o, const char *optimizer,
-             const char *unread)
-{
-	bool falls = o->schedule != CKR_CONSTANT_LR;
-
-	if (*unread && !o->quiet && (o->init || o->resume))
-		fprintf(stderr, "ckrun: warning: %s (ckc --param NAME makes a "
-		        "weight of it)\n", unread);
-	warn_optimizer(o, optimizer);
-	if (!falls)
-		warn_idle(o, "min-lr", "--schedule linear or cosine goes down "
-		          "to it");
-	if (falls && o->min_lr > o->hyper.lr)
-		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
-		        "the rate will rise\n", o->min_lr, o->hyper.lr);
-	if (options_given(o, "steps") && o->warmup > o->steps)
-		fprintf(stderr, "ckrun: warning: --warmup %llu is longer than "
-		        "--steps %llu: the rate never reaches --lr\n",
-		        (unsigned long long)o->warmup,
-		        (unsigned long long)o->steps);
 }

@@ -11,9 +11,13 @@
 /* Exit status. */
 enum { DONE, FAILED, USAGE, GONE };
 
-enum { MAX_FEED = 64 };
+enum { MAX_FEED = 64, MAX_OPTIONS = 80 };
+
+/* What the first word asks for. */
+enum verb { VERB_TRAIN, VERB_EVAL, VERB_PREDICT };
 
 struct options {
+	enum verb verb;
 	const char *model;
 	const char *data, *tokens, *inputs;
 	const char *feed[MAX_FEED];
@@ -25,9 +29,11 @@ struct options {
 	uint64_t warmup, seed, threads, ranks, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
 	const char *trace, *profile, *blas, *against;
+	const char *valid, *save_best, *out, *name;
+	uint64_t valid_every, patience, keep;
 	double rtol;
 	bool check, quiet, stats, help, version;
-	uint64_t given;                 /* bits by row of the table */
+	bool given[MAX_OPTIONS];        /* by row of the table */
 };
 
 /* Fill *o from the arguments, borrowed: DONE, or another exit status after a
@@ -44,16 +50,6 @@ int options_check(const struct options *o);
  * unread: what of the weights it has no place for. */
 void options_warn(const struct options *o, const char *optimizer,
                   const char *unread);
-/* Whether a command would write over what it reads, or write a file twice. */
-struct named_file {
-	const char *role;               /* "--save", "the model" */
-	const char *path;               /* NULL: not given */
-	bool written;
-};
-
-/* The first two files of the list that are one, at least one of them written;
- * false if there are none. */
-bool clash_find(const struct named_file *, size_t n, size_t *a, size_t *b);
 /* A usage message "WHATNAME WHY"; returns USAGE. */
 int options_usage(const char *what, const char *name, const char *why);
 

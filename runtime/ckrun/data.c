@@ -3,7 +3,7 @@
  * Windows begin at random places, rows of arrays come in a new random order
  * every epoch; both are functions of the seed and of the sample's number alone,
  * so that a resumed run sees the data it would have seen, of another number of
- * replicas too.
+ * replicas too.  What is not trained on comes in order, windows side by side.
  */
 #include "runtime/ckrun/data.h"
 
@@ -81,6 +81,23 @@ fill_once(struct data *d)
 	return CKR_OK;
 }
 
+/* How many samples an item has. */
+static uint64_t
+count_samples(const struct data *d, const struct item *it)
+{
+	return it->source == FROM_SAMPLES ? (uint64_t)it->array->dim[0]
+	       : (it->array->nelem - d->pair.next) / it->row;
+}
+
+/* In order: sample i of an item, the last one if there are fewer. */
+static uint64_t
+nth(const struct data *d, const struct item *it, uint64_t i)
+{
+	uint64_t n = count_samples(d, it);
+
+	return i < n ? i : n - 1;
+}
+
 static ckr_status
 feed_windows(struct data *d, const struct item *it, uint64_t first)
 {
@@ -88,7 +105,8 @@ feed_windows(struct data *d, const struct item *it, uint64_t first)
 	uint64_t starts = it->array->nelem - it->row - d->pair.next + 1;
 
 	for (uint64_t r = 0; r < it->rows; r++) {
-		uint64_t at = rng_below(seed, RNG_WINDOW, first + r, starts);
+		uint64_t at = d->in_order ? nth(d, it, first + r) * it->row
+			: rng_below(seed, RNG_WINDOW, first + r, starts);
 
 		CKR_TRY(read_into(d, it, at + (it->source == FROM_NEXT),
 		                  it->row, r * it->row));
@@ -105,7 +123,8 @@ feed_rows(struct data *d, const struct item *it, uint64_t first)
 	for (uint64_t r = 0; r < it->rows; r++) {
 		uint64_t i = first + r;
 
-		i = rng_shuffled(seed, i / all, i % all, all);
+		i = d->in_order ? nth(d, it, i)
+		    : rng_shuffled(seed, i / all, i % all, all);
 		CKR_TRY(read_into(d, it, i * it->row, it->row, r * it->row));
 	}
 	return CKR_OK;
@@ -116,8 +135,9 @@ feed_rows(struct data *d, const struct item *it, uint64_t first)
 static uint64_t
 first_sample(const struct data *d, const struct item *it, uint32_t micro)
 {
-	return ckr_sample_count(d->ctx) / d->rows * it->rows
-	       + ckr_sample_count(d->ctx) % d->rows * it->rows / d->rows
+	uint64_t n = d->in_order ? d->first : ckr_sample_count(d->ctx);
+
+	return n / d->rows * it->rows + n % d->rows * it->rows / d->rows
 	       + micro * it->rows;
 }
 
@@ -153,6 +173,19 @@ data_feed(void *user, ckr_ctx *ctx, uint64_t step, uint32_t micro)
 	(void)ctx;
 	(void)step;
 	return told(user, feed_all(user, micro));
+}
+
+ckr_status
+data_batch(struct data *d, uint64_t first)
+{
+	d->first = first;
+	return told(d, feed_all(d, d->dealt ? 0 : (uint32_t)first));
+}
+
+ckr_status
+data_fill(struct data *d)
+{
+	return told(d, fill_once(d));
 }
 
 /* ---- opening ---- */
@@ -194,15 +227,27 @@ input_of(const struct ckr_info *info)
 	return in;
 }
 
+static bool
+is_named(const struct data_options *o, const char *input)
+{
+	size_t n = strlen(input);
+
+	for (size_t i = 0; i < o->nfeed; i++)
+		if (!strncmp(o->feed[i], input, n) && o->feed[i][n] == '=')
+			return true;
+	return false;
+}
+
 static ckr_status
-list_inputs(struct data *d)
+list_inputs(struct data *d, const struct data_options *o)
 {
 	struct pairing *p = &d->pair;
 	struct ckr_info info;
 	struct item *more;
 
 	for (size_t i = 0; ckr_tensor(d->ctx, i, &info) == CKR_OK; i++) {
-		if (strcmp(info.kind, "input"))
+		if (strcmp(info.kind, "input")
+		    || (o->no_labels && info.label && !is_named(o, info.name)))
 			continue;
 		more = realloc(p->item, (p->n + 1) * sizeof(*more));
 		if (!more)
@@ -236,20 +281,44 @@ count_units(struct data *d)
 	}
 }
 
+static bool
+is_dealt(const struct item *it)
+{
+	return it->source == FROM_TOKENS || it->source == FROM_NEXT
+	       || it->source == FROM_SAMPLES;
+}
+
 /* What is dealt sample by sample, and so how many samples a step takes. */
 static void
 count_rows(struct data *d)
 {
 	d->rows = 0;
-	for (size_t i = 0; i < d->pair.n && !d->rows; i++) {
-		const struct item *it = &d->pair.item[i];
-
-		if (it->source == FROM_TOKENS || it->source == FROM_NEXT
-		    || it->source == FROM_SAMPLES)
-			d->rows = it->rows;
-	}
-	ckr_set_samples(d->ctx, d->rows * d->pair.nmicro);
+	for (size_t i = 0; i < d->pair.n && !d->rows; i++)
+		if (is_dealt(&d->pair.item[i]))
+			d->rows = d->pair.item[i].rows;
+	d->dealt = d->rows > 0;
+	if (!d->in_order)
+		ckr_set_samples(d->ctx, d->rows * d->pair.nmicro);
 	d->rows = d->rows ? d->rows : 1;
+}
+
+/* In order: how many samples all items have; of batches, how many of them. */
+static void
+count_all(struct data *d)
+{
+	d->samples = d->dealt ? UINT64_MAX : 1;
+	for (size_t i = 0; i < d->pair.n; i++) {
+		const struct item *it = &d->pair.item[i];
+		uint64_t n = is_dealt(it) ? count_samples(d, it) / it->rows
+		             * d->rows + count_samples(d, it) % it->rows
+		             * d->rows / it->rows : d->samples;
+
+		if (it->source == FROM_WHOLE && !d->dealt
+		    && it->array->nelem > it->in.nelem)
+			n = it->array->nelem / it->in.nelem;
+		if (d->dealt ? n < d->samples : n > d->samples)
+			d->samples = n;
+	}
 }
 
 static ckr_status
@@ -259,17 +328,19 @@ decide(struct data *d, const struct data_options *o)
 	d->pair = (struct pairing){ .array = d->file.v, .narray = d->file.n,
 		.path = d->file.path, .raw = o->tokens, .whole = o->inputs,
 		.nmicro = ckr_micro_batches(d->ctx), .err = &d->err };
-	CKR_TRY(list_inputs(d));
+	CKR_TRY(list_inputs(d, o));
 	CKR_TRY(pair_all(&d->pair, o->feed, o->nfeed));
 	count_units(d);
 	count_rows(d);
+	count_all(d);
 	return fill_once(d);
 }
 
 ckr_status
 data_open(struct data *d, ckr_ctx *ctx, const struct data_options *o)
 {
-	*d = (struct data){ .ctx = ctx, .file = { .fd = -1 } };
+	*d = (struct data){ .ctx = ctx, .file = { .fd = -1 },
+	                    .in_order = o->in_order };
 	return told(d, decide(d, o));
 }
 

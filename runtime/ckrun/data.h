@@ -11,6 +11,9 @@ struct data_options {
 	const char *inputs;             /* the same batch at every step */
 	const char *const *feed;        /* "INPUT=SOURCE" */
 	size_t nfeed;
+	bool in_order;                  /* by data_batch, not by steps */
+	bool no_labels;                 /* what only the loss needs is zeros
+	                                 * unless --feed names it */
 };
 
 struct data {
@@ -18,6 +21,8 @@ struct data {
 	struct err err;
 	struct array_file file;
 	struct pairing pair;            /* who gets what of the file */
+	bool in_order, dealt;           /* dealt: sample by sample */
+	uint64_t first, samples;        /* in order: of the batch; in all */
 	bool unit_tokens;
 	uint64_t units;                 /* tokens or samples per step */
 	uint64_t rows;                  /* of what is dealt, per micro-batch; at
@@ -29,6 +34,11 @@ struct data {
 /* Decide what every input gets; failures are told through ckr_error(ctx). */
 ckr_status data_open(struct data *, ckr_ctx *, const struct data_options *);
 void data_close(struct data *);
+/* In order: the inputs of samples first .. first + rows - 1, the last one again
+ * for those behind the end. */
+ckr_status data_batch(struct data *, uint64_t first);
+/* Anew what no batch changes, after other data of the model. */
+ckr_status data_fill(struct data *);
 /* A ckr_feed; user is the struct data. */
 ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);
 

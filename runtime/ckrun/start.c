@@ -1,5 +1,9 @@
 #include "runtime/ckrun/start.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "runtime/file/file.h"
 
 ckr_status
@@ -10,8 +14,10 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
 		.ranks = (uint32_t)o->ranks,
 		.comm_timeout = o->comm_timeout };
-	struct data_options data = { o->data, o->tokens, o->inputs, o->feed,
-	                             o->nfeed };
+	struct data_options data = { .data = o->data, .tokens = o->tokens,
+		.inputs = o->inputs, .feed = o->feed, .nfeed = o->nfeed,
+		.in_order = o->verb != VERB_TRAIN,
+		.no_labels = o->verb == VERB_PREDICT };
 
 	*d = (struct data){ .file = { .fd = -1 } };
 	CKR_TRY(ckr_open(m, so, &co));
@@ -50,9 +56,34 @@ ckr_status
 start_files(ckr_ctx *m, const struct options *o)
 {
 	CKR_TRY(try_write(m, o->save));
+	CKR_TRY(try_write(m, o->save_best));
 	CKR_TRY(try_write(m, o->outputs));
 	CKR_TRY(try_write(m, o->onnx));
 	return try_write(m, o->profile);
+}
+
+ckr_status
+keep_saved(ckr_ctx *m, const struct options *o)
+{
+	uint64_t step = ckr_step_count(m), old = o->keep * o->save_every;
+	size_t n = strlen(o->save) + 24;
+	char *name = malloc(n);
+	ckr_status s = CKR_OK;
+
+	if (!name)
+		return ckr_fail(m, CKR_ENOMEM, "out of memory");
+	if (o->keep && step % o->save_every == 0 && !ckr_rank(m)) {
+		snprintf(name, n, "%s.%llu", o->save,
+		         (unsigned long long)step);
+		unlink(name);
+		if (link(o->save, name))
+			s = ckr_fail(m, CKR_EIO, "%s: cannot write: %m", name);
+		snprintf(name, n, "%s.%llu", o->save,
+		         (unsigned long long)(step > old ? step - old : 0));
+		unlink(name);
+	}
+	free(name);
+	return ckr_agree(m, s);
 }
 
 struct ckr_hyper

@@ -11,6 +11,9 @@ ckr_status start_model(ckr_ctx **m, struct data *, const struct options *,
                        const char *so);
 /* That the files which are written at the end could be. */
 ckr_status start_files(ckr_ctx *, const struct options *);
+/* Behind a --save: --keep's FILE.STEP, the same file under a second name, and
+ * the end of those that are too many. */
+ckr_status keep_saved(ckr_ctx *, const struct options *);
 /* Settings of the 0-based step `step` of `total`. */
 struct ckr_hyper start_hyper(const struct options *, uint64_t step,
                              uint64_t total);

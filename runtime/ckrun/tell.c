@@ -44,6 +44,37 @@ log_number(FILE *f, const char *key, double x, bool exact)
 		fprintf(f, ",\"%s\":null", key);
 }
 
+/* ---- evaluation ---- */
+
+void
+score_print(const struct score *s, FILE *f)
+{
+	fprintf(f, "loss %.9g", s->loss);
+	if (!isnan(s->accuracy))
+		fprintf(f, "  accuracy %.6g %%", 100 * s->accuracy);
+	if (!isnan(s->perplexity))
+		fprintf(f, "  perplexity %.6g", s->perplexity);
+}
+
+void
+score_log(const struct score *s, const char *prefix, FILE *f)
+{
+	const struct {
+		const char *key;
+		double x;
+	} of[] = {
+		{ "loss", s->loss }, { "accuracy", s->accuracy },
+		{ "perplexity", s->perplexity },
+	};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (isfinite(of[i].x))
+			fprintf(f, ",\"%s%s\":%.9g", prefix, of[i].key,
+			        of[i].x);
+}
+
+/* ---- steps: a row of the log, a line ---- */
+
 void
 row_log(const struct row *r, FILE *f)
 {
@@ -54,6 +85,8 @@ row_log(const struct row *r, FILE *f)
 		log_number(f, "grad_norm", r->norm, true);
 	if (r->scale > 0)
 		log_number(f, "loss_scale", r->scale, true);
+	if (r->valid)
+		score_log(r->valid, "valid_", f);
 	fprintf(f, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
 	        "\"peak_bytes\":%llu%s}\n", r->lr, r->sec,
 	        r->tokens ? "tokens" : "samples",
