@@ -11,7 +11,7 @@
 #include "runtime/ckrun/start.h"
 #include "runtime/ckrun/steps.h"
 #include "runtime/ckrun/tell.h"
-#include "runtime/eval/eval.h"
+#include "runtime/ckrun/eval/eval.h"
 
 /* ---- a run ---- */
 

@@ -13,10 +13,12 @@
 
 /* ---- score.c ---- */
 
-/* Of all samples.  Behind the end of the data a batch is filled up with the last sample, and
- * what that adds is taken out again: a batch of that sample alone tells it.
- * Losses are means over samples, or over the labels that count. */
+/* Of all samples.  Behind the end of the data a batch is filled up with the
+ * last sample, and what that adds is taken out again: a batch of that sample
+ * alone tells it.  Losses are means over samples, or over the labels that
+ * count. */
 ckr_status score_data(struct score *, ckr_ctx *, struct data *);
+
 /* ---- predict.c ---- */
 
 /* The rows that an output of the model (NULL: the only one) has for all

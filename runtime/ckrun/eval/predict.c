@@ -1,4 +1,4 @@
-#include "runtime/eval/eval.h"
+#include "runtime/ckrun/eval/eval.h"
 
 #include <stdlib.h>
 #include <string.h>
