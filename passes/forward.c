@@ -134,8 +134,9 @@ forward_plan(Pass *p, const Graph *g)
 	char why[WHY];
 	Plan *plan;
 
-	if (p->opt->tp || p->opt->dp)
-		return no_plan(p, "its graph is not cut (--tp, --dp)");
+	if (p->opt->tp || p->opt->zero)
+		return no_plan(p, "its graph is not cut over ranks (--tp, "
+		               "--zero)");
 	first = graph_clone(all);
 	plan = try_plan(p, g, first, &o, why);
 	if (plan) {

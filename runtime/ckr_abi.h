@@ -16,6 +16,7 @@
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
+#define CKR_PROGRAMS 3          /* of a library */
 
 /* ORDER DT: as runtime/support/dtypes.h, from 1. */
 enum ckr_dtype {
@@ -279,7 +280,7 @@ struct ckr_library {
 	 * and states come first in all tensor tables, at the same indices and
 	 * resident offsets; in [2] their `last` is [0]'s.  Constants of [2]
 	 * alone lie in its arena, and are put there before it runs. */
-	struct ckr_program program[3];
+	struct ckr_program program[CKR_PROGRAMS];
 	uint32_t nshared;       /* how many tensors those are */
 	const unsigned char *constants;
 	uint64_t constants_bytes;

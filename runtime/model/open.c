@@ -280,7 +280,7 @@ programs_sane(const struct ckr_library *lib)
 {
 	const struct ckr_program *p = lib->program;
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < CKR_PROGRAMS; i++)
 		if ((i == 0 || p[i].nstep) && !rt_is_sane(lib, &p[i]))
 			return false;
 	return p[2].arena_bytes <= p[0].arena_bytes
@@ -348,11 +348,14 @@ open_transfers(ckr_ctx *c)
 		.rank = c->env.rank, .replica = c->env.replica,
 		.threads = c->env.threads, .user = c, .operand = operand,
 		.get = host ? NULL : get, .put = host ? NULL : put };
-	uint32_t plan = count_comm(&c->lib->program[0]);
-	uint32_t other = count_comm(&c->lib->program[1]);
+	uint32_t most = 0;
 
-	return transfers_open(&c->transfers, &crew,
-	                      plan > other ? plan : other, &c->err);
+	for (int i = 0; i < CKR_PROGRAMS; i++) {
+		uint32_t n = count_comm(&c->lib->program[i]);
+
+		most = n > most ? n : most;
+	}
+	return transfers_open(&c->transfers, &crew, most, &c->err);
 }
 
 static ckr_status

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""The program that evaluates: eval, predict, validation beside training.
+
+    forward.py CKC CKRUN
+
+What a trained net says of samples is computed here anew, by the formulas, from
+the weights and running statistics of a checkpoint: losses, accuracies,
+perplexities and predictions of sample counts that fill no batch.  Training
+beside --valid comes to the same bits as without.
+"""
+import math
+import os
+import struct
+import sys
+
+import ck
+
+sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
+import files
+
+BATCH, WIDE, CLASSES, EPS = 4, 3, 5, 1e-5
+# Its training form drops half of the values and goes by the batch's statistics.
+NET = """graph @net {
+	input %x: f32[4,3]
+	input %y: i64[4]
+	param %w: f32[3,3] = {@W}
+	param %u: f32[3,5] = {@U}
+	buffer %m: f32[3] = splat 0
+	buffer %v: f32[3] = splat 1
+	%h = matmul %x, %w
+	%n, %mean, %var = batchnorm %h {eps=1e-05}
+	%m2: f32[3] output = bn_update %m, %mean {momentum=0.75}
+	const %k: f32[] = splat 1.25
+	%more = mul %var, %k
+	%v2: f32[3] output = bn_update %v, %more {momentum=0.75}
+	%d = dropout %n {ratio=0.5}
+	%scores: f32[4,5] output = matmul %d, %u
+	%loss: f32[] output, %lse, %den = sce %scores, %y {ignore=-100}
+}
+"""
+# A mean of squares, and no output beside it that has rows of samples.
+MEAN = """graph @mean {
+	input %x: f32[4,3]
+	input %t: f32[4,3]
+	param %w: f32[3,3] = {@W}
+	%h = matmul %x, %w
+	%e = sub %h, %t
+	%q = mul %e, %e
+	%all: f32[3] output = reduce_mean %h {axes=[0], keepdims=0}
+	%loss: f32[] output = reduce_mean %q {axes=[0,1], keepdims=0}
+}
+"""
+
+
+def numbers(n, seed):
+    return [((seed + 7 * i) * 31 % 97 - 48) / 32 for i in range(n)]
+
+
+def write_net(bench, name, text):
+    for key, n in ("W", WIDE * WIDE), ("U", WIDE * CLASSES):
+        text = text.replace("@" + key, ",".join(map(str, numbers(n, len(key) + n))))
+    path = bench.path(name + ".ck")
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def samples(bench, name, n, seed):
+    """A file of n samples, one label of which does not count."""
+    x = numbers(n * WIDE, seed)
+    y = [(seed + 3 * i * i) % CLASSES for i in range(n)]
+    y[n // 2] = -100
+    path = bench.path(name)
+    files.st_write(path, {"x": ("F32", [n, WIDE], x), "y": ("I64", [n], y)})
+    return path, [x[i * WIDE:(i + 1) * WIDE] for i in range(n)], y
+
+
+def product(rows, w, wide):
+    return [[sum(r[k] * w[k * wide + j] for k in range(len(r))) for j in range(wide)] for r in rows]
+
+
+def scores(state, x):
+    w, u, m, v = (state[k][2] for k in "wumv")
+    h = product(x, w, WIDE)
+    return product([[(a - m[j]) / math.sqrt(v[j] + EPS) for j, a in enumerate(r)] for r in h], u, CLASSES)
+
+
+def expected(state, x, y):
+    """Loss, accuracy and perplexity of what counts."""
+    loss = hits = n = 0
+    for row, label in zip(scores(state, x), y):
+        if label < 0:
+            continue
+        loss += math.log(sum(map(math.exp, row))) - row[label]
+        hits += row.index(max(row)) == label
+        n += 1
+    return {"loss": loss / n, "accuracy": hits / n, "perplexity": math.exp(loss / n)}
+
+
+def read_npy(path):
+    """(shape, float32 elements)"""
+    raw = ck.content(path)
+    n = 10 + int.from_bytes(raw[8:10], "little")
+    head = eval(raw[10:n].decode(), {})
+    assert raw[:8] == b"\x93NUMPY\x01\x00" and n % 64 == 0 and head["descr"] == "<f4" and not head["fortran_order"]
+    return head["shape"], list(struct.unpack(f"<{(len(raw) - n) // 4}f", raw[n:]))
+
+
+def near(a, b):
+    return abs(a - b) <= 2e-5 * max(1, abs(b))
+
+
+def evaluates(bench, so, saved):
+    state, _ = files.st_read(saved)
+    bench.check(state["m"][2] != [0] * 3, "training keeps no running statistics")
+    for n in 12, 11, 9, 3, 1 + BATCH:
+        data, x, y = samples(bench, f"s{n}.st", n, n)
+        log, out = bench.path("e.log"), bench.path("p.npy")
+        if not bench.must(bench.ckrun("eval", so, "--init", saved, "--data", data, "--log", log, "--quiet"), f"eval of {n}"):
+            continue
+        row, want = ck.log_rows(log)[0], expected(state, x, y)
+        bench.check(row["samples"] == n and all(near(row[k], want[k]) for k in want), f"eval of {n}: {row}, expected {want}")
+        if not bench.must(bench.ckrun("predict", so, "--init", saved, "--data", data, "-o", out), f"predict of {n}"):
+            continue
+        shape, got = read_npy(out)
+        flat = [a for r in scores(state, x) for a in r]
+        bench.check(shape == (n, CLASSES) and len(got) == len(flat) and all(map(near, got, flat)), f"predict of {n}: {shape} {got[:5]}, {flat[:5]}")
+
+
+def validates(bench, so):
+    """Nothing of training changes; what is told of it is right; the best state is kept."""
+    train, _, _ = samples(bench, "train.st", 22, 5)
+    valid, x, y = samples(bench, "valid.st", 7, 3)
+    run = [so, "--data", train, "--steps", 9, "--lr", 0.3, "--seed", 4]
+    plain, kept, best = bench.path("plain.st"), bench.path("kept.st"), bench.path("best.st")
+    logs = bench.path("plain.log"), bench.path("valid.log")
+    bench.must(bench.ckrun(*run, "--save", plain, "--log", logs[0], "--quiet"), "train")
+    beside = ["--valid", valid, "--valid-every", 2, "--save-best", best]
+    if not bench.must(bench.ckrun(*run, "--save", kept, "--save-every", 2, "--keep", 2, "--log", logs[1], *beside), "train with --valid"):
+        return
+    bench.check(ck.content(plain) == ck.content(kept) and ck.losses(logs[0]) == ck.losses(logs[1]), "--valid changes training")
+    rows = ck.log_rows(logs[1])
+    bench.check([r["step"] for r in rows if "valid_loss" in r] == [2, 4, 6, 8, 9], "steps that are validated")
+    bench.check(sorted(f for f in os.listdir(bench.work) if f.startswith("kept.st")) == ["kept.st", "kept.st.6", "kept.st.8"], "--keep 2")
+    for step, name in (8, "kept.st.8"), (6, "kept.st.6"), (9, "kept.st"):
+        want = expected(files.st_read(bench.path(name))[0], x, y)
+        got = {k: rows[step - 1]["valid_" + k] for k in want}
+        bench.check(all(near(got[k], want[k]) for k in want), f"--valid behind step {step}: {got}, expected {want}")
+    lowest = min(r["valid_loss"] for r in rows if "valid_loss" in r)
+    state, meta = files.st_read(best)
+    bench.check(near(expected(state, x, y)["loss"], lowest), "--save-best holds another state")
+    done = bench.ckrun(*run, "--lr", 5, "--steps", 500, "--valid", valid, "--valid-every", 1, "--patience", 3, "--log", logs[1])
+    told = [r["valid_loss"] for r in ck.log_rows(logs[1])]
+    at = told.index(min(told))
+    bench.check(done.returncode == 0 and len(told) == at + 4 < 500 and "3 validations" in done.stdout, f"--patience 3: {told}")
+
+
+def means(bench):
+    """A loss without labels of classes: of samples that fill no batch, too."""
+    so, n = bench.path("mean.so"), 6
+    if not bench.must(bench.ckc(write_net(bench, "mean", MEAN), "-o", so, "--quiet"), "mean: compile"):
+        return
+    x, t = numbers(n * WIDE, 1), numbers(n * WIDE, 2)
+    data, log = bench.path("mean.st"), bench.path("mean.log")
+    files.st_write(data, {"x": ("F32", [n, WIDE], x), "t": ("F32", [n, WIDE], t)})
+    h = product([x[i * WIDE:(i + 1) * WIDE] for i in range(n)], numbers(WIDE * WIDE, 1 + WIDE * WIDE), WIDE)
+    want = sum((a - b) ** 2 for a, b in zip((a for r in h for a in r), t)) / len(t)
+    if bench.must(bench.ckrun("eval", so, "--data", data, "--log", log), "mean: eval"):
+        row = ck.log_rows(log)[0]
+        bench.check(near(row["loss"], want) and set(row) == {"samples", "loss"}, f"mean: {row}, expected {want}")
+    done = bench.ckrun("predict", so, "--data", data, "-o", bench.path("no.npy"))
+    bench.check(done.returncode == 1 and "'all' has no rows" in done.stderr and not os.path.exists(bench.path("no.npy")), f"mean: predict: {done.stderr}")
+
+
+def refuses(bench, net, so):
+    data, _, _ = samples(bench, "r.st", 5, 2)
+    for args, status, word in (
+            (["eval", so, "--data", data, "--steps", 3], 2, "--steps is of training"),
+            ([so, "--data", data, "--steps", 1, "-o", "y.npy"], 2, "--out is of ckrun predict"),
+            (["predict", so, "--data", data], 2, "-o FILE.npy"),
+            (["predict", so, "--data", data, "-o", data], 1, "is both"),
+            (["predict", so, "--data", data, "-o", "y.npy", "--name", "loss"], 1, "there is 'scores'"),
+            ([so, "--data", data, "--steps", 1, "--save-best", "b.st"], 2, "needs --valid"),
+            ([so, "--data", data, "--steps", 1, "--valid", data, "--patience", 2], 2, "needs --valid-every")):
+        done = bench.ckrun(*args)
+        bench.check(done.returncode == status and word in done.stderr, f"{args}: {done.returncode} {done.stderr}")
+    without = bench.path("without.so")
+    bench.must(bench.ckc(net, "-o", without, "--quiet", "--eval", "off"), "compile, --eval off")
+    done = bench.ckrun("eval", without, "--data", data)
+    bench.check(done.returncode == 1 and "running statistics" in done.stderr, f"eval without a program: {done.stderr}")
+    bench.check(os.path.getsize(without) < os.path.getsize(so), "--eval off makes no smaller library")
+
+
+def main():
+    bench = ck.Bench()
+    net = write_net(bench, "net", NET)
+    for flags in [], ["--dtype", "bf16", "--resident-copies", "on"], ["--grad-accum", 2]:
+        so, saved = bench.path("net.so"), bench.path("net.st")
+        train, _, _ = samples(bench, "first.st", 22, 5)
+        if not bench.must(bench.ckc(net, "-o", so, "--quiet", "--threads", 2, *flags), f"compile {flags}"):
+            continue
+        bench.must(bench.ckrun(so, "--data", train, "--steps", 5, "--lr", 0.05, "--save", saved, "--quiet"), f"train {flags}")
+        if "bf16" not in flags:
+            evaluates(bench, so, saved)
+        validates(bench, so) if not flags else None
+    bench.must(bench.ckc(net, "-o", so, "--quiet"), "compile")
+    refuses(bench, net, so)
+    means(bench)
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
