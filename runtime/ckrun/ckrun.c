@@ -23,6 +23,7 @@ struct run {
 	struct steps steps;
 	struct valid valid;
 	bool patient;                   /* it has not got better for so long */
+	bool written;                   /* --outputs: of the last step */
 	bool tty, open_line, told_nan, told_data;
 	bool stopped;                   /* by a signal, to any process */
 	int64_t saved;                  /* step that --save holds; -1: none */
@@ -144,13 +145,19 @@ save(struct run *r)
 	return DONE;
 }
 
-/* Look at the state behind a step; the best one so far is saved. */
+/* Look at the state behind a step, whose outputs are gone then; the best one so
+ * far is saved. */
 static int
 validate(struct run *r)
 {
 	bool best = false;
-	ckr_status s = valid_run(&r->valid, &best);
+	ckr_status s = CKR_OK;
 
+	if (r->o->outputs)
+		s = ckr_save_outputs(r->m, r->o->outputs);
+	r->written = r->o->outputs;
+	if (s == CKR_OK)
+		s = valid_run(&r->valid, &best);
 	if (s == CKR_OK && best && r->o->save_best)
 		s = ckr_save(r->m, r->o->save_best);
 	if (s != CKR_OK)
@@ -175,6 +182,7 @@ train_step(struct run *r)
 	if (s != CKR_OK)
 		return fail(r, s);
 	s = steps_end(&r->steps, &row, &odd);
+	r->written = false;
 	look_at_data(r, odd);
 	if (s != CKR_OK && s != CKR_ENAN)
 		return fail(r, s);
@@ -302,7 +310,7 @@ write_all(struct run *r)
 	const struct options *o = r->o;
 	ckr_status s = CKR_OK;
 
-	if (o->outputs)
+	if (o->outputs && !r->written)
 		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
 	if (o->onnx)
 		CKR_TRY(ckr_export_onnx(r->m, o->onnx));

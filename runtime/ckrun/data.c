@@ -89,13 +89,14 @@ count_samples(const struct data *d, const struct item *it)
 	       : (it->array->nelem - d->pair.next) / it->row;
 }
 
-/* In order: sample i of an item, the last one if there are fewer. */
+/* In order: row i of an item, behind the end those of the last sample again. */
 static uint64_t
 nth(const struct data *d, const struct item *it, uint64_t i)
 {
-	uint64_t n = count_samples(d, it);
+	uint64_t each = it->rows > d->rows ? it->rows / d->rows : 1;
 
-	return i < n ? i : n - 1;
+	return i / each < d->samples ? i
+	       : (d->samples - 1) * each + i % each;
 }
 
 static ckr_status

@@ -106,8 +106,8 @@ def read_npy(path):
     return head["shape"], list(struct.unpack(f"<{(len(raw) - n) // 4}f", raw[n:]))
 
 
-def near(a, b):
-    return abs(a - b) <= 2e-5 * max(1, abs(b))
+def near(a, b, share=2e-5):
+    return abs(a - b) <= share * max(1, abs(b))
 
 
 def evaluates(bench, so, saved):
@@ -172,6 +172,89 @@ def means(bench):
     bench.check(done.returncode == 1 and "'all' has no rows" in done.stderr and not os.path.exists(bench.path("no.npy")), f"mean: predict: {done.stderr}")
 
 
+def rounded(bench, so, saved):
+    """16-bit copies of parameters: a few hundredths, and the state of a checkpoint all the same."""
+    state, _ = files.st_read(saved)
+    data, x, y = samples(bench, "h.st", 9, 9)
+    log, want = bench.path("h.log"), expected(state, x, y)
+    if bench.must(bench.ckrun("eval", so, "--init", saved, "--data", data, "--log", log), "eval in bf16"):
+        got = ck.log_rows(log)[0]
+        bench.check(near(got["loss"], want["loss"], 0.03) and got["loss"] != want["loss"], f"eval in bf16: {got}, expected {want}")
+
+
+def replicas(bench, net, so):
+    """Half of a batch on each of two replicas is the same batch."""
+    half, two = bench.path("half.ck"), bench.path("two.so")
+    with open(net) as f, open(half, "w") as g:
+        g.write(f.read().replace("[4,", "[2,").replace("[4]", "[2]"))
+    data, _, _ = samples(bench, "d.st", 11, 7)
+    if not bench.must(bench.ckc(half, "-o", two, "--quiet", "--dp", "auto"), "compile, --dp auto"):
+        return
+    rows = []
+    for flags in [so], [two, "--ranks", 2], [two]:
+        log, out = bench.path("d.log"), bench.path(f"d{len(rows)}.npy")
+        bench.must(bench.ckrun("eval", *flags, "--data", data, "--log", log), f"eval {flags}")
+        bench.must(bench.ckrun("predict", *flags, "--data", data, "-o", out), f"predict {flags}")
+        rows.append((ck.log_rows(log)[0], ck.content(out)))
+    bench.check(rows[0][1] == rows[1][1] == rows[2][1], "replicas predict other bits")
+    bench.check(all(near(r[0][k], rows[0][0][k], 1e-6) for r in rows for k in r[0]), f"replicas: {[r[0] for r in rows]}")
+
+
+def outputs(bench, so):
+    """What --outputs holds is the training step's, also where the state behind it was validated."""
+    data, _, _ = samples(bench, "o.st", 9, 2)
+    a, b = bench.path("a.st"), bench.path("b.st")
+    run = [so, "--data", data, "--steps", 3, "--quiet", "--outputs"]
+    bench.must(bench.ckrun(*run, a), "outputs")
+    bench.must(bench.ckrun(*run, b, "--valid", data, "--valid-every", 1), "outputs beside --valid")
+    bench.check(ck.content(a) == ck.content(b), "--valid changes --outputs")
+
+
+def no_room(bench):
+    """An output that training never computes, and has no room for."""
+    text = MEAN.replace("%all: f32[3] output = reduce_mean %h {axes=[0], keepdims=0}", "%k = transpose %x {perm=[1,0]}\n\t"
+                        "%big: f32[3,40000] output = matmul %k, %wide").replace("param %w", "param %wide: f32[4,40000] frozen = splat 1\n\tparam %w")
+    so, data = bench.path("big.so"), bench.path("big.st")
+    done = bench.ckc(write_net(bench, "big", text), "-o", so)
+    if bench.must(done, "big: compile"):
+        bench.check("evaluates the loss alone" in done.stderr, f"big: {done.stderr}")
+        files.st_write(data, {"x": ("F32", [4, WIDE], numbers(12, 1)), "t": ("F32", [4, WIDE], numbers(12, 2))})
+        done = bench.ckrun("eval", so, "--data", data)
+        bench.check(done.returncode == 0 and "4 samples  loss" in done.stdout, f"big: eval: {done.stdout}{done.stderr}")
+        done = bench.ckrun("predict", so, "--data", data, "-o", "big.npy")
+        bench.check(done.returncode == 1 and "no output beside its loss" in done.stderr, f"big: predict: {done.stderr}")
+
+
+def windows(bench):
+    """Tokens in windows side by side: the table of a net that knows nothing but the token tells of which they were."""
+    text = """graph @table {
+	input %input_ids: i64[2,3]
+	input %labels: i64[2,3]
+	param %e: f32[11,11] = {@E}
+	%h = gather %e, %input_ids {axis=0}
+	%s = reshape %h {shape=[6,11]}
+	%y = reshape %labels {shape=[6]}
+	%loss: f32[] output, %lse, %den = sce %s, %y
+}
+"""
+    table = numbers(121, 1)
+    path, so, log = bench.path("table.ck"), bench.path("table.so"), bench.path("table.log")
+    with open(path, "w") as f:
+        f.write(text.replace("@E", ",".join(map(str, table))))
+    tokens = [i * i % 11 for i in range(3 * 5 + 2)]
+    with open(bench.path("t.u16"), "wb") as f:
+        f.write(struct.pack(f"<{len(tokens)}H", *tokens))
+    if not bench.must(bench.ckc(path, "-o", so, "--quiet"), "table: compile"):
+        return
+    loss = 0
+    for a, b in list(zip(tokens, tokens[1:]))[:15]:
+        row = table[11 * a:11 * a + 11]
+        loss += (math.log(sum(map(math.exp, row))) - row[b]) / 15
+    if bench.must(bench.ckrun("eval", so, "--data", bench.path("t.u16"), "--tokens", "u16", "--log", log), "table: eval"):
+        got = ck.log_rows(log)[0]
+        bench.check(got["samples"] == 5 and near(got["loss"], loss), f"table: {got}, expected {loss}")
+
+
 def refuses(bench, net, so):
     data, _, _ = samples(bench, "r.st", 5, 2)
     for args, status, word in (
@@ -200,12 +283,20 @@ def main():
         if not bench.must(bench.ckc(net, "-o", so, "--quiet", "--threads", 2, *flags), f"compile {flags}"):
             continue
         bench.must(bench.ckrun(so, "--data", train, "--steps", 5, "--lr", 0.05, "--save", saved, "--quiet"), f"train {flags}")
-        if "bf16" not in flags:
-            evaluates(bench, so, saved)
-        validates(bench, so) if not flags else None
+        if "bf16" in flags:
+            rounded(bench, so, saved)
+            continue
+        evaluates(bench, so, saved)
+        if not flags:
+            validates(bench, so)
     bench.must(bench.ckc(net, "-o", so, "--quiet"), "compile")
     refuses(bench, net, so)
+    replicas(bench, net, so)
     means(bench)
+    no_room(bench)
+    windows(bench)
+    bench.must(bench.ckc(net, "-o", so, "--quiet", "--output", "*"), "compile, --output")
+    outputs(bench, so)
     bench.finish()
 
 

@@ -76,8 +76,12 @@ eval_run(const struct options *o)
 		fflush(stdout);
 		fprintf(tell_to(j.m), "ckrun: %s\n", ckr_error(j.m));
 		ckr_leave(j.m, s);
-	} else if (o->stats) {
-		tell_memory(j.m);
+	} else {
+		if (*j.data.warning)
+			fprintf(stderr, "ckrun: warning: %s\n",
+			        j.data.warning);
+		if (o->stats)
+			tell_memory(j.m);
 	}
 	data_close(&j.data);
 	ckr_close(j.m);
