@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The program that evaluates: eval, predict, validation beside training.
 
-    forward.py CKC CKRUN
+    forward.py CKC CKRUN [--flags "--target cuda ..."]
 
 What a trained net says of samples is computed here anew, by the formulas, from
 the weights and running statistics of a checkpoint: losses, accuracies,
@@ -18,6 +18,7 @@ import ck
 sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
 import files
 
+FLAGS = ck.option("--flags", "").split()
 BATCH, WIDE, CLASSES, EPS = 4, 3, 5, 1e-5
 # Its training form drops half of the values and goes by the batch's statistics.
 NET = """graph @net {
@@ -158,7 +159,7 @@ def validates(bench, so):
 def means(bench):
     """A loss without labels of classes: of samples that fill no batch, too."""
     so, n = bench.path("mean.so"), 6
-    if not bench.must(bench.ckc(write_net(bench, "mean", MEAN), "-o", so, "--quiet"), "mean: compile"):
+    if not bench.must(bench.ckc(*FLAGS, write_net(bench, "mean", MEAN), "-o", so, "--quiet"), "mean: compile"):
         return
     x, t = numbers(n * WIDE, 1), numbers(n * WIDE, 2)
     data, log = bench.path("mean.st"), bench.path("mean.log")
@@ -188,7 +189,7 @@ def replicas(bench, net, so):
     with open(net) as f, open(half, "w") as g:
         g.write(f.read().replace("[4,", "[2,").replace("[4]", "[2]"))
     data, _, _ = samples(bench, "d.st", 11, 7)
-    if not bench.must(bench.ckc(half, "-o", two, "--quiet", "--dp", "auto"), "compile, --dp auto"):
+    if not bench.must(bench.ckc(*FLAGS, half, "-o", two, "--quiet", "--dp", "auto"), "compile, --dp auto"):
         return
     rows = []
     for flags in [so], [two, "--ranks", 2], [two]:
@@ -215,7 +216,7 @@ def no_room(bench):
     text = MEAN.replace("%all: f32[3] output = reduce_mean %h {axes=[0], keepdims=0}", "%k = transpose %x {perm=[1,0]}\n\t"
                         "%big: f32[3,40000] output = matmul %k, %wide").replace("param %w", "param %wide: f32[4,40000] frozen = splat 1\n\tparam %w")
     so, data = bench.path("big.so"), bench.path("big.st")
-    done = bench.ckc(write_net(bench, "big", text), "-o", so)
+    done = bench.ckc(*FLAGS, write_net(bench, "big", text), "-o", so)
     if bench.must(done, "big: compile"):
         bench.check("evaluates the loss alone" in done.stderr, f"big: {done.stderr}")
         files.st_write(data, {"x": ("F32", [4, WIDE], numbers(12, 1)), "t": ("F32", [4, WIDE], numbers(12, 2))})
@@ -244,7 +245,7 @@ def windows(bench):
     tokens = [i * i % 11 for i in range(3 * 5 + 2)]
     with open(bench.path("t.u16"), "wb") as f:
         f.write(struct.pack(f"<{len(tokens)}H", *tokens))
-    if not bench.must(bench.ckc(path, "-o", so, "--quiet"), "table: compile"):
+    if not bench.must(bench.ckc(*FLAGS, path, "-o", so, "--quiet"), "table: compile"):
         return
     loss = 0
     for a, b in list(zip(tokens, tokens[1:]))[:15]:
@@ -253,6 +254,24 @@ def windows(bench):
     if bench.must(bench.ckrun("eval", so, "--data", bench.path("t.u16"), "--tokens", "u16", "--log", log), "table: eval"):
         got = ck.log_rows(log)[0]
         bench.check(got["samples"] == 5 and near(got["loss"], loss), f"table: {got}, expected {loss}")
+
+
+def scalars(bench):
+    """A number that is no sample is each file's own."""
+    text = MEAN.replace("input %t", "input %c: f32[]\n\tinput %t").replace("%e = sub %h, %t", "%g = mul %h, %c\n\t%e = sub %g, %t")
+    so, train, valid = bench.path("scale.so"), bench.path("scale.st"), bench.path("scale-valid.st")
+    if not bench.must(bench.ckc(*FLAGS, write_net(bench, "scale", text), "-o", so, "--quiet"), "scale: compile"):
+        return
+    for path, c in (train, 1), (valid, 3):
+        files.st_write(path, {"x": ("F32", [8, WIDE], numbers(24, 1)), "t": ("F32", [8, WIDE], numbers(24, 2)), "c": ("F32", [], [c])})
+    logs = [bench.path(f"scale{i}.log") for i in range(3)]
+    run = [so, "--data", train, "--steps", 6, "--quiet", "--log"]
+    bench.must(bench.ckrun(*run, logs[0]), "scale: train")
+    bench.must(bench.ckrun(*run, logs[1], "--valid", valid, "--valid-every", 1), "scale: --valid")
+    bench.check(ck.losses(logs[0]) == ck.losses(logs[1]), "scale: training goes by the number of --valid")
+    bench.must(bench.ckrun("eval", so, "--data", valid, "--log", logs[2]), "scale: eval")
+    told = ck.log_rows(logs[2])[0]["loss"]
+    bench.check(near(ck.log_rows(logs[1])[0]["valid_loss"], told, 0.2) and told > 2 * ck.losses(logs[0])[0], "scale: --valid goes by training's number")
 
 
 def refuses(bench, net, so):
@@ -268,7 +287,7 @@ def refuses(bench, net, so):
         done = bench.ckrun(*args)
         bench.check(done.returncode == status and word in done.stderr, f"{args}: {done.returncode} {done.stderr}")
     without = bench.path("without.so")
-    bench.must(bench.ckc(net, "-o", without, "--quiet", "--eval", "off"), "compile, --eval off")
+    bench.must(bench.ckc(*FLAGS, net, "-o", without, "--quiet", "--eval", "off"), "compile, --eval off")
     done = bench.ckrun("eval", without, "--data", data)
     bench.check(done.returncode == 1 and "running statistics" in done.stderr, f"eval without a program: {done.stderr}")
     bench.check(os.path.getsize(without) < os.path.getsize(so), "--eval off makes no smaller library")
@@ -280,7 +299,7 @@ def main():
     for flags in [], ["--dtype", "bf16", "--resident-copies", "on"], ["--grad-accum", 2]:
         so, saved = bench.path("net.so"), bench.path("net.st")
         train, _, _ = samples(bench, "first.st", 22, 5)
-        if not bench.must(bench.ckc(net, "-o", so, "--quiet", "--threads", 2, *flags), f"compile {flags}"):
+        if not bench.must(bench.ckc(*FLAGS, net, "-o", so, "--quiet", "--threads", 2, *flags), f"compile {flags}"):
             continue
         bench.must(bench.ckrun(so, "--data", train, "--steps", 5, "--lr", 0.05, "--save", saved, "--quiet"), f"train {flags}")
         if "bf16" in flags:
@@ -289,13 +308,14 @@ def main():
         evaluates(bench, so, saved)
         if not flags:
             validates(bench, so)
-    bench.must(bench.ckc(net, "-o", so, "--quiet"), "compile")
+    bench.must(bench.ckc(*FLAGS, net, "-o", so, "--quiet"), "compile")
     refuses(bench, net, so)
     replicas(bench, net, so)
     means(bench)
     no_room(bench)
     windows(bench)
-    bench.must(bench.ckc(net, "-o", so, "--quiet", "--output", "*"), "compile, --output")
+    scalars(bench)
+    bench.must(bench.ckc(*FLAGS, net, "-o", so, "--quiet", "--output", "*"), "compile, --output")
     outputs(bench, so)
     bench.finish()
 
