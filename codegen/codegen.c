@@ -294,6 +294,16 @@ make_programs(struct program prog[PROGRAMS], struct shared *s, Arena *a,
 		                      c->forward_plan, s, c->g, d));
 }
 
+/* Steps and what evaluates share an arena. */
+static void
+share_arena(struct program prog[PROGRAMS])
+{
+	uint64_t *plan = &prog[PROGRAM_PLAN].arena_bytes;
+	uint64_t forward = prog[PROGRAM_FORWARD].arena_bytes;
+
+	*plan = *plan > forward ? *plan : forward;
+}
+
 static bool
 emit_sources(struct sources *src, const struct codegen_schedules *c,
              const struct codegen_options *opt, Diag *d)
@@ -310,6 +320,7 @@ emit_sources(struct sources *src, const struct codegen_schedules *c,
 	if (!check_updates(c->g, a, d) || !ranks_check(c->g, d)
 	    || !make_programs(prog, &s, a, c, d))
 		return false;
+	share_arena(prog);
 	for (int i = 0; i < PROGRAMS; i++)
 		if (prog[i].plan && !program_kernels(&e, &k, &prog[i]))
 			return false;

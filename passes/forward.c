@@ -31,6 +31,25 @@ room(const Graph *g, const Graph *forward, const Plan *plan)
 	return bytes;
 }
 
+/* Bytes that its arena may have: what a budget leaves beside what is resident,
+ * which is as much as training takes or more. */
+static int64_t
+most_room(const Pass *p)
+{
+	return p->budget > 0 ? p->budget - p->plan->sum.resident : INT64_MAX;
+}
+
+static void
+note_room(const Pass *p, int64_t bytes)
+{
+	const struct plan_summary *s = &p->plan->sum;
+
+	if (bytes > s->arena && !p->opt->quiet)
+		diag_note(p->diag, "evaluation takes more memory than "
+		          "training: its peak is %" PRId64 " B",
+		          s->resident + bytes);
+}
+
 static struct options
 without_training(const struct options *o)
 {
@@ -103,15 +122,17 @@ try_plan(const Pass *p, const Graph *training, Graph *g,
 	if (!ok)
 		return NULL;
 	bytes = room(training, g, trial.plan);
-	if (bytes >= 0 && bytes <= p->plan->sum.arena)
+	if (bytes >= 0 && bytes <= most_room(p)) {
+		note_room(p, bytes);
 		return trial.plan;
+	}
 	if (bytes < 0)
 		snprintf(why, WHY, "it needs values that training has not "
 		         "got");
 	else
-		snprintf(why, WHY, "it would take %" PRId64 " bytes, and "
-		         "training leaves it %" PRId64, bytes,
-		         p->plan->sum.arena);
+		snprintf(why, WHY, "its arena would take %" PRId64 " bytes, "
+		         "and the budget leaves it %" PRId64, bytes,
+		         most_room(p));
 	return NULL;
 }
 

@@ -164,7 +164,8 @@ ckr_status ckr_find(ckr_ctx *ctx, const char *name, struct ckr_info *info);
 struct ckr_memory {
 	/* of a rank, in a model that is cut over several; peak_bytes: of the
 	 * one that took most */
-	uint64_t planned_bytes;         /* peak as the compiler promised it */
+	uint64_t planned_bytes;         /* peak as the compiler promised it, of
+	                                 * evaluation too once there was one */
 	uint64_t budget_bytes;          /* 0: no budget */
 	uint64_t resident_bytes;        /* parameters, state, inputs, ... */
 	uint64_t arena_bytes;           /* activations, gradients, workspace */

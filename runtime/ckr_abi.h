@@ -279,7 +279,8 @@ struct ckr_library {
 	 * all outputs (nstep 0: none).  Parameters, buffers, constants, inputs
 	 * and states come first in all tensor tables, at the same indices and
 	 * resident offsets; in [2] their `last` is [0]'s.  Constants of [2]
-	 * alone lie in its arena, and are put there before it runs. */
+	 * alone lie in its arena, which is [0]'s, and are put there before it
+	 * runs. */
 	struct ckr_program program[CKR_PROGRAMS];
 	uint32_t nshared;       /* how many tensors those are */
 	const unsigned char *constants;

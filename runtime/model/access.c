@@ -243,6 +243,17 @@ ckr_fail(ckr_ctx *c, ckr_status status, const char *fmt, ...)
 
 /* ---- facts ---- */
 
+/* Of steps, and of evaluation if there was any. */
+static uint64_t
+planned_bytes(const ckr_ctx *c)
+{
+	const struct ckr_program *p = c->lib->program;
+	uint64_t forward = p[0].resident_bytes + p[2].arena_bytes;
+
+	return c->evaluated && forward > c->lib->peak_bytes ? forward
+	       : c->lib->peak_bytes;
+}
+
 ckr_status
 ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 {
@@ -250,7 +261,7 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 
 	CKR_TRY(rt_need_ready(c));
 	*m = (struct ckr_memory){
-		.planned_bytes = c->lib->peak_bytes,
+		.planned_bytes = planned_bytes(c),
 		.budget_bytes = c->lib->budget_bytes,
 		.resident_bytes = c->lib->program[0].resident_bytes,
 		.arena_bytes = c->plan.arena[0].size,

@@ -160,6 +160,7 @@ struct ckr_ctx {
 	uint64_t per_step;              /* of a step; 0: nobody counts */
 	bool uncounted;                 /* they all took as many */
 	bool copied;                    /* copies in 16 bits are parameters' */
+	bool evaluated;                 /* `forward` has run */
 	const struct bound *outputs;    /* whose outputs have values; NULL: no
 	                                 * one's */
 	struct err unread;              /* of the last file of weights */

@@ -282,6 +282,7 @@ evaluate(ckr_ctx *c, double *loss)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 
+	c->evaluated = c->forward.p;
 	if (c->forward.p)
 		return rt_run_forward(c, &c->forward,
 		                      (int32_t)c->forward.p->nstep - 1, loss);

@@ -10,6 +10,7 @@ beside --valid comes to the same bits as without.
 """
 import math
 import os
+import re
 import struct
 import sys
 
@@ -19,8 +20,8 @@ sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
 import files
 
 FLAGS = ck.option("--flags", "").split()
-BATCH, WIDE, CLASSES, EPS = 4, 3, 5, 1e-5
-# Its training form drops half of the values and goes by the batch's statistics.
+BATCH, WIDE, CLASSES, EPS, IGNORED = 4, 3, 5, 1e-5, 2
+# Its training form drops half of the values and goes by the batch's statistics; what comes of %mix it does not compute.
 NET = """graph @net {
 	input %x: f32[4,3]
 	input %y: i64[4]
@@ -32,11 +33,13 @@ NET = """graph @net {
 	%n, %mean, %var = batchnorm %h {eps=1e-05}
 	%m2: f32[3] output = bn_update %m, %mean {momentum=0.75}
 	const %k: f32[] = splat 1.25
+	const %mix: f32[5,5] = {@X}
 	%more = mul %var, %k
 	%v2: f32[3] output = bn_update %v, %more {momentum=0.75}
 	%d = dropout %n {ratio=0.5}
 	%scores: f32[4,5] output = matmul %d, %u
-	%loss: f32[] output, %lse, %den = sce %scores, %y {ignore=-100}
+	%loss: f32[] output, %lse, %den = sce %scores, %y {ignore=2}
+	%mixed: f32[4,5] output = matmul %scores, %mix
 }
 """
 # A mean of squares, and no output beside it that has rows of samples.
@@ -58,7 +61,7 @@ def numbers(n, seed):
 
 
 def write_net(bench, name, text):
-    for key, n in ("W", WIDE * WIDE), ("U", WIDE * CLASSES):
+    for key, n in ("W", WIDE * WIDE), ("U", WIDE * CLASSES), ("X", CLASSES * CLASSES):
         text = text.replace("@" + key, ",".join(map(str, numbers(n, len(key) + n))))
     path = bench.path(name + ".ck")
     with open(path, "w") as f:
@@ -69,8 +72,8 @@ def write_net(bench, name, text):
 def samples(bench, name, n, seed):
     """A file of n samples, one label of which does not count."""
     x = numbers(n * WIDE, seed)
-    y = [(seed + 3 * i * i) % CLASSES for i in range(n)]
-    y[n // 2] = -100
+    y = [(0, 1, 3, 4)[(seed + 3 * i * i + i) % 4] for i in range(n)]
+    y[n // 2] = IGNORED
     path = bench.path(name)
     files.st_write(path, {"x": ("F32", [n, WIDE], x), "y": ("I64", [n], y)})
     return path, [x[i * WIDE:(i + 1) * WIDE] for i in range(n)], y
@@ -90,7 +93,7 @@ def expected(state, x, y):
     """Loss, accuracy and perplexity of what counts."""
     loss = hits = n = 0
     for row, label in zip(scores(state, x), y):
-        if label < 0:
+        if label == IGNORED:
             continue
         loss += math.log(sum(map(math.exp, row))) - row[label]
         hits += row.index(max(row)) == label
@@ -121,11 +124,15 @@ def evaluates(bench, so, saved):
             continue
         row, want = ck.log_rows(log)[0], expected(state, x, y)
         bench.check(row["samples"] == n and all(near(row[k], want[k]) for k in want), f"eval of {n}: {row}, expected {want}")
-        if not bench.must(bench.ckrun("predict", so, "--init", saved, "--data", data, "-o", out), f"predict of {n}"):
-            continue
-        shape, got = read_npy(out)
-        flat = [a for r in scores(state, x) for a in r]
-        bench.check(shape == (n, CLASSES) and len(got) == len(flat) and all(map(near, got, flat)), f"predict of {n}: {shape} {got[:5]}, {flat[:5]}")
+        rows = scores(state, x)
+        for name, want in ("scores", rows), ("mixed", product(rows, numbers(CLASSES ** 2, 1 + CLASSES ** 2), CLASSES)):
+            done = bench.ckrun("predict", so, "--init", saved, "--data", data, "-o", out, "--name", name)
+            if not bench.must(done, f"predict {name} of {n}"):
+                continue
+            shape, got = read_npy(out)
+            flat = [a for r in want for a in r]
+            bench.check(shape == (n, CLASSES) and len(got) == len(flat) and all(map(near, got, flat)),
+                        f"predict {name} of {n}: {shape} {got[:5]}, {flat[:5]}")
 
 
 def validates(bench, so):
@@ -195,7 +202,7 @@ def replicas(bench, net, so):
     for flags in [so], [two, "--ranks", 2], [two]:
         log, out = bench.path("d.log"), bench.path(f"d{len(rows)}.npy")
         bench.must(bench.ckrun("eval", *flags, "--data", data, "--log", log), f"eval {flags}")
-        bench.must(bench.ckrun("predict", *flags, "--data", data, "-o", out), f"predict {flags}")
+        bench.must(bench.ckrun("predict", *flags, "--data", data, "-o", out, "--name", "mixed"), f"predict {flags}")
         rows.append((ck.log_rows(log)[0], ck.content(out)))
     bench.check(rows[0][1] == rows[1][1] == rows[2][1], "replicas predict other bits")
     bench.check(all(near(r[0][k], rows[0][0][k], 1e-6) for r in rows for k in r[0]), f"replicas: {[r[0] for r in rows]}")
@@ -216,7 +223,17 @@ def no_room(bench):
     text = MEAN.replace("%all: f32[3] output = reduce_mean %h {axes=[0], keepdims=0}", "%k = transpose %x {perm=[1,0]}\n\t"
                         "%big: f32[3,40000] output = matmul %k, %wide").replace("param %w", "param %wide: f32[4,40000] frozen = splat 1\n\tparam %w")
     so, data = bench.path("big.so"), bench.path("big.st")
-    done = bench.ckc(*FLAGS, write_net(bench, "big", text), "-o", so)
+    big = write_net(bench, "big", text)
+    done = bench.ckc(*FLAGS, big, "-o", so)
+    told = re.search(r"evaluation takes more memory than training: its peak is (\d+) B", done.stderr)
+    if bench.must(done, "big: compile without a budget") and bench.check(told, f"big: without a budget: {done.stderr}"):
+        files.st_write(data, {"x": ("F32", [4, WIDE], numbers(12, 1)), "t": ("F32", [4, WIDE], numbers(12, 2))})
+        run = [so, "--inputs", data, "--stats"]
+        for argv, evaluated in (["eval", *run], True), ([*run, "--steps", 2], False), ([*run, "--steps", 2, "--valid", data], True):
+            text = bench.ckrun(*argv).stdout
+            peak, planned = map(int, re.search(r"peak (\d+) bytes, planned (\d+)", text).groups())
+            bench.check(peak <= planned and (planned == int(told[1])) == evaluated, f"big: {argv}: {text}, expected {told[1]}")
+    done = bench.ckc(*FLAGS, big, "-o", so, "--memory-budget", "100%")
     if bench.must(done, "big: compile"):
         bench.check("evaluates the loss alone" in done.stderr, f"big: {done.stderr}")
         files.st_write(data, {"x": ("F32", [4, WIDE], numbers(12, 1)), "t": ("F32", [4, WIDE], numbers(12, 2))})
@@ -281,7 +298,8 @@ def refuses(bench, net, so):
             ([so, "--data", data, "--steps", 1, "-o", "y.npy"], 2, "--out is of ckrun predict"),
             (["predict", so, "--data", data], 2, "-o FILE.npy"),
             (["predict", so, "--data", data, "-o", data], 1, "is both"),
-            (["predict", so, "--data", data, "-o", "y.npy", "--name", "loss"], 1, "there is 'scores'"),
+            (["predict", so, "--data", data, "-o", "y.npy", "--name", "loss"], 1, "there is 'scores' 'mixed'"),
+            (["predict", so, "--data", data, "-o", "y.npy"], 1, "several outputs"),
             ([so, "--data", data, "--steps", 1, "--save-best", "b.st"], 2, "needs --valid"),
             ([so, "--data", data, "--steps", 1, "--valid", data, "--patience", 2], 2, "needs --valid-every")):
         done = bench.ckrun(*args)
