@@ -11,8 +11,8 @@
 #include "passes/passes.h"
 
 /* The plan of p->forward, beside the finished plan of g, in p->keep; if the
- * budget does not permit it, with the loss as the only output.  NULL after a note,
- * why there is none. */
+ * budget does not permit it, with the loss as the only output.  NULL after a
+ * note, why there is none. */
 Plan *forward_plan(Pass *p, const Graph *g);
 
 #endif

@@ -273,6 +273,23 @@ def windows(bench):
         bench.check(got["samples"] == 5 and near(got["loss"], loss), f"table: {got}, expected {loss}")
 
 
+def cut(bench, net):
+    """What is cut over ranks has no program that evaluates: the loss is a step's, where that goes by no batch."""
+    so, mean = bench.path("cut.so"), bench.path("cut-mean.so")
+    data, tables = bench.path("mean.st"), [bench.path("cut0.log"), bench.path("cut1.log")]
+    done = bench.ckc(*FLAGS, net, "-o", so, "--tp", 2)
+    bench.check(done.returncode == 0 and "no program that evaluates" in done.stderr, f"cut: {done.stderr}")
+    done = bench.ckrun("eval", so, "--data", bench.path("r.st"))
+    bench.check(done.returncode == 1 and "running statistics" in done.stderr, f"cut: eval: {done.stderr}")
+    if bench.must(bench.ckc(*FLAGS, bench.path("mean.ck"), "-o", mean, "--tp", 2, "--quiet"), "cut: compile"):
+        for so, log in zip((bench.path("mean.so"), mean), tables):
+            bench.must(bench.ckrun("eval", so, "--data", data, "--log", log), f"cut: eval of {so}")
+        whole, parts = (ck.log_rows(log)[0] for log in tables)
+        bench.check(near(whole["loss"], parts["loss"], 1e-6), f"cut: {parts}, expected {whole}")
+        done = bench.ckrun("predict", mean, "--data", data, "-o", "cut.npy")
+        bench.check(done.returncode == 1 and "no output beside its loss" in done.stderr, f"cut: predict: {done.stderr}")
+
+
 def scalars(bench):
     """A number that is no sample is each file's own."""
     text = MEAN.replace("input %t", "input %c: f32[]\n\tinput %t").replace("%e = sub %h, %t", "%g = mul %h, %c\n\t%e = sub %g, %t")
@@ -330,6 +347,7 @@ def main():
     refuses(bench, net, so)
     replicas(bench, net, so)
     means(bench)
+    cut(bench, net)
     no_room(bench)
     windows(bench)
     scalars(bench)
