@@ -476,9 +476,9 @@ main(int argc, char **argv)
 	status = options_check(&o);
 	if (status)
 		return status;
-	interrupt_begin();
 	if (o.verb != VERB_TRAIN)
 		return flush(eval_run(&o));
+	interrupt_begin();
 	if (o.against)
 		return flush(against_run(&o));
 	status = run_model(&r);

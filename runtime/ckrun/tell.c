@@ -32,7 +32,7 @@ tell_to(const ckr_ctx *m)
 	return ckr_speaks(m) || !silent ? loud : silent;
 }
 
-/* ---- steps ---- */
+/* ---- numbers ---- */
 
 /* ,"key":x, of which JSON knows finite ones. */
 static void
@@ -66,14 +66,16 @@ score_log(const struct score *s, const char *prefix, FILE *f)
 		{ "loss", s->loss }, { "accuracy", s->accuracy },
 		{ "perplexity", s->perplexity },
 	};
+	char key[40];
 
-	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
-		if (isfinite(of[i].x))
-			fprintf(f, ",\"%s%s\":%.9g", prefix, of[i].key,
-			        of[i].x);
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		snprintf(key, sizeof(key), "%s%s", prefix, of[i].key);
+		if (i == 0 || !isnan(of[i].x))
+			log_number(f, key, of[i].x, true);
+	}
 }
 
-/* ---- steps: a row of the log, a line ---- */
+/* ---- steps ---- */
 
 void
 row_log(const struct row *r, FILE *f)
