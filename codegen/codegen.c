@@ -260,56 +260,79 @@ check_updates(const Graph *g, Arena *a, Diag *d)
 	                  a, " and %d more are", n - 1));
 }
 
-/* constants.bin */
+/* constants.bin: what is shared, and what is one program's own. */
 static bool
-add_constants(struct sources *src, const Graph *g, const struct shared *s,
-              Diag *d)
+add_constants(struct sources *src, const struct program prog[PROGRAMS],
+              const struct shared *s, Diag *d)
 {
 	unsigned char *blob = arena_alloc(src->arena, s->data_bytes + 1);
 
-	for (uint32_t i = 0; i < s->n; i++) {
-		const Val *v = &g->val[s->val[i]];
+	for (int k = 0; k < PROGRAMS; k++)
+		for (int64_t i = k ? s->n : 0; i < prog[k].ntensor; i++) {
+			const Val *v = &prog[k].g->val[prog[k].val[i]];
 
-		if (v->kind != V_CONST)
-			continue;
-		if (!v->data)
-			return diag_internal(d, "codegen: constant '%s' has no "
-			                     "contents", v->name);
-		memcpy(blob + s->data[i], v->data, (size_t)val_data_bytes(v));
-	}
+			if (v->kind != V_CONST || !prog[k].val[i])
+				continue;
+			if (!v->data)
+				return diag_internal(d, "codegen: constant "
+					"'%s' has no contents", v->name);
+			memcpy(blob + prog[k].data[i], v->data,
+			       (size_t)val_data_bytes(v));
+		}
 	if (s->data_bytes)
 		sources_add(src, "constants.bin", blob, s->data_bytes);
 	return true;
 }
 
 static bool
-emit_sources(struct sources *src, const Graph *g, const Plan *plan,
-             const Graph *ref, const Plan *ref_plan,
+make_programs(struct program prog[PROGRAMS], struct shared *s, Arena *a,
+              const struct codegen_schedules *c, Diag *d)
+{
+	*s = tables_shared(a, c->g, c->plan, c->reference_plan);
+	return tables_program(&prog[PROGRAM_PLAN], a, c->g, c->plan, s, NULL, d)
+		&& (!c->reference
+		    || tables_program(&prog[PROGRAM_REFERENCE], a, c->reference,
+		                      c->reference_plan, s, NULL, d))
+		&& (!c->forward
+		    || tables_program(&prog[PROGRAM_FORWARD], a, c->forward,
+		                      c->forward_plan, s, c->g, d));
+}
+
+/* Steps and what evaluates share an arena. */
+static void
+share_arena(struct program prog[PROGRAMS])
+{
+	uint64_t *plan = &prog[PROGRAM_PLAN].arena_bytes;
+	uint64_t forward = prog[PROGRAM_FORWARD].arena_bytes;
+
+	*plan = *plan > forward ? *plan : forward;
+}
+
+static bool
+emit_sources(struct sources *src, const struct codegen_schedules *c,
              const struct codegen_options *opt, Diag *d)
 {
 	Arena *a = src->arena;
 	struct out o = { .arena = a };
-	struct program prog[2];
+	struct program prog[PROGRAMS] = { 0 };
 	struct kernels k = { 0 };
 	struct emit e = { .machine = machine_of(opt), .diag = d, .arena = a,
 	                  .threads = opt->threads > 0 ? opt->threads : 1 };
-	int nprogram = ref && ref_plan ? 2 : 1;
-	struct shared s = tables_shared(a, g, plan, ref_plan);
+	struct shared s;
 
-	if (!check_updates(g, a, d) || !ranks_check(g, d)
-	    || !tables_program(&prog[0], a, g, plan, &s, d))
+	if (!check_updates(c->g, a, d) || !ranks_check(c->g, d)
+	    || !make_programs(prog, &s, a, c, d))
 		return false;
-	if (nprogram == 2 && !tables_program(&prog[1], a, ref, ref_plan, &s, d))
-		return false;
-	for (int i = 0; i < nprogram; i++)
-		if (!program_kernels(&e, &k, &prog[i]))
+	share_arena(prog);
+	for (int i = 0; i < PROGRAMS; i++)
+		if (prog[i].plan && !program_kernels(&e, &k, &prog[i]))
 			return false;
 	emit_kernels(src, &k, &e);
-	emit_head(&o, g, &plan->sum, src, opt);
+	emit_head(&o, c->g, &c->plan->sum, src, opt);
 	emit_prototypes(&o, &k, &e, opt->arch);
-	if (!tables_emit(&o, prog, nprogram, &s, e.njob ? e.machine->jobs
-	                 : NULL, e.njob, opt, d)
-	    || !add_constants(src, g, &s, d))
+	if (!tables_emit(&o, prog, &s, e.njob ? e.machine->jobs : NULL,
+	                 e.njob, opt, d)
+	    || !add_constants(src, prog, &s, d))
 		return false;
 	sources_include(src, o.s);
 	sources_add(src, "model.c", o.s, o.n);
@@ -440,37 +463,35 @@ build(const char *dir, const struct sources *src, const Graph *g,
 }
 
 bool
-codegen_check(const Graph *g, const Plan *plan, const Graph *reference,
-              const Plan *reference_plan, const struct codegen_options *opt,
-              Diag *d)
+codegen_check(const struct codegen_schedules *c,
+              const struct codegen_options *opt, Diag *d)
 {
 	Arena *a = arena_new();
 	struct sources src = { .arena = a };
-	bool ok = emit_sources(&src, g, plan, reference, reference_plan, opt, d)
-		&& weights_check(g, d);
+	bool ok = emit_sources(&src, c, opt, d) && weights_check(c->g, d);
 
 	arena_free(a);
 	return ok;
 }
 
 bool
-codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
-                const Plan *reference_plan, const struct codegen_options *opt,
-                Diag *d)
+codegen_library(const struct codegen_schedules *c,
+                const struct codegen_options *opt, Diag *d)
 {
 	Arena *a = arena_new();
 	struct sources src = { .arena = a };
 	char *dir;
-	bool ok = plan->replayed && (!reference || reference_plan->replayed);
+	bool ok = c->plan->replayed
+		&& (!c->reference || c->reference_plan->replayed)
+		&& (!c->forward || c->forward_plan->replayed);
 
 	if (!ok)
 		diag_internal(d, "there is no code for a plan that was not "
 		              "replayed");
-	ok = ok && emit_sources(&src, g, plan, reference, reference_plan, opt,
-	                        d)
-		&& (!opt->weights || weights_check(g, d));
+	ok = ok && emit_sources(&src, c, opt, d)
+		&& (!opt->weights || weights_check(c->g, d));
 	dir = ok ? outfile_folder(a, d) : NULL;
-	ok = dir && build(dir, &src, g, opt, d);
+	ok = dir && build(dir, &src, c->g, opt, d);
 	if (dir)
 		remove_dir(dir, a);
 	arena_free(a);

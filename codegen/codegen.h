@@ -33,17 +33,26 @@ struct codegen_options {
 	const struct codegen_hole *hole;
 };
 
-/* Whether there is code for the plan's schedule, and a file for its weights:
- * all that codegen_library refuses but for what the machine lacks. */
-bool codegen_check(const Graph *g, const Plan *plan, const Graph *reference,
-                   const Plan *reference_plan, const struct codegen_options *,
-                   Diag *);
+/* The schedules that a library holds, each a placed graph and its plan. */
+struct codegen_schedules {
+	const Graph *g;                 /* what steps do */
+	const Plan *plan;
+	const Graph *reference;         /* the same, everything kept, for the
+	                                 * run time's check; NULL: g */
+	const Plan *reference_plan;
+	const Graph *forward;           /* what evaluates, in g's arena, with
+	                                 * g's weights; NULL: nothing does */
+	const Plan *forward_plan;
+};
 
-/* Compile the plan's schedule into a library.  `reference` and its plan are
- * the keep-everything schedule for the run time's check; NULL: the same.
- * Nothing is left behind on failure, which the diagnostic explains. */
-bool codegen_library(const Graph *g, const Plan *plan, const Graph *reference,
-                     const Plan *reference_plan,
+/* Whether there is code for the schedules, and a file for their weights: all
+ * that codegen_library refuses but for what the machine lacks. */
+bool codegen_check(const struct codegen_schedules *,
+                   const struct codegen_options *, Diag *);
+
+/* Compile the schedules into a library.  Nothing is left behind on failure,
+ * which the diagnostic explains. */
+bool codegen_library(const struct codegen_schedules *,
                      const struct codegen_options *, Diag *);
 
 /* Write parameters and buffers by name into a safetensors file. */

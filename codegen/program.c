@@ -1,14 +1,16 @@
 /* What the tables of a compiled model number: its tensors, and where they lie.
  *
- * in      the plan of one schedule, or of two
+ * in      the plans of a library's schedules
  * out     the order of its tensors, their offsets and the step that writes each
  *
- * Values that both schedules know (parameters, buffers, constants, inputs,
- * states) come first, at the same indices and resident offsets, so that the
- * run time binds them once.  Everything else follows the plan: offsets in the
- * arena are the plan's, aliases lie in their owner.
+ * Values that schedules share (parameters, buffers, constants, inputs, states)
+ * come first, at the same indices and resident offsets, so that the run time
+ * binds them once.  Everything else follows the plan: offsets in the arena are
+ * the plan's, aliases lie in their owner.  The schedule that evaluates is of a
+ * graph of its own; its own constants lie behind its arena.
  */
 #include "codegen/tables.h"
+#include "ir/element.h"
 
 #include <string.h>
 
@@ -21,6 +23,14 @@ mark(bool *used, const Plan *plan)
 
 /* Constants in constants.bin stand where the text of tables_emit aligns. */
 enum { DATA_ALIGN = 64 };
+
+static void
+add_data(uint64_t *at, uint64_t *end, const Val *v)
+{
+	*at = *end;
+	*end += (uint64_t)val_data_bytes(v) + DATA_ALIGN - 1;
+	*end -= *end % DATA_ALIGN;
+}
 
 struct shared
 tables_shared(Arena *a, const Graph *g, const Plan *plan,
@@ -49,34 +59,57 @@ tables_shared(Arena *a, const Graph *g, const Plan *plan,
 				continue;
 			s.offset[s.n] = s.bytes;
 			s.bytes += (uint64_t)v->nbytes;
-			if (v->kind == V_CONST) {
-				s.data[s.n] = s.data_bytes;
-				s.data_bytes += (uint64_t)val_data_bytes(v)
-					+ DATA_ALIGN - 1;
-				s.data_bytes -= s.data_bytes % DATA_ALIGN;
-			}
+			if (v->kind == V_CONST)
+				add_data(&s.data[s.n], &s.data_bytes, v);
 			s.val[s.n++] = id;
 		}
 	return s;
 }
 
-static bool
-program_tensors(struct program *p, const struct shared *s, Diag *d)
+static void
+program_shared(struct program *p, const struct shared *s, const Graph *of)
 {
-	const Plan *plan = p->plan;
-
 	for (uint32_t i = 0; i < s->n; i++) {
-		p->val[i] = s->val[i];
 		p->offset[i] = s->offset[i];
+		p->data[i] = s->data[i];
+		p->resident[i] = true;
+		if (of != p->g && !element_same(of, p->g, s->val[i]))
+			continue;
+		p->val[i] = s->val[i];
 		p->index_of_val[s->val[i]] = i;
 	}
 	p->ntensor = s->n;
 	p->resident_bytes = s->bytes;
+	p->arena_bytes = (uint64_t)p->plan->sum.arena;
+}
+
+/* A constant that the other schedules have not got. */
+static bool
+own_constant(struct program *p, int64_t at, const struct plan_tensor *t,
+             struct shared *s, Diag *d)
+{
+	const Val *v = &p->g->val[p->val[at]];
+
+	if (v->kind != V_CONST)
+		return diag_internal(d, "codegen: '%s' is in the schedule that "
+		                     "evaluates alone", t->name);
+	add_data(&p->data[at], &s->data_bytes, v);
+	p->offset[at] = p->arena_bytes;
+	p->arena_bytes += (uint64_t)t->bytes;
+	return true;
+}
+
+static bool
+program_tensors(struct program *p, struct shared *s, bool apart, Diag *d)
+{
+	const Plan *plan = p->plan;
+
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 		int64_t at = p->ntensor;
 
-		if (t->val && p->g->val[t->val].kind != V_TEMP) {
+		if (t->val && p->g->val[t->val].kind != V_TEMP
+		    && (!apart || p->index_of_val[t->val] >= 0)) {
 			at = p->index_of_val[t->val];
 			p->plan_tensor[at] = i;
 			p->index_of_plan[i] = at;
@@ -90,7 +123,11 @@ program_tensors(struct program *p, const struct shared *s, Diag *d)
 			p->index_of_val[t->val] = at;
 		if (t->alias_of >= 0)
 			continue;
-		if (t->resident) {
+		p->resident[at] = t->resident && !apart;
+		if (t->resident && apart) {
+			if (!own_constant(p, at, t, s, d))
+				return false;
+		} else if (t->resident) {
 			p->offset[at] = p->resident_bytes;
 			p->resident_bytes += (uint64_t)t->bytes;
 		} else if (t->offset < 0) {
@@ -110,17 +147,16 @@ static void
 program_aliases(struct program *p)
 {
 	for (int64_t i = 0; i < p->ntensor; i++) {
-		int64_t at = p->plan_tensor[i];
-		const struct plan_tensor *t;
+		int64_t at = p->plan_tensor[i], of;
 		const Val *v = &p->g->val[p->val[i]];
 
-		if (at < 0)
+		of = at < 0 ? -1 : p->plan->tensor[at].alias_of;
+		if (of < 0)
 			continue;
-		t = &p->plan->tensor[at];
-		if (t->alias_of >= 0)
-			p->offset[i] = p->offset[p->index_of_plan[t->alias_of]]
-			             + (uint64_t)(v->start
-			             * dtype_info[v->dt].nbytes);
+		of = p->index_of_plan[of];
+		p->resident[i] = p->resident[of];
+		p->offset[i] = p->offset[of]
+			+ (uint64_t)(v->start * dtype_info[v->dt].nbytes);
 	}
 }
 
@@ -142,14 +178,17 @@ program_ready(struct program *p)
 
 bool
 tables_program(struct program *p, Arena *a, const Graph *g, const Plan *plan,
-               const struct shared *s, Diag *d)
+               struct shared *s, const Graph *of, Diag *d)
 {
+	bool apart = of != NULL;
 	size_t n = (size_t)plan->ntensor + s->n + 1;
 
 	*p = (struct program){ .g = g, .plan = plan };
 	p->plan_tensor = arena_array(a, n, sizeof *p->plan_tensor);
 	p->val = arena_array(a, n, sizeof *p->val);
 	p->offset = arena_array(a, n, sizeof *p->offset);
+	p->data = arena_array(a, n, sizeof *p->data);
+	p->resident = arena_array(a, n, sizeof *p->resident);
 	p->ready = arena_array(a, n, sizeof *p->ready);
 	memset(p->ready, 0xff, n * sizeof *p->ready);
 	p->index_of_val = arena_array(a, g->nval, sizeof *p->index_of_val);
@@ -162,7 +201,8 @@ tables_program(struct program *p, Arena *a, const Graph *g, const Plan *plan,
 	memset(p->index_of_val, 0xff, g->nval * sizeof *p->index_of_val);
 	for (uint32_t i = 0; i < s->n; i++)
 		p->plan_tensor[i] = -1;
-	if (!program_tensors(p, s, d))
+	program_shared(p, s, apart ? of : g);
+	if (!program_tensors(p, s, apart, d))
 		return false;
 	program_aliases(p);
 	program_ready(p);

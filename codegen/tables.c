@@ -23,46 +23,6 @@ tables_dtype(DType dt)
 	return text[dt];
 }
 
-/* ---- labels that the graph shifts itself ---- */
-
-static ValId
-labels_of(const Node *n)
-{
-	unsigned flags = op_info[n->op].flags;
-
-	return flags & F_LABELS_1 ? n->in[1] : flags & F_LABELS_2 ? n->in[2]
-	     : 0;
-}
-
-/* Walk from the loss' labels back to an input; a slice that skips the first
- * positions on the way means that the graph predicts the next token. */
-static bool
-mark_shifted(const Graph *g, ValId at, bool shifted, bool *mark_input,
-             unsigned char *seen)
-{
-	const Val *v = &g->val[at];
-	const Node *n;
-
-	if (!at || seen[at] & 1 << shifted)
-		return false;
-	seen[at] |= (unsigned char)(1 << shifted);
-	if (v->kind == V_INPUT) {
-		mark_input[at] |= shifted;
-		return true;
-	}
-	if (!v->def)
-		return false;
-	n = &g->node[v->def];
-	if (n->op == OP_SLICE)
-		for (int i = 0; i < n->attr.SLICE.start.n; i++)
-			shifted |= n->attr.SLICE.start.v[i] > 0 &&
-			           n->attr.SLICE.step.v[i] == 1;
-	for (int i = 0; i < n->nin; i++)
-		if (mark_shifted(g, n->in[i], shifted, mark_input, seen))
-			return true;
-	return false;
-}
-
 /* ---- emission ---- */
 
 /* What the ABI calls OTHER: neither given nor asked for. */
@@ -123,17 +83,17 @@ twin_of(const struct program *p, int64_t i, const struct program *other)
 
 static void
 emit_tensor(struct out *o, const struct program *p, int64_t i,
-            const struct program *other, const struct shared *s,
-            const struct ranks *ranks, const bool *shifted)
+            const struct program *other, const struct ranks *ranks,
+            const unsigned char *inputs)
 {
 	int64_t at = p->plan_tensor[i];
 	const struct plan_tensor *t = at >= 0 ? &p->plan->tensor[at] : NULL;
 	ValId id = p->val[i];
 	const Val *v = &p->g->val[id];
-	bool resident = t ? t->resident : true;
 	const char *name = !id ? "workspace"
 	                 : v->kind == V_TEMP && v->output && v->onnx
 	                 ? v->onnx : v->name;
+	unsigned input = id && v->kind == V_INPUT ? inputs[id] : 0;
 	bool owned = (v->kind == V_STATE || v->kind == V_TEMP) && v->param
 	             && !is_other(v);
 
@@ -141,12 +101,14 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	out_literal(o, name);
 	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
 	        kind_text(v), id ? v->shape.rank : 0);
-	out_put(o, "%s%s%s%s%s%s, ", resident ? "CKR_RESIDENT" : "0",
+	out_put(o, "%s%s%s%s%s%s%s%s, ", p->resident[i] ? "CKR_RESIDENT" : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",
 	        id && v->output ? " | CKR_OUTPUT" : "",
 	        id && id == p->g->loss ? " | CKR_LOSS" : "",
-	        id && shifted[id] ? " | CKR_SHIFTED" : "",
-	        id && v->half_of ? " | CKR_ROUNDED" : "");
+	        input & INPUT_SHIFTED ? " | CKR_SHIFTED" : "",
+	        id && v->half_of ? " | CKR_ROUNDED" : "",
+	        input & INPUT_LABEL ? " | CKR_LABEL" : "",
+	        id && tables_is_metric(v) ? " | CKR_METRIC" : "");
 	out_put(o, "%" PRId64 ", ", owned ? p->index_of_val[v->param] : -1);
 	if (v->kind == V_STATE && v->state && !is_other(v))
 		out_literal(o, v->state);
@@ -156,7 +118,7 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	        ", %" PRId64 ", %" PRIu64 ",\n\t  ",
 	        id && v->kind != V_TEMP ? -1 : p->ready[i], t ? t->last : -1,
 	        twin_of(p, i, other), p->offset[i], id ? reach(v) : t->bytes,
-	        id && v->kind == V_CONST ? s->data[i] : 0);
+	        id && v->kind == V_CONST ? p->data[i] : 0);
 	emit_numbers(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
 	emit_numbers(o, v->stride, id ? v->shape.rank : 0);
@@ -220,18 +182,31 @@ does_work(const struct program *p, int64_t i)
 	return p->kernel[i] || ranks_moves(p, i);
 }
 
+/* The first program's values that are shared are all programs'. */
+static void
+emit_tensors(struct out *o, const struct program *prog, int which,
+             const struct shared *s, const struct ranks *ranks,
+             const unsigned char *inputs)
+{
+	const struct program *p = &prog[which], *all = &prog[PROGRAM_REFERENCE];
+	const struct program *of = which == PROGRAM_FORWARD ? prog : p;
+	bool twins = which == PROGRAM_PLAN && all->plan;
+
+	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
+	for (int64_t i = 0; i < p->ntensor; i++)
+		emit_tensor(o, i < s->n ? of : p, i, twins ? all : NULL, ranks,
+		            inputs);
+	out_put(o, "};\n");
+}
+
 static bool
 emit_program(struct out *o, const struct program *p, int which,
-             const struct program *other, const struct shared *s,
-             const struct ranks *ranks, const bool *shifted, Diag *d)
+             const struct ranks *ranks, Diag *d)
 {
 	const Plan *plan = p->plan;
 	uint32_t narg = 0, nconst = 0, ncomm = 0;
 
-	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
-	for (int64_t i = 0; i < p->ntensor; i++)
-		emit_tensor(o, p, i, other, s, ranks, shifted);
-	out_put(o, "};\n\nstatic const int32_t arg%d[] = {\n", which);
+	out_put(o, "\nstatic const int32_t arg%d[] = {\n", which);
 	for (int64_t i = 0; i < plan->nstep; i++)
 		if (does_work(p, i) &&
 		    !emit_args(o, p, &plan->step[i], &narg, d))
@@ -282,8 +257,12 @@ static void
 emit_program_entry(struct out *o, const struct program *p, int which)
 {
 	const Plan *plan = p->plan;
-	int64_t update = plan->nstep, apply = plan->nstep;
+	int64_t update = plan ? plan->nstep : 0, apply = update;
 
+	if (!plan) {
+		out_put(o, "\t\t{ 0 },\n");
+		return;
+	}
 	for (int64_t i = plan->nstep; i-- > 0;) {
 		Op op = p->g->node[plan->step[i].gnode].op;
 
@@ -294,11 +273,11 @@ emit_program_entry(struct out *o, const struct program *p, int which)
 	}
 	out_put(o, "\t\t{ step%d, %" PRId64 ", %" PRId64 ", %" PRId64
 	        ", arg%d, constant%d, tensor%d, %" PRId64 ", %" PRId64
-	        ",\n\t\t  %" PRId64 ", %" PRIu64 " },\n",
+	        ",\n\t\t  %" PRIu64 ", %" PRIu64 " },\n",
 	        which, plan->nstep, update, apply, which, which, which,
 	        p->ntensor,
 	        p->g->loss ? p->index_of_val[p->g->loss] : -1,
-	        plan->sum.arena, p->resident_bytes);
+	        p->arena_bytes, p->resident_bytes);
 }
 
 /* What ckr calls the optimizer. */
@@ -347,34 +326,25 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 }
 
 bool
-tables_emit(struct out *o, const struct program *p, int nprogram,
+tables_emit(struct out *o, const struct program p[PROGRAMS],
             const struct shared *s, const char *jobs, int njob,
             const struct codegen_options *opt, Diag *d)
 {
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;
 	struct ranks ranks = { 0 };
-	bool *shifted = arena_array(o->arena, g->nval, sizeof *shifted);
+	const unsigned char *inputs = tables_inputs(o->arena, g,
+	                                            p[PROGRAM_FORWARD].g);
 
-	FOR_NODES (n, g)
-		if (labels_of(n))
-			mark_shifted(g, labels_of(n), false, shifted,
-			             arena_array(o->arena, g->nval, 1));
-	for (int i = 0; i < nprogram; i++)
-		ranks_collect(&ranks, o->arena, &p[i]);
+	for (int i = 0; i < PROGRAMS; i++)
+		if (p[i].plan)
+			ranks_collect(&ranks, o->arena, &p[i]);
 	ranks_emit(o, &ranks);
-	for (int i = 0; i < nprogram; i++) {
-		/* values of the reference beyond g are never inputs */
-		if (p[i].g->nval > g->nval) {
-			bool *more = arena_array(o->arena, p[i].g->nval,
-			                         sizeof *more);
-
-			memcpy(more, shifted, g->nval * sizeof *more);
-			shifted = more;
-		}
-		if (!emit_program(o, &p[i], i,
-		                  i == 0 && nprogram > 1 ? &p[1] : NULL, s,
-		                  &ranks, shifted, d))
+	for (int i = 0; i < PROGRAMS; i++) {
+		if (!p[i].plan)
+			continue;
+		emit_tensors(o, p, i, s, &ranks, inputs);
+		if (!emit_program(o, &p[i], i, &ranks, d))
 			return false;
 	}
 	if (!emit_holes(o, p, opt, d))
@@ -391,7 +361,7 @@ tables_emit(struct out *o, const struct program *p, int nprogram,
 	out_literal(o, g->name ? g->name : "");
 	out_put(o, ",\n\t.compiler = \"ckc %s\",\n\t.program = {\n",
 	        CKC_VERSION);
-	for (int i = 0; i < nprogram; i++)
+	for (int i = 0; i < PROGRAMS; i++)
 		emit_program_entry(o, &p[i], i);
 	out_put(o, "\t},\n\t.nshared = %" PRIu32 ",\n\t.constants = %s,\n"
 	        "\t.constants_bytes = %" PRIu64 ",\n", s->n,

@@ -18,15 +18,20 @@ struct program {
 	int64_t *index_of_val;          /* ValId -> index; -1 */
 	int64_t *index_of_plan;         /* plan tensor -> index */
 	uint64_t *offset;
+	bool *resident;                 /* index -> in the resident block */
+	uint64_t *data;                 /* index -> place in constants.bin */
 	int64_t *ready;                 /* index -> step behind which it is
 	                                 * there; -1 */
-	uint64_t resident_bytes;
+	uint64_t resident_bytes, arena_bytes;
 	const char **kernel;            /* step -> function; NULL: a view */
 	int64_t **constant;             /* step -> numbers of the call */
 	int *nconst;
 };
 
-/* What both schedules share, and where constants lie. */
+/* The programs of a library, in the order of the ABI. */
+enum { PROGRAM_PLAN, PROGRAM_REFERENCE, PROGRAM_FORWARD, PROGRAMS };
+
+/* What schedules share, and where constants lie. */
 struct shared {
 	uint32_t n;
 	ValId *val;
@@ -40,15 +45,29 @@ struct shared {
 
 struct shared tables_shared(Arena *, const Graph *, const Plan *,
                             const Plan *reference_plan);
+/* of: NULL, or the graph that shared values are numbered by if this one only
+ * began as it; its own constants are added then. */
 bool tables_program(struct program *, Arena *, const Graph *, const Plan *,
-                    const struct shared *, Diag *);
+                    struct shared *, const Graph *of, Diag *);
+
+/* ---- inputs.c ---- */
+
+/* Bits of what is known of an input. */
+enum { INPUT_SHIFTED = 1,       /* labels that the graph itself shifts */
+       INPUT_LABEL = 2 };       /* nothing but the loss depends on it */
+
+/* By value of g, which begins as `forward` does; that may be NULL. */
+unsigned char *tables_inputs(Arena *, const Graph *g, const Graph *forward);
+/* Whether ckc has added it to the outputs. */
+bool tables_is_metric(const Val *);
 
 /* ---- tables.c ---- */
 
 /* "CKR_F32": the type's number in the ABI. */
 const char *tables_dtype(DType);
-/* jobs: the name of the table of njob convolutions, which stands before. */
-bool tables_emit(struct out *, const struct program *, int nprogram,
+/* A program without a plan is none.  jobs: the name of the table of njob
+ * convolutions, which stands before. */
+bool tables_emit(struct out *, const struct program[PROGRAMS],
                  const struct shared *, const char *jobs, int njob,
                  const struct codegen_options *, Diag *);
 

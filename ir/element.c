@@ -71,3 +71,18 @@ element_put_float(DType dt, void *array, int64_t i, double x)
 	}
 	put(dt, array, i, b);
 }
+
+bool
+element_same(const Graph *g, const Graph *h, ValId v)
+{
+	const Val *a = &g->val[v], *b = &h->val[v];
+
+	if (v >= g->nval || v >= h->nval || a->kind != b->kind
+	    || a->kind == V_TEMP || a->kind == V_STATE || a->dt != b->dt
+	    || strcmp(a->name, b->name) != 0
+	    || !shape_eq(&a->shape, &b->shape))
+		return false;
+	return a->kind != V_CONST
+		|| (a->data && b->data
+		    && !memcmp(a->data, b->data, (size_t)val_data_bytes(a)));
+}

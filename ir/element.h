@@ -1,4 +1,4 @@
-/* Writing elements of any type. */
+/* Elements of any type: writing them, and what holds the same ones. */
 #ifndef IR_ELEMENT_H
 #define IR_ELEMENT_H
 
@@ -9,5 +9,9 @@
  * range first, so that nothing is undefined. */
 void element_put_int(DType, void *array, int64_t i, int64_t x);
 void element_put_float(DType, void *array, int64_t i, double x);
+
+/* Whether value v is one thing in two graphs that began as one: what is given
+ * from outside, or a constant with the same contents. */
+bool element_same(const Graph *, const Graph *, ValId v);
 
 #endif

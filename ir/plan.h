@@ -14,6 +14,13 @@
 
 #include "ir/ir.h"
 
+/* Names of what ckc adds to the outputs of a graph that evaluates, sums over
+ * labels of classes: how many count, how many are those of the largest scores,
+ * and their cross entropy. */
+#define EVAL_COUNTED "eval.counted"
+#define EVAL_CORRECT "eval.correct"
+#define EVAL_ENTROPY "eval.entropy"
+
 typedef enum {
 	K_PARAM, K_BUFFER, K_CONSTANT, K_INPUT, K_GRAD, K_STATE, K_ACTIVATION,
 	K_ADJOINT, K_RECOMPUTED, K_WORKSPACE, K_COUNT

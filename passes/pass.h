@@ -95,6 +95,8 @@ struct options {
 	double step_time;               /* measured seconds; 0: none */
 	enum tri update_in_backward;
 	bool forward_only;
+	bool eval;                      /* beside training a program that
+	                                 * evaluates; see forward.h */
 	int64_t budget_bytes;           /* -1: none */
 	double budget_pct;              /* > 0: of the keep-everything total */
 	enum remat_mode remat;
@@ -137,6 +139,9 @@ typedef struct Pass {
 	                                 * NULL if options are slim */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
+	Graph *forward;                 /* the graph that opt->eval is made of,
+	                                 * with its loss and all outputs; NULL:
+	                                 * not asked for */
 	struct cheap *cheap;            /* NULL: not asked for */
 	int nalternative;             /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;

@@ -143,12 +143,15 @@ struct ckr_info {
 	const char *name;       /* belongs to the context */
 	const char *dtype;      /* "f32", "i64", "bool", ... */
 	const char *kind;       /* "param", "buffer", "constant", "input",
-	                         * "state", "grad", "output", "other" */
+	                         * "state", "grad", "output", "metric",
+	                         * "other" */
 	bool frozen;            /* a parameter that is not trained */
 	bool loss;
 	bool shifted;           /* an input that the graph compares with what
 	                         * precedes it: labels that are the tokens
 	                         * themselves */
+	bool label;                     /* an input that nothing but the loss
+	                                 * depends on: predictions need none */
 	bool index;             /* an input that steps look something up by */
 	int rank;
 	int64_t dim[8];
@@ -164,7 +167,8 @@ ckr_status ckr_find(ckr_ctx *ctx, const char *name, struct ckr_info *info);
 struct ckr_memory {
 	/* of a rank, in a model that is cut over several; peak_bytes: of the
 	 * one that took most */
-	uint64_t planned_bytes;         /* peak as the compiler promised it */
+	uint64_t planned_bytes;         /* peak as the compiler promised it, of
+	                                 * evaluation too once there was one */
 	uint64_t budget_bytes;          /* 0: no budget */
 	uint64_t resident_bytes;        /* parameters, state, inputs, ... */
 	uint64_t arena_bytes;           /* activations, gradients, workspace */
@@ -357,8 +361,20 @@ bool ckr_can_begin(const ckr_ctx *ctx);
  * gradients.  norm may be NULL.  CKR_EUNSUPPORTED: the library has none (ckc
  * --update-in-backward, or no optimizer). */
 ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
-/* Forward only, without dropout: loss and outputs of the inputs as set. */
+/* What the model says of the inputs as they are set: its loss, which may be
+ * NULL, and its outputs, which ckr_get then gives.  No dropout, running
+ * statistics in place of the batch's, one micro-batch; nothing of the model
+ * changes.  A library without a program for that (ckc --eval off, or as ckc
+ * said) has the loss and the outputs of steps; CKR_EUNSUPPORTED if they would
+ * go by the batch's statistics. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
+/* Outputs of ckr_eval, the loss among them, in a fixed order.  CKR_EARG when i
+ * is too large.  Beside the model's there are metrics, float32, where scores of
+ * classes meet labels in one place of the model: "eval.counted", how many
+ * labels count, "eval.correct", of how many the largest score is theirs, and,
+ * unless classes weigh differently, "eval.entropy", the sum of their cross
+ * entropy in nats. */
+ckr_status ckr_eval_output(ckr_ctx *ctx, size_t i, struct ckr_info *info);
 /* CKR_ENAN, naming the first, if a trained parameter, optimizer state or a
  * buffer that steps write holds NaN or infinity: not to be saved over a good
  * checkpoint. */

@@ -16,6 +16,7 @@
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
+#define CKR_PROGRAMS 3          /* of a library */
 
 /* ORDER DT: as runtime/support/dtypes.h, from 1. */
 enum ckr_dtype {
@@ -42,8 +43,11 @@ enum ckr_flag {
 	CKR_LOSS = 8,
 	CKR_SHIFTED = 16,       /* labels that the graph itself shifts: feed the
 	                         * tokens, not the next tokens */
-	CKR_ROUNDED = 32        /* what backward reads of forward, rounded to 16
+	CKR_ROUNDED = 32,       /* what backward reads of forward, rounded to 16
 	                         * bits: keep-everything has no such thing */
+	CKR_METRIC = 64,        /* an output that ckc has added to program[2] */
+	CKR_LABEL = 128         /* an input that nothing but the loss depends
+	                         * on, in program[2] */
 };
 
 /* Ranks form a table: world rank = replica * ranks + rank.  Those of a replica
@@ -290,10 +294,14 @@ struct ckr_library {
 	uint32_t threads;       /* workspace was planned for so many */
 	const char *name;       /* model's name */
 	const char *compiler;   /* "ckc 0.1", for who looks into the file */
-	/* [0] the plan, [1] keep-everything for --check (nstep 0: the same).
-	 * Parameters, buffers, constants, inputs and states come first in both
-	 * tensor tables, at the same indices and resident offsets. */
-	struct ckr_program program[2];
+	/* [0] the plan, [1] keep-everything for --check (nstep 0: the same),
+	 * [2] forward alone, without dropout and by running statistics, with
+	 * all outputs (nstep 0: none).  Parameters, buffers, constants, inputs
+	 * and states come first in all tensor tables, at the same indices and
+	 * resident offsets; in [2] their `last` is [0]'s.  Constants of [2]
+	 * alone lie in its arena, which is [0]'s, and are put there before it
+	 * runs. */
+	struct ckr_program program[CKR_PROGRAMS];
 	uint32_t nshared;       /* how many tensors those are */
 	const unsigned char *constants;
 	uint64_t constants_bytes;

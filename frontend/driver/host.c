@@ -185,7 +185,8 @@ build(const struct cli *c, const char *dir, Pass *p, Graph **graph)
 		return false;
 	fill_weights(g);
 	return pass_run(p, g, NULL, NULL, NULL)
-		&& codegen_library(g, p->plan, NULL, NULL, &o, p->diag);
+		&& codegen_library(&(struct codegen_schedules){
+			.g = g, .plan = p->plan }, &o, p->diag);
 }
 
 static void

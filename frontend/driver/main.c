@@ -22,6 +22,7 @@
 #include "passes/cost/cost.h"
 #include "passes/plan/frontier.h"
 #include "passes/report/memory.h"
+#include "passes/forward.h"
 #include "passes/passes.h"
 #include "ir/text/text.h"
 #include "passes/report/report.h"
@@ -240,7 +241,15 @@ generate(struct driver *d, const struct outputs *out)
 		.threads = c->opt.threads, .grad_accum = c->opt.grad_accum,
 		.stop = d->watch.stop,
 	};
+	struct codegen_schedules s = {
+		.g = d->graph, .plan = d->pass.plan,
+		.reference = d->pass.reference,
+		.reference_plan = d->pass.reference_plan,
+	};
 
+	if (d->pass.forward)
+		s.forward_plan = forward_plan(&d->pass, d->graph);
+	s.forward = d->pass.forward;
 	if (t) {
 		struct codegen_hole *hole = arena_array(d->arena,
 			(size_t)t->nhole + 1, sizeof *hole);
@@ -253,8 +262,7 @@ generate(struct driver *d, const struct outputs *out)
 		o.nhole = t->nhole;
 		o.hole = hole;
 	}
-	return codegen_library(d->graph, d->pass.plan, d->pass.reference,
-	                       d->pass.reference_plan, &o, d->diag);
+	return codegen_library(&s, &o, d->diag);
 }
 
 /* A stranger's weights are not ours to replace. */
@@ -278,6 +286,7 @@ compile(struct driver *d)
 
 	cli_warn(c, d->diag);
 	diag_file(d->diag, c->model);
+	c->opt.eval = c->eval && code && !c->opt.forward_only;
 	c->opt.account = c->json || cli_dumps(c, "memory");
 	c->opt.compare = cli_dumps(c, "plan");
 	c->opt.slim = !code && !c->page && !c->opt.account
@@ -364,6 +373,7 @@ main(int argc, char **argv)
 		ok = diag_error(d.diag, "cannot write to standard output");
 	diag_flush(d.diag);
 	graph_free(d.pass.reference);
+	graph_free(d.pass.forward);
 	if (d.pass.frontier)            /* left early */
 		graph_free(d.pass.frontier->first);
 	graph_free(d.graph);

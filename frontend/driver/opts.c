@@ -93,6 +93,9 @@ static const struct option_row table[] = {
 	  FIELD(opt.update_in_backward), CI,
 	  "apply a gradient as soon as it is there: less memory, no clipping, "
 	  "no f16; auto: when a budget asks for it (auto)" },
+	{ "eval", "on|off", G_TRAIN, set_first, FIELD(eval), C,
+	  "a program beside training for ckrun eval, predict and --valid, in "
+	  "the same memory (on)" },
 	{ "forward-only", NULL, G_TRAIN, set_true, FIELD(opt.forward_only),
 	  CI, "compile inference: no backward" },
 
@@ -336,6 +339,7 @@ set_defaults(struct cli *c)
 	c->opt.optimizer = OPT_ADAMW;
 	c->opt.grad_accum = 1;
 	c->opt.dropout = true;
+	c->eval = true;
 	c->opt.fused_attention = true;
 	c->opt.masters = true;
 	c->opt.budget_bytes = -1;

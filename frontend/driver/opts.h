@@ -26,6 +26,7 @@ struct cli {
 	const char *dump, *dump_dir, *json, *passes, *stop_after;
 	const char *curve_svg, *page;
 	bool curve, plan_only, debug;
+	bool eval;                      /* a program that evaluates, too */
 	/* ckc plan: a fraction up to 1, else bytes; pack: -1 if not given */
 	double budget;
 	int64_t budget_bytes, capacity;

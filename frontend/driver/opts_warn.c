@@ -147,6 +147,8 @@ static const struct {
 	{ "optimizer", no_training, training },
 	{ "no-decay", no_training, training },
 	{ "no-decay", no_update, update },
+	{ "eval", no_training, training },
+	{ "eval", no_code, code },
 	{ "grad-accum", no_training, training },
 	{ "zero", no_training, training },
 	{ "zero", no_update, update },

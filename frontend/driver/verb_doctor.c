@@ -111,7 +111,8 @@ compiles(const struct doctor *d)
 	};
 	Graph *g = text_parse("doctor", model, strlen(model), d->diag);
 	bool ok = g && pass_run(&p, g, NULL, NULL, NULL)
-		&& codegen_library(g, p.plan, NULL, NULL, &o, d->diag);
+		&& codegen_library(&(struct codegen_schedules){
+			.g = g, .plan = p.plan }, &o, d->diag);
 
 	graph_free(p.reference);
 	graph_free(g);

@@ -168,8 +168,9 @@ has_code(const struct probe *p, const Graph *g, const Pass *pass, Diag *diag)
 	};
 
 	return p->import.shapes_do
-		|| codegen_check(g, pass->plan, pass->reference,
-		                 pass->reference_plan, &o, diag);
+		|| codegen_check(&(struct codegen_schedules){ .g = g,
+			.plan = pass->plan, .reference = pass->reference,
+			.reference_plan = pass->reference_plan }, &o, diag);
 }
 
 static const char *

@@ -12,4 +12,9 @@
 
 PassFn pass_canon, pass_loss;
 
+/* What pass loss is to a graph that evaluates, p->forward of another pass: the
+ * outputs, no dropout, running statistics in place of the batch's.  The options
+ * are those of a graph that is not trained. */
+bool canon_evaluate(Pass *, Graph *);
+
 #endif

@@ -7,10 +7,11 @@
  * Training keeps the loss and the outputs that --output names; the rest dies,
  * and since rules of canon hold back where a value is an output, they are
  * tried once more.  With forward only, all outputs are kept unless --output
- * names some.
+ * names some.  The same is so of the graph that evaluates, which a copy of
+ * this one becomes.
  *
  * needs   P_CANON
- * gives   P_LOSS
+ * gives   P_LOSS; p->forward
  * refuses losses that are no float scalar, choices that are ambiguous
  */
 #include "passes/canon/loss.h"
@@ -128,9 +129,8 @@ choose_loss(Pass *p, Graph *g)
 
 /* ---- outputs ---- */
 
-/* Unmark outputs that are not wanted; every glob must match one. */
-static bool
-keep_outputs(Pass *p, Graph *g)
+bool
+loss_keep_outputs(Pass *p, Graph *g)
 {
 	const struct options *o = p->opt;
 	const char *const *globs = (const char *const *)o->output;
@@ -171,7 +171,9 @@ pass_loss(Pass *p, Graph *g)
 			return false;
 		g->val[g->loss].output = true;
 	}
-	if (!keep_outputs(p, g))
+	if (p->opt->eval && g->loss)
+		p->forward = graph_clone(g);
+	if (!loss_keep_outputs(p, g))
 		return false;
 	return canon_run(p, g);
 }

@@ -11,6 +11,9 @@ void loss_list_outputs(Pass *, const Graph *);
 /* Says that there is none of that name; 0. */
 ValId loss_no_output(Pass *, const Graph *, const char *name);
 
+/* Unmark outputs that are not wanted; every glob must match one. */
+bool loss_keep_outputs(Pass *, Graph *);
+
 /* loss_wish.c: settings of losses; which of them a kind of loss takes is a set
  * of 1 << key. */
 enum loss_key { LOSS_AXIS, LOSS_IGNORE, LOSS_SMOOTHING, LOSS_WEIGHTS,

@@ -11,6 +11,7 @@
 #include "runtime/ckrun/start.h"
 #include "runtime/ckrun/steps.h"
 #include "runtime/ckrun/tell.h"
+#include "runtime/ckrun/eval/eval.h"
 
 /* ---- a run ---- */
 
@@ -20,6 +21,9 @@ struct run {
 	struct data data;
 	FILE *log;
 	struct steps steps;
+	struct valid valid;
+	bool patient;                   /* it has not got better for so long */
+	bool written;                   /* --outputs: of the last step */
 	bool tty, open_line, told_nan, told_data;
 	bool stopped;                   /* by a signal, to any process */
 	int64_t saved;                  /* step that --save holds; -1: none */
@@ -75,6 +79,12 @@ tell(struct run *r, const struct row *row, bool whole)
 		return;
 	row_print(row, r->tty, stdout);
 	r->open_line = r->tty;
+	if (!row->valid)
+		return;
+	end_line(r);
+	printf("valid  ");
+	score_print(row->valid, stdout);
+	putchar('\n');
 }
 
 /* Say once what is odd about the data. */
@@ -127,9 +137,32 @@ save(struct run *r)
 	if (s != CKR_OK)
 		return s == CKR_ENAN ? fail_by_nan(r) : fail(r, s);
 	s = ckr_save(r->m, r->o->save);
+	if (s == CKR_OK)
+		s = keep_saved(r->m, r->o);
 	if (s != CKR_OK)
 		return fail(r, s);
 	r->saved = (int64_t)ckr_step_count(r->m);
+	return DONE;
+}
+
+/* Look at the state behind a step, whose outputs are gone then; the best one so
+ * far is saved. */
+static int
+validate(struct run *r)
+{
+	bool best = false;
+	ckr_status s = CKR_OK;
+
+	if (r->o->outputs)
+		s = ckr_save_outputs(r->m, r->o->outputs);
+	r->written = r->o->outputs;
+	if (s == CKR_OK)
+		s = valid_run(&r->valid, &best);
+	if (s == CKR_OK && best && r->o->save_best)
+		s = ckr_save(r->m, r->o->save_best);
+	if (s != CKR_OK)
+		return fail(r, s);
+	r->patient = r->o->patience && r->valid.worse >= r->o->patience;
 	return DONE;
 }
 
@@ -149,9 +182,16 @@ train_step(struct run *r)
 	if (s != CKR_OK)
 		return fail(r, s);
 	s = steps_end(&r->steps, &row, &odd);
+	r->written = false;
 	look_at_data(r, odd);
 	if (s != CKR_OK && s != CKR_ENAN)
 		return fail(r, s);
+	if (s == CKR_OK && valid_is_due(&r->valid, row.step, row.steps)) {
+		status = validate(r);
+		row.valid = &r->valid.last;
+	}
+	if (status)
+		return status;
 	tell(r, &row, s == CKR_OK);
 	if (s == CKR_ENAN)
 		return fail_by_nan(r);
@@ -170,7 +210,7 @@ train_step(struct run *r)
 static int
 train(struct run *r)
 {
-	while (ckr_step_count(r->m) < r->steps.total) {
+	while (ckr_step_count(r->m) < r->steps.total && !r->patient) {
 		ckr_status s = ckr_any(r->m, interrupted(), &r->stopped);
 		int status;
 
@@ -182,7 +222,12 @@ train(struct run *r)
 		if (status)
 			return status;
 	}
-	r->stopped &= ckr_step_count(r->m) < r->steps.total;
+	r->stopped &= ckr_step_count(r->m) < r->steps.total && !r->patient;
+	if (r->patient && !r->o->quiet)
+		printf("the loss of --valid has not been lower for %llu "
+		       "validations: stopped after step %llu\n",
+		       (unsigned long long)r->o->patience,
+		       (unsigned long long)ckr_step_count(r->m));
 	end_line(r);
 	return DONE;
 }
@@ -239,6 +284,8 @@ begin(struct run *r)
 	const struct options *o = r->o;
 	ckr_status s = start_model(&r->m, &r->data, o, o->model);
 
+	if (s == CKR_OK && o->valid.n)
+		s = valid_open(&r->valid, r->m, o, &r->data);
 	if (s == CKR_OK)
 		s = start_files(r->m, o);
 	if (s == CKR_OK)
@@ -265,7 +312,7 @@ write_all(struct run *r)
 	const struct options *o = r->o;
 	ckr_status s = CKR_OK;
 
-	if (o->outputs)
+	if (o->outputs && !r->written)
 		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
 	if (o->onnx)
 		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
@@ -339,6 +386,9 @@ print_tail(const struct run *r)
 		       ckr_loss_scale(r->m));
 	if (r->o->save)
 		printf("saved %s\n", r->o->save);
+	if (r->o->save_best)
+		printf("saved %s, with a loss of --valid of %.9g\n",
+		       r->o->save_best, r->valid.best);
 }
 
 /* How many steps, if nobody said: once, for what does not train. */
@@ -434,12 +484,15 @@ main(int argc, char **argv)
 	status = options_check(&o);
 	if (status)
 		return status;
+	if (o.verb != VERB_TRAIN)
+		return flush(eval_run(&o));
 	interrupt_begin();
 	if (o.against)
 		return flush(against_run(&o));
 	status = run_model(&r);
 	if (r.log)
 		fclose(r.log);
+	valid_close(&r.valid);
 	data_close(&r.data);
 	ckr_close(r.m);
 	return flush(status);

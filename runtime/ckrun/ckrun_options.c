@@ -75,12 +75,26 @@ static const struct option_row rows[] = {
 	  "multiplied by X; dynamic (default): by what gradients bear" },
 	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
 	  "(0)" },
+	{ NULL, T_FLAG, 0, NULL, "evaluation" },
+	{ "valid", T_DATA, AT(valid), "FILE", "as --data, but not trained on: "
+	  "its loss, accuracy and perplexity at the end" },
+	{ "valid-every", T_COUNT, AT(valid_every), "N", "and every N steps" },
+	{ "save-best", T_FILE, AT(save_best), "FILE", "a checkpoint whenever "
+	  "the loss of --valid is the lowest so far" },
+	{ "patience", T_COUNT, AT(patience), "N", "stop when it has not been "
+	  "lower N times in a row" },
+	{ "out", T_FILE, AT(out), "FILE", "predict: the output, .npy, samples "
+	  "in their order; -o" },
+	{ "name", T_TEXT, AT(name), "NAME", "predict: which output, if there "
+	  "are several" },
 	{ NULL, T_FLAG, 0, NULL, "files" },
 	{ "init", T_FILE, AT(init), "FILE", "initial weights (.safetensors; "
 	  "default: beside the model)" },
 	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
 	  "what steps use (all parameters: --export-onnx)" },
 	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
+	{ "keep", T_COUNT, AT(keep), "N", "... the last N of them as "
+	  "FILE.STEP, too" },
 	{ "resume", T_FILE, AT(resume), "FILE", "go on from a checkpoint" },
 	{ "outputs", T_FILE, AT(outputs), "FILE", "the graph's outputs at the "
 	  "last step" },
@@ -119,7 +133,8 @@ static const struct option_row rows[] = {
 };
 
 enum { NROW = sizeof(rows) / sizeof(*rows) };
-_Static_assert(NROW <= 64, "struct options has a bit for each");
+_Static_assert((int)NROW <= (int)MAX_OPTIONS, "struct options has a place for "
+               "each");
 
 /* What dataset.c and pair.c do. */
 static const char feeding[] = "\n"
@@ -151,7 +166,11 @@ void
 options_help(void)
 {
 	puts("usage: ckrun MODEL.so [option...]\n"
-	     "Trains, or runs, a model compiled by ckc.");
+	     "       ckrun eval MODEL.so [option...]\n"
+	     "       ckrun predict MODEL.so -o FILE.npy [option...]\n"
+	     "Trains a model compiled by ckc; eval tells its loss, accuracy "
+	     "and perplexity,\npredict writes its output, of all samples in "
+	     "their order.");
 	for (size_t i = 0; i < NROW; i++) {
 		char left[40];
 
@@ -177,7 +196,7 @@ options_default(struct options *o, const struct ckr_hyper *hyper)
 	for (size_t i = 0; i < NROW; i++)
 		if (rows[i].offset >= from && rows[i].offset < to
 		    && (rows[i].type == T_REAL || rows[i].type == T_SIZE)
-		    && !(o->given >> i & 1))
+		    && !o->given[i])
 			memcpy((char *)o + rows[i].offset,
 			       (const char *)hyper + rows[i].offset - from,
 			       sizeof(double));
@@ -229,11 +248,21 @@ set_scale(const char *value, double *at)
 }
 
 static int
+add_file(struct option_files *f, const char *name, const char *value)
+{
+	if (f->n == MAX_DATA)
+		return bad(name, "is given too often; a pattern in quotes "
+		           "names any number of files");
+	f->v[f->n++] = value;
+	return DONE;
+}
+
+static int
 set_option(struct options *o, const struct option_row *r, const char *value)
 {
 	void *at = (char *)o + r->offset;
 
-	o->given |= (uint64_t)1 << (r - rows);
+	o->given[r - rows] = true;
 	switch (r->type) {
 	case T_FLAG:
 		*(bool *)at = true;
@@ -262,11 +291,7 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		o->columns[o->ncolumns++] = value;
 		return DONE;
 	case T_DATA:
-		if (o->ndata == MAX_DATA)
-			return bad(r->name, "is given too often; a pattern in "
-			           "quotes names any number of files");
-		o->data[o->ndata++] = value;
-		return DONE;
+		return add_file(at, r->name, value);
 	case T_COUNT:
 		if (!number_whole(value, r->offset == AT(ranks) ? UINT32_MAX
 		                  : UINT64_MAX, at))
@@ -296,23 +321,41 @@ options_given(const struct options *o, const char *name)
 {
 	const struct option_row *r = find_row(name, strlen(name));
 
-	return r && o->given >> (r - rows) & 1;
+	return r && o->given[r - rows];
+}
+
+const char *
+options_next(const struct options *o, size_t *i)
+{
+	while (*i < NROW && !(rows[*i].name && o->given[*i]))
+		++*i;
+	return *i < NROW ? rows[(*i)++].name : NULL;
+}
+
+static enum verb
+find_verb(const char *word)
+{
+	return !strcmp(word, "eval") ? VERB_EVAL
+	       : !strcmp(word, "predict") ? VERB_PREDICT : VERB_TRAIN;
 }
 
 int
 options_parse(struct options *o, int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++) {
+	o->verb = find_verb(argc > 1 ? argv[1] : "");
+	for (int i = o->verb ? 2 : 1; i < argc; i++) {
 		const char *a = argv[i], *eq = strchr(a, '='), *value = NULL;
 		const struct option_row *r;
 		int status;
 
 		if (!strcmp(a, "-h"))
 			a = "--help";
+		if (!strcmp(a, "-o"))
+			a = "--out";
 		if (a[0] != '-') {
 			if (o->model)
 				return options_usage("a second model: ", a,
-				       o->ndata ? "(for another file of data: "
+				       o->data.n ? "(for another file of data: "
 				       "--data once more, or a pattern in "
 				       "quotes)" : "");
 			o->model = a;

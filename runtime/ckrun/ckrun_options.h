@@ -11,12 +11,20 @@
 /* Exit status. */
 enum { DONE, FAILED, USAGE, GONE };
 
-enum { MAX_FEED = 64, MAX_DATA = 1024 };
+enum { MAX_FEED = 64, MAX_DATA = 1024, MAX_OPTIONS = 80 };
+
+/* What the first word asks for. */
+enum verb { VERB_TRAIN, VERB_EVAL, VERB_PREDICT };
+
+struct option_files {
+	const char *v[MAX_DATA];
+	size_t n;
+};
 
 struct options {
+	enum verb verb;
 	const char *model;
-	const char *data[MAX_DATA];
-	size_t ndata;
+	struct option_files data, valid;
 	const char *tokens, *normalize, *inputs;
 	const char *feed[MAX_FEED], *columns[MAX_FEED];
 	size_t nfeed, ncolumns;
@@ -27,9 +35,11 @@ struct options {
 	uint64_t warmup, seed, threads, ranks, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
 	const char *trace, *profile, *blas, *against;
+	const char *save_best, *out, *name;
+	uint64_t valid_every, patience, keep;
 	double rtol;
 	bool check, quiet, stats, help, version;
-	uint64_t given;                 /* bits by row of the table */
+	bool given[MAX_OPTIONS];        /* by row of the table */
 };
 
 /* Fill *o from the arguments, borrowed: DONE, or another exit status after a
@@ -37,6 +47,9 @@ struct options {
 int options_parse(struct options *o, int argc, char **argv);
 /* Whether --NAME was among them. */
 bool options_given(const struct options *o, const char *name);
+/* The name of the first option from row *i on that was, *i behind it; NULL:
+ * none. */
+const char *options_next(const struct options *, size_t *i);
 /* Settings that were not given are as in *hyper. */
 void options_default(struct options *, const struct ckr_hyper *hyper);
 void options_help(void);
@@ -46,16 +59,6 @@ int options_check(const struct options *o);
  * unread: what of the weights it has no place for. */
 void options_warn(const struct options *o, const char *optimizer,
                   const char *unread);
-/* Whether a command would write over what it reads, or write a file twice. */
-struct named_file {
-	const char *role;               /* "--save", "the model" */
-	const char *path;               /* NULL: not given */
-	bool written;
-};
-
-/* The first two files of the list that are one, at least one of them written;
- * false if there are none. */
-bool clash_find(const struct named_file *, size_t n, size_t *a, size_t *b);
 /* A usage message "WHATNAME WHY"; returns USAGE. */
 int options_usage(const char *what, const char *name, const char *why);
 

@@ -8,6 +8,7 @@
 #include "runtime/base/err.h"
 #include "runtime/data/dataset.h"
 #include "runtime/file/file.h"
+#include "runtime/support/clash.h"
 
 static int
 bad(const char *name, const char *why)
@@ -22,6 +23,7 @@ check_against(const struct options *o)
 	static const char *const idle[] = {
 		"save", "save-every", "outputs", "grads", "log",
 		"export-onnx", "check", "trace", "profile", "stats", "epochs",
+		"valid",
 	};
 
 	for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++)
@@ -32,6 +34,36 @@ check_against(const struct options *o)
 	return DONE;
 }
 
+/* What does not train knows few options, and training not theirs. */
+static int
+check_verb(const struct options *o)
+{
+	static const char eval[] = " data tokens columns normalize feed "
+		"inputs init resume log threads ranks comm-timeout blas quiet "
+		"stats ";
+	static const char predict[] = " out name ";
+	const char *name;
+	char word[40];
+
+	for (size_t i = 0; (name = options_next(o, &i));) {
+		snprintf(word, sizeof(word), " %s ", name);
+		if (strstr(predict, word) && o->verb != VERB_PREDICT)
+			return bad(name, "is of ckrun predict");
+		if (o->verb && !strstr(eval, word) && !strstr(predict, word))
+			return bad(name, "is of training");
+	}
+	if (o->verb == VERB_PREDICT && !o->out)
+		return bad("out", "is needed to predict: -o FILE.npy");
+	if (!o->valid.n && (o->valid_every || o->save_best || o->patience))
+		return bad(o->valid_every ? "valid-every" : o->save_best
+		           ? "save-best" : "patience", "needs --valid");
+	if (o->patience && !o->valid_every)
+		return bad("patience", "needs --valid-every");
+	if (o->keep && !o->save_every)
+		return bad("keep", "needs --save-every");
+	return DONE;
+}
+
 static int
 check_values(const struct options *o)
 {
@@ -39,15 +71,15 @@ check_values(const struct options *o)
 		fputs("ckrun: no model given; see ckrun --help\n", stderr);
 		return USAGE;
 	}
-	if (o->ndata && o->inputs)
+	if (o->data.n && o->inputs)
 		return bad("inputs", "cannot stand beside --data");
-	if (o->tokens && !o->ndata)
+	if (o->tokens && !o->data.n)
 		return bad("tokens", "needs --data");
-	if (o->ncolumns && !o->ndata)
+	if (o->ncolumns && !o->data.n)
 		return bad("columns", "needs --data");
-	if (o->normalize && !o->ndata)
+	if (o->normalize && !o->data.n)
 		return bad("normalize", "needs --data");
-	if (options_given(o, "epochs") && !o->ndata)
+	if (options_given(o, "epochs") && !o->data.n)
 		return bad("epochs", "needs --data");
 	if (options_given(o, "epochs") && options_given(o, "steps"))
 		return bad("epochs", "cannot stand beside --steps");
@@ -76,22 +108,23 @@ say_clash(const struct named_file *f, size_t n)
 	return FAILED;
 }
 
-/* f: all other files. */
+/* d: of this role; f: all other files. */
 static int
-check_data(const struct options *o, const struct named_file *f, size_t n)
+check_data(const struct option_files *d, const char *role,
+           const struct named_file *f, size_t n)
 {
 	struct data_list list;
 	struct named_file *all;
 	struct err e;
 	int status = DONE;
 
-	if (data_list_make(&list, o->data, o->ndata, &e) != CKR_OK) {
+	if (data_list_make(&list, d->v, d->n, &e) != CKR_OK) {
 		fprintf(stderr, "ckrun: %s\n", e.text);
 		return FAILED;
 	}
 	all = calloc(n + list.n, sizeof(*all));
 	for (size_t i = 0; all && i < list.n; i++)
-		all[i] = (struct named_file){ "--data", list.v[i].path, false };
+		all[i] = (struct named_file){ role, list.v[i].path, false };
 	if (all) {
 		memcpy(all + list.n, f, n * sizeof(*f));
 		status = say_clash(all, list.n + n);
@@ -121,6 +154,8 @@ check_files(const struct options *o)
 		{ "--init", o->init, false },
 		{ "--resume", o->resume, false },
 		{ "--save", again ? NULL : o->save, true },
+		{ "--save-best", o->save_best, true },
+		{ "--out", o->out, true },
 		{ "--outputs", o->outputs, true },
 		{ "--grads", o->grads, true },
 		{ "--log", o->log, true },
@@ -128,10 +163,13 @@ check_files(const struct options *o)
 		{ "--trace", o->trace, true },
 		{ "--profile", o->profile, true },
 	};
-	int status = say_clash(f, sizeof(f) / sizeof(*f));
+	size_t n = sizeof(f) / sizeof(*f);
+	int status = say_clash(f, n);
 
 	if (!status)
-		status = check_data(o, f, sizeof(f) / sizeof(*f));
+		status = check_data(&o->data, "--data", f, n);
+	if (!status)
+		status = check_data(&o->valid, "--valid", f, n);
 	free(weights);
 	return status;
 }
@@ -153,7 +191,7 @@ check_outputs(const struct options *o)
 	} out[] = {
 		/* in safetensors */
 		{ "save", o->save }, { "outputs", o->outputs },
-		{ "grads", o->grads },
+		{ "grads", o->grads }, { "save-best", o->save_best },
 		{ "log", o->log },
 		{ "export-onnx", o->onnx }, { "trace", o->trace },
 		{ "profile", o->profile },
@@ -163,7 +201,7 @@ check_outputs(const struct options *o)
 		if (out[i].path && !strcmp(out[i].path, "-"))
 			return bad(out[i].option, "needs the name of a file, "
 			           "not '-'; standard output is /dev/stdout");
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 4; i++)
 		if (is_numpy(out[i].path))
 			return bad(out[i].option, "writes safetensors, not "
 			           "NumPy's formats: name it "
@@ -177,74 +215,8 @@ options_check(const struct options *o)
 	int status = check_values(o);
 
 	if (!status)
+		status = check_verb(o);
+	if (!status)
 		status = check_outputs(o);
 	return status ? status : check_files(o);
-}
-
-static void
-warn_idle(const struct options *o, const char *name, const char *why)
-{
-	if (options_given(o, name))
-		fprintf(stderr, "ckrun: warning: --%s does nothing: %s\n",
-		        name, why);
-}
-
-/* Whether a word stands between the spaces of a list. */
-static bool
-listed(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *s = list; (s = strstr(s, word)); s += n)
-		if ((s == list || s[-1] == ' ') && (!s[n] || s[n] == ' '))
-			return true;
-	return false;
-}
-
-/* Options of another optimizer than the library's; --momentum is refused, not
- * warned of. */
-static void
-warn_optimizer(const struct options *o, const char *optimizer)
-{
-	static const char all[] = "sgd sgdm adam adamw lion adafactor";
-	static const struct {
-		const char *option, *of;
-	} knows[] = {
-		{ "lr", all }, { "schedule", all }, { "warmup", all },
-		{ "min-lr", all }, { "weight-decay", all }, { "clip", all },
-		{ "on-nan", all },
-		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
-		{ "eps", "adam adamw adafactor" }, { "nesterov", "sgdm" },
-		{ "beta2-decay", "adafactor" },
-		{ "clip-threshold", "adafactor" }, { "eps2", "adafactor" },
-	};
-	char why[64];
-
-	snprintf(why, sizeof(why), "the library's optimizer is %s", optimizer);
-	for (size_t i = 0; i < sizeof(knows) / sizeof(*knows); i++)
-		if (!listed(knows[i].of, optimizer))
-			warn_idle(o, knows[i].option, why);
-}
-
-void
-options_warn(const struct options *o, const char *optimizer,
-             const char *unread)
-{
-	bool falls = o->schedule != CKR_CONSTANT_LR;
-
-	if (*unread && !o->quiet && (o->init || o->resume))
-		fprintf(stderr, "ckrun: warning: %s (ckc --param NAME makes a "
-		        "weight of it)\n", unread);
-	warn_optimizer(o, optimizer);
-	if (!falls)
-		warn_idle(o, "min-lr", "--schedule linear or cosine goes down "
-		          "to it");
-	if (falls && o->min_lr > o->hyper.lr)
-		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
-		        "the rate will rise\n", o->min_lr, o->hyper.lr);
-	if (options_given(o, "steps") && o->warmup > o->steps)
-		fprintf(stderr, "ckrun: warning: --warmup %llu is longer than "
-		        "--steps %llu: the rate never reaches --lr\n",
-		        (unsigned long long)o->warmup,
-		        (unsigned long long)o->steps);
 }

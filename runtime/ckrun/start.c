@@ -1,6 +1,20 @@
 #include "runtime/ckrun/start.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "runtime/file/file.h"
+
+struct data_options
+start_data(const struct options *o, const struct option_files *f)
+{
+	return (struct data_options){ .data = { .text = f->v, .n = f->n,
+			.tokens = o->tokens, .columns = o->columns,
+			.ncolumns = o->ncolumns },
+		.feed = o->feed, .nfeed = o->nfeed,
+		.normalize = o->normalize };
+}
 
 ckr_status
 start_model(ckr_ctx **m, struct data *d, const struct options *o,
@@ -10,12 +24,11 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
 		.ranks = (uint32_t)o->ranks,
 		.comm_timeout = o->comm_timeout };
-	struct data_options data = { .data = { .text = o->data,
-			.n = o->ndata, .tokens = o->tokens,
-			.columns = o->columns, .ncolumns = o->ncolumns },
-		.inputs = o->inputs, .feed = o->feed,
-		.nfeed = o->nfeed, .normalize = o->normalize };
+	struct data_options data = start_data(o, &o->data);
 
+	data.inputs = o->inputs;
+	data.in_order = o->verb != VERB_TRAIN;
+	data.no_labels = o->verb == VERB_PREDICT;
 	*d = (struct data){ 0 };
 	CKR_TRY(ckr_open(m, so, &co));
 	if (options_given(o, "loss-scale") && !o->against
@@ -29,7 +42,8 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 			ckr_set_seed(*m, o->seed);
 	}
 	CKR_TRY(data_open(d, *m, &data));
-	CKR_TRY(ckr_set_samples(*m, d->per_step));
+	if (!d->in_order)
+		CKR_TRY(ckr_set_samples(*m, d->per_step));
 	return ckr_set_feed(*m, data_feed, d);
 }
 
@@ -54,9 +68,34 @@ ckr_status
 start_files(ckr_ctx *m, const struct options *o)
 {
 	CKR_TRY(try_write(m, o->save));
+	CKR_TRY(try_write(m, o->save_best));
 	CKR_TRY(try_write(m, o->outputs));
 	CKR_TRY(try_write(m, o->onnx));
 	return try_write(m, o->profile);
+}
+
+ckr_status
+keep_saved(ckr_ctx *m, const struct options *o)
+{
+	uint64_t step = ckr_step_count(m), old = o->keep * o->save_every;
+	size_t n = strlen(o->save) + 24;
+	char *name = malloc(n);
+	ckr_status s = CKR_OK;
+
+	if (!name)
+		return ckr_fail(m, CKR_ENOMEM, "out of memory");
+	if (o->keep && step % o->save_every == 0 && !ckr_rank(m)) {
+		snprintf(name, n, "%s.%llu", o->save,
+		         (unsigned long long)step);
+		unlink(name);
+		if (link(o->save, name))
+			s = ckr_fail(m, CKR_EIO, "%s: cannot write: %m", name);
+		snprintf(name, n, "%s.%llu", o->save,
+		         (unsigned long long)(step > old ? step - old : 0));
+		unlink(name);
+	}
+	free(name);
+	return ckr_agree(m, s);
 }
 
 struct ckr_hyper

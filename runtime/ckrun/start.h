@@ -5,12 +5,18 @@
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/data/data.h"
 
+/* How samples are read out of these files. */
+struct data_options start_data(const struct options *,
+                               const struct option_files *);
 /* Open `so`, or go on from a checkpoint, and decide what inputs get.  *m is
  * set as by ckr_open, and data can be closed in any case. */
 ckr_status start_model(ckr_ctx **m, struct data *, const struct options *,
                        const char *so);
 /* That the files which are written at the end could be. */
 ckr_status start_files(ckr_ctx *, const struct options *);
+/* Behind a --save: --keep's FILE.STEP, the same file under a second name, and
+ * the end of those that are too many. */
+ckr_status keep_saved(ckr_ctx *, const struct options *);
 /* Settings of the 0-based step `step` of `total`. */
 struct ckr_hyper start_hyper(const struct options *, uint64_t step,
                              uint64_t total);

@@ -15,11 +15,12 @@ bool
 steps_can_begin(const struct steps *t)
 {
 	uint64_t next = ckr_step_count(t->m) + t->count;
-	uint64_t every = t->o->save_every;
+	uint64_t every = t->o->save_every, valid = t->o->valid_every;
 
 	if (next >= t->total || (t->count && t->o->check))
 		return false;
-	if (t->count && every && next % every == 0)
+	if (t->count && ((every && next % every == 0)
+	                 || (valid && next % valid == 0)))
 		return false;
 	return ckr_can_begin(t->m);
 }

@@ -32,7 +32,7 @@ tell_to(const ckr_ctx *m)
 	return ckr_speaks(m) || !silent ? loud : silent;
 }
 
-/* ---- steps ---- */
+/* ---- numbers ---- */
 
 /* ,"key":x, of which JSON knows finite ones. */
 static void
@@ -43,6 +43,39 @@ log_number(FILE *f, const char *key, double x, bool exact)
 	else
 		fprintf(f, ",\"%s\":null", key);
 }
+
+/* ---- evaluation ---- */
+
+void
+score_print(const struct score *s, FILE *f)
+{
+	fprintf(f, "loss %.9g", s->loss);
+	if (!isnan(s->accuracy))
+		fprintf(f, "  accuracy %.6g %%", 100 * s->accuracy);
+	if (!isnan(s->perplexity))
+		fprintf(f, "  perplexity %.6g", s->perplexity);
+}
+
+void
+score_log(const struct score *s, const char *prefix, FILE *f)
+{
+	const struct {
+		const char *key;
+		double x;
+	} of[] = {
+		{ "loss", s->loss }, { "accuracy", s->accuracy },
+		{ "perplexity", s->perplexity },
+	};
+	char key[40];
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		snprintf(key, sizeof(key), "%s%s", prefix, of[i].key);
+		if (i == 0 || !isnan(of[i].x))
+			log_number(f, key, of[i].x, true);
+	}
+}
+
+/* ---- steps ---- */
 
 void
 row_log(const struct row *r, FILE *f)
@@ -56,6 +89,8 @@ row_log(const struct row *r, FILE *f)
 		log_number(f, "loss_scale", r->scale, true);
 	if (!isnan(r->epoch))
 		log_number(f, "epoch", r->epoch, false);
+	if (r->valid)
+		score_log(r->valid, "valid_", f);
 	fprintf(f, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
 	        "\"peak_bytes\":%llu%s}\n", r->lr, r->sec,
 	        r->tokens ? "tokens" : "samples",

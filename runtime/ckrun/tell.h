@@ -9,6 +9,15 @@
 
 #include "runtime/ckr.h"
 
+/* What a model says of all samples of some data.  What is NaN it does not tell:
+ * accuracy without labels of classes, perplexity without a cross entropy. */
+struct score {
+	uint64_t samples;
+	double loss;
+	double accuracy;                /* a share */
+	double perplexity;
+};
+
 struct row {
 	uint64_t step, steps;           /* of how many */
 	bool has_loss, exact;           /* exact: the loss is one f32 */
@@ -22,6 +31,8 @@ struct row {
 	uint64_t peak_bytes;
 	bool skipped;
 	bool overflow;                  /* that is why */
+	const struct score *valid;      /* of the state behind it; NULL: nobody
+	                                 * looked */
 };
 
 /* Before anything is told: processes other than the first fall silent, and none
@@ -29,6 +40,11 @@ struct row {
 void tell_begin(void);
 /* Where this process tells of the last failure of a model. */
 FILE *tell_to(const ckr_ctx *);
+
+/* "loss 0.1  accuracy 97.5 %  perplexity 1.1", what there is. */
+void score_print(const struct score *, FILE *);
+/* ,"PREFIXloss":0.1 and so on, of a JSON object. */
+void score_log(const struct score *, const char *prefix, FILE *);
 
 /* As a JSON object. */
 void row_log(const struct row *, FILE *);

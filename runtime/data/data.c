@@ -3,6 +3,7 @@
  * Windows of tokens and rows of arrays come once in an epoch, in an order that
  * is a function of the seed and of the sample's number alone, so that a resumed
  * run sees the data it would have seen, of another number of replicas too.
+ * What is not trained on comes in order.
  */
 #include "runtime/data/data.h"
 
@@ -98,13 +99,44 @@ fill_once(struct data *d)
 	return CKR_OK;
 }
 
+static bool
+is_window(const struct item *it)
+{
+	return it->source == FROM_TOKENS || it->source == FROM_NEXT;
+}
+
+static bool
+is_dealt(const struct item *it)
+{
+	return is_window(it) || it->source == FROM_SAMPLES;
+}
+
+/* How many samples an item has. */
+static uint64_t
+count_samples(const struct data *d, const struct item *it)
+{
+	return is_window(it) ? d->windows.n : (uint64_t)it->array->dim[0];
+}
+
+/* In order: row i of an item, behind the end those of the last sample again. */
+static uint64_t
+nth(const struct data *d, const struct item *it, uint64_t i)
+{
+	uint64_t each = it->rows > d->rows ? it->rows / d->rows : 1;
+
+	return i / each < d->samples ? i
+	       : (d->samples - 1) * each + i % each;
+}
+
 static ckr_status
 feed_windows(struct data *d, const struct item *it, uint64_t first)
 {
 	uint64_t seed = ckr_seed(d->ctx);
 
 	for (uint64_t r = 0; r < it->rows; r++) {
-		uint64_t at = windows_at(&d->windows, seed, first + r);
+		uint64_t at = d->in_order
+			? windows_nth(&d->windows, nth(d, it, first + r))
+			: windows_at(&d->windows, seed, first + r);
 
 		CKR_TRY(read_into(d, it, at + (it->source == FROM_NEXT),
 		                  it->row, r * it->row));
@@ -121,7 +153,8 @@ feed_rows(struct data *d, const struct item *it, uint64_t first)
 	for (uint64_t r = 0; r < it->rows; r++) {
 		uint64_t i = first + r;
 
-		i = rng_shuffled(seed, i / all, i % all, all);
+		i = d->in_order ? nth(d, it, i)
+		    : rng_shuffled(seed, i / all, i % all, all);
 		if (it->pixels.channels)
 			CKR_TRY(read_pixels(d, it, i * it->row, r * it->row));
 		else
@@ -136,8 +169,9 @@ feed_rows(struct data *d, const struct item *it, uint64_t first)
 static uint64_t
 first_sample(const struct data *d, const struct item *it, uint32_t micro)
 {
-	return ckr_sample_count(d->ctx) / d->rows * it->rows
-	       + ckr_sample_count(d->ctx) % d->rows * it->rows / d->rows
+	uint64_t n = d->in_order ? d->first : ckr_sample_count(d->ctx);
+
+	return n / d->rows * it->rows + n % d->rows * it->rows / d->rows
 	       + micro * it->rows;
 }
 
@@ -175,6 +209,19 @@ data_feed(void *user, ckr_ctx *ctx, uint64_t step, uint32_t micro)
 	return told(user, feed_all(user, micro));
 }
 
+ckr_status
+data_batch(struct data *d, uint64_t first)
+{
+	d->first = first;
+	return told(d, feed_all(d, d->dealt ? 0 : (uint32_t)first));
+}
+
+ckr_status
+data_fill(struct data *d)
+{
+	return told(d, fill_once(d));
+}
+
 /* ---- opening ---- */
 
 static struct input
@@ -190,15 +237,27 @@ input_of(const struct ckr_info *info)
 	return in;
 }
 
+static bool
+is_named(const struct data_options *o, const char *input)
+{
+	size_t n = strlen(input);
+
+	for (size_t i = 0; i < o->nfeed; i++)
+		if (!strncmp(o->feed[i], input, n) && o->feed[i][n] == '=')
+			return true;
+	return false;
+}
+
 static ckr_status
-list_inputs(struct data *d)
+list_inputs(struct data *d, const struct data_options *o)
 {
 	struct pairing *p = &d->pair;
 	struct ckr_info info;
 	struct item *more;
 
 	for (size_t i = 0; ckr_tensor(d->ctx, i, &info) == CKR_OK; i++) {
-		if (strcmp(info.kind, "input"))
+		if (strcmp(info.kind, "input")
+		    || (o->no_labels && info.label && !is_named(o, info.name)))
 			continue;
 		more = realloc(p->item, (p->n + 1) * sizeof(*more));
 		if (!more)
@@ -232,12 +291,6 @@ count_units(struct data *d)
 	}
 }
 
-static bool
-is_window(const struct item *it)
-{
-	return it->source == FROM_TOKENS || it->source == FROM_NEXT;
-}
-
 /* What is dealt sample by sample, and so how many samples a step takes, of how
  * many; rows before windows, if --feed wants both. */
 static void
@@ -256,6 +309,7 @@ count_rows(struct data *d)
 			continue;
 		d->rows = d->rows ? d->rows : it->rows;
 	}
+	d->dealt = d->rows > 0;
 	d->per_step = d->rows * d->pair.nmicro;
 	d->rows = d->rows ? d->rows : 1;
 }
@@ -308,6 +362,25 @@ open_samples(struct data *d)
 	return CKR_OK;
 }
 
+/* In order: how many samples all items have; of batches, how many of them. */
+static void
+count_all(struct data *d)
+{
+	d->samples = d->dealt ? UINT64_MAX : 1;
+	for (size_t i = 0; i < d->pair.n; i++) {
+		const struct item *it = &d->pair.item[i];
+		uint64_t n = is_dealt(it) ? count_samples(d, it) / it->rows
+		             * d->rows + count_samples(d, it) % it->rows
+		             * d->rows / it->rows : d->samples;
+
+		if (it->source == FROM_WHOLE && !d->dealt
+		    && it->array->nelem > it->in.nelem)
+			n = it->array->nelem / it->in.nelem;
+		if (d->dealt ? n < d->samples : n > d->samples)
+			d->samples = n;
+	}
+}
+
 static ckr_status
 decide(struct data *d, const struct data_options *o)
 {
@@ -321,18 +394,19 @@ decide(struct data *d, const struct data_options *o)
 		.nmicro = ckr_micro_batches(d->ctx), .err = &d->err };
 	if (o->normalize)
 		CKR_TRY(normal_parse(&d->pair.normal, o->normalize, &d->err));
-	CKR_TRY(list_inputs(d));
+	CKR_TRY(list_inputs(d, o));
 	CKR_TRY(pair_all(&d->pair, o->feed, o->nfeed));
 	CKR_TRY(open_samples(d));
 	count_units(d);
 	count_rows(d);
+	count_all(d);
 	return fill_once(d);
 }
 
 ckr_status
 data_open(struct data *d, ckr_ctx *ctx, const struct data_options *o)
 {
-	*d = (struct data){ .ctx = ctx };
+	*d = (struct data){ .ctx = ctx, .in_order = o->in_order };
 	return told(d, decide(d, o));
 }
 
@@ -374,7 +448,7 @@ data_print(const struct data *d, FILE *out)
 {
 	dataset_print(&d->set, out);
 	pair_print(&d->pair, out);
-	if (d->per_step)
+	if (d->per_step && !d->in_order)
 		fprintf(out, "  an epoch is %llu %s, %.6g steps\n",
 		        (unsigned long long)d->epoch,
 		        d->epoch == d->windows.n ? "windows" : "samples",

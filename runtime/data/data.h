@@ -12,6 +12,9 @@ struct data_options {
 	const char *inputs;             /* the same batch at every step */
 	const char *const *feed;        /* "INPUT=SOURCE" */
 	size_t nfeed;
+	bool in_order;                  /* by data_batch, not by steps */
+	bool no_labels;                 /* what only the loss needs is zeros
+	                                 * unless --feed names it */
 };
 
 struct data {
@@ -23,6 +26,8 @@ struct data {
 	unsigned char *row;             /* of pixels, before they are turned */
 	float *turned;                  /* ... and after */
 	uint64_t room;                  /* of both, in elements */
+	bool in_order, dealt;           /* dealt: sample by sample */
+	uint64_t first, samples;        /* in order: of the batch; in all */
 	bool unit_tokens;
 	uint64_t units;                 /* tokens or samples per step */
 	uint64_t rows;                  /* of what is dealt, per micro-batch; at
@@ -45,6 +50,11 @@ bool data_steps(const struct data *, uint64_t epochs, uint64_t *steps);
 /* How often they have been gone through; NaN: nothing is dealt. */
 double data_epoch(const struct data *);
 void data_close(struct data *);
+/* In order: the inputs of samples first .. first + rows - 1, the last one again
+ * for those behind the end. */
+ckr_status data_batch(struct data *, uint64_t first);
+/* Anew what no batch changes, after other data of the model. */
+ckr_status data_fill(struct data *);
 /* A ckr_feed; user is the struct data. */
 ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);
 

@@ -55,16 +55,28 @@ find_shard(const struct windows *w, uint64_t k)
 	return lo;
 }
 
+/* Window k, after `skip` tokens of its shard. */
+static uint64_t
+begin(const struct windows *w, size_t shard, uint64_t k, uint64_t skip)
+{
+	k -= shard ? w->shard[shard - 1].upto : 0;
+	return w->shard[shard].first + skip + k * w->length;
+}
+
+uint64_t
+windows_nth(const struct windows *w, uint64_t k)
+{
+	return begin(w, find_shard(w, k), k, 0);
+}
+
 uint64_t
 windows_at(const struct windows *w, uint64_t seed, uint64_t i)
 {
 	uint64_t epoch = i / w->n;
 	uint64_t k = rng_shuffled(seed, epoch, i % w->n, w->n);
 	size_t at = find_shard(w, k);
-	const struct shard_windows *s = &w->shard[at];
-	uint64_t skip = rng_below(seed, RNG_WINDOW, epoch * w->nshard + at,
-	                          s->slack + 1);
+	uint64_t slack = w->shard[at].slack;
 
-	k -= at ? w->shard[at - 1].upto : 0;
-	return s->first + skip + k * w->length;
+	return begin(w, at, k, rng_below(seed, RNG_WINDOW,
+	                                 epoch * w->nshard + at, slack + 1));
 }

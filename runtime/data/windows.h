@@ -24,6 +24,8 @@ ckr_status windows_open(struct windows *, const struct dataset *,
                         const struct array *stream, uint64_t length,
                         uint64_t beyond, struct err *);
 void windows_close(struct windows *);
+/* Where window k of the stream begins. */
+uint64_t windows_nth(const struct windows *, uint64_t k);
 /* Where sample number i begins: a function of it and the seed alone.  Each
  * epoch has every window once, in an order of its own, and begins to cut each
  * shard at another of the tokens that are left over. */

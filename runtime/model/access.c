@@ -12,6 +12,8 @@ kind_text(const struct ckr_tensor *t)
 	static const char *const text[] = { "param", "buffer", "constant",
 	                                    "input", "state", "grad", "other" };
 
+	if (t->flags & CKR_METRIC)
+		return "metric";
 	if (t->flags & (CKR_OUTPUT | CKR_LOSS) && t->kind >= CKR_GRAD)
 		return "output";
 	return t->kind < sizeof(text) / sizeof(*text) ? text[t->kind] : "other";
@@ -47,6 +49,7 @@ fill_info(const ckr_ctx *c, const struct ckr_tensor *t,
 		.kind = kind_text(t), .frozen = t->flags & CKR_FROZEN,
 		.loss = t->flags & CKR_LOSS,
 		.shifted = t->flags & CKR_SHIFTED,
+		.label = t->flags & CKR_LABEL,
 		.index = t->kind == CKR_INPUT
 			&& is_index(&c->lib->program[0], t),
 		.rank = t->rank,
@@ -137,16 +140,66 @@ ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
 	return rt_put(c, t, data);
 }
 
+static bool
+is_output(const struct ckr_tensor *t)
+{
+	return t->flags & (CKR_OUTPUT | CKR_LOSS) && t->kind > CKR_STATE;
+}
+
+/* The program that evaluates. */
+static const struct bound *
+forward_of(const ckr_ctx *c)
+{
+	return c->forward.p ? &c->forward : &c->plan;
+}
+
+ckr_status
+ckr_eval_output(ckr_ctx *c, size_t i, struct ckr_info *info)
+{
+	const struct ckr_program *p;
+
+	CKR_TRY(rt_need_ready(c));
+	p = forward_of(c)->p;
+	for (uint32_t t = c->lib->nshared; t < p->ntensor; t++)
+		if (is_output(&p->tensor[t]) && !i--) {
+			fill_info(c, &p->tensor[t], info);
+			return CKR_OK;
+		}
+	return err_set(&c->err, CKR_EARG, "no output of that number");
+}
+
+/* What ckr_eval has made under this name; NULL: nothing. */
+static const struct ckr_tensor *
+evaluated(const ckr_ctx *c, const char *name)
+{
+	const struct ckr_program *p = c->forward.p;
+
+	if (!p || c->outputs != &c->forward)
+		return NULL;
+	for (uint32_t t = c->lib->nshared; t < p->ntensor; t++)
+		if (is_output(&p->tensor[t])
+		    && !strcmp(p->tensor[t].name, name))
+			return &p->tensor[t];
+	return NULL;
+}
+
 ckr_status
 ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 {
 	const struct ckr_tensor *t;
 
+	CKR_TRY(rt_need_ready(c));
+	t = evaluated(c, name);
+	if (t) {
+		CKR_TRY(check_size(c, t, nbytes));
+		CKR_TRY(rt_need_quiet(c));
+		return rt_get(c, &c->forward, t, data);
+	}
 	CKR_TRY(find(c, name, &t));
 	CKR_TRY(check_size(c, t, nbytes));
 	if (t->kind != CKR_INPUT)
 		CKR_TRY(rt_need_quiet(c));
-	if (t->kind > CKR_STATE && !c->valid_outputs)
+	if (t->kind > CKR_STATE && c->outputs != &c->plan)
 		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
 		               "before a step has run to its end", t->name);
 	return rt_get(c, &c->plan, t, data);
@@ -190,6 +243,17 @@ ckr_fail(ckr_ctx *c, ckr_status status, const char *fmt, ...)
 
 /* ---- facts ---- */
 
+/* Of steps, and of evaluation if there was any. */
+static uint64_t
+planned_bytes(const ckr_ctx *c)
+{
+	const struct ckr_program *p = c->lib->program;
+	uint64_t forward = p[0].resident_bytes + p[2].arena_bytes;
+
+	return c->evaluated && forward > c->lib->peak_bytes ? forward
+	       : c->lib->peak_bytes;
+}
+
 ckr_status
 ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 {
@@ -197,7 +261,7 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 
 	CKR_TRY(rt_need_ready(c));
 	*m = (struct ckr_memory){
-		.planned_bytes = c->lib->peak_bytes,
+		.planned_bytes = planned_bytes(c),
 		.budget_bytes = c->lib->budget_bytes,
 		.resident_bytes = c->lib->program[0].resident_bytes,
 		.arena_bytes = c->plan.arena[0].size,

@@ -355,7 +355,7 @@ ckr_status
 ckr_save_outputs(ckr_ctx *c, const char *path)
 {
 	CKR_TRY(rt_need_quiet(c));
-	if (!c->valid_outputs)
+	if (c->outputs != &c->plan)
 		return err_set(&c->err, CKR_EARG, "outputs have no values "
 		               "before a step has run to its end");
 	return write_some(c, path, is_output, c->lib->program[0].ntensor, NULL,

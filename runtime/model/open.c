@@ -146,6 +146,9 @@ take_memory(ckr_ctx *c)
 			block_forget(&c->resident[r], c->common[0],
 			             c->common[1]);
 	CKR_TRY(rt_bind(c, &c->plan, p, true, c->poison));
+	if (lib->program[2].nstep)
+		CKR_TRY(rt_bind_guest(c, &c->forward, &lib->program[2],
+		                      &c->plan));
 	for (uint32_t i = 0; i < lib->nshared; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
@@ -271,15 +274,26 @@ fair_threads(const ckr_ctx *c, int wanted)
 	return all > 0 ? (int)all : 1;
 }
 
+/* The one that evaluates has no memory but that of the first. */
+static bool
+programs_sane(const struct ckr_library *lib)
+{
+	const struct ckr_program *p = lib->program;
+
+	for (int i = 0; i < CKR_PROGRAMS; i++)
+		if ((i == 0 || p[i].nstep) && !rt_is_sane(lib, &p[i]))
+			return false;
+	return p[2].arena_bytes <= p[0].arena_bytes
+	       && p[2].resident_bytes <= p[0].resident_bytes;
+}
+
 static ckr_status
 load_library(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 {
 	uint32_t ranks;
 
 	CKR_TRY(load(c, so));
-	if (!rt_is_sane(c->lib, &c->lib->program[0])
-	    || (c->lib->program[1].nstep
-	        && !rt_is_sane(c->lib, &c->lib->program[1])))
+	if (!programs_sane(c->lib))
 		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are "
 		               "damaged; compile the model again", so);
 	CKR_TRY(peers_count(c, opt->ranks, &ranks));
@@ -334,11 +348,14 @@ open_transfers(ckr_ctx *c)
 		.rank = c->env.rank, .replica = c->env.replica,
 		.threads = c->env.threads, .user = c, .operand = operand,
 		.get = host ? NULL : get, .put = host ? NULL : put };
-	uint32_t plan = count_comm(&c->lib->program[0]);
-	uint32_t other = count_comm(&c->lib->program[1]);
+	uint32_t most = 0;
 
-	return transfers_open(&c->transfers, &crew,
-	                      plan > other ? plan : other, &c->err);
+	for (int i = 0; i < CKR_PROGRAMS; i++) {
+		uint32_t n = count_comm(&c->lib->program[i]);
+
+		most = n > most ? n : most;
+	}
+	return transfers_open(&c->transfers, &crew, most, &c->err);
 }
 
 /* What kernels ask for products and convolutions. */
@@ -432,6 +449,7 @@ ckr_close(ckr_ctx *c)
 	late_close(c);
 	guard_close(c);
 	transfers_close(c->transfers);
+	rt_unbind(c, &c->forward);
 	rt_unbind(c, &c->plan);
 	for (uint32_t r = 0; r < c->world.count && c->resident; r++)
 		device_unmap(c->device, &c->resident[r]);

@@ -98,16 +98,26 @@ rt_bind(ckr_ctx *c, struct bound *b, const struct ckr_program *p, bool paint,
 	return rt_point(c, b) ? CKR_OK : rt_no_memory(c);
 }
 
+ckr_status
+rt_bind_guest(ckr_ctx *c, struct bound *b, const struct ckr_program *p,
+              const struct bound *other)
+{
+	*b = (struct bound){ .p = p, .arena = other->arena, .guest = true };
+	b->ptr = calloc(c->world.count, sizeof(*b->ptr));
+	return b->ptr && rt_point(c, b) ? CKR_OK : rt_no_memory(c);
+}
+
 void
 rt_unbind(const ckr_ctx *c, struct bound *b)
 {
 	FOR_RANKS (r, c) {
-		if (b->arena)
+		if (b->arena && !b->guest)
 			device_unmap(c->device, &b->arena[r]);
 		if (b->ptr)
 			free(b->ptr[r]);
 	}
-	free(b->arena);
+	if (!b->guest)
+		free(b->arena);
 	free(b->ptr);
 	*b = (struct bound){ .p = NULL };
 }

@@ -66,6 +66,7 @@ struct bound {
 	const struct ckr_program *p;
 	struct block *arena;            /* [world.count] */
 	void ***ptr;                    /* [world.count]: p->arg */
+	bool guest;                     /* the arena is another program's */
 };
 
 /* What a GPU is given of a micro-batch: all steps of one that is not the last;
@@ -141,6 +142,8 @@ struct ckr_ctx {
 	                                 * of all replicas; NULL: where the
 	                                 * tensor lies */
 	struct bound plan;              /* program[0] */
+	struct bound forward;           /* program[2], in the plan's arena; no
+	                                 * p: there is none */
 	uint64_t peak;                  /* bytes, of any process, so far */
 	uint64_t rss_before;
 
@@ -157,7 +160,9 @@ struct ckr_ctx {
 	uint64_t per_step;              /* of a step; 0: nobody counts */
 	bool uncounted;                 /* they all took as many */
 	bool copied;                    /* copies in 16 bits are parameters' */
-	bool valid_outputs;
+	bool evaluated;                 /* `forward` has run */
+	const struct bound *outputs;    /* whose outputs have values; NULL: no
+	                                 * one's */
 	struct err unread;              /* of the last file of weights */
 
 	ckr_feed *feed;
@@ -263,6 +268,9 @@ void *rt_at(const ckr_ctx *, const struct bound *, uint32_t rank,
  * something to unbind.  As block_map. */
 ckr_status rt_bind(ckr_ctx *, struct bound *, const struct ckr_program *,
                    bool paint, bool at_end);
+/* The same of a program that runs between the other's steps, in its arena. */
+ckr_status rt_bind_guest(ckr_ctx *, struct bound *, const struct ckr_program *,
+                         const struct bound *other);
 /* Pointers of operands anew, after blocks have moved; false: no memory. */
 bool rt_point(const ckr_ctx *, struct bound *);
 void rt_unbind(const ckr_ctx *, struct bound *);
@@ -316,6 +324,9 @@ int32_t rt_last_output(const struct ckr_program *);
 ckr_status rt_feed(ckr_ctx *, uint32_t micro);
 /* The loss, NaN if there is none. */
 double rt_scalar(ckr_ctx *, const struct bound *);
+/* Run a program without updates up to step `end`, with the inputs as set. */
+ckr_status rt_run_forward(ckr_ctx *, const struct bound *, int32_t end,
+                          double *loss);
 /* Run all micro-batches of one training step of a program.  After CKR_ENAN
  * parameters, state and buffers are what they were. */
 ckr_status rt_run(ckr_ctx *, const struct bound *, const struct watch *,

@@ -378,7 +378,7 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 	c->env.fault = NULL;
 	c->held.status = CKR_OK;
 	transfers_drop(c->transfers);
-	c->valid_outputs = false;
+	c->outputs = NULL;
 	c->norm.value = NAN;
 	guard_begin(c);
 	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
@@ -434,20 +434,28 @@ rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
 	return rt_make_copies(c);
 }
 
-/* Forward until the loss and all outputs are there.  The classifier, which
- * makes the loss and its gradient in one go, counts as backward. */
-ckr_status
-ckr_eval(ckr_ctx *c, double *loss)
+/* Constants that no other program has: training has overwritten them. */
+static void
+put_constants(ckr_ctx *c, const struct bound *b)
 {
-	const struct ckr_program *p;
-	int32_t end;
-	int was;
-	ckr_status s;
+	for (uint32_t i = c->lib->nshared; i < b->p->ntensor; i++) {
+		const struct ckr_tensor *t = &b->p->tensor[i];
 
-	CKR_TRY(rt_need_quiet(c));
-	CKR_TRY(rt_make_copies(c));
-	p = &c->lib->program[0];
-	end = rt_last_output(p);
+		if (t->kind == CKR_CONSTANT)
+			FOR_RANKS (r, c)
+				c->device->call->put(c->device,
+					rt_at(c, b, r, t),
+					c->lib->constants + t->data,
+					t->nbytes);
+	}
+}
+
+ckr_status
+rt_run_forward(ckr_ctx *c, const struct bound *b, int32_t end, double *loss)
+{
+	ckr_status s;
+	int was;
+
 	set_hyper(c, NULL);
 	c->env.training = 0;
 	c->env.step = c->step;
@@ -455,22 +463,24 @@ ckr_eval(ckr_ctx *c, double *loss)
 	c->env.nmicro = 1;
 	c->env.fault = NULL;
 	c->held.status = CKR_OK;
+	c->outputs = NULL;
 	transfers_drop(c->transfers);
 	was = enter(c);
+	put_constants(c, b);
 	s = rt_deal_inputs(c);
 	if (s == CKR_OK)
 		s = rt_send_env(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
-		if (p->step[i].phase != CKR_UPDATE)
-			s = hold(c, rt_run_one(c, &c->plan, (uint32_t)i),
-			         (uint32_t)i);
+		if (b->p->step[i].phase != CKR_UPDATE)
+			s = hold(c, rt_run_one(c, b, (uint32_t)i), (uint32_t)i);
 	if (s == CKR_OK)
-		s = rt_look(c, &c->plan, (uint32_t)(end + 1));
+		s = rt_look(c, b, (uint32_t)(end + 1));
 	if (s == CKR_OK)
 		s = settle(c);
 	leave(c, was);
-	c->valid_outputs = s == CKR_OK;
+	if (s == CKR_OK)
+		c->outputs = b;
 	if (loss)
-		*loss = rt_scalar(c, &c->plan);
+		*loss = rt_scalar(c, b);
 	return s;
 }

@@ -80,17 +80,23 @@ make(struct transfers *t)
 {
 	const struct ckr_program *p = t->crew.program;
 	struct wired *w = t->wired = calloc(1, sizeof(*w));
+	bool ok = true;
+	size_t hops = 0;
 
 	if (!w)
 		return false;
-	w->hop = calloc(count(&p[0]) + count(&p[1]) + 1, sizeof(*w->hop));
+	for (int i = 0; i < CKR_PROGRAMS; i++)
+		hops += count(&p[i]);
+	w->hop = calloc(hops + 1, sizeof(*w->hop));
 	w->depth = 2 * t->most + 64;
 	for (int i = 0; i < WIRE_LANES; i++) {
 		w->task[i] = calloc(w->depth, sizeof(*w->task[i]));
 		if (!w->task[i])
 			return false;
 	}
-	return w->hop && find_hops(t, &p[0]) && find_hops(t, &p[1]);
+	for (int i = 0; i < CKR_PROGRAMS; i++)
+		ok = ok && w->hop && find_hops(t, &p[i]);
+	return ok;
 }
 
 static ckr_status quiet(void *, struct err *);

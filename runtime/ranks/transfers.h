@@ -27,7 +27,8 @@ struct transfer {
 struct crew {
 	struct team *team;              /* NULL: all ranks live here */
 	struct wires *wires;            /* between GPUs; NULL: there are none */
-	const struct ckr_program *program;      /* whose steps move: [2] */
+	const struct ckr_program *program;      /* whose steps move:
+	                                         * [CKR_PROGRAMS] */
 	uint32_t tp, dp;
 	uint32_t count;                 /* that live here */
 	uint32_t rank, replica;         /* of a process that is one */

@@ -369,7 +369,8 @@ setup_compile(struct setup *t, const Plan *p, const char *cc, const char *so,
 		.arch = t->target == &target_cpu ? NULL : "sm_90",
 		.emit_dir = emit_dir, .threads = threads, .werror = true };
 
-	return codegen_library(t->g, p, NULL, NULL, &opt, t->diag);
+	return codegen_library(&(struct codegen_schedules){ .g = t->g,
+		.plan = p }, &opt, t->diag);
 }
 
 /* ---- running ---- */

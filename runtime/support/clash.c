@@ -1,6 +1,6 @@
 /* Which paths name the same file.  Devices and pipes take any number of
  * writers, and are no concern here. */
-#include "runtime/ckrun/ckrun_options.h"
+#include "runtime/support/clash.h"
 
 #include <sys/stat.h>
 

@@ -1,0 +1,223 @@
+/* The form that evaluates: what training does by the batch is done by what it
+ * has left behind.
+ *
+ * A batch norm that keeps running statistics goes by them, and keeps them no
+ * more; one that keeps none goes by the batch's, as in training.  Dropout and
+ * the updates of statistics vanish in the rules of canon, as these are told
+ * that there is no training.
+ *
+ * Where scores of classes meet labels, and in one place alone, further outputs
+ * say how many labels counted, of how many the best score is theirs, and what
+ * cross entropy they have together: sums, so that batches can be added up.
+ */
+#include "passes/canon/canon.h"
+#include "passes/canon/loss.h"
+#include "passes/canon/match.h"
+
+/* v, or what it is a multiple of: PyTorch's variances are of n - 1 values. */
+static ValId
+multiple_of(const struct rewrite *w, ValId v)
+{
+	NodeId mul = rw_is(w, v, OP_MUL);
+	double x;
+
+	for (int i = 0; mul && i < 2; i++)
+		if (rw_scalar(w, rw_in(w, mul, i), &x))
+			return rw_in(w, mul, 1 - i);
+	return v;
+}
+
+/* The running statistic that this one of the batch goes into; 0: none.  That
+ * of a module which is called twice is updated twice. */
+static ValId
+running(const struct rewrite *w, ValId new)
+{
+	NodeId update = 0;
+	ValId stat;
+
+	for (NodeId n = 1; n < w->g->nnode && !update; n++)
+		if (w->g->node[n].op == OP_BN_UPDATE && !w->dead[n]
+		    && multiple_of(w, rw_in(w, n, 1)) == new)
+			update = n;
+	if (!update)
+		return 0;
+	stat = rw_in(w, update, 0);
+	while ((update = rw_is(w, stat, OP_BN_UPDATE)))
+		stat = rw_in(w, update, 0);
+	return w->g->val[stat].kind == V_BUFFER ? stat : 0;
+}
+
+static ValId
+cast(struct rewrite *w, ValId v, DType to)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = to;
+	return !v || rw_dt(w, v) == to ? v : rw_emit(w, OP_CAST, 1, &v, &a);
+}
+
+/* One element per channel, in float32, to broadcast against x. */
+static ValId
+per_channel(struct rewrite *w, ValId v, ValId x)
+{
+	Shape s = *rw_shape(w, x);
+
+	for (int i = 0; i < s.rank; i++)
+		s.dim[i] = i == 1 ? s.dim[1] : 1;
+	return rw_reshape(w, cast(w, v, DT_F32), &s);
+}
+
+/* (x - mean) * (scale / sqrt(var + eps)) + bias, of ONNX's
+ * BatchNormalization. */
+static bool
+by_running(struct rewrite *w, NodeId root)
+{
+	const Node *n = &w->g->node[root];
+	ValId mean = running(w, n->out[1]), var = running(w, n->out[2]);
+	ValId x = rw_in(w, root, 0), scale = rw_in(w, root, 1);
+	ValId bias = rw_in(w, root, 2), k, y;
+	double eps = n->attr.BATCHNORM.eps;
+
+	if (!mean || !var || !w->nuse[rw_out(w, root)])
+		return false;
+	k = cast(w, var, DT_F32);
+	k = rw_binary(w, OP_ADD, k, rw_const_like(w, k, eps));
+	k = rw_unary(w, OP_RECIP, rw_unary(w, OP_SQRT, k));
+	if (scale)
+		k = rw_binary(w, OP_MUL, cast(w, scale, DT_F32), k);
+	y = rw_binary(w, OP_SUB, cast(w, x, DT_F32), per_channel(w, mean, x));
+	y = rw_binary(w, OP_MUL, y, per_channel(w, k, x));
+	if (bias)
+		y = rw_binary(w, OP_ADD, y, per_channel(w, bias, x));
+	return rw_replace(w, root, cast(w, y, rw_dt(w, x)));
+}
+
+static const struct rule rules[] = {
+	{ OP_BATCHNORM, by_running }, { OP_NONE, NULL }
+};
+
+/* ---- what is counted ---- */
+
+/* The only node of scores and labels; NULL: there is none, or several. */
+static const Node *
+only_labels(const Graph *g)
+{
+	const Node *found = NULL;
+
+	FOR_NODES (n, g) {
+		if (!(op_info[n->op].flags & F_LABELS_1))
+			continue;
+		if (found)
+			return NULL;
+		found = n;
+	}
+	return found;
+}
+
+static ValId
+convert(Pass *p, Graph *g, ValId v, DType to, NodeId like)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = to;
+	return g->val[v].dt == to ? v
+	       : emit_op(g, p->diag, OP_CAST, 1, &v, &a, like);
+}
+
+/* The sum of all elements, in float32: an output of that name. */
+static bool
+add_sum(Pass *p, Graph *g, ValId v, const char *name, NodeId like)
+{
+	Attr a = attr_default(OP_REDUCE_SUM);
+
+	v = v ? convert(p, g, v, DT_F32, like) : 0;
+	a.REDUCE_SUM.keepdims = 0;
+	for (int i = 0; v && i < g->val[v].shape.rank; i++)
+		a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = i;
+	v = v ? emit_op(g, p->diag, OP_REDUCE_SUM, 1, &v, &a, like) : 0;
+	if (!v)
+		return false;
+	val_rename(g, v, name);
+	g->val[v].output = true;
+	return true;
+}
+
+/* Bool: whether a label counts. */
+static ValId
+is_counted(Pass *p, Graph *g, ValId labels, int64_t ignore, NodeId like)
+{
+	ValId in[2] = { labels, val_const(g, NULL, DT_I64, shape_scalar(),
+	                                  &ignore) }, v;
+
+	v = emit_op(g, p->diag, OP_EQ, 2, in, NULL, like);
+	return v ? emit_op(g, p->diag, OP_NOT, 1, &v, NULL, like) : 0;
+}
+
+/* Bool: whether it is that of the largest score. */
+static ValId
+is_best(Pass *p, Graph *g, ValId scores, ValId labels, NodeId like)
+{
+	Attr a = attr_default(OP_ARGMAX);
+	ValId in[2] = { 0, labels };
+
+	a.ARGMAX.axis = 1;
+	a.ARGMAX.keepdims = 0;
+	in[0] = emit_op(g, p->diag, OP_ARGMAX, 1, &scores, &a, like);
+	return in[0] ? emit_op(g, p->diag, OP_EQ, 2, in, NULL, like) : 0;
+}
+
+/* The mean over labels that count, times their number, if they weigh alike. */
+static bool
+add_entropy(Pass *p, Graph *g, NodeId at, int64_t reduction)
+{
+	const Node *n = &g->node[at];
+	ValId in[2] = { n->out[0], val_find(g, EVAL_COUNTED) };
+
+	if (n->nin > 2 && n->in[2])
+		return true;
+	if (reduction == 1)
+		in[0] = emit_op(g, p->diag, OP_MUL, 2, in, NULL, at);
+	return add_sum(p, g, in[0], EVAL_ENTROPY, at);
+}
+
+static bool
+count_labels(Pass *p, Graph *g)
+{
+	const Node *n = only_labels(g);
+	NodeId at = n ? node_id(g, n) : 0;
+	Attr a = at ? n->attr : (Attr){ 0 };
+	int64_t *ignore, *reduction;
+	ValId scores, labels, best, count;
+
+	if (!at || val_find(g, EVAL_CORRECT) || val_find(g, EVAL_COUNTED)
+	    || val_find(g, EVAL_ENTROPY))
+		return true;
+	scores = n->in[0];
+	ignore = attr_int_of(n->op, &a, "ignore");
+	reduction = attr_int_of(n->op, &a, "reduction");
+	labels = convert(p, g, n->in[1], DT_I64, at);
+	best = labels ? is_best(p, g, scores, labels, at) : 0;
+	count = best ? is_counted(p, g, labels, *ignore, at) : 0;
+	if (count) {
+		ValId in[2] = { best, count };
+
+		best = emit_op(g, p->diag, OP_AND, 2, in, NULL, at);
+	}
+	return count && best && add_sum(p, g, best, EVAL_CORRECT, at)
+		&& add_sum(p, g, count, EVAL_COUNTED, at)
+		&& add_entropy(p, g, at, *reduction);
+}
+
+bool
+canon_evaluate(Pass *p, Graph *g)
+{
+	struct rewrite w;
+
+	if (!loss_keep_outputs(p, g))
+		return false;
+	FOR_NODES (n, g)
+		if (n->op == OP_BN_UPDATE)
+			g->val[n->out[0]].output = false;
+	rw_init(&w, p, g);
+	return rw_run(&w, rules) && canon_run(p, g) && count_labels(p, g);
+}

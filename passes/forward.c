@@ -1,0 +1,180 @@
+#include "passes/forward.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/element.h"
+#include "passes/canon/canon.h"
+#include "passes/offer.h"
+
+enum { WHY = 300 };
+
+/* Bytes of the arena that the plan takes, with what training has not got; -1
+ * if it needs what cannot lie there. */
+static int64_t
+room(const Graph *g, const Graph *forward, const Plan *plan)
+{
+	int64_t bytes = plan->sum.arena;
+
+	for (int64_t i = 0; i < plan->ntensor; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+		const Val *v = &forward->val[t->val];
+
+		if (!t->val || !t->resident || t->alias_of >= 0
+		    || element_same(g, forward, t->val))
+			continue;
+		if (v->kind != V_CONST)
+			return -1;
+		bytes += t->bytes;
+	}
+	return bytes;
+}
+
+/* Bytes that its arena may have: what a budget leaves beside what is resident,
+ * which is as much as training takes or more. */
+static int64_t
+most_room(const Pass *p)
+{
+	return p->budget > 0 ? p->budget - p->plan->sum.resident : INT64_MAX;
+}
+
+static void
+note_room(const Pass *p, int64_t bytes)
+{
+	const struct plan_summary *s = &p->plan->sum;
+
+	if (bytes > s->arena && !p->opt->quiet)
+		diag_note(p->diag, "evaluation takes more memory than "
+		          "training: its peak is %" PRId64 " B",
+		          s->resident + bytes);
+}
+
+static struct options
+without_training(const struct options *o)
+{
+	struct options f = *o;
+
+	f.forward_only = true;
+	f.dropout = false;
+	f.eval = f.curve = f.compare = f.account = f.stats = false;
+	f.slim = true;
+	f.budget_bytes = -1;
+	f.budget_pct = 0;
+	f.remat = REMAT_NONE;
+	f.nkeep = f.nrecompute = 0;
+	f.save_dtype = DT_NONE;
+	f.explain = NULL;
+	f.pp = 0;
+	return f;
+}
+
+/* From canon's form to a plan. */
+static bool
+run(Pass *p, Graph *g)
+{
+	const struct dump_request none = { NULL, NULL };
+	const struct pass_info *precision = pass_table;
+	bool ok;
+
+	while (strcmp(precision->name, "precision") != 0)
+		precision++;
+	p->scratch = arena_new();
+	ok = canon_evaluate(p, g);
+	arena_free(p->scratch);
+	g->props |= P_LOSS;
+	return ok && graph_verify(g, p->diag)
+		&& run_from(p, g, precision, 0, NULL, &none);
+}
+
+static void
+first_line(const char *text, char why[WHY])
+{
+	const char *from = strncmp(text, "ckc: ", 5) ? text : text + 5;
+
+	snprintf(why, WHY, "%.*s", (int)strcspn(from, "\n"), from);
+}
+
+/* The plan of g, a copy of p->forward; NULL: why. */
+static Plan *
+try_plan(const Pass *p, const Graph *training, Graph *g,
+         const struct options *o, char why[WHY])
+{
+	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
+	               .baseline_peak = -1, .minimum_peak = -1,
+	               .watch = p->watch };
+	char *text = NULL;
+	size_t n;
+	FILE *said = open_memstream(&text, &n);
+	int64_t bytes;
+	bool ok;
+
+	snprintf(why, WHY, "out of memory");
+	if (!said)
+		return NULL;
+	trial.diag = diag_new("ckc", said);
+	ok = run(&trial, g) && !diag_errors(trial.diag) && trial.plan;
+	diag_free(trial.diag);
+	fclose(said);
+	if (!ok)
+		first_line(text, why);
+	free(text);
+	if (!ok)
+		return NULL;
+	bytes = room(training, g, trial.plan);
+	if (bytes >= 0 && bytes <= most_room(p)) {
+		note_room(p, bytes);
+		return trial.plan;
+	}
+	if (bytes < 0)
+		snprintf(why, WHY, "it needs values that training has not "
+		         "got");
+	else
+		snprintf(why, WHY, "its arena would take %" PRId64 " bytes, "
+		         "and the budget leaves it %" PRId64, bytes,
+		         most_room(p));
+	return NULL;
+}
+
+static Plan *
+no_plan(Pass *p, const char *why)
+{
+	graph_free(p->forward);
+	p->forward = NULL;
+	if (!p->opt->quiet && !watch_off(p->watch))
+		diag_note(p->diag, "the library holds no program that "
+		          "evaluates: %s", why);
+	return NULL;
+}
+
+Plan *
+forward_plan(Pass *p, const Graph *g)
+{
+	struct options o = without_training(p->opt);
+	Graph *all = p->forward, *first;
+	char why[WHY];
+	Plan *plan;
+
+	if (p->opt->tp || p->opt->zero)
+		return no_plan(p, "its graph is not cut over ranks (--tp, "
+		               "--zero)");
+	first = graph_clone(all);
+	plan = try_plan(p, g, first, &o, why);
+	if (plan) {
+		p->forward = first;
+		graph_free(all);
+		return plan;
+	}
+	graph_free(first);
+	FOR_VALS (v, all)
+		v->output = val_id(all, v) == all->loss;
+	o.noutput = 0;
+	plan = try_plan(p, g, all, &o, why);
+	if (!plan)
+		return no_plan(p, why);
+	if (!p->opt->quiet)
+		diag_note(p->diag, "the library evaluates the loss alone: "
+		          "there is no room for other outputs (--output names "
+		          "those that matter)");
+	return plan;
+}

@@ -1,0 +1,57 @@
+/* Room eval: what a model says of data that it is not trained on.
+ *
+ * in      a model by ckr.h, data in order
+ * out     loss, accuracy, perplexity; predictions in a file
+ * unaware of steps
+ */
+#ifndef CKR_EVAL_ROOM_H
+#define CKR_EVAL_ROOM_H
+
+#include "runtime/ckrun/ckrun_options.h"
+#include "runtime/ckrun/tell.h"
+#include "runtime/data/data.h"
+
+/* ---- score.c ---- */
+
+/* Of all samples.  Behind the end of the data a batch is filled up with the
+ * last sample, and what that adds is taken out again: a batch of that sample
+ * alone tells it.  Losses are means over samples, or over the labels that
+ * count. */
+ckr_status score_data(struct score *, ckr_ctx *, struct data *);
+
+/* ---- predict.c ---- */
+
+/* The rows that an output of the model (NULL: the only one) has for all
+ * samples, as an .npy file. */
+ckr_status predict_data(ckr_ctx *, struct data *, const char *output,
+                        const char *path);
+
+/* ---- valid.c ---- */
+
+/* Validation beside training. */
+struct valid {
+	ckr_ctx *m;
+	struct data data, *trained;     /* not trained on; trained on */
+	uint64_t every;
+	struct score last;
+	double best;                    /* lowest loss so far */
+	uint64_t worse;                 /* how often in a row it was not
+	                                 * lower */
+};
+
+/* Open the data of --valid beside those of training.  It can be closed in any
+ * case. */
+ckr_status valid_open(struct valid *, ckr_ctx *, const struct options *,
+                      struct data *trained);
+void valid_close(struct valid *);
+/* Whether the state after step `step` of `total` is to be looked at. */
+bool valid_is_due(const struct valid *, uint64_t step, uint64_t total);
+/* Score the data; *best: better than ever before. */
+ckr_status valid_run(struct valid *, bool *best);
+
+/* ---- verbs.c ---- */
+
+/* ckrun eval, ckrun predict: exit status. */
+int eval_run(const struct options *);
+
+#endif

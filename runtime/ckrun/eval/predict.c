@@ -1,0 +1,184 @@
+#include "runtime/ckrun/eval/eval.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/dtype.h"
+#include "runtime/file/file.h"
+
+/* ---- which output ---- */
+
+/* One of the model's own, not its loss. */
+static bool
+is_prediction(const struct ckr_info *i)
+{
+	return !i->loss && strcmp(i->kind, "metric") != 0;
+}
+
+static ckr_status
+no_output(ckr_ctx *m, const char *name, int n)
+{
+	char list[600] = "", text[NAME_TEXT];
+	struct ckr_info info;
+
+	for (size_t i = 0; ckr_eval_output(m, i, &info) == CKR_OK; i++) {
+		size_t at = strlen(list);
+
+		if (is_prediction(&info))
+			snprintf(list + at, sizeof(list) - at, " '%s'",
+			         err_name(text, sizeof(text), info.name));
+	}
+	if (!n)
+		return ckr_fail(m, CKR_EUNSUPPORTED, "the library has no "
+		                "output beside its loss: compile a model that "
+		                "has one (ckc --eval on; ckc says if there is "
+		                "no room)");
+	return ckr_fail(m, CKR_EARG, name ? "--name: no output is called '%s'; "
+	                "there is%s" : "%sseveral outputs: --name says which "
+	                "one; there is%s", name ? name : "", list);
+}
+
+static ckr_status
+find_output(ckr_ctx *m, const char *name, struct ckr_info *found)
+{
+	struct ckr_info info;
+	int n = 0, hits = 0;
+
+	for (size_t i = 0; ckr_eval_output(m, i, &info) == CKR_OK; i++) {
+		if (!is_prediction(&info))
+			continue;
+		n++;
+		if (name && strcmp(name, info.name))
+			continue;
+		*found = info;
+		hits++;
+	}
+	return hits == 1 ? CKR_OK : no_output(m, name, n);
+}
+
+/* ---- the file ---- */
+
+/* Version 1.0, padded so that the data begin at a multiple of 64.  bfloat16,
+ * which NumPy has not, becomes float32. */
+static void
+put_header(FILE *f, const struct ckr_info *o, uint64_t rows)
+{
+	const struct dtype_row *t = &dtype_row[dtype_from_text(o->dtype)];
+	char text[1024];
+	int n;
+
+	t = t->npy ? t : &dtype_row[CKR_F32];
+	n = snprintf(text, sizeof(text), "{'descr': '%c%s', 'fortran_order': "
+	             "False, 'shape': (%llu,", t->nbytes > 1 ? '<' : '|',
+	             t->npy, (unsigned long long)rows);
+
+	for (int i = 1; i < o->rank; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " %lld,",
+		              (long long)o->dim[i]);
+	n += snprintf(text + n, sizeof(text) - (size_t)n, "), }");
+	while ((n + 11) % 64)
+		text[n++] = ' ';
+	text[n++] = '\n';
+	fwrite("\x93NUMPY\x01\x00", 1, 8, f);
+	fputc(n & 255, f);
+	fputc(n >> 8, f);
+	fwrite(text, 1, (size_t)n, f);
+}
+
+struct writer {
+	ckr_ctx *m;
+	struct ckr_info o;
+	uint64_t per_sample;            /* rows of the output */
+	char *batch;
+	float *wide;                    /* of bf16; NULL: as it is */
+	FILE *f;                        /* NULL: another process's */
+};
+
+static void
+put_rows(struct writer *w, uint64_t rows)
+{
+	uint64_t all = (uint64_t)w->o.dim[0];
+	size_t n = (size_t)(w->o.nbytes / all * rows), bad;
+
+	if (!w->f)
+		return;
+	if (!w->wide) {
+		fwrite(w->batch, 1, n, w->f);
+		return;
+	}
+	dtype_convert(w->wide, CKR_F32, w->batch, CKR_BF16, n / 2, &bad);
+	fwrite(w->wide, sizeof(float), n / 2, w->f);
+}
+
+static ckr_status
+write_all(struct writer *w, struct data *d)
+{
+	uint64_t n = d->samples;
+
+	if (w->f)
+		put_header(w->f, &w->o, n * w->per_sample);
+	for (uint64_t i = 0; i < n; i += d->rows) {
+		uint64_t left = n - i < d->rows ? n - i : d->rows;
+
+		CKR_TRY(data_batch(d, i));
+		CKR_TRY(ckr_eval(w->m, NULL));
+		CKR_TRY(ckr_get(w->m, w->o.name, w->batch, w->o.nbytes));
+		put_rows(w, left * w->per_sample);
+	}
+	return CKR_OK;
+}
+
+/* Through a file that appears whole. */
+static ckr_status
+write_file(struct writer *w, struct data *d, const char *path)
+{
+	struct new_file file;
+	struct err e;
+	ckr_status s = new_file_open(&file, path, &e);
+	int fd;
+
+	if (s != CKR_OK)
+		return ckr_fail(w->m, s, "%s", e.text);
+	fd = dup(file.fd);
+	w->f = fd < 0 ? NULL : fdopen(fd, "wb");
+	if (!w->f) {
+		new_file_abort(&file);
+		return ckr_fail(w->m, CKR_EIO, "%s: cannot write: %m", path);
+	}
+	s = write_all(w, d);
+	if (fclose(w->f) && s == CKR_OK)
+		s = ckr_fail(w->m, CKR_EIO, "%s: cannot write: %m", path);
+	if (s != CKR_OK) {
+		new_file_abort(&file);
+		return s;
+	}
+	s = new_file_commit(&file, &e);
+	return s == CKR_OK ? s : ckr_fail(w->m, s, "%s", e.text);
+}
+
+ckr_status
+predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
+{
+	struct writer w = { .m = m };
+	bool halves;
+	ckr_status s;
+
+	CKR_TRY(find_output(m, output, &w.o));
+	if (!w.o.rank || (uint64_t)w.o.dim[0] % d->rows || !w.o.dim[0])
+		return ckr_fail(m, CKR_EUNSUPPORTED, "output '%s' has no rows "
+		                "for each of the %llu samples of a batch, so "
+		                "that batches cannot be joined; --name another "
+		                "one", w.o.name, (unsigned long long)d->rows);
+	w.per_sample = (uint64_t)w.o.dim[0] / d->rows;
+	halves = !dtype_row[dtype_from_text(w.o.dtype)].npy;
+	w.batch = malloc(w.o.nbytes + 1);
+	w.wide = halves ? malloc(2 * w.o.nbytes + 1) : NULL;
+	if (!w.batch || (halves && !w.wide))
+		s = ckr_fail(m, CKR_ENOMEM, "out of memory");
+	else
+		s = ckr_rank(m) ? write_all(&w, d) : write_file(&w, d, path);
+	free(w.batch);
+	free(w.wide);
+	return s;
+}

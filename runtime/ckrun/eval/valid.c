@@ -1,0 +1,43 @@
+#include "runtime/ckrun/eval/eval.h"
+
+#include <math.h>
+
+#include "runtime/ckrun/start.h"
+
+ckr_status
+valid_open(struct valid *v, ckr_ctx *m, const struct options *o,
+           struct data *trained)
+{
+	struct data_options data = start_data(o, &o->valid);
+
+	data.in_order = true;
+	*v = (struct valid){ .m = m, .trained = trained,
+		.every = o->valid_every, .best = INFINITY };
+	CKR_TRY(data_open(&v->data, m, &data));
+	return data_fill(trained);
+}
+
+void
+valid_close(struct valid *v)
+{
+	if (v->m)
+		data_close(&v->data);
+}
+
+bool
+valid_is_due(const struct valid *v, uint64_t step, uint64_t total)
+{
+	return v->m && (step == total || (v->every && step % v->every == 0));
+}
+
+ckr_status
+valid_run(struct valid *v, bool *best)
+{
+	CKR_TRY(data_fill(&v->data));
+	CKR_TRY(score_data(&v->last, v->m, &v->data));
+	CKR_TRY(data_fill(v->trained));
+	*best = v->last.loss < v->best;
+	v->worse = *best ? 0 : v->worse + 1;
+	v->best = *best ? v->last.loss : v->best;
+	return CKR_OK;
+}

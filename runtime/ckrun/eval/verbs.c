@@ -1,0 +1,89 @@
+#include "runtime/ckrun/eval/eval.h"
+
+#include <stdio.h>
+
+#include "runtime/ckrun/start.h"
+#include "runtime/ckrun/tell.h"
+
+struct job {
+	const struct options *o;
+	ckr_ctx *m;
+	struct data data;
+};
+
+static ckr_status
+score(struct job *j)
+{
+	struct score s;
+	FILE *log = NULL;
+
+	CKR_TRY(score_data(&s, j->m, &j->data));
+	printf("%llu samples  ", (unsigned long long)s.samples);
+	score_print(&s, stdout);
+	putchar('\n');
+	if (!j->o->log || ckr_rank(j->m))
+		return CKR_OK;
+	log = fopen(j->o->log, "w");
+	if (log) {
+		fprintf(log, "{\"samples\":%llu",
+		        (unsigned long long)s.samples);
+		score_log(&s, "", log);
+		fputs("}\n", log);
+	}
+	if (!log || fclose(log))
+		return ckr_fail(j->m, CKR_EIO, "%s: cannot write: %m",
+		                j->o->log);
+	return CKR_OK;
+}
+
+static ckr_status
+run(struct job *j)
+{
+	const struct options *o = j->o;
+
+	CKR_TRY(start_model(&j->m, &j->data, o, o->model));
+	if (!o->quiet)
+		data_print(&j->data, stdout);
+	options_warn(o, ckr_optimizer(j->m), ckr_unread(j->m));
+	if (o->verb == VERB_EVAL)
+		return score(j);
+	CKR_TRY(predict_data(j->m, &j->data, o->name, o->out));
+	if (!o->quiet)
+		printf("%llu samples predicted, in %s\n",
+		       (unsigned long long)j->data.samples, o->out);
+	return CKR_OK;
+}
+
+static void
+tell_memory(ckr_ctx *m)
+{
+	struct ckr_memory memory;
+
+	if (ckr_memory(m, &memory) == CKR_OK)
+		printf("peak %llu bytes, planned %llu; the process grew by "
+		       "%llu\n", (unsigned long long)memory.peak_bytes,
+		       (unsigned long long)memory.planned_bytes,
+		       (unsigned long long)memory.grown_bytes);
+}
+
+int
+eval_run(const struct options *o)
+{
+	struct job j = { .o = o };
+	ckr_status s = run(&j);
+
+	if (s != CKR_OK) {
+		fflush(stdout);
+		fprintf(tell_to(j.m), "ckrun: %s\n", ckr_error(j.m));
+		ckr_leave(j.m, s);
+	} else {
+		if (*j.data.warning)
+			fprintf(stderr, "ckrun: warning: %s\n",
+			        j.data.warning);
+		if (o->stats)
+			tell_memory(j.m);
+	}
+	data_close(&j.data);
+	ckr_close(j.m);
+	return s == CKR_OK ? DONE : s == CKR_ERANK ? GONE : FAILED;
+}
