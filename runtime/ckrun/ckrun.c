@@ -8,6 +8,7 @@
 #include "runtime/ckr.h"
 #include "runtime/ckrun/against.h"
 #include "runtime/ckrun/interrupt.h"
+#include "runtime/ckrun/log.h"
 #include "runtime/ckrun/start.h"
 #include "runtime/ckrun/steps.h"
 #include "runtime/ckrun/tell.h"
@@ -19,7 +20,7 @@ struct run {
 	struct options *o;
 	ckr_ctx *m;
 	struct data data;
-	FILE *log;
+	struct log log;
 	struct steps steps;
 	struct valid valid;
 	bool patient;                   /* it has not got better for so long */
@@ -73,8 +74,7 @@ fail_by_nan(struct run *r)
 static void
 tell(struct run *r, const struct row *row, bool whole)
 {
-	if (r->log)
-		row_log(row, r->log);
+	log_row(&r->log, row);
 	if (r->o->quiet || !whole)
 		return;
 	row_print(row, r->tty, stdout);
@@ -251,15 +251,9 @@ look_at_outputs(struct run *r)
 static ckr_status
 open_log(struct run *r)
 {
-	if (r->o->log || r->o->hyper.clip > 0)
+	if (r->o->log || r->o->tensorboard || r->o->hyper.clip > 0)
 		r->steps.has_norm = ckr_grad_norm(r->m, NULL) == CKR_OK;
-	if (!r->o->log || ckr_rank(r->m))
-		return CKR_OK;
-	r->log = fopen(r->o->log, r->o->resume ? "a" : "w");
-	if (!r->log)
-		return ckr_fail(r->m, CKR_EIO, "%s: cannot write: %m",
-		                r->o->log);
-	return CKR_OK;
+	return log_open(&r->log, r->m, r->o);
 }
 
 static ckr_status
@@ -310,7 +304,6 @@ static ckr_status
 write_all(struct run *r)
 {
 	const struct options *o = r->o;
-	ckr_status s = CKR_OK;
 
 	if (o->outputs && !r->written)
 		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
@@ -322,9 +315,7 @@ write_all(struct run *r)
 		fprintf(stderr, "ckrun: warning: '%s' is not written: no step "
 		        "came to gradients\n", o->grads);
 	CKR_TRY(ckr_trace(r->m, NULL));
-	if (r->log && (ferror(r->log) || fflush(r->log)))
-		s = ckr_fail(r->m, CKR_EIO, "%s: cannot write: %m", o->log);
-	return ckr_agree(r->m, s);
+	return ckr_agree(r->m, log_flush(&r->log, r->m));
 }
 
 static void
@@ -490,8 +481,7 @@ main(int argc, char **argv)
 	if (o.against)
 		return flush(against_run(&o));
 	status = run_model(&r);
-	if (r.log)
-		fclose(r.log);
+	log_close(&r.log);
 	valid_close(&r.valid);
 	data_close(&r.data);
 	ckr_close(r.m);

@@ -100,8 +100,10 @@ static const struct option_row rows[] = {
 	  "last step" },
 	{ "grads", T_FILE, AT(grads), "FILE", "gradients of the first step "
 	  "not skipped, before clipping" },
-	{ "log", T_FILE, AT(log), "FILE", "one JSON object per step; "
+	{ "log", T_FILE, AT(log), "FILE", "one JSON object per step, or .csv; "
 	  "grad_norm: before clipping (none if ckc updates in backward)" },
+	{ "tensorboard", T_FILE, AT(tensorboard), "DIR", "the same as events "
+	  "of TensorBoard: train/loss, valid/loss, ..." },
 	{ "export-onnx", T_FILE, AT(onnx), "FILE", "the ONNX model with the "
 	  "trained weights" },
 	{ NULL, T_FLAG, 0, NULL, "running" },

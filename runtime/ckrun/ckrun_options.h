@@ -35,7 +35,7 @@ struct options {
 	uint64_t warmup, seed, threads, ranks, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
 	const char *trace, *profile, *blas, *against;
-	const char *save_best, *out, *name;
+	const char *save_best, *out, *name, *tensorboard;
 	uint64_t valid_every, patience, keep;
 	double rtol;
 	bool check, quiet, stats, help, version;

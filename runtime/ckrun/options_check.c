@@ -21,7 +21,7 @@ static int
 check_against(const struct options *o)
 {
 	static const char *const idle[] = {
-		"save", "save-every", "outputs", "grads", "log",
+		"save", "save-every", "outputs", "grads", "log", "tensorboard",
 		"export-onnx", "check", "trace", "profile", "stats", "epochs",
 		"valid",
 	};

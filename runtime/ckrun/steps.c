@@ -34,6 +34,8 @@ steps_begin(struct steps *t)
 
 	*b = (struct begun){ .hyper = start_hyper(t->o, step, t->total),
 		.at = now_sec() };
+	if (!t->started)
+		t->started = b->at;
 	/* the last that could be written */
 	if (t->o->grads && steps_only_skipped(t) && step + 1 == t->total)
 		b->hyper.scale_again = true;
@@ -53,6 +55,14 @@ grad_norm(const struct steps *t)
 	if (t->has_norm)
 		ckr_grad_norm(t->m, &norm);
 	return norm;
+}
+
+/* Seconds to the last step, if they take what those of this run took. */
+static double
+time_left(const struct steps *t, uint64_t step)
+{
+	return step <= t->before ? -1 : (t->ended - t->started)
+	       / (double)(step - t->before) * (double)(t->total - step);
 }
 
 static ckr_status
@@ -90,6 +100,7 @@ steps_end(struct steps *t, struct row *row, bool *odd)
 		.peak_bytes = ckr_peak_bytes(t->m),
 		.skipped = ckr_skipped_count(t->m) > skipped,
 	};
+	row->left = time_left(t, row->step);
 	after = ckr_loss_scale(t->m);
 	row->overflow = row->skipped && after < scale;
 	/* one that overflowed and was taken again */

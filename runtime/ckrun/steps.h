@@ -28,7 +28,8 @@ struct steps {
 	struct ckr_checked checked;
 	struct begun begun[STEPS_AHEAD];
 	uint32_t first, count;          /* of them, counted on and on */
-	double ended;                   /* the last one, in seconds */
+	double started, ended;          /* the first one, the last one; in
+	                                 * seconds */
 };
 
 /* Whether no step of this run has come to gradients. */

@@ -32,18 +32,6 @@ tell_to(const ckr_ctx *m)
 	return ckr_speaks(m) || !silent ? loud : silent;
 }
 
-/* ---- numbers ---- */
-
-/* ,"key":x, of which JSON knows finite ones. */
-static void
-log_number(FILE *f, const char *key, double x, bool exact)
-{
-	if (isfinite(x))        /* reads back exactly */
-		fprintf(f, ",\"%s\":%.*g", key, exact ? 9 : 17, x);
-	else
-		fprintf(f, ",\"%s\":null", key);
-}
-
 /* ---- evaluation ---- */
 
 void
@@ -56,48 +44,22 @@ score_print(const struct score *s, FILE *f)
 		fprintf(f, "  perplexity %.6g", s->perplexity);
 }
 
-void
-score_log(const struct score *s, const char *prefix, FILE *f)
-{
-	const struct {
-		const char *key;
-		double x;
-	} of[] = {
-		{ "loss", s->loss }, { "accuracy", s->accuracy },
-		{ "perplexity", s->perplexity },
-	};
-	char key[40];
-
-	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
-		snprintf(key, sizeof(key), "%s%s", prefix, of[i].key);
-		if (i == 0 || !isnan(of[i].x))
-			log_number(f, key, of[i].x, true);
-	}
-}
-
 /* ---- steps ---- */
 
-void
-row_log(const struct row *r, FILE *f)
+/* "3 h 20 min", of a duration. */
+static void
+print_left(double sec, FILE *f)
 {
-	fprintf(f, "{\"step\":%llu", (unsigned long long)r->step);
-	if (r->has_loss)
-		log_number(f, "loss", r->loss, r->exact);
-	if (r->has_norm)
-		log_number(f, "grad_norm", r->norm, true);
-	if (r->scale > 0)
-		log_number(f, "loss_scale", r->scale, true);
-	if (!isnan(r->epoch))
-		log_number(f, "epoch", r->epoch, false);
-	if (r->valid)
-		score_log(r->valid, "valid_", f);
-	fprintf(f, ",\"lr\":%.9g,\"seconds\":%.9g,\"%s\":%llu,"
-	        "\"peak_bytes\":%llu%s}\n", r->lr, r->sec,
-	        r->tokens ? "tokens" : "samples",
-	        (unsigned long long)r->units,
-	        (unsigned long long)r->peak_bytes,
-	        r->skipped ? ",\"skipped\":true" : "");
-	fflush(f);
+	uint64_t s = (uint64_t)(sec + 0.5);
+
+	if (s >= 3600)
+		fprintf(f, "  %llu h %llu min left",
+		        (unsigned long long)(s / 3600),
+		        (unsigned long long)(s / 60 % 60));
+	else if (s >= 60)
+		fprintf(f, "  %llu min left", (unsigned long long)(s / 60));
+	else
+		fprintf(f, "  %llu s left", (unsigned long long)s);
 }
 
 void
@@ -112,10 +74,14 @@ row_print(const struct row *r, bool over, FILE *f)
 	if (r->scale > 0)
 		fprintf(f, "  scale %g%s", r->scale,
 		        r->overflow ? " overflows: skipped" : "");
-	fprintf(f, "  %.6g %s/s  peak %.1f MiB%s",
+	fprintf(f, "  %.6g %s/s  peak %.1f MiB",
 	        (double)r->units / (r->sec > 0 ? r->sec : 1e-9),
 	        r->tokens ? "tokens" : "samples",
-	        (double)r->peak_bytes / 1048576, over ? "" : "\n");
+	        (double)r->peak_bytes / 1048576);
+	if (over && r->left >= 0 && r->left < 1e9)
+		print_left(r->left, f);
+	if (!over)
+		fputc('\n', f);
 	fflush(f);
 }
 

@@ -1,4 +1,4 @@
-/* What is told of a step: a row of the log, a line of progress; of what --check
+/* What is told of a step: a row of numbers, a line of progress; of what --check
  * found in all of them; and, where a run is several processes, by whom. */
 #ifndef CKRUN_TELL_H
 #define CKRUN_TELL_H
@@ -23,6 +23,8 @@ struct row {
 	bool has_loss, exact;           /* exact: the loss is one f32 */
 	bool has_norm;                  /* of all gradients; it may be NaN */
 	double loss, norm, lr, sec;
+	double left;                    /* seconds to the last step; below 0:
+	                                 * unknown */
 	double scale;                   /* of the loss; 0: it has none */
 	double epoch;                   /* how often data were gone through;
 	                                 * NaN: they are not dealt */
@@ -43,12 +45,8 @@ FILE *tell_to(const ckr_ctx *);
 
 /* "loss 0.1  accuracy 97.5 %  perplexity 1.1", what there is. */
 void score_print(const struct score *, FILE *);
-/* ,"PREFIXloss":0.1 and so on, of a JSON object. */
-void score_log(const struct score *, const char *prefix, FILE *);
 
-/* As a JSON object. */
-void row_log(const struct row *, FILE *);
-/* over: in place of the line before. */
+/* over: in place of the line before, with the time left. */
 void row_print(const struct row *, bool over, FILE *);
 
 /* Another step: tensors are added up, of differences the largest remains. */

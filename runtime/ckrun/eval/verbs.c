@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
+#include "runtime/ckrun/log.h"
 #include "runtime/ckrun/start.h"
-#include "runtime/ckrun/tell.h"
 
 struct job {
 	const struct options *o;
@@ -15,25 +15,19 @@ static ckr_status
 score(struct job *j)
 {
 	struct score s;
-	FILE *log = NULL;
+	struct log log;
+	ckr_status st;
 
 	CKR_TRY(score_data(&s, j->m, &j->data));
 	printf("%llu samples  ", (unsigned long long)s.samples);
 	score_print(&s, stdout);
 	putchar('\n');
-	if (!j->o->log || ckr_rank(j->m))
-		return CKR_OK;
-	log = fopen(j->o->log, "w");
-	if (log) {
-		fprintf(log, "{\"samples\":%llu",
-		        (unsigned long long)s.samples);
-		score_log(&s, "", log);
-		fputs("}\n", log);
-	}
-	if (!log || fclose(log))
-		return ckr_fail(j->m, CKR_EIO, "%s: cannot write: %m",
-		                j->o->log);
-	return CKR_OK;
+	st = log_open(&log, j->m, j->o);
+	log_score(&log, &s);
+	if (st == CKR_OK)
+		st = log_flush(&log, j->m);
+	log_close(&log);
+	return st;
 }
 
 static ckr_status

@@ -1,0 +1,25 @@
+/* What is told of steps, in files for other programs: JSON lines or CSV, and
+ * event files of TensorBoard. */
+#ifndef CKRUN_LOG_H
+#define CKRUN_LOG_H
+
+#include "runtime/ckrun/ckrun_options.h"
+#include "runtime/ckrun/tell.h"
+
+struct log {
+	FILE *file, *events;            /* NULL: none */
+	bool csv;
+	const char *path, *folder;      /* of both */
+};
+
+/* Those of --log and --tensorboard that this process writes; a run that goes
+ * on in a checkpoint goes on in the log.  It can be closed in any case. */
+ckr_status log_open(struct log *, ckr_ctx *, const struct options *);
+void log_row(struct log *, const struct row *);
+/* One row: of `ckrun eval`. */
+void log_score(struct log *, const struct score *);
+/* That all of it is written. */
+ckr_status log_flush(struct log *, ckr_ctx *);
+void log_close(struct log *);
+
+#endif
