@@ -61,6 +61,47 @@ softplus(double x)
 	return log1p(exp(x));
 }
 
+/* x times the normal distribution below it, and the slope of that. */
+static double
+gelu(double x)
+{
+	return 0.5 * x * erfc(-x * 0.70710678118654752);
+}
+
+static double
+gelu_slope(double x)
+{
+	return 0.5 * erfc(-x * 0.70710678118654752)
+	       + x * 0.39894228040143268 * exp(-0.5 * x * x);
+}
+
+static float
+gelu_grad(float x)
+{
+	return ckr_gelu_grad(x, 1.0f);
+}
+
+/* The slope is zero near -0.75, where its two parts cancel. */
+static void
+check_gelu(void)
+{
+	double worst = 0;
+
+	check("gelu", ckr_gelu, gelu, -4, 20, 10);
+	check("gelu, far", ckr_gelu, gelu, -13, -4, 90);
+	check("slope of gelu", gelu_grad, gelu_slope, 0, 20, 5);
+	for (int i = 0; i < POINTS; i++) {
+		float x = -13.0f * (float)i / POINTS;
+		double e = fabs((double)gelu_grad(x) - gelu_slope((double)x));
+
+		worst = e > worst ? e : worst;
+	}
+	if (!(worst < 2.5e-7)) {
+		printf("slope of gelu: %g off\n", worst);
+		failures++;
+	}
+}
+
 /* Powers against those of libm in double, ends included. */
 static void
 check_pow(void)
@@ -107,6 +148,7 @@ check_functions(void)
 	check("asinh", ckr_asinh, asinh, -0.01, 0.01, 0.51);
 	check("asinh, large", ckr_asinh, asinh, -1e6, 3e38, 0.51);
 	check_pow();
+	check_gelu();
 }
 
 static void
