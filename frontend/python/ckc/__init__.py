@@ -1,0 +1,279 @@
+"""Train ONNX models inside a memory budget.
+
+    model = ckc.compile("model.onnx", budget="60%", loss="ce:logits")
+    with ckc.Trainer(model, lr=1e-3) as t:
+        for x, y in batches:
+            loss = t.step(image=x, labels=y)
+        print(t.eval(image=x_test, labels=y_test), t.predict(image=x_test).shape)
+        t.save("run.safetensors")
+
+Arrays are NumPy's, or what np.asarray or np.from_dlpack takes, torch tensors among them.  Errors are ckc.Error, in the words of ckc or libckr.
+"""
+import ctypes as _c
+import json as _json
+import os as _os
+import subprocess as _subprocess
+import tempfile as _tempfile
+
+import numpy as _np
+
+from . import _lib
+
+__all__ = ["Error", "Model", "Trainer", "compile"]
+
+_TYPES = {"f32": "f4", "f64": "f8", "f16": "f2", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8",
+          "bool": "?", "bf16": "u2"}
+
+
+class Error(RuntimeError):
+    """What ckc or libckr said."""
+
+
+class Model:
+    """A compiled model: .path of the library, .messages of the compiler, .plan (what `ckc --json` writes)."""
+
+    def __init__(self, path, messages="", plan=None):
+        self.path, self.messages, self.plan = _os.path.abspath(path), messages, plan
+
+    def __repr__(self):
+        peak = f", peak {self.plan['summary']['peak_bytes']} bytes" if self.plan else ""
+        return f"<ckc.Model {self.path}{peak}>"
+
+
+def _words(option, value):
+    """--option and its value, as the command line has it; of a list once for each."""
+    flag = "--" + option.replace("_", "-")
+    if value is True:
+        return [flag]
+    if value is None or value is False:
+        return []
+    if isinstance(value, dict):
+        value = [f"{k}={v}" for k, v in value.items()]
+    return [w for v in (value if isinstance(value, (list, tuple)) else [value]) for w in (flag, str(v))]
+
+
+def compile(onnx, output=None, budget=None, **options):
+    """Compile an ONNX file: a Model.
+
+    output: the library's file (beside the ONNX file, with .so).  budget: as --memory-budget, "60%" or bytes.  options: those of `ckc --help`
+    with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], target="cuda".
+    """
+    output = output or _os.path.splitext(_os.fspath(onnx))[0] + ".so"
+    with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
+        plan = _os.path.join(folder, "plan.json")
+        argv = [_lib.compiler(), _os.fspath(onnx), "-o", _os.fspath(output), "--json", plan, *_words("memory-budget", budget)]
+        for option, value in options.items():
+            argv += _words(option, value)
+        done = _subprocess.run(argv, stdout=_subprocess.PIPE, stderr=_subprocess.STDOUT, text=True, errors="replace")
+        if done.returncode:
+            raise Error(done.stdout.strip() or f"ckc ended with status {done.returncode}")
+        with open(plan) as f:
+            return Model(output, done.stdout, _json.load(f))
+
+
+def _array(x):
+    if hasattr(x, "__dlpack__") and not isinstance(x, _np.ndarray):
+        return _np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
+    return _np.asarray(x)
+
+
+class Trainer:
+    """A model in memory, with its weights and the optimizer's state.
+
+    model: a Model, or the path of a library.  weights: a .safetensors file (the one beside the library).  threads, seed: as of ckrun.
+    Settings of the optimizer are keywords, and attributes of .hyper that may be changed between steps: lr, beta1, beta2, eps, weight_decay,
+    momentum, nesterov, clip, ...; those not given are the optimizer's own.
+    """
+
+    def __init__(self, model, weights=None, threads=0, seed=0, **hyper):
+        self._ctx = None
+        self._call = _lib.library()
+        path = model.path if isinstance(model, Model) else _os.fspath(model)
+        options = _lib.Options(weights=_os.fsencode(weights) if weights else None, threads=threads, seed=seed)
+        ctx = _c.c_void_p()
+        status = self._call.ckr_open(_c.byref(ctx), _os.fsencode(path), _c.byref(options))
+        self._ctx = ctx
+        try:
+            self._check(status)
+            self.hyper = self._call.ckr_hyper_of(ctx)
+            known = {name for name, _ in _lib.Hyper._fields_}
+            for name, value in hyper.items():
+                if name not in known:
+                    raise TypeError(f"'{name}' is no setting; there are {', '.join(sorted(known))}")
+                setattr(self.hyper, name, value)
+            self._tensors = {i.name.decode(): i for i in self._list(self._call.ckr_tensor)}
+        except BaseException:
+            self.close()
+            raise
+        self.micro_batches = self._call.ckr_micro_batches(ctx)
+        self.inputs = {k: self._input(i) for k, i in self._tensors.items() if i.kind == b"input"}
+
+    # ---- plumbing ----
+
+    def _check(self, status):
+        if status:
+            raise Error(self._call.ckr_error(self._ctx).decode(errors="replace"))
+
+    def _list(self, call):
+        """All that a call with a number gives."""
+        found, info = [], _lib.Info()
+        while not call(self._ctx, len(found), _c.byref(info)):
+            found.append(_lib.Info.from_buffer_copy(info))
+        return found
+
+    def _input(self, info):
+        at = _c.c_void_p()
+        self._check(self._call.ckr_input(self._ctx, info.name, _c.byref(at)))
+        raw = (_c.c_char * info.nbytes).from_address(at.value)
+        return _np.frombuffer(raw, _TYPES[info.dtype.decode()]).reshape(info.dim[:info.rank])
+
+    def _out(self, info):
+        x = _np.empty(info.dim[:info.rank], _TYPES[info.dtype.decode()])
+        self._check(self._call.ckr_get(self._ctx, info.name, x.ctypes.data, info.nbytes))
+        return (x.astype("u4") << 16).view("f4") if info.dtype == b"bf16" else x
+
+    def _open(self):
+        if not self._ctx:
+            raise Error("the trainer is closed")
+
+    def _place(self, name, x):
+        """What fits an input: its view, and the array."""
+        if name not in self.inputs:
+            raise Error(f"there is no input '{name}'; inputs are {', '.join(self.inputs)}")
+        to, x = self.inputs[name], _array(x)
+        if self._tensors[name].dtype == b"bf16":
+            raise Error(f"input '{name}' is bf16, which NumPy has not: write its bits to .inputs['{name}']")
+        if not _np.can_cast(x.dtype, to.dtype, "same_kind"):
+            raise Error(f"input '{name}' is {to.dtype}, the array {x.dtype}: convert it, as by x.astype('{to.dtype}')")
+        return to, x
+
+    def _set(self, arrays):
+        for name, x in arrays.items():
+            to, x = self._place(name, x)
+            if x.shape != to.shape:
+                raise Error(f"input '{name}' is {list(to.shape)}, the array {list(x.shape)}")
+            _np.copyto(to, x, casting="same_kind")
+
+    # ---- training ----
+
+    def step(self, **arrays):
+        """Forward, backward and update; the loss before the update.  Arrays by the names of inputs; an input that is not given keeps what it
+        has (.inputs[name], a view of its memory, can be written in place).  A model of --grad-accum N takes N batches in one array, along axis 0."""
+        self._open()
+        loss, n = _c.c_double(), self.micro_batches
+        if n > 1:
+            return self._accumulate(arrays, loss, n)
+        self._set(arrays)
+        self._check(self._call.ckr_step(self._ctx, _c.byref(self.hyper), _c.byref(loss)))
+        return loss.value
+
+    def _accumulate(self, arrays, loss, n):
+        parts, failed = {}, []
+        for name, x in arrays.items():
+            to, x = self._place(name, x)
+            if not to.ndim or x.shape != (n * to.shape[0], *to.shape[1:]):
+                raise Error(f"input '{name}' takes {n} micro-batches of {list(to.shape)} along axis 0, the array is {list(x.shape)}")
+            parts[name] = x.reshape(n, *to.shape)
+
+        def feed(_user, _ctx, _step, micro):
+            try:
+                self._set({name: x[micro] for name, x in parts.items()})
+                return 0
+            except Exception as e:              # goes on behind the C call
+                failed.append(e)
+                return 1
+        call = _lib.FEED(feed)
+        self._check(self._call.ckr_set_feed(self._ctx, call, None))
+        status = self._call.ckr_step(self._ctx, _c.byref(self.hyper), _c.byref(loss))
+        self._call.ckr_set_feed(self._ctx, _lib.FEED(), None)
+        if failed:
+            raise failed[0]
+        self._check(status)
+        return loss.value
+
+    def eval(self, **arrays):
+        """The loss of a batch without training on it: no dropout, running statistics."""
+        self._open()
+        loss = _c.c_double()
+        self._set(arrays)
+        self._check(self._call.ckr_eval(self._ctx, _c.byref(loss)))
+        return loss.value
+
+    def predict(self, **arrays):
+        """The model's outputs for a batch: {name: array}, or the array if there is one.  Labels need not be given."""
+        self.eval(**arrays)
+        found = {i.name.decode(): self._out(i) for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"}
+        if not found:
+            raise Error("the library has no output beside its loss (ckc --eval on; ckc says if there is no room)")
+        return found if len(found) > 1 else next(iter(found.values()))
+
+    @property
+    def grad_norm(self):
+        """Of all gradients of the last step, before clipping; computed by steps from the first time on that it is asked for."""
+        self._open()
+        norm = _c.c_double()
+        self._check(self._call.ckr_grad_norm(self._ctx, _c.byref(norm)))
+        return norm.value
+
+    @property
+    def steps(self):
+        """Steps done since the weights were fresh."""
+        self._open()
+        return self._call.ckr_step_count(self._ctx)
+
+    @property
+    def peak_bytes(self):
+        self._open()
+        return self._call.ckr_peak_bytes(self._ctx)
+
+    # ---- weights and files ----
+
+    def state_dict(self):
+        """Copies of parameters and buffers, by name; bfloat16 as float32."""
+        self._open()
+        return {k: self._out(i) for k, i in self._tensors.items() if i.kind in (b"param", b"buffer")}
+
+    def load_state_dict(self, state):
+        """Set parameters and buffers; each must have its shape and a float type that NumPy can convert."""
+        self._open()
+        for name, x in state.items():
+            i = self._tensors.get(name)
+            if i is None or i.kind not in (b"param", b"buffer"):
+                raise Error(f"there is no parameter or buffer '{name}'")
+            x = _np.ascontiguousarray(_array(x), None if i.dtype == b"bf16" else _TYPES[i.dtype.decode()])
+            if list(x.shape) != i.dim[:i.rank]:
+                raise Error(f"'{name}' is {i.dim[:i.rank]}, the array {list(x.shape)}")
+            if i.dtype == b"bf16":
+                raise Error(f"'{name}' is bf16, which NumPy has not: load it from a file (Trainer(weights=...))")
+            self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, x.nbytes))
+
+    def save(self, path):
+        """A checkpoint: parameters, buffers, optimizer state, step, seed."""
+        self._open()
+        self._check(self._call.ckr_save(self._ctx, _os.fsencode(path)))
+
+    def resume(self, path):
+        self._open()
+        self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
+
+    def export_onnx(self, path):
+        """The ONNX file that the model was compiled from, with the present weights."""
+        self._open()
+        self._check(self._call.ckr_export_onnx(self._ctx, _os.fsencode(path)))
+
+    def close(self):
+        """Free everything; views of .inputs must not be used behind it."""
+        self.inputs = {}
+        if self._ctx:
+            self._call.ckr_close(self._ctx)
+        self._ctx = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_ctx", None):
+            self.close()

@@ -1,0 +1,78 @@
+"""libckr by ctypes: the structs and calls of ckr.h that the package uses, and where the programs are."""
+import ctypes as c
+import os
+import shutil
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Options(c.Structure):
+    _fields_ = [("weights", c.c_char_p), ("blas", c.c_char_p), ("threads", c.c_int), ("seed", c.c_uint64), ("ranks", c.c_uint32),
+                ("comm_timeout", c.c_double)]
+
+
+class Info(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("dtype", c.c_char_p), ("kind", c.c_char_p), ("frozen", c.c_bool), ("loss", c.c_bool),
+                ("shifted", c.c_bool), ("label", c.c_bool), ("index", c.c_bool), ("rank", c.c_int), ("dim", c.c_int64 * 8),
+                ("nbytes", c.c_size_t)]
+
+
+class Hyper(c.Structure):
+    _fields_ = [(name, c.c_double) for name in ("lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "clip", "beta2_decay",
+                                                "clip_threshold", "eps2")]
+    _fields_ += [("nesterov", c.c_bool), ("on_nan", c.c_int), ("loss_scale", c.c_double), ("scale_interval", c.c_uint64),
+                 ("scale_again", c.c_bool)]
+
+
+_CALLS = {
+    "ckr_open": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.POINTER(Options)]),
+    "ckr_close": (None, [c.c_void_p]),
+    "ckr_error": (c.c_char_p, [c.c_void_p]),
+    "ckr_tensor": (c.c_int, [c.c_void_p, c.c_size_t, c.POINTER(Info)]),
+    "ckr_eval_output": (c.c_int, [c.c_void_p, c.c_size_t, c.POINTER(Info)]),
+    "ckr_set": (c.c_int, [c.c_void_p, c.c_char_p, c.c_void_p, c.c_size_t]),
+    "ckr_get": (c.c_int, [c.c_void_p, c.c_char_p, c.c_void_p, c.c_size_t]),
+    "ckr_input": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(c.c_void_p)]),
+    "ckr_hyper_of": (Hyper, [c.c_void_p]),
+    "ckr_step": (c.c_int, [c.c_void_p, c.POINTER(Hyper), c.POINTER(c.c_double)]),
+    "ckr_eval": (c.c_int, [c.c_void_p, c.POINTER(c.c_double)]),
+    "ckr_grad_norm": (c.c_int, [c.c_void_p, c.POINTER(c.c_double)]),
+    "ckr_micro_batches": (c.c_uint32, [c.c_void_p]),
+    "ckr_step_count": (c.c_uint64, [c.c_void_p]),
+    "ckr_peak_bytes": (c.c_uint64, [c.c_void_p]),
+    "ckr_optimizer": (c.c_char_p, [c.c_void_p]),
+    "ckr_load_weights": (c.c_int, [c.c_void_p, c.c_char_p]),
+    "ckr_save": (c.c_int, [c.c_void_p, c.c_char_p]),
+    "ckr_resume": (c.c_int, [c.c_void_p, c.c_char_p]),
+    "ckr_export_onnx": (c.c_int, [c.c_void_p, c.c_char_p]),
+}
+FEED = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint64, c.c_uint32)
+_CALLS["ckr_set_feed"] = (c.c_int, [c.c_void_p, FEED, c.c_void_p])
+_loaded = None
+
+
+def _beside(name):
+    """A file of an installed package, or of the build tree that CKC_HOME names."""
+    for folder in (HERE, os.path.join(HERE, "bin"), os.environ.get("CKC_HOME")):
+        path = folder and os.path.join(folder, name)
+        if path and os.path.exists(path):
+            return path
+    return None
+
+
+def compiler():
+    """Path of the program ckc."""
+    path = _beside("ckc") or shutil.which("ckc")
+    if not path:
+        raise FileNotFoundError("the program ckc is neither beside the package nor in PATH; CKC_HOME=FOLDER says where it was built")
+    return path
+
+
+def library():
+    global _loaded
+    if not _loaded:
+        _loaded = c.CDLL(_beside("libckr.so") or "libckr.so")
+        for name, (result, arguments) in _CALLS.items():
+            call = getattr(_loaded, name)
+            call.restype, call.argtypes = result, arguments
+    return _loaded

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""The Python package: the same numbers as ckrun's, and clear errors.
+
+    python.py CKC CKRUN
+"""
+import ctypes
+import json
+import os
+import struct
+import sys
+
+import ck
+import numpy as np
+
+sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
+import files
+
+ROOT = os.path.join(ck.HERE, "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "frontend", "python"))
+
+
+def tensors(path):
+    """Arrays of a safetensors file of float32 and int64."""
+    kinds = {"F32": "f4", "I64": "i8"}
+    return {k: np.array(v, kinds[t]).reshape(dims) for k, (t, dims, v) in files.st_read(path)[0].items() if t in kinds}
+
+
+def layout(bench):
+    """Structs lie as the C compiler lays them out."""
+    from ckc import _lib
+    text = '#include <stdio.h>\n#include "ckr.h"\nint main(void) {\n'
+    want = []
+    for name, s in ("ckr_options", _lib.Options), ("ckr_info", _lib.Info), ("ckr_hyper", _lib.Hyper):
+        text += f'printf("%zu\\n", sizeof(struct {name}));\n'
+        want.append(ctypes.sizeof(s))
+        for field, _ in s._fields_:
+            text += f'printf("%zu\\n", offsetof(struct {name}, {field}));\n'
+            want.append(getattr(s, field).offset)
+    with open(bench.path("layout.c"), "w") as f:
+        f.write(text + "}\n")
+    done = bench.run(["cc", "-I", os.path.join(ROOT, "runtime"), bench.path("layout.c"), "-o", bench.path("layout")])
+    if bench.must(done, "layout.c"):
+        got = [int(x) for x in bench.run([bench.path("layout")]).stdout.split()]
+        bench.check(got == want, f"structs: {want}, in C {got}")
+
+
+def trains(bench, ckc, name, dims, **options):
+    """Losses, weights and evaluation are ckrun's, to the bit."""
+    path, log, end = os.path.join(ck.MODELS, name), bench.path("log"), bench.path("end.st")
+    model = ckc.compile(path + ".onnx", bench.path(name + ".so"), dim=dims, **options)
+    bench.check(model.plan["summary"]["peak_bytes"] > 0 and os.path.exists(model.path), f"{name}: {model}")
+    batch = tensors(path + ".inputs.safetensors")
+    with ckc.Trainer(model, lr=0.01, weight_decay=0.1) as t:
+        losses = [t.step(**batch)]
+        for k, x in t.inputs.items():       # in place
+            x[...] = batch[k]
+        losses += [t.step() for _ in range(3)]
+        state, at, loss = t.state_dict(), t.steps, t.eval()
+        t.save(bench.path("python.st"))
+        with ckc.Trainer(model, lr=0.01, weight_decay=0.1) as again:
+            again.resume(bench.path("python.st"))
+            bench.check(again.steps == at == 4 and again.step(**batch) == t.step(), f"{name}: resumed")
+    run = [model.path, "--inputs", path + ".inputs.safetensors"]
+    bench.must(bench.ckrun(*run, "--steps", 4, "--lr", 0.01, "--weight-decay", 0.1, "--log", log, "--save", end, "--quiet"), f"{name}: ckrun")
+    bench.check([struct.pack("f", x) for x in losses] == [struct.pack("f", x) for x in ck.losses(log)], f"{name}: {losses}, ckrun's {ck.losses(log)}")
+    saved = tensors(end)
+    bench.check(state and all(np.array_equal(x, saved[k]) for k, x in state.items()), f"{name}: other weights than ckrun's")
+    bench.must(bench.ckrun("eval", *run, "--init", end, "--log", log, "--quiet"), f"{name}: ckrun eval")
+    bench.check(np.float32(loss) == np.float32(ck.log_rows(log)[0]["loss"]), f"{name}: eval {loss}, ckrun's {ck.log_rows(log)[0]}")
+    return model, batch
+
+
+def accumulates(bench, ckc):
+    """Two micro-batches in one array are a batch of both, by a mean of means."""
+    path = os.path.join(ck.MODELS, "mlp-mse")
+    batch = tensors(path + ".inputs.safetensors")
+    whole = ckc.compile(path + ".onnx", bench.path("whole.so"), dim={"batch": 8})
+    parts = ckc.compile(path + ".onnx", bench.path("parts.so"), dim=["batch=4"], grad_accum=2)
+    with ckc.Trainer(whole) as a, ckc.Trainer(parts) as b:
+        for _ in range(3):
+            x, y = a.step(**batch), b.step(**batch)
+            bench.check(abs(x - y) < 1e-5 * abs(x), f"micro-batches: {y}, of the whole {x}")
+        said(bench, ckc, lambda: b.step(image=batch["image"][:4]), "2 micro-batches of [4, 1, 28, 28]")
+        said(bench, ckc, lambda: b.step(**{**batch, "target": batch["target"].astype(complex)}), "convert it")
+
+
+def said(bench, ckc, call, words):
+    try:
+        call()
+    except (ckc.Error, TypeError) as e:
+        bench.check(words in str(e), f"'{words}' expected: {e}")
+    else:
+        bench.check(False, f"'{words}' expected, no error")
+
+
+def errors(bench, ckc, model, batch):
+    said(bench, ckc, lambda: ckc.compile(bench.path("none.onnx")), "none.onnx")
+    said(bench, ckc, lambda: ckc.compile(os.path.join(ck.MODELS, "mlp-mse.onnx"), bench.path("no.so"), budget=1000, dim={"batch": 8}), "smallest budget")
+    said(bench, ckc, lambda: ckc.Trainer(bench.path("none.so")), "none.so")
+    said(bench, ckc, lambda: ckc.Trainer(model, rate=1), "'rate' is no setting")
+    with ckc.Trainer(model) as t:
+        name, x = next(iter(batch.items()))
+        said(bench, ckc, lambda: t.step(nobody=x), f"inputs are {', '.join(t.inputs)}")
+        said(bench, ckc, lambda: t.step(**{name: x[:-1]}), f"input '{name}' is {list(x.shape)}")
+        said(bench, ckc, lambda: t.load_state_dict({"nobody": x}), "no parameter or buffer 'nobody'")
+        said(bench, ckc, lambda: t.resume(bench.path("none.st")), "none.st")
+        before = t.state_dict()
+        t.load_state_dict({k: v * 0 for k, v in before.items()})
+        bench.check(all((v == 0).all() for v in t.state_dict().values()), "load_state_dict")
+    said(bench, ckc, lambda: t.step(**batch), "is closed")
+
+
+def predicts(bench, ckc):
+    """What is predicted has the loss that eval tells."""
+    path = os.path.join(ck.MODELS, "gpt2-logits")
+    batch = tensors(path + ".inputs.safetensors")
+    with open(path + ".json") as f:
+        meta = json.load(f)
+    dims, loss = meta.get("dims", {}), meta["loss"]
+    model = ckc.compile(path + ".onnx", bench.path("logits.so"), dim=dims, loss="ce:" + loss["logits"])
+    with ckc.Trainer(model) as t:
+        ids = {k: v for k, v in batch.items() if k != loss["labels"]}
+        y = t.predict(**ids)
+        y = y if isinstance(y, np.ndarray) else y[loss["logits"]]
+        target = batch[loss["labels"]]
+        got = t.eval(**ids, labels=target)
+    p = y.astype("f8").reshape(-1, y.shape[-1])
+    p = p - np.log(np.exp(p).sum(-1, keepdims=True))
+    k = target.reshape(-1)
+    want = -p[k >= 0, k[k >= 0]].mean()
+    bench.check(abs(got - want) < 1e-5 * want, f"predict: the loss of what is predicted is {want}, eval's {got}")
+
+
+def main():
+    bench = ck.Bench()
+    os.environ["CKC_HOME"] = os.path.dirname(bench.ckc_path)
+    if not os.path.exists(os.path.join(os.environ["CKC_HOME"], "libckr.so")):
+        print("python: no libckr.so was built")
+        sys.exit(77)
+    import ckc
+    layout(bench)
+    model, batch = trains(bench, ckc, "mlp-mse", {"batch": 8}, budget="100%")
+    trains(bench, ckc, "cnn-bn-merged", {})
+    errors(bench, ckc, model, batch)
+    accumulates(bench, ckc)
+    predicts(bench, ckc)
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
