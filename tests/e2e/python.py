@@ -4,6 +4,7 @@
     python.py CKC CKRUN
 """
 import ctypes
+import gc
 import json
 import os
 import struct
@@ -104,10 +105,20 @@ def errors(bench, ckc, model, batch):
         said(bench, ckc, lambda: t.step(**{name: x[:-1]}), f"input '{name}' is {list(x.shape)}")
         said(bench, ckc, lambda: t.load_state_dict({"nobody": x}), "no parameter or buffer 'nobody'")
         said(bench, ckc, lambda: t.resume(bench.path("none.st")), "none.st")
+        said(bench, ckc, lambda: setattr(t.hyper, "rate", 1), "'rate' is no setting")
+        bench.check(not hasattr(t.inputs, "__setitem__"), "inputs can be replaced")
+        kept = {k: v.copy() for k, v in t.inputs.items()}
+        said(bench, ckc, lambda: t.step(**{k: v + 1 if k == name else v[:-1] for k, v in batch.items()}), "the array")
+        bench.check(all(np.array_equal(v, kept[k]) for k, v in t.inputs.items()), "a step that is refused has set inputs")
         before = t.state_dict()
         t.load_state_dict({k: v * 0 for k, v in before.items()})
         bench.check(all((v == 0).all() for v in t.state_dict().values()), "load_state_dict")
     said(bench, ckc, lambda: t.step(**batch), "is closed")
+    said(bench, ckc, lambda: ckc.Trainer(model, lr=-1), "is negative")
+    view = ckc.Trainer(model).inputs[name]      # which keeps it open
+    gc.collect()
+    view[...] = 1
+    bench.check((view == 1).all(), "a view outlives the name of its trainer")
 
 
 def predicts(bench, ckc):

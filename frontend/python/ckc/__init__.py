@@ -14,6 +14,7 @@ import json as _json
 import os as _os
 import subprocess as _subprocess
 import tempfile as _tempfile
+import types as _types
 
 import numpy as _np
 
@@ -41,12 +42,14 @@ class Model:
 
 
 def _words(option, value):
-    """--option and its value, as the command line has it; of a list once for each."""
+    """--option and its value, as the command line has it; of a list once for each.  True: the word alone; False: off."""
     flag = "--" + option.replace("_", "-")
     if value is True:
         return [flag]
-    if value is None or value is False:
+    if value is None:
         return []
+    if value is False:
+        return [flag, "off"]
     if isinstance(value, dict):
         value = [f"{k}={v}" for k, v in value.items()]
     return [w for v in (value if isinstance(value, (list, tuple)) else [value]) for w in (flag, str(v))]
@@ -58,6 +61,9 @@ def compile(onnx, output=None, budget=None, **options):
     output: the library's file (beside the ONNX file, with .so).  budget: as --memory-budget, "60%" or bytes.  options: those of `ckc --help`
     with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], target="cuda".
     """
+    for option in ("plan_only", "help", "version"):
+        if option in options:
+            raise TypeError(f"'{option}' compiles nothing: call the program ckc")
     output = output or _os.path.splitext(_os.fspath(onnx))[0] + ".so"
     with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
         plan = _os.path.join(folder, "plan.json")
@@ -72,9 +78,21 @@ def compile(onnx, output=None, budget=None, **options):
 
 
 def _array(x):
-    if hasattr(x, "__dlpack__") and not isinstance(x, _np.ndarray):
-        return _np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
-    return _np.asarray(x)
+    try:
+        if hasattr(x, "__dlpack__") and not isinstance(x, _np.ndarray):
+            return _np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
+        return _np.asarray(x)
+    except (RuntimeError, BufferError, ValueError) as e:
+        raise Error(f"{type(x).__name__} is no array that NumPy takes: {e}") from e
+
+
+class _Memory:
+    """An input's place, which keeps its model open."""
+
+    def __init__(self, owner, info, at):
+        self.owner = owner
+        self.__array_interface__ = {"data": (at, False), "typestr": _np.dtype(_TYPES[info.dtype.decode()]).str, "shape": tuple(info.dim[:info.rank]),
+                                    "version": 3}
 
 
 class Trainer:
@@ -89,6 +107,8 @@ class Trainer:
         self._ctx = None
         self._call = _lib.library()
         path = model.path if isinstance(model, Model) else _os.fspath(model)
+        if threads < 0 or seed < 0:
+            raise TypeError("threads and seed cannot be negative")
         options = _lib.Options(weights=_os.fsencode(weights) if weights else None, threads=threads, seed=seed)
         ctx = _c.c_void_p()
         status = self._call.ckr_open(_c.byref(ctx), _os.fsencode(path), _c.byref(options))
@@ -96,17 +116,13 @@ class Trainer:
         try:
             self._check(status)
             self.hyper = self._call.ckr_hyper_of(ctx)
-            known = {name for name, _ in _lib.Hyper._fields_}
             for name, value in hyper.items():
-                if name not in known:
-                    raise TypeError(f"'{name}' is no setting; there are {', '.join(sorted(known))}")
                 setattr(self.hyper, name, value)
             self._tensors = {i.name.decode(): i for i in self._list(self._call.ckr_tensor)}
         except BaseException:
             self.close()
             raise
         self.micro_batches = self._call.ckr_micro_batches(ctx)
-        self.inputs = {k: self._input(i) for k, i in self._tensors.items() if i.kind == b"input"}
 
     # ---- plumbing ----
 
@@ -124,8 +140,14 @@ class Trainer:
     def _input(self, info):
         at = _c.c_void_p()
         self._check(self._call.ckr_input(self._ctx, info.name, _c.byref(at)))
-        raw = (_c.c_char * info.nbytes).from_address(at.value)
-        return _np.frombuffer(raw, _TYPES[info.dtype.decode()]).reshape(info.dim[:info.rank])
+        return _np.asarray(_Memory(self, info, at.value))
+
+    @property
+    def inputs(self):
+        """Views of the inputs' memory by name, to be filled in place: t.inputs["x"][...] = x.  They keep the model open, but must not be used
+        behind close()."""
+        self._open()
+        return _types.MappingProxyType({k: self._input(i) for k, i in self._tensors.items() if i.kind == b"input"})
 
     def _out(self, info):
         x = _np.empty(info.dim[:info.rank], _TYPES[info.dtype.decode()])
@@ -138,9 +160,10 @@ class Trainer:
 
     def _place(self, name, x):
         """What fits an input: its view, and the array."""
-        if name not in self.inputs:
+        info = self._tensors.get(name)
+        if info is None or info.kind != b"input":
             raise Error(f"there is no input '{name}'; inputs are {', '.join(self.inputs)}")
-        to, x = self.inputs[name], _array(x)
+        to, x = self._input(info), _array(x)
         if self._tensors[name].dtype == b"bf16":
             raise Error(f"input '{name}' is bf16, which NumPy has not: write its bits to .inputs['{name}']")
         if not _np.can_cast(x.dtype, to.dtype, "same_kind"):
@@ -148,10 +171,11 @@ class Trainer:
         return to, x
 
     def _set(self, arrays):
-        for name, x in arrays.items():
-            to, x = self._place(name, x)
+        placed = {name: self._place(name, x) for name, x in arrays.items()}
+        for name, (to, x) in placed.items():
             if x.shape != to.shape:
                 raise Error(f"input '{name}' is {list(to.shape)}, the array {list(x.shape)}")
+        for to, x in placed.values():
             _np.copyto(to, x, casting="same_kind")
 
     # ---- training ----
@@ -236,16 +260,21 @@ class Trainer:
     def load_state_dict(self, state):
         """Set parameters and buffers; each must have its shape and a float type that NumPy can convert."""
         self._open()
+        ready = []
         for name, x in state.items():
-            i = self._tensors.get(name)
+            i, x = self._tensors.get(name), _array(x)
             if i is None or i.kind not in (b"param", b"buffer"):
                 raise Error(f"there is no parameter or buffer '{name}'")
-            x = _np.ascontiguousarray(_array(x), None if i.dtype == b"bf16" else _TYPES[i.dtype.decode()])
             if list(x.shape) != i.dim[:i.rank]:
                 raise Error(f"'{name}' is {i.dim[:i.rank]}, the array {list(x.shape)}")
             if i.dtype == b"bf16":
                 raise Error(f"'{name}' is bf16, which NumPy has not: load it from a file (Trainer(weights=...))")
-            self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, x.nbytes))
+            to = _np.dtype(_TYPES[i.dtype.decode()])
+            if not _np.can_cast(x.dtype, to, "same_kind"):
+                raise Error(f"'{name}' is {to}, the array {x.dtype}")
+            ready.append((i, _np.asarray(x, to, order="C")))
+        for i, x in ready:
+            self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
 
     def save(self, path):
         """A checkpoint: parameters, buffers, optimizer state, step, seed."""
@@ -263,7 +292,6 @@ class Trainer:
 
     def close(self):
         """Free everything; views of .inputs must not be used behind it."""
-        self.inputs = {}
         if self._ctx:
             self._call.ckr_close(self._ctx)
         self._ctx = None

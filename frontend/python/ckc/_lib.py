@@ -23,6 +23,13 @@ class Hyper(c.Structure):
     _fields_ += [("nesterov", c.c_bool), ("on_nan", c.c_int), ("loss_scale", c.c_double), ("scale_interval", c.c_uint64),
                  ("scale_again", c.c_bool)]
 
+    def __setattr__(self, name, value):
+        if name not in {n for n, _ in self._fields_}:
+            raise TypeError(f"'{name}' is no setting; there are {', '.join(sorted(n for n, _ in self._fields_))}")
+        if value < 0 and name != "beta2_decay":
+            raise TypeError(f"'{name}' is {value}, which is negative")
+        super().__setattr__(name, value)
+
 
 _CALLS = {
     "ckr_open": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.POINTER(Options)]),

@@ -1,35 +1,60 @@
 """Exports of PyTorch modules that can be trained: ckc.torch.export."""
+import copy as _copy
 import inspect as _inspect
 import warnings as _warnings
 
 import torch as _torch
 
 
+def _arguments(module, example):
+    """Values by position up to the last one given, and the names of the tensors among them."""
+    parameters = _inspect.signature(module.forward).parameters.values()
+    known = [p for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD or p.kind == p.POSITIONAL_ONLY]
+    if isinstance(example, dict):
+        given = dict(example)
+    else:
+        if isinstance(example, _torch.Tensor):
+            example = (example,)
+        if len(example) > len(known):
+            raise TypeError(f"forward has {len(known)} parameters by position, the example {len(example)} values")
+        given = {p.name: x for p, x in zip(known, example)}
+    values = []
+    for p in known:
+        x = given.pop(p.name, None if p.default is p.empty else p.default)
+        if x is not None and not isinstance(x, _torch.Tensor):
+            raise TypeError(f"'{p.name}' is {x!r}, no tensor: it would be lost in the file, or become an input; wrap the module")
+        if x is None and p.default is p.empty:
+            raise TypeError(f"the example has no '{p.name}'")
+        values.append(x)
+    if given:
+        raise TypeError(f"forward has no parameter {', '.join(sorted(given))} by position; it has {', '.join(p.name for p in known)}")
+    while values and values[-1] is None:
+        values.pop()
+    return tuple(values), [p.name for p, x in zip(known, values) if x is not None]
+
+
 def export(module, example, path, opset=17):
     """Write an ONNX file that ckc trains: parameters under their names, tied ones as one, nothing folded, BatchNorm and dropout in training form.
 
-    module: in any mode, which it has again afterwards; its forward returns the loss, or outputs that `ckc --loss` adds one to.  example: a batch of
-    inputs, a tuple in the order of forward's parameters or a dict by their names; its shapes are the file's.  Warns of what the file cannot hold.
+    module: stays as it is; in eval mode a copy in training mode is written, else parts that are in eval mode stay so.  Its forward returns the
+    loss, or outputs that `ckc --loss` adds one to.  example: a batch of inputs, a tensor, a tuple in the order of forward's parameters or a dict by
+    their names; its shapes are the file's.  Warns of what the file cannot hold.
     """
-    names = [p for p in _inspect.signature(module.forward).parameters]
-    if isinstance(example, dict):
-        unknown = set(example) - set(names)
-        if unknown:
-            raise TypeError(f"forward has no parameter {', '.join(sorted(unknown))}; it has {', '.join(names)}")
-        names = [n for n in names if n in example]
-        example = tuple(example[n] for n in names)
+    values, names = _arguments(module, example)
     frozen = [n for n, p in module.named_parameters() if not p.requires_grad]
     if frozen:
         _warnings.warn(f"ONNX does not say that parameters are frozen: compile with freeze={frozen!r}", stacklevel=2)
     if any(isinstance(m, _torch.nn.Embedding) and m.padding_idx is not None for m in module.modules()):
         _warnings.warn("padding_idx of an embedding is lost: its row will be trained", stacklevel=2)
-    was = module.training
-    module.train()
-    try:
-        with _warnings.catch_warnings():
-            _warnings.simplefilter("ignore")
-            _torch.onnx.export(module, tuple(example), path, input_names=names[:len(example)], opset_version=opset, dynamo=False,
-                               training=_torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
-    finally:
-        module.train(was)
+    twin = _copy.deepcopy(module)
+    if not module.training:
+        twin.train()
+    before = {k: x.clone() for k, x in twin.state_dict().items()}
+    with _warnings.catch_warnings():
+        _warnings.simplefilter("ignore")
+        _torch.onnx.export(twin, values, path, input_names=names, opset_version=opset, dynamo=False,
+                           training=_torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
+    if any(not _torch.equal(before[k], x) for k, x in twin.state_dict().items()):
+        _warnings.warn("running statistics in the file have seen the example: the exporter runs the module (the module given is as it was)",
+                       stacklevel=2)
     return path
