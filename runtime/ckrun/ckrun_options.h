@@ -55,6 +55,8 @@ void options_default(struct options *, const struct ckr_hyper *hyper);
 void options_help(void);
 /* That they go together, and that no file is named twice; as options_parse. */
 int options_check(const struct options *o);
+/* Whether a word stands between the spaces of a list. */
+bool options_listed(const char *list, const char *word);
 /* Warn of what is allowed, but hardly meant, under the library's optimizer;
  * unread: what of the weights it has no place for. */
 void options_warn(const struct options *o, const char *optimizer,

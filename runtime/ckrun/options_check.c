@@ -38,18 +38,18 @@ check_against(const struct options *o)
 static int
 check_verb(const struct options *o)
 {
-	static const char eval[] = " data tokens columns normalize feed "
+	static const char eval[] = "data tokens columns normalize feed "
 		"inputs init resume log threads ranks comm-timeout blas quiet "
-		"stats ";
-	static const char predict[] = " out name ";
+		"stats";
+	static const char predict[] = "out name";
 	const char *name;
-	char word[40];
 
 	for (size_t i = 0; (name = options_next(o, &i));) {
-		snprintf(word, sizeof(word), " %s ", name);
-		if (strstr(predict, word) && o->verb != VERB_PREDICT)
+		bool of_predict = options_listed(predict, name);
+
+		if (of_predict && o->verb != VERB_PREDICT)
 			return bad(name, "is of ckrun predict");
-		if (o->verb && !strstr(eval, word) && !strstr(predict, word))
+		if (o->verb && !of_predict && !options_listed(eval, name))
 			return bad(name, "is of training");
 	}
 	if (o->verb == VERB_PREDICT && !o->out)

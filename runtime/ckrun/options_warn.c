@@ -12,9 +12,8 @@ warn_idle(const struct options *o, const char *name, const char *why)
 		        name, why);
 }
 
-/* Whether a word stands between the spaces of a list. */
-static bool
-listed(const char *list, const char *word)
+bool
+options_listed(const char *list, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -45,7 +44,7 @@ warn_optimizer(const struct options *o, const char *optimizer)
 
 	snprintf(why, sizeof(why), "the library's optimizer is %s", optimizer);
 	for (size_t i = 0; i < sizeof(knows) / sizeof(*knows); i++)
-		if (!listed(knows[i].of, optimizer))
+		if (!options_listed(knows[i].of, optimizer))
 			warn_idle(o, knows[i].option, why);
 }
 

@@ -60,24 +60,25 @@ new_file_commit(struct new_file *f, struct err *e)
 }
 
 ckr_status
-new_file_print(struct new_file *f, void (*print)(FILE *, void *), void *user,
-               struct err *e)
+new_file_print(struct new_file *f, ckr_status (*print)(FILE *, void *),
+               void *user, struct err *e)
 {
 	int fd = dup(f->fd);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	bool ok = out;
-	ckr_status s;
+	ckr_status s = CKR_OK;
 
 	if (out) {
-		print(out, user);
+		s = print(out, user);
 		ok = !ferror(out);
 		ok &= !fclose(out);
 	} else if (fd >= 0) {
 		close(fd);
 	}
-	if (ok)
+	if (ok && s == CKR_OK)
 		return new_file_commit(f, e);
-	s = err_set(e, CKR_EIO, "%s: cannot write: %m", f->path);
+	if (s == CKR_OK)
+		s = err_set(e, CKR_EIO, "%s: cannot write: %m", f->path);
 	new_file_abort(f);
 	return s;
 }

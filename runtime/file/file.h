@@ -14,9 +14,11 @@ ckr_status new_file_open_named(struct new_file *, const char *path,
                                struct err *);
 /* Flush to disk, give it its name over any older file, flush the folder. */
 ckr_status new_file_commit(struct new_file *, struct err *);
-/* Commit what `print` writes; after a failure the file is dropped. */
-ckr_status new_file_print(struct new_file *, void (*print)(FILE *, void *user),
-                          void *user, struct err *);
+/* Commit what `print` writes; after a failure, also its own, which is returned
+ * and whose words are its own, the file is dropped. */
+ckr_status new_file_print(struct new_file *,
+                          ckr_status (*print)(FILE *, void *user), void *user,
+                          struct err *);
 
 /* All n bytes at `at`, or a failure that names path. */
 ckr_status file_write(int fd, const char *path, const void *, size_t n,

@@ -156,7 +156,7 @@ put_link(FILE *f, const struct profile *m, const struct ckr_program *p,
 	        least / (ranks - 1));
 }
 
-static void
+static ckr_status
 put_profile(FILE *f, void *ctx)
 {
 	const ckr_ctx *c = ctx;
@@ -201,6 +201,7 @@ put_profile(FILE *f, void *ctx)
 		comma = ",";
 	}
 	fputs("\n]}\n", f);
+	return CKR_OK;
 }
 
 /* ---- a table ---- */

@@ -233,7 +233,7 @@ put_rows(FILE *f, uint32_t ranks, bool far)
 	}
 }
 
-static void
+static ckr_status
 put_trace(FILE *f, void *ctx)
 {
 	const ckr_ctx *c = ctx;
@@ -249,6 +249,7 @@ put_trace(FILE *f, void *ctx)
 	      "{\"name\":", f);
 	utf8_json(f, c->lib->name);
 	fputs("}}\n]}\n", f);
+	return CKR_OK;
 }
 
 static ckr_status

@@ -88,11 +88,13 @@ put_header(FILE *f, const struct ckr_info *o, uint64_t rows)
 
 struct writer {
 	ckr_ctx *m;
+	struct data *d;
 	struct ckr_info o;
 	uint64_t per_sample;            /* rows of the output */
 	char *batch;
 	float *wide;                    /* of bf16; NULL: as it is */
 	FILE *f;                        /* NULL: another process's */
+	ckr_status status;              /* of writing to it; it was told */
 };
 
 static void
@@ -112,8 +114,9 @@ put_rows(struct writer *w, uint64_t rows)
 }
 
 static ckr_status
-write_all(struct writer *w, struct data *d)
+write_all(struct writer *w)
 {
+	struct data *d = w->d;
 	uint64_t n = d->samples;
 
 	if (w->f)
@@ -129,38 +132,34 @@ write_all(struct writer *w, struct data *d)
 	return CKR_OK;
 }
 
+static ckr_status
+print(FILE *f, void *user)
+{
+	struct writer *w = user;
+
+	w->f = f;
+	w->status = write_all(w);
+	return w->status;
+}
+
 /* Through a file that appears whole. */
 static ckr_status
-write_file(struct writer *w, struct data *d, const char *path)
+write_file(struct writer *w, const char *path)
 {
 	struct new_file file;
 	struct err e;
 	ckr_status s = new_file_open(&file, path, &e);
-	int fd;
 
-	if (s != CKR_OK)
-		return ckr_fail(w->m, s, "%s", e.text);
-	fd = dup(file.fd);
-	w->f = fd < 0 ? NULL : fdopen(fd, "wb");
-	if (!w->f) {
-		new_file_abort(&file);
-		return ckr_fail(w->m, CKR_EIO, "%s: cannot write: %m", path);
-	}
-	s = write_all(w, d);
-	if (fclose(w->f) && s == CKR_OK)
-		s = ckr_fail(w->m, CKR_EIO, "%s: cannot write: %m", path);
-	if (s != CKR_OK) {
-		new_file_abort(&file);
-		return s;
-	}
-	s = new_file_commit(&file, &e);
-	return s == CKR_OK ? s : ckr_fail(w->m, s, "%s", e.text);
+	if (s == CKR_OK)
+		s = new_file_print(&file, print, w, &e);
+	return s == CKR_OK || w->status != CKR_OK ? s
+	       : ckr_fail(w->m, s, "%s", e.text);
 }
 
 ckr_status
 predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
 {
-	struct writer w = { .m = m };
+	struct writer w = { .m = m, .d = d };
 	bool halves;
 	ckr_status s;
 
@@ -177,7 +176,7 @@ predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
 	if (!w.batch || (halves && !w.wide))
 		s = ckr_fail(m, CKR_ENOMEM, "out of memory");
 	else
-		s = ckr_rank(m) ? write_all(&w, d) : write_file(&w, d, path);
+		s = ckr_rank(m) ? write_all(&w) : write_file(&w, path);
 	free(w.batch);
 	free(w.wide);
 	return s;
