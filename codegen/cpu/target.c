@@ -87,6 +87,9 @@ static EmitRule *const rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
+/* its scratch is on the stack */
+#define work_batchnorm work_none
+
 WorkRule *const work_rule[OP_COUNT] = {
 #define EMIT(cpu, work) work_##work
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,

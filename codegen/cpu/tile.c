@@ -144,21 +144,6 @@ work_norm_grad(const Graph *g, const Node *n, int threads)
 	     : scratch_bytes(parts);
 }
 
-/* Of 16-bit floats two planes for each thread.  ORDER TILE: struct
- * ckr_batchnorm. */
-int64_t
-work_batchnorm(const Graph *g, const Node *n, int threads)
-{
-	const Val *x = &g->val[n->in[0]];
-	int64_t floats = 2 * (int64_t)threads;
-
-	if (!dtype_is_half(x->dt))
-		return 0;
-	for (int i = 2; i < x->shape.rank; i++)
-		floats = scratch_mul(floats, x->shape.dim[i]);
-	return scratch_bytes(floats);
-}
-
 /* n in parts of at most `most`, of equal size but for vectors. */
 static int64_t
 even_part(int64_t n, int64_t most)

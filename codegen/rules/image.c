@@ -54,10 +54,10 @@ emit_batch(struct emit *e, const Node *n, const Val *x, double eps)
 		        || v->shape.rank == 1))
 			return emit_unsupported(e, n, v->dt);
 	}
-	out_line(e->out, "const struct ckr_batchnorm batch = { %s, %s, %s,",
+	out_line(e->out, "const struct ckr_batchnorm batch = { %s, %s, %s",
 	         emit_planes(e, &x->shape), emit_double(e->arena, eps),
 	         tables_dtype(x->dt));
-	out_line(e->out, "\t%s };", p_scratch(e, n));
+	out_line(e->out, "%s };", emit_room(e, n));
 	return true;
 }
 

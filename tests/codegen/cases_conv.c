@@ -137,12 +137,12 @@ convs(struct setup *t)
 /* ---- batch normalisation ---- */
 
 static void
-batchnorm(struct setup *t, Shape s, bool affine)
+batchnorm(struct setup *t, Shape s, bool affine, double about)
 {
 	Attr a = attr_default(OP_BATCHNORM);
 	Attr b = attr_default(OP_BATCHNORM_GRAD);
 	Shape ch = SHAPE(s.dim[1]);
-	ValId x = given(t, t->real, s, -2, 3), in[5];
+	ValId x = given(t, t->real, s, about - 2, about + 3), in[5];
 	ValId scale = affine ? given(t, DT_F32, ch, -1, 1) : 0;
 	Node *n;
 
@@ -167,11 +167,19 @@ batchnorms(struct setup *t)
 {
 	ValId stat, new = floats(t, SHAPE(77));
 
-	batchnorm(t, SHAPE(4, 5, 9, 8), true);
-	batchnorm(t, SHAPE(3, 33, 20, 19), true);
-	batchnorm(t, SHAPE(5, 7, 6), false);
-	batchnorm(t, SHAPE(64, 9), true);
-	batchnorm(t, SHAPE(1, 3, 2, 3, 4), true);
+	batchnorm(t, SHAPE(4, 5, 9, 8), true, 0);
+	batchnorm(t, SHAPE(3, 33, 20, 19), true, 0);
+	batchnorm(t, SHAPE(5, 7, 6), false, 0);
+	batchnorm(t, SHAPE(64, 9), true, 0);
+	batchnorm(t, SHAPE(1, 3, 2, 3, 4), true, 0);
+	/* several strips, more images than a lane adds up at once */
+	batchnorm(t, SHAPE(151, 40, 3), true, 0);
+	batchnorm(t, SHAPE(70, 1030), true, 0);
+	batchnorm(t, SHAPE(2, 19, 15, 17), true, 0);
+	/* planes in pieces; far from zero */
+	batchnorm(t, SHAPE(2, 7, 41, 57), true, 0);
+	batchnorm(t, SHAPE(5, 6, 33, 10), true, 500);
+	batchnorm(t, SHAPE(9, 6, 7), true, 500);
 	case_begin(t, "bn_update");
 	stat = given_as(t, V_BUFFER, DT_F32, SHAPE(77), -1, 1);
 	in_place(t, APPLY(t, OP_BN_UPDATE, NULL, stat, new), 0, stat);
@@ -355,7 +363,8 @@ halves(struct setup *t, bool large)
 
 	for (int i = 0; i < (large ? 4 : 2); i++)
 		conv(t, &c[i]);
-	batchnorm(t, SHAPE(3, 5, 7, 9), true);
+	batchnorm(t, SHAPE(3, 5, 7, 9), true, 0);
+	batchnorm(t, SHAPE(2, 3, 41, 57), true, 0);
 	pool(t, SHAPE(2, 3, 9, 10), window, 0);
 	if (large)
 		pool(t, SHAPE(6, 32, 96, 128), window, 2);

@@ -5,13 +5,11 @@
 #include "cpu.h"
 
 /* Of x, whose gradients and results are of its type; scale, bias and
- * statistics are float32.  scratch, for 16 bits: two planes for each thread.
- * ORDER TILE: work_batchnorm(). */
+ * statistics are float32. */
 struct ckr_batchnorm {
 	int64_t images, channels, size;
 	double eps;
 	int type;
-	float *scratch;
 };
 
 /* y, mean and var may each be NULL, scale and bias too. */
