@@ -15,6 +15,8 @@ enum {
 	FUSE_ACCUMULATE = 4,            /* products that add to an operand */
 	FUSE_COPIES = 8,                /* updates that write 16-bit copies;
 	                                 * all have it, some want it */
+	FUSE_UPRIGHT = 16,              /* right sides of small products as
+	                                 * they are read */
 };
 
 struct target {

@@ -11,7 +11,8 @@ classifier_rows(int64_t rows, int64_t classes, bool half)
 
 const struct target target_cpu = {
 	.name = "cpu", .align = 64,
-	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE,
+	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE
+	         | FUSE_UPRIGHT,
 	.workspace = tile_workspace, .classifier_rows = classifier_rows,
 };
 

@@ -23,6 +23,9 @@ bool fuse_accumulators(Pass *, Graph *);
 /* fuse_turn.c: loops that write transposed. */
 bool fuse_turned(Pass *, Graph *);
 
+/* fuse_upright.c: right sides that small products share, transposed once. */
+bool fuse_upright(Pass *, Graph *);
+
 /* ---- fuse_order.c ---- */
 
 static inline bool

@@ -494,5 +494,6 @@ pass_fuse(Pass *p, Graph *g)
 	    || (has & FUSE_ACCUMULATE && !fuse_accumulators(p, g)))
 		return false;
 	graph_dce(g);
-	return fuse_loops(p, g) && fuse_turned(p, g);
+	return fuse_loops(p, g) && fuse_turned(p, g)
+		&& (!(has & FUSE_UPRIGHT) || fuse_upright(p, g));
 }

@@ -122,6 +122,7 @@ OPS = {
     "passes/fuse/fuse_ends.c": (6, "patterns"),
     "passes/fuse/fuse_vocab.c": (1, "operands of sce"),
     "passes/fuse/fuse_turn.c": (3, "loops, reshapes and transpositions"),
+    "passes/fuse/fuse_upright.c": (1, "products with a transposed right side"),
     "passes/fuse/inline.c": (2, "loops, reshapes and transpositions"),
     "passes/fuse/layout.c": (9, "loops, reshapes and transpositions"),
     "passes/grad/autodiff.c": (2, "rules that ops share; sums, slices"),
