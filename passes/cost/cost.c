@@ -250,7 +250,8 @@ cost_attention_grad(const Graph *g, const Node *n)
 }
 
 /* A tap is a multiplication and an addition.  Unfolded patches are written
- * and read once, in the cache where they fit. */
+ * and read once, in the cache where they fit.  With one input channel per
+ * group there is no product in it: vectors run over the windows. */
 static struct work
 cost_conv(const Graph *g, const Node *n)
 {
@@ -262,6 +263,8 @@ cost_conv(const Graph *g, const Node *n)
 		windows *= (double)w.out[i];
 	}
 	out = windows * (double)w.cout * (double)w.group;
+	if (w.cin == 1 && w.group > 1)
+		return (struct work){ 0, 2 * out * taps, traffic(g, n) };
 	return (struct work){ 2 * out * taps,
 	                      windows * taps * (double)w.group,
 	                      traffic(g, n) };
