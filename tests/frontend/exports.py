@@ -375,7 +375,7 @@ def dynamo(out, name, module, x, optimize, batch=True, folded=False):
 def by_recipe(out, name, module, x):
     """Batch normalisation exported as README.md says."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "README.md")) as f:
-        recipe = f.read().split("```python\n")[1].split("```")[0]
+        recipe = next(x for x in f.read().split("```python\n") if "custom_translation_table" in x).split("```")[0]
     path = os.path.join(out, name + ".onnx")
     exec(recipe.replace("'model.onnx'", "path, external_data=False, verbose=False, input_names=['x'], output_names=['loss']"),
          {"model": module, "args": (x,), "path": path})
