@@ -5,7 +5,7 @@
  * note    Nothing but shapes and text; what comes from outside is escaped.
  */
 #include "passes/plan/frontier.h"
-#include "passes/report/markup.h"
+#include "runtime/support/markup.h"
 
 #include <math.h>
 #include <string.h>
@@ -55,16 +55,6 @@ bound_extra(const struct frontier_point *q)
 	double base = q->step_sec - q->recompute_sec;
 
 	return base > 0 ? 100 * fmax(q->bound_sec - base, 0) / base : 0;
-}
-
-/* 1, 2 or 5 times a power of ten, so that `span` has at most TICKS of it. */
-static double
-tick_step(double span)
-{
-	double step = pow(10, floor(log10(span / TICKS)));
-
-	return span / step <= TICKS ? step : span / step <= 2 * TICKS
-		? 2 * step : span / step <= 5 * TICKS ? 5 * step : 10 * step;
 }
 
 static void
@@ -120,7 +110,7 @@ static void
 put_axes(const struct frame *f)
 {
 	double bottom = HEIGHT - BOTTOM, right = WIDTH - RIGHT;
-	double step = tick_step((f->x1 - f->x0) / f->unit);
+	double step = markup_tick((f->x1 - f->x0) / f->unit, TICKS);
 
 	for (double t = ceil(f->x0 / f->unit / step) * step;
 	     t <= f->x1 / f->unit; t += step) {
@@ -130,7 +120,7 @@ put_axes(const struct frame *f)
 		fprintf(f->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor="
 		        "\"middle\">%.10g</text>\n", x, bottom + 18, t);
 	}
-	step = tick_step(f->y1);
+	step = markup_tick(f->y1, TICKS);
 	for (double t = 0; t <= f->y1; t += step) {
 		double y = y_of(f, t);
 
@@ -245,12 +235,8 @@ frontier_svg(const Pass *p, const char *title, FILE *out)
 
 	for (int i = 0; i < c->n; i++)
 		bound |= bound_extra(&c->point[i]) > 0;
-	fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
-	        "height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" font-family="
-	        "\"sans-serif\" font-size=\"12\" fill=\"#222222\">\n<title>",
-	        WIDTH, HEIGHT, WIDTH, HEIGHT);
-	markup_text(title, out);
-	fprintf(out, "</title>\n<rect width=\"%d\" height=\"%d\" fill="
+	markup_picture(title, WIDTH, HEIGHT, out);
+	fprintf(out, "<rect width=\"%d\" height=\"%d\" fill="
 	        "\"#ffffff\"/>\n<text x=\"%d\" y=\"26\" font-size=\"15\" "
 	        "font-weight=\"bold\">", WIDTH, HEIGHT, LEFT);
 	markup_text(title, out);

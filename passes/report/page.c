@@ -6,9 +6,9 @@
  * note    numbers are those of --json; names on hover (title)
  */
 #include "passes/plan/frontier.h"
-#include "passes/report/markup.h"
 #include "passes/report/page.h"
 #include "passes/report/report.h"
+#include "runtime/support/markup.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,17 +20,6 @@ enum {
 };
 
 static const char style[] =
-	"body{font:14px/1.45 sans-serif;color:#222;max-width:1120px;"
-	"margin:24px auto;padding:0 16px}\n"
-	"h1{font-size:22px}h2{font-size:17px;margin-top:32px}\n"
-	"table{border-collapse:collapse}\n"
-	"th,td{padding:2px 12px 2px 0;text-align:left;vertical-align:top}\n"
-	"th{font-weight:600;border-bottom:1px solid #ccc}\n"
-	".n{text-align:right;white-space:nowrap}\n"
-	"i{display:inline-block;width:11px;height:11px;margin:1px}\n"
-	"td.cells{line-height:12px}\n"
-	"span{white-space:nowrap;margin-right:14px}\n"
-	"svg{max-width:100%;height:auto}\n"
 	".keep{background:#2563eb;fill:#2563eb}"
 	".drop{background:#f59e0b;fill:#f59e0b}"
 	".free{background:#cbd5e1;fill:#cbd5e1}"
@@ -338,13 +327,8 @@ put_head(const struct page *g, const char *model)
 	const Plan *plan = g->plan;
 	FILE *out = g->out;
 
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset="
-	      "\"utf-8\">\n<title>", out);
-	markup_text(model, out);
-	fprintf(out, ": memory plan</title>\n<style>\n%s</style>\n</head>\n"
-	        "<body>\n<h1>", style);
-	markup_text(model, out);
-	fputs(": memory plan</h1>\n<p><code>ckc", out);
+	markup_page(model, "memory plan", style, out);
+	fputs("<p><code>ckc", out);
 	for (int i = 0; i < plan->nflag; i++) {
 		putc(' ', out);
 		markup_text(plan->flag[i], out);
@@ -367,5 +351,5 @@ page_print(const Pass *p, const Plan *plan, const char *model, FILE *out)
 	put_curve(&g);
 	put_layers(&g);
 	put_largest(&g);
-	fputs("</body>\n</html>\n", out);
+	markup_page_end(out);
 }

@@ -13,6 +13,7 @@
 #include "runtime/ckrun/steps.h"
 #include "runtime/ckrun/tell.h"
 #include "runtime/ckrun/eval/eval.h"
+#include "runtime/ckrun/report/report.h"
 
 /* ---- a run ---- */
 
@@ -462,6 +463,8 @@ main(int argc, char **argv)
 	                 .tty = isatty(STDOUT_FILENO) };
 	int status;
 
+	if (argc > 1 && !strcmp(argv[1], "report"))
+		return flush(report_run(argc - 2, argv + 2));
 	tell_begin();
 	status = options_parse(&o, argc, argv);
 	if (status)

@@ -170,9 +170,10 @@ options_help(void)
 	puts("usage: ckrun MODEL.so [option...]\n"
 	     "       ckrun eval MODEL.so [option...]\n"
 	     "       ckrun predict MODEL.so -o FILE.npy [option...]\n"
+	     "       ckrun report LOG... -o FILE.html\n"
 	     "Trains a model compiled by ckc; eval tells its loss, accuracy "
 	     "and perplexity,\npredict writes its output, of all samples in "
-	     "their order.");
+	     "their order, report makes a\npage of what --log has written.");
 	for (size_t i = 0; i < NROW; i++) {
 		char left[40];
 

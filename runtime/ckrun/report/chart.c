@@ -1,0 +1,395 @@
+/* Curves as pictures. */
+#include "runtime/ckrun/report/chart.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/support/markup.h"
+
+enum {
+	WIDTH = 540, HEIGHT = 300, LEFT = 62, RIGHT = 14, TOP = 36,
+	BOTTOM = 34, TICKS = 6
+};
+
+struct frame {
+	double x0, x1, y0, y1;          /* y as drawn: of a logarithm, too */
+	bool any, log;
+	double factor;
+	FILE *out;
+};
+
+/* A series of a run, rows that have it. */
+struct curve {
+	const struct history *h;
+	enum series s;
+	size_t n;
+	double *x, *y;                  /* y: NaN where it is no number */
+	double *sum;                    /* of finite values in front of each */
+	size_t *count;
+};
+
+size_t
+chart_half(size_t rows)
+{
+	return rows < CHART_SMOOTH ? 0 : rows / (2 * CHART_SMOOTH) + 1;
+}
+
+const char *
+chart_color(size_t i)
+{
+	static const char *const color[] = {
+		"#2563eb", "#f59e0b", "#16a34a", "#7c3aed", "#0f766e",
+		"#db2777", "#475569", "#c2410c"
+	};
+
+	return color[i % (sizeof(color) / sizeof(*color))];
+}
+
+const char *
+chart_valid_color(size_t i, size_t runs)
+{
+	return chart_color(runs == 1 ? 7 : i);
+}
+
+/* ---- a curve ---- */
+
+static void
+curve_free(struct curve *c)
+{
+	free(c->x);
+	free(c->count);
+}
+
+/* False: no memory. */
+static bool
+curve_make(struct curve *c, const struct history *h, enum series s)
+{
+	*c = (struct curve){ .h = h, .s = s };
+	c->x = malloc((3 * h->n + 1) * sizeof(*c->x));
+	c->count = malloc((h->n + 1) * sizeof(*c->count));
+	if (!c->x || !c->count) {
+		curve_free(c);
+		return false;
+	}
+	c->y = c->x + h->n;
+	c->sum = c->y + h->n;
+	c->sum[0] = 0;
+	c->count[0] = 0;
+	for (size_t i = 0; i < h->n; i++) {
+		double y = h->row[i].v[s];
+
+		if (!history_has(h, i, s))
+			continue;
+		c->x[c->n] = h->row[i].step;
+		c->y[c->n] = y;
+		c->n++;
+		c->sum[c->n] = c->sum[c->n - 1] + (isnan(y) ? 0 : y);
+		c->count[c->n] = c->count[c->n - 1] + !isnan(y);
+	}
+	return true;
+}
+
+/* Over what lies around a row that has a number. */
+static double
+mean_at(const struct curve *c, size_t i, size_t half)
+{
+	size_t from = i > half ? i - half : 0;
+	size_t to = i + half < c->n ? i + half + 1 : c->n;
+
+	return (c->sum[to] - c->sum[from])
+		/ (double)(c->count[to] - c->count[from]);
+}
+
+/* ---- the frame ---- */
+
+static void
+widen(struct frame *f, const struct history *h, enum series s)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		double y = h->row[i].v[s] * f->factor;
+
+		if (!history_has(h, i, s) || isnan(y))
+			continue;
+		f->y0 = f->any ? fmin(f->y0, y) : y;
+		f->y1 = f->any ? fmax(f->y1, y) : y;
+		f->any = true;
+	}
+}
+
+/* Some room at the ends, and never none. */
+static void
+open_up(double *from, double *to, double share)
+{
+	double span = *to - *from;
+
+	if (!(span > 0))
+		span = fmax(fabs(*from) / 4, 1e-12);
+	*from -= share * span;
+	*to += share * span;
+}
+
+static struct frame
+make_frame(const struct chart *c, const struct history *h, size_t runs,
+           FILE *out)
+{
+	struct frame f = { .x0 = h->row->step, .x1 = h->row->step,
+	                   .factor = c->factor, .out = out };
+
+	for (size_t i = 0; i < runs; i++) {
+		f.x0 = fmin(f.x0, h[i].row->step);
+		f.x1 = fmax(f.x1, h[i].row[h[i].n - 1].step);
+		widen(&f, &h[i], c->s);
+		if (c->beside >= 0)
+			widen(&f, &h[i], (enum series)c->beside);
+	}
+	f.log = c->may_log && f.y0 > 0 && f.y1 >= 10 * f.y0;
+	if (f.log) {
+		f.y0 = log10(f.y0);
+		f.y1 = log10(f.y1);
+	}
+	if (f.x0 == f.x1)
+		open_up(&f.x0, &f.x1, 1);
+	open_up(&f.y0, &f.y1, f.y0 == f.y1 ? 1 : 0.05);
+	return f;
+}
+
+static double
+x_of(const struct frame *f, double step)
+{
+	return LEFT + (WIDTH - LEFT - RIGHT) * (step - f->x0)
+		/ (f->x1 - f->x0);
+}
+
+static double
+y_of(const struct frame *f, double value)
+{
+	double y = value * f->factor;
+
+	return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM)
+		* ((f->log ? log10(y) : y) - f->y0) / (f->y1 - f->y0);
+}
+
+/* value: as shown, the factor in it. */
+static void
+put_y(const struct frame *f, double value)
+{
+	double y = y_of(f, value / f->factor);
+
+	fprintf(f->out, "<path d=\"M%d %.1fH%d\" stroke=\"#e4e4e4\"/><text "
+	        "x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n", LEFT,
+	        y, WIDTH - RIGHT, LEFT - 6, y + 4, value + 0.0);
+}
+
+/* Powers of ten, and if those are few, 2 and 5 times as much. */
+static void
+put_log_ticks(const struct frame *f)
+{
+	double every = ceil((f->y1 - f->y0) / TICKS);
+	bool few = f->y1 - f->y0 < 2.5;
+
+	for (double p = floor(f->y0); p <= f->y1; p += every)
+		for (int i = 0; i < (few ? 3 : 1); i++) {
+			double value = pow(10, p) * (i == 2 ? 5 : 1 + i);
+			double y = log10(value);
+
+			if (y >= f->y0 && y <= f->y1)
+				put_y(f, value);
+		}
+}
+
+static void
+put_axes(const struct frame *f)
+{
+	double step = markup_tick(f->y1 - f->y0, TICKS);
+	int bottom = HEIGHT - BOTTOM;
+
+	if (f->log)
+		put_log_ticks(f);
+	else
+		for (double k = ceil(f->y0 / step); k * step <= f->y1; k++)
+			put_y(f, k * step);
+	step = fmax(markup_tick(f->x1 - f->x0, TICKS), 1);
+	for (double k = ceil(f->x0 / step); k * step <= f->x1; k++)
+		fprintf(f->out, "<text x=\"%.1f\" y=\"%d\" text-anchor="
+		        "\"middle\">%.10g</text>\n", x_of(f, k * step),
+		        bottom + 16, k * step + 0.0);
+	fprintf(f->out, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke="
+	        "\"#333333\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"end\">"
+	        "step</text>\n", LEFT, TOP, bottom, WIDTH - RIGHT,
+	        WIDTH - RIGHT, HEIGHT - 4);
+}
+
+/* ---- lines ---- */
+
+struct pen {
+	const struct frame *f;
+	const char *attributes;
+	char color[8];
+	bool down;
+};
+
+static void
+pen_up(struct pen *p)
+{
+	if (p->down)
+		fputs("\"/>\n", p->f->out);
+	p->down = false;
+}
+
+static void
+pen_to(struct pen *p, double step, double value)
+{
+	if (!p->down)
+		fprintf(p->f->out, "<polyline fill=\"none\" stroke=\"%s\" %s "
+		        "points=\"", p->color, p->attributes);
+	fprintf(p->f->out, "%s%.2f,%.2f", p->down ? " " : "",
+	        x_of(p->f, step), y_of(p->f, value));
+	p->down = true;
+}
+
+static struct pen
+make_pen(const struct frame *f, const char *color, const char *attributes)
+{
+	struct pen p = { .f = f, .attributes = attributes };
+
+	snprintf(p.color, sizeof(p.color), "%s", color);
+	return p;
+}
+
+/* Rows that share a place in the picture: one if they are few. */
+static size_t
+share_of(const struct curve *c)
+{
+	return c->n <= CHART_POINTS ? 1
+	       : (c->n + CHART_POINTS / 2 - 1) / (CHART_POINTS / 2);
+}
+
+/* The least and the largest of rows from..to-1, in their order. */
+static void
+put_share(struct pen *p, const struct curve *c, size_t from, size_t to)
+{
+	size_t low = from, high = from;
+
+	for (size_t i = from; i < to; i++) {
+		if (c->y[i] < c->y[low])
+			low = i;
+		if (c->y[i] > c->y[high])
+			high = i;
+	}
+	pen_to(p, c->x[low < high ? low : high], c->y[low < high ? low : high]);
+	if (low != high)
+		pen_to(p, c->x[low < high ? high : low],
+		       c->y[low < high ? high : low]);
+}
+
+/* All rows; where one is no number there is a gap. */
+static void
+put_rows(struct pen *p, const struct curve *c)
+{
+	size_t share = share_of(c), from = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		if (isnan(c->y[i])) {
+			if (from < i)
+				put_share(p, c, from, i);
+			pen_up(p);
+			from = i + 1;
+		} else if (i + 1 - from == share || i + 1 == c->n) {
+			put_share(p, c, from, i + 1);
+			from = i + 1;
+		}
+	}
+	pen_up(p);
+}
+
+static void
+put_means(struct pen *p, const struct curve *c)
+{
+	size_t half = chart_half(c->n), share = share_of(c);
+
+	for (size_t i = 0; i < c->n; i += share) {
+		if (isnan(c->y[i]))
+			pen_up(p);
+		else
+			pen_to(p, c->x[i], mean_at(c, i, half));
+	}
+	pen_up(p);
+}
+
+static void
+put_marks(const struct frame *f, const struct curve *c, const char *color)
+{
+	if (c->n > CHART_POINTS / 20)
+		return;
+	for (size_t i = 0; i < c->n; i++)
+		if (!isnan(c->y[i]))
+			fprintf(f->out, "<circle cx=\"%.2f\" cy=\"%.2f\" "
+			        "r=\"2.5\" fill=\"%s\"><title>step %.0f: %.6g"
+			        "</title></circle>\n", x_of(f, c->x[i]),
+			        y_of(f, c->y[i]), color, c->x[i],
+			        c->y[i] * f->factor);
+}
+
+/* On the axis, a mark for each stretch of rows without a number. */
+static void
+put_holes(const struct frame *f, const struct curve *c)
+{
+	for (size_t i = 0, from; i < c->n; i++) {
+		if (!isnan(c->y[i]))
+			continue;
+		for (from = i; i + 1 < c->n && isnan(c->y[i + 1]); i++)
+			;
+		fprintf(f->out, "<path class=\"hole\" d=\"M%.2f %dv-8\" "
+		        "stroke=\"#dc2626\" stroke-width=\"2\"><title>not a "
+		        "number: steps %.0f to %.0f</title></path>\n",
+		        x_of(f, c->x[from]), HEIGHT - BOTTOM, c->x[from], c->x[i]);
+	}
+}
+
+static bool
+put_curve(const struct chart *c, const struct frame *f,
+          const struct history *h, size_t runs, size_t i, bool beside)
+{
+	struct curve curve;
+	bool mean;
+	struct pen pen;
+
+	if (!curve_make(&curve, &h[i], beside ? (enum series)c->beside : c->s))
+		return false;
+	mean = c->mean && !beside && chart_half(curve.n);
+	pen = make_pen(f, beside ? chart_valid_color(i, runs) : chart_color(i),
+	               beside ? "class=\"valid\" stroke-dasharray=\"5 3\""
+	               : mean ? "class=\"rows\" stroke-opacity=\"0.35\""
+	               : "class=\"rows\" stroke-width=\"1.5\"");
+	put_rows(&pen, &curve);
+	pen.attributes = "class=\"mean\" stroke-width=\"2\"";
+	if (mean)
+		put_means(&pen, &curve);
+	else
+		put_marks(f, &curve, pen.color);
+	put_holes(f, &curve);
+	curve_free(&curve);
+	return true;
+}
+
+bool
+chart_put(const struct chart *c, const struct history *h, size_t runs,
+          FILE *out)
+{
+	struct frame f = make_frame(c, h, runs, out);
+	bool ok = true;
+
+	if (!f.any)
+		return true;
+	markup_picture(c->title, WIDTH, HEIGHT, out);
+	fprintf(out, "<text x=\"%d\" y=\"20\" font-weight=\"bold\">%s%s"
+	        "</text>\n", LEFT, c->title, f.log ? " (logarithmic)" : "");
+	put_axes(&f);
+	for (size_t i = 0; i < runs && ok; i++) {
+		ok = put_curve(c, &f, h, runs, i, false);
+		if (ok && c->beside >= 0)
+			ok = put_curve(c, &f, h, runs, i, true);
+	}
+	fputs("</svg>\n", out);
+	return ok;
+}

@@ -1,0 +1,48 @@
+/* What a run logged, row by row. */
+#ifndef CKR_HISTORY_H
+#define CKR_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/err.h"
+
+/* What there are curves of. */
+enum series {
+	S_LOSS, S_VALID_LOSS, S_ACCURACY, S_PERPLEXITY, S_NORM, S_LR,
+	S_SPEED,                        /* samples or tokens per second */
+	S_SCALE, NSERIES
+};
+
+struct moment {
+	double step;
+	float v[NSERIES];               /* NaN for all that is not finite */
+	uint16_t has;                   /* 1 << series: it is in this row */
+};
+
+struct history {
+	const char *path;
+	struct moment *row;             /* steps increase */
+	size_t n, room;
+	double seconds, units, peak_bytes;      /* units: samples or tokens */
+	bool tokens;
+	uint64_t skipped;               /* steps without an update */
+	uint64_t again;                 /* rows that a resumed run replaced */
+	uint64_t broken, broken_line;   /* lines that are no rows; the first */
+	char why[120];                  /* ... and its fault */
+};
+
+/* Read a log; steps that come again replace those before.  Lines that are no
+ * rows, such as the last one of a run that was killed, are counted and left
+ * out; without any row it fails.  history_free in any case. */
+ckr_status history_read(struct history *, const char *path, struct err *);
+void history_free(struct history *);
+
+static inline bool
+history_has(const struct history *h, size_t i, enum series s)
+{
+	return h->row[i].has >> s & 1;
+}
+
+#endif

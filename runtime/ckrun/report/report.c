@@ -1,0 +1,156 @@
+/* ckrun report: arguments and files. */
+#include "runtime/ckrun/report/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/ckrun/ckrun_options.h"
+#include "runtime/support/new_file.h"
+#include "runtime/support/path.h"
+
+static const char help[] =
+	"usage: ckrun report LOG... -o FILE.html\n"
+	"Makes a page of what runs logged by --log, as JSON lines or CSV: "
+	"curves, and\ntheir last and best values.  Up to 8 runs stand beside "
+	"each other.\n"
+	"  -o FILE.html, --out   the page; - writes it to standard output";
+
+struct job {
+	const char *log[RUNS], *out;
+	size_t n;
+};
+
+static int
+refuse(const char *what, const char *name)
+{
+	char text[NAME_TEXT];
+
+	fprintf(stderr, "ckrun: %s%s; see ckrun report --help\n", what,
+	        err_name(text, sizeof(text), name));
+	return USAGE;
+}
+
+static int
+add_log(struct job *j, const char *path)
+{
+	if (j->n == RUNS)
+		return refuse("a page holds 8 runs at most, and this is "
+		              "another one: ", path);
+	j->log[j->n++] = path;
+	return DONE;
+}
+
+static int
+parse(struct job *j, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		const char *a = argv[i];
+		bool joined = !strncmp(a, "--out=", 6);
+		int status = DONE;
+
+		if (joined || !strcmp(a, "-o") || !strcmp(a, "--out")) {
+			if (!joined && i + 1 == argc)
+				return refuse("-o needs a file", "");
+			if (j->out)
+				return refuse("-o is given twice", "");
+			j->out = joined ? a + 6 : argv[++i];
+		} else if (a[0] == '-' && a[1]) {
+			status = refuse("no option of ckrun report: ", a);
+		} else {
+			status = add_log(j, a);
+		}
+		if (status)
+			return status;
+	}
+	if (!j->n)
+		return refuse("no log given, as `ckrun --log` writes it", "");
+	if (!j->out)
+		return refuse("no place for the page given: -o FILE.html", "");
+	for (size_t i = 0; i < j->n; i++)
+		if (path_same(j->log[i], j->out))
+			return refuse("the page would replace the log ",
+			              j->log[i]);
+	return DONE;
+}
+
+static ckr_status
+put_page(const struct history *h, size_t n, FILE *out, const char *path,
+         struct err *e)
+{
+	if (!page_put(h, n, out))
+		return err_set(e, CKR_ENOMEM, "no memory for the page");
+	if (fflush(out) || ferror(out))
+		return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
+	return CKR_OK;
+}
+
+static ckr_status
+write_page(const struct history *h, size_t n, const char *path, struct err *e)
+{
+	struct new_file file;
+	ckr_status s = CKR_OK;
+	FILE *out;
+	int fd;
+
+	if (!strcmp(path, "-"))
+		return put_page(h, n, stdout, "standard output", e);
+	if (!new_file_start(&file, path, false))
+		return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
+	fd = dup(file.fd);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out)
+		s = err_set(e, CKR_EIO, "%s: cannot write: %m", path);
+	else
+		s = put_page(h, n, out, path, e);
+	if (out)
+		fclose(out);
+	else if (fd >= 0)
+		close(fd);
+	if (s == CKR_OK && !new_file_place(&file, false))
+		s = err_set(e, CKR_EIO, "%s: cannot write: %m", path);
+	new_file_abort(&file);
+	return s;
+}
+
+static void
+tell_broken(const struct history *h)
+{
+	char name[NAME_TEXT];
+
+	if (h->broken)
+		fprintf(stderr, "ckrun: warning: %s: left out %llu that are no "
+		        "rows, the first in line %llu: %s\n",
+		        err_name(name, sizeof(name), h->path),
+		        (unsigned long long)h->broken,
+		        (unsigned long long)h->broken_line, h->why);
+}
+
+int
+report_run(int argc, char **argv)
+{
+	struct job j = { .n = 0 };
+	struct history h[RUNS] = { 0 };
+	struct err e = { 0 };
+	ckr_status s = CKR_OK;
+	int status;
+
+	for (int i = 0; i < argc; i++)
+		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help"))
+			return puts(help) < 0 ? FAILED : DONE;
+	status = parse(&j, argc, argv);
+	if (status)
+		return status;
+	for (size_t i = 0; i < j.n && s == CKR_OK; i++) {
+		s = history_read(&h[i], j.log[i], &e);
+		if (s == CKR_OK)
+			tell_broken(&h[i]);
+	}
+	if (s == CKR_OK)
+		s = write_page(h, j.n, j.out, &e);
+	if (s != CKR_OK)
+		fprintf(stderr, "ckrun: %s\n", e.text);
+	for (size_t i = 0; i < j.n; i++)
+		history_free(&h[i]);
+	return s == CKR_OK ? DONE : FAILED;
+}

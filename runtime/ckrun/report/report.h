@@ -1,0 +1,27 @@
+/* Room report: a page of what runs logged.
+ *
+ * in      files of `ckrun --log`, JSON lines or CSV, which may be broken
+ * out     one HTML file, well-formed as XML: curves, last and best values;
+ *         nothing loaded from elsewhere, no script
+ * unaware of models and of training
+ */
+#ifndef CKR_REPORT_ROOM_H
+#define CKR_REPORT_ROOM_H
+
+#include <stdio.h>
+
+#include "runtime/ckrun/report/history.h"
+
+/* ---- report.c ---- */
+
+/* `ckrun report` with the arguments behind these words; an exit status. */
+int report_run(int argc, char **argv);
+
+/* ---- page.c ---- */
+
+enum { RUNS = 8 };                      /* on one page, a colour each */
+
+/* False: no memory. */
+bool page_put(const struct history *, size_t n, FILE *);
+
+#endif
