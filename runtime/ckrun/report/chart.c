@@ -342,7 +342,8 @@ put_holes(const struct frame *f, const struct curve *c)
 		fprintf(f->out, "<path class=\"hole\" d=\"M%.2f %dv-8\" "
 		        "stroke=\"#dc2626\" stroke-width=\"2\"><title>not a "
 		        "number: steps %.0f to %.0f</title></path>\n",
-		        x_of(f, c->x[from]), HEIGHT - BOTTOM, c->x[from], c->x[i]);
+		        x_of(f, c->x[from]), HEIGHT - BOTTOM, c->x[from],
+		        c->x[i]);
 	}
 }
 
