@@ -94,6 +94,15 @@ version(const struct doctor *d, const char *command)
 }
 
 static bool
+is_program(const struct doctor *d, const char *name)
+{
+	const char *text = arena_printf(d->arena, "command -v %s", name);
+	const char *argv[] = { "sh", "-c", text, NULL };
+
+	return run(d, argv) == 0;
+}
+
+static bool
 compiles(const struct doctor *d)
 {
 	const struct options opt = {
@@ -157,6 +166,28 @@ look_at_runner(const struct doctor *d)
 	return status == 0;
 }
 
+/* What ckrun was built with: lines "NAME: TEXT" behind its version. */
+static void
+look_at_files(const struct doctor *d)
+{
+	const char *argv[] = { host_runner(d->arena), "--version", NULL };
+	char line[512], *text;
+	FILE *f = NULL;
+
+	if (run(d, argv) == 0)
+		f = fopen(arena_printf(d->arena, "%s/said", d->dir), "r");
+	while (f && fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = '\0';
+		text = strstr(line, ": ");
+		if (text) {
+			*text = '\0';
+			say(line, text + 2);
+		}
+	}
+	if (f)
+		fclose(f);
+}
+
 static void
 look_at_machine(const struct doctor *d)
 {
@@ -194,8 +225,15 @@ look_at_others(const struct doctor *d)
 	const char *mpirun = version(d, "mpirun");
 	const char *nvcc = version(d, d->c->nvcc);
 
+	if (!is_there("libdnnl.so.3", "libdnnl.so.2"))
+		say("oneDNN", "none: products go to OpenBLAS or to ckc's own "
+		    "kernel, convolutions unfold (apt-get install libdnnl2)");
 	say("mpirun", mpirun ? mpirun
-	    : "none: ranks of --tp and --dp run in one process");
+	    : "none: ranks of --tp and --dp run in one process, or by "
+	      "torchrun (apt-get install openmpi-bin)");
+	if (!is_program(d, "torchrun"))
+		say("torchrun", "none: with mpirun it is not needed (pip "
+		    "install torch)");
 	say("nvcc", nvcc ? nvcc : "none: it compiles for --target cuda");
 	say("GPU", about_gpu());
 }
@@ -222,6 +260,7 @@ verb_doctor(const struct cli *c, Arena *arena, Diag *diag)
 		return false;
 	look_at_machine(&d);
 	ok = look_at_compiler(&d) && look_at_runner(&d);
+	look_at_files(&d);
 	look_at_others(&d);
 	clean_up(&d);
 	say("", ok ? "models can be compiled and trained here"

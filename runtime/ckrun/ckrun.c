@@ -471,8 +471,8 @@ main(int argc, char **argv)
 		return status;
 	if (o.help)
 		options_help();
-	else if (o.version)
-		puts("ckrun " CKC_VERSION);
+	else if (o.version && puts("ckrun " CKC_VERSION) >= 0)
+		data_formats(stdout);
 	if (o.help || o.version)
 		return flush(DONE);
 	status = options_check(&o);

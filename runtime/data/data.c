@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "runtime/base/rng.h"
+#include "runtime/file/packed.h"
+#include "runtime/image/image.h"
 
 /* ---- filling ---- */
 
@@ -453,4 +455,17 @@ data_print(const struct data *d, FILE *out)
 		        (unsigned long long)d->epoch,
 		        d->epoch == d->windows.n ? "windows" : "samples",
 		        (double)d->epoch / (double)d->per_step);
+}
+
+void
+data_formats(FILE *out)
+{
+	fprintf(out, "zlib: %s\n", packed_can()
+	        ? "compressed .npz files are read" : "not built in, "
+	          "compressed .npz files are refused (CMake: CKC_ZLIB, "
+	          "zlib1g-dev)");
+	fprintf(out, "PNG: %s\n", image_can_png() ? "images are read"
+	        : "not built in (CMake: CKC_PNG, libpng-dev)");
+	fprintf(out, "JPEG: %s\n", image_can_jpeg() ? "images are read"
+	        : "not built in (CMake: CKC_JPEG, libjpeg-dev)");
 }

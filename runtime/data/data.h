@@ -43,6 +43,9 @@ ckr_status data_open(struct data *, ckr_ctx *, const struct data_options *);
 /* The files, if there are several, who gets what of them, and how long an epoch
  * is. */
 void data_print(const struct data *, FILE *);
+/* Lines "NAME: TEXT" of the libraries that files are read by, if this was built
+ * with them. */
+void data_formats(FILE *);
 /* Steps until every sample has been taken `epochs` times, those done so far
  * included; the last one goes on into the next epoch.  false: too many, or
  * nothing is dealt. */

@@ -4,6 +4,7 @@
 #ifndef CKR_IMAGE_H
 #define CKR_IMAGE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "runtime/base/err.h"
@@ -13,6 +14,9 @@ struct image {
 	uint32_t height, width, channels;
 };
 
+/* Whether this was built to read them. */
+bool image_can_png(void);
+bool image_can_jpeg(void);
 /* What the file holds. */
 ckr_status image_look(struct image *, const char *path, struct err *);
 /* Its pixels [height, width, channels], of exactly that size; grey ones become

@@ -89,6 +89,12 @@ decode(struct decoder *d)
 	return s;
 }
 
+bool
+image_can_jpeg(void)
+{
+	return true;
+}
+
 ckr_status
 image_jpeg(struct image_reading *r)
 {

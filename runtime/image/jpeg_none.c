@@ -1,5 +1,11 @@
 #include "runtime/image/image.h"
 
+bool
+image_can_jpeg(void)
+{
+	return false;
+}
+
 ckr_status
 image_jpeg(struct image_reading *r)
 {

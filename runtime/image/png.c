@@ -93,6 +93,12 @@ decode(struct decoder *d)
 	return s;
 }
 
+bool
+image_can_png(void)
+{
+	return true;
+}
+
 ckr_status
 image_png(struct image_reading *r)
 {

@@ -1,5 +1,11 @@
 #include "runtime/image/image.h"
 
+bool
+image_can_png(void)
+{
+	return false;
+}
+
 ckr_status
 image_png(struct image_reading *r)
 {

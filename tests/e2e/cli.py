@@ -209,7 +209,7 @@ def doctor(bench):
     """What is there and what is not; nothing is left."""
     tmp = bench.path("doctor")
     os.mkdir(tmp)
-    for flags, status, said in (([], 0, ["makes libraries", "trains; optimizer adamw", "models can be compiled and trained here"]),
+    for flags, status, said in (([], 0, ["makes libraries", "trains; optimizer adamw", "\nzlib ", "\nPNG ", "\nJPEG ", "models can be compiled and trained here"]),
                                 (["--cc", "no-such-cc"], 1, ["'no-such-cc' is not there", "cannot be compiled and trained"]),
                                 (["--nvcc", "no-such-nvcc"], 0, ["nvcc       none"])):
         done = bench.ckc("doctor", *flags, env={**os.environ, "TMPDIR": tmp})

@@ -45,8 +45,9 @@ chart_color(size_t i)
 	return color[i % (sizeof(color) / sizeof(*color))];
 }
 
-const char *
-chart_valid_color(size_t i, size_t runs)
+/* A run alone has another colour for --valid. */
+static const char *
+valid_color(size_t i, size_t runs)
 {
 	return chart_color(runs == 1 ? 7 : i);
 }
@@ -358,7 +359,7 @@ put_curve(const struct chart *c, const struct frame *f,
 	if (!curve_make(&curve, &h[i], beside ? (enum series)c->beside : c->s))
 		return false;
 	mean = c->mean && !beside && chart_half(curve.n);
-	pen = make_pen(f, beside ? chart_valid_color(i, runs) : chart_color(i),
+	pen = make_pen(f, beside ? valid_color(i, runs) : chart_color(i),
 	               beside ? "class=\"valid\" stroke-dasharray=\"5 3\""
 	               : mean ? "class=\"rows\" stroke-opacity=\"0.35\""
 	               : "class=\"rows\" stroke-width=\"1.5\"");

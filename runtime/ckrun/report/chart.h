@@ -22,9 +22,8 @@ struct chart {
 
 /* Rows on either side of one that its mean is taken over. */
 size_t chart_half(size_t rows);
-/* Of run i, as #rrggbb; that of --valid if there is one run. */
+/* Of run i, as #rrggbb. */
 const char *chart_color(size_t i);
-const char *chart_valid_color(size_t i, size_t runs);
 /* Nothing is drawn where no run has a finite value.  False: no memory. */
 bool chart_put(const struct chart *, const struct history *, size_t runs,
                FILE *);
