@@ -26,6 +26,7 @@
 #include "passes/passes.h"
 #include "ir/text/text.h"
 #include "passes/report/report.h"
+#include "runtime/support/number.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
 
@@ -195,34 +196,33 @@ report(struct driver *d)
 		plan_print_memory(p, p->plan, stdout);
 	if (c->curve)
 		frontier_print(p, stdout);
-	if (c->opt.explain
-	    && !plan_explain(p, p->plan, c->opt.explain, stdout))
-		return diag_error(d->diag, "--explain: no value of this plan "
-		                  "is named '%s'", c->opt.explain);
-	return true;
+	return !c->opt.explain
+		|| plan_explain(p, p->plan, c->opt.explain, stdout);
 }
 
 static void
 summary(const struct driver *d, const char *out)
 {
 	const struct plan_summary *s = &d->pass.plan->sum;
+	char peak[24], arena[24], live[24];
 
 	if (d->cli.opt.quiet)
 		return;
 	fflush(stdout);                 /* reports come first */
 	if (d->pass.added)
 		fprintf(stderr, "%s: %s\n", d->graph->name, d->pass.added);
-	fprintf(stderr, "%s: %s%speak %.1f MiB (%lld B; arena %.1f MiB, "
-	        "live bound %.1f MiB%s), recompute %.2f %% of a step, gap "
-	        "%.2f %%", d->graph->name, out ? out : "", out ? ", " : "",
-	        (double)s->peak / 0x1p20, (long long)s->peak,
-	        (double)s->arena / 0x1p20, (double)s->live_bound / 0x1p20,
+	fprintf(stderr, "%s: %s%speak %s (%lld B; arena %s, live bound %s%s), "
+	        "recompute %.2f %% of a step, gap %.2f %%", d->graph->name,
+	        out ? out : "", out ? ", " : "",
+	        number_bytes(peak, (double)s->peak), (long long)s->peak,
+	        number_bytes(arena, (double)s->arena),
+	        number_bytes(live, (double)s->live_bound),
 	        s->arena == s->live_bound ? ", optimal" : "",
 	        100 * s->overhead, 100 * s->gap);
 	if (s->nhalf)
-		fprintf(stderr, ", %lld value%s kept in 16 bits (%.1f MiB "
-		        "less)", (long long)s->nhalf, s->nhalf == 1 ? "" : "s",
-		        (double)s->half / 0x1p20);
+		fprintf(stderr, ", %lld value%s kept in 16 bits (%s less)",
+		        (long long)s->nhalf, s->nhalf == 1 ? "" : "s",
+		        number_bytes(peak, (double)s->half));
 	fputc('\n', stderr);
 }
 

@@ -226,7 +226,11 @@ static const struct {
 		"usage: ckc plan GRAPH.json --budget F [options]\n"
 		"Chooses what a graph of costs keeps and what it computes "
 		"again to stay within a\nbudget.  --json without a file "
-		"writes to standard output.\n" },
+		"writes to standard output.\n"
+		"GRAPH.json: {\"nodes\": [{\"id\": 0, \"cost_ram\": BYTES, "
+		"\"cost_cpu\": TIME,\n\"backward\": false}, ...], \"links\": "
+		"[{\"source\": 0, \"target\": 1}, ...]}; ids count\nfrom 0, in "
+		"the order of execution.\n" },
 	[VERB_PACK] = { "pack",
 		"usage: ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
 		"Places buffers with known lifetimes in one block of memory.\n"

@@ -61,7 +61,8 @@ loss_list_outputs(Pass *p, const Graph *g)
 ValId
 loss_no_output(Pass *p, const Graph *g, const char *name)
 {
-	diag_error(p->diag, "no output is named '%s'", name);
+	diag_error(p->diag, "no output is named '%s', and no loss: kinds are "
+	           "ce, bce, kl, mse, l1 and huber", name);
 	loss_list_outputs(p, g);
 	return 0;
 }

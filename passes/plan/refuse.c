@@ -2,6 +2,7 @@
  * tightest step of that plan, and what would help.
  */
 #include "passes/plan/choose.h"
+#include "runtime/support/number.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -147,6 +148,9 @@ offer_help(const Pass *p, const Graph *g, struct tight t)
 	char what[128];
 
 	diag_more(p->diag, "what would help:");
+	if (o->nkeep || o->nrecompute)
+		diag_more(p->diag, "  no --keep and no --recompute-values, "
+		          "which rule plans out");
 	if (o->remat != REMAT_AUTO)
 		diag_more(p->diag, "  --recompute auto, which looks for the "
 		          "least");
@@ -177,16 +181,18 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	int64_t state = bytes_of(g, V_STATE);
 	bool preset = p->opt->remat != REMAT_AUTO;
 	Diag *d = p->diag;
+	char least[24];
 
 	p->refused = true;
 	if (p->lenient)
 		return false;
 	diag_error(d, "memory budget %" PRId64 " B is too small%s; smallest "
-	           "budget that works%s: %" PRId64 " B", p->budget,
+	           "budget that works%s: %" PRId64 " B (%s)", p->budget,
 	           preset ? " for this --recompute" : "", preset ? " with it"
 	           : watch_over(p->watch) ? " of those found in --plan-time"
 	           : "",
-	           p->minimum_peak);
+	           p->minimum_peak,
+	           number_bytes(least, (double)p->minimum_peak));
 	diag_more(d, "the tightest step is %s (%s); largest of what is alive "
 	          "there:", where, op_info[tight->op].text);
 	show(d, "parameters and buffers",

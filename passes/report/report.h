@@ -34,6 +34,7 @@ void plan_print_shard(const Pass *, const Plan *, FILE *);   /* --dump=shard */
 void plan_explain_split(const Pass *, const Plan *, int64_t id, FILE *);
 /* --report: a page about the plan of the model of that name. */
 void page_print(const Pass *, const Plan *, const char *model, FILE *);
+/* False, after a message with names like it: there is no such value. */
 bool plan_explain(const Pass *, const Plan *, const char *value, FILE *);
 
 #endif

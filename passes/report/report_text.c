@@ -281,6 +281,42 @@ explain_tensor(const Plan *plan, int64_t i, FILE *out)
 	putc('\n', out);
 }
 
+/* How many characters both begin with. */
+static size_t
+common(const char *a, const char *b)
+{
+	size_t n = 0;
+
+	while (a && a[n] && a[n] == b[n])
+		n++;
+	return n;
+}
+
+/* No value has this name: say which ones begin most like it. */
+static bool
+explain_nothing(const Pass *p, const Plan *plan, const char *value)
+{
+	enum { FEW = 3, MOST = 8 };
+	size_t longest = FEW;
+	int said = 0;
+
+	diag_error(p->diag, "--explain: no value of this plan is named '%s'; "
+	           "--dump=plan and --report name all", value);
+	for (int64_t i = 0; i < plan->ntensor; i++)
+		if (common(plan->tensor[i].name, value) > longest)
+			longest = common(plan->tensor[i].name, value);
+	for (int64_t i = 0; i < plan->ntensor && said < MOST; i++) {
+		const struct plan_tensor *t = &plan->tensor[i];
+
+		if (t->kind == K_WORKSPACE || t->kind == K_RECOMPUTED
+		    || common(t->name, value) < longest)
+			continue;
+		diag_more(p->diag, "%s '%s'", said++ ? "or" : "perhaps",
+		          t->name);
+	}
+	return false;
+}
+
 bool
 plan_explain(const Pass *p, const Plan *plan, const char *value, FILE *out)
 {
@@ -298,5 +334,5 @@ plan_explain(const Pass *p, const Plan *plan, const char *value, FILE *out)
 		plan_explain_split(p, plan, i, out);
 		found = true;
 	}
-	return found;
+	return found || explain_nothing(p, plan, value);
 }

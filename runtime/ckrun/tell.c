@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 
 #include "runtime/base/err.h"
+#include "runtime/support/number.h"
 #include "runtime/team/launch.h"
 
 /* ---- who tells ---- */
@@ -65,6 +66,8 @@ print_left(double sec, FILE *f)
 void
 row_print(const struct row *r, bool over, FILE *f)
 {
+	char peak[24];
+
 	fprintf(f, "%sstep %llu/%llu", over ? "\r\033[K" : "",
 	        (unsigned long long)r->step, (unsigned long long)r->steps);
 	if (r->has_loss)
@@ -74,10 +77,10 @@ row_print(const struct row *r, bool over, FILE *f)
 	if (r->scale > 0)
 		fprintf(f, "  scale %g%s", r->scale,
 		        r->overflow ? " overflows: skipped" : "");
-	fprintf(f, "  %.6g %s/s  peak %.1f MiB",
+	fprintf(f, "  %.6g %s/s  peak %s",
 	        (double)r->units / (r->sec > 0 ? r->sec : 1e-9),
 	        r->tokens ? "tokens" : "samples",
-	        (double)r->peak_bytes / 1048576);
+	        number_bytes(peak, (double)r->peak_bytes));
 	if (over && r->left >= 0 && r->left < 1e9)
 		print_left(r->left, f);
 	if (!over)

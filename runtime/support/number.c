@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 bool
@@ -26,4 +27,18 @@ number_real(const char *s, double *x)
 		return false;
 	*x = strtod(s, &end);
 	return !*end && isfinite(*x);
+}
+
+const char *
+number_bytes(char buf[24], double bytes)
+{
+	static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	int i = 0;
+
+	while (bytes >= 1023.95 && i < 4) {
+		bytes /= 1024;
+		i++;
+	}
+	snprintf(buf, 24, "%.*f %s", i ? 1 : 0, bytes, unit[i]);
+	return buf;
 }

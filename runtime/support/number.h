@@ -1,4 +1,4 @@
-/* Numbers that a user typed. */
+/* Numbers that a user typed, and that are told. */
 #ifndef CKR_NUMBER_H
 #define CKR_NUMBER_H
 
@@ -9,5 +9,7 @@
 bool number_whole(const char *s, uint64_t max, uint64_t *x);
 /* A finite number and nothing else. */
 bool number_real(const char *s, double *x);
+/* "512 B", "21.6 KiB", "4.6 MiB", and so on; returns buf. */
+const char *number_bytes(char buf[24], double bytes);
 
 #endif

@@ -5,6 +5,7 @@
 """
 import os
 import random
+import zipfile
 
 import ck
 import wire
@@ -44,8 +45,19 @@ def main():
     refuse(bench, "missing dims", ["batch", "--dim"], [dyn, *out])
     refuse(bench, "unknown dim", ["nosuch"], [dyn, *out, "--dim", "batch=2", "--dim", "seq=12", "--dim", "nosuch=3"])
     refuse(bench, "no file", ["nosuch.onnx"], ["nosuch.onnx", *out])
-    refuse(bench, "unknown loss", ["nosuch", "loss"], [static, *out, "--loss", "nosuch"])
-    refuse(bench, "budget", ["smallest budget that works"], [static, *out, "--memory-budget", "1KiB"])
+    refuse(bench, "unknown loss", ["nosuch", "kinds are ce, bce"], [static, *out, "--loss", "nosuch"])
+    refuse(bench, "budget", ["smallest budget that works", "KiB)"], [static, *out, "--memory-budget", "1KiB"])
+    refuse(bench, "budget beside --keep", ["no --keep"], [static, *out, "--memory-budget", "1KiB", "--keep", "*"])
+    done = bench.ckc(static, *out, "--memory-budget", "1KiB")
+    bench.check("no --keep" not in done.stderr, f"--keep is blamed that was not given: {done.stderr}")
+    refuse(bench, "a name like others", ["no value of this plan is named 'nosuch'"], [static, "--plan-only", "--explain", "nosuch"], lines=1)
+    bench.must(bench.ckc(static, "--plan-only", "--json", bench.path("near.json")), "a plan")
+    near = next(t["name"] for t in ck.plan(bench.path("near.json"))["tensors"] if t["kind"] == "activation")
+    refuse(bench, "a name like another", [f"'{near}'"], [static, "--plan-only", "--explain", near + "?"])
+    with zipfile.ZipFile(bench.path("w.pt"), "w") as z:
+        z.writestr("w/data.pkl", b"\x80\x02}q\x00.")
+    bench.must(bench.ckc(model("mlp-mse"), "--dim", "batch=8", "-o", bench.path("w.so")), "a library")
+    refuse(bench, "torch.save", ["PyTorch", "safetensors"], [bench.path("w.so"), "--init", bench.path("w.pt"), "--steps", "1"], run=bench.ckrun)
     refuse(bench, "unwritable", ["nosuch"], [static, "-o", "/nosuch/dir/x.so"])
     for n in (240, 245, 260):
         refuse(bench, f"name of {n} bytes", ["File name too long"], [static, "-o", bench.path("x" * n + ".so")])

@@ -318,6 +318,7 @@ test_json(void **state)
 static void
 test_number(void **state)
 {
+	char text[24];
 	uint64_t n;
 	double x;
 
@@ -326,6 +327,11 @@ test_number(void **state)
 	assert_true(n == UINT64_MAX);
 	assert_false(number_whole("18446744073709551616", UINT64_MAX, &n));
 	assert_true(number_whole("007", 7, &n) && n == 7);
+	assert_string_equal(number_bytes(text, 0), "0 B");
+	assert_string_equal(number_bytes(text, 1023), "1023 B");
+	assert_string_equal(number_bytes(text, 1024), "1.0 KiB");
+	assert_string_equal(number_bytes(text, 1048575), "1.0 MiB");
+	assert_string_equal(number_bytes(text, 0x1.8p30), "1.5 GiB");
 	assert_false(number_whole("8", 7, &n));
 	assert_true(number_real("-1.5e3", &x) && x == -1500);
 	static const char *const bad[] = {
