@@ -163,6 +163,12 @@ def states(bench):
         lines = [p for p in page.charts["loss"].iter(SVG + "polyline") if p.get("class") == "rows"]
         bench.check(len(holes) == 2 and len(lines) == 3, f"not a number: {len(holes)} marks, {len(lines)} pieces")
         bench.check("not a number in 3 rows, first at step 31" in page.text, "not a number: no note")
+    rows = made(100)
+    rows[20]["loss"] = 1e37
+    done, page = make(bench, [write(bench, "spike.jsonl", rows)])
+    if bench.must(done, "a spike"):
+        look(bench, page, rows, "a spike")
+        mean(bench, page, rows, "a spike")
     rows = made(50)
     done, page = make(bench, [write(bench, "broken.jsonl", rows[:20] + ['{"step":21,"lo', "", "[1]"] + rows[20:] + ['{"step":51,"loss":0.'])])
     if bench.must(done, "broken lines"):

@@ -24,8 +24,6 @@ struct curve {
 	enum series s;
 	size_t n;
 	double *x, *y;                  /* y: NaN where it is no number */
-	double *sum;                    /* of finite values in front of each */
-	size_t *count;
 };
 
 size_t
@@ -54,51 +52,40 @@ valid_color(size_t i, size_t runs)
 
 /* ---- a curve ---- */
 
-static void
-curve_free(struct curve *c)
-{
-	free(c->x);
-	free(c->count);
-}
-
 /* False: no memory. */
 static bool
 curve_make(struct curve *c, const struct history *h, enum series s)
 {
 	*c = (struct curve){ .h = h, .s = s };
-	c->x = malloc((3 * h->n + 1) * sizeof(*c->x));
-	c->count = malloc((h->n + 1) * sizeof(*c->count));
-	if (!c->x || !c->count) {
-		curve_free(c);
+	c->x = malloc(2 * h->n * sizeof(*c->x));
+	if (!c->x)
 		return false;
-	}
 	c->y = c->x + h->n;
-	c->sum = c->y + h->n;
-	c->sum[0] = 0;
-	c->count[0] = 0;
 	for (size_t i = 0; i < h->n; i++) {
-		double y = h->row[i].v[s];
-
 		if (!history_has(h, i, s))
 			continue;
 		c->x[c->n] = h->row[i].step;
-		c->y[c->n] = y;
-		c->n++;
-		c->sum[c->n] = c->sum[c->n - 1] + (isnan(y) ? 0 : y);
-		c->count[c->n] = c->count[c->n - 1] + !isnan(y);
+		c->y[c->n++] = h->row[i].v[s];
 	}
 	return true;
 }
 
-/* Over what lies around a row that has a number. */
+/* Over what lies around a row that has a number; from running sums a single
+ * large value would take the digits of all behind it. */
 static double
 mean_at(const struct curve *c, size_t i, size_t half)
 {
 	size_t from = i > half ? i - half : 0;
-	size_t to = i + half < c->n ? i + half + 1 : c->n;
+	size_t to = i + half < c->n ? i + half + 1 : c->n, n = 0;
+	double sum = 0;
 
-	return (c->sum[to] - c->sum[from])
-		/ (double)(c->count[to] - c->count[from]);
+	for (size_t k = from; k < to; k++) {
+		if (isnan(c->y[k]))
+			continue;
+		sum += c->y[k];
+		n++;
+	}
+	return sum / (double)n;
 }
 
 /* ---- the frame ---- */
@@ -370,7 +357,7 @@ put_curve(const struct chart *c, const struct frame *f,
 	else
 		put_marks(f, &curve, pen.color);
 	put_holes(f, &curve);
-	curve_free(&curve);
+	free(curve.x);
 	return true;
 }
 
