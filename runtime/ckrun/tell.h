@@ -16,6 +16,9 @@ struct score {
 	double loss;
 	double accuracy;                /* a share */
 	double perplexity;
+	uint64_t rows;                  /* samples of a batch */
+	const char *by_batch;           /* why the loss depends on that; NULL:
+	                                 * it does not */
 };
 
 struct row {

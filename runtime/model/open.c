@@ -284,7 +284,8 @@ programs_sane(const struct ckr_library *lib)
 		if ((i == 0 || p[i].nstep) && !rt_is_sane(lib, &p[i]))
 			return false;
 	return p[2].arena_bytes <= p[0].arena_bytes
-	       && p[2].resident_bytes <= p[0].resident_bytes;
+	       && p[2].resident_bytes <= p[0].resident_bytes
+	       && score_is_sane(lib);
 }
 
 static ckr_status

@@ -31,7 +31,7 @@ def layout(bench):
     from ckc import _lib
     text = '#include <stdio.h>\n#include "ckr.h"\nint main(void) {\n'
     want = []
-    for name, s in ("ckr_options", _lib.Options), ("ckr_info", _lib.Info), ("ckr_hyper", _lib.Hyper):
+    for name, s in ("ckr_options", _lib.Options), ("ckr_info", _lib.Info), ("ckr_hyper", _lib.Hyper), ("ckr_score", _lib.Score):
         text += f'printf("%zu\\n", sizeof(struct {name}));\n'
         want.append(ctypes.sizeof(s))
         for field, _ in s._fields_:
@@ -142,6 +142,37 @@ def predicts(bench, ckc):
     bench.check(abs(got - want) < 1e-5 * want, f"predict: the loss of what is predicted is {want}, eval's {got}")
 
 
+NET = """graph @net {
+	input %x: f32[4,3]
+	param %w: f32[3,5] = {@W}
+	%z output = matmul %x, %w
+	%m: f32[5] output = reduce_max %z {axes=[0], keepdims=0}
+}
+"""
+
+
+def any_number(bench, ckc):
+    """Arrays of rows that fill no batch: predictions, and the loss of all by weights of classes."""
+    weights = np.array([.5, 2, 0, 1, 1.5])
+    w = np.float32(np.sin(np.arange(15))).reshape(3, 5)
+    x = np.float32(np.cos(np.arange(33))).reshape(11, 3)
+    y = np.arange(11) * 3 % 5
+    with open(bench.path("net.ck"), "w") as f:
+        f.write(NET.replace("@W", ",".join(map(str, w.ravel()))))
+    model = ckc.compile(bench.path("net.ck"), bench.path("net.so"), loss="ce:z,weights=0.5/2/0/1/1.5")
+    z = x.astype("f8") @ w
+    each = np.log(np.exp(z).sum(1)) - z[np.arange(11), y]
+    with ckc.Trainer(model) as t:
+        for n in 1, 4, 6, 8, 11:
+            got, want = t.eval(x=x[:n], labels=y[:n]), (weights[y] * each)[:n].sum() / weights[y][:n].sum()
+            bench.check(abs(got - want) < 1e-5, f"eval of {n} rows: {got}, expected {want}")
+            got = t.predict(x=x[:n])
+            got = got["z"] if n == 4 else got
+            bench.check(got.shape == (n, 5) and np.abs(got - z[:n]).max() < 1e-5, f"predict of {n} rows: {got}")
+        said(bench, ckc, lambda: t.eval(x=x, labels=y[:-1]), "as many rows")
+        said(bench, ckc, lambda: t.eval(x=x[:0], labels=y[:0]), "as many rows")
+
+
 def main():
     bench = ck.Bench()
     os.environ["CKC_HOME"] = os.path.dirname(bench.ckc_path)
@@ -155,6 +186,7 @@ def main():
     errors(bench, ckc, model, batch)
     accumulates(bench, ckc)
     predicts(bench, ckc)
+    any_number(bench, ckc)
     bench.finish()
 
 

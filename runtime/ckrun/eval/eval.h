@@ -15,9 +15,10 @@
 
 /* Of all samples.  Behind the end of the data a batch is filled up with the
  * last sample, and what that adds is taken out again: a batch of that sample
- * alone tells it.  Losses are means over samples, or over the labels that
- * count. */
+ * alone tells it. */
 ckr_status score_data(struct score *, ckr_ctx *, struct data *);
+/* Say that it depends on the size of batches, if it does; what: "--data". */
+void score_note(const struct score *, const char *what);
 
 /* ---- predict.c ---- */
 
@@ -37,6 +38,7 @@ struct valid {
 	double best;                    /* lowest loss so far */
 	uint64_t worse;                 /* how often in a row it was not
 	                                 * lower */
+	bool told;                      /* what is odd about the loss */
 };
 
 /* Open the data of --valid beside those of training.  It can be closed in any

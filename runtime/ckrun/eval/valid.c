@@ -35,6 +35,9 @@ valid_run(struct valid *v, bool *best)
 {
 	CKR_TRY(data_fill(&v->data));
 	CKR_TRY(score_data(&v->last, v->m, &v->data));
+	if (!v->told)
+		score_note(&v->last, "--valid");
+	v->told = true;
 	CKR_TRY(data_fill(v->trained));
 	*best = v->last.loss < v->best;
 	v->worse = *best ? 0 : v->worse + 1;

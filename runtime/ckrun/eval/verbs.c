@@ -22,6 +22,8 @@ score(struct job *j)
 	printf("%llu samples  ", (unsigned long long)s.samples);
 	score_print(&s, stdout);
 	putchar('\n');
+	fflush(stdout);
+	score_note(&s, "--data");
 	st = log_open(&log, j->m, j->o);
 	log_score(&log, &s);
 	if (st == CKR_OK)
