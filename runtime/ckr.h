@@ -397,6 +397,12 @@ ckr_status ckr_score_begin(ckr_ctx *ctx);
 ckr_status ckr_score_add(ckr_ctx *ctx, double times);
 /* Of all batches added.  CKR_EARG if there is none. */
 ckr_status ckr_score_end(ckr_ctx *ctx, struct ckr_score *score);
+/* The lowest loss of validations in this run, infinity if there was none, and
+ * how many in a row since were not lower.  The caller's; checkpoints hold them,
+ * so that a run that is resumed goes on with them.  ckr_saw counts another
+ * validation; *best: its loss is the lowest.  worse may be NULL. */
+ckr_status ckr_saw(ckr_ctx *ctx, double loss, bool *best);
+double ckr_best(const ckr_ctx *ctx, uint64_t *worse);
 /* CKR_ENAN, naming the first, if a trained parameter, optimizer state or a
  * buffer that steps write holds NaN or infinity: not to be saved over a good
  * checkpoint. */

@@ -162,7 +162,7 @@ validate(struct run *r)
 		s = ckr_save(r->m, r->o->save_best);
 	if (s != CKR_OK)
 		return fail(r, s);
-	r->patient = r->o->patience && r->valid.worse >= r->o->patience;
+	r->patient = valid_gave_up(r->m, r->o);
 	return DONE;
 }
 
@@ -379,7 +379,7 @@ print_tail(const struct run *r)
 		printf("saved %s\n", r->o->save);
 	if (r->o->save_best)
 		printf("saved %s, with a loss of --valid of %.9g\n",
-		       r->o->save_best, r->valid.best);
+		       r->o->save_best, ckr_best(r->m, NULL));
 }
 
 /* How many steps, if nobody said: once, for what does not train. */
@@ -428,6 +428,8 @@ run_model(struct run *r)
 		       "--%s counts them\n",
 		       (unsigned long long)ckr_step_count(r->m),
 		       options_given(r->o, "epochs") ? "epochs" : "steps");
+	/* a run that has stopped for it is not gone on with */
+	r->patient = valid_gave_up(r->m, r->o);
 	status = train(r);
 	if (!status && r->o->save)
 		status = save(r);

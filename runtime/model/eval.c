@@ -241,3 +241,23 @@ ckr_score_end(ckr_ctx *c, struct ckr_score *score)
 		.by_batch = c->lib->nterm ? NULL : c->lib->by_batch };
 	return CKR_OK;
 }
+
+/* ---- a run's validations ---- */
+
+ckr_status
+ckr_saw(ckr_ctx *c, double loss, bool *best)
+{
+	CKR_TRY(rt_need_ready(c));
+	*best = loss < c->best.loss;
+	c->best.worse = *best ? 0 : c->best.worse + 1;
+	c->best.loss = *best ? loss : c->best.loss;
+	return CKR_OK;
+}
+
+double
+ckr_best(const ckr_ctx *c, uint64_t *worse)
+{
+	if (worse)
+		*worse = c->best.worse;
+	return c->best.loss;
+}

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -397,6 +398,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	norm_open(c);
 	CKR_TRY(late_open(c));
 	c->scale.value = SCALE_FIRST;
+	c->best.loss = INFINITY;
 	return CKR_OK;
 }
 

@@ -48,6 +48,12 @@ struct norm {
 	double value;                   /* NaN: the step had none */
 };
 
+/* Of a run's validations. */
+struct best {
+	double loss;                    /* the lowest; infinity: none yet */
+	uint64_t worse;                 /* how many since were not lower */
+};
+
 /* What batches of a data set came to, added up. */
 struct score_sums {
 	double batches;
@@ -165,6 +171,7 @@ struct ckr_ctx {
 	struct norm norm;
 	struct scale scale;
 	struct score_sums score;
+	struct best best;
 	uint64_t step;                  /* steps done */
 	uint64_t skipped;               /* of them without an update */
 	uint64_t samples;               /* that they have consumed */

@@ -35,9 +35,6 @@ struct valid {
 	struct data data, *trained;     /* not trained on; trained on */
 	uint64_t every;
 	struct score last;
-	double best;                    /* lowest loss so far */
-	uint64_t worse;                 /* how often in a row it was not
-	                                 * lower */
 	bool told;                      /* what is odd about the loss */
 };
 
@@ -50,6 +47,9 @@ void valid_close(struct valid *);
 bool valid_is_due(const struct valid *, uint64_t step, uint64_t total);
 /* Score the data; *best: better than ever before. */
 ckr_status valid_run(struct valid *, bool *best);
+
+/* Whether the loss has not been lower for as long as --patience has it. */
+bool valid_gave_up(const ckr_ctx *, const struct options *);
 
 /* ---- verbs.c ---- */
 
