@@ -469,7 +469,7 @@ main(int argc, char **argv)
 	if (status)
 		return status;
 	if (o.help)
-		options_help();
+		options_help(o.verb);
 	else if (o.version)
 		puts("ckrun " CKC_VERSION);
 	if (o.help || o.version)
@@ -477,9 +477,9 @@ main(int argc, char **argv)
 	status = options_check(&o);
 	if (status)
 		return status;
+	interrupt_begin();
 	if (o.verb != VERB_TRAIN)
 		return flush(eval_run(&o));
-	interrupt_begin();
 	if (o.against)
 		return flush(against_run(&o));
 	status = run_model(&r);

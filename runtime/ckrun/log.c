@@ -71,7 +71,8 @@ put_number(FILE *out, const struct field *f)
 	else if (f->kind == WHOLE)
 		fprintf(out, "%.0f", f->x);
 	else
-		fprintf(out, "%.*g", f->kind == SINGLE ? 9 : 17, f->x);
+		fprintf(out, "%.*g", f->kind == SINGLE ? 9 : 17,
+		        tell_number(f->x));
 }
 
 /* JSON knows finite numbers only, and what is absent is left out. */

@@ -46,6 +46,9 @@ void tell_begin(void);
 /* Where this process tells of the last failure of a model. */
 FILE *tell_to(const ckr_ctx *);
 
+/* A number to be printed, without the sign that some NaNs have. */
+double tell_number(double);
+
 /* "loss 0.1  accuracy 97.5 %  perplexity 1.1", what there is. */
 void score_print(const struct score *, FILE *);
 

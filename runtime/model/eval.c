@@ -21,9 +21,15 @@ evaluate(ckr_ctx *c, double *loss)
 	if (c->guard.nheld)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "this library holds "
 		               "no program that evaluates by running "
-		               "statistics: %s", c->lib->no_forward
-		               ? c->lib->no_forward : "ckc made none");
+		               "statistics: %s", ckr_no_eval(c));
 	return rt_run_forward(c, &c->plan, rt_last_output(p), loss);
+}
+
+const char *
+ckr_no_eval(const ckr_ctx *c)
+{
+	return !c->lib || c->forward.p ? NULL
+	       : c->lib->no_forward ? c->lib->no_forward : "ckc made none";
 }
 
 ckr_status

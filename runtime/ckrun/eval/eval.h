@@ -13,10 +13,13 @@
 
 /* ---- score.c ---- */
 
-/* Of all samples.  Behind the end of the data a batch is filled up with the
+/* Before a batch: fails if a signal has come, to any process. */
+ckr_status verb_goes_on(ckr_ctx *);
+
+/* Of all samples; stops: a signal ends it.  Behind the end of the data a batch is filled up with the
  * last sample, and what that adds is taken out again: a batch of that sample
  * alone tells it. */
-ckr_status score_data(struct score *, ckr_ctx *, struct data *);
+ckr_status score_data(struct score *, ckr_ctx *, struct data *, bool stops);
 /* Say that it depends on the size of batches, if it does; what: "--data". */
 void score_note(const struct score *, const char *what);
 

@@ -1,13 +1,15 @@
 #include "runtime/ckrun/eval/eval.h"
 
 ckr_status
-score_data(struct score *s, ckr_ctx *m, struct data *d)
+score_data(struct score *s, ckr_ctx *m, struct data *d, bool stops)
 {
 	uint64_t n = d->samples, rest = n % d->rows;
 	struct ckr_score of;
 
 	CKR_TRY(ckr_score_begin(m));
 	for (uint64_t i = 0; i < n; i += d->rows) {
+		if (stops)
+			CKR_TRY(verb_goes_on(m));
 		CKR_TRY(data_batch(d, i));
 		CKR_TRY(ckr_score_add(m, 1));
 	}

@@ -32,7 +32,7 @@ ckr_status
 valid_run(struct valid *v, bool *best)
 {
 	CKR_TRY(data_fill(&v->data));
-	CKR_TRY(score_data(&v->last, v->m, &v->data));
+	CKR_TRY(score_data(&v->last, v->m, &v->data, false));
 	if (!v->told)
 		score_note(&v->last, "--valid");
 	v->told = true;
