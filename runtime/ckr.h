@@ -370,6 +370,8 @@ ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
 /* Why there is none, in words; NULL: there is one.  Belongs to the context. */
 const char *ckr_no_eval(const ckr_ctx *ctx);
+/* After CKR_EDATA of a step or an evaluation: the number that was met. */
+int64_t ckr_bad_number(const ckr_ctx *ctx);
 /* Outputs of ckr_eval, the loss among them, in a fixed order.  CKR_EARG when i
  * is too large.  Beside the model's there are metrics, float32, where scores of
  * classes meet labels in one place of the model: "eval.counted", how many

@@ -55,9 +55,12 @@ fail_by_nan(struct run *r)
 {
 	const struct options *o = r->o;
 	FILE *f = tell_to(r->m);
+	char where[800];
 
 	end_line(r);
 	fprintf(f, "ckrun: %s", ckr_error(r->m));
+	if (data_find_bad(&r->data, where, sizeof(where)))
+		fprintf(f, "; %s, has a number that is not finite", where);
 	if (r->saved >= 0)
 		fprintf(f, "; '%s' holds the state after step %lld",
 		        o->save, (long long)r->saved);

@@ -167,7 +167,7 @@ static const char feeding[] = "\n"
 static bool
 is_shown(enum verb verb, const struct option_row *r)
 {
-	return verb == VERB_TRAIN || (r->name && options_of_verb(verb, r->name));
+	return verb == VERB_TRAIN || options_of_verb(verb, r->name);
 }
 
 static void

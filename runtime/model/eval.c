@@ -32,6 +32,12 @@ ckr_no_eval(const ckr_ctx *c)
 	       : c->lib->no_forward ? c->lib->no_forward : "ckc made none";
 }
 
+int64_t
+ckr_bad_number(const ckr_ctx *c)
+{
+	return c->env.fault_value;
+}
+
 ckr_status
 ckr_eval(ckr_ctx *c, double *loss)
 {

@@ -82,6 +82,15 @@ class Told(ck.Bench):
         if self.must(self.ckc(net, "-o", so, "--quiet", "--eval", "off"), "--eval off"):
             self.says(1, ["no output beside its loss: it was compiled with --eval off"], "predict", so, "--data", data, "-o", "y.npy")
 
+    def blames(self, so, data):
+        """A label that is no class, and a NaN, by file, row and input."""
+        bad = self.samples("bad.st", y=(6, 9))
+        words = ["bad.st: 'y', row 6, which input 'y' gets", ": 9"]
+        self.says(1, ["--valid, ", *words], so, "--data", data, "--steps", 3, "--valid", bad, "--valid-every", 1)
+        self.says(1, ["--data, ", *words], "eval", so, "--data", data, "--data", bad)
+        bad = self.samples("nan.st", x=(13, math.nan))
+        self.says(1, ["loss is not finite: nan; nan.st: 'x', row 4, which input 'x' gets, has"], so, "--data", data, "--data", bad, "--steps", 9)
+
     def numbers(self, so, data):
         bad = self.samples("nan.st", x=(13, math.nan))
         done = self.ckrun("eval", so, "--data", bad)
@@ -104,6 +113,7 @@ def main():
         bench.signals(so)
         bench.reasons(net, data)
         bench.numbers(so, data)
+        bench.blames(so, data)
     bench.finish()
 
 

@@ -16,10 +16,15 @@
 /* Before a batch: fails if a signal has come, to any process. */
 ckr_status verb_goes_on(ckr_ctx *);
 
-/* Of all samples; stops: a signal ends it.  Behind the end of the data a batch is filled up with the
- * last sample, and what that adds is taken out again: a batch of that sample
- * alone tells it. */
-ckr_status score_data(struct score *, ckr_ctx *, struct data *, bool stops);
+/* What evaluation met, as a fault of the data it is about: "--valid". */
+ckr_status score_blame(ckr_ctx *, const struct data *, const char *what,
+                       ckr_status);
+
+/* Of all samples; stops: a signal ends it.  Behind the end of the data a batch
+ * is filled up with the last sample, and what that adds is taken out again: a
+ * batch of that sample alone tells it. */
+ckr_status score_data(struct score *, ckr_ctx *, struct data *,
+                      bool stops);
 /* Say that it depends on the size of batches, if it does; what: "--data". */
 void score_note(const struct score *, const char *what);
 

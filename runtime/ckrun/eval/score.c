@@ -1,5 +1,21 @@
 #include "runtime/ckrun/eval/eval.h"
 
+#include <stdio.h>
+
+ckr_status
+score_blame(ckr_ctx *m, const struct data *d, const char *what, ckr_status s)
+{
+	char where[2 * NAME_TEXT + 400], why[sizeof(((struct err *)0)->text)];
+
+	if (s != CKR_EDATA)
+		return s;
+	snprintf(why, sizeof(why), "%s", ckr_error(m));
+	if (!data_find_number(d, ckr_bad_number(m), where, sizeof(where)))
+		snprintf(where, sizeof(where), "a batch from sample %llu on",
+		         (unsigned long long)d->first);
+	return ckr_fail(m, s, "%s, %s: %s", what, where, why);
+}
+
 ckr_status
 score_data(struct score *s, ckr_ctx *m, struct data *d, bool stops)
 {

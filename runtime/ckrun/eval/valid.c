@@ -31,8 +31,11 @@ valid_is_due(const struct valid *v, uint64_t step, uint64_t total)
 ckr_status
 valid_run(struct valid *v, bool *best)
 {
+	ckr_status s;
+
 	CKR_TRY(data_fill(&v->data));
-	CKR_TRY(score_data(&v->last, v->m, &v->data, false));
+	s = score_data(&v->last, v->m, &v->data, false);
+	CKR_TRY(score_blame(v->m, &v->data, "--valid", s));
 	if (!v->told)
 		score_note(&v->last, "--valid");
 	v->told = true;

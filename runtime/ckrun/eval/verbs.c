@@ -29,7 +29,8 @@ score(struct job *j)
 	struct log log;
 	ckr_status st;
 
-	CKR_TRY(score_data(&s, j->m, &j->data, true));
+	st = score_data(&s, j->m, &j->data, true);
+	CKR_TRY(score_blame(j->m, &j->data, "--data", st));
 	printf("%llu samples  ", (unsigned long long)s.samples);
 	score_print(&s, stdout);
 	putchar('\n');
