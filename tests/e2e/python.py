@@ -142,6 +142,37 @@ def predicts(bench, ckc):
     bench.check(abs(got - want) < 1e-5 * want, f"predict: the loss of what is predicted is {want}, eval's {got}")
 
 
+class Half:
+    """As a tensor of torch is that NumPy cannot read."""
+    dtype = "torch.bfloat16"
+
+    def __init__(self, x):
+        self.x = x
+
+    def detach(self):
+        return self
+
+    def float(self):
+        return self.x
+
+    def __dlpack__(self):
+        raise BufferError("bfloat16")
+
+
+def halves(bench, ckc):
+    """bfloat16 of torch for a float input, and floats for an input of bfloat16."""
+    x = np.float32([[1.5, -2.25, 3], [0, 1, 2]] * 2)
+    with open(bench.path("half.ck"), "w") as f:
+        f.write("graph @half {\n\tinput %x: bf16[4,3]\n\tinput %t: f32[4,3]\n\tparam %w: f32[3] = splat 1\n\t%f = cast %x {to=f32}\n"
+                "\t%y output = mul %f, %w\n\t%d = sub %y, %t\n\t%q = mul %d, %d\n\t%loss: f32[] output = reduce_mean %q {axes=[0,1], keepdims=0}\n}\n")
+    with ckc.Trainer(ckc.compile(bench.path("half.ck"), bench.path("half.so"), loss="loss")) as t:
+        got = t.predict(x=x, t=Half(x))
+        bench.check((got == x).all() and t.eval() == 0, f"bfloat16: {got}")
+        got = t.predict(x=np.full((4, 3), 1 + 3 / 256, "f4"))
+        bench.check((got == 1 + 4 / 256).all() and np.isnan(t.predict(x=np.full((4, 3), np.nan))).all(), f"bfloat16: 1 + 3/256 becomes {got}")
+        said(bench, ckc, lambda: t.eval(x=x.astype("i4")), "convert it")
+
+
 NET = """graph @net {
 	input %x: f32[4,3]
 	param %w: f32[3,5] = {@W}
@@ -187,6 +218,7 @@ def main():
     accumulates(bench, ckc)
     predicts(bench, ckc)
     any_number(bench, ckc)
+    halves(bench, ckc)
     bench.finish()
 
 

@@ -79,12 +79,21 @@ def compile(onnx, output=None, budget=None, **options):
 
 
 def _array(x):
+    if str(getattr(x, "dtype", "")) == "torch.bfloat16":        # which NumPy and DLPack's reader have not
+        x = x.detach().float()
     try:
         if hasattr(x, "__dlpack__") and not isinstance(x, _np.ndarray):
             return _np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
         return _np.asarray(x)
     except (RuntimeError, BufferError, ValueError) as e:
         raise Error(f"{type(x).__name__} is no array that NumPy takes: {e}") from e
+
+
+def _halves(x):
+    """Bits of bfloat16, rounded to the nearest, ties to even."""
+    x = _np.asarray(x, "f4")
+    u = x.view("u4")
+    return _np.where(_np.isnan(x), 0x7fc0, (u + (u >> 16 & 1) + 0x7fff) >> 16).astype("u2")
 
 
 class _Memory:
@@ -165,8 +174,8 @@ class Trainer:
         if info is None or info.kind != b"input":
             raise Error(f"there is no input '{name}'; inputs are {', '.join(self.inputs)}")
         to, x = self._input(info), _array(x)
-        if self._tensors[name].dtype == b"bf16":
-            raise Error(f"input '{name}' is bf16, which NumPy has not: write its bits to .inputs['{name}']")
+        if info.dtype == b"bf16" and x.dtype.kind == "f":
+            return to, _halves(x)
         if not _np.can_cast(x.dtype, to.dtype, "same_kind"):
             raise Error(f"input '{name}' is {to.dtype}, the array {x.dtype}: convert it, as by x.astype('{to.dtype}')")
         return to, x
@@ -311,8 +320,8 @@ class Trainer:
                 raise Error(f"there is no parameter or buffer '{name}'")
             if list(x.shape) != i.dim[:i.rank]:
                 raise Error(f"'{name}' is {i.dim[:i.rank]}, the array {list(x.shape)}")
-            if i.dtype == b"bf16":
-                raise Error(f"'{name}' is bf16, which NumPy has not: load it from a file (Trainer(weights=...))")
+            if i.dtype == b"bf16" and x.dtype.kind == "f":
+                x = _halves(x)
             to = _np.dtype(_TYPES[i.dtype.decode()])
             if not _np.can_cast(x.dtype, to, "same_kind"):
                 raise Error(f"'{name}' is {to}, the array {x.dtype}")
