@@ -161,7 +161,8 @@ static const char feeding[] = "\n"
 "  tokens, next          windows of the stream, the same windows one on\n"
 "  rows                  rows of the only array there is\n"
 "  float, int            the same, converted from the other kind, not scaled\n"
-"  tokens:A ... int:A    the same of array A\n"
+"  hwc, chw              the same, images that lie so\n"
+"  tokens:A ... chw:A    the same of array A\n"
 "  ones, zeros, positions";
 
 static bool
