@@ -331,7 +331,7 @@ emit_sources(struct sources *src, const struct codegen_schedules *c,
 	emit_head(&o, c->g, &c->plan->sum, src, opt);
 	emit_prototypes(&o, &k, &e, opt->arch);
 	if (!tables_emit(&o, prog, &s, e.njob ? e.machine->jobs : NULL,
-	                 e.njob, opt, d)
+	                 e.njob, c->total, opt, d)
 	    || !add_constants(src, prog, &s, d))
 		return false;
 	sources_include(src, o.s);

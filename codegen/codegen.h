@@ -43,6 +43,8 @@ struct codegen_schedules {
 	const Graph *forward;           /* what evaluates, in g's arena, with
 	                                 * g's weights; NULL: nothing does */
 	const Plan *forward_plan;
+	const struct total *total;      /* what data sets are told by; NULL:
+	                                 * there is no loss */
 };
 
 /* Whether there is code for the schedules, and a file for their weights: all

@@ -1,6 +1,8 @@
-/* What the tables say of inputs, and of what ckc adds to outputs. */
+/* What the tables say of inputs, of what ckc adds to outputs, and of data sets.
+ */
 #include "codegen/tables.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* ---- labels that the graph shifts itself ---- */
@@ -50,7 +52,9 @@ tables_is_metric(const Val *v)
 {
 	return v->output && (!strcmp(v->name, EVAL_COUNTED)
 	                     || !strcmp(v->name, EVAL_CORRECT)
-	                     || !strcmp(v->name, EVAL_ENTROPY));
+	                     || !strcmp(v->name, EVAL_ENTROPY)
+	                     || !strncmp(v->name, EVAL_TERM,
+	                                 sizeof EVAL_TERM - 1));
 }
 
 /* Those that outputs other than the loss and what comes with it do not depend
@@ -88,4 +92,59 @@ tables_inputs(Arena *a, const Graph *g, const Graph *forward)
 	if (forward)
 		mark_labels(forward, a, input);
 	return input;
+}
+
+/* ---- the loss of a data set ---- */
+
+/* Index of an operand's tensor; -1: there is none. */
+static int64_t
+operand(const struct program *p, const struct total_term *t)
+{
+	ValId v = t->output ? val_find(p->g, t->output) : p->g->loss;
+
+	return v ? p->index_of_val[v] : -1;
+}
+
+bool
+tables_emit_total(struct out *o, const struct program p[PROGRAMS],
+                  const struct total *total, Diag *d)
+{
+	const struct program *of = &p[p[PROGRAM_FORWARD].plan
+	                              ? PROGRAM_FORWARD : PROGRAM_PLAN];
+	int n = total ? total->n : 0;
+
+	if (n)
+		out_put(o, "\nstatic const struct ckr_term term[] = {\n");
+	for (int i = 0; i < n; i++) {
+		const struct total_term *t = &total->term[i];
+		bool has = t->op > TOTAL_NUMBER && t->op <= TOTAL_SAME;
+		int64_t at = has ? operand(of, t) : -1;
+
+		if (has && at < 0)
+			return diag_internal(d, "codegen: '%s', by which data "
+			                     "are told, is not in the plan",
+			                     t->output ? t->output : "loss");
+		out_put(o, "\t{ %d, %" PRId64 ", %.17g },\n", (int)t->op, at,
+		        t->number);
+	}
+	if (n)
+		out_put(o, "};\n");
+	return true;
+}
+
+void
+tables_name_total(struct out *o, const struct total *total)
+{
+	if (total && total->n)
+		out_put(o, "\t.term = term,\n\t.nterm = %d,\n", total->n);
+	if (total && total->by_batch) {
+		out_put(o, "\t.by_batch = ");
+		out_literal(o, total->by_batch);
+		out_put(o, ",\n");
+	}
+	if (total && total->no_program) {
+		out_put(o, "\t.no_forward = ");
+		out_literal(o, total->no_program);
+		out_put(o, ",\n");
+	}
 }

@@ -328,7 +328,8 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 bool
 tables_emit(struct out *o, const struct program p[PROGRAMS],
             const struct shared *s, const char *jobs, int njob,
-            const struct codegen_options *opt, Diag *d)
+            const struct total *total, const struct codegen_options *opt,
+            Diag *d)
 {
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;
@@ -347,7 +348,8 @@ tables_emit(struct out *o, const struct program p[PROGRAMS],
 		if (!emit_program(o, &p[i], i, &ranks, d))
 			return false;
 	}
-	if (!emit_holes(o, p, opt, d))
+	if (!emit_holes(o, p, opt, d)
+	    || !tables_emit_total(o, p, total, d))
 		return false;
 	if (s->data_bytes)
 		emit_incbin(o, "ckr_constants", "constants.bin");
@@ -379,6 +381,7 @@ tables_emit(struct out *o, const struct program p[PROGRAMS],
 	if (njob)
 		out_put(o, "\t.%s = %s,\n\t.n%s = %d,\n", jobs, jobs, jobs,
 		        njob);
+	tables_name_total(o, total);
 	if (graph_has_op(g, OP_LOSS_SCALE))
 		out_put(o, "\t.loss_scaled = 1,\n");
 	if (opt->arch)

@@ -65,11 +65,17 @@ bool tables_is_metric(const Val *);
 
 /* "CKR_F32": the type's number in the ABI. */
 const char *tables_dtype(DType);
+/* The formula of a data set's loss, a table; its operands are of the program
+ * that evaluates, or of the plan. */
+bool tables_emit_total(struct out *, const struct program[PROGRAMS],
+                       const struct total *, Diag *);
+/* Its entries in the library. */
+void tables_name_total(struct out *, const struct total *);
 /* A program without a plan is none.  jobs: the name of the table of njob
  * convolutions, which stands before. */
 bool tables_emit(struct out *, const struct program[PROGRAMS],
                  const struct shared *, const char *jobs, int njob,
-                 const struct codegen_options *, Diag *);
+                 const struct total *, const struct codegen_options *, Diag *);
 
 /* ---- weights.c ---- */
 

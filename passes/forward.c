@@ -7,6 +7,7 @@
 #include "ir/element.h"
 #include "passes/canon/canon.h"
 #include "passes/offer.h"
+#include "passes/shard/shard.h"
 
 enum { WHY = 300 };
 
@@ -69,6 +70,19 @@ without_training(const struct options *o)
 	return f;
 }
 
+/* The form that evaluates, and what of it data sets are told by. */
+static bool
+form(Pass *p, Graph *g)
+{
+	bool ok;
+
+	p->scratch = arena_new();
+	ok = canon_evaluate(p, g) && total_find(p, g, &p->total);
+	arena_free(p->scratch);
+	p->scratch = NULL;
+	return ok;
+}
+
 /* From canon's form to a plan. */
 static bool
 run(Pass *p, Graph *g)
@@ -79,9 +93,7 @@ run(Pass *p, Graph *g)
 
 	while (strcmp(precision->name, "precision") != 0)
 		precision++;
-	p->scratch = arena_new();
-	ok = canon_evaluate(p, g);
-	arena_free(p->scratch);
+	ok = form(p, g);
 	g->props |= P_LOSS;
 	return ok && graph_verify(g, p->diag)
 		&& run_from(p, g, precision, 0, NULL, &none);
@@ -97,7 +109,7 @@ first_line(const char *text, char why[WHY])
 
 /* The plan of g, a copy of p->forward; NULL: why. */
 static Plan *
-try_plan(const Pass *p, const Graph *training, Graph *g,
+try_plan(Pass *p, const Graph *training, Graph *g,
          const struct options *o, char why[WHY])
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
@@ -124,6 +136,7 @@ try_plan(const Pass *p, const Graph *training, Graph *g,
 	bytes = room(training, g, trial.plan);
 	if (bytes >= 0 && bytes <= most_room(p)) {
 		note_room(p, bytes);
+		p->total = trial.total;
 		return trial.plan;
 	}
 	if (bytes < 0)
@@ -136,42 +149,76 @@ try_plan(const Pass *p, const Graph *training, Graph *g,
 	return NULL;
 }
 
-static Plan *
-no_plan(Pass *p, const char *why)
+/* What data sets are told by where steps alone say what the loss is. */
+static void
+total_of_steps(Pass *p, const struct options *o)
 {
+	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
+	               .watch = p->watch };
+	FILE *nowhere = fopen("/dev/null", "w");
+
+	trial.diag = diag_new("ckc", nowhere ? nowhere : stderr);
+	if (!form(&trial, p->forward)) {
+		trial.total.n = 0;
+		trial.total.by_batch = "it cannot be evaluated";
+	}
+	total_of_loss_alone(&trial.total);
+	p->total = trial.total;
+	diag_free(trial.diag);
+	if (nowhere)
+		fclose(nowhere);
+}
+
+static Plan *
+no_plan(Pass *p, const struct options *o, const char *why, bool said)
+{
+	total_of_steps(p, o);
+	p->total.no_program = arena_printf(p->keep, "%s", why);
 	graph_free(p->forward);
 	p->forward = NULL;
-	if (!p->opt->quiet && !watch_off(p->watch))
+	if (!said && !p->opt->quiet && !watch_off(p->watch))
 		diag_note(p->diag, "the library holds no program that "
 		          "evaluates: %s", why);
 	return NULL;
+}
+
+/* The plan of g, which takes the place of p->forward then. */
+static Plan *
+take_plan(Pass *p, const Graph *training, Graph *g, const struct options *o,
+          char why[WHY])
+{
+	Plan *plan = try_plan(p, training, g, o, why);
+
+	graph_free(plan ? p->forward : g);
+	p->forward = plan ? g : p->forward;
+	return plan;
 }
 
 Plan *
 forward_plan(Pass *p, const Graph *g)
 {
 	struct options o = without_training(p->opt);
-	Graph *all = p->forward, *first;
+	Graph *first;
 	char why[WHY];
 	Plan *plan;
 
+	if (!p->opt->evaluator)
+		return no_plan(p, &o, p->opt->forward_only
+		               ? "it was compiled with --forward-only"
+		               : "it was compiled with --eval off", true);
 	if (p->opt->tp || p->opt->zero)
-		return no_plan(p, "its graph is not cut over ranks (--tp, "
-		               "--zero)");
-	first = graph_clone(all);
-	plan = try_plan(p, g, first, &o, why);
-	if (plan) {
-		p->forward = first;
-		graph_free(all);
+		return no_plan(p, &o, "its graph is not cut over ranks (--tp, "
+		               "--zero)", false);
+	plan = take_plan(p, g, graph_clone(p->forward), &o, why);
+	if (plan)
 		return plan;
-	}
-	graph_free(first);
-	FOR_VALS (v, all)
-		v->output = val_id(all, v) == all->loss;
+	first = graph_clone(p->forward);
+	FOR_VALS (v, first)
+		v->output = val_id(first, v) == first->loss;
 	o.noutput = 0;
-	plan = try_plan(p, g, all, &o, why);
+	plan = take_plan(p, g, first, &o, why);
 	if (!plan)
-		return no_plan(p, why);
+		return no_plan(p, &o, why, false);
 	if (!p->opt->quiet)
 		diag_note(p->diag, "the library evaluates the loss alone: "
 		          "there is no room for other outputs (--output names "

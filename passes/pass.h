@@ -39,8 +39,9 @@ struct precision_wish {
 	DType dt;
 };
 
-/* --dp: any number of replicas; the same if the model can be dealt to any. */
-enum { DP_ANY = -1, DP_TRY = -2 };
+/* --dp: any number of replicas; the same if the model can be dealt to any; none
+ * at all, but what would be added up over them. */
+enum { DP_ANY = -1, DP_TRY = -2, DP_SUMS = -3 };
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
                   REMAT_EVERY };
 enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
@@ -95,7 +96,8 @@ struct options {
 	double step_time;               /* measured seconds; 0: none */
 	enum tri update_in_backward;
 	bool forward_only;
-	bool eval;                      /* beside training a program that
+	bool eval;                      /* the loss of a data set is wanted, */
+	bool evaluator;                 /* and beside training a program that
 	                                 * evaluates; see forward.h */
 	int64_t budget_bytes;           /* -1: none */
 	double budget_pct;              /* > 0: of the keep-everything total */
@@ -139,9 +141,10 @@ typedef struct Pass {
 	                                 * NULL if options are slim */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
-	Graph *forward;                 /* the graph that opt->eval is made of,
-	                                 * with its loss and all outputs; NULL:
-	                                 * not asked for */
+	Graph *forward;                 /* the graph that evaluates, with its
+	                                 * loss and all outputs; NULL: opt->eval
+	                                 * is off */
+	struct total total;             /* the loss of a data set by it */
 	struct cheap *cheap;            /* NULL: not asked for */
 	int nalternative;             /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;

@@ -368,13 +368,45 @@ ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
  * said) has the loss and the outputs of steps; CKR_EUNSUPPORTED if they would
  * go by the batch's statistics. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
+/* Why there is none, in words; NULL: there is one.  Belongs to the context. */
+const char *ckr_no_eval(const ckr_ctx *ctx);
+/* After CKR_EDATA of a step or an evaluation: the number that was met. */
+int64_t ckr_bad_number(const ckr_ctx *ctx);
 /* Outputs of ckr_eval, the loss among them, in a fixed order.  CKR_EARG when i
  * is too large.  Beside the model's there are metrics, float32, where scores of
  * classes meet labels in one place of the model: "eval.counted", how many
  * labels count, "eval.correct", of how many the largest score is theirs, and,
  * unless classes weigh differently, "eval.entropy", the sum of their cross
- * entropy in nats. */
+ * entropy in nats.  "eval.term0" and so on are what ckr_score_add adds up. */
 ckr_status ckr_eval_output(ckr_ctx *ctx, size_t i, struct ckr_info *info);
+/* What the model says of a data set.  Batches are evaluated one by one, and
+ * what the loss is made of is added up, so that it does not depend on their
+ * size: sums over samples, means over samples or over the labels that count, by
+ * their weights too, and formulas of such sums. */
+struct ckr_score {
+	double loss;                    /* NaN: the model has none */
+	double accuracy;                /* a share; NaN: it tells none */
+	double perplexity;              /* the same */
+	const char *by_batch;           /* NULL; or why the loss depends on how
+	                                 * samples are dealt to batches: it is
+	                                 * then the mean of theirs.  Belongs to
+	                                 * the context */
+};
+/* Forget all batches. */
+ckr_status ckr_score_begin(ckr_ctx *ctx);
+/* Evaluate the inputs as they are set, and add what that gives so many times.
+ * A last batch of n samples that k are left for is filled up with copies of one
+ * sample, and counts once; then a batch of that sample alone takes them out
+ * again: (k - n) / n times. */
+ckr_status ckr_score_add(ckr_ctx *ctx, double times);
+/* Of all batches added.  CKR_EARG if there is none. */
+ckr_status ckr_score_end(ckr_ctx *ctx, struct ckr_score *score);
+/* The lowest loss of validations in this run, infinity if there was none, and
+ * how many in a row since were not lower.  The caller's; checkpoints hold them,
+ * so that a run that is resumed goes on with them.  ckr_saw counts another
+ * validation; *best: its loss is the lowest.  worse may be NULL. */
+ckr_status ckr_saw(ckr_ctx *ctx, double loss, bool *best);
+double ckr_best(const ckr_ctx *ctx, uint64_t *worse);
 /* CKR_ENAN, naming the first, if a trained parameter, optimizer state or a
  * buffer that steps write holds NaN or infinity: not to be saved over a good
  * checkpoint. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 11
+#define CKR_ABI_VERSION 12
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -280,6 +280,14 @@ struct ckr_program {
 	uint64_t arena_bytes, resident_bytes;
 };
 
+/* Of the formula, in postfix form, of a data set's loss by what program[2], or
+ * if there is none program[0], says of batches. */
+struct ckr_term {
+	uint8_t op;             /* enum total_op of runtime/support/total.h */
+	int32_t tensor;         /* of operands: a scalar of floats; else -1 */
+	double number;          /* TOTAL_NUMBER */
+};
+
 /* Pieces of the original ONNX file with trained values left out: file =
  * bytes[0..at0) value0 bytes[at0..at1) value1 ... */
 struct ckr_hole {
@@ -334,6 +342,12 @@ struct ckr_library {
 	/* What kept a kernel from being launched since the last call, in
 	 * words; NULL: nothing. */
 	const char *(*launch_error)(void);
+	/* The loss of a data set; none: it depends on how samples are dealt to
+	 * batches, and why, or there is no loss. */
+	const struct ckr_term *term;
+	uint32_t nterm;
+	const char *by_batch;
+	const char *no_forward; /* why program[2] is none; NULL: it is one */
 };
 
 #endif

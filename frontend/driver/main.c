@@ -250,6 +250,7 @@ generate(struct driver *d, const struct outputs *out)
 	if (d->pass.forward)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
 	s.forward = d->pass.forward;
+	s.total = &d->pass.total;
 	if (t) {
 		struct codegen_hole *hole = arena_array(d->arena,
 			(size_t)t->nhole + 1, sizeof *hole);
@@ -286,7 +287,8 @@ compile(struct driver *d)
 
 	cli_warn(c, d->diag);
 	diag_file(d->diag, c->model);
-	c->opt.eval = c->eval && code && !c->opt.forward_only;
+	c->opt.eval = code;
+	c->opt.evaluator = c->eval && !c->opt.forward_only;
 	c->opt.account = c->json || cli_dumps(c, "memory");
 	c->opt.compare = cli_dumps(c, "plan");
 	c->opt.slim = !code && !c->page && !c->opt.account

@@ -6,6 +6,7 @@
  * the updates of statistics vanish in the rules of canon, as these are told
  * that there is no training.
  *
+ * Means over labels are taken apart, into sums and what these are divided by.
  * Where scores of classes meet labels, and in one place alone, further outputs
  * say how many labels counted, of how many the best score is theirs, and what
  * cross entropy they have together: sums, so that batches can be added up.
@@ -92,8 +93,65 @@ by_running(struct rewrite *w, NodeId root)
 	return rw_replace(w, root, cast(w, y, rw_dt(w, x)));
 }
 
+/* What a mean over labels is divided by: how many count, or what they weigh
+ * together; a scalar of type dt. */
+static ValId
+weight_of_labels(struct rewrite *w, NodeId root, int64_t ignore, DType dt)
+{
+	ValId labels = rw_in(w, root, 1), weights = rw_in(w, root, 2), v[3];
+	Attr a = attr_default(OP_REDUCE_SUM);
+	ValId counts = ignore == INT64_MIN      /* all do */
+		? rw_binary(w, OP_EQ, labels, labels)
+		: rw_unary(w, OP_NOT, rw_binary(w, OP_EQ, labels,
+			rw_const_like(w, labels, (double)ignore)));
+	ValId sum = cast(w, counts, dt);
+
+	if (weights) {
+		v[0] = counts;
+		v[1] = labels;
+		v[2] = rw_const_like(w, labels, 0);
+		v[1] = rw_emit(w, OP_WHERE, 3, v, NULL);
+		v[0] = cast(w, weights, dt);
+		sum = rw_binary(w, OP_MUL, sum,
+		                rw_emit(w, OP_GATHER, 2, v, NULL));
+	}
+	a.REDUCE_SUM.keepdims = 0;
+	for (int i = 0; i < rw_shape(w, labels)->rank; i++)
+		a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = i;
+	return rw_emit(w, OP_REDUCE_SUM, 1, &sum, &a);
+}
+
+/* A mean over labels as a sum over what these weigh, so that batches can be
+ * added up. */
+static bool
+by_sums(struct rewrite *w, NodeId root)
+{
+	const Node *n = &w->g->node[root];
+	Op op = n->op;
+	Attr a = n->attr;
+	int64_t *reduction = attr_int_of(op, &a, "reduction");
+	int64_t ignore = *attr_int_of(op, &a, "ignore");
+	DType dt = rw_dt(w, n->out[0]), wide = dtype_is_half(dt) ? DT_F32 : dt;
+	ValId in[3], y;
+
+	if (*reduction != 1)
+		return false;
+	for (int k = 1; k < n->nout; k++)
+		if (n->out[k] && w->nuse[n->out[k]])
+			return false;
+	for (int k = 0; k < 3; k++)
+		in[k] = rw_in(w, root, k);
+	*reduction = 2;
+	in[0] = cast(w, in[0], wide);
+	in[2] = in[2] ? cast(w, in[2], wide) : 0;
+	y = rw_emit(w, op, in[2] ? 3 : 2, in, &a);
+	y = rw_binary(w, OP_DIV, y, weight_of_labels(w, root, ignore, wide));
+	return rw_replace(w, root, cast(w, y, dt));
+}
+
 static const struct rule rules[] = {
-	{ OP_BATCHNORM, by_running }, { OP_NONE, NULL }
+	{ OP_BATCHNORM, by_running }, { OP_SCE, by_sums }, { OP_NLL, by_sums },
+	{ OP_NONE, NULL }
 };
 
 /* ---- what is counted ---- */

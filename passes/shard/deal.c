@@ -19,6 +19,8 @@
  */
 #include "passes/shard/deal.h"
 
+#include <string.h>
+
 /* ---- building ---- */
 
 static void
@@ -208,7 +210,8 @@ convert(struct deal *d, NodeId id)
 static const char *
 remedy(const struct deal *d)
 {
-	return d->p->opt->dp == DP_TRY ? "" : "; try --dp off";
+	return d->p->opt->dp == DP_TRY || d->p->opt->dp == DP_SUMS ? ""
+	       : "; try --dp off";
 }
 
 static bool
@@ -218,6 +221,10 @@ refuse(struct deal *d, NodeId id, const char *why)
 	const Node *n = &g->node[id];
 	const char *label = node_label(g, n), *type = node_type(g, n);
 
+	if (d->p->opt->dp == DP_SUMS)
+		return diag_error(d->p->diag, "node '%s' (%s) mixes samples of "
+		                  "a batch: %s", label ? label
+		                  : g->val[n->out[0]].name, type, why);
 	return diag_error(d->p->diag, "node '%s' (%s): cannot deal its samples "
 	                  "to replicas: %s; expected samples along the first "
 	                  "dim of inputs, and no op that mixes them but sums "
@@ -246,11 +253,32 @@ deal_draw(struct deal *d, NodeId id)
 	return true;
 }
 
+/* Whether a reduction over a batch of one sample, a reshape by now, is all that
+ * is left of the file's sum, or mean: nobody knows which. */
+static bool
+was_reduced(const struct deal *d, const Node *n)
+{
+	const Graph *g = d->g;
+	const Split *s = n->nin ? deal_state(d, n->in[0]) : NULL;
+
+	if (n->op != OP_RESHAPE || d->samples != 1 || s->kind != SPLIT_S
+	    || (s->axis < g->val[n->out[0]].shape.rank
+	        && g->val[n->out[0]].shape.dim[s->axis] == 1))
+		return false;
+	for (int i = 0; i < n->norigin; i++)
+		if (!strncmp(g->origin[n->origin[i]].op, "Reduce", 6))
+			return true;
+	return false;
+}
+
 bool
 deal_visit(struct deal *d, NodeId id)
 {
 	char why[SHARD_WHY] = "";
 
+	if (was_reduced(d, &d->g->node[id]))
+		return refuse(d, id, "of one sample its sum and its mean are "
+		              "the same; use batches of two or more");
 	while (!deal_infer(d, id, why)) {
 		const Node *n = &d->g->node[id];
 
@@ -385,8 +413,8 @@ forget_states(Graph *g)
 	g->ranks = 0;
 }
 
-static bool
-deal(Pass *p, Graph *g)
+bool
+deal_graph(Pass *p, Graph *g)
 {
 	struct deal d = { .p = p, .g = g, .nold = g->nnode };
 	ValId loss = g->loss;
@@ -401,6 +429,14 @@ deal(Pass *p, Graph *g)
 	if ((loss && !deal_loss(&d)) || !deal_outputs(&d))
 		return false;
 	graph_reorder(g, d.order, (uint32_t)d.norder);
+	return true;
+}
+
+static bool
+deal(Pass *p, Graph *g)
+{
+	if (!deal_graph(p, g))
+		return false;
 	forget_states(g);
 	return true;
 }

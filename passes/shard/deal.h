@@ -30,6 +30,9 @@ struct deal {
 bool deal_infer(struct deal *, NodeId, char why[SHARD_WHY]);
 
 /* deal.c */
+/* Make g, which is not dealt, that of one of several replicas.  States are left
+ * in it. */
+bool deal_graph(Pass *, Graph *);
 /* Append a node and give it its place and states; 0 after a diagnostic. */
 ValId deal_put(struct deal *, Op, int nin, const ValId *in, const Attr *,
                NodeId like);

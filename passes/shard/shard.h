@@ -18,6 +18,13 @@
 
 PassFn pass_shard, pass_deal;
 
+/* total.c: how the loss of a data set is put together of what g says of its
+ * batches, where that does not depend on their size; operands become outputs.
+ * False after a diagnostic. */
+bool total_find(Pass *, Graph *g, struct total *);
+/* The same of a graph that says nothing but the loss. */
+void total_of_loss_alone(struct total *);
+
 /* A way to carry out a node: the state in which it wants each operand and in
  * which it gives each result. */
 struct way {

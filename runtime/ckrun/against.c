@@ -8,6 +8,7 @@
  * of that.
  */
 #include "runtime/ckrun/against.h"
+#include "runtime/ckrun/tell.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -239,7 +240,8 @@ compare_losses(struct against *a, uint64_t step)
 		a->loss_gap = isnan(far) ? INFINITY : far;
 	if (!a->o->quiet)
 		printf("step %llu  loss %.9g beside %.9g, apart by %.2g\n",
-		       (unsigned long long)step, x, y, far);
+		       (unsigned long long)step, tell_number(x),
+		       tell_number(y), tell_number(far));
 	fflush(stdout);
 }
 

@@ -56,9 +56,12 @@ fail_by_nan(struct run *r)
 {
 	const struct options *o = r->o;
 	FILE *f = tell_to(r->m);
+	char where[800];
 
 	end_line(r);
 	fprintf(f, "ckrun: %s", ckr_error(r->m));
+	if (data_find_bad(&r->data, where, sizeof(where)))
+		fprintf(f, "; %s, has a number that is not finite", where);
 	if (r->saved >= 0)
 		fprintf(f, "; '%s' holds the state after step %lld",
 		        o->save, (long long)r->saved);
@@ -163,7 +166,7 @@ validate(struct run *r)
 		s = ckr_save(r->m, r->o->save_best);
 	if (s != CKR_OK)
 		return fail(r, s);
-	r->patient = r->o->patience && r->valid.worse >= r->o->patience;
+	r->patient = valid_gave_up(r->m, r->o);
 	return DONE;
 }
 
@@ -380,7 +383,7 @@ print_tail(const struct run *r)
 		printf("saved %s\n", r->o->save);
 	if (r->o->save_best)
 		printf("saved %s, with a loss of --valid of %.9g\n",
-		       r->o->save_best, r->valid.best);
+		       r->o->save_best, ckr_best(r->m, NULL));
 }
 
 /* How many steps, if nobody said: once, for what does not train. */
@@ -429,6 +432,8 @@ run_model(struct run *r)
 		       "--%s counts them\n",
 		       (unsigned long long)ckr_step_count(r->m),
 		       options_given(r->o, "epochs") ? "epochs" : "steps");
+	/* a run that has stopped for it is not gone on with */
+	r->patient = valid_gave_up(r->m, r->o);
 	status = train(r);
 	if (!status && r->o->save)
 		status = save(r);
@@ -470,7 +475,7 @@ main(int argc, char **argv)
 	if (status)
 		return status;
 	if (o.help)
-		options_help();
+		options_help(o.verb);
 	else if (o.version && puts("ckrun " CKC_VERSION) >= 0)
 		data_formats(stdout);
 	if (o.help || o.version)
@@ -478,9 +483,9 @@ main(int argc, char **argv)
 	status = options_check(&o);
 	if (status)
 		return status;
+	interrupt_begin();
 	if (o.verb != VERB_TRAIN)
 		return flush(eval_run(&o));
-	interrupt_begin();
 	if (o.against)
 		return flush(against_run(&o));
 	status = run_model(&r);

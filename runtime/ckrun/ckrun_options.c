@@ -43,7 +43,7 @@ static const struct option_row rows[] = {
 	  "the same at every step" },
 	{ NULL, T_FLAG, 0, NULL, "training" },
 	{ "steps", T_COUNT, AT(steps), "N", "train until N steps are done, "
-	  "resumed ones included" },
+	  "resumed ones included; 0: files alone" },
 	{ "epochs", T_COUNT, AT(epochs), "N", "or until every sample of --data "
 	  "was taken N times" },
 	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (1e-3; lion 1e-4, "
@@ -161,32 +161,65 @@ static const char feeding[] = "\n"
 "  tokens, next          windows of the stream, the same windows one on\n"
 "  rows                  rows of the only array there is\n"
 "  float, int            the same, converted from the other kind, not scaled\n"
-"  tokens:A ... int:A    the same of array A\n"
+"  hwc, chw              the same, images that lie so\n"
+"  tokens:A ... chw:A    the same of array A\n"
 "  ones, zeros, positions";
 
-void
-options_help(void)
+static bool
+is_shown(enum verb verb, const struct option_row *r)
 {
-	puts("usage: ckrun MODEL.so [option...]\n"
-	     "       ckrun eval MODEL.so [option...]\n"
-	     "       ckrun predict MODEL.so -o FILE.npy [option...]\n"
-	     "       ckrun report LOG... -o FILE.html\n"
-	     "Trains a model compiled by ckc; eval tells its loss, accuracy "
-	     "and perplexity,\npredict writes its output, of all samples in "
-	     "their order, report makes a\npage of what --log has written.");
-	for (size_t i = 0; i < NROW; i++) {
-		char left[40];
+	return verb == VERB_TRAIN || options_of_verb(verb, r->name);
+}
 
+static void
+print_row(const struct option_row *r)
+{
+	char left[40];
+
+	snprintf(left, sizeof(left), "--%s%s%s", r->name, r->arg ? " " : "",
+	         r->arg ? r->arg : "");
+	printf("  %-21s %s\n", left, r->help);
+}
+
+/* Under a heading what is shown of it; without any neither is the heading. */
+static void
+print_rows(enum verb verb)
+{
+	const char *heading = NULL;
+
+	for (size_t i = 0; i < NROW; i++) {
 		if (!rows[i].name) {
-			printf("\n%s\n", rows[i].help);
+			heading = rows[i].help;
 			continue;
 		}
-		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
-		         rows[i].arg ? " " : "",
-		         rows[i].arg ? rows[i].arg : "");
-		printf("  %-21s %s\n", left, rows[i].help);
+		if (!is_shown(verb, &rows[i]))
+			continue;
+		if (heading)
+			printf("\n%s\n", heading);
+		heading = NULL;
+		print_row(&rows[i]);
 	}
-	puts(feeding);
+}
+
+void
+options_help(enum verb verb)
+{
+	puts(verb == VERB_EVAL
+	     ? "usage: ckrun eval MODEL.so [option...]\n"
+	       "Tells the model's loss, accuracy and perplexity of all samples."
+	     : verb == VERB_PREDICT
+	     ? "usage: ckrun predict MODEL.so -o FILE.npy [option...]\n"
+	       "Writes the model's output of all samples, in their order."
+	     : "usage: ckrun MODEL.so [option...]\n"
+	       "       ckrun eval MODEL.so [option...]\n"
+	       "       ckrun predict MODEL.so -o FILE.npy [option...]\n"
+	       "       ckrun report LOG... -o FILE.html\n"
+	       "Trains a model compiled by ckc; eval tells its loss, accuracy "
+	       "and perplexity,\npredict writes its output, of all samples in "
+	       "their order, report makes a\npage of what --log has written.");
+	print_rows(verb);
+	if (verb == VERB_TRAIN)
+		puts(feeding);
 	puts("\nexit status: 0 done, 1 something failed (message on stderr), "
 	     "2 usage, 3 another process of the run is gone");
 }

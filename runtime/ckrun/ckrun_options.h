@@ -52,7 +52,10 @@ bool options_given(const struct options *o, const char *name);
 const char *options_next(const struct options *, size_t *i);
 /* Settings that were not given are as in *hyper. */
 void options_default(struct options *, const struct ckr_hyper *hyper);
-void options_help(void);
+/* Of a verb alone, or, of training, of all. */
+void options_help(enum verb);
+/* Whether an option is one of a verb's. */
+bool options_of_verb(enum verb, const char *name);
 /* That they go together, and that no file is named twice; as options_parse. */
 int options_check(const struct options *o);
 /* Whether a word stands between the spaces of a list. */

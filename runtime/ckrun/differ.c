@@ -1,4 +1,5 @@
 #include "runtime/ckrun/differ.h"
+#include "runtime/ckrun/tell.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -195,7 +196,8 @@ print_one(const struct finding *f, double rtol, FILE *out)
 	      out);
 	if (f->gap > 0) {
 		print_place(f, out);
-		fprintf(out, ": %.9g beside %.9g", f->x[0], f->x[1]);
+		fprintf(out, ": %.9g beside %.9g", tell_number(f->x[0]),
+		        tell_number(f->x[1]));
 	}
 	fputs(f->counts || relative(f) <= rtol ? "\n"
 	      : ", which is rounding\n", out);

@@ -21,7 +21,7 @@ enum { FIELDS = 16 };
 static size_t
 row_fields(const struct row *r, struct field f[FIELDS])
 {
-	static const struct score nothing = { 0, NAN, NAN, NAN };
+	static const struct score nothing = { 0, NAN, NAN, NAN, 0, NULL };
 	const struct score *v = r->valid ? r->valid : &nothing;
 	const struct field all[] = {
 		{ "step", (double)r->step, WHOLE, false },
@@ -33,6 +33,7 @@ row_fields(const struct row *r, struct field f[FIELDS])
 		{ "valid_accuracy", v->accuracy, SINGLE, isnan(v->accuracy) },
 		{ "valid_perplexity", v->perplexity, SINGLE,
 		  isnan(v->perplexity) },
+		{ "valid_by_batch", 1, FLAG, !v->by_batch },
 		{ "lr", r->lr, SINGLE, false },
 		{ "seconds", r->sec, SINGLE, false },
 		{ r->tokens ? "tokens" : "samples", (double)r->units, WHOLE,
@@ -53,6 +54,7 @@ score_fields(const struct score *s, struct field f[FIELDS])
 		{ "loss", s->loss, SINGLE, false },
 		{ "accuracy", s->accuracy, SINGLE, isnan(s->accuracy) },
 		{ "perplexity", s->perplexity, SINGLE, isnan(s->perplexity) },
+		{ "by_batch", 1, FLAG, !s->by_batch },
 	};
 
 	memcpy(f, all, sizeof(all));
@@ -69,7 +71,8 @@ put_number(FILE *out, const struct field *f)
 	else if (f->kind == WHOLE)
 		fprintf(out, "%.0f", f->x);
 	else
-		fprintf(out, "%.*g", f->kind == SINGLE ? 9 : 17, f->x);
+		fprintf(out, "%.*g", f->kind == SINGLE ? 9 : 17,
+		        tell_number(f->x));
 }
 
 /* JSON knows finite numbers only, and what is absent is left out. */

@@ -34,24 +34,33 @@ check_against(const struct options *o)
 	return DONE;
 }
 
+static bool
+is_of_predict(const char *name)
+{
+	return options_listed("out name", name);
+}
+
+bool
+options_of_verb(enum verb verb, const char *name)
+{
+	static const char eval[] = "data tokens columns normalize feed "
+		"inputs init resume log threads ranks comm-timeout blas quiet "
+		"stats help version";
+
+	return is_of_predict(name) ? verb == VERB_PREDICT
+	       : verb == VERB_TRAIN || options_listed(eval, name);
+}
+
 /* What does not train knows few options, and training not theirs. */
 static int
 check_verb(const struct options *o)
 {
-	static const char eval[] = "data tokens columns normalize feed "
-		"inputs init resume log threads ranks comm-timeout blas quiet "
-		"stats";
-	static const char predict[] = "out name";
 	const char *name;
 
-	for (size_t i = 0; (name = options_next(o, &i));) {
-		bool of_predict = options_listed(predict, name);
-
-		if (of_predict && o->verb != VERB_PREDICT)
-			return bad(name, "is of ckrun predict");
-		if (o->verb && !of_predict && !options_listed(eval, name))
-			return bad(name, "is of training");
-	}
+	for (size_t i = 0; (name = options_next(o, &i));)
+		if (!options_of_verb(o->verb, name))
+			return bad(name, is_of_predict(name)
+			           ? "is of ckrun predict" : "is of training");
 	if (o->verb == VERB_PREDICT && !o->out)
 		return bad("out", "is needed to predict: -o FILE.npy");
 	if (!o->valid.n && (o->valid_every || o->save_best || o->patience))
@@ -61,6 +70,26 @@ check_verb(const struct options *o)
 		return bad("patience", "needs --valid-every");
 	if (o->keep && !o->save_every)
 		return bad("keep", "needs --save-every");
+	return DONE;
+}
+
+/* What N of something can mean nothing by 0. */
+static int
+check_counts(const struct options *o)
+{
+	const struct {
+		const char *option;
+		uint64_t n;
+	} counts[] = {
+		{ "threads", o->threads }, { "epochs", o->epochs },
+		{ "valid-every", o->valid_every }, { "patience", o->patience },
+		{ "save-every", o->save_every }, { "keep", o->keep },
+	};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		if (options_given(o, counts[i].option) && !counts[i].n)
+			return bad(counts[i].option, "needs at least 1; leave "
+			           "it out for none");
 	return DONE;
 }
 
@@ -87,8 +116,6 @@ check_values(const struct options *o)
 		return bad("save-every", "needs --save");
 	if (o->threads > 65536)
 		return bad("threads", "is too large");
-	if (options_given(o, "threads") && !o->threads)
-		return bad("threads", "needs at least 1");
 	if (o->init && o->resume)
 		return bad("init", "cannot stand beside --resume");
 	return check_against(o);
@@ -214,6 +241,8 @@ options_check(const struct options *o)
 {
 	int status = check_values(o);
 
+	if (!status)
+		status = check_counts(o);
 	if (!status)
 		status = check_verb(o);
 	if (!status)

@@ -33,12 +33,20 @@ tell_to(const ckr_ctx *m)
 	return ckr_speaks(m) || !silent ? loud : silent;
 }
 
+/* ---- numbers ---- */
+
+double
+tell_number(double x)
+{
+	return isnan(x) ? (double)NAN : x;
+}
+
 /* ---- evaluation ---- */
 
 void
 score_print(const struct score *s, FILE *f)
 {
-	fprintf(f, "loss %.9g", s->loss);
+	fprintf(f, "loss %.9g", tell_number(s->loss));
 	if (!isnan(s->accuracy))
 		fprintf(f, "  accuracy %.6g %%", 100 * s->accuracy);
 	if (!isnan(s->perplexity))
@@ -71,9 +79,9 @@ row_print(const struct row *r, bool over, FILE *f)
 	fprintf(f, "%sstep %llu/%llu", over ? "\r\033[K" : "",
 	        (unsigned long long)r->step, (unsigned long long)r->steps);
 	if (r->has_loss)
-		fprintf(f, "  loss %.9g", r->loss);
+		fprintf(f, "  loss %.9g", tell_number(r->loss));
 	if (r->has_norm)
-		fprintf(f, "  norm %.6g", r->norm);
+		fprintf(f, "  norm %.6g", tell_number(r->norm));
 	if (r->scale > 0)
 		fprintf(f, "  scale %g%s", r->scale,
 		        r->overflow ? " overflows: skipped" : "");

@@ -16,6 +16,9 @@ struct score {
 	double loss;
 	double accuracy;                /* a share */
 	double perplexity;
+	uint64_t rows;                  /* samples of a batch */
+	const char *by_batch;           /* why the loss depends on that; NULL:
+	                                 * it does not */
 };
 
 struct row {
@@ -42,6 +45,9 @@ struct row {
 void tell_begin(void);
 /* Where this process tells of the last failure of a model. */
 FILE *tell_to(const ckr_ctx *);
+
+/* A number to be printed, without the sign that some NaNs have. */
+double tell_number(double);
 
 /* "loss 0.1  accuracy 97.5 %  perplexity 1.1", what there is. */
 void score_print(const struct score *, FILE *);

@@ -146,17 +146,21 @@ feed_windows(struct data *d, const struct item *it, uint64_t first)
 	return CKR_OK;
 }
 
+static uint64_t
+nth_row(const struct data *d, const struct item *it, uint64_t i)
+{
+	uint64_t all = (uint64_t)it->array->dim[0];
+
+	return d->in_order ? nth(d, it, i)
+	       : rng_shuffled(ckr_seed(d->ctx), i / all, i % all, all);
+}
+
 static ckr_status
 feed_rows(struct data *d, const struct item *it, uint64_t first)
 {
-	uint64_t seed = ckr_seed(d->ctx);
-	uint64_t all = (uint64_t)it->array->dim[0];
-
 	for (uint64_t r = 0; r < it->rows; r++) {
-		uint64_t i = first + r;
+		uint64_t i = nth_row(d, it, first + r);
 
-		i = d->in_order ? nth(d, it, i)
-		    : rng_shuffled(seed, i / all, i % all, all);
 		if (it->pixels.channels)
 			CKR_TRY(read_pixels(d, it, i * it->row, r * it->row));
 		else
@@ -175,6 +179,13 @@ first_sample(const struct data *d, const struct item *it, uint32_t micro)
 
 	return n / d->rows * it->rows + n % d->rows * it->rows / d->rows
 	       + micro * it->rows;
+}
+
+uint64_t
+data_row(const struct data *d, const struct item *it, uint32_t micro,
+         uint64_t r)
+{
+	return nth_row(d, it, first_sample(d, it, micro) + r);
 }
 
 static ckr_status

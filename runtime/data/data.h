@@ -58,6 +58,18 @@ void data_close(struct data *);
 ckr_status data_batch(struct data *, uint64_t first);
 /* Anew what no batch changes, after other data of the model. */
 ckr_status data_fill(struct data *);
+/* The row of an item's array that is row r of its input in a micro-batch. */
+uint64_t data_row(const struct data *, const struct item *, uint32_t micro,
+                  uint64_t r);
+
+/* ---- blame.c: where data are to blame, "FILE: 'y', row 3, which input 'y'
+ * gets"; false: nowhere, or nobody knows ---- */
+
+/* A number that something looked up by, in the batch as it is set. */
+bool data_find_number(const struct data *, int64_t, char *buf, size_t size);
+/* A number that is not finite, in the batch that the next step takes. */
+bool data_find_bad(struct data *, char *buf, size_t size);
+
 /* A ckr_feed; user is the struct data. */
 ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);
 

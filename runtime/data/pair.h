@@ -34,6 +34,7 @@ struct item {
 	enum source source;
 	const struct array *array;      /* what it is rows of, or all of */
 	bool said;                      /* by --feed */
+	char lies;                      /* as of source_word: by --feed */
 	struct pixels pixels;           /* channels 0: elements are converted
 	                                 * each by itself */
 	uint64_t rows, row;             /* samples per batch, elements of one */
@@ -73,6 +74,8 @@ struct source_word {
 	const char *word;
 	enum source source;
 	char kind;                      /* converts to f or i; 0: neither */
+	char lies;                      /* images lie HWC (h) or CHW (c); 0: as
+	                                 * their extents say */
 	bool array;                     /* WORD:ARRAY */
 };
 extern const struct source_word source_word[];

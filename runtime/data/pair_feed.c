@@ -6,6 +6,7 @@
  *	tokens, next    windows of the array, or of the only stream there is
  *	rows            its rows, or those of the only array there is
  *	float, int      the same, converted from the other kind
+ *	hwc, chw        the same, images that lie so
  *	ones, zeros, positions
  */
 #include "runtime/data/pair.h"
@@ -15,11 +16,15 @@
 #include <string.h>
 
 const struct source_word source_word[] = {
-	{ "tokens", FROM_TOKENS, 0, true }, { "next", FROM_NEXT, 0, true },
-	{ "rows", FROM_SAMPLES, 0, true }, { "float", FROM_SAMPLES, 'f', true },
-	{ "int", FROM_SAMPLES, 'i', true },
-	{ "ones", FROM_ONES, 0, false }, { "zeros", FROM_ZEROS, 0, false },
-	{ "positions", FROM_POSITIONS, 0, false },
+	{ "tokens", FROM_TOKENS, 0, 0, true },
+	{ "next", FROM_NEXT, 0, 0, true }, { "rows", FROM_SAMPLES, 0, 0, true },
+	{ "float", FROM_SAMPLES, 'f', 0, true },
+	{ "int", FROM_SAMPLES, 'i', 0, true },
+	{ "hwc", FROM_SAMPLES, 0, 'h', true },
+	{ "chw", FROM_SAMPLES, 0, 'c', true },
+	{ "ones", FROM_ONES, 0, 0, false },
+	{ "zeros", FROM_ZEROS, 0, 0, false },
+	{ "positions", FROM_POSITIONS, 0, 0, false },
 };
 const size_t source_words = sizeof(source_word) / sizeof(*source_word);
 
@@ -49,6 +54,16 @@ give_pixels(const struct pairing *p, struct item *it, const struct array *a,
 	if (p->whole || pair_kind(in->dtype) != 'f'
 	    || !pixels_fit(&x, a, in->rank, in->dim))
 		return CKR_OK;
+	if (it->lies && x.turned
+	    && (it->lies == 'h') != !strncmp(x.turned, "HWC", 3))
+		return pair_refuse(p, it, "extents say how images lie, and it "
+		                   "is not what --feed says");
+	if (!convert && x.cube && !it->lies)
+		return pair_refuse(p, it, "images of as many rows and columns "
+		                   "as channels may lie HWC, or CHW as inputs "
+		                   "do");
+	if (x.cube)
+		pixels_turn(&x, a, it->lies == 'h');
 	if (!convert && !pixels_split(&x, &p->normal, in->rank, in->dim))
 		return pair_refuse(p, it, "--normalize has a mean for each of "
 		                   "several channels, and no one axis of the "
@@ -108,6 +123,7 @@ feed_word(struct pairing *p, struct item *it, const struct source_word *w,
 	if (name && !a)
 		return pair_refuse(p, it, "--feed names an array that is not "
 		                   "in the file");
+	it->lies = w->lies;
 	if (w->source == FROM_SAMPLES) {
 		if (!a && p->narray == 1 && !p->raw)
 			a = p->array;

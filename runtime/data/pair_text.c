@@ -253,6 +253,16 @@ may_share(const struct pairing *p, const struct item *it)
 	return true;
 }
 
+/* Images that may lie so or so. */
+static bool
+is_cube(const struct pairing *p, const struct array *a, const struct input *in)
+{
+	struct pixels x;
+
+	return p->normal.n && pair_kind(in->dtype) == 'f'
+		&& pixels_fit(&x, a, in->rank, in->dim) && x.cube;
+}
+
 /* Arrays that other inputs have, only if asked for.  How many. */
 static size_t
 add_arrays(const struct pairing *p, const struct item *it, bool anothers,
@@ -262,7 +272,8 @@ add_arrays(const struct pairing *p, const struct item *it, bool anothers,
 
 	for (size_t i = 0; i < p->narray && n < MAX_LISTED; i++) {
 		const struct array *a = &p->array[i];
-		const char *word = array_word(p, a, it);
+		bool cube = is_cube(p, a, &it->in);
+		const char *word = cube ? "hwc" : array_word(p, a, it);
 
 		if (!word || is_anothers(p, a, it) != anothers
 		    || (anothers && !pair_takes(p, a, &it->in))
@@ -270,6 +281,8 @@ add_arrays(const struct pairing *p, const struct item *it, bool anothers,
 		    || !pair_would_do(p, it, word, a->name))
 			continue;
 		add_line(buf, size, it, word, a->name);
+		if (cube)
+			add_line(buf, size, it, "chw", a->name);
 		n++;
 	}
 	return n;

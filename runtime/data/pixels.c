@@ -110,6 +110,9 @@ pixels_fit(struct pixels *p, const struct array *a, int rank,
 	if (as_it_lies(a, rank, dim)) {
 		lay(p, 1, a->dim[0] ? a->nelem / (uint64_t)a->dim[0] : 0,
 		    false, false);
+		p->cube = a->rank == 4 && rank == 4 && d[1] > 1
+			&& d[1] <= MOST_TURNED && d[1] == d[2]
+			&& d[2] == d[3];
 		return true;
 	}
 	if (a->rank != 4 || rank != 4)
@@ -127,6 +130,17 @@ pixels_fit(struct pixels *p, const struct array *a, int rank,
 	return false;
 }
 
+void
+pixels_turn(struct pixels *p, const struct array *a, bool hwc)
+{
+	const int64_t *d = a->dim;
+
+	if (!hwc)
+		return;
+	lay(p, (uint64_t)d[3], (uint64_t)(d[1] * d[2]), true, false);
+	p->turned = "HWC to CHW";
+}
+
 bool
 pixels_split(struct pixels *p, const struct normal *m, int rank,
              const int64_t *dim)
@@ -139,6 +153,7 @@ pixels_split(struct pixels *p, const struct normal *m, int rank,
 		return p->channels == m->n;
 	first = rank == 4 && dim[1] == m->n;
 	last = rank == 4 && dim[3] == m->n;
+	last &= !p->cube;
 	if (first == last)
 		return false;
 	lay(p, m->n, p->n / m->n, last, last);

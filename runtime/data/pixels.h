@@ -19,6 +19,8 @@ struct normal {
  * channel to channel and from pixel to pixel, in both. */
 struct pixels {
 	const char *turned;             /* "HWC to CHW"; NULL: it is not */
+	bool cube;                      /* it could be, or not: extents are
+	                                 * all alike */
 	const struct normal *normal;    /* NULL: pixels stay 0 to 255 */
 	uint64_t channels, n;           /* n: pixels of each */
 	uint64_t from_channel, from_pixel, to_channel, to_pixel;
@@ -33,8 +35,10 @@ ckr_status normal_parse(struct normal *, const char *text, struct err *);
  * with that of the samples. */
 bool pixels_fit(struct pixels *, const struct array *a, int rank,
                 const int64_t *dim);
+/* Of a cube: as images that lie HWC, for an input CHW, or as it lies. */
+void pixels_turn(struct pixels *, const struct array *, bool hwc);
 /* Which axis holds the channels that means are given for; false: none does, or
- * two could. */
+ * two could.  Of a cube that is not turned the first one. */
 bool pixels_split(struct pixels *, const struct normal *, int rank,
                   const int64_t *dim);
 /* A row: (x / 255 - mean) / deviation in float32, as torchvision's ToTensor and

@@ -1,4 +1,5 @@
 /* Weights, checkpoints and outputs as safetensors files. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,20 @@ meta_uint(ckr_ctx *c, const struct array_file *f, const char *key,
 	               key, err_name(text, sizeof(text), s));
 }
 
+/* A real number, as it is written here: exactly. */
+static ckr_status
+meta_real(ckr_ctx *c, const struct array_file *f, const char *key, double *x)
+{
+	const char *s = array_meta(f, key);
+	char text[NAME_TEXT];
+
+	if (!s || number_real(s, x))
+		return CKR_OK;
+	return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: expected "
+	               "as %s a number, found '%s'", f->path, key,
+	               err_name(text, sizeof(text), s));
+}
+
 /* Seed and step would give other numbers, and dropout other masks. */
 static ckr_status
 need_same_rng(ckr_ctx *c, const struct array_file *f)
@@ -192,6 +207,7 @@ need_same_optimizer(ckr_ctx *c, const struct array_file *f)
 /* Where a run has come to. */
 struct progress {
 	uint64_t step, seed, skipped, scale, good, samples;
+	struct best best;
 };
 
 /* What is_saved wants is there, and the file is a checkpoint. */
@@ -209,6 +225,8 @@ check_checkpoint(ckr_ctx *c, const struct array_file *f, struct progress *p)
 	CKR_TRY(meta_uint(c, f, "loss_scale", &p->scale));
 	CKR_TRY(meta_uint(c, f, "scale_good", &p->good));
 	CKR_TRY(meta_uint(c, f, "samples", &p->samples));
+	CKR_TRY(meta_real(c, f, "valid_best", &p->best.loss));
+	CKR_TRY(meta_uint(c, f, "valid_worse", &p->best.worse));
 	if (!scale_is_possible(p->scale))
 		return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: "
 		               "expected as loss_scale a power of two up to "
@@ -236,7 +254,8 @@ ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
 	struct infile o;
-	struct progress p = { .scale = SCALE_FIRST, .samples = UINT64_MAX };
+	struct progress p = { .scale = SCALE_FIRST, .samples = UINT64_MAX,
+	                      .best.loss = INFINITY };
 	ckr_status s;
 
 	CKR_TRY(rt_need_quiet(c));
@@ -251,6 +270,7 @@ ckr_resume(ckr_ctx *c, const char *path)
 		c->env.seed = p.seed;
 		c->scale.value = (double)p.scale;
 		c->scale.good = p.good;
+		c->best = p.best;
 	}
 	return s;
 }
@@ -324,9 +344,10 @@ ckr_status
 ckr_save(ckr_ctx *c, const char *path)
 {
 	const uint64_t number[] = { c->step, c->env.seed, c->skipped,
-		c->samples, (uint64_t)c->scale.value, c->scale.good };
+		c->samples, (uint64_t)c->scale.value, c->scale.good,
+		c->best.worse };
 	enum { NUMBERS = sizeof(number) / sizeof(*number) };
-	char text[NUMBERS][24];
+	char text[NUMBERS][24], best[32];
 	struct meta meta[] = {
 		{ "model", c->lib ? c->lib->name : "" },
 		{ "optimizer", ckr_optimizer(c) },
@@ -335,6 +356,7 @@ ckr_save(ckr_ctx *c, const char *path)
 		{ "skipped", text[2] },
 		{ "rng", RNG_NAME },
 		{ NULL, NULL }, { NULL, NULL }, { NULL, NULL },
+		{ NULL, NULL }, { NULL, NULL },
 	};
 	size_t nmeta = 6;
 
@@ -345,6 +367,11 @@ ckr_save(ckr_ctx *c, const char *path)
 		meta[nmeta++] = (struct meta){ "loss_scale", text[4] };
 		meta[nmeta++] = (struct meta){ "scale_good", text[5] };
 	}
+	snprintf(best, sizeof(best), "%.17g", c->best.loss);
+	if (isfinite(c->best.loss))
+		meta[nmeta++] = (struct meta){ "valid_best", best };
+	if (c->best.worse)
+		meta[nmeta++] = (struct meta){ "valid_worse", text[6] };
 	for (int i = 0; i < NUMBERS; i++)
 		snprintf(text[i], sizeof(text[i]), "%llu",
 		         (unsigned long long)number[i]);

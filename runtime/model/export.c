@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "runtime/model/fetch.h"
+#include "runtime/model/files.h"
 #include "runtime/model/peers.h"
 
 enum { PIECE = 1 << 14 };

@@ -1,4 +1,4 @@
-#include "runtime/model/fetch.h"
+#include "runtime/model/files.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
-/* Files of tensors that all processes of a run read or write. */
+/* Files of tensors that all processes of a run read or write, and whole tensors
+ * of what ranks in other processes hold. */
 #ifndef CKR_FILES_H
 #define CKR_FILES_H
 
+#include "runtime/ranks/between.h"
 #include "runtime/model/rt.h"
 
 /* ---- infile.c: one that each reads, as far as it sees it ---- */
@@ -42,5 +44,32 @@ ckr_status outfile_put(ckr_ctx *, struct outfile *, size_t entry,
 /* The file appears, unless it went wrong on any of them. */
 ckr_status outfile_commit(ckr_ctx *, struct outfile *, ckr_status);
 void outfile_abort(struct outfile *);
+
+/* ---- fetch.c: every process gets the whole tensor, as all ask for it ---- */
+
+struct fetch {
+	ckr_ctx *c;
+	const struct ckr_tensor *t;
+	struct pieces pieces, batch;    /* if it is cut; if replicas differ */
+	uint64_t run;                   /* of pieces: none before it is left */
+	uint64_t most;                  /* elements at a time */
+	const char *local;
+	void *packed;                   /* NULL: it lies without gaps */
+	/* Of what is cut: the ranks that hold it, this one, and bytes that each
+	 * has of a range and their place in the team's memory. */
+	enum link_group link;
+	uint32_t owners, mine;
+	int *nbytes, *place;
+	struct between group;           /* of the replica */
+};
+
+ckr_status fetch_begin(struct fetch *, ckr_ctx *, const struct bound *,
+                       const struct ckr_tensor *);
+/* Elements at .. at + n - 1 of the whole; ranges come in order; n <= most. */
+ckr_status fetch_next(struct fetch *, uint64_t at, uint64_t n, void *out);
+void fetch_end(struct fetch *);
+/* All of it. */
+ckr_status fetch_all(ckr_ctx *, const struct bound *,
+                     const struct ckr_tensor *, char *dense);
 
 #endif

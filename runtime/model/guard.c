@@ -340,7 +340,8 @@ bad_gradient(ckr_ctx *c, const char *of, double x)
 		return CKR_OK;
 	return err_set(&c->err, CKR_ENAN, "step %llu: the gradient of '%s' is "
 	               "not finite: %g%s", (unsigned long long)c->step + 1,
-	               err_name(name, sizeof(name), of), x, scale);
+	               err_name(name, sizeof(name), of),
+	               isnan(x) ? (double)NAN : x, scale);
 }
 
 /* Whether gradients are looked at before `step`. */
@@ -404,7 +405,8 @@ find_bad(ckr_ctx *c)
 			continue;
 		return err_set(&c->err, CKR_ENAN, "after step %llu '%s' is "
 		               "not finite: %g", (unsigned long long)c->step,
-		               err_name(name, sizeof(name), t->name), x);
+		               err_name(name, sizeof(name), t->name),
+		               isnan(x) ? (double)NAN : x);
 	}
 	return CKR_OK;
 }

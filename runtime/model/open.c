@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,7 +285,8 @@ programs_sane(const struct ckr_library *lib)
 		if ((i == 0 || p[i].nstep) && !rt_is_sane(lib, &p[i]))
 			return false;
 	return p[2].arena_bytes <= p[0].arena_bytes
-	       && p[2].resident_bytes <= p[0].resident_bytes;
+	       && p[2].resident_bytes <= p[0].resident_bytes
+	       && score_is_sane(lib);
 }
 
 static ckr_status
@@ -396,6 +398,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	norm_open(c);
 	CKR_TRY(late_open(c));
 	c->scale.value = SCALE_FIRST;
+	c->best.loss = INFINITY;
 	return CKR_OK;
 }
 

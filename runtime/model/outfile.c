@@ -16,7 +16,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "runtime/model/fetch.h"
 #include "runtime/model/peers.h"
 
 /* Bytes below which runs are put together before they are written. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/model/fetch.h"
+#include "runtime/model/files.h"
 #include "runtime/model/rt.h"
 #include "runtime/ranks/transfers.h"
 

@@ -13,6 +13,7 @@
 #include "runtime/base/mem.h"
 #include "runtime/ranks/pieces.h"
 #include "runtime/support/now.h"
+#include "runtime/support/total.h"
 
 /* What can be undone of a step, and when it must be. */
 struct guard {
@@ -45,6 +46,21 @@ struct norm {
 	const struct ckr_tensor *tensor;        /* NULL: there is none */
 	bool wanted;                    /* without clipping, too */
 	double value;                   /* NaN: the step had none */
+};
+
+/* Of a run's validations. */
+struct best {
+	double loss;                    /* the lowest; infinity: none yet */
+	uint64_t worse;                 /* how many since were not lower */
+};
+
+/* What batches of a data set came to, added up. */
+struct score_sums {
+	double batches;
+	double term[TOTAL_TERMS];       /* of library.term */
+	bool labels, nats;              /* metrics tell of: */
+	double counted, correct, entropy;       /* labels */
+	double loss, weight;            /* times what it weighs; that */
 };
 
 /* The first failure of this process in a step, kept until all agree on it. */
@@ -154,6 +170,8 @@ struct ckr_ctx {
 	struct guard guard;
 	struct norm norm;
 	struct scale scale;
+	struct score_sums score;
+	struct best best;
 	uint64_t step;                  /* steps done */
 	uint64_t skipped;               /* of them without an update */
 	uint64_t samples;               /* that they have consumed */
@@ -356,6 +374,11 @@ ckr_status rt_need_quiet(ckr_ctx *);
 /* Count a step that has run, or was skipped, and finish what waited for it.
  * Passes on how it ended. */
 ckr_status rt_done(ckr_ctx *, ckr_status);
+
+/* ---- eval.c ---- */
+
+/* Whether the formula of the loss agrees with itself. */
+bool score_is_sane(const struct ckr_library *);
 
 /* ---- guard.c ---- */
 

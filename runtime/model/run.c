@@ -125,8 +125,14 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 		return err_set(&c->err, CKR_EARG, "betas must be at least 0 "
 		               "and below 1, got %g and %g", h->beta1,
 		               h->beta2);
-	if (!isfinite(h->lr) || !isfinite(h->weight_decay) || !(h->eps >= 0)
-	    || !(h->clip >= 0) || (unsigned)h->on_nan > CKR_NAN_GO)
+	if (!(h->lr >= 0) || !isfinite(h->lr))
+		return err_set(&c->err, CKR_EARG, "lr must be 0 or more, got "
+		               "%g", h->lr);
+	if (!(h->weight_decay >= 0) || !isfinite(h->weight_decay))
+		return err_set(&c->err, CKR_EARG, "weight_decay must be 0 or "
+		               "more, got %g", h->weight_decay);
+	if (!(h->eps >= 0) || !(h->clip >= 0)
+	    || (unsigned)h->on_nan > CKR_NAN_GO)
 		return err_set(&c->err, CKR_EARG, "a setting is negative or "
 		               "not a number");
 	CKR_TRY(check_special(c, h));

@@ -2,8 +2,7 @@
  *
  * On the host, and wherever something is looked at while a step runs (a trace,
  * transfers between ranks), a step has been carried out when it was begun.  A
- * GPU is given it then, and done when it is ended: see late.c.  Evaluation
- * comes between steps.
+ * GPU is given it then, and done when it is ended: see late.c.
  */
 #include "runtime/model/rt.h"
 
@@ -270,43 +269,4 @@ ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 		               "recalled: end it first");
 	CKR_TRY(ckr_begin_step(c, hyper));
 	return ckr_end_step(c, loss);
-}
-
-/* ---- evaluation ---- */
-
-/* Its own program, or, of a library without one, training's until the loss and
- * all outputs are there: the classifier, which makes the loss and its gradient
- * in one go, counts as backward.  That goes by the statistics of the batch. */
-static ckr_status
-evaluate(ckr_ctx *c, double *loss)
-{
-	const struct ckr_program *p = &c->lib->program[0];
-
-	c->evaluated = c->forward.p;
-	if (c->forward.p)
-		return rt_run_forward(c, &c->forward,
-		                      (int32_t)c->forward.p->nstep - 1, loss);
-	if (c->guard.nheld)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "this library holds "
-		               "no program that evaluates by running "
-		               "statistics: ckc said why when it compiled it");
-	return rt_run_forward(c, &c->plan, rt_last_output(p), loss);
-}
-
-ckr_status
-ckr_eval(ckr_ctx *c, double *loss)
-{
-	struct trace *trace = c->trace;
-	struct profile *profile = c->profile;
-	ckr_status s;
-
-	CKR_TRY(rt_need_quiet(c));
-	CKR_TRY(rt_make_copies(c));
-	/* these are of steps */
-	c->trace = NULL;
-	c->profile = NULL;
-	s = evaluate(c, loss);
-	c->trace = trace;
-	c->profile = profile;
-	return s;
 }

@@ -33,7 +33,7 @@ find(int i, struct launch *l)
 	        && (!size || !number_whole(size, UINT32_MAX, &n))))
 		return false;
 	*l = (struct launch){ .torch = i == TORCH, .rank = (uint32_t)r,
-		.size = (uint32_t)n };
+		.size = (uint32_t)n, .size_by = launcher[i].size };
 	if (n != 1)
 		l->by = launcher[i].rank;
 	return true;

@@ -21,7 +21,7 @@
 #include "runtime/support/number.h"
 
 enum { MAGIC = 0x636b7231, PORTS = 8, LAST_PORT = 65535 - PORTS, REPLY = 2,
-       NAP = 100000 };
+       NAP = 100000, ASKED = 4 };
 
 struct door {
 	const char *address;
@@ -315,6 +315,29 @@ find_door(struct door *d)
 	return true;
 }
 
+/* Whether the first process's address is one: a name that nobody knows will be
+ * no better known later.  One that cannot be asked about now may be. */
+static const char *
+resolve(struct door *d)
+{
+	struct addrinfo *list = NULL;
+	char text[160];
+	int is = EAI_AGAIN;
+
+	for (int k = 0; k < ASKED && is == EAI_AGAIN; k++) {
+		if (k)
+			sleep(1);
+		is = getaddrinfo(d->address, NULL, NULL, &list);
+	}
+	if (!is) {
+		freeaddrinfo(list);
+		return NULL;
+	}
+	snprintf(text, sizeof(text), "there is no such address: %s",
+	         gai_strerror(is));
+	return say(d, text);
+}
+
 const char *
 meet(uint32_t rank, uint32_t size, double timeout, int *fd,
      struct meet_card *card, char *buf, size_t nbuf)
@@ -330,6 +353,9 @@ meet(uint32_t rank, uint32_t size, double timeout, int *fd,
 		       "to 65527: those behind it may be taken too";
 	for (uint32_t r = 0; r < size; r++)
 		fd[r] = -1;
+	why = resolve(&d);
+	if (why)
+		return why;
 	mine->magic = MAGIC;
 	mine->rank = rank;
 	mine->size = size;

@@ -191,6 +191,8 @@ begin(const struct launch *l, double timeout, struct err *e)
 	return s;
 }
 
+enum { MOST_PROCESSES = 65536 };
+
 ckr_status
 team_open(struct team **t, double timeout, struct err *e)
 {
@@ -204,6 +206,10 @@ team_open(struct team **t, double timeout, struct err *e)
 		               "WORLD_SIZE, found '%s' and '%s'; without "
 		               "MASTER_ADDR a run is alone", getenv("RANK"),
 		               getenv("WORLD_SIZE"));
+	if (l.size > MOST_PROCESSES || (l.size && l.rank >= l.size))
+		return err_set(e, CKR_EARG, "%s, %s: expected a process of at "
+		               "most %d, found number %u of %u", l.by,
+		               l.size_by, MOST_PROCESSES, l.rank, l.size);
 	if (!the_team)
 		CKR_TRY(begin(&l, timeout, e));
 	the_team->timeout = timeout;

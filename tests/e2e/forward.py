@@ -168,7 +168,7 @@ def validates(bench, so):
     beside = ["--valid", valid, "--valid-every", 2, "--save-best", best]
     if not bench.must(bench.ckrun(*run, "--save", kept, "--save-every", 2, "--keep", 2, "--log", logs[1], *beside), "train with --valid"):
         return
-    bench.check(ck.content(plain) == ck.content(kept) and ck.losses(logs[0]) == ck.losses(logs[1]), "--valid changes training")
+    bench.check(ck.tensors(plain) == ck.tensors(kept) and ck.losses(logs[0]) == ck.losses(logs[1]), "--valid changes training")
     rows = ck.log_rows(logs[1])
     bench.check([r["step"] for r in rows if "valid_loss" in r] == [2, 4, 6, 8, 9], "steps that are validated")
     bench.check(sorted(f for f in os.listdir(bench.work) if f.startswith("kept.st")) == ["kept.st", "kept.st.6", "kept.st.8"], "--keep 2")
@@ -183,6 +183,27 @@ def validates(bench, so):
     told = [r["valid_loss"] for r in ck.log_rows(logs[1])]
     at = told.index(min(told))
     bench.check(done.returncode == 0 and len(told) == at + 4 < 500 and "3 validations" in done.stdout, f"--patience 3: {told}")
+
+
+def goes_on(bench, so):
+    """A run in two halves has the best state, and the patience, of one."""
+    train, _, _ = samples(bench, "train.st", 22, 5)
+    valid, _, _ = samples(bench, "valid.st", 7, 3)
+    run = [so, "--data", train, "--lr", 0.3, "--seed", 4, "--valid", valid, "--valid-every", 1]
+    whole, best, log = bench.path("whole.st"), [bench.path("b1.st"), bench.path("b2.st")], bench.path("on.log")
+    bench.must(bench.ckrun(*run, "--steps", 12, "--save-best", best[0], "--save", whole, "--log", log), "a run of 12 steps")
+    told = [r["valid_loss"] for r in ck.log_rows(log)]
+    half = told.index(min(told)) + 2
+    if not bench.check(half < 12 and told[half] > min(told), f"the best of 12 is the last, or near it: {told}"):
+        return
+    bench.must(bench.ckrun(*run, "--steps", half, "--save-best", best[1], "--save", bench.path("half.st")), "the first half")
+    bench.must(bench.ckrun(*run, "--steps", 12, "--save-best", best[1], "--resume", bench.path("half.st"), "--save", bench.path("on.st")), "the second half")
+    bench.check(ck.content(best[0]) == ck.content(best[1]), "--resume: --save-best holds another state")
+    bench.check(ck.content(whole) == ck.content(bench.path("on.st")), "--resume: the checkpoint is another one")
+    worse = 12 - 1 - told.index(min(told))
+    for patience, steps in (worse, 12), (worse + 2, 14):
+        done = bench.ckrun(*run, "--steps", 50, "--resume", whole, "--patience", patience)
+        bench.check(f"stopped after step {steps}" in done.stdout, f"--patience {patience}: {done.stdout[-300:]}")
 
 
 def means(bench):
@@ -374,6 +395,7 @@ def main():
         evaluates(bench, so, saved)
         if not flags:
             validates(bench, so)
+            goes_on(bench, so)
             shards(bench, so, saved)
     bench.must(bench.ckc(*FLAGS, net, "-o", so, "--quiet"), "compile")
     refuses(bench, net, so)

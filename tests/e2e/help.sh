@@ -48,7 +48,8 @@ look() {
 	done
 }
 
-look "$2"
+look "$2" eval predict
+grep -q "^.SH ckrun predict" "$dir/ckrun.1" || fail "ckrun.1: no predict"
 look "$1" inspect plan pack doctor
 grep -q '^\.SH DESCRIPTION' "$dir/ckc.1" || fail "ckc.1: no description"
 command -v bash >/dev/null || exit 0

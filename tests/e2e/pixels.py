@@ -33,6 +33,17 @@ def check(bench, shape, images, want, *args, told):
     return so, data
 
 
+def cubes(bench):
+    """Of as many rows and columns as channels nothing tells how images lie."""
+    cube = np.random.default_rng(2).integers(0, 256, (N, 3, 3, 3), dtype="u1")
+    by = ", (x / 255 - mean) / std by channel"
+    asis = normal(cube.transpose(0, 2, 3, 1), MEAN, STD).transpose(0, 3, 1, 2)
+    so, data = check(bench, (3, 3, 3), cube, normal(cube, MEAN, STD).transpose(0, 3, 1, 2), *COLOR, "--feed", "x=hwc:images", told=", HWC to CHW" + by)
+    check(bench, (3, 3, 3), cube, asis, *COLOR, "--feed", "x=chw:images", told=by)
+    for color in COLOR, ["--normalize", "0.5,0.5"]:
+        seen.refused(bench, so, "--data", data, *color, told=["may lie HWC, or CHW", "--feed x=hwc:images", "--feed x=chw:images"])
+
+
 def main():
     bench = ck.Bench()
     hwc = np.random.default_rng(1).integers(0, 256, (N, H, W, 3), dtype="u1")
@@ -65,7 +76,9 @@ def main():
     seen.refused(bench, so, "--data", data, "--normalize", "0/0,1/1", told=["no one axis of the input has as many"])
     seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=float:images", told=["no float input gets rows of pixels of --data"])
     seen.refused(bench, so, "--data", data, "--feed", "x=images", told=["--normalize MEAN,STD scales pixels, 0,1 to 0 to 1"])
+    seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=chw:images", told=["not what --feed says"])
     seen.refused(bench, so, *COLOR, "--feed", "x=ones", "--feed", "y=zeros", status=2, told=["--normalize needs --data"])
+    cubes(bench)
     bench.finish()
 
 

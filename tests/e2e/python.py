@@ -31,7 +31,7 @@ def layout(bench):
     from ckc import _lib
     text = '#include <stdio.h>\n#include "ckr.h"\nint main(void) {\n'
     want = []
-    for name, s in ("ckr_options", _lib.Options), ("ckr_info", _lib.Info), ("ckr_hyper", _lib.Hyper):
+    for name, s in ("ckr_options", _lib.Options), ("ckr_info", _lib.Info), ("ckr_hyper", _lib.Hyper), ("ckr_score", _lib.Score):
         text += f'printf("%zu\\n", sizeof(struct {name}));\n'
         want.append(ctypes.sizeof(s))
         for field, _ in s._fields_:
@@ -142,6 +142,68 @@ def predicts(bench, ckc):
     bench.check(abs(got - want) < 1e-5 * want, f"predict: the loss of what is predicted is {want}, eval's {got}")
 
 
+class Half:
+    """As a tensor of torch is that NumPy cannot read."""
+    dtype = "torch.bfloat16"
+
+    def __init__(self, x):
+        self.x = x
+
+    def detach(self):
+        return self
+
+    def float(self):
+        return self.x
+
+    def __dlpack__(self):
+        raise BufferError("bfloat16")
+
+
+def halves(bench, ckc):
+    """bfloat16 of torch for a float input, and floats for an input of bfloat16."""
+    x = np.float32([[1.5, -2.25, 3], [0, 1, 2]] * 2)
+    with open(bench.path("half.ck"), "w") as f:
+        f.write("graph @half {\n\tinput %x: bf16[4,3]\n\tinput %t: f32[4,3]\n\tparam %w: f32[3] = splat 1\n\t%f = cast %x {to=f32}\n"
+                "\t%y output = mul %f, %w\n\t%d = sub %y, %t\n\t%q = mul %d, %d\n\t%loss: f32[] output = reduce_mean %q {axes=[0,1], keepdims=0}\n}\n")
+    with ckc.Trainer(ckc.compile(bench.path("half.ck"), bench.path("half.so"), loss="loss")) as t:
+        got = t.predict(x=x, t=Half(x))
+        bench.check((got == x).all() and t.eval() == 0, f"bfloat16: {got}")
+        got = t.predict(x=np.full((4, 3), 1 + 3 / 256, "f4"))
+        bench.check((got == 1 + 4 / 256).all() and np.isnan(t.predict(x=np.full((4, 3), np.nan))).all(), f"bfloat16: 1 + 3/256 becomes {got}")
+        said(bench, ckc, lambda: t.eval(x=x.astype("i4")), "convert it")
+
+
+NET = """graph @net {
+	input %x: f32[4,3]
+	param %w: f32[3,5] = {@W}
+	%z output = matmul %x, %w
+	%m: f32[5] output = reduce_max %z {axes=[0], keepdims=0}
+}
+"""
+
+
+def any_number(bench, ckc):
+    """Arrays of rows that fill no batch: predictions, and the loss of all by weights of classes."""
+    weights = np.array([.5, 2, 0, 1, 1.5])
+    w = np.float32(np.sin(np.arange(15))).reshape(3, 5)
+    x = np.float32(np.cos(np.arange(33))).reshape(11, 3)
+    y = np.arange(11) * 3 % 5
+    with open(bench.path("net.ck"), "w") as f:
+        f.write(NET.replace("@W", ",".join(map(str, w.ravel()))))
+    model = ckc.compile(bench.path("net.ck"), bench.path("net.so"), loss="ce:z,weights=0.5/2/0/1/1.5")
+    z = x.astype("f8") @ w
+    each = np.log(np.exp(z).sum(1)) - z[np.arange(11), y]
+    with ckc.Trainer(model) as t:
+        for n in 1, 4, 6, 8, 11:
+            got, want = t.eval(x=x[:n], labels=y[:n]), (weights[y] * each)[:n].sum() / weights[y][:n].sum()
+            bench.check(abs(got - want) < 1e-5, f"eval of {n} rows: {got}, expected {want}")
+            got = t.predict(x=x[:n])
+            got = got["z"] if n == 4 else got
+            bench.check(got.shape == (n, 5) and np.abs(got - z[:n]).max() < 1e-5, f"predict of {n} rows: {got}")
+        said(bench, ckc, lambda: t.eval(x=x, labels=y[:-1]), "as many rows")
+        said(bench, ckc, lambda: t.eval(x=x[:0], labels=y[:0]), "as many rows")
+
+
 def main():
     bench = ck.Bench()
     os.environ["CKC_HOME"] = os.path.dirname(bench.ckc_path)
@@ -155,6 +217,8 @@ def main():
     errors(bench, ckc, model, batch)
     accumulates(bench, ckc)
     predicts(bench, ckc)
+    any_number(bench, ckc)
+    halves(bench, ckc)
     bench.finish()
 
 

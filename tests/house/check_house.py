@@ -95,7 +95,7 @@ OPS = {
     "ir/verify.c": (9, "loops have bodies; attributes of views and pad; what a canonical product is"),
     "ir/window.c": (5, "which operand is x, y, w"),
     "passes/account/memory_report.c": (7, "what a peer stores"),
-    "passes/shard/deal.c": (5, "means, losses and norms of a batch are not what the sum is"),
+    "passes/shard/deal.c": (6, "means, losses and norms of a batch are not what the sum is; what folding left of a reduction"),
     "passes/shard/deal_states.c": (11, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
     "passes/canon/evaluate.c": (2, "updates of running statistics"),
@@ -140,6 +140,7 @@ OPS = {
     "passes/shard/apply.c": (7, "attributes that hold extents, the loss, biases"),
     "passes/shard/demands.c": (2, "norms"),
     "passes/shard/shard.c": (1, "biases"),
+    "passes/shard/total.c": (4, "what pass deal puts between replicas; means"),
     "passes/shard/ways.c": (6, "where cuts begin: products, tables, norms; slices"),
 }
 

@@ -912,6 +912,12 @@ test_hyper_errors(void **state)
 	h = ckr_hyper_default();
 	h.lr = NAN;
 	assert_int_equal(ckr_step(c, &h, NULL), CKR_EARG);
+	h.lr = -1;
+	assert_int_equal(ckr_step(c, &h, NULL), CKR_EARG);
+	assert_string_equal(ckr_error(c), "lr must be 0 or more, got -1");
+	h = ckr_hyper_default();
+	h.weight_decay = -1;
+	assert_int_equal(ckr_step(c, &h, NULL), CKR_EARG);
 	assert_int_equal(ckr_step_count(c), 0);
 	ckr_close(c);
 }

@@ -15,6 +15,7 @@ import os as _os
 import subprocess as _subprocess
 import tempfile as _tempfile
 import types as _types
+import warnings as _warnings
 
 import numpy as _np
 
@@ -78,12 +79,21 @@ def compile(onnx, output=None, budget=None, **options):
 
 
 def _array(x):
+    if str(getattr(x, "dtype", "")) == "torch.bfloat16":        # which NumPy and DLPack's reader have not
+        x = x.detach().float()
     try:
         if hasattr(x, "__dlpack__") and not isinstance(x, _np.ndarray):
             return _np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
         return _np.asarray(x)
     except (RuntimeError, BufferError, ValueError) as e:
         raise Error(f"{type(x).__name__} is no array that NumPy takes: {e}") from e
+
+
+def _halves(x):
+    """Bits of bfloat16, rounded to the nearest, ties to even."""
+    x = _np.asarray(x, "f4")
+    u = x.view("u4")
+    return _np.where(_np.isnan(x), 0x7fc0, (u + (u >> 16 & 1) + 0x7fff) >> 16).astype("u2")
 
 
 class _Memory:
@@ -164,8 +174,8 @@ class Trainer:
         if info is None or info.kind != b"input":
             raise Error(f"there is no input '{name}'; inputs are {', '.join(self.inputs)}")
         to, x = self._input(info), _array(x)
-        if self._tensors[name].dtype == b"bf16":
-            raise Error(f"input '{name}' is bf16, which NumPy has not: write its bits to .inputs['{name}']")
+        if info.dtype == b"bf16" and x.dtype.kind == "f":
+            return to, _halves(x)
         if not _np.can_cast(x.dtype, to.dtype, "same_kind"):
             raise Error(f"input '{name}' is {to.dtype}, the array {x.dtype}: convert it, as by x.astype('{to.dtype}')")
         return to, x
@@ -215,20 +225,63 @@ class Trainer:
         self._check(status)
         return loss.value
 
+    # ---- evaluation ----
+
+    def _batches(self, arrays):
+        """Set inputs batch by batch; yields how many samples are new, and of how many, and how often the batch counts.  A last batch is filled up
+        with its last sample, which a batch of that sample alone takes out again."""
+        placed = {name: self._place(name, x) for name, x in arrays.items()}
+        rows, n = next(((len(to), len(x)) for to, x in placed.values() if to.ndim and x.ndim and len(x) != len(to)), (1, 1))
+        for name, (to, x) in placed.items():
+            want = (n, *to.shape[1:]) if to.ndim and len(to) == rows else to.shape
+            if x.shape != want or not n:
+                raise Error(f"input '{name}' is {list(to.shape)}, the array {list(x.shape)}; several batches are arrays of as many rows")
+        dealt = {name: x for name, (to, x) in placed.items() if to.ndim and len(to) == rows}
+        self._set({name: x for name, (_, x) in placed.items() if name not in dealt})
+        for at in range(0, n, rows):
+            new = min(rows, n - at)
+            self._set({name: x[_np.minimum(_np.arange(at, at + rows), n - 1)] for name, x in dealt.items()})
+            yield new, rows, 1.0
+        if n % rows:
+            self._set({name: x[_np.full(rows, n - 1)] for name, x in dealt.items()})
+            yield 0, rows, n % rows / rows - 1
+
     def eval(self, **arrays):
-        """The loss of a batch without training on it: no dropout, running statistics."""
+        """The loss of samples without training on them: no dropout, running statistics.  Arrays hold a batch, or any number of rows, which are
+        dealt to batches; the loss is that of all of them."""
         self._open()
-        loss = _c.c_double()
-        self._set(arrays)
-        self._check(self._call.ckr_eval(self._ctx, _c.byref(loss)))
-        return loss.value
+        score, batches = _lib.Score(), 0
+        self._check(self._call.ckr_score_begin(self._ctx))
+        for _, rows, times in self._batches(arrays):
+            self._check(self._call.ckr_score_add(self._ctx, times))
+            batches += 1
+        self._check(self._call.ckr_score_end(self._ctx, _c.byref(score)))
+        if score.by_batch and batches > 1:
+            _warnings.warn(f"the loss depends on how many samples are in a batch, here {rows}: {score.by_batch.decode(errors='replace')}", stacklevel=2)
+        return score.loss
 
     def predict(self, **arrays):
-        """The model's outputs for a batch: {name: array}, or the array if there is one.  Labels need not be given."""
-        self.eval(**arrays)
-        found = {i.name.decode(): self._out(i) for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"}
+        """The model's outputs for a batch: {name: array}, or the array if there is one.  Labels need not be given.  Of any number of rows those
+        outputs that have rows of samples."""
+        self._open()
+        infos = [i for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"]
+        found, some = {i.name.decode(): [] for i in infos}, False
+        for new, rows, _ in self._batches(arrays):
+            if not new:
+                break
+            self._check(self._call.ckr_eval(self._ctx, None))
+            some |= new < rows or any(found.values())
+            for i in infos:
+                y = self._out(i)
+                found[i.name.decode()].append(y[:len(y) // rows * new] if new < rows and y.ndim else y)
         if not found:
             raise Error("the library has no output beside its loss (ckc --eval on; ckc says if there is no room)")
+        if some:
+            dims = {i.name.decode(): i.dim[0] if i.rank else 1 for i in infos}
+            found = {name: y for name, y in found.items() if dims[name] % rows == 0}
+        if not found:
+            raise Error(f"no output has rows for each of the {rows} samples of a batch, so that batches cannot be joined")
+        found = {name: _np.concatenate(y) if len(y) > 1 else y[0] for name, y in found.items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
     @property
@@ -267,8 +320,8 @@ class Trainer:
                 raise Error(f"there is no parameter or buffer '{name}'")
             if list(x.shape) != i.dim[:i.rank]:
                 raise Error(f"'{name}' is {i.dim[:i.rank]}, the array {list(x.shape)}")
-            if i.dtype == b"bf16":
-                raise Error(f"'{name}' is bf16, which NumPy has not: load it from a file (Trainer(weights=...))")
+            if i.dtype == b"bf16" and x.dtype.kind == "f":
+                x = _halves(x)
             to = _np.dtype(_TYPES[i.dtype.decode()])
             if not _np.can_cast(x.dtype, to, "same_kind"):
                 raise Error(f"'{name}' is {to}, the array {x.dtype}")

@@ -31,6 +31,10 @@ class Hyper(c.Structure):
         super().__setattr__(name, value)
 
 
+class Score(c.Structure):
+    _fields_ = [("loss", c.c_double), ("accuracy", c.c_double), ("perplexity", c.c_double), ("by_batch", c.c_char_p)]
+
+
 _CALLS = {
     "ckr_open": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.POINTER(Options)]),
     "ckr_close": (None, [c.c_void_p]),
@@ -43,6 +47,9 @@ _CALLS = {
     "ckr_hyper_of": (Hyper, [c.c_void_p]),
     "ckr_step": (c.c_int, [c.c_void_p, c.POINTER(Hyper), c.POINTER(c.c_double)]),
     "ckr_eval": (c.c_int, [c.c_void_p, c.POINTER(c.c_double)]),
+    "ckr_score_begin": (c.c_int, [c.c_void_p]),
+    "ckr_score_add": (c.c_int, [c.c_void_p, c.c_double]),
+    "ckr_score_end": (c.c_int, [c.c_void_p, c.POINTER(Score)]),
     "ckr_grad_norm": (c.c_int, [c.c_void_p, c.POINTER(c.c_double)]),
     "ckr_micro_batches": (c.c_uint32, [c.c_void_p]),
     "ckr_step_count": (c.c_uint64, [c.c_void_p]),

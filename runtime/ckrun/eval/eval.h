@@ -13,11 +13,20 @@
 
 /* ---- score.c ---- */
 
-/* Of all samples.  Behind the end of the data a batch is filled up with the
- * last sample, and what that adds is taken out again: a batch of that sample
- * alone tells it.  Losses are means over samples, or over the labels that
- * count. */
-ckr_status score_data(struct score *, ckr_ctx *, struct data *);
+/* Before a batch: fails if a signal has come, to any process. */
+ckr_status verb_goes_on(ckr_ctx *);
+
+/* What evaluation met, as a fault of the data it is about: "--valid". */
+ckr_status score_blame(ckr_ctx *, const struct data *, const char *what,
+                       ckr_status);
+
+/* Of all samples; stops: a signal ends it.  Behind the end of the data a batch
+ * is filled up with the last sample, and what that adds is taken out again: a
+ * batch of that sample alone tells it. */
+ckr_status score_data(struct score *, ckr_ctx *, struct data *,
+                      bool stops);
+/* Say that it depends on the size of batches, if it does; what: "--data". */
+void score_note(const struct score *, const char *what);
 
 /* ---- predict.c ---- */
 
@@ -34,9 +43,7 @@ struct valid {
 	struct data data, *trained;     /* not trained on; trained on */
 	uint64_t every;
 	struct score last;
-	double best;                    /* lowest loss so far */
-	uint64_t worse;                 /* how often in a row it was not
-	                                 * lower */
+	bool told;                      /* what is odd about the loss */
 };
 
 /* Open the data of --valid beside those of training.  It can be closed in any
@@ -48,6 +55,9 @@ void valid_close(struct valid *);
 bool valid_is_due(const struct valid *, uint64_t step, uint64_t total);
 /* Score the data; *best: better than ever before. */
 ckr_status valid_run(struct valid *, bool *best);
+
+/* Whether the loss has not been lower for as long as --patience has it. */
+bool valid_gave_up(const ckr_ctx *, const struct options *);
 
 /* ---- verbs.c ---- */
 

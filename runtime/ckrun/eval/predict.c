@@ -31,9 +31,10 @@ no_output(ckr_ctx *m, const char *name, int n)
 	}
 	if (!n)
 		return ckr_fail(m, CKR_EUNSUPPORTED, "the library has no "
-		                "output beside its loss: compile a model that "
-		                "has one (ckc --eval on; ckc says if there is "
-		                "no room)");
+		                "output beside its loss%s%s; compile one that "
+		                "has (--output NAME, where there is no room "
+		                "for all)", ckr_no_eval(m) ? ": " : "",
+		                ckr_no_eval(m) ? ckr_no_eval(m) : "");
 	return ckr_fail(m, CKR_EARG, name ? "--name: no output is called '%s'; "
 	                "there is%s" : "%sseveral outputs: --name says which "
 	                "one; there is%s", name ? name : "", list);
@@ -124,6 +125,7 @@ write_all(struct writer *w)
 	for (uint64_t i = 0; i < n; i += d->rows) {
 		uint64_t left = n - i < d->rows ? n - i : d->rows;
 
+		CKR_TRY(verb_goes_on(w->m));
 		CKR_TRY(data_batch(d, i));
 		CKR_TRY(ckr_eval(w->m, NULL));
 		CKR_TRY(ckr_get(w->m, w->o.name, w->batch, w->o.nbytes));

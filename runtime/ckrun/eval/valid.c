@@ -1,7 +1,5 @@
 #include "runtime/ckrun/eval/eval.h"
 
-#include <math.h>
-
 #include "runtime/ckrun/start.h"
 
 ckr_status
@@ -12,7 +10,7 @@ valid_open(struct valid *v, ckr_ctx *m, const struct options *o,
 
 	data.in_order = true;
 	*v = (struct valid){ .m = m, .trained = trained,
-		.every = o->valid_every, .best = INFINITY };
+		.every = o->valid_every };
 	CKR_TRY(data_open(&v->data, m, &data));
 	return data_fill(trained);
 }
@@ -33,11 +31,23 @@ valid_is_due(const struct valid *v, uint64_t step, uint64_t total)
 ckr_status
 valid_run(struct valid *v, bool *best)
 {
+	ckr_status s;
+
 	CKR_TRY(data_fill(&v->data));
-	CKR_TRY(score_data(&v->last, v->m, &v->data));
+	s = score_data(&v->last, v->m, &v->data, false);
+	CKR_TRY(score_blame(v->m, &v->data, "--valid", s));
+	if (!v->told)
+		score_note(&v->last, "--valid");
+	v->told = true;
 	CKR_TRY(data_fill(v->trained));
-	*best = v->last.loss < v->best;
-	v->worse = *best ? 0 : v->worse + 1;
-	v->best = *best ? v->last.loss : v->best;
-	return CKR_OK;
+	return ckr_saw(v->m, v->last.loss, best);
+}
+
+bool
+valid_gave_up(const ckr_ctx *m, const struct options *o)
+{
+	uint64_t worse;
+
+	ckr_best(m, &worse);
+	return o->patience && worse >= o->patience;
 }

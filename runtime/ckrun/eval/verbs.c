@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "runtime/ckrun/interrupt.h"
 #include "runtime/ckrun/log.h"
 #include "runtime/ckrun/start.h"
 
@@ -11,6 +12,16 @@ struct job {
 	struct data data;
 };
 
+ckr_status
+verb_goes_on(ckr_ctx *m)
+{
+	bool stopped;
+
+	CKR_TRY(ckr_any(m, interrupted(), &stopped));
+	return stopped ? ckr_fail(m, CKR_EARG, "stopped by a signal; nothing "
+	                          "is written") : CKR_OK;
+}
+
 static ckr_status
 score(struct job *j)
 {
@@ -18,10 +29,13 @@ score(struct job *j)
 	struct log log;
 	ckr_status st;
 
-	CKR_TRY(score_data(&s, j->m, &j->data));
+	st = score_data(&s, j->m, &j->data, true);
+	CKR_TRY(score_blame(j->m, &j->data, "--data", st));
 	printf("%llu samples  ", (unsigned long long)s.samples);
 	score_print(&s, stdout);
 	putchar('\n');
+	fflush(stdout);
+	score_note(&s, "--data");
 	st = log_open(&log, j->m, j->o);
 	log_score(&log, &s);
 	if (st == CKR_OK)
@@ -38,6 +52,7 @@ run(struct job *j)
 	CKR_TRY(start_model(&j->m, &j->data, o, o->model));
 	if (!o->quiet)
 		data_print(&j->data, stdout);
+	fflush(stdout);
 	options_warn(o, ckr_optimizer(j->m), ckr_unread(j->m));
 	if (o->verb == VERB_EVAL)
 		return score(j);

@@ -1,0 +1,317 @@
+/* The loss of a data set, of which a batch is a part.
+ *
+ * what    batches are to the data what replicas are to a batch: what pass deal
+ *         adds up over replicas is added up over batches.  So the loss is a
+ *         formula of sums and means over samples, and of what does not depend
+ *         on samples
+ * method  a copy of the graph is dealt; states tell sums from what samples have
+ *         for themselves.  From the loss up, what is linear in sums, or in
+ *         means, is one operand of the formula, and the rest are scalar ops
+ * gives   the formula; its operands are outputs
+ * refuses what samples need of others before they are summed, and formulas of
+ *         more than scalars; that is no error: the loss of the data then
+ *         depends on how they are dealt to batches
+ */
+#include "passes/shard/deal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a value is over batches. */
+enum kind {
+	NONE,                           /* else */
+	SAME,                           /* no samples' */
+	ROWS,                           /* of each sample alone */
+	SUM, MEAN,                      /* linear in such, over samples */
+	SHARE                           /* 1 / replicas */
+};
+
+struct walk {
+	Pass *p;
+	Graph *g;                       /* of the whole loss */
+	const Graph *dealt;
+	enum kind *kind;                /* by value of `dealt` */
+	ValId at[TOTAL_TERMS];          /* by term: its value */
+	struct total t;
+};
+
+static const struct {
+	Op op;
+	enum total_op as;
+} scalar_ops[] = {
+	{ OP_ADD, TOTAL_ADD }, { OP_SUB, TOTAL_SUB }, { OP_MUL, TOTAL_MUL },
+	{ OP_DIV, TOTAL_DIV }, { OP_MIN, TOTAL_MIN }, { OP_MAX, TOTAL_MAX },
+	{ OP_POW, TOTAL_POW }, { OP_NEG, TOTAL_NEG }, { OP_ABS, TOTAL_ABS },
+	{ OP_RECIP, TOTAL_RECIP }, { OP_SQRT, TOTAL_SQRT },
+	{ OP_EXP, TOTAL_EXP }, { OP_LOG, TOTAL_LOG },
+	/* of a scalar the scalar itself */
+	{ OP_CAST, TOTAL_OPS }, { OP_RESHAPE, TOTAL_OPS },
+	{ OP_ALL_REDUCE, TOTAL_OPS },
+};
+
+/* ---- kinds ---- */
+
+/* Whether it is a replica's mean of samples, which is yet to be shared. */
+static bool
+averages(const struct walk *w, const Node *n)
+{
+	return n->op == OP_REDUCE_MEAN && w->kind[n->in[0]] == ROWS;
+}
+
+/* Of an operand of a sum over replicas. */
+static enum kind
+kind_of_summand(const struct walk *w, ValId v)
+{
+	const Val *x = &w->dealt->val[v];
+	enum kind is = v ? w->kind[v] : SAME;
+
+	if (is == SHARE || (x->def && averages(w, &w->dealt->node[x->def])))
+		return MEAN;
+	return is == SAME || x->split.kind == SPLIT_P ? is : NONE;
+}
+
+/* Of a sum over replicas, linear in its operands that are sums. */
+static enum kind
+kind_of_sum(const struct walk *w, const Node *n)
+{
+	enum kind found = SAME;
+
+	for (int k = 0; k < n->nin; k++) {
+		enum kind is = kind_of_summand(w, n->in[k]);
+
+		if (is == SAME)
+			continue;
+		if (found != SAME && is != found)
+			return NONE;
+		found = is;
+	}
+	return found;
+}
+
+/* Of what has samples among its operands: it has them itself, or is their
+ * sum. */
+static enum kind
+kind_of_rows(const struct walk *w, const Node *n, SplitKind state)
+{
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] && w->kind[n->in[k]] > ROWS)
+			return NONE;
+	if (state == SPLIT_S)
+		return ROWS;
+	return state == SPLIT_P ? SUM : averages(w, n) ? MEAN : NONE;
+}
+
+static enum kind
+kind_of(const struct walk *w, const Node *n, ValId y)
+{
+	SplitKind state = w->dealt->val[y].split.kind;
+	bool rows = false, same = true;
+
+	if (n->op == OP_SHARE)
+		return SHARE;
+	if (n->op == OP_ALL_REDUCE || (n->op == OP_CAST && state == SPLIT_R))
+		return w->kind[n->in[0]];
+	for (int k = 0; k < n->nin; k++) {
+		enum kind is = n->in[k] ? w->kind[n->in[k]] : SAME;
+
+		if (!is)
+			return NONE;
+		rows |= is == ROWS;
+		same &= is == SAME;
+	}
+	return same ? SAME : rows ? kind_of_rows(w, n, state)
+	       : state == SPLIT_P ? kind_of_sum(w, n) : NONE;
+}
+
+static void
+find_kinds(struct walk *w)
+{
+	const Graph *g = w->dealt;
+
+	w->kind = arena_array(w->p->scratch, g->nval, sizeof *w->kind);
+	for (ValId v = 1; v < g->nval; v++)
+		w->kind[v] = g->val[v].split.kind == SPLIT_S ? ROWS : SAME;
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nout; k++)
+			if (n->out[k])
+				w->kind[n->out[k]] = kind_of(w, n, n->out[k]);
+}
+
+/* ---- the formula ---- */
+
+static bool
+depends(struct walk *w, const char *why)
+{
+	w->t.n = 0;
+	w->t.by_batch = arena_printf(w->p->keep, "%s", why);
+	return false;
+}
+
+static bool
+add(struct walk *w, enum total_op op, ValId v, double number)
+{
+	if (w->t.n == TOTAL_TERMS)
+		return depends(w, "it is a formula of too many sums");
+	w->at[w->t.n] = v;
+	w->t.term[w->t.n++] = (struct total_term){ .op = op,
+	                                           .number = number };
+	return true;
+}
+
+/* Of one sum, or number; false: it is no scalar of the whole graph. */
+static bool
+is_operand(const struct walk *w, ValId v)
+{
+	const Val *x = &w->dealt->val[v];
+
+	return (w->kind[v] == SAME || w->kind[v] == SUM || w->kind[v] == MEAN)
+		&& v < w->g->nval && val_nelem(x) == 1
+		&& dtype_info[x->dt].cls == 'f';
+}
+
+static bool
+add_operand(struct walk *w, ValId v)
+{
+	enum kind is = w->kind[v];
+	double x;
+
+	if (val_splat(w->dealt, v, &x))
+		return add(w, TOTAL_NUMBER, 0, x);
+	return add(w, is == SUM ? TOTAL_SUM : is == MEAN ? TOTAL_MEAN
+	           : TOTAL_SAME, v, 0);
+}
+
+static bool
+no_scalar(struct walk *w, const Node *n)
+{
+	const Graph *g = w->dealt;
+	const char *label = n ? node_label(g, n) : NULL;
+
+	if (!n)
+		return depends(w, "it is no formula of sums");
+	return depends(w, arena_printf(w->p->scratch, "node '%s' (%s) mixes "
+	               "samples of a batch otherwise than by a sum or mean",
+	               label ? label : g->val[n->out[0]].name,
+	               node_type(g, n)));
+}
+
+static bool
+formula(struct walk *w, ValId v)
+{
+	const Graph *g = w->dealt;
+	const Node *n = g->val[v].def ? &g->node[g->val[v].def] : NULL;
+	size_t i = 0, known = sizeof scalar_ops / sizeof *scalar_ops;
+
+	if (is_operand(w, v))
+		return add_operand(w, v);
+	if (!n || val_nelem(&g->val[v]) != 1)
+		return no_scalar(w, n);
+	while (i < known && scalar_ops[i].op != n->op)
+		i++;
+	if (i == known)
+		return no_scalar(w, n);
+	/* all replicas' shares of what is whole are the whole */
+	for (int k = 0; k < n->nin && n->nin == 2; k++)
+		if (w->kind[n->in[k]] == SHARE)
+			return formula(w, n->in[1 - k]);
+	for (int k = 0; k < n->nin; k++)
+		if (!formula(w, n->in[k]))
+			return false;
+	return scalar_ops[i].as == TOTAL_OPS
+		|| add(w, scalar_ops[i].as, 0, 0);
+}
+
+/* ---- the graph ---- */
+
+/* The graph of the loss alone, dealt; NULL, and why. */
+static Graph *
+dealt_copy(struct walk *w)
+{
+	enum { HEAD = sizeof "ckc: " - 1 };
+	Pass trial = *w->p;
+	struct options o = *trial.opt;
+	Graph *g = graph_clone(w->g);
+	char *text = NULL;
+	size_t n;
+	FILE *said = open_memstream(&text, &n);
+	bool ok;
+
+	FOR_VALS (v, g)
+		v->output = val_id(g, v) == g->loss;
+	graph_dce(g);
+	o.dp = DP_SUMS;
+	trial.opt = &o;
+	trial.diag = diag_new("ckc", said ? said : stderr);
+	ok = said && deal_graph(&trial, g);
+	diag_free(trial.diag);
+	if (said)
+		fclose(said);
+	if (!ok && text && strlen(text) > HEAD)
+		depends(w, arena_printf(w->p->scratch, "%.*s",
+		                        (int)strcspn(text + HEAD, "\n"),
+		                        text + HEAD));
+	else if (!ok)
+		depends(w, "out of memory");
+	free(text);
+	if (ok)
+		return g;
+	graph_free(g);
+	return NULL;
+}
+
+/* Operands as outputs, in float32 at least. */
+static bool
+show_operands(struct walk *w)
+{
+	Graph *g = w->g;
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = DT_F32;
+	for (int i = 0; i < w->t.n; i++) {
+		ValId v = w->at[i];
+
+		if (!v || v == g->loss)
+			continue;
+		if (g->val[v].kind != V_TEMP || dtype_is_half(g->val[v].dt))
+			v = emit_op(g, w->p->diag, OP_CAST, 1, &v, &a,
+			            g->val[v].def);
+		if (!v)
+			return false;
+		if (!g->val[v].output)
+			val_rename(g, v, arena_printf(w->p->scratch,
+			                              EVAL_TERM "%d", i));
+		g->val[v].output = true;
+		w->t.term[i].output = arena_printf(w->p->keep, "%s",
+		                                   g->val[v].name);
+	}
+	return true;
+}
+
+bool
+total_find(Pass *p, Graph *g, struct total *t)
+{
+	struct walk w = { .p = p, .g = g };
+	Graph *dealt = g->loss ? dealt_copy(&w) : NULL;
+	bool ok = true;
+
+	w.dealt = dealt;
+	if (dealt) {
+		find_kinds(&w);
+		ok = !formula(&w, dealt->loss) || show_operands(&w);
+	}
+	graph_free(dealt);
+	*t = w.t;
+	return ok;
+}
+
+void
+total_of_loss_alone(struct total *t)
+{
+	if (t->n == 1 && !t->term[0].output
+	    && t->term[0].op != TOTAL_NUMBER)
+		return;
+	if (t->n)
+		t->by_batch = "what it is divided by is known to a program "
+			"that evaluates alone";
+	t->n = 0;
+}

@@ -1,0 +1,97 @@
+/* Where data are to blame for what a step or an evaluation met. */
+#include "runtime/data/data.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void
+say_row(const struct data *d, const struct item *it, uint64_t row, char *buf,
+        size_t size)
+{
+	const struct column *c = dataset_column(&d->set, it->array);
+	const struct shard *p = dataset_shard(c, row * it->row);
+	char place[NAME_TEXT + 4], name[NAME_TEXT];
+
+	snprintf(buf, size, "%s%s, row %llu, which input '%s' gets",
+	         p->file->path, array_place(place, sizeof(place), p->array),
+	         (unsigned long long)(row - p->first / it->row),
+	         err_name(name, sizeof(name), it->in.name));
+}
+
+/* The element of an item's input that is this number; its count: none. */
+static uint64_t
+find_in(const struct item *it, int64_t number)
+{
+	size_t size = dtype_row[it->in.dtype].nbytes;
+	const char *x = it->in.data;
+	uint64_t i = 0;
+
+	while (i < it->in.nelem
+	       && (int64_t)dtype_double(it->in.dtype, x + i * size) != number)
+		i++;
+	return i;
+}
+
+bool
+data_find_number(const struct data *d, int64_t number, char *buf, size_t size)
+{
+	const struct item *found = NULL;
+
+	for (size_t k = 0; k < d->pair.n; k++) {
+		const struct item *it = &d->pair.item[k];
+
+		if (it->source != FROM_SAMPLES || pair_kind(it->in.dtype) != 'i'
+		    || find_in(it, number) == it->in.nelem)
+			continue;
+		if (found)
+			return false;
+		found = it;
+	}
+	if (!found || !found->row)
+		return false;
+	say_row(d, found, data_row(d, found, 0, find_in(found, number)
+	                                        / found->row), buf, size);
+	return true;
+}
+
+/* Whether a row of an item has a number that is not finite; x has room for
+ * it. */
+static bool
+is_bad_row(struct data *d, const struct item *it, uint64_t row, double *x)
+{
+	if (dataset_read(&d->set, it->array, row * it->row, it->row, CKR_F64,
+	                 x, &d->err) != CKR_OK)
+		return false;
+	for (uint64_t i = 0; i < it->row; i++)
+		if (!isfinite(x[i]))
+			return true;
+	return false;
+}
+
+bool
+data_find_bad(struct data *d, char *buf, size_t size)
+{
+	bool found = false;
+
+	for (size_t k = 0; k < d->pair.n && !found; k++) {
+		const struct item *it = &d->pair.item[k];
+		uint64_t n = it->rows * d->pair.nmicro;
+		double *x;
+
+		if (it->source != FROM_SAMPLES
+		    || pair_kind(it->array->dtype) != 'f')
+			continue;
+		x = malloc((it->row + 1) * sizeof(*x));
+		for (uint64_t r = 0; x && r < n && !found; r++) {
+			uint64_t row = data_row(d, it,
+			                        (uint32_t)(r / it->rows),
+			                        r % it->rows);
+
+			found = is_bad_row(d, it, row, x);
+			if (found)
+				say_row(d, it, row, buf, size);
+		}
+		free(x);
+	}
+	return found;
+}

@@ -1,0 +1,275 @@
+/* Evaluation, between steps: of a batch, and of a data set by its batches. */
+#include "runtime/model/rt.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- a batch ---- */
+
+/* Its own program, or, of a library without one, training's until the loss and
+ * all outputs are there: the classifier, which makes the loss and its gradient
+ * in one go, counts as backward.  That goes by the statistics of the batch. */
+static ckr_status
+evaluate(ckr_ctx *c, double *loss)
+{
+	const struct ckr_program *p = &c->lib->program[0];
+
+	c->evaluated = c->forward.p;
+	if (c->forward.p)
+		return rt_run_forward(c, &c->forward,
+		                      (int32_t)c->forward.p->nstep - 1, loss);
+	if (c->guard.nheld)
+		return err_set(&c->err, CKR_EUNSUPPORTED, "this library holds "
+		               "no program that evaluates by running "
+		               "statistics: %s", ckr_no_eval(c));
+	return rt_run_forward(c, &c->plan, rt_last_output(p), loss);
+}
+
+const char *
+ckr_no_eval(const ckr_ctx *c)
+{
+	return !c->lib || c->forward.p ? NULL
+	       : c->lib->no_forward ? c->lib->no_forward : "ckc made none";
+}
+
+int64_t
+ckr_bad_number(const ckr_ctx *c)
+{
+	return c->env.fault_value;
+}
+
+ckr_status
+ckr_eval(ckr_ctx *c, double *loss)
+{
+	struct trace *trace = c->trace;
+	struct profile *profile = c->profile;
+	ckr_status s;
+
+	CKR_TRY(rt_need_quiet(c));
+	CKR_TRY(rt_make_copies(c));
+	/* these are of steps */
+	c->trace = NULL;
+	c->profile = NULL;
+	s = evaluate(c, loss);
+	c->trace = trace;
+	c->profile = profile;
+	return s;
+}
+
+/* ---- a data set ---- */
+
+/* A scalar of the program that has just run. */
+static ckr_status
+scalar(ckr_ctx *c, const struct ckr_tensor *t, double *x)
+{
+	double at;
+
+	CKR_TRY(rt_get(c, c->outputs, t, &at));
+	*x = dtype_double(t->dtype, &at);
+	return CKR_OK;
+}
+
+/* One of those that ckc has added; 0 if there is none. */
+static ckr_status
+metric(ckr_ctx *c, const char *name, bool *is, double *x)
+{
+	const struct ckr_program *p = c->outputs->p;
+
+	*x = 0;
+	for (uint32_t i = c->lib->nshared; i < p->ntensor; i++)
+		if (p->tensor[i].flags & CKR_METRIC
+		    && !strcmp(p->tensor[i].name, name)) {
+			*is = true;
+			return scalar(c, &p->tensor[i], x);
+		}
+	return CKR_OK;
+}
+
+static ckr_status
+add_terms(ckr_ctx *c, double times)
+{
+	const struct ckr_program *p = c->outputs->p;
+
+	for (uint32_t i = 0; i < c->lib->nterm; i++) {
+		const struct ckr_term *t = &c->lib->term[i];
+		double x, *sum = &c->score.term[i];
+
+		if (t->tensor < 0)
+			continue;
+		CKR_TRY(scalar(c, &p->tensor[t->tensor], &x));
+		*sum = t->op == TOTAL_SAME ? x : *sum + times * x;
+	}
+	return CKR_OK;
+}
+
+/* Without a formula the loss is taken for a mean over samples, of labels over
+ * those that count; a batch that has none of these has no loss. */
+static ckr_status
+add_batch(ckr_ctx *c, double times, double loss)
+{
+	struct score_sums *s = &c->score;
+	double counted, correct, entropy, weight;
+
+	CKR_TRY(metric(c, "eval.counted", &s->labels, &counted));
+	CKR_TRY(metric(c, "eval.correct", &s->labels, &correct));
+	CKR_TRY(metric(c, "eval.entropy", &s->nats, &entropy));
+	CKR_TRY(add_terms(c, times));
+	weight = s->labels ? counted : 1;
+	s->batches += times;
+	s->counted += times * counted;
+	s->correct += times * correct;
+	s->entropy += counted > 0 ? times * entropy : 0;
+	s->weight += times * weight;
+	s->loss += weight > 0 ? times * weight * loss : 0;
+	return CKR_OK;
+}
+
+static double
+of_one(uint8_t op, double x)
+{
+	switch (op) {
+	case TOTAL_NEG:
+		return -x;
+	case TOTAL_ABS:
+		return fabs(x);
+	case TOTAL_RECIP:
+		return 1 / x;
+	case TOTAL_SQRT:
+		return sqrt(x);
+	case TOTAL_EXP:
+		return exp(x);
+	default:
+		return log(x);
+	}
+}
+
+static double
+of_two(uint8_t op, double x, double y)
+{
+	switch (op) {
+	case TOTAL_ADD:
+		return x + y;
+	case TOTAL_SUB:
+		return x - y;
+	case TOTAL_MUL:
+		return x * y;
+	case TOTAL_DIV:
+		return x / y;
+	case TOTAL_MIN:
+		return x < y || isnan(x) ? x : y;
+	case TOTAL_MAX:
+		return x > y || isnan(x) ? x : y;
+	default:
+		return pow(x, y);
+	}
+}
+
+/* The formula, of sums over all batches. */
+static double
+total(const ckr_ctx *c)
+{
+	const struct score_sums *s = &c->score;
+	double stack[TOTAL_TERMS];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->lib->nterm; i++) {
+		const struct ckr_term *t = &c->lib->term[i];
+
+		if (t->op <= TOTAL_SAME) {
+			stack[n++] = t->op == TOTAL_NUMBER ? t->number
+			             : t->op == TOTAL_MEAN
+			             ? s->term[i] / s->batches : s->term[i];
+		} else if (t->op < TOTAL_NEG) {
+			n--;
+			stack[n - 1] = of_two(t->op, stack[n - 1], stack[n]);
+		} else {
+			stack[n - 1] = of_one(t->op, stack[n - 1]);
+		}
+	}
+	return stack[0];
+}
+
+bool
+score_is_sane(const struct ckr_library *lib)
+{
+	const struct ckr_program *p = lib->program;
+	uint32_t n = 0;
+
+	p = p[2].nstep ? &p[2] : p;
+	if (lib->nterm > TOTAL_TERMS)
+		return false;
+	for (uint32_t i = 0; i < lib->nterm; i++) {
+		const struct ckr_term *t = &lib->term[i];
+		uint32_t needs = t->op <= TOTAL_SAME ? 0
+		                 : t->op < TOTAL_NEG ? 2 : 1;
+		bool has = t->op > TOTAL_NUMBER && t->op <= TOTAL_SAME;
+
+		if (t->op >= TOTAL_OPS || n < needs
+		    || has != (t->tensor >= 0)
+		    || t->tensor >= (int64_t)p->ntensor
+		    || (has && (rt_nelem(&p->tensor[t->tensor]) != 1
+		                || dtype_row[p->tensor[t->tensor].dtype].nbytes
+		                   > sizeof(double))))
+			return false;
+		n += 1 - needs;
+	}
+	return n == (lib->nterm > 0);
+}
+
+ckr_status
+ckr_score_begin(ckr_ctx *c)
+{
+	CKR_TRY(rt_need_ready(c));
+	c->score = (struct score_sums){ .batches = 0 };
+	return CKR_OK;
+}
+
+ckr_status
+ckr_score_add(ckr_ctx *c, double times)
+{
+	double loss;
+
+	CKR_TRY(rt_need_ready(c));
+	if (!isfinite(times))
+		return err_set(&c->err, CKR_EARG, "a batch counts a finite "
+		               "number of times, got %g", times);
+	CKR_TRY(ckr_eval(c, &loss));
+	return add_batch(c, times, loss);
+}
+
+ckr_status
+ckr_score_end(ckr_ctx *c, struct ckr_score *score)
+{
+	const struct score_sums *s = &c->score;
+
+	CKR_TRY(rt_need_ready(c));
+	if (!(s->batches > 0))
+		return err_set(&c->err, CKR_EARG, "no batch has been added");
+	*score = (struct ckr_score){
+		.loss = c->lib->nterm ? total(c) : s->loss / s->weight,
+		.accuracy = s->labels ? s->correct / s->counted : (double)NAN,
+		.perplexity = s->nats ? exp(s->entropy / s->counted)
+		                      : (double)NAN,
+		.by_batch = c->lib->nterm ? NULL : c->lib->by_batch };
+	return CKR_OK;
+}
+
+/* ---- a run's validations ---- */
+
+ckr_status
+ckr_saw(ckr_ctx *c, double loss, bool *best)
+{
+	CKR_TRY(rt_need_ready(c));
+	*best = loss < c->best.loss;
+	c->best.worse = *best ? 0 : c->best.worse + 1;
+	c->best.loss = *best ? loss : c->best.loss;
+	return CKR_OK;
+}
+
+double
+ckr_best(const ckr_ctx *c, uint64_t *worse)
+{
+	if (worse)
+		*worse = c->best.worse;
+	return c->best.loss;
+}

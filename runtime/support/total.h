@@ -1,0 +1,24 @@
+/* How the loss of a data set is put together of what its batches say: a formula
+ * in postfix form, numbered alike by ckc, which finds it, and by libckr, which
+ * evaluates it over all batches.
+ */
+#ifndef CKR_TOTAL_H
+#define CKR_TOTAL_H
+
+enum total_op {
+	/* operands; of a batch: a scalar */
+	TOTAL_NUMBER,
+	TOTAL_SUM,                      /* over samples: batches are added */
+	TOTAL_MEAN,                     /* over samples */
+	TOTAL_SAME,                     /* by no sample: any batch's */
+	/* of two */
+	TOTAL_ADD, TOTAL_SUB, TOTAL_MUL, TOTAL_DIV, TOTAL_MIN, TOTAL_MAX,
+	TOTAL_POW,
+	/* of one */
+	TOTAL_NEG, TOTAL_ABS, TOTAL_RECIP, TOTAL_SQRT, TOTAL_EXP, TOTAL_LOG,
+	TOTAL_OPS
+};
+
+enum { TOTAL_TERMS = 64 };              /* of a formula, at most */
+
+#endif
