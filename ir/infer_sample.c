@@ -20,12 +20,15 @@ grid_fits(struct infer *c, const Shape *x)
 	int last = g.rank - 1;
 	char grid[INFER_TEXT], data[INFER_TEXT];
 
-	if (mode < 0 || mode > 1 || padding < 0 || padding > 2 || align < 0
+	if (mode < 0 || mode > 2 || padding < 0 || padding > 2 || align < 0
 	    || align > 1)
 		return rule_fail(c, "mode, padding or align is out of range");
 	if (!rule_want_class(c, 0, "f", "floats")
 	    || !rule_want_class(c, 1, "f", "floats"))
 		return false;
+	if (mode == 2 && x->rank == 5)
+		return rule_fail(c, "cubic in three dims is not supported; "
+		                 "sample with mode='linear'");
 	if (g.rank < 0 || x->rank < 0)
 		return true;
 	if (x->rank >= 3 && x->rank <= 5 && g.rank == x->rank

@@ -293,8 +293,9 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  * grid_sample(x, grid): [N, C, o...] of x [N, C, d...] at the positions of
  *   grid [N, o..., D], one number per spatial dim, the last dim's first; -1
  *   and 1 are the centres (align 1) or outer edges (align 0) of the first and
- *   last element.  mode 0 nearest (ties to even), 1 linear; padding: elements
- *   outside are 0 zeros, 1 those of the border, 2 reflected.
+ *   last element.  mode 0 nearest (ties to even), 1 linear, 2 cubic (a = -0.75,
+ *   at most two dims); padding: elements outside are 0 zeros, 1 those of the
+ *   border, 2 reflected.
  * grid_sample_grad(dy, grid, x?) -> dx, dgrid: x of spatial extents `out`; it
  *   is needed for dgrid alone, which mode 0 does not have. */
 OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(part, 0)), RULES(conv, none, none, conv, conv, conv), EMIT(conv, conv))

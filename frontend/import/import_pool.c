@@ -306,16 +306,18 @@ run_resize(struct importer *m)
 	return give(m, imp_node(m, OP_INTERPOLATE, &a, 4, in));
 }
 
-/* Linear is called bilinear before opset 20. */
+/* Linear and cubic are called bilinear and bicubic before opset 20. */
 bool
 run_grid_sample(struct importer *m)
 {
-	static const char *const modes[] = { "nearest", "linear", "bilinear" };
+	static const char *const modes[] = { "nearest", "linear", "cubic",
+		                              "bilinear", "bicubic" };
 	static const char *const paddings[] = { "zeros", "border",
 		                                "reflection" };
 	Attr a = attr_default(OP_GRID_SAMPLE);
+	int mode = attr_word(&m->r, "mode", 1, modes, 5);
 
-	a.GRID_SAMPLE.mode = attr_word(&m->r, "mode", 1, modes, 3) != 0;
+	a.GRID_SAMPLE.mode = mode > 2 ? mode - 2 : mode;
 	a.GRID_SAMPLE.padding = attr_word(&m->r, "padding_mode", 0, paddings,
 	                                  3);
 	a.GRID_SAMPLE.align = attr_int(&m->r, "align_corners", 0) != 0;

@@ -894,7 +894,7 @@ const struct fd_case fd_cases[] = {
 	{ "batchnorm", fd_build_batchnorm, 8 },
 	{ "pool", fd_build_pool, 16 },
 	{ "resize", fd_build_resize, 42 },
-	{ "grid_sample", fd_build_grid_sample, 24 },
+	{ "grid_sample", fd_build_grid_sample, 30 },
 	{ "shared", build_shared, 4 },
 	{ "random", build_random, 200 },
 	{ NULL, NULL, 0 },
