@@ -199,6 +199,43 @@ infer_resize(struct infer *c)
 	return rule_shape(c, s);
 }
 
+bool
+infer_col2im(struct infer *c)
+{
+	struct columns dim[WINDOW_DIMS];
+	Shape x = shape_of(c, 0), y = { .rank = 2 };
+	int64_t block = 1, windows = 1;
+	const char *why;
+	int dims;
+
+	if (rule_look(c, 1) == COMPUTED || rule_look(c, 2) == COMPUTED)
+		return rule_shape(c, unknown(-1));
+	dims = col2im_dims(c->g, c->n, dim, &why);
+	if (!dims)
+		return rule_fail(c, "%s", why);
+	if (x.rank >= 0 && x.rank != 3)
+		return rule_fail(c, "expected [N, C * block, L], found rank %d",
+		                 x.rank);
+	y.dim[0] = x.rank < 0 ? -1 : x.dim[0];
+	y.dim[1] = -1;
+	for (int d = 0; d < dims; d++) {
+		y.dim[y.rank++] = dim[d].image;
+		if (!mul_ok(block, dim[d].block, &block)
+		    || !mul_ok(windows, dim[d].count, &windows))
+			return rule_fail(c, "too many windows");
+	}
+	if (x.rank == 3 && x.dim[2] >= 0 && x.dim[2] != windows)
+		return rule_fail(c, "%lld columns for %lld windows",
+		                 (long long)x.dim[2], (long long)windows);
+	if (x.rank == 3 && x.dim[1] >= 0 && x.dim[1] % block)
+		return rule_fail(c, "%lld rows are no multiple of the block's "
+		                 "%lld elements", (long long)x.dim[1],
+		                 (long long)block);
+	if (x.rank == 3 && x.dim[1] >= 0)
+		y.dim[1] = x.dim[1] / block;
+	return rule_shape(c, y);
+}
+
 /* ---- determinants ---- */
 
 /* Operand i holds square matrices; *y: what is in front of them. */

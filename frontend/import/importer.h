@@ -163,6 +163,7 @@ bool run_sequence_erase(struct importer *);
 /* import_conv.c */
 bool run_conv(struct importer *);
 bool run_conv_transpose(struct importer *);
+bool run_col2im(struct importer *);
 
 /* import_pool.c */
 struct windows {

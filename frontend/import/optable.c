@@ -164,6 +164,7 @@ static const struct onnx_op table[] = {
 	{ N("BatchNormalization", "", 7, 5, 5, run_batchnorm),
 	  .stop = 0x18, .dead = 0x1e,
 	  .norm = 6, .slot = NORM_SLOTS },
+	{ N("Col2Im", "", 18, 3, 3, run_col2im), .stop = 6 },
 	{ N("Conv", "", 1, 2, 3, run_conv), .norm = 4, .slot = CONV_SLOTS },
 	{ N("ConvTranspose", "", 1, 2, 3, run_conv_transpose),
 	  .norm = 4, .slot = CONV_SLOTS },
