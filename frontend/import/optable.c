@@ -187,6 +187,7 @@ static const struct onnx_op table[] = {
 	{ N("MatMul", "", 1, 2, 2, run_same), .ir = OP_MATMUL,
 	  .slot = { { 0, 2, 2 }, { 1, 2, 2 } } },
 	{ N("MaxPool", "", 1, 1, 1, run_maxpool), .dead = 2 },
+	{ N("MaxUnpool", "", 9, 2, 3, run_maxunpool), .stop = 6 },
 	{ N("NegativeLogLikelihoodLoss", "", 12, 2, 3, run_nll), .stop = 6 },
 	{ N("RMSNormalization", "", 23, 2, 2, run_rmsnorm), .norm = 2,
 	  .slot = NORM_SLOTS },

@@ -710,7 +710,7 @@ class Warp(nn.Module):
         return F.mse_loss(F.grid_sample(torch.tanh(self.features(image)), grid, **self.kind), target)
 
 
-for kind in ["bilinear", "nearest"]:
+for kind in ["bilinear", "nearest", "bicubic"]:
     for edge in ["zeros", "border", "reflection"]:
         for corners in [False, True]:
             model(f"warp-{kind}-{edge}{'-corners' if corners else ''}", image=real(2, 3, 7, 9), target=real(2, 10, 7, 9))(
@@ -727,6 +727,39 @@ class Unfold(nn.Module):
         p = F.unfold(image, 3, padding=1)
         y = self.f(p.transpose(1, 2)).transpose(1, 2).reshape(2, 3, 9, 8, 8).mean(2)
         return F.mse_loss(y, target)
+
+
+@model("fold-patches", 2, 0, 1, 2, image=real(2, 2, 9, 8), target=real(2, 2, 9, 8, seed=4))
+@model("fold-overlap", 3, 1, 1, 1, image=real(2, 2, 9, 8), target=real(2, 2, 9, 8, seed=4))
+@model("fold-dilated", (3, 2), (2, 0), (2, 1), (1, 2), image=real(2, 2, 9, 8), target=real(2, 2, 9, 8, seed=4))
+class Fold(nn.Module):
+    """Patches that are put back, added where they overlap."""
+
+    def __init__(self, kernel, padding, dilation, stride):
+        super().__init__()
+        self.how = dict(kernel_size=kernel, padding=padding, dilation=dilation, stride=stride)
+        rows = F.unfold(torch.zeros(1, 2, 9, 8), **self.how).shape[1]
+        self.f = nn.Linear(rows, rows)
+
+    def forward(self, image, target):
+        p = self.f(F.unfold(image, **self.how).transpose(1, 2)).transpose(1, 2)
+        return F.mse_loss(F.fold(torch.tanh(p), (9, 8), **self.how), target)
+
+
+@model("unpool", 2, image=real(2, 2, 8, 8), target=real(2, 2, 8, 8, seed=4))
+@model("unpool-overlap", 3, image=real(2, 2, 9, 9), target=real(2, 2, 9, 9, seed=4))
+class Unpool(nn.Module):
+    """Maxima go back to where they came from."""
+
+    def __init__(self, kernel):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 2, 3, padding=1)
+        self.pool, self.unpool = nn.MaxPool2d(kernel, 2, return_indices=True), nn.MaxUnpool2d(kernel, 2)
+
+    def forward(self, image, target):
+        h = self.a(image)
+        y, at = self.pool(h)
+        return F.mse_loss(self.b(self.unpool(torch.tanh(y), at, output_size=h.shape)), target)
 
 
 @model("maxpool-ties", image=lambda: ids(3, 2, 2, 9, 9)().float(), y=real(2, 2))
