@@ -33,6 +33,8 @@ lanes_refuse(struct fold *f, NodeId id, int sel, const char *what)
 	const Val *from = &f->g->val[f->selection[sel - 1].from];
 	char why[192], text[640];
 
+	if (f->apart)
+		return false;
 	fold_reason(f, f->selection[sel - 1].from, why, sizeof why);
 	snprintf(text, sizeof text, "%s: how many elements of '%s' are not "
 	         "zero is known only at run time (%s); compute with all of "
@@ -50,7 +52,7 @@ lanes_room(struct fold *f, ValId v)
 
 	if (!l) {
 		l = arena_alloc(f->p->scratch, sizeof *l);
-		*l = (struct lanes){ .axis = -1 };
+		*l = (struct lanes){ .axis = -1, .times = 1 };
 		fold_note(f, v)->lanes = l;
 	}
 	return l;
@@ -74,6 +76,19 @@ lanes_give(struct fold *f, NodeId id, int k, int axis, int sel)
 	return true;
 }
 
+bool
+lanes_give_flat(struct fold *f, NodeId id, int axis, int sel, int64_t times)
+{
+	struct lanes *l = lanes_room(f, f->g->node[id].out[0]);
+
+	l->axis = axis;
+	l->id = sel;
+	l->times = times;
+	return extent(f, f->g->node[id].out[0], axis)
+		== times * f->selection[sel - 1].bound
+		|| lanes_refuse(f, id, sel, "not supported in this form");
+}
+
 /* Some selection that the inputs tell of. */
 int
 lanes_any(struct fold *f, const Node *was)
@@ -89,6 +104,16 @@ lanes_any(struct fold *f, const Node *was)
 				return (int)l->mark[k];
 	}
 	return 1;
+}
+
+int
+fold_select(struct fold *f, const struct selection *s)
+{
+	f->selection = arena_grow(f->p->scratch, f->selection, f->nselection,
+	                          &f->selection_cap, f->nselection + 1,
+	                          sizeof *s);
+	f->selection[f->nselection++] = *s;
+	return (int)f->nselection;
 }
 
 /* ---- masks ---- */
@@ -142,6 +167,18 @@ fold_count(struct fold *f, int id, int64_t times, DType dt, NodeId like)
 	if (times == 1)
 		return n;
 	return binary(f, OP_MUL, n, val_scalar(f->g, dt, (double)times), like);
+}
+
+ValId
+fold_or_one(struct fold *f, ValId x, int sel, NodeId like)
+{
+	DType dt = f->g->val[x].dt;
+	ValId in[3] = { 0, x, val_scalar(f->g, dt, 1) };
+
+	if (dtype_info[dt].cls != 'f')
+		return x;
+	in[0] = fold_any(f, sel, like);
+	return in[0] ? fold_emit(f, OP_WHERE, 3, in, NULL, like) : 0;
 }
 
 ValId

@@ -113,6 +113,7 @@ OPS = {
     "passes/fold/fold_build.c": (1, "rules of some ops, and patterns"),
     "passes/fold/fold_const.c": (4, "rules of some ops, and patterns"),
     "passes/fold/fold_lanes.c": (5, "rules that ops share; nonzero, part"),
+    "passes/fold/fold_lanes_cut.c": (7, "how a mask is counted; concat"),
     "passes/fold/fold_lanes_join.c": (9, "rules that ops share; nonzero, part"),
     "passes/fold/fold_lanes_keep.c": (6, "rules that ops share; nonzero, part"),
     "passes/fold/fold_move.c": (3, "rules of some ops, and patterns"),

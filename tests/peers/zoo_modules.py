@@ -269,6 +269,70 @@ class NonzeroMoe(nn.Module):
         return F.mse_loss(out, y)
 
 
+MASKED = dict(x=real(4, 6, 5), m=lambda: torch.arange(24).view(4, 6) % 3 == 0)
+
+
+@model("mask-assign", **MASKED)
+class MaskAssign(nn.Module):
+    """A learnt token in place of masked ones.  TorchScript does not broadcast it: that file cannot be run by anybody."""
+
+    def __init__(self):
+        super().__init__()
+        self.f, self.token = nn.Linear(5, 5), nn.Parameter(torch.randn(5))
+
+    def forward(self, x, m):
+        h = self.f(x)
+        h[m] = self.token
+        return h.square().mean()
+
+
+@model("mask-update", **MASKED)
+class MaskUpdate(nn.Module):
+    """What a mask selects is computed anew and put back."""
+
+    def __init__(self):
+        super().__init__()
+        self.f, self.g = nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, x, m):
+        h = self.f(x).clone()
+        h[m] = torch.tanh(self.g(h[m]))
+        return h.square().mean()
+
+
+@model("masked-scatter", source=real(8, 5), **MASKED)
+class MaskedScatter(nn.Module):
+    """Rows of another input in the places of a mask, as multimodal models put images among tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.f, self.g = nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, source, x, m):
+        return self.f(x).masked_scatter(m[..., None], self.g(source)).square().mean()
+
+
+@model("select-again", x=real(6, 5), m=lambda: torch.arange(6) % 2 == 0)
+class SelectAgain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(5, 5)
+
+    def forward(self, x, m):
+        h = self.f(x)[m]
+        return h[h[:, 0] > 0].square().sum()
+
+
+@model("selections-joined", x=real(6, 5), y=real(6, 5, seed=5), m=lambda: torch.arange(6) % 2 == 0, n=lambda: torch.arange(6) % 3 == 0)
+class SelectionsJoined(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f, self.g = nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, x, y, m, n):
+        return self.g(torch.cat([self.f(x)[m], self.f(y)[n]])).square().mean()
+
+
 @model("crf", x=real(2, 5, 6), tags=ids(4, 2, 5))
 class Crf(nn.Module):
     """Forward algorithm of a conditional random field."""
