@@ -38,11 +38,17 @@ has_bit(unsigned mask, int i)
 
 /* ---- contents made of counts ---- */
 
+/* Marks of which none says anything are none. */
 static bool
 give_marks(struct fold *f, ValId v, const int64_t *mark)
 {
-	if (mark)
-		lanes_room(f, v)->mark = mark;
+	int64_t n = mark ? val_nelem(&f->g->val[v]) : 0;
+
+	for (int64_t i = 0; i < n; i++)
+		if (mark[i] != 0) {
+			lanes_room(f, v)->mark = mark;
+			break;
+		}
 	return true;
 }
 
@@ -194,44 +200,46 @@ begin(struct fold *f, NodeId id)
 		&& lanes_give(f, id, 0, 1, sel);
 }
 
-/* Where all elements lie that v, the places a selection finds or their
- * transpose, could hold; 0: v is something else. */
+/* Where the first `many` elements lie that v, the places a selection finds or
+ * their transpose, could hold; 0: v is something else. */
 static ValId
-all_places(struct fold *f, ValId v)
+all_places(struct fold *f, ValId v, int64_t many)
 {
 	const Graph *g = f->g;
 	const Node *def = &g->node[g->val[v].def];
 	bool turned = def->op == OP_TRANSPOSE;
 	const struct selection *s = &f->selection[lanes_of(f, v)->id - 1];
 	const Shape *x = &g->val[s->from].shape;
+	Shape shape = g->val[v].shape;
 	int64_t *at;
 
 	if (!s->at || (turned ? def->in[0] : v) != s->at)
 		return 0;
-	at = arena_array(f->mem, (size_t)(s->bound * x->rank), sizeof *at);
-	for (int64_t i = 0; i < s->bound; i++) {
+	shape.dim[!turned] = many;
+	at = arena_array(f->mem, (size_t)(many * x->rank), sizeof *at);
+	for (int64_t i = 0; i < many; i++) {
 		int64_t rest = i;
 
 		for (int d = x->rank - 1; d >= 0; d--) {
-			at[turned ? i * x->rank + d : d * s->bound + i]
+			at[turned ? i * x->rank + d : d * many + i]
 				= rest % x->dim[d];
 			rest /= x->dim[d];
 		}
 	}
-	return val_const(f->g, NULL, DT_I64, g->val[v].shape, at);
+	return val_const(f->g, NULL, DT_I64, shape, at);
 }
 
-/* Whether the node is one of as many pieces as there can be lanes. */
+/* Whether the node is one of so many pieces of one lane each. */
 static bool
-each_apart(struct fold *f, const Node *n, int64_t bound)
+each_apart(struct fold *f, const Node *n, int64_t many)
 {
 	const Val *sizes = has_operand(n, 1) ? in_val(f, n, 1) : NULL;
 
 	if (!sizes)
-		return n->attr.PART.count == bound;
-	if (!val_is_const(sizes) || val_nelem(sizes) != bound)
+		return n->attr.PART.count == many;
+	if (!val_is_const(sizes) || val_nelem(sizes) != many)
 		return false;
-	for (int64_t i = 0; i < bound; i++)
+	for (int64_t i = 0; i < many; i++)
 		if (val_int(sizes, i) != 1)
 			return false;
 	return true;
@@ -245,8 +253,10 @@ static bool
 take_apart(struct fold *f, NodeId id, const struct lanes *l)
 {
 	const Node *n = &f->g->node[id];
-	ValId all = each_apart(f, n, f->selection[l->id - 1].bound)
-	          ? all_places(f, n->in[0]) : 0;
+	const struct selection *s = &f->selection[l->id - 1];
+	int64_t many = f->g->val[s->from].shape.rank == 1
+	             ? fold_reachable(f, s->from) : s->bound;
+	ValId all = each_apart(f, n, many) ? all_places(f, n->in[0], many) : 0;
 
 	if (!all) {
 		lanes_refuse(f, id, l->id, "takes a selection apart, as loops "
@@ -257,6 +267,11 @@ take_apart(struct fold *f, NodeId id, const struct lanes *l)
 		f->apart = true;
 		return false;
 	}
+	if (n->attr.PART.index == 0)
+		diag_note(f->p->diag, "node '%s' (%s): a loop over what is not "
+		          "zero, traced over all %jd there can be, runs for "
+		          "all of them", node_label(f->g, n),
+		          node_type(f->g, n), (intmax_t)many);
 	f->g->node[id].in[0] = all;
 	return true;
 }

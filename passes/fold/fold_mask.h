@@ -59,6 +59,10 @@ ValId fold_or_one(struct fold *, ValId x, int sel, NodeId like);
  * if more count than x has; all: or less. */
 ValId fold_cut(struct fold *, ValId x, int axis, int sel, bool all,
                NodeId like);
+/* Elements of a vector from which on all are zero whatever the run does, as
+ * those of counts of indices that are always smaller; its extent if nothing
+ * is known. */
+int64_t fold_reachable(struct fold *, ValId);
 /* Operand k, a shape in which numbers of elements that are not 0 stand, as a
  * constant with marks; stays if it is none. */
 void fold_counted_shape(struct fold *, NodeId, int k);
