@@ -20,12 +20,15 @@ grid_fits(struct infer *c, const Shape *x)
 	int last = g.rank - 1;
 	char grid[INFER_TEXT], data[INFER_TEXT];
 
-	if (mode < 0 || mode > 1 || padding < 0 || padding > 2 || align < 0
+	if (mode < 0 || mode > 2 || padding < 0 || padding > 2 || align < 0
 	    || align > 1)
 		return rule_fail(c, "mode, padding or align is out of range");
 	if (!rule_want_class(c, 0, "f", "floats")
 	    || !rule_want_class(c, 1, "f", "floats"))
 		return false;
+	if (mode == 2 && x->rank == 5)
+		return rule_fail(c, "cubic in three dims is not supported; "
+		                 "sample with mode='linear'");
 	if (g.rank < 0 || x->rank < 0)
 		return true;
 	if (x->rank >= 3 && x->rank <= 5 && g.rank == x->rank
@@ -194,6 +197,43 @@ infer_resize(struct infer *c)
 				 (long long)from, (long long)to);
 	s.dim[axis] = to;
 	return rule_shape(c, s);
+}
+
+bool
+infer_col2im(struct infer *c)
+{
+	struct columns dim[WINDOW_DIMS];
+	Shape x = shape_of(c, 0), y = { .rank = 2 };
+	int64_t block = 1, windows = 1;
+	const char *why;
+	int dims;
+
+	if (rule_look(c, 1) == COMPUTED || rule_look(c, 2) == COMPUTED)
+		return rule_shape(c, unknown(-1));
+	dims = col2im_dims(c->g, c->n, dim, &why);
+	if (!dims)
+		return rule_fail(c, "%s", why);
+	if (x.rank >= 0 && x.rank != 3)
+		return rule_fail(c, "expected [N, C * block, L], found rank %d",
+		                 x.rank);
+	y.dim[0] = x.rank < 0 ? -1 : x.dim[0];
+	y.dim[1] = -1;
+	for (int d = 0; d < dims; d++) {
+		y.dim[y.rank++] = dim[d].image;
+		if (!mul_ok(block, dim[d].block, &block)
+		    || !mul_ok(windows, dim[d].count, &windows))
+			return rule_fail(c, "too many windows");
+	}
+	if (x.rank == 3 && x.dim[2] >= 0 && x.dim[2] != windows)
+		return rule_fail(c, "%lld columns for %lld windows",
+		                 (long long)x.dim[2], (long long)windows);
+	if (x.rank == 3 && x.dim[1] >= 0 && x.dim[1] % block)
+		return rule_fail(c, "%lld rows are no multiple of the block's "
+		                 "%lld elements", (long long)x.dim[1],
+		                 (long long)block);
+	if (x.rank == 3 && x.dim[1] >= 0)
+		y.dim[1] = x.dim[1] / block;
+	return rule_shape(c, y);
 }
 
 /* ---- determinants ---- */

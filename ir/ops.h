@@ -174,7 +174,7 @@ OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axi
 OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, none), EMIT(scatter_elements, none))
 OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, gather_nd), EMIT(gather_nd, none))
 OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, scatter_nd), EMIT(scatter_nd, none))
-OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(part, 0)), RULES(scatter_add, none, none, scatter_add, none, scatter), EMIT(scatter_add, none))
+OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(part, 0)), RULES(scatter_add, none, none, scatter_add, scatter_add, scatter), EMIT(scatter_add, none))
 OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
 OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, none), EMIT(topk, topk))
 
@@ -284,6 +284,10 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  * avgpool_grad(dy): of spatial extents `out`.
  * interpolate(x, roi?, scales?, sizes?): ONNX's Resize of `axes` (empty: all);
  *   policy 1 not_larger, 2 not_smaller; `fold` makes resize of it.
+ * col2im(x, image, block): [N, C, image...] of x [N, C * block, L], whose
+ *   columns are the L windows of extents `block` that slide over the image:
+ *   each is added where it lies (ONNX's Col2Im, PyTorch's Fold).  `fold` makes
+ *   a scatter_add for each dim of it.
  * resize(x): linear map of one axis from `extent_in` to `extent_out`.
  *   scale 0: their quotient.  mode 0 nearest, 1 linear, 2 cubic; coord 0
  *   half_pixel, 1 pytorch_half_pixel, 2 align_corners, 3 asymmetric,
@@ -293,8 +297,9 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  * grid_sample(x, grid): [N, C, o...] of x [N, C, d...] at the positions of
  *   grid [N, o..., D], one number per spatial dim, the last dim's first; -1
  *   and 1 are the centres (align 1) or outer edges (align 0) of the first and
- *   last element.  mode 0 nearest (ties to even), 1 linear; padding: elements
- *   outside are 0 zeros, 1 those of the border, 2 reflected.
+ *   last element.  mode 0 nearest (ties to even), 1 linear, 2 cubic (a = -0.75,
+ *   at most two dims); padding: elements outside are 0 zeros, 1 those of the
+ *   border, 2 reflected.
  * grid_sample_grad(dy, grid, x?) -> dx, dgrid: x of spatial extents `out`; it
  *   is needed for dgrid alone, which mode 0 does not have. */
 OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(part, 0)), RULES(conv, none, none, conv, conv, conv), EMIT(conv, conv))
@@ -308,6 +313,7 @@ OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, F_STAGED | F_IMAGES | F_LI
 OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, none, pool, avgpool, planes), EMIT(avgpool, none))
 OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, none, pool, none, planes), EMIT(avgpool_grad, none))
 OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none, none), EMIT(fail, none))
+OP(COL2IM,     "col2im",     SIG(3, 3, 1, 1, 0), ATTR(L(stride) L(dilation) L(begin) L(end)), RULES(col2im, none, none, none, none, none), EMIT(fail, none))
 OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, axis), EMIT(resize, none))
 OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED | F_FULL), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, none, grid_sample, grid_sample, grid_sample), EMIT(grid_sample, none))
 OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED | F_LIN0), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, none, grid_sample_grad, none, grid_sample), EMIT(grid_sample_grad, none))

@@ -105,3 +105,48 @@ window_of(const Graph *g, const Node *n)
 	spread(w.kernel, k->dim + 2, dims, 1);
 	return w;
 }
+
+int
+col2im_dims(const Graph *g, const Node *n, struct columns c[WINDOW_DIMS],
+            const char **why)
+{
+	const Val *image = &g->val[n->in[1]], *block = &g->val[n->in[2]];
+	const IntList *list[] = { &n->attr.COL2IM.stride,
+		&n->attr.COL2IM.dilation, &n->attr.COL2IM.begin,
+		&n->attr.COL2IM.end };
+	int dims = (int)val_nelem(image);
+
+	*why = "image and block are not lists of one to three extents";
+	if (val_nelem(image) < 1 || val_nelem(image) > WINDOW_DIMS
+	    || val_nelem(block) != dims)
+		return 0;
+	*why = "strides, dilations or pads are not one per dim";
+	for (int i = 0; i < 4; i++)
+		if (list[i]->n && list[i]->n != dims)
+			return 0;
+	*why = "an extent, stride, dilation or pad is out of range";
+	for (int d = 0; d < dims; d++) {
+		c[d] = (struct columns){
+			.image = val_int(image, d), .block = val_int(block, d),
+			.stride = list[0]->n ? list[0]->v[d] : 1,
+			.dilation = list[1]->n ? list[1]->v[d] : 1,
+			.begin = list[2]->n ? list[2]->v[d] : 0,
+			.end = list[3]->n ? list[3]->v[d] : 0,
+		};
+		if (c[d].image < 1 || c[d].image > WINDOW_MAX
+		    || c[d].block < 1 || c[d].block > WINDOW_MAX
+		    || c[d].stride < 1 || c[d].stride > WINDOW_MAX
+		    || c[d].dilation < 1 || c[d].dilation > WINDOW_MAX
+		    || c[d].begin < 0 || c[d].begin > WINDOW_MAX
+		    || c[d].end < 0 || c[d].end > WINDOW_MAX)
+			return 0;
+		c[d].count = window_count(c[d].image, c[d].block, c[d].stride,
+		                          c[d].dilation,
+		                          c[d].begin + c[d].end);
+		if (c[d].count < 1) {
+			*why = "the block does not fit into the image";
+			return 0;
+		}
+	}
+	return dims;
+}

@@ -31,6 +31,16 @@ bool window_is_direct(const struct window *);
 int64_t window_count(int64_t in, int64_t kernel, int64_t stride,
                      int64_t dilation, int64_t pads);
 
+/* The windows of a col2im along one dim. */
+struct columns {
+	int64_t image, block, count, stride, dilation, begin, end;
+};
+
+/* For a col2im whose lists are known: how many dims it has, or 0 and what is
+ * wrong with it. */
+int col2im_dims(const Graph *, const Node *, struct columns [WINDOW_DIMS],
+                const char **why);
+
 /* What an interpolate does along an axis; scale 0: to / from. */
 struct resized {
 	int64_t to;

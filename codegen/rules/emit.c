@@ -220,7 +220,8 @@ emit_unsupported_op(struct emit *e, const Node *n, Op op, DType dt)
 	               n->norigin ? o->op : NULL,
 	               "%s is not supported for %s%s", op_info[op].text,
 	               dtype_info[dt].text, dtype_info[dt].cls == 'f'
-	               ? "; export this part of the model in float32" : "");
+	               ? "; export this part in float32: .float() where the "
+	               "model says .double()" : "");
 }
 
 /* ---- ops that never come here ---- */

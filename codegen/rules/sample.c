@@ -17,8 +17,8 @@ emit_geometry(struct emit *e, const Shape *x, const Shape *y, int64_t mode,
 	         (long long)x->dim[1],
 	         (long long)emit_extent(x, 2, x->rank),
 	         (long long)emit_extent(y, 2, y->rank));
-	out_line(e->out, ".in = { %s }, .dims = %d, .linear = %d, "
-	         ".padding = %d, .align = %d", in, x->rank - 2, mode != 0,
+	out_line(e->out, ".in = { %s }, .dims = %d, .mode = %d, "
+	         ".padding = %d, .align = %d", in, x->rank - 2, (int)mode,
 	         (int)padding, align != 0);
 	out_line(e->out, "};");
 }

@@ -182,3 +182,18 @@ run_conv_transpose(struct importer *m)
 	a.CONV_DX.group = attr_int(&m->r, "group", 1);
 	return imp_same(m, OP_CONV_DX, &a);
 }
+
+bool
+run_col2im(struct importer *m)
+{
+	Attr a = attr_default(OP_COL2IM);
+	struct windows w;
+
+	if (!imp_windows(m, &w))
+		return false;
+	a.COL2IM.stride = w.stride;
+	a.COL2IM.dilation = w.dilation;
+	a.COL2IM.begin = w.begin;
+	a.COL2IM.end = w.end;
+	return imp_same(m, OP_COL2IM, &a);
+}

@@ -1,13 +1,11 @@
-/* Windows that slide, in attributes; pools; resampling; normalisations over
- * batches, instances and groups of channels.
+/* Windows that slide, in attributes; pools; normalisations over batches,
+ * instances and groups of channels.
  *
  * Ranks are mostly unknown here: what has to stand over all spatial dims is
  * made in the graph from the operand's shape.
  */
 #include "frontend/import/import_flat.h"
 #include "frontend/import/importer.h"
-
-#include <string.h>
 
 /* ---- attributes ---- */
 
@@ -98,27 +96,40 @@ affine(struct importer *m, ValId x, ValId scale, ValId bias, ValId like)
 
 /* ---- pools ---- */
 
+/* The product of elements from..to-1 of a list, as a list. */
+static ValId
+extents(struct importer *m, ValId list, int64_t from, int64_t to)
+{
+	Attr prod = attr_default(OP_REDUCE_PROD);
+
+	prod.REDUCE_PROD.axes = (IntList){ 1, { 0 } };
+	return EMIT_NODE(m, OP_REDUCE_PROD, &prod, part(m, list, from, to));
+}
+
+/* Where each plane of [N, C, d...] begins in the whole tensor. */
+static ValId
+plane_starts(struct importer *m, ValId shape)
+{
+	ValId count = imp_scalar_of(m, extents(m, shape, 0, 2));
+
+	return binary(m, OP_MUL, EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0),
+	              count, imp_scalar(m, 1)),
+	              extents(m, shape, 2, INT64_MAX));
+}
+
 /* ONNX counts positions over the whole tensor. */
 static void
 out_indices(struct importer *m, ValId x, ValId idx, bool columns)
 {
-	Attr prod = attr_default(OP_REDUCE_PROD);
-	ValId s = shape_of(m, x), plane, count, w, h, base;
+	ValId s = shape_of(m, x), w, h, base = plane_starts(m, s);
 
-	prod.REDUCE_PROD.axes = (IntList){ 1, { 0 } };
-	prod.REDUCE_PROD.keepdims = 0;
 	idx = imp_cast(m, idx, DT_I64);
-	plane = EMIT_NODE(m, OP_REDUCE_PROD, &prod, part(m, s, 2, INT64_MAX));
-	count = EMIT_NODE(m, OP_REDUCE_PROD, &prod, part(m, s, 0, 2));
 	if (columns) {
 		h = part(m, s, 2, 3);
 		w = part(m, s, 3, 4);
 		idx = binary(m, OP_ADD, binary(m, OP_DIV, idx, w),
 		             binary(m, OP_MUL, binary(m, OP_MOD, idx, w), h));
 	}
-	base = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), count,
-	                 imp_scalar(m, 1));
-	base = binary(m, OP_MUL, base, plane);
 	base = reshape_to(m, base, join(m, part(m, s, 0, 2),
 	                                spatial_ones(m, x)));
 	imp_out(m, 1, binary(m, OP_ADD, idx, base));
@@ -145,6 +156,60 @@ run_maxpool(struct importer *m)
 	if (imp_wants(m, 1))
 		out_indices(m, x, imp_output(m, y, 1), columns);
 	return true;
+}
+
+/* The shape of what a pool took in: the operand's, or the smallest. */
+static ValId
+unpooled_shape(struct importer *m, const struct windows *w)
+{
+	ValId s = shape_of(m, imp_in(m, 0)), d = part(m, s, 2, INT64_MAX);
+	int n = w->kernel.n;
+	int64_t more[MAX_RANK];
+
+	if (imp_has(m, 2))
+		return imp_in(m, 2);
+	for (int i = 0; i < n; i++)
+		more[i] = w->kernel.v[i] - (w->begin.n ? w->begin.v[i]
+		                                         + w->end.v[i] : 0);
+	d = binary(m, OP_SUB, d, imp_one(m, 1));
+	if (w->stride.n)
+		d = binary(m, OP_MUL, d, imp_ints(m, n, w->stride.v));
+	d = binary(m, OP_ADD, d, imp_ints(m, n, more));
+	return join(m, part(m, s, 0, 2), d);
+}
+
+/* Each element goes to its index, which counts over the whole output (also
+ * where that is larger than need be, as ONNX Runtime and PyTorch have it), and
+ * must lie in its own plane. */
+bool
+run_maxunpool(struct importer *m)
+{
+	Attr a = attr_default(OP_SCATTER_ELEMENTS);
+	ValId x = imp_in(m, 0), idx, shape, rows, planes, plane, in[3];
+	struct windows w;
+
+	if (!imp_windows(m, &w))
+		return false;
+	if (w.kernel.n < 1 || (w.stride.n && w.stride.n != w.kernel.n)
+	    || (w.begin.n && w.begin.n != w.kernel.n))
+		return imp_fail(m, "kernel_shape, strides and pads differ in "
+		                "length");
+	shape = unpooled_shape(m, &w);
+	rows = extents(m, shape, 0, 2);
+	plane = extents(m, shape, 2, INT64_MAX);
+	planes = join(m, rows, plane);
+	idx = reshape_to(m, imp_cast(m, imp_in(m, 1), DT_I64),
+	                 join(m, rows, imp_one(m, -1)));
+	idx = binary(m, OP_SUB, idx, reshape_to(m, plane_starts(m, shape),
+	             join(m, rows, imp_one(m, 1))));
+	in[0] = EMIT_NODE(m, OP_CAST_LIKE, NULL, EMIT_NODE(m,
+	                  OP_CONSTANT_OF_SHAPE, NULL, planes), x);
+	in[1] = EMIT_NODE(m, OP_WHERE, NULL, binary(m, OP_LT, idx,
+	                  imp_scalar(m, 0)), plane, idx);
+	in[2] = reshape_to(m, x, join(m, rows, imp_one(m, -1)));
+	a.SCATTER_ELEMENTS.axis = 1;
+	x = imp_node(m, OP_SCATTER_ELEMENTS, &a, 3, in);
+	return give(m, reshape_to(m, x, shape));
 }
 
 bool
@@ -240,86 +305,6 @@ run_lrn(struct importer *m)
 	s = binary(m, OP_ADD, s, imp_like(m, x, bias));
 	s = binary(m, OP_POW, s, imp_like(m, x, beta));
 	return give(m, binary(m, OP_DIV, x, s));
-}
-
-/* ---- resampling ---- */
-
-/* Upsample (7 has scales as an attribute), Resize 10 and Resize since 11. */
-static bool
-resize_lists(struct importer *m, bool upsample, ValId in[4])
-{
-	const Onnx__AttributeProto *a;
-	float list[MAX_RANK];
-
-	in[0] = imp_in(m, 0);
-	in[1] = in[2] = in[3] = 0;
-	if (upsample && m->n->opset < 9) {
-		a = attr_get(&m->r, "scales", 0);
-		if (!a || a->n_floats < 1 || a->n_floats > MAX_RANK)
-			return imp_fail(m, "attribute 'scales' is missing or "
-			                "too long");
-		memcpy(list, a->floats, a->n_floats * sizeof *list);
-		in[2] = val_const(m->g, NULL, DT_F32,
-		                  SHAPE((int64_t)a->n_floats), list);
-	} else if (m->n->opset < 11 || upsample) {
-		in[2] = imp_in(m, 1);
-	} else {
-		for (int i = 1; i < 4; i++)
-			in[i] = imp_in(m, i);
-	}
-	return true;
-}
-
-bool
-run_resize(struct importer *m)
-{
-	static const char *const modes[] = { "nearest", "linear", "cubic" };
-	static const char *const coords[] = {
-		"half_pixel", "pytorch_half_pixel", "align_corners",
-		"asymmetric", "tf_crop_and_resize", "half_pixel_symmetric",
-		"tf_half_pixel_for_nn"
-	};
-	static const char *const rounds[] = {
-		"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"
-	};
-	static const char *const policies[] = { "stretch", "not_larger",
-		                                "not_smaller" };
-	bool upsample = strcmp(m->n->type, "Upsample") == 0;
-	bool old = upsample || m->n->opset < 11;
-	Attr a = attr_default(OP_INTERPOLATE);
-	ValId in[4];
-
-	a.INTERPOLATE.mode = attr_word(&m->r, "mode", 0, modes, 3);
-	a.INTERPOLATE.coord = attr_word(&m->r,
-		"coordinate_transformation_mode", old ? 3 : 0, coords, 7);
-	a.INTERPOLATE.round = attr_word(&m->r, "nearest_mode", old ? 2 : 0,
-	                                rounds, 4);
-	a.INTERPOLATE.policy = attr_word(&m->r, "keep_aspect_ratio_policy", 0,
-	                                 policies, 3);
-	a.INTERPOLATE.cubic = attr_float(&m->r, "cubic_coeff_a", -0.75);
-	a.INTERPOLATE.exclude = attr_int(&m->r, "exclude_outside", 0) != 0;
-	a.INTERPOLATE.antialias = attr_int(&m->r, "antialias", 0) != 0;
-	a.INTERPOLATE.fill = attr_float(&m->r, "extrapolation_value", 0);
-	if (!imp_list(m, "axes", &a.INTERPOLATE.axes)
-	    || !resize_lists(m, upsample, in))
-		return false;
-	return give(m, imp_node(m, OP_INTERPOLATE, &a, 4, in));
-}
-
-/* Linear is called bilinear before opset 20. */
-bool
-run_grid_sample(struct importer *m)
-{
-	static const char *const modes[] = { "nearest", "linear", "bilinear" };
-	static const char *const paddings[] = { "zeros", "border",
-		                                "reflection" };
-	Attr a = attr_default(OP_GRID_SAMPLE);
-
-	a.GRID_SAMPLE.mode = attr_word(&m->r, "mode", 1, modes, 3) != 0;
-	a.GRID_SAMPLE.padding = attr_word(&m->r, "padding_mode", 0, paddings,
-	                                  3);
-	a.GRID_SAMPLE.align = attr_int(&m->r, "align_corners", 0) != 0;
-	return imp_same(m, OP_GRID_SAMPLE, &a);
 }
 
 /* ---- normalisation ---- */

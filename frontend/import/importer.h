@@ -163,6 +163,7 @@ bool run_sequence_erase(struct importer *);
 /* import_conv.c */
 bool run_conv(struct importer *);
 bool run_conv_transpose(struct importer *);
+bool run_col2im(struct importer *);
 
 /* import_pool.c */
 struct windows {
@@ -175,15 +176,18 @@ bool imp_windows(struct importer *, struct windows *);
 	((to)->stride = (w)->stride, (to)->dilation = (w)->dilation, \
 	 (to)->begin = (w)->begin, (to)->end = (w)->end, (to)->same = (w)->same)
 bool run_maxpool(struct importer *);
+bool run_maxunpool(struct importer *);
 bool run_avgpool(struct importer *);
 bool run_global_pool(struct importer *);
 bool run_lppool(struct importer *);
 bool run_lrn(struct importer *);
-bool run_resize(struct importer *);
-bool run_grid_sample(struct importer *);
 bool run_batchnorm(struct importer *);
 bool run_instancenorm(struct importer *);
 bool run_groupnorm(struct importer *);
+
+/* import_resize.c */
+bool run_resize(struct importer *);
+bool run_grid_sample(struct importer *);
 
 /* import_nn.c */
 bool run_reduce(struct importer *);

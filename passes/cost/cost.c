@@ -283,10 +283,10 @@ cost_pool(const Graph *g, const Node *n)
 
 /* `spots`: samples, each of as many corners as a cell of the grid has. */
 static struct work
-grid_sample(const Graph *g, const Node *n, double spots, bool linear)
+grid_sample(const Graph *g, const Node *n, double spots, int64_t mode)
 {
 	const Shape *grid = &g->val[n->in[1]].shape;
-	int corners = linear ? 1 << grid->dim[grid->rank - 1] : 1;
+	int corners = 1 << mode * grid->dim[grid->rank - 1];
 
 	return (struct work){ 0, 2 * corners * spots + 20 * elems(g, n->in[1]),
 	                      traffic(g, n) };
@@ -296,7 +296,7 @@ static struct work
 cost_grid_sample(const Graph *g, const Node *n)
 {
 	return grid_sample(g, n, elems(g, n->out[0]),
-	                   n->attr.GRID_SAMPLE.mode != 0);
+	                   n->attr.GRID_SAMPLE.mode);
 }
 
 /* Both gradients: the corners twice. */
@@ -305,7 +305,7 @@ cost_grid_sample_grad(const Graph *g, const Node *n)
 {
 	return grid_sample(g, n, elems(g, n->in[0])
 	                   * (n->out[0] && n->out[1] ? 2 : 1),
-	                   n->attr.GRID_SAMPLE_GRAD.mode != 0);
+	                   n->attr.GRID_SAMPLE_GRAD.mode);
 }
 
 static struct work

@@ -24,6 +24,8 @@ struct fold {
 	size_t nnote, note_cap;
 	struct selection *selection;    /* by id - 1 */
 	size_t nselection, selection_cap;
+	bool apart;             /* one was refused that is taken apart: what
+	                         * else would be follows from it */
 };
 
 enum step {

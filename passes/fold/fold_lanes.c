@@ -11,7 +11,8 @@
  * refused: an op without a rule in the lanes column of ops.h, two dims of this
  * kind in one value,
  * one that meets a dim which only happens to have the same extent, a number of
- * lanes in arithmetic, and outputs.
+ * lanes in arithmetic, and outputs.  What picks, cuts or joins lanes by numbers
+ * that the run decides is a gather of lanes (fold_lanes_cut.c).
  *
  * Lanes that do not count repeat one that does, so that they hold no numbers
  * that the model would not compute anyway; where none counts they hold 1.
@@ -37,11 +38,17 @@ has_bit(unsigned mask, int i)
 
 /* ---- contents made of counts ---- */
 
+/* Marks of which none says anything are none. */
 static bool
 give_marks(struct fold *f, ValId v, const int64_t *mark)
 {
-	if (mark)
-		lanes_room(f, v)->mark = mark;
+	int64_t n = mark ? val_nelem(&f->g->val[v]) : 0;
+
+	for (int64_t i = 0; i < n; i++)
+		if (mark[i] != 0) {
+			lanes_room(f, v)->mark = mark;
+			break;
+		}
 	return true;
 }
 
@@ -134,6 +141,24 @@ mark_outputs(struct fold *f, NodeId id)
 
 /* ---- nonzero, and the walk ---- */
 
+/* What does not count in a value that was selected is not selected. */
+static bool
+mask_selected(struct fold *f, NodeId id)
+{
+	ValId x = f->g->node[id].in[0];
+	const struct lanes *l = lanes_of(f, x);
+
+	if (!l)
+		return true;
+	if (l->axis < 0 || l->times > 1)
+		return lanes_refuse(f, id, l->axis < 0 ? 1 : l->id,
+		                    "selects among counts");
+	x = fold_mask(f, x, 0, id);
+	if (x)
+		f->g->node[id].in[0] = x;
+	return x != 0;
+}
+
 static bool
 begin(struct fold *f, NodeId id)
 {
@@ -146,9 +171,9 @@ begin(struct fold *f, NodeId id)
 	if (s.bound < 2 || rank == 0)
 		return true;            /* refused as before */
 	for (size_t i = 0; i < f->nselection && !sel; i++)
-		if (f->selection[i].from == s.from)
+		if (f->selection[i].from == s.from && !f->selection[i].joins[0])
 			sel = (int)i + 1;
-	if (sel) {
+	if (sel && f->selection[sel - 1].at) {
 		fold_turn(f, id, OP_IDENTITY, f->selection[sel - 1].at);
 		f->g->val[y].shape = SHAPE(rank, s.bound);
 		return lanes_give(f, id, 0, 1, sel);
@@ -166,30 +191,109 @@ begin(struct fold *f, NodeId id)
 	f->g->val[s.count].slot = 1;
 	f->g->val[y].shape = SHAPE(rank, s.bound);
 	s.at = y;
-	f->selection = arena_grow(f->p->scratch, f->selection, f->nselection,
-	                          &f->selection_cap, f->nselection + 1,
-	                          sizeof s);
-	f->selection[f->nselection++] = s;
+	if (sel)
+		f->selection[sel - 1].at = y;
+	else
+		sel = fold_select(f, &s);
 	f->p->changed = true;
 	return shape_infer(f->g, f->p->diag, &f->g->node[id])
-		&& lanes_give(f, id, 0, 1, (int)f->nselection);
+		&& lanes_give(f, id, 0, 1, sel);
+}
+
+/* Where the first `many` elements lie that v, the places a selection finds or
+ * their transpose, could hold; 0: v is something else. */
+static ValId
+all_places(struct fold *f, ValId v, int64_t many)
+{
+	const Graph *g = f->g;
+	const Node *def = &g->node[g->val[v].def];
+	bool turned = def->op == OP_TRANSPOSE;
+	const struct selection *s = &f->selection[lanes_of(f, v)->id - 1];
+	const Shape *x = &g->val[s->from].shape;
+	Shape shape = g->val[v].shape;
+	int64_t *at;
+
+	if (!s->at || (turned ? def->in[0] : v) != s->at)
+		return 0;
+	shape.dim[!turned] = many;
+	at = arena_array(f->mem, (size_t)(many * x->rank), sizeof *at);
+	for (int64_t i = 0; i < many; i++) {
+		int64_t rest = i;
+
+		for (int d = x->rank - 1; d >= 0; d--) {
+			at[turned ? i * x->rank + d : d * many + i]
+				= rest % x->dim[d];
+			rest /= x->dim[d];
+		}
+	}
+	return val_const(f->g, NULL, DT_I64, shape, at);
+}
+
+/* Whether the node is one of so many pieces of one lane each. */
+static bool
+each_apart(struct fold *f, const Node *n, int64_t many)
+{
+	const Val *sizes = has_operand(n, 1) ? in_val(f, n, 1) : NULL;
+
+	if (!sizes)
+		return n->attr.PART.count == many;
+	if (!val_is_const(sizes) || val_nelem(sizes) != many)
+		return false;
+	for (int64_t i = 0; i < many; i++)
+		if (val_int(sizes, i) != 1)
+			return false;
+	return true;
+}
+
+/* A traced loop over what is not zero has a piece for each that was not when
+ * it was traced.  If that was all there can be, it is a loop over all: what
+ * such a loop does for one that is zero (an expert without tokens) is
+ * nothing.  Otherwise the file holds for the batch of the trace alone. */
+static bool
+take_apart(struct fold *f, NodeId id, const struct lanes *l)
+{
+	const Node *n = &f->g->node[id];
+	const struct selection *s = &f->selection[l->id - 1];
+	int64_t many = f->g->val[s->from].shape.rank == 1
+	             ? fold_reachable(f, s->from) : s->bound;
+	ValId all = each_apart(f, n, many) ? all_places(f, n->in[0], many) : 0;
+
+	if (!all) {
+		lanes_refuse(f, id, l->id, "takes a selection apart, as loops "
+		             "over it do that were traced with a batch that "
+		             "does not reach all of it (mixtures of experts: "
+		             "experts_implementation=\"batched_mm\" exports "
+		             "without)");
+		f->apart = true;
+		return false;
+	}
+	if (n->attr.PART.index == 0)
+		diag_note(f->p->diag, "node '%s' (%s): a loop over what is not "
+		          "zero, traced over all %jd there can be, runs for "
+		          "all of them", node_label(f->g, n),
+		          node_type(f->g, n), (intmax_t)many);
+	f->g->node[id].in[0] = all;
+	return true;
 }
 
 bool
 fold_lanes_whole(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
-	const struct lanes *l = n->op == OP_PART ? lanes_of(f, n->in[0]) : NULL;
-	int64_t axis = n->attr.PART.axis;
+	unsigned shapes = rule[n->op]->shape;
+	const struct lanes *l;
+	int64_t axis;
 
+	for (int i = 0; i < n->nin; i++)
+		if (has_bit(shapes, i) && f->g->node[id].in[i])
+			fold_counted_shape(f, id, i);
+	n = &f->g->node[id];
+	l = n->op == OP_PART ? lanes_of(f, n->in[0]) : NULL;
+	axis = n->attr.PART.axis;
 	if (!l || l->axis < 0)
 		return true;
 	axis += axis < 0 ? rank_of(f, n->in[0]) : 0;
-	return axis != l->axis
-		|| lanes_refuse(f, id, l->id, "takes a selection apart, as "
-		                "traced loops over it do (mixtures of experts: "
-		                "experts_implementation=\"batched_mm\" exports "
-		                "without)");
+	return axis != l->axis || take_apart(f, id, l);
 }
 
 bool
@@ -201,9 +305,7 @@ fold_lanes(struct fold *f, NodeId id, const Node *was)
 
 	if (n->op == OP_NONZERO && !val_is_const(in_val(f, n, 0))
 	    && shape_known(&in_val(f, n, 0)->shape))
-		return lanes_of(f, n->in[0])
-		       ? lanes_refuse(f, id, lanes_any(f, n), "selects again")
-		       : begin(f, id);
+		return mask_selected(f, id) && begin(f, id);
 	if (!f->nselection)
 		return true;
 	for (int i = 0; i < was->nin; i++) {
@@ -213,6 +315,9 @@ fold_lanes(struct fold *f, NodeId id, const Node *was)
 			continue;
 		if (!has_bit(r->may, i))
 			return lanes_none.run(f, id, was);
+		if (l->axis >= 0 && l->times > 1 && !has_bit(r->flat, i))
+			return lanes_refuse(f, id, l->id,
+			                    "mixes the lanes of a selection");
 		data |= l->mark && !has_bit(r->shape, i);
 		other |= l->axis >= 0 || has_bit(r->shape, i);
 	}

@@ -28,6 +28,7 @@ struct lanes_rule {
 	unsigned may;           /* the rule lets it have lanes */
 	unsigned shape;         /* only says what shape or extent to make */
 	unsigned moves;         /* elements of it are what comes out */
+	unsigned flat;          /* lanes may be of several elements */
 };
 
 #define OP(id, text, sig, attr, rules, emit) rules

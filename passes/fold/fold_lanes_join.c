@@ -229,6 +229,16 @@ scatter(struct fold *f, NodeId id, const Node *was)
 	ValId in[3], y;
 
 	(void)was;
+	if (idx && upd && !idx->mark && !upd->mark && idx->axis >= 0
+	    && upd->axis == idx->axis
+	    && (upd->id != idx->id || upd->times > 1)) {
+		y = fold_cut(f, n->in[2], upd->axis, idx->id, true, id);
+		n = &f->g->node[id];
+		if (!y)
+			return false;
+		n->in[2] = y;
+		upd = lanes_of(f, y);
+	}
 	ir = rank_of(f, n->in[1]);
 	if ((dt != DT_I64 && dt != DT_I32)
 	    || lanes_of(f, n->in[0]) || !idx || !upd || idx->axis < 0
@@ -267,4 +277,4 @@ const struct lanes_rule
 	lanes_matmul = { matmul, .may = 3 },
 	lanes_softmax = { softmax, .may = 1 },
 	lanes_cross_entropy = { cross_entropy, .may = 3 },
-	lanes_scatter = { scatter, .may = 7 };
+	lanes_scatter = { scatter, .may = 7, .flat = 4 };

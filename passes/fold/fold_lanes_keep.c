@@ -40,15 +40,28 @@ broadcast(struct fold *f, NodeId id, const Node *was)
 	return !sel || lanes_give(f, id, 0, at, sel);
 }
 
-/* The dim of the output that is dim `axis` of the input: the same extent with
- * as many elements before it.  It must not be given as a number. */
+/* How many elements a lane of x has along `axis` and dims after it that make
+ * one of that extent together; 0: none do. */
+static int64_t
+taken_along(struct fold *f, ValId x, int axis, int64_t whole)
+{
+	int64_t all = extent(f, x, axis);
+
+	for (int d = axis + 1; d < rank_of(f, x) && all < whole; d++)
+		all *= extent(f, x, d);
+	return all == whole ? whole / extent(f, x, axis) : 0;
+}
+
+/* The dim of the output that is dim `axis` of the input, perhaps with dims
+ * after it: the same extent with as many elements before it.  It must not be
+ * given as a number. */
 static bool
 reshape(struct fold *f, NodeId id, const Node *was)
 {
 	const Graph *g = f->g;
 	ValId x = was->in[0], y = was->out[0];
 	const struct lanes *l = lanes_of(f, x);
-	int64_t before = 1, now = 1;
+	int64_t before = 1, now = 1, times;
 	int to = 0;
 
 	if (!l || l->axis < 0)
@@ -59,7 +72,9 @@ reshape(struct fold *f, NodeId id, const Node *was)
 	while (to < rank_of(f, y)
 	       && !(now == before && extent(f, y, to) != 1))
 		now *= extent(f, y, to++);
-	if (to == rank_of(f, y) || extent(f, y, to) != extent(f, x, l->axis))
+	times = to < rank_of(f, y) ? taken_along(f, x, l->axis,
+	                                         extent(f, y, to)) : 0;
+	if (!times)
 		return lanes_refuse(f, id, l->id,
 		                    "mixes the lanes of a selection");
 	if (was->op == OP_RESHAPE) {
@@ -68,7 +83,7 @@ reshape(struct fold *f, NodeId id, const Node *was)
 		int64_t want = was->nin > 1 ? val_int(&g->val[was->in[1]], to)
 		                            : 1;
 
-		if ((want > 0 && !(mark && mark[to] == l->id))
+		if ((want > 0 && !(mark && mark[to] == l->id && times == 1))
 		    || (want == 0 && to != l->axis))
 			return lanes_refuse(f, id, l->id, "has a fixed extent");
 		for (int d = 0; mark && d < rank_of(f, y); d++)
@@ -77,7 +92,7 @@ reshape(struct fold *f, NodeId id, const Node *was)
 				                    "has a shape made of its "
 				                    "count");
 	}
-	return lanes_give(f, id, 0, to, l->id);
+	return lanes_give_flat(f, id, to, l->id, times);
 }
 
 static bool
@@ -180,14 +195,73 @@ transpose(struct fold *f, NodeId id, const Node *was)
 	return lanes_refuse(f, id, l->id, "not supported in this form");
 }
 
+/* The axis that ends where a selection does, which goes into *sel; -1. */
+static int
+cut_axis(struct fold *f, const Node *was, int *sel)
+{
+	const int64_t *mark = was->nin > 2 ? lanes_marks(f, was->in[2]) : NULL;
+	const Graph *g = f->g;
+	int64_t axis = -1;
+
+	for (int64_t k = 0; mark && k < val_nelem(&g->val[was->in[2]]); k++) {
+		if (mark[k] == 0)
+			continue;
+		if (mark[k] < 0 || axis >= 0)
+			return -1;
+		axis = has_operand(was, 3) ? val_int(&g->val[was->in[3]], k)
+		                           : k;
+		axis += axis < 0 ? rank_of(f, was->in[0]) : 0;
+		*sel = (int)mark[k];
+	}
+	return (int)axis;
+}
+
+/* The first elements along axis, as many as selection sel finds. */
+static bool
+cut(struct fold *f, NodeId id, int axis, int sel)
+{
+	const Node *n = &f->g->node[id];
+	const struct lanes *l = lanes_of(f, n->in[0]);
+	Shape s = out_val(f, n)->shape, x = in_val(f, n, 0)->shape;
+	ValId y;
+
+	s.dim[axis] = x.dim[axis];
+	if ((l && (l->axis != axis || l->mark))
+	    || !fold_is_whole(&n->attr.SLICE.start, &n->attr.SLICE.step, &x,
+	                      &s))
+		return lanes_refuse(f, id, sel,
+		                    "cuts at the end of a selection");
+	if (!l && x.dim[axis] < f->selection[sel - 1].bound)
+		diag_warn(f->p->diag, "node '%s' (%s): takes as many of %jd "
+		          "elements as up to %jd places ask for, and the step "
+		          "ends where these are more; h[mask] = value needs "
+		          "dynamo=True, because TorchScript does not broadcast "
+		          "the value", node_label(f->g, n), node_type(f->g, n),
+		          (intmax_t)x.dim[axis],
+		          (intmax_t)f->selection[sel - 1].bound);
+	y = fold_cut(f, n->in[0], axis, sel, false, id);
+	if (!y)
+		return false;
+	fold_turn(f, id, OP_IDENTITY, y);
+	out_val(f, &f->g->node[id])->shape = f->g->val[y].shape;
+	return lanes_give(f, id, 0, axis, sel);
+}
+
 static bool
 slice(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
 	const struct lanes *l = lanes_of(f, n->in[0]);
-	int axis = lanes_axis(f, n->in[0]);
+	int axis = lanes_axis(f, n->in[0]), sel = 0;
+	bool plain = n->op == OP_SLICE && n->nin == 1;
+	int end = plain ? cut_axis(f, was, &sel) : -1;
 
-	if (axis < 0 || n->op != OP_SLICE || n->nin > 1)
+	if (end >= 0 && (axis != end || l->id != sel || l->times > 1))
+		return cut(f, id, end, sel);
+	if (axis >= 0 && l->times > 1)
+		return lanes_refuse(f, id, l->id,
+		                    "mixes the lanes of a selection");
+	if (axis < 0 || !plain)
 		return lanes_refuse(f, id, lanes_any(f, was),
 		              "cuts at the end of a selection");
 	for (int i = 1; i < was->nin; i++)
@@ -260,27 +334,6 @@ norm(struct fold *f, NodeId id, const Node *was)
 }
 
 static bool
-concat(struct fold *f, NodeId id, const Node *was)
-{
-	const Node *n = &f->g->node[id];
-	int at = -1, sel = 0;
-
-	(void)was;
-	for (int i = 0; i < n->nin; i++)
-		if (lanes_axis(f, n->in[i]) >= 0) {
-			at = lanes_axis(f, n->in[i]);
-			sel = lanes_of(f, n->in[i])->id;
-		}
-	for (int i = 0; i < n->nin; i++)
-		if (lanes_axis(f, n->in[i]) != at
-		    || lanes_of(f, n->in[i])->id != sel
-		    || n->attr.CONCAT.axis == at)
-			return lanes_refuse(f, id, lanes_any(f, n),
-			              "joins a selection with something else");
-	return lanes_give(f, id, 0, at, sel);
-}
-
-static bool
 pad(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
@@ -291,83 +344,6 @@ pad(struct fold *f, NodeId id, const Node *was)
 	    || n->attr.PAD.end.v[l->axis] != 0)
 		return lanes_refuse(f, id, l->id, "pads a selection");
 	return lanes_give(f, id, 0, l->axis, l->id);
-}
-
-/* ---- picking by a selection ---- */
-
-/* Node id now picks between what it was, as a node before it, and 1: where
- * nothing is selected there may be nothing that is safe to compute with. */
-static bool
-or_one(struct fold *f, NodeId id, int sel)
-{
-	Node *n = &f->g->node[id];
-	Attr a = n->attr;
-	ValId in[3];
-
-	if (dtype_info[out_val(f, n)->dt].cls != 'f')
-		return true;
-	in[1] = fold_emit(f, n->op, n->nin, n->in, &a, id);
-	in[0] = fold_any(f, sel, id);
-	if (!in[0] || !in[1])
-		return false;
-	in[2] = val_scalar(f->g, f->g->val[in[1]].dt, 1);
-	n = &f->g->node[id];
-	n->op = OP_WHERE;
-	n->attr = attr_default(OP_WHERE);
-	n->in = arena_copy(f->g->arena, in, sizeof in);
-	n->nin = 3;
-	return true;
-}
-
-static bool
-gather(struct fold *f, NodeId id, const Node *was)
-{
-	const Node *n = &f->g->node[id];
-	int xa = lanes_axis(f, n->in[0]), ia = lanes_axis(f, n->in[1]);
-	int axis = (int)n->attr.GATHER.axis, sel;
-
-	(void)was;
-	if (lanes_marks(f, n->in[0]) || lanes_marks(f, n->in[1])
-	    || (xa >= 0 && ia >= 0) || (xa >= 0 && xa == axis))
-		return lanes_refuse(f, id, lanes_any(f, n),
-		              "picks lanes of a selection");
-	if (xa >= 0)
-		return lanes_give(f, id, 0, xa < axis ? xa
-		            : xa + rank_of(f, n->in[1]) - 1,
-		            lanes_of(f, n->in[0])->id);
-	sel = lanes_of(f, n->in[1])->id;
-	return lanes_give(f, id, 0, axis + ia, sel) && or_one(f, id, sel);
-}
-
-static bool
-gather_nd(struct fold *f, NodeId id, const Node *was)
-{
-	const Node *n = &f->g->node[id];
-	const struct lanes *l = lanes_of(f, n->in[1]);
-	int ia = lanes_axis(f, n->in[1]);
-
-	(void)was;
-	if (lanes_of(f, n->in[0]) || ia < 0 || l->mark
-	    || ia == rank_of(f, n->in[1]) - 1 || n->attr.GATHER_ND.batch)
-		return lanes_refuse(f, id, lanes_any(f, n),
-		              "picks lanes of a selection");
-	return lanes_give(f, id, 0, ia, l->id) && or_one(f, id, l->id);
-}
-
-/* x and idx have the same lanes, not along the axis that is picked from. */
-static bool
-gather_elements(struct fold *f, NodeId id, const Node *was)
-{
-	const Node *n = &f->g->node[id];
-	int xa = lanes_axis(f, n->in[0]), ia = lanes_axis(f, n->in[1]);
-	int axis = (int)n->attr.GATHER_ELEMENTS.axis;
-
-	(void)was;
-	if (xa < 0 || xa != ia || xa == axis
-	    || lanes_of(f, n->in[0])->id != lanes_of(f, n->in[1])->id)
-		return lanes_refuse(f, id, lanes_any(f, n),
-		              "picks lanes of a selection");
-	return lanes_give(f, id, 0, xa, lanes_of(f, n->in[0])->id);
 }
 
 static bool
@@ -406,14 +382,11 @@ const struct lanes_rule
 	lanes_of_shape = { of_shape, .may = 1, .shape = ~0u },
 	lanes_range = { range, .may = 7, .shape = 2 },
 	lanes_transpose = { transpose, .may = 1, .moves = 1 },
-	lanes_slice = { slice, .may = ~0u, .shape = ~1u, .moves = 1 },
+	lanes_slice = { slice, .may = ~0u, .shape = ~1u, .moves = 1,
+	                .flat = 1 },
 	lanes_part = { part, .may = ~0u },
 	lanes_axis_kept = { along_axis, .may = 1 },
 	lanes_argmax = { argmax, .may = 1 },
 	lanes_norm = { norm, .may = 1 },
-	lanes_concat = { concat, .may = ~0u, .moves = ~0u },
 	lanes_pad = { pad, .may = 1 },
-	lanes_gather = { gather, .may = 3, .moves = 1 },
-	lanes_gather_nd = { gather_nd, .may = 3 },
-	lanes_gather_elements = { gather_elements, .may = 3 },
 	lanes_one_hot = { one_hot, .may = 1 };

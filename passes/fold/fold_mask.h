@@ -8,15 +8,20 @@
 /* A nonzero whose operand is not constant. */
 struct selection {
 	ValId from;             /* what it looks at */
-	ValId at;               /* i64[rank, bound]: where it finds something */
+	ValId at;               /* i64[rank, bound]: where it finds something;
+	                         * 0: nobody has asked */
 	ValId count;            /* i64[]: how many it finds */
 	int64_t bound;          /* at most so many */
+	int64_t joins[2];       /* not 0: no nonzero but two behind each other,
+	                         * selections by id or -extent */
 };
 
 /* What is known of a value beyond its shape. */
 struct lanes {
 	int axis;               /* dim whose first lanes alone count; -1 */
 	int id;                 /* ... as many as this selection finds */
+	int64_t times;          /* ... so many times: lanes of more than one
+	                         * element, side by side */
 	const int64_t *mark;    /* contents, by element: 0 as they are, id the
 	                         * count of that selection, MARK_LOST made of
 	                         * counts; NULL: all as they are */
@@ -33,6 +38,10 @@ const int64_t *lanes_marks(struct fold *, ValId);       /* NULL: none */
 int lanes_any(struct fold *, const Node *);
 /* Output k of the node has lanes along axis; -1: it has none. */
 bool lanes_give(struct fold *, NodeId, int k, int axis, int sel);
+/* Output 0 has lanes of so many elements each along axis. */
+bool lanes_give_flat(struct fold *, NodeId, int axis, int sel, int64_t times);
+/* Another selection; its id. */
+int fold_select(struct fold *, const struct selection *);
 /* Room for what is known of v, for the caller to fill in. */
 struct lanes *lanes_room(struct fold *, ValId v);
 /* False: "WHAT: how many are not zero is known only at run time". */
@@ -43,6 +52,20 @@ ValId fold_mask(struct fold *, ValId x, double fill, NodeId like);
 ValId fold_any(struct fold *, int id, NodeId like);
 /* The number of lanes that count, times some other extents, in type dt. */
 ValId fold_count(struct fold *, int id, int64_t times, DType dt, NodeId like);
+/* x, 1 where nothing is selected: there may be nothing then that is safe to
+ * compute with. */
+ValId fold_or_one(struct fold *, ValId x, int sel, NodeId like);
+/* The first elements of x along axis as lanes of selection sel.  The step ends
+ * if more count than x has; all: or less. */
+ValId fold_cut(struct fold *, ValId x, int axis, int sel, bool all,
+               NodeId like);
+/* Elements of a vector from which on all are zero whatever the run does, as
+ * those of counts of indices that are always smaller; its extent if nothing
+ * is known. */
+int64_t fold_reachable(struct fold *, ValId);
+/* Operand k, a shape in which numbers of elements that are not 0 stand, as a
+ * constant with marks; stays if it is none. */
+void fold_counted_shape(struct fold *, NodeId, int k);
 /* Which lanes count, as bool that broadcasts against rank dims. */
 ValId fold_valid(struct fold *, int id, int axis, int rank, NodeId like);
 

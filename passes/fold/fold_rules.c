@@ -58,6 +58,72 @@ simplify_interpolate(struct fold *f, NodeId id)
 	return fold_become(f, id, x);
 }
 
+/* x, whose dim `axis` has windows and their elements in turn, with both where
+ * they lie in the image. */
+static ValId
+lay_columns(struct fold *f, ValId x, int axis, const struct columns *c,
+            NodeId like)
+{
+	int64_t many = c->count * c->block, all = c->begin + c->image + c->end;
+	int64_t *at = arena_array(f->mem, (size_t)many, sizeof *at);
+	IntList start = { 0 }, step = { 0 };
+	Attr a = attr_default(OP_SCATTER_ADD);
+	Shape s = f->g->val[x].shape;
+	bool beside = many == all;
+	ValId in[2] = { 0, x };
+
+	for (int64_t i = 0; i < many; i++) {
+		at[i] = i / c->block * c->stride + i % c->block * c->dilation;
+		beside &= at[i] == i;
+	}
+	s.dim[axis] = all;
+	if (!beside) {
+		a.SCATTER_ADD.axis = axis;
+		a.SCATTER_ADD.shape = shape_list(&s);
+		in[0] = val_const(f->g, NULL, DT_I64, SHAPE(many), at);
+		x = fold_emit(f, OP_SCATTER_ADD, 2, in, &a, like);
+	}
+	start.n = step.n = s.rank;
+	for (int d = 0; d < s.rank; d++)
+		step.v[d] = 1;
+	start.v[axis] = c->begin;
+	s.dim[axis] = c->image;
+	return x ? fold_slice(f, x, &start, &step, &s, like) : 0;
+}
+
+/* Columns as [N, C, windows and elements of the block in turn...], then added
+ * dim by dim. */
+static enum step
+simplify_col2im(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	Attr a = attr_default(OP_TRANSPOSE);
+	IntList *perm = &a.TRANSPOSE.perm;
+	struct columns c[WINDOW_DIMS];
+	const char *why;
+	ValId x = n->in[0];
+	Shape s = out_val(f, n)->shape, split = s, flat = s;
+	int dims;
+
+	if (!are_const(f, n, 1) || !(dims = col2im_dims(f->g, n, c, &why)))
+		return STEP_KEEP;
+	*perm = (IntList){ 2 + 2 * dims, { 0, 1 } };
+	split.rank = perm->n;
+	for (int d = 0; d < dims; d++) {
+		split.dim[2 + d] = c[d].block;
+		split.dim[2 + dims + d] = c[d].count;
+		flat.dim[2 + d] = c[d].count * c[d].block;
+		perm->v[2 + 2 * d] = 2 + dims + d;
+		perm->v[3 + 2 * d] = 2 + d;
+	}
+	TRY(x = fold_reshape(f, x, &split, id));
+	TRY(x = fold_emit(f, OP_TRANSPOSE, 1, &x, &a, id));
+	TRY(x = fold_reshape(f, x, &flat, id));
+	for (int d = 0; d < dims; d++)
+		TRY(x = lay_columns(f, x, 2 + d, &c[d], id));
+	return fold_become(f, id, x);
+}
+
 static Simplify *const simplify[OP_COUNT] = {
 	[OP_IDENTITY] = simplify_identity,
 	[OP_RESHAPE] = simplify_reshape,
@@ -95,6 +161,7 @@ static Simplify *const simplify[OP_COUNT] = {
 	[OP_CONV] = simplify_conv,
 	[OP_CONV_DX] = simplify_conv,
 	[OP_INTERPOLATE] = simplify_interpolate,
+	[OP_COL2IM] = simplify_col2im,
 };
 
 enum step

@@ -17,6 +17,20 @@ grad_gather(struct grad *c)
 	return true;
 }
 
+bool
+grad_scatter_add(struct grad *c)
+{
+	Attr a = attr_default(OP_GATHER);
+
+	a.GATHER.axis = c->n.attr.SCATTER_ADD.axis;
+	if (c->want[1])
+		c->dx[1] = adj_op(c, OP_GATHER, 2,
+		                  (ValId[]){ c->dy[0], c->n.in[0] }, &a);
+	if (c->n.nin > 2 && c->want[2])
+		c->dx[2] = c->dy[0];
+	return true;
+}
+
 static ValId
 scatter(struct grad *c, ValId x, ValId idx, ValId upd, int64_t axis, int add)
 {

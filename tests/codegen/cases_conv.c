@@ -302,16 +302,17 @@ resizes(struct setup *t)
 }
 
 static void
-grid_sample(struct setup *t, Shape s, Shape at, int flags)
+grid_sample(struct setup *t, Shape s, Shape at, int mode, int padding,
+            int align)
 {
 	Attr a = attr_default(OP_GRID_SAMPLE);
 	Attr b = attr_default(OP_GRID_SAMPLE_GRAD);
 	ValId x = floats(t, s), grid = given(t, DT_F32, at, -1.7, 1.7), dy;
 	Node *n;
 
-	a.GRID_SAMPLE.mode = b.GRID_SAMPLE_GRAD.mode = flags % 2;
-	a.GRID_SAMPLE.padding = b.GRID_SAMPLE_GRAD.padding = flags / 2 % 3;
-	a.GRID_SAMPLE.align = b.GRID_SAMPLE_GRAD.align = flags / 6;
+	a.GRID_SAMPLE.mode = b.GRID_SAMPLE_GRAD.mode = mode;
+	a.GRID_SAMPLE.padding = b.GRID_SAMPLE_GRAD.padding = padding;
+	a.GRID_SAMPLE.align = b.GRID_SAMPLE_GRAD.align = align;
 	b.GRID_SAMPLE_GRAD.out = list(s.rank - 2, s.dim[2], s.dim[3],
 	                              s.dim[4]);
 	case_begin(t, "grid_sample");
@@ -334,14 +335,23 @@ grid_sample(struct setup *t, Shape s, Shape at, int flags)
 static void
 grid_samples(struct setup *t)
 {
-	for (int flags = 0; flags < 12; flags++) {
-		grid_sample(t, SHAPE(2, 11, 6, 7), SHAPE(2, 9, 9, 2), flags);
-		grid_sample(t, SHAPE(2, 3, 4, 3, 5), SHAPE(2, 3, 4, 6, 3),
-		            flags);
-		grid_sample(t, SHAPE(3, 1, 1, 4), SHAPE(3, 5, 1, 2), flags);
-		grid_sample(t, SHAPE(2, 2, 9), SHAPE(2, 7, 1), flags);
+	for (int flags = 0; flags < 18; flags++) {
+		int mode = flags / 6, padding = flags / 2 % 3;
+		int align = flags % 2;
+
+		grid_sample(t, SHAPE(2, 11, 6, 7), SHAPE(2, 9, 9, 2), mode,
+		            padding, align);
+		grid_sample(t, SHAPE(3, 1, 1, 4), SHAPE(3, 5, 1, 2), mode,
+		            padding, align);
+		grid_sample(t, SHAPE(2, 2, 9), SHAPE(2, 7, 1), mode, padding,
+		            align);
+		if (mode < 2)
+			grid_sample(t, SHAPE(2, 3, 4, 3, 5),
+			            SHAPE(2, 3, 4, 6, 3), mode, padding,
+			            align);
 	}
-	grid_sample(t, SHAPE(2, 20, 40, 30), SHAPE(2, 33, 37, 2), 1);
+	grid_sample(t, SHAPE(2, 20, 40, 30), SHAPE(2, 33, 37, 2), 1, 0, 0);
+	grid_sample(t, SHAPE(2, 20, 40, 30), SHAPE(2, 33, 37, 2), 2, 2, 0);
 }
 
 /* 16-bit floats: a few geometries; large: images that are copied in slices. */

@@ -31,6 +31,9 @@ HEAD = """graph @lanes {
 	const %i0: i64[] = {0}
 	const %i1: i64[] = {1}
 	const %i3: i64[] = {3}
+	const %in1: i64[] = {-1}
+	const %ends: i64[3,6] = {0, -1, 0, -1, 0, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, -1}
+	const %spots: i64[3,2] = {0, 1, -1, 2, 0, -6}
 	const %half: f32[] = {0.5}
 	const %off: f32[2] = {0, 1}
 	const %flat: i64[2] = {12, 6}
@@ -95,12 +98,32 @@ CASES = {
     "views": "%{n}u = unsqueeze %g, %one\n%{n}t = transpose %{n}u {{perm=[2, 1, 0]}}\n%{n}s = squeeze %{n}t, %one\n%{n}0 = tanh %{n}s\n%{n}1 = reduce_mean %{n}0 {{axes=[1], keepdims=0}}\n"
              "%{n}2 = mul %{n}1, %b\n%{n} = reduce_sum %{n}2 {{keepdims=0}}",
     "vector": "%{n}0 = matmul %t, %b\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    # along the lanes: at numbers, from the end too, and at what was selected
+    "lane": "%{n}0 = gather %t, %in1 {{axis=0}}\n%{n}1 = gather %t, %i0 {{axis=0}}\n%{n}2 = mul %{n}0, %{n}1\n%{n}3 = mul %{n}2, %b\n%{n} = reduce_sum %{n}3 {{keepdims=0}}",
+    "lane_elements": "%{n}0 = gather_elements %t, %ends {{axis=0}}\n%{n}1 = mul %{n}0, %b\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "lane_nd": "%{n}0 = gather_nd %t, %spots\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "again": "%{n}c = gt %g, %half\n%{n}n = nonzero %{n}c\n%{n}p = transpose %{n}n {{perm=[1, 0]}}\n%{n}0 = gather_nd %t, %{n}p\n"
+             "%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "again_rows": "%{n}c = gt %g, %half\n%{n}n = nonzero %{n}c\n%{n}p = gather %{n}n, %i0 {{axis=0}}\n%{n}0 = gather %t, %{n}p {{axis=0}}\n%{n}l = gather %lab, %{n}p {{axis=0}}\n"
+                  "%{n}h = matmul %{n}0, %w\n%{n}, %{n}x, %{n}d = sce %{n}h, %{n}l {{reduction=2}}",
+    "joined": "%{n}0 = concat %t, %g {{axis=0}}\n%{n}1 = mul %{n}0, %b\n%{n}2 = tanh %{n}1\n%{n} = reduce_sum %{n}2 {{keepdims=0}}",
+    "joined_rows": "%{n}0 = concat %grid, %t {{axis=0}}\n%{n}1 = concat %{n}0, %g {{axis=0}}\n%{n}2 = mul %{n}1, %b\n%{n} = reduce_mean %{n}2 {{keepdims=0}}",
+    "joined_labels": "%{n}0 = concat %h, %h0 {{axis=0}}\n%{n}1 = concat %lab, %lab {{axis=0}}\n%{n}, %{n}l, %{n}d = sce %{n}0, %{n}1 {{reduction=1}}",
+    # h[mask] = value, element by element
+    "set_flat": "%{n}u = unsqueeze %m, %two\n%{n}s = shape %x\n%{n}m = expand %{n}u, %{n}s\n%{n}n = nonzero %{n}m\n%{n}p = transpose %{n}n {{perm=[1, 0]}}\n%{n}r = reshape %t, %all\n"
+                "%{n}0 = scatter_nd %x, %{n}p, %{n}r\n%{n}1 = mul %{n}0, %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "set_counted": "%{n}u = unsqueeze %m, %two\n%{n}s = shape %x\n%{n}m = expand %{n}u, %{n}s\n%{n}n = nonzero %{n}m\n%{n}p = transpose %{n}n {{perm=[1, 0]}}\n%{n}l = reshape %m, %all\n"
+                   "%{n}i = cast %{n}l {{to=i64}}\n%{n}k = reduce_sum %{n}i {{axes=[0], keepdims=1}}\n%{n}e = concat %{n}k, %deep {{axis=0}}\n%{n}b = expand %b, %{n}e\n%{n}r = reshape %{n}b, %all\n"
+                   "%{n}0 = scatter_nd %x, %{n}p, %{n}r\n%{n}1 = mul %{n}0, %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "set_first": "%{n}u = unsqueeze %m, %two\n%{n}s = shape %x\n%{n}m = expand %{n}u, %{n}s\n%{n}n = nonzero %{n}m\n%{n}p = transpose %{n}n {{perm=[1, 0]}}\n%{n}v = shape %{n}p\n%{n}k = slice %{n}v, %zero, %one, %zero\n"
+                 "%{n}f = tanh %x\n%{n}l = reshape %{n}f, %all\n%{n}r = slice %{n}l, %zero, %{n}k, %zero\n%{n}0 = scatter_nd %x, %{n}p, %{n}r\n%{n}1 = mul %{n}0, %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
     # only what is selected has a logarithm
     "log": "%{n}p = abs %g\n%{n}0 = log %{n}p\n%{n} = reduce_sum %{n}0 {{keepdims=0}}",
 }
 # What is right where nothing is selected: no mean, no largest.
 OF_NONE = ["sum", "norm", "rms", "add_nd", "set_nd", "add_rows", "set_rows", "max_rows", "filled", "count", "numbered", "beside",
-           "whole", "parts", "first", "vector", "log"]
+           "whole", "parts", "first", "vector", "log", "joined", "joined_rows",
+           "set_flat", "set_counted", "set_first"]
 REFUSED = {
     "half of them": ("%z0 = part %g {axis=0, index=0, count=2}", "takes a selection apart"),
     "some of them": ("%z0 = part %g, %two {axis=0, index=0, count=1}", "takes a selection apart"),
@@ -111,9 +134,8 @@ REFUSED = {
                           "%zg = gather_nd %x, %zt\n%z = add %zg, %g", "meets another selection"),
     "two at once": ("%z0 = matmul %g, %gt", "multiplies along a selection"),
     "flat": ("%z0 = reshape %g, %all\n%z = tanh %z0", "mixes the lanes"),
-    "one lane": ("%z = gather %g, %i0 {axis=0}", "picks lanes of a selection"),
-    "selected again": ("%zc = gt %g, %half\n%z = nonzero %zc", "selects again"),
-    "joined": ("%z = concat %g, %g {axis=0}", "joins a selection"),
+    "joined across": ("%z = concat %g, %grid {axis=1}", "joins a selection"),
+    "flat, picked": ("%z0 = reshape %g, %all\n%z = gather %z0, %i0 {axis=0}", "mixes the lanes"),
     "along": ("%z = cumsum %g, %i0 {axis=0}", "works along a selection"),
     "normalised": ("%z, %zm, %zr = layernorm %g, %t, %t {axis=0}", "not supported"),
 }

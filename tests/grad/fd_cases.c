@@ -390,6 +390,23 @@ build_gather(struct fd *f, int i)
 }
 
 static void
+build_scatter_add(struct fd *f, int i)
+{
+	static const int idx[] = { 2, 0, 2, 4, 1, 0 };
+	Attr a = attr_default(OP_SCATTER_ADD);
+	bool pairs = i / 2;
+	ValId in[3];
+
+	a.SCATTER_ADD.axis = pairs;
+	a.SCATTER_ADD.shape = pairs ? LIST(3, 5, 2) : LIST(5, 2);
+	in[0] = fd_ints(f, pairs ? SHAPE(2, 3) : SHAPE(6), idx);
+	in[1] = fd_param(f, pairs ? SHAPE(3, 2, 3, 2) : SHAPE(6, 2));
+	in[2] = fd_param(f, pairs ? SHAPE(3, 5, 2) : SHAPE(5, 2));
+	in[0] = fd_op(f, OP_SCATTER_ADD, 2 + i % 2, in, &a);
+	fd_loss(f, fd_2(f, OP_MUL, in[0], in[0]));
+}
+
+static void
 build_gather_elements(struct fd *f, int i)
 {
 	static const int idx[] = { 1, 0, -1, 1, 1, 0 };
@@ -869,6 +886,7 @@ const struct fd_case fd_cases[] = {
 	{ "pad", build_pad, 12 },
 	{ "trilu", build_trilu, 6 },
 	{ "gather", build_gather, 12 },
+	{ "scatter_add", build_scatter_add, 4 },
 	{ "gather_elements", build_gather_elements, 3 },
 	{ "scatter_elements", build_scatter_elements, 10 },
 	{ "gather_nd", build_gather_nd, 4 },
@@ -894,7 +912,7 @@ const struct fd_case fd_cases[] = {
 	{ "batchnorm", fd_build_batchnorm, 8 },
 	{ "pool", fd_build_pool, 16 },
 	{ "resize", fd_build_resize, 42 },
-	{ "grid_sample", fd_build_grid_sample, 24 },
+	{ "grid_sample", fd_build_grid_sample, 30 },
 	{ "shared", build_shared, 4 },
 	{ "random", build_random, 200 },
 	{ NULL, NULL, 0 },

@@ -157,15 +157,16 @@ void
 fd_build_grid_sample(struct fd *f, int i)
 {
 	Attr a = attr_default(OP_GRID_SAMPLE);
-	bool volume = i >= 12;
+	bool cubic = i >= 24, volume = i >= 12 && !cubic;
 	Shape s = volume ? SHAPE(2, 2, 3, 2, 4) : SHAPE(2, 3, 4, 5);
 	Shape t = volume ? SHAPE(2, 2, 3, 2, 3) : SHAPE(2, 3, 4, 2);
+	int align = cubic ? i / 3 % 2 : i / 6 % 2;
 	ValId in[2];
 
-	a.GRID_SAMPLE.mode = i % 2;
-	a.GRID_SAMPLE.padding = i / 2 % 3;
-	a.GRID_SAMPLE.align = i / 6 % 2;
+	a.GRID_SAMPLE.mode = cubic ? 2 : i % 2;
+	a.GRID_SAMPLE.padding = cubic ? i % 3 : i / 2 % 3;
+	a.GRID_SAMPLE.align = align;
 	in[0] = fd_param(f, s);
-	in[1] = between(f, t, &s, i / 6 % 2);
+	in[1] = between(f, t, &s, align);
 	fd_loss(f, fd_op(f, OP_GRID_SAMPLE, 2, in, &a));
 }

@@ -115,6 +115,7 @@ OPS = {
     "passes/fold/fold_lanes.c": (5, "rules that ops share; nonzero, part"),
     "passes/fold/fold_lanes_join.c": (9, "rules that ops share; nonzero, part"),
     "passes/fold/fold_lanes_keep.c": (6, "rules that ops share; nonzero, part"),
+    "passes/fold/fold_mask.c": (20, "how a mask is counted; how one-hot vectors are made"),
     "passes/fold/fold_move.c": (3, "rules of some ops, and patterns"),
     "ir/graph.c": (3, "what a copy of a weight, or a slice, is"),
     "passes/fuse/edit.c": (1, "loops, reshapes and transpositions"),

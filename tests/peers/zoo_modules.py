@@ -269,6 +269,70 @@ class NonzeroMoe(nn.Module):
         return F.mse_loss(out, y)
 
 
+MASKED = dict(x=real(4, 6, 5), m=lambda: torch.arange(24).view(4, 6) % 3 == 0)
+
+
+@model("mask-assign", **MASKED)
+class MaskAssign(nn.Module):
+    """A learnt token in place of masked ones.  TorchScript does not broadcast it: that file cannot be run by anybody."""
+
+    def __init__(self):
+        super().__init__()
+        self.f, self.token = nn.Linear(5, 5), nn.Parameter(torch.randn(5))
+
+    def forward(self, x, m):
+        h = self.f(x)
+        h[m] = self.token
+        return h.square().mean()
+
+
+@model("mask-update", **MASKED)
+class MaskUpdate(nn.Module):
+    """What a mask selects is computed anew and put back."""
+
+    def __init__(self):
+        super().__init__()
+        self.f, self.g = nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, x, m):
+        h = self.f(x).clone()
+        h[m] = torch.tanh(self.g(h[m]))
+        return h.square().mean()
+
+
+@model("masked-scatter", source=real(8, 5), **MASKED)
+class MaskedScatter(nn.Module):
+    """Rows of another input in the places of a mask, as multimodal models put images among tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.f, self.g = nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, source, x, m):
+        return self.f(x).masked_scatter(m[..., None], self.g(source)).square().mean()
+
+
+@model("select-again", x=real(6, 5), m=lambda: torch.arange(6) % 2 == 0)
+class SelectAgain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(5, 5)
+
+    def forward(self, x, m):
+        h = self.f(x)[m]
+        return h[h[:, 0] > 0].square().sum()
+
+
+@model("selections-joined", x=real(6, 5), y=real(6, 5, seed=5), m=lambda: torch.arange(6) % 2 == 0, n=lambda: torch.arange(6) % 3 == 0)
+class SelectionsJoined(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f, self.g = nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, x, y, m, n):
+        return self.g(torch.cat([self.f(x)[m], self.f(y)[n]])).square().mean()
+
+
 @model("crf", x=real(2, 5, 6), tags=ids(4, 2, 5))
 class Crf(nn.Module):
     """Forward algorithm of a conditional random field."""
@@ -710,7 +774,7 @@ class Warp(nn.Module):
         return F.mse_loss(F.grid_sample(torch.tanh(self.features(image)), grid, **self.kind), target)
 
 
-for kind in ["bilinear", "nearest"]:
+for kind in ["bilinear", "nearest", "bicubic"]:
     for edge in ["zeros", "border", "reflection"]:
         for corners in [False, True]:
             model(f"warp-{kind}-{edge}{'-corners' if corners else ''}", image=real(2, 3, 7, 9), target=real(2, 10, 7, 9))(
@@ -727,6 +791,39 @@ class Unfold(nn.Module):
         p = F.unfold(image, 3, padding=1)
         y = self.f(p.transpose(1, 2)).transpose(1, 2).reshape(2, 3, 9, 8, 8).mean(2)
         return F.mse_loss(y, target)
+
+
+@model("fold-patches", 2, 0, 1, 2, image=real(2, 2, 9, 8), target=real(2, 2, 9, 8, seed=4))
+@model("fold-overlap", 3, 1, 1, 1, image=real(2, 2, 9, 8), target=real(2, 2, 9, 8, seed=4))
+@model("fold-dilated", (3, 2), (2, 0), (2, 1), (1, 2), image=real(2, 2, 9, 8), target=real(2, 2, 9, 8, seed=4))
+class Fold(nn.Module):
+    """Patches that are put back, added where they overlap."""
+
+    def __init__(self, kernel, padding, dilation, stride):
+        super().__init__()
+        self.how = dict(kernel_size=kernel, padding=padding, dilation=dilation, stride=stride)
+        rows = F.unfold(torch.zeros(1, 2, 9, 8), **self.how).shape[1]
+        self.f = nn.Linear(rows, rows)
+
+    def forward(self, image, target):
+        p = self.f(F.unfold(image, **self.how).transpose(1, 2)).transpose(1, 2)
+        return F.mse_loss(F.fold(torch.tanh(p), (9, 8), **self.how), target)
+
+
+@model("unpool", 2, image=real(2, 2, 8, 8), target=real(2, 2, 8, 8, seed=4))
+@model("unpool-overlap", 3, image=real(2, 2, 9, 9), target=real(2, 2, 9, 9, seed=4))
+class Unpool(nn.Module):
+    """Maxima go back to where they came from."""
+
+    def __init__(self, kernel):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 2, 3, padding=1)
+        self.pool, self.unpool = nn.MaxPool2d(kernel, 2, return_indices=True), nn.MaxUnpool2d(kernel, 2)
+
+    def forward(self, image, target):
+        h = self.a(image)
+        y, at = self.pool(h)
+        return F.mse_loss(self.b(self.unpool(torch.tanh(y), at, output_size=h.shape)), target)
 
 
 @model("maxpool-ties", image=lambda: ids(3, 2, 2, 9, 9)().float(), y=real(2, 2))

@@ -10,29 +10,82 @@ struct how {
 	int64_t mode, padding, align;
 };
 
+/* x within n elements as the padding has it; *slope turns and ends with it. */
+static double
+padded(const struct how *h, double x, int64_t n, double *slope)
+{
+	double m = (double)n, first = h->align ? 0 : -.5, t;
+	double period = h->align ? 2 * (m - 1) : 2 * m;
+
+	if (h->padding == 2 && period > 0) {
+		t = x - first - period * floor((x - first) / period);
+		if (t > period / 2) {
+			t = period - t;
+			*slope = -*slope;
+		}
+		x = first + t;
+	}
+	if (h->padding && x >= m - 1) {
+		x = m - 1;
+		*slope = 0;
+	}
+	if (h->padding && x <= 0)
+		x = *slope = 0;
+	return x;
+}
+
+/* Keys' kernel with a = -0.75 and its derivative, at a distance. */
+static double
+keys(double x, double *slope)
+{
+	const double a = -.75;
+	double far = fabs(x), sign = x < 0 ? -1 : 1;
+
+	*slope = 0;
+	if (far >= 2)
+		return 0;
+	if (far >= 1) {
+		*slope = sign * a * (3 * far * far - 10 * far + 8);
+		return a * (far * far * far - 5 * far * far + 8 * far - 4);
+	}
+	*slope = sign * (3 * (a + 2) * far * far - 2 * (a + 3) * far);
+	return (a + 2) * far * far * far - (a + 3) * far * far + 1;
+}
+
+/* Elements around x as far as the kernel goes, each where the padding has
+ * it. */
+static void
+cubic_weights(const struct how *h, double x, double slope, int64_t n,
+              double *w, double *d)
+{
+	memset(w, 0, (size_t)n * sizeof *w);
+	memset(d, 0, (size_t)n * sizeof *d);
+	for (int k = -1; k <= 2; k++) {
+		double from = floor(x) + k, flat, change;
+		double to = padded(h, from, n, &flat);
+		double weight = keys(x - from, &change);
+
+		if (to < 0 || to >= (double)n)
+			continue;
+		w[(int64_t)to] += weight;
+		d[(int64_t)to] += change * slope;
+	}
+}
+
 /* Weights of all n elements of a dim for a grid's number, and their
  * derivatives. */
 static void
 axis_weights(const struct how *h, double grid, int64_t n, double *w, double *d)
 {
 	double m = (double)n, first = h->align ? 0 : -.5;
-	double period = h->align ? 2 * (m - 1) : 2 * m, slope = period / 4;
-	double x = first + (grid + 1) * slope, t;
+	double slope = (h->align ? m - 1 : m) / 2;
+	double x = first + (grid + 1) * slope;
 
-	if (h->padding == 2 && period > 0) {
-		t = x - first - period * floor((x - first) / period);
-		if (t > period / 2) {
-			t = period - t;
-			slope = -slope;
-		}
-		x = first + t;
+	if (h->mode == 2) {
+		cubic_weights(h, x, slope, n, w, d);
+		return;
 	}
-	if (h->padding && x >= m - 1) {
-		x = m - 1;
-		slope = 0;
-	}
-	if (h->padding && x <= 0)
-		x = slope = 0;
+	x = padded(h, x, n, &slope);
 	for (int64_t i = 0; i < n; i++) {
 		double far = x - (double)i;
 

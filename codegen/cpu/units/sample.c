@@ -3,7 +3,7 @@
  * have one order in all of them. */
 #include "sample.h"
 
-enum { CKR_SPOT_POINTS = 64, CKR_SPOT_PLANES = 8 };
+enum { CKR_SPOT_POINTS = 32, CKR_SPOT_PLANES = 8 };
 
 /* The spots of points first.. of an image; returns how many there are. */
 static inline int64_t
@@ -107,7 +107,7 @@ ckr_grid_sample_dgrid(const struct ckr_sample *s, float *dgrid,
                       const struct ckr_env *env)
 {
 	int64_t blocks = (s->points + CKR_SPOT_POINTS - 1) / CKR_SPOT_POINTS;
-	int corners = s->linear ? ckr_corners(s) : 0;
+	int corners = s->mode ? ckr_corners(s) : 0;
 
 #pragma omp parallel for num_threads(env->threads) collapse(2) \
 	if (s->images * s->channels * s->points > CKR_SMALL)

@@ -132,7 +132,7 @@ template <typename T, typename G> CKR_GLOBAL
 ckr_grid_sample_dgrid_device(struct ckr_sample s, G *dgrid, const T *dy,
                              const T *x, const G *grid)
 {
-	int corners = s.linear ? ckr_corners(&s) : 0;
+	int corners = s.mode ? ckr_corners(&s) : 0;
 
 	CKR_TASKS(int64_t, t, s.images * s.points) {
 		int64_t image = ckr_div(t, s.points), i = t - image * s.points;
