@@ -7,7 +7,7 @@
 #ifndef PASSES_PASS_H
 #define PASSES_PASS_H
 
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 #include "ir/base/watch.h"
 #include "ir/ir.h"
 #include "ir/plan.h"

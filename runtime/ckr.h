@@ -409,6 +409,25 @@ ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
  * nothing has changed.  Should only the second reading fail, the context
  * serves no more than ckr_error and ckr_close. */
 ckr_status ckr_load_weights(ckr_ctx *ctx, const char *path);
+/* How ckr_init takes weights from a file.  Texts stay the caller's. */
+struct ckr_init {
+	const char *const *map;         /* "OLD=NEW": a tensor whose name
+	                                 * begins with OLD is called as if it
+	                                 * began with NEW; the last that fits
+	                                 * counts */
+	size_t nmap;
+	const char *const *skip;        /* globs of weights that keep their
+	                                 * values, whatever the file holds */
+	size_t nskip;
+	bool partial;                   /* so does what the file lacks */
+};
+/* As ckr_load_weights; how may be NULL.  A tensor of another shape is refused
+ * unless it is skipped, and so is a mapping or a glob that fits nothing. */
+ckr_status ckr_init(ckr_ctx *ctx, const char *path,
+                    const struct ckr_init *how);
+/* Name of parameter or buffer number i among those that the last ckr_init has
+ * left as they were; NULL: there is none. */
+const char *ckr_left(const ckr_ctx *ctx, size_t i);
 /* What the file of weights read last (by ckr_open, ckr_load_weights or
  * ckr_resume) holds that has no place in the model, in words; "": nothing.
  * Such a tensor may be a constant of the model, which keeps its value. */

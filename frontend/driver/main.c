@@ -12,7 +12,7 @@
 #include "frontend/driver/host.h"
 #include "frontend/import/import.h"
 #include "frontend/driver/opts.h"
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 #include "ir/base/infile.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"

@@ -21,13 +21,18 @@ struct option_files {
 	size_t n;
 };
 
+/* Values of an option that may be given again and again. */
+struct option_words {
+	const char *v[MAX_FEED];
+	size_t n;
+};
+
 struct options {
 	enum verb verb;
 	const char *model;
 	struct option_files data, valid;
 	const char *tokens, *normalize, *inputs;
-	const char *feed[MAX_FEED], *columns[MAX_FEED];
-	size_t nfeed, ncolumns;
+	struct option_words feed, columns, init_map, init_skip;
 	uint64_t steps, epochs;
 	struct ckr_hyper hyper;
 	double min_lr, comm_timeout;
@@ -38,7 +43,7 @@ struct options {
 	const char *save_best, *out, *name, *tensorboard;
 	uint64_t valid_every, patience, keep;
 	double rtol;
-	bool check, quiet, stats, help, version;
+	bool init_partial, check, quiet, stats, help, version;
 	bool given[MAX_OPTIONS];        /* by row of the table */
 };
 

@@ -39,8 +39,8 @@ static int
 check_verb(const struct options *o)
 {
 	static const char eval[] = "data tokens columns normalize feed "
-		"inputs init resume log threads ranks comm-timeout blas quiet "
-		"stats";
+		"inputs init init-map init-partial init-skip resume log "
+		"threads ranks comm-timeout blas quiet stats";
 	static const char predict[] = "out name";
 	const char *name;
 
@@ -75,7 +75,7 @@ check_values(const struct options *o)
 		return bad("inputs", "cannot stand beside --data");
 	if (o->tokens && !o->data.n)
 		return bad("tokens", "needs --data");
-	if (o->ncolumns && !o->data.n)
+	if (o->columns.n && !o->data.n)
 		return bad("columns", "needs --data");
 	if (o->normalize && !o->data.n)
 		return bad("normalize", "needs --data");
@@ -91,6 +91,13 @@ check_values(const struct options *o)
 		return bad("threads", "needs at least 1");
 	if (o->init && o->resume)
 		return bad("init", "cannot stand beside --resume");
+	if (!o->init && (o->init_map.n || o->init_partial || o->init_skip.n))
+		return bad(o->init_map.n ? "init-map" : o->init_partial
+		           ? "init-partial" : "init-skip", "needs --init");
+	for (size_t i = 0; i < o->init_map.n; i++)
+		if (!strchr(o->init_map.v[i], '='))
+			return bad("init-map", "needs OLD=NEW, of which either "
+			           "may be empty");
 	return check_against(o);
 }
 

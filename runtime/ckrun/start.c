@@ -10,17 +10,56 @@ struct data_options
 start_data(const struct options *o, const struct option_files *f)
 {
 	return (struct data_options){ .data = { .text = f->v, .n = f->n,
-			.tokens = o->tokens, .columns = o->columns,
-			.ncolumns = o->ncolumns },
-		.feed = o->feed, .nfeed = o->nfeed,
+			.tokens = o->tokens, .columns = o->columns.v,
+			.ncolumns = o->columns.n },
+		.feed = o->feed.v, .nfeed = o->feed.n,
 		.normalize = o->normalize };
+}
+
+/* How many of the weights are not of --init, and which. */
+static void
+tell_left(ckr_ctx *m, const struct options *o)
+{
+	enum { FEW = 3 };
+	struct ckr_info info;
+	size_t left = 0, all = 0;
+	char text[NAME_TEXT];
+
+	while (ckr_left(m, left))
+		left++;
+	for (size_t i = 0; ckr_tensor(m, i, &info) == CKR_OK; i++)
+		all += !strcmp(info.kind, "param")
+		       || !strcmp(info.kind, "buffer");
+	if (!left || (o->quiet && !o->stats))
+		return;
+	printf("%zu of %zu parameters and buffers start as they were "
+	       "compiled: ", left, all);
+	for (size_t i = 0; i < left && (o->stats || i < FEW); i++)
+		printf("%s%s", i ? ", " : "",
+		       err_name(text, sizeof(text), ckr_left(m, i)));
+	puts(left > FEW && !o->stats ? ", ... (all: --stats)" : "");
+}
+
+/* What is not plainly all weights of a file. */
+static ckr_status
+init_some(ckr_ctx *m, const struct options *o)
+{
+	const struct ckr_init how = { .map = o->init_map.v,
+		.nmap = o->init_map.n, .skip = o->init_skip.v,
+		.nskip = o->init_skip.n, .partial = o->init_partial };
+
+	CKR_TRY(ckr_init(m, o->init, &how));
+	tell_left(m, o);
+	return CKR_OK;
 }
 
 ckr_status
 start_model(ckr_ctx **m, struct data *d, const struct options *o,
             const char *so)
 {
-	struct ckr_options co = { .weights = o->resume ? "" : o->init,
+	bool some = o->init_map.n || o->init_partial || o->init_skip.n;
+	struct ckr_options co = { .weights = o->resume ? "" : some ? NULL
+			: o->init,
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
 		.ranks = (uint32_t)o->ranks,
 		.comm_timeout = o->comm_timeout };
@@ -36,6 +75,8 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 		return ckr_fail(*m, CKR_EUNSUPPORTED, "--loss-scale: %s has no "
 		                "gradient in f16, so that no loss is scaled; "
 		                "ckc --dtype f16 compiles one that has", so);
+	if (some)
+		CKR_TRY(init_some(*m, o));
 	if (o->resume) {
 		CKR_TRY(ckr_resume(*m, o->resume));
 		if (options_given(o, "seed"))

@@ -10,6 +10,8 @@ struct infile {
 	struct array_file f;            /* open unless it is far */
 	bool read_for;                  /* the first process reads for all */
 	bool far;                       /* ... and this is another one */
+	const unsigned char *leave;     /* [nshared]: tensors that keep their
+	                                 * values; NULL: none */
 };
 
 /* The first process must see the file, the others may. */
@@ -42,5 +44,10 @@ ckr_status outfile_put(ckr_ctx *, struct outfile *, size_t entry,
 /* The file appears, unless it went wrong on any of them. */
 ckr_status outfile_commit(ckr_ctx *, struct outfile *, ckr_status);
 void outfile_abort(struct outfile *);
+
+/* ---- checkpoint.c ---- */
+
+/* All parameters and buffers but those to leave: all or nothing. */
+ckr_status files_load_weights(ckr_ctx *, const struct infile *);
 
 #endif

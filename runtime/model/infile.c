@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/file/names.h"
 #include "runtime/model/peers.h"
 #include "runtime/ranks/pieces.h"
 
@@ -300,6 +301,7 @@ infile_open(ckr_ctx *c, const char *path, struct infile *o)
 	bool opened = s == CKR_OK;
 
 	o->far = o->read_for = false;
+	o->leave = NULL;
 	CKR_TRY(peers_agree(c, peers_first(c) ? s : CKR_OK, "opening"));
 	if (!c->team)
 		return CKR_OK;
@@ -321,16 +323,6 @@ infile_close(struct infile *o)
 
 enum { SHOWN = 3 };
 
-/* Optimizer state in a checkpoint is called OPTIMIZER.STATE.NAME. */
-static bool
-is_state_name(const struct array_file *f, const char *name)
-{
-	const char *optimizer = array_meta(f, "optimizer");
-	size_t n = optimizer ? strlen(optimizer) : 0;
-
-	return n && !strncmp(name, optimizer, n) && name[n] == '.';
-}
-
 /* PyTorch counts the batches of a BatchNorm; no graph reads that. */
 static bool
 is_counter(const char *name)
@@ -345,7 +337,7 @@ has_place(const ckr_ctx *c, const struct array_file *f, const char *name)
 {
 	const struct ckr_tensor *t = rt_find(c, name, NULL);
 
-	return (t && rt_is_weight(t)) || is_state_name(f, name)
+	return (t && rt_is_weight(t)) || names_is_state(f, name)
 	       || is_counter(name);
 }
 

@@ -460,6 +460,7 @@ ckr_close(ckr_ctx *c)
 	wires_close(c->wires);
 	device_close(c->device);
 	free(c->whole);
+	free(c->left);
 	free(c->resident);
 	free(c->path);
 	peers_close(c);

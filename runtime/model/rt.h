@@ -164,6 +164,8 @@ struct ckr_ctx {
 	const struct bound *outputs;    /* whose outputs have values; NULL: no
 	                                 * one's */
 	struct err unread;              /* of the last file of weights */
+	unsigned char *left;            /* [nshared]: weights that ckr_init has
+	                                 * left as they were; NULL: none */
 
 	ckr_feed *feed;
 	void *feed_user;
