@@ -315,6 +315,13 @@ struct ckr_hyper ckr_hyper_default(void);
  * adam decay 0; lion lr 1e-4, beta2 0.99; adafactor lr 1e-2, eps 2^-23. */
 struct ckr_hyper ckr_hyper_of(const ckr_ctx *ctx);
 
+/* A parameter's own learning rate, as a factor on that of steps, and its own
+ * weight decay, below 0: that of steps; for all steps from now on.  A factor of
+ * 0 keeps the parameter as it is, though its gradient and states are computed.
+ * CKR_EARG: not the name of a parameter that is trained. */
+ckr_status ckr_set_group(ckr_ctx *ctx, const char *name, double lr_factor,
+                         double weight_decay);
+
 enum ckr_schedule { CKR_CONSTANT_LR, CKR_LINEAR_LR, CKR_COSINE_LR };
 /* Learning rate of 0-based `step`: rises linearly over `warmup` steps to lr,
  * then falls to min_lr at `total` by the schedule given. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 11
+#define CKR_ABI_VERSION 12
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -168,6 +168,12 @@ struct ckr_convolved {
 	int64_t room;
 };
 
+/* What a parameter has of its own: what its learning rate is multiplied with,
+ * and its decay; below 0: the step's. */
+struct ckr_group {
+	float lr, decay;
+};
+
 struct ckr_env;
 
 /* A product on a device, row-major: of each of `batch` matrices, `s` elements
@@ -228,9 +234,12 @@ struct ckr_env {
 	/* what the loss's adjoint is multiplied with, and, as a factor, what
 	 * takes that out of gradients: 1 and 1 unless library.loss_scaled */
 	float loss_scale, unscale;
-	/* Adafactor's: share of the new in means of squares, the lesser of lr
-	 * and 1 / sqrt(t), and two settings */
-	float fresh, rate, eps2, threshold;
+	/* Adafactor's: share of the new in means of squares, 1 / sqrt(t),
+	 * which lr is at most, and two settings */
+	float fresh, most, eps2, threshold;
+	/* of the parameter that is updated; on a device that of the host's
+	 * environment, when the update is launched */
+	struct ckr_group group;
 	int32_t lax;            /* library.finite need not look */
 	/* What kernels find, all that follows: set by one that met bad data
 	 * (an index out of range); the step then fails with this text and the

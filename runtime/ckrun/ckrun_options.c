@@ -54,6 +54,11 @@ static const struct option_row rows[] = {
 	{ "min-lr", T_SIZE, AT(min_lr), "X", "learning rate at the end (0)" },
 	{ "weight-decay", T_SIZE, AT(hyper.weight_decay), "X", "decoupled "
 	  "decay; sgd, sgdm and adam add it to the gradient (0.01; adam 0)" },
+	{ "lr-scale", T_WORDS, AT(lr_scale), "GLOB=F", "parameters GLOB learn "
+	  "at F times the rate (0: stay as they are); the last that matches "
+	  "counts" },
+	{ "decay", T_WORDS, AT(decay), "GLOB=F", "and have this weight decay, "
+	  "ckc --no-decay or not" },
 	{ "beta1", T_REAL, AT(hyper.beta1), "X", "adam, adamw, lion (0.9)" },
 	{ "beta2", T_REAL, AT(hyper.beta2), "X", "adam, adamw (0.999), lion "
 	  "(0.99)" },

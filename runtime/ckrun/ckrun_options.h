@@ -33,6 +33,7 @@ struct options {
 	struct option_files data, valid;
 	const char *tokens, *normalize, *inputs;
 	struct option_words feed, columns, init_map, init_skip;
+	struct option_words lr_scale, decay;
 	uint64_t steps, epochs;
 	struct ckr_hyper hyper;
 	double min_lr, comm_timeout;

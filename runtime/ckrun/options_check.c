@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/err.h"
+#include "runtime/ckrun/start.h"
 #include "runtime/data/dataset.h"
 #include "runtime/file/file.h"
 #include "runtime/support/clash.h"
@@ -65,6 +66,19 @@ check_verb(const struct options *o)
 }
 
 static int
+check_groups(const struct option_words *w, const char *name)
+{
+	size_t n;
+	double x;
+
+	for (size_t i = 0; i < w->n; i++)
+		if (!groups_split(w->v[i], &n, &x))
+			return bad(name, "needs GLOB=F, with a number of 0 or "
+			           "more behind the last '='");
+	return DONE;
+}
+
+static int
 check_values(const struct options *o)
 {
 	if (!o->model) {
@@ -98,6 +112,9 @@ check_values(const struct options *o)
 		if (!strchr(o->init_map.v[i], '='))
 			return bad("init-map", "needs OLD=NEW, of which either "
 			           "may be empty");
+	if (check_groups(&o->lr_scale, "lr-scale")
+	    || check_groups(&o->decay, "decay"))
+		return USAGE;
 	return check_against(o);
 }
 

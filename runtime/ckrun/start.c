@@ -83,6 +83,7 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 			ckr_set_seed(*m, o->seed);
 	}
 	CKR_TRY(data_open(d, *m, &data));
+	CKR_TRY(groups_set(*m, o));
 	if (!d->in_order)
 		CKR_TRY(ckr_set_samples(*m, d->per_step));
 	return ckr_set_feed(*m, data_feed, d);

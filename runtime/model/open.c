@@ -461,6 +461,7 @@ ckr_close(ckr_ctx *c)
 	device_close(c->device);
 	free(c->whole);
 	free(c->left);
+	free(c->group);
 	free(c->resident);
 	free(c->path);
 	peers_close(c);

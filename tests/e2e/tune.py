@@ -11,7 +11,10 @@ import pickle
 import sys
 import zipfile
 
+import numpy as np
+
 import ck
+import optimizers
 
 sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
 import files
@@ -134,9 +137,130 @@ class Init:
         self.pickles()
 
 
+NET = """graph @net {{
+	input %x: f32[{b},6]
+	input %labels: i64[{b}]
+	param %w1: f32[6,21] = splat 0
+	param %b1: f32[21] = splat 0
+	param %w2: f32[21,7] = splat 0
+	param %scale: f32[] = splat 1
+	%a = matmul %x, %w1
+	%c = add %a, %b1
+	%h = tanh %c
+	%z = matmul %h, %w2
+	%y = mul %z, %scale
+	%l, _, _ = sce %y, %labels {{reduction=1, ignore=-100}}
+	%loss: f32[] output = mul %l, %l
+}}
+"""
+STEPS = 4
+HYPER = {"sgd": [], "sgdm": ["--momentum", .8], "adam": [], "adamw": [], "lion": [], "adafactor": []}
+RULES = {"sgdm": lambda *a: optimizers.sgdm(*a, momentum=.8)}
+
+
+class Groups:
+    """--lr-scale and --decay: every optimizer by its formula, with a rate and a decay for each parameter."""
+
+    # a 16-bit parameter is rounded at random; the shapes are cut over ranks
+    SHAPES = {"enc.w": (4, 6), "enc.b": (6,), "head.w": (6, 2), "head.b": (2,)}
+    FLAGS = ["--lr-scale", "*=0.5", "--lr-scale", "head.*=3", "--lr-scale", "enc.b=0", "--decay", "*.b=0", "--decay", "head.w=0.4"]
+    OWN = {"enc.w": (.5, None), "enc.b": (0, 0), "head.w": (3, .4), "head.b": (3, 0)}
+    LR, DECAY = 2e-2, .1
+
+    def __init__(self, bench, flags=()):
+        self.bench, self.flags = bench, list(flags)
+        rng = np.random.default_rng(5)
+        self.weights = {k: rng.normal(size=s).astype(np.float32) for k, s in self.SHAPES.items()}
+        self.target = {k: rng.normal(size=s).astype(np.float32) for k, s in self.SHAPES.items()}
+        optimizers.make_model(bench.path("g.onnx"), self.weights)
+        optimizers.write_tensors(bench.path("g.st"), {"x_" + k: v for k, v in self.target.items()})
+
+    def expected(self, optimizer, own):
+        rule = RULES.get(optimizer, getattr(optimizers, optimizer))
+        p = {k: v.astype(float) for k, v in self.weights.items()}
+        state = {k: {} for k in p}
+        for t in range(1, STEPS + 1):
+            for k in p:
+                factor, decay = own.get(k, (1, None))
+                p[k] = rule(p[k], p[k] - self.target[k], state[k], t, self.LR * factor, self.DECAY if decay is None else decay)
+        return p
+
+    def compile(self, optimizer, *flags):
+        so = self.bench.path(f"g-{optimizer}.so")
+        return so if self.bench.must(self.bench.ckc(self.bench.path("g.onnx"), "-o", so, "--optimizer", optimizer, "--quiet", *self.flags, *flags), optimizer) else None
+
+    def train(self, so, optimizer, *flags):
+        return self.bench.ckrun(so, "--inputs", self.bench.path("g.st"), "--steps", STEPS, "--lr", self.LR, "--weight-decay", self.DECAY,
+                                "--save", self.bench.path("g.out"), *HYPER[optimizer], *flags)
+
+    def trial(self, optimizer, own, compiled, run, what):
+        so = self.compile(optimizer, *compiled)
+        done = so and self.train(so, optimizer, *run)
+        what = f"{what}: {optimizer} {' '.join(self.flags)}"
+        if not done or not self.bench.must(done, what):
+            return ""
+        got, want = files.st_read(self.bench.path("g.out"))[0], self.expected(optimizer, own)
+        for k in want:
+            far = abs(np.array(got[k][2]).reshape(want[k].shape) - want[k]).max()
+            self.bench.check(far < 5e-6, f"{what}: {k} is off by {far}")
+        return done.stdout
+
+    def all(self, optimizer, compiled=(), run=()):
+        told = self.trial(optimizer, self.OWN, compiled, [*self.FLAGS, *run], "groups")
+        for line in "--lr-scale '*=0.5': 4 parameters", "--lr-scale 'head.*=3': 2 parameters", "--lr-scale 'enc.b=0': 1 parameter\n", "--decay '*.b=0': 2 parameters":
+            self.bench.check(line in told, f"{optimizer}: expected '{line}' in {told}")
+
+    def ranks(self, optimizer):
+        """Parameters and states that are cut go by the same numbers: as one rank, which formulas have been compared with."""
+        rng, bench = np.random.default_rng(6), self.bench
+        weights = {"w1": rng.normal(size=(6, 21)), "b1": rng.normal(size=21), "w2": rng.normal(size=(21, 7)), "scale": rng.normal(size=())}
+        optimizers.write_tensors(bench.path("r.st"), {k: v.astype(np.float32) for k, v in weights.items()})
+        optimizers.write_tensors(bench.path("in.st"), {"x": rng.normal(size=(4, 6)).astype(np.float32), "labels": np.array([0, 3, 6, 2])})
+        saved = {}
+        for name, b, flags in ("one", 4, []), ("two", 2, ["--dp", 2, "--zero", 1]), ("ranks", 2, ["--dp", 2, "--tp", 2, "--zero", 1]), ("cut", 4, ["--tp", 2]):
+            so, out = bench.path(f"{name}-{optimizer}.so"), bench.path(name + ".out")
+            with open(bench.path("r.ck"), "w") as f:
+                f.write(NET.format(b=b))
+            if bench.must(bench.ckc(bench.path("r.ck"), "-o", so, "--optimizer", optimizer, "--quiet", *flags), name) and bench.must(
+                    bench.ckrun(so, "--init", bench.path("r.st"), "--inputs", bench.path("in.st"), "--steps", 3, "--lr", .01, "--save", out, "--lr-scale", "w1=5",
+                                "--lr-scale", "w2=0", "--decay", "w1=0.5", "--decay", "b1=3", *HYPER[optimizer]), name):
+                saved[name] = {k: np.array(v[2]) for k, v in files.st_read(out)[0].items() if k in weights}
+        one = saved.pop("one")
+        moved = {k: abs(one[k] - weights[k].astype(np.float32).ravel()).max() for k in weights}
+        bench.check(moved["w2"] == 0 and moved["w1"] > .05, f"{optimizer}: moved by {moved}")
+        for name, x in saved.items():
+            far = max(abs(x[k] - one[k]).max() for k in one)
+            bench.check(far < 2e-6, f"{optimizer} on {name}: off by {far}")
+
+    def refuses(self):
+        so, bench = self.compile("sgd"), self.bench
+        for flags, status, says in ((["--lr-scale", "haed.*=2"], 1, "--lr-scale: 'haed.*' matches no parameter"), (["--decay", "x=0"], 1, "--decay: 'x' matches no"),
+                                    (["--lr-scale", "head.*"], 2, "GLOB=F"), (["--lr-scale", "head.*=-1"], 2, "GLOB=F"), (["--decay", "=1"], 2, "GLOB=F")):
+            done = self.train(so, "sgd", *flags)
+            bench.check(done.returncode == status and says in done.stderr, f"{flags}: {done.stderr}")
+
+    def run(self):
+        for optimizer in HYPER:
+            self.all(optimizer)
+        # a decay of its own counts with --no-decay, too
+        self.trial("adamw", {"head.w": (1, .4), "enc.w": (1, 0), "enc.b": (1, 0), "head.b": (1, 0)}, ["--no-decay", "*"], ["--decay", "head.w=0.4"], "no decay")
+        self.all("sgd", ["--update-in-backward", "on"])
+        self.all("adamw", ["--grad-accum", 2])
+        for optimizer in "sgd", "sgdm", "adamw", "lion":
+            self.ranks(optimizer)
+        self.all("adamw", run=["--check"])
+        self.refuses()
+
+
 def main():
+    cuda = ck.option("--cuda", None)
     bench = ck.Bench()
+    if cuda:
+        for optimizer in HYPER:
+            Groups(bench, ["--target", "cuda", "--nvcc", cuda]).all(optimizer)
+        bench.finish()
     Init(bench).run()
+    Groups(bench).run()
     bench.finish()
 
 
