@@ -39,6 +39,21 @@ struct precision_wish {
 	DType dt;
 };
 
+/* --lora GLOB=RANK:ALPHA. */
+struct lora_wish {
+	const char *glob;
+	int64_t rank;
+	double alpha;
+};
+
+/* Low-rank weights A and B beside a weight, which merged is W + scale B A; of
+ * that what is turned, [in, out], takes the transpose. */
+struct adapter {
+	ValId weight, a, b;
+	double scale;
+	bool turned;
+};
+
 /* --dp: any number of replicas; the same if the model can be dealt to any. */
 enum { DP_ANY = -1, DP_TRY = -2 };
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
@@ -57,6 +72,8 @@ struct options {
 	const struct glob_wish *wish;   /* --train and --freeze, in order */
 	const char **param;             /* names */
 	const char **nodecay;
+	int nlora;
+	struct lora_wish *lora;
 	bool untie;                     /* clone accidental ties (default) */
 	const char *loss;               /* output name, "ce[:X]", "mse[:X]" */
 	const char **output;            /* further outputs to keep (globs) */
@@ -143,6 +160,8 @@ typedef struct Pass {
 	                                 * with its loss and all outputs; NULL:
 	                                 * not asked for */
 	struct cheap *cheap;            /* NULL: not asked for */
+	int nadapter;
+	struct adapter *adapter;
 	int nalternative;             /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;
 	int64_t baseline_peak;          /* keep-everything total; -1 unknown */

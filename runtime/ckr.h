@@ -411,10 +411,11 @@ ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
 /* ---- files ---- */
 
 /* All parameters and buffers from a safetensors file, by name; types are
- * converted between f16, bf16, f32 and f64.  This and ckr_resume read the file
- * once to see that it is good and once more to load it: after a failure
- * nothing has changed.  Should only the second reading fail, the context
- * serves no more than ckr_error and ckr_close. */
+ * converted between f16, bf16, f32 and f64.  A file without adapters (ckc
+ * --lora) leaves these as they are, one of adapters alone all else.  This and
+ * ckr_resume read the file once to see that it is good and once more to load
+ * it: after a failure nothing has changed.  Should only the second reading
+ * fail, the context serves no more than ckr_error and ckr_close. */
 ckr_status ckr_load_weights(ckr_ctx *ctx, const char *path);
 /* How ckr_init takes weights from a file.  Texts stay the caller's. */
 struct ckr_init {
@@ -432,8 +433,8 @@ struct ckr_init {
  * unless it is skipped, and so is a mapping or a glob that fits nothing. */
 ckr_status ckr_init(ckr_ctx *ctx, const char *path,
                     const struct ckr_init *how);
-/* Name of parameter or buffer number i among those that the last ckr_init has
- * left as they were; NULL: there is none. */
+/* Name of parameter or buffer number i among those that the file of weights
+ * read last has left as they were; NULL: there is none. */
 const char *ckr_left(const ckr_ctx *ctx, size_t i);
 /* What the file of weights read last (by ckr_open, ckr_load_weights or
  * ckr_resume) holds that has no place in the model, in words; "": nothing.
@@ -443,7 +444,15 @@ const char *ckr_unread(const ckr_ctx *ctx);
  * appears by rename when it is complete and on disk. */
 ckr_status ckr_save(ckr_ctx *ctx, const char *path);
 ckr_status ckr_resume(ckr_ctx *ctx, const char *path);
-/* The ONNX file the model was compiled from, with the present weights. */
+/* Of a model with low-rank adapters (ckc --lora), else CKR_EUNSUPPORTED: the
+ * adapters alone, called as PEFT calls them (base_model.model.MODULE.lora_A
+ * .weight), which ckr_load_weights takes back; and parameters and buffers of
+ * the model without adapters, into which they have been merged (by one process
+ * alone). */
+ckr_status ckr_save_adapters(ckr_ctx *ctx, const char *path);
+ckr_status ckr_save_merged(ckr_ctx *ctx, const char *path);
+/* The ONNX file the model was compiled from, with the present weights, adapters
+ * merged into them. */
 ckr_status ckr_export_onnx(ckr_ctx *ctx, const char *path);
 /* Graph outputs of the last step. */
 ckr_status ckr_save_outputs(ckr_ctx *ctx, const char *path);

@@ -298,6 +298,14 @@ struct ckr_hole {
 	uint8_t transform;      /* 0: as is */
 };
 
+/* Low-rank weights beside a weight, by tensor indices: a [rank, in] and b [out,
+ * rank].  Merged it is W + scale b a, or, turned ([in, out]), W + scale (b
+ * a)^T. */
+struct ckr_adapter {
+	int32_t weight, a, b, turned;
+	float scale;
+};
+
 struct ckr_library {
 	uint32_t abi;           /* CKR_ABI_VERSION */
 	uint32_t threads;       /* workspace was planned for so many */
@@ -324,6 +332,8 @@ struct ckr_library {
 	uint64_t onnx_bytes;
 	const struct ckr_hole *hole;
 	uint32_t nhole;
+	const struct ckr_adapter *adapter;
+	uint32_t nadapter;
 	const struct ckr_blocked *blocked;
 	uint32_t nblocked;
 	const struct ckr_convolved *convolved;

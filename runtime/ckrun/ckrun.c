@@ -307,6 +307,10 @@ write_all(struct run *r)
 
 	if (o->outputs && !r->written)
 		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
+	if (o->save_lora)
+		CKR_TRY(ckr_save_adapters(r->m, o->save_lora));
+	if (o->save_merged)
+		CKR_TRY(ckr_save_merged(r->m, o->save_merged));
 	if (o->onnx)
 		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
 	if (o->profile)

@@ -102,6 +102,10 @@ static const struct option_row rows[] = {
 	  "so whatever it holds, as a head of another shape" },
 	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
 	  "what steps use (all parameters: --export-onnx)" },
+	{ "save-lora", T_FILE, AT(save_lora), "FILE", "ckc --lora: the "
+	  "adapters alone, with PEFT's names; --init takes them back" },
+	{ "save-merged", T_FILE, AT(save_merged), "FILE", "ckc --lora: the "
+	  "weights with adapters merged into them" },
 	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
 	{ "keep", T_COUNT, AT(keep), "N", "... the last N of them as "
 	  "FILE.STEP, too" },

@@ -41,6 +41,7 @@ struct options {
 	uint64_t warmup, seed, threads, ranks, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
 	const char *trace, *profile, *blas, *against;
+	const char *save_lora, *save_merged;
 	const char *save_best, *out, *name, *tensorboard;
 	uint64_t valid_every, patience, keep;
 	double rtol;

@@ -22,7 +22,8 @@ static int
 check_against(const struct options *o)
 {
 	static const char *const idle[] = {
-		"save", "save-every", "outputs", "grads", "log", "tensorboard",
+		"save", "save-every", "save-lora", "save-merged", "outputs",
+		"grads", "log", "tensorboard",
 		"export-onnx", "check", "trace", "profile", "stats", "epochs",
 		"valid",
 	};
@@ -179,6 +180,8 @@ check_files(const struct options *o)
 		{ "--resume", o->resume, false },
 		{ "--save", again ? NULL : o->save, true },
 		{ "--save-best", o->save_best, true },
+		{ "--save-lora", o->save_lora, true },
+		{ "--save-merged", o->save_merged, true },
 		{ "--out", o->out, true },
 		{ "--outputs", o->outputs, true },
 		{ "--grads", o->grads, true },
@@ -216,6 +219,8 @@ check_outputs(const struct options *o)
 		/* in safetensors */
 		{ "save", o->save }, { "outputs", o->outputs },
 		{ "grads", o->grads }, { "save-best", o->save_best },
+		{ "save-lora", o->save_lora },
+		{ "save-merged", o->save_merged },
 		{ "log", o->log },
 		{ "export-onnx", o->onnx }, { "trace", o->trace },
 		{ "profile", o->profile },
@@ -225,7 +230,7 @@ check_outputs(const struct options *o)
 		if (out[i].path && !strcmp(out[i].path, "-"))
 			return bad(out[i].option, "needs the name of a file, "
 			           "not '-'; standard output is /dev/stdout");
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 6; i++)
 		if (is_numpy(out[i].path))
 			return bad(out[i].option, "writes safetensors, not "
 			           "NumPy's formats: name it "

@@ -48,9 +48,7 @@ init_some(ckr_ctx *m, const struct options *o)
 		.nmap = o->init_map.n, .skip = o->init_skip.v,
 		.nskip = o->init_skip.n, .partial = o->init_partial };
 
-	CKR_TRY(ckr_init(m, o->init, &how));
-	tell_left(m, o);
-	return CKR_OK;
+	return ckr_init(m, o->init, &how);
 }
 
 ckr_status
@@ -77,6 +75,8 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 		                "ckc --dtype f16 compiles one that has", so);
 	if (some)
 		CKR_TRY(init_some(*m, o));
+	if (o->init)
+		tell_left(*m, o);
 	if (o->resume) {
 		CKR_TRY(ckr_resume(*m, o->resume));
 		if (options_given(o, "seed"))
@@ -111,6 +111,8 @@ start_files(ckr_ctx *m, const struct options *o)
 {
 	CKR_TRY(try_write(m, o->save));
 	CKR_TRY(try_write(m, o->save_best));
+	CKR_TRY(try_write(m, o->save_lora));
+	CKR_TRY(try_write(m, o->save_merged));
 	CKR_TRY(try_write(m, o->outputs));
 	CKR_TRY(try_write(m, o->onnx));
 	return try_write(m, o->profile);

@@ -158,7 +158,7 @@ load(ckr_ctx *c, const struct infile *o, want_fn *want)
 }
 
 ckr_status
-files_load_weights(ckr_ctx *c, const struct infile *o)
+files_load_weights(ckr_ctx *c, struct infile *o)
 {
 	ckr_status s = CKR_OK;
 
@@ -166,7 +166,11 @@ files_load_weights(ckr_ctx *c, const struct infile *o)
 		s = check_file(c, o, rt_is_weight, "parameters and buffers",
 		               true);
 	CKR_TRY(peers_agree(c, s, "reading"));
-	return load(c, o, rt_is_weight);
+	CKR_TRY(load(c, o, rt_is_weight));
+	free(c->left);
+	c->left = o->leave;
+	o->leave = NULL;
+	return CKR_OK;
 }
 
 ckr_status
@@ -176,7 +180,9 @@ rt_load_weights(ckr_ctx *c, const char *path)
 	ckr_status s;
 
 	CKR_TRY(infile_open(c, path, &o));
-	s = files_load_weights(c, &o);
+	s = infile_spare(c, &o);
+	if (s == CKR_OK)
+		s = files_load_weights(c, &o);
 	infile_close(&o);
 	return s;
 }
@@ -316,31 +322,58 @@ rt_entry(const ckr_ctx *c, const struct ckr_tensor *t, const char *name)
 	return e;
 }
 
-/* The tensors listed, as they are now. */
-static ckr_status
-write_file(ckr_ctx *c, const char *path, const uint32_t *list, size_t n,
-           const struct meta *meta, size_t nmeta)
+static const char *
+prefixed(const char *prefix, const char *name)
 {
-	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
-	struct st_entry *entry = calloc(n + 1, sizeof(*entry));
-	struct outfile o;
-	ckr_status s;
+	size_t n = strlen(prefix) + strlen(name) + 1;
+	char *s = malloc(n);
 
-	if (!entry)
-		return rt_no_memory(c);
-	for (size_t i = 0; i < n; i++)
-		entry[i] = rt_entry(c, &tensor[list[i]], tensor[list[i]].name);
-	s = outfile_begin(c, &o, path, entry, n, meta, nmeta);
-	free(entry);
+	if (s)
+		snprintf(s, n, "%s%s", prefix, name);
+	return s;
+}
+
+static ckr_status
+write_entries(ckr_ctx *c, const char *path, const struct st_entry *entry,
+              const uint32_t *list, size_t n, const struct meta *meta,
+              size_t nmeta)
+{
+	struct outfile o;
+	ckr_status s = outfile_begin(c, &o, path, entry, n, meta, nmeta);
+
 	if (s != CKR_OK)
 		return s;
 	for (size_t i = 0; i < n && s != CKR_ERANK; i++) {
 		ckr_status one = outfile_put(c, &o, i, &c->plan,
-		                             &tensor[list[i]], NULL);
+			&c->lib->program[0].tensor[list[i]], NULL);
 
 		s = s == CKR_OK ? one : s;
 	}
 	return outfile_commit(c, &o, s);
+}
+
+ckr_status
+files_write(ckr_ctx *c, const char *path, const char *prefix,
+            const uint32_t *list, size_t n, const struct meta *meta,
+            size_t nmeta)
+{
+	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
+	struct st_entry *entry = calloc(n + 1, sizeof(*entry));
+	ckr_status s = entry ? CKR_OK : rt_no_memory(c);
+
+	for (size_t i = 0; i < n && s == CKR_OK; i++) {
+		const struct ckr_tensor *t = &tensor[list[i]];
+
+		entry[i] = rt_entry(c, t, prefixed(prefix, t->name));
+		if (!entry[i].name)
+			s = rt_no_memory(c);
+	}
+	if (s == CKR_OK)
+		s = write_entries(c, path, entry, list, n, meta, nmeta);
+	for (size_t i = 0; entry && i < n; i++)
+		free((char *)entry[i].name);
+	free(entry);
+	return s;
 }
 
 static bool
@@ -363,7 +396,7 @@ write_some(ckr_ctx *c, const char *path, want_fn *want, uint32_t among,
 	for (uint32_t i = 0; i < among; i++)
 		if (want(&tensor[i]))
 			list[n++] = i;
-	s = write_file(c, path, list, n, meta, nmeta);
+	s = files_write(c, path, "", list, n, meta, nmeta);
 	free(list);
 	return s;
 }

@@ -166,8 +166,8 @@ struct ckr_ctx {
 	struct err unread;              /* of the last file of weights */
 	struct ckr_group *group;        /* [nshared]: of parameters; NULL: all
 	                                 * are alike */
-	unsigned char *left;            /* [nshared]: weights that ckr_init has
-	                                 * left as they were; NULL: none */
+	unsigned char *left;            /* [nshared]: weights that the last file
+	                                 * has left as they were; NULL: none */
 
 	ckr_feed *feed;
 	void *feed_user;

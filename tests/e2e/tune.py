@@ -252,15 +252,155 @@ class Groups:
         self.refuses()
 
 
+class Lora:
+    """ckc --lora: by hand with numpy, and what files hold of it."""
+
+    RANK, ALPHA, LR = 3, 6, .05
+
+    def __init__(self, bench, flags=()):
+        self.bench, self.flags = bench, list(flags)
+        rng = np.random.default_rng(7)
+        self.base = {k: rng.normal(size=s).astype(np.float32) for k, s in (("w1", (6, 21)), ("b1", (21,)), ("w2", (21, 7)), ("scale", ()))}
+        optimizers.write_tensors(bench.path("base.st"), self.base)
+        self.x, self.labels = rng.normal(size=(4, 6)).astype(np.float32), np.array([0, 3, 6, 2])
+        optimizers.write_tensors(bench.path("l.st"), {"x": self.x, "labels": self.labels})
+
+    def library(self, name, *flags, b=4):
+        text, so = self.bench.path(f"l{b}.ck"), self.bench.path(name + ".so")
+        with open(text, "w") as f:
+            f.write(NET.format(b=b))
+        return so if self.bench.must(self.bench.ckc(text, "-o", so, "--optimizer", "sgd", "--quiet", *flags, *self.flags), name) else None
+
+    def lora(self, name, *flags, b=4):
+        return self.library(name, "--lora", f"w?={self.RANK}:{self.ALPHA}", *flags, b=b)
+
+    def run_it(self, so, steps, *flags, verb=()):
+        done = self.bench.ckrun(*verb, so, "--inputs", self.bench.path("l.st"), "--log", self.bench.path("log"), "--quiet", *flags,
+                                *([] if verb else ["--steps", steps, "--lr", self.LR, "--weight-decay", 0]))
+        return ck.losses(self.bench.path("log")) if self.bench.must(done, f"{so} {flags}") else []
+
+    def step(self, p, lora):
+        """The loss, and an SGD step of the adapters in double precision."""
+        s = self.ALPHA / self.RANK
+        w = {k: p[k] + s * (lora[k][1] @ lora[k][0]).T for k in lora}
+        h = np.tanh(self.x @ w["w1"] + p["b1"])
+        z = h @ w["w2"]
+        y = z * p["scale"]
+        e = np.exp(y - y.max(1, keepdims=True))
+        prob = e / e.sum(1, keepdims=True)
+        ce = -np.log(prob[range(4), self.labels]).mean()
+        dy = (prob - np.eye(7)[self.labels]) / 4 * 2 * ce          # the loss is the square
+        dz = dy * p["scale"]
+        da = (dz @ w["w2"].T) * (1 - h * h)
+        for k, x, d in ("w1", self.x, da), ("w2", h, dz):
+            a, b = lora[k]
+            dw = (x.T @ d).T * s                                   # of B A
+            lora[k] = (a - self.LR * b.T @ dw, b - self.LR * dw @ a.T)
+        return ce * ce
+
+    def arrays(self, path):
+        return {k: np.array(v[2]).reshape(v[1]) for k, v in files.st_read(self.bench.path(path))[0].items()}
+
+    def formula(self):
+        """Losses and adapters of four steps, and all files."""
+        bench, path = self.bench, self.bench.path
+        plain, so = self.library("plain"), self.lora("lora")
+        first = self.run_it(plain, 1, "--init", path("base.st"))
+        got = self.run_it(so, 4, "--init", path("base.st"), "--save", path("all.st"), "--save-lora", path("lora.st"), "--save-merged", path("merged.st"))
+        bench.check(got and got[0] == first[0], f"the first loss is {got[:1]}, without adapters {first}")
+        begun, p = self.arrays("lora.safetensors"), {k: v.astype(float) for k, v in self.base.items()}
+        lora = {k: (begun[k + ".lora_A.weight"], begun[k + ".lora_B.weight"]) for k in ("w1", "w2")}
+        for k, (a, b) in lora.items():
+            n = self.base[k].shape[0]
+            bench.check(not b.any() and 0 < abs(a).max() <= 1 / np.sqrt(n) and abs(a).max() > .7 / np.sqrt(n), f"{k} begins with {a} {b}")
+        want = [self.step(p, lora) for _ in range(4)]
+        bench.check(len(got) == 4 and np.allclose(got, want, rtol=2e-6), f"losses {got}, expected {want}")
+        saved, alone, merged = self.arrays("all.st"), self.arrays("lora.st"), self.arrays("merged.st")
+        bench.check(sorted(alone) == sorted(f"base_model.model.{k}.lora_{x}.weight" for k in lora for x in "AB"), f"adapters: {sorted(alone)}")
+        bench.check(sorted(merged) == sorted(self.base), f"merged: {sorted(merged)}")
+        for k, (a, b) in lora.items():
+            for x, v in ("A", a), ("B", b):
+                bench.check(np.allclose(saved[f"{k}.lora_{x}.weight"], v, atol=2e-6), f"{k} {x}")
+                bench.check((alone[f"base_model.model.{k}.lora_{x}.weight"] == saved[f"{k}.lora_{x}.weight"]).all(), f"{k} {x}: alone")
+            bench.check(np.allclose(merged[k], p[k] + self.ALPHA / self.RANK * (b @ a).T, atol=3e-6), f"{k}: merged")
+        bench.check(all((saved[k] == self.base[k]).all() for k in self.base), "the base has changed")
+        return got
+
+    def again(self):
+        """Adapters go back beside the base, and merged weights into a library without."""
+        bench, path = self.bench, self.bench.path
+        so, base = path("lora.so"), path("base.st")
+        on = self.run_it(so, 5, "--resume", path("all.st"))
+        # the base lies beside the library
+        files.st_write(path("lora.safetensors"), dict(files.st_read(path("lora.safetensors"))[0], **files.st_read(base)[0]))
+        bench.check(self.run_it(so, 1, "--init", path("lora.st")) == on[-1:], "adapters beside the base")
+        far = abs(self.run_it(path("plain.so"), 1, "--init", path("merged.st"))[0] / on[-1] - 1)
+        bench.check(far < 1e-6, f"merged weights are off by {far}")
+        done = bench.ckrun(path("plain.so"), "--inputs", path("l.st"), "--steps", 1, "--lr", 0, "--save-lora", path("no.st"))
+        bench.check(done.returncode == 1 and "--lora GLOB=RANK" in done.stderr, f"no adapters: {done.stderr}")
+
+    def states(self):
+        """AdamW's states are of adapters, and of what --train names."""
+        json_path = self.bench.path("adam.json")
+        self.bench.must(self.bench.ckc(self.bench.path("l4.ck"), "--plan-only", "--lora", "w1=2", "--train", "scale", "--quiet", "--json", json_path), "states")
+        got = sorted(t["name"] for t in ck.plan(json_path)["tensors"] if t["kind"] == "state" and t["alias_of"] is None)
+        want = sorted(f"adamw.{s}.{k}" for s in "mv" for k in ("w1.lora_A.weight", "w1.lora_B.weight", "scale"))
+        self.bench.check(got == want, f"states: {got}")
+
+    def elsewhere(self, want):
+        """The same losses on ranks; near them in 16 bits."""
+        for name, b, far, flags in (("tp", 4, 1e-6, ["--tp", 2]), ("zero", 2, 1e-6, ["--dp", 2, "--zero", 1]), ("bf16", 4, .05, ["--dtype", "bf16"]),
+                                    ("early", 4, 1e-6, ["--update-in-backward", "on"])):
+            so = self.lora("lora-" + name, *flags, b=b)
+            got = so and self.run_it(so, 4, "--init", self.bench.path("base.st"), "--save-merged", self.bench.path("m.st"))
+            self.bench.check(got and np.allclose(got, want, rtol=far), f"{name}: {got}, expected {want}")
+            m, whole = self.arrays("m.st"), self.arrays("merged.st")
+            self.bench.check(all(np.allclose(m[k], whole[k], atol=far) for k in whole), f"{name}: merged")
+
+    def exported(self, name, glob):
+        """A real export: the first loss is that of the base, and the ONNX file holds merged weights."""
+        bench, path = self.bench, self.bench.path
+        stem = os.path.join(ck.MODELS, name)
+        flags, inputs, log = ck.model_flags(stem)[0], stem + ".inputs.safetensors", path("log")
+
+        def losses(so, *more):
+            return ck.losses(log) if bench.must(bench.ckrun(so, "--inputs", inputs, "--log", log, "--quiet", *more), f"{name} {more}") else [0]
+        for model, so, extra in (stem + ".onnx", "base.so", []), (stem + ".onnx", "tuned.so", ["--lora", glob]):
+            bench.must(bench.ckc(model, "-o", path(so), "--quiet", "--dropout", "off", *flags, *extra), f"{name} {so}")
+        first = losses(path("base.so"), "--steps", 1)
+        got = losses(path("tuned.so"), "--steps", 4, "--lr", .01, "--save", path("t.st"), "--export-onnx", path("t.onnx"))
+        bench.check(got[0] == first[0] and got[-1] < got[0], f"{name}: {got}, base {first}")
+        on = losses(path("tuned.so"), "--steps", 5, "--resume", path("t.st"))
+        bench.must(bench.ckc(path("t.onnx"), "-o", path("t.so"), "--quiet", "--dropout", "off", *flags), f"{name}: exported")
+        far = abs(losses(path("t.so"), "--steps", 1)[0] / on[-1] - 1)
+        bench.check(far < 2e-6, f"{name}: the merged export is off by {far}")
+
+    def refuses(self):
+        for value in "w", "w=", "w=0", "w=2:0", "w=x", "=2", "w=2:":
+            done = self.bench.ckc(self.bench.path("l4.ck"), "--plan-only", "--lora", value)
+            self.bench.check(done.returncode == 2 and "GLOB=RANK" in done.stderr, f"{value}: {done.stderr}")
+
+    def run(self):
+        losses = self.formula()
+        self.again()
+        self.states()
+        self.elsewhere(losses)
+        self.exported("llama-dynamo", "*_proj.weight=4:8")
+        self.exported("gpt2-ts14", "*.attn.*.weight=2")
+        self.refuses()
+
+
 def main():
     cuda = ck.option("--cuda", None)
     bench = ck.Bench()
     if cuda:
         for optimizer in HYPER:
             Groups(bench, ["--target", "cuda", "--nvcc", cuda]).all(optimizer)
+        Lora(bench, ["--target", "cuda", "--nvcc", cuda]).formula()
         bench.finish()
     Init(bench).run()
     Groups(bench).run()
+    Lora(bench).run()
     bench.finish()
 
 

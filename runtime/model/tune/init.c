@@ -1,6 +1,4 @@
 /* Initial weights from a file of another model, or of a part of this one. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/file/names.h"
@@ -38,40 +36,26 @@ choose(ckr_ctx *c, struct infile *o, const struct ckr_init *how)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 
-	CKR_TRY(names_map(&o->f, how->map, how->nmap, &c->err));
 	for (size_t k = 0; k < how->nskip; k++)
 		CKR_TRY(need_match(c, &o->f, how->skip[k]));
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
-		c->left[i] = rt_is_weight(&t[i])
+		o->leave[i] |= rt_is_weight(&t[i])
 			&& (is_skipped(how, t[i].name)
 			    || (how->partial && !array_find(&o->f, t[i].name)));
-	return CKR_OK;
-}
-
-/* What the first process has chosen holds for all. */
-static ckr_status
-spread(ckr_ctx *c)
-{
-	struct team_task w = { .op = "reading", .patient = true };
-	uint32_t n = c->lib->nshared;
-
-	for (uint32_t at = 0; c->team && at < n; at += TEAM_ROOM) {
-		uint32_t some = n - at < TEAM_ROOM ? n - at : TEAM_ROOM;
-
-		CKR_TRY(team_spread(c->team, 0, c->left + at, (int)some, &w,
-		                    &c->err));
-	}
 	return CKR_OK;
 }
 
 static ckr_status
 init_from(ckr_ctx *c, struct infile *o, const struct ckr_init *how)
 {
-	ckr_status s = o->far ? CKR_OK : choose(c, o, how);
+	ckr_status s = o->far ? CKR_OK
+	               : names_map(&o->f, how->map, how->nmap, &c->err);
 
 	CKR_TRY(peers_agree(c, s, "reading"));
-	CKR_TRY(spread(c));
-	o->leave = c->left;
+	CKR_TRY(infile_spare(c, o));
+	s = o->far ? CKR_OK : choose(c, o, how);
+	CKR_TRY(peers_agree(c, s, "reading"));
+	CKR_TRY(infile_agree(c, o));
 	return files_load_weights(c, o);
 }
 
@@ -83,11 +67,6 @@ ckr_init(ckr_ctx *c, const char *path, const struct ckr_init *how)
 	ckr_status s;
 
 	CKR_TRY(rt_need_quiet(c));
-	if (!c->left)
-		c->left = malloc(c->lib->nshared + 1);
-	if (!c->left)
-		return rt_no_memory(c);
-	memset(c->left, 0, c->lib->nshared + 1);
 	for (size_t k = 0; how && k < how->nmap; k++)
 		if (!strchr(how->map[k], '='))
 			return err_set(&c->err, CKR_EARG, "expected a mapping "
