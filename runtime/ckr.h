@@ -448,7 +448,7 @@ ckr_status ckr_resume(ckr_ctx *ctx, const char *path);
  * adapters alone, called as PEFT calls them (base_model.model.MODULE.lora_A
  * .weight), which ckr_load_weights takes back; and parameters and buffers of
  * the model without adapters, into which they have been merged (by one process
- * alone). */
+ * alone).  path NULL: whether that could be. */
 ckr_status ckr_save_adapters(ckr_ctx *ctx, const char *path);
 ckr_status ckr_save_merged(ckr_ctx *ctx, const char *path);
 /* The ONNX file the model was compiled from, with the present weights, adapters

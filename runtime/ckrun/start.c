@@ -109,6 +109,12 @@ try_write(ckr_ctx *m, const char *path)
 ckr_status
 start_files(ckr_ctx *m, const struct options *o)
 {
+	if (o->save_lora)
+		CKR_TRY(ckr_save_adapters(m, NULL));
+	if (o->save_merged)
+		CKR_TRY(ckr_save_merged(m, NULL));
+	if (o->onnx && ckr_save_adapters(m, NULL) == CKR_OK)
+		CKR_TRY(ckr_save_merged(m, NULL));
 	CKR_TRY(try_write(m, o->save));
 	CKR_TRY(try_write(m, o->save_best));
 	CKR_TRY(try_write(m, o->save_lora));

@@ -136,6 +136,15 @@ merge_all(ckr_ctx *c, const struct ckr_adapter *how, float *w)
 }
 
 ckr_status
+files_may_merge(ckr_ctx *c)
+{
+	return !c->team ? CKR_OK
+	       : err_set(&c->err, CKR_EUNSUPPORTED, "adapters are merged by "
+	                 "one process: --save the run, and --resume it "
+	                 "without mpirun to merge them");
+}
+
+ckr_status
 files_merged(ckr_ctx *c, const struct ckr_tensor *t, void **copy)
 {
 	const struct ckr_library *lib = c->lib;
@@ -153,10 +162,7 @@ files_merged(ckr_ctx *c, const struct ckr_tensor *t, void **copy)
 			how = &lib->adapter[i];
 	if (!how)
 		return CKR_OK;
-	if (c->team)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "adapters are merged "
-		               "by one process: go on from a checkpoint "
-		               "without mpirun, --ranks as they were");
+	CKR_TRY(files_may_merge(c));
 	s = read_floats(c, t, &w);
 	if (s == CKR_OK)
 		s = merge_all(c, how, w);

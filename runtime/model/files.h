@@ -55,6 +55,8 @@ void outfile_abort(struct outfile *);
 /* What files of a module with adapters by PEFT call a tensor of the module. */
 #define PEFT_PREFIX "base_model.model."
 
+/* CKR_EUNSUPPORTED where several processes run: merging is one's. */
+ckr_status files_may_merge(ckr_ctx *);
 /* A weight with its adapter merged into it, whole; *copy: to be freed.
  * NULL copy: it has none. */
 ckr_status files_merged(ckr_ctx *, const struct ckr_tensor *, void **copy);

@@ -21,6 +21,8 @@ ckr_save_adapters(ckr_ctx *c, const char *path)
 	ckr_status s;
 
 	CKR_TRY(need_adapters(c));
+	if (!path)
+		return CKR_OK;
 	n = c->lib->nadapter;
 	list = malloc(2 * (size_t)n * sizeof(*list));
 	if (!list)
@@ -97,10 +99,9 @@ ckr_save_merged(ckr_ctx *c, const char *path)
 	ckr_status s;
 
 	CKR_TRY(need_adapters(c));
-	if (c->team)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "adapters are merged "
-		               "by one process: go on from a checkpoint "
-		               "without mpirun, --ranks as they were");
+	CKR_TRY(files_may_merge(c));
+	if (!path)
+		return CKR_OK;
 	entry = calloc(c->lib->nshared + 1, sizeof(*entry));
 	list = calloc(c->lib->nshared + 1, sizeof(*list));
 	s = entry && list ? write_merged(c, path, entry, list)
