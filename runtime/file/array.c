@@ -82,12 +82,15 @@ find_format(const struct array_file *f, bool sure, ReadHeader **read,
 }
 
 static ckr_status
-by_content(struct array_file *f, struct err *e)
+by_content(struct array_file *f, bool shard, struct err *e)
 {
 	ReadHeader *read;
 
 	CKR_TRY(pickle_refuse(f, e));
 	CKR_TRY(find_format(f, false, &read, e));
+	if (shard && read == shards_read_index)
+		return err_set(e, CKR_EFORMAT, "%s: expected a file with "
+		               "tensors, found an index of others", f->path);
 	if (read)
 		return read(f, e);
 	if (!f->size)
@@ -97,18 +100,30 @@ by_content(struct array_file *f, struct err *e)
 	               f->path);
 }
 
-ckr_status
-array_open(struct array_file *f, const char *path, struct err *e)
+static ckr_status
+open_any(struct array_file *f, const char *path, bool shard, struct err *e)
 {
 	ckr_status s = array_begin(f, path, e);
 
 	if (s == CKR_OK)
-		s = by_content(f, e);
+		s = by_content(f, shard, e);
 	if (s == CKR_OK)
 		s = array_index(f, e);
 	if (s != CKR_OK)
 		array_close(f);
 	return s;
+}
+
+ckr_status
+array_open(struct array_file *f, const char *path, struct err *e)
+{
+	return open_any(f, path, false, e);
+}
+
+ckr_status
+array_open_shard(struct array_file *f, const char *path, struct err *e)
+{
+	return open_any(f, path, true, e);
 }
 
 ckr_status

@@ -88,6 +88,9 @@ ckr_status array_index(struct array_file *, struct err *);
 ckr_status safetensors_read_header(struct array_file *, struct err *);
 ckr_status npy_read_header(struct array_file *, struct err *);
 ckr_status npz_read_directory(struct array_file *, struct err *);
+/* As array_open, but for indexes, which do not name each other. */
+ckr_status array_open_shard(struct array_file *, const char *path,
+                            struct err *);
 ckr_status shards_read_index(struct array_file *, struct err *);
 /* An error if the file is one of torch.save. */
 ckr_status pickle_refuse(const struct array_file *, struct err *);

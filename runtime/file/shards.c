@@ -48,7 +48,7 @@ static struct array_file *
 find_shard(struct reader *r, const char *name)
 {
 	struct array_file *f = r->f;
-	char *path = path_beside(f->path, name);
+	char *path = path_beside(f->path, name), text[NAME_TEXT];
 
 	if (!path) {
 		r->failed = err_set(r->e, CKR_ENOMEM, "out of memory");
@@ -62,9 +62,11 @@ find_shard(struct reader *r, const char *name)
 	if (strchr(name, '/') || f->npart == MAX_SHARDS)
 		r->failed = err_set(r->e, CKR_EFORMAT, "%s: expected names of "
 		                    "at most %d files beside it, found '%s'",
-		                    f->path, MAX_SHARDS, name);
+		                    f->path, MAX_SHARDS,
+		                    err_name(text, sizeof(text), name));
 	else
-		r->failed = array_open(&f->part[f->npart], path, r->e);
+		r->failed = array_open_shard(&f->part[f->npart], path,
+		                             r->e);
 	free(path);
 	return r->failed == CKR_OK ? &f->part[f->npart++] : NULL;
 }

@@ -115,7 +115,8 @@ class Init:
         moved = dict(whole, weight_map=dict(whole["weight_map"], **{"head.weight": "model-0.safetensors"}))
         write(json.dumps(moved))
         self.refuses(index, "a tensor elsewhere", says=["expected 'head.weight' in", "model-0.safetensors"])
-        for text, says in (('{"weight_map": {"a": "../x"}}', "beside it"), ('{"weight_map": {"a": "gone"}}', "gone"), ('{"weight_map": {}}', "weight_map"),
+        for text, says in (('{"weight_map": {"a": "../x"}}', "beside it"), ('{"weight_map": {"a": "gone"}}', "gone"),
+                           ('{"weight_map": {"a": "model.safetensors.index.json"}}', "found an index of others"), ('{"weight_map": {}}', "weight_map"),
                            ('{"weight_map": [', "weight_map"), ("{", "weight_map")):
             write(text)
             self.refuses(index, text, says=[says])
