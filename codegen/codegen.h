@@ -13,6 +13,13 @@ struct codegen_hole {
 	ValId val;                   /* parameter or buffer that belongs here */
 };
 
+/* Low-rank weights beside a weight, as the ABI has them. */
+struct codegen_adapter {
+	ValId weight, a, b;
+	double scale;
+	bool turned;
+};
+
 struct codegen_options {
 	const struct target *target;    /* NULL: the CPU */
 	const char *out_so;             /* written by rename */
@@ -31,6 +38,8 @@ struct codegen_options {
 	size_t onnx_bytes;
 	int nhole;
 	const struct codegen_hole *hole;
+	int nadapter;
+	const struct codegen_adapter *adapter;
 };
 
 /* The schedules that a library holds, each a placed graph and its plan. */

@@ -313,6 +313,25 @@ emit_holes(struct out *o, const struct program *p,
 	return true;
 }
 
+static void
+emit_adapters(struct out *o, const struct program *p,
+              const struct codegen_options *opt)
+{
+	if (!opt->nadapter)
+		return;
+	out_put(o, "\nstatic const struct ckr_adapter adapter[] = {\n");
+	for (int i = 0; i < opt->nadapter; i++) {
+		const struct codegen_adapter *a = &opt->adapter[i];
+
+		out_put(o, "\t{ %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, "
+		        "(float)%.9g },\n", (int64_t)p->index_of_val[a->weight],
+		        (int64_t)p->index_of_val[a->a],
+		        (int64_t)p->index_of_val[a->b], a->turned,
+		        a->scale);
+	}
+	out_put(o, "};\n");
+}
+
 /* A file's bytes as a symbol, without a C compiler reading them. */
 static void
 emit_incbin(struct out *o, const char *symbol, const char *file)
@@ -351,6 +370,7 @@ tables_emit(struct out *o, const struct program p[PROGRAMS],
 	if (!emit_holes(o, p, opt, d)
 	    || !tables_emit_total(o, p, total, d))
 		return false;
+	emit_adapters(o, p, opt);
 	if (s->data_bytes)
 		emit_incbin(o, "ckr_constants", "constants.bin");
 	if (opt->onnx_template)
@@ -378,6 +398,9 @@ tables_emit(struct out *o, const struct program p[PROGRAMS],
 		out_put(o, "\t.onnx = ckr_onnx,\n\t.onnx_bytes = %zu,\n"
 		        "\t.hole = %s,\n\t.nhole = %d,\n", opt->onnx_bytes,
 		        opt->nhole ? "hole" : "NULL", opt->nhole);
+	if (opt->nadapter)
+		out_put(o, "\t.adapter = adapter,\n\t.nadapter = %d,\n",
+		        opt->nadapter);
 	if (njob)
 		out_put(o, "\t.%s = %s,\n\t.n%s = %d,\n", jobs, jobs, jobs,
 		        njob);

@@ -7,7 +7,7 @@
 #ifndef PASSES_PASS_H
 #define PASSES_PASS_H
 
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 #include "ir/base/watch.h"
 #include "ir/ir.h"
 #include "ir/plan.h"
@@ -39,6 +39,21 @@ struct precision_wish {
 	DType dt;
 };
 
+/* --lora GLOB=RANK:ALPHA. */
+struct lora_wish {
+	const char *glob;
+	int64_t rank;
+	double alpha;
+};
+
+/* Low-rank weights A and B beside a weight, which merged is W + scale B A; of
+ * that what is turned, [in, out], takes the transpose. */
+struct adapter {
+	ValId weight, a, b;
+	double scale;
+	bool turned;
+};
+
 /* --dp: any number of replicas; the same if the model can be dealt to any; none
  * at all, but what would be added up over them. */
 enum { DP_ANY = -1, DP_TRY = -2, DP_SUMS = -3 };
@@ -58,6 +73,8 @@ struct options {
 	const struct glob_wish *wish;   /* --train and --freeze, in order */
 	const char **param;             /* names */
 	const char **nodecay;
+	int nlora;
+	struct lora_wish *lora;
 	bool untie;                     /* clone accidental ties (default) */
 	const char *loss;               /* output name, "ce[:X]", "mse[:X]" */
 	const char **output;            /* further outputs to keep (globs) */
@@ -146,6 +163,8 @@ typedef struct Pass {
 	                                 * is off */
 	struct total total;             /* the loss of a data set by it */
 	struct cheap *cheap;            /* NULL: not asked for */
+	int nadapter;
+	struct adapter *adapter;
 	int nalternative;             /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;
 	int64_t baseline_peak;          /* keep-everything total; -1 unknown */

@@ -8,6 +8,7 @@
 #include "passes/fold/fold.h"
 #include "passes/fuse/fuse.h"
 #include "passes/grad/backward.h"
+#include "passes/lora/lora.h"
 #include "passes/overlap/overlap.h"
 #include "passes/place/place.h"
 #include "passes/plan/plan.h"
@@ -35,6 +36,8 @@ const struct pass_info pass_table[] = {
 	  "shapes, constants and static operands" },
 	{ "canon", pass_canon, P_STATIC, P_CANON, LATE,
 	  "recognise norms, activations, attention; 2-D products" },
+	{ "lora", pass_lora, P_STATIC | P_CANON, 0, LATE,
+	  "low-rank adapters beside products, for --lora" },
 	{ "loss", pass_loss, P_STATIC | P_CANON, P_LOSS, LATE,
 	  "choose or build the loss" },
 	{ "precision", pass_precision, P_STATIC | P_CANON, 0, LATE,

@@ -281,8 +281,7 @@ enum ckr_on_nan {
 
 /* Settings of one step; they may change from step to step. */
 struct ckr_hyper {
-	double lr;                      /* learning rate */
-	double beta1, beta2;            /* adam, adamw, lion */
+	double lr, beta1, beta2;        /* betas: adam, adamw, lion */
 	double eps;                     /* adam, adamw, adafactor */
 	double weight_decay;            /* p *= 1 - lr * decay; sgd, sgdm,
 	                                 * adam: g += decay * p */
@@ -302,18 +301,23 @@ struct ckr_hyper {
 	                                 * doubled by scale_interval good ones
 	                                 * in a row (0: 2000) */
 	uint64_t scale_interval;
-	bool scale_again;               /* a step that overflows is not
-	                                 * skipped, but taken again with the
-	                                 * smaller scale, its inputs fed again;
-	                                 * so it is where nothing is updated */
+	bool scale_again;               /* a step that overflows is taken again
+	                                 * with the smaller scale, its inputs
+	                                 * fed again; so it is where nothing is
+	                                 * updated */
 };
-/* AdamW's: lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01; no momentum,
- * no clip; beta2_decay -0.8, clip_threshold 1, eps2 1e-3;
- * CKR_NAN_STOP. */
+/* AdamW's: lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01; no momentum, no
+ * clip; beta2_decay -0.8, clip_threshold 1, eps2 1e-3; CKR_NAN_STOP. */
 struct ckr_hyper ckr_hyper_default(void);
 /* Those that suit the model's optimizer.  What differs: sgdm momentum 0.9;
  * adam decay 0; lion lr 1e-4, beta2 0.99; adafactor lr 1e-2, eps 2^-23. */
 struct ckr_hyper ckr_hyper_of(const ckr_ctx *ctx);
+
+/* From now on a parameter's own learning rate, as a factor on that of steps,
+ * and weight decay, below 0: that of steps.  A factor of 0 keeps the parameter
+ * as it is.  CKR_EARG: not the name of a parameter that is trained. */
+ckr_status ckr_set_group(ckr_ctx *ctx, const char *name, double lr_factor,
+                         double weight_decay);
 
 enum ckr_schedule { CKR_CONSTANT_LR, CKR_LINEAR_LR, CKR_COSINE_LR };
 /* Learning rate of 0-based `step`: rises linearly over `warmup` steps to lr,
@@ -328,16 +332,7 @@ double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
  * pass. */
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
 /* A step in two calls, between which a GPU computes while the caller goes on:
- *
- *	while (more data || begun) {
- *		while (more data && ckr_can_begin(m)) {
- *			ckr_set(m, "x", x, sizeof(x));
- *			ckr_begin_step(m, &h);
- *			begun++;
- *		}
- *		ckr_end_step(m, &loss);
- *		begun--;
- *	}
+ * as long as ckr_can_begin, set inputs and begin; then end one; and so on.
  *
  * Steps end in the order in which they were begun, each as ckr_step does: with
  * its status, its loss, and the counts, scale and norm after it.  Nothing that
@@ -385,8 +380,7 @@ ckr_status ckr_eval_output(ckr_ctx *ctx, size_t i, struct ckr_info *info);
  * their weights too, and formulas of such sums. */
 struct ckr_score {
 	double loss;                    /* NaN: the model has none */
-	double accuracy;                /* a share; NaN: it tells none */
-	double perplexity;              /* the same */
+	double accuracy, perplexity;    /* accuracy: a share; NaN: not told */
 	const char *by_batch;           /* NULL; or why the loss depends on how
 	                                 * samples are dealt to batches: it is
 	                                 * then the mean of theirs.  Belongs to
@@ -414,10 +408,9 @@ ckr_status ckr_finite(ckr_ctx *ctx);
 
 struct ckr_checked {
 	uint64_t compared;              /* tensors whose bits were compared */
-	uint64_t again;                 /* of them computed again */
-	uint64_t alone;                 /* that only the plan has */
-	uint64_t rounded;               /* values that the plan keeps in 16
-	                                 * bits; only if there are any: */
+	uint64_t again, alone;          /* of them computed again; that only
+	                                 * the plan has */
+	uint64_t rounded;               /* values kept in 16 bits; if any: */
 	double differ, largest, median; /* what that does to gradients: norm of
 	                                 * the difference over norm, of all
 	                                 * taken as one and among parameters */
@@ -436,11 +429,31 @@ ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
 /* ---- files ---- */
 
 /* All parameters and buffers from a safetensors file, by name; types are
- * converted between f16, bf16, f32 and f64.  This and ckr_resume read the file
- * once to see that it is good and once more to load it: after a failure
- * nothing has changed.  Should only the second reading fail, the context
- * serves no more than ckr_error and ckr_close. */
+ * converted between f16, bf16, f32 and f64.  A file without adapters (ckc
+ * --lora) leaves these as they are, one of adapters alone all else.  This and
+ * ckr_resume read the file once to see that it is good and once more to load
+ * it: after a failure nothing has changed.  Should only the second reading
+ * fail, the context serves no more than ckr_error and ckr_close. */
 ckr_status ckr_load_weights(ckr_ctx *ctx, const char *path);
+/* How ckr_init takes weights from a file.  Texts stay the caller's. */
+struct ckr_init {
+	const char *const *map;         /* "OLD=NEW": a tensor whose name
+	                                 * begins with OLD is called as if it
+	                                 * began with NEW; the last that fits
+	                                 * counts */
+	size_t nmap;
+	const char *const *skip;        /* globs of weights that keep their
+	                                 * values, whatever the file holds */
+	size_t nskip;
+	bool partial;                   /* so does what the file lacks */
+};
+/* As ckr_load_weights; how may be NULL.  A tensor of another shape is refused
+ * unless it is skipped, and so is a mapping or a glob that fits nothing. */
+ckr_status ckr_init(ckr_ctx *ctx, const char *path,
+                    const struct ckr_init *how);
+/* Name of parameter or buffer number i among those that the file of weights
+ * read last has left as they were; NULL: there is none. */
+const char *ckr_left(const ckr_ctx *ctx, size_t i);
 /* What the file of weights read last (by ckr_open, ckr_load_weights or
  * ckr_resume) holds that has no place in the model, in words; "": nothing.
  * Such a tensor may be a constant of the model, which keeps its value. */
@@ -449,12 +462,20 @@ const char *ckr_unread(const ckr_ctx *ctx);
  * appears by rename when it is complete and on disk. */
 ckr_status ckr_save(ckr_ctx *ctx, const char *path);
 ckr_status ckr_resume(ckr_ctx *ctx, const char *path);
-/* The ONNX file the model was compiled from, with the present weights. */
+/* Of a model with low-rank adapters (ckc --lora), else CKR_EUNSUPPORTED: the
+ * adapters alone, called as PEFT calls them (base_model.model.MODULE.lora_A
+ * .weight), which ckr_load_weights takes back; and parameters and buffers of
+ * the model without adapters, into which they have been merged (by one process
+ * alone).  path NULL: whether that could be. */
+ckr_status ckr_save_adapters(ckr_ctx *ctx, const char *path);
+ckr_status ckr_save_merged(ckr_ctx *ctx, const char *path);
+/* The ONNX file the model was compiled from, with the present weights, adapters
+ * merged into them. */
 ckr_status ckr_export_onnx(ckr_ctx *ctx, const char *path);
 /* Graph outputs of the last step. */
 ckr_status ckr_save_outputs(ckr_ctx *ctx, const char *path);
-/* Write the gradients of the next step that is not skipped (before clipping,
- * and without loss scale) to path. */
+/* The gradients of the next step that is not skipped (before clipping, without
+ * loss scale). */
 ckr_status ckr_save_grads(ckr_ctx *ctx, const char *path);
 /* Record the next steps (the first three) as chrome-trace JSON; the file is
  * written after the third.  path NULL: write what is there now, if anything is

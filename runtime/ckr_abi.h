@@ -168,6 +168,12 @@ struct ckr_convolved {
 	int64_t room;
 };
 
+/* What a parameter has of its own: what its learning rate is multiplied with,
+ * and its decay; below 0: the step's. */
+struct ckr_group {
+	float lr, decay;
+};
+
 struct ckr_env;
 
 /* A product on a device, row-major: of each of `batch` matrices, `s` elements
@@ -228,9 +234,12 @@ struct ckr_env {
 	/* what the loss's adjoint is multiplied with, and, as a factor, what
 	 * takes that out of gradients: 1 and 1 unless library.loss_scaled */
 	float loss_scale, unscale;
-	/* Adafactor's: share of the new in means of squares, the lesser of lr
-	 * and 1 / sqrt(t), and two settings */
-	float fresh, rate, eps2, threshold;
+	/* Adafactor's: share of the new in means of squares, 1 / sqrt(t),
+	 * which lr is at most, and two settings */
+	float fresh, most, eps2, threshold;
+	/* of the parameter that is updated; on a device that of the host's
+	 * environment, when the update is launched */
+	struct ckr_group group;
 	int32_t lax;            /* library.finite need not look */
 	/* What kernels find, all that follows: set by one that met bad data
 	 * (an index out of range); the step then fails with this text and the
@@ -283,7 +292,7 @@ struct ckr_program {
 /* Of the formula, in postfix form, of a data set's loss by what program[2], or
  * if there is none program[0], says of batches. */
 struct ckr_term {
-	uint8_t op;             /* enum total_op of runtime/support/total.h */
+	uint8_t op;             /* enum total_op */
 	int32_t tensor;         /* of operands: a scalar of floats; else -1 */
 	double number;          /* TOTAL_NUMBER */
 };
@@ -295,6 +304,14 @@ struct ckr_hole {
 	int32_t tensor;         /* parameter or buffer that belongs here */
 	uint8_t dtype;          /* stored so */
 	uint8_t transform;      /* 0: as is */
+};
+
+/* Low-rank weights beside a weight, by tensor indices: a [rank, in] and b [out,
+ * rank].  Merged it is W + scale b a, or, turned ([in, out]), W + scale (b
+ * a)^T. */
+struct ckr_adapter {
+	int32_t weight, a, b, turned;
+	float scale;
 };
 
 struct ckr_library {
@@ -323,6 +340,8 @@ struct ckr_library {
 	uint64_t onnx_bytes;
 	const struct ckr_hole *hole;
 	uint32_t nhole;
+	const struct ckr_adapter *adapter;
+	uint32_t nadapter;
 	const struct ckr_blocked *blocked;
 	uint32_t nblocked;
 	const struct ckr_convolved *convolved;

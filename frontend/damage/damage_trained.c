@@ -3,7 +3,7 @@
  */
 #include "frontend/damage/damage_search.h"
 #include "frontend/params/params.h"
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "frontend/driver/host.h"
 #include "frontend/import/import.h"
 #include "frontend/driver/opts.h"
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 #include "ir/base/infile.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"
@@ -226,6 +226,22 @@ summary(const struct driver *d, const char *out)
 	fputc('\n', stderr);
 }
 
+static const struct codegen_adapter *
+adapters(struct driver *d)
+{
+	int n = d->pass.nadapter;
+	struct codegen_adapter *v = arena_array(d->arena, (size_t)n + 1,
+	                                        sizeof *v);
+
+	for (int i = 0; i < n; i++) {
+		const struct adapter *a = &d->pass.adapter[i];
+
+		v[i] = (struct codegen_adapter){ a->weight, a->a, a->b,
+			a->scale, a->turned };
+	}
+	return v;
+}
+
 static bool
 generate(struct driver *d, const struct outputs *out)
 {
@@ -251,6 +267,8 @@ generate(struct driver *d, const struct outputs *out)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
 	s.forward = d->pass.forward;
 	s.total = &d->pass.total;
+	o.adapter = adapters(d);
+	o.nadapter = d->pass.nadapter;
 	if (t) {
 		struct codegen_hole *hole = arena_array(d->arena,
 			(size_t)t->nhole + 1, sizeof *hole);

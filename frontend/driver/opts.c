@@ -43,6 +43,9 @@ static const struct option_row table[] = {
 	  "pos_weight, delta, reduction" },
 	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), CI,
 	  "keep further graph outputs beside the loss" },
+	{ "lora", "GLOB=RANK[:ALPHA]", G_TRAIN, add_lora, FIELD(opt), CI,
+	  "train low-rank matrices beside each weight GLOB of products, their "
+	  "product times ALPHA/RANK (1), and else what --train names alone" },
 	{ "optimizer", "sgd|sgdm|adam|adamw|lion|adafactor|none", G_TRAIN,
 	  set_optimizer, FIELD(opt.optimizer), CI,
 	  "update rule; sgdm keeps momentum; adam has weight decay in the "

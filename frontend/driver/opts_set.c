@@ -226,6 +226,24 @@ add_precision(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
+add_lora(struct arg_parser *p, const char *arg, void *field)
+{
+	struct options *o = field;
+	struct lora_wish w = { 0 };
+	const char *rank = split_binding(p, arg, &w.glob), *alpha;
+	size_t n = rank ? strcspn(rank, ":") : 0;
+
+	alpha = rank && rank[n] ? rank + n + 1 : rank;
+	if (!rank || !parse_count(arena_printf(p->arena, "%.*s", (int)n, rank),
+	                          &w.rank) || w.rank <= 0
+	    || !number_real(alpha, &w.alpha) || !(w.alpha > 0))
+		return bad(p, arg, "GLOB=RANK or GLOB=RANK:ALPHA, above 0");
+	o->lora = one_more(p, o->lora, o->nlora, sizeof w);
+	o->lora[o->nlora++] = w;
+	return true;
+}
+
+bool
 add_const(struct arg_parser *p, const char *arg, void *field)
 {
 	struct cli *c = field;

@@ -110,6 +110,13 @@ no_import(const struct cli *c)
 	return n > 3 && !strcmp(c->model + n - 3, ".ck");
 }
 
+/* Beside adapters --train says what is not frozen of text, too. */
+static bool
+no_import_nor_lora(const struct cli *c)
+{
+	return no_import(c) && !c->opt.nlora;
+}
+
 static const char
 	account[] = "without --dump=memory or --json",
 	code[] = "where no code is made (--plan-only, --passes, --stop-after, "
@@ -145,6 +152,7 @@ static const struct {
 	{ "march", is_gpu, "with --target cuda" },
 	{ "cc", is_gpu, "with --target cuda" },
 	{ "optimizer", no_training, training },
+	{ "lora", no_training, training },
 	{ "no-decay", no_training, training },
 	{ "no-decay", no_update, update },
 	{ "eval", no_training, training },
@@ -165,7 +173,7 @@ static const struct {
 	{ "plan-time", no_choice, choice },
 	{ "plan-time", no_budget, budget },
 	{ "const", no_import, import },
-	{ "train", no_import, import },
+	{ "train", no_import_nor_lora, import },
 	{ "freeze", no_import, import },
 	{ "param", no_import, import },
 	{ "untie", no_import, import },

@@ -20,7 +20,7 @@
 #include "frontend/onnx/flat_read.h"
 #include "frontend/onnx/onnx_op.h"
 #include "frontend/params/params.h"
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef FRONTEND_IMPORT_OPTIONS_H
 #define FRONTEND_IMPORT_OPTIONS_H
 
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 #include "ir/ir.h"
 
 struct import_const {

@@ -1,7 +1,7 @@
 /* What the user says of initializers by name: --train, --freeze, --param. */
 #include "frontend/onnx/onnx_op.h"
 #include "frontend/params/params.h"
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 
 #include <string.h>
 

@@ -31,7 +31,7 @@
  * refuses graphs that have a backward part already
  */
 #include "passes/precision/precision.h"
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 #include "ir/element.h"
 
 enum kind { SOFT, NARROW, FULL };

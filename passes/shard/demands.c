@@ -3,7 +3,7 @@
  */
 #include "passes/shard/layout.h"
 
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 
 static bool
 is_meant(const struct shard *s, const struct shard_wish *w, ValId v)

@@ -311,6 +311,10 @@ write_all(struct run *r)
 
 	if (o->outputs && !r->written)
 		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
+	if (o->save_lora)
+		CKR_TRY(ckr_save_adapters(r->m, o->save_lora));
+	if (o->save_merged)
+		CKR_TRY(ckr_save_merged(r->m, o->save_merged));
 	if (o->onnx)
 		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
 	if (o->profile)
@@ -464,8 +468,7 @@ int
 main(int argc, char **argv)
 {
 	struct options o = { 0 };
-	struct run r = { .o = &o, .saved = -1,
-	                 .tty = isatty(STDOUT_FILENO) };
+	struct run r = { .o = &o, .saved = -1, .tty = isatty(STDOUT_FILENO) };
 	int status;
 
 	if (argc > 1 && !strcmp(argv[1], "report"))

@@ -11,8 +11,7 @@
 /* T_FILE: two of them are a misunderstanding, where of other values the last
  * counts.  T_SIZE: a number that is not negative. */
 enum type {
-	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_FEED, T_DATA,
-	T_COLUMNS,
+	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_WORDS, T_DATA,
 	T_SCHEDULE, T_ON_NAN, T_SCALE
 };
 
@@ -33,11 +32,11 @@ static const struct option_row rows[] = {
 	  "once for each file, or a pattern in quotes" },
 	{ "tokens", T_TEXT, AT(tokens), "TYPE", "they are raw tokens: u16, u32 "
 	  "or bytes (any text)" },
-	{ "columns", T_COLUMNS, AT(columns), "N=LIST", "array N of columns of "
+	{ "columns", T_WORDS, AT(columns), "N=LIST", "array N of columns of "
 	  ".csv files: names, numbers from 1, ranges 1-4" },
 	{ "normalize", T_TEXT, AT(normalize), "M,S", "u8 rows go in as (x / "
 	  "255 - M) / S; by channel: M/M/M,S/S/S" },
-	{ "feed", T_FEED, AT(feed), "IN=SRC", "input IN gets SRC: an array, "
+	{ "feed", T_WORDS, AT(feed), "IN=SRC", "input IN gets SRC: an array, "
 	  "or a word of those below" },
 	{ "inputs", T_FILE, AT(inputs), "FILE", "all inputs by name from FILE, "
 	  "the same at every step" },
@@ -55,6 +54,11 @@ static const struct option_row rows[] = {
 	{ "min-lr", T_SIZE, AT(min_lr), "X", "learning rate at the end (0)" },
 	{ "weight-decay", T_SIZE, AT(hyper.weight_decay), "X", "decoupled "
 	  "decay; sgd, sgdm and adam add it to the gradient (0.01; adam 0)" },
+	{ "lr-scale", T_WORDS, AT(lr_scale), "GLOB=F", "parameters GLOB learn "
+	  "at F times the rate (0: stay as they are); the last that matches "
+	  "counts" },
+	{ "decay", T_WORDS, AT(decay), "GLOB=F", "and have this weight decay, "
+	  "ckc --no-decay or not" },
 	{ "beta1", T_REAL, AT(hyper.beta1), "X", "adam, adamw, lion (0.9)" },
 	{ "beta2", T_REAL, AT(hyper.beta2), "X", "adam, adamw (0.999), lion "
 	  "(0.99)" },
@@ -90,8 +94,18 @@ static const struct option_row rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "files" },
 	{ "init", T_FILE, AT(init), "FILE", "initial weights (.safetensors; "
 	  "default: beside the model)" },
+	{ "init-map", T_WORDS, AT(init_map), "OLD=NEW", "its names that begin "
+	  "with OLD begin with NEW; either may be empty" },
+	{ "init-partial", T_FLAG, AT(init_partial), NULL, "what it lacks "
+	  "starts as it was compiled, and is listed (all: --stats)" },
+	{ "init-skip", T_WORDS, AT(init_skip), "GLOB", "parameters that start "
+	  "so whatever it holds, as a head of another shape" },
 	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
 	  "what steps use (all parameters: --export-onnx)" },
+	{ "save-lora", T_FILE, AT(save_lora), "FILE", "ckc --lora: the "
+	  "adapters alone, with PEFT's names; --init takes them back" },
+	{ "save-merged", T_FILE, AT(save_merged), "FILE", "ckc --lora: the "
+	  "weights with adapters merged into them" },
 	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
 	{ "keep", T_COUNT, AT(keep), "N", "... the last N of them as "
 	  "FILE.STEP, too" },
@@ -294,6 +308,15 @@ add_file(struct option_files *f, const char *name, const char *value)
 }
 
 static int
+add_word(struct option_words *w, const char *name, const char *value)
+{
+	if (w->n == MAX_FEED)
+		return bad(name, "is given too often");
+	w->v[w->n++] = value;
+	return DONE;
+}
+
+static int
 set_option(struct options *o, const struct option_row *r, const char *value)
 {
 	void *at = (char *)o + r->offset;
@@ -316,16 +339,8 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		return set_word(r->type, value, at);
 	case T_SCALE:
 		return set_scale(value, at);
-	case T_FEED:
-		if (o->nfeed == MAX_FEED)
-			return bad(r->name, "is given too often");
-		o->feed[o->nfeed++] = value;
-		return DONE;
-	case T_COLUMNS:
-		if (o->ncolumns == MAX_FEED)
-			return bad(r->name, "is given too often");
-		o->columns[o->ncolumns++] = value;
-		return DONE;
+	case T_WORDS:
+		return add_word(at, r->name, value);
 	case T_DATA:
 		return add_file(at, r->name, value);
 	case T_COUNT:

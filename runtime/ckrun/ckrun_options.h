@@ -21,13 +21,19 @@ struct option_files {
 	size_t n;
 };
 
+/* Values of an option that may be given again and again. */
+struct option_words {
+	const char *v[MAX_FEED];
+	size_t n;
+};
+
 struct options {
 	enum verb verb;
 	const char *model;
 	struct option_files data, valid;
 	const char *tokens, *normalize, *inputs;
-	const char *feed[MAX_FEED], *columns[MAX_FEED];
-	size_t nfeed, ncolumns;
+	struct option_words feed, columns, init_map, init_skip;
+	struct option_words lr_scale, decay;
 	uint64_t steps, epochs;
 	struct ckr_hyper hyper;
 	double min_lr, comm_timeout;
@@ -35,10 +41,11 @@ struct options {
 	uint64_t warmup, seed, threads, ranks, save_every;
 	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
 	const char *trace, *profile, *blas, *against;
+	const char *save_lora, *save_merged;
 	const char *save_best, *out, *name, *tensorboard;
 	uint64_t valid_every, patience, keep;
 	double rtol;
-	bool check, quiet, stats, help, version;
+	bool init_partial, check, quiet, stats, help, version;
 	bool given[MAX_OPTIONS];        /* by row of the table */
 };
 

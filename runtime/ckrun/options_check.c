@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "runtime/base/err.h"
+#include "runtime/ckrun/start.h"
 #include "runtime/data/dataset.h"
 #include "runtime/file/file.h"
-#include "runtime/support/clash.h"
+#include "runtime/support/path.h"
 
 static int
 bad(const char *name, const char *why)
@@ -21,7 +22,8 @@ static int
 check_against(const struct options *o)
 {
 	static const char *const idle[] = {
-		"save", "save-every", "outputs", "grads", "log", "tensorboard",
+		"save", "save-every", "save-lora", "save-merged", "outputs",
+		"grads", "log", "tensorboard",
 		"export-onnx", "check", "trace", "profile", "stats", "epochs",
 		"valid",
 	};
@@ -44,8 +46,8 @@ bool
 options_of_verb(enum verb verb, const char *name)
 {
 	static const char eval[] = "data tokens columns normalize feed "
-		"inputs init resume log threads ranks comm-timeout blas quiet "
-		"stats help version";
+		"inputs init init-map init-partial init-skip resume log "
+		"threads ranks comm-timeout blas quiet stats help version";
 
 	return is_of_predict(name) ? verb == VERB_PREDICT
 	       : verb == VERB_TRAIN || options_listed(eval, name);
@@ -94,6 +96,19 @@ check_counts(const struct options *o)
 }
 
 static int
+check_groups(const struct option_words *w, const char *name)
+{
+	size_t n;
+	double x;
+
+	for (size_t i = 0; i < w->n; i++)
+		if (!groups_split(w->v[i], &n, &x))
+			return bad(name, "needs GLOB=F, with a number of 0 or "
+			           "more behind the last '='");
+	return DONE;
+}
+
+static int
 check_values(const struct options *o)
 {
 	if (!o->model) {
@@ -104,7 +119,7 @@ check_values(const struct options *o)
 		return bad("inputs", "cannot stand beside --data");
 	if (o->tokens && !o->data.n)
 		return bad("tokens", "needs --data");
-	if (o->ncolumns && !o->data.n)
+	if (o->columns.n && !o->data.n)
 		return bad("columns", "needs --data");
 	if (o->normalize && !o->data.n)
 		return bad("normalize", "needs --data");
@@ -118,6 +133,16 @@ check_values(const struct options *o)
 		return bad("threads", "is too large");
 	if (o->init && o->resume)
 		return bad("init", "cannot stand beside --resume");
+	if (!o->init && (o->init_map.n || o->init_partial || o->init_skip.n))
+		return bad(o->init_map.n ? "init-map" : o->init_partial
+		           ? "init-partial" : "init-skip", "needs --init");
+	for (size_t i = 0; i < o->init_map.n; i++)
+		if (!strchr(o->init_map.v[i], '='))
+			return bad("init-map", "needs OLD=NEW, of which either "
+			           "may be empty");
+	if (check_groups(&o->lr_scale, "lr-scale")
+	    || check_groups(&o->decay, "decay"))
+		return USAGE;
 	return check_against(o);
 }
 
@@ -182,6 +207,8 @@ check_files(const struct options *o)
 		{ "--resume", o->resume, false },
 		{ "--save", again ? NULL : o->save, true },
 		{ "--save-best", o->save_best, true },
+		{ "--save-lora", o->save_lora, true },
+		{ "--save-merged", o->save_merged, true },
 		{ "--out", o->out, true },
 		{ "--outputs", o->outputs, true },
 		{ "--grads", o->grads, true },
@@ -219,6 +246,8 @@ check_outputs(const struct options *o)
 		/* in safetensors */
 		{ "save", o->save }, { "outputs", o->outputs },
 		{ "grads", o->grads }, { "save-best", o->save_best },
+		{ "save-lora", o->save_lora },
+		{ "save-merged", o->save_merged },
 		{ "log", o->log },
 		{ "export-onnx", o->onnx }, { "trace", o->trace },
 		{ "profile", o->profile },
@@ -228,7 +257,7 @@ check_outputs(const struct options *o)
 		if (out[i].path && !strcmp(out[i].path, "-"))
 			return bad(out[i].option, "needs the name of a file, "
 			           "not '-'; standard output is /dev/stdout");
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 6; i++)
 		if (is_numpy(out[i].path))
 			return bad(out[i].option, "writes safetensors, not "
 			           "NumPy's formats: name it "

@@ -32,7 +32,8 @@ warn_optimizer(const struct options *o, const char *optimizer)
 	static const struct {
 		const char *option, *of;
 	} knows[] = {
-		{ "lr", all }, { "schedule", all }, { "warmup", all },
+		{ "lr", all }, { "lr-scale", all }, { "decay", all },
+		{ "schedule", all }, { "warmup", all },
 		{ "min-lr", all }, { "weight-decay", all }, { "clip", all },
 		{ "on-nan", all },
 		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },

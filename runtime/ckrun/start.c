@@ -10,17 +10,54 @@ struct data_options
 start_data(const struct options *o, const struct option_files *f)
 {
 	return (struct data_options){ .data = { .text = f->v, .n = f->n,
-			.tokens = o->tokens, .columns = o->columns,
-			.ncolumns = o->ncolumns },
-		.feed = o->feed, .nfeed = o->nfeed,
+			.tokens = o->tokens, .columns = o->columns.v,
+			.ncolumns = o->columns.n },
+		.feed = o->feed.v, .nfeed = o->feed.n,
 		.normalize = o->normalize };
+}
+
+/* How many of the weights are not of --init, and which. */
+static void
+tell_left(ckr_ctx *m, const struct options *o)
+{
+	enum { FEW = 3 };
+	struct ckr_info info;
+	size_t left = 0, all = 0;
+	char text[NAME_TEXT];
+
+	while (ckr_left(m, left))
+		left++;
+	for (size_t i = 0; ckr_tensor(m, i, &info) == CKR_OK; i++)
+		all += !strcmp(info.kind, "param")
+		       || !strcmp(info.kind, "buffer");
+	if (!left || (o->quiet && !o->stats))
+		return;
+	printf("%zu of %zu parameters and buffers start as they were "
+	       "compiled: ", left, all);
+	for (size_t i = 0; i < left && (o->stats || i < FEW); i++)
+		printf("%s%s", i ? ", " : "",
+		       err_name(text, sizeof(text), ckr_left(m, i)));
+	puts(left > FEW && !o->stats ? ", ... (all: --stats)" : "");
+}
+
+/* What is not plainly all weights of a file. */
+static ckr_status
+init_some(ckr_ctx *m, const struct options *o)
+{
+	const struct ckr_init how = { .map = o->init_map.v,
+		.nmap = o->init_map.n, .skip = o->init_skip.v,
+		.nskip = o->init_skip.n, .partial = o->init_partial };
+
+	return ckr_init(m, o->init, &how);
 }
 
 ckr_status
 start_model(ckr_ctx **m, struct data *d, const struct options *o,
             const char *so)
 {
-	struct ckr_options co = { .weights = o->resume ? "" : o->init,
+	bool some = o->init_map.n || o->init_partial || o->init_skip.n;
+	struct ckr_options co = { .weights = o->resume ? "" : some ? NULL
+			: o->init,
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
 		.ranks = (uint32_t)o->ranks,
 		.comm_timeout = o->comm_timeout };
@@ -36,12 +73,17 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 		return ckr_fail(*m, CKR_EUNSUPPORTED, "--loss-scale: %s has no "
 		                "gradient in f16, so that no loss is scaled; "
 		                "ckc --dtype f16 compiles one that has", so);
+	if (some)
+		CKR_TRY(init_some(*m, o));
+	if (o->init)
+		tell_left(*m, o);
 	if (o->resume) {
 		CKR_TRY(ckr_resume(*m, o->resume));
 		if (options_given(o, "seed"))
 			ckr_set_seed(*m, o->seed);
 	}
 	CKR_TRY(data_open(d, *m, &data));
+	CKR_TRY(groups_set(*m, o));
 	if (!d->in_order)
 		CKR_TRY(ckr_set_samples(*m, d->per_step));
 	return ckr_set_feed(*m, data_feed, d);
@@ -67,8 +109,16 @@ try_write(ckr_ctx *m, const char *path)
 ckr_status
 start_files(ckr_ctx *m, const struct options *o)
 {
+	if (o->save_lora)
+		CKR_TRY(ckr_save_adapters(m, NULL));
+	if (o->save_merged)
+		CKR_TRY(ckr_save_merged(m, NULL));
+	if (o->onnx && ckr_save_adapters(m, NULL) == CKR_OK)
+		CKR_TRY(ckr_save_merged(m, NULL));
 	CKR_TRY(try_write(m, o->save));
 	CKR_TRY(try_write(m, o->save_best));
+	CKR_TRY(try_write(m, o->save_lora));
+	CKR_TRY(try_write(m, o->save_merged));
 	CKR_TRY(try_write(m, o->outputs));
 	CKR_TRY(try_write(m, o->onnx));
 	return try_write(m, o->profile);

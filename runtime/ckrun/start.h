@@ -21,4 +21,14 @@ ckr_status keep_saved(ckr_ctx *, const struct options *);
 struct ckr_hyper start_hyper(const struct options *, uint64_t step,
                              uint64_t total);
 
+
+/* ---- groups.c ---- */
+
+/* "GLOB=F" at its last "=", F a number of 0 or more: the length of the glob and
+ * F; false: it is none. */
+bool groups_split(const char *text, size_t *glob, double *x);
+/* Learning rates and decays of parameters, told unless quiet; of globs that
+ * match a parameter the last counts, and each must match one. */
+ckr_status groups_set(ckr_ctx *, const struct options *);
+
 #endif

@@ -76,15 +76,21 @@ find_format(const struct array_file *f, bool sure, ReadHeader **read,
 		*read = tokens_read_header;
 	else if (head[8] == '{' && f->size >= 10 && !(sure && n > f->size - 8))
 		*read = safetensors_read_header;
+	else if (head[0] == '{' && !sure)
+		*read = shards_read_index;
 	return CKR_OK;
 }
 
 static ckr_status
-by_content(struct array_file *f, struct err *e)
+by_content(struct array_file *f, bool shard, struct err *e)
 {
 	ReadHeader *read;
 
+	CKR_TRY(pickle_refuse(f, e));
 	CKR_TRY(find_format(f, false, &read, e));
+	if (shard && read == shards_read_index)
+		return err_set(e, CKR_EFORMAT, "%s: expected a file with "
+		               "tensors, found an index of others", f->path);
 	if (read)
 		return read(f, e);
 	if (!f->size)
@@ -94,18 +100,30 @@ by_content(struct array_file *f, struct err *e)
 	               f->path);
 }
 
-ckr_status
-array_open(struct array_file *f, const char *path, struct err *e)
+static ckr_status
+open_any(struct array_file *f, const char *path, bool shard, struct err *e)
 {
 	ckr_status s = array_begin(f, path, e);
 
 	if (s == CKR_OK)
-		s = by_content(f, e);
+		s = by_content(f, shard, e);
 	if (s == CKR_OK)
 		s = array_index(f, e);
 	if (s != CKR_OK)
 		array_close(f);
 	return s;
+}
+
+ckr_status
+array_open(struct array_file *f, const char *path, struct err *e)
+{
+	return open_any(f, path, false, e);
+}
+
+ckr_status
+array_open_shard(struct array_file *f, const char *path, struct err *e)
+{
+	return open_any(f, path, true, e);
 }
 
 ckr_status
@@ -141,6 +159,12 @@ array_close(struct array_file *f)
 			close(f->packed[i].fd);
 	if (f->maker)
 		f->maker->close(f->made);
+	for (size_t i = 0; i < f->npart; i++)
+		array_close(&f->part[i]);
+	for (size_t i = 0; f->renamed && i < f->n; i++)
+		free(f->renamed[i]);
+	free(f->part);
+	free(f->renamed);
 	free(f->packed);
 	free(f->path);
 	free(f->v);
@@ -194,6 +218,8 @@ array_place(char *buf, size_t size, const struct array *a)
 ckr_status
 array_prepare(const struct array_file *f, const struct array *a, struct err *e)
 {
+	if (a->shard)
+		f = a->shard;
 	return a->packed ? packed_open(f->fd, f->path, a->packed, e) : CKR_OK;
 }
 
@@ -220,6 +246,8 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 	uint64_t step = sizeof(buf) / 8;
 	char place[NAME_TEXT + 4];
 
+	if (a->shard)
+		f = a->shard;
 	if (first > a->nelem || n > a->nelem - first)
 		return err_set(e, CKR_EARG, "%s: elements %llu..%llu of %llu",
 		               f->path, (unsigned long long)first,

@@ -20,6 +20,7 @@ struct array {
 	struct packed *packed;          /* ... or in what this holds inflated;
 	                                 * NULL: in the file */
 	bool made;                      /* by the file's maker: u8 */
+	const struct array_file *shard; /* which holds it; NULL: the file */
 };
 
 /* What makes contents when they are read: n elements from the first one on. */
@@ -47,10 +48,15 @@ struct array_file {
 	size_t npacked;
 	const struct array_maker *maker;        /* NULL: none */
 	void *made;                     /* ... what it is called with */
+	struct array_file *part;        /* an index's shards */
+	size_t npart;
+	char **renamed;                 /* [n]: names of names_map; NULL: of
+	                                 * the file */
 };
 
-/* Choose by what the file holds; files that begin neither like .npy, .npz nor
- * .safetensors are refused. */
+/* Choose by what the file holds: .npy, .npz, .safetensors, or an index of
+ * shards of them; anything else is refused, with what would convert a file of
+ * PyTorch. */
 ckr_status array_open(struct array_file *, const char *path, struct err *);
 /* A file of bare little-endian integers as one array without a name; one that
  * has a header is refused. */
@@ -82,6 +88,12 @@ ckr_status array_index(struct array_file *, struct err *);
 ckr_status safetensors_read_header(struct array_file *, struct err *);
 ckr_status npy_read_header(struct array_file *, struct err *);
 ckr_status npz_read_directory(struct array_file *, struct err *);
+/* As array_open, but for indexes, which do not name each other. */
+ckr_status array_open_shard(struct array_file *, const char *path,
+                            struct err *);
+ckr_status shards_read_index(struct array_file *, struct err *);
+/* An error if the file is one of torch.save. */
+ckr_status pickle_refuse(const struct array_file *, struct err *);
 /* The .npy file of so many bytes where `at` and `packed` say. */
 ckr_status npy_read(const struct array_file *, struct array *, uint64_t size,
                     struct err *);

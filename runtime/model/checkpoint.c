@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/file/names.h"
 #include "runtime/model/files.h"
 #include "runtime/model/peers.h"
 #include "runtime/support/number.h"
@@ -49,37 +50,73 @@ is_saved(const struct ckr_tensor *t)
 
 typedef bool want_fn(const struct ckr_tensor *);
 
+static bool
+is_read(const struct infile *o, uint32_t i, const struct ckr_tensor *t,
+        want_fn *want)
+{
+	return want(t) && !(o->leave && o->leave[i]);
+}
+
+/* What would help where names differ, or the file is of a part alone. */
+static const char *
+missing_hint(ckr_ctx *c, const struct array_file *f, char *text, size_t size)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+	struct ckr_tensor *whole = calloc(c->lib->nshared + 1, sizeof(*whole));
+	struct wanted *w = calloc(c->lib->nshared + 1, sizeof(*w));
+	char map[2 * NAME_TEXT];
+	size_t n = 0;
+
+	*text = '\0';
+	for (uint32_t i = 0; i < c->lib->nshared && whole && w; i++) {
+		if (!rt_is_weight(&t[i]))
+			continue;
+		whole[n] = rt_whole(c, &t[i]);
+		w[n] = (struct wanted){ t[i].name, t[i].rank, whole[n].dim };
+		n++;
+	}
+	if (w && *names_guess(f, w, n, map, sizeof(map)))
+		snprintf(text, size, "; all are there by %s", map);
+	else
+		snprintf(text, size, "; --init-partial leaves what a file "
+		         "lacks as it was compiled");
+	free(whole);
+	free(w);
+	return text;
+}
+
 /* All wanted tensors are in the file, with the right shapes. */
 static ckr_status
-check_file(ckr_ctx *c, const struct array_file *f, want_fn *want,
-           const char *what)
+check_file(ckr_ctx *c, const struct infile *o, want_fn *want,
+           const char *what, bool hints)
 {
-	const struct ckr_program *p = &c->lib->program[0];
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
 	const char *first = NULL;
-	char name[NAME_TEXT];
+	char name[NAME_TEXT], hint[3 * NAME_TEXT] = "";
 	unsigned missing = 0, all = 0;
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
-		const struct ckr_tensor *t = &p->tensor[i];
 		const struct array *a;
 
-		if (!want(t))
+		all += want(&t[i]);
+		if (!is_read(o, i, &t[i], want))
 			continue;
-		all++;
-		a = array_find(f, t->name);
+		a = array_find(&o->f, t[i].name);
 		if (a) {
-			CKR_TRY(need_same_form(c, f, a, t));
+			CKR_TRY(need_same_form(c, &o->f, a, &t[i]));
 			continue;
 		}
 		missing++;
 		if (!first)
-			first = t->name;
+			first = t[i].name;
 	}
 	if (!missing)
 		return CKR_OK;
+	if (hints)
+		missing_hint(c, &o->f, hint, sizeof(hint));
 	return err_set(&c->err, CKR_EFORMAT, "%s: %u of %u %s are missing; the "
-	               "first is '%s'", f->path, missing, all, what,
-	               err_name(name, sizeof(name), first));
+	               "first is '%s'%s", o->f.path, missing, all, what,
+	               err_name(name, sizeof(name), first), hint);
 }
 
 typedef ckr_status each_fn(ckr_ctx *, const struct infile *,
@@ -92,7 +129,7 @@ for_all(ckr_ctx *c, const struct infile *o, want_fn *want, each_fn *each)
 	ckr_status s = CKR_OK, one;
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
-		if (!want(&t[i]))
+		if (!is_read(o, i, &t[i], want))
 			continue;
 		one = each(c, o, o->far ? NULL
 		           : array_find(&o->f, t[i].name), &t[i]);
@@ -122,17 +159,31 @@ load(ckr_ctx *c, const struct infile *o, want_fn *want)
 }
 
 ckr_status
+files_load_weights(ckr_ctx *c, struct infile *o)
+{
+	ckr_status s = CKR_OK;
+
+	if (!o->far)
+		s = check_file(c, o, rt_is_weight, "parameters and buffers",
+		               true);
+	CKR_TRY(peers_agree(c, s, "reading"));
+	CKR_TRY(load(c, o, rt_is_weight));
+	free(c->left);
+	c->left = o->leave;
+	o->leave = NULL;
+	return CKR_OK;
+}
+
+ckr_status
 rt_load_weights(ckr_ctx *c, const char *path)
 {
 	struct infile o;
-	ckr_status s = CKR_OK;
+	ckr_status s;
 
 	CKR_TRY(infile_open(c, path, &o));
-	if (!o.far)
-		s = check_file(c, &o.f, rt_is_weight, "parameters and buffers");
-	s = peers_agree(c, s, "reading");
+	s = infile_spare(c, &o);
 	if (s == CKR_OK)
-		s = load(c, &o, rt_is_weight);
+		s = files_load_weights(c, &o);
 	infile_close(&o);
 	return s;
 }
@@ -212,8 +263,10 @@ struct progress {
 
 /* What is_saved wants is there, and the file is a checkpoint. */
 static ckr_status
-check_checkpoint(ckr_ctx *c, const struct array_file *f, struct progress *p)
+check_checkpoint(ckr_ctx *c, const struct infile *o, struct progress *p)
 {
+	const struct array_file *f = &o->f;
+
 	if (!array_meta(f, "step") || !array_meta(f, "seed"))
 		return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: "
 		               "its metadata lacks step or seed; to start from "
@@ -234,15 +287,16 @@ check_checkpoint(ckr_ctx *c, const struct array_file *f, struct progress *p)
 		               (unsigned long long)p->scale);
 	CKR_TRY(need_same_rng(c, f));
 	CKR_TRY(need_same_optimizer(c, f));
-	CKR_TRY(check_file(c, f, rt_is_weight, "parameters and buffers"));
-	return check_file(c, f, is_state, "tensors of optimizer state");
+	CKR_TRY(check_file(c, o, rt_is_weight, "parameters and buffers",
+	                   false));
+	return check_file(c, o, is_state, "tensors of optimizer state", false);
 }
 
 static ckr_status
 load_checkpoint(ckr_ctx *c, const struct infile *o, struct progress *p)
 {
 	struct team_task w = { .op = "reading", .patient = true };
-	ckr_status s = o->far ? CKR_OK : check_checkpoint(c, &o->f, p);
+	ckr_status s = o->far ? CKR_OK : check_checkpoint(c, o, p);
 
 	CKR_TRY(peers_agree(c, s, w.op));
 	CKR_TRY(load(c, o, is_saved));
@@ -288,31 +342,58 @@ rt_entry(const ckr_ctx *c, const struct ckr_tensor *t, const char *name)
 	return e;
 }
 
-/* The tensors listed, as they are now. */
-static ckr_status
-write_file(ckr_ctx *c, const char *path, const uint32_t *list, size_t n,
-           const struct meta *meta, size_t nmeta)
+static const char *
+prefixed(const char *prefix, const char *name)
 {
-	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
-	struct st_entry *entry = calloc(n + 1, sizeof(*entry));
-	struct outfile o;
-	ckr_status s;
+	size_t n = strlen(prefix) + strlen(name) + 1;
+	char *s = malloc(n);
 
-	if (!entry)
-		return rt_no_memory(c);
-	for (size_t i = 0; i < n; i++)
-		entry[i] = rt_entry(c, &tensor[list[i]], tensor[list[i]].name);
-	s = outfile_begin(c, &o, path, entry, n, meta, nmeta);
-	free(entry);
+	if (s)
+		snprintf(s, n, "%s%s", prefix, name);
+	return s;
+}
+
+static ckr_status
+write_entries(ckr_ctx *c, const char *path, const struct st_entry *entry,
+              const uint32_t *list, size_t n, const struct meta *meta,
+              size_t nmeta)
+{
+	struct outfile o;
+	ckr_status s = outfile_begin(c, &o, path, entry, n, meta, nmeta);
+
 	if (s != CKR_OK)
 		return s;
 	for (size_t i = 0; i < n && s != CKR_ERANK; i++) {
 		ckr_status one = outfile_put(c, &o, i, &c->plan,
-		                             &tensor[list[i]], NULL);
+			&c->lib->program[0].tensor[list[i]], NULL);
 
 		s = s == CKR_OK ? one : s;
 	}
 	return outfile_commit(c, &o, s);
+}
+
+ckr_status
+files_write(ckr_ctx *c, const char *path, const char *prefix,
+            const uint32_t *list, size_t n, const struct meta *meta,
+            size_t nmeta)
+{
+	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
+	struct st_entry *entry = calloc(n + 1, sizeof(*entry));
+	ckr_status s = entry ? CKR_OK : rt_no_memory(c);
+
+	for (size_t i = 0; i < n && s == CKR_OK; i++) {
+		const struct ckr_tensor *t = &tensor[list[i]];
+
+		entry[i] = rt_entry(c, t, prefixed(prefix, t->name));
+		if (!entry[i].name)
+			s = rt_no_memory(c);
+	}
+	if (s == CKR_OK)
+		s = write_entries(c, path, entry, list, n, meta, nmeta);
+	for (size_t i = 0; entry && i < n; i++)
+		free((char *)entry[i].name);
+	free(entry);
+	return s;
 }
 
 static bool
@@ -335,7 +416,7 @@ write_some(ckr_ctx *c, const char *path, want_fn *want, uint32_t among,
 	for (uint32_t i = 0; i < among; i++)
 		if (want(&tensor[i]))
 			list[n++] = i;
-	s = write_file(c, path, list, n, meta, nmeta);
+	s = files_write(c, path, "", list, n, meta, nmeta);
 	free(list);
 	return s;
 }

@@ -76,6 +76,104 @@ put_far(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
 	return s;
 }
 
+/* ---- adapters ---- */
+
+/* w [rows, cols], float32, plus scale b a, or its transpose if turned. */
+static void
+merge(float *w, const float *a, const float *b, int64_t in, int64_t out,
+      int64_t rank, const struct ckr_adapter *how)
+{
+	for (int64_t o = 0; o < out; o++)
+		for (int64_t i = 0; i < in; i++) {
+			float *to = how->turned ? &w[i * out + o]
+			            : &w[o * in + i];
+			double s = 0;
+
+			for (int64_t r = 0; r < rank; r++)
+				s += (double)b[o * rank + r]
+				     * (double)a[r * in + i];
+			*to = (float)((double)*to + (double)how->scale * s);
+		}
+}
+
+/* The whole tensor, converted to float32. */
+static ckr_status
+read_floats(ckr_ctx *c, const struct ckr_tensor *t, float **x)
+{
+	struct ckr_tensor w = rt_whole(c, t);
+	const void *from;
+	void *copy = NULL;
+	size_t bad;
+	ckr_status s;
+
+	*x = malloc(rt_nelem(&w) * sizeof(**x) + 1);
+	if (!*x)
+		return rt_no_memory(c);
+	s = rt_read(c, &c->plan, t, &from, &copy);
+	if (s == CKR_OK)
+		dtype_convert(*x, CKR_F32, from, t->dtype, rt_nelem(&w), &bad);
+	free(copy);
+	return s;
+}
+
+static ckr_status
+merge_all(ckr_ctx *c, const struct ckr_adapter *how, float *w)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+	struct ckr_tensor a = rt_whole(c, &t[how->a]);
+	struct ckr_tensor b = rt_whole(c, &t[how->b]);
+	float *x = NULL, *y = NULL;
+	ckr_status s = read_floats(c, &t[how->a], &x);
+
+	if (s == CKR_OK)
+		s = read_floats(c, &t[how->b], &y);
+	if (s == CKR_OK)
+		merge(w, x, y, a.dim[1], b.dim[0], a.dim[0], how);
+	free(x);
+	free(y);
+	return s;
+}
+
+ckr_status
+files_may_merge(ckr_ctx *c)
+{
+	return !c->team ? CKR_OK
+	       : err_set(&c->err, CKR_EUNSUPPORTED, "adapters are merged by "
+	                 "one process: --save the run, and --resume it "
+	                 "without mpirun to merge them");
+}
+
+ckr_status
+files_merged(ckr_ctx *c, const struct ckr_tensor *t, void **copy)
+{
+	const struct ckr_library *lib = c->lib;
+	struct ckr_tensor whole = rt_whole(c, t);
+	uint64_t n = rt_nelem(&whole);
+	int32_t at = (int32_t)(t - lib->program[0].tensor);
+	const struct ckr_adapter *how = NULL;
+	ckr_status s = CKR_OK;
+	float *w = NULL;
+	size_t bad;
+
+	*copy = NULL;
+	for (uint32_t i = 0; i < lib->nadapter; i++)
+		if (lib->adapter[i].weight == at)
+			how = &lib->adapter[i];
+	if (!how)
+		return CKR_OK;
+	CKR_TRY(files_may_merge(c));
+	s = read_floats(c, t, &w);
+	if (s == CKR_OK)
+		s = merge_all(c, how, w);
+	*copy = s == CKR_OK ? malloc(n * dtype_row[t->dtype].nbytes + 1) : NULL;
+	if (*copy)
+		dtype_convert(*copy, t->dtype, w, CKR_F32, n, &bad);
+	else if (s == CKR_OK)
+		s = rt_no_memory(c);
+	free(w);
+	return s;
+}
+
 static ckr_status
 put_value(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
 {
@@ -84,6 +182,13 @@ put_value(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
 	void *copy;
 	ckr_status s;
 
+	s = files_merged(x->c, t, &copy);
+	if (s == CKR_OK && copy)
+		put_elements(x, t, copy, rt_nelem(&w), dtype);
+	if (s != CKR_OK || copy) {
+		free(copy);
+		return s;
+	}
 	if (x->c->team)
 		return put_far(x, t, dtype);
 	s = rt_read(x->c, &x->c->plan, t, &from, &copy);

@@ -12,11 +12,18 @@ struct infile {
 	struct array_file f;            /* open unless it is far */
 	bool read_for;                  /* the first process reads for all */
 	bool far;                       /* ... and this is another one */
+	unsigned char *leave;           /* [nshared]: tensors that keep their
+	                                 * values; NULL: none */
 };
 
 /* The first process must see the file, the others may. */
 ckr_status infile_open(ckr_ctx *, const char *path, struct infile *);
 void infile_close(struct infile *);
+/* That weights of adapters which it lacks keep their values; and all others, if
+ * it holds nothing but weights of adapters, whose names may be PEFT's. */
+ckr_status infile_spare(ckr_ctx *, struct infile *);
+/* What the first process has decided to leave holds for all. */
+ckr_status infile_agree(ckr_ctx *, struct infile *);
 /* The value of a tensor of program[0] from an array of its form, converted; far
  * files: NULL for it, and all come to this also after a failure. */
 ckr_status infile_read(ckr_ctx *, const struct infile *, const struct array *,
@@ -71,5 +78,27 @@ void fetch_end(struct fetch *);
 /* All of it. */
 ckr_status fetch_all(ckr_ctx *, const struct bound *,
                      const struct ckr_tensor *, char *dense);
+
+/* ---- export.c ---- */
+
+/* What files of a module with adapters by PEFT call a tensor of the module. */
+#define PEFT_PREFIX "base_model.model."
+
+/* CKR_EUNSUPPORTED where several processes run: merging is one's. */
+ckr_status files_may_merge(ckr_ctx *);
+/* A weight with its adapter merged into it, whole; *copy: to be freed.
+ * NULL copy: it has none. */
+ckr_status files_merged(ckr_ctx *, const struct ckr_tensor *, void **copy);
+
+/* ---- checkpoint.c ---- */
+
+/* The tensors of program[0] listed, as they are now, called PREFIX NAME. */
+ckr_status files_write(ckr_ctx *, const char *path, const char *prefix,
+                       const uint32_t *list, size_t n, const struct meta *,
+                       size_t nmeta);
+
+/* All parameters and buffers but those to leave, which the context then
+ * knows: all or nothing. */
+ckr_status files_load_weights(ckr_ctx *, struct infile *);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/file/names.h"
 #include "runtime/model/peers.h"
 #include "runtime/ranks/pieces.h"
 
@@ -300,6 +301,7 @@ infile_open(ckr_ctx *c, const char *path, struct infile *o)
 	bool opened = s == CKR_OK;
 
 	o->far = o->read_for = false;
+	o->leave = NULL;
 	CKR_TRY(peers_agree(c, peers_first(c) ? s : CKR_OK, "opening"));
 	if (!c->team)
 		return CKR_OK;
@@ -310,9 +312,78 @@ infile_open(ckr_ctx *c, const char *path, struct infile *o)
 	return CKR_OK;
 }
 
+/* ---- adapters ---- */
+
+static bool
+is_adapter(const ckr_ctx *c, uint32_t tensor)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; i < c->lib->nadapter; i++)
+		found |= c->lib->adapter[i].a == (int32_t)tensor
+		         || c->lib->adapter[i].b == (int32_t)tensor;
+	return found;
+}
+
+static bool
+all_have(const struct array_file *f, const char *a, const char *b)
+{
+	bool all = f->n > 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		all &= strstr(f->v[i].name, a) || strstr(f->v[i].name, b);
+	return all;
+}
+
+static ckr_status
+spare_here(ckr_ctx *c, struct infile *o)
+{
+	static const char *const map[] = { PEFT_PREFIX "=" };
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+	bool alone = all_have(&o->f, ".lora_A.", ".lora_B.");
+
+	if (alone && all_have(&o->f, PEFT_PREFIX, PEFT_PREFIX))
+		CKR_TRY(names_map(&o->f, map, 1, &c->err));
+	for (uint32_t i = 0; i < c->lib->nshared; i++)
+		o->leave[i] |= rt_is_weight(&t[i])
+			&& (alone || is_adapter(c, i))
+			&& !array_find(&o->f, t[i].name);
+	return CKR_OK;
+}
+
+ckr_status
+infile_agree(ckr_ctx *c, struct infile *o)
+{
+	struct team_task w = { .op = "reading", .patient = true };
+	uint32_t n = c->lib->nshared;
+
+	for (uint32_t at = 0; c->team && at < n; at += TEAM_ROOM) {
+		uint32_t some = n - at < TEAM_ROOM ? n - at : TEAM_ROOM;
+
+		CKR_TRY(team_spread(c->team, 0, o->leave + at, (int)some, &w,
+		                    &c->err));
+	}
+	return CKR_OK;
+}
+
+ckr_status
+infile_spare(ckr_ctx *c, struct infile *o)
+{
+	ckr_status s = CKR_OK;
+
+	o->leave = calloc(c->lib->nshared + 1, 1);
+	if (!o->leave)
+		s = rt_no_memory(c);
+	else if (c->lib->nadapter && !o->far)
+		s = spare_here(c, o);
+	CKR_TRY(peers_agree(c, s, "reading"));
+	return infile_agree(c, o);
+}
+
 void
 infile_close(struct infile *o)
 {
+	free(o->leave);
 	if (!o->far)
 		array_close(&o->f);
 }
@@ -320,16 +391,6 @@ infile_close(struct infile *o)
 /* ---- tensors of a file that have no place in the model ---- */
 
 enum { SHOWN = 3 };
-
-/* Optimizer state in a checkpoint is called OPTIMIZER.STATE.NAME. */
-static bool
-is_state_name(const struct array_file *f, const char *name)
-{
-	const char *optimizer = array_meta(f, "optimizer");
-	size_t n = optimizer ? strlen(optimizer) : 0;
-
-	return n && !strncmp(name, optimizer, n) && name[n] == '.';
-}
 
 /* PyTorch counts the batches of a BatchNorm; no graph reads that. */
 static bool
@@ -345,7 +406,7 @@ has_place(const ckr_ctx *c, const struct array_file *f, const char *name)
 {
 	const struct ckr_tensor *t = rt_find(c, name, NULL);
 
-	return (t && rt_is_weight(t)) || is_state_name(f, name)
+	return (t && rt_is_weight(t)) || names_is_state(f, name)
 	       || is_counter(name);
 }
 

@@ -166,16 +166,28 @@ drop_pinned(ckr_ctx *c, void *p)
 }
 
 void
-late_close(ckr_ctx *c)
+late_forget(ckr_ctx *c)
 {
 	struct late *l = &c->late;
 
 	if (!l->can)
 		return;
 	c->device->call->sync(c->device);
-	for (int k = 0; k < PORTIONS; k++)
+	for (int k = 0; k < PORTIONS; k++) {
 		if (l->graph[k])
 			c->device->call->forget(c->device, l->graph[k]);
+		l->graph[k] = NULL;
+	}
+}
+
+void
+late_close(ckr_ctx *c)
+{
+	struct late *l = &c->late;
+
+	if (!l->can)
+		return;
+	late_forget(c);
 	for (int k = 0; k < SLOTS; k++) {
 		drop_pinned(c, l->slot[k].at);
 		c->device->call->mark_free(c->device, l->slot[k].brought);

@@ -182,7 +182,8 @@ first_weights(ckr_ctx *c, const char *path)
 
 	if (!has_weights(c->lib) || (path && !*path))
 		return CKR_OK;
-	if (path)
+	/* what adapters begin with may be there alone */
+	if (path && !c->lib->nadapter)
 		return rt_load_weights(c, path);
 	beside = file_beside(c->path, ".safetensors");
 	if (!beside)
@@ -194,7 +195,7 @@ first_weights(ckr_ctx *c, const char *path)
 	else
 		s = rt_load_weights(c, beside);
 	free(beside);
-	return s;
+	return s == CKR_OK && path ? rt_load_weights(c, path) : s;
 }
 
 static bool
@@ -275,6 +276,15 @@ fair_threads(const ckr_ctx *c, int wanted)
 	return all > 0 ? (int)all : 1;
 }
 
+static bool
+is_matrix(const struct ckr_library *lib, int32_t i)
+{
+	const struct ckr_tensor *t = lib->program[0].tensor;
+
+	return i >= 0 && i < (int64_t)lib->nshared && t[i].kind == CKR_PARAM
+	       && t[i].rank == 2;
+}
+
 /* The one that evaluates has no memory but that of the first. */
 static bool
 programs_sane(const struct ckr_library *lib)
@@ -283,6 +293,11 @@ programs_sane(const struct ckr_library *lib)
 
 	for (int i = 0; i < CKR_PROGRAMS; i++)
 		if ((i == 0 || p[i].nstep) && !rt_is_sane(lib, &p[i]))
+			return false;
+	for (uint32_t i = 0; i < lib->nadapter; i++)
+		if (!is_matrix(lib, lib->adapter[i].weight)
+		    || !is_matrix(lib, lib->adapter[i].a)
+		    || !is_matrix(lib, lib->adapter[i].b))
 			return false;
 	return p[2].arena_bytes <= p[0].arena_bytes
 	       && p[2].resident_bytes <= p[0].resident_bytes
@@ -463,6 +478,8 @@ ckr_close(ckr_ctx *c)
 	wires_close(c->wires);
 	device_close(c->device);
 	free(c->whole);
+	free(c->left);
+	free(c->group);
 	free(c->resident);
 	free(c->path);
 	peers_close(c);

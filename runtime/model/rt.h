@@ -182,6 +182,10 @@ struct ckr_ctx {
 	const struct bound *outputs;    /* whose outputs have values; NULL: no
 	                                 * one's */
 	struct err unread;              /* of the last file of weights */
+	struct ckr_group *group;        /* [nshared]: of parameters; NULL: all
+	                                 * are alike */
+	unsigned char *left;            /* [nshared]: weights that the last file
+	                                 * has left as they were; NULL: none */
 
 	ckr_feed *feed;
 	void *feed_user;
@@ -231,6 +235,10 @@ uint64_t *rt_live_bytes(const struct ckr_program *);
 
 /* Whether a program's tables agree with themselves and the library. */
 bool rt_is_sane(const struct ckr_library *, const struct ckr_program *);
+
+/* What the parameter that step i updates has of its own. */
+struct ckr_group rt_group(const ckr_ctx *, const struct ckr_program *,
+                          uint32_t i);
 
 /* ---- device.c ---- */
 
@@ -354,6 +362,9 @@ ckr_status rt_run(ckr_ctx *, const struct bound *, const struct watch *,
 
 ckr_status late_open(ckr_ctx *);
 void late_close(ckr_ctx *);
+/* Record portions anew: something that kernels are launched with has
+ * changed. */
+void late_forget(ckr_ctx *);
 /* Whether the device is at work on a step. */
 bool late_is_busy(const ckr_ctx *);
 /* Give it the step that the environment is ready for; fresh: with inputs as

@@ -81,7 +81,7 @@ set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
 	env->c2 = (float)(1 - pow(h.beta2, t));
 	env->nesterov = h.nesterov;
 	env->fresh = (float)pow(t, h.beta2_decay);
-	env->rate = (float)fmin(h.lr, 1 / sqrt(t));
+	env->most = (float)(1 / sqrt(t));
 	env->eps2 = (float)h.eps2;
 	env->threshold = (float)h.clip_threshold;
 }
@@ -273,6 +273,7 @@ rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 	const struct ckr_step *s = &b->p->step[i];
 	bool computes = s->run && c->held.status == CKR_OK;
 
+	c->env.group = rt_group(c, b->p, i);
 	for (uint32_t r = 0; r < c->world.count && computes; r++) {
 		rt_become(c, r);
 		CKR_TRY(run_part(c, b, i, r, false));

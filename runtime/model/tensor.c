@@ -360,3 +360,20 @@ rt_is_sane(const struct ckr_library *lib, const struct ckr_program *p)
 				return false;
 	return ranks_sane(lib, p);
 }
+
+struct ckr_group
+rt_group(const ckr_ctx *c, const struct ckr_program *p, uint32_t i)
+{
+	const struct ckr_step *s = &p->step[i];
+	int32_t of = -1;
+
+	for (uint32_t k = 0; c->group && s->phase == CKR_UPDATE && k < s->narg
+	     && of < 0; k++) {
+		int32_t at = p->arg[s->arg0 + k];
+
+		if (at >= 0)
+			of = p->tensor[at].kind == CKR_PARAM ? at
+			     : p->tensor[at].owner;
+	}
+	return of < 0 ? (struct ckr_group){ 1, -1 } : c->group[of];
+}

@@ -462,7 +462,7 @@ env_usual(void)
 		.lr = 0.01f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f,
 		.weight_decay = 0.1f, .clip = 0.5f, .momentum = 0.8f,
 		.nesterov = 1, .ranks = 1, .threshold = 1.5f, .eps2 = 1e-3f,
-		.rate = 0.01f, .loss_scale = 8, .unscale = 0.125f,
+		.most = 0.5f, .group = { 0.75f, -1 }, .loss_scale = 8, .unscale = 0.125f,
 		.replicas = 3 };
 
 	env.gemm = naive_gemm;
@@ -704,7 +704,7 @@ interpret(const struct setup *t, const struct ckr_env *env)
 	e->step = env->step;
 	e->micro = env->micro;
 	e->training = env->training;
-	e->lr = (double)env->lr;
+	e->lr = (double)(env->lr * env->group.lr);
 	e->beta1 = (double)env->beta1;
 	e->beta2 = (double)env->beta2;
 	e->eps = (double)env->eps;

@@ -126,6 +126,7 @@ OPS = {
     "passes/fuse/fuse_upright.c": (1, "products with a transposed right side"),
     "passes/fuse/inline.c": (2, "loops, reshapes and transpositions"),
     "passes/fuse/layout.c": (9, "loops, reshapes and transpositions"),
+    "passes/lora/lora.c": (1, "products"),
     "passes/grad/autodiff.c": (2, "rules that ops share; sums, slices"),
     "passes/grad/copies.c": (1, "casts"),
     "passes/grad/grad_index.c": (2, "rules that ops share; sums, slices"),

@@ -136,16 +136,18 @@ k_accumulate(void *const *p, const int64_t *c, struct ckr_env *env)
 static void
 k_adamw(void *const *p, const int64_t *c, struct ckr_env *env)
 {
-	float *w = p[0], *m = p[2], *v = p[3];
+	float *w = p[0], *m = p[2], *v = p[3], lr = env->lr * env->group.lr;
+	float decay = env->group.decay >= 0 ? env->group.decay
+	              : env->weight_decay;
 	const float *g = p[1];
 
 	for (int64_t i = 0; i < c[0] * c[1]; i++) {
 		float d = g[i / c[1] * c[2] + i % c[1] * c[3]] * env->unscale;
 
-		w[i] *= 1 - env->lr * env->weight_decay;
+		w[i] *= 1 - lr * decay;
 		m[i] = env->beta1 * m[i] + (1 - env->beta1) * d;
 		v[i] = env->beta2 * v[i] + (1 - env->beta2) * d * d;
-		w[i] -= env->lr * (m[i] / env->c1)
+		w[i] -= lr * (m[i] / env->c1)
 		        / (sqrtf(v[i] / env->c2) + env->eps);
 	}
 }

@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 
 #include <string.h>
 

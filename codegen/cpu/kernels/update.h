@@ -20,6 +20,21 @@ ckr_clip_scale(const float *norm, const struct ckr_env *env)
 	return clip * env->unscale;
 }
 
+/* Of the parameter that is updated; decay: one without a decay of its own has
+ * the step's. */
+static inline float
+ckr_own_lr(const struct ckr_env *env)
+{
+	return env->lr * env->group.lr;
+}
+
+static inline float
+ckr_own_decay(int decay, const struct ckr_env *env)
+{
+	return env->group.decay >= 0 ? env->group.decay
+	       : decay ? env->weight_decay : 0.0f;
+}
+
 void ckr_accumulate(float *y, const float *acc, const float *g, int64_t n,
                     const struct ckr_env *env);
 void ckr_sgd(float *y, const float *p, const float *g, const float *norm,

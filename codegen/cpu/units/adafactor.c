@@ -291,6 +291,8 @@ ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
 	struct ckr_factored f = { a, g, row1, col1, scratch,
 		ckr_clip_scale(norm, env), env->eps * env->eps,
 		col && wide > 0 ? CKR_HALF_BLOCK / wide : 1, wide };
+	float lr = ckr_own_lr(env), keep = 1.0f - lr
+	           * ckr_own_decay(a->decay, env);
 	double size, over;
 
 	if (n == 0)
@@ -310,8 +312,7 @@ ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
 	       / (double)env->threshold;
 	if (size < (double)env->eps2)
 		size = (double)env->eps2;
-	ckr_factor_apply(y, p, &f, a->decay ? 1.0f - env->lr
-	                 * env->weight_decay : 1.0f,
-	                 (float)(size * (double)env->rate
-	                         / (over > 1 ? over : 1)), env);
+	lr = lr < env->most ? lr : env->most;
+	ckr_factor_apply(y, p, &f, keep, (float)(size * (double)lr
+	                 / (over > 1 ? over : 1)), env);
 }

@@ -47,8 +47,8 @@ void
 ckr_sgd(float *y, const float *p, const float *g, const float *norm,
         int64_t n, int decay, const struct ckr_env *env)
 {
-	float scale = ckr_clip_scale(norm, env), lr = env->lr;
-	float keep = decay ? 1.0f - lr * env->weight_decay : 1.0f;
+	float scale = ckr_clip_scale(norm, env), lr = ckr_own_lr(env);
+	float keep = 1.0f - lr * ckr_own_decay(decay, env);
 
 #pragma omp parallel for num_threads(env->threads) \
 	if (n > CKR_SMALL)
@@ -66,8 +66,8 @@ void
 ckr_sgdm(float *y, float *m1, const float *p, const float *g, const float *m,
          const float *norm, int64_t n, int decay, const struct ckr_env *env)
 {
-	float scale = ckr_clip_scale(norm, env), lr = env->lr;
-	float pull = decay ? env->weight_decay : 0.0f, keep = env->momentum;
+	float scale = ckr_clip_scale(norm, env), lr = ckr_own_lr(env);
+	float pull = ckr_own_decay(decay, env), keep = env->momentum;
 	int ahead = env->nesterov;
 
 #pragma omp parallel for num_threads(env->threads) \
@@ -91,8 +91,8 @@ void
 ckr_lion(float *y, float *m1, const float *p, const float *g, const float *m,
          const float *norm, int64_t n, int decay, const struct ckr_env *env)
 {
-	float scale = ckr_clip_scale(norm, env), lr = env->lr;
-	float keep = decay ? 1.0f - lr * env->weight_decay : 1.0f;
+	float scale = ckr_clip_scale(norm, env), lr = ckr_own_lr(env);
+	float keep = 1.0f - lr * ckr_own_decay(decay, env);
 	float b1 = env->beta1, b2 = env->beta2;
 
 #pragma omp parallel for num_threads(env->threads) \
@@ -118,11 +118,11 @@ ckr_adamw(float *y, float *m1, float *v1, const float *p, const float *g,
           const float *m, const float *v, const float *norm, int64_t n,
           int decay, int coupled, const struct ckr_env *env)
 {
-	float scale = ckr_clip_scale(norm, env);
-	float pull = decay ? env->weight_decay : 0.0f;
-	float keep = coupled ? 1.0f : 1.0f - env->lr * pull;
+	float scale = ckr_clip_scale(norm, env), lr = ckr_own_lr(env);
+	float pull = ckr_own_decay(decay, env);
+	float keep = coupled ? 1.0f : 1.0f - lr * pull;
 	float b1 = env->beta1, b2 = env->beta2, eps = env->eps;
-	float step = env->lr / env->c1, root = 1.0f / __builtin_sqrtf(env->c2);
+	float step = lr / env->c1, root = 1.0f / __builtin_sqrtf(env->c2);
 
 #pragma omp parallel for num_threads(env->threads) \
 	if (n > CKR_SMALL)

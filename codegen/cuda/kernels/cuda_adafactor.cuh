@@ -223,8 +223,10 @@ ckr_factor_norm(float *part, struct ckr_factored<G> f, const float *norm,
  * the update. */
 CKR_GLOBAL
 ckr_factor_step(float *step, const float *size_part, const float *part,
-                int64_t nparts, int64_t n, const struct ckr_env *env)
+                int64_t nparts, int64_t n, struct ckr_way way,
+                const struct ckr_env *env)
 {
+	float lr = ckr_own_lr(way, env);
 	__shared__ double room[CKR_THREADS];
 	double size = ckr_sum_parts(size_part, nparts, room), over;
 
@@ -236,18 +238,19 @@ ckr_factor_step(float *step, const float *size_part, const float *part,
 	over = sqrt(over / (double)n) / (double)env->threshold;
 	if (size < (double)env->eps2)
 		size = (double)env->eps2;
-	*step = (float)(size * (double)env->rate / (over > 1 ? over : 1));
+	lr = lr < env->most ? lr : env->most;
+	*step = (float)(size * (double)lr / (over > 1 ? over : 1));
 }
 
 /* p * keep - step * update. */
 template <typename Y, typename G> CKR_GLOBAL
 ckr_factor_apply(Y *y, const Y *p, struct ckr_factored<G> f, const float *norm,
-                 const float *step, struct ckr_rounding round, int decay,
-                 int64_t n, bool whole, const struct ckr_env *env)
+                 const float *step, struct ckr_rounding round,
+                 struct ckr_way way, int64_t n, bool whole, const struct ckr_env *env)
 {
 	enum { N = CKR_UPDATE_PACK };
 	float clip = ckr_clip_scale(norm, env), least = env->eps * env->eps;
-	float keep = decay ? 1.0f - env->lr * env->weight_decay : 1.0f;
+	float keep = 1.0f - ckr_own_lr(way, env) * ckr_own_decay(way, env);
 	float by = *step;
 
 	if (ckr_is_void(env))
@@ -312,6 +315,7 @@ ckr_adafactor(const struct ckr_adafactor *a, Y *y, float *row1, float *col1,
 	struct ckr_factored<G> f = { a->matrices, a->rows, a->cols, g, row1,
 		col1, scratch };
 	const struct ckr_square whole = { p, n };
+	const struct ckr_way way = { a->decay, 0, env->group };
 
 	if (n == 0)
 		return;
@@ -324,11 +328,11 @@ ckr_adafactor(const struct ckr_adafactor *a, Y *y, float *row1, float *col1,
 	CKR_LAUNCH_BLOCK(ckr_factor_norm<G>, tiles, CKR_THREADS, 0, env, part,
 	                 f, norm, n, env->device);
 	CKR_LAUNCH_BLOCK(ckr_factor_step, 1, CKR_THREADS, 0, env, step, size,
-	                 part, tiles, n, env->device);
+	                 part, tiles, n, way, env->device);
 	CKR_LAUNCH((ckr_factor_apply<Y, G>),
 	           ckr_blocks((n + CKR_UPDATE_PACK - 1) / CKR_UPDATE_PACK),
 	           CKR_THREADS, 0, env, y, p, f, norm, step,
-	           ckr_rounding(a->types), a->decay, n,
+	           ckr_rounding(a->types), way, n,
 	           ckr_on_16(y) && ckr_on_16(p), env->device);
 }
 

@@ -127,6 +127,26 @@ ckr_clip_scale(const float *norm, const struct ckr_env *env)
 	return clip * env->unscale;
 }
 
+/* How a parameter is updated.  decay: one without a decay of its own has the
+ * step's; coupled: Adam, with the decay in the gradient. */
+struct ckr_way {
+	int decay, coupled;
+	struct ckr_group own;
+};
+
+CKR_DEVICE float
+ckr_own_lr(const struct ckr_way &way, const struct ckr_env *env)
+{
+	return env->lr * way.own.lr;
+}
+
+CKR_DEVICE float
+ckr_own_decay(const struct ckr_way &way, const struct ckr_env *env)
+{
+	return way.own.decay >= 0 ? way.own.decay
+	       : way.decay ? env->weight_decay : 0.0f;
+}
+
 /* ---- rules: numbers of the step, and the update of one element ---- */
 
 struct ckr_rule_sgd {
@@ -134,10 +154,11 @@ struct ckr_rule_sgd {
 	float scale, lr, keep;
 
 	__device__ __forceinline__
-	ckr_rule_sgd(const float *norm, int decay, int, const struct ckr_env *e)
+	ckr_rule_sgd(const float *norm, const struct ckr_way &way,
+	             const struct ckr_env *e)
 	{
-		scale = ckr_clip_scale(norm, e), lr = e->lr;
-		keep = decay ? 1.0f - lr * e->weight_decay : 1.0f;
+		scale = ckr_clip_scale(norm, e), lr = ckr_own_lr(way, e);
+		keep = 1.0f - lr * ckr_own_decay(way, e);
 	}
 
 	__device__ __forceinline__ void
@@ -155,11 +176,11 @@ struct ckr_rule_sgdm {
 	int ahead;
 
 	__device__ __forceinline__
-	ckr_rule_sgdm(const float *norm, int decay, int,
+	ckr_rule_sgdm(const float *norm, const struct ckr_way &way,
 	              const struct ckr_env *e)
 	{
-		scale = ckr_clip_scale(norm, e), lr = e->lr;
-		pull = decay ? e->weight_decay : 0.0f, keep = e->momentum;
+		scale = ckr_clip_scale(norm, e), lr = ckr_own_lr(way, e);
+		pull = ckr_own_decay(way, e), keep = e->momentum;
 		ahead = e->nesterov;
 	}
 
@@ -180,11 +201,11 @@ struct ckr_rule_lion {
 	float scale, lr, keep, b1, b2;
 
 	__device__ __forceinline__
-	ckr_rule_lion(const float *norm, int decay, int,
+	ckr_rule_lion(const float *norm, const struct ckr_way &way,
 	              const struct ckr_env *e)
 	{
-		scale = ckr_clip_scale(norm, e), lr = e->lr;
-		keep = decay ? 1.0f - lr * e->weight_decay : 1.0f;
+		scale = ckr_clip_scale(norm, e), lr = ckr_own_lr(way, e);
+		keep = 1.0f - lr * ckr_own_decay(way, e);
 		b1 = e->beta1, b2 = e->beta2;
 	}
 
@@ -206,14 +227,16 @@ struct ckr_rule_adamw {
 	int coupled;
 
 	__device__ __forceinline__
-	ckr_rule_adamw(const float *norm, int decay, int is_coupled,
+	ckr_rule_adamw(const float *norm, const struct ckr_way &way,
 	               const struct ckr_env *e)
 	{
-		scale = ckr_clip_scale(norm, e), coupled = is_coupled;
-		pull = decay ? e->weight_decay : 0.0f;
-		keep = coupled ? 1.0f : 1.0f - e->lr * pull;
+		float lr = ckr_own_lr(way, e);
+
+		scale = ckr_clip_scale(norm, e), coupled = way.coupled;
+		pull = ckr_own_decay(way, e);
+		keep = coupled ? 1.0f : 1.0f - lr * pull;
 		b1 = e->beta1, b2 = e->beta2, eps = e->eps;
-		step = e->lr / e->c1, root = 1.0f / __builtin_sqrtf(e->c2);
+		step = lr / e->c1, root = 1.0f / __builtin_sqrtf(e->c2);
 	}
 
 	__device__ __forceinline__ void
@@ -244,11 +267,11 @@ ckr_write_copy(const ckr_any &copy, const float *x, int64_t at, int64_t n,
 template <typename R, typename Y, typename G, typename S> CKR_GLOBAL
 ckr_update_kernel(Y *y, S *m1, S *v1, ckr_any copy, const Y *p, const G *g, const S *m,
                   const S *v, const float *norm, struct ckr_rounding round,
-                  int64_t n, int decay, int coupled, bool whole,
+                  int64_t n, struct ckr_way way, bool whole,
                   const struct ckr_env *env)
 {
 	enum { N = CKR_UPDATE_PACK };
-	const R rule(norm, decay, coupled, env);
+	const R rule(norm, way, env);
 
 	if (ckr_is_void(env))
 		return;
@@ -286,6 +309,7 @@ ckr_update(Y *y, S *m1, S *v1, ckr_any copy, const Y *p, const G *g,
            const S *m, const S *v, const float *norm, const struct ckr_half_types &types, int64_t n,
            int decay, int coupled, struct ckr_env *env)
 {
+	const struct ckr_way way = { decay, coupled, env->group };
 	bool whole = ckr_on_16(y) && ckr_on_16(p) && ckr_on_16(g)
 	             && ckr_on_16(m1) && ckr_on_16(v1) && ckr_on_16(m)
 	             && ckr_on_16(v) && ckr_on_16(copy.at);
@@ -296,7 +320,7 @@ ckr_update(Y *y, S *m1, S *v1, ckr_any copy, const Y *p, const G *g,
 		                      / CKR_UPDATE_PACK), CKR_THREADS, 0, env,
 		           y, m1, v1, copy, p, g, m, v, norm,
 		           ckr_rounding(types),
-		           n, decay, coupled, whole, env->device);
+		           n, way, whole, env->device);
 }
 
 template <typename Y, typename G> void

@@ -1,7 +1,7 @@
 /* Shell-like patterns on names: * any characters (also / and none), ? one,
  * [abc] [a-z] [!x] one of a set, \ takes the next character literally.  An
  * unclosed [ stands for itself. */
-#include "ir/base/glob.h"
+#include "runtime/support/glob.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Shell-like patterns on names. */
-#ifndef IR_GLOB_H
-#define IR_GLOB_H
+#ifndef CKR_GLOB_H
+#define CKR_GLOB_H
 
 #include <stdbool.h>
 

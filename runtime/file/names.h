@@ -1,0 +1,28 @@
+/* Names of arrays that differ from those looked for by what they begin with. */
+#ifndef CKR_NAMES_H
+#define CKR_NAMES_H
+
+#include "runtime/file/array.h"
+
+/* Call arrays whose names begin with OLD as if they began with NEW, as given
+ * in the text "OLD=NEW", of which either may be empty; of several that fit a
+ * name the last counts.  States of an optimizer, in a checkpoint, keep theirs.
+ * Refused: an OLD that no name begins with, and two arrays of one name. */
+ckr_status names_map(struct array_file *, const char *const *map, size_t nmap,
+                     struct err *);
+/* Whether the name is that of a state: OPTIMIZER.STATE.NAME. */
+bool names_is_state(const struct array_file *, const char *name);
+
+/* An array that is looked for. */
+struct wanted {
+	const char *name;
+	int rank;
+	const int64_t *dim;
+};
+
+/* In words behind a message, which mappings would find all that is wanted, in
+ * its shape; "" if none would, or nothing is wanted. */
+const char *names_guess(const struct array_file *, const struct wanted *,
+                        size_t n, char *text, size_t size);
+
+#endif

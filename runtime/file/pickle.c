@@ -1,0 +1,48 @@
+/* Files of torch.save: a zip archive with a pickle in it, before PyTorch 1.6 a
+ * pickle.  Unpickling runs what the file says, so that PyTorch is to do it. */
+#include "runtime/file/array.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The archive's first member is FOLDER/data.pkl; a local header has the
+ * length of its name at 26 and the name at 30. */
+static ckr_status
+holds_pickle(const struct array_file *f, bool *yes, struct err *e)
+{
+	unsigned char head[30 + 256];
+	size_t got, n;
+
+	CKR_TRY(file_some(f->fd, f->path, head, sizeof(head), 0, &got, e));
+	*yes = got >= 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
+	if (got < 30 || memcmp(head, "PK\3\4", 4))
+		return CKR_OK;
+	n = (size_t)head[26] | (size_t)head[27] << 8;
+	*yes = n >= 8 && 30 + n <= got && !memcmp(head + 30 + n - 8,
+	                                           "data.pkl", 8);
+	return CKR_OK;
+}
+
+ckr_status
+pickle_refuse(const struct array_file *f, struct err *e)
+{
+	const char *slash = strrchr(f->path, '/');
+	const char *dot = strrchr(slash ? slash : f->path, '.');
+	int stem = dot && dot != f->path ? (int)(dot - f->path)
+	           : (int)strlen(f->path);
+	bool yes = false;
+
+	CKR_TRY(holds_pickle(f, &yes, e));
+	if (!yes)
+		return CKR_OK;
+	return err_set(e, CKR_EFORMAT, "%s: a pickle of torch.save, which can "
+	               "hold code: expected .safetensors; this makes one:\n"
+	               "python3 -c \"import sys, torch, safetensors.torch as "
+	               "s; d = torch.load(sys.argv[1], 'cpu', "
+	               "weights_only=True); d = d.get('state_dict', "
+	               "d.get('model', d)); s.save_file({k: "
+	               "v.contiguous().clone() for k, v in d.items() if "
+	               "torch.is_tensor(v)}, sys.argv[2])\" "
+	               "'%s' '%.*s.safetensors'", f->path, f->path, stem,
+	               f->path);
+}

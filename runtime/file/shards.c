@@ -1,0 +1,138 @@
+/* model.safetensors.index.json: which of several files beside it holds a
+ * tensor.
+ *
+ *	{"metadata": {...}, "weight_map": {"NAME": "FILE", ...}}
+ *
+ * The arrays are those of the files; each must be where the index says.
+ */
+#include "runtime/file/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/support/json.h"
+
+enum { MAX_INDEX = 100 << 20, MAX_SHARDS = 4096 };
+
+struct reader {
+	struct array_file *f;
+	struct err *e;
+	size_t cap;
+	ckr_status failed;              /* of what is no fault of JSON */
+};
+
+static bool
+fails(struct reader *r, ckr_status s)
+{
+	r->failed = s;
+	return false;
+}
+
+/* The file of that name beside the index. */
+static char *
+path_beside(const char *index, const char *name)
+{
+	const char *slash = strrchr(index, '/');
+	size_t n = slash ? (size_t)(slash + 1 - index) : 0;
+	char *path = malloc(n + strlen(name) + 1);
+
+	if (!path)
+		return NULL;
+	memcpy(path, index, n);
+	memcpy(path + n, name, strlen(name) + 1);
+	return path;
+}
+
+/* The shard, opened when it is named first; NULL after a failure. */
+static struct array_file *
+find_shard(struct reader *r, const char *name)
+{
+	struct array_file *f = r->f;
+	char *path = path_beside(f->path, name), text[NAME_TEXT];
+
+	if (!path) {
+		r->failed = err_set(r->e, CKR_ENOMEM, "out of memory");
+		return NULL;
+	}
+	for (size_t i = 0; i < f->npart; i++)
+		if (!strcmp(f->part[i].path, path)) {
+			free(path);
+			return &f->part[i];
+		}
+	if (strchr(name, '/') || f->npart == MAX_SHARDS)
+		r->failed = err_set(r->e, CKR_EFORMAT, "%s: expected names of "
+		                    "at most %d files beside it, found '%s'",
+		                    f->path, MAX_SHARDS,
+		                    err_name(text, sizeof(text), name));
+	else
+		r->failed = array_open_shard(&f->part[f->npart], path,
+		                             r->e);
+	free(path);
+	return r->failed == CKR_OK ? &f->part[f->npart++] : NULL;
+}
+
+static bool
+read_place(struct json *j, const char *name, void *reader)
+{
+	struct reader *r = reader;
+	struct array_file *f = r->f, *shard;
+	const struct array *a;
+	char *file, text[NAME_TEXT];
+
+	if (!json_string(j, &file))
+		return false;
+	shard = find_shard(r, file);
+	if (!shard)
+		return false;
+	a = array_find(shard, name);
+	if (!a)
+		return fails(r, err_set(r->e, CKR_EFORMAT, "%s: expected '%s' "
+		                        "in %s, found no such tensor", f->path,
+		                        err_name(text, sizeof(text), name),
+		                        shard->path));
+	if (f->n == r->cap) {
+		size_t cap = r->cap ? 2 * r->cap : 64;
+		struct array *v = reallocarray(f->v, cap, sizeof(*v));
+
+		if (!v)
+			return fails(r, err_set(r->e, CKR_ENOMEM,
+			                        "out of memory"));
+		f->v = v;
+		r->cap = cap;
+	}
+	f->v[f->n] = *a;
+	f->v[f->n++].shard = shard;
+	return true;
+}
+
+static bool
+read_part(struct json *j, const char *key, void *reader)
+{
+	return strcmp(key, "weight_map") ? json_skip(j)
+	       : json_object(j, read_place, reader);
+}
+
+ckr_status
+shards_read_index(struct array_file *f, struct err *e)
+{
+	struct reader r = { .f = f, .e = e };
+	struct json j;
+
+	if (f->size > MAX_INDEX)
+		return err_set(e, CKR_EFORMAT, "%s: an index of %llu bytes; at "
+		               "most %d are read", f->path,
+		               (unsigned long long)f->size, MAX_INDEX);
+	f->text = malloc(f->size + 1);
+	f->part = calloc(MAX_SHARDS, sizeof(*f->part));
+	if (!f->text || !f->part)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	CKR_TRY(file_read(f->fd, f->path, f->text, f->size, 0, e));
+	f->text[f->size] = '\0';
+	j = (struct json){ .text = f->text, .size = f->size };
+	if (json_object(&j, read_part, &r) && json_end(&j) && f->n)
+		return CKR_OK;
+	return r.failed ? r.failed
+	       : err_set(e, CKR_EFORMAT, "%s: expected an index of shards, "
+	                 "with a weight_map of tensors, found %s (byte %zu)",
+	                 f->path, j.fault ? j.fault : "none", j.at);
+}

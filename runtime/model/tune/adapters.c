@@ -1,0 +1,112 @@
+/* Low-rank adapters in files: alone, as PEFT names them, or merged. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/model/files.h"
+#include "runtime/model/peers.h"
+
+static ckr_status
+need_adapters(ckr_ctx *c)
+{
+	CKR_TRY(rt_need_quiet(c));
+	return c->lib->nadapter ? CKR_OK
+	       : err_set(&c->err, CKR_EUNSUPPORTED, "%s: has no adapters; ckc "
+	                 "--lora GLOB=RANK compiles some in", c->path);
+}
+
+ckr_status
+ckr_save_adapters(ckr_ctx *c, const char *path)
+{
+	uint32_t *list, n;
+	ckr_status s;
+
+	CKR_TRY(need_adapters(c));
+	if (!path)
+		return CKR_OK;
+	n = c->lib->nadapter;
+	list = malloc(2 * (size_t)n * sizeof(*list));
+	if (!list)
+		return rt_no_memory(c);
+	for (uint32_t i = 0; i < n; i++) {
+		list[2 * i] = (uint32_t)c->lib->adapter[i].a;
+		list[2 * i + 1] = (uint32_t)c->lib->adapter[i].b;
+	}
+	s = files_write(c, path, PEFT_PREFIX, list, 2 * (size_t)n, NULL, 0);
+	free(list);
+	return s;
+}
+
+/* ---- merged ---- */
+
+static bool
+is_kept(const ckr_ctx *c, uint32_t i)
+{
+	bool kept = rt_is_weight(&c->lib->program[0].tensor[i]);
+
+	for (uint32_t k = 0; k < c->lib->nadapter; k++)
+		kept &= c->lib->adapter[k].a != (int32_t)i
+		        && c->lib->adapter[k].b != (int32_t)i;
+	return kept;
+}
+
+static ckr_status
+put_weight(ckr_ctx *c, struct st_writer *w, size_t entry,
+           const struct ckr_tensor *t)
+{
+	struct ckr_tensor whole = rt_whole(c, t);
+	uint64_t n = rt_nelem(&whole) * dtype_row[t->dtype].nbytes;
+	const void *from;
+	void *copy;
+	ckr_status s = files_merged(c, t, &copy);
+
+	from = copy;
+	if (s == CKR_OK && !copy)
+		s = rt_read(c, &c->plan, t, &from, &copy);
+	if (s == CKR_OK)
+		s = st_write(w, entry, 0, from, n, &c->err);
+	free(copy);
+	return s;
+}
+
+static ckr_status
+write_merged(ckr_ctx *c, const char *path, struct st_entry *entry,
+             uint32_t *list)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+	struct st_writer w;
+	size_t n = 0;
+	ckr_status s = CKR_OK;
+
+	for (uint32_t i = 0; i < c->lib->nshared; i++)
+		if (is_kept(c, i)) {
+			entry[n] = rt_entry(c, &t[i], t[i].name);
+			list[n++] = i;
+		}
+	CKR_TRY(st_begin(&w, path, entry, n, NULL, 0, &c->err));
+	for (size_t i = 0; i < n && s == CKR_OK; i++)
+		s = put_weight(c, &w, i, &t[list[i]]);
+	if (s == CKR_OK)
+		return st_commit(&w, &c->err);
+	st_abort(&w);
+	return s;
+}
+
+ckr_status
+ckr_save_merged(ckr_ctx *c, const char *path)
+{
+	struct st_entry *entry;
+	uint32_t *list;
+	ckr_status s;
+
+	CKR_TRY(need_adapters(c));
+	CKR_TRY(files_may_merge(c));
+	if (!path)
+		return CKR_OK;
+	entry = calloc(c->lib->nshared + 1, sizeof(*entry));
+	list = calloc(c->lib->nshared + 1, sizeof(*list));
+	s = entry && list ? write_merged(c, path, entry, list)
+	    : rt_no_memory(c);
+	free(entry);
+	free(list);
+	return s;
+}

@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+"""Fine-tuning: weights of other files, rates and decay by parameter, adapters.
+
+    tune.py CKC CKRUN
+
+What is expected is written down here, in double precision, from the formulas.
+"""
+import json
+import os
+import pickle
+import sys
+import zipfile
+
+import numpy as np
+
+import ck
+import optimizers
+
+sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
+import files
+
+TWO = """graph @two {
+	input %x: f32[2,3]
+	param %enc.a.weight: f32[3,4] = {%s}
+	param %enc.b.weight: f32[4,4] = {%s}
+	param %head.weight: f32[4,2] = {1, 2, 3, 4, 5, 6, 7, 8}
+	%p = matmul %x, %enc.a.weight
+	%q = matmul %p, %enc.b.weight
+	%r = matmul %q, %head.weight
+	%loss: f32[] output = reduce_sum %r {axes=[0,1], keepdims=0}
+}
+""".replace("{%s}", "{" + ", ".join(["1"] * 12) + "}", 1).replace("{%s}", "{" + ", ".join(["1"] * 16) + "}")
+A, B, HEAD = [.5, -1, 2, .25] * 3, [1, .5, -.25, 2] * 4, [3.0] * 8
+X = [1, 2, 3, -1, -2, .5]
+WEIGHTS = {"enc.a.weight": ("F32", [3, 4], A), "enc.b.weight": ("F32", [4, 4], B), "head.weight": ("F32", [4, 2], HEAD)}
+
+
+def loss_of(a, b, head, x=X):
+    """Of @two."""
+    def times(p, q, n, k, m):
+        return [sum(p[i * k + l] * q[l * m + j] for l in range(k)) for i in range(n) for j in range(m)]
+    return sum(times(times(times(x, a, 2, 3, 4), b, 2, 4, 4), head, 2, 4, 2))
+
+
+class Init:
+    """--init of files that differ from the model."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.so, self.log = bench.path("two.so"), bench.path("log")
+        source = bench.path("two.ck")
+        with open(source, "w") as f:
+            f.write(TWO)
+        files.st_write(bench.path("x.st"), {"x": ("F32", [2, 3], X)})
+        bench.must(bench.ckc(source, "-o", self.so, "--optimizer", "sgd", "--quiet"), "two")
+
+    def start(self, path, *flags):
+        return self.bench.ckrun(self.so, "--inputs", self.bench.path("x.st"), "--init", self.bench.path(path), "--steps", 1, "--log", self.log, *flags)
+
+    def loads(self, path, a, b, head, what, *flags, says=None):
+        done = self.start(path, *flags)
+        if self.bench.must(done, what):
+            want = loss_of(a, b, head)
+            got = ck.losses(self.log)[0]
+            self.bench.check(abs(got - want) <= 1e-5 * abs(want), f"{what}: loss {got}, expected {want}")
+            self.bench.check(not says or says in done.stdout, f"{what}: expected '{says}' in {done.stdout}")
+
+    def refuses(self, path, what, *flags, says, status=1):
+        done = self.start(path, *flags)
+        self.bench.check(done.returncode == status and all(s in done.stderr for s in says), f"{what}: expected {says}, found {done.stderr[:500]}")
+
+    def mapped(self):
+        path, under = self.bench.path, {"model." + k: v for k, v in WEIGHTS.items()}
+        files.st_write(path("under.st"), under)
+        self.refuses("under.st", "another prefix", says=["3 of 3", "all are there by --init-map 'model.='"])
+        self.loads("under.st", A, B, HEAD, "a prefix taken away", "--init-map", "model.=")
+        files.st_write(path("bare.st"), {k[4:] if k.startswith("enc.") else k: v for k, v in WEIGHTS.items()})
+        self.refuses("bare.st", "names without a prefix", says=["2 of 3", "--init-partial"])
+        self.loads("bare.st", A, B, HEAD, "two mappings", "--init-map", "a.=enc.a.", "--init-map", "b.=enc.b.")
+        # of mappings that fit a name the last counts
+        files.st_write(path("deep.st"), {"m.x.a.weight": WEIGHTS["enc.a.weight"], "m.x.b.weight": WEIGHTS["enc.b.weight"], "m.head.weight": WEIGHTS["head.weight"]})
+        self.loads("deep.st", A, B, HEAD, "the last mapping", "--init-map", "m.=", "--init-map", "m.x.=enc.")
+        both = dict(under, **{"ema." + k: v for k, v in WEIGHTS.items()})
+        files.st_write(path("both.st"), both)
+        self.refuses("both.st", "two prefixes", says=["--init-map 'model.=' or --init-map 'ema.='"])
+        self.refuses("under.st", "an idle mapping", "--init-map", "no.=", says=["no tensor begins with 'no.'", "model.enc.a.weight"])
+        self.refuses("both.st", "two of one name", "--init-map", "model.=", "--init-map", "ema.=", says=["two arrays are called"])
+        self.refuses("under.st", "no mapping", "--init-map", "model.", says=["OLD=NEW"], status=2)
+        self.refuses("x.st", "nothing alike", says=["3 of 3", "--init-partial"])
+
+    def partial(self):
+        path = self.bench.path
+        files.st_write(path("part.st"), {k: v for k, v in WEIGHTS.items() if k != "head.weight"})
+        self.refuses("part.st", "a part", says=["1 of 3", "'head.weight'", "--init-partial"])
+        self.loads("part.st", A, B, range(1, 9), "a part is enough", "--init-partial", says="1 of 3 parameters and buffers start as they were compiled: head.weight\n")
+        files.st_write(path("wide.st"), dict(WEIGHTS, **{"head.weight": ("F32", [4, 5], [1.0] * 20)}))
+        self.refuses("wide.st", "another shape", "--init-partial", says=["head.weight", "f32[4,2]", "f32[4,5]"])
+        self.loads("wide.st", A, B, range(1, 9), "a head of another shape", "--init-skip", "head.*", says="head.weight")
+        self.refuses("wide.st", "an idle glob", "--init-skip", "haed.*", says=["'haed.*' matches no parameter"])
+
+    def shards(self):
+        path, whole = self.bench.path, {"metadata": {"total_size": 144}, "weight_map": {}}
+        for i, names in enumerate((["enc.a.weight"], ["enc.b.weight", "head.weight"])):
+            files.st_write(path(f"model-{i}.safetensors"), {k: WEIGHTS[k] for k in names})
+            whole["weight_map"].update({k: f"model-{i}.safetensors" for k in names})
+        index = path("model.safetensors.index.json")
+
+        def write(text):
+            with open(index, "w") as f:
+                f.write(text)
+        write(json.dumps(whole, indent=2))
+        self.loads(index, A, B, HEAD, "shards")
+        write(json.dumps(whole, separators=(",", ":")))
+        self.loads(index, A, B, HEAD, "shards, in one line")
+        moved = dict(whole, weight_map=dict(whole["weight_map"], **{"head.weight": "model-0.safetensors"}))
+        write(json.dumps(moved))
+        self.refuses(index, "a tensor elsewhere", says=["expected 'head.weight' in", "model-0.safetensors"])
+        for text, says in (('{"weight_map": {"a": "../x"}}', "beside it"), ('{"weight_map": {"a": "gone"}}', "gone"),
+                           ('{"weight_map": {"a": "model.safetensors.index.json"}}', "found an index of others"), ('{"weight_map": {}}', "weight_map"),
+                           ('{"weight_map": [', "weight_map"), ("{", "weight_map")):
+            write(text)
+            self.refuses(index, text, says=[says])
+
+    def pickles(self):
+        path = self.bench.path
+        with zipfile.ZipFile(path("net.pth"), "w") as z:
+            z.writestr("archive/data.pkl", pickle.dumps({}, protocol=2))
+        with open(path("old.bin"), "wb") as f:
+            f.write(pickle.dumps({"a": [1.0]}, protocol=2))
+        for name in "net.pth", "old.bin":
+            stem = path(name.split(".")[0])
+            self.refuses(name, name, says=["a pickle of torch.save", "python3 -c", f"'{path(name)}' '{stem}.safetensors'"])
+
+    def run(self):
+        self.mapped()
+        self.partial()
+        self.shards()
+        self.pickles()
+
+
+NET = """graph @net {{
+	input %x: f32[{b},6]
+	input %labels: i64[{b}]
+	param %w1: f32[6,21] = splat 0
+	param %b1: f32[21] = splat 0
+	param %w2: f32[21,7] = splat 0
+	param %scale: f32[] = splat 1
+	%a = matmul %x, %w1
+	%c = add %a, %b1
+	%h = tanh %c
+	%z = matmul %h, %w2
+	%y = mul %z, %scale
+	%l, _, _ = sce %y, %labels {{reduction=1, ignore=-100}}
+	%loss: f32[] output = mul %l, %l
+}}
+"""
+STEPS = 4
+HYPER = {"sgd": [], "sgdm": ["--momentum", .8], "adam": [], "adamw": [], "lion": [], "adafactor": []}
+RULES = {"sgdm": lambda *a: optimizers.sgdm(*a, momentum=.8)}
+
+
+class Groups:
+    """--lr-scale and --decay: every optimizer by its formula, with a rate and a decay for each parameter."""
+
+    # a 16-bit parameter is rounded at random; the shapes are cut over ranks
+    SHAPES = {"enc.w": (4, 6), "enc.b": (6,), "head.w": (6, 2), "head.b": (2,)}
+    FLAGS = ["--lr-scale", "*=0.5", "--lr-scale", "head.*=3", "--lr-scale", "enc.b=0", "--decay", "*.b=0", "--decay", "head.w=0.4"]
+    OWN = {"enc.w": (.5, None), "enc.b": (0, 0), "head.w": (3, .4), "head.b": (3, 0)}
+    LR, DECAY = 2e-2, .1
+
+    def __init__(self, bench, flags=()):
+        self.bench, self.flags = bench, list(flags)
+        rng = np.random.default_rng(5)
+        self.weights = {k: rng.normal(size=s).astype(np.float32) for k, s in self.SHAPES.items()}
+        self.target = {k: rng.normal(size=s).astype(np.float32) for k, s in self.SHAPES.items()}
+        optimizers.make_model(bench.path("g.onnx"), self.weights)
+        optimizers.write_tensors(bench.path("g.st"), {"x_" + k: v for k, v in self.target.items()})
+
+    def expected(self, optimizer, own):
+        rule = RULES.get(optimizer, getattr(optimizers, optimizer))
+        p = {k: v.astype(float) for k, v in self.weights.items()}
+        state = {k: {} for k in p}
+        for t in range(1, STEPS + 1):
+            for k in p:
+                factor, decay = own.get(k, (1, None))
+                p[k] = rule(p[k], p[k] - self.target[k], state[k], t, self.LR * factor, self.DECAY if decay is None else decay)
+        return p
+
+    def compile(self, optimizer, *flags):
+        so = self.bench.path(f"g-{optimizer}.so")
+        return so if self.bench.must(self.bench.ckc(self.bench.path("g.onnx"), "-o", so, "--optimizer", optimizer, "--quiet", *self.flags, *flags), optimizer) else None
+
+    def train(self, so, optimizer, *flags):
+        return self.bench.ckrun(so, "--inputs", self.bench.path("g.st"), "--steps", STEPS, "--lr", self.LR, "--weight-decay", self.DECAY,
+                                "--save", self.bench.path("g.out"), *HYPER[optimizer], *flags)
+
+    def trial(self, optimizer, own, compiled, run, what):
+        so = self.compile(optimizer, *compiled)
+        done = so and self.train(so, optimizer, *run)
+        what = f"{what}: {optimizer} {' '.join(self.flags)}"
+        if not done or not self.bench.must(done, what):
+            return ""
+        got, want = files.st_read(self.bench.path("g.out"))[0], self.expected(optimizer, own)
+        for k in want:
+            far = abs(np.array(got[k][2]).reshape(want[k].shape) - want[k]).max()
+            self.bench.check(far < 5e-6, f"{what}: {k} is off by {far}")
+        return done.stdout
+
+    def all(self, optimizer, compiled=(), run=()):
+        told = self.trial(optimizer, self.OWN, compiled, [*self.FLAGS, *run], "groups")
+        for line in "--lr-scale '*=0.5': 4 parameters", "--lr-scale 'head.*=3': 2 parameters", "--lr-scale 'enc.b=0': 1 parameter\n", "--decay '*.b=0': 2 parameters":
+            self.bench.check(line in told, f"{optimizer}: expected '{line}' in {told}")
+
+    def ranks(self, optimizer):
+        """Parameters and states that are cut go by the same numbers: as one rank, which formulas have been compared with."""
+        rng, bench = np.random.default_rng(6), self.bench
+        weights = {"w1": rng.normal(size=(6, 21)), "b1": rng.normal(size=21), "w2": rng.normal(size=(21, 7)), "scale": rng.normal(size=())}
+        optimizers.write_tensors(bench.path("r.st"), {k: v.astype(np.float32) for k, v in weights.items()})
+        optimizers.write_tensors(bench.path("in.st"), {"x": rng.normal(size=(4, 6)).astype(np.float32), "labels": np.array([0, 3, 6, 2])})
+        saved = {}
+        for name, b, flags in ("one", 4, []), ("two", 2, ["--dp", 2, "--zero", 1]), ("ranks", 2, ["--dp", 2, "--tp", 2, "--zero", 1]), ("cut", 4, ["--tp", 2]):
+            so, out = bench.path(f"{name}-{optimizer}.so"), bench.path(name + ".out")
+            with open(bench.path("r.ck"), "w") as f:
+                f.write(NET.format(b=b))
+            if bench.must(bench.ckc(bench.path("r.ck"), "-o", so, "--optimizer", optimizer, "--quiet", *flags), name) and bench.must(
+                    bench.ckrun(so, "--init", bench.path("r.st"), "--inputs", bench.path("in.st"), "--steps", 3, "--lr", .01, "--save", out, "--lr-scale", "w1=5",
+                                "--lr-scale", "w2=0", "--decay", "w1=0.5", "--decay", "b1=3", *HYPER[optimizer]), name):
+                saved[name] = {k: np.array(v[2]) for k, v in files.st_read(out)[0].items() if k in weights}
+        one = saved.pop("one")
+        moved = {k: abs(one[k] - weights[k].astype(np.float32).ravel()).max() for k in weights}
+        bench.check(moved["w2"] == 0 and moved["w1"] > .05, f"{optimizer}: moved by {moved}")
+        for name, x in saved.items():
+            far = max(abs(x[k] - one[k]).max() for k in one)
+            bench.check(far < 2e-6, f"{optimizer} on {name}: off by {far}")
+
+    def refuses(self):
+        so, bench = self.compile("sgd"), self.bench
+        for flags, status, says in ((["--lr-scale", "haed.*=2"], 1, "--lr-scale: 'haed.*' matches no parameter"), (["--decay", "x=0"], 1, "--decay: 'x' matches no"),
+                                    (["--lr-scale", "head.*"], 2, "GLOB=F"), (["--lr-scale", "head.*=-1"], 2, "GLOB=F"), (["--decay", "=1"], 2, "GLOB=F")):
+            done = self.train(so, "sgd", *flags)
+            bench.check(done.returncode == status and says in done.stderr, f"{flags}: {done.stderr}")
+
+    def run(self):
+        for optimizer in HYPER:
+            self.all(optimizer)
+        # a decay of its own counts with --no-decay, too
+        self.trial("adamw", {"head.w": (1, .4), "enc.w": (1, 0), "enc.b": (1, 0), "head.b": (1, 0)}, ["--no-decay", "*"], ["--decay", "head.w=0.4"], "no decay")
+        self.all("sgd", ["--update-in-backward", "on"])
+        self.all("adamw", ["--grad-accum", 2])
+        for optimizer in "sgd", "sgdm", "adamw", "lion":
+            self.ranks(optimizer)
+        self.all("adamw", run=["--check"])
+        self.refuses()
+
+
+class Lora:
+    """ckc --lora: by hand with numpy, and what files hold of it."""
+
+    RANK, ALPHA, LR = 3, 6, .05
+
+    def __init__(self, bench, flags=()):
+        self.bench, self.flags = bench, list(flags)
+        rng = np.random.default_rng(7)
+        self.base = {k: rng.normal(size=s).astype(np.float32) for k, s in (("w1", (6, 21)), ("b1", (21,)), ("w2", (21, 7)), ("scale", ()))}
+        optimizers.write_tensors(bench.path("base.st"), self.base)
+        self.x, self.labels = rng.normal(size=(4, 6)).astype(np.float32), np.array([0, 3, 6, 2])
+        optimizers.write_tensors(bench.path("l.st"), {"x": self.x, "labels": self.labels})
+
+    def library(self, name, *flags, b=4):
+        text, so = self.bench.path(f"l{b}.ck"), self.bench.path(name + ".so")
+        with open(text, "w") as f:
+            f.write(NET.format(b=b))
+        return so if self.bench.must(self.bench.ckc(text, "-o", so, "--optimizer", "sgd", "--quiet", *flags, *self.flags), name) else None
+
+    def lora(self, name, *flags, b=4):
+        return self.library(name, "--lora", f"w?={self.RANK}:{self.ALPHA}", *flags, b=b)
+
+    def run_it(self, so, steps, *flags, verb=()):
+        done = self.bench.ckrun(*verb, so, "--inputs", self.bench.path("l.st"), "--log", self.bench.path("log"), "--quiet", *flags,
+                                *([] if verb else ["--steps", steps, "--lr", self.LR, "--weight-decay", 0]))
+        return ck.losses(self.bench.path("log")) if self.bench.must(done, f"{so} {flags}") else []
+
+    def step(self, p, lora):
+        """The loss, and an SGD step of the adapters in double precision."""
+        s = self.ALPHA / self.RANK
+        w = {k: p[k] + s * (lora[k][1] @ lora[k][0]).T for k in lora}
+        h = np.tanh(self.x @ w["w1"] + p["b1"])
+        z = h @ w["w2"]
+        y = z * p["scale"]
+        e = np.exp(y - y.max(1, keepdims=True))
+        prob = e / e.sum(1, keepdims=True)
+        ce = -np.log(prob[range(4), self.labels]).mean()
+        dy = (prob - np.eye(7)[self.labels]) / 4 * 2 * ce          # the loss is the square
+        dz = dy * p["scale"]
+        da = (dz @ w["w2"].T) * (1 - h * h)
+        for k, x, d in ("w1", self.x, da), ("w2", h, dz):
+            a, b = lora[k]
+            dw = (x.T @ d).T * s                                   # of B A
+            lora[k] = (a - self.LR * b.T @ dw, b - self.LR * dw @ a.T)
+        return ce * ce
+
+    def arrays(self, path):
+        return {k: np.array(v[2]).reshape(v[1]) for k, v in files.st_read(self.bench.path(path))[0].items()}
+
+    def formula(self):
+        """Losses and adapters of four steps, and all files."""
+        bench, path = self.bench, self.bench.path
+        plain, so = self.library("plain"), self.lora("lora")
+        first = self.run_it(plain, 1, "--init", path("base.st"))
+        got = self.run_it(so, 4, "--init", path("base.st"), "--save", path("all.st"), "--save-lora", path("lora.st"), "--save-merged", path("merged.st"))
+        bench.check(got and got[0] == first[0], f"the first loss is {got[:1]}, without adapters {first}")
+        begun, p = self.arrays("lora.safetensors"), {k: v.astype(float) for k, v in self.base.items()}
+        lora = {k: (begun[k + ".lora_A.weight"], begun[k + ".lora_B.weight"]) for k in ("w1", "w2")}
+        for k, (a, b) in lora.items():
+            n = self.base[k].shape[0]
+            bench.check(not b.any() and 0 < abs(a).max() <= 1 / np.sqrt(n) and abs(a).max() > .7 / np.sqrt(n), f"{k} begins with {a} {b}")
+        want = [self.step(p, lora) for _ in range(4)]
+        bench.check(len(got) == 4 and np.allclose(got, want, rtol=2e-6), f"losses {got}, expected {want}")
+        saved, alone, merged = self.arrays("all.st"), self.arrays("lora.st"), self.arrays("merged.st")
+        bench.check(sorted(alone) == sorted(f"base_model.model.{k}.lora_{x}.weight" for k in lora for x in "AB"), f"adapters: {sorted(alone)}")
+        bench.check(sorted(merged) == sorted(self.base), f"merged: {sorted(merged)}")
+        for k, (a, b) in lora.items():
+            for x, v in ("A", a), ("B", b):
+                bench.check(np.allclose(saved[f"{k}.lora_{x}.weight"], v, atol=2e-6), f"{k} {x}")
+                bench.check((alone[f"base_model.model.{k}.lora_{x}.weight"] == saved[f"{k}.lora_{x}.weight"]).all(), f"{k} {x}: alone")
+            bench.check(np.allclose(merged[k], p[k] + self.ALPHA / self.RANK * (b @ a).T, atol=3e-6), f"{k}: merged")
+        bench.check(all((saved[k] == self.base[k]).all() for k in self.base), "the base has changed")
+        return got
+
+    def again(self):
+        """Adapters go back beside the base, and merged weights into a library without."""
+        bench, path = self.bench, self.bench.path
+        so, base = path("lora.so"), path("base.st")
+        on = self.run_it(so, 5, "--resume", path("all.st"))
+        # the base lies beside the library
+        files.st_write(path("lora.safetensors"), dict(files.st_read(path("lora.safetensors"))[0], **files.st_read(base)[0]))
+        bench.check(self.run_it(so, 1, "--init", path("lora.st")) == on[-1:], "adapters beside the base")
+        far = abs(self.run_it(path("plain.so"), 1, "--init", path("merged.st"))[0] / on[-1] - 1)
+        bench.check(far < 1e-6, f"merged weights are off by {far}")
+        done = bench.ckrun(path("plain.so"), "--inputs", path("l.st"), "--steps", 1, "--lr", 0, "--save-lora", path("no.st"))
+        bench.check(done.returncode == 1 and "--lora GLOB=RANK" in done.stderr and "step 1" not in done.stdout, f"no adapters: {done.stderr}")
+
+    def states(self):
+        """AdamW's states are of adapters, and of what --train names."""
+        json_path = self.bench.path("adam.json")
+        self.bench.must(self.bench.ckc(self.bench.path("l4.ck"), "--plan-only", "--lora", "w1=2", "--train", "scale", "--quiet", "--json", json_path), "states")
+        got = sorted(t["name"] for t in ck.plan(json_path)["tensors"] if t["kind"] == "state" and t["alias_of"] is None)
+        want = sorted(f"adamw.{s}.{k}" for s in "mv" for k in ("w1.lora_A.weight", "w1.lora_B.weight", "scale"))
+        self.bench.check(got == want, f"states: {got}")
+
+    def elsewhere(self, want):
+        """The same losses on ranks; near them in 16 bits."""
+        for name, b, far, flags in (("tp", 4, 1e-6, ["--tp", 2]), ("zero", 2, 1e-6, ["--dp", 2, "--zero", 1]), ("bf16", 4, .05, ["--dtype", "bf16"]),
+                                    ("early", 4, 1e-6, ["--update-in-backward", "on"])):
+            so = self.lora("lora-" + name, *flags, b=b)
+            got = so and self.run_it(so, 4, "--init", self.bench.path("base.st"), "--save-merged", self.bench.path("m.st"))
+            self.bench.check(got and np.allclose(got, want, rtol=far), f"{name}: {got}, expected {want}")
+            m, whole = self.arrays("m.st"), self.arrays("merged.st")
+            self.bench.check(all(np.allclose(m[k], whole[k], atol=far) for k in whole), f"{name}: merged")
+
+    def exported(self, name, glob):
+        """A real export: the first loss is that of the base, and the ONNX file holds merged weights."""
+        bench, path = self.bench, self.bench.path
+        stem = os.path.join(ck.MODELS, name)
+        flags, inputs, log = ck.model_flags(stem)[0], stem + ".inputs.safetensors", path("log")
+
+        def losses(so, *more):
+            return ck.losses(log) if bench.must(bench.ckrun(so, "--inputs", inputs, "--log", log, "--quiet", *more), f"{name} {more}") else [0]
+        for model, so, extra in (stem + ".onnx", "base.so", []), (stem + ".onnx", "tuned.so", ["--lora", glob]):
+            bench.must(bench.ckc(model, "-o", path(so), "--quiet", "--dropout", "off", *flags, *extra), f"{name} {so}")
+        first = losses(path("base.so"), "--steps", 1)
+        got = losses(path("tuned.so"), "--steps", 4, "--lr", .01, "--save", path("t.st"), "--export-onnx", path("t.onnx"))
+        bench.check(got[0] == first[0] and got[-1] < got[0], f"{name}: {got}, base {first}")
+        on = losses(path("tuned.so"), "--steps", 5, "--resume", path("t.st"))
+        bench.must(bench.ckc(path("t.onnx"), "-o", path("t.so"), "--quiet", "--dropout", "off", *flags), f"{name}: exported")
+        far = abs(losses(path("t.so"), "--steps", 1)[0] / on[-1] - 1)
+        bench.check(far < 2e-6, f"{name}: the merged export is off by {far}")
+
+    def refuses(self):
+        for value in "w", "w=", "w=0", "w=2:0", "w=x", "=2", "w=2:":
+            done = self.bench.ckc(self.bench.path("l4.ck"), "--plan-only", "--lora", value)
+            self.bench.check(done.returncode == 2 and "GLOB=RANK" in done.stderr, f"{value}: {done.stderr}")
+
+    def run(self):
+        losses = self.formula()
+        self.again()
+        self.states()
+        self.elsewhere(losses)
+        self.exported("llama-dynamo", "*_proj.weight=4:8")
+        self.exported("gpt2-ts14", "*.attn.*.weight=2")
+        self.refuses()
+
+
+def main():
+    cuda = ck.option("--cuda", None)
+    bench = ck.Bench()
+    if cuda:
+        for optimizer in HYPER:
+            Groups(bench, ["--target", "cuda", "--nvcc", cuda]).all(optimizer)
+        Lora(bench, ["--target", "cuda", "--nvcc", cuda]).formula()
+        bench.finish()
+    Init(bench).run()
+    Groups(bench).run()
+    Lora(bench).run()
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
