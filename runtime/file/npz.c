@@ -204,15 +204,6 @@ bad:
 	               "it may be cut off", f->path, name);
 }
 
-/* The member that says what is in an archive of torch.save. */
-static bool
-holds_pickle(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-
-	return slash && !strcmp(slash, "/data.pkl");
-}
-
 /* Fill in the array that a member holds; its name is put at *name. */
 static ckr_status
 read_member(struct array_file *f, const struct member *m, struct array *a,
@@ -223,12 +214,6 @@ read_member(struct array_file *f, const struct member *m, struct array *a,
 	uint64_t at = 0;
 
 	CKR_TRY(take_name(f, m, a, name, e));
-	if (holds_pickle(a->name))
-		return err_set(e, CKR_EFORMAT, "%s: a file of PyTorch's "
-		               "torch.save; write one of safetensors: "
-		               "safetensors.torch.save_file("
-		               "module.state_dict(), \"NAME.safetensors\")",
-		               f->path);
 	err_name(text, sizeof(text), a->name);
 	CKR_TRY(check_method(f, m, text, e));
 	CKR_TRY(find_contents(f, m, text, &at, e));

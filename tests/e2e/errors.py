@@ -57,7 +57,7 @@ def main():
     with zipfile.ZipFile(bench.path("w.pt"), "w") as z:
         z.writestr("w/data.pkl", b"\x80\x02}q\x00.")
     bench.must(bench.ckc(model("mlp-mse"), "--dim", "batch=8", "-o", bench.path("w.so")), "a library")
-    refuse(bench, "torch.save", ["PyTorch", "safetensors"], [bench.path("w.so"), "--init", bench.path("w.pt"), "--steps", "1"], run=bench.ckrun)
+    refuse(bench, "torch.save", ["torch.save", "safetensors"], [bench.path("w.so"), "--init", bench.path("w.pt"), "--steps", "1"], run=bench.ckrun)
     refuse(bench, "unwritable", ["nosuch"], [static, "-o", "/nosuch/dir/x.so"])
     for n in (240, 245, 260):
         refuse(bench, f"name of {n} bytes", ["File name too long"], [static, "-o", bench.path("x" * n + ".so")])
