@@ -31,7 +31,8 @@ def layout(bench):
     from ckc import _lib
     text = '#include <stdio.h>\n#include "ckr.h"\nint main(void) {\n'
     want = []
-    for name, s in ("ckr_options", _lib.Options), ("ckr_info", _lib.Info), ("ckr_hyper", _lib.Hyper), ("ckr_score", _lib.Score):
+    for name, s in ("ckr_options", _lib.Options), ("ckr_info", _lib.Info), ("ckr_hyper", _lib.Hyper), ("ckr_score", _lib.Score), \
+            ("ckr_init", _lib.Init):
         text += f'printf("%zu\\n", sizeof(struct {name}));\n'
         want.append(ctypes.sizeof(s))
         for field, _ in s._fields_:
@@ -204,6 +205,43 @@ def any_number(bench, ckc):
         said(bench, ckc, lambda: t.eval(x=x[:0], labels=y[:0]), "as many rows")
 
 
+def tunes(bench, ckc):
+    """Groups, adapters and weights of other names, as ckrun has them."""
+    path, batch = os.path.join(ck.MODELS, "mlp-mse"), tensors(os.path.join(ck.MODELS, "mlp-mse.inputs.safetensors"))
+    model = ckc.compile(path + ".onnx", bench.path("tune.so"), dim={"batch": 8})
+    with ckc.Trainer(model, lr=0.01, weight_decay=0.1) as t:
+        start = t.state_dict()
+        names = sorted(start)
+        first, last = names[0], names[-1]
+        bench.check(t.set_group(first, lr=0) == [first] and t.set_group(last, lr=2, weight_decay=0) == [last], "groups")
+        t.step(**batch)
+        end = t.state_dict()
+        bench.check((end[first] == start[first]).all() and (end[last] != start[last]).any(), "a group of rate 0 moves, or another does not")
+        said(bench, ckc, lambda: t.set_group("nosuch*"), "nosuch")
+        said(bench, ckc, lambda: t.set_group(first, lr=-1), "negative")
+        t.save(bench.path("all.st"))
+    run = bench.ckrun(model.path, "--inputs", path + ".inputs.safetensors", "--steps", "1", "--lr", "0.01", "--weight-decay", "0.1", "--lr-scale", f"{first}=0",
+                      "--lr-scale", f"{last}=2", "--decay", f"{last}=0", "--save", bench.path("run.st"))
+    if bench.must(run, "groups by ckrun"):
+        a, b = tensors(bench.path("all.st")), tensors(bench.path("run.st"))
+        bench.check(all((a[k] == b[k]).all() for k in names), "groups: other bits than ckrun's")
+    with ckc.Trainer(model) as t:
+        said(bench, ckc, lambda: t.init(bench.path("all.st"), map={"nosuch.": "x."}), "nosuch.")
+        bench.check(t.init(bench.path("all.st"), skip=first) == [first], "init: what was left")
+        state = t.state_dict()
+        bench.check((state[first] == start[first]).all() and (state[last] == end[last]).all(), "init: weights")
+    weight = next(k for k in names if start[k].ndim == 2)
+    with ckc.Trainer(ckc.compile(path + ".onnx", bench.path("lora.so"), dim={"batch": 8}, lora={weight: 2}), lr=0.1) as t:
+        losses = [t.step(**batch) for _ in range(4)]
+        t.save_adapters(bench.path("adapter.st"))
+        t.save_merged(bench.path("merged.st"))
+        want = t.eval(**batch)
+    bench.check(losses[-1] < losses[0] and len(tensors(bench.path("adapter.st"))) == 2, f"adapters: {losses}")
+    with ckc.Trainer(model) as t:
+        t.init(bench.path("merged.st"))
+        bench.check(abs(t.eval(**batch) - want) < 1e-5 * max(1, abs(want)), "merged weights give another loss")
+
+
 def main():
     bench = ck.Bench()
     os.environ["CKC_HOME"] = os.path.dirname(bench.ckc_path)
@@ -219,6 +257,7 @@ def main():
     predicts(bench, ckc)
     any_number(bench, ckc)
     halves(bench, ckc)
+    tunes(bench, ckc)
     bench.finish()
 
 

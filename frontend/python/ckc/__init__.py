@@ -10,6 +10,7 @@
 Arrays are NumPy's, or what np.asarray or np.from_dlpack takes, torch tensors among them.  Errors are ckc.Error, in the words of ckc or libckr.
 """
 import ctypes as _c
+import fnmatch as _fnmatch
 import json as _json
 import os as _os
 import subprocess as _subprocess
@@ -60,7 +61,7 @@ def compile(onnx, output=None, budget=None, **options):
     """Compile an ONNX file: a Model.
 
     output: the library's file (beside the ONNX file, with .so).  budget: as --memory-budget, "60%" or bytes.  options: those of `ckc --help`
-    with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], target="cuda".
+    with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], lora={"*.q_proj.weight": "8:16"}, target="cuda".
     """
     for option in ("plan_only", "help", "version"):
         if option in options:
@@ -338,8 +339,44 @@ class Trainer:
         self._open()
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
 
+    def init(self, path, map=None, skip=(), partial=False):
+        """Take weights from a .safetensors, .npz or index file, as `ckrun --init`: names that begin with a key of map as if they began with its
+        value; globs of skip keep what they have; partial: so does what the file lacks.  Names of what was left as it was."""
+        self._open()
+        maps = [_os.fsencode(f"{old}={new}") for old, new in (map or {}).items()]
+        skips = [_os.fsencode(glob) for glob in ([skip] if isinstance(skip, str) else skip)]
+        how = _lib.Init((_c.c_char_p * len(maps))(*maps), len(maps), (_c.c_char_p * len(skips))(*skips), len(skips), partial)
+        self._check(self._call.ckr_init(self._ctx, _os.fsencode(path), _c.byref(how)))
+        left = []
+        while name := self._call.ckr_left(self._ctx, len(left)):
+            left.append(name.decode())
+        return left
+
+    def set_group(self, glob, lr=1.0, weight_decay=None):
+        """From now on parameters that match the glob learn at lr times the rate of steps, and decay by a rate of their own if one is given; a later
+        call replaces an earlier one.  Their names."""
+        self._open()
+        names = [k for k, i in self._tensors.items() if i.kind == b"param" and _fnmatch.fnmatchcase(k, glob)]
+        if not names:
+            raise Error(f"no parameter matches '{glob}'")
+        if lr < 0 or (weight_decay is not None and weight_decay < 0):
+            raise Error("lr and weight_decay of a group cannot be negative")
+        for name in names:
+            self._check(self._call.ckr_set_group(self._ctx, name.encode(), lr, -1.0 if weight_decay is None else weight_decay))
+        return names
+
+    def save_adapters(self, path):
+        """The adapters of a model compiled with lora= alone, by the names that PEFT gives them; init takes them back."""
+        self._open()
+        self._check(self._call.ckr_save_adapters(self._ctx, _os.fsencode(path)))
+
+    def save_merged(self, path):
+        """Parameters and buffers of the model without adapters, which have been merged into them."""
+        self._open()
+        self._check(self._call.ckr_save_merged(self._ctx, _os.fsencode(path)))
+
     def export_onnx(self, path):
-        """The ONNX file that the model was compiled from, with the present weights."""
+        """The ONNX file that the model was compiled from, with the present weights, adapters merged into them."""
         self._open()
         self._check(self._call.ckr_export_onnx(self._ctx, _os.fsencode(path)))
 

@@ -35,6 +35,10 @@ class Score(c.Structure):
     _fields_ = [("loss", c.c_double), ("accuracy", c.c_double), ("perplexity", c.c_double), ("by_batch", c.c_char_p)]
 
 
+class Init(c.Structure):
+    _fields_ = [("map", c.POINTER(c.c_char_p)), ("nmap", c.c_size_t), ("skip", c.POINTER(c.c_char_p)), ("nskip", c.c_size_t), ("partial", c.c_bool)]
+
+
 _CALLS = {
     "ckr_open": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.POINTER(Options)]),
     "ckr_close": (None, [c.c_void_p]),
@@ -55,7 +59,11 @@ _CALLS = {
     "ckr_step_count": (c.c_uint64, [c.c_void_p]),
     "ckr_peak_bytes": (c.c_uint64, [c.c_void_p]),
     "ckr_optimizer": (c.c_char_p, [c.c_void_p]),
-    "ckr_load_weights": (c.c_int, [c.c_void_p, c.c_char_p]),
+    "ckr_init": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(Init)]),
+    "ckr_left": (c.c_char_p, [c.c_void_p, c.c_size_t]),
+    "ckr_set_group": (c.c_int, [c.c_void_p, c.c_char_p, c.c_double, c.c_double]),
+    "ckr_save_adapters": (c.c_int, [c.c_void_p, c.c_char_p]),
+    "ckr_save_merged": (c.c_int, [c.c_void_p, c.c_char_p]),
     "ckr_save": (c.c_int, [c.c_void_p, c.c_char_p]),
     "ckr_resume": (c.c_int, [c.c_void_p, c.c_char_p]),
     "ckr_export_onnx": (c.c_int, [c.c_void_p, c.c_char_p]),
