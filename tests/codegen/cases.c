@@ -629,6 +629,15 @@ reductions(struct setup *t)
 			      0.999, 1.001));
 			APPLY(t, ops[i], &a, given(t, DT_F32, SHAPE(1, 3), -1,
 			      1));
+			/* in parts, of several blocks of columns; of each
+			 * outer element */
+			t->next_tolerance = 1e-4;
+			APPLY(t, ops[i], &a, given(t, DT_F32, SHAPE(1030, 530),
+			      0.999, 1.001));
+			a = list_attr(ops[i], 1, (int64_t[]){ 1 });
+			t->next_tolerance = 1e-4;
+			APPLY(t, ops[i], &a, given(t, DT_F32, SHAPE(3, 700, 5),
+			      0.999, 1.001));
 		}
 	}
 	for (int k = 0; k < 8; k++) {

@@ -73,10 +73,10 @@ reductions(struct setup *t)
 		OP_REDUCE_MAX, OP_REDUCE_PROD };
 	const Shape s[] = { SHAPE(9, 96), SHAPE(9, 101), SHAPE(3, 4096),
 		SHAPE(20001), SHAPE(2, 20000), SHAPE(300, 136), SHAPE(300, 7),
-		SHAPE(3, 40, 20), SHAPE(6, 5, 48) };
+		SHAPE(3, 40, 20), SHAPE(6, 5, 48), SHAPE(1030, 530) };
 	static const IntList axes[] = { { 1, { 1 } }, { 1, { 1 } },
 		{ 1, { 1 } }, { 1, { 0 } }, { 1, { 1 } }, { 1, { 0 } },
-		{ 1, { 0 } }, { 1, { 1 } }, { 2, { 0, 2 } } };
+		{ 1, { 0 } }, { 1, { 1 } }, { 2, { 0, 2 } }, { 1, { 0 } } };
 
 	for (size_t i = 0; i < 4; i++)
 		for (size_t k = 0; k < sizeof s / sizeof *s; k++) {
