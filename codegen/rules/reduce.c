@@ -1,7 +1,8 @@
 /* Reductions, running sums, positions of extremes.
  *
- * Float32 reduced over neighbouring dims goes to the kernels; any other shape
- * or type is a task per result or line, with one accumulator.
+ * Floats reduced over neighbouring dims, or over the first and the last ones,
+ * go to the kernels; any other shape or type is a task per result or line,
+ * with one accumulator.
  */
 #include "codegen/rules/reduce.h"
 
@@ -99,10 +100,15 @@ static void
 emit_fast(struct emit *e, const Node *n, const struct reduced *r)
 {
 	const char *dt = tables_dtype(emit_in(e, n, 0)->dt);
-	long long divisor = n->op == OP_REDUCE_MEAN ? r->n : 1;
+	long long divisor = n->op == OP_REDUCE_MEAN ? r->lead * r->n : 1;
 
 	e->need |= NEED_REDUCE;
-	if (r->inner == 1)
+	if (r->lead > 1)
+		out_line(e->out, "ckr_reduce_planes(%s, p[1], p[0], %s, %lld, "
+		         "%lld, %lld, %lld.0f, env);", reduce_kernel(n->op), dt,
+		         (long long)r->lead, (long long)r->outer,
+		         (long long)r->n, divisor);
+	else if (r->inner == 1)
 		out_line(e->out, "ckr_reduce_rows(%s, p[1], p[0], %s, %lld, "
 		         "%lld, %lld.0f, env);", reduce_kernel(n->op), dt,
 		         (long long)r->outer, (long long)r->n, divisor);
@@ -241,7 +247,7 @@ emit_reduce(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
 		return true;
-	if (r.fits && r.lead == 1)
+	if (r.fits)
 		emit_fast(e, n, &r);
 	else
 		reduce_slow(e, n);

@@ -14,5 +14,9 @@ void ckr_reduce_rows(enum ckr_reduce op, void *y, const void *x, int type,
 void ckr_reduce_columns(enum ckr_reduce op, void *y, const void *x, int type,
                         int64_t outer, int64_t n, int64_t inner, float divisor,
                         const struct ckr_env *env);
+/* x is [lead, outer, n], over lead and n. */
+void ckr_reduce_planes(enum ckr_reduce op, void *y, const void *x, int type,
+                       int64_t lead, int64_t outer, int64_t n, float divisor,
+                       const struct ckr_env *env);
 
 #endif

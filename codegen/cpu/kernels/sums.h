@@ -6,49 +6,65 @@
 
 /* ---- sums of a fixed shape ----
  *
- * 64 lanes in four vectors of 16: element i goes to lane i % 64; what is left
- * after whole blocks goes to the first lanes; then the lanes are halved.
+ * 64 lanes, in vectors as wide as the machine's: element i goes to lane i % 64,
+ * and then the lanes are halved, so that how wide vectors are does not show.
  */
+#if defined(__AVX512F__)
+enum { CKR_WIDE = 16 };
+#elif defined(__AVX__)
+enum { CKR_WIDE = 8 };
+#else
+enum { CKR_WIDE = 4 };
+#endif
 typedef float ckr_lanes
-	__attribute__((vector_size(64), aligned(4), may_alias));
+	__attribute__((vector_size(4 * CKR_WIDE), aligned(4), may_alias));
 
 static inline float
 ckr_fold(const float *lane)
 {
 	float t[16];
 
+#pragma omp simd
 	for (int i = 0; i < 16; i++)
-		t[i] = (lane[i] + lane[i + 16]) +
-		       (lane[i + 32] + lane[i + 48]);
-	for (int w = 8; w > 0; w /= 2)
-		for (int i = 0; i < w; i++)
-			t[i] += t[i + w];
-	return t[0];
+		t[i] = (lane[i] + lane[i + 16])
+			+ (lane[i + 32] + lane[i + 48]);
+#pragma omp simd
+	for (int i = 0; i < 8; i++)
+		t[i] += t[i + 8];
+#pragma omp simd
+	for (int i = 0; i < 4; i++)
+		t[i] += t[i + 4];
+	return (t[0] + t[2]) + (t[1] + t[3]);
 }
 
-/* Sum over i of TERM, once with vectors at X and Y (v, w are the operands'
- * vectors) and once for the rest with floats of the same names. */
+/* Sum over i of TERM, with vectors at X and Y (v, w are the operands'
+ * vectors) and for less than one with floats of the same names. */
 #define CKR_SUM(name, params, X, Y, TERM) \
 static inline float \
 name params \
 { \
-	ckr_lanes a0 = { 0 }, a1 = { 0 }, a2 = { 0 }, a3 = { 0 }; \
+	ckr_lanes a[64 / CKR_WIDE] = { 0 }; \
 	float lane[64]; \
 	int64_t i = 0; \
 	for (; i + 64 <= n; i += 64) { \
 		const ckr_lanes *x_ = (const ckr_lanes *)((X) + i); \
 		const ckr_lanes *y_ = (const ckr_lanes *)((Y) + i); \
-		{ ckr_lanes v = x_[0], w = y_[0]; (void)w; a0 += TERM; } \
-		{ ckr_lanes v = x_[1], w = y_[1]; (void)w; a1 += TERM; } \
-		{ ckr_lanes v = x_[2], w = y_[2]; (void)w; a2 += TERM; } \
-		{ ckr_lanes v = x_[3], w = y_[3]; (void)w; a3 += TERM; } \
+		_Pragma("GCC unroll 16") \
+		for (int k = 0; k < 64 / CKR_WIDE; k++) { \
+			ckr_lanes v = x_[k], w = y_[k]; \
+			(void)w; \
+			a[k] += TERM; \
+		} \
 	} \
-	*(ckr_lanes *)lane = a0; \
-	*(ckr_lanes *)(lane + 16) = a1; \
-	*(ckr_lanes *)(lane + 32) = a2; \
-	*(ckr_lanes *)(lane + 48) = a3; \
-	for (int64_t j = 0; i + j < n; j++) { \
-		float v = (X)[i + j], w = (Y)[i + j]; \
+	memcpy(lane, a, sizeof lane); \
+	for (int64_t j = 0; i + CKR_WIDE <= n; i += CKR_WIDE, j += CKR_WIDE) { \
+		ckr_lanes v = *(const ckr_lanes *)((X) + i); \
+		ckr_lanes w = *(const ckr_lanes *)((Y) + i); \
+		(void)w; \
+		*(ckr_lanes *)(lane + j) += TERM; \
+	} \
+	for (int64_t j = i % 64; i < n; i++, j++) { \
+		float v = (X)[i], w = (Y)[i]; \
 		(void)w; \
 		lane[j] += TERM; \
 	} \

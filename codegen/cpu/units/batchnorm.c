@@ -140,29 +140,28 @@ CKR_LANE void
 ckr_piece_sums(struct ckr_strip *s, int64_t c, const float *d, const float *x,
                int64_t n)
 {
-	ckr_lanes s0 = { 0 }, s1 = { 0 }, q0 = { 0 }, q1 = { 0 };
+	ckr_lanes sums[32 / CKR_WIDE] = { 0 }, dots[32 / CKR_WIDE] = { 0 };
 	float mean = s->mean[c], sum[64] = { 0 }, dot[64] = { 0 };
 	int64_t i = 0;
 
 	for (; i + 32 <= n; i += 32) {
 		const ckr_lanes *at = (const ckr_lanes *)(x + i);
 		const ckr_lanes *by = (const ckr_lanes *)(d + i);
-		ckr_lanes x0 = at[0] - mean, x1 = at[1] - mean;
-		ckr_lanes d0 = d ? by[0] : x0, d1 = d ? by[1] : x1;
 
-		s0 += d0;
-		s1 += d1;
-		q0 += d0 * x0;
-		q1 += d1 * x1;
+		_Pragma("GCC unroll 8")
+		for (int k = 0; k < 32 / CKR_WIDE; k++) {
+			ckr_lanes v = at[k] - mean, w = d ? by[k] : v;
+
+			sums[k] += w;
+			dots[k] += w * v;
+		}
 	}
 	for (int64_t j = 0; i + j < n; j++) {
 		sum[j] = d ? d[i + j] : x[i + j] - mean;
 		dot[j] = sum[j] * (x[i + j] - mean);
 	}
-	memcpy(sum + 32, &s0, sizeof s0);
-	memcpy(sum + 48, &s1, sizeof s1);
-	memcpy(dot + 32, &q0, sizeof q0);
-	memcpy(dot + 48, &q1, sizeof q1);
+	memcpy(sum + 32, sums, sizeof sums);
+	memcpy(dot + 32, dots, sizeof dots);
 	s->sum[c] += (double)ckr_fold(sum);
 	s->dot[c] += (double)ckr_fold(dot);
 }

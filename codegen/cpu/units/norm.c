@@ -101,18 +101,25 @@ static inline void
 ckr_norm_sums(const float *dy, const float *x, const float *scale, int64_t n,
               float mean, float *sum, float *product)
 {
-	float a[64] = { 0 }, b[64] = { 0 };
+	ckr_lanes sums[64 / CKR_WIDE] = { 0 }, dots[64 / CKR_WIDE] = { 0 };
+	float a[64], b[64];
 	int64_t i = 0;
 
 	for (; i + 64 <= n; i += 64) {
-#pragma omp simd
-		for (int j = 0; j < 64; j++) {
-			float t = dy[i + j] * scale[i + j];
+		const ckr_lanes *d = (const ckr_lanes *)(dy + i);
+		const ckr_lanes *s = (const ckr_lanes *)(scale + i);
+		const ckr_lanes *v = (const ckr_lanes *)(x + i);
 
-			a[j] += t;
-			b[j] += t * (x[i + j] - mean);
+		_Pragma("GCC unroll 16")
+		for (int k = 0; k < 64 / CKR_WIDE; k++) {
+			ckr_lanes t = d[k] * s[k];
+
+			sums[k] += t;
+			dots[k] += t * (v[k] - mean);
 		}
 	}
+	memcpy(a, sums, sizeof a);
+	memcpy(b, dots, sizeof b);
 	for (int64_t j = 0; i + j < n; j++) {
 		float t = dy[i + j] * scale[i + j];
 

@@ -111,6 +111,30 @@ ckr_reduce_rows(enum ckr_reduce op, void *y, const void *x, int type,
 	}
 }
 
+void
+ckr_reduce_planes(enum ckr_reduce op, void *y, const void *x, int type,
+                  int64_t lead, int64_t outer, int64_t n, float divisor,
+                  const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (lead * outer * n > CKR_SMALL)
+	for (int64_t i = 0; i < outer; i++) {
+		float s = ckr_reduce_start(op);
+		double sum = 0;
+
+		for (int64_t k = 0; k < lead; k++) {
+			float run = ckr_reduce_typed(op, x, type,
+			                             (k * outer + i) * n, n);
+
+			sum += (double)run;
+			s = ckr_reduce_two(op, s, run);
+		}
+		s = op == CKR_ADD ? (float)(sum / (double)divisor)
+		                  : s / divisor;
+		ckr_narrow(y, type, i, &s, 1);
+	}
+}
+
 /* Rows i to i + 3, of which those from `end` on are `none`. */
 static inline void
 ckr_reduce_four(const float *row[4], float (*wide)[CKR_REDUCE_COLUMNS],
