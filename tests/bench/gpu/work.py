@@ -1,0 +1,172 @@
+"""What the parts of the benchmark share: commands, models and their runs, and items that are carried out and told of."""
+import collections
+import concurrent.futures
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
+MODELS = os.path.join(ROOT, "tests", "models")
+STAND_INS = os.path.join(HERE, "stand-ins")
+EMULATED_NVCC = os.path.join(ROOT, "tests", "cuda", "nvcc")
+VOCAB = 50257
+for folder in ("e2e", "tools", "cuda", "ref"):
+    sys.path.append(os.path.join(ROOT, "tests", folder))
+
+import ck  # noqa: E402
+
+# name; gpt's flags; ckc's flags; sequences and tokens of a step
+Gpt = collections.namedtuple("Gpt", "name shape flags batch seq vocab")
+
+
+def tiny(dtype):
+    return Gpt(f"tiny-{dtype}", ["--layers", 1, "--hidden", 32, "--heads", 2], ["--dtype", dtype], 2, 32, 65)
+
+
+class Wrong(Exception):
+    """A check that failed."""
+
+
+class Skipped(Exception):
+    """What this machine cannot do, and why."""
+
+
+class Work:
+    """Folders, settings and commands of one part."""
+
+    def __init__(self, options):
+        self.o = options
+        self.build = options.build
+        self.models = os.path.join(options.out, "work")
+        os.makedirs(self.models, exist_ok=True)
+
+    def path(self, name):
+        return os.path.join(self.models, name)
+
+    def tool(self, name):
+        return os.path.join(self.build, name)
+
+    def call(self, *argv, timeout=200, **env):
+        """stdout, stderr and status; Wrong if it does not end in time or cannot be started."""
+        try:
+            return subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                                  errors="replace", timeout=timeout, env={**os.environ, **env}, cwd=self.models)
+        except subprocess.TimeoutExpired:
+            raise Wrong(f"{os.path.basename(str(argv[0]))}: no end after {timeout} s") from None
+        except OSError as e:
+            raise Wrong(f"{argv[0]}: {e.strerror}") from None
+
+    def must(self, *argv, **kw):
+        done = self.call(*argv, **kw)
+        if done.returncode:
+            raise Wrong(f"{os.path.basename(str(argv[0]))}: status {done.returncode}: {said(done.stderr or done.stdout)}")
+        return done
+
+    def emulation(self):
+        """Environment of runs on a GPU that is the host."""
+        return {"LD_LIBRARY_PATH": os.path.join(self.build, "gpu") + ":" + os.environ.get("LD_LIBRARY_PATH", "")}
+
+    def target(self, nvcc=None):
+        """ckc's flags for the device that is measured."""
+        if self.o.emulated:
+            return ["--target", "cuda", "--nvcc", EMULATED_NVCC]
+        return ["--target", "cuda", "--arch", self.o.arch, "--nvcc", nvcc or self.o.nvcc]
+
+    def compile(self, model, so, *flags, target=None, timeout=400):
+        """The plan of a library for the device, or for another target."""
+        plan = so + ".json"
+        self.must(self.tool("ckc"), model, "-o", so, "--json", plan, "--quiet", *flags, *(self.target() if target is None else target), timeout=timeout)
+        return ck.plan(plan)
+
+    def onnx(self, gpt):
+        """The model as a file, written once."""
+        path = self.path(gpt.name + ".onnx")
+        if not os.path.exists(path):
+            self.must(self.tool("gpt"), *gpt.shape, "--seq", gpt.seq, "--batch", gpt.batch, "--vocab", gpt.vocab, "--weights", "-o", path)
+        return path
+
+    def library(self, gpt, *flags):
+        """(library, plan) of a model, compiled anew unless the part `build` did."""
+        so = self.path(gpt.name + ".so")
+        if not os.path.exists(so) or flags:
+            return so, self.compile(self.onnx(gpt), so, "--loss", "loss", *gpt.flags, *flags)
+        return so, ck.plan(so + ".json")
+
+    def tokens(self, vocab):
+        """A stream of random tokens."""
+        path = self.path(f"tokens-{vocab}")
+        if not os.path.exists(path):
+            rng = random.Random(0)
+            data = b"".join(rng.randrange(vocab).to_bytes(2, "little") for _ in range(20000 if vocab < 1000 else 400000))
+            with open(path, "wb") as f:
+                f.write(data)
+        return path
+
+    def feed(self, gpt):
+        return ["--data", self.tokens(gpt.vocab), "--tokens", "u16"]
+
+    def train(self, so, tag, *flags, steps=3, **env):
+        """{"losses", "gradients", "parameters"}: bytes of a run; its log's rows."""
+        log, grads, save = (self.path(f"{tag}.{x}") for x in ("log", "grads", "save"))
+        self.must(self.tool("ckrun"), so, *flags, "--steps", steps, "--quiet", "--log", log, "--grads", grads, "--save", save, **env)
+        return {"losses": ck.losses(log), "gradients": ck.content(grads), "parameters": ck.content(save)}, ck.log_rows(log)
+
+
+def said(text):
+    return " | ".join(text.strip().splitlines()[-3:])[-400:]
+
+
+def same(a, b, what):
+    """Two results of train() are the same bits."""
+    for part in a:
+        if a[part] != b[part]:
+            raise Wrong(f"{what}: other {part}")
+
+
+def digest(*parts):
+    h = hashlib.sha256()
+    for part in parts:
+        h.update(part if isinstance(part, bytes) else json.dumps(part).encode())
+    return h.hexdigest()[:16]
+
+
+class Rows:
+    """What a part found, a line of JSON for each item, so that nothing is lost where a part is cut."""
+
+    def __init__(self, path, part):
+        self.file = open(path, "a", encoding="utf-8")
+        self.part = part
+
+    def put(self, **row):
+        self.file.write(json.dumps({"part": self.part, **row}) + "\n")
+        self.file.flush()
+
+    def carry_out(self, item, function):
+        start, numbers = time.monotonic(), {}
+        try:
+            text, verdict = function(numbers), "ok"
+        except Wrong as e:
+            text, verdict = str(e), "fail"
+        except Skipped as e:
+            text, verdict = str(e), "skip"
+        except Exception as e:  # a fault of the benchmark's own is a check that failed
+            text, verdict = f"{type(e).__name__}: {e}", "fail"
+        seconds = time.monotonic() - start
+        self.put(item=item, verdict=verdict, text=text or "", seconds=round(seconds, 2), numbers=numbers)
+        print(f"{verdict:4} {seconds:6.1f} s  {self.part}: {item}: {text or ''}", flush=True)
+
+    def carry_out_all(self, items, jobs=1):
+        """items: (name, function of a dict that takes numbers, returns text).  All are named first: what is cut then is known."""
+        self.put(planned=[name for name, _ in items])
+        if jobs == 1:
+            for name, function in items:
+                self.carry_out(name, function)
+            return
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for done in [pool.submit(self.carry_out, *item) for item in items]:
+                done.result()
