@@ -19,8 +19,8 @@ import time
 import table
 import work
 
-# Seconds: 530 together.
-DEADLINES = {"device": 30, "build": 140, "check": 130, "time": 230}
+# Seconds: 530 together.  What a part leaves, the next ones have.
+DEADLINES = {"device": 30, "build": 130, "check": 120, "time": 250}
 
 
 def options():
@@ -92,11 +92,14 @@ def main():
         importlib.import_module("part_" + o.part).carry_out(work.Work(o), work.Rows(rows_path(o, o.part), o.part))
         return 0
     os.makedirs(o.out, exist_ok=True)
-    rows, start = [], time.monotonic()
+    if "build" in o.parts:                       # what other sources made
+        shutil.rmtree(os.path.join(o.out, "work"), ignore_errors=True)
+    rows, start, late = [], time.monotonic(), time.monotonic()
     for part in o.parts:
+        late += DEADLINES[part] * o.deadline
         if os.path.exists(rows_path(o, part)):
             os.unlink(rows_path(o, part))
-        ended = run_part(part, sys.argv[1:], DEADLINES[part] * o.deadline)
+        ended = run_part(part, sys.argv[1:], late - time.monotonic())
         rows += table.read(rows_path(o, part), part, ended)
     return table.write(o, rows, time.monotonic() - start)
 

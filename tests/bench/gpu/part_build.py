@@ -4,20 +4,14 @@ import re
 import shutil
 
 import check_models
-from work import ROOT, VOCAB, Gpt, Skipped, Wrong, ck, tiny
+import part_time
+from models import DTYPES, XL, timed_models, tiny
+from work import ROOT, Skipped, Wrong, ck
 
 TARGETS = ("ckc", "ckrun", "gpt", "ref_model", "fake_cuda", "fake_cublaslt", "fake_cudnn", "fake_nccl")
 PROGRAMS = ("ckc", "ckrun", "gpt")
-FULL = Gpt("gpt2-124M", ["--model", "gpt2", "--dropout", 0], ["--dtype", "bf16"], 64, 1024, VOCAB)
-XL = Gpt("gpt2-1.5B", ["--model", "gpt2-xl", "--dropout", 0], ["--dtype", "bf16"], 16, 1024, VOCAB)
-SMALL = Gpt("small", ["--layers", 2, "--hidden", 64, "--heads", 2, "--dropout", 0], ["--dtype", "bf16"], 2, 64, 65)
-DTYPES = ("f32", "bf16", "f16")
 # what the assembler says of a kernel
 KERNEL = re.compile(r"Compiling entry function '(\S+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+) registers", re.S)
-
-
-def timed_models(o):
-    return [SMALL] if o.emulated else [FULL, XL]
 
 
 def programs(w, numbers):
@@ -105,6 +99,13 @@ def model_plan(w, gpt):
     return ck.plan(plan)
 
 
+def warm_peer(w, models, numbers):
+    """PyTorch's compiler, whose cache the part `time` finds."""
+    for gpt in models:
+        part_time.peer(w, gpt, part_time.SETTINGS[0][1], {}, pace=(1, 1, 1))
+    return f"{len(models)} of its programs, {part_time.SETTINGS[0][0]}"
+
+
 class Quiet:
     """What check_models.least_budget asks of its options."""
 
@@ -122,6 +123,8 @@ def carry_out(w, rows):
             w.onnx(gpt)
     items = [(f"compile {g.name}", lambda n, g=g: model(w, g, n)) for g in reversed(small + big)]
     items += [(f"compile {g.name}, {b}", lambda n, g=g, b=b: budget(w, g, b, n)) for g in big[:1] for b in ("half", "least")]
+    if not w.o.quick:
+        items.append(("PyTorch compiles", lambda n: warm_peer(w, big, n)))
     if w.o.emulated:
         items += [(f"registers {g.name}", lambda n, g=g: registers(w, g, n)) for g in small]
     rows.carry_out_all(items, jobs)

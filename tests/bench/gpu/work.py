@@ -1,5 +1,4 @@
 """What the parts of the benchmark share: commands, models and their runs, and items that are carried out and told of."""
-import collections
 import concurrent.futures
 import hashlib
 import json
@@ -14,19 +13,10 @@ ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
 MODELS = os.path.join(ROOT, "tests", "models")
 STAND_INS = os.path.join(HERE, "stand-ins")
 EMULATED_NVCC = os.path.join(ROOT, "tests", "cuda", "nvcc")
-VOCAB = 50257
 for folder in ("e2e", "tools", "cuda", "ref"):
     sys.path.append(os.path.join(ROOT, "tests", folder))
 
 import ck  # noqa: E402
-
-# name; gpt's flags; ckc's flags; sequences and tokens of a step
-Gpt = collections.namedtuple("Gpt", "name shape flags batch seq vocab")
-
-
-def tiny(dtype):
-    return Gpt(f"tiny-{dtype}", ["--layers", 1, "--hidden", 32, "--heads", 2], ["--dtype", dtype], 2, 32, 65)
-
 
 class Wrong(Exception):
     """A check that failed."""
@@ -119,6 +109,14 @@ class Work:
 
 def said(text):
     return " | ".join(text.strip().splitlines()[-3:])[-400:]
+
+
+def as_planned(measured, plan):
+    """A measured peak is the planned one; scratch at the arena's end may be written in part."""
+    planned, scratch = plan["summary"]["peak_bytes"], ck.unwritten(plan)
+    least = planned if scratch is None else plan["summary"]["resident_bytes"] + scratch
+    if not least <= measured <= planned:
+        raise Wrong(f"measured peak {measured} B, planned {planned}")
 
 
 def same(a, b, what):
