@@ -11,6 +11,8 @@ TOOLS = ("memcheck", "racecheck", "initcheck")
 ALONE = ("peak as the driver says",)
 # What the driver counts beside a plan's bytes: context, code, the library of products.
 BESIDE = 2 << 30
+# Pages of a process that are touched late, where it is the device.
+HOST = 16 << 20
 SUMMARY = re.compile(r"(?:ERROR SUMMARY|RACECHECK SUMMARY): (\d+) (?:error|hazard)")
 
 
@@ -51,7 +53,7 @@ def as_the_driver_says(w, gpt, numbers):
     numbers.update(planned=planned, used=seen)
     if not planned <= seen[-1] <= planned + BESIDE:
         raise Wrong(f"planned {planned}, the driver says {seen[-1]}")
-    if seen[-1] > seen[0]:
+    if seen[-1] > seen[0] + (HOST if w.o.emulated else 0):
         raise Wrong(f"grew from {seen[0]} to {seen[-1]} B behind the second step")
     return f"planned {planned >> 20} MiB, used {seen[-1] >> 20}, no growth behind the second step"
 

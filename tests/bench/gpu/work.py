@@ -11,6 +11,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
 MODELS = os.path.join(ROOT, "tests", "models")
+ALIGN = 256
 STAND_INS = os.path.join(HERE, "stand-ins")
 EMULATED_NVCC = os.path.join(ROOT, "tests", "cuda", "nvcc")
 for folder in ("e2e", "tools", "cuda", "ref"):
@@ -115,7 +116,8 @@ def as_planned(measured, plan):
     """A measured peak is the planned one; scratch at the arena's end may be written in part."""
     planned, scratch = plan["summary"]["peak_bytes"], ck.unwritten(plan)
     least = planned if scratch is None else plan["summary"]["resident_bytes"] + scratch
-    if not least <= measured <= planned:
+    # a plan rounds the last tensor up to an address's multiple
+    if not least - ALIGN < measured <= planned:
         raise Wrong(f"measured peak {measured} B, planned {planned}")
 
 
