@@ -383,8 +383,8 @@ struct ckr_score {
 	double accuracy, perplexity;    /* accuracy: a share; NaN: not told */
 	const char *by_batch;           /* NULL; or why the loss depends on how
 	                                 * samples are dealt to batches: it is
-	                                 * then the mean of theirs.  Belongs to
-	                                 * the context */
+	                                 * then the mean of full ones'.  Belongs
+	                                 * to the context */
 };
 /* Forget all batches. */
 ckr_status ckr_score_begin(ckr_ctx *ctx);

@@ -10,7 +10,8 @@
  * --train names them.
  *
  * A weight that something else than products reads has no adapter: merged, it
- * would change that, too.
+ * would change that, too.  Nor has one that is read both as it lies and
+ * transposed.
  *
  * needs   P_STATIC, P_CANON
  * cost    linear in operands
@@ -28,6 +29,7 @@ struct lora {
 	ValId *adapter;                 /* [nval]: A of the weight; B is next;
 	                                 * 0: none yet */
 	bool *barred;                   /* [nval]: read by others, too */
+	unsigned char *ways;            /* [nval]: 1 as it lies, 2 transposed */
 	const struct lora_wish **wish;  /* [nval]: for a weight; NULL: none */
 	NodeId *order;
 	uint32_t n;
@@ -58,10 +60,15 @@ find_wishes(struct lora *l)
 		for (int i = 0; i < o->nlora && is_weight(v); i++)
 			if (glob_match(o->lora[i].glob, v->name))
 				l->wish[val_id(l->g, v)] = &o->lora[i];
-	FOR_NODES (n, l->g)
+	FOR_NODES (n, l->g) {
 		for (int k = 0; k < n->nin; k++)
 			if (n->in[k] && !(k == 1 && factor_of(n)))
 				l->barred[n->in[k]] = true;
+		if (factor_of(n))
+			l->ways[factor_of(n)] |= n->attr.MATMUL.tb ? 2 : 1;
+	}
+	for (ValId v = 1; v < l->g->nval; v++)
+		l->barred[v] |= l->ways[v] == 3;
 }
 
 static bool
@@ -76,8 +83,9 @@ check_wish(struct lora *l, const struct lora_wish *w, const bool *read)
 			&& glob_match(w->glob, v->name);
 	}
 	return hit || diag_error(l->p->diag, "--lora '%s' matches no matrix "
-	                         "that products alone read; --dump=canon "
-	                         "shows products and their weights", w->glob);
+	                         "that products alone read, and one way; "
+	                         "--dump=canon shows products and their "
+	                         "weights", w->glob);
 }
 
 static bool
@@ -98,8 +106,10 @@ check_wishes(struct lora *l)
 			continue;
 		if (l->barred[id])
 			diag_warn(l->p->diag, "--lora: '%s' has no adapter: "
-			          "something else than products reads it, too",
-			          v->name);
+			          "%s", v->name, l->ways[id] == 3
+			          ? "products read it as it is and transposed"
+			          : "something else than products reads it, "
+			          "too");
 		else if (v->dt != DT_F32)
 			ok = diag_error(l->p->diag, "--lora: expected '%s' in "
 			                "f32, found %s", v->name,
@@ -258,6 +268,7 @@ pass_lora(Pass *p, Graph *g)
 		                  "graph, which is there already");
 	l.adapter = arena_array(p->scratch, nval, sizeof *l.adapter);
 	l.barred = arena_array(p->scratch, nval, sizeof *l.barred);
+	l.ways = arena_array(p->scratch, nval, sizeof *l.ways);
 	l.wish = arena_array(p->scratch, nval, sizeof *l.wish);
 	l.order = arena_array(p->scratch, 4 * (size_t)nnode, sizeof *l.order);
 	p->adapter = arena_array(p->keep, nval, sizeof *p->adapter);

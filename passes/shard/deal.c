@@ -276,6 +276,11 @@ deal_visit(struct deal *d, NodeId id)
 {
 	char why[SHARD_WHY] = "";
 
+	if (deal_divides_by_size(d, &d->g->node[id]))
+		return refuse(d, id, "it divides a sum over samples by a "
+		              "constant that may be the size of the batch, "
+		              "which a mean in the model would say");
+
 	if (was_reduced(d, &d->g->node[id]))
 		return refuse(d, id, "of one sample its sum and its mean are "
 		              "the same; use batches of two or more");

@@ -50,6 +50,9 @@ bool deal_visit(struct deal *, NodeId);
  * diagnostic. */
 bool deal_labels(struct deal *, NodeId);
 bool deal_batchnorm(struct deal *, NodeId);
+/* Whether the node divides a sum over samples by a constant that may be how
+ * many there are. */
+bool deal_divides_by_size(const struct deal *, const Node *);
 
 static inline const Split *
 deal_state(const struct deal *d, ValId v)

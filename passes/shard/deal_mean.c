@@ -3,6 +3,9 @@
  */
 #include "passes/shard/deal.h"
 
+#include <math.h>
+#include <string.h>
+
 /* ---- losses ---- */
 
 static ValId
@@ -193,4 +196,50 @@ deal_batchnorm(struct deal *d, NodeId id)
 	if (bias && y)
 		y = put2(&b, OP_ADD, y, bias);
 	return y && give(&b, 0, y) && give(&b, 1, m) && give(&b, 2, var);
+}
+
+/* ---- constants ---- */
+
+/* Elements that v, a summand, is the sum of; 0: unknown. */
+static int64_t
+summed(const struct deal *d, ValId v)
+{
+	const Graph *g = d->g;
+
+	while (deal_is(d, v, SPLIT_P) && g->val[v].def) {
+		v = g->node[g->val[v].def].in[0];
+		if (deal_is(d, v, SPLIT_S))
+			return val_nelem(&g->val[v]);
+	}
+	return 0;
+}
+
+/* Whether a sum over samples is divided by a constant that may be how many they
+ * are, or how many elements they have: in the file that is a number like any
+ * other, and does not grow with the batch. */
+bool
+deal_divides_by_size(const struct deal *d, const Node *n)
+{
+	const char *type = node_type(d->g, n);
+	double x, by;
+	int64_t all;
+
+	for (int k = 0; k < 2; k++) {
+		if ((n->op != OP_DIV && n->op != OP_MUL)
+		    || (n->op == OP_DIV && k > 0)
+		    || !deal_is(d, n->in[k], SPLIT_P)
+		    || !val_splat(d->g, n->in[1 - k], &x))
+			continue;
+		by = n->op == OP_DIV ? x : 1 / x;
+		/* halves and quarters are factors of many formulas */
+		if (n->op == OP_MUL && strcmp(type, "Div") && by < 8.5)
+			continue;
+		all = summed(d, n->in[k]);
+		if (d->samples > 1 && by >= 1 && by < 1e15
+		    && fabs(by - nearbyint(by)) < 1e-6 * by
+		    && (int64_t)nearbyint(by) % d->samples == 0
+		    && (!all || all % (int64_t)nearbyint(by) == 0))
+			return true;
+	}
+	return false;
 }

@@ -102,6 +102,25 @@ add_terms(ckr_ctx *c, double times)
 	return CKR_OK;
 }
 
+/* Of a last batch that was filled up no part can be taken back from a loss
+ * that depends on how samples are dealt: unless it is the only one, it does
+ * not count. */
+static void
+add_loss(ckr_ctx *c, double times, double loss, double weight)
+{
+	struct score_sums *s = &c->score;
+	bool whole = c->lib->by_batch && !c->lib->nterm;
+
+	if (whole && times < 0 && s->weight > 0) {
+		s->last[0] = s->last[1] = 0;
+	} else if (!whole || times > 0) {
+		s->loss += s->last[0];
+		s->weight += s->last[1];
+		s->last[0] = times * loss;
+		s->last[1] = times * weight;
+	}
+}
+
 /* Without a formula the loss is taken for a mean over samples, of labels over
  * those that count; a batch that has none of these has no loss. */
 static ckr_status
@@ -119,8 +138,7 @@ add_batch(ckr_ctx *c, double times, double loss)
 	s->counted += times * counted;
 	s->correct += times * correct;
 	s->entropy += counted > 0 ? times * entropy : 0;
-	s->weight += times * weight;
-	s->loss += weight > 0 ? times * weight * loss : 0;
+	add_loss(c, times, weight > 0 ? weight * loss : 0, weight);
 	return CKR_OK;
 }
 
@@ -246,7 +264,8 @@ ckr_score_end(ckr_ctx *c, struct ckr_score *score)
 	if (!(s->batches > 0))
 		return err_set(&c->err, CKR_EARG, "no batch has been added");
 	*score = (struct ckr_score){
-		.loss = c->lib->nterm ? total(c) : s->loss / s->weight,
+		.loss = c->lib->nterm ? total(c)
+		        : (s->loss + s->last[0]) / (s->weight + s->last[1]),
 		.accuracy = s->labels ? s->correct / s->counted : (double)NAN,
 		.perplexity = s->nats ? exp(s->entropy / s->counted)
 		                      : (double)NAN,

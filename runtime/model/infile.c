@@ -346,7 +346,7 @@ spare_here(ckr_ctx *c, struct infile *o)
 		CKR_TRY(names_map(&o->f, map, 1, &c->err));
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		o->leave[i] |= rt_is_weight(&t[i])
-			&& (alone || is_adapter(c, i))
+			&& alone != is_adapter(c, i)
 			&& !array_find(&o->f, t[i].name);
 	return CKR_OK;
 }

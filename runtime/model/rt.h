@@ -61,6 +61,7 @@ struct score_sums {
 	bool labels, nats;              /* metrics tell of: */
 	double counted, correct, entropy;       /* labels */
 	double loss, weight;            /* times what it weighs; that */
+	double last[2];                 /* of the last batch, which they lack */
 };
 
 /* The first failure of this process in a step, kept until all agree on it. */

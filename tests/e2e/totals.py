@@ -126,6 +126,9 @@ MIXED = [
      "\t%loss: f32[] output = reduce_mean %p {{axes=[0,1], keepdims=0}}\n", "mixes samples"),
     ("by the batch", T, "\t%m = reduce_mean %z {{axes=[0], keepdims=1}}\n\t%d = sub %z, %m\n\t%q = mul %d, %d\n"
      "\t%loss: f32[] output = reduce_mean %q {{axes=[0,1], keepdims=0}}\n", "mixes samples"),
+    # of two full batches; the third one, of two samples, does not count
+    ("by a number", T, EACH + "\tconst %n: f32[] = splat {b}\n\t%s = reduce_sum %q {{axes=[0,1], keepdims=0}}\n\t%loss: f32[] output = div %s, %n from \"d\" Div\n",
+     "size of the batch", sum(squares()[:8 * len(squares()) // 10]) / 8),
 ]
 
 
@@ -156,11 +159,12 @@ class Totals(ck.Bench):
                 self.check(near(got, want) and "by_batch" not in row and "note" not in done.stderr,
                            f"{name}: in batches of {b} {got}, expected {want}; {done.stderr}")
 
-    def mixed(self, name, inputs, body, word):
+    def mixed(self, name, inputs, body, word, want=None):
         so = self.model(name, 4, inputs, body)
         if not so:
             return
-        _, row, done = self.loss(name, so)
+        got, row, done = self.loss(name, so)
+        self.check(want is None or near(got, want), f"{name}: {got}, expected {want}")
         self.check(row.get("by_batch") is True and done.stderr.count("note:") == 1 and word in done.stderr and "here 4" in done.stderr,
                    f"{name}: {row} {done.stderr}")
         log = self.path("log")

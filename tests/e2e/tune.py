@@ -335,6 +335,11 @@ class Lora:
         # the base lies beside the library
         files.st_write(path("lora.safetensors"), dict(files.st_read(path("lora.safetensors"))[0], **files.st_read(base)[0]))
         bench.check(self.run_it(so, 1, "--init", path("lora.st")) == on[-1:], "adapters beside the base")
+        part, _ = files.st_read(path("lora.st"))
+        for name, left in ("one of them", dict(list(part.items())[1:])), ("another model's", {"base_model.model.no.lora_A.weight": ("F32", [1, 1], [0.0])}):
+            files.st_write(path("part.st"), left)
+            done = bench.ckrun(so, "--inputs", path("l.st"), "--steps", 1, "--lr", 0, "--init", path("part.st"))
+            bench.check(done.returncode == 1 and "lora_A" in done.stderr and "step 1" not in done.stdout, f"adapters, {name}: {done.stderr}")
         far = abs(self.run_it(path("plain.so"), 1, "--init", path("merged.st"))[0] / on[-1] - 1)
         bench.check(far < 1e-6, f"merged weights are off by {far}")
         done = bench.ckrun(path("plain.so"), "--inputs", path("l.st"), "--steps", 1, "--lr", 0, "--save-lora", path("no.st"))

@@ -33,7 +33,8 @@ ckr_set_group(ckr_ctx *c, const char *name, double factor, double decay)
 		return err_set(&c->err, CKR_EARG, "%s: expected the name of a "
 		               "parameter that is trained, got '%s'", c->path,
 		               err_name(text, sizeof(text), name));
-	if (!(factor >= 0) || !isfinite(factor) || !isfinite(decay))
+	if (!(factor >= 0) || !isfinite((float)factor)
+	    || !isfinite((float)decay))
 		return err_set(&c->err, CKR_EARG, "'%s': a factor of 0 or more "
 		               "and a decay are expected, got %g and %g",
 		               err_name(text, sizeof(text), name), factor,

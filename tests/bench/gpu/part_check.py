@@ -142,7 +142,7 @@ def budgets(w, gpt, numbers):
 
 def carry_out(w, rows):
     quick = w.o.quick
-    items = [(f"float32 {name}", lambda n, m=name: in_float32(w, m)) for name in (FAMILIES[:1] if quick else FAMILIES)]
+    items = [(f"float32 {name}", lambda n, m=name: in_float32(w, m)) for name in (FAMILIES[:2] if quick else FAMILIES)]
     items += [(f"{t} {name}", lambda n, m=name, t=t, c=c: in_16_bits(w, m, t, c, n)) for name, c in HALVES[:1 if quick else None] for t in DTYPES[1:]]
     items += [(f"the CPU's bits, {' '.join(bits.SETTINGS[i][1::2])}", lambda n, i=i: cpu_bits(w, i, n)) for i in range(1 if quick else len(bits.SETTINGS))]
     items += [("the emulation's bits", lambda n: emulated_bits(w, n))]
