@@ -95,6 +95,7 @@ check_file(ckr_ctx *c, const struct infile *o, want_fn *want,
 	char name[NAME_TEXT], hint[3 * NAME_TEXT] = "";
 	unsigned missing = 0, all = 0;
 
+	CKR_TRY(files_need_scales(c, &o->f));
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
 		const struct array *a;
 
@@ -428,7 +429,7 @@ ckr_save(ckr_ctx *c, const char *path)
 		c->samples, (uint64_t)c->scale.value, c->scale.good,
 		c->best.worse };
 	enum { NUMBERS = sizeof(number) / sizeof(*number) };
-	char text[NUMBERS][24], best[32];
+	char text[NUMBERS][24], best[32], scales[SCALES_TEXT];
 	struct meta meta[] = {
 		{ "model", c->lib ? c->lib->name : "" },
 		{ "optimizer", ckr_optimizer(c) },
@@ -437,7 +438,7 @@ ckr_save(ckr_ctx *c, const char *path)
 		{ "skipped", text[2] },
 		{ "rng", RNG_NAME },
 		{ NULL, NULL }, { NULL, NULL }, { NULL, NULL },
-		{ NULL, NULL }, { NULL, NULL },
+		{ NULL, NULL }, { NULL, NULL }, { NULL, NULL },
 	};
 	size_t nmeta = 6;
 
@@ -453,6 +454,10 @@ ckr_save(ckr_ctx *c, const char *path)
 		meta[nmeta++] = (struct meta){ "valid_best", best };
 	if (c->best.worse)
 		meta[nmeta++] = (struct meta){ "valid_worse", text[6] };
+	if (c->lib->nadapter) {
+		files_scales(c, scales);
+		meta[nmeta++] = (struct meta){ SCALES_KEY, scales };
+	}
 	for (int i = 0; i < NUMBERS; i++)
 		snprintf(text[i], sizeof(text[i]), "%llu",
 		         (unsigned long long)number[i]);

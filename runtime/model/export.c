@@ -1,9 +1,11 @@
-/* The ONNX file again, with trained weights.
+/* The ONNX file again, with trained weights; what adapters are scaled by.
  *
  * The compiled model carries the original file with the values of trained
  * initializers cut out; here they are put back.  Nothing is parsed.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/model/files.h"
 #include "runtime/model/peers.h"
@@ -241,4 +243,51 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 		s = new_file_commit(&x.file, &c->err);
 	new_file_abort(&x.file);
 	return peers_agree(c, s, "writing a file");
+}
+
+/* ---- what they are scaled by ---- */
+
+/* Fowler, Noll and Vo's. */
+static uint64_t
+mix(uint64_t h, const void *from, size_t n)
+{
+	const unsigned char *x = from;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ x[i]) * 0x100000001b3u;
+	return h;
+}
+
+void
+files_scales(const ckr_ctx *c, char text[SCALES_TEXT])
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (uint32_t i = 0; i < c->lib->nadapter; i++) {
+		const struct ckr_adapter *a = &c->lib->adapter[i];
+		const char *name = c->lib->program[0].tensor[a->weight].name;
+
+		h = mix(h, name, strlen(name));
+		h = mix(h, &a->scale, sizeof(a->scale));
+	}
+	snprintf(text, SCALES_TEXT, "%.9g, %016llx",
+	         (double)c->lib->adapter[0].scale, (unsigned long long)h);
+}
+
+ckr_status
+files_need_scales(ckr_ctx *c, const struct array_file *f)
+{
+	const char *was = array_meta(f, SCALES_KEY);
+	char is[SCALES_TEXT], text[NAME_TEXT];
+
+	if (!was || !c->lib->nadapter)
+		return CKR_OK;
+	files_scales(c, is);
+	if (!strcmp(was, is))
+		return CKR_OK;
+	return err_set(&c->err, CKR_EFORMAT, "%s: its adapters are scaled by "
+	               "ALPHA/RANK otherwise than the library's, the first by "
+	               "%s, here by %s; compile with the --lora of the run "
+	               "that saved it", f->path,
+	               err_name(text, sizeof(text), was), is);
 }

@@ -90,6 +90,14 @@ ckr_status files_may_merge(ckr_ctx *);
  * NULL copy: it has none. */
 ckr_status files_merged(ckr_ctx *, const struct ckr_tensor *, void **copy);
 
+/* Metadata of files that hold adapters: what the first one is scaled by, and a
+ * hash of names and scales of all. */
+#define SCALES_KEY "lora_scales"
+enum { SCALES_TEXT = 48 };
+void files_scales(const ckr_ctx *, char text[SCALES_TEXT]);
+/* CKR_EFORMAT if the file's adapters are scaled otherwise. */
+ckr_status files_need_scales(ckr_ctx *, const struct array_file *);
+
 /* ---- checkpoint.c ---- */
 
 /* The tensors of program[0] listed, as they are now, called PREFIX NAME. */

@@ -335,6 +335,10 @@ class Lora:
         # the base lies beside the library
         files.st_write(path("lora.safetensors"), dict(files.st_read(path("lora.safetensors"))[0], **files.st_read(base)[0]))
         bench.check(self.run_it(so, 1, "--init", path("lora.st")) == on[-1:], "adapters beside the base")
+        if other := self.library("other", "--lora", f"w?={self.RANK}:{2 * self.ALPHA}"):
+            for how, file in (("--resume", "all.st"), ("--init", "lora.st")):
+                done = bench.ckrun(other, "--inputs", path("l.st"), "--steps", 9, "--lr", 0, how, path(file))
+                bench.check(done.returncode == 1 and "scaled by ALPHA/RANK otherwise" in done.stderr, f"{how} of another ALPHA: {done.stderr}")
         part, _ = files.st_read(path("lora.st"))
         for name, left in ("one of them", dict(list(part.items())[1:])), ("another model's", {"base_model.model.no.lora_A.weight": ("F32", [1, 1], [0.0])}):
             files.st_write(path("part.st"), left)

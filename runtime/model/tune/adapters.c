@@ -18,6 +18,7 @@ ckr_status
 ckr_save_adapters(ckr_ctx *c, const char *path)
 {
 	uint32_t *list, n;
+	char scales[SCALES_TEXT];
 	ckr_status s;
 
 	CKR_TRY(need_adapters(c));
@@ -31,7 +32,9 @@ ckr_save_adapters(ckr_ctx *c, const char *path)
 		list[2 * i] = (uint32_t)c->lib->adapter[i].a;
 		list[2 * i + 1] = (uint32_t)c->lib->adapter[i].b;
 	}
-	s = files_write(c, path, PEFT_PREFIX, list, 2 * (size_t)n, NULL, 0);
+	files_scales(c, scales);
+	s = files_write(c, path, PEFT_PREFIX, list, 2 * (size_t)n,
+	                &(struct meta){ SCALES_KEY, scales }, 1);
 	free(list);
 	return s;
 }
