@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,8 @@ add_precision(struct arg_parser *p, const char *arg, void *field)
 	return true;
 }
 
+enum { RANK_MOST = 65536 };             /* of an adapter */
+
 bool
 add_lora(struct arg_parser *p, const char *arg, void *field)
 {
@@ -235,9 +238,11 @@ add_lora(struct arg_parser *p, const char *arg, void *field)
 
 	alpha = rank && rank[n] ? rank + n + 1 : rank;
 	if (!rank || !parse_count(arena_printf(p->arena, "%.*s", (int)n, rank),
-	                          &w.rank) || w.rank <= 0
-	    || !number_real(alpha, &w.alpha) || !(w.alpha > 0))
-		return bad(p, arg, "GLOB=RANK or GLOB=RANK:ALPHA, above 0");
+	                          &w.rank) || w.rank <= 0 || w.rank > RANK_MOST
+	    || !number_real(alpha, &w.alpha)
+	    || !((float)(w.alpha / (double)w.rank) > 0 && w.alpha < FLT_MAX))
+		return bad(p, arg, "GLOB=RANK or GLOB=RANK:ALPHA, above 0, "
+		           "and a rank up to 65536");
 	o->lora = one_more(p, o->lora, o->nlora, sizeof w);
 	o->lora[o->nlora++] = w;
 	return true;

@@ -175,6 +175,8 @@ names_guess(const struct array_file *f, const struct wanted *w, size_t n,
 	size_t count = 0, at = 0;
 
 	*text = '\0';
+	if (f->renamed)         /* names are not the file's any more */
+		return text;
 	for (size_t i = 0; i < f->n && n && count < GUESSES; i++) {
 		bool known = false;
 

@@ -339,6 +339,11 @@ class Lora:
             for how, file in (("--resume", "all.st"), ("--init", "lora.st")):
                 done = bench.ckrun(other, "--inputs", path("l.st"), "--steps", 9, "--lr", 0, how, path(file))
                 bench.check(done.returncode == 1 and "scaled by ALPHA/RANK otherwise" in done.stderr, f"{how} of another ALPHA: {done.stderr}")
+        for wish in "w?=1000000000", "w?=2:1e39", "w?=0", "w?=2:-1":
+            done = bench.ckc(path("l4.ck"), "-o", path("no.so"), "--lora", wish)
+            bench.check(done.returncode == 2 and "a rank up to 65536" in done.stderr, f"--lora {wish}: {done.stderr}")
+        done = bench.ckrun(path("plain.so"), "--inputs", path("l.st"), "--steps", 1, "--init", path("merged.st"), "--init-map", "w=v.")
+        bench.check(done.returncode == 1 and "all are there" not in done.stderr, f"a guess beside a map: {done.stderr}")
         part, _ = files.st_read(path("lora.st"))
         for name, left in ("one of them", dict(list(part.items())[1:])), ("another model's", {"base_model.model.no.lora_A.weight": ("F32", [1, 1], [0.0])}):
             files.st_write(path("part.st"), left)
