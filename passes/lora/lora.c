@@ -20,6 +20,8 @@
  */
 #include "passes/lora/lora.h"
 
+#include "ir/base/hash.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -132,17 +134,6 @@ draw(uint64_t *state)
 	return (double)((z ^ z >> 31) >> 40) * 0x1p-24;
 }
 
-/* Fowler, Noll and Vo's hash of the name. */
-static uint64_t
-seed_of(const char *name)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-	return h;
-}
-
 /* The module's name with another end. */
 static const char *
 name_of(struct lora *l, const char *weight, const char *end)
@@ -164,7 +155,7 @@ new_weight(struct lora *l, const char *weight, const char *end, Shape shape,
 	ValId v = val_new(g, V_PARAM, name, DT_F32, shape);
 	int64_t n = val_nelem(&g->val[v]);
 	float *x = arena_array(g->arena, (size_t)n + 1, sizeof *x);
-	uint64_t state = seed_of(name);
+	uint64_t state = hash_str(HASH_START, name);
 
 	for (int64_t i = 0; bound > 0 && i < n; i++)
 		x[i] = (float)(bound * (2 * draw(&state) - 1));

@@ -23,9 +23,8 @@ names_is_state(const struct array_file *f, const char *name)
 
 /* ---- mapping ---- */
 
-/* n bytes of `from` and the text behind them. */
-static char *
-joined(const char *from, size_t n, const char *rest)
+char *
+names_joined(const char *from, size_t n, const char *rest)
 {
 	char *s = malloc(n + strlen(rest) + 1);
 
@@ -82,7 +81,7 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 
 		if (k == nmap)
 			continue;
-		f->renamed[i] = joined(map[k] + old + 1,
+		f->renamed[i] = names_joined(map[k] + old + 1,
 		                       strlen(map[k] + old + 1), name + old);
 		if (!f->renamed[i])
 			return err_set(e, CKR_ENOMEM, "out of memory");
@@ -138,8 +137,8 @@ finds_all(const struct array_file *f, const struct guess *g,
 
 	for (size_t i = 0; i < n && all; i++) {
 		bool maps = !strncmp(w[i].name, g->want, g->new);
-		char *name = maps ? joined(g->have, g->old, w[i].name + g->new)
-		             : NULL;
+		char *name = !maps ? NULL
+			: names_joined(g->have, g->old, w[i].name + g->new);
 		bool moves = !strncmp(w[i].name, g->have, g->old);
 		const struct array *a = name ? array_find(f, name)
 			: moves ? NULL : array_find(f, w[i].name);

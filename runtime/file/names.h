@@ -13,6 +13,10 @@ ckr_status names_map(struct array_file *, const char *const *map, size_t nmap,
 /* Whether the name is that of a state: OPTIMIZER.STATE.NAME. */
 bool names_is_state(const struct array_file *, const char *name);
 
+/* The first n bytes of `from` and the text behind them; NULL: no memory.
+ * Caller frees. */
+char *names_joined(const char *from, size_t n, const char *rest);
+
 /* An array that is looked for. */
 struct wanted {
 	const char *name;

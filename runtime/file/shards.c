@@ -6,6 +6,7 @@
  * The arrays are those of the files; each must be where the index says.
  */
 #include "runtime/file/array.h"
+#include "runtime/file/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,14 +34,9 @@ static char *
 path_beside(const char *index, const char *name)
 {
 	const char *slash = strrchr(index, '/');
-	size_t n = slash ? (size_t)(slash + 1 - index) : 0;
-	char *path = malloc(n + strlen(name) + 1);
 
-	if (!path)
-		return NULL;
-	memcpy(path, index, n);
-	memcpy(path + n, name, strlen(name) + 1);
-	return path;
+	return names_joined(index, slash ? (size_t)(slash + 1 - index) : 0,
+	                    name);
 }
 
 /* The shard, opened when it is named first; NULL after a failure. */

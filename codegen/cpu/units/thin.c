@@ -9,8 +9,6 @@
 #include "thin.h"
 #include "sums.h"
 
-enum { CKR_LANES = sizeof(ckr_lanes) / sizeof(float) };
-
 /* Element e of a phase along dim i is element first + e * stride of the
  * plane, for e in lo..hi-1. */
 struct ckr_span {
@@ -107,7 +105,7 @@ ckr_thin_sum(float *to, const float *from, int64_t n,
 {
 	int64_t i = 0;
 
-	for (; i + 4 * CKR_LANES <= n; i += 4 * CKR_LANES) {
+	for (; i + 4 * CKR_WIDE <= n; i += 4 * CKR_WIDE) {
 		ckr_lanes *y = (ckr_lanes *)(to + i);
 		ckr_lanes a0 = start + (ckr_lanes){ 0 }, a1 = a0, a2 = a0;
 		ckr_lanes a3 = a0;
@@ -133,7 +131,7 @@ ckr_thin_sum(float *to, const float *from, int64_t n,
 		y[2] = a2;
 		y[3] = a3;
 	}
-	for (; i < n; i += CKR_LANES) {
+	for (; i < n; i += CKR_WIDE) {
 		ckr_lanes *y = (ckr_lanes *)(to + i);
 		ckr_lanes a = start + (ckr_lanes){ 0 };
 
@@ -149,10 +147,10 @@ ckr_thin_sum(float *to, const float *from, int64_t n,
 static inline float
 ckr_fold_lanes(ckr_lanes a)
 {
-	float t[CKR_LANES];
+	float t[CKR_WIDE];
 
 	*(ckr_lanes *)t = a;
-	for (int w = CKR_LANES / 2; w > 0; w /= 2)
+	for (int w = CKR_WIDE / 2; w > 0; w /= 2)
 		for (int i = 0; i < w; i++)
 			t[i] += t[i + w];
 	return t[0];
@@ -168,7 +166,7 @@ ckr_thin_dots(float *to, const float *run, const float *x,
 	ckr_lanes a4 = a0, a5 = a0, a6 = a0, a7 = a0;
 
 #define CKR_AT(k) *(const ckr_lanes *)(x + i + tap[k].at)
-	for (int64_t i = 0; i < n; i += CKR_LANES) {
+	for (int64_t i = 0; i < n; i += CKR_WIDE) {
 		ckr_lanes r = *(const ckr_lanes *)(run + i);
 
 		a0 += r * CKR_AT(0);
@@ -247,7 +245,7 @@ ckr_thin_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
             const float *x, const float *dy, int64_t g, float *own)
 {
 	float *run = own + t->all;
-	int64_t n = (t->run + CKR_LANES - 1) / CKR_LANES * CKR_LANES;
+	int64_t n = (t->run + CKR_WIDE - 1) / CKR_WIDE * CKR_WIDE;
 
 	dw += g * c->cout * c->taps;
 	memset(dw, 0, (size_t)(c->cout * c->taps) * sizeof *dw);
