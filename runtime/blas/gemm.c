@@ -5,7 +5,7 @@
  * found is kept for the whole process: sgemm has no argument that could carry
  * it, and a library cannot be unloaded safely anyway.
  *
- * Rows or columns are dealt out to threads here, see deal_out.  oneDNN and
+ * Parts of C are dealt out to threads here, see deal_out.  oneDNN and
  * OpenBLAS's OpenMP flavour run on one thread inside a parallel region; the
  * pthread flavour brings threads of its own, which fight with ours (measured:
  * five times slower steps), and is told to use one while a step runs.  Before
@@ -14,6 +14,7 @@
  * kernel that results is told.
  */
 #include "runtime/blas/gemm.h"
+#include "runtime/blas/parts.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -120,19 +121,6 @@ has_bf16_units(void)
 #endif
 }
 
-/* Of `all` rows or columns of C so many in a part: a multiple of any kernel's
- * tile, some sixteen parts, and not so small that packing costs more than it
- * brings. */
-static int64_t
-part_of(int64_t all, double products)
-{
-	int64_t part = (all / 16 + 63) / 64 * 64;
-
-	if (products < 1 << 21)
-		return all;
-	return part < 64 ? 64 : part > 256 ? 256 : part;
-}
-
 /* Deal parts of C out to the OpenMP threads.  Libraries left to themselves
  * divide even the sums of a product among as many threads as there are, and
  * round differently with each number; the parts depend on the shape alone. */
@@ -141,25 +129,22 @@ deal_out(part_fn *fn, int ta, int tb, int64_t m, int64_t n, int64_t k,
          float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
          float beta, float *c, int64_t ldc)
 {
-	bool rows = m >= n;
-	int64_t all = rows ? m : n, part = part_of(all, (double)m * n * k);
+	struct parts p = parts_of(ta, tb, m, n, k);
+	int64_t down = (m + p.rows - 1) / p.rows;
+	int64_t all = (n + p.cols - 1) / p.cols * down;
 	int threads = omp_get_max_threads();
-	bool alone = all <= part && threads > 1 && !omp_in_parallel();
+	bool alone = all == 1 && threads > 1 && !omp_in_parallel();
 
 	if (alone)
 		omp_set_num_threads(1);
-#pragma omp parallel for schedule(dynamic) if (all > part)
-	for (int64_t from = 0; from < all; from += part) {
-		int64_t len = all - from < part ? all - from : part;
+#pragma omp parallel for schedule(dynamic) if (all > 1)
+	for (int64_t t = 0; t < all; t++) {
+		int64_t i = t % down * p.rows, j = t / down * p.cols;
 
-		if (rows)
-			fn(ta, tb, len, n, k, alpha,
-			   a + from * (ta ? 1 : lda), lda, b, ldb, beta,
-			   c + from * ldc, ldc);
-		else
-			fn(ta, tb, m, len, k, alpha, a, lda,
-			   b + from * (tb ? ldb : 1), ldb, beta, c + from,
-			   ldc);
+		fn(ta, tb, m - i < p.rows ? m - i : p.rows,
+		   n - j < p.cols ? n - j : p.cols, k, alpha,
+		   a + i * (ta ? 1 : lda), lda, b + j * (tb ? ldb : 1), ldb,
+		   beta, c + i * ldc + j, ldc);
 	}
 	if (alone)
 		omp_set_num_threads(threads);

@@ -132,7 +132,7 @@ def report(o, networks, machine):
     cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     out = [f"# Twelve networks, float32, one training step, {datetime.date.today()}", "",
            f"{cpu.group(1) if cpu else 'unknown'}, {os.cpu_count()} cores, {o.threads} threads, load {machine['load']:.1f} at the start and "
-           f"{os.getloadavg()[0]:.1f} at the end; PyTorch {networks[0].rows['eager'][0]['torch']}; medians of {o.rounds} interleaved round{"s" if o.rounds > 1 else ""} of {o.steps} steps. "
+           f"{os.getloadavg()[0]:.1f} at the end; PyTorch {networks[0].rows['eager'][0]['torch']}; medians of {o.rounds} interleaved round{'s' if o.rounds > 1 else ''} of {o.steps} steps. "
            f"Roof: products {machine['flops'] / 1e9:.0f} GFLOP/s, memory {machine['bandwidth'] / 1e9:.0f} GB/s. Peaks are of the whole process. Predicted: "
            "from this machine's speeds (`--device host`), and from one `ckrun --profile`.", "",
            "| network | ckc s | best PyTorch s | which | ckc / best | products s | ckc / roof | peak MiB | PyTorch's least MiB | ratio | compile s | predicted / s | by profile / s |",
@@ -176,6 +176,7 @@ def main():
     os.makedirs(folder, exist_ok=True)
     networks = [Network(o, name, folder) for name in o.models.split(",")]
     machine = measure_machine(o, networks[0].onnx)
+    call([os.path.join(o.build, "ckc"), networks[0].onnx, "--plan-only", "--quiet", "--device", "host", "--threads", o.threads])  # kept: no compile measures
     for n in networks:
         n.compile()
     for _ in range(o.rounds):

@@ -11,6 +11,7 @@
   * every header compiles alone, and so does what generated C takes along (TEXTS)
   * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a shell
   * what is true of an op stands in its row of ir/ops.h: places that tell ops apart by name do not grow (OPS)
+  * every Python script can be read
   * lines are at most 80 columns with tabs of 8 (tables in ir/ops.h and option rows excepted)
 
 Prints one line per fault; exit status 1 if there is any.
@@ -243,6 +244,18 @@ def check_crowds(root, faults):
                 faults.append(f"{os.path.relpath(base, root)}: {len(files)} files beside each other")
 
 
+def check_scripts(root, faults):
+    """A script that no test runs is read at least, by the oldest Python that is at hand: this one."""
+    for base, _, files in os.walk(root):
+        for path in (os.path.join(base, name) for name in files if name.endswith(".py")):
+            if not path.startswith((os.path.join(root, "build"), os.path.join(root, "."))):
+                with open(path, encoding="utf-8") as f:
+                    try:
+                        compile(f.read(), path, "exec")
+                    except SyntaxError as e:
+                        faults.append(f"{os.path.relpath(path, root)}:{e.lineno}: {e.msg}")
+
+
 def main():
     root, cc = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "cc"
     faults = []
@@ -260,6 +273,7 @@ def main():
         elif path.endswith(".h") and not rows and "/kernels/" not in path and not needs_generated(root, path):
             check_header(root, path, cc, faults)
     check_crowds(root, faults)
+    check_scripts(root, faults)
     print("\n".join(faults[:60]))
     print(f"{len(faults)} faults")
     return 1 if faults else 0
