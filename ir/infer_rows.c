@@ -120,6 +120,29 @@ infer_matmul(struct infer *c)
 	       && rule_same_type(c, 0, 3) && rule_shape(c, s);
 }
 
+bool
+infer_matmul_end(struct infer *c)
+{
+	int end = (int)c->n->attr.MATMUL_END.end;
+	Shape s;
+
+	if (in(c, 0)->shape.rank != 2 || in(c, 1)->shape.rank != 2)
+		return rule_fail(c, "expected matrices");
+	if (end < END_ROWS || end > END_GELU_GRAD
+	    || has(c, 3) != (end == END_GELU_GRAD))
+		return rule_fail(c, "end %d with%s x", end,
+				 has(c, 3) ? "" : "out");
+	return rule_same_type(c, 0, 1)
+	       && rule_want_class(c, 0, "f", "floats")
+	       && matmul_shape(c, &s)
+	       && rule_want_shape(c, 2, &s, "accumulator")
+	       && rule_same_type(c, 0, 2)
+	       && rule_want_shape(c, 3, &s, "x") && rule_same_type(c, 0, 3)
+	       && rule_shape(c, s)
+	       && rule_give(c, 1, in(c, 0)->dt,
+	                    SHAPE(s.dim[end != END_ROWS]));
+}
+
 /* ---- normalisation ---- */
 
 /* Splits x's shape at the axis: statistics in front, a row behind. */

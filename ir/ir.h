@@ -27,6 +27,9 @@
 
 /* NOSTAT lies above every operand of a variadic op. */
 enum { VARIADIC = 255, NOSTAT = INT32_MAX };
+/* What a matmul_end ends with: sums of the left factor's rows, of the right
+ * one's columns, GELU's gradient. */
+enum { END_ROWS = 1, END_COLUMNS, END_GELU_GRAD };
 
 /* All values of a graph together, and all scratch memory; far enough from
  * 2^63 for sums of sizes to need no further checks. */
@@ -95,6 +98,8 @@ enum {
 #define F_SENDS (UINT64_C(1) << 48)     /* moves bytes between ranks */
 /* F_UPDATE: the last operand and output are a copy of the new operand 0. */
 #define F_COPY (UINT64_C(1) << 49)
+/* Operands 0 and 1 may be matrices whose rows do not lie side by side. */
+#define F_MATRICES (UINT64_C(1) << 50)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 

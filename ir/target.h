@@ -17,6 +17,8 @@ enum {
 	                                 * all have it, some want it */
 	FUSE_UPRIGHT = 16,              /* right sides of small products as
 	                                 * they are read */
+	FUSE_EPILOGUES = 32,            /* products of 16 bits that end with
+	                                 * GELU's gradient and with sums */
 };
 
 struct target {

@@ -83,6 +83,7 @@ struct options {
 	int64_t grad_accum;             /* default 1 */
 	bool dropout;                   /* on: as the graph says */
 	bool fused_attention;           /* default true */
+	bool epilogues;                 /* of products (default) */
 	DType dtype;                    /* float type of the step; DT_NONE: as
 	                                 * the file has it */
 	int nprecision;

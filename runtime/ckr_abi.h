@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 12
+#define CKR_ABI_VERSION 13
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -176,6 +176,15 @@ struct ckr_group {
 
 struct ckr_env;
 
+/* What a product on a device does with its result while it has it. */
+enum ckr_gemm_end {
+	CKR_END_NONE,
+	CKR_END_SUMS_A,         /* besides, sums of op(a)'s rows */
+	CKR_END_SUMS_B,         /* ... of op(b)'s columns */
+	CKR_END_GELU_GRAD,      /* y = (op(a) op(b)) gelu'(x), tanh form */
+	CKR_END_GELU_GRAD_SUMS, /* ... besides, sums of y's columns */
+};
+
 /* A product on a device, row-major: of each of `batch` matrices, `s` elements
  * apart, y[m, n] = alpha op(a)[m, k] op(b)[k, n] + bias[n] + c[m, n], summed
  * in float32.  Types are of enum ckr_dtype; CKR_NONE: there is no bias, no
@@ -186,6 +195,8 @@ struct ckr_gemm {
 	int64_t lda, ldb, ldc, ldy;
 	int64_t sa, sb, sc, sy;
 	uint8_t a, b, bias, c, y;       /* a and b: the same */
+	uint8_t end;                    /* enum ckr_gemm_end; x and sums of y's
+	                                 * type, x like y, batch 1, no bias */
 	float alpha;
 };
 
@@ -216,6 +227,11 @@ struct ckr_env {
 	void (*gemm)(struct ckr_env *, const struct ckr_gemm *, const void *a,
 	             const void *b, const void *bias, const void *c, void *y,
 	             void *work, uint64_t bytes);
+	/* The same of g->end, CKR_END_NONE excepted. */
+	void (*gemm_end)(struct ckr_env *, const struct ckr_gemm *,
+	                 const void *a, const void *b, const void *x,
+	                 const void *c, void *y, void *sums, void *work,
+	                 uint64_t bytes);
 	/* library.convolved[i] on a device; 0: not by a library, nothing has
 	 * been done.  NULL: none is. */
 	int (*convolve)(struct ckr_env *, uint32_t i, void *x, void *w,

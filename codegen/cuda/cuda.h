@@ -14,9 +14,9 @@ extern const struct target target_cuda;
 extern const struct machine machine_cuda;
 
 /* The rules of ops that the CPU's rules do not serve. */
-EmitRule cuda_matmul, cuda_classifier, cuda_grad_norm, cuda_sum_squares,
-	cuda_conv, cuda_conv_dx, cuda_conv_dw, cuda_pad, cuda_reduce,
-	cuda_resize;
+EmitRule cuda_matmul, cuda_matmul_end, cuda_classifier, cuda_grad_norm,
+	cuda_sum_squares, cuda_conv, cuda_conv_dx, cuda_conv_dw, cuda_pad,
+	cuda_reduce, cuda_resize;
 
 /* Rows of a chunk of logits, which are to be at most so many; 0: any. */
 int64_t cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk,

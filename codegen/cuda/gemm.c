@@ -168,7 +168,7 @@ start(struct emit *e, const struct product *p, const struct factor *f,
 
 static void
 emit_numbers(struct emit *e, const Node *n, const struct product *p,
-             const struct factor *f)
+             const struct factor *f, const char *end)
 {
 	out_line(e->out, "const struct ckr_gemm g = {");
 	out_line(e->out, ".ta = %d, .tb = %d, .m = %lld, .n = %lld, "
@@ -184,7 +184,7 @@ emit_numbers(struct emit *e, const Node *n, const struct product *p,
 	out_line(e->out, ".a = %s, .b = %s, .bias = %s, .c = %s, .y = %s,",
 	         type_of(&f[A]), type_of(&f[B]), type_of(&f[BIAS]),
 	         type_of(&f[ACC]), type_of(&f[Y]));
-	out_line(e->out, ".alpha = %s,",
+	out_line(e->out, ".end = %s, .alpha = %s,", end,
 	         emit_float(e->arena, n->attr.MATMUL.alpha));
 	out_line(e->out, "};");
 }
@@ -197,7 +197,7 @@ emit_gemm(struct emit *e, const Node *n, const struct product *p,
 	static const int64_t none[MAX_RANK];
 	int64_t more = cuda_matmul_bytes(e->g, n);
 
-	emit_numbers(e, n, p, f);
+	emit_numbers(e, n, p, f, "CKR_END_NONE");
 	for (int i = 0; i < outer; i++)
 		out_line(e->out, "for (int64_t i%d = 0; i%d < %lld; i%d++) {",
 		         i, i, (long long)p->extent[i], i);
@@ -247,5 +247,48 @@ cuda_matmul(struct emit *e, const Node *n)
 		emit_product(e, n);
 	else
 		product_plain(e, n, &p);
+	return true;
+}
+
+static const char *
+end_of(const Node *n)
+{
+	static const char *const text[] = { [END_ROWS] = "CKR_END_SUMS_A",
+		[END_COLUMNS] = "CKR_END_SUMS_B",
+		[END_GELU_GRAD] = "CKR_END_GELU_GRAD" };
+
+	if (n->attr.MATMUL_END.end == END_GELU_GRAD && n->out[1])
+		return "CKR_END_GELU_GRAD_SUMS";
+	return text[n->attr.MATMUL_END.end];
+}
+
+static const char *
+operand_or_null(struct emit *e, const Node *n, int i)
+{
+	return i < n->nin && n->in[i] ? p_in(e, n, i) : "NULL";
+}
+
+/* Operands of one type, of matrices. */
+bool
+cuda_matmul_end(struct emit *e, const Node *n)
+{
+	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
+	const Val *y = emit_out(e, n, 0);
+	struct factor f[OPERANDS] = { [A] = { a, *a, NULL },
+		[B] = { b, *b, NULL }, [Y] = { y, *y, NULL } };
+	struct product p = product_of(a, b, y, n->attr.MATMUL_END.ta,
+	                              n->attr.MATMUL_END.tb);
+
+	e->need |= NEED_GEMM;
+	emit_shapes(e, n);
+	if (n->nin > 2 && n->in[2])
+		f[ACC] = f[Y];
+	emit_numbers(e, n, &p, f, end_of(n));
+	out_line(e->out, "env->gemm_end(env, &g, %s, %s, %s, %s,",
+	         p_in(e, n, 0), p_in(e, n, 1), operand_or_null(e, n, 3),
+	         operand_or_null(e, n, 2));
+	out_line(e->out, "              %s, %s, %s, %lld);", p_out(e, n, 0),
+	         n->out[1] ? p_out(e, n, 1) : "NULL", p_scratch(e, n),
+	         (long long)cuda_workspace(e->g, n, e->threads));
 	return true;
 }

@@ -26,7 +26,8 @@ classifier_rows(int64_t rows, int64_t classes, bool half)
 
 const struct target target_cuda = {
 	.name = "cuda", .align = 256,
-	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE | FUSE_COPIES,
+	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE | FUSE_COPIES
+		| FUSE_EPILOGUES,
 	.workspace = cuda_workspace, .classifier_rows = classifier_rows,
 };
 
@@ -100,6 +101,7 @@ norm_grad(struct emit *e, const Node *n, int64_t rows)
 /* Rules that are a machine's own. */
 static EmitRule *const own[OP_COUNT] = {
 	[OP_MATMUL] = cuda_matmul,
+	[OP_MATMUL_END] = cuda_matmul_end,
 	[OP_CLASSIFIER] = cuda_classifier,
 	[OP_GRAD_NORM] = cuda_grad_norm,
 	[OP_SUM_SQUARES] = cuda_sum_squares,

@@ -63,6 +63,9 @@ static const struct option_row table[] = {
 	{ "attention", "fused|unfused", G_TRAIN, set_first,
 	  FIELD(opt.fused_attention), CI,
 	  "compute attention in blocks, or op by op (fused)" },
+	{ "epilogues", "auto|off", G_TRAIN, set_first, FIELD(opt.epilogues),
+	  CI, "products of 16 bits on a GPU end with GELU's gradient and with "
+	  "the sums that are gradients of biases (auto)" },
 	{ "dropout-mask", "replay|store", G_TRAIN, set_second,
 	  FIELD(opt.store_masks), CI,
 	  "draw dropout's random numbers again in backward, or keep a byte per "
@@ -343,6 +346,7 @@ set_defaults(struct cli *c)
 
 	memset(c, 0, sizeof *c);
 	c->opt.untie = true;
+	c->opt.epilogues = true;
 	c->opt.optimizer = OPT_ADAMW;
 	c->opt.grad_accum = 1;
 	c->opt.dropout = true;

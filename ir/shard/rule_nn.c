@@ -155,6 +155,39 @@ shard_matmul(struct shard_rule *c)
 	return true;
 }
 
+/* Operands a, b, what is added, GELU's argument; results y and sums: of rows
+ * of a, or of columns, which are b's sums over k, or y's over m. */
+bool
+shard_matmul_end(struct shard_rule *c)
+{
+	int end = (int)c->n->attr.MATMUL_END.end, from = c->from;
+	int out = port_out(c, 0), sums = port_out(c, 1);
+	enum letter of = end == END_ROWS ? M : N, cut;
+
+	if (given(c)->lead != given(c)->axis || given(c)->shared != 1
+	    || from == sums)
+		return false;
+	cut = from < 2 && given(c)->axis == dim_of(c, from, K) ? K
+		: from != 1 && given(c)->axis == dim_of(c, from, M) ? M : N;
+	if (cut == K && end == END_GELU_GRAD)
+		return false;
+	for (int p = 0; p < 2; p++)
+		if (cut == K || cut == (p ? N : M))
+			cut_letter(c, p, cut);
+	for (int p = 2; p <= out; p++)
+		if (cut != K)
+			cut_letter(c, p, cut);
+		else if (port_is(c, p))
+			c->at[p].kind = SPLIT_P;
+	if (cut == of) {
+		c->at[sums] = *given(c);
+		c->at[sums].axis = c->at[sums].lead = 0;
+	} else if (cut == K || end == END_GELU_GRAD) {
+		c->at[sums].kind = SPLIT_P;
+	}
+	return cut != K || can_sum(c);
+}
+
 /* ---- rows ---- */
 
 static int

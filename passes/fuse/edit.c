@@ -76,3 +76,38 @@ edit_through_reshapes(const Graph *g, ValId v)
 		v = g->node[g->val[v].def].in[0];
 	return v;
 }
+
+ValId
+edit_reshaped(struct edit *e, ValId v, const Shape *s, NodeId before)
+{
+	Attr attr = attr_reshape(s);
+	ValId y;
+
+	v = edit_through_reshapes(e->g, v);
+	if (shape_eq(&e->g->val[v].shape, s))
+		return v;
+	y = emit_op(e->g, e->p->diag, OP_RESHAPE, 1, &v, &attr, before);
+	if (y)
+		edit_place(e, e->g->val[y].def, before);
+	return y;
+}
+
+void
+edit_take_over(struct edit *e, NodeId id, NodeId by)
+{
+	Graph *g = e->g;
+	Node *n = &g->node[id], *m = &g->node[by];
+	const Shape *to = &g->val[n->out[0]].shape;
+
+	node_add_origin(g, m, n->origin, n->norigin);
+	if (shape_eq(to, &g->val[m->out[0]].shape)) {
+		m->out[0] = n->out[0];
+		edit_claim(g, m);
+		e->dead[id] = true;
+		return;
+	}
+	n->op = OP_RESHAPE;
+	n->attr = attr_reshape(to);
+	n->nin = 1;
+	n->in[0] = m->out[0];
+}

@@ -26,6 +26,12 @@ int edit_nuses(const struct edit *, ValId v);
 bool edit_single(const struct edit *, ValId v);
 /* Follow reshapes upwards. */
 ValId edit_through_reshapes(const Graph *, ValId v);
+/* v in another shape, for node `before`, from its root: v's own reshape may
+ * stand further down; 0 after a diagnostic. */
+ValId edit_reshaped(struct edit *, ValId v, const Shape *, NodeId before);
+/* Node `by`, whose result has as many elements as that of node id, computes
+ * that from now on: under its name if shapes agree, else node id reshapes. */
+void edit_take_over(struct edit *, NodeId id, NodeId by);
 
 /* Tell the outputs of n who writes them now. */
 static inline void

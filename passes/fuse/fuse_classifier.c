@@ -251,7 +251,9 @@ match_gradients(struct classifier *c)
 }
 
 /* The weight before it was rounded for the product, which the classifier reads
- * as it is; 0: it was not. */
+ * as it is; 0: it was not.  A machine that wants copies of weights in 16 bits
+ * reads them so in any case: a budget that has no room for copies may not
+ * change a bit. */
 static ValId
 full_weight(const struct classifier *c)
 {
@@ -260,7 +262,8 @@ full_weight(const struct classifier *c)
 	const Node *cast = &g->node[g->val[w].def];
 	ValId full = cast->op == OP_CAST ? cast->in[0] : 0;
 
-	return full && g->val[full].dt == DT_F32 ? full : 0;
+	return full && g->val[full].dt == DT_F32
+	       && !(c->target->fuses & FUSE_COPIES) ? full : 0;
 }
 
 static void

@@ -143,51 +143,25 @@ ready_at(const Graph *g, ValId v)
 	return g->val[edit_through_reshapes(g, v)].def;
 }
 
-/* v in another shape, from its root: v's own reshape may stand further down. */
-static ValId
-reshaped(struct edit *e, ValId v, const Shape *s, NodeId before)
-{
-	Attr attr = attr_reshape(s);
-
-	v = edit_through_reshapes(e->g, v);
-	if (shape_eq(&e->g->val[v].shape, s))
-		return v;
-	ValId y = emit_op(e->g, e->p->diag, OP_RESHAPE, 1, &v, &attr, before);
-	if (y)
-		edit_place(e, e->g->val[y].def, before);
-	return y;
-}
-
 /* Node id, add(other, result of `adder`), becomes adder's accumulator. */
 static bool
 accumulate_into(struct edit *e, NodeId id, NodeId adder, ValId other)
 {
 	Graph *g = e->g;
 	int slot = op_accumulator(g->node[adder].op);
-	ValId sum = g->node[id].out[0], product = g->node[adder].out[0];
-	Shape s = g->val[product].shape;
-	ValId acc = reshaped(e, other, &s, adder);
+	Shape s = g->val[g->node[adder].out[0]].shape;
+	ValId acc = edit_reshaped(e, other, &s, adder), *in;
+	Node *m;
 
 	if (!acc)
 		return false;
-	Node *n = &g->node[id], *m = &g->node[adder];
-	ValId *in = arena_array(g->arena, (size_t)slot + 1, sizeof *in);
+	m = &g->node[adder];
+	in = arena_array(g->arena, (size_t)slot + 1, sizeof *in);
 	memcpy(in, m->in, (size_t)m->nin * sizeof *in);
 	in[slot] = acc;
 	m->in = in;
 	m->nin = slot + 1;
-	node_add_origin(g, m, n->origin, n->norigin);
-	if (shape_eq(&g->val[sum].shape, &s)) {
-		m->out[0] = sum;
-		edit_claim(g, m);
-		e->dead[id] = true;
-		return true;
-	}
-	const Shape *to = &g->val[sum].shape;
-	n->op = OP_RESHAPE;
-	n->attr = attr_reshape(to);
-	n->nin = 1;
-	n->in[0] = product;
+	edit_take_over(e, id, adder);
 	return true;
 }
 

@@ -491,7 +491,8 @@ pass_fuse(Pass *p, Graph *g)
 
 	if ((has & FUSE_CLASSIFIER && !fuse_classifier(p, g))
 	    || (has & FUSE_PACKED && !fuse_packed(p, g))
-	    || (has & FUSE_ACCUMULATE && !fuse_accumulators(p, g)))
+	    || (has & FUSE_ACCUMULATE && !fuse_accumulators(p, g))
+	    || (has & FUSE_EPILOGUES && !fuse_epilogues(p, g)))
 		return false;
 	graph_dce(g);
 	return fuse_loops(p, g) && fuse_turned(p, g)

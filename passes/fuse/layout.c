@@ -180,9 +180,9 @@ takes(const Graph *g, const Node *n, int k)
 
 	if (op_info[n->op].flags & (F_VIEW | F_STRIDES) || val_contiguous(v))
 		return true;
-	switch (n->op) {
-	case OP_MATMUL:
+	if (op_info[n->op].flags & F_MATRICES)
 		return k < 2 && is_matrix(v);
+	switch (n->op) {
 	case OP_ATTENTION:
 		return k == 3 || has_unit_rows(v);
 	case OP_ATTENTION_GRAD:

@@ -237,6 +237,7 @@ offer(struct device *d, struct ckr_env *env)
 	env->stream = g->stream;
 	env->gemms = g->products;
 	env->gemm = products_run;
+	env->gemm_end = products_run_end;
 	env->convs = g->convolutions;
 	env->convolve = g->convolutions ? convolutions_run : NULL;
 }

@@ -150,7 +150,8 @@ device_unmap(struct device *d, struct block *b)
 uint64_t
 device_touched(struct device *d, const struct block *b)
 {
-	enum { CHUNK = 1 << 16, ALIGN = 64 };
+	/* places in a device's arena, and so their ends, are multiples */
+	enum { CHUNK = 1 << 16, ALIGN = 256 };
 	unsigned char chunk[CHUNK];
 	uint64_t end = b->size;
 

@@ -19,8 +19,14 @@ enum { ALIGN = 16, BUCKETS = 256 };
 
 struct key {
 	struct ckr_gemm g;
-	unsigned char align[4];         /* of a, b, c, y, in bytes */
+	unsigned char align[6];         /* of a, b, c, y, vector, x, in bytes */
 	uint64_t work;
+};
+
+/* What epilogues read and write. */
+struct ends {
+	const void *vector;             /* bias or sums; NULL: none */
+	const void *x;                  /* NULL: none */
 };
 
 struct product {
@@ -182,13 +188,44 @@ layouts(struct products *p, struct product *q, const struct ckr_gemm *g)
 	return s;
 }
 
+static int32_t
+epilogue_of(const struct ckr_gemm *g, const struct ends *ends)
+{
+	switch (g->end) {
+	case CKR_END_SUMS_A:            /* the library's second factor */
+		return LT_EPILOGUE_BGRADB;
+	case CKR_END_SUMS_B:
+		return LT_EPILOGUE_BGRADA;
+	case CKR_END_GELU_GRAD:
+		return LT_EPILOGUE_DGELU;
+	case CKR_END_GELU_GRAD_SUMS:
+		return LT_EPILOGUE_DGELU_BGRAD;
+	default:
+		return ends->vector ? LT_EPILOGUE_BIAS : LT_EPILOGUE_NONE;
+	}
+}
+
+static lt_status
+point(struct products *p, struct product *q, const struct ends *ends)
+{
+	lt_status s = 0;
+
+	if (ends->vector)
+		s = p->lt.operation_set(q->operation, LT_OP_BIAS,
+		                        &ends->vector, sizeof(ends->vector));
+	if (!s && ends->x)
+		s = p->lt.operation_set(q->operation, LT_OP_AUX, &ends->x,
+		                        sizeof(ends->x));
+	return s;
+}
+
 static lt_status
 operation(struct products *p, struct product *q, const struct ckr_gemm *g,
-          const void *bias)
+          const struct ends *ends)
 {
 	int32_t first = g->tb != 0, second = g->ta != 0;
-	int32_t epilogue = bias ? LT_EPILOGUE_BIAS : LT_EPILOGUE_NONE;
-	int32_t type = type_of(g->bias);
+	int32_t epilogue = epilogue_of(g, ends);
+	int32_t type = type_of(g->end ? g->y : g->bias);
 	lt_status s = p->lt.operation_new(&q->operation, LT_COMPUTE_F32,
 	                                  LT_F32);
 
@@ -201,13 +238,13 @@ operation(struct products *p, struct product *q, const struct ckr_gemm *g,
 	if (!s)
 		s = p->lt.operation_set(q->operation, LT_OP_EPILOGUE,
 		                        &epilogue, sizeof(epilogue));
-	if (!s && bias)
+	if (!s && ends->vector)
 		s = p->lt.operation_set(q->operation, LT_OP_BIAS_TYPE, &type,
 		                        sizeof(type));
-	if (!s && bias)
-		s = p->lt.operation_set(q->operation, LT_OP_BIAS, &bias,
-		                        sizeof(bias));
-	return s;
+	if (!s && ends->x)
+		s = p->lt.operation_set(q->operation, LT_OP_AUX_LD, &g->ldy,
+		                        sizeof(g->ldy));
+	return s ? s : point(p, q, ends);
 }
 
 /* The first answer. */
@@ -250,7 +287,7 @@ choose(struct products *p, struct product *q)
 }
 
 static struct product *
-prepare(struct products *p, const struct key *key, const void *bias)
+prepare(struct products *p, const struct key *key, const struct ends *ends)
 {
 	struct product *q = calloc(1, sizeof(*q));
 	lt_status s;
@@ -260,12 +297,13 @@ prepare(struct products *p, const struct key *key, const void *bias)
 	q->key = *key;
 	s = layouts(p, q, &key->g);
 	if (!s)
-		s = operation(p, q, &key->g, bias);
+		s = operation(p, q, &key->g, ends);
 	if (!s)
 		s = choose(p, q);
 	if (!s)
 		return q;
-	fail(p, CKR_EUNSUPPORTED, "no algorithm", s);
+	fail(p, CKR_EUNSUPPORTED, key->g.end ? "no algorithm with that end "
+	     "(compile with --epilogues off)" : "no algorithm", s);
 	product_free(p, q);
 	return NULL;
 }
@@ -283,7 +321,7 @@ alignment(const void *x)
 }
 
 static struct product *
-find(struct products *p, const struct key *key, const void *bias)
+find(struct products *p, const struct key *key, const struct ends *ends)
 {
 	const unsigned char *at = (const unsigned char *)key;
 	struct product *q;
@@ -294,7 +332,7 @@ find(struct products *p, const struct key *key, const void *bias)
 	for (q = p->bucket[h % BUCKETS]; q; q = q->next)
 		if (!memcmp(&q->key, key, sizeof(*key)))
 			return q;
-	q = prepare(p, key, bias);
+	q = prepare(p, key, ends);
 	if (q) {
 		q->next = p->bucket[h % BUCKETS];
 		p->bucket[h % BUCKETS] = q;
@@ -302,16 +340,15 @@ find(struct products *p, const struct key *key, const void *bias)
 	return q;
 }
 
-void
-products_run(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
-             const void *b, const void *bias, const void *c, void *y,
-             void *work, uint64_t bytes)
+static void
+run(struct products *p, const struct ckr_gemm *g, const void *a, const void *b,
+    const struct ends *ends, const void *c, void *y, void *work,
+    uint64_t bytes)
 {
-	struct products *p = env->gemms;
 	float alpha = g->alpha, beta = g->c ? 1.0f : 0.0f;
 	struct key key;
 	struct product *q;
-	lt_status s = 0;
+	lt_status s;
 
 	if (p->device->first.text[0])
 		return;
@@ -321,13 +358,13 @@ products_run(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
 	key.align[1] = alignment(b);
 	key.align[2] = alignment(g->c ? c : y);
 	key.align[3] = alignment(y);
+	key.align[4] = alignment(ends->vector);
+	key.align[5] = alignment(ends->x);
 	key.work = bytes;
-	q = find(p, &key, bias);
+	q = find(p, &key, ends);
 	if (!q)
 		return;
-	if (bias)
-		s = p->lt.operation_set(q->operation, LT_OP_BIAS, &bias,
-		                        sizeof(bias));
+	s = point(p, q, ends);
 	if (!s)
 		s = p->lt.matmul(p->handle, q->operation, &alpha, b, q->b, a,
 		                 q->a, &beta, g->c ? c : y, q->c, y, q->y,
@@ -335,4 +372,24 @@ products_run(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
 		                 p->stream);
 	if (s)
 		fail(p, CKR_EUNSUPPORTED, "cublasLtMatmul", s);
+}
+
+void
+products_run(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
+             const void *b, const void *bias, const void *c, void *y,
+             void *work, uint64_t bytes)
+{
+	const struct ends ends = { bias, NULL };
+
+	run(env->gemms, g, a, b, &ends, c, y, work, bytes);
+}
+
+void
+products_run_end(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
+                 const void *b, const void *x, const void *c, void *y,
+                 void *sums, void *work, uint64_t bytes)
+{
+	const struct ends ends = { sums, x };
+
+	run(env->gemms, g, a, b, &ends, c, y, work, bytes);
 }

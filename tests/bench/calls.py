@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-ARITHMETIC = {"matmul", "attention", "attention_grad", "classifier"}
+ARITHMETIC = {"matmul", "matmul_end", "attention", "attention_grad", "classifier"}
 SIZE = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "i32": 4, "f64": 8, "bool": 1, "i8": 1, "u8": 1}
 
 

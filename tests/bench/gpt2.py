@@ -78,6 +78,7 @@ def main():
     p.add_argument("--python", help="interpreter with torch and transformers; without it PyTorch is left out")
     for name, default in (("layers", 12), ("width", 768), ("heads", 12), ("vocab", 50257), ("batch", 4), ("seq", 256), ("steps", 6), ("rounds", 3)):
         p.add_argument("--" + name, type=int, default=default)
+    p.add_argument("--fixed", action="store_true", help="the export has those extents, not symbolic ones")
     p.add_argument("--budgets", default="100,75,50,35,25")
     p.add_argument("--ranks", default="", help="rank counts whose steps are timed too, cut by --tp T --sp: 2,4")
     p.add_argument("--out")
@@ -93,7 +94,8 @@ def main():
 
     def build(tag, *flags):
         so, js = os.path.join(work, tag + ".so"), os.path.join(work, tag + ".json")
-        seconds, _ = timed([ckc, o.model, "-o", so, "--json", js, "--dim", f"batch={o.batch}", "--dim", f"seq={o.seq}", "--quiet", *flags])
+        dims = () if o.fixed else ("--dim", f"batch={o.batch}", "--dim", f"seq={o.seq}")
+        seconds, _ = timed([ckc, o.model, "-o", so, "--json", js, *dims, "--quiet", *flags])
         with open(js) as f:
             return so, seconds, json.load(f)["summary"]
 

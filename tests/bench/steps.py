@@ -11,6 +11,8 @@ of its own, rounds are interleaved, figures are medians; the first losses must a
 Roof: for every op the larger of its FLOPs over this machine's products per second and its bytes over its memory's speed (`ckc --device
 host`, measured in this run), summed.  --ops lists the ops of each network that take over 3 % of its step, with their share and the part of
 their roof that they reach (`ckrun --profile`, least of the steps).
+
+Networks in BUDGETS are compiled a second time, under a budget, and that runs in the same rounds: a table of its own says what it costs.
 """
 import argparse
 import datetime
@@ -33,6 +35,7 @@ TITLES = {
     "llama": "LLaMA, 8 layers of 768, 2 x 512", "t5": "T5-small, 8 x 128 to 64", "whisper": "Whisper-tiny, 2 x 30 s to 64",
     "lstm": "LSTM, 2 layers of 512, 32 x 128", "dlrm": "DLRM: 8 embeddings and MLPs, 512",
     "mobilenet": "MobileNetV2, 16 x 224^2"}
+BUDGETS = {"bert": "1880MiB", "vit": "1785MiB", "llama": "1720MiB"}      # of a step; the process takes some 20 MiB more
 IMAGES = {"convnext", "resnet50", "efficientnet", "unet", "mobilenet"}      # convolutions: channels last may help PyTorch
 PRODUCTS = {"matmul", "conv", "conv_dx", "conv_dw", "attention", "attention_grad", "classifier", "rnn", "rnn_grad"}
 
@@ -56,7 +59,7 @@ def call(argv, more=None):
 class Network:
     def __init__(self, o, name, folder):
         self.o, self.name = o, name
-        self.onnx, self.so, self.json = (os.path.join(folder, name + x) for x in (".onnx", ".so", ".json"))
+        self.onnx, self.so, self.lean, self.json = (os.path.join(folder, name + x) for x in (".onnx", ".so", ".lean.so", ".json"))
         self.log, self.profile = (os.path.join(folder, name + x) for x in (".log", ".profile"))
         self.rows = {}
         if not os.path.exists(self.onnx + ".safetensors"):
@@ -67,9 +70,14 @@ class Network:
                                                       "--threads", self.o.threads])
         with open(self.json) as f:
             self.predicted = json.load(f)["summary"]["step_seconds"]
+        if self.name in BUDGETS:
+            call([os.path.join(self.o.build, "ckc"), self.onnx, "-o", self.lean, "--quiet", "--device", "host", "--json", self.json,
+                  "--memory-budget", BUDGETS[self.name], "--threads", self.o.threads])
+            with open(self.json) as f:
+                self.predicted_lean = json.load(f)["summary"]["step_seconds"]
 
-    def ckrun(self, *more, steps):
-        argv = [os.path.join(self.o.build, "ckrun"), self.so, "--inputs", self.onnx + ".safetensors", "--steps", steps, "--lr", 1e-4,
+    def ckrun(self, *more, steps, so=None):
+        argv = [os.path.join(self.o.build, "ckrun"), so or self.so, "--inputs", self.onnx + ".safetensors", "--steps", steps, "--lr", 1e-4,
                 "--log", self.log, "--quiet", "--threads", self.o.threads, *more]
         _, _, _, peak = call(argv)
         with open(self.log) as f:
@@ -82,6 +90,8 @@ class Network:
 
     def round(self, images):
         kinds = {"ckc": lambda: self.ckrun(steps=self.o.steps + 1), "eager": self.peer, "eager, memory kept": lambda: self.peer(env=KEEP_MEMORY)}
+        if self.name in BUDGETS:
+            kinds["ckc, budget"] = lambda: self.ckrun(steps=self.o.steps + 1, so=self.lean)
         if images:
             kinds["channels last"] = lambda: self.peer("--channels-last")
         if not self.o.no_compile:
@@ -108,10 +118,10 @@ class Network:
         return statistics.median(r[key] for r in self.rows[kind])
 
     def best(self):
-        return min((k for k in self.rows if k != "ckc"), key=self.median)
+        return min((k for k in self.rows if not k.startswith("ckc")), key=self.median)
 
     def least_peak(self):
-        return min(self.median(k, "peak_bytes") for k in self.rows if k != "ckc")
+        return min(self.median(k, "peak_bytes") for k in self.rows if not k.startswith("ckc"))
 
     def check_losses(self):
         ours, theirs = self.rows["ckc"][0]["losses"][0], self.rows["eager"][0]["losses"][0]
@@ -142,6 +152,14 @@ def report(o, networks, machine):
         peak, other = n.median("ckc", "peak_bytes"), n.least_peak()
         out.append(f"| {TITLES[n.name]} | {s:.3f} | {n.median(best):.3f} | {best} | {s / n.median(best):.2f} | {n.products:.3f} | {s / n.roof:.2f} | {peak / 2**20:.0f} | "
                    f"{other / 2**20:.0f} | {peak / other:.2f} | {n.compile_seconds:.1f} | {n.predicted / s:.2f} | {n.predicted_profile / s:.2f} |")
+    lean = [n for n in networks if n.name in BUDGETS]
+    if lean:
+        out += ["", "Under a budget, in the same rounds:", "", "| network | budget | ckc s | of ckc's s above | predicted | peak MiB | of PyTorch's least |",
+                "|---|---|---|---|---|---|---|"]
+    for n in lean:
+        s, peak = n.median("ckc, budget"), n.median("ckc, budget", "peak_bytes")
+        out.append(f"| {TITLES[n.name]} | {BUDGETS[n.name]} | {s:.3f} | {s / n.median('ckc'):.3f} | {n.predicted_lean / n.predicted:.4f} | {peak / 2**20:.0f} | "
+                   f"{peak / n.least_peak():.2f} |")
     out += ["", "All of PyTorch's medians, s:", "", "| network | eager | eager, memory kept | channels last | compiled |", "|---|---|---|---|---|"]
     for n in networks:
         cells = (f"{n.median(k):.3f}" if k in n.rows else "" for k in ("eager", "eager, memory kept", "channels last", "compiled"))

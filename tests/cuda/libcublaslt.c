@@ -5,6 +5,7 @@
 #include "runtime/support/half.h"
 #include "tests/cuda/stream.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,12 @@ struct layout {
 
 struct operation {
 	int32_t ta, tb, epilogue, bias_type;
-	const void *bias;
+	void *bias;                     /* or where its gradient goes */
+	const void *aux;
+	int64_t aux_ld;
 };
+
+enum { BIAS = 4, DGELU = 192, DGELU_BGRAD = 208, BGRADA = 256, BGRADB = 512 };
 
 struct preference {
 	uint64_t work;
@@ -108,9 +113,11 @@ cublasLtMatmulDescSetAttribute(void *o, int what, const void *x, size_t n)
 	struct operation *to = o;
 	void *at = what == 3 ? &to->ta : what == 4 ? &to->tb
 	         : what == 7 ? &to->epilogue : what == 26 ? &to->bias_type
-	         : what == 8 ? (void *)&to->bias : NULL;
+	         : what == 8 ? (void *)&to->bias
+	         : what == 11 ? (void *)&to->aux
+	         : what == 12 ? (void *)&to->aux_ld : NULL;
 
-	if (!at || n != (what == 8 ? 8 : 4))
+	if (!at || n != (what == 8 || what == 11 || what == 12 ? 8 : 4))
 		return 7;
 	memcpy(at, x, n);
 	return 0;
@@ -147,8 +154,17 @@ cublasLtMatmulAlgoGetHeuristic(void *h, void *o, void *a, void *b, void *c,
                                int *found)
 {
 	struct choice *to = out;
+	const struct operation *of = o;
+	const struct layout *y = d;
 
-	(void)h, (void)o, (void)a, (void)b, (void)c, (void)d, (void)most;
+	(void)h, (void)a, (void)b, (void)c, (void)most;
+	*found = 0;
+	if (of->epilogue > BIAS
+	    && (y->batch != 1 || (of->bias && of->bias_type != y->type)
+	        || (of->epilogue & DGELU
+	            && (!of->aux || of->aux_ld % 8
+	                || of->aux_ld < (int64_t)y->rows))))
+		return 15;
 	memset(to, 0, sizeof *to);
 	to->work = ((struct preference *)p)->work;
 	*found = 1;
@@ -189,6 +205,29 @@ rows_of(const void *x, const struct layout *l, int64_t q, int by_columns,
 	return to;
 }
 
+/* Of GELU's tanh form. */
+static double
+gelu_slope(double x)
+{
+	const double c = 0.79788456080286535588, a = 0.044715;
+	double t = tanh(c * (x + a * x * x * x));
+
+	return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * a * x * x);
+}
+
+/* Sums of `rows` rows of `k`. */
+static void
+put_sums(const struct operation *o, const float *x, int64_t rows, int64_t k)
+{
+	for (int64_t i = 0; i < rows; i++) {
+		float s = 0;
+
+		for (int64_t t = 0; t < k; t++)
+			s += x[i * k + t];
+		store(o->bias_type, o->bias, i, s);
+	}
+}
+
 struct call {
 	struct operation op;
 	struct layout la, lb, lc, ld;
@@ -211,6 +250,8 @@ matmul(void *of)
 	int64_t k = (int64_t)(o->ta ? al->rows : al->cols);
 	float scale = call->alpha, keep = call->beta;
 
+	float *sums = calloc((size_t)m, sizeof *sums);
+
 	if (call->bytes)
 		memset(call->work, 0xa5, call->bytes);
 	for (int64_t q = 0; q < dl->batch; q++) {
@@ -227,14 +268,25 @@ matmul(void *of)
 				s *= scale;
 				if (keep != 0)
 					s += keep * load(cl->type, c, at);
-				if (o->epilogue == 4)
+				if (o->epilogue == BIAS)
 					s += load(o->bias_type, o->bias, i);
+				if (o->epilogue & DGELU)
+					s *= (float)gelu_slope(load(dl->type,
+						o->aux, j * o->aux_ld + i));
+				sums[i] += s;
 				store(dl->type, d, q * dl->stride
 				      + j * dl->ld + i, s);
 			}
+		if (o->epilogue == BGRADA)
+			put_sums(o, x, m, k);
+		if (o->epilogue == BGRADB)
+			put_sums(o, y, n, k);
 		free(x);
 		free(y);
 	}
+	if (o->epilogue == DGELU_BGRAD)
+		put_sums(o, sums, m, 1);
+	free(sums);
 }
 
 EXPORT int
