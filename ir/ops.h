@@ -221,7 +221,7 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATT
  * det(x): determinants of the matrices in the last two dims.
  * det_grad(dy, x): dy times the cofactors of x. */
 OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC(3) | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
-OP(MATMUL_END, "matmul_end", SIG(2, 4, 2, NOSTAT, F_CONTRACT | F_ACC(2) | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1) I(end, 1)), RULES(matmul_end, none, none, matmul, none, matmul_end), EMIT(matmul_end, matmul))
+OP(MATMUL_END, "matmul_end", SIG(2, 4, 2, NOSTAT, F_CONTRACT | F_ACC(2) | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1) I(end, 1)), RULES(matmul_end, none, none, matmul, none, matmul_end), EMIT(device, matmul))
 OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20) | F_FULL), ATTR(), RULES(det, none, none, ew, det, none), EMIT(det, det))
 OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, none), EMIT(det_grad, det))
 

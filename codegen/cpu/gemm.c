@@ -134,11 +134,3 @@ emit_matmul(struct emit *e, const Node *n)
 		product_plain(e, n, &p);
 	return true;
 }
-
-/* Made for machines that ask for it (FUSE_EPILOGUES), of which this is none. */
-bool
-emit_matmul_end(struct emit *e, const Node *n)
-{
-	(void)n;
-	return diag_internal(e->diag, "codegen: matmul_end on a CPU");
-}

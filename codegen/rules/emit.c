@@ -232,3 +232,11 @@ emit_fail(struct emit *e, const Node *n)
 	return diag_internal(e->diag, "codegen: op %s was not lowered",
 	                     op_info[n->op].text);
 }
+
+/* A pass makes such a node only for a target that emits it itself. */
+bool
+emit_device(struct emit *e, const Node *n)
+{
+	return diag_internal(e->diag, "codegen: %s on a CPU",
+	                     op_info[n->op].text);
+}

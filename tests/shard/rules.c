@@ -7,7 +7,8 @@
  * Cuts are tried at every operand and result: single dims, leading dims taken
  * as one, two and three stretches, extents that do not divide, on 2, 3 and 4
  * ranks.  Rows of backward are reached through autodiff, loops through fuse.
- * A row of ops.h that has a rule and no case ends the program with status 1.
+ * A row of ops.h that has a rule and no case ends the program with status 1,
+ * but for what only a GPU runs: tests/cuda cuts that.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,13 @@ static const char *const grad_of[OP_COUNT] = {
 	[OP_NONE] = "none",
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
 #define RULES(shape, eval, lanes, cost, grad, shard) #grad
+#include "ir/ops.h"
+};
+
+static const char *const emit_of[OP_COUNT] = {
+	[OP_NONE] = "device",
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
+#define EMIT(cpu, work) #cpu
 #include "ir/ops.h"
 };
 
@@ -451,7 +459,8 @@ main(int argc, char **argv)
 		if (!alone || op_find(c->op) == alone)
 			try_case(&b, c->text, c->below);
 	for (Op op = OP_NONE + 1; op < OP_COUNT && !alone; op++)
-		if (has_rule(op) && !b.seen[op]) {
+		if (has_rule(op) && strcmp(emit_of[op], "device") != 0
+		    && !b.seen[op]) {
 			printf("FAIL %s: its rule '%s' has no case\n",
 			       op_info[op].text, rule_of[op]);
 			b.faults++;
