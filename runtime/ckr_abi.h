@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 13
+#define CKR_ABI_VERSION 14
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -200,22 +200,31 @@ struct ckr_gemm {
 	float alpha;
 };
 
-/* What a kernel may ask of the run time.  sgemm is row-major:
- * C[M,N] = alpha * op(A)[M,K] op(B)[K,N] + beta * C; inside a parallel region
- * it runs on the calling thread alone. */
+/* Row-major C[m,n] = alpha op(A)[m,k] op(B)[k,n] + beta C.  With beta 0 C is
+ * not read. */
+typedef void ckr_sgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
+                          float alpha, const float *a, int64_t lda,
+                          const float *b, int64_t ldb, float beta, float *c,
+                          int64_t ldc);
+
+/* What a kernel may ask of the run time. */
 struct ckr_env {
-	void (*sgemm)(int ta, int tb, int64_t m, int64_t n, int64_t k,
-	              float alpha, const float *a, int64_t lda, const float *b,
-	              int64_t ldb, float beta, float *c, int64_t ldc);
-	/* The same of bf16, summed in float32, by units that the processor has
-	 * for it; NULL: it has none. */
+	/* On all threads; in a parallel region: on the calling thread.  Only
+	 * the caller can tell that there is one, and which of its threads he
+	 * is: the OpenMP of the compiler that made the library need not be
+	 * the run time's. */
+	ckr_sgemm_fn *sgemm, *sgemm_one;
+	/* As sgemm_one of bf16, summed in float32, by units that the processor
+	 * has for it; NULL: it has none. */
 	void (*bgemm)(int ta, int tb, int64_t m, int64_t n, int64_t k,
 	              float alpha, const uint16_t *a, int64_t lda,
 	              const uint16_t *b, int64_t ldb, float beta, float *c,
 	              int64_t ldc);
-	/* library.blocked[i] on threads of a parallel region; conv_ready[i]:
-	 * it can be called; NULL: none can */
-	void (*conv)(void *convs, uint32_t i, float *x, float *w, float *y);
+	/* library.blocked[i] on thread `thread` of the caller's parallel region
+	 * of at most env.threads; conv_ready[i]: it can be called; NULL: none
+	 * can */
+	void (*conv)(void *convs, int thread, uint32_t i, float *x, float *w,
+	             float *y);
 	void *convs;
 	const unsigned char *conv_ready;
 	/* On a device: this struct as kernels there see it, the stream that

@@ -53,9 +53,10 @@ emit_sgemm(struct emit *e, const Node *n, const struct product *p)
 	out_line(e->out, "const float *a = p[0], *b = p[1];");
 	out_line(e->out, "float *y = p[%d];", n->nin);
 	open_batch(e, p, parallel);
-	out_line(e->out, "env->sgemm(%d, %d, %lld, %lld, %lld, %s,",
-	         p->a.trans, p->b.trans, (long long)p->m, (long long)p->n,
-	         (long long)p->k, emit_float(e->arena, n->attr.MATMUL.alpha));
+	out_line(e->out, "%s(%d, %d, %lld, %lld, %lld, %s,",
+	         parallel ? "ckr_sgemm(env)" : "env->sgemm", p->a.trans,
+	         p->b.trans, (long long)p->m, (long long)p->n, (long long)p->k,
+	         emit_float(e->arena, n->attr.MATMUL.alpha));
 	out_line(e->out, "           a%s, %lld, b%s, %lld, %s, y%s, %lld);",
 	         product_offset(e, p, p->a.batch), (long long)p->a.ld,
 	         product_offset(e, p, p->b.batch), (long long)p->b.ld,

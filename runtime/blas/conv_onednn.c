@@ -198,11 +198,10 @@ prepare(struct convs *c, struct conv *v, const struct ckr_blocked *b,
 }
 
 static void
-run(void *convs, uint32_t i, float *x, float *w, float *y)
+run(void *convs, int thread, uint32_t i, float *x, float *w, float *y)
 {
 	struct convs *c = convs;
 	struct conv *v = &c->conv[i];
-	int thread = omp_get_thread_num();
 	dnnl_memory_t *m = v->memory + OPERANDS * thread;
 	float *operand[OPERANDS] = { x, w, y };
 	dnnl_exec_arg_t arg[OPERANDS];

@@ -99,16 +99,38 @@ openblas_part(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	                a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
 }
 
-/* Called on one thread of a parallel region. */
+/* One thread from here on, whatever our OpenMP thinks of the caller, who may
+ * be a thread of another one; what restore_threads takes. */
+static int
+one_thread(void)
+{
+	int before = omp_get_max_threads();
+
+	if (before > 1)
+		omp_set_num_threads(1);
+	return before;
+}
+
+static void
+restore_threads(int before)
+{
+	if (before > 1)
+		omp_set_num_threads(before);
+}
+
 static void
 bgemm_onednn(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
              const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb,
              float beta, float *c, int64_t ldc)
 {
+	int before;
+
 	if (trivial(m, n, k, alpha, beta, c, ldc))
 		return;
+	before = one_thread();
 	loaded.onednn_bf16(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a,
 	                   lda, b, ldb, beta, c, ldc);
+	restore_threads(before);
 }
 
 static bool
@@ -132,11 +154,8 @@ deal_out(part_fn *fn, int ta, int tb, int64_t m, int64_t n, int64_t k,
 	struct parts p = parts_of(ta, tb, m, n, k);
 	int64_t down = (m + p.rows - 1) / p.rows;
 	int64_t all = (n + p.cols - 1) / p.cols * down;
-	int threads = omp_get_max_threads();
-	bool alone = all == 1 && threads > 1 && !omp_in_parallel();
+	int before = all == 1 ? one_thread() : 1;
 
-	if (alone)
-		omp_set_num_threads(1);
 #pragma omp parallel for schedule(dynamic) if (all > 1)
 	for (int64_t t = 0; t < all; t++) {
 		int64_t i = t % down * p.rows, j = t / down * p.cols;
@@ -146,8 +165,7 @@ deal_out(part_fn *fn, int ta, int tb, int64_t m, int64_t n, int64_t k,
 		   a + i * (ta ? 1 : lda), lda, b + j * (tb ? ldb : 1), ldb,
 		   beta, c + i * ldc + j, ldc);
 	}
-	if (alone)
-		omp_set_num_threads(threads);
+	restore_threads(before);
 }
 
 static void
@@ -174,6 +192,23 @@ gemm_openblas(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 		deal_out(openblas_part, ta, tb, m, n, k, alpha, a, lda, b, ldb,
 		         beta, c, ldc);
 }
+
+/* ckr_env.sgemm_one of each */
+#define ONE(name) \
+	static void \
+	name##_one(int ta, int tb, int64_t m, int64_t n, int64_t k, \
+	           float alpha, const float *a, int64_t lda, const float *b, \
+	           int64_t ldb, float beta, float *c, int64_t ldc) \
+	{ \
+		int before = one_thread(); \
+\
+		name(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); \
+		restore_threads(before); \
+	}
+ONE(gemm_onednn)
+ONE(gemm_openblas)
+ONE(gemm_own)
+#undef ONE
 
 static bool
 load_onednn(void)
@@ -304,6 +339,7 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 	if ((any || bf16 || !strcmp(name, "onednn")) && load_onednn()
 	    && (loaded.onednn_bf16 || !bf16)) {
 		g->fn = gemm_onednn;
+		g->one = gemm_onednn_one;
 		g->onednn = loaded.onednn_handle;
 		if (loaded.onednn_bf16 && (bf16 || has_bf16_units()))
 			g->bf16 = bgemm_onednn;
@@ -312,10 +348,12 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 	} else if ((any || !strcmp(name, "openblas")) && load_openblas()
 	           && !(any && loaded.openblas_slow)) {
 		g->fn = gemm_openblas;
+		g->one = gemm_openblas_one;
 		snprintf(g->text, sizeof(g->text), "%s",
 		         loaded.openblas_text);
 	} else if (any || !strcmp(name, "own")) {
 		g->fn = gemm_own;
+		g->one = gemm_own_one;
 		snprintf(g->text, sizeof(g->text), "own (%s)", gemm_own_isa());
 		g->packs = gemm_own_bring(threads);
 	} else {

@@ -5,13 +5,7 @@
 #include <stdint.h>
 
 #include "runtime/base/err.h"
-
-/* As ckr_env.sgemm: row-major C[m,n] = alpha op(A) op(B) + beta C.  With beta
- * 0 C is not read. */
-typedef void sgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
-                      float alpha, const float *a, int64_t lda,
-                      const float *b, int64_t ldb, float beta, float *c,
-                      int64_t ldc);
+#include "runtime/ckr_abi.h"
 
 /* As ckr_env.bgemm. */
 typedef void bgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
@@ -20,7 +14,7 @@ typedef void bgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
                       int64_t ldc);
 
 struct gemm {
-	sgemm_fn *fn;
+	ckr_sgemm_fn *fn, *one;         /* sgemm, sgemm_one */
 	bgemm_fn *bf16;                 /* NULL: as float32 */
 	int packs;                      /* packing buffers it brought */
 	void *onednn;                   /* its handle, if that is what fn

@@ -387,6 +387,7 @@ choose_products(ckr_ctx *c, const char *name)
 		                          sizeof(c->gemm.text), &c->err);
 	CKR_TRY(gemm_choose(&c->gemm, name, c->env.threads, &c->err));
 	c->env.sgemm = c->gemm.fn;
+	c->env.sgemm_one = c->gemm.one;
 	c->env.bgemm = c->gemm.bf16;
 	c->convs = convs_open(c->gemm.onednn, lib->blocked, lib->nblocked,
 	                      c->env.threads);

@@ -75,13 +75,15 @@ blocked_pair(const struct ckr_blocked *b, float *x, float *w, float *y,
 }
 
 void
-blocked_conv(void *convs, uint32_t job, float *x, float *w, float *y)
+blocked_conv(void *convs, int thread, uint32_t job, float *x, float *w,
+             float *y)
 {
 	const struct ckr_blocked *b = &((const struct ckr_blocked *)convs)[job];
 	int64_t in = (int64_t)b->in[0] * b->in[1];
 	int64_t out = (int64_t)b->out[0] * b->out[1];
 	int64_t taps = (int64_t)b->kernel[0] * b->kernel[1];
 
+	(void)thread;
 	if (b->kind == CKR_CONV_Y)
 		memset(y, 0, (size_t)(b->images * b->cout * out) * sizeof *y);
 	else if (b->kind == CKR_CONV_DX)

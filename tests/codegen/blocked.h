@@ -5,6 +5,7 @@
 #include "runtime/ckr_abi.h"
 
 /* convs: the table of struct ckr_blocked. */
-void blocked_conv(void *convs, uint32_t job, float *x, float *w, float *y);
+void blocked_conv(void *convs, int thread, uint32_t job, float *x, float *w,
+                  float *y);
 
 #endif

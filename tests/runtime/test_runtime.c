@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -596,7 +597,7 @@ struct shape {
 };
 
 static void
-check_product(sgemm_fn *gemm, const struct shape *s, unsigned *seed)
+check_product(ckr_sgemm_fn *gemm, const struct shape *s, unsigned *seed)
 {
 	int64_t lda = (s->ta ? s->m : s->k) + s->gap;
 	int64_t ldb = (s->tb ? s->k : s->n) + s->gap, ldc = s->n + s->gap;
@@ -640,7 +641,7 @@ check_product(sgemm_fn *gemm, const struct shape *s, unsigned *seed)
 }
 
 static void
-check_library(sgemm_fn *gemm)
+check_library(ckr_sgemm_fn *gemm)
 {
 	static const float betas[] = { 0, 1, -0.5f };
 	unsigned seed = 7;
@@ -728,26 +729,54 @@ test_products(void **state)
 	}
 }
 
-/* One product at so many threads, or inside a parallel region (0). */
-static void
-product_at(sgemm_fn *gemm, const struct shape *s, int threads, const float *a,
-           const float *b, float *c)
-{
-	int64_t lda = s->ta ? s->m : s->k, ldb = s->tb ? s->k : s->n;
+struct product {
+	ckr_sgemm_fn *gemm;
+	const struct shape *s;
+	const float *a, *b;
+	float *c;
+	int left;                       /* threads for those who come next */
+};
 
-	omp_set_num_threads(threads ? threads : 2);
-	if (threads) {
-		gemm(s->ta, s->tb, s->m, s->n, s->k, 1, a, lda, b, ldb, 0, c,
-		     s->n);
-		return;
-	}
+static void *
+compute(void *arg)
+{
+	struct product *p = arg;
+	const struct shape *s = p->s;
+
+	p->gemm(s->ta, s->tb, s->m, s->n, s->k, 1, p->a, s->ta ? s->m : s->k,
+	        p->b, s->tb ? s->k : s->n, 0, p->c, s->n);
+	p->left = omp_get_max_threads();
+	return NULL;
+}
+
+/* One product at so many threads, or by `one` inside a parallel region (0), or
+ * on a thread that is not OpenMP's (-1). */
+static void
+product_at(const struct gemm *g, const struct shape *s, int threads,
+           const float *a, const float *b, float *c)
+{
+	struct product p = { threads > 0 ? g->fn : g->one, s, a, b, c, 0 };
+	pthread_t id;
+
+	omp_set_num_threads(threads > 0 ? threads : 2);
+	if (threads > 0) {
+		compute(&p);
+		assert_int_equal(p.left, threads);
+	} else if (threads < 0) {
+		assert_int_equal(pthread_create(&id, NULL, compute, &p), 0);
+		pthread_join(id, NULL);
+		/* a product by all threads may follow on this one */
+		compute(&p);
+		assert_int_equal(p.left, 2);
+	} else {
 #pragma omp parallel num_threads(2)
 #pragma omp single
-	gemm(s->ta, s->tb, s->m, s->n, s->k, 1, a, lda, b, ldb, 0, c, s->n);
+		compute(&p);
+	}
 }
 
 static void
-same_bits(sgemm_fn *gemm)
+same_bits(const struct gemm *g)
 {
 	enum { SIDE = 1100, LONG = 4096 };
 	/* few rows or columns and long sums are what libraries divide */
@@ -762,7 +791,7 @@ same_bits(sgemm_fn *gemm)
 		{ .m = 1024, .n = 96, .k = 300, .ta = 1 },
 		{ .m = 1000, .n = 128, .k = 2048, .ta = 1, .tb = 1 },
 	};
-	static const int threads[] = { 2, 3, 8, 0 };
+	static const int threads[] = { 2, 3, 8, 0, -1 };
 	float *a = malloc(sizeof(float) * SIDE * LONG);
 	float *b = malloc(sizeof(float) * SIDE * LONG);
 	float *one = malloc(sizeof(float) * SIDE * SIDE);
@@ -776,9 +805,9 @@ same_bits(sgemm_fn *gemm)
 		const struct shape *s = &shape[i];
 		size_t n = sizeof(float) * (size_t)(s->m * s->n);
 
-		product_at(gemm, s, 1, a, b, one);
-		for (size_t t = 0; t < 4; t++) {
-			product_at(gemm, s, threads[t], a, b, more);
+		product_at(g, s, 1, a, b, one);
+		for (size_t t = 0; t < 5; t++) {
+			product_at(g, s, threads[t], a, b, more);
 			assert_memory_equal(one, more, n);
 		}
 	}
@@ -789,7 +818,8 @@ same_bits(sgemm_fn *gemm)
 	free(more);
 }
 
-/* The same bits at any number of threads, and inside a parallel region. */
+/* The same bits at any number of threads, inside a parallel region and on a
+ * thread of somebody else's. */
 static void
 test_product_bits(void **state)
 {
@@ -804,7 +834,7 @@ test_product_bits(void **state)
 			print_message("%s\n", e.text);
 			continue;
 		}
-		same_bits(g.fn);
+		same_bits(&g);
 	}
 }
 

@@ -15,12 +15,20 @@
 #endif
 
 int omp_get_thread_num(void);
+int omp_in_parallel(void);
 
 /* In a loop a function that is called out of line is computed one by one. */
 #define CKR_LANE __attribute__((always_inline)) static inline
 
 /* Whose scratch a task uses. */
 #define CKR_TASK_OWNER(t) omp_get_thread_num()
+
+/* Products where a parallel region may be open. */
+static inline ckr_sgemm_fn *
+ckr_sgemm(const struct ckr_env *env)
+{
+	return omp_in_parallel() ? env->sgemm_one : env->sgemm;
+}
 
 /* A list as an argument. */
 #define CKR_LIST(...) ((const int64_t[]){ __VA_ARGS__ })

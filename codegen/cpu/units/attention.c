@@ -28,8 +28,8 @@ ckr_attention_block(const struct ckr_attention *a, void *o, float *lse,
 	struct ckr_head vh, oh;
 
 	if (ncol > 0)
-		env->sgemm(0, 1, rows, ncol, a->dim, a->scale, qh.p, qh.ld,
-		           kh.p, kh.ld, 0.0f, scores, a->ld);
+		ckr_sgemm(env)(0, 1, rows, ncol, a->dim, a->scale, qh.p, qh.ld,
+		               kh.p, kh.ld, 0.0f, scores, a->ld);
 	for (int64_t i = 0; i < rows; i++) {
 		float *s = scores + i * a->ld, z;
 		int64_t n = ckr_visible(a, first + i);
@@ -48,8 +48,8 @@ ckr_attention_block(const struct ckr_attention *a, void *o, float *lse,
 	                   ncol, a->vdim, &room);
 	oh = ckr_head_room(o, a->type, to, a->o[2], rows, a->vdim, &room);
 	if (ncol > 0)
-		env->sgemm(0, 0, rows, a->vdim, ncol, 1.0f, scores, a->ld,
-		           vh.p, vh.ld, 0.0f, oh.p, oh.ld);
+		ckr_sgemm(env)(0, 0, rows, a->vdim, ncol, 1.0f, scores, a->ld,
+		               vh.p, vh.ld, 0.0f, oh.p, oh.ld);
 	/* without a visible key, factor is 0 and what lies in o is junk */
 	for (int64_t i = 0; i < rows; i++) {
 		float *row = oh.p + i * oh.ld, f = factor[i];

@@ -100,10 +100,10 @@ ckr_attention_grad_block(const struct ckr_attention *a,
 	const float *lse = p->lse + (b * a->heads + h) * a->queries + row;
 
 	if (ncol > 0) {
-		env->sgemm(0, 1, rows, ncol, a->dim, a->scale, q.p, q.ld,
-		           kv.k.p, kv.k.ld, 0.0f, s, a->ld);
-		env->sgemm(0, 1, rows, ncol, a->vdim, 1.0f, d_o.p, d_o.ld,
-		           kv.v.p, kv.v.ld, 0.0f, dp, a->ld);
+		ckr_sgemm(env)(0, 1, rows, ncol, a->dim, a->scale, q.p, q.ld,
+		               kv.k.p, kv.k.ld, 0.0f, s, a->ld);
+		ckr_sgemm(env)(0, 1, rows, ncol, a->vdim, 1.0f, d_o.p, d_o.ld,
+		               kv.v.p, kv.v.ld, 0.0f, dp, a->ld);
 	}
 	for (int64_t i = 0; i < rows; i++) {
 		int64_t n = ckr_visible(a, row + i);
@@ -121,16 +121,17 @@ ckr_attention_grad_block(const struct ckr_attention *a,
 			memset(dq.p + i * dq.ld, 0,
 			       (size_t)a->dim * sizeof *dq.p);
 		if (ncol > 0)
-			env->sgemm(0, 0, rows, a->dim, ncol, a->scale, dp,
-			           a->ld, kv.k.p, kv.k.ld, 0.0f, dq.p, dq.ld);
+			ckr_sgemm(env)(0, 0, rows, a->dim, ncol, a->scale, dp,
+			               a->ld, kv.k.p, kv.k.ld, 0.0f, dq.p,
+			               dq.ld);
 		ckr_head_write(p->dq, a->type, to, a->dq[2], rows, a->dim, dq);
 	}
 	if (p->dk && ncol > 0)
-		env->sgemm(1, 0, ncol, a->dim, rows, a->scale, dp, a->ld, q.p,
-		           q.ld, beta, kv.dk.p, kv.dk.ld);
+		ckr_sgemm(env)(1, 0, ncol, a->dim, rows, a->scale, dp, a->ld,
+		               q.p, q.ld, beta, kv.dk.p, kv.dk.ld);
 	if (p->dv && ncol > 0)
-		env->sgemm(1, 0, ncol, a->vdim, rows, 1.0f, s, a->ld, d_o.p,
-		           d_o.ld, beta, kv.dv.p, kv.dv.ld);
+		ckr_sgemm(env)(1, 0, ncol, a->vdim, rows, 1.0f, s, a->ld, d_o.p,
+		               d_o.ld, beta, kv.dv.p, kv.dv.ld);
 }
 
 static inline void

@@ -151,8 +151,8 @@ ckr_conv_block(const struct ckr_conv *c, float *y, const float *x,
 		ckr_unfold(c, col, x, c->cin, first, lines);
 	if (bias)
 		ckr_fill_rows(y, bias + g * c->cout, c->cout, n, c->out_size);
-	env->sgemm(0, 0, c->cout, n, rows, 1.0f, w + g * c->cout * rows, rows,
-	           b, ld, bias ? 1.0f : 0.0f, y, c->out_size);
+	ckr_sgemm(env)(0, 0, c->cout, n, rows, 1.0f, w + g * c->cout * rows,
+	               rows, b, ld, bias ? 1.0f : 0.0f, y, c->out_size);
 }
 
 void
@@ -192,16 +192,17 @@ ckr_conv_dx_task(const struct ckr_conv *c, float *dx, const float *dy,
 	if (bias || !c->direct)
 		ckr_fill_rows(dx, bias, channels, c->in_size, c->in_size);
 	if (c->direct) {
-		env->sgemm(1, 0, channels, c->out_size, c->cout, 1.0f, w, rows,
-		           dy, c->out_size, bias ? 1.0f : 0.0f, dx,
-		           c->in_size);
+		ckr_sgemm(env)(1, 0, channels, c->out_size, c->cout, 1.0f, w,
+		               rows, dy, c->out_size, bias ? 1.0f : 0.0f, dx,
+		               c->in_size);
 		return;
 	}
 	for (int64_t l = 0; l < lines; l += c->lines) {
 		int64_t nl = ckr_lines_left(c, l), n = nl * c->out[2];
 
-		env->sgemm(1, 0, channels * c->taps, n, c->cout, 1.0f, w, rows,
-		           dy + l * c->out[2], c->out_size, 0.0f, col, n);
+		ckr_sgemm(env)(1, 0, channels * c->taps, n, c->cout, 1.0f, w,
+		               rows, dy + l * c->out[2], c->out_size, 0.0f,
+		               col, n);
 		ckr_fold_back(c, dx, col, channels, l, nl);
 	}
 }
@@ -249,10 +250,11 @@ ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const float *x,
 
 			if (!c->direct)
 				ckr_unfold(c, col, from, channels, l, nl);
-			env->sgemm(0, 1, c->cout, channels * c->taps, n, 1.0f,
-			           d + at, c->out_size,
-			           c->direct ? from + at : col,
-			           c->direct ? c->in_size : n, beta, dw, rows);
+			ckr_sgemm(env)(0, 1, c->cout, channels * c->taps, n,
+			               1.0f, d + at, c->out_size,
+			               c->direct ? from + at : col,
+			               c->direct ? c->in_size : n, beta, dw,
+			               rows);
 		}
 	}
 }

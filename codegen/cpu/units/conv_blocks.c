@@ -45,8 +45,8 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 		                      b->extent[1],
 		           x + ((image + i) * c->group + g) * c->cin *
 		               c->in_size, line, end);
-	env->conv(env->convs, b->job, in, scratch + (g * b->cout + first) *
-	                                           b->cin * c->taps, out);
+	env->conv(env->convs, omp_get_thread_num(), b->job, in,
+	          scratch + (g * b->cout + first) * b->cin * c->taps, out);
 	for (int64_t i = 0; i < b->images; i++) {
 		float *to = y + (((image + i) * c->group + g) * c->cout +
 		                 first) * c->out_size;
@@ -176,8 +176,8 @@ ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 		ckr_pack_dy(c, b, in + i * b->cout * b->lines * c->out[2],
 		            dy + ((image + i) * c->group + g) * c->cout *
 		                 c->out_size, 0, b->cout, line, 0, end);
-	env->conv(env->convs, b->job, out, scratch + (g * b->cin + first) *
-	                                            b->cout * c->taps, in);
+	env->conv(env->convs, omp_get_thread_num(), b->job, out,
+	          scratch + (g * b->cin + first) * b->cout * c->taps, in);
 	for (int64_t i = 0; i < b->images; i++)
 		for (int64_t k = first; k < first + b->channels;
 		     k += CKR_BLOCK, out += each) {
@@ -263,7 +263,8 @@ ckr_blocks_dw_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 			            c->cout * c->out_size, first, b->channels,
 			            line, from, end_dy);
 		}
-		env->conv(env->convs, b->job, in, to, out);
+		env->conv(env->convs, omp_get_thread_num(), b->job, in, to,
+		          out);
 		if (to != sum) {
 #pragma omp simd
 			for (int64_t i = 0; i < size; i++)

@@ -93,8 +93,8 @@ ckr_half_sums(const struct ckr_half_product *p, int64_t at, int64_t i0,
 		                   p->ta ? rows : k, &lda);
 		bp = ckr_half_open(b, &p->b, bi, p->tb ? cols : k,
 		                   p->tb ? k : cols, &ldb);
-		env->sgemm(p->ta, p->tb, rows, cols, k, p->alpha, ap, lda,
-		           bp, ldb, beta, y, ld);
+		ckr_sgemm(env)(p->ta, p->tb, rows, cols, k, p->alpha, ap, lda,
+		               bp, ldb, beta, y, ld);
 	}
 }
 
