@@ -48,7 +48,8 @@ struct onednn_version {
 static struct {
 	pthread_mutex_t lock;
 	onednn_sgemm_fn *onednn;
-	onednn_bgemm_fn *onednn_bf16;   /* NULL: this build has none */
+	onednn_bgemm_fn *onednn_bf16;   /* NULL: not in this build or not
+	                                 * on this processor */
 	void *onednn_handle;
 	cblas_sgemm_fn *openblas;
 	char onednn_text[64], openblas_text[128];
@@ -210,6 +211,20 @@ ONE(gemm_openblas)
 ONE(gemm_own)
 #undef ONE
 
+/* oneDNN 2 has no bf16 products below AVX-512: it returns "unimplemented" and
+ * leaves C as it was. */
+static bool
+onednn_multiplies_bf16(void)
+{
+	static const uint16_t two = 0x4000;
+	float product = 0;
+
+	return loaded.onednn_bf16
+		&& !loaded.onednn_bf16('N', 'N', 1, 1, 1, 1, &two, 1, &two, 1,
+		                       0, &product, 1)
+		&& product == 4;
+}
+
 static bool
 load_onednn(void)
 {
@@ -232,6 +247,8 @@ load_onednn(void)
 		dlclose(dl);
 		return false;
 	}
+	if (!onednn_multiplies_bf16())
+		loaded.onednn_bf16 = NULL;
 	loaded.onednn_handle = dl;
 	snprintf(loaded.onednn_text, sizeof(loaded.onednn_text),
 	         "onednn %d.%d.%d", version()->major, version()->minor,
@@ -366,6 +383,10 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 		               threads == 1 ? "" : "s");
 	if (ok)
 		return CKR_OK;
+	if (bf16 && loaded.onednn)
+		return err_set(e, CKR_EUNSUPPORTED, "%s has no bf16 products "
+		               "on this processor; try: --blas onednn",
+		               loaded.onednn_text);
 	if (bf16 || !strcmp(name, "onednn") || !strcmp(name, "openblas"))
 		return err_set(e, CKR_EUNSUPPORTED, "%s cannot be loaded; "
 		               "install %s, or choose another with --blas",

@@ -374,6 +374,9 @@ halves(struct setup *t, bool large)
 	for (int i = 0; i < (large ? 4 : 2); i++)
 		conv(t, &c[i]);
 	batchnorm(t, SHAPE(3, 5, 7, 9), true, 0);
+	/* long planes, shorter and longer than a piece */
+	batchnorm(t, SHAPE(2, 5, 16, 16), true, 0);
+	batchnorm(t, SHAPE(3, 9, 20, 19), true, 0);
 	batchnorm(t, SHAPE(2, 3, 41, 57), true, 0);
 	pool(t, SHAPE(2, 3, 9, 10), window, 0);
 	if (large)

@@ -63,7 +63,8 @@ ckr_strip_set(struct ckr_strip *s, const struct ckr_batchnorm *p,
 	s->lanes = p->size < CKR_LONG ? p->size : 1;
 	s->planes = p->size < CKR_LONG ? 1 : s->channels;
 	s->run = p->size < CKR_LONG ? s->channels * p->size
-	       : p->type == CKR_F32 ? p->size : CKR_WIDTH;
+	       : p->type == CKR_F32 ? p->size
+	       : ckr_least(p->size, CKR_WIDTH);
 	s->pieces = p->size < CKR_LONG ? 1
 	          : (p->size + s->run - 1) / s->run;
 	memset(s->sum, 0, (size_t)s->channels * sizeof *s->sum);
