@@ -284,7 +284,8 @@ shard_follow(const Graph *g, const Node *n, int64_t ranks, int port,
 
 		if (!port_is(&c, p) || at[p].kind != SPLIT_S)
 			continue;
-		if (!split_local(&at[p], ranks, &shape[p], &local)
+		/* collectives list their stretches */
+		if (at[p].npart > MAX_RANK || !split_local(&at[p], ranks, &shape[p], &local)
 		    || !has_all(&at[p], ranks))
 			return false;
 		at[p] = split_normal(&at[p], ranks, &shape[p]);

@@ -13,31 +13,7 @@ enum { DEPTH = 64 };
 
 static bool repeats(struct deal *, ValId, const Split *, int depth);
 
-/* ---- ops that shard does not cut ---- */
-
-static int
-axis_of(const Node *n, int rank)
-{
-	Attr a = n->attr;
-	const int64_t *axis = attr_int_of(n->op, &a, "axis");
-
-	if (!axis)
-		return rank;
-	return (int)(*axis < 0 ? *axis + rank : *axis);
-}
-
-static bool
-all_cut_along(const struct deal *d, const Node *n, int dim)
-{
-	for (int k = 0; k < n->nin; k++) {
-		const Split *s = deal_state(d, n->in[k]);
-
-		if (n->in[k] && (s->kind != SPLIT_S || s->npart != 1
-		                 || s->lead != dim || s->axis != dim))
-			return false;
-	}
-	return true;
-}
+/* ---- losses ---- */
 
 /* Losses of rows, or their sum. */
 static bool
@@ -46,52 +22,19 @@ infer_loss(const struct deal *d, const Node *n, Split *out)
 	const Split *x = deal_state(d, n->in[0]);
 	Attr a = n->attr;
 	int64_t reduction = *attr_int_of(n->op, &a, "reduction");
-	Split rows = *deal_state(d, n->in[1]);
+	Split rows = *x;
 
-	if (x->kind != SPLIT_S || x->npart != 1 || x->lead != x->axis
-	    || x->axis == 1 || rows.kind != SPLIT_S || rows.npart != 1
-	    || rows.lead != rows.axis || rows.axis != x->axis - (x->axis > 1)
-	    || reduction == 1 || (n->nin > 2 && !deal_is(d, n->in[2], SPLIT_R)
-	                          && n->in[2]))
+	if (x->kind != SPLIT_S || x->lead != x->axis || x->axis == 1)
+		return false;
+	rows.axis = rows.lead = x->axis - (x->axis > 1);
+	if (!split_eq(&rows, deal_state(d, n->in[1])) || reduction == 1
+	    || (n->nin > 2 && n->in[2] && !deal_is(d, n->in[2], SPLIT_R)))
 		return false;
 	for (int k = 0; k < n->nout; k++)
 		out[k] = rows;
 	if (reduction)
 		out[0] = (Split){ .kind = SPLIT_P };
 	out[n->nout - 1] = (Split){ .kind = SPLIT_R };  /* the divisor, 1 */
-	return true;
-}
-
-/* Samples stand in a dim that the op goes through one by one. */
-static bool
-infer_apart(const struct deal *d, const Node *n, Split *out)
-{
-	const Split *x = deal_state(d, n->in[0]);
-	int rank = d->g->val[n->in[0]].shape.rank, axis = axis_of(n, rank);
-	int last = rank;                /* dims before it are gone through */
-	Attr a = n->attr;
-	const int64_t *keep = attr_int_of(n->op, &a, "keepdims");
-
-	switch (n->op) {
-	case OP_SCE: case OP_NLL:
-		return infer_loss(d, n, out);
-	case OP_TRILU: case OP_DET:
-		last = rank - 2;
-		break;
-	case OP_TOPK: case OP_ARGMAX: case OP_GATHER_ELEMENTS:
-	case OP_SCATTER_ELEMENTS:
-		break;
-	default:
-		return false;
-	}
-	if (x->kind != SPLIT_S || x->axis == axis || x->axis >= last
-	    || !all_cut_along(d, n, x->axis))
-		return false;
-	for (int k = 0; k < n->nout; k++) {
-		out[k] = *x;
-		if (keep && !*keep && axis < x->axis)
-			out[k].axis = --out[k].lead;
-	}
 	return true;
 }
 
@@ -107,41 +50,180 @@ product(const Shape *s, int from, int to)
 	return n;
 }
 
-/* The dim of `to` in which the samples of dim s->axis of `from` are: of those
- * with as many elements before it one that has as many samples, else one of
- * the same extent, else the first; -1: none. */
+/* How well dim i of `to` holds stretches of samples, of which there are `count`
+ * in all; 0: not at all.  Best is one sample an element, in few stretches. */
 static int
-same_samples(const struct deal *d, const Split *s, const Shape *from,
-             const Shape *to)
+fit(const struct deal *d, const Shape *to, int i, int64_t count)
 {
-	int64_t before = product(from, 0, s->axis);
-	int first = -1, same = -1;
+	int64_t before = product(to, 0, i), here = count / before, each;
 
-	for (int i = 0; i < to->rank; i++) {
-		if (product(to, 0, i) != before)
-			continue;
-		if (to->dim[i] == d->samples)
-			return i;
-		if (to->dim[i] == from->dim[s->axis] && same < 0)
-			same = i;
-		if (first < 0)
-			first = i;
-	}
-	return same < 0 ? first : same;
+	if (count % before || to->dim[i] % here)
+		return 0;
+	each = to->dim[i] / here;
+	return each == d->samples ? here == 1 ? 3 : 2
+	     : each % d->samples == 0;
 }
 
-/* s: of one replica, or of all, along one dim. */
+/* s: of one replica, or of all, along one dim, in equal stretches. */
 static bool
 reshaped(const struct deal *d, const Split *s, const Shape *from,
          const Shape *to, Split *y)
 {
-	int axis = same_samples(d, s, from, to);
+	int64_t count = product(from, 0, s->lead) * s->npart, here;
+	int best = 0, axis = 0;
 
-	if (axis < 0 || s->npart != 1 || s->lead != s->axis)
+	for (int i = 1; i < split_listed(s); i++)
+		if (s->part[i] != s->part[0])
+			return false;
+	for (int i = 0; i < to->rank; i++)
+		if (fit(d, to, i, count) > best) {
+			best = fit(d, to, i, count);
+			axis = i;
+		}
+	if (!best || s->lead != s->axis)
 		return false;
-	*y = split_cut(axis, to->dim[axis] * (s->part[0]
-	                                      / from->dim[s->axis]));
+	here = count / product(to, 0, axis);
+	*y = split_stretches(axis, here, to->dim[axis] / here
+	                     * (s->npart * s->part[0] / from->dim[s->axis]));
 	return true;
+}
+
+/* ---- rows of each sample's own ----
+ *
+ * x[arange(batch), i] looks up, for every sample, something of its own row of
+ * x: the numbers of rows are those of the rank's samples.  GatherND's batch
+ * says the same without numbers.
+ */
+
+/* Whether number `at` of the tuples in idx is that of their place in dim. */
+static bool
+counts(const struct deal *d, ValId idx, int64_t at, int dim)
+{
+	const Val *x = &d->g->val[idx];
+	const Node *n = &d->g->node[x->def];
+	int last = x->shape.rank - 1;
+	int64_t inner = product(&x->shape, dim + 1, last);
+	int64_t each = x->shape.dim[last], all = product(&x->shape, 0, last);
+
+	if (n->op == OP_CAST)
+		return counts(d, n->in[0], at, dim);
+	if (n->op == OP_CONCAT && n->attr.CONCAT.axis == last) {
+		for (int k = 0; k < n->nin; k++) {
+			each = d->g->val[n->in[k]].shape.dim[last];
+			if (at < each)
+				return counts(d, n->in[k], at, dim);
+			at -= each;
+		}
+	}
+	if (x->kind != V_CONST || !x->data)
+		return false;
+	for (int64_t i = 0; i < all; i++)
+		if (val_int(x, i * each + at) != i / inner % x->shape.dim[dim])
+			return false;
+	return true;
+}
+
+struct own {
+	int row;                        /* dim of data */
+	int dim;                        /* of the tuples, which counts them */
+};
+
+/* row, dim: -1 if any will do. */
+static bool
+find_own(const struct deal *d, const Node *n, int row, int dim, struct own *o)
+{
+	const Shape *x = &d->g->val[n->in[0]].shape;
+	const Shape *idx = &d->g->val[n->in[1]].shape;
+	int last = idx->rank - 1;
+
+	if (n->op != OP_SCATTER_ND && n->op != OP_GATHER_ND)
+		return false;
+	o->row = o->dim = row < 0 ? dim : row;
+	if (n->op == OP_GATHER_ND && n->attr.GATHER_ND.batch)
+		return o->row < n->attr.GATHER_ND.batch;
+	for (o->row = 0; o->row < idx->dim[last]; o->row++)
+		for (o->dim = 0; o->dim < last; o->dim++)
+			if ((row < 0 || o->row == row)
+			    && (dim < 0 || o->dim == dim)
+			    && x->dim[o->row] == idx->dim[o->dim]
+			    && counts(d, n->in[1], o->row, o->dim))
+				return true;
+	return false;
+}
+
+/* at[]: of one replica. */
+static bool
+follow_own(const struct deal *d, const Node *n, int port, Split *at)
+{
+	bool data = port == 0 || (n->op == OP_SCATTER_ND && port == n->nin);
+	int axis = at[port].axis;
+	struct own o;
+	Split x, rows;
+
+	if (at[port].lead != axis || at[port].npart != 1
+	    || !find_own(d, n, data ? axis : -1, data ? -1 : axis, &o))
+		return false;
+	x = split_cut(o.row, at[port].part[0]);
+	rows = split_cut(o.dim, at[port].part[0]);
+	at[0] = x;
+	at[1] = rows;
+	at[2] = rows;           /* what is written, or read */
+	if (n->op == OP_SCATTER_ND)
+		at[n->nin] = x;
+	return true;
+}
+
+/* Of an op with rows of the samples' own; *is: whether it is one. */
+static bool
+infer_own(const struct deal *d, const Node *n, Split *out, bool *is)
+{
+	const Split *x = deal_state(d, n->in[0]), *rows = NULL;
+	struct own o;
+
+	for (int k = 1; k < n->nin; k++)
+		if (deal_is(d, n->in[k], SPLIT_S))
+			rows = deal_state(d, n->in[k]);
+	*is = (rows || x->kind == SPLIT_S)
+		&& find_own(d, n, rows ? -1 : x->axis,
+		            rows ? rows->axis : -1, &o);
+	if (!*is)
+		return false;
+	for (int k = 0; k < n->nin; k++) {
+		const Split *s = deal_state(d, n->in[k]);
+
+		if (k == 1 && s->kind == SPLIT_R)
+			continue;
+		if (s->kind != SPLIT_S || s->npart != 1 || s->lead != s->axis
+		    || s->axis != (k ? o.dim : o.row))
+			return false;
+	}
+	out[0] = split_cut(n->op == OP_SCATTER_ND ? o.row : o.dim, x->part[0]);
+	return true;
+}
+
+/* Whether v, joined to the tuples that n makes, is numbers of rows of their own
+ * for every sample of s, and n is nothing else. */
+static bool
+numbers_rows(const struct deal *d, const Node *n, ValId v, const Split *s)
+{
+	const struct uses *u = &d->uses;
+	ValId y = n->out[0];
+	int last = d->g->val[y].shape.rank - 1;
+	bool is = false;
+
+	if (n->op != OP_CONCAT || n->attr.CONCAT.axis != last
+	    || s->lead != s->axis)
+		return false;
+	FOR_USES (i, u, y) {
+		const Node *by = &d->g->node[u->node[i]];
+
+		if ((by->op != OP_GATHER_ND && by->op != OP_SCATTER_ND)
+		    || by->in[1] != y || by->in[0] == y)
+			return false;
+	}
+	for (int64_t k = 0; k < d->g->val[v].shape.dim[last]; k++)
+		is |= counts(d, v, k, s->axis);
+	return is;
 }
 
 /* ---- what is the same for every sample ---- */
@@ -169,7 +251,7 @@ follow(struct deal *d, const Node *n, int port, const Split *s, Split *at)
 	at[port] = *s;
 	if (n->op == OP_RESHAPE)
 		return reshaped(d, s, &shape[port], &shape[!port], &at[!port]);
-	return shard_rule_of[n->op](&c);
+	return follow_own(d, n, port, at) || shard_rule_of[n->op](&c);
 }
 
 /* A split of the samples of one replica. */
@@ -178,7 +260,7 @@ of_one(const Split *s)
 {
 	Split one = *s;
 
-	for (int k = 0; k < one.npart; k++)
+	for (int k = 0; k < split_listed(&one); k++)
 		one.part[k] /= DEAL_RANKS;
 	return one;
 }
@@ -188,20 +270,25 @@ of_all(const Split *one)
 {
 	Split s = *one;
 
-	for (int k = 0; k < s.npart; k++)
+	for (int k = 0; k < split_listed(&s); k++)
 		s.part[k] *= DEAL_RANKS;
 	return s;
 }
 
+/* In every stretch each sample has what the first one has. */
 static bool
-repeats_const(const Val *v, const Split *s)
+repeats_const(const struct deal *d, const Val *v, const Split *s)
 {
-	int64_t outer = product(&v->shape, 0, s->lead);
-	int64_t n = product(&v->shape, s->lead, s->axis + 1);
-	size_t run = (size_t)(product(&v->shape, s->axis + 1, v->shape.rank)
+	int64_t outer = product(&v->shape, 0, s->lead) * s->npart;
+	int64_t n = s->part[0] % d->samples ? s->part[0] : d->samples;
+	size_t run = (size_t)(s->part[0] / n
+	                      * product(&v->shape, s->axis + 1, v->shape.rank)
 	                      * dtype_info[v->dt].nbytes);
 	const char *x = v->data;
 
+	for (int i = 1; i < split_listed(s); i++)
+		if (s->part[i] != s->part[0])
+			return false;
 	for (int64_t o = 0; x && o < outer; o++)
 		for (int64_t i = 1; i < n; i++)
 			if (memcmp(x + (size_t)(o * n) * run,
@@ -281,24 +368,50 @@ repeats(struct deal *d, ValId v, const Split *s, int depth)
 	    || val_splat(d->g, v, &splat))
 		return true;
 	if (x->kind == V_CONST)
-		return repeats_const(x, s);
+		return repeats_const(d, x, s);
 	return x->def && repeats_computed(d, &d->g->node[x->def], x->slot, s,
 	                                  depth);
 }
 
 /* ---- a node ---- */
 
+/* Of images that are channels of one, each sample in groups of its own, a
+ * replica has part of all groups. */
+static bool
+infer_groups(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
+{
+	Node *n = &d->g->node[id];
+	const Split *x = deal_state(d, n->in[0]);
+	int64_t *group = attr_int_of(n->op, &n->attr, "group");
+	int64_t *part = attr_int_of(n->op, &n->attr, "part");
+	bool ok;
+
+	if (x->kind != SPLIT_S || x->axis != 1 || *group < 2)
+		return shard_infer(d->g, n, out, why);
+	*part = DEAL_RANKS * *group;
+	ok = shard_infer(d->g, n, out, why);
+	*part = 0;
+	return ok;
+}
+
 static bool
 infer(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
 {
 	const Graph *g = d->g;
 	const Node *n = &g->node[id];
+	bool own;
 
-	if (n->op == OP_RESHAPE && deal_is(d, n->in[0], SPLIT_S)
-	    && reshaped(d, deal_state(d, n->in[0]), &g->val[n->in[0]].shape,
-	                &g->val[n->out[0]].shape, &out[0]))
+	if (n->op == OP_RESHAPE && deal_is(d, n->in[0], SPLIT_S))
+		return reshaped(d, deal_state(d, n->in[0]),
+		                &g->val[n->in[0]].shape,
+		                &g->val[n->out[0]].shape, &out[0]);
+	if (n->op == OP_SCE || n->op == OP_NLL)
+		return infer_loss(d, n, out);
+	if (n->op == OP_CONV || n->op == OP_CONV_DX)
+		return infer_groups(d, id, out, why);
+	if (infer_own(d, n, out, &own))
 		return true;
-	return shard_infer(g, n, out, why) || infer_apart(d, n, out);
+	return !own && shard_infer(g, n, out, why);
 }
 
 static int
@@ -328,7 +441,8 @@ infer_repeated(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
 	for (int k = 0; ok && k < n->nin; k++)
 		if (n->in[k] && at[k].kind == SPLIT_S
 		    && was[k].kind == SPLIT_R
-		    && repeats(d, n->in[k], &at[k], 0))
+		    && (repeats(d, n->in[k], &at[k], 0)
+		        || numbers_rows(d, n, n->in[k], &at[k])))
 			d->g->val[n->in[k]].split = of_all(&at[k]);
 	ok = ok && infer(d, id, out, why);
 	for (int k = 0; k < n->nin; k++) {
