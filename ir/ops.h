@@ -63,9 +63,10 @@
  *   output's shape); a dropout node with the same stream repeats the mask, so
  *   the gradient of dropout is dropout of dy with the same stream and no mask
  *   is stored.  ratio 0 is folded away.  stream 0: not numbered yet.
- *   bwd=1 marks the gradient's use, which prints as such.  dealt 1, here and
- *   wherever words are drawn: the first dim, with ones before it, is that of
- *   samples, and indices go on from one replica to the next.
+ *   bwd=1 marks the gradient's use, which prints as such.  dealt > 0, here and
+ *   wherever words are drawn: the elements, in row-major order, are so many
+ *   equal stretches of samples, and of all replicas' the first stretches come
+ *   before the second ones.
  * bernoulli(x): 1 with probability x, else 0; words as dropout's, but drawn
  *   outside training too. */
 OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0 | F_ZERO), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew, none))

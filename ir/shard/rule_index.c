@@ -132,7 +132,8 @@ static bool
 adds_to_zeros(struct shard_rule *c, int64_t add)
 {
 	c->at[c->nin].kind = SPLIT_P;
-	return add == 1 && shard_is_zero(c->g, c->n->in[0]);
+	return add == 1 && split_is_even(given(c), c->ranks)
+		&& shard_is_zero(c->g, c->n->in[0]);
 }
 
 /* x with upd at idx. */
@@ -210,8 +211,7 @@ shard_scatter_elements(struct shard_rule *c)
 	if ((c->from != 1 && c->from != 2) || given(c)->lead != given(c)->axis)
 		return false;
 	c->at[1] = c->at[2] = *given(c);
-	return split_is_even(given(c), c->ranks)
-		&& adds_to_zeros(c, c->n->attr.SCATTER_ELEMENTS.add);
+	return adds_to_zeros(c, c->n->attr.SCATTER_ELEMENTS.add);
 }
 
 bool

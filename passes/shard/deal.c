@@ -233,24 +233,20 @@ refuse(struct deal *d, NodeId id, const char *why)
 	                  remedy(d));
 }
 
-/* Whether the words that it draws are those of the whole batch. */
+/* The words that it draws are those of the whole batch. */
 static bool
 deal_draw(struct deal *d, NodeId id)
 {
 	Node *n = &d->g->node[id];
 	int64_t *dealt = attr_int_of(n->op, &n->attr, "dealt");
 	const Split *y = deal_state(d, n->out[0]);
-	const Shape *s = &d->g->val[n->out[0]].shape;
 
 	if (!dealt || y->kind != SPLIT_S)
 		return true;
-	*dealt = 1;
-	for (int i = 0; i < y->lead; i++)
-		if (s->dim[i] != 1)
-			return refuse(d, id, "it draws random numbers by their "
-			              "place, and samples are not in the first "
-			              "dim here");
-	return true;
+	*dealt = deal_stretches(&d->g->val[n->out[0]].shape, y);
+	return *dealt || refuse(d, id, "it draws random numbers by their "
+	                        "place, and samples lie in stretches of "
+	                        "different lengths here");
 }
 
 /* Whether a reduction over a batch of one sample, a reshape by now, is all that

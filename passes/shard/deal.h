@@ -29,6 +29,10 @@ struct deal {
  * false with the reason in `why`. */
 bool deal_infer(struct deal *, NodeId, char why[SHARD_WHY]);
 
+/* In how many equal stretches of x, which is a replica's or the whole, its
+ * samples are; 0: the stretches differ. */
+int64_t deal_stretches(const Shape *x, const Split *);
+
 /* deal.c */
 /* Make g, which is not dealt, that of one of several replicas.  States are left
  * in it. */

@@ -50,6 +50,15 @@ product(const Shape *s, int from, int to)
 	return n;
 }
 
+int64_t
+deal_stretches(const Shape *x, const Split *s)
+{
+	for (int i = 1; i < split_listed(s); i++)
+		if (s->part[i] != s->part[0])
+			return 0;
+	return product(x, 0, s->lead) * s->npart;
+}
+
 /* How well dim i of `to` holds stretches of samples, of which there are `count`
  * in all; 0: not at all.  Best is one sample an element, in few stretches. */
 static int
@@ -69,13 +78,10 @@ static bool
 reshaped(const struct deal *d, const Split *s, const Shape *from,
          const Shape *to, Split *y)
 {
-	int64_t count = product(from, 0, s->lead) * s->npart, here;
+	int64_t count = deal_stretches(from, s), here;
 	int best = 0, axis = 0;
 
-	for (int i = 1; i < split_listed(s); i++)
-		if (s->part[i] != s->part[0])
-			return false;
-	for (int i = 0; i < to->rank; i++)
+	for (int i = 0; count && i < to->rank; i++)
 		if (fit(d, to, i, count) > best) {
 			best = fit(d, to, i, count);
 			axis = i;
@@ -279,22 +285,19 @@ of_all(const Split *one)
 static bool
 repeats_const(const struct deal *d, const Val *v, const Split *s)
 {
-	int64_t outer = product(&v->shape, 0, s->lead) * s->npart;
+	int64_t outer = deal_stretches(&v->shape, s);
 	int64_t n = s->part[0] % d->samples ? s->part[0] : d->samples;
 	size_t run = (size_t)(s->part[0] / n
 	                      * product(&v->shape, s->axis + 1, v->shape.rank)
 	                      * dtype_info[v->dt].nbytes);
 	const char *x = v->data;
 
-	for (int i = 1; i < split_listed(s); i++)
-		if (s->part[i] != s->part[0])
-			return false;
 	for (int64_t o = 0; x && o < outer; o++)
 		for (int64_t i = 1; i < n; i++)
 			if (memcmp(x + (size_t)(o * n) * run,
 			           x + (size_t)(o * n + i) * run, run) != 0)
 				return false;
-	return x != NULL;
+	return x && outer;
 }
 
 /* What is expanded along all dims of the cut. */
@@ -323,10 +326,10 @@ repeats_drawn(struct deal *d, const Node *n, const Split *s)
 
 	if (!dealt || u->first[y + 1] - u->first[y] != 1)
 		return false;
-	*dealt = 1;
+	*dealt = deal_stretches(&d->g->val[y].shape, s);
 	w->attr = a;
 	d->g->val[y].split = of_all(s);
-	return s->npart == 1 && product(&d->g->val[y].shape, 0, s->lead) == 1;
+	return *dealt > 0;
 }
 
 static bool
