@@ -285,7 +285,8 @@ shard_follow(const Graph *g, const Node *n, int64_t ranks, int port,
 		if (op_info[n->op].flags & F_RNG && at[p].npart > 1)
 			return false;
 		/* collectives list their stretches */
-		if (at[p].npart > MAX_RANK || !split_local(&at[p], ranks, &shape[p], &local)
+		if (at[p].npart > MAX_RANK
+		    || !split_local(&at[p], ranks, &shape[p], &local)
 		    || !has_all(&at[p], ranks))
 			return false;
 		at[p] = split_normal(&at[p], ranks, &shape[p]);

@@ -307,7 +307,7 @@ class Replicas(ck.Bench):
     def refusals(self):
         for op, rest in REFUSED.items():
             done = self.build(self.text(rest, B), "no", "--dp", "auto")
-            self.check(done.returncode == 1 and f"({op}): cannot deal its samples to replicas" in done.stderr, f"{op}: {done.stderr}")
+            self.check(done.returncode == 1 and f"({op}): cannot split the batch over replicas" in done.stderr, f"{op}: {done.stderr}")
         done = self.ckrun("one.so", "--init", "p.st", "--inputs", "x.st", "--ranks", 2)
         self.check(done.returncode == 1 and "compile it with ckc --dp auto" in done.stderr, f"one alone: {done.stderr}")
         self.unasked()
@@ -316,7 +316,7 @@ class Replicas(ck.Bench):
         """Beside --tp, at the costs of one replica; what is refused then is made for one, and said."""
         for op, rest in REFUSED.items():
             done = self.build(self.text(rest, B), "alone", "--tp", 2, "--shard", "w=S1")
-            self.check(done.returncode == 0 and f"note: for one replica only: node" in done.stderr and f"({op}): cannot deal" in done.stderr
+            self.check(done.returncode == 0 and f"note: for one replica only: node" in done.stderr and f"({op}): cannot split the batch" in done.stderr
                        and "--dp" not in done.stderr, f"{op} beside --tp: {done.stderr}")
             quiet = self.build(self.text(rest, B), "off", "--tp", 2, "--shard", "w=S1", "--dp", "off")
             self.check(quiet.returncode == 0 and "replica" not in quiet.stderr, f"{op}, --dp off: {quiet.stderr}")
