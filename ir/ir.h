@@ -184,11 +184,12 @@ typedef enum {
 	SPLIT_P,        /* a summand on each rank; its adjoint is whole */
 } SplitKind;
 
-/* SPLIT_S: dims lead..axis, taken as one, are stretches of part[] elements.
- * Each is cut into size / shared pieces of equal extent, rounded up: what a
- * last piece lacks is zeros.  `shared` ranks side by side hold the same
- * piece.  A rank's extents: 1 for dims lead..axis-1, and for dim axis its
- * pieces of all stretches, one behind the other. */
+/* SPLIT_S: dims lead..axis, taken as one, are npart stretches of part[]
+ * elements; if there are more than MAX_RANK, all have part[0].  Each is cut
+ * into size / shared pieces of equal extent, rounded up: what a last piece
+ * lacks is zeros.  `shared` ranks side by side hold the same piece.  A rank's
+ * extents: 1 for dims lead..axis-1, and for dim axis its pieces of all
+ * stretches, one behind the other. */
 typedef struct {
 	SplitKind kind;
 	int axis, lead;

@@ -4,6 +4,8 @@
 #include "ir/infer.h"
 #include "ir/split.h"
 
+#include <limits.h>
+
 /* ---- attributes ---- */
 
 static Split
@@ -52,6 +54,30 @@ split_cut(int axis, int64_t extent)
 	                .npart = 1, .shared = 1, .part = { extent } };
 }
 
+Split
+split_stretches(int axis, int64_t count, int64_t extent)
+{
+	Split s = split_cut(axis, extent);
+
+	s.npart = (int)count;
+	for (int i = 1; i < split_listed(&s); i++)
+		s.part[i] = extent;
+	return s;
+}
+
+bool
+split_append(Split *s, int64_t extent)
+{
+	if (s->npart < MAX_RANK) {
+		s->part[s->npart++] = extent;
+		return true;
+	}
+	for (int i = 0; i < split_listed(s); i++)
+		if (s->part[i] != extent)
+			return false;
+	return s->npart++ < INT_MAX;
+}
+
 bool
 split_eq(const Split *a, const Split *b)
 {
@@ -62,7 +88,7 @@ split_eq(const Split *a, const Split *b)
 	if (a->axis != b->axis || a->lead != b->lead || a->npart != b->npart
 	    || a->shared != b->shared)
 		return false;
-	for (int i = 0; i < a->npart; i++)
+	for (int i = 0; i < split_listed(a); i++)
 		if (a->part[i] != b->part[i])
 			return false;
 	return true;
@@ -76,24 +102,30 @@ split_alike(const Split *a, const Split *b)
 
 /* ---- extents ---- */
 
+/* How often each listed extent counts. */
+static int64_t
+times(const Split *s)
+{
+	return s->npart > MAX_RANK ? s->npart : 1;
+}
+
 int64_t
 split_piece(const Split *s, int64_t ranks)
 {
 	int64_t sum = 0, pieces;
 
-	if (s->npart < 1 || s->npart > MAX_RANK || s->shared < 1 || ranks < 1
-	    || ranks % s->shared)
+	if (s->npart < 1 || s->shared < 1 || ranks < 1 || ranks % s->shared)
 		return -1;
 	pieces = ranks / s->shared;
-	for (int i = 0; i < s->npart; i++) {
-		if (s->part[i] < 1 || s->part[i] > GRAPH_BYTES_MAX)
+	for (int i = 0; i < split_listed(s); i++) {
+		if (s->part[i] < 1 || s->part[i] > GRAPH_BYTES_MAX / times(s))
 			return -1;
 		/* zeros in the middle would be rows of the whole */
 		if (s->npart > 1 && s->part[i] % pieces)
 			return -1;
 		sum += s->part[i] / pieces + (s->part[i] % pieces != 0);
 	}
-	return sum;
+	return sum * times(s);
 }
 
 bool
@@ -107,9 +139,9 @@ parts_sum(const Split *s)
 {
 	int64_t sum = 0;
 
-	for (int i = 0; i < s->npart; i++)
+	for (int i = 0; i < split_listed(s); i++)
 		sum += s->part[i];
-	return sum;
+	return sum * times(s);
 }
 
 bool

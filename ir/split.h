@@ -14,6 +14,10 @@ bool split_eq(const Split *, const Split *);
  * the shape of one head that all ranks have. */
 bool split_alike(const Split *, const Split *);
 Split split_cut(int axis, int64_t extent);      /* one part */
+/* `count` equal stretches. */
+Split split_stretches(int axis, int64_t count, int64_t extent);
+/* One more stretch behind the others; false if no split can list them. */
+bool split_append(Split *, int64_t extent);
 /* Extent of a rank's piece along the axis; -1: it cannot be cut so. */
 int64_t split_piece(const Split *, int64_t ranks);
 /* Nothing is padded. */
@@ -29,6 +33,19 @@ Split split_over_replicas(const Shape *);
 /* The state of a replica's piece, by rules that know nothing of replicas: of
  * what is cut over ranks it is a rank's share of a line. */
 Split split_of_piece(const Split *of, int64_t ranks, const Shape *piece);
+
+/* Entries of part[] that count. */
+static inline int
+split_listed(const Split *s)
+{
+	return s->npart > MAX_RANK ? 1 : s->npart;
+}
+
+static inline int64_t
+split_stretch(const Split *s, int i)
+{
+	return s->part[s->npart > MAX_RANK ? 0 : i];
+}
 
 /* Every rank has all of it. */
 static inline bool

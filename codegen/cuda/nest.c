@@ -40,7 +40,8 @@ pack_of(const struct nest *nest, const struct nest_dims *d)
 			least = dtype_info[nest->out[k].dt].nbytes;
 	n = VECTOR / least < MOST ? VECTOR / least : MOST;
 	for (; n > 1; n /= 2) {
-		bool fits = d->extent[d->n - 1] % n == 0;
+		bool fits = d->extent[d->n - 1] % n == 0
+			&& random_run(nest, n, n) == n;
 
 		for (int k = 0; k < nest->nout && fits; k++)
 			fits = is_vector(&nest->out[k], d, n);

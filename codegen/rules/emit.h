@@ -133,6 +133,9 @@ bool random_check(const struct emit *, const struct nest *);
 void random_strides(const struct nest *, int64_t *stride);
 /* Declare what draws of dropout compare and multiply with. */
 void random_numbers(struct emit *, const struct nest *);
+/* How many words of a dim of that extent are drawn at once, `most` at best:
+ * indices have no gap between them. */
+int64_t random_run(const struct nest *, int64_t extent, int64_t most);
 /* Draw the words of `count` elements, from the element with offset `at`.
  * buffered: into a buffer that ckr_words() fills from where it likes, else
  * into an array of just so many. */

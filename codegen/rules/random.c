@@ -96,18 +96,63 @@ random_numbers(struct emit *e, const struct nest *nest)
 	}
 }
 
-/* Elements of the replicas before this one. */
-static const char *
-dealt_text(struct emit *e, const struct nest *nest, const struct micro *m)
+/* How many elements of a replica are behind one another in the whole; 0: what
+ * m draws does not go by replicas. */
+static int64_t
+stretch(const struct nest *nest, const struct micro *m)
 {
 	Attr a = m->attr;
+	const int64_t *dealt = attr_int_of(m->op, &a, "dealt");
 	Shape whole = nest->split ? split_whole(nest->split, &nest->shape)
 	              : nest->shape;
 
-	if (!*attr_int_of(m->op, &a, "dealt"))
-		return "";
-	return arena_printf(e->arena, " + env->replica * INT64_C(%lld)",
-	                    (long long)shape_nelem(&whole));
+	return dealt && *dealt ? shape_nelem(&whole) / *dealt : 0;
+}
+
+static int64_t
+common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+int64_t
+random_run(const struct nest *nest, int64_t extent, int64_t most)
+{
+	int64_t run = extent;
+
+	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
+		int64_t n = stretch(nest, &nest->body->micro[i]);
+
+		if (n)
+			run = common_divisor(run, n);
+	}
+	if (run == extent)
+		return most;
+	while (run > most || extent % run)
+		run--;
+	return run;
+}
+
+/* The index in what all replicas have, of which the stretches lie in turn, of
+ * element `at` of this one's. */
+static const char *
+index_text(struct emit *e, const struct nest *nest, const struct micro *m,
+           const char *at)
+{
+	long long n = stretch(nest, m);
+
+	at = arena_printf(e->arena, "0%s%s", at, first_text(e, nest));
+	if (!n)
+		return at;
+	return arena_printf(e->arena, "%s + ((%s) / INT64_C(%lld) * "
+	                    "(env->replicas - 1) + env->replica) * "
+	                    "INT64_C(%lld)", at, at, n, n);
 }
 
 static int64_t
@@ -124,22 +169,23 @@ random_words(struct emit *e, const struct nest *nest, const char *at,
 {
 	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
 		const struct micro *m = &nest->body->micro[i];
+		const char *index;
 
 		if (!(op_info[m->op].flags & F_RNG))
 			continue;
 		e->need |= NEED_RANDOM;
+		index = index_text(e, nest, m, at);
 		if (!buffered) {
 			out_line(e->out, "uint32_t w%d[%s];", i, count);
-			out_line(e->out, "ckr_draw<%s>(w%d, (uint64_t)(0%s%s), "
-			         "(uint32_t)%s, env);", count, i, at,
-			         first_text(e, nest), emit_const(e, stream(m)));
+			out_line(e->out, "ckr_draw<%s>(w%d, (uint64_t)(%s), "
+			         "(uint32_t)%s, env);", count, i, index,
+			         emit_const(e, stream(m)));
 			continue;
 		}
 		out_line(e->out, "uint32_t words%d[CKR_WORD_BUFFER];", i);
 		out_line(e->out, "const uint32_t *w%d = ckr_words(words%d, "
-		         "(uint64_t)(0%s%s%s), %s, (uint32_t)%s, env);", i, i,
-		         at, first_text(e, nest), dealt_text(e, nest, m),
-		         count, emit_const(e, stream(m)));
+		         "(uint64_t)(%s), %s, (uint32_t)%s, env);", i, i,
+		         index, count, emit_const(e, stream(m)));
 	}
 }
 

@@ -121,7 +121,7 @@ state_text(char *buf, size_t size, const Split *s)
 		return;
 	}
 	at = snprintf(buf, size, "cut along %d in", s->axis);
-	for (int i = 0; i < s->npart && at < (int)size; i++)
+	for (int i = 0; i < split_listed(s) && at < (int)size; i++)
 		at += snprintf(buf + at, size - (size_t)at, " %lld",
 		               (long long)s->part[i]);
 }

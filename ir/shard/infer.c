@@ -147,9 +147,8 @@ is_uniform(const Graph *g, ValId of, double *x)
 	}
 }
 
-/* Zeros add nothing, whoever adds them. */
-static bool
-is_zero(const Graph *g, ValId v)
+bool
+shard_is_zero(const Graph *g, ValId v)
 {
 	double x;
 
@@ -182,7 +181,7 @@ sums_pass(struct ports *c, Split *out)
 			return no(c, "operand %d is a summand on each rank, "
 			          "in which the op is not linear", k);
 		if (joint && !sum && is_linear(c->n, k)
-		    && !is_zero(c->g, c->n->in[k]))
+		    && !shard_is_zero(c->g, c->n->in[k]))
 			return no(c, "operand %d is whole beside a summand: it "
 			          "would be added on every rank", k);
 		nsum += sum;
@@ -213,7 +212,7 @@ loop_sums(struct ports *c, Split *out)
 			int a = m->arg[k];
 			bool s = a < 0 ? sum[~a]
 				: c->stated[a].kind == SPLIT_P;
-			bool zero = a >= 0 && is_zero(c->g, c->n->in[a]);
+			bool zero = a >= 0 && shard_is_zero(c->g, c->n->in[a]);
 
 			if (s && !(flags & (uint64_t)F_LIN0 << k))
 				return no(c, "a summand meets %s inside",

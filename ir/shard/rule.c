@@ -113,9 +113,6 @@ shard_ew(struct shard_rule *c)
 	if (!split_is_even(given(c), c->ranks)
 	    && op_info[c->n->op].flags & F_POLES)
 		return false;
-	/* a mask's words go by the index in the whole */
-	if (op_info[c->n->op].flags & F_RNG && given(c)->npart > 1)
-		return false;
 	for (int p = 0; p < c->nport; p++) {
 		if (p != c->from && port_is(c, p) && !align(c, p))
 			return false;
@@ -284,7 +281,12 @@ shard_follow(const Graph *g, const Node *n, int64_t ranks, int port,
 
 		if (!port_is(&c, p) || at[p].kind != SPLIT_S)
 			continue;
-		if (!split_local(&at[p], ranks, &shape[p], &local)
+		/* a mask's words go by the index in the whole */
+		if (op_info[n->op].flags & F_RNG && at[p].npart > 1)
+			return false;
+		/* collectives list their stretches */
+		if (at[p].npart > MAX_RANK
+		    || !split_local(&at[p], ranks, &shape[p], &local)
 		    || !has_all(&at[p], ranks))
 			return false;
 		at[p] = split_normal(&at[p], ranks, &shape[p]);

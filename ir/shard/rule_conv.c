@@ -66,7 +66,7 @@ cut_at(struct shard_rule *c, int port, int dim, int64_t from, int64_t to)
 	Split s = *given(c);
 
 	s.axis = s.lead = dim;
-	for (int i = 0; i < s.npart && from > 0; i++) {
+	for (int i = 0; i < split_listed(&s) && from > 0; i++) {
 		if (s.part[i] % (from * c->ranks) != 0)
 			return false;
 		s.part[i] = s.part[i] / from * to;

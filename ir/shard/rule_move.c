@@ -1,7 +1,7 @@
 /* Following a cut through ops that move elements. */
 #include "ir/shard/shard.h"
 
-#include <string.h>
+#include <limits.h>
 
 bool
 shard_transpose(struct shard_rule *c)
@@ -36,7 +36,7 @@ product(const Shape *s, int first, int last)
 static bool
 is_uniform(const Split *s)
 {
-	for (int i = 1; i < s->npart; i++)
+	for (int i = 1; i < split_listed(s); i++)
 		if (s->part[i] != s->part[0])
 			return false;
 	return true;
@@ -85,6 +85,8 @@ static bool
 find_uniform(const Shape *to, int64_t count, int64_t run, int64_t piece,
              Split *s, int64_t ranks)
 {
+	int64_t shared;
+
 	for (int lead = 0; lead < to->rank; lead++)
 		if (product(to, 0, lead) == count
 		    && try_one_part(to, lead, run, piece, s, ranks))
@@ -96,14 +98,13 @@ find_uniform(const Shape *to, int64_t count, int64_t run, int64_t piece,
 		int64_t part = n > 0 && to->dim[axis] % n == 0
 			? to->dim[axis] / n : 0;
 
-		if (n < 2 || n > MAX_RANK || part * post != run
+		if (n < 2 || n > INT_MAX || part * post != run
 		    || part % pieces(s, ranks)
 		    || part / pieces(s, ranks) * post != piece)
 			continue;
-		s->axis = s->lead = axis;
-		s->npart = (int)n;
-		for (int i = 0; i < n; i++)
-			s->part[i] = part;
+		shared = s->shared;
+		*s = split_stretches(axis, n, part);
+		s->shared = shared;
 		return true;
 	}
 	return false;
@@ -227,13 +228,12 @@ whole_stretches(const struct shard_rule *c, int64_t first, int64_t count,
 	int64_t at = 0, end = first + count;
 
 	to->npart = 0;
-	for (int i = 0; i < s->npart; i++) {
-		int64_t n = c->stated ? s->part[i] / pieces(s, c->ranks)
-		                      : s->part[i];
+	for (int i = 0; i < s->npart && at < end; i++) {
+		int64_t part = split_stretch(s, i);
+		int64_t n = c->stated ? part / pieces(s, c->ranks) : part;
 
-		if (at >= first && at + n <= end)
-			to->part[to->npart++] = s->part[i];
-		else if (at < end && at + n > first)
+		if (at + n > first
+		    && (at < first || at + n > end || !split_append(to, part)))
 			return false;
 		at += n;
 	}
@@ -275,8 +275,11 @@ uniform_piece(const struct shard_rule *c, int p, int first)
 	one.npart = 0;
 	if (y->kind == SPLIT_S && y->axis == axis)
 		for (int i = first; i < y->npart && left > 0; i++) {
-			one.part[one.npart++] = y->part[i];
-			left -= y->part[i] / pieces(y, c->ranks);
+			int64_t part = split_stretch(y, i);
+
+			left -= part / pieces(y, c->ranks);
+			if (!split_append(&one, part))
+				break;
 		}
 	if (left != 0 || one.npart == 0)
 		one.kind = SPLIT_I;
@@ -288,7 +291,7 @@ uniform_piece(const struct shard_rule *c, int p, int first)
 static bool
 join_cuts(struct shard_rule *c)
 {
-	int axis = (int)c->n->attr.CONCAT.axis, n = 0;
+	int axis = (int)c->n->attr.CONCAT.axis;
 	Split to = *given(c);
 
 	if (c->from >= c->nin || to.lead != to.axis)
@@ -296,15 +299,15 @@ join_cuts(struct shard_rule *c)
 	to.npart = 0;
 	for (int p = 0; p < c->nin; p++) {
 		Split one = !c->stated ? split_cut(axis, c->shape[p].dim[axis])
-			: port_is(c, p) ? c->stated[p] : uniform_piece(c, p, n);
+			: port_is(c, p) ? c->stated[p]
+			: uniform_piece(c, p, to.npart);
 
 		if (one.kind != SPLIT_S || one.axis != axis
-		    || one.shared != to.shared
-		    || (n += one.npart) > MAX_RANK)
+		    || one.shared != to.shared)
 			return false;
-		memcpy(to.part + to.npart, one.part,
-		       (size_t)one.npart * sizeof *one.part);
-		to.npart = n;
+		for (int i = 0; i < one.npart; i++)
+			if (!split_append(&to, split_stretch(&one, i)))
+				return false;
 		c->at[p] = one;
 	}
 	c->at[c->nin] = to;
@@ -337,14 +340,15 @@ pad_stretches(struct shard_rule *c)
 	    || y->axis != s->axis || y->shared != s->shared
 	    || a->PAD.mode != 0)
 		return false;
-	while (i < y->npart && at < a->PAD.begin.v[s->axis])
-		at += y->part[i++] / pieces(y, c->ranks);
-	if (at != a->PAD.begin.v[s->axis] || i + s->npart > y->npart
-	    || memcmp(y->part + i, s->part,
-	              (size_t)s->npart * sizeof *s->part) != 0)
+	for (; i < y->npart && at < a->PAD.begin.v[s->axis]; i++)
+		at += split_stretch(y, i) / pieces(y, c->ranks);
+	if (at != a->PAD.begin.v[s->axis] || i + s->npart > y->npart)
 		return false;
-	for (i += s->npart; i < y->npart; i++)
-		end += y->part[i] / pieces(y, c->ranks);
+	for (int k = 0; k < s->npart; k++, i++)
+		if (split_stretch(y, i) != split_stretch(s, k))
+			return false;
+	for (; i < y->npart; i++)
+		end += split_stretch(y, i) / pieces(y, c->ranks);
 	c->at[1] = *y;
 	return end == a->PAD.end.v[s->axis];
 }

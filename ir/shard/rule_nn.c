@@ -1,4 +1,4 @@
-/* Following a cut through products, norms, losses, attention and indexing. */
+/* Following a cut through products, norms, losses and attention. */
 #include "ir/shard/shard.h"
 
 /* ---- products ---- */
@@ -124,12 +124,13 @@ shard_matmul(struct shard_rule *c)
 {
 	int out = port_out(c, 0), from = c->from, rank = c->shape[from].rank;
 	int axis = given(c)->axis;
+	bool bias = from == 2 && from < c->nin;
 
 	if (given(c)->lead != axis || given(c)->shared != 1)
 		return false;
-	if (from != 2 && axis < rank - 2)
+	if (!bias && axis < rank - 2)
 		return cut_batch(c);
-	if (from == 2 && from < c->nin)         /* the bias */
+	if (bias)
 		axis = dim_of(c, 2, N);
 	if (from < 2 && axis == dim_of(c, from, K)) {
 		cut_letter(c, 0, K);
@@ -137,7 +138,7 @@ shard_matmul(struct shard_rule *c)
 		c->at[out].kind = SPLIT_P;
 		return can_sum(c) && (c->nin <= 2 || !port_is(c, 2));
 	}
-	if (axis == dim_of(c, from, M) && from != 1 && from != 2) {
+	if (axis == dim_of(c, from, M) && from != 1 && !bias) {
 		cut_letter(c, 0, M);
 		cut_letter(c, out, M);
 		if (c->nin > 3)
@@ -358,132 +359,4 @@ shard_heads_grad(struct shard_rule *c)
 	                     .npart = 3, .shared = 1,
 	                     .part = { q_row, k_row, v_row } };
 	return k->shared == 1;
-}
-
-/* ---- indexing ---- */
-
-/* x[.., axis, ..] by idx: the result has idx's dims in place of the axis. */
-bool
-shard_gather(struct shard_rule *c)
-{
-	int axis = (int)c->n->attr.GATHER.axis, out = c->nin;
-	int nidx = c->shape[1].rank, by = nidx - 1;
-	const Split *s = given(c);
-	Split to = *s;
-
-	if (c->from == 1) {
-		c->at[out] = *s;
-		return split_shift(s, axis, MAX_RANK, &c->at[out]);
-	}
-	if (c->from == 0 && cuts_dim(s, axis)) {
-		c->at[out].kind = SPLIT_P;
-		return s->lead == s->axis && s->npart == 1 && s->shared == 1
-			&& (!c->stated
-			    || c->n->attr.GATHER.part == s->part[0]);
-	}
-	if (c->from == out && s->lead >= axis && s->axis < axis + nidx) {
-		to.axis -= axis;
-		to.lead -= axis;
-		c->at[1] = to;
-		return true;
-	}
-	if (s->lead < axis && s->axis >= axis)
-		return false;
-	if (s->lead > axis && c->from == 0) {
-		to.axis += by;
-		to.lead += by;
-	} else if (s->lead >= axis + nidx && c->from == out) {
-		to.axis -= by;
-		to.lead -= by;
-	} else if (s->axis >= axis) {
-		return false;
-	}
-	c->at[c->from == 0 ? out : 0] = to;
-	return true;
-}
-
-/* scatter_add(idx, upd, acc?): rows of upd are cut, which gives a summand,
- * or columns. */
-bool
-shard_scatter(struct shard_rule *c)
-{
-	int axis = (int)c->n->attr.SCATTER_ADD.axis, out = c->nin;
-	int nidx = c->shape[0].rank;
-	const Split *s = given(c);
-	Split to = *s;
-
-	if (c->n->attr.SCATTER_ADD.part > 0)
-		return false;
-	if (c->from == 0) {
-		if (!split_shift(s, axis, MAX_RANK, &c->at[1]))
-			return false;
-		c->at[out].kind = SPLIT_P;
-		return true;
-	}
-	if (c->from != 1)
-		return false;
-	if (s->lead >= axis && s->axis < axis + nidx) {
-		to.axis -= axis;
-		to.lead -= axis;
-		c->at[0] = to;
-		c->at[out].kind = SPLIT_P;
-		return true;
-	}
-	if (s->lead >= axis + nidx) {
-		to.axis -= nidx - 1;
-		to.lead -= nidx - 1;
-	} else if (s->axis >= axis) {
-		return false;
-	}
-	c->at[out] = to;
-	return true;
-}
-
-/* Cuts of the dims behind those that indices take: port x has them from
- * `first` on, port y from `second` on. */
-static bool
-cut_rest(struct shard_rule *c, int x, int first, int y, int second)
-{
-	int there = c->from == x ? first : second;
-	int other = c->from == x ? y : x;
-
-	if (given(c)->lead < there)
-		return false;
-	return split_shift(given(c), first + second - 2 * there, MAX_RANK,
-	                   &c->at[other]);
-}
-
-/* x[idx]: idx's last dim takes dims of x behind the batch. */
-bool
-shard_gather_nd(struct shard_rule *c)
-{
-	const Shape *idx = &c->shape[1];
-	int taken = (int)(c->n->attr.GATHER_ND.batch
-	                  + idx->dim[idx->rank - 1]);
-
-	return c->from != 1 && cut_rest(c, 0, taken, c->nin, idx->rank - 1);
-}
-
-/* x with upd at idx. */
-bool
-shard_scatter_nd(struct shard_rule *c)
-{
-	const Shape *idx = &c->shape[1];
-	int taken = (int)idx->dim[idx->rank - 1];
-
-	if (c->from == 1)
-		return false;
-	if (c->from == 2) {
-		if (!cut_rest(c, 0, taken, 2, idx->rank - 1))
-			return false;
-		c->at[c->nin] = c->at[0];
-		return true;
-	}
-	if (given(c)->lead < taken
-	    || !split_shift(given(c), idx->rank - 1 - taken, MAX_RANK,
-	                    &c->at[2]))
-		return false;
-	c->at[0] = *given(c);
-	c->at[c->nin] = *given(c);
-	return true;
 }

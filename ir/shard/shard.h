@@ -50,6 +50,8 @@ bool shard_infer(const Graph *, const Node *, Split *out,
 /* Whether it goes between states: what stands between its operand and its
  * result is not followed by a rule.  What goes between replicas does not. */
 bool shard_is_comm(const Node *);
+/* Zeros without a state of their own: they add nothing, whoever adds them. */
+bool shard_is_zero(const Graph *, ValId);
 /* By value: a float that depends differentiably on a trained parameter. */
 bool *shard_grad(const Graph *, Arena *);
 /* Whether the states of a rank's graph follow from each other; all faults are

@@ -207,50 +207,20 @@ convert(struct deal *d, NodeId id)
 	return true;
 }
 
-static const char *
-remedy(const struct deal *d)
-{
-	return d->p->opt->dp == DP_TRY || d->p->opt->dp == DP_SUMS ? ""
-	       : "; try --dp off";
-}
-
-static bool
-refuse(struct deal *d, NodeId id, const char *why)
-{
-	const Graph *g = d->g;
-	const Node *n = &g->node[id];
-	const char *label = node_label(g, n), *type = node_type(g, n);
-
-	if (d->p->opt->dp == DP_SUMS)
-		return diag_error(d->p->diag, "node '%s' (%s) mixes samples of "
-		                  "a batch: %s", label ? label
-		                  : g->val[n->out[0]].name, type, why);
-	return diag_error(d->p->diag, "node '%s' (%s): cannot deal its samples "
-	                  "to replicas: %s; expected samples along the first "
-	                  "dim of inputs, and no op that mixes them but sums "
-	                  "and means%s",
-	                  label ? label : g->val[n->out[0]].name, type, why,
-	                  remedy(d));
-}
-
-/* Whether the words that it draws are those of the whole batch. */
+/* The words that it draws are those of the whole batch. */
 static bool
 deal_draw(struct deal *d, NodeId id)
 {
 	Node *n = &d->g->node[id];
 	int64_t *dealt = attr_int_of(n->op, &n->attr, "dealt");
 	const Split *y = deal_state(d, n->out[0]);
-	const Shape *s = &d->g->val[n->out[0]].shape;
 
 	if (!dealt || y->kind != SPLIT_S)
 		return true;
-	*dealt = 1;
-	for (int i = 0; i < y->lead; i++)
-		if (s->dim[i] != 1)
-			return refuse(d, id, "it draws random numbers by their "
-			              "place, and samples are not in the first "
-			              "dim here");
-	return true;
+	*dealt = deal_stretches(&d->g->val[n->out[0]].shape, y);
+	return *dealt || deal_refuse(d, id, "it draws random numbers by their "
+	                             "place, and samples lie in stretches of "
+	                             "different lengths here");
 }
 
 /* Whether a reduction over a batch of one sample, a reshape by now, is all that
@@ -277,20 +247,20 @@ deal_visit(struct deal *d, NodeId id)
 	char why[SHARD_WHY] = "";
 
 	if (deal_divides_by_size(d, &d->g->node[id]))
-		return refuse(d, id, "it divides a sum over samples by a "
-		              "constant that may be the size of the batch, "
-		              "which a mean in the model would say");
+		return deal_refuse(d, id, "it divides a sum over samples by a "
+		                   "constant that may be the size of the "
+		                   "batch, which a mean in the model would say");
 
 	if (was_reduced(d, &d->g->node[id]))
-		return refuse(d, id, "of one sample its sum and its mean are "
-		              "the same; use batches of two or more");
+		return deal_refuse(d, id, "of one sample its sum and its mean "
+		                   "are the same; use batches of two or more");
 	while (!deal_infer(d, id, why)) {
 		const Node *n = &d->g->node[id];
 
 		if (is_mean_of_samples(d, id))
 			return deal_mean(d, id);
 		if (!count(d, n, SPLIT_P))
-			return refuse(d, id, why);
+			return deal_refuse_mixing(d, id);
 		if (!convert(d, id))
 			return false;
 	}
@@ -326,7 +296,7 @@ deal_input(struct deal *d, Val *v, const Val **first)
 		                  "samples along the first dim, as '%s' has, "
 		                  "to deal to replicas, found %lld%s", v->name,
 		                  (long long)d->samples,
-		                  (*first)->name, (long long)n, remedy(d));
+		                  (*first)->name, (long long)n, deal_remedy(d));
 	*first = *first ? *first : v;
 	d->samples = n;
 	v->split = split_cut(0, DEAL_RANKS * n);
@@ -345,7 +315,7 @@ deal_inputs(struct deal *d)
 			return false;
 	}
 	return first || diag_error(d->p->diag, "no input holds samples to deal "
-	                           "to replicas%s", remedy(d));
+	                           "to replicas%s", deal_remedy(d));
 }
 
 /* Another value in v's place, as seen from outside. */

@@ -29,6 +29,26 @@ struct deal {
  * false with the reason in `why`. */
 bool deal_infer(struct deal *, NodeId, char why[SHARD_WHY]);
 
+/* In how many equal stretches of x, which is a replica's or the whole, its
+ * samples are; 0: the stretches differ. */
+int64_t deal_stretches(const Shape *x, const Split *);
+
+/* deal_why.c: diagnostics, which are false.  What to try, to end them with: */
+const char *deal_remedy(const struct deal *);
+bool deal_refuse(struct deal *, NodeId, const char *why);
+/* The states of its operands allow of none for its results. */
+bool deal_refuse_mixing(struct deal *, NodeId);
+
+/* deal_own.c: rows that each sample looks up, or writes, for itself */
+/* What goes with the split of the port, at[port]; of one replica. */
+bool deal_follow_own(const struct deal *, const Node *, int port, Split *at);
+/* States of the results; *is: whether n is such an op at all. */
+bool deal_infer_own(const struct deal *, const Node *, Split *out, bool *is);
+/* Whether v, joined to the tuples of indices that n makes, has the number of
+ * its row for each sample of s, and is read as nothing else. */
+bool deal_numbers_rows(const struct deal *, const Node *, ValId v,
+                       const Split *);
+
 /* deal.c */
 /* Make g, which is not dealt, that of one of several replicas.  States are left
  * in it. */

@@ -13,31 +13,7 @@ enum { DEPTH = 64 };
 
 static bool repeats(struct deal *, ValId, const Split *, int depth);
 
-/* ---- ops that shard does not cut ---- */
-
-static int
-axis_of(const Node *n, int rank)
-{
-	Attr a = n->attr;
-	const int64_t *axis = attr_int_of(n->op, &a, "axis");
-
-	if (!axis)
-		return rank;
-	return (int)(*axis < 0 ? *axis + rank : *axis);
-}
-
-static bool
-all_cut_along(const struct deal *d, const Node *n, int dim)
-{
-	for (int k = 0; k < n->nin; k++) {
-		const Split *s = deal_state(d, n->in[k]);
-
-		if (n->in[k] && (s->kind != SPLIT_S || s->npart != 1
-		                 || s->lead != dim || s->axis != dim))
-			return false;
-	}
-	return true;
-}
+/* ---- losses ---- */
 
 /* Losses of rows, or their sum. */
 static bool
@@ -46,52 +22,19 @@ infer_loss(const struct deal *d, const Node *n, Split *out)
 	const Split *x = deal_state(d, n->in[0]);
 	Attr a = n->attr;
 	int64_t reduction = *attr_int_of(n->op, &a, "reduction");
-	Split rows = *deal_state(d, n->in[1]);
+	Split rows = *x;
 
-	if (x->kind != SPLIT_S || x->npart != 1 || x->lead != x->axis
-	    || x->axis == 1 || rows.kind != SPLIT_S || rows.npart != 1
-	    || rows.lead != rows.axis || rows.axis != x->axis - (x->axis > 1)
-	    || reduction == 1 || (n->nin > 2 && !deal_is(d, n->in[2], SPLIT_R)
-	                          && n->in[2]))
+	if (x->kind != SPLIT_S || x->lead != x->axis || x->axis == 1)
+		return false;
+	rows.axis = rows.lead = x->axis - (x->axis > 1);
+	if (!split_eq(&rows, deal_state(d, n->in[1])) || reduction == 1
+	    || (n->nin > 2 && n->in[2] && !deal_is(d, n->in[2], SPLIT_R)))
 		return false;
 	for (int k = 0; k < n->nout; k++)
 		out[k] = rows;
 	if (reduction)
 		out[0] = (Split){ .kind = SPLIT_P };
 	out[n->nout - 1] = (Split){ .kind = SPLIT_R };  /* the divisor, 1 */
-	return true;
-}
-
-/* Samples stand in a dim that the op goes through one by one. */
-static bool
-infer_apart(const struct deal *d, const Node *n, Split *out)
-{
-	const Split *x = deal_state(d, n->in[0]);
-	int rank = d->g->val[n->in[0]].shape.rank, axis = axis_of(n, rank);
-	int last = rank;                /* dims before it are gone through */
-	Attr a = n->attr;
-	const int64_t *keep = attr_int_of(n->op, &a, "keepdims");
-
-	switch (n->op) {
-	case OP_SCE: case OP_NLL:
-		return infer_loss(d, n, out);
-	case OP_TRILU: case OP_DET:
-		last = rank - 2;
-		break;
-	case OP_TOPK: case OP_ARGMAX: case OP_GATHER_ELEMENTS:
-	case OP_SCATTER_ELEMENTS:
-		break;
-	default:
-		return false;
-	}
-	if (x->kind != SPLIT_S || x->axis == axis || x->axis >= last
-	    || !all_cut_along(d, n, x->axis))
-		return false;
-	for (int k = 0; k < n->nout; k++) {
-		out[k] = *x;
-		if (keep && !*keep && axis < x->axis)
-			out[k].axis = --out[k].lead;
-	}
 	return true;
 }
 
@@ -107,40 +50,47 @@ product(const Shape *s, int from, int to)
 	return n;
 }
 
-/* The dim of `to` in which the samples of dim s->axis of `from` are: of those
- * with as many elements before it one that has as many samples, else one of
- * the same extent, else the first; -1: none. */
-static int
-same_samples(const struct deal *d, const Split *s, const Shape *from,
-             const Shape *to)
+int64_t
+deal_stretches(const Shape *x, const Split *s)
 {
-	int64_t before = product(from, 0, s->axis);
-	int first = -1, same = -1;
-
-	for (int i = 0; i < to->rank; i++) {
-		if (product(to, 0, i) != before)
-			continue;
-		if (to->dim[i] == d->samples)
-			return i;
-		if (to->dim[i] == from->dim[s->axis] && same < 0)
-			same = i;
-		if (first < 0)
-			first = i;
-	}
-	return same < 0 ? first : same;
+	for (int i = 1; i < split_listed(s); i++)
+		if (s->part[i] != s->part[0])
+			return 0;
+	return product(x, 0, s->lead) * s->npart;
 }
 
-/* s: of one replica, or of all, along one dim. */
+/* How well dim i of `to` holds stretches of samples, of which there are `count`
+ * in all; 0: not at all.  Best is one sample an element, in few stretches. */
+static int
+fit(const struct deal *d, const Shape *to, int i, int64_t count)
+{
+	int64_t before = product(to, 0, i), here = count / before, each;
+
+	if (count % before || to->dim[i] % here)
+		return 0;
+	each = to->dim[i] / here;
+	return each == d->samples ? here == 1 ? 3 : 2
+	     : each % d->samples == 0;
+}
+
+/* s: of one replica, or of all, along one dim, in equal stretches. */
 static bool
 reshaped(const struct deal *d, const Split *s, const Shape *from,
          const Shape *to, Split *y)
 {
-	int axis = same_samples(d, s, from, to);
+	int64_t count = deal_stretches(from, s), here;
+	int best = 0, axis = 0;
 
-	if (axis < 0 || s->npart != 1 || s->lead != s->axis)
+	for (int i = 0; count && i < to->rank; i++)
+		if (fit(d, to, i, count) > best) {
+			best = fit(d, to, i, count);
+			axis = i;
+		}
+	if (!best || s->lead != s->axis)
 		return false;
-	*y = split_cut(axis, to->dim[axis] * (s->part[0]
-	                                      / from->dim[s->axis]));
+	here = count / product(to, 0, axis);
+	*y = split_stretches(axis, here, to->dim[axis] / here
+	                     * (s->npart * s->part[0] / from->dim[s->axis]));
 	return true;
 }
 
@@ -169,7 +119,7 @@ follow(struct deal *d, const Node *n, int port, const Split *s, Split *at)
 	at[port] = *s;
 	if (n->op == OP_RESHAPE)
 		return reshaped(d, s, &shape[port], &shape[!port], &at[!port]);
-	return shard_rule_of[n->op](&c);
+	return deal_follow_own(d, n, port, at) || shard_rule_of[n->op](&c);
 }
 
 /* A split of the samples of one replica. */
@@ -178,7 +128,7 @@ of_one(const Split *s)
 {
 	Split one = *s;
 
-	for (int k = 0; k < one.npart; k++)
+	for (int k = 0; k < split_listed(&one); k++)
 		one.part[k] /= DEAL_RANKS;
 	return one;
 }
@@ -188,17 +138,19 @@ of_all(const Split *one)
 {
 	Split s = *one;
 
-	for (int k = 0; k < s.npart; k++)
+	for (int k = 0; k < split_listed(&s); k++)
 		s.part[k] *= DEAL_RANKS;
 	return s;
 }
 
+/* In every stretch each sample has what the first one has. */
 static bool
-repeats_const(const Val *v, const Split *s)
+repeats_const(const struct deal *d, const Val *v, const Split *s)
 {
-	int64_t outer = product(&v->shape, 0, s->lead);
-	int64_t n = product(&v->shape, s->lead, s->axis + 1);
-	size_t run = (size_t)(product(&v->shape, s->axis + 1, v->shape.rank)
+	int64_t outer = deal_stretches(&v->shape, s);
+	int64_t n = s->part[0] % d->samples ? s->part[0] : d->samples;
+	size_t run = (size_t)(s->part[0] / n
+	                      * product(&v->shape, s->axis + 1, v->shape.rank)
 	                      * dtype_info[v->dt].nbytes);
 	const char *x = v->data;
 
@@ -207,7 +159,7 @@ repeats_const(const Val *v, const Split *s)
 			if (memcmp(x + (size_t)(o * n) * run,
 			           x + (size_t)(o * n + i) * run, run) != 0)
 				return false;
-	return x != NULL;
+	return x && outer;
 }
 
 /* What is expanded along all dims of the cut. */
@@ -236,10 +188,10 @@ repeats_drawn(struct deal *d, const Node *n, const Split *s)
 
 	if (!dealt || u->first[y + 1] - u->first[y] != 1)
 		return false;
-	*dealt = 1;
+	*dealt = deal_stretches(&d->g->val[y].shape, s);
 	w->attr = a;
 	d->g->val[y].split = of_all(s);
-	return s->npart == 1 && product(&d->g->val[y].shape, 0, s->lead) == 1;
+	return *dealt > 0;
 }
 
 static bool
@@ -281,24 +233,50 @@ repeats(struct deal *d, ValId v, const Split *s, int depth)
 	    || val_splat(d->g, v, &splat))
 		return true;
 	if (x->kind == V_CONST)
-		return repeats_const(x, s);
+		return repeats_const(d, x, s);
 	return x->def && repeats_computed(d, &d->g->node[x->def], x->slot, s,
 	                                  depth);
 }
 
 /* ---- a node ---- */
 
+/* Of images that are channels of one, each sample in groups of its own, a
+ * replica has part of all groups. */
+static bool
+infer_groups(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
+{
+	Node *n = &d->g->node[id];
+	const Split *x = deal_state(d, n->in[0]);
+	int64_t *group = attr_int_of(n->op, &n->attr, "group");
+	int64_t *part = attr_int_of(n->op, &n->attr, "part");
+	bool ok;
+
+	if (x->kind != SPLIT_S || x->axis != 1 || *group < 2)
+		return shard_infer(d->g, n, out, why);
+	*part = DEAL_RANKS * *group;
+	ok = shard_infer(d->g, n, out, why);
+	*part = 0;
+	return ok;
+}
+
 static bool
 infer(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
 {
 	const Graph *g = d->g;
 	const Node *n = &g->node[id];
+	bool own;
 
-	if (n->op == OP_RESHAPE && deal_is(d, n->in[0], SPLIT_S)
-	    && reshaped(d, deal_state(d, n->in[0]), &g->val[n->in[0]].shape,
-	                &g->val[n->out[0]].shape, &out[0]))
+	if (n->op == OP_RESHAPE && deal_is(d, n->in[0], SPLIT_S))
+		return reshaped(d, deal_state(d, n->in[0]),
+		                &g->val[n->in[0]].shape,
+		                &g->val[n->out[0]].shape, &out[0]);
+	if (n->op == OP_SCE || n->op == OP_NLL)
+		return infer_loss(d, n, out);
+	if (n->op == OP_CONV || n->op == OP_CONV_DX)
+		return infer_groups(d, id, out, why);
+	if (deal_infer_own(d, n, out, &own))
 		return true;
-	return shard_infer(g, n, out, why) || infer_apart(d, n, out);
+	return !own && shard_infer(g, n, out, why);
 }
 
 static int
@@ -328,7 +306,8 @@ infer_repeated(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
 	for (int k = 0; ok && k < n->nin; k++)
 		if (n->in[k] && at[k].kind == SPLIT_S
 		    && was[k].kind == SPLIT_R
-		    && repeats(d, n->in[k], &at[k], 0))
+		    && (repeats(d, n->in[k], &at[k], 0)
+		        || deal_numbers_rows(d, n, n->in[k], &at[k])))
 			d->g->val[n->in[k]].split = of_all(&at[k]);
 	ok = ok && infer(d, id, out, why);
 	for (int k = 0; k < n->nin; k++) {

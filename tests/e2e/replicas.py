@@ -94,6 +94,96 @@ REST = {
 	%2 = reduce_mean %1 {ALL}
 	%3 = reduce_mean %q {ALL}
 """.replace("%1 = mul", "%a1 = mul").replace("reduce_mean %1", "reduce_mean %a1"),
+    # time first: rows that have the samples in 12 stretches, one step of them, all steps, as attention and recurrences have them
+    "time": f"""
+	param %u: f32[5,5] = splat 0
+	%xs = reshape %x {{shape=[BATCH,6,1]}}
+	%zs = reshape %z {{shape=[BATCH,1,5]}}
+	%o = mul %xs, %zs
+	%oo = mul %o, %xs
+	%both = concat %o, %oo {{axis=1}}
+	%first = transpose %both {{perm=[1,0,2]}}
+	%rows = reshape %first {{shape=[ROWS,5]}}
+	%h = matmul %rows, %u
+	%g = tanh %h
+	%steps = reshape %g {{shape=[12,BATCH,5]}}
+	%step: f32[1,BATCH,5] = slice %steps {{start=[3,0,0], step=[1,1,1]}}
+	%s = reshape %step {{shape=[BATCH,5]}}
+	%v = mul %s, %t
+	%1 = reduce_mean %v {ALL}
+	%n = reduce_sum %steps {{axes=[0], keepdims=0}}
+	%nn = mul %n, %n
+	%2 = reduce_mean %nn {ALL}
+""",
+    # heads beside samples in one dim, each with its mask; images that are channels, each with a filter of its own
+    "heads": f"""
+	const %each: f32[1,2,1] = {{1, -2}}
+	%four: f32[BATCH,4] = slice %z {{start=[0,0], step=[1,1]}}
+	%q2 = reshape %four {{shape=[TWICE,2]}}
+	%e = expand %each {{shape=[BATCH,2,1]}}
+	%m = reshape %e {{shape=[TWICE,1]}}
+	%k = mul %q2, %m
+	%p = softmax %k {{axis=1}}
+	%pt = reshape %p {{shape=[BATCH,4]}}
+	%tt: f32[BATCH,4] = slice %t {{start=[0,0], step=[1,1]}}
+	%v = mul %pt, %tt
+	%1 = reduce_mean %v {ALL}
+	%image = reshape %x {{shape=[1,BATCH,6]}}
+	%three: f32[BATCH,3] = slice %z {{start=[0,1], step=[1,1]}}
+	%filter = reshape %three {{shape=[BATCH,1,3]}}
+	%y: f32[1,BATCH,4] = conv %image, %filter {{group=BATCH}}
+	%yy = mul %y, %y
+	%2 = reduce_mean %yy {{axes=[0,1,2], keepdims=0}}
+""",
+    # experts' weights by each sample's index, an element of each sample's row, a column written by number, a table for all, places of the largest
+    "index": f"""
+	const %rows: i64[BATCH,1] = {{NUMBERS}}
+	const %column: i64[BATCH,1] = splat 0
+	const %table: f32[1,5] = {{1, -1, 2, 0.5, 3}}
+	const %none: f32[BATCH,5] = splat 0
+	%i = argmax %x {{axis=1}}
+	%w2 = gather_nd %w, %i
+	%e = mul %w2, %t
+	%1 = reduce_mean %e {ALL}
+	%j = argmax %t {{axis=1}}
+	%at = concat %rows, %j {{axis=1}}
+	%own = gather_nd %z, %at
+	%oo = mul %own, %own
+	%2 = reduce_mean %oo {ROWS}
+	%front = concat %rows, %column {{axis=1}}
+	%last: f32[BATCH,1] = slice %t {{start=[0,4], step=[1,1]}}
+	%upd = reshape %last {{shape=[BATCH]}}
+	%set = scatter_nd %z, %front, %upd
+	%ss = mul %set, %set
+	%3 = reduce_mean %ss {ALL}
+	%top, %place = topk %t {{k=2, axis=1}}
+	%all = expand %table {{shape=[BATCH,5]}}
+	%picked = gather_elements %all, %place {{axis=1}}
+	%two: f32[BATCH,2] = slice %z {{start=[0,0], step=[1,1]}}
+	%pz = mul %picked, %two
+	%put = scatter_elements %none, %place, %pz {{axis=1, add=1}}
+	%pp = mul %put, %t
+	%4 = reduce_sum %pp {ALL}
+""",
+    # words of dropout and noise by their place in the whole batch, wherever the samples are
+    "drawn": f"""
+	param %u: f32[5,5] = splat 0
+	%xs = reshape %x {{shape=[BATCH,6,1]}}
+	%zs = reshape %z {{shape=[BATCH,1,5]}}
+	%o = mul %xs, %zs
+	%first = transpose %o {{perm=[1,0,2]}}
+	%rows = reshape %first {{shape=[SIXFOLD,5]}}
+	%h = matmul %rows, %u
+	%g = dropout %h {{ratio=0.4, stream=1}}
+	%gg = mul %g, %g
+	%1 = reduce_mean %gg {ALL}
+	%turned = transpose %z {{perm=[1,0]}}
+	%noise: f32[5,BATCH] = random {{shape=[5,BATCH], dt=1, kind=1, stream=2}}
+	%noisy = add %turned, %noise
+	%f = dropout %noisy {{ratio=0.3, stream=3}}
+	%ff = mul %f, %f
+	%2 = reduce_mean %ff {ALL}
+""",
 }
 REFUSED = {
     "topk": f"\t%y, %i = topk %z {{k=2, axis=0}}\n\t%1 = reduce_mean %y {ALL}\n",
@@ -108,7 +198,9 @@ def graph(rest, b):
         rest += f"\t%sum{i} = add {total}, %{k}\n"
         total = f"%sum{i}"
     rest += f"\t%loss: f32[] output = mul {total}, %one\n"
-    return HEAD.format(b=b, rest="\tconst %one: f32[] = {1}\n" + rest.lstrip("\n").replace("BATCH", str(b)))
+    for word, text in {"BATCH": b, "ROWS": 12 * b, "TWICE": 2 * b, "SIXFOLD": 6 * b, "NUMBERS": ", ".join(map(str, range(b)))}.items():
+        rest = rest.replace(word, str(text))
+    return HEAD.format(b=b, rest="\tconst %one: f32[] = {1}\n" + rest.lstrip("\n"))
 
 
 def numbers():
@@ -118,7 +210,7 @@ def numbers():
     labels[8] = -100
     return {"x": np.float32(rng.normal(0, 1, (B, 6))), "labels": labels, "t": np.float32(rng.uniform(0, 1, (B, 5)))}, \
         {"w": np.float32(rng.normal(0, .5, (6, 5))), "c": np.float32(rng.normal(0, .5, 5)), "scale": np.float32(rng.normal(1, .1, 5)),
-         "bias": np.float32(rng.normal(0, .1, 5)), "mean": np.float32(np.zeros(5)), "var": np.float32(np.ones(5))}
+         "u": np.float32(rng.normal(0, .5, (5, 5))), "bias": np.float32(rng.normal(0, .1, 5)), "mean": np.float32(np.zeros(5)), "var": np.float32(np.ones(5))}
 
 
 def tensors(values):
@@ -136,13 +228,26 @@ def by_numpy(name, x, p):
     if name == "linear":
         return rows.sum() / counts.sum() + 2 * (rows * weights).sum() / weights.sum() + rows.sum() + rows.mean() + (d * d).mean() \
             + np.abs(d).sum() + (np.log1p(np.exp(z)) - z * x["t"]).mean()
+    if name == "time":
+        o = x["x"][:, :, None] * z[:, None]
+        steps = np.tanh(np.concatenate([o, o * x["x"][:, :, None]], 1) @ p["u"])
+        return (steps[:, 3] * x["t"]).mean() + (steps.sum(1) ** 2).mean()
+    if name == "heads":
+        e = np.exp(z[:, :4].reshape(B, 2, 2) * np.array([[1], [-2]]))
+        y = np.array([np.correlate(a, f) for a, f in zip(x["x"], z[:, 1:4])])
+        return ((e / e.sum(2, keepdims=True)).reshape(B, 4) * x["t"][:, :4]).mean() + (y * y).mean()
+    if name == "index":
+        best, two, table = x["t"].argmax(1), np.argsort(-x["t"], 1)[:, :2], np.array([1, -1, 2, .5, 3])
+        written = np.concatenate([x["t"][:, 4:], z[:, 1:]], 1)
+        return (p["w"][x["x"].argmax(1)] * x["t"]).mean() + (z[np.arange(B), best] ** 2).mean() + (written ** 2).mean() \
+            + (table[two] * z[:, :2] * np.take_along_axis(x["t"], two, 1)).sum()
     return np.sqrt((d * d).sum(1).mean()) + .01 * (np.float64(p["w"]) ** 2).sum() + np.exp(logp).mean(0) @ x["t"].mean(0)
 
 
 def differences(name, x, p):
     """Its gradients."""
     g = {}
-    for k in "w", "c":
+    for k in "wcu" if name == "time" else "wc":
         v = np.float64(p[k])
         g[k] = np.zeros(v.shape)
         for i in np.ndindex(v.shape):
@@ -190,19 +295,19 @@ class Replicas(ck.Bench):
         for loss, rest in REST.items():
             self.must(self.build(self.text(rest, B), "one", "--optimizer", "sgd"), loss)
             want = self.train("one", 1, "--init", "p.st")
-            if loss != "mixed":
+            if loss not in ("mixed", "drawn"):
                 self.check(np.isclose(want[0], by_numpy(loss, x, p), rtol=1e-5), f"{loss}: loss {want[0]}, expected {by_numpy(loss, x, p)}")
                 g = compare.load(self.path("one.g"))
                 for k, d in differences(loss, x, p).items():
                     self.check(np.allclose(g[k], d, rtol=1e-4, atol=1e-5), f"{loss}: gradient of {k} is not the finite difference")
-            for n in {"linear": [2], "bent": [3], "mixed": [2, 3]}[loss]:
+            for n in {"linear": [2], "bent": [3], "mixed": [2, 3], "time": [2], "heads": [3], "index": [2], "drawn": [3]}[loss]:
                 if self.must(self.build(self.text(rest, B // n), "many", "--optimizer", "sgd", "--dp", "auto"), f"{loss} {n}"):
                     self.alike(self.train("many", n, "--init", "p.st"), want, "many", f"{loss}, {n} replicas")
 
     def refusals(self):
         for op, rest in REFUSED.items():
             done = self.build(self.text(rest, B), "no", "--dp", "auto")
-            self.check(done.returncode == 1 and f"({op}): cannot deal its samples to replicas" in done.stderr, f"{op}: {done.stderr}")
+            self.check(done.returncode == 1 and f"({op}): cannot split the batch over replicas" in done.stderr, f"{op}: {done.stderr}")
         done = self.ckrun("one.so", "--init", "p.st", "--inputs", "x.st", "--ranks", 2)
         self.check(done.returncode == 1 and "compile it with ckc --dp auto" in done.stderr, f"one alone: {done.stderr}")
         self.unasked()
@@ -211,7 +316,7 @@ class Replicas(ck.Bench):
         """Beside --tp, at the costs of one replica; what is refused then is made for one, and said."""
         for op, rest in REFUSED.items():
             done = self.build(self.text(rest, B), "alone", "--tp", 2, "--shard", "w=S1")
-            self.check(done.returncode == 0 and f"note: for one replica only: node" in done.stderr and f"({op}): cannot deal" in done.stderr
+            self.check(done.returncode == 0 and f"note: for one replica only: node" in done.stderr and f"({op}): cannot split the batch" in done.stderr
                        and "--dp" not in done.stderr, f"{op} beside --tp: {done.stderr}")
             quiet = self.build(self.text(rest, B), "off", "--tp", 2, "--shard", "w=S1", "--dp", "off")
             self.check(quiet.returncode == 0 and "replica" not in quiet.stderr, f"{op}, --dp off: {quiet.stderr}")

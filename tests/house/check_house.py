@@ -98,6 +98,7 @@ OPS = {
     "passes/account/memory_report.c": (7, "what a peer stores"),
     "passes/shard/deal.c": (6, "means, losses and norms of a batch are not what the sum is; what folding left of a reduction"),
     "passes/shard/deal_mean.c": (5, "a sum over samples divided by their number"),
+    "passes/shard/deal_own.c": (11, "tuples of indices and how they are joined"),
     "passes/shard/deal_states.c": (11, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
     "passes/canon/evaluate.c": (2, "updates of running statistics"),

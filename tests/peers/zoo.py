@@ -4,6 +4,7 @@
     zoo.py --out DIR                     every model by both exporters
     zoo.py --out DIR --exporter ts lstm* those that match, by one exporter
     zoo.py --list
+    zoo.py --out DIR --replicas 2        inputs and reference are of twice the batch that the file has, which check_models.py shares out to two replicas
 
 For NAME and exporter E the files are DIR/NAME-E<opset>.{onnx,inputs.safetensors,ref.safetensors,json}.  The reference is the module itself, trained in
 float64 by torch.optim.AdamW on one fixed batch, dropout off.  Opsets go round: TorchScript 11 to 17, dynamo 18 to 24.  A file that is there is kept.
@@ -74,7 +75,17 @@ def reference(module, inputs, known):
     return first, {n: params[n].detach() for n in first}, losses
 
 
-def write(name, exporter, opset, folder):
+def more_samples(inputs, replicas):
+    """As many batches behind one another, no two alike: values of the first one, moved along the last dim."""
+    batch = next(len(x) for x in inputs.values() if x.dim())
+
+    def others(x):
+        rows = [x] + [torch.roll(x, r, -1) * (1 - 0.1 * r if x.is_floating_point() else 1) for r in range(1, replicas)]
+        return torch.cat(rows).to(x.dtype)
+    return {k: others(x) if x.dim() and len(x) == batch else x for k, x in inputs.items()}
+
+
+def write(name, exporter, opset, folder, replicas=1):
     stem = os.path.join(folder, f"{name}-{exporter}{opset}")
     if os.path.exists(stem + ".json") or os.path.exists(stem + ".cannot"):
         return None
@@ -86,7 +97,8 @@ def write(name, exporter, opset, folder):
         for p in [] if getattr(module, "exact", False) else module.parameters():        # no two parameters equal by accident, no zero gradients by symmetry
             p.add_(torch.randn(p.shape, generator=generator) * 0.02)
     try:
-        export(copy.deepcopy(module), inputs, stem + ".onnx", exporter, opset)
+        if not os.path.exists(stem + ".onnx"):
+            export(copy.deepcopy(module), inputs, stem + ".onnx", exporter, opset)
     except Exception as e:                   # the exporter's limits are not ours
         text = (str(e).strip().splitlines() or [type(e).__name__])[0][:200]
         with open(stem + ".cannot", "w") as f:
@@ -94,6 +106,7 @@ def write(name, exporter, opset, folder):
         return "not exported: " + text
     model = onnx.load(stem + ".onnx")
     known = {t.name for t in model.graph.initializer}
+    inputs = more_samples(inputs, replicas)
     grads, params, losses = reference(module, inputs, known)
     tied = {id(p) for n, p in module.named_parameters(remove_duplicate=False) if n in known}
     lost = sorted(n for n, p in module.named_parameters() if p.requires_grad and id(p) not in tied)
@@ -105,6 +118,8 @@ def write(name, exporter, opset, folder):
     save_file({k: v.contiguous() for k, v in inputs.items() if k in used}, stem + ".inputs.safetensors")
     meta = dict(source=dict(exporter=exporter, opset=opset, torch=torch.__version__), dims={}, loss="loss", parameters=sorted(grads), buffers=[],
                 optimizer=OPTIMIZER, tolerance=TOLERANCE, nodes=len(model.graph.node))
+    if replicas > 1:
+        meta["replicas"] = replicas
     if lost:
         meta["parameters_lost_by_exporter"] = lost
     with open(stem + ".json", "w") as f:
@@ -118,6 +133,7 @@ def main():
     p.add_argument("--out", default=".")
     p.add_argument("--exporter", choices=["ts", "dyn"], action="append")
     p.add_argument("--opset", type=int, help="instead of going round")
+    p.add_argument("--replicas", type=int, default=1)
     p.add_argument("--list", action="store_true")
     o = p.parse_args()
     warnings.filterwarnings("ignore")
@@ -135,7 +151,7 @@ def main():
             opset = o.opset or (11 + turn % 7 if exporter == "ts" else 18 + turn % 7)
             start = time.time()
             try:
-                said = write(name, exporter, opset, o.out)
+                said = write(name, exporter, opset, o.out, o.replicas)
             except Exception:
                 said = "FAULT: " + traceback.format_exc().strip().splitlines()[-1]
             if said:

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #define P(name, shape) "param %" name ": f32[" shape "]\n\t"
+#define Z(shape) "const %z: f32[" shape "] = splat 0\n\t"
 #define IN(name, type) "input %" name ": " type "\n\t"
 
 const struct rule_case rule_case[] = {
@@ -59,6 +60,33 @@ const struct rule_case rule_case[] = {
 	  "%y: f32[3,2,6] = gather_nd %a, %i", 4 },
 	{ "scatter_nd", P("a", "4,12,6") IN("i", "i64[5,1]") P("u", "5,12,6")
 	  "%y: f32[4,12,6] = scatter_nd %a, %i, %u {add=1}", 4 },
+	{ "gather_nd", P("a", "4,12,6") IN("i", "i64[4,3,1]")
+	  "%y: f32[4,3,6] = gather_nd %a, %i {batch=1}", 12 },
+	{ "gather_nd", P("a", "2,12,5,6") IN("i", "i64[2,12,3,2]")
+	  "%y: f32[2,12,3] = gather_nd %a, %i {batch=2}", 5 },
+	{ "gather_nd", P("a", "5,6") IN("i", "i64[4,6,1]")
+	  "%y: f32[4,6,6] = gather_nd %a, %i", 5 },
+	{ "scatter_nd", Z("5,4") IN("i", "i64[6,12,1]") P("u", "6,12,4")
+	  "%y: f32[5,4] = scatter_nd %z, %i, %u {add=1}", 5 },
+	{ "gather_elements", P("a", "4,12,6") IN("i", "i64[4,12,5]")
+	  "%y: f32[4,12,5] = gather_elements %a, %i {axis=2}", 6 },
+	{ "gather_elements", P("a", "6,5,4") IN("i", "i64[6,12,3]")
+	  "%y: f32[6,12,3] = gather_elements %a, %i {axis=1}", 5 },
+	{ "scatter_elements", P("a", "4,6,12") IN("i", "i64[4,3,12]")
+	  P("u", "4,3,12")
+	  "%y: f32[4,6,12] = scatter_elements %a, %i, %u {axis=1, add=1}", 6 },
+	{ "scatter_elements", Z("8,5") IN("i", "i64[8,12]") P("u", "8,12")
+	  "%y: f32[8,5] = scatter_elements %z, %i, %u {axis=1, add=1}", 5 },
+	{ "topk", P("a", "4,6,12") "%y: f32[4,6,5], %i: i64[4,6,5] = topk %a "
+	  "{k=5, axis=2}", 2 },
+	{ "topk", P("a", "12,6,4") "%y: f32[12,2,4], %i: i64[12,2,4] = "
+	  "topk %a {k=2, axis=-2, largest=0}", 2 },
+	{ "argmax", P("a", "4,6,12") "%y: i64[4,12] = argmax %a "
+	  "{axis=1, keepdims=0}", 2 },
+	{ "argmax", P("a", "4,6,12") "%y: i64[4,6,1] = argmax %a {axis=-1}",
+	  2 },
+	{ "trilu", P("a", "4,6,5,7") "%y: f32[4,6,5,7] = trilu %a {k=1}", 2 },
+	{ "det", P("a", "4,6,3,3") "%y: f32[4,6] = det %a", 2 },
 	{ "cumsum", P("a", "4,6,5") "%y: f32[4,6,5] = cumsum %a {axis=1}", 2 },
 	{ "cumsum", P("a", "4,6,5") "%y: f32[4,6,5] = cumsum %a "
 	  "{axis=2, product=1}", 2 },
@@ -92,6 +120,10 @@ const struct rule_case rule_case[] = {
 	  "%y: f32[3,4,5,6] = matmul %a, %b {ta=1}", 2 },
 	{ "matmul", P("a", "5,7") P("b", "4,7,6")
 	  "%y: f32[4,5,6] = matmul %a, %b", 2 },
+
+	/* a result's rows, without a bias */
+	{ "matmul", P("a", "12,12") P("b", "12,12")
+	  "%y: f32[12,12] = matmul %a, %b", 2 },
 
 	{ "softmax", P("a", "4,6,5") "%y: f32[4,6,5] = softmax %a {axis=2}",
 	  2 },

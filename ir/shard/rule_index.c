@@ -1,0 +1,253 @@
+/* Following a cut through ops that look elements up, and through those that
+ * order them: what is not looked up or ordered may be cut, and indices may be.
+ */
+#include "ir/shard/shard.h"
+
+/* Equal elements, which are no port, have extents all the same. */
+static const Shape *
+operand(const struct shard_rule *c, int k)
+{
+	return &c->g->val[c->n->in[k]].shape;
+}
+
+/* ---- rows: gather, scatter_add ---- */
+
+/* x[.., axis, ..] by idx: the result has idx's dims in place of the axis. */
+bool
+shard_gather(struct shard_rule *c)
+{
+	int axis = (int)c->n->attr.GATHER.axis, out = c->nin;
+	int nidx = operand(c, 1)->rank, by = nidx - 1;
+	const Split *s = given(c);
+	Split to = *s;
+
+	if (c->from == 1) {
+		c->at[out] = *s;
+		return split_shift(s, axis, MAX_RANK, &c->at[out]);
+	}
+	if (c->from == 0 && cuts_dim(s, axis)) {
+		c->at[out].kind = SPLIT_P;
+		return s->lead == s->axis && s->npart == 1 && s->shared == 1
+			&& (!c->stated
+			    || c->n->attr.GATHER.part == s->part[0]);
+	}
+	if (c->from == out && s->lead >= axis && s->axis < axis + nidx) {
+		to.axis -= axis;
+		to.lead -= axis;
+		c->at[1] = to;
+		return true;
+	}
+	if (s->lead < axis && s->axis >= axis)
+		return false;
+	if (s->lead > axis && c->from == 0) {
+		to.axis += by;
+		to.lead += by;
+	} else if (s->lead >= axis + nidx && c->from == out) {
+		to.axis -= by;
+		to.lead -= by;
+	} else if (s->axis >= axis) {
+		return false;
+	}
+	c->at[c->from == 0 ? out : 0] = to;
+	return true;
+}
+
+/* scatter_add(idx, upd, acc?): rows of upd are cut, which gives a summand,
+ * or columns. */
+bool
+shard_scatter(struct shard_rule *c)
+{
+	int axis = (int)c->n->attr.SCATTER_ADD.axis, out = c->nin;
+	int nidx = operand(c, 0)->rank;
+	const Split *s = given(c);
+	Split to = *s;
+
+	if (c->n->attr.SCATTER_ADD.part > 0)
+		return false;
+	if (c->from == 0) {
+		if (!split_shift(s, axis, MAX_RANK, &c->at[1]))
+			return false;
+		c->at[out].kind = SPLIT_P;
+		return true;
+	}
+	if (c->from != 1)
+		return false;
+	if (s->lead >= axis && s->axis < axis + nidx) {
+		to.axis -= axis;
+		to.lead -= axis;
+		c->at[0] = to;
+		c->at[out].kind = SPLIT_P;
+		return true;
+	}
+	if (s->lead >= axis + nidx) {
+		to.axis -= nidx - 1;
+		to.lead -= nidx - 1;
+	} else if (s->axis >= axis) {
+		return false;
+	}
+	c->at[out] = to;
+	return true;
+}
+
+/* ---- tuples of indices ---- */
+
+/* Cuts of the dims behind those that indices take: port x has them from
+ * `first` on, port y from `second` on. */
+static bool
+cut_rest(struct shard_rule *c, int x, int first, int y, int second)
+{
+	int there = c->from == x ? first : second;
+	int other = c->from == x ? y : x;
+
+	if (given(c)->lead < there)
+		return false;
+	return split_shift(given(c), first + second - 2 * there, MAX_RANK,
+	                   &c->at[other]);
+}
+
+/* The dim of idx, behind all others, that is a tuple. */
+static int
+tuple_dim(const struct shard_rule *c)
+{
+	return operand(c, 1)->rank - 1;
+}
+
+/* x[idx]: idx's last dim takes dims of x behind the batch, its other dims are
+ * the result's.  Nothing of the batch is cut: backward numbers it. */
+bool
+shard_gather_nd(struct shard_rule *c)
+{
+	int batch = (int)c->n->attr.GATHER_ND.batch, out = c->nin;
+	int tuples = tuple_dim(c);
+	int taken = batch + (int)operand(c, 1)->dim[tuples];
+
+	if (c->from == 0 || given(c)->axis >= tuples)
+		return c->from != 1 && cut_rest(c, 0, taken, out, tuples);
+	c->at[1] = c->at[out] = *given(c);
+	return given(c)->lead >= batch;
+}
+
+/* What a piece of the indices adds to zeros is a summand. */
+static bool
+adds_to_zeros(struct shard_rule *c, int64_t add)
+{
+	c->at[c->nin].kind = SPLIT_P;
+	return add == 1 && split_is_even(given(c), c->ranks)
+		&& shard_is_zero(c->g, c->n->in[0]);
+}
+
+/* x with upd at idx. */
+bool
+shard_scatter_nd(struct shard_rule *c)
+{
+	int tuples = tuple_dim(c);
+	int taken = (int)operand(c, 1)->dim[tuples];
+
+	if (c->from == 1 || (c->from == 2 && given(c)->axis < tuples)) {
+		c->at[1] = c->at[2] = *given(c);
+		return given(c)->axis < tuples
+			&& adds_to_zeros(c, c->n->attr.SCATTER_ND.add);
+	}
+	if (c->from == 2) {
+		if (!cut_rest(c, 0, taken, 2, tuples))
+			return false;
+		c->at[c->nin] = c->at[0];
+		return true;
+	}
+	if (given(c)->lead < taken
+	    || !split_shift(given(c), tuples - taken, MAX_RANK, &c->at[2]))
+		return false;
+	c->at[0] = *given(c);
+	c->at[c->nin] = *given(c);
+	return true;
+}
+
+/* ---- along an axis ---- */
+
+static bool
+goes_along(const struct shard_rule *c, int64_t axis)
+{
+	int rank = c->shape[c->from].rank;
+
+	return cuts_dim(given(c), (int)(axis < 0 ? axis + rank : axis));
+}
+
+/* All that is there is cut alike, and the op goes through it bit by bit. */
+static bool
+cut_alike(struct shard_rule *c)
+{
+	for (int p = 0; p < c->nport; p++)
+		if (port_is(c, p))
+			c->at[p] = *given(c);
+	return split_is_even(given(c), c->ranks);
+}
+
+/* Indices may be of part of the other dims' elements only. */
+static bool
+same_dims(const struct shard_rule *c)
+{
+	for (int i = given(c)->lead; i <= given(c)->axis; i++)
+		if (port_is(c, 0) && port_is(c, 1)
+		    && c->shape[0].dim[i] != c->shape[1].dim[i])
+			return false;
+	return true;
+}
+
+bool
+shard_gather_elements(struct shard_rule *c)
+{
+	if (!goes_along(c, c->n->attr.GATHER_ELEMENTS.axis))
+		return same_dims(c) && cut_alike(c);
+	c->at[1] = c->at[c->nin] = *given(c);
+	return c->from != 0 && given(c)->lead == given(c)->axis
+		&& split_is_even(given(c), c->ranks);
+}
+
+bool
+shard_scatter_elements(struct shard_rule *c)
+{
+	if (!goes_along(c, c->n->attr.SCATTER_ELEMENTS.axis))
+		return same_dims(c) && cut_alike(c);
+	if ((c->from != 1 && c->from != 2) || given(c)->lead != given(c)->axis)
+		return false;
+	c->at[1] = c->at[2] = *given(c);
+	return adds_to_zeros(c, c->n->attr.SCATTER_ELEMENTS.add);
+}
+
+bool
+shard_topk(struct shard_rule *c)
+{
+	return !goes_along(c, c->n->attr.TOPK.axis) && cut_alike(c);
+}
+
+/* Without keepdims the axis is not in the result. */
+bool
+shard_argmax(struct shard_rule *c)
+{
+	int axis = (int)c->n->attr.ARGMAX.axis, by;
+	Split x = *given(c);
+
+	axis += axis < 0 ? c->shape[0].rank : 0;
+	by = !c->n->attr.ARGMAX.keepdims;
+	if (c->from && x.lead >= axis && !split_shift(&x, by, MAX_RANK, &x))
+		return false;
+	if (cuts_dim(&x, axis) || !split_is_even(&x, c->ranks))
+		return false;
+	c->at[0] = x;
+	c->at[1] = x;
+	return x.lead < axis || split_shift(&x, -by, MAX_RANK, &c->at[1]);
+}
+
+/* ---- matrices ---- */
+
+/* The last two dims of what has most are rows and columns. */
+bool
+shard_matrices(struct shard_rule *c)
+{
+	int rank = 0;
+
+	for (int p = 0; p < c->nport; p++)
+		if (c->shape[p].rank > rank)
+			rank = c->shape[p].rank;
+	return given(c)->axis < rank - 2 && cut_alike(c);
+}

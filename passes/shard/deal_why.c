@@ -1,0 +1,69 @@
+/* Why a batch cannot be split over replicas. */
+#include "passes/shard/deal.h"
+
+const char *
+deal_remedy(const struct deal *d)
+{
+	return d->p->opt->dp == DP_TRY || d->p->opt->dp == DP_SUMS ? ""
+	       : "; try --dp off";
+}
+
+bool
+deal_refuse(struct deal *d, NodeId id, const char *why)
+{
+	const Graph *g = d->g;
+	const Node *n = &g->node[id];
+	const char *label = node_label(g, n), *type = node_type(g, n);
+
+	if (d->p->opt->dp == DP_SUMS)
+		return diag_error(d->p->diag, "node '%s' (%s) mixes samples of "
+		                  "a batch: %s", label ? label
+		                  : g->val[n->out[0]].name, type, why);
+	return diag_error(d->p->diag, "node '%s' (%s): cannot split the batch "
+	                  "over replicas: %s%s",
+	                  label ? label : g->val[n->out[0]].name, type, why,
+	                  deal_remedy(d));
+}
+
+/* Where an operand has the samples. */
+static const char *
+whereabouts(const struct deal *d, ValId v)
+{
+	const Split *s = deal_state(d, v);
+	Arena *a = d->p->scratch;
+
+	switch (s->kind) {
+	case SPLIT_S:
+		return s->npart == 1
+			? arena_printf(a, "has samples along dim %d", s->axis)
+			: arena_printf(a, "has samples in %d stretches of "
+			               "dim %d", s->npart, s->axis);
+	case SPLIT_P:
+		return "is a sum over samples";
+	default:
+		return "is one for all samples";
+	}
+}
+
+bool
+deal_refuse_mixing(struct deal *d, NodeId id)
+{
+	const Node *n = &d->g->node[id];
+	Arena *a = d->p->scratch;
+	const char *why = "the op combines samples:";
+	char shape[SHARD_WHY];
+
+	for (int k = 0; k < n->nin && k < 4; k++) {
+		const Val *v = &d->g->val[n->in[k]];
+
+		if (n->in[k])
+			why = arena_printf(a, "%s%s operand %d, %s, %s", why,
+			                   k ? "," : "", k,
+			                   shape_text(shape, sizeof shape,
+			                              v->dt, &v->shape),
+			                   whereabouts(d, n->in[k]));
+	}
+	return deal_refuse(d, id, arena_printf(a, "%s; expected an op on each "
+	                                  "sample alone, or a sum or mean "
+	                                  "over samples", why));
+}
