@@ -224,6 +224,9 @@ localise(struct apply *a, NodeId id, const struct way *w)
 	case OP_EXPAND:
 		n->attr.EXPAND.shape = shape_list(y);
 		break;
+	case OP_SCATTER_ADD:
+		n->attr.SCATTER_ADD.shape = shape_list(y);
+		break;
 	case OP_SLICE:
 		if (x->kind == SPLIT_S)
 			n->attr.SLICE.start.v[x->axis] = local_start(a, x,
