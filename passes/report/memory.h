@@ -5,8 +5,9 @@
 #include "passes/plan/cheap.h"
 #include "passes/account/memory.h"
 
-/* FLOPs of products, for one micro-batch on all ranks.  `model` is what the mathematics
- * asks for: forward and both gradients, nothing twice, no causal half. */
+/* FLOPs of products, for one micro-batch on all ranks.  `model` is what the
+ * mathematics asks for: forward and both gradients, nothing twice, no causal
+ * half. */
 struct flop_report {
 	double model, causal;           /* causal: halves what masks hide */
 	double hardware;                /* the schedule, recomputation too */
