@@ -187,8 +187,8 @@ class Zero(ck.Bench):
             files.st_write(self.path("many.st"), tensors({"x": np.float32(x), "t": np.float32(t)}))
             files.st_write(self.path("w.st"), tensors({"w": np.float32(w)}))
             self.must(self.ckc(self.path("many.ck"), "-o", self.path("many.so"), "--optimizer", "sgdm", "--quiet", *flags), f"{flags}")
-            self.must(self.ckrun("many.so", "--ranks", n, "--inputs", "many.st", "--init", "w.st", "--steps", 3, "--lr", 0.1, "--momentum", 0.5, "--weight-decay", 0,
-                                 "--log", "many.log", "--save", "many.out", "--quiet"), f"{n} replicas")
+            self.must(self.ckrun("many.so", "--ranks", n, "--inputs", "many.st", "--init", "w.st", "--steps", 3, "--lr", 0.1, "--momentum", 0.5,
+                                 "--weight-decay", 0, "--log", "many.log", "--save", "many.out", "--quiet"), f"{n} replicas")
             want, m = [], 0
             for _ in range(3):
                 d = x @ w - t
