@@ -6,9 +6,6 @@
 
 #include <inttypes.h>
 
-/* CKR_MAX_RANKS of runtime/ckr_abi.h. */
-enum { MOST_RANKS = 64 };
-
 /* ---- splits ---- */
 
 static int
@@ -228,13 +225,6 @@ ranks_moves(const struct program *p, int64_t i)
 bool
 ranks_check(const Graph *g, Diag *d)
 {
-	int64_t most = g->exact && g->replicas > g->ranks ? g->replicas
-	               : g->ranks;
-
-	if (most > MOST_RANKS)
-		return diag_error(d, "expected at most %d %s to run, found "
-		                  "%" PRId64, MOST_RANKS, most > g->ranks
-		                  ? "replicas" : "ranks", most);
 	FOR_VALS (v, g)
 		if (v->kind == V_INPUT && v->split.kind != SPLIT_I
 		    && v->split.kind != SPLIT_R)

@@ -155,6 +155,7 @@ Op op_find(const char *text);
 const struct attr_info *op_attrs(Op, int *n);
 /* The op's integer attribute of that name; NULL if it has none. */
 int64_t *attr_int_of(Op, Attr *, const char *name);
+IntList *attr_list_of(Op, Attr *, const char *name);
 Attr attr_default(Op);
 /* Of a reshape to a known shape. */
 Attr attr_reshape(const Shape *);
@@ -174,6 +175,9 @@ typedef enum {
 	V_STATE,                        /* starts at zero, "copy" does not */
 	V_KIND_COUNT
 } ValKind;
+
+/* Of a group, and replicas: CKR_MAX_RANKS of runtime/ckr_abi.h. */
+enum { GROUP_MAX = 1024 };
 
 /* How a value lies on the ranks of a tensor-parallel group, and its adjoint
  * with it (f and g of Korthikanti et al. 2023 follow from that). */

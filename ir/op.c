@@ -101,16 +101,28 @@ op_attrs(Op op, int *n)
 	return table;
 }
 
-int64_t *
-attr_int_of(Op op, Attr *a, const char *name)
+static void *
+attr_of(Op op, Attr *a, const char *name, enum attr_type type)
 {
 	int n;
 	const struct attr_info *t = op_attrs(op, &n);
 
 	for (int i = 0; i < n; i++)
-		if (t[i].type == AT_INT && strcmp(t[i].name, name) == 0)
-			return (int64_t *)((char *)a + t[i].offset);
+		if (t[i].type == type && strcmp(t[i].name, name) == 0)
+			return (char *)a + t[i].offset;
 	return NULL;
+}
+
+int64_t *
+attr_int_of(Op op, Attr *a, const char *name)
+{
+	return attr_of(op, a, name, AT_INT);
+}
+
+IntList *
+attr_list_of(Op op, Attr *a, const char *name)
+{
+	return attr_of(op, a, name, AT_LIST);
 }
 
 DType

@@ -14,7 +14,7 @@
 
 #define CKR_ABI_VERSION 14
 #define CKR_MAX_RANK 8
-#define CKR_MAX_RANKS 64        /* of a group, see ckr_axis */
+#define CKR_MAX_RANKS 1024      /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
 #define CKR_PROGRAMS 3          /* of a library */
 

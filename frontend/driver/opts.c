@@ -126,7 +126,7 @@ static const struct option_row table[] = {
 	{ "capacity", "N", G_MEMORY, set_capacity, FIELD(capacity), K,
 	  "bytes that there are (as few as can be found)" },
 
-	{ "tp", "T", G_TARGET, set_positive, FIELD(opt.tp), CI,
+	{ "tp", "T", G_TARGET, set_ranks, FIELD(opt.tp), CI,
 	  "cut products over T ranks (tensor parallelism); sizes, the budget "
 	  "too, are one rank's" },
 	{ "dp", "auto|off|N", G_TARGET, set_dp, FIELD(opt.dp), CI,

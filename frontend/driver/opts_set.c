@@ -419,36 +419,36 @@ set_arch(struct arg_parser *p, const char *arg, void *field)
 bool
 set_dp(struct arg_parser *p, const char *arg, void *field)
 {
-	int64_t *dp = field;
-
-	if (!strcmp(arg, "auto"))
-		*dp = DP_ANY;
-	else if (!strcmp(arg, "off"))
-		*dp = 0;
-	else
-		return set_positive(p, arg, field);
+	if (strcmp(arg, "auto") && strcmp(arg, "off"))
+		return set_ranks(p, arg, field);
+	*(int64_t *)field = *arg == 'a' ? DP_ANY : 0;
 	return true;
+}
+
+bool
+set_ranks(struct arg_parser *p, const char *arg, void *field)
+{
+	return (parse_count(arg, field) && *(int64_t *)field >= 1
+	        && *(int64_t *)field <= GROUP_MAX)
+		|| bad(p, arg, "a number from 1 to 1024");
 }
 
 bool
 set_positive(struct arg_parser *p, const char *arg, void *field)
 {
-	int64_t *x = field;
-
-	if (!parse_count(arg, x) || *x <= 0 || *x > 1000000)
-		return bad(p, arg, "a number from 1 to 1000000");
-	return true;
+	return (parse_count(arg, field) && *(int64_t *)field >= 1
+	        && *(int64_t *)field <= 1000000)
+		|| bad(p, arg, "a number from 1 to 1000000");
 }
 
 bool
 set_threads(struct arg_parser *p, const char *arg, void *field)
 {
 	int64_t x;
+	bool ok = set_ranks(p, arg, &x);
 
-	if (!parse_count(arg, &x) || x < 1 || x > 1024)
-		return bad(p, arg, "a number from 1 to 1024");
-	*(int *)field = (int)x;
-	return true;
+	*(int *)field = ok ? (int)x : 0;
+	return ok;
 }
 
 bool

@@ -31,9 +31,9 @@ struct option_row {
 
 /* Plain values: char *, the same where a second one would silently replace
  * a file or a report asked for, the same for a folder, bool, int64_t from 1 to
- * 1000000, int from 1 to 1024, double from 0, int64_t from 0. */
+ * 1000000 or GROUP_MAX, int from 1 to 1024, double from 0, int64_t from 0. */
 SetOption set_string, set_once, set_folder, set_true, set_positive, set_dp,
-	set_threads, set_double, set_seconds, set_capacity;
+	set_ranks, set_threads, set_double, set_seconds, set_capacity;
 /* A word: a bool that is true for the first, or for the second. */
 SetOption set_first, set_second;
 SetOption set_optimizer, set_tri, set_dtype, set_grad_dtype, set_state_dtype,

@@ -39,6 +39,16 @@ read_value(struct parser *p, ValKind kind)
 }
 
 static bool
+read_ranks(struct parser *p, const char *what, int64_t *n)
+{
+	if (!tok_int(p, 1, what, n))
+		return false;
+	return *n <= GROUP_MAX
+		|| tok_fault(p, "expected at most %d %s, found %lld",
+		             GROUP_MAX, what, (long long)*n);
+}
+
+static bool
 read_statement(struct parser *p)
 {
 	if (p->tok == T_VAL || tok_is_word(p, "_"))
@@ -53,9 +63,9 @@ read_statement(struct parser *p)
 	if (tok_word(p, "streams"))
 		return tok_int(p, 0, "streams", &p->g->nstream);
 	if (tok_word(p, "ranks"))
-		return tok_int(p, 1, "ranks", &p->g->ranks);
+		return read_ranks(p, "ranks", &p->g->ranks);
 	if (tok_word(p, "replicas")) {
-		if (!tok_int(p, 1, "replicas", &p->g->replicas))
+		if (!read_ranks(p, "replicas", &p->g->replicas))
 			return false;
 		p->g->exact = tok_word(p, "exactly");
 		return true;

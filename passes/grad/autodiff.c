@@ -95,6 +95,16 @@ fold_sum(struct autodiff *ad, ValId v, ValId sum, NodeId fresh)
 	return true;
 }
 
+/* An adjoint is cut as its value is: a rank's shapes alone do not say along
+ * which dim.  Other states follow from the ops. */
+static void
+state_adjoint(Graph *g, ValId v, ValId d)
+{
+	if (g->val[v].split.kind == SPLIT_S
+	    && g->val[d].split.kind == SPLIT_I)
+		g->val[d].split = g->val[v].split;
+}
+
 /* Add dv to the adjoint of v; nodes from `fresh` on belong to this
  * contribution alone. */
 static void
@@ -104,14 +114,12 @@ contribute(struct autodiff *ad, struct grad *c, ValId v, ValId dv,
 	struct adjoint *a = &ad->adj[v];
 	Graph *g = ad->g;
 
-	/* a rank's shapes alone do not say which dim a reshape cuts */
-	if (g->val[v].split.kind == SPLIT_S
-	    && g->val[dv].split.kind == SPLIT_I)
-		g->val[dv].split = g->val[v].split;
+	state_adjoint(g, v, dv);
 	if (a->sum == 0 || fold_sum(ad, dv, a->sum, fresh))
 		a->sum = dv;
 	else
 		a->sum = adj_2(c, OP_ADD, a->sum, dv);
+	state_adjoint(g, v, a->sum);
 }
 
 /* ---- slices ---- */

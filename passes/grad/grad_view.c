@@ -1,14 +1,21 @@
 /* Gradient rules of layout ops. */
 #include "passes/grad/grad.h"
+#include "ir/split.h"
 
 #include <string.h>
 
 /* ---- layout ---- */
 
+/* A rank's pieces may have one shape and be cut along different dims. */
 bool
 grad_reshape(struct grad *c)
 {
-	c->dx[0] = adj_reshape(c, c->dy[0], adj_shape(c, c->n.in[0]));
+	const Val *x = &c->g->val[c->n.in[0]], *y = &c->g->val[c->n.out[0]];
+	Attr a = attr_reshape(&x->shape);
+
+	c->dx[0] = split_alike(&x->split, &y->split)
+		? adj_reshape(c, c->dy[0], &x->shape)
+		: adj_op(c, OP_RESHAPE, 1, c->dy, &a);
 	return true;
 }
 

@@ -3,8 +3,8 @@
  * what    Node.wait; the order of nodes, see order.c
  * method  a transfer ends behind the last node before the first that reads
  *         what it receives, or overwrites what it sends.  If the arena then
- *         leaves the budget, those are left as they were that save least, by
- *         halving, until it does not.
+ *         exceeds the budget, transfers are added from those that save most,
+ *         by halving; one that does not fit is left out alone.
  * needs   P_PLANNED; before results are laid over operands, which asks for
  *         what is alive
  * gives   never a larger step: what each node costs stays, and what is sent
@@ -15,6 +15,8 @@
 #include "passes/place/place.h"
 
 #include <stdlib.h>
+
+enum { TRIALS = 48 };                   /* of sets of transfers: placements */
 
 /* ---- where transfers end ---- */
 
@@ -176,21 +178,53 @@ fits(const Pass *p, const Graph *g, const bool *chosen, double *sec)
 	return arena <= p->budget;
 }
 
-/* Of all that may be chosen the first `n` alone. */
+struct fitting {
+	const Pass *pass;
+	const Graph *g;
+	bool *chosen;
+	int trials;                     /* that are left */
+};
+
 static void
-choose(bool *chosen, const struct saving *s, uint32_t all, uint32_t n)
+choose(struct fitting *f, const struct saving *s, uint32_t n, bool yes)
 {
-	for (uint32_t i = 0; i < all; i++)
-		chosen[s[i].of] = i < n;
+	for (uint32_t i = 0; i < n; i++)
+		f->chosen[s[i].of] = yes;
 }
 
-/* As many as fit, from those that save most. */
+/* Chooses those of s[0..n-1] that fit beside what is chosen, by halves: one
+ * that does not fit is left out alone.  `known`: together they do not fit.
+ * True if all were chosen. */
+static bool
+add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
+{
+	uint32_t half = n / 2;
+	bool all;
+
+	if (n == 0 || f->trials == 0 || watch_off(f->pass->watch))
+		return false;
+	if (!known) {
+		f->trials--;
+		choose(f, s, n, true);
+		if (fits(f->pass, f->g, f->chosen, NULL))
+			return true;
+		choose(f, s, n, false);
+	}
+	if (n == 1)
+		return false;
+	all = add_fitting(f, s, half, false);
+	add_fitting(f, s + half, n - half, all);
+	return false;
+}
+
+/* As many as fit, first those that save most. */
 static void
 fit(const Pass *p, const Graph *g, bool *chosen, Arena *a)
 {
+	struct fitting f = { p, g, chosen, TRIALS };
 	double *sec = arena_array(a, g->nval, sizeof *sec);
 	struct saving *s = arena_array(a, g->nval, sizeof *s);
-	uint32_t n = 0, low = 0, high;
+	uint32_t n = 0;
 
 	if (fits(p, g, chosen, sec))
 		return;
@@ -198,16 +232,8 @@ fit(const Pass *p, const Graph *g, bool *chosen, Arena *a)
 		if (chosen[v])
 			s[n++] = (struct saving){ v, sec[v] };
 	qsort(s, n, sizeof *s, by_saving);
-	for (high = n; high - low > 1 && !watch_off(p->watch);) {
-		uint32_t half = low + (high - low) / 2;
-
-		choose(chosen, s, n, half);
-		if (fits(p, g, chosen, NULL))
-			low = half;
-		else
-			high = half;
-	}
-	choose(chosen, s, n, low);
+	choose(&f, s, n, false);
+	add_fitting(&f, s, n, true);
 }
 
 bool

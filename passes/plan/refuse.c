@@ -55,6 +55,18 @@ bytes_of(const Graph *g, ValKind kind)
 	return sum;
 }
 
+/* Of states, the sums of gradients over micro-batches. */
+static int64_t
+accumulated_bytes(const Graph *g)
+{
+	int64_t sum = 0;
+
+	FOR_VALS (v, g)
+		if (v->kind == V_STATE && strcmp(v->state, "grad") == 0)
+			sum += v->nbytes;
+	return sum;
+}
+
 /* What states of the shape of their parameters, in float32, would save. */
 static int64_t
 half_of_states(const Graph *g)
@@ -166,7 +178,7 @@ offer_help(const Pass *p, const Graph *g, struct tight t)
 	offer(p, "--state-dtype bf16", "",
 	      o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g));
 	offer(p, "--optimizer sgd, which needs no state", "",
-	      bytes_of(g, V_STATE));
+	      bytes_of(g, V_STATE) - accumulated_bytes(g));
 	return false;
 }
 
@@ -178,7 +190,7 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	const Node *tight = &g->node[r->step[c.tight].node];
 	const char *where = tight->norigin ? g->origin[tight->origin[0]].name
 		: op_info[tight->op].text;
-	int64_t state = bytes_of(g, V_STATE);
+	int64_t sums = accumulated_bytes(g);
 	bool preset = p->opt->remat != REMAT_AUTO;
 	Diag *d = p->diag;
 	char least[24];
@@ -197,7 +209,8 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	          "there:", where, op_info[tight->op].text);
 	show(d, "parameters and buffers",
 	     bytes_of(g, V_PARAM) + bytes_of(g, V_BUFFER));
-	show(d, "optimizer state", state);
+	show(d, "accumulated gradients", sums);
+	show(d, "optimizer state", bytes_of(g, V_STATE) - sums);
 	show(d, "inputs", bytes_of(g, V_INPUT));
 	rank_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)

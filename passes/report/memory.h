@@ -5,14 +5,24 @@
 #include "passes/plan/cheap.h"
 #include "passes/account/memory.h"
 
-/* FLOPs of products, for one micro-batch.  `model` is what the mathematics
- * asks for: forward and both gradients, nothing twice, no causal half. */
+/* FLOPs of products, for one micro-batch on all ranks.  `model` is what the
+ * mathematics asks for: forward and both gradients, nothing twice, no causal
+ * half. */
 struct flop_report {
 	double model, causal;           /* causal: halves what masks hide */
 	double hardware;                /* the schedule, recomputation too */
 	double all;                     /* with everything element-wise */
 	double paper_model;             /* 0: no transformer */
 	double paper_third, paper_ninth;        /* hardware, s/3h and 2s/9h */
+};
+
+/* A step of all micro-batches on all devices of a replica: predicted, or the
+ * time given. */
+struct step_use {
+	double sec;                     /* with what stages wait */
+	double idle;                    /* of it, the share that they wait */
+	double batches, devices;
+	double peak;                    /* FLOP/s of all devices */
 };
 
 /* One stage of a pipeline, reckoned from one micro-batch on one device.  1F1B:
@@ -38,6 +48,7 @@ struct pipeline pipeline_report(const Pass *, const Plan *,
                                 const struct memory_report *, Arena *);
 struct flop_report flop_report(const Pass *, const Plan *,
                                const struct memory_report *);
+struct step_use step_use(const Pass *, const Plan *);
 /* The object `memory` of --json, as text. */
 char *memory_json(const Pass *, const Plan *, Arena *);
 

@@ -165,30 +165,27 @@ static void
 put_utilisation(const Pass *p, const Plan *plan, const struct flop_report *f,
                 FILE *out)
 {
-	const struct device *d = device_of(p->reference);
-	double sec = p->opt->step_time > 0 ? p->opt->step_time
-		: plan->sum.step_sec;
-	bool wide = true;
-	double peak, n = (double)(p->opt->pp ? p->opt->pp : 1)
-		* (double)(p->opt->tp ? p->opt->tp : 1);
-	double m = p->opt->microbatches ? (double)p->opt->microbatches : 1;
+	struct step_use u = step_use(p, plan);
+	double percent = 100 * u.batches / u.sec / u.peak;
 
-	FOR_VALS (v, p->reference)
-		wide &= v->kind != V_PARAM || (v->dt != DT_BF16
-		                               && v->dt != DT_F16);
-	peak = (wide ? d->product_flops : d->product_flops16) * n;
-	if (sec <= 0)
+	if (u.sec <= 0)
 		return;
-	fprintf(out, "  %s %.6g s a step on %.0f x %s: MFU %.2f %%, HFU %.2f "
-	        "%%", p->opt->step_time > 0 ? "given" : "predicted", sec, n,
-	        d->name, 100 * m * f->model / sec / peak,
-	        100 * m * f->hardware / sec / peak);
+	fprintf(out, "  %s %.6g s a step", p->opt->step_time > 0 ? "given"
+	        : "predicted", u.sec);
+	if (p->opt->pp)
+		fprintf(out, " of %.0f micro-batches", u.batches);
+	fprintf(out, " on %.0f x %s: MFU %.2f %%, HFU %.2f %%", u.devices,
+	        device_of(p->reference)->name, percent * f->model,
+	        percent * f->hardware);
 	if (f->paper_model > 0)
 		fprintf(out, "; by the formulas MFU %.2f %%, HFU %.2f %% "
 		        "(s/3h) or %.2f %% (2s/9h)",
-		        100 * m * f->paper_model / sec / peak,
-		        100 * m * f->paper_third / sec / peak,
-		        100 * m * f->paper_ninth / sec / peak);
+		        percent * f->paper_model, percent * f->paper_third,
+		        percent * f->paper_ninth);
+	if (u.idle > 0)
+		fprintf(out, "; stages wait %.2f %% of it, without that MFU "
+		        "%.2f %%", 100 * u.idle,
+		        percent * f->model / (1 - u.idle));
 	putc('\n', out);
 }
 
@@ -198,7 +195,8 @@ put_flops(const Pass *p, const Plan *plan, const struct memory_report *r,
 {
 	struct flop_report f = flop_report(p, plan, r);
 
-	fputs("\nFLOPs of a micro-batch\n", out);
+	fprintf(out, "\nFLOPs of a micro-batch%s\n",
+	        plan->ranks ? ", all ranks" : "");
 	put_flop_line("model: products, each once", f.model, out);
 	if (f.causal < f.model)
 		put_flop_line("... without what masks hide", f.causal, out);

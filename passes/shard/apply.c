@@ -211,19 +211,16 @@ localise(struct apply *a, NodeId id, const struct way *w)
 	const Split *x = n->nin ? &w->at[0] : NULL;
 	const Shape *y = &a->g->val[n->out[0]].shape;
 	int64_t *group = attr_int_of(n->op, &n->attr, "group");
+	IntList *shape = attr_list_of(n->op, &n->attr, "shape");
 
+	if (shape)                      /* the result's */
+		*shape = shape_list(y);
 	/* of more than one the channels are cut by groups */
 	if (group && *group > 1 && x->kind == SPLIT_S && x->axis == 1) {
 		*attr_int_of(n->op, &n->attr, "part") = *group;
 		*group /= a->s->ranks;
 	}
 	switch (n->op) {
-	case OP_RESHAPE:
-		n->attr.RESHAPE.shape = shape_list(y);
-		break;
-	case OP_EXPAND:
-		n->attr.EXPAND.shape = shape_list(y);
-		break;
 	case OP_SLICE:
 		if (x->kind == SPLIT_S)
 			n->attr.SLICE.start.v[x->axis] = local_start(a, x,

@@ -47,6 +47,24 @@ lay(struct counts *c, uint32_t rank, uint64_t at, uint64_t nbytes)
 	c->at[rank] = (int)at;
 }
 
+size_t
+between_room(uint32_t ranks)
+{
+	return ranks * (2 * sizeof(uint64_t) + 4 * sizeof(int));
+}
+
+static void
+lay_room(struct between *b)
+{
+	uint64_t *pair = b->room;
+	int *count = (int *)(pair + 2 * (size_t)b->ranks);
+
+	b->met = (struct pairs){ pair, pair + b->ranks };
+	b->sent = (struct counts){ count, count + b->ranks };
+	count += 2 * (size_t)b->ranks;
+	b->come = (struct counts){ count, count + b->ranks };
+}
+
 /* What this rank has in `come`, to all. */
 static ckr_status
 gather(struct between *b, const void *from, void *to, struct err *e)
@@ -101,14 +119,23 @@ between_sum(const struct between *b, uint8_t dtype, const void *x, uint64_t n,
 {
 	uint64_t nbytes = n * dtype_row[dtype].nbytes;
 	struct between sum = *b;
-	struct link_side side = { b->team->in, sum.come.count, sum.come.at };
+	struct link_side side = { .base = b->team->in };
+	ckr_status status;
 
+	sum.room = malloc(between_room(b->ranks));
+	if (!sum.room)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	lay_room(&sum);
 	lay_alike(&sum.come, b->ranks, nbytes);
-	CKR_TRY(team_gather(b->team, b->group, x, (int)nbytes, &side, &b->task,
-	                    e));
+	side.count = sum.come.count;
+	side.at = sum.come.at;
 	sum.in = b->team->in;
-	add_up(&sum, dtype, false, n, y);
-	return CKR_OK;
+	status = team_gather(b->team, b->group, x, (int)nbytes, &side,
+	                     &b->task, e);
+	if (status == CKR_OK)
+		add_up(&sum, dtype, false, n, y);
+	free(sum.room);
+	return status;
 }
 
 /* Of a part, the elements that rank r adds up; *at: where. */
@@ -282,7 +309,8 @@ walk(struct between *b, bool come)
 	const struct pieces *from = &b->from, *to = &b->to;
 	uint64_t at = 0;
 
-	b->met = (struct pairs){ .out = { 0 } };
+	memset(b->met.out, 0, b->ranks * sizeof(*b->met.out));
+	memset(b->met.in, 0, b->ranks * sizeof(*b->met.in));
 	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun;) {
 		struct piece_run u = pieces_run(from, i);
 		struct piece_run v = pieces_run(to, k);
@@ -352,6 +380,7 @@ measure(struct between *b)
 void
 between_begin(struct between *b)
 {
+	lay_room(b);
 	b->total = b->at = b->n = b->run = 0;
 	b->flying = b->summed = false;
 	if (comm_nelem(b->tx) == 0)
@@ -441,8 +470,15 @@ look(void *user, bool *done, const struct team_task **at, uint64_t *moved,
 ckr_status
 between_run(struct between *b, struct err *e)
 {
+	ckr_status status;
+
+	b->room = malloc(between_room(b->ranks));
+	if (!b->room)
+		return err_set(e, CKR_ENOMEM, "out of memory");
 	b->out = b->team->out;
 	b->in = b->team->in;
 	between_begin(b);
-	return team_await(b->team, &(struct team_look){ look, b }, e);
+	status = team_await(b->team, &(struct team_look){ look, b }, e);
+	free(b->room);
+	return status;
 }

@@ -7,13 +7,13 @@
 
 /* Bytes of all ranks, and where: one behind the other, or as they come. */
 struct counts {
-	int count[CKR_MAX_RANKS], at[CKR_MAX_RANKS];
+	int *count, *at;
 };
 
 /* Of an exchange of pieces, what a pair of ranks has to do with each other:
  * elements that were met so far, in the whole's order. */
 struct pairs {
-	uint64_t out[CKR_MAX_RANKS], in[CKR_MAX_RANKS];
+	uint64_t *out, *in;
 };
 
 /* A collective as one of its ranks takes part.  x, y: its operands, without
@@ -40,10 +40,13 @@ struct between {
 	bool whole, summed;             /* all_reduce: all take of all; a share
 	                                 * of the part has been added up */
 	struct pieces from, to;
+	void *room;                     /* for these, of between_room bytes */
 	struct counts sent, come;
 	struct pairs met;
 };
 
+/* Bytes that a group of so many ranks keeps count with. */
+size_t between_room(uint32_t ranks);
 /* Before anything moves.  The bits are those of comm_run. */
 void between_begin(struct between *);
 /* Move it on, without waiting. */

@@ -14,6 +14,7 @@ struct lane {
 	struct between m;               /* of the first one, once it moves */
 	bool moves;
 	char *room;                     /* 2 * TEAM_ROOM; NULL: the team's */
+	void *counts;                   /* of between_room bytes */
 };
 
 static struct lane *
@@ -43,10 +44,16 @@ bytes(const struct transfers *t)
 static ckr_status
 open_apart(struct transfers *t, struct err *e)
 {
+	const struct crew *c = &t->crew;
+	uint32_t most = c->tp > c->dp ? c->tp : c->dp;
 	bool ok;
 
 	t->lane = calloc(LINK_GROUPS, sizeof(*t->lane));
 	ok = t->lane;
+	for (int g = 0; ok && g < LINK_GROUPS; g++) {
+		t->lane[g].counts = malloc(between_room(most));
+		ok = t->lane[g].counts;
+	}
 	if (ok && has_two(&t->crew)) {
 		t->lane[LINK_DP].room = calloc(2, TEAM_ROOM);
 		ok = t->lane[LINK_DP].room;
@@ -57,8 +64,10 @@ open_apart(struct transfers *t, struct err *e)
 static void
 close_apart(struct transfers *t)
 {
-	if (t->lane)
-		free(t->lane[LINK_DP].room);
+	for (int g = 0; t->lane && g < LINK_GROUPS; g++) {
+		free(t->lane[g].room);
+		free(t->lane[g].counts);
+	}
 	free(t->lane);
 }
 
@@ -78,7 +87,8 @@ set_off(const struct transfers *t, struct lane *l)
 		.what = x->what, .tx = x->tx, .ty = x->ty,
 		.x = crew->operand(crew->user, x, 0, 0),
 		.y = crew->operand(crew->user, x, 0, 1),
-		.threads = crew->threads, .task = x->task, .moved = moved };
+		.threads = crew->threads, .task = x->task, .moved = moved,
+		.room = l->counts };
 	l->m.out = l->room ? l->room : crew->team->out;
 	l->m.in = l->room ? l->room + TEAM_ROOM : crew->team->in;
 	between_begin(&l->m);

@@ -66,6 +66,8 @@ route_free(struct route *r)
 {
 	free(r->pack.one);
 	free(r->unpack.one);
+	free(r->span);
+	free(r->out);
 	*r = (struct route){ .how = ROUTE_OWN };
 }
 
@@ -170,10 +172,10 @@ find_scatter(struct route *r, const struct pieces *p, uint32_t rank,
 
 /* ---- pieces to other pieces ---- */
 
-/* Bytes met so far of those to and from each rank, and their last copies. */
+/* Bytes met so far of those to and from a rank, and their last copies. */
 struct met {
-	uint64_t out[CKR_MAX_RANKS], in[CKR_MAX_RANKS];
-	uint32_t last_out[CKR_MAX_RANKS], last_in[CKR_MAX_RANKS];
+	uint64_t out, in;
+	uint32_t last_out, last_in;
 };
 
 /* n bytes from place x of rank a to place y of rank b; count: they are only
@@ -186,15 +188,15 @@ take(struct route *r, struct met *m, uint32_t rank, uint32_t a, uint32_t b,
 
 	if (a == rank) {
 		if (!count)
-			ok = add(&r->pack, &m->last_out[b], at.from,
-			         r->out[b].at + m->out[b], at.width);
-		m->out[b] += at.width;
+			ok = add(&r->pack, &m[b].last_out, at.from,
+			         r->out[b].at + m[b].out, at.width);
+		m[b].out += at.width;
 	}
 	if (ok && b == rank) {
 		if (!count)
-			ok = add(&r->unpack, &m->last_in[a],
-			         r->in[a].at + m->in[a], at.to, at.width);
-		m->in[a] += at.width;
+			ok = add(&r->unpack, &m[a].last_in,
+			         r->in[a].at + m[a].in, at.to, at.width);
+		m[a].in += at.width;
 	}
 	return ok;
 }
@@ -204,12 +206,12 @@ static bool
 walk(struct route *r, struct met *m, const struct pieces *from,
      const struct pieces *to, uint32_t rank, uint64_t size, bool count)
 {
+	uint32_t ranks = (uint32_t)(from->npiece * from->shared);
 	uint64_t at = 0;
 	bool ok = true;
 
-	memset(m, 0, sizeof(*m));
-	memset(m->last_out, 0xff, sizeof(m->last_out));
-	memset(m->last_in, 0xff, sizeof(m->last_in));
+	for (uint32_t k = 0; k < ranks; k++)
+		m[k] = (struct met){ 0, 0, UINT32_MAX, UINT32_MAX };
 	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun && ok;) {
 		struct piece_run u = pieces_run(from, i);
 		struct piece_run v = pieces_run(to, k);
@@ -234,23 +236,32 @@ find_exchange(struct route *r, const struct pieces *from,
               const struct pieces *to, uint32_t ranks, uint32_t rank,
               uint64_t size)
 {
-	struct met m;
+	struct met *m = calloc(ranks, sizeof(*m));
+	bool ok;
 
 	r->how = ROUTE_EXCHANGE;
 	r->into = r->out_of = r->clear_y = true;
-	walk(r, &m, from, to, rank, size, true);
+	r->out = calloc(2 * (size_t)ranks, sizeof(*r->out));
+	if (!m || !r->out) {
+		free(m);
+		return false;
+	}
+	r->in = r->out + ranks;
+	walk(r, m, from, to, rank, size, true);
 	for (uint32_t k = 0; k < ranks; k++) {
-		r->out[k] = (struct span){ r->scratch, m.out[k] };
-		r->scratch += m.out[k];
+		r->out[k] = (struct span){ r->scratch, m[k].out };
+		r->scratch += m[k].out;
 	}
 	for (uint32_t k = 0; k < ranks; k++) {
-		r->in[k] = (struct span){ r->scratch, m.in[k] };
+		r->in[k] = (struct span){ r->scratch, m[k].in };
 		if (k == rank)
 			r->in[k].at = r->out[k].at;
 		else
-			r->scratch += m.in[k];
+			r->scratch += m[k].in;
 	}
-	return walk(r, &m, from, to, rank, size, false);
+	ok = walk(r, m, from, to, rank, size, false);
+	free(m);
+	return ok;
 }
 
 /* ---- all ---- */
@@ -270,6 +281,11 @@ route_find(struct route *r, const struct ckr_comm *w, uint32_t ranks,
 	r->npiece = (uint32_t)p.npiece;
 	r->shared = p.shared;
 	r->each = pieces_room(&p) * size;
+	if (w->kind == CKR_ALL_GATHER || w->kind == CKR_REDUCE_SCATTER) {
+		r->span = calloc(p.npiece, sizeof(*r->span));
+		if (!r->span)
+			return false;
+	}
 	switch (w->kind) {
 	case CKR_ALL_GATHER:
 		return find_gather(r, &p, ranks, size);

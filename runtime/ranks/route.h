@@ -47,8 +47,8 @@ struct route {
 	struct moves pack, unpack;      /* x to scratch; scratch to y */
 	uint64_t scratch;
 	struct span tail;               /* of y: zeros in the end */
-	struct span span[CKR_MAX_RANKS];
-	struct span out[CKR_MAX_RANKS], in[CKR_MAX_RANKS];
+	struct span *span;              /* by piece; NULL: no need of them */
+	struct span *out, *in;          /* by rank, of an exchange */
 };
 
 /* For rank `rank` of `ranks`.  False: no memory.  Freed in either case. */

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Optimizer state cut over replicas (--zero 1), beside replicas that hold all of it and beside one rank.
 
-    zero.py CKC CKRUN [bits] [files] [processes] [refusals]
+    zero.py CKC CKRUN [bits] [files] [processes] [many] [refusals]
 
 Two products of odd widths, so that no piece divides.  bits: a piece is updated by the same numbers as the whole is, so losses, gradients
 and checkpoints are to the bit those of the same replicas without --zero (by 16-bit masters, rounding at random, micro-batches), and close
 to those of one rank with the whole batch, clipped too.  Bytes of the optimizer's state are those of a formula, the plan replays, the
 measured peak is the planned one.  files: a run changes its shape every few steps and goes on as one that did not.  processes: the same
-files as virtual ranks leave.  What has no sense is refused with the line to type.
+files as virtual ranks leave.  many: 128 and 1,024 replicas of a sample each, by numpy.  What has no sense is refused with the line to type.
 """
 import json
 import os
@@ -40,6 +40,16 @@ GRAPH = """graph @g {{
 	%l, _, _ = sce %y, %labels {{reduction=1, ignore=-100}}
 	%loss: f32[] output = mul %l, %one
 }}
+"""
+MANY = """graph @g {
+	input %x: f32[1,3]
+	input %t: f32[1,4]
+	param %w: f32[3,4] = splat 0
+	%z = matmul %x, %w
+	%d = sub %z, %t
+	%s = mul %d, %d
+	%loss: f32[] output = reduce_mean %s {axes=[0,1], keepdims=0}
+}
 """
 LION = ["--optimizer", "lion", "--dtype", "bf16", "--master-weights", "off", "--state-dtype", "bf16", "--update-in-backward", "on"]
 MICRO = ["--dtype", "bf16", "--grad-accum", 3, "--no-decay", "w1"]
@@ -167,6 +177,29 @@ class Zero(ck.Bench):
             want, got = (self.train(name, "--resume", "apart.s", steps=5, launch=by) for by in ((), launch))
             self.check(len(got) == 2 and np.array_equal(got, want), f"{n} processes: losses {got} behind a checkpoint, expected {want}")
 
+    def many(self):
+        """Steps of one sample on each of n replicas are those of gradient descent by n samples, in double precision."""
+        rng = np.random.default_rng(2)
+        with open(self.path("many.ck"), "w") as f:
+            f.write(MANY)
+        for n, flags in (128, ["--dp", "auto"]), (1024, ["--dp", 1024, "--zero", 1]):
+            x, t, w = (rng.normal(0, 1, s) for s in ((n, 3), (n, 4), (3, 4)))
+            files.st_write(self.path("many.st"), tensors({"x": np.float32(x), "t": np.float32(t)}))
+            files.st_write(self.path("w.st"), tensors({"w": np.float32(w)}))
+            self.must(self.ckc(self.path("many.ck"), "-o", self.path("many.so"), "--optimizer", "sgdm", "--quiet", *flags), f"{flags}")
+            self.must(self.ckrun("many.so", "--ranks", n, "--inputs", "many.st", "--init", "w.st", "--steps", 3, "--lr", 0.1, "--momentum", 0.5,
+                                 "--weight-decay", 0, "--log", "many.log", "--save", "many.out", "--quiet"), f"{n} replicas")
+            want, m = [], 0
+            for _ in range(3):
+                d = x @ w - t
+                want.append(np.mean(d * d))
+                m = 0.5 * m + 2 * x.T @ d / d.size
+                w = w - 0.1 * m
+            got = ck.losses(self.path("many.log"))
+            self.check(np.allclose(got, want, rtol=1e-5, atol=0), f"{n} replicas: losses {got}, expected {want}")
+            self.check(np.allclose(compare.load(self.path("many.out"))["w"], w, rtol=1e-5, atol=1e-6), f"{n} replicas: w")
+            os.remove(self.path("many.log"))
+
     def refusals(self):
         with open(self.path("no.ck"), "w") as f:
             f.write(GRAPH.format(b=2))
@@ -179,7 +212,12 @@ class Zero(ck.Bench):
         no(["--zero", 1, "--dp", "auto"], "found --dp auto", "try --zero 1 --dp 2")
         no(["--zero", 2, "--dp", 2], "--zero")
         no(["--zero", 1, "--dp", 2, "--optimizer", "adafactor"], "found adafactor", "try --optimizer adamw")
-        no(["--zero", 1, "--dp", 65], "at most 64 replicas", "65")
+        for n in (["--dp", 1025, "--zero", 1], ["--tp", 1025]):
+            for verb in (["-o", self.path("no.so")], ["--plan-only"], ["--curve"]):
+                done = self.ckc(self.path("no.ck"), *verb, *n)
+                self.check(done.returncode == 2 and "from 1 to 1024" in done.stderr and "1025" in done.stderr, f"{verb} {n}: {done.stderr}")
+            done = self.ckc("inspect", self.path("no.ck"), *n)
+            self.check(done.returncode == 2 and "from 1 to 1024" in done.stderr, f"inspect {n}: {done.stderr}")
         done = self.ckrun(self.library("two"), "--ranks", 3, "--inputs", "in4.st")
         self.check(done.returncode == 1 and "compiled for 2 replicas" in done.stderr and "ckc --zero 1 --dp 3" in done.stderr, done.stderr)
 
@@ -193,7 +231,7 @@ def main():
         files.st_write(bench.path(f"in{n}.st"), tensors({"x": x[:n], "labels": labels[:n]}))
     files.st_write(bench.path("init.st"), tensors({"w1": np.float32(rng.normal(0, .5, (6, 21))), "b1": np.float32(rng.normal(0, .5, 21)),
                                                    "w2": np.float32(rng.normal(0, .5, (21, 7))), "scale": np.float32(1.5)}))
-    for part in bench.names or ["bits", "files", "processes", "refusals"]:
+    for part in bench.names or ["bits", "files", "processes", "many", "refusals"]:
         getattr(bench, part)()
     bench.finish()
 

@@ -143,7 +143,7 @@ OPS = {
     "passes/report/flops.c": (2, "attention in a peer's terms"),
     "passes/report/memory_pipeline.c": (1, "attention in a peer's terms"),
     "passes/run.c": (1, "loops"),
-    "passes/shard/apply.c": (7, "attributes that hold extents, the loss, biases"),
+    "passes/shard/apply.c": (5, "attributes that hold extents, the loss, biases"),
     "passes/shard/demands.c": (2, "norms"),
     "passes/shard/shard.c": (1, "biases"),
     "passes/shard/total.c": (4, "what pass deal puts between replicas; means"),

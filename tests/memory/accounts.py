@@ -5,6 +5,7 @@
 """
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -41,9 +42,11 @@ class Tools:
 
     def plan(self, path, *flags):
         out = os.path.join(self.folder, "plan.json")
-        subprocess.run([self.ckc, path, "--plan-only", "--quiet",
-                        "--dtype=bf16", "--device=A100-80GB", "--json", out,
-                        *flags], check=True)
+        done = subprocess.run([self.ckc, path, "--plan-only", "--quiet",
+                               "--dtype=bf16", "--device=A100-80GB", "--json",
+                               out, *flags], check=True, text=True,
+                              stdout=subprocess.PIPE)
+        self.text = done.stdout
         with open(out, encoding="utf-8") as f:
             plan = json.load(f)
         return plan["memory"], plan["summary"]
@@ -188,6 +191,42 @@ def flops(t):
                  3 * forward + n * 2 * b * s * s * h)
 
 
+def utilisation(t):
+    """MFU of a step of n micro-batches over p stages of T ranks each: n times
+    the formula's FLOPs, by (n + (p - 1) / m) turns of a stage and one update,
+    on T p devices of 312 TFLOP/s; or by the seconds given."""
+    c = {**SMALL, "layers": 8}
+    b, s, h, v = c["batch"], c["seq"], c["hidden"], c["vocab"]
+    forward = (c["layers"] * (24 * b * s * h * h + 4 * b * s * s * h)
+               + 2 * b * s * h * v)
+    path = t.model("use", **c)
+    for ranks, p, m, n in ((1, 1, 1, 1), (2, 1, 1, 1), (4, 1, 1, 1),
+                           (2, 4, 1, 4), (2, 4, 2, 16), (1, 8, 1, 64)):
+        flags = [*ASSUMED, "--recompute=none", "--dump=memory"]
+        flags += [f"--tp={ranks}"] if ranks > 1 else []
+        flags += [f"--pp={p}", f"--interleave={m}"] if p > 1 else []
+        flags += [f"--microbatches={n}"] if n != p else []
+        for given in (None, 0.25):
+            mem, sums = t.plan(path, *flags, *(
+                [f"--step-time={given}"] if given else []))
+            turn = sum(sums[f"{phase}_seconds"] for phase in
+                       ("forward", "backward", "recompute"))
+            sec = given or (turn * (n + (p - 1) / m)
+                            + sums["update_seconds"]) / p
+            want = 100 * n * 3 * forward / (sec * ranks * p * 312e12)
+            found = re.search(r"([\d.e+-]+) s a step.* on (\d+) x .*?MFU "
+                              r"([\d.]+) %, HFU ([\d.]+) %", t.text)
+            what = f"{ranks} ranks, {p} stages, {n} micro-batches"
+            expect_close(what + ": model FLOPs", mem["flops"]["model"],
+                         3 * forward)
+            expect(what + ": devices", int(found[2]), ranks * p)
+            expect_close(what + ": seconds", float(found[1]), sec, 1e-5)
+            expect_close(what + ": MFU", float(found[3]), want, 0.006 / want)
+            if float(found[4]) < float(found[3]) or (
+                    ranks == 1 and found[4] != found[3]):
+                expect(what + ": HFU", found[4], "as MFU, or what ranks repeat")
+
+
 def llama(t):
     """Two layers of a LLaMA, GQA with half as many key heads, ffn 3 h."""
     path = t.model("llama", like="llama", layers=2, hidden=256, heads=4,
@@ -223,7 +262,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         t = Tools(sys.argv[1], sys.argv[2], folder)
         for part in (gpt_layers, activations, devices, sent,
-                     pipeline, flops,
+                     pipeline, flops, utilisation,
                      llama, scale):
             part(t)
     print(f"{len(failures)} failures")

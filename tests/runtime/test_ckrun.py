@@ -667,8 +667,8 @@ class Feeding(Case):
         args = ["--data", "t.u16", "--tokens", "u16"]
         err = self.tokens(*args, "--ranks", 2, status=1)
         self.assertIn("compiled for one replica (1 ranks), got 2 ranks; compile it with ckc --dp", err)
-        err = self.tokens(*args, "--ranks", 65, model="tokens_replicas", status=1)
-        self.assertIn("at most 64 replicas, got 65", err)
+        err = self.tokens(*args, "--ranks", 1025, model="tokens_replicas", status=1)
+        self.assertIn("at most 1024 replicas, got 1025", err)
 
     def test_unclear(self):
         self.stream()

@@ -482,6 +482,24 @@ change_split(struct site *s, int variant)
 	}
 }
 
+/* A rank's piece of extent one, said of another dim of extent one: shapes do
+ * not tell. */
+static bool
+change_unit_dim(struct site *s, int variant)
+{
+	Val *v = &s->g->val[s->val];
+	Split *p = &v->split;
+
+	if (p->kind != SPLIT_S || v->shape.dim[p->axis] != 1)
+		return false;
+	for (int i = 0; i < v->shape.rank; i++)
+		if (i != p->axis && v->shape.dim[i] == 1 && variant-- == 0) {
+			p->lead = p->axis = i;
+			return true;
+		}
+	return false;
+}
+
 static bool
 change_extent(struct site *s, int variant)
 {
@@ -512,5 +530,6 @@ const struct mutation_kind mutation_kind[] = {
 	{ "state", change_kind, 4, true, true },
 	{ "split", change_split, 6, true, true },
 	{ "extent", change_extent, 2, true, true },
+	{ "another unit dim", change_unit_dim, 3, true, true },
 };
 const int mutation_kinds = sizeof mutation_kind / sizeof *mutation_kind;
