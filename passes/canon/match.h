@@ -23,6 +23,10 @@ struct rewrite {
 		ValId from, made;       /* because layers share masks */
 		bool keep;
 	} remade;
+	struct {                /* match_attention.c: the same */
+		ValId made;
+		int64_t t, s;
+	} causal;
 	int *nuse;              /* by value: readers, and 1 if an output */
 	bool *trained;          /* by value: a gradient is wanted through it */
 	bool *formula;          /* by value: a node makes it of constants alone,
