@@ -4,37 +4,87 @@
 #include <math.h>
 #include <string.h>
 
-/* The low bytes of what was stored: little-endian hosts only, as everywhere in
- * ckc. */
-union bits {
-	float f;
-	double d;
-	uint16_t h;
-	uint64_t u;
-};
+/* Little-endian hosts only, as everywhere in ckc. */
+#define LOAD(type, value) \
+	for (int i = 0; i < n; i++) { \
+		type e; \
+		memcpy(&e, p + (size_t)i * sizeof e, sizeof e); \
+		y[i] = value; \
+	} \
+	return
+#define STORE(type, value) \
+	for (int i = 0; i < n; i++) { \
+		type e = (type)(value); \
+		memcpy(p + (size_t)i * sizeof e, &e, sizeof e); \
+	} \
+	return
 
-static void
-put(DType dt, void *array, int64_t i, union bits b)
+void
+element_get_ints(DType dt, const void *array, int64_t at, int n, int64_t *y)
 {
-	int size = dtype_info[dt].nbytes;
+	const char *p = (const char *)array + at * dtype_info[dt].nbytes;
+	Val v = { .dt = dt, .data = array };
 
-	memcpy((char *)array + i * size, &b, (size_t)size);
+	switch (dt) {
+	case DT_I64:
+	case DT_U64:  LOAD(int64_t, e);
+	case DT_I32:  LOAD(int32_t, e);
+	case DT_U32:  LOAD(uint32_t, e);
+	case DT_I16:  LOAD(int16_t, e);
+	case DT_U16:  LOAD(uint16_t, e);
+	case DT_I8:   LOAD(int8_t, e);
+	case DT_U8:   LOAD(uint8_t, e);
+	case DT_BOOL: LOAD(uint8_t, e != 0);
+	default:
+		for (int i = 0; i < n; i++)
+			y[i] = val_int(&v, at + i);
+	}
 }
 
 void
-element_put_int(DType dt, void *array, int64_t i, int64_t x)
+element_get_floats(DType dt, const void *array, int64_t at, int n, double *y)
 {
-	union bits b = { .u = 0 };
+	const char *p = (const char *)array + at * dtype_info[dt].nbytes;
 
 	switch (dt) {
-	case DT_F32:  b.f = (float)x; break;
-	case DT_F64:  b.d = (double)x; break;
-	case DT_F16:  b.h = float_to_half((float)x); break;
-	case DT_BF16: b.h = float_to_bf16((float)x); break;
-	case DT_BOOL: b.u = x != 0; break;
-	default:      b.u = (uint64_t)x;
+	case DT_F32:  LOAD(float, e);
+	case DT_F64:  LOAD(double, e);
+	case DT_F16:  LOAD(uint16_t, half_to_float(e));
+	case DT_BF16: LOAD(uint16_t, bf16_to_float(e));
+	case DT_U64:  LOAD(uint64_t, (double)e);
+	case DT_I64:  LOAD(int64_t, (double)e);
+	case DT_I32:  LOAD(int32_t, e);
+	case DT_U32:  LOAD(uint32_t, e);
+	case DT_I16:  LOAD(int16_t, e);
+	case DT_U16:  LOAD(uint16_t, e);
+	case DT_I8:   LOAD(int8_t, e);
+	case DT_U8:   LOAD(uint8_t, e);
+	case DT_BOOL: LOAD(uint8_t, e != 0);
+	default:
+		memset(y, 0, (size_t)n * sizeof *y);
 	}
-	put(dt, array, i, b);
+}
+
+void
+element_put_ints(DType dt, void *array, int64_t at, int n, const int64_t *x)
+{
+	char *p = (char *)array + at * dtype_info[dt].nbytes;
+
+	switch (dt) {
+	case DT_F32:  STORE(float, x[i]);
+	case DT_F64:  STORE(double, x[i]);
+	case DT_F16:  STORE(uint16_t, float_to_half((float)x[i]));
+	case DT_BF16: STORE(uint16_t, float_to_bf16((float)x[i]));
+	case DT_BOOL: STORE(uint8_t, x[i] != 0);
+	default:
+		break;
+	}
+	switch (dtype_info[dt].nbytes) {
+	case 8: STORE(uint64_t, x[i]);
+	case 4: STORE(uint32_t, x[i]);
+	case 2: STORE(uint16_t, x[i]);
+	case 1: STORE(uint8_t, x[i]);
+	}
 }
 
 /* Truncation towards zero; what does not fit is cut to the range of 64 bits
@@ -55,21 +105,35 @@ float_to_int(DType dt, double x)
 }
 
 void
-element_put_float(DType dt, void *array, int64_t i, double x)
+element_put_floats(DType dt, void *array, int64_t at, int n, const double *x)
 {
-	union bits b = { .u = 0 };
+	char *p = (char *)array + at * dtype_info[dt].nbytes;
 
 	switch (dt) {
-	case DT_F32:  b.f = (float)x; break;
-	case DT_F64:  b.d = x; break;
-	case DT_F16:  b.h = float_to_half((float)x); break;
-	case DT_BF16: b.h = float_to_bf16((float)x); break;
+	case DT_F32:  STORE(float, x[i]);
+	case DT_F64:  STORE(double, x[i]);
+	case DT_F16:  STORE(uint16_t, float_to_half((float)x[i]));
+	case DT_BF16: STORE(uint16_t, float_to_bf16((float)x[i]));
+	case DT_BOOL: STORE(uint8_t, x[i] != 0);
 	default:
-		element_put_int(dt, array, i, dt == DT_BOOL ? x != 0
-		                : float_to_int(dt, x));
-		return;
+		for (int i = 0; i < n; i++) {
+			int64_t k = float_to_int(dt, x[i]);
+
+			element_put_ints(dt, array, at + i, 1, &k);
+		}
 	}
-	put(dt, array, i, b);
+}
+
+void
+element_put_int(DType dt, void *array, int64_t i, int64_t x)
+{
+	element_put_ints(dt, array, i, 1, &x);
+}
+
+void
+element_put_float(DType dt, void *array, int64_t i, double x)
+{
+	element_put_floats(dt, array, i, 1, &x);
 }
 
 bool

@@ -12,7 +12,7 @@
  *              In C: n->attr.<ID>.<attribute>.
  *   RULES(shape, eval, lanes, cost, grad, shard)
  *     infer_X  ir/infer*.c        shapes and dtypes of the outputs
- *     eval_X   passes/fold/eval.c      constant folding (`none`: never folded)
+ *     eval_X   passes/eval/eval.c      constant folding (`none`: never folded)
  *     lanes_X  passes/fold/fold_lanes*.c  what becomes of a selection whose
  *                                 size the run decides (`none`: refused)
  *     cost_X   passes/cost/cost.c      FLOPs and bytes moved

@@ -45,7 +45,8 @@ enum contents {
 
 enum contents damage_contents(struct flat *, const struct flat_val *);
 bool damage_is_sinusoid(struct flat *, const struct flat_val *);
-/* Whether b is a transposed; both are matrices of the file. */
+/* Whether b is a transposed; both are matrices of the file, and not of one
+ * number alone. */
 bool damage_transposed(struct flat *, const struct flat_val *a,
                        const struct flat_val *b);
 /* Whether two initializers have the same shape and contents. */

@@ -99,8 +99,12 @@ sort_orphan(struct search *s, struct orphans *o, int i)
 	const struct flat_val *v = &s->f->val[i];
 	enum contents c = damage_contents(s->f, v);
 	size_t rank = v->init->n_dims;
-	bool maybe = c == CONTENTS_UNKNOWN || c == CONTENTS_PLAIN;
+	bool maybe;
 
+	/* a parameter may begin as one number, or with equal rows */
+	if (!v->made_up && (c == CONTENTS_COPIES || c == CONTENTS_STATE))
+		c = CONTENTS_PLAIN;
+	maybe = c == CONTENTS_UNKNOWN || c == CONTENTS_PLAIN;
 	if (c == CONTENTS_COPIES
 	    || (c == CONTENTS_STATE && !is_first_state(s->f, i))) {
 		group_name(s, &o->copies, v->name);

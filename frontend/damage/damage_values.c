@@ -161,6 +161,7 @@ damage_transposed(struct flat *f, const struct flat_val *a,
 {
 	const char *p, *q;
 	size_t rows, cols, size;
+	bool varies = false;            /* zeros are anything's transposed */
 	int64_t n;
 	Val s, t;
 
@@ -176,11 +177,14 @@ damage_transposed(struct flat *f, const struct flat_val *a,
 	cols = (size_t)s.shape.dim[1];
 	size = (size_t)dtype_info[s.dt].nbytes;
 	for (size_t i = 0; i < rows; i++)
-		for (size_t k = 0; k < cols; k++)
-			if (memcmp(p + (i * cols + k) * size,
-			           q + (k * rows + i) * size, size) != 0)
+		for (size_t k = 0; k < cols; k++) {
+			const char *x = p + (i * cols + k) * size;
+
+			if (memcmp(x, q + (k * rows + i) * size, size) != 0)
 				return false;
-	return true;
+			varies |= memcmp(x, p, size) != 0;
+		}
+	return varies;
 }
 
 bool

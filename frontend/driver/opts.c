@@ -194,7 +194,7 @@ static const struct option_row table[] = {
 	  "stop there and print the graph" },
 	{ "fold-limit", "SIZE", G_LOOK, set_fold_limit,
 	  FIELD(opt.fold_limit), CI,
-	  "largest constant that folding may make (256MiB)" },
+	  "largest constant that folding may make (default: 4MiB)" },
 	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,
 	  "check the graph after every pass" },
 	{ "quiet", NULL, G_LOOK, set_true, FIELD(opt.quiet), C | P | K,
@@ -358,7 +358,7 @@ set_defaults(struct cli *c)
 	c->budget_bytes = c->capacity = -1;
 	c->opt.gap_pct = 0.1;
 	c->opt.threads = n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
-	c->opt.fold_limit = 256 << 20;
+	c->opt.fold_limit = 4 << 20;
 	c->cc = "cc";
 	c->march = "native";
 	c->nvcc = "nvcc";

@@ -33,6 +33,7 @@ struct flat_val {
 	bool wished;                    /* an option decided */
 	bool named;                     /* a parameter by its name alone, which
 	                                 * could be a buffer's */
+	bool made_up;                   /* the exporter invented its name */
 	const char *reason;
 	int tie;                        /* initializer with which it shares its
 	                                 * contents by accident; 0: none */

@@ -22,6 +22,7 @@
 #include "frontend/params/params.h"
 #include "runtime/support/glob.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -256,11 +257,46 @@ any_name(int n, const char *const *names, const char *s)
 	return false;
 }
 
+/* s is the prefix, then "_12", as exporters number values; the first of those
+ * named after an ATen op has no number. */
+static bool
+is_numbered(const char *s, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	if (strncmp(s, prefix, n) != 0)
+		return false;
+	s += n;
+	if (!*s)
+		return *prefix == '_';
+	return *s == '_' && s[1] && !s[1 + strspn(s + 1, "0123456789")];
+}
+
+/* Names that exporters make up for values without one: TorchScript numbers
+ * them, writes "onnx::MatMul_12" or "/layer/Constant_output_0"; dynamo calls
+ * them "val_12", and results of ATen's ops "_to_copy_3". */
+static bool
+made_up(const char *s)
+{
+	static const char *const prefixes[] = {
+		"val", "lifted_tensor", "_to_copy", "_unsafe_view",
+		"_unsafe_index", "_softmax", "_log_softmax", "_conj",
+		"_reshape_alias", "_weight_norm_interface"
+	};
+
+	if (*s == '/' || strncmp(s, "onnx::", 6) == 0
+	    || !s[strspn(s, "0123456789")])
+		return true;
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+		if (is_numbered(s, prefixes[i]))
+			return true;
+	return false;
+}
+
 bool
 flat_is_path(const char *s)
 {
-	return strchr(s, '.') && *s != '/' && *s != '_'
-		&& strncmp(s, "onnx::", 6) != 0 && strncmp(s, "val_", 4) != 0;
+	return strchr(s, '.') && !made_up(s);
 }
 
 static bool
@@ -286,17 +322,19 @@ is_torchscript(const struct classifier *c)
 		          "pytorch") == 0;
 }
 
-/* It gives constants nodes of their own and folded weights numbers; only what
- * the module itself holds has a name. */
+/* It gives constants nodes of their own; only what the module itself holds has
+ * an identifier of Python's. */
 static bool
 attribute_name(const struct classifier *c, const char *s)
 {
-	return is_torchscript(c) && !buffer_name(s)
-		&& ((unsigned)(s[0] | 32) - 'a' < 26)
-		&& s[strspn(s, "abcdefghijklmnopqrstuvwxyz"
-		            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0'
-		&& strncmp(s, "val_", 4) != 0
-		&& strncmp(s, "lifted_tensor", 13) != 0;
+	if (!is_torchscript(c) || buffer_name(s) || made_up(s)
+	    || (unsigned)(*s - '0') < 10)
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && *s != '_'
+		    && (unsigned char)*s < 0x80)
+			return false;
+	return true;
 }
 
 static void
@@ -332,6 +370,8 @@ judge_candidate(const struct classifier *c, struct flat_val *v)
 		decide(v, VERDICT_CONST, count(v->init) == 1
 		       ? "a single number without a parameter's name"
 		       : "neither named nor placed like a weight");
+	/* what dynamo does not list, it computed and named after an op */
+	v->made_up = made_up(v->name) || (c->nsig && !s);
 	v->named = !s && v->verdict == VERDICT_PARAM
 		&& (!v->weight_slot || (is_torchscript(c)
 		    && (flat_is_path(v->name) || attribute_name(c, v->name))));

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_SWEEP = 32 };
+/* FORMULA_STEPS: of all formulas together, about a second's. */
+enum { MAX_SWEEP = 32, FORMULA_STEPS = 1 << 25 };
 
 void
 rw_grow(struct rewrite *w)
@@ -20,6 +21,8 @@ rw_grow(struct rewrite *w)
 	                     sizeof *w->mask);
 	w->trained = arena_grow(w->mem, w->trained, w->nval, &w->trained_cap,
 	                        g->nval, sizeof *w->trained);
+	w->formula = arena_grow(w->mem, w->formula, w->nval, &w->formula_cap,
+	                        g->nval, sizeof *w->formula);
 	w->nuse = arena_grow(w->mem, w->nuse, w->nval, &w->nuse_cap, g->nval,
 	                     sizeof *w->nuse);
 	w->dead = arena_grow(w->mem, w->dead, w->nnode, &w->dead_cap,
@@ -29,6 +32,7 @@ rw_grow(struct rewrite *w)
 		w->core[w->nval] = 0;
 		w->mask[w->nval] = 0;
 		w->trained[w->nval] = false;
+		w->formula[w->nval] = false;
 		w->nuse[w->nval] = 0;
 	}
 	for (; w->nnode < g->nnode; w->nnode++)
@@ -42,6 +46,7 @@ rw_init(struct rewrite *w, Pass *p, Graph *g)
 	w->p = p;
 	w->g = g;
 	w->mem = p->scratch;
+	w->steps = FORMULA_STEPS;
 	rw_grow(w);
 }
 
@@ -135,17 +140,25 @@ rw_scaled(const struct rewrite *w, ValId v, double *coef, bool single)
 
 /* ---- changing ---- */
 
-/* Which of n's outputs a trained parameter has a differentiable say in. */
+/* Which of n's outputs a trained parameter has a differentiable say in, and
+ * which follow from constants. */
 static void
-spread_trained(struct rewrite *w, const Node *n)
+spread(struct rewrite *w, const Node *n)
 {
-	bool any = false;
+	bool any = false, constant = n->nout == 1 && formula_op(n->op);
 
-	for (int i = 0; i < n->nin; i++)
-		any |= n->in[i] && w->trained[value_now(w, n->in[i])];
+	for (int i = 0; i < n->nin; i++) {
+		ValId x = n->in[i] ? value_now(w, n->in[i]) : 0;
+
+		any |= x && w->trained[x];
+		constant &= x && (w->formula[x]
+		                  || val_is_const(&w->g->val[x]));
+	}
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i])
+		if (n->out[i]) {
 			w->trained[n->out[i]] = any && rw_float(w, n->out[i]);
+			w->formula[n->out[i]] = constant;
+		}
 }
 
 /* A new value is named after the root it helps to replace. */
@@ -178,7 +191,7 @@ rw_emit(struct rewrite *w, Op op, int nin, const ValId *in, const Attr *attr)
 	for (int i = 0; i < nin; i++)
 		if (in[i])
 			w->nuse[in[i]]++;
-	spread_trained(w, &w->g->node[w->g->nnode - 1]);
+	spread(w, &w->g->node[w->g->nnode - 1]);
 	name_after_root(w, v);
 	return v;
 }
@@ -397,12 +410,13 @@ count_uses(struct rewrite *w)
 		w->nuse[val_id(w->g, v)] = v->output
 			|| val_id(w->g, v) == w->g->loss;
 		w->trained[val_id(w->g, v)] = v->kind == V_PARAM && !v->frozen;
+		w->formula[val_id(w->g, v)] = false;
 	}
 	FOR_NODES (n, w->g) {
 		for (int i = 0; i < n->nin; i++)
 			if (n->in[i])
 				w->nuse[n->in[i]]++;
-		spread_trained(w, n);
+		spread(w, n);
 	}
 }
 

@@ -23,11 +23,19 @@ struct rewrite {
 		ValId from, made;       /* because layers share masks */
 		bool keep;
 	} remade;
+	struct {                /* match_attention.c: the same */
+		ValId made;
+		int64_t t, s;
+	} causal;
 	int *nuse;              /* by value: readers, and 1 if an output */
 	bool *trained;          /* by value: a gradient is wanted through it */
+	bool *formula;          /* by value: a node makes it of constants alone,
+	                         * see formula.c */
+	int64_t steps;          /* that formulas may still take */
 	bool *dead;             /* by node */
 	uint32_t nval, nnode;   /* entries in use of the tables above */
-	size_t fwd_cap, core_cap, mask_cap, nuse_cap, trained_cap, dead_cap;
+	size_t fwd_cap, core_cap, mask_cap, nuse_cap, trained_cap, dead_cap,
+	       formula_cap;
 	NodeId at;              /* root of the rule that runs */
 	NodeId first_new;       /* nodes from here on were made by that rule */
 	NodeId heir;            /* takes the origins of nodes that die; 0: the
@@ -108,6 +116,19 @@ void rw_set_in(struct rewrite *, NodeId, int i, ValId);
 /* From now on v stands for output 0 of the root; a new v takes its name.
  * False (nothing done) if both are graph outputs. */
 bool rw_replace(struct rewrite *, NodeId root, ValId v);
+
+/* ---- formula.c ---- */
+
+/* Elements lo to hi - 1 along each dim of a value. */
+struct box {
+	int64_t lo[MAX_RANK], hi[MAX_RANK];
+};
+/* Whether what the op makes of formulas is one. */
+bool formula_op(Op);
+/* Between which bounds the elements of a constant or a formula lie; false if
+ * that is not known. */
+bool formula_bounds(struct rewrite *, ValId, const struct box *, double *lo,
+                    double *hi);
 
 /* ---- rules by family: match_*.c ---- */
 

@@ -367,19 +367,45 @@ repeat_heads(struct rewrite *w, ValId v, int64_t h)
 	return rw_reshape(w, v, &s);
 }
 
-/* A boolean constant [T,S] that lets query i see keys up to i + S - T. */
+/* Numbers from `first` on, of the shape. */
 static ValId
-causal_constant(struct rewrite *w, int64_t t, int64_t s)
+numbers(struct rewrite *w, int64_t first, Shape s)
 {
+	int64_t n = shape_nelem(&s);
+	int64_t *x = arena_array(w->mem, (size_t)n, sizeof *x);
+
+	for (int64_t i = 0; i < n; i++)
+		x[i] = first + i;
+	return rw_const(w, DT_I64, s, x);
+}
+
+/* What lets query i of t see keys up to i + s - t of s: a boolean constant, or
+ * what makes it where that were too large. */
+static ValId
+causal_mask(struct rewrite *w, int64_t t, int64_t s)
+{
+	ValId made = w->causal.made;
 	int64_t n;
 	uint8_t *keep;
 
+	if (made && w->causal.t == t && w->causal.s == s
+	    && (val_is_const(&w->g->val[made]) || w->nuse[made] > 0))
+		return made;
 	if (!mul_ok(t, s, &n))
 		return 0;
-	keep = arena_array(w->mem, (size_t)n, 1);
-	for (int64_t i = 0; i < n; i++)
-		keep[i] = i % s <= i / s + s - t;
-	return rw_const(w, DT_BOOL, SHAPE(t, s), keep);
+	if (n > w->p->opt->fold_limit) {
+		made = rw_binary(w, OP_LE, numbers(w, 0, SHAPE(1, s)),
+		                 numbers(w, s - t, SHAPE(t, 1)));
+	} else {
+		keep = arena_array(w->mem, (size_t)n, 1);
+		for (int64_t i = 0; i < n; i++)
+			keep[i] = i % s <= i / s + s - t;
+		made = rw_const(w, DT_BOOL, SHAPE(t, s), keep);
+	}
+	w->causal.made = made;
+	w->causal.t = t;
+	w->causal.s = s;
+	return made;
 }
 
 static ValId
@@ -419,8 +445,8 @@ match_attention_split(struct rewrite *w, NodeId root)
 		s = rw_binary(w, OP_MUL, s,
 		              rw_const_like(w, s, at.ATTENTION.scale));
 	if (at.ATTENTION.causal && s)
-		s = hide(w, s, causal_constant(w, rw_shape(w, s)->dim[2],
-		                               rw_shape(w, s)->dim[3]));
+		s = hide(w, s, causal_mask(w, rw_shape(w, s)->dim[2],
+		                           rw_shape(w, s)->dim[3]));
 	if (mask)
 		s = hide(w, s, mask);
 	a = attr_default(OP_SOFTMAX);

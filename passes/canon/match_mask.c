@@ -106,12 +106,21 @@ to_boolean(struct rewrite *w, ValId mask)
 	int64_t n = val_nelem(v);
 	uint8_t *keep;
 
+	if (w->formula[mask])
+		return rw_binary(w, OP_EQ, mask, rw_const_like(w, mask, 0));
 	if (was_remade(w, mask, true))
 		return w->remade.made;
 	keep = arena_array(w->mem, (size_t)n, 1);
 	for (int64_t i = 0; i < n; i++)
 		keep[i] = seen_at(v, i) == SHOWN;
 	return remade(w, mask, true, rw_const(w, DT_BOOL, v->shape, keep));
+}
+
+/* A constant, or what follows from constants. */
+static bool
+is_known(const struct rewrite *w, ValId v)
+{
+	return val_is_const(&w->g->val[v]) || w->formula[v];
 }
 
 static bool
@@ -126,14 +135,167 @@ push(struct rewrite *w, struct masks *m, ValId v)
 
 enum verdict { UNSEEN, HIDES_NOTHING, CAUSAL, BOOLEAN, OTHER };
 
-/* What a constant does as a mask; masks are large and shared by layers, so
- * it is found once. */
+/* ---- masks that are not written out ---- */
+
+enum { BOXES = 1 << 12, ROWS_MAX = 1 << 24 };
+
+/* What is known of a mask while its boxes are looked at. */
+struct survey {
+	struct rewrite *w;
+	const Val *v;
+	int64_t t, s;
+	bool hides, causal, *some;      /* by query: it sees a key */
+	struct box todo[BOXES];
+	int n;
+};
+
+static enum seen
+seen_in(struct survey *y, const struct box *b, bool *mixed)
+{
+	double lo, hi;
+
+	*mixed = false;
+	if (!formula_bounds(y->w, val_id(y->w->g, y->v), b, &lo, &hi))
+		return NEITHER;
+	if (y->v->dt == DT_BOOL) {
+		*mixed = lo == 0 && hi != 0;
+		return lo != 0 ? SHOWN : NOT_SHOWN;
+	}
+	if (lo == 0 && hi == 0)
+		return SHOWN;
+	if (hi <= HIDDEN)
+		return NOT_SHOWN;
+	*mixed = lo <= 0 && hi >= 0 && lo != hi;
+	return NEITHER;
+}
+
+/* Whether a causal mask shows all of the box, or hides it; NEITHER: both. */
+static enum seen
+causal_in(const struct survey *y, const struct box *b)
+{
+	int last = y->v->shape.rank - 1;
+	int64_t skew = y->s - y->t;
+
+	return b->hi[last] - 1 <= b->lo[last - 1] + skew ? SHOWN
+		: b->lo[last] > b->hi[last - 1] - 1 + skew ? NOT_SHOWN
+		: NEITHER;
+}
+
+/* All elements of the box are shown, or hidden. */
+static void
+note_box(struct survey *y, const struct box *b, bool shown)
+{
+	int last = y->v->shape.rank - 1;
+	int64_t rows = 1, at[MAX_RANK];
+
+	y->causal = y->causal
+		&& causal_in(y, b) == (shown ? SHOWN : NOT_SHOWN);
+	y->hides |= !shown;
+	for (int d = 0; d < last; d++) {
+		at[d] = b->lo[d];
+		rows *= b->hi[d] - b->lo[d];
+	}
+	for (int64_t i = 0; shown && i < rows; i++) {
+		int64_t row = 0;
+
+		for (int d = 0; d < last; d++)
+			row = row * y->v->shape.dim[d] + at[d];
+		y->some[row] = true;
+		for (int d = last; d-- > 0; at[d] = b->lo[d])
+			if (++at[d] < b->hi[d])
+				break;
+	}
+}
+
+/* Halves the box along its longest side, onto the stack. */
+static bool
+split_box(struct survey *y, const struct box *b)
+{
+	int side = -1;
+	int64_t most = 1;
+
+	for (int d = 0; d < y->v->shape.rank; d++)
+		if (b->hi[d] - b->lo[d] > most) {
+			most = b->hi[d] - b->lo[d];
+			side = d;
+		}
+	if (side < 0 || y->n + 2 > BOXES)
+		return false;
+	y->todo[y->n] = y->todo[y->n + 1] = *b;
+	y->todo[y->n].lo[side] = b->lo[side] + most / 2;
+	y->todo[y->n + 1].hi[side] = b->lo[side] + most / 2;
+	y->n += 2;
+	return true;
+}
+
+/* A query that sees no key: with what is added it still compares. */
+static bool
+hides_wholly(struct survey *y)
+{
+	struct box first = { .lo = { 0 } };
+	double lo, hi;
+
+	for (int d = 0; d < y->v->shape.rank; d++)
+		first.hi[d] = 1;
+	return y->v->dt == DT_BOOL
+		|| (formula_bounds(y->w, val_id(y->w->g, y->v), &first, &lo,
+		                   &hi) && isinf(lo));
+}
+
+/* As verdict_on, of a formula: boxes that are neither shown nor hidden as a
+ * whole are halved, those across the diagonal of what may be a causal mask
+ * without a look. */
+static enum verdict
+formula_verdict(struct rewrite *w, const struct masks *m, ValId v)
+{
+	struct survey *y = arena_alloc(w->mem, sizeof *y);
+	int64_t n = val_nelem(&w->g->val[v]), rows;
+	bool whole = true;
+
+	*y = (struct survey){ .w = w, .v = &w->g->val[v], .t = m->t,
+	                      .s = m->s, .n = 1 };
+	rows = n > 0 ? n / extent(y->v, 1) : 0;
+	if (rows < 1 || rows > ROWS_MAX)
+		return OTHER;
+	y->some = arena_array(w->mem, (size_t)rows, sizeof *y->some);
+	y->causal = y->v->shape.rank > 1 && extent(y->v, 2) == m->t
+		&& extent(y->v, 1) == m->s;
+	for (int d = 0; d < y->v->shape.rank; d++)
+		y->todo[0].hi[d] = y->v->shape.dim[d];
+	while (y->n > 0) {
+		const struct box b = y->todo[--y->n];
+		bool mixed = !whole && y->causal
+			&& causal_in(y, &b) == NEITHER;
+		enum seen seen = mixed ? NEITHER : seen_in(y, &b, &mixed);
+
+		whole = false;
+		if (mixed ? !split_box(y, &b) : seen == NEITHER)
+			return OTHER;
+		if (!mixed)
+			note_box(y, &b, seen == SHOWN);
+	}
+	if (!y->hides)
+		return HIDES_NOTHING;
+	if (y->causal && (m->t <= m->s || hides_wholly(y)))
+		return CAUSAL;
+	for (int64_t i = 0; i < rows; i++)
+		if (!y->some[i])
+			return OTHER;
+	return BOOLEAN;
+}
+
+/* What a constant or a formula does as a mask; masks are large and shared by
+ * layers, so it is found once. */
 static enum verdict
 verdict_on(struct rewrite *w, const struct masks *m, ValId v)
 {
 	const Val *c = &w->g->val[v];
 
-	if (w->mask[v] == UNSEEN)
+	if (w->mask[v] != UNSEEN)
+		return w->mask[v];
+	if (w->formula[v])
+		w->mask[v] = formula_verdict(w, m, v);
+	else
 		w->mask[v] = hides_nothing(c) ? HIDES_NOTHING
 			: is_causal(c, m->t, m->s) ? CAUSAL
 			: is_boolean(c) ? BOOLEAN : OTHER;
@@ -141,7 +303,7 @@ verdict_on(struct rewrite *w, const struct masks *m, ValId v)
 }
 
 static bool
-take_constant(struct rewrite *w, struct masks *m, ValId v)
+take_known(struct rewrite *w, struct masks *m, ValId v)
 {
 	if (rw_dt(w, v) != DT_BOOL && !rw_float(w, v))
 		return false;
@@ -172,7 +334,7 @@ condition(struct rewrite *w, ValId c, bool keep)
 	return rw_const(w, DT_BOOL, v->shape, shown);
 }
 
-/* Where a constant condition, or its opposite, leaves scores. */
+/* Where a known condition, or its opposite, leaves scores. */
 static ValId
 shown_by(struct rewrite *w, ValId c, bool keep)
 {
@@ -180,6 +342,8 @@ shown_by(struct rewrite *w, ValId c, bool keep)
 
 	if (keep && rw_dt(w, c) == DT_BOOL)
 		return c;
+	if (w->formula[c])
+		return rw_unary(w, OP_NOT, c);
 	if (was_remade(w, c, keep))
 		return w->remade.made;
 	made = condition(w, c, keep);
@@ -187,30 +351,42 @@ shown_by(struct rewrite *w, ValId c, bool keep)
 	return remade(w, c, keep, made);
 }
 
+/* Whether every query sees a key by the boolean mask c. */
+static bool
+sees_all(struct rewrite *w, const struct masks *m, ValId c)
+{
+	enum verdict v;
+
+	if (!w->formula[c])
+		return is_boolean(&w->g->val[c]);
+	v = verdict_on(w, m, c);
+	return v == HIDES_NOTHING || v == BOOLEAN
+		|| (v == CAUSAL && m->t <= m->s);
+}
+
 bool
 masks_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
             double hidden)
 {
-	bool constant;
+	bool known;
 
 	c = rw_unexpanded(w, c);
 	if (hidden > HIDDEN)
 		return false;
-	constant = val_is_const(&w->g->val[c]);
-	if (constant)
+	known = is_known(w, c) && (rw_dt(w, c) == DT_BOOL || !w->formula[c]);
+	if (known)
 		c = shown_by(w, c, keep);
 	else if (!keep)
 		c = rw_unary(w, OP_NOT, c);
 	if (!c || m->nfinite == (int)(sizeof m->v / sizeof m->v[0]))
 		return false;
 	if (!isinf(hidden)) {
-		m->blind |= m->nfinite || !constant
-			|| !is_boolean(&w->g->val[c]);
+		m->blind |= m->nfinite || !known || !sees_all(w, m, c);
 		m->mixed |= m->nfinite && m->hidden != hidden;
 		m->finite[m->nfinite++] = c;
 		m->hidden = hidden;
 	}
-	return constant ? take_constant(w, m, c) : masks_take(w, m, c);
+	return masks_take(w, m, c);
 }
 
 /* where(c, x, -inf) and where(c, -inf, x): c hides, and so may x. */
@@ -234,8 +410,10 @@ masks_take(struct rewrite *w, struct masks *m, ValId v)
 	ValId a, b;
 
 	v = rw_unexpanded(w, v);
-	if (val_is_const(&w->g->val[v]))
-		return take_constant(w, m, v);
+	/* of a formula that is neither, a part may be causal */
+	if (val_is_const(&w->g->val[v])
+	    || (w->formula[v] && verdict_on(w, m, v) != OTHER))
+		return take_known(w, m, v);
 	n = rw_is(w, v, OP_WHERE);
 	if (n && rw_float(w, v))
 		return take_where(w, m, n);
@@ -246,8 +424,8 @@ masks_take(struct rewrite *w, struct masks *m, ValId v)
 		return push(w, m, v);
 	a = rw_unexpanded(w, rw_in(w, n, 0));
 	b = rw_unexpanded(w, rw_in(w, n, 1));
-	/* the constant half may be a causal mask */
-	if (val_is_const(&w->g->val[a]) || val_is_const(&w->g->val[b]))
+	/* the known half may be a causal mask */
+	if (is_known(w, a) || is_known(w, b))
 		return masks_take(w, m, a) && masks_take(w, m, b);
 	return push(w, m, v);
 }

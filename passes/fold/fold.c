@@ -18,7 +18,6 @@
 #include "passes/fold/fold_lanes.h"
 #include "passes/fold/fold_rules.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- the walk ---- */
@@ -115,8 +114,7 @@ node_fault(struct fold *f, const Node *n, char *buf, size_t size)
 			return false;   /* the fault lies further up */
 	if (n->nin > op_info[n->op].nstat && n->in[n->nin - 1]
 	    && fold_note(f, n->out[0])->large) {
-		snprintf(buf, size, "its result exceeds %" PRId64 " bytes; try "
-		         "a larger --fold-limit", f->p->opt->fold_limit);
+		fold_excess(f, n->out[0], buf, size);
 		return true;
 	}
 	if (n->op == OP_ONE_HOT && !val_is_const(&g->val[n->in[1]])) {

@@ -14,7 +14,7 @@ beside(const struct fold *f, const Node *n, int k, double x)
 {
 	double found;
 
-	if (!val_splat(f->g, n->in[k], &found) || found != x
+	if (!fold_splat(f, n->in[k], &found) || found != x
 	    || signbit(found) != signbit(x))
 		return 0;
 	return f->g->val[n->in[1 - k]].dt == f->g->val[n->out[0]].dt
@@ -71,7 +71,7 @@ simplify_logic(struct fold *f, NodeId id)
 	if (n->in[0] == n->in[1])
 		return fold_become(f, id, n->in[0]);
 	for (int k = 0; k < 2; k++) {
-		if (!val_splat(f->g, n->in[k], &x))
+		if (!fold_splat(f, n->in[k], &x))
 			continue;
 		if ((x != 0) == is_and)
 			return fold_become(f, id, n->in[1 - k]);
@@ -108,7 +108,7 @@ simplify_where(struct fold *f, NodeId id)
 
 	if (n->in[1] == n->in[2])
 		return fold_become(f, id, n->in[1]);
-	if (val_splat(f->g, n->in[0], &c))
+	if (fold_splat(f, n->in[0], &c))
 		return fold_become(f, id, n->in[c != 0 ? 1 : 2]);
 	return STEP_KEEP;
 }

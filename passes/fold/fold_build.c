@@ -1,5 +1,5 @@
 /* Pass fold: building and replacing nodes during the walk. */
-#include "passes/fold/fold_build.h"
+#include "passes/fold/fold_rules.h"
 
 #include <inttypes.h>
 
@@ -19,12 +19,34 @@ fold_note(struct fold *f, ValId v)
 	return &f->note[v];
 }
 
+/* The node's output holds what v does, which stands for it from now on. */
+static void
+share(struct fold *f, NodeId id, ValId v)
+{
+	ValId y = f->g->node[id].out[0];
+	Val *to = &f->g->val[y];
+
+	to->kind = V_CONST;
+	to->def = 0;
+	to->slot = 0;
+	to->data = f->g->val[v].data;
+	if (!to->output)
+		fold_note(f, y)->now = v;
+}
+
 enum eval_status
 fold_eval(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
-	enum eval_status status = eval_node(f->p, f->g, n, f->mem);
+	bool constant = n->nin > 0 && are_const(f, n, 0) && eval_knows(n->op);
+	ValId known = constant ? fold_known(f, id) : 0;
+	enum eval_status status;
 
+	if (known)
+		share(f, id, known);
+	status = known ? EVAL_DONE
+		: constant && fold_is_dear(f, n) ? EVAL_LARGE
+		: eval_node(f->p, f->g, n, f->mem);
 	if (status == EVAL_LARGE)
 		fold_note(f, n->out[0])->large = true;
 	if (status != EVAL_DONE)
@@ -32,6 +54,8 @@ fold_eval(struct fold *f, NodeId id)
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i])
 			fold_note(f, n->out[i])->folded = true;
+	if (constant && !known)
+		fold_remember(f, id);
 	f->p->changed = true;
 	return EVAL_DONE;
 }
@@ -48,10 +72,25 @@ bool
 fold_finish(struct fold *f, NodeId id)
 {
 	enum eval_status status = fold_eval(f, id);
+	ValId known;
 
-	if (status == EVAL_SKIP || status == EVAL_LARGE)
-		fold_push(f, id);
-	return status != EVAL_FAIL;
+	if (status != EVAL_SKIP && status != EVAL_LARGE)
+		return status == EVAL_DONE;
+	known = fold_known(f, id);
+	if (known && fold_become(f, id, known) == STEP_GONE)
+		return true;
+	fold_push(f, id);
+	fold_remember(f, id);
+	return true;
+}
+
+/* What a node just finished gave. */
+static ValId
+finished(struct fold *f, ValId v)
+{
+	ValId now = fold_note(f, v)->now;
+
+	return now ? now : v;
 }
 
 ValId
@@ -61,7 +100,7 @@ fold_emit(struct fold *f, Op op, int nin, const ValId *in, const Attr *attr,
 	ValId v = emit_op(f->g, f->p->diag, op, nin, in, attr, like);
 
 	f->p->changed = true;
-	return v && fold_finish(f, f->g->val[v].def) ? v : 0;
+	return v && fold_finish(f, f->g->val[v].def) ? finished(f, v) : 0;
 }
 
 ValId
@@ -99,7 +138,8 @@ fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
 	n->attr.SLICE.step = *step;
 	f->g->val[y].shape = *s;
 	f->p->changed = true;
-	return shape_infer(f->g, f->p->diag, n) && fold_finish(f, id) ? y : 0;
+	return shape_infer(f->g, f->p->diag, n) && fold_finish(f, id)
+		? finished(f, y) : 0;
 }
 
 bool
@@ -157,12 +197,29 @@ fold_become(struct fold *f, NodeId id, ValId x)
 	return STEP_GONE;
 }
 
+const char *
+fold_excess(const struct fold *f, ValId v, char *buf, size_t size)
+{
+	const Val *x = &f->g->val[v];
+	int64_t limit = eval_limit(f->p, f->g->node[x->def].op);
+	int64_t bytes = val_data_bytes(x);
+
+	if (bytes >= 0 && bytes <= limit)
+		snprintf(buf, size, "computing it takes too long; try a "
+		         "larger --fold-limit");
+	else
+		snprintf(buf, size, "its result exceeds %" PRId64 " bytes; "
+		         "try a larger --fold-limit", limit);
+	return buf;
+}
+
 /* Why v is not a constant, into buf. */
 static const char *
 reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
 {
 	const Graph *g = f->g;
 	const Val *x = &g->val[v];
+	char why[96];
 
 	if (x->kind == V_CONST)
 		snprintf(buf, size, "the contents of '%s' are not known",
@@ -171,10 +228,9 @@ reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
 		snprintf(buf, size, "it depends on the contents of '%s'",
 		         x->onnx ? x->onnx : x->name);
 	else if (fold_note(f, v)->large)
-		snprintf(buf, size, "node '%s' is not folded because its "
-		         "result exceeds %" PRId64 " bytes; try a larger "
-		         "--fold-limit", node_label(g, &g->node[x->def]),
-		         f->p->opt->fold_limit);
+		snprintf(buf, size, "node '%s' is not folded because %s",
+		         node_label(g, &g->node[x->def]),
+		         fold_excess(f, v, why, sizeof why));
 	else {
 		const Node *n = &g->node[x->def];
 		for (int i = 0; i < n->nin; i++)

@@ -3,13 +3,14 @@
 #ifndef PASSES_FOLD_BUILD_H
 #define PASSES_FOLD_BUILD_H
 
-#include "passes/fold/eval.h"
+#include "passes/eval/eval.h"
 
 /* What the walk knows of a value. */
 struct val_note {
 	ValId now;              /* use this one instead; 0: itself */
 	bool folded;            /* its contents were computed here */
 	bool large;             /* constant, but too large to compute */
+	bool formula;           /* follows from such and other constants */
 	struct lanes *lanes;    /* NULL: all of it counts (fold_mask.h) */
 };
 
@@ -24,6 +25,9 @@ struct fold {
 	size_t nnote, note_cap;
 	struct selection *selection;    /* by id - 1 */
 	size_t nselection, selection_cap;
+	int64_t bytes, steps;   /* spent on constants, see fold_same.c */
+	NodeId *slot;           /* nodes of constants, by what they compute */
+	size_t nslot, nseen;
 	bool apart;             /* one was refused that is taken apart: what
 	                         * else would be follows from it */
 };
@@ -102,6 +106,9 @@ are_const(const struct fold *f, const Node *n, int first)
 	return true;
 }
 
+/* Why v, a constant marked as large, was not computed, into buf, which is
+ * returned. */
+const char *fold_excess(const struct fold *, ValId v, char *buf, size_t size);
 /* Why v is not a constant, into buf, which is returned. */
 const char *fold_reason(struct fold *, ValId v, char *buf, size_t size);
 

@@ -115,8 +115,8 @@ fold_shrink_constants(struct fold *f)
 	}
 }
 
-static uint64_t
-hash_bytes(const void *data, size_t n)
+uint64_t
+fold_hash(const void *data, size_t n)
 {
 	const unsigned char *s = data;
 	uint64_t h = 14695981039346656037u, word;
@@ -143,7 +143,7 @@ static ValId
 first_equal(const Graph *g, ValId *slot, size_t nslot, ValId v)
 {
 	const Val *x = &g->val[v];
-	size_t i = hash_bytes(x->data, (size_t)val_data_bytes(x))
+	size_t i = fold_hash(x->data, (size_t)val_data_bytes(x))
 	           & (nslot - 1);
 
 	while (slot[i] && !same_constant(x, &g->val[slot[i]]))

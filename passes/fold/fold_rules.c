@@ -168,10 +168,12 @@ enum step
 fold_simplify(struct fold *f, NodeId id)
 {
 	Op op = f->g->node[id].op;
+	enum step step;
 
 	/* what is shaped by an unknown value is reported at the end */
-	if (!simplify[op]
-	    || !shape_known(&f->g->val[f->g->node[id].out[0]].shape))
+	if (!shape_known(&f->g->val[f->g->node[id].out[0]].shape))
 		return STEP_KEEP;
-	return simplify[op](f, id);
+	if (fold_spread(f, id, &step))
+		return step;
+	return simplify[op] ? simplify[op](f, id) : STEP_KEEP;
 }

@@ -20,8 +20,11 @@ typedef enum step Simplify(struct fold *, NodeId);
 /* fold_move.c */
 Simplify simplify_identity, simplify_reshape, simplify_expand,
 	simplify_transpose, simplify_slice, simplify_part, simplify_pad,
-	simplify_tile, simplify_concat, simplify_constant_of_shape,
-	simplify_gather, simplify_gather_nd, simplify_one_hot;
+	simplify_tile, simplify_concat, simplify_constant_of_shape;
+/* Element `at` of axis `axis` as a slice with that axis kept. */
+ValId fold_slice_one(struct fold *, ValId, int axis, int64_t at, NodeId like);
+/* fold_index.c */
+Simplify simplify_gather, simplify_gather_nd, simplify_one_hot;
 /* Node id becomes a reshape of x to the shape of its output. */
 enum step fold_turn_reshape(struct fold *, NodeId id, ValId x);
 /* fold_arith.c */
@@ -31,6 +34,26 @@ Simplify simplify_add, simplify_sub, simplify_mul, simplify_by_one,
 	simplify_matmul;
 /* fold_rnn.c */
 Simplify fold_rnn;
+
+/* fold_same.c */
+/* Whether computing a constant node takes more than its share of time or
+ * memory; if not, that counts as spent. */
+bool fold_is_dear(struct fold *, const Node *);
+/* What an equal node gave that was remembered; 0: there is none. */
+ValId fold_known(struct fold *, NodeId);
+void fold_remember(struct fold *, NodeId);
+
+/* fold_spread.c */
+/* The constant that v is, or is an expand of; 0: none. */
+ValId fold_core(const struct fold *, ValId v);
+/* Whether all elements are the one number *x, as val_splat has it of what was
+ * computed. */
+bool fold_splat(const struct fold *, ValId v, double *x);
+/* The shape with extents of 1 in front. */
+Shape fold_aligned(const Shape *, int rank);
+/* Compute what the node makes of an expanded constant before the expand; false
+ * if nothing was done. */
+bool fold_spread(struct fold *, NodeId, enum step *);
 
 /* fold_const.c: after the walk, when the graph is in its new order.
  * Cut axes along which a constant repeats, where its user broadcasts. */
@@ -42,5 +65,8 @@ void fold_merge_constants(struct fold *);
 void fold_copy_constant_outputs(struct fold *);
 /* Contents that survive move to the graph; the rest goes with f->mem. */
 void fold_keep_contents(struct fold *);
+
+/* Of bytes. */
+uint64_t fold_hash(const void *data, size_t n);
 
 #endif

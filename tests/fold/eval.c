@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "codegen/cpu/cpu.h"
-#include "passes/fold/eval.h"
+#include "passes/eval/eval.h"
 #include "tests/ref/interp.h"
 
 enum { ROUNDS = 40 };

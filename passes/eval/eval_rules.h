@@ -3,7 +3,7 @@
 #define PASSES_EVAL_RULES_H
 
 #include "ir/element.h"
-#include "passes/fold/eval.h"
+#include "passes/eval/eval.h"
 
 struct eval {
 	Pass *p;
@@ -77,6 +77,20 @@ walk_next(struct walk *w)
 		w->idx[d] = 0;
 	}
 }
+
+/* Dims that all arrays of the walk run through alike become one.  Elements of
+ * the last one are a row: the walk goes from row to row, and array k advances
+ * by step[k] within one. */
+struct rows {
+	struct walk walk;
+	int64_t count, len;
+	int64_t step[WALK_ARRAYS];
+};
+
+struct rows rows_of(const struct walk *);
+
+/* Copies n elements of `size` bytes, of the source every step-th. */
+void copy_row(void *dst, const void *src, int64_t step, int64_t n, int size);
 
 /* Copies one element of `size` bytes. */
 static inline void

@@ -5,7 +5,7 @@
  * once; for + - * / and sqrt that equals arithmetic in the type itself,
  * because double has more than twice its digits.
  */
-#include "passes/fold/eval_rules.h"
+#include "passes/eval/eval_rules.h"
 
 #include <assert.h>
 #include <string.h>
@@ -30,6 +30,41 @@ eval_fail(struct eval *e, const char *fmt, ...)
 	return EVAL_FAIL;
 }
 
+int64_t
+eval_limit(const Pass *p, Op op)
+{
+	int64_t limit = p->opt->fold_limit;
+
+	return (rule[op] == eval_range || rule[op] == eval_nonzero)
+		&& limit <= INT64_MAX / 64 ? 64 * limit : limit;
+}
+
+int64_t
+eval_steps(const Graph *g, const Node *n)
+{
+	EvalRule *fn = rule[n->op];
+	const Val *y = &g->val[n->out[0]], *x;
+	int64_t steps = val_nelem(y), many;
+
+	if (fn == eval_copy || fn == eval_shape || fn == eval_size
+	    || (fn == eval_cast && g->val[n->in[0]].dt == y->dt))
+		return 0;
+	for (int i = 0; i < n->nin; i++) {
+		x = &g->val[n->in[i]];
+		many = n->in[i] ? val_nelem(x) : 0;
+		if (many < 0 || steps < 0)
+			return -1;
+		/* each element of a product is a sum */
+		if (i == 0 && fn == eval_matmul && x->shape.rank > 1
+		    && !mul_ok(steps, x->shape.dim[x->shape.rank
+		               - (n->attr.MATMUL.ta ? 2 : 1)], &steps))
+			return -1;
+		if (!add_ok(steps, many, &steps))
+			return -1;
+	}
+	return steps;
+}
+
 void *
 eval_room(struct eval *e, int i)
 {
@@ -38,7 +73,7 @@ eval_room(struct eval *e, int i)
 
 	if (n < 0 || v->dt == DT_NONE
 	    || !mul_ok(n, dtype_info[v->dt].nbytes, &nbytes)
-	    || nbytes > e->p->opt->fold_limit)
+	    || nbytes > eval_limit(e->p, e->n->op))
 		return NULL;
 	return arena_alloc(e->mem, nbytes ? (size_t)nbytes : 1);
 }
@@ -62,6 +97,12 @@ takes_room_itself(EvalRule *fn)
 {
 	return fn == eval_copy || fn == eval_cast || fn == eval_none
 	       || fn == eval_matmul || fn == eval_nonzero;
+}
+
+bool
+eval_knows(Op op)
+{
+	return rule[op] && rule[op] != eval_none;
 }
 
 static void
@@ -137,4 +178,61 @@ walk_add_broadcast(struct walk *w, const Shape *s)
 	for (int d = 0; d < s->rank; d++)
 		stride[pad + d] = s->dim[d] == 1 ? 0 : own[d];
 	return walk_add(w, 0, stride);
+}
+
+struct rows
+rows_of(const struct walk *from)
+{
+	struct rows r = { .walk = *from };
+	struct walk *w = &r.walk;
+	int rank = 0;
+
+	r.count = r.len = 1;
+	for (int d = 0; d < from->rank; d++) {
+		bool joins = rank > 0;
+
+		if (from->dim[d] == 1)
+			continue;
+		for (int k = 0; k < w->n; k++)
+			joins &= w->stride[k][rank - 1]
+				== from->stride[k][d] * from->dim[d];
+		w->dim[rank - joins] = from->dim[d]
+			* (joins ? w->dim[rank - 1] : 1);
+		for (int k = 0; k < w->n; k++)
+			w->stride[k][rank - joins] = from->stride[k][d];
+		rank += !joins;
+	}
+	w->rank = rank ? rank - 1 : 0;
+	for (int d = 0; d < w->rank; d++)
+		r.count *= w->dim[d];
+	if (rank)
+		r.len = w->dim[rank - 1];
+	for (int k = 0; k < w->n; k++)
+		r.step[k] = rank ? w->stride[k][rank - 1] : 0;
+	return r;
+}
+
+#define COPY_ROW(type) \
+	for (int64_t i = 0; i < n; i++) \
+		__builtin_memcpy(to + i * (int64_t)sizeof(type), \
+		                 from + i * step * (int64_t)sizeof(type), \
+		                 sizeof(type)); \
+	return
+
+void
+copy_row(void *dst, const void *src, int64_t step, int64_t n, int size)
+{
+	const char *from = src;
+	char *to = dst;
+
+	if (step == 1) {
+		memcpy(to, from, (size_t)(n * size));
+		return;
+	}
+	switch (size) {
+	case 1: COPY_ROW(uint8_t);
+	case 2: COPY_ROW(uint16_t);
+	case 4: COPY_ROW(uint32_t);
+	case 8: COPY_ROW(uint64_t);
+	}
 }

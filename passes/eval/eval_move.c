@@ -1,5 +1,5 @@
 /* Folding rules of ops that move elements without arithmetic. */
-#include "passes/fold/eval_rules.h"
+#include "passes/eval/eval_rules.h"
 
 #include <string.h>
 
@@ -7,16 +7,18 @@
 static enum eval_status
 move_strided(struct eval *e, int64_t start, const int64_t *stride)
 {
-	const Val *x = eval_in(e, 0);
+	const char *x = eval_in(e, 0)->data;
 	Val *y = eval_out(e, 0);
 	int size = dtype_info[y->dt].nbytes;
-	int64_t n = val_nelem(y);
-	void *data = e->data;
 	struct walk w = walk_new(&y->shape);
+	struct rows r;
+	char *data = e->data;
 
 	walk_add(&w, start, stride);
-	for (int64_t i = 0; i < n; i++, walk_next(&w))
-		copy_elem(data, i, x->data, w.at[0], size);
+	r = rows_of(&w);
+	for (int64_t i = 0; r.len && i < r.count; i++, walk_next(&r.walk))
+		copy_row(data + i * r.len * size, x + r.walk.at[0] * size,
+		         r.step[0], r.len, size);
 	return EVAL_DONE;
 }
 
@@ -171,17 +173,26 @@ eval_trilu(struct eval *e)
 	const Val *x = eval_in(e, 0);
 	Val *y = eval_out(e, 0);
 	int size = dtype_info[y->dt].nbytes, rank = y->shape.rank;
-	int64_t n = val_nelem(y), k = e->n->attr.TRILU.k;
-	void *data = e->data;
-	struct walk w = walk_new(&y->shape);
+	int64_t k = e->n->attr.TRILU.k, n = val_nelem(y), rows, cols;
+	bool upper = e->n->attr.TRILU.upper;
+	char *data = e->data;
 
 	if (rank < 2)
 		return eval_fail(e, "trilu needs rank 2 or more");
-	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
-		/* k may be any 64-bit number; the difference may not wrap */
-		int64_t d = w.idx[rank - 1] - w.idx[rank - 2];
-		if (e->n->attr.TRILU.upper ? d >= k : d <= k)
-			copy_elem(data, i, x->data, i, size);
+	rows = y->shape.dim[rank - 2];
+	cols = y->shape.dim[rank - 1];
+	/* k may be any 64-bit number; the sum may not wrap */
+	k = k < -rows ? -rows - 1 : k > cols ? cols : k;
+	for (int64_t r = 0; cols && r < n / cols; r++) {
+		/* columns below `edge` are on one side of the diagonal */
+		int64_t edge = r % rows + k + !upper, from, to;
+
+		edge = edge < 0 ? 0 : edge > cols ? cols : edge;
+		from = upper ? edge : 0;
+		to = upper ? cols : edge;
+		memcpy(data + (r * cols + from) * size,
+		       (const char *)x->data + (r * cols + from) * size,
+		       (size_t)((to - from) * size));
 	}
 	return EVAL_DONE;
 }

@@ -1,5 +1,5 @@
 /* Folding rules of shapes, sequences, reductions, products and rows. */
-#include "passes/fold/eval_rules.h"
+#include "passes/eval/eval_rules.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,9 @@
-/* Constant folding of one node. */
+/* Room eval: what one node of constants computes.
+ *
+ * in      a node whose operands have contents
+ * out     the contents of its outputs
+ * unaware of the walk over the graph, and of what is worth computing
+ */
 #ifndef PASSES_EVAL_H
 #define PASSES_EVAL_H
 
@@ -16,5 +21,14 @@ enum eval_status {
  * and shapes must have been inferred.  Contents go to `mem`; the node itself
  * stays as it is, the caller drops it. */
 enum eval_status eval_node(Pass *, Graph *, const Node *n, Arena *mem);
+
+/* Bytes that a result of that op may have: opt->fold_limit, and 64 times as
+ * much where nothing but folding carries out the op. */
+int64_t eval_limit(const Pass *, Op);
+/* Elements that computing the node looks at or writes; 0 where contents are
+ * given on, -1 where there are too many to count. */
+int64_t eval_steps(const Graph *, const Node *);
+/* Whether constants of that op can be computed at all. */
+bool eval_knows(Op);
 
 #endif

@@ -1,0 +1,269 @@
+/* Pass fold: rules of ops that index: by constants that are views, or known at
+ * run time. */
+#include "passes/fold/fold_rules.h"
+
+/* True if constant indices are start, start + 1, ... along their last axes,
+ * repeated over the leading ones; then *lead counts those. */
+static bool
+is_consecutive(const Val *idx, int *lead)
+{
+	int64_t n = val_nelem(idx), run = 1;
+	int d = idx->shape.rank;
+
+	if (n < 1)
+		return false;
+	/* the run is as long as indices keep growing by one */
+	while (run < n && val_int(idx, run) > val_int(idx, run - 1)
+	       && val_int(idx, run) - 1 == val_int(idx, run - 1))
+		run++;
+	for (int64_t i = run; i < n; i++)
+		if (val_int(idx, i) != val_int(idx, i - run))
+			return false;
+	/* it must end at an axis */
+	for (int64_t inner = 1; inner < run; inner *= idx->shape.dim[d])
+		if (d-- == 0)
+			return false;
+	int64_t inner = 1;
+	for (int i = d; i < idx->shape.rank; i++)
+		inner *= idx->shape.dim[i];
+	*lead = d;
+	return inner == run;
+}
+
+/* gather by expanded indices: what the small ones give, expanded. */
+static enum step
+gather_core(struct fold *f, NodeId id, ValId core)
+{
+	const Node *n = &f->g->node[id];
+	const Attr attr = n->attr;
+	const Shape at = fold_aligned(&f->g->val[core].shape,
+	                              in_val(f, n, 1)->shape.rank);
+	ValId in[2] = { n->in[0], fold_reshape(f, core, &at, id) }, v;
+
+	v = in[1] ? fold_emit(f, OP_GATHER, 2, in, &attr, id) : 0;
+	TRY(v);
+	return fold_become(f, id, v);
+}
+
+/* gather of consecutive rows: a slice, put into place and broadcast. */
+enum step
+simplify_gather(struct fold *f, NodeId id)
+{
+	Node *n = &f->g->node[id];
+	int rank = in_val(f, n, 1)->shape.rank, lead;
+	ValId core = fold_core(f, n->in[1]);
+	const Val *idx = &f->g->val[core];
+	Shape x = in_val(f, n, 0)->shape, y = out_val(f, n)->shape;
+	int axis = (int)n->attr.GATHER.axis;
+	IntList start = { .n = x.rank }, step = { .n = x.rank };
+
+	if (!core || !shape_known(&x))
+		return STEP_KEEP;
+	if (!is_consecutive(idx, &lead))
+		return core == n->in[1] ? STEP_KEEP
+		                        : gather_core(f, id, core);
+	int64_t first = val_int(idx, 0), count = 1;
+	for (int d = lead; d < idx->shape.rank; d++)
+		count *= idx->shape.dim[d];
+	/* what comes in front repeats, and so does what was expanded */
+	lead += rank - idx->shape.rank;
+	const Shape at = fold_aligned(&idx->shape, rank);
+	first += first < 0 ? x.dim[axis] : 0;
+	if (first < 0 || count > x.dim[axis] - first) {
+		/* also where a run passes from -1 to 0 */
+		if (val_int(idx, 0) < 0 && first >= 0)
+			return STEP_KEEP;
+		complain(f, n, "index out of range");
+		return STEP_FAIL;
+	}
+	for (int d = 0; d < x.rank; d++)
+		step.v[d] = 1;
+	start.v[axis] = first;
+	x.dim[axis] = count;
+	ValId v = fold_slice(f, n->in[0], &start, &step, &x, id);
+	TRY(v);
+	/* y with the axes over which the run repeats at 1 */
+	Shape put = y;
+	for (int d = 0; d < rank; d++)
+		put.dim[axis + d] = d < lead ? 1 : at.dim[d];
+	if (shape_eq(&put, &y))
+		return fold_turn_reshape(f, id, v);
+	v = fold_reshape(f, v, &put, id);
+	TRY(v);
+	return fold_become(f, id, v);
+}
+
+/* What component c of constant index tuples follows: COORD_FIXED with the
+ * index in *at, or the axis of the result whose coordinate it equals. */
+enum { COORD_FIXED = -1, COORD_NONE = -2 };
+
+static int
+index_coordinate(const Val *idx, int c, int64_t extent, int64_t *at)
+{
+	int rank = idx->shape.rank - 1, len = (int)idx->shape.dim[rank];
+	int64_t n = val_nelem(idx) / len, inner = 1;
+	bool same = true;
+
+	*at = val_int(idx, c);
+	for (int64_t i = 1; same && i < n; i++)
+		same = val_int(idx, i * len + c) == *at;
+	*at += *at < 0 ? extent : 0;
+	if (same)
+		return *at >= 0 && *at < extent ? COORD_FIXED : COORD_NONE;
+	for (int d = rank; d-- > 0; inner *= idx->shape.dim[d]) {
+		int64_t i = 0;
+		if (idx->shape.dim[d] != extent)
+			continue;
+		while (i < n && val_int(idx, i * len + c)
+		                == i / inner % idx->shape.dim[d])
+			i++;
+		if (i == n)
+			return d;
+	}
+	return COORD_NONE;
+}
+
+/* What component c of index tuples follows, be they one constant, or joined of
+ * expanded ones. */
+static int
+tuple_coordinate(const struct fold *f, ValId idx, int c, int64_t extent,
+                 int64_t *at)
+{
+	const Val *v = &f->g->val[idx];
+	const Node *n = v->def ? &f->g->node[v->def] : NULL;
+	int rank = v->shape.rank;
+	ValId core;
+	Val part;
+
+	if (val_is_const(v))
+		return index_coordinate(v, c, extent, at);
+	if (!n || n->op != OP_CONCAT || n->attr.CONCAT.axis != rank - 1
+	    || n->nin != v->shape.dim[rank - 1])
+		return COORD_NONE;
+	core = fold_core(f, n->in[c]);
+	if (!core || val_nelem(&f->g->val[core]) < 1)
+		return COORD_NONE;
+	part = f->g->val[core];
+	part.shape = fold_aligned(&part.shape, rank);
+	return part.shape.dim[rank - 1] != 1 ? COORD_NONE
+		: index_coordinate(&part, 0, extent, at);
+}
+
+/* gather_nd with constant indices that are coordinates of the result, the way
+ * exporters index a padding mask [B, S] by (b, s) for every (b, h, t, s): a
+ * transposed, broadcast view. */
+enum step
+simplify_gather_nd(struct fold *f, NodeId id)
+{
+	Node *n = &f->g->node[id];
+	const Val *idx = in_val(f, n, 1);
+	ValId v = n->in[0];
+	Shape x = f->g->val[v].shape, y = out_val(f, n)->shape, put = y;
+	int len, axis_of[MAX_RANK], rank = y.rank;
+	int64_t at[MAX_RANK];
+	bool used[MAX_RANK] = { false };
+
+	if (n->attr.GATHER_ND.batch || !shape_known(&x) || val_nelem(idx) < 1)
+		return STEP_KEEP;
+	len = (int)idx->shape.dim[idx->shape.rank - 1];
+	for (int c = 0; c < len; c++) {
+		axis_of[c] = tuple_coordinate(f, n->in[1], c, x.dim[c],
+		                              &at[c]);
+		if (axis_of[c] == COORD_NONE
+		    || (axis_of[c] >= 0 && used[axis_of[c]]))
+			return STEP_KEEP;
+		if (axis_of[c] >= 0)
+			used[axis_of[c]] = true;
+	}
+	for (int c = 0; c < len; c++)
+		if (axis_of[c] == COORD_FIXED) {
+			v = fold_slice_one(f, v, c, at[c], id);
+			TRY(v);
+		}
+	/* axes in the order of the result, fixed ones first */
+	Attr attr = attr_default(OP_TRANSPOSE);
+	IntList *perm = &attr.TRANSPOSE.perm;
+	for (int c = 0; c < len; c++)
+		if (axis_of[c] == COORD_FIXED)
+			perm->v[perm->n++] = c;
+	for (int d = 0; d < rank - (x.rank - len); d++) {
+		for (int c = 0; c < len; c++)
+			if (axis_of[c] == d)
+				perm->v[perm->n++] = c;
+		if (!used[d])
+			put.dim[d] = 1;
+	}
+	for (int d = len; d < x.rank; d++)
+		perm->v[perm->n++] = d;
+	bool moved = false;
+	for (int d = 0; d < perm->n; d++)
+		moved |= perm->v[d] != d;
+	if (moved)
+		v = fold_emit(f, OP_TRANSPOSE, 1, &v, &attr, id);
+	TRY(v);
+	v = fold_reshape(f, v, &put, id);
+	TRY(v);
+	return fold_become(f, id, v);
+}
+
+/* one_hot of indices known at run time: where(idx == 0..depth-1, on, off),
+ * negative indices counted from the end */
+enum step
+simplify_one_hot(struct fold *f, NodeId id)
+{
+	Graph *g = f->g;
+	Node *n = &g->node[id];
+	ValId idx = n->in[0], depth = n->in[1], v[3];
+	ValId values = n->in[2], off, on;
+	Shape y = out_val(f, n)->shape;
+	int axis = (int)n->attr.ONE_HOT.axis;
+	DType dt = g->val[idx].dt;
+	Attr attr = attr_default(OP_CAST);
+
+	if (!val_is_const(&g->val[depth]) || !shape_known(&y))
+		return STEP_KEEP;
+	if (val_nelem(&g->val[values]) != 2) {
+		complain(f, n, "values are not off and on");
+		return STEP_FAIL;
+	}
+	int64_t count = y.dim[axis];
+	Shape scalar = shape_scalar();
+	off = fold_slice_one(f, values, 0, 0, id);
+	on = fold_slice_one(f, values, 0, 1, id);
+	TRY(off && on);
+	off = fold_reshape(f, off, &scalar, id);
+	on = fold_reshape(f, on, &scalar, id);
+	TRY(off && on);
+	if (dt != DT_I64) {
+		attr.CAST.to = DT_I64;
+		idx = fold_emit(f, OP_CAST, 1, &idx, &attr, id);
+		TRY(idx);
+	}
+	ValId zero = val_scalar(g, DT_I64, 0);
+	ValId extent = val_scalar(g, DT_I64, (double)count);
+	ValId below = fold_emit(f, OP_LT, 2, (ValId[]){ idx, zero }, NULL, id);
+	ValId moved = fold_emit(f, OP_ADD, 2, (ValId[]){ idx, extent }, NULL,
+	                        id);
+	TRY(below && moved);
+	idx = fold_emit(f, OP_WHERE, 3, (ValId[]){ below, moved, idx }, NULL,
+	                id);
+	TRY(idx);
+	Shape put = y, along = y;
+	put.dim[axis] = 1;
+	for (int d = 0; d < y.rank; d++)
+		along.dim[d] = d == axis ? count : 1;
+	idx = fold_reshape(f, idx, &put, id);
+	TRY(idx);
+	int64_t *numbers = arena_array(f->mem, (size_t)count + 1, 8);
+	for (int64_t i = 0; i < count; i++)
+		numbers[i] = i;
+	v[0] = idx;
+	v[1] = val_const(g, NULL, DT_I64, along, numbers);
+	v[0] = fold_emit(f, OP_EQ, 2, v, NULL, id);
+	TRY(v[0]);
+	v[1] = on;
+	v[2] = off;
+	v[0] = fold_emit(f, OP_WHERE, 3, v, NULL, id);
+	TRY(v[0]);
+	return fold_become(f, id, v[0]);
+}

@@ -1,0 +1,168 @@
+/* Pass fold: bounded work.  What a constant node computes is computed once,
+ * and only if it is worth its share.
+ *
+ * Layers that build the same mask build it of constants of their own, so
+ * nodes are compared by what their operands hold.
+ *
+ * cost   bytes of the operands, those of large ones aside
+ */
+#include "passes/fold/fold_rules.h"
+
+#include <string.h>
+
+/* A node may take STEPS times as many steps as the limit has bytes, all of
+ * them together SHARES times as many steps and bytes as one may.  What is
+ * small is computed in any case: shapes follow from it. */
+enum { STEPS = 16, SHARES = 64, SMALL = 1 << 16, FEW = 1 << 20 };
+
+/* ---- what it takes ---- */
+
+bool
+fold_is_dear(struct fold *f, const Node *n)
+{
+	int64_t limit = f->p->opt->fold_limit, steps = eval_steps(f->g, n);
+	int64_t bytes = val_data_bytes(&f->g->val[n->out[0]]);
+
+	if (steps == 0)
+		return false;
+	/* an unknown extent is one that depends on contents */
+	if (steps < 0 && !shape_known(&f->g->val[n->out[0]].shape))
+		steps = bytes = 0;
+	if (steps < 0 || bytes < 0 || bytes > eval_limit(f->p, n->op)
+	    || steps / STEPS > limit)
+		return true;
+	if (bytes <= SMALL && steps <= FEW)
+		return false;
+	if (f->bytes / SHARES > limit || f->steps / SHARES / STEPS > limit)
+		return true;
+	f->bytes += bytes;
+	f->steps += steps;
+	return false;
+}
+
+/* ---- what is known already ---- */
+
+static uint64_t
+mix(uint64_t h, uint64_t x)
+{
+	h = (h ^ x) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static uint64_t
+hash_operand(const Graph *g, ValId id)
+{
+	const Val *v = &g->val[id];
+	int64_t n = val_data_bytes(v);
+
+	if (!val_is_const(v))
+		return id;
+	return mix((uint64_t)n, n > SMALL ? (uintptr_t)v->data
+	           : fold_hash(v->data, (size_t)n));
+}
+
+static bool
+same_operand(const Graph *g, ValId x, ValId y)
+{
+	const Val *a = &g->val[x], *b = &g->val[y];
+	int64_t n = val_data_bytes(a);
+
+	if (x == y || !val_is_const(a) || !val_is_const(b))
+		return x == y;
+	return a->dt == b->dt && shape_eq(&a->shape, &b->shape)
+		&& (a->data == b->data
+		    || (n <= SMALL && !memcmp(a->data, b->data, (size_t)n)));
+}
+
+static bool
+same_result(const struct fold *f, NodeId a, NodeId b)
+{
+	const Graph *g = f->g;
+	const Node *x = &g->node[a], *y = &g->node[b];
+	const Val *u = &g->val[x->out[0]], *v = &g->val[y->out[0]];
+
+	if (x->op != y->op || x->nin != y->nin || u->dt != v->dt
+	    || !shape_eq(&u->shape, &v->shape)
+	    || !attr_equal(x->op, &x->attr, &y->attr))
+		return false;
+	for (int i = 0; i < x->nin; i++)
+		if (!same_operand(g, x->in[i], y->in[i]))
+			return false;
+	return true;
+}
+
+/* A node of constants and formulas whose only result counts as a whole. */
+static bool
+is_plain(struct fold *f, const Node *n)
+{
+	if (n->nin == 0 || n->nout != 1 || op_info[n->op].flags & F_RNG
+	    || !shape_known(&f->g->val[n->out[0]].shape)
+	    || fold_note(f, n->out[0])->lanes)
+		return false;
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && ((!val_is_const(in_val(f, n, i))
+		                  && !fold_note(f, n->in[i])->formula)
+		                 || fold_note(f, n->in[i])->lanes))
+			return false;
+	return true;
+}
+
+static uint64_t
+hash_node(const struct fold *f, const Node *n)
+{
+	uint64_t h = n->op;
+
+	for (int i = 0; i < n->nin; i++)
+		h = n->in[i] ? mix(h, hash_operand(f->g, n->in[i])) : h;
+	return h ^ h >> 32;
+}
+
+static void
+grow(struct fold *f)
+{
+	size_t old = f->nslot;
+	NodeId *from = f->slot;
+
+	f->nslot = old ? 2 * old : 256;
+	f->slot = arena_array(f->p->scratch, f->nslot, sizeof *f->slot);
+	for (size_t k = 0; k < old; k++)
+		if (from[k]) {
+			size_t i = hash_node(f, &f->g->node[from[k]]);
+
+			while (f->slot[i & (f->nslot - 1)])
+				i++;
+			f->slot[i & (f->nslot - 1)] = from[k];
+		}
+}
+
+void
+fold_remember(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	size_t i;
+
+	if (!is_plain(f, n))
+		return;
+	if (2 * (f->nseen + 1) > f->nslot)
+		grow(f);
+	for (i = hash_node(f, n); f->slot[i & (f->nslot - 1)]; i++)
+		;
+	f->slot[i & (f->nslot - 1)] = id;
+	f->nseen++;
+	fold_note(f, n->out[0])->formula = true;
+}
+
+ValId
+fold_known(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	NodeId before;
+
+	if (!f->nslot || !is_plain(f, n))
+		return 0;
+	for (size_t i = hash_node(f, n);
+	     (before = f->slot[i & (f->nslot - 1)]) != 0; i++)
+		if (same_result(f, before, id))
+			return f->g->node[before].out[0];
+	return 0;
+}
