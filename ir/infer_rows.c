@@ -164,6 +164,21 @@ split_rows(struct infer *c, int x, int64_t axis, Shape *lead, Shape *row)
 	       && rule_append(c, row, &s, at, s.rank);
 }
 
+/* Scale or bias: of a row's shape, and until `fold` has run of any that
+ * broadcasts to x. */
+static bool
+want_scale(struct infer *c, int i, const Shape *row, const char *what)
+{
+	Shape s = shape_of(c, i), x = shape_of(c, 0), y = x;
+
+	if (c->g->props & P_STATIC || s.rank < 0 || x.rank < 0
+	    || rule_dims_fit(row, &s))
+		return rule_want_shape(c, i, row, what);
+	return (s.rank <= x.rank && shape_broadcast(&y, &s)
+	        && rule_dims_fit(&x, &y))
+	       || rule_want_shape(c, i, row, what);
+}
+
 /* layernorm and rmsnorm, which has neither bias nor mean. */
 bool
 infer_norm(struct infer *c)
@@ -172,8 +187,8 @@ infer_norm(struct infer *c)
 
 	return split_rows(c, 0, c->n->attr.LAYERNORM.axis, &lead, &row)
 	       && rule_want_class(c, 0, "f", "floats")
-	       && rule_want_shape(c, 1, &row, "scale")
-	       && rule_want_shape(c, 2, &row, "bias")
+	       && want_scale(c, 1, &row, "scale")
+	       && want_scale(c, 2, &row, "bias")
 	       && rule_shape(c, shape_of(c, 0))
 	       && rule_give(c, 1, DT_F32, lead)
 	       && rule_give(c, 2, DT_F32, lead);

@@ -140,7 +140,9 @@ interpolate_axes(const Graph *g, const Node *n, struct resized r[MAX_RANK])
 		                 && !((double)x->dim[at] * v < WINDOW_MAX)))
 			return "a scale or size is out of range";
 		r[at].scale = sizes ? 0 : v;
-		r[at].to = (int64_t)floor(sizes ? v : (double)x->dim[at] * v);
+		/* as a float: 10 * 0.7 is 7, which 0.7 as a float is below */
+		r[at].to = (int64_t)floor(sizes ? v
+			: (double)((float)x->dim[at] * (float)v));
 		r[at].first = roi ? val_float(roi, i) : 0;
 		r[at].last = roi ? val_float(roi, count + i) : 1;
 	}

@@ -100,6 +100,9 @@ enum {
 #define F_COPY (UINT64_C(1) << 49)
 /* Operands 0 and 1 may be matrices whose rows do not lie side by side. */
 #define F_MATRICES (UINT64_C(1) << 50)
+/* The result or its slope may be infinite, or no number, for finite operands.
+ */
+#define F_STEEP (UINT64_C(1) << 51)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 

@@ -72,10 +72,10 @@
 OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0 | F_ZERO), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew, none))
 OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, abs, ew, ew, abs, ew), EMIT(ew, none))
 OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, sign, ew, ew, zero, ew), EMIT(ew, none))
-OP(EXP,      "exp",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, exp, ew, ew, exp, ew), EMIT(ew, none))
-OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_POLES), ATTR(), RULES(same, log, ew, ew, log, ew), EMIT(ew, none))
-OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES), ATTR(), RULES(same, sqrt, ew, ew, sqrt, ew), EMIT(ew, none))
-OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES), ATTR(), RULES(same, recip, ew, ew, recip, ew), EMIT(ew, none))
+OP(EXP,      "exp",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_STEEP), ATTR(), RULES(same, exp, ew, ew, exp, ew), EMIT(ew, none))
+OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_POLES | F_STEEP), ATTR(), RULES(same, log, ew, ew, log, ew), EMIT(ew, none))
+OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES | F_STEEP), ATTR(), RULES(same, sqrt, ew, ew, sqrt, ew), EMIT(ew, none))
+OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES | F_STEEP), ATTR(), RULES(same, recip, ew, ew, recip, ew), EMIT(ew, none))
 OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ZERO), ATTR(), RULES(same, sin, ew, ew, sin, ew), EMIT(ew, none))
 OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, cos, ew, ew, cos, ew), EMIT(ew, none))
 OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_POLES | F_ZERO), ATTR(), RULES(same, atan, ew, ew, atan, ew), EMIT(ew, none))
@@ -100,9 +100,9 @@ OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1), ATTR(), RULES(cast_like, 
 OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, add, ew, ew, add, ew), EMIT(ew, none))
 OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, sub, ew, ew, sub, ew), EMIT(ew, none))
 OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_LIN0 | F_LIN1), ATTR(), RULES(bcast, mul, ew, ew, mul, ew), EMIT(ew, none))
-OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_POLES), ATTR(), RULES(bcast, div, ew, ew, div, ew), EMIT(ew, none))
-OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW | FLOPS(25) | F_POLES), ATTR(), RULES(pow, pow, ew, ew, pow, ew), EMIT(ew, none))
-OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW | F_POLES), ATTR(I(fmod, 0)), RULES(bcast, mod, ew, ew, mod, ew), EMIT(ew, none))
+OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_POLES | F_STEEP), ATTR(), RULES(bcast, div, ew, ew, div, ew), EMIT(ew, none))
+OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW | FLOPS(25) | F_POLES | F_STEEP), ATTR(), RULES(pow, pow, ew, ew, pow, ew), EMIT(ew, none))
+OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW | F_POLES | F_STEEP), ATTR(I(fmod, 0)), RULES(bcast, mod, ew, ew, mod, ew), EMIT(ew, none))
 OP(MAX,      "max",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, max, ew, ew, max, ew), EMIT(ew, none))
 OP(MIN,      "min",      SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES), ATTR(), RULES(bcast, min, ew, ew, min, ew), EMIT(ew, none))
 OP(EQ,       "eq",       SIG(2, 2, 1, NOSTAT, F_EW | F_COMMUTES | F_TO_BOOL), ATTR(), RULES(pred, eq, ew, ew, zero, ew), EMIT(ew, none))
@@ -227,7 +227,8 @@ OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20) | 
 OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, matrices), EMIT(det_grad, det))
 
 /* ---- rows: normalisation, softmax, loss -------------------------------------
- * softmax(x): along axis; log_softmax alike.
+ * softmax(x): along axis; of a line that is -inf everywhere it is zeros.
+ *   log_softmax is its logarithm.
  * softmax_grad(dy, y): y * (dy - sum(dy * y)).
  * log_softmax_grad(dy, y): dy - exp(y) * sum(dy).
  * layernorm(x, scale, bias?) -> y, mean, rstd: over dims axis.. ; statistics

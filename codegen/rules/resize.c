@@ -74,6 +74,17 @@ position(const Attr *a, int64_t o)
 	}
 }
 
+/* Scales and regions are decimal fractions that became floats: a position that
+ * misses a half or a whole by no more than that is there. */
+static double
+settled(const Attr *a, double x)
+{
+	double half = rint(2 * x) / 2;
+	bool given = a->RESIZE.scale > 0 || a->RESIZE.coord == 4;
+
+	return given && fabs(x - half) <= 7e-8 * (1 + fabs(x)) ? half : x;
+}
+
 static double
 nearest(double x, int64_t round)
 {
@@ -134,7 +145,7 @@ static bool
 build(struct table *t, const Attr *a)
 {
 	for (int64_t o = 0; o < a->RESIZE.extent_out; o++) {
-		double x = position(a, o);
+		double x = settled(a, position(a, o));
 
 		/* nothing can come from further away than the edge */
 		if (!(fabs(x) < 1e15))

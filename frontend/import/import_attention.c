@@ -217,8 +217,8 @@ static ValId
 compose(struct importer *m, const struct heads *h, ValId mask, double scale,
         double softcap, int show)
 {
-	Attr a = attr_default(OP_MATMUL), r = attr_default(OP_REDUCE_MAX);
-	ValId s, p, none, top;
+	Attr a = attr_default(OP_MATMUL);
+	ValId s, p;
 
 	a.MATMUL.tb = 1;
 	a.MATMUL.alpha = scale;
@@ -238,12 +238,6 @@ compose(struct importer *m, const struct heads *h, ValId mask, double scale,
 	if (show == 2)
 		imp_out(m, 3, s);
 	p = unary(m, OP_SOFTMAX, s);
-	if (mask) {
-		r.REDUCE_MAX.axes = (IntList){ 1, { -1 } };
-		top = EMIT_NODE(m, OP_REDUCE_MAX, &r, s);
-		none = binary(m, OP_EQ, top, imp_like(m, s, -INFINITY));
-		p = EMIT_NODE(m, OP_WHERE, NULL, none, imp_like(m, s, 0), p);
-	}
 	if (show == 3)
 		imp_out(m, 3, p);
 	/* keys are shared by the group */

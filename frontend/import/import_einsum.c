@@ -79,17 +79,17 @@ read_term(struct einsum *e, const char **s, const char *end, struct term *t,
 static int
 count_dots(const struct einsum *e, const char *s, const char *end, int input)
 {
-	const struct flat_known *k = flat_find(e->m->f, e->m->n->in[input]);
-	int rank = e->m->g->val[imp_in(e->m, input)].shape.rank, letters = 0;
+	int rank, letters = 0;
 	bool dots = false;
 
 	for (; s < end && *s != ',' && *s != '-'; s++) {
 		dots |= *s == '.';
 		letters += *s != '.' && *s != ' ';
 	}
-	if (rank < 0 && k)
-		rank = k->shape.rank;
-	return !dots ? 0 : rank < letters ? -1 : rank - letters;
+	if (!dots)
+		return 0;
+	return !imp_rank(e->m, input, &rank) || rank < letters ? -1
+		: rank - letters;
 }
 
 /* Without an arrow: labels that occur once, in alphabetical order. */

@@ -55,6 +55,20 @@ run_mean(struct importer *m)
 	                         imp_like(m, x, 1.0 / m->n->nin)));
 }
 
+/* An integer to a power that is none is computed as such, and cut. */
+bool
+run_pow(struct importer *m)
+{
+	ValId x = imp_in(m, 0), e = imp_in(m, 1);
+	DType from = m->g->val[x].dt, to = m->g->val[e].dt;
+
+	if (from == DT_NONE || dtype_info[from].cls == 'f'
+	    || dtype_info[to].cls != 'f')
+		return run_same(m);
+	x = binary(m, OP_POW, imp_cast(m, x, to), e);
+	return give(m, imp_cast(m, x, from));
+}
+
 /* Numbers are counted in f64 and rounded once, whatever stash_type says. */
 bool
 run_range(struct importer *m)

@@ -46,13 +46,13 @@ run_sinh(struct importer *m)
 	return give(m, with(m, OP_MUL, up, 0.5));
 }
 
-/* log(x + sqrt(x^2 - 1)) */
+/* log(x + sqrt(x - 1) sqrt(x + 1)), where x^2 would overflow */
 bool
 run_acosh(struct importer *m)
 {
-	ValId x = imp_in(m, 0), y = binary(m, OP_MUL, x, x);
+	ValId x = imp_in(m, 0), y = unary(m, OP_SQRT, with(m, OP_SUB, x, 1));
 
-	y = unary(m, OP_SQRT, with(m, OP_SUB, y, 1));
+	y = binary(m, OP_MUL, y, unary(m, OP_SQRT, with(m, OP_ADD, x, 1)));
 	return give(m, unary(m, OP_LOG, binary(m, OP_ADD, x, y)));
 }
 
@@ -278,11 +278,11 @@ run_reverse_sequence(struct importer *m)
 {
 	Attr a = attr_default(OP_GATHER_ELEMENTS);
 	ValId x = imp_in(m, 0), lens = imp_in(m, 1), t, turned;
-	int rank = m->g->val[x].shape.rank;
+	int rank;
 	int64_t batch = attr_int(&m->r, "batch_axis", 1);
 	int64_t time = attr_int(&m->r, "time_axis", 0);
 
-	if (rank < 0)
+	if (!imp_rank(m, 0, &rank))
 		return imp_fail(m, "the rank of the input is not known");
 	batch += batch < 0 ? rank : 0;
 	time += time < 0 ? rank : 0;
@@ -322,9 +322,9 @@ run_center_crop_pad(struct importer *m)
 	from = with(m, OP_DIV, d, 2);
 	to = binary(m, OP_ADD, from, binary(m, OP_MIN, have, want));
 	if (!list) {
-		int rank = m->g->val[x].shape.rank;
+		int rank;
 
-		if (rank < 0)
+		if (!imp_rank(m, 0, &rank))
 			return imp_fail(m, "the rank of the input is not "
 			                "known");
 		for (int i = 0; i < rank; i++)

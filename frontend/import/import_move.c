@@ -176,38 +176,14 @@ run_scatter(struct importer *m)
 bool
 run_constant(struct importer *m)
 {
-	const Onnx__AttributeProto *a;
-	Shape s = { .rank = 1 };
 	const char *name = m->f->val[m->n->out[0]].name;
-	ValId v = 0;
+	ValId v;
 
-	if ((a = attr_get(&m->r, "value", 4))) {
-		if (!a->t)
-			return imp_fail(m, "attribute 'value' is empty");
-		v = imp_tensor(m, a->t, name);
-	} else if ((a = attr_get(&m->r, "value_float", 1))) {
-		v = val_const(m->g, name, DT_F32, shape_scalar(), &a->f);
-	} else if ((a = attr_get(&m->r, "value_int", 2))) {
-		v = val_const(m->g, name, DT_I64, shape_scalar(), &a->i);
-	} else if ((a = attr_get(&m->r, "value_floats", 6))) {
-		s.dim[0] = (int64_t)a->n_floats;
-		v = val_const(m->g, name, DT_F32, s, a->floats);
-	} else if ((a = attr_get(&m->r, "value_ints", 7))) {
-		s.dim[0] = (int64_t)a->n_ints;
-		v = val_const(m->g, name, DT_I64, s, a->ints);
-	} else if ((a = attr_get(&m->r, "sparse_value", 11))
-	           && a->sparse_tensor) {
-		const Onnx__TensorProto *t = sparse_dense(m->f,
-		                                          a->sparse_tensor);
-
-		v = t ? imp_tensor(m, t, name) : 0;
-	} else {
+	m->r.seen = UINT64_MAX;         /* flat_constant has checked them */
+	if (!m->n->constant)
 		return imp_fail(m, "constants of strings are not supported");
-	}
-	if (!v)
-		return false;
-	m->g->val[v].onnx = m->g->val[v].name;
-	return give(m, v);
+	v = imp_tensor(m, m->n->constant, name);
+	return v && give(m, v);
 }
 
 bool
@@ -244,14 +220,16 @@ run_cumulate(struct importer *m)
 	return imp_same(m, OP_CUMSUM, &a);
 }
 
-/* ArgMax, and ArgMin as the ArgMax of the negative. */
+/* ArgMax, and ArgMin as the ArgMax of the negative; of integers, which have
+ * negatives only in part, as that of all bits turned over. */
 bool
 run_arg(struct importer *m)
 {
 	Attr a = imp_attrs(m, OP_ARGMAX);
 	ValId x = imp_in(m, 0);
+	char of = dtype_info[m->g->val[x].dt].cls;
 
 	if (m->n->op->ir == OP_NEG)
-		x = unary(m, OP_NEG, x);
+		x = unary(m, of == 'i' || of == 'u' ? OP_BIT_NOT : OP_NEG, x);
 	return give(m, EMIT_NODE(m, OP_ARGMAX, &a, x));
 }

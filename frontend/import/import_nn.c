@@ -103,6 +103,7 @@ run_gemm(struct importer *m)
 	double beta = attr_float(&m->r, "beta", 1);
 	ValId x = imp_in(m, 0), w = imp_in(m, 1), c = imp_in(m, 2), y;
 	int64_t n;
+	int rank;
 
 	a.MATMUL.ta = attr_int(&m->r, "transA", 0) != 0;
 	a.MATMUL.tb = attr_int(&m->r, "transB", 0) != 0;
@@ -112,7 +113,7 @@ run_gemm(struct importer *m)
 	if (c && beta != 1)
 		c = binary(m, OP_MUL, c, imp_like(m, c, beta));
 	n = imp_dim(m, w, a.MATMUL.tb ? -2 : -1);
-	if (c && n > 0 && m->g->val[c].shape.rank == 1
+	if (c && n > 0 && imp_rank(m, 2, &rank) && rank == 1
 	    && imp_dim(m, c, 0) == n) {
 		y = EMIT_NODE(m, OP_MATMUL, &a, x, w, c);
 	} else {
@@ -134,8 +135,9 @@ run_softmax(struct importer *m)
 	Attr a = attr_default(op), flat = attr_default(OP_FLATTEN);
 	ValId x = imp_in(m, 0), y;
 	int64_t axis = attr_int(&m->r, "axis", m->n->opset < 13 ? 1 : -1);
-	bool wide = m->n->opset < 13 && axis != -1
-		&& m->g->val[x].shape.rank != axis + 1;
+	int rank;
+	bool last = axis == -1 || (imp_rank(m, 0, &rank) && axis == rank - 1);
+	bool wide = m->n->opset < 13 && !last;
 
 	if (op == OP_SOFTMAX)
 		a.SOFTMAX.axis = wide ? -1 : axis;
@@ -148,24 +150,24 @@ run_softmax(struct importer *m)
 	return give(m, binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x)));
 }
 
-/* A statistic of the IR lacks the reduced dims that ONNX keeps as ones. */
-static bool
+/* A statistic of the IR lacks the reduced dims that ONNX keeps as ones: as
+ * many as x has from axis on. */
+static void
 out_statistic(struct importer *m, int i, ValId v, int64_t axis)
 {
-	Attr a = attr_default(OP_UNSQUEEZE);
-	int rank = m->g->val[imp_in(m, 0)].shape.rank;
+	Attr some = attr_default(OP_SHAPE), one;
+	ValId x = imp_in(m, 0), shape[2];
 
 	if (!imp_wants(m, i))
-		return true;
-	if (axis >= 0 && rank >= 0)
-		axis -= rank;
-	if (axis >= 0 || axis < -MAX_RANK)
-		return imp_fail(m, "output %d is not supported with a "
-		                "non-negative axis and an unknown rank", i);
-	for (int64_t k = axis; k < 0; k++)
-		a.UNSQUEEZE.axes.v[a.UNSQUEEZE.axes.n++] = k;
-	imp_out(m, i, EMIT_NODE(m, OP_UNSQUEEZE, &a, v));
-	return true;
+		return;
+	some.SHAPE.start = axis;
+	one = attr_default(OP_CONSTANT_OF_SHAPE);
+	one.CONSTANT_OF_SHAPE.dt = DT_I64;
+	one.CONSTANT_OF_SHAPE.value = 1;
+	shape[0] = unary(m, OP_SHAPE, v);
+	shape[1] = EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &one, unary(m, OP_SHAPE,
+	                     EMIT_NODE(m, OP_SHAPE, &some, x)));
+	imp_out(m, i, binary(m, OP_RESHAPE, v, imp_concat(m, 0, 2, shape)));
 }
 
 bool
@@ -180,8 +182,9 @@ run_layernorm(struct importer *m)
 	y = EMIT_NODE(m, OP_LAYERNORM, &a, imp_in(m, 0), imp_in(m, 1),
 	              imp_in(m, 2));
 	imp_out(m, 0, y);
-	return out_statistic(m, 1, imp_output(m, y, 1), a.LAYERNORM.axis)
-		&& out_statistic(m, 2, imp_output(m, y, 2), a.LAYERNORM.axis);
+	for (int k = 1; k < 3; k++)
+		out_statistic(m, k, imp_output(m, y, k), a.LAYERNORM.axis);
+	return true;
 }
 
 /* RMSNormalization and ONNX Runtime's SimplifiedLayerNormalization. */
@@ -196,7 +199,8 @@ run_rmsnorm(struct importer *m)
 	a.RMSNORM.eps = attr_float(&m->r, "epsilon", 1e-5f);
 	y = EMIT_NODE(m, OP_RMSNORM, &a, imp_in(m, 0), imp_in(m, 1));
 	imp_out(m, 0, y);
-	return out_statistic(m, 1, imp_output(m, y, 1), a.RMSNORM.axis);
+	out_statistic(m, 1, imp_output(m, y, 1), a.RMSNORM.axis);
+	return true;
 }
 
 /* com.microsoft: (Simplified)SkipLayerNormalization(x, skip, scale, bias?,

@@ -27,31 +27,99 @@ in_sequence(struct importer *m)
 	return s;
 }
 
+/* Of input i, as far as it is known; rank -1: not at all. */
+static Shape
+shape_of_input(struct importer *m, int i)
+{
+	const struct flat_known *k = flat_find(m->f, m->n->in[i]);
+	const Shape *s = &m->g->val[imp_in(m, i)].shape;
+
+	return k && !shape_known(s) ? k->shape : *s;
+}
+
+/* How many pieces of `chunk` elements there are; -1: not known. */
+static int64_t
+count_chunks(struct importer *m, int64_t axis, int64_t chunk)
+{
+	Shape s = shape_of_input(m, 0);
+	int64_t dim;
+
+	axis += axis < 0 && s.rank > 0 ? s.rank : 0;
+	if (chunk < 1 || axis < 0 || axis >= s.rank)
+		return -1;
+	dim = s.dim[axis];
+	return dim < 0 ? -1 : dim / chunk + (dim % chunk != 0);
+}
+
 bool
 run_split_to_sequence(struct importer *m)
 {
 	struct sequence *s = new_sequence(m);
-	const Val *sizes;
-	int64_t keepdims = attr_int(&m->r, "keepdims", 1), chunk;
+	int64_t keepdims = attr_int(&m->r, "keepdims", 1), chunk = 1;
+	int64_t axis = attr_int(&m->r, "axis", 0);
+	Shape sizes;
 
 	s->split = true;
+	s->n = -1;
 	s->x = imp_in(m, 0);
-	s->sizes = imp_in(m, 1);
 	s->part = attr_default(OP_PART);
-	s->part.PART.axis = attr_int(&m->r, "axis", 0);
-	if (!s->sizes) {
-		s->part.PART.chunk = 1;
+	s->part.PART.axis = axis;
+	if (!imp_has(m, 1)) {
 		s->part.PART.keepdims = keepdims != 0;
+	} else if (sizes = shape_of_input(m, 1), sizes.rank != 0) {
+		s->sizes = imp_in(m, 1);
+		if (sizes.rank == 1)
+			s->n = sizes.dim[0];
+		s->part.PART.count = s->n > 0 ? s->n : 0;
+		return true;
+	} else if (!imp_const(m, 1, &chunk)) {
+		s->sizes = imp_in(m, 1);
 		return true;
 	}
-	sizes = &m->g->val[s->sizes];
-	if (sizes->shape.rank == 0 && imp_const(m, 1, &chunk)) {
-		s->part.PART.chunk = chunk;
-		s->sizes = 0;
-	} else if (sizes->shape.rank == 1 && sizes->shape.dim[0] > 0) {
-		s->part.PART.count = sizes->shape.dim[0];
-	}
+	s->part.PART.chunk = chunk;
+	s->n = count_chunks(m, axis, chunk);
 	return true;
+}
+
+/* Element i, which is there. */
+static ValId
+element(struct importer *m, const struct sequence *s, int64_t i)
+{
+	Attr a = s->part;
+
+	if (!s->split)
+		return s->elem[i];
+	a.PART.index = i;
+	return EMIT_NODE(m, OP_PART, &a, s->x, s->sizes);
+}
+
+static bool
+check_length(struct importer *m, const struct sequence *s)
+{
+	enum { MOST = 1 << 16 };
+
+	if (s->n < 0)
+		return imp_fail(m, "how many tensors the sequence has does not "
+		                "follow from the file and the extents bound by "
+		                "--dim");
+	return s->n <= MOST || imp_fail(m, "a sequence of %jd tensors, %d are "
+	                                "the most", (intmax_t)s->n, MOST);
+}
+
+/* The place that input i gives in a sequence of n, which may be one behind the
+ * last; n -1: not known. */
+static bool
+read_position(struct importer *m, int i, int64_t n, bool behind, int64_t *at)
+{
+	int64_t given;
+
+	if (!imp_const(m, i, &given))
+		return imp_fail(m, "the position does not follow from the file "
+		                "and the extents bound by --dim");
+	*at = given + (given < 0 && n > 0 ? n : 0);
+	return (*at >= 0 && (n < 0 || *at < n + behind))
+		|| imp_fail(m, "position %jd in a sequence of %jd",
+		            (intmax_t)given, (intmax_t)n);
 }
 
 bool
@@ -82,27 +150,22 @@ edit_sequence(struct importer *m, int position, bool insert)
 	struct sequence *y;
 	int64_t at;
 
-	if (!s)
+	if (!s || !check_length(m, s))
 		return false;
-	if (s->split)
-		return imp_fail(m, "not supported on the result of "
-		                "SplitToSequence");
+	if (!insert && s->n == 0)
+		return imp_fail(m, "the sequence is empty");
+	/* behind the last one is a place, but -1 is before the last one */
 	at = insert ? s->n : s->n - 1;
-	if (imp_has(m, position)) {
-		if (!imp_const(m, position, &at))
-			return imp_fail(m, "the position is not a constant");
-		at += at < 0 ? s->n : 0;
-	}
-	if (at < 0 || at >= s->n + insert)
-		return imp_fail(m, "position %jd in a sequence of %d",
-		                (intmax_t)at, s->n);
+	if (imp_has(m, position)
+	    && !read_position(m, position, s->n, insert, &at))
+		return false;
 	y = new_sequence(m);
 	y->n = insert ? s->n + 1 : s->n - 1;
 	y->elem = arena_array(m->arena, (size_t)y->n + 1, sizeof *y->elem);
-	for (int i = 0; i < y->n; i++)
-		y->elem[i] = i < at ? s->elem[i]
-			: !insert ? s->elem[i + 1]
-			: i > at ? s->elem[i - 1] : imp_in(m, 1);
+	for (int64_t i = 0; i < y->n; i++)
+		y->elem[i] = i < at ? element(m, s, i)
+			: !insert ? element(m, s, i + 1)
+			: i > at ? element(m, s, i - 1) : imp_in(m, 1);
 	return true;
 }
 
@@ -122,24 +185,10 @@ bool
 run_sequence_at(struct importer *m)
 {
 	const struct sequence *s = in_sequence(m);
-	int64_t at, n;
-	Attr a;
+	int64_t at;
 
-	if (!s)
-		return false;
-	if (!imp_const(m, 1, &at))
-		return imp_fail(m, "the position is not a constant");
-	n = s->split ? s->part.PART.count : s->n;
-	if (at < 0 && n > 0)
-		at += n;
-	if (at < 0 || (n > 0 && at >= n))
-		return imp_fail(m, "position %jd in a sequence of %jd",
-		                (intmax_t)at, (intmax_t)n);
-	if (!s->split)
-		return give(m, s->elem[at]);
-	a = s->part;
-	a.PART.index = at;
-	return give(m, EMIT_NODE(m, OP_PART, &a, s->x, s->sizes));
+	return s && read_position(m, 1, s->n, false, &at)
+		&& give(m, element(m, s, at));
 }
 
 bool
@@ -150,17 +199,17 @@ run_concat_from_sequence(struct importer *m)
 	int64_t axis = attr_int(&m->r, "axis", 0);
 	ValId *in;
 
-	if (!s)
+	if (!s || !check_length(m, s))
 		return false;
-	if (!s->split && s->n == 0)
+	if (s->n == 0)
 		return imp_fail(m, "the sequence is empty");
-	if (s->split)
-		return imp_fail(m, "not supported on the result of "
-		                "SplitToSequence");
 	in = arena_array(m->arena, (size_t)s->n + 1, sizeof *in);
-	for (int i = 0; i < s->n; i++)
-		in[i] = fresh ? imp_unsqueeze(m, s->elem[i], axis) : s->elem[i];
-	return give(m, imp_concat(m, axis, s->n, in));
+	for (int64_t i = 0; i < s->n; i++) {
+		in[i] = element(m, s, i);
+		if (fresh)
+			in[i] = imp_unsqueeze(m, in[i], axis);
+	}
+	return give(m, imp_concat(m, axis, (int)s->n, in));
 }
 
 bool
@@ -168,9 +217,5 @@ run_sequence_length(struct importer *m)
 {
 	const struct sequence *s = in_sequence(m);
 
-	if (!s)
-		return false;
-	if (s->split && s->part.PART.count == 0)
-		return imp_fail(m, "the length of the sequence is not known");
-	return give(m, imp_scalar(m, s->split ? s->part.PART.count : s->n));
+	return s && check_length(m, s) && give(m, imp_scalar(m, s->n));
 }

@@ -226,10 +226,16 @@ bool
 imp_const(const struct importer *m, int i, int64_t *x)
 {
 	const Val *v = const_in(m, i);
+	const struct flat_known *k = imp_has(m, i)
+		? flat_find(m->f, m->n->in[i]) : NULL;
 
 	if (v && dtype_info[v->dt].cls != 'f')
 		*x = val_int(v, 0);
-	return v && dtype_info[v->dt].cls != 'f';
+	else if (k && k->is_number)
+		*x = k->number;
+	else
+		return false;
+	return true;
 }
 
 bool
@@ -242,14 +248,26 @@ imp_const_float(const struct importer *m, int i, double *x)
 	return v != NULL;
 }
 
+bool
+imp_rank(struct importer *m, int i, int *rank)
+{
+	const struct flat_known *k = flat_find(m->f, m->n->in[i]);
+
+	*rank = m->g->val[imp_in(m, i)].shape.rank;
+	if (*rank < 0 && k)
+		*rank = k->shape.rank;
+	return *rank >= 0;
+}
+
 int64_t
 imp_dim(const struct importer *m, ValId v, int axis)
 {
 	const Shape *s = &m->g->val[v].shape;
 
-	if (axis < 0)
-		axis += s->rank;
-	return s->rank < 0 || axis < 0 || axis >= s->rank ? -1 : s->dim[axis];
+	if (s->rank < 0)
+		return -1;
+	axis += axis < 0 ? s->rank : 0;
+	return axis < 0 || axis >= s->rank ? -1 : s->dim[axis];
 }
 
 bool

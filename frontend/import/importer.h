@@ -12,7 +12,7 @@ struct sequence {
 	bool split;
 	ValId x, sizes;
 	Attr part;                      /* all but the index */
-	int n;
+	int64_t n;                      /* split: -1 if it is not known */
 	ValId *elem;
 };
 
@@ -88,7 +88,9 @@ Attr imp_attrs(struct importer *, Op);
 /* Contents of a constant input; false if it is not constant. */
 bool imp_const(const struct importer *, int i, int64_t *x);
 bool imp_const_float(const struct importer *, int i, double *x);
-/* Extent of a value, or -1; axis may be negative. */
+/* The rank of input i; false if it is not known yet. */
+bool imp_rank(struct importer *, int i, int *rank);
+/* Extent of a value, or -1 if it is not known; axis may be negative. */
 int64_t imp_dim(const struct importer *, ValId, int axis);
 /* False after "MESSAGE" about the node at hand. */
 bool imp_fail(struct importer *, const char *fmt, ...)
@@ -116,6 +118,7 @@ bool run_fold_left(struct importer *);
 bool run_mean(struct importer *);
 bool run_cast(struct importer *);
 bool run_cast_like(struct importer *);
+bool run_pow(struct importer *);
 bool run_range(struct importer *);
 bool run_clip(struct importer *);
 bool run_gelu(struct importer *);

@@ -52,11 +52,15 @@ is_known(const struct asker *a, const char *name)
 /* ---- one question ---- */
 
 static void
-record(struct asker *a, const char *name, const Graph *g, const Val *v)
+record(struct asker *a, const struct flat *f, const char *name,
+       const Graph *g, const Val *v)
 {
-	struct flat_known k = { .name = name, .shape = v->shape };
+	struct flat_known k = { .name = arena_str(a->arena, name),
+		                .shape = v->shape };
 	const Val *x = v;
 
+	if (is_known(a, name) || !named_once(f, name))
+		return;
 	if (v->kind == V_TEMP && v->def && g->node[v->def].op == OP_COPY)
 		x = &g->val[g->node[v->def].in[0]];
 	k.is_number = val_is_const(x) && shape_nelem(&x->shape) == 1
@@ -96,12 +100,17 @@ ask(struct asker *a, struct flat *f, const int *val, int n)
 			g->val[v].output = true;
 		}
 	}
-	if (a->opt->fold(a->opt->fold_of, g, f->diag))
-		for (ValId v = 1; v < g->nval; v++)
-			if (g->val[v].output && !is_known(a, g->val[v].name)
-			    && named_once(f, g->val[v].name))
-				record(a, arena_str(a->arena, g->val[v].name),
-				       g, &g->val[v]);
+	if (a->opt->fold(a->opt->fold_of, g, f->diag)) {
+		FOR_VALS (v, g)
+			if (v->output)
+				record(a, f, v->name, g, v);
+		for (int i = 0; i < n; i++) {   /* inputs, constants */
+			const Val *v = &g->val[f->val[val[i]].val];
+
+			if (v->kind != V_TEMP)
+				record(a, f, f->val[val[i]].name, g, v);
+		}
+	}
 	graph_free(g);
 }
 

@@ -233,23 +233,6 @@ is_formal(const struct context *c, const char *name)
 	return false;
 }
 
-/* How many axes the dots of an Einsum stand for follows from ranks. */
-static void
-ask_ranks(struct flat *f, const struct flat_node *n)
-{
-	const Onnx__AttributeProto *a = attr_find(n, "equation");
-
-	if (strcmp(n->type, "Einsum") != 0 || !a
-	    || !a->s.len || !memchr(a->s.data, '.', a->s.len))
-		return;
-	for (int i = 0; i < n->nin; i++) {
-		const struct flat_val *v = &f->val[n->in[i]];
-
-		if (n->in[i] && !v->init && !v->info)
-			flat_ask(f, n->in[i]);
-	}
-}
-
 static bool
 read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
           int index)
@@ -309,7 +292,9 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 	    : (strcmp(copy.type, "Loop") == 0 || strcmp(copy.type, "Scan") == 0)
 	      && flat_unroll(f, c, &copy, read_graph, &ok))
 		return ok;
-	ask_ranks(f, &copy);
+	if (strcmp(copy.type, "Constant") == 0)
+		return flat_constant(f, &f->node[at]);
+	flat_ask_inputs(f, &copy);
 	return true;
 }
 

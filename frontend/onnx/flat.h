@@ -49,6 +49,7 @@ struct flat_node {
 	const struct onnx_op *op;       /* NULL: unknown */
 	int opset;
 	const struct attr_scope *scope;
+	const Onnx__TensorProto *constant;      /* of a Constant; or NULL */
 	int nin, nout;
 	int *in, *out;                  /* value numbers; 0: absent */
 	bool needed;                    /* an output depends on it */
@@ -104,7 +105,7 @@ struct flat {
 	size_t tie_cap;
 };
 
-/* flat_build.c: what is known of a value, by its name; or NULL. */
+/* flat_known.c: what is known of a value, by its name; or NULL. */
 const struct flat_known *flat_find(const struct flat *, int val);
 /* template.c: the export template, into the file; flat values know their ids
  * in the graph by now. */
@@ -116,8 +117,8 @@ struct flat *flat_new(struct onnx_file *, Diag *, Arena *,
 /* Which nodes the outputs depend on, and how often values are used; to be
  * called again when outputs have changed. */
 void flat_mark_needed(struct flat *);
-/* The initializer or Constant node's tensor behind a value; NULL if it is
- * neither.  Looks through Identity. */
+/* flat_const.c: the initializer or Constant node's tensor behind a value; NULL
+ * if it is neither.  Looks through Identity. */
 const Onnx__TensorProto *flat_tensor(const struct flat *, int val);
 
 /* sparse.c: the same tensor, dense; NULL after diagnostics. */

@@ -121,6 +121,7 @@ keeps_going(struct unroll *u, bool *stops)
 	const Onnx__GraphProto *g = u->body;
 	const char *name = flat_text(g->output[0]->name);
 	int64_t on = 1;
+	bool ok;
 
 	*stops = false;
 	for (size_t hops = 0; hops <= g->n_node; hops++) {
@@ -139,12 +140,13 @@ keeps_going(struct unroll *u, bool *stops)
 		if (!by || !by->op_type)
 			return false;
 		if (strcmp(by->op_type, "Constant") == 0) {
-			t = by->n_attribute == 1 ? by->attribute[0]->t : NULL;
-			if (!t || t->data_type != 9)
+			struct flat_node n = { .p = by, .name = "", .type =
+				by->op_type, .scope = u->c->attrs };
+
+			t = constant_tensor(u->f, &n, &ok);
+			if (!t || !tensor_number(u->f, t, &on))
 				return false;
-			*stops = t->has_raw_data
-				? t->raw_data.len == 1 && !t->raw_data.data[0]
-				: t->n_int32_data == 1 && !t->int32_data[0];
+			*stops = !on;
 			return true;
 		}
 		if ((strcmp(by->op_type, "Identity") != 0

@@ -51,7 +51,7 @@ flat_is_onnx(const char *domain)
 	return !*domain || strcmp(domain, "ai.onnx") == 0;
 }
 
-/* flat_build.c */
+/* flat_build.c: names and lists */
 void flat_name_set(struct flat *, struct names *, const char *name, int val);
 /* 0: not in this scope. */
 int flat_name_here(const struct names *, const char *name);
@@ -61,10 +61,23 @@ int flat_add_val(struct flat *, const struct context *, const char *name);
 struct flat_node *flat_add_node(struct flat *);
 /* y is another name for x. */
 void flat_add_identity(struct flat *, int x, int y);
-/* The one number or truth value in a value; false if it is not known. */
+
+/* flat_known.c: the one number or truth value in a value; false if it is not
+ * known, and then it is asked for. */
 bool flat_number(struct flat *, int val, int64_t *);
+/* The same of a tensor of the file. */
+bool tensor_number(struct flat *, const Onnx__TensorProto *, int64_t *);
 /* As flat_find, but if nothing is known it is asked for. */
 const struct flat_known *flat_ask(struct flat *, int val);
+/* Ask for what importing the node takes: ranks, positions. */
+void flat_ask_inputs(struct flat *, const struct flat_node *);
+
+/* flat_const.c: the contents of a Constant node; NULL: strings, or after a
+ * diagnostic, when *ok is false. */
+const Onnx__TensorProto *constant_tensor(struct flat *,
+                                         const struct flat_node *, bool *ok);
+/* The same into n->constant; false after a diagnostic. */
+bool flat_constant(struct flat *, struct flat_node *n);
 
 /* Reads the nodes of a nested graph. */
 typedef bool FlatReader(struct flat *, struct context *,

@@ -140,6 +140,8 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 	if (!location)
 		return diag_error(f->diag, "tensor '%s': external data without "
 		                  "a location", t->name);
+	if (length == 0)                /* some writers leave it to the shape */
+		length = (uint64_t)t->nbytes;
 	if (length != (uint64_t)t->nbytes)
 		return diag_error(f->diag, "tensor '%s': external data has %ju "
 		                  "bytes, its shape needs %jd", t->name,

@@ -430,7 +430,7 @@ match_attention_split(struct rewrite *w, NodeId root)
 {
 	Attr at = w->g->node[root].attr, a = attr_default(OP_MATMUL);
 	int64_t h = rw_shape(w, rw_in(w, root, 0))->dim[1];
-	ValId q = rw_in(w, root, 0), mask = rw_in(w, root, 3), s, in[3];
+	ValId q = rw_in(w, root, 0), mask = rw_in(w, root, 3), s;
 	ValId k, v;
 
 	if (w->p->opt->fused_attention && !(mask && w->trained[mask]))
@@ -452,13 +452,6 @@ match_attention_split(struct rewrite *w, NodeId root)
 	a = attr_default(OP_SOFTMAX);
 	a.SOFTMAX.axis = 3;
 	s = rw_emit(w, OP_SOFTMAX, 1, &s, &a);
-	if (s && (mask || at.ATTENTION.causal)) {
-		/* queries that see no key give zeros */
-		in[0] = rw_unary(w, OP_ISNAN, s);
-		in[1] = rw_const_like(w, s, 0);
-		in[2] = s;
-		s = rw_emit(w, OP_WHERE, 3, in, NULL);
-	}
 	a = attr_default(OP_DROPOUT);
 	a.DROPOUT.ratio = at.ATTENTION.ratio;
 	a.DROPOUT.stream = at.ATTENTION.stream;

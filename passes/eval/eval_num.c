@@ -321,13 +321,17 @@ eval_softmax(struct eval *e)
 		for (int64_t k = 0; k < s.extent; k++)
 			max = eval_reduced(OP_REDUCE_MAX, max,
 			                  val_float(x, base + k * s.inner));
+		bool dead = max == -INFINITY;
+
 		for (int64_t k = 0; k < s.extent; k++)
 			sum += exp(val_float(x, base + k * s.inner) - max);
 		for (int64_t k = 0; k < s.extent; k++) {
 			int64_t at = base + k * s.inner;
 			double d = val_float(x, at) - max;
-			element_put_float(y->dt, data, at,
-			                  logs ? d - log(sum) : exp(d) / sum);
+			double z = dead ? max : d - log(sum);
+
+			element_put_float(y->dt, data, at, logs ? z
+			                  : dead ? 0 : exp(d) / sum);
 		}
 	}
 	return EVAL_DONE;

@@ -82,9 +82,9 @@ step(struct fold *f, NodeId id)
 		break;
 	}
 	nval = g->nval;
+	y = g->node[id].out[0];
 	switch (fold_simplify(f, id)) {
 	case STEP_GONE:
-		y = g->node[id].out[0];
 		return fold_lanes_pass(f, id, y, nval);
 	case STEP_FAIL:
 		return false;

@@ -165,6 +165,27 @@ fold_turn(struct fold *f, NodeId id, Op op, ValId x)
 	f->p->changed = true;
 }
 
+void
+fold_replace(struct fold *f, ValId from, ValId to)
+{
+	Val *y = &f->g->val[from], *v = &f->g->val[to];
+
+	if (y->output) {
+		const char *name = y->name, *onnx = y->onnx;
+
+		val_rename(f->g, from, v->name);
+		y->onnx = v->onnx;
+		val_rename(f->g, to, name);
+		v->onnx = onnx;
+		v->output = true;
+		y->output = false;
+	}
+	if (f->g->loss == from)
+		f->g->loss = to;
+	fold_note(f, from)->now = to;
+	f->p->changed = true;
+}
+
 enum step
 fold_become(struct fold *f, NodeId id, ValId x)
 {
@@ -181,19 +202,7 @@ fold_become(struct fold *f, NodeId id, ValId x)
 			fold_turn(f, id, OP_COPY, x);
 		return STEP_KEEP;
 	}
-	if (y->output) {
-		const char *name = y->name, *onnx = y->onnx;
-		val_rename(f->g, n->out[0], v->name);
-		y->onnx = v->onnx;
-		val_rename(f->g, x, name);
-		v->onnx = onnx;
-		v->output = true;
-		y->output = false;
-	}
-	if (f->g->loss == n->out[0])
-		f->g->loss = x;
-	fold_note(f, n->out[0])->now = x;
-	f->p->changed = true;
+	fold_replace(f, n->out[0], x);
 	return STEP_GONE;
 }
 

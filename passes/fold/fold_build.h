@@ -68,6 +68,9 @@ ValId fold_slice(struct fold *, ValId x, const IntList *start,
 /* Node id now has another op, with its default attributes, and the one input
  * x. */
 void fold_turn(struct fold *, NodeId id, Op, ValId x);
+/* `to` takes the place of `from`, and its name if that is a graph output; then
+ * `to` is computed, and none itself. */
+void fold_replace(struct fold *, ValId from, ValId to);
 /* Output 0 of node id is x, broadcast to the output's shape.  A graph output
  * keeps its name: x takes it over if x has no name to keep, else the node
  * stays as a copy. */

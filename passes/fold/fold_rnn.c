@@ -268,31 +268,15 @@ zeros(struct rnn *r)
 static bool
 replace(struct rnn *r, int k, ValId v)
 {
-	Graph *g = r->f->g;
+	const Graph *g = r->f->g;
 	ValId y = g->node[r->id].out[k];
-	Val *old;
 
-	if (!y)
-		return true;
-	if (g->val[y].output && (g->val[v].kind != V_TEMP || g->val[v].output))
+	if (y && g->val[y].output
+	    && (g->val[v].kind != V_TEMP || g->val[v].output))
 		v = emit(r, OP_COPY, 1, &v, NULL);
-	if (!v)
-		return false;
-	old = &g->val[y];
-	if (old->output) {
-		const char *name = old->name, *onnx = old->onnx;
-
-		val_rename(g, y, g->val[v].name);
-		old->onnx = g->val[v].onnx;
-		val_rename(g, v, name);
-		g->val[v].onnx = onnx;
-		g->val[v].output = true;
-		old->output = false;
-	}
-	if (g->loss == y)
-		g->loss = v;
-	fold_note(r->f, y)->now = v;
-	return true;
+	if (y && v)
+		fold_replace(r->f, y, v);
+	return !y || v;
 }
 
 enum step

@@ -1,5 +1,5 @@
 /* Pass fold: the table of rules for nodes that could not be computed, and
- * those of windows. */
+ * those of windows and norms. */
 #include "ir/window.h"
 #include "passes/fold/fold_rules.h"
 
@@ -124,6 +124,108 @@ simplify_col2im(struct fold *f, NodeId id)
 	return fold_become(f, id, x);
 }
 
+/* ---- norms ---- */
+
+/* The rows' shape: that of x from the axis on. */
+static Shape
+row_shape(const struct fold *f, const Node *n)
+{
+	const Shape *x = &in_val(f, n, 0)->shape;
+	int axis = (int)n->attr.LAYERNORM.axis;
+	Shape row = { .rank = x->rank - axis };
+
+	for (int i = 0; i < row.rank; i++)
+		row.dim[i] = x->dim[axis + i];
+	return row;
+}
+
+static bool
+same_in_all_rows(const Shape *s, const Shape *row)
+{
+	for (int i = 0; i < s->rank - row->rank; i++)
+		if (s->dim[i] != 1)
+			return false;
+	return true;
+}
+
+/* v, which broadcasts to it, as a row. */
+static ValId
+as_row(struct fold *f, ValId v, const Shape *row, NodeId like)
+{
+	Shape s = f->g->val[v].shape, own = s;
+	int more = s.rank - row->rank;
+
+	for (int i = 0; more > 0 && i < row->rank; i++)
+		own.dim[i] = s.dim[more + i];
+	own.rank = more > 0 ? row->rank : s.rank;
+	v = fold_reshape(f, v, &own, like);
+	return v ? fold_expand(f, v, row, like) : 0;
+}
+
+static ValId
+ones(struct fold *f, DType dt, const Shape *row, NodeId like)
+{
+	return fold_expand(f, val_scalar(f->g, dt, 1), row, like);
+}
+
+/* The norm computes a value of its own now, and what follows is what it
+ * computed before. */
+static enum step
+finish_outside(struct fold *f, NodeId id, ValId scale, ValId bias)
+{
+	Graph *g = f->g;
+	ValId y = g->node[id].out[0], x;
+	Attr cast = attr_default(OP_CAST);
+
+	cast.CAST.to = g->val[y].dt;
+	x = val_new(g, V_TEMP, NULL, g->val[y].dt, g->val[y].shape);
+	g->val[x].def = id;
+	g->node[id].out[0] = x;
+	fold_push(f, id);
+	for (int k = 0; k < 2; k++) {
+		ValId v = k ? bias : scale;
+
+		if (!v)
+			continue;
+		if (g->val[v].dt != g->val[x].dt)
+			TRY(v = fold_emit(f, OP_CAST, 1, &v, &cast, id));
+		TRY(x = fold_emit(f, k ? OP_ADD : OP_MUL, 2,
+		                  (ValId[]){ x, v }, NULL, id));
+	}
+	fold_replace(f, y, x);
+	return STEP_GONE;
+}
+
+/* A scale or bias that broadcasts to the rows gets their shape; one that
+ * differs from row to row goes behind the norm. */
+static enum step
+simplify_norm(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	Shape row = row_shape(f, n);
+	ValId scale = n->in[1], bias = has_operand(n, 2) ? n->in[2] : 0;
+	DType dt = f->g->val[scale].dt;
+
+	if (!shape_known(&f->g->val[scale].shape)
+	    || (bias && !shape_known(&f->g->val[bias].shape)))
+		return STEP_KEEP;
+	bool in = same_in_all_rows(&f->g->val[scale].shape, &row);
+	bool both = !bias || (in && same_in_all_rows(&f->g->val[bias].shape,
+	                                             &row));
+	ValId s, b = 0;
+
+	TRY(s = in ? as_row(f, scale, &row, id) : ones(f, dt, &row, id));
+	if (bias && both)
+		TRY(b = as_row(f, bias, &row, id));
+	f->g->node[id].in[1] = s;
+	if (bias)
+		f->g->node[id].in[2] = b;
+	if (bias && !b)
+		f->g->node[id].nin = 2;
+	return in && both ? STEP_KEEP
+	       : finish_outside(f, id, in ? 0 : scale, both ? 0 : bias);
+}
+
 static Simplify *const simplify[OP_COUNT] = {
 	[OP_IDENTITY] = simplify_identity,
 	[OP_RESHAPE] = simplify_reshape,
@@ -157,6 +259,8 @@ static Simplify *const simplify[OP_COUNT] = {
 	[OP_REDUCE_MIN] = simplify_reduce,
 	[OP_REDUCE_PROD] = simplify_reduce,
 	[OP_MATMUL] = simplify_matmul,
+	[OP_LAYERNORM] = simplify_norm,
+	[OP_RMSNORM] = simplify_norm,
 	[OP_RNN] = fold_rnn,
 	[OP_CONV] = simplify_conv,
 	[OP_CONV_DX] = simplify_conv,

@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "passes/grad/pieces.h"
+#include "passes/grad/shield.h"
 #include "passes/pass.h"
 
 struct adjoint {
@@ -54,6 +55,7 @@ struct autodiff {
 	Graph *g;
 	uint32_t nforward, nval;        /* sizes before anything was added */
 	bool *reach;
+	bool *shield;                   /* by node */
 	NodeId *first_use;              /* by value: its earliest consumer */
 	struct adjoint *adj;            /* by value */
 	struct grad_scalars scalars;
@@ -68,6 +70,7 @@ context(struct autodiff *ad, NodeId id)
 	return (struct grad){
 		.g = ad->g, .diag = ad->pass->diag, .id = id,
 		.n = ad->g->node[id], .scalars = &ad->scalars,
+		.shield = id < ad->nforward && ad->shield[id],
 	};
 }
 
@@ -364,6 +367,7 @@ prepare(Pass *p, Graph *g)
 		.nval = g->nval };
 
 	ad.reach = grad_reach(g, p->scratch);
+	ad.shield = grad_shields(g, p->scratch);
 	ad.adj = arena_array(p->scratch, g->nval, sizeof *ad.adj);
 	ad.first_use = arena_array(p->scratch, g->nval, sizeof *ad.first_use);
 	ad.scalars.arena = p->scratch;

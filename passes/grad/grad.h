@@ -34,6 +34,8 @@ struct grad {
 	const ValId *dy;                /* adjoint of each output; 0: none */
 	const bool *want;               /* which inputs want an adjoint */
 	ValId *dx;                      /* result, by input; 0: it is zero */
+	bool shield;                    /* where dy[0] is 0, so is dx (shield.h)
+	                                 */
 	bool failed;                    /* a helper's emission failed */
 	const char *why;                /* set by grad_refuse */
 	struct grad_scalars *scalars;

@@ -16,41 +16,54 @@ grad_zero(struct grad *c)
 	return true;
 }
 
+/* The adjoint of operand k is d, summed where that was broadcast. */
+static void
+give(struct grad *c, int k, ValId d)
+{
+	ValId zero;
+
+	if (c->shield && d) {
+		zero = adj_scalar(c, adj_dt(c, d), 0);
+		d = adj_where(c, adj_2(c, OP_EQ, c->dy[0], zero), zero, d);
+	}
+	c->dx[k] = adj_fit(c, d, c->n.in[k]);
+}
+
 /* ---- one operand ---- */
 
 bool
 grad_neg(struct grad *c)
 {
-	c->dx[0] = adj_1(c, OP_NEG, c->dy[0]);
+	give(c, 0, adj_1(c, OP_NEG, c->dy[0]));
 	return true;
 }
 
 bool
 grad_abs(struct grad *c)
 {
-	c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
-	                 adj_1(c, OP_SIGN, c->n.in[0]));
+	give(c, 0, adj_2(c, OP_MUL, c->dy[0],
+	                 adj_1(c, OP_SIGN, c->n.in[0])));
 	return true;
 }
 
 bool
 grad_exp(struct grad *c)
 {
-	c->dx[0] = adj_2(c, OP_MUL, c->dy[0], c->n.out[0]);
+	give(c, 0, adj_2(c, OP_MUL, c->dy[0], c->n.out[0]));
 	return true;
 }
 
 bool
 grad_log(struct grad *c)
 {
-	c->dx[0] = adj_2(c, OP_DIV, c->dy[0], c->n.in[0]);
+	give(c, 0, adj_2(c, OP_DIV, c->dy[0], c->n.in[0]));
 	return true;
 }
 
 bool
 grad_sqrt(struct grad *c)
 {
-	c->dx[0] = adj_2(c, OP_DIV, adj_scale(c, c->dy[0], .5), c->n.out[0]);
+	give(c, 0, adj_2(c, OP_DIV, adj_scale(c, c->dy[0], .5), c->n.out[0]));
 	return true;
 }
 
@@ -59,14 +72,14 @@ grad_recip(struct grad *c)
 {
 	ValId yy = adj_2(c, OP_MUL, c->n.out[0], c->n.out[0]);
 
-	c->dx[0] = adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], yy));
+	give(c, 0, adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], yy)));
 	return true;
 }
 
 bool
 grad_sin(struct grad *c)
 {
-	c->dx[0] = adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_COS, c->n.in[0]));
+	give(c, 0, adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_COS, c->n.in[0])));
 	return true;
 }
 
@@ -76,7 +89,7 @@ grad_atan(struct grad *c)
 	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
 	ValId one = adj_scalar(c, adj_dt(c, c->n.in[0]), 1);
 
-	c->dx[0] = adj_2(c, OP_DIV, c->dy[0], adj_2(c, OP_ADD, xx, one));
+	give(c, 0, adj_2(c, OP_DIV, c->dy[0], adj_2(c, OP_ADD, xx, one)));
 	return true;
 }
 
@@ -86,8 +99,8 @@ grad_asinh(struct grad *c)
 	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
 	ValId one = adj_scalar(c, adj_dt(c, c->n.in[0]), 1);
 
-	c->dx[0] = adj_2(c, OP_DIV, c->dy[0],
-	                 adj_1(c, OP_SQRT, adj_2(c, OP_ADD, xx, one)));
+	give(c, 0, adj_2(c, OP_DIV, c->dy[0],
+	                 adj_1(c, OP_SQRT, adj_2(c, OP_ADD, xx, one))));
 	return true;
 }
 
@@ -96,7 +109,7 @@ grad_cos(struct grad *c)
 {
 	ValId t = adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_SIN, c->n.in[0]));
 
-	c->dx[0] = adj_1(c, OP_NEG, t);
+	give(c, 0, adj_1(c, OP_NEG, t));
 	return true;
 }
 
@@ -112,7 +125,7 @@ grad_tanh(struct grad *c)
 {
 	ValId yy = adj_2(c, OP_MUL, c->n.out[0], c->n.out[0]);
 
-	c->dx[0] = adj_2(c, OP_MUL, c->dy[0], one_minus(c, yy));
+	give(c, 0, adj_2(c, OP_MUL, c->dy[0], one_minus(c, yy)));
 	return true;
 }
 
@@ -121,8 +134,8 @@ grad_sigmoid(struct grad *c)
 {
 	ValId y = c->n.out[0];
 
-	c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
-	                 adj_2(c, OP_MUL, y, one_minus(c, y)));
+	give(c, 0, adj_2(c, OP_MUL, c->dy[0],
+	                 adj_2(c, OP_MUL, y, one_minus(c, y))));
 	return true;
 }
 
@@ -132,8 +145,8 @@ grad_erf(struct grad *c)
 	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
 	ValId bell = adj_1(c, OP_EXP, adj_1(c, OP_NEG, xx));
 
-	c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
-	                 adj_scale(c, bell, 1.12837916709551257390));
+	give(c, 0, adj_2(c, OP_MUL, c->dy[0],
+	                 adj_scale(c, bell, 1.12837916709551257390)));
 	return true;
 }
 
@@ -143,15 +156,15 @@ grad_relu(struct grad *c)
 	ValId zero = adj_scalar(c, adj_dt(c, c->n.in[0]), 0);
 	ValId on = adj_2(c, OP_GT, c->n.out[0], zero);
 
-	c->dx[0] = adj_where(c, on, c->dy[0], zero);
+	give(c, 0, adj_where(c, on, c->dy[0], zero));
 	return true;
 }
 
 bool
 grad_softplus(struct grad *c)
 {
-	c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
-	                 adj_1(c, OP_SIGMOID, c->n.in[0]));
+	give(c, 0, adj_2(c, OP_MUL, c->dy[0],
+	                 adj_1(c, OP_SIGMOID, c->n.in[0])));
 	return true;
 }
 
@@ -161,15 +174,15 @@ grad_gelu(struct grad *c)
 	Attr a = attr_default(OP_GELU_GRAD);
 
 	a.GELU_GRAD.tanh = c->n.attr.GELU.tanh;
-	c->dx[0] = adj_op(c, OP_GELU_GRAD, 2,
-	                  (ValId[]){ c->n.in[0], c->dy[0] }, &a);
+	give(c, 0, adj_op(c, OP_GELU_GRAD, 2,
+	                  (ValId[]){ c->n.in[0], c->dy[0] }, &a));
 	return true;
 }
 
 bool
 grad_silu(struct grad *c)
 {
-	c->dx[0] = adj_2(c, OP_SILU_GRAD, c->n.in[0], c->dy[0]);
+	give(c, 0, adj_2(c, OP_SILU_GRAD, c->n.in[0], c->dy[0]));
 	return true;
 }
 
@@ -206,12 +219,6 @@ grad_dropout(struct grad *c)
 
 /* ---- two operands, which broadcast ---- */
 
-static void
-give(struct grad *c, int k, ValId d)
-{
-	c->dx[k] = adj_fit(c, d, c->n.in[k]);
-}
-
 bool
 grad_add(struct grad *c)
 {
@@ -238,7 +245,7 @@ grad_mul(struct grad *c)
 	ValId a = c->n.in[0], b = c->n.in[1];
 
 	if (a == b) {
-		c->dx[0] = adj_2(c, OP_MUL, adj_scale(c, c->dy[0], 2), a);
+		give(c, 0, adj_2(c, OP_MUL, adj_scale(c, c->dy[0], 2), a));
 		return true;
 	}
 	if (c->want[0])

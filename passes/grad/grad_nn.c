@@ -260,25 +260,62 @@ row_shape(const struct grad *c, int64_t axis)
 	return s;
 }
 
+/* What adjoints of the statistics add to x's, or 0:
+ *   dmean / n - drstd rstd^3 (x - mean) / n
+ * for rows of n elements; mean 0: there is none. */
+static ValId
+from_statistics(struct grad *c, int64_t axis, ValId mean, ValId rstd,
+                ValId dmean, ValId drstd)
+{
+	ValId x = c->n.in[0], t = 0;
+	Shape kept = *adj_shape(c, x);
+	Attr a = attr_default(OP_CAST);
+	double n = 1;
+
+	for (int i = (int)(axis < 0 ? axis + kept.rank : axis); i < kept.rank;
+	     i++) {
+		n *= (double)kept.dim[i];
+		kept.dim[i] = 1;
+	}
+	a.CAST.to = DT_F32;
+	if (drstd) {
+		if (adj_dt(c, x) != DT_F32)
+			x = adj_op(c, OP_CAST, 1, &x, &a);
+		if (mean)
+			x = adj_2(c, OP_SUB, x, adj_reshape(c, mean, &kept));
+		t = adj_2(c, OP_MUL, adj_2(c, OP_MUL, rstd, rstd), rstd);
+		t = adj_scale(c, adj_2(c, OP_MUL, drstd, t), -1 / n);
+		t = adj_2(c, OP_MUL, x, adj_reshape(c, t, &kept));
+	}
+	if (dmean) {
+		dmean = adj_reshape(c, adj_scale(c, dmean, 1 / n), &kept);
+		t = t ? adj_2(c, OP_ADD, t, dmean) : dmean;
+	}
+	a.CAST.to = adj_dt(c, c->n.in[0]);
+	if (t && a.CAST.to != DT_F32)
+		t = adj_op(c, OP_CAST, 1, &t, &a);
+	return adj_expand(c, t, adj_shape(c, c->n.in[0]));
+}
+
 bool
 grad_layernorm(struct grad *c)
 {
 	Attr a = attr_default(OP_LAYERNORM_GRAD);
-	Shape rows = row_shape(c, c->n.attr.LAYERNORM.axis);
+	int64_t axis = c->n.attr.LAYERNORM.axis;
+	Shape rows = row_shape(c, axis);
 	bool bias = adj_in(c, 2) != 0 && c->want[2];
 	const bool keep[3] = { c->want[0], c->want[1], bias };
-	ValId in[5] = { c->dy[0], c->n.in[0], c->n.in[1] };
+	ValId in[6] = { c->dy[0], c->n.in[0], c->n.in[1] };
 
-	if (side_adjoint(c))
-		return grad_refuse(c, "its statistics are used");
-	if (bias && !shape_eq(adj_shape(c, c->n.in[1]),
-	                      adj_shape(c, c->n.in[2])))
-		return grad_refuse(c, "scale and bias differ in shape");
 	in[3] = adj_out(c, 1, DT_F32, rows);
 	in[4] = adj_out(c, 2, DT_F32, rows);
-	a.LAYERNORM_GRAD.axis = c->n.attr.LAYERNORM.axis;
-	take(c, adj_node(c, OP_LAYERNORM_GRAD, 5, in, &a, 3, keep), 3,
-	     (const int[]){ 0, 1, 2 });
+	if (c->want[0])
+		c->dx[0] = in[5] = from_statistics(c, axis, in[3], in[4],
+		                                   c->dy[1], c->dy[2]);
+	a.LAYERNORM_GRAD.axis = axis;
+	if (c->dy[0])
+		take(c, adj_node(c, OP_LAYERNORM_GRAD, in[5] ? 6 : 5, in, &a, 3,
+		                 keep), 3, (const int[]){ 0, 1, 2 });
 	return true;
 }
 
@@ -286,14 +323,17 @@ bool
 grad_rmsnorm(struct grad *c)
 {
 	Attr a = attr_default(OP_RMSNORM_GRAD);
-	ValId in[4] = { c->dy[0], c->n.in[0], c->n.in[1] };
+	int64_t axis = c->n.attr.RMSNORM.axis;
+	ValId in[5] = { c->dy[0], c->n.in[0], c->n.in[1] };
 
-	if (side_adjoint(c))
-		return grad_refuse(c, "its statistics are used");
-	in[3] = adj_out(c, 1, DT_F32, row_shape(c, c->n.attr.RMSNORM.axis));
-	a.RMSNORM_GRAD.axis = c->n.attr.RMSNORM.axis;
-	take(c, adj_node(c, OP_RMSNORM_GRAD, 4, in, &a, 2, c->want), 2,
-	     (const int[]){ 0, 1 });
+	in[3] = adj_out(c, 1, DT_F32, row_shape(c, axis));
+	if (c->want[0])
+		c->dx[0] = in[4] = from_statistics(c, axis, 0, in[3], 0,
+		                                   c->dy[1]);
+	a.RMSNORM_GRAD.axis = axis;
+	if (c->dy[0])
+		take(c, adj_node(c, OP_RMSNORM_GRAD, in[4] ? 5 : 4, in, &a, 2,
+		                 c->want), 2, (const int[]){ 0, 1 });
 	return true;
 }
 

@@ -89,6 +89,38 @@ def corners(bench):
             bench.check(np.allclose(got["y"][2], want, atol=1e-5), f"{n} by {scale}: {got['y'][2]}, expected {want}")
 
 
+def decimals(bench):
+    """Scales that floats hold not quite: extents are whole that are so by the decimal number, and an element that lies on a whole position is that one,
+    whichever way others are rounded."""
+    sizes = [(10, 0.7, 7), (20, 2.6, 52), (5, 1.4, 7), (100, 0.29, 29), (6, 0.99, 5)]
+    nodes = [node("Resize", [f"x{i}", "", f"s{i}"], [f"y{i}"], text("mode", "linear")) for i in range(len(sizes))]
+    got = run(bench, "extents", model(nodes, [wire.floats(f"s{i}", [2], [1, s]) for i, (_, s, _) in enumerate(sizes)],
+                                      {f"x{i}": (FLOAT, [1, n]) for i, (n, _, _) in enumerate(sizes)}, {f"y{i}": (FLOAT, [1, m]) for i, (_, _, m) in enumerate(sizes)}, 13),
+              {f"x{i}": ("F32", [1, n], [1] * n) for i, (n, _, _) in enumerate(sizes)})
+    for i, (n, s, m) in enumerate(sizes if got else ()):
+        bench.check(got[f"y{i}"][1] == [1, m], f"{n} by {s}: {got[f'y{i}'][1]}, expected {m}")
+    x = np.arange(1, 21, dtype="f4")
+    for scale, way, want in ((0.6, "floor", [int(np.floor((2 * o + 1) * 5 / 6 - 0.5 + 1e-9)) for o in range(12)]),
+                             (2.6, "ceil", [int(np.ceil((2 * o + 1) * 5 / 26 - 0.5 - 1e-9)) for o in range(52)])):
+        nodes = [node("Resize", ["x", "", "s"], ["y"], text("mode", "nearest") + text("nearest_mode", way))]
+        data = model(nodes, [wire.floats("s", [3], [1, 1, scale])], {"x": (FLOAT, [1, 1, 20])}, {"y": (FLOAT, [1, 1, len(want)])}, 13)
+        got = run(bench, f"nearest by {scale}", data, {"x": ("F32", [1, 1, 20], x.tolist())})
+        if got:
+            bench.check(got["y"][2] == x[np.clip(want, 0, 19)].tolist(), f"nearest by {scale}, {way}: {got['y'][2]}, expected {x[np.clip(want, 0, 19)]}")
+
+
+def lowest(bench):
+    """The least of integers, whose negatives overflow; whole numbers to powers that are none; an acosh whose square would overflow."""
+    cases = {"u": ("U8", 2, [3, 0, 2]), "i": ("I32", 6, [-2 ** 31, 5, 7]), "b": ("I32", 6, [4, 9, 2]), "c": ("F32", 1, [1e20, 2, 1])}
+    nodes = [node("ArgMin", [k], ["y" + k], wire.attribute(b"keepdims", 0)) for k in "ui"] + [node("Pow", ["b", "half"], ["yb"]), node("Acosh", ["c"], ["yc"])]
+    want = {"yu": [1], "yi": [0], "yb": [2, 3, 1], "yc": np.arccosh(np.float64(cases["c"][2])).tolist()}
+    outputs = {"yu": (INT64, []), "yi": (INT64, []), "yb": (6, [3]), "yc": (FLOAT, [3])}
+    got = run(bench, "lowest", model(nodes, [wire.floats("half", [], [0.5])], {k: (v[1], [3]) for k, v in cases.items()}, outputs, 15),
+              {k: (v[0], [3], v[2]) for k, v in cases.items()})
+    for name, y in want.items() if got else ():
+        bench.check(np.allclose(got[name][2], y), f"lowest: {name} is {got[name][2]}, expected {y}")
+
+
 def needless(bench):
     """An input that only says a type may be given a shape."""
     nodes = [node("CastLike", ["x", "like"], ["y"]), node("Neg", ["y"], ["z"])]
@@ -186,8 +218,115 @@ def dots(bench):
             bench.check(np.allclose(np.array(got["y"][2]).reshape(want.shape), want, atol=1e-5), f"{equation} of {shapes}: {got['y'][2]}, expected {want}")
 
 
+def spelt(name, *values):
+    """A Constant in the attribute that the values ask for: a number, a list, a list with zeros left out."""
+    v = values[0]
+    if name == "sparse_value":
+        part = lambda data: wire.field(1, len(data)) + wire.field(2, INT64) + wire.field(9, struct.pack(f"<{len(data)}q", *data))
+        at = [i for i, x in enumerate(v) if x]
+        inner = wire.field(1, part([v[i] for i in at])) + wire.field(2, part(at)) + wire.field(3, len(v))
+        return wire.field(5, wire.field(1, name) + wire.field(22, inner) + wire.field(20, 11))
+    if name == "value_floats":
+        return wire.field(5, wire.field(1, name) + b"".join(wire.field(7, float(x)) for x in v) + wire.field(20, 6))
+    return wire.attribute(name.encode(), v)
+
+
+def spellings(bench):
+    """Trip counts, axes, shapes, indices and numbers in any attribute of a Constant."""
+    x = np.arange(1, 13, dtype="f4").reshape(3, 4)
+    body = b"".join([wire.node("Mul", ["v", "half"], "v2"), wire.node("Identity", ["on"], "on2")]) + wire.field(2, b"body")
+    body += b"".join(wire.field(11, wire.value_info(k, t, [])) for k, t in ((b"i", INT64), (b"on", 9)))
+    body += wire.field(11, wire.value_info(b"v", FLOAT, [3, 4])) + wire.field(12, wire.value_info(b"on2", 9, [])) + wire.field(12, wire.value_info(b"v2", FLOAT, [3, 4]))
+    loop = wire.field(5, wire.field(1, b"body") + wire.field(6, body) + wire.field(20, 5))
+    held = {"three": ("value_int", 3), "half": ("value_float", 0.5), "row": ("value_floats", [1, 2, 3, 4]), "shape": ("value_ints", [4, 3]), "axis": ("value_ints", [-2]),
+            "last": ("value_int", -1), "back": ("value_ints", [-1]), "far": ("value_ints", [-99]), "pads": ("sparse_value", [0, 1, 0, 2]), "first": ("sparse_value", [0])}
+    nodes = [node("Constant", [], [name], spelt(*how)) for name, how in held.items()]
+    nodes += [node("Loop", ["three", "", "x"], ["y0"], loop), node("Mul", ["x", "row"], ["y1"]), node("Reshape", ["x", "shape"], ["y2"]),
+              node("Unsqueeze", ["x", "axis"], ["y3"]), node("Gather", ["x", "last"], ["y4"]), node("Slice", ["x", "back", "far", "first", "back"], ["y5"]),
+              node("CumSum", ["x", "last"], ["y6"]), node("Mul", ["x", "half"], ["y7"]), node("Pad", ["x", "pads"], ["y8"])]
+    want = [x / 8, x * [1, 2, 3, 4], x.reshape(4, 3), x[:, None], x[-1], x[::-1], np.cumsum(x, -1), x / 2, np.pad(x, [(0, 0), (1, 2)])]
+    outputs = {f"y{i}": (FLOAT, list(y.shape)) for i, y in enumerate(want)}
+    got = run(bench, "spellings", model(nodes, [], {"x": (FLOAT, [3, 4])}, outputs, 17), {"x": ("F32", [3, 4], x.ravel().tolist())})
+    for i, y in enumerate(want if got else []):
+        bench.check(np.allclose(np.reshape(got[f"y{i}"][2], y.shape), y), f"spellings: y{i} is {got[f'y{i}'][2]}, expected {y.ravel()}")
+
+
+def sequences(bench):
+    """Lists of tensors, made by splitting or one by one, with elements put in and taken out: all of it is settled when the model is read."""
+    x = np.arange(10, dtype="f4").reshape(5, 2)
+    held = [wire.ints("sizes", [2, 3]), *(node("Constant", [], [f"c{i}"], wire.attribute(b"value_int", i)) for i in (-2, -1, 0, 1, 2))]
+    nodes = [node("Neg", ["x"], ["n"]), node("Neg", ["n"], ["h"]), node("Slice", ["h", "i0", "i1"], ["row"]), node("SplitToSequence", ["h", "c2"], ["s"]),
+             node("SplitToSequence", ["h"], ["ones"]), node("SplitToSequence", ["h"], ["flat"], wire.attribute(b"keepdims", 0)),
+             node("SplitToSequence", ["h", "sizes"], ["two"]), node("SequenceInsert", ["s", "row"], ["s1"]), node("SequenceInsert", ["s1", "row", "c-2"], ["s2"]),
+             node("SequenceErase", ["s2", "c0"], ["s3"]), node("SequenceErase", ["ones"], ["four"]), node("SequenceLength", ["ones"], ["n5"]),
+             node("Add", ["c-1", "c2"], ["sum"]), node("SequenceAt", ["s", "c-1"], ["y1"]), node("SequenceAt", ["two", "sum"], ["y2"])]
+    cut = lambda axis, fresh=0: wire.attribute(b"axis", axis) + wire.attribute(b"new_axis", fresh)
+    nodes += [node("ConcatFromSequence", ["s3"], ["y0"], cut(0)), node("ConcatFromSequence", ["four"], ["y3"], cut(0)), node("ConcatFromSequence", ["flat"], ["y4"], cut(-1, 1)),
+              node("Cast", ["n5"], ["y5"], wire.attribute(b"to", FLOAT))]
+    held += [wire.ints("i0", [0]), wire.ints("i1", [1])]
+    want = [np.concatenate([x[2:4], x[:1], x[4:], x[:1]]), x[4:], x[2:], x[:4], x.T, np.float32(5)]
+    outputs = {f"y{i}": (FLOAT, list(y.shape)) for i, y in enumerate(want)}
+    got = run(bench, "sequences", model(nodes, held, {"x": (FLOAT, [5, 2])}, outputs, 17), {"x": ("F32", [5, 2], x.ravel().tolist())})
+    for i, y in enumerate(want if got else []):
+        bench.check(list(got[f"y{i}"][1]) == list(y.shape) and np.array_equal(got[f"y{i}"][2], y.ravel()), f"sequences: y{i} is {got[f'y{i}']}, expected {y.tolist()}")
+
+
+def slope(f, x, h=1e-5):
+    """The gradient of a number by central differences."""
+    g = np.zeros_like(x)
+    for i in np.ndindex(x.shape):
+        keep = x[i]
+        x[i] = keep + h
+        up = f()
+        x[i] = keep - h
+        g[i], x[i] = (up - f()) / (2 * h), keep
+    return g
+
+
+def norms(bench):
+    """Scales and biases of any shape that broadcasts; mean and inverse deviation as outputs, and what gradients they hand on."""
+    rng = np.random.default_rng(8)
+    shape, k = (2, 3, 4), rng.standard_normal((2, 3, 4))
+    path, so, out, log = (bench.path(name) for name in ("ln.onnx", "ln.so", "ln.st", "ln.log"))
+    for axis, scale, bias, statistics in ((-1, (4,), (4,), True), (-1, (3, 4), (1,), False), (-2, (3, 4), (4,), True), (1, (1,), (3, 1), False), (-1, (2, 1, 1), (1, 1, 4), True),
+                                          (-2, (1, 3, 1), (2, 3, 4), True), (2, (), (3, 1), False)):
+        p = {"m.w": rng.standard_normal(shape), "m.scale": rng.standard_normal(scale), "m.bias": rng.standard_normal(bias)}
+        given, over = rng.standard_normal(shape), tuple(range(axis % 3, 3))
+
+        def loss():
+            x = given * p["m.w"]
+            mean, deviation = x.mean(over, keepdims=True), np.sqrt(x.var(over, keepdims=True) + 1e-5)
+            y = (x - mean) / deviation * p["m.scale"] + p["m.bias"]
+            return (y * k).sum() + (3 * (mean * mean).sum() + (1 / deviation).sum() if statistics else 0)
+
+        # twice negated: inside a graph ranks are not known
+        nodes = [node("Mul", ["x", "m.w"], ["a"]), node("Neg", ["a"], ["b"]), node("Neg", ["b"], ["h"]), node("Mul", ["y", "k"], ["yk"]),
+                 node("LayerNormalization", ["h", "m.scale", "m.bias"], ["y", "mean", "dev"] if statistics else ["y"], wire.attribute(b"axis", axis)),
+                 node("ReduceSum", ["yk"], ["s"], wire.attribute(b"keepdims", 0))]
+        if statistics:
+            nodes += [node("Mul", ["mean", "mean"], ["mm"]), node("ReduceSum", ["mm"], ["ms"], wire.attribute(b"keepdims", 0)), node("Mul", ["ms", "three"], ["m3"]),
+                      node("ReduceSum", ["dev"], ["ds"], wire.attribute(b"keepdims", 0)), node("Add", ["m3", "ds"], ["both"])]
+        nodes.append(node("Add", ["s", "both"], ["loss"]) if statistics else node("Identity", ["s"], ["loss"]))
+        held = [wire.floats(name, list(v.shape), np.float32(v).ravel().tolist()) for name, v in (*p.items(), ("k", k), ("three", np.float32(3)))]
+        with open(path, "wb") as f:
+            f.write(model(nodes, held, {"x": (FLOAT, list(shape))}, {"loss": (FLOAT, [])}, 17))
+        files.st_write(bench.path("in.st"), {"x": ("F32", list(shape), given.ravel().tolist())})
+        what = f"norm over {over}, scale {scale}, bias {bias}"
+        if not bench.must(bench.ckc(path, "-o", so, "--quiet", "--optimizer", "sgd", "--freeze", "*", "--train", "m.*"), f"{what}: compile") \
+                or not bench.must(bench.ckrun(so, "--inputs", bench.path("in.st"), "--steps", 1, "--grads", out, "--log", log, "--quiet"), f"{what}: run"):
+            continue
+        got = files.st_read(out)[0]
+        bench.check(np.isclose(ck.losses(log)[0], loss(), rtol=1e-4), f"{what}: loss {ck.losses(log)[0]}, expected {loss()}")
+        for name, v in p.items():
+            want = slope(loss, v)
+            bench.check(np.allclose(np.reshape(got[name][2], v.shape), want, rtol=1e-3, atol=1e-3), f"{what}: gradient of {name} {got[name][2]}, expected {want.ravel()}")
+
+
 def main():
     bench = ck.Bench()
+    spellings(bench)
+    sequences(bench)
+    norms(bench)
     dots(bench)
     left_out(bench)
     everything(bench)
@@ -195,6 +334,8 @@ def main():
     shifts(bench)
     scores(bench)
     corners(bench)
+    decimals(bench)
+    lowest(bench)
     needless(bench)
     twice(bench)
     bench.finish()

@@ -4,7 +4,7 @@
     masks.py CKC CKRUN
 
 A query that sees no key looks at all of them alike where scores were replaced, and no gradient passes there; where a number was added it still
-compares them.  Losses and gradients are compared with numpy's.
+compares them; where that is -inf it gets zeros.  Losses and gradients are compared with numpy's, of attention in one piece and op by op.
 """
 import os
 import struct
@@ -53,8 +53,9 @@ def reference(x, w, hide):
     """Loss and gradients; hide(s): the masked scores, and where their gradient passes."""
     q, k, v = (x @ w[name] for name in WEIGHTS)
     m, passes = hide(q @ k.transpose(0, 2, 1))
-    p = np.exp(m - m.max(-1, keepdims=True))
-    p /= p.sum(-1, keepdims=True)
+    top = m.max(-1, keepdims=True)
+    p = np.where(np.isinf(top), 0, np.exp(m - np.where(np.isinf(top), 0, top)))
+    p /= np.maximum(p.sum(-1, keepdims=True), 1e-300)
     y = p @ v
     dy = 2 * y / y.size
     dp = dy @ v.transpose(0, 2, 1)
@@ -63,7 +64,12 @@ def reference(x, w, hide):
     return (y * y).mean(), {name: np.einsum("bti,btj->ij", x, g) for name, g in zip(WEIGHTS, grads)}
 
 
-def check(bench, what, scores, held, mask, hide, tolerance=1e-4):
+def both(bench, what, *case):
+    for form in "fused", "unfused":
+        check(bench, f"{what}, {form}", *case, form=form)
+
+
+def check(bench, what, scores, held, mask, hide, tolerance=1e-4, form="fused"):
     rng = np.random.default_rng(3)
     x = rng.standard_normal((BATCH, TIME, SIZE)).astype("f4")
     w = {name: rng.standard_normal((SIZE, SIZE)).astype("f4") for name in WEIGHTS}
@@ -75,7 +81,7 @@ def check(bench, what, scores, held, mask, hide, tolerance=1e-4):
     if mask is not None:
         given["mask"] = ("BOOL" if mask.dtype == bool else "F32", list(mask.shape), mask.ravel().tolist())
     files.st_write(bench.path("in.st"), given)
-    if not bench.must(bench.ckc(path, "-o", so, "--quiet", "--optimizer", "sgd"), f"{what}: compile"):
+    if not bench.must(bench.ckc(path, "-o", so, "--quiet", "--optimizer", "sgd", "--attention", form), f"{what}: compile"):
         return
     done = bench.ckrun(so, "--inputs", bench.path("in.st"), "--steps", 1, "--log", log, "--grads", grads, "--quiet")
     if not bench.must(done, f"{what}: run"):
@@ -110,7 +116,7 @@ def main():
         hidden = [scalar("h", number)]
         check(bench, f"where(none, s, {number:g})", replace, hidden, none, replaced(none, number))
         nested = [wire.node("Where", ["mask", "s", "h"], "t"), wire.node("Where", ["c", "t", "h"], "m")]
-        check(bench, f"padding and causal, {number:g}", nested, hidden + [constant("c", causal)], padding, replaced(padding & causal, number))
+        both(bench, f"padding and causal, {number:g}", nested, hidden + [constant("c", causal)], padding, replaced(padding & causal, number))
         # (1 - m) h: at -1e4 a float has a thousandth left for the scores
         term = (1 - none.astype("f4")) * np.float32(number)
         check(bench, f"add {number:g}", added, hidden + [scalar("one", 1)], none.astype("f4"),
@@ -124,6 +130,10 @@ def main():
           lambda s: (np.where(causal, np.where(padding, s, -1e4), -1e9), np.broadcast_to(padding & causal, s.shape)))
     endless = [scalar("h", -np.inf)]
     check(bench, "where(some, s, -inf)", replace, endless, some, replaced(some, -np.inf))
+    both(bench, "where(none, s, -inf)", replace, endless, none, replaced(none, -np.inf))
+    term = np.where(none, 0, -np.inf).astype("f4")
+    both(bench, "add -inf", [wire.node("Add", ["s", "mask"], "m")], [], term, lambda s: (s + term, none & np.ones_like(s, bool)))
+    both(bench, "constant, -inf", fixed, endless + [constant("c", above)], None, replaced(above, -np.inf))
     bench.finish()
 
 

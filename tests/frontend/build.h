@@ -105,6 +105,18 @@ attr_put_int(struct buf *attrs, const char *name, int64_t x)
 }
 
 static inline void
+attr_put_ints(struct buf *attrs, const char *name, int n, const int64_t *x)
+{
+	struct buf a = { 0 };
+
+	put_str(&a, 1, name);
+	for (int i = 0; i < n; i++)
+		put_int(&a, 8, x[i]);
+	put_int(&a, 20, 7);
+	put_msg(attrs, 5, &a);
+}
+
+static inline void
 attr_put_float(struct buf *attrs, const char *name, float x)
 {
 	struct buf a = { 0 };

@@ -295,10 +295,11 @@ external(const char *location, const char *offset, const char *length)
 	for (int i = 0; i < 3; i++) {
 		struct buf e = { 0 };
 
+		if (!kv[i][1])
+			continue;
 		put_str(&e, 1, kv[i][0]);
 		put_str(&e, 2, kv[i][1]);
-		if (kv[i][1])
-			put_msg(&w, 13, &e);
+		put_msg(&w, 13, &e);
 	}
 	return with_tensor(&w);
 }
@@ -325,6 +326,12 @@ test_external(void **state)
 	refuses(&m, NULL, "not a number of bytes");
 	m = external("w.bin", "-4", "16");
 	refuses(&m, NULL, "not a number of bytes");
+	m = external("w.bin", "4", "0");        /* as its shape needs */
+	gives(&m, NULL, "= {1, 2, 3, 4}");
+	m = external("w.bin", "4", NULL);
+	gives(&m, NULL, "= {1, 2, 3, 4}");
+	m = external("w.bin", "8", "0");
+	refuses(&m, NULL, "ends at byte 20, the tensor lies at 8 and has 16");
 	m = external("w.bin", "0", "20");
 	refuses(&m, NULL, "has 20 bytes, its shape needs 16");
 	m = external("gone.bin", "0", "16");
@@ -785,9 +792,10 @@ test_if(void **state)
 
 /* ---- what nodes become ---- */
 
-/* x *= w three times, every x kept. */
+/* x *= w three times, every x kept; how often says an initializer, or a
+ * Constant with these attributes, or an input. */
 static struct buf
-loop_model(int64_t trips, bool known)
+loop_model(int64_t trips, bool known, const struct buf *constant)
 {
 	static const float w[] = { 1, 2, 3, 4 };
 	struct buf body = { 0 }, at = { 0 }, g = { 0 };
@@ -801,11 +809,13 @@ loop_model(int64_t trips, bool known)
 	put_value(&body, 12, "x2", ONNX_FLOAT, 1, d1);
 	put_value(&body, 12, "x2", ONNX_FLOAT, 1, d1);
 	attr_put_msg(&at, "body", 6, 5, &body);
+	if (constant)
+		put_node(&g, "Constant", "", "n", constant);
 	put_node(&g, "Loop", "n - x0", "y all", &at);
 	put_floats(&g, "w", 4, w);
 	if (known)
 		put_ints(&g, "n", -1, &trips);
-	else
+	else if (!constant)
 		put_value(&g, 11, "n", ONNX_INT64, 0, NULL);
 	put_value(&g, 11, "x0", ONNX_FLOAT, 1, d1);
 	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
@@ -827,7 +837,7 @@ static void
 test_loop(void **state)
 {
 	static const struct import_options forward = { .all_outputs = true };
-	struct buf m = loop_model(3, true);
+	struct buf m = loop_model(3, true, NULL);
 	struct result r = import_bytes(m.b, m.n, &forward);
 
 	(void)state;
@@ -837,10 +847,46 @@ test_loop(void **state)
 	assert_int_equal(count_ops(r.g, OP_UNSQUEEZE), 3);
 	assert_int_equal(count_ops(r.g, OP_CONCAT), 1);
 	done(&r);
-	m = loop_model(3, false);
+	m = loop_model(3, false, NULL);
 	refuses(&m, &forward, "op Loop is not supported: 1 node");
-	m = loop_model(1025, true);
+	m = loop_model(1025, true, NULL);
 	refuses(&m, &forward, "at most 1024");
+}
+
+/* A trip count in whatever attribute a Constant may have it. */
+static void
+test_constants(void **state)
+{
+	static const struct import_options forward = { .all_outputs = true };
+	static const int64_t three = 3, one = 1, zero = 0;
+	struct buf a[5] = { { 0 } }, sparse = { 0 }, part, m;
+	struct result r;
+
+	(void)state;
+	attr_put_int(&a[0], "value_int", 3);
+	part = tensor_raw("", ONNX_INT64, 0, NULL, &three, 8);
+	attr_put_msg(&a[1], "value", 5, 4, &part);
+	attr_put_ints(&a[2], "value_ints", 1, &three);
+	part = tensor_raw("", ONNX_INT64, 1, &one, &three, 8);
+	put_msg(&sparse, 1, &part);
+	part = tensor_raw("", ONNX_INT64, 1, &one, &zero, 8);
+	put_msg(&sparse, 2, &part);
+	put_int(&sparse, 3, 1);
+	attr_put_msg(&a[3], "sparse_value", 22, 11, &sparse);
+	for (int i = 0; i < 4; i++) {
+		m = loop_model(0, false, &a[i]);
+		r = import_bytes(m.b, m.n, &forward);
+		if (!r.g)
+			fail_msg("form %d refused: %s", i, r.said);
+		assert_int_equal(count_ops(r.g, OP_MUL), 3);
+		done(&r);
+	}
+	attr_put_float(&a[4], "value_float", 3);
+	m = loop_model(0, false, &a[4]);
+	refuses(&m, &forward, "op Loop is not supported");
+	attr_put_int(&a[0], "value_ints", 3);
+	m = loop_model(0, false, &a[0]);
+	refuses(&m, &forward, "attribute 'value_ints' is not known");
 }
 
 /* s += x[i] over four rows from the last to the first. */
@@ -918,11 +964,11 @@ test_sparse(void **state)
 static void
 test_sequences(void **state)
 {
-	static const int64_t two = 2, one = 1;
+	static const int64_t one = 1;
 	struct buf g = { 0 }, a = { 0 }, m;
 
 	(void)state;
-	put_ints(&g, "sizes", -1, &two);
+	put_ints(&g, "sizes", -1, &one);
 	put_ints(&g, "at", -1, &one);
 	attr_put_int(&a, "axis", 1);
 	put_node(&g, "SplitToSequence", "x sizes", "s", &a);
@@ -930,7 +976,7 @@ test_sequences(void **state)
 	put_value(&g, 11, "x", ONNX_FLOAT, 2, d22);
 	put_value(&g, 12, "y", ONNX_FLOAT, 2, d22);
 	m = model_of(&g, 20);
-	gives(&m, NULL, "= part %x {axis=1, index=1, chunk=2}");
+	gives(&m, NULL, "= part %x {axis=1, index=1, chunk=1}");
 	put_value(&g, 12, "s", ONNX_FLOAT, 2, d22);
 	m = model_of(&g, 20);
 	refuses(&m, NULL, "output 's' is not a tensor");
@@ -1274,6 +1320,7 @@ main(void)
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_if),
 		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_scan),
 		cmocka_unit_test(test_sparse),
 		cmocka_unit_test(test_sequences),

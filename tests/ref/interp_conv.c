@@ -423,8 +423,12 @@ resize_row(const Attr *a, int64_t o, double *row)
 {
 	int64_t n = a->RESIZE.extent_in, m = a->RESIZE.extent_out;
 	int64_t reach = 8 * (n + m) + 64;
-	double x = source(a, o), sum = 0;
+	double x = source(a, o), sum = 0, half = round(2 * x) / 2;
 
+	/* floats for decimal fractions */
+	if ((a->RESIZE.scale > 0 || a->RESIZE.coord == 4)
+	    && fabs(x - half) <= 7e-8 * (1 + fabs(x)))
+		x = half;
 	memset(row, 0, (size_t)n * sizeof *row);
 	if (a->RESIZE.coord == 4 && (x < 0 || x > (double)(n - 1)))
 		return false;

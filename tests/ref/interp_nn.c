@@ -104,9 +104,10 @@ interp_softmax(struct call *c)
 	for (int64_t i = 0; i < l.n; i++) {
 		int64_t at = line_start(&l, i);
 		double lse = log_sum_exp(x->x + at, l.len, l.step);
+		bool dead = isinf(lse) && lse < 0;
 
 		for (int64_t j = 0; j < l.len; j++) {
-			double z = x->x[at + j * l.step] - lse;
+			double z = dead ? lse : x->x[at + j * l.step] - lse;
 
 			c->out[0].x[at + j * l.step] =
 			    c->n->op == OP_SOFTMAX ? exp(z) : z;

@@ -13,10 +13,10 @@ enum { CKR_COLUMNS = 64 };        /* columns handled together */
 static inline void
 ckr_softmax_row(float *y, const float *x, int64_t n, int log)
 {
-	float m = ckr_max_of(x, n), s;
+	float m = ckr_row_top(ckr_max_of(x, n)), s;
 
 	if (log) {
-		s = m + ckr_log(ckr_sum_exp(x, n, m));
+		s = ckr_row_end(m, ckr_sum_exp(x, n, m), 1);
 #pragma omp simd
 		for (int64_t i = 0; i < n; i++)
 			y[i] = x[i] - s;
@@ -25,7 +25,7 @@ ckr_softmax_row(float *y, const float *x, int64_t n, int log)
 #pragma omp simd
 	for (int64_t i = 0; i < n; i++)
 		y[i] = ckr_exp(x[i] - m);
-	s = 1.0f / ckr_sum(y, n);
+	s = ckr_row_end(m, ckr_sum(y, n), 0);
 #pragma omp simd
 	for (int64_t i = 0; i < n; i++)
 		y[i] *= s;
@@ -44,6 +44,8 @@ ckr_column_stats(const float *x, int64_t n, int64_t inner, int64_t w,
 			m[j] = x[i * inner + j] > m[j] ? x[i * inner + j]
 			                               : m[j];
 	}
+	for (int64_t j = 0; j < w; j++)
+		m[j] = ckr_row_top(m[j]);
 	for (int64_t i = 0; i < n; i++) {
 #pragma omp simd
 		for (int64_t j = 0; j < w; j++)
@@ -59,7 +61,7 @@ ckr_softmax_columns(float *y, const float *x, int64_t n, int64_t inner,
 
 	ckr_column_stats(x, n, inner, w, m, s);
 	for (int64_t j = 0; j < w; j++)
-		s[j] = log ? m[j] + ckr_log(s[j]) : 1.0f / s[j];
+		s[j] = ckr_row_end(m[j], s[j], log);
 	for (int64_t i = 0; i < n; i++) {
 #pragma omp simd
 		for (int64_t j = 0; j < w; j++) {

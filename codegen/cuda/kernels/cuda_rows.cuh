@@ -19,7 +19,7 @@ ckr_softmax_rows(T *y, const T *x, int64_t rows, int64_t n, int log,
 		float m, s = 0.0f;
 
 		a.load(x + i * n, n, whole);
-		m = a.max(room);
+		m = ckr_row_top(a.max(room));
 		a.each([&](float &v, int64_t) {
 			float e = ckr_exp(v - m);
 
@@ -27,7 +27,7 @@ ckr_softmax_rows(T *y, const T *x, int64_t rows, int64_t n, int log,
 			v = log ? v : e;
 		});
 		s = ckr_block_sum(s, room);
-		s = log ? m + ckr_log(s) : 1.0f / s;
+		s = ckr_row_end(m, s, log);
 		a.store(y + i * n, whole, [&](float v, int64_t) {
 			if (log)
 				return v - s;
@@ -47,6 +47,7 @@ ckr_column_stats(const T *x, int64_t n, int64_t inner, float *m, float *s)
 
 		*m = v > *m ? v : *m;
 	}
+	*m = ckr_row_top(*m);
 #pragma unroll 4
 	for (int64_t i = 0; i < n; i++)
 		*s += ckr_exp(ckr_get(x[i * inner]) - *m);
@@ -61,7 +62,7 @@ ckr_softmax_columns(T *y, const T *x, int64_t outer, int64_t n, int64_t inner,
 		float m, s;
 
 		ckr_column_stats(x + at, n, inner, &m, &s);
-		s = log ? m + ckr_log(s) : 1.0f / s;
+		s = ckr_row_end(m, s, log);
 #pragma unroll 4
 		for (int64_t i = 0; i < n; i++) {
 			float v = ckr_get(x[at + i * inner]);

@@ -85,6 +85,20 @@ ckr_log(float x)
 	return x != x ? x : y;
 }
 
+/* Softmax of a row in which nothing is visible, all of it -inf, is zeros, as
+ * attention has it: a row's maximum, and what its sum s comes to. */
+CKR_LANE float
+ckr_row_top(float m)
+{
+	return m < -3.40282347e38f ? -3.40282347e38f : m;
+}
+
+CKR_LANE float
+ckr_row_end(float m, float s, int log)
+{
+	return s == 0.0f ? 0.0f : log ? m + ckr_log(s) : 1.0f / s;
+}
+
 /* Odd polynomial below 0.625 (error 2e-8), 1 - 2 / (e^2x + 1) above. */
 CKR_LANE float
 ckr_tanh(float x)

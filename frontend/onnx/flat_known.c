@@ -1,0 +1,100 @@
+/* What reading a model has to know of its values: it is a constant of the
+ * file, or what folding has found out, or is asked for. */
+#include "frontend/onnx/flat_read.h"
+
+#include <string.h>
+
+const struct flat_known *
+flat_find(const struct flat *f, int val)
+{
+	for (int i = 0; val && i < f->nknown; i++)
+		if (strcmp(f->known[i].name, f->val[val].name) == 0)
+			return &f->known[i];
+	return NULL;
+}
+
+const struct flat_known *
+flat_ask(struct flat *f, int val)
+{
+	const struct flat_known *k = flat_find(f, val);
+
+	if (k)
+		return k;
+	f->wanted = arena_grow(f->arena, f->wanted, (size_t)f->nwanted,
+	                       &f->wanted_cap, (size_t)f->nwanted + 1,
+	                       sizeof *f->wanted);
+	f->wanted[f->nwanted++] = val;
+	return NULL;
+}
+
+bool
+tensor_number(struct flat *f, const Onnx__TensorProto *p, int64_t *x)
+{
+	struct onnx_tensor t;
+
+	if ((p->data_type != 7 && p->data_type != 9)
+	    || !onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1)
+		return false;
+	if (t.dt == DT_BOOL)
+		*x = *(const char *)t.data != 0;
+	else
+		memcpy(x, t.data, sizeof *x);
+	return true;
+}
+
+bool
+flat_number(struct flat *f, int val, int64_t *x)
+{
+	const Onnx__TensorProto *p = flat_tensor(f, val);
+	const struct flat_known *k;
+
+	if (p)
+		return tensor_number(f, p, x);
+	k = flat_ask(f, val);
+	*x = k ? k->number : 0;
+	return k && k->is_number;
+}
+
+/* ---- what the importer will have to know ---- */
+
+/* How many axes the dots of an Einsum stand for, and which axes are meant
+ * where a composition has to name them all. */
+static bool
+needs_ranks(const struct flat_node *n)
+{
+	const Onnx__AttributeProto *a = attr_find(n, "equation");
+
+	if (strcmp(n->type, "Einsum") == 0)
+		return a && a->s.len && memchr(a->s.data, '.', a->s.len);
+	return strcmp(n->type, "ReverseSequence") == 0
+		|| (strcmp(n->type, "CenterCropPad") == 0
+		    && !attr_find(n, "axes"));
+}
+
+/* The input that is a position in a sequence; -1: none. */
+static int
+position_input(const struct flat_node *n)
+{
+	if (strcmp(n->type, "SequenceInsert") == 0)
+		return 2;
+	return strcmp(n->type, "SequenceAt") == 0
+		|| strcmp(n->type, "SequenceErase") == 0 ? 1 : -1;
+}
+
+void
+flat_ask_inputs(struct flat *f, const struct flat_node *n)
+{
+	/* a list at import, whose length follows from extents */
+	bool listed = strcmp(n->type, "SplitToSequence") == 0;
+	int at = position_input(n);
+	int64_t ignored;
+
+	if (at >= 0 && at < n->nin && n->in[at])
+		flat_number(f, n->in[at], &ignored);
+	if (!listed && !needs_ranks(n))
+		return;
+	for (int i = 0; i < n->nin; i++)
+		if (n->in[i] && !flat_tensor(f, n->in[i])
+		    && (listed || !f->val[n->in[i]].info))
+			flat_ask(f, n->in[i]);
+}
