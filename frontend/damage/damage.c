@@ -335,10 +335,22 @@ find_modes(struct search *s)
 		sizeof batchnorm_recipe / sizeof *batchnorm_recipe;
 }
 
+/* Whether an input is declared to be of floats. */
+static bool
+is_float_input(const struct flat *f, int v)
+{
+	const Onnx__ValueInfoProto *info = f->val[v].info;
+
+	return info && info->type && info->type->tensor_type
+		&& dtype_info[onnx_dtype(info->type->tensor_type->elem_type)]
+		   .cls == 'f';
+}
+
 static void
 find_smoothing(struct search *s)
 {
 	struct group g = { 0 };
+	bool soft = false;
 	double lost = 0;
 
 	for (int i = 0; i < s->f->nnode; i++) {
@@ -348,12 +360,16 @@ find_smoothing(struct search *s)
 		if (x <= 0)
 			continue;
 		lost = g.n ? lost : x;
+		soft = g.n ? soft : n->nin > 1
+			&& is_float_input(s->f, n->in[1]);
 		group_name(s, &g, n->name);
 	}
 	if (g.n)
 		say(s, &g, "%s: the exporter dropped label_smoothing=%g; write "
-		    "it out: p = log_softmax(z, -1); (1 - s) * nll_loss(p, y) "
-		    "- s * p.mean()", group_subject(s, &g), lost);
+		    "it out: %s", group_subject(s, &g), lost, soft
+		    ? "cross_entropy(z, (1 - s) * y + s / y.size(1))"
+		    : "p = log_softmax(z, -1); (1 - s) * nll_loss(p, y) - s * "
+		      "p.mean()");
 }
 
 static void

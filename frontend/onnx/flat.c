@@ -233,14 +233,16 @@ is_formal(const struct context *c, const char *name)
 	return false;
 }
 
-/* How many axes the dots of an Einsum stand for follows from ranks. */
+/* How many axes the dots of an Einsum stand for follows from ranks; a DFT may
+ * be too long. */
 static void
-ask_ranks(struct flat *f, const struct flat_node *n)
+ask_shapes(struct flat *f, const struct flat_node *n)
 {
 	const Onnx__AttributeProto *a = attr_find(n, "equation");
+	bool dots = strcmp(n->type, "Einsum") == 0 && a && a->s.len
+		&& memchr(a->s.data, '.', a->s.len);
 
-	if (strcmp(n->type, "Einsum") != 0 || !a
-	    || !a->s.len || !memchr(a->s.data, '.', a->s.len))
+	if (!dots && strcmp(n->type, "DFT") != 0)
 		return;
 	for (int i = 0; i < n->nin; i++) {
 		const struct flat_val *v = &f->val[n->in[i]];
@@ -309,7 +311,7 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 	    : (strcmp(copy.type, "Loop") == 0 || strcmp(copy.type, "Scan") == 0)
 	      && flat_unroll(f, c, &copy, read_graph, &ok))
 		return ok;
-	ask_ranks(f, &copy);
+	ask_shapes(f, &copy);
 	return true;
 }
 
