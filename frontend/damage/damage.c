@@ -115,6 +115,15 @@ find_twin(struct flat *f, const struct flat_val *v)
 	return NULL;
 }
 
+const struct flat_node *
+node_behind(const struct flat *f, int v)
+{
+	const struct flat_node *n = v && f->val[v].def >= 0
+		? &f->node[f->val[v].def] : NULL;
+
+	return n && !*n->domain ? n : NULL;
+}
+
 bool
 is_pytorch(const struct flat *f)
 {
@@ -219,6 +228,17 @@ tied_names(const struct flat *f)
 	return n < f->nlostweight ? n : f->nlostweight;
 }
 
+/* Whether the exporter may have optimized the file: it makes initializers of
+ * all constants then. */
+static bool
+is_optimized(const struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++)
+		if (strcmp(f->node[i].type, "Constant") == 0)
+			return false;
+	return true;
+}
+
 /* Parameters of the exporter's list that the file does not hold. */
 static void
 find_lost(struct search *s)
@@ -238,12 +258,16 @@ find_lost(struct search *s)
 		                     "before", f->nlostnorm,
 		                     plural(f->nlostnorm, "", "s"));
 	say(s, NULL, "%d parameter%s of the module %s not in the file under %s "
-	    "(missing: %s%s)%s: the exporter folded, merged or cut %s, or the "
-	    "loss does not use %s; export with optimize=False", lost,
-	    plural(lost, "", "s"), plural(lost, "is", "are"),
-	    plural(lost, "its name", "their names"), names,
-	    f->nlost > FLAT_LOST ? ", ..." : "", norms,
-	    plural(lost, "it", "them"), plural(lost, "it", "them"));
+	    "(missing: %s%s)%s: %s", lost, plural(lost, "", "s"),
+	    plural(lost, "is", "are"), plural(lost, "its name", "their names"),
+	    names, f->nlost > FLAT_LOST ? ", ..." : "", norms,
+	    !norms[0] && !is_optimized(f)
+	    ? plural(lost, "the loss does not use it",
+	             "the loss does not use them")
+	    : arena_printf(s->arena, "the exporter folded, merged or cut %s, "
+	                   "or the loss does not use %s; export with "
+	                   "optimize=False", plural(lost, "it", "them"),
+	                   plural(lost, "it", "them")));
 }
 
 /* ---- modes ---- */
@@ -335,15 +359,14 @@ find_modes(struct search *s)
 		sizeof batchnorm_recipe / sizeof *batchnorm_recipe;
 }
 
-/* Whether an input is declared to be of floats. */
 static bool
-is_float_input(const struct flat *f, int v)
+is_float(const struct flat *f, int v)
 {
-	const Onnx__ValueInfoProto *info = f->val[v].info;
+	const Onnx__TypeProto *t = declared_type(f, v);
 
-	return info && info->type && info->type->tensor_type
-		&& dtype_info[onnx_dtype(info->type->tensor_type->elem_type)]
-		   .cls == 'f';
+	return t && t->tensor_type
+		&& dtype_info[onnx_dtype(t->tensor_type->elem_type)].cls
+		   == 'f';
 }
 
 static void
@@ -361,7 +384,7 @@ find_smoothing(struct search *s)
 			continue;
 		lost = g.n ? lost : x;
 		soft = g.n ? soft : n->nin > 1
-			&& is_float_input(s->f, n->in[1]);
+			&& is_float(s->f, n->in[1]);
 		group_name(s, &g, n->name);
 	}
 	if (g.n)
@@ -470,5 +493,8 @@ damage_find(struct flat *f, const struct import_options *opt, Arena *arena)
 	find_padding(&s);
 	find_frequency(&s);
 	find_detached(&s);
+	damage_find_scatters(&s);
+	damage_find_masks(&s);
+	damage_find_teacher(&s);
 	return s.found;
 }

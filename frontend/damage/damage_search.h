@@ -34,6 +34,13 @@ bool is_trained(const struct flat *, const char *name);
 /* Whether PyTorch wrote the file. */
 bool is_pytorch(const struct flat *);
 
+/* The node of ONNX that writes v; NULL: none. */
+const struct flat_node *node_behind(const struct flat *, int v);
+/* The node that adds v up, or scales a sum; NULL: v is a term of its own. */
+const struct flat_node *sum_behind(const struct flat *, int v);
+/* The type that the file declares v to have; NULL: none. */
+const Onnx__TypeProto *declared_type(const struct flat *, int v);
+
 static inline const char *
 plural(int n, const char *one, const char *more)
 {
@@ -44,8 +51,15 @@ plural(int n, const char *one, const char *more)
  * way round. */
 void damage_find_trained(struct search *);
 
+/* damage_scatter.c, damage_mask.c, damage_teacher.c */
+void damage_find_scatters(struct search *);
+void damage_find_masks(struct search *);
+void damage_find_teacher(struct search *);
+
 /* ---- damage_notes.c ---- */
 
+/* Whether a scatter stands for the mean of what it writes to one place. */
+bool lost_mean(const struct flat_node *);
 /* The label smoothing that an exporter dropped from a cross entropy, by its
  * own word; 0: none that is known of. */
 double lost_smoothing(const struct flat_node *);

@@ -201,8 +201,7 @@ is_computed_number(const struct flat_val *v)
 		&& strncmp(v->name, "val_", 4) != 0;
 }
 
-/* The node that adds v up, or scales a sum; NULL: v is a term of its own. */
-static const struct flat_node *
+const struct flat_node *
 sum_behind(const struct flat *f, int v)
 {
 	static const char *const types[] = { "Add", "Sub", "Sum", "Mul",
@@ -280,11 +279,14 @@ find_wrongly_trained(struct search *s)
 			group_name(s, &copies, v->name);
 	}
 	if (sines.n)
-		say(s, &sines, "%s %s of sines, which modules freeze, "
-		    "but no export says so (requires_grad is lost): --freeze "
-		    "'%s'%s, or export a buffer with the dynamo exporter",
+		say(s, &sines, "%s %s of sines, and %s trained: modules "
+		    "freeze such tables, but no export keeps requires_grad; "
+		    "if %s frozen in PyTorch, export a buffer with the dynamo "
+		    "exporter, or try: --freeze '%s'%s",
 		    group_subject(s, &sines),
-		    plural(sines.n, "is a table", "are tables"), sines.first,
+		    plural(sines.n, "is a table", "are tables"),
+		    plural(sines.n, "is", "are"),
+		    plural(sines.n, "it is", "they are"), sines.first,
 		    plural(sines.n, "", " and so on"));
 	if (copies.n)
 		say(s, &copies, "%s %s copies of one stored value: "
