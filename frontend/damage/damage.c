@@ -11,59 +11,7 @@
 #include "frontend/params/params.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
-
-enum { NAMES_SHOWN = 50 };
-
-/* ---- findings of one kind ---- */
-
-void
-say(struct search *s, const struct group *g, const char *fmt, ...)
-{
-	struct damages *d = &s->found;
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	d->at = arena_grow(s->arena, d->at, (size_t)d->n, &d->cap,
-	                   (size_t)d->n + 1, sizeof *d->at);
-	d->at[d->n] = (struct damage){ .text = arena_str(s->arena, text) };
-	if (g && g->n > 1) {
-		d->at[d->n].detail = g->line;
-		d->at[d->n].ndetail = g->nline;
-	}
-	d->n++;
-}
-
-void
-group_add(struct search *s, struct group *g, const char *name,
-          const char *line)
-{
-	if (g->n++ == 0)
-		g->first = name;
-	if (g->nline > NAMES_SHOWN)
-		return;
-	g->line = arena_grow(s->arena, g->line, (size_t)g->nline, &g->cap,
-	                     (size_t)g->nline + 1, sizeof *g->line);
-	g->line[g->nline] = g->nline < NAMES_SHOWN ? line : "...";
-	g->nline++;
-}
-
-void
-group_name(struct search *s, struct group *g, const char *name)
-{
-	group_add(s, g, name, arena_printf(s->arena, "'%s'", name));
-}
-
-const char *
-group_subject(struct search *s, const struct group *g)
-{
-	return g->n == 1 ? arena_printf(s->arena, "'%s'", g->first)
-	       : arena_printf(s->arena, "'%s' and %d more", g->first, g->n - 1);
-}
 
 /* ---- names and ties ---- */
 
@@ -87,8 +35,8 @@ find_ties(struct search *s)
 		    "training mode (TorchScript) or with optimize=False "
 		    "(dynamo)", group_subject(s, &g),
 		    plural(g.n, "stands", "stand"), all,
-		    s->opt->untie ? "each is trained on its own (--untie=off: "
-		                    "together)"
+		    s->opt->untie ? "each is trained on its own (together "
+		                    "with --untie=off)"
 		    : "they are trained together as --untie=off says");
 }
 

@@ -17,12 +17,6 @@
 
 enum { MOST_HOPS = 12 };
 
-static bool
-is_type(const struct flat_node *n, const char *type)
-{
-	return n && strcmp(n->type, type) == 0;
-}
-
 /* Operand 0 with other axes, or of another type. */
 static bool
 is_move(const struct flat_node *n)

@@ -4,6 +4,8 @@
 
 #include "frontend/damage/damage.h"
 
+#include <string.h>
+
 struct search {
 	struct flat *f;
 	const struct import_options *opt;
@@ -28,6 +30,8 @@ void group_add(struct search *, struct group *, const char *name,
 void group_name(struct search *, struct group *, const char *name);
 /* "'a'" or "'a' and 3 more". */
 const char *group_subject(struct search *, const struct group *);
+/* The lines of the first few as one: options to type. */
+const char *group_line(struct search *, const struct group *);
 
 /* Whether the file has a parameter of that name that is trained. */
 bool is_trained(const struct flat *, const char *name);
@@ -40,6 +44,13 @@ const struct flat_node *node_behind(const struct flat *, int v);
 const struct flat_node *sum_behind(const struct flat *, int v);
 /* The type that the file declares v to have; NULL: none. */
 const Onnx__TypeProto *declared_type(const struct flat *, int v);
+
+/* Whether it is a node, of ONNX, of that type. */
+static inline bool
+is_type(const struct flat_node *n, const char *type)
+{
+	return n && !*n->domain && strcmp(n->type, type) == 0;
+}
 
 static inline const char *
 plural(int n, const char *one, const char *more)

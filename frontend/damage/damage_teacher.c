@@ -30,12 +30,6 @@ struct groups {
 	bool *data;                     /* whether it is made of inputs, too */
 };
 
-static bool
-is_type(const struct flat_node *n, const char *type)
-{
-	return n && !*n->domain && strcmp(n->type, type) == 0;
-}
-
 /* ---- groups ---- */
 
 static bool

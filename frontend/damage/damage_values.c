@@ -131,7 +131,7 @@ is_wave(const Val *val, int64_t rows, int64_t width, int64_t col,
 		if (!(fabs(AT(r - 1) + AT(r + 1) - a - b * AT(r)) <= room))
 			return false;
 	++*waves;
-	return fabs(b) <= 2.001;
+	return fabs(b) <= 2.001 || high < 1e-3 * scale;
 #undef AT
 }
 
