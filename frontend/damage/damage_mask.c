@@ -9,13 +9,13 @@
  * Only a mask that comes from outside and has rows can have such a row: one
  * that is an input of truth values, or of three axes or more.
  *
- * cost   linear in the nodes, and once more for each attention
+ * cost   linear in the nodes, and once more for each mask
  */
 #include "frontend/damage/damage_search.h"
 
 #include <string.h>
 
-enum { MOST_HOPS = 12 };
+enum { MOST_HOPS = 12, MOST_MASKS = 64 };
 
 /* Operand 0 with other axes, or of another type. */
 static bool
@@ -37,7 +37,7 @@ maker(const struct flat *f, int v)
 	const struct flat_node *n = node_behind(f, v);
 
 	for (int i = 0; i < MOST_HOPS && is_move(n); i++)
-		n = node_behind(f, n->in[0]);
+		n = node_behind(f, operand(n, 0));
 	return n;
 }
 
@@ -51,7 +51,7 @@ number(struct flat *f, int v)
 	struct onnx_tensor t;
 
 	for (int i = 0; i < MOST_HOPS && is_move(n); i++) {
-		v = n->in[0];
+		v = operand(n, 0);
 		n = node_behind(f, v);
 	}
 	a = is_type(n, "Constant") ? attr_find(n, "value_float") : NULL;
@@ -70,15 +70,15 @@ number(struct flat *f, int v)
 static const struct flat_node *
 find_where(struct search *s, const struct flat_node *softmax)
 {
-	const struct flat_node *add = maker(s->f, softmax->in[0]);
+	const struct flat_node *add = maker(s->f, operand(softmax, 0));
 
 	for (int i = 0; is_type(add, "Add") && i < 2; i++) {
-		const struct flat_node *w = maker(s->f, add->in[i]);
+		const struct flat_node *w = maker(s->f, operand(add, i));
 
 		/* the lowest number of 16 bits, or of more */
 		if (is_type(w, "Where")
-		    && (number(s->f, w->in[1]) <= -65504
-		        || number(s->f, w->in[2]) <= -65504))
+		    && (number(s->f, operand(w, 1)) <= -65504
+		        || number(s->f, operand(w, 2)) <= -65504))
 			return w;
 	}
 	return NULL;
@@ -127,13 +127,13 @@ is_asked(const struct flat *f, const bool *from)
 {
 	for (int i = 0; i < f->nnode; i++) {
 		const struct flat_node *n = &f->node[i];
-		int v = n->nin ? n->in[0] : 0;
+		int v = operand(n, 0);
 
 		if (!n->needed || strncmp(n->type, "Reduce", 6) != 0)
 			continue;
 		for (int k = 0; k < MOST_HOPS && !from[v]
 		     && is_move(node_behind(f, v)); k++)
-			v = node_behind(f, v)->in[0];
+			v = operand(node_behind(f, v), 0);
 		if (from[v] && v)
 			return true;
 	}
@@ -154,20 +154,26 @@ damage_find_masks(struct search *s)
 	bool *checked = arena_array(s->arena, (size_t)s->f->nval,
 	                            sizeof *checked);
 	struct group g = { 0 };
-	int last = 0;           /* layers share their mask */
+	int last = 0, masks = 0;        /* layers share their mask */
+	bool dead = false;
 
 	for (int i = 0; i < s->f->nnode; i++)
-		if (strcmp(s->f->node[i].type, "IsNaN") == 0)
-			checked[s->f->node[i].in[0]] = true;
-	for (int i = 0; i < s->f->nnode; i++) {
+		if (is_type(&s->f->node[i], "IsNaN"))
+			checked[operand(&s->f->node[i], 0)] = true;
+	for (int i = 0; i < s->f->nnode && masks < MOST_MASKS; i++) {
 		const struct flat_node *n = &s->f->node[i], *w = NULL;
 
 		if (n->needed && is_type(n, "Softmax") && checked[n->out[0]])
 			w = find_where(s, n);
-		if (!w || (w->in[0] != last && !may_be_dead(s, w->in[0])))
+		if (!w || !operand(w, 0))
 			continue;
-		last = w->in[0];
-		group_name(s, &g, n->name);
+		if (w->in[0] != last) {
+			last = w->in[0];
+			dead = may_be_dead(s, last);
+			masks++;
+		}
+		if (dead)
+			group_name(s, &g, n->name);
 	}
 	if (g.n)
 		say(s, &g, "%s: the exporter made the lowest float of what a "

@@ -4,20 +4,22 @@
  * TopK, NonZero and Range give, for constants, for extents of one, and for
  * what moves those about; updates that are all equal need no proof.
  *
- * cost   at most MOST_STEPS nodes behind the indices of a scatter
+ * cost   at most MOST_STEPS nodes behind the indices of a scatter; constants
+ *        are sorted, MOST_INDICES of all scatters
  */
 #include "frontend/damage/damage_search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 1000, MOST_INDICES = 1 << 22 };
+enum { MOST_STEPS = 1000, MOST_HOPS = 8, MOST_INDICES = 1 << 22 };
 
 struct proof {
 	struct flat *f;
 	bool rows;                      /* ScatterND: indices are rows */
 	int64_t axis;
-	int steps;                      /* left */
+	int steps;                      /* left of them */
+	int64_t *indices;               /* left to be compared, of all */
 };
 
 static bool
@@ -96,8 +98,9 @@ all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
 	Val v;
 
 	if (!onnx_tensor_load(p->f->file, t, &x) || !x.data || x.nelem < 2
-	    || x.nelem > MOST_INDICES || dtype_info[x.dt].cls != 'i')
+	    || x.nelem > *p->indices || dtype_info[x.dt].cls != 'i')
 		return false;
+	*p->indices -= x.nelem;
 	v = (Val){ .kind = V_CONST, .dt = x.dt, .shape = x.shape,
 	           .data = x.data };
 	q.rows &= plain;
@@ -159,25 +162,23 @@ names_axis(const struct flat *f, const struct flat_node *n, int64_t axis)
 static bool
 is_one_along(struct proof *p, int v, int64_t axis)
 {
-	while (v && p->steps-- > 0) {
+	for (int hops = 0; v && hops < MOST_HOPS; hops++) {
 		const struct flat_node *n = node_behind(p->f, v), *shape;
 
 		if (declared(p->f, v, axis) == 1)
 			return true;
 		if (!n)
 			return false;
-		if (strcmp(n->type, "Unsqueeze") == 0)
+		if (is_type(n, "Unsqueeze"))
 			return names_axis(p->f, n, axis);
 		if (strncmp(n->type, "Arg", 3) == 0)
 			return int_attr(n, "axis", 0) == axis
 				&& int_attr(n, "keepdims", 1);
-		if (strcmp(n->type, "Expand") == 0) {
-			shape = node_behind(p->f, n->in[1]);
-			v = shape && strcmp(shape->type, "Shape") == 0
-				? shape->in[0] : 0;
-		} else if (strcmp(n->type, "Identity") == 0
-		           || strcmp(n->type, "Cast") == 0) {
-			v = n->in[0];
+		if (is_type(n, "Expand")) {
+			shape = node_behind(p->f, operand(n, 1));
+			v = is_type(shape, "Shape") ? operand(shape, 0) : 0;
+		} else if (is_type(n, "Identity") || is_type(n, "Cast")) {
+			v = operand(n, 0);
 		} else {
 			return false;
 		}
@@ -198,19 +199,19 @@ is_one_number(struct proof *p, int v)
 			return onnx_tensor_bytes(t, &count) && count == 1;
 		if (!n)
 			return false;
-		if (strcmp(n->type, "Constant") == 0)
+		if (is_type(n, "Constant"))
 			return attr_find(n, "value_int")
 				|| attr_find(n, "value_float");
-		if (strcmp(n->type, "ConstantOfShape") == 0)
+		if (is_type(n, "ConstantOfShape"))
 			return true;
 		/* an extent, which a Gather takes out of a shape */
-		if (strcmp(n->type, "Gather") == 0) {
-			n = node_behind(p->f, n->in[0]);
-			return n && strcmp(n->type, "Shape") == 0;
+		if (is_type(n, "Gather")) {
+			return is_type(node_behind(p->f, operand(n, 0)),
+			               "Shape");
 		}
 		if (!IS_ANY(n, moves))
 			return false;
-		v = n->in[0];
+		v = operand(n, 0);
 	}
 	return false;
 }
@@ -246,18 +247,18 @@ differ(struct proof *p, int v, bool plain)
 		return all_differ(p, t, plain);
 	if (!n)
 		return false;
-	if (strcmp(n->type, "Range") == 0 || strcmp(n->type, "NonZero") == 0)
+	if (is_type(n, "Range") || is_type(n, "NonZero"))
 		return true;
-	if (strcmp(n->type, "TopK") == 0)
+	if (is_type(n, "TopK"))
 		return n->nout > 1 && n->out[1] == v;
-	if (strcmp(n->type, "Concat") == 0 && p->rows)
+	if (is_type(n, "Concat") && p->rows)
 		return operands_differ(p, n, 0);
-	if (strcmp(n->type, "Where") == 0)      /* i < 0 ? i + n : i */
+	if (is_type(n, "Where"))        /* i < 0 ? i + n : i */
 		return operands_differ(p, n, 1);
 	if (IS_ANY(n, sums))
 		return operands_differ(p, n, 0);
-	return IS_ANY(n, moves) && differ(p, n->in[0], plain
-	                                  && strcmp(n->type, "Identity") == 0);
+	return IS_ANY(n, moves) && differ(p, operand(n, 0), plain
+	                                  && is_type(n, "Identity"));
 }
 
 /* ---- scatters ---- */
@@ -274,10 +275,10 @@ overwrites(const struct flat_node *n)
 }
 
 static bool
-is_proven(struct flat *f, const struct flat_node *n)
+is_proven(struct flat *f, const struct flat_node *n, int64_t *indices)
 {
-	struct proof p = { .f = f, .steps = MOST_STEPS,
-	                   .rows = strcmp(n->type, "ScatterND") == 0,
+	struct proof p = { .f = f, .steps = MOST_STEPS, .indices = indices,
+	                   .rows = is_type(n, "ScatterND"),
 	                   .axis = int_attr(n, "axis", 0) };
 
 	return is_one_number(&p, n->in[2]) || differ(&p, n->in[1], true)
@@ -289,12 +290,14 @@ void
 damage_find_scatters(struct search *s)
 {
 	struct group g = { 0 };
+	int64_t indices = MOST_INDICES;
 	bool mean = false;
 
 	for (int i = 0; i < s->f->nnode; i++) {
 		const struct flat_node *n = &s->f->node[i];
 
-		if (!n->needed || !overwrites(n) || is_proven(s->f, n))
+		if (!n->needed || !overwrites(n)
+		    || is_proven(s->f, n, &indices))
 			continue;
 		mean = g.n ? mean : lost_mean(n);
 		group_name(s, &g, n->name);

@@ -52,6 +52,13 @@ is_type(const struct flat_node *n, const char *type)
 	return n && !*n->domain && strcmp(n->type, type) == 0;
 }
 
+/* Operand i; 0: it has none. */
+static inline int
+operand(const struct flat_node *n, int i)
+{
+	return n && i < n->nin ? n->in[i] : 0;
+}
+
 static inline const char *
 plural(int n, const char *one, const char *more)
 {

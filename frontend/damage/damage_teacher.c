@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { MOST_GROUPS = 64, MOST_HOPS = 8 };
+enum { MOST_GROUPS = 64, MOST_HOPS = 8, MOST_STEPS = 200 };
 
 struct groups {
 	struct search *s;
@@ -130,22 +130,29 @@ is_joint(const struct groups *g, int v, uint64_t a)
 	return (g->of[v] & a) && (g->of[v] & ~a);
 }
 
-/* Whether one of the nodes not far behind v is of that type, perhaps with
- * more before it. */
+/* Whether one of the nodes not far behind v is of that type. */
 static bool
-comes_of(const struct groups *g, int v, const char *type, int hops)
+finds(const struct groups *g, int v, const char *type, int hops, int *steps)
 {
 	const struct flat_node *n = node_behind(g->s->f, v);
 
-	if (!n || hops == 0)
+	if (!n || hops == 0 || --*steps < 0)
 		return false;
 	if (is_type(n, type))
 		return true;
 	for (int k = 0; k < n->nin; k++)
 		if (g->of[n->in[k]]
-		    && comes_of(g, n->in[k], type, hops - 1))
+		    && finds(g, n->in[k], type, hops - 1, steps))
 			return true;
 	return false;
+}
+
+static bool
+comes_of(const struct groups *g, int v, const char *type)
+{
+	int steps = MOST_STEPS;
+
+	return finds(g, v, type, MOST_HOPS, &steps);
 }
 
 struct meeting {
@@ -170,11 +177,11 @@ look_at(const struct groups *g, const struct flat_node *n, uint64_t a,
 			continue;
 		if (!(of & a)) {
 			m->logs &= is_type(n, "SoftmaxCrossEntropyLoss")
-				|| comes_of(g, v, "LogSoftmax", MOST_HOPS);
+				|| comes_of(g, v, "LogSoftmax");
 			continue;
 		}
-		chance = comes_of(g, v, "Softmax", MOST_HOPS)
-			|| comes_of(g, v, "Sigmoid", MOST_HOPS);
+		chance = comes_of(g, v, "Softmax")
+			|| comes_of(g, v, "Sigmoid");
 		m->chances &= chance;
 		m->target &= chance || is_type(n, "Sub");
 	}
@@ -202,18 +209,20 @@ find_meeting(const struct groups *g, uint64_t a)
 
 struct terms {
 	bool joint, ours, others;       /* whether there is one of these */
+	int steps;                      /* left to look for more */
 };
 
 static void
-find_terms(const struct groups *g, int v, uint64_t a, int hops,
-           struct terms *t)
+find_terms(const struct groups *g, int v, uint64_t a, struct terms *t)
 {
-	const struct flat_node *n = hops ? sum_behind(g->s->f, v) : NULL;
+	const struct flat_node *n = t->steps > 0 ? sum_behind(g->s->f, v)
+		: NULL;
 	uint64_t of = g->of[v];
 
+	t->steps--;
 	if (n && of) {
 		for (int k = 0; k < n->nin; k++)
-			find_terms(g, n->in[k], a, hops - 1, t);
+			find_terms(g, n->in[k], a, t);
 		return;
 	}
 	t->joint |= is_joint(g, v, a);
@@ -242,11 +251,11 @@ is_teacher(const struct groups *g, int k, int loss)
 {
 	uint64_t a = (uint64_t)1 << k;
 	struct meeting m = find_meeting(g, a);
-	struct terms t = { 0 };
+	struct terms t = { .steps = MOST_STEPS };
 
 	if (!m.late)
 		return false;
-	find_terms(g, loss, a, 2 * MOST_HOPS, &t);
+	find_terms(g, loss, a, &t);
 	if (!t.joint || t.ours)
 		return false;
 	return is_called_so(g->name[k]) || (m.target && t.others)
