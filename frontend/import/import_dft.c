@@ -56,18 +56,28 @@ shape_of(const struct dft *d)
 	return k ? k->shape : d->m->g->val[d->x].shape;
 }
 
+/* The number that input i is; false if that is not known. */
+static bool
+known_number(const struct importer *m, int i, int64_t *x)
+{
+	const struct flat_known *k = imp_has(m, i)
+		? flat_find(m->f, m->n->in[i]) : NULL;
+
+	if (imp_const(m, i, x))
+		return true;
+	if (k && k->is_number)
+		*x = k->number;
+	return k && k->is_number;
+}
+
 /* N as far as it is known; -1: not. */
 static int64_t
 length_of(const struct dft *d, int64_t n)
 {
-	const struct flat_known *k = flat_find(d->m->f, d->m->n->nin > 1
-	                                       ? d->m->n->in[1] : 0);
-	int64_t len = -1;
+	int64_t len;
 
-	if (imp_const(d->m, 1, &len))
+	if (known_number(d->m, 1, &len))
 		return len < 0 ? 0 : len;
-	if (k && k->is_number)
-		return k->number < 0 ? 0 : k->number;
 	return imp_has(d->m, 1) || n < 0 ? -1
 	       : d->inverse && d->onesided ? 2 * (n - 1) : n;
 }
@@ -114,8 +124,8 @@ read(struct dft *d)
 	d->onesided = attr_int(&m->r, "onesided", 0) != 0;
 	if (m->n->opset < 20)
 		d->axis = attr_int(&m->r, "axis", 1);
-	else if (imp_has(m, 2) && !imp_const(m, 2, &d->axis))
-		return imp_fail(m, "the axis is no constant of the file: "
+	else if (imp_has(m, 2) && !known_number(m, 2, &d->axis))
+		return imp_fail(m, "the axis does not follow from the file: "
 		                "write a number");
 	if (d->axis < -MAX_RANK || d->axis > MAX_RANK)
 		return imp_fail(m, "axis %jd, ranks are at most %d",

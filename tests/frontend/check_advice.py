@@ -279,7 +279,7 @@ def scores(f):
 
 
 BATCH = ["--dim", "batch=64"]
-# what makes the file, its options, the least number of lines of advice; what is wrong about it is one word of the message
+# what makes the file, its options, the least number of lines of advice
 ADVICE = [
     (tables, [], 1), (lora, [], 1), (buffers, [], 1), (idle, [], 1), (folded, [], 2), (symbolic, [], 3), (symbolic, ["--dim", "batch=2", "--dim", "n=4"], 1),
     (batches, BATCH + ["--memory-budget", "10KiB"], 4), (batches, BATCH + ["--memory-budget", "30000"], 4), (batches, BATCH + ["--memory-budget", "10KiB", "--dp", "4"], 2),
@@ -348,6 +348,9 @@ class Check:
         before = self.run(path, "--plan-only", *flags)
         lines = [(line, TRY.search(line).group(1)) for line in before.stderr.splitlines() if TRY.search(line)]
         self.that(len(lines) >= least, f"{make.__name__} {flags}: {len(lines)} lines of advice, expected {least}: {before.stderr}")
+        if "--memory-budget" in flags:
+            bound = any("=" in word and word != "batch=1" for word in flags)
+            self.that(("--dim" in before.stderr) == bound and ("the file fixes its extents" in before.stderr) == (make is fixed), f"{make.__name__} {flags}: {before.stderr}")
         every = []
         for line, typed in lines:
             words = shlex.split(re.sub(r"=N\b", "=8", typed.replace("AxBx...", "2x4x8")))
