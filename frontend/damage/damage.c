@@ -11,59 +11,7 @@
 #include "frontend/params/params.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
-
-enum { NAMES_SHOWN = 50 };
-
-/* ---- findings of one kind ---- */
-
-void
-say(struct search *s, const struct group *g, const char *fmt, ...)
-{
-	struct damages *d = &s->found;
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	d->at = arena_grow(s->arena, d->at, (size_t)d->n, &d->cap,
-	                   (size_t)d->n + 1, sizeof *d->at);
-	d->at[d->n] = (struct damage){ .text = arena_str(s->arena, text) };
-	if (g && g->n > 1) {
-		d->at[d->n].detail = g->line;
-		d->at[d->n].ndetail = g->nline;
-	}
-	d->n++;
-}
-
-void
-group_add(struct search *s, struct group *g, const char *name,
-          const char *line)
-{
-	if (g->n++ == 0)
-		g->first = name;
-	if (g->nline > NAMES_SHOWN)
-		return;
-	g->line = arena_grow(s->arena, g->line, (size_t)g->nline, &g->cap,
-	                     (size_t)g->nline + 1, sizeof *g->line);
-	g->line[g->nline] = g->nline < NAMES_SHOWN ? line : "...";
-	g->nline++;
-}
-
-void
-group_name(struct search *s, struct group *g, const char *name)
-{
-	group_add(s, g, name, arena_printf(s->arena, "'%s'", name));
-}
-
-const char *
-group_subject(struct search *s, const struct group *g)
-{
-	return g->n == 1 ? arena_printf(s->arena, "'%s'", g->first)
-	       : arena_printf(s->arena, "'%s' and %d more", g->first, g->n - 1);
-}
 
 /* ---- names and ties ---- */
 
@@ -87,8 +35,8 @@ find_ties(struct search *s)
 		    "training mode (TorchScript) or with optimize=False "
 		    "(dynamo)", group_subject(s, &g),
 		    plural(g.n, "stands", "stand"), all,
-		    s->opt->untie ? "each is trained on its own (--untie=off: "
-		                    "together)"
+		    s->opt->untie ? "each is trained on its own (together "
+		                    "with --untie=off)"
 		    : "they are trained together as --untie=off says");
 }
 
@@ -113,6 +61,15 @@ find_twin(struct flat *f, const struct flat_val *v)
 			return w;
 	}
 	return NULL;
+}
+
+const struct flat_node *
+node_behind(const struct flat *f, int v)
+{
+	const struct flat_node *n = v && f->val[v].def >= 0
+		? &f->node[f->val[v].def] : NULL;
+
+	return n && !*n->domain ? n : NULL;
 }
 
 bool
@@ -219,6 +176,17 @@ tied_names(const struct flat *f)
 	return n < f->nlostweight ? n : f->nlostweight;
 }
 
+/* Whether the exporter may have optimized the file: it makes initializers of
+ * all constants then. */
+static bool
+is_optimized(const struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++)
+		if (strcmp(f->node[i].type, "Constant") == 0)
+			return false;
+	return true;
+}
+
 /* Parameters of the exporter's list that the file does not hold. */
 static void
 find_lost(struct search *s)
@@ -238,12 +206,16 @@ find_lost(struct search *s)
 		                     "before", f->nlostnorm,
 		                     plural(f->nlostnorm, "", "s"));
 	say(s, NULL, "%d parameter%s of the module %s not in the file under %s "
-	    "(missing: %s%s)%s: the exporter folded, merged or cut %s, or the "
-	    "loss does not use %s; export with optimize=False", lost,
-	    plural(lost, "", "s"), plural(lost, "is", "are"),
-	    plural(lost, "its name", "their names"), names,
-	    f->nlost > FLAT_LOST ? ", ..." : "", norms,
-	    plural(lost, "it", "them"), plural(lost, "it", "them"));
+	    "(missing: %s%s)%s: %s", lost, plural(lost, "", "s"),
+	    plural(lost, "is", "are"), plural(lost, "its name", "their names"),
+	    names, f->nlost > FLAT_LOST ? ", ..." : "", norms,
+	    !norms[0] && !is_optimized(f)
+	    ? plural(lost, "the loss does not use it",
+	             "the loss does not use them")
+	    : arena_printf(s->arena, "the exporter folded, merged or cut %s, "
+	                   "or the loss does not use %s; export with "
+	                   "optimize=False", plural(lost, "it", "them"),
+	                   plural(lost, "it", "them")));
 }
 
 /* ---- modes ---- */
@@ -335,10 +307,21 @@ find_modes(struct search *s)
 		sizeof batchnorm_recipe / sizeof *batchnorm_recipe;
 }
 
+static bool
+is_float(const struct flat *f, int v)
+{
+	const Onnx__TypeProto *t = declared_type(f, v);
+
+	return t && t->tensor_type
+		&& dtype_info[onnx_dtype(t->tensor_type->elem_type)].cls
+		   == 'f';
+}
+
 static void
 find_smoothing(struct search *s)
 {
 	struct group g = { 0 };
+	bool soft = false;
 	double lost = 0;
 
 	for (int i = 0; i < s->f->nnode; i++) {
@@ -348,12 +331,16 @@ find_smoothing(struct search *s)
 		if (x <= 0)
 			continue;
 		lost = g.n ? lost : x;
+		soft = g.n ? soft : n->nin > 1
+			&& is_float(s->f, n->in[1]);
 		group_name(s, &g, n->name);
 	}
 	if (g.n)
 		say(s, &g, "%s: the exporter dropped label_smoothing=%g; write "
-		    "it out: p = log_softmax(z, -1); (1 - s) * nll_loss(p, y) "
-		    "- s * p.mean()", group_subject(s, &g), lost);
+		    "it out: %s", group_subject(s, &g), lost, soft
+		    ? "cross_entropy(z, (1 - s) * y + s / y.size(1))"
+		    : "p = log_softmax(z, -1); (1 - s) * nll_loss(p, y) - s * "
+		      "p.mean()");
 }
 
 static void
@@ -454,5 +441,8 @@ damage_find(struct flat *f, const struct import_options *opt, Arena *arena)
 	find_padding(&s);
 	find_frequency(&s);
 	find_detached(&s);
+	damage_find_scatters(&s);
+	damage_find_masks(&s);
+	damage_find_teacher(&s);
 	return s.found;
 }

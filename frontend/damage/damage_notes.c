@@ -72,28 +72,52 @@ lost_frequency(const struct flat_node *n)
 		&& strncmp(args, " True", 5) == 0;
 }
 
+/* aten.scatter_reduce.two](args = (%z, 0, %i, %x, mean), */
+bool
+lost_mean(const struct flat_node *n)
+{
+	const char *args = noted_call(n, WIRE_SCATTER_REDUCE);
+
+	return args && memmem(args, strcspn(args, ")"), ", mean", 6);
+}
+
 bool
 lost_detach(const struct flat_node *n)
 {
 	return strcmp(n->type, "Identity") == 0 && noted_call(n, WIRE_DETACH);
 }
 
-static const char *
-folded_note(const struct flat *f, const char *name)
+/* What the file says of an inner value; NULL: nothing. */
+static const Onnx__ValueInfoProto *
+info_of(const struct flat *f, const char *name)
 {
 	const Onnx__GraphProto *g = f->file->model->graph;
 
-	for (size_t i = 0; i < g->n_value_info; i++) {
-		const Onnx__ValueInfoProto *v = g->value_info[i];
+	for (size_t i = 0; i < g->n_value_info; i++)
+		if (g->value_info[i]->name
+		    && strcmp(g->value_info[i]->name, name) == 0)
+			return g->value_info[i];
+	return NULL;
+}
 
-		if (!v->name || strcmp(v->name, name) != 0)
-			continue;
-		for (size_t k = 0; k < v->n_metadata_props; k++)
-			if (v->metadata_props[k]->key
-			    && strcmp(v->metadata_props[k]->key, WIRE_FOLDED)
-			       == 0)
-				return v->metadata_props[k]->value;
-	}
+const Onnx__TypeProto *
+declared_type(const struct flat *f, int v)
+{
+	const Onnx__ValueInfoProto *info = f->val[v].info ? f->val[v].info
+		: info_of(f, f->val[v].name);
+
+	return info ? info->type : NULL;
+}
+
+static const char *
+folded_note(const struct flat *f, const char *name)
+{
+	const Onnx__ValueInfoProto *v = info_of(f, name);
+
+	for (size_t k = 0; v && k < v->n_metadata_props; k++)
+		if (v->metadata_props[k]->key
+		    && strcmp(v->metadata_props[k]->key, WIRE_FOLDED) == 0)
+			return v->metadata_props[k]->value;
 	return NULL;
 }
 

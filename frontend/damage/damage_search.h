@@ -4,6 +4,8 @@
 
 #include "frontend/damage/damage.h"
 
+#include <string.h>
+
 struct search {
 	struct flat *f;
 	const struct import_options *opt;
@@ -28,11 +30,34 @@ void group_add(struct search *, struct group *, const char *name,
 void group_name(struct search *, struct group *, const char *name);
 /* "'a'" or "'a' and 3 more". */
 const char *group_subject(struct search *, const struct group *);
+/* The lines of the first few as one: options to type. */
+const char *group_line(struct search *, const struct group *);
 
 /* Whether the file has a parameter of that name that is trained. */
 bool is_trained(const struct flat *, const char *name);
 /* Whether PyTorch wrote the file. */
 bool is_pytorch(const struct flat *);
+
+/* The node of ONNX that writes v; NULL: none. */
+const struct flat_node *node_behind(const struct flat *, int v);
+/* The node that adds v up, or scales a sum; NULL: v is a term of its own. */
+const struct flat_node *sum_behind(const struct flat *, int v);
+/* The type that the file declares v to have; NULL: none. */
+const Onnx__TypeProto *declared_type(const struct flat *, int v);
+
+/* Whether it is a node, of ONNX, of that type. */
+static inline bool
+is_type(const struct flat_node *n, const char *type)
+{
+	return n && !*n->domain && strcmp(n->type, type) == 0;
+}
+
+/* Operand i; 0: it has none. */
+static inline int
+operand(const struct flat_node *n, int i)
+{
+	return n && i < n->nin ? n->in[i] : 0;
+}
 
 static inline const char *
 plural(int n, const char *one, const char *more)
@@ -44,8 +69,15 @@ plural(int n, const char *one, const char *more)
  * way round. */
 void damage_find_trained(struct search *);
 
+/* damage_scatter.c, damage_mask.c, damage_teacher.c */
+void damage_find_scatters(struct search *);
+void damage_find_masks(struct search *);
+void damage_find_teacher(struct search *);
+
 /* ---- damage_notes.c ---- */
 
+/* Whether a scatter stands for the mean of what it writes to one place. */
+bool lost_mean(const struct flat_node *);
 /* The label smoothing that an exporter dropped from a cross entropy, by its
  * own word; 0: none that is known of. */
 double lost_smoothing(const struct flat_node *);

@@ -171,8 +171,8 @@ find_orphans(struct search *s)
 		    "fits no other length; export with " WHOLE "%s",
 		    group_subject(s, &o.rows), plural(o.rows.n, "is", "are"),
 		    (intmax_t)o.nrow, o.can_rows
-		    ? arena_printf(s->arena, "; --train '%s' trains the rows",
-		                   first) : "");
+		    ? arena_printf(s->arena, "; to train the rows, try: "
+		                   "--train '%s'", first) : "");
 	if (o.copies.n)
 		say(s, &o.copies, "%s %s copies of one stored value, "
 		    "as a class token or positions for each row of the batch: "
@@ -187,8 +187,8 @@ find_orphans(struct search *s)
 		    group_subject(s, &o.folded),
 		    plural(o.folded.n, "is", "are"),
 		    plural(o.folded.n, "it", "they"), o.can_folded
-		    ? arena_printf(s->arena, ", or if it is one, --train '%s' "
-		                   "trains it as it is", first) : "");
+		    ? arena_printf(s->arena, ", or if it is one, try: --train "
+		                   "'%s'", first) : "");
 }
 
 /* ---- terms of the loss ---- */
@@ -205,8 +205,7 @@ is_computed_number(const struct flat_val *v)
 		&& strncmp(v->name, "val_", 4) != 0;
 }
 
-/* The node that adds v up, or scales a sum; NULL: v is a term of its own. */
-static const struct flat_node *
+const struct flat_node *
 sum_behind(const struct flat *f, int v)
 {
 	static const char *const types[] = { "Add", "Sub", "Sum", "Mul",
@@ -284,12 +283,15 @@ find_wrongly_trained(struct search *s)
 			group_name(s, &copies, v->name);
 	}
 	if (sines.n)
-		say(s, &sines, "%s %s of sines, which modules freeze, "
-		    "but no export says so (requires_grad is lost): --freeze "
-		    "'%s'%s, or export a buffer with the dynamo exporter",
+		say(s, &sines, "%s %s of sines, and %s trained: modules "
+		    "freeze such tables, but no export keeps requires_grad; "
+		    "if %s frozen in PyTorch, export a buffer with the dynamo "
+		    "exporter, or try: %s",
 		    group_subject(s, &sines),
-		    plural(sines.n, "is a table", "are tables"), sines.first,
-		    plural(sines.n, "", " and so on"));
+		    plural(sines.n, "is a table", "are tables"),
+		    plural(sines.n, "is", "are"),
+		    plural(sines.n, "it is", "they are"),
+		    group_line(s, &sines));
 	if (copies.n)
 		say(s, &copies, "%s %s copies of one stored value: "
 		    "--train trains every copy on its own; export with " WHOLE,
@@ -346,11 +348,11 @@ find_maybe_buffers(struct search *s)
 	if (g.n)
 		say(s, &g, "%s %s trained as %s: this file does not tell "
 		    "parameters from buffers (the dynamo exporter's do); if "
-		    "buffers, --freeze '%s'%s", group_subject(s, &g),
+		    "buffers, try: %s", group_subject(s, &g),
 		    plural(g.n, "is", "are"),
 		    plural(g.n, "a parameter by its name alone",
-		           "parameters by their names alone"), g.first,
-		    plural(g.n, "", " and so on"));
+		           "parameters by their names alone"),
+		    group_line(s, &g));
 }
 
 /* Parameters that reach no loss although they are called so. */
@@ -361,15 +363,17 @@ find_idle(struct search *s)
 
 	for (int i = 1; i < s->f->nval; i++)
 		if (s->f->val[i].idle)
-			group_name(s, &g, s->f->val[i].name);
+			group_add(s, &g, s->f->val[i].name,
+			          arena_printf(s->arena, "--freeze '%s'",
+			                       s->f->val[i].name));
 	if (g.n)
 		say(s, &g, "%d parameter%s of the source get%s no "
 		    "gradient from the loss and stay%s as %s (the first is "
 		    "'%s'); checkpoints leave %s out, ckrun --export-onnx "
-		    "does not; --freeze says that this is meant", g.n,
+		    "does not; if this is meant, try: %s", g.n,
 		    plural(g.n, "", "s"), plural(g.n, "s", ""),
 		    plural(g.n, "s", ""), plural(g.n, "it is", "they are"),
-		    g.first, plural(g.n, "it", "them"));
+		    g.first, plural(g.n, "it", "them"), group_line(s, &g));
 }
 
 /* Which parameters were frozen in the source, no export says. */
@@ -394,8 +398,8 @@ find_adapters(struct search *s)
 	if (lora.n && others)
 		say(s, NULL, "%d parameter%s trained beside %d of LoRA (the "
 		    "first is '%s'): no export says what was frozen "
-		    "(requires_grad is lost); --freeze '*' --train '*lora_*' "
-		    "trains those of LoRA alone", others,
+		    "(requires_grad is lost); to train those of LoRA alone, "
+		    "try: --freeze '*' --train '*lora_*'", others,
 		    plural(others, " is", "s are"), lora.n, lora.first);
 }
 

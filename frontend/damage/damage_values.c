@@ -46,16 +46,13 @@ is_mask(const Val *val, int64_t n)
 	return two && zero && other != 0;
 }
 
-/* Rows of positions: 0 is sin 0 and cos 0, 1 begins with sin 1 or cos 1. */
+/* Rows of positions begin as sin and cos do: 0 is sin 0 and cos 0, 1 begins
+ * with sin 1 or cos 1. */
 static bool
-is_sines(const Val *val, int64_t n)
+begins_as_sines(const Val *val, int64_t width)
 {
-	int rank = val->shape.rank;
-	int64_t width = rank > 1 ? val->shape.dim[rank - 1] : 0;
-	double first;
+	double first = val_float(val, width);
 
-	if (width < 4 || n < 2 * width)
-		return false;
 	for (int64_t i = 0; i < width; i++) {
 		double x = val_float(val, i);
 
@@ -63,8 +60,101 @@ is_sines(const Val *val, int64_t n)
 		    || fabs(val_float(val, width + i)) > 1.01)
 			return false;
 	}
-	first = val_float(val, width);
 	return fabs(first - sin(1)) < 1e-2 || fabs(first - cos(1)) < 1e-2;
+}
+
+/* Whether all rows are the same. */
+static bool
+is_one_row(const Val *val, int64_t rows, int64_t width)
+{
+	for (int64_t i = width; i < rows * width; i++)
+		if (val_float(val, i) != val_float(val, i - width))
+			return false;
+	return true;
+}
+
+/* Whether rows are made of pairs of a sine and a cosine, in any order and of
+ * any positions: then the sum of their squares is half the width.  Rows of
+ * zeros are for padding and class tokens. */
+static bool
+is_pairs(const Val *val, int64_t rows, int64_t width)
+{
+	int64_t zero = 0;
+
+	for (int64_t r = 0; r < rows; r++) {
+		double sum = 0;
+
+		for (int64_t i = r * width; i < (r + 1) * width; i++) {
+			double x = val_float(val, i);
+
+			if (!(fabs(x) <= 1.0001))
+				return false;
+			sum += x * x;
+		}
+		zero += sum == 0;
+		if (zero == 3 && r == 2)
+			return false;   /* most likely all of it */
+		if (sum != 0 && fabs(2 * sum - (double)width)
+		    > 1e-4 * (double)width)
+			return false;
+	}
+	return 2 * zero < rows && !is_one_row(val, rows, width);
+}
+
+/* Whether a column is a sine of its rows' numbers, with an offset: x[r - 1] +
+ * x[r + 1] is a + b x[r] for all r, where |b| <= 2.  a and b are the line of
+ * least squares.  A column of one number is one of frequency 0; *waves counts
+ * others. */
+static bool
+is_wave(const Val *val, int64_t rows, int64_t width, int64_t col,
+        int64_t *waves)
+{
+	double n = (double)rows - 2, sx = 0, sy = 0, xx = 0, xy = 0, a, b, det;
+	double zero = val_float(val, col), high = 0, room, scale = fabs(zero);
+#define AT(r) (val_float(val, (r) * width + col) - zero)
+
+	for (int64_t r = 1; r + 1 < rows; r++) {
+		double x = AT(r), y = AT(r - 1) + AT(r + 1);
+
+		sx += x;
+		sy += y;
+		xx += x * x;
+		xy += x * y;
+		high = fmax(high, fabs(x));
+	}
+	scale = fmax(scale, high);
+	room = 1e-4 * high + 1e-6 * scale;
+	if (!(high > 1e-5 * scale))
+		return fabs(AT(rows - 1)) <= 1e-5 * scale;
+	det = n * xx - sx * sx;
+	b = det > 1e-9 * n * xx ? (n * xy - sx * sy) / det : 2;
+	a = (sy - b * sx) / n;
+	for (int64_t r = 1; r + 1 < rows; r++)
+		if (!(fabs(AT(r - 1) + AT(r + 1) - a - b * AT(r)) <= room))
+			return false;
+	++*waves;
+	return fabs(b) <= 2.001 || high < 1e-3 * scale;
+#undef AT
+}
+
+/* A table of positions, as it is or scaled and moved: sines of low frequency
+ * may look like lines. */
+static bool
+is_sines(const Val *val, int64_t n)
+{
+	int rank = val->shape.rank;
+	int64_t width = rank > 1 ? val->shape.dim[rank - 1] : 0;
+	int64_t rows = width ? n / width : 0, waves = 0;
+
+	if (width < 4 || rows < 2)
+		return false;
+	if (begins_as_sines(val, width)
+	    || (rows > 2 && is_pairs(val, rows, width)))
+		return true;
+	for (int64_t i = 0; i < width; i++)
+		if (rows < 6 || !is_wave(val, rows, width, i, &waves))
+			return false;
+	return 2 * waves > width;
 }
 
 /* Equal differences or ratios, in a vector. */

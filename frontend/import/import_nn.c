@@ -232,17 +232,89 @@ run_skip_norm(struct importer *m)
 
 static const char *const reduction_words[] = { "none", "mean", "sum" };
 
+/* Whether labels are probabilities of classes, not numbers of classes. */
+static bool
+is_soft(const struct importer *m, ValId labels)
+{
+	DType dt = m->g->val[labels].dt;
+
+	return dt != DT_NONE && dtype_info[dt].cls == 'f';
+}
+
+/* y, which is refused when dims are bound if it has more or fewer elements
+ * than x. */
+static ValId
+as_many(struct importer *m, ValId y, ValId x)
+{
+	ValId other = binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x));
+
+	return binary(m, OP_RESHAPE, other, unary(m, OP_SHAPE, y));
+}
+
+/* Labels that are probabilities must have the shape of the scores. */
+static bool
+check_soft(struct importer *m, ValId x, ValId y)
+{
+	const Val *scores = &m->g->val[x], *labels = &m->g->val[y];
+	char a[128], b[128];
+
+	if (!shape_known(&scores->shape) || !shape_known(&labels->shape)
+	    || shape_eq(&scores->shape, &labels->shape))
+		return true;
+	return imp_fail(m, "labels of floats are probabilities: expected %s, "
+	                "the shape of the scores, found %s",
+	                shape_text(a, sizeof a, labels->dt, &scores->shape),
+	                shape_text(b, sizeof b, labels->dt, &labels->shape));
+}
+
+/* PyTorch's cross_entropy with probabilities of classes, which its exporter
+ * writes as the same operator: the sum of -w y log p over classes.  The mean
+ * is over rows, whatever they weigh, and no class is ignored.  logp: the
+ * log_softmax of the scores. */
+static bool
+soft_cross_entropy(struct importer *m, ValId logp, int reduction)
+{
+	ValId x = imp_in(m, 0), y = imp_in(m, 1), w = imp_in(m, 2), rows[2];
+	Attr batch = attr_default(OP_SHAPE), rest = batch;
+	IntList classes = { 1, { 1 } }, all = { 0 };
+
+	if (!check_soft(m, x, y))
+		return false;
+	y = EMIT_NODE(m, OP_CAST_LIKE, NULL, y, logp);
+	y = binary(m, OP_MUL, logp, as_many(m, y, logp));
+	/* [N, C, the rest in one] */
+	x = binary(m, OP_RESHAPE, logp, imp_ints(m, 3, (int64_t[]){
+		0, 0, -1 }));
+	y = binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x));
+	if (w)
+		y = binary(m, OP_MUL, y, imp_unsqueeze(m, w, 1));
+	y = unary(m, OP_NEG, reduce(m, OP_REDUCE_SUM, y, 0, &classes, false,
+	                            false));
+	if (reduction)
+		return give(m, reduce(m, reduction == 1 ? OP_REDUCE_MEAN
+		                      : OP_REDUCE_SUM, y, 0, &all, false,
+		                      false));
+	batch.SHAPE.end = 1;
+	rest.SHAPE.start = 2;
+	rows[0] = EMIT_NODE(m, OP_SHAPE, &batch, logp);
+	rows[1] = EMIT_NODE(m, OP_SHAPE, &rest, logp);
+	return give(m, binary(m, OP_RESHAPE, y, imp_concat(m, 0, 2, rows)));
+}
+
 bool
 run_sce(struct importer *m)
 {
 	Attr a = imp_attrs(m, OP_SCE), l = attr_default(OP_LOG_SOFTMAX);
+	bool soft = is_soft(m, imp_in(m, 1));
+	ValId logp = 0;
 
 	a.SCE.reduction = attr_word(&m->r, "reduction", 1, reduction_words, 3);
-	imp_same(m, OP_SCE, &a);
 	l.LOG_SOFTMAX.axis = 1;
-	if (imp_wants(m, 1))
-		imp_out(m, 1, EMIT_NODE(m, OP_LOG_SOFTMAX, &l, imp_in(m, 0)));
-	return true;
+	if (soft || imp_wants(m, 1))
+		logp = EMIT_NODE(m, OP_LOG_SOFTMAX, &l, imp_in(m, 0));
+	imp_out(m, 1, logp);
+	return soft ? soft_cross_entropy(m, logp, (int)a.SCE.reduction)
+	       : imp_same(m, OP_SCE, &a);
 }
 
 bool
@@ -251,5 +323,10 @@ run_nll(struct importer *m)
 	Attr a = imp_attrs(m, OP_NLL);
 
 	a.NLL.reduction = attr_word(&m->r, "reduction", 1, reduction_words, 3);
+	if (is_soft(m, imp_in(m, 1)))
+		return imp_fail(m, "labels: expected integers, the numbers of "
+		                "classes, found %s; for probabilities write "
+		                "-(y * log_softmax(x, 1)).sum(1).mean()",
+		                dtype_info[m->g->val[imp_in(m, 1)].dt].text);
 	return imp_same(m, OP_NLL, &a);
 }

@@ -233,6 +233,9 @@ bool run_multinomial(struct importer *);
 /* import_einsum.c */
 bool run_einsum(struct importer *);
 
+/* import_dft.c */
+bool run_dft(struct importer *);
+
 /* import_rnn.c */
 bool run_rnn(struct importer *);
 

@@ -152,6 +152,7 @@ static const struct onnx_op table[] = {
 	  .ir = OP_UNSQUEEZE, .stop = 2 },
 
 	/* computing */
+	{ N("DFT", "", 17, 1, 3, run_dft), .stop = 6 },
 	{ N("Det", "", 11, 1, 1, run_same), .ir = OP_DET },
 	{ N("Einsum", "", 12, 1, -1, run_einsum) },
 	{ N("GRU", "", 7, 3, 6, run_rnn), .stop = 16, .slot = RNN_SLOTS },
@@ -209,7 +210,7 @@ static const struct onnx_op table[] = {
 	{ N("Resize", "", 10, 1, 4, run_resize), .stop = 14 },
 	{ N("RotaryEmbedding", "", 23, 3, 4, run_rotary), .stop = 8 },
 	{ N("Softmax", "", 1, 1, 1, run_softmax), .ir = OP_SOFTMAX },
-	{ N("SoftmaxCrossEntropyLoss", "", 12, 2, 3, run_sce), .stop = 6 },
+	{ N("SoftmaxCrossEntropyLoss", "", 12, 2, 3, run_sce), .stop = 4 },
 	{ N("Upsample", "", 7, 1, 2, run_resize), .stop = 2 },
 
 	/* random numbers */

@@ -1,5 +1,5 @@
 /* Control flow that depends on shapes: an If on a rank, a Loop as long as an
- * axis, a Scan over a value; and the dots of an Einsum.
+ * axis, a Scan over a value; the dots of an Einsum, the length of a DFT.
  *
  * What these want to know is often no constant of the file, but
  * follows from it and from the extents that are bound.  The nodes it depends

@@ -57,16 +57,17 @@ flat_number(struct flat *f, int val, int64_t *x)
 
 /* ---- what the importer will have to know ---- */
 
-/* How many axes the dots of an Einsum stand for, and which axes are meant
- * where a composition has to name them all. */
+/* How many axes the dots of an Einsum stand for, which axes are meant where a
+ * composition has to name them all, and whether a DFT is too long. */
 static bool
-needs_ranks(const struct flat_node *n)
+needs_shapes(const struct flat_node *n)
 {
 	const Onnx__AttributeProto *a = attr_find(n, "equation");
 
 	if (strcmp(n->type, "Einsum") == 0)
 		return a && a->s.len && memchr(a->s.data, '.', a->s.len);
 	return strcmp(n->type, "ReverseSequence") == 0
+		|| strcmp(n->type, "DFT") == 0
 		|| (strcmp(n->type, "CenterCropPad") == 0
 		    && !attr_find(n, "axes"));
 }
@@ -91,7 +92,7 @@ flat_ask_inputs(struct flat *f, const struct flat_node *n)
 
 	if (at >= 0 && at < n->nin && n->in[at])
 		flat_number(f, n->in[at], &ignored);
-	if (!listed && !needs_ranks(n))
+	if (!listed && !needs_shapes(n))
 		return;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && !flat_tensor(f, n->in[i])

@@ -106,9 +106,13 @@ named_loss(Pass *p, const Graph *g, const char *name)
 	if (is_scalar_loss(&g->val[v]))
 		return v;
 	diag_error(p->diag, "output '%s' is %s, expected a float scalar as "
-	           "the loss; --loss ce:%s or --loss mse:%s make one", name,
+	           "the loss%s%s", name,
 	           shape_text(text, sizeof text, g->val[v].dt,
-	                      &g->val[v].shape), name, name);
+	                      &g->val[v].shape),
+	           dtype_info[g->val[v].dt].cls != 'f' ? ""
+	           : g->val[v].shape.rank > 1 ? "; try: --loss ce:"
+	           : "; try: --loss mse:",
+	           dtype_info[g->val[v].dt].cls == 'f' ? name : "");
 	return 0;
 }
 

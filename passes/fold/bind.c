@@ -321,7 +321,7 @@ bind_axis(struct bind *b, struct dim_binding *d, const char *flag)
 		return false;
 	if (v->shape.rank < 0) {
 		b->ok = diag_error(b->p->diag, "%s: the rank of input '%s' is "
-		                   "unknown; pass --shape %s=AxBx...", flag,
+		                   "unknown; try: --shape %s=AxBx...", flag,
 		                   shown(v), shown(v));
 		return true;
 	}
@@ -417,9 +417,9 @@ report_unbound(struct bind *b, const char *text, const Val *v, int axis)
 	}
 	const char *quote = text[strcspn(text, " *()")] ? "'" : "";
 	b->ok = diag_error(b->p->diag, "dim '%s' (axis %d of input '%s') is "
-	                   "not bound; pass --dim %s%s=N%s%s", text, axis,
-	                   shown(v), quote, text, quote,
-	                   parts ? " or bind every name in it" : "");
+	                   "not bound%s; try: --dim %s%s=N%s", text, axis,
+	                   shown(v), parts ? ", nor every name in it" : "",
+	                   quote, text, quote);
 	/* told once: later uses count as bound */
 	add_name(b, text, 1, "");
 }
@@ -428,7 +428,7 @@ static void
 resolve(struct bind *b, Val *v)
 {
 	if (v->shape.rank < 0) {
-		b->ok = diag_error(b->p->diag, "input '%s' has no shape; pass "
+		b->ok = diag_error(b->p->diag, "input '%s' has no shape; try: "
 		                   "--shape %s=AxBx...", shown(v), shown(v));
 		return;
 	}
@@ -439,7 +439,7 @@ resolve(struct bind *b, Val *v)
 			continue;
 		if (!text)
 			b->ok = diag_error(b->p->diag, "axis %d of input '%s' "
-			                   "is unknown; pass --dim %s.%d=N", d,
+			                   "is unknown; try: --dim %s.%d=N", d,
 			                   shown(v), shown(v), d);
 		else if (!evaluate(b, text, &x))
 			report_unbound(b, text, v, d);

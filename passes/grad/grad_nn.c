@@ -395,7 +395,7 @@ grad_attention(struct grad *c)
 		return grad_refuse(c, "its log-sum-exp is used");
 	if (adj_in(c, 3) != 0 && c->want[3])
 		return grad_refuse(c, "its mask is trained; "
-		                   "try --attention=unfused");
+		                   "try: --attention=unfused");
 	in[5] = adj_out(c, 1, DT_F32, rows);
 	in[6] = adj_in(c, 3);
 	a.ATTENTION_GRAD.scale = c->n.attr.ATTENTION.scale;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <stdio.h>
 
-enum { SHOWN = 8 };
+enum { SHOWN = 8, BATCHES = 64 };
 
 struct alive {
 	const char *name;
@@ -125,60 +125,138 @@ measure_step(const struct remat *r, int32_t step)
 	return t;
 }
 
-/* The smallest of 2, 4, ... up to `most` parts into which so many bytes must be
- * cut for the rest to fit; 2 if none will do. */
-static int64_t
-parts_for(const Pass *p, int64_t bytes, int64_t most)
+/* Whether it binds the first axis of an input. */
+static bool
+binds_batch(const Graph *g, const struct dim_binding *d)
 {
-	for (int64_t n = 2; n <= most; n *= 2)
-		if (p->minimum_peak - (bytes - bytes / n) <= p->budget)
-			return n;
-	return 2;
+	char axis[256];
+
+	FOR_VALS (v, g) {
+		if (v->kind != V_INPUT || v->shape.rank < 1)
+			continue;
+		snprintf(axis, sizeof axis, "%s.0", v->onnx ? v->onnx
+		                                    : v->name);
+		if ((v->dim_name[0] && strcmp(v->dim_name[0], d->name) == 0)
+		    || strcmp(axis, d->name) == 0)
+			return true;
+	}
+	return false;
 }
 
-/* One line: what to do, by how many bytes that helps, whether it suffices. */
+/* The size of the batch, if it is bound by name; 0: the file fixes it. */
+static int64_t
+find_batch(const Pass *p, const Graph *g)
+{
+	for (int i = 0; i < p->opt->ndim; i++)
+		if (binds_batch(g, &p->opt->dim[i]))
+			return p->opt->dim[i].size;
+	return 0;
+}
+
+/* The options that bind it, with another size instead; what has no room is
+ * left out. */
 static void
-offer(const Pass *p, const char *what, const char *about, int64_t bytes)
+write_batch(const Pass *p, const Graph *g, int64_t from, int64_t to,
+            char *line, size_t size)
+{
+	for (int i = 0; i < p->opt->ndim; i++) {
+		const struct dim_binding *d = &p->opt->dim[i];
+		const char *quote = d->name[strcspn(d->name, " *()'")] ? "'"
+			: "";
+		int n;
+
+		if (d->size != from || !binds_batch(g, d))
+			continue;
+		n = snprintf(line, size, "--dim %s%s=%" PRId64 "%s ", quote,
+		             d->name, to, quote);
+		if (n < 0 || (size_t)n >= size)
+			break;
+		line += n;
+		size -= (size_t)n;
+	}
+	*line = '\0';
+}
+
+/* The smallest of the numbers of parts that so many samples can be cut into,
+ * where as many ranks get equal shares, for which the rest fits; the least
+ * number if none will do, 1 if there is none. */
+static int64_t
+parts_for(const Pass *p, int64_t bytes, int64_t samples)
+{
+	int64_t ranks = p->opt->dp > 1 ? p->opt->dp : 1, least = 1;
+
+	for (int64_t n = 2; n <= samples && n <= BATCHES; n++) {
+		if (samples % n || samples / n % ranks)
+			continue;
+		if (p->minimum_peak - (bytes - bytes / n) <= p->budget)
+			return n;
+		least = least == 1 ? n : least;
+	}
+	return least;
+}
+
+/* One line: by how many bytes it helps, whether it suffices, what to type. */
+static void
+offer(const Pass *p, const char *about, int64_t bytes, const char *why,
+      const char *line)
 {
 	if (bytes > 0)
-		diag_more(p->diag, "  %s: %s%" PRId64 " B less%s", what, about,
-		          bytes, p->minimum_peak - bytes <= p->budget
-		          ? ", which would do" : "");
+		diag_more(p->diag, "  %s%" PRId64 " B less%s: %s; try: %s",
+		          about, bytes, p->minimum_peak - bytes <= p->budget
+		          ? ", which would do" : "", why, line);
+}
+
+static void
+offer_batch(const Pass *p, const Graph *g, struct tight t)
+{
+	const struct options *o = p->opt;
+	int64_t batch = find_batch(p, g), n = parts_for(p, t.batch, batch);
+	int64_t less = t.batch - t.batch / n;
+	/* accumulators stay in memory and stand in for gradients */
+	int64_t held = o->grad_accum > 1 ? 0 : bytes_of(g, V_PARAM) - t.grad;
+	char line[512], more[600];
+
+	if (n == 1) {
+		if (t.batch > 0 && batch == 0)
+			diag_more(p->diag, "  a smaller batch: the file fixes "
+			          "its extents, so export it with one, or with "
+			          "a named one");
+		return;
+	}
+	write_batch(p, g, batch, batch / n, line, sizeof line);
+	snprintf(more, sizeof more, "%s--grad-accum %" PRId64, line,
+	         n * o->grad_accum);
+	if (!*line)
+		return;
+	line[strlen(line) - 1] = '\0';
+	offer(p, "about ", less, "fewer samples", line);
+	offer(p, "about ", o->optimizer != OPT_NONE ? less - held : 0,
+	      "the same samples in parts, and gradients are held", more);
 }
 
 static bool
 offer_help(const Pass *p, const Graph *g, struct tight t)
 {
-	enum { BATCHES = 64 };
 	const struct options *o = p->opt;
 	bool late = g->props & P_UPD && !p->early
 		&& o->update_in_backward != TRI_ON && o->grad_accum == 1
 		&& o->optimizer != OPT_NONE && !graph_has_op(g, OP_LOSS_SCALE);
-	int64_t less, n;
-	/* accumulators stay in memory and stand in for gradients */
-	int64_t held = o->grad_accum > 1 ? 0 : bytes_of(g, V_PARAM) - t.grad;
-	char what[128];
 
 	diag_more(p->diag, "what would help:");
 	if (o->nkeep || o->nrecompute)
 		diag_more(p->diag, "  no --keep and no --recompute-values, "
 		          "which rule plans out");
 	if (o->remat != REMAT_AUTO)
-		diag_more(p->diag, "  --recompute auto, which looks for the "
-		          "least");
-	offer(p, "--update-in-backward on, which frees a gradient once it is "
-	      "applied", "up to ", late ? t.grad : 0);
-	n = parts_for(p, t.batch, BATCHES);
-	less = t.batch - t.batch / n;
-	snprintf(what, sizeof what, "1/%" PRId64 " of the batch (--dim)", n);
-	offer(p, what, "about ", less);
-	snprintf(what, sizeof what, "... and --grad-accum %" PRId64 ", which "
-	         "makes up for it and holds gradients", n * o->grad_accum);
-	offer(p, what, "about ", o->optimizer != OPT_NONE ? less - held : 0);
-	offer(p, "--state-dtype bf16", "",
-	      o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g));
-	offer(p, "--optimizer sgd, which needs no state", "",
-	      bytes_of(g, V_STATE) - accumulated_bytes(g));
+		diag_more(p->diag, "  a plan of the least bytes; try: "
+		          "--recompute auto");
+	offer(p, "up to ", late ? t.grad : 0, "gradients are freed once they "
+	      "are applied", "--update-in-backward on");
+	offer_batch(p, g, t);
+	offer(p, "", o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g),
+	      "states of 16 bits", "--state-dtype bf16");
+	offer(p, "", bytes_of(g, V_STATE) - accumulated_bytes(g),
+	      "an optimizer without state",
+	      "--optimizer sgd");
 	return false;
 }
 

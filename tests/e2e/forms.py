@@ -20,7 +20,7 @@ FLOAT, INT64 = 1, 7
 
 def model(nodes, held, inputs, outputs, opset):
     info = b"".join(wire.field(11, wire.value_info(k.encode(), *v) if v[1] is not None else shapeless(k, v[0])) for k, v in inputs.items())
-    info += b"".join(wire.field(12, wire.value_info(k.encode(), *v)) for k, v in outputs.items())
+    info += b"".join(wire.field(12, wire.value_info(k.encode(), *v) if v[1] is not None else shapeless(k, v[0])) for k, v in outputs.items())
     graph = b"".join(nodes) + wire.field(2, b"g") + b"".join(held) + info
     return wire.field(1, 10) + wire.field(8, wire.field(1, b"") + wire.field(2, opset)) + wire.field(7, graph)
 
@@ -31,6 +31,11 @@ def shapeless(name, dtype):
 
 def node(op, inputs, outputs, attributes=b""):
     return wire.field(1, b"".join(wire.field(1, x) for x in inputs) + b"".join(wire.field(2, y) for y in outputs) + wire.field(4, op) + attributes)
+
+
+def ints(name, value):
+    """An initializer of one number without axes."""
+    return wire.field(5, wire.field(2, INT64) + wire.field(8, name) + wire.field(9, struct.pack("<q", value)))
 
 
 def text(name, value):
@@ -322,11 +327,134 @@ def norms(bench):
             bench.check(np.allclose(np.reshape(got[name][2], v.shape), want, rtol=1e-3, atol=1e-3), f"{what}: gradient of {name} {got[name][2]}, expected {want.ravel()}")
 
 
+# shape of x, its pair, axis, length, inverse, one-sided
+TRANSFORMS = [((3, 8), 2, 1, None, 0, 0), ((3, 7), 2, 1, None, 1, 0), ((4, 3, 5), 1, 0, None, 0, 0), ((4, 3, 5), 2, -3, None, 0, 0), ((2, 6, 3), 1, 1, None, 0, 1),
+              ((2, 6, 3), 1, -3, 9, 0, 1), ((2, 9), 1, 1, 5, 0, 1), ((2, 9), 2, 1, 12, 1, 0), ((2, 9), 2, 1, 4, 1, 0), ((3, 5), 2, 1, None, 1, 1),
+              ((3, 5, 2), 2, 1, 9, 1, 1), ((3, 5), 2, 1, 6, 1, 1), ((3, 5), 2, 1, 13, 1, 1), ((6,), 1, 0, None, 0, 0), ((2, 1), 2, 1, None, 0, 0)]
+
+
+def transformed(x, axis, length, inverse, onesided):
+    """What numpy's FFT gives of the real and imaginary parts along the last axis."""
+    z = x[..., 0] + 1j * x[..., 1] if x.shape[-1] == 2 else x[..., 0]
+    axis %= x.ndim
+    if inverse and onesided:
+        return np.fft.irfft(z, length, axis)[..., None]
+    y = (np.fft.ifft if inverse else np.fft.rfft if onesided else np.fft.fft)(z, length, axis)
+    return np.stack([y.real, y.imag], -1)
+
+
+def transforms(bench):
+    """DFT in all forms: axis as an attribute and an input, lengths that cut and pad, both halves of real ones; their gradients by differences."""
+    rng = np.random.default_rng(7)
+    for opset in 17, 20:
+        nodes, held, given, want = [], [], {}, {}
+        for i, (shape, pair, axis, length, inverse, onesided) in enumerate(TRANSFORMS):
+            x = f"x{i}"
+            given[x] = rng.standard_normal((*shape, pair))
+            want[f"y{i}"] = transformed(given[x], axis, length, inverse, onesided)
+            held += [ints(f"n{i}", length or 0), ints(f"a{i}", axis)]
+            inputs = [x, f"n{i}" if length else ""] + [f"a{i}"] * (opset > 19)
+            flags = b"".join(wire.attribute(k, v) for k, v in ((b"inverse", inverse), (b"onesided", onesided), (b"axis", axis))[:2 if opset > 19 else 3])
+            nodes += [node("Neg", [x + "m"], [x]), node("DFT", inputs, [f"y{i}"], flags), node("Mul", [f"y{i}", f"y{i}"], [f"q{i}"]),
+                      node("ReduceSum", [f"q{i}"], [f"s{i}"], wire.attribute(b"keepdims", 0))]
+        nodes.append(node("Sum", [f"s{i}" for i in range(len(TRANSFORMS))], ["loss"]))
+        held += [wire.floats(k + "m", v.shape, list(-v.ravel())) for k, v in given.items()]
+        data = model(nodes, held, {}, {k: (FLOAT, list(v.shape)) for k, v in want.items()} | {"loss": (FLOAT, [])}, opset)
+        got = run(bench, f"DFT {opset}", data, {})
+        for name, y in want.items() if got else []:
+            bench.check(got[name][1] == list(y.shape) and np.allclose(np.array(got[name][2]).reshape(y.shape), y, atol=1e-5),
+                        f"DFT {opset} {TRANSFORMS[int(name[1:])]}: {got[name]}, expected {y}")
+    grads = gradients(bench, "DFT")
+    for (name, x), form in zip(given.items(), TRANSFORMS) if grads else []:
+        slope = np.zeros_like(x)
+        for at in np.ndindex(x.shape):
+            for sign in 1, -1:
+                z = x.copy()
+                z[at] += sign
+                slope[at] += sign * (transformed(z, *form[2:]) ** 2).sum() / 2
+        found = -np.array(grads[name + "m"][2]).reshape(x.shape)
+        bench.check(np.allclose(found, slope, rtol=1e-4, atol=1e-4), f"DFT {form}: gradient {found}, expected {slope}")
+
+
+def no_transforms(bench):
+    """A DFT that cannot be, or that a matrix of N x N is too large for."""
+    for shape, flags, said in (((3, 8, 2), {b"onesided": 1}, "onesided with inverse=0: expected real input, found complex"),
+                               ((3, 8, 1), {b"onesided": 1, b"inverse": 1}, "onesided with inverse=1: expected complex input, found real"),
+                               ((3, 8, 3), {}, "expected extent 1 or 2, found 3"), ((3, 8, 2), {b"axis": -1}, "axis -1: expected a signal's axis"),
+                               ((3, 8, 2), {b"axis": 2}, "axis 2: expected a signal's axis"), ((3, 8, 2), {b"axis": 5}, "axis 5: expected a signal's axis"),
+                               ((3, 8, 2), {b"axis": 1 << 40}, "ranks are at most"), ((1, 9000, 1), {}, "length 9000 is not supported: expected at most 8192"),
+                               ((1, 0, 1), {}, "length 0: expected at least 1")):
+        nodes = [node("Neg", ["x"], ["m"]), node("DFT", ["m"], ["y"], b"".join(wire.attribute(k, v) for k, v in flags.items()))]
+        with open(bench.path("no.onnx"), "wb") as f:
+            f.write(model(nodes, [], {"x": (FLOAT, list(shape))}, {"y": (FLOAT, [1])}, 17))
+        done = bench.ckc(bench.path("no.onnx"), "-o", bench.path("no.so"), "--forward-only")
+        bench.check(done.returncode == 1 and "(DFT): " in done.stderr and said in done.stderr and done.stderr.count("\n") == 1, f"DFT {shape} {flags}: {done.returncode} {done.stderr}")
+
+
+def soft_loss(z, y, w, reduction):
+    """PyTorch's cross_entropy with probabilities of classes along axis 1."""
+    m = z.max(1, keepdims=True)
+    rows = -(y * w * (z - m - np.log(np.exp(z - m).sum(1, keepdims=True)))).sum(1)
+    return {"mean": rows.mean(), "sum": rows.sum(), "none": rows}[reduction]
+
+
+def soft_labels(bench):
+    """SoftmaxCrossEntropyLoss with probabilities: reductions, class weights, axes behind the classes; gradients of scores and labels; labels of another shape."""
+    rng = np.random.default_rng(8)
+    w, nodes, held, given, want = rng.uniform(.5, 2, 5), [], [], {}, {}
+    forms = [((4, 5), reduction, weights, ignore) for reduction in ("mean", "sum", "none") for weights, ignore in ((0, -100), (1, 2))]
+    forms += [((3, 5, 2), "mean", 1, -100), ((3, 5, 2, 2), "none", 1, -100)]
+    for i, (shape, reduction, weights, ignore) in enumerate(forms):
+        given[f"z{i}"], given[f"t{i}"] = rng.standard_normal(shape), rng.uniform(0, 1, shape)
+        want[f"l{i}"] = soft_loss(given[f"z{i}"], given[f"t{i}"], (w if weights else np.ones(5)).reshape([5] + [1] * (len(shape) - 2)), reduction)
+        nodes += [node("Neg", [f"{k}{i}m"], [f"{k}{i}"]) for k in "zt"]
+        nodes += [node("SoftmaxCrossEntropyLoss", [f"z{i}", f"t{i}"] + ["w"] * weights, [f"l{i}", f"p{i}"], text("reduction", reduction) + wire.attribute(b"ignore_index", ignore)),
+                  node("ReduceSum", [f"l{i}"], [f"s{i}"], wire.attribute(b"keepdims", 0))]
+    nodes.append(node("Sum", [f"s{i}" for i in range(len(forms))], ["loss"]))
+    held = [wire.floats(k + "m", v.shape, list(-v.ravel())) for k, v in given.items()] + [wire.floats("w", [5], list(w))]
+    data = model(nodes, held, {}, {k: (FLOAT, list(v.shape)) for k, v in want.items()} | {"loss": (FLOAT, [])}, 17)
+    got = run(bench, "soft labels", data, {})
+    for (name, y), form in zip(want.items(), forms) if got else []:
+        bench.check(np.allclose(np.array(got[name][2]).reshape(y.shape), y, atol=1e-5), f"soft labels {form}: {got[name]}, expected {y}")
+    grads = gradients(bench, "soft labels")
+    for i, (shape, reduction, weights, _) in enumerate(forms) if grads else []:
+        z, t = given[f"z{i}"], given[f"t{i}"]
+        v = t * (w if weights else np.ones(5)).reshape([5] + [1] * (len(shape) - 2)) / (z.size / 5 if reduction == "mean" else 1)
+        e = np.exp(z)
+        slope = {"z": e / e.sum(1, keepdims=True) * v.sum(1, keepdims=True) - v, "t": -v / t * np.log(e / e.sum(1, keepdims=True))}
+        for k in slope:
+            found = -np.array(grads[f"{k}{i}m"][2]).reshape(shape)
+            bench.check(np.allclose(found, slope[k], atol=1e-5), f"soft labels {forms[i]}: gradient of {k} {found}, expected {slope[k]}")
+    refused = [("NegativeLogLikelihoodLoss", [4, 5], "found f32; for probabilities write -(y * log_softmax(x, 1)).sum(1).mean()")]
+    refused += [("SoftmaxCrossEntropyLoss", labels, "n0") for labels in ([5, 4], [4], [1, 5], [4, 1], [5], [], [2, 4, 5], [20])]
+    for (op, labels, said), scores in ((case, scores) for case in refused for scores in "xz"):
+        with open(bench.path("no.onnx"), "wb") as f:
+            nodes = [node("Mul", ["x", "a.w"], ["z"]), node(op, [scores, "y"], ["l"], wire.field(3, "n0"))]
+            f.write(model(nodes, [wire.floats("a.w", [1], [1])], {"x": (FLOAT, [4, 5]), "y": (FLOAT, labels)}, {"l": (FLOAT, None)}, 17))
+        done = bench.ckc(bench.path("no.onnx"), "-o", bench.path("no.so"), "--forward-only")
+        bench.check(done.returncode == 1 and said in done.stderr and not os.path.exists(bench.path("no.so")), f"labels {labels} of {op}: {done.returncode} {done.stderr}")
+        said = "expected f32[4,5], the shape of the scores, found f32"
+        bench.check(scores == "z" or op[0] == "N" or said in done.stderr, f"labels {labels} of {op}: {done.stderr}")
+
+
+def gradients(bench, what):
+    """Those of all parameters of the last model that was run; nothing if there are none."""
+    path, so, out = bench.path("m.onnx"), bench.path("m.so"), bench.path("grads.st")
+    if not bench.must(bench.ckc(path, "-o", so, "--quiet", "--loss", "loss", "--train", "*m", "--optimizer", "sgd"), f"{what}: train"):
+        return {}
+    files.st_write(bench.path("in.st"), {})
+    done = bench.ckrun(so, "--inputs", bench.path("in.st"), "--steps", 1, "--lr", 0, "--grads", out, "--quiet")
+    return files.st_read(out)[0] if bench.must(done, f"{what}: a step") else {}
+
+
 def main():
     bench = ck.Bench()
     spellings(bench)
     sequences(bench)
     norms(bench)
+    soft_labels(bench)
+    no_transforms(bench)
+    transforms(bench)
     dots(bench)
     left_out(bench)
     everything(bench)

@@ -66,7 +66,7 @@ REFUSED = (  # what, the file, options, words
     ("shapes that do not fit", layer(wire.node("MatMul", ["y", "v.weight"], "z"), mean("z"), held=[wire.floats("v.weight", [3, 4], [1.0] * 12)]), [],
      ["node 'n_z' (MatMul)"]),
     ("an unknown extent", PLAIN, ["--dim", "nosuch=2"], ["--dim nosuch=2"]),
-    ("an unknown extent beside one that is missing", DYNAMIC, ["--dim", "nosuch=2"], ["--dim nosuch=2", "pass --dim batch=N"]),
+    ("an unknown extent beside one that is missing", DYNAMIC, ["--dim", "nosuch=2"], ["--dim nosuch=2", "try: --dim batch=N"]),
     ("an empty input", DYNAMIC, ["--shape", "x=0x4"], ["m.onnx: --shape x: size 0 is not between 1 and 2147483648\n"]),
     ("an unknown parameter", PLAIN, ["--train", "nosuch*"], ["--train 'nosuch*'"]),
     ("nothing to train", PLAIN, ["--freeze", "*"], ["does not depend on any trained parameter"]),

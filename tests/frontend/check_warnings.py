@@ -22,8 +22,8 @@ EXPECTED = {
     "ts-baked": [["'batch' is symbolic", "fits 2 and not 3", "dynamic_axes"]],
     "ts-baked-state": [["'batch' is symbolic", "fits 2 and not 3", "dynamic_axes"]],
     "ts-sines": [["'pos' is a table of sines", "--freeze 'pos'"]],
-    "ts-buffers": [["'pe' is a table of sines", "--freeze 'pe'"], ["'shift' and 1 more are trained as parameters by their names alone", "--freeze 'shift' and so on"]],
-    "ts-fixed": [["'adj' and 3 more are trained as parameters by their names alone", "--freeze 'adj' and so on"]],
+    "ts-buffers": [["'pe' is a table of sines", "--freeze 'pe'"], ["'shift' and 1 more are trained as parameters by their names alone", "try: --freeze 'shift' --freeze '"]],
+    "ts-fixed": [["'adj' and 3 more are trained as parameters by their names alone", "try: --freeze 'adj' --freeze '"]],
     "ts-eval-names": [["2 parameters lost their names", "onnx::MatMul_", "do_constant_folding=False"]],
     "ts-eval-norms": [["'n.weight' and 1 more stand for 4 norms", "training mode"]],
     "ts-eval-tied": [["is 'e.weight' transposed", "split a tied weight", "do_constant_folding=False"]],
@@ -53,7 +53,7 @@ EXPECTED = {
     "dynamo-optimized-towers": [["'exp': the exporter computed it of 't'", "optimize=False"], ["2 parameters of the module", "missing: 'one', 't'"]], "dynamo-towers": [],
     "dynamo-optimized-siamese": [["was computed of 'l.weight'", "not all that the file has of it", "trained on its own"]],
     "dynamo-optimized-factors": [["1 parameter of the module is not in the file", "missing: 'm.scale'"]],
-    "dynamo-lora": [["2 parameters are trained beside 2 of LoRA", "--freeze '*' --train '*lora_*'"]],
+    "dynamo-lora": [["2 parameters are trained beside 2 of LoRA", "try: --freeze '*' --train '*lora_*'"]],
 }
 # what must not be advised: --train of the name would harm
 NEVER = {"dynamo-optimized-token": "expand", "dynamo-optimized-fresh-token": "expand", "dynamo-optimized-tables": "",

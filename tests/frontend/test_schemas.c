@@ -248,10 +248,14 @@ static struct answer
 import_node(const struct schema *s, int opset, int nin, int nout,
             const struct buf *attrs)
 {
-	static const int64_t dim[4] = { 2, 3, 4, 5 }, vector[1] = { 3 };
+	/* the last axis of a DFT has pairs */
+	bool dft = strcmp(s->name, "DFT") == 0;
+	const int64_t dim[4] = { 2, 3, 4, dft ? 2 : 5 }, vector[1] = { 3 };
 	struct buf g = { 0 }, n = { 0 }, m = { 0 };
 	char in[128], out[128], name[16];
 	bool rnn = strstr("GRU LSTM RNN", s->name) != NULL;
+	bool labels = strstr("NegativeLogLikelihoodLoss "
+	                     "SoftmaxCrossEntropyLoss", s->name) != NULL;
 
 	names(in, 'i', nin);
 	names(out, 'y', nout);
@@ -266,8 +270,9 @@ import_node(const struct schema *s, int opset, int nin, int nout,
 		bool list = strcmp(s->name, "Conv") != 0 && i > 2 && !rnn;
 
 		snprintf(name, sizeof name, "i%d", i);
-		put_value(&g, 11, name, ONNX_FLOAT, list ? 1 : rnn ? 3 : 4,
-		          list ? vector : dim);
+		put_value(&g, 11, name, labels && i == 1 ? ONNX_INT64
+		          : ONNX_FLOAT, list ? 1 : rnn ? 3 : 4, list ? vector
+		          : dim);
 	}
 	for (int i = 0; i < nout; i++) {
 		snprintf(name, sizeof name, "y%d", i);
@@ -497,6 +502,8 @@ read_schema(const char *line, struct schema *s)
 		s->nout[0] = 1;         /* of a few, any one */
 	if (strncmp(name, "Einsum", 6) == 0)
 		s->nin[1] = 1;          /* as its samples have */
+	if (strncmp(name, "DFT", 3) == 0)
+		s->nin[1] = 2;          /* the axis must be a constant */
 	dot = strrchr(name, '.');
 	snprintf(s->name, NAME, "%.47s", dot ? dot + 1 : name);
 	if (dot)

@@ -1,0 +1,313 @@
+/* Scatters that overwrite: exporters write scatter_reduce('mean') so.
+ *
+ * Where indices differ, there is nothing to reduce.  This is proven for what
+ * TopK, NonZero and Range give, for constants, for extents of one, and for
+ * what moves those about; updates that are all equal need no proof.
+ *
+ * cost   at most MOST_STEPS nodes behind the indices of a scatter; constants
+ *        are sorted, MOST_INDICES of all scatters
+ */
+#include "frontend/damage/damage_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_STEPS = 1000, MOST_HOPS = 8, MOST_INDICES = 1 << 22 };
+
+struct proof {
+	struct flat *f;
+	bool rows;                      /* ScatterND: indices are rows */
+	int64_t axis;
+	int steps;                      /* left of them */
+	int64_t *indices;               /* left to be compared, of all */
+};
+
+static bool
+is_any(const struct flat_node *n, const char *const *types, size_t ntype)
+{
+	for (size_t i = 0; i < ntype; i++)
+		if (strcmp(n->type, types[i]) == 0)
+			return true;
+	return false;
+}
+
+#define IS_ANY(n, list) is_any(n, list, sizeof list / sizeof *list)
+
+/* Operand 0 is moved, converted or repeated. */
+static const char *const moves[] = { "Identity", "Cast", "CastLike",
+	"Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand",
+	"Slice", "Neg" };
+static const char *const sums[] = { "Add", "Sub", "Mul" };
+
+static int64_t
+int_attr(const struct flat_node *n, const char *name, int64_t otherwise)
+{
+	const Onnx__AttributeProto *a = attr_find(n, name);
+
+	return a ? a->i : otherwise;
+}
+
+/* ---- constants ---- */
+
+static int
+by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* FNV-1a (Fowler, Noll, Vo 1991), by words. */
+static uint64_t
+mixed(uint64_t hash, int64_t word)
+{
+	return ((hash ^ (uint64_t)word) * 1099511628211u) ^ hash >> 29;
+}
+
+/* A number for what must occur once: a row, or the element i with its place
+ * on all axes but one.  Different things may have the same number, which is
+ * no proof then. */
+static uint64_t
+key_of(const struct proof *p, const Val *v, int64_t i, int64_t width)
+{
+	int64_t at = i, inner = 1, extent, axis = p->axis;
+	uint64_t hash = 14695981039346656037u;
+
+	if (p->rows) {
+		for (int64_t k = 0; k < width; k++)
+			hash = mixed(hash, val_int(v, i * width + k));
+		return hash;
+	}
+	for (int k = v->shape.rank - 1; k > axis; k--)
+		inner *= v->shape.dim[k];
+	extent = v->shape.dim[axis];
+	hash = mixed(hash, at % inner);
+	return mixed(mixed(hash, at / inner / extent), val_int(v, i));
+}
+
+/* Whether no index of a constant occurs twice; plain: it is the operand
+ * itself, not what is moved about to be it. */
+static bool
+all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
+{
+	struct proof q = *p;
+	struct onnx_tensor x;
+	int64_t n, width = 1;
+	uint64_t *key;
+	bool differ = true;
+	Val v;
+
+	if (!onnx_tensor_load(p->f->file, t, &x) || !x.data || x.nelem < 2
+	    || x.nelem > *p->indices || dtype_info[x.dt].cls != 'i')
+		return false;
+	*p->indices -= x.nelem;
+	v = (Val){ .kind = V_CONST, .dt = x.dt, .shape = x.shape,
+	           .data = x.data };
+	q.rows &= plain;
+	q.axis += q.axis < 0 ? x.shape.rank : 0;
+	if (!plain || q.axis < 0 || q.axis >= x.shape.rank) {
+		v.shape = SHAPE(x.nelem);
+		q.axis = 0;
+	}
+	if (q.rows)
+		width = x.shape.dim[x.shape.rank - 1];
+	n = x.nelem / width;
+	key = arena_array(p->f->arena, (size_t)n, sizeof *key);
+	for (int64_t i = 0; i < n; i++)
+		key[i] = key_of(&q, &v, i, width);
+	qsort(key, (size_t)n, sizeof *key, by_value);
+	for (int64_t i = 1; differ && i < n; i++)
+		differ = key[i] != key[i - 1];
+	return differ;
+}
+
+/* ---- one index ---- */
+
+/* Extent `axis` of v as the file declares it; -1: it does not. */
+static int64_t
+declared(const struct flat *f, int v, int64_t axis)
+{
+	const Onnx__TypeProto *t = declared_type(f, v);
+	const Onnx__TensorShapeProto *s = t && t->tensor_type
+		? t->tensor_type->shape : NULL;
+
+	axis += axis < 0 && s ? (int64_t)s->n_dim : 0;
+	return s && axis >= 0 && axis < (int64_t)s->n_dim
+		&& s->dim[axis]->value_case
+		   == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE
+		? s->dim[axis]->dim_value : -1;
+}
+
+static bool
+names_axis(const struct flat *f, const struct flat_node *n, int64_t axis)
+{
+	const Onnx__AttributeProto *a = attr_find(n, "axes");
+	const Onnx__TensorProto *p = n->nin > 1 ? flat_tensor(f, n->in[1])
+		: NULL;
+	struct onnx_tensor t;
+
+	for (size_t i = 0; a && i < a->n_ints; i++)
+		if (a->ints[i] == axis)
+			return true;
+	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data
+	    || t.dt != DT_I64)
+		return false;
+	for (int64_t i = 0; i < t.nelem; i++)
+		if (((const int64_t *)t.data)[i] == axis)
+			return true;
+	return false;
+}
+
+/* Whether v has one element along the axis. */
+static bool
+is_one_along(struct proof *p, int v, int64_t axis)
+{
+	for (int hops = 0; v && hops < MOST_HOPS; hops++) {
+		const struct flat_node *n = node_behind(p->f, v), *shape;
+
+		if (declared(p->f, v, axis) == 1)
+			return true;
+		if (!n)
+			return false;
+		if (is_type(n, "Unsqueeze"))
+			return names_axis(p->f, n, axis);
+		if (strncmp(n->type, "Arg", 3) == 0)
+			return int_attr(n, "axis", 0) == axis
+				&& int_attr(n, "keepdims", 1);
+		if (is_type(n, "Expand")) {
+			shape = node_behind(p->f, operand(n, 1));
+			v = is_type(shape, "Shape") ? operand(shape, 0) : 0;
+		} else if (is_type(n, "Identity") || is_type(n, "Cast")) {
+			v = operand(n, 0);
+		} else {
+			return false;
+		}
+	}
+	return false;
+}
+
+/* Whether v is one number, perhaps repeated. */
+static bool
+is_one_number(struct proof *p, int v)
+{
+	while (v && p->steps-- > 0) {
+		const Onnx__TensorProto *t = flat_tensor(p->f, v);
+		const struct flat_node *n = node_behind(p->f, v);
+		int64_t count = 0;
+
+		if (t)
+			return onnx_tensor_bytes(t, &count) && count == 1;
+		if (!n)
+			return false;
+		if (is_type(n, "Constant"))
+			return attr_find(n, "value_int")
+				|| attr_find(n, "value_float");
+		if (is_type(n, "ConstantOfShape"))
+			return true;
+		/* an extent, which a Gather takes out of a shape */
+		if (is_type(n, "Gather")) {
+			return is_type(node_behind(p->f, operand(n, 0)),
+			               "Shape");
+		}
+		if (!IS_ANY(n, moves))
+			return false;
+		v = operand(n, 0);
+	}
+	return false;
+}
+
+/* ---- indices ---- */
+
+static bool differ(struct proof *, int v, bool plain);
+
+/* Whether operands from i on differ, or are one number; one has to differ. */
+static bool
+operands_differ(struct proof *p, const struct flat_node *n, int i)
+{
+	bool any = false;
+
+	for (; i < n->nin; i++) {
+		if (differ(p, n->in[i], false))
+			any = true;
+		else if (!is_one_number(p, n->in[i]))
+			return false;
+	}
+	return any;
+}
+
+static bool
+differ(struct proof *p, int v, bool plain)
+{
+	const Onnx__TensorProto *t = flat_tensor(p->f, v);
+	const struct flat_node *n = node_behind(p->f, v);
+
+	if (p->steps-- <= 0)
+		return false;
+	if (t)
+		return all_differ(p, t, plain);
+	if (!n)
+		return false;
+	if (is_type(n, "Range") || is_type(n, "NonZero"))
+		return true;
+	if (is_type(n, "TopK"))
+		return n->nout > 1 && n->out[1] == v;
+	if (is_type(n, "Concat") && p->rows)
+		return operands_differ(p, n, 0);
+	if (is_type(n, "Where"))        /* i < 0 ? i + n : i */
+		return operands_differ(p, n, 1);
+	if (IS_ANY(n, sums))
+		return operands_differ(p, n, 0);
+	return IS_ANY(n, moves) && differ(p, operand(n, 0), plain
+	                                  && is_type(n, "Identity"));
+}
+
+/* ---- scatters ---- */
+
+static bool
+overwrites(const struct flat_node *n)
+{
+	const Onnx__AttributeProto *a = attr_find(n, "reduction");
+
+	return !*n->domain && strncmp(n->type, "Scatter", 7) == 0
+		&& n->nin == 3 && (!a || (a->s.len == 4
+		                          && memcmp(a->s.data, "none", 4)
+		                             == 0));
+}
+
+static bool
+is_proven(struct flat *f, const struct flat_node *n, int64_t *indices)
+{
+	struct proof p = { .f = f, .steps = MOST_STEPS, .indices = indices,
+	                   .rows = is_type(n, "ScatterND"),
+	                   .axis = int_attr(n, "axis", 0) };
+
+	return is_one_number(&p, n->in[2]) || differ(&p, n->in[1], true)
+		|| (p.rows ? is_one_number(&p, n->in[1])
+		    : is_one_along(&p, n->in[1], p.axis));
+}
+
+void
+damage_find_scatters(struct search *s)
+{
+	struct group g = { 0 };
+	int64_t indices = MOST_INDICES;
+	bool mean = false;
+
+	for (int i = 0; i < s->f->nnode; i++) {
+		const struct flat_node *n = &s->f->node[i];
+
+		if (!n->needed || !overwrites(n)
+		    || is_proven(s->f, n, &indices))
+			continue;
+		mean = g.n ? mean : lost_mean(n);
+		group_name(s, &g, n->name);
+	}
+	if (g.n)
+		say(s, &g, "%s: %s: of values with the same index one is kept; "
+		    "for their mean write scatter_add(0, i, x) / "
+		    "scatter_add(0, i, ones_like(x)).clamp(min=1), each of "
+		    "zeros", group_subject(s, &g), mean
+		    ? "the exporter dropped scatter_reduce's 'mean'"
+		    : "no reduction, and indices that may repeat, as exporters "
+		      "write scatter_reduce('mean')");
+}

@@ -1,0 +1,285 @@
+/* Parameters that look like a teacher's, or a reference model's: no export
+ * keeps no_grad().
+ *
+ * Parameters are grouped by the first part of their names in which they
+ * differ.  A group is told if its values meet those of the others only in the
+ * loss, where no parameter is used any more, and
+ *   - no term of the loss is of this group alone, one is of others alone, and
+ *     the group comes in as probabilities, or is subtracted from others; or
+ *   - it comes in as probabilities, and others as their logarithms; or
+ *   - it is called so.
+ * Towers of equal rank, as of CLIP, or an actor beside its critic are none of
+ * these.
+ *
+ * cost   linear in the nodes for each of at most 64 groups
+ */
+#include "frontend/damage/damage_search.h"
+#include "frontend/onnx/onnx_op.h"
+#include "frontend/params/params.h"
+
+#include <string.h>
+
+enum { MOST_GROUPS = 64, MOST_HOPS = 8, MOST_STEPS = 200 };
+
+struct groups {
+	struct search *s;
+	size_t prefix;                  /* of all names, up to a dot */
+	int n;
+	const char *name[MOST_GROUPS];  /* with the prefix */
+	uint64_t *of;                   /* which groups a value is made of */
+	bool *data;                     /* whether it is made of inputs, too */
+};
+
+/* ---- groups ---- */
+
+static bool
+is_weight(const struct flat_val *v)
+{
+	return v->verdict == VERDICT_PARAM && !v->frozen && v->nuse
+		&& flat_is_path(v->name);
+}
+
+/* How much of the beginning of all names is the same, up to a dot. */
+static size_t
+common_prefix(const struct flat *f)
+{
+	const char *first = NULL;
+	size_t n = 0;
+
+	for (int i = 1; i < f->nval; i++) {
+		const char *name = f->val[i].name;
+		size_t k = 0;
+
+		if (!is_weight(&f->val[i]))
+			continue;
+		if (!first) {
+			first = name;
+			n = strlen(name);
+		}
+		while (k < n && name[k] == first[k])
+			k++;
+		while (k > 0 && first[k - 1] != '.')
+			k--;
+		n = k;
+	}
+	return n;
+}
+
+static int
+group_of(struct groups *g, const char *name)
+{
+	size_t n = g->prefix + strcspn(name + g->prefix, ".");
+
+	for (int i = 0; i < g->n; i++)
+		if (strlen(g->name[i]) == n
+		    && strncmp(g->name[i], name, n) == 0)
+			return i;
+	if (g->n == MOST_GROUPS)
+		return -1;
+	g->name[g->n] = arena_printf(g->s->arena, "%.*s", (int)n, name);
+	return g->n++;
+}
+
+static void
+follow(struct groups *g)
+{
+	const struct flat *f = g->s->f;
+
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+		uint64_t of = 0;
+		bool data = false;
+
+		for (int k = 0; k < n->nin; k++) {
+			if (!n->op || k > 31 || !(n->op->stop & 1u << k))
+				of |= g->of[n->in[k]];
+			data |= g->data[n->in[k]];
+		}
+		for (int k = 0; k < n->nout; k++) {
+			g->of[n->out[k]] = n->out[k] ? of : 0;
+			g->data[n->out[k]] = n->out[k] && data;
+		}
+	}
+}
+
+/* False if there is nothing to tell apart. */
+static bool
+find_groups(struct groups *g)
+{
+	const struct flat *f = g->s->f;
+
+	g->prefix = common_prefix(f);
+	for (int i = 1; i < f->nval; i++) {
+		int k = is_weight(&f->val[i]) ? group_of(g, f->val[i].name) : 0;
+
+		if (k < 0)
+			return false;
+		if (is_weight(&f->val[i]))
+			g->of[i] = (uint64_t)1 << k;
+		g->data[i] = f->val[i].info && !f->val[i].init;
+	}
+	follow(g);
+	return g->n > 1;
+}
+
+/* ---- where values meet ---- */
+
+static bool
+is_joint(const struct groups *g, int v, uint64_t a)
+{
+	return (g->of[v] & a) && (g->of[v] & ~a);
+}
+
+/* Whether one of the nodes not far behind v is of that type. */
+static bool
+finds(const struct groups *g, int v, const char *type, int hops, int *steps)
+{
+	const struct flat_node *n = node_behind(g->s->f, v);
+
+	if (!n || hops == 0 || --*steps < 0)
+		return false;
+	if (is_type(n, type))
+		return true;
+	for (int k = 0; k < n->nin; k++)
+		if (g->of[n->in[k]]
+		    && finds(g, n->in[k], type, hops - 1, steps))
+			return true;
+	return false;
+}
+
+static bool
+comes_of(const struct groups *g, int v, const char *type)
+{
+	int steps = MOST_STEPS;
+
+	return finds(g, v, type, MOST_HOPS, &steps);
+}
+
+struct meeting {
+	bool late;              /* only where no parameter is used any more */
+	bool chances;           /* the group comes in as probabilities */
+	bool target;            /* or is subtracted */
+	bool logs;              /* others come in as logarithms */
+};
+
+static void
+look_at(const struct groups *g, const struct flat_node *n, uint64_t a,
+        struct meeting *m)
+{
+	for (int k = 0; k < n->nin; k++) {
+		int v = n->in[k];
+		uint64_t of = g->of[v];
+		bool chance;
+
+		if (of && !g->data[v])
+			m->late = false;
+		if (!of || is_joint(g, v, a))
+			continue;
+		if (!(of & a)) {
+			m->logs &= is_type(n, "SoftmaxCrossEntropyLoss")
+				|| comes_of(g, v, "LogSoftmax");
+			continue;
+		}
+		chance = comes_of(g, v, "Softmax")
+			|| comes_of(g, v, "Sigmoid");
+		m->chances &= chance;
+		m->target &= chance || is_type(n, "Sub");
+	}
+}
+
+static struct meeting
+find_meeting(const struct groups *g, uint64_t a)
+{
+	const struct flat *f = g->s->f;
+	struct meeting m = { true, true, true, true };
+
+	for (int i = 0; i < f->nnode && m.late; i++) {
+		const struct flat_node *n = &f->node[i];
+
+		for (int k = 0; n->needed && k < n->nout; k++)
+			if (is_joint(g, n->out[k], a)) {
+				look_at(g, n, a, &m);
+				break;
+			}
+	}
+	return m;
+}
+
+/* ---- terms of the loss ---- */
+
+struct terms {
+	bool joint, ours, others;       /* whether there is one of these */
+	int steps;                      /* left to look for more */
+};
+
+static void
+find_terms(const struct groups *g, int v, uint64_t a, struct terms *t)
+{
+	const struct flat_node *n = t->steps > 0 ? sum_behind(g->s->f, v)
+		: NULL;
+	uint64_t of = g->of[v];
+
+	t->steps--;
+	if (n && of) {
+		for (int k = 0; k < n->nin; k++)
+			find_terms(g, n->in[k], a, t);
+		return;
+	}
+	t->joint |= is_joint(g, v, a);
+	t->ours |= of && !(of & ~a);
+	t->others |= of && !(of & a);
+}
+
+/* ---- teachers ---- */
+
+static bool
+is_called_so(const char *name)
+{
+	static const char *const words[] = { "teacher", "ref", "reference",
+		"ref_model", "reference_model", "target_network", "ema",
+		"momentum_encoder", "frozen" };
+	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(last, words[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_teacher(const struct groups *g, int k, int loss)
+{
+	uint64_t a = (uint64_t)1 << k;
+	struct meeting m = find_meeting(g, a);
+	struct terms t = { .steps = MOST_STEPS };
+
+	if (!m.late)
+		return false;
+	find_terms(g, loss, a, &t);
+	if (!t.joint || t.ours)
+		return false;
+	return is_called_so(g->name[k]) || (m.target && t.others)
+		|| (m.chances && m.logs);
+}
+
+void
+damage_find_teacher(struct search *s)
+{
+	size_t n = (size_t)s->f->nval;
+	struct groups g = { .s = s, .of = arena_array(s->arena, n,
+	                                              sizeof *g.of),
+	                    .data = arena_array(s->arena, n, sizeof *g.data) };
+	int *target, ntarget;
+
+	flat_targets(s->f, s->opt, &target, &ntarget);
+	if (ntarget != 1 || !find_groups(&g))
+		return;
+	for (int k = 0; k < g.n; k++)
+		if (is_teacher(&g, k, *target))
+			say(s, NULL, "the parameters '%s.*' meet the others "
+			    "only in the loss, as those of a teacher do, and "
+			    "are trained: no export keeps no_grad() and "
+			    "requires_grad; if they stay as they are in "
+			    "PyTorch, try: --freeze '%s.*'", g.name[k],
+			    g.name[k]);
+}

@@ -1,0 +1,260 @@
+/* DFT as a product with its matrix.
+ *
+ * Element (n, k) of the matrix is exp(-2 pi i n k / N): it has N values, so
+ * that these are a table and the matrix is a selection of its rows by n k mod
+ * N.  Of complex numbers as pairs it is
+ *   [re im] [n] -> [re im] [k]:   [ cos  -sin ]
+ *                                 [ sin   cos ]
+ * and its conjugate by N for the inverse.  Extents are taken from the operand
+ * in the graph, so they need not be known yet.
+ *
+ * cost   N elements of the table, and products of O(N) for each element
+ */
+#include "frontend/import/importer.h"
+
+#include <string.h>
+
+enum { LONGEST = 8192 };
+
+struct dft {
+	struct importer *m;
+	ValId x;
+	int64_t axis;
+	bool inverse, onesided;
+	/* extents of x and y, lists of one: along the axis, of the pairs */
+	ValId n, k, nx, ny;
+	ValId length;                   /* N, a list of one */
+};
+
+static ValId
+half(struct importer *m, ValId v)
+{
+	return with(m, OP_DIV, v, 2);
+}
+
+static ValId
+counting(struct importer *m, ValId n)
+{
+	return EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0),
+	                 imp_scalar_of(m, n), imp_scalar(m, 1));
+}
+
+static ValId
+reshaped(struct importer *m, ValId x, int n, const ValId *extent)
+{
+	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, n, extent));
+}
+
+/* ---- what is asked for ---- */
+
+/* The shape of x as far as it is known. */
+static Shape
+shape_of(const struct dft *d)
+{
+	const struct flat_known *k = flat_find(d->m->f, d->m->n->in[0]);
+
+	return k ? k->shape : d->m->g->val[d->x].shape;
+}
+
+/* The number that input i is; false if that is not known. */
+static bool
+known_number(const struct importer *m, int i, int64_t *x)
+{
+	const struct flat_known *k = imp_has(m, i)
+		? flat_find(m->f, m->n->in[i]) : NULL;
+
+	if (imp_const(m, i, x))
+		return true;
+	if (k && k->is_number)
+		*x = k->number;
+	return k && k->is_number;
+}
+
+/* N as far as it is known; -1: not. */
+static int64_t
+length_of(const struct dft *d, int64_t n)
+{
+	int64_t len;
+
+	if (known_number(d->m, 1, &len))
+		return len < 0 ? 0 : len;
+	return imp_has(d->m, 1) || n < 0 ? -1
+	       : d->inverse && d->onesided ? 2 * (n - 1) : n;
+}
+
+static bool
+check(struct dft *d)
+{
+	Shape s = shape_of(d);
+	int64_t at = d->axis < 0 ? d->axis + s.rank : d->axis, n, len, pair;
+
+	if (d->axis == -1 || (s.rank >= 0 && (at < 0 || at >= s.rank - 1)))
+		return imp_fail(d->m, "axis %jd: expected a signal's axis, "
+		                "which the last one, of real and imaginary "
+		                "parts, is not", (intmax_t)d->axis);
+	n = s.rank < 0 ? -1 : s.dim[at];
+	pair = s.rank < 0 ? -1 : s.dim[s.rank - 1];
+	len = length_of(d, n);
+	if (pair == 0 || pair > 2)
+		return imp_fail(d->m, "the last axis holds real and imaginary "
+		                "parts: expected extent 1 or 2, found %jd",
+		                (intmax_t)pair);
+	if (d->onesided && pair == (d->inverse ? 1 : 2))
+		return imp_fail(d->m, "onesided with inverse=%d: expected %s "
+		                "input, found %s", d->inverse,
+		                d->inverse ? "complex" : "real",
+		                d->inverse ? "real" : "complex");
+	if (len == 0 || n == 0)
+		return imp_fail(d->m, "length 0: expected at least 1");
+	if (n > LONGEST || len > LONGEST)
+		return imp_fail(d->m, "length %jd is not supported: expected "
+		                "at most %d, as a DFT is a product with a "
+		                "matrix of N x N; transform frames of the "
+		                "signal instead", (intmax_t)(n > len ? n
+		                                             : len), LONGEST);
+	return true;
+}
+
+static bool
+read(struct dft *d)
+{
+	struct importer *m = d->m;
+
+	d->inverse = attr_int(&m->r, "inverse", 0) != 0;
+	d->onesided = attr_int(&m->r, "onesided", 0) != 0;
+	if (m->n->opset < 20)
+		d->axis = attr_int(&m->r, "axis", 1);
+	else if (imp_has(m, 2) && !known_number(m, 2, &d->axis))
+		return imp_fail(m, "the axis does not follow from the file: "
+		                "write a number");
+	if (d->axis < -MAX_RANK || d->axis > MAX_RANK)
+		return imp_fail(m, "axis %jd, ranks are at most %d",
+		                (intmax_t)d->axis, MAX_RANK);
+	return check(d);
+}
+
+static void
+find_extents(struct dft *d)
+{
+	struct importer *m = d->m;
+	bool real = d->inverse && d->onesided;
+
+	d->n = imp_extent(m, d->x, d->axis);
+	d->nx = imp_extent(m, d->x, -1);
+	d->ny = imp_one(m, real ? 1 : 2);
+	if (imp_has(m, 1))
+		d->length = binary(m, OP_RESHAPE, imp_cast(m, imp_in(m, 1),
+		                                           DT_I64),
+		                   imp_one(m, 1));
+	else
+		d->length = !real ? d->n
+			: with(m, OP_MUL, with(m, OP_SUB, d->n, 1), 2);
+	d->k = d->onesided && !real
+		? with(m, OP_ADD, half(m, d->length), 1) : d->length;
+}
+
+/* ---- the matrix ---- */
+
+/* [2, N, ny]: what the real part gives, then what the imaginary one does. */
+static ValId
+make_table(const struct dft *d)
+{
+	struct importer *m = d->m;
+	ValId n = imp_cast(m, d->length, DT_F64), a, c, s, minus, row[2];
+	const double tau = 6.28318530717958647692;
+	bool both = !(d->inverse && d->onesided);
+
+	a = binary(m, OP_DIV, imp_cast(m, counting(m, d->length), DT_F64), n);
+	a = imp_unsqueeze(m, with(m, OP_MUL, a, d->inverse ? tau : -tau), 1);
+	c = unary(m, OP_COS, a);
+	s = unary(m, OP_SIN, a);
+	minus = unary(m, OP_NEG, s);
+	row[0] = both ? imp_concat(m, 1, 2, (ValId[]){ c, s }) : c;
+	row[1] = both ? imp_concat(m, 1, 2, (ValId[]){ minus, c }) : minus;
+	for (int i = 0; i < 2; i++)
+		row[i] = imp_unsqueeze(m, row[i], 0);
+	a = imp_concat(m, 0, 2, row);
+	return d->inverse ? binary(m, OP_DIV, a, n) : a;
+}
+
+/* How often an element of x counts.  What lies behind N does not.  Of a real
+ * signal's spectrum only one half is given, and its inner elements stand for
+ * their conjugates in the other, too. */
+static ValId
+make_weights(const struct dft *d, ValId t)
+{
+	struct importer *m = d->m;
+	ValId twice = with(m, OP_MUL, t, 2), ends, inside;
+
+	if (!(d->inverse && d->onesided))
+		return imp_cast(m, binary(m, OP_LT, t, d->length), DT_F64);
+	ends = imp_cast(m, binary(m, OP_OR, with(m, OP_EQ, t, 0),
+	                          binary(m, OP_EQ, twice, d->length)), DT_F64);
+	inside = imp_cast(m, binary(m, OP_LE, twice, d->length), DT_F64);
+	return binary(m, OP_MUL, inside,
+	              binary(m, OP_SUB, imp_like(m, ends, 2), ends));
+}
+
+/* [nx * n, k * ny] */
+static ValId
+make_matrix(const struct dft *d)
+{
+	struct importer *m = d->m;
+	Attr pick = attr_default(OP_GATHER);
+	ValId t = imp_unsqueeze(m, counting(m, d->n), 1), at, w;
+
+	at = binary(m, OP_MUL, t, counting(m, d->k));
+	at = binary(m, OP_MOD, at, d->length);
+	w = EMIT_NODE(m, OP_SLICE, NULL, make_table(d), imp_one(m, 0), d->nx,
+	              imp_one(m, 0));
+	w = EMIT_NODE(m, OP_CAST_LIKE, NULL, w, d->x);
+	pick.GATHER.axis = 1;
+	w = EMIT_NODE(m, OP_GATHER, &pick, w, at);
+	if (d->length != d->n) {
+		t = imp_unsqueeze(m, make_weights(d, t), 2);
+		t = EMIT_NODE(m, OP_CAST_LIKE, NULL, t, d->x);
+		w = binary(m, OP_MUL, w, t);
+	}
+	return reshaped(m, w, 2, (ValId[]){
+		binary(m, OP_MUL, d->nx, d->n), imp_one(m, -1) });
+}
+
+/* ---- the product ---- */
+
+/* The extents of x with k in the place of n, ny in that of nx. */
+static ValId
+restore_shape(const struct dft *d, ValId y)
+{
+	struct importer *m = d->m;
+	Attr before = attr_default(OP_SHAPE), behind = before;
+
+	before.SHAPE.end = d->axis;
+	behind.SHAPE.start = d->axis + 1;
+	behind.SHAPE.end = -1;
+	return reshaped(m, y, 4, (ValId[]){
+		EMIT_NODE(m, OP_SHAPE, &before, d->x), d->k,
+		EMIT_NODE(m, OP_SHAPE, &behind, d->x), d->ny });
+}
+
+bool
+run_dft(struct importer *m)
+{
+	struct dft d = { .m = m, .x = imp_in(m, 0), .axis = -2 };
+	Attr flat = attr_default(OP_FLATTEN);
+	ValId rest = imp_one(m, -1), lead, x, y;
+
+	if (!read(&d))
+		return false;
+	find_extents(&d);
+	flat.FLATTEN.axis = d.axis;
+	x = EMIT_NODE(m, OP_FLATTEN, &flat, d.x);
+	lead = imp_extent(m, x, 0);
+	x = reshaped(m, x, 4, (ValId[]){ lead, d.n, rest, d.nx });
+	x = imp_transpose(m, x, (IntList){ 4, { 0, 2, 3, 1 } });
+	x = reshaped(m, x, 2, (ValId[]){
+		rest, binary(m, OP_MUL, d.nx, d.n) });
+	y = binary(m, OP_MATMUL, x, make_matrix(&d));
+	y = reshaped(m, y, 4, (ValId[]){ lead, rest, d.k, d.ny });
+	y = imp_transpose(m, y, (IntList){ 4, { 0, 2, 1, 3 } });
+	return give(m, restore_shape(&d, y));
+}
