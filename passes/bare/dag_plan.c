@@ -28,6 +28,12 @@ enum { RUNGS_MAX = 128, EVEN = 4, FAILED_MAX = 3, PROBES = 16 };
 /* Nodes of a training graph up to which each rung's bound is found. */
 enum { BOUND_MAX = 700 };
 
+/* Of a search for the best plan of a small graph. */
+enum { STATES = 400000 };
+
+/* Nodes beyond which searches get less and less work. */
+#define LARGE INT64_C(20000)
+
 /* At least, on a machine of today. */
 #define WORK_PER_SECOND 5e7
 
@@ -53,11 +59,13 @@ note(const struct dag_best *b, const char *what)
 	fflush(b->o->progress);
 }
 
-/* Within the gap of what no plan can do without. */
+/* Within the gap of what no plan can do without, or without any plan. */
 static bool
 done(const struct dag_best *b)
 {
-	return dag_stopped(b) || (b->asked.best.len && b->asked.best.cost
+	if (dag_stopped(b) || b->o->all)
+		return dag_stopped(b);
+	return isinf(b->bound) || (b->asked.best.len && b->asked.best.cost
 		<= b->bound + b->o->gap * b->g->cost);
 }
 
@@ -202,6 +210,14 @@ evict_all(struct dag_best *b, int64_t work)
 	}
 }
 
+/* What needs no search, whatever the time. */
+static void
+keep_states(struct dag_best *b)
+{
+	if (dag_stopped(b) || !done(b))
+		dag_checkpoints(b);
+}
+
 /* How little will do?  A rung of its own goes from the least that is known to
  * be enough towards what is proven to be too little: all the way at first,
  * then half as far as long as that fails, twice as far where it worked.  Cost
@@ -234,11 +250,21 @@ find_least(struct dag_best *b, int64_t work)
 	}
 }
 
+/* Of eviction at one rung.  Of graphs beyond LARGE nodes little is changed in
+ * the time that there is, and a rung alone takes longer. */
+static int64_t
+evict_work(int64_t n)
+{
+	return n < 4000 ? 15000 * n : n < LARGE ? 60000000
+		: 60000000 * LARGE / n * LARGE / n;
+}
+
 static void
 plan_training(struct dag_best *b)
 {
-	int64_t n = b->g->n, work = n < 200 ? 400000 * n : 40000000;
-	int64_t evict = n < 4000 ? 15000 * n : 60000000;
+	int64_t n = b->g->n, evict = evict_work(n);
+	int64_t work = n < 200 ? 400000 * n : n < LARGE ? 40000000
+		: 40000000 * LARGE / n * LARGE / n;
 
 	evict = in_time(b, evict, 6 * work);
 	work = in_time(b, work, 6 * work);
@@ -247,6 +273,7 @@ plan_training(struct dag_best *b)
 	evict_all(b, evict);
 	sweep(b, true, 0.4, work);
 	sweep(b, false, 0.2, work);
+	keep_states(b);
 	sweep(b, true, 0.1, work);
 	find_least(b, work / 2);
 }
@@ -257,7 +284,8 @@ sweep_work(int64_t n)
 {
 	return n < 140 ? 1200000 * n : n < 250 ? 168000000
 		: n < 500 ? 168000000 + 668000 * (n - 250)
-		: n < 1000 ? (int64_t)(1.5e7 * sqrt((double)n)) : 470000000;
+		: n < 1000 ? (int64_t)(1.5e7 * sqrt((double)n))
+		: n < LARGE ? 470000000 : 470000000 * LARGE / n * LARGE / n;
 }
 
 /* Small graphs have many a dead end: what there is to do is done twice. */
@@ -266,7 +294,7 @@ plan_general(struct dag_best *b)
 {
 	double n = b->g->n;
 	int rounds = n < 200 ? 2 : 1;
-	int64_t evict = n < 4000 ? (int64_t)(15000 * n) : 60000000;
+	int64_t evict = evict_work(b->g->n);
 	int64_t work = sweep_work(b->g->n) / rounds;
 	double hot = n < 120 ? 0.5 : n < 1000 ? 60 / n : 0.06;
 
@@ -281,6 +309,31 @@ plan_general(struct dag_best *b)
 		sweep(b, false, 0.4 * hot, work);
 		sweep(b, true, 0.4 * hot, work);
 		find_least(b, work);
+	}
+	keep_states(b);
+}
+
+/* Small graphs: the best plan, or else the least budget, if few states will
+ * do. */
+static void
+search_states(struct dag_best *b)
+{
+	const struct dag_seq *found = &b->asked.best;
+	int64_t lo = b->g->working_set;
+
+	b->bound = fmax(b->bound, dag_states(b, b->asked.budget,
+		found->len ? found->cost : INFINITY, STATES));
+	if (!isinf(b->bound))
+		return;
+	lo = b->asked.budget + 1 > lo ? b->asked.budget + 1 : lo;
+	while (lo < b->least.peak && !dag_stopped(b)) {
+		int64_t mid = lo + (b->least.peak - lo) / 2;
+		double least = dag_states(b, mid, INFINITY, STATES / 4);
+
+		if (isinf(least))
+			lo = mid + 1;
+		else if (b->least.peak > mid)
+			return;
 	}
 }
 
@@ -298,6 +351,8 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 	make_ladder(&b);
 	dag_offer(&b, order, g->n);
 	b.bound = dag_bound(g, o->budget, NULL, o->watch, arena);
+	if (g->n <= DAG_STATES_NODES)
+		search_states(&b);
 	if (g->training)
 		plan_training(&b);
 	else
