@@ -102,6 +102,7 @@ struct dag_best {
 	int32_t nrung;
 	int32_t at;                     /* the rung being searched */
 	bool swept;                     /* each rung had its chance */
+	bool bounded;                   /* and has its bound */
 	struct dag_rung asked;
 	struct dag_seq least;           /* least peak of all */
 	Arena *arena;

@@ -34,8 +34,10 @@ enum { STATES = 400000 };
 /* Nodes beyond which searches get less and less work. */
 #define LARGE INT64_C(20000)
 
-/* At least, on a machine of today. */
-#define WORK_PER_SECOND 5e7
+/* Under a time limit the whole search is preceded by ones with this part of its
+ * work and four times as much again and again: more time goes on from what less
+ * time finds, and never ends with less. */
+enum { FIRST_PART = 256, BOUND_PART = 4 };
 
 /* Below EVEN tenths of the peak, rungs shrink by this. */
 #define RATIO 0.8
@@ -67,16 +69,6 @@ done(const struct dag_best *b)
 		return dag_stopped(b);
 	return isinf(b->bound) || (b->asked.best.len && b->asked.best.cost
 		<= b->bound + b->o->gap * b->g->cost);
-}
-
-/* Work that the time allows, if that is limited. */
-static int64_t
-in_time(const struct dag_best *b, int64_t work, int64_t all)
-{
-	double part = b->o->sec * WORK_PER_SECOND / (double)all;
-
-	return b->o->sec > 0 && part < 1 ? (int64_t)(part * (double)work)
-		: work;
 }
 
 /* Rungs for each tenth of the peak; small training graphs' are cheap. */
@@ -178,6 +170,7 @@ sweep(struct dag_best *b, bool down, double hot, int64_t work)
 static void
 bound_all(struct dag_best *b, int64_t work)
 {
+	b->bounded = true;
 	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
 		struct dag_rung *r = &b->rung[b->at];
 		struct dag_seq start;
@@ -208,14 +201,6 @@ evict_all(struct dag_best *b, int64_t work)
 		dag_evict(b, work);
 		note(b, "eviction");
 	}
-}
-
-/* What needs no search, whatever the time. */
-static void
-keep_states(struct dag_best *b)
-{
-	if (dag_stopped(b) || !done(b))
-		dag_checkpoints(b);
 }
 
 /* How little will do?  A rung of its own goes from the least that is known to
@@ -260,20 +245,18 @@ evict_work(int64_t n)
 }
 
 static void
-plan_training(struct dag_best *b)
+plan_training(struct dag_best *b, int64_t part)
 {
-	int64_t n = b->g->n, evict = evict_work(n);
+	int64_t n = b->g->n, evict = evict_work(n) / part;
 	int64_t work = n < 200 ? 400000 * n : n < LARGE ? 40000000
 		: 40000000 * LARGE / n * LARGE / n;
 
-	evict = in_time(b, evict, 6 * work);
-	work = in_time(b, work, 6 * work);
-	if (n <= BOUND_MAX)
+	work /= part;
+	if (n <= BOUND_MAX && part <= BOUND_PART && !b->bounded)
 		bound_all(b, work);
 	evict_all(b, evict);
 	sweep(b, true, 0.4, work);
 	sweep(b, false, 0.2, work);
-	keep_states(b);
 	sweep(b, true, 0.1, work);
 	find_least(b, work / 2);
 }
@@ -290,16 +273,14 @@ sweep_work(int64_t n)
 
 /* Small graphs have many a dead end: what there is to do is done twice. */
 static void
-plan_general(struct dag_best *b)
+plan_general(struct dag_best *b, int64_t part)
 {
 	double n = b->g->n;
 	int rounds = n < 200 ? 2 : 1;
-	int64_t evict = evict_work(b->g->n);
-	int64_t work = sweep_work(b->g->n) / rounds;
+	int64_t evict = evict_work(b->g->n) / part;
+	int64_t work = sweep_work(b->g->n) / rounds / part;
 	double hot = n < 120 ? 0.5 : n < 1000 ? 60 / n : 0.06;
 
-	evict = in_time(b, evict, 7 * rounds * work);
-	work = in_time(b, work, 7 * rounds * work);
 	evict_all(b, evict);
 	for (int k = 0; k < rounds; k++) {
 		sweep(b, true, 2 * hot, work);
@@ -310,7 +291,6 @@ plan_general(struct dag_best *b)
 		sweep(b, true, 0.4 * hot, work);
 		find_least(b, work);
 	}
-	keep_states(b);
 }
 
 /* Small graphs: the best plan, or else the least budget, if few states will
@@ -353,10 +333,12 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 	b.bound = dag_bound(g, o->budget, NULL, o->watch, arena);
 	if (g->n <= DAG_STATES_NODES)
 		search_states(&b);
-	if (g->training)
-		plan_training(&b);
-	else
-		plan_general(&b);
+	for (int64_t part = o->sec > 0 ? FIRST_PART : 1; part && !done(&b);
+	     part /= 4)
+		(g->training ? plan_training : plan_general)(&b, part);
+	/* whatever the time; last, as searches from there find no more */
+	if (dag_stopped(&b) || !done(&b))
+		dag_checkpoints(&b);
 	if (o->progress)
 		fputs("\r\x1b[K", o->progress);
 	r.found = b.asked.best.len > 0;

@@ -3,8 +3,9 @@
  * method  Bytes and runs of all numbers of parts, states and parts kept at the
  *         end are reckoned as if parts and states were equal; what another
  *         design beats in both is left out, but for parts that all run again
- *         once, since graphs differ from what is reckoned.  Where the steps of all would be
- *         too many, some are passed over, never the one with the fewest bytes.
+ *         once, since graphs differ from what is reckoned.  Where the steps of
+ *         all would be too many, some are passed over, never the one with the
+ *         fewest bytes.
  * cost    of a graph of n nodes: n log n
  */
 #include "passes/deep/designs.h"
