@@ -65,7 +65,7 @@ show_log(const char *dir, const struct command *c, Arena *a, Diag *d)
 		return;
 	while (fgets(line, sizeof line, f) && n++ < MAX_LINES) {
 		line[strcspn(line, "\n")] = '\0';
-		diag_note(d, "%s", line);
+		diag_more(d, "%s", line);
 	}
 	fclose(f);
 }

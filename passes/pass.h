@@ -128,7 +128,7 @@ struct options {
 	int threads;                    /* the most that the library will use */
 	int64_t fold_limit;             /* bytes of one folded constant */
 	bool stats;
-	bool quiet;                     /* no notes on a layout */
+	bool quiet;                     /* no notes */
 	bool account;                   /* of memory, see cheap.c */
 	bool compare;                   /* list presets beside the choice */
 	bool slim;                      /* neither code nor reports follow: no

@@ -362,6 +362,8 @@ main(int argc, char **argv)
 		return EXIT_DIAGNOSED;
 	}
 	d.diag = diag_new("ckc", stderr);
+	if (d.cli.opt.quiet)
+		diag_quiet(d.diag);
 	d.pass = (Pass){
 		.diag = d.diag, .opt = &d.cli.opt,
 		.target = d.cli.cuda ? &target_cuda : &target_cpu,

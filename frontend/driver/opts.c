@@ -198,8 +198,8 @@ static const struct option_row table[] = {
 	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,
 	  "check the graph after every pass" },
 	{ "quiet", NULL, G_LOOK, set_true, FIELD(opt.quiet), C | P | K,
-	  "no progress, no summary, no notes on a layout, no warnings of what "
-	  "the export damaged" },
+	  "no progress, no summary, no notes, no warnings of what the export "
+	  "damaged" },
 
 	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
 	  "no code: plan and report; external data may be absent" },

@@ -61,7 +61,8 @@ refuse(const struct dag *g, const struct dag_answer *r, int64_t budget,
 		PRId64 "): no plan %s; least budget %s%" PRId64
 		" B (%.4f); the largest working set of a node needs %" PRId64
 		" B (%.4f)", budget, (double)budget / (double)g->peak, g->peak,
-		budget < g->working_set ? "exists" : "was found",
+		budget < g->working_set || isinf(r->bound) ? "exists"
+		: "was found",
 		least <= g->working_set ? "" : "found ", least,
 		(double)least / (double)g->peak,
 		g->working_set, (double)g->working_set / (double)g->peak);
@@ -124,6 +125,11 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 	o.progress = !c->opt.quiet && isatty(2) ? stderr : NULL;
 	r = dag_plan(&g, &o, arena);
 	ok = dag_account(&g, &r, &o, c->place, &p, diag, arena);
+	if (!ok && r.found && !watch_over(&watch)) {
+		o.all = true;
+		r = dag_plan(&g, &o, arena);
+		ok = dag_account(&g, &r, &o, c->place, &p, diag, arena);
+	}
 	if (watch_off(&watch))
 		return diag_error(diag, "interrupted");
 	if (!ok)

@@ -13,6 +13,7 @@ struct Diag {
 	                                 * not */
 	FILE *out;
 	int errors;
+	bool quiet;
 };
 
 Diag *
@@ -44,6 +45,12 @@ void
 diag_soften(Diag *d, const char *because)
 {
 	d->because = because;
+}
+
+void
+diag_quiet(Diag *d)
+{
+	d->quiet = true;
 }
 
 int
@@ -145,7 +152,7 @@ report(Diag *d, const char *what, const char *node, const char *op,
 static bool
 counts(Diag *d)
 {
-	return d->because || d->errors++ < SHOWN_MAX;
+	return d->because ? !d->quiet : d->errors++ < SHOWN_MAX;
 }
 
 bool
@@ -174,7 +181,8 @@ diag_warn(Diag *d, const char *fmt, ...)
 bool
 diag_note(Diag *d, const char *fmt, ...)
 {
-	REPORT(d, "note: ", NULL, NULL, fmt);
+	if (!d->quiet)
+		REPORT(d, "note: ", NULL, NULL, fmt);
 	return false;
 }
 

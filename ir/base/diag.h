@@ -39,6 +39,8 @@ bool diag_internal(Diag *, const char *fmt, ...)
 /* A further line of the error just reported, indented. */
 bool diag_more(Diag *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* From now on no notes. */
+void diag_quiet(Diag *);
 int diag_errors(const Diag *);
 /* Until `because` is NULL, errors are notes that begin with it and do not
  * count: what is refused is done without.  ckc's own faults stay errors. */

@@ -49,8 +49,13 @@ dag_finish(struct dag *g, const int32_t *link, int32_t nlink, Arena *a)
 	}
 	for (int32_t i = 0; i < g->n; i++) {
 		live += change[i];
-		g->peak = live > g->peak ? live : g->peak;
+		if (live > g->peak) {
+			g->peak = live;
+			g->turn = i + 1;
+		}
 	}
+	for (int32_t i = g->n; i-- > 0;)
+		g->turn = g->backward[i] ? i : g->turn;
 }
 
 /* Last reader of each step's value; false if a read has no value. */

@@ -31,6 +31,8 @@ struct dag {
 	int64_t peak;
 	double cost;
 	int64_t working_set;            /* no plan has a lower peak */
+	int32_t turn;                   /* the first backward node; without any,
+	                                 * the one behind the fullest step */
 };
 
 /* A sequence of nodes; what it costs and takes. */
@@ -46,6 +48,8 @@ struct dag_options {
 	double sec;                     /* 0: by counted work only */
 	double gap;                     /* stop this near to the bound, as a
 	                                 * fraction of the graph's cost */
+	bool all;                       /* go on when the best plan is known:
+	                                 * others may be easier to place */
 	FILE *progress;                 /* NULL: none */
 	struct watch *watch;              /* when to leave off; NULL: never */
 };
@@ -98,6 +102,7 @@ struct dag_best {
 	int32_t nrung;
 	int32_t at;                     /* the rung being searched */
 	bool swept;                     /* each rung had its chance */
+	bool bounded;                   /* and has its bound */
 	struct dag_rung asked;
 	struct dag_seq least;           /* least peak of all */
 	Arena *arena;
@@ -111,6 +116,14 @@ bool dag_offer(struct dag_best *, const int32_t *node, int32_t len);
 bool dag_stopped(const struct dag_best *);
 /* Walk the order, evicting when memory is short. */
 void dag_evict(struct dag_best *, int64_t work);
+/* Checkpoints and nested ones, for all budgets: see checkpoints.c. */
+void dag_checkpoints(struct dag_best *);
+/* A search for the cheapest plan that costs less than `limit`, in at most so
+ * many states, of a graph of at most so many nodes.  Returns what no plan
+ * within the budget costs less than; the limit if there is none below it. */
+enum { DAG_STATES_NODES = 32 };
+double dag_states(struct dag_best *, int64_t budget, double limit,
+                  int32_t states);
 /* Annealing over sequences from the one given; hot: temperature at the start,
  * in mean costs of a node. */
 void dag_anneal(struct dag_best *, const struct dag_seq *, int64_t work,

@@ -361,6 +361,10 @@ dag_anneal(struct dag_best *b, const struct dag_seq *start, int64_t work,
 	Arena *a = arena_new();
 	double unit = b->g->cost / b->g->n;
 
+	if (work < start->len) {        /* to load it would take longer */
+		arena_free(a);
+		return;
+	}
 	walk_open(&s.w, b->g, b->rung[b->at].budget, start->len, a);
 	s.seq = arena_array(a, (size_t)s.w.nslot + 1, sizeof *s.seq);
 	s.found.node = arena_array(a, (size_t)s.w.nslot + 1, sizeof *s.seq);

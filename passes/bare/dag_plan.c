@@ -28,8 +28,16 @@ enum { RUNGS_MAX = 128, EVEN = 4, FAILED_MAX = 3, PROBES = 16 };
 /* Nodes of a training graph up to which each rung's bound is found. */
 enum { BOUND_MAX = 700 };
 
-/* At least, on a machine of today. */
-#define WORK_PER_SECOND 5e7
+/* Of a search for the best plan of a small graph. */
+enum { STATES = 400000 };
+
+/* Nodes beyond which searches get less and less work. */
+#define LARGE INT64_C(20000)
+
+/* Under a time limit the whole search is preceded by ones with this part of its
+ * work and four times as much again and again: more time goes on from what less
+ * time finds, and never ends with less. */
+enum { FIRST_PART = 256, BOUND_PART = 4 };
 
 /* Below EVEN tenths of the peak, rungs shrink by this. */
 #define RATIO 0.8
@@ -53,22 +61,14 @@ note(const struct dag_best *b, const char *what)
 	fflush(b->o->progress);
 }
 
-/* Within the gap of what no plan can do without. */
+/* Within the gap of what no plan can do without, or without any plan. */
 static bool
 done(const struct dag_best *b)
 {
-	return dag_stopped(b) || (b->asked.best.len && b->asked.best.cost
+	if (dag_stopped(b) || b->o->all)
+		return dag_stopped(b);
+	return isinf(b->bound) || (b->asked.best.len && b->asked.best.cost
 		<= b->bound + b->o->gap * b->g->cost);
-}
-
-/* Work that the time allows, if that is limited. */
-static int64_t
-in_time(const struct dag_best *b, int64_t work, int64_t all)
-{
-	double part = b->o->sec * WORK_PER_SECOND / (double)all;
-
-	return b->o->sec > 0 && part < 1 ? (int64_t)(part * (double)work)
-		: work;
 }
 
 /* Rungs for each tenth of the peak; small training graphs' are cheap. */
@@ -170,6 +170,7 @@ sweep(struct dag_best *b, bool down, double hot, int64_t work)
 static void
 bound_all(struct dag_best *b, int64_t work)
 {
+	b->bounded = true;
 	for (b->at = 1; b->at < b->nrung && !done(b); b->at++) {
 		struct dag_rung *r = &b->rung[b->at];
 		struct dag_seq start;
@@ -234,15 +235,24 @@ find_least(struct dag_best *b, int64_t work)
 	}
 }
 
-static void
-plan_training(struct dag_best *b)
+/* Of eviction at one rung.  Of graphs beyond LARGE nodes little is changed in
+ * the time that there is, and a rung alone takes longer. */
+static int64_t
+evict_work(int64_t n)
 {
-	int64_t n = b->g->n, work = n < 200 ? 400000 * n : 40000000;
-	int64_t evict = n < 4000 ? 15000 * n : 60000000;
+	return n < 4000 ? 15000 * n : n < LARGE ? 60000000
+		: 60000000 * LARGE / n * LARGE / n;
+}
 
-	evict = in_time(b, evict, 6 * work);
-	work = in_time(b, work, 6 * work);
-	if (n <= BOUND_MAX)
+static void
+plan_training(struct dag_best *b, int64_t part)
+{
+	int64_t n = b->g->n, evict = evict_work(n) / part;
+	int64_t work = n < 200 ? 400000 * n : n < LARGE ? 40000000
+		: 40000000 * LARGE / n * LARGE / n;
+
+	work /= part;
+	if (n <= BOUND_MAX && part <= BOUND_PART && !b->bounded)
 		bound_all(b, work);
 	evict_all(b, evict);
 	sweep(b, true, 0.4, work);
@@ -257,21 +267,20 @@ sweep_work(int64_t n)
 {
 	return n < 140 ? 1200000 * n : n < 250 ? 168000000
 		: n < 500 ? 168000000 + 668000 * (n - 250)
-		: n < 1000 ? (int64_t)(1.5e7 * sqrt((double)n)) : 470000000;
+		: n < 1000 ? (int64_t)(1.5e7 * sqrt((double)n))
+		: n < LARGE ? 470000000 : 470000000 * LARGE / n * LARGE / n;
 }
 
 /* Small graphs have many a dead end: what there is to do is done twice. */
 static void
-plan_general(struct dag_best *b)
+plan_general(struct dag_best *b, int64_t part)
 {
 	double n = b->g->n;
 	int rounds = n < 200 ? 2 : 1;
-	int64_t evict = n < 4000 ? (int64_t)(15000 * n) : 60000000;
-	int64_t work = sweep_work(b->g->n) / rounds;
+	int64_t evict = evict_work(b->g->n) / part;
+	int64_t work = sweep_work(b->g->n) / rounds / part;
 	double hot = n < 120 ? 0.5 : n < 1000 ? 60 / n : 0.06;
 
-	evict = in_time(b, evict, 7 * rounds * work);
-	work = in_time(b, work, 7 * rounds * work);
 	evict_all(b, evict);
 	for (int k = 0; k < rounds; k++) {
 		sweep(b, true, 2 * hot, work);
@@ -281,6 +290,30 @@ plan_general(struct dag_best *b)
 		sweep(b, false, 0.4 * hot, work);
 		sweep(b, true, 0.4 * hot, work);
 		find_least(b, work);
+	}
+}
+
+/* Small graphs: the best plan, or else the least budget, if few states will
+ * do. */
+static void
+search_states(struct dag_best *b)
+{
+	const struct dag_seq *found = &b->asked.best;
+	int64_t lo = b->g->working_set;
+
+	b->bound = fmax(b->bound, dag_states(b, b->asked.budget,
+		found->len ? found->cost : INFINITY, STATES));
+	if (!isinf(b->bound))
+		return;
+	lo = b->asked.budget + 1 > lo ? b->asked.budget + 1 : lo;
+	while (lo < b->least.peak && !dag_stopped(b)) {
+		int64_t mid = lo + (b->least.peak - lo) / 2;
+		double least = dag_states(b, mid, INFINITY, STATES / 4);
+
+		if (isinf(least))
+			lo = mid + 1;
+		else if (b->least.peak > mid)
+			return;
 	}
 }
 
@@ -298,10 +331,14 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 	make_ladder(&b);
 	dag_offer(&b, order, g->n);
 	b.bound = dag_bound(g, o->budget, NULL, o->watch, arena);
-	if (g->training)
-		plan_training(&b);
-	else
-		plan_general(&b);
+	if (g->n <= DAG_STATES_NODES)
+		search_states(&b);
+	for (int64_t part = o->sec > 0 ? FIRST_PART : 1; part && !done(&b);
+	     part /= 4)
+		(g->training ? plan_training : plan_general)(&b, part);
+	/* whatever the time; last, as searches from there find no more */
+	if (dag_stopped(&b) || !done(&b))
+		dag_checkpoints(&b);
 	if (o->progress)
 		fputs("\r\x1b[K", o->progress);
 	r.found = b.asked.best.len > 0;

@@ -3,9 +3,11 @@
  * what    node i of the graph is node i + 1 of the problem and writes storage
  *         i; nothing is a view, nothing is overwritten in place, every value
  *         may go and every node run again
- * method  see remat_evict.c, of which several ways are tried, and moments.c
+ * method  see checkpoints.c, remat_evict.c, of which several ways are tried,
+ *         and moments.c
  */
 #include "passes/bare/dag.h"
+#include "passes/deep/checkpoints.h"
 #include "passes/deep/moments.h"
 #include "passes/solve/ilp.h"
 
@@ -79,6 +81,40 @@ dag_evict(struct dag_best *b, int64_t work)
 		q = sequence(&out, scratch);
 		dag_offer(b, q.node, q.len);
 	}
+	arena_free(scratch);
+}
+
+/* Steps of all checkpointing plans together. */
+#define CHECKPOINT_WORK INT64_C(30000000)
+
+struct offering {
+	struct dag_best *b;
+	struct steps *out;
+};
+
+static void
+offer_steps(void *data)
+{
+	const struct offering *o = data;
+	Arena *scratch = arena_new();
+	struct dag_seq q = sequence(o->out, scratch);
+
+	dag_offer(o->b, q.node, q.len);
+	arena_free(scratch);
+}
+
+void
+dag_checkpoints(struct dag_best *b)
+{
+	int32_t n = b->g->n;
+	Arena *scratch = arena_new();
+	struct remat *r = problem_of(b->g, b->o->watch, scratch);
+	uint8_t *must = arena_array(scratch, (size_t)n + 1, 1);
+	struct steps out = { .arena = scratch, .limit = 64 * n + 1000 };
+	struct offering o = { b, &out };
+
+	checkpoints_all(r, must, (NodeId)b->g->turn + 1, &out,
+	                CHECKPOINT_WORK, offer_steps, &o);
 	arena_free(scratch);
 }
 

@@ -4,6 +4,7 @@
  *  "links": [{"source", "target"}]}; other keys are skipped.
  */
 #include "passes/bare/dag.h"
+#include "passes/cost/cost.h"
 #include "runtime/support/json.h"
 
 #include <stdlib.h>
@@ -191,6 +192,7 @@ dag_read(const char *text, size_t n, struct dag *g, Arena *arena, Diag *diag)
 		.text = text, .g = g, .arena = arena, .diag = diag,
 	};
 	int64_t sum = 0;
+	double cost = 0;
 
 	memset(g, 0, sizeof *g);
 	memcpy(r.json.text, text, n);
@@ -202,11 +204,16 @@ dag_read(const char *text, size_t n, struct dag *g, Arena *arena, Diag *diag)
 	if (g->n == 0)
 		return diag_error(diag, "expected a list \"nodes\" that is not "
 		                  "empty");
-	for (int32_t i = 0; i < g->n; i++)
+	for (int32_t i = 0; i < g->n; i++) {
+		cost += g->cpu[i];
 		if (__builtin_add_overflow(sum, g->ram[i], &sum)
 		    || sum > INT64_MAX / 4)
 			return diag_error(diag, "the bytes of all nodes add up "
 			                  "to more than 2^61");
+	}
+	if (cost > COST_MAX)
+		return diag_error(diag, "the costs of all nodes add up to more "
+		                  "than %g", COST_MAX);
 	if (!check_links(&r))
 		return false;
 	dag_finish(g, r.link, r.nlink, arena);

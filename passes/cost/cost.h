@@ -9,6 +9,10 @@
 
 #include "passes/pass.h"
 
+/* Seconds of a step beyond which nothing is planned: sums and products of
+ * several stay finite below. */
+#define COST_MAX 1e250
+
 /* Cost of one node under the device profile. */
 struct cost node_cost(const Graph *, const Node *);
 /* Of a loop whose work another one does again without storing it; part of

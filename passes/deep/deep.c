@@ -2,7 +2,8 @@
  *
  * what    for memory below what plans of class "once" reach with ease: a set
  *         of sequences, none of which is both slower and larger than another
- * method  the chain's nested segments (nested.c) and walks with a full arena
+ * method  checkpoints (checkpoints.c), which need no search; the chain's
+ *         nested segments (nested.c) and walks with a full arena
  *         (remat_evict.c), at amounts of memory that do not depend on the
  *         budget: the least that a walk gets through with, by bisection, and
  *         a ladder from there to the top; for small graphs what the program
@@ -10,6 +11,7 @@
  *         (deep_fill.c)
  * cost    counted work; nothing of this runs where one recompute will do
  */
+#include "passes/deep/checkpoints.h"
 #include "passes/deep/deep.h"
 #include "passes/deep/moments.h"
 
@@ -23,6 +25,7 @@ enum {
 	/* Two moments are few enough for branch and bound to come far; many
 	 * say more where memory is short, almost without it. */
 	TWO_NODES = 10000, MANY_NODES = 5000, MOMENTS = 10, COLUMNS = 2500,
+	CHECKPOINT_WORK = 5000000,      /* steps of all */
 	HOLD_MAX = 40, HOLD_MOMENTS = 4, HOLD_NODES = 1000, HOLD_PLANS = 80
 };
 
@@ -64,6 +67,26 @@ walk_all(struct deep *d)
 		for (int k = 0; k < WAYS; k++)
 			walk(d, hi + (d->top - hi) * i / LADDER, &way[k],
 			     &work);
+}
+
+/* ---- checkpoints ---- */
+
+static void
+offer_steps(void *data)
+{
+	deep_try(data);
+}
+
+/* Whatever the time. */
+static void
+keep_states(struct deep *d)
+{
+	NodeId turn = 1;
+
+	while (turn < d->r->nnode && !d->r->node[turn].backward)
+		turn++;
+	checkpoints_all(d->r, d->must, turn, &d->steps, CHECKPOINT_WORK,
+	                offer_steps, d);
 }
 
 /* ---- moments ---- */
@@ -108,6 +131,7 @@ deep_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
 	                    .top = top, .floor = floor };
 	d->steps.arena = arena_new();
 	d->steps.limit = REPEATS * (int32_t)r->nnode;
+	keep_states(d);
 	nested_search(d);
 	walk_all(d);
 	if (count_forward(d->r) <= HOLD_MAX)

@@ -301,7 +301,7 @@ list_known(struct bind *b)
 						          v->dim_name[d]) != 0;
 			if (!first)
 				continue;
-			diag_note(b->p->diag, "'%s' (axis %d of '%s')",
+			diag_more(b->p->diag, "'%s' (axis %d of '%s')",
 			          v->dim_name[d], d, shown(v));
 		}
 }
@@ -378,7 +378,7 @@ bind_shapes(struct bind *b)
 			                   "known are", flag);
 			FOR_VALS (u, b->g)
 				if (u->kind == V_INPUT)
-					diag_note(b->p->diag, "'%s'", shown(u));
+					diag_more(b->p->diag, "'%s'", shown(u));
 			continue;
 		}
 		s->used = true;

@@ -74,11 +74,13 @@ try_presets(struct choice *c)
 	struct remat *r = c->r;
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 
-	/* these two whatever the time */
-	remat_preset(r, c->must, REMAT_FULL, 1, drop);
-	archive_try(c->base, drop);
+	/* whatever the time */
 	remat_preset(r, c->must, REMAT_SELECTIVE, 1, drop);
 	archive_try(c->base, drop);
+	for (int64_t every = 1; every <= 1 || every < r->nlayer; every *= 2) {
+		remat_preset(r, c->must, REMAT_EVERY, every, drop);
+		archive_try(c->base, drop);
+	}
 }
 
 /* Push the least memory further down. */
@@ -301,6 +303,8 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 		free += r->store[s].candidate && !must[s];
 	if (free <= EXHAUSTIVE) {
 		c->exhausted = try_all(c);
+		if (!c->exhausted)
+			try_presets(c);
 		return c;
 	}
 	find_curve(c);

@@ -11,6 +11,7 @@
  * Where updates run, after backward or in it, is settled before: run.c plans
  * both forms of the graph and keeps the better one.
  */
+#include "passes/cost/cost.h"
 #include "passes/plan/choose.h"
 #include "passes/plan/halves.h"
 #include "passes/plan/frontier.h"
@@ -40,6 +41,14 @@ set_workspace(Pass *p, Graph *g)
 			                  node_id(g, n), op_info[n->op].text);
 	}
 	return true;
+}
+
+static bool
+check_seconds(Pass *p, const Graph *g, double sec)
+{
+	return sec <= COST_MAX || diag_error(p->diag, "device '%s': the step "
+		"would take %.3g s: expected at most %g s",
+		device_of(g)->name, sec, COST_MAX);
 }
 
 static void
@@ -235,6 +244,10 @@ plan_graph(Pass *p, Graph *g)
 		own = graph_clone(g);
 	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
 	r->watch = p->watch;
+	if (!check_seconds(p, g, r->base_sec)) {
+		graph_free(own);
+		return false;
+	}
 	/* a second form of the graph is measured by the first one */
 	if (!p->lean)
 		p->baseline_peak = r->resident

@@ -32,13 +32,31 @@ found_better(struct found *f, struct found *g)
 		? g : f;
 }
 
+/* The plan with the fewest live bytes of those that are not packed, or of
+ * all. */
+static struct found *
+leanest(const struct shelf *s, bool packed)
+{
+	struct found *best = NULL;
+
+	for (int32_t i = 0; i < s->n; i++) {
+		struct found *f = &s->plan[i];
+
+		if (f->live >= 0 && (packed || f->placed < 0)
+		    && (!best || f->live < best->live))
+			best = f;
+	}
+	return best;
+}
+
 struct found *
 shelf_best(const struct shelf *s, int64_t arena)
 {
+	struct found *last = leanest(s, true);
 	double floor = -1;
 
 	for (int tries = 0;; tries++) {
-		/* packing takes its time */
+		/* packing takes its time: then only one more, the leanest */
 		bool late = tries > LATE_TRIES && watch_over(s->r->watch);
 		struct found *best = NULL;
 
@@ -47,7 +65,8 @@ shelf_best(const struct shelf *s, int64_t arena)
 			struct found *f = &s->plan[i];
 
 			if (f->live >= 0 && f->live <= arena
-			    && f->sec >= floor && !(late && f->placed < 0)
+			    && f->sec >= floor
+			    && !(late && f->placed < 0 && f != last)
 			    && f->placed <= arena)
 				best = found_better(best, f);
 		}
@@ -75,18 +94,12 @@ shelf_least(const struct shelf *s)
 	int64_t least = INT64_MAX;
 
 	for (;;) {
-		struct found *next = NULL;
+		struct found *next = leanest(s, false);
 
-		for (int32_t i = 0; i < s->n; i++) {
-			struct found *f = &s->plan[i];
-
-			if (f->live < 0)
-				continue;
-			if (f->placed >= 0)
-				least = f->placed < least ? f->placed : least;
-			else if (!next || f->live < next->live)
-				next = f;
-		}
+		for (int32_t i = 0; i < s->n; i++)
+			if (s->plan[i].live >= 0 && s->plan[i].placed >= 0
+			    && s->plan[i].placed < least)
+				least = s->plan[i].placed;
 		if (!next || next->live >= least
 		    || (least < INT64_MAX && watch_over(s->r->watch)))
 			return least;

@@ -381,9 +381,29 @@ def traced(bench):
     bench.check(max(found) == plan["summary"]["live_bound_bytes"], f"a most of {max(found)}, the plan says {plan['summary']['live_bound_bytes']}")
 
 
+def quiet(bench):
+    """--quiet: nothing on either stream, whatever the verb; what is said without it is no error."""
+    mlp, tail = os.path.join(ck.MODELS, "mlp-mse.onnx"), ["--dim", "batch=8"]
+    graph, rows = bench.path("graph.json"), bench.path("rows.csv")
+    with open(graph, "w") as f:
+        json.dump({"nodes": [{"id": i, "cost_ram": 1, "cost_cpu": 1, "backward": i > 8} for i in range(18)],
+                   "links": [{"source": a, "target": b} for a in range(9) for b in (a + 1, 17 - a)]}, f)
+    with open(rows, "w") as f:
+        f.write("id,lower,upper,size\na,0,4,8\nb,2,6,8\n")
+    for argv in ([mlp, *tail, "-o", bench.path("q.so")], [mlp, *tail, "--plan-only", "--memory-budget", "100%"],
+                 [mlp, *tail, "--plan-only", "--stats"], [mlp, *tail, "--plan-only", "--batchnorm", "running"],
+                 [os.path.join(ck.MODELS, "gpt2-ts14.onnx"), "--plan-only", "--tp", 3], ["plan", graph, "--budget", "0.8"],
+                 ["plan", graph, "--budget", "0.8", "--place", "--stats", "--json", bench.path("q.json")],
+                 ["pack", rows, "-o", bench.path("q.csv")]):
+        loud, done = bench.ckc(*argv), bench.ckc(*argv, "--quiet")
+        bench.check(loud.returncode == done.returncode == 0 and loud.stdout + loud.stderr, f"{argv}: {loud.returncode}: {loud.stderr}")
+        bench.check(not done.stdout + done.stderr, f"{argv} --quiet says: {done.stdout}{done.stderr}")
+
+
 def main():
     bench = ck.Bench()
     idle(bench)
+    quiet(bench)
     given_twice(bench)
     wishes(bench)
     statistics(bench)

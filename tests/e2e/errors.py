@@ -46,6 +46,8 @@ def main():
     refuse(bench, "unknown dim", ["nosuch"], [dyn, *out, "--dim", "batch=2", "--dim", "seq=12", "--dim", "nosuch=3"])
     refuse(bench, "no file", ["nosuch.onnx"], ["nosuch.onnx", *out])
     refuse(bench, "unknown loss", ["nosuch", "kinds are ce, bce"], [static, *out, "--loss", "nosuch"])
+    slow = broken(bench, "slow.json", b'{"name": "slow", "product_flops": 1e-300, "vector_flops": 1e-300, "bandwidth": 1e-300}')
+    refuse(bench, "a step that takes for ever", ["device 'slow'", "expected at most"], [static, "--plan-only", "--device", slow])
     refuse(bench, "budget", ["smallest budget that works", "KiB)"], [static, *out, "--memory-budget", "1KiB"])
     refuse(bench, "budget beside --keep", ["no --keep"], [static, *out, "--memory-budget", "1KiB", "--keep", "*"])
     done = bench.ckc(static, *out, "--memory-budget", "1KiB")

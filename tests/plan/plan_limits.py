@@ -30,6 +30,8 @@ HOSTILE = {
     "part of a byte": '{"nodes": [{"id": 0, "cost_ram": 0.5, "cost_cpu": 1}]}',
     "bytes beyond 64 bits": '{"nodes": [{"id": 0, "cost_ram": 99999999999999999999, "cost_cpu": 1}]}',
     "sum beyond 64 bits": '{"nodes": %s}' % PAIR.replace('"cost_ram": 1', '"cost_ram": 9000000000000000000'),
+    "times beyond doubles": '{"nodes": %s}' % PAIR.replace('"cost_cpu": 1', '"cost_cpu": 1e308'),
+    "huge time": '{"nodes": [{"id": 0, "cost_ram": 1, "cost_cpu": 1e300}]}',
     "same id twice": '{"nodes": [%s, %s]}' % (NODE, NODE),
     "huge id": '{"nodes": [{"id": 4000000000, "cost_ram": 1, "cost_cpu": 1}]}',
     "cycle": '{"nodes": %s, "links": [{"source": 0, "target": 1}, {"source": 1, "target": 0}]}' % PAIR,
@@ -82,10 +84,25 @@ def check_time(ckc, folder, kind, size, budget, faults):
     return took["0.5"]
 
 
+def check_more_time(ckc, folder, faults):
+    """More time never ends with a dearer plan."""
+    path, out, last = os.path.join(folder, "graph.json"), os.path.join(folder, "plan.json"), float("inf")
+    with open(path, "w", encoding="utf-8") as sink:
+        json.dump(gen_graphs.KINDS["unet"](8, 1).json(), sink)
+    for limit in ("0.001", "0.1", "0.4", "1.5"):
+        subprocess.run([ckc, "plan", path, "--budget", "0.5", "--json", out, "--quiet", "--plan-time", limit], check=True, timeout=300)
+        with open(out, encoding="utf-8") as source:
+            cost = json.load(source)["summary"]["step_seconds"]
+        if cost > last:
+            faults.append(f"{limit} s: cost {cost}, in less time {last}")
+        last = min(last, cost)
+
+
 def main():
     faults = []
     with tempfile.TemporaryDirectory() as folder:
         check_hostile(sys.argv[1], folder, faults)
+        check_more_time(sys.argv[1], folder, faults)
         took = check_time(sys.argv[1], folder, "skipping", 500, "0.95", faults)
     for fault in faults:
         print("fault:", fault)

@@ -1,6 +1,7 @@
 /* Bare graphs: bounds are never above the optimum of a search over states;
  * what a walk knows of its sequence is what the sequence says. */
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "tests/plan/plan_test.h"
@@ -74,6 +75,179 @@ bounds(void **state)
 	}
 	assert_true(more > 20);
 	assert_true(equal > 5);
+}
+
+/* ---- families of small training graphs, against all states ---- */
+
+enum { CHAIN, SKIP, BRANCH, UNET, FAMILIES };
+enum { FORWARD = 7, STEP = 2 * FORWARD, COSTS = 1 << 14, SEEDS = 6 };
+
+/* Forward, and backward in reverse order: the gradient of a node reads those of
+ * its readers, what the node reads and, at times, what it made. */
+static void
+make_step(struct dag *g, int family, uint32_t rnd, Arena *a)
+{
+	bool reads[FORWARD][FORWARD] = { 0 };   /* by node: what */
+	int32_t link[8 * STEP * STEP], n = 0;
+
+	*g = (struct dag){ .n = STEP };
+	g->ram = arena_array(a, STEP, sizeof *g->ram);
+	g->cpu = arena_array(a, STEP, sizeof *g->cpu);
+	g->backward = arena_array(a, STEP, sizeof *g->backward);
+	g->name = arena_array(a, STEP, sizeof *g->name);
+	for (int32_t i = 0; i < STEP; i++) {
+		g->ram[i] = 1 + draw(&rnd, family == BRANCH ? 16 : 4);
+		g->cpu[i] = draw(&rnd, 30);
+		g->name[i] = "node";
+		g->backward[i] = i >= FORWARD;
+	}
+	for (int32_t i = 1; i < FORWARD; i++) {
+		int32_t near = i < 3 ? i : 3;
+
+		reads[i][family == BRANCH ? i - 1 - (int32_t)draw(&rnd,
+			(uint32_t)near) : i - 1] = true;
+		if (family == SKIP && draw(&rnd, 2))
+			reads[i][i - 1 - (int32_t)draw(&rnd, (uint32_t)near)]
+				= true;
+		if (family == UNET && FORWARD - 1 - i < i)
+			reads[i][FORWARD - 1 - i] = true;
+	}
+	for (int32_t i = 0; i < FORWARD; i++) {
+		int32_t grad = STEP - 1 - i;
+
+		for (int32_t k = 0; k < FORWARD; k++) {
+			int32_t pair[3][2] = { { k, i }, { k, grad },
+				{ grad, STEP - 1 - k } };
+
+			if (reads[i][k])
+				memcpy(&link[2 * n], pair, sizeof pair);
+			n += reads[i][k] ? 3 : 0;
+		}
+		if (i > 0) {            /* in this order */
+			link[2 * n] = grad;
+			link[2 * n++ + 1] = grad + 1;
+		}
+		if (i == FORWARD - 1 || draw(&rnd, 5) < 2) {
+			link[2 * n] = i;
+			link[2 * n++ + 1] = grad;
+		}
+	}
+	dag_finish(g, link, n, a);
+}
+
+/* States by least cost, in lists by cost. */
+struct brute {
+	const struct dag *g;
+	int32_t *best;                  /* by state: cost + 1; 0: not seen */
+	int32_t *head, *state, *next;
+	size_t n, cap, next_cap;
+	Arena *a;
+};
+
+static void
+see(struct brute *b, int32_t state, int32_t cost)
+{
+	if (cost >= COSTS || (b->best[state] && b->best[state] <= cost + 1))
+		return;
+	b->best[state] = cost + 1;
+	b->state = arena_grow(b->a, b->state, b->n, &b->cap, b->n + 1,
+	                      sizeof *b->state);
+	b->next = arena_grow(b->a, b->next, b->n, &b->next_cap, b->n + 1,
+	                     sizeof *b->next);
+	b->state[b->n] = state;
+	b->next[b->n] = b->head[cost];
+	b->head[cost] = (int32_t)b->n++;
+}
+
+/* A digit for each node: 0 it has not run, 1 its value is gone, 2 it is in
+ * memory.  Dijkstra's algorithm over all 3^n of them; -1: no plan fits. */
+static int32_t
+least_cost(const struct dag *g, int64_t budget)
+{
+	struct brute b = { .g = g, .a = arena_new() };
+	int32_t power[STEP + 1] = { 1 }, found = -1;
+
+	for (int32_t i = 0; i < g->n; i++)
+		power[i + 1] = 3 * power[i];
+	b.best = arena_array(b.a, (size_t)power[g->n], sizeof *b.best);
+	b.head = arena_array(b.a, COSTS, sizeof *b.head);
+	memset(b.head, 0xff, COSTS * sizeof *b.head);
+	see(&b, 0, 0);
+	for (int32_t c = 0; c < COSTS && found < 0; c++) {
+		while (b.head[c] >= 0 && found < 0) {
+			int32_t s = b.state[b.head[c]], ran = 0;
+			int64_t bytes = 0;
+
+			b.head[c] = b.next[b.head[c]];
+			if (b.best[s] != c + 1)
+				continue;
+			for (int32_t i = 0; i < g->n; i++) {
+				int32_t digit = s / power[i] % 3;
+
+				ran += digit > 0;
+				bytes += digit == 2 ? g->ram[i] : 0;
+			}
+			found = ran == g->n ? c : -1;
+			for (int32_t i = 0; i < g->n; i++) {
+				int32_t digit = s / power[i] % 3;
+				bool ready = bytes + g->ram[i] <= budget;
+
+				for (int32_t k = g->pred_at[i];
+				     k < g->pred_at[i + 1]; k++)
+					ready &= s / power[g->pred[k]] % 3
+						== 2;
+				if (digit == 2)
+					see(&b, s - power[i], c);
+				else if (ready)
+					see(&b, s + (2 - digit) * power[i],
+					    c + (int32_t)g->cpu[i]);
+			}
+		}
+	}
+	arena_free(b.a);
+	return found;
+}
+
+/* Plans cost what the best ones do; where there is none, the least budget that
+ * is named is the least; and few states already give a bound that holds. */
+static void
+families_are_optimal(void **state)
+{
+	int tight = 0, refused = 0, above = 0;
+
+	(void)state;
+	for (uint32_t k = 0; k < SEEDS * FAMILIES; k++) {
+		Arena *a = arena_new();
+		struct dag g;
+
+		make_step(&g, (int)(k % FAMILIES), 77 * k + 5, a);
+		for (int64_t part = 0; part < 3; part++) {
+			struct dag_options o = { .budget = g.working_set
+				+ (g.peak - g.working_set) * part / 4 };
+			struct dag_answer r = dag_plan(&g, &o, a);
+			struct dag_best b = { .g = &g, .o = &o, .arena = a };
+			int32_t best = least_cost(&g, o.budget);
+			double few;
+
+			b.rung = arena_array(a, 1, sizeof *b.rung);
+			few = dag_states(&b, o.budget, 1e9, 60);
+			assert_true(r.found == (best >= 0));
+			above += few > g.cost && few < r.seq.cost;
+			if (best >= 0) {
+				assert_true(r.seq.cost == best);
+				assert_true(r.seq.peak <= o.budget);
+				assert_true(r.bound <= best && few <= best);
+				tight += best > g.cost;
+				continue;
+			}
+			refused++;
+			assert_true(least_cost(&g, r.seq.peak) >= 0);
+			assert_true(least_cost(&g, r.seq.peak - 1) < 0);
+		}
+		arena_free(a);
+	}
+
+	assert_true(tight > SEEDS * FAMILIES && refused > 0 && above > 10);
 }
 
 /* Some change, and whether it is kept is up to chance. */
@@ -236,6 +410,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds),
+		cmocka_unit_test(families_are_optimal),
 		cmocka_unit_test(walks),
 		cmocka_unit_test(long_ones),
 	};

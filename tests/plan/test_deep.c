@@ -231,10 +231,78 @@ chains_grow_like_log(void **state)
 		assert_true(least_of_chain(1 << k) <= four + (k - 2) * bytes);
 }
 
+/* ---- no time for a search ---- */
+
+/* Of 2 L values in L layers, every sqrt(2 L)-th in memory takes twice that
+ * many, and forward runs once more; nested states take one for each doubling.
+ * Both with some beside: gradients, and values on their way. */
+static void
+chains_need_no_search(void **state)
+{
+	const int64_t bytes = WIDTH * 4, beside = 4;
+
+	(void)state;
+	for (int k = 4; k <= 11; k++) {
+		const struct options opt = { .gap_pct = 0.1 };
+		struct watch over = { .late = true };
+		int64_t root = (int64_t)ceil(sqrt((double)(2 << k)));
+		struct problem p;
+		struct choice *c;
+		const struct found *f;
+		double forward = 0;
+
+		open_problem(&p, gen_chain(1 << k, WIDTH));
+		p.r->watch = &over;
+		for (NodeId i = 1; i < p.r->nnode; i++)
+			forward += p.r->node[i].backward ? 0
+				: p.r->node[i].sec;
+		c = choice_new(p.r, p.must, &opt);
+		assert_true(choice_least(c) <= (k + 1 + beside) * bytes);
+		f = choice_take(c, (2 * root + beside) * bytes);
+		assert_non_null(f);
+		assert_true(f->sec <= forward);
+		assert_true(found_eval(p.r, f).live
+		            <= (2 * root + beside) * bytes);
+		close_problem(&p);
+	}
+}
+
+/* A budget that a preset meets is met, and the least that is named is not
+ * above it. */
+static void
+presets_need_no_search(void **state)
+{
+	const struct gen_gpt shape = { 8, 256, 4, 2, 128, 1000 };
+
+	(void)state;
+	for (int64_t every = 1; every <= 4; every++) {
+		const struct options opt = { .gap_pct = 0.1 };
+		struct watch over = { .late = true };
+		Arena *scratch = arena_new();
+		struct problem p;
+		struct choice *c;
+		uint8_t *drop;
+		int64_t arena;
+
+		open_problem(&p, gen_gpt(&shape));
+		drop = arena_array(scratch, (size_t)p.r->nstore + 1, 1);
+		remat_preset(p.r, p.must, REMAT_EVERY, every, drop);
+		arena = remat_placed(p.r, drop, scratch);
+		p.r->watch = &over;
+		c = choice_new(p.r, p.must, &opt);
+		assert_non_null(choice_take(c, arena));
+		assert_true(choice_least(c) <= arena);
+		close_problem(&p);
+		arena_free(scratch);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(chains_need_no_search),
+		cmocka_unit_test(presets_need_no_search),
 		cmocka_unit_test(tiny_graphs_are_optimal),
 		cmocka_unit_test(budgets_hold),
 		cmocka_unit_test(chains_grow_like_log),
