@@ -234,14 +234,14 @@ void ckr_set_seed(ckr_ctx *ctx, uint64_t seed);
 /* ---- data in and out ---- */
 
 /* Copy nbytes = the tensor's own size into an input, parameter, buffer or
- * state; elements are of its dtype, row-major. */
+ * state; elements are of its dtype, row-major.  An input keeps its value until
+ * it is set again; a step with one that was never set fails with CKR_EARG. */
 ckr_status ckr_set(ckr_ctx *ctx, const char *name, const void *data,
                    size_t nbytes);
 /* Copy a tensor out.  Outputs are valid after a step. */
 ckr_status ckr_get(ckr_ctx *ctx, const char *name, void *data, size_t nbytes);
-/* The place of an input in memory, to be filled by the caller without a copy
- * (of several replicas' samples: all of them, which steps take copies of):
- * row-major, valid until ckr_close, not to be written during a step. */
+/* The place of an input in memory, which counts as set from now on: row-major,
+ * valid until ckr_close, not to be written during a step. */
 ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
 
 /* Called before each micro-batch to set the inputs; any other status than
@@ -356,10 +356,10 @@ bool ckr_can_begin(const ckr_ctx *ctx);
  * gradients.  norm may be NULL.  CKR_EUNSUPPORTED: the library has none (ckc
  * --update-in-backward, or no optimizer). */
 ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
-/* What the model says of the inputs as they are set: its loss, which may be
- * NULL, and its outputs, which ckr_get then gives.  No dropout, running
- * statistics in place of the batch's, one micro-batch; nothing of the model
- * changes.  A library without a program for that (ckc --eval off, or as ckc
+/* What the model says of the inputs as they are set: its loss (NULL: labels
+ * need not be set) and its outputs, which ckr_get then gives.  No dropout,
+ * running statistics in place of the batch's, one micro-batch; the model does
+ * not change.  A library without a program for that (ckc --eval off, or as ckc
  * said) has the loss and the outputs of steps; CKR_EUNSUPPORTED if they would
  * go by the batch's statistics. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
