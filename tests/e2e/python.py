@@ -306,6 +306,9 @@ def tunes(bench, ckc):
         t.save_adapters(bench.path("adapter.st"))
         t.save_merged(bench.path("merged.st"))
         want = t.eval(**batch)
+        t.init([bench.path("all.st"), bench.path("adapter.st")])
+        t.init(bench.path("adapter.st"))
+        said(bench, ckc, lambda: t.init([bench.path("adapter.st"), bench.path("none.st")]), "none.st")
     bench.check(losses[-1] < losses[0] and len(tensors(bench.path("adapter.st"))) == 2, f"adapters: {losses}")
     with ckc.Trainer(model) as t:
         t.init(bench.path("merged.st"))

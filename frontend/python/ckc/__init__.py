@@ -373,12 +373,12 @@ class Trainer:
         self._open()
         ready = []
         for name, x in state.items():
-            i = self._tensors.get(name)
+            i, x = self._tensors.get(name), _array(x)
             if i is None or i.kind not in (b"param", b"buffer"):
                 raise Error(f"there is no parameter or buffer '{name}'")
-            x = _typed(f"'{name}'", x, i.dtype.decode())
             if list(x.shape) != i.dim[:i.rank]:
                 raise Error(f"'{name}' is {i.dim[:i.rank]}, the array {list(x.shape)}")
+            x = _typed(f"'{name}'", x, i.dtype.decode())
             ready.append((i, _converted(f"'{name}'", x, i.dtype.decode())))
         for i, x in ready:
             self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
@@ -393,13 +393,14 @@ class Trainer:
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
 
     def init(self, path, map=None, skip=(), partial=False):
-        """Take weights from a .safetensors, .npz or index file, as `ckrun --init`: names that begin with a key of map as if they began with its
-        value; globs of skip keep what they have; partial: so does what the file lacks.  Names of what was left as it was."""
+        """Take weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun --init`: names that begin with a key of map as if
+        they began with its value; globs of skip keep what they have; partial: so does what the files lack.  Names of what was left as it was."""
         self._open()
         maps = [_os.fsencode(f"{old}={new}") for old, new in (map or {}).items()]
         skips = [_os.fsencode(glob) for glob in ([skip] if isinstance(skip, str) else skip)]
         how = _lib.Init((_c.c_char_p * len(maps))(*maps), len(maps), (_c.c_char_p * len(skips))(*skips), len(skips), partial)
-        self._check(self._call.ckr_init(self._ctx, _os.fsencode(path), _c.byref(how)))
+        paths = [_os.fsencode(p) for p in ([path] if isinstance(path, (str, bytes, _os.PathLike)) else path)]
+        self._check(self._call.ckr_init_all(self._ctx, (_c.c_char_p * len(paths))(*paths), len(paths), _c.byref(how)))
         left = []
         while name := self._call.ckr_left(self._ctx, len(left)):
             left.append(name.decode())
@@ -419,7 +420,8 @@ class Trainer:
         return names
 
     def save_adapters(self, path):
-        """The adapters of a model compiled with lora= alone, by the names that PEFT gives them; init takes them back."""
+        """What is trained of a model compiled with lora=, as PEFT's adapter_model.safetensors, and adapter_config.json beside it; init takes it
+        back."""
         self._open()
         self._check(self._call.ckr_save_adapters(self._ctx, _os.fsencode(path)))
 
