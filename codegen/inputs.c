@@ -57,6 +57,38 @@ tables_is_metric(const Val *v)
 	                                 sizeof EVAL_TERM - 1));
 }
 
+/* Mark the operands that marked outputs of a loop depend on: a loop may hold
+ * ops of the loss beside those of an output. */
+static void
+need_of_loop(const Node *n, Arena *a, bool *needed)
+{
+	const struct body *b = n->body;
+	bool *read = arena_array(a, (size_t)b->nmicro, sizeof *read);
+
+	for (int k = 0; k < n->nout; k++)
+		read[b->result[k]] |= n->out[k] && needed[n->out[k]];
+	for (int i = b->nmicro; i-- > 0;)
+		for (int k = 0; read[i] && k < b->micro[i].narg; k++) {
+			int arg = b->micro[i].arg[k];
+
+			if (arg < 0)
+				read[~arg] = true;
+			else
+				needed[n->in[arg]] = true;
+		}
+}
+
+static void
+need_of_node(const Node *n, bool *needed)
+{
+	bool some = false;
+
+	for (int k = 0; k < n->nout; k++)
+		some |= n->out[k] && needed[n->out[k]];
+	for (int k = 0; some && k < n->nin; k++)
+		needed[n->in[k]] = n->in[k] != 0;
+}
+
 /* Those that outputs other than the loss and what comes with it do not depend
  * on, if there are any such outputs. */
 static void
@@ -67,14 +99,11 @@ mark_labels(const Graph *g, Arena *a, unsigned char *input)
 	FOR_VALS (v, g)
 		any |= needed[val_id(g, v)] = v->output
 			&& val_id(g, v) != g->loss && !tables_is_metric(v);
-	for (Node *n = g->node + g->nnode; any && --n > g->node;) {
-		bool some = false;
-
-		for (int k = 0; k < n->nout; k++)
-			some |= n->out[k] && needed[n->out[k]];
-		for (int k = 0; some && k < n->nin; k++)
-			needed[n->in[k]] = n->in[k] != 0;
-	}
+	for (Node *n = g->node + g->nnode; any && --n > g->node;)
+		if (n->body)
+			need_of_loop(n, a, needed);
+		else
+			need_of_node(n, needed);
 	FOR_VALS (v, g)
 		if (any && v->kind == V_INPUT && !needed[val_id(g, v)])
 			input[val_id(g, v)] |= INPUT_LABEL;

@@ -18,9 +18,8 @@
  *	ckr_close(m);
  *
  * Rules for every call
- *   - It returns a ckr_status; CKR_OK is 0.  After any other status
- *     ckr_error() tells in words what failed; the text belongs to the
- *     context and stands until its next failing call.
+ *   - It returns a ckr_status; CKR_OK is 0.  After any other status ckr_error()
+ *     tells what failed; the text stands until the next call that fails.
  *   - The library never prints (unless CKR_LOG says so) and never ends the
  *     process (unless it is one of several, and others do not even come to
  *     begin).
@@ -71,16 +70,15 @@ typedef enum ckr_status {
 	CKR_EDATA,              /* a kernel met bad data: index out of range */
 	CKR_EMISMATCH,          /* ckr_check found different bits */
 	CKR_EUNSUPPORTED,       /* this model or library cannot do that */
-	CKR_ENAN,               /* a loss, gradient or parameter is not
-	                         * finite */
+	CKR_ENAN,               /* a number is not finite */
 	CKR_ERANK               /* another process of the run does not come */
 } ckr_status;
 
 /* ---- opening ---- */
 
 struct ckr_options {
-	/* File with the weights; NULL: MODEL.safetensors beside MODEL.so.  ""
-	 * leaves weights at zero (for ckr_resume or ckr_write). */
+	/* File with the weights; NULL: MODEL.safetensors beside MODEL.so; "":
+	 * none, zeros (for ckr_resume). */
 	const char *weights;
 	/* Matrix products: NULL or "auto" (oneDNN if installed, else OpenBLAS,
 	 * else our own), "onednn", "openblas", "own"; "onednn-bf16":
@@ -234,14 +232,14 @@ void ckr_set_seed(ckr_ctx *ctx, uint64_t seed);
 /* ---- data in and out ---- */
 
 /* Copy nbytes = the tensor's own size into an input, parameter, buffer or
- * state; elements are of its dtype, row-major. */
+ * state; elements are of its dtype, row-major.  An input keeps its value until
+ * it is set again; a step with one that was never set fails with CKR_EARG. */
 ckr_status ckr_set(ckr_ctx *ctx, const char *name, const void *data,
                    size_t nbytes);
 /* Copy a tensor out.  Outputs are valid after a step. */
 ckr_status ckr_get(ckr_ctx *ctx, const char *name, void *data, size_t nbytes);
-/* The place of an input in memory, to be filled by the caller without a copy
- * (of several replicas' samples: all of them, which steps take copies of):
- * row-major, valid until ckr_close, not to be written during a step. */
+/* The place of an input in memory, which counts as set from now on: row-major,
+ * valid until ckr_close, not to be written during a step. */
 ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
 
 /* Called before each micro-batch to set the inputs; any other status than
@@ -356,10 +354,10 @@ bool ckr_can_begin(const ckr_ctx *ctx);
  * gradients.  norm may be NULL.  CKR_EUNSUPPORTED: the library has none (ckc
  * --update-in-backward, or no optimizer). */
 ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
-/* What the model says of the inputs as they are set: its loss, which may be
- * NULL, and its outputs, which ckr_get then gives.  No dropout, running
- * statistics in place of the batch's, one micro-batch; nothing of the model
- * changes.  A library without a program for that (ckc --eval off, or as ckc
+/* What the model says of the inputs as they are set: its loss (NULL: labels
+ * need not be set) and its outputs, which ckr_get then gives.  No dropout,
+ * running statistics in place of the batch's, one micro-batch; the model does
+ * not change.  A library without a program for that (ckc --eval off, or as ckc
  * said) has the loss and the outputs of steps; CKR_EUNSUPPORTED if they would
  * go by the batch's statistics. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
@@ -430,10 +428,10 @@ ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
 
 /* All parameters and buffers from a safetensors file, by name; types are
  * converted between f16, bf16, f32 and f64.  A file without adapters (ckc
- * --lora) leaves these as they are, one of adapters alone all else.  This and
- * ckr_resume read the file once to see that it is good and once more to load
- * it: after a failure nothing has changed.  Should only the second reading
- * fail, the context serves no more than ckr_error and ckr_close. */
+ * --lora) leaves these as they are, one of ckr_save_adapters all else.  Files
+ * are read once to see that they are good and once more to load them: after a
+ * failure nothing has changed.  Should only the second reading fail, the
+ * context serves no more than ckr_error and ckr_close. */
 ckr_status ckr_load_weights(ckr_ctx *ctx, const char *path);
 /* How ckr_init takes weights from a file.  Texts stay the caller's. */
 struct ckr_init {
@@ -451,22 +449,24 @@ struct ckr_init {
  * unless it is skipped, and so is a mapping or a glob that fits nothing. */
 ckr_status ckr_init(ckr_ctx *ctx, const char *path,
                     const struct ckr_init *how);
-/* Name of parameter or buffer number i among those that the file of weights
- * read last has left as they were; NULL: there is none. */
+/* Of several files that together hold all; of two of one name the last counts,
+ * which ckr_unread tells. */
+ckr_status ckr_init_all(ckr_ctx *ctx, const char *const *path, size_t n,
+                        const struct ckr_init *how);
+/* Weight number i of those that the files read last left; NULL: none. */
 const char *ckr_left(const ckr_ctx *ctx, size_t i);
-/* What the file of weights read last (by ckr_open, ckr_load_weights or
- * ckr_resume) holds that has no place in the model, in words; "": nothing.
- * Such a tensor may be a constant of the model, which keeps its value. */
+/* What the files of weights read last hold that has no place in the model, in
+ * words; "": nothing.  It may be a constant, which keeps its value. */
 const char *ckr_unread(const ckr_ctx *ctx);
 /* Parameters, buffers, optimizer state, step, seed and loss scale.  The file
  * appears by rename when it is complete and on disk. */
 ckr_status ckr_save(ckr_ctx *ctx, const char *path);
 ckr_status ckr_resume(ckr_ctx *ctx, const char *path);
-/* Of a model with low-rank adapters (ckc --lora), else CKR_EUNSUPPORTED: the
- * adapters alone, called as PEFT calls them (base_model.model.MODULE.lora_A
- * .weight), which ckr_load_weights takes back; and parameters and buffers of
- * the model without adapters, into which they have been merged (by one process
- * alone).  path NULL: whether that could be. */
+/* Of a model with low-rank adapters (ckc --lora), else CKR_EUNSUPPORTED: what
+ * is trained, named as in PEFT's adapter_model.safetensors, with PEFT's
+ * adapter_config.json beside it; and parameters and buffers of the model, with
+ * adapters merged into them (by one process).  path NULL: whether that could
+ * be. */
 ckr_status ckr_save_adapters(ckr_ctx *ctx, const char *path);
 ckr_status ckr_save_merged(ckr_ctx *ctx, const char *path);
 /* The ONNX file the model was compiled from, with the present weights, adapters

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/support/st_head.h"
+
 /* What protobuf-c may allocate for one skeleton. */
 static const size_t unpack_limit = (size_t)1 << 30;
 
@@ -47,28 +49,36 @@ onnx_unpack(struct onnx_file *f, const ProtobufCMessageDescriptor *type,
 /* What other kinds of file begin with, and ONNX does not. */
 static const struct {
 	const char *what, *bytes;
-	size_t at, n;
+	size_t n;
 } others[] = {
-	{ "a file of PyTorch, or another zip archive", "PK\3\4", 0, 4 },
-	{ "a pickle, as torch.save wrote them", "\x80\2", 0, 2 },
-	{ "HDF5, as Keras writes", "\x89HDF", 0, 4 },
-	{ "safetensors: weights without a graph", "\0\0{", 6, 3 },
-	{ "GGUF: weights without a graph", "GGUF", 0, 4 },
-	{ "a library or a program", "\x7f" "ELF", 0, 4 },
+	{ "a file of PyTorch, or another zip archive", "PK\3\4", 4 },
+	{ "a pickle, as torch.save wrote them", "\x80\2", 2 },
+	{ "HDF5, as Keras writes", "\x89HDF", 4 },
+	{ "GGUF: weights without a graph", "GGUF", 4 },
+	{ "a library or a program", "\x7f" "ELF", 4 },
 };
+
+/* NULL: nothing says that it is no ONNX file. */
+static const char *
+other_kind(const struct onnx_map *m)
+{
+	if (m->n >= ST_HEAD_BEGINS && st_head_begins(m->data))
+		return "safetensors: weights without a graph";
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (m->n >= others[i].n
+		    && !memcmp(m->data, others[i].bytes, others[i].n))
+			return others[i].what;
+	return NULL;
+}
 
 static bool
 check_kind(struct onnx_file *f, const struct onnx_map *m)
 {
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (m->n >= others[i].at + others[i].n
-		    && !memcmp(m->data + others[i].at, others[i].bytes,
-		               others[i].n))
-			return diag_error(f->diag, "not an ONNX file but %s; "
-			                  "export the module: torch.onnx."
-			                  "export(module, inputs, "
-			                  "\"model.onnx\")", others[i].what);
-	return true;
+	const char *what = other_kind(m);
+
+	return !what || diag_error(f->diag, "not an ONNX file but %s; export "
+	                           "the module: torch.onnx.export(module, "
+	                           "inputs, \"model.onnx\")", what);
 }
 
 struct onnx_file *

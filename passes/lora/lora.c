@@ -31,6 +31,7 @@ struct lora {
 	ValId *adapter;                 /* [nval]: A of the weight; B is next;
 	                                 * 0: none yet */
 	bool *barred;                   /* [nval]: read by others, too */
+	bool *adapts;                   /* [nval]: a weight that gets one */
 	unsigned char *ways;            /* [nval]: 1 as it lies, 2 transposed */
 	const struct lora_wish **wish;  /* [nval]: for a weight; NULL: none */
 	NodeId *order;
@@ -38,6 +39,17 @@ struct lora {
 };
 
 /* ---- what is adapted ---- */
+
+/* The module's name with another end. */
+static const char *
+name_of(struct lora *l, const char *weight, const char *end)
+{
+	size_t n = strlen(weight), tail = strlen(".weight");
+
+	if (n > tail && !strcmp(weight + n - tail, ".weight"))
+		n -= tail;
+	return arena_printf(l->g->arena, "%.*s.%s.weight", (int)n, weight, end);
+}
 
 static bool
 is_weight(const Val *v)
@@ -90,6 +102,34 @@ check_wish(struct lora *l, const struct lora_wish *w, const bool *read)
 	                         "weights", w->glob);
 }
 
+/* The other weight whose adapter has the same name: `w` of `w.weight`, and the
+ * other way round. */
+static ValId
+twin_of(struct lora *l, const char *name)
+{
+	size_t n = strlen(name), tail = strlen(".weight");
+	bool whole = n > tail && !strcmp(name + n - tail, ".weight");
+
+	return val_find(l->g, whole ? arena_printf(l->g->arena, "%.*s",
+	                                           (int)(n - tail), name)
+	                : arena_printf(l->g->arena, "%s.weight", name));
+}
+
+static bool
+check_name(struct lora *l, ValId id)
+{
+	const char *name = l->g->val[id].name, *a = name_of(l, name, "lora_A");
+	ValId twin = twin_of(l, name), taken = val_find(l->g, a);
+
+	taken = taken ? taken : val_find(l->g, name_of(l, name, "lora_B"));
+	twin = twin && l->adapts[twin] ? twin : 0;
+	return !(twin || taken)
+	       || diag_error(l->p->diag, "--lora: the adapter of '%s' would be "
+	                     "called '%s', as %s '%s' is", name, a,
+	                     twin ? "that of" : "the value",
+	                     l->g->val[twin ? twin : taken].name);
+}
+
 static bool
 check_wishes(struct lora *l)
 {
@@ -116,7 +156,10 @@ check_wishes(struct lora *l)
 			ok = diag_error(l->p->diag, "--lora: expected '%s' in "
 			                "f32, found %s", v->name,
 			                dtype_info[v->dt].text);
+		l->adapts[id] = !l->barred[id];
 	}
+	for (ValId id = 1; id < l->g->nval && ok; id++)
+		ok = !l->adapts[id] || check_name(l, id);
 	return ok;
 }
 
@@ -132,17 +175,6 @@ draw(uint64_t *state)
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
 	return (double)((z ^ z >> 31) >> 40) * 0x1p-24;
-}
-
-/* The module's name with another end. */
-static const char *
-name_of(struct lora *l, const char *weight, const char *end)
-{
-	size_t n = strlen(weight), tail = strlen(".weight");
-
-	if (n > tail && !strcmp(weight + n - tail, ".weight"))
-		n -= tail;
-	return arena_printf(l->g->arena, "%.*s.%s.weight", (int)n, weight, end);
 }
 
 /* A, or, bound 0, B. */
@@ -259,6 +291,7 @@ pass_lora(Pass *p, Graph *g)
 		                  "graph, which is there already");
 	l.adapter = arena_array(p->scratch, nval, sizeof *l.adapter);
 	l.barred = arena_array(p->scratch, nval, sizeof *l.barred);
+	l.adapts = arena_array(p->scratch, nval, sizeof *l.adapts);
 	l.ways = arena_array(p->scratch, nval, sizeof *l.ways);
 	l.wish = arena_array(p->scratch, nval, sizeof *l.wish);
 	l.order = arena_array(p->scratch, 4 * (size_t)nnode, sizeof *l.order);

@@ -11,7 +11,8 @@
 /* T_FILE: two of them are a misunderstanding, where of other values the last
  * counts.  T_SIZE: a number that is not negative. */
 enum type {
-	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_WORDS, T_DATA,
+	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_WORDS, T_FILES,
+	T_DATA,
 	T_SCHEDULE, T_ON_NAN, T_SCALE
 };
 
@@ -92,8 +93,8 @@ static const struct option_row rows[] = {
 	{ "name", T_TEXT, AT(name), "NAME", "predict: which output, if there "
 	  "are several" },
 	{ NULL, T_FLAG, 0, NULL, "files" },
-	{ "init", T_FILE, AT(init), "FILE", "initial weights (.safetensors; "
-	  "default: beside the model)" },
+	{ "init", T_FILES, AT(init), "FILE", "initial weights (.safetensors; "
+	  "default: beside the model); of several files the last counts" },
 	{ "init-map", T_WORDS, AT(init_map), "OLD=NEW", "its names that begin "
 	  "with OLD begin with NEW; either may be empty" },
 	{ "init-partial", T_FLAG, AT(init_partial), NULL, "what it lacks "
@@ -102,8 +103,8 @@ static const struct option_row rows[] = {
 	  "so whatever it holds, as a head of another shape" },
 	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
 	  "what steps use (all parameters: --export-onnx)" },
-	{ "save-lora", T_FILE, AT(save_lora), "FILE", "ckc --lora: the "
-	  "adapters alone, with PEFT's names; --init takes them back" },
+	{ "save-lora", T_FILE, AT(save_lora), "FILE", "ckc --lora: what is "
+	  "trained, by PEFT's names, and adapter_config.json beside it" },
 	{ "save-merged", T_FILE, AT(save_merged), "FILE", "ckc --lora: the "
 	  "weights with adapters merged into them" },
 	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
@@ -316,6 +317,15 @@ add_word(struct option_words *w, const char *name, const char *value)
 	return DONE;
 }
 
+static bool
+has_word(const struct option_words *w, const char *value)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (!strcmp(w->v[i], value))
+			return true;
+	return false;
+}
+
 static int
 set_option(struct options *o, const struct option_row *r, const char *value)
 {
@@ -339,6 +349,10 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		return set_word(r->type, value, at);
 	case T_SCALE:
 		return set_scale(value, at);
+	case T_FILES:
+		if (has_word(at, value))
+			return DONE;
+		/* fall through */
 	case T_WORDS:
 		return add_word(at, r->name, value);
 	case T_DATA:

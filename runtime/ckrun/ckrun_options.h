@@ -32,14 +32,14 @@ struct options {
 	const char *model;
 	struct option_files data, valid;
 	const char *tokens, *normalize, *inputs;
-	struct option_words feed, columns, init_map, init_skip;
+	struct option_words feed, columns, init, init_map, init_skip;
 	struct option_words lr_scale, decay;
 	uint64_t steps, epochs;
 	struct ckr_hyper hyper;
 	double min_lr, comm_timeout;
 	enum ckr_schedule schedule;
 	uint64_t warmup, seed, threads, ranks, save_every;
-	const char *init, *save, *resume, *outputs, *grads, *log, *onnx;
+	const char *save, *resume, *outputs, *grads, *log, *onnx;
 	const char *trace, *profile, *blas, *against;
 	const char *save_lora, *save_merged;
 	const char *save_best, *out, *name, *tensorboard;

@@ -131,9 +131,9 @@ check_values(const struct options *o)
 		return bad("save-every", "needs --save");
 	if (o->threads > 65536)
 		return bad("threads", "is too large");
-	if (o->init && o->resume)
+	if (o->init.n && o->resume)
 		return bad("init", "cannot stand beside --resume");
-	if (!o->init && (o->init_map.n || o->init_partial || o->init_skip.n))
+	if (!o->init.n && (o->init_map.n || o->init_partial || o->init_skip.n))
 		return bad(o->init_map.n ? "init-map" : o->init_partial
 		           ? "init-partial" : "init-skip", "needs --init");
 	for (size_t i = 0; i < o->init_map.n; i++)
@@ -186,6 +186,21 @@ check_data(const struct option_files *d, const char *role,
 	return status;
 }
 
+/* File i of --init beside all other files. */
+static int
+check_init(const struct options *o, size_t i, const struct named_file *f,
+           size_t n)
+{
+	struct named_file both[2] = { { "--init", o->init.v[i], false } };
+	int status = DONE;
+
+	for (size_t k = 0; k < n && !status; k++) {
+		both[1] = f[k];
+		status = f[k].path ? say_clash(both, 2) : DONE;
+	}
+	return status;
+}
+
 /* Files beside the model belong to it. */
 static int
 check_files(const struct options *o)
@@ -203,7 +218,6 @@ check_files(const struct options *o)
 		{ "the model's weights", weights, false },
 		{ "--against", o->against, false },
 		{ "--inputs", o->inputs, false },
-		{ "--init", o->init, false },
 		{ "--resume", o->resume, false },
 		{ "--save", again ? NULL : o->save, true },
 		{ "--save-best", o->save_best, true },
@@ -220,6 +234,8 @@ check_files(const struct options *o)
 	size_t n = sizeof(f) / sizeof(*f);
 	int status = say_clash(f, n);
 
+	for (size_t i = 0; i < o->init.n && !status; i++)
+		status = check_init(o, i, f, n);
 	if (!status)
 		status = check_data(&o->data, "--data", f, n);
 	if (!status)

@@ -55,9 +55,8 @@ options_warn(const struct options *o, const char *optimizer,
 {
 	bool falls = o->schedule != CKR_CONSTANT_LR;
 
-	if (*unread && !o->quiet && (o->init || o->resume))
-		fprintf(stderr, "ckrun: warning: %s (ckc --param NAME makes a "
-		        "weight of it)\n", unread);
+	if (*unread && !o->quiet && (o->init.n || o->resume))
+		fprintf(stderr, "ckrun: warning: %s\n", unread);
 	warn_optimizer(o, optimizer);
 	if (!falls)
 		warn_idle(o, "min-lr", "--schedule linear or cosine goes down "

@@ -129,7 +129,7 @@ sides_open(struct sides *p, const struct options *o)
 		CKR_TRY(told(p, s, start_model(&s->m, &s->data, &of, s->so)));
 	}
 	CKR_TRY(need_alike(p));
-	return o->init || o->resume ? CKR_OK : copy_weights(p);
+	return o->init.n || o->resume ? CKR_OK : copy_weights(p);
 }
 
 void

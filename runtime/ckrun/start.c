@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/file/file.h"
+#include "runtime/support/path.h"
 
 struct data_options
 start_data(const struct options *o, const struct option_files *f)
@@ -40,6 +41,16 @@ tell_left(ckr_ctx *m, const struct options *o)
 	puts(left > FEW && !o->stats ? ", ... (all: --stats)" : "");
 }
 
+static ckr_status
+warn_of_nan(ckr_ctx *m)
+{
+	ckr_status s = ckr_finite(m);
+
+	if (s == CKR_ENAN && ckr_speaks(m))
+		fprintf(stderr, "ckrun: warning: --init: %s\n", ckr_error(m));
+	return s == CKR_ENAN ? CKR_OK : s;
+}
+
 /* What is not plainly all weights of a file. */
 static ckr_status
 init_some(ckr_ctx *m, const struct options *o)
@@ -48,16 +59,17 @@ init_some(ckr_ctx *m, const struct options *o)
 		.nmap = o->init_map.n, .skip = o->init_skip.v,
 		.nskip = o->init_skip.n, .partial = o->init_partial };
 
-	return ckr_init(m, o->init, &how);
+	return ckr_init_all(m, o->init.v, o->init.n, &how);
 }
 
 ckr_status
 start_model(ckr_ctx **m, struct data *d, const struct options *o,
             const char *so)
 {
-	bool some = o->init_map.n || o->init_partial || o->init_skip.n;
-	struct ckr_options co = { .weights = o->resume ? "" : some ? NULL
-			: o->init,
+	bool some = o->init_map.n || o->init_partial || o->init_skip.n
+		|| o->init.n > 1;
+	struct ckr_options co = { .weights = o->resume ? "" : some
+			|| !o->init.n ? NULL : o->init.v[0],
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
 		.ranks = (uint32_t)o->ranks,
 		.comm_timeout = o->comm_timeout };
@@ -75,8 +87,10 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 		                "ckc --dtype f16 compiles one that has", so);
 	if (some)
 		CKR_TRY(init_some(*m, o));
-	if (o->init)
+	if (o->init.n)
 		tell_left(*m, o);
+	if (o->init.n)
+		CKR_TRY(warn_of_nan(*m));
 	if (o->resume) {
 		CKR_TRY(ckr_resume(*m, o->resume));
 		if (options_given(o, "seed"))
@@ -106,6 +120,23 @@ try_write(ckr_ctx *m, const char *path)
 	return CKR_OK;
 }
 
+/* PEFT's configuration beside a file of adapters. */
+static ckr_status
+try_config(ckr_ctx *m, const char *adapters)
+{
+	char *path;
+	ckr_status s;
+
+	if (!adapters)
+		return CKR_OK;
+	if (asprintf(&path, "%.*sadapter_config.json",
+	             (int)(path_base(adapters) - adapters), adapters) < 0)
+		return ckr_fail(m, CKR_ENOMEM, "out of memory");
+	s = try_write(m, path);
+	free(path);
+	return s;
+}
+
 ckr_status
 start_files(ckr_ctx *m, const struct options *o)
 {
@@ -118,6 +149,7 @@ start_files(ckr_ctx *m, const struct options *o)
 	CKR_TRY(try_write(m, o->save));
 	CKR_TRY(try_write(m, o->save_best));
 	CKR_TRY(try_write(m, o->save_lora));
+	CKR_TRY(try_config(m, o->save_lora));
 	CKR_TRY(try_write(m, o->save_merged));
 	CKR_TRY(try_write(m, o->outputs));
 	CKR_TRY(try_write(m, o->onnx));

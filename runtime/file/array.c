@@ -50,44 +50,57 @@ array_index(struct array_file *f, struct err *e)
 	return CKR_OK;
 }
 
-/* Reads what describes the contents. */
-typedef ckr_status ReadHeader(struct array_file *, struct err *);
-
-/* The reader of what the file begins like; NULL: of no format.  Any text may
- * have its ninth byte in common with .safetensors; sure: believe it only if
- * the header would lie within the file. */
 static ckr_status
-find_format(const struct array_file *f, bool sure, ReadHeader **read,
-            struct err *e)
+read_zip(struct array_file *f, struct err *e)
 {
-	unsigned char head[9] = { 0 };
-	uint64_t n = 0;
+	bool pickle;
 
-	CKR_TRY(file_read(f->fd, f->path, head,
-	                  f->size < 9 ? (size_t)f->size : 9, 0, e));
-	for (int i = 7; i >= 0; i--)
-		n = n << 8 | head[i];
-	*read = NULL;
-	if (!memcmp(head, "\x93NUMPY", 6))
-		*read = npy_read_header;
-	else if (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4))
-		*read = npz_read_directory;
-	else if (tokens_begin(head))
-		*read = tokens_read_header;
-	else if (head[8] == '{' && f->size >= 10 && !(sure && n > f->size - 8))
-		*read = safetensors_read_header;
-	else if (head[0] == '{' && !sure)
-		*read = shards_read_index;
+	CKR_TRY(pickle_is_in_zip(f, &pickle, e));
+	return pickle ? pickle_refuse(f, e) : npz_read_directory(f, e);
+}
+
+static bool
+begins(const unsigned char *head, const char *with, size_t n)
+{
+	return !memcmp(head, with, n);
+}
+
+ReadHeader *
+array_reader(const unsigned char head[ST_HEAD_BEGINS])
+{
+	if (st_head_begins(head))
+		return safetensors_read_header;
+	if (begins(head, "\x93NUMPY", 6))
+		return npy_read_header;
+	if (begins(head, "PK\3\4", 4) || begins(head, "PK\5\6", 4))
+		return read_zip;
+	if (tokens_begin(head))
+		return tokens_read_header;
+	if (pickle_begins(head))
+		return pickle_refuse;
+	return head[0] == '{' ? shards_read_index : NULL;
+}
+
+/* *head: the first bytes, zeros behind a shorter file. */
+static ckr_status
+find_reader(const struct array_file *f, unsigned char head[ST_HEAD_BEGINS],
+            ReadHeader **read, struct err *e)
+{
+	size_t n = f->size < ST_HEAD_BEGINS ? (size_t)f->size : ST_HEAD_BEGINS;
+
+	memset(head, 0, ST_HEAD_BEGINS);
+	CKR_TRY(file_read(f->fd, f->path, head, n, 0, e));
+	*read = array_reader(head);
 	return CKR_OK;
 }
 
 static ckr_status
 by_content(struct array_file *f, bool shard, struct err *e)
 {
+	unsigned char head[ST_HEAD_BEGINS];
 	ReadHeader *read;
 
-	CKR_TRY(pickle_refuse(f, e));
-	CKR_TRY(find_format(f, false, &read, e));
+	CKR_TRY(find_reader(f, head, &read, e));
 	if (shard && read == shards_read_index)
 		return err_set(e, CKR_EFORMAT, "%s: expected a file with "
 		               "tensors, found an index of others", f->path);
@@ -126,20 +139,32 @@ array_open_shard(struct array_file *f, const char *path, struct err *e)
 	return open_any(f, path, true, e);
 }
 
+/* Bare integers may begin like a pickle, a text, or the length of a header that
+ * would not lie within the file. */
+static ckr_status
+need_bare(const struct array_file *f, struct err *e)
+{
+	unsigned char head[ST_HEAD_BEGINS];
+	ReadHeader *read;
+
+	CKR_TRY(find_reader(f, head, &read, e));
+	if (!read || read == pickle_refuse || read == shards_read_index
+	    || (read == safetensors_read_header
+	        && st_head_size(head) > f->size - 8))
+		return CKR_OK;
+	return err_set(e, CKR_EFORMAT, "%s: these are no raw tokens: the file "
+	               "is .npy, .npz, .safetensors or has a header of tokens, "
+	               "and says what it holds; drop --tokens", f->path);
+}
+
 ckr_status
 array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
                struct err *e)
 {
 	ckr_status s = array_begin(f, path, e);
-	ReadHeader *read = NULL;
 
 	if (s == CKR_OK)
-		s = find_format(f, true, &read, e);
-	if (s == CKR_OK && read)
-		s = err_set(e, CKR_EFORMAT, "%s: these are no raw tokens: the "
-		            "file is .npy, .npz, .safetensors or has a header "
-		            "of tokens, and says what it holds; drop --tokens",
-		            path);
+		s = need_bare(f, e);
 	if (s == CKR_OK)
 		s = tokens_bare(f, dtype, e);
 	if (s == CKR_OK)

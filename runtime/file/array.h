@@ -9,6 +9,7 @@
 #include "runtime/base/err.h"
 #include "runtime/file/file.h"
 #include "runtime/file/packed.h"
+#include "runtime/support/st_head.h"
 
 struct array {
 	const char *name;               /* "" if the format has none */
@@ -85,21 +86,25 @@ const char *array_text(char *buf, size_t size, uint8_t dtype, int rank,
 ckr_status array_begin(struct array_file *, const char *path, struct err *);
 ckr_status array_index(struct array_file *, struct err *);
 /* The file is open; they fill v, n, meta and text; array_open sorts. */
-ckr_status safetensors_read_header(struct array_file *, struct err *);
-ckr_status npy_read_header(struct array_file *, struct err *);
-ckr_status npz_read_directory(struct array_file *, struct err *);
+typedef ckr_status ReadHeader(struct array_file *, struct err *);
+ReadHeader safetensors_read_header, npy_read_header, npz_read_directory,
+           tokens_read_header, shards_read_index;
+/* Of a file that begins like this, zeros behind a shorter one; NULL: no format
+ * does. */
+ReadHeader *array_reader(const unsigned char head[ST_HEAD_BEGINS]);
 /* As array_open, but for indexes, which do not name each other. */
 ckr_status array_open_shard(struct array_file *, const char *path,
                             struct err *);
-ckr_status shards_read_index(struct array_file *, struct err *);
-/* An error if the file is one of torch.save. */
-ckr_status pickle_refuse(const struct array_file *, struct err *);
+/* Files of torch.save: a pickle, or a zip archive with one in it; and the
+ * error, with the line that converts it. */
+bool pickle_begins(const unsigned char head[2]);
+ckr_status pickle_is_in_zip(const struct array_file *, bool *, struct err *);
+ReadHeader pickle_refuse;
 /* The .npy file of so many bytes where `at` and `packed` say. */
 ckr_status npy_read(const struct array_file *, struct array *, uint64_t size,
                     struct err *);
 /* Whether a file begins with a header of tokens; a whole file of them. */
 bool tokens_begin(const unsigned char head[8]);
-ckr_status tokens_read_header(struct array_file *, struct err *);
 ckr_status tokens_bare(struct array_file *, uint8_t dtype, struct err *);
 
 /* ---- writing safetensors ---- */

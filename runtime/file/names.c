@@ -2,9 +2,8 @@
  *
  * Checkpoints of a model and of a model that holds it differ in what all names
  * begin with: "model.", "module.", "bert.".  Which mapping is meant is guessed
- * from the first name that is looked for, and from every name of the file that
- * ends like it; a guess is good if by it everything is found, and is told, not
- * followed.
+ * from the first names that are looked for, and from every name of the file
+ * that ends like one; the guess by which most is found is told, not followed.
  */
 #include "runtime/file/names.h"
 
@@ -70,7 +69,8 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 		return CKR_OK;
 	for (size_t k = 0; k < nmap; k++)
 		CKR_TRY(need_used(f, map[k], e));
-	f->renamed = calloc(f->n + 1, sizeof(*f->renamed));
+	if (!f->renamed)
+		f->renamed = calloc(f->n + 1, sizeof(*f->renamed));
 	if (!f->renamed)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	for (size_t i = 0; i < f->n; i++) {
@@ -78,14 +78,17 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 		size_t k = names_is_state(f, name) ? nmap
 		           : mapping_of(name, map, nmap);
 		size_t old = k < nmap ? strcspn(map[k], "=") : 0;
+		char *new;
 
 		if (k == nmap)
 			continue;
-		f->renamed[i] = names_joined(map[k] + old + 1,
-		                       strlen(map[k] + old + 1), name + old);
-		if (!f->renamed[i])
+		new = names_joined(map[k] + old + 1,
+		                   strlen(map[k] + old + 1), name + old);
+		if (!new)
 			return err_set(e, CKR_ENOMEM, "out of memory");
-		f->v[i].name = f->renamed[i];
+		free(f->renamed[i]);
+		f->renamed[i] = new;
+		f->v[i].name = new;
 	}
 	free(f->index);
 	f->index = NULL;
@@ -95,10 +98,11 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 /* ---- guessing ---- */
 
 /* "OLD=NEW" by lengths: what a name of the file begins with, and what it is to
- * begin with. */
+ * begin with; and what is found by it. */
 struct guess {
 	const char *have, *want;
 	size_t old, new;
+	size_t there, fit;              /* of all wanted; in their shape */
 };
 
 /* By the longest end that both names share, from a dot on or all of one. */
@@ -113,7 +117,7 @@ guess_by(const char *have, const char *want, struct guess *g)
 			break;
 		if (n && (n == a || have[a - n - 1] == '.')
 		    && (n == b || want[b - n - 1] == '.')) {
-			*g = (struct guess){ have, want, a - n, b - n };
+			*g = (struct guess){ have, want, a - n, b - n, 0, 0 };
 			any = true;
 		}
 	}
@@ -128,65 +132,139 @@ same_guess(const struct guess *a, const struct guess *b)
 	       && !memcmp(a->want, b->want, a->new);
 }
 
-/* Whether all that is wanted is there by it. */
-static bool
-finds_all(const struct array_file *f, const struct guess *g,
-          const struct wanted *w, size_t n)
+/* What is wanted, if names are mapped so; NULL: it is not there. */
+static const struct array *
+find_by(const struct array_file *f, const struct guess *g,
+        const struct wanted *w)
 {
-	bool all = true;
+	bool maps = !strncmp(w->name, g->want, g->new);
+	bool moves = !strncmp(w->name, g->have, g->old);
+	char *name = !maps ? NULL
+		: names_joined(g->have, g->old, w->name + g->new);
+	const struct array *a = name ? array_find(f, name)
+		: moves ? NULL : array_find(f, w->name);
 
-	for (size_t i = 0; i < n && all; i++) {
-		bool maps = !strncmp(w[i].name, g->want, g->new);
-		char *name = !maps ? NULL
-			: names_joined(g->have, g->old, w[i].name + g->new);
-		bool moves = !strncmp(w[i].name, g->have, g->old);
-		const struct array *a = name ? array_find(f, name)
-			: moves ? NULL : array_find(f, w[i].name);
+	free(name);
+	return a;
+}
 
-		all = a && a->rank == w[i].rank
-		      && !memcmp(a->dim, w[i].dim,
-		                 (size_t)a->rank * sizeof(*a->dim));
-		free(name);
+static bool
+has_shape(const struct array *a, const struct wanted *w)
+{
+	return a->rank == w->rank
+	       && !memcmp(a->dim, w->dim, (size_t)a->rank * sizeof(*a->dim));
+}
+
+static void
+try_guess(const struct array_file *f, struct guess *g, const struct wanted *w,
+          size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct array *a = find_by(f, g, &w[i]);
+
+		g->there += a != NULL;
+		g->fit += a && has_shape(a, &w[i]);
 	}
-	return all;
+}
+
+enum { GUESSES = 3, TRIED = 16 };
+
+/* Guesses by which a name of the file is this one, the best ones: by which all
+ * is there, or, more than without one, most. */
+static size_t
+find_guesses(const struct array_file *f, const char *name,
+             const struct wanted *w, size_t n, struct guess best[GUESSES])
+{
+	struct guess tried[TRIED], g;
+	size_t count = 0, ntried = 0, least = n / 2 + 1;
+
+	for (size_t i = 0, k = 0; i < n; i++) {
+		k += array_find(f, w[i].name) != NULL;
+		least = k >= least ? k + 1 : least;
+	}
+	for (size_t i = 0; i < f->n && ntried < TRIED; i++) {
+		bool known = false;
+
+		if (!guess_by(f->v[i].name, name, &g) || !(g.old + g.new))
+			continue;
+		for (size_t k = 0; k < ntried; k++)
+			known |= same_guess(&tried[k], &g);
+		if (known)
+			continue;
+		tried[ntried++] = g;
+		try_guess(f, &g, w, n);
+		if (g.there < least)
+			continue;
+		count = g.there > least || !count ? 0 : count;
+		least = g.there;
+		if (count < GUESSES)
+			best[count++] = g;
+	}
+	return count;
 }
 
 static size_t
-add_line(char *text, size_t size, size_t at, const struct guess *g)
+add_text(char *text, size_t size, size_t at, const char *before,
+         const char *option, const char *value)
 {
-	char old[NAME_TEXT], new[NAME_TEXT], o[NAME_TEXT], n[NAME_TEXT];
+	char name[2 * NAME_TEXT];
+	int n = at < size ? snprintf(text + at, size - at, "%s--init-%s '%s'",
+	                             before, option,
+	                             err_name(name, sizeof(name), value)) : 0;
 
-	snprintf(old, sizeof(old), "%.*s", (int)g->old, g->have);
-	snprintf(new, sizeof(new), "%.*s", (int)g->new, g->want);
-	return at + (size_t)snprintf(text + at, size - at,
-	                             "%s--init-map '%s=%s'", at ? " or " : "",
-	                             err_name(o, sizeof(o), old),
-	                             err_name(n, sizeof(n), new));
+	return at + (size_t)n;
 }
 
-enum { GUESSES = 3 };
+static size_t
+add_map(char *text, size_t size, size_t at, const char *before,
+        const struct guess *g)
+{
+	char map[2 * NAME_TEXT];
+
+	snprintf(map, sizeof(map), "%.*s=%.*s", (int)g->old, g->have,
+	         (int)g->new, g->want);
+	return add_text(text, size, at, before, "map", map);
+}
+
+/* What is there by the guess, but in another shape. */
+static size_t
+add_skips(char *text, size_t size, size_t at, const struct array_file *f,
+          const struct guess *g, const struct wanted *w, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct array *a = find_by(f, g, &w[i]);
+
+		if (a && !has_shape(a, &w[i]))
+			at = add_text(text, size, at, " ", "skip", w[i].name);
+	}
+	return at;
+}
 
 const char *
 names_guess(const struct array_file *f, const struct wanted *w, size_t n,
             char *text, size_t size)
 {
-	struct guess found[GUESSES], g;
-	size_t count = 0, at = 0;
+	struct guess g[GUESSES];
+	size_t count = 0, at;
 
 	*text = '\0';
-	if (f->renamed)         /* names are not the file's any more */
+	for (size_t i = 0; i < n && i < TRIED && !count; i++)
+		count = find_guesses(f, w[i].name, w, n, g);
+	if (!count)
 		return text;
-	for (size_t i = 0; i < f->n && n && count < GUESSES; i++) {
-		bool known = false;
-
-		if (!guess_by(f->v[i].name, w[0].name, &g) || !(g.old + g.new))
-			continue;
-		for (size_t k = 0; k < count; k++)
-			known |= same_guess(&found[k], &g);
-		if (!known && finds_all(f, &g, w, n))
-			found[count++] = g;
-	}
-	for (size_t k = 0; k < count && at + 1 < size; k++)
-		at = add_line(text, size, at, &found[k]);
+	at = g->there == n ? (size_t)snprintf(text, size, "all are there")
+		: (size_t)snprintf(text, size, "%zu of %zu are there",
+		                   g->there, n);
+	for (size_t k = 0; k < count; k++)
+		at = add_map(text, size, at, k ? " or " : " by ", &g[k]);
+	if (count == 1)
+		at = add_skips(text, size, at, f, g, w, n);
+	if (g->there < n && at < size)
+		at += (size_t)snprintf(text + at, size - at,
+		                       " --init-partial");
+	if (g->fit < n && at < size)
+		snprintf(text + at, size - at, ", which leaves %zu as %s "
+		         "compiled", n - g->fit,
+		         n - g->fit == 1 ? "it was" : "they were");
 	return text;
 }

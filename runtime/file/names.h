@@ -24,8 +24,9 @@ struct wanted {
 	const int64_t *dim;
 };
 
-/* In words behind a message, which mappings would find all that is wanted, in
- * its shape; "" if none would, or nothing is wanted. */
+/* In words behind a message, which mappings would find all that is wanted, or
+ * most of it and more than the names as they are, and what else is to be typed
+ * for what is missing or has another shape; "" if none would. */
 const char *names_guess(const struct array_file *, const struct wanted *,
                         size_t n, char *text, size_t size);
 

@@ -5,36 +5,36 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Opcode PROTO of a protocol that has it. */
+bool
+pickle_begins(const unsigned char head[2])
+{
+	return head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
+}
+
 /* The archive's first member is FOLDER/data.pkl; a local header has the
  * length of its name at 26 and the name at 30. */
-static ckr_status
-holds_pickle(const struct array_file *f, bool *yes, struct err *e)
+ckr_status
+pickle_is_in_zip(const struct array_file *f, bool *yes, struct err *e)
 {
 	unsigned char head[30 + 256];
 	size_t got, n;
 
 	CKR_TRY(file_some(f->fd, f->path, head, sizeof(head), 0, &got, e));
-	*yes = got >= 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
-	if (got < 30 || memcmp(head, "PK\3\4", 4))
-		return CKR_OK;
-	n = (size_t)head[26] | (size_t)head[27] << 8;
+	n = got < 30 ? 0 : (size_t)head[26] | (size_t)head[27] << 8;
 	*yes = n >= 8 && 30 + n <= got && !memcmp(head + 30 + n - 8,
 	                                           "data.pkl", 8);
 	return CKR_OK;
 }
 
 ckr_status
-pickle_refuse(const struct array_file *f, struct err *e)
+pickle_refuse(struct array_file *f, struct err *e)
 {
 	const char *slash = strrchr(f->path, '/');
 	const char *dot = strrchr(slash ? slash : f->path, '.');
 	int stem = dot && dot != f->path ? (int)(dot - f->path)
 	           : (int)strlen(f->path);
-	bool yes = false;
 
-	CKR_TRY(holds_pickle(f, &yes, e));
-	if (!yes)
-		return CKR_OK;
 	return err_set(e, CKR_EFORMAT, "%s: a pickle of torch.save, which can "
 	               "hold code: expected .safetensors; this makes one:\n"
 	               "python3 -c \"import sys, torch, safetensors.torch as "

@@ -15,7 +15,6 @@
 
 #include "runtime/file/array.h"
 #include "runtime/support/json.h"
-#include "runtime/support/st_head.h"
 #include "runtime/support/utf8.h"
 
 enum { MAX_HEADER = 100 << 20, DATA_ALIGN = 64 };
@@ -220,11 +219,10 @@ safetensors_read_header(struct array_file *f, struct err *e)
 {
 	struct reader r = { .f = f, .e = e };
 	unsigned char head[8];
-	uint64_t n = 0;
+	uint64_t n;
 
 	CKR_TRY(file_read(f->fd, f->path, head, 8, 0, e));
-	for (int i = 7; i >= 0; i--)
-		n = n << 8 | head[i];
+	n = st_head_size(head);
 	if (n > f->size - 8)
 		return err_set(e, CKR_EFORMAT, "%s: a safetensors header of "
 		               "%llu bytes in a file of %llu; it may be cut "

@@ -88,11 +88,12 @@ read_any(struct image_reading *r)
 	size_t n = fread(head, 1, sizeof(head), r->file);
 
 	rewind(r->file);
-	if (n > 2 && head[0] == 'P' && (head[1] == '5' || head[1] == '6'))
+	if (n > 2 && head[0] == 'P' && (head[1] == '5' || head[1] == '6')
+	    && (isspace(head[2]) || head[2] == '#'))
 		return read_pnm(r, head[1] == '5');
 	if (!memcmp(head, "\x89PNG\r\n\x1a\n", 8))
 		return image_png(r);
-	if (!memcmp(head, "\xff\xd8\xff", 3))
+	if (!memcmp(head, "\xff\xd8\xff", 3) && head[3] >= 0xc0)
 		return image_jpeg(r);
 	return image_broken(r, "expected a PNG or JPEG image, or a binary PGM "
 	                    "or PPM (P5, P6)");

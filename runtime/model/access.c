@@ -86,6 +86,49 @@ ckr_tensor(ckr_ctx *c, size_t i, struct ckr_info *info)
 	return err_set(&c->err, CKR_EARG, "no tensor of that number");
 }
 
+/* ---- inputs that have been set ---- */
+
+enum { SHOWN = 8 };
+
+static void
+mark_given(ckr_ctx *c, const struct ckr_tensor *t)
+{
+	if (t->kind == CKR_INPUT)
+		c->given[t - c->lib->program[0].tensor] = true;
+}
+
+ckr_status
+rt_need_inputs(ckr_ctx *c, bool labels)
+{
+	char list[SHOWN * (NAME_TEXT + 4)] = "", name[NAME_TEXT];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < c->lib->nshared; i++) {
+		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
+		size_t at = strlen(list);
+
+		if (t->kind != CKR_INPUT || !rt_is_public(t) || c->given[i]
+		    || (t->flags & CKR_LABEL && !labels) || n++ >= SHOWN)
+			continue;
+		snprintf(list + at, sizeof(list) - at, "%s'%s'",
+		         at ? ", " : "", err_name(name, sizeof(name), t->name));
+	}
+	return !n ? CKR_OK
+	       : err_set(&c->err, CKR_EARG, "%s: input%s %s%s %s never set",
+	                 c->path, n == 1 ? "" : "s", list,
+	                 n > SHOWN ? ", ..." : "", n == 1 ? "was" : "were");
+}
+
+/* What an evaluation without labels has no value of. */
+static ckr_status
+need_labels(ckr_ctx *c, const struct ckr_tensor *t)
+{
+	return t->flags & (CKR_LOSS | CKR_METRIC) ? rt_need_inputs(c, true)
+	       : CKR_OK;
+}
+
+/* ---- by name ---- */
+
 static ckr_status
 find(ckr_ctx *c, const char *name, const struct ckr_tensor **t)
 {
@@ -137,7 +180,9 @@ ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
 		               "cannot be set", t->name);
 	if (t->kind != CKR_INPUT)
 		CKR_TRY(rt_need_quiet(c));
-	return rt_put(c, t, data);
+	CKR_TRY(rt_put(c, t, data));
+	mark_given(c, t);
+	return CKR_OK;
 }
 
 static bool
@@ -193,6 +238,7 @@ ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 	if (t) {
 		CKR_TRY(check_size(c, t, nbytes));
 		CKR_TRY(rt_need_quiet(c));
+		CKR_TRY(need_labels(c, t));
 		return rt_get(c, &c->forward, t, data);
 	}
 	CKR_TRY(find(c, name, &t));
@@ -202,6 +248,7 @@ ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 	if (t->kind > CKR_STATE && c->outputs != &c->plan)
 		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
 		               "before a step has run to its end", t->name);
+	CKR_TRY(need_labels(c, t));
 	return rt_get(c, &c->plan, t, data);
 }
 
@@ -218,6 +265,7 @@ ckr_input(ckr_ctx *c, const char *name, void **data)
 	*data = rt_dealt(c, t);
 	if (!*data)
 		*data = rt_at(c, &c->plan, 0, t);
+	mark_given(c, t);
 	return CKR_OK;
 }
 

@@ -50,6 +50,8 @@ is_saved(const struct ckr_tensor *t)
 
 typedef bool want_fn(const struct ckr_tensor *);
 
+enum { HINT = 1200 };
+
 static bool
 is_read(const struct infile *o, uint32_t i, const struct ckr_tensor *t,
         want_fn *want)
@@ -59,24 +61,26 @@ is_read(const struct infile *o, uint32_t i, const struct ckr_tensor *t,
 
 /* What would help where names differ, or the file is of a part alone. */
 static const char *
-missing_hint(ckr_ctx *c, const struct array_file *f, char *text, size_t size)
+missing_hint(ckr_ctx *c, const struct infile *o, char *text, size_t size)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 	struct ckr_tensor *whole = calloc(c->lib->nshared + 1, sizeof(*whole));
 	struct wanted *w = calloc(c->lib->nshared + 1, sizeof(*w));
-	char map[2 * NAME_TEXT];
+	char guess[HINT] = "";
 	size_t n = 0;
 
 	*text = '\0';
 	for (uint32_t i = 0; i < c->lib->nshared && whole && w; i++) {
-		if (!rt_is_weight(&t[i]))
+		if (!rt_is_weight(&t[i]) || (o->leave && o->leave[i]))
 			continue;
 		whole[n] = rt_whole(c, &t[i]);
 		w[n] = (struct wanted){ t[i].name, t[i].rank, whole[n].dim };
 		n++;
 	}
-	if (w && *names_guess(f, w, n, map, sizeof(map)))
-		snprintf(text, size, "; all are there by %s", map);
+	if (whole && w && !o->mapped)
+		names_guess(&o->f, w, n, guess, sizeof(guess));
+	if (*guess)
+		snprintf(text, size, "; %s", guess);
 	else
 		snprintf(text, size, "; --init-partial leaves what a file "
 		         "lacks as it was compiled");
@@ -92,7 +96,7 @@ check_file(ckr_ctx *c, const struct infile *o, want_fn *want,
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 	const char *first = NULL;
-	char name[NAME_TEXT], hint[3 * NAME_TEXT] = "";
+	char name[NAME_TEXT], hint[HINT] = "";
 	unsigned missing = 0, all = 0;
 
 	CKR_TRY(files_need_scales(c, &o->f));
@@ -114,7 +118,7 @@ check_file(ckr_ctx *c, const struct infile *o, want_fn *want,
 	if (!missing)
 		return CKR_OK;
 	if (hints)
-		missing_hint(c, &o->f, hint, sizeof(hint));
+		missing_hint(c, o, hint, sizeof(hint));
 	return err_set(&c->err, CKR_EFORMAT, "%s: %u of %u %s are missing; the "
 	               "first is '%s'%s", o->f.path, missing, all, what,
 	               err_name(name, sizeof(name), first), hint);
@@ -142,33 +146,41 @@ for_all(ckr_ctx *c, const struct infile *o, want_fn *want, each_fn *each)
 	return s;
 }
 
-/* All or nothing: the file is read to its end before the first byte of the
+/* All or nothing: files are read to their ends before the first byte of the
  * model changes.  While the model is being opened there is nothing to keep. */
 static ckr_status
-load(ckr_ctx *c, const struct infile *o, want_fn *want)
+load(ckr_ctx *c, const struct infile *o, size_t n, want_fn *want)
 {
 	ckr_status s = CKR_OK;
 
-	if (c->ready)
-		CKR_TRY(peers_agree(c, for_all(c, o, want, infile_try),
+	for (size_t k = 0; k < n && c->ready; k++)
+		CKR_TRY(peers_agree(c, for_all(c, &o[k], want, infile_try),
 		                    "reading"));
-	s = peers_agree(c, for_all(c, o, want, infile_read), "reading");
+	*c->unread.text = '\0';
+	for (size_t k = 0; k < n && s == CKR_OK; k++) {
+		s = peers_agree(c, for_all(c, &o[k], want, infile_read),
+		                "reading");
+		if (s == CKR_OK && !o[k].far)
+			rt_note_unread(c, &o[k].f);
+	}
 	c->ready &= s == CKR_OK;
-	if (s == CKR_OK && !o->far)
-		rt_note_unread(c, &o->f);
 	return s;
 }
 
 ckr_status
-files_load_weights(ckr_ctx *c, struct infile *o)
+files_load_weights(ckr_ctx *c, struct infile *o, size_t n)
 {
 	ckr_status s = CKR_OK;
 
-	if (!o->far)
-		s = check_file(c, o, rt_is_weight, "parameters and buffers",
-		               true);
+	for (size_t k = 0; k < n && s == CKR_OK; k++)
+		if (!o[k].far)
+			s = check_file(c, &o[k], rt_is_weight,
+			               "parameters and buffers", true);
 	CKR_TRY(peers_agree(c, s, "reading"));
-	CKR_TRY(load(c, o, rt_is_weight));
+	CKR_TRY(load(c, o, n, rt_is_weight));
+	for (size_t k = 1; k < n; k++)
+		for (uint32_t i = 0; i < c->lib->nshared; i++)
+			o->leave[i] &= o[k].leave[i];
 	free(c->left);
 	c->left = o->leave;
 	o->leave = NULL;
@@ -182,9 +194,11 @@ rt_load_weights(ckr_ctx *c, const char *path)
 	ckr_status s;
 
 	CKR_TRY(infile_open(c, path, &o));
-	s = infile_spare(c, &o);
+	s = peers_agree(c, infile_peel(c, &o), "reading");
 	if (s == CKR_OK)
-		s = files_load_weights(c, &o);
+		s = infile_spare(c, &o);
+	if (s == CKR_OK)
+		s = files_load_weights(c, &o, 1);
 	infile_close(&o);
 	return s;
 }
@@ -300,7 +314,7 @@ load_checkpoint(ckr_ctx *c, const struct infile *o, struct progress *p)
 	ckr_status s = o->far ? CKR_OK : check_checkpoint(c, o, p);
 
 	CKR_TRY(peers_agree(c, s, w.op));
-	CKR_TRY(load(c, o, is_saved));
+	CKR_TRY(load(c, o, 1, is_saved));
 	return o->read_for ? team_spread(c->team, 0, p, sizeof(*p), &w, &c->err)
 	       : CKR_OK;
 }

@@ -46,6 +46,7 @@ ckr_eval(ckr_ctx *c, double *loss)
 	ckr_status s;
 
 	CKR_TRY(rt_need_quiet(c));
+	CKR_TRY(rt_need_inputs(c, loss));
 	CKR_TRY(rt_make_copies(c));
 	/* these are of steps */
 	c->trace = NULL;

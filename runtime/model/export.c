@@ -3,10 +3,12 @@
  * The compiled model carries the original file with the values of trained
  * initializers cut out; here they are put back.  Nothing is parsed.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/file/peft.h"
 #include "runtime/model/files.h"
 #include "runtime/model/peers.h"
 
@@ -290,4 +292,50 @@ files_need_scales(ckr_ctx *c, const struct array_file *f)
 	               "%s, here by %s; compile with the --lora of the run "
 	               "that saved it", f->path,
 	               err_name(text, sizeof(text), was), is);
+}
+
+static ckr_status
+compare_scales(ckr_ctx *c, const struct array_file *f, const double *scale)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+	char name[NAME_TEXT];
+
+	for (uint32_t i = 0; i < c->lib->nadapter; i++) {
+		const struct ckr_adapter *a = &c->lib->adapter[i];
+		double rank = (double)rt_whole(c, &t[a->a]).dim[0];
+
+		if (!(fabs(scale[i] - (double)a->scale)
+		      <= 1e-6 * fabs(scale[i])))
+			return err_set(&c->err, CKR_EFORMAT, "%s: by "
+			               "adapter_config.json the adapter of "
+			               "'%s' is scaled by %g, the library's by "
+			               "%g; compile with --lora 'GLOB=%g:%g' "
+			               "for it", f->path,
+			               err_name(name, sizeof(name),
+			                        t[a->weight].name),
+			               scale[i], (double)a->scale, rank,
+			               scale[i] * rank);
+	}
+	return CKR_OK;
+}
+
+ckr_status
+files_need_peft_scales(ckr_ctx *c, const struct array_file *f)
+{
+	uint32_t n = c->lib->nadapter;
+	const char **weight = calloc(n, sizeof(*weight));
+	double *scale = calloc(n, sizeof(*scale));
+	bool there = false;
+	ckr_status s = weight && scale ? CKR_OK : rt_no_memory(c);
+
+	for (uint32_t i = 0; i < n && s == CKR_OK; i++)
+		weight[i] = c->lib->program[0].tensor[
+			c->lib->adapter[i].weight].name;
+	if (s == CKR_OK && !array_meta(f, SCALES_KEY))
+		s = peft_scales(f->path, weight, n, scale, &there, &c->err);
+	if (s == CKR_OK && there)
+		s = compare_scales(c, f, scale);
+	free(weight);
+	free(scale);
+	return s;
 }

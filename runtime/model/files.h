@@ -12,6 +12,9 @@ struct infile {
 	struct array_file f;            /* open unless it is far */
 	bool read_for;                  /* the first process reads for all */
 	bool far;                       /* ... and this is another one */
+	bool alone;                     /* adapters, and what was trained beside
+	                                 * them: all else keeps its value */
+	bool mapped;                    /* its names are not its own any more */
 	unsigned char *leave;           /* [nshared]: tensors that keep their
 	                                 * values; NULL: none */
 };
@@ -19,8 +22,11 @@ struct infile {
 /* The first process must see the file, the others may. */
 ckr_status infile_open(ckr_ctx *, const char *path, struct infile *);
 void infile_close(struct infile *);
-/* That weights of adapters which it lacks keep their values; and all others, if
- * it holds nothing but weights of adapters, whose names may be PEFT's. */
+/* Take it for adapters, if all it holds are theirs or has PEFT's names, which
+ * are the model's then. */
+ckr_status infile_peel(ckr_ctx *, struct infile *);
+/* That weights of adapters which it lacks keep their values; and, of a file of
+ * adapters, all others that it lacks. */
 ckr_status infile_spare(ckr_ctx *, struct infile *);
 /* What the first process has decided to leave holds for all. */
 ckr_status infile_agree(ckr_ctx *, struct infile *);
@@ -95,8 +101,17 @@ ckr_status files_merged(ckr_ctx *, const struct ckr_tensor *, void **copy);
 #define SCALES_KEY "lora_scales"
 enum { SCALES_TEXT = 48 };
 void files_scales(const ckr_ctx *, char text[SCALES_TEXT]);
-/* CKR_EFORMAT if the file's adapters are scaled otherwise. */
+/* CKR_EFORMAT if the file's adapters are scaled otherwise; and of a file of
+ * PEFT's, by its configuration. */
 ckr_status files_need_scales(ckr_ctx *, const struct array_file *);
+ckr_status files_need_peft_scales(ckr_ctx *, const struct array_file *);
+
+/* ---- tune/peft_config.c ---- */
+
+/* adapter_config.json beside a file of adapters and of n tensors of program[0]
+ * listed. */
+ckr_status peft_config_write(ckr_ctx *, const char *adapters,
+                             const uint32_t *list, uint32_t n);
 
 /* ---- checkpoint.c ---- */
 
@@ -106,7 +121,7 @@ ckr_status files_write(ckr_ctx *, const char *path, const char *prefix,
                        size_t nmeta);
 
 /* All parameters and buffers but those to leave, which the context then
- * knows: all or nothing. */
-ckr_status files_load_weights(ckr_ctx *, struct infile *);
+ * knows, from n files: all or nothing. */
+ckr_status files_load_weights(ckr_ctx *, struct infile *, size_t n);
 
 #endif

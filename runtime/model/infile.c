@@ -326,29 +326,53 @@ is_adapter(const ckr_ctx *c, uint32_t tensor)
 }
 
 static bool
-all_have(const struct array_file *f, const char *a, const char *b)
+is_of_adapter(const char *name)
+{
+	return strstr(name, ".lora_A.") || strstr(name, ".lora_B.");
+}
+
+static bool
+is_of_peft(const char *name)
+{
+	return !strncmp(name, PEFT_PREFIX, strlen(PEFT_PREFIX));
+}
+
+static bool
+all_are(const struct array_file *f, bool (*of)(const char *))
 {
 	bool all = f->n > 0;
 
 	for (size_t i = 0; i < f->n; i++)
-		all &= strstr(f->v[i].name, a) || strstr(f->v[i].name, b);
+		all &= of(f->v[i].name);
 	return all;
 }
 
-static ckr_status
-spare_here(ckr_ctx *c, struct infile *o)
+ckr_status
+infile_peel(ckr_ctx *c, struct infile *o)
 {
 	static const char *const map[] = { PEFT_PREFIX "=" };
-	const struct ckr_tensor *t = c->lib->program[0].tensor;
-	bool alone = all_have(&o->f, ".lora_A.", ".lora_B.");
+	bool peft;
 
-	if (alone && all_have(&o->f, PEFT_PREFIX, PEFT_PREFIX))
-		CKR_TRY(names_map(&o->f, map, 1, &c->err));
+	o->alone = o->mapped = false;
+	if (!c->lib->nadapter || o->far)
+		return CKR_OK;
+	peft = all_are(&o->f, is_of_peft);
+	o->alone = peft || all_are(&o->f, is_of_adapter);
+	if (!peft)
+		return CKR_OK;
+	CKR_TRY(files_need_peft_scales(c, &o->f));
+	return names_map(&o->f, map, 1, &c->err);
+}
+
+static void
+spare_here(ckr_ctx *c, struct infile *o)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		o->leave[i] |= rt_is_weight(&t[i])
-			&& alone != is_adapter(c, i)
+			&& o->alone != is_adapter(c, i)
 			&& !array_find(&o->f, t[i].name);
-	return CKR_OK;
 }
 
 ckr_status
@@ -375,7 +399,7 @@ infile_spare(ckr_ctx *c, struct infile *o)
 	if (!o->leave)
 		s = rt_no_memory(c);
 	else if (c->lib->nadapter && !o->far)
-		s = spare_here(c, o);
+		spare_here(c, o);
 	CKR_TRY(peers_agree(c, s, "reading"));
 	return infile_agree(c, o);
 }
@@ -414,7 +438,7 @@ void
 rt_note_unread(ckr_ctx *c, const struct array_file *f)
 {
 	char list[SHOWN * (NAME_TEXT + 8)] = "", name[NAME_TEXT];
-	size_t n = 0;
+	size_t n = 0, end = strlen(c->unread.text);
 
 	for (size_t i = 0; i < f->n; i++) {
 		size_t at = strlen(list);
@@ -425,13 +449,14 @@ rt_note_unread(ckr_ctx *c, const struct array_file *f)
 		         at ? ", " : "", err_name(name, sizeof(name),
 		                                  f->v[i].name));
 	}
-	*c->unread.text = 0;
 	if (n)
-		err_set(&c->unread, CKR_OK, "%s: %zu of %zu tensors %s no "
-		        "place in the model: %s%s; what was compiled in as a "
-		        "constant keeps its value", f->path, n, f->n,
-		        n == 1 ? "has" : "have", list,
-		        n > SHOWN ? ", ..." : "");
+		snprintf(c->unread.text + end, sizeof(c->unread.text) - end,
+		         "%s%s: %zu of %zu tensors %s no place in the model: "
+		         "%s%s; what was compiled in as a constant keeps its "
+		         "value (ckc --param NAME makes a weight of it)",
+		         end ? "; " : "", f->path, n, f->n,
+		         n == 1 ? "has" : "have", list,
+		         n > SHOWN ? ", ..." : "");
 }
 
 const char *

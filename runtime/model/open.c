@@ -479,6 +479,7 @@ ckr_close(ckr_ctx *c)
 	wires_close(c->wires);
 	device_close(c->device);
 	free(c->whole);
+	free(c->given);
 	free(c->left);
 	free(c->group);
 	free(c->resident);

@@ -365,6 +365,9 @@ rt_gather_inputs(ckr_ctx *c)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 
+	c->given = calloc(c->lib->nshared + 1, sizeof(*c->given));
+	if (!c->given)
+		return rt_no_memory(c);
 	if (c->world.dp == 1 && c->device->host)
 		return CKR_OK;
 	c->whole = calloc(c->lib->nshared + 1, sizeof(*c->whole));

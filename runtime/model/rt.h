@@ -155,9 +155,9 @@ struct ckr_ctx {
 	uint64_t common[2];             /* bytes of it that ranks of a replica
 	                                 * take from its first one here:
 	                                 * constants and inputs */
-	void **whole;                   /* [nshared]: inputs as they are given,
-	                                 * of all replicas; NULL: where the
-	                                 * tensor lies */
+	bool *given;                    /* [nshared]: inputs that were set */
+	void **whole;                   /* [nshared]: inputs of all replicas;
+	                                 * NULL: where the tensor lies */
 	struct bound plan;              /* program[0] */
 	struct bound forward;           /* program[2], in the plan's arena; no
 	                                 * p: there is none */
@@ -180,11 +180,9 @@ struct ckr_ctx {
 	bool uncounted;                 /* they all took as many */
 	bool copied;                    /* copies in 16 bits are parameters' */
 	bool evaluated;                 /* `forward` has run */
-	const struct bound *outputs;    /* whose outputs have values; NULL: no
-	                                 * one's */
+	const struct bound *outputs;    /* whose have values; NULL: no one's */
 	struct err unread;              /* of the last file of weights */
-	struct ckr_group *group;        /* [nshared]: of parameters; NULL: all
-	                                 * are alike */
+	struct ckr_group *group;        /* [nshared]; NULL: all are alike */
 	unsigned char *left;            /* [nshared]: weights that the last file
 	                                 * has left as they were; NULL: none */
 
@@ -204,6 +202,8 @@ struct ckr_ctx {
 ckr_status rt_need_ready(ckr_ctx *);
 /* CKR_ENOMEM, in words. */
 ckr_status rt_no_memory(ckr_ctx *);
+/* CKR_EARG, with their names, if inputs, labels among them, were never set. */
+ckr_status rt_need_inputs(ckr_ctx *, bool labels);
 
 /* ---- tensor.c ---- */
 

@@ -339,13 +339,11 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 	return rt_look(c, b, end);
 }
 
-ckr_status
-rt_feed(ckr_ctx *c, uint32_t micro)
+static ckr_status
+call_feed(ckr_ctx *c, uint32_t micro)
 {
 	ckr_status s;
 
-	if (!c->feed || c->late.fed)
-		return CKR_OK;
 	c->err.text[0] = '\0';
 	c->feeding = true;
 	s = c->feed(c->feed_user, c, c->step, micro);
@@ -353,6 +351,14 @@ rt_feed(ckr_ctx *c, uint32_t micro)
 	if (s != CKR_OK && !c->err.text[0])
 		err_set(&c->err, s, "the function that sets inputs failed");
 	return s;
+}
+
+ckr_status
+rt_feed(ckr_ctx *c, uint32_t micro)
+{
+	if (c->feed && !c->late.fed)
+		CKR_TRY(call_feed(c, micro));
+	return rt_need_inputs(c, true);
 }
 
 /* Threads of kernels and products; what leave puts back. */

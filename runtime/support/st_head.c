@@ -31,3 +31,21 @@ st_head_length(unsigned char length[8], uint64_t n)
 	for (int i = 0; i < 8; i++)
 		length[i] = (unsigned char)(n >> 8 * i);
 }
+
+uint64_t
+st_head_size(const unsigned char length[8])
+{
+	uint64_t n = 0;
+
+	for (int i = 7; i >= 0; i--)
+		n = n << 8 | length[i];
+	return n;
+}
+
+bool
+st_head_begins(const unsigned char first[ST_HEAD_BEGINS])
+{
+	uint64_t n = st_head_size(first);
+
+	return n >= 2 && n <= UINT32_MAX && first[8] == '{';
+}

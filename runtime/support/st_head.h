@@ -17,5 +17,12 @@ void st_head_tensor(FILE *, const char *name, const char *dtype, int rank,
 bool st_head_close(FILE *, const size_t *n, size_t align);
 /* The 8 bytes before a header of n. */
 void st_head_length(unsigned char length[8], uint64_t n);
+uint64_t st_head_size(const unsigned char length[8]);
+
+enum { ST_HEAD_BEGINS = 9 };
+/* Whether a file begins with the length of such a header, below 4 GiB, and a
+ * brace.  The length's first bytes may be any: ask this before any other format
+ * that is known by its first bytes. */
+bool st_head_begins(const unsigned char first[ST_HEAD_BEGINS]);
 
 #endif

@@ -87,6 +87,11 @@ class Against(ck.Bench):
                   "the two have no gradient, parameter or buffer in common")
         self.says(self.against("a", "more", "x.npz"), "in more.so alone: param 'more' f32[2]", "in more.so alone: gradient 'more'",
                   "2 tensors compared", "all are within it")
+        # a loss that only one of them has
+        self.text("nan", graph().replace("%loss output = mul %m, %f", "%p = mul %m, %f\n\tconst %n: f32[] = { nan }\n\t%loss output = add %p, %n"))
+        for a, b in ("a", "nan"), ("nan", "a"):
+            self.says(self.against(a, b, "x.npz", "--on-nan", "go", status=1), "0 of 2 tensors and the losses differ by more than 1e-05")
+        self.against("nan", "nan", "x.npz", "--on-nan", "go")
         self.refused()
 
     def refused(self):

@@ -245,6 +245,7 @@ def usage(bench):
         bench.check(short.returncode == 0 and short.stdout == long.stdout and "usage: " in short.stdout, f"{verb} -h: {short.returncode} {short.stderr}")
     for name, head, said in (("m.pt", b"PK\x03\x04" + bytes(60), "PyTorch"), ("m.pth", b"\x80\x02\x8a\nl\xfc\x9cF\xf9" + bytes(60), "torch.save"),
                              ("m.safetensors", (60).to_bytes(8, "little") + b'{"w":1}' + bytes(60), "weights without a graph"),
+                             ("p.safetensors", (640).to_bytes(8, "little") + b'{"w":1}' + bytes(640), "weights without a graph"),
                              ("m.h5", b"\x89HDF\r\n\x1a\n" + bytes(60), "Keras"), ("m.gguf", b"GGUF" + bytes(60), "GGUF"), ("m.so", b"\x7fELF" + bytes(60), "a library")):
         with open(bench.path(name), "wb") as f:
             f.write(head)

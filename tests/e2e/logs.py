@@ -109,6 +109,10 @@ def main():
     bench.must(done, "eval")
     one = list(csv.DictReader(open(bench.path("e.csv"), newline="")))
     bench.check(len(one) == 1 and f"loss {one[0]['loss']}" in done.stdout, f"eval: {one}, {done.stdout}")
+    # numbers of steps of one byte and of two
+    bench.must(bench.ckrun(*run, "--steps", 130, "--log", bench.path("long.csv"), "--tensorboard", bench.path("long")), "a longer run")
+    want = {int(c["step"]): single(float(c["loss"])) for c in csv.DictReader(open(bench.path("long.csv"), newline=""))}
+    bench.check(list(want) == list(range(1, 131)) and events(bench, bench.path("long"))["train/loss"] == want, "events of 130 steps")
     for folder in bench.path("none/at/all"), a:
         done = bench.ckrun(*run, "--steps", 1, "--tensorboard", folder)
         bench.check(done.returncode == 1 and f"{folder}: cannot write" in done.stderr, f"--tensorboard {folder}: {done.stderr}")

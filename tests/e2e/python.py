@@ -116,10 +116,75 @@ def errors(bench, ckc, model, batch):
         bench.check(all((v == 0).all() for v in t.state_dict().values()), "load_state_dict")
     said(bench, ckc, lambda: t.step(**batch), "is closed")
     said(bench, ckc, lambda: ckc.Trainer(model, lr=-1), "is negative")
+    missing(bench, ckc, model, batch)
+    converts(bench, ckc, model, batch)
+    loads(bench, ckc, model)
     view = ckc.Trainer(model).inputs[name]      # which keeps it open
     gc.collect()
     view[...] = 1
     bench.check((view == 1).all(), "a view outlives the name of its trainer")
+
+
+def missing(bench, ckc, model, batch):
+    """No input is what an earlier batch, or nobody, made it: calls without it fail, name it and change nothing."""
+    (a, x), (b, y) = batch.items()
+    with ckc.Trainer(model) as t:
+        for call in t.step, t.eval:
+            said(bench, ckc, call, f"inputs '{a}', '{b}' were never set")
+            said(bench, ckc, lambda: call(**{a: x}), f"no array for input '{b}'")
+            said(bench, ckc, lambda: call(**{b: y}), f"no array for input '{a}'")
+        said(bench, ckc, t.predict, f"input '{a}' was never set")
+        said(bench, ckc, lambda: t.predict(**{b: y}), f"no array for input '{a}'")
+        t.inputs[a][...] = x
+        said(bench, ckc, t.step, f"input '{b}' was never set")
+        bench.check(list(t.inputs) == [a, b] and b in t.inputs and len(t.inputs) == 2 and t.steps == 0, f"inputs {t.inputs}, {t.steps} steps")
+        said(bench, ckc, t.eval, f"input '{b}' was never set")
+        first, before = t.step(**batch), t.state_dict()
+        for call in t.step, t.eval:
+            said(bench, ckc, lambda: call(**{a: x}), f"no array for input '{b}'")
+        bench.check(t.steps == 1 and all((v == before[k]).all() for k, v in t.state_dict().items()), "a step that was refused has trained")
+        bench.check(t.step() < first, "a step without arrays is one of the batch that is set")
+    parts = ckc.compile(os.path.join(ck.MODELS, "mlp-mse.onnx"), bench.path("parts.so"), dim={"batch": 4}, grad_accum=2)
+    with ckc.Trainer(parts) as t:
+        said(bench, ckc, lambda: t.step(**{a: x}), f"no array for input '{b}'")
+        said(bench, ckc, t.step, f"inputs '{a}', '{b}' were never set")
+
+
+def converts(bench, ckc, model, batch):
+    """Strides do not matter; values are converted within their kind, or refused."""
+    (a, x), (b, y) = batch.items()
+    with ckc.Trainer(model) as t, ckc.Trainer(model) as u:
+        want = t.step(**batch)
+        turned = np.asfortranarray(x.astype("f8"))[::1]
+        wide = np.repeat(y, 2, axis=-1)[..., ::2]
+        bench.check(not turned.flags.c_contiguous and not wide.flags.c_contiguous and u.step(**{a: turned, b: wide}) == want, "strided arrays")
+        bench.check(t.eval(**{a: x.tolist(), b: y}) == t.eval(**batch), "lists")
+        bench.check(t.eval(**{a: np.zeros(x.shape, int).tolist(), b: y}) == t.eval(**{a: x * 0, b: y}), "lists of integers")
+        bench.check(t.eval(**{a: x > 0, b: y}) == t.eval(**{a: np.float32(x > 0), b: y}), "bools")
+        for call in t.step, t.eval, t.predict:
+            for bad in x.astype("u1"), x.astype("i8"), x.astype(complex), x.astype(str), np.full(x.shape, None):
+                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is f32, the array {bad.dtype}: convert it")
+            for bad in x.reshape(-1), x.T, x[:0], x[..., None]:
+                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is {list(x.shape)}, the array {list(bad.shape)}")
+            said(bench, ckc, lambda: call(**{a: x.astype("f8") + 1e60, b: y}), f"input '{a}' is f32, which cannot hold 1e+60")
+            said(bench, ckc, lambda: call(**batch, more=x), "there is no input 'more'")
+
+
+def loads(bench, ckc, model):
+    """load_state_dict takes each array in its shape, or changes nothing."""
+    with ckc.Trainer(model) as t:
+        start = t.state_dict()
+        name = next(k for k, v in start.items() if v.ndim == 2 and v.shape[0] != v.shape[1])
+        w, other = start[name], next(k for k in start if k != name)
+        for bad in w.T, w.reshape(-1), w[None], w[:0], w[:1]:
+            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' is {list(w.shape)}, the array {list(bad.shape)}")
+        for bad in w.astype("i4"), w.astype("u1"), w.astype(complex):
+            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' is f32, the array {bad.dtype}")
+        said(bench, ckc, lambda: t.load_state_dict({name: w + 1, "nobody": w}), "no parameter or buffer 'nobody'")
+        said(bench, ckc, lambda: t.load_state_dict({name: w.astype("f8") + 1e60}), f"'{name}' is f32, which cannot hold 1e+60")
+        bench.check(all((v == start[k]).all() for k, v in t.state_dict().items()), "what is refused has changed weights")
+        t.load_state_dict({name: np.asfortranarray(w.astype("f8") * 2)})
+        bench.check((t.state_dict()[name] == w * 2).all() and (t.state_dict()[other] == start[other]).all(), "weights in another order of memory")
 
 
 def predicts(bench, ckc):
@@ -133,6 +198,9 @@ def predicts(bench, ckc):
     with ckc.Trainer(model) as t:
         ids = {k: v for k, v in batch.items() if k != loss["labels"]}
         y = t.predict(**ids)
+        said(bench, ckc, t.eval, "input 'labels' was never set")
+        said(bench, ckc, lambda: t.predict(**{k: v.astype("f4") for k, v in ids.items()}), "convert it")
+        said(bench, ckc, lambda: t.predict(**{k: v.astype("u8") + (1 << 63) for k, v in ids.items()}), "cannot hold")
         y = y if isinstance(y, np.ndarray) else y[loss["logits"]]
         target = batch[loss["labels"]]
         got = t.eval(**ids, labels=target)
@@ -232,10 +300,15 @@ def tunes(bench, ckc):
         bench.check((state[first] == start[first]).all() and (state[last] == end[last]).all(), "init: weights")
     weight = next(k for k in names if start[k].ndim == 2)
     with ckc.Trainer(ckc.compile(path + ".onnx", bench.path("lora.so"), dim={"batch": 8}, lora={weight: 2}), lr=0.1) as t:
+        said(bench, ckc, lambda: t.set_group(weight), "no parameter that is trained matches")
+        bench.check(len(t.set_group("*", lr=1)) == 2, "a group of all has parameters that are not trained")
         losses = [t.step(**batch) for _ in range(4)]
         t.save_adapters(bench.path("adapter.st"))
         t.save_merged(bench.path("merged.st"))
         want = t.eval(**batch)
+        t.init([bench.path("all.st"), bench.path("adapter.st")])
+        t.init(bench.path("adapter.st"))
+        said(bench, ckc, lambda: t.init([bench.path("adapter.st"), bench.path("none.st")]), "none.st")
     bench.check(losses[-1] < losses[0] and len(tensors(bench.path("adapter.st"))) == 2, f"adapters: {losses}")
     with ckc.Trainer(model) as t:
         t.init(bench.path("merged.st"))

@@ -68,6 +68,17 @@ def forms(bench, so):
     check(bench, so, want, halves[0], "--data", halves[1], told=told)
 
 
+def whole(bench, so):
+    """Whole numbers are integers as far as these go, and floats beyond."""
+    big = [["1" * 18, "2", "3", "71"], ["-" + "9" * 18, "0", "0", "72"], ["9" * 19, "1", "18446744073709551616", "73"], ["-" + "9" * 19, "4", "5", "74"]] * 3
+    for n, kind in (2, "i64"), (4, "f64"):
+        rows = [[*r[:3], str(70 + i)] for i, r in enumerate(big[:n] * (N // n))]
+        x = np.array([[np.float32(int(c)) for c in r[:3]] for r in rows])
+        path = text(bench, "big.csv", table(rows, ["x0", "x1", "x2", "y"]))
+        feed = ["--feed", "x=float:x"] if kind == "i64" else []
+        check(bench, so, (x, np.arange(N) + 70), path, *feed, told=[f"x f32[{BATCH},3] = rows of 'x' {kind}[{N},3]" + (", converted" if feed else "")])
+
+
 def long(bench, so):
     """More numbers than are held at once."""
     n, wide = 3001, 200
@@ -117,6 +128,7 @@ def main():
     bench = ck.Bench()
     so = seen.compiled(bench, "xy", x=("f4", [BATCH, 3]), y=("i8", [BATCH]))
     forms(bench, so)
+    whole(bench, so)
     long(bench, so)
     wrong(bench, so)
     bench.finish()

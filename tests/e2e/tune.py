@@ -87,6 +87,14 @@ class Init:
         self.refuses("both.st", "two of one name", "--init-map", "model.=", "--init-map", "ema.=", says=["two arrays are called"])
         self.refuses("under.st", "no mapping", "--init-map", "model.", says=["OLD=NEW"], status=2)
         self.refuses("x.st", "nothing alike", says=["3 of 3", "--init-partial"])
+        # a head of another shape, or none, beside another prefix: the line to type is whole
+        other = dict(under, **{"model.head.weight": ("F32", [4, 5], [1.0] * 20)})
+        files.st_write(path("other.st"), other)
+        self.refuses("other.st", "a prefix and another shape", says=["3 of 3", "all are there by --init-map 'model.=' --init-skip 'head.weight', which leaves 1 as it was compiled"])
+        self.loads("other.st", A, B, range(1, 9), "what that says", "--init-map", "model.=", "--init-skip", "head.weight")
+        files.st_write(path("body.st"), {k: v for k, v in under.items() if "head" not in k})
+        self.refuses("body.st", "a prefix and no head", says=["3 of 3", "2 of 3 are there by --init-map 'model.=' --init-partial, which leaves 1 as it was compiled"])
+        self.loads("body.st", A, B, range(1, 9), "what that says", "--init-map", "model.=", "--init-partial")
 
     def partial(self):
         path = self.bench.path
@@ -97,6 +105,30 @@ class Init:
         self.refuses("wide.st", "another shape", "--init-partial", says=["head.weight", "f32[4,2]", "f32[4,5]"])
         self.loads("wide.st", A, B, range(1, 9), "a head of another shape", "--init-skip", "head.*", says="head.weight")
         self.refuses("wide.st", "an idle glob", "--init-skip", "haed.*", says=["'haed.*' matches no parameter"])
+
+    def several(self):
+        """Files that hold all together: of two of one name the later."""
+        path, two = self.bench.path, {k: (v[0], v[1], [2 * x for x in v[2]]) for k, v in WEIGHTS.items()}
+        part = lambda of, *names: {k: of[k] for k in of if k.split(".")[-2] in names}
+        files.st_write(path("ab.st"), part(WEIGHTS, "a", "b"))
+        files.st_write(path("bh.st"), part(two, "b", "head"))
+        files.st_write(path("h.st"), part(WEIGHTS, "head"))
+        files.st_write(path("under.st"), {"model." + k: v for k, v in part(WEIGHTS, "a", "b").items()})
+        later = lambda done, name: f"'{name}' is in a later file, too, which counts" in done.stderr
+        self.loads("ab.st", A, B, HEAD, "two files", "--init", path("h.st"))
+        self.loads("ab.st", A, two["enc.b.weight"][2], two["head.weight"][2], "b of the later", "--init", path("bh.st"))
+        self.loads("bh.st", A, B, two["head.weight"][2], "b of the later, turned round", "--init", path("ab.st"))
+        done = self.start("ab.st", "--init", path("bh.st"))
+        self.bench.check("ab.st: 'enc.b.weight' is in a later file, too, which counts\n" in done.stderr and "bh.st:" not in done.stderr, done.stderr)
+        self.loads("under.st", A, B, HEAD, "a mapping for one of them", "--init", path("h.st"), "--init-map", "model.=")
+        self.refuses("under.st", "a mapping for none", "--init", path("h.st"), "--init-map", "no.=", says=["'no.=' fits no tensor of 2 files"])
+        self.refuses("under.st", "names of one", "--init", path("h.st"), says=["under.st: 2 of 3", "--init-map 'model.='"])
+        self.refuses("bh.st", "what none has", "--init", path("h.st"), says=["bh.st: 1 of 3 parameters and buffers are missing; the first is 'enc.a.weight'"])
+        self.loads("bh.st", [1.0] * 12, two["enc.b.weight"][2], HEAD, "what none has", "--init", path("h.st"), "--init-partial", says="1 of 3 parameters and buffers start")
+        self.refuses("bh.st", "a missing file", "--init", path("none.st"), says=["none.st"])
+        files.st_write(path("nan.st"), {"head.weight": ("F32", [4, 2], [1.0, float("nan")] * 4)})
+        done = self.start("ab.st", "--init", path("nan.st"), "--on-nan", "go")
+        self.bench.check("warning: --init: after step 0 'head.weight' is not finite: nan" in done.stderr, f"a NaN: {done.stderr}")
 
     def shards(self):
         path, whole = self.bench.path, {"metadata": {"total_size": 144}, "weight_map": {}}
@@ -134,6 +166,7 @@ class Init:
     def run(self):
         self.mapped()
         self.partial()
+        self.several()
         self.shards()
         self.pickles()
 
@@ -354,6 +387,62 @@ class Lora:
         done = bench.ckrun(path("plain.so"), "--inputs", path("l.st"), "--steps", 1, "--lr", 0, "--save-lora", path("no.st"))
         bench.check(done.returncode == 1 and "--lora GLOB=RANK" in done.stderr and "step 1" not in done.stdout, f"no adapters: {done.stderr}")
 
+    def beside(self):
+        """Files that PEFT reads: adapters, what --train trains beside them, and the configuration; --init takes them back, behind the base."""
+        bench, path = self.bench, self.bench.path
+        so, out = path("beside.so"), path("peft")
+        os.makedirs(out, exist_ok=True)
+        with open(path("two.ck"), "w") as f:
+            f.write(TWO)
+        files.st_write(path("x.st"), {"x": ("F32", [2, 3], X)})
+        files.st_write(path("two.st"), WEIGHTS)
+        lora = ["--lora", "enc.a.*=3:1.1", "--lora", "enc.b.*=2:5", "--train", "head.*"]
+        bench.must(bench.ckc(path("two.ck"), "-o", so, "--optimizer", "sgd", "--quiet", *lora, *self.flags), "beside")
+        run = lambda *more: bench.ckrun(so, "--inputs", path("x.st"), "--lr", "1e-4", "--log", path("log"), "--quiet", *more)
+        adapters = os.path.join(out, "adapter_model.safetensors")
+        bench.must(run("--init", path("two.st"), "--steps", 3, "--save-lora", adapters, "--save", path("two.all")), "beside: train")
+        got, saved = self.arrays(adapters), self.arrays("two.all")
+        want = {f"base_model.model.{k}" for k in ("head.weight", *(f"enc.{m}.lora_{x}.weight" for m in "ab" for x in "AB"))}
+        bench.check(set(got) == want and all((v == saved[k[len("base_model.model."):]]).all() for k, v in got.items()), f"beside: {sorted(got)}")
+        bench.check((saved["head.weight"].ravel() != HEAD).any(), "beside: the head is not trained")
+        with open(os.path.join(out, "adapter_config.json")) as f:
+            told = json.load(f)
+        want = dict(peft_type="LORA", r=3, lora_alpha=1.1, target_modules=["enc.a", "enc.b"], modules_to_save=["head"], rank_pattern={"enc.b": 2},
+                    alpha_pattern={"enc.b": 5}, fan_in_fan_out=True, bias="none", lora_dropout=0)
+        bench.check({k: told.get(k) for k in want} == want and len(os.listdir(out)) == 2, f"beside: {told}")
+        p = {k[len("base_model.model."):-len(".weight")]: v for k, v in got.items()}
+        merge = lambda m, base, rank, alpha: np.array(base).reshape(-1, 4) + alpha / rank * (p[f"enc.{m}.lora_B"] @ p[f"enc.{m}.lora_A"]).T
+        a, b = merge("a", A, 3, 1.1), merge("b", B, 2, 5)
+        x = np.array(X).reshape(2, 3)
+        first = lambda *more: ck.losses(path("log"))[0] if bench.must(run("--steps", 1, *more), f"beside {more}") else 0
+        for files_, head in ([path("two.st"), adapters], p["head"]), ([adapters, path("two.st")], np.array(HEAD).reshape(4, 2)):
+            loss, far = first(*sum((["--init", f] for f in files_), [])), (x @ a @ b @ head).sum()
+            bench.check(abs(loss / far - 1) < 1e-5, f"beside: {files_} give {loss}, expected {far}")
+        done = bench.ckrun(so, "--inputs", path("x.st"), "--steps", 1, "--init", path("two.st"), "--init", adapters)
+        bench.check("two.st: 'head.weight' is in a later file, too, which counts" in done.stderr, f"beside: {done.stderr}")
+        # names of the base are looked for as without adapters
+        files.st_write(path("under.st"), {"model." + k: v for k, v in WEIGHTS.items()})
+        far = (x @ a @ b @ p["head"]).sum()
+        bench.check("all are there by --init-map 'model.='" in run("--steps", 1, "--init", path("under.st")).stderr, "beside: the hint for another prefix")
+        loss = first("--init", path("under.st"), "--init", adapters, "--init-map", "model.=")
+        bench.check(abs(loss / far - 1) < 1e-5, f"beside: mapped {loss}, expected {far}")
+        # a file of PEFT's says nothing of scales; the configuration beside it does
+        files.st_write(adapters, files.st_read(adapters)[0])
+        for change, says in ({}, None), ({"lora_alpha": 2.2}, "'enc.a.weight' is scaled by 0.733333, the library's by 0.366667"), ({"r": 4}, "'enc.a.weight' is scaled by"), \
+                ({"alpha_pattern": {"b": 6}}, "'enc.b.weight' is scaled by 3, the library's by 2.5; compile with --lora 'GLOB=2:6' for it"), \
+                ({"alpha_pattern": {}}, "'enc.b.weight' is scaled by"), ({"use_rslora": True}, "scaled by"), ({"r": "x"}, "not a configuration"):
+            with open(os.path.join(out, "adapter_config.json"), "w") as f:
+                json.dump(dict(told, **change), f)
+            done = run("--steps", 1, "--init", path("two.st"), "--init", adapters)
+            bench.check(done.returncode == (says is not None) and (says or "") in done.stderr, f"beside, {change}: {done.stderr}")
+        os.unlink(os.path.join(out, "adapter_config.json"))
+        few = os.path.join(out, "few.st")
+        files.st_write(few, {k: v for k, v in files.st_read(adapters)[0].items() if "enc.b.lora_A" not in k})
+        done = run("--steps", 1, "--init", path("two.st"), "--init", few)
+        bench.check(done.returncode == 1 and "few.st: 1 of 7 parameters and buffers are missing; the first is 'enc.b.lora_A.weight'" in done.stderr, f"beside: {done.stderr}")
+        done = run("--steps", 1, "--init", path("two.st"), "--save-lora", path("none/a.st"))
+        bench.check(done.returncode == 1 and "cannot write" in done.stderr, f"beside: {done.stderr}")
+
     def states(self):
         """AdamW's states are of adapters, and of what --train names."""
         json_path = self.bench.path("adam.json")
@@ -398,6 +487,7 @@ class Lora:
     def run(self):
         losses = self.formula()
         self.again()
+        self.beside()
         self.states()
         self.elsewhere(losses)
         self.exported("llama-dynamo", "*_proj.weight=4:8")

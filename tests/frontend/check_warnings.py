@@ -48,6 +48,7 @@ EXPECTED = {
     "dynamo-optimized-expanded": [["holds copies of one stored value"], ["2 parameters of the module"]],
     "dynamo-shared": [], "dynamo-optimized-shared": [["'n.weight' and 1 more stand for 4 norms", "optimize=False"]],
     "dynamo-optimized-penalty": [["'mul_1' is a number added to the loss", "optimize=False"]], "dynamo-penalty": [],
+    "dynamo-optimized-divided": [],
     "dynamo-optimized-computed": [["and 1 more", "computed them of parameters (the first of 'l.weight')", "optimize=False"],
                                   ["was computed of 'l.weight'", "trained on its own"]], "dynamo-computed": [],
     "dynamo-optimized-towers": [["'exp': the exporter computed it of 't'", "optimize=False"], ["2 parameters of the module", "missing: 'one', 't'"]], "dynamo-towers": [],

@@ -203,6 +203,17 @@ class Shared(nn.Module):
         return self.h(x).square().mean()
 
 
+class Divided(nn.Module):
+    """A loss over a number that the exporter computes of constants: nothing is lost."""
+
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.l(x).pow(2).sum() / torch.arange(9.0).sum()
+
+
 class Penalised(nn.Module):
     """A penalty on a parameter that the loss uses elsewhere, too: folding makes a number of it.  The other terms are no penalties."""
 
@@ -420,6 +431,7 @@ def main():
     dynamo(out, "dynamo-optimized-shared", Shared(True), ids, True, batch=False)
     dynamo(out, "dynamo-optimized-penalty", Penalised(), flat, True)
     dynamo(out, "dynamo-penalty", Penalised(), flat, False)
+    dynamo(out, "dynamo-optimized-divided", Divided(), flat, True)
     dynamo(out, "dynamo-optimized-computed", Computed(), flat, True, folded=True)
     dynamo(out, "dynamo-computed", Computed(), flat, False)
     dynamo(out, "dynamo-optimized-towers", Towers(), ids, True, batch=False, folded=True)

@@ -2,6 +2,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/file/array.h"
 
@@ -13,8 +14,9 @@ judge(ckr_status s, const struct err *e)
 {
 	if (s != CKR_OK && !*e->text)
 		fuzz_fail("status %d without a message", (int)s);
+	/* one line break is meant: before the command that pickle.c offers */
 	for (const char *c = e->text; s != CKR_OK && *c; c++)
-		if ((unsigned char)*c < ' ')
+		if ((unsigned char)*c < ' ' && strncmp(c, "\npython3 -c ", 12))
 			fuzz_fail("a control character in a message");
 }
 

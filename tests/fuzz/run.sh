@@ -11,7 +11,7 @@ build=$(cd "$1" && pwd) || exit 2
 seconds=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
-all="onnx ck tensor array checkpoint dag pack device"
+all=$(cd "$here" && ls fuzz_*.c | sed 's/fuzz_\(.*\)\.c/\1/')
 [ $# -gt 0 ] && all="$*"
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export ASAN_OPTIONS=allocator_may_return_null=1

@@ -126,46 +126,120 @@ copy(const struct moves *list, char *to, const char *from)
 	}
 }
 
-/* What all have at `at`, added up. */
+/* What rank r gives the library, and where it gets what comes. */
+static char *
+given_by(const struct gpus *g, uint32_t r)
+{
+	return g->route[r].into ? g->scratch[r] : g->x[r];
+}
+
+static char *
+taken_by(const struct gpus *g, uint32_t r)
+{
+	return g->route[r].out_of ? g->scratch[r] : g->y[r];
+}
+
 static void
-sum(const struct gpus *g, uint64_t at, uint64_t nbytes, char *y)
+all_gather(const struct gpus *g, uint32_t r)
+{
+	for (uint32_t k = 0; k < g->ranks; k++) {
+		faults += g->route[k].each != g->route[r].each;
+		memcpy(taken_by(g, r) + k * g->route[r].each, given_by(g, k),
+		       g->route[r].each);
+	}
+}
+
+/* Out of x, into y, whatever else a route says. */
+static void
+broadcast(const struct gpus *g, uint32_t r)
+{
+	const struct route *o = &g->route[r];
+
+	for (uint32_t q = 0; q < o->npiece; q++) {
+		faults += g->route[q * o->shared].span[q].n != o->span[q].n;
+		memcpy(g->y[r] + o->span[q].at, g->x[q * o->shared],
+		       o->span[q].n);
+	}
+}
+
+/* What each has at its own place, added up. */
+static void
+sum(const struct gpus *g, const uint64_t at[], uint64_t nbytes, char *y)
 {
 	const void *x[CKR_MAX_RANKS];
 
 	for (uint32_t r = 0; r < g->ranks; r++)
-		x[r] = (g->route[r].into ? g->scratch[r] : g->x[r]) + at;
+		x[r] = given_by(g, r) + at[r];
 	comm_reduce(g->dtype, false, x, g->ranks,
 	            nbytes / dtype_row[g->dtype].nbytes, y);
 }
 
-/* What rank r gets. */
+static void
+zero_tail(const struct gpus *g, uint32_t r)
+{
+	memset(g->y[r] + g->route[r].tail.at, 0, g->route[r].tail.n);
+}
+
+static void
+reduce_scatter(const struct gpus *g, uint32_t r)
+{
+	uint64_t at[CKR_MAX_RANKS];
+
+	for (uint32_t k = 0; k < g->ranks; k++) {
+		faults += g->route[k].each != g->route[r].each;
+		at[k] = r * g->route[k].each;
+	}
+	sum(g, at, g->route[r].each, taken_by(g, r));
+	zero_tail(g, r);
+}
+
+/* The owner of a piece gets the sum, and hands it on to those behind it. */
+static void
+reduce(const struct gpus *g, uint32_t r)
+{
+	const struct route *o = &g->route[r];
+	uint32_t q = r / o->shared, owner = q * o->shared;
+	uint64_t at[CKR_MAX_RANKS];
+
+	if (r != owner) {
+		memcpy(g->y[r], g->y[owner], o->each);
+		return;
+	}
+	for (uint32_t k = 0; k < g->ranks; k++) {
+		faults += g->route[k].span[q].n != o->span[q].n;
+		at[k] = g->route[k].span[q].at;
+	}
+	sum(g, at, o->span[q].n, g->y[r]);
+	zero_tail(g, r);
+}
+
+/* Between two ranks' scratch; what a rank keeps stays where it is. */
+static void
+exchange(const struct gpus *g, uint32_t r)
+{
+	for (uint32_t k = 0; k < g->ranks; k++) {
+		struct span out = g->route[k].out[r], in = g->route[r].in[k];
+
+		faults += out.n != in.n;
+		if (k != r)
+			memcpy(g->scratch[r] + in.at, g->scratch[k] + out.at,
+			       in.n);
+	}
+}
+
+/* What rank r gets, and nothing more than carry_wires.c asks for. */
 static void
 receive(const struct gpus *g, uint32_t r)
 {
-	const struct route *o = &g->route[r];
-	char *y = o->out_of ? g->scratch[r] : g->y[r];
-	uint32_t q = o->shared ? r / o->shared : 0;
+	static void (*const how[])(const struct gpus *, uint32_t) = {
+		[ROUTE_ALL_GATHER] = all_gather,
+		[ROUTE_BROADCAST] = broadcast,
+		[ROUTE_REDUCE_SCATTER] = reduce_scatter,
+		[ROUTE_REDUCE] = reduce, [ROUTE_EXCHANGE] = exchange,
+	};
 
-	if (o->how == ROUTE_ALL_GATHER)
-		for (uint32_t k = 0; k < g->ranks; k++)
-			memcpy(y + k * o->each, g->x[k], o->each);
-	if (o->how == ROUTE_BROADCAST)
-		for (uint32_t k = 0; k < o->npiece; k++)
-			memcpy(y + o->span[k].at, g->x[k * o->shared],
-			       o->span[k].n);
-	if (o->how == ROUTE_REDUCE_SCATTER)
-		sum(g, r * o->each, o->each, y);
-	if (o->how == ROUTE_REDUCE)
-		sum(g, o->span[q].at, o->span[q].n, y);
-	if (o->how == ROUTE_EXCHANGE)
-		for (uint32_t k = 0; k < g->ranks; k++) {
-			const struct route *p = &g->route[k];
-
-			faults += p->out[r].n != o->in[k].n;
-			memcpy(y + o->in[k].at, g->scratch[k] + p->out[r].at,
-			       o->in[k].n);
-		}
-	memset(y + o->tail.at, 0, o->tail.n);
+	if (how[g->route[r].how])
+		how[g->route[r].how](g, r);
 }
 
 static void

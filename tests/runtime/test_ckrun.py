@@ -370,7 +370,7 @@ class Errors(Case):
                 self.assertEqual(subprocess.run([CKRUN, flag], stdout=full, stderr=subprocess.DEVNULL).returncode, 1)
 
     def test_a_file_given_twice(self):
-        for option in ("--inputs", "--init", "--resume", "--save", "--outputs", "--grads", "--log", "--export-onnx",
+        for option in ("--inputs", "--resume", "--save", "--outputs", "--grads", "--log", "--export-onnx",
                        "--trace", "--profile"):
             done = self.both(f"{MODELS}/linear.so", option, "a", option, "b")
             self.assertEqual(done.returncode, 2)
@@ -542,6 +542,12 @@ class Errors(Case):
             err = self.linear("--steps", 1, flag, "no/folder/x", status=1)
             self.assertIn("no/folder/x: cannot write", err)
             self.assertEqual(os.listdir("."), [f for f in os.listdir(".") if not f.startswith("no")])
+        # one that is written late is tried early
+        for flag in "--save", "--save-best", "--outputs", "--export-onnx", "--profile":
+            open("log", "w").close()
+            err = self.linear("--steps", 2, "--valid", "in.st", "--valid-every", 2, flag, "no/folder/x", "--log", "log", status=1)
+            self.assertIn("no/folder/x: cannot write", err)
+            self.assertEqual(os.path.getsize("log"), 0, flag)
         err = self.linear("--steps", 1, "--save", "/dev/null", status=1)
         self.assertIn("not a regular file", err)
         self.assertTrue(os.path.exists("/dev/null") and not os.path.isfile("/dev/null"))

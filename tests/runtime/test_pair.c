@@ -53,6 +53,8 @@ static const struct row rows[] = {
 	{ "cat i64[32]; y i64[32]", "cat i64[500]; z i64[500]", "",
 	  "rows:cat rows:z", 0 },
 	/* of two that fit, the one with as many samples */
+	{ MLP, "x f32[500,20]; y i64[500]; z i64[2000]", "", "rows:x rows:y",
+	  0 },
 	{ MLP, "x f32[2000,20]; y i64[2000]; x_test f32[500,20]; "
 	  "y_test i64[500]", "", "rows:x rows:y", 0 },
 	{ MLP, "x_train f32[2000,20]; y_train i64[2000]; x_test f32[500,20]; "
@@ -168,6 +170,8 @@ static const struct row rows[] = {
 	{ "ids i64[4,8]; labels i64[4,8]", "train i64[999]; val i64[99]",
 	  "ids=tokens", "!no one stream|--feed ids=tokens:train", 0 },
 	{ "ids i64[4,8]; labels i64[4]", "- i64[999]", "", "!windows do not "
+	  "match", RAW },
+	{ "ids i64[4,8]; labels i64[2,8]", "- i64[999]", "", "!windows do not "
 	  "match", RAW },
 	{ "labels i64[4,8]", "- i64[999]", "", "!no input takes the tokens|"
 	  "--feed labels=tokens\n", 0 },

@@ -906,6 +906,45 @@ test_context(void **state)
 }
 
 static void
+expect_unset(ckr_ctx *c, const char *inputs)
+{
+	double loss;
+
+	assert_int_equal(ckr_step(c, NULL, NULL), CKR_EARG);
+	assert_non_null(strstr(ckr_error(c), inputs));
+	assert_int_equal(ckr_check(c, NULL, NULL, NULL), CKR_EARG);
+	assert_non_null(strstr(ckr_error(c), inputs));
+	assert_int_equal(ckr_eval(c, &loss), CKR_EARG);
+	assert_non_null(strstr(ckr_error(c), inputs));
+	assert_int_equal(ckr_score_add(c, 1), CKR_EARG);
+	assert_int_equal(ckr_step_count(c), 0);
+}
+
+/* No step takes zeros for an input that nobody set. */
+static void
+test_unset_inputs(void **state)
+{
+	struct ckr_options opt = { .weights = "", .blas = "own" };
+	static const float x[12] = { 1 };
+	float loss;
+	void *place;
+	ckr_ctx *c;
+
+	(void)state;
+	assert_int_equal(ckr_open(&c, MODELS "/linear.so", &opt), CKR_OK);
+	expect_unset(c, "inputs 'x', 'target' were never set");
+	assert_int_equal(ckr_set(c, "x", x, sizeof(x) - 4), CKR_EARG);
+	expect_unset(c, "inputs 'x', 'target' were never set");
+	assert_int_equal(ckr_set(c, "x", x, sizeof(x)), CKR_OK);
+	expect_unset(c, "input 'target' was never set");
+	assert_int_equal(ckr_input(c, "target", &place), CKR_OK);
+	assert_int_equal(ckr_eval(c, NULL), CKR_OK);
+	assert_int_equal(ckr_get(c, "loss", &loss, sizeof(loss)), CKR_OK);
+	assert_int_equal(ckr_step(c, NULL, NULL), CKR_OK);
+	ckr_close(c);
+}
+
+static void
 test_open_errors(void **state)
 {
 	struct ckr_options opt = { .blas = "abacus" };
@@ -1624,6 +1663,7 @@ test_threads_of_openblas(void **state)
 	void *dl = dlopen(MODELS "/libfake_openblas.so", RTLD_NOW);
 	int (*threads)(void);
 	int *in_product;
+	void *input;
 	ckr_ctx *c;
 
 	(void)state;
@@ -1632,6 +1672,8 @@ test_threads_of_openblas(void **state)
 	*(void **)&in_product = dlsym(dl, "fake_threads_in_product");
 	assert_int_equal(ckr_open(&c, MODELS "/linear.so", &opt), CKR_OK);
 	assert_int_equal(threads(), 7);
+	assert_int_equal(ckr_input(c, "x", &input), CKR_OK);
+	assert_int_equal(ckr_input(c, "target", &input), CKR_OK);
 	assert_int_equal(ckr_step(c, NULL, NULL), CKR_OK);
 	assert_int_equal(*in_product, 1);
 	assert_int_equal(threads(), 7);
@@ -1719,6 +1761,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_bf16_products),
 		cmocka_unit_test(test_product_bits),
 		cmocka_unit_test(test_context),
+		cmocka_unit_test(test_unset_inputs),
 		cmocka_unit_test(test_open_errors),
 		cmocka_unit_test(test_hyper_errors),
 		cmocka_unit_test(test_fault),

@@ -9,13 +9,13 @@
 
 Arrays are NumPy's, or what np.asarray or np.from_dlpack takes, torch tensors among them.  Errors are ckc.Error, in the words of ckc or libckr.
 """
+import collections.abc as _abc
 import ctypes as _c
 import fnmatch as _fnmatch
 import json as _json
 import os as _os
 import subprocess as _subprocess
 import tempfile as _tempfile
-import types as _types
 import warnings as _warnings
 
 import numpy as _np
@@ -97,6 +97,50 @@ def _halves(x):
     return _np.where(_np.isnan(x), 0x7fc0, (u + (u >> 16 & 1) + 0x7fff) >> 16).astype("u2")
 
 
+def _typed(what, x, to):
+    """The array, if its type converts to dtype `to`: floats and integers within their kind, bools into both.  Lists and numbers have no type of
+    their own: their integers are floats, too."""
+    of, a = _np.dtype("f4" if to == "bf16" else _TYPES[to]), _array(x)
+    if not _np.can_cast(a.dtype, of, "same_kind") or (of.kind == "f" and a.dtype.kind in "iu" and hasattr(x, "dtype")):
+        raise Error(f"{what} is {to}, the array {a.dtype}: convert it, as by x.astype('{of}')")
+    return a
+
+
+def _converted(what, x, to):
+    """The elements as the library has them, without gaps; a value that the type cannot hold is an error."""
+    if to == "bf16":
+        return _np.asarray(_halves(x), order="C")
+    with _np.errstate(over="ignore"):
+        y = _np.asarray(x, _TYPES[to], order="C")
+    if not _np.can_cast(x.dtype, y.dtype):
+        bad = _np.isfinite(x) & ~_np.isfinite(y) if y.dtype.kind == "f" else y != x
+        if bad.any():
+            raise Error(f"{what} is {to}, which cannot hold {x[bad].flat[0]}")
+    return y
+
+
+class _Inputs(_abc.Mapping):
+    """Views of the inputs' memory by name."""
+
+    def __init__(self, trainer):
+        self._trainer = trainer
+
+    def __getitem__(self, name):
+        return self._trainer._view(self._trainer._infos[name])
+
+    def __contains__(self, name):
+        return name in self._trainer._infos
+
+    def __iter__(self):
+        return iter(self._trainer._infos)
+
+    def __len__(self):
+        return len(self._trainer._infos)
+
+    def __repr__(self):
+        return f"<ckc inputs {', '.join(self)}>"
+
+
 class _Memory:
     """An input's place, which keeps its model open."""
 
@@ -130,6 +174,7 @@ class Trainer:
             for name, value in hyper.items():
                 setattr(self.hyper, name, value)
             self._tensors = {i.name.decode(): i for i in self._list(self._call.ckr_tensor)}
+            self._infos = {k: i for k, i in self._tensors.items() if i.kind == b"input"}
         except BaseException:
             self.close()
             raise
@@ -148,17 +193,18 @@ class Trainer:
             found.append(_lib.Info.from_buffer_copy(info))
         return found
 
-    def _input(self, info):
+    def _view(self, info):
+        self._open()
         at = _c.c_void_p()
         self._check(self._call.ckr_input(self._ctx, info.name, _c.byref(at)))
         return _np.asarray(_Memory(self, info, at.value))
 
     @property
     def inputs(self):
-        """Views of the inputs' memory by name, to be filled in place: t.inputs["x"][...] = x.  They keep the model open, but must not be used
-        behind close()."""
+        """Views of the inputs' memory by name, to be filled in place: t.inputs["x"][...] = x, all of them before a step() without arrays.  They keep
+        the model open, but must not be used behind close()."""
         self._open()
-        return _types.MappingProxyType({k: self._input(i) for k, i in self._tensors.items() if i.kind == b"input"})
+        return _Inputs(self)
 
     def _out(self, info):
         x = _np.empty(info.dim[:info.rank], _TYPES[info.dtype.decode()])
@@ -169,35 +215,43 @@ class Trainer:
         if not self._ctx:
             raise Error("the trainer is closed")
 
-    def _place(self, name, x):
-        """What fits an input: its view, and the array."""
-        info = self._tensors.get(name)
-        if info is None or info.kind != b"input":
-            raise Error(f"there is no input '{name}'; inputs are {', '.join(self.inputs)}")
-        to, x = self._input(info), _array(x)
-        if info.dtype == b"bf16" and x.dtype.kind == "f":
-            return to, _halves(x)
-        if not _np.can_cast(x.dtype, to.dtype, "same_kind"):
-            raise Error(f"input '{name}' is {to.dtype}, the array {x.dtype}: convert it, as by x.astype('{to.dtype}')")
-        return to, x
+    def _taken(self, arrays):
+        """What was given by the names of inputs, as arrays of types that convert."""
+        for name in arrays:
+            if name not in self._infos:
+                raise Error(f"there is no input '{name}'; inputs are {', '.join(self._infos)}")
+        return {name: _typed(f"input '{name}'", x, self._infos[name].dtype.decode()) for name, x in arrays.items()}
+
+    def _shape(self, name):
+        info = self._infos[name]
+        return tuple(info.dim[:info.rank])
+
+    def _complete(self, arrays, labels=True):
+        """Arrays are given for all inputs, or for none: an input left out would keep an old batch."""
+        missing = [f"'{k}'" for k, i in self._infos.items() if arrays and k not in arrays and (labels or not i.label)]
+        if missing:
+            raise Error(f"no array for {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}: expected one for each input, or none if all "
+                        "are written to .inputs")
 
     def _set(self, arrays):
-        placed = {name: self._place(name, x) for name, x in arrays.items()}
-        for name, (to, x) in placed.items():
-            if x.shape != to.shape:
-                raise Error(f"input '{name}' is {list(to.shape)}, the array {list(x.shape)}")
-        for to, x in placed.values():
-            _np.copyto(to, x, casting="same_kind")
+        """Inputs to arrays of their shapes: all, or none if one fails."""
+        ready = [(i, _converted(f"input '{k}'", arrays[k], i.dtype.decode())) for k, i in self._infos.items() if k in arrays]
+        for i, x in ready:
+            self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
 
     # ---- training ----
 
     def step(self, **arrays):
-        """Forward, backward and update; the loss before the update.  Arrays by the names of inputs; an input that is not given keeps what it
-        has (.inputs[name], a view of its memory, can be written in place).  A model of --grad-accum N takes N batches in one array, along axis 0."""
+        """Forward, backward and update; the loss before the update.  Arrays by the names of inputs, one for each; without arrays inputs are what
+        they were, or what was written to .inputs.  A model of --grad-accum N takes N batches in one array, along axis 0."""
         self._open()
-        loss, n = _c.c_double(), self.micro_batches
+        arrays, loss, n = self._taken(arrays), _c.c_double(), self.micro_batches
         if n > 1:
             return self._accumulate(arrays, loss, n)
+        for name, x in arrays.items():
+            if x.shape != self._shape(name):
+                raise Error(f"input '{name}' is {list(self._shape(name))}, the array {list(x.shape)}")
+        self._complete(arrays)
         self._set(arrays)
         self._check(self._call.ckr_step(self._ctx, _c.byref(self.hyper), _c.byref(loss)))
         return loss.value
@@ -205,10 +259,11 @@ class Trainer:
     def _accumulate(self, arrays, loss, n):
         parts, failed = {}, []
         for name, x in arrays.items():
-            to, x = self._place(name, x)
-            if not to.ndim or x.shape != (n * to.shape[0], *to.shape[1:]):
-                raise Error(f"input '{name}' takes {n} micro-batches of {list(to.shape)} along axis 0, the array is {list(x.shape)}")
-            parts[name] = x.reshape(n, *to.shape)
+            one = self._shape(name)
+            if x.shape != (n * one[0] if one else n, *one[1:]):
+                raise Error(f"input '{name}' takes {n} micro-batches of {list(one)} along axis 0, the array is {list(x.shape)}")
+            parts[name] = x.reshape(n, *one)
+        self._complete(arrays)
 
         def feed(_user, _ctx, _step, micro):
             try:
@@ -228,17 +283,18 @@ class Trainer:
 
     # ---- evaluation ----
 
-    def _batches(self, arrays):
+    def _batches(self, arrays, labels=True):
         """Set inputs batch by batch; yields how many samples are new, and of how many, and how often the batch counts.  A last batch is filled up
         with its last sample, which a batch of that sample alone takes out again."""
-        placed = {name: self._place(name, x) for name, x in arrays.items()}
-        rows, n = next(((len(to), len(x)) for to, x in placed.values() if to.ndim and x.ndim and len(x) != len(to)), (1, 1))
-        for name, (to, x) in placed.items():
-            want = (n, *to.shape[1:]) if to.ndim and len(to) == rows else to.shape
-            if x.shape != want or not n:
-                raise Error(f"input '{name}' is {list(to.shape)}, the array {list(x.shape)}; several batches are arrays of as many rows")
-        dealt = {name: x for name, (to, x) in placed.items() if to.ndim and len(to) == rows}
-        self._set({name: x for name, (_, x) in placed.items() if name not in dealt})
+        shapes = {name: self._shape(name) for name in arrays}
+        rows, n = next(((to[0], len(arrays[name])) for name, to in shapes.items() if to and arrays[name].ndim and len(arrays[name]) != to[0]), (1, 1))
+        for name, to in shapes.items():
+            want = (n, *to[1:]) if to and to[0] == rows else to
+            if arrays[name].shape != want or not n:
+                raise Error(f"input '{name}' is {list(to)}, the array {list(arrays[name].shape)}; several batches are arrays of as many rows")
+        self._complete(arrays, labels)
+        dealt = {name: arrays[name] for name, to in shapes.items() if to and to[0] == rows}
+        self._set({name: x for name, x in arrays.items() if name not in dealt})
         for at in range(0, n, rows):
             new = min(rows, n - at)
             self._set({name: x[_np.minimum(_np.arange(at, at + rows), n - 1)] for name, x in dealt.items()})
@@ -251,7 +307,7 @@ class Trainer:
         """The loss of samples without training on them: no dropout, running statistics.  Arrays hold a batch, or any number of rows, which are
         dealt to batches; the loss is that of all of them."""
         self._open()
-        score, batches = _lib.Score(), 0
+        arrays, score, batches = self._taken(arrays), _lib.Score(), 0
         self._check(self._call.ckr_score_begin(self._ctx))
         for _, rows, times in self._batches(arrays):
             self._check(self._call.ckr_score_add(self._ctx, times))
@@ -265,9 +321,10 @@ class Trainer:
         """The model's outputs for a batch: {name: array}, or the array if there is one.  Labels need not be given.  Of any number of rows those
         outputs that have rows of samples."""
         self._open()
+        arrays = self._taken(arrays)
         infos = [i for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"]
         found, some = {i.name.decode(): [] for i in infos}, False
-        for new, rows, _ in self._batches(arrays):
+        for new, rows, _ in self._batches(arrays, labels=False):
             if not new:
                 break
             self._check(self._call.ckr_eval(self._ctx, None))
@@ -312,7 +369,7 @@ class Trainer:
         return {k: self._out(i) for k, i in self._tensors.items() if i.kind in (b"param", b"buffer")}
 
     def load_state_dict(self, state):
-        """Set parameters and buffers; each must have its shape and a float type that NumPy can convert."""
+        """Set parameters and buffers, all that state holds or, after an error, none; each must have its shape, and a type of its kind."""
         self._open()
         ready = []
         for name, x in state.items():
@@ -321,12 +378,8 @@ class Trainer:
                 raise Error(f"there is no parameter or buffer '{name}'")
             if list(x.shape) != i.dim[:i.rank]:
                 raise Error(f"'{name}' is {i.dim[:i.rank]}, the array {list(x.shape)}")
-            if i.dtype == b"bf16" and x.dtype.kind == "f":
-                x = _halves(x)
-            to = _np.dtype(_TYPES[i.dtype.decode()])
-            if not _np.can_cast(x.dtype, to, "same_kind"):
-                raise Error(f"'{name}' is {to}, the array {x.dtype}")
-            ready.append((i, _np.asarray(x, to, order="C")))
+            x = _typed(f"'{name}'", x, i.dtype.decode())
+            ready.append((i, _converted(f"'{name}'", x, i.dtype.decode())))
         for i, x in ready:
             self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
 
@@ -340,25 +393,26 @@ class Trainer:
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
 
     def init(self, path, map=None, skip=(), partial=False):
-        """Take weights from a .safetensors, .npz or index file, as `ckrun --init`: names that begin with a key of map as if they began with its
-        value; globs of skip keep what they have; partial: so does what the file lacks.  Names of what was left as it was."""
+        """Take weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun --init`: names that begin with a key of map as if
+        they began with its value; globs of skip keep what they have; partial: so does what the files lack.  Names of what was left as it was."""
         self._open()
         maps = [_os.fsencode(f"{old}={new}") for old, new in (map or {}).items()]
         skips = [_os.fsencode(glob) for glob in ([skip] if isinstance(skip, str) else skip)]
         how = _lib.Init((_c.c_char_p * len(maps))(*maps), len(maps), (_c.c_char_p * len(skips))(*skips), len(skips), partial)
-        self._check(self._call.ckr_init(self._ctx, _os.fsencode(path), _c.byref(how)))
+        paths = [_os.fsencode(p) for p in ([path] if isinstance(path, (str, bytes, _os.PathLike)) else path)]
+        self._check(self._call.ckr_init_all(self._ctx, (_c.c_char_p * len(paths))(*paths), len(paths), _c.byref(how)))
         left = []
         while name := self._call.ckr_left(self._ctx, len(left)):
             left.append(name.decode())
         return left
 
     def set_group(self, glob, lr=1.0, weight_decay=None):
-        """From now on parameters that match the glob learn at lr times the rate of steps, and decay by a rate of their own if one is given; a later
+        """From now on trained parameters that match the glob learn at lr times the rate of steps, and decay by a rate of their own if one is given; a later
         call replaces an earlier one.  Their names."""
         self._open()
-        names = [k for k, i in self._tensors.items() if i.kind == b"param" and _fnmatch.fnmatchcase(k, glob)]
+        names = [k for k, i in self._tensors.items() if i.kind == b"param" and not i.frozen and _fnmatch.fnmatchcase(k, glob)]
         if not names:
-            raise Error(f"no parameter matches '{glob}'")
+            raise Error(f"no parameter that is trained matches '{glob}'")
         if lr < 0 or (weight_decay is not None and weight_decay < 0):
             raise Error("lr and weight_decay of a group cannot be negative")
         for name in names:
@@ -366,7 +420,8 @@ class Trainer:
         return names
 
     def save_adapters(self, path):
-        """The adapters of a model compiled with lora= alone, by the names that PEFT gives them; init takes them back."""
+        """What is trained of a model compiled with lora=, as PEFT's adapter_model.safetensors, and adapter_config.json beside it; init takes it
+        back."""
         self._open()
         self._check(self._call.ckr_save_adapters(self._ctx, _os.fsencode(path)))
 

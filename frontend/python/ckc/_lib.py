@@ -59,7 +59,7 @@ _CALLS = {
     "ckr_step_count": (c.c_uint64, [c.c_void_p]),
     "ckr_peak_bytes": (c.c_uint64, [c.c_void_p]),
     "ckr_optimizer": (c.c_char_p, [c.c_void_p]),
-    "ckr_init": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(Init)]),
+    "ckr_init_all": (c.c_int, [c.c_void_p, c.POINTER(c.c_char_p), c.c_size_t, c.POINTER(Init)]),
     "ckr_left": (c.c_char_p, [c.c_void_p, c.c_size_t]),
     "ckr_set_group": (c.c_int, [c.c_void_p, c.c_char_p, c.c_double, c.c_double]),
     "ckr_save_adapters": (c.c_int, [c.c_void_p, c.c_char_p]),

@@ -1,4 +1,5 @@
-/* Low-rank adapters in files: alone, as PEFT names them, or merged. */
+/* Low-rank adapters in files: with what is trained beside them, as PEFT names
+ * that, or merged. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,27 +15,64 @@ need_adapters(ckr_ctx *c)
 	                 "--lora GLOB=RANK compiles some in", c->path);
 }
 
+static bool
+is_adapter(const ckr_ctx *c, uint32_t i)
+{
+	for (uint32_t k = 0; k < c->lib->nadapter; k++)
+		if (c->lib->adapter[k].a == (int32_t)i
+		    || c->lib->adapter[k].b == (int32_t)i)
+			return true;
+	return false;
+}
+
+/* A parameter that is trained beside adapters, or a buffer that steps write:
+ * PEFT's modules_to_save. */
+static bool
+is_beside(const ckr_ctx *c, uint32_t i)
+{
+	const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
+	bool written = false;
+
+	for (uint32_t k = 0; k < c->guard.nheld; k++)
+		written |= c->guard.held[k] == i;
+	return !is_adapter(c, i)
+	       && ((t->kind == CKR_PARAM && !(t->flags & CKR_FROZEN))
+	           || (t->kind == CKR_BUFFER && written));
+}
+
+/* The adapters, and what is trained beside them. */
+static ckr_status
+write_adapters(ckr_ctx *c, const char *path, uint32_t *list, uint32_t nbeside)
+{
+	uint32_t n = nbeside;
+	char scales[SCALES_TEXT];
+
+	for (uint32_t i = 0; i < c->lib->nadapter; i++) {
+		list[n++] = (uint32_t)c->lib->adapter[i].a;
+		list[n++] = (uint32_t)c->lib->adapter[i].b;
+	}
+	files_scales(c, scales);
+	CKR_TRY(files_write(c, path, PEFT_PREFIX, list, n,
+	                    &(struct meta){ SCALES_KEY, scales }, 1));
+	return peft_config_write(c, path, list, nbeside);
+}
+
 ckr_status
 ckr_save_adapters(ckr_ctx *c, const char *path)
 {
-	uint32_t *list, n;
-	char scales[SCALES_TEXT];
+	uint32_t *list, n = 0;
 	ckr_status s;
 
 	CKR_TRY(need_adapters(c));
 	if (!path)
 		return CKR_OK;
-	n = c->lib->nadapter;
-	list = malloc(2 * (size_t)n * sizeof(*list));
+	list = malloc((c->lib->nshared + 1) * sizeof(*list));
 	if (!list)
 		return rt_no_memory(c);
-	for (uint32_t i = 0; i < n; i++) {
-		list[2 * i] = (uint32_t)c->lib->adapter[i].a;
-		list[2 * i + 1] = (uint32_t)c->lib->adapter[i].b;
-	}
-	files_scales(c, scales);
-	s = files_write(c, path, PEFT_PREFIX, list, 2 * (size_t)n,
-	                &(struct meta){ SCALES_KEY, scales }, 1);
+	for (uint32_t i = 0; i < c->lib->nshared; i++)
+		if (is_beside(c, i))
+			list[n++] = i;
+	s = write_adapters(c, path, list, n);
 	free(list);
 	return s;
 }
@@ -44,12 +82,7 @@ ckr_save_adapters(ckr_ctx *c, const char *path)
 static bool
 is_kept(const ckr_ctx *c, uint32_t i)
 {
-	bool kept = rt_is_weight(&c->lib->program[0].tensor[i]);
-
-	for (uint32_t k = 0; k < c->lib->nadapter; k++)
-		kept &= c->lib->adapter[k].a != (int32_t)i
-		        && c->lib->adapter[k].b != (int32_t)i;
-	return kept;
+	return rt_is_weight(&c->lib->program[0].tensor[i]) && !is_adapter(c, i);
 }
 
 static ckr_status

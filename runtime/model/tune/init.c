@@ -1,4 +1,6 @@
-/* Initial weights from a file of another model, or of a part of this one. */
+/* Initial weights from files of another model, or of parts of this one. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/file/names.h"
@@ -14,7 +16,7 @@ is_skipped(const struct ckr_init *how, const char *name)
 }
 
 static ckr_status
-need_match(ckr_ctx *c, const struct array_file *f, const char *glob)
+need_match(ckr_ctx *c, const struct infile *o, size_t n, const char *glob)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 	char text[NAME_TEXT];
@@ -22,59 +24,189 @@ need_match(ckr_ctx *c, const struct array_file *f, const char *glob)
 
 	for (uint32_t i = 0; i < c->lib->nshared && !any; i++)
 		any = rt_is_weight(&t[i]) && glob_match(glob, t[i].name);
-	for (size_t i = 0; i < f->n && !any; i++)
-		any = glob_match(glob, f->v[i].name);
+	for (size_t k = 0; k < n; k++)
+		for (size_t i = 0; i < o[k].f.n && !any; i++)
+			any = glob_match(glob, o[k].f.v[i].name);
 	return any ? CKR_OK
 	       : err_set(&c->err, CKR_EARG, "'%s' matches no parameter or "
 	                 "buffer of %s, and no tensor of %s",
-	                 err_name(text, sizeof(text), glob), c->path, f->path);
+	                 err_name(text, sizeof(text), glob), c->path,
+	                 o->f.path);
 }
 
-/* Which weights the file, as this process sees it, leaves as they are. */
+/* ---- names ---- */
+
+static bool
+has_names_of_model(const ckr_ctx *c, const struct array_file *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (!rt_find(c, f->v[i].name, NULL))
+			return false;
+	return true;
+}
+
+static bool
+fits(const struct array_file *f, const char *map)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < f->n; i++)
+		any |= !strncmp(f->v[i].name, map, strcspn(map, "="));
+	return any;
+}
+
+/* Mappings are of the files whose names they fit: of several, one that has the
+ * model's names needs none. */
 static ckr_status
-choose(ckr_ctx *c, struct infile *o, const struct ckr_init *how)
+map_names(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
+{
+	const char **map = calloc(how->nmap + 1, sizeof(*map));
+	size_t nmap = 0;
+	ckr_status s = CKR_OK;
+
+	if (!map)
+		return rt_no_memory(c);
+	o->mapped = how->nmap && !(n > 1 && has_names_of_model(c, &o->f));
+	for (size_t k = 0; k < how->nmap && o->mapped; k++)
+		if (n == 1 || fits(&o->f, how->map[k]))
+			map[nmap++] = how->map[k];
+	s = names_map(&o->f, map, nmap, &c->err);
+	free(map);
+	return s;
+}
+
+/* Of several files each mapping fits one. */
+static ckr_status
+need_fit(ckr_ctx *c, const struct infile *o, size_t n, const char *map)
+{
+	char text[NAME_TEXT];
+
+	for (size_t k = 0; k < n; k++)
+		if (n == 1 || fits(&o[k].f, map))
+			return CKR_OK;
+	return err_set(&c->err, CKR_EARG, "--init-map '%s' fits no tensor of "
+	               "%zu files", err_name(text, sizeof(text), map), n);
+}
+
+/* ---- which weights come from which file ---- */
+
+/* Whether a file of o[from..n-1] has it. */
+static bool
+is_in(const struct infile *o, size_t from, size_t n, const char *name)
+{
+	while (from < n && !array_find(&o[from].f, name))
+		from++;
+	return from < n;
+}
+
+/* Which weights file k, as this process sees it, leaves as they are: those that
+ * a later one holds, and those that it lacks and another one has. */
+static void
+choose(ckr_ctx *c, struct infile *o, size_t k, size_t n,
+       const struct ckr_init *how)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 
-	for (size_t k = 0; k < how->nskip; k++)
-		CKR_TRY(need_match(c, &o->f, how->skip[k]));
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
-		o->leave[i] |= rt_is_weight(&t[i])
+		o[k].leave[i] |= rt_is_weight(&t[i])
 			&& (is_skipped(how, t[i].name)
-			    || (how->partial && !array_find(&o->f, t[i].name)));
+			    || is_in(o, k + 1, n, t[i].name)
+			    || (!array_find(&o[k].f, t[i].name)
+			        && (how->partial
+			            || is_in(o, 0, n, t[i].name))));
+}
+
+/* Which weights of a file a later one holds, too. */
+static void
+note_twice(ckr_ctx *c, const struct infile *o, size_t k, size_t n)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+	char *text = c->unread.text, name[NAME_TEXT], more[40] = " is";
+	size_t end = strlen(text), twice = 0;
+	const char *first = NULL;
+
+	for (uint32_t i = 0; i < c->lib->nshared; i++)
+		if (rt_is_weight(&t[i]) && array_find(&o[k].f, t[i].name)
+		    && is_in(o, k + 1, n, t[i].name)) {
+			first = first ? first : t[i].name;
+			twice++;
+		}
+	if (twice > 1)
+		snprintf(more, sizeof(more), " and %zu more are", twice - 1);
+	if (twice)
+		snprintf(text + end, sizeof(c->unread.text) - end, "%s%s: "
+		         "'%s'%s in a later file, too, which counts",
+		         end ? "; " : "", o[k].f.path,
+		         err_name(name, sizeof(name), first), more);
+}
+
+/* ---- all ---- */
+
+/* What is said of all files is the first process's to see. */
+static ckr_status
+prepare(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
+{
+	bool first = peers_first(c);
+
+	for (size_t k = 0; k < n; k++)
+		CKR_TRY(infile_peel(c, &o[k]));
+	for (size_t k = 0; k < how->nmap && first; k++)
+		CKR_TRY(need_fit(c, o, n, how->map[k]));
+	for (size_t k = 0; k < n; k++)
+		if (!o[k].far)
+			CKR_TRY(map_names(c, &o[k], n, how));
+	for (size_t k = 0; k < how->nskip && first; k++)
+		CKR_TRY(need_match(c, o, n, how->skip[k]));
 	return CKR_OK;
 }
 
 static ckr_status
-init_from(ckr_ctx *c, struct infile *o, const struct ckr_init *how)
+init_from(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
 {
-	ckr_status s = o->far ? CKR_OK
-	               : names_map(&o->f, how->map, how->nmap, &c->err);
-
-	CKR_TRY(peers_agree(c, s, "reading"));
-	CKR_TRY(infile_spare(c, o));
-	s = o->far ? CKR_OK : choose(c, o, how);
-	CKR_TRY(peers_agree(c, s, "reading"));
-	CKR_TRY(infile_agree(c, o));
-	return files_load_weights(c, o);
+	CKR_TRY(peers_agree(c, prepare(c, o, n, how), "reading"));
+	for (size_t k = 0; k < n; k++)
+		CKR_TRY(infile_spare(c, &o[k]));
+	for (size_t k = 0; k < n; k++) {
+		choose(c, o, k, n, how);
+		CKR_TRY(infile_agree(c, &o[k]));
+	}
+	CKR_TRY(files_load_weights(c, o, n));
+	for (size_t k = 0; k < n; k++)
+		note_twice(c, o, k, n);
+	return CKR_OK;
 }
 
 ckr_status
-ckr_init(ckr_ctx *c, const char *path, const struct ckr_init *how)
+ckr_init_all(ckr_ctx *c, const char *const *path, size_t n,
+             const struct ckr_init *how)
 {
 	static const struct ckr_init plain;
-	struct infile o;
-	ckr_status s;
+	struct infile *o;
+	size_t opened = 0;
+	ckr_status s = CKR_OK;
 
 	CKR_TRY(rt_need_quiet(c));
 	for (size_t k = 0; how && k < how->nmap; k++)
 		if (!strchr(how->map[k], '='))
 			return err_set(&c->err, CKR_EARG, "expected a mapping "
 			               "OLD=NEW, got '%s'", how->map[k]);
-	CKR_TRY(infile_open(c, path, &o));
-	s = init_from(c, &o, how ? how : &plain);
-	infile_close(&o);
+	o = calloc(n + 1, sizeof(*o));
+	if (!o)
+		return rt_no_memory(c);
+	for (; opened < n && s == CKR_OK; opened += s == CKR_OK)
+		s = infile_open(c, path[opened], &o[opened]);
+	if (s == CKR_OK && n)
+		s = init_from(c, o, n, how ? how : &plain);
+	while (opened > 0)
+		infile_close(&o[--opened]);
+	free(o);
 	return s;
+}
+
+ckr_status
+ckr_init(ckr_ctx *c, const char *path, const struct ckr_init *how)
+{
+	return ckr_init_all(c, &path, 1, how);
 }
 
 const char *

@@ -1,0 +1,199 @@
+/* adapter_config.json, beside which PEFT looks for adapter_model.safetensors.
+ *
+ * Modules are the names of weights without their last part.  What most adapters
+ * have of rank and alpha stands for all, and the others' in patterns.  Fields
+ * that are left out have PEFT's defaults.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/file/peft.h"
+#include "runtime/model/files.h"
+#include "runtime/model/peers.h"
+#include "runtime/support/utf8.h"
+
+static const struct ckr_tensor *
+tensor(const ckr_ctx *c, int32_t i)
+{
+	return &c->lib->program[0].tensor[i];
+}
+
+static void
+put_module(FILE *f, const char *name)
+{
+	char *module = strndup(name, peft_module(name));
+
+	if (module)
+		utf8_json(f, module);
+	free(module);
+}
+
+static bool
+same_module(const char *a, const char *b)
+{
+	size_t n = peft_module(a);
+
+	return n == peft_module(b) && !strncmp(a, b, n);
+}
+
+static int64_t
+rank_of(const ckr_ctx *c, uint32_t i)
+{
+	struct ckr_tensor a = rt_whole(c, tensor(c, c->lib->adapter[i].a));
+
+	return a.dim[0];
+}
+
+/* The shortest number that gives the adapter's scale when it is divided by its
+ * rank. */
+static void
+put_alpha(FILE *f, const ckr_ctx *c, uint32_t i)
+{
+	double rank = (double)rank_of(c, i);
+	float scale = c->lib->adapter[i].scale;
+	char text[32];
+
+	for (int digits = 1; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits,
+		         (double)scale * rank);
+		if ((float)(strtod(text, NULL) / rank) == scale)
+			break;
+	}
+	fputs(text, f);
+}
+
+static bool
+is_like(const ckr_ctx *c, uint32_t i, uint32_t k)
+{
+	return rank_of(c, i) == rank_of(c, k)
+	       && c->lib->adapter[i].scale == c->lib->adapter[k].scale;
+}
+
+/* The adapter that most are like. */
+static uint32_t
+usual(const ckr_ctx *c)
+{
+	uint32_t best = 0, most = 0;
+
+	for (uint32_t i = 0; i < c->lib->nadapter; i++) {
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < c->lib->nadapter; k++)
+			n += is_like(c, i, k);
+		if (n > most) {
+			most = n;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* Of the adapters that differ from the usual one. */
+static void
+put_pattern(FILE *f, const ckr_ctx *c, uint32_t like, bool alpha)
+{
+	const char *comma = "";
+
+	fprintf(f, ",\n  \"%s_pattern\": {", alpha ? "alpha" : "rank");
+	for (uint32_t i = 0; i < c->lib->nadapter; i++) {
+		if (is_like(c, i, like))
+			continue;
+		fprintf(f, "%s\n    ", comma);
+		put_module(f, tensor(c, c->lib->adapter[i].weight)->name);
+		fputs(": ", f);
+		if (alpha)
+			put_alpha(f, c, i);
+		else
+			fprintf(f, "%lld", (long long)rank_of(c, i));
+		comma = ",";
+	}
+	fputs(*comma ? "\n  }" : "}", f);
+}
+
+/* Modules that hold what is trained beside; a name without a dot is none's. */
+static void
+put_beside(FILE *f, const ckr_ctx *c, const uint32_t *list, uint32_t n)
+{
+	const char *comma = "";
+
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = tensor(c, (int32_t)list[i])->name;
+		bool known = !strchr(name, '.');
+
+		for (uint32_t k = 0; k < i; k++)
+			known |= same_module(tensor(c, (int32_t)list[k])->name,
+			                     name);
+		for (uint32_t k = 0; k < c->lib->nadapter; k++)
+			known |= same_module(
+				tensor(c, c->lib->adapter[k].weight)->name,
+				name);
+		if (known)
+			continue;
+		fputs(*comma ? ",\n    "
+		      : ",\n  \"modules_to_save\": [\n    ", f);
+		put_module(f, name);
+		comma = ",";
+	}
+	if (*comma)
+		fputs("\n  ]", f);
+}
+
+static void
+put_config(FILE *f, const ckr_ctx *c, const uint32_t *list, uint32_t n)
+{
+	uint32_t like = usual(c), turned = 0;
+
+	fprintf(f, "{\n  \"peft_type\": \"LORA\",\n"
+	        "  \"base_model_name_or_path\": null,\n"
+	        "  \"inference_mode\": true,\n  \"bias\": \"none\",\n"
+	        "  \"lora_dropout\": 0.0,\n  \"r\": %lld,\n"
+	        "  \"lora_alpha\": ", (long long)rank_of(c, like));
+	put_alpha(f, c, like);
+	fputs(",\n  \"target_modules\": [", f);
+	for (uint32_t i = 0; i < c->lib->nadapter; i++) {
+		fputs(i ? ",\n    " : "\n    ", f);
+		put_module(f, tensor(c, c->lib->adapter[i].weight)->name);
+		turned += c->lib->adapter[i].turned != 0;
+	}
+	fprintf(f, "\n  ],\n  \"fan_in_fan_out\": %s",
+	        turned == c->lib->nadapter ? "true" : "false");
+	put_pattern(f, c, like, false);
+	put_pattern(f, c, like, true);
+	put_beside(f, c, list, n);
+	fputs("\n}\n", f);
+}
+
+/* ---- the file ---- */
+
+struct config {
+	const ckr_ctx *c;
+	const uint32_t *list;
+	uint32_t n;
+};
+
+static ckr_status
+print_config(FILE *f, void *user)
+{
+	const struct config *w = user;
+
+	put_config(f, w->c, w->list, w->n);
+	return CKR_OK;
+}
+
+ckr_status
+peft_config_write(ckr_ctx *c, const char *adapters, const uint32_t *list,
+                  uint32_t n)
+{
+	struct config w = { c, list, n };
+	struct new_file file = { .fd = -1 };
+	char *path = peft_config_path(adapters);
+	ckr_status s = path ? CKR_OK : rt_no_memory(c);
+
+	if (s == CKR_OK && peers_first(c))
+		s = new_file_open(&file, path, &c->err);
+	if (s == CKR_OK && peers_first(c))
+		s = new_file_print(&file, print_config, &w, &c->err);
+	free(path);
+	return peers_agree(c, s, "writing a file");
+}

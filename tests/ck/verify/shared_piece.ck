@@ -1,0 +1,11 @@
+# Two ranks that hold the same piece of a parameter would both update it, by sums that either has alone.
+# run: --passes=none
+# error: a parameter's piece is one rank's
+graph @f {
+	ranks 2
+	input %x: f32[4,6]
+	param %w: f32[6,4] split 1 [4] shared 2
+	%z: f32[4,4] split 1 [4] shared 2 = matmul %x, %w
+	%loss output = reduce_sum %z {axes=[0,1], keepdims=0}
+	loss %loss
+}
