@@ -200,8 +200,8 @@ rows_of(const struct walk *from)
 
 		if (from->dim[d] == 1)
 			continue;
-		for (int k = 0; k < w->n; k++)
-			joins &= w->stride[k][rank - 1]
+		for (int k = 0; joins && k < w->n; k++)
+			joins = w->stride[k][rank - 1]
 				== from->stride[k][d] * from->dim[d];
 		w->dim[rank - joins] = from->dim[d]
 			* (joins ? w->dim[rank - 1] : 1);

@@ -2,7 +2,7 @@
  *
  * One walk in node order.  Each node has its shapes inferred, its static
  * operands turned into attributes, axes made non-negative, and is then either
- * computed (all inputs constant: room eval), rewritten into simpler ops, dropped
+ * computed (all inputs constant: eval.h), rewritten into simpler ops, dropped
  * (it changes nothing), or kept.  Because dims are bound, what exporters write
  * as shape arithmetic is all constant, so one walk is a fixpoint.
  *
