@@ -39,6 +39,13 @@ eval_limit(const Pass *p, Op op)
 		&& limit <= INT64_MAX / 64 ? 64 * limit : limit;
 }
 
+/* Rules that look at no more of their operands than they take. */
+static bool
+picks(EvalRule *fn)
+{
+	return fn == eval_slice || fn == eval_gather || fn == eval_gather_nd;
+}
+
 int64_t
 eval_steps(const Graph *g, const Node *n)
 {
@@ -49,7 +56,7 @@ eval_steps(const Graph *g, const Node *n)
 	if (fn == eval_copy || fn == eval_shape || fn == eval_size
 	    || (fn == eval_cast && g->val[n->in[0]].dt == y->dt))
 		return 0;
-	for (int i = 0; i < n->nin; i++) {
+	for (int i = picks(fn); i < n->nin; i++) {
 		x = &g->val[n->in[i]];
 		many = n->in[i] ? val_nelem(x) : 0;
 		if (many < 0 || steps < 0)
@@ -193,8 +200,8 @@ rows_of(const struct walk *from)
 
 		if (from->dim[d] == 1)
 			continue;
-		for (int k = 0; k < w->n; k++)
-			joins &= w->stride[k][rank - 1]
+		for (int k = 0; joins && k < w->n; k++)
+			joins = w->stride[k][rank - 1]
 				== from->stride[k][d] * from->dim[d];
 		w->dim[rank - joins] = from->dim[d]
 			* (joins ? w->dim[rank - 1] : 1);

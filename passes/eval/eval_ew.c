@@ -336,9 +336,9 @@ ORDERED(lt, <)
 ORDERED(le, <=)
 ORDERED(gt, >)
 ORDERED(ge, >=)
-COMPARE(and, a && b, a && b)
-COMPARE(or, a || b, a || b)
-COMPARE(xor, !a != !b, !a != !b)
+COMPARE(and, a != 0 && b != 0, a && b)
+COMPARE(or, a != 0 || b != 0, a || b)
+COMPARE(xor, (a != 0) != (b != 0), !a != !b)
 
 /* ---- more ---- */
 

@@ -2,15 +2,19 @@
  *
  * One walk in node order.  Each node has its shapes inferred, its static
  * operands turned into attributes, axes made non-negative, and is then either
- * computed (all inputs constant: eval.c), rewritten into simpler ops, dropped
+ * computed (all inputs constant: eval.h), rewritten into simpler ops, dropped
  * (it changes nothing), or kept.  Because dims are bound, what exporters write
  * as shape arithmetic is all constant, so one walk is a fixpoint.
+ *
+ * Constants above opt->fold_limit, or that take more than their share of work,
+ * stay ops; equal ones are made once (fold_same.c), those that repeat are made
+ * small and expanded (fold_spread.c).
  *
  * Afterwards constants are made small and merged (fold_const.c), and dead
  * nodes go.  Parameters and buffers are never folded: they change.
  *
  * needs  P_BOUND     gives  P_STATIC
- * cost   nodes + elements of folded constants
+ * cost   nodes + elements of folded constants, bounded by opt->fold_limit
  * refuses  shapes that depend on what is computed at run time, results above
  *          opt->fold_limit where a shape needs them, division by zero and
  *          indices out of range within constants

@@ -159,6 +159,17 @@ simplify_reduce(struct fold *f, NodeId id)
 	return fold_turn_reshape(f, id, n->in[0]);
 }
 
+/* A column times a row, both constant and the result too large to compute, as
+ * angles of positions are: no product, which --dtype would narrow. */
+static bool
+is_outer(const struct fold *f, const Node *n, const Shape *a, const Shape *b)
+{
+	return n->nin == 2 && are_const(f, n, 0) && a->rank > 1 && b->rank > 1
+		&& a->dim[a->rank - 1] == 1 && b->dim[b->rank - 2] == 1
+		&& !n->attr.MATMUL.ta && !n->attr.MATMUL.tb
+		&& n->attr.MATMUL.alpha == 1;
+}
+
 /* numpy's rule for vectors: a row on the left, a column on the right. */
 enum step
 simplify_matmul(struct fold *f, NodeId id)
@@ -167,6 +178,11 @@ simplify_matmul(struct fold *f, NodeId id)
 	Shape a = in_val(f, n, 0)->shape, b = in_val(f, n, 1)->shape;
 	ValId v[2] = { n->in[0], n->in[1] };
 
+	if (is_outer(f, n, &a, &b)) {
+		n->op = OP_MUL;
+		n->attr = attr_default(OP_MUL);
+		return STEP_KEEP;
+	}
 	if ((a.rank != 1 && b.rank != 1) || n->nin > 2)
 		return STEP_KEEP;
 	Attr attr = n->attr;

@@ -142,6 +142,24 @@ fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
 		? finished(f, y) : 0;
 }
 
+ValId
+fold_numbers(struct fold *f, int64_t count, const Shape *s, NodeId like)
+{
+	int64_t limit = eval_limit(f->p, OP_RANGE), *x;
+
+	if (count > limit / (int64_t)sizeof *x) {
+		diag_at(f->p->diag, node_label(f->g, &f->g->node[like]),
+		        node_type(f->g, &f->g->node[like]),
+		        "the numbers up to %" PRId64 " exceed %" PRId64
+		        " bytes; try a larger --fold-limit", count, limit);
+		return 0;
+	}
+	x = arena_array(f->mem, (size_t)count + 1, sizeof *x);
+	for (int64_t i = 0; i < count; i++)
+		x[i] = i;
+	return val_const(f->g, NULL, DT_I64, *s, x);
+}
+
 bool
 fold_is_whole(const IntList *start, const IntList *step, const Shape *x,
               const Shape *y)

@@ -63,6 +63,9 @@ ValId fold_expand(struct fold *, ValId x, const Shape *, NodeId like);
 ValId fold_slice(struct fold *, ValId x, const IntList *start,
                  const IntList *step, const Shape *, NodeId like);
 
+/* 0, 1, 2, ..., of that shape; refused where no range may be so long. */
+ValId fold_numbers(struct fold *, int64_t count, const Shape *, NodeId like);
+
 /* ---- another meaning for a node ---- */
 
 /* Node id now has another op, with its default attributes, and the one input

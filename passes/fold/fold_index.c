@@ -253,12 +253,9 @@ simplify_one_hot(struct fold *f, NodeId id)
 	for (int d = 0; d < y.rank; d++)
 		along.dim[d] = d == axis ? count : 1;
 	idx = fold_reshape(f, idx, &put, id);
-	TRY(idx);
-	int64_t *numbers = arena_array(f->mem, (size_t)count + 1, 8);
-	for (int64_t i = 0; i < count; i++)
-		numbers[i] = i;
 	v[0] = idx;
-	v[1] = val_const(g, NULL, DT_I64, along, numbers);
+	v[1] = fold_numbers(f, count, &along, id);
+	TRY(v[0] && v[1]);
 	v[0] = fold_emit(f, OP_EQ, 2, v, NULL, id);
 	TRY(v[0]);
 	v[1] = on;

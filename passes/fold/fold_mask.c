@@ -141,15 +141,12 @@ ValId
 fold_valid(struct fold *f, int id, int axis, int rank, NodeId like)
 {
 	const struct selection *s = &f->selection[id - 1];
-	int64_t *lane = arena_array(f->mem, (size_t)s->bound, sizeof *lane);
 	Shape shape = { .rank = rank };
 
-	for (int64_t i = 0; i < s->bound; i++)
-		lane[i] = i;
 	for (int d = 0; d < rank; d++)
 		shape.dim[d] = d == axis ? s->bound : 1;
-	return binary(f, OP_LT, val_const(f->g, NULL, DT_I64, shape, lane),
-	              s->count, like);
+	return binary(f, OP_LT, fold_numbers(f, s->bound, &shape, like),
+	              f->selection[id - 1].count, like);
 }
 
 ValId

@@ -44,6 +44,9 @@ some_shape(struct test *t, int min_rank)
 
 	for (int d = 0; d < s.rank; d++)
 		s.dim[d] = 1 + rnd(t, 4);
+	/* rows longer than what is computed at a time */
+	if (s.rank && rnd(t, 8) == 0)
+		s.dim[s.rank - 1] = 500 + rnd(t, 700);
 	return s;
 }
 
