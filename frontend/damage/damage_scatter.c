@@ -145,15 +145,18 @@ names_axis(const struct flat *f, const struct flat_node *n, int64_t axis)
 	const Onnx__TensorProto *p = n->nin > 1 ? flat_tensor(f, n->in[1])
 		: NULL;
 	struct onnx_tensor t;
+	Val v;
 
 	for (size_t i = 0; a && i < a->n_ints; i++)
 		if (a->ints[i] == axis)
 			return true;
 	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data
-	    || t.dt != DT_I64)
+	    || dtype_info[t.dt].cls != 'i')
 		return false;
+	v = (Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
+	           .data = t.data };
 	for (int64_t i = 0; i < t.nelem; i++)
-		if (((const int64_t *)t.data)[i] == axis)
+		if (val_int(&v, i) == axis)
 			return true;
 	return false;
 }

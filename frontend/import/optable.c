@@ -246,6 +246,8 @@ static const struct onnx_op table[] = {
 	{ N("Scan", "", 8, 1, -1, NULL),
 	  .hint = "only since opset 9, and over an axis whose extent follows "
 	          "from the file and those bound by --dim, at most 1024" },
+	{ N("STFT", "", 17, 2, 4, NULL), .stop = 10,
+	  .hint = "write torch.fft.rfft(x.unfold(-1, n, hop) * window)" },
 	{ N("QuantizeLinear", "", 10, 2, 3, NULL), .stop = ALL_INPUTS,
 	  .hint = "quantized; train the float export" },
 	{ N("DequantizeLinear", "", 10, 2, 3, NULL), .stop = ALL_INPUTS,

@@ -389,6 +389,10 @@ def no_transforms(bench):
             f.write(model(nodes, [], {"x": (FLOAT, list(shape))}, {"y": (FLOAT, [1])}, 17))
         done = bench.ckc(bench.path("no.onnx"), "-o", bench.path("no.so"), "--forward-only")
         bench.check(done.returncode == 1 and "(DFT): " in done.stderr and said in done.stderr and done.stderr.count("\n") == 1, f"DFT {shape} {flags}: {done.returncode} {done.stderr}")
+    with open(bench.path("no.onnx"), "wb") as f:
+        f.write(model([node("STFT", ["x", "n"], ["y"])], [ints("n", 2)], {"x": (FLOAT, [1, 8, 1])}, {"y": (FLOAT, None)}, 17))
+    done = bench.ckc(bench.path("no.onnx"), "-o", bench.path("no.so"), "--forward-only")
+    bench.check(done.returncode == 1 and "write torch.fft.rfft(x.unfold(-1, n, hop) * window)" in done.stderr, f"STFT: {done.returncode} {done.stderr}")
 
 
 def soft_loss(z, y, w, reduction):
