@@ -10,7 +10,9 @@
  *         often costs no more; such a rung is settled.
  *         What is done does not depend on the budget asked for, which only
  *         picks from what was found: so a larger budget never gives a slower
- *         plan, also from one call to another.
+ *         plan, also from one call to another.  Small graphs are the
+ *         exception: the best plan for the budget is looked for first, and
+ *         nothing else is done where that is found.
  * cost    counted work, scaled with the graph; only a time limit given by the
  *         user makes results depend on the machine
  */

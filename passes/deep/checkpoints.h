@@ -10,7 +10,7 @@
  * each of them in *out.
  *   turn    the first node that is no longer forward
  *   must    wishes by storage, see struct archive
- *   work    steps after which no other plan is begun */
+ *   work    steps of all plans together, about */
 void checkpoints_all(struct remat *, const uint8_t *must, NodeId turn,
                      struct steps *out, int64_t work,
                      void (*offer)(void *data), void *data);
