@@ -1,6 +1,7 @@
 /* Cases of products, rows, attention, classifier and updates. */
 #include "tests/codegen/harness.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,32 @@ softmaxes(struct setup *t)
 			x = given(t, t->real, SHAPE(2, 1, 3), -9, 9);
 			APPLY(t, op[k], &a, x);
 		}
+}
+
+/* Lines of -inf, along either axis. */
+static void
+dead_lines(struct setup *t)
+{
+	static const Op op[] = { OP_SOFTMAX, OP_LOG_SOFTMAX };
+	const float h = -INFINITY;
+	const float data[] = { 1, 2, h, 3, h, h, h, h, h, 4, h, 5 };
+	ValId x = val_const(t->g, NULL, DT_F32, SHAPE(3, 4), data), y;
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = t->real;
+	case_begin(t, "softmax of lines in which nothing is visible");
+	x = t->real == DT_F32 ? x : APPLY(t, OP_CAST, &a, x)->out[0];
+	for (int k = 0; k < 4; k++) {
+		a = attr_default(op[k % 2]);
+		a.SOFTMAX.axis = k / 2;
+		y = APPLY(t, op[k % 2], &a, x)->out[0];
+		if (k % 2 == 0) {
+			a = attr_default(OP_SOFTMAX_GRAD);
+			a.SOFTMAX_GRAD.axis = k / 2;
+			APPLY(t, OP_SOFTMAX_GRAD, &a, floats(t, SHAPE(3, 4)),
+			      y);
+		}
+	}
 }
 
 static void
@@ -496,6 +523,7 @@ cases_nn(struct setup *t)
 		t->real = types[i];
 		products_with_more(t);
 		softmaxes(t);
+		dead_lines(t);
 		determinants(t);
 		norms(t);
 		for (int reduction = 0; reduction < 3; reduction++)
