@@ -246,8 +246,10 @@ def replicas(bench, net, so):
         log, out = bench.path("d.log"), bench.path(f"d{len(rows)}.npy")
         bench.must(bench.ckrun("eval", *flags, "--data", data, "--log", log), f"eval {flags}")
         bench.must(bench.ckrun("predict", *flags, "--data", data, "-o", out, "--name", "mixed"), f"predict {flags}")
-        rows.append((ck.log_rows(log)[0], ck.content(out)))
-    bench.check(rows[0][1] == rows[1][1] == rows[2][1], "replicas predict other bits")
+        rows.append((ck.log_rows(log)[0], read_npy(out)))
+    # a product's sums may depend on how many rows it has, so that bits are equal where all batches are of two
+    bench.check(rows[1][1] == rows[2][1], "one replica and two predict other bits")
+    bench.check(rows[0][1][0] == rows[1][1][0] and all(map(near, rows[0][1][1], rows[1][1][1])), "a batch on two replicas predicts otherwise than on one")
     bench.check(all(near(r[0][k], rows[0][0][k], 1e-6) for r in rows for k in r[0]), f"replicas: {[r[0] for r in rows]}")
 
 
