@@ -34,6 +34,12 @@ gap_of(double a, double b)
 	return isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 }
 
+double
+differ_drift(const struct allowance *w)
+{
+	return w->lr * (w->scaled ? 2 : w->noise);
+}
+
 /* A step takes a gradient g as it is, or about as g / (|g| + eps), and between
  * -1 and 1: where g is noise, nothing is known of that. */
 static double
@@ -41,8 +47,8 @@ allowed(const struct allowance *w, double a, double b)
 {
 	double size = fmin(fabs(a), fabs(b)) + w->eps;
 
-	if (!w->scaled || w->noise == 0)
-		return w->lr * w->noise;
+	if (w->alone || !w->scaled || w->noise == 0)
+		return w->noise == 0 ? 0 : differ_drift(w);
 	return w->lr * (w->noise < 2 * size ? w->noise / size : 2);
 }
 
