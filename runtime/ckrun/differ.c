@@ -112,6 +112,18 @@ differ_most(const struct elements *s, uint64_t nelem, double *most,
 }
 
 ckr_status
+differ_gap(const struct elements s[2], uint64_t nelem, double *gap,
+           struct err *e)
+{
+	struct finding f = { .nelem = nelem };
+	struct allowance none = { .noise = 0 };
+
+	CKR_TRY(compare(&f, s, &none, e));
+	*gap = isfinite(f.gap) ? f.gap : 0;
+	return CKR_OK;
+}
+
+ckr_status
 differ_add(struct findings *list, const struct finding *f,
            const struct elements s[2], const struct allowance *w, struct err *e)
 {

@@ -56,6 +56,9 @@ ckr_status differ_add(struct findings *, const struct finding *f,
 /* The largest magnitude of all elements into *most, if it is larger. */
 ckr_status differ_most(const struct elements *, uint64_t nelem, double *most,
                        struct err *);
+/* The largest difference of two tensors; 0 if that is not finite. */
+ckr_status differ_gap(const struct elements s[2], uint64_t nelem, double *gap,
+                      struct err *);
 /* Set `counts` where a difference is more than rounding and than rtol of the
  * largest magnitude, and sort, the worst first.  How many count. */
 size_t differ_judge(struct findings *, double rtol);
