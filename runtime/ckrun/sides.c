@@ -187,17 +187,37 @@ step_nudged(struct sides *p, struct options *o)
 }
 
 static ckr_status
+open_side(struct sides *p, int k, const struct options *o)
+{
+	struct side *s = &p->s[k];
+	struct options of = *o;
+
+	/* --ranks is about the model that is looked at */
+	if (k)
+		of.ranks = 0;
+	return told(p, s, start_model(&s->m, &s->data, &of, s->so));
+}
+
+/* With the parameters of the first. */
+static ckr_status
+open_second(struct sides *p, const struct options *o)
+{
+	CKR_TRY(open_side(p, 1, o));
+	CKR_TRY(need_alike(p));
+	return o->init || o->resume ? CKR_OK : copy_weights(p);
+}
+
+static ckr_status
 find_nudged(struct sides *p, const struct options *of)
 {
 	struct side *s = &p->s[1];
 	struct options o = *of;
 	ckr_status st;
 
-	o.ranks = 0;
 	o.quiet = true;
 	CKR_TRY(make_folder(p));
 	CKR_TRY(name_file(p, 1));
-	st = told(p, s, start_model(&s->m, &s->data, &o, s->so));
+	st = open_second(p, &o);
 	if (st == CKR_OK)
 		st = step_nudged(p, &o);
 	unlink(s->path);
@@ -213,24 +233,14 @@ find_nudged(struct sides *p, const struct options *of)
 ckr_status
 sides_open(struct sides *p, const struct options *o)
 {
-	struct options of = *o;
-
 	*p = (struct sides){ .s = { { .so = o->model },
 	                           { .so = o->against } } };
 	p->nudged.fd = -1;
 	for (int k = 0; k < 2; k++)
 		p->s[k].grads.fd = -1;
+	CKR_TRY(open_side(p, 0, o));
 	CKR_TRY(find_nudged(p, o));
-	for (int k = 0; k < 2; k++) {
-		struct side *s = &p->s[k];
-
-		/* --ranks is about the model that is looked at */
-		if (k)
-			of.ranks = 0;
-		CKR_TRY(told(p, s, start_model(&s->m, &s->data, &of, s->so)));
-	}
-	CKR_TRY(need_alike(p));
-	return o->init || o->resume ? CKR_OK : copy_weights(p);
+	return open_second(p, o);
 }
 
 void
