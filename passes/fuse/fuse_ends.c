@@ -156,6 +156,9 @@ accumulate_into(struct edit *e, NodeId id, NodeId adder, ValId other)
 	if (!acc)
 		return false;
 	m = &g->node[adder];
+	/* a rank's shapes alone do not say along which dim it is cut */
+	if (g->val[acc].split.kind == SPLIT_I)
+		g->val[acc].split = g->val[m->out[0]].split;
 	in = arena_array(g->arena, (size_t)slot + 1, sizeof *in);
 	memcpy(in, m->in, (size_t)m->nin * sizeof *in);
 	in[slot] = acc;

@@ -5,7 +5,12 @@
  * a key's bias, to which softmax is blind, have no digit in common, and adam
  * makes steps of lr out of them.  So any gradient may differ by NOISE of what
  * is tolerated of the largest of all, and parameters by what an update makes
- * of that.
+ * of that.  What rounding makes of a tensor's gradient is measured, too: how
+ * much it changes, NUDGES times, when every parameter changes by one unit in
+ * the last place, up to NUDGED of the largest of all.  A gradient that is no
+ * larger is rounding alone, such as that of a bias in front of BatchNorm: its
+ * parameter may differ by what updates can come to, and so may buffers of its
+ * shape, as a running mean follows the bias.
  */
 #include "runtime/ckrun/against.h"
 #include "runtime/ckrun/tell.h"
@@ -19,6 +24,8 @@
 #include "runtime/team/launch.h"
 
 #define NOISE (1. / 64)
+#define NUDGED 0x1p-10
+#define NUDGES 8
 
 enum { MAX_LINES = 20, MAX_NAMED = 8 };
 
@@ -130,10 +137,30 @@ name_weight(struct against *a, int k, const struct ckr_info *i)
 	           i->dim);
 }
 
+/* What a gradient may differ by, and whether it is rounding alone. */
+static ckr_status
+find_noise(struct against *a, const struct array *x,
+           const struct elements g[2], struct allowance *w)
+{
+	struct elements both[2] = { g[1] };
+	double most = 0, gap = 0;
+
+	for (int k = 0; k < 2; k++)
+		CKR_TRY(differ_most(&g[k], x->nelem, &most, &a->p.err));
+	if (sides_nudged(&a->p, x->name, x->rank, x->dim, &both[1]))
+		CKR_TRY(differ_gap(both, x->nelem, &gap, &a->p.err));
+	w->noise = fmax(NOISE * a->rtol * a->most,
+	                fmin(NUDGES * gap, NUDGED * a->most));
+	w->alone = most > 0 && most <= w->noise;
+	if (w->alone)
+		w->noise = fmax(w->noise, 2 * most);
+	return CKR_OK;
+}
+
 static ckr_status
 compare_grad(struct against *a, const struct array *x)
 {
-	struct allowance w = { .noise = NOISE * a->rtol * a->most };
+	struct allowance w = { .noise = 0 };
 	struct finding f = { .name = (char *)(uintptr_t)x->name,
 		.what = "gradient", .rank = x->rank, .nelem = x->nelem };
 	struct elements g[2];
@@ -145,6 +172,7 @@ compare_grad(struct against *a, const struct array *x)
 	memcpy(f.dim, x->dim, sizeof(f.dim));
 	f.dtype[0] = g[0].dtype;
 	f.dtype[1] = g[1].dtype;
+	CKR_TRY(find_noise(a, x, g, &w));
 	return differ_add(&a->list, &f, g, &w, &a->p.err);
 }
 
@@ -168,6 +196,23 @@ compare_grads(struct against *a)
 	return CKR_OK;
 }
 
+/* A buffer of the shape of a parameter whose gradient is rounding alone may
+ * follow it. */
+static ckr_status
+find_followed(struct against *a, const struct ckr_info *i, struct allowance *w)
+{
+	const struct array_file *f = &a->p.s[0].grads;
+
+	for (size_t k = 0; k < f->n && !w->alone; k++) {
+		struct elements g[2];
+
+		if (sides_grads(&a->p, f->v[k].name, i->rank, i->dim, g))
+			CKR_TRY(find_noise(a, &f->v[k], g, w));
+	}
+	w->noise = w->alone ? differ_drift(w) : 0;
+	return CKR_OK;
+}
+
 /* x: the elements of both. */
 static ckr_status
 compare_elements(struct against *a, const struct ckr_info info[2],
@@ -186,7 +231,9 @@ compare_elements(struct against *a, const struct ckr_info info[2],
 	f.nelem = i->nbytes / dtype_row[f.dtype[1]].nbytes;
 	if (sides_grads(&a->p, i->name, i->rank, i->dim, g)) {
 		w.grad = g;
-		w.noise = NOISE * a->rtol * a->most;
+		CKR_TRY(find_noise(a, g[0].array, g, &w));
+	} else if (!strcmp(i->kind, "buffer")) {
+		CKR_TRY(find_followed(a, i, &w));
 	}
 	return differ_add(&a->list, &f, s, &w, &a->p.err);
 }

@@ -34,6 +34,12 @@ gap_of(double a, double b)
 	return isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 }
 
+double
+differ_drift(const struct allowance *w)
+{
+	return w->lr * (w->scaled ? 2 : w->noise);
+}
+
 /* A step takes a gradient g as it is, or about as g / (|g| + eps), and between
  * -1 and 1: where g is noise, nothing is known of that. */
 static double
@@ -41,8 +47,8 @@ allowed(const struct allowance *w, double a, double b)
 {
 	double size = fmin(fabs(a), fabs(b)) + w->eps;
 
-	if (!w->scaled || w->noise == 0)
-		return w->lr * w->noise;
+	if (w->alone || !w->scaled || w->noise == 0)
+		return w->noise == 0 ? 0 : differ_drift(w);
 	return w->lr * (w->noise < 2 * size ? w->noise / size : 2);
 }
 
@@ -102,6 +108,18 @@ differ_most(const struct elements *s, uint64_t nelem, double *most,
 			if (isfinite(x[k]) && fabs(x[k]) > *most)
 				*most = fabs(x[k]);
 	}
+	return CKR_OK;
+}
+
+ckr_status
+differ_gap(const struct elements s[2], uint64_t nelem, double *gap,
+           struct err *e)
+{
+	struct finding f = { .nelem = nelem };
+	struct allowance none = { .noise = 0 };
+
+	CKR_TRY(compare(&f, s, &none, e));
+	*gap = isfinite(f.gap) ? f.gap : 0;
 	return CKR_OK;
 }
 

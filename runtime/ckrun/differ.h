@@ -17,6 +17,7 @@ struct elements {
 /* What of a difference is rounding alone. */
 struct allowance {
 	double noise;                   /* of any gradient */
+	bool alone;                     /* there is nothing else to it */
 	/* of a parameter whose gradients these are: what steps make of it */
 	const struct elements *grad;      /* [2]; NULL: it has none */
 	double lr, eps;                 /* lr: the sum of those of all steps */
@@ -46,6 +47,8 @@ struct findings {
 	size_t n;
 };
 
+/* How far steps may take a parameter that noise alone moves. */
+double differ_drift(const struct allowance *);
 /* Compare s[0] with s[1] and add *f, with a copy of its name, to the list. */
 ckr_status differ_add(struct findings *, const struct finding *f,
                       const struct elements s[2], const struct allowance *,
@@ -53,6 +56,9 @@ ckr_status differ_add(struct findings *, const struct finding *f,
 /* The largest magnitude of all elements into *most, if it is larger. */
 ckr_status differ_most(const struct elements *, uint64_t nelem, double *most,
                        struct err *);
+/* The largest difference of two tensors; 0 if that is not finite. */
+ckr_status differ_gap(const struct elements s[2], uint64_t nelem, double *gap,
+                      struct err *);
 /* Set `counts` where a difference is more than rounding and than rtol of the
  * largest magnitude, and sort, the worst first.  How many count. */
 size_t differ_judge(struct findings *, double rtol);

@@ -111,25 +111,136 @@ need_alike(struct sides *p)
 	               (unsigned long long)b->data.units, b->so);
 }
 
+/* ---- what rounding makes of gradients ---- */
+
+static ckr_status
+make_folder(struct sides *p)
+{
+	const char *tmp = getenv("TMPDIR");
+	int n = snprintf(p->folder, sizeof(p->folder), "%s/ckrun-XXXXXX",
+	                 tmp && *tmp ? tmp : "/tmp");
+	char text[NAME_TEXT];
+
+	if (n < (int)sizeof(p->folder) && mkdtemp(p->folder))
+		return CKR_OK;
+	err_set(&p->err, CKR_EIO, "%s: cannot be made: %m; TMPDIR says where "
+	        "gradients are kept",
+	        err_name(text, sizeof(text), p->folder));
+	*p->folder = '\0';
+	return CKR_EIO;
+}
+
+/* Where side k's gradients go. */
+static ckr_status
+name_file(struct sides *p, int k)
+{
+	size_t n = strlen(p->folder) + 3;
+
+	p->s[k].path = malloc(n);
+	if (!p->s[k].path)
+		return no_memory(p);
+	snprintf(p->s[k].path, n, "%s/%d", p->folder, k);
+	return CKR_OK;
+}
+
+/* The last bit of every element of float parameters. */
+static ckr_status
+nudge(struct sides *p, ckr_ctx *m)
+{
+	struct ckr_info of;
+
+	for (size_t i = 0; ckr_tensor(m, i, &of) == CKR_OK; i++) {
+		size_t size = dtype_row[dtype_from_text(of.dtype)].nbytes;
+		char *x;
+
+		if (strcmp(of.kind, "param") || !strchr("fb", of.dtype[0])
+		    || !strcmp(of.dtype, "bool"))
+			continue;
+		x = sides_get(m, &of);
+		if (!x)
+			return no_memory(p);
+		for (size_t at = 0; at < of.nbytes; at += size)
+			x[at] ^= 1;
+		ckr_set(m, of.name, x, of.nbytes);
+		free(x);
+	}
+	return CKR_OK;
+}
+
+/* A step of the second side by itself.  Without gradients nothing is known. */
+static ckr_status
+step_nudged(struct sides *p, struct options *o)
+{
+	struct side *s = &p->s[1];
+	struct ckr_hyper h = ckr_hyper_of(s->m);
+	uint64_t done = ckr_step_count(s->m);
+
+	options_default(o, &h);
+	h = start_hyper(o, done, done + 1);
+	if (!(ckr_loss_scale(s->m) > 0))
+		h.loss_scale = 0;
+	CKR_TRY(nudge(p, s->m));
+	if (ckr_save_grads(s->m, s->path) != CKR_OK
+	    || ckr_step(s->m, &h, &s->loss) != CKR_OK || access(s->path, F_OK))
+		return CKR_OK;
+	return array_open(&p->nudged, s->path, &p->err);
+}
+
+static ckr_status
+open_side(struct sides *p, int k, const struct options *o)
+{
+	struct side *s = &p->s[k];
+	struct options of = *o;
+
+	/* --ranks is about the model that is looked at */
+	if (k)
+		of.ranks = 0;
+	return told(p, s, start_model(&s->m, &s->data, &of, s->so));
+}
+
+/* With the parameters of the first. */
+static ckr_status
+open_second(struct sides *p, const struct options *o)
+{
+	CKR_TRY(open_side(p, 1, o));
+	CKR_TRY(need_alike(p));
+	return o->init.n || o->resume ? CKR_OK : copy_weights(p);
+}
+
+static ckr_status
+find_nudged(struct sides *p, const struct options *of)
+{
+	struct side *s = &p->s[1];
+	struct options o = *of;
+	ckr_status st;
+
+	o.quiet = true;
+	CKR_TRY(make_folder(p));
+	CKR_TRY(name_file(p, 1));
+	st = open_second(p, &o);
+	if (st == CKR_OK)
+		st = step_nudged(p, &o);
+	unlink(s->path);
+	data_close(&s->data);
+	ckr_close(s->m);
+	free(s->path);
+	*s = (struct side){ .so = s->so, .grads.fd = -1 };
+	return st;
+}
+
+/* ---- both ---- */
+
 ckr_status
 sides_open(struct sides *p, const struct options *o)
 {
-	struct options of = *o;
-
 	*p = (struct sides){ .s = { { .so = o->model },
 	                           { .so = o->against } } };
+	p->nudged.fd = -1;
 	for (int k = 0; k < 2; k++)
 		p->s[k].grads.fd = -1;
-	for (int k = 0; k < 2; k++) {
-		struct side *s = &p->s[k];
-
-		/* --ranks is about the model that is looked at */
-		if (k)
-			of.ranks = 0;
-		CKR_TRY(told(p, s, start_model(&s->m, &s->data, &of, s->so)));
-	}
-	CKR_TRY(need_alike(p));
-	return o->init.n || o->resume ? CKR_OK : copy_weights(p);
+	CKR_TRY(open_side(p, 0, o));
+	CKR_TRY(find_nudged(p, o));
+	return open_second(p, o);
 }
 
 void
@@ -145,6 +256,7 @@ sides_close(struct sides *p)
 			unlink(s->path);
 		free(s->path);
 	}
+	array_close(&p->nudged);
 	if (*p->folder)
 		rmdir(p->folder);
 }
@@ -165,36 +277,14 @@ sides_step(struct sides *p, const struct ckr_hyper *h)
 
 /* ---- gradients ---- */
 
-static ckr_status
-make_folder(struct sides *p)
-{
-	const char *tmp = getenv("TMPDIR");
-	int n = snprintf(p->folder, sizeof(p->folder), "%s/ckrun-XXXXXX",
-	                 tmp && *tmp ? tmp : "/tmp");
-	char text[NAME_TEXT];
-
-	if (n < (int)sizeof(p->folder) && mkdtemp(p->folder))
-		return CKR_OK;
-	err_set(&p->err, CKR_EIO, "%s: cannot be made: %m; TMPDIR says where "
-	        "gradients are kept",
-	        err_name(text, sizeof(text), p->folder));
-	*p->folder = '\0';
-	return CKR_EIO;
-}
-
 ckr_status
 sides_want_grads(struct sides *p)
 {
-	CKR_TRY(make_folder(p));
 	for (int k = 0; k < 2; k++) {
 		struct side *s = &p->s[k];
-		size_t n = strlen(p->folder) + 3;
 		ckr_status st;
 
-		s->path = malloc(n);
-		if (!s->path)
-			return no_memory(p);
-		snprintf(s->path, n, "%s/%d", p->folder, k);
+		CKR_TRY(name_file(p, k));
 		st = ckr_save_grads(s->m, s->path);
 		if (st != CKR_EUNSUPPORTED)
 			CKR_TRY(told(p, s, st));
@@ -216,18 +306,29 @@ sides_read_grads(struct sides *p)
 	return CKR_OK;
 }
 
+static bool
+find_grad(const struct array_file *f, const char *name, int rank,
+          const int64_t *dim, struct elements *g)
+{
+	const struct array *x = f->n ? array_find(f, name) : NULL;
+
+	if (!x || x->rank != rank || !same_dims(x->dim, dim, rank))
+		return false;
+	*g = (struct elements){ .dtype = x->dtype, .file = f, .array = x };
+	return true;
+}
+
+bool
+sides_nudged(const struct sides *p, const char *name, int rank,
+             const int64_t *dim, struct elements *g)
+{
+	return find_grad(&p->nudged, name, rank, dim, g);
+}
+
 bool
 sides_grads(const struct sides *p, const char *name, int rank,
             const int64_t *dim, struct elements g[2])
 {
-	for (int k = 0; k < 2; k++) {
-		const struct array_file *f = &p->s[k].grads;
-		const struct array *x = f->n ? array_find(f, name) : NULL;
-
-		if (!x || x->rank != rank || !same_dims(x->dim, dim, rank))
-			return false;
-		g[k] = (struct elements){ .dtype = x->dtype, .file = f,
-		                        .array = x };
-	}
-	return true;
+	return find_grad(&p->s[0].grads, name, rank, dim, &g[0])
+	       && find_grad(&p->s[1].grads, name, rank, dim, &g[1]);
 }

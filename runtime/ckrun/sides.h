@@ -16,6 +16,9 @@ struct side {
 
 struct sides {
 	struct side s[2];
+	struct array_file nudged;       /* gradients of the second, with every
+	                                 * parameter one unit in the last
+	                                 * place off; fd -1: there are none */
 	char folder[200];               /* of the gradients; "": none yet */
 	struct err err;
 };
@@ -36,6 +39,9 @@ char *sides_get(ckr_ctx *, const struct ckr_info *);
  * are.  That a library has none is no failure. */
 ckr_status sides_want_grads(struct sides *);
 ckr_status sides_read_grads(struct sides *);
+/* The gradient of the second's nudged parameters, if there is one. */
+bool sides_nudged(const struct sides *, const char *name, int rank,
+                  const int64_t *dim, struct elements *g);
 /* Both gradients of that name and shape. */
 bool sides_grads(const struct sides *, const char *name, int rank,
                  const int64_t *dim, struct elements g[2]);

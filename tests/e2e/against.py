@@ -38,6 +38,32 @@ def graph(factor="1", w="0.5", more=False, dims=(3, 4), rows=2):
 """
 
 
+def normed(added="0"):
+    """A bias in front of a norm over the batch, whose gradient is zero but for rounding, beside what is added to its part of the loss."""
+    return f"""graph @g {{
+	input %x: f32[64,16]
+	input %t: f32[64,8]
+	param %w: f32[16,32] = splat 0
+	param %b: f32[32] = splat 0
+	param %g: f32[32] = splat 0
+	param %c: f32[32] = splat 0
+	param %v: f32[32,8] = splat 0
+	%z = matmul %x, %w
+	%a = add %z, %b
+	%n, %m, %r = batchnorm %a, %g, %c
+	%h = relu %n
+	%y = matmul %h, %v
+	%d = sub %y, %t
+	%s = mul %d, %d
+	%q = reduce_mean %s {{axes=[0,1], keepdims=0}}
+	const %f: f32[] = {{ {added} }}
+	%u = reduce_sum %b {{axes=[0], keepdims=0}}
+	%p = mul %u, %f
+	%loss output = add %q, %p
+}}
+"""
+
+
 class Against(ck.Bench):
     def text(self, name, source, *flags):
         with open(self.path(name + ".ck"), "w") as f:
@@ -154,6 +180,25 @@ class Against(ck.Bench):
         key = [line for line in done.stdout.splitlines() if "param" in line and "key.bias" in line]
         self.check(key and all(line.endswith("which is rounding") for line in key), f"keys' biases: {key}")
 
+    def bias(self):
+        """Rounding of a gradient's terms is no difference, in either order; a gradient of 2e-4 of the largest is."""
+        rng = np.random.default_rng(3)
+        np.savez(self.path("in.npz"), x=np.float32(rng.normal(0, 0.05, (64, 16))), t=np.float32(rng.normal(0, 1, (64, 8))))
+        np.savez(self.path("init.npz"), w=np.float32(rng.normal(0, 0.3, (16, 32))), b=np.float32(rng.normal(0, 1, 32)),
+                 g=np.ones(32, np.float32), c=np.float32(rng.normal(0, 1, 32)), v=np.float32(rng.normal(0, 0.2, (32, 8))))
+        for optimizer in "sgd", "adamw":
+            run = ["--init", self.path("init.npz"), "--lr", 0.01]
+            self.text("a", normed(), "--optimizer", optimizer)
+            self.text("b", normed(), "--optimizer", optimizer, "--tp", 2)
+            self.text("c", normed("1e-4"), "--optimizer", optimizer)
+            for a, b in ("a", "b"), ("b", "a"):
+                done = self.against(a, b, "in.npz", *run, "--steps", 1 if optimizer == "sgd" else 3)
+                self.says(done, "which is rounding", "all are within it")
+            for a, b in ("a", "c"), ("c", "a"), ("b", "c"):
+                done = self.against(a, b, "in.npz", *run, "--rtol", 1e-4, status=1)
+                first = [line.split("'")[1] for line in done.stdout.splitlines() if " gradient '" in line and "which is rounding" not in line]
+                self.check(first[:1] == ["b"], f"{optimizer}: {a} beside {b}: {done.stdout[-900:]}")
+
     def narrow(self):
         """Of mixed precision no file tells: parameters and gradients are float32 as ever."""
         inputs = self.model("a", "gpt2-logits", "--optimizer", "sgd")
@@ -175,6 +220,7 @@ def main():
     bench.formula()
     bench.ranks()
     bench.noise()
+    bench.bias()
     bench.narrow()
     bench.buffers()
     bench.finish()
