@@ -124,7 +124,7 @@ shard_gather_nd(struct shard_rule *c)
 	if (c->from == 0 || given(c)->axis >= tuples)
 		return c->from != 1 && cut_rest(c, 0, taken, out, tuples);
 	c->at[1] = c->at[out] = *given(c);
-	return given(c)->lead >= batch;
+	return given(c)->lead >= batch && split_is_even(given(c), c->ranks);
 }
 
 /* What a piece of the indices adds to zeros is a summand. */

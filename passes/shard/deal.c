@@ -182,6 +182,16 @@ count(const struct deal *d, const Node *n, SplitKind kind)
 	return m;
 }
 
+/* A batch of one sample may be in any dim of 1, so what looks like a sum over
+ * samples may be one over the sample's own steps. */
+static ValId
+alone(struct deal *d, NodeId id)
+{
+	deal_refuse(d, id, "of one sample nothing tells a sum over samples "
+	            "from a sum within it; use batches of two or more");
+	return 0;
+}
+
 /* Operands of one kind in another state: of a sum that has summands beside
  * what is whole the latter, else the summands. */
 static bool
@@ -199,7 +209,8 @@ convert(struct deal *d, NodeId id)
 		if (share && deal_is(d, v, SPLIT_R))
 			y = shared(d, v, id);
 		else if (!share && deal_is(d, v, SPLIT_P))
-			y = deal_sum(d, v, id);
+			y = d->samples == 1 ? alone(d, id)
+			  : deal_sum(d, v, id);
 		if (v && !y)
 			return false;
 		d->g->node[id].in[k] = y;
@@ -249,7 +260,8 @@ deal_visit(struct deal *d, NodeId id)
 	if (deal_divides_by_size(d, &d->g->node[id]))
 		return deal_refuse(d, id, "it divides a sum over samples by a "
 		                   "constant that may be the size of the "
-		                   "batch, which a mean in the model would say");
+		                   "batch, which a mean in the model would "
+		                   "say");
 
 	if (was_reduced(d, &d->g->node[id]))
 		return deal_refuse(d, id, "of one sample its sum and its mean "
