@@ -3,7 +3,7 @@
 # error: 4096 B  parameters and buffers
 # error: 4096 B  accumulated gradients
 # error: 8192 B  optimizer state
-# error: --optimizer sgd, which needs no state: 8192 B less
+# error: 8192 B less: an optimizer without state; try: --optimizer sgd
 graph @f {
 	input %x: f32[8,32]
 	param %w: f32[32,32]
