@@ -54,6 +54,8 @@ read_statement(struct parser *p)
 		return tok_int(p, 0, "streams", &p->g->nstream);
 	if (tok_word(p, "ranks"))
 		return tok_int(p, 1, "ranks", &p->g->ranks);
+	if (tok_word(p, "adds"))
+		return p->g->adds = true;
 	if (tok_word(p, "replicas")) {
 		if (!tok_int(p, 1, "replicas", &p->g->replicas))
 			return false;

@@ -43,14 +43,22 @@ rank_alive(const struct remat *r, int32_t step, struct alive *top)
 		r->node[r->step[step].node].workspace });
 }
 
-/* Resident bytes by what they are. */
+/* What no optimizer would spare is kept of micro-batches. */
+static bool
+is_of_optimizer(const Val *v)
+{
+	return v->kind == V_STATE && v->param && strcmp(v->state, "grad") != 0;
+}
+
+/* Resident bytes by what they are; states: an optimizer's. */
 static int64_t
 bytes_of(const Graph *g, ValKind kind)
 {
 	int64_t sum = 0;
 
 	FOR_VALS (v, g)
-		if (v->kind == kind && !v->base)
+		if (v->kind == kind && !v->base
+		    && (kind != V_STATE || is_of_optimizer(v)))
 			sum += v->nbytes;
 	return sum;
 }
@@ -62,8 +70,7 @@ half_of_states(const Graph *g)
 	int64_t sum = 0;
 
 	FOR_VALS (v, g)
-		if (v->kind == V_STATE && v->dt == DT_F32 && !v->base
-		    && strcmp(v->state, "grad") != 0
+		if (is_of_optimizer(v) && v->dt == DT_F32 && !v->base
 		    && shape_eq(&v->shape, &g->val[v->param].shape)
 		    && g->val[v->param].shape.rank > 0)
 			sum += v->nbytes - (v->nbytes / 2 + 63) / 64 * 64;
@@ -178,11 +185,13 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	const Node *tight = &g->node[r->step[c.tight].node];
 	const char *where = tight->norigin ? g->origin[tight->origin[0]].name
 		: op_info[tight->op].text;
-	int64_t state = bytes_of(g, V_STATE);
+	int64_t state = bytes_of(g, V_STATE), kept = -state;
 	bool preset = p->opt->remat != REMAT_AUTO;
 	Diag *d = p->diag;
 	char least[24];
 
+	FOR_VALS (v, g)
+		kept += v->kind == V_STATE && !v->base ? v->nbytes : 0;
 	p->refused = true;
 	if (p->lenient)
 		return false;
@@ -198,6 +207,7 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	show(d, "parameters and buffers",
 	     bytes_of(g, V_PARAM) + bytes_of(g, V_BUFFER));
 	show(d, "optimizer state", state);
+	show(d, "gradients of micro-batches", kept);
 	show(d, "inputs", bytes_of(g, V_INPUT));
 	rank_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)
