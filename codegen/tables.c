@@ -30,7 +30,8 @@ static bool
 is_other(const Val *v)
 {
 	return v->kind == V_TEMP ? !v->param || v->of
-	     : v->kind == V_STATE && v->state && !strcmp(v->state, "grad");
+	     : v->kind == V_STATE && v->state
+	       && (!v->param || !strcmp(v->state, "grad"));
 }
 
 static const char *
@@ -124,6 +125,13 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	emit_numbers(o, v->stride, id ? v->shape.rank : 0);
 	out_put(o, ", %s, %s, %d },\n", ranks_split(ranks, o->arena, v),
 	        ranks_piece(ranks, o->arena, v), id ? v->batch : 0);
+}
+
+static const char *
+phase_text(Arena *a, const Node *n)
+{
+	return n->round ? arena_printf(a, "CKR_COUNT + %d", n->round - 1)
+	                : arena_printf(a, "%d", (int)n->phase);
 }
 
 static int64_t
@@ -237,9 +245,9 @@ emit_program(struct out *o, const struct program *p, int which,
 			out_put(o, "%s", k ? " \",\" " : "");
 			out_literal(o, st->onnx[k]);
 		}
-		out_put(o, ",\n\t  %u, %u, %u, %d, %d, %.17g, %.17g, %.9g, %s "
+		out_put(o, ",\n\t  %u, %u, %u, %d, %s, %.17g, %.17g, %.9g, %s "
 		        "},\n", narg, args, nconst, p->nconst[i],
-		        (int)st->phase, st->flops,
+		        phase_text(o->arena, n), st->flops,
 		        st->sent > 0 ? st->sent : st->bytes, st->seconds,
 		        ranks_moves(p, i)
 		        ? arena_printf(o->arena, "&comm%d[%u]", which, ncomm++)
@@ -392,6 +400,8 @@ tables_emit(struct out *o, const struct program p[PROGRAMS],
 	        "\t.clip_ok = %d,\n", optimizer(g),
 	        opt->grad_accum > 0 ? opt->grad_accum : 1,
 	        graph_has_op(g, OP_GRAD_NORM));
+	if (g->adds)
+		out_put(o, "\t.loss_adds = 1,\n");
 	out_put(o, "\t.peak_bytes = %" PRId64 ",\n\t.budget_bytes = %" PRId64
 	        ",\n", sum->peak, sum->budget > 0 ? sum->budget : 0);
 	if (opt->onnx_template)

@@ -219,6 +219,7 @@ node_new(Graph *g, Op op, int nin, const ValId *in, int nout, NodeId like)
 	n->out = arena_array(g->arena, (size_t)nout + 1, sizeof *n->out);
 	if (like) {
 		n->phase = g->node[like].phase;
+		n->round = g->node[like].round;
 		n->origin = g->node[like].origin;
 		n->norigin = g->node[like].norigin;
 		n->stream = g->node[like].stream;

@@ -232,7 +232,9 @@ typedef struct Val {
 	ValId param;                    /* V_STATE, and V_TEMP that is the final
 	                                 * gradient of that parameter */
 	ValId grad_of;                  /* adjoint of this value; 0 */
-	const char *state;              /* V_STATE: "m", ...; "copy": 16 bits */
+	const char *state;              /* V_STATE: "m", ...; "copy": 16 bits;
+	                                 * "total": of micro-batches, of no
+	                                 * parameter */
 	Split split;                    /* shape is one rank's */
 	const struct piece_of *piece;      /* what it is one replica's piece of;
 	                                 * NULL: replicas have all of it */
@@ -287,6 +289,9 @@ typedef struct Node {
 	struct body *body;              /* OP_LOOP */
 	NodeId of;                  /* the node that this one repeats */
 	NodeId wait;                /* what begins here ends behind it; 0 */
+	int round;                  /* n: runs in round n of those that count
+	                             * over all micro-batches, before the step
+	                             * proper; 0: in the step */
 	int ninlined;                   /* OP_LOOP: loops whose work it does */
 	NodeId *inlined;                /* again, in the order of the body */
 	int norigin;                    /* ONNX nodes it carries out or */
@@ -320,6 +325,8 @@ typedef struct Graph {
 	int64_t ranks;                  /* it is sharded over; 0: it is not */
 	int64_t replicas;               /* likely; 0: made for one alone */
 	bool exact;                     /* ... so many, and no others */
+	bool adds;                      /* micro-batches' losses add up to the
+	                                 * step's, which is their mean else */
 	void *names;                    /* set of value names (graph.c) */
 	const struct device *device;    /* costs are reckoned for it
 	                                 * (passes/cost/cost.h); NULL: the
@@ -379,7 +386,7 @@ ValId val_param_of(const Graph *, ValId v);
 bool graph_has_op(const Graph *, Op);
 
 /* Append a node with nout fresh outputs (0: as many as the row says); reads
- * attributes' defaults.  Sets phase and origin from `like` (0: forward,
+ * attributes' defaults.  Sets phase, round and origin from `like` (0: forward,
  * none).  Shapes are not inferred: call shape_infer when attributes are set.
  * Returned pointer is valid until the next addition. */
 Node *node_new(Graph *, Op, int nin, const ValId *in, int nout, NodeId like);

@@ -354,7 +354,11 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  * loss_scale() -> y: scalar f32, `value` times what the run time scales losses
  *   with (the seed dloss where gradients pass through f16); gradients stay
  *   scaled up to what reads them here.
- * share() -> y: scalar f32, 1 / the number of replicas.
+ * share() -> y: scalar f32, 1 / the number of replicas, micro 1: of a step's
+ *   micro-batches.
+ * whole(x, total) -> y: total, the sum over all micro-batches of what x is of
+ *   one: its adjoint is x's, for every micro-batch has an equal share of what y
+ *   goes into.  Until autodiff.
  * grad_norm(g...) -> scalar f32 2-norm over all, not scaled; does nothing at
  *   run time unless clipping is on.  The last `sums` operands are sums of
  *   squares of scaled ones.
@@ -378,7 +382,8 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   shape in row and no col. */
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill, none))
 OP(LOSS_SCALE, "loss_scale", SIG(0, 0, 1, NOSTAT, 0), ATTR(F(value, 1)), RULES(scalar, none, none, ew, zero, none), EMIT(loss_scale, none))
-OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(), RULES(scalar, none, none, ew, zero, none), EMIT(share, none))
+OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(I(micro, 0)), RULES(scalar, none, none, ew, zero, none), EMIT(share, none))
+OP(WHOLE,      "whole",      SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(same, none, none, none, whole, none), EMIT(comm, none))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
 OP(SGD,        "sgd",        SIG(2, 4, 2, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd, none))

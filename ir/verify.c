@@ -169,6 +169,26 @@ check_phases(struct verify *c)
 	}
 }
 
+/* Between the step and the rounds that count before it, and between rounds,
+ * nothing but totals is left in memory. */
+static void
+check_rounds(struct verify *c)
+{
+	const Graph *g = c->g;
+
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nin; k++) {
+			const Node *from = &g->node[g->val[n->in[k]].def];
+			bool later = !n->round || n->round > from->round;
+
+			if (n->in[k] && g->val[n->in[k]].def
+			    && n->round != from->round && !(from->round && later
+			    && op_info[from->op].flags & F_WRITES))
+				bad(c, n, &g->val[n->in[k]], "of round %d, "
+				    "read in round %d", from->round, n->round);
+		}
+}
+
 /* ---- parameters, gradients, state ---- */
 
 /* A state may lack one of its parameter's dims. */
@@ -217,7 +237,8 @@ check_relations(struct verify *c)
 
 		if (v->frozen && v->kind != V_PARAM)
 			bad(c, NULL, v, "frozen, but not a parameter");
-		if (v->kind == V_STATE && (!v->param || !v->state))
+		if (v->kind == V_STATE && (!v->state || (!v->param
+		    && strcmp(v->state, "total") != 0)))
 			bad(c, NULL, v, "state without a parameter or name");
 		if (v->piece && is_live(v))
 			check_piece(c, v);
@@ -362,6 +383,8 @@ graph_verify(Graph *g, Diag *d)
 	if (!c.faults)
 		check_relations(&c);
 	if (!c.faults)
+		check_rounds(&c);
+	if (!c.faults)
 		FOR_NODES (n, g)
 			if (!shape_infer(g, d, n))
 				c.faults++;     /* it said why */
@@ -419,7 +442,8 @@ graph_props(const Graph *g)
 	FOR_NODES (n, g) {
 		if (n->phase == PH_BACKWARD)
 			props |= P_BWD;
-		if (op_info[n->op].flags & F_UPDATE || n->op == OP_ACCUMULATE)
+		if (op_info[n->op].flags & F_UPDATE
+		    || (n->op == OP_ACCUMULATE && !n->round))
 			props |= P_UPD;
 	}
 	if (is_fused(g))

@@ -229,6 +229,9 @@ verify_waits(struct verify *c)
 			bad(c, n, NULL, "cannot end behind node %u", n->wait);
 			continue;
 		}
+		if (n->round != g->node[n->wait].round)
+			bad(c, n, NULL, "ends behind node %u, in another round",
+			    n->wait);
 		if (crosses(id, n, b.apply)
 		    || (n->phase != PH_UPDATE && crosses(id, n, b.update)))
 			bad(c, n, NULL, "ends behind node %u, after updates "

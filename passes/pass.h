@@ -55,8 +55,8 @@ struct adapter {
 };
 
 /* --dp: any number of replicas; the same if the model can be dealt to any; none
- * at all, but what would be added up over them. */
-enum { DP_ANY = -1, DP_TRY = -2, DP_SUMS = -3 };
+ * at all, but what would be added up over them, or over micro-batches. */
+enum { DP_ANY = -1, DP_TRY = -2, DP_SUMS = -3, DP_MICRO = -4 };
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
                   REMAT_EVERY };
 enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,

@@ -42,6 +42,8 @@ const struct pass_info pass_table[] = {
 	  "choose or build the loss" },
 	{ "precision", pass_precision, P_STATIC | P_CANON, 0, LATE,
 	  "float type of the step, stored dropout masks" },
+	{ "micro", pass_micro, P_CANON | P_LOSS, 0, LATE,
+	  "losses of micro-batches that add up, for --grad-accum" },
 	{ "deal", pass_deal, P_CANON, 0, LATE,
 	  "one replica's samples, for --dp" },
 	{ "shard", pass_shard, P_CANON, P_SHARD, LATE,

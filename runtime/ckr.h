@@ -221,12 +221,10 @@ uint64_t ckr_sample_count(const ckr_ctx *ctx);
  * f16; 0: in this model it is not.  A step whose gradients overflow halves it,
  * and counts among those skipped. */
 double ckr_loss_scale(const ckr_ctx *ctx);
-/* Arena and resident bytes used so far, as ckr_memory's peak_bytes; cheap.
- * The most of any process that takes part. */
+/* ckr_memory's peak_bytes so far, cheap: the most of any process. */
 uint64_t ckr_peak_bytes(const ckr_ctx *ctx);
 uint64_t ckr_seed(const ckr_ctx *ctx);
-/* Other random numbers from the next step on: ckr_resume takes the seed of the
- * checkpoint. */
+/* From the next step on: ckr_resume takes the seed of the checkpoint. */
 void ckr_set_seed(ckr_ctx *ctx, uint64_t seed);
 
 /* ---- data in and out ---- */
@@ -238,8 +236,9 @@ ckr_status ckr_set(ckr_ctx *ctx, const char *name, const void *data,
                    size_t nbytes);
 /* Copy a tensor out.  Outputs are valid after a step. */
 ckr_status ckr_get(ckr_ctx *ctx, const char *name, void *data, size_t nbytes);
-/* The place of an input in memory, which counts as set from now on: row-major,
- * valid until ckr_close, not to be written during a step. */
+/* The place of an input in memory, of all replicas' samples, which counts as
+ * set from now on: row-major, valid until ckr_close, not to be written during
+ * a step. */
 ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
 
 /* Called before each micro-batch to set the inputs; any other status than
@@ -251,6 +250,10 @@ ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
 typedef ckr_status ckr_feed(void *user, ckr_ctx *ctx, uint64_t step,
                             uint32_t micro);
 ckr_status ckr_set_feed(ckr_ctx *ctx, ckr_feed *feed, void *user);
+/* Where losses are divided by what all micro-batches have (labels that count)
+ * it is called for all of them before the first one, too.  Whether it need set
+ * an input then. */
+bool ckr_wants(const ckr_ctx *ctx, const char *input);
 /* The failure of something of the caller's own, in words that ckr_error then
  * gives; "%m" tells errno.  Returns status. */
 ckr_status ckr_fail(ckr_ctx *ctx, ckr_status status, const char *fmt, ...)
@@ -323,11 +326,10 @@ enum ckr_schedule { CKR_CONSTANT_LR, CKR_LINEAR_LR, CKR_COSINE_LR };
 double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
                        uint64_t step, uint64_t warmup, uint64_t total);
 
-/* Forward, backward and update over all micro-batches.  *loss (may be NULL)
- * is the loss before the update, the mean over the micro-batches; NaN for a
- * model without a loss.  hyper NULL: ckr_hyper_of.  After CKR_EDATA parameters
- * and buffers are unchanged unless the model updates inside the backward
- * pass. */
+/* Forward, backward and update over all micro-batches.  *loss (may be NULL) is
+ * that before the update, of all as one batch (their mean where ckc said so);
+ * NaN for a model without one.  hyper NULL: ckr_hyper_of.  After CKR_EDATA
+ * parameters and buffers are unchanged unless updates run in backward. */
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
 /* A step in two calls, between which a GPU computes while the caller goes on:
  * as long as ckr_can_begin, set inputs and begin; then end one; and so on.

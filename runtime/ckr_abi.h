@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 14
+#define CKR_ABI_VERSION 15
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 1024      /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -100,7 +100,11 @@ struct ckr_comm {
 	uint32_t end;                   /* the step itself, or a later one */
 };
 
-enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_UPDATE };
+/* CKR_COUNT + n: of round n, which runs for all micro-batches before round
+ * n + 1 does, and they before the step proper.  It reads inputs and what does
+ * not change in a step, and leaves nothing in the arena. */
+enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_UPDATE,
+                 CKR_COUNT };
 
 struct ckr_tensor {
 	const char *name;       /* initializer's, input's or value's name */
@@ -357,6 +361,8 @@ struct ckr_library {
 	uint64_t constants_bytes;
 	const char *optimizer;  /* "adamw", ...; "none": none updates */
 	uint32_t grad_accum;
+	int32_t loss_adds;      /* 1: the loss of a step is the sum over its
+	                         * micro-batches; 0: their mean */
 	int32_t clip_ok;        /* 0: gradients are applied as they appear */
 	int32_t loss_scaled;    /* 1: env.loss_scale is in gradients, the norm
 	                         * aside */

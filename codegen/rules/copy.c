@@ -161,7 +161,8 @@ emit_share(struct emit *e, const Node *n)
 {
 	emit_shapes(e, n);
 	emit_tasks(e, 1, false);
-	out_line(e->out, "*(float *)p[0] = 1.0f / (float)env->replicas;");
+	out_line(e->out, "*(float *)p[0] = 1.0f / (float)env->%s;",
+	         n->attr.SHARE.micro ? "nmicro" : "replicas");
 	out_line(e->out, "}");
 	return true;
 }

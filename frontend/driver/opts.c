@@ -53,7 +53,8 @@ static const struct option_row table[] = {
 	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), CI,
 	  "no weight decay for these parameters" },
 	{ "grad-accum", "N", G_TRAIN, set_positive, FIELD(opt.grad_accum),
-	  CI, "micro-batches per update (1)" },
+	  CI, "micro-batches per update, which is that of all their samples "
+	  "as one batch (1)" },
 	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), CI,
 	  "on: as the graph says (on)" },
 	{ "batchnorm", "batch|running", G_TRAIN, set_batchnorm,

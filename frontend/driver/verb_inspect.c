@@ -199,7 +199,8 @@ find_bytes(const struct probe *p, const Graph *g, const Pass *pass,
 	};
 
 	FOR_VALS (v, g) {
-		if (v->kind == V_STATE && strcmp(v->state, "grad") != 0) {
+		if (v->kind == V_STATE && v->param
+		    && strcmp(v->state, "grad") != 0) {
 			b.state += val_nelem(v) * dtype_info[v->dt].nbytes;
 		} else if (v->param && !met[v->param]) {
 			met[v->param] = true;

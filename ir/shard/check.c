@@ -64,7 +64,7 @@ shard_grad(const Graph *g, Arena *arena)
 	FOR_NODES (n, g) {
 		bool any = false;
 
-		if (!is_forward(n) || !is_differentiable(n))
+		if (!is_forward(n) || n->round || !is_differentiable(n))
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			any |= grad[n->in[k]];

@@ -64,6 +64,8 @@ read_statement(struct parser *p)
 		return tok_int(p, 0, "streams", &p->g->nstream);
 	if (tok_word(p, "ranks"))
 		return read_ranks(p, "ranks", &p->g->ranks);
+	if (tok_word(p, "adds"))
+		return p->g->adds = true;
 	if (tok_word(p, "replicas")) {
 		if (!read_ranks(p, "replicas", &p->g->replicas))
 			return false;

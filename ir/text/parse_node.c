@@ -290,6 +290,9 @@ read_tail(struct parser *p, struct draft *t)
 
 		if (p->tok == T_AT) {
 			ok = read_phase(p, &n->phase);
+		} else if (tok_word(p, "round")) {
+			ok = tok_int(p, 1, "a round", &x) && x <= ARG_MAX;
+			n->round = ok ? (int)x : 0;
 		} else if (tok_word(p, "again")) {
 			ok = parse_mention(p, 0, 0, M_AGAIN);
 			t->again = p->nmention;

@@ -33,13 +33,14 @@
  * name, a name=number or ?; [*] is a shape of unknown rank.  Contents: all
  * elements, `splat X`, `hex "BYTES"`, or `...` where they are not written.
  * After a node's operands and {attributes} (those that are not default):
- * @PHASE, again %V (Node.of, by one of its outputs), wait %V, inlines %V, ..
- * (likewise), stream N, workspace N at N, from ORIGINS, [body of a loop].  An
- * absent operand or output is _.
+ * @PHASE, round N, again %V (Node.of, by one of its outputs), wait %V,
+ * inlines %V, .. (likewise), stream N, workspace N at N, from ORIGINS, [body of
+ * a loop].  An absent operand or output is _.
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
  * itself, `streams N` the random streams handed out, `ranks N` those of the
- * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact.
+ * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact,
+ * `adds` Graph.adds.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -193,6 +194,8 @@ put_head(FILE *out, const Graph *g, const Node *n)
 	put_attrs(out, n->op, &n->attr);
 	if (n->phase != PH_FORWARD)
 		fprintf(out, " @%s", text_phase[n->phase]);
+	if (n->round)
+		fprintf(out, " round %d", n->round);
 	if (n->of)
 		text_mark(out, g, "again", some_output(&g->node[n->of]));
 	if (n->wait)
@@ -375,6 +378,8 @@ text_print(const Graph *g, FILE *out)
 	if (g->replicas)
 		fprintf(out, "\treplicas %lld%s\n", (long long)g->replicas,
 		        g->exact ? " exactly" : "");
+	if (g->adds)
+		fputs("\tadds\n", out);
 	put_values(out, g, values_shown(tmp, g));
 	FOR_NODES (n, g) {
 		putc('\t', out);

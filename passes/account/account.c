@@ -31,8 +31,8 @@ owner_kind(const Graph *g, const Val *v)
 	case V_CONST:
 		return K_CONSTANT;
 	case V_STATE:
-		return v->state && strcmp(v->state, "grad") == 0 ? K_GRAD
-			: K_STATE;
+		return !v->param ? K_BUFFER : v->state
+			&& strcmp(v->state, "grad") == 0 ? K_GRAD : K_STATE;
 	default:
 		break;
 	}

@@ -6,10 +6,10 @@
  *
  * Loops are grown greedily in node order.  Each unit (a loop or any other
  * node) has a slot, the position of one of its members; slots obey all
- * dependences at all times, so that no cycle can arise.  A node joins the
- * loops that compute its operands, and loops beside it that read the same
- * values, if a slot exists that suits the union.  Only equal shapes, cuts and
- * phases join: forward values that backward needs leave their loop as outputs.
+ * dependences at all times, so that no cycle can arise.  A node joins loops
+ * that compute its operands, or beside it read the same values, if a slot suits
+ * both.  Only equal shapes, cuts and phases join: what backward needs leaves
+ * its loop as an output.
  *
  * Joining moves work, and work that moves makes values live longer.  Where
  * heavy nodes lie between, a loop sinks only if what it keeps alive is no more
@@ -30,8 +30,7 @@
 #include <string.h>
 
 enum { OUTPUTS_MAX = 8, VIEWS_MAX = 64 };
-/* Readers of one value that are tried beside each other, counted backwards: a
- * value with thousands of readers would cost their square. */
+/* Readers of one value tried beside each other: thousands cost their square. */
 enum { BESIDE_MAX = 4 * LOOP_MICROS_MAX };
 
 struct fuse {
@@ -285,7 +284,8 @@ static bool
 alike(const Graph *g, const Node *a, const Node *b)
 {
 	const Val *x = &g->val[a->out[0]], *y = &g->val[b->out[0]];
-	return a->phase == b->phase && shape_eq(&x->shape, &y->shape)
+	return a->phase == b->phase && a->round == b->round
+	       && shape_eq(&x->shape, &y->shape)
 	       && split_alike(&x->split, &y->split);
 }
 

@@ -24,7 +24,8 @@ is_flat(const Graph *g, ValId v)
 static bool
 is_candidate(const Graph *g, const Node *n)
 {
-	return n->op == OP_MATMUL && n->attr.MATMUL.tb && is_flat(g, n->in[0])
+	return n->op == OP_MATMUL && n->attr.MATMUL.tb && !n->round
+		&& is_flat(g, n->in[0])
 		&& is_flat(g, n->in[1])
 		&& g->val[n->out[0]].shape.dim[0] <= ROWS_MOST;
 }

@@ -2,7 +2,8 @@
  *
  * What.  Adjoints are computed for the values that lie on a differentiable
  * path from a trained parameter to the loss, and for no others.  The seed is
- * 1/grad_accum, so that gradients of micro-batches add up to the mean's; where
+ * 1 if losses of micro-batches add up (pass micro), else 1/grad_accum, so that
+ * their gradients add up to the mean's; where
  * adjoints pass through f16, which has none below 6e-8, it is scaled by what
  * the run time finds fit (Micikevicius et al., Mixed precision training,
  * 2018).
@@ -395,7 +396,7 @@ seed(struct autodiff *ad)
 	struct grad c = context(ad, g->val[g->loss].def);
 	Shape s = g->val[g->loss].shape;
 	DType dt = g->val[g->loss].dt;
-	int64_t naccum = ad->pass->opt->grad_accum;
+	int64_t naccum = g->adds ? 1 : ad->pass->opt->grad_accum;
 	double value = 1.0 / (double)(naccum > 1 ? naccum : 1);
 	ValId d = passes_f16(ad) ? adj_loss_scale(&c, dt, value, &s)
 	                         : adj_fill(&c, dt, value, &s);
@@ -405,6 +406,16 @@ seed(struct autodiff *ad)
 	ad->adj[g->loss].sum = d;
 	label(ad, g->loss);
 	return true;
+}
+
+/* Behind them a whole is its total. */
+static void
+read_totals(Graph *g)
+{
+	FOR_NODES (n, g)
+		if (n->op == OP_WHOLE)
+			val_replace(g, n->out[0], n->in[1], 1, g->nnode);
+	graph_dce(g);
 }
 
 /* The options that may be why nothing is trained. */
@@ -448,6 +459,8 @@ pass_autodiff(Pass *p, Graph *g)
 	freeze_others(&ad);
 	for (NodeId id = ad.nforward; id < g->nnode; id++)
 		g->node[id].phase = PH_BACKWARD;
+	if (graph_has_op(g, OP_WHOLE))
+		read_totals(g);
 	p->changed = true;
 	return true;
 }

@@ -27,6 +27,23 @@ grad_all_reduce(struct grad *c)
 	return true;
 }
 
+/* The adjoint is the part of it that comes of one micro-batch. */
+bool
+grad_whole(struct grad *c)
+{
+	Attr a = attr_default(OP_SHARE);
+	ValId share;
+
+	a.SHARE.micro = 1;
+	share = adj_op(c, OP_SHARE, 0, NULL, &a);
+	a = attr_default(OP_CAST);
+	a.CAST.to = adj_dt(c, c->dy[0]);
+	if (a.CAST.to != DT_F32)
+		share = adj_op(c, OP_CAST, 1, &share, &a);
+	c->dx[0] = adj_2(c, OP_DIV, c->dy[0], share);
+	return true;
+}
+
 /* S -> R: P -> S.  S -> I: I -> S. */
 bool
 grad_all_gather(struct grad *c)

@@ -26,7 +26,8 @@ grad_reach(const Graph *g, Arena *arena)
 	FOR_NODES (n, g) {
 		bool any = false;
 
-		for (int k = 0; k < n->nin; k++)
+		/* of totals the step's own summands have gradients */
+		for (int k = 0; k < n->nin && !n->round; k++)
 			any |= grad_passes(g, n, k) && reach[n->in[k]];
 		for (int k = 0; any && k < n->nout; k++)
 			if (n->out[k] != 0 && is_float(g, n->out[k]))

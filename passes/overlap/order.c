@@ -161,6 +161,7 @@ static bool
 is_border(const Graph *g, const Node *n, const Node *from)
 {
 	return has(n, F_SENDS) || overwrites(g, n) || n->phase == PH_UPDATE
+		|| n->round != from->round
 		|| (n->phase == PH_FORWARD) != (from->phase == PH_FORWARD);
 }
 

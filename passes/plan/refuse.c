@@ -43,26 +43,34 @@ rank_alive(const struct remat *r, int32_t step, struct alive *top)
 		r->node[r->step[step].node].workspace });
 }
 
-/* Resident bytes by what they are. */
+/* What no optimizer would spare is kept of micro-batches. */
+static bool
+is_of_optimizer(const Val *v)
+{
+	return v->kind == V_STATE && v->param && strcmp(v->state, "grad") != 0;
+}
+
+/* Resident bytes by what they are; states: an optimizer's. */
 static int64_t
 bytes_of(const Graph *g, ValKind kind)
 {
 	int64_t sum = 0;
 
 	FOR_VALS (v, g)
-		if (v->kind == kind && !v->base)
+		if (v->kind == kind && !v->base
+		    && (kind != V_STATE || is_of_optimizer(v)))
 			sum += v->nbytes;
 	return sum;
 }
 
-/* Of states, the sums of gradients over micro-batches. */
+/* Of gradients and totals that are summed over micro-batches. */
 static int64_t
 accumulated_bytes(const Graph *g)
 {
 	int64_t sum = 0;
 
 	FOR_VALS (v, g)
-		if (v->kind == V_STATE && strcmp(v->state, "grad") == 0)
+		if (v->kind == V_STATE && !v->base && !is_of_optimizer(v))
 			sum += v->nbytes;
 	return sum;
 }
@@ -74,8 +82,7 @@ half_of_states(const Graph *g)
 	int64_t sum = 0;
 
 	FOR_VALS (v, g)
-		if (v->kind == V_STATE && v->dt == DT_F32 && !v->base
-		    && strcmp(v->state, "grad") != 0
+		if (is_of_optimizer(v) && v->dt == DT_F32 && !v->base
 		    && shape_eq(&v->shape, &g->val[v->param].shape)
 		    && g->val[v->param].shape.rank > 0)
 			sum += v->nbytes - (v->nbytes / 2 + 63) / 64 * 64;
@@ -254,8 +261,7 @@ offer_help(const Pass *p, const Graph *g, struct tight t)
 	offer_batch(p, g, t);
 	offer(p, "", o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g),
 	      "states of 16 bits", "--state-dtype bf16");
-	offer(p, "", bytes_of(g, V_STATE) - accumulated_bytes(g),
-	      "an optimizer without state",
+	offer(p, "", bytes_of(g, V_STATE), "an optimizer without state",
 	      "--optimizer sgd");
 	return false;
 }
@@ -288,7 +294,7 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	show(d, "parameters and buffers",
 	     bytes_of(g, V_PARAM) + bytes_of(g, V_BUFFER));
 	show(d, "accumulated gradients", sums);
-	show(d, "optimizer state", bytes_of(g, V_STATE) - sums);
+	show(d, "optimizer state", bytes_of(g, V_STATE));
 	show(d, "inputs", bytes_of(g, V_INPUT));
 	rank_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)

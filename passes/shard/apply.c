@@ -2,8 +2,8 @@
  *
  * Every value gets its state and a rank's shape, attributes that hold extents
  * follow, and between a state given and one wanted goes a conversion: one per
- * value and state, right behind the value, so that all its readers share it
- * and its adjoints are added before they travel.
+ * value, state and round, right behind the value, so that all its readers share
+ * it and its adjoints are added before they travel.
  */
 #include "passes/shard/shard.h"
 
@@ -11,6 +11,7 @@
 
 struct made {                           /* a conversion that is there */
 	Split to;
+	int round;
 	ValId v;
 	struct made *next;
 };
@@ -24,6 +25,7 @@ struct apply {
 	struct made **made;             /* by value */
 	NodeId *after;                  /* by new node: behind which old one */
 	size_t nafter, after_cap;
+	int round;                      /* of the node at hand */
 	bool failed;
 };
 
@@ -49,6 +51,7 @@ emit(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
 		a->failed = true;
 		return 0;
 	}
+	g->node[g->val[y].def].round = a->round;
 	stand_behind(a, after);
 	val_rename(g, y, arena_printf(g->arena, "%s.%s", g->val[x].name,
 	                              op_info[op].text));
@@ -174,7 +177,7 @@ convert(struct apply *a, ValId v, const Split *to, NodeId reader)
 	        && to->kind <= SPLIT_R))
 		return v;
 	for (m = a->made[v]; m; m = m->next)
-		if (split_eq(&m->to, to))
+		if (split_eq(&m->to, to) && m->round == a->round)
 			return m->v;
 	if (from->kind == SPLIT_P)
 		y = reduce(a, v, to, after);
@@ -183,7 +186,7 @@ convert(struct apply *a, ValId v, const Split *to, NodeId reader)
 	else
 		y = convert_whole(a, v, to, after, reader);
 	m = arena_alloc(a->s->tmp, sizeof *m);
-	*m = (struct made){ *to, y, a->made[v] };
+	*m = (struct made){ *to, a->round, y, a->made[v] };
 	a->made[v] = m;
 	return y;
 }
@@ -354,6 +357,7 @@ rewrite(struct apply *a, NodeId id)
 	const struct way *w = &c->way[c->chosen];
 	ValId bias;
 
+	a->round = g->node[id].round;
 	localise(a, id, w);
 	for (int k = 0; k < g->node[id].nin && !a->failed; k++) {
 		ValId v = g->node[id].in[k];

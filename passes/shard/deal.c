@@ -119,6 +119,24 @@ deal_sum(struct deal *d, ValId v, NodeId like)
 	return d->whole[v];
 }
 
+/* 1 / replicas; of nodes that count over micro-batches each has its own. */
+static ValId
+share_of(struct deal *d, NodeId like)
+{
+	Graph *g = d->g;
+	ValId y = d->share;
+	int round = g->node[like].round;
+
+	if (y && !round)
+		return y;
+	y = emit_op(g, d->p->diag, OP_SHARE, 0, NULL, NULL, 0);
+	g->node[g->val[y].def].round = round;
+	place(d, g->val[y].def);
+	g->val[y].split.kind = SPLIT_R;
+	d->share = round ? d->share : y;
+	return y;
+}
+
 /* v times 1 / replicas, in float32 at least. */
 static ValId
 shared(struct deal *d, ValId v, NodeId like)
@@ -126,13 +144,7 @@ shared(struct deal *d, ValId v, NodeId like)
 	DType dt = d->g->val[v].dt, wide = dtype_is_half(dt) ? DT_F32 : dt;
 	ValId in[2] = { deal_cast(d, v, wide, like), 0 }, y;
 
-	if (!d->share) {
-		d->share = emit_op(d->g, d->p->diag, OP_SHARE, 0, NULL, NULL,
-		                   0);
-		place(d, d->g->val[d->share].def);
-		d->g->val[d->share].split.kind = SPLIT_R;
-	}
-	in[1] = deal_cast(d, d->share, wide, like);
+	in[1] = deal_cast(d, share_of(d, like), wide, like);
 	y = in[0] && in[1] ? emit_op(d->g, d->p->diag, OP_MUL, 2, in, NULL,
 	                             like) : 0;
 	if (!y)
@@ -159,8 +171,7 @@ is_mean_of_samples(struct deal *d, NodeId id)
 	return is;
 }
 
-/* A mean over samples is a summand when each takes its share. */
-static bool
+bool
 deal_mean(struct deal *d, NodeId id)
 {
 	ValId y = d->g->node[id].out[0], part = deal_detach(d, id, 0);
@@ -202,10 +213,13 @@ convert(struct deal *d, NodeId id)
 	bool share = joint && !cut && op_info[d->g->node[id].op].flags & F_EW
 		&& d->g->node[id].op != OP_WHERE;
 	int nin = d->g->node[id].nin;
+	int kept = share ? -1 : deal_remains(d, &d->g->node[id]);
 
 	for (int k = 0; k < nin; k++) {
 		ValId v = d->g->node[id].in[k], y = v;
 
+		if (k == kept)
+			continue;
 		if (share && deal_is(d, v, SPLIT_R))
 			y = shared(d, v, id);
 		else if (!share && deal_is(d, v, SPLIT_P))
@@ -226,7 +240,7 @@ deal_draw(struct deal *d, NodeId id)
 	int64_t *dealt = attr_int_of(n->op, &n->attr, "dealt");
 	const Split *y = deal_state(d, n->out[0]);
 
-	if (!dealt || y->kind != SPLIT_S)
+	if (!dealt || y->kind != SPLIT_S || deal_is_micro(d))
 		return true;
 	*dealt = deal_stretches(&d->g->val[n->out[0]].shape, y);
 	return *dealt || deal_refuse(d, id, "it draws random numbers by their "
@@ -271,6 +285,8 @@ deal_visit(struct deal *d, NodeId id)
 
 		if (is_mean_of_samples(d, id))
 			return deal_mean(d, id);
+		if (!count(d, n, SPLIT_P) && deal_guess(d, id))
+			break;
 		if (!count(d, n, SPLIT_P))
 			return deal_refuse_mixing(d, id);
 		if (!convert(d, id))
@@ -288,6 +304,8 @@ deal_node(struct deal *d, NodeId id)
 		return deal_labels(d, id);
 	case OP_BATCHNORM:
 		return deal_batchnorm(d, id);
+	case OP_ACCUMULATE:
+		return deal_total(d, id);
 	default:
 		return deal_visit(d, id);
 	}
@@ -401,12 +419,15 @@ forget_states(Graph *g)
 }
 
 bool
-deal_graph(Pass *p, Graph *g)
+deal_graph(Pass *p, Graph *g, const char **guess)
 {
 	struct deal d = { .p = p, .g = g, .nold = g->nnode };
 	ValId loss = g->loss;
 
 	d.uses = graph_uses(g, p->scratch);
+	d.noldval = g->nval;
+	if (deal_is_micro(&d))
+		d.grad = shard_grad(g, p->scratch);
 	g->ranks = DEAL_RANKS;
 	if (!deal_inputs(&d))
 		return false;
@@ -416,13 +437,16 @@ deal_graph(Pass *p, Graph *g)
 	if ((loss && !deal_loss(&d)) || !deal_outputs(&d))
 		return false;
 	graph_reorder(g, d.order, (uint32_t)d.norder);
+	*guess = d.guess;
 	return true;
 }
 
 static bool
 deal(Pass *p, Graph *g)
 {
-	if (!deal_graph(p, g))
+	const char *guess;
+
+	if (!deal_graph(p, g, &guess))
 		return false;
 	forget_states(g);
 	return true;

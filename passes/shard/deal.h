@@ -23,6 +23,11 @@ struct deal {
 	struct uses uses;               /* of nodes there were */
 	ValId share;                    /* 1 / replicas; 0: not there yet */
 	int64_t samples;                /* of one replica in a batch */
+	const bool *grad;               /* DP_MICRO: by value that there was:
+	                                 * a gradient passes */
+	ValId noldval;
+	const char *guess;              /* the first node whose states are one,
+	                                 * in p->keep; NULL: none are */
 };
 
 /* deal_states.c: states of the results of a node from those of its operands;
@@ -51,8 +56,14 @@ bool deal_numbers_rows(const struct deal *, const Node *, ValId v,
 
 /* deal.c */
 /* Make g, which is not dealt, that of one of several replicas.  States are left
- * in it. */
-bool deal_graph(Pass *, Graph *);
+ * in it.  With DP_MICRO replicas are the micro-batches of a step: statistics of
+ * batch normalisation remain their own, and what parameters decide is added up
+ * over them as late as can be; *guess: the first node whose states are one, or
+ * NULL. */
+bool deal_graph(Pass *, Graph *, const char **guess);
+/* A copy of g with its loss alone, dealt; NULL, and why in p->keep.  With
+ * DP_MICRO there may be both, see deal_guess. */
+Graph *deal_copy(Pass *, const Graph *, int64_t dp, const char **why);
 /* Append a node and give it its place and states; 0 after a diagnostic. */
 ValId deal_put(struct deal *, Op, int nin, const ValId *in, const Attr *,
                NodeId like);
@@ -65,6 +76,11 @@ void deal_claim(struct deal *, ValId made, ValId old);
 ValId deal_detach(struct deal *, NodeId, int k);
 ValId deal_cast(struct deal *, ValId, DType, NodeId like);
 bool deal_visit(struct deal *, NodeId);
+/* The node is a mean over samples of its own: each replica has its share. */
+bool deal_mean(struct deal *, NodeId);
+
+/* total.c: whether a formula of sums may have the op. */
+bool total_has(Op);
 
 /* deal_mean.c: what divides by a number of samples.  False after a
  * diagnostic. */
@@ -73,6 +89,28 @@ bool deal_batchnorm(struct deal *, NodeId);
 /* Whether the node divides a sum over samples by a constant that may be how
  * many there are. */
 bool deal_divides_by_size(const struct deal *, const Node *);
+
+/* deal_micro.c */
+/* What is added to a total over micro-batches is of all replicas. */
+bool deal_total(struct deal *, NodeId);
+/* Over micro-batches an operand that remains a summand while the others are
+ * added up: the op is linear in it, and rather one that parameters decide; -1:
+ * there is none. */
+int deal_remains(const struct deal *, const Node *);
+/* Whether the op looks up by indices, which may be those of other samples for
+ * all that states tell. */
+bool deal_looks_up(Op);
+/* Over micro-batches: states for results of such a node that does not follow
+ * otherwise, as if it kept samples apart; false: there are none. */
+bool deal_guess(struct deal *, NodeId);
+/* States of a batch normalisation whose statistics are a micro-batch's. */
+bool deal_statistics(const struct deal *, const Node *, Split *out);
+
+static inline bool
+deal_is_micro(const struct deal *d)
+{
+	return d->p->opt->dp == DP_MICRO;
+}
 
 static inline const Split *
 deal_state(const struct deal *d, ValId v)

@@ -67,6 +67,14 @@ label_count(struct deal *d, NodeId id)
 	return sum_all(d, v, id);
 }
 
+/* Whether all labels count, and count alike. */
+static bool
+all_count(Node *n)
+{
+	return *attr_int_of(n->op, &n->attr, "ignore") == INT64_MIN
+		&& (n->nin < 3 || !n->in[2]);
+}
+
 /* The count of all replicas is that of which the mean is taken: the loss of
  * each is its sum over that. */
 bool
@@ -75,10 +83,15 @@ deal_labels(struct deal *d, NodeId id)
 	Node *n = &d->g->node[id];
 	int64_t *reduction = attr_int_of(n->op, &n->attr, "reduction");
 	ValId loss = n->out[0], in[2], y;
+	char why[SHARD_WHY];
 
 	if (*reduction != 1 || !deal_is(d, n->in[1], SPLIT_S))
 		return deal_visit(d, id);
 	*reduction = 2;
+	if (deal_is_micro(d) && all_count(n) && deal_infer(d, id, why)) {
+		*reduction = 1;
+		return deal_mean(d, id);
+	}
 	y = label_count(d, id);
 	y = y ? deal_sum(d, y, id) : 0;
 	in[1] = deal_cast(d, y, d->g->val[loss].dt, id);
@@ -176,7 +189,8 @@ deal_batchnorm(struct deal *d, NodeId id)
 	const Split *s = deal_state(d, x);
 	struct bn b = { d, id, g->val[x].shape };
 
-	if (s->kind != SPLIT_S || (s->lead == 1 && s->axis == 1))
+	if (s->kind != SPLIT_S || (s->lead == 1 && s->axis == 1)
+	    || deal_is_micro(d))
 		return deal_visit(d, id);
 	for (int i = 0; i < b.rows.rank; i++)
 		b.rows.dim[i] = i == 1 ? b.rows.dim[i] : 1;

@@ -327,7 +327,7 @@ deal_infer(struct deal *d, NodeId id, char why[SHARD_WHY])
 	Split *out = arena_array(d->p->scratch, (size_t)n->nout + 1,
 	                         sizeof *out);
 
-	if (!infer(d, id, out, why)
+	if (!deal_statistics(d, n, out) && !infer(d, id, out, why)
 	    && (first_cut(d, n) < 0 || !infer_repeated(d, id, out, why)))
 		return false;
 	for (int k = 0; k < n->nout; k++)

@@ -4,8 +4,7 @@
 const char *
 deal_remedy(const struct deal *d)
 {
-	return d->p->opt->dp == DP_TRY || d->p->opt->dp == DP_SUMS ? ""
-	       : "; try --dp off";
+	return d->p->opt->dp <= DP_TRY ? "" : "; try --dp off";
 }
 
 bool
@@ -15,7 +14,7 @@ deal_refuse(struct deal *d, NodeId id, const char *why)
 	const Node *n = &g->node[id];
 	const char *label = node_label(g, n), *type = node_type(g, n);
 
-	if (d->p->opt->dp == DP_SUMS)
+	if (d->p->opt->dp <= DP_SUMS)
 		return diag_error(d->p->diag, "node '%s' (%s) mixes samples of "
 		                  "a batch: %s", label ? label
 		                  : g->val[n->out[0]].name, type, why);

@@ -130,6 +130,8 @@ pass_shard(Pass *p, Graph *g)
 		shard_note(&s);
 	if (!shard_apply(&s))
 		return false;
+	if (g->adds)
+		round_order(g, s.tmp);
 	graph_dce(g);
 	return true;
 }

@@ -16,7 +16,11 @@
 #include "passes/pass.h"
 #include "ir/shard/shard.h"
 
-PassFn pass_shard, pass_deal;
+PassFn pass_shard, pass_deal, pass_micro;
+
+/* rounds.c: rounds in their order, then the step; nodes that nothing depends on
+ * go. */
+void round_order(Graph *, Arena *scratch);
 
 /* total.c: how the loss of a data set is put together of what g says of its
  * batches, where that does not depend on their size; operands become outputs.

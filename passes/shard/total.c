@@ -48,6 +48,7 @@ static const struct {
 	{ OP_CAST, TOTAL_OPS }, { OP_RESHAPE, TOTAL_OPS },
 	{ OP_ALL_REDUCE, TOTAL_OPS },
 };
+enum { KNOWN = sizeof scalar_ops / sizeof *scalar_ops };
 
 /* ---- kinds ---- */
 
@@ -195,20 +196,36 @@ no_scalar(struct walk *w, const Node *n)
 	               node_type(g, n)));
 }
 
+/* Its place among scalar_ops. */
+static size_t
+place_of(Op op)
+{
+	size_t i = 0;
+
+	while (i < KNOWN && scalar_ops[i].op != op)
+		i++;
+	return i;
+}
+
+bool
+total_has(Op op)
+{
+	return place_of(op) < KNOWN;
+}
+
 static bool
 formula(struct walk *w, ValId v)
 {
 	const Graph *g = w->dealt;
 	const Node *n = g->val[v].def ? &g->node[g->val[v].def] : NULL;
-	size_t i = 0, known = sizeof scalar_ops / sizeof *scalar_ops;
+	size_t i;
 
 	if (is_operand(w, v))
 		return add_operand(w, v);
 	if (!n || val_nelem(&g->val[v]) != 1)
 		return no_scalar(w, n);
-	while (i < known && scalar_ops[i].op != n->op)
-		i++;
-	if (i == known)
+	i = place_of(n->op);
+	if (i == KNOWN)
 		return no_scalar(w, n);
 	/* all replicas' shares of what is whole are the whole */
 	for (int k = 0; k < n->nin && n->nin == 2; k++)
@@ -223,14 +240,13 @@ formula(struct walk *w, ValId v)
 
 /* ---- the graph ---- */
 
-/* The graph of the loss alone, dealt; NULL, and why. */
-static Graph *
-dealt_copy(struct walk *w)
+Graph *
+deal_copy(Pass *p, const Graph *of, int64_t dp, const char **why)
 {
 	enum { HEAD = sizeof "ckc: " - 1 };
-	Pass trial = *w->p;
+	Pass trial = *p;
 	struct options o = *trial.opt;
-	Graph *g = graph_clone(w->g);
+	Graph *g = graph_clone(of);
 	char *text = NULL;
 	size_t n;
 	FILE *said = open_memstream(&text, &n);
@@ -239,19 +255,18 @@ dealt_copy(struct walk *w)
 	FOR_VALS (v, g)
 		v->output = val_id(g, v) == g->loss;
 	graph_dce(g);
-	o.dp = DP_SUMS;
+	o.dp = dp;
 	trial.opt = &o;
 	trial.diag = diag_new("ckc", said ? said : stderr);
-	ok = said && deal_graph(&trial, g);
+	ok = said && deal_graph(&trial, g, why);
 	diag_free(trial.diag);
 	if (said)
 		fclose(said);
-	if (!ok && text && strlen(text) > HEAD)
-		depends(w, arena_printf(w->p->scratch, "%.*s",
-		                        (int)strcspn(text + HEAD, "\n"),
-		                        text + HEAD));
-	else if (!ok)
-		depends(w, "out of memory");
+	if (!ok)
+		*why = !text || strlen(text) <= HEAD ? "out of memory"
+		       : arena_printf(p->keep, "%.*s",
+		                      (int)strcspn(text + HEAD, "\n"),
+		                      text + HEAD);
 	free(text);
 	if (ok)
 		return g;
@@ -291,13 +306,16 @@ bool
 total_find(Pass *p, Graph *g, struct total *t)
 {
 	struct walk w = { .p = p, .g = g };
-	Graph *dealt = g->loss ? dealt_copy(&w) : NULL;
+	const char *why = NULL;
+	Graph *dealt = g->loss ? deal_copy(p, g, DP_SUMS, &why) : NULL;
 	bool ok = true;
 
 	w.dealt = dealt;
 	if (dealt) {
 		find_kinds(&w);
 		ok = !formula(&w, dealt->loss) || show_operands(&w);
+	} else if (why) {
+		depends(&w, why);
 	}
 	graph_free(dealt);
 	*t = w.t;

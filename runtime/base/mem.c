@@ -105,3 +105,25 @@ mem_anonymous(void)
 	line = strstr(buf, "\nAnonymous:");
 	return line ? strtoull(line + 11, NULL, 10) * 1024 : 0;
 }
+
+static uint64_t
+mix(uint64_t h, uint64_t x)
+{
+	h = (h ^ x) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+uint64_t
+mem_hash(uint64_t h, const void *data, uint64_t n)
+{
+	const unsigned char *p = data;
+	uint64_t x;
+
+	for (; n >= 8; p += 8, n -= 8) {
+		memcpy(&x, p, 8);
+		h = mix(h, x);
+	}
+	x = 0;
+	memcpy(&x, p, n);
+	return mix(h, x + n);
+}

@@ -28,4 +28,7 @@ uint64_t block_touched(const struct block *);
 /* The process's anonymous resident memory; 0 if the system does not say. */
 uint64_t mem_anonymous(void);
 
+/* h, and n bytes more. */
+uint64_t mem_hash(uint64_t h, const void *, uint64_t n);
+
 #endif

@@ -195,6 +195,8 @@ feed_all(struct data *d, uint32_t micro)
 		const struct item *it = &d->pair.item[i];
 		uint64_t n = it->in.nelem;
 
+		if (!ckr_wants(d->ctx, it->in.name))
+			continue;
 		if (it->source == FROM_TOKENS || it->source == FROM_NEXT)
 			CKR_TRY(feed_windows(d, it,
 			                     first_sample(d, it, micro)));

@@ -208,13 +208,22 @@ late_close(ckr_ctx *c)
 
 /* ---- portions ---- */
 
+static bool
+is_in(const ckr_ctx *c, enum portion which, int32_t phase)
+{
+	if (which == PORTION_COUNT)
+		return phase == CKR_COUNT + c->count.round - 1;
+	return phase < CKR_COUNT
+	       && (which != PORTION_EARLIER || phase != CKR_UPDATE);
+}
+
 static ckr_status
 give_steps(ckr_ctx *c, enum portion which, uint32_t from, uint32_t to)
 {
 	const struct ckr_program *p = c->plan.p;
 
 	for (uint32_t i = from; i < to; i++) {
-		if (which == PORTION_EARLIER && p->step[i].phase == CKR_UPDATE)
+		if (!is_in(c, which, p->step[i].phase))
 			continue;
 		CKR_TRY(rt_run_one(c, &c->plan, i));
 		guard_watch(c, &c->plan, i);
@@ -244,12 +253,12 @@ give_portion(ckr_ctx *c, enum portion which)
 	const struct ckr_program *p = c->plan.p;
 	uint32_t looks = rt_commits_at(p);
 	uint32_t from = which == PORTION_UPDATES ? looks : 0;
-	uint32_t to = which == PORTION_EARLIER ? p->update
+	uint32_t to = which <= PORTION_EARLIER ? p->update
 	              : which == PORTION_LAST ? looks : p->nstep;
 
 	if (from >= to)
 		return CKR_OK;
-	if (!c->late.graphs)
+	if (!c->late.graphs || c->count.round > 1)
 		return give_steps(c, which, from, to);
 	if (!c->late.graph[which])
 		CKR_TRY(keep(c, which, from, to));
@@ -266,22 +275,25 @@ late_is_busy(const ckr_ctx *c)
 	return c->late.flight[0].given || c->late.flight[1].given;
 }
 
-/* Between a slot and where inputs are set, or where steps read them. */
+/* Between a slot and where inputs are set, or where steps read them: of a round
+ * those that it reads, unless the step has all there then. */
 static void
-move_inputs(ckr_ctx *c, const struct slot *s,
+move_inputs(ckr_ctx *c, const struct slot *s, bool all,
             void (*bring)(struct device *, void *, const void *, uint64_t))
 {
 	char *at = s->at;
+	bool wanted;
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
 
 		if (!is_dealt(c, i))
 			continue;
-		if (bring)
+		wanted = all || count_wants(c, i);
+		if (wanted && bring)
 			bring(c->device, rt_at(c, &c->plan, 0, t), at,
 			      rt_nbytes(t));
-		else
+		else if (wanted)
 			memcpy(at, c->whole[i], rt_nbytes(t));
 		at += slot_bytes(t);
 	}
@@ -297,10 +309,10 @@ deal(ckr_ctx *c, struct flight *f, bool fresh)
 	if (fresh) {
 		f->slot = &l->slot[l->turn++ % SLOTS];
 		call->await(c->device, f->slot->brought);
-		move_inputs(c, f->slot, NULL);
+		move_inputs(c, f->slot, f->kept, NULL);
 	}
 	call->follow(c->device, l->read, DEVICE_BRINGS);
-	move_inputs(c, f->slot, call->bring);
+	move_inputs(c, f->slot, f->kept, call->bring);
 	call->set(c->device, f->slot->brought, DEVICE_BRINGS);
 	call->follow(c->device, f->slot->brought, DEVICE_WORK);
 }
@@ -358,16 +370,47 @@ give_updates(ckr_ctx *c, struct flight *f)
 	return CKR_OK;
 }
 
+/* first: nothing of this or another step has been given before. */
+static ckr_status
+begin_micro(ckr_ctx *c, struct flight *f, bool first, bool fresh)
+{
+	/* in the first round, if there is one */
+	bool begins = c->env.micro == 0
+		&& c->count.round == (c->count.rounds > 0);
+
+	if (!f->kept || begins) {
+		CKR_TRY(fresh ? rt_feed(c, c->env.micro) : CKR_OK);
+		deal(c, f, fresh);
+	}
+	send_env(c, f, first && c->env.micro == 0);
+	return CKR_OK;
+}
+
+static ckr_status
+give_count(ckr_ctx *c, struct flight *f, bool first, bool fresh)
+{
+	ckr_status s = CKR_OK;
+
+	for (int r = 1; r <= c->count.rounds && s == CKR_OK; r++)
+		for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
+			c->count.round = r;
+			c->env.micro = m;
+			s = begin_micro(c, f, first && r == 1, fresh);
+			if (s == CKR_OK)
+				s = give_portion(c, PORTION_COUNT);
+			c->device->call->set(c->device, c->late.read,
+			                     DEVICE_WORK);
+		}
+	c->count.round = 0;
+	return s;
+}
+
 static ckr_status
 give_micro(ckr_ctx *c, struct flight *f, bool first, bool fresh)
 {
 	bool last = c->env.micro + 1 == c->env.nmicro;
 
-	if (!f->kept || c->env.micro == 0) {
-		CKR_TRY(fresh ? rt_feed(c, c->env.micro) : CKR_OK);
-		deal(c, f, fresh);
-	}
-	send_env(c, f, first && c->env.micro == 0);
+	CKR_TRY(begin_micro(c, f, first, fresh));
 	CKR_TRY(give_portion(c, last ? PORTION_LAST : PORTION_EARLIER));
 	fetch_loss(c, f);
 	if (last)
@@ -392,6 +435,8 @@ late_give(ckr_ctx *c, struct flight *f, bool fresh)
 	f->kept = !c->feed || c->env.nmicro == 1;
 	rt_become(c, 0);
 	guard_hold(c, f->held);
+	f->status = give_count(c, f, first, fresh);
+	first &= !c->count.rounds;
 	for (uint32_t m = 0; m < c->env.nmicro && f->status == CKR_OK; m++) {
 		c->env.micro = m;
 		f->status = give_micro(c, f, first, fresh);
@@ -424,5 +469,5 @@ late_recall(ckr_ctx *c, struct flight *f)
 void
 late_restore_inputs(ckr_ctx *c, const struct flight *f)
 {
-	move_inputs(c, f->slot, c->device->call->put);
+	move_inputs(c, f->slot, true, c->device->call->put);
 }

@@ -410,6 +410,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	c->env.seed = opt->seed;
 	CKR_TRY(take_memory(c));
 	CKR_TRY(open_transfers(c));
+	CKR_TRY(count_open(c));
 	CKR_TRY(guard_open(c));
 	norm_open(c);
 	CKR_TRY(late_open(c));
@@ -466,6 +467,7 @@ ckr_close(ckr_ctx *c)
 	convs_close(c->convs);
 	gemm_release(&c->gemm);
 	late_close(c);
+	count_close(c);
 	guard_close(c);
 	transfers_close(c->transfers);
 	rt_unbind(c, &c->forward);

@@ -419,7 +419,8 @@ rt_deal_inputs(ckr_ctx *c)
 
 	for (uint32_t i = 0; i < c->lib->nshared && c->whole; i++)
 		FOR_RANKS (r, c)
-			if (c->whole[i] && home(c, r) == r)
+			if (c->whole[i] && home(c, r) == r
+			    && count_wants(c, i))
 				CKR_TRY(deal(c, &t[i], r, c->whole[i]));
 	return CKR_OK;
 }

@@ -86,9 +86,17 @@ struct bound {
 	bool guest;                     /* the arena is another program's */
 };
 
-/* What a GPU is given of a micro-batch: all steps of one that is not the last;
- * of the last those up to where updates begin, and the rest. */
-enum portion { PORTION_EARLIER, PORTION_LAST, PORTION_UPDATES, PORTIONS };
+/* See count.c. */
+struct count {
+	int rounds, round;              /* how many; under way, from 1; or 0 */
+	unsigned char *input;           /* [nshared]: they read it */
+	uint64_t *hash;                 /* [micro-batches], of such inputs */
+};
+
+/* What a GPU is given of a micro-batch: a round's steps; all of one that is not
+ * the last; of the last those up to where updates begin, and the rest. */
+enum portion { PORTION_COUNT, PORTION_EARLIER, PORTION_LAST, PORTION_UPDATES,
+               PORTIONS };
 
 /* Inputs of a micro-batch on their way to a GPU. */
 struct slot {
@@ -159,8 +167,7 @@ struct ckr_ctx {
 	void **whole;                   /* [nshared]: inputs of all replicas;
 	                                 * NULL: where the tensor lies */
 	struct bound plan;              /* program[0] */
-	struct bound forward;           /* program[2], in the plan's arena; no
-	                                 * p: there is none */
+	struct bound forward;           /* program[2], in the plan's arena */
 	uint64_t peak;                  /* bytes, of any process, so far */
 	uint64_t rss_before;
 
@@ -168,6 +175,7 @@ struct ckr_ctx {
 	struct convs *convs;            /* NULL: none prepared */
 	struct crowd *crowd;            /* NULL: not looked after */
 	struct ckr_env env;
+	struct count count;
 	struct guard guard;
 	struct norm norm;
 	struct scale scale;
@@ -230,8 +238,7 @@ void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);
 /* The step that makes tensor i, or begins to; -1: it is there from the
  * start. */
 int32_t rt_made(const struct ckr_program *, uint32_t i);
-/* Of the arena during each step, as the plan counts; NULL: no memory.  The
- * caller's. */
+/* Of the arena during each step by the plan, the caller's; NULL: no memory. */
 uint64_t *rt_live_bytes(const struct ckr_program *);
 
 /* Whether a program's tables agree with themselves and the library. */
@@ -250,8 +257,7 @@ ckr_status rt_open_env(ckr_ctx *);
 void rt_close_env(ckr_ctx *);
 /* What kernels of a GPU read of the environment, before a micro-batch. */
 ckr_status rt_send_env(ckr_ctx *);
-/* Whether kernels have found something that is not finite, which is forgotten
- * then. */
+/* Whether kernels have found what is not finite, which is forgotten then. */
 bool rt_found_bad(ckr_ctx *);
 /* The element there, of the tensor's type. */
 double rt_number(ckr_ctx *, const struct ckr_tensor *, const void *at);
@@ -347,8 +353,11 @@ ckr_status rt_look(ckr_ctx *, const struct bound *, uint32_t i);
 /* The step after which all outputs and the loss are there, or on their way
  * between ranks; -1: there are none. */
 int32_t rt_last_output(const struct ckr_program *);
-/* Have inputs set for a micro-batch. */
-ckr_status rt_feed(ckr_ctx *, uint32_t micro);
+/* A process of several that has failed goes on to where all agree on it. */
+ckr_status rt_hold(ckr_ctx *, ckr_status, uint32_t i);
+/* The loss of a step whose micro-batches' losses have this sum; as output. */
+double rt_loss(const ckr_ctx *, double sum);
+void rt_show_loss(ckr_ctx *, const struct bound *, double loss);
 /* The loss, NaN if there is none. */
 double rt_scalar(ckr_ctx *, const struct bound *);
 /* Run a program without updates up to step `end`, with the inputs as set. */
@@ -358,6 +367,18 @@ ckr_status rt_run_forward(ckr_ctx *, const struct bound *, int32_t end,
  * parameters, state and buffers are what they were. */
 ckr_status rt_run(ckr_ctx *, const struct bound *, const struct watch *,
                   double *loss);
+
+/* ---- count.c ---- */
+
+ckr_status count_open(ckr_ctx *);
+void count_close(ckr_ctx *);
+ckr_status count_all(ckr_ctx *, const struct bound *);
+/* Whether what runs now, the step or a round, reads input i. */
+bool count_wants(const ckr_ctx *, uint32_t i);
+
+/* Have inputs set; and put to where steps of the micro-batch read them. */
+ckr_status rt_feed(ckr_ctx *, uint32_t micro);
+ckr_status rt_begin_micro(ckr_ctx *, const struct bound *);
 
 /* ---- late.c ---- */
 
@@ -374,9 +395,8 @@ bool late_is_busy(const ckr_ctx *);
 void late_give(ckr_ctx *, struct flight *, bool fresh);
 /* The same of one that was begun and recalled, unless it failed. */
 ckr_status late_give_again(ckr_ctx *, struct flight *);
-/* All that the device has been given, this one first, is as if it had not. */
+/* All that the device was given, this one first, is as if it had not been. */
 void late_recall(ckr_ctx *, struct flight *);
-/* Inputs of a flight that kept them, to where steps read them. */
 void late_restore_inputs(ckr_ctx *, const struct flight *);
 
 /* ---- step.c ---- */
@@ -406,8 +426,7 @@ void guard_undo(ckr_ctx *);
 /* The same of a device that is not waited for: its copy has guard.nbytes. */
 void guard_hold(ckr_ctx *, unsigned char *copy);
 void guard_return(ckr_ctx *, unsigned char *copy);
-/* Behind step i have the device look at what guard_loss and guard_grads look
- * at. */
+/* Behind step i have the device look where guard_loss and guard_grads do. */
 void guard_watch(ckr_ctx *, const struct bound *, uint32_t i);
 /* CKR_ENAN if the loss, known after `step`, or a gradient that waits before
  * `step` for the updates is not finite, where that must be known. */
@@ -476,25 +495,7 @@ ckr_status grads_after(ckr_ctx *, const struct bound *, uint32_t step);
 ckr_status grads_finish(ckr_ctx *);
 void grads_free(ckr_ctx *);
 
-/* ---- drift.c: by how much gradients of two runs differ ---- */
-
-struct drift;
-
-/* Values that the program keeps in 16 bits for backward. */
-uint64_t drift_rounded(const struct ckr_program *);
-struct drift *drift_new(const ckr_ctx *);       /* NULL: no memory */
-void drift_free(struct drift *);
-/* Tensor i, just made, is copied if it is a gradient; the last one made of a
- * parameter remains. */
-ckr_status drift_note(struct drift *, ckr_ctx *, const struct bound *,
-                      uint32_t i);
-/* The plan's against those of keep-everything, into the report. */
-ckr_status drift_check(const struct drift *plan, const struct drift *all,
-                       ckr_ctx *, struct ckr_checked *);
-
-/* ---- infile.c: what is not read ---- */
-
-/* Keep for ckr_unread what of a file of weights has no place. */
+/* ---- infile.c: keep for ckr_unread what of a file of weights has no place. */
 void rt_note_unread(ckr_ctx *, const struct array_file *);
 
 #endif

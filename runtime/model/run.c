@@ -242,16 +242,18 @@ run_part(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 	return status;
 }
 
-/* While others wait for what moves, a process that has failed goes on, without
- * computing, to where all agree on it. */
-static ckr_status
-hold(ckr_ctx *c, ckr_status s, uint32_t i)
+ckr_status
+rt_hold(ckr_ctx *c, ckr_status s, uint32_t i)
 {
+	uint64_t rounds = (uint64_t)(c->count.round ? c->count.round - 1
+	                             : c->count.rounds);
+
 	if (s == CKR_OK || s == CKR_ERANK || !c->team)
 		return s;
 	if (c->held.status == CKR_OK)
-		c->held = (struct held){ s, (uint64_t)c->env.micro
-			* c->lib->program[0].nstep + i, c->err };
+		c->held = (struct held){ s, (rounds * c->env.nmicro
+			+ c->env.micro) * c->lib->program[0].nstep + i,
+			c->err };
 	return CKR_OK;
 }
 
@@ -300,6 +302,15 @@ guarded(ckr_ctx *c, const struct bound *b, uint32_t i, ckr_status s)
 	return s;
 }
 
+/* Whether step i has no part in the micro-batch. */
+static bool
+is_left_out(const struct ckr_program *p, uint32_t i, bool last)
+{
+	int32_t phase = p->step[i].phase;
+
+	return phase >= CKR_COUNT || (phase == CKR_UPDATE && !last);
+}
+
 static ckr_status
 run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 {
@@ -309,56 +320,29 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
 	uint32_t looks = rt_commits_at(p);
 	ckr_status s;
 
-	if (!c->late.fed)
-		CKR_TRY(rt_deal_inputs(c));
-	CKR_TRY(rt_send_env(c));
-	for (uint32_t r = 0; r < c->world.count && c->poison; r++)
-		if (b->arena[r].p)
-			c->device->call->fill(c->device, b->arena[r].p, 0xff,
-			                      b->arena[r].size);
+	CKR_TRY(rt_begin_micro(c, b));
 	for (uint32_t i = 0; i < end; i++) {
 		if (i == looks)
-			CKR_TRY(hold(c, rt_look(c, b, i), i));
-		if (last || p->step[i].phase != CKR_UPDATE)
-			CKR_TRY(hold(c, rt_run_one(c, b, i), i));
-		else
+			CKR_TRY(rt_hold(c, rt_look(c, b, i), i));
+		if (is_left_out(p, i, last)) {
 			CKR_TRY(rt_end_transfers(c, i));
+			continue;
+		}
+		CKR_TRY(rt_hold(c, rt_run_one(c, b, i), i));
 		s = guarded(c, b, i, guard_loss(c, b, i));
-		CKR_TRY(hold(c, s, i));
+		CKR_TRY(rt_hold(c, s, i));
 		norm_after(c, b, i);
 		if (c->grads && last && p == &c->lib->program[0])
-			CKR_TRY(hold(c, grads_after(c, b, i), i));
+			CKR_TRY(rt_hold(c, grads_after(c, b, i), i));
 		if (w)
-			CKR_TRY(hold(c, w->after(w->user, i), i));
+			CKR_TRY(rt_hold(c, w->after(w->user, i), i));
 		s = guarded(c, b, i, guard_grads(c, b, i + 1));
-		CKR_TRY(hold(c, s, i));
+		CKR_TRY(rt_hold(c, s, i));
 		/* nothing is updated that one of them would not */
 		if (last && i + 1 == p->apply)
 			CKR_TRY(settle(c));
 	}
 	return rt_look(c, b, end);
-}
-
-static ckr_status
-call_feed(ckr_ctx *c, uint32_t micro)
-{
-	ckr_status s;
-
-	c->err.text[0] = '\0';
-	c->feeding = true;
-	s = c->feed(c->feed_user, c, c->step, micro);
-	c->feeding = false;
-	if (s != CKR_OK && !c->err.text[0])
-		err_set(&c->err, s, "the function that sets inputs failed");
-	return s;
-}
-
-ckr_status
-rt_feed(ckr_ctx *c, uint32_t micro)
-{
-	if (c->feed && !c->late.fed)
-		CKR_TRY(call_feed(c, micro));
-	return rt_need_inputs(c, true);
 }
 
 /* Threads of kernels and products; what leave puts back. */
@@ -394,9 +378,10 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 	c->outputs = NULL;
 	c->norm.value = NAN;
 	guard_begin(c);
+	s = count_all(c, b);
 	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
 		c->env.micro = m;
-		s = hold(c, rt_feed(c, m), 0);
+		s = rt_hold(c, rt_feed(c, m), 0);
 		if (s == CKR_OK)
 			s = run_micro(c, b, w);
 		if (s == CKR_OK || s == CKR_ENAN)
@@ -408,9 +393,11 @@ rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
 		guard_undo(c);
 		c->norm.value = NAN;
 	}
+	if (s == CKR_OK)
+		rt_show_loss(c, b, rt_loss(c, sum));
 	leave(c, was);
 	if (loss)
-		*loss = sum / c->env.nmicro;
+		*loss = rt_loss(c, sum);
 	return s;
 }
 
@@ -485,7 +472,8 @@ rt_run_forward(ckr_ctx *c, const struct bound *b, int32_t end, double *loss)
 		s = rt_send_env(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
 		if (b->p->step[i].phase != CKR_UPDATE)
-			s = hold(c, rt_run_one(c, b, (uint32_t)i), (uint32_t)i);
+			s = rt_hold(c, rt_run_one(c, b, (uint32_t)i),
+			            (uint32_t)i);
 	if (s == CKR_OK)
 		s = rt_look(c, b, (uint32_t)(end + 1));
 	if (s == CKR_OK)

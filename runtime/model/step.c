@@ -27,7 +27,7 @@ take_results(ckr_ctx *c, struct flight *f)
 		sum += p->loss < 0 ? (double)NAN
 		       : dtype_double(p->tensor[p->loss].dtype,
 		                      &f->losses[m]);
-	f->loss = sum / n;
+	f->loss = rt_loss(c, sum);
 	c->norm.value = c->norm.tensor && c->env.clip > 0 ? (double)*f->norm
 	                                                  : (double)NAN;
 }
@@ -80,6 +80,8 @@ land(ckr_ctx *c, struct flight *f)
 		f->given = false;
 		c->guard.bad = c->guard.overflow = false;
 		take_results(c, f);
+		if (!late_is_busy(c))
+			rt_show_loss(c, &c->plan, f->loss);
 		return CKR_OK;
 	}
 	late_recall(c, f);

@@ -148,9 +148,9 @@ const char *
 trace_phase(int32_t phase)
 {
 	static const char *const text[] = { "forward", "recompute", "backward",
-	                                    "update" };
+	                                    "update", "count" };
 
-	return phase >= 0 && phase < 4 ? text[phase] : "other";
+	return phase < 0 ? "other" : text[phase < 4 ? phase : 4];
 }
 
 double

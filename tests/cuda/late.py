@@ -34,7 +34,7 @@ TEXT = """graph @late {
 	%g = tanh %h
 	%p = matmul %g, %v
 	%y = add %p, %b
-	%ce: f32[], %lse, %den = sce %y, %labels
+	%ce: f32[], %lse, %den = sce %y, %labels {ignore=3}
 	%loss: f32[] output = add %ce, %c
 	loss %loss
 }
@@ -138,14 +138,14 @@ class Test:
         with open(path) as f:
             return json.load(f)
 
-    def counts(self, so, data, graphs, slots):
+    def counts(self, so, data, graphs, slots, launches):
         """Nothing stops the GPU once it is going; the host waits for the loss of every step, and for slots of micro-batches."""
         few, many = (self.counted(so, data, n, "1") for n in (5, 15))
         more = {k: many[k] - few[k] for k in few}
         self.bench.check(more["stops"] == 0, f"{more['stops']} stops in 10 steps")
         self.bench.check(more["waits"] == 10 * (1 + slots), f"{more['waits']} waits in 10 steps, expected {10 * (1 + slots)}")
         self.bench.check(many["graphs"] == graphs, f"{many['graphs']} graphs, expected {graphs}")
-        self.bench.check(more["launches"] == 10 * (2 + (graphs > 2) * 2), f"{more['launches']} launches in 10 steps")
+        self.bench.check(more["launches"] == 10 * launches, f"{more['launches']} launches in 10 steps")
 
     def interrupted(self, so, data):
         """A signal: the steps under way end, and their state is saved."""
@@ -181,10 +181,11 @@ def main():
     for name in names:
         so = t.scenarios(name)
         if name == "adamw":
-            t.counts(so, data, 2, 0)
+            t.counts(so, data, 2, 0, 2)
             t.interrupted(so, data)
         if name == "accumulated":
-            t.counts(so, data, 3, 3)
+            # labels are counted first; by then one slot is free anyway
+            t.counts(so, data, 4, 5, 3 + 4)
     t.bench.finish()
 
 

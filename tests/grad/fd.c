@@ -348,11 +348,13 @@ run_case(const struct fd_case *k, int variant, bool *covered)
 
 /* ---- rows without a case ---- */
 
-/* What goes between ranks takes several: check_spmd.py of tests/ref has it. */
+/* What goes between ranks, or micro-batches, takes several: check_spmd.py and
+ * check_forms.py of tests/ref have it. */
 static bool
-is_of_ranks(int op)
+is_of_several(int op)
 {
-	return op_info[op].flags & F_COMM || op == OP_REPLICATE;
+	return op_info[op].flags & F_COMM || op == OP_REPLICATE
+		|| op == OP_WHOLE;
 }
 
 static int
@@ -362,7 +364,7 @@ check_coverage(const bool *covered)
 
 	for (int op = 1; op < OP_COUNT; op++) {
 		if (grad_table[op] == grad_none || grad_table[op] == grad_zero
-		    || covered[op] || is_of_ranks(op))
+		    || covered[op] || is_of_several(op))
 			continue;
 		printf("FAIL no case covers the gradient of %s\n",
 		       op_info[op].text);

@@ -647,6 +647,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_CLASSIFIER] = interp_classifier, [OP_ATTENTION] = interp_attention,
 	[OP_ATTENTION_GRAD] = interp_attention_grad, [OP_FILL] = interp_fill,
 	[OP_LOSS_SCALE] = interp_loss_scale, [OP_SHARE] = interp_share,
+	[OP_WHOLE] = interp_of_all,
 	[OP_GRAD_NORM] = interp_grad_norm, [OP_ACCUMULATE] = interp_accumulate,
 	[OP_SGD] = interp_sgd, [OP_SGDM] = interp_sgdm,
 	[OP_ADAMW] = interp_adamw, [OP_LION] = interp_lion,

@@ -18,6 +18,7 @@ enum interp_round { ROUND_NONE, ROUND_HALF, ROUND_ALL };
 struct interp_env {
 	uint64_t seed, step;            /* step counts from 0 */
 	uint32_t micro;                 /* micro-batch within the step */
+	double nmicro;                  /* of so many */
 	bool training;                  /* false: dropout passes through */
 	enum interp_round round;        /* HALF: those of 16 bits alone */
 	double lr, beta1, beta2, eps, weight_decay;

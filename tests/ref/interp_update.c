@@ -55,7 +55,16 @@ interp_loss_scale(struct call *c)
 bool
 interp_share(struct call *c)
 {
-	c->out[0].x[0] = 1 / c->env->replicas;
+	c->out[0].x[0] = 1 / (c->a->SHARE.micro ? c->env->nmicro
+	                      : c->env->replicas);
+	return true;
+}
+
+bool
+interp_of_all(struct call *c)
+{
+	for (int64_t i = 0; i < c->out[0].n; i++)
+		c->out[0].x[i] = c->in[1].x[i];
 	return true;
 }
 

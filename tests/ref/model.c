@@ -105,16 +105,13 @@ static bool
 train(struct run *r)
 {
 	FILE *log = run_file(r, "log.jsonl", "w");
-	const double *loss;
 	bool ok = true;
 
 	for (int s = 0; ok && s < r->steps; s++) {
 		ok = run_step(r, s);
-		loss = ok ? run_get(r, r->g->loss) : NULL;
-		if (loss)
-			fprintf(log, "{\"step\": %d, \"loss\": %.9g}\n", s,
-			        *loss);
-		ok = loss != NULL;
+		if (ok)
+			fprintf(log, "{\"step\": %d, \"loss\": %.17g}\n", s,
+			        r->loss);
 		if (ok && s == 0)
 			write_gradients(r);
 	}

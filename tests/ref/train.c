@@ -210,22 +210,30 @@ load_input(struct run *r, const char *name, const char *path)
 	ValId v = val_find(r->g, name);
 	int64_t n = v ? run_elements(r, v) : -1;
 	FILE *f = fopen(path, "rb");
-	size_t size;
+	size_t size, all;
+	struct given *x = &r->input[r->ninput];
 	char *raw;
 
-	if (f == NULL || n < 0) {
+	if (f == NULL || n < 0 || r->ninput == RUN_INPUTS) {
 		fprintf(stderr, "input %s: %s\n", name,
 		        f ? "no such value" : strerror(errno));
 		return false;
 	}
 	size = (size_t)n * (size_t)dtype_info[r->g->val[v].dt].nbytes;
-	raw = arena_alloc(r->arena, size + 1);
-	if (fread(raw, 1, size + 1, f) != size) {
-		fprintf(stderr, "%s is not %zu bytes\n", path, size);
+	fseek(f, 0, SEEK_END);
+	all = (size_t)ftell(f);
+	rewind(f);
+	raw = arena_alloc(r->arena, all + 1);
+	if (size ? all % size || !all : all) {
+		fprintf(stderr, "%s has %zu bytes, not %zu or several times "
+		        "that\n", path, all, size);
 		fclose(f);
 		return false;
 	}
+	all = fread(raw, 1, all, f);
 	fclose(f);
+	*x = (struct given){ v, raw, size, size ? all / size : 1 };
+	r->ninput += r->g->val[v].kind == V_INPUT;
 	spmd_load(r->s, v, raw);
 	return true;
 }
@@ -341,20 +349,68 @@ first_update(const Graph *g)
 	return n;
 }
 
+/* The end of the nodes from `from` on that are of one round. */
+static NodeId
+end_of_round(const Graph *g, NodeId from, NodeId end)
+{
+	NodeId n = from;
+
+	while (n < end && g->node[n].round == g->node[from].round)
+		n++;
+	return n;
+}
+
+/* Inputs of a micro-batch, of which a file may hold several. */
+static void
+set_inputs(struct run *r, int64_t m)
+{
+	for (int i = 0; i < r->ninput; i++) {
+		const struct given *x = &r->input[i];
+
+		spmd_load(r->s, x->of, x->raw + (size_t)m % x->n * x->size);
+	}
+}
+
+/* Nodes from..to-1 for every micro-batch; the losses of all in r->loss. */
+static bool
+run_micros(struct run *r, NodeId from, NodeId to)
+{
+	int64_t nmicro = r->cli.opt.grad_accum;
+	bool ok = true;
+
+	nmicro = nmicro > 1 ? nmicro : 1;
+	r->env.nmicro = (double)nmicro;
+	r->loss = 0;
+	for (int64_t m = 0; ok && m < nmicro; m++) {
+		const double *loss;
+
+		r->env.micro = (uint32_t)m;
+		set_inputs(r, m);
+		spmd_set_env(r->s, &r->env);
+		ok = spmd_run(r->s, from, to);
+		if (!ok)
+			break;
+		spmd_carry_over(r->s, from, to);
+		if (r->g->node[from].round || !r->g->loss)
+			continue;
+		loss = run_get(r, r->g->loss);
+		ok = loss != NULL;
+		r->loss += !ok ? 0 : r->g->adds ? *loss
+		           : *loss / (double)nmicro;
+	}
+	return ok;
+}
+
 bool
 run_step(struct run *r, int step)
 {
 	NodeId update = first_update(r->g), end = r->g->nnode;
-	int64_t nmicro = r->cli.opt.grad_accum;
 	bool ok = true;
 
 	r->env.step = (uint64_t)step;
-	for (int64_t m = 0; ok && m < (nmicro > 1 ? nmicro : 1); m++) {
-		r->env.micro = (uint32_t)m;
-		spmd_set_env(r->s, &r->env);
-		ok = spmd_run(r->s, 1, update);
-		if (ok)
-			spmd_carry_over(r->s, 1, update);
+	for (NodeId from = 1, to; ok && from < update; from = to) {
+		to = end_of_round(r->g, from, update);
+		ok = run_micros(r, from, to);
 	}
 	ok = ok && spmd_run(r->s, update, end);
 	if (ok)

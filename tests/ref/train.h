@@ -9,6 +9,15 @@
 #include "frontend/import/import.h"
 #include "tests/ref/spmd.h"
 
+enum { RUN_INPUTS = 64 };
+
+/* What `setup` gives an input: n times its size. */
+struct given {
+	ValId of;
+	const char *raw;
+	size_t size, n;
+};
+
 struct run {
 	const char *dir;                /* of the file `setup` and of results */
 	Arena *arena;
@@ -22,6 +31,9 @@ struct run {
 	struct spmd *s;
 	struct interp_env env;
 	int steps;
+	int ninput;
+	struct given input[RUN_INPUTS];
+	double loss;                    /* of the last step */
 	bool quiet;                     /* nothing is said of what fails */
 	FILE *nowhere;                  /* where it goes */
 };
@@ -48,7 +60,8 @@ bool run_setup(struct run *);
 /* Random numbers for what has no contents: what has the same name gets the
  * same; integers are below what `setup` says, or 2. */
 void run_fill(struct run *);
-/* One step; every micro-batch is the same one. */
+/* One step; what `setup` gives an input may be as many times as large as there
+ * are micro-batches. */
 bool run_step(struct run *, int step);
 Shape run_shape(const struct run *, ValId);     /* of the whole */
 int64_t run_elements(const struct run *, ValId);

@@ -502,6 +502,8 @@ static const struct infer_case cases[] = {
 	{ OP_FILL, "", "{shape=[-2]}", "!extent -2" },
 	{ OP_LOSS_SCALE, "", "{value=0.5}", "f32[]" },
 	{ OP_SHARE, "", "", "f32[]" },
+	{ OP_SHARE, "", "{micro=1}", "f32[]" },
+	{ OP_WHOLE, "f32[2,3] f32[2,3]", "", "f32[2,3]" },
 	{ OP_GRAD_NORM, "f32[2] f32[3,4]", "", "f32[]" },
 	{ OP_ACCUMULATE, "f32[2] f32[2]", "", "f32[2]" },
 	{ OP_ACCUMULATE, "f32[2] bf16[2]", "", "f32[2]" },

@@ -267,7 +267,7 @@ class Trainer:
 
         def feed(_user, _ctx, _step, micro):
             try:
-                self._set({name: x[micro] for name, x in parts.items()})
+                self._set({name: x[micro] for name, x in parts.items() if self._call.ckr_wants(self._ctx, name.encode())})
                 return 0
             except Exception as e:              # goes on behind the C call
                 failed.append(e)

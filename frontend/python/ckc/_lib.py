@@ -56,6 +56,7 @@ _CALLS = {
     "ckr_score_end": (c.c_int, [c.c_void_p, c.POINTER(Score)]),
     "ckr_grad_norm": (c.c_int, [c.c_void_p, c.POINTER(c.c_double)]),
     "ckr_micro_batches": (c.c_uint32, [c.c_void_p]),
+    "ckr_wants": (c.c_bool, [c.c_void_p, c.c_char_p]),
     "ckr_step_count": (c.c_uint64, [c.c_void_p]),
     "ckr_peak_bytes": (c.c_uint64, [c.c_void_p]),
     "ckr_optimizer": (c.c_char_p, [c.c_void_p]),

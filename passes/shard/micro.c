@@ -1,0 +1,425 @@
+/* Micro-batches of a step: make the loss of each the part of the whole batch's
+ * loss that is its own, so that they, and their gradients, add up.
+ *
+ * what    what a loss divides by is counted over all micro-batches before the
+ *         first one (rounds.c), and so is all that a formula is made of that
+ *         is more than a sum of quotients
+ * method  a copy of the graph is dealt as if micro-batches were replicas
+ *         (DP_MICRO); what is added up over them there and no gradient passes
+ *         is a total.  What that changes in the graph is copied into it
+ * keeps   a loss that is a mean over samples alone is the mean of its
+ *         micro-batches as it stands, to the bit; of a sum of terms those that
+ *         mix samples otherwise remain their means, with a note
+ * gives   Graph.adds if losses add up
+ */
+#include "passes/shard/deal.h"
+#include "passes/shard/rounds.h"
+
+#include <string.h>
+
+struct parts {
+	Pass *p;
+	Graph *g;
+	const Graph *dealt;
+	const char *why;                /* a term is a mean; NULL: none is */
+	bool *grad;                     /* by value of `dealt`: a gradient
+	                                 * passes */
+	const char *guess;              /* a node whose states are one; NULL:
+	                                 * there is none */
+	bool *doubtful;                 /* by value of `dealt`: it depends on
+	                                 * what may be one */
+	bool *counted;                  /* ... it depends on a total */
+	bool *mixed;                    /* ... on a sum that is not known before
+	                                 * the step */
+	ValId *at;                      /* ... where it is in g; 0: nowhere */
+	ValId share;                    /* 1 / micro-batches; 0: not there */
+	struct rounds rounds;
+	bool sums, formulas, means;     /* terms are sums, perhaps divided;
+	                                 * formulas of sums that parameters
+	                                 * decide; means of what is mixed */
+};
+
+/* ---- what is known of values of the dealt copy ---- */
+
+static const Node *
+writer(const struct parts *m, ValId v)
+{
+	NodeId def = m->dealt->val[v].def;
+
+	return def ? &m->dealt->node[def] : NULL;
+}
+
+static bool
+is_sum_of_all(const Node *n)
+{
+	return n->op == OP_ALL_REDUCE && n->attr.ALL_REDUCE.group == 1;
+}
+
+/* What is added up last is the loss. */
+static bool
+is_loss(const struct parts *m, const Node *n)
+{
+	return n->out[0] == m->dealt->loss;
+}
+
+static void
+say_why(struct parts *m, const Node *n)
+{
+	const char *label = node_label(m->dealt, n);
+
+	if (!m->why)
+		m->why = arena_printf(m->p->scratch, "node '%s' (%s) mixes "
+		                      "samples of a batch otherwise than by a "
+		                      "sum or mean", label ? label
+		                      : m->dealt->val[n->out[0]].name,
+		                      node_type(m->dealt, n));
+}
+
+/* A sum that a gradient passes is not known before the step, nor are, for
+ * other micro-batches, the statistics of one, or a sum behind a guess. */
+static bool
+mixes(struct parts *m, const Node *n, int slot)
+{
+	bool any = (is_sum_of_all(n) && !is_loss(m, n)
+	            && (m->grad[n->in[0]] || m->doubtful[n->in[0]]))
+		|| (n->op == OP_BATCHNORM && slot > 0);
+
+	for (int k = 0; k < n->nin; k++)
+		any |= m->mixed[n->in[k]];
+	return any;
+}
+
+static bool
+is_counted(const struct parts *m, const Node *n)
+{
+	bool any = is_sum_of_all(n) && !is_loss(m, n);
+
+	for (int k = 0; k < n->nin; k++)
+		any |= m->counted[n->in[k]];
+	return any;
+}
+
+static bool
+is_doubtful(const struct parts *m, const Node *n)
+{
+	bool any = m->guess && deal_looks_up(n->op);
+
+	for (int k = 0; k < n->nin; k++)
+		any |= m->doubtful[n->in[k]];
+	return any;
+}
+
+static void
+look(struct parts *m)
+{
+	const Graph *g = m->dealt;
+	Arena *a = m->p->scratch;
+
+	m->grad = shard_grad(g, a);
+	m->mixed = arena_array(a, g->nval, sizeof *m->mixed);
+	m->counted = arena_array(a, g->nval, sizeof *m->counted);
+	m->doubtful = arena_array(a, g->nval, sizeof *m->doubtful);
+	m->at = arena_array(a, g->nval, sizeof *m->at);
+	FOR_NODES (n, g) {
+		for (int k = 0; k < n->nout; k++) {
+			m->mixed[n->out[k]] = mixes(m, n, k);
+			m->counted[n->out[k]] = is_counted(m, n);
+			m->doubtful[n->out[k]] = is_doubtful(m, n);
+		}
+		m->mixed[0] = m->counted[0] = m->doubtful[0] = false;
+		for (int k = 0; k < n->nin; k++)
+			if (m->mixed[n->in[k]] && is_sum_of_all(writer(m,
+			    n->in[k])) && !is_loss(m, n))
+				say_why(m, n);
+	}
+}
+
+static bool
+is_share(const struct parts *m, ValId v)
+{
+	const Node *n = writer(m, v);
+
+	while (n && n->op == OP_CAST)
+		n = writer(m, n->in[0]);
+	return n && n->op == OP_SHARE;
+}
+
+/* Whether v, a summand, is a mean of means, or made of such alone. */
+static bool
+is_mean(const struct parts *m, ValId v)
+{
+	const Node *n = writer(m, v);
+
+	if (!n || m->dealt->val[v].split.kind != SPLIT_P || m->counted[v]
+	    || m->mixed[v])
+		return false;
+	for (int k = 0; k < n->nin; k++)
+		if (is_share(m, n->in[k]))
+			return true;
+	for (int k = 0; k < n->nin; k++)
+		if (m->dealt->val[n->in[k]].split.kind == SPLIT_P
+		    && !is_mean(m, n->in[k]))
+			return false;
+	return total_has(n->op);
+}
+
+/* ---- the loss of a micro-batch ---- */
+
+/* Whether the node does in g what it does where it was dealt. */
+static bool
+is_unchanged(const struct parts *m, const Node *n)
+{
+	const Graph *g = m->g;
+	ValId y = n->out[0];
+	const Node *was = y && y < g->nval && g->val[y].def
+		? &g->node[g->val[y].def] : NULL;
+	Attr a = n->attr, b;
+	int64_t *dealt = attr_int_of(n->op, &a, "dealt"), *before;
+
+	if (!was || was->op != n->op || was->nin != n->nin
+	    || was->nout != n->nout)
+		return false;
+	b = was->attr;
+	before = attr_int_of(n->op, &b, "dealt");
+	if (dealt)
+		*dealt = *before;
+	for (int k = 0; k < n->nin; k++)
+		if (was->in[k] != n->in[k]
+		    || (n->in[k] && m->at[n->in[k]] != n->in[k]))
+			return false;
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k] && was->out[k] != n->out[k])
+			return false;
+	return attr_equal(n->op, &a, &b);
+}
+
+static ValId
+own_share(struct parts *m)
+{
+	Attr a = attr_default(OP_SHARE);
+
+	a.SHARE.micro = 1;
+	if (!m->share)
+		m->share = emit_op(m->g, m->p->diag, OP_SHARE, 0, NULL, &a, 0);
+	return m->share;
+}
+
+/* Leaves of the copy, where they are in g. */
+static void
+bring_leaves(struct parts *m)
+{
+	for (ValId v = 1; v < m->dealt->nval; v++) {
+		const Val *x = &m->dealt->val[v];
+
+		if (x->def)
+			continue;
+		m->at[v] = v < m->g->nval ? v : x->kind == V_CONST && x->data
+			? val_const(m->g, x->name, x->dt, x->shape, x->data)
+			: 0;
+	}
+}
+
+static bool
+bring(struct parts *m, const Node *n)
+{
+	Graph *g = m->g;
+	ValId *in = arena_array(m->p->scratch, (size_t)n->nin + 1, sizeof *in);
+	NodeId id;
+
+	if (n->op == OP_SHARE)
+		return (m->at[n->out[0]] = own_share(m));
+	for (int k = 0; k < n->nin; k++)
+		in[k] = m->at[n->in[k]];
+	if (is_sum_of_all(n))
+		return (m->at[n->out[0]] = round_total(&m->rounds, in[0]));
+	id = round_copy(g, m->dealt, n, in);
+	for (int k = 0; k < n->nout; k++)
+		m->at[n->out[k]] = g->node[id].out[k];
+	m->at[0] = 0;
+	return true;
+}
+
+/* What is mixed is as before, of the micro-batch alone, if it was there. */
+static bool
+bring_all(struct parts *m)
+{
+	uint32_t nval = m->g->nval;
+
+	bring_leaves(m);
+	FOR_NODES (n, m->dealt) {
+		bool keep = is_unchanged(m, n) || m->mixed[n->out[0]];
+
+		if (is_loss(m, n))
+			continue;
+		for (int k = 0; k < n->nout && keep; k++)
+			m->at[n->out[k]] = n->out[k] < nval ? n->out[k] : 0;
+		if (!keep && !bring(m, n))
+			return false;
+	}
+	return true;
+}
+
+/* The part that one micro-batch has of a mean. */
+static ValId
+part_of_mean(struct parts *m, ValId v)
+{
+	Graph *g = m->g;
+	DType dt = g->val[v].dt;
+	Attr a = attr_default(OP_CAST);
+	ValId in[2] = { v, own_share(m) };
+
+	a.CAST.to = dt;
+	if (in[1] && dt != DT_F32)
+		in[1] = emit_op(g, m->p->diag, OP_CAST, 1, &in[1], &a, 0);
+	return in[1] ? emit_op(g, m->p->diag, OP_MUL, 2, in, NULL, 0) : 0;
+}
+
+static ValId whole(struct parts *, ValId v);
+
+/* The same of what a node makes of scalars. */
+static ValId
+whole_of(struct parts *m, const Node *n)
+{
+	ValId in[2] = { 0 };
+
+	for (int k = 0; k < n->nin && k < 2; k++) {
+		in[k] = whole(m, n->in[k]);
+		if (!in[k])
+			return 0;
+	}
+	if (is_sum_of_all(n) || (n->nin == 2 && is_share(m, n->in[1])))
+		return in[0];
+	return total_has(n->op) ? emit_op(m->g, m->p->diag, n->op, n->nin, in,
+	                                  &n->attr, 0) : 0;
+}
+
+/* v, a scalar, of all micro-batches: a formula of sums, of which parameters
+ * decide some; 0: it is none. */
+static ValId
+whole(struct parts *m, ValId v)
+{
+	const Val *x = &m->dealt->val[v];
+	const Node *n = writer(m, v);
+	ValId in[2] = { m->at[v], 0 };
+
+	if (val_nelem(x) != 1 || (!m->mixed[v] && !in[0]))
+		return 0;
+	if (m->mixed[v])
+		return n ? whole_of(m, n) : 0;
+	if (x->split.kind != SPLIT_P)
+		return in[0];
+	in[1] = round_total(&m->rounds, in[0]);
+	return in[1] ? emit_op(m->g, m->p->diag, OP_WHOLE, 2, in, NULL, 0) : 0;
+}
+
+/* v, a summand of the loss, as a summand of each micro-batch; 0: it is none. */
+static ValId
+summand(struct parts *m, ValId v)
+{
+	const Node *n = writer(m, v);
+	bool shares = n && n->nin == 2 && is_share(m, n->in[1]);
+	ValId in[2], y;
+
+	if (!m->mixed[v]) {
+		m->sums |= !is_mean(m, v);
+		return m->at[v];
+	}
+	if (op_info[n->op].flags & F_JOINT && n->nin == 2) {
+		in[0] = summand(m, n->in[0]);
+		in[1] = summand(m, n->in[1]);
+		return !in[0] || !in[1] ? 0 : emit_op(m->g, m->p->diag, n->op,
+		                                      2, in, &n->attr, 0);
+	}
+	y = whole(m, v);
+	m->formulas |= y != 0;
+	if (!y) {
+		y = m->at[shares ? n->in[0] : v];
+		m->means = true;
+	}
+	return y ? part_of_mean(m, y) : 0;
+}
+
+static void
+take_loss(Graph *g, ValId y)
+{
+	ValId old = g->loss;
+	const char *name = g->val[old].name;
+
+	g->adds = true;
+	if (y == old)
+		return;
+	val_rename(g, old, arena_printf(g->arena, "%s.micro", name));
+	val_rename(g, y, name);
+	g->val[y].onnx = g->val[old].onnx;
+	g->val[old].onnx = NULL;
+	g->val[y].output = true;
+	g->val[old].output = false;
+	g->loss = y;
+}
+
+static bool
+make_parts(struct parts *m)
+{
+	ValId part = writer(m, m->dealt->loss)->in[0], y;
+
+	if (is_mean(m, part))
+		return true;
+	if (!bring_all(m))
+		return false;
+	y = summand(m, part);
+	if (!y)
+		return false;
+	if (m->formulas || m->sums)
+		take_loss(m->g, y);
+	round_order(m->g, m->p->scratch);
+	graph_dce(m->g);
+	return m->p->changed = true;
+}
+
+static void
+tell(const struct parts *m)
+{
+	Diag *d = m->p->diag;
+
+	if (m->p->opt->quiet)
+		return;
+	if (m->why && (m->means || !m->g->adds))
+		diag_note(d, "%s of a step is the mean over its micro-batches: "
+		          "%s", m->g->adds ? "a term of the loss" : "the loss",
+		          m->why);
+	if (m->guess && m->g->adds)
+		diag_note(d, "%s is taken to keep samples of a micro-batch "
+		          "apart from others: ckc cannot show that it does",
+		          m->guess);
+	if (m->formulas)
+		diag_note(d, "the loss is a formula of sums that parameters "
+		          "decide: the forward pass of all micro-batches runs "
+		          "once more, to count them before a step");
+	if (graph_has_op(m->g, OP_BATCHNORM))
+		diag_note(d, "batch normalization takes the statistics of each "
+		          "micro-batch, not of all samples of a step");
+}
+
+bool
+pass_micro(Pass *p, Graph *g)
+{
+	struct parts m = { .p = p, .g = g, .rounds = { .p = p, .g = g } };
+	Graph *dealt;
+	bool ok;
+
+	if (p->opt->grad_accum <= 1 || !g->loss || g->adds
+	    || p->opt->forward_only)
+		return true;
+	dealt = deal_copy(p, g, DP_MICRO, &m.why);
+	m.dealt = dealt;
+	if (dealt) {
+		m.guess = m.why;
+		m.why = NULL;
+		look(&m);
+	}
+	ok = !dealt || make_parts(&m);
+	graph_free(dealt);
+	if (ok)
+		tell(&m);
+	return ok;
+}

@@ -1,0 +1,202 @@
+#include "passes/shard/rounds.h"
+
+#include "passes/shard/shard.h"
+
+#include <string.h>
+
+enum { ROUNDS = 16 };
+
+/* ---- copies ---- */
+
+/* Nodes of g that make v, up to totals; the latest round of these. */
+static bool *
+cone(const struct rounds *m, ValId v, int *round)
+{
+	const Graph *g = m->g;
+	bool *in = arena_array(m->p->scratch, g->nnode, sizeof *in);
+
+	in[g->val[v].def] = true;
+	*round = 0;
+	for (NodeId id = g->nnode; --id > 0; ) {
+		const Node *n = &g->node[id];
+
+		if (!in[id])
+			continue;
+		if (n->round) {
+			*round = n->round > *round ? n->round : *round;
+			in[id] = false;
+			continue;
+		}
+		for (int k = 0; k < n->nin; k++)
+			in[g->val[n->in[k]].def] = true;
+	}
+	in[0] = false;
+	return in;
+}
+
+static ValId
+some_output(const Graph *g, NodeId id)
+{
+	const Node *n = &g->node[id];
+	int k = 0;
+
+	while (k < n->nout - 1 && !n->out[k])
+		k++;
+	return n->out[k];
+}
+
+static void
+copy_value(Graph *g, ValId to, const Val *of)
+{
+	Val *v = &g->val[to];
+
+	v->dt = of->dt;
+	v->shape = of->shape;
+	val_rename(g, to, of->name);
+}
+
+NodeId
+round_copy(Graph *g, const Graph *of, const Node *from, const ValId *in)
+{
+	const Node n = *from;
+	Node *y = node_new(g, n.op, n.nin, in, n.nout, 0);
+	NodeId id = node_id(g, y);
+
+	y->attr = n.attr;
+	y->stream = n.stream;
+	node_add_origin(g, y, n.origin, n.norigin);
+	for (int k = 0; k < n.nout; k++) {
+		ValId v = g->node[id].out[k];
+
+		if (n.out[k]) {
+			copy_value(g, v, &of->val[n.out[k]]);
+			continue;
+		}
+		g->node[id].out[k] = 0;
+		g->val[v].def = 0;
+	}
+	return id;
+}
+
+/* Where v of g, made once more in a round, is; 0: nowhere yet. */
+static ValId *
+twin(struct rounds *m, ValId v, int round)
+{
+	size_t at = (size_t)v * ROUNDS + (size_t)round % ROUNDS;
+	size_t had = m->ntwin;
+
+	if (at >= had) {
+		m->twin = arena_grow(m->p->scratch, m->twin, had, &m->twin_cap,
+		                     at + 1, sizeof *m->twin);
+		m->ntwin = at + 1;
+		memset(m->twin + had, 0, (m->ntwin - had) * sizeof *m->twin);
+	}
+	return &m->twin[at];
+}
+
+/* The same of node id. */
+static void
+count_node(struct rounds *m, NodeId id, int round)
+{
+	Graph *g = m->g;
+	const Node from = g->node[id];
+	ValId *with = arena_array(m->p->scratch, (size_t)from.nin + 1,
+	                          sizeof *with);
+	NodeId to;
+
+	for (int k = 0; k < from.nin; k++) {
+		ValId y = *twin(m, from.in[k], round);
+
+		with[k] = y ? y : from.in[k];
+	}
+	to = round_copy(g, g, &from, with);
+	g->node[to].round = round;
+	for (int k = 0; k < from.nout; k++)
+		if (from.out[k])
+			*twin(m, from.out[k], round) = g->node[to].out[k];
+}
+
+/* v of g, made in the round behind all that it needs; 0 after a diagnostic. */
+static ValId
+counted(struct rounds *m, ValId v, int *round)
+{
+	Graph *g = m->g;
+	bool *in = cone(m, v, round);
+	uint32_t n = g->nnode;
+
+	if (++*round >= ROUNDS)
+		return diag_error(m->p->diag, "the loss divides by sums of "
+		                  "sums of sums, to a depth of %d", ROUNDS);
+	for (NodeId id = 1; id < n; id++)
+		if (in[id] && !*twin(m, some_output(g, id), *round))
+			count_node(m, id, *round);
+	return *twin(m, v, *round) ? *twin(m, v, *round) : v;
+}
+
+/* In float32, in which totals are kept; and back. */
+static ValId
+cast(struct rounds *m, ValId v, DType to, int round)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = to;
+	if (!v || m->g->val[v].dt == to)
+		return v;
+	v = emit_op(m->g, m->p->diag, OP_CAST, 1, &v, &a, 0);
+	if (v)
+		m->g->node[m->g->nnode - 1].round = round;
+	return v;
+}
+
+ValId
+round_total(struct rounds *m, ValId v)
+{
+	Graph *g = m->g;
+	DType dt = g->val[v].dt;
+	int round;
+	ValId in[2] = { 0, counted(m, v, &round) }, y;
+
+	in[1] = cast(m, in[1], DT_F32, round);
+	if (!in[1])
+		return 0;
+	in[0] = val_new(g, V_STATE, "total", DT_F32, g->val[v].shape);
+	g->val[in[0]].state = "total";
+	y = emit_op(g, m->p->diag, OP_ACCUMULATE, 2, in, NULL, 0);
+	if (!y)
+		return 0;
+	val_rename(g, y, arena_printf(g->arena, "%s.next",
+	                              g->val[in[0]].name));
+	g->node[g->nnode - 1].round = round;
+	return cast(m, y, dt, 0);
+}
+
+/* ---- order ---- */
+
+void
+round_order(Graph *g, Arena *scratch)
+{
+	NodeId *order = arena_array(scratch, g->nnode, sizeof *order);
+	bool *read = arena_array(scratch, g->nval, sizeof *read);
+	int last = 1;
+	uint32_t at = g->nnode, end = g->nnode;
+
+	FOR_NODES (n, g)
+		last = n->round > last ? n->round : last;
+	for (int round = 0; round <= last; round++)
+		for (NodeId id = end; --id > 0; ) {
+			const Node *n = &g->node[id];
+			bool live = !n->round
+				&& op_info[n->op].flags & F_WRITES;
+
+			if (n->round != (round ? last + 1 - round : 0))
+				continue;
+			for (int k = 0; k < n->nout; k++)
+				live |= n->out[k] && (read[n->out[k]]
+				        || g->val[n->out[k]].output);
+			for (int k = 0; k < n->nin && live; k++)
+				read[n->in[k]] = true;
+			if (live)
+				order[--at] = id;
+		}
+	graph_reorder(g, order + at, end - at);
+}
