@@ -32,6 +32,7 @@ struct rewrite {
 	bool *formula;          /* by value: a node makes it of constants alone,
 	                         * see formula.c */
 	int64_t steps;          /* that formulas may still take */
+	bool warned_finite;     /* match_mask.c: of a finite constant mask */
 	bool *dead;             /* by node */
 	uint32_t nval, nnode;   /* entries in use of the tables above */
 	size_t fwd_cap, core_cap, mask_cap, nuse_cap, trained_cap, dead_cap,
@@ -158,6 +159,8 @@ struct masks {
 	double hidden;
 	bool blind;             /* there may be such queries */
 	bool mixed;             /* ... and what they see is not so simple */
+	bool finite_known;      /* a known mask, of which a flag or a bool was
+	                         * made, added a finite number */
 };
 /* Add mask v; false if it cannot be a mask (it is trained, or too many). */
 bool masks_take(struct rewrite *, struct masks *, ValId v);

@@ -302,6 +302,28 @@ verdict_on(struct rewrite *w, const struct masks *m, ValId v)
 	return w->mask[v];
 }
 
+/* Whether a known mask adds -inf where it hides; a finite number beside
+ * another mask's leaves a query that both hide all keys from comparing them. */
+static bool
+hides_for_good(struct rewrite *w, ValId v)
+{
+	const Val *c = &w->g->val[v];
+	int64_t n = val_nelem(c);
+	struct box all = { .lo = { 0 } };
+	double lo, hi;
+
+	if (c->dt == DT_BOOL)
+		return true;
+	for (int d = 0; d < c->shape.rank; d++)
+		all.hi[d] = c->shape.dim[d];
+	if (w->formula[v])
+		return formula_bounds(w, v, &all, &lo, &hi) && isinf(lo);
+	for (int64_t i = 0; i < n; i++)
+		if (seen_at(c, i) == NOT_SHOWN)
+			return isinf(val_float(c, i));
+	return true;
+}
+
 static bool
 take_known(struct rewrite *w, struct masks *m, ValId v)
 {
@@ -312,8 +334,10 @@ take_known(struct rewrite *w, struct masks *m, ValId v)
 		return true;
 	case CAUSAL:
 		m->causal = true;
+		m->finite_known |= !hides_for_good(w, v);
 		return true;
 	case BOOLEAN:
+		m->finite_known |= !hides_for_good(w, v);
 		return push(w, m, rw_dt(w, v) == DT_BOOL ? v
 		                                         : to_boolean(w, v));
 	default:
@@ -463,11 +487,32 @@ join_kind(struct rewrite *w, const struct masks *m, bool boolean)
 	return all;
 }
 
+/* Once: layers share masks. */
+static void
+warn_of_finite(struct rewrite *w)
+{
+	const Node *n = &w->g->node[w->at];
+	const char *label = node_label(w->g, n);
+
+	if (!w->warned_finite)
+		diag_warn(w->p->diag, "node '%s' (%s): a finite constant mask "
+		          "beside an added one: a query whose visible keys "
+		          "are all masked out (padding on the left) attends "
+		          "to hidden keys in the file, but not here; if the "
+		          "loss counts such queries, try: --attention "
+		          "unfused",
+		          label ? label : w->g->val[n->out[0]].name,
+		          node_type(w->g, n));
+	w->warned_finite = true;
+}
+
 ValId
 masks_join(struct rewrite *w, const struct masks *m, bool *ok)
 {
 	ValId b = join_kind(w, m, true), f = join_kind(w, m, false), v;
 
+	if (f && m->finite_known)
+		warn_of_finite(w);
 	*ok = !w->failed;
 	v = b ? b : f;
 	if (!v || w->failed)
