@@ -124,7 +124,7 @@ common_divisor(int64_t a, int64_t b)
 int64_t
 random_run(const struct nest *nest, int64_t extent, int64_t most)
 {
-	int64_t run = extent;
+	int64_t run = extent, common;
 
 	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
 		int64_t n = stretch(nest, &nest->body->micro[i]);
@@ -134,7 +134,8 @@ random_run(const struct nest *nest, int64_t extent, int64_t most)
 	}
 	if (run == extent)
 		return most;
-	while (run > most || extent % run)
+	common = run;
+	while (run > most || common % run)
 		run--;
 	return run;
 }

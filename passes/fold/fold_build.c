@@ -40,12 +40,14 @@ fold_eval(struct fold *f, NodeId id)
 	const Node *n = &f->g->node[id];
 	bool constant = n->nin > 0 && are_const(f, n, 0) && eval_knows(n->op);
 	ValId known = constant ? fold_known(f, id) : 0;
+	/* else a node that was too large to be computed: fold_finish's */
+	bool held = known && val_is_const(&f->g->val[known]);
 	enum eval_status status;
 
-	if (known)
+	if (held)
 		share(f, id, known);
-	status = known ? EVAL_DONE
-		: constant && fold_is_dear(f, n) ? EVAL_LARGE
+	status = held ? EVAL_DONE
+		: known || (constant && fold_is_dear(f, n)) ? EVAL_LARGE
 		: eval_node(f->p, f->g, n, f->mem);
 	if (status == EVAL_LARGE)
 		fold_note(f, n->out[0])->large = true;

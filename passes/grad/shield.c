@@ -42,14 +42,26 @@ is_steep(const Graph *g, const Node *n)
 		: n->op != OP_POW || x < 1 || x != floor(x);
 }
 
+/* A constant that is not finite somewhere. */
+static bool
+is_unbounded(const Val *v)
+{
+	int64_t n = val_is_const(v) ? val_nelem(v) : 0;
+
+	for (int64_t i = 0; i < n; i++)
+		if (!isfinite(val_float(v, i)))
+			return true;
+	return false;
+}
+
 static bool *
 find_wild(const Graph *g, Arena *arena)
 {
 	bool *wild = arena_array(arena, g->nval, sizeof *wild);
 
 	FOR_VALS (v, g)
-		wild[val_id(g, v)] = v->kind == V_INPUT
-			&& dtype_info[v->dt].cls == 'f';
+		wild[val_id(g, v)] = dtype_info[v->dt].cls == 'f'
+			&& (v->kind == V_INPUT || is_unbounded(v));
 	FOR_NODES (n, g) {
 		bool any = is_steep(g, n);
 

@@ -64,9 +64,12 @@ deal_stretches(const Shape *x, const Split *s)
 static int
 fit(const struct deal *d, const Shape *to, int i, int64_t count)
 {
-	int64_t before = product(to, 0, i), here = count / before, each;
+	int64_t before = product(to, 0, i), here, each;
 
-	if (count % before || to->dim[i] % here)
+	if (before == 0 || d->samples == 0 || count % before)
+		return 0;
+	here = count / before;
+	if (to->dim[i] % here)
 		return 0;
 	each = to->dim[i] / here;
 	return each == d->samples ? here == 1 ? 3 : 2

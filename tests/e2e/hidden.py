@@ -19,6 +19,7 @@ import files
 
 BOOL, FLOAT = 9, 1
 MASK = np.array([True, False, False, True, False, False])
+C = np.array([1.5, 0, 0, 0.5, 0, 0], "f4")
 W = np.array([0.5, 0, -1, 0.7, 0, 0.25], "f4")
 X = np.array([1.5, 0, 2, 0.5, np.nan, np.inf], "f4")
 K = np.array([0.3, 1, 2, 0.5, 0.1, 0.9], "f4")
@@ -30,6 +31,7 @@ CASES = {
     "w / x": ([("Div", "w x", "f")], lambda w, x: 1 / x),
     "x / w": ([("Div", "x w", "f")], lambda w, x: -x / w ** 2),
     "w (1 / x)": ([("Reciprocal", "x", "r"), ("Mul", "w r", "f")], lambda w, x: 1 / x),
+    "w (1 / constant)": ([("Reciprocal", "c", "r"), ("Mul", "w r", "f")], lambda w, x: 1 / x),
     "w^-1.5": ([("Pow", "w -1.5", "f")], lambda w, x: -1.5 * w ** -2.5),
     "w^0.5": ([("Pow", "w 0.5", "f")], lambda w, x: 0.5 * w ** -0.5),
     "w^x": ([("Pow", "w x", "f")], lambda w, x: x * w ** (x - 1)),
@@ -48,7 +50,7 @@ def scalar(name, value):
 
 def build(cases, wheres):
     """One graph of all cases, each with a weight of its own."""
-    nodes, held, sums = [], [wire.ints("zero", [0]), wire.floats("k", [6], K), scalar("nought", 0)], []
+    nodes, held, sums = [], [wire.ints("zero", [0]), wire.floats("k", [6], K), wire.floats("c", [6], C), scalar("nought", 0)], []
     numbers = {word for steps, _ in cases.values() for _, inputs, _ in steps for word in inputs.split() if word[-1].isdigit()}
     held += [scalar(word, float(word)) for word in numbers]
     for i, (steps, _) in enumerate(cases.values()):

@@ -183,6 +183,14 @@ REST = {
 	%f = dropout %noisy {{ratio=0.3, stream=3}}
 	%ff = mul %f, %f
 	%2 = reduce_mean %ff {ALL}
+	const %wide: f32[375] = splat 1
+	%side = reshape %x {{shape=[BATCH,6,1]}}
+	%many = mul %side, %wide
+	%across = transpose %many {{perm=[1,0,2]}}
+	%row = reshape %across {{shape=[6,ACROSS]}}
+	%kept = dropout %row {{ratio=0.5, stream=4}}
+	%kk = mul %kept, %kept
+	%3 = reduce_mean %kk {ALL}
 """,
 }
 REFUSED = {
@@ -198,7 +206,7 @@ def graph(rest, b):
         rest += f"\t%sum{i} = add {total}, %{k}\n"
         total = f"%sum{i}"
     rest += f"\t%loss: f32[] output = mul {total}, %one\n"
-    for word, text in {"BATCH": b, "ROWS": 12 * b, "TWICE": 2 * b, "SIXFOLD": 6 * b, "NUMBERS": ", ".join(map(str, range(b)))}.items():
+    for word, text in {"BATCH": b, "ROWS": 12 * b, "TWICE": 2 * b, "SIXFOLD": 6 * b, "ACROSS": 375 * b, "NUMBERS": ", ".join(map(str, range(b)))}.items():
         rest = rest.replace(word, str(text))
     return HEAD.format(b=b, rest="\tconst %one: f32[] = {1}\n" + rest.lstrip("\n"))
 
@@ -259,8 +267,8 @@ def differences(name, x, p):
 
 
 class Replicas(ck.Bench):
-    def build(self, model, name, *flags):
-        return self.ckc(self.path(model), "-o", self.path(name + ".so"), "--quiet", "--json", self.path(name + ".json"), *flags)
+    def build(self, model, name, *flags, quiet=("--quiet",)):
+        return self.ckc(self.path(model), "-o", self.path(name + ".so"), *quiet, "--json", self.path(name + ".json"), *flags)
 
     def text(self, rest, b):
         with open(self.path("m.ck"), "w") as f:
@@ -315,7 +323,7 @@ class Replicas(ck.Bench):
     def unasked(self):
         """Beside --tp, at the costs of one replica; what is refused then is made for one, and said."""
         for op, rest in REFUSED.items():
-            done = self.build(self.text(rest, B), "alone", "--tp", 2, "--shard", "w=S1")
+            done = self.build(self.text(rest, B), "alone", "--tp", 2, "--shard", "w=S1", quiet=())
             self.check(done.returncode == 0 and f"note: for one replica only: node" in done.stderr and f"({op}): cannot split the batch" in done.stderr
                        and "--dp" not in done.stderr, f"{op} beside --tp: {done.stderr}")
             quiet = self.build(self.text(rest, B), "off", "--tp", 2, "--shard", "w=S1", "--dp", "off")
