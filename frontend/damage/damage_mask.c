@@ -13,6 +13,7 @@
  */
 #include "frontend/damage/damage_search.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST_HOPS = 12, MOST_MASKS = 64 };
@@ -65,6 +66,13 @@ number(struct flat *f, int v)
 	                         .data = t.data }, 0);
 }
 
+/* The lowest number of 16 bits, or of more; -inf lets a row be asked for NaN. */
+static bool
+is_lowest(double x)
+{
+	return x <= -65504 && !isinf(x);
+}
+
 /* The Where that makes what is added to the scores of a softmax; NULL: none
  * that writes the lowest float. */
 static const struct flat_node *
@@ -75,10 +83,9 @@ find_where(struct search *s, const struct flat_node *softmax)
 	for (int i = 0; is_type(add, "Add") && i < 2; i++) {
 		const struct flat_node *w = maker(s->f, operand(add, i));
 
-		/* the lowest number of 16 bits, or of more */
 		if (is_type(w, "Where")
-		    && (number(s->f, operand(w, 1)) <= -65504
-		        || number(s->f, operand(w, 2)) <= -65504))
+		    && (is_lowest(number(s->f, operand(w, 1)))
+		        || is_lowest(number(s->f, operand(w, 2)))))
 			return w;
 	}
 	return NULL;

@@ -272,10 +272,10 @@ deal_visit(struct deal *d, NodeId id)
 	char why[SHARD_WHY] = "";
 
 	if (deal_divides_by_size(d, &d->g->node[id]))
-		return deal_refuse(d, id, "it divides a sum over samples by a "
+		return deal_refuse(d, id, "it scales a sum over samples by a "
 		                   "constant that may be the size of the "
-		                   "batch, which a mean in the model would "
-		                   "say");
+		                   "batch, or one less; write a mean in the "
+		                   "model instead");
 
 	if (was_reduced(d, &d->g->node[id]))
 		return deal_refuse(d, id, "of one sample its sum and its mean "

@@ -228,31 +228,97 @@ summed(const struct deal *d, ValId v)
 	return 0;
 }
 
+/* Whether v, a summand, is a mean over samples, or follows from one. */
+static bool
+is_of_mean(const struct deal *d, ValId v)
+{
+	const Graph *g = d->g;
+
+	while (deal_is(d, v, SPLIT_P) && g->val[v].def) {
+		const Node *n = &g->node[g->val[v].def];
+
+		if (d->share && n->op == OP_MUL && n->in[1] == d->share)
+			return true;
+		v = n->in[0];
+	}
+	return false;
+}
+
+static bool
+is_whole(double x)
+{
+	return x >= 1 && x < 1e15 && fabs(x - nearbyint(x)) < 1e-6 * x;
+}
+
+static bool
+is_size(const struct deal *d, double x)
+{
+	return is_whole(x) && (int64_t)nearbyint(x) % d->samples == 0;
+}
+
+/* The factor of v, if it is a product with a number; else 0. */
+static double
+factor_of(const struct deal *d, ValId v)
+{
+	const Node *n = &d->g->node[d->g->val[v].def];
+	double x;
+
+	for (int k = 0; d->g->val[v].def && n->op == OP_MUL && k < 2; k++)
+		if (val_splat(d->g, n->in[k], &x))
+			return x;
+	return 0;
+}
+
+/* Of a sum: by may be its number of samples, of elements, or one less than that
+ * of samples. */
+static bool
+divides_sum(const struct deal *d, ValId v, double by)
+{
+	int64_t all = summed(d, v), n = (int64_t)nearbyint(by);
+
+	return (is_size(d, by) && (!all || all % n == 0))
+		|| (is_whole(by) && n > 1 && n + 1 == d->samples);
+}
+
+/* Of a mean: n / (n - 1), in one or in two steps, or n. */
+static bool
+scales_mean(const struct deal *d, ValId v, double by)
+{
+	double x = 1 / by, n = x / (x - 1);
+
+	if (by > 1)
+		return is_whole(by) && is_size(d, by + 1)
+			&& fabs(factor_of(d, v) - by - 1) < 1e-6 * by;
+	return (x > 8.5 && is_size(d, x))
+		|| (x > 1 && n > 3.5 && is_size(d, n));
+}
+
 /* Whether a sum over samples is divided by a constant that may be how many they
- * are, or how many elements they have: in the file that is a number like any
- * other, and does not grow with the batch. */
+ * are, or how many elements they have, or a mean is made one that is not
+ * biased: in the file that is a number like any other, and does not grow with
+ * the batch. */
 bool
 deal_divides_by_size(const struct deal *d, const Node *n)
 {
 	const char *type = node_type(d->g, n);
 	double x, by;
-	int64_t all;
 
-	for (int k = 0; k < 2; k++) {
+	for (int k = 0; k < 2 && d->samples > 1; k++) {
 		if ((n->op != OP_DIV && n->op != OP_MUL)
 		    || (n->op == OP_DIV && k > 0)
 		    || !deal_is(d, n->in[k], SPLIT_P)
-		    || !val_splat(d->g, n->in[1 - k], &x))
+		    || !val_splat(d->g, n->in[1 - k], &x) || !(x > 0))
 			continue;
 		by = n->op == OP_DIV ? x : 1 / x;
+		if (is_of_mean(d, n->in[k])) {
+			if (scales_mean(d, n->in[k], by))
+				return true;
+			continue;
+		}
 		/* halves and quarters are factors of many formulas */
 		if (n->op == OP_MUL && strcmp(type, "Div") && by < 8.5)
 			continue;
-		all = summed(d, n->in[k]);
-		if (d->samples > 1 && by >= 1 && by < 1e15
-		    && fabs(by - nearbyint(by)) < 1e-6 * by
-		    && (int64_t)nearbyint(by) % d->samples == 0
-		    && (!all || all % (int64_t)nearbyint(by) == 0))
+		if (divides_sum(d, n->in[k], by))
 			return true;
 	}
 	return false;

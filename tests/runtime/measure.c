@@ -151,12 +151,29 @@ fail(const ckr_ctx *c)
 	return 1;
 }
 
+/* They are zero already, but nobody has said so. */
+static ckr_status
+leave_inputs(ckr_ctx *c)
+{
+	struct ckr_info info;
+	void *at;
+
+	for (size_t i = 0; !ckr_tensor(c, i, &info); i++)
+		if (!strcmp(info.kind, "input"))
+			CKR_TRY(ckr_input(c, info.name, &at));
+	return CKR_OK;
+}
+
 static ckr_status
 set_inputs(ckr_ctx *c, const char *path)
 {
 	struct array_file f;
 	struct ckr_info info;
-	ckr_status s = array_open(&f, path, &c->err);
+	ckr_status s;
+
+	if (!strcmp(path, "-"))
+		return leave_inputs(c);
+	s = array_open(&f, path, &c->err);
 
 	for (size_t i = 0; s == CKR_OK && !ckr_tensor(c, i, &info); i++) {
 		const struct array *a = array_find(&f, info.name);
@@ -359,7 +376,7 @@ main(int argc, char **argv)
 	if (!strcmp(argv[2], "-"))
 		opt.weights = "";
 	if (ckr_open(&c, argv[1], &opt) != CKR_OK
-	    || (!opt.weights && set_inputs(c, argv[2]) != CKR_OK)
+	    || set_inputs(c, argv[2]) != CKR_OK
 	    || run_steps(c, steps, anon) != CKR_OK
 	    || ckr_memory(c, &m) != CKR_OK)
 		return fail(c);

@@ -1,7 +1,7 @@
 # A sum over samples divided by their number: in the file that is a constant,
 # which is another batch's, too.
 # run: --passes=deal --dp 2
-# error: it divides a sum over samples by a constant that may be the size of the batch
+# error: it scales a sum over samples by a constant that may be the size of the batch, or one less
 graph @f {
 	input %x: f32[8,3]
 	param %w: f32[3] = splat 1
