@@ -94,7 +94,7 @@ all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
 	struct onnx_tensor x;
 	int64_t n, width = 1;
 	uint64_t *key;
-	bool differ = true;
+	bool differ = true, negative;
 	Val v;
 
 	if (!onnx_tensor_load(p->f->file, t, &x) || !x.data || x.nelem < 2
@@ -103,6 +103,11 @@ all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
 	*p->indices -= x.nelem;
 	v = (Val){ .kind = V_CONST, .dt = x.dt, .shape = x.shape,
 	           .data = x.data };
+	/* -1 may be the last one's other name */
+	negative = val_int(&v, 0) < 0;
+	for (int64_t i = 1; i < x.nelem; i++)
+		if ((val_int(&v, i) < 0) != negative)
+			return false;
 	q.rows &= plain;
 	q.axis += q.axis < 0 ? x.shape.rank : 0;
 	if (!plain || q.axis < 0 || q.axis >= x.shape.rank) {
@@ -138,8 +143,11 @@ declared(const struct flat *f, int v, int64_t axis)
 		? s->dim[axis]->dim_value : -1;
 }
 
+/* Whether n names the axis; may: or can do so, as one counts from the other
+ * end or is not known. */
 static bool
-names_axis(const struct flat *f, const struct flat_node *n, int64_t axis)
+names_axis(const struct flat *f, const struct flat_node *n, int64_t axis,
+           bool may)
 {
 	const Onnx__AttributeProto *a = attr_find(n, "axes");
 	const Onnx__TensorProto *p = n->nin > 1 ? flat_tensor(f, n->in[1])
@@ -148,15 +156,18 @@ names_axis(const struct flat *f, const struct flat_node *n, int64_t axis)
 	Val v;
 
 	for (size_t i = 0; a && i < a->n_ints; i++)
-		if (a->ints[i] == axis)
+		if (a->ints[i] == axis || (may && (a->ints[i] ^ axis) < 0))
 			return true;
+	if (a)
+		return false;
 	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data
 	    || dtype_info[t.dt].cls != 'i')
-		return false;
+		return may;
 	v = (Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
 	           .data = t.data };
 	for (int64_t i = 0; i < t.nelem; i++)
-		if (val_int(&v, i) == axis)
+		if (val_int(&v, i) == axis
+		    || (may && (val_int(&v, i) ^ axis) < 0))
 			return true;
 	return false;
 }
@@ -173,7 +184,7 @@ is_one_along(struct proof *p, int v, int64_t axis)
 		if (!n)
 			return false;
 		if (is_type(n, "Unsqueeze"))
-			return names_axis(p->f, n, axis);
+			return names_axis(p->f, n, axis, false);
 		if (strncmp(n->type, "Arg", 3) == 0)
 			return int_attr(n, "axis", 0) == axis
 				&& int_attr(n, "keepdims", 1);
@@ -223,19 +234,134 @@ is_one_number(struct proof *p, int v)
 
 static bool differ(struct proof *, int v, bool plain);
 
-/* Whether operands from i on differ, or are one number; one has to differ. */
+/* Whether one of the columns differs; the others may be anything that is
+ * known. */
 static bool
-operands_differ(struct proof *p, const struct flat_node *n, int i)
+columns_differ(struct proof *p, const struct flat_node *n)
 {
 	bool any = false;
 
-	for (; i < n->nin; i++) {
+	for (int i = 0; i < n->nin; i++) {
 		if (differ(p, n->in[i], false))
 			any = true;
 		else if (!is_one_number(p, n->in[i]))
 			return false;
 	}
 	return any;
+}
+
+/* Whether v is a number of the file that is not 0. */
+static bool
+is_factor(struct proof *p, int v)
+{
+	const Onnx__TensorProto *t = flat_tensor(p->f, v);
+	struct onnx_tensor x;
+
+	return t && onnx_tensor_load(p->f->file, t, &x) && x.data
+		&& x.nelem == 1 && dtype_info[x.dt].cls == 'i'
+		&& val_int(&(Val){ .kind = V_CONST, .dt = x.dt,
+		                   .shape = x.shape, .data = x.data }, 0) != 0;
+}
+
+/* Whether the operation moves all indices alike: by one number.  Two lists
+ * that differ may add up to one number. */
+static bool
+shifts(struct proof *p, const struct flat_node *n)
+{
+	bool mul = is_type(n, "Mul");
+
+	if (!IS_ANY(n, sums))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		int by = operand(n, 1 - i);
+
+		if (mul ? is_factor(p, by) : is_one_number(p, by))
+			return differ(p, operand(n, i), false);
+	}
+	return false;
+}
+
+/* i < 0 ? i + n : i */
+static bool
+wraps(struct proof *p, const struct flat_node *n)
+{
+	const struct flat_node *add = node_behind(p->f, operand(n, 1));
+	int i = operand(n, 2);
+
+	return is_type(add, "Add")
+		&& (operand(add, 0) == i || operand(add, 1) == i)
+		&& shifts(p, add);
+}
+
+/* Whether v is of integers, as far as the file says. */
+static bool
+is_integer(struct proof *p, int v)
+{
+	for (int hops = 0; v && hops < MOST_HOPS; hops++) {
+		const Onnx__TypeProto *d = declared_type(p->f, v);
+		const Onnx__TensorProto *t = flat_tensor(p->f, v);
+		const struct flat_node *n = node_behind(p->f, v);
+		int64_t type = t ? t->data_type : d && d->tensor_type
+			? d->tensor_type->elem_type
+			: is_type(n, "Cast") ? int_attr(n, "to", 0) : 0;
+		DType dt = type > 0 && type < 99 ? onnx_dtype((int)type)
+			: DT_NONE;
+
+		if (type || !n)
+			return dt != DT_NONE && dtype_info[dt].cls == 'i';
+		if (is_type(n, "NonZero") || is_type(n, "Shape")
+		    || is_type(n, "Size") || strncmp(n->type, "Arg", 3) == 0
+		    || (is_type(n, "TopK") && n->out[0] != v))
+			return true;
+		/* of a Range the limit, often an extent */
+		v = operand(n, is_type(n, "Range") || is_type(n, "Where"));
+	}
+	return false;
+}
+
+/* Whether v is known to have an extent of its own along the axis, so that an
+ * Expand repeats nothing there. */
+static bool
+keeps_axis(struct proof *p, int v)
+{
+	const Onnx__TensorProto *t = flat_tensor(p->f, v);
+	const struct flat_node *n = node_behind(p->f, v);
+	int64_t at = p->axis + (t && p->axis < 0 ? (int64_t)t->n_dims : 0);
+	int first = is_type(n, "Where"), nin = 1;
+
+	if (p->steps-- <= 0)
+		return false;
+	if (t)
+		return at >= 0 && at < (int64_t)t->n_dims && t->dims[at] > 1;
+	if (declared(p->f, v, p->axis) > 1)
+		return true;
+	if (!n)
+		return false;
+	if (is_type(n, "Unsqueeze"))
+		return !names_axis(p->f, n, p->axis, true)
+			&& !is_one_along(p, operand(n, 0), p->axis);
+	if (first || IS_ANY(n, sums))
+		nin = n->nin;
+	else if (!is_type(n, "Identity") && !is_type(n, "Cast")
+	         && !is_type(n, "Neg"))
+		return false;
+	for (int i = first; i < nin; i++)
+		if (keeps_axis(p, operand(n, i)))
+			return true;
+	return false;
+}
+
+/* Whether what differs in operand 0 still does: fractions are cut off, and of
+ * a row of indices another column may say which copy it is. */
+static bool
+keeps(struct proof *p, const struct flat_node *n)
+{
+	if (is_type(n, "Cast"))
+		return is_integer(p, operand(n, 0))
+			&& is_integer(p, n->out[0]);
+	if (is_type(n, "Expand"))
+		return p->rows || keeps_axis(p, operand(n, 0));
+	return !is_type(n, "CastLike") && IS_ANY(n, moves);
 }
 
 static bool
@@ -255,13 +381,11 @@ differ(struct proof *p, int v, bool plain)
 	if (is_type(n, "TopK"))
 		return n->nout > 1 && n->out[1] == v;
 	if (is_type(n, "Concat") && p->rows)
-		return operands_differ(p, n, 0);
-	if (is_type(n, "Where"))        /* i < 0 ? i + n : i */
-		return operands_differ(p, n, 1);
-	if (IS_ANY(n, sums))
-		return operands_differ(p, n, 0);
-	return IS_ANY(n, moves) && differ(p, operand(n, 0), plain
-	                                  && is_type(n, "Identity"));
+		return columns_differ(p, n);
+	if (is_type(n, "Where"))
+		return wraps(p, n);
+	return shifts(p, n) || (keeps(p, n) && differ(p, operand(n, 0), plain
+	                                        && is_type(n, "Identity")));
 }
 
 /* ---- scatters ---- */

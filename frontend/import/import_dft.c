@@ -89,9 +89,9 @@ check(struct dft *d)
 	int64_t at = d->axis < 0 ? d->axis + s.rank : d->axis, n, len, pair;
 
 	if (d->axis == -1 || (s.rank >= 0 && (at < 0 || at >= s.rank - 1)))
-		return imp_fail(d->m, "axis %jd: expected a signal's axis, "
-		                "which the last one, of real and imaginary "
-		                "parts, is not", (intmax_t)d->axis);
+		return imp_fail(d->m, "axis %jd: expected an axis before the "
+		                "last; the last axis holds real and imaginary "
+		                "parts", (intmax_t)d->axis);
 	n = s.rank < 0 ? -1 : s.dim[at];
 	pair = s.rank < 0 ? -1 : s.dim[s.rank - 1];
 	len = length_of(d, n);

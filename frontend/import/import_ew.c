@@ -55,7 +55,8 @@ run_mean(struct importer *m)
 	                         imp_like(m, x, 1.0 / m->n->nin)));
 }
 
-/* An integer to a power that is none is computed as such, and cut. */
+/* An integer to a power that is none is computed in f64, which holds it, and
+ * cut. */
 bool
 run_pow(struct importer *m)
 {
@@ -65,7 +66,7 @@ run_pow(struct importer *m)
 	if (from == DT_NONE || dtype_info[from].cls == 'f'
 	    || dtype_info[to].cls != 'f')
 		return run_same(m);
-	x = binary(m, OP_POW, imp_cast(m, x, to), e);
+	x = binary(m, OP_POW, imp_cast(m, x, DT_F64), imp_cast(m, e, DT_F64));
 	return give(m, imp_cast(m, x, from));
 }
 

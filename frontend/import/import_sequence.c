@@ -106,6 +106,31 @@ check_length(struct importer *m, const struct sequence *s)
 	                                "the most", (intmax_t)s->n, MOST);
 }
 
+/* All elements are at s->elem, to be copied: a split makes them once, however
+ * often it is read.  What a file asks for is counted over all of it, as a few
+ * bytes can ask for any number. */
+static bool
+list_elements(struct importer *m, struct sequence *s)
+{
+	enum { MOST = 1 << 20 };
+	ValId *elem;
+
+	if (m->elements > MOST || !check_length(m, s))
+		return false;           /* said already */
+	m->elements += s->split ? 2 * s->n : s->n;
+	if (m->elements > MOST)
+		return imp_fail(m, "the sequences of the file take more than "
+		                "%d elements, made and copied", MOST);
+	if (!s->split)
+		return true;
+	elem = arena_array(m->arena, (size_t)s->n + 1, sizeof *elem);
+	for (int64_t i = 0; i < s->n; i++)
+		elem[i] = element(m, s, i);
+	s->elem = elem;
+	s->split = false;
+	return true;
+}
+
 /* The place that input i gives in a sequence of n, which may be one behind the
  * last; n -1: not known. */
 static bool
@@ -116,7 +141,11 @@ read_position(struct importer *m, int i, int64_t n, bool behind, int64_t *at)
 	if (!imp_const(m, i, &given))
 		return imp_fail(m, "the position does not follow from the file "
 		                "and the extents bound by --dim");
-	*at = given + (given < 0 && n > 0 ? n : 0);
+	if (given < 0 && n < 0)
+		return imp_fail(m, "position %jd counts from the end, but the "
+		                "length of the sequence is not known",
+		                (intmax_t)given);
+	*at = given + (given < 0 ? n : 0);
 	return (*at >= 0 && (n < 0 || *at < n + behind))
 		|| imp_fail(m, "position %jd in a sequence of %jd",
 		            (intmax_t)given, (intmax_t)n);
@@ -146,11 +175,10 @@ run_sequence_empty(struct importer *m)
 static bool
 edit_sequence(struct importer *m, int position, bool insert)
 {
-	const struct sequence *s = in_sequence(m);
-	struct sequence *y;
+	struct sequence *s = in_sequence(m), *y;
 	int64_t at;
 
-	if (!s || !check_length(m, s))
+	if (!s || !list_elements(m, s))
 		return false;
 	if (!insert && s->n == 0)
 		return imp_fail(m, "the sequence is empty");
@@ -163,9 +191,9 @@ edit_sequence(struct importer *m, int position, bool insert)
 	y->n = insert ? s->n + 1 : s->n - 1;
 	y->elem = arena_array(m->arena, (size_t)y->n + 1, sizeof *y->elem);
 	for (int64_t i = 0; i < y->n; i++)
-		y->elem[i] = i < at ? element(m, s, i)
-			: !insert ? element(m, s, i + 1)
-			: i > at ? element(m, s, i - 1) : imp_in(m, 1);
+		y->elem[i] = i < at ? s->elem[i]
+			: !insert ? s->elem[i + 1]
+			: i > at ? s->elem[i - 1] : imp_in(m, 1);
 	return true;
 }
 
@@ -194,18 +222,18 @@ run_sequence_at(struct importer *m)
 bool
 run_concat_from_sequence(struct importer *m)
 {
-	const struct sequence *s = in_sequence(m);
+	struct sequence *s = in_sequence(m);
 	bool fresh = attr_int(&m->r, "new_axis", 0) != 0;
 	int64_t axis = attr_int(&m->r, "axis", 0);
 	ValId *in;
 
-	if (!s || !check_length(m, s))
+	if (!s || !list_elements(m, s))
 		return false;
 	if (s->n == 0)
 		return imp_fail(m, "the sequence is empty");
 	in = arena_array(m->arena, (size_t)s->n + 1, sizeof *in);
 	for (int64_t i = 0; i < s->n; i++) {
-		in[i] = element(m, s, i);
+		in[i] = s->elem[i];
 		if (fresh)
 			in[i] = imp_unsqueeze(m, in[i], axis);
 	}

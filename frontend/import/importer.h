@@ -13,7 +13,7 @@ struct sequence {
 	ValId x, sizes;
 	Attr part;                      /* all but the index */
 	int64_t n;                      /* split: -1 if it is not known */
-	ValId *elem;
+	ValId *elem;                    /* not split */
 };
 
 struct importer {
@@ -25,6 +25,7 @@ struct importer {
 	struct flat_node *n;            /* the node at hand */
 	struct attr_reader r;
 	uint32_t origin;
+	int64_t elements;               /* of sequences, made and copied */
 };
 
 /* Input i, or 0 if it is absent. */

@@ -47,6 +47,7 @@ constant_tensor(struct flat *f, const struct flat_node *n, bool *ok)
 	struct attr_reader r;
 	const Onnx__AttributeProto *a;
 	const Onnx__TensorProto *t = NULL;
+	bool failed = false;
 
 	attr_begin(&r, f, n);
 	if ((a = attr_get(&r, "value", 4)))
@@ -60,13 +61,14 @@ constant_tensor(struct flat *f, const struct flat_node *n, bool *ok)
 	else if ((a = attr_get(&r, "value_ints", 7)))
 		t = wrap_ints(f, true, a->n_ints, a->ints);
 	else if ((a = attr_get(&r, "sparse_value", 11)) && a->sparse_tensor)
-		t = sparse_dense(f, a->sparse_tensor);
+		failed = !(t = sparse_dense(f, a->sparse_tensor));
 	/* those of strings are refused if they are needed */
 	attr_has(&r, "value_string");
 	attr_has(&r, "value_strings");
-	*ok = attr_end(&r) && (t || !a || diag_errors(f->diag)
-	                       || diag_at(f->diag, n->name, n->type,
-	                                  "its attribute is empty"));
+	*ok = attr_end(&r) && !failed
+		&& (t || !a || diag_at(f->diag, n->name, n->type,
+		                       "attribute '%s' is empty: expected a "
+		                       "tensor", flat_text(a->name)));
 	return *ok ? t : NULL;
 }
 

@@ -97,15 +97,26 @@ def scatters(f):
     f.node("Unsqueeze", ["range", one], "range.column")
     f.node("Div", ["range.column", f.hold("i2", np.array(2))], "halves")
     f.node("Mod", ["range.column", f.hold("i4", np.array(4))], "wrapped")
+    f.node("Sub", [f.hold("i5.r", np.array([[5], [4], [3], [2], [1], [0]])), f.node("Neg", ["range.column"], "minus")], "mirror")
+    f.node("Mul", ["range.column", f.hold("i0.m", np.array(0))], "zeros")
+    f.node("Mul", ["range.column", "i1"], "stretched")
+    f.node("Sub", [f.hold("i5", np.array(5)), "range.column"], "reversed")
+    f.node("Range", [f.hold("f0", np.float32(0)), f.hold("f3", np.float32(3)), f.hold("fh", np.float32(.5))], "fractions")
+    f.node("Unsqueeze", [f.node("Cast", ["fractions"], "cut", to=INT64), one], "cut.column")
+    f.node("Unsqueeze", [f.node("Cast", ["range"], "kept", to=INT64), one], "kept.column")
+    f.node("Unsqueeze", [f.node("Range", ["i0", f.hold("i3", np.array(3)), "i1"], "three.range"), f.hold("zeroth", np.array([0]))], "three.row")
     f.node("Less", ["column", f.hold("negative", np.array(0))], "below")
     lines = np.array([[0, 1, 2], [1, 0, 0], [2, 2, 1]])
     for name, index, axis, repeats in (
             ("input", "column", 0, True), ("input-line", "column", 1, False), ("twice", f.hold("c2", np.array([[0], [0], [1], [2], [2], [3]])), 0, True),
             ("permuted", f.hold("c1", np.array([[4], [2], [0], [1], [5], [3]])), 0, False), ("range", "range.column", 0, False), ("halves", "halves", 0, True),
             ("wrapped", "wrapped", 0, True), ("top", "which", -1, False), ("order", "order", 1, False), ("best", "best", 1, False),
+            ("both-names", f.hold("c6", np.array([[-1], [5], [0], [1], [2], [3]])), 0, True), ("from-end", f.hold("c7", np.array([[-1], [-5], [-2], [-6], [-3], [-4]])), 0, False),
+            ("mirror", "mirror", 0, True), ("zeros", "zeros", 0, True), ("stretched", "stretched", 0, False), ("reversed", "reversed", 0, False),
+            ("cut", "cut.column", 0, True), ("kept", "kept.column", 0, False), ("row", "three.row", 0, True), ("row-line", "three.row", 1, False),
             ("lines", f.hold("c3", lines), 0, False), ("no-lines", f.hold("c4", lines.T), 0, True)):
         values = x
-        if index in ("column", "halves", "wrapped", "range.column", "c2", "c1") and axis == 0:
+        if index not in ("which", "order", "best", "c3", "c4") and (axis == 0 or "row" in index):
             index = f.node("Expand", [index, wide], name + ".index")
         elif index in ("column", "best"):
             values = f.node("Slice", [x, f.hold(name + ".a", np.array([0])), one, one], name + ".x")
@@ -120,6 +131,7 @@ def scatters(f):
     grid = np.stack(np.meshgrid(range(6), range(3), indexing="ij"), -1)
     for name, index, repeats in (("nd-input", "column", True), ("nd-range", "range.column", False), ("nd-grid", f.hold("grid", grid), False),
                                  ("nd-twice", f.hold("c5", np.array([[0], [1], [1], [2], [3], [4]])), True),
+                                 ("nd-mixed", f.node("Where", ["below", "reversed", "range.column"], "either"), True), ("nd-zero", f.node("Where", ["below", "i0", "range.column"], "some"), True),
                                  ("nd-where", f.node("Where", ["below", f.node("Add", ["range.column", seven], "shifted"), "range.column"], "cyclic"), False)):
         total.append((name, repeats, f.node("ScatterND", [zero, index, x], name + ".y", name=name)))
     added(f, [f.mean(y, name + ".loss") for name, _, y in total])

@@ -889,6 +889,52 @@ test_constants(void **state)
 	refuses(&m, &forward, "attribute 'value_ints' is not known");
 }
 
+/* The import is refused in one line, which contains `want`. */
+static void
+refuses_once(const struct buf *attrs, const char *want)
+{
+	struct buf g = { 0 }, m;
+	struct result r;
+
+	put_node(&g, "Constant", "", "c", attrs);
+	put_node(&g, "Add", "x c", "y", NULL);
+	put_value(&g, 11, "x", ONNX_FLOAT, 1, d1);
+	put_value(&g, 12, "y", ONNX_FLOAT, 1, d1);
+	m = model_of(&g, 17);
+	r = import(&m);
+	assert_null(r.g);
+	if (!strstr(r.said, want) || strchr(r.said, '\n')[1])
+		fail_msg("not only '%s' in: %s", want, r.said);
+	done(&r);
+}
+
+/* A Constant that cannot be read is not taken for one of strings. */
+static void
+test_broken_constants(void **state)
+{
+	static const int64_t one = 1, far = 9;
+	struct buf a = { 0 }, none = { 0 }, sparse = { 0 }, part;
+
+	(void)state;
+	put_str(&none, 1, "value");
+	put_int(&none, 20, 4);
+	put_msg(&a, 5, &none);
+	refuses_once(&a, "attribute 'value' is empty: expected a tensor");
+	a = none = (struct buf){ 0 };
+	put_str(&none, 1, "sparse_value");
+	put_int(&none, 20, 11);
+	put_msg(&a, 5, &none);
+	refuses_once(&a, "attribute 'sparse_value' is empty");
+	part = tensor_raw("", ONNX_FLOAT, 1, &one, ones, 4);
+	put_msg(&sparse, 1, &part);
+	part = tensor_raw("", ONNX_INT64, 1, &one, &far, 8);
+	put_msg(&sparse, 2, &part);
+	put_int(&sparse, 3, 4);
+	a = (struct buf){ 0 };
+	attr_put_msg(&a, "sparse_value", 22, 11, &sparse);
+	refuses_once(&a, "sparse tensor '': an index lies outside");
+}
+
 /* s += x[i] over four rows from the last to the first. */
 static void
 test_scan(void **state)
@@ -1323,6 +1369,7 @@ main(void)
 		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_scan),
 		cmocka_unit_test(test_sparse),
+		cmocka_unit_test(test_broken_constants),
 		cmocka_unit_test(test_sequences),
 		cmocka_unit_test(test_dropout),
 		cmocka_unit_test(test_outputs),
