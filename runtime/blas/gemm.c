@@ -50,6 +50,7 @@ static struct {
 	onednn_sgemm_fn *onednn;
 	onednn_bgemm_fn *onednn_bf16;   /* NULL: not in this build or not
 	                                 * on this processor */
+	bool onednn_lacks_bf16;         /* not in this build */
 	void *onednn_handle;
 	cblas_sgemm_fn *openblas;
 	char onednn_text[64], openblas_text[128];
@@ -247,6 +248,7 @@ load_onednn(void)
 		dlclose(dl);
 		return false;
 	}
+	loaded.onednn_lacks_bf16 = !loaded.onednn_bf16;
 	if (!onednn_multiplies_bf16())
 		loaded.onednn_bf16 = NULL;
 	loaded.onednn_handle = dl;
@@ -384,9 +386,12 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 	if (ok)
 		return CKR_OK;
 	if (bf16 && loaded.onednn)
-		return err_set(e, CKR_EUNSUPPORTED, "%s has no bf16 products "
-		               "on this processor; try: --blas onednn",
-		               loaded.onednn_text);
+		return err_set(e, CKR_EUNSUPPORTED, "%s%s has no bf16 products"
+		               "%s; try: --blas onednn",
+		               loaded.onednn_lacks_bf16 ? "this build of " : "",
+		               loaded.onednn_text,
+		               loaded.onednn_lacks_bf16 ? ""
+		               : " on this processor");
 	if (bf16 || !strcmp(name, "onednn") || !strcmp(name, "openblas"))
 		return err_set(e, CKR_EUNSUPPORTED, "%s cannot be loaded; "
 		               "install %s, or choose another with --blas",

@@ -317,13 +317,16 @@ add_word(struct option_words *w, const char *name, const char *value)
 	return DONE;
 }
 
-static bool
-has_word(const struct option_words *w, const char *value)
+/* Of equal words the last counts. */
+static void
+drop_word(struct option_words *w, const char *value)
 {
+	size_t n = 0;
+
 	for (size_t i = 0; i < w->n; i++)
-		if (!strcmp(w->v[i], value))
-			return true;
-	return false;
+		if (strcmp(w->v[i], value))
+			w->v[n++] = w->v[i];
+	w->n = n;
 }
 
 static int
@@ -350,8 +353,7 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 	case T_SCALE:
 		return set_scale(value, at);
 	case T_FILES:
-		if (has_word(at, value))
-			return DONE;
+		drop_word(at, value);
 		/* fall through */
 	case T_WORDS:
 		return add_word(at, r->name, value);

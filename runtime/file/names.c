@@ -103,6 +103,7 @@ struct guess {
 	const char *have, *want;
 	size_t old, new;
 	size_t there, fit;              /* of all wanted; in their shape */
+	size_t other;                   /* there under another name */
 };
 
 /* By the longest end that both names share, from a dot on or all of one. */
@@ -117,7 +118,8 @@ guess_by(const char *have, const char *want, struct guess *g)
 			break;
 		if (n && (n == a || have[a - n - 1] == '.')
 		    && (n == b || want[b - n - 1] == '.')) {
-			*g = (struct guess){ have, want, a - n, b - n, 0, 0 };
+			*g = (struct guess){ have, want, a - n, b - n, 0, 0,
+			                    0 };
 			any = true;
 		}
 	}
@@ -164,6 +166,7 @@ try_guess(const struct array_file *f, struct guess *g, const struct wanted *w,
 
 		g->there += a != NULL;
 		g->fit += a && has_shape(a, &w[i]);
+		g->other += a && strcmp(a->name, w[i].name);
 	}
 }
 
@@ -245,6 +248,7 @@ names_guess(const struct array_file *f, const struct wanted *w, size_t n,
             char *text, size_t size)
 {
 	struct guess g[GUESSES];
+	char shape[48] = "";
 	size_t count = 0, at;
 
 	*text = '\0';
@@ -252,19 +256,16 @@ names_guess(const struct array_file *f, const struct wanted *w, size_t n,
 		count = find_guesses(f, w[i].name, w, n, g);
 	if (!count)
 		return text;
-	at = g->there == n ? (size_t)snprintf(text, size, "all are there")
-		: (size_t)snprintf(text, size, "%zu of %zu are there",
-		                   g->there, n);
+	if (g->fit < g->there)
+		snprintf(shape, sizeof(shape), ", %zu in another shape",
+		         g->there - g->fit);
+	at = (size_t)snprintf(text, size, "the file has %zu of %zu tensors "
+	                      "under other names%s; try: ", g->other, n, shape);
 	for (size_t k = 0; k < count; k++)
-		at = add_map(text, size, at, k ? " or " : " by ", &g[k]);
+		at = add_map(text, size, at, k ? " or " : "", &g[k]);
 	if (count == 1)
 		at = add_skips(text, size, at, f, g, w, n);
 	if (g->there < n && at < size)
-		at += (size_t)snprintf(text + at, size - at,
-		                       " --init-partial");
-	if (g->fit < n && at < size)
-		snprintf(text + at, size - at, ", which leaves %zu as %s "
-		         "compiled", n - g->fit,
-		         n - g->fit == 1 ? "it was" : "they were");
+		snprintf(text + at, size - at, " --init-partial");
 	return text;
 }

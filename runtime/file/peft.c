@@ -1,6 +1,7 @@
 /* Reading adapter_config.json. */
 #include "runtime/file/peft.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "runtime/file/file.h"
 #include "runtime/file/names.h"
+#include "runtime/support/glob.h"
 #include "runtime/support/json.h"
 #include "runtime/support/path.h"
 
@@ -21,6 +23,7 @@ struct reading {
 	double *own[ALPHA + 1];         /* [n]: NaN: the usual one */
 	bool root;                      /* alpha / sqrt(rank) */
 	int which;                      /* RANK or ALPHA, in a pattern */
+	const char *refused;            /* a key of it */
 };
 
 char *
@@ -38,28 +41,61 @@ peft_module(const char *weight)
 	return dot ? (size_t)(dot - weight) : strlen(weight);
 }
 
-/* Keys of patterns are the ends of modules' names, from a dot on. */
+/* A regular expression as a glob, of at most as many bytes; false: it has more
+ * than plain and escaped characters, '.' and ".*". */
 static bool
-ends_with_key(const char *weight, const char *key)
+regex_glob(const char *regex, char *glob)
 {
-	size_t n = peft_module(weight), k = strlen(key);
+	for (; *regex && strcmp(regex, "$"); regex++)
+		if (*regex == '\\' && ispunct((unsigned char)regex[1])) {
+			*glob++ = *regex++;
+			*glob++ = *regex;
+		} else if (regex[0] == '.' && regex[1] == '*') {
+			*glob++ = '*';
+			regex++;
+		} else if (strchr("\\^$*+?{}[]()|", *regex)) {
+			return false;
+		} else {
+			*glob++ = *regex == '.' ? '?' : *regex;
+		}
+	*glob = '\0';
+	return true;
+}
 
-	return k <= n && !memcmp(weight + n - k, key, k)
-	       && (k == n || weight[n - k - 1] == '.');
+/* As PEFT takes a key: the regular expression "(.*\.)?(KEY)$" of a module's
+ * whole name, and the first key that matches counts.  glob: "*." and KEY. */
+static bool
+set_own(struct reading *r, const char *glob, bool whole, double x)
+{
+	double *own = r->own[r->which];
+
+	for (size_t i = 0; i < r->n; i++) {
+		char *name = strndup(r->weight[i], peft_module(r->weight[i]));
+
+		if (!name)
+			return false;
+		if (isnan(own[i]) && (glob_match(glob + 2, name)
+		                      || (!whole && glob_match(glob, name))))
+			own[i] = x;
+		free(name);
+	}
+	return true;
 }
 
 static bool
 read_own(struct json *j, const char *key, void *reading)
 {
 	struct reading *r = reading;
+	bool whole = *key == '^', ok;
+	char *glob = names_joined("*.", 2, key);
 	double x;
 
-	if (!json_number(j, &x))
-		return false;
-	for (size_t i = 0; i < r->n; i++)
-		if (ends_with_key(r->weight[i], key))
-			r->own[r->which][i] = x;
-	return true;
+	if (glob && !regex_glob(key + whole, glob + 2))
+		r->refused = key;
+	ok = json_number(j, &x) && !r->refused
+		&& glob && set_own(r, glob, whole, x);
+	free(glob);
+	return ok || json_fail(j, "out of memory");
 }
 
 static bool
@@ -101,13 +137,23 @@ parse(struct reading *r, const char *path, struct err *e)
 {
 	struct json j = { 0 };
 	uint64_t size;
-	char *text;
+	char *text, name[NAME_TEXT];
 	ckr_status s = read_text(path, &text, &size, e);
 
 	if (s == CKR_OK) {
 		j.text = text;
 		j.size = size;
-		if (!json_object(&j, read_setting, r) || !json_end(&j))
+		if (json_object(&j, read_setting, r) && json_end(&j))
+			s = CKR_OK;
+		else if (r->refused)
+			s = err_set(e, CKR_EUNSUPPORTED, "%s: %s_pattern: key "
+			            "'%s': expected a module's name or a "
+			            "regular expression of '.', '.*' and "
+			            "escaped characters alone; try: a key for "
+			            "each module", path,
+			            r->which == RANK ? "rank" : "alpha",
+			            err_name(name, sizeof(name), r->refused));
+		else
 			s = err_set(e, CKR_EFORMAT, "%s: not a configuration "
 			            "of adapters: %s (byte %zu)", path,
 			            j.fault, j.at);

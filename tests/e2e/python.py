@@ -263,6 +263,12 @@ def halves(bench, ckc):
         got = t.predict(x=np.full((4, 3), 1 + 3 / 256, "f4"))
         bench.check((got == 1 + 4 / 256).all() and np.isnan(t.predict(x=np.full((4, 3), np.nan))).all(), f"bfloat16: 1 + 3/256 becomes {got}")
         said(bench, ckc, lambda: t.eval(x=x.astype("i4")), "convert it")
+        # the largest is 2^128 - 2^120; what lies half a unit beyond it rounds to 2^128
+        most, beyond = 2. ** 128 - 2. ** 120, 2. ** 128 - 2. ** 119
+        got = t.predict(x=np.full((4, 3), -(beyond - 2. ** 104)))
+        bench.check((got == -most).all() and np.isinf(t.predict(x=np.full((4, 3), np.inf))).all(), f"the largest bfloat16: {got}")
+        for bad in 1e300, -1e300, beyond, np.float32(beyond):
+            said(bench, ckc, lambda: t.eval(x=np.where(x == 3, bad, x), t=x), f"input 'x' is bf16, which cannot hold {bad}")
 
 
 NET = """graph @net {

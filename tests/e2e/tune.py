@@ -8,6 +8,7 @@ What is expected is written down here, in double precision, from the formulas.
 import json
 import os
 import pickle
+import re
 import sys
 import zipfile
 
@@ -72,11 +73,14 @@ class Init:
     def mapped(self):
         path, under = self.bench.path, {"model." + k: v for k, v in WEIGHTS.items()}
         files.st_write(path("under.st"), under)
-        self.refuses("under.st", "another prefix", says=["3 of 3", "all are there by --init-map 'model.='"])
+        self.refuses("under.st", "another prefix", says=["3 of 3", "missing; the first is 'enc.a.weight'; the file has 3 of 3 tensors under other names; try: --init-map 'model.='\n"])
         self.loads("under.st", A, B, HEAD, "a prefix taken away", "--init-map", "model.=")
         files.st_write(path("bare.st"), {k[4:] if k.startswith("enc.") else k: v for k, v in WEIGHTS.items()})
-        self.refuses("bare.st", "names without a prefix", says=["2 of 3", "--init-partial"])
+        self.refuses("bare.st", "names without a prefix", says=["2 of 3", "; the file has 2 of 3 tensors under other names; try: --init-map '=enc.' or ", " --init-partial\n"])
         self.loads("bare.st", A, B, HEAD, "two mappings", "--init-map", "a.=enc.a.", "--init-map", "b.=enc.b.")
+        files.st_write(path("body.st"), {k.replace("enc.", "body."): v for k, v in WEIGHTS.items()})
+        self.refuses("body.st", "two other names", says=["2 of 3", "; the file has 2 of 3 tensors under other names; try: --init-map 'body.=enc.'\n"])
+        self.loads("body.st", A, B, HEAD, "what that says", "--init-map", "body.=enc.")
         # of mappings that fit a name the last counts
         files.st_write(path("deep.st"), {"m.x.a.weight": WEIGHTS["enc.a.weight"], "m.x.b.weight": WEIGHTS["enc.b.weight"], "m.head.weight": WEIGHTS["head.weight"]})
         self.loads("deep.st", A, B, HEAD, "the last mapping", "--init-map", "m.=", "--init-map", "m.x.=enc.")
@@ -90,10 +94,10 @@ class Init:
         # a head of another shape, or none, beside another prefix: the line to type is whole
         other = dict(under, **{"model.head.weight": ("F32", [4, 5], [1.0] * 20)})
         files.st_write(path("other.st"), other)
-        self.refuses("other.st", "a prefix and another shape", says=["3 of 3", "all are there by --init-map 'model.=' --init-skip 'head.weight', which leaves 1 as it was compiled"])
+        self.refuses("other.st", "a prefix and another shape", says=["3 of 3", "; the file has 3 of 3 tensors under other names, 1 in another shape; try: --init-map 'model.=' --init-skip 'head.weight'\n"])
         self.loads("other.st", A, B, range(1, 9), "what that says", "--init-map", "model.=", "--init-skip", "head.weight")
         files.st_write(path("body.st"), {k: v for k, v in under.items() if "head" not in k})
-        self.refuses("body.st", "a prefix and no head", says=["3 of 3", "2 of 3 are there by --init-map 'model.=' --init-partial, which leaves 1 as it was compiled"])
+        self.refuses("body.st", "a prefix and no head", says=["3 of 3", "; the file has 2 of 3 tensors under other names; try: --init-map 'model.=' --init-partial\n"])
         self.loads("body.st", A, B, range(1, 9), "what that says", "--init-map", "model.=", "--init-partial")
 
     def partial(self):
@@ -118,10 +122,15 @@ class Init:
         self.loads("ab.st", A, B, HEAD, "two files", "--init", path("h.st"))
         self.loads("ab.st", A, two["enc.b.weight"][2], two["head.weight"][2], "b of the later", "--init", path("bh.st"))
         self.loads("bh.st", A, B, two["head.weight"][2], "b of the later, turned round", "--init", path("ab.st"))
+        self.loads("ab.st", A, B, two["head.weight"][2], "b of the later, which was given before, too", "--init", path("bh.st"), "--init", path("ab.st"))
         done = self.start("ab.st", "--init", path("bh.st"))
         self.bench.check("ab.st: 'enc.b.weight' is in a later file, too, which counts\n" in done.stderr and "bh.st:" not in done.stderr, done.stderr)
         self.loads("under.st", A, B, HEAD, "a mapping for one of them", "--init", path("h.st"), "--init-map", "model.=")
-        self.refuses("under.st", "a mapping for none", "--init", path("h.st"), "--init-map", "no.=", says=["'no.=' fits no tensor of 2 files"])
+        self.refuses("under.st", "a mapping for none", "--init", path("h.st"), "--init-map", "no.=", says=["--init-map 'no.=': no tensor of the 2 files begins with 'no.'\n"])
+        # h.st has the model's names and is not mapped
+        self.refuses("under.st", "a mapping for names of the model", "--init", path("h.st"), "--init-map", "head.=x.", "--init-map", "model.=",
+                     says=["h.st: --init-map 'head.=x.' changes nothing"])
+        self.refuses("ab.st", "a glob for none", "--init", path("h.st"), "--init-skip", "haed.*", says=["and no tensor of the 2 files\n"])
         self.refuses("under.st", "names of one", "--init", path("h.st"), says=["under.st: 2 of 3", "--init-map 'model.='"])
         self.refuses("bh.st", "what none has", "--init", path("h.st"), says=["bh.st: 1 of 3 parameters and buffers are missing; the first is 'enc.a.weight'"])
         self.loads("bh.st", [1.0] * 12, two["enc.b.weight"][2], HEAD, "what none has", "--init", path("h.st"), "--init-partial", says="1 of 3 parameters and buffers start")
@@ -423,7 +432,7 @@ class Lora:
         # names of the base are looked for as without adapters
         files.st_write(path("under.st"), {"model." + k: v for k, v in WEIGHTS.items()})
         far = (x @ a @ b @ p["head"]).sum()
-        bench.check("all are there by --init-map 'model.='" in run("--steps", 1, "--init", path("under.st")).stderr, "beside: the hint for another prefix")
+        bench.check("; try: --init-map 'model.='\n" in run("--steps", 1, "--init", path("under.st")).stderr, "beside: the hint for another prefix")
         loss = first("--init", path("under.st"), "--init", adapters, "--init-map", "model.=")
         bench.check(abs(loss / far - 1) < 1e-5, f"beside: mapped {loss}, expected {far}")
         # a file of PEFT's says nothing of scales; the configuration beside it does
@@ -435,6 +444,20 @@ class Lora:
                 json.dump(dict(told, **change), f)
             done = run("--steps", 1, "--init", path("two.st"), "--init", adapters)
             bench.check(done.returncode == (says is not None) and (says or "") in done.stderr, f"beside, {change}: {done.stderr}")
+        # keys as PEFT takes them: regular expressions, of which the first that matches counts
+        for keys in ["b", "enc.b"], ["enc.b", "b"], [r".*\.b"], [r"^b", r"^enc\.b$"], ["e.*.b", "b"], ["nc.b", "enc_b"], [".nc.b"], ["c.b", "n.*"]:
+            scales = {k: 6. + i for i, k in enumerate(keys)}
+            want = next((x for k, x in scales.items() if re.match(rf"(.*\.)?({k})$", "enc.b")), 1.1) / 2
+            with open(os.path.join(out, "adapter_config.json"), "w") as f:
+                json.dump(dict(told, alpha_pattern=scales), f)
+            done = run("--steps", 1, "--init", path("two.st"), "--init", adapters)
+            bench.check(f"'enc.b.weight' is scaled by {want:g}, " in done.stderr, f"beside, {keys}: expected {want}, found {done.stderr}")
+        for key in "enc.(a|b)", "b+", r"enc\.\w", "[ab]", "b?", "b{1}", "b.*?", "$b":
+            for which in "alpha", "rank":
+                with open(os.path.join(out, "adapter_config.json"), "w") as f:
+                    json.dump(dict(told, **{f"{which}_pattern": {"none": 1, key: 5}}), f)
+                done = run("--steps", 1, "--init", path("two.st"), "--init", adapters)
+                bench.check(done.returncode == 1 and f"adapter_config.json: {which}_pattern: key '{key}': expected a module's name" in done.stderr, done.stderr)
         os.unlink(os.path.join(out, "adapter_config.json"))
         few = os.path.join(out, "few.st")
         files.st_write(few, {k: v for k, v in files.st_read(adapters)[0].items() if "enc.b.lora_A" not in k})

@@ -1684,6 +1684,23 @@ test_threads_of_openblas(void **state)
 	ckr_close(c);
 }
 
+/* A processor is not blamed for what a build lacks. */
+static void
+test_build_without_bf16(void **state)
+{
+	struct gemm g;
+	struct err e;
+
+	(void)state;
+	assert_non_null(dlopen(MODELS "/libfake_onednn.so", RTLD_NOW));
+	assert_int_equal(gemm_choose(&g, "onednn-bf16", 2, &e),
+	                 CKR_EUNSUPPORTED);
+	assert_string_equal(e.text, "this build of onednn 3.1.4 has no bf16 "
+	                    "products; try: --blas onednn");
+	assert_int_equal(gemm_choose(&g, "onednn", 2, &e), CKR_OK);
+	assert_null(g.bf16);
+}
+
 /* Limit the process to the memory that it has. */
 static void
 set_memory_limit(bool on)
@@ -1735,12 +1752,13 @@ test_products_without_memory(void **state)
 	assert_memory_equal(with, without, sizeof(with));
 }
 
-/* With an argument: what must not see the real OpenBLAS. */
+/* With an argument: what must not see the real libraries. */
 int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest alone[] = {
 		cmocka_unit_test(test_threads_of_openblas),
+		cmocka_unit_test(test_build_without_bf16),
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_products_without_memory),

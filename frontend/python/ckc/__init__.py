@@ -108,14 +108,18 @@ def _typed(what, x, to):
 
 def _converted(what, x, to):
     """The elements as the library has them, without gaps; a value that the type cannot hold is an error."""
-    if to == "bf16":
-        return _np.asarray(_halves(x), order="C")
     with _np.errstate(over="ignore"):
-        y = _np.asarray(x, _TYPES[to], order="C")
-    if not _np.can_cast(x.dtype, y.dtype):
-        bad = _np.isfinite(x) & ~_np.isfinite(y) if y.dtype.kind == "f" else y != x
-        if bad.any():
-            raise Error(f"{what} is {to}, which cannot hold {x[bad].flat[0]}")
+        y = _np.asarray(_halves(x) if to == "bf16" else x, _TYPES[to], order="C")
+    if to == "bf16":
+        bad = _np.isfinite(x) & ((y & 0x7f80) == 0x7f80)
+    elif _np.can_cast(x.dtype, y.dtype):
+        return y
+    elif y.dtype.kind == "f":
+        bad = _np.isfinite(x) & ~_np.isfinite(y)
+    else:
+        bad = y != x
+    if bad.any():
+        raise Error(f"{what} is {to}, which cannot hold {x[bad].flat[0]}")
     return y
 
 

@@ -19,9 +19,10 @@ static ckr_status
 need_match(ckr_ctx *c, const struct infile *o, size_t n, const char *glob)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
-	char text[NAME_TEXT];
+	char text[NAME_TEXT], files[32];
 	bool any = false;
 
+	snprintf(files, sizeof(files), "the %zu files", n);
 	for (uint32_t i = 0; i < c->lib->nshared && !any; i++)
 		any = rt_is_weight(&t[i]) && glob_match(glob, t[i].name);
 	for (size_t k = 0; k < n; k++)
@@ -31,7 +32,7 @@ need_match(ckr_ctx *c, const struct infile *o, size_t n, const char *glob)
 	       : err_set(&c->err, CKR_EARG, "'%s' matches no parameter or "
 	                 "buffer of %s, and no tensor of %s",
 	                 err_name(text, sizeof(text), glob), c->path,
-	                 o->f.path);
+	                 n == 1 ? o->f.path : files);
 }
 
 /* ---- names ---- */
@@ -55,8 +56,14 @@ fits(const struct array_file *f, const char *map)
 	return any;
 }
 
-/* Mappings are of the files whose names they fit: of several, one that has the
- * model's names needs none. */
+/* Of several files, one that has the model's names is not mapped. */
+static bool
+is_mapped(const ckr_ctx *c, const struct infile *o, size_t n)
+{
+	return n == 1 || !has_names_of_model(c, &o->f);
+}
+
+/* Mappings are of the files whose names they fit. */
 static ckr_status
 map_names(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
 {
@@ -66,7 +73,7 @@ map_names(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
 
 	if (!map)
 		return rt_no_memory(c);
-	o->mapped = how->nmap && !(n > 1 && has_names_of_model(c, &o->f));
+	o->mapped = how->nmap && is_mapped(c, o, n);
 	for (size_t k = 0; k < how->nmap && o->mapped; k++)
 		if (n == 1 || fits(&o->f, how->map[k]))
 			map[nmap++] = how->map[k];
@@ -75,17 +82,30 @@ map_names(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
 	return s;
 }
 
-/* Of several files each mapping fits one. */
+/* Of several files each mapping fits one that is mapped. */
 static ckr_status
 need_fit(ckr_ctx *c, const struct infile *o, size_t n, const char *map)
 {
-	char text[NAME_TEXT];
+	char text[NAME_TEXT], old[NAME_TEXT], begin[NAME_TEXT];
+	const struct infile *idle = NULL;
 
-	for (size_t k = 0; k < n; k++)
-		if (n == 1 || fits(&o[k].f, map))
+	for (size_t k = 0; k < n; k++) {
+		if (n > 1 && !fits(&o[k].f, map))
+			continue;
+		if (is_mapped(c, &o[k], n))
 			return CKR_OK;
-	return err_set(&c->err, CKR_EARG, "--init-map '%s' fits no tensor of "
-	               "%zu files", err_name(text, sizeof(text), map), n);
+		idle = &o[k];
+	}
+	err_name(text, sizeof(text), map);
+	if (idle)
+		return err_set(&c->err, CKR_EARG, "%s: --init-map '%s' changes "
+		               "nothing: all tensors have the model's names "
+		               "already; try: leave it out", idle->f.path,
+		               text);
+	snprintf(old, sizeof(old), "%.*s", (int)strcspn(map, "="), map);
+	return err_set(&c->err, CKR_EARG, "--init-map '%s': no tensor of the "
+	               "%zu files begins with '%s'", text, n,
+	               err_name(begin, sizeof(begin), old));
 }
 
 /* ---- which weights come from which file ---- */
