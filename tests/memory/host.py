@@ -25,7 +25,7 @@ def main():
             return os.path.join(folder, name)
 
         def plan(model, *flags):
-            done = subprocess.run([ckc, model, "--plan-only", "--quiet",
+            done = subprocess.run([ckc, model, "--plan-only",
                                    "--threads", "1", "--json", at("plan"),
                                    *flags], stderr=subprocess.PIPE,
                                   text=True, env=env)
