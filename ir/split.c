@@ -4,8 +4,6 @@
 #include "ir/infer.h"
 #include "ir/split.h"
 
-#include <limits.h>
-
 /* ---- attributes ---- */
 
 static Split
@@ -66,16 +64,29 @@ split_stretches(int axis, int64_t count, int64_t extent)
 }
 
 bool
-split_append(Split *s, int64_t extent)
+split_append(Split *s, int64_t count, int64_t extent)
 {
-	if (s->npart < MAX_RANK) {
+	if (count > STRETCHES_MAX - s->npart)
+		return false;
+	for (; count > 0 && s->npart < MAX_RANK; count--)
 		s->part[s->npart++] = extent;
-		return true;
-	}
-	for (int i = 0; i < split_listed(s); i++)
+	for (int i = 0; count > 0 && i < split_listed(s); i++)
 		if (s->part[i] != extent)
 			return false;
-	return s->npart++ < INT_MAX;
+	s->npart += (int)count;
+	return true;
+}
+
+bool
+split_append_from(Split *s, const Split *from, int first, int64_t count)
+{
+	bool ok = true;
+
+	if (from->npart > MAX_RANK)
+		return split_append(s, count, from->part[0]);
+	for (int i = first; ok && i < first + count; i++)
+		ok = split_append(s, 1, from->part[i]);
+	return ok;
 }
 
 bool

@@ -172,7 +172,7 @@ goes_along(const struct shard_rule *c, int64_t axis)
 	return cuts_dim(given(c), (int)(axis < 0 ? axis + rank : axis));
 }
 
-/* All that is there is cut alike, and the op goes through it bit by bit. */
+/* All ports are sharded along the same dim; the shard must be even. */
 static bool
 cut_alike(struct shard_rule *c)
 {

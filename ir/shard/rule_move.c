@@ -1,8 +1,6 @@
 /* Following a cut through ops that move elements. */
 #include "ir/shard/shard.h"
 
-#include <limits.h>
-
 bool
 shard_transpose(struct shard_rule *c)
 {
@@ -98,7 +96,7 @@ find_uniform(const Shape *to, int64_t count, int64_t run, int64_t piece,
 		int64_t part = n > 0 && to->dim[axis] % n == 0
 			? to->dim[axis] / n : 0;
 
-		if (n < 2 || n > INT_MAX || part * post != run
+		if (n < 2 || n > STRETCHES_MAX || part * post != run
 		    || part % pieces(s, ranks)
 		    || part / pieces(s, ranks) * post != piece)
 			continue;
@@ -218,6 +216,25 @@ shard_reshape(struct shard_rule *c)
 	                     &c->shape[other], &c->at[other]);
 }
 
+/* How many stretches from `first` on have `extent` elements, of which each of
+ * the pieces has its part; -1: they end elsewhere. */
+static int
+stretches_of(const Split *s, int first, int64_t extent, int64_t npiece)
+{
+	int i = first;
+
+	if (s->npart > MAX_RANK) {
+		int64_t each = s->part[0] / npiece;
+
+		return each > 0 && extent % each == 0
+			&& extent / each <= s->npart - first
+			? (int)(extent / each) : -1;
+	}
+	for (; i < s->npart && extent > 0; i++)
+		extent -= s->part[i] / npiece;
+	return extent == 0 ? i - first : -1;
+}
+
 /* Stretches that elements first..first+count-1 of the cut dim are; a rank
  * counts in its own. */
 static bool
@@ -225,19 +242,12 @@ whole_stretches(const struct shard_rule *c, int64_t first, int64_t count,
                 Split *to)
 {
 	const Split *s = given(c);
-	int64_t at = 0, end = first + count;
+	int64_t npiece = c->stated ? pieces(s, c->ranks) : 1;
+	int skip = stretches_of(s, 0, first, npiece);
+	int n = skip < 0 ? -1 : stretches_of(s, skip, count, npiece);
 
 	to->npart = 0;
-	for (int i = 0; i < s->npart && at < end; i++) {
-		int64_t part = split_stretch(s, i);
-		int64_t n = c->stated ? part / pieces(s, c->ranks) : part;
-
-		if (at + n > first
-		    && (at < first || at + n > end || !split_append(to, part)))
-			return false;
-		at += n;
-	}
-	return to->npart > 0;
+	return n > 0 && split_append_from(to, s, skip, n);
 }
 
 bool
@@ -268,20 +278,14 @@ static Split
 uniform_piece(const struct shard_rule *c, int p, int first)
 {
 	const Split *y = &c->g->val[c->n->out[0]].split;
-	int axis = (int)c->n->attr.CONCAT.axis;
-	int64_t left = c->g->val[c->n->in[p]].shape.dim[axis];
+	int axis = (int)c->n->attr.CONCAT.axis, n = -1;
+	int64_t extent = c->g->val[c->n->in[p]].shape.dim[axis];
 	Split one = *given(c);
 
 	one.npart = 0;
 	if (y->kind == SPLIT_S && y->axis == axis)
-		for (int i = first; i < y->npart && left > 0; i++) {
-			int64_t part = split_stretch(y, i);
-
-			left -= part / pieces(y, c->ranks);
-			if (!split_append(&one, part))
-				break;
-		}
-	if (left != 0 || one.npart == 0)
+		n = stretches_of(y, first, extent, pieces(y, c->ranks));
+	if (n < 1 || !split_append_from(&one, y, first, n))
 		one.kind = SPLIT_I;
 	return one;
 }
@@ -303,11 +307,9 @@ join_cuts(struct shard_rule *c)
 			: uniform_piece(c, p, to.npart);
 
 		if (one.kind != SPLIT_S || one.axis != axis
-		    || one.shared != to.shared)
+		    || one.shared != to.shared
+		    || !split_append_from(&to, &one, 0, one.npart))
 			return false;
-		for (int i = 0; i < one.npart; i++)
-			if (!split_append(&to, split_stretch(&one, i)))
-				return false;
 		c->at[p] = one;
 	}
 	c->at[c->nin] = to;
@@ -333,24 +335,24 @@ pad_stretches(struct shard_rule *c)
 {
 	const Split *s = given(c), *y = &c->g->val[c->n->out[0]].split;
 	const Attr *a = &c->n->attr;
-	int64_t at = 0, end = 0;
-	int i = 0;
+	int64_t npiece;
+	int i;
 
 	if (!c->stated || c->from != 0 || y->kind != SPLIT_S
 	    || y->axis != s->axis || y->shared != s->shared
 	    || a->PAD.mode != 0)
 		return false;
-	for (; i < y->npart && at < a->PAD.begin.v[s->axis]; i++)
-		at += split_stretch(y, i) / pieces(y, c->ranks);
-	if (at != a->PAD.begin.v[s->axis] || i + s->npart > y->npart)
+	npiece = pieces(y, c->ranks);
+	i = stretches_of(y, 0, a->PAD.begin.v[s->axis], npiece);
+	if (i < 0 || s->npart > y->npart - i)
 		return false;
-	for (int k = 0; k < s->npart; k++, i++)
-		if (split_stretch(y, i) != split_stretch(s, k))
+	for (int k = 0; k < split_listed(s); k++)
+		if (split_stretch(y, i + k) != s->part[k])
 			return false;
-	for (; i < y->npart; i++)
-		end += split_stretch(y, i) / pieces(y, c->ranks);
+	i += s->npart;
 	c->at[1] = *y;
-	return end == a->PAD.end.v[s->axis];
+	return stretches_of(y, i, a->PAD.end.v[s->axis], npiece)
+		== y->npart - i;
 }
 
 /* What is added at neither end may be cut. */

@@ -173,8 +173,6 @@ typedef struct bounds Pair(struct bounds, struct bounds);
 	}
 #define TRUTH(name, always, never) PAIR(name, always, !(never))
 
-PAIR(add, a.lo + b.lo, a.hi + b.hi)
-PAIR(sub, a.lo - b.hi, a.hi - b.lo)
 PAIR(max, fmax(a.lo, b.lo), fmax(a.hi, b.hi))
 PAIR(min, fmin(a.lo, b.lo), fmin(a.hi, b.hi))
 TRUTH(eq, a.lo == a.hi && b.lo == b.hi && a.lo == b.lo,
@@ -188,6 +186,31 @@ TRUTH(or, is_true(a) || is_true(b), is_false(a) && is_false(b))
 TRUTH(xor, (is_true(a) && is_false(b)) || (is_false(a) && is_true(b)),
       (is_true(a) && is_true(b)) || (is_false(a) && is_false(b)))
 
+static const struct bounds unknown = { NAN, NAN };
+
+/* Opposite infinities may meet, whose sum is no number. */
+static struct bounds
+pair_add(struct bounds a, struct bounds b)
+{
+	if ((a.lo == -INFINITY && b.hi == INFINITY)
+	    || (a.hi == INFINITY && b.lo == -INFINITY))
+		return unknown;
+	return (struct bounds){ a.lo + b.lo, a.hi + b.hi };
+}
+
+static struct bounds
+pair_sub(struct bounds a, struct bounds b)
+{
+	return pair_add(a, (struct bounds){ -b.hi, -b.lo });
+}
+
+/* A zero of a may meet an infinity of b. */
+static bool
+zero_meets(struct bounds a, struct bounds b)
+{
+	return a.lo <= 0 && a.hi >= 0 && (isinf(b.lo) || isinf(b.hi));
+}
+
 /* The least and the largest product of two corners. */
 static struct bounds
 pair_mul(struct bounds a, struct bounds b)
@@ -195,11 +218,10 @@ pair_mul(struct bounds a, struct bounds b)
 	double c[4] = { a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi };
 	struct bounds r = { c[0], c[0] };
 
-	for (int i = 0; i < 4; i++) {
-		if (isnan(c[i]))
-			return (struct bounds){ NAN, NAN };
+	if (zero_meets(a, b) || zero_meets(b, a))
+		return unknown;
+	for (int i = 0; i < 4; i++)
 		join(&r, &(struct bounds){ c[i], c[i] });
-	}
 	return r;
 }
 

@@ -22,6 +22,7 @@
 struct frame {
 	int32_t part, states;
 	int32_t held;                   /* where its storages begin */
+	int64_t runs;                   /* of each part behind, at most */
 };
 
 struct checkpoints {
@@ -253,10 +254,11 @@ forget_made(struct checkpoints *c)
 static void
 push_state(struct checkpoints *c, int32_t part, int32_t states)
 {
-	NodeId from = c->cut[c->frame[c->nframe - 1].part];
-	NodeId to = c->cut[part];
+	const struct frame *before = &c->frame[c->nframe - 1];
+	NodeId from = c->cut[before->part], to = c->cut[part];
 
-	c->frame[c->nframe++] = (struct frame){ part, states, c->nheld };
+	c->frame[c->nframe++] = (struct frame){ part, states, c->nheld,
+	                                        before->runs };
 	for (NodeId i = from; i < to; i++)
 		for (int k = 0; k < c->r->node[i].nwrite; k++) {
 			int32_t s = c->r->node[i].write[k];
@@ -313,6 +315,17 @@ pop_state(struct checkpoints *c)
 		c->made[c->nmade++] = c->held[--c->nheld];
 }
 
+/* The next state behind the last one, of the parts before `end`. */
+static int32_t
+next_state(struct checkpoints *c, int32_t end)
+{
+	struct frame *f = &c->frame[c->nframe - 1];
+
+	c->ok = c->ok && !watch_off(c->r->watch);
+	return f->part + design_parts_before(end - f->part, f->states,
+	                                     &f->runs);
+}
+
 /* In the first run what is held stays for free. */
 static void
 begin(struct checkpoints *c, const struct design *d)
@@ -323,11 +336,11 @@ begin(struct checkpoints *c, const struct design *d)
 
 	c->out->n = c->nmade = c->nheld = c->nframe = 0;
 	c->ok = true;
-	c->frame[c->nframe++] = (struct frame){ 0, d->states, 0 };
-	for (struct frame *f = c->frame; rest - f->part > 1 && f->states > 0;
+	c->frame[c->nframe++] = (struct frame){ 0, d->states, 0, rest };
+	for (struct frame *f = c->frame;
+	     rest - f->part > 1 && f->states > 0 && c->ok;
 	     f = &c->frame[c->nframe - 1])
-		push_state(c, f->part + design_parts_before(rest - f->part,
-		           f->states), f->states - 1);
+		push_state(c, next_state(c, rest), f->states - 1);
 	push_state(c, rest, 0);
 	for (int32_t s = 0; s < r->nstore; s++)
 		c->here[s] = !may_go(c, s) || (r->store[s].def >= whole
@@ -356,8 +369,7 @@ build(struct checkpoints *c, const struct design *d)
 		int32_t parts = end - f->part;
 
 		if (parts > 1 && f->states > 0) {
-			sweep(c, f->part + design_parts_before(parts,
-			      f->states), f->states - 1);
+			sweep(c, next_state(c, end), f->states - 1);
 			continue;
 		}
 		go_back(c, --end);

@@ -77,7 +77,7 @@ offer_steps(void *data)
 	deep_try(data);
 }
 
-/* Whatever the time. */
+/* Runs even after the time limit: without it there may be no plan. */
 static void
 keep_states(struct deep *d)
 {

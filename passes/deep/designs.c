@@ -25,6 +25,7 @@ choose(int64_t n, int64_t k, int64_t most)
 {
 	double x = 1;
 
+	k = k < n - k ? k : n - k;
 	for (int64_t i = 1; i <= k && x < (double)most; i++)
 		x = x * (double)(n - k + i) / (double)i;
 	return x < (double)most ? (int64_t)(x + 0.5) : most;
@@ -46,10 +47,13 @@ runs_of(int64_t parts, int64_t states)
 }
 
 int32_t
-design_parts_before(int32_t parts, int32_t states)
+design_parts_before(int32_t parts, int32_t states, int64_t *runs)
 {
-	int64_t r = runs_of(parts, states), least, n;
+	int64_t r = *runs, least, n;
 
+	while (r > 1 && choose(states + r - 1, states, parts) >= parts)
+		r--;
+	*runs = r;
 	if (r == 1)
 		return 1;
 	least = parts - choose(states + r - 1, states - 1, parts);

@@ -144,6 +144,15 @@ fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
 		? finished(f, y) : 0;
 }
 
+/* MiB of --fold-limit under which an op may have a result of so many bytes. */
+static int64_t
+enough(const struct fold *f, Op op, int64_t bytes)
+{
+	int64_t limit = f->p->opt->fold_limit;
+
+	return bytes / (eval_limit(f->p, op) > limit ? 64 : 1) / (1 << 20) + 1;
+}
+
 ValId
 fold_numbers(struct fold *f, int64_t count, const Shape *s, NodeId like)
 {
@@ -153,7 +162,9 @@ fold_numbers(struct fold *f, int64_t count, const Shape *s, NodeId like)
 		diag_at(f->p->diag, node_label(f->g, &f->g->node[like]),
 		        node_type(f->g, &f->g->node[like]),
 		        "the numbers up to %" PRId64 " exceed %" PRId64
-		        " bytes; try a larger --fold-limit", count, limit);
+		        " bytes; try: --fold-limit %" PRId64 "MiB", count,
+		        limit, enough(f, OP_RANGE, count < INT64_MAX / 8
+		                      ? 8 * count : INT64_MAX));
 		return 0;
 	}
 	x = arena_array(f->mem, (size_t)count + 1, sizeof *x);
@@ -233,12 +244,17 @@ fold_excess(const struct fold *f, ValId v, char *buf, size_t size)
 	int64_t limit = eval_limit(f->p, f->g->node[x->def].op);
 	int64_t bytes = val_data_bytes(x);
 
-	if (bytes >= 0 && bytes <= limit)
-		snprintf(buf, size, "computing it takes too long; try a "
-		         "larger --fold-limit");
-	else
+	if (bytes < 0)
+		snprintf(buf, size, "its result exceeds %" PRId64 " bytes",
+		         limit);
+	else if (bytes > limit)
 		snprintf(buf, size, "its result exceeds %" PRId64 " bytes; "
-		         "try a larger --fold-limit", limit);
+		         "try: --fold-limit %" PRId64 "MiB", limit,
+		         enough(f, f->g->node[x->def].op, bytes));
+	else
+		snprintf(buf, size, "computing it takes too long; "
+		         "try: --fold-limit %" PRId64 "MiB",
+		         fold_steps_enough(f, &f->g->node[x->def]));
 	return buf;
 }
 

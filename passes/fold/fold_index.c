@@ -123,8 +123,8 @@ index_coordinate(const Val *idx, int c, int64_t extent, int64_t *at)
 	return COORD_NONE;
 }
 
-/* What component c of index tuples follows, be they one constant, or joined of
- * expanded ones. */
+/* What component c of index tuples follows.  Indices are one constant, or a
+ * Concat of expanded constants. */
 static int
 tuple_coordinate(const struct fold *f, ValId idx, int c, int64_t extent,
                  int64_t *at)

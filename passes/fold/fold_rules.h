@@ -39,6 +39,8 @@ Simplify fold_rnn;
 /* Whether computing a constant node takes more than its share of time or
  * memory; if not, that counts as spent. */
 bool fold_is_dear(struct fold *, const Node *);
+/* MiB of --fold-limit that let it be computed, as far as can be told. */
+int64_t fold_steps_enough(const struct fold *, const Node *);
 /* What an equal node gave that was remembered; 0: there is none. */
 ValId fold_known(struct fold *, NodeId);
 void fold_remember(struct fold *, NodeId);

@@ -40,6 +40,16 @@ fold_is_dear(struct fold *f, const Node *n)
 	return false;
 }
 
+int64_t
+fold_steps_enough(const struct fold *f, const Node *n)
+{
+	int64_t limit = f->p->opt->fold_limit, steps = eval_steps(f->g, n);
+	int64_t need = steps / STEPS, twice = limit < INT64_MAX / 2
+		? 2 * limit : limit;
+
+	return (need > twice ? need : twice) / (1 << 20) + 1;
+}
+
 /* ---- what is known already ---- */
 
 static uint64_t

@@ -74,7 +74,8 @@ try_presets(struct choice *c)
 	struct remat *r = c->r;
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 
-	/* whatever the time */
+	/* runs even after the time limit: without it there may be no
+	 * plan */
 	remat_preset(r, c->must, REMAT_SELECTIVE, 1, drop);
 	archive_try(c->base, drop);
 	for (int64_t every = 1; every <= 1 || every < r->nlayer; every *= 2) {

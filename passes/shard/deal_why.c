@@ -4,7 +4,7 @@
 const char *
 deal_remedy(const struct deal *d)
 {
-	return d->p->opt->dp <= DP_TRY ? "" : "; try --dp off";
+	return d->p->opt->dp <= DP_TRY ? "" : "; try: --dp off";
 }
 
 bool

@@ -1,5 +1,6 @@
 /* Plans that repeat nodes more than once. */
 #include "passes/deep/deep.h"
+#include "passes/deep/designs.h"
 #include "tests/plan/plan_test.h"
 #include "passes/place/place.h"
 #include "passes/replay/replay.h"
@@ -267,6 +268,46 @@ chains_need_no_search(void **state)
 	}
 }
 
+/* n over k, of Pascal's triangle. */
+static int64_t
+pascal(int n, int k)
+{
+	int64_t row[80] = { 1 };
+
+	for (int i = 0; i < n; i++)
+		for (int j = i + 1; j > 0; j--)
+			row[j] += row[j - 1];
+	return row[k];
+}
+
+/* The runs of each call, which begins with those of the one before. */
+static void
+check_places(int32_t parts, int32_t states, int64_t runs)
+{
+	int64_t fewest = 1;
+	int32_t n;
+
+	if (parts < 2 || states == 0)
+		return;
+	while (pascal(states + (int)fewest, states) < parts)
+		fewest++;
+	n = design_parts_before(parts, states, &runs);
+	assert_int_equal(runs, fewest);
+	assert_in_range(n, 1, parts - 1);
+	assert_true(parts - n <= pascal(states - 1 + (int)fewest, states - 1));
+	check_places(parts - n, states - 1, runs);
+	check_places(n, states, runs);
+}
+
+static void
+bounds_of_runs_hold(void **state)
+{
+	(void)state;
+	for (int32_t states = 1; states <= 8; states++)
+		for (int32_t parts = 2; parts <= 60; parts++)
+			check_places(parts, states, parts);
+}
+
 /* A budget that a preset meets is met, and the least that is named is not
  * above it. */
 static void
@@ -302,6 +343,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chains_need_no_search),
+		cmocka_unit_test(bounds_of_runs_hold),
 		cmocka_unit_test(presets_need_no_search),
 		cmocka_unit_test(tiny_graphs_are_optimal),
 		cmocka_unit_test(budgets_hold),

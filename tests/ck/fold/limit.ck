@@ -1,6 +1,6 @@
 # Constants above the limit, ranges above 64 times that, are not computed; where a shape needs one, it is said.
 # run: --passes=fold --fold-limit=100
-# error: node '/e' (Expand): operand 1 must be constant: node '/Range' is not folded because its result exceeds 6400 bytes; try a larger --fold-limit
+# error: node '/e' (Expand): operand 1 must be constant: node '/Range' is not folded because its result exceeds 6400 bytes; try: --fold-limit 1MiB
 graph @f {
 	input %x: f32[4]
 	const %shape: i64[1] = {1000}
