@@ -63,8 +63,8 @@ split_stretches(int axis, int64_t count, int64_t extent)
 	return s;
 }
 
-bool
-split_append(Split *s, int64_t count, int64_t extent)
+static bool
+append_stretches(Split *s, int64_t count, int64_t extent)
 {
 	if (count > STRETCHES_MAX - s->npart)
 		return false;
@@ -83,9 +83,9 @@ split_append_from(Split *s, const Split *from, int first, int64_t count)
 	bool ok = true;
 
 	if (from->npart > MAX_RANK)
-		return split_append(s, count, from->part[0]);
+		return append_stretches(s, count, from->part[0]);
 	for (int i = first; ok && i < first + count; i++)
-		ok = split_append(s, 1, from->part[i]);
+		ok = append_stretches(s, 1, from->part[i]);
 	return ok;
 }
 

@@ -18,9 +18,8 @@ bool split_alike(const Split *, const Split *);
 Split split_cut(int axis, int64_t extent);      /* one part */
 /* `count` equal stretches. */
 Split split_stretches(int axis, int64_t count, int64_t extent);
-/* More stretches behind the others; false if no split can list them. */
-bool split_append(Split *, int64_t count, int64_t extent);
-/* ... those of another split, of which `first` is the first. */
+/* Stretches of another split, from `first` on, behind the others; false if no
+ * split can list them. */
 bool split_append_from(Split *, const Split *from, int first, int64_t count);
 /* Extent of a rank's piece along the axis; -1: it cannot be cut so. */
 int64_t split_piece(const Split *, int64_t ranks);

@@ -339,9 +339,9 @@ find_smoothing(struct search *s)
 		say(s, &g, "%s: the exporter dropped label_smoothing=%g; write "
 		    "it out: %s", group_subject(s, &g), lost, soft
 		    ? "cross_entropy(z, (1 - s) * y + s / y.size(1))"
-		    : "p = log_softmax(z, -1); m = (y != -100).float(); (1 - s) "
-		      "* nll_loss(p, y) - s * (p.mean(-1) * m).sum() / m.sum(), "
-		      "without class weights");
+		    : "p = log_softmax(z, -1); m = (y != -100).float(); "
+		      "(1 - s) * nll_loss(p, y) - s * (p.mean(-1) * m).sum() "
+		      "/ m.sum(), without class weights");
 }
 
 static void

@@ -66,7 +66,8 @@ number(struct flat *f, int v)
 	                         .data = t.data }, 0);
 }
 
-/* The lowest number of 16 bits, or of more; -inf lets a row be asked for NaN. */
+/* The lowest number of 16 bits, or of more; with -inf a row can be asked for
+ * NaN. */
 static bool
 is_lowest(double x)
 {

@@ -99,7 +99,7 @@ OPS = {
     "passes/shard/deal.c": (7, "totals; means, losses and norms of a batch are not what the sum is; what folding left of a reduction"),
     "passes/shard/deal_micro.c": (7, "statistics of a batch; what looks up by indices"),
     "passes/shard/micro.c": (5, "what pass deal puts between micro-batches; statistics of a batch"),
-    "passes/shard/deal_mean.c": (5, "a sum over samples divided by their number"),
+    "passes/shard/deal_mean.c": (7, "a sum over samples divided by their number"),
     "passes/shard/deal_own.c": (11, "tuples of indices and how they are joined"),
     "passes/shard/deal_states.c": (11, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
