@@ -182,9 +182,10 @@ OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) 
 /* ---- shapes and sequences of numbers: most fold away once dims are bound ---
  * constant_of_shape(shape): filled with `value` of dtype `dt`.
  * selected(x) -> idx, count: i64[rank, elements of x] and i64[]: where x is
- *   not 0, in row-major order, and how often.  The columns of idx from count
- *   on repeat the first, or are 0 if count is.  What becomes of nonzero when
- *   x is computed at run time.
+ *   not 0, in row-major order, and how often.  compact 1: these are the first
+ *   columns of idx; 0: each is the column of its element.  The others repeat
+ *   the first of them, or are 0 if count is.  What becomes of nonzero when x
+ *   is computed at run time.
  * random(shape?) -> y of attr shape and dtype `dt`: kind 0 uniform in
  *   a <= y < b, 1 normal of mean a and deviation b; words as bernoulli's.
  * cumsum(x, axis?): product 1 multiplies.  argmax(x).  nonzero(x): constant input only. */
@@ -194,7 +195,7 @@ OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, range, 
 OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail, none))
 OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(dealt, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
 OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
-OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
+OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(I(compact, 1)), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
 OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES | F_FULL), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
 OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, argmax, reduce, zero, argmax), EMIT(argmax, none))
 

@@ -45,32 +45,46 @@ emit_gather(struct emit *e, const Node *n)
 	return true;
 }
 
+/* Column `to` of the indices is those of element `i`. */
+static void
+selected_column(struct emit *e, const Shape *x, const char *i, const char *to)
+{
+	long long all = (long long)shape_nelem(x);
+
+	out_line(e->out, "int64_t rest = %s;", i);
+	for (int d = x->rank - 1; d >= 0; d--) {
+		out_line(e->out, "y[%lld + %s] = rest %% %lld;", d * all, to,
+		         (long long)x->dim[d]);
+		out_line(e->out, "rest /= %lld;", (long long)x->dim[d]);
+	}
+}
+
 bool
 emit_selected(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0);
 	const char *bits = dtype_is_half(x->dt) ? " & 0x7fff" : "";
 	long long all = (long long)shape_nelem(&x->shape);
+	bool compact = n->attr.SELECTED.compact;
 
 	emit_shapes(e, n);
 	emit_pointer(e, "x", x, 0, true);
 	emit_tasks(e, 1, false);
-	out_line(e->out, "int64_t *y = (int64_t *)p[1], count = 0;");
+	out_line(e->out, "int64_t *y = (int64_t *)p[1], count = 0, first = 0;");
 	out_line(e->out, "for (int64_t i = 0; i < %lld; i++) {", all);
 	out_line(e->out, "if ((x[i]%s) == 0)", bits);
 	out_line(e->out, "\tcontinue;");
-	out_line(e->out, "int64_t rest = i;");
-	for (int d = x->shape.rank - 1; d >= 0; d--) {
-		out_line(e->out, "y[%lld + count] = rest %% %lld;", d * all,
-		         (long long)x->shape.dim[d]);
-		out_line(e->out, "rest /= %lld;", (long long)x->shape.dim[d]);
-	}
+	out_line(e->out, "first = count ? first : i;");
+	selected_column(e, &x->shape, "i", compact ? "count" : "i");
 	out_line(e->out, "count++;");
 	out_line(e->out, "}");
-	out_line(e->out, "for (int64_t i = count; i < %lld; i++) {", all);
-	for (int d = 0; d < x->shape.rank; d++)
-		out_line(e->out, "y[%lld + i] = count ? y[%lld] : 0;", d * all,
-		         d * all);
+	out_line(e->out, "for (int64_t i = %s; i < %lld; i++) {",
+	         compact ? "count" : "0", all);
+	if (!compact) {
+		out_line(e->out, "if ((x[i]%s) != 0)", bits);
+		out_line(e->out, "\tcontinue;");
+	}
+	selected_column(e, &x->shape, "first", "i");
 	out_line(e->out, "}");
 	if (emit_out(e, n, 1))
 		out_line(e->out, "*(int64_t *)p[2] = count;");

@@ -181,6 +181,8 @@ pass_fold(Pass *p, Graph *g)
 			fold_push(&f, i);
 		}
 	graph_reorder(g, f.order, f.norder);
+	if (ok)
+		fold_settle(&f);
 	graph_dce(g);
 	if (ok) {
 		fold_shrink_constants(&f);

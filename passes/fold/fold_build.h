@@ -28,6 +28,11 @@ struct fold {
 	int64_t bytes, steps;   /* spent on constants, see fold_same.c */
 	NodeId *slot;           /* nodes of constants, by what they compute */
 	size_t nslot, nseen;
+	struct placed {
+		ValId v, instead;       /* see fold_in_place */
+		int sel;
+	} *placed;
+	size_t nplaced, placed_cap;
 	bool apart;             /* one was refused that is taken apart: what
 	                         * else would be follows from it */
 };

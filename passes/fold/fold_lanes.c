@@ -141,15 +141,18 @@ mark_outputs(struct fold *f, NodeId id)
 
 /* ---- nonzero, and the walk ---- */
 
-/* What does not count in a value that was selected is not selected. */
+/* What does not count in a value that was selected is not selected; *s: whose
+ * lanes these are. */
 static bool
-mask_selected(struct fold *f, NodeId id)
+mask_selected(struct fold *f, NodeId id, struct selection *s)
 {
 	ValId x = f->g->node[id].in[0];
 	const struct lanes *l = lanes_of(f, x);
 
 	if (!l)
 		return true;
+	s->of = l->id;
+	s->of_axis = l->axis;
 	if (l->axis < 0 || l->times > 1)
 		return lanes_refuse(f, id, l->axis < 0 ? 1 : l->id,
 		                    "selects among counts");
@@ -162,12 +165,17 @@ mask_selected(struct fold *f, NodeId id)
 static bool
 begin(struct fold *f, NodeId id)
 {
+	struct selection s = { .count = 0 };
 	Node *n = &f->g->node[id];
-	const Val *x = in_val(f, n, 0);
-	struct selection s = { .from = n->in[0], .bound = val_nelem(x) };
-	int rank = x->shape.rank, sel = 0;
 	ValId y = n->out[0];
+	int rank, sel = 0;
 
+	if (!mask_selected(f, id, &s))
+		return false;
+	n = &f->g->node[id];
+	s.from = n->in[0];
+	s.bound = val_nelem(in_val(f, n, 0));
+	rank = in_val(f, n, 0)->shape.rank;
 	if (s.bound < 2 || rank == 0)
 		return true;            /* refused as before */
 	for (size_t i = 0; i < f->nselection && !sel; i++)
@@ -305,7 +313,7 @@ fold_lanes(struct fold *f, NodeId id, const Node *was)
 
 	if (n->op == OP_NONZERO && !val_is_const(in_val(f, n, 0))
 	    && shape_known(&in_val(f, n, 0)->shape))
-		return mask_selected(f, id) && begin(f, id);
+		return begin(f, id);
 	if (!f->nselection)
 		return true;
 	for (int i = 0; i < was->nin; i++) {

@@ -36,6 +36,7 @@ many_of(struct fold *f, ValId x, int axis, NodeId like)
 
 	if (!l || l->axis != axis)
 		return number(f, extent(f, x, axis));
+	fold_compact(f, l->id);
 	return fold_count(f, l->id, l->times, DT_I64, like);
 }
 
@@ -48,7 +49,9 @@ pick(struct fold *f, ValId x, int axis, ValId idx, int sel, NodeId like)
 
 	a.GATHER.axis = axis;
 	x = idx ? fold_emit(f, OP_GATHER, 2, in, &a, like) : 0;
-	x = x ? fold_or_one(f, x, sel, like) : 0;
+	if (!x || !lanes_give(f, f->g->val[x].def, 0, axis, sel))
+		return 0;
+	x = fold_or_one(f, x, like);
 	return x && lanes_give(f, f->g->val[x].def, 0, axis, sel) ? x : 0;
 }
 
@@ -68,6 +71,7 @@ fold_cut(struct fold *f, ValId x, int axis, int sel, bool all, NodeId like)
 	const struct selection s = f->selection[sel - 1];
 	ValId lane = lane_numbers(f, s.bound), have, beyond, idx;
 
+	fold_compact(f, sel);
 	have = many_of(f, x, axis, like);
 	beyond = number(f, extent(f, x, axis));
 	idx = choose(f, like, emit(f, OP_LT, like, lane, have, 0), lane,
@@ -136,10 +140,28 @@ within_dims(struct fold *f, ValId idx, ValId x, int dims, NodeId like)
 	return have ? within(f, idx, have, whole, like) : 0;
 }
 
+/* Whether idx, in so many dims of x, is what was selected by a mask over the
+ * lanes of x: none of these is one that does not count. */
+static bool
+selects_lanes(struct fold *f, ValId idx, ValId x, int dims)
+{
+	const struct lanes *l = lanes_of(f, idx), *of = lanes_of(f, x);
+	const struct selection *s = l ? &f->selection[l->id - 1] : NULL;
+	const Shape *from = s ? &f->g->val[s->from].shape : NULL;
+
+	if (!l || !of || s->of != of->id || s->of_axis != of->axis
+	    || from->rank != dims || !fold_is_places(f, idx, l->id))
+		return false;
+	for (int d = 0; d < dims; d++)
+		if (from->dim[d] != extent(f, x, d))
+			return false;
+	return true;
+}
+
 /* Node id now picks between what it was, as a node before it, and 1: where
  * nothing is selected there may be nothing that is safe to compute with. */
 static bool
-or_one(struct fold *f, NodeId id, int sel)
+or_one(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
 	Attr a = n->attr;
@@ -147,8 +169,9 @@ or_one(struct fold *f, NodeId id, int sel)
 
 	if (dtype_info[out_val(f, n)->dt].cls != 'f')
 		return true;
+	in[0] = fold_any(f, n->out[0], id);
+	n = &f->g->node[id];
 	in[1] = fold_emit(f, n->op, n->nin, n->in, &a, id);
-	in[0] = fold_any(f, sel, id);
 	if (!in[0] || !in[1])
 		return false;
 	in[2] = val_scalar(f->g, f->g->val[in[1]].dt, 1);
@@ -182,8 +205,8 @@ gather(struct fold *f, NodeId id, const Node *was)
 	    || (xa >= 0 && ia >= 0 && xa != axis))
 		return lanes_refuse(f, id, lanes_any(f, n),
 		              "picks lanes of a selection");
-	if (xa == axis && !index_within(f, id, within_lanes(f, n->in[1],
-	                                                n->in[0], id)))
+	if (xa == axis && !selects_lanes(f, n->in[1], n->in[0], 1)
+	    && !index_within(f, id, within_lanes(f, n->in[1], n->in[0], id)))
 		return false;
 	if (xa == axis && ia < 0)
 		return true;
@@ -192,7 +215,7 @@ gather(struct fold *f, NodeId id, const Node *was)
 		return lanes_give(f, id, 0, xa < axis ? xa
 		            : xa + rank_of(f, n->in[1]) - 1,
 		            lanes_of(f, n->in[0])->id);
-	return lanes_give(f, id, 0, axis + ia, sel) && or_one(f, id, sel);
+	return lanes_give(f, id, 0, axis + ia, sel) && or_one(f, id);
 }
 
 static bool
@@ -212,11 +235,12 @@ gather_nd(struct fold *f, NodeId id, const Node *was)
 	if (xa >= dims)
 		return lanes_give(f, id, 0, last + xa - dims,
 		                  lanes_of(f, n->in[0])->id);
-	if (xa >= 0 && !index_within(f, id, within_dims(f, n->in[1],
-	                                               n->in[0], dims, id)))
+	if (xa >= 0 && !selects_lanes(f, n->in[1], n->in[0], dims)
+	    && !index_within(f, id, within_dims(f, n->in[1], n->in[0], dims,
+	                                        id)))
 		return false;
 	return ia < 0 || (lanes_give(f, id, 0, ia, l->id)
-	                  && or_one(f, id, l->id));
+	                  && or_one(f, id));
 }
 
 /* x and idx have the same lanes, or x along the axis that is picked from and
@@ -236,7 +260,7 @@ gather_elements(struct fold *f, NodeId id, const Node *was)
 		return index_within(f, id, within_lanes(f, n->in[1],
 		                                             n->in[0], id))
 			&& (!sel || (lanes_give(f, id, 0, ia, sel)
-			             && or_one(f, id, sel)));
+			             && or_one(f, id)));
 	}
 	if (xa < 0 || xa != ia
 	    || lanes_of(f, n->in[0])->id != lanes_of(f, n->in[1])->id)

@@ -178,7 +178,8 @@ redirect(struct fold *f, NodeId id, ValId idx, ValId extents, ValId beyond)
 	in[2] = idx;
 	if (!in[0] || !in[1])
 		return 0;
-	in[1] = fold_emit(f, OP_WHERE, 3, in, NULL, id);
+	in[1] = fold_is_places(f, idx, l->id) ? idx
+	      : fold_emit(f, OP_WHERE, 3, in, NULL, id);
 	in[0] = fold_valid(f, l->id, l->axis, f->g->val[idx].shape.rank, id);
 	in[2] = beyond;
 	return in[0] && in[1] ? fold_emit(f, OP_WHERE, 3, in, NULL, id) : 0;
@@ -209,6 +210,44 @@ numbers(struct fold *f, DType dt, int n, const int64_t *v)
 	                 dt == DT_I32 ? (const void *)narrow : v);
 }
 
+/* Whether tuples idx are the places of a selection among all rows of x. */
+static bool
+covers(struct fold *f, ValId idx, const Shape *x)
+{
+	int sel = lanes_of(f, idx)->id;
+	const Shape *from = &f->g->val[f->selection[sel - 1].from].shape;
+
+	for (int d = 0; d < from->rank; d++)
+		if (d >= x->rank || x->dim[d] != from->dim[d])
+			return false;
+	return fold_is_places(f, idx, sel);
+}
+
+/* The node writes to each row what a lane of selection sel has for it, if it
+ * counts: in place that is a sum, or a choice. */
+static void
+put_in_place(struct fold *f, NodeId id, int sel)
+{
+	const Node *n = &f->g->node[id];
+	const Shape *from = &f->g->val[f->selection[sel - 1].from].shape;
+	Shape rows = in_val(f, n, 0)->shape;
+	bool add = n->attr.SCATTER_ND.add == 1;
+	ValId y = n->out[0], in[3] = { 0, 0, n->in[0] };
+
+	in[1] = fold_reshape(f, n->in[2], &rows, id);
+	for (int d = from->rank; d < rows.rank; d++)
+		rows.dim[d] = 1;
+	if (add) {
+		in[0] = in[2];
+	} else {
+		in[0] = fold_valid(f, sel, 0, 1, id);
+		in[0] = in[0] ? fold_reshape(f, in[0], &rows, id) : 0;
+	}
+	if (in[0] && in[1])
+		fold_in_place(f, y, fold_emit(f, add ? OP_ADD : OP_WHERE,
+		                              add ? 2 : 3, in, NULL, id), sel);
+}
+
 /* What does not count is added as 0, or written to a place beyond the end
  * that is cut off again. */
 static bool
@@ -231,7 +270,7 @@ scatter(struct fold *f, NodeId id, const Node *was)
 	(void)was;
 	if (idx && upd && !idx->mark && !upd->mark && idx->axis >= 0
 	    && upd->axis == idx->axis
-	    && (upd->id != idx->id || upd->times > 1)) {
+	    && !fold_see_as(f, n->in[2], idx->id)) {
 		y = fold_cut(f, n->in[2], upd->axis, idx->id, true, id);
 		n = &f->g->node[id];
 		if (!y)
@@ -246,8 +285,12 @@ scatter(struct fold *f, NodeId id, const Node *was)
 	    || upd->mark || (nd ? idx->axis == ir - 1 : idx->axis != axis))
 		return lanes_refuse(f, id, lanes_any(f, n),
 		              "scatters along a selection in another form");
+	if (add == 1 && !mask_operand(f, id, 2, 0))
+		return false;
+	if (nd && add <= 1 && covers(f, n->in[1], &whole))
+		put_in_place(f, id, idx->id);
 	if (add == 1)
-		return mask_operand(f, id, 2, 0);
+		return true;
 	if (nd)
 		k = (int)extent(f, n->in[1], ir - 1);
 	for (int d = 0; d < k; d++)

@@ -155,6 +155,7 @@ range(struct fold *f, NodeId id, const Node *was)
 	    || val_float(step, 0) != 1)
 		return lanes_refuse(f, id, lanes_any(f, was),
 		              "is not a range from 0");
+	fold_compact(f, (int)mark[0]);
 	return lanes_give(f, id, 0, 0, (int)mark[0]);
 }
 
@@ -231,6 +232,8 @@ cut(struct fold *f, NodeId id, int axis, int sel)
 	                      &s))
 		return lanes_refuse(f, id, sel,
 		                    "cuts at the end of a selection");
+	if (l && fold_see_as(f, n->in[0], sel))
+		return lanes_give(f, id, 0, axis, sel);
 	if (!l && x.dim[axis] < f->selection[sel - 1].bound)
 		diag_warn(f->p->diag, "node '%s' (%s): takes as many of %jd "
 		          "elements as up to %jd places ask for, and the step "

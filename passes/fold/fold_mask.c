@@ -137,23 +137,47 @@ cast(struct fold *f, ValId x, DType to, NodeId like)
 	return fold_emit(f, OP_CAST, 1, &x, &a, like);
 }
 
-ValId
-fold_valid(struct fold *f, int id, int axis, int rank, NodeId like)
+static Shape
+along(int rank, int axis, int64_t n)
 {
-	const struct selection *s = &f->selection[id - 1];
-	Shape shape = { .rank = rank };
+	Shape s = { .rank = rank };
 
 	for (int d = 0; d < rank; d++)
-		shape.dim[d] = d == axis ? s->bound : 1;
-	return binary(f, OP_LT, fold_numbers(f, s->bound, &shape, like),
-	              f->selection[id - 1].count, like);
+		s.dim[d] = d == axis ? n : 1;
+	return s;
 }
 
 ValId
-fold_any(struct fold *f, int id, NodeId like)
+fold_valid(struct fold *f, int id, int axis, int rank, NodeId like)
 {
-	return binary(f, OP_GT, f->selection[id - 1].count,
-	              val_scalar(f->g, DT_I64, 0), like);
+	const struct selection s = f->selection[id - 1];
+	Shape shape = along(rank, axis, s.bound);
+	ValId mask = s.joins[0] ? 0 : cast(f, s.from, DT_BOOL, like), y;
+
+	mask = mask ? fold_reshape(f, mask, &shape, like) : 0;
+	y = binary(f, OP_LT, fold_numbers(f, s.bound, &shape, like), s.count,
+	           like);
+	fold_in_place(f, y, mask, id);
+	return y;
+}
+
+/* Each lane asks the place that it has. */
+ValId
+fold_any(struct fold *f, ValId x, NodeId like)
+{
+	const struct lanes *l = lanes_of(f, x);
+	const struct selection s = f->selection[l->id - 1];
+	Shape shape = along(rank_of(f, x), l->axis, s.bound);
+	Attr a = attr_default(OP_TRANSPOSE);
+	ValId y;
+
+	if (!s.at)
+		return binary(f, OP_GT, s.count, val_scalar(f->g, DT_I64, 0),
+		              like);
+	a.TRANSPOSE.perm = (IntList){ .n = 2, .v = { 1, 0 } };
+	y = fold_emit(f, OP_TRANSPOSE, 1, &s.at, &a, like);
+	y = binary(f, OP_GATHER_ND, cast(f, s.from, DT_BOOL, like), y, like);
+	return y ? fold_reshape(f, y, &shape, like) : 0;
 }
 
 ValId
@@ -167,14 +191,14 @@ fold_count(struct fold *f, int id, int64_t times, DType dt, NodeId like)
 }
 
 ValId
-fold_or_one(struct fold *f, ValId x, int sel, NodeId like)
+fold_or_one(struct fold *f, ValId x, NodeId like)
 {
 	DType dt = f->g->val[x].dt;
 	ValId in[3] = { 0, x, val_scalar(f->g, dt, 1) };
 
 	if (dtype_info[dt].cls != 'f')
 		return x;
-	in[0] = fold_any(f, sel, like);
+	in[0] = fold_any(f, x, like);
 	return in[0] ? fold_emit(f, OP_WHERE, 3, in, NULL, like) : 0;
 }
 

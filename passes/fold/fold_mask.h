@@ -14,6 +14,10 @@ struct selection {
 	int64_t bound;          /* at most so many */
 	int64_t joins[2];       /* not 0: no nonzero but two behind each other,
 	                         * selections by id or -extent */
+	int of, of_axis;        /* `from` has the lanes of that selection along
+	                         * that axis, 0 where these do not count; 0 */
+	int like;               /* lies as that selection does; 0: see here */
+	bool compact;           /* its lanes have to be the first ones */
 };
 
 /* What is known of a value beyond its shape. */
@@ -48,13 +52,14 @@ struct lanes *lanes_room(struct fold *, ValId v);
 bool lanes_refuse(struct fold *, NodeId, int sel, const char *what);
 /* x with `fill` in the lanes that do not count. */
 ValId fold_mask(struct fold *, ValId x, double fill, NodeId like);
-/* Whether there are any lanes that count, bool[]. */
-ValId fold_any(struct fold *, int id, NodeId like);
 /* The number of lanes that count, times some other extents, in type dt. */
 ValId fold_count(struct fold *, int id, int64_t times, DType dt, NodeId like);
-/* x, 1 where nothing is selected: there may be nothing then that is safe to
- * compute with. */
-ValId fold_or_one(struct fold *, ValId x, int sel, NodeId like);
+/* Whether there are any lanes that count, as bool that broadcasts against the
+ * lanes of x. */
+ValId fold_any(struct fold *, ValId x, NodeId like);
+/* x, which has lanes, or 1 where nothing is selected: there may be nothing then
+ * that is safe to compute with. */
+ValId fold_or_one(struct fold *, ValId x, NodeId like);
 /* The first elements of x along axis as lanes of selection sel.  The step ends
  * if more count than x has; all: or less. */
 ValId fold_cut(struct fold *, ValId x, int axis, int sel, bool all,
@@ -68,6 +73,20 @@ int64_t fold_reachable(struct fold *, ValId);
 void fold_counted_shape(struct fold *, NodeId, int k);
 /* Which lanes count, as bool that broadcasts against rank dims. */
 ValId fold_valid(struct fold *, int id, int axis, int rank, NodeId like);
+
+/* ---- where lanes lie (fold_compact.c) ---- */
+
+/* Somebody reads numbers of lanes of the selection. */
+void fold_compact(struct fold *, int sel);
+/* `instead` takes the place of v should the lanes of sel stay in place. */
+void fold_in_place(struct fold *, ValId v, ValId instead, int sel);
+/* Once all nodes are there: one of the two goes. */
+void fold_settle(struct fold *);
+/* Whether idx has, lane by lane, the indices of what the selection finds. */
+bool fold_is_places(const struct fold *, ValId idx, int sel);
+/* Take the lanes of x, perhaps of several elements, as those of selection sel;
+ * false: nothing says that they are the same. */
+bool fold_see_as(struct fold *, ValId x, int sel);
 
 static inline int
 rank_of(const struct fold *f, ValId v)

@@ -26,6 +26,8 @@ struct deal {
 	const bool *grad;               /* DP_MICRO: by value that there was:
 	                                 * a gradient passes */
 	ValId noldval;
+	bool *numbers;                  /* by value: has numbers of samples, */
+	size_t nnumbers, numbers_cap;   /* which replicas count from 0 */
 	const char *guess;              /* the first node whose states are one,
 	                                 * in p->keep; NULL: none are */
 };
@@ -49,10 +51,37 @@ bool deal_refuse_mixing(struct deal *, NodeId);
 bool deal_follow_own(const struct deal *, const Node *, int port, Split *at);
 /* States of the results; *is: whether n is such an op at all. */
 bool deal_infer_own(const struct deal *, const Node *, Split *out, bool *is);
+/* States of what is a row longer than its samples, or was: a pad before a
+ * scatter, and the slice behind it. */
+bool deal_infer_longer(const struct deal *, const Node *, Split *out);
 /* Whether v, joined to the tuples of indices that n makes, has the number of
  * its row for each sample of s, and is read as nothing else. */
 bool deal_numbers_rows(const struct deal *, const Node *, ValId v,
                        const Split *);
+
+/* deal_numbers.c: integers that number samples */
+/* Elements of an integer value are each * sample + rest, lo <= rest <= hi; or
+ * `beyond`, if that is not 0. */
+struct numbers {
+	int64_t each, lo, hi, beyond;
+};
+
+/* Which of its elements: those at `at` of dim axis; -1: all. */
+struct column {
+	ValId v;
+	int axis;
+	int64_t at;
+	int dim;                /* has samples; -1: unknown */
+};
+
+/* What is known of a column; false: nothing.  depth: 0. */
+bool deal_find_numbers(const struct deal *, struct column, struct numbers *,
+                       int depth);
+/* Whether v has numbers of samples that a mask selects. */
+bool deal_has_numbers(const struct deal *, ValId v);
+/* The node's results have some, too, or not; false: it computes with them what
+ * is not the same for those of the whole batch. */
+bool deal_follow_numbers(struct deal *, const Node *);
 
 /* deal.c */
 /* Make g, which is not dealt, that of one of several replicas.  States are left

@@ -1,122 +1,255 @@
 /* Rows that each sample looks up, or writes, for itself.
  *
  * x[arange(batch), i] looks up, for every sample, something of its own row of
- * x: the numbers of rows are those of the rank's samples.  GatherND's batch
- * says the same without numbers.
+ * x, and so does x[mask], row by row: the numbers of rows are those of the
+ * rank's samples.  GatherND's batch says the same without numbers.
  */
 #include "passes/shard/deal.h"
 
-static int64_t
-product(const Shape *s, int from, int to)
-{
-	int64_t n = 1;
+/* ---- a row more ---- */
 
-	for (int i = from; i < to; i++)
-		n *= s->dim[i];
-	return n;
+/* Whether y is x without its last element along axis. */
+static bool
+cuts_last(const struct deal *d, const Node *n, int axis)
+{
+	const Shape *x = &d->g->val[n->in[0]].shape;
+	const Shape *y = &d->g->val[n->out[0]].shape;
+
+	for (int i = 0; n->op == OP_SLICE && i < x->rank; i++)
+		if (n->attr.SLICE.start.v[i] || n->attr.SLICE.step.v[i] != 1
+		    || y->dim[i] != x->dim[i] - (i == axis))
+			return false;
+	return n->op == OP_SLICE;
 }
 
-/* Whether number `at` of the tuples in idx is that of their place in dim. */
+/* Whether what the node writes to is a row longer than its samples, for what
+ * does not count, and loses it again. */
 static bool
-counts(const struct deal *d, ValId idx, int64_t at, int dim)
+is_longer(const struct deal *d, const Node *n, int axis)
 {
-	const Val *x = &d->g->val[idx];
-	const Node *n = &d->g->node[x->def];
-	int last = x->shape.rank - 1;
-	int64_t inner = product(&x->shape, dim + 1, last);
-	int64_t each = x->shape.dim[last], all = product(&x->shape, 0, last);
+	const struct uses *u = &d->uses;
 
-	if (n->op == OP_CAST)
-		return counts(d, n->in[0], at, dim);
-	if (n->op == OP_CONCAT && n->attr.CONCAT.axis == last) {
-		for (int k = 0; k < n->nin; k++) {
-			each = d->g->val[n->in[k]].shape.dim[last];
-			if (at < each)
-				return counts(d, n->in[k], at, dim);
-			at -= each;
-		}
-	}
-	if (x->kind != V_CONST || !x->data)
+	if (n->op != OP_SCATTER_ND && n->op != OP_SCATTER_ELEMENTS)
 		return false;
-	for (int64_t i = 0; i < all; i++)
-		if (val_int(x, i * each + at) != i / inner % x->shape.dim[dim])
+	FOR_USES (i, u, n->out[0])
+		if (!cuts_last(d, &d->g->node[u->node[i]], axis))
 			return false;
 	return true;
 }
 
-struct own {
-	int row;                        /* dim of data */
-	int dim;                        /* of the tuples, which counts them */
+bool
+deal_infer_longer(const struct deal *d, const Node *n, Split *out)
+{
+	const struct uses *u = &d->uses;
+	const Split *s;
+	const Shape *y;
+
+	if (n->op != OP_PAD && n->op != OP_SLICE)
+		return false;
+	s = deal_state(d, n->in[0]);
+	y = &d->g->val[n->out[0]].shape;
+	if (s->kind != SPLIT_S || s->lead != s->axis || s->npart != 1)
+		return false;
+	out[0] = split_cut(s->axis, DEAL_RANKS * y->dim[s->axis]);
+	if (n->op == OP_SLICE)
+		return cuts_last(d, n, s->axis)
+			&& is_longer(d, &d->g->node[d->g->val[n->in[0]].def],
+			             s->axis);
+	for (int i = 0; i < y->rank; i++)
+		if (n->attr.PAD.begin.v[i]
+		    || n->attr.PAD.end.v[i] != (i == s->axis))
+			return false;
+	FOR_USES (i, u, n->out[0]) {
+		const Node *to = &d->g->node[u->node[i]];
+
+		if (to->in[0] != n->out[0] || !is_longer(d, to, s->axis))
+			return false;
+	}
+	return true;
+}
+
+/* ---- lookups ---- */
+
+/* What a node looks up, or writes: idx picks rows of dims of data. */
+struct lookup {
+	int axis;               /* the first dim that is picked in */
+	int dims;               /* how many are */
+	bool tuple;             /* ... by the last dim of idx */
+	bool along;             /* other dims of idx are those of data */
+	bool write;
+	int shift;              /* of the dims of idx in what is read */
 };
 
-/* row, dim: -1 if any will do. */
 static bool
-find_own(const struct deal *d, const Node *n, int row, int dim, struct own *o)
+looks_up(const struct deal *d, const Node *n, struct lookup *l)
 {
-	const Shape *x = &d->g->val[n->in[0]].shape;
-	const Shape *idx = &d->g->val[n->in[1]].shape;
-	int last = idx->rank - 1;
+	const Shape *idx = n->nin > 1 ? &d->g->val[n->in[1]].shape : NULL;
+	Attr a = n->attr;
 
-	if (n->op != OP_SCATTER_ND && n->op != OP_GATHER_ND)
+	*l = (struct lookup){ .dims = 1 };
+	switch (n->op) {
+	case OP_GATHER:
+		l->axis = (int)n->attr.GATHER.axis;
+		l->axis += l->axis < 0 ? d->g->val[n->in[0]].shape.rank : 0;
+		l->shift = l->axis;
+		return true;
+	case OP_SCATTER_ELEMENTS:
+		l->write = true;
+		/* fallthrough */
+	case OP_GATHER_ELEMENTS:
+		l->axis = (int)*attr_int_of(n->op, &a, "axis");
+		l->axis += l->axis < 0 ? idx->rank : 0;
+		l->along = true;
+		return true;
+	case OP_SCATTER_ND:
+		l->write = true;
+		/* fallthrough */
+	case OP_GATHER_ND:
+		l->tuple = true;
+		l->dims = (int)idx->dim[idx->rank - 1];
+		return true;
+	default:
 		return false;
-	o->row = o->dim = row < 0 ? dim : row;
-	if (n->op == OP_GATHER_ND && n->attr.GATHER_ND.batch)
-		return o->row < n->attr.GATHER_ND.batch;
-	for (o->row = 0; o->row < idx->dim[last]; o->row++)
-		for (o->dim = 0; o->dim < last; o->dim++)
-			if ((row < 0 || o->row == row)
-			    && (dim < 0 || o->dim == dim)
-			    && x->dim[o->row] == idx->dim[o->dim]
-			    && counts(d, n->in[1], o->row, o->dim))
+	}
+}
+
+/* Whether idx has, for dim `row` of data, the numbers of each sample's own
+ * rows; dim: of idx, has the samples; -1: unknown. */
+static bool
+is_own(const struct deal *d, const Node *n, const struct lookup *l, int row,
+       int dim)
+{
+	const Shape *idx = &d->g->val[n->in[1]].shape;
+	int64_t extent = d->g->val[n->in[0]].shape.dim[row];
+	struct column c = { n->in[1], l->tuple ? idx->rank - 1 : -1,
+	                    row - l->axis, dim };
+	struct numbers y;
+
+	if (!deal_find_numbers(d, c, &y, 0))
+		return false;
+	if (y.beyond && (--extent != y.beyond || !is_longer(d, n, row)))
+		return false;
+	return y.each * d->samples == extent && y.lo >= 0 && y.hi < y.each;
+}
+
+/* The row of data that goes with samples of idx, and with the dim of those: -1
+ * for any, of a constant. */
+static bool
+find_row(const struct deal *d, const Node *n, const struct lookup *l,
+         int *row, int *dim)
+{
+	const Shape *idx = &d->g->val[n->in[1]].shape;
+	bool any = *dim < 0 && !deal_is(d, n->in[1], SPLIT_S);
+
+	if (!any && (*dim >= idx->rank - l->tuple
+	             || (l->along && *dim != l->axis)))
+		return false;
+	for (int r = l->axis; r < l->axis + l->dims; r++) {
+		if (*row >= 0 && r != *row)
+			continue;
+		for (int k = any ? 0 : *dim; k < (any ? idx->rank - l->tuple
+		                                  : *dim + 1); k++)
+			if ((!l->along || k == l->axis)
+			    && is_own(d, n, l, r, k)) {
+				*row = r;
+				*dim = k;
 				return true;
+			}
+	}
 	return false;
+}
+
+static Split
+moved(Split s, int by)
+{
+	s.axis += by;
+	s.lead += by;
+	return s;
+}
+
+/* The batch of a gather_nd: dims that data and idx share. */
+static bool
+is_batch(const Node *n, int axis)
+{
+	return n->op == OP_GATHER_ND && axis < n->attr.GATHER_ND.batch;
 }
 
 bool
 deal_follow_own(const struct deal *d, const Node *n, int port, Split *at)
 {
-	bool data = port == 0 || (n->op == OP_SCATTER_ND && port == n->nin);
-	int axis = at[port].axis;
-	struct own o;
-	Split x, rows;
+	struct lookup l;
+	bool idx = port == 1, is = looks_up(d, n, &l);
+	bool data = is && (port == 0 || (l.write && port == n->nin));
+	Split s = at[port];
+	int row = -1, dim = -1;
 
-	if (at[port].lead != axis || at[port].npart != 1
-	    || !find_own(d, n, data ? axis : -1, data ? -1 : axis, &o))
+	if (!is || s.kind != SPLIT_S || s.lead != s.axis)
 		return false;
-	x = split_cut(o.row, at[port].part[0]);
-	rows = split_cut(o.dim, at[port].part[0]);
-	at[0] = x;
-	at[1] = rows;
-	at[2] = rows;           /* what is written, or read */
-	if (n->op == OP_SCATTER_ND)
-		at[n->nin] = x;
+	if (!data && !idx && !l.write)
+		s = moved(s, -l.shift);
+	if (s.axis < 0)
+		return false;
+	if (is_batch(n, s.axis)) {
+		at[0] = at[1] = at[2] = s;
+		return true;
+	}
+	if (n->op == OP_GATHER_ND && n->attr.GATHER_ND.batch)
+		return false;
+	if (data)
+		row = s.axis;
+	else
+		dim = s.axis;
+	if ((data && s.npart > 1) || !find_row(d, n, &l, &row, &dim))
+		return false;
+	if (data && deal_is(d, n->in[1], SPLIT_S)) {
+		s = *deal_state(d, n->in[1]);
+		for (int k = 0; k < split_listed(&s); k++)
+			s.part[k] /= DEAL_RANKS;
+	} else if (data) {
+		s = split_cut(dim, d->g->val[n->in[1]].shape.dim[dim]);
+	}
+	at[0] = split_cut(row, d->g->val[n->in[0]].shape.dim[row]);
+	at[1] = s;
+	at[2] = l.write ? s : moved(s, l.shift);
+	if (l.write)
+		at[n->nin] = at[0];
 	return true;
 }
 
 bool
 deal_infer_own(const struct deal *d, const Node *n, Split *out, bool *is)
 {
-	const Split *x = deal_state(d, n->in[0]), *rows = NULL;
-	struct own o;
+	struct lookup l;
+	const Split *x, *idx;
+	int row = -1, dim = -1;
 
-	for (int k = 1; k < n->nin; k++)
-		if (deal_is(d, n->in[k], SPLIT_S))
-			rows = deal_state(d, n->in[k]);
-	*is = (rows || x->kind == SPLIT_S)
-		&& find_own(d, n, rows ? -1 : x->axis,
-		            rows ? rows->axis : -1, &o);
+	*is = looks_up(d, n, &l);
 	if (!*is)
 		return false;
-	for (int k = 0; k < n->nin; k++) {
-		const Split *s = deal_state(d, n->in[k]);
-
-		if (k == 1 && s->kind == SPLIT_R)
-			continue;
-		if (s->kind != SPLIT_S || s->npart != 1 || s->lead != s->axis
-		    || s->axis != (k ? o.dim : o.row))
-			return false;
+	x = deal_state(d, n->in[0]);
+	idx = deal_state(d, n->in[1]);
+	if (n->op == OP_GATHER_ND && n->attr.GATHER_ND.batch) {
+		*is = x->kind == SPLIT_S && is_batch(n, x->axis);
+		out[0] = *x;
+		return *is && split_eq(x, idx);
 	}
-	out[0] = split_cut(n->op == OP_SCATTER_ND ? o.row : o.dim, x->part[0]);
+	if (idx->kind == SPLIT_S && idx->lead == idx->axis)
+		dim = idx->axis;
+	if (x->kind == SPLIT_S)
+		row = x->axis;
+	*is = (x->kind == SPLIT_S || idx->kind == SPLIT_S || l.write)
+		&& (row < 0 || (row >= l.axis && row < l.axis + l.dims))
+		&& find_row(d, n, &l, &row, &dim);
+	if (!*is || x->kind != SPLIT_S || x->npart != 1 || x->lead != x->axis)
+		return false;
+	if (idx->kind == SPLIT_P)
+		return false;
+	out[0] = idx->kind == SPLIT_S ? *idx
+	       : split_cut(dim, DEAL_RANKS
+	                   * d->g->val[n->in[1]].shape.dim[dim]);
+	if (l.write && !split_eq(deal_state(d, n->in[2]), &out[0]))
+		return false;
+	out[0] = l.write ? *x : moved(out[0], l.shift);
 	return true;
 }
 
@@ -127,7 +260,8 @@ deal_numbers_rows(const struct deal *d, const Node *n, ValId v,
 	const struct uses *u = &d->uses;
 	ValId y = n->out[0];
 	int last = d->g->val[y].shape.rank - 1;
-	bool is = false;
+	struct column c = { v, last, 0, s->axis };
+	struct numbers x;
 
 	if (n->op != OP_CONCAT || n->attr.CONCAT.axis != last
 	    || s->lead != s->axis)
@@ -139,7 +273,8 @@ deal_numbers_rows(const struct deal *d, const Node *n, ValId v,
 		    || by->in[1] != y || by->in[0] == y)
 			return false;
 	}
-	for (int64_t k = 0; k < d->g->val[v].shape.dim[last]; k++)
-		is |= counts(d, v, k, s->axis);
-	return is;
+	for (; c.at < d->g->val[v].shape.dim[last]; c.at++)
+		if (deal_find_numbers(d, c, &x, 0) && x.each)
+			return true;
+	return false;
 }

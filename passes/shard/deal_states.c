@@ -264,6 +264,22 @@ infer_groups(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
 	return ok;
 }
 
+/* Places as many as elements, in their order; a replica has its own count. */
+static bool
+infer_selected(const struct deal *d, const Node *n, Split *out)
+{
+	const Shape *x = &d->g->val[n->in[0]].shape;
+	Shape flat = SHAPE(shape_nelem(x));
+
+	out[1] = (Split){ .kind = SPLIT_P };
+	if (n->attr.SELECTED.compact
+	    || !reshaped(d, deal_state(d, n->in[0]), x, &flat, &out[0]))
+		return false;
+	out[0].axis++;
+	out[0].lead++;
+	return true;
+}
+
 static bool
 infer(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
 {
@@ -279,9 +295,14 @@ infer(struct deal *d, NodeId id, Split *out, char why[SHARD_WHY])
 		return infer_loss(d, n, out);
 	if (n->op == OP_CONV || n->op == OP_CONV_DX)
 		return infer_groups(d, id, out, why);
-	if (deal_infer_own(d, n, out, &own))
+	if (n->op == OP_SELECTED && deal_is(d, n->in[0], SPLIT_S))
+		return infer_selected(d, n, out);
+	if (deal_infer_own(d, n, out, &own) || deal_infer_longer(d, n, out))
 		return true;
-	return !own && shard_infer(g, n, out, why);
+	if (own || (n->nin > 1 && deal_looks_up(n->op)
+	            && deal_has_numbers(d, n->in[1])))
+		return false;
+	return shard_infer(g, n, out, why);
 }
 
 static int
@@ -334,6 +355,8 @@ deal_infer(struct deal *d, NodeId id, char why[SHARD_WHY])
 
 	if (!deal_statistics(d, n, out) && !infer(d, id, out, why)
 	    && (first_cut(d, n) < 0 || !infer_repeated(d, id, out, why)))
+		return false;
+	if (!deal_follow_numbers(d, &d->g->node[id]))
 		return false;
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k])

@@ -486,8 +486,13 @@ selections(struct setup *t)
 			          val_scalar(t->g, dt, i < 7 ? 0 : 3))->out[0];
 		if (lo < 0 && i >= 7)
 			x = APPLY(t, OP_SUB, NULL, x, x)->out[0];
-		case_begin(t, "selected");
-		APPLY(t, OP_SELECTED, NULL, x);
+		for (int compact = 0; compact < 2; compact++) {
+			Attr a = attr_default(OP_SELECTED);
+
+			a.SELECTED.compact = compact;
+			case_begin(t, "selected");
+			APPLY(t, OP_SELECTED, &a, x);
+		}
 	}
 }
 

@@ -120,6 +120,8 @@ CASES = {
     # only what is selected has a logarithm
     "log": "%{n}p = abs %g\n%{n}0 = log %{n}p\n%{n} = reduce_sum %{n}0 {{keepdims=0}}",
 }
+# Those that read numbers of lanes.
+COMPACT = ["numbered", "lane", "lane_elements", "lane_nd", "again_rows", "joined", "joined_rows", "joined_labels", "set_first"]
 # What is right where nothing is selected: no mean, no largest.
 OF_NONE = ["sum", "norm", "rms", "add_nd", "set_nd", "add_rows", "set_rows", "max_rows", "filled", "count", "numbered", "beside",
            "whole", "parts", "first", "vector", "log", "joined", "joined_rows",
@@ -194,6 +196,7 @@ class Lanes:
         b = self.bench
         if not b.must(self.compile("open", text(names, None), *flags), f"{what}: compile"):
             return
+        self.folded = b.ckc(b.path("open.ck"), "--passes=fold").stdout
         for k, mask in enumerate(masks):
             if not b.must(self.compile("known", text(names, mask)), f"{what}: compile with {mask}"):
                 continue
@@ -213,7 +216,10 @@ def main():
     bench = ck.Bench()
     lanes = Lanes(bench)
     some = [[1, 0, 1, 1, 0, 0, 1, 0, 1, 0, 0, 1], [0] * 7 + [1] + [0] * 4, [1] * 12, [1] + [0] * 11, [0] * 10 + [1, 1]]
-    lanes.same("all", list(CASES), some)
+    for what, names in ("compact", COMPACT), ("in place", [x for x in CASES if x not in COMPACT]):
+        lanes.same(what, names, some)
+        bench.check("selected %m" + ("\n", " {compact=0}\n")[what == "in place"] in lanes.folded, f"{what}: {lanes.folded}")
+    lanes.same("beside each other", list(CASES), some[:1])
     lanes.same("recomputed", list(CASES), some[:1], "--recompute", "full")
     lanes.same("none selected", OF_NONE, [[0] * 12])
     turned = "\t%gt = transpose %g {perm=[1, 0]}\n"

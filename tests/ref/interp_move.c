@@ -452,20 +452,26 @@ bool
 interp_selected(struct call *c)
 {
 	const struct ten *x = &c->in[0];
-	int64_t count = 0, idx[MAX_RANK];
+	bool compact = c->a->SELECTED.compact;
+	int64_t count = 0, first = -1, idx[MAX_RANK] = { 0 };
+	double *y = c->out[0].x;
 
 	for (int64_t i = 0; i < x->n; i++) {
 		if (x->x[i] == 0)
 			continue;
+		first = first < 0 ? i : first;
 		interp_unravel(&x->s, i, idx);
-		for (int d = 0; c->out[0].x && d < x->s.rank; d++)
-			c->out[0].x[d * x->n + count] = (double)idx[d];
+		for (int d = 0; y && compact && d < x->s.rank; d++)
+			y[d * x->n + count] = (double)idx[d];
 		count++;
 	}
-	for (int64_t i = count; c->out[0].x && i < x->n; i++)
+	for (int64_t i = compact ? count : 0; y && i < x->n; i++) {
+		bool own = !compact && x->x[i] != 0;
+
+		interp_unravel(&x->s, own ? i : count ? first : 0, idx);
 		for (int d = 0; d < x->s.rank; d++)
-			c->out[0].x[d * x->n + i] = count
-				? c->out[0].x[d * x->n] : 0;
+			y[d * x->n + i] = (double)idx[d];
+	}
 	if (c->nout > 1 && c->out[1].x)
 		c->out[1].x[0] = (double)count;
 	return true;

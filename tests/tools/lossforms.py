@@ -94,6 +94,29 @@ TEXT = {
         %a = reduce_sum %w {OVER}
         %b = reduce_sum %rel {OVER}
         %loss.KIND = div %a, %b""",
+    # rows, and elements, that a mask selects: looked up, written back, and added up by the number of their row
+    "selected": """%c = lt %ignored, %labels
+        %n = nonzero %c
+        %at = transpose %n {perm=[1,0]}
+        %g = gather_nd %z, %at
+        %b = gather_nd %labels, %at
+        %loss.KIND, _, _ = sce %g, %b {reduction=1}""",
+    "written": f"""%n = nonzero %f
+        %at = transpose %n {{perm=[1,0]}}
+        %g = gather_nd %z, %at
+        %u = tanh %g
+        %y = scatter_nd %z, %at, %u
+        %q = mul %y, %y
+        %a = reduce_mean %q {ALL}
+        %h = gather_nd %t, %at
+        %k = mul %u, %h
+        %r = part %n {{axis=0, index=0, count=2, keepdims=0}}
+        %i = unsqueeze %r, %last
+        %o = sub %m, %m
+        %e = scatter_nd %o, %i, %k {{add=1}}
+        %v = mul %e, %m
+        %b = reduce_mean %v {OVER}
+        %loss.KIND = add %a, %b""",
     # formulas of sums that parameters decide
     "root": f"""%d = sub %z, %t
         %q = mul %d, %d
@@ -115,9 +138,9 @@ def graph(kinds, rows):
     lines = [f"input %x: f32[{rows},{WIDE}]", f"input %labels: i64[{rows}]", f"input %classes: i64[{rows}]", f"input %m: f32[{rows}]",
              f"input %t: f32[{rows},{CLASSES}]", f"input %f: f32[{rows},{CLASSES}]",
              f"const %weights: f32[5] = {{{', '.join(map(str, WEIGHTS))}}}", "const %one: f32[] = {1}", "const %small: f32[] = {0.1}",
-             "const %ignored: i64[] = {-100}", "const %unit: i64[] = {1}", "const %five: i64[1,5] = {0, 1, 2, 3, 4}"]
+             "const %ignored: i64[] = {-100}", "const %unit: i64[] = {1}", "const %last: i64[1] = {-1}", "const %five: i64[1,5] = {0, 1, 2, 3, 4}"]
     lines += [f"param %w.{kind}: f32[{WIDE},{CLASSES}] = splat 0" for kind in kinds]
-    given = {"x", "labels", "classes", "m", "t", "f", "weights", "one", "small", "ignored", "five", "unit"}
+    given = {"x", "labels", "classes", "m", "t", "f", "weights", "one", "small", "ignored", "five", "unit", "last"}
     total = None
     for kind in kinds:
         text = f"%z = matmul %x, %w.{kind}\n" + TEXT[kind].replace("KIND", kind).replace("ROWS", str(rows))
@@ -171,7 +194,10 @@ def loss(kind, x, w):
         rare = 1 / (np.bincount(x["classes"], minlength=CLASSES) + 1)[x["classes"]]
         return (all_rows * rare).sum() / rare.sum()
     p = 1 / (1 + np.exp(-z))
-    return {"mean": entropy, "integers": entropy, "weights": (rows * of).sum() / of.sum(), "nll": (rows * of).sum() / of.sum(), "sum": rows.sum(),
+    counted = f > 0
+    written = np.where(counted, np.tanh(z), z)
+    return {"mean": entropy, "integers": entropy, "selected": entropy,
+            "written": (written * written).mean() + ((np.tanh(z) * t * counted).sum(1) * m).mean(), "weights": (rows * of).sum() / of.sum(), "nll": (rows * of).sum() / of.sum(), "sum": rows.sum(),
             "all": all_rows.mean(), "masked": (rows * m).sum() / m.sum(), "normalised": (rows * m).sum() / m.sum(),
             "clamped": (rows * m).sum() / (max(m.sum(), 1) + small),
             "smooth": entropy - small * (logp.mean(1) * counts).sum() / counts.sum(), "mse": squares.mean(), "squares": squares.sum(),

@@ -1,8 +1,10 @@
 # A number of results known only at run time: there is room for all of them,
-# and a sum over them is masked.
+# each stays where it was found, and a sum over them is masked by what finds
+# them.
 # run: --passes=fold
-# check: %i: i64[1,6], %i.count: i64[] = selected %x
-# check: = lt %t
+# check: %i: i64[1,6], %i.count: i64[] = selected %x {compact=0}
+# check: bool[6] = cast %x
+# check-not: = lt
 # check: = where %
 # check: %s: f32[4] output = reduce_sum
 graph @f {

@@ -1,0 +1,156 @@
+/* Pass fold: where lanes lie (fold_lanes.c).
+ *
+ * The lanes of a selection are compact, the first `count` of them all, or in
+ * place, each where the mask has its element.  In place every sample keeps to
+ * itself, so that replicas can share out a batch, and what is written back
+ * under the same mask is a `where`.  It is right unless somebody reads the
+ * number of a lane.  That shows in the course of the walk (fold_compact); until
+ * then everything is built for compact lanes, and beside it what stands for it
+ * in place, of which one is gone at the end.
+ */
+#include "passes/fold/fold_lanes.h"
+
+/* ---- selections that lie alike ---- */
+
+static struct selection *
+root(struct fold *f, int sel)
+{
+	while (f->selection[sel - 1].like)
+		sel = f->selection[sel - 1].like;
+	return &f->selection[sel - 1];
+}
+
+void
+fold_compact(struct fold *f, int sel)
+{
+	root(f, sel)->compact = true;
+}
+
+static void
+join_roots(struct fold *f, int a, int b)
+{
+	struct selection *x = root(f, a), *y = root(f, b);
+
+	if (x == y)
+		return;
+	y->compact |= x->compact;
+	x->like = (int)(y - f->selection) + 1;
+}
+
+/* ---- looking through moves ---- */
+
+/* What v was before it was given other shapes. */
+static ValId
+unshaped(const struct fold *f, ValId v)
+{
+	const Graph *g = f->g;
+
+	while (g->val[v].def && g->node[g->val[v].def].op == OP_RESHAPE)
+		v = g->node[g->val[v].def].in[0];
+	return v;
+}
+
+bool
+fold_is_places(const struct fold *f, ValId idx, int sel)
+{
+	const struct selection *s = &f->selection[sel - 1];
+	const Node *n;
+
+	idx = unshaped(f, idx);
+	n = &f->g->node[f->g->val[idx].def];
+	if (n->op == OP_TRANSPOSE)
+		return s->at && unshaped(f, n->in[0]) == s->at;
+	return s->at == idx && f->g->val[s->from].shape.rank == 1;
+}
+
+/* Whether the elements of mask v are those of mask m, each so many times. */
+static bool
+repeats_each(const struct fold *f, ValId v, ValId m, int64_t times)
+{
+	const Node *n;
+	const Shape *x, *y;
+	int d;
+
+	v = unshaped(f, v);
+	m = unshaped(f, m);
+	if (v == m || f->g->val[v].def == 0)
+		return v == m && times == 1;
+	n = &f->g->node[f->g->val[v].def];
+	if (n->op != OP_EXPAND || unshaped(f, n->in[0]) != m)
+		return false;
+	x = &f->g->val[n->in[0]].shape;
+	y = &f->g->val[v].shape;
+	for (d = y->rank - 1; d >= 0; d--) {
+		int from = d - y->rank + x->rank;
+
+		if (from >= 0 && x->dim[from] == y->dim[d] && x->dim[from] > 1)
+			break;
+		times = times % y->dim[d] ? 0 : times / y->dim[d];
+	}
+	for (; d >= 0; d--) {
+		int from = d - y->rank + x->rank;
+
+		if ((from >= 0 ? x->dim[from] : 1) != y->dim[d])
+			return false;
+	}
+	return times == 1;
+}
+
+bool
+fold_see_as(struct fold *f, ValId x, int sel)
+{
+	struct lanes *l = fold_note(f, x)->lanes;
+	const struct selection *s = &f->selection[sel - 1], *own;
+
+	if (l->id == sel && l->times == 1)
+		return true;
+	own = &f->selection[l->id - 1];
+	if (s->joins[0] || own->joins[0] || s->bound != own->bound * l->times
+	    || !repeats_each(f, s->from, own->from, l->times))
+		return false;
+	join_roots(f, l->id, sel);
+	l->id = sel;
+	l->times = 1;
+	return true;
+}
+
+/* ---- the end ---- */
+
+void
+fold_in_place(struct fold *f, ValId v, ValId instead, int sel)
+{
+	if (!v || !instead)
+		return;
+	f->placed = arena_grow(f->p->scratch, f->placed, f->nplaced,
+	                       &f->placed_cap, f->nplaced + 1,
+	                       sizeof *f->placed);
+	f->placed[f->nplaced++] = (struct placed){ v, instead, sel };
+}
+
+void
+fold_settle(struct fold *f)
+{
+	Graph *g = f->g;
+	ValId *now = f->nplaced ? arena_array(f->p->scratch, g->nval,
+	                                      sizeof *now) : NULL;
+
+	for (size_t i = 0; i < f->nplaced; i++) {
+		const struct placed *p = &f->placed[i];
+
+		if (root(f, p->sel)->compact)
+			continue;
+		now[p->v] = p->instead;
+		if (g->val[p->v].output)
+			fold_turn(f, g->val[p->v].def, OP_COPY, p->instead);
+	}
+	FOR_NODES (n, g)
+		for (int k = 0; now && k < n->nin; k++)
+			if (now[n->in[k]])
+				n->in[k] = now[n->in[k]];
+	for (size_t i = 0; i < f->nselection; i++) {
+		ValId at = f->selection[i].at;
+
+		if (at && !root(f, (int)i + 1)->compact)
+			g->node[g->val[at].def].attr.SELECTED.compact = 0;
+	}
+}

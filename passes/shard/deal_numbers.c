@@ -1,0 +1,300 @@
+/* Integers that number samples: where they begin, how ops hand them on, and
+ * what may be made of them.
+ *
+ * Replicas count their samples from 0.  That is right for an index into what
+ * has samples, and for nothing else: numbers that a mask finds are followed
+ * from op to op.
+ */
+#include "passes/shard/deal.h"
+
+static int64_t
+product(const Shape *s, int from, int to)
+{
+	int64_t n = 1;
+
+	for (int i = from; i < to; i++)
+		n *= s->dim[i];
+	return n;
+}
+
+/* The dim whose only element is taken, others being whole; -1: another. */
+static int
+sliced(const Shape *x, const Node *n, const Shape *y)
+{
+	int found = -1;
+
+	for (int i = 0; i < y->rank; i++) {
+		if (y->dim[i] == x->dim[i])
+			continue;
+		if (found >= 0 || y->dim[i] != 1)
+			return -1;
+		found = i;
+	}
+	for (int i = 0; i < y->rank; i++)
+		if (i != found && (n->attr.SLICE.start.v[i]
+		                   || n->attr.SLICE.step.v[i] != 1))
+			return -1;
+	return found;
+}
+
+/* Where a move takes the column from, in c; false: from several. */
+static bool
+comes_from(const struct deal *d, const Node *n, struct column *c)
+{
+	const Shape *x = &d->g->val[n->in[0]].shape;
+	const Shape *y = &d->g->val[n->out[0]].shape;
+	bool all = c->axis < 0 || y->dim[c->axis] == 1;
+	int last = x->rank - 1;
+
+	switch (n->op) {
+	case OP_CAST:
+		break;
+	case OP_EXPAND:
+		if (!all)
+			return false;
+		*c = (struct column){ .axis = -1, .dim = -1 };
+		break;
+	case OP_TRANSPOSE:
+		c->axis = c->axis < 0 ? -1
+		        : (int)n->attr.TRANSPOSE.perm.v[c->axis];
+		c->dim = -1;
+		break;
+	case OP_RESHAPE:
+		if (!all && (c->axis != y->rank - 1
+		             || x->dim[last] != y->dim[c->axis]))
+			return false;
+		*c = (struct column){ .axis = all ? -1 : last, .at = c->at,
+			.dim = -1 };
+		break;
+	case OP_SLICE:
+		if (!all || sliced(x, n, y) < 0)
+			return false;
+		c->axis = sliced(x, n, y);
+		c->at = n->attr.SLICE.start.v[c->axis];
+		break;
+	default:
+		return false;
+	}
+	c->v = n->in[0];
+	return true;
+}
+
+/* ---- where numbers begin ---- */
+
+/* The places of elements of a mask that has samples. */
+static bool
+of_selected(const struct deal *d, const Node *n, const struct column *c,
+            struct numbers *y)
+{
+	const Shape *x = &d->g->val[n->in[0]].shape;
+	const Split *s = deal_state(d, n->in[0]);
+	int k = c->axis < 0 ? 0 : (int)c->at;
+
+	if (c->axis > 0 || (c->axis < 0 && x->rank > 1) || s->kind != SPLIT_S
+	    || n->attr.SELECTED.compact)
+		return false;
+	*y = (struct numbers){ 0, 0, x->dim[k] - 1, 0 };
+	if (k > s->axis || k < s->lead)
+		return true;
+	y->each = x->dim[k] / d->samples;
+	y->hi = y->each - 1;
+	return s->lead == s->axis && s->npart == 1
+		&& x->dim[k] % d->samples == 0;
+}
+
+/* A constant that counts its own place in the dim of the samples. */
+static bool
+of_const(const struct deal *d, const struct column *c, struct numbers *y)
+{
+	const Val *x = &d->g->val[c->v];
+	int last = x->shape.rank - 1;
+	int64_t each = 1, inner, all = val_nelem(x);
+	double same;
+
+	if (val_splat(d->g, c->v, &same)) {
+		*y = (struct numbers){ 0, (int64_t)same, (int64_t)same, 0 };
+		return same >= 0 && same < INT32_MAX;
+	}
+	if (x->kind != V_CONST || !x->data || c->dim < 0
+	    || (c->axis >= 0 && c->axis != last))
+		return false;
+	each = c->axis < 0 ? 1 : x->shape.dim[last];
+	inner = product(&x->shape, c->dim + 1, x->shape.rank)
+	      / (c->dim < last ? each : 1);
+	for (int64_t i = 0; i < all / each; i++)
+		if (val_int(x, i * each + c->at)
+		    != i / inner % x->shape.dim[c->dim])
+			return false;
+	each = x->shape.dim[c->dim] / d->samples;
+	*y = (struct numbers){ each, 0, each - 1, 0 };
+	return each * d->samples == x->shape.dim[c->dim];
+}
+
+/* ---- following them ---- */
+
+static bool
+combine(Op op, const struct numbers *a, const struct numbers *b,
+        struct numbers *y)
+{
+	y->beyond = 0;
+	if (a->beyond || b->beyond)
+		return false;
+	if (op == OP_ADD)
+		return !__builtin_add_overflow(a->each, b->each, &y->each)
+			&& !__builtin_add_overflow(a->lo, b->lo, &y->lo)
+			&& !__builtin_add_overflow(a->hi, b->hi, &y->hi);
+	if (b->each || b->lo != b->hi)
+		return false;
+	return !__builtin_mul_overflow(a->each, b->lo, &y->each)
+		&& !__builtin_mul_overflow(a->lo, b->lo, &y->lo)
+		&& !__builtin_mul_overflow(a->hi, b->lo, &y->hi);
+}
+
+/* Of elements of the same places, or of one number. */
+static bool
+of_two(const struct deal *d, const Node *n, struct column c,
+       struct numbers *y, int depth)
+{
+	struct numbers x[2];
+
+	for (int k = 0; k < 2; k++) {
+		const Val *v = &d->g->val[c.v = n->in[k]];
+		double same;
+
+		if (!val_splat(d->g, c.v, &same)
+		    && !shape_eq(&v->shape, &d->g->val[n->out[0]].shape))
+			return false;
+		if (!deal_find_numbers(d, c, &x[k], depth + 1))
+			return false;
+	}
+	return combine(n->op, &x[0], &x[1], y)
+		|| (n->op == OP_MUL && combine(n->op, &x[1], &x[0], y));
+}
+
+/* where(v < 0, ..., v), of v that is not; or where(c, v, beyond). */
+static bool
+of_where(const struct deal *d, const Node *n, struct column c,
+         struct numbers *y, int depth)
+{
+	const Val *other = &d->g->val[n->in[2]];
+	const Node *less = &d->g->node[d->g->val[n->in[0]].def];
+	double zero;
+
+	if (other->kind == V_CONST && other->data) {
+		int64_t many = val_nelem(other);
+
+		if (many != 1 && (other->shape.rank != 1 || c.axis < 0))
+			return false;
+		c.v = n->in[1];
+		if (!deal_find_numbers(d, c, y, depth + 1) || y->beyond)
+			return false;
+		y->beyond = val_int(other, many == 1 ? 0 : c.at);
+		return y->beyond > 0;
+	}
+	c.v = n->in[2];
+	return less->op == OP_LT && less->in[0] == c.v
+		&& val_splat(d->g, less->in[1], &zero) && zero == 0
+		&& deal_find_numbers(d, c, y, depth + 1) && y->lo >= 0;
+}
+
+static bool
+of_concat(const struct deal *d, const Node *n, struct column c,
+          struct numbers *y, int depth)
+{
+	if (c.axis < 0 || n->attr.CONCAT.axis != c.axis)
+		return false;
+	for (int k = 0; k < n->nin; k++) {
+		int64_t here = d->g->val[n->in[k]].shape.dim[c.axis];
+
+		c.v = n->in[k];
+		if (c.at < here)
+			return deal_find_numbers(d, c, y, depth + 1);
+		c.at -= here;
+	}
+	return false;
+}
+
+bool
+deal_find_numbers(const struct deal *d, struct column c, struct numbers *y,
+                  int depth)
+{
+	const Node *n = &d->g->node[d->g->val[c.v].def];
+
+	if (depth > 32 || !d->samples)
+		return false;
+	switch (d->g->val[c.v].def ? n->op : OP_COUNT) {
+	case OP_SELECTED:
+		return d->g->val[c.v].slot == 0 && of_selected(d, n, &c, y);
+	case OP_CONCAT:
+		return of_concat(d, n, c, y, depth);
+	case OP_ADD: case OP_MUL:
+		return of_two(d, n, c, y, depth);
+	case OP_WHERE:
+		return of_where(d, n, c, y, depth);
+	case OP_COUNT:
+		return of_const(d, &c, y);
+	default:
+		return comes_from(d, n, &c)
+			&& deal_find_numbers(d, c, y, depth + 1);
+	}
+}
+
+/* ---- what else is made of numbers ---- */
+
+bool
+deal_has_numbers(const struct deal *d, ValId v)
+{
+	return v < d->nnumbers && d->numbers[v];
+}
+
+static void
+mark(struct deal *d, ValId v)
+{
+	size_t had = d->nnumbers;
+
+	if (v >= had) {
+		d->numbers = arena_grow(d->p->scratch, d->numbers, had,
+		                        &d->numbers_cap, (size_t)v + 1,
+		                        sizeof *d->numbers);
+		d->nnumbers = (size_t)v + 1;
+		for (size_t i = had; i < d->nnumbers; i++)
+			d->numbers[i] = false;
+	}
+	d->numbers[v] = true;
+}
+
+/* Whether the node asks whether numbers are negative, which they are not. */
+static bool
+is_sign(const struct deal *d, const Node *n)
+{
+	struct column c = { n->in[0], -1, 0, -1 };
+	struct numbers x;
+	double zero;
+
+	return n->op == OP_LT && val_splat(d->g, n->in[1], &zero) && zero == 0
+		&& deal_find_numbers(d, c, &x, 0) && x.lo >= 0;
+}
+
+bool
+deal_follow_numbers(struct deal *d, const Node *n)
+{
+	bool any = false;
+
+	if (n->op == OP_SELECTED && deal_is(d, n->in[0], SPLIT_S))
+		mark(d, n->out[0]);
+	for (int k = 0; k < n->nin; k++)
+		any |= deal_has_numbers(d, n->in[k])
+			&& !(k == 1 && deal_looks_up(n->op));
+	if (!any || is_sign(d, n))
+		return true;
+	for (int k = 0; k < n->nout; k++) {
+		struct column c = { n->out[k], -1, 0, -1 };
+		struct numbers x;
+
+		if (n->out[k] && dtype_info[d->g->val[n->out[k]].dt].cls != 'i')
+			return false;
+		if (!deal_find_numbers(d, c, &x, 0) || x.each)
+			mark(d, n->out[k]);
+	}
+	return true;
+}
