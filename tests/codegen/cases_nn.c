@@ -495,7 +495,7 @@ adafactors(struct setup *t)
 		}
 }
 
-/* Larger than a tile each way, with what may be added to it. */
+/* Larger than a tile each way, with what may be added to it, and without. */
 static void
 tiled_products(struct setup *t)
 {
@@ -511,6 +511,8 @@ tiled_products(struct setup *t)
 	a.MATMUL.ta = a.MATMUL.tb = 1;
 	APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(1100, 520)),
 	      floats(t, SHAPE(530, 1100)), bias);
+	APPLY(t, OP_MATMUL, NULL, floats(t, SHAPE(20, 1100)),
+	      floats(t, SHAPE(1100, 30)));
 }
 
 void
