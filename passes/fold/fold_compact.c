@@ -26,8 +26,8 @@ fold_compact(struct fold *f, int sel)
 	root(f, sel)->compact = true;
 }
 
-static void
-join_roots(struct fold *f, int a, int b)
+void
+fold_lie_alike(struct fold *f, int a, int b)
 {
 	struct selection *x = root(f, a), *y = root(f, b);
 
@@ -108,7 +108,7 @@ fold_see_as(struct fold *f, ValId x, int sel)
 	if (s->joins[0] || own->joins[0] || s->bound != own->bound * l->times
 	    || !repeats_each(f, s->from, own->from, l->times))
 		return false;
-	join_roots(f, l->id, sel);
+	fold_lie_alike(f, l->id, sel);
 	l->id = sel;
 	l->times = 1;
 	return true;

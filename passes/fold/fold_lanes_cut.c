@@ -30,14 +30,24 @@ number(struct fold *f, int64_t x)
 
 /* How many lanes of x's dim count, as i64[]. */
 static ValId
-many_of(struct fold *f, ValId x, int axis, NodeId like)
+count_of(struct fold *f, ValId x, int axis, NodeId like)
 {
 	const struct lanes *l = lanes_of(f, x);
 
 	if (!l || l->axis != axis)
 		return number(f, extent(f, x, axis));
-	fold_compact(f, l->id);
 	return fold_count(f, l->id, l->times, DT_I64, like);
+}
+
+/* The same, to tell lanes by: they are the first ones. */
+static ValId
+many_of(struct fold *f, ValId x, int axis, NodeId like)
+{
+	const struct lanes *l = lanes_of(f, x);
+
+	if (l && l->axis == axis)
+		fold_compact(f, l->id);
+	return count_of(f, x, axis, like);
 }
 
 /* x at idx along axis, with the lanes of selection sel there. */
@@ -271,20 +281,43 @@ gather_elements(struct fold *f, NodeId id, const Node *was)
 
 /* ---- joining ---- */
 
+/* Which of them count in place: lanes of a selection, or a fixed number of
+ * rows, negative. */
+static ValId
+mask_of(struct fold *f, int64_t of, NodeId like)
+{
+	uint8_t *all;
+
+	if (of > 0)
+		return fold_found(f, (int)of, 0, 1, like);
+	all = arena_array(f->mem, (size_t)-of, sizeof *all);
+	for (int64_t i = 0; i < -of; i++)
+		all[i] = 1;
+	return val_const(f->g, NULL, DT_BOOL, SHAPE(-of), all);
+}
+
 /* The selection that has the lanes of two behind each other, or those of one
- * and a fixed number, negative. */
+ * and a fixed number, negative; 0 after a diagnostic. */
 static int
-joined(struct fold *f, int64_t a, int64_t b, ValId count, int64_t bound)
+joined(struct fold *f, int64_t a, int64_t b, ValId count, int64_t bound,
+       NodeId like)
 {
 	struct selection s = { .count = count, .bound = bound,
 		.joins = { a, b } };
+	int sel;
 
 	s.from = f->selection[(a > 0 ? a : b) - 1].from;
 	for (size_t i = 0; i < f->nselection; i++)
 		if (f->selection[i].joins[0] == a
 		    && f->selection[i].joins[1] == b)
 			return (int)i + 1;
-	return fold_select(f, &s);
+	s.mask = emit(f, OP_CONCAT, like, mask_of(f, a, like),
+	              mask_of(f, b, like), 0);
+	sel = s.mask ? fold_select(f, &s) : 0;
+	for (int k = 0; sel && k < 2; k++)
+		if (s.joins[k] > 0)
+			fold_lie_alike(f, (int)s.joins[k], sel);
+	return sel;
 }
 
 /* x and y behind each other along axis, where lanes of one at least lie. */
@@ -293,14 +326,15 @@ join_two(struct fold *f, ValId x, ValId y, int axis, NodeId like)
 {
 	const struct lanes *a = lanes_of(f, x), *b = lanes_of(f, y);
 	int64_t nx = extent(f, x, axis), ny = extent(f, y, axis);
-	ValId first = many_of(f, x, axis, like), lane, idx, all, in[2];
+	ValId first = count_of(f, x, axis, like), lane, idx, all, in[2];
 	Attr attr = attr_default(OP_CONCAT);
 	int sel;
 
-	all = emit(f, OP_ADD, like, first, many_of(f, y, axis, like), 0);
-	if (!all)
+	all = emit(f, OP_ADD, like, first, count_of(f, y, axis, like), 0);
+	sel = all ? joined(f, a ? a->id : -nx, b ? b->id : -ny, all, nx + ny,
+	                   like) : 0;
+	if (!sel)
 		return 0;
-	sel = joined(f, a ? a->id : -nx, b ? b->id : -ny, all, nx + ny);
 	lane = lane_numbers(f, nx + ny);
 	idx = emit(f, OP_ADD, like, lane, emit(f, OP_SUB, like, number(f, nx),
 	                                       first, 0), 0);
@@ -312,7 +346,9 @@ join_two(struct fold *f, ValId x, ValId y, int axis, NodeId like)
 	in[1] = y;
 	attr.CONCAT.axis = axis;
 	x = idx ? fold_emit(f, OP_CONCAT, 2, in, &attr, like) : 0;
-	return x ? pick(f, x, axis, idx, sel, like) : 0;
+	y = x ? pick(f, x, axis, idx, sel, like) : 0;
+	fold_in_place(f, y, x, sel);
+	return y;
 }
 
 /* Lanes behind each other, or behind a fixed number of rows. */

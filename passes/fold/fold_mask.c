@@ -148,13 +148,22 @@ along(int rank, int axis, int64_t n)
 }
 
 ValId
+fold_found(struct fold *f, int id, int axis, int rank, NodeId like)
+{
+	const struct selection s = f->selection[id - 1];
+	Shape shape = along(rank, axis, s.bound);
+	ValId mask = cast(f, s.mask ? s.mask : s.from, DT_BOOL, like);
+
+	return mask ? fold_reshape(f, mask, &shape, like) : 0;
+}
+
+ValId
 fold_valid(struct fold *f, int id, int axis, int rank, NodeId like)
 {
 	const struct selection s = f->selection[id - 1];
 	Shape shape = along(rank, axis, s.bound);
-	ValId mask = s.joins[0] ? 0 : cast(f, s.from, DT_BOOL, like), y;
+	ValId mask = fold_found(f, id, axis, rank, like), y;
 
-	mask = mask ? fold_reshape(f, mask, &shape, like) : 0;
 	y = binary(f, OP_LT, fold_numbers(f, s.bound, &shape, like), s.count,
 	           like);
 	fold_in_place(f, y, mask, id);

@@ -14,6 +14,7 @@ struct selection {
 	int64_t bound;          /* at most so many */
 	int64_t joins[2];       /* not 0: no nonzero but two behind each other,
 	                         * selections by id or -extent */
+	ValId mask;             /* ... of which these count in place */
 	int of, of_axis;        /* `from` has the lanes of that selection along
 	                         * that axis, 0 where these do not count; 0 */
 	int like;               /* lies as that selection does; 0: see here */
@@ -73,11 +74,15 @@ int64_t fold_reachable(struct fold *, ValId);
 void fold_counted_shape(struct fold *, NodeId, int k);
 /* Which lanes count, as bool that broadcasts against rank dims. */
 ValId fold_valid(struct fold *, int id, int axis, int rank, NodeId like);
+/* Which do where they lie in place. */
+ValId fold_found(struct fold *, int id, int axis, int rank, NodeId like);
 
 /* ---- where lanes lie (fold_compact.c) ---- */
 
 /* Somebody reads numbers of lanes of the selection. */
 void fold_compact(struct fold *, int sel);
+/* Lanes of both are compact, or of neither. */
+void fold_lie_alike(struct fold *, int, int);
 /* `instead` takes the place of v should the lanes of sel stay in place. */
 void fold_in_place(struct fold *, ValId v, ValId instead, int sel);
 /* Once all nodes are there: one of the two goes. */

@@ -121,7 +121,7 @@ CASES = {
     "log": "%{n}p = abs %g\n%{n}0 = log %{n}p\n%{n} = reduce_sum %{n}0 {{keepdims=0}}",
 }
 # Those that read numbers of lanes.
-COMPACT = ["numbered", "lane", "lane_elements", "lane_nd", "again_rows", "joined", "joined_rows", "joined_labels", "set_first"]
+COMPACT = ["numbered", "lane", "lane_elements", "lane_nd", "again_rows", "set_first"]
 # What is right where nothing is selected: no mean, no largest.
 OF_NONE = ["sum", "norm", "rms", "add_nd", "set_nd", "add_rows", "set_rows", "max_rows", "filled", "count", "numbered", "beside",
            "whole", "parts", "first", "vector", "log", "joined", "joined_rows",
