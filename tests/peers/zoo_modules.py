@@ -333,6 +333,40 @@ class SelectionsJoined(nn.Module):
         return self.g(torch.cat([self.f(x)[m], self.f(y)[n]])).square().mean()
 
 
+class OverMask(nn.Module):
+    """Losses over what a mask selects."""
+
+    def __init__(self):
+        super().__init__()
+        self.f, self.g = nn.Linear(5, 5), nn.Linear(5, 5)
+
+
+@model("mask-labels", tags=ids(5, 4, 6), **MASKED)
+class MaskLabels(OverMask):
+    def forward(self, tags, x, m):
+        return F.cross_entropy(self.f(x)[m], tags[m]) + F.cross_entropy(self.g(x)[tags > 1], tags[tags > 1], reduction="sum") * 0.1
+
+
+@model("mask-errors", y=real(4, 6, 5, seed=5), **MASKED)
+class MaskErrors(OverMask):
+    """Elements, rows and samples that a mask selects, of which it is an input or computed."""
+
+    def forward(self, y, x, m):
+        h = torch.tanh(self.f(x))
+        far = (self.g(h) - y)[(y - x).abs() > 1]
+        return (h - y)[m].abs().mean() + far.square().mean() + h[y[:, 0, 0] > 0].sum() / m.sum() + torch.log(h[h > 0.2]).mean()
+
+
+@model("mask-samples", y=real(4, 5, seed=5), **MASKED)
+class MaskSamples(OverMask):
+    """What is selected goes back to the sample that it is from, by number."""
+
+    def forward(self, y, x, m):
+        of, _ = torch.nonzero(m, as_tuple=True)
+        each = torch.zeros_like(y).index_add(0, of, self.g(torch.tanh(self.f(x)[m])))
+        return (each / m.sum(1, keepdim=True).clamp(min=1) - y).square().mean() + (self.f(x)[m] * y[of]).mean()
+
+
 @model("crf", x=real(2, 5, 6), tags=ids(4, 2, 5))
 class Crf(nn.Module):
     """Forward algorithm of a conditional random field."""
