@@ -74,9 +74,8 @@ struct column {
 	int dim;                /* has samples; -1: unknown */
 };
 
-/* What is known of a column; false: nothing.  depth: 0. */
-bool deal_find_numbers(const struct deal *, struct column, struct numbers *,
-                       int depth);
+/* What is known of a column; false: nothing. */
+bool deal_find_numbers(const struct deal *, struct column, struct numbers *);
 /* Whether v has numbers of samples that a mask selects. */
 bool deal_has_numbers(const struct deal *, ValId v);
 /* The node's results have some, too, or not; false: it computes with them what

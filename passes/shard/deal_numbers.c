@@ -7,6 +7,11 @@
  */
 #include "passes/shard/deal.h"
 
+enum { VISITS = 256 };  /* nodes that are looked at for a column */
+
+static bool find(const struct deal *, struct column, struct numbers *,
+                 int *left);
+
 static int64_t
 product(const Shape *s, int from, int to)
 {
@@ -153,7 +158,7 @@ combine(Op op, const struct numbers *a, const struct numbers *b,
 /* Of elements of the same places, or of one number. */
 static bool
 of_two(const struct deal *d, const Node *n, struct column c,
-       struct numbers *y, int depth)
+       struct numbers *y, int *left)
 {
 	struct numbers x[2];
 
@@ -164,7 +169,7 @@ of_two(const struct deal *d, const Node *n, struct column c,
 		if (!val_splat(d->g, c.v, &same)
 		    && !shape_eq(&v->shape, &d->g->val[n->out[0]].shape))
 			return false;
-		if (!deal_find_numbers(d, c, &x[k], depth + 1))
+		if (!find(d, c, &x[k], left))
 			return false;
 	}
 	return combine(n->op, &x[0], &x[1], y)
@@ -174,7 +179,7 @@ of_two(const struct deal *d, const Node *n, struct column c,
 /* where(v < 0, ..., v), of v that is not; or where(c, v, beyond). */
 static bool
 of_where(const struct deal *d, const Node *n, struct column c,
-         struct numbers *y, int depth)
+         struct numbers *y, int *left)
 {
 	const Val *other = &d->g->val[n->in[2]];
 	const Node *less = &d->g->node[d->g->val[n->in[0]].def];
@@ -186,7 +191,7 @@ of_where(const struct deal *d, const Node *n, struct column c,
 		if (many != 1 && (other->shape.rank != 1 || c.axis < 0))
 			return false;
 		c.v = n->in[1];
-		if (!deal_find_numbers(d, c, y, depth + 1) || y->beyond)
+		if (!find(d, c, y, left) || y->beyond)
 			return false;
 		y->beyond = val_int(other, many == 1 ? 0 : c.at);
 		return y->beyond > 0;
@@ -194,12 +199,12 @@ of_where(const struct deal *d, const Node *n, struct column c,
 	c.v = n->in[2];
 	return less->op == OP_LT && less->in[0] == c.v
 		&& val_splat(d->g, less->in[1], &zero) && zero == 0
-		&& deal_find_numbers(d, c, y, depth + 1) && y->lo >= 0;
+		&& find(d, c, y, left) && y->lo >= 0;
 }
 
 static bool
 of_concat(const struct deal *d, const Node *n, struct column c,
-          struct numbers *y, int depth)
+          struct numbers *y, int *left)
 {
 	if (c.axis < 0 || n->attr.CONCAT.axis != c.axis)
 		return false;
@@ -208,35 +213,42 @@ of_concat(const struct deal *d, const Node *n, struct column c,
 
 		c.v = n->in[k];
 		if (c.at < here)
-			return deal_find_numbers(d, c, y, depth + 1);
+			return find(d, c, y, left);
 		c.at -= here;
 	}
 	return false;
 }
 
-bool
-deal_find_numbers(const struct deal *d, struct column c, struct numbers *y,
-                  int depth)
+static bool
+find(const struct deal *d, struct column c, struct numbers *y, int *left)
 {
 	const Node *n = &d->g->node[d->g->val[c.v].def];
 
-	if (depth > 32 || !d->samples)
+	if (--*left < 0)
 		return false;
 	switch (d->g->val[c.v].def ? n->op : OP_COUNT) {
 	case OP_SELECTED:
 		return d->g->val[c.v].slot == 0 && of_selected(d, n, &c, y);
 	case OP_CONCAT:
-		return of_concat(d, n, c, y, depth);
+		return of_concat(d, n, c, y, left);
 	case OP_ADD: case OP_MUL:
-		return of_two(d, n, c, y, depth);
+		return of_two(d, n, c, y, left);
 	case OP_WHERE:
-		return of_where(d, n, c, y, depth);
+		return of_where(d, n, c, y, left);
 	case OP_COUNT:
 		return of_const(d, &c, y);
 	default:
 		return comes_from(d, n, &c)
-			&& deal_find_numbers(d, c, y, depth + 1);
+			&& find(d, c, y, left);
 	}
+}
+
+bool
+deal_find_numbers(const struct deal *d, struct column c, struct numbers *y)
+{
+	int left = VISITS;
+
+	return d->samples > 0 && find(d, c, y, &left);
 }
 
 /* ---- what else is made of numbers ---- */
@@ -272,7 +284,7 @@ is_sign(const struct deal *d, const Node *n)
 	double zero;
 
 	return n->op == OP_LT && val_splat(d->g, n->in[1], &zero) && zero == 0
-		&& deal_find_numbers(d, c, &x, 0) && x.lo >= 0;
+		&& deal_find_numbers(d, c, &x) && x.lo >= 0;
 }
 
 bool
@@ -293,7 +305,7 @@ deal_follow_numbers(struct deal *d, const Node *n)
 
 		if (n->out[k] && dtype_info[d->g->val[n->out[k]].dt].cls != 'i')
 			return false;
-		if (!deal_find_numbers(d, c, &x, 0) || x.each)
+		if (!deal_find_numbers(d, c, &x) || x.each)
 			mark(d, n->out[k]);
 	}
 	return true;

@@ -125,7 +125,7 @@ is_own(const struct deal *d, const Node *n, const struct lookup *l, int row,
 	                    row - l->axis, dim };
 	struct numbers y;
 
-	if (!deal_find_numbers(d, c, &y, 0))
+	if (!deal_find_numbers(d, c, &y))
 		return false;
 	if (y.beyond && (--extent != y.beyond || !is_longer(d, n, row)))
 		return false;
@@ -274,7 +274,7 @@ deal_numbers_rows(const struct deal *d, const Node *n, ValId v,
 			return false;
 	}
 	for (; c.at < d->g->val[v].shape.dim[last]; c.at++)
-		if (deal_find_numbers(d, c, &x, 0) && x.each)
+		if (deal_find_numbers(d, c, &x) && x.each)
 			return true;
 	return false;
 }
