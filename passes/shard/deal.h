@@ -76,6 +76,8 @@ struct column {
 
 /* What is known of a column; false: nothing. */
 bool deal_find_numbers(const struct deal *, struct column, struct numbers *);
+/* Whether a column has nothing that tells samples by number. */
+bool deal_is_unnumbered(const struct deal *, struct column);
 /* Whether v has numbers of samples that a mask selects. */
 bool deal_has_numbers(const struct deal *, ValId v);
 /* The node's results have some, too, or not; false: it computes with them what

@@ -202,21 +202,21 @@ of_where(const struct deal *d, const Node *n, struct column c,
 		&& find(d, c, y, left) && y->lo >= 0;
 }
 
-static bool
-of_concat(const struct deal *d, const Node *n, struct column c,
-          struct numbers *y, int *left)
+/* The operand of a concat that element *at comes from, where it is *at. */
+static ValId
+part_of(const struct deal *d, const Node *n, int64_t *at)
 {
-	if (c.axis < 0 || n->attr.CONCAT.axis != c.axis)
-		return false;
-	for (int k = 0; k < n->nin; k++) {
-		int64_t here = d->g->val[n->in[k]].shape.dim[c.axis];
+	int k = 0;
 
-		c.v = n->in[k];
-		if (c.at < here)
-			return find(d, c, y, left);
-		c.at -= here;
+	for (; k < n->nin - 1; k++) {
+		const Shape *x = &d->g->val[n->in[k]].shape;
+		int64_t here = x->dim[n->attr.CONCAT.axis];
+
+		if (*at < here)
+			break;
+		*at -= here;
 	}
-	return false;
+	return n->in[k];
 }
 
 static bool
@@ -230,7 +230,10 @@ find(const struct deal *d, struct column c, struct numbers *y, int *left)
 	case OP_SELECTED:
 		return d->g->val[c.v].slot == 0 && of_selected(d, n, &c, y);
 	case OP_CONCAT:
-		return of_concat(d, n, c, y, left);
+		if (n->attr.CONCAT.axis != c.axis)
+			return false;
+		c.v = part_of(d, n, &c.at);
+		return find(d, c, y, left);
 	case OP_ADD: case OP_MUL:
 		return of_two(d, n, c, y, left);
 	case OP_WHERE:
@@ -249,6 +252,54 @@ deal_find_numbers(const struct deal *d, struct column c, struct numbers *y)
 	int left = VISITS;
 
 	return d->samples > 0 && find(d, c, y, &left);
+}
+
+/* Whether elements of a constant are those of the first sample in its dim. */
+static bool
+repeats_first(const struct deal *d, const struct column *c)
+{
+	const Val *x = &d->g->val[c->v];
+	int last = x->shape.rank - 1;
+	int64_t width = c->axis < 0 ? 1 : x->shape.dim[last], inner, each;
+	double same;
+
+	if (val_splat(d->g, c->v, &same))
+		return true;
+	if (!x->data || c->dim < 0 || (c->axis >= 0 && c->axis != last)
+	    || x->shape.dim[c->dim] % d->samples)
+		return false;
+	each = x->shape.dim[c->dim] / d->samples;
+	inner = product(&x->shape, c->dim + 1, x->shape.rank)
+	      / (c->dim < last ? width : 1);
+	for (int64_t i = 0; i < val_nelem(x) / width; i++) {
+		int64_t at = i / inner % x->shape.dim[c->dim];
+		int64_t first = i - (at - at % each) * inner;
+
+		if (val_int(x, i * width + c->at)
+		    != val_int(x, first * width + c->at))
+			return false;
+	}
+	return true;
+}
+
+bool
+deal_is_unnumbered(const struct deal *d, struct column c)
+{
+	struct numbers x;
+
+	if (deal_find_numbers(d, c, &x))
+		return x.each == 0 && !x.beyond;
+	for (;;) {
+		const Node *n = &d->g->node[d->g->val[c.v].def];
+
+		if (!d->g->val[c.v].def)
+			return d->g->val[c.v].kind != V_CONST
+				|| repeats_first(d, &c);
+		if (n->op == OP_CONCAT && n->attr.CONCAT.axis == c.axis)
+			c.v = part_of(d, n, &c.at);
+		else if (!comes_from(d, n, &c))
+			return !deal_has_numbers(d, c.v);
+	}
 }
 
 /* ---- what else is made of numbers ---- */

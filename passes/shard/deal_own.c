@@ -29,7 +29,8 @@ is_longer(const struct deal *d, const Node *n, int axis)
 {
 	const struct uses *u = &d->uses;
 
-	if (n->op != OP_SCATTER_ND && n->op != OP_SCATTER_ELEMENTS)
+	if ((n->op != OP_SCATTER_ND && n->op != OP_SCATTER_ELEMENTS)
+	    || d->g->val[n->out[0]].output)
 		return false;
 	FOR_USES (i, u, n->out[0])
 		if (!cuts_last(d, &d->g->node[u->node[i]], axis))
@@ -129,6 +130,9 @@ is_own(const struct deal *d, const Node *n, const struct lookup *l, int row,
 		return false;
 	if (y.beyond && (--extent != y.beyond || !is_longer(d, n, row)))
 		return false;
+	for (c.at = 0; l->tuple && c.at < l->dims; c.at++)
+		if (c.at != row && !deal_is_unnumbered(d, c))
+			return false;
 	return y.each * d->samples == extent && y.lo >= 0 && y.hi < y.each;
 }
 
