@@ -100,7 +100,7 @@ OPS = {
     "passes/shard/deal_micro.c": (7, "statistics of a batch; what looks up by indices"),
     "passes/shard/micro.c": (5, "what pass deal puts between micro-batches; statistics of a batch"),
     "passes/shard/deal_mean.c": (7, "a sum over samples divided by their number"),
-    "passes/shard/deal_numbers.c": (16, "what integers that number samples may be made of"),
+    "passes/shard/deal_numbers.c": (17, "what integers that number samples may be made of"),
     "passes/shard/deal_own.c": (18, "what looks up, and which operands pick; the batch of a gather_nd"),
     "passes/shard/deal_states.c": (11, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
