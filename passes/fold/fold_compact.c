@@ -63,13 +63,13 @@ fold_is_places(const struct fold *f, ValId idx, int sel)
 	return s->at == idx && f->g->val[s->from].shape.rank == 1;
 }
 
-/* Whether the elements of mask v are those of mask m, each so many times. */
+/* Whether the elements of mask v, that many times as many, are those of mask m,
+ * each repeated. */
 static bool
 repeats_each(const struct fold *f, ValId v, ValId m, int64_t times)
 {
 	const Node *n;
 	const Shape *x, *y;
-	int d;
 
 	v = unshaped(f, v);
 	m = unshaped(f, m);
@@ -80,18 +80,12 @@ repeats_each(const struct fold *f, ValId v, ValId m, int64_t times)
 		return false;
 	x = &f->g->val[n->in[0]].shape;
 	y = &f->g->val[v].shape;
-	for (d = y->rank - 1; d >= 0; d--) {
+	for (int d = y->rank - 1; d >= 0; d--) {
 		int from = d - y->rank + x->rank;
 
-		if (from >= 0 && x->dim[from] == y->dim[d] && x->dim[from] > 1)
+		if (from >= 0 && x->dim[from] > 1)
 			break;
 		times = times % y->dim[d] ? 0 : times / y->dim[d];
-	}
-	for (; d >= 0; d--) {
-		int from = d - y->rank + x->rank;
-
-		if ((from >= 0 ? x->dim[from] : 1) != y->dim[d])
-			return false;
 	}
 	return times == 1;
 }
