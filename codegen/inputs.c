@@ -3,6 +3,7 @@
 #include "codegen/tables.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* ---- labels that the graph shifts itself ---- */
@@ -153,8 +154,13 @@ tables_emit_total(struct out *o, const struct program p[PROGRAMS],
 			return diag_internal(d, "codegen: '%s', by which data "
 			                     "are told, is not in the plan",
 			                     t->output ? t->output : "loss");
-		out_put(o, "\t{ %d, %" PRId64 ", %.17g },\n", (int)t->op, at,
-		        t->number);
+		out_put(o, "\t{ %d, %" PRId64 ", ", (int)t->op, at);
+		if (isfinite(t->number))
+			out_put(o, "%.17g },\n", t->number);
+		else
+			out_put(o, "%s__builtin_%s },\n",
+			        t->number < 0 ? "-" : "",
+			        isnan(t->number) ? "nan(\"\")" : "inf()");
 	}
 	if (n)
 		out_put(o, "};\n");

@@ -101,14 +101,27 @@ infer_comm(struct ports *c, const struct comm *m, Split *out)
 
 /* ---- summands ---- */
 
+bool
+shard_rounds(const Graph *g, const Node *n)
+{
+	DType x = g->val[n->in[0]].dt, y = g->val[n->out[0]].dt;
+	bool whole = dtype_info[y].cls != 'f';
+
+	if (n->op == OP_CAST)
+		return y == DT_BOOL || (whole && dtype_info[x].cls == 'f');
+	return whole && (n->op == OP_DIV || n->op == OP_REDUCE_MEAN);
+}
+
 static bool
-is_linear(const Node *n, int k)
+is_linear(const Graph *g, const Node *n, int k)
 {
 	uint64_t flags = op_info[n->op].flags;
 	Attr a = n->attr;
 	const int64_t *add = attr_int_of(n->op, &a, "add");
 
 	if (add && *add > 1)            /* scatters that multiply, compare */
+		return false;
+	if (shard_rounds(g, n))
 		return false;
 	if (op_info[n->op].max == VARIADIC && flags & F_JOINT)
 		return true;
@@ -177,10 +190,10 @@ sums_pass(struct ports *c, Split *out)
 
 		if (!c->n->in[k] || (acc && k == acc))
 			continue;
-		if (sum && !is_linear(c->n, k))
+		if (sum && !is_linear(c->g, c->n, k))
 			return no(c, "operand %d is a summand on each rank, "
 			          "in which the op is not linear", k);
-		if (joint && !sum && is_linear(c->n, k)
+		if (joint && !sum && is_linear(c->g, c->n, k)
 		    && !shard_is_zero(c->g, c->n->in[k]))
 			return no(c, "operand %d is whole beside a summand: it "
 			          "would be added on every rank", k);

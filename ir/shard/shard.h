@@ -52,6 +52,9 @@ bool shard_infer(const Graph *, const Node *, Split *out,
 bool shard_is_comm(const Node *);
 /* Zeros without a state of their own: they add nothing, whoever adds them. */
 bool shard_is_zero(const Graph *, ValId);
+/* Whether the node rounds: what integers leave of a quotient, or a truth value
+ * of a number, is not the sum of what summands leave. */
+bool shard_rounds(const Graph *, const Node *);
 /* By value: a float that depends differentiably on a trained parameter. */
 bool *shard_grad(const Graph *, Arena *);
 /* Whether the states of a rank's graph follow from each other; all faults are

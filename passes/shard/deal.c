@@ -204,14 +204,15 @@ alone(struct deal *d, NodeId id)
 }
 
 /* Operands of one kind in another state: of a sum that has summands beside
- * what is whole the latter, else the summands. */
+ * what is whole the latter, else the summands; an integer has no shares. */
 static bool
 convert(struct deal *d, NodeId id)
 {
 	bool joint = op_info[d->g->node[id].op].flags & F_JOINT;
 	bool cut = count(d, &d->g->node[id], SPLIT_S) > 0;
+	DType dt = d->g->val[d->g->node[id].out[0]].dt;
 	bool share = joint && !cut && op_info[d->g->node[id].op].flags & F_EW
-		&& d->g->node[id].op != OP_WHERE;
+		&& d->g->node[id].op != OP_WHERE && dtype_info[dt].cls == 'f';
 	int nin = d->g->node[id].nin;
 	int kept = share ? -1 : deal_remains(d, &d->g->node[id]);
 

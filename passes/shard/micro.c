@@ -259,19 +259,27 @@ bring_all(struct parts *m)
 	return true;
 }
 
-/* The part that one micro-batch has of a mean. */
+static ValId
+cast_to(struct parts *m, ValId v, DType to)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = to;
+	return !v || m->g->val[v].dt == to ? v
+	       : emit_op(m->g, m->p->diag, OP_CAST, 1, &v, &a, 0);
+}
+
+/* The part that one micro-batch has of a mean; in float32 at least. */
 static ValId
 part_of_mean(struct parts *m, ValId v)
 {
-	Graph *g = m->g;
-	DType dt = g->val[v].dt;
-	Attr a = attr_default(OP_CAST);
-	ValId in[2] = { v, own_share(m) };
+	DType dt = m->g->val[v].dt, wide = dtype_is_half(dt) ? DT_F32 : dt;
+	ValId in[2] = { cast_to(m, v, wide), cast_to(m, own_share(m), wide) };
 
-	a.CAST.to = dt;
-	if (in[1] && dt != DT_F32)
-		in[1] = emit_op(g, m->p->diag, OP_CAST, 1, &in[1], &a, 0);
-	return in[1] ? emit_op(g, m->p->diag, OP_MUL, 2, in, NULL, 0) : 0;
+	if (!in[0] || !in[1])
+		return 0;
+	return cast_to(m, emit_op(m->g, m->p->diag, OP_MUL, 2, in, NULL, 0),
+	               dt);
 }
 
 static ValId whole(struct parts *, ValId v);

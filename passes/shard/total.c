@@ -110,7 +110,9 @@ kind_of(const struct walk *w, const Node *n, ValId y)
 
 	if (n->op == OP_SHARE)
 		return SHARE;
-	if (n->op == OP_ALL_REDUCE || (n->op == OP_CAST && state == SPLIT_R))
+	if (n->op == OP_ALL_REDUCE
+	    || (n->op == OP_CAST && state == SPLIT_R
+	        && !shard_rounds(w->dealt, n)))
 		return w->kind[n->in[0]];
 	for (int k = 0; k < n->nin; k++) {
 		enum kind is = n->in[k] ? w->kind[n->in[k]] : SAME;
@@ -225,7 +227,7 @@ formula(struct walk *w, ValId v)
 	if (!n || val_nelem(&g->val[v]) != 1)
 		return no_scalar(w, n);
 	i = place_of(n->op);
-	if (i == KNOWN)
+	if (i == KNOWN || shard_rounds(g, n))
 		return no_scalar(w, n);
 	/* all replicas' shares of what is whole are the whole */
 	for (int k = 0; k < n->nin && n->nin == 2; k++)

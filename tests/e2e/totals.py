@@ -119,6 +119,8 @@ OWN = [
      "keepdims=0}}\n\t%c = reduce_sum %target {{axes=[0,1], keepdims=0}}\n\t%bc = add %b, %c\n\t%q = div %a, %bc\n\tconst %two: f32[] = splat -2\n"
      "\t%loss: f32[] output = mul %two, %q\n",
      -2 * sum(t / (1 + math.exp(-z)) for z, t in FLAT) / sum(t + 1 / (1 + math.exp(-z)) for z, t in FLAT)),
+    ("at most infinity", T, EACH + "\t%m = reduce_mean %q {{axes=[0,1], keepdims=0}}\n\tconst %most: f32[] = {{inf}}\n\t%loss: f32[] output = min %m, %most\n",
+     mean(squares())),
 ]
 # A sample among those of its batch, and the deviation of a batch.
 MIXED = [
@@ -126,6 +128,10 @@ MIXED = [
      "\t%loss: f32[] output = reduce_mean %p {{axes=[0,1], keepdims=0}}\n", "mixes samples"),
     ("by the batch", T, "\t%m = reduce_mean %z {{axes=[0], keepdims=1}}\n\t%d = sub %z, %m\n\t%q = mul %d, %d\n"
      "\t%loss: f32[] output = reduce_mean %q {{axes=[0,1], keepdims=0}}\n", "mixes samples"),
+    ("by a truth", T, EACH + "\t%m = reduce_mean %q {{axes=[0,1], keepdims=0}}\n\t%s = reduce_sum %target {{axes=[0,1], keepdims=0}}\n\t%b = cast %s {{to=bool}}\n"
+     "\t%f = cast %b {{to=f32}}\n\t%loss: f32[] output = mul %m, %f\n", "mixes samples"),
+    ("by a whole number", T, EACH + "\t%m = reduce_mean %q {{axes=[0,1], keepdims=0}}\n\t%s = reduce_sum %target {{axes=[0,1], keepdims=0}}\n\t%i = cast %s {{to=i64}}\n"
+     "\t%f = cast %i {{to=f32}}\n\t%loss: f32[] output = mul %m, %f\n", "mixes samples"),
     # of two full batches; the third one, of two samples, does not count
     ("by a number", T, EACH + "\tconst %n: f32[] = splat {b}\n\t%s = reduce_sum %q {{axes=[0,1], keepdims=0}}\n\t%loss: f32[] output = div %s, %n from \"d\" Div\n",
      "size of the batch", sum(squares()[:8 * len(squares()) // 10]) / 8),

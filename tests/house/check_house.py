@@ -89,7 +89,7 @@ OPS = {
     "ir/infer.c": (1, "absent operands of products"),
     "ir/infer_ew.c": (2, "loops: no loop within, a cast of a micro"),
     "ir/infer_index.c": (1, "the two scatters share a rule"),
-    "ir/shard/infer.c": (7, "a bias beside a summand; fills, loss_scale, expand and scatter_add with a piece of their own"),
+    "ir/shard/infer.c": (10, "what rounds; a bias beside a summand; fills, loss_scale, expand and scatter_add with a piece of their own"),
     "ir/shard/rule_nn.c": (6, "what pads the last piece of a product"),
     "ir/shard/norm.c": (3, "what a norm is made of"),
     "ir/text/parse_node.c": (3, "loops have bodies"),

@@ -117,6 +117,28 @@ TEXT = {
         %v = mul %e, %m
         %b = reduce_mean %v {OVER}
         %loss.KIND = add %a, %b""",
+    # what integers make of counts: with a number added, cut off, as truth values, divided
+    "counts": f"""%h, _, _ = sce %z, %classes {{reduction=2}}
+        %i = lt %ignored, %labels
+        %c = cast %i {{to=i64}}
+        %n = reduce_sum %c {OVER}
+        %k = add %n, %unit
+        %a = cast %k {{to=f32}}
+        %u = div %h, %a
+        %j = lt %zero, %m
+        %b = cast %j {{to=i64}}
+        %s = reduce_sum %b {OVER}
+        %y = cast %s {{to=bool}}
+        %e = cast %y {{to=f32}}
+        %v = add %u, %e
+        %q = mul %m, %m
+        %r = reduce_sum %q {OVER}
+        %o = cast %r {{to=i64}}
+        %g = div %n, %four
+        %d = add %o, %g
+        %w = cast %d {{to=f32}}
+        %x2 = mul %v, %w
+        %loss.KIND = mul %x2, %small""",
     # formulas of sums that parameters decide
     "root": f"""%d = sub %z, %t
         %q = mul %d, %d
@@ -138,9 +160,9 @@ def graph(kinds, rows):
     lines = [f"input %x: f32[{rows},{WIDE}]", f"input %labels: i64[{rows}]", f"input %classes: i64[{rows}]", f"input %m: f32[{rows}]",
              f"input %t: f32[{rows},{CLASSES}]", f"input %f: f32[{rows},{CLASSES}]",
              f"const %weights: f32[5] = {{{', '.join(map(str, WEIGHTS))}}}", "const %one: f32[] = {1}", "const %small: f32[] = {0.1}",
-             "const %ignored: i64[] = {-100}", "const %unit: i64[] = {1}", "const %last: i64[1] = {-1}", "const %five: i64[1,5] = {0, 1, 2, 3, 4}"]
+             "const %ignored: i64[] = {-100}", "const %unit: i64[] = {1}", "const %last: i64[1] = {-1}", "const %zero: f32[] = {0}", "const %four: i64[] = {4}", "const %five: i64[1,5] = {0, 1, 2, 3, 4}"]
     lines += [f"param %w.{kind}: f32[{WIDE},{CLASSES}] = splat 0" for kind in kinds]
-    given = {"x", "labels", "classes", "m", "t", "f", "weights", "one", "small", "ignored", "five", "unit", "last"}
+    given = {"x", "labels", "classes", "m", "t", "f", "weights", "one", "small", "ignored", "five", "unit", "last", "zero", "four"}
     total = None
     for kind in kinds:
         text = f"%z = matmul %x, %w.{kind}\n" + TEXT[kind].replace("KIND", kind).replace("ROWS", str(rows))
@@ -196,6 +218,9 @@ def loss(kind, x, w):
     p = 1 / (1 + np.exp(-z))
     counted = f > 0
     written = np.where(counted, np.tanh(z), z)
+    if kind == "counts":
+        factor = int((m * m).sum()) + counts.sum() // 4
+        return small * factor * (all_rows.sum() / (counts.sum() + 1) + 1)
     return {"mean": entropy, "integers": entropy, "selected": entropy,
             "written": (written * written).mean() + ((np.tanh(z) * t * counted).sum(1) * m).mean(), "weights": (rows * of).sum() / of.sum(), "nll": (rows * of).sum() / of.sum(), "sum": rows.sum(),
             "all": all_rows.mean(), "masked": (rows * m).sum() / m.sum(), "normalised": (rows * m).sum() / m.sum(),
