@@ -32,6 +32,21 @@ is_spread(const Graph *g, const struct update *u)
 	return u->cut || g->val[u->param].split.kind == SPLIT_S;
 }
 
+/* The rank's shape tells rows and columns. */
+static bool
+check_factors(const Graph *g, Diag *d, const struct update *u)
+{
+	const Val *p = &g->val[u->param];
+
+	return p->split.kind != SPLIT_S || p->split.lead == p->split.axis
+		|| p->shape.rank < 2
+		|| diag_error(d, "trained parameter '%s': Adafactor's means "
+		              "of rows and columns: expected a cut of one "
+		              "dim, found dims %d to %d cut as one; try "
+		              "--optimizer adamw", p->name, p->split.lead,
+		              p->split.axis);
+}
+
 /* Shares of these means over the group become means. */
 static bool
 complete(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
@@ -118,7 +133,8 @@ factors_add(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (is_spread(g, &u[i]) && u[i].state[1]
-		    && !add_means(g, d, &u[i], norm))
+		    && (!check_factors(g, d, &u[i])
+		        || !add_means(g, d, &u[i], norm)))
 			return false;
 	if (!complete(g, d, scratch, u, n, FACTOR_ROW, FACTOR_SQUARES))
 		return false;

@@ -194,16 +194,21 @@ name_outputs(Graph *g, const ValId *in)
 static const struct rule {
 	Op op;
 	const char *prefix, *state[2];
-	bool means;             /* over a parameter */
 } rules[] = {
 	[OPT_SGD] = { OP_SGD, "sgd.", { NULL } },
 	[OPT_SGDM] = { OP_SGDM, "sgdm.", { "m" } },
 	[OPT_ADAM] = { OP_ADAMW, "adam.", { "m", "v" } },
 	[OPT_ADAMW] = { OP_ADAMW, "adamw.", { "m", "v" } },
 	[OPT_LION] = { OP_LION, "lion.", { "m" } },
-	[OPT_ADAFACTOR] = { OP_ADAFACTOR, "adafactor.", { "row", "col" },
-	                    true },
+	[OPT_ADAFACTOR] = { OP_ADAFACTOR, "adafactor.", { "row", "col" } },
 };
+
+/* ... over a parameter. */
+static bool
+takes_means(const struct rule *r)
+{
+	return r->op == OP_ADAFACTOR;
+}
 
 /* Means over the last dim, or the last but one, of all that replicas have
  * pieces of. */
@@ -230,9 +235,9 @@ add_state(Graph *g, const struct update *u, const struct rule *r, DType dt,
 	Shape s = g->val[u->param].shape;
 	const char *name = r->state[k];
 
-	if (r->means && s.rank >= 2)
+	if (takes_means(r) && s.rank >= 2)
 		return factor_state(g, u->param, r, k);
-	if (r->means) {
+	if (takes_means(r)) {
 		name = k ? NULL : "v";
 		dt = DT_F32;
 	}
@@ -289,7 +294,7 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 		a.ADAMW.coupled = 1;
 	for (int k = 0; k < 2 && r->state[k]; k++)
 		in[nin++] = u->state[k];
-	for (int k = 0; k < FACTORS && r->means; k++)
+	for (int k = 0; k < FACTORS && takes_means(r); k++)
 		in[nin++] = u->factor[k];
 	if (norm)
 		in[nin++] = norm;
@@ -375,7 +380,7 @@ complete_gradients(struct optim *o)
 static bool
 add_updates(struct optim *o, ValId norm)
 {
-	bool means = rules[o->p->opt->optimizer].means;
+	bool means = takes_means(&rules[o->p->opt->optimizer]);
 	uint32_t all = o->early ? 1 : o->n;
 
 	for (uint32_t i = 0; i < o->n; i++)

@@ -525,7 +525,7 @@ adafactors(struct setup *t)
 				norm = APPLY(t, OP_GRAD_NORM, NULL, g)->out[0];
 			update(t, OP_ADAFACTOR, &a, g, norm,
 			       s.rank < 2 ? 1 : 2, state);
-			if (shape_nelem(&s))
+			if (shape_nelem(&s) && clipped == (int)(k % 2))
 				factored(t, &a, g, norm, s.rank < 2 ? 1 : 2,
 				         state);
 		}
