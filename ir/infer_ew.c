@@ -285,8 +285,18 @@ infer_update(struct infer *c)
 	return update_in_place(c);
 }
 
-bool
-infer_adafactor(struct infer *c)
+/* What rows and columns are taken of. */
+static Shape
+factored(const struct infer *c)
+{
+	const Val *x = in(c, 0);
+
+	return x->piece ? x->piece->shape : x->shape;
+}
+
+/* Operands of Adafactor up to the means of columns. */
+static bool
+want_factors(struct infer *c)
 {
 	Shape p = shape_of(c, 0), row = p, col = p;
 	bool factors = p.rank >= 2;
@@ -294,16 +304,55 @@ infer_adafactor(struct infer *c)
 	if (!rule_want_shape(c, 1, &p, "gradient"))
 		return false;
 	if (p.rank < 0)
-		return update_in_place(c);
-	if (has(c, 3) != factors)
-		return rule_fail(c, "operand 3: a parameter of rank %d %s",
-		                 p.rank, factors ? "has means of columns"
-		                 : "has no columns");
+		return true;
+	for (int i = 3; i <= 5; i++)
+		if (factors ? i == 3 && !has(c, i) : has(c, i))
+			return rule_fail(c, "operand %d: a parameter of rank "
+			                 "%d %s", i, p.rank, factors
+			                 ? "has means of columns"
+			                 : "has no columns");
+	if (has(c, 4) != has(c, 5))
+		return rule_fail(c, "operands 4 and 5: means of rows and of "
+		                 "columns belong together");
 	if (factors) {
-		row = shape_without(p, 1);
-		col = shape_without(p, 2);
+		row = shape_without(factored(c), 1);
+		col = shape_without(factored(c), 2);
 	}
 	return rule_want_shape(c, 2, &row, "means of rows")
-	       && (!factors || rule_want_shape(c, 3, &col, "means of columns"))
+	       && rule_want_shape(c, 3, &col, "means of columns")
+	       && rule_want_shape(c, 4, &row, "new means of rows")
+	       && rule_want_shape(c, 5, &col, "new means of columns");
+}
+
+bool
+infer_adafactor(struct infer *c)
+{
+	Shape two = SHAPE(2);
+
+	return want_factors(c)
+	       && rule_want_shape(c, 6, &two, "two mean squares")
 	       && update_in_place(c);
+}
+
+bool
+infer_adafactor_means(struct infer *c)
+{
+	Shape g = factored(c), one = shape_scalar();
+
+	if (g.rank < 0)
+		return true;
+	return rule_want_rank(c, 0, 2)
+	       && rule_want_shape(c, op_norm(c->n->op), &one, "norm")
+	       && rule_give(c, 0, DT_F32, shape_without(g, 1))
+	       && rule_give(c, 1, DT_F32, shape_without(g, 2));
+}
+
+bool
+infer_adafactor_squares(struct infer *c)
+{
+	Shape one = shape_scalar();
+
+	return want_factors(c)
+	       && rule_want_shape(c, op_norm(c->n->op), &one, "norm")
+	       && rule_give(c, 0, DT_F32, SHAPE(2));
 }

@@ -369,7 +369,8 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   sgdm(p, g, m, norm?, copy?) -> p', m', copy';
  *   adamw(p, g, m, v, norm?, copy?) -> p', m', v', copy';
  *   lion(p, g, m, norm?, copy?) -> p', m', copy';
- *   adafactor(p, g, row, col?, norm?) -> p', row', col': in place.
+ *   adafactor(p, g, row, col?, row_mean?, col_mean?, squares?, norm?)
+ *   -> p', row', col': in place.
  *   copy: p in 16 bits, which is not read; copy' is p' rounded to nearest.
  *   Hyper-parameters come from the run time's environment; the gradient has
  *   the loss scale taken out, and is brought down to `clip` if the norm is
@@ -380,7 +381,17 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   apart from the gradient otherwise.
  *   row and col are averages over the last and the last but one dim, which
  *   they do not have; a parameter of less than two dims has one of its own
- *   shape in row and no col. */
+ *   shape in row and no col.
+ * adafactor_means(g, norm?) -> row_mean, col_mean: the squares of g, of at
+ *   least two dims, summed over the last and over the last but one dim and
+ *   divided by the extents that those have in the whole parameter.
+ * adafactor_squares(p, g, row, col?, row_mean?, col_mean?, norm?) -> f32[2]:
+ *   squares of p and of adafactor's update of it, summed and divided by the
+ *   number of elements of the whole parameter.
+ *   Of a rank's or replica's piece both give its share of the whole parameter's
+ *   means, and adafactor takes the sums of all shares instead of its own
+ *   means.  row and col are those of all that p or g is a replica's piece
+ *   of. */
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill, none))
 OP(LOSS_SCALE, "loss_scale", SIG(0, 0, 1, NOSTAT, 0), ATTR(F(value, 1)), RULES(scalar, none, none, ew, zero, none), EMIT(loss_scale, none))
 OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(I(micro, 0)), RULES(scalar, none, none, ew, zero, none), EMIT(share, none))
@@ -391,7 +402,9 @@ OP(SGD,        "sgd",        SIG(2, 4, 2, NOSTAT, F_WRITES | F_UPDATE | F_COPY |
 OP(SGDM,       "sgdm",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgdm, none))
 OP(ADAMW,      "adamw",      SIG(4, 6, 4, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(adamw, none))
 OP(LION,       "lion",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(lion, none))
-OP(ADAFACTOR,  "adafactor",  SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, none, adafactor, none, none), EMIT(adafactor, adafactor))
+OP(ADAFACTOR,  "adafactor",  SIG(3, 8, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, none, adafactor, none, adafactor), EMIT(adafactor, adafactor))
+OP(ADAFACTOR_MEANS, "adafactor_means", SIG(1, 2, 2, NOSTAT, FLOPS(4)), ATTR(), RULES(adafactor_means, none, none, adafactor_means, none, adafactor_means), EMIT(adafactor_means, none))
+OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR(), RULES(adafactor_squares, none, none, ew, none, adafactor_squares), EMIT(adafactor_squares, adafactor_squares))
 
 /* ---- ranks: a graph that is sharded (Graph.ranks, Val.split) -----------------
  * What stands between two states of a value.  In a rank's eyes x and y are

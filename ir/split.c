@@ -193,6 +193,21 @@ val_whole(const Val *v)
 }
 
 Split
+split_without(const Split *s, int rank, int back)
+{
+	int gone = rank - back;
+	Split to = *s;
+
+	if (s->kind != SPLIT_S || s->axis < gone)
+		return to;
+	if (s->axis == gone)
+		return (Split){ .kind = SPLIT_I };
+	to.axis--;
+	to.lead--;
+	return to;
+}
+
+Split
 split_over_replicas(const Shape *s)
 {
 	Split cut = split_cut(s->rank - 1, shape_nelem(s));

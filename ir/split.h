@@ -33,6 +33,8 @@ Shape split_whole(const Split *, const Shape *local);
 Shape val_whole(const Val *);
 /* How a rank's value is cut over replicas. */
 Split split_over_replicas(const Shape *);
+/* The same without the last but (back - 1) dim; whole if that was cut. */
+Split split_without(const Split *, int rank, int back);
 /* The state of a replica's piece, by rules that know nothing of replicas: of
  * what is cut over ranks it is a rank's share of a line. */
 Split split_of_piece(const Split *of, int64_t ranks, const Shape *piece);

@@ -191,26 +191,28 @@ check_rounds(struct verify *c)
 
 /* ---- parameters, gradients, state ---- */
 
-/* A state may lack one of its parameter's dims. */
-static bool
-is_mean(const Val *v, const Val *param)
-{
-	if (v->kind != V_STATE || param->shape.rank < 2)
-		return false;
-	for (int back = 1; back <= 2; back++) {
-		Shape s = shape_without(param->shape, back);
-
-		if (shape_eq(&v->shape, &s))
-			return true;
-	}
-	return false;
-}
-
 /* What it would be if replicas had all of it. */
 static const Shape *
 form_of(const Val *v)
 {
 	return v->piece ? &v->piece->shape : &v->shape;
+}
+
+/* A state may lack one of its parameter's dims. */
+static bool
+is_mean(const Val *v, const Val *param)
+{
+	const Shape *form = form_of(param);
+
+	if (v->kind != V_STATE || form->rank < 2)
+		return false;
+	for (int back = 1; back <= 2; back++) {
+		Shape s = shape_without(*form, back);
+
+		if (shape_eq(&v->shape, &s))
+			return true;
+	}
+	return false;
 }
 
 static void

@@ -358,17 +358,38 @@ tile_staged(const Graph *g, const Node *n)
 	return op_info[n->op].flags & F_STAGED && tile_is_mixed(g, n);
 }
 
+/* Of what Adafactor updates; 0: it is not factored. */
+static int64_t
+matrices(const Graph *g, const Node *n)
+{
+	const Val *p = &g->val[n->in[0]];
+	const Shape *s = p->piece ? &p->piece->shape : &p->shape;
+	int64_t count = 1;
+
+	for (int i = 0; i < s->rank - 2; i++)
+		count = scratch_mul(count, s->dim[i]);
+	return s->rank < 2 ? 0 : count;
+}
+
 /* A number per matrix.  ORDER TILE: ckr_adafactor() counts on it. */
 int64_t
 work_adafactor(const Graph *g, const Node *n, int threads)
 {
-	const Shape *s = &g->val[n->in[0]].shape;
-	int64_t matrices = 1;
+	(void)threads;
+	return scratch_bytes(matrices(g, n));
+}
+
+/* ... and new means of rows and columns.  ORDER TILE:
+ * ckr_adafactor_squares(). */
+int64_t
+work_adafactor_squares(const Graph *g, const Node *n, int threads)
+{
+	int64_t count = matrices(g, n);
 
 	(void)threads;
-	for (int i = 0; i < s->rank - 2; i++)
-		matrices = scratch_mul(matrices, s->dim[i]);
-	return s->rank < 2 ? 0 : scratch_bytes(matrices);
+	for (int k = 2; k < 4 && count > 0; k++)
+		count += val_nelem(&g->val[n->in[k]]);
+	return scratch_bytes(count);
 }
 
 int64_t

@@ -115,14 +115,36 @@ work_squares(const Graph *g, const Node *n)
 	return cuda_bytes(all, 4);
 }
 
+/* A number per matrix of what Adafactor updates, two per tile, `more`. */
+static int64_t
+work_factors(const Graph *g, const Node *n, int64_t more)
+{
+	const Val *p = &g->val[n->in[0]];
+	const Shape *s = p->piece ? &p->piece->shape : &p->shape;
+	int64_t matrices = 1;
+
+	for (int i = 0; i < s->rank - 2; i++)
+		if (!mul_ok(matrices, s->dim[i], &matrices))
+			return -1;
+	return cuda_bytes(matrices + 2 * tiles(val_nelem(p)) + more, 4);
+}
+
 /* ORDER WORK: ckr_adafactor(). */
 static int64_t
 work_adafactor(const Graph *g, const Node *n)
 {
-	const Shape *s = &g->val[n->in[0]].shape;
+	return work_factors(g, n, 3);
+}
 
-	return cuda_bytes(extent(g, n, 0, 0, s->rank - 2)
-	             + 2 * tiles(shape_nelem(s)) + 1, 4);
+/* ORDER WORK: ckr_adafactor_squares(). */
+static int64_t
+work_adafactor_squares(const Graph *g, const Node *n)
+{
+	int64_t means = 0;
+
+	for (int k = 2; k < 4 && n->in[3]; k++)
+		means += val_nelem(&g->val[n->in[k]]);
+	return work_factors(g, n, means);
 }
 
 /* Three numbers per row of a gradient.  ORDER WORK: struct ckr_row_stats. */

@@ -236,29 +236,79 @@ emit_adamw(struct emit *e, const Node *n)
 	return emit_step(e, n, n->attr.ADAMW.coupled ? ", 1" : ", 0");
 }
 
-/* One kernel for all types. */
-bool
-emit_adafactor(struct emit *e, const Node *n)
+/* "a", how what v is, or is a piece of, is factored; types have been
+ * declared. */
+static void
+emit_factors(struct emit *e, const Val *v, int64_t decay)
 {
-	const Shape *s = &emit_in(e, n, 0)->shape;
-	int r = s->rank;
+	const Split *cut = v->piece ? &v->piece->split : &v->split;
+	Shape whole = val_whole(v), s = v->piece ? v->piece->shape : v->shape;
+	int64_t n = val_nelem(v);
+	int r = s.rank;
+
+	if (r < 2)              /* by elements: one row, of those at hand */
+		s = SHAPE(1, n);
+	out_line(e->out, "const struct ckr_adafactor a = {");
+	out_line(e->out, ".matrices = %lld, .rows = %lld, .cols = %lld,",
+	         (long long)emit_extent(&s, 0, s.rank - 2),
+	         (long long)s.dim[s.rank - 2], (long long)s.dim[s.rank - 1]);
+	out_line(e->out, ".first = %lld * (int64_t)env->replica, .n = %lld,",
+	         v->piece && r >= 2 ? (long long)n : 0LL, (long long)n);
+	out_line(e->out, ".all_rows = %lld, .all_cols = %lld, .all = %lld,",
+	         r < 2 ? 1LL : (long long)whole.dim[r - 2],
+	         r < 1 ? 1LL : (long long)whole.dim[r - 1],
+	         (long long)shape_nelem(&whole));
+	out_line(e->out, ".by_cols = %d, .decay = %d, .types = types };",
+	         r >= 2 && cut->kind == SPLIT_S && cut->axis == r - 2,
+	         decay != 0);
+}
+
+/* One kernel for all types. */
+static bool
+emit_factored(struct emit *e, const Node *n, int64_t decay)
+{
 	bool half;
 
-	if (type_of_states(e, n) != DT_F32)
-		return emit_unsupported(e, n, type_of_states(e, n));
+	if (emit_in(e, n, 2)->dt != DT_F32)
+		return emit_unsupported(e, n, emit_in(e, n, 2)->dt);
 	if (!need_update(e, n, &half))
 		return false;
 	e->need |= NEED_HALF_UPDATE | NEED_ADAFACTOR;
 	if (!half)
 		out_line(e->out, "const struct ckr_half_types types = "
 		         "{ CKR_F32, CKR_F32, CKR_F32, 0, NULL, CKR_NONE };");
-	out_line(e->out, "const struct ckr_adafactor a = { %lld, %lld, %lld, "
-	         "%d, types };", (long long)emit_extent(s, 0, r - 2),
-	         r < 2 ? 1LL : (long long)s->dim[r - 2],
-	         r < 1 ? 1LL : (long long)s->dim[r - 1],
-	         n->attr.ADAFACTOR.decay != 0);
-	out_line(e->out, "ckr_adafactor(&a, %s,",
+	emit_factors(e, emit_in(e, n, 0), decay);
+	out_line(e->out, "ckr_%s(&a, %s,", op_info[n->op].text,
 	         operands(e, n, op_info[n->op].nout));
 	out_line(e->out, "              %s, env);", p_scratch(e, n));
+	return true;
+}
+
+bool
+emit_adafactor(struct emit *e, const Node *n)
+{
+	return emit_factored(e, n, n->attr.ADAFACTOR.decay);
+}
+
+bool
+emit_adafactor_squares(struct emit *e, const Node *n)
+{
+	return emit_factored(e, n, 0);
+}
+
+bool
+emit_adafactor_means(struct emit *e, const Node *n)
+{
+	const Val *g = emit_in(e, n, 0);
+
+	emit_shapes(e, n);
+	if (g->dt != DT_F32 && !dtype_is_half(g->dt))
+		return emit_unsupported(e, n, g->dt);
+	e->need |= NEED_UPDATE | NEED_HALF_UPDATE | NEED_ADAFACTOR;
+	out_line(e->out, "const struct ckr_half_types types = { CKR_F32, %s, "
+	         "CKR_F32, 0, NULL, CKR_NONE };", tables_dtype(g->dt));
+	emit_factors(e, g, 0);
+	out_line(e->out, "ckr_adafactor_means(&a, %s, env);",
+	         operands(e, n, op_info[n->op].nout));
 	return true;
 }

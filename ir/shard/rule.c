@@ -133,6 +133,66 @@ shard_update(struct shard_rule *c)
 	return true;
 }
 
+/* How rows and columns of what Adafactor updates lie, of which port 0 may be a
+ * replica's piece. */
+static void
+factor_splits(const struct shard_rule *c, Split *row, Split *col)
+{
+	const struct piece_of *piece = c->g->val[c->n->in[0]].piece;
+	const Split *s = piece ? &piece->split : given(c);
+	int rank = c->shape[0].rank;
+
+	*row = rank < 2 ? *given(c) : split_without(s, rank, 1);
+	*col = rank < 2 ? (Split){ .kind = SPLIT_I }
+	     : split_without(s, rank, 2);
+}
+
+/* Parameter, gradient, then rows and columns in turn. */
+static bool
+factor_operands(struct shard_rule *c)
+{
+	Split row, col;
+
+	if (c->from != 0)
+		return false;
+	factor_splits(c, &row, &col);
+	c->at[1] = *given(c);
+	for (int p = 2; p < 6 && p < c->nin; p++)
+		if (port_is(c, p))
+			c->at[p] = p % 2 ? col : row;
+	return true;
+}
+
+bool
+shard_adafactor(struct shard_rule *c)
+{
+	if (!factor_operands(c))
+		return false;
+	for (int k = 0; port_out(c, k) < c->nport; k++)
+		c->at[port_out(c, k)] = c->at[op_overwrites(c->n->op, k)];
+	return true;
+}
+
+bool
+shard_adafactor_squares(struct shard_rule *c)
+{
+	c->at[port_out(c, 0)].kind = SPLIT_P;
+	return factor_operands(c);
+}
+
+/* Over a cut dim each rank has a share. */
+bool
+shard_adafactor_means(struct shard_rule *c)
+{
+	if (c->from != 0)
+		return false;
+	factor_splits(c, &c->at[port_out(c, 0)], &c->at[port_out(c, 1)]);
+	for (int k = 0; k < 2; k++)
+		if (c->at[port_out(c, k)].kind != SPLIT_S)
+			c->at[port_out(c, k)].kind = SPLIT_P;
+	return true;
+}
+
 /* Of pieces alone: of what is whole every rank would add its own. */
 bool
 shard_squares(struct shard_rule *c)

@@ -122,14 +122,26 @@ cost_ew(const Graph *g, const Node *n)
 	                      traffic(g, n) };
 }
 
+/* Over rows and over columns. */
+static struct work
+cost_adafactor_means(const Graph *g, const Node *n)
+{
+	struct work w = cost_ew(g, n);
+
+	w.bytes += moved(g, n->in[0]);
+	return w;
+}
+
 /* Sums over rows, over columns and of the update's squares before the update
- * itself, and the parameter's norm. */
+ * itself, and the parameter's norm, unless they are given. */
 static struct work
 cost_adafactor(const Graph *g, const Node *n)
 {
 	struct work w = cost_ew(g, n);
+	bool given = n->nin > 6 && n->in[6];
 
-	w.bytes += 3 * moved(g, n->in[1]) + moved(g, n->in[0]);
+	if (!given)
+		w.bytes += 3 * moved(g, n->in[1]) + moved(g, n->in[0]);
 	return w;
 }
 

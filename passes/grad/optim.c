@@ -8,6 +8,8 @@
  * micro-batches sums are taken then where gradients appear, of which only
  * pieces wait for the update.
  *
+ * Where Adafactor takes means over a parameter that is cut: factors.c.
+ *
  * accumulate stands right behind its gradient and belongs to the backward
  * phase, because it runs for every micro-batch; the phase update runs for
  * the last one only.  grad_norm is there so that clipping can be chosen at
@@ -33,6 +35,7 @@
 #include "passes/grad/backward.h"
 #include "passes/grad/copies.h"
 #include "passes/grad/zero.h"
+#include "ir/split.h"
 
 #include <string.h>
 
@@ -200,19 +203,56 @@ static const struct rule {
 	[OPT_ADAFACTOR] = { OP_ADAFACTOR, "adafactor.", { "row", "col" } },
 };
 
+/* ... over a parameter. */
+static bool
+takes_means(const struct rule *r)
+{
+	return r->op == OP_ADAFACTOR;
+}
+
+/* Means over the last dim, or the last but one, of all that replicas have
+ * pieces of. */
+static ValId
+factor_state(Graph *g, ValId param, const struct rule *r, int k)
+{
+	const struct piece_of *piece = g->val[param].piece;
+	Shape s = piece ? piece->shape : g->val[param].shape;
+	Split cut = piece ? piece->split : g->val[param].split;
+	ValId v = new_state(g, param, r->prefix, r->state[k], DT_F32,
+	                    shape_without(s, k + 1));
+
+	if (cut.kind == SPLIT_S)
+		g->val[v].split = split_without(&cut, s.rank, k + 1);
+	return v;
+}
+
 /* State k of the rule, as operand 2 + k has it; 0: this parameter has none.
  * dt: of states that have the parameter's shape. */
 static ValId
-add_state(Graph *g, ValId param, const struct rule *r, DType dt, int k)
+add_state(Graph *g, const struct update *u, const struct rule *r, DType dt,
+          int k)
 {
-	Shape s = g->val[param].shape;
+	Shape s = g->val[u->param].shape;
+	const char *name = r->state[k];
 
-	if (r->op != OP_ADAFACTOR)
-		return new_state(g, param, r->prefix, r->state[k], dt, s);
-	if (s.rank < 2)
-		return k ? 0 : new_state(g, param, r->prefix, "v", DT_F32, s);
-	return new_state(g, param, r->prefix, r->state[k], DT_F32,
-	                 shape_without(s, k + 1));
+	if (takes_means(r) && s.rank >= 2)
+		return factor_state(g, u->param, r, k);
+	if (takes_means(r)) {
+		name = k ? NULL : "v";
+		dt = DT_F32;
+	}
+	return !name ? 0 : cut_state(g, u, new_state(g, u->param, r->prefix,
+	                                             name, dt, s));
+}
+
+static void
+add_states(struct optim *o, struct update *u)
+{
+	const struct options *opt = o->p->opt;
+	DType dt = opt->state_dtype ? opt->state_dtype : DT_F32;
+
+	for (int k = 0; k < 2; k++)
+		u->state[k] = add_state(o->g, u, &rules[opt->optimizer], dt, k);
 }
 
 /* Appended; it writes a copy, or the last output is absent. */
@@ -241,8 +281,7 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	const struct rule *r = &rules[opt->optimizer];
 	Graph *g = o->g;
 	Diag *d = o->p->diag;
-	ValId in[6] = { u->cut ? zero_own(g, d, u) : u->param, u->grad };
-	DType dt = opt->state_dtype ? opt->state_dtype : DT_F32;
+	ValId in[8] = { u->cut ? zero_own(g, d, u) : u->param, u->grad };
 	bool copy = o->copy && o->copy[u->param];
 	int nin = 2;
 	Node *n;
@@ -254,7 +293,9 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	if (opt->optimizer == OPT_ADAM)
 		a.ADAMW.coupled = 1;
 	for (int k = 0; k < 2 && r->state[k]; k++)
-		in[nin++] = cut_state(g, u, add_state(g, u->param, r, dt, k));
+		in[nin++] = u->state[k];
+	for (int k = 0; k < FACTORS && takes_means(r); k++)
+		in[nin++] = u->factor[k];
 	if (norm)
 		in[nin++] = norm;
 	if (copy)
@@ -334,6 +375,28 @@ complete_gradients(struct optim *o)
 	return true;
 }
 
+/* Behind means over pieces of parameters: of all at once, unless each update
+ * follows its gradient. */
+static bool
+add_updates(struct optim *o, ValId norm)
+{
+	bool means = takes_means(&rules[o->p->opt->optimizer]);
+	uint32_t all = o->early ? 1 : o->n;
+
+	for (uint32_t i = 0; i < o->n; i++)
+		add_states(o, &o->u[i]);
+	for (uint32_t i = 0; i < o->n; i++) {
+		if (means && i % all == 0
+		    && !factors_add(o->g, o->p->diag, o->p->scratch, &o->u[i],
+		                    all, norm))
+			return false;
+		if (!add_update(o, &o->u[i], norm))
+			return false;
+		put_behind(o, o->early ? o->u[i].after : o->end - 1);
+	}
+	return true;
+}
+
 static bool
 build(struct optim *o)
 {
@@ -345,9 +408,7 @@ build(struct optim *o)
 		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
 	o->end = g->nnode;
 	cut_states(o);
-	if (!reduce_check(g, o->p->diag, o->u, o->n,
-	                  o->p->opt->optimizer == OPT_ADAFACTOR)
-	    || !complete_gradients(o))
+	if (!reduce_check(g, o->p->diag, o->u, o->n) || !complete_gradients(o))
 		return false;
 	if (update && !o->early) {
 		norm = reduce_norm(g, o->p->diag, o->p->scratch, o->u, o->n);
@@ -355,11 +416,8 @@ build(struct optim *o)
 			return false;
 		put_behind(o, o->end - 1);
 	}
-	for (uint32_t i = 0; update && i < o->n; i++) {
-		if (!add_update(o, &o->u[i], norm))
-			return false;
-		put_behind(o, o->early ? o->u[i].after : o->end - 1);
-	}
+	if (update && !add_updates(o, norm))
+		return false;
 	put_in_order(o);
 	if (o->early)
 		settle_updates(g, o->p->scratch);
@@ -423,11 +481,6 @@ pass_optim(Pass *p, Graph *g)
 	if (o.early && p->opt->grad_accum > 1)
 		return diag_error(p->diag, "update in backward and gradient "
 		                  "accumulation exclude each other");
-	if (p->opt->zero && p->opt->optimizer == OPT_ADAFACTOR)
-		return diag_error(p->diag, "--zero 1: expected an optimizer "
-		                  "that goes by elements, found adafactor, "
-		                  "which takes means over a parameter; try "
-		                  "--optimizer adamw");
 	if (o.early && graph_has_op(g, OP_LOSS_SCALE))
 		return diag_error(p->diag, "update in backward and f16 exclude "
 		                  "each other: of a step whose gradients "

@@ -42,21 +42,11 @@ check_one(const Graph *g, Diag *d, const struct update *u)
 }
 
 bool
-reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n,
-             bool means)
+reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		const Val *p = &g->val[u[i].param];
-
+	for (uint32_t i = 0; i < n; i++)
 		if (!check_one(g, d, &u[i]))
 			return false;
-		if (means && p->split.kind == SPLIT_S)
-			return diag_error(d, "Adafactor takes means over all "
-			                  "of a parameter, but '%s' is cut "
-			                  "over %lld ranks; try --optimizer "
-			                  "adamw", p->name,
-			                  (long long)g->ranks);
-	}
 	return true;
 }
 
@@ -168,44 +158,68 @@ stretch(Graph *g, Diag *d, ValId line, int64_t start, int64_t n)
 	return v;
 }
 
-/* Those n gradients, of one type, in one collective. */
-static bool
-reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u, int n,
-            enum reduce_group group)
+/* Those n values, of one type, one behind the other. */
+static ValId
+join(Graph *g, Diag *d, Arena *scratch, const ValId *v, int n, SplitKind kind,
+     const char *name)
 {
-	SplitKind kind = group == REDUCE_TP ? SPLIT_P : SPLIT_I;
 	ValId *in = arena_array(scratch, (size_t)n, sizeof *in), line;
-	int64_t start = 0;
 
 	for (int i = 0; i < n; i++) {
-		Shape flat = SHAPE(val_nelem(&g->val[u[i]->grad]));
+		Shape flat = SHAPE(val_nelem(&g->val[v[i]]));
 
-		in[i] = reshape(g, d, u[i]->grad, &flat, kind);
+		in[i] = reshape(g, d, v[i], &flat, kind);
 		if (!in[i])
-			return false;
+			return 0;
 	}
 	line = emit_op(g, d, OP_CONCAT, n, in, NULL, 0);
 	if (!line)
-		return false;
-	val_rename(g, line, "grads");
+		return 0;
+	val_rename(g, line, name);
 	g->val[line].split.kind = kind;
 	g->node[g->nnode - 1].phase = PH_UPDATE;
-	line = sum_ranks(g, d, line, group, 0, PH_UPDATE);
+	return line;
+}
+
+/* Those n values, of one type, in one collective; each becomes its sum. */
+static bool
+sum_line(Graph *g, Diag *d, Arena *scratch, ValId *v, int n,
+         enum reduce_group group, const char *name)
+{
+	SplitKind kind = group == REDUCE_TP ? SPLIT_P : SPLIT_I;
+	ValId line = join(g, d, scratch, v, n, kind, name);
+	int64_t start = 0;
+
+	line = line ? sum_ranks(g, d, line, group, 0, PH_UPDATE) : 0;
 	if (!line)
 		return false;
-	val_rename(g, line, "grads.sum");
+	val_rename(g, line, arena_printf(g->arena, "%s.sum", name));
 	for (int i = 0; i < n; i++) {
-		Shape shape = g->val[u[i]->grad].shape;
+		Shape shape = g->val[v[i]].shape;
 		int64_t extent = shape_nelem(&shape);
-		ValId sum = stretch(g, d, line, start, extent);
 
+		v[i] = reshape(g, d, stretch(g, d, line, start, extent),
+		               &shape, SPLIT_I);
+		if (!v[i])
+			return false;
+		start += extent;
+	}
+	return true;
+}
+
+/* v: their gradients, which become sums. */
+static bool
+reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u,
+            ValId *v, int n, enum reduce_group group)
+{
+	if (!sum_line(g, d, scratch, v, n, group, "grads"))
+		return false;
+	for (int i = 0; i < n; i++) {
 		ValId part = u[i]->grad;
 
-		sum = reshape(g, d, sum, &shape, SPLIT_I);
-		if (!take_sum(g, u[i], sum))
+		if (!take_sum(g, u[i], v[i]))
 			return false;
 		forget_adjoint(g, u[i], part, group);
-		start += extent;
 	}
 	return true;
 }
@@ -219,16 +233,15 @@ is_small(const Graph *g, const struct update *u, enum reduce_group group)
 		&& !(u->cut && group == REDUCE_DP);
 }
 
-/* How many of n gradients go into one line; at least one. */
+/* How many of n values go into one line; at least one. */
 static int
-line_length(const Graph *g, struct update *const *u, int n)
+line_length(const Graph *g, const ValId *v, int n)
 {
 	int64_t bytes = 0;
 	int i = 0;
 
-	while (i < n && bytes + val_data_bytes(&g->val[u[i]->grad])
-	                <= LINE_BYTES)
-		bytes += val_data_bytes(&g->val[u[i++]->grad]);
+	while (i < n && bytes + val_data_bytes(&g->val[v[i]]) <= LINE_BYTES)
+		bytes += val_data_bytes(&g->val[v[i++]]);
 	return i;
 }
 
@@ -238,17 +251,22 @@ reduce_type(Graph *g, Diag *d, Arena *scratch, DType dt, struct update *u,
             uint32_t n, enum reduce_group group)
 {
 	struct update **small = arena_array(scratch, n + 1, sizeof *small);
+	ValId *v = arena_array(scratch, n + 1, sizeof *v);
 	int nsmall = 0, length;
 	bool ok = true;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (reduce_wanted(g, &u[i], group)
-		    && g->val[u[i].grad].dt == dt && is_small(g, &u[i], group))
-			small[nsmall++] = &u[i];
+		    && g->val[u[i].grad].dt == dt
+		    && is_small(g, &u[i], group)) {
+			small[nsmall] = &u[i];
+			v[nsmall++] = u[i].grad;
+		}
 	for (int i = 0; ok && i < nsmall; i += length) {
-		length = line_length(g, small + i, nsmall - i);
+		length = line_length(g, v + i, nsmall - i);
 		ok = length > 1
-			? reduce_line(g, d, scratch, small + i, length, group)
+			? reduce_line(g, d, scratch, small + i, v + i, length,
+			              group)
 			: reduce_one(g, d, small[i], group, PH_UPDATE);
 	}
 	return ok;
@@ -274,6 +292,55 @@ reduce_all(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n)
 {
 	return reduce_group(g, d, scratch, u, n, REDUCE_TP)
 		&& reduce_group(g, d, scratch, u, n, REDUCE_DP);
+}
+
+/* ---- other numbers ---- */
+
+static ValId
+sum_value(Graph *g, Diag *d, ValId v, enum reduce_group group)
+{
+	ValId sum = sum_ranks(g, d, v, group, 0, PH_UPDATE);
+
+	if (sum)
+		val_rename(g, sum, arena_printf(g->arena, "%s.sum",
+		                                g->val[v].name));
+	return sum;
+}
+
+bool
+reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
+              enum reduce_group group)
+{
+	ValId *small = arena_array(scratch, (size_t)n + 1, sizeof *small);
+	int *at = arena_array(scratch, (size_t)n + 1, sizeof *at);
+	int nsmall = 0, length;
+
+	for (int i = 0; i < n; i++) {
+		const Val *x = &g->val[*v[i]];
+
+		if (val_data_bytes(x) < SMALL_BYTES
+		    && x->split.kind != SPLIT_S) {
+			at[nsmall] = i;
+			small[nsmall++] = *v[i];
+			continue;
+		}
+		*v[i] = sum_value(g, d, *v[i], group);
+		if (!*v[i])
+			return false;
+	}
+	for (int i = 0; i < nsmall; i += length) {
+		length = line_length(g, small + i, nsmall - i);
+		if (length > 1 && !sum_line(g, d, scratch, small + i, length,
+		                            group, "means"))
+			return false;
+		if (length == 1)
+			small[i] = sum_value(g, d, small[i], group);
+		if (!small[i])
+			return false;
+	}
+	for (int i = 0; i < nsmall; i++)
+		*v[at[i]] = small[i];
+	return true;
 }
 
 /* ---- the norm ---- */

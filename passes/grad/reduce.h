@@ -9,17 +9,20 @@
 
 #include "passes/pass.h"
 
+/* Means over a parameter that Adafactor takes from all pieces. */
+enum { FACTOR_ROW, FACTOR_COL, FACTOR_SQUARES, FACTORS };
+
 /* A trained parameter and what is known of its gradient. */
 struct update {
 	ValId param, grad;
 	NodeId after;           /* may run behind this node */
 	bool cut;               /* of its state replicas have pieces */
+	ValId state[2];         /* 0: it has none */
+	ValId factor[FACTORS];  /* see factors.c; 0: of a whole parameter */
 };
 
-/* Every gradient can be completed and every update done by pieces; means:
- * it takes means over a parameter. */
-bool reduce_check(const Graph *, Diag *, const struct update *, uint32_t n,
-                  bool means);
+/* Every gradient can be completed. */
+bool reduce_check(const Graph *, Diag *, const struct update *, uint32_t n);
 /* Over the ranks of a replica, then over replicas. */
 enum reduce_group { REDUCE_TP, REDUCE_DP };
 
@@ -30,9 +33,19 @@ bool reduce_wanted(const Graph *, const struct update *, enum reduce_group);
 bool reduce_alone(Graph *, Diag *, struct update *, Phase phase);
 /* The same for all of them, in phase update; small ones share a collective. */
 bool reduce_all(Graph *, Diag *, Arena *scratch, struct update *, uint32_t n);
+/* Append what adds up these n values of type f32 over the group, in phase
+ * update; each becomes its sum. */
+bool reduce_values(Graph *, Diag *, Arena *scratch, ValId *const *v, int n,
+                   enum reduce_group);
 /* Append the norm over all gradients, each element of a whole parameter's
  * counted once.  In phase update; 0 after a diagnostic. */
 ValId reduce_norm(Graph *, Diag *, Arena *scratch, const struct update *,
                   uint32_t n);
+
+/* factors.c: append the means that Adafactor takes over parameters of which
+ * this rank has a piece.  norm 0: gradients are not clipped.  In phase
+ * update. */
+bool factors_add(Graph *, Diag *, Arena *scratch, struct update *, uint32_t n,
+                 ValId norm);
 
 #endif

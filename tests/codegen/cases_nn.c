@@ -409,7 +409,7 @@ update(struct setup *t, Op op, const Attr *a, ValId g, ValId norm, int nstate,
 	const struct op_info *info = &op_info[op];
 	bool copies = info->flags & F_COPY && norm && t->real == DT_F32;
 	Shape s = t->g->val[g].shape;
-	ValId in[6] = { given_as(t, V_PARAM, t->real, s, -1, 1), g };
+	ValId in[8] = { given_as(t, V_PARAM, t->real, s, -1, 1), g };
 	int nin = op_norm(op) + !!norm;
 	Node *n;
 
@@ -470,6 +470,39 @@ updates(struct setup *t)
 	in_place(t, APPLY(t, OP_ACCUMULATE, NULL, p, g), 0, p);
 }
 
+/* What a rank with a piece does before an update of parameter p like g, whose
+ * operands are there but for the norm, and that update. */
+static void
+factored(struct setup *t, const Attr *a, ValId g, ValId norm, int nstate,
+         const Shape *state)
+{
+	ValId in[8] = { given_as(t, V_PARAM, t->real, t->g->val[g].shape, -1,
+	                         1), g }, in_means[2] = { g, norm };
+	Node *n;
+
+	for (int k = 0; k < nstate; k++)
+		in[2 + k] = given_as(t, V_STATE, DT_F32, state[k], 0.01, 1);
+	if (nstate == 2) {
+		case_begin(t, "adafactor_means");
+		n = apply(t, OP_ADAFACTOR_MEANS, NULL, 1 + !!norm, in_means);
+		in[4] = n->out[0];
+		in[5] = n->out[1];
+	}
+	case_begin(t, "adafactor_squares");
+	in[6] = norm;
+	in[6] = apply(t, OP_ADAFACTOR_SQUARES, NULL, 7, in)->out[0];
+	case_begin(t, "adafactor, pieces");
+	in[7] = norm;
+	n = apply(t, OP_ADAFACTOR, a, 8, in);
+	for (int k = 0; k < nstate + 1; k++)
+		in_place(t, n, k, in[op_overwrites(OP_ADAFACTOR, k)]);
+	if (nstate == 1) {
+		t->g->val[n->out[2]].output = false;
+		t->g->val[n->out[2]].def = 0;
+		n->out[2] = 0;
+	}
+}
+
 /* Matrices of few and of many columns, more of them than one, none. */
 static void
 adafactors(struct setup *t)
@@ -492,6 +525,9 @@ adafactors(struct setup *t)
 				norm = APPLY(t, OP_GRAD_NORM, NULL, g)->out[0];
 			update(t, OP_ADAFACTOR, &a, g, norm,
 			       s.rank < 2 ? 1 : 2, state);
+			if (shape_nelem(&s) && clipped == (int)(k % 2))
+				factored(t, &a, g, norm, s.rank < 2 ? 1 : 2,
+				         state);
 		}
 }
 

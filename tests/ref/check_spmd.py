@@ -25,7 +25,7 @@ PLANNED = ["--stop-after=place", "--recompute=full"]
 # 24 rows of logits in chunks of 7; without a loss, nothing is in chunks.
 CHUNKED = ["--stop-after=fuse"]
 # Further ways to make an update, for cases whose gradients autodiff makes (Lion's signs would be those of rounding errors).
-WAYS = [["--grad-accum", "2"], ["--update-in-backward", "on", "--optimizer", "sgdm"]]
+WAYS = [["--grad-accum", "2"], ["--update-in-backward", "on", "--optimizer", "sgdm"], ["--optimizer", "adafactor"]]
 
 
 def case(name, plain, sharded, wrong=(), args=BACKWARD, below=()):

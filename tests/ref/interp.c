@@ -652,6 +652,8 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_SGD] = interp_sgd, [OP_SGDM] = interp_sgdm,
 	[OP_ADAMW] = interp_adamw, [OP_LION] = interp_lion,
 	[OP_ADAFACTOR] = interp_adafactor,
+	[OP_ADAFACTOR_MEANS] = interp_adafactor_means,
+	[OP_ADAFACTOR_SQUARES] = interp_adafactor_squares,
 	[OP_CONV] = interp_conv, [OP_CONV_DX] = interp_conv_dx,
 	[OP_CONV_DW] = interp_conv_dw, [OP_BATCHNORM] = interp_batchnorm,
 	[OP_BATCHNORM_GRAD] = interp_batchnorm_grad,

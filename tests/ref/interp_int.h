@@ -91,7 +91,8 @@ InterpFn interp_det, interp_det_grad, interp_matmul, interp_softmax, interp_soft
 	interp_attention_grad, interp_vocab_stats, interp_grad_norm,
 	interp_sum_squares, interp_accumulate, interp_loss_scale, interp_share,
 	interp_of_all, interp_sgd,
-	interp_adamw, interp_sgdm, interp_lion, interp_adafactor;
+	interp_adamw, interp_sgdm, interp_lion, interp_adafactor,
+	interp_adafactor_means, interp_adafactor_squares;
 
 /* interp_conv.c */
 InterpFn interp_conv, interp_conv_dx, interp_conv_dw, interp_batchnorm,

@@ -2,6 +2,7 @@
  * formulas.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "tests/ref/interp_int.h"
 
@@ -163,80 +164,168 @@ interp_adamw(struct call *c)
 	return copy_to(c, 3);
 }
 
-/* Means over rows and columns of the gradient's squares, or all of those
- * (rows 0), moved towards the new ones. */
+/* A parameter whose rows and columns have means; rows 0: each element has one.
+ * all_rows ...: of the whole of which a rank has a piece. */
+struct factors {
+	int64_t n, rows, cols, all_rows, all_cols, all;
+	bool rows_cut;
+	double *row, *col;              /* new means */
+};
+
+static struct factors
+factors_of(const struct call *c)
+{
+	const Split *split = &c->g->val[c->n->in[0]].split;
+	Shape s = c->in[0].s, whole = interp_whole_shape(split, &s);
+	struct factors f = { .n = c->in[0].n, .all = interp_nelem(&whole) };
+
+	if (s.rank < 2)
+		return f;
+	f.rows = s.dim[s.rank - 2];
+	f.cols = s.dim[s.rank - 1];
+	f.all_rows = whole.dim[s.rank - 2];
+	f.all_cols = whole.dim[s.rank - 1];
+	f.rows_cut = split->kind == SPLIT_S && split->axis == s.rank - 2;
+	return f;
+}
+
+/* Means over rows and columns of the squares of g are added to row and col, or
+ * all of those squares to row. */
 static void
-average_squares(struct call *c, int64_t rows, int64_t cols, double factor)
+add_squares(const struct factors *f, const double *g, double factor,
+            double *row, double *col)
+{
+	for (int64_t i = 0; i < f->n; i++) {
+		double square = factor * g[i] * g[i];
+
+		if (!f->rows) {
+			row[i] += square;
+			continue;
+		}
+		row[i / f->cols] += square / (double)f->all_cols;
+		col[i / (f->rows * f->cols) * f->cols + i % f->cols]
+			+= square / (double)f->all_rows;
+	}
+}
+
+bool
+interp_adafactor_means(struct call *c)
+{
+	struct factors f = factors_of(c);
+	double factor = clip(c, 1);
+
+	for (int k = 0; k < 2; k++)
+		for (int64_t i = 0; i < c->out[k].n; i++)
+			c->out[k].x[i] = 0;
+	add_squares(&f, c->in[0].x, factor * factor, c->out[0].x,
+	            c->out[1].x);
+	return true;
+}
+
+static const double *
+given(const struct call *c, int i)
+{
+	return i < c->nin ? c->in[i].x : NULL;
+}
+
+/* Operands 2 and 3, moved towards the squares of operand 1 or given means. */
+static void
+new_means(const struct call *c, struct factors *f, double factor)
 {
 	/* nothing new comes of an empty parameter */
 	double fresh = c->in[1].n ? pow((double)c->env->step + 1,
 	                                c->env->beta2_decay) : 0;
-	double *row = c->out[1].x, *col = rows ? c->out[2].x : NULL;
-	const double *g = c->in[1].x;
+	double *to[2] = { f->row, f->col };
 
-	for (int64_t i = 0; i < c->out[1].n; i++)
-		row[i] = (1 - fresh) * c->in[2].x[i];
-	for (int64_t i = 0; col && i < c->out[2].n; i++)
-		col[i] = (1 - fresh) * c->in[3].x[i];
-	for (int64_t i = 0; i < c->in[1].n; i++) {
-		double square = fresh * factor * factor * g[i] * g[i];
-
-		if (!rows) {
-			row[i] += square;
-			continue;
+	for (int k = 0; k < (f->rows ? 2 : 1); k++)
+		for (int64_t i = 0; i < c->in[2 + k].n; i++) {
+			to[k][i] = (1 - fresh) * c->in[2 + k].x[i];
+			if (given(c, 4))
+				to[k][i] += fresh * c->in[4 + k].x[i];
 		}
-		row[i / cols] += square / (double)cols;
-		col[i / (rows * cols) * cols + i % cols] += square
-		                                            / (double)rows;
-	}
+	if (!given(c, 4))
+		add_squares(f, c->in[1].x, fresh * factor * factor, f->row,
+		            f->col);
 }
 
 /* What element i of the gradient is divided by the root of. */
 static double
-factored_square(const struct call *c, int64_t rows, int64_t cols, int64_t i)
+factored_square(const struct call *c, const struct factors *f, int64_t i)
 {
-	const double *row = c->out[1].x;
 	double least = c->env->eps * c->env->eps, mean = 0, v;
-	int64_t matrix;
+	int64_t matrix, n = f->rows_cut ? f->cols : f->rows;
+	const double *x = f->rows_cut ? f->col : f->row;
 
-	if (!rows)
-		return fmax(row[i], least);
-	matrix = i / (rows * cols);
-	for (int64_t k = 0; k < rows; k++)
-		mean += row[matrix * rows + k] / (double)rows;
-	v = row[i / cols] * c->out[2].x[matrix * cols + i % cols];
+	if (!f->rows)
+		return fmax(f->row[i], least);
+	matrix = i / (f->rows * f->cols);
+	for (int64_t k = 0; k < n; k++)
+		mean += x[matrix * n + k] / (double)(f->rows_cut ? f->all_cols
+		                                     : f->all_rows);
+	v = f->row[i / f->cols] * f->col[matrix * f->cols + i % f->cols];
 	return fmax(v / fmax(mean, c->env->eps), least);
 }
 
 static double
-root_mean_square(const double *x, int64_t n)
+mean_square(const double *x, const struct factors *f)
 {
 	double s = 0;
 
-	for (int64_t i = 0; i < n; i++)
+	for (int64_t i = 0; i < f->n; i++)
 		s += x[i] * x[i];
-	return sqrt(s / (double)n);
+	return s / (double)f->all;
+}
+
+/* u = the update, before it is brought down; 0 of a gradient of 0. */
+static void
+factored_update(const struct call *c, const struct factors *f, double factor,
+                double *u)
+{
+	for (int64_t i = 0; i < f->n; i++) {
+		double g = factor * c->in[1].x[i];
+
+		u[i] = g == 0 ? 0 : g / sqrt(factored_square(c, f, i));
+	}
+}
+
+bool
+interp_adafactor_squares(struct call *c)
+{
+	struct factors f = factors_of(c);
+	int64_t rows = c->in[2].n, cols = f.rows ? c->in[3].n : 0;
+	double *room = interp_need(calloc((size_t)(rows + cols + f.n + 1),
+	                                  sizeof *room));
+	double factor = clip(c, 6);
+
+	f.row = room;
+	f.col = room + rows;
+	new_means(c, &f, factor);
+	factored_update(c, &f, factor, room + rows + cols);
+	c->out[0].x[0] = mean_square(c->in[0].x, &f);
+	c->out[0].x[1] = mean_square(room + rows + cols, &f);
+	free(room);
+	return true;
 }
 
 bool
 interp_adafactor(struct call *c)
 {
 	const struct interp_env *e = c->env;
-	int rank = c->in[0].s.rank;
-	int64_t n = c->in[0].n;
-	int64_t rows = rank < 2 ? 0 : c->in[0].s.dim[rank - 2];
-	int64_t cols = rank < 2 ? 0 : c->in[0].s.dim[rank - 1];
 	double shrink = c->a->ADAFACTOR.decay ? 1 - e->lr * e->weight_decay : 1;
-	double factor = clip(c, 4), *p = c->out[0].x, rate;
+	double factor = clip(c, 7), *p = c->out[0].x, rate;
+	const double *squares = given(c, 6);
+	struct factors f = factors_of(c);
 
-	average_squares(c, rows, cols, factor);
+	f.row = c->out[1].x;
+	f.col = f.rows ? c->out[2].x : NULL;
+	new_means(c, &f, factor);
+	factored_update(c, &f, factor, p);
 	rate = fmin(e->lr, 1 / sqrt((double)e->step + 1))
-	       * fmax(e->eps2, root_mean_square(c->in[0].x, n));
-	for (int64_t i = 0; i < n; i++)
-		p[i] = factor * c->in[1].x[i]
-		       / sqrt(factored_square(c, rows, cols, i));
-	rate /= fmax(1, root_mean_square(p, n) / e->threshold);
-	for (int64_t i = 0; i < n; i++)
+	       * fmax(e->eps2, sqrt(squares ? squares[0]
+	                            : mean_square(c->in[0].x, &f)));
+	rate /= fmax(1, sqrt(squares ? squares[1] : mean_square(p, &f))
+	             / e->threshold);
+	for (int64_t i = 0; i < f.n; i++)
 		p[i] = c->in[0].x[i] * shrink - rate * p[i];
 	return true;
 }

@@ -382,6 +382,7 @@ try_case(struct bench *b, const char *text, int64_t below)
 	b->flags = b->cases % 4 == 1 ? "x.ck --optimizer=adamw"
 		: b->cases % 4 == 2 ? "x.ck --optimizer=sgd --grad-accum=2"
 		: strstr(text, " tanh ") ? "x.ck --optimizer=lion"
+		: b->cases % 4 == 3 ? "x.ck --optimizer=adafactor"
 		: "x.ck --optimizer=sgdm";
 	b->cases++;
 	listen(b);

@@ -5,6 +5,10 @@
  * the rows and over the columns of each; another keeps all of them.  The
  * update is made twice, for its norm and to be applied, and never stored.
  * Every sum has a shape that follows from the parameter's alone.
+ *
+ * Of a parameter that is cut a rank sums up what it has, divided by what the
+ * whole has, and is given the sums over ranks.  Elements are counted from the
+ * beginning of the rank's part, of which it may have a stretch only.
  */
 #include "adafactor.h"
 #include "half.h"
@@ -14,14 +18,33 @@
 enum { CKR_FACTOR_COLUMNS = 64 };
 
 /* A step at work: row and col are the new means, each matrix's row is divided
- * by its mean, scale[matrix]; col NULL: row is the mean of every element. */
+ * by its mean, scale[matrix]; col NULL: row is the mean of every element, or
+ * with old, the one before this step, follows from that. */
 struct ckr_factored {
 	const struct ckr_adafactor *a;
 	const void *g;
-	const float *row, *col, *scale;
-	float clip, least;
-	int64_t tall, wide;             /* rows and columns of a piece */
+	const float *row, *col, *scale, *old;
+	float clip, least, fresh;
+	int64_t end;                    /* of the elements at hand */
 };
+
+static inline int64_t
+ckr_most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline struct ckr_factored
+ckr_factor_open(const struct ckr_adafactor *a, const void *g,
+                const float *norm, const struct ckr_env *env)
+{
+	int64_t all = a->matrices * a->rows * a->cols;
+
+	return (struct ckr_factored){ .a = a, .g = g,
+		.clip = ckr_clip_scale(norm, env),
+		.least = env->eps * env->eps, .fresh = env->fresh,
+		.end = ckr_least(a->first + a->n, all) };
+}
 
 /* d[0..n-1] = the gradient from element `at` on, clipped. */
 static inline void
@@ -29,19 +52,36 @@ ckr_factor_grad(float *d, const struct ckr_factored *f, int64_t at, int64_t n)
 {
 	float clip = f->clip;
 
-	ckr_widen(d, f->g, f->a->types.g, at, n);
+	ckr_widen(d, f->g, f->a->types.g, at - f->a->first, n);
 #pragma omp simd
 	for (int64_t i = 0; i < n; i++)
 		d[i] *= clip;
 }
 
+/* The same, of elements that are not at hand 0. */
+static inline void
+ckr_factor_window(float *d, const struct ckr_factored *f, int64_t at,
+                  int64_t n)
+{
+	int64_t from = ckr_most(at, f->a->first);
+	int64_t to = ckr_least(at + n, f->end);
+
+	if (to - from < n)
+		memset(d, 0, (size_t)n * sizeof *d);
+	if (from < to)
+		ckr_factor_grad(d + (from - at), f, from, to - from);
+}
+
 /* ---- means of squares ---- */
 
-/* old moved towards the mean of n squares by the share `fresh`. */
+/* Mean i, moved towards that of n squares; old NULL: the latter. */
 static inline float
-ckr_factor_mean(float old, double squares, int64_t n, float fresh)
+ckr_factor_mean(const float *old, int64_t i, double squares, int64_t n,
+                float fresh)
 {
-	return old + fresh * ((float)(squares / (double)n) - old);
+	float mean = (float)(squares / (double)n);
+
+	return old ? old[i] + fresh * (mean - old[i]) : mean;
 }
 
 static inline void
@@ -53,16 +93,18 @@ ckr_factor_rows(float *to, const struct ckr_factored *f, const float *old,
 #pragma omp parallel for num_threads(env->threads) \
 	if (rows * cols > CKR_SMALL)
 	for (int64_t i = 0; i < rows; i++) {
+		int64_t end = ckr_least((i + 1) * cols, f->end);
 		float d[CKR_HALF_BLOCK];
 		double s = 0;
 
-		for (int64_t j = 0; j < cols; j += CKR_HALF_BLOCK) {
-			int64_t n = ckr_least(cols - j, CKR_HALF_BLOCK);
+		for (int64_t j = ckr_most(i * cols, f->a->first); j < end;
+		     j += CKR_HALF_BLOCK) {
+			int64_t n = ckr_least(end - j, CKR_HALF_BLOCK);
 
-			ckr_factor_grad(d, f, i * cols + j, n);
+			ckr_factor_grad(d, f, j, n);
 			s += (double)ckr_sum_squares(d, n);
 		}
-		to[i] = ckr_factor_mean(old[i], s, cols, env->fresh);
+		to[i] = ckr_factor_mean(old, i, s, f->a->all_cols, f->fresh);
 	}
 }
 
@@ -78,18 +120,22 @@ ckr_factor_cols(float *to, const struct ckr_factored *f, const float *old,
 	for (int64_t s = 0; s < f->a->matrices * strips; s++) {
 		int64_t m = s / strips, j = s % strips * CKR_FACTOR_COLUMNS;
 		int64_t n = ckr_least(cols - j, CKR_FACTOR_COLUMNS);
+		int64_t end = ckr_least((m + 1) * rows,
+		                        (f->end + cols - 1) / cols);
 		float d[CKR_FACTOR_COLUMNS];
 		double sum[CKR_FACTOR_COLUMNS] = { 0 };
 
-		for (int64_t i = 0; i < rows; i++) {
-			ckr_factor_grad(d, f, (m * rows + i) * cols + j, n);
+		for (int64_t i = ckr_most(m * rows, f->a->first / cols);
+		     i < end; i++) {
+			ckr_factor_window(d, f, i * cols + j, n);
 #pragma omp simd
 			for (int64_t k = 0; k < n; k++)
 				sum[k] += (double)d[k] * (double)d[k];
 		}
-		for (int64_t k = m * cols + j; k < m * cols + j + n; k++)
-			to[k] = ckr_factor_mean(old[k], sum[k - m * cols - j],
-			                        rows, env->fresh);
+		j += m * cols;
+		for (int64_t k = 0; k < n; k++)
+			to[j + k] = ckr_factor_mean(old, j + k, sum[k],
+			                            f->a->all_rows, f->fresh);
 	}
 }
 
@@ -119,19 +165,43 @@ ckr_factor_small(float *row1, float *col1, const struct ckr_factored *f,
 		float block[CKR_HALF_BLOCK], *d = block;
 		int64_t end = ckr_least(all, first + group);
 
-		ckr_factor_grad(d, f, first * size, (end - first) * size);
+		ckr_factor_window(d, f, first * size, (end - first) * size);
 		for (int64_t m = first; m < end; m++, d += size) {
 			for (int64_t i = 0; i < rows; i++)
-				row1[m * rows + i] = ckr_factor_mean(
-					row[m * rows + i], ckr_factor_squares(
-					d + i * cols, cols, 1), cols,
-					env->fresh);
+				row1[m * rows + i] = ckr_factor_mean(row,
+					m * rows + i, ckr_factor_squares(
+					d + i * cols, cols, 1), f->a->all_cols,
+					f->fresh);
 			for (int64_t j = 0; j < cols; j++)
-				col1[m * cols + j] = ckr_factor_mean(
-					col[m * cols + j], ckr_factor_squares(
-					d + j, rows, cols), rows, env->fresh);
+				col1[m * cols + j] = ckr_factor_mean(col,
+					m * cols + j, ckr_factor_squares(
+					d + j, rows, cols), f->a->all_rows,
+					f->fresh);
 		}
 	}
+}
+
+/* Rows and columns; row and col are the means before, or NULL. */
+static inline void
+ckr_factor_means(float *row1, float *col1, const struct ckr_factored *f,
+                 const float *row, const float *col, const struct ckr_env *env)
+{
+	if (f->a->rows * f->a->cols <= CKR_HALF_BLOCK) {
+		ckr_factor_small(row1, col1, f, row, col, env);
+		return;
+	}
+	ckr_factor_rows(row1, f, row, env);
+	ckr_factor_cols(col1, f, col, env);
+}
+
+/* The mean square, moved towards the gradient's, d[j]. */
+static inline void
+ckr_factor_each(float *to, const float *old, const float *d, int64_t n,
+                float fresh)
+{
+#pragma omp simd
+	for (int64_t j = 0; j < n; j++)
+		to[j] = old[j] + fresh * (d[j] * d[j] - old[j]);
 }
 
 /* Mean of every element's squares: of one. */
@@ -140,7 +210,6 @@ ckr_factor_all(float *to, const struct ckr_factored *f, const float *old,
                const struct ckr_env *env)
 {
 	int64_t n = f->a->cols;
-	float fresh = env->fresh;
 
 #pragma omp parallel for num_threads(env->threads) \
 	if (n > CKR_SMALL)
@@ -149,85 +218,101 @@ ckr_factor_all(float *to, const struct ckr_factored *f, const float *old,
 		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
 
 		ckr_factor_grad(d, f, i, k);
-#pragma omp simd
-		for (int64_t j = 0; j < k; j++)
-			to[i + j] = old[i + j] + fresh * (d[j] * d[j]
-			                                  - old[i + j]);
+		ckr_factor_each(to + i, old + i, d, k, f->fresh);
 	}
 }
 
-/* What a matrix's rows are divided by: the mean of all of it. */
+/* Means moved towards new ones. */
 static inline void
-ckr_factor_scale(float *scale, const struct ckr_adafactor *a, const float *row,
+ckr_factor_move(float *to, const float *old, const float *mean, int64_t n,
+                float fresh, const struct ckr_env *env)
+{
+#pragma omp parallel for simd num_threads(env->threads) if (n > CKR_SMALL)
+	for (int64_t i = 0; i < n; i++)
+		to[i] = old[i] + fresh * (mean[i] - old[i]);
+}
+
+/* What a matrix's rows are divided by: the mean of all of it, which is that of
+ * its rows or of its columns, one of which this rank has all of. */
+static inline void
+ckr_factor_scale(float *scale, const struct ckr_factored *f,
                  const struct ckr_env *env)
 {
+	const struct ckr_adafactor *a = f->a;
+	const float *x = a->by_cols ? f->col : f->row;
+	int64_t n = a->by_cols ? a->cols : a->rows;
+
 #pragma omp parallel for num_threads(env->threads) \
-	if (a->matrices * a->rows > CKR_SMALL)
+	if (a->matrices * n > CKR_SMALL)
 	for (int64_t m = 0; m < a->matrices; m++) {
 		double s = 0;
 
-		for (int64_t i = 0; i < a->rows; i++)
-			s += (double)row[m * a->rows + i];
-		s /= (double)a->rows;
+		for (int64_t i = 0; i < n; i++)
+			s += (double)x[m * n + i];
+		s /= (double)(a->by_cols ? a->all_cols : a->all_rows);
 		scale[m] = (float)(1 / (s < (double)env->eps
 		                        ? (double)env->eps : s));
 	}
 }
 
-/* ---- the update, piece by piece ---- */
+/* ---- the update, block by block ---- */
 
 static inline int64_t
-ckr_factor_pieces(const struct ckr_factored *f)
+ckr_factor_blocks(const struct ckr_factored *f)
 {
-	int64_t rows = f->a->matrices * f->a->rows;
+	int64_t n = ckr_most(f->end - f->a->first, 0);
 
-	return (rows + f->tall - 1) / f->tall
-	       * ((f->a->cols + f->wide - 1) / f->wide);
+	return (n + CKR_HALF_BLOCK - 1) / CKR_HALF_BLOCK;
 }
 
-/* The mean square that rows and columns stand for. */
+/* The mean square that rows and columns stand for, of n elements. */
 static inline void
-ckr_factor_product(float *v, const struct ckr_factored *f, int64_t row,
-                   int64_t col, int64_t tall, int64_t wide)
+ckr_factor_product(float *v, const struct ckr_factored *f, int64_t at,
+                   int64_t n)
 {
-	int64_t rows = f->a->rows, m = row / rows, next = (m + 1) * rows;
+	int64_t rows = f->a->rows, cols = f->a->cols;
+	int64_t row = at / cols, col = at % cols;
+	int64_t m = row / rows, next = (m + 1) * rows;
 
-	for (int64_t r = row; r < row + tall; r++, v += wide) {
-		const float *c;
-		float x;
+	while (n > 0) {
+		int64_t k = ckr_least(cols - col, n);
+		const float *c = f->col + m * cols + col;
+		float x = f->row[row] * f->scale[m];
 
-		if (r == next) {
+#pragma omp simd
+		for (int64_t j = 0; j < k; j++)
+			v[j] = x * c[j];
+		v += k;
+		n -= k;
+		col = 0;
+		if (++row == next) {
 			m++;
 			next += rows;
 		}
-		c = f->col + m * f->a->cols + col;
-		x = f->row[r] * f->scale[m];
-		for (int64_t j = 0; j < wide; j++)
-			v[j] = x * c[j];
 	}
 }
 
-/* Piece `i` of the update: its first element, how many they are. */
+/* Block `i` of the update: its first element, how many they are. */
 static inline int64_t
-ckr_factor_piece(float *u, const struct ckr_factored *f, int64_t i, int64_t *n)
+ckr_factor_block(float *u, const struct ckr_factored *f, int64_t i, int64_t *n)
 {
-	const struct ckr_adafactor *a = f->a;
-	int64_t across = (a->cols + f->wide - 1) / f->wide;
-	int64_t row = i / across * f->tall, col = i % across * f->wide;
-	int64_t tall = ckr_least(a->matrices * a->rows - row, f->tall);
-	int64_t wide = ckr_least(a->cols - col, f->wide);
-	int64_t at = row * a->cols + col;
+	int64_t at = f->a->first + i * CKR_HALF_BLOCK;
 	float least = f->least, square[CKR_HALF_BLOCK];
-	const float *v = f->col ? square : f->row + at;
+	const float *v = f->col || f->old ? square : f->row + at;
 
-	*n = tall * wide;
+	*n = ckr_least(f->end - at, CKR_HALF_BLOCK);
 	ckr_factor_grad(u, f, at, *n);
 	if (f->col)
-		ckr_factor_product(square, f, row, col, tall, wide);
-	/* a NaN stays one */
+		ckr_factor_product(square, f, at, *n);
+	else if (f->old)
+		ckr_factor_each(square, f->old + at, u, *n, f->fresh);
+	/* a NaN stays one; of no gradient there is no update */
 #pragma omp simd
-	for (int64_t j = 0; j < tall * wide; j++)
-		u[j] /= __builtin_sqrtf(v[j] < least ? least : v[j]);
+	for (int64_t j = 0; j < *n; j++) {
+		float x = u[j] / __builtin_sqrtf(v[j] < least ? least : v[j]);
+
+		u[j] = u[j] == 0.0f ? 0.0f : x;
+	}
 	return at;
 }
 
@@ -236,21 +321,21 @@ static inline double
 ckr_factor_norm(const struct ckr_factored *f, const struct ckr_env *env)
 {
 	double part[CKR_NORM_PARTS], s = 0;
-	int64_t pieces = ckr_factor_pieces(f);
-	int64_t size = (pieces + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS;
-	int64_t nparts = (pieces + size - 1) / size;
+	int64_t blocks = ckr_factor_blocks(f);
+	int64_t size = (blocks + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS;
+	int64_t nparts = size ? (blocks + size - 1) / size : 0;
 
 #pragma omp parallel for num_threads(env->threads) \
-	if (pieces > 1)
+	if (blocks > 1)
 	for (int64_t i = 0; i < nparts; i++) {
 		float u[CKR_HALF_BLOCK];
 
 		part[i] = 0;
 		for (int64_t j = i * size;
-		     j < ckr_least(pieces, (i + 1) * size); j++) {
+		     j < ckr_least(blocks, (i + 1) * size); j++) {
 			int64_t n;
 
-			ckr_factor_piece(u, f, j, &n);
+			ckr_factor_block(u, f, j, &n);
 			part[i] += (double)ckr_sum_squares(u, n);
 		}
 	}
@@ -265,13 +350,13 @@ ckr_factor_apply(void *y, const void *p, const struct ckr_factored *f,
                  float keep, float step, const struct ckr_env *env)
 {
 	struct ckr_half_types t = f->a->types;
-	int64_t pieces = ckr_factor_pieces(f);
+	int64_t blocks = ckr_factor_blocks(f);
 
 #pragma omp parallel for num_threads(env->threads) \
-	if (pieces > 1)
-	for (int64_t i = 0; i < pieces; i++) {
+	if (blocks > 1)
+	for (int64_t i = 0; i < blocks; i++) {
 		float u[CKR_HALF_BLOCK], x[CKR_HALF_BLOCK];
-		int64_t n, at = ckr_factor_piece(u, f, i, &n);
+		int64_t n, at = ckr_factor_block(u, f, i, &n) - f->a->first;
 
 		ckr_widen(x, p, t.y, at, n);
 #pragma omp simd
@@ -281,35 +366,80 @@ ckr_factor_apply(void *y, const void *p, const struct ckr_factored *f,
 	}
 }
 
+/* ---- steps ---- */
+
+void
+ckr_adafactor_means(const struct ckr_adafactor *a, float *row_mean,
+                    float *col_mean, const void *g, const float *norm,
+                    const struct ckr_env *env)
+{
+	struct ckr_factored f = ckr_factor_open(a, g, norm, env);
+
+	if (a->all == 0)
+		return;
+	ckr_factor_means(row_mean, col_mean, &f, NULL, NULL, env);
+}
+
+void
+ckr_adafactor_squares(const struct ckr_adafactor *a, float *squares,
+                      const void *p, const void *g, const float *row,
+                      const float *col, const float *row_mean,
+                      const float *col_mean, const float *norm,
+                      float *scratch, const struct ckr_env *env)
+{
+	struct ckr_factored f = ckr_factor_open(a, g, norm, env);
+	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
+	float *row1 = scratch + a->matrices, *col1 = row1 + rows;
+
+	if (col) {
+		ckr_factor_move(row1, row, row_mean, rows, f.fresh, env);
+		ckr_factor_move(col1, col, col_mean, cols, f.fresh, env);
+		f.row = row1;
+		f.col = col1;
+		f.scale = scratch;
+		ckr_factor_scale(scratch, &f, env);
+	} else {
+		f.old = row;
+	}
+	squares[0] = (float)(ckr_half_norm_part(p, a->types.y, a->n, env)
+	                     / (double)a->all);
+	squares[1] = (float)(ckr_factor_norm(&f, env) / (double)a->all);
+}
+
 void
 ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
               const void *p, const void *g, const float *row, const float *col,
-              const float *norm, float *scratch, const struct ckr_env *env)
+              const float *row_mean, const float *col_mean,
+              const float *squares, const float *norm, float *scratch,
+              const struct ckr_env *env)
 {
-	int64_t wide = ckr_least(a->cols, CKR_HALF_BLOCK);
-	int64_t n = a->matrices * a->rows * a->cols;
-	struct ckr_factored f = { a, g, row1, col1, scratch,
-		ckr_clip_scale(norm, env), env->eps * env->eps,
-		col && wide > 0 ? CKR_HALF_BLOCK / wide : 1, wide };
+	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
+	struct ckr_factored f = ckr_factor_open(a, g, norm, env);
 	float lr = ckr_own_lr(env), keep = 1.0f - lr
 	           * ckr_own_decay(a->decay, env);
 	double size, over;
 
-	if (n == 0)
+	if (a->all == 0)
 		return;
-	size = sqrt(ckr_half_norm_part(p, a->types.y, n, env) / (double)n);
+	f.row = row1;
+	f.col = col1;
+	f.scale = scratch;
 	if (!col) {
 		ckr_factor_all(row1, &f, row, env);
-	} else if (a->rows * a->cols <= CKR_HALF_BLOCK) {
-		ckr_factor_small(row1, col1, &f, row, col, env);
+	} else if (row_mean) {
+		ckr_factor_move(row1, row, row_mean, rows, f.fresh, env);
+		ckr_factor_move(col1, col, col_mean, cols, f.fresh, env);
 	} else {
-		ckr_factor_rows(row1, &f, row, env);
-		ckr_factor_cols(col1, &f, col, env);
+		ckr_factor_means(row1, col1, &f, row, col, env);
 	}
 	if (col)
-		ckr_factor_scale(scratch, a, row1, env);
-	over = sqrt(ckr_factor_norm(&f, env) / (double)n)
-	       / (double)env->threshold;
+		ckr_factor_scale(scratch, &f, env);
+	size = squares ? (double)squares[0]
+	     : ckr_half_norm_part(p, a->types.y, a->n, env) / (double)a->all;
+	over = squares ? (double)squares[1]
+	     : ckr_factor_norm(&f, env) / (double)a->all;
+	size = sqrt(size);
+	over = sqrt(over) / (double)env->threshold;
 	if (size < (double)env->eps2)
 		size = (double)env->eps2;
 	lr = lr < env->most ? lr : env->most;

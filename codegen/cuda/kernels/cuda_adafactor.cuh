@@ -4,39 +4,102 @@
  * A parameter of matrices keeps, of the squares of its gradient, means over
  * the rows and over the columns of each; another keeps all of them.  The
  * update is made twice, for its norm and to be applied, and never stored.
+ *
+ * Of a parameter that is cut a rank sums up what it has, divided by what the
+ * whole has, and is given the sums over ranks.  Elements are counted from the
+ * beginning of the rank's part, of which it may have a stretch only.
  */
 #ifndef CKR_ADAFACTOR_H
 #define CKR_ADAFACTOR_H
 
 enum { CKR_FACTOR_LONG = 64 };          /* a sum that many threads share */
 
+/* This rank's part of a parameter: so many matrices of rows x cols; 1, 1, n of
+ * what is not factored.  At hand are n elements of it from `first` on, of which
+ * those behind its end are padding.  Means are over the whole parameter: over
+ * all_rows, all_cols, all elements.  by_cols: rows are cut over ranks, so that
+ * a matrix's mean is that of its columns. */
 struct ckr_adafactor {
-	int64_t matrices, rows, cols;   /* 1, 1, n of what is not factored */
-	int decay;
+	int64_t matrices, rows, cols, first, n, all_rows, all_cols, all;
+	int by_cols, decay;
 	struct ckr_half_types types;
 };
 
 /* A step at work: row and col are the new means, each matrix's row is divided
- * by its mean, scale[matrix]; col NULL: row is the mean of every element. */
+ * by its mean, scale[matrix]; col NULL: row is the mean of every element, or
+ * with old, the one before this step, follows from that. */
 template <typename G> struct ckr_factored {
-	int64_t matrices, rows, cols;
+	int64_t matrices, rows, cols, first, end, all_rows, all_cols;
 	const G *g;
-	const float *row, *col, *scale;
+	const float *row, *col, *scale, *old;
 
+	ckr_factored(const struct ckr_adafactor *a, const G *g)
+		: matrices(a->matrices), rows(a->rows), cols(a->cols),
+		  first(a->first), end(ckr_least(a->first + a->n, a->matrices
+		  * a->rows * a->cols)), all_rows(a->all_rows),
+		  all_cols(a->all_cols), g(g), row(), col(), scale(), old()
+	{
+	}
+
+	/* Elements at hand. */
+	__host__ __device__ __forceinline__ int64_t
+	count() const
+	{
+		return end > first ? end - first : 0;
+	}
+
+	/* Columns of row i, and rows of matrix m, some of which are at hand:
+	 * the first one, and the one behind the last. */
+	__device__ __forceinline__ int64_t
+	col0(int64_t i) const
+	{
+		return first > i * cols ? first - i * cols : 0;
+	}
+	__device__ __forceinline__ int64_t
+	col1(int64_t i) const
+	{
+		return ckr_least(end - i * cols, cols);
+	}
+	__device__ __forceinline__ int64_t
+	row0(int64_t m) const
+	{
+		int64_t i = first / cols - m * rows;
+
+		return i > 0 ? i : 0;
+	}
+	__device__ __forceinline__ int64_t
+	row1(int64_t m) const
+	{
+		return ckr_least(ckr_ceil_div(end, cols) - m * rows, rows);
+	}
+
+	/* Of an element at hand, or 0. */
 	__device__ __forceinline__ float
 	square(int64_t at, float clip) const
 	{
-		float d = ckr_get(g[at]) * clip;
+		float d;
 
+		if (at < first || at >= end)
+			return 0.0f;
+		d = ckr_get(g[at - first]) * clip;
 		return d * d;
 	}
 };
 
-/* old moved towards the mean of n squares. */
+/* x moved towards the mean of n squares. */
 CKR_DEVICE float
-ckr_factor_mean(float old, float squares, int64_t n, const struct ckr_env *env)
+ckr_factor_move(float x, float squares, int64_t n, const struct ckr_env *env)
 {
-	return old + env->fresh * (squares / (float)n - old);
+	return x + env->fresh * (squares / (float)n - x);
+}
+
+/* Mean i, moved towards that of n squares; old NULL: the latter. */
+CKR_DEVICE float
+ckr_factor_mean(const float *old, int64_t i, float squares, int64_t n,
+                const struct ckr_env *env)
+{
+	return old ? ckr_factor_move(old[i], squares, n, env)
+	           : squares / (float)n;
 }
 
 /* ---- means of squares ---- */
@@ -54,11 +117,12 @@ ckr_factor_rows(float *to, struct ckr_factored<G> f, const float *old,
 	CKR_BLOCK_TASKS(i, f.matrices * f.rows) {
 		float s = 0.0f;
 
-		for (int64_t j = threadIdx.x; j < f.cols; j += blockDim.x)
+		for (int64_t j = f.col0(i) + threadIdx.x; j < f.col1(i);
+		     j += blockDim.x)
 			s += f.square(i * f.cols + j, clip);
 		s = ckr_block_sum(s, room);
 		if (threadIdx.x == 0)
-			to[i] = ckr_factor_mean(old[i], s, f.cols, env);
+			to[i] = ckr_factor_mean(old, i, s, f.all_cols, env);
 	}
 }
 
@@ -73,9 +137,9 @@ ckr_factor_short_rows(float *to, struct ckr_factored<G> f, const float *old,
 	CKR_TASKS(int64_t, i, f.matrices * f.rows) {
 		float s = 0.0f;
 
-		for (int64_t j = 0; j < f.cols; j++)
+		for (int64_t j = f.col0(i); j < f.col1(i); j++)
 			s += f.square(i * f.cols + j, clip);
-		to[i] = ckr_factor_mean(old[i], s, f.cols, env);
+		to[i] = ckr_factor_mean(old, i, s, f.all_cols, env);
 	}
 }
 
@@ -98,7 +162,8 @@ ckr_factor_cols(float *to, struct ckr_factored<G> f, const float *old,
 
 		if (j < f.cols)
 #pragma unroll 4
-			for (int64_t i = w; i < f.rows; i += CKR_WARP)
+			for (int64_t i = f.row0(m) + w; i < f.row1(m);
+			     i += CKR_WARP)
 				s += f.square((m * f.rows + i) * f.cols + j,
 				              clip);
 		__syncthreads();
@@ -107,8 +172,8 @@ ckr_factor_cols(float *to, struct ckr_factored<G> f, const float *old,
 		s = ckr_warp_sum(part[lane][w]);
 		j += w - lane;
 		if (lane == 0 && j < f.cols)
-			to[m * f.cols + j] = ckr_factor_mean(
-				old[m * f.cols + j], s, f.rows, env);
+			to[m * f.cols + j] = ckr_factor_mean(old,
+				m * f.cols + j, s, f.all_rows, env);
 	}
 }
 
@@ -121,12 +186,13 @@ ckr_factor_short_cols(float *to, struct ckr_factored<G> f, const float *old,
 	if (ckr_is_void(env))
 		return;
 	CKR_TASKS(int64_t, k, f.matrices * f.cols) {
-		int64_t at = k / f.cols * f.rows * f.cols + k % f.cols;
+		int64_t m = k / f.cols;
+		int64_t at = m * f.rows * f.cols + k % f.cols;
 		float s = 0.0f;
 
-		for (int64_t i = 0; i < f.rows; i++)
+		for (int64_t i = f.row0(m); i < f.row1(m); i++)
 			s += f.square(at + i * f.cols, clip);
-		to[k] = ckr_factor_mean(old[k], s, f.rows, env);
+		to[k] = ckr_factor_mean(old, k, s, f.all_rows, env);
 	}
 }
 
@@ -135,18 +201,30 @@ template <typename G> CKR_GLOBAL
 ckr_factor_all(float *to, struct ckr_factored<G> f, const float *old,
                const float *norm, const struct ckr_env *env)
 {
-	float clip = ckr_clip_scale(norm, env), fresh = env->fresh;
+	float clip = ckr_clip_scale(norm, env);
 
 	if (ckr_is_void(env))
 		return;
 	CKR_TASKS(int64_t, i, f.cols)
-		to[i] = old[i] + fresh * (f.square(i, clip) - old[i]);
+		to[i] = ckr_factor_move(old[i], f.square(i, clip), 1, env);
 }
 
-/* What a matrix's rows are divided by: the mean of all of it. */
+/* Means moved towards new ones. */
 CKR_GLOBAL
-ckr_factor_scale(float *scale, const float *row, int64_t matrices,
-                 int64_t rows, const struct ckr_env *env)
+ckr_factor_moved(float *to, const float *old, const float *mean, int64_t n,
+                 const struct ckr_env *env)
+{
+	if (ckr_is_void(env))
+		return;
+	CKR_TASKS(int64_t, i, n)
+		to[i] = ckr_factor_move(old[i], mean[i], 1, env);
+}
+
+/* What a matrix's rows are divided by: the mean of all of it, which is that of
+ * its n rows or columns, of `all` over ranks. */
+CKR_GLOBAL
+ckr_factor_scale(float *scale, const float *x, int64_t matrices, int64_t n,
+                 int64_t all, const struct ckr_env *env)
 {
 	__shared__ float room[CKR_WARP];
 	float least = env->eps;
@@ -154,9 +232,9 @@ ckr_factor_scale(float *scale, const float *row, int64_t matrices,
 	CKR_BLOCK_TASKS(m, matrices) {
 		float s = 0.0f;
 
-		for (int64_t i = threadIdx.x; i < rows; i += blockDim.x)
-			s += row[m * rows + i];
-		s = ckr_block_sum(s, room) / (float)rows;
+		for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+			s += x[m * n + i];
+		s = ckr_block_sum(s, room) / (float)all;
 		if (threadIdx.x == 0)
 			scale[m] = 1.0f / (s < least ? least : s);
 	}
@@ -164,13 +242,14 @@ ckr_factor_scale(float *scale, const float *row, int64_t matrices,
 
 /* ---- the update ---- */
 
-/* u[0 ..] = elements at .. at + 7 of it; those from n on are 0. */
+/* u[0 ..] = elements at .. at + 7 of those at hand; from n on they are 0. */
 template <typename G> CKR_DEVICE void
 ckr_factor_pack(float *u, const struct ckr_factored<G> &f, int64_t at,
-                int64_t n, float clip, float least)
+                int64_t n, float clip, const struct ckr_env *env)
 {
 	enum { N = CKR_UPDATE_PACK };
-	int64_t r = at / f.cols, c = at - r * f.cols;
+	int64_t r = (f.first + at) / f.cols, c = f.first + at - r * f.cols;
+	float least = env->eps * env->eps;
 
 	ckr_fetch<N>(u, f.g, at, n, ckr_on_16(f.g) && at + N <= n);
 #pragma unroll
@@ -179,15 +258,19 @@ ckr_factor_pack(float *u, const struct ckr_factored<G> &f, int64_t at,
 
 		if (at + j >= n)
 			break;
+		u[j] *= clip;
 		if (f.col) {
 			int64_t m = r / f.rows;
 
 			v = f.row[r] * f.scale[m] * f.col[m * f.cols + c];
+		} else if (f.old) {
+			v = ckr_factor_move(f.old[at + j], u[j] * u[j], 1, env);
 		} else {
 			v = f.row[at + j];
 		}
-		/* a NaN stays one */
-		u[j] = u[j] * clip / __builtin_sqrtf(v < least ? least : v);
+		/* a NaN stays one; of no gradient there is no update */
+		if (u[j] != 0.0f)
+			u[j] /= __builtin_sqrtf(v < least ? least : v);
 		if (++c == f.cols)
 			c = 0, r++;
 	}
@@ -199,7 +282,7 @@ ckr_factor_norm(float *part, struct ckr_factored<G> f, const float *norm,
                 int64_t n, const struct ckr_env *env)
 {
 	__shared__ float room[CKR_WARP];
-	float clip = ckr_clip_scale(norm, env), least = env->eps * env->eps;
+	float clip = ckr_clip_scale(norm, env);
 	int64_t begin = blockIdx.x * (int64_t)CKR_SQUARE_TILE;
 	int64_t end = begin + CKR_SQUARE_TILE;
 	float s = 0.0f;
@@ -209,7 +292,7 @@ ckr_factor_norm(float *part, struct ckr_factored<G> f, const float *norm,
 	     at += blockDim.x * CKR_UPDATE_PACK) {
 		float u[CKR_UPDATE_PACK];
 
-		ckr_factor_pack(u, f, at, n, clip, least);
+		ckr_factor_pack(u, f, at, n, clip, env);
 #pragma unroll
 		for (int j = 0; j < CKR_UPDATE_PACK; j++)
 			s += u[j] * u[j];
@@ -219,14 +302,12 @@ ckr_factor_norm(float *part, struct ckr_factored<G> f, const float *norm,
 		part[blockIdx.x] = s;
 }
 
-/* What the update is multiplied with, from squares of the parameter and of
- * the update. */
+/* Mean squares of the parameter and of the update, or shares of them, from
+ * parts of sums. */
 CKR_GLOBAL
-ckr_factor_step(float *step, const float *size_part, const float *part,
-                int64_t nparts, int64_t n, struct ckr_way way,
-                const struct ckr_env *env)
+ckr_factor_shares(float *squares, const float *size_part, const float *part,
+                  int64_t nparts, int64_t all)
 {
-	float lr = ckr_own_lr(way, env);
 	__shared__ double room[CKR_THREADS];
 	double size = ckr_sum_parts(size_part, nparts, room), over;
 
@@ -234,8 +315,21 @@ ckr_factor_step(float *step, const float *size_part, const float *part,
 	over = ckr_sum_parts(part, nparts, room);
 	if (threadIdx.x)
 		return;
-	size = sqrt(size / (double)n);
-	over = sqrt(over / (double)n) / (double)env->threshold;
+	squares[0] = (float)(size / (double)all);
+	squares[1] = (float)(over / (double)all);
+}
+
+/* What the update is multiplied with. */
+CKR_GLOBAL
+ckr_factor_step(float *step, const float *squares, struct ckr_way way,
+                const struct ckr_env *env)
+{
+	float lr = ckr_own_lr(way, env);
+	double size = sqrt((double)squares[0]);
+	double over = sqrt((double)squares[1]) / (double)env->threshold;
+
+	if (threadIdx.x)
+		return;
 	if (size < (double)env->eps2)
 		size = (double)env->eps2;
 	lr = lr < env->most ? lr : env->most;
@@ -249,7 +343,7 @@ ckr_factor_apply(Y *y, const Y *p, struct ckr_factored<G> f, const float *norm,
                  struct ckr_way way, int64_t n, bool whole, const struct ckr_env *env)
 {
 	enum { N = CKR_UPDATE_PACK };
-	float clip = ckr_clip_scale(norm, env), least = env->eps * env->eps;
+	float clip = ckr_clip_scale(norm, env);
 	float keep = 1.0f - ckr_own_lr(way, env) * ckr_own_decay(way, env);
 	float by = *step;
 
@@ -260,7 +354,7 @@ ckr_factor_apply(Y *y, const Y *p, struct ckr_factored<G> f, const float *norm,
 		bool all = whole && at + N <= n;
 		float u[N], x[N];
 
-		ckr_factor_pack(u, f, at, n, clip, least);
+		ckr_factor_pack(u, f, at, n, clip, env);
 		ckr_fetch<N>(x, p, at, n, all);
 #pragma unroll
 		for (int j = 0; j < N; j++)
@@ -270,11 +364,11 @@ ckr_factor_apply(Y *y, const Y *p, struct ckr_factored<G> f, const float *norm,
 	}
 }
 
-/* New means of squares. */
+/* New means of squares; row and col are those before, or NULL. */
 template <typename G> void
 ckr_factor_means(const struct ckr_factored<G> &f, float *row1, float *col1,
                  const float *row, const float *col, const float *norm,
-                 float *scale, struct ckr_env *env)
+                 struct ckr_env *env)
 {
 	int64_t rows = f.matrices * f.rows, cols = f.matrices * f.cols;
 	int64_t strips = (f.cols + CKR_WARP - 1) / CKR_WARP * f.matrices;
@@ -295,44 +389,125 @@ ckr_factor_means(const struct ckr_factored<G> &f, float *row1, float *col1,
 		CKR_LAUNCH(ckr_factor_short_cols<G>, ckr_blocks(cols),
 		           CKR_THREADS, 0, env, col1, f, col, norm,
 		           env->device);
-	CKR_LAUNCH_BLOCK(ckr_factor_scale,
-	                 ckr_least(f.matrices, CKR_MOST_BLOCKS), f.rows
-	                 < CKR_THREADS ? CKR_WARP : CKR_THREADS, 0, env, scale,
-	                 row1, f.matrices, f.rows, env->device);
 }
 
-/* scratch: a number per matrix, two per tile, one.  ORDER WORK. */
+/* New means from new squares' means. */
+static inline void
+ckr_factor_both(float *row1, float *col1, const struct ckr_adafactor *a,
+                const float *row, const float *col, const float *row_mean,
+                const float *col_mean, struct ckr_env *env)
+{
+	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
+
+	CKR_LAUNCH(ckr_factor_moved, ckr_blocks(rows), CKR_THREADS, 0, env,
+	           row1, row, row_mean, rows, env->device);
+	CKR_LAUNCH(ckr_factor_moved, ckr_blocks(cols), CKR_THREADS, 0, env,
+	           col1, col, col_mean, cols, env->device);
+}
+
+/* The new means are there. */
+template <typename G> void
+ckr_factor_use(struct ckr_factored<G> *f, const struct ckr_adafactor *a,
+               const float *row1, const float *col1, float *scale,
+               struct ckr_env *env)
+{
+	int64_t n = a->by_cols ? a->cols : a->rows;
+
+	f->row = row1;
+	f->col = col1;
+	f->scale = scale;
+	if (col1)
+		CKR_LAUNCH_BLOCK(ckr_factor_scale,
+		                 ckr_least(a->matrices, CKR_MOST_BLOCKS),
+		                 n < CKR_THREADS ? CKR_WARP : CKR_THREADS, 0,
+		                 env, scale, a->by_cols ? col1 : row1,
+		                 a->matrices, n, a->by_cols ? a->all_cols
+		                 : a->all_rows, env->device);
+}
+
+/* Shares of the mean squares of the parameter and of the update.  part: two
+ * numbers per tile. */
+template <typename Y, typename G> void
+ckr_factor_two(float *squares, const struct ckr_adafactor *a, const Y *p,
+               const struct ckr_factored<G> &f, const float *norm, float *part,
+               struct ckr_env *env)
+{
+	int64_t tiles = ckr_square_tiles(a->n);
+	const struct ckr_square mine = { p, a->n };
+
+	ckr_square_parts(part, &mine, 1, 0, env);
+	CKR_LAUNCH_BLOCK(ckr_factor_norm<G>, tiles, CKR_THREADS, 0, env,
+	                 part + tiles, f, norm, f.count(), env->device);
+	CKR_LAUNCH_BLOCK(ckr_factor_shares, 1, CKR_THREADS, 0, env, squares,
+	                 part, part + tiles, tiles, a->all);
+}
+
+template <typename G> void
+ckr_adafactor_means(const struct ckr_adafactor *a, float *row_mean,
+                    float *col_mean, const G *g, const float *norm,
+                    struct ckr_env *env)
+{
+	struct ckr_factored<G> f(a, g);
+
+	if (a->all)
+		ckr_factor_means(f, row_mean, col_mean, NULL, NULL, norm, env);
+}
+
+/* scratch: a number per matrix, row and column, two per tile.  ORDER WORK. */
+template <typename Y, typename G> void
+ckr_adafactor_squares(const struct ckr_adafactor *a, float *squares,
+                      const Y *p, const G *g, const float *row,
+                      const float *col, const float *row_mean,
+                      const float *col_mean, const float *norm,
+                      float *scratch, struct ckr_env *env)
+{
+	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
+	float *row1 = scratch + a->matrices, *col1 = row1 + rows;
+	struct ckr_factored<G> f(a, g);
+
+	if (col) {
+		ckr_factor_both(row1, col1, a, row, col, row_mean, col_mean,
+		                env);
+		ckr_factor_use(&f, a, row1, col1, scratch, env);
+		scratch = col1 + cols;
+	} else {
+		f.old = row;
+	}
+	ckr_factor_two(squares, a, p, f, norm, scratch, env);
+}
+
+/* row_mean, col_mean, squares: sums of all shares; NULL: p is whole.  scratch:
+ * a number per matrix, two per tile, three.  ORDER WORK. */
 template <typename Y, typename G> void
 ckr_adafactor(const struct ckr_adafactor *a, Y *y, float *row1, float *col1,
               const ckr_is<Y> *p, const G *g, const float *row,
-              const float *col, const float *norm, float *scratch,
+              const float *col, const float *row_mean, const float *col_mean,
+              const float *squares, const float *norm, float *scratch,
               struct ckr_env *env)
 {
-	int64_t n = a->matrices * a->rows * a->cols;
-	int64_t tiles = ckr_square_tiles(n);
-	float *size = scratch + a->matrices, *part = size + tiles;
-	float *step = part + tiles;
-	struct ckr_factored<G> f = { a->matrices, a->rows, a->cols, g, row1,
-		col1, scratch };
-	const struct ckr_square whole = { p, n };
+	float *step = scratch + a->matrices, *own = step + 1, *part = own + 2;
+	struct ckr_factored<G> f(a, g);
 	const struct ckr_way way = { a->decay, 0, env->group };
 
-	if (n == 0)
+	if (a->all == 0)
 		return;
-	ckr_square_parts(size, &whole, 1, 0, env);
-	if (col)
-		ckr_factor_means(f, row1, col1, row, col, norm, scratch, env);
+	if (row_mean)
+		ckr_factor_both(row1, col1, a, row, col, row_mean, col_mean,
+		                env);
+	else if (col)
+		ckr_factor_means(f, row1, col1, row, col, norm, env);
 	else
-		CKR_LAUNCH(ckr_factor_all<G>, ckr_blocks(n), CKR_THREADS, 0,
+		CKR_LAUNCH(ckr_factor_all<G>, ckr_blocks(a->n), CKR_THREADS, 0,
 		           env, row1, f, row, norm, env->device);
-	CKR_LAUNCH_BLOCK(ckr_factor_norm<G>, tiles, CKR_THREADS, 0, env, part,
-	                 f, norm, n, env->device);
-	CKR_LAUNCH_BLOCK(ckr_factor_step, 1, CKR_THREADS, 0, env, step, size,
-	                 part, tiles, n, way, env->device);
+	ckr_factor_use(&f, a, row1, col1, scratch, env);
+	if (!squares)
+		ckr_factor_two(own, a, p, f, norm, part, env);
+	CKR_LAUNCH_BLOCK(ckr_factor_step, 1, CKR_WARP, 0, env, step,
+	                 squares ? squares : own, way, env->device);
 	CKR_LAUNCH((ckr_factor_apply<Y, G>),
-	           ckr_blocks((n + CKR_UPDATE_PACK - 1) / CKR_UPDATE_PACK),
+	           ckr_blocks((a->n + CKR_UPDATE_PACK - 1) / CKR_UPDATE_PACK),
 	           CKR_THREADS, 0, env, y, p, f, norm, step,
-	           ckr_rounding(a->types), way, n,
+	           ckr_rounding(a->types), way, f.count(),
 	           ckr_on_16(y) && ckr_on_16(p), env->device);
 }
 

@@ -17,5 +17,5 @@ graph @f {
 # check: state %adafactor.v.b: f32[4] param %b state v
 # check: state %adafactor.row.w: f32[3] param %w state row
 # check: state %adafactor.col.w: f32[4] param %w state col
-# check: %b.next: bf16[4], %adafactor.v.b.next: f32[4] = adafactor %b, %db, %adafactor.v.b, _, %grad_norm @update
-# check: %w.next: f32[3,4], %adafactor.row.w.next: f32[3], %adafactor.col.w.next: f32[4] = adafactor %w, %dw, %adafactor.row.w, %adafactor.col.w, %grad_norm @update
+# check: %b.next: bf16[4], %adafactor.v.b.next: f32[4] = adafactor %b, %db, %adafactor.v.b, _, _, _, _, %grad_norm @update
+# check: %w.next: f32[3,4], %adafactor.row.w.next: f32[3], %adafactor.col.w.next: f32[4] = adafactor %w, %dw, %adafactor.row.w, %adafactor.col.w, _, _, _, %grad_norm @update

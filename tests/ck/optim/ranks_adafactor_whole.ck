@@ -11,4 +11,4 @@ graph @f {
 	loss %loss
 }
 # check: %db.sum: f32[3,4] param %b = all_reduce %db @update
-# check: = adafactor %b, %db.sum, %adafactor.row.b, %adafactor.col.b, %grad_norm @update
+# check: = adafactor %b, %db.sum, %adafactor.row.b, %adafactor.col.b, _, _, _, %grad_norm @update

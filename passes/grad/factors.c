@@ -1,0 +1,145 @@
+/* Adafactor's means over a parameter of which a rank or a replica has a piece.
+ *
+ * Its step of an element takes means over the whole parameter: of squares of
+ * the gradient over the element's row and column, of squares of the parameter
+ * and of the update over all of it.  Each rank takes them of its piece,
+ * divided by what the whole has, and the sums over ranks are the whole's
+ * (T5X does the same, Shazeer and Stern 2018 have the formulas):
+ *
+ *     g -> adafactor_means -> [sum] -.
+ *     p, g, states, means -> adafactor_squares -> [sum] -.
+ *     p, g, states, means, squares -> adafactor -> p', states'
+ *
+ * Two rounds, since the update's squares follow from the new means of rows and
+ * columns.  A round sends R + C numbers of a matrix of R x C at most, and two;
+ * the numbers of all parameters go in one collective.  The other way, gathering
+ * parameters and gradients, would send R x C of each and give up what cutting
+ * them saves.
+ *
+ * A mean over a dim that is not cut over the ranks of a replica is complete,
+ * and cut as the other dims are; so are the states of rows and columns.
+ * Pieces of replicas (zero.c) are stretches of elements and know no rows, so
+ * that replicas have all of those two states: they are R + C of R x C numbers.
+ * The state of a vector is one number per element and is cut as the parameter
+ * is.
+ */
+#include "passes/grad/zero.h"
+
+/* What ranks or replicas have pieces of. */
+static bool
+is_spread(const Graph *g, const struct update *u)
+{
+	return u->cut || g->val[u->param].split.kind == SPLIT_S;
+}
+
+/* The rank's shape tells rows and columns. */
+static bool
+check_factors(const Graph *g, Diag *d, const struct update *u)
+{
+	const Val *p = &g->val[u->param];
+
+	return p->split.kind != SPLIT_S || p->split.lead == p->split.axis
+		|| p->shape.rank < 2
+		|| diag_error(d, "trained parameter '%s': Adafactor's means "
+		              "of rows and columns: expected a cut of one "
+		              "dim, found dims %d to %d cut as one; try "
+		              "--optimizer adamw", p->name, p->split.lead,
+		              p->split.axis);
+}
+
+/* Shares of these means over the group become means. */
+static bool
+complete(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
+         int first, int end)
+{
+	ValId **v = arena_array(scratch, (size_t)n * FACTORS + 1, sizeof *v);
+
+	for (int group = REDUCE_TP; group <= REDUCE_DP; group++) {
+		int count = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			for (int k = first; k < end; k++) {
+				ValId x = u[i].factor[k];
+
+				if (x && (group == REDUCE_DP ? u[i].cut
+				    : g->val[x].split.kind == SPLIT_P))
+					v[count++] = &u[i].factor[k];
+			}
+		if (!reduce_values(g, d, scratch, v, count,
+		                   (enum reduce_group)group))
+			return false;
+	}
+	return true;
+}
+
+/* Result k of node n: a share of means that lie as the state does, or of two
+ * numbers (state 0); a summand where ranks have all of them. */
+static ValId
+share(Graph *g, ValId param, const Node *n, int k, ValId state,
+      const char *what)
+{
+	Val *v = &g->val[n->out[k]];
+	bool cut = g->val[param].split.kind == SPLIT_S;
+
+	val_rename(g, n->out[k], arena_printf(g->arena, "%s.%s",
+	                                      g->val[param].name, what));
+	if (state && g->val[state].split.kind == SPLIT_S)
+		v->split = g->val[state].split;
+	else
+		v->split.kind = cut ? SPLIT_P : SPLIT_I;
+	return n->out[k];
+}
+
+static bool
+add_means(Graph *g, Diag *d, struct update *u, ValId norm)
+{
+	ValId in[2] = { u->grad, norm };
+	Node *n = node_new(g, OP_ADAFACTOR_MEANS, norm ? 2 : 1, in, 2,
+	                   u->after);
+
+	n->phase = PH_UPDATE;
+	if (!shape_infer(g, d, n))
+		return false;
+	u->factor[FACTOR_ROW] = share(g, u->param, n, 0, u->state[0],
+	                              "row_mean");
+	u->factor[FACTOR_COL] = share(g, u->param, n, 1, u->state[1],
+	                              "col_mean");
+	return true;
+}
+
+/* Its own copy of a piece of p: until all squares are there that would be one
+ * of each parameter. */
+static bool
+add_squares(Graph *g, Diag *d, struct update *u, ValId norm)
+{
+	ValId own = u->cut ? zero_own(g, d, u) : u->param;
+	ValId in[7] = { own, u->grad, u->state[0], u->state[1],
+		u->factor[FACTOR_ROW], u->factor[FACTOR_COL], norm };
+	Node *n;
+
+	if (!own)
+		return false;
+	n = node_new(g, OP_ADAFACTOR_SQUARES, 7, in, 1, u->after);
+	n->phase = PH_UPDATE;
+	if (!shape_infer(g, d, n))
+		return false;
+	u->factor[FACTOR_SQUARES] = share(g, u->param, n, 0, 0, "squares");
+	return true;
+}
+
+bool
+factors_add(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
+            ValId norm)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (is_spread(g, &u[i]) && u[i].state[1]
+		    && (!check_factors(g, d, &u[i])
+		        || !add_means(g, d, &u[i], norm)))
+			return false;
+	if (!complete(g, d, scratch, u, n, FACTOR_ROW, FACTOR_SQUARES))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (is_spread(g, &u[i]) && !add_squares(g, d, &u[i], norm))
+			return false;
+	return complete(g, d, scratch, u, n, FACTOR_SQUARES, FACTORS);
+}

@@ -1,0 +1,12 @@
+# Where dims were cut as one a rank's piece does not tell rows.
+# run: --passes=optim --optimizer adafactor
+# error: trained parameter 'w': Adafactor's means of rows and columns: expected a cut of one dim, found dims 0 to 1 cut as one; try --optimizer adamw
+graph @f {
+	ranks 2
+	props canon loss bwd
+	param %w: f32[1,6] split 1 [12] from 0
+	%z: f32[] = fill {shape=[], value=0}
+	%loss output = copy %z
+	%dw: f32[1,6] split 1 [12] param %w = fill {shape=[1,6], value=1} @backward
+	loss %loss
+}
