@@ -54,13 +54,16 @@ bool
 fold_is_places(const struct fold *f, ValId idx, int sel)
 {
 	const struct selection *s = &f->selection[sel - 1];
-	const Node *n;
+	const Node *n = &f->g->node[f->g->val[idx].def];
+	bool one = f->g->val[s->from].shape.rank == 1;
 
-	idx = unshaped(f, idx);
+	if (!s->at)
+		return false;
+	if (one && unshaped(f, idx) == s->at)
+		return true;
+	idx = one ? unshaped(f, idx) : idx;
 	n = &f->g->node[f->g->val[idx].def];
-	if (n->op == OP_TRANSPOSE)
-		return s->at && unshaped(f, n->in[0]) == s->at;
-	return s->at == idx && f->g->val[s->from].shape.rank == 1;
+	return n->op == OP_TRANSPOSE && n->in[0] == s->at;
 }
 
 /* Whether the elements of mask v, that many times as many, are those of mask m,
@@ -121,6 +124,55 @@ fold_in_place(struct fold *f, ValId v, ValId instead, int sel)
 	f->placed[f->nplaced++] = (struct placed){ v, instead, sel };
 }
 
+/* Whether all that is read of v, places among the lanes of another selection,
+ * picks along these, or asks the mask whose elements they are. */
+static bool
+picks_alone(struct fold *f, const struct uses *u, ValId v,
+            const struct selection *s)
+{
+	const Graph *g = f->g;
+
+	FOR_USES (i, u, v) {
+		const Node *n = &g->node[u->node[i]];
+		const struct lanes *l = lanes_of(f, n->in[0]);
+		ValId asked = n->in[0];
+		const Node *by = &g->node[g->val[asked].def];
+
+		if (n->op == OP_RESHAPE || n->op == OP_TRANSPOSE) {
+			if (!picks_alone(f, u, n->out[0], s))
+				return false;
+			continue;
+		}
+		if (g->val[asked].def && by->op == OP_CAST)
+			asked = by->in[0];
+		if (n->in[0] == v || (n->op != OP_GATHER
+		                      && n->op != OP_GATHER_ND)
+		    || !((l && l->id == s->of) || asked == s->from))
+			return false;
+	}
+	return !g->val[v].output;
+}
+
+/* Numbers of lanes that are read as numbers. */
+static void
+find_read(struct fold *f)
+{
+	struct uses u;
+	bool any = false;
+
+	for (size_t i = 0; i < f->nselection; i++)
+		any |= f->selection[i].of > 0 && f->selection[i].at;
+	if (!any)
+		return;
+	u = graph_uses(f->g, f->p->scratch);
+	for (size_t i = 0; i < f->nselection; i++) {
+		const struct selection *s = &f->selection[i];
+
+		if (s->of && s->at && !picks_alone(f, &u, s->at, s))
+			fold_compact(f, s->of);
+	}
+}
+
 void
 fold_settle(struct fold *f)
 {
@@ -128,6 +180,7 @@ fold_settle(struct fold *f)
 	ValId *now = f->nplaced ? arena_array(f->p->scratch, g->nval,
 	                                      sizeof *now) : NULL;
 
+	find_read(f);
 	for (size_t i = 0; i < f->nplaced; i++) {
 		const struct placed *p = &f->placed[i];
 
@@ -139,7 +192,7 @@ fold_settle(struct fold *f)
 	}
 	FOR_NODES (n, g)
 		for (int k = 0; now && k < n->nin; k++)
-			if (now[n->in[k]])
+			while (now[n->in[k]])
 				n->in[k] = now[n->in[k]];
 	for (size_t i = 0; i < f->nselection; i++) {
 		ValId at = f->selection[i].at;

@@ -172,14 +172,15 @@ redirect(struct fold *f, NodeId id, ValId idx, ValId extents, ValId beyond)
 	DType dt = f->g->val[idx].dt;
 	ValId in[3], up[2] = { idx, extents };
 
-	in[0] = fold_emit(f, OP_LT, 2, (ValId[]){ idx,
-	                  val_scalar(f->g, dt, 0) }, NULL, id);
-	in[1] = fold_emit(f, OP_ADD, 2, up, NULL, id);
-	in[2] = idx;
-	if (!in[0] || !in[1])
-		return 0;
-	in[1] = fold_is_places(f, idx, l->id) ? idx
-	      : fold_emit(f, OP_WHERE, 3, in, NULL, id);
+	in[1] = idx;
+	if (!fold_is_places(f, idx, l->id)) {
+		in[0] = fold_emit(f, OP_LT, 2, (ValId[]){ idx,
+		                  val_scalar(f->g, dt, 0) }, NULL, id);
+		in[1] = fold_emit(f, OP_ADD, 2, up, NULL, id);
+		in[2] = idx;
+		in[1] = in[0] && in[1] ? fold_emit(f, OP_WHERE, 3, in, NULL, id)
+		                       : 0;
+	}
 	in[0] = fold_valid(f, l->id, l->axis, f->g->val[idx].shape.rank, id);
 	in[2] = beyond;
 	return in[0] && in[1] ? fold_emit(f, OP_WHERE, 3, in, NULL, id) : 0;

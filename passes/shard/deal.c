@@ -393,6 +393,12 @@ deal_outputs(struct deal *d)
 
 		if (!g->val[v].output || v == g->loss)
 			continue;
+		if (deal_has_numbers(d, v))
+			return diag_error(d->p->diag, "output '%s' has the "
+			                  "numbers of samples, which each "
+			                  "replica counts from 0; leave it out "
+			                  "(--output)",
+			                  g->val[v].name);
 		if (s->kind == SPLIT_P) {
 			y = deal_sum(d, v, g->val[v].def);
 			if (!y)

@@ -26,8 +26,8 @@ struct deal {
 	const bool *grad;               /* DP_MICRO: by value that there was:
 	                                 * a gradient passes */
 	ValId noldval;
-	bool *numbers;                  /* by value: has numbers of samples, */
-	size_t nnumbers, numbers_cap;   /* which replicas count from 0 */
+	bool *numbered;                 /* by value: has numbers of samples, */
+	size_t nnumbered, numbered_cap; /* which replicas count from 0 */
 	const char *guess;              /* the first node whose states are one,
 	                                 * in p->keep; NULL: none are */
 };
@@ -60,8 +60,8 @@ bool deal_numbers_rows(const struct deal *, const Node *, ValId v,
                        const Split *);
 
 /* deal_numbers.c: integers that number samples */
-/* Elements of an integer value are each * sample + rest, lo <= rest <= hi; or
- * `beyond`, if that is not 0. */
+/* Elements of an integer value are each * s + rest, where s is the number of
+ * their sample and lo <= rest <= hi; or `beyond`, if that is not 0. */
 struct numbers {
 	int64_t each, lo, hi, beyond;
 };
@@ -80,9 +80,9 @@ bool deal_find_numbers(const struct deal *, struct column, struct numbers *);
 bool deal_is_unnumbered(const struct deal *, struct column);
 /* Whether v has numbers of samples that a mask selects. */
 bool deal_has_numbers(const struct deal *, ValId v);
-/* The node's results have some, too, or not; false: it computes with them what
- * is not the same for those of the whole batch. */
-bool deal_follow_numbers(struct deal *, const Node *);
+/* Whether the node's results, in states `out`, have some, too; false: what it
+ * computes of them is another value for the whole batch. */
+bool deal_follow_numbers(struct deal *, const Node *, const Split *out);
 
 /* deal.c */
 /* Make g, which is not dealt, that of one of several replicas.  States are left

@@ -53,6 +53,9 @@ comes_from(const struct deal *d, const Node *n, struct column *c)
 
 	switch (n->op) {
 	case OP_CAST:
+		if (d->g->val[n->out[0]].dt != DT_I64
+		    && d->g->val[n->out[0]].dt != DT_I32)
+			return false;
 		break;
 	case OP_EXPAND:
 		if (!all)
@@ -121,7 +124,7 @@ of_const(const struct deal *d, const struct column *c, struct numbers *y)
 		return same >= 0 && same < INT32_MAX;
 	}
 	if (x->kind != V_CONST || !x->data || c->dim < 0
-	    || (c->axis >= 0 && c->axis != last))
+	    || c->dim > last || (c->axis >= 0 && c->axis != last))
 		return false;
 	each = c->axis < 0 ? 1 : x->shape.dim[last];
 	inner = product(&x->shape, c->dim + 1, x->shape.rank)
@@ -176,30 +179,33 @@ of_two(const struct deal *d, const Node *n, struct column c,
 		|| (n->op == OP_MUL && combine(n->op, &x[1], &x[0], y));
 }
 
-/* where(v < 0, ..., v), of v that is not; or where(c, v, beyond). */
+/* where(v < 0, ..., v), of v that is not; or where(c, v, beyond), with a number
+ * for all or for each of the last dim. */
 static bool
 of_where(const struct deal *d, const Node *n, struct column c,
          struct numbers *y, int *left)
 {
-	const Val *other = &d->g->val[n->in[2]];
+	const Val *yes = &d->g->val[n->in[1]], *no = &d->g->val[n->in[2]];
+	const Shape *s = &d->g->val[n->out[0]].shape;
 	const Node *less = &d->g->node[d->g->val[n->in[0]].def];
+	int64_t many = val_nelem(no);
 	double zero;
 
-	if (other->kind == V_CONST && other->data) {
-		int64_t many = val_nelem(other);
+	if (no->kind == V_CONST && no->data) {
+		bool each = no->shape.rank == 1 && c.axis == s->rank - 1
+			&& many == s->dim[c.axis];
 
-		if (many != 1 && (other->shape.rank != 1 || c.axis < 0))
-			return false;
 		c.v = n->in[1];
-		if (!find(d, c, y, left) || y->beyond)
+		if ((many != 1 && !each) || !shape_eq(&yes->shape, s)
+		    || !find(d, c, y, left) || y->beyond)
 			return false;
-		y->beyond = val_int(other, many == 1 ? 0 : c.at);
+		y->beyond = val_int(no, many == 1 ? 0 : c.at);
 		return y->beyond > 0;
 	}
 	c.v = n->in[2];
-	return less->op == OP_LT && less->in[0] == c.v
-		&& val_splat(d->g, less->in[1], &zero) && zero == 0
-		&& find(d, c, y, left) && y->lo >= 0;
+	return shape_eq(&no->shape, s) && less->op == OP_LT
+		&& less->in[0] == c.v && val_splat(d->g, less->in[1], &zero)
+		&& zero == 0 && find(d, c, y, left) && y->lo >= 0;
 }
 
 /* The operand of a concat that element *at comes from, where it is *at. */
@@ -265,7 +271,8 @@ repeats_first(const struct deal *d, const struct column *c)
 
 	if (val_splat(d->g, c->v, &same))
 		return true;
-	if (!x->data || c->dim < 0 || (c->axis >= 0 && c->axis != last)
+	if (!x->data || c->dim < 0 || c->dim > last
+	    || (c->axis >= 0 && c->axis != last)
 	    || x->shape.dim[c->dim] % d->samples)
 		return false;
 	each = x->shape.dim[c->dim] / d->samples;
@@ -307,23 +314,23 @@ deal_is_unnumbered(const struct deal *d, struct column c)
 bool
 deal_has_numbers(const struct deal *d, ValId v)
 {
-	return v < d->nnumbers && d->numbers[v];
+	return v < d->nnumbered && d->numbered[v];
 }
 
 static void
 mark(struct deal *d, ValId v)
 {
-	size_t had = d->nnumbers;
+	size_t had = d->nnumbered;
 
 	if (v >= had) {
-		d->numbers = arena_grow(d->p->scratch, d->numbers, had,
-		                        &d->numbers_cap, (size_t)v + 1,
-		                        sizeof *d->numbers);
-		d->nnumbers = (size_t)v + 1;
-		for (size_t i = had; i < d->nnumbers; i++)
-			d->numbers[i] = false;
+		d->numbered = arena_grow(d->p->scratch, d->numbered, had,
+		                        &d->numbered_cap, (size_t)v + 1,
+		                        sizeof *d->numbered);
+		d->nnumbered = (size_t)v + 1;
+		for (size_t i = had; i < d->nnumbered; i++)
+			d->numbered[i] = false;
 	}
-	d->numbers[v] = true;
+	d->numbered[v] = true;
 }
 
 /* Whether the node asks whether numbers are negative, which they are not. */
@@ -339,22 +346,28 @@ is_sign(const struct deal *d, const Node *n)
 }
 
 bool
-deal_follow_numbers(struct deal *d, const Node *n)
+deal_follow_numbers(struct deal *d, const Node *n, const Split *out)
 {
 	bool any = false;
 
 	if (n->op == OP_SELECTED && deal_is(d, n->in[0], SPLIT_S))
 		mark(d, n->out[0]);
-	for (int k = 0; k < n->nin; k++)
+	for (int k = 0; k < n->nin; k++) {
 		any |= deal_has_numbers(d, n->in[k])
 			&& !(k == 1 && deal_looks_up(n->op));
+		if (n->op == OP_CONCAT && deal_is(d, n->in[k], SPLIT_R)
+		    && deal_numbers_rows(d, n, n->in[k], &out[0]))
+			mark(d, n->out[0]);
+	}
 	if (!any || is_sign(d, n))
 		return true;
 	for (int k = 0; k < n->nout; k++) {
 		struct column c = { n->out[k], -1, 0, -1 };
 		struct numbers x;
 
-		if (n->out[k] && dtype_info[d->g->val[n->out[k]].dt].cls != 'i')
+		if (n->out[k] && (dtype_info[d->g->val[n->out[k]].dt].cls != 'i'
+		                  || out[k].kind == SPLIT_P
+		                  || op_info[n->op].flags & F_WRITES))
 			return false;
 		if (!deal_find_numbers(d, c, &x) || x.each)
 			mark(d, n->out[k]);

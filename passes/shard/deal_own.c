@@ -6,6 +6,8 @@
  */
 #include "passes/shard/deal.h"
 
+static bool writes_beyond(const struct deal *, NodeId, int row);
+
 /* ---- a row more ---- */
 
 /* Whether y is x without its last element along axis. */
@@ -30,7 +32,7 @@ is_longer(const struct deal *d, const Node *n, int axis)
 	const struct uses *u = &d->uses;
 
 	if ((n->op != OP_SCATTER_ND && n->op != OP_SCATTER_ELEMENTS)
-	    || d->g->val[n->out[0]].output)
+	    || d->g->val[n->out[0]].output || n->out[0] >= d->noldval)
 		return false;
 	FOR_USES (i, u, n->out[0])
 		if (!cuts_last(d, &d->g->node[u->node[i]], axis))
@@ -49,13 +51,13 @@ deal_infer_longer(const struct deal *d, const Node *n, Split *out)
 		return false;
 	s = deal_state(d, n->in[0]);
 	y = &d->g->val[n->out[0]].shape;
-	if (s->kind != SPLIT_S || s->lead != s->axis || s->npart != 1)
+	if (s->kind != SPLIT_S || s->lead != s->axis || s->npart != 1
+	    || n->out[0] >= d->noldval)
 		return false;
 	out[0] = split_cut(s->axis, DEAL_RANKS * y->dim[s->axis]);
 	if (n->op == OP_SLICE)
 		return cuts_last(d, n, s->axis)
-			&& is_longer(d, &d->g->node[d->g->val[n->in[0]].def],
-			             s->axis);
+			&& writes_beyond(d, d->g->val[n->in[0]].def, s->axis);
 	for (int i = 0; i < y->rank; i++)
 		if (n->attr.PAD.begin.v[i]
 		    || n->attr.PAD.end.v[i] != (i == s->axis))
@@ -114,16 +116,25 @@ looks_up(const struct deal *d, const Node *n, struct lookup *l)
 	}
 }
 
+/* What idx has for dim `row` of data. */
+static struct column
+index_of(const struct deal *d, const Node *n, const struct lookup *l, int row,
+         int dim)
+{
+	const Shape *idx = &d->g->val[n->in[1]].shape;
+
+	return (struct column){ n->in[1], l->tuple ? idx->rank - 1 : -1,
+	                        row - l->axis, dim };
+}
+
 /* Whether idx has, for dim `row` of data, the numbers of each sample's own
  * rows; dim: of idx, has the samples; -1: unknown. */
 static bool
 is_own(const struct deal *d, const Node *n, const struct lookup *l, int row,
        int dim)
 {
-	const Shape *idx = &d->g->val[n->in[1]].shape;
 	int64_t extent = d->g->val[n->in[0]].shape.dim[row];
-	struct column c = { n->in[1], l->tuple ? idx->rank - 1 : -1,
-	                    row - l->axis, dim };
+	struct column c = index_of(d, n, l, row, dim);
 	struct numbers y;
 
 	if (!deal_find_numbers(d, c, &y))
@@ -136,6 +147,20 @@ is_own(const struct deal *d, const Node *n, const struct lookup *l, int row,
 	return y.each * d->samples == extent && y.lo >= 0 && y.hi < y.each;
 }
 
+/* Whether a scatter writes what does not count to the last element of row. */
+static bool
+writes_beyond(const struct deal *d, NodeId id, int row)
+{
+	const Node *n = &d->g->node[id];
+	struct lookup l;
+	struct numbers y;
+
+	return id && is_longer(d, n, row) && looks_up(d, n, &l)
+		&& row >= l.axis && row < l.axis + l.dims
+		&& deal_find_numbers(d, index_of(d, n, &l, row, -1), &y)
+		&& y.beyond == d->g->val[n->in[0]].shape.dim[row] - 1;
+}
+
 /* The row of data that goes with samples of idx, and with the dim of those: -1
  * for any, of a constant. */
 static bool
@@ -143,7 +168,9 @@ find_row(const struct deal *d, const Node *n, const struct lookup *l,
          int *row, int *dim)
 {
 	const Shape *idx = &d->g->val[n->in[1]].shape;
-	bool any = *dim < 0 && !deal_is(d, n->in[1], SPLIT_S);
+	const Split *s = deal_state(d, n->in[1]);
+	bool any = *dim < 0 && s->kind != SPLIT_S;
+	bool several = s->kind == SPLIT_S && s->npart > 1;
 
 	if (!any && (*dim >= idx->rank - l->tuple
 	             || (l->along && *dim != l->axis)))
@@ -154,7 +181,7 @@ find_row(const struct deal *d, const Node *n, const struct lookup *l,
 		for (int k = any ? 0 : *dim; k < (any ? idx->rank - l->tuple
 		                                  : *dim + 1); k++)
 			if ((!l->along || k == l->axis)
-			    && is_own(d, n, l, r, k)) {
+			    && is_own(d, n, l, r, several ? -1 : k)) {
 				*row = r;
 				*dim = k;
 				return true;
@@ -203,7 +230,8 @@ deal_follow_own(const struct deal *d, const Node *n, int port, Split *at)
 		row = s.axis;
 	else
 		dim = s.axis;
-	if ((data && s.npart > 1) || !find_row(d, n, &l, &row, &dim))
+	if ((s.npart > 1 && (data || !deal_is(d, n->in[1], SPLIT_S)))
+	    || !find_row(d, n, &l, &row, &dim))
 		return false;
 	if (data && deal_is(d, n->in[1], SPLIT_S)) {
 		s = *deal_state(d, n->in[1]);
@@ -233,15 +261,19 @@ deal_infer_own(const struct deal *d, const Node *n, Split *out, bool *is)
 	x = deal_state(d, n->in[0]);
 	idx = deal_state(d, n->in[1]);
 	if (n->op == OP_GATHER_ND && n->attr.GATHER_ND.batch) {
-		*is = x->kind == SPLIT_S && is_batch(n, x->axis);
+		*is = (x->kind == SPLIT_S && is_batch(n, x->axis))
+			|| deal_has_numbers(d, n->in[1]);
 		out[0] = *x;
-		return *is && split_eq(x, idx);
+		return x->kind == SPLIT_S && is_batch(n, x->axis)
+			&& split_eq(x, idx)
+			&& !deal_has_numbers(d, n->in[1]);
 	}
 	if (idx->kind == SPLIT_S && idx->lead == idx->axis)
 		dim = idx->axis;
 	if (x->kind == SPLIT_S)
 		row = x->axis;
-	*is = (x->kind == SPLIT_S || idx->kind == SPLIT_S || l.write)
+	*is = (x->kind == SPLIT_S || idx->kind == SPLIT_S
+	       || (l.write && deal_is(d, n->in[2], SPLIT_S)))
 		&& (row < 0 || (row >= l.axis && row < l.axis + l.dims))
 		&& find_row(d, n, &l, &row, &dim);
 	if (!*is || x->kind != SPLIT_S || x->npart != 1 || x->lead != x->axis)
@@ -268,7 +300,8 @@ deal_numbers_rows(const struct deal *d, const Node *n, ValId v,
 	struct numbers x;
 
 	if (n->op != OP_CONCAT || n->attr.CONCAT.axis != last
-	    || s->lead != s->axis)
+	    || s->kind != SPLIT_S || s->lead != s->axis || s->npart != 1
+	    || y >= d->noldval)
 		return false;
 	FOR_USES (i, u, y) {
 		const Node *by = &d->g->node[u->node[i]];

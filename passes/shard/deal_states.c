@@ -356,7 +356,7 @@ deal_infer(struct deal *d, NodeId id, char why[SHARD_WHY])
 	if (!deal_statistics(d, n, out) && !infer(d, id, out, why)
 	    && (first_cut(d, n) < 0 || !infer_repeated(d, id, out, why)))
 		return false;
-	if (!deal_follow_numbers(d, &d->g->node[id]))
+	if (!deal_follow_numbers(d, &d->g->node[id], out))
 		return false;
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k])

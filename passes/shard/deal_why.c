@@ -54,9 +54,9 @@ deal_refuse_mixing(struct deal *d, NodeId id)
 
 	for (int k = 0; k < n->nin; k++)
 		if (deal_has_numbers(d, n->in[k]))
-			return deal_refuse(d, id, "it computes with numbers of "
-			                   "samples that a mask selects, which "
-			                   "each replica counts from 0");
+			return deal_refuse(d, id, "it computes with the "
+			                   "numbers of samples, which each "
+			                   "replica counts from 0");
 	for (int k = 0; k < n->nin && k < 4; k++) {
 		const Val *v = &d->g->val[n->in[k]];
 

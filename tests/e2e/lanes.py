@@ -107,6 +107,13 @@ CASES = {
              "%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
     "again_rows": "%{n}c = gt %g, %half\n%{n}n = nonzero %{n}c\n%{n}p = gather %{n}n, %i0 {{axis=0}}\n%{n}0 = gather %t, %{n}p {{axis=0}}\n%{n}l = gather %lab, %{n}p {{axis=0}}\n"
                   "%{n}h = matmul %{n}0, %w\n%{n}, %{n}x, %{n}d = sce %{n}h, %{n}l {{reduction=2}}",
+    # numbers of selected lanes as numbers, as rows of something else
+    "again_number": "%{n}c = gt %g, %half\n%{n}s = part %{n}c {{axis=1,index=0,count=6}}\n%{n}r = reshape %{n}s, %all\n%{n}n = nonzero %{n}r\n"
+              "%{n}f = cast %{n}n {{to=f32}}\n%{n}a = reduce_sum %{n}f {{keepdims=0}}\n%{n}b = reduce_sum %b {{keepdims=0}}\n%{n} = mul %{n}a, %{n}b",
+    "again_table": "%{n}c = gt %g, %half\n%{n}s = part %{n}c {{axis=1,index=0,count=6}}\n%{n}r = reshape %{n}s, %all\n%{n}n = nonzero %{n}r\n"
+              "%{n}p = transpose %{n}n {{perm=[1, 0]}}\n%{n}x = reshape %x, %flat\n%{n}0 = gather_nd %{n}x, %{n}p\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "again_put": "%{n}c = gt %g, %half\n%{n}s = part %{n}c {{axis=1,index=0,count=6}}\n%{n}r = reshape %{n}s, %all\n%{n}n = nonzero %{n}r\n%{n}p = transpose %{n}n {{perm=[1, 0]}}\n"
+              "%{n}0 = gather_nd %t, %{n}p\n%{n}x = reshape %x, %flat\n%{n}1 = scatter_nd %{n}x, %{n}p, %{n}0\n%{n}2 = mul %{n}1, %{n}x\n%{n} = reduce_sum %{n}2 {{keepdims=0}}",
     "joined": "%{n}0 = concat %t, %g {{axis=0}}\n%{n}1 = mul %{n}0, %b\n%{n}2 = tanh %{n}1\n%{n} = reduce_sum %{n}2 {{keepdims=0}}",
     "joined_rows": "%{n}0 = concat %grid, %t {{axis=0}}\n%{n}1 = concat %{n}0, %g {{axis=0}}\n%{n}2 = mul %{n}1, %b\n%{n} = reduce_mean %{n}2 {{keepdims=0}}",
     "joined_labels": "%{n}0 = concat %h, %h0 {{axis=0}}\n%{n}1 = concat %lab, %lab {{axis=0}}\n%{n}, %{n}l, %{n}d = sce %{n}0, %{n}1 {{reduction=1}}",
@@ -122,7 +129,7 @@ CASES = {
     "log": "%{n}p = abs %g\n%{n}0 = log %{n}p\n%{n} = reduce_sum %{n}0 {{keepdims=0}}",
 }
 # Those that read numbers of lanes.
-COMPACT = ["numbered", "lane", "lane_elements", "lane_nd", "again_rows", "set_first"]
+COMPACT = ["numbered", "lane", "lane_elements", "lane_nd", "again_rows", "again_number", "again_table", "again_put", "set_first"]
 # What is right where nothing is selected: no mean, no largest.
 OF_NONE = ["sum", "norm", "rms", "add_nd", "set_nd", "add_rows", "set_rows", "max_rows", "filled", "count", "numbered", "beside",
            "whole", "parts", "first", "vector", "log", "joined", "joined_rows",
@@ -216,7 +223,9 @@ def main():
     bench = ck.Bench()
     lanes = Lanes(bench)
     some = [[1, 0, 1, 1, 0, 0, 1, 0, 1, 0, 0, 1], [0] * 7 + [1] + [0] * 4, [1] * 12, [1] + [0] * 11, [0] * 10 + [1, 1]]
-    lanes.same("compact", COMPACT, some)
+    of_several = [x for x in COMPACT if x in ("again_number", "again_table", "again_put")]     # a constant mask has to find two at least
+    lanes.same("compact", [x for x in COMPACT if x not in of_several], some)
+    lanes.same("numbers of lanes", of_several, [some[0], some[2], some[4]])
     lanes.same("in place", [x for x in CASES if x not in COMPACT], some)
     for name in CASES:
         with open(bench.path("one.ck"), "w") as f:
