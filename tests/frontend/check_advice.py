@@ -144,23 +144,59 @@ def masks(f):
     """Softmaxes with a row that may see nothing, and that PyTorch would make zeros."""
     x, total, found = f.linear(f.input("x", FLOAT, [2, 5, 5]), "l.w", 5, 5), [], set()
     low, high, zero = f.hold("low", np.float32(-3.4028234663852886e38)), f.hold("high", np.float32(-1e4)), f.hold("zero", np.float32(0))
-    eye, causal, axis = f.hold("eye", np.eye(5) > 0), f.hold("causal", np.tril(np.ones((5, 5))) > 0), f.hold("axis", np.array([1]))
-    for name, dead in (("rows", True), ("eye", False), ("asked", False), ("unchecked", False), ("moderate", False), ("constant", False), ("samples", False), ("and", True)):
-        mask = causal
-        if name == "samples":
-            mask = f.node("Unsqueeze", [f.node("Cast", [f.input(name, INT64, [2, 5])], name + ".b", to=BOOL), axis], name + ".m")
-        elif name != "constant":
-            mask = f.input(name, BOOL, [2, 5, 5])
-        if name in ("eye", "and"):
-            mask = f.node("Or" if name == "eye" else "And", [mask, eye if name == "eye" else causal], name + ".m")
-        w = f.node("Where", [mask, zero, high if name == "moderate" else low], name + ".w")
+    eye, causal = f.hold("eye", np.eye(5) > 0), f.hold("causal", np.tril(np.ones((5, 5))) > 0)
+    one, two, none = (f.hold(f"axis{i}", np.array([i])) for i in (1, 2, 0))
+    f.node("Range", [f.hold("i0", np.array(0)), f.hold("i5", np.array(5)), f.hold("i1", np.array(1))], "keys")
+    rows = f.node("Unsqueeze", ["keys", one], "queries")
+    below = f.node("LessOrEqual", ["keys", rows], "below")
+    window = f.node("And", [below, f.node("Greater", [f.node("Add", ["keys", f.hold("i2", np.array(2))], "keys.2"), rows], "near")], "window")
+    triangle = f.node("Trilu", [f.node("Expand", [f.hold("yes", np.array(True)), f.hold("five.five", np.array([5, 5]))], "ones")], "triangle", upper=0)
+    above = f.node("Trilu", ["ones", "i1"], "above", upper=1)
+
+    def padding(name, kind=INT64, axis=one):
+        ids = f.input(name, kind, [2, 5])
+        return f.node("Unsqueeze", [ids if kind == BOOL else f.node("Cast", [ids], name + ".b", to=BOOL), axis], name + ".p")
+
+    def lengths(name, op, left, right):
+        f.node("Unsqueeze", [f.input(name, INT64, [2]), one], name + ".n")
+        return f.node("Unsqueeze", [f.node(op, [left, right], name + ".k"), one], name + ".p")
+
+    def both(name, a, b, op="And"):
+        return f.node(op, [a, b], name + ".m")
+
+    def packed(name):
+        ids = f.input(name, INT64, [2, 5])
+        return f.node("Equal", [f.node("Unsqueeze", [ids, one], name + ".c"), f.node("Unsqueeze", [ids, two], name + ".r")], name + ".e")
+
+    def rows_of(name):
+        return f.input(name, BOOL, [2, 5, 5])
+
+    # name: what is visible, and whether a row may see nothing
+    cases = {
+        "rows": (rows_of, True), "eye": (lambda n: both(n, rows_of(n), eye, "Or"), False), "asked": (rows_of, False), "unchecked": (rows_of, False),
+        "moderate": (rows_of, False), "constant": (lambda n: causal, False), "and": (lambda n: both(n, rows_of(n), causal), True), "square": (lambda n: f.input(n, BOOL, [5, 5]), True),
+        # padding alone hides whole samples, behind a causal mask rows
+        "samples": (padding, False), "bool-samples": (lambda n: padding(n, BOOL), False), "wide": (lambda n: f.node("Expand", [padding(n), f.hold(n + ".to", np.array([2, 5, 5]))], n + ".m"), False),
+        "left": (lambda n: both(n, padding(n), causal), True), "bool-left": (lambda n: both(n, padding(n, BOOL), causal), True), "left-triangle": (lambda n: both(n, triangle, padding(n)), True),
+        "left-range": (lambda n: both(n, padding(n), below), True), "hidden": (lambda n: both(n, f.node("Not", [padding(n)], n + ".not"), above, "Or"), True),
+        "both-ways": (lambda n: both(n, padding(n), padding(n + ".q", axis=two)), True), "nothing": (lambda n: both(n, padding(n), f.node("GreaterOrEqual", [rows, "i0"], n + ".all")), False),
+        # each row sees the first key, or itself
+        "lengths": (lambda n: both(n, lengths(n, "Less", "keys", n + ".n"), causal), False), "lengths-range": (lambda n: both(n, lengths(n, "Greater", n + ".n", "keys"), below), False),
+        "lengths-left": (lambda n: both(n, lengths(n, "GreaterOrEqual", "keys", n + ".n"), below), True), "lengths-window": (lambda n: both(n, lengths(n, "Less", "keys", n + ".n"), window), True),
+        "packed": (lambda n: both(n, packed(n), below), False), "packed-triangle": (lambda n: both(n, triangle, packed(n)), False), "packed-hidden": (lambda n: both(n, f.node("Not", [packed(n)], n + ".not"), above, "Or"), False),
+        "packed-window": (lambda n: both(n, packed(n), window), False), "packed-left": (lambda n: both(n, packed(n), both(n + ".l", padding(n + ".i"), below)), True),
+    }
+    for name, (make, dead) in cases.items():
+        mask = make(name)
+        operands = [mask, low, zero] if "hidden" in name else [mask, zero, high if name == "moderate" else low]
+        w = f.node("Where", operands, name + ".w")
         s = f.node("Softmax", [f.node("Add", [x, w], name + ".a")], name + ".s", name=name, axis=-1)
         if name != "unchecked":
-            s = f.node("Where", [f.node("IsNaN", [s], name + ".n"), zero, s], name + ".z")
+            s = f.node("Where", [f.node("IsNaN", [s], name + ".n?"), zero, s], name + ".z")
         y = f.node("MatMul", [s, x], name + ".y")
         if name == "asked":
             any_ = f.node("ReduceMax", [f.node("Cast", [mask], name + ".f", to=FLOAT)], name + ".any", axes=[-1], keepdims=1)
-            y = f.node("Mul", [y, any_], name + ".k")
+            y = f.node("Mul", [y, any_], name + ".k?")
         total.append(f.mean(y, name + ".loss"))
         found |= {name} if dead else set()
     added(f, total)
