@@ -76,8 +76,11 @@ void damage_find_teacher(struct search *);
 
 /* ---- damage_notes.c ---- */
 
-/* Whether a scatter stands for the mean of what it writes to one place. */
-bool lost_mean(const struct flat_node *);
+/* Whether a scatter stands for the mean of what it writes to one place, with
+ * what is there already or without. */
+bool lost_mean(const struct flat_node *, bool *with_self);
+/* Whether a scatter stands for a call that overwrites. */
+bool notes_overwriting(const struct flat_node *);
 /* The label smoothing that an exporter dropped from a cross entropy, by its
  * own word; 0: none that is known of. */
 double lost_smoothing(const struct flat_node *);

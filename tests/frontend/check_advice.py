@@ -33,10 +33,12 @@ class File:
     def __init__(self, producer=""):
         self.nodes, self.held, self.inputs, self.outputs, self.metadata, self.producer = [], [], [], [], {}, producer
 
-    def node(self, op, inputs, output, name=None, **attributes):
+    def node(self, op, inputs, output, name=None, note=None, **attributes):
         made = b"".join(wire.field(1, x) for x in inputs) + b"".join(wire.field(2, y) for y in output.split()) + wire.field(3, name or "n_" + output) + wire.field(4, op)
         for k, v in attributes.items():
             made += wire.field(5, wire.field(1, k) + wire.field(4, v) + wire.field(20, 3)) if isinstance(v, str) else wire.attribute(k.encode(), v)
+        if note:
+            made += wire.field(9, wire.field(1, "pkg.torch.onnx.fx_node") + wire.field(2, f"%y : call_function[target=torch.ops.{note}"))
         self.nodes.append(wire.field(1, made))
         return output.split()[0]
 
@@ -136,6 +138,62 @@ def scatters(f):
         total.append((name, repeats, f.node("ScatterND", [zero, index, x], name + ".y", name=name)))
     added(f, [f.mean(y, name + ".loss") for name, _, y in total])
     return "values with the same index", {name for name, repeats, _ in total if repeats}
+
+
+class Tensor:
+    """What a formula in a warning calls, by loops."""
+
+    def __init__(self, x):
+        self.x = np.array(x, np.float64)
+
+    def scatter_add(self, axis, index, source):
+        y = self.x.copy()
+        assert axis == 0
+        for at in np.ndindex(index.shape):
+            y[(index[at], *at[1:])] += source.x[at]
+        return Tensor(y)
+
+    def clamp(self, min):
+        return Tensor(np.maximum(self.x, min))
+
+    def __truediv__(self, other):
+        return Tensor(self.x / other.x)
+
+    def __gt__(self, number):
+        return self.x > number
+
+
+def formula_value(text, z, i, x):
+    """What is written after "write"; statements, then an expression."""
+    names = {"z": Tensor(z), "i": i, "x": Tensor(x), "zeros_like": lambda t: Tensor(t.x * 0), "ones_like": lambda t: Tensor(t.x * 0 + 1),
+             "where": lambda c, a, b: Tensor(np.where(c, a.x, b.x))}
+    *before, last = text.split("; ")
+    exec("; ".join(before), names)
+    return eval(last, names).x
+
+
+def reduced_mean(z, i, x, with_self):
+    y = np.array(z, np.float64)
+    for row, col in np.ndindex(*y.shape):
+        put = [x[k, col] for k in range(len(x)) if i[k, col] == row]
+        if put:
+            y[row, col] = np.mean(put + [z[row, col]] * with_self)
+    return y
+
+
+REDUCE = "aten.scatter_reduce.two](args = (%z, 0, %i, %x, mean), kwargs = {"
+# how PyTorch's exporters spell it: the node and its name, whether it writes into zeros that are added to the rest, the dynamo exporter's note; what is said
+SCATTERS = [
+    ("ScatterElements", "node_scatter_reduce", False, REDUCE + "})", "the exporter dropped scatter_reduce's 'mean': "),
+    ("ScatterElements", "node_scatter_reduce", False, REDUCE + "include_self: False})", "the exporter dropped scatter_reduce's 'mean', include_self=False: "),
+    ("ScatterND", "/ScatterND", True, None, "the exporter dropped the sum of index_put(accumulate=True): "),
+    ("ScatterElements", "/m/ScatterElements", True, None, "the exporter dropped the sum of index_add or scatter_add: "),
+    ("ScatterElements", "scatter", False, None, "no reduction, and indices that may repeat: "),
+    # PyTorch overwrites, too
+    ("ScatterND", "/ScatterND", False, None, None), ("ScatterElements", "/ScatterElements", False, None, None),
+    ("ScatterElements", "node_scatter", False, "aten.scatter.src](args = (%z, 0, %i, %x), kwargs = {})", None),
+    ("ScatterND", "node_ScatterND_16", False, "aten.index_put.default](args = (%clone, [%i], %linear), kwargs = {})", None),
+]
 
 
 # ---- masks ----
@@ -378,6 +436,26 @@ class Check:
             after = self.found("teacher.onnx", "--freeze", want + ".*")["warnings"]
             self.that(not any("teacher" in text for text in after), f"teacher {how}, frozen: {after}")
 
+    def scatter(self, op, name, apart, note, words):
+        """What is said of a scatter is about the call that it stands for, and a formula in it is right."""
+        rng = np.random.default_rng(11)
+        z, i, x = rng.standard_normal((4, 3)), np.repeat(rng.integers(0, 3, 6)[:, None], 3, 1), rng.standard_normal((6, 3))
+        f = File("pytorch")
+        y, held = f.linear(f.input("x", FLOAT, [6, 4]), "l.weight", 4, 3), f.hold("z", z)
+        index = f.node("Unsqueeze", [f.input("i", INT64, [6]), f.hold("one", np.array([1]))], "column")
+        if op == "ScatterElements":
+            index = f.node("Expand", [index, f.hold("to", np.array([6, 3]))], "wide")
+        into = f.node("ConstantOfShape", [f.node("Shape", [held], "extents")], "nought") if apart else held
+        y = f.node(op, [into, index, y], "written", name=name, note=note)
+        added(f, [f.mean(f.node("Add", [held, y], "all") if apart else y, "l")])
+        f.write(os.path.join(self.work, "scatter.onnx"))
+        told = [line for line in self.found("scatter.onnx")["warnings"] if "same index" in line]
+        self.that(len(told) == bool(words) and all(f"'{name}': {words}" in line for line in told), f"scatter {op} {name} {note}: {told}, expected {words}")
+        for line in told if "mean" in (words or "") or note is None and name == "scatter" else []:
+            value = formula_value(line.split("; ", 1)[1].split("write ")[1], z, i, x)
+            want = reduced_mean(z, i, x, "include_self=False" not in line)
+            self.that(np.allclose(value, want), f"{line}: {value}, expected {want}")
+
     def lost(self):
         """A parameter that the file does not hold: an exporter that optimizes leaves no Constant."""
         for constant in False, True:
@@ -440,6 +518,8 @@ def main():
         check.finding(make)
     for how in TEACHERS:
         check.teacher(how)
+    for row in SCATTERS:
+        check.scatter(*row)
     check.lost()
     for row in ADVICE:
         check.advice(*row)
