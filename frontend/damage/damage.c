@@ -193,7 +193,7 @@ find_lost(struct search *s)
 {
 	struct flat *f = s->f;
 	int lost = f->nlost - tied_names(f);
-	const char *names = "", *norms = "";
+	const char *names = "", *norms = "", *why;
 
 	if (lost <= 0)
 		return;
@@ -205,17 +205,23 @@ find_lost(struct search *s)
 		                     "BatchNorm%s folded into the weights "
 		                     "before", f->nlostnorm,
 		                     plural(f->nlostnorm, "", "s"));
+	if (lost_projection(f))
+		why = "ONNX's LSTM has no projection (proj_size), and the "
+			"exporter drops its weight; write that cell as a loop "
+			"over time";
+	else if (!norms[0] && !is_optimized(f))
+		why = plural(lost, "the loss does not use it",
+		             "the loss does not use them");
+	else
+		why = arena_printf(s->arena, "the exporter folded, merged or "
+		                   "cut %s, or the loss does not use %s; "
+		                   "export with optimize=False",
+		                   plural(lost, "it", "them"),
+		                   plural(lost, "it", "them"));
 	say(s, NULL, "%d parameter%s of the module %s not in the file under %s "
 	    "(missing: %s%s)%s: %s", lost, plural(lost, "", "s"),
 	    plural(lost, "is", "are"), plural(lost, "its name", "their names"),
-	    names, f->nlost > FLAT_LOST ? ", ..." : "", norms,
-	    !norms[0] && !is_optimized(f)
-	    ? plural(lost, "the loss does not use it",
-	             "the loss does not use them")
-	    : arena_printf(s->arena, "the exporter folded, merged or cut %s, "
-	                   "or the loss does not use %s; export with "
-	                   "optimize=False", plural(lost, "it", "them"),
-	                   plural(lost, "it", "them")));
+	    names, f->nlost > FLAT_LOST ? ", ..." : "", norms, why);
 }
 
 /* ---- modes ---- */

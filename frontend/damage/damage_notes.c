@@ -155,6 +155,17 @@ is_module_parameter(struct search *s, const char *name)
 		|| any_holds(m->metadata_props, m->n_metadata_props, line);
 }
 
+bool
+lost_projection(const struct flat *f)
+{
+	const Onnx__ModelProto *m = f->file->model;
+
+	return any_holds(m->graph->metadata_props, m->graph->n_metadata_props,
+	                 "weight_hr_l")
+		|| any_holds(m->metadata_props, m->n_metadata_props,
+		             "weight_hr_l");
+}
+
 /* The note is Python's list of names: ['val_0', 'w']. */
 const char *
 folded_from(struct search *s, const struct flat_val *v)

@@ -90,6 +90,9 @@ int64_t lost_padding(const struct flat_node *);
 /* Whether the gradients of an embedding's rows were to be divided by how often
  * they are read (scale_grad_by_freq). */
 bool lost_frequency(const struct flat_node *);
+/* Whether the module has an LSTM with a projection (proj_size), for which ONNX
+ * has no place: its weights are left out, or in those of others. */
+bool lost_projection(const struct flat *);
 /* Whether the node is a detach(), by the exporter's word. */
 bool lost_detach(const struct flat_node *);
 /* The name of the first of the module's parameters of which the exporter

@@ -53,8 +53,8 @@ reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n,
 		if (means && p->split.kind == SPLIT_S)
 			return diag_error(d, "Adafactor takes means over all "
 			                  "of a parameter, but '%s' is cut "
-			                  "over %lld ranks; try --optimizer "
-			                  "adamw", p->name,
+			                  "over %lld ranks; try: "
+			                  "--optimizer adamw", p->name,
 			                  (long long)g->ranks);
 	}
 	return true;

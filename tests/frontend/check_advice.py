@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import wire  # noqa: E402
 
 FLOAT, INT64, BOOL = 1, 7, 9
-TRY = re.compile(r"try:? (--.*)$", re.M)
+TRY = re.compile(r"try: (--.*)$", re.M)
 LEAST = re.compile(r"smallest budget that works[^:]*: (\d+) B")
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
 
@@ -391,6 +391,8 @@ ADVICE = [
     (batches, BATCH + ["--memory-budget", "10KiB"], 4), (batches, BATCH + ["--memory-budget", "30000"], 4), (batches, BATCH + ["--memory-budget", "10KiB", "--dp", "4"], 2),
     (batches, ["--dim", "x.0=6", "--memory-budget", "8KiB", "--optimizer", "sgd"], 1), (batches, ["--dim", "batch=1", "--memory-budget", "10KiB"], 2),
     (batches, BATCH + ["--memory-budget", "10KiB", "--recompute", "none"], 4), (fixed, ["--memory-budget", "10KiB"], 2), (scores, ["--loss", "m.weight.y"], 1),
+    (batches, BATCH + ["--zero", "1"], 1), (batches, BATCH + ["--zero", "1", "--dp", "2", "--optimizer", "adafactor"], 1), (batches, BATCH + ["--tp", "2", "--optimizer", "adafactor"], 1),
+    (batches, BATCH + ["--dtype", "f16", "--update-in-backward", "on"], 1),
 ]
 
 
@@ -468,10 +470,16 @@ class Check:
             f.write(os.path.join(self.work, "lost.onnx"))
             told = self.found("lost.onnx")["warnings"]
             self.that(len(told) == 1 and "missing: 'm.token'" in told[0] and ("optimize=False" in told[0]) != constant and "the loss does not use it" in told[0], f"lost, {constant}: {told}")
+        # an LSTM with proj_size
+        f.metadata = {SIGNATURE: "p_a: PARAMETER target='m.weight'\np_b: PARAMETER target='r.weight_hr_l0'"}
+        f.write(os.path.join(self.work, "lost.onnx"))
+        told = self.found("lost.onnx")["warnings"]
+        self.that(len(told) == 1 and "missing: 'r.weight_hr_l0'" in told[0] and "ONNX's LSTM has no projection (proj_size)" in told[0] and "loss does not" not in told[0], f"projection: {told}")
 
     def advice(self, make, flags, least):
         path = self.path(make)
         before = self.run(path, "--plan-only", *flags)
+        self.that("try -" not in before.stderr, f"advice without its colon: {before.stderr}")
         lines = [(line, TRY.search(line).group(1)) for line in before.stderr.splitlines() if TRY.search(line)]
         self.that(len(lines) >= least, f"{make.__name__} {flags}: {len(lines)} lines of advice, expected {least}: {before.stderr}")
         if "--memory-budget" in flags:

@@ -1,6 +1,6 @@
 # Adafactor's means over a parameter would span ranks.
 # run: --passes=optim --optimizer adafactor
-# error: Adafactor takes means over all of a parameter, but 'w' is cut over 2 ranks; try --optimizer adamw
+# error: Adafactor takes means over all of a parameter, but 'w' is cut over 2 ranks; try: --optimizer adamw
 graph @f {
 	ranks 2
 	props canon loss bwd
