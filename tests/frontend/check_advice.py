@@ -7,6 +7,7 @@ Findings: of several scatters, masks, tables and teachers in one file exactly th
 Advice: `try: OPTIONS` at the end of a message, typed behind the same command, takes the message away, or lowers the least budget.
 """
 import argparse
+import itertools
 import json
 import os
 import re
@@ -140,36 +141,60 @@ def scatters(f):
     return "values with the same index", {name for name, repeats, _ in total if repeats}
 
 
-class Tensor:
-    """What a formula in a warning calls, by loops."""
-
-    def __init__(self, x):
-        self.x = np.array(x, np.float64)
+class Tensor(np.ndarray):
+    """What formulas in warnings call of torch's."""
 
     def scatter_add(self, axis, index, source):
-        y = self.x.copy()
+        y = self.copy()
         assert axis == 0
         for at in np.ndindex(index.shape):
-            y[(index[at], *at[1:])] += source.x[at]
-        return Tensor(y)
+            y[(index[at], *at[1:])] += source[at]
+        return y
 
     def clamp(self, min):
-        return Tensor(np.maximum(self.x, min))
+        return np.maximum(self, min)
 
-    def __truediv__(self, other):
-        return Tensor(self.x / other.x)
+    def float(self):
+        return self.astype(np.float64)
 
-    def __gt__(self, number):
-        return self.x > number
+    def numel(self):
+        return len(self)
+
+    def movedim(self, a, b):
+        return np.moveaxis(self, a, b)
 
 
-def formula_value(text, z, i, x):
-    """What is written after "write"; statements, then an expression."""
-    names = {"z": Tensor(z), "i": i, "x": Tensor(x), "zeros_like": lambda t: Tensor(t.x * 0), "ones_like": lambda t: Tensor(t.x * 0 + 1),
-             "where": lambda c, a, b: Tensor(np.where(c, a.x, b.x))}
+def log_softmax(z, axis):
+    z = z - z.max(axis, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis, keepdims=True))
+
+
+def nll_loss(p, y, w=None, ignore_index=-100, reduction="mean"):
+    w = np.ones(p.shape[1]) if w is None else w
+    losses, weights = np.zeros(y.shape), np.zeros(y.shape)
+    for at in np.ndindex(y.shape):
+        if y[at] != ignore_index:
+            losses[at], weights[at] = -w[y[at]] * p[(at[0], y[at], *at[1:])], w[y[at]]
+    return losses if reduction == "none" else losses.sum() / (weights.sum() if reduction == "mean" else 1)
+
+
+def formula_value(text, **of):
+    """Statements, then an expression."""
+    names = {"zeros_like": lambda t: t * 0, "ones_like": lambda t: t * 0 + 1, "where": np.where, "log_softmax": log_softmax, "nll_loss": nll_loss,
+             **{name: np.asarray(x).view(Tensor) if np.ndim(x) else x for name, x in of.items()}}
     *before, last = text.split("; ")
     exec("; ".join(before), names)
-    return eval(last, names).x
+    return np.asarray(eval(last, names))
+
+
+def smoothed(z, y, w, s, ignore, reduction):
+    """The definition: each label is 1 - s + s / K of its class and s / K of each other one."""
+    p, k, losses, weights = log_softmax(z, 1), z.shape[1], np.zeros(y.shape), np.zeros(y.shape)
+    for at in np.ndindex(y.shape):
+        if y[at] != ignore:
+            losses[at] = -sum((s / k + (1 - s) * (c == y[at])) * w[c] * p[(at[0], c, *at[1:])] for c in range(k))
+            weights[at] = w[y[at]]
+    return losses if reduction == "none" else losses.sum() / (weights.sum() if reduction == "mean" else 1)
 
 
 def reduced_mean(z, i, x, with_self):
@@ -454,9 +479,28 @@ class Check:
         told = [line for line in self.found("scatter.onnx")["warnings"] if "same index" in line]
         self.that(len(told) == bool(words) and all(f"'{name}': {words}" in line for line in told), f"scatter {op} {name} {note}: {told}, expected {words}")
         for line in told if "mean" in (words or "") or note is None and name == "scatter" else []:
-            value = formula_value(line.split("; ", 1)[1].split("write ")[1], z, i, x)
+            value = formula_value(line.split("; ", 1)[1].split("write ")[1], z=z, i=i, x=x)
             want = reduced_mean(z, i, x, "include_self=False" not in line)
             self.that(np.allclose(value, want), f"{line}: {value}, expected {want}")
+
+    def smoothing(self, weighted, ignore, reduction, image):
+        """What is written out instead of label_smoothing is the same."""
+        rng, dims = np.random.default_rng(3), (2, 3) if image else ()
+        z, y, w = rng.standard_normal((4, 5, *dims)), rng.integers(0, 5, (4, *dims)), rng.uniform(.5, 2, 5)
+        y.reshape(-1)[1] = ignore
+        f = File("pytorch")
+        f.node("Mul", [f.input("x", FLOAT, z.shape), f.hold("l.scale.weight", np.ones((5, *[1 for _ in dims])))], "z")
+        f.input("y", INT64, y.shape)
+        f.node("SoftmaxCrossEntropyLoss", ["z", "y"] + ([f.hold("w", w)] if weighted else []), "ce", ignore_index=ignore, reduction=reduction,
+               note=f"aten.cross_entropy_loss.default](args = (%z, %y, {'%w' if weighted else None}, 1, {ignore}, 0.1), kwargs = {{}})")
+        added(f, [f.mean("ce", "l") if reduction == "none" else "ce"])
+        f.write(os.path.join(self.work, "smoothing.onnx"))
+        told = [line for line in self.found("smoothing.onnx")["warnings"] if "label_smoothing=0.1" in line]
+        what = f"smoothing {weighted} {ignore} {reduction} {image}"
+        if self.that(len(told) == 1, f"{what}: {told}"):
+            value = formula_value(told[0].split("write it out: ")[1], z=z, y=y, w=w, s=.1)
+            want = smoothed(z, y, w if weighted else np.ones(5), .1, ignore, reduction)
+            self.that(np.allclose(value, want), f"{what}: {told[0]}: {value}, expected {want}")
 
     def lost(self):
         """A parameter that the file does not hold: an exporter that optimizes leaves no Constant."""
@@ -528,6 +572,8 @@ def main():
         check.teacher(how)
     for row in SCATTERS:
         check.scatter(*row)
+    for row in itertools.product((False, True), (-100, 2), ("mean", "sum", "none"), (False, True)):
+        check.smoothing(*row)
     check.lost()
     for row in ADVICE:
         check.advice(*row)
