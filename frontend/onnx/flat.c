@@ -470,7 +470,8 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena,
 	                     .nopset = m->n_opset_import, .top = true };
 
 	*f = (struct flat){ .arena = arena, .file = file, .known = known,
-	                    .known_at = arena_alloc(arena, sizeof(struct names)),
+	                    .known_at = arena_array(arena, 1,
+	                                            sizeof *f->known_at),
 	                    .diag = diag, .opset = opset_of(&c, "") };
 	for (int i = 0; i < nknown; i++)
 		flat_name_set(f, f->known_at, known[i].name, i + 1);
