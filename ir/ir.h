@@ -103,6 +103,10 @@ enum {
 /* The result or its slope may be infinite, or no number, for finite operands.
  */
 #define F_STEEP (UINT64_C(1) << 51)
+/* Logarithms: float32, and so is what they are of, back to a F_ENDS op. */
+#define F_LOG (UINT64_C(1) << 52)
+/* Results crowd at the end of their range: 1 - y has few bits in 16. */
+#define F_ENDS (UINT64_C(1) << 53)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 

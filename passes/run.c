@@ -236,7 +236,7 @@ static bool
 is_checked(const Pass *p, const Graph *g, const struct pass_info *pass)
 {
 	return p->debug || g->nnode <= SMALL
-		|| pass->gives & (P_LAYOUT | P_PLACED);
+		|| pass->gives & (P_BOUND | P_LAYOUT | P_PLACED);
 }
 
 /* One pass and what belongs to it.  A pass that returns false has reported
@@ -277,7 +277,10 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
 	if ((!is_checked(p, g, pass) || graph_verify(g, p->diag))
 	    && check_states(p, g))
 		return true;
-	diag_internal(p->diag, "pass %s left a faulty graph", pass->name);
+	/* extents that do not fit each other are the user's */
+	if (!(pass->gives & P_BOUND))
+		diag_internal(p->diag, "pass %s left a faulty graph",
+		              pass->name);
 	if (p->debug)
 		text_print(g, stderr);
 	return false;

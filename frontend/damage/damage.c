@@ -193,7 +193,7 @@ find_lost(struct search *s)
 {
 	struct flat *f = s->f;
 	int lost = f->nlost - tied_names(f);
-	const char *names = "", *norms = "";
+	const char *names = "", *norms = "", *why;
 
 	if (lost <= 0)
 		return;
@@ -205,17 +205,23 @@ find_lost(struct search *s)
 		                     "BatchNorm%s folded into the weights "
 		                     "before", f->nlostnorm,
 		                     plural(f->nlostnorm, "", "s"));
+	if (lost_projection(f))
+		why = "ONNX's LSTM has no projection (proj_size), and the "
+			"exporter drops its weight; write that cell as a loop "
+			"over time";
+	else if (!norms[0] && !is_optimized(f))
+		why = plural(lost, "the loss does not use it",
+		             "the loss does not use them");
+	else
+		why = arena_printf(s->arena, "the exporter folded, merged or "
+		                   "cut %s, or the loss does not use %s; "
+		                   "export with optimize=False",
+		                   plural(lost, "it", "them"),
+		                   plural(lost, "it", "them"));
 	say(s, NULL, "%d parameter%s of the module %s not in the file under %s "
 	    "(missing: %s%s)%s: %s", lost, plural(lost, "", "s"),
 	    plural(lost, "is", "are"), plural(lost, "its name", "their names"),
-	    names, f->nlost > FLAT_LOST ? ", ..." : "", norms,
-	    !norms[0] && !is_optimized(f)
-	    ? plural(lost, "the loss does not use it",
-	             "the loss does not use them")
-	    : arena_printf(s->arena, "the exporter folded, merged or cut %s, "
-	                   "or the loss does not use %s; export with "
-	                   "optimize=False", plural(lost, "it", "them"),
-	                   plural(lost, "it", "them")));
+	    names, f->nlost > FLAT_LOST ? ", ..." : "", norms, why);
 }
 
 /* ---- modes ---- */
@@ -317,11 +323,43 @@ is_float(const struct flat *f, int v)
 		   == 'f';
 }
 
+/* The loss of n, labels smoothed by s, in PyTorch's words: of its scores z,
+ * labels or chances y, and weights of classes w. */
+static const char *
+smoothed_loss(struct search *s, const struct flat_node *n)
+{
+	const Onnx__AttributeProto *r = attr_find(n, "reduction");
+	const Onnx__AttributeProto *i = attr_find(n, "ignore_index");
+	bool soft = n->nin > 1 && is_float(s->f, n->in[1]);
+	bool weights = n->nin > 2 && n->in[2];
+	bool mean = !r || (r->s.len == 4 && !memcmp(r->s.data, "mean", 4));
+	const char *w = weights ? ", w" : "", *how = mean ? ""
+		: arena_printf(s->arena, ", reduction='%.*s'", (int)r->s.len,
+		               (const char *)r->s.data);
+	const char *all, *sum = "", *end = "";
+
+	if (soft)
+		return arena_printf(s->arena, "cross_entropy(z, (1 - s) * y + "
+		                    "s / y.size(1)%s%s)", w, how);
+	all = weights ? "p.movedim(1, -1) @ w / w.numel()" : "p.mean(1)";
+	if (mean || (r->s.len == 3 && !memcmp(r->s.data, "sum", 3)))
+		sum = ".sum()";
+	if (mean)
+		end = weights ? " / (w[y.clamp(min=0)] * m).sum()"
+			: " / m.sum()";
+	return arena_printf(s->arena, "p = log_softmax(z, 1); m = (y != "
+	                    "%" PRId64 ").float(); (1 - s) * nll_loss(p, y%s"
+	                    "%s%s) - s * (%s * m)%s%s", i ? i->i : -100, w,
+	                    i && i->i != -100 ? arena_printf(s->arena,
+	                    ", ignore_index=%" PRId64, i->i) : "", how, all,
+	                    sum, end);
+}
+
 static void
 find_smoothing(struct search *s)
 {
 	struct group g = { 0 };
-	bool soft = false;
+	const char *loss = NULL;
 	double lost = 0;
 
 	for (int i = 0; i < s->f->nnode; i++) {
@@ -331,17 +369,12 @@ find_smoothing(struct search *s)
 		if (x <= 0)
 			continue;
 		lost = g.n ? lost : x;
-		soft = g.n ? soft : n->nin > 1
-			&& is_float(s->f, n->in[1]);
+		loss = g.n ? loss : smoothed_loss(s, n);
 		group_name(s, &g, n->name);
 	}
 	if (g.n)
 		say(s, &g, "%s: the exporter dropped label_smoothing=%g; write "
-		    "it out: %s", group_subject(s, &g), lost, soft
-		    ? "cross_entropy(z, (1 - s) * y + s / y.size(1))"
-		    : "p = log_softmax(z, -1); m = (y != -100).float(); "
-		      "(1 - s) * nll_loss(p, y) - s * (p.mean(-1) * m).sum() "
-		      "/ m.sum(), without class weights");
+		    "it out: %s", group_subject(s, &g), lost, loss);
 }
 
 static void

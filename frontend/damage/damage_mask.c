@@ -6,17 +6,20 @@
  * evenly.  A check for NaN behind the softmax, which then never hits, tells
  * this from a module that adds large numbers itself.
  *
- * Only a mask that comes from outside and has rows can have such a row: one
- * that is an input of truth values, or of three axes or more.
+ * Only a mask that is made of inputs and differs from row to row can have such
+ * a row: padding alone hides whole samples, beside a causal mask it may hide
+ * all that a row sees.  Not where each row sees the first key, as of lengths
+ * beside a causal mask, or itself, as of packed documents.
  *
- * cost   linear in the nodes, and once more for each mask
+ * cost   linear in the nodes, and once more for each mask; at most MOST_STEPS
+ *        nodes behind a mask are asked what they show
  */
 #include "frontend/damage/damage_search.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_HOPS = 12, MOST_MASKS = 64 };
+enum { MOST_HOPS = 12, MOST_MASKS = 64, MOST_STEPS = 1000 };
 
 /* Operand 0 with other axes, or of another type. */
 static bool
@@ -31,36 +34,41 @@ is_move(const struct flat_node *n)
 	return false;
 }
 
+/* The value that v is moved from. */
+static int
+root_of(const struct flat *f, int v)
+{
+	const struct flat_node *n = node_behind(f, v);
+
+	for (int i = 0; i < MOST_HOPS && is_move(n); i++) {
+		v = operand(n, 0);
+		n = node_behind(f, v);
+	}
+	return v;
+}
+
 /* The node behind v that does more than move its operand. */
 static const struct flat_node *
 maker(const struct flat *f, int v)
 {
-	const struct flat_node *n = node_behind(f, v);
-
-	for (int i = 0; i < MOST_HOPS && is_move(n); i++)
-		n = node_behind(f, operand(n, 0));
-	return n;
+	return node_behind(f, root_of(f, v));
 }
 
 /* The one number that v is; 0: none. */
 static double
 number(struct flat *f, int v)
 {
-	const struct flat_node *n = node_behind(f, v);
+	const struct flat_node *n = maker(f, v);
 	const Onnx__AttributeProto *a;
 	const Onnx__TensorProto *p;
 	struct onnx_tensor t;
 
-	for (int i = 0; i < MOST_HOPS && is_move(n); i++) {
-		v = operand(n, 0);
-		n = node_behind(f, v);
-	}
+	v = root_of(f, v);
 	a = is_type(n, "Constant") ? attr_find(n, "value_float") : NULL;
 	p = flat_tensor(f, v);
 	if (a)
 		return (double)a->f;
-	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1
-	    || dtype_info[t.dt].cls != 'f')
+	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1)
 		return 0;
 	return val_float(&(Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
 	                         .data = t.data }, 0);
@@ -92,25 +100,167 @@ find_where(struct search *s, const struct flat_node *softmax)
 	return NULL;
 }
 
-/* Whether an input has a truth value for each pair of rows and columns, as far
- * as the file says. */
-static bool
-has_rows(const struct flat_val *v)
-{
-	const Onnx__TypeProto__Tensor *t = v->info && v->info->type
-		? v->info->type->tensor_type : NULL;
+/* ---- rows ---- */
 
-	return t && !v->init && (onnx_dtype(t->elem_type) == DT_BOOL
-	                         || (t->shape && t->shape->n_dim >= 3));
+enum witness { SEES_FIRST, SEES_ITSELF };
+
+struct view {
+	struct flat *f;
+	enum witness who;
+	int steps;                      /* left of them */
+};
+
+enum { MOST_RANK = 31 };
+
+/* Along which axes, counted from the last one, a value varies, as far as the
+ * file says; bits beyond its rank are 0. */
+struct axes {
+	unsigned bits;
+	int rank;                       /* -1: not known */
+};
+
+static const struct axes any_axes = { ~0u >> 1, -1 };
+
+static struct axes axes_of(struct view *, int v);
+
+/* Those of a stored tensor, or an input, whose extents are not 1. */
+static struct axes
+declared_axes(const struct flat *f, int v)
+{
+	const Onnx__TypeProto *t = declared_type(f, v);
+	const Onnx__TensorShapeProto *s = t && t->tensor_type
+		? t->tensor_type->shape : NULL;
+	const Onnx__TensorProto *p = flat_tensor(f, v);
+	struct axes a = { 0, (int)(p ? p->n_dims : s ? s->n_dim : 0) };
+
+	if ((!p && !s) || a.rank > MOST_RANK)
+		return any_axes;
+	for (int i = 0; i < a.rank; i++)
+		if (p ? p->dims[a.rank - 1 - i] != 1
+		    : s->dim[a.rank - 1 - i]->dim_value != 1)
+			a.bits |= 1u << i;
+	return a;
 }
 
-/* Marks what v is made of; whether an input with rows is among it.  What is
- * true where either operand is, and that holds without inputs, is taken for
- * visible. */
+/* The whole numbers of a constant, up to `most`; -1: none, or more. */
+static int
+whole_numbers(const struct flat *f, int v, int64_t *x, int most)
+{
+	const Onnx__TensorProto *p = flat_tensor(f, v);
+	struct onnx_tensor t;
+
+	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data
+	    || t.nelem > most || t.dt != DT_I64)
+		return -1;
+	memcpy(x, t.data, (size_t)t.nelem * sizeof *x);
+	return (int)t.nelem;
+}
+
+static struct axes
+unsqueezed_axes(struct view *w, const struct flat_node *n)
+{
+	struct axes a = axes_of(w, operand(n, 0));
+	int64_t at[MOST_RANK];
+	int k = whole_numbers(w->f, operand(n, 1), at, MOST_RANK);
+	unsigned new = 0;
+
+	for (int i = 0; i < k; i++) {
+		int64_t end = at[i] < 0 ? -1 - at[i] : a.rank + k - 1 - at[i];
+
+		if ((at[i] >= 0 && a.rank < 0) || end < 0 || end >= MOST_RANK)
+			return any_axes;
+		new |= 1u << end;
+	}
+	if (k < 0)
+		return any_axes;
+	for (int i = 0; i < MOST_RANK; i++)
+		if (new >> i & 1)
+			a.bits = (a.bits & ((1u << i) - 1))
+				| (a.bits & ~0u << i) << 1;
+	a.rank += a.rank < 0 ? 0 : k;
+	return a;
+}
+
+static struct axes
+transposed_axes(struct view *w, const struct flat_node *n)
+{
+	const Onnx__AttributeProto *p = attr_find(n, "perm");
+	struct axes from = axes_of(w, operand(n, 0)), a = { 0, 0 };
+
+	if (!p || p->n_ints > MOST_RANK)
+		return any_axes;
+	a.rank = (int)p->n_ints;
+	for (int i = 0; i < a.rank; i++) {
+		int64_t k = a.rank - 1 - p->ints[a.rank - 1 - i];
+
+		if (k < 0 || k >= a.rank)
+			return any_axes;
+		a.bits |= (from.bits >> k & 1) << i;
+	}
+	return a;
+}
+
+/* Of what is computed element by element. */
+static struct axes
+joined_axes(struct view *w, const struct flat_node *n, int nin)
+{
+	struct axes all = { 0, 0 };
+
+	for (int i = 0; i < nin; i++) {
+		struct axes a = axes_of(w, n->in[i]);
+
+		all.bits |= a.bits;
+		all.rank = all.rank < 0 || a.rank < 0 ? -1
+			: a.rank > all.rank ? a.rank : all.rank;
+	}
+	return all;
+}
+
+static struct axes
+axes_of(struct view *w, int v)
+{
+	static const char *const joining[] = { "And", "Or", "Xor", "Where",
+		"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
+		"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Concat" };
+	const struct flat_node *n = node_behind(w->f, v);
+	struct axes a = any_axes;
+
+	if (!v || --w->steps < 0)
+		return any_axes;
+	if (!n || flat_tensor(w->f, v))
+		return declared_axes(w->f, v);
+	if (is_type(n, "Constant") || is_type(n, "ConstantOfShape"))
+		return (struct axes){ 0, -1 };
+	if (is_type(n, "Range"))
+		return (struct axes){ 1, 1 };
+	if (is_type(n, "Unsqueeze"))
+		return unsqueezed_axes(w, n);
+	if (is_type(n, "Transpose"))
+		return transposed_axes(w, n);
+	if (is_type(n, "Expand")) {
+		a = axes_of(w, operand(n, 0));
+		a.rank = -1;
+	} else if (is_type(n, "GatherND")) {
+		a = axes_of(w, operand(n, 1));
+		a.bits >>= 1;
+		a.rank -= a.rank > 0;
+	} else if (is_type(n, "Trilu")) {
+		a.rank = axes_of(w, operand(n, 0)).rank;
+	} else if (is_move(n) && !is_type(n, "Reshape")
+	           && !is_type(n, "Squeeze")) {
+		a = axes_of(w, operand(n, 0));
+	}
+	for (size_t i = 0; i < sizeof joining / sizeof *joining; i++)
+		if (is_type(n, joining[i]))
+			a = joined_axes(w, n, n->nin);
+	return a;
+}
+
+/* Marks what v is made of; whether an input is among it. */
 static bool
 mark_sources(const struct flat *f, int v, bool *from)
 {
-	bool rows = false;
+	bool input = false;
 
 	from[v] = true;
 	for (int i = f->val[v].def; i >= 0; i--) {
@@ -119,14 +269,166 @@ mark_sources(const struct flat *f, int v, bool *from)
 
 		for (int k = 0; k < n->nout; k++)
 			hit |= n->out[k] && from[n->out[k]];
-		if (!hit || is_type(n, "Shape") || is_type(n, "Or"))
+		if (!hit || is_type(n, "Shape"))
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			from[n->in[k]] = n->in[k] != 0;
 	}
 	for (int i = 0; i < f->ninput; i++)
-		rows |= from[f->input[i]] && has_rows(&f->val[f->input[i]]);
-	return rows;
+		input |= from[f->input[i]] && !f->val[f->input[i]].init;
+	return input;
+}
+
+/* Whether v hides other keys from row to row.  What is made of no input and
+ * is one for all keys hides none: q >= 0 for each row q. */
+static bool
+has_rows(struct view *w, int v, bool *from)
+{
+	const struct flat_node *n = node_behind(w->f, v);
+	struct axes a = axes_of(w, v);
+
+	if (!(a.bits & 2))
+		return false;
+	if (is_type(n, "And"))
+		return has_rows(w, operand(n, 0), from)
+			|| has_rows(w, operand(n, 1), from);
+	if (is_type(n, "Expand"))
+		return has_rows(w, operand(n, 0), from);
+	memset(from, 0, (size_t)w->f->nval * sizeof *from);
+	return a.bits & 1 || mark_sources(w->f, v, from);
+}
+
+/* ---- a key that each row sees ---- */
+
+/* Whether a constant is `want` at that key of each row. */
+static bool
+shows_constant(const struct view *w, const Onnx__TensorProto *p, bool want)
+{
+	struct onnx_tensor t;
+	int64_t cols, rows;
+	Val v;
+
+	if (!onnx_tensor_load(w->f->file, p, &t) || !t.data || !t.nelem
+	    || dtype_info[t.dt].cls == 'f')
+		return false;
+	cols = t.shape.rank > 0 ? t.shape.dim[t.shape.rank - 1] : 1;
+	rows = t.shape.rank > 1 ? t.shape.dim[t.shape.rank - 2] : 1;
+	v = (Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
+	           .data = t.data };
+	for (int64_t i = 0; i < t.nelem / cols; i++) {
+		int64_t k = w->who == SEES_FIRST ? 0 : i % rows;
+
+		if (k >= cols || (val_int(&v, i * cols + k) != 0) != want)
+			return false;
+	}
+	return true;
+}
+
+/* Whether two values are one number, or computed alike, but for the order in
+ * which a Gather reads them. */
+static bool
+is_same(struct view *w, int a, int b)
+{
+	const struct flat_node *n = maker(w->f, a), *m = maker(w->f, b);
+	int nin;
+
+	if (root_of(w->f, a) == root_of(w->f, b))
+		return true;
+	if (!n || !m || --w->steps < 0 || strcmp(n->type, m->type) != 0
+	    || n->nin != m->nin)
+		return false;
+	if (n->nin == 0)
+		return number(w->f, a) == number(w->f, b);
+	nin = strncmp(n->type, "Gather", 6) == 0 ? 1 : n->nin;
+	for (int i = 0; i < nin; i++)
+		if (!is_same(w, n->in[i], m->in[i]))
+			return false;
+	return true;
+}
+
+/* Behind v, what a whole number was added to. */
+static int
+unshifted(const struct view *w, int v, int64_t *by)
+{
+	const struct flat_node *n = maker(w->f, v);
+	int64_t x;
+
+	for (int i = 0; i < MOST_HOPS; i++) {
+		bool sub = is_type(n, "Sub");
+
+		if ((!sub && !is_type(n, "Add"))
+		    || whole_numbers(w->f, operand(n, 1), &x, 1) != 1
+		    || x < -INT32_MAX || x > INT32_MAX)
+			break;
+		*by += sub ? -x : x;
+		v = operand(n, 0);
+		n = maker(w->f, v);
+	}
+	return v;
+}
+
+/* Whether low < high, or low <= high, is true at that key of each row: of
+ * keys from 0 on, up to a length, which is above 0, or to the row's place. */
+static bool
+shows_order(struct view *w, int low, int high, bool equal)
+{
+	int64_t at = 0, end = 0;
+	int from = unshifted(w, low, &at), to = unshifted(w, high, &end);
+	const struct flat_node *keys = maker(w->f, from);
+	const struct flat_node *bound = maker(w->f, to);
+
+	if (w->who == SEES_ITSELF)
+		return at < end + equal && is_same(w, from, to);
+	return at == 0 && end >= 0 && is_type(keys, "Range")
+		&& number(w->f, operand(keys, 0)) == 0
+		&& axes_of(w, low).bits == 1
+		&& (bound ? is_type(bound, "Range") && end + equal > 0
+		    : !flat_tensor(w->f, root_of(w->f, to)));
+}
+
+/* What a triangle leaves: on and below the diagonal, or above it. */
+static bool
+shows_triangle(struct view *w, const struct flat_node *n, bool want)
+{
+	const Onnx__AttributeProto *a = attr_find(n, "upper");
+	bool upper = !a || a->i != 0;
+	double k = number(w->f, operand(n, 1));
+
+	return want ? !upper && k >= 0 : upper && k >= 1;
+}
+
+/* Whether v is `want` at that key of each row. */
+static bool
+shows(struct view *w, int v, bool want)
+{
+	const struct flat_node *n = node_behind(w->f, v);
+	const Onnx__TensorProto *p = flat_tensor(w->f, v);
+	int a = operand(n, 0), b = operand(n, 1);
+
+	if (--w->steps < 0)
+		return false;
+	if (p)
+		return shows_constant(w, p, want);
+	if (is_type(n, want ? "And" : "Or"))
+		return shows(w, a, want) && shows(w, b, want);
+	if (is_type(n, want ? "Or" : "And"))
+		return shows(w, a, want) || shows(w, b, want);
+	if (is_type(n, want ? "Less" : "GreaterOrEqual"))
+		return shows_order(w, a, b, false);
+	if (is_type(n, want ? "LessOrEqual" : "Greater"))
+		return shows_order(w, a, b, true);
+	if (is_type(n, want ? "Greater" : "LessOrEqual"))
+		return shows_order(w, b, a, false);
+	if (is_type(n, want ? "GreaterOrEqual" : "Less"))
+		return shows_order(w, b, a, true);
+	if (is_type(n, "Equal"))
+		return want && w->who == SEES_ITSELF
+			&& is_same(w, a, b);
+	if (is_type(n, "Trilu"))
+		return shows_triangle(w, n, want);
+	if (is_type(n, "Constant"))     /* value_float, of ones */
+		return (number(w->f, v) != 0) == want;
+	return is_move(n) && shows(w, a, is_type(n, "Not") ? !want : want);
 }
 
 /* Whether the module itself asks which rows see anything: mask.any(-1). */
@@ -148,12 +450,20 @@ is_asked(const struct flat *f, const bool *from)
 	return false;
 }
 
+/* hidden: the mask is true where it hides. */
 static bool
-may_be_dead(struct search *s, int mask)
+may_be_dead(struct search *s, int mask, bool hidden)
 {
 	bool *from = arena_array(s->arena, (size_t)s->f->nval, sizeof *from);
+	struct view first = { s->f, SEES_FIRST, MOST_STEPS };
+	struct view self = { s->f, SEES_ITSELF, MOST_STEPS };
+	struct view rows = { s->f, SEES_FIRST, MOST_STEPS };
+	bool *room = arena_array(s->arena, (size_t)s->f->nval, sizeof *room);
 
-	return mark_sources(s->f, mask, from) && !is_asked(s->f, from);
+	return mark_sources(s->f, mask, from) && !is_asked(s->f, from)
+		&& has_rows(&rows, mask, room)
+		&& !shows(&first, mask, !hidden)
+		&& !shows(&self, mask, !hidden);
 }
 
 void
@@ -177,7 +487,8 @@ damage_find_masks(struct search *s)
 			continue;
 		if (w->in[0] != last) {
 			last = w->in[0];
-			dead = may_be_dead(s, last);
+			dead = may_be_dead(s, last, is_lowest(
+				number(s->f, operand(w, 1))));
 			masks++;
 		}
 		if (dead)
@@ -185,8 +496,9 @@ damage_find_masks(struct search *s)
 	}
 	if (g.n)
 		say(s, &g, "%s: the exporter made the lowest float of what a "
-		    "mask hides: a row that sees nothing attends to all "
-		    "evenly, in PyTorch it gives zeros; export with "
+		    "mask hides: a row that sees nothing, as padding on the "
+		    "left leaves behind a causal mask, attends to all evenly, "
+		    "in PyTorch it gives zeros; export with "
 		    "opset_version=23, or multiply the attention's output by "
 		    "mask.any(-1, keepdim=True)", group_subject(s, &g));
 }

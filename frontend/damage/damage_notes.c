@@ -72,13 +72,24 @@ lost_frequency(const struct flat_node *n)
 		&& strncmp(args, " True", 5) == 0;
 }
 
-/* aten.scatter_reduce.two](args = (%z, 0, %i, %x, mean), */
+/* aten.scatter_reduce.two](args = (%z, 0, %i, %x, mean),
+ *      kwargs = {include_self: False}) */
 bool
-lost_mean(const struct flat_node *n)
+lost_mean(const struct flat_node *n, bool *with_self)
 {
 	const char *args = noted_call(n, WIRE_SCATTER_REDUCE);
 
+	*with_self = args && !strstr(args, "include_self: False");
 	return args && memmem(args, strcspn(args, ")"), ", mean", 6);
+}
+
+bool
+notes_overwriting(const struct flat_node *n)
+{
+	const char *put = noted_call(n, WIRE_INDEX_PUT);
+
+	return noted_call(n, WIRE_SCATTER)
+		|| (put && !memmem(put, strcspn(put, ")"), ", True", 6));
 }
 
 bool
@@ -142,6 +153,17 @@ is_module_parameter(struct search *s, const char *name)
 	return any_holds(m->graph->metadata_props, m->graph->n_metadata_props,
 	                 line)
 		|| any_holds(m->metadata_props, m->n_metadata_props, line);
+}
+
+bool
+lost_projection(const struct flat *f)
+{
+	const Onnx__ModelProto *m = f->file->model;
+
+	return any_holds(m->graph->metadata_props, m->graph->n_metadata_props,
+	                 "weight_hr_l")
+		|| any_holds(m->metadata_props, m->n_metadata_props,
+		             "weight_hr_l");
 }
 
 /* The note is Python's list of names: ['val_0', 'w']. */

@@ -1,4 +1,9 @@
-/* Scatters that overwrite: exporters write scatter_reduce('mean') so.
+/* Scatters that overwrite, for which an exporter lost a reduction.
+ *
+ * The dynamo exporter notes scatter_reduce('mean') beside a plain scatter.
+ * TorchScript's writes index_put(accumulate=True), index_add, and below opset
+ * 16 scatter_add, as a scatter into zeros that is added to the rest.  What
+ * PyTorch overwrites, too, is damaged by neither.
  *
  * Where indices differ, there is nothing to reduce.  This is proven for what
  * TopK, NonZero and Range give, for constants, for extents of one, and for
@@ -413,28 +418,94 @@ is_proven(struct flat *f, const struct flat_node *n, int64_t *indices)
 		    : is_one_along(&p, n->in[1], p.axis));
 }
 
+enum lost { LOST_MEAN, LOST_NEW_MEAN, LOST_SUM, LOST_PUT, LOST_UNKNOWN, LOSTS };
+
+/* Whether v is of zeros. */
+static bool
+is_zeros(struct flat *f, int v)
+{
+	const Onnx__TensorProto *p = flat_tensor(f, v);
+	const struct flat_node *n = node_behind(f, v);
+	const Onnx__AttributeProto *a = is_type(n, "ConstantOfShape")
+		? attr_find(n, "value") : NULL;
+	struct onnx_tensor t;
+	Val x;
+
+	if (is_type(n, "ConstantOfShape") && !a)
+		return true;
+	p = a ? a->t : p;
+	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data)
+		return false;
+	x = (Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
+	           .data = t.data };
+	for (int64_t i = 0; i < t.nelem; i++)
+		if (val_float(&x, i) != 0)
+			return false;
+	return true;
+}
+
+/* What was lost of a scatter that overwrites; LOSTS: nothing.  reader: of
+ * each value the last node that reads it. */
+static enum lost
+lost_of(struct flat *f, const struct flat_node *n,
+        const struct flat_node *const *reader)
+{
+	bool with_self;
+
+	if (lost_mean(n, &with_self))
+		return with_self ? LOST_MEAN : LOST_NEW_MEAN;
+	if (notes_overwriting(n))
+		return LOSTS;
+	if (f->val[n->out[0]].nuse == 1 && is_type(reader[n->out[0]], "Add")
+	    && is_zeros(f, n->in[0]))
+		return is_type(n, "ScatterND") ? LOST_PUT : LOST_SUM;
+	/* TorchScript's names are paths of modules */
+	return is_pytorch(f) && n->name[0] == '/' ? LOSTS : LOST_UNKNOWN;
+}
+
+#define ONE_KEPT "of values with the same index one is kept; "
+#define MEAN "z.scatter_add(0, i, x) / ones_like(z).scatter_add(0, i, " \
+	"ones_like(x))"
+
 void
 damage_find_scatters(struct search *s)
 {
-	struct group g = { 0 };
+	static const char *const text[LOSTS] = {
+		[LOST_MEAN] = "the exporter dropped scatter_reduce's 'mean': "
+			ONE_KEPT "write " MEAN,
+		[LOST_NEW_MEAN] = "the exporter dropped scatter_reduce's "
+			"'mean', include_self=False: " ONE_KEPT "write n = "
+			"zeros_like(z).scatter_add(0, i, ones_like(x)); "
+			"where(n > 0, zeros_like(z).scatter_add(0, i, x) / "
+			"n.clamp(min=1), z)",
+		[LOST_SUM] = "the exporter dropped the sum of index_add or "
+			"scatter_add: " ONE_KEPT "export with dynamo=True, or "
+			"write scatter_add and export with opset_version=16",
+		[LOST_PUT] = "the exporter dropped the sum of "
+			"index_put(accumulate=True): " ONE_KEPT "export with "
+			"dynamo=True",
+		[LOST_UNKNOWN] = "no reduction, and indices that may repeat: "
+			ONE_KEPT "exporters lose scatter_reduce('mean') so: "
+			"write " MEAN,
+	};
+	struct group g[LOSTS] = { { 0 } };
+	const struct flat_node **reader = arena_array(s->arena,
+		(size_t)s->f->nval, sizeof *reader);
 	int64_t indices = MOST_INDICES;
-	bool mean = false;
 
+	for (int i = 0; i < s->f->nnode; i++)
+		for (int k = 0; k < s->f->node[i].nin; k++)
+			reader[s->f->node[i].in[k]] = &s->f->node[i];
 	for (int i = 0; i < s->f->nnode; i++) {
 		const struct flat_node *n = &s->f->node[i];
+		enum lost lost = n->needed && overwrites(n)
+			? lost_of(s->f, n, reader) : LOSTS;
 
-		if (!n->needed || !overwrites(n)
-		    || is_proven(s->f, n, &indices))
-			continue;
-		mean = g.n ? mean : lost_mean(n);
-		group_name(s, &g, n->name);
+		if (lost < LOSTS && !is_proven(s->f, n, &indices))
+			group_name(s, &g[lost], n->name);
 	}
-	if (g.n)
-		say(s, &g, "%s: %s: of values with the same index one is kept; "
-		    "for their mean write scatter_add(0, i, x) / "
-		    "scatter_add(0, i, ones_like(x)).clamp(min=1), each of "
-		    "zeros", group_subject(s, &g), mean
-		    ? "the exporter dropped scatter_reduce's 'mean'"
-		    : "no reduction, and indices that may repeat, as exporters "
-		      "write scatter_reduce('mean')");
+	for (int i = 0; i < LOSTS; i++)
+		if (g[i].n)
+			say(s, &g[i], "%s: %s", group_subject(s, &g[i]),
+			    text[i]);
 }

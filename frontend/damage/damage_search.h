@@ -76,8 +76,11 @@ void damage_find_teacher(struct search *);
 
 /* ---- damage_notes.c ---- */
 
-/* Whether a scatter stands for the mean of what it writes to one place. */
-bool lost_mean(const struct flat_node *);
+/* Whether a scatter stands for the mean of what it writes to one place, with
+ * what is there already or without. */
+bool lost_mean(const struct flat_node *, bool *with_self);
+/* Whether a scatter stands for a call that overwrites. */
+bool notes_overwriting(const struct flat_node *);
 /* The label smoothing that an exporter dropped from a cross entropy, by its
  * own word; 0: none that is known of. */
 double lost_smoothing(const struct flat_node *);
@@ -87,6 +90,9 @@ int64_t lost_padding(const struct flat_node *);
 /* Whether the gradients of an embedding's rows were to be divided by how often
  * they are read (scale_grad_by_freq). */
 bool lost_frequency(const struct flat_node *);
+/* Whether the module has an LSTM with a projection (proj_size), for which ONNX
+ * has no place: its weights are left out, or in those of others. */
+bool lost_projection(const struct flat *);
 /* Whether the node is a detach(), by the exporter's word. */
 bool lost_detach(const struct flat_node *);
 /* The name of the first of the module's parameters of which the exporter

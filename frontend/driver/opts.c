@@ -399,8 +399,8 @@ check_zero(const struct cli *c, FILE *err)
 	if (!c->opt.zero || c->opt.dp > 0)
 		return CLI_GO;
 	fprintf(err, "ckc: --zero 1: expected the number of replicas that "
-	        "share out the optimizer's state, found %s; try --zero 1 --dp "
-	        "2\n", c->opt.dp ? "--dp auto" : "no --dp");
+	        "share out the optimizer's state, found %s; try: --zero 1 "
+	        "--dp 2\n", c->opt.dp ? "--dp auto" : "no --dp");
 	return 2;
 }
 

@@ -470,8 +470,11 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena,
 	                     .nopset = m->n_opset_import, .top = true };
 
 	*f = (struct flat){ .arena = arena, .file = file, .known = known,
-	                    .nknown = nknown, .diag = diag,
-	                    .opset = opset_of(&c, "") };
+	                    .known_at = arena_array(arena, 1,
+	                                            sizeof *f->known_at),
+	                    .diag = diag, .opset = opset_of(&c, "") };
+	for (int i = 0; i < nknown; i++)
+		flat_name_set(f, f->known_at, known[i].name, i + 1);
 	f->input = arena_array(arena, m->graph->n_input + 1, sizeof *f->input);
 	flat_add_val(f, &c, "");             /* 0: absent */
 	if (!ir_check(f) || !opset_check(f, &c) || !index_functions(f)

@@ -91,7 +91,7 @@ struct flat {
 	bool stop;                      /* calls without end: reported */
 	struct names *functions;        /* flat.c's */
 	const struct flat_known *known;
-	int nknown;
+	struct names *known_at;         /* flat_known.c's */
 	int *wanted, nwanted;           /* values that should have been known */
 	size_t wanted_cap;
 	struct flat_tie *tie;           /* classify.c's */

@@ -7,10 +7,9 @@
 const struct flat_known *
 flat_find(const struct flat *f, int val)
 {
-	for (int i = 0; val && i < f->nknown; i++)
-		if (strcmp(f->known[i].name, f->val[val].name) == 0)
-			return &f->known[i];
-	return NULL;
+	int i = val ? flat_name_here(f->known_at, f->val[val].name) : 0;
+
+	return i ? &f->known[i - 1] : NULL;
 }
 
 const struct flat_known *

@@ -324,7 +324,7 @@ is_note(const unsigned char *text, size_t n)
 {
 	static const char *const note[] = {
 		WIRE_CROSS_ENTROPY, WIRE_EMBEDDING, WIRE_DETACH,
-		WIRE_SCATTER_REDUCE,
+		WIRE_SCATTER_REDUCE, WIRE_SCATTER, WIRE_INDEX_PUT,
 		WIRE_PARAMETER, WIRE_FOLDED
 	};
 

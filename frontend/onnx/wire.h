@@ -40,6 +40,8 @@ enum wire_root { WIRE_MODEL, WIRE_TENSOR };
 #define WIRE_CROSS_ENTROPY "aten.cross_entropy_loss.default](args = ("
 #define WIRE_EMBEDDING "aten.embedding.default](args = ("
 #define WIRE_SCATTER_REDUCE "aten.scatter_reduce.two](args = ("
+#define WIRE_SCATTER "aten.scatter."
+#define WIRE_INDEX_PUT "aten.index_put.default](args = ("
 #define WIRE_DETACH "aten.detach.default](args = ("
 #define WIRE_PARAMETER "%p_"
 /* What its optimizer notes at a value that it computed of constants. */

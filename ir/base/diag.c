@@ -47,6 +47,12 @@ diag_soften(Diag *d, const char *because)
 	d->because = because;
 }
 
+bool
+diag_is_soft(const Diag *d)
+{
+	return d->because != NULL;
+}
+
 void
 diag_quiet(Diag *d)
 {

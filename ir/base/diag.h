@@ -45,6 +45,7 @@ int diag_errors(const Diag *);
 /* Until `because` is NULL, errors are notes that begin with it and do not
  * count: what is refused is done without.  ckc's own faults stay errors. */
 void diag_soften(Diag *, const char *because);
+bool diag_is_soft(const Diag *);
 /* Says how many errors were not shown, if any. */
 void diag_flush(Diag *);
 /* Write s to out with control characters, quotes and backslashes escaped. */

@@ -7,6 +7,7 @@
 #include "passes/canon/mask.h"
 
 #include <math.h>
+#include <string.h>
 
 enum seen { SHOWN, NOT_SHOWN, NEITHER };
 
@@ -85,7 +86,9 @@ struct survey {
 	struct rewrite *w;
 	const Val *v;
 	int64_t t, s;
-	bool hides, causal, *some;      /* by query: it sees a key */
+	bool hides, causal;
+	bool *some;                     /* by query: it sees a key */
+	size_t some_cap;
 	struct box todo[BOXES];
 	int n;
 };
@@ -183,22 +186,41 @@ hides_wholly(struct survey *y)
 		                   &hi) && isinf(lo));
 }
 
+/* Room for one survey after the other. */
+static struct survey *
+new_survey(struct rewrite *w, const struct masks *m, const Val *v, size_t rows)
+{
+	struct survey *y = w->survey;
+
+	if (!y)
+		w->survey = y = arena_alloc(w->mem, sizeof *y);
+	y->w = w;
+	y->v = v;
+	y->t = m->t;
+	y->s = m->s;
+	y->n = 1;
+	y->todo[0] = (struct box){ .lo = { 0 } };
+	y->hides = false;
+	y->some = arena_grow(w->mem, y->some, 0, &y->some_cap, rows,
+	                     sizeof *y->some);
+	memset(y->some, 0, rows * sizeof *y->some);
+	return y;
+}
+
 /* As mask_verdict, of a formula: boxes that are neither shown nor hidden as a
  * whole are halved, those across the diagonal of what may be a causal mask
  * without a look. */
 static enum mask_verdict
 formula_verdict(struct rewrite *w, const struct masks *m, ValId v)
 {
-	struct survey *y = arena_alloc(w->mem, sizeof *y);
-	int64_t n = val_nelem(&w->g->val[v]), rows;
+	const Val *mask = &w->g->val[v];
+	int64_t n = val_nelem(mask), rows = n > 0 ? n / extent(mask, 1) : 0;
+	struct survey *y;
 	bool whole = true;
 
-	*y = (struct survey){ .w = w, .v = &w->g->val[v], .t = m->t,
-	                      .s = m->s, .n = 1 };
-	rows = n > 0 ? n / extent(y->v, 1) : 0;
 	if (rows < 1 || rows > ROWS_MAX)
 		return OTHER;
-	y->some = arena_array(w->mem, (size_t)rows, sizeof *y->some);
+	y = new_survey(w, m, mask, (size_t)rows);
 	y->causal = y->v->shape.rank > 1 && extent(y->v, 2) == m->t
 		&& extent(y->v, 1) == m->s;
 	for (int d = 0; d < y->v->shape.rank; d++)

@@ -32,6 +32,8 @@ struct rewrite {
 	bool *formula;          /* by value: a node makes it of constants alone,
 	                         * see formula.c */
 	int64_t steps;          /* that formulas may still take */
+	struct survey *survey;          /* mask_verdict.c: room, once there is
+	                                 * a formula */
 	bool warned_finite;     /* match_mask.c: of a finite constant mask */
 	bool *dead;             /* by node */
 	uint32_t nval, nnode;   /* entries in use of the tables above */

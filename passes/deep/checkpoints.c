@@ -317,12 +317,12 @@ pop_state(struct checkpoints *c)
 
 /* The next state behind the last one, of the parts before `end`. */
 static int32_t
-next_state(struct checkpoints *c, int32_t end)
+next_state(struct checkpoints *c, int32_t end, bool first)
 {
 	struct frame *f = &c->frame[c->nframe - 1];
 
 	c->ok = c->ok && !watch_off(c->r->watch);
-	return f->part + design_parts_before(end - f->part, f->states,
+	return f->part + design_parts_before(end - f->part, f->states, first,
 	                                     &f->runs);
 }
 
@@ -340,7 +340,7 @@ begin(struct checkpoints *c, const struct design *d)
 	for (struct frame *f = c->frame;
 	     rest - f->part > 1 && f->states > 0 && c->ok;
 	     f = &c->frame[c->nframe - 1])
-		push_state(c, next_state(c, rest), f->states - 1);
+		push_state(c, next_state(c, rest, true), f->states - 1);
 	push_state(c, rest, 0);
 	for (int32_t s = 0; s < r->nstore; s++)
 		c->here[s] = !may_go(c, s) || (r->store[s].def >= whole
@@ -369,7 +369,7 @@ build(struct checkpoints *c, const struct design *d)
 		int32_t parts = end - f->part;
 
 		if (parts > 1 && f->states > 0) {
-			sweep(c, next_state(c, end), f->states - 1);
+			sweep(c, next_state(c, end, false), f->states - 1);
 			continue;
 		}
 		go_back(c, --end);

@@ -31,33 +31,42 @@ choose(int64_t n, int64_t k, int64_t most)
 	return x < (double)most ? (int64_t)(x + 0.5) : most;
 }
 
+/* The most parts that run again r times each at most, with so many states
+ * beside the place where the chain begins (Griewank and Walther 2000).  With
+ * no state a chain of n runs n times.  A state behind m parts takes a run of
+ * these, which then have r - 1 left, and the rest has one state less: P(r, s) =
+ * P(r - 1, s) + P(r, s - 1).  In the first run, which there is anyway, states
+ * are free: P0(r, s) = P(r, s) + P0(r, s - 1). */
+static int64_t
+parts_of(int64_t r, int64_t states, bool first, int64_t most)
+{
+	if (r < 1 || states < 0)
+		return 0;
+	return first ? choose(states + r + 1, states + 1, most + 1) - 1
+		: choose(states + r, states + 1, most);
+}
+
 /* Runs of each part that so many parts take with so many states. */
 static int64_t
 runs_of(int64_t parts, int64_t states)
 {
 	int64_t r = 1;
 
-	if (states >= parts - 1)
-		return 1;
-	if (states == 0)
-		return parts;
-	while (choose(states + r, states, parts) < parts)
+	while (parts_of(r, states, true, parts) < parts)
 		r++;
 	return r;
 }
 
 int32_t
-design_parts_before(int32_t parts, int32_t states, int64_t *runs)
+design_parts_before(int32_t parts, int32_t states, bool first, int64_t *runs)
 {
 	int64_t r = *runs, least, n;
 
-	while (r > 1 && choose(states + r - 1, states, parts) >= parts)
+	while (r > 1 && parts_of(r - 1, states, first, parts) >= parts)
 		r--;
 	*runs = r;
-	if (r == 1)
-		return 1;
-	least = parts - choose(states + r - 1, states - 1, parts);
-	n = choose(states + r - 2, states, parts - 1);
+	least = parts - parts_of(r, states - 1, first, parts);
+	n = parts_of(first ? r - 1 : r - 2, states, false, parts - 1);
 	n = least > n ? least : n;
 	return n < 1 ? 1 : (int32_t)n;
 }

@@ -28,9 +28,10 @@ struct design_of {
  * runs first; returns how many. */
 int32_t designs_list(const struct design_of *, struct design *);
 /* Of so many parts, with room for so many further states: the parts before the
- * next one.  *runs, at least the runs that they take, becomes these: a bound
- * for the parts on either side too, so that a chain of calls takes steps in
- * proportion to its length. */
-int32_t design_parts_before(int32_t parts, int32_t states, int64_t *runs);
+ * next one; first: in the run that is not one again.  *runs, at least the runs
+ * that they take, becomes these: a bound for the parts on either side too, so
+ * that a chain of calls takes steps in proportion to its length. */
+int32_t design_parts_before(int32_t parts, int32_t states, bool first,
+                            int64_t *runs);
 
 #endif

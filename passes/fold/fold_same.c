@@ -4,7 +4,8 @@
  * Layers that build the same mask build it of constants of their own, so
  * nodes are compared by what their operands hold.
  *
- * cost   bytes of the operands, those of large ones aside
+ * cost   MOST steps, or those that the limit allows of all nodes; bytes of
+ *        operands count, those of large ones aside
  */
 #include "passes/fold/fold_rules.h"
 
@@ -12,10 +13,23 @@
 
 /* A node may take STEPS times as many steps as the limit has bytes, all of
  * them together SHARES times as many steps and bytes as one may.  What is
- * small is computed in any case: shapes follow from it. */
-enum { STEPS = 16, SHARES = 64, SMALL = 1 << 16, FEW = 1 << 20 };
+ * small is computed whatever the limit is, until all took MOST steps; what is
+ * tiny, in any case: shapes follow from it. */
+enum { STEPS = 16, SHARES = 64, SMALL = 1 << 16, FEW = 1 << 20,
+       TINY = 1 << 12, MOST = 1 << 26 };
 
 /* ---- what it takes ---- */
+
+/* Whether all nodes together have taken what they may; small ones. */
+static bool
+is_spent(const struct fold *f, bool small)
+{
+	int64_t limit = f->p->opt->fold_limit;
+
+	return (!small || f->steps > MOST)
+		&& (f->bytes / SHARES > limit
+		    || f->steps / SHARES / STEPS > limit);
+}
 
 bool
 fold_is_dear(struct fold *f, const Node *n)
@@ -31,9 +45,8 @@ fold_is_dear(struct fold *f, const Node *n)
 	if (steps < 0 || bytes < 0 || bytes > eval_limit(f->p, n->op)
 	    || steps / STEPS > limit)
 		return true;
-	if (bytes <= SMALL && steps <= FEW)
-		return false;
-	if (f->bytes / SHARES > limit || f->steps / SHARES / STEPS > limit)
+	if ((bytes > TINY || steps > TINY)
+	    && is_spent(f, bytes <= SMALL && steps <= FEW))
 		return true;
 	f->bytes += bytes;
 	f->steps += steps;
@@ -118,12 +131,17 @@ is_plain(struct fold *f, const Node *n)
 }
 
 static uint64_t
-hash_node(const struct fold *f, const Node *n)
+hash_node(struct fold *f, const Node *n)
 {
 	uint64_t h = n->op;
 
-	for (int i = 0; i < n->nin; i++)
+	for (int i = 0; i < n->nin; i++) {
+		int64_t bytes = n->in[i] ? val_data_bytes(in_val(f, n, i)) : 0;
+
 		h = n->in[i] ? mix(h, hash_operand(f->g, n->in[i])) : h;
+		f->steps += bytes > 0 && bytes <= SMALL
+			&& val_is_const(in_val(f, n, i)) ? bytes / 8 : 0;
+	}
 	return h ^ h >> 32;
 }
 
@@ -153,13 +171,15 @@ fold_remember(struct fold *f, NodeId id)
 
 	if (!is_plain(f, n))
 		return;
+	fold_note(f, n->out[0])->formula = true;
+	if (is_spent(f, true))
+		return;
 	if (2 * (f->nseen + 1) > f->nslot)
 		grow(f);
 	for (i = hash_node(f, n); f->slot[i & (f->nslot - 1)]; i++)
 		;
 	f->slot[i & (f->nslot - 1)] = id;
 	f->nseen++;
-	fold_note(f, n->out[0])->formula = true;
 }
 
 ValId
@@ -168,7 +188,7 @@ fold_known(struct fold *f, NodeId id)
 	const Node *n = &f->g->node[id];
 	NodeId before;
 
-	if (!f->nslot || !is_plain(f, n))
+	if (!f->nslot || is_spent(f, true) || !is_plain(f, n))
 		return 0;
 	for (size_t i = hash_node(f, n);
 	     (before = f->slot[i & (f->nslot - 1)]) != 0; i++)

@@ -15,9 +15,11 @@
  *
  * needs  P_STATIC, P_FUSED     gives  P_LAYOUT
  * cost   nodes * rank
- * refuses  sizes that overflow, more than 2^60 bytes in all
+ * refuses  sizes that overflow, values beyond what addresses there are, more
+ *          than 2^60 bytes in all
  */
 #include "passes/pass.h"
+#include "runtime/support/number.h"
 
 #include <string.h>
 
@@ -42,6 +44,25 @@ push(struct layout *l, NodeId id)
 
 /* ---- owners ---- */
 
+/* Bytes that a process has addresses for, on all machines that are known. */
+#define ADDRESSES ((int64_t)1 << 47)
+
+static bool
+too_large(const struct layout *l, const Val *v, int64_t nbytes)
+{
+	const Node *n = v->def ? &l->g->node[v->def] : NULL;
+	const char *label = n ? node_label(l->g, n) : NULL;
+	char size[24], shape[128];
+
+	return diag_error(l->p->diag, "%s '%s'%s%s%s: %s takes %s alone, and a "
+	                  "process has addresses for 128 TiB",
+	                  n ? "node" : "value", label ? label : v->name,
+	                  n ? " (" : "", n ? node_type(l->g, n) : "",
+	                  n ? ")" : "", shape_text(shape, sizeof shape, v->dt,
+	                                           &v->shape),
+	                  number_bytes(size, (double)nbytes));
+}
+
 static bool
 own(struct layout *l, Val *v)
 {
@@ -50,6 +71,8 @@ own(struct layout *l, Val *v)
 	if (nbytes < 0 || !add_ok(nbytes, align - 1, &padded))
 		return diag_error(l->p->diag, "value '%s' is too large",
 		                  v->name);
+	if (nbytes > ADDRESSES)
+		return too_large(l, v, nbytes);
 	padded -= padded % align;
 	v->laid_out = true;
 	v->base = 0;

@@ -484,8 +484,9 @@ pass_optim(Pass *p, Graph *g)
 	if (o.early && graph_has_op(g, OP_LOSS_SCALE))
 		return diag_error(p->diag, "update in backward and f16 exclude "
 		                  "each other: of a step whose gradients "
-		                  "overflow no update may be applied; try "
-		                  "--update-in-backward off, or --dtype bf16");
+		                  "overflow no update may be applied; use "
+		                  "--dtype bf16, or try: "
+		                  "--update-in-backward off");
 	if (p->opt->forward_only)
 		return true;
 	find_gradients(&o);

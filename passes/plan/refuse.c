@@ -299,5 +299,8 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	rank_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)
 		show(d, top[i].name, top[i].size);
+	if (top[0].size > p->budget)
+		diag_more(d, "'%s' alone takes more than the budget: no plan "
+		          "meets it", top[0].name);
 	return offer_help(p, g, measure_step(r, c.tight));
 }

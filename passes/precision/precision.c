@@ -14,6 +14,8 @@
  *
  *         Kernels compute in float32 within an op whatever its operands are.
  *         Which op is of which kind, its row says (F_HALF, F_HALF_0, F_FULL).
+ *         Logarithms are full, and so is what they are of, back to a sigmoid
+ *         or softmax, see logs.c.
  *         Parameters stay float32 masters, and a cast makes the copy that a
  *         product takes: it is planned as any value, so it costs memory only
  *         where that is cheaper than making it again.  Without masters they
@@ -41,6 +43,7 @@ static const enum kind kind_of[WHY_COUNT] = {
 	[WHY_MASTER] = SOFT, [WHY_PARAM] = NARROW, [WHY_SOFT] = SOFT,
 	[WHY_OF_NARROW] = NARROW, [WHY_OF_FULL] = FULL, [WHY_EACH] = NARROW,
 	[WHY_SPREAD] = FULL, [WHY_HALF] = NARROW, [WHY_FULL] = FULL,
+	[WHY_LOG] = FULL,
 	[WHY_WISH_NARROW] = NARROW, [WHY_WISH_FULL] = FULL,
 };
 
@@ -64,6 +67,7 @@ struct precise {
 	struct view *view;
 	size_t nview, cap_view;
 	bool *used;                     /* by wish of --precision */
+	const bool *log;                /* by node that there was, see logs.c */
 };
 
 static bool
@@ -229,8 +233,9 @@ wish_of(struct precise *c, const Node *n)
 
 /* Of the floats that the node takes; *w: the wish for it. */
 static enum why
-why_of_node(struct precise *c, const Node *n, const struct precision_wish **w)
+why_of_node(struct precise *c, NodeId id, const struct precision_wish **w)
 {
+	const Node *n = &c->g->node[id];
 	uint64_t flags = op_info[n->op].flags;
 
 	*w = wish_of(c, n);
@@ -240,7 +245,7 @@ why_of_node(struct precise *c, const Node *n, const struct precision_wish **w)
 		return WHY_HALF;
 	if (flags & (F_FULL | F_WIDE_0 | F_TO_BOOL | F_TO_I64))
 		return WHY_FULL;
-	return why_of_operands(c, n);
+	return c->log[id] ? WHY_LOG : why_of_operands(c, n);
 }
 
 /* Whether operand k goes along with the kind of its node. */
@@ -293,7 +298,7 @@ retype(struct precise *c, NodeId id)
 	Graph *g = c->g;
 	Node *n = &g->node[id];
 	const struct precision_wish *wish;
-	enum why why = why_of_node(c, n, &wish);
+	enum why why = why_of_node(c, id, &wish);
 	enum kind kind = kind_of[why];
 
 	if (!convert_operands(c, id, kind))
@@ -467,6 +472,7 @@ pass_precision(Pass *p, Graph *g)
 		return diag_error(p->diag, "--dtype and --dropout-mask come "
 		                  "before the backward graph, which is there "
 		                  "already");
+	c->log = precision_logs(g, p->scratch);
 	c->now = arena_array(p->scratch, nval, sizeof *c->now);
 	for (ValId v = 0; v < nval; v++)
 		c->now[v] = v;

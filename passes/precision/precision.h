@@ -25,6 +25,7 @@ enum why {
 	                                 * element for each of the result's */
 	WHY_SPREAD,                     /* ... one of them is spread */
 	WHY_HALF, WHY_FULL,             /* its op's row says so */
+	WHY_LOG,                        /* a logarithm, or what one is of */
 	WHY_WISH_NARROW, WHY_WISH_FULL, /* the user does */
 	WHY_COPY,                       /* a cast for an op that takes it */
 	WHY_OVERRULED,                  /* a cast of the file */
@@ -44,6 +45,10 @@ struct reason {
 /* table.c: what became of each value of the graph and why, as comments. */
 void precision_table(const Graph *, DType narrow, const struct reason *,
                      FILE *);
+
+/* logs.c: by node, whether it is a logarithm, or what lies between a saturating
+ * op and one, either included. */
+bool *precision_logs(const Graph *, Arena *);
 
 /* mask.c: the node's dropout as where(mask, x / keep, 0) with a mask that is a
  * value, appended; each new node is told to `placed`.  0 after a

@@ -74,6 +74,8 @@ put_op(struct table *t, ValId v, enum why why)
 	else if (why == WHY_OF_NARROW || why == WHY_OF_FULL)
 		fprintf(t->out, "%s of %s operands", op,
 		        why == WHY_OF_NARROW ? t->narrow : "f32");
+	else if (why == WHY_LOG)
+		fprintf(t->out, "of a logarithm, float32 as losses are");
 	else if (why == WHY_EACH)
 		fprintf(t->out, "%s of %s and f32, element by element", op,
 		        t->narrow);

@@ -103,6 +103,6 @@ save_check(const Pass *p, const Graph *g)
 			return diag_error(p->diag, "--save-dtype %s: expected "
 			                  "float32, found parameter '%s' in "
 			                  "float64, which 16 bits do not stand "
-			                  "for; try --dtype f32", to, v->name);
+			                  "for; try: --dtype f32", to, v->name);
 	return true;
 }

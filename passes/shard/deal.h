@@ -117,8 +117,12 @@ bool total_has(Op);
 bool deal_labels(struct deal *, NodeId);
 bool deal_batchnorm(struct deal *, NodeId);
 /* Whether the node divides a sum over samples by a constant that may be how
- * many there are. */
+ * many there are, or elements they have, or makes a mean one that is not
+ * biased.  In the file that is a number like any other.  One so small that it
+ * is rather a factor gets a note. */
 bool deal_divides_by_size(const struct deal *, const Node *);
+/* What to write for such a node instead, behind a message; it may be "". */
+const char *deal_mean_line(const struct deal *, const Node *);
 
 /* deal_micro.c */
 /* What is added to a total over micro-batches is of all replicas. */

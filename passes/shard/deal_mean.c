@@ -293,33 +293,98 @@ scales_mean(const struct deal *d, ValId v, double by)
 		|| (x > 1 && n > 3.5 && is_size(d, n));
 }
 
-/* Whether a sum over samples is divided by a constant that may be how many they
- * are, or how many elements they have, or a mean is made one that is not
- * biased: in the file that is a number like any other, and does not grow with
- * the batch. */
-bool
-deal_divides_by_size(const struct deal *d, const Node *n)
-{
-	const char *type = node_type(d->g, n);
-	double x, by;
+/* What a number beside a sum over samples, or a mean over them, is: */
+enum scaling {
+	A_FACTOR,
+	MAYBE_SIZE,                     /* small, as factors of formulas are */
+	A_SIZE                          /* of the batch, or of what is summed:
+	                                 * that does not grow with the batch */
+};
 
-	for (int k = 0; k < 2 && d->samples > 1; k++) {
+struct scaled {
+	ValId sum;
+	double by;                      /* it is divided by that */
+	bool mean;
+};
+
+static enum scaling
+scaling_of(const struct deal *d, const Node *n, const struct scaled *s)
+{
+	double x = 1 / s->by;
+
+	if (s->mean)
+		return scales_mean(d, s->sum, s->by) ? A_SIZE
+			: x > 1 && is_size(d, x) ? MAYBE_SIZE : A_FACTOR;
+	if (!divides_sum(d, s->sum, s->by))
+		return A_FACTOR;
+	/* halves and quarters are factors of many formulas */
+	return n->op == OP_MUL && strcmp(node_type(d->g, n), "Div")
+	       && s->by < 8.5 ? MAYBE_SIZE : A_SIZE;
+}
+
+static enum scaling
+find_scaling(const struct deal *d, const Node *n, struct scaled *s)
+{
+	enum scaling found = A_FACTOR;
+
+	for (int k = 0; k < 2 && d->samples > 1 && found == A_FACTOR; k++) {
+		double x;
+
 		if ((n->op != OP_DIV && n->op != OP_MUL)
 		    || (n->op == OP_DIV && k > 0)
 		    || !deal_is(d, n->in[k], SPLIT_P)
+		    || n->in[1 - k] == d->share
 		    || !val_splat(d->g, n->in[1 - k], &x) || !(x > 0))
 			continue;
-		by = n->op == OP_DIV ? x : 1 / x;
-		if (is_of_mean(d, n->in[k])) {
-			if (scales_mean(d, n->in[k], by))
-				return true;
-			continue;
-		}
-		/* halves and quarters are factors of many formulas */
-		if (n->op == OP_MUL && strcmp(type, "Div") && by < 8.5)
-			continue;
-		if (divides_sum(d, n->in[k], by))
-			return true;
+		*s = (struct scaled){ n->in[k], n->op == OP_DIV ? x : 1 / x,
+		                      is_of_mean(d, n->in[k]) };
+		found = scaling_of(d, n, s);
 	}
-	return false;
+	return found;
+}
+
+/* The graph of one replica is what is compiled: nobody else hears of it. */
+static void
+note_factor(const struct deal *d, const Node *n, const struct scaled *s)
+{
+	const char *label = node_label(d->g, n);
+
+	if (d->p->opt->dp > DP_SUMS && !diag_is_soft(d->p->diag))
+		diag_note(d->p->diag, "node '%s' (%s): a %s over samples is "
+		          "scaled by %g, which is taken for a constant; if it "
+		          "stands for the size of the batch, write a %s "
+		          "without it", label ? label
+		          : d->g->val[n->out[0]].name, node_type(d->g, n),
+		          s->mean ? "mean" : "sum", 1 / s->by,
+		          s->mean ? "sum" : "mean");
+}
+
+bool
+deal_divides_by_size(const struct deal *d, const Node *n)
+{
+	struct scaled s;
+	enum scaling found = find_scaling(d, n, &s);
+
+	if (found == MAYBE_SIZE)
+		note_factor(d, n, &s);
+	return found == A_SIZE;
+}
+
+const char *
+deal_mean_line(const struct deal *d, const Node *n)
+{
+	struct scaled s;
+	int64_t size;
+
+	if (find_scaling(d, n, &s) != A_SIZE)
+		return "";
+	if (s.mean)
+		return s.by < 1 && is_size(d, 1 / s.by)
+			? ": for y.mean() * N, y.sum()" : "";
+	size = (int64_t)nearbyint(s.by);
+	if (size == summed(d, s.sum))
+		return ": for y.sum() / N, y.mean()";
+	return size == d->samples
+		? ": for y.sum() / N, y.flatten(1).sum(1).mean(), where y may "
+		  "be kl_div(..., reduction='none')" : "";
 }

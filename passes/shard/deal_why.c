@@ -16,12 +16,13 @@ deal_refuse(struct deal *d, NodeId id, const char *why)
 
 	if (d->p->opt->dp <= DP_SUMS)
 		return diag_error(d->p->diag, "node '%s' (%s) mixes samples of "
-		                  "a batch: %s", label ? label
-		                  : g->val[n->out[0]].name, type, why);
+		                  "a batch: %s%s", label ? label
+		                  : g->val[n->out[0]].name, type, why,
+		                  deal_mean_line(d, n));
 	return diag_error(d->p->diag, "node '%s' (%s): cannot split the batch "
-	                  "over replicas: %s%s",
+	                  "over replicas: %s%s%s",
 	                  label ? label : g->val[n->out[0]].name, type, why,
-	                  deal_remedy(d));
+	                  deal_mean_line(d, n), deal_remedy(d));
 }
 
 /* Where an operand has the samples. */

@@ -84,7 +84,8 @@ prepare(struct against *a)
 	if (options_given(a->o, "loss-scale") && !(ckr_loss_scale(m) > 0)
 	    && !(ckr_loss_scale(a->p.s[1].m) > 0))
 		return options_usage("--", "loss-scale", "needs a library with "
-		                     "gradients in f16: ckc --dtype f16");
+		                     "gradients in f16, of a model with "
+		                     "products that ckc got --dtype f16 for");
 	a->steps = options_given(a->o, "steps") ? a->o->steps : done + 1;
 	return done < a->steps ? DONE
 	       : options_usage("--", "steps", "counts those that are done, and "

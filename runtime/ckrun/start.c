@@ -83,8 +83,9 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 	if (options_given(o, "loss-scale") && !o->against
 	    && !(ckr_loss_scale(*m) > 0))
 		return ckr_fail(*m, CKR_EUNSUPPORTED, "--loss-scale: %s has no "
-		                "gradient in f16, so that no loss is scaled; "
-		                "ckc --dtype f16 compiles one that has", so);
+		                "gradient in f16, so that no loss is scaled: "
+		                "leave the option out; a model has some if it "
+		                "has products and ckc got --dtype f16", so);
 	if (some)
 		CKR_TRY(init_some(*m, o));
 	if (o->init.n)

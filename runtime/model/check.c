@@ -178,8 +178,8 @@ drift_check(const struct drift *plan, const struct drift *all, ckr_ctx *c,
 		return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients "
 		               "differ from those of keep-everything in what "
 		               "is finite: a value kept in 16 bits may be "
-		               "beyond 65504, where f16 ends; try ckc "
-		               "--save-dtype bf16",
+		               "beyond 65504, where f16 ends; for ckc, "
+		               "try: --save-dtype bf16",
 		               (unsigned long long)c->step + 1);
 	return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients differ "
 	               "from those of keep-everything by %.3g of their norm: "

@@ -29,8 +29,9 @@ scale_check(ckr_ctx *c, double x)
 		return CKR_OK;
 	if (!c->lib->loss_scaled)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "%s has no gradient "
-		               "in f16, so that no loss is scaled; compile it "
-		               "with --dtype f16, or leave the loss scale at 0",
+		               "in f16, so that no loss is scaled: leave the "
+		               "loss scale at 0; a model has some if it has "
+		               "products and ckc got --dtype f16",
 		               c->path);
 	if (!(f > 0) || !isfinite(f) || !isfinite(1 / f))
 		return err_set(&c->err, CKR_EARG, "the loss scale must be a "

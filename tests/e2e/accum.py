@@ -83,6 +83,38 @@ class Accum(ck.Bench):
                 for half in False, True:
                     self.right(kinds, half, f"{n} micro-batches {flags} {run}, half {half:d}", rtol, flags=run)
         self.clipped()
+        self.adapted(kinds)
+
+    def adapted(self, kinds):
+        """Adapters: w + ALPHA / RANK (B A)^T, whose gradients follow from that of the whole product."""
+        rank, alpha, rng, base = 2, 6, np.random.default_rng(8), forms.weights(kinds)
+        adapter = {}
+        for k in kinds:
+            rows, cols = base[f"w.{k}"].shape
+            adapter[k] = np.float32(rng.normal(0, .3, (rank, rows))), np.float32(rng.normal(0, .3, (cols, rank)))
+        files.st_write(self.path("a.st"), tensors({f"base_model.model.w.{k}.lora_{x}.weight": v for k in kinds for x, v in zip("AB", adapter[k])}))
+        truth = {}
+        for n in 2, 4:
+            done = self.built(kinds, n, "--lora", f"w.*={rank}:{alpha}")
+            for half in (False, True) if done.returncode == 0 else ():
+                row, got = self.step(half, "--init", "a.st")
+                want, x = 0, forms.batch(half)
+                for k in kinds if row else ():
+                    a, b = (np.float64(v) for v in adapter[k])
+                    alone = f"w.{k}.lora_A.weight" in got       # by products
+                    w = base[f"w.{k}"] + alone * alpha / rank * (b @ a).T
+                    want += forms.loss(k, x, w)
+                    if not alone:
+                        continue
+                    if (k, half) not in truth:
+                        truth[k, half] = forms.gradient(k, x, w)
+                    dw = alpha / rank * truth[k, half].T
+                    for name, g in ("A", b.T @ dw), ("B", dw @ a.T):
+                        far = np.abs(got[f"w.{k}.lora_{name}.weight"] - g).max() / np.abs(g).max()
+                        self.check(far <= 1e-5, f"adapters of '{k}', {n} micro-batches, half {half:d}: gradient of {name} is off by {far:.2g}")
+                if row:
+                    self.check(len(got) >= len(kinds), f"adapters: {sorted(got)}")
+                    self.check(abs(row["loss"] - want) <= 1e-5 * abs(want), f"adapters, {n} micro-batches, half {half:d}: loss {row['loss']}, expected {want}")
 
     def replayed(self, kinds):
         """Bytes are those planned, as an outside program and the process see them; a plan changes no number."""

@@ -300,6 +300,19 @@ def structures(bench):
     refused(bench, "two graphs", ["occurs twice"], model(graph([])) + field(7, graph([])))
 
 
+def constants(bench):
+    """Nodes of constants, each of them small: all together are computed up to a limit, and stay ops beyond it."""
+    count = 6000
+    lines = [f"\t%a{i} = mul %a{i - 1}, %b" for i in range(1, count + 1)]
+    text = "graph @f {\n\tconst %a0: f32[128,128] = splat 1\n\tconst %b: f32[128,128] = splat 1.0001\n\tinput %x: f32[128,128]\n" \
+        + "\n".join(lines) + f"\n\t%y output = add %x, %a{count}\n}}\n"
+    path = save(bench, "constants.ck", text.encode())
+    for limit, least, most in ("4MiB", 1000, 3000), ("64KiB", 5000, 5900):
+        done = subprocess.run([bench.ckc_path, path, "--passes=fold", "--fold-limit", limit], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=10 * SECONDS)
+        left = done.stdout.count(" = mul ")
+        bench.check(done.returncode == 0 and least < left < most, f"{count} nodes of constants, --fold-limit {limit}: {left} stay ops, expected {least} to {most}; {done.stderr}")
+
+
 # ---- files beside the model ----
 
 def external(entries):
@@ -362,6 +375,7 @@ def main():
     sizes(bench)
     forms(bench)
     structures(bench)
+    constants(bench)
     paths(bench)
     bench.finish()
 

@@ -263,10 +263,16 @@ class Scale:
         for value, why in ("0", "needs a number above 0, or dynamic"), ("-2", "needs a number above 0"), ("auto", "needs a number above 0"):
             done = self.run(self.bench.path("adamw.so"), 1, 1, "--loss-scale", value)
             self.bench.check(done.returncode == 2 and "--loss-scale " + why in done.stderr, f"--loss-scale {value}: {done.stderr}")
-        for value in "dynamic", "8":
-            done = self.run(self.bench.path("f32.so"), 1, 1, "--loss-scale", value)
-            self.bench.check(done.returncode == 1 and "f32.so has no gradient in f16, so that no loss is scaled; ckc --dtype f16" in done.stderr,
-                             f"--loss-scale {value} in f32: {done.stderr}")
+        # to say "--dtype f16" alone would lead in a circle where there are no products
+        bare = self.bench.path("bare.ck")
+        with open(bare, "w", encoding="utf-8") as f:
+            f.write("graph @bare {\n\tinput %x: f32[4]\n\tparam %w: f32[4] = splat 1\n\t%y = mul %x, %w\n"
+                    "\t%loss: f32[] output = reduce_mean %y {axes=[0], keepdims=0}\n\tloss %loss\n}\n")
+        self.bench.must(self.bench.ckc(bare, "--dtype", "f16", "--quiet", "-o", self.bench.path("bare.so")), "a model without products")
+        for name, value in ("f32", "dynamic"), ("f32", "8"), ("bare", "8"):
+            done = self.bench.ckrun(self.bench.path(name + ".so"), "--steps", 1, "--loss-scale", value)
+            self.bench.check(done.returncode == 1 and f"{name}.so has no gradient in f16, so that no loss is scaled: leave the option out; a model has some if it "
+                             "has products and ckc got --dtype f16" in done.stderr, f"--loss-scale {value} of {name}: {done.stderr}")
         done = self.run(self.bench.path("f32.so"), 1, 1, "--loss-scale", 8, "--against", self.bench.path("bf16.so"))
         self.bench.check(done.returncode == 2 and "--loss-scale needs a library with gradients in f16" in done.stderr, f"{done.stderr}")
         # no budget makes updates part of the backward pass, and no hint says what would be refused

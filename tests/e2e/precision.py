@@ -11,6 +11,7 @@ import sys
 import numpy as np
 
 import ck
+import optimizers
 
 sys.path.insert(0, os.path.join(ck.HERE, os.pardir, "tools"))
 import compare  # noqa: E402
@@ -92,9 +93,46 @@ def small_steps(bench):
         bench.check(abs(w.mean() - 0.96) < 1e-3 and 0.005 < w.std() < 0.02, f"small steps: mean {w.mean()}, deviation {w.std()}")
 
 
+# by name: of scores z and targets y, in the text form and in numpy
+LOSSES = {
+    "logistic": ("\t%p = sigmoid %z\n\t%n = sub %one, %p\n\t%pe = add %p, %eps\n\t%ne = add %n, %eps\n\t%a = log %pe\n\t%b = log %ne\n"
+                 "\t%ya = mul %y, %a\n\t%u = sub %one, %y\n\t%ub = mul %u, %b\n\t%t = add %ya, %ub\n",
+                 lambda z, y: y * np.log(1 / (1 + np.exp(-z)) + 1e-8) + (1 - y) * np.log(1 / (1 + np.exp(z)) + 1e-8)),
+    "clamped": ("\t%p = sigmoid %z\n\t%low = max %p, %eps\n\t%n = sub %one, %low\n\t%ne = max %n, %eps\n\t%b = log %ne\n\t%t = mul %y, %b\n",
+                lambda z, y: y * np.log(np.maximum(1 / (1 + np.exp(z)), 1e-8))),
+    "chosen": ("\t%p = softmax %z {axis=1}\n\t%n = sub %one, %p\n\t%m = transpose %n {perm=[1,0]}\n\t%k = transpose %m {perm=[1,0]}\n\t%ne = add %k, %eps\n"
+               "\t%b = log %ne\n\t%t = mul %y, %b\n",
+               lambda z, y: y * np.log(1 - np.exp(z - z.max(1, keepdims=True)) / np.exp(z - z.max(1, keepdims=True)).sum(1, keepdims=True) + 1e-8)),
+    "squashed": ("\t%p = tanh %z\n\t%pp = mul %p, %p\n\t%n = sub %one, %pp\n\t%ne = add %n, %eps\n\t%b = log %ne\n\t%t = mul %y, %b\n",
+                 lambda z, y: y * np.log(1 - np.tanh(z) ** 2 + 1e-8)),
+}
+
+
+def logarithms(bench):
+    """Losses written by hand, of 1 - p near 1: of scores in 16 bits, and of nothing else that is."""
+    rng = np.random.default_rng(2)
+    x, w, y = rng.standard_normal((64, 16)), rng.standard_normal((16, 8)), rng.uniform(0, 1, (64, 8))
+    inputs = bench.path("logs.safetensors")
+    optimizers.write_tensors(inputs, {"x": x.astype(np.float32), "y": y.astype(np.float32)})
+    optimizers.write_tensors(bench.path("logs.w.safetensors"), {"w": w.astype(np.float32)})
+    for name, (text, formula) in LOSSES.items():
+        path = bench.path(name + ".ck")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("graph @f {\n\tinput %x: f32[64,16]\n\tinput %y: f32[64,8]\n\tparam %w: f32[16,8] = splat 0\n\tconst %one: f32[] = {1}\n\tconst %eps: f32[] = {1e-8}\n"
+                    f"\t%z = matmul %x, %w\n{text}\t%loss: f32[] output = reduce_mean %t {{axes=[0,1], keepdims=0}}\n\tloss %loss\n}}\n")
+        want = formula(x @ w, y).mean()
+        # of tanh, 1 - p^2 cancels in float32, too
+        for dtype, most in ("bf16", 1e-2), ("f16", 5e-3 if name == "squashed" else 2e-3):
+            so, log = bench.path(name + ".so"), bench.path(name + ".jsonl")
+            if bench.must(bench.ckc(path, "-o", so, "--dtype", dtype, "--optimizer", "sgd"), f"{name} {dtype}") and bench.must(
+                    bench.ckrun(so, "--inputs", inputs, "--init", bench.path("logs.w.safetensors"), "--steps", 1, "--lr", 0, "--log", log), f"{name} {dtype}"):
+                got = ck.losses(log)[0]
+                bench.check(abs(got / want - 1) < most, f"{name} {dtype}: the loss is {got}, expected {want}")
+
+
 def main():
     bench = ck.Bench()
-    for part in small_steps, runs:
+    for part in small_steps, logarithms, runs:
         if part.__name__ in (bench.names or [part.__name__]):
             part(bench)
     bench.finish()

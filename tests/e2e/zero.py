@@ -208,8 +208,8 @@ class Zero(ck.Bench):
             done = self.ckc(self.path("no.ck"), "-o", self.path("no.so"), "--quiet", *flags)
             self.check(done.returncode in (1, 2) and all(w in done.stderr for w in words), f"{flags}: {done.returncode} {done.stderr}")
 
-        no(["--zero", 1], "found no --dp", "try --zero 1 --dp 2")
-        no(["--zero", 1, "--dp", "auto"], "found --dp auto", "try --zero 1 --dp 2")
+        no(["--zero", 1], "found no --dp", "try: --zero 1 --dp 2")
+        no(["--zero", 1, "--dp", "auto"], "found --dp auto", "try: --zero 1 --dp 2")
         no(["--zero", 2, "--dp", 2], "--zero")
         for n in (["--dp", 1025, "--zero", 1], ["--tp", 1025]):
             for verb in (["-o", self.path("no.so")], ["--plan-only"], ["--curve"]):

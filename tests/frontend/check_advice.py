@@ -7,6 +7,7 @@ Findings: of several scatters, masks, tables and teachers in one file exactly th
 Advice: `try: OPTIONS` at the end of a message, typed behind the same command, takes the message away, or lowers the least budget.
 """
 import argparse
+import itertools
 import json
 import os
 import re
@@ -22,7 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import wire  # noqa: E402
 
 FLOAT, INT64, BOOL = 1, 7, 9
-TRY = re.compile(r"try:? (--.*)$", re.M)
+TRY = re.compile(r"try: (--.*)$", re.M)
 LEAST = re.compile(r"smallest budget that works[^:]*: (\d+) B")
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
 
@@ -33,10 +34,12 @@ class File:
     def __init__(self, producer=""):
         self.nodes, self.held, self.inputs, self.outputs, self.metadata, self.producer = [], [], [], [], {}, producer
 
-    def node(self, op, inputs, output, name=None, **attributes):
+    def node(self, op, inputs, output, name=None, note=None, **attributes):
         made = b"".join(wire.field(1, x) for x in inputs) + b"".join(wire.field(2, y) for y in output.split()) + wire.field(3, name or "n_" + output) + wire.field(4, op)
         for k, v in attributes.items():
             made += wire.field(5, wire.field(1, k) + wire.field(4, v) + wire.field(20, 3)) if isinstance(v, str) else wire.attribute(k.encode(), v)
+        if note:
+            made += wire.field(9, wire.field(1, "pkg.torch.onnx.fx_node") + wire.field(2, f"%y : call_function[target=torch.ops.{note}"))
         self.nodes.append(wire.field(1, made))
         return output.split()[0]
 
@@ -138,29 +141,145 @@ def scatters(f):
     return "values with the same index", {name for name, repeats, _ in total if repeats}
 
 
+class Tensor(np.ndarray):
+    """What formulas in warnings call of torch's."""
+
+    def scatter_add(self, axis, index, source):
+        y = self.copy()
+        assert axis == 0
+        for at in np.ndindex(index.shape):
+            y[(index[at], *at[1:])] += source[at]
+        return y
+
+    def clamp(self, min):
+        return np.maximum(self, min)
+
+    def float(self):
+        return self.astype(np.float64)
+
+    def numel(self):
+        return len(self)
+
+    def movedim(self, a, b):
+        return np.moveaxis(self, a, b)
+
+
+def log_softmax(z, axis):
+    z = z - z.max(axis, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis, keepdims=True))
+
+
+def nll_loss(p, y, w=None, ignore_index=-100, reduction="mean"):
+    w = np.ones(p.shape[1]) if w is None else w
+    losses, weights = np.zeros(y.shape), np.zeros(y.shape)
+    for at in np.ndindex(y.shape):
+        if y[at] != ignore_index:
+            losses[at], weights[at] = -w[y[at]] * p[(at[0], y[at], *at[1:])], w[y[at]]
+    return losses if reduction == "none" else losses.sum() / (weights.sum() if reduction == "mean" else 1)
+
+
+def formula_value(text, **of):
+    """Statements, then an expression."""
+    names = {"zeros_like": lambda t: t * 0, "ones_like": lambda t: t * 0 + 1, "where": np.where, "log_softmax": log_softmax, "nll_loss": nll_loss,
+             **{name: np.asarray(x).view(Tensor) if np.ndim(x) else x for name, x in of.items()}}
+    *before, last = text.split("; ")
+    exec("; ".join(before), names)
+    return np.asarray(eval(last, names))
+
+
+def smoothed(z, y, w, s, ignore, reduction):
+    """The definition: each label is 1 - s + s / K of its class and s / K of each other one."""
+    p, k, losses, weights = log_softmax(z, 1), z.shape[1], np.zeros(y.shape), np.zeros(y.shape)
+    for at in np.ndindex(y.shape):
+        if y[at] != ignore:
+            losses[at] = -sum((s / k + (1 - s) * (c == y[at])) * w[c] * p[(at[0], c, *at[1:])] for c in range(k))
+            weights[at] = w[y[at]]
+    return losses if reduction == "none" else losses.sum() / (weights.sum() if reduction == "mean" else 1)
+
+
+def reduced_mean(z, i, x, with_self):
+    y = np.array(z, np.float64)
+    for row, col in np.ndindex(*y.shape):
+        put = [x[k, col] for k in range(len(x)) if i[k, col] == row]
+        if put:
+            y[row, col] = np.mean(put + [z[row, col]] * with_self)
+    return y
+
+
+REDUCE = "aten.scatter_reduce.two](args = (%z, 0, %i, %x, mean), kwargs = {"
+# how PyTorch's exporters spell it: the node and its name, whether it writes into zeros that are added to the rest, the dynamo exporter's note; what is said
+SCATTERS = [
+    ("ScatterElements", "node_scatter_reduce", False, REDUCE + "})", "the exporter dropped scatter_reduce's 'mean': "),
+    ("ScatterElements", "node_scatter_reduce", False, REDUCE + "include_self: False})", "the exporter dropped scatter_reduce's 'mean', include_self=False: "),
+    ("ScatterND", "/ScatterND", True, None, "the exporter dropped the sum of index_put(accumulate=True): "),
+    ("ScatterElements", "/m/ScatterElements", True, None, "the exporter dropped the sum of index_add or scatter_add: "),
+    ("ScatterElements", "scatter", False, None, "no reduction, and indices that may repeat: "),
+    # PyTorch overwrites, too
+    ("ScatterND", "/ScatterND", False, None, None), ("ScatterElements", "/ScatterElements", False, None, None),
+    ("ScatterElements", "node_scatter", False, "aten.scatter.src](args = (%z, 0, %i, %x), kwargs = {})", None),
+    ("ScatterND", "node_ScatterND_16", False, "aten.index_put.default](args = (%clone, [%i], %linear), kwargs = {})", None),
+]
+
+
 # ---- masks ----
 
 def masks(f):
     """Softmaxes with a row that may see nothing, and that PyTorch would make zeros."""
     x, total, found = f.linear(f.input("x", FLOAT, [2, 5, 5]), "l.w", 5, 5), [], set()
     low, high, zero = f.hold("low", np.float32(-3.4028234663852886e38)), f.hold("high", np.float32(-1e4)), f.hold("zero", np.float32(0))
-    eye, causal, axis = f.hold("eye", np.eye(5) > 0), f.hold("causal", np.tril(np.ones((5, 5))) > 0), f.hold("axis", np.array([1]))
-    for name, dead in (("rows", True), ("eye", False), ("asked", False), ("unchecked", False), ("moderate", False), ("constant", False), ("samples", False), ("and", True)):
-        mask = causal
-        if name == "samples":
-            mask = f.node("Unsqueeze", [f.node("Cast", [f.input(name, INT64, [2, 5])], name + ".b", to=BOOL), axis], name + ".m")
-        elif name != "constant":
-            mask = f.input(name, BOOL, [2, 5, 5])
-        if name in ("eye", "and"):
-            mask = f.node("Or" if name == "eye" else "And", [mask, eye if name == "eye" else causal], name + ".m")
-        w = f.node("Where", [mask, zero, high if name == "moderate" else low], name + ".w")
+    eye, causal = f.hold("eye", np.eye(5) > 0), f.hold("causal", np.tril(np.ones((5, 5))) > 0)
+    one, two, none = (f.hold(f"axis{i}", np.array([i])) for i in (1, 2, 0))
+    f.node("Range", [f.hold("i0", np.array(0)), f.hold("i5", np.array(5)), f.hold("i1", np.array(1))], "keys")
+    rows = f.node("Unsqueeze", ["keys", one], "queries")
+    below = f.node("LessOrEqual", ["keys", rows], "below")
+    window = f.node("And", [below, f.node("Greater", [f.node("Add", ["keys", f.hold("i2", np.array(2))], "keys.2"), rows], "near")], "window")
+    triangle = f.node("Trilu", [f.node("Expand", [f.hold("yes", np.array(True)), f.hold("five.five", np.array([5, 5]))], "ones")], "triangle", upper=0)
+    above = f.node("Trilu", ["ones", "i1"], "above", upper=1)
+
+    def padding(name, kind=INT64, axis=one):
+        ids = f.input(name, kind, [2, 5])
+        return f.node("Unsqueeze", [ids if kind == BOOL else f.node("Cast", [ids], name + ".b", to=BOOL), axis], name + ".p")
+
+    def lengths(name, op, left, right):
+        f.node("Unsqueeze", [f.input(name, INT64, [2]), one], name + ".n")
+        return f.node("Unsqueeze", [f.node(op, [left, right], name + ".k"), one], name + ".p")
+
+    def both(name, a, b, op="And"):
+        return f.node(op, [a, b], name + ".m")
+
+    def packed(name):
+        ids = f.input(name, INT64, [2, 5])
+        return f.node("Equal", [f.node("Unsqueeze", [ids, one], name + ".c"), f.node("Unsqueeze", [ids, two], name + ".r")], name + ".e")
+
+    def rows_of(name):
+        return f.input(name, BOOL, [2, 5, 5])
+
+    # name: what is visible, and whether a row may see nothing
+    cases = {
+        "rows": (rows_of, True), "eye": (lambda n: both(n, rows_of(n), eye, "Or"), False), "asked": (rows_of, False), "unchecked": (rows_of, False),
+        "moderate": (rows_of, False), "constant": (lambda n: causal, False), "and": (lambda n: both(n, rows_of(n), causal), True), "square": (lambda n: f.input(n, BOOL, [5, 5]), True),
+        # padding alone hides whole samples, behind a causal mask rows
+        "samples": (padding, False), "bool-samples": (lambda n: padding(n, BOOL), False), "wide": (lambda n: f.node("Expand", [padding(n), f.hold(n + ".to", np.array([2, 5, 5]))], n + ".m"), False),
+        "left": (lambda n: both(n, padding(n), causal), True), "bool-left": (lambda n: both(n, padding(n, BOOL), causal), True), "left-triangle": (lambda n: both(n, triangle, padding(n)), True),
+        "left-range": (lambda n: both(n, padding(n), below), True), "hidden": (lambda n: both(n, f.node("Not", [padding(n)], n + ".not"), above, "Or"), True),
+        "both-ways": (lambda n: both(n, padding(n), padding(n + ".q", axis=two)), True), "nothing": (lambda n: both(n, padding(n), f.node("GreaterOrEqual", [rows, "i0"], n + ".all")), False),
+        # each row sees the first key, or itself
+        "lengths": (lambda n: both(n, lengths(n, "Less", "keys", n + ".n"), causal), False), "lengths-range": (lambda n: both(n, lengths(n, "Greater", n + ".n", "keys"), below), False),
+        "lengths-left": (lambda n: both(n, lengths(n, "GreaterOrEqual", "keys", n + ".n"), below), True), "lengths-window": (lambda n: both(n, lengths(n, "Less", "keys", n + ".n"), window), True),
+        "packed": (lambda n: both(n, packed(n), below), False), "packed-triangle": (lambda n: both(n, triangle, packed(n)), False), "packed-hidden": (lambda n: both(n, f.node("Not", [packed(n)], n + ".not"), above, "Or"), False),
+        "packed-window": (lambda n: both(n, packed(n), window), False), "packed-left": (lambda n: both(n, packed(n), both(n + ".l", padding(n + ".i"), below)), True),
+    }
+    for name, (make, dead) in cases.items():
+        mask = make(name)
+        operands = [mask, low, zero] if "hidden" in name else [mask, zero, high if name == "moderate" else low]
+        w = f.node("Where", operands, name + ".w")
         s = f.node("Softmax", [f.node("Add", [x, w], name + ".a")], name + ".s", name=name, axis=-1)
         if name != "unchecked":
-            s = f.node("Where", [f.node("IsNaN", [s], name + ".n"), zero, s], name + ".z")
+            s = f.node("Where", [f.node("IsNaN", [s], name + ".n?"), zero, s], name + ".z")
         y = f.node("MatMul", [s, x], name + ".y")
         if name == "asked":
             any_ = f.node("ReduceMax", [f.node("Cast", [mask], name + ".f", to=FLOAT)], name + ".any", axes=[-1], keepdims=1)
-            y = f.node("Mul", [y, any_], name + ".k")
+            y = f.node("Mul", [y, any_], name + ".k?")
         total.append(f.mean(y, name + ".loss"))
         found |= {name} if dead else set()
     added(f, total)
@@ -297,6 +416,8 @@ ADVICE = [
     (batches, BATCH + ["--memory-budget", "10KiB"], 4), (batches, BATCH + ["--memory-budget", "30000"], 4), (batches, BATCH + ["--memory-budget", "10KiB", "--dp", "4"], 2),
     (batches, ["--dim", "x.0=6", "--memory-budget", "8KiB", "--optimizer", "sgd"], 1), (batches, ["--dim", "batch=1", "--memory-budget", "10KiB"], 2),
     (batches, BATCH + ["--memory-budget", "10KiB", "--recompute", "none"], 4), (fixed, ["--memory-budget", "10KiB"], 2), (scores, ["--loss", "m.weight.y"], 1),
+    (batches, BATCH + ["--zero", "1"], 1), (batches, BATCH + ["--zero", "1", "--dp", "2", "--optimizer", "adafactor"], 1), (batches, BATCH + ["--tp", "2", "--optimizer", "adafactor"], 1),
+    (batches, BATCH + ["--dtype", "f16", "--update-in-backward", "on"], 1),
 ]
 
 
@@ -342,6 +463,45 @@ class Check:
             after = self.found("teacher.onnx", "--freeze", want + ".*")["warnings"]
             self.that(not any("teacher" in text for text in after), f"teacher {how}, frozen: {after}")
 
+    def scatter(self, op, name, apart, note, words):
+        """What is said of a scatter is about the call that it stands for, and a formula in it is right."""
+        rng = np.random.default_rng(11)
+        z, i, x = rng.standard_normal((4, 3)), np.repeat(rng.integers(0, 3, 6)[:, None], 3, 1), rng.standard_normal((6, 3))
+        f = File("pytorch")
+        y, held = f.linear(f.input("x", FLOAT, [6, 4]), "l.weight", 4, 3), f.hold("z", z)
+        index = f.node("Unsqueeze", [f.input("i", INT64, [6]), f.hold("one", np.array([1]))], "column")
+        if op == "ScatterElements":
+            index = f.node("Expand", [index, f.hold("to", np.array([6, 3]))], "wide")
+        into = f.node("ConstantOfShape", [f.node("Shape", [held], "extents")], "nought") if apart else held
+        y = f.node(op, [into, index, y], "written", name=name, note=note)
+        added(f, [f.mean(f.node("Add", [held, y], "all") if apart else y, "l")])
+        f.write(os.path.join(self.work, "scatter.onnx"))
+        told = [line for line in self.found("scatter.onnx")["warnings"] if "same index" in line]
+        self.that(len(told) == bool(words) and all(f"'{name}': {words}" in line for line in told), f"scatter {op} {name} {note}: {told}, expected {words}")
+        for line in told if "mean" in (words or "") or note is None and name == "scatter" else []:
+            value = formula_value(line.split("; ", 1)[1].split("write ")[1], z=z, i=i, x=x)
+            want = reduced_mean(z, i, x, "include_self=False" not in line)
+            self.that(np.allclose(value, want), f"{line}: {value}, expected {want}")
+
+    def smoothing(self, weighted, ignore, reduction, image):
+        """What is written out instead of label_smoothing is the same."""
+        rng, dims = np.random.default_rng(3), (2, 3) if image else ()
+        z, y, w = rng.standard_normal((4, 5, *dims)), rng.integers(0, 5, (4, *dims)), rng.uniform(.5, 2, 5)
+        y.reshape(-1)[1] = ignore
+        f = File("pytorch")
+        f.node("Mul", [f.input("x", FLOAT, z.shape), f.hold("l.scale.weight", np.ones((5, *[1 for _ in dims])))], "z")
+        f.input("y", INT64, y.shape)
+        f.node("SoftmaxCrossEntropyLoss", ["z", "y"] + ([f.hold("w", w)] if weighted else []), "ce", ignore_index=ignore, reduction=reduction,
+               note=f"aten.cross_entropy_loss.default](args = (%z, %y, {'%w' if weighted else None}, 1, {ignore}, 0.1), kwargs = {{}})")
+        added(f, [f.mean("ce", "l") if reduction == "none" else "ce"])
+        f.write(os.path.join(self.work, "smoothing.onnx"))
+        told = [line for line in self.found("smoothing.onnx")["warnings"] if "label_smoothing=0.1" in line]
+        what = f"smoothing {weighted} {ignore} {reduction} {image}"
+        if self.that(len(told) == 1, f"{what}: {told}"):
+            value = formula_value(told[0].split("write it out: ")[1], z=z, y=y, w=w, s=.1)
+            want = smoothed(z, y, w if weighted else np.ones(5), .1, ignore, reduction)
+            self.that(np.allclose(value, want), f"{what}: {told[0]}: {value}, expected {want}")
+
     def lost(self):
         """A parameter that the file does not hold: an exporter that optimizes leaves no Constant."""
         for constant in False, True:
@@ -354,10 +514,16 @@ class Check:
             f.write(os.path.join(self.work, "lost.onnx"))
             told = self.found("lost.onnx")["warnings"]
             self.that(len(told) == 1 and "missing: 'm.token'" in told[0] and ("optimize=False" in told[0]) != constant and "the loss does not use it" in told[0], f"lost, {constant}: {told}")
+        # an LSTM with proj_size
+        f.metadata = {SIGNATURE: "p_a: PARAMETER target='m.weight'\np_b: PARAMETER target='r.weight_hr_l0'"}
+        f.write(os.path.join(self.work, "lost.onnx"))
+        told = self.found("lost.onnx")["warnings"]
+        self.that(len(told) == 1 and "missing: 'r.weight_hr_l0'" in told[0] and "ONNX's LSTM has no projection (proj_size)" in told[0] and "loss does not" not in told[0], f"projection: {told}")
 
     def advice(self, make, flags, least):
         path = self.path(make)
         before = self.run(path, "--plan-only", *flags)
+        self.that("try -" not in before.stderr, f"advice without its colon: {before.stderr}")
         lines = [(line, TRY.search(line).group(1)) for line in before.stderr.splitlines() if TRY.search(line)]
         self.that(len(lines) >= least, f"{make.__name__} {flags}: {len(lines)} lines of advice, expected {least}: {before.stderr}")
         if "--memory-budget" in flags:
@@ -404,6 +570,10 @@ def main():
         check.finding(make)
     for how in TEACHERS:
         check.teacher(how)
+    for row in SCATTERS:
+        check.scatter(*row)
+    for row in itertools.product((False, True), (-100, 2), ("mean", "sum", "none"), (False, True)):
+        check.smoothing(*row)
     check.lost()
     for row in ADVICE:
         check.advice(*row)

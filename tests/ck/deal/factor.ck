@@ -1,6 +1,8 @@
 # A constant that is no multiple of the batch, or no divisor of what is summed,
-# is a factor of the loss.
+# is a factor of the loss.  One so small that formulas have it, too, gets a
+# note if it may be the size of the batch.
 # run: --passes=deal --dp 2
+# stderr: note: node 'm' (Mul): a sum over samples is scaled by 0.125, which is taken for a constant; if it stands for the size of the batch, write a mean without it
 # check: = div %s, %n
 # check: = mul %t, %half
 graph @f {

@@ -1,6 +1,6 @@
 # A step whose gradients overflow must be undone, which an update in the backward pass could not be.
 # run: --passes=autodiff,optim --update-in-backward on
-# error: update in backward and f16 exclude each other: of a step whose gradients overflow no update may be applied; try --update-in-backward off, or --dtype bf16
+# error: update in backward and f16 exclude each other: of a step whose gradients overflow no update may be applied; use --dtype bf16, or try: --update-in-backward off
 graph @f {
 	props static canon loss
 	param %x: f32[2,4]
