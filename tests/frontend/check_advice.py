@@ -416,7 +416,7 @@ ADVICE = [
     (batches, BATCH + ["--memory-budget", "10KiB"], 4), (batches, BATCH + ["--memory-budget", "30000"], 4), (batches, BATCH + ["--memory-budget", "10KiB", "--dp", "4"], 2),
     (batches, ["--dim", "x.0=6", "--memory-budget", "8KiB", "--optimizer", "sgd"], 1), (batches, ["--dim", "batch=1", "--memory-budget", "10KiB"], 2),
     (batches, BATCH + ["--memory-budget", "10KiB", "--recompute", "none"], 4), (fixed, ["--memory-budget", "10KiB"], 2), (scores, ["--loss", "m.weight.y"], 1),
-    (batches, BATCH + ["--zero", "1"], 1), (batches, BATCH + ["--zero", "1", "--dp", "2", "--optimizer", "adafactor"], 1), (batches, BATCH + ["--tp", "2", "--optimizer", "adafactor"], 1),
+    (batches, BATCH + ["--zero", "1"], 1),
     (batches, BATCH + ["--dtype", "f16", "--update-in-backward", "on"], 1),
 ]
 
