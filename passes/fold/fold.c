@@ -186,15 +186,6 @@ fold_walk(struct fold *f)
 	return ok;
 }
 
-static bool
-has_sizes(const Graph *g)
-{
-	FOR_NODES (n, g)
-		if (n->op == OP_SHAPE || n->op == OP_SIZE)
-			return true;
-	return false;
-}
-
 /* The same walk from the graph as it was, whose notes have been given, with
  * numbers that follow from the size of the batch kept apart. */
 static bool
@@ -221,7 +212,7 @@ bool
 pass_fold(Pass *p, Graph *g)
 {
 	struct fold f = { .p = p, .g = g, .mem = arena_new() };
-	Graph *before = has_sizes(g) ? graph_clone(g) : NULL;
+	Graph *before = fold_has_sizes(g) ? graph_clone(g) : NULL;
 	bool ok = fold_walk(&f);
 
 	if (ok && f.nmet && fold_find_extents(&f, before)) {

@@ -41,11 +41,25 @@ struct extents {
 
 /* ---- marks ---- */
 
+static bool
+asks_extents(const Node *n)
+{
+	return n->op == OP_SHAPE || n->op == OP_SIZE;
+}
+
+bool
+fold_has_sizes(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (asks_extents(n))
+			return true;
+	return false;
+}
+
 bool
 fold_is_sized(struct fold *f, const Node *n)
 {
-	if ((n->op == OP_SHAPE || n->op == OP_SIZE)
-	    && !val_is_const(in_val(f, n, 0)))
+	if (asks_extents(n) && !val_is_const(in_val(f, n, 0)))
 		return true;
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] && fold_note(f, n->in[k])->sized)
@@ -353,8 +367,7 @@ fold_meet(struct fold *f, NodeId id)
 	int nin = n->nin < op_info[n->op].nstat ? n->nin : op_info[n->op].nstat;
 	bool alone = true;
 
-	if (!(op_info[n->op].flags & F_EW) || n->op == OP_LOOP
-	    || are_const(f, n, 0))
+	if (!(op_info[n->op].flags & F_EW) || are_const(f, n, 0))
 		return true;
 	for (int k = 0; k < n->nin; k++)
 		alone &= !n->in[k] || val_nelem(in_val(f, n, k)) == 1;

@@ -58,6 +58,8 @@ Shape fold_aligned(const Shape *, int rank);
 bool fold_spread(struct fold *, NodeId, enum step *);
 
 /* fold_extent.c: numbers that follow from the size of the batch */
+/* Whether some node asks for extents. */
+bool fold_has_sizes(const Graph *);
 /* Whether what the node computes, a constant, follows from the extents of what
  * is none. */
 bool fold_is_sized(struct fold *, const Node *);

@@ -116,6 +116,8 @@ bool total_has(Op);
 
 /* extent.c: numbers that follow from the size of the batch */
 bool deal_extent(struct deal *, NodeId);
+/* Whether such, and constants, decide the value. */
+bool deal_is_extent(const struct deal *, ValId);
 /* Nobody asks for parts of them any more: they become constants, and what
  * follows from such. */
 bool deal_settle_extents(Pass *, Graph *);

@@ -11,12 +11,34 @@ deal_extent(struct deal *d, NodeId id)
 	const Node *n = &d->g->node[id];
 
 	if (!n->attr.EXTENT.known)
-		return deal_refuse(d, id, "it is computed from the size of the "
-		                   "batch, and for larger batches the graph "
-		                   "has no shapes that tell what it is then");
+		return deal_refuse(d, id, "its value follows from the size of "
+		                   "the batch, and ckc cannot tell how: some "
+		                   "shapes in the file allow no other size");
 	d->g->val[n->out[0]].split = (Split){ .kind = SPLIT_P };
 	deal_place(d, id);
 	return true;
+}
+
+static bool
+is_extent(const struct deal *d, ValId v, int depth)
+{
+	const Val *x = &d->g->val[v];
+	const Node *n = &d->g->node[x->def];
+
+	if (!x->def || depth == 0)
+		return val_is_const(x);
+	for (int k = 0; k < n->nin; k++)
+		if (!n->in[k] || !is_extent(d, n->in[k], depth - 1))
+			return false;
+	return n->nin > 0 || n->op == OP_EXTENT;
+}
+
+bool
+deal_is_extent(const struct deal *d, ValId v)
+{
+	enum { DEPTH = 8 };
+
+	return is_extent(d, v, DEPTH);
 }
 
 /* ---- constants ---- */
