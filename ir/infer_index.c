@@ -278,6 +278,20 @@ infer_random(struct infer *c)
 }
 
 bool
+infer_extent(struct infer *c)
+{
+	int64_t to = c->n->attr.EXTENT.dt;
+	const IntList *l = &c->n->attr.EXTENT.shape;
+
+	if (to <= DT_NONE || to >= DT_COUNT)
+		return rule_fail(c, "a number of no type");
+	for (int i = 0; i < l->n; i++)
+		if (l->v[i] != 1)
+			return rule_fail(c, "extent %lld", (long long)l->v[i]);
+	return rule_give(c, 0, (DType)to, shape_make(l->n, l->v));
+}
+
+bool
 infer_selected(struct infer *c)
 {
 	const Val *x = in(c, 0);

@@ -188,9 +188,15 @@ OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) 
  *   is computed at run time.
  * random(shape?) -> y of attr shape and dtype `dt`: kind 0 uniform in
  *   a <= y < b, 1 normal of mean a and deviation b; words as bernoulli's.
+ * extent() -> y of attr shape, of one element, and dtype `dt`: a number that
+ *   the file computes from the size of the batch, in proportion to it; `value`
+ *   is that of the batch at hand, of which a replica's or a micro-batch's is
+ *   its part.  known 0: how it follows from the batch is not known.  Exists
+ *   from `fold` to `deal`, which makes it a constant.
  * cumsum(x, axis?): product 1 multiplies.  argmax(x).  nonzero(x): constant input only. */
 OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, shape, none, zero, none), EMIT(fail, none))
 OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(size, size, shape, none, zero, none), EMIT(fail, none))
+OP(EXTENT,   "extent",   SIG(0, 0, 1, NOSTAT, F_TO_ATTR), ATTR(I(dt, 0) L(shape) F(value, 0) I(known, 1)), RULES(extent, none, none, none, zero, none), EMIT(fail, none))
 OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, range, none, zero, none), EMIT(fail, none))
 OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail, none))
 OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(dealt, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))

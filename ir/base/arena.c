@@ -52,6 +52,17 @@ arena_free(Arena *a)
 	free(a);
 }
 
+void
+arena_join(Arena *a, Arena *b)
+{
+	struct block **end = &a->head;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = b->head;
+	free(b);
+}
+
 static struct block *
 block_new(size_t size)
 {

@@ -12,6 +12,8 @@ typedef struct Arena Arena;
 
 Arena *arena_new(void);
 void arena_free(Arena *);               /* NULL is allowed */
+/* What b holds is of a from now on, and stays where it is; b is gone. */
+void arena_join(Arena *a, Arena *b);
 void *arena_alloc(Arena *, size_t nbytes);
 /* Overflow of n * size counts as out of memory. */
 void *arena_array(Arena *, size_t n, size_t size);

@@ -78,6 +78,8 @@ step(struct fold *f, NodeId id)
 	/* computed before it is simplified: that gives a constant at once */
 	switch (fold_eval(f, id)) {
 	case EVAL_DONE:
+		/* operands may be attributes by now */
+		fold_note(f, was.out[0])->sized |= fold_is_sized(f, &was);
 		return true;
 	case EVAL_FAIL:
 		return false;
@@ -85,6 +87,8 @@ step(struct fold *f, NodeId id)
 	case EVAL_SKIP:
 		break;
 	}
+	if (!fold_meet(f, id))
+		return false;
 	nval = g->nval;
 	y = g->node[id].out[0];
 	switch (fold_simplify(f, id)) {
@@ -169,17 +173,53 @@ check_static(struct fold *f)
 /* ---- the pass ---- */
 
 bool
-pass_fold(Pass *p, Graph *g)
+fold_walk(struct fold *f)
 {
-	struct fold f = { .p = p, .g = g, .mem = arena_new() };
-	NodeId last = g->nnode;
+	NodeId last = f->g->nnode;
 	bool ok = true;
 
 	for (NodeId i = 1; i < last; i++)
-		if (!step(&f, i)) {
+		if (!step(f, i)) {
 			ok = false;
-			fold_push(&f, i);
+			fold_push(f, i);
 		}
+	return ok;
+}
+
+/* The same walk from the graph as it was, whose notes have been given, with
+ * numbers that follow from the size of the batch kept apart. */
+static bool
+walk_again(struct fold *f, Graph *before)
+{
+	struct hush h;
+	Graph was = *f->g;
+	bool ok;
+
+	*f->g = *before;
+	*before = was;
+	arena_free(f->mem);
+	*f = (struct fold){ .p = f->p, .g = f->g, .mem = arena_new(),
+	                    .extents = f->extents };
+	fold_hush(f->p, &h);
+	ok = fold_walk(f);
+	fold_unhush(f->p, &h);
+	/* contents of constants are there */
+	arena_join(f->g->arena, before->arena);
+	return ok;
+}
+
+bool
+pass_fold(Pass *p, Graph *g)
+{
+	struct fold f = { .p = p, .g = g, .mem = arena_new() };
+	Graph *before = fold_has_sizes(g) ? graph_clone(g) : NULL;
+	bool ok = fold_walk(&f);
+
+	if (ok && f.nmet && fold_find_extents(&f, before)) {
+		ok = walk_again(&f, before);
+		before = NULL;
+	}
+	graph_free(before);
 	graph_reorder(g, f.order, f.norder);
 	if (ok)
 		fold_settle(&f);

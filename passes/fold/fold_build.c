@@ -39,13 +39,18 @@ fold_eval(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
 	bool constant = n->nin > 0 && are_const(f, n, 0) && eval_knows(n->op);
-	ValId known = constant ? fold_known(f, id) : 0;
+	bool sized = fold_is_sized(f, n);
+	/* sized numbers stay apart from others that happen to equal them */
+	bool merges = constant && !(sized && val_nelem(out_val(f, n)) == 1);
+	ValId known = merges ? fold_known(f, id) : 0;
 	/* else a node that was too large to be computed: fold_finish's */
 	bool held = known && val_is_const(&f->g->val[known]);
 	enum eval_status status;
 
-	if (held)
+	if (held) {
 		share(f, id, known);
+		fold_note(f, known)->sized |= sized;
+	}
 	status = held ? EVAL_DONE
 		: known || (constant && fold_is_dear(f, n)) ? EVAL_LARGE
 		: eval_node(f->p, f->g, n, f->mem);
@@ -54,9 +59,11 @@ fold_eval(struct fold *f, NodeId id)
 	if (status != EVAL_DONE)
 		return status;
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i])
+		if (n->out[i]) {
 			fold_note(f, n->out[i])->folded = true;
-	if (constant && !known)
+			fold_note(f, n->out[i])->sized |= sized;
+		}
+	if (merges && !known)
 		fold_remember(f, id);
 	f->p->changed = true;
 	return EVAL_DONE;

@@ -11,6 +11,7 @@ struct val_note {
 	bool folded;            /* its contents were computed here */
 	bool large;             /* constant, but too large to compute */
 	bool formula;           /* follows from such and other constants */
+	bool sized;             /* constant, of the extents of what is none */
 	struct lanes *lanes;    /* NULL: all of it counts (fold_mask.h) */
 };
 
@@ -33,6 +34,12 @@ struct fold {
 		int sel;
 	} *placed;
 	size_t nplaced, placed_cap;
+	struct extents *extents;        /* NULL: numbers are as they are */
+	struct meeting {
+		ValId v;                /* a sized number ... */
+		bool alone;             /* ... and data of one element */
+	} *met;
+	size_t nmet, met_cap;
 	bool apart;             /* one was refused that is taken apart: what
 	                         * else would be follows from it */
 };

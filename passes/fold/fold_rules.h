@@ -57,6 +57,29 @@ Shape fold_aligned(const Shape *, int rank);
  * if nothing was done. */
 bool fold_spread(struct fold *, NodeId, enum step *);
 
+/* fold_extent.c: numbers that follow from the size of the batch */
+/* Whether some node asks for extents. */
+bool fold_has_sizes(const Graph *);
+/* Whether what the node computes, a constant, follows from the extents of what
+ * is none. */
+bool fold_is_sized(struct fold *, const Node *);
+/* A node with data among its operands: sized numbers beside them are noted, or
+ * with f->extents made op extent if they follow from the batch.  False after a
+ * diagnostic. */
+bool fold_meet(struct fold *, NodeId);
+/* After the walk: set f->extents if some number that data met follows from the
+ * size of the batch; before: the graph as it was. */
+bool fold_find_extents(struct fold *, const Graph *before);
+/* What is tried is not told. */
+struct hush {
+	Diag *diag;
+	FILE *out;
+};
+void fold_hush(Pass *, struct hush *);
+void fold_unhush(Pass *, struct hush *);
+/* fold.c: all nodes; false after a diagnostic. */
+bool fold_walk(struct fold *);
+
 /* fold_const.c: after the walk, when the graph is in its new order.
  * Cut axes along which a constant repeats, where its user broadcasts. */
 void fold_shrink_constants(struct fold *);

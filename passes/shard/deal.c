@@ -23,8 +23,8 @@
 
 /* ---- building ---- */
 
-static void
-place(struct deal *d, NodeId id)
+void
+deal_place(struct deal *d, NodeId id)
 {
 	d->order = arena_grow(d->p->scratch, d->order, d->norder,
 	                      &d->order_cap, d->norder + 1, sizeof *d->order);
@@ -96,7 +96,7 @@ all_reduce(struct deal *d, ValId v, int side, SplitKind to, NodeId like)
 	y = v ? emit_op(d->g, d->p->diag, OP_ALL_REDUCE, 1, &v, &a, like) : 0;
 	if (!y)
 		return 0;
-	place(d, d->g->val[y].def);
+	deal_place(d, d->g->val[y].def);
 	d->g->val[y].split = (Split){ .kind = to };
 	return y;
 }
@@ -131,7 +131,7 @@ share_of(struct deal *d, NodeId like)
 		return y;
 	y = emit_op(g, d->p->diag, OP_SHARE, 0, NULL, NULL, 0);
 	g->node[g->val[y].def].round = round;
-	place(d, g->val[y].def);
+	deal_place(d, g->val[y].def);
 	g->val[y].split.kind = SPLIT_R;
 	d->share = round ? d->share : y;
 	return y;
@@ -149,7 +149,7 @@ shared(struct deal *d, ValId v, NodeId like)
 	                             like) : 0;
 	if (!y)
 		return 0;
-	place(d, d->g->val[y].def);
+	deal_place(d, d->g->val[y].def);
 	d->g->val[y].split.kind = SPLIT_P;
 	return deal_cast(d, y, dt, like);
 }
@@ -176,7 +176,7 @@ deal_mean(struct deal *d, NodeId id)
 {
 	ValId y = d->g->node[id].out[0], part = deal_detach(d, id, 0);
 
-	place(d, id);
+	deal_place(d, id);
 	part = shared(d, part, id);
 	if (part)
 		deal_claim(d, part, y);
@@ -293,7 +293,7 @@ deal_visit(struct deal *d, NodeId id)
 		if (!convert(d, id))
 			return false;
 	}
-	place(d, id);
+	deal_place(d, id);
 	return deal_draw(d, id);
 }
 
@@ -307,6 +307,8 @@ deal_node(struct deal *d, NodeId id)
 		return deal_batchnorm(d, id);
 	case OP_ACCUMULATE:
 		return deal_total(d, id);
+	case OP_EXTENT:
+		return deal_extent(d, id);
 	default:
 		return deal_visit(d, id);
 	}
@@ -473,8 +475,8 @@ can_deal(Pass *p, const Graph *g)
 	return ok;
 }
 
-bool
-pass_deal(Pass *p, Graph *g)
+static bool
+deal_replica(Pass *p, Graph *g)
 {
 	int64_t dp = p->opt->dp;
 
@@ -486,4 +488,10 @@ pass_deal(Pass *p, Graph *g)
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DEAL_RANKS : dp;
 	g->exact = p->opt->zero;
 	return true;
+}
+
+bool
+pass_deal(Pass *p, Graph *g)
+{
+	return deal_replica(p, g) && deal_settle_extents(p, g);
 }

@@ -94,6 +94,8 @@ bool deal_graph(Pass *, Graph *, const char **guess);
 /* A copy of g with its loss alone, dealt; NULL, and why in p->keep.  With
  * DP_MICRO there may be both, see deal_guess. */
 Graph *deal_copy(Pass *, const Graph *, int64_t dp, const char **why);
+/* Give a node its place in the new order. */
+void deal_place(struct deal *, NodeId);
 /* Append a node and give it its place and states; 0 after a diagnostic. */
 ValId deal_put(struct deal *, Op, int nin, const ValId *in, const Attr *,
                NodeId like);
@@ -111,6 +113,14 @@ bool deal_mean(struct deal *, NodeId);
 
 /* total.c: whether a formula of sums may have the op. */
 bool total_has(Op);
+
+/* extent.c: numbers that follow from the size of the batch */
+bool deal_extent(struct deal *, NodeId);
+/* Whether such, and constants, decide the value. */
+bool deal_is_extent(const struct deal *, ValId);
+/* Nobody asks for parts of them any more: they become constants, and what
+ * follows from such. */
+bool deal_settle_extents(Pass *, Graph *);
 
 /* deal_mean.c: what divides by a number of samples.  False after a
  * diagnostic. */

@@ -220,7 +220,8 @@ summed(const struct deal *d, ValId v)
 {
 	const Graph *g = d->g;
 
-	while (deal_is(d, v, SPLIT_P) && g->val[v].def) {
+	while (deal_is(d, v, SPLIT_P) && g->val[v].def
+	       && g->node[g->val[v].def].nin) {
 		v = g->node[g->val[v].def].in[0];
 		if (deal_is(d, v, SPLIT_S))
 			return val_nelem(&g->val[v]);
@@ -239,7 +240,7 @@ is_of_mean(const struct deal *d, ValId v)
 
 		if (d->share && n->op == OP_MUL && n->in[1] == d->share)
 			return true;
-		v = n->in[0];
+		v = n->nin ? n->in[0] : 0;
 	}
 	return false;
 }
@@ -334,6 +335,7 @@ find_scaling(const struct deal *d, const Node *n, struct scaled *s)
 		    || (n->op == OP_DIV && k > 0)
 		    || !deal_is(d, n->in[k], SPLIT_P)
 		    || n->in[1 - k] == d->share
+		    || deal_is_extent(d, n->in[k])
 		    || !val_splat(d->g, n->in[1 - k], &x) || !(x > 0))
 			continue;
 		*s = (struct scaled){ n->in[k], n->op == OP_DIV ? x : 1 / x,

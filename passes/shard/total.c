@@ -110,6 +110,8 @@ kind_of(const struct walk *w, const Node *n, ValId y)
 
 	if (n->op == OP_SHARE)
 		return SHARE;
+	if (n->op == OP_EXTENT)
+		return SUM;
 	if (n->op == OP_ALL_REDUCE
 	    || (n->op == OP_CAST && state == SPLIT_R
 	        && !shard_rounds(w->dealt, n)))

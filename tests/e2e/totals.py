@@ -108,6 +108,8 @@ OWN = [
     ("sum", T, EACH + "\t%loss: f32[] output = reduce_sum %q {{axes=[0,1], keepdims=0}}\n", sum(squares())),
     ("sum beside a penalty", T, EACH + "\t%s = reduce_sum %q {{axes=[0,1], keepdims=0}}\n" + DECAY + "\t%loss: f32[] output = add %s, %r\n",
      sum(squares()) + sum(w * w for w in W)),
+    ("sum by the number of elements less one", T, EACH + "\t%s = reduce_sum %q {{axes=[0,1], keepdims=0}}\n\t%i = size %z\n\t%n = cast %i {{to=f32}}\n"
+     "\tconst %one: f32[] = {{1}}\n\t%k = sub %n, %one\n\t%loss: f32[] output = div %s, %k\n", sum(squares()) / (len(squares()) - 1)),
     ("mean by samples first", T, EACH + "\t%m = reduce_mean %q {{axes=[0], keepdims=0}}\n\t%loss: f32[] output = reduce_sum %m {{axes=[0], keepdims=0}}\n",
      mean(per_sample())),
     ("root of a mean", T, EACH + "\t%m = reduce_mean %q {{axes=[0,1], keepdims=0}}\n\t%loss: f32[] output = sqrt %m\n", math.sqrt(mean(squares()))),

@@ -139,6 +139,32 @@ TEXT = {
         %w = cast %d {{to=f32}}
         %x2 = mul %v, %w
         %loss.KIND = mul %x2, %small""",
+    # numbers of the whole batch: elements that a mask leaves out; one sample less than there are, by a bound and by the root
+    "numel": f"""%d = sub %z, %t
+        %q = mul %d, %d
+        %g = reduce_mean %q {ALL}
+        %b = reduce_sum %f {ALL}
+        %i = size %z
+        %n = cast %i {{to=f32}}
+        %o = sub %n, %b
+        %v = mul %g, %o
+        %y = div %v, %n
+        %loss.KIND = add %y, %g""",
+    "unbiased": f"""%d = sub %z, %t
+        %q = mul %d, %d
+        %a = reduce_sum %q {ALL}
+        %s = shape %x
+        %i = gather %s, %first
+        %n = cast %i {{to=f32}}
+        %o = sub %n, %one
+        %g = div %a, %o
+        %c = max %n, %twenty
+        %h = div %a, %c
+        %r = sqrt %n
+        %k = recip %r
+        %u = mul %a, %k
+        %e = add %g, %h
+        %loss.KIND = add %e, %u""",
     # formulas of sums that parameters decide
     "root": f"""%d = sub %z, %t
         %q = mul %d, %d
@@ -160,9 +186,10 @@ def graph(kinds, rows):
     lines = [f"input %x: f32[{rows},{WIDE}]", f"input %labels: i64[{rows}]", f"input %classes: i64[{rows}]", f"input %m: f32[{rows}]",
              f"input %t: f32[{rows},{CLASSES}]", f"input %f: f32[{rows},{CLASSES}]",
              f"const %weights: f32[5] = {{{', '.join(map(str, WEIGHTS))}}}", "const %one: f32[] = {1}", "const %small: f32[] = {0.1}",
-             "const %ignored: i64[] = {-100}", "const %unit: i64[] = {1}", "const %last: i64[1] = {-1}", "const %zero: f32[] = {0}", "const %four: i64[] = {4}", "const %five: i64[1,5] = {0, 1, 2, 3, 4}"]
+             "const %ignored: i64[] = {-100}", "const %unit: i64[] = {1}", "const %first: i64[] = {0}", "const %twenty: f32[] = {20}",
+             "const %last: i64[1] = {-1}", "const %zero: f32[] = {0}", "const %four: i64[] = {4}", "const %five: i64[1,5] = {0, 1, 2, 3, 4}"]
     lines += [f"param %w.{kind}: f32[{WIDE},{CLASSES}] = splat 0" for kind in kinds]
-    given = {"x", "labels", "classes", "m", "t", "f", "weights", "one", "small", "ignored", "five", "unit", "last", "zero", "four"}
+    given = {"x", "labels", "classes", "m", "t", "f", "weights", "one", "small", "ignored", "five", "unit", "last", "zero", "four", "first", "twenty"}
     total = None
     for kind in kinds:
         text = f"%z = matmul %x, %w.{kind}\n" + TEXT[kind].replace("KIND", kind).replace("ROWS", str(rows))
@@ -221,7 +248,8 @@ def loss(kind, x, w):
     if kind == "counts":
         factor = int((m * m).sum()) + counts.sum() // 4
         return small * factor * (all_rows.sum() / (counts.sum() + 1) + 1)
-    return {"mean": entropy, "integers": entropy, "selected": entropy,
+    sizes = {"numel": squares.mean() * ((z.size - f.sum()) / z.size + 1), "unbiased": squares.sum() * (1 / (len(z) - 1) + 1 / max(len(z), 20) + 1 / np.sqrt(len(z)))}
+    return {**sizes, "mean": entropy, "integers": entropy, "selected": entropy,
             "written": (written * written).mean() + ((np.tanh(z) * t * counted).sum(1) * m).mean(), "weights": (rows * of).sum() / of.sum(), "nll": (rows * of).sum() / of.sum(), "sum": rows.sum(),
             "all": all_rows.mean(), "masked": (rows * m).sum() / m.sum(), "normalised": (rows * m).sum() / m.sum(),
             "clamped": (rows * m).sum() / (max(m.sum(), 1) + small),

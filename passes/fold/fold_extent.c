@@ -1,0 +1,382 @@
+/* Pass fold: numbers that follow from the size of the batch.
+ *
+ * Once dims are bound, what a file computes from extents is a constant.  Where
+ * data meet such a number and it grows with the batch, it must not be one: a
+ * replica, a micro-batch and a batch of a data set have their parts of it.
+ *
+ * what    constants of one element that follow from extents are marked during
+ *         the walk (val_note.sized).  Of those that data met, the graph is
+ *         folded for two and for three times the samples, too: what is affine
+ *         in the size of the batch by three points, and computed by linear ops
+ *         alone, is an op extent, plus a constant.  Other ops, such as 1 / n or
+ *         max(n, 100), are rebuilt with such operands
+ * cost    nothing unless data meet a sized number; then two walks, and a third
+ *         one if it follows from the batch
+ */
+#include "passes/fold/fold_rules.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { POINTS = 3, DEPTH = 64 };
+
+/* How a number follows from the size of the batch. */
+enum growth {
+	UNSEEN,
+	FIXED,
+	LINEAR,                         /* a multiple of it, plus a constant */
+	CURVED,                         /* by an op that is not linear */
+	UNKNOWN
+};
+
+struct extents {
+	ValId nval;                     /* values of the graph before */
+	NodeId *def;                    /* by value: its node then */
+	enum growth *growth;
+	ValId *made;                    /* what stands for it; 0: not yet */
+	double *at[POINTS];             /* of so many batches; NAN: unknown */
+	bool symbolic;                  /* the file has a name for the number of
+	                                 * samples */
+};
+
+/* ---- marks ---- */
+
+static bool
+asks_extents(const Node *n)
+{
+	return n->op == OP_SHAPE || n->op == OP_SIZE;
+}
+
+bool
+fold_has_sizes(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (asks_extents(n))
+			return true;
+	return false;
+}
+
+bool
+fold_is_sized(struct fold *f, const Node *n)
+{
+	if (asks_extents(n) && !val_is_const(in_val(f, n, 0)))
+		return true;
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] && fold_note(f, n->in[k])->sized)
+			return true;
+	return false;
+}
+
+static bool
+is_number(const Graph *g, ValId v)
+{
+	return val_is_const(&g->val[v]) && val_nelem(&g->val[v]) == 1;
+}
+
+/* ---- the graph for more samples ---- */
+
+void
+fold_hush(Pass *p, struct hush *h)
+{
+	h->diag = p->diag;
+	h->out = fopen("/dev/null", "w");
+	p->diag = diag_new("ckc", h->out ? h->out : stderr);
+}
+
+void
+fold_unhush(Pass *p, struct hush *h)
+{
+	diag_free(p->diag);
+	if (h->out)
+		fclose(h->out);
+	p->diag = h->diag;
+}
+
+/* The first input that may hold samples, along its first dim: as pass deal has
+ * it; NULL: none. */
+static const Val *
+first_input(const Graph *g)
+{
+	FOR_VALS (v, g)
+		if (v->kind == V_INPUT && v->shape.rank > 0)
+			return v;
+	return NULL;
+}
+
+static void
+enlarge(Graph *g, int times)
+{
+	const Val *first = first_input(g);
+	int64_t samples = first ? first->shape.dim[0] : 0;
+
+	FOR_VALS (v, g) {
+		if (v->def)
+			v->shape = (Shape){ .rank = -1 };
+		if (v->kind == V_INPUT && v->shape.rank > 0
+		    && v->shape.dim[0] == samples)
+			v->shape.dim[0] *= times;
+	}
+}
+
+static void
+read_numbers(const Graph *g, const struct extents *e, double *at)
+{
+	for (ValId v = 1; v < e->nval; v++)
+		at[v] = is_number(g, v) ? val_float(&g->val[v], 0) : NAN;
+}
+
+/* Of so many times the samples.  What cannot be folded then is not known. */
+static void
+measure(Pass *p, const Graph *before, int times, struct extents *e)
+{
+	struct fold f = { .p = p, .g = graph_clone(before),
+		.mem = arena_new() };
+	struct options more = *p->opt;
+	const struct options *given = p->opt;
+	struct hush h;
+
+	if (!mul_ok(more.fold_limit, times, &more.fold_limit))
+		more.fold_limit = INT64_MAX;
+	enlarge(f.g, times);
+	fold_hush(p, &h);
+	p->opt = &more;
+	fold_walk(&f);
+	p->opt = given;
+	fold_unhush(p, &h);
+	read_numbers(f.g, e, e->at[times - 1]);
+	arena_free(f.mem);
+	graph_free(f.g);
+}
+
+/* ---- growth ---- */
+
+static enum growth
+growth_by_points(const struct extents *e, ValId v)
+{
+	double a = e->at[0][v], b = e->at[1][v], c = e->at[2][v];
+
+	return a == b && b == c ? FIXED : b - a == c - b ? LINEAR : UNKNOWN;
+}
+
+/* Whether n, element-wise, is linear in operand k; joint: and in others. */
+static bool
+is_linear(const Graph *g, const Node *n, int k, bool joint)
+{
+	uint64_t flags = op_info[n->op].flags;
+	char to = dtype_info[g->val[n->out[0]].dt].cls;
+	bool rounds = to != 'f' && (n->op == OP_DIV || to == 'b'
+	              || dtype_info[g->val[n->in[k]].dt].cls == 'f');
+
+	return k < 3 && flags & (uint64_t)F_LIN0 << k && !rounds
+		&& (!joint || flags & F_JOINT);
+}
+
+/* Whether n does no more than give v, its operand 0, another shape. */
+static bool
+only_moves(const struct extents *e, const Node *n)
+{
+	ValId x = n->in[0], y = n->out[0];
+	bool same = x < e->nval && !(op_info[n->op].flags & F_EW);
+
+	for (int i = 0; i < POINTS && same; i++)
+		same = e->at[i][x] == e->at[i][y];
+	return same;
+}
+
+static enum growth growth_of(const struct fold *, ValId, int depth);
+
+static enum growth
+growth_of_ew(const struct fold *f, const Node *n, int depth)
+{
+	bool straight = true;
+	int grows = 0;
+
+	for (int k = 0; k < n->nin; k++) {
+		enum growth of = growth_of(f, n->in[k], depth);
+
+		if (of == UNKNOWN)
+			return UNKNOWN;
+		grows += of != FIXED;
+		straight &= of == FIXED || (of == LINEAR
+			&& is_linear(f->g, n, k, grows > 1));
+	}
+	if (!grows)
+		return FIXED;
+	return straight && growth_by_points(f->extents, n->out[0]) != UNKNOWN
+		? LINEAR : CURVED;
+}
+
+static enum growth
+growth_of(const struct fold *f, ValId v, int depth)
+{
+	const struct extents *e = f->extents;
+	const Graph *g = f->g;
+	const Node *n = v < e->nval ? &g->node[e->def[v]] : NULL;
+	enum growth is;
+
+	if (!n || !e->def[v])
+		return FIXED;
+	if (e->growth[v])
+		return e->growth[v];
+	if (depth > DEPTH || !is_number(g, v))
+		return UNKNOWN;
+	if (op_info[n->op].flags & F_EW)
+		is = growth_of_ew(f, n, depth + 1);
+	else if (n->nin && is_number(g, n->in[0]) && only_moves(e, n))
+		is = growth_of(f, n->in[0], depth + 1);
+	else
+		is = growth_by_points(e, v);
+	return e->growth[v] = is;
+}
+
+/* Whether the number is not to be a constant where data meet it: if nobody
+ * knows how it follows from the batch, only scalars matter. */
+static bool
+stays_apart(const struct fold *f, const struct meeting *m)
+{
+	enum growth is = growth_of(f, m->v, 0);
+
+	return is == LINEAR || is == CURVED
+		|| (is == UNKNOWN && m->alone && f->extents->symbolic);
+}
+
+bool
+fold_find_extents(struct fold *f, const Graph *before)
+{
+	struct extents *e = arena_array(f->p->scratch, 1, sizeof *e);
+	const Val *first = first_input(before);
+	Arena *a = f->p->scratch;
+
+	if (!first)
+		return false;
+	e->nval = before->nval;
+	e->symbolic = first->dim_name[0] != NULL;
+	e->def = arena_array(a, e->nval, sizeof *e->def);
+	e->growth = arena_array(a, e->nval, sizeof *e->growth);
+	e->made = arena_array(a, e->nval, sizeof *e->made);
+	for (int i = 0; i < POINTS; i++)
+		e->at[i] = arena_array(a, e->nval, sizeof *e->at[i]);
+	for (ValId v = 1; v < e->nval; v++)
+		e->def[v] = before->val[v].def;
+	read_numbers(f->g, e, e->at[0]);
+	for (int times = 2; times <= POINTS; times++)
+		measure(f->p, before, times, e);
+	f->extents = e;
+	for (size_t i = 0; i < f->nmet; i++)
+		if (stays_apart(f, &f->met[i]))
+			return true;
+	f->extents = NULL;
+	return false;
+}
+
+/* ---- what stands for a number ---- */
+
+static ValId
+put_extent(struct fold *f, ValId v, double value, bool known)
+{
+	Val x = f->g->val[v];
+	NodeId like = f->extents->def[v];
+	Attr a = attr_default(OP_EXTENT), to = attr_default(OP_CAST);
+	ValId y;
+
+	a.EXTENT.dt = dtype_info[x.dt].cls == 'f' ? DT_F32 : x.dt;
+	a.EXTENT.shape = shape_list(&x.shape);
+	a.EXTENT.value = value;
+	a.EXTENT.known = known;
+	y = fold_emit(f, OP_EXTENT, 0, NULL, &a, like);
+	to.CAST.to = x.dt;
+	return !y || f->g->val[y].dt == x.dt ? y
+	       : fold_emit(f, OP_CAST, 1, &y, &to, like);
+}
+
+static ValId
+put_linear(struct fold *f, ValId v)
+{
+	const struct extents *e = f->extents;
+	double value = e->at[1][v] - e->at[0][v], rest = e->at[0][v] - value;
+	ValId in[2];
+
+	if (value == 0)
+		return v;
+	in[0] = put_extent(f, v, value, true);
+	in[1] = val_scalar(f->g, f->g->val[v].dt, rest);
+	return rest == 0 || !in[0] ? in[0]
+	       : fold_emit(f, OP_ADD, 2, in, NULL, e->def[v]);
+}
+
+static ValId put(struct fold *, ValId v);
+
+/* The node of v with what stands for its operands. */
+static ValId
+put_again(struct fold *f, ValId v)
+{
+	NodeId id = f->extents->def[v];
+	Node n = f->g->node[id];
+	ValId *in = arena_copy(f->p->scratch, n.in,
+	                       (size_t)n.nin * sizeof *in);
+
+	for (int k = 0; k < n.nin; k++) {
+		in[k] = put(f, in[k]);
+		if (!in[k])
+			return 0;
+	}
+	return op_info[n.op].flags & F_EW
+		? fold_emit(f, n.op, n.nin, in, &n.attr, id)
+		: fold_reshape(f, in[0], &f->g->val[v].shape, id);
+}
+
+/* What stands for v; 0 after a diagnostic. */
+static ValId
+put(struct fold *f, ValId v)
+{
+	struct extents *e = f->extents;
+	enum growth is = growth_of(f, v, 0);
+
+	if (is == FIXED)
+		return v;
+	if (!e->made[v])
+		e->made[v] = is == LINEAR ? put_linear(f, v)
+			: is == CURVED ? put_again(f, v)
+			: put_extent(f, v, e->at[0][v], false);
+	return e->made[v];
+}
+
+static bool
+meet_one(struct fold *f, NodeId id, int k, bool alone)
+{
+	struct meeting m = { f->g->node[id].in[k], alone };
+	ValId y;
+
+	if (!f->extents) {
+		f->met = arena_grow(f->p->scratch, f->met, f->nmet,
+		                    &f->met_cap, f->nmet + 1, sizeof *f->met);
+		f->met[f->nmet++] = m;
+		return true;
+	}
+	if (!stays_apart(f, &m))
+		return true;
+	y = put(f, m.v);
+	f->g->node[id].in[k] = y;
+	return y != 0;
+}
+
+bool
+fold_meet(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	int nin = n->nin < op_info[n->op].nstat ? n->nin : op_info[n->op].nstat;
+	bool alone = true;
+
+	if (!(op_info[n->op].flags & F_EW) || are_const(f, n, 0))
+		return true;
+	for (int k = 0; k < n->nin; k++)
+		alone &= !n->in[k] || val_nelem(in_val(f, n, k)) == 1;
+	for (int k = 0; k < nin; k++) {
+		ValId v = f->g->node[id].in[k];
+
+		if (v && is_number(f->g, v) && fold_note(f, v)->sized
+		    && !meet_one(f, id, k, alone))
+			return false;
+	}
+	return true;
+}

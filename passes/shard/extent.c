@@ -1,0 +1,123 @@
+/* Numbers that follow from the size of the batch (op extent): in pass deal a
+ * summand, of which each replica has its part, and behind it a constant.
+ */
+#include "passes/shard/deal.h"
+#include "passes/eval/eval.h"
+#include "ir/element.h"
+
+bool
+deal_extent(struct deal *d, NodeId id)
+{
+	const Node *n = &d->g->node[id];
+
+	if (!n->attr.EXTENT.known)
+		return deal_refuse(d, id, "its value follows from the size of "
+		                   "the batch, and ckc cannot tell how: some "
+		                   "shapes in the file allow no other size");
+	d->g->val[n->out[0]].split = (Split){ .kind = SPLIT_P };
+	deal_place(d, id);
+	return true;
+}
+
+static bool
+is_extent(const struct deal *d, ValId v, int depth)
+{
+	const Val *x = &d->g->val[v];
+	const Node *n = &d->g->node[x->def];
+
+	if (!x->def || depth == 0)
+		return val_is_const(x);
+	for (int k = 0; k < n->nin; k++)
+		if (!n->in[k] || !is_extent(d, n->in[k], depth - 1))
+			return false;
+	return n->nin > 0 || n->op == OP_EXTENT;
+}
+
+bool
+deal_is_extent(const struct deal *d, ValId v)
+{
+	enum { DEPTH = 8 };
+
+	return is_extent(d, v, DEPTH);
+}
+
+/* ---- constants ---- */
+
+/* The value in memory of the graph. */
+static void
+give_contents(Graph *g, ValId v, double x)
+{
+	void *data = arena_alloc(g->arena, 8);
+
+	element_put_float(g->val[v].dt, data, 0, x);
+	g->val[v].data = data;
+	g->val[v].kind = V_CONST;
+	g->val[v].def = 0;
+}
+
+/* A constant in the node's place, or outside of it: outputs have a node that
+ * writes them.  Whether the node stays. */
+static bool
+turn_constant(Graph *g, NodeId id)
+{
+	double x = g->node[id].attr.EXTENT.value;
+	ValId y = g->node[id].out[0], c;
+	Node *n;
+
+	if (!g->val[y].output) {
+		give_contents(g, y, x);
+		return false;
+	}
+	c = val_new(g, V_CONST, NULL, g->val[y].dt, g->val[y].shape);
+	give_contents(g, c, x);
+	n = &g->node[id];
+	n->op = OP_COPY;
+	n->attr = attr_default(OP_COPY);
+	n->nin = 1;
+	n->in = arena_copy(g->arena, &c, sizeof c);
+	return true;
+}
+
+/* A node of one element that constants decide. */
+static bool
+is_decided(const Graph *g, const Node *n, const bool *follows)
+{
+	bool any = false;
+
+	for (int k = 0; k < n->nin; k++) {
+		if (!n->in[k] || !val_is_const(&g->val[n->in[k]]))
+			return false;
+		any |= follows[n->in[k]];
+	}
+	return any && n->nout == 1 && eval_knows(n->op)
+		&& !g->val[n->out[0]].output
+		&& val_nelem(&g->val[n->out[0]]) == 1;
+}
+
+bool
+deal_settle_extents(Pass *p, Graph *g)
+{
+	NodeId *order = arena_array(p->scratch, g->nnode, sizeof *order);
+	/* by value that there is: it follows from an extent */
+	bool *follows = arena_array(p->scratch, g->nval, sizeof *follows);
+	uint32_t n = 0;
+
+	if (!graph_has_op(g, OP_EXTENT))
+		return true;
+	for (NodeId id = 1; id < g->nnode; id++) {
+		ValId y = g->node[id].out[0];
+		enum eval_status is = EVAL_SKIP;
+
+		if (g->node[id].op == OP_EXTENT)
+			is = turn_constant(g, id) ? EVAL_SKIP : EVAL_DONE;
+		else if (is_decided(g, &g->node[id], follows))
+			is = eval_node(p, g, &g->node[id], g->arena);
+		if (is == EVAL_FAIL)
+			return false;
+		follows[y] |= is == EVAL_DONE;
+		if (is != EVAL_DONE)
+			order[n++] = id;
+	}
+	graph_reorder(g, order, n);
+	return p->changed = true;
+}
