@@ -15,15 +15,32 @@
 #include "passes/canon/loss.h"
 #include "passes/canon/match.h"
 
+/* Whether v is a number, or follows from such and the size of the batch. */
+static bool
+is_number(const struct rewrite *w, ValId v, int depth)
+{
+	NodeId n = w->g->val[v].def;
+	double x;
+
+	if (rw_scalar(w, v, &x) || rw_is(w, v, OP_EXTENT))
+		return true;
+	if (!n || depth == 0 || shape_nelem(rw_shape(w, v)) != 1)
+		return false;
+	for (int k = 0; k < w->g->node[n].nin; k++)
+		if (!is_number(w, rw_in(w, n, k), depth - 1))
+			return false;
+	return w->g->node[n].nin > 0;
+}
+
 /* v, or what it is a multiple of: PyTorch's variances are of n - 1 values. */
 static ValId
 multiple_of(const struct rewrite *w, ValId v)
 {
+	enum { DEPTH = 8 };
 	NodeId mul = rw_is(w, v, OP_MUL);
-	double x;
 
 	for (int i = 0; mul && i < 2; i++)
-		if (rw_scalar(w, rw_in(w, mul, i), &x))
+		if (is_number(w, rw_in(w, mul, i), DEPTH))
 			return rw_in(w, mul, 1 - i);
 	return v;
 }

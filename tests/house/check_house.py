@@ -104,7 +104,7 @@ OPS = {
     "passes/shard/deal_own.c": (18, "what looks up, and which operands pick; the batch of a gather_nd"),
     "passes/shard/deal_states.c": (11, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
-    "passes/canon/evaluate.c": (2, "updates of running statistics"),
+    "passes/canon/evaluate.c": (3, "numbers of the batch; updates of running statistics"),
     "passes/canon/loss.c": (2, "patterns"),
     "passes/canon/match_act.c": (20, "patterns"),
     "passes/canon/match_attention.c": (5, "patterns"),
