@@ -171,7 +171,7 @@ is_operand(const struct walk *w, ValId v)
 
 	return (w->kind[v] == SAME || w->kind[v] == SUM || w->kind[v] == MEAN)
 		&& v < w->g->nval && val_nelem(x) == 1
-		&& dtype_info[x->dt].cls == 'f';
+		&& strchr("fi", dtype_info[x->dt].cls);
 }
 
 static bool

@@ -93,6 +93,9 @@ ADDED = [
 Y, T, S = "\tinput %labels: i64[{b}]\n", "\tinput %target: f32[{b},5]\n", "\tinput %share: f32[{b}]\n"
 SCE = "\t%loss: f32[] output, %lse, %den = sce %z, %labels"
 EACH = "\t%d = sub %z, %target\n\t%q = mul %d, %d\n"
+COUNT = (EACH + "\t%s = reduce_sum %q {{axes=[0,1], keepdims=0}}\n\tconst %two: i64[] = {{2}}\n\tconst %one: i64[] = {{1}}\n\t%e = eq %labels, %two\n"
+         "\t%k = cast %e {{to=i64}}\n\t%c = reduce_sum %k {{axes=[0], keepdims=0}}\n")
+BY_COUNT = "\t%f = cast %n {{to=f32}}\n\t%loss: f32[] output = div %s, %f\n"
 ROW = EACH + "\t%l = reduce_sum %q {{axes=[1], keepdims=0}}\n"
 DECAY = "\t%ww = mul %w, %w\n\t%r = reduce_sum %ww {{axes=[0,1], keepdims=0}}\n"
 # name, inputs, the rest of the graph, the loss of all samples
@@ -121,6 +124,8 @@ OWN = [
      "keepdims=0}}\n\t%c = reduce_sum %target {{axes=[0,1], keepdims=0}}\n\t%bc = add %b, %c\n\t%q = div %a, %bc\n\tconst %two: f32[] = splat -2\n"
      "\t%loss: f32[] output = mul %two, %q\n",
      -2 * sum(t / (1 + math.exp(-z)) for z, t in FLAT) / sum(t + 1 / (1 + math.exp(-z)) for z, t in FLAT)),
+    ("a count of at least one", Y + T, COUNT + "\t%n = max %c, %one\n" + BY_COUNT, sum(squares()) / LABELS.count(2)),
+    ("a count and one", Y + T, COUNT + "\t%n = add %c, %one\n" + BY_COUNT, sum(squares()) / (LABELS.count(2) + 1)),
     ("at most infinity", T, EACH + "\t%m = reduce_mean %q {{axes=[0,1], keepdims=0}}\n\tconst %most: f32[] = {{inf}}\n\t%loss: f32[] output = min %m, %most\n",
      mean(squares())),
 ]
@@ -135,6 +140,7 @@ MIXED = [
     ("by a whole number", T, EACH + "\t%m = reduce_mean %q {{axes=[0,1], keepdims=0}}\n\t%s = reduce_sum %target {{axes=[0,1], keepdims=0}}\n\t%i = cast %s {{to=i64}}\n"
      "\t%f = cast %i {{to=f32}}\n\t%loss: f32[] output = mul %m, %f\n", "mixes samples"),
     # of two full batches; the third one, of two samples, does not count
+    ("by half of a count", Y + T, COUNT + "\t%h = div %c, %two\n\t%n = max %h, %one\n" + BY_COUNT, "mixes samples"),
     ("by a number", T, EACH + "\tconst %n: f32[] = splat {b}\n\t%s = reduce_sum %q {{axes=[0,1], keepdims=0}}\n\t%loss: f32[] output = div %s, %n from \"d\" Div\n",
      "size of the batch", sum(squares()[:8 * len(squares()) // 10]) / 8),
 ]
