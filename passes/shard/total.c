@@ -217,17 +217,43 @@ total_has(Op op)
 	return place_of(op) < KNOWN;
 }
 
+/* The lesser or greater of two, written as the choice of one by comparing
+ * them: so are bounds of a clamp, which get no gradient. */
+static enum total_op
+choice(const Graph *g, const Node *n, ValId of[2])
+{
+	const Val *by = n->op == OP_WHERE ? &g->val[n->in[0]] : NULL;
+	const Node *c = by && by->def ? &g->node[by->def] : NULL;
+	bool less = c && (c->op == OP_LT || c->op == OP_LE);
+
+	if (!less && !(c && (c->op == OP_GT || c->op == OP_GE)))
+		return TOTAL_OPS;
+	of[0] = n->in[1];
+	of[1] = n->in[2];
+	if (of[0] == c->in[0] && of[1] == c->in[1])
+		return less ? TOTAL_MIN : TOTAL_MAX;
+	if (of[0] == c->in[1] && of[1] == c->in[0])
+		return less ? TOTAL_MAX : TOTAL_MIN;
+	return TOTAL_OPS;
+}
+
 static bool
 formula(struct walk *w, ValId v)
 {
 	const Graph *g = w->dealt;
 	const Node *n = g->val[v].def ? &g->node[g->val[v].def] : NULL;
+	enum total_op as;
+	ValId of[2];
 	size_t i;
 
 	if (is_operand(w, v))
 		return add_operand(w, v);
 	if (!n || val_nelem(&g->val[v]) != 1)
 		return no_scalar(w, n);
+	as = choice(g, n, of);
+	if (as != TOTAL_OPS)
+		return formula(w, of[0]) && formula(w, of[1])
+			&& add(w, as, 0, 0);
 	i = place_of(n->op);
 	if (i == KNOWN || shard_rounds(g, n))
 		return no_scalar(w, n);
