@@ -114,7 +114,8 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
 	               .baseline_peak = -1, .minimum_peak = -1,
-	               .watch = p->watch };
+	               .watch = p->watch, .alone = p->alone,
+	               .agrees = p->agrees };
 	char *text = NULL;
 	size_t n;
 	FILE *said = open_memstream(&text, &n);
@@ -154,10 +155,10 @@ static void
 total_of_steps(Pass *p, const struct options *o)
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
-	               .watch = p->watch };
-	FILE *nowhere = fopen("/dev/null", "w");
+	               .watch = p->watch, .alone = p->alone,
+	               .agrees = p->agrees,
+	               .diag = diag_new("ckc", NULL) };
 
-	trial.diag = diag_new("ckc", nowhere ? nowhere : stderr);
 	if (!form(&trial, p->forward)) {
 		trial.total.n = 0;
 		trial.total.by_batch = "it cannot be evaluated";
@@ -165,8 +166,6 @@ total_of_steps(Pass *p, const struct options *o)
 	total_of_loss_alone(&trial.total);
 	p->total = trial.total;
 	diag_free(trial.diag);
-	if (nowhere)
-		fclose(nowhere);
 }
 
 static Plan *

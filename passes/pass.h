@@ -159,6 +159,10 @@ typedef struct Pass {
 	                                 * NULL if options are slim */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
+	/* of a batch of one sample: */
+	const char *alone;              /* why it is not dealt as one of two;
+	                                 * NULL: it is, */
+	bool agrees;                    /* ... if that has been seen */
 	Graph *forward;                 /* the graph that evaluates, with its
 	                                 * loss and all outputs; NULL: opt->eval
 	                                 * is off */

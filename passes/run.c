@@ -1,6 +1,7 @@
 /* The pipeline and its runner: checks what a pass needs, runs it, keeps the
  * books of properties, verifies, dumps.
  */
+#include "passes/alone.h"
 #include "passes/offer.h"
 #include "passes/passes.h"
 #include "passes/account/account.h"
@@ -402,7 +403,8 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
          const char *stop_after, const struct dump_request *dump)
 {
 	const char *broken_by[32] = { NULL };
-	Graph *before = NULL, *whole = NULL;
+	const struct pass_info *fold = find_pass("fold", 4);
+	Graph *before = NULL, *whole = NULL, *twice = NULL;
 	bool ok = true;
 
 	for (; ok && pass->name; pass++) {
@@ -412,7 +414,11 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 			before = graph_clone(g);
 			p->lenient = true;
 		}
+		if (pass == fold)
+			twice = alone_twice(p, g);
 		ok = step(p, g, pass, dump, ++number, broken_by);
+		if (ok && twice && pass->run == pass_loss)
+			alone_check(p, g, twice, fold);
 		if (ok && before && pass->run == pass_plan
 		    && (p->refused || p->recompute_sec > 0 || p->frontier))
 			ok = try_lean(p, g, before, dump, &number,
@@ -423,6 +429,7 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 	if (!ok && p->refused && whole)
 		offer_ranks(p, whole, find_pass("deal", 4));
 	graph_free(whole);
+	graph_free(twice);
 	/* clones share the contents of values with their original */
 	p->retired = before ? before->arena : NULL;
 	return ok;

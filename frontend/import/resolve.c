@@ -121,12 +121,9 @@ ask(struct asker *a, struct flat *f, const int *val, int n)
 static void
 answer(struct asker *a, struct flat *f)
 {
-	FILE *nowhere = fopen("/dev/null", "w");
-	Diag *quiet = nowhere ? diag_new("ckc", nowhere) : NULL;
+	Diag *quiet = diag_new("ckc", NULL);
 	int before = a->nknown;
 
-	if (!quiet)
-		return;
 	f->diag = quiet;
 	if (classify(f, a->opt)) {
 		ask(a, f, f->wanted, f->nwanted);
@@ -135,7 +132,6 @@ answer(struct asker *a, struct flat *f)
 			ask(a, f, &f->wanted[i], 1);
 	}
 	diag_free(quiet);
-	fclose(nowhere);
 }
 
 /* The flat model with the table's rows at its nodes. */

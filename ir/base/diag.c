@@ -124,6 +124,8 @@ static void
 report(Diag *d, const char *what, const char *node, const char *op,
        const char *fmt, va_list ap)
 {
+	if (!d->out)
+		return;
 	fprintf(d->out, "%s: ", d->prog);
 	if (d->file) {
 		put_escaped(d->out, d->file, false);
@@ -205,7 +207,7 @@ diag_more(Diag *d, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (d->errors > SHOWN_MAX)
+	if (d->errors > SHOWN_MAX || !d->out)
 		return false;
 	fputs("  ", d->out);
 	va_start(ap, fmt);
@@ -217,6 +219,8 @@ diag_more(Diag *d, const char *fmt, ...)
 void
 diag_flush(Diag *d)
 {
+	if (!d->out)
+		return;
 	if (d->errors > SHOWN_MAX)
 		fprintf(d->out, "%s: and %d more\n", d->prog,
 		        d->errors - SHOWN_MAX);

@@ -16,8 +16,8 @@ typedef struct Diag Diag;
 
 enum diag_level { DIAG_NOTE, DIAG_WARNING, DIAG_ERROR };
 
-/* prog begins each line; out is where they go (borrowed).  After 20 errors
- * further ones are only counted. */
+/* prog begins each line; out is where they go (borrowed; NULL:
+ * nowhere).  After 20 errors further ones are only counted. */
 Diag *diag_new(const char *prog, FILE *out);
 void diag_free(Diag *);
 /* The file that following messages are about; borrowed, NULL: none. */

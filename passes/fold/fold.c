@@ -191,8 +191,8 @@ fold_walk(struct fold *f)
 static bool
 walk_again(struct fold *f, Graph *before)
 {
-	struct hush h;
 	Graph was = *f->g;
+	Diag *said;
 	bool ok;
 
 	*f->g = *before;
@@ -200,9 +200,9 @@ walk_again(struct fold *f, Graph *before)
 	arena_free(f->mem);
 	*f = (struct fold){ .p = f->p, .g = f->g, .mem = arena_new(),
 	                    .extents = f->extents };
-	fold_hush(f->p, &h);
+	said = fold_hush(f->p);
 	ok = fold_walk(f);
-	fold_unhush(f->p, &h);
+	fold_unhush(f->p, said);
 	/* contents of constants are there */
 	arena_join(f->g->arena, before->arena);
 	return ok;

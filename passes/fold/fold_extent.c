@@ -75,21 +75,20 @@ is_number(const Graph *g, ValId v)
 
 /* ---- the graph for more samples ---- */
 
-void
-fold_hush(Pass *p, struct hush *h)
+Diag *
+fold_hush(Pass *p)
 {
-	h->diag = p->diag;
-	h->out = fopen("/dev/null", "w");
-	p->diag = diag_new("ckc", h->out ? h->out : stderr);
+	Diag *was = p->diag;
+
+	p->diag = diag_new("ckc", NULL);
+	return was;
 }
 
 void
-fold_unhush(Pass *p, struct hush *h)
+fold_unhush(Pass *p, Diag *was)
 {
 	diag_free(p->diag);
-	if (h->out)
-		fclose(h->out);
-	p->diag = h->diag;
+	p->diag = was;
 }
 
 /* The first input that may hold samples, along its first dim: as pass deal has
@@ -133,16 +132,16 @@ measure(Pass *p, const Graph *before, int times, struct extents *e)
 		.mem = arena_new() };
 	struct options more = *p->opt;
 	const struct options *given = p->opt;
-	struct hush h;
+	Diag *was;
 
 	if (!mul_ok(more.fold_limit, times, &more.fold_limit))
 		more.fold_limit = INT64_MAX;
 	enlarge(f.g, times);
-	fold_hush(p, &h);
+	was = fold_hush(p);
 	p->opt = &more;
 	fold_walk(&f);
 	p->opt = given;
-	fold_unhush(p, &h);
+	fold_unhush(p, was);
 	read_numbers(f.g, e, e->at[times - 1]);
 	arena_free(f.mem);
 	graph_free(f.g);

@@ -70,13 +70,9 @@ bool fold_meet(struct fold *, NodeId);
 /* After the walk: set f->extents if some number that data met follows from the
  * size of the batch; before: the graph as it was. */
 bool fold_find_extents(struct fold *, const Graph *before);
-/* What is tried is not told. */
-struct hush {
-	Diag *diag;
-	FILE *out;
-};
-void fold_hush(Pass *, struct hush *);
-void fold_unhush(Pass *, struct hush *);
+/* Say nothing from here on; the diagnostics there were, for fold_unhush. */
+Diag *fold_hush(Pass *);
+void fold_unhush(Pass *, Diag *was);
 /* fold.c: all nodes; false after a diagnostic. */
 bool fold_walk(struct fold *);
 

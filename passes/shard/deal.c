@@ -193,6 +193,13 @@ count(const struct deal *d, const Node *n, SplitKind kind)
 	return m;
 }
 
+/* One sample, and nobody knows what two would be. */
+static bool
+is_unclear(const struct deal *d)
+{
+	return d->samples == 1 && !d->p->agrees;
+}
+
 /* A batch of one sample may be in any dim of 1, so what looks like a sum over
  * samples may be one over the sample's own steps. */
 static ValId
@@ -224,7 +231,7 @@ convert(struct deal *d, NodeId id)
 		if (share && deal_is(d, v, SPLIT_R))
 			y = shared(d, v, id);
 		else if (!share && deal_is(d, v, SPLIT_P))
-			y = d->samples == 1 ? alone(d, id)
+			y = is_unclear(d) ? alone(d, id)
 			  : deal_sum(d, v, id);
 		if (v && !y)
 			return false;
@@ -257,7 +264,7 @@ was_reduced(const struct deal *d, const Node *n)
 	const Graph *g = d->g;
 	const Split *s = n->nin ? deal_state(d, n->in[0]) : NULL;
 
-	if (n->op != OP_RESHAPE || d->samples != 1 || s->kind != SPLIT_S
+	if (n->op != OP_RESHAPE || !is_unclear(d) || s->kind != SPLIT_S
 	    || (s->axis < g->val[n->out[0]].shape.rank
 	        && g->val[n->out[0]].shape.dim[s->axis] == 1))
 		return false;
@@ -440,6 +447,8 @@ deal_graph(Pass *p, Graph *g, const char **guess)
 	g->ranks = DEAL_RANKS;
 	if (!deal_inputs(&d))
 		return false;
+	if (d.samples == 1 && p->alone)
+		return diag_error(p->diag, "%s", p->alone);
 	for (NodeId id = 1; id < d.nold; id++)
 		if (!deal_node(&d, id))
 			return false;

@@ -22,6 +22,11 @@ PassFn pass_shard, pass_deal, pass_micro;
  * go. */
 void round_order(Graph *, Arena *scratch);
 
+/* deal_alone.c: whether g, in which a batch has one sample, is dealt as `two`
+ * is, the same graph with two; else why not, in p->keep, or NULL if it is not
+ * dealt at all. */
+bool deal_agrees(Pass *, const Graph *g, const Graph *two, const char **why);
+
 /* total.c: how the loss of a data set is put together of what g says of its
  * batches, where that does not depend on their size; operands become outputs.
  * False after a diagnostic. */
