@@ -102,14 +102,17 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	out_literal(o, name);
 	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
 	        kind_text(v), id ? v->shape.rank : 0);
-	out_put(o, "%s%s%s%s%s%s%s%s, ", p->resident[i] ? "CKR_RESIDENT" : "0",
+	out_put(o, "%s%s%s%s%s%s%s%s%s%s, ",
+	        p->resident[i] ? "CKR_RESIDENT" : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",
 	        id && v->output ? " | CKR_OUTPUT" : "",
 	        id && id == p->g->loss ? " | CKR_LOSS" : "",
 	        input & INPUT_SHIFTED ? " | CKR_SHIFTED" : "",
 	        id && v->half_of ? " | CKR_ROUNDED" : "",
 	        input & INPUT_LABEL ? " | CKR_LABEL" : "",
-	        id && tables_is_metric(v) ? " | CKR_METRIC" : "");
+	        id && tables_is_metric(v) ? " | CKR_METRIC" : "",
+	        id && v->rows == ROWS_OWN ? " | CKR_OWN_ROWS" : "",
+	        id && v->rows == ROWS_NONE ? " | CKR_NO_ROWS" : "");
 	out_put(o, "%" PRId64 ", ", owned ? p->index_of_val[v->param] : -1);
 	if (v->kind == V_STATE && v->state && !is_other(v))
 		out_literal(o, v->state);

@@ -218,6 +218,10 @@ struct piece_of {
 	Split split;                    /* I if it is whole */
 };
 
+/* Whether an output has a row for each sample, along its first dim, that
+ * depends on no other sample. */
+enum sample_rows { ROWS_UNKNOWN, ROWS_OWN, ROWS_NONE };
+
 typedef struct Val {
 	const char *name;               /* unique in the graph, never NULL */
 	uint32_t nsuffix;               /* NAME.N is taken up to this N */
@@ -229,6 +233,7 @@ typedef struct Val {
 	NodeId def;                     /* writer; 0 unless V_TEMP */
 	int slot;                       /* which output of def */
 	bool output;                    /* must survive the step */
+	enum sample_rows rows;          /* of an output, if it is known */
 	bool frozen;                    /* V_PARAM that is not trained */
 	bool resident;                  /* V_TEMP in memory of its own */
 	ValId of;                       /* value that this copy repeats; 0 */

@@ -77,7 +77,10 @@ form(Pass *p, Graph *g)
 	bool ok;
 
 	p->scratch = arena_new();
-	ok = canon_evaluate(p, g) && total_find(p, g, &p->total);
+	ok = canon_evaluate(p, g);
+	if (ok)
+		total_find_rows(p, g);
+	ok = ok && total_find(p, g, &p->total);
 	arena_free(p->scratch);
 	p->scratch = NULL;
 	return ok;
@@ -168,10 +171,23 @@ total_of_steps(Pass *p, const struct options *o)
 	diag_free(trial.diag);
 }
 
+/* g has outputs of the evaluating form, too. */
+static void
+take_rows(Graph *g, const Graph *forward)
+{
+	FOR_VALS (v, forward) {
+		ValId same = v->output ? val_find(g, v->name) : 0;
+
+		if (same)
+			g->val[same].rows = v->rows;
+	}
+}
+
 static Plan *
-no_plan(Pass *p, const struct options *o, const char *why, bool said)
+no_plan(Pass *p, Graph *g, const struct options *o, const char *why, bool said)
 {
 	total_of_steps(p, o);
+	take_rows(g, p->forward);
 	p->total.no_program = arena_printf(p->keep, "%s", why);
 	graph_free(p->forward);
 	p->forward = NULL;
@@ -194,7 +210,7 @@ take_plan(Pass *p, const Graph *training, Graph *g, const struct options *o,
 }
 
 Plan *
-forward_plan(Pass *p, const Graph *g)
+forward_plan(Pass *p, Graph *g)
 {
 	struct options o = without_training(p->opt);
 	Graph *first;
@@ -202,12 +218,12 @@ forward_plan(Pass *p, const Graph *g)
 	Plan *plan;
 
 	if (!p->opt->evaluator)
-		return no_plan(p, &o, p->opt->forward_only
+		return no_plan(p, g, &o, p->opt->forward_only
 		               ? "it was compiled with --forward-only"
 		               : "it was compiled with --eval off", true);
 	if (p->opt->tp || p->opt->zero)
-		return no_plan(p, &o, "its graph is not cut over ranks (--tp, "
-		               "--zero)", false);
+		return no_plan(p, g, &o, "its graph is not cut over ranks "
+		               "(--tp, --zero)", false);
 	plan = take_plan(p, g, graph_clone(p->forward), &o, why);
 	if (plan)
 		return plan;
@@ -217,7 +233,7 @@ forward_plan(Pass *p, const Graph *g)
 	o.noutput = 0;
 	plan = take_plan(p, g, first, &o, why);
 	if (!plan)
-		return no_plan(p, &o, why, false);
+		return no_plan(p, g, &o, why, false);
 	if (!p->opt->quiet)
 		diag_note(p->diag, "the library evaluates the loss alone: "
 		          "there is no room for other outputs (--output names "

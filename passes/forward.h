@@ -12,7 +12,7 @@
 
 /* The plan of p->forward, beside the finished plan of g, in p->keep; if the
  * budget does not permit it, with the loss as the only output.  NULL after a
- * note, why there is none. */
-Plan *forward_plan(Pass *p, const Graph *g);
+ * note, why there is none: then g says of its outputs what their rows are. */
+Plan *forward_plan(Pass *p, Graph *g);
 
 #endif

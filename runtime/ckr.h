@@ -151,6 +151,9 @@ struct ckr_info {
 	bool label;                     /* an input that nothing but the loss
 	                                 * depends on: predictions need none */
 	bool index;             /* an input that steps look something up by */
+	int rows;               /* of an output of evaluation: 1: rows of each
+	                         * sample along its first dim, which depend on
+	                         * no other; 0: none; -1: unknown */
 	int rank;
 	int64_t dim[8];
 	size_t nbytes;          /* elements * size */

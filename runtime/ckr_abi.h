@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 15
+#define CKR_ABI_VERSION 16
 #define CKR_MAX_RANK 8
 #define CKR_MAX_RANKS 1024      /* of a group, see ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -46,8 +46,12 @@ enum ckr_flag {
 	CKR_ROUNDED = 32,       /* what backward reads of forward, rounded to 16
 	                         * bits: keep-everything has no such thing */
 	CKR_METRIC = 64,        /* an output that ckc has added to program[2] */
-	CKR_LABEL = 128         /* an input that nothing but the loss depends
+	CKR_LABEL = 128,        /* an input that nothing but the loss depends
 	                         * on, in program[2] */
+	/* an output, as evaluation sees it; neither: nobody knows */
+	CKR_OWN_ROWS = 256,     /* has rows of each sample along its first dim,
+	                         * which depend on no other sample */
+	CKR_NO_ROWS = 512       /* has none along its first dim */
 };
 
 /* Ranks form a table: world rank = replica * ranks + rank.  Those of a replica
@@ -108,7 +112,8 @@ enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_UPDATE,
 
 struct ckr_tensor {
 	const char *name;       /* initializer's, input's or value's name */
-	uint8_t dtype, kind, rank, flags;
+	uint8_t dtype, kind, rank;
+	uint16_t flags;
 	int32_t owner;          /* CKR_GRAD, CKR_STATE: index of the parameter;
 	                         * else -1 */
 	const char *state;      /* CKR_STATE: "m", "v", ...; else NULL */

@@ -358,6 +358,7 @@ mask_of(struct precise *c, NodeId id)
 	c->now[old] = v;
 	g->val[v].onnx = g->val[old].onnx;
 	g->val[v].output = g->val[old].output;
+	g->val[v].rows = g->val[old].rows;
 	g->val[old].output = false;
 	return true;
 }

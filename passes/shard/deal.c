@@ -370,6 +370,7 @@ show(struct deal *d, ValId v, ValId y)
 	g->val[y].onnx = g->val[v].onnx;
 	g->val[v].onnx = NULL;
 	g->val[y].output = true;
+	g->val[y].rows = g->val[v].rows;
 	g->val[v].output = false;
 	if (g->loss == v)
 		g->loss = y;

@@ -91,9 +91,10 @@ bool deal_follow_numbers(struct deal *, const Node *, const Split *out);
  * over them as late as can be; *guess: the first node whose states are one, or
  * NULL. */
 bool deal_graph(Pass *, Graph *, const char **guess);
-/* A copy of g with its loss alone, dealt; NULL, and why in p->keep.  With
- * DP_MICRO there may be both, see deal_guess. */
-Graph *deal_copy(Pass *, const Graph *, int64_t dp, const char **why);
+/* A copy of g with one output, its loss or another value, dealt; NULL, and why
+ * in p->keep.  With DP_MICRO there may be both, see deal_guess. */
+Graph *deal_copy(Pass *, const Graph *, ValId output, int64_t dp,
+                 const char **why);
 /* Give a node its place in the new order. */
 void deal_place(struct deal *, NodeId);
 /* Append a node and give it its place and states; 0 after a diagnostic. */

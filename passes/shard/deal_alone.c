@@ -67,12 +67,12 @@ bool
 deal_agrees(Pass *p, const Graph *one, const Graph *two, const char **why)
 {
 	const char *unused = NULL;
-	Graph *a = deal_copy(p, one, DP_SUMS, &unused), *b = NULL;
+	Graph *a = deal_copy(p, one, one->loss, DP_SUMS, &unused), *b = NULL;
 	bool is;
 
 	/* of a graph that cannot be dealt anyway pass deal says why */
 	if (a)
-		b = deal_copy(p, two, DP_SUMS, why);
+		b = deal_copy(p, two, two->loss, DP_SUMS, why);
 	is = a && b && agree(p, a, b, why);
 	graph_free(a);
 	graph_free(b);

@@ -345,13 +345,12 @@ find_scaling(const struct deal *d, const Node *n, struct scaled *s)
 	return found;
 }
 
-/* The graph of one replica is what is compiled: nobody else hears of it. */
 static void
 note_factor(const struct deal *d, const Node *n, const struct scaled *s)
 {
 	const char *label = node_label(d->g, n);
 
-	if (d->p->opt->dp > DP_SUMS && !diag_is_soft(d->p->diag))
+	if (d->p->opt->dp != DP_SUMS && !diag_is_soft(d->p->diag))
 		diag_note(d->p->diag, "node '%s' (%s): a %s over samples is "
 		          "scaled by %g, which is taken for a constant; if it "
 		          "stands for the size of the batch, write a %s "

@@ -395,7 +395,7 @@ tell(const struct parts *m)
 		diag_note(d, "%s of a step is the mean over its micro-batches: "
 		          "%s", m->g->adds ? "a term of the loss" : "the loss",
 		          m->why);
-	if (m->guess && m->g->adds)
+	if (m->guess && (m->g->adds || !m->why))
 		diag_note(d, "%s is taken to keep samples of a micro-batch "
 		          "apart from others: ckc cannot show that it does",
 		          m->guess);
@@ -418,7 +418,7 @@ pass_micro(Pass *p, Graph *g)
 	if (p->opt->grad_accum <= 1 || !g->loss || g->adds
 	    || p->opt->forward_only)
 		return true;
-	dealt = deal_copy(p, g, DP_MICRO, &m.why);
+	dealt = deal_copy(p, g, g->loss, DP_MICRO, &m.why);
 	m.dealt = dealt;
 	if (dealt) {
 		m.guess = m.why;

@@ -33,6 +33,8 @@ bool deal_agrees(Pass *, const Graph *g, const Graph *two, const char **why);
 bool total_find(Pass *, Graph *g, struct total *);
 /* The same of a graph that says nothing but the loss. */
 void total_of_loss_alone(struct total *);
+/* Find the rows of outputs. */
+void total_find_rows(Pass *, Graph *g);
 
 /* A way to carry out a node: the state in which it wants each operand and in
  * which it gives each result. */

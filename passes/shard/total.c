@@ -270,33 +270,53 @@ formula(struct walk *w, ValId v)
 
 /* ---- the graph ---- */
 
+/* Pass the notes on that a text begins with: of micro-batches nothing but their
+ * copy says them.  Returns what is behind them. */
+static const char *
+pass_on_notes(Diag *d, const char *text)
+{
+	static const char head[] = "ckc: note: ";
+	size_t skip = sizeof head - 1;
+
+	while (!strncmp(text, head, skip)) {
+		size_t n = strcspn(text, "\n");
+
+		diag_note(d, "%.*s", (int)(n - skip), text + skip);
+		text += n + (text[n] != '\0');
+	}
+	return text;
+}
+
 Graph *
-deal_copy(Pass *p, const Graph *of, int64_t dp, const char **why)
+deal_copy(Pass *p, const Graph *of, ValId root, int64_t dp, const char **why)
 {
 	enum { HEAD = sizeof "ckc: " - 1 };
 	Pass trial = *p;
 	struct options o = *trial.opt;
 	Graph *g = graph_clone(of);
 	char *text = NULL;
+	const char *fault;
 	size_t n;
 	FILE *said = open_memstream(&text, &n);
 	bool ok;
 
 	FOR_VALS (v, g)
-		v->output = val_id(g, v) == g->loss;
+		v->output = val_id(g, v) == root;
+	g->loss = root == g->loss ? root : 0;
 	graph_dce(g);
 	o.dp = dp;
 	trial.opt = &o;
-	trial.diag = diag_new("ckc", said ? said : stderr);
+	trial.diag = diag_new("ckc", said);
 	ok = said && deal_graph(&trial, g, why);
 	diag_free(trial.diag);
 	if (said)
 		fclose(said);
+	fault = pass_on_notes(p->diag, text ? text : "");
 	if (!ok)
-		*why = !text || strlen(text) <= HEAD ? "out of memory"
+		*why = strlen(fault) <= HEAD ? "out of memory"
 		       : arena_printf(p->keep, "%.*s",
-		                      (int)strcspn(text + HEAD, "\n"),
-		                      text + HEAD);
+		                      (int)strcspn(fault + HEAD, "\n"),
+		                      fault + HEAD);
 	free(text);
 	if (ok)
 		return g;
@@ -337,7 +357,8 @@ total_find(Pass *p, Graph *g, struct total *t)
 {
 	struct walk w = { .p = p, .g = g };
 	const char *why = NULL;
-	Graph *dealt = g->loss ? deal_copy(p, g, DP_SUMS, &why) : NULL;
+	Graph *dealt = g->loss ? deal_copy(p, g, g->loss, DP_SUMS, &why)
+		: NULL;
 	bool ok = true;
 
 	w.dealt = dealt;
@@ -350,6 +371,52 @@ total_find(Pass *p, Graph *g, struct total *t)
 	graph_free(dealt);
 	*t = w.t;
 	return ok;
+}
+
+/* ---- outputs ---- */
+
+/* Whether the dealt value depends on what is added up over samples. */
+static bool
+has_sums(const Graph *g, ValId v, Arena *scratch)
+{
+	bool *in = arena_array(scratch, g->nnode, sizeof *in);
+
+	in[g->val[v].def] = true;
+	for (NodeId id = g->nnode; --id > 0; ) {
+		const Node *n = &g->node[id];
+
+		if (in[id] && n->op == OP_ALL_REDUCE)
+			return true;
+		for (int k = 0; in[id] && k < n->nin; k++)
+			in[g->val[n->in[k]].def] = true;
+	}
+	return false;
+}
+
+static enum sample_rows
+rows_of(Pass *p, const Graph *g, ValId v)
+{
+	const char *why = NULL;
+	Graph *dealt = deal_copy(p, g, v, DP_SUMS, &why);
+	enum sample_rows is = ROWS_UNKNOWN;
+
+	if (dealt) {
+		const Split *s = &dealt->val[v].split;
+
+		is = s->kind != SPLIT_S || s->lead || s->axis || s->npart > 1
+			? ROWS_NONE : has_sums(dealt, v, p->scratch)
+			? ROWS_UNKNOWN : ROWS_OWN;
+	}
+	graph_free(dealt);
+	return is;
+}
+
+void
+total_find_rows(Pass *p, Graph *g)
+{
+	FOR_VALS (v, g)
+		if (v->output && val_id(g, v) != g->loss)
+			v->rows = rows_of(p, g, val_id(g, v));
 }
 
 void

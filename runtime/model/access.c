@@ -52,6 +52,8 @@ fill_info(const ckr_ctx *c, const struct ckr_tensor *t,
 		.label = t->flags & CKR_LABEL,
 		.index = t->kind == CKR_INPUT
 			&& is_index(&c->lib->program[0], t),
+		.rows = t->flags & CKR_OWN_ROWS ? 1
+			: t->flags & CKR_NO_ROWS ? 0 : -1,
 		.rank = t->rank,
 		.nbytes = whole.nbytes,
 	};

@@ -339,8 +339,8 @@ class Trainer:
         if not found:
             raise Error("the library has no output beside its loss (ckc --eval on; ckc says if there is no room)")
         if some:
-            dims = {i.name.decode(): i.dim[0] if i.rank else 1 for i in infos}
-            found = {name: y for name, y in found.items() if dims[name] % rows == 0}
+            whole = {i.name.decode() for i in infos if i.rows and i.rank and i.dim[0] % rows == 0}
+            found = {name: y for name, y in found.items() if name in whole}
         if not found:
             raise Error(f"no output has rows for each of the {rows} samples of a batch, so that batches cannot be joined")
         found = {name: _np.concatenate(y) if len(y) > 1 else y[0] for name, y in found.items()}

@@ -13,7 +13,7 @@ class Options(c.Structure):
 
 class Info(c.Structure):
     _fields_ = [("name", c.c_char_p), ("dtype", c.c_char_p), ("kind", c.c_char_p), ("frozen", c.c_bool), ("loss", c.c_bool),
-                ("shifted", c.c_bool), ("label", c.c_bool), ("index", c.c_bool), ("rank", c.c_int), ("dim", c.c_int64 * 8),
+                ("shifted", c.c_bool), ("label", c.c_bool), ("index", c.c_bool), ("rows", c.c_int), ("rank", c.c_int), ("dim", c.c_int64 * 8),
                 ("nbytes", c.c_size_t)]
 
 

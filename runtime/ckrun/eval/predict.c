@@ -166,11 +166,17 @@ predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
 	ckr_status s;
 
 	CKR_TRY(find_output(m, output, &w.o));
-	if (!w.o.rank || (uint64_t)w.o.dim[0] % d->rows || !w.o.dim[0])
+	if (!w.o.rank || !w.o.dim[0] || !w.o.rows
+	    || (uint64_t)w.o.dim[0] % d->rows)
 		return ckr_fail(m, CKR_EUNSUPPORTED, "output '%s' has no rows "
-		                "for each of the %llu samples of a batch, so "
-		                "that batches cannot be joined; --name another "
-		                "one", w.o.name, (unsigned long long)d->rows);
+		                "for each of the %llu samples of a batch along "
+		                "its first dim, so that batches cannot be "
+		                "joined; --name another one", w.o.name,
+		                (unsigned long long)d->rows);
+	if (w.o.rows < 0 && !ckr_rank(m))
+		fprintf(stderr, "ckrun: note: rows of output '%s' may depend "
+		        "on the other samples of a batch, here %llu\n",
+		        w.o.name, (unsigned long long)d->rows);
 	w.per_sample = (uint64_t)w.o.dim[0] / d->rows;
 	halves = !dtype_row[dtype_from_text(w.o.dtype)].npy;
 	w.batch = malloc(w.o.nbytes + 1);
