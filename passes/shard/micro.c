@@ -341,7 +341,8 @@ summand(struct parts *m, ValId v)
 	y = whole(m, v);
 	m->formulas |= y != 0;
 	if (!y) {
-		y = m->at[shares ? n->in[0] : v];
+		/* a mean that deal has shared out is v itself in g */
+		y = shares && m->at[n->in[0]] ? m->at[n->in[0]] : m->at[v];
 		m->means = true;
 	}
 	return y ? part_of_mean(m, y) : 0;

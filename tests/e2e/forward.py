@@ -55,6 +55,22 @@ MEAN = """graph @mean {
 }
 """
 
+ROWS = """graph @rows {
+	input %x: f32[2,3]
+	input %t: f32[2,3]
+	param %w: f32[3,3] = {@W}
+	%h: f32[2,3] output = matmul %x, %w
+	%g: f32[1,2,3] = reshape %h {shape=[1,2,3]}
+	%first: f32[4,2,3] output = expand %g {shape=[4,2,3]}
+	%m: f32[1,3] = reduce_mean %h {axes=[0]}
+	%apart: f32[2,3] output = sub %h, %m
+	%all: f32[4,3] output = expand %m {shape=[4,3]}
+	%e = sub %h, %t
+	%q = mul %e, %e
+	%loss: f32[] output = reduce_mean %q {axes=[0,1], keepdims=0}
+}
+"""
+
 
 def numbers(n, seed):
     return [((seed + 7 * i) * 31 % 97 - 48) / 32 for i in range(n)]
@@ -382,6 +398,26 @@ def refuses(bench, net, so):
     bench.check(os.path.getsize(without) < os.path.getsize(so), "--eval off makes no smaller library")
 
 
+def rows(bench):
+    """Outputs whose first dim is a multiple of the batch, but has no samples, or samples that depend on each other."""
+    so, n, out = bench.path("rows.so"), 4, bench.path("rows.npy")
+    if not bench.must(bench.ckc(*FLAGS, write_net(bench, "rows", ROWS), "-o", so, "--quiet"), "rows: compile"):
+        return
+    x = numbers(n * WIDE, 1)
+    data = bench.path("rows.st")
+    files.st_write(data, {"x": ("F32", [n, WIDE], x), "t": ("F32", [n, WIDE], numbers(n * WIDE, 2))})
+    h = product([x[i * WIDE:(i + 1) * WIDE] for i in range(n)], numbers(WIDE * WIDE, 1 + WIDE * WIDE), WIDE)
+    done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", "h")
+    if bench.must(done, "rows: h"):
+        bench.check("note" not in done.stderr and all(map(near, read_npy(out)[1], [a for r in h for a in r])), f"rows: h: {done.stderr}")
+    for name in "first", "all":
+        done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", name)
+        bench.check(done.returncode == 1 and f"'{name}' has no rows" in done.stderr, f"rows: {name}: {done.stderr}")
+    done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", "apart")
+    bench.check(done.returncode == 0 and "note: rows of output 'apart' may depend on the other samples of a batch, here 2" in done.stderr,
+                f"rows: apart: {done.stderr}")
+
+
 def main():
     bench = ck.Bench()
     net = write_net(bench, "net", NET)
@@ -403,6 +439,7 @@ def main():
     refuses(bench, net, so)
     replicas(bench, net, so)
     means(bench)
+    rows(bench)
     cut(bench, net)
     no_room(bench)
     windows(bench)
