@@ -2,6 +2,8 @@
  * run time. */
 #include "passes/fold/fold_rules.h"
 
+#include <string.h>
+
 /* True if constant indices are start, start + 1, ... along their last axes,
  * repeated over the leading ones; then *lead counts those. */
 static bool
@@ -45,6 +47,59 @@ gather_core(struct fold *f, NodeId id, ValId core)
 	return fold_become(f, id, v);
 }
 
+/* Whether v is 0, each, 2 each, ... */
+static bool
+is_multiples(const Val *v, int64_t each)
+{
+	for (int64_t i = 0; i < val_nelem(v); i++)
+		if (val_int(v, i) != i * each)
+			return false;
+	return true;
+}
+
+/* gather of rows i + {0, T, 2 T, ...}, where x has T rows for each i: each takes
+ * one of its own, which the batch of gather_nd says.  TorchScript writes
+ * x[arange(n), i] so. */
+static enum step
+gather_own_rows(struct fold *f, NodeId id)
+{
+	const Node *n = &f->g->node[id];
+	const Val *sum = in_val(f, n, 1);
+	const Node *add = &f->g->node[sum->def];
+	Shape x = in_val(f, n, 0)->shape, rows = x, one;
+	int64_t many = sum->shape.rank == 1 ? sum->shape.dim[0] : 0;
+	int64_t each = many > 1 && x.rank ? x.dim[0] / many : 0;
+	Attr attr = attr_default(OP_GATHER_ND);
+	ValId in[2] = { n->in[0], 0 };
+
+	if (each < 2 || each * many != x.dim[0] || x.rank == MAX_RANK
+	    || !sum->def || add->op != OP_ADD)
+		return STEP_KEEP;
+	for (int k = 0; k < 2; k++) {
+		const Val *v = in_val(f, add, k);
+
+		if (val_is_const(v) && shape_eq(&v->shape, &sum->shape)
+		    && shape_eq(&in_val(f, add, !k)->shape, &sum->shape)
+		    && is_multiples(v, each))
+			in[1] = add->in[!k];
+	}
+	if (!in[1])
+		return STEP_KEEP;
+	rows.rank++;
+	memmove(&rows.dim[1], &x.dim[0], (size_t)x.rank * sizeof x.dim[0]);
+	rows.dim[0] = many;
+	rows.dim[1] = each;
+	one = SHAPE(many, 1);
+	in[0] = fold_reshape(f, in[0], &rows, id);
+	in[1] = fold_reshape(f, in[1], &one, id);
+	TRY(in[0]);
+	TRY(in[1]);
+	attr.GATHER_ND.batch = 1;
+	in[0] = fold_emit(f, OP_GATHER_ND, 2, in, &attr, id);
+	TRY(in[0]);
+	return fold_become(f, id, in[0]);
+}
+
 /* gather of consecutive rows: a slice, put into place and broadcast. */
 enum step
 simplify_gather(struct fold *f, NodeId id)
@@ -57,7 +112,10 @@ simplify_gather(struct fold *f, NodeId id)
 	int axis = (int)n->attr.GATHER.axis;
 	IntList start = { .n = x.rank }, step = { .n = x.rank };
 
-	if (!core || !shape_known(&x))
+	if (!core)
+		return axis == 0 && shape_known(&x) ? gather_own_rows(f, id)
+		                                    : STEP_KEEP;
+	if (!shape_known(&x))
 		return STEP_KEEP;
 	if (!is_consecutive(idx, &lead))
 		return core == n->in[1] ? STEP_KEEP
