@@ -200,7 +200,7 @@ int ckr_threads(const ckr_ctx *ctx);
 /* Ranks, all of which this process carries out in turn: replicas of a model
  * (ckc --dp), times the ranks that each is cut over (ckc --tp).  Tensors are
  * whole in every call and file; inputs and outputs hold the samples of all
- * replicas, in their order. */
+ * replicas, in their order, of one micro-batch. */
 uint32_t ckr_ranks(const ckr_ctx *ctx);
 uint32_t ckr_replicas(const ckr_ctx *ctx);
 /* Of the float types in which a step keeps values the one with the fewest
@@ -477,7 +477,8 @@ ckr_status ckr_save_merged(ckr_ctx *ctx, const char *path);
 /* The ONNX file the model was compiled from, with the present weights, adapters
  * merged into them. */
 ckr_status ckr_export_onnx(ckr_ctx *ctx, const char *path);
-/* Graph outputs of the last step. */
+/* Graph outputs of the last step; of several micro-batches those of the last
+ * one, which ckr_get gives as well, but the loss is the step's. */
 ckr_status ckr_save_outputs(ckr_ctx *ctx, const char *path);
 /* The gradients of the next step that is not skipped (before clipping, without
  * loss scale). */

@@ -22,6 +22,18 @@ run_read(struct importer *m)
 	return imp_same(m, m->n->op->ir, &a);
 }
 
+/* PyTorch's exporters write Add of bool, which ONNX does not allow, for x + y:
+ * there that is true where either is. */
+bool
+run_add(struct importer *m)
+{
+	ValId x = imp_in(m, 0), y = imp_in(m, 1);
+
+	if (m->g->val[x].dt != DT_BOOL || m->g->val[y].dt != DT_BOOL)
+		return run_same(m);
+	return give(m, binary(m, OP_OR, x, y));
+}
+
 bool
 run_identity(struct importer *m)
 {

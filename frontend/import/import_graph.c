@@ -174,6 +174,33 @@ check_inputs(struct importer *m, bool *skip)
 	return true;
 }
 
+/* Whether inputs are of types that ONNX lets the operator have.  Others have a
+ * meaning in the language the model was written in, which is not that of the
+ * operator on such values: a count of flags is an integer, no flag. */
+static bool
+check_types(struct importer *m)
+{
+	const struct onnx_op *op = m->n->op;
+
+	for (int i = 0; i < m->n->nin; i++) {
+		DType dt = m->g->val[imp_in(m, i)].dt;
+		char cls = dt == DT_NONE ? 'f' : dtype_info[dt].cls;
+		bool whole = i < 32 && op->floats >> i & 1 && cls != 'f';
+		bool flag = i < 32 && op->numbers >> i & 1 && cls == 'b';
+
+		if (!whole && !flag)
+			continue;
+		imp_fail(m, "input %d '%s': expected %s, found %s", i,
+		         m->f->val[m->n->in[i]].name,
+		         whole ? "floats" : "numbers", dtype_info[dt].text);
+		return diag_more(m->diag, "%s", op->hint ? op->hint
+		                 : whole ? "try: x.float() in the model"
+		                 : "try: x.long() in the model, or "
+		                   "dynamo=True in torch.onnx.export");
+	}
+	return true;
+}
+
 static bool
 check_version(struct importer *m)
 {
@@ -199,6 +226,8 @@ import_node(struct importer *m)
 		return false;
 	if (skip)
 		return true;
+	if (!check_types(m))
+		return false;
 	attr_begin(&m->r, m->f, m->n);
 	if (m->n->op->run != run_constant)
 		m->origin = origin_new(m->g, m->n->name, m->n->type);

@@ -114,6 +114,7 @@ ValId imp_tensor(struct importer *, const Onnx__TensorProto *,
 /* import_ew.c */
 bool run_same(struct importer *);
 bool run_read(struct importer *);
+bool run_add(struct importer *);
 bool run_identity(struct importer *);
 bool run_fold_left(struct importer *);
 bool run_mean(struct importer *);

@@ -25,6 +25,8 @@ struct onnx_op {
 	uint32_t dead;                  /* outputs that pass none on */
 	uint32_t norm;                  /* inputs that are a norm's or a bias
 	                                 * vector: equal ones get merged */
+	uint32_t numbers;               /* inputs that must not be bool */
+	uint32_t floats;                /* inputs that must be floats */
 	struct weight_slot slot[4];
 	const char *hint;               /* why not, or what to do */
 };

@@ -112,7 +112,7 @@ static const struct option_row rows[] = {
 	  "FILE.STEP, too" },
 	{ "resume", T_FILE, AT(resume), "FILE", "go on from a checkpoint" },
 	{ "outputs", T_FILE, AT(outputs), "FILE", "the graph's outputs at the "
-	  "last step" },
+	  "last step; ckc --grad-accum: of its last micro-batch" },
 	{ "grads", T_FILE, AT(grads), "FILE", "gradients of the first step "
 	  "not skipped, before clipping" },
 	{ "log", T_FILE, AT(log), "FILE", "one JSON object per step, or .csv; "

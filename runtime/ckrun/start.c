@@ -138,9 +138,26 @@ try_config(ckr_ctx *m, const char *adapters)
 	return s;
 }
 
+/* Where a step has several micro-batches, each overwrites the outputs of the
+ * one before it. */
+static void
+note_outputs(ckr_ctx *m, const struct options *o)
+{
+	uint32_t n = ckr_micro_batches(m);
+	struct ckr_info info;
+	bool any = false;
+
+	for (size_t i = 0; ckr_tensor(m, i, &info) == CKR_OK; i++)
+		any |= !strcmp(info.kind, "output") && !info.loss;
+	if (o->outputs && n > 1 && any)
+		fprintf(stderr, "ckrun: note: --outputs holds the last of %u "
+		        "micro-batches, and the loss of all\n", n);
+}
+
 ckr_status
 start_files(ckr_ctx *m, const struct options *o)
 {
+	note_outputs(m, o);
 	if (o->save_lora)
 		CKR_TRY(ckr_save_adapters(m, NULL));
 	if (o->save_merged)

@@ -209,7 +209,7 @@ rt_show_loss(ckr_ctx *c, const struct bound *b, double loss)
 	double value;
 	size_t bad;
 
-	if (!c->lib->loss_adds || b->p->loss < 0 || t->split)
+	if (c->env.nmicro == 1 || b->p->loss < 0 || t->split)
 		return;
 	dtype_convert(&value, t->dtype, &loss, CKR_F64, 1, &bad);
 	FOR_RANKS (r, c)

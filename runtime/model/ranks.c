@@ -360,6 +360,15 @@ rt_dealt(const ckr_ctx *c, const struct ckr_tensor *t)
 	return c->whole && here ? c->whole[t - first] : NULL;
 }
 
+/* Whether every rank here reads the input where the first one does, so that
+ * whoever sets it can write there. */
+static bool
+is_in_place(const ckr_ctx *c, const struct ckr_tensor *t)
+{
+	return c->device->host && !is_batch(c, t)
+	       && c->world.count <= c->world.tp;
+}
+
 ckr_status
 rt_gather_inputs(ckr_ctx *c)
 {
@@ -376,8 +385,7 @@ rt_gather_inputs(ckr_ctx *c)
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
 		uint64_t n = rt_whole(c, &t[i]).nbytes + 1;
 
-		if (t[i].kind != CKR_INPUT
-		    || (!is_batch(c, &t[i]) && c->device->host))
+		if (t[i].kind != CKR_INPUT || is_in_place(c, &t[i]))
 			continue;
 		c->whole[i] = c->device->call->take_host(c->device, n);
 		if (!c->whole[i])

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Micro-batches of a step beside the whole batch.
 
-    accum.py CKC CKRUN [forms] [kinds]
+    accum.py CKC CKRUN [forms] [kinds] [outputs]
 
 forms   losses of tests/tools/lossforms.py, each with a weight of its own: loss and gradients of 1, 2, 3, 4 and 8 micro-batches are those
         of all rows, in closed form in double precision.  Micro-batches have different numbers of labels, and of weights; one has all,
         one none.  So they are with replicas, with states shared out, on ranks, on an emulated GPU's kernels, clipped, in f16, with
         adapters, under a budget and as --check compares plans.
 kinds   what --loss adds, with all its settings.
+outputs --outputs has the loss of all micro-batches, and of other outputs those of the last one, which a note says.
 """
 import os
 import sys
@@ -172,6 +173,41 @@ class Accum(ck.Bench):
             self.check(far <= 1e-5, f"{words}: gradient is off by {far:.2g} of the largest")
 
 
+    def outputs(self):
+        rng = np.random.default_rng(0)
+        x, w = np.float32(rng.normal(0, 1, (12, 3))), np.float32(rng.normal(0, 1, (3, 2)))
+        files.st_write(self.path("x.st"), tensors({"x": x}))
+        files.st_write(self.path("w.st"), tensors({"w": w}))
+        z = np.float64(x) @ w
+        # the last has products of two samples, so that it is the mean over micro-batches
+        forms_of = ("mean", "%loss: f32[] output = reduce_mean %q {axes=[0,1], keepdims=0}", lambda z: (z * z).mean()), \
+            ("sum", "%loss: f32[] output = reduce_sum %q {axes=[0,1], keepdims=0}", lambda z: (z * z).sum()), \
+            ("pairs", "%p = matmul %z, %z {tb=1}\n\t%loss: f32[] output = reduce_mean %p {axes=[0,1], keepdims=0}", None)
+        for what, end, whole in forms_of:
+            for micro, dp in (1, 1), (3, 1), (3, 2):
+                if not whole and dp > 1:
+                    continue
+                b = 12 // micro // dp
+                want = whole(z) if whole else np.mean([(m @ m.T).mean() for m in np.split(z, micro)])
+                text = f"graph @g {{\n\tinput %x: f32[{b},3]\n\tparam %w: f32[3,2] = splat 0\n" \
+                    f"\t%z: f32[{b},2] output = matmul %x, %w\n\t%q = mul %z, %z\n\t{end}\n}}\n"
+                model = self.text("m.ck", text)
+                flags = ["--output", "z", "--loss", "loss", "--optimizer", "sgd", *(["--grad-accum", micro] if micro > 1 else []),
+                         *(["--dp", dp] if dp > 1 else [])]
+                said = f"{what}, {micro} micro-batches, {dp} replicas"
+                if not self.must(self.ckc(model, "-o", self.path("m.so"), *flags), said):
+                    continue
+                done = self.ckrun("m.so", "--inputs", "x.st", "--init", "w.st", "--steps", 1, "--outputs", "o.st", "--ranks", dp, "--quiet")
+                if not self.must(done, said):
+                    continue
+                got = compare.load(self.path("o.st"))
+                note = "note: --outputs holds the last of 3 micro-batches, and the loss of all"
+                self.check((note in done.stderr) == (micro > 1), f"{said}: {done.stderr}")
+                last = z[12 - 12 // micro:]
+                self.check(got["z"].shape == last.shape and np.allclose(got["z"], last, rtol=1e-5), f"{said}: outputs {got['z']}, expected {last}")
+                self.check(np.allclose(got["loss"], want, rtol=1e-5), f"{said}: loss {got['loss']}, expected {want}")
+
+
 def log_softmax(z):
     z = z - z.max(1, keepdims=True)
     return z - np.log(np.exp(z).sum(1, keepdims=True))
@@ -216,11 +252,13 @@ WAYS = [(2, 2, ["--dp", "auto"], ["--ranks", 2], 1e-5), (2, 2, ["--dp", 2, "--ze
 
 def main():
     bench = Accum()
-    parts = bench.names or ["forms", "kinds"]
+    parts = bench.names or ["forms", "kinds", "outputs"]
     if "forms" in parts:
         bench.forms()
     if "kinds" in parts:
         bench.kinds()
+    if "outputs" in parts:
+        bench.outputs()
     bench.finish()
 
 

@@ -193,6 +193,21 @@ REST = {
 	%3 = reduce_mean %kk {ALL}
 """,
 }
+# what has no samples: numbers, a row, flags, positions; all of them one replica's as any other's
+EQUAL = f"""
+	input %weight: f32[]
+	input %once: f32[1]
+	input %row: f32[1,5]
+	input %flags: bool[1,5]
+	input %ids: i64[1,5]
+	const %table: f32[6] = {{1, -1, 2, 0.5, 3, 4}}
+	%g = gather %table, %ids {{axis=0}}
+	%r = where %flags, %row, %g
+	%k = mul %q, %r
+	%o = mul %k, %once
+	%m = reduce_mean %o {ALL}
+	%1 = mul %m, %weight
+"""
 REFUSED = {
     "topk": f"\t%y, %i = topk %z {{k=2, axis=0}}\n\t%1 = reduce_mean %y {ALL}\n",
     "matmul": f"\t%y = matmul %z, %z {{tb=1}}\n\t%1 = reduce_mean %y {ALL}\n",
@@ -222,7 +237,7 @@ def numbers():
 
 
 def tensors(values):
-    return {k: ("I64" if v.dtype == np.int64 else "F32", list(v.shape), v.ravel().tolist()) for k, v in values.items()}
+    return {k: ({"i": "I64", "b": "BOOL"}.get(v.dtype.kind, "F32"), list(v.shape), v.ravel().tolist()) for k, v in values.items()}
 
 
 def by_numpy(name, x, p):
@@ -250,6 +265,19 @@ def by_numpy(name, x, p):
         return (p["w"][x["x"].argmax(1)] * x["t"]).mean() + (z[np.arange(B), best] ** 2).mean() + (written ** 2).mean() \
             + (table[two] * z[:, :2] * np.take_along_axis(x["t"], two, 1)).sum()
     return np.sqrt((d * d).sum(1).mean()) + .01 * (np.float64(p["w"]) ** 2).sum() + np.exp(logp).mean(0) @ x["t"].mean(0)
+
+
+def equal_numbers():
+    return {"weight": np.float32(2.5), "once": np.float32([-.75]), "row": np.float32([[.5, 1, -2, 3, 1.5]]),
+            "flags": np.array([[True, False, True, True, False]]), "ids": np.array([[2, 4, 0, 1, 5]])}
+
+
+def equal_loss(x, e, p):
+    """Of EQUAL: the loss and the gradients, in double precision."""
+    r = np.where(e["flags"], e["row"], np.array([1, -1, 2, .5, 3, 4])[e["ids"]]) * np.float64(e["once"]) * e["weight"]
+    d = np.float64(x["x"]) @ p["w"] + p["c"] - x["t"]
+    g = 2 * d * r / d.size
+    return (d * d * r).mean(), {"w": x["x"].T @ g, "c": g.sum(0)}
 
 
 def differences(name, x, p):
@@ -311,6 +339,32 @@ class Replicas(ck.Bench):
             for n in {"linear": [2], "bent": [3], "mixed": [2, 3], "time": [2], "heads": [3], "index": [2], "drawn": [3]}[loss]:
                 if self.must(self.build(self.text(rest, B // n), "many", "--optimizer", "sgd", "--dp", "auto"), f"{loss} {n}"):
                     self.alike(self.train("many", n, "--init", "p.st"), want, "many", f"{loss}, {n} replicas")
+
+    def equal(self):
+        """Inputs without samples reach every replica."""
+        x, p = numbers()
+        e = equal_numbers()
+        x.pop("labels")
+        files.st_write(self.path("x.st"), tensors({**x, **e}))
+        files.st_write(self.path("p.st"), tensors(p))
+        np.savez(self.path("x.npz"), **x, weight=e["weight"])
+        fed = {"once": "ones", "row": "ones", "flags": "zeros", "ids": "positions"}
+        set_by_data = {"once": np.ones(1), "row": np.ones((1, 5)), "flags": np.zeros((1, 5), bool), "ids": np.arange(5)[None]}
+        ways = (("--inputs", "x.st"), equal_loss(x, e, p)), \
+            (("--data", "x.npz", *(w for k in {**x, **e} for w in ("--feed", f"{k}={fed.get(k, k)}"))), equal_loss(x, {**e, **set_by_data}, p))
+        for batch, ranks, flags in (12, 1, []), (6, 2, ["--dp", 2]), (3, 4, ["--dp", "auto"]), (6, 2, ["--dp", 2, "--zero", 1]), \
+                (12, 2, ["--tp", 2, "--shard", "w=S1"]), (6, 4, ["--tp", 2, "--shard", "w=S1"]), (2, 2, ["--dp", 2, "--grad-accum", 3]):
+            with open(self.path("m.ck"), "w") as f:
+                f.write(graph(EQUAL, batch).replace(f"\tinput %labels: i64[{batch}]\n", ""))
+            if not self.must(self.build("m.ck", "equal", "--optimizer", "sgd", *flags), f"equal {flags}"):
+                continue
+            for inputs, (loss, g) in ways:
+                what = f"inputs without samples, {ranks} ranks, {flags} {inputs[0]}"
+                got = self.train("equal", ranks, "--init", "p.st", steps=1, inputs=inputs)
+                self.check(np.allclose(got, loss, rtol=1e-5), f"{what}: loss {got}, expected {loss}")
+                found = compare.load(self.path("equal.g"))
+                for k, v in g.items():
+                    self.check(np.allclose(found[k], v, rtol=1e-5, atol=1e-6), f"{what}: gradient of {k} is off")
 
     def refusals(self):
         for op, rest in REFUSED.items():
@@ -396,6 +450,7 @@ def main():
     parts = bench.names or ["small", "gpt"]
     if "small" in parts:
         bench.small()
+        bench.equal()
         bench.refusals()
     if "gpt" in parts:
         bench.gpt(tool)

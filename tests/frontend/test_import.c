@@ -935,6 +935,67 @@ test_broken_constants(void **state)
 	refuses_once(&a, "sparse tensor '': an index lies outside");
 }
 
+/* y = op(x, ...) of as many times the same x. */
+static struct buf
+typed_node(const char *op, int type, int nin, int opset)
+{
+	static const char *const in[] = { "", "x", "x x", "x x x" };
+	static const int64_t dim[] = { -1, 4 }, axis = 1;
+	struct buf g = { 0 };
+
+	put_node(&g, op, strcmp(op, "CumSum") ? in[nin] : "x a", "y", NULL);
+	put_ints(&g, "a", -1, &axis);
+	put_value(&g, 11, "x", type, 2, dim);
+	put_value(&g, 12, "y", type, 2, dim);
+	return model_of(&g, opset);
+}
+
+/* Operators on types that ONNX does not let them have. */
+static void
+test_types(void **state)
+{
+	static const struct import_options forward = { .all_outputs = true };
+	static const struct {
+		const char *op;
+		int nin;
+	} numbers[] = {
+		{ "Abs", 1 }, { "ArgMax", 1 }, { "ArgMin", 1 }, { "Clip", 1 },
+		{ "CumSum", 2 }, { "Div", 2 }, { "MatMul", 2 }, { "Mod", 2 },
+		{ "Neg", 1 }, { "Pow", 2 }, { "ReduceL1", 1 },
+		{ "ReduceMean", 1 }, { "ReduceProd", 1 }, { "ReduceSum", 1 },
+		{ "ReduceSumSquare", 1 }, { "Relu", 1 }, { "Sign", 1 },
+		{ "Sub", 2 }, { "Sum", 3 },
+	}, floats[] = {
+		{ "Acos", 1 }, { "Elu", 1 }, { "HardSigmoid", 1 },
+		{ "LeakyRelu", 1 }, { "LpNormalization", 1 }, { "Mean", 2 },
+		{ "Selu", 1 }, { "Softsign", 1 }, { "Tan", 1 },
+	};
+	struct buf m;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		m = typed_node(numbers[i].op, ONNX_BOOL, numbers[i].nin, 17);
+		refuses(&m, &forward, "input 0 'x': expected numbers, found "
+		        "bool\n  ");
+	}
+	for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+		m = typed_node(floats[i].op, ONNX_INT64, floats[i].nin, 17);
+		refuses(&m, &forward, "input 0 'x': expected floats, found "
+		        "i64\n  try: ");
+	}
+	m = typed_node("CumSum", ONNX_BOOL, 2, 17);
+	refuses(&m, &forward, "mask.long().cumsum(1)");
+	m = typed_node("CumSum", ONNX_INT64, 2, 17);
+	gives(&m, &forward, "cumsum");
+	m = typed_node("Sum", ONNX_INT64, 3, 17);
+	gives(&m, &forward, "add");
+	/* what all mean by it */
+	m = typed_node("Add", ONNX_BOOL, 2, 17);
+	gives(&m, &forward, "= or %x, %x");
+	m = typed_node("ReduceMax", ONNX_BOOL, 1, 20);
+	gives(&m, &forward, "reduce_max");
+}
+
 /* s += x[i] over four rows from the last to the first. */
 static void
 test_scan(void **state)
@@ -1370,6 +1431,7 @@ main(void)
 		cmocka_unit_test(test_scan),
 		cmocka_unit_test(test_sparse),
 		cmocka_unit_test(test_broken_constants),
+		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_sequences),
 		cmocka_unit_test(test_dropout),
 		cmocka_unit_test(test_outputs),
