@@ -57,8 +57,8 @@ is_multiples(const Val *v, int64_t each)
 	return true;
 }
 
-/* gather of rows i + {0, T, 2 T, ...}, where x has T rows for each i: each takes
- * one of its own, which the batch of gather_nd says.  TorchScript writes
+/* gather of rows i + {0, T, 2 T, ...}, where x has T rows for each i: each one
+ * is of its own, which the batch of gather_nd says.  TorchScript writes
  * x[arange(n), i] so. */
 static enum step
 gather_own_rows(struct fold *f, NodeId id)

@@ -120,7 +120,7 @@ OPS = {
     "passes/fold/fold_build.c": (1, "rules of some ops, and patterns"),
     "passes/fold/fold_compact.c": (8, "what a mask was before it was expanded; what reads places"),
     "passes/fold/fold_const.c": (4, "rules of some ops, and patterns"),
-    "passes/fold/fold_index.c": (1, "indices that are joined"),
+    "passes/fold/fold_index.c": (2, "indices that are joined, and added up"),
     "passes/fold/fold_spread.c": (3, "what repeats elements"),
     "passes/fold/fold_lanes.c": (5, "rules that ops share; nonzero, part"),
     "passes/fold/fold_lanes_join.c": (9, "rules that ops share; nonzero, part"),
