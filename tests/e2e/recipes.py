@@ -22,7 +22,7 @@ COMMANDS, LINES = 6, 15
 
 # page, heading, what an export needs, loss below, accuracy above, what of a script's last line is a percentage above
 RECIPES = {
-    "digits": ("README.md", "A first model in five minutes", ["torch", "onnxscript"], 0.3, 0.9, None),
+    "digits": ("README.md", "Five minutes", ["torch", "onnxscript"], 0.3, 0.9, None),
     "segmentation": ("samples/segmentation/README.md", "Segmentation", ["torch", "onnxscript"], 0.25, 0.89, r"(\d+) % of unseen pixels"),
     "text": ("samples/text/README.md", "Text classification", ["torch", "onnxscript", "transformers"], 0.2, 0.95, r"(\d+) % of unseen reviews"),
     "chargpt": ("samples/chargpt/README.md", "A decoder over bytes", ["torch", "onnxscript"], 3.0, 0.2, r"of unseen text ([\d.]+)"),
@@ -30,10 +30,10 @@ RECIPES = {
 
 
 def commands(page, heading):
-    """Of the first shell block under a heading, one a line."""
+    """Of the first block of commands under a heading, one a line."""
     with open(os.path.join(ROOT, page), encoding="utf-8") as f:
         part = re.split(rf"^#+ {re.escape(heading)}$", f.read(), flags=re.M)[1]
-    block = re.search(r"```sh\n(.*?)```", part, re.S).group(1)
+    block = re.search(r"```(?:sh|console)\n(.*?)```", part, re.S).group(1)
     return [line.split("   #")[0].strip() for line in block.replace("\\\n", " ").splitlines()]
 
 

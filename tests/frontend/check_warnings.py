@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What exporters damage silently, `ckc inspect` says, and names the option that avoids it; of what is whole it says nothing.  Compiling says the same.
 
-    check_warnings.py --ckc PATH [--readme README.md] FOLDER MODELS
+    check_warnings.py --ckc PATH [--page exporting.md] FOLDER MODELS
 
 FOLDER holds the files that exports.py makes, MODELS those with references.
 """
@@ -132,8 +132,8 @@ def serves_plain(recipe):
     return None not in op.of["BatchNormalization"]
 
 
-def check_recipe(ckc, folder, readme):
-    """The lines that export BatchNorm in training form are Python, and the same in the README as in the inspection."""
+def check_recipe(ckc, folder, recipes):
+    """The lines that export BatchNorm in training form are Python, and the same in docs/exporting.md as in the inspection."""
     path = os.path.join(folder, "dynamo-batchnorm.onnx")
     details = json.loads(run(ckc, "inspect", path, "--json", "-").stdout)["details"]
     recipe = "\n".join(next(iter(details.values()), []))
@@ -149,8 +149,8 @@ def check_recipe(ckc, folder, readme):
     missing = [line for line in recipe.splitlines() if line not in page]
     if missing:
         return f"not on the page: {missing}"
-    with open(readme) as f:
-        return None if f"```python\n{recipe}\n```" in f.read() else f"not in {readme}: {recipe}"
+    with open(recipes) as f:
+        return None if f"```python\n{recipe}\n```" in f.read() else f"not in {recipes}: {recipe}"
 
 
 def check_silenced(ckc, folder, models):
@@ -195,7 +195,7 @@ def check(ckc, path, lists, report):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--ckc", required=True)
-    p.add_argument("--readme", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "README.md"))
+    p.add_argument("--page", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "exporting.md"))
     p.add_argument("folder")
     p.add_argument("models")
     o = p.parse_args()
@@ -217,7 +217,7 @@ def main():
                 print(f"FAIL {name}: {fault}")
     stems = sorted(f[:-5] for f in os.listdir(o.models) if f.endswith(".json"))
     faults = [(name, check_model(o.ckc, os.path.join(o.models, name))) for name in stems]
-    faults += [("recipe", check_recipe(o.ckc, o.folder, o.readme)), ("flags", check_silenced(o.ckc, o.folder, o.models))]
+    faults += [("recipe", check_recipe(o.ckc, o.folder, o.page)), ("flags", check_silenced(o.ckc, o.folder, o.models))]
     for name, fault in faults:
         if fault:
             failed += 1

@@ -384,8 +384,8 @@ def dynamo(out, name, module, x, optimize, batch=True, folded=False):
 
 
 def by_recipe(out, name, module, x):
-    """Batch normalisation exported as README.md says."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "README.md")) as f:
+    """Batch normalisation exported as docs/exporting.md says."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "exporting.md")) as f:
         recipe = next(x for x in f.read().split("```python\n") if "custom_translation_table" in x).split("```")[0]
     path = os.path.join(out, name + ".onnx")
     exec(recipe.replace("'model.onnx'", "path, external_data=False, verbose=False, input_names=['x'], output_names=['loss']"),
