@@ -83,6 +83,15 @@ graph_free(Graph *g)
 		arena_free(g->arena);
 }
 
+const Val *
+graph_batch_input(const Graph *g)
+{
+	FOR_VALS (v, g)
+		if (v->kind == V_INPUT && v->shape.rank > 0)
+			return v;
+	return NULL;
+}
+
 /* A free name: `name` itself or NAME.2, NAME.3, ...  The value that has the
  * name knows how far they are taken.  self may have the name already. */
 static const char *

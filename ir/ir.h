@@ -378,6 +378,9 @@ enum {
 Graph *graph_new(const char *name);
 void graph_free(Graph *);
 /* A deep copy with the same ids (contents of values are shared). */
+/* The first input that has dims, whose first one is that of the samples; NULL:
+ * there is none. */
+const Val *graph_batch_input(const Graph *);
 Graph *graph_clone(const Graph *);
 
 /* A new value; name is copied and made unique by a suffix ".N" if taken

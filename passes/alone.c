@@ -6,31 +6,22 @@
  * what    where the file has a name for the size of the batch, the graph is
  *         taken through the first passes with two samples, too.  Dealt, both
  *         must add up over samples in the same places
- * gives   p->agrees, or p->alone, with which pass deal refuses
+ * gives   p->alone, with which pass deal refuses, and the rows of outputs
  * cost    the first passes once more, for batches of one alone
  */
 #include "passes/alone.h"
 
+#include "passes/canon/canon.h"
 #include "passes/offer.h"
 #include "passes/shard/shard.h"
 
 #include <string.h>
 
-/* The first input that may hold samples, as pass deal has it. */
-static const Val *
-first_input(const Graph *g)
-{
-	FOR_VALS (v, g)
-		if (v->kind == V_INPUT && v->shape.rank > 0)
-			return v;
-	return NULL;
-}
-
 Graph *
 alone_twice(const Pass *p, const Graph *of)
 {
 	const struct options *o = p->opt;
-	const Val *first = first_input(of);
+	const Val *first = graph_batch_input(of);
 	const char *name = first ? first->dim_name[0] : NULL;
 	Graph *g;
 
@@ -48,6 +39,25 @@ alone_twice(const Pass *p, const Graph *of)
 	return g;
 }
 
+/* The rows that outputs have there. */
+static const struct output_rows *
+rows_of(Pass *trial, Graph *two)
+{
+	struct output_rows *row;
+	int n = 0;
+
+	if (!two || !canon_evaluate(trial, two))
+		return NULL;
+	row = arena_array(trial->keep, (size_t)two->nval + 1, sizeof *row);
+	total_find_rows(trial, two);
+	FOR_VALS (v, two)
+		if (v->output)
+			row[n++] = (struct output_rows){
+				arena_printf(trial->keep, "%s", v->name),
+				v->rows };
+	return row;
+}
+
 void
 alone_check(Pass *p, const Graph *g, Graph *twice,
             const struct pass_info *fold)
@@ -62,8 +72,9 @@ alone_check(Pass *p, const Graph *g, Graph *twice,
 	if (run_from(&trial, twice, fold, 0, "loss", &none)
 	    && !diag_errors(trial.diag)) {
 		trial.scratch = arena_new();
-		trial.agrees = true;
-		p->agrees = deal_agrees(&trial, g, twice, &p->alone);
+		trial.alone.agrees = true;
+		p->alone.agrees = deal_agrees(&trial, g, twice, &p->alone.why);
+		p->alone.row = rows_of(&trial, trial.forward);
 		arena_free(trial.scratch);
 	}
 	diag_free(trial.diag);

@@ -117,8 +117,7 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
 	               .baseline_peak = -1, .minimum_peak = -1,
-	               .watch = p->watch, .alone = p->alone,
-	               .agrees = p->agrees };
+	               .watch = p->watch, .alone = p->alone };
 	char *text = NULL;
 	size_t n;
 	FILE *said = open_memstream(&text, &n);
@@ -159,7 +158,6 @@ total_of_steps(Pass *p, const struct options *o)
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
 	               .watch = p->watch, .alone = p->alone,
-	               .agrees = p->agrees,
 	               .diag = diag_new("ckc", NULL) };
 
 	if (!form(&trial, p->forward)) {

@@ -142,6 +142,16 @@ struct cost {
 	double sent;                    /* bytes, to other ranks */
 };
 
+/* What the graph of a batch of two samples tells of that of one. */
+struct alone {
+	bool agrees;                    /* both are dealt alike */
+	const char *why;                /* not; NULL: unknown */
+	const struct output_rows {
+		const char *name;       /* of an output that evaluates */
+		enum sample_rows rows;
+	} *row;                         /* ends with a NULL; NULL: unknown */
+};
+
 typedef struct Pass {
 	Diag *diag;
 	const struct options *opt;
@@ -159,10 +169,7 @@ typedef struct Pass {
 	                                 * NULL if options are slim */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
-	/* of a batch of one sample: */
-	const char *alone;              /* why it is not dealt as one of two;
-	                                 * NULL: it is, */
-	bool agrees;                    /* ... if that has been seen */
+	struct alone alone;             /* of a batch of one sample */
 	Graph *forward;                 /* the graph that evaluates, with its
 	                                 * loss and all outputs; NULL: opt->eval
 	                                 * is off */

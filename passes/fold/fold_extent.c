@@ -91,21 +91,10 @@ fold_unhush(Pass *p, Diag *was)
 	p->diag = was;
 }
 
-/* The first input that may hold samples, along its first dim: as pass deal has
- * it; NULL: none. */
-static const Val *
-first_input(const Graph *g)
-{
-	FOR_VALS (v, g)
-		if (v->kind == V_INPUT && v->shape.rank > 0)
-			return v;
-	return NULL;
-}
-
 static void
 enlarge(Graph *g, int times)
 {
-	const Val *first = first_input(g);
+	const Val *first = graph_batch_input(g);
 	int64_t samples = first ? first->shape.dim[0] : 0;
 
 	FOR_VALS (v, g) {
@@ -243,7 +232,7 @@ bool
 fold_find_extents(struct fold *f, const Graph *before)
 {
 	struct extents *e = arena_array(f->p->scratch, 1, sizeof *e);
-	const Val *first = first_input(before);
+	const Val *first = graph_batch_input(before);
 	Arena *a = f->p->scratch;
 
 	if (!first)

@@ -197,7 +197,7 @@ count(const struct deal *d, const Node *n, SplitKind kind)
 static bool
 is_unclear(const struct deal *d)
 {
-	return d->samples == 1 && !d->p->agrees;
+	return d->samples == 1 && !d->p->alone.agrees;
 }
 
 /* A batch of one sample may be in any dim of 1, so what looks like a sum over
@@ -448,8 +448,8 @@ deal_graph(Pass *p, Graph *g, const char **guess)
 	g->ranks = DEAL_RANKS;
 	if (!deal_inputs(&d))
 		return false;
-	if (d.samples == 1 && p->alone)
-		return diag_error(p->diag, "%s", p->alone);
+	if (d.samples == 1 && p->alone.why)
+		return diag_error(p->diag, "%s", p->alone.why);
 	for (NodeId id = 1; id < d.nold; id++)
 		if (!deal_node(&d, id))
 			return false;

@@ -411,12 +411,30 @@ rows_of(Pass *p, const Graph *g, ValId v)
 	return is;
 }
 
+/* Of one sample any dim of 1 may be that of the samples. */
+static enum sample_rows
+rows_of_one(Pass *p, const Graph *g, const Val *v)
+{
+	const struct output_rows *row = p->alone.row;
+
+	if (!row)
+		return v->shape.rank && v->shape.dim[0] == 1
+			? rows_of(p, g, val_id(g, v)) : ROWS_UNKNOWN;
+	while (row->name && strcmp(row->name, v->name) != 0)
+		row++;
+	return row->name ? row->rows : ROWS_UNKNOWN;
+}
+
 void
 total_find_rows(Pass *p, Graph *g)
 {
+	const Val *x = graph_batch_input(g);
+	bool one = x && x->shape.dim[0] == 1;
+
 	FOR_VALS (v, g)
 		if (v->output && val_id(g, v) != g->loss)
-			v->rows = rows_of(p, g, val_id(g, v));
+			v->rows = one ? rows_of_one(p, g, v)
+			        : rows_of(p, g, val_id(g, v));
 }
 
 void

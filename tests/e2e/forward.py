@@ -71,6 +71,22 @@ ROWS = """graph @rows {
 }
 """
 
+# In a batch of one, of a file that has a name for its size.
+ROWS_OF_ONE = """graph @one {
+	input %x: f32[b=1,3]
+	input %t: f32[b=1,3]
+	param %w: f32[3,3] = {@W}
+	%h output = matmul %x, %w
+	%first output = transpose %h {perm=[1,0]}
+	%all output = reduce_sum %h {axes=[0], keepdims=0}
+	%m = reduce_mean %h {axes=[0]}
+	%apart output = sub %h, %m
+	%e = sub %h, %t
+	%q = mul %e, %e
+	%loss: f32[] output = reduce_mean %q {axes=[0,1], keepdims=0}
+}
+"""
+
 
 def numbers(n, seed):
     return [((seed + 7 * i) * 31 % 97 - 48) / 32 for i in range(n)]
@@ -398,10 +414,10 @@ def refuses(bench, net, so):
     bench.check(os.path.getsize(without) < os.path.getsize(so), "--eval off makes no smaller library")
 
 
-def rows(bench):
+def rows(bench, text, b):
     """Outputs whose first dim is a multiple of the batch, but has no samples, or samples that depend on each other."""
     so, n, out = bench.path("rows.so"), 4, bench.path("rows.npy")
-    if not bench.must(bench.ckc(*FLAGS, write_net(bench, "rows", ROWS), "-o", so, "--quiet"), "rows: compile"):
+    if not bench.must(bench.ckc(*FLAGS, write_net(bench, "rows", text), "-o", so, "--quiet"), "rows: compile"):
         return
     x = numbers(n * WIDE, 1)
     data = bench.path("rows.st")
@@ -414,7 +430,7 @@ def rows(bench):
         done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", name)
         bench.check(done.returncode == 1 and f"'{name}' has no rows" in done.stderr, f"rows: {name}: {done.stderr}")
     done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", "apart")
-    bench.check(done.returncode == 0 and "note: rows of output 'apart' may depend on the other samples of a batch, here 2" in done.stderr,
+    bench.check(done.returncode == 0 and f"note: rows of output 'apart' may depend on the other samples of a batch, here {b}" in done.stderr,
                 f"rows: apart: {done.stderr}")
 
 
@@ -439,7 +455,8 @@ def main():
     refuses(bench, net, so)
     replicas(bench, net, so)
     means(bench)
-    rows(bench)
+    rows(bench, ROWS, 2)
+    rows(bench, ROWS_OF_ONE, 1)
     cut(bench, net)
     no_room(bench)
     windows(bench)
