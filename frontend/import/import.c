@@ -7,7 +7,7 @@
  * gives   a graph in dynamic form, and the template for writing it back
  * refuses what optable.c does not know: all of it at once, grouped
  */
-#include "frontend/damage/damage.h"
+#include "frontend/lint/lint.h"
 #include "frontend/import/import_flat.h"
 #include "frontend/import/import_graph.h"
 
@@ -60,9 +60,9 @@ check_support(const struct flat *f)
 /* ---- warnings ---- */
 
 static void
-warn_damage(struct flat *f, const struct import_options *opt)
+warn_lint(struct flat *f, const struct import_options *opt)
 {
-	struct damages d = damage_find(f, opt, f->arena);
+	struct lint_report d = lint_run(f, opt, f->arena);
 
 	for (int i = 0; i < d.n; i++)
 		diag_warn(f->diag, "%s", d.at[i].text);
@@ -94,7 +94,7 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 	if (f && check_support(f))
 		g = import_graph(f, opt, arena, stem(arena, path));
 	if (g && !opt->quiet)
-		warn_damage(f, opt);
+		warn_lint(f, opt);
 	if (g && !opt->shapes_do)
 		template_build(*keep, f);
 	else if (g)

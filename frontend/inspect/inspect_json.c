@@ -10,7 +10,7 @@ put(FILE *out, const char *before, const char *text)
 }
 
 static void
-json_inits(struct findings *x, FILE *out)
+json_inits(struct inspect_report *x, FILE *out)
 {
 	static const char *const text[] = { "none", "parameter", "buffer",
 	                                    "constant" };
@@ -43,7 +43,7 @@ json_inits(struct findings *x, FILE *out)
 }
 
 static void
-json_ops(struct findings *x, FILE *out)
+json_ops(struct inspect_report *x, FILE *out)
 {
 	fputs(",\n\"operators\": [", out);
 	for (int i = 0; i < x->nop; i++) {
@@ -61,7 +61,7 @@ json_ops(struct findings *x, FILE *out)
 }
 
 static void
-json_warnings(struct findings *x, FILE *out)
+json_warnings(struct inspect_report *x, FILE *out)
 {
 	bool first = true;
 	const char *text;
@@ -70,8 +70,8 @@ json_warnings(struct findings *x, FILE *out)
 	for (int i = 0; (text = findings_warning(x, i)); i++)
 		put(out, i ? ",\n  " : "\n  ", text);
 	fputs("\n],\n\"details\": {", out);
-	for (int i = 0; i < x->damage.n; i++) {
-		const struct damage *d = &x->damage.at[i];
+	for (int i = 0; i < x->lint.n; i++) {
+		const struct lint_warning *d = &x->lint.at[i];
 
 		if (!d->ndetail)
 			continue;
@@ -115,7 +115,7 @@ json_verdict(const struct import_options *o, FILE *out)
 }
 
 void
-inspect_json(struct findings *x, FILE *out)
+inspect_json(struct inspect_report *x, FILE *out)
 {
 	const Onnx__ModelProto *m = x->f->file->model;
 	bool first = true;

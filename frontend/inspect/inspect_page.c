@@ -81,7 +81,7 @@ by_likeness(const void *a, const void *b)
 
 /* Each group of like lines becomes its first one. */
 static void
-join_lines(struct findings *x, struct line *line, size_t n)
+join_lines(struct inspect_report *x, struct line *line, size_t n)
 {
 	struct line **sorted = arena_array(x->arena, n + 1, sizeof *sorted);
 
@@ -107,7 +107,7 @@ print_line(const struct line *l, FILE *out)
 }
 
 static void
-print_inits(struct findings *x, FILE *out, enum verdict verdict)
+print_inits(struct inspect_report *x, FILE *out, enum verdict verdict)
 {
 	struct line *line = arena_array(x->arena, (size_t)x->f->nval,
 	                                sizeof *line);
@@ -147,7 +147,7 @@ print_size(FILE *out, int64_t n)
 }
 
 static void
-print_values(struct findings *x, FILE *out)
+print_values(struct inspect_report *x, FILE *out)
 {
 	const Onnx__ModelProto *m = x->f->file->model;
 	char buf[512];
@@ -199,7 +199,8 @@ put_op(FILE *out, const struct coverage *c)
 
 /* The operators of one kind, in lines of some width. */
 static void
-print_kind(struct findings *x, FILE *out, enum support kind, const char *text)
+print_kind(struct inspect_report *x, FILE *out, enum support kind,
+           const char *text)
 {
 	enum { WIDTH = 78 };
 	size_t at = WIDTH;
@@ -229,7 +230,7 @@ print_kind(struct findings *x, FILE *out, enum support kind, const char *text)
 }
 
 static void
-print_ops(struct findings *x, FILE *out)
+print_ops(struct inspect_report *x, FILE *out)
 {
 	fputs("operators, with the number of nodes\n", out);
 	for (int i = 0; i < x->nop; i++) {
@@ -249,13 +250,13 @@ print_ops(struct findings *x, FILE *out)
 }
 
 const char *
-findings_warning(const struct findings *x, int i)
+findings_warning(const struct inspect_report *x, int i)
 {
 	const char *lacks = x->f->file->lacks;
 
-	if (i < x->damage.n)
-		return x->damage.at[i].text;
-	i -= x->damage.n;
+	if (i < x->lint.n)
+		return x->lint.at[i].text;
+	i -= x->lint.n;
 	if (lacks && i == 0)
 		return lacks;
 	i -= lacks != NULL;
@@ -263,17 +264,17 @@ findings_warning(const struct findings *x, int i)
 }
 
 static void
-print_warnings(struct findings *x, FILE *out)
+print_warnings(struct inspect_report *x, FILE *out)
 {
 	const char *text;
 
 	for (int i = 0; (text = findings_warning(x, i)); i++) {
-		const struct damage *d = &x->damage.at[i];
+		const struct lint_warning *d = &x->lint.at[i];
 
 		if (i == 0)
 			fputs("\nwarnings\n", out);
 		put(out, *text ? "  " : "", text, "\n");
-		for (int k = 0; i < x->damage.n && k < d->ndetail; k++)
+		for (int k = 0; i < x->lint.n && k < d->ndetail; k++)
 			put(out, *d->detail[k] ? "      " : "", d->detail[k],
 			    "\n");
 	}
@@ -301,7 +302,7 @@ print_verdict(const struct import_options *o, FILE *out)
 }
 
 static void
-print_bytes(struct findings *x, FILE *out)
+print_bytes(struct inspect_report *x, FILE *out)
 {
 	const struct step_bytes *b = &x->opt->step;
 
@@ -327,7 +328,7 @@ print_bytes(struct findings *x, FILE *out)
 }
 
 void
-inspect_page(struct findings *x, FILE *out)
+inspect_page(struct inspect_report *x, FILE *out)
 {
 	print_values(x, out);
 	fprintf(out, "\nparameters: %jd, %jd elements, ", (intmax_t)x->nparam,
