@@ -63,7 +63,7 @@ lost_source(struct lint_context *s, const struct flat_val *v)
 	const struct glob_wish *wish;
 	const char *name;
 
-	if (!v->nuse || !v->reached || v->wished
+	if (!v->nuse || !v->reached || v->by_option
 	    || v->verdict != VERDICT_CONST
 	    || strcmp(v->reason, "not a float tensor") == 0)
 		return NULL;
@@ -203,7 +203,7 @@ find_orphans(struct lint_context *s)
 static bool
 is_computed_number(const struct flat_val *v)
 {
-	return v->init && v->init->n_dims == 0 && !v->frozen && !v->wished
+	return v->init && v->init->n_dims == 0 && !v->frozen && !v->by_option
 		&& v->verdict == VERDICT_CONST
 		&& strcmp(v->reason, "a single number without a parameter's "
 		          "name") == 0
@@ -279,11 +279,11 @@ find_wrongly_trained(struct lint_context *s)
 		if (!v->init || !v->nuse || v->frozen
 		    || v->verdict != VERDICT_PARAM)
 			continue;
-		if (!v->wished && is_sinusoid_table(s->f, v))
+		if (!v->by_option && is_sinusoid_table(s->f, v))
 			group_add(s, &sines, v->name,
 			          arena_printf(s->arena, "--freeze '%s'",
 			                       v->name));
-		else if (v->wished && !flat_is_path(v->name)
+		else if (v->by_option && !flat_is_path(v->name)
 		         && v->init->n_dims > 1
 		         && classify_contents(s->f, v) == CONTENTS_COPIES)
 			group_add_name(s, &copies, v->name);
@@ -345,8 +345,8 @@ find_maybe_buffers(struct lint_context *s)
 	for (int i = 1; i < s->f->nval; i++) {
 		const struct flat_val *v = &s->f->val[i];
 
-		if (v->init && v->nuse && v->named && !v->frozen && !v->wished
-		    && v->verdict == VERDICT_PARAM
+		if (v->init && v->nuse && v->named && !v->frozen
+		    && !v->by_option && v->verdict == VERDICT_PARAM
 		    && (!is_parameter_name(v->name) || is_in_loss(v->name))
 		    && !is_sinusoid_table(s->f, v))
 			group_add(s, &g, v->name,
