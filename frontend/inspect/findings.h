@@ -1,4 +1,5 @@
-/* What `ckc inspect` finds, for those who find and those who write it. */
+/* What `ckc inspect` finds: filled by inspect.c, printed by inspect_page.c and
+ * inspect_json.c. */
 #ifndef FRONTEND_FINDINGS_H
 #define FRONTEND_FINDINGS_H
 
@@ -35,8 +36,8 @@ struct inspect_report {
 	int64_t param_bytes, buffer_bytes, nparam, nbuffer, nelem;
 };
 
-/* Warning i: what exporting damaged, what the data that is missing leaves
- * open, and the driver's notes; NULL behind the last. */
+/* Warning i: export diagnostics, what missing data leaves open, and the
+ * driver's notes; NULL behind the last. */
 const char *findings_warning(const struct inspect_report *, int i);
 
 /* inspect_page.c, inspect_json.c */

@@ -28,7 +28,7 @@ static const char *const emit_rule[OP_COUNT] = {
 /* ---- findings: dims, operators ---- */
 
 static void
-add_dim(struct inspect_report *x, const char *flag, const char *where)
+add_dim_use(struct inspect_report *x, const char *flag, const char *where)
 {
 	for (int i = 0; i < x->ndim; i++)
 		if (strcmp(x->dim[i].flag, flag) == 0) {
@@ -48,19 +48,17 @@ find_dims(struct inspect_report *x)
 		if (v->kind != V_INPUT)
 			continue;
 		if (v->shape.rank < 0)
-			add_dim(x, arena_printf(x->arena, "--shape %s=AxBx...",
-			                        v->name), v->name);
+			add_dim_use(x, arena_printf(x->arena,
+				"--shape %s=AxBx...", v->name), v->name);
 		for (int i = 0; i < v->shape.rank; i++) {
 			const char *where = arena_printf(x->arena, "%s.%d",
 			                                 v->name, i);
 
 			if (v->shape.dim[i] >= 0)
 				continue;
-			add_dim(x,
-			        arena_printf(x->arena, "--dim %s=N",
-			                     v->dim_name[i] ? v->dim_name[i]
-			                                    : where),
-			        where);
+			add_dim_use(x, arena_printf(x->arena, "--dim %s=N",
+				v->dim_name[i] ? v->dim_name[i] : where),
+				where);
 		}
 	}
 }

@@ -6,7 +6,7 @@
 
 /* A name from the file between two texts. */
 static void
-put(FILE *out, const char *before, const char *name, const char *after)
+print_name(FILE *out, const char *before, const char *name, const char *after)
 {
 	fputs(before, out);
 	diag_escape(out, name);
@@ -98,7 +98,7 @@ print_line(const struct line *l, FILE *out)
 {
 	char buf[160];
 
-	put(out, "  ", l->count > 1 ? l->pattern : l->v->name, "  ");
+	print_name(out, "  ", l->count > 1 ? l->pattern : l->v->name, "  ");
 	fprintf(out, "%s%s  ", init_text(l->v, buf, sizeof buf),
 	        l->v->frozen ? "  frozen" : "");
 	if (l->count > 1)
@@ -157,13 +157,14 @@ print_values(struct inspect_report *x, FILE *out)
 	for (size_t i = 0; i < m->n_opset_import; i++)
 		if (m->opset_import[i]->domain && *m->opset_import[i]->domain
 		    && strcmp(m->opset_import[i]->domain, "ai.onnx") != 0) {
-			put(out, ", ", m->opset_import[i]->domain, " ");
+			print_name(out, ", ", m->opset_import[i]->domain, " ");
 			fprintf(out, "%jd",
 			        (intmax_t)m->opset_import[i]->version);
 		}
-	put(out, ", written by ", m->producer_name ? m->producer_name
-	    : "unknown", " ");
-	put(out, "", m->producer_version ? m->producer_version : "", "\n");
+	print_name(out, ", written by ", m->producer_name ? m->producer_name
+	           : "unknown", " ");
+	print_name(out, "", m->producer_version ? m->producer_version : "",
+	           "\n");
 	fprintf(out, "%d nodes", x->f->nnode);
 	if (x->f->ninlined)
 		fprintf(out, " (%d calls of functions inlined)",
@@ -172,28 +173,28 @@ print_values(struct inspect_report *x, FILE *out)
 	FOR_VALS (v, x->g) {
 		if (v->kind != V_INPUT)
 			continue;
-		put(out, "  ", v->name, "  ");
+		print_name(out, "  ", v->name, "  ");
 		fprintf(out, "%s\n", shape_text(buf, sizeof buf, v->dt,
 		                                &v->shape));
 	}
 	fputs("outputs\n", out);
 	for (int i = 0; i < x->f->noutput; i++)
-		put(out, "  ", x->f->val[x->f->output[i]].name,
-		    x->ntarget == 1 && x->target[0] == x->f->output[i]
-		    ? "  trained on\n" : "\n");
+		print_name(out, "  ", x->f->val[x->f->output[i]].name,
+		           x->ntarget == 1 && x->target[0] == x->f->output[i]
+		           ? "  trained on\n" : "\n");
 	if (x->ndim)
 		fputs("dims to bind\n", out);
 	for (int i = 0; i < x->ndim; i++) {
-		put(out, "  ", x->dim[i].flag, "  (");
-		put(out, "", x->dim[i].where, ")\n");
+		print_name(out, "  ", x->dim[i].flag, "  (");
+		print_name(out, "", x->dim[i].where, ")\n");
 	}
 }
 
 static void
-put_op(FILE *out, const struct coverage *c)
+print_op_name(FILE *out, const struct coverage *c)
 {
-	put(out, "", c->domain, *c->domain ? "." : "");
-	put(out, "", c->type, " ");
+	print_name(out, "", c->domain, *c->domain ? "." : "");
+	print_name(out, "", c->type, " ");
 	fprintf(out, "%d", c->count);
 }
 
@@ -221,7 +222,7 @@ print_kind(struct inspect_report *x, FILE *out, enum support kind,
 			at = 4;
 		}
 		putc(' ', out);
-		put_op(out, c);
+		print_op_name(out, c);
 		at += n;
 		any = true;
 	}
@@ -239,8 +240,8 @@ print_ops(struct inspect_report *x, FILE *out)
 		if (c->support != MISSING)
 			continue;
 		fputs("  NOT SUPPORTED: ", out);
-		put_op(out, c);
-		put(out, " (first '", c->first, "'");
+		print_op_name(out, c);
+		print_name(out, " (first '", c->first, "'");
 		fprintf(out, "%s%s)\n", c->hint ? "; " : "",
 		        c->hint ? c->hint : "");
 	}
@@ -273,10 +274,10 @@ print_warnings(struct inspect_report *x, FILE *out)
 
 		if (i == 0)
 			fputs("\nwarnings\n", out);
-		put(out, *text ? "  " : "", text, "\n");
+		print_name(out, *text ? "  " : "", text, "\n");
 		for (int k = 0; i < x->lint.n && k < d->ndetail; k++)
-			put(out, *d->detail[k] ? "      " : "", d->detail[k],
-			    "\n");
+			print_name(out, *d->detail[k] ? "      " : "",
+			           d->detail[k], "\n");
 	}
 }
 
@@ -291,7 +292,7 @@ print_verdict(const struct import_options *o, FILE *out)
 		break;
 	case OUTCOME_UNBOUND:
 		fprintf(out, "can %s once extents are bound", can);
-		put(out, ": ", o->unbound, "\n");
+		print_name(out, ": ", o->unbound, "\n");
 		break;
 	case OUTCOME_REFUSED:
 		fprintf(out, "cannot %s: see the messages\n", can);
