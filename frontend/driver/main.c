@@ -13,7 +13,7 @@
 #include "frontend/import/import.h"
 #include "frontend/driver/opts.h"
 #include "runtime/support/glob.h"
-#include "ir/base/infile.h"
+#include "ir/base/input_file.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"
 #include "frontend/driver/stop.h"
@@ -91,7 +91,7 @@ load_model(struct driver *d)
 		d->graph = onnx_import(c->model, &o, d->diag, &d->file);
 		return d->graph != NULL;
 	}
-	text = infile_read(c->model, TEXT_MAX, &n, d->arena, d->diag);
+	text = input_file_read(c->model, TEXT_MAX, &n, d->arena, d->diag);
 	if (text)
 		d->graph = text_parse(c->model, text, n, d->diag);
 	return d->graph != NULL;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/base/infile.h"
+#include "ir/base/input_file.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"
 #include "frontend/driver/stop.h"
@@ -104,7 +104,7 @@ static bool
 read_buffers(const char *path, struct buffer_list *r, Arena *arena, Diag *diag)
 {
 	size_t lines = 2, at = 0, n;
-	char *text = infile_read(path, FILE_MAX_BYTES, &n, arena, diag);
+	char *text = input_file_read(path, FILE_MAX_BYTES, &n, arena, diag);
 	char *state = NULL, *line;
 
 	if (!text)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ir/base/infile.h"
+#include "ir/base/input_file.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"
 #include "frontend/driver/stop.h"
@@ -22,7 +22,7 @@ static bool
 read_dag(const struct cli *c, struct dag *g, Arena *arena, Diag *diag)
 {
 	size_t n;
-	char *text = infile_read(c->model, FILE_MAX_BYTES, &n, arena, diag);
+	char *text = input_file_read(c->model, FILE_MAX_BYTES, &n, arena, diag);
 
 	if (!text)
 		return false;
