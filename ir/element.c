@@ -66,7 +66,7 @@ element_get_floats(DType dt, const void *array, int64_t at, int n, double *y)
 }
 
 void
-element_put_ints(DType dt, void *array, int64_t at, int n, const int64_t *x)
+element_set_ints(DType dt, void *array, int64_t at, int n, const int64_t *x)
 {
 	char *p = (char *)array + at * dtype_info[dt].nbytes;
 
@@ -105,7 +105,7 @@ float_to_int(DType dt, double x)
 }
 
 void
-element_put_floats(DType dt, void *array, int64_t at, int n, const double *x)
+element_set_floats(DType dt, void *array, int64_t at, int n, const double *x)
 {
 	char *p = (char *)array + at * dtype_info[dt].nbytes;
 
@@ -119,21 +119,21 @@ element_put_floats(DType dt, void *array, int64_t at, int n, const double *x)
 		for (int i = 0; i < n; i++) {
 			int64_t k = float_to_int(dt, x[i]);
 
-			element_put_ints(dt, array, at + i, 1, &k);
+			element_set_ints(dt, array, at + i, 1, &k);
 		}
 	}
 }
 
 void
-element_put_int(DType dt, void *array, int64_t i, int64_t x)
+element_set_int(DType dt, void *array, int64_t i, int64_t x)
 {
-	element_put_ints(dt, array, i, 1, &x);
+	element_set_ints(dt, array, i, 1, &x);
 }
 
 void
-element_put_float(DType dt, void *array, int64_t i, double x)
+element_set_float(DType dt, void *array, int64_t i, double x)
 {
-	element_put_floats(dt, array, i, 1, &x);
+	element_set_floats(dt, array, i, 1, &x);
 }
 
 bool

@@ -8,13 +8,13 @@
 
 /* ---- names: an open-addressed set of value ids, keyed by name ---- */
 
-struct names {
+struct name_table {
 	ValId *slot;
 	size_t size, used;
 };
 
 static ValId *
-name_slot(const Graph *g, const struct names *t, const char *name)
+name_slot(const Graph *g, const struct name_table *t, const char *name)
 {
 	size_t i = hash_str(HASH_START, name) & (t->size - 1);
 
@@ -24,9 +24,9 @@ name_slot(const Graph *g, const struct names *t, const char *name)
 }
 
 static void
-names_grow(Graph *g, struct names *t)
+names_grow(Graph *g, struct name_table *t)
 {
-	struct names old = *t;
+	struct name_table old = *t;
 
 	t->size = old.size ? old.size * 2 : 256;
 	t->slot = arena_array(g->arena, t->size, sizeof *t->slot);
@@ -39,7 +39,7 @@ names_grow(Graph *g, struct names *t)
 static void
 name_add(Graph *g, ValId v)
 {
-	struct names *t = g->names;
+	struct name_table *t = g->names;
 
 	if (2 * (t->used + 1) > t->size)
 		names_grow(g, t);
@@ -50,7 +50,7 @@ name_add(Graph *g, ValId v)
 ValId
 val_find(const Graph *g, const char *name)
 {
-	const struct names *t = g->names;
+	const struct name_table *t = g->names;
 
 	return t->size ? *name_slot(g, t, name) : 0;
 }
@@ -65,7 +65,7 @@ graph_new(const char *name)
 
 	g->arena = arena;
 	g->name = arena_str(arena, name);
-	g->names = arena_alloc(arena, sizeof(struct names));
+	g->names = arena_alloc(arena, sizeof(struct name_table));
 	g->nval = g->nnode = g->norigin = 1;
 	g->val = arena_grow(arena, NULL, 0, &g->val_cap, 64, sizeof *g->val);
 	g->node = arena_grow(arena, NULL, 0, &g->node_cap, 64,
@@ -164,7 +164,7 @@ val_scalar(Graph *g, DType dt, double x)
 	char bits[8];
 
 	assert(dt != DT_NONE);
-	element_put_float(dt, bits, 0, x);
+	element_set_float(dt, bits, 0, x);
 	return val_const(g, NULL, dt, shape_scalar(), bits);
 }
 

@@ -120,7 +120,7 @@ rule_axis(struct infer *c, int64_t axis, int rank, int *out)
 }
 
 bool
-rule_give(struct infer *c, int k, DType dt, Shape s)
+rule_result(struct infer *c, int k, DType dt, Shape s)
 {
 	char want[INFER_TEXT], found[INFER_TEXT];
 	Val *v;
@@ -153,11 +153,11 @@ rule_give(struct infer *c, int k, DType dt, Shape s)
 bool
 rule_shape(struct infer *c, Shape s)
 {
-	return rule_give(c, 0, in(c, 0)->dt, s);
+	return rule_result(c, 0, in(c, 0)->dt, s);
 }
 
-enum found
-rule_look(const struct infer *c, int i)
+enum operand_state
+rule_operand(const struct infer *c, int i)
 {
 	if (!has(c, i))
 		return ABSENT;
@@ -175,7 +175,7 @@ rule_list(struct infer *c, int i, IntList *l)
 {
 	int64_t n = rule_length(c, i);
 
-	if (rule_look(c, i) != KNOWN)
+	if (rule_operand(c, i) != KNOWN)
 		return true;
 	if (n < 0 || n > MAX_RANK)
 		return rule_fail(c, "operand %d: expected at most %d numbers, "
@@ -236,7 +236,7 @@ rule_append(struct infer *c, Shape *s, const Shape *x, int first, int last)
 
 /* What the row says of operand i. */
 static bool
-want_classes(struct infer *c, int i)
+check_classes(struct infer *c, int i)
 {
 	unsigned flags = op_info[c->n->op].flags;
 
@@ -263,7 +263,7 @@ shape_infer(Graph *g, Diag *d, Node *n)
 		if (!n->in[i] && info->max == VARIADIC)
 			return rule_fail(&c, "operand %d is absent", i);
 	for (int i = 0; i < n->nin && i < info->nstat; i++)
-		if (n->in[i] && !want_classes(&c, i))
+		if (n->in[i] && !check_classes(&c, i))
 			return false;
 	return infer_rule[n->op](&c);
 }

@@ -59,8 +59,8 @@ class_of(const struct infer *c, int i)
 const char *rule_text(char buf[INFER_TEXT], const struct infer *, int i);
 
 /* Whether operand i gives a list of integers, and how much of it is known. */
-enum found { ABSENT, COMPUTED, KNOWN };
-enum found rule_look(const struct infer *, int i);
+enum operand_state { ABSENT, COMPUTED, KNOWN };
+enum operand_state rule_operand(const struct infer *, int i);
 /* Length of operand i as a list; -1 if unknown.  A scalar is a list of one. */
 int64_t rule_length(const struct infer *, int i);
 /* Operand i as a list; the list stays as it is if that is not known. */
@@ -103,7 +103,7 @@ unknown(int rank)
 bool rule_dims_fit(const Shape *, const Shape *);
 /* Output k has this type and shape.  What is known already is checked, what
  * is not is filled in. */
-bool rule_give(struct infer *, int k, DType, Shape);
+bool rule_result(struct infer *, int k, DType, Shape);
 /* Output 0 has operand 0's type and this shape. */
 bool rule_shape(struct infer *, Shape);
 /* Extent of x[start:end:step] on an axis, clamped as ONNX and numpy do. */

@@ -19,8 +19,8 @@ struct lists {
 
 /* Complete a list for n dims and check its elements. */
 static bool
-complete(struct infer *c, IntList *l, int n, int64_t otherwise,
-	 const char *what)
+complete_list(struct infer *c, IntList *l, int n, int64_t otherwise,
+	      const char *what)
 {
 	if (l->n == 0)
 		for (; l->n < n; l->n++)
@@ -36,7 +36,7 @@ complete(struct infer *c, IntList *l, int n, int64_t otherwise,
 
 /* Spatial dims of a value of this rank; 0 after a diagnostic. */
 static int
-spatial(struct infer *c, int rank)
+count_spatial_dims(struct infer *c, int rank)
 {
 	if (rank >= 3 && rank <= 2 + WINDOW_DIMS)
 		return rank - 2;
@@ -48,10 +48,10 @@ spatial(struct infer *c, int rank)
 static bool
 complete_lists(struct infer *c, const struct lists *l, int n)
 {
-	return complete(c, l->stride, n, 1, "strides")
-	       && complete(c, l->dilation, n, 1, "dilations")
-	       && complete(c, l->begin, n, 0, "pads")
-	       && complete(c, l->end, n, 0, "pads");
+	return complete_list(c, l->stride, n, 1, "strides")
+	       && complete_list(c, l->dilation, n, 1, "dilations")
+	       && complete_list(c, l->begin, n, 0, "pads")
+	       && complete_list(c, l->end, n, 0, "pads");
 }
 
 /* Divide `total` padding between both ends. */
@@ -150,11 +150,11 @@ conv_operands(struct infer *c, Shape *a, Shape *b)
 		*a = unknown(b->rank);
 	if (b->rank < 0)
 		*b = unknown(a->rank);
-	return a->rank < 0 || spatial(c, a->rank) > 0;
+	return a->rank < 0 || count_spatial_dims(c, a->rank) > 0;
 }
 
 static bool
-want_bias(struct infer *c, int64_t channels)
+check_bias(struct infer *c, int64_t channels)
 {
 	Shape s = SHAPE(channels);
 
@@ -177,7 +177,7 @@ infer_conv(struct infer *c)
 	y.dim[1] = w.dim[0];
 	return check_group(c, group, w.dim[0])
 	       && check_channels(c, x.dim[1], w.dim[1], group, "the operand")
-	       && complete_lists(c, &l, x.rank - 2) && want_bias(c, w.dim[0])
+	       && complete_lists(c, &l, x.rank - 2) && check_bias(c, w.dim[0])
 	       && slide(c, &l, &x, w.dim + 2, false, &y)
 	       && rule_shape(c, y);
 }
@@ -229,8 +229,9 @@ infer_conv_dx(struct infer *c)
 	if (!check_group(c, group, w.dim[0])
 	    || !check_channels(c, dy.dim[1], w.dim[0], 1, "the operand")
 	    || !complete_lists(c, &l, n)
-	    || !complete(c, &c->n->attr.CONV_DX.extra, n, 0, "output padding")
-	    || !want_bias(c, x.dim[1]))
+	    || !complete_list(c, &c->n->attr.CONV_DX.extra, n, 0,
+	                      "output padding")
+	    || !check_bias(c, x.dim[1]))
 		return false;
 	if (out->n && out->n != n)
 		return rule_fail(c, "%d extents for %d spatial dims", out->n,
@@ -303,7 +304,7 @@ infer_batchnorm(struct infer *c)
 	       && rule_want_shape(c, 1, &s, "scale")
 	       && rule_want_shape(c, 2, &s, "bias")
 	       && rule_shape(c, shape_of(c, 0))
-	       && rule_give(c, 1, DT_F32, s) && rule_give(c, 2, DT_F32, s);
+	       && rule_result(c, 1, DT_F32, s) && rule_result(c, 2, DT_F32, s);
 }
 
 bool
@@ -316,9 +317,9 @@ infer_batchnorm_grad(struct infer *c)
 	    || !rule_want_shape(c, 3, &s, "variance")
 	    || !rule_want_shape(c, 4, &s, "scale"))
 		return false;
-	return rule_give(c, 0, in(c, 1)->dt, x)
-	       && rule_give(c, 1, has(c, 4) ? in(c, 4)->dt : DT_F32, s)
-	       && rule_give(c, 2, has(c, 4) ? in(c, 4)->dt : DT_F32, s);
+	return rule_result(c, 0, in(c, 1)->dt, x)
+	       && rule_result(c, 1, has(c, 4) ? in(c, 4)->dt : DT_F32, s)
+	       && rule_result(c, 2, has(c, 4) ? in(c, 4)->dt : DT_F32, s);
 }
 
 /* ---- pools ---- */
@@ -335,7 +336,7 @@ pool(struct infer *c, const struct lists *l, IntList *kernel, bool ceil,
 		return false;
 	if (x.rank < 0)
 		return true;
-	n = spatial(c, x.rank);
+	n = count_spatial_dims(c, x.rank);
 	if (!n || !complete_lists(c, l, n))
 		return false;
 	if (kernel->n != n)
@@ -365,7 +366,7 @@ infer_maxpool(struct infer *c)
 		if (shape_nelem(&x) < 0 || shape_nelem(&x) > INT32_MAX)
 			return rule_fail(c, "images are too large");
 	}
-	return rule_shape(c, y) && rule_give(c, 1, DT_I32, y);
+	return rule_shape(c, y) && rule_result(c, 1, DT_I32, y);
 }
 
 bool
@@ -386,7 +387,7 @@ unpooled(struct infer *c, const IntList *out, Shape *x)
 	*x = shape_of(c, 0);
 	if (x->rank < 0)
 		return true;
-	if (!spatial(c, x->rank))
+	if (!count_spatial_dims(c, x->rank))
 		return false;
 	if (out->n != x->rank - 2)
 		return rule_fail(c, "%d extents for %d spatial dims", out->n,

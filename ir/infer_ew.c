@@ -9,8 +9,8 @@ infer_bcast(struct infer *c)
 	Shape s;
 
 	return rule_same_type(c, 0, 1) && rule_broadcast(c, 0, 2, &s)
-	       && rule_give(c, 0, in(c, 0)->dt ? in(c, 0)->dt : in(c, 1)->dt,
-			    s);
+	       && rule_result(c, 0, in(c, 0)->dt ? in(c, 0)->dt : in(c, 1)->dt,
+			      s);
 }
 
 bool
@@ -28,7 +28,7 @@ infer_pred(struct infer *c)
 
 	return (c->n->nin < 2 || rule_same_type(c, 0, 1))
 	       && rule_broadcast(c, 0, c->n->nin, &s)
-	       && rule_give(c, 0, DT_BOOL, s);
+	       && rule_result(c, 0, DT_BOOL, s);
 }
 
 bool
@@ -38,8 +38,8 @@ infer_where(struct infer *c)
 
 	return rule_want_class(c, 0, "b", "bool") && rule_same_type(c, 1, 2)
 	       && rule_broadcast(c, 0, 3, &s)
-	       && rule_give(c, 0, in(c, 1)->dt ? in(c, 1)->dt : in(c, 2)->dt,
-			    s);
+	       && rule_result(c, 0, in(c, 1)->dt ? in(c, 1)->dt : in(c, 2)->dt,
+			      s);
 }
 
 bool
@@ -49,13 +49,13 @@ infer_cast(struct infer *c)
 
 	if (to <= DT_NONE || to >= DT_COUNT)
 		return rule_fail(c, "cast to no type");
-	return rule_give(c, 0, (DType)to, shape_of(c, 0));
+	return rule_result(c, 0, (DType)to, shape_of(c, 0));
 }
 
 bool
 infer_cast_like(struct infer *c)
 {
-	return rule_give(c, 0, in(c, 1)->dt, shape_of(c, 0));
+	return rule_result(c, 0, in(c, 1)->dt, shape_of(c, 0));
 }
 
 /* Output like operand 0; an element-wise op broadcasts all that are not
@@ -96,7 +96,7 @@ infer_softmax(struct infer *c)
 bool
 infer_cumsum(struct infer *c)
 {
-	return (rule_look(c, 1) != ABSENT
+	return (rule_operand(c, 1) != ABSENT
 	        || check_axis(c, c->n->attr.CUMSUM.axis)) && infer_same(c);
 }
 
@@ -187,7 +187,7 @@ infer_loop(struct infer *c)
 			s = wide;
 	}
 	for (int k = 0; k < c->n->nout; k++)
-		if (!rule_give(c, k, b->micro[b->result[k]].dt, s))
+		if (!rule_result(c, k, b->micro[b->result[k]].dt, s))
 			return false;
 	return true;
 }
@@ -195,7 +195,7 @@ infer_loop(struct infer *c)
 /* ---- reductions ---- */
 
 static Shape
-reduced(const Shape *x, const bool set[MAX_RANK], bool keepdims)
+reduced_shape(const Shape *x, const bool set[MAX_RANK], bool keepdims)
 {
 	Shape s = {.rank = 0};
 
@@ -213,12 +213,13 @@ infer_arg(struct infer *c)
 	int axis;
 
 	if (x.rank < 0)
-		return rule_give(c, 0, DT_I64, x);
+		return rule_result(c, 0, DT_I64, x);
 	if (!rule_axis(c, c->n->attr.ARGMAX.axis, x.rank, &axis))
 		return false;
 	set[axis] = true;
-	return rule_give(c, 0, DT_I64,
-			 reduced(&x, set, c->n->attr.ARGMAX.keepdims != 0));
+	return rule_result(c, 0, DT_I64,
+			   reduced_shape(&x, set,
+			                 c->n->attr.ARGMAX.keepdims != 0));
 }
 
 /* All five reduce ops have the same attributes in the same order. */
@@ -232,10 +233,10 @@ infer_reduce(struct infer *c)
 
 	if (x.rank < 0)
 		return rule_shape(c, x);
-	if (rule_look(c, 1) == COMPUTED) {
+	if (rule_operand(c, 1) == COMPUTED) {
 		int64_t n = keepdims ? 0 : rule_length(c, 1);
 
-		return rule_give(
+		return rule_result(
 			c, 0, in(c, 0)->dt,
 			unknown(n < 0 || n > x.rank ? -1 : x.rank - (int)n));
 	}
@@ -244,7 +245,7 @@ infer_reduce(struct infer *c)
 	if (l.n == 0 && !c->n->attr.REDUCE_SUM.noop)
 		for (int i = 0; i < x.rank; i++)
 			set[i] = true;
-	return rule_shape(c, reduced(&x, set, keepdims));
+	return rule_shape(c, reduced_shape(&x, set, keepdims));
 }
 
 /* ---- updates ---- */
@@ -266,7 +267,7 @@ update_in_place(struct infer *c)
 		int i = op_overwrites(op, k);
 
 		if (has(c, i)
-		    && !rule_give(c, k, in(c, i)->dt, shape_of(c, i)))
+		    && !rule_result(c, k, in(c, i)->dt, shape_of(c, i)))
 			return false;
 	}
 	return true;
@@ -296,7 +297,7 @@ factored(const struct infer *c)
 
 /* Operands of Adafactor up to the means of columns. */
 static bool
-want_factors(struct infer *c)
+check_factor_shapes(struct infer *c)
 {
 	Shape p = shape_of(c, 0), row = p, col = p;
 	bool factors = p.rank >= 2;
@@ -329,7 +330,7 @@ infer_adafactor(struct infer *c)
 {
 	Shape two = SHAPE(2);
 
-	return want_factors(c)
+	return check_factor_shapes(c)
 	       && rule_want_shape(c, 6, &two, "two mean squares")
 	       && update_in_place(c);
 }
@@ -343,8 +344,8 @@ infer_adafactor_means(struct infer *c)
 		return true;
 	return rule_want_rank(c, 0, 2)
 	       && rule_want_shape(c, op_norm(c->n->op), &one, "norm")
-	       && rule_give(c, 0, DT_F32, shape_without(g, 1))
-	       && rule_give(c, 1, DT_F32, shape_without(g, 2));
+	       && rule_result(c, 0, DT_F32, shape_without(g, 1))
+	       && rule_result(c, 1, DT_F32, shape_without(g, 2));
 }
 
 bool
@@ -352,7 +353,7 @@ infer_adafactor_squares(struct infer *c)
 {
 	Shape one = shape_scalar();
 
-	return want_factors(c)
+	return check_factor_shapes(c)
 	       && rule_want_shape(c, op_norm(c->n->op), &one, "norm")
-	       && rule_give(c, 0, DT_F32, SHAPE(2));
+	       && rule_result(c, 0, DT_F32, SHAPE(2));
 }

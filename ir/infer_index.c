@@ -84,7 +84,7 @@ infer_scatter_add(struct infer *c)
 		return false;
 	return rule_want_shape(c, 2, &s, "accumulator")
 	       && rule_same_type(c, 1, 2)
-	       && rule_give(c, 0, in(c, 1)->dt, s);
+	       && rule_result(c, 0, in(c, 1)->dt, s);
 }
 
 /* scatter_elements, scatter_nd: what x, idx and upd owe each other. */
@@ -142,8 +142,8 @@ infer_one_hot(struct infer *c)
 	int axis;
 
 	if (idx.rank < 0)
-		return rule_give(c, 0, in(c, 2)->dt, unknown(-1));
-	if (rule_look(c, 1) == KNOWN) {
+		return rule_result(c, 0, in(c, 2)->dt, unknown(-1));
+	if (rule_operand(c, 1) == KNOWN) {
 		if (rule_length(c, 1) != 1 || val_int(in(c, 1), 0) < 0)
 			return rule_fail(c, "depth is not one positive number");
 		depth.dim[0] = val_int(in(c, 1), 0);
@@ -153,7 +153,7 @@ infer_one_hot(struct infer *c)
 	return rule_append(c, &s, &idx, 0, axis)
 	       && rule_append(c, &s, &depth, 0, 1)
 	       && rule_append(c, &s, &idx, axis, idx.rank)
-	       && rule_give(c, 0, in(c, 2)->dt, s);
+	       && rule_result(c, 0, in(c, 2)->dt, s);
 }
 
 bool
@@ -165,22 +165,22 @@ infer_topk(struct infer *c)
 
 	if (s.rank < 0)
 		return rule_shape(c, s)
-		       && rule_give(c, 1, DT_I64, s);
+		       && rule_result(c, 1, DT_I64, s);
 	if (!rule_want_rank(c, 0, 1)
 	    || !rule_axis(c, c->n->attr.TOPK.axis, s.rank, &axis))
 		return false;
 	if (has(c, 1)) {
-		if (rule_look(c, 1) == KNOWN && rule_length(c, 1) != 1)
+		if (rule_operand(c, 1) == KNOWN && rule_length(c, 1) != 1)
 			return rule_fail(c, "k is not one number");
-		k = rule_look(c, 1) == KNOWN ? val_int(in(c, 1), 0) : -1;
-		if (rule_look(c, 1) == KNOWN && k < 0)
+		k = rule_operand(c, 1) == KNOWN ? val_int(in(c, 1), 0) : -1;
+		if (rule_operand(c, 1) == KNOWN && k < 0)
 			return rule_fail(c, "k is %lld", (long long)k);
 	}
 	if (s.dim[axis] >= 0 && k > s.dim[axis])
 		return rule_fail(c, "k is %lld, the axis has %lld elements",
 				 (long long)k, (long long)s.dim[axis]);
 	s.dim[axis] = k;
-	return rule_shape(c, s) && rule_give(c, 1, DT_I64, s);
+	return rule_shape(c, s) && rule_result(c, 1, DT_I64, s);
 }
 
 /* ---- shapes and sequences of numbers ---- */
@@ -191,16 +191,16 @@ infer_shape(struct infer *c)
 	int64_t r = in(c, 0)->shape.rank, n;
 
 	if (r < 0)
-		return rule_give(c, 0, DT_I64, unknown(1));
+		return rule_result(c, 0, DT_I64, unknown(1));
 	n = rule_slice_extent(r, c->n->attr.SHAPE.start, c->n->attr.SHAPE.end,
 			      1);
-	return rule_give(c, 0, DT_I64, SHAPE(n));
+	return rule_result(c, 0, DT_I64, SHAPE(n));
 }
 
 bool
 infer_size(struct infer *c)
 {
-	return rule_give(c, 0, DT_I64, shape_scalar());
+	return rule_result(c, 0, DT_I64, shape_scalar());
 }
 
 bool
@@ -211,7 +211,7 @@ infer_range(struct infer *c)
 	if (!rule_same_type(c, 0, 1) || !rule_same_type(c, 0, 2))
 		return false;
 	for (int i = 0; i < 3; i++) {
-		if (rule_look(c, i) != KNOWN)
+		if (rule_operand(c, i) != KNOWN)
 			return rule_shape(c, s);
 		if (rule_length(c, i) != 1)
 			return rule_fail(c, "operand %d is not a scalar", i);
@@ -243,19 +243,19 @@ infer_range(struct infer *c)
 
 /* Output 0 has the shape that operand 0 lists; or the list, if it is absent. */
 static bool
-give_listed(struct infer *c, DType dt, IntList l)
+result_of_list(struct infer *c, DType dt, IntList l)
 {
 	int64_t n = rule_length(c, 0);
 
-	if (rule_look(c, 0) == COMPUTED)
-		return rule_give(c, 0, dt, unknown(n < 0 || n > MAX_RANK ? -1
-		                                   : (int)n));
+	if (rule_operand(c, 0) == COMPUTED)
+		return rule_result(c, 0, dt, unknown(n < 0 || n > MAX_RANK ? -1
+		                                     : (int)n));
 	if (!rule_list(c, 0, &l))
 		return false;
 	for (int i = 0; i < l.n; i++)
 		if (l.v[i] < 0)
 			return rule_fail(c, "extent %lld", (long long)l.v[i]);
-	return rule_give(c, 0, dt, shape_make(l.n, l.v));
+	return rule_result(c, 0, dt, shape_make(l.n, l.v));
 }
 
 bool
@@ -264,7 +264,7 @@ infer_constant_of_shape(struct infer *c)
 	int64_t to = c->n->attr.CONSTANT_OF_SHAPE.dt;
 	DType dt = to > DT_NONE && to < DT_COUNT ? (DType)to : DT_F32;
 
-	return give_listed(c, dt, (IntList){ 0 });
+	return result_of_list(c, dt, (IntList){ 0 });
 }
 
 bool
@@ -274,7 +274,7 @@ infer_random(struct infer *c)
 
 	if (to <= DT_NONE || to >= DT_COUNT || dtype_info[to].cls != 'f')
 		return rule_fail(c, "random numbers of no float type");
-	return give_listed(c, (DType)to, c->n->attr.RANDOM.shape);
+	return result_of_list(c, (DType)to, c->n->attr.RANDOM.shape);
 }
 
 bool
@@ -288,7 +288,7 @@ infer_extent(struct infer *c)
 	for (int i = 0; i < l->n; i++)
 		if (l->v[i] != 1)
 			return rule_fail(c, "extent %lld", (long long)l->v[i]);
-	return rule_give(c, 0, (DType)to, shape_make(l->n, l->v));
+	return rule_result(c, 0, (DType)to, shape_make(l->n, l->v));
 }
 
 bool
@@ -303,8 +303,8 @@ infer_selected(struct infer *c)
 		s.dim[0] = x->shape.rank;
 	if (shape_known(&x->shape))
 		s.dim[1] = shape_nelem(&x->shape);
-	return rule_give(c, 0, DT_I64, s)
-		&& rule_give(c, 1, DT_I64, shape_scalar());
+	return rule_result(c, 0, DT_I64, s)
+		&& rule_result(c, 1, DT_I64, shape_scalar());
 }
 
 bool
@@ -320,5 +320,5 @@ infer_nonzero(struct infer *c)
 		for (int64_t i = 0; i < val_nelem(x); i++)
 			s.dim[1] += val_float(x, i) != 0;
 	}
-	return rule_give(c, 0, DT_I64, s);
+	return rule_result(c, 0, DT_I64, s);
 }

@@ -36,7 +36,7 @@ infer_reshape(struct infer *c)
 	Shape s = {.rank = 0};
 	int hole = -1;
 
-	if (rule_look(c, 1) == COMPUTED) {
+	if (rule_operand(c, 1) == COMPUTED) {
 		int64_t n = rule_length(c, 1);
 
 		if (n > MAX_RANK)
@@ -79,7 +79,7 @@ infer_squeeze(struct infer *c)
 
 	if (x.rank < 0)
 		return rule_shape(c, x);
-	if (rule_look(c, 1) == COMPUTED) {
+	if (rule_operand(c, 1) == COMPUTED) {
 		int64_t n = rule_length(c, 1);
 
 		return rule_shape(c, unknown(n < 0 || n > x.rank ? -1
@@ -87,7 +87,7 @@ infer_squeeze(struct infer *c)
 	}
 	if (!rule_axes(c, 1, &l, x.rank, set))
 		return false;
-	all = l.n == 0 && rule_look(c, 1) == ABSENT;
+	all = l.n == 0 && rule_operand(c, 1) == ABSENT;
 	for (int i = 0; i < x.rank; i++) {
 		if (all && x.dim[i] < 0)
 			return rule_shape(c, unknown(-1));
@@ -105,7 +105,7 @@ infer_unsqueeze(struct infer *c)
 {
 	IntList l = c->n->attr.UNSQUEEZE.axes;
 	Shape x = shape_of(c, 0), s;
-	int64_t n = rule_look(c, 1) == ABSENT ? l.n : rule_length(c, 1);
+	int64_t n = rule_operand(c, 1) == ABSENT ? l.n : rule_length(c, 1);
 	bool set[MAX_RANK];
 
 	if (x.rank < 0 || n < 0)
@@ -113,7 +113,7 @@ infer_unsqueeze(struct infer *c)
 	if (n + x.rank > MAX_RANK)
 		return rule_fail(c, "rank above %d is not supported", MAX_RANK);
 	s = unknown(x.rank + (int)n);
-	if (rule_look(c, 1) == COMPUTED)
+	if (rule_operand(c, 1) == COMPUTED)
 		return rule_shape(c, s);
 	if (!rule_axes(c, 1, &l, s.rank, set))
 		return false;
@@ -156,7 +156,7 @@ infer_expand(struct infer *c)
 	Shape s = shape_of(c, 0), to;
 	char from[INFER_TEXT], want[INFER_TEXT];
 
-	if (rule_look(c, 1) == COMPUTED) {
+	if (rule_operand(c, 1) == COMPUTED) {
 		int64_t n = rule_length(c, 1);
 
 		to = unknown(n < 0 || n > MAX_RANK ? -1 : (int)n);
@@ -231,7 +231,7 @@ slice_operands(struct infer *c, Shape *s)
 
 	*s = unknown(x.rank);
 	for (int i = 1; i < c->n->nin; i++)
-		if (rule_look(c, i) == COMPUTED || x.rank < 0)
+		if (rule_operand(c, i) == COMPUTED || x.rank < 0)
 			return true;
 	if (!has(c, 1) || !has(c, 2))
 		return rule_fail(c, "starts and ends belong together");
@@ -326,7 +326,7 @@ part_extent(struct infer *c, int64_t dim, int64_t *n)
 
 	if (index < 0)
 		return rule_fail(c, "piece %lld", (long long)index);
-	if (rule_look(c, 1) == COMPUTED || (dim < 0 && !sizes))
+	if (rule_operand(c, 1) == COMPUTED || (dim < 0 && !sizes))
 		return true;
 	if (sizes && sizes->shape.rank == 0)
 		chunk = val_int(sizes, 0);
@@ -433,7 +433,7 @@ pad_widths(struct infer *c, int rank, int64_t width[MAX_RANK])
 	bool set[MAX_RANK];
 
 	memset(width, 0, MAX_RANK * sizeof *width);
-	if (rule_look(c, 1) == ABSENT) {
+	if (rule_operand(c, 1) == ABSENT) {
 		if (begin->n != rank || end->n != rank)
 			return rule_fail(c, "%d and %d widths for rank %d",
 					 begin->n, end->n, rank);
@@ -465,8 +465,8 @@ infer_pad(struct infer *c)
 	Shape s = shape_of(c, 0);
 	int64_t width[MAX_RANK];
 
-	if (s.rank < 0 || rule_look(c, 1) == COMPUTED
-	    || rule_look(c, 3) == COMPUTED)
+	if (s.rank < 0 || rule_operand(c, 1) == COMPUTED
+	    || rule_operand(c, 3) == COMPUTED)
 		return rule_shape(c, unknown(s.rank));
 	if (!pad_widths(c, s.rank, width))
 		return false;
@@ -484,7 +484,7 @@ infer_tile(struct infer *c)
 	IntList l = c->n->attr.TILE.repeats;
 	Shape s = shape_of(c, 0);
 
-	if (s.rank < 0 || rule_look(c, 1) == COMPUTED)
+	if (s.rank < 0 || rule_operand(c, 1) == COMPUTED)
 		return rule_shape(c, unknown(s.rank));
 	if (!rule_list(c, 1, &l))
 		return false;

@@ -44,8 +44,8 @@ infer_rnn(struct infer *c)
 	    || !rule_want_shape(c, 4, &want, "lengths"))
 		return false;
 	return rule_shape(c, y)
-	       && rule_give(c, 1, in(c, 0)->dt, h)
-	       && rule_give(c, 2, in(c, 0)->dt, h);
+	       && rule_result(c, 1, in(c, 0)->dt, h)
+	       && rule_result(c, 2, in(c, 0)->dt, h);
 }
 
 /* ---- products ---- */
@@ -53,8 +53,8 @@ infer_rnn(struct infer *c)
 /* Rows and columns of operand i after its transposition; a vector is a row on
  * the left and a column on the right. */
 static void
-matrix_of(const struct infer *c, int i, bool trans, int64_t *rows,
-	  int64_t *cols)
+matrix_extents(const struct infer *c, int i, bool trans, int64_t *rows,
+	       int64_t *cols)
 {
 	const Shape *s = &in(c, i)->shape;
 	int64_t last = s->dim[s->rank - 1];
@@ -76,8 +76,8 @@ matmul_shape(struct infer *c, Shape *s)
 	char at[INFER_TEXT], bt[INFER_TEXT];
 	int ra = a.rank, rb = b.rank;
 
-	matrix_of(c, 0, c->n->attr.MATMUL.ta != 0, &m, &k);
-	matrix_of(c, 1, c->n->attr.MATMUL.tb != 0, &k2, &n);
+	matrix_extents(c, 0, c->n->attr.MATMUL.ta != 0, &m, &k);
+	matrix_extents(c, 1, c->n->attr.MATMUL.tb != 0, &k2, &n);
 	if (k >= 0 && k2 >= 0 && k != k2)
 		return rule_fail(c,
 				 "inner extents %lld and %lld differ: %s%s and "
@@ -139,8 +139,8 @@ infer_matmul_end(struct infer *c)
 	       && rule_same_type(c, 0, 2)
 	       && rule_want_shape(c, 3, &s, "x") && rule_same_type(c, 0, 3)
 	       && rule_shape(c, s)
-	       && rule_give(c, 1, in(c, 0)->dt,
-	                    SHAPE(s.dim[end != END_ROWS]));
+	       && rule_result(c, 1, in(c, 0)->dt,
+	                      SHAPE(s.dim[end != END_ROWS]));
 }
 
 /* ---- normalisation ---- */
@@ -167,7 +167,7 @@ split_rows(struct infer *c, int x, int64_t axis, Shape *lead, Shape *row)
 /* Scale or bias: of a row's shape, and until `fold` has run of any that
  * broadcasts to x. */
 static bool
-want_scale(struct infer *c, int i, const Shape *row, const char *what)
+check_scale(struct infer *c, int i, const Shape *row, const char *what)
 {
 	Shape s = shape_of(c, i), x = shape_of(c, 0), y = x;
 
@@ -187,11 +187,11 @@ infer_norm(struct infer *c)
 
 	return split_rows(c, 0, c->n->attr.LAYERNORM.axis, &lead, &row)
 	       && rule_want_class(c, 0, "f", "floats")
-	       && want_scale(c, 1, &row, "scale")
-	       && want_scale(c, 2, &row, "bias")
+	       && check_scale(c, 1, &row, "scale")
+	       && check_scale(c, 2, &row, "bias")
 	       && rule_shape(c, shape_of(c, 0))
-	       && rule_give(c, 1, DT_F32, lead)
-	       && rule_give(c, 2, DT_F32, lead);
+	       && rule_result(c, 1, DT_F32, lead)
+	       && rule_result(c, 2, DT_F32, lead);
 }
 
 bool
@@ -207,9 +207,9 @@ infer_norm_grad(struct infer *c)
 	       && rule_want_shape(c, rstd, &lead, "rstd")
 	       && rule_want_shape(c, acc, &x, "accumulator")
 	       && rule_same_type(c, 1, acc)
-	       && rule_give(c, 0, in(c, 1)->dt, x)
-	       && rule_give(c, 1, in(c, 2)->dt, row)
-	       && rule_give(c, 2, in(c, 2)->dt, row);
+	       && rule_result(c, 0, in(c, 1)->dt, x)
+	       && rule_result(c, 1, in(c, 2)->dt, row)
+	       && rule_result(c, 2, in(c, 2)->dt, row);
 }
 
 /* ---- losses ---- */
@@ -266,8 +266,8 @@ infer_sce(struct infer *c)
 	return check_labels(c, 0, 1, 2, &rows)
 	       && check_stats(c, &rows)
 	       && rule_shape(c, loss_shape(c, &rows))
-	       && rule_give(c, 1, DT_F32, rows)
-	       && rule_give(c, 2, DT_F32, shape_scalar());
+	       && rule_result(c, 1, DT_F32, rows)
+	       && rule_result(c, 2, DT_F32, shape_scalar());
 }
 
 bool
@@ -278,7 +278,7 @@ infer_vocab_stats(struct infer *c)
 	return check_labels(c, 0, 1, 2, &rows)
 	       && (rows.rank == 1 || rule_fail(c, "logits of rank 2 are "
 	                                       "expected"))
-	       && rule_give(c, 0, DT_F32, SHAPE(1, rows.dim[0], 3));
+	       && rule_result(c, 0, DT_F32, SHAPE(1, rows.dim[0], 3));
 }
 
 bool
@@ -292,7 +292,7 @@ infer_sce_grad(struct infer *c)
 	return rule_want_shape(c, 0, &loss, "adjoint of the loss")
 	       && rule_want_shape(c, 3, &rows, "log-sum-exp")
 	       && rule_want_shape(c, 4, &one, "divisor")
-	       && rule_give(c, 0, in(c, 1)->dt, shape_of(c, 1));
+	       && rule_result(c, 0, in(c, 1)->dt, shape_of(c, 1));
 }
 
 bool
@@ -302,7 +302,7 @@ infer_nll(struct infer *c)
 
 	return check_labels(c, 0, 1, 2, &rows)
 	       && rule_shape(c, loss_shape(c, &rows))
-	       && rule_give(c, 1, DT_F32, shape_scalar());
+	       && rule_result(c, 1, DT_F32, shape_scalar());
 }
 
 bool
@@ -351,15 +351,15 @@ infer_classifier(struct infer *c)
 	return rule_want_shape(c, 2, &rows, "labels")
 	       && rule_want_shape(c, 3, &bias, "bias")
 	       && rule_want_shape(c, 4, &one, "adjoint of the loss")
-	       && rule_give(c, 0, DT_F32, one)
-	       && rule_give(c, 1, in(c, 0)->dt, x)
-	       && rule_give(c, 2, in(c, 0)->dt, w)
-	       && rule_give(c, 3, in(c, 0)->dt, bias);
+	       && rule_result(c, 0, DT_F32, one)
+	       && rule_result(c, 1, in(c, 0)->dt, x)
+	       && rule_result(c, 2, in(c, 0)->dt, w)
+	       && rule_result(c, 3, in(c, 0)->dt, bias);
 }
 
 /* ---- attention ---- */
 
-struct heads {
+struct attention_dims {
 	int64_t b, h, g, t, s, d, e;
 };
 
@@ -373,7 +373,7 @@ unify(int64_t *a, int64_t b)
 
 /* Extents of the operands q, k, v that start at i; unknown ones are -1. */
 static bool
-read_heads(struct infer *c, int i, struct heads *h)
+read_attention_dims(struct infer *c, int i, struct attention_dims *h)
 {
 	char q[INFER_TEXT], k[INFER_TEXT], v[INFER_TEXT];
 	Shape s[3];
@@ -388,8 +388,9 @@ read_heads(struct infer *c, int i, struct heads *h)
 		if (s[j].rank < 0)
 			s[j] = four;
 	}
-	*h = (struct heads){s[0].dim[0], s[0].dim[1], s[1].dim[1], s[0].dim[2],
-			    s[1].dim[2], s[0].dim[3], s[2].dim[3]};
+	*h = (struct attention_dims){
+		s[0].dim[0], s[0].dim[1], s[1].dim[1], s[0].dim[2],
+		s[1].dim[2], s[0].dim[3], s[2].dim[3]};
 	if (!unify(&h->b, s[1].dim[0]) || !unify(&h->b, s[2].dim[0])
 	    || !unify(&h->g, s[2].dim[1]) || !unify(&h->s, s[2].dim[2])
 	    || !unify(&h->d, s[1].dim[3]) || (h->g == 0 && h->h != 0)
@@ -402,7 +403,7 @@ read_heads(struct infer *c, int i, struct heads *h)
 }
 
 static bool
-check_mask(struct infer *c, int i, const struct heads *h)
+check_mask(struct infer *c, int i, const struct attention_dims *h)
 {
 	Shape scores = SHAPE(h->b, h->h, h->t, h->s), both = scores;
 	char want[INFER_TEXT], found[INFER_TEXT];
@@ -423,21 +424,21 @@ check_mask(struct infer *c, int i, const struct heads *h)
 bool
 infer_attention(struct infer *c)
 {
-	struct heads h;
+	struct attention_dims h;
 
-	return read_heads(c, 0, &h) && check_mask(c, 3, &h)
+	return read_attention_dims(c, 0, &h) && check_mask(c, 3, &h)
 	       && rule_shape(c, SHAPE(h.b, h.h, h.t, h.e))
-	       && rule_give(c, 1, DT_F32, SHAPE(h.b, h.h, h.t));
+	       && rule_result(c, 1, DT_F32, SHAPE(h.b, h.h, h.t));
 }
 
 bool
 infer_attention_grad(struct infer *c)
 {
-	struct heads h;
+	struct attention_dims h;
 	Shape o, lse, packed;
 	int64_t width = -1;
 
-	if (!read_heads(c, 1, &h) || !check_mask(c, 6, &h))
+	if (!read_attention_dims(c, 1, &h) || !check_mask(c, 6, &h))
 		return false;
 	o = SHAPE(h.b, h.h, h.t, h.e);
 	lse = SHAPE(h.b, h.h, h.t);
@@ -449,9 +450,9 @@ infer_attention_grad(struct infer *c)
 		if (c->n->nout != 3)
 			return rule_fail(c, "expected 3 outputs, found %d",
 					 c->n->nout);
-		return rule_give(c, 0, in(c, 1)->dt, shape_of(c, 1))
-		       && rule_give(c, 1, in(c, 2)->dt, shape_of(c, 2))
-		       && rule_give(c, 2, in(c, 3)->dt, shape_of(c, 3));
+		return rule_result(c, 0, in(c, 1)->dt, shape_of(c, 1))
+		       && rule_result(c, 1, in(c, 2)->dt, shape_of(c, 2))
+		       && rule_result(c, 2, in(c, 3)->dt, shape_of(c, 3));
 	}
 	if (c->n->nout != 1)
 		return rule_fail(c, "expected 1 output, found %d", c->n->nout);
@@ -461,7 +462,7 @@ infer_attention_grad(struct infer *c)
 	    && !mul_ok(h.h + 2 * h.g, h.d, &width))
 		return rule_fail(c, "extent overflows");
 	packed = SHAPE(h.b, h.t, width);
-	return rule_give(c, 0, in(c, 1)->dt, packed);
+	return rule_result(c, 0, in(c, 1)->dt, packed);
 }
 
 /* ---- update ---- */
@@ -474,11 +475,11 @@ infer_fill(struct infer *c)
 	for (int i = 0; i < l->n; i++)
 		if (l->v[i] < 0)
 			return rule_fail(c, "extent %lld", (long long)l->v[i]);
-	return rule_give(c, 0, DT_F32, shape_make(l->n, l->v));
+	return rule_result(c, 0, DT_F32, shape_make(l->n, l->v));
 }
 
 bool
 infer_scalar(struct infer *c)
 {
-	return rule_give(c, 0, DT_F32, shape_scalar());
+	return rule_result(c, 0, DT_F32, shape_scalar());
 }

@@ -77,7 +77,7 @@ infer_grid_sample_grad(struct infer *c)
 	}
 	return rule_want_shape(c, 2, &s, "operand")
 	       && rule_shape(c, s)
-	       && rule_give(c, 1, in(c, 1)->dt, g);
+	       && rule_result(c, 1, in(c, 1)->dt, g);
 }
 
 /* ---- resampling ---- */
@@ -85,7 +85,7 @@ infer_grid_sample_grad(struct infer *c)
 /* Operand i as numbers, NULL if it is absent or empty.  All have one number
  * per axis, a region of interest has two. */
 static const Val *
-numbers(const Graph *g, const Node *n, int i)
+given_operand(const Graph *g, const Node *n, int i)
 {
 	const Val *v = i < n->nin ? &g->val[n->in[i]] : NULL;
 
@@ -117,8 +117,10 @@ const char *
 interpolate_axes(const Graph *g, const Node *n, struct resized r[MAX_RANK])
 {
 	const IntList *axes = &n->attr.INTERPOLATE.axes;
-	const Val *roi = numbers(g, n, 1), *scales = numbers(g, n, 2);
-	const Val *sizes = numbers(g, n, 3), *list = sizes ? sizes : scales;
+	const Val *roi = given_operand(g, n, 1);
+	const Val *scales = given_operand(g, n, 2);
+	const Val *sizes = given_operand(g, n, 3);
+	const Val *list = sizes ? sizes : scales;
 	const Shape *x = &g->val[n->in[0]].shape;
 	int count = axes->n ? axes->n : x->rank, axis[MAX_RANK];
 
@@ -165,8 +167,8 @@ infer_interpolate(struct infer *c)
 
 	if (!rule_want_class(c, 0, "f", "floats"))
 		return false;
-	if (!shape_known(&s) || rule_look(c, 1) == COMPUTED
-	    || rule_look(c, 2) == COMPUTED || rule_look(c, 3) == COMPUTED)
+	if (!shape_known(&s) || rule_operand(c, 1) == COMPUTED
+	    || rule_operand(c, 2) == COMPUTED || rule_operand(c, 3) == COMPUTED)
 		return rule_shape(c, unknown(s.rank));
 	why = interpolate_axes(c->g, c->n, r);
 	if (why)
@@ -210,7 +212,7 @@ infer_col2im(struct infer *c)
 	const char *why;
 	int dims;
 
-	if (rule_look(c, 1) == COMPUTED || rule_look(c, 2) == COMPUTED)
+	if (rule_operand(c, 1) == COMPUTED || rule_operand(c, 2) == COMPUTED)
 		return rule_shape(c, unknown(-1));
 	dims = col2im_dims(c->g, c->n, dim, &why);
 	if (!dims)
@@ -242,7 +244,7 @@ infer_col2im(struct infer *c)
 
 /* Operand i holds square matrices; *y: what is in front of them. */
 static bool
-want_square(struct infer *c, int i, Shape *y)
+check_square(struct infer *c, int i, Shape *y)
 {
 	const int64_t *dim;
 	char text[INFER_TEXT];
@@ -265,7 +267,7 @@ infer_det(struct infer *c)
 {
 	Shape y;
 
-	return want_square(c, 0, &y) && rule_shape(c, y);
+	return check_square(c, 0, &y) && rule_shape(c, y);
 }
 
 bool
@@ -273,6 +275,6 @@ infer_det_grad(struct infer *c)
 {
 	Shape dy;
 
-	return want_square(c, 1, &dy) && rule_want_shape(c, 0, &dy, "gradient")
-	       && rule_give(c, 0, in(c, 1)->dt, shape_of(c, 1));
+	return check_square(c, 1, &dy) && rule_want_shape(c, 0, &dy, "gradient")
+	       && rule_result(c, 0, in(c, 1)->dt, shape_of(c, 1));
 }

@@ -189,18 +189,19 @@ enum { GROUP_MAX = 1024 };
 /* How a value lies on the ranks of a tensor-parallel group, and its adjoint
  * with it (f and g of Korthikanti et al. 2023 follow from that). */
 typedef enum {
-	SPLIT_I,        /* whole, equal on all ranks; its adjoint alike */
-	SPLIT_R,        /* whole, equal; its adjoint is a summand on each */
-	SPLIT_S,        /* cut; its adjoint alike */
-	SPLIT_P,        /* a summand on each rank; its adjoint is whole */
+	SPLIT_I,        /* Replicate; its adjoint alike */
+	SPLIT_R,        /* Replicate; its adjoint is Partial */
+	SPLIT_S,        /* Shard; its adjoint alike */
+	SPLIT_P,        /* Partial, a summand on each rank; its adjoint is
+	                 * Replicate */
 } SplitKind;
 
-/* SPLIT_S: dims lead..axis, taken as one, are npart stretches of part[]
- * elements; if there are more than MAX_RANK, all have part[0].  Each is cut
- * into size / shared pieces of equal extent, rounded up: what a last piece
- * lacks is zeros.  `shared` ranks side by side hold the same piece.  A rank's
- * extents: 1 for dims lead..axis-1, and for dim axis its pieces of all
- * stretches, one behind the other. */
+/* SPLIT_S: the merged dims lead..axis are npart segments of part[] elements;
+ * if there are more than MAX_RANK, all have part[0].  Each is sharded into
+ * size / shared shards of equal extent, rounded up: the last is padded with
+ * zeros.  `shared` is the replication factor: so many neighbouring ranks hold
+ * the same shard.  A rank's extents: 1 for dims lead..axis-1, and for dim axis
+ * its shards of all segments, one after the other. */
 typedef struct {
 	SplitKind kind;
 	int axis, lead;
@@ -213,7 +214,7 @@ typedef struct {
  * elements, in row-major order and taken as one, are cut into a piece for every
  * replica, of equal extent, rounded up: what a last one lacks is zeros.  All
  * dims of a piece but the last are 1. */
-struct piece_of {
+struct replica_shard {
 	Shape shape;
 	Split split;                    /* I if it is whole */
 };
@@ -245,7 +246,7 @@ typedef struct Val {
 	                                 * "total": of micro-batches, of no
 	                                 * parameter */
 	Split split;                    /* shape is one rank's */
-	const struct piece_of *piece;      /* what it is one replica's piece of;
+	const struct replica_shard *piece; /* what it is one replica's piece of;
 	                                 * NULL: replicas have all of it */
 	int batch;                      /* 1 + dim dealt to replicas; 0 */
 

@@ -102,7 +102,7 @@ op_attrs(Op op, int *n)
 }
 
 static void *
-attr_of(Op op, Attr *a, const char *name, enum attr_type type)
+find_attr_field(Op op, Attr *a, const char *name, enum attr_type type)
 {
 	int n;
 	const struct attr_info *t = op_attrs(op, &n);
@@ -116,13 +116,13 @@ attr_of(Op op, Attr *a, const char *name, enum attr_type type)
 int64_t *
 attr_int_of(Op op, Attr *a, const char *name)
 {
-	return attr_of(op, a, name, AT_INT);
+	return find_attr_field(op, a, name, AT_INT);
 }
 
 IntList *
 attr_list_of(Op op, Attr *a, const char *name)
 {
-	return attr_of(op, a, name, AT_LIST);
+	return find_attr_field(op, a, name, AT_LIST);
 }
 
 DType

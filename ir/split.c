@@ -7,7 +7,8 @@
 /* ---- attributes ---- */
 
 static Split
-cut_of(int64_t axis, int64_t lead, int64_t shared, const IntList *part)
+split_from_parts(int64_t axis, int64_t lead, int64_t shared,
+                 const IntList *part)
 {
 	Split s = { .kind = SPLIT_S, .axis = (int)axis, .lead = (int)lead,
 	            .npart = part->n, .shared = shared };
@@ -21,8 +22,8 @@ cut_of(int64_t axis, int64_t lead, int64_t shared, const IntList *part)
 Split
 split_of_attr(const Node *n)
 {
-	return cut_of(n->attr.OWN.axis, n->attr.OWN.lead, n->attr.OWN.shared,
-	              &n->attr.OWN.part);
+	return split_from_parts(n->attr.OWN.axis, n->attr.OWN.lead,
+	                        n->attr.OWN.shared, &n->attr.OWN.part);
 }
 
 void
@@ -40,9 +41,10 @@ split_to_attr(const Split *s, Op op, Attr *a)
 Split
 split_after_exchange(const Node *n)
 {
-	return cut_of(n->attr.ALL_TO_ALL.to_axis, n->attr.ALL_TO_ALL.to_lead,
-	              n->attr.ALL_TO_ALL.to_shared,
-	              &n->attr.ALL_TO_ALL.to_part);
+	return split_from_parts(n->attr.ALL_TO_ALL.to_axis,
+	                        n->attr.ALL_TO_ALL.to_lead,
+	                        n->attr.ALL_TO_ALL.to_shared,
+	                        &n->attr.ALL_TO_ALL.to_part);
 }
 
 Split
@@ -53,7 +55,7 @@ split_cut(int axis, int64_t extent)
 }
 
 Split
-split_stretches(int axis, int64_t count, int64_t extent)
+split_segments(int axis, int64_t count, int64_t extent)
 {
 	Split s = split_cut(axis, extent);
 
@@ -64,9 +66,9 @@ split_stretches(int axis, int64_t count, int64_t extent)
 }
 
 static bool
-append_stretches(Split *s, int64_t count, int64_t extent)
+append_segments(Split *s, int64_t count, int64_t extent)
 {
-	if (count > STRETCHES_MAX - s->npart)
+	if (count > SEGMENTS_MAX - s->npart)
 		return false;
 	for (; count > 0 && s->npart < MAX_RANK; count--)
 		s->part[s->npart++] = extent;
@@ -83,9 +85,9 @@ split_append_from(Split *s, const Split *from, int first, int64_t count)
 	bool ok = true;
 
 	if (from->npart > MAX_RANK)
-		return append_stretches(s, count, from->part[0]);
+		return append_segments(s, count, from->part[0]);
 	for (int i = first; ok && i < first + count; i++)
-		ok = append_stretches(s, 1, from->part[i]);
+		ok = append_segments(s, 1, from->part[i]);
 	return ok;
 }
 
@@ -121,7 +123,7 @@ times(const Split *s)
 }
 
 int64_t
-split_piece(const Split *s, int64_t ranks)
+split_local_extent(const Split *s, int64_t ranks)
 {
 	int64_t sum = 0, pieces;
 
@@ -165,13 +167,13 @@ split_local(const Split *s, int64_t ranks, const Shape *whole, Shape *local)
 		return true;
 	if (s->lead < 0 || s->lead > s->axis || s->axis >= whole->rank
 	    || (s->lead < s->axis && s->npart != 1)
-	    || split_piece(s, ranks) < 0)
+	    || split_local_extent(s, ranks) < 0)
 		return false;
 	for (int i = s->lead; i <= s->axis; i++) {
 		merged *= whole->dim[i];
 		local->dim[i] = 1;
 	}
-	local->dim[s->axis] = split_piece(s, ranks);
+	local->dim[s->axis] = split_local_extent(s, ranks);
 	return merged == parts_sum(s);
 }
 
@@ -241,15 +243,15 @@ sharers(const struct infer *c)
 }
 
 static bool
-wants_ranks(struct infer *c)
+check_ranks(struct infer *c)
 {
 	return sharers(c) > 0
 		|| rule_fail(c, "the graph says of no number of ranks");
 }
 
-/* The whole operand's piece. */
+/* The whole operand's shard. */
 static bool
-piece_of(struct infer *c, const Split *s, const Shape *whole, Shape *local)
+local_shape(struct infer *c, const Split *s, const Shape *whole, Shape *local)
 {
 	char text[INFER_TEXT];
 
@@ -265,23 +267,24 @@ infer_own(struct infer *c)
 	Split s = split_of_attr(c->n);
 	Shape local;
 
-	return wants_ranks(c) && shape_known(&in(c, 0)->shape)
-		&& piece_of(c, &s, &in(c, 0)->shape, &local)
+	return check_ranks(c) && shape_known(&in(c, 0)->shape)
+		&& local_shape(c, &s, &in(c, 0)->shape, &local)
 		&& rule_shape(c, local);
 }
 
-/* The whole of what is cut as s says; dims that were taken as one are one. */
+/* The whole of what is sharded as s says; dims that were taken as one are
+ * one. */
 bool
 infer_gathered(struct infer *c)
 {
 	Split s = split_of_attr(c->n);
 	Shape x = shape_of(c, 0), whole, local;
 
-	if (!wants_ranks(c) || s.axis < 0 || s.axis >= x.rank || s.npart < 1
+	if (!check_ranks(c) || s.axis < 0 || s.axis >= x.rank || s.npart < 1
 	    || s.npart > MAX_RANK)
 		return rule_fail(c, "axis %d of rank %d", s.axis, x.rank);
 	whole = split_whole(&s, &x);
-	if (!piece_of(c, &s, &whole, &local))
+	if (!local_shape(c, &s, &whole, &local))
 		return false;
 	return rule_want_shape(c, 0, &local, "a rank's piece")
 		&& rule_shape(c, whole);
@@ -293,7 +296,7 @@ infer_gather_into(struct infer *c)
 	Split s = split_of_attr(c->n);
 	Shape whole = shape_of(c, 0), local;
 
-	return wants_ranks(c) && piece_of(c, &s, &whole, &local)
+	return check_ranks(c) && local_shape(c, &s, &whole, &local)
 		&& rule_want_shape(c, 1, &local, "a replica's piece")
 		&& rule_shape(c, whole);
 }
@@ -307,7 +310,7 @@ infer_gather_shape(struct infer *c)
 
 	for (int i = 0; i < to->n; i++)
 		whole.dim[i] = to->v[i];
-	return wants_ranks(c) && piece_of(c, &s, &whole, &local)
+	return check_ranks(c) && local_shape(c, &s, &whole, &local)
 		&& rule_want_shape(c, 0, &local, "a replica's piece")
 		&& rule_shape(c, whole);
 }
@@ -318,13 +321,13 @@ infer_all_to_all(struct infer *c)
 	Split from = split_of_attr(c->n), to = split_after_exchange(c->n);
 	Shape x = shape_of(c, 0), whole, local;
 
-	if (!wants_ranks(c) || from.axis < 0 || from.axis >= x.rank
+	if (!check_ranks(c) || from.axis < 0 || from.axis >= x.rank
 	    || from.lead != from.axis || to.lead != to.axis)
 		return rule_fail(c, "axes %d and %d of rank %d", from.axis,
 		                 to.axis, x.rank);
 	whole = split_whole(&from, &x);
-	return piece_of(c, &from, &whole, &local)
+	return local_shape(c, &from, &whole, &local)
 		&& rule_want_shape(c, 0, &local, "a rank's piece")
-		&& piece_of(c, &to, &whole, &local)
+		&& local_shape(c, &to, &whole, &local)
 		&& rule_shape(c, local);
 }

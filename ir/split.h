@@ -1,42 +1,42 @@
-/* How values lie on ranks (struct Split of ir.h): pieces and wholes. */
+/* How values lie on ranks (struct Split of ir.h): shards and whole values. */
 #ifndef IR_SPLIT_H
 #define IR_SPLIT_H
 
 #include "ir/ir.h"
 
-enum { STRETCHES_MAX = 1 << 20 };
+enum { SEGMENTS_MAX = 1 << 20 };
 
-/* The split that a collective makes or takes apart, from its attributes. */
+/* The split of a collective's sharded side, from its attributes. */
 Split split_of_attr(const Node *);
 void split_to_attr(const Split *, Op, Attr *);
 /* What an all_to_all makes of it. */
 Split split_after_exchange(const Node *);
 bool split_eq(const Split *, const Split *);
-/* Pieces of one cut, or none is a piece: three heads on a rank each may have
+/* Both are sharded alike, or neither is: three heads on a rank each may have
  * the shape of one head that all ranks have. */
 bool split_alike(const Split *, const Split *);
 Split split_cut(int axis, int64_t extent);      /* one part */
-/* `count` equal stretches. */
-Split split_stretches(int axis, int64_t count, int64_t extent);
-/* Stretches of another split, from `first` on, behind the others; false if no
- * split can list them. */
+/* `count` equal segments. */
+Split split_segments(int axis, int64_t count, int64_t extent);
+/* Append segments of another split, from `first` on; false if no split can
+ * list them. */
 bool split_append_from(Split *, const Split *from, int first, int64_t count);
-/* Extent of a rank's piece along the axis; -1: it cannot be cut so. */
-int64_t split_piece(const Split *, int64_t ranks);
+/* Extent of a rank's shard along the axis; -1: it cannot be sharded so. */
+int64_t split_local_extent(const Split *, int64_t ranks);
 /* Nothing is padded. */
 bool split_is_even(const Split *, int64_t ranks);
 /* A rank's shape of a whole one; false if the split does not fit it. */
 bool split_local(const Split *, int64_t ranks, const Shape *whole, Shape *);
 /* The whole shape of a rank's; dims that were taken as one are one. */
 Shape split_whole(const Split *, const Shape *local);
-/* ... of a replica's piece too. */
+/* The same, of a replica's shard too. */
 Shape val_whole(const Val *);
-/* How a rank's value is cut over replicas. */
+/* How a rank's value is sharded over replicas. */
 Split split_over_replicas(const Shape *);
 /* The same without the last but (back - 1) dim; whole if that was cut. */
 Split split_without(const Split *, int rank, int back);
-/* The state of a replica's piece, by rules that know nothing of replicas: of
- * what is cut over ranks it is a rank's share of a line. */
+/* The placement of a replica's shard, by rules that know nothing of replicas:
+ * of a value sharded over ranks it is a shard of a line. */
 Split split_of_piece(const Split *of, int64_t ranks, const Shape *piece);
 
 /* Entries of part[] that count. */
@@ -47,7 +47,7 @@ split_listed(const Split *s)
 }
 
 static inline int64_t
-split_stretch(const Split *s, int i)
+split_segment(const Split *s, int i)
 {
 	return s->part[s->npart > MAX_RANK ? 0 : i];
 }

@@ -43,7 +43,7 @@ verify_bad(struct verify *c, const Node *n, const Val *v, const char *fmt, ...)
 /* ---- structure ---- */
 
 static void
-check_inputs(struct verify *c, const Node *n)
+check_operands(struct verify *c, const Node *n)
 {
 	const struct op_info *info = &op_info[n->op];
 
@@ -71,7 +71,7 @@ check_inputs(struct verify *c, const Node *n)
 }
 
 static void
-check_outputs(struct verify *c, const Node *n)
+check_results(struct verify *c, const Node *n)
 {
 	int want = op_info[n->op].nout;
 
@@ -97,14 +97,14 @@ check_outputs(struct verify *c, const Node *n)
 }
 
 static void
-check_node(struct verify *c, const Node *n)
+verify_node(struct verify *c, const Node *n)
 {
 	if (n->op <= OP_NONE || n->op >= OP_COUNT) {
 		bad(c, n, NULL, "no op %d", n->op);
 		return;
 	}
-	check_inputs(c, n);
-	check_outputs(c, n);
+	check_operands(c, n);
+	check_results(c, n);
 	if (n->phase >= PH_COUNT)
 		bad(c, n, NULL, "no phase %d", n->phase);
 	if (n->of >= node_id(c->g, n))
@@ -126,7 +126,7 @@ check_node(struct verify *c, const Node *n)
 }
 
 static void
-check_val(struct verify *c, const Val *v)
+verify_val(struct verify *c, const Val *v)
 {
 	const Graph *g = c->g;
 
@@ -193,16 +193,16 @@ check_rounds(struct verify *c)
 
 /* What it would be if replicas had all of it. */
 static const Shape *
-form_of(const Val *v)
+whole_form(const Val *v)
 {
 	return v->piece ? &v->piece->shape : &v->shape;
 }
 
 /* A state may lack one of its parameter's dims. */
 static bool
-is_mean(const Val *v, const Val *param)
+is_mean_state(const Val *v, const Val *param)
 {
-	const Shape *form = form_of(param);
+	const Shape *form = whole_form(param);
 
 	if (v->kind != V_STATE || form->rank < 2)
 		return false;
@@ -216,7 +216,7 @@ is_mean(const Val *v, const Val *param)
 }
 
 static void
-check_piece(struct verify *c, const Val *v)
+check_shard(struct verify *c, const Val *v)
 {
 	Split cut = split_over_replicas(&v->piece->shape);
 	Shape piece;
@@ -243,15 +243,15 @@ check_relations(struct verify *c)
 		    && strcmp(v->state, "total") != 0)))
 			bad(c, NULL, v, "state without a parameter or name");
 		if (v->piece && is_live(v))
-			check_piece(c, v);
+			check_shard(c, v);
 		if (!v->param || !is_live(v))
 			continue;
 		if (p->kind != V_PARAM)
 			bad(c, NULL, v, "belongs to %s, which is not a "
 			    "parameter", p->name);
-		else if (!shape_eq(form_of(p), form_of(v))
+		else if (!shape_eq(whole_form(p), whole_form(v))
 		         && shape_known(&p->shape) && shape_known(&v->shape)
-		         && !is_mean(v, p))
+		         && !is_mean_state(v, p))
 			bad(c, NULL, v, "differs in shape from its parameter "
 			    "%s", p->name);
 		if (v->kind != V_TEMP)
@@ -358,7 +358,7 @@ check_bound(struct verify *c)
 }
 
 static void
-check_static(struct verify *c)
+check_static_form(struct verify *c)
 {
 	check_bound(c);
 	FOR_NODES (n, c->g)
@@ -380,9 +380,9 @@ graph_verify(Graph *g, Diag *d)
 	struct verify c = { g, d, arena_new(), 0 };
 
 	FOR_VALS (v, g)
-		check_val(&c, v);
+		verify_val(&c, v);
 	FOR_NODES (n, g)
-		check_node(&c, n);
+		verify_node(&c, n);
 	check_phases(&c);
 	if (!c.faults)
 		check_relations(&c);
@@ -393,7 +393,7 @@ graph_verify(Graph *g, Diag *d)
 			if (!shape_infer(g, d, n))
 				c.faults++;     /* it said why */
 	if (!c.faults && g->props & P_STATIC)
-		check_static(&c);
+		check_static_form(&c);
 	if (!c.faults && g->props & P_LOSS)
 		check_loss(&c);
 	if (!c.faults)
@@ -438,7 +438,7 @@ graph_props(const Graph *g)
 	check_bound(&silent);
 	if (!silent.faults)
 		props |= P_BOUND;
-	check_static(&silent);
+	check_static_form(&silent);
 	if (!silent.faults)
 		props |= P_STATIC | (is_canonical(g) ? P_CANON : 0);
 	if (g->loss && val_nelem(loss) == 1 && dtype_info[loss->dt].cls == 'f')

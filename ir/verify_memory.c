@@ -51,7 +51,7 @@ overflows(int64_t *total, int64_t nbytes)
 
 /* Sums of sizes are not checked one by one later on. */
 static void
-check_total(struct verify *c)
+check_byte_totals(struct verify *c)
 {
 	int64_t total = 0, scratch = 0;
 
@@ -70,7 +70,7 @@ check_total(struct verify *c)
 }
 
 static bool
-in_arena(const Val *v)
+lies_in_arena(const Val *v)
 {
 	return v->kind == V_TEMP && v->def && !v->base && !v->resident;
 }
@@ -98,7 +98,7 @@ verify_layout(struct verify *c)
 	FOR_VALS (v, c->g)
 		if (used[val_id(c->g, v)] && val_data_bytes(v) >= 0)
 			check_laid_out(c, v);
-	check_total(c);
+	check_byte_totals(c);
 }
 
 static bool
@@ -111,7 +111,7 @@ void
 verify_placed(struct verify *c)
 {
 	FOR_VALS (v, c->g)
-		if (in_arena(v) && !is_place(v->offset))
+		if (lies_in_arena(v) && !is_place(v->offset))
 			bad(c, NULL, v, "lies at %lld", (long long)v->offset);
 	FOR_NODES (n, c->g)
 		if (n->workspace > 0 && !is_place(n->workspace_at))
@@ -129,7 +129,7 @@ verify_memory_props(const Graph *g)
 	FOR_VALS (v, g) {
 		if (used[val_id(g, v)] && !v->laid_out)
 			props = 0;
-		if (in_arena(v) && v->offset < 0)
+		if (lies_in_arena(v) && v->offset < 0)
 			props &= ~(uint32_t)P_PLACED;
 	}
 	FOR_NODES (n, g)
@@ -171,7 +171,7 @@ find_borders(const Graph *g)
 }
 
 static bool
-crosses(NodeId id, const Node *n, NodeId border)
+waits_across(NodeId id, const Node *n, NodeId border)
 {
 	return id < border && n->wait >= border;
 }
@@ -191,7 +191,7 @@ writes_over(const Node *n, int i)
 
 /* Node n works between a transfer's beginning and its end. */
 static void
-check_between(struct verify *c, const Node *n, const Node *from)
+check_in_transfer(struct verify *c, const Node *n, const Node *from)
 {
 	const Graph *g = c->g;
 	ValId x = from->in[0], y = from->out[0];
@@ -232,11 +232,11 @@ verify_waits(struct verify *c)
 		if (n->round != g->node[n->wait].round)
 			bad(c, n, NULL, "ends behind node %u, in another round",
 			    n->wait);
-		if (crosses(id, n, b.apply)
-		    || (n->phase != PH_UPDATE && crosses(id, n, b.update)))
+		if (waits_across(id, n, b.apply)
+		    || (n->phase != PH_UPDATE && waits_across(id, n, b.update)))
 			bad(c, n, NULL, "ends behind node %u, after updates "
 			    "have begun", n->wait);
 		for (NodeId k = id + 1; k <= n->wait; k++)
-			check_between(c, &g->node[k], n);
+			check_in_transfer(c, &g->node[k], n);
 	}
 }

@@ -25,7 +25,8 @@ window_count(int64_t in, int64_t kernel, int64_t stride, int64_t dilation,
 
 /* List element i of n spatial dims, three in all. */
 static void
-spread(int64_t to[WINDOW_DIMS], const int64_t *from, int n, int64_t otherwise)
+spread_list(int64_t to[WINDOW_DIMS], const int64_t *from, int n,
+            int64_t otherwise)
 {
 	for (int i = 0; i < WINDOW_DIMS; i++) {
 		int k = i - (WINDOW_DIMS - n);
@@ -35,9 +36,9 @@ spread(int64_t to[WINDOW_DIMS], const int64_t *from, int n, int64_t otherwise)
 }
 
 #define LISTS(id) do { \
-	spread(w.stride, n->attr.id.stride.v, dims, 1); \
-	spread(w.dilation, n->attr.id.dilation.v, dims, 1); \
-	spread(w.begin, n->attr.id.begin.v, dims, 0); \
+	spread_list(w.stride, n->attr.id.stride.v, dims, 1); \
+	spread_list(w.dilation, n->attr.id.dilation.v, dims, 1); \
+	spread_list(w.begin, n->attr.id.begin.v, dims, 0); \
 } while (0)
 
 static struct window
@@ -55,16 +56,16 @@ pool_window(const Graph *g, const Node *n)
 		if (!n->out[0])
 			y = &g->val[n->out[1]].shape;
 		LISTS(MAXPOOL);
-		spread(w.kernel, n->attr.MAXPOOL.kernel.v, dims, 1);
+		spread_list(w.kernel, n->attr.MAXPOOL.kernel.v, dims, 1);
 	} else if (grad) {
 		LISTS(AVGPOOL_GRAD);
-		spread(w.kernel, n->attr.AVGPOOL_GRAD.kernel.v, dims, 1);
+		spread_list(w.kernel, n->attr.AVGPOOL_GRAD.kernel.v, dims, 1);
 	} else {
 		LISTS(AVGPOOL);
-		spread(w.kernel, n->attr.AVGPOOL.kernel.v, dims, 1);
+		spread_list(w.kernel, n->attr.AVGPOOL.kernel.v, dims, 1);
 	}
-	spread(w.in, (grad ? y : x)->dim + 2, dims, 1);
-	spread(w.out, (grad ? x : y)->dim + 2, dims, 1);
+	spread_list(w.in, (grad ? y : x)->dim + 2, dims, 1);
+	spread_list(w.out, (grad ? x : y)->dim + 2, dims, 1);
 	return w;
 }
 
@@ -100,9 +101,9 @@ window_of(const Graph *g, const Node *n)
 	}
 	w.cin = k->dim[1];
 	w.cout = k->dim[0] / w.group;
-	spread(w.in, x->dim + 2, dims, 1);
-	spread(w.out, dy->dim + 2, dims, 1);
-	spread(w.kernel, k->dim + 2, dims, 1);
+	spread_list(w.in, x->dim + 2, dims, 1);
+	spread_list(w.out, dy->dim + 2, dims, 1);
+	spread_list(w.kernel, k->dim + 2, dims, 1);
 	return w;
 }
 

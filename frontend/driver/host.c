@@ -57,7 +57,7 @@ cache_path(Arena *arena, int threads, bool make)
 }
 
 static char *
-read_text(const char *path, size_t *n, Arena *arena)
+read_file_text(const char *path, size_t *n, Arena *arena)
 {
 	FILE *f = path ? fopen(path, "rb") : NULL;
 	char *text;
@@ -72,7 +72,7 @@ read_text(const char *path, size_t *n, Arena *arena)
 
 /* A cache that cannot be written costs time and nothing else. */
 static void
-store(const struct device *d, int threads, Arena *arena)
+store_cache(const struct device *d, int threads, Arena *arena)
 {
 	char *path = cache_path(arena, threads, true), *tmp;
 	FILE *f;
@@ -115,8 +115,8 @@ host_runner(Arena *arena)
 }
 
 static bool
-run(const char *dir, int threads, const struct watch *watch, Arena *arena,
-    Diag *diag)
+run_benchmark(const char *dir, int threads, const struct watch *watch,
+              Arena *arena, Diag *diag)
 {
 	const char *argv[] = {
 		host_runner(arena), arena_printf(arena, "%s/host.so", dir),
@@ -167,7 +167,7 @@ fill_weights(Graph *g)
 }
 
 static bool
-build(const struct cli *c, const char *dir, Pass *p, Graph **graph)
+build_benchmark(const struct cli *c, const char *dir, Pass *p, Graph **graph)
 {
 	const char *weights = arena_printf(p->keep, "%s/host.safetensors",
 	                                   dir);
@@ -202,13 +202,13 @@ remove_files(const char *dir, Arena *arena)
 }
 
 static bool
-fit(struct device *d, const Plan *plan, const char *dir, Arena *arena,
-    Diag *diag)
+fit_device(struct device *d, const Plan *plan, const char *dir, Arena *arena,
+           Diag *diag)
 {
 	struct device measured;
 	size_t n;
-	char *text = read_text(arena_printf(arena, "%s/host.profile", dir), &n,
-	                       arena);
+	char *text = read_file_text(arena_printf(arena, "%s/host.profile", dir),
+	                            &n, arena);
 
 	if (!text || !device_parse(&measured, text, n, arena)
 	    || !device_fit(d, plan, &measured))
@@ -219,8 +219,8 @@ fit(struct device *d, const Plan *plan, const char *dir, Arena *arena,
 }
 
 static bool
-measure(struct device *d, const struct cli *c, struct watch *watch,
-        Arena *arena, Diag *diag)
+measure_host(struct device *d, const struct cli *c, struct watch *watch,
+             Arena *arena, Diag *diag)
 {
 	struct options opt = {
 		.optimizer = OPT_ADAMW, .grad_accum = 1,
@@ -237,8 +237,9 @@ measure(struct device *d, const struct cli *c, struct watch *watch,
 
 	if (!dir)
 		return false;
-	ok = build(c, dir, &p, &g) && run(dir, opt.threads, watch, arena, diag)
-		&& fit(d, p.plan, dir, arena, diag);
+	ok = build_benchmark(c, dir, &p, &g)
+		&& run_benchmark(dir, opt.threads, watch, arena, diag)
+		&& fit_device(d, p.plan, dir, arena, diag);
 	remove_files(dir, arena);
 	graph_free(p.reference);
 	graph_free(g);
@@ -254,14 +255,14 @@ host_device(const struct cli *c, struct watch *watch, Arena *arena, Diag *diag)
 	struct device *d = arena_alloc(arena, sizeof *d);
 	const char *path = cache_path(arena, threads, false);
 	size_t n;
-	char *text = read_text(path, &n, arena);
+	char *text = read_file_text(path, &n, arena);
 	bool cached = text && device_parse(d, text, n, arena);
 
 	if (!cached) {
-		if (!measure(d, c, watch, arena, diag))
+		if (!measure_host(d, c, watch, arena, diag))
 			return NULL;
 		if (d->spread <= QUIET)
-			store(d, threads, arena);
+			store_cache(d, threads, arena);
 		else
 			diag_note(diag, "this machine is busy: measurements "
 			          "vary by a factor of %.1f and are not "

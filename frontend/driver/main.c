@@ -13,7 +13,7 @@
 #include "frontend/import/import.h"
 #include "frontend/driver/opts.h"
 #include "runtime/support/glob.h"
-#include "ir/base/infile.h"
+#include "ir/base/input_file.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"
 #include "frontend/driver/stop.h"
@@ -80,7 +80,7 @@ import_options(struct driver *d)
 }
 
 static bool
-load(struct driver *d)
+load_model(struct driver *d)
 {
 	const struct cli *c = &d->cli;
 	struct import_options o = import_options(d);
@@ -91,7 +91,7 @@ load(struct driver *d)
 		d->graph = onnx_import(c->model, &o, d->diag, &d->file);
 		return d->graph != NULL;
 	}
-	text = infile_read(c->model, TEXT_MAX, &n, d->arena, d->diag);
+	text = input_file_read(c->model, TEXT_MAX, &n, d->arena, d->diag);
 	if (text)
 		d->graph = text_parse(c->model, text, n, d->diag);
 	return d->graph != NULL;
@@ -161,7 +161,7 @@ write_svg(struct driver *d)
 }
 
 static bool
-write_page(struct driver *d)
+write_report_page(struct driver *d)
 {
 	struct outfile o;
 
@@ -174,7 +174,7 @@ write_page(struct driver *d)
 }
 
 static bool
-report(struct driver *d)
+print_reports(struct driver *d)
 {
 	const struct cli *c = &d->cli;
 	const Pass *p = &d->pass;
@@ -295,7 +295,7 @@ spare_weights(struct driver *d, const char *path)
 }
 
 static bool
-compile(struct driver *d)
+compile_model(struct driver *d)
 {
 	struct cli *c = &d->cli;
 	struct dump_request dump = { pass_dumps(d), c->dump_dir };
@@ -317,7 +317,7 @@ compile(struct driver *d)
 	out.svg = c->curve_svg;
 	out.page = c->page;
 	if (!outputs_check(&out, c->model, NULL, d->diag)
-	    || (code && !spare_weights(d, out.weights)) || !load(d)
+	    || (code && !spare_weights(d, out.weights)) || !load_model(d)
 	    || !outputs_check(&out, c->model, d->file, d->diag)
 	    || !device_set(c, d->graph, &d->watch, d->arena,
 	                   d->diag)
@@ -338,8 +338,8 @@ compile(struct driver *d)
 		text_print(d->graph, stdout);
 	if (watch_off(&d->watch))
 		return diag_error(d->diag, "interrupted");
-	if (!report(d) || (code && !generate(d, &out)) || !write_json(d)
-	    || !write_svg(d) || !write_page(d))
+	if (!print_reports(d) || (code && !generate(d, &out)) || !write_json(d)
+	    || !write_svg(d) || !write_report_page(d))
 		return false;
 	if (d->pass.plan && !partial)
 		summary(d, out.so);
@@ -374,7 +374,7 @@ main(int argc, char **argv)
 	switch (d.cli.verb) {
 	case VERB_COMPILE:
 		d.watch.stop = stop_on_signals();
-		ok = compile(&d);
+		ok = compile_model(&d);
 		break;
 	case VERB_INSPECT:
 		import = import_options(&d);

@@ -17,8 +17,8 @@ enum {
 	K = 1 << VERB_PACK, D = 1 << VERB_DOCTOR
 };
 
-static const struct option_row table[] = {
-	{ "dim", "NAME=N", G_INPUT, add_dim, FIELD(opt), CI,
+static const struct option_spec table[] = {
+	{ "dim", "NAME=N", G_INPUT, add_dim_binding, FIELD(opt), CI,
 	  "bind a symbolic extent (or INPUT.AXIS=N)" },
 	{ "shape", "INPUT=8x128", G_INPUT, add_shape, FIELD(opt), CI,
 	  "bind all extents of an input" },
@@ -139,7 +139,7 @@ static const struct option_row table[] = {
 	  "masters of 16-bit copies (ZeRO-1) (0)" },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "... and rows between them (sequence parallelism)" },
-	{ "shard", "VALUE=STATE", G_TARGET, add_shard, FIELD(opt), CI,
+	{ "shard", "VALUE=STATE", G_TARGET, add_shard_wish, FIELD(opt), CI,
 	  "... with this value I (whole), R (whole, its gradient added up "
 	  "over ranks), P (a summand on each) or S0, S1 ... (cut along that "
 	  "dim)" },
@@ -155,7 +155,8 @@ static const struct option_row table[] = {
 	  "(cpu; with --target cuda H100)" },
 	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C | D,
 	  "instruction set, as the C compiler's -march (native)" },
-	{ "threads", "N", G_TARGET, set_threads, FIELD(opt.threads), CI | D,
+	{ "threads", "N", G_TARGET, set_thread_count, FIELD(opt.threads),
+	  CI | D,
 	  "most threads that the library will use (those of this machine)" },
 	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C | D,
 	  "C compiler, by way of a cache perhaps: \"ccache gcc\" (cc)" },
@@ -249,14 +250,14 @@ static const struct {
 };
 
 static void
-print_help(FILE *out, enum verb verb)
+print_help(FILE *out, enum ckc_verb verb)
 {
 	fputs(verb_row[verb].usage, out);
-	for (enum group g = 0; g < G_COUNT; g++) {
+	for (enum option_group g = 0; g < G_COUNT; g++) {
 		bool titled = false;
 
 		for (int i = 0; i < NROW; i++) {
-			const struct option_row *r = &table[i];
+			const struct option_spec *r = &table[i];
 			int n;
 
 			if (r->group != g
@@ -282,8 +283,8 @@ print_help(FILE *out, enum verb verb)
 	      "stderr), 2 wrong usage.\n", out);
 }
 
-static const struct option_row *
-find_row(const char *name, size_t n)
+static const struct option_spec *
+find_option(const char *name, size_t n)
 {
 	for (int i = 0; i < NROW; i++)
 		if (strlen(table[i].name) == n
@@ -293,9 +294,9 @@ find_row(const char *name, size_t n)
 }
 
 bool
-opts_given(const struct cli *c, const char *name)
+option_given(const struct cli *c, const char *name)
 {
-	const struct option_row *r = find_row(name, strlen(name));
+	const struct option_spec *r = find_option(name, strlen(name));
 
 	return r && c->given[r - table];
 }
@@ -315,7 +316,7 @@ parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 {
 	const char *arg = argv[*i] + 2, *eq = strchr(arg, '='), *value = NULL;
 	size_t n = eq ? (size_t)(eq - arg) : strlen(arg);
-	const struct option_row *r = find_row(arg, n);
+	const struct option_spec *r = find_option(arg, n);
 
 	if (!r)
 		return usage_error(p->err, "unknown option", argv[*i]);
@@ -415,7 +416,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	set_defaults(c);
 	c->nflag = argc > 0 ? argc - 1 : 0;
 	c->flag = (const char *const *)argv + 1;
-	for (enum verb v = VERB_INSPECT; argc > 1 && v <= VERB_DOCTOR; v++)
+	for (enum ckc_verb v = VERB_INSPECT; argc > 1 && v <= VERB_DOCTOR; v++)
 		if (!strcmp(argv[1], verb_row[v].name)) {
 			c->verb = v;
 			i = 2;
@@ -474,7 +475,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	status = check_complete(c, err);
 	if (status == CLI_GO)
 		status = check_zero(c, err);
-	if (c->opt.tp && !opts_given(c, "dp"))
+	if (c->opt.tp && !option_given(c, "dp"))
 		c->opt.dp = DP_TRY;
 	return status;
 }

@@ -7,13 +7,13 @@
 #include "frontend/import/import.h"
 #include "passes/passes.h"
 
-enum verb { VERB_COMPILE, VERB_INSPECT, VERB_PLAN, VERB_PACK,
-            VERB_DOCTOR };
+enum ckc_verb { VERB_COMPILE, VERB_INSPECT, VERB_PLAN, VERB_PACK,
+                VERB_DOCTOR };
 
 enum { OPTIONS_MAX = 96 };
 
 struct cli {
-	enum verb verb;
+	enum ckc_verb verb;
 	const char *model;              /* the file to compile or to inspect */
 	struct options opt;
 	int nconst;

@@ -11,7 +11,7 @@
 #include <strings.h>
 
 static bool
-bad(struct arg_parser *p, const char *arg, const char *expected)
+reject_value(struct arg_parser *p, const char *arg, const char *expected)
 {
 	fprintf(p->err, "ckc: --%s: expected %s, found '", p->row->name,
 	        expected);
@@ -24,7 +24,7 @@ bool
 set_string(struct arg_parser *p, const char *arg, void *field)
 {
 	if (!*arg)
-		return bad(p, arg, "a value");
+		return reject_value(p, arg, "a value");
 	*(const char **)field = arg;
 	return true;
 }
@@ -49,8 +49,10 @@ bool
 set_folder(struct arg_parser *p, const char *arg, void *field)
 {
 	if (!strcmp(arg, "-"))
-		return bad(p, arg, "a folder for several files, which do not "
-		           "go to standard output (for one called '-': ./-)");
+		return reject_value(p, arg,
+		                    "a folder for several files, which do not "
+		                    "go to standard output (for one called "
+		                    "'-': ./-)");
 	return set_once(p, arg, field);
 }
 
@@ -80,7 +82,7 @@ fn(struct arg_parser *p, const char *arg, void *field) \
 { \
 	struct options *o = field; \
 	if (!*arg) \
-		return bad(p, arg, "a name or pattern"); \
+		return reject_value(p, arg, "a name or pattern"); \
 	o->list = one_more(p, o->list, o->count, sizeof *o->list); \
 	o->list[o->count++] = arg; \
 	return true; \
@@ -99,7 +101,7 @@ add_wish(struct arg_parser *p, const char *arg, struct options *o, bool wanted)
 	struct glob_wish *grown;
 
 	if (!*arg)
-		return bad(p, arg, "a name or pattern");
+		return reject_value(p, arg, "a name or pattern");
 	grown = one_more(p, o->wish, o->nwish, sizeof *o->wish);
 	grown[o->nwish++] = (struct glob_wish){ arg, wanted };
 	o->wish = grown;
@@ -137,14 +139,15 @@ split_binding(struct arg_parser *p, const char *arg, const char **name)
 }
 
 bool
-add_dim(struct arg_parser *p, const char *arg, void *field)
+add_dim_binding(struct arg_parser *p, const char *arg, void *field)
 {
 	struct options *o = field;
 	struct dim_binding b = { 0 };
 	const char *size = split_binding(p, arg, &b.name);
 
 	if (!size || !parse_count(size, &b.size) || b.size <= 0)
-		return bad(p, arg, "NAME=N or INPUT.AXIS=N with N > 0");
+		return reject_value(p, arg,
+		                    "NAME=N or INPUT.AXIS=N with N > 0");
 	o->dim = one_more(p, o->dim, o->ndim, sizeof b);
 	o->dim[o->ndim++] = b;
 	return true;
@@ -182,14 +185,14 @@ add_shape(struct arg_parser *p, const char *arg, void *field)
 	const char *shape = split_binding(p, arg, &b.input);
 
 	if (!shape || !parse_shape(shape, &b.shape))
-		return bad(p, arg, "INPUT=8x128 (at most 8 extents)");
+		return reject_value(p, arg, "INPUT=8x128 (at most 8 extents)");
 	o->shape = one_more(p, o->shape, o->nshape, sizeof b);
 	o->shape[o->nshape++] = b;
 	return true;
 }
 
 bool
-add_shard(struct arg_parser *p, const char *arg, void *field)
+add_shard_wish(struct arg_parser *p, const char *arg, void *field)
 {
 	struct options *o = field;
 	struct shard_wish w = { .axis = 0 };
@@ -200,7 +203,8 @@ add_shard(struct arg_parser *p, const char *arg, void *field)
 	if (!kind || !*kind
 	    || (*kind == 'S' ? state[1] < '0' || state[1] >= '0' + MAX_RANK
 	        || state[2] : state[1] != 0))
-		return bad(p, arg, "VALUE=STATE with I, R, P or S0, S1 ...");
+		return reject_value(p, arg,
+		                    "VALUE=STATE with I, R, P or S0, S1 ...");
 	w.kind = (SplitKind)(kind - letter);
 	w.axis = *kind == 'S' ? state[1] - '0' : 0;
 	o->shard = one_more(p, o->shard, o->nshard, sizeof w);
@@ -219,8 +223,9 @@ add_precision(struct arg_parser *p, const char *arg, void *field)
 		if (!strcmp(dtype_info[dt].text, type))
 			w.dt = dt;
 	if (w.dt != DT_F32 && !dtype_is_half(w.dt))
-		return bad(p, arg, "VALUE=TYPE or op:NAME=TYPE with f32, bf16 "
-		           "or f16");
+		return reject_value(p, arg,
+		                    "VALUE=TYPE or op:NAME=TYPE with f32, bf16 "
+		                    "or f16");
 	o->precision = one_more(p, o->precision, o->nprecision, sizeof w);
 	o->precision[o->nprecision++] = w;
 	return true;
@@ -241,8 +246,9 @@ add_lora(struct arg_parser *p, const char *arg, void *field)
 	                          &w.rank) || w.rank <= 0 || w.rank > RANK_MOST
 	    || !number_real(alpha, &w.alpha)
 	    || !((float)(w.alpha / (double)w.rank) > 0 && w.alpha < FLT_MAX))
-		return bad(p, arg, "GLOB=RANK or GLOB=RANK:ALPHA, above 0, "
-		           "and a rank up to 65536");
+		return reject_value(p, arg,
+		                    "GLOB=RANK or GLOB=RANK:ALPHA, above 0, "
+		                    "and a rank up to 65536");
 	o->lora = one_more(p, o->lora, o->nlora, sizeof w);
 	o->lora[o->nlora++] = w;
 	return true;
@@ -256,12 +262,12 @@ add_const(struct arg_parser *p, const char *arg, void *field)
 	const char *eq = strchr(arg, '=');
 
 	if (!eq || eq == arg || !eq[1])
-		return bad(p, arg, "INPUT=FILE (.npy or .pb)");
+		return reject_value(p, arg, "INPUT=FILE (.npy or .pb)");
 	b.input = arena_printf(p->arena, "%.*s", (int)(eq - arg), arg);
 	b.file = eq + 1;
 	for (int i = 0; i < c->nconst; i++)
 		if (!strcmp(c->constant[i].input, b.input))
-			return bad(p, arg, "one FILE for each INPUT");
+			return reject_value(p, arg, "one FILE for each INPUT");
 	c->constant = one_more(p, c->constant, c->nconst, sizeof b);
 	c->constant[c->nconst++] = b;
 	return true;
@@ -270,7 +276,7 @@ add_const(struct arg_parser *p, const char *arg, void *field)
 /* "512MiB", "24GB", "1.5GiB", "4096"; case does not matter.  "6G" is 6GB, the
  * lesser of what may be meant. */
 static bool
-parse_size(const char *s, int64_t *nbytes)
+parse_byte_size(const char *s, int64_t *nbytes)
 {
 	static const struct {
 		const char *unit;
@@ -315,10 +321,12 @@ set_budget(struct arg_parser *p, const char *arg, void *field)
 		if (end == arg + n - 1 && o->budget_pct > 0
 		    && o->budget_pct <= 1e6)
 			return true;
-	} else if (parse_size(arg, &o->budget_bytes) && o->budget_bytes > 0) {
+	} else if (parse_byte_size(arg, &o->budget_bytes)
+	           && o->budget_bytes > 0) {
 		return true;
 	}
-	return bad(p, arg, "a size such as 512MiB, 24GB (24G), or 60%");
+	return reject_value(p, arg,
+	                    "a size such as 512MiB, 24GB (24G), or 60%");
 }
 
 bool
@@ -339,13 +347,13 @@ set_recompute(struct arg_parser *p, const char *arg, void *field)
 		o->remat = REMAT_EVERY;
 		return true;
 	}
-	return bad(p, arg, "auto, none, full, selective or every=K");
+	return reject_value(p, arg, "auto, none, full, selective or every=K");
 }
 
 /* Which of the words that the option's row lists, "a|b|c"; -1 after a
  * message. */
 static int
-choose(struct arg_parser *p, const char *arg)
+parse_choice(struct arg_parser *p, const char *arg)
 {
 	const char *words = p->row->arg;
 	size_t len = strlen(arg);
@@ -357,7 +365,7 @@ choose(struct arg_parser *p, const char *arg)
 			return i;
 		words += n + (words[n] == '|');
 	}
-	bad(p, arg, p->row->arg);
+	reject_value(p, arg, p->row->arg);
 	return -1;
 }
 
@@ -367,7 +375,7 @@ bool \
 fn(struct arg_parser *p, const char *arg, void *field) \
 { \
 	static const type value[] = { __VA_ARGS__ }; \
-	int which = choose(p, arg); \
+	int which = parse_choice(p, arg); \
 	if (which >= 0) \
 		*(type *)field = value[which]; \
 	return which >= 0; \
@@ -397,7 +405,7 @@ bool
 set_target(struct arg_parser *p, const char *arg, void *field)
 {
 	if (strcmp(arg, "cpu") != 0 && strcmp(arg, "cuda") != 0)
-		return bad(p, arg, "cpu or cuda");
+		return reject_value(p, arg, "cpu or cuda");
 	*(bool *)field = arg[1] == 'u';
 	return true;
 }
@@ -410,8 +418,9 @@ set_arch(struct arg_parser *p, const char *arg, void *field)
 
 	if (n < 2 || n > 3 || strspn(arg + 3 + n, "af") != strlen(arg + 3 + n)
 	    || strlen(arg + 3 + n) > 1)
-		return bad(p, arg, "an architecture of NVIDIA's, such as "
-		           "sm_80 or sm_90");
+		return reject_value(p, arg,
+		                    "an architecture of NVIDIA's, such as "
+		                    "sm_80 or sm_90");
 	*(const char **)field = arg;
 	return true;
 }
@@ -430,7 +439,7 @@ set_ranks(struct arg_parser *p, const char *arg, void *field)
 {
 	return (parse_count(arg, field) && *(int64_t *)field >= 1
 	        && *(int64_t *)field <= GROUP_MAX)
-		|| bad(p, arg, "a number from 1 to 1024");
+		|| reject_value(p, arg, "a number from 1 to 1024");
 }
 
 bool
@@ -438,11 +447,11 @@ set_positive(struct arg_parser *p, const char *arg, void *field)
 {
 	return (parse_count(arg, field) && *(int64_t *)field >= 1
 	        && *(int64_t *)field <= 1000000)
-		|| bad(p, arg, "a number from 1 to 1000000");
+		|| reject_value(p, arg, "a number from 1 to 1000000");
 }
 
 bool
-set_threads(struct arg_parser *p, const char *arg, void *field)
+set_thread_count(struct arg_parser *p, const char *arg, void *field)
 {
 	int64_t x;
 	bool ok = set_ranks(p, arg, &x);
@@ -455,7 +464,7 @@ bool
 set_double(struct arg_parser *p, const char *arg, void *field)
 {
 	return (number_real(arg, field) && *(double *)field >= 0)
-		|| bad(p, arg, "a number >= 0");
+		|| reject_value(p, arg, "a number >= 0");
 }
 
 /* 0 would be no limit within the passes, which no one means by it. */
@@ -463,7 +472,7 @@ bool
 set_seconds(struct arg_parser *p, const char *arg, void *field)
 {
 	return (number_real(arg, field) && *(double *)field > 0)
-		|| bad(p, arg, "seconds above 0");
+		|| reject_value(p, arg, "seconds above 0");
 }
 
 bool
@@ -477,24 +486,25 @@ set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 	c->budget_bytes = -1;
 	if (real && x > 0 && x <= 1)
 		c->budget = x;
-	else if (parse_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
+	else if (parse_byte_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
 		return true;
 	else if (real && x > 1 && x < 0x1p62)
 		c->budget_bytes = (int64_t)ceil(x);
 	else
-		return bad(p, arg, "a fraction from 0 to 1, or bytes");
+		return reject_value(p, arg, "a fraction from 0 to 1, or bytes");
 	return true;
 }
 
 bool
 set_capacity(struct arg_parser *p, const char *arg, void *field)
 {
-	return parse_count(arg, field) || bad(p, arg, "a number of bytes");
+	return parse_count(arg, field)
+		|| reject_value(p, arg, "a number of bytes");
 }
 
 bool
 set_fold_limit(struct arg_parser *p, const char *arg, void *field)
 {
-	return (parse_size(arg, field) && *(int64_t *)field > 0)
-		|| bad(p, arg, "a size such as 256MiB");
+	return (parse_byte_size(arg, field) && *(int64_t *)field > 0)
+		|| reject_value(p, arg, "a size such as 256MiB");
 }

@@ -5,24 +5,25 @@
 
 #include "frontend/driver/opts.h"
 
-enum group { G_INPUT, G_TRAIN, G_MEMORY, G_TARGET, G_LOOK, G_OUTPUT, G_COUNT };
+enum option_group { G_INPUT, G_TRAIN, G_MEMORY, G_TARGET, G_LOOK, G_OUTPUT,
+                    G_COUNT };
 
 struct arg_parser {
 	struct cli *c;
 	Arena *arena;
 	FILE *err;
-	const struct option_row *row;   /* the option at hand */
+	const struct option_spec *row;  /* the option at hand */
 };
 
 /* Stores the value of an option in its field; arg is NULL for options that
  * take none.  False after a message. */
 typedef bool SetOption(struct arg_parser *, const char *arg, void *field);
 
-struct option_row {
+struct option_spec {
 	const char *name, *arg;         /* arg NULL: takes none; "a|b": the
 	                                 * words that set_first and its like
 	                                 * accept */
-	enum group group;
+	enum option_group group;
 	SetOption *set;
 	size_t field;                   /* in struct cli */
 	unsigned verbs;                 /* that have it: bits 1 << VERB_... */
@@ -33,22 +34,22 @@ struct option_row {
  * a file or a report asked for, the same for a folder, bool, int64_t from 1 to
  * 1000000 or GROUP_MAX, int from 1 to 1024, double from 0, int64_t from 0. */
 SetOption set_string, set_once, set_folder, set_true, set_positive, set_dp,
-	set_ranks, set_threads, set_double, set_seconds, set_capacity;
+	set_ranks, set_thread_count, set_double, set_seconds, set_capacity;
 /* A word: a bool that is true for the first, or for the second. */
 SetOption set_first, set_second;
 SetOption set_optimizer, set_tri, set_dtype, set_grad_dtype, set_state_dtype,
 	set_save_dtype;
 SetOption set_target, set_arch, set_batchnorm, add_precision;
 /* Lists, and what is more than one field, of struct options. */
-SetOption add_dim, add_shape, add_shard, add_train, add_freeze, add_param,
-	add_nodecay, add_lora, add_output, add_keep, add_recompute, set_budget,
-	set_recompute;
+SetOption add_dim_binding, add_shape, add_shard_wish, add_train, add_freeze,
+	add_param, add_nodecay, add_lora, add_output, add_keep, add_recompute,
+	set_budget, set_recompute;
 /* The same of struct cli. */
 SetOption add_const, set_curve_svg, set_graph_budget;
 /* Bytes, as int64_t, with a unit. */
 SetOption set_fold_limit;
 
 /* opts.c: whether --NAME was on the command line. */
-bool opts_given(const struct cli *, const char *name);
+bool option_given(const struct cli *, const char *name);
 
 #endif

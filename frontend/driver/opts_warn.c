@@ -72,13 +72,13 @@ no_training(const struct cli *c)
 }
 
 static bool
-no_update(const struct cli *c)
+has_no_update(const struct cli *c)
 {
 	return c->opt.optimizer == OPT_NONE;
 }
 
 static bool
-no_dropout(const struct cli *c)
+has_no_dropout(const struct cli *c)
 {
 	return !c->opt.dropout;
 }
@@ -97,7 +97,7 @@ no_choice(const struct cli *c)
 }
 
 static bool
-has_zero(const struct cli *c)
+uses_zero(const struct cli *c)
 {
 	return c->opt.zero;
 }
@@ -154,17 +154,17 @@ static const struct {
 	{ "optimizer", no_training, training },
 	{ "lora", no_training, training },
 	{ "no-decay", no_training, training },
-	{ "no-decay", no_update, update },
+	{ "no-decay", has_no_update, update },
 	{ "eval", no_training, training },
 	{ "eval", no_code, code },
 	{ "grad-accum", no_training, training },
 	{ "zero", no_training, training },
-	{ "zero", no_update, update },
-	{ "resident-copies", has_zero, zero },
+	{ "zero", has_no_update, update },
+	{ "resident-copies", uses_zero, zero },
 	{ "update-in-backward", no_training, training },
-	{ "update-in-backward", no_update, update },
+	{ "update-in-backward", has_no_update, update },
 	{ "dropout-mask", no_training, training },
-	{ "dropout-mask", no_dropout, "beside --dropout off" },
+	{ "dropout-mask", has_no_dropout, "beside --dropout off" },
 	{ "recompute", no_training, training },
 	{ "gap", no_training, training },
 	{ "gap", no_choice, choice },
@@ -183,17 +183,17 @@ static const struct {
 void
 cli_warn(const struct cli *c, Diag *diag)
 {
-	const char *said = "";
+	const char *last = "";
 
 	if (c->verb != VERB_COMPILE)
 		return;
 	if (c->out && no_code(c))
 		diag_warn(diag, "-o does nothing %s", code);
 	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
-		if (strcmp(said, idle[i].option) != 0
-		    && opts_given(c, idle[i].option) && idle[i].idle(c)) {
-			said = idle[i].option;
-			diag_warn(diag, "--%s does nothing %s", said,
+		if (strcmp(last, idle[i].option) != 0
+		    && option_given(c, idle[i].option) && idle[i].idle(c)) {
+			last = idle[i].option;
+			diag_warn(diag, "--%s does nothing %s", last,
 			          idle[i].why);
 		}
 }

@@ -36,7 +36,7 @@ struct doctor {
 };
 
 static void
-say(const char *what, const char *text)
+print_item(const char *what, const char *text)
 {
 	printf("%-10s %s\n", what, text);
 	fflush(stdout);
@@ -44,7 +44,7 @@ say(const char *what, const char *text)
 
 /* The first line of a file of the folder; "" if there is none. */
 static char *
-first_line(const struct doctor *d, const char *name)
+read_first_line(const struct doctor *d, const char *name)
 {
 	char line[512] = "";
 	FILE *f = fopen(arena_printf(d->arena, "%s/%s", d->dir, name), "r");
@@ -58,18 +58,18 @@ first_line(const struct doctor *d, const char *name)
 	return arena_printf(d->arena, "%s", line);
 }
 
-/* Runs a command and keeps what it says in file `said`; its exit status, -1:
+/* Runs a command and keeps its output in file `said`; its exit status, -1:
  * it cannot be started. */
 static int
-run(const struct doctor *d, const char *const *argv)
+run_command(const struct doctor *d, const char *const *argv)
 {
-	const char *said = arena_printf(d->arena, "%s/said", d->dir);
+	const char *output = arena_printf(d->arena, "%s/said", d->dir);
 	posix_spawn_file_actions_t to;
 	int status = -1, error;
 	pid_t pid;
 
 	posix_spawn_file_actions_init(&to);
-	posix_spawn_file_actions_addopen(&to, 1, said,
+	posix_spawn_file_actions_addopen(&to, 1, output,
 	                                 O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	posix_spawn_file_actions_adddup2(&to, 1, 2);
 	error = posix_spawnp(&pid, argv[0], &to, NULL, (char *const *)argv,
@@ -82,15 +82,15 @@ run(const struct doctor *d, const char *const *argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* What a program calls itself, which may be a command with words of its own;
- * NULL: it is not there. */
+/* The version line of a program or of a command with arguments; NULL: it
+ * cannot be run. */
 static const char *
-version(const struct doctor *d, const char *command)
+command_version(const struct doctor *d, const char *command)
 {
 	const char *text = arena_printf(d->arena, "%s --version", command);
 	const char *argv[] = { "sh", "-c", text, NULL };
 
-	return run(d, argv) == 0 ? first_line(d, "said") : NULL;
+	return run_command(d, argv) == 0 ? read_first_line(d, "said") : NULL;
 }
 
 static bool
@@ -99,7 +99,7 @@ is_program(const struct doctor *d, const char *name)
 	const char *text = arena_printf(d->arena, "command -v %s", name);
 	const char *argv[] = { "sh", "-c", text, NULL };
 
-	return run(d, argv) == 0;
+	return run_command(d, argv) == 0;
 }
 
 static bool
@@ -129,59 +129,59 @@ compiles(const struct doctor *d)
 }
 
 static bool
-look_at_compiler(const struct doctor *d)
+check_compiler(const struct doctor *d)
 {
-	const char *found = version(d, d->c->cc);
+	const char *found = command_version(d, d->c->cc);
 	bool ok;
 
 	if (!found) {
-		say("compiler", arena_printf(d->arena, "'%s' is not there: "
-		    "apt-get install gcc libc6-dev, or --cc COMMAND",
-		    d->c->cc));
+		print_item("compiler", arena_printf(d->arena,
+			"'%s' is not there: apt-get install gcc libc6-dev, or "
+			"--cc COMMAND", d->c->cc));
 		return false;
 	}
 	ok = compiles(d);
-	say("compiler", arena_printf(d->arena, "%s: %s", found,
-	    ok ? "makes libraries" : "does not compile what ckc writes"));
+	print_item("compiler", arena_printf(d->arena, "%s: %s", found,
+		ok ? "makes libraries" : "does not compile what ckc writes"));
 	return ok;
 }
 
 static bool
-look_at_runner(const struct doctor *d)
+check_runner(const struct doctor *d)
 {
 	const char *ckrun = host_runner(d->arena);
 	const char *argv[] = {
 		ckrun, arena_printf(d->arena, "%s/doctor.so", d->dir),
 		"--feed", "x=ones", "--steps", "2", NULL
 	};
-	int status = run(d, argv);
-	const char *said = first_line(d, "said");
+	int status = run_command(d, argv);
+	const char *output = read_first_line(d, "said");
 
 	if (status < 0)
-		said = "is not there: install it beside ckc";
-	else if (!strncmp(said, "doctor: ", 8))
-		said += 8;
-	say("ckrun", arena_printf(d->arena, "%s: %s%s", ckrun,
-	    status == 0 ? "trains; " : "", said));
+		output = "is not there: install it beside ckc";
+	else if (!strncmp(output, "doctor: ", 8))
+		output += 8;
+	print_item("ckrun", arena_printf(d->arena, "%s: %s%s", ckrun,
+	           status == 0 ? "trains; " : "", output));
 	return status == 0;
 }
 
 /* What ckrun was built with: lines "NAME: TEXT" behind its version. */
 static void
-look_at_files(const struct doctor *d)
+print_features(const struct doctor *d)
 {
 	const char *argv[] = { host_runner(d->arena), "--version", NULL };
 	char line[512], *text;
 	FILE *f = NULL;
 
-	if (run(d, argv) == 0)
+	if (run_command(d, argv) == 0)
 		f = fopen(arena_printf(d->arena, "%s/said", d->dir), "r");
 	while (f && fgets(line, sizeof line, f)) {
 		line[strcspn(line, "\n")] = '\0';
 		text = strstr(line, ": ");
 		if (text) {
 			*text = '\0';
-			say(line, text + 2);
+			print_item(line, text + 2);
 		}
 	}
 	if (f)
@@ -189,53 +189,57 @@ look_at_files(const struct doctor *d)
 }
 
 static void
-look_at_machine(const struct doctor *d)
+print_machine(const struct doctor *d)
 {
 	double page = (double)sysconf(_SC_PAGESIZE);
 
-	say("machine", arena_printf(d->arena, "%ld processors, %.1f GiB of "
-	    "memory", sysconf(_SC_NPROCESSORS_ONLN),
-	    page * (double)sysconf(_SC_PHYS_PAGES) / (1 << 30)));
+	print_item("machine", arena_printf(d->arena,
+		"%ld processors, %.1f GiB of memory",
+		sysconf(_SC_NPROCESSORS_ONLN),
+		page * (double)sysconf(_SC_PHYS_PAGES) / (1 << 30)));
 }
 
-/* Whether there is either library, which then stays until the program ends. */
+/* Whether either library can be loaded; it stays loaded. */
 static bool
-is_there(const char *name, const char *older)
+has_library(const char *name, const char *older)
 {
 	return dlopen(name, RTLD_LAZY) || dlopen(older, RTLD_LAZY);
 }
 
 static const char *
-about_gpu(void)
+gpu_summary(void)
 {
 	if (!dlopen("libcuda.so.1", RTLD_LAZY))
 		return "no driver: nothing runs on --target cuda here";
-	if (!is_there("libcublasLt.so.13", "libcublasLt.so.12"))
+	if (!has_library("libcublasLt.so.13", "libcublasLt.so.12"))
 		return "a driver, but no cuBLASLt, which multiplies";
-	return is_there("libcudnn.so.9", "libcudnn.so.8")
+	return has_library("libcudnn.so.9", "libcudnn.so.8")
 		? "driver, cuBLASLt and cuDNN are there"
 		: "driver and cuBLASLt are there, no cuDNN: convolutions "
 		  "unfold patches";
 }
 
-/* What only some need. */
+/* Programs and libraries that only some uses need. */
 static void
-look_at_others(const struct doctor *d)
+print_optional(const struct doctor *d)
 {
-	const char *mpirun = version(d, "mpirun");
-	const char *nvcc = version(d, d->c->nvcc);
+	const char *mpirun = command_version(d, "mpirun");
+	const char *nvcc = command_version(d, d->c->nvcc);
 
-	if (!is_there("libdnnl.so.3", "libdnnl.so.2"))
-		say("oneDNN", "none: products go to OpenBLAS or to ckc's own "
-		    "kernel, convolutions unfold (apt-get install libdnnl2)");
-	say("mpirun", mpirun ? mpirun
-	    : "none: ranks of --tp and --dp run in one process, or by "
-	      "torchrun (apt-get install openmpi-bin)");
+	if (!has_library("libdnnl.so.3", "libdnnl.so.2"))
+		print_item("oneDNN",
+		           "none: products go to OpenBLAS or to ckc's own "
+		           "kernel, convolutions unfold (apt-get install "
+		           "libdnnl2)");
+	print_item("mpirun", mpirun ? mpirun
+	           : "none: ranks of --tp and --dp run in one process, or by "
+	           "torchrun (apt-get install openmpi-bin)");
 	if (!is_program(d, "torchrun"))
-		say("torchrun", "none: with mpirun it is not needed (pip "
-		    "install torch)");
-	say("nvcc", nvcc ? nvcc : "none: it compiles for --target cuda");
-	say("GPU", about_gpu());
+		print_item("torchrun",
+		           "none: with mpirun it is not needed (pip install "
+		           "torch)");
+	print_item("nvcc", nvcc ? nvcc : "none: it compiles for --target cuda");
+	print_item("GPU", gpu_summary());
 }
 
 static void
@@ -258,12 +262,12 @@ verb_doctor(const struct cli *c, Arena *arena, Diag *diag)
 
 	if (!d.dir)
 		return false;
-	look_at_machine(&d);
-	ok = look_at_compiler(&d) && look_at_runner(&d);
-	look_at_files(&d);
-	look_at_others(&d);
+	print_machine(&d);
+	ok = check_compiler(&d) && check_runner(&d);
+	print_features(&d);
+	print_optional(&d);
 	clean_up(&d);
-	say("", ok ? "models can be compiled and trained here"
-	    : "models cannot be compiled and trained here");
+	print_item("", ok ? "models can be compiled and trained here"
+	           : "models cannot be compiled and trained here");
 	return ok;
 }

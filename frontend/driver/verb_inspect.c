@@ -37,10 +37,10 @@ struct probe {
 /* How far a compile came. */
 enum reach { AT_IMPORT, AT_BINDING, AT_FOLDING, AT_LATER, DONE };
 
-struct trial {
+struct compile_trial {
 	enum reach reach;
 	struct step_bytes step;
-	const char *said;
+	const char *messages;
 };
 
 /* ---- extents ---- */
@@ -70,7 +70,7 @@ with_extents(const struct probe *p, int64_t every, int but)
 /* Whether the name has its size already, by the options.  Binding complains
  * of a name once and leaves that place open, whatever it gives the others. */
 static bool
-is_bound(const struct probe *p, const Graph *g, const char *name)
+is_dim_bound(const struct probe *p, const Graph *g, const char *name)
 {
 	bool there = false, open = false;
 
@@ -87,9 +87,9 @@ is_bound(const struct probe *p, const Graph *g, const char *name)
 }
 
 static void
-add_dim(struct probe *p, const Graph *g, const char *name)
+add_free_dim(struct probe *p, const Graph *g, const char *name)
 {
-	if (is_bound(p, g, name))
+	if (is_dim_bound(p, g, name))
 		return;
 	for (int i = 0; i < p->ndim; i++)
 		if (!strcmp(p->dim[i], name))
@@ -106,14 +106,14 @@ add_names(struct probe *p, const Graph *g, const char *text)
 	static const char operators[] = "+-*/() ";
 
 	if (p->whole || !text[strspn(text, operators)])
-		add_dim(p, g, arena_str(p->arena, text));
+		add_free_dim(p, g, arena_str(p->arena, text));
 	else
 		while (*(text += strspn(text, operators))) {
 			size_t n = strcspn(text, operators);
 
 			if (!isdigit((unsigned char)*text))
-				add_dim(p, g, arena_printf(p->arena, "%.*s",
-				                           (int)n, text));
+				add_free_dim(p, g, arena_printf(p->arena,
+					"%.*s", (int)n, text));
 			text += n;
 		}
 }
@@ -133,8 +133,8 @@ find_missing(struct probe *p, const Graph *g)
 			if (v->shape.dim[i] < 0 && v->dim_name[i])
 				add_names(p, g, v->dim_name[i]);
 			else if (v->shape.dim[i] < 0)
-				add_dim(p, g, arena_printf(p->arena, "%s.%d",
-				                           name, i));
+				add_free_dim(p, g, arena_printf(p->arena,
+					"%s.%d", name, i));
 	}
 }
 
@@ -188,8 +188,8 @@ rule_name(const struct options *o)
 /* Of the compiled graph: a parameter has one gradient, however many values
  * it passes through. */
 static struct step_bytes
-find_bytes(const struct probe *p, const Graph *g, const Pass *pass,
-           const struct options *o)
+find_step_bytes(const struct probe *p, const Graph *g, const Pass *pass,
+                const struct options *o)
 {
 	bool *met = arena_array(p->arena, g->nval, sizeof *met);
 	struct step_bytes b = {
@@ -216,15 +216,15 @@ find_bytes(const struct probe *p, const Graph *g, const Pass *pass,
 
 /* Compile with the options given, through the passes named (NULL: to code).
  * With the user's own, what they leave open is noted. */
-static struct trial
+static struct compile_trial
 try_compile(struct probe *p, const struct options *opt, const char *passes,
-            FILE *said)
+            FILE *messages)
 {
 	const struct dump_request none = { 0 };
-	struct trial t = { .step = { .grad = -1, .state = -1 } };
+	struct compile_trial t = { .step = { .grad = -1, .state = -1 } };
 	struct onnx_file *file = NULL;
 	struct watch watch = { .stop = p->stop };
-	Diag *diag = diag_new("ckc", said);
+	Diag *diag = diag_new("ckc", messages);
 	Pass pass = { .diag = diag, .opt = opt, .keep = p->arena,
 	              .target = p->c->cuda ? &target_cuda : &target_cpu,
 	              .watch = &watch,
@@ -239,7 +239,7 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 		t.reach = ok ? DONE : g->props & P_STATIC ? AT_LATER
 			: g->props & P_BOUND ? AT_FOLDING : AT_BINDING;
 		if (ok && pass.plan)
-			t.step = find_bytes(p, g, &pass, opt);
+			t.step = find_step_bytes(p, g, &pass, opt);
 		if (t.reach == AT_BINDING && opt == &p->c->opt)
 			find_missing(p, g);
 	}
@@ -252,19 +252,19 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 	return t;
 }
 
-static struct trial
+static struct compile_trial
 try_with(struct probe *p, const struct options *opt, const char *passes)
 {
 	char *text = NULL;
 	size_t n;
-	FILE *said = open_memstream(&text, &n);
-	struct trial t = { .said = "out of memory\n" };
+	FILE *messages = open_memstream(&text, &n);
+	struct compile_trial t = { .messages = "out of memory\n" };
 
-	if (!said)
+	if (!messages)
 		return t;
-	t = try_compile(p, opt, passes, said);
-	fclose(said);
-	t.said = arena_str(p->arena, text);
+	t = try_compile(p, opt, passes, messages);
+	fclose(messages);
+	t.messages = arena_str(p->arena, text);
 	free(text);
 	return t;
 }
@@ -321,12 +321,12 @@ find_baked(struct probe *p, int64_t base)
 
 /* Extents are not bound: what would follow if they were. */
 static void
-judge_open(struct probe *p, struct import_options *o, const char **baked)
+find_open_outcome(struct probe *p, struct import_options *o, const char **baked)
 {
 	enum reach most;
 	int64_t base;
 	struct options opt;
-	struct trial t;
+	struct compile_trial t;
 
 	if (p->shapeless) {
 		o->unbound = list_missing(p);
@@ -351,19 +351,19 @@ judge_open(struct probe *p, struct import_options *o, const char **baked)
 	t = try_with(p, &opt, NULL);
 	if (t.reach != DONE) {
 		o->outcome = OUTCOME_REFUSED;
-		o->refusal = t.said;
+		o->refusal = t.messages;
 	}
 	o->step = t.step;
 	o->step.all = 0;                /* of extents that are examples */
 }
 
 static void
-judge(struct probe *p, struct import_options *o, const char **baked)
+find_outcome(struct probe *p, struct import_options *o, const char **baked)
 {
-	struct trial t = try_with(p, &p->c->opt, NULL);
+	struct compile_trial t = try_with(p, &p->c->opt, NULL);
 
 	o->outcome = OUTCOME_REFUSED;
-	o->refusal = t.said;
+	o->refusal = t.messages;
 	if (t.reach == AT_IMPORT) {
 		/* shapes tell more, if weights are all that is missing */
 		p->import.shapes_do = true;
@@ -373,7 +373,7 @@ judge(struct probe *p, struct import_options *o, const char **baked)
 		o->outcome = OUTCOME_ACCEPTED;
 		o->step = t.step;
 	} else if (t.reach == AT_BINDING && (p->ndim || p->shapeless)) {
-		judge_open(p, o, baked);
+		find_open_outcome(p, o, baked);
 	}
 	if (o->outcome != OUTCOME_REFUSED)
 		o->refusal = NULL;
@@ -403,15 +403,15 @@ write_refusal(const struct cli *c, const struct import_options *o, Diag *diag)
 {
 	char *text = NULL;
 	size_t n;
-	FILE *said = open_memstream(&text, &n);
+	FILE *messages = open_memstream(&text, &n);
 	Diag *quiet;
 
-	if (!said)
+	if (!messages)
 		return diag_error(diag, "out of memory");
-	quiet = diag_new("ckc", said);
+	quiet = diag_new("ckc", messages);
 	write_report(c, o, quiet, diag);
 	diag_free(quiet);
-	fclose(said);
+	fclose(messages);
 	free(text);
 	fflush(stdout);                 /* the report comes first */
 	fputs(o->refusal, stderr);
@@ -432,7 +432,7 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 		return false;
 	p.import.quiet = true;
 	o.step.grad = o.step.state = -1;
-	judge(&p, &o, &baked);
+	find_outcome(&p, &o, &baked);
 	if (*p.stop)
 		return diag_error(diag, "interrupted");
 	if (p.overwrites)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/base/infile.h"
+#include "ir/base/input_file.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"
 #include "frontend/driver/stop.h"
@@ -20,7 +20,7 @@ enum { FILE_MAX_BYTES = 256 << 20 };
 /* Elementary steps of the exact search: some seconds. */
 #define PACK_VERB_WORK INT64_C(6000000000)
 
-struct rows {
+struct buffer_list {
 	struct buffer *b;
 	const char **id;
 	size_t n;
@@ -39,7 +39,7 @@ field(char **s)
 }
 
 static bool
-number(const char *s, int64_t *x)
+parse_int64(const char *s, int64_t *x)
 {
 	char *end;
 
@@ -50,7 +50,8 @@ number(const char *s, int64_t *x)
 }
 
 static bool
-read_row(char *line, size_t number_of_line, struct rows *r, Diag *diag)
+read_buffer_row(char *line, size_t number_of_line, struct buffer_list *r,
+                Diag *diag)
 {
 	struct buffer *b = &r->b[r->n];
 	int commas = 0;
@@ -61,8 +62,9 @@ read_row(char *line, size_t number_of_line, struct rows *r, Diag *diag)
 		return diag_error(diag, "line %zu: expected 4 columns, found "
 		                  "%d", number_of_line, commas + 1);
 	r->id[r->n] = field(&line);
-	if (!number(field(&line), &b->lower) || !number(field(&line), &b->upper)
-	    || !number(field(&line), &b->size))
+	if (!parse_int64(field(&line), &b->lower)
+	    || !parse_int64(field(&line), &b->upper)
+	    || !parse_int64(field(&line), &b->size))
 		return diag_error(diag, "line %zu: expected whole 64-bit "
 		                  "numbers", number_of_line);
 	if (b->lower > b->upper || b->size < 0)
@@ -79,7 +81,7 @@ by_text(const void *p, const void *q)
 }
 
 static bool
-check_rows(const struct rows *r, Arena *arena, Diag *diag)
+check_rows(const struct buffer_list *r, Arena *arena, Diag *diag)
 {
 	const char **id = arena_array(arena, r->n + 1, sizeof *id);
 	int64_t sum = 0;
@@ -99,10 +101,10 @@ check_rows(const struct rows *r, Arena *arena, Diag *diag)
 }
 
 static bool
-read_rows(const char *path, struct rows *r, Arena *arena, Diag *diag)
+read_buffers(const char *path, struct buffer_list *r, Arena *arena, Diag *diag)
 {
 	size_t lines = 2, at = 0, n;
-	char *text = infile_read(path, FILE_MAX_BYTES, &n, arena, diag);
+	char *text = input_file_read(path, FILE_MAX_BYTES, &n, arena, diag);
 	char *state = NULL, *line;
 
 	if (!text)
@@ -125,7 +127,7 @@ read_rows(const char *path, struct rows *r, Arena *arena, Diag *diag)
 				return diag_error(diag, "the first line must "
 					"be 'id,lower,upper,size', found '%s'",
 					line);
-		} else if (*line && !read_row(line, at, r, diag)) {
+		} else if (*line && !read_buffer_row(line, at, r, diag)) {
 			return false;
 		}
 	}
@@ -133,7 +135,7 @@ read_rows(const char *path, struct rows *r, Arena *arena, Diag *diag)
 }
 
 static bool
-write_rows(const char *path, const struct rows *r, Diag *diag)
+write_buffers(const char *path, const struct buffer_list *r, Diag *diag)
 {
 	struct outfile o;
 
@@ -154,11 +156,11 @@ verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 	struct pack_limit limit = { .work = PACK_VERB_WORK,
 		.enough = c->capacity, .stop = &watch };
 	struct pack_result got;
-	struct rows r = { 0 };
+	struct buffer_list r = { 0 };
 
 	diag_file(diag, c->model);
 	if (!outputs_check_report(c->out, c->model, diag)
-	    || !read_rows(c->model, &r, arena, diag))
+	    || !read_buffers(c->model, &r, arena, diag))
 		return false;
 	got = pack_within(r.b, r.n, &limit, arena);
 	if (watch_off(&watch))
@@ -169,7 +171,7 @@ verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 			got.least > c->capacity ? "cannot be placed"
 			: "no placement found",
 			c->capacity, got.bound, got.height);
-	if (!write_rows(c->out, &r, diag))
+	if (!write_buffers(c->out, &r, diag))
 		return false;
 	if (!c->opt.quiet)
 		fprintf(outfile_is_stdout(c->out) ? stderr : stdout,

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ir/base/infile.h"
+#include "ir/base/input_file.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"
 #include "frontend/driver/stop.h"
@@ -19,10 +19,10 @@
 enum { FILE_MAX_BYTES = 1 << 30, SHOWN = 8 };
 
 static bool
-read_graph(const struct cli *c, struct dag *g, Arena *arena, Diag *diag)
+read_dag(const struct cli *c, struct dag *g, Arena *arena, Diag *diag)
 {
 	size_t n;
-	char *text = infile_read(c->model, FILE_MAX_BYTES, &n, arena, diag);
+	char *text = input_file_read(c->model, FILE_MAX_BYTES, &n, arena, diag);
 
 	if (!text)
 		return false;
@@ -33,8 +33,8 @@ read_graph(const struct cli *c, struct dag *g, Arena *arena, Diag *diag)
 
 /* Values alive at the fullest step, largest first. */
 static void
-say_alive(const struct dag *g, const struct dag_seq *s, Diag *diag,
-          Arena *arena)
+report_alive(const struct dag *g, const struct dag_seq *s, Diag *diag,
+             Arena *arena)
 {
 	int32_t alive[SHOWN], step;
 	int32_t n = dag_alive(g, s, SHOWN, alive, &step, arena);
@@ -49,8 +49,8 @@ say_alive(const struct dag *g, const struct dag_seq *s, Diag *diag,
 }
 
 static bool
-refuse(const struct dag *g, const struct dag_answer *r, int64_t budget,
-       Diag *diag, Arena *arena)
+report_infeasible(const struct dag *g, const struct dag_answer *r,
+                  int64_t budget, Diag *diag, Arena *arena)
 {
 	int64_t least = r->seq.peak;
 
@@ -66,7 +66,7 @@ refuse(const struct dag *g, const struct dag_answer *r, int64_t budget,
 		least <= g->working_set ? "" : "found ", least,
 		(double)least / (double)g->peak,
 		g->working_set, (double)g->working_set / (double)g->peak);
-	say_alive(g, &r->seq, diag, arena);
+	report_alive(g, &r->seq, diag, arena);
 	return false;
 }
 
@@ -118,7 +118,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 	diag_file(diag, c->model);
 	if (!outputs_check_report(to_stdout(c) ? NULL : c->json, c->model,
 	                          diag)
-	    || !read_graph(c, &g, arena, diag))
+	    || !read_dag(c, &g, arena, diag))
 		return false;
 	if (c->budget >= 0)
 		o.budget = (int64_t)ceil(c->budget * (double)g.peak);
@@ -133,7 +133,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 	if (watch_off(&watch))
 		return diag_error(diag, "interrupted");
 	if (!ok)
-		return refuse(&g, &r, o.budget, diag, arena);
+		return report_infeasible(&g, &r, o.budget, diag, arena);
 	if (!plan_replay(&p, diag))
 		return false;
 	if (c->opt.stats)

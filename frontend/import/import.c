@@ -7,7 +7,7 @@
  * gives   a graph in dynamic form, and the template for writing it back
  * refuses what optable.c does not know: all of it at once, grouped
  */
-#include "frontend/damage/damage.h"
+#include "frontend/lint/lint.h"
 #include "frontend/import/import_flat.h"
 #include "frontend/import/import_graph.h"
 
@@ -21,7 +21,8 @@
 static bool
 check_support(const struct flat *f)
 {
-	bool *said = arena_array(f->arena, (size_t)f->nnode + 1, sizeof *said);
+	bool *reported = arena_array(f->arena, (size_t)f->nnode + 1,
+	                             sizeof *reported);
 	bool ok = true;
 
 	for (int i = 0; i < f->nnode; i++) {
@@ -29,7 +30,7 @@ check_support(const struct flat *f)
 		char first[160];
 		int count = 0, len = 0;
 
-		if (!n->needed || said[i] || onnx_op_can(f, n))
+		if (!n->needed || reported[i] || onnx_op_can(f, n))
 			continue;
 		for (int k = i; k < f->nnode; k++) {
 			const struct flat_node *o = &f->node[k];
@@ -38,7 +39,7 @@ check_support(const struct flat *f)
 			    || strcmp(o->domain, n->domain) != 0
 			    || onnx_op_can(f, o))
 				continue;
-			said[k] = true;
+			reported[k] = true;
 			if (count++ < 3 && len < (int)sizeof first)
 				len += snprintf(first + len,
 				                sizeof first - (size_t)len,
@@ -60,9 +61,9 @@ check_support(const struct flat *f)
 /* ---- warnings ---- */
 
 static void
-warn_damage(struct flat *f, const struct import_options *opt)
+warn_lint(struct flat *f, const struct import_options *opt)
 {
-	struct damages d = damage_find(f, opt, f->arena);
+	struct lint_report d = lint_run(f, opt, f->arena);
 
 	for (int i = 0; i < d.n; i++)
 		diag_warn(f->diag, "%s", d.at[i].text);
@@ -71,7 +72,7 @@ warn_damage(struct flat *f, const struct import_options *opt)
 /* ---- all of it ---- */
 
 static const char *
-stem(Arena *a, const char *path)
+file_stem(Arena *a, const char *path)
 {
 	const char *slash = strrchr(path, '/'),
 		   *name = slash ? slash + 1 : path;
@@ -92,9 +93,9 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 	Graph *g = NULL;
 
 	if (f && check_support(f))
-		g = import_graph(f, opt, arena, stem(arena, path));
+		g = import_graph(f, opt, arena, file_stem(arena, path));
 	if (g && !opt->quiet)
-		warn_damage(f, opt);
+		warn_lint(f, opt);
 	if (g && !opt->shapes_do)
 		template_build(*keep, f);
 	else if (g)

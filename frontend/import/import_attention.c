@@ -40,7 +40,7 @@ scale_query(struct importer *m, ValId q)
 
 /* ---- which keys a query sees ---- */
 
-struct heads {
+struct attention_heads {
 	ValId q, k, v;                  /* [B,H,T,D], [B,G,S,D], [B,G,S,E] */
 	ValId past;                     /* keys before k's own: [P], or 0 */
 	ValId valid;                    /* keys that count, by batch, or 0 */
@@ -50,7 +50,7 @@ struct heads {
 
 /* 0, 1, ..., n - 1 */
 static ValId
-numbers(struct importer *m, ValId n)
+index_range(struct importer *m, ValId n)
 {
 	return EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0),
 	                 imp_scalar_of(m, n), imp_scalar(m, 1));
@@ -58,7 +58,7 @@ numbers(struct importer *m, ValId n)
 
 /* j <= i + past as a triangle. */
 static ValId
-triangle(struct importer *m, const struct heads *h)
+triangle(struct importer *m, const struct attention_heads *h)
 {
 	Attr low = attr_default(OP_TRILU);
 	Attr full = attr_default(OP_CONSTANT_OF_SHAPE);
@@ -81,10 +81,10 @@ also(struct importer *m, ValId all, ValId c)
 
 /* Position of key j seen from query i: j - (i + keys before the query). */
 static ValId
-distance(struct importer *m, const struct heads *h)
+distance(struct importer *m, const struct attention_heads *h)
 {
 	ValId t = imp_extent(m, h->q, 2), s = imp_extent(m, h->k, 2);
-	ValId i = imp_unsqueeze(m, numbers(m, t), 1), before = h->past;
+	ValId i = imp_unsqueeze(m, index_range(m, t), 1), before = h->past;
 	Attr a = attr_default(OP_CAST);
 	const int64_t by_batch[4] = { -1, 1, 1, 1 };
 
@@ -97,12 +97,12 @@ distance(struct importer *m, const struct heads *h)
 	}
 	if (before)
 		i = binary(m, OP_ADD, i, before);
-	return binary(m, OP_SUB, numbers(m, s), i);
+	return binary(m, OP_SUB, index_range(m, s), i);
 }
 
 /* A bool mask of what causality, windows and padding leave; 0: all. */
 static ValId
-visible(struct importer *m, const struct heads *h)
+visible(struct importer *m, const struct attention_heads *h)
 {
 	ValId all = 0, d;
 	Attr a = attr_default(OP_CAST);
@@ -124,7 +124,7 @@ visible(struct importer *m, const struct heads *h)
 		a.CAST.to = DT_I64;
 		d = EMIT_NODE(m, OP_CAST, &a, h->valid);
 		d = binary(m, OP_RESHAPE, d, imp_ints(m, 4, by_batch));
-		all = also(m, all, binary(m, OP_LT, numbers(m,
+		all = also(m, all, binary(m, OP_LT, index_range(m,
 			imp_extent(m, h->k, 2)), d));
 	}
 	return all;
@@ -150,7 +150,7 @@ widen_mask(struct importer *m, ValId mask, ValId k)
 /* The mask as ckc's own op reads it: f32 or bool over [B,H,T,S]; false if its
  * type is not known yet. */
 static bool
-make_mask(struct importer *m, const struct heads *h, ValId *mask)
+make_mask(struct importer *m, const struct attention_heads *h, ValId *mask)
 {
 	ValId all = visible(m, h);
 	DType dt;
@@ -178,7 +178,7 @@ make_mask(struct importer *m, const struct heads *h, ValId *mask)
 
 /* Query heads in groups that share a key head: [B,H,T,D] -> [B,G,R,T,D]. */
 static ValId
-group_queries(struct importer *m, const struct heads *h)
+group_queries(struct importer *m, const struct attention_heads *h)
 {
 	ValId size[5] = { imp_extent(m, h->k, 0), imp_extent(m, h->k, 1),
 		imp_one(m, -1), imp_extent(m, h->q, 2),
@@ -189,7 +189,7 @@ group_queries(struct importer *m, const struct heads *h)
 
 /* [B,G,R,T,X] -> [B,H,T,X] */
 static ValId
-join_groups(struct importer *m, ValId x, const struct heads *h)
+join_groups(struct importer *m, ValId x, const struct attention_heads *h)
 {
 	ValId size[4] = { imp_extent(m, h->q, 0), imp_extent(m, h->q, 1),
 		imp_extent(m, h->q, 2), imp_one(m, -1) };
@@ -214,8 +214,8 @@ add_mask(struct importer *m, ValId s, ValId mask)
 
 /* softmax(softcap(scale q k^T) + mask) v; rows that see no key give 0. */
 static ValId
-compose(struct importer *m, const struct heads *h, ValId mask, double scale,
-        double softcap, int show)
+compose_attention(struct importer *m, const struct attention_heads *h,
+                  ValId mask, double scale, double softcap, int show)
 {
 	Attr a = attr_default(OP_MATMUL);
 	ValId s, p;
@@ -242,7 +242,7 @@ compose(struct importer *m, const struct heads *h, ValId mask, double scale,
 		imp_out(m, 3, p);
 	/* keys are shared by the group */
 	{
-		struct heads g = *h;
+		struct attention_heads g = *h;
 
 		g.q = p;
 		g.q = group_queries(m, &g);
@@ -254,13 +254,15 @@ compose(struct importer *m, const struct heads *h, ValId mask, double scale,
 /* ---- the operator ---- */
 
 static bool
-read_heads(struct importer *m, struct heads *h, int64_t *hq, int64_t *d)
+read_head_counts(struct importer *m, struct attention_heads *h, int64_t *hq,
+                 int64_t *d)
 {
 	int64_t hk = attr_int(&m->r, "kv_num_heads", 0);
 
 	*hq = attr_int(&m->r, "q_num_heads", 0);
-	*h = (struct heads){ .q = imp_in(m, 0), .k = imp_in(m, 1),
-	                     .v = imp_in(m, 2), .valid = imp_in(m, 6) };
+	*h = (struct attention_heads){ .q = imp_in(m, 0), .k = imp_in(m, 1),
+	                               .v = imp_in(m, 2), .valid = imp_in(m,
+	                                                                  6) };
 	h->causal = attr_int(&m->r, "is_causal", 0) != 0;
 	h->left = attr_int(&m->r, "left_window_size", -1);
 	h->right = attr_int(&m->r, "right_window_size", -1);
@@ -289,8 +291,8 @@ read_heads(struct importer *m, struct heads *h, int64_t *hq, int64_t *d)
 		h->k = imp_concat(m, 2, 2, k);
 		h->v = imp_concat(m, 2, 2, v);
 	}
-	imp_out(m, 1, imp_wants(m, 1) ? h->k : 0);
-	imp_out(m, 2, imp_wants(m, 2) ? h->v : 0);
+	imp_out(m, 1, imp_is_used(m, 1) ? h->k : 0);
+	imp_out(m, 2, imp_is_used(m, 2) ? h->v : 0);
 	return true;
 }
 
@@ -299,7 +301,7 @@ bool
 run_attention(struct importer *m)
 {
 	Attr a = attr_default(OP_ATTENTION);
-	struct heads h;
+	struct attention_heads h;
 	ValId mask = imp_in(m, 3), o;
 	int64_t hq, d, show = attr_int(&m->r, "qk_matmul_output_mode", 0);
 	double softcap = attr_float(&m->r, "softcap", 0);
@@ -308,7 +310,7 @@ run_attention(struct importer *m)
 	if (show < 0 || show > 3)
 		return imp_fail(m, "qk_matmul_output_mode %jd, expected 0 to 3",
 		                (intmax_t)show);
-	if (!read_heads(m, &h, &hq, &d))
+	if (!read_head_counts(m, &h, &hq, &d))
 		return false;
 	if (attr_has(&m->r, "scale"))
 		a.ATTENTION.scale = attr_float(&m->r, "scale", 1);
@@ -321,12 +323,12 @@ run_attention(struct importer *m)
 			return imp_fail(m, "the type of the mask is not known");
 		a.ATTENTION.causal = 1;         /* right if T = S */
 	}
-	if (softcap != 0 || imp_wants(m, 3))
-		o = compose(m, &h, mask, a.ATTENTION.scale, softcap,
-		            (int)show);
+	if (softcap != 0 || imp_is_used(m, 3))
+		o = compose_attention(m, &h, mask, a.ATTENTION.scale, softcap,
+		                      (int)show);
 	else
 		o = EMIT_NODE(m, OP_ATTENTION, &a, h.q, h.k, h.v, mask);
-	return give(m, hq ? merge_heads(m, o) : o);
+	return set_output(m, hq ? merge_heads(m, o) : o);
 }
 
 /* ---- rotary positions ---- */
@@ -346,7 +348,7 @@ concat_last(struct importer *m, ValId x, ValId y)
 }
 
 static ValId
-half(struct importer *m, ValId x, int index)
+split_half(struct importer *m, ValId x, int index)
 {
 	Attr a = attr_default(OP_PART);
 
@@ -382,8 +384,10 @@ run_rotary(struct importer *m)
 		rest = slice_last(m, x, dim, INT64_MAX, 1);
 		x = slice_last(m, x, 0, dim, 1);
 	}
-	x1 = neighbours ? slice_last(m, x, 0, INT64_MAX, 2) : half(m, x, 0);
-	x2 = neighbours ? slice_last(m, x, 1, INT64_MAX, 2) : half(m, x, 1);
+	x1 = neighbours ? slice_last(m, x, 0, INT64_MAX, 2)
+		: split_half(m, x, 0);
+	x2 = neighbours ? slice_last(m, x, 1, INT64_MAX, 2)
+		: split_half(m, x, 1);
 	re = binary(m, OP_SUB, binary(m, OP_MUL, x1, c),
 	            binary(m, OP_MUL, x2, s));
 	im = binary(m, OP_ADD, binary(m, OP_MUL, x1, s),
@@ -397,5 +401,5 @@ run_rotary(struct importer *m)
 		y = concat_last(m, re, im);
 	if (rest)
 		y = concat_last(m, y, rest);
-	return give(m, heads ? merge_heads(m, y) : y);
+	return set_output(m, heads ? merge_heads(m, y) : y);
 }

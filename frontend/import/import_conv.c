@@ -20,7 +20,7 @@ struct patch {
 
 /* All elements of an attribute are x; absent counts as such. */
 static bool
-all_are(const struct flat_node *n, const char *name, int64_t x)
+all_ints_are(const struct flat_node *n, const char *name, int64_t x)
 {
 	const Onnx__AttributeProto *a = attr_find(n, name);
 
@@ -41,8 +41,8 @@ read_patch(const struct flat *f, const struct flat_node *n, struct patch *p)
 	bool all_ones = true;
 
 	if (!w || w->n_dims < 3 || w->n_dims > 2 + MAX_SPATIAL
-	    || (g && g->i != 1) || !all_are(n, "pads", 0)
-	    || !all_are(n, "dilations", 1)
+	    || (g && g->i != 1) || !all_ints_are(n, "pads", 0)
+	    || !all_ints_are(n, "dilations", 1)
 	    || (pad && strncmp((const char *)pad->s.data, "SAME", 4) == 0
 	        && pad->s.len >= 4))
 		return false;
@@ -81,13 +81,13 @@ check_kernel(struct importer *m, const IntList *kernel)
 }
 
 static ValId
-extent(struct importer *m, ValId shape, int64_t axis)
+shape_extent(struct importer *m, ValId shape, int64_t axis)
 {
 	return binary(m, OP_GATHER, shape, imp_one(m, axis));
 }
 
 static ValId
-reshape(struct importer *m, ValId x, int n, const ValId *dim)
+reshape_dims(struct importer *m, ValId x, int n, const ValId *dim)
 {
 	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, n, dim));
 }
@@ -121,45 +121,46 @@ run_patches(struct importer *m, const struct patch *p)
 	if (!mul_ok(k, p->in, &k))
 		return imp_fail(m, "the kernel is too large");
 	shape = unary(m, OP_SHAPE, x);
-	split[0] = dim[0] = flat[0] = extent(m, shape, 0);
+	split[0] = dim[0] = flat[0] = shape_extent(m, shape, 0);
 	split[1] = imp_one(m, p->in);
 	perm.v[p->n + 1] = 1;
 	for (int i = 0; i < p->n; i++) {
 		if (!mul_ok(k, p->k[i], &k))
 			return imp_fail(m, "the kernel is too large");
-		count[i] = EMIT_NODE(m, OP_DIV, NULL, extent(m, shape, 2 + i),
+		count[i] = EMIT_NODE(m, OP_DIV, NULL,
+		                     shape_extent(m, shape, 2 + i),
 		                     imp_one(m, p->k[i]));
 		split[2 + 2 * i] = dim[2 + i] = count[i];
 		split[3 + 2 * i] = imp_one(m, p->k[i]);
 		perm.v[1 + i] = 2 + 2 * i;
 		perm.v[p->n + 2 + i] = 3 + 2 * i;
 	}
-	y = reshape(m, crop(m, x, p, count), 2 + 2 * p->n, split);
+	y = reshape_dims(m, crop(m, x, p, count), 2 + 2 * p->n, split);
 	y = imp_transpose(m, y, perm);
 	flat[1] = imp_one(m, -1);
 	flat[2] = imp_one(m, k);
-	y = reshape(m, y, 3, flat);
+	y = reshape_dims(m, y, 3, flat);
 	flat[0] = dim[1] = imp_one(m, p->out);
 	flat[1] = flat[2];
 	mm.MATMUL.tb = 1;
-	y = EMIT_NODE(m, OP_MATMUL, &mm, y, reshape(m, w, 2, flat),
+	y = EMIT_NODE(m, OP_MATMUL, &mm, y, reshape_dims(m, w, 2, flat),
 	              imp_in(m, 2));
 	y = imp_transpose(m, y, (IntList){ 3, { 0, 2, 1 } });
-	return give(m, reshape(m, y, 2 + p->n, dim));
+	return set_output(m, reshape_dims(m, y, 2 + p->n, dim));
 }
 
 bool
 run_conv(struct importer *m)
 {
 	Attr a = attr_default(OP_CONV);
-	struct windows w;
+	struct window_attrs w;
 	struct patch p;
 
 	if (!imp_windows(m, &w) || !check_kernel(m, &w.kernel))
 		return false;
 	if (read_patch(m->f, m->n, &p))
 		return run_patches(m, &p);
-	PUT_WINDOWS(&a.CONV, &w);
+	COPY_WINDOWS(&a.CONV, &w);
 	a.CONV.group = attr_int(&m->r, "group", 1);
 	return imp_same(m, OP_CONV, &a);
 }
@@ -170,13 +171,13 @@ bool
 run_conv_transpose(struct importer *m)
 {
 	Attr a = attr_default(OP_CONV_DX);
-	struct windows w;
+	struct window_attrs w;
 
 	if (!imp_windows(m, &w) || !check_kernel(m, &w.kernel)
 	    || !imp_list(m, "output_padding", &a.CONV_DX.extra)
 	    || !imp_list(m, "output_shape", &a.CONV_DX.out))
 		return false;
-	PUT_WINDOWS(&a.CONV_DX, &w);
+	COPY_WINDOWS(&a.CONV_DX, &w);
 	if (a.CONV_DX.out.n && !w.same)
 		a.CONV_DX.same = 2;
 	a.CONV_DX.group = attr_int(&m->r, "group", 1);
@@ -187,7 +188,7 @@ bool
 run_col2im(struct importer *m)
 {
 	Attr a = attr_default(OP_COL2IM);
-	struct windows w;
+	struct window_attrs w;
 
 	if (!imp_windows(m, &w))
 		return false;

@@ -27,7 +27,7 @@ struct dft {
 };
 
 static ValId
-half(struct importer *m, ValId v)
+halve_value(struct importer *m, ValId v)
 {
 	return with(m, OP_DIV, v, 2);
 }
@@ -40,7 +40,7 @@ counting(struct importer *m, ValId n)
 }
 
 static ValId
-reshaped(struct importer *m, ValId x, int n, const ValId *extent)
+reshape_extents(struct importer *m, ValId x, int n, const ValId *extent)
 {
 	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, n, extent));
 }
@@ -49,7 +49,7 @@ reshaped(struct importer *m, ValId x, int n, const ValId *extent)
 
 /* The shape of x as far as it is known. */
 static Shape
-shape_of(const struct dft *d)
+signal_shape(const struct dft *d)
 {
 	const struct flat_known *k = flat_find(d->m->f, d->m->n->in[0]);
 
@@ -83,9 +83,9 @@ length_of(const struct dft *d, int64_t n)
 }
 
 static bool
-check(struct dft *d)
+check_signal(struct dft *d)
 {
-	Shape s = shape_of(d);
+	Shape s = signal_shape(d);
 	int64_t at = d->axis < 0 ? d->axis + s.rank : d->axis, n, len, pair;
 
 	if (d->axis == -1 || (s.rank >= 0 && (at < 0 || at >= s.rank - 1)))
@@ -130,7 +130,7 @@ read(struct dft *d)
 	if (d->axis < -MAX_RANK || d->axis > MAX_RANK)
 		return imp_fail(m, "axis %jd, ranks are at most %d",
 		                (intmax_t)d->axis, MAX_RANK);
-	return check(d);
+	return check_signal(d);
 }
 
 static void
@@ -150,7 +150,7 @@ find_extents(struct dft *d)
 		d->length = !real ? d->n
 			: with(m, OP_MUL, with(m, OP_SUB, d->n, 1), 2);
 	d->k = d->onesided && !real
-		? with(m, OP_ADD, half(m, d->length), 1) : d->length;
+		? with(m, OP_ADD, halve_value(m, d->length), 1) : d->length;
 }
 
 /* ---- the matrix ---- */
@@ -215,7 +215,7 @@ make_matrix(const struct dft *d)
 		t = EMIT_NODE(m, OP_CAST_LIKE, NULL, t, d->x);
 		w = binary(m, OP_MUL, w, t);
 	}
-	return reshaped(m, w, 2, (ValId[]){
+	return reshape_extents(m, w, 2, (ValId[]){
 		binary(m, OP_MUL, d->nx, d->n), imp_one(m, -1) });
 }
 
@@ -226,14 +226,14 @@ static ValId
 restore_shape(const struct dft *d, ValId y)
 {
 	struct importer *m = d->m;
-	Attr before = attr_default(OP_SHAPE), behind = before;
+	Attr before = attr_default(OP_SHAPE), after = before;
 
 	before.SHAPE.end = d->axis;
-	behind.SHAPE.start = d->axis + 1;
-	behind.SHAPE.end = -1;
-	return reshaped(m, y, 4, (ValId[]){
+	after.SHAPE.start = d->axis + 1;
+	after.SHAPE.end = -1;
+	return reshape_extents(m, y, 4, (ValId[]){
 		EMIT_NODE(m, OP_SHAPE, &before, d->x), d->k,
-		EMIT_NODE(m, OP_SHAPE, &behind, d->x), d->ny });
+		EMIT_NODE(m, OP_SHAPE, &after, d->x), d->ny });
 }
 
 bool
@@ -249,12 +249,12 @@ run_dft(struct importer *m)
 	flat.FLATTEN.axis = d.axis;
 	x = EMIT_NODE(m, OP_FLATTEN, &flat, d.x);
 	lead = imp_extent(m, x, 0);
-	x = reshaped(m, x, 4, (ValId[]){ lead, d.n, rest, d.nx });
+	x = reshape_extents(m, x, 4, (ValId[]){ lead, d.n, rest, d.nx });
 	x = imp_transpose(m, x, (IntList){ 4, { 0, 2, 3, 1 } });
-	x = reshaped(m, x, 2, (ValId[]){
+	x = reshape_extents(m, x, 2, (ValId[]){
 		rest, binary(m, OP_MUL, d.nx, d.n) });
 	y = binary(m, OP_MATMUL, x, make_matrix(&d));
-	y = reshaped(m, y, 4, (ValId[]){ lead, rest, d.k, d.ny });
+	y = reshape_extents(m, y, 4, (ValId[]){ lead, rest, d.k, d.ny });
 	y = imp_transpose(m, y, (IntList){ 4, { 0, 2, 1, 3 } });
-	return give(m, restore_shape(&d, y));
+	return set_output(m, restore_shape(&d, y));
 }

@@ -28,7 +28,7 @@ struct einsum {
 };
 
 static bool
-has(const struct term *t, char c)
+has_label(const struct term *t, char c)
 {
 	return memchr(t->label, c, (size_t)t->n) != NULL;
 }
@@ -37,7 +37,7 @@ has(const struct term *t, char c)
 
 /* Labels of an ellipsis are digits, the last dim's is '7'. */
 static bool
-push(struct einsum *e, struct term *t, char c)
+push_label(struct einsum *e, struct term *t, char c)
 {
 	if (t->n == MAX_RANK)
 		return imp_fail(e->m, "more than %d labels", MAX_RANK);
@@ -61,7 +61,7 @@ read_term(struct einsum *e, const char **s, const char *end, struct term *t,
 				return imp_fail(e->m, "the equation has a lone "
 				                "dot");
 			for (int i = 0; i < ndots; i++)
-				if (!push(e, t, (char)('8' - ndots + i)))
+				if (!push_label(e, t, (char)('8' - ndots + i)))
 					return false;
 			*s += 2;
 			continue;
@@ -69,7 +69,7 @@ read_term(struct einsum *e, const char **s, const char *end, struct term *t,
 		if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z'))
 			return imp_fail(e->m, "the equation has a character "
 			                "that is no letter");
-		if (!push(e, t, c))
+		if (!push_label(e, t, c))
 			return false;
 	}
 	return true;
@@ -103,7 +103,7 @@ implicit_output(struct einsum *e)
 			for (int k = 0; k < e->term[i].n; k++)
 				count += e->term[i].label[k] == c;
 		if ((count == 1 || (c >= '0' && c <= '7' && count))
-		    && !push(e, &e->out, (char)c))
+		    && !push_label(e, &e->out, (char)c))
 			return false;
 	}
 	return true;
@@ -147,7 +147,7 @@ read_equation(struct einsum *e, const char *s, const char *end)
 /* ---- pieces ---- */
 
 static ValId
-concat(struct einsum *e, int n, const ValId *x)
+concat_shape(struct einsum *e, int n, const ValId *x)
 {
 	return n == 1 ? x[0] : imp_concat(e->m, 0, n, x);
 }
@@ -181,7 +181,7 @@ has_dots(const struct term *t)
 
 /* Dims of an ellipsis that are 1 stand for those that others have there. */
 static void
-spread(struct einsum *e)
+broadcast_dots(struct einsum *e)
 {
 	int n = 0;
 
@@ -195,7 +195,8 @@ spread(struct einsum *e)
 			continue;
 		for (int k = 0; k < t->n; k++)
 			shape[k] = e->extent[(int)t->label[k]];
-		t->v = binary(e->m, OP_EXPAND, t->v, concat(e, t->n, shape));
+		t->v = binary(e->m, OP_EXPAND, t->v,
+		              concat_shape(e, t->n, shape));
 	}
 }
 
@@ -237,7 +238,7 @@ coordinates(struct einsum *e, const struct term *t, int at)
 
 /* A label that occurs twice in a term: its diagonal. */
 static void
-take_diagonals(struct einsum *e, struct term *t)
+extract_diagonals(struct einsum *e, struct term *t)
 {
 	for (int i = 0; i < t->n; i++)
 		for (int k = t->n - 1; k > i; k--) {
@@ -259,9 +260,9 @@ static bool
 wanted(const struct einsum *e, char c, int i)
 {
 	for (int k = 0; k < e->nterm; k++)
-		if (k != i && has(&e->term[k], c))
+		if (k != i && has_label(&e->term[k], c))
 			return true;
-	return has(&e->out, c);
+	return has_label(&e->out, c);
 }
 
 static void
@@ -292,7 +293,7 @@ arrange(struct einsum *e, const struct term *t, const struct term *to)
 }
 
 static void
-append(struct term *to, const struct term *from)
+append_labels(struct term *to, const struct term *from)
 {
 	memcpy(to->label + to->n, from->label, (size_t)from->n);
 	to->n += from->n;
@@ -300,7 +301,7 @@ append(struct term *to, const struct term *from)
 
 /* Product of the extents of some labels, as a list of one. */
 static ValId
-product(struct einsum *e, const struct term *labels)
+label_extents(struct einsum *e, const struct term *labels)
 {
 	ValId x = 0;
 
@@ -315,22 +316,22 @@ product(struct einsum *e, const struct term *labels)
 /* v, whose dims are the three groups in order, with a dim for each group; no
  * dim for an empty batch. */
 static ValId
-flatten(struct einsum *e, ValId v, const struct term *batch,
-        const struct term *x, const struct term *y)
+flatten_groups(struct einsum *e, ValId v, const struct term *batch,
+               const struct term *x, const struct term *y)
 {
 	ValId shape[3];
 	int n = 0;
 
 	if (batch->n)
-		shape[n++] = product(e, batch);
-	shape[n++] = product(e, x);
-	shape[n++] = product(e, y);
-	return EMIT_NODE(e->m, OP_RESHAPE, NULL, v, concat(e, n, shape));
+		shape[n++] = label_extents(e, batch);
+	shape[n++] = label_extents(e, x);
+	shape[n++] = label_extents(e, y);
+	return EMIT_NODE(e->m, OP_RESHAPE, NULL, v, concat_shape(e, n, shape));
 }
 
 /* Terms i and i + 1 become one. */
 static bool
-join(struct einsum *e, int i)
+contract_pair(struct einsum *e, int i)
 {
 	struct term *a = &e->term[i], *b = &e->term[i + 1];
 	struct term batch = { 0 }, gone = { 0 }, rows = { 0 }, cols = { 0 };
@@ -339,36 +340,37 @@ join(struct einsum *e, int i)
 
 	for (int k = 0; k < a->n; k++) {
 		char c = a->label[k];
-		bool stays = has(&e->out, c);
+		bool stays = has_label(&e->out, c);
 		struct term *to;
 
 		for (int t = i + 2; t < e->nterm; t++)
-			stays |= has(&e->term[t], c);
-		to = !has(b, c) ? &rows : stays ? &batch : &gone;
+			stays |= has_label(&e->term[t], c);
+		to = !has_label(b, c) ? &rows : stays ? &batch : &gone;
 		to->label[to->n++] = c;
 	}
 	for (int k = 0; k < b->n; k++)
-		if (!has(a, b->label[k]))
+		if (!has_label(a, b->label[k]))
 			cols.label[cols.n++] = b->label[k];
 	if (batch.n + rows.n + cols.n > MAX_RANK)
 		return imp_fail(e->m, "a rank above %d on the way", MAX_RANK);
 	left = batch;
-	append(&left, &rows);
-	append(&left, &gone);
+	append_labels(&left, &rows);
+	append_labels(&left, &gone);
 	right = batch;
-	append(&right, &gone);
-	append(&right, &cols);
-	left.v = flatten(e, arrange(e, a, &left), &batch, &rows, &gone);
-	right.v = flatten(e, arrange(e, b, &right), &batch, &gone, &cols);
+	append_labels(&right, &gone);
+	append_labels(&right, &cols);
+	left.v = flatten_groups(e, arrange(e, a, &left), &batch, &rows, &gone);
+	right.v = flatten_groups(e, arrange(e, b, &right), &batch, &gone,
+	                         &cols);
 	y.v = EMIT_NODE(e->m, gone.n ? OP_MATMUL : OP_MUL, NULL, left.v,
 	                right.v);
-	append(&y, &batch);
-	append(&y, &rows);
-	append(&y, &cols);
+	append_labels(&y, &batch);
+	append_labels(&y, &rows);
+	append_labels(&y, &cols);
 	for (int k = 0; k < y.n; k++)
 		shape[k] = e->extent[(int)y.label[k]];
 	y.v = EMIT_NODE(e->m, OP_RESHAPE, NULL, y.v,
-	                y.n ? concat(e, y.n, shape)
+	                y.n ? concat_shape(e, y.n, shape)
 	                    : imp_ints(e->m, 0, NULL));
 	*a = y;
 	memmove(b, b + 1, (size_t)(e->nterm - i - 2) * sizeof *b);
@@ -395,9 +397,9 @@ run_einsum(struct importer *m)
 		return false;
 	for (int i = 0; i < e.nterm; i++) {
 		note_extents(&e, &e.term[i]);
-		take_diagonals(&e, &e.term[i]);
+		extract_diagonals(&e, &e.term[i]);
 	}
-	spread(&e);
+	broadcast_dots(&e);
 	for (int i = 0; i < e.out.n; i++)
 		if (!e.extent[(int)e.out.label[i]]
 		    || memchr(e.out.label + i + 1, e.out.label[i],
@@ -408,7 +410,7 @@ run_einsum(struct importer *m)
 	for (int i = 0; i < e.nterm; i++)
 		sum_unwanted(&e, i);
 	while (e.nterm > 1)
-		if (!join(&e, 0))
+		if (!contract_pair(&e, 0))
 			return false;
-	return give(m, arrange(&e, &e.term[0], &e.out));
+	return set_output(m, arrange(&e, &e.term[0], &e.out));
 }

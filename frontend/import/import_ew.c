@@ -53,7 +53,7 @@ run_fold_left(struct importer *m)
 
 	for (int i = 1; i < m->n->nin; i++)
 		x = EMIT_NODE(m, m->n->op->ir, NULL, x, imp_in(m, i));
-	return give(m, x);
+	return set_output(m, x);
 }
 
 bool
@@ -63,8 +63,8 @@ run_mean(struct importer *m)
 
 	for (int i = 1; i < m->n->nin; i++)
 		x = EMIT_NODE(m, OP_ADD, NULL, x, imp_in(m, i));
-	return give(m, EMIT_NODE(m, OP_MUL, NULL, x,
-	                         imp_like(m, x, 1.0 / m->n->nin)));
+	return set_output(m, EMIT_NODE(m, OP_MUL, NULL, x,
+	                               imp_like(m, x, 1.0 / m->n->nin)));
 }
 
 /* An integer to a power that is none is computed in f64, which holds it, and
@@ -79,7 +79,7 @@ run_pow(struct importer *m)
 	    || dtype_info[to].cls != 'f')
 		return run_same(m);
 	x = binary(m, OP_POW, imp_cast(m, x, DT_F64), imp_cast(m, e, DT_F64));
-	return give(m, imp_cast(m, x, from));
+	return set_output(m, imp_cast(m, x, from));
 }
 
 /* Numbers are counted in f64 and rounded once, whatever stash_type says. */
@@ -119,7 +119,7 @@ run_cast(struct importer *m)
 		return imp_fail(m, "a cast to %s is not supported",
 		                onnx_dtype_name(to > 99 ? 99 : (int)to));
 	a.CAST.to = dt;
-	return give(m, EMIT_NODE(m, OP_CAST, &a, imp_in(m, 0)));
+	return set_output(m, EMIT_NODE(m, OP_CAST, &a, imp_in(m, 0)));
 }
 
 /* x <= edge ? edge : x, so that no gradient passes at the edge; NaN stays. */
@@ -154,7 +154,7 @@ run_clip(struct importer *m)
 		x = not_below(m, x, lo);
 	if (hi)
 		x = not_above(m, x, hi);
-	return give(m, x);
+	return set_output(m, x);
 }
 
 bool
@@ -164,7 +164,7 @@ run_gelu(struct importer *m)
 	Attr a = attr_default(OP_GELU);
 
 	a.GELU.tanh = attr_word(&m->r, "approximate", 0, words, 2);
-	return give(m, EMIT_NODE(m, OP_GELU, &a, imp_in(m, 0)));
+	return set_output(m, EMIT_NODE(m, OP_GELU, &a, imp_in(m, 0)));
 }
 
 /* com.microsoft: Gelu(x), BiasGelu(x, bias), FastGelu(x, bias?). */
@@ -177,7 +177,7 @@ run_ms_gelu(struct importer *m)
 	a.GELU.tanh = m->n->type[0] == 'F';
 	if (imp_has(m, 1))
 		x = EMIT_NODE(m, OP_ADD, NULL, x, imp_in(m, 1));
-	return give(m, EMIT_NODE(m, OP_GELU, &a, x));
+	return set_output(m, EMIT_NODE(m, OP_GELU, &a, x));
 }
 
 /* x * sigmoid(alpha x) */
@@ -187,10 +187,10 @@ swish(struct importer *m, double alpha)
 	ValId x = imp_in(m, 0), s = x;
 
 	if (alpha == 1)
-		return give(m, unary(m, OP_SILU, x));
+		return set_output(m, unary(m, OP_SILU, x));
 	s = with(m, OP_MUL, x, alpha);
 	s = unary(m, OP_SIGMOID, s);
-	return give(m, binary(m, OP_MUL, x, s));
+	return set_output(m, binary(m, OP_MUL, x, s));
 }
 
 bool
@@ -211,7 +211,7 @@ below_zero(struct importer *m, ValId x, ValId negative)
 {
 	ValId c = with(m, OP_LE, x, 0);
 
-	return give(m, EMIT_NODE(m, OP_WHERE, NULL, c, negative, x));
+	return set_output(m, EMIT_NODE(m, OP_WHERE, NULL, c, negative, x));
 }
 
 bool
@@ -276,8 +276,8 @@ run_selu(struct importer *m)
 
 	pos = with(m, OP_MUL, x, gamma);
 	c = with(m, OP_LE, x, 0);
-	return give(m, EMIT_NODE(m, OP_WHERE, NULL, c,
-	                         exp_part(m, x, 1, alpha * gamma), pos));
+	return set_output(m, EMIT_NODE(m, OP_WHERE, NULL, c,
+	                               exp_part(m, x, 1, alpha * gamma), pos));
 }
 
 static ValId
@@ -296,7 +296,7 @@ run_hard_sigmoid(struct importer *m)
 	double alpha = attr_float(&m->r, "alpha", 0.2);
 	double beta = attr_float(&m->r, "beta", 0.5);
 
-	return give(m, hard_sigmoid(m, imp_in(m, 0), alpha, beta));
+	return set_output(m, hard_sigmoid(m, imp_in(m, 0), alpha, beta));
 }
 
 bool
@@ -304,8 +304,8 @@ run_hard_swish(struct importer *m)
 {
 	ValId x = imp_in(m, 0);
 
-	return give(m, EMIT_NODE(m, OP_MUL, NULL, x,
-	                         hard_sigmoid(m, x, 1.0 / 6, 0.5)));
+	return set_output(m, EMIT_NODE(m, OP_MUL, NULL, x,
+	                               hard_sigmoid(m, x, 1.0 / 6, 0.5)));
 }
 
 bool
@@ -314,7 +314,7 @@ run_softsign(struct importer *m)
 	ValId x = imp_in(m, 0), y = unary(m, OP_ABS, x);
 
 	y = EMIT_NODE(m, OP_ADD, NULL, y, imp_like(m, x, 1));
-	return give(m, binary(m, OP_DIV, x, y));
+	return set_output(m, binary(m, OP_DIV, x, y));
 }
 
 bool
@@ -323,7 +323,7 @@ run_mish(struct importer *m)
 	ValId x = imp_in(m, 0), y = unary(m, OP_SOFTPLUS, x);
 
 	y = unary(m, OP_TANH, y);
-	return give(m, binary(m, OP_MUL, x, y));
+	return set_output(m, binary(m, OP_MUL, x, y));
 }
 
 bool
@@ -333,7 +333,8 @@ run_thresholded_relu(struct importer *m)
 	double alpha = attr_float(&m->r, "alpha", 1);
 
 	c = with(m, OP_GT, x, alpha);
-	return give(m, EMIT_NODE(m, OP_WHERE, NULL, c, x, imp_like(m, x, 0)));
+	return set_output(m, EMIT_NODE(m, OP_WHERE, NULL, c, x,
+	                               imp_like(m, x, 0)));
 }
 
 bool
@@ -343,7 +344,7 @@ run_tan(struct importer *m)
 	ValId s = unary(m, OP_SIN, x);
 	ValId c = unary(m, OP_COS, x);
 
-	return give(m, binary(m, OP_DIV, s, c));
+	return set_output(m, binary(m, OP_DIV, s, c));
 }
 
 bool
@@ -360,7 +361,7 @@ run_isinf(struct importer *m)
 	else if (!pos)
 		return imp_fail(m, "detects neither sign");
 	inf = imp_like(m, x, INFINITY);
-	return give(m, binary(m, OP_EQ, x, inf));
+	return set_output(m, binary(m, OP_EQ, x, inf));
 }
 
 /* An inactive dropout is no node at all; its mask is all true. */
@@ -370,7 +371,7 @@ inactive(struct importer *m)
 	Attr a = attr_default(OP_CONSTANT_OF_SHAPE);
 
 	imp_out(m, 0, imp_in(m, 0));
-	if (imp_wants(m, 1)) {
+	if (imp_is_used(m, 1)) {
 		a.CONSTANT_OF_SHAPE.dt = DT_BOOL;
 		a.CONSTANT_OF_SHAPE.value = 1;
 		imp_out(m, 1, EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &a,
@@ -402,7 +403,7 @@ run_dropout(struct importer *m)
 		return inactive(m);
 	if (known && !(ratio > 0 && ratio < 1))
 		return imp_fail(m, "ratio %g is not in [0, 1)", ratio);
-	if (imp_wants(m, 1))
+	if (imp_is_used(m, 1))
 		return imp_fail(m, "the mask of a dropout is not supported as "
 		                "a result");
 	a.DROPOUT.ratio = ratio;

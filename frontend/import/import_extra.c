@@ -22,7 +22,7 @@ run_asin(struct importer *m)
 
 	around_one(m, x, &lo, &hi);
 	lo = unary(m, OP_SQRT, binary(m, OP_MUL, lo, hi));
-	return give(m, unary(m, OP_ATAN, binary(m, OP_DIV, x, lo)));
+	return set_output(m, unary(m, OP_ATAN, binary(m, OP_DIV, x, lo)));
 }
 
 bool
@@ -32,7 +32,7 @@ run_acos(struct importer *m)
 
 	around_one(m, x, &lo, &hi);
 	y = unary(m, OP_SQRT, binary(m, OP_DIV, lo, hi));
-	return give(m, with(m, OP_MUL, unary(m, OP_ATAN, y), 2));
+	return set_output(m, with(m, OP_MUL, unary(m, OP_ATAN, y), 2));
 }
 
 bool
@@ -43,7 +43,7 @@ run_sinh(struct importer *m)
 
 	up = binary(m, strcmp(m->n->type, "Sinh") == 0 ? OP_SUB : OP_ADD, up,
 	            down);
-	return give(m, with(m, OP_MUL, up, 0.5));
+	return set_output(m, with(m, OP_MUL, up, 0.5));
 }
 
 /* log(x + sqrt(x - 1) sqrt(x + 1)), where x^2 would overflow */
@@ -53,7 +53,7 @@ run_acosh(struct importer *m)
 	ValId x = imp_in(m, 0), y = unary(m, OP_SQRT, with(m, OP_SUB, x, 1));
 
 	y = binary(m, OP_MUL, y, unary(m, OP_SQRT, with(m, OP_ADD, x, 1)));
-	return give(m, unary(m, OP_LOG, binary(m, OP_ADD, x, y)));
+	return set_output(m, unary(m, OP_LOG, binary(m, OP_ADD, x, y)));
 }
 
 bool
@@ -63,7 +63,7 @@ run_atanh(struct importer *m)
 
 	around_one(m, imp_in(m, 0), &lo, &hi);
 	lo = unary(m, OP_LOG, binary(m, OP_DIV, hi, lo));
-	return give(m, with(m, OP_MUL, lo, 0.5));
+	return set_output(m, with(m, OP_MUL, lo, 0.5));
 }
 
 /* Towards zero by bias; what is within lambd of it becomes zero. */
@@ -76,8 +76,9 @@ run_shrink(struct importer *m)
 
 	y = EMIT_NODE(m, OP_WHERE, NULL, with(m, OP_GT, x, width),
 	              with(m, OP_SUB, x, bias), imp_like(m, x, 0));
-	return give(m, EMIT_NODE(m, OP_WHERE, NULL, with(m, OP_LT, x, -width),
-	                         with(m, OP_ADD, x, bias), y));
+	return set_output(m, EMIT_NODE(m, OP_WHERE, NULL,
+	                               with(m, OP_LT, x, -width),
+	                               with(m, OP_ADD, x, bias), y));
 }
 
 bool
@@ -89,15 +90,15 @@ run_bit_shift(struct importer *m)
 	if (way == 0)
 		return m->r.failed ? false
 			: imp_fail(m, "attribute 'direction' is missing");
-	return give(m, binary(m, way == 1 ? OP_SHL : OP_SHR, imp_in(m, 0),
-	                      imp_in(m, 1)));
+	return set_output(m, binary(m, way == 1 ? OP_SHL : OP_SHR, imp_in(m, 0),
+	                            imp_in(m, 1)));
 }
 
 /* ---- shapes ---- */
 
 /* x[n] as [1, .., n, .., 1] with n at axis `at` of `rank`. */
 static ValId
-along(struct importer *m, ValId x, int at, int rank)
+reshape_along(struct importer *m, ValId x, int at, int rank)
 {
 	int64_t shape[MAX_RANK];
 
@@ -124,7 +125,7 @@ run_eye_like(struct importer *m)
 	y = EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &full, unary(m, OP_SHAPE, x));
 	y = EMIT_NODE(m, OP_TRILU, &tri, y);
 	tri.TRILU.upper = 0;
-	return give(m, EMIT_NODE(m, OP_TRILU, &tri, y));
+	return set_output(m, EMIT_NODE(m, OP_TRILU, &tri, y));
 }
 
 /* One at the first largest element of a line, zero elsewhere.  Before version
@@ -154,7 +155,7 @@ run_hardmax(struct importer *m)
 	              imp_concat(m, 0, 2, two));
 	if (flat)
 		y = binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x));
-	return give(m, y);
+	return set_output(m, y);
 }
 
 /* Hann, Hamming and Blackman: sums of cosines over 0..size-1. */
@@ -181,13 +182,13 @@ run_window(struct importer *m)
 	           with(m, OP_MUL, y, c[kind][1]));
 	t = unary(m, OP_COS, with(m, OP_MUL, t, 2 * tau));
 	y = binary(m, OP_ADD, y, with(m, OP_MUL, t, c[kind][2]));
-	return give(m, imp_cast(m, y, dt));
+	return set_output(m, imp_cast(m, y, dt));
 }
 
 /* ---- along axes ---- */
 
 static ValId
-reduced(struct importer *m, Op op, ValId x, const IntList *axes)
+reduce_axes(struct importer *m, Op op, ValId x, const IntList *axes)
 {
 	Attr a = attr_default(op);
 
@@ -212,10 +213,10 @@ run_mean_variance(struct importer *m)
 		list.n = axes.n;
 		memcpy(list.v, axes.v, (size_t)axes.n * sizeof axes.v[0]);
 	}
-	y = binary(m, OP_SUB, x, reduced(m, OP_REDUCE_MEAN, x, &list));
-	s = reduced(m, OP_REDUCE_MEAN, binary(m, OP_MUL, y, y), &list);
+	y = binary(m, OP_SUB, x, reduce_axes(m, OP_REDUCE_MEAN, x, &list));
+	s = reduce_axes(m, OP_REDUCE_MEAN, binary(m, OP_MUL, y, y), &list);
 	s = with(m, OP_ADD, unary(m, OP_SQRT, s), 1e-9);
-	return give(m, binary(m, OP_DIV, y, s));
+	return set_output(m, binary(m, OP_DIV, y, s));
 }
 
 /* x / norm, and 0 where the norm is. */
@@ -229,12 +230,12 @@ run_lp_norm(struct importer *m)
 	if (p != 1 && p != 2)
 		return imp_fail(m, "p is %jd", (intmax_t)p);
 	s = p == 1 ? unary(m, OP_ABS, x) : binary(m, OP_MUL, x, x);
-	s = reduced(m, OP_REDUCE_SUM, s, &axis);
+	s = reduce_axes(m, OP_REDUCE_SUM, s, &axis);
 	none = with(m, OP_EQ, s, 0);
 	s = EMIT_NODE(m, OP_WHERE, NULL, none, imp_like(m, x, 1), s);
 	if (p == 2)
 		s = unary(m, OP_SQRT, s);
-	return give(m, binary(m, OP_DIV, x, s));
+	return set_output(m, binary(m, OP_DIV, x, s));
 }
 
 /* ---- selections ---- */
@@ -269,7 +270,7 @@ run_compress(struct importer *m)
 	if (!attr_has(&m->r, "axis"))
 		x = binary(m, OP_RESHAPE, x, imp_one(m, -1));
 	a.GATHER.axis = attr_int(&m->r, "axis", 0);
-	return give(m, EMIT_NODE(m, OP_GATHER, &a, x, at));
+	return set_output(m, EMIT_NODE(m, OP_GATHER, &a, x, at));
 }
 
 /* The first lens[b] elements along time in reverse, the others as they are. */
@@ -288,15 +289,15 @@ run_reverse_sequence(struct importer *m)
 	time += time < 0 ? rank : 0;
 	if (batch < 0 || batch >= rank || time < 0 || time >= rank)
 		return imp_fail(m, "axes beyond rank %d", rank);
-	lens = along(m, imp_cast(m, lens, DT_I64), (int)batch, rank);
+	lens = reshape_along(m, imp_cast(m, lens, DT_I64), (int)batch, rank);
 	t = imp_scalar_of(m, imp_extent(m, x, time));
 	t = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), t, imp_scalar(m, 1));
-	t = along(m, t, (int)time, rank);
+	t = reshape_along(m, t, (int)time, rank);
 	turned = binary(m, OP_SUB, with(m, OP_SUB, lens, 1), t);
 	t = EMIT_NODE(m, OP_WHERE, NULL, binary(m, OP_LT, t, lens), turned, t);
 	t = binary(m, OP_EXPAND, t, unary(m, OP_SHAPE, x));
 	a.GATHER_ELEMENTS.axis = time;
-	return give(m, EMIT_NODE(m, OP_GATHER_ELEMENTS, &a, x, t));
+	return set_output(m, EMIT_NODE(m, OP_GATHER_ELEMENTS, &a, x, t));
 }
 
 /* ---- pieces in the middle ---- */
@@ -338,7 +339,6 @@ run_center_crop_pad(struct importer *m)
 	hi = binary(m, OP_SUB, d, lo);
 	pads[0] = lo;
 	pads[1] = hi;
-	return give(m, EMIT_NODE(m, OP_PAD, NULL, x,
-	                         imp_concat(m, 0, 2, pads), 0,
-	                         list));
+	return set_output(m, EMIT_NODE(m, OP_PAD, NULL, x,
+	                               imp_concat(m, 0, 2, pads), 0, list));
 }

@@ -145,7 +145,7 @@ import_values(struct importer *m)
 
 /* Whether all inputs are there; silent about those that failed before. */
 static bool
-check_inputs(struct importer *m, bool *skip)
+check_node_inputs(struct importer *m, bool *skip)
 {
 	const struct onnx_op *op = m->n->op;
 
@@ -222,7 +222,7 @@ import_node(struct importer *m)
 {
 	bool skip;
 
-	if (!check_version(m) || !check_inputs(m, &skip))
+	if (!check_version(m) || !check_node_inputs(m, &skip))
 		return false;
 	if (skip)
 		return true;

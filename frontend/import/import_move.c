@@ -18,7 +18,7 @@ run_axes(struct importer *m)
 		a.SQUEEZE.axes = list;
 	else
 		a.UNSQUEEZE.axes = list;
-	return give(m, EMIT_NODE(m, op, &a, imp_in(m, 0), axes));
+	return set_output(m, EMIT_NODE(m, op, &a, imp_in(m, 0), axes));
 }
 
 bool
@@ -46,7 +46,8 @@ run_slice(struct importer *m)
 	e = imp_ints(m, ends.n, ends.v);
 	if (attr_ints(&m->r, "axes", &axes))
 		x = imp_ints(m, axes.n, axes.v);
-	return give(m, EMIT_NODE(m, OP_SLICE, NULL, imp_in(m, 0), s, e, x));
+	return set_output(m, EMIT_NODE(m, OP_SLICE, NULL, imp_in(m, 0), s, e,
+	                               x));
 }
 
 /* One part per output. */
@@ -66,7 +67,7 @@ run_split(struct importer *m)
 		                (intmax_t)count, m->n->nout);
 	a.PART.count = m->n->nout;
 	for (int i = 0; i < m->n->nout; i++) {
-		if (!imp_wants(m, i))
+		if (!imp_is_used(m, i))
 			continue;
 		a.PART.index = i;
 		imp_out(m, i, EMIT_NODE(m, OP_PART, &a, imp_in(m, 0), sizes));
@@ -105,7 +106,7 @@ run_pad(struct importer *m)
 		a.PAD.begin.v[i] = pads.v[i];
 		a.PAD.end.v[i] = pads.v[n + i];
 	}
-	return give(m, EMIT_NODE(m, OP_PAD, &a, imp_in(m, 0)));
+	return set_output(m, EMIT_NODE(m, OP_PAD, &a, imp_in(m, 0)));
 }
 
 /* DepthToSpace and SpaceToDepth in both orders of channels: one reshape,
@@ -153,8 +154,8 @@ run_space_depth(struct importer *m)
 	}
 	y = binary(m, OP_RESHAPE, x, imp_concat(m, 0, 6, one));
 	y = imp_transpose(m, y, perm[to_space][crd]);
-	return give(m, binary(m, OP_RESHAPE, y,
-	                      imp_concat(m, 0, 4, dim)));
+	return set_output(m, binary(m, OP_RESHAPE, y,
+	                            imp_concat(m, 0, 4, dim)));
 }
 
 /* ScatterElements and ScatterND. */
@@ -183,7 +184,7 @@ run_constant(struct importer *m)
 	if (!m->n->constant)
 		return imp_fail(m, "constants of strings are not supported");
 	v = imp_tensor(m, m->n->constant, name);
-	return v && give(m, v);
+	return v && set_output(m, v);
 }
 
 bool
@@ -231,5 +232,5 @@ run_arg(struct importer *m)
 
 	if (m->n->op->ir == OP_NEG)
 		x = unary(m, of == 'i' || of == 'u' ? OP_BIT_NOT : OP_NEG, x);
-	return give(m, EMIT_NODE(m, OP_ARGMAX, &a, x));
+	return set_output(m, EMIT_NODE(m, OP_ARGMAX, &a, x));
 }

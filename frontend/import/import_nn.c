@@ -8,8 +8,8 @@
 /* The four reductions of the IR have the same attributes in the same order,
  * but each its own struct. */
 static ValId
-reduce(struct importer *m, Op op, ValId x, ValId axes, const IntList *list,
-       bool keepdims, bool noop)
+emit_reduction(struct importer *m, Op op, ValId x, ValId axes,
+               const IntList *list, bool keepdims, bool noop)
 {
 	Attr a = attr_default(op);
 
@@ -43,7 +43,8 @@ run_reduce(struct importer *m)
 	bool keep = attr_int(&m->r, "keepdims", 1) != 0;
 	bool noop = attr_int(&m->r, "noop_with_empty_axes", 0) != 0;
 
-	return give(m, reduce(m, op, imp_in(m, 0), axes, &list, keep, noop));
+	return set_output(m, emit_reduction(m, op, imp_in(m, 0), axes, &list,
+	                                    keep, noop));
 }
 
 /* The square root of a sum of squares; a norm of zero has the gradient 0. */
@@ -67,29 +68,29 @@ run_reduce_composed(struct importer *m)
 	bool noop = attr_int(&m->r, "noop_with_empty_axes", 0) != 0;
 
 	if (strcmp(what, "L1") == 0) {
-		y = reduce(m, OP_REDUCE_SUM, unary(m, OP_ABS, x), axes, &list,
-		           keep, noop);
+		y = emit_reduction(m, OP_REDUCE_SUM, unary(m, OP_ABS, x), axes,
+		                   &list, keep, noop);
 	} else if (strcmp(what, "LogSum") == 0) {
-		y = unary(m, OP_LOG, reduce(m, OP_REDUCE_SUM, x, axes, &list,
-		                            keep, noop));
+		y = unary(m, OP_LOG, emit_reduction(m, OP_REDUCE_SUM, x, axes,
+		                                    &list, keep, noop));
 	} else if (strcmp(what, "LogSumExp") == 0) {
-		ValId top =
-			reduce(m, OP_REDUCE_MAX, x, axes, &list, true, noop);
+		ValId top = emit_reduction(m, OP_REDUCE_MAX, x, axes, &list,
+		                           true, noop);
 
 		y = unary(m, OP_EXP, binary(m, OP_SUB, x, top));
-		y = unary(m, OP_LOG, reduce(m, OP_REDUCE_SUM, y, axes, &list,
-		                            keep, noop));
+		y = unary(m, OP_LOG, emit_reduction(m, OP_REDUCE_SUM, y, axes,
+		                                    &list, keep, noop));
 		if (!keep)
-			top = reduce(m, OP_REDUCE_MAX, x, axes, &list, false,
-			             noop);
+			top = emit_reduction(m, OP_REDUCE_MAX, x, axes, &list,
+			                     false, noop);
 		y = binary(m, OP_ADD, y, top);
 	} else {
-		y = reduce(m, OP_REDUCE_SUM, binary(m, OP_MUL, x, x), axes,
-		           &list, keep, noop);
+		y = emit_reduction(m, OP_REDUCE_SUM, binary(m, OP_MUL, x, x),
+		                   axes, &list, keep, noop);
 		if (strcmp(what, "L2") == 0)
 			y = norm_root(m, y);
 	}
-	return give(m, y);
+	return set_output(m, y);
 }
 
 /* ---- products ---- */
@@ -121,7 +122,7 @@ run_gemm(struct importer *m)
 		if (c)
 			y = binary(m, OP_ADD, y, c);
 	}
-	return give(m, y);
+	return set_output(m, y);
 }
 
 /* ---- rows ---- */
@@ -144,10 +145,10 @@ run_softmax(struct importer *m)
 	else
 		a.LOG_SOFTMAX.axis = wide ? -1 : axis;
 	if (!wide)
-		return give(m, EMIT_NODE(m, op, &a, x));
+		return set_output(m, EMIT_NODE(m, op, &a, x));
 	flat.FLATTEN.axis = axis;
 	y = EMIT_NODE(m, op, &a, EMIT_NODE(m, OP_FLATTEN, &flat, x));
-	return give(m, binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x)));
+	return set_output(m, binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x)));
 }
 
 /* A statistic of the IR lacks the reduced dims that ONNX keeps as ones: as
@@ -158,7 +159,7 @@ out_statistic(struct importer *m, int i, ValId v, int64_t axis)
 	Attr some = attr_default(OP_SHAPE), one;
 	ValId x = imp_in(m, 0), shape[2];
 
-	if (!imp_wants(m, i))
+	if (!imp_is_used(m, i))
 		return;
 	some.SHAPE.start = axis;
 	one = attr_default(OP_CONSTANT_OF_SHAPE);
@@ -216,7 +217,7 @@ run_skip_norm(struct importer *m)
 
 	if (imp_has(m, extra))
 		x = binary(m, OP_ADD, x, imp_in(m, extra));
-	if (imp_wants(m, 1) || imp_wants(m, 2))
+	if (imp_is_used(m, 1) || imp_is_used(m, 2))
 		return imp_fail(m, "statistics as outputs are not supported");
 	if (simple)
 		a.RMSNORM.eps = eps;
@@ -288,17 +289,18 @@ soft_cross_entropy(struct importer *m, ValId logp, int reduction)
 	y = binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x));
 	if (w)
 		y = binary(m, OP_MUL, y, imp_unsqueeze(m, w, 1));
-	y = unary(m, OP_NEG, reduce(m, OP_REDUCE_SUM, y, 0, &classes, false,
-	                            false));
+	y = unary(m, OP_NEG, emit_reduction(m, OP_REDUCE_SUM, y, 0, &classes,
+	                                    false, false));
 	if (reduction)
-		return give(m, reduce(m, reduction == 1 ? OP_REDUCE_MEAN
-		                      : OP_REDUCE_SUM, y, 0, &all, false,
-		                      false));
+		return set_output(m, emit_reduction(m,
+			reduction == 1 ? OP_REDUCE_MEAN : OP_REDUCE_SUM, y, 0,
+			&all, false, false));
 	batch.SHAPE.end = 1;
 	rest.SHAPE.start = 2;
 	rows[0] = EMIT_NODE(m, OP_SHAPE, &batch, logp);
 	rows[1] = EMIT_NODE(m, OP_SHAPE, &rest, logp);
-	return give(m, binary(m, OP_RESHAPE, y, imp_concat(m, 0, 2, rows)));
+	return set_output(m, binary(m, OP_RESHAPE, y,
+	                            imp_concat(m, 0, 2, rows)));
 }
 
 bool
@@ -310,7 +312,7 @@ run_sce(struct importer *m)
 
 	a.SCE.reduction = attr_word(&m->r, "reduction", 1, reduction_words, 3);
 	l.LOG_SOFTMAX.axis = 1;
-	if (soft || imp_wants(m, 1))
+	if (soft || imp_is_used(m, 1))
 		logp = EMIT_NODE(m, OP_LOG_SOFTMAX, &l, imp_in(m, 0));
 	imp_out(m, 1, logp);
 	return soft ? soft_cross_entropy(m, logp, (int)a.SCE.reduction)

@@ -10,14 +10,14 @@
 /* ---- attributes ---- */
 
 bool
-imp_windows(struct importer *m, struct windows *w)
+imp_windows(struct importer *m, struct window_attrs *w)
 {
 	static const char *const words[] = { "NOTSET", "SAME_UPPER",
 		                             "SAME_LOWER", "VALID" };
 	struct attr_ints pads;
 
-	*w = (struct windows){ .same = attr_word(&m->r, "auto_pad", 0, words,
-	                                         4) };
+	*w = (struct window_attrs){ .same = attr_word(&m->r, "auto_pad", 0,
+	                                              words, 4) };
 	attr_ints(&m->r, "pads", &pads);
 	if (pads.n % 2 || pads.n > 2 * MAX_RANK)
 		return imp_fail(m, "attribute 'pads' has %d elements", pads.n);
@@ -35,20 +35,20 @@ imp_windows(struct importer *m, struct windows *w)
 /* ---- shapes ---- */
 
 static ValId
-shape_of(struct importer *m, ValId x)
+emit_shape(struct importer *m, ValId x)
 {
 	return unary(m, OP_SHAPE, x);
 }
 
 static ValId
-join(struct importer *m, ValId a, ValId b)
+concat_pair(struct importer *m, ValId a, ValId b)
 {
 	return imp_concat(m, 0, 2, (ValId[]){ a, b });
 }
 
 /* Elements from..to-1 of a list. */
 static ValId
-part(struct importer *m, ValId list, int64_t from, int64_t to)
+slice_list(struct importer *m, ValId list, int64_t from, int64_t to)
 {
 	return EMIT_NODE(m, OP_SLICE, NULL, list, imp_one(m, from),
 	                 imp_one(m, to), imp_one(m, 0));
@@ -63,7 +63,8 @@ spatial_ones(struct importer *m, ValId x)
 	one.CONSTANT_OF_SHAPE.dt = DT_I64;
 	one.CONSTANT_OF_SHAPE.value = 1;
 	return EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &one,
-	                 shape_of(m, part(m, shape_of(m, x), 2, INT64_MAX)));
+	                 emit_shape(m, slice_list(m, emit_shape(m, x), 2,
+	                                          INT64_MAX)));
 }
 
 static ValId
@@ -80,18 +81,18 @@ reshape_ints(struct importer *m, ValId x, int n, const int64_t *dim)
 
 /* A vector with one element per channel, to broadcast against x. */
 static ValId
-per_channel(struct importer *m, ValId v, ValId x)
+channel_vector(struct importer *m, ValId v, ValId x)
 {
-	return v ? reshape_to(m, v, join(m, imp_one(m, -1),
-	                                 spatial_ones(m, x))) : 0;
+	return v ? reshape_to(m, v, concat_pair(m, imp_one(m, -1),
+	                                        spatial_ones(m, x))) : 0;
 }
 
 /* x * scale + bias by channels. */
 static ValId
 affine(struct importer *m, ValId x, ValId scale, ValId bias, ValId like)
 {
-	x = binary(m, OP_MUL, x, per_channel(m, scale, like));
-	return binary(m, OP_ADD, x, per_channel(m, bias, like));
+	x = binary(m, OP_MUL, x, channel_vector(m, scale, like));
+	return binary(m, OP_ADD, x, channel_vector(m, bias, like));
 }
 
 /* ---- pools ---- */
@@ -103,7 +104,8 @@ extents(struct importer *m, ValId list, int64_t from, int64_t to)
 	Attr prod = attr_default(OP_REDUCE_PROD);
 
 	prod.REDUCE_PROD.axes = (IntList){ 1, { 0 } };
-	return EMIT_NODE(m, OP_REDUCE_PROD, &prod, part(m, list, from, to));
+	return EMIT_NODE(m, OP_REDUCE_PROD, &prod,
+	                 slice_list(m, list, from, to));
 }
 
 /* Where each plane of [N, C, d...] begins in the whole tensor. */
@@ -121,17 +123,17 @@ plane_starts(struct importer *m, ValId shape)
 static void
 out_indices(struct importer *m, ValId x, ValId idx, bool columns)
 {
-	ValId s = shape_of(m, x), w, h, base = plane_starts(m, s);
+	ValId s = emit_shape(m, x), w, h, base = plane_starts(m, s);
 
 	idx = imp_cast(m, idx, DT_I64);
 	if (columns) {
-		h = part(m, s, 2, 3);
-		w = part(m, s, 3, 4);
+		h = slice_list(m, s, 2, 3);
+		w = slice_list(m, s, 3, 4);
 		idx = binary(m, OP_ADD, binary(m, OP_DIV, idx, w),
 		             binary(m, OP_MUL, binary(m, OP_MOD, idx, w), h));
 	}
-	base = reshape_to(m, base, join(m, part(m, s, 0, 2),
-	                                spatial_ones(m, x)));
+	base = reshape_to(m, base, concat_pair(m, slice_list(m, s, 0, 2),
+	                                       spatial_ones(m, x)));
 	imp_out(m, 1, binary(m, OP_ADD, idx, base));
 }
 
@@ -141,28 +143,29 @@ run_maxpool(struct importer *m)
 	Attr a = attr_default(OP_MAXPOOL);
 	bool columns = attr_int(&m->r, "storage_order", 0) != 0;
 	ValId x = imp_in(m, 0), y;
-	struct windows w;
+	struct window_attrs w;
 
 	if (!imp_windows(m, &w))
 		return false;
-	if (columns && w.kernel.n != 2 && imp_wants(m, 1))
+	if (columns && w.kernel.n != 2 && imp_is_used(m, 1))
 		return imp_fail(m, "storage_order 1 is supported for two "
 		                "spatial dims only");
-	PUT_WINDOWS(&a.MAXPOOL, &w);
+	COPY_WINDOWS(&a.MAXPOOL, &w);
 	a.MAXPOOL.kernel = w.kernel;
 	a.MAXPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
 	y = EMIT_NODE(m, OP_MAXPOOL, &a, x);
 	imp_out(m, 0, y);
-	if (imp_wants(m, 1))
+	if (imp_is_used(m, 1))
 		out_indices(m, x, imp_output(m, y, 1), columns);
 	return true;
 }
 
 /* The shape of what a pool took in: the operand's, or the smallest. */
 static ValId
-unpooled_shape(struct importer *m, const struct windows *w)
+unpooled_shape(struct importer *m, const struct window_attrs *w)
 {
-	ValId s = shape_of(m, imp_in(m, 0)), d = part(m, s, 2, INT64_MAX);
+	ValId s = emit_shape(m, imp_in(m, 0)), d = slice_list(m, s, 2,
+	                                                      INT64_MAX);
 	int n = w->kernel.n;
 	int64_t more[MAX_RANK];
 
@@ -175,7 +178,7 @@ unpooled_shape(struct importer *m, const struct windows *w)
 	if (w->stride.n)
 		d = binary(m, OP_MUL, d, imp_ints(m, n, w->stride.v));
 	d = binary(m, OP_ADD, d, imp_ints(m, n, more));
-	return join(m, part(m, s, 0, 2), d);
+	return concat_pair(m, slice_list(m, s, 0, 2), d);
 }
 
 /* Each element goes to its index, which counts over the whole output (also
@@ -186,7 +189,7 @@ run_maxunpool(struct importer *m)
 {
 	Attr a = attr_default(OP_SCATTER_ELEMENTS);
 	ValId x = imp_in(m, 0), idx, shape, rows, planes, plane, in[3];
-	struct windows w;
+	struct window_attrs w;
 
 	if (!imp_windows(m, &w))
 		return false;
@@ -197,30 +200,30 @@ run_maxunpool(struct importer *m)
 	shape = unpooled_shape(m, &w);
 	rows = extents(m, shape, 0, 2);
 	plane = extents(m, shape, 2, INT64_MAX);
-	planes = join(m, rows, plane);
+	planes = concat_pair(m, rows, plane);
 	idx = reshape_to(m, imp_cast(m, imp_in(m, 1), DT_I64),
-	                 join(m, rows, imp_one(m, -1)));
+	                 concat_pair(m, rows, imp_one(m, -1)));
 	idx = binary(m, OP_SUB, idx, reshape_to(m, plane_starts(m, shape),
-	             join(m, rows, imp_one(m, 1))));
+	             concat_pair(m, rows, imp_one(m, 1))));
 	in[0] = EMIT_NODE(m, OP_CAST_LIKE, NULL, EMIT_NODE(m,
 	                  OP_CONSTANT_OF_SHAPE, NULL, planes), x);
 	in[1] = EMIT_NODE(m, OP_WHERE, NULL, binary(m, OP_LT, idx,
 	                  imp_scalar(m, 0)), plane, idx);
-	in[2] = reshape_to(m, x, join(m, rows, imp_one(m, -1)));
+	in[2] = reshape_to(m, x, concat_pair(m, rows, imp_one(m, -1)));
 	a.SCATTER_ELEMENTS.axis = 1;
 	x = imp_node(m, OP_SCATTER_ELEMENTS, &a, 3, in);
-	return give(m, reshape_to(m, x, shape));
+	return set_output(m, reshape_to(m, x, shape));
 }
 
 bool
 run_avgpool(struct importer *m)
 {
 	Attr a = attr_default(OP_AVGPOOL);
-	struct windows w;
+	struct window_attrs w;
 
 	if (!imp_windows(m, &w))
 		return false;
-	PUT_WINDOWS(&a.AVGPOOL, &w);
+	COPY_WINDOWS(&a.AVGPOOL, &w);
 	a.AVGPOOL.kernel = w.kernel;
 	a.AVGPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
 	a.AVGPOOL.include = attr_int(&m->r, "count_include_pad", 0) != 0;
@@ -241,8 +244,8 @@ run_global_pool(struct importer *m)
 	else
 		a.REDUCE_MAX.axes = (IntList){ 1, { 2 } };
 	y = EMIT_NODE(m, op, &a, y);
-	return give(m, reshape_to(m, y, join(m, part(m, shape_of(m, x), 0, 2),
-	                                     spatial_ones(m, x))));
+	return set_output(m, reshape_to(m, y, concat_pair(m,
+		slice_list(m, emit_shape(m, x), 0, 2), spatial_ones(m, x))));
 }
 
 /* LpPool: the root of a mean of powers times the size of the window, which is
@@ -254,20 +257,20 @@ run_lppool(struct importer *m)
 	int64_t p = attr_int(&m->r, "p", 2);
 	double volume = 1;
 	ValId x = EMIT_NODE(m, OP_ABS, NULL, imp_in(m, 0));
-	struct windows w;
+	struct window_attrs w;
 
 	if (!imp_windows(m, &w))
 		return false;
 	if (attr_int(&m->r, "ceil_mode", 0) || p < 1)
 		return imp_fail(m, "ceil_mode, or p below 1, is not supported");
-	PUT_WINDOWS(&a.AVGPOOL, &w);
+	COPY_WINDOWS(&a.AVGPOOL, &w);
 	a.AVGPOOL.kernel = w.kernel;
 	a.AVGPOOL.include = 1;
 	for (int i = 0; i < w.kernel.n; i++)
 		volume *= (double)w.kernel.v[i];
 	x = EMIT_NODE(m, OP_AVGPOOL, &a, with(m, OP_POW, x, (double)p));
 	x = with(m, OP_MUL, x, volume);
-	return give(m, with(m, OP_POW, x, 1 / (double)p));
+	return set_output(m, with(m, OP_POW, x, 1 / (double)p));
 }
 
 /* LRN: x / (bias + alpha * mean of squares over nearby channels)^beta.  The
@@ -293,18 +296,20 @@ run_lrn(struct importer *m)
 	/* [N, C, S] -> [N, S, C] -> [N, 1, S, C] and back */
 	s = reshape_ints(m, binary(m, OP_MUL, x, x), 3, flat);
 	s = imp_transpose(m, s, turn);
-	s = reshape_to(m, s, join(m, join(m, part(m, shape_of(m, s), 0, 1),
-	                                  imp_one(m, 1)),
-	                          part(m, shape_of(m, s), 1, 3)));
+	s = reshape_to(m, s, concat_pair(m,
+		concat_pair(m, slice_list(m, emit_shape(m, s), 0, 1),
+		            imp_one(m, 1)),
+		slice_list(m, emit_shape(m, s), 1, 3)));
 	s = EMIT_NODE(m, OP_AVGPOOL, &a, s);
-	s = reshape_to(m, s, join(m, part(m, shape_of(m, s), 0, 1),
-	                          part(m, shape_of(m, s), 2, 4)));
+	s = reshape_to(m, s, concat_pair(m,
+		slice_list(m, emit_shape(m, s), 0, 1),
+		slice_list(m, emit_shape(m, s), 2, 4)));
 	s = imp_transpose(m, s, turn);
-	s = reshape_to(m, s, shape_of(m, x));
+	s = reshape_to(m, s, emit_shape(m, x));
 	s = binary(m, OP_MUL, s, imp_like(m, x, alpha));
 	s = binary(m, OP_ADD, s, imp_like(m, x, bias));
 	s = binary(m, OP_POW, s, imp_like(m, x, beta));
-	return give(m, binary(m, OP_DIV, x, s));
+	return set_output(m, binary(m, OP_DIV, x, s));
 }
 
 /* ---- normalisation ---- */
@@ -348,7 +353,7 @@ update_statistic(struct importer *m, int i, ValId stat, ValId new,
 		                        new));
 		return;
 	}
-	if (!imp_wants(m, i))
+	if (!imp_is_used(m, i))
 		return;
 	stat = with(m, OP_MUL, stat, momentum);
 	new = with(m, OP_MUL, new, 1 - momentum);
@@ -366,7 +371,7 @@ with_statistics(struct importer *m, double eps)
 	k = with(m, OP_ADD, var, eps);
 	k = unary(m, OP_RECIP, unary(m, OP_SQRT, k));
 	k = binary(m, OP_MUL, imp_in(m, 1), k);
-	return affine(m, binary(m, OP_SUB, x, per_channel(m, mean, x)), k,
+	return affine(m, binary(m, OP_SUB, x, channel_vector(m, mean, x)), k,
 	              imp_in(m, 2), x);
 }
 
@@ -387,7 +392,7 @@ run_batchnorm(struct importer *m)
 	if (m->opt->batchnorm != BATCHNORM_GRAPH)
 		training = m->opt->batchnorm == BATCHNORM_BATCH;
 	if (!training) {
-		if (imp_wants(m, 1) || imp_wants(m, 2))
+		if (imp_is_used(m, 1) || imp_is_used(m, 2))
 			return imp_fail(m, "running statistics as outputs need "
 			                "training_mode=1");
 		imp_out(m, 0, with_statistics(m, eps));
@@ -395,7 +400,7 @@ run_batchnorm(struct importer *m)
 			imp_out(m, k, imp_in(m, 2 + k));
 		return true;
 	}
-	if (imp_wants(m, 3) || imp_wants(m, 4))
+	if (imp_is_used(m, 3) || imp_is_used(m, 4))
 		return imp_fail(m, "saved statistics as outputs are not "
 		                "supported");
 	a.BATCHNORM.eps = eps;
@@ -421,8 +426,8 @@ normalise(struct importer *m, ValId x, ValId shape, ValId rows, double eps)
 	ValId y;
 
 	a.BATCHNORM.eps = eps;
-	y = reshape_to(m, x, join(m, join(m, imp_one(m, 1), rows),
-	                          imp_one(m, -1)));
+	y = reshape_to(m, x, concat_pair(m, concat_pair(m, imp_one(m, 1), rows),
+	                                 imp_one(m, -1)));
 	return reshape_to(m, EMIT_NODE(m, OP_BATCHNORM, &a, y), shape);
 }
 
@@ -430,11 +435,11 @@ bool
 run_instancenorm(struct importer *m)
 {
 	double eps = attr_float(&m->r, "epsilon", 1e-5f);
-	ValId x = imp_in(m, 0), s = shape_of(m, x), y;
+	ValId x = imp_in(m, 0), s = emit_shape(m, x), y;
 
-	y = normalise(m, x, s, binary(m, OP_MUL, part(m, s, 0, 1),
-	                              part(m, s, 1, 2)), eps);
-	return give(m, affine(m, y, imp_in(m, 1), imp_in(m, 2), x));
+	y = normalise(m, x, s, binary(m, OP_MUL, slice_list(m, s, 0, 1),
+	                              slice_list(m, s, 1, 2)), eps);
+	return set_output(m, affine(m, y, imp_in(m, 1), imp_in(m, 2), x));
 }
 
 /* Scale and bias are per group in version 18, per channel since 21. */
@@ -444,12 +449,12 @@ run_groupnorm(struct importer *m)
 	double eps = attr_float(&m->r, "epsilon", 1e-5f);
 	int64_t groups = attr_int(&m->r, "num_groups", 0);
 	const int64_t by_group[3] = { 0, groups, -1 };
-	ValId x = imp_in(m, 0), s = shape_of(m, x), y;
+	ValId x = imp_in(m, 0), s = emit_shape(m, x), y;
 
 	attr_int(&m->r, "stash_type", 1);       /* always f32 here */
 	if (groups < 1)
 		return imp_fail(m, "num_groups %jd", (intmax_t)groups);
-	y = normalise(m, x, s, binary(m, OP_MUL, part(m, s, 0, 1),
+	y = normalise(m, x, s, binary(m, OP_MUL, slice_list(m, s, 0, 1),
 	                              imp_one(m, groups)), eps);
 	if (m->n->opset < 21) {
 		y = reshape_ints(m, y, 3, by_group);
@@ -458,5 +463,5 @@ run_groupnorm(struct importer *m)
 	} else {
 		y = affine(m, y, imp_in(m, 1), imp_in(m, 2), x);
 	}
-	return give(m, y);
+	return set_output(m, y);
 }

@@ -51,7 +51,7 @@ run_random(struct importer *m)
 		return imp_fail(m, "no shape of at most %d dims", MAX_RANK);
 	a.RANDOM.shape.n = shape.n;
 	memcpy(a.RANDOM.shape.v, shape.v, (size_t)shape.n * sizeof *shape.v);
-	return give(m, imp_node(m, OP_RANDOM, &a, 0, NULL));
+	return set_output(m, imp_node(m, OP_RANDOM, &a, 0, NULL));
 }
 
 bool
@@ -68,7 +68,7 @@ run_bernoulli(struct importer *m)
 			return imp_fail(m, "the result's type is not known");
 		y = EMIT_NODE(m, OP_CAST, &a, y);
 	}
-	return give(m, y);
+	return set_output(m, y);
 }
 
 /* n samples of each row: of the logits plus Gumbel noise, the largest. */
@@ -100,5 +100,5 @@ run_multinomial(struct importer *m)
 	best.ARGMAX.axis = 2;
 	best.ARGMAX.keepdims = 0;
 	g = EMIT_NODE(m, OP_ARGMAX, &best, binary(m, OP_ADD, x, g));
-	return give(m, imp_cast(m, g, to));
+	return set_output(m, imp_cast(m, g, to));
 }

@@ -62,7 +62,7 @@ run_resize(struct importer *m)
 	if (!imp_list(m, "axes", &a.INTERPOLATE.axes)
 	    || !resize_lists(m, upsample, in))
 		return false;
-	return give(m, imp_node(m, OP_INTERPOLATE, &a, 4, in));
+	return set_output(m, imp_node(m, OP_INTERPOLATE, &a, 4, in));
 }
 
 /* Linear and cubic are called bilinear and bicubic before opset 20. */

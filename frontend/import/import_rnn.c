@@ -18,7 +18,7 @@ struct recurrent {
 };
 
 static ValId
-transpose(struct importer *m, ValId x, bool wanted)
+swap_leading_axes(struct importer *m, ValId x, bool wanted)
 {
 	return wanted && x ? imp_transpose(m, x, (IntList){ 3, { 1, 0, 2 } })
 	                   : x;
@@ -114,7 +114,7 @@ check_hidden(struct importer *m, const struct recurrent *r)
 
 /* Stack one value per direction along a new axis. */
 static ValId
-stack(struct importer *m, int n, const ValId *x, int64_t axis)
+stack_directions(struct importer *m, int n, const ValId *x, int64_t axis)
 {
 	ValId y[2];
 
@@ -131,9 +131,9 @@ run_rnn(struct importer *m)
 
 	if (!read_attributes(m, &r) || !check_hidden(m, &r))
 		return false;
-	x = transpose(m, imp_in(m, 0), r.by_batch);
-	h0 = transpose(m, imp_in(m, 5), r.by_batch);
-	c0 = transpose(m, imp_in(m, 6), r.by_batch);
+	x = swap_leading_axes(m, imp_in(m, 0), r.by_batch);
+	h0 = swap_leading_axes(m, imp_in(m, 5), r.by_batch);
+	c0 = swap_leading_axes(m, imp_in(m, 6), r.by_batch);
 	for (int d = 0; d < r.ndir; d++) {
 		ValId in[8] = { x, direction(m, imp_in(m, 1), d),
 			direction(m, imp_in(m, 2), d),
@@ -151,12 +151,13 @@ run_rnn(struct importer *m)
 		m->g->val[yh[d]].dt = m->g->val[yc[d]].dt =
 			m->g->val[y[d]].dt;
 	}
-	all = stack(m, r.ndir, y, 1);           /* [T,D,B,H] */
+	all = stack_directions(m, r.ndir, y, 1); /* [T,D,B,H] */
 	if (r.by_batch)
 		all = imp_transpose(m, all, (IntList){ 4, { 2, 0, 1, 3 } });
 	imp_out(m, 0, all);
-	imp_out(m, 1, stack(m, r.ndir, yh, r.by_batch ? 1 : 0));
+	imp_out(m, 1, stack_directions(m, r.ndir, yh, r.by_batch ? 1 : 0));
 	if (r.kind == KIND_LSTM)
-		imp_out(m, 2, stack(m, r.ndir, yc, r.by_batch ? 1 : 0));
+		imp_out(m, 2, stack_directions(m, r.ndir, yc, r.by_batch ? 1
+		                               : 0));
 	return true;
 }

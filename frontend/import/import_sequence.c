@@ -83,7 +83,7 @@ run_split_to_sequence(struct importer *m)
 
 /* Element i, which is there. */
 static ValId
-element(struct importer *m, const struct sequence *s, int64_t i)
+sequence_element(struct importer *m, const struct sequence *s, int64_t i)
 {
 	Attr a = s->part;
 
@@ -125,7 +125,7 @@ list_elements(struct importer *m, struct sequence *s)
 		return true;
 	elem = arena_array(m->arena, (size_t)s->n + 1, sizeof *elem);
 	for (int64_t i = 0; i < s->n; i++)
-		elem[i] = element(m, s, i);
+		elem[i] = sequence_element(m, s, i);
 	s->elem = elem;
 	s->split = false;
 	return true;
@@ -216,7 +216,7 @@ run_sequence_at(struct importer *m)
 	int64_t at;
 
 	return s && read_position(m, 1, s->n, false, &at)
-		&& give(m, element(m, s, at));
+		&& set_output(m, sequence_element(m, s, at));
 }
 
 bool
@@ -237,7 +237,7 @@ run_concat_from_sequence(struct importer *m)
 		if (fresh)
 			in[i] = imp_unsqueeze(m, in[i], axis);
 	}
-	return give(m, imp_concat(m, axis, (int)s->n, in));
+	return set_output(m, imp_concat(m, axis, (int)s->n, in));
 }
 
 bool
@@ -245,5 +245,5 @@ run_sequence_length(struct importer *m)
 {
 	const struct sequence *s = in_sequence(m);
 
-	return s && check_length(m, s) && give(m, imp_scalar(m, s->n));
+	return s && check_length(m, s) && set_output(m, imp_scalar(m, s->n));
 }

@@ -17,7 +17,7 @@ imp_in(struct importer *m, int i)
 }
 
 bool
-imp_wants(const struct importer *m, int i)
+imp_is_used(const struct importer *m, int i)
 {
 	int v = i < m->n->nout ? m->n->out[i] : 0;
 
@@ -163,7 +163,7 @@ imp_same(struct importer *m, Op op, const Attr *attr)
 
 	for (int i = 0; i < n; i++)
 		in[i] = imp_in(m, i);
-	return give(m, imp_node(m, op, attr, n, in));
+	return set_output(m, imp_node(m, op, attr, n, in));
 }
 
 /* Integers by their names in ONNX and in the IR, which have the same defaults;
@@ -284,7 +284,7 @@ imp_fail(struct importer *m, const char *fmt, ...)
 
 /* False if it is too long, which n says. */
 static bool
-read_list(struct importer *m, const char *name, IntList *l, int *n)
+read_int_list(struct importer *m, const char *name, IntList *l, int *n)
 {
 	struct attr_ints a;
 
@@ -300,7 +300,7 @@ imp_list(struct importer *m, const char *name, IntList *l)
 {
 	int n;
 
-	return read_list(m, name, l, &n)
+	return read_int_list(m, name, l, &n)
 	       || imp_fail(m, "attribute '%s' has %d elements", name, n);
 }
 
@@ -309,7 +309,7 @@ imp_axis_list(struct importer *m, const char *name, IntList *l)
 {
 	int n;
 
-	return read_list(m, name, l, &n)
+	return read_int_list(m, name, l, &n)
 	       || imp_fail(m, "%d axes, %d are the most", n, MAX_RANK);
 }
 

@@ -32,7 +32,7 @@ struct importer {
 ValId imp_in(struct importer *, int i);
 bool imp_has(const struct importer *, int i);
 /* Whether output i is read by anybody. */
-bool imp_wants(const struct importer *, int i);
+bool imp_is_used(const struct importer *, int i);
 void imp_out(struct importer *, int i, ValId);
 /* Append a node with the origin of the node at hand; absent inputs at the end
  * are cut off; attr NULL: defaults.  Returns output 0. */
@@ -66,7 +66,7 @@ with(struct importer *m, Op op, ValId x, double number)
 
 /* Output 0 of the node at hand is y; true. */
 static inline bool
-give(struct importer *m, ValId y)
+set_output(struct importer *m, ValId y)
 {
 	imp_out(m, 0, y);
 	return true;
@@ -171,13 +171,13 @@ bool run_conv_transpose(struct importer *);
 bool run_col2im(struct importer *);
 
 /* import_pool.c */
-struct windows {
+struct window_attrs {
 	IntList stride, dilation, begin, end, kernel;
 	int64_t same;                   /* 1 SAME_UPPER, 2 SAME_LOWER */
 };
 
-bool imp_windows(struct importer *, struct windows *);
-#define PUT_WINDOWS(to, w) \
+bool imp_windows(struct importer *, struct window_attrs *);
+#define COPY_WINDOWS(to, w) \
 	((to)->stride = (w)->stride, (to)->dilation = (w)->dilation, \
 	 (to)->begin = (w)->begin, (to)->end = (w)->end, (to)->same = (w)->same)
 bool run_maxpool(struct importer *);

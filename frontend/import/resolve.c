@@ -19,7 +19,7 @@
 
 enum { MAX_ROUNDS = 1024 };
 
-struct asker {
+struct resolver {
 	struct onnx_file *file;
 	const struct import_options *opt;
 	Diag *diag;
@@ -29,7 +29,7 @@ struct asker {
 	size_t cap;
 };
 
-/* Names say which value an answer belongs to, so they must say it clearly. */
+/* Answers are found by name, so the name must be unique. */
 static bool
 named_once(const struct flat *f, const char *name)
 {
@@ -41,7 +41,7 @@ named_once(const struct flat *f, const char *name)
 }
 
 static bool
-is_known(const struct asker *a, const char *name)
+has_answer(const struct resolver *a, const char *name)
 {
 	for (int i = 0; i < a->nknown; i++)
 		if (strcmp(a->known[i].name, name) == 0)
@@ -49,17 +49,17 @@ is_known(const struct asker *a, const char *name)
 	return false;
 }
 
-/* ---- one question ---- */
+/* ---- one request ---- */
 
 static void
-record(struct asker *a, const struct flat *f, const char *name,
+record(struct resolver *a, const struct flat *f, const char *name,
        const Graph *g, const Val *v)
 {
 	struct flat_known k = { .name = arena_str(a->arena, name),
 		                .shape = v->shape };
 	const Val *x = v;
 
-	if (is_known(a, name) || !named_once(f, name))
+	if (has_answer(a, name) || !named_once(f, name))
 		return;
 	if (v->kind == V_TEMP && v->def && g->node[v->def].op == OP_COPY)
 		x = &g->val[g->node[v->def].in[0]];
@@ -78,7 +78,7 @@ record(struct asker *a, const struct flat *f, const char *name,
 
 /* Import and fold what n values of f depend on; f is of no other use then. */
 static void
-ask(struct asker *a, struct flat *f, const int *val, int n)
+fold_values(struct resolver *a, struct flat *f, const int *val, int n)
 {
 	Graph *g;
 
@@ -116,20 +116,20 @@ ask(struct asker *a, struct flat *f, const int *val, int n)
 
 /* ---- the rounds ---- */
 
-/* Answer what f asks, quietly: whoever needs an answer that there is not will
- * say so.  All at once, or else one by one. */
+/* Answer the requests of f, all at once or else one by one.  Without
+ * diagnostics: a request without an answer is reported where it is used. */
 static void
-answer(struct asker *a, struct flat *f)
+answer_requests(struct resolver *a, struct flat *f)
 {
 	Diag *quiet = diag_new("ckc", NULL);
 	int before = a->nknown;
 
 	f->diag = quiet;
 	if (classify(f, a->opt)) {
-		ask(a, f, f->wanted, f->nwanted);
-		for (int i = 0; a->nknown == before && f->nwanted > 1
-		     && i < f->nwanted; i++)
-			ask(a, f, &f->wanted[i], 1);
+		fold_values(a, f, f->requested, f->nrequested);
+		for (int i = 0; a->nknown == before && f->nrequested > 1
+		     && i < f->nrequested; i++)
+			fold_values(a, f, &f->requested[i], 1);
 	}
 	diag_free(quiet);
 }
@@ -151,15 +151,15 @@ struct flat *
 flat_resolve(struct onnx_file *file, const struct import_options *opt,
              Diag *diag, Arena *arena)
 {
-	struct asker a = { .file = file, .opt = opt, .diag = diag,
-	                   .arena = arena };
+	struct resolver a = { .file = file, .opt = opt, .diag = diag,
+	                      .arena = arena };
 	struct flat *f = read_flat(file, diag, arena, NULL, 0);
 
-	for (int round = 0; f && f->nwanted && opt->fold && round < MAX_ROUNDS;
-	     round++) {
+	for (int round = 0; f && f->nrequested && opt->fold
+	     && round < MAX_ROUNDS; round++) {
 		int before = a.nknown;
 
-		answer(&a, f);
+		answer_requests(&a, f);
 		f = read_flat(file, diag, arena, a.known, a.nknown);
 		if (a.nknown == before)
 			break;

@@ -1,8 +1,9 @@
-/* What `ckc inspect` finds, for those who find and those who write it. */
+/* What `ckc inspect` finds: filled by inspect.c, printed by inspect_page.c and
+ * inspect_json.c. */
 #ifndef FRONTEND_FINDINGS_H
 #define FRONTEND_FINDINGS_H
 
-#include "frontend/damage/damage.h"
+#include "frontend/lint/lint.h"
 #include "frontend/params/params.h"
 #include "frontend/onnx/onnx.h"
 
@@ -18,7 +19,7 @@ struct dim_use {
 	const char *flag, *where;
 };
 
-struct findings {
+struct inspect_report {
 	struct flat *f;
 	Graph *g;
 	Arena *arena;
@@ -28,19 +29,19 @@ struct findings {
 	int nop;
 	struct dim_use *dim;
 	int ndim;
-	struct damages damage;
+	struct lint_report lint;
 	size_t op_cap, dim_cap;
 	bool *depends;                  /* flat values that depend on a
 	                                 * parameter */
 	int64_t param_bytes, buffer_bytes, nparam, nbuffer, nelem;
 };
 
-/* Warning i: what exporting damaged, what the data that is missing leaves
- * open, and the driver's notes; NULL behind the last. */
-const char *findings_warning(const struct findings *, int i);
+/* Warning i: export diagnostics, what missing data leaves open, and the
+ * driver's notes; NULL behind the last. */
+const char *findings_warning(const struct inspect_report *, int i);
 
 /* inspect_page.c, inspect_json.c */
-void inspect_page(struct findings *, FILE *);
-void inspect_json(struct findings *, FILE *);
+void inspect_page(struct inspect_report *, FILE *);
+void inspect_json(struct inspect_report *, FILE *);
 
 #endif

@@ -28,7 +28,7 @@ static const char *const emit_rule[OP_COUNT] = {
 /* ---- findings: dims, operators ---- */
 
 static void
-add_dim(struct findings *x, const char *flag, const char *where)
+add_dim_use(struct inspect_report *x, const char *flag, const char *where)
 {
 	for (int i = 0; i < x->ndim; i++)
 		if (strcmp(x->dim[i].flag, flag) == 0) {
@@ -42,32 +42,30 @@ add_dim(struct findings *x, const char *flag, const char *where)
 }
 
 static void
-find_dims(struct findings *x)
+find_dims(struct inspect_report *x)
 {
 	FOR_VALS (v, x->g) {
 		if (v->kind != V_INPUT)
 			continue;
 		if (v->shape.rank < 0)
-			add_dim(x, arena_printf(x->arena, "--shape %s=AxBx...",
-			                        v->name), v->name);
+			add_dim_use(x, arena_printf(x->arena,
+				"--shape %s=AxBx...", v->name), v->name);
 		for (int i = 0; i < v->shape.rank; i++) {
 			const char *where = arena_printf(x->arena, "%s.%d",
 			                                 v->name, i);
 
 			if (v->shape.dim[i] >= 0)
 				continue;
-			add_dim(x,
-			        arena_printf(x->arena, "--dim %s=N",
-			                     v->dim_name[i] ? v->dim_name[i]
-			                                    : where),
-			        where);
+			add_dim_use(x, arena_printf(x->arena, "--dim %s=N",
+				v->dim_name[i] ? v->dim_name[i] : where),
+				where);
 		}
 	}
 }
 
 /* Forward from the parameters: what a gradient has to go back through. */
 static void
-find_depends(struct findings *x)
+find_depends(struct inspect_report *x)
 {
 	struct flat *f = x->f;
 
@@ -88,7 +86,7 @@ find_depends(struct findings *x)
 }
 
 static bool
-on_gradient_path(const struct findings *x, const struct flat_node *n)
+on_gradient_path(const struct inspect_report *x, const struct flat_node *n)
 {
 	bool in = false, out = false;
 
@@ -103,7 +101,7 @@ on_gradient_path(const struct findings *x, const struct flat_node *n)
 /* Whether one of the IR nodes made of ONNX node `name` has no gradient.  Ops
  * that codegen never sees are rewritten before gradients are made. */
 static bool
-lacks_gradient(const struct findings *x, const char *name)
+lacks_gradient(const struct inspect_report *x, const char *name)
 {
 	FOR_NODES (n, x->g)
 		if (n->norigin == 1
@@ -115,7 +113,7 @@ lacks_gradient(const struct findings *x, const char *name)
 }
 
 static struct coverage *
-find_coverage(struct findings *x, const struct flat_node *n)
+find_coverage(struct inspect_report *x, const struct flat_node *n)
 {
 	int i;
 
@@ -134,7 +132,7 @@ find_coverage(struct findings *x, const struct flat_node *n)
 }
 
 static void
-find_ops(struct findings *x)
+find_ops(struct inspect_report *x)
 {
 	for (int i = 0; i < x->f->nnode; i++) {
 		const struct flat_node *n = &x->f->node[i];
@@ -168,7 +166,7 @@ find_ops(struct findings *x)
 }
 
 static void
-count_bytes(struct findings *x)
+count_bytes(struct inspect_report *x)
 {
 	for (int i = 1; i < x->f->nval; i++) {
 		const struct flat_val *v = &x->f->val[i];
@@ -192,7 +190,7 @@ count_bytes(struct findings *x)
 }
 
 static void
-find_all(struct findings *x)
+find_all(struct inspect_report *x)
 {
 	flat_targets(x->f, x->opt, &x->target, &x->ntarget);
 	x->g = import_known(x->f, x->opt, x->arena);
@@ -200,14 +198,14 @@ find_all(struct findings *x)
 	find_depends(x);
 	find_ops(x);
 	count_bytes(x);
-	x->damage = damage_find(x->f, x->opt, x->arena);
+	x->lint = lint_run(x->f, x->opt, x->arena);
 }
 
 bool
 onnx_inspect(const char *path, const struct import_options *opt, FILE *out,
              Diag *diag)
 {
-	struct findings x = { .opt = opt, .arena = arena_new() };
+	struct inspect_report x = { .opt = opt, .arena = arena_new() };
 	struct onnx_file *file;
 	int before = diag_errors(diag);
 	bool ok;

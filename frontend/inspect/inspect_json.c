@@ -3,14 +3,14 @@
 #include "runtime/support/utf8.h"
 
 static void
-put(FILE *out, const char *before, const char *text)
+print_json_text(FILE *out, const char *before, const char *text)
 {
 	fputs(before, out);
 	utf8_json(out, text);
 }
 
 static void
-json_inits(struct findings *x, FILE *out)
+json_inits(struct inspect_report *x, FILE *out)
 {
 	static const char *const text[] = { "none", "parameter", "buffer",
 	                                    "constant" };
@@ -23,8 +23,8 @@ json_inits(struct findings *x, FILE *out)
 
 		if (!v->init)
 			continue;
-		put(out, first ? "\n  {\"name\": " : ",\n  {\"name\": ",
-		    v->name);
+		print_json_text(out, first ? "\n  {\"name\": "
+		                : ",\n  {\"name\": ", v->name);
 		first = false;
 		fprintf(out, ", \"verdict\": \"%s\", \"frozen\": %s, \"used\": "
 		        "%s, \"bytes\": %jd, \"dtype\": \"%s\", "
@@ -36,21 +36,23 @@ json_inits(struct findings *x, FILE *out)
 		for (size_t k = 0; k < v->init->n_dims; k++)
 			fprintf(out, "%s%jd", k ? ", " : "",
 			        (intmax_t)v->init->dims[k]);
-		put(out, "], \"reason\": ", v->reason ? v->reason : "");
+		print_json_text(out, "], \"reason\": ", v->reason ? v->reason
+		                : "");
 		fputc('}', out);
 	}
 	fputs("\n]", out);
 }
 
 static void
-json_ops(struct findings *x, FILE *out)
+json_ops(struct inspect_report *x, FILE *out)
 {
 	fputs(",\n\"operators\": [", out);
 	for (int i = 0; i < x->nop; i++) {
 		const struct coverage *c = &x->op[i];
 
-		put(out, i ? ",\n  {\"op\": " : "\n  {\"op\": ", c->type);
-		put(out, ", \"domain\": ", c->domain);
+		print_json_text(out, i ? ",\n  {\"op\": " : "\n  {\"op\": ",
+		                c->type);
+		print_json_text(out, ", \"domain\": ", c->domain);
 		fprintf(out, ", \"nodes\": %d, \"forward\": %s, \"gradient\": "
 		        "%s}", c->count,
 		        c->support == MISSING ? "false" : "true",
@@ -61,24 +63,24 @@ json_ops(struct findings *x, FILE *out)
 }
 
 static void
-json_warnings(struct findings *x, FILE *out)
+json_warnings(struct inspect_report *x, FILE *out)
 {
 	bool first = true;
 	const char *text;
 
 	fputs(",\n\"warnings\": [", out);
 	for (int i = 0; (text = findings_warning(x, i)); i++)
-		put(out, i ? ",\n  " : "\n  ", text);
+		print_json_text(out, i ? ",\n  " : "\n  ", text);
 	fputs("\n],\n\"details\": {", out);
-	for (int i = 0; i < x->damage.n; i++) {
-		const struct damage *d = &x->damage.at[i];
+	for (int i = 0; i < x->lint.n; i++) {
+		const struct lint_warning *d = &x->lint.at[i];
 
 		if (!d->ndetail)
 			continue;
-		put(out, first ? "\n  " : ",\n  ", d->text);
+		print_json_text(out, first ? "\n  " : ",\n  ", d->text);
 		first = false;
 		for (int k = 0; k < d->ndetail; k++)
-			put(out, k ? ", " : ": [", d->detail[k]);
+			print_json_text(out, k ? ", " : ": [", d->detail[k]);
 		putc(']', out);
 	}
 	fputs("\n}", out);
@@ -107,38 +109,40 @@ json_verdict(const struct import_options *o, FILE *out)
 
 	fprintf(out, "\"verdict\": \"%s\"", text[o->outcome]);
 	if (o->unbound)
-		put(out, ",\n\"unbound\": ", o->unbound);
+		print_json_text(out, ",\n\"unbound\": ", o->unbound);
 	if (o->refusal)
-		put(out, ",\n\"refusal\": ", o->refusal);
+		print_json_text(out, ",\n\"refusal\": ", o->refusal);
 	fprintf(out, ",\n\"trainable\": %s\n",
 	        accepted && !o->all_outputs ? "true" : "false");
 }
 
 void
-inspect_json(struct findings *x, FILE *out)
+inspect_json(struct inspect_report *x, FILE *out)
 {
 	const Onnx__ModelProto *m = x->f->file->model;
 	bool first = true;
 
-	put(out, "{\n\"model\": ", x->f->file->path);
+	print_json_text(out, "{\n\"model\": ", x->f->file->path);
 	fprintf(out, ",\n\"ir_version\": %jd,\n\"opset\": %d",
 	        (intmax_t)m->ir_version, x->f->opset);
-	put(out, ",\n\"producer\": ", m->producer_name ? m->producer_name
-	    : "");
+	print_json_text(out, ",\n\"producer\": ", m->producer_name
+	                ? m->producer_name : "");
 	fputs(",\n\"inputs\": [", out);
 	FOR_VALS (v, x->g) {
 		if (v->kind != V_INPUT)
 			continue;
-		put(out, first ? "" : ", ", v->name);
+		print_json_text(out, first ? "" : ", ", v->name);
 		first = false;
 	}
 	fputs("],\n\"outputs\": [", out);
 	for (int i = 0; i < x->f->noutput; i++)
-		put(out, i ? ", " : "", x->f->val[x->f->output[i]].name);
+		print_json_text(out, i ? ", " : "",
+		                x->f->val[x->f->output[i]].name);
 	fputs("],\n\"dims\": [", out);
 	for (int i = 0; i < x->ndim; i++) {
-		put(out, i ? ", {\"flag\": " : "{\"flag\": ", x->dim[i].flag);
-		put(out, ", \"where\": ", x->dim[i].where);
+		print_json_text(out, i ? ", {\"flag\": " : "{\"flag\": ",
+		                x->dim[i].flag);
+		print_json_text(out, ", \"where\": ", x->dim[i].where);
 		fputc('}', out);
 	}
 	fputc(']', out);

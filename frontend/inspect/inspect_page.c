@@ -6,7 +6,7 @@
 
 /* A name from the file between two texts. */
 static void
-put(FILE *out, const char *before, const char *name, const char *after)
+print_name(FILE *out, const char *before, const char *name, const char *after)
 {
 	fputs(before, out);
 	diag_escape(out, name);
@@ -81,7 +81,7 @@ by_likeness(const void *a, const void *b)
 
 /* Each group of like lines becomes its first one. */
 static void
-join_lines(struct findings *x, struct line *line, size_t n)
+join_lines(struct inspect_report *x, struct line *line, size_t n)
 {
 	struct line **sorted = arena_array(x->arena, n + 1, sizeof *sorted);
 
@@ -98,7 +98,7 @@ print_line(const struct line *l, FILE *out)
 {
 	char buf[160];
 
-	put(out, "  ", l->count > 1 ? l->pattern : l->v->name, "  ");
+	print_name(out, "  ", l->count > 1 ? l->pattern : l->v->name, "  ");
 	fprintf(out, "%s%s  ", init_text(l->v, buf, sizeof buf),
 	        l->v->frozen ? "  frozen" : "");
 	if (l->count > 1)
@@ -107,7 +107,7 @@ print_line(const struct line *l, FILE *out)
 }
 
 static void
-print_inits(struct findings *x, FILE *out, enum verdict verdict)
+print_inits(struct inspect_report *x, FILE *out, enum verdict verdict)
 {
 	struct line *line = arena_array(x->arena, (size_t)x->f->nval,
 	                                sizeof *line);
@@ -147,7 +147,7 @@ print_size(FILE *out, int64_t n)
 }
 
 static void
-print_values(struct findings *x, FILE *out)
+print_values(struct inspect_report *x, FILE *out)
 {
 	const Onnx__ModelProto *m = x->f->file->model;
 	char buf[512];
@@ -157,13 +157,14 @@ print_values(struct findings *x, FILE *out)
 	for (size_t i = 0; i < m->n_opset_import; i++)
 		if (m->opset_import[i]->domain && *m->opset_import[i]->domain
 		    && strcmp(m->opset_import[i]->domain, "ai.onnx") != 0) {
-			put(out, ", ", m->opset_import[i]->domain, " ");
+			print_name(out, ", ", m->opset_import[i]->domain, " ");
 			fprintf(out, "%jd",
 			        (intmax_t)m->opset_import[i]->version);
 		}
-	put(out, ", written by ", m->producer_name ? m->producer_name
-	    : "unknown", " ");
-	put(out, "", m->producer_version ? m->producer_version : "", "\n");
+	print_name(out, ", written by ", m->producer_name ? m->producer_name
+	           : "unknown", " ");
+	print_name(out, "", m->producer_version ? m->producer_version : "",
+	           "\n");
 	fprintf(out, "%d nodes", x->f->nnode);
 	if (x->f->ninlined)
 		fprintf(out, " (%d calls of functions inlined)",
@@ -172,34 +173,35 @@ print_values(struct findings *x, FILE *out)
 	FOR_VALS (v, x->g) {
 		if (v->kind != V_INPUT)
 			continue;
-		put(out, "  ", v->name, "  ");
+		print_name(out, "  ", v->name, "  ");
 		fprintf(out, "%s\n", shape_text(buf, sizeof buf, v->dt,
 		                                &v->shape));
 	}
 	fputs("outputs\n", out);
 	for (int i = 0; i < x->f->noutput; i++)
-		put(out, "  ", x->f->val[x->f->output[i]].name,
-		    x->ntarget == 1 && x->target[0] == x->f->output[i]
-		    ? "  trained on\n" : "\n");
+		print_name(out, "  ", x->f->val[x->f->output[i]].name,
+		           x->ntarget == 1 && x->target[0] == x->f->output[i]
+		           ? "  trained on\n" : "\n");
 	if (x->ndim)
 		fputs("dims to bind\n", out);
 	for (int i = 0; i < x->ndim; i++) {
-		put(out, "  ", x->dim[i].flag, "  (");
-		put(out, "", x->dim[i].where, ")\n");
+		print_name(out, "  ", x->dim[i].flag, "  (");
+		print_name(out, "", x->dim[i].where, ")\n");
 	}
 }
 
 static void
-put_op(FILE *out, const struct coverage *c)
+print_op_name(FILE *out, const struct coverage *c)
 {
-	put(out, "", c->domain, *c->domain ? "." : "");
-	put(out, "", c->type, " ");
+	print_name(out, "", c->domain, *c->domain ? "." : "");
+	print_name(out, "", c->type, " ");
 	fprintf(out, "%d", c->count);
 }
 
 /* The operators of one kind, in lines of some width. */
 static void
-print_kind(struct findings *x, FILE *out, enum support kind, const char *text)
+print_kind(struct inspect_report *x, FILE *out, enum support kind,
+           const char *text)
 {
 	enum { WIDTH = 78 };
 	size_t at = WIDTH;
@@ -220,7 +222,7 @@ print_kind(struct findings *x, FILE *out, enum support kind, const char *text)
 			at = 4;
 		}
 		putc(' ', out);
-		put_op(out, c);
+		print_op_name(out, c);
 		at += n;
 		any = true;
 	}
@@ -229,7 +231,7 @@ print_kind(struct findings *x, FILE *out, enum support kind, const char *text)
 }
 
 static void
-print_ops(struct findings *x, FILE *out)
+print_ops(struct inspect_report *x, FILE *out)
 {
 	fputs("operators, with the number of nodes\n", out);
 	for (int i = 0; i < x->nop; i++) {
@@ -238,8 +240,8 @@ print_ops(struct findings *x, FILE *out)
 		if (c->support != MISSING)
 			continue;
 		fputs("  NOT SUPPORTED: ", out);
-		put_op(out, c);
-		put(out, " (first '", c->first, "'");
+		print_op_name(out, c);
+		print_name(out, " (first '", c->first, "'");
 		fprintf(out, "%s%s)\n", c->hint ? "; " : "",
 		        c->hint ? c->hint : "");
 	}
@@ -249,13 +251,13 @@ print_ops(struct findings *x, FILE *out)
 }
 
 const char *
-findings_warning(const struct findings *x, int i)
+findings_warning(const struct inspect_report *x, int i)
 {
 	const char *lacks = x->f->file->lacks;
 
-	if (i < x->damage.n)
-		return x->damage.at[i].text;
-	i -= x->damage.n;
+	if (i < x->lint.n)
+		return x->lint.at[i].text;
+	i -= x->lint.n;
 	if (lacks && i == 0)
 		return lacks;
 	i -= lacks != NULL;
@@ -263,19 +265,19 @@ findings_warning(const struct findings *x, int i)
 }
 
 static void
-print_warnings(struct findings *x, FILE *out)
+print_warnings(struct inspect_report *x, FILE *out)
 {
 	const char *text;
 
 	for (int i = 0; (text = findings_warning(x, i)); i++) {
-		const struct damage *d = &x->damage.at[i];
+		const struct lint_warning *d = &x->lint.at[i];
 
 		if (i == 0)
 			fputs("\nwarnings\n", out);
-		put(out, *text ? "  " : "", text, "\n");
-		for (int k = 0; i < x->damage.n && k < d->ndetail; k++)
-			put(out, *d->detail[k] ? "      " : "", d->detail[k],
-			    "\n");
+		print_name(out, *text ? "  " : "", text, "\n");
+		for (int k = 0; i < x->lint.n && k < d->ndetail; k++)
+			print_name(out, *d->detail[k] ? "      " : "",
+			           d->detail[k], "\n");
 	}
 }
 
@@ -290,7 +292,7 @@ print_verdict(const struct import_options *o, FILE *out)
 		break;
 	case OUTCOME_UNBOUND:
 		fprintf(out, "can %s once extents are bound", can);
-		put(out, ": ", o->unbound, "\n");
+		print_name(out, ": ", o->unbound, "\n");
 		break;
 	case OUTCOME_REFUSED:
 		fprintf(out, "cannot %s: see the messages\n", can);
@@ -301,7 +303,7 @@ print_verdict(const struct import_options *o, FILE *out)
 }
 
 static void
-print_bytes(struct findings *x, FILE *out)
+print_bytes(struct inspect_report *x, FILE *out)
 {
 	const struct step_bytes *b = &x->opt->step;
 
@@ -327,7 +329,7 @@ print_bytes(struct findings *x, FILE *out)
 }
 
 void
-inspect_page(struct findings *x, FILE *out)
+inspect_page(struct inspect_report *x, FILE *out)
 {
 	print_values(x, out);
 	fprintf(out, "\nparameters: %jd, %jd elements, ", (intmax_t)x->nparam,

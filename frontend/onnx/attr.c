@@ -17,7 +17,7 @@ named(const Onnx__AttributeProto *a, const char *name)
 
 /* An attribute that refers to one of the enclosing call, resolved. */
 static const Onnx__AttributeProto *
-resolve(const Onnx__AttributeProto *a, const struct attr_scope *s)
+resolve_reference(const Onnx__AttributeProto *a, const struct attr_scope *s)
 {
 	while (a && a->ref_attr_name && *a->ref_attr_name) {
 		const char *want = a->ref_attr_name;
@@ -44,7 +44,7 @@ attr_find(const struct flat_node *n, const char *name)
 {
 	for (size_t i = 0; i < n->p->n_attribute; i++)
 		if (named(n->p->attribute[i], name))
-			return resolve(n->p->attribute[i], n->scope);
+			return resolve_reference(n->p->attribute[i], n->scope);
 	return NULL;
 }
 
@@ -85,7 +85,7 @@ type_text(int type)
 
 /* Files of the first IR versions leave the type out. */
 static int
-type_of(const Onnx__AttributeProto *a)
+stored_attr_type(const Onnx__AttributeProto *a)
 {
 	if (a->has_type && a->type != AT(UNDEFINED))
 		return (int)a->type;
@@ -106,17 +106,17 @@ attr_get(struct attr_reader *r, const char *name, int type)
 			continue;
 		if (i < 64)
 			r->seen |= (uint64_t)1 << i;
-		a = resolve(p->attribute[i], r->node->scope);
+		a = resolve_reference(p->attribute[i], r->node->scope);
 		if (!a)
 			return NULL;
 	}
 	/* an empty list may have lost its type */
-	if (!a || !type || type_of(a) == type
-	    || (type == AT(INTS) && type_of(a) == AT(UNDEFINED)))
+	if (!a || !type || stored_attr_type(a) == type
+	    || (type == AT(INTS) && stored_attr_type(a) == AT(UNDEFINED)))
 		return a;
 	diag_at(r->diag, r->node->name, r->node->type,
 	        "attribute '%s' should be %s and is %s",
-	        name, type_text(type), type_text(type_of(a)));
+	        name, type_text(type), type_text(stored_attr_type(a)));
 	r->failed = true;
 	return NULL;
 }

@@ -13,7 +13,7 @@
 
 enum { MAX_INLINED = 1 << 17, MAX_NODES = 1 << 20 };
 
-static FlatReader read_graph;
+static FlatReader read_onnx_graph;
 static bool read_nodes(struct flat *, struct context *, Onnx__NodeProto **,
                        size_t n);
 
@@ -37,7 +37,7 @@ index_functions(struct flat *f)
 
 	if (m->n_functions == 0)
 		return true;
-	f->functions = arena_alloc(f->arena, sizeof(struct names));
+	f->functions = arena_alloc(f->arena, sizeof(struct name_scope));
 	for (size_t i = 0; i < m->n_functions; i++) {
 		const Onnx__FunctionProto *fn = m->functions[i];
 		const char *key = function_key(f, fn->domain, fn->name,
@@ -156,12 +156,14 @@ inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
 	a = attr_find(n, yes ? "then_branch" : "else_branch");
 	if (!a || !a->g || a->g->n_output != (size_t)nout)
 		return false;
-	inner.names = (struct names){ .up = (struct names *)&c->names };
+	inner.names = (struct name_scope){
+		.up = (struct name_scope *)&c->names,
+	};
 	inner.prefix = arena_printf(f->arena, "%s/", n->name);
 	inner.call = &call;
 	inner.top = inner.bound = false;
 	f->nnode--;
-	*ok = read_graph(f, &inner, a->g);
+	*ok = read_onnx_graph(f, &inner, a->g);
 	for (int i = 0; *ok && i < nout; i++) {
 		const char *name = flat_text(a->g->output[i]->name);
 		int v = flat_name_get(&inner.names, name);
@@ -179,7 +181,7 @@ inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
 
 /* Exporters rename inputs to what they are told, whatever has that name. */
 static bool
-is_input(const struct flat *f, const struct context *c, int v)
+is_graph_input(const struct flat *f, const struct context *c, int v)
 {
 	return c->top && f->val[v].def == -1 && !f->val[v].init;
 }
@@ -198,7 +200,8 @@ define_outputs(struct flat *f, struct context *c, const Onnx__NodeProto *p)
 		          || f->val[v].init || f->val[v].info))
 			return diag_error(f->diag, "value '%s' is written "
 			                  "twice%s", p->output[i],
-			                  is_input(f, c, v) ? ": as an input "
+			                  is_graph_input(f, c, v)
+			                  ? ": as an input "
 			                  "of the graph and by a node; export "
 			                  "with another name in input_names"
 			                  : "");
@@ -234,8 +237,8 @@ is_formal(const struct context *c, const char *name)
 }
 
 static bool
-read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
-          int index)
+read_onnx_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
+               int index)
 {
 	const Onnx__FunctionProto *fn = find_function(f, p);
 	int at = f->nnode;
@@ -290,11 +293,11 @@ read_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 		return true;
 	if (strcmp(copy.type, "If") == 0 ? inline_if(f, c, &copy, &ok)
 	    : (strcmp(copy.type, "Loop") == 0 || strcmp(copy.type, "Scan") == 0)
-	      && flat_unroll(f, c, &copy, read_graph, &ok))
+	      && flat_unroll(f, c, &copy, read_onnx_graph, &ok))
 		return ok;
 	if (strcmp(copy.type, "Constant") == 0)
 		return flat_constant(f, &f->node[at]);
-	flat_ask_inputs(f, &copy);
+	flat_request_inputs(f, &copy);
 	return true;
 }
 
@@ -307,7 +310,7 @@ read_nodes(struct flat *f, struct context *c, Onnx__NodeProto **p, size_t n)
 		if (!define_outputs(f, c, p[i]))
 			return false;
 	for (size_t i = 0; i < n && f->nnode <= MAX_NODES && !f->stop; i++)
-		ok &= read_node(f, c, p[i], (int)i);
+		ok &= read_onnx_node(f, c, p[i], (int)i);
 	return ok;
 }
 
@@ -329,7 +332,7 @@ add_initializer(struct flat *f, struct context *c, const Onnx__TensorProto *t)
 }
 
 static bool
-read_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
+read_onnx_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
 {
 	for (size_t i = 0; i < g->n_initializer; i++)
 		if (!add_initializer(f, c, g->initializer[i]))
@@ -478,7 +481,8 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena,
 	f->input = arena_array(arena, m->graph->n_input + 1, sizeof *f->input);
 	flat_add_val(f, &c, "");             /* 0: absent */
 	if (!ir_check(f) || !opset_check(f, &c) || !index_functions(f)
-	    || !read_graph(f, &c, m->graph) || !find_outputs(f, &c, m->graph)
+	    || !read_onnx_graph(f, &c, m->graph)
+	    || !find_outputs(f, &c, m->graph)
 	    || !sort_nodes(f))
 		return NULL;
 	flat_mark_needed(f);

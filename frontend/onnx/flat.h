@@ -30,7 +30,7 @@ struct flat_val {
 	bool frozen, reached, weight_slot, state_slot;
 	bool idle;                      /* called a parameter, and the loss does
 	                                 * not reach it */
-	bool wished;                    /* an option decided */
+	bool by_option;                 /* an option decided */
 	bool named;                     /* a parameter by its name alone, which
 	                                 * could be a buffer's */
 	bool made_up;                   /* the exporter invented its name */
@@ -89,11 +89,11 @@ struct flat {
 	size_t val_cap, node_cap;
 	int ninlined;                   /* calls of functions */
 	bool stop;                      /* calls without end: reported */
-	struct names *functions;        /* flat.c's */
+	struct name_scope *functions;   /* flat.c's */
 	const struct flat_known *known;
-	struct names *known_at;         /* flat_known.c's */
-	int *wanted, nwanted;           /* values that should have been known */
-	size_t wanted_cap;
+	struct name_scope *known_at;    /* flat_known.c's */
+	int *requested, nrequested;     /* values that should have been known */
+	size_t requested_cap;
 	struct flat_tie *tie;           /* classify.c's */
 	int ntie;
 	int nuntied;                    /* values with `untied` */

@@ -9,7 +9,7 @@
 /* ---- names in scope ---- */
 
 static struct bucket *
-name_bucket(const struct names *t, const char *name)
+name_bucket(const struct name_scope *t, const char *name)
 {
 	size_t i = hash_str(HASH_START, name) & (t->size - 1);
 
@@ -19,10 +19,10 @@ name_bucket(const struct names *t, const char *name)
 }
 
 void
-flat_name_set(struct flat *f, struct names *t, const char *name, int val)
+flat_name_set(struct flat *f, struct name_scope *t, const char *name, int val)
 {
 	if (2 * (t->used + 1) > t->size) {
-		struct names old = *t;
+		struct name_scope old = *t;
 
 		t->size = old.size ? old.size * 2 : 16;
 		t->slot = arena_array(f->arena, t->size, sizeof *t->slot);
@@ -37,13 +37,13 @@ flat_name_set(struct flat *f, struct names *t, const char *name, int val)
 }
 
 int
-flat_name_here(const struct names *t, const char *name)
+flat_name_here(const struct name_scope *t, const char *name)
 {
 	return t->size ? name_bucket(t, name)->val : 0;
 }
 
 int
-flat_name_get(const struct names *t, const char *name)
+flat_name_get(const struct name_scope *t, const char *name)
 {
 	int v = 0;
 

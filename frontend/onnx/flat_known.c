@@ -1,5 +1,5 @@
-/* What reading a model has to know of its values: it is a constant of the
- * file, or what folding has found out, or is asked for. */
+/* What reading a model has to know of its values: a constant of the file, a
+ * result of folding, or else a request, which resolve.c answers. */
 #include "frontend/onnx/flat_read.h"
 
 #include <string.h>
@@ -13,16 +13,16 @@ flat_find(const struct flat *f, int val)
 }
 
 const struct flat_known *
-flat_ask(struct flat *f, int val)
+flat_request(struct flat *f, int val)
 {
 	const struct flat_known *k = flat_find(f, val);
 
 	if (k)
 		return k;
-	f->wanted = arena_grow(f->arena, f->wanted, (size_t)f->nwanted,
-	                       &f->wanted_cap, (size_t)f->nwanted + 1,
-	                       sizeof *f->wanted);
-	f->wanted[f->nwanted++] = val;
+	f->requested = arena_grow(f->arena, f->requested, (size_t)f->nrequested,
+	                          &f->requested_cap, (size_t)f->nrequested + 1,
+	                          sizeof *f->requested);
+	f->requested[f->nrequested++] = val;
 	return NULL;
 }
 
@@ -49,7 +49,7 @@ flat_number(struct flat *f, int val, int64_t *x)
 
 	if (p)
 		return tensor_number(f, p, x);
-	k = flat_ask(f, val);
+	k = flat_request(f, val);
 	*x = k ? k->number : 0;
 	return k && k->is_number;
 }
@@ -82,7 +82,7 @@ position_input(const struct flat_node *n)
 }
 
 void
-flat_ask_inputs(struct flat *f, const struct flat_node *n)
+flat_request_inputs(struct flat *f, const struct flat_node *n)
 {
 	/* a list at import, whose length follows from extents */
 	bool listed = strcmp(n->type, "SplitToSequence") == 0;
@@ -96,5 +96,5 @@ flat_ask_inputs(struct flat *f, const struct flat_node *n)
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && !flat_tensor(f, n->in[i])
 		    && (listed || !f->val[n->in[i]].info))
-			flat_ask(f, n->in[i]);
+			flat_request(f, n->in[i]);
 }

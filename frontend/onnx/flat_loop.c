@@ -14,7 +14,7 @@
 
 enum { MAX_TRIPS = 1024, MAX_STATES = 64 };
 
-struct unroll {
+struct loop_unroll {
 	struct flat *f;
 	const struct context *c;
 	const struct flat_node *n;      /* the Loop or Scan */
@@ -34,7 +34,7 @@ struct unroll {
 /* ---- pieces made here ---- */
 
 static int
-new_const(struct unroll *u, const char *what, int type, const void *data,
+new_const(struct loop_unroll *u, const char *what, int type, const void *data,
           size_t n)
 {
 	Onnx__TensorProto *t = arena_alloc(u->f->arena, sizeof *t);
@@ -53,7 +53,7 @@ new_const(struct unroll *u, const char *what, int type, const void *data,
 
 /* A node with one attribute; returns its new output. */
 static int
-new_node(struct unroll *u, const char *type, const char *attribute,
+new_node(struct loop_unroll *u, const char *type, const char *attribute,
          int64_t value, bool list, int nin, const int *in)
 {
 	Arena *a = u->f->arena;
@@ -104,7 +104,7 @@ item(const struct flat_node *n, const char *name, int k)
 }
 
 static const Onnx__NodeProto *
-writer(const Onnx__GraphProto *g, const char *name)
+find_writer(const Onnx__GraphProto *g, const char *name)
 {
 	for (size_t i = 0; i < g->n_node; i++)
 		for (size_t k = 0; k < g->node[i]->n_output; k++)
@@ -116,7 +116,7 @@ writer(const Onnx__GraphProto *g, const char *name)
 /* Whether the body's condition is the one that it was given, a constant, or
  * comes from outside and is known. */
 static bool
-keeps_going(struct unroll *u, bool *stops)
+keeps_going(struct loop_unroll *u, bool *stops)
 {
 	const Onnx__GraphProto *g = u->body;
 	const char *name = flat_text(g->output[0]->name);
@@ -125,7 +125,7 @@ keeps_going(struct unroll *u, bool *stops)
 
 	*stops = false;
 	for (size_t hops = 0; hops <= g->n_node; hops++) {
-		const Onnx__NodeProto *by = writer(g, name);
+		const Onnx__NodeProto *by = find_writer(g, name);
 		int outer = by ? 0 : flat_name_get(&u->c->names, name);
 		const Onnx__TensorProto *t;
 
@@ -158,7 +158,7 @@ keeps_going(struct unroll *u, bool *stops)
 }
 
 static bool
-plan_loop(struct unroll *u)
+plan_loop(struct loop_unroll *u)
 {
 	const struct flat_node *n = u->n;
 	int64_t on = 1;
@@ -186,7 +186,7 @@ plan_loop(struct unroll *u)
 
 /* Extent of a value on an axis; -1: unknown. */
 static int64_t
-extent(struct flat *f, int v, int64_t axis)
+known_extent(struct flat *f, int v, int64_t axis)
 {
 	const struct flat_known *k;
 	const Onnx__TensorProto *t = flat_tensor(f, v);
@@ -208,7 +208,7 @@ extent(struct flat *f, int v, int64_t axis)
 		       == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
 			return s->dim[at]->dim_value;
 	}
-	k = flat_ask(f, v);
+	k = flat_request(f, v);
 	if (!k || !shape_known(&k->shape))
 		return -1;
 	axis += axis < 0 ? k->shape.rank : 0;
@@ -216,7 +216,7 @@ extent(struct flat *f, int v, int64_t axis)
 }
 
 static bool
-plan_scan(struct unroll *u)
+plan_scan(struct loop_unroll *u)
 {
 	const struct flat_node *n = u->n;
 	const Onnx__AttributeProto *a = attr_find(n, "num_scan_inputs");
@@ -228,8 +228,8 @@ plan_scan(struct unroll *u)
 	u->nout = n->nout - u->nstate;
 	u->trips = -1;
 	for (int i = 0; i < u->nscan; i++) {
-		int64_t d = extent(u->f, n->in[u->nstate + i],
-		                   item(n, "scan_input_axes", i));
+		int64_t d = known_extent(u->f, n->in[u->nstate + i],
+		                         item(n, "scan_input_axes", i));
 
 		if (d >= 0)
 			u->trips = d;
@@ -238,7 +238,7 @@ plan_scan(struct unroll *u)
 }
 
 static bool
-can_unroll(struct unroll *u)
+can_unroll(struct loop_unroll *u)
 {
 	const Onnx__AttributeProto *a = attr_find(u->n, "body");
 	bool loop = u->n->type[0] == 'L';
@@ -258,7 +258,7 @@ can_unroll(struct unroll *u)
 
 /* Values that the body's inputs stand for, by position. */
 static void
-bind_inputs(struct unroll *u, struct names *names, int64_t trip)
+bind_inputs(struct loop_unroll *u, struct name_scope *names, int64_t trip)
 {
 	const Onnx__GraphProto *g = u->body;
 	const char on = 1;
@@ -288,7 +288,7 @@ bind_inputs(struct unroll *u, struct names *names, int64_t trip)
 }
 
 static bool
-read_trip(struct unroll *u, int64_t trip)
+read_trip(struct loop_unroll *u, int64_t trip)
 {
 	const Onnx__GraphProto *g = u->body;
 	struct flat *f = u->f;
@@ -297,7 +297,9 @@ read_trip(struct unroll *u, int64_t trip)
 	struct context inner = *u->c;
 	int lead = u->nlead != 0;
 
-	inner.names = (struct names){ .up = (struct names *)&u->c->names };
+	inner.names = (struct name_scope){
+		.up = (struct name_scope *)&u->c->names,
+	};
 	inner.prefix = arena_printf(f->arena, "%s/%jd/", u->n->name,
 	                            (intmax_t)trip);
 	inner.call = &call;
@@ -331,7 +333,7 @@ read_trip(struct unroll *u, int64_t trip)
 /* ---- the whole ---- */
 
 static void
-stack(struct unroll *u, int k, int y)
+stack_slices(struct loop_unroll *u, int k, int y)
 {
 	bool backwards = item(u->n, "scan_output_directions", k) != 0;
 	int *in = arena_array(u->f->arena, (size_t)u->trips, sizeof *in);
@@ -346,7 +348,7 @@ stack(struct unroll *u, int k, int y)
 
 /* The node as it was: it cannot be unrolled to its end. */
 static void
-put_back(struct unroll *u)
+restore_node(struct loop_unroll *u)
 {
 	struct flat_node *n = flat_add_node(u->f);
 
@@ -358,7 +360,7 @@ put_back(struct unroll *u)
 
 /* All trips; *known is false if it depends on data whether there are more. */
 static bool
-read_trips(struct unroll *u, bool *known)
+read_trips(struct loop_unroll *u, bool *known)
 {
 	int64_t on = 1;
 
@@ -380,7 +382,7 @@ bool
 flat_unroll(struct flat *f, const struct context *c,
             const struct flat_node *n, FlatReader *read, bool *ok)
 {
-	struct unroll u = { .f = f, .c = c, .n = n, .read = read };
+	struct loop_unroll u = { .f = f, .c = c, .n = n, .read = read };
 	bool known;
 
 	if (!can_unroll(&u))
@@ -393,14 +395,14 @@ flat_unroll(struct flat *f, const struct context *c,
 	                       sizeof *u.slices);
 	*ok = read_trips(&u, &known);
 	if (*ok && !known)
-		put_back(&u);
+		restore_node(&u);
 	for (int i = 0; *ok && known && i < n->nout; i++) {
 		if (!n->out[i])
 			continue;
 		if (i < u.nstate)
 			flat_add_identity(f, u.state[i], n->out[i]);
 		else
-			stack(&u, i - u.nstate, n->out[i]);
+			stack_slices(&u, i - u.nstate, n->out[i]);
 	}
 	return true;
 }

@@ -15,8 +15,9 @@ struct bucket {
 	int val;
 };
 
-struct names {
-	struct names *up; /* enclosing graph, seen from a subgraph */
+struct name_scope {
+	struct name_scope *up;          /* enclosing graph, seen from a
+	                                 * subgraph */
 	struct bucket *slot;
 	size_t size, used;
 };
@@ -29,7 +30,7 @@ struct call {
 
 /* What a list of nodes is read under. */
 struct context {
-	struct names names;
+	struct name_scope names;
 	const struct call *call;
 	const struct attr_scope *attrs;
 	const char *prefix;             /* of names; "" at the top */
@@ -52,25 +53,26 @@ flat_is_onnx(const char *domain)
 }
 
 /* flat_build.c: names and lists */
-void flat_name_set(struct flat *, struct names *, const char *name, int val);
+void flat_name_set(struct flat *, struct name_scope *, const char *name,
+                   int val);
 /* 0: not in this scope. */
-int flat_name_here(const struct names *, const char *name);
+int flat_name_here(const struct name_scope *, const char *name);
 /* 0: in no scope. */
-int flat_name_get(const struct names *, const char *name);
+int flat_name_get(const struct name_scope *, const char *name);
 int flat_add_val(struct flat *, const struct context *, const char *name);
 struct flat_node *flat_add_node(struct flat *);
 /* y is another name for x. */
 void flat_add_identity(struct flat *, int x, int y);
 
-/* flat_known.c: the one number or truth value in a value; false if it is not
- * known, and then it is asked for. */
+/* flat_known.c: the one number or truth value in a value; if it is not known,
+ * false, and it is requested. */
 bool flat_number(struct flat *, int val, int64_t *);
 /* The same of a tensor of the file. */
 bool tensor_number(struct flat *, const Onnx__TensorProto *, int64_t *);
-/* As flat_find, but if nothing is known it is asked for. */
-const struct flat_known *flat_ask(struct flat *, int val);
-/* Ask for what importing the node takes: ranks, positions. */
-void flat_ask_inputs(struct flat *, const struct flat_node *);
+/* As flat_find, but if nothing is known it is requested. */
+const struct flat_known *flat_request(struct flat *, int val);
+/* Request what importing the node takes: ranks, positions. */
+void flat_request_inputs(struct flat *, const struct flat_node *);
 
 /* flat_const.c: the contents of a Constant node; NULL: strings, or after a
  * diagnostic, when *ok is false. */

@@ -33,7 +33,7 @@ capped_free(void *data, void *p)
 
 void *
 onnx_unpack(struct onnx_file *f, const ProtobufCMessageDescriptor *type,
-            const struct wire *w)
+            const struct wire_summary *w)
 {
 	struct capped cap = { f->arena, unpack_limit };
 	ProtobufCAllocator a = { capped_alloc, capped_free, &cap };

@@ -29,7 +29,7 @@ struct onnx_file {
 	const char *path;
 	struct onnx_map *maps;          /* [0] is the model itself */
 	int nmap;                       /* external ones looked for */
-	struct wire wire;
+	struct wire_summary wire;
 	Onnx__ModelProto *model;
 	bool shapes_do;                 /* external data may be absent */
 	const char *lacks;              /* what is assumed where it is; NULL:

@@ -41,7 +41,7 @@ static bool
 load_const(struct onnx_file *f, const unsigned char *p, size_t n,
            struct onnx_tensor *t)
 {
-	struct wire w;
+	struct wire_summary w;
 	Onnx__TensorProto *proto;
 
 	if (n >= 6 && memcmp(p, "\x93NUMPY", 6) == 0)

@@ -23,7 +23,7 @@ void onnx_unmap(struct onnx_file *);
 
 /* Contents of a tensor whose skeleton is of the wire given, which was
  * stripped from the bytes at `file`.  False after a diagnostic. */
-bool onnx_tensor_load_from(struct onnx_file *, const struct wire *,
+bool onnx_tensor_load_from(struct onnx_file *, const struct wire_summary *,
                            const unsigned char *file,
                            const Onnx__TensorProto *, struct onnx_tensor *);
 
@@ -31,6 +31,6 @@ bool onnx_tensor_load_from(struct onnx_file *, const struct wire *,
 
 /* A message in the file's arena; NULL after a diagnostic. */
 void *onnx_unpack(struct onnx_file *, const ProtobufCMessageDescriptor *,
-                  const struct wire *);
+                  const struct wire_summary *);
 
 #endif

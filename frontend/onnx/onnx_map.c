@@ -17,7 +17,7 @@
 enum { MAPS_MAX = 1 << 14 };
 
 static struct onnx_map *
-add_map(struct onnx_file *f, const char *location)
+append_map(struct onnx_file *f, const char *location)
 {
 	struct onnx_map **tail = &f->maps;
 
@@ -49,7 +49,7 @@ map_fd(struct onnx_file *f, int fd, const char *location,
 		         0);
 	if (p == MAP_FAILED)
 		return strerror(errno);
-	*out = add_map(f, location);
+	*out = append_map(f, location);
 	(*out)->data = p;
 	(*out)->n = (size_t)st.st_size;
 	(*out)->dev = st.st_dev;
@@ -191,7 +191,7 @@ onnx_map_external(struct onnx_file *f, const char *location,
 	why = map_beneath(f, location, out);
 	if (!why)
 		return true;
-	add_map(f, location)->missing = true;
+	append_map(f, location)->missing = true;
 	return onnx_map_lacks(f, "tensor '%s': external data%s", tensor, why);
 }
 

@@ -91,7 +91,7 @@ onnx_tensor_bytes(const Onnx__TensorProto *p, int64_t *nelem)
 /* ---- contents ---- */
 
 static bool
-parse_size(const char *s, uint64_t *x)
+parse_decimal(const char *s, uint64_t *x)
 {
 	uint64_t v = 0;
 
@@ -125,9 +125,9 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 		if (strcmp(key, "location") == 0)
 			location = value;
 		else if (strcmp(key, "offset") == 0)
-			ok = parse_size(value, &offset);
+			ok = parse_decimal(value, &offset);
 		else if (strcmp(key, "length") == 0)
-			ok = parse_size(value, &length);
+			ok = parse_decimal(value, &length);
 		else if (strcmp(key, "checksum") != 0)
 			return diag_error(f->diag, "tensor '%s': external data "
 			                  "key '%s' is not supported", t->name,
@@ -160,7 +160,8 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 }
 
 static bool
-wrong_count(struct onnx_file *f, const struct onnx_tensor *t, size_t found)
+wrong_element_count(struct onnx_file *f, const struct onnx_tensor *t,
+                    size_t found)
 {
 	return diag_error(f->diag, "tensor '%s': %zu elements stored, its "
 	                  "shape needs %jd", t->name, found,
@@ -170,7 +171,7 @@ wrong_count(struct onnx_file *f, const struct onnx_tensor *t, size_t found)
 /* Store x as element i; int32_data holds narrow integers by value and 16-bit
  * floats as bit patterns. */
 static bool
-store_int(struct onnx_tensor *t, unsigned char *out, int64_t i, uint64_t x)
+store_integer(struct onnx_tensor *t, unsigned char *out, int64_t i, uint64_t x)
 {
 	int size = dtype_info[t->dt].nbytes;
 	int64_t v = (int64_t)x;
@@ -207,9 +208,9 @@ load_varints(struct onnx_file *f, const unsigned char *data, size_t n,
 		int len = wire_varint(data, at, n, &x);
 
 		if (len == 0)
-			return wrong_count(f, t, (size_t)i);
+			return wrong_element_count(f, t, (size_t)i);
 		at += (size_t)len;
-		if (!store_int(t, out, i, x))
+		if (!store_integer(t, out, i, x))
 			return diag_error(f->diag, "tensor '%s': element %jd "
 			                  "is out of range for %s", t->name,
 			                  (intmax_t)i, dtype_info[t->dt].text);
@@ -263,7 +264,7 @@ load_payload(struct onnx_file *f, const struct wire_payload *p,
 		return true;
 	default:
 		if (p->n < (size_t)t->nelem)
-			return wrong_count(f, t, p->n);
+			return wrong_element_count(f, t, p->n);
 		return load_varints(f, data, p->n, t);
 	}
 }
@@ -305,15 +306,15 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 		found = p->n_int32_data;
 	}
 	if (found != n)
-		return wrong_count(f, t, found);
+		return wrong_element_count(f, t, found);
 	if (t->data || n == 0)
 		return true;
 	out = arena_alloc(f->arena, (size_t)t->nbytes + 1);
 	t->data = out;
 	for (size_t i = 0; i < n; i++)
-		if (!store_int(t, out, (int64_t)i, p->n_uint64_data
-		               ? p->uint64_data[i]
-		               : (uint64_t)(int64_t)p->int32_data[i]))
+		if (!store_integer(t, out, (int64_t)i, p->n_uint64_data
+		                   ? p->uint64_data[i]
+		                   : (uint64_t)(int64_t)p->int32_data[i]))
 			return diag_error(f->diag, "tensor '%s': element %zu "
 			                  "is out of range for %s", t->name, i,
 			                  dtype_info[t->dt].text);
@@ -338,7 +339,7 @@ clean_bools(struct onnx_file *f, struct onnx_tensor *t)
 }
 
 static const struct wire_payload *
-find_payload(const struct wire *w, const Onnx__TensorProto *p)
+find_payload(const struct wire_summary *w, const Onnx__TensorProto *p)
 {
 	for (unsigned i = 0; i < p->base.n_unknown_fields; i++) {
 		const ProtobufCMessageUnknownField *u =
@@ -355,7 +356,7 @@ find_payload(const struct wire *w, const Onnx__TensorProto *p)
 }
 
 bool
-onnx_tensor_load_from(struct onnx_file *f, const struct wire *w,
+onnx_tensor_load_from(struct onnx_file *f, const struct wire_summary *w,
                       const unsigned char *file, const Onnx__TensorProto *p,
                       struct onnx_tensor *t)
 {

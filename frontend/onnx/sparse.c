@@ -16,8 +16,8 @@ wrong(struct flat *f, const char *name, const char *what)
 
 /* Position of element i; false if it lies outside. */
 static bool
-position(const struct onnx_tensor *idx, const Shape *s, int64_t i,
-         int64_t nelem, int64_t *at)
+linear_index(const struct onnx_tensor *idx, const Shape *s, int64_t i,
+             int64_t nelem, int64_t *at)
 {
 	const char *data = idx->data;
 	int64_t k;
@@ -88,7 +88,7 @@ sparse_dense(struct flat *f, const Onnx__SparseTensorProto *p)
 	shape.raw_data.data = arena_alloc(f->file->arena,
 	                                  (size_t)all.nbytes + 1);
 	for (int64_t i = 0; i < val.nelem; i++) {
-		if (!position(&idx, &all.shape, i, all.nelem, &at)) {
+		if (!linear_index(&idx, &all.shape, i, all.nelem, &at)) {
 			wrong(f, name, "an index lies outside");
 			return NULL;
 		}

@@ -21,7 +21,7 @@
 enum { F_GRAPH = 7, F_NODE = 1, F_INITIALIZER = 5, F_NAME = 8 };
 
 /* A stretch of the output. */
-struct piece {
+struct rope_piece {
 	const void *bytes;              /* NULL: a hole */
 	uint64_t n;
 	ValId val;
@@ -29,12 +29,12 @@ struct piece {
 
 struct rope {
 	Arena *arena;
-	struct piece *piece;
+	struct rope_piece *piece;
 	size_t n, cap;
 	uint64_t total;
 };
 
-struct builder {
+struct template_builder {
 	struct onnx_file *file;
 	const struct flat *flat;
 	Arena *arena;
@@ -47,7 +47,7 @@ rope_add(struct rope *r, const void *bytes, uint64_t n, ValId hole)
 {
 	r->piece = arena_grow(r->arena, r->piece, r->n, &r->cap, r->n + 1,
 	                      sizeof *r->piece);
-	r->piece[r->n++] = (struct piece){ bytes, n, hole };
+	r->piece[r->n++] = (struct rope_piece){ bytes, n, hole };
 	r->total += n;
 }
 
@@ -94,8 +94,8 @@ is_contents(uint32_t field)
 /* The tensor at [at, end) of the file with a hole for `hole`, or with the
  * contents given; name NULL: its own. */
 static void
-put_tensor(struct builder *b, struct rope *out, size_t at, size_t end,
-           const char *name, const struct onnx_tensor *t, ValId hole)
+rope_tensor(struct template_builder *b, struct rope *out, size_t at, size_t end,
+            const char *name, const struct onnx_tensor *t, ValId hole)
 {
 	struct rope body = { .arena = b->arena };
 	struct wire_field f;
@@ -115,8 +115,8 @@ put_tensor(struct builder *b, struct rope *out, size_t at, size_t end,
 
 /* Initializers of the top graph are the first flat values, in order. */
 static void
-put_initializer(struct builder *b, struct rope *out,
-                const struct wire_field *f, int index)
+rope_initializer(struct template_builder *b, struct rope *out,
+                 const struct wire_field *f, int index)
 {
 	const struct flat_val *v = &b->flat->val[index + 1];
 	const Onnx__TensorProto *p =
@@ -138,22 +138,22 @@ put_initializer(struct builder *b, struct rope *out,
 	} else if (!v->val) {
 		b->why = "external data that nothing uses is not read";
 	} else if (trained || onnx_tensor_load(b->file, p, &t)) {
-		put_tensor(b, out, f->body, f->end, NULL, &t,
-		           trained ? v->val : 0);
+		rope_tensor(b, out, f->body, f->end, NULL, &t,
+		            trained ? v->val : 0);
 	}
 	/* those that were untied from it */
 	for (int i = index + 2; i < b->flat->nval && b->flat->nuntied; i++) {
 		const struct flat_val *u = &b->flat->val[i];
 
 		if (u->untied && u->tie == index + 1 && u->val)
-			put_tensor(b, out, f->body, f->end, u->name, &t,
-			           u->val);
+			rope_tensor(b, out, f->body, f->end, u->name, &t,
+			            u->val);
 	}
 }
 
 static void
-put_node(struct builder *b, struct rope *out, const struct wire_field *f,
-         const struct flat_node *n)
+rope_node(struct template_builder *b, struct rope *out,
+          const struct wire_field *f, const struct flat_node *n)
 {
 	struct rope body = { .arena = b->arena };
 	struct wire_field field;
@@ -215,7 +215,8 @@ obstacle(const struct flat *flat)
 }
 
 static void
-build_graph(struct builder *b, struct rope *out, const struct wire_field *g)
+build_graph(struct template_builder *b, struct rope *out,
+            const struct wire_field *g)
 {
 	const Onnx__GraphProto *p = b->file->model->graph;
 	const struct flat_node **by_index = arena_array(b->arena,
@@ -230,9 +231,9 @@ build_graph(struct builder *b, struct rope *out, const struct wire_field *g)
 		if (wire_next(b->data, at, g->end, &f))
 			break;
 		if (f.number == F_NODE)
-			put_node(b, out, &f, by_index[node++]);
+			rope_node(b, out, &f, by_index[node++]);
 		else if (f.number == F_INITIALIZER)
-			put_initializer(b, out, &f, init++);
+			rope_initializer(b, out, &f, init++);
 		else
 			rope_add(out, b->data + f.at, f.end - f.at, 0);
 	}
@@ -240,7 +241,7 @@ build_graph(struct builder *b, struct rope *out, const struct wire_field *g)
 
 /* Pieces to bytes and holes, in the file's arena. */
 static struct onnx_template *
-flatten(Arena *arena, const struct rope *r)
+rope_flatten(Arena *arena, const struct rope *r)
 {
 	struct onnx_template *t = arena_alloc(arena, sizeof *t);
 	unsigned char *bytes;
@@ -270,8 +271,9 @@ flatten(Arena *arena, const struct rope *r)
 void
 template_build(struct onnx_file *file, const struct flat *flat)
 {
-	struct builder b = { .file = file, .flat = flat,
-	                     .arena = arena_new(), .data = file->maps->data };
+	struct template_builder b = { .file = file, .flat = flat,
+	                              .arena = arena_new(),
+	                              .data = file->maps->data };
 	struct rope all = { .arena = b.arena }, graph = { .arena = b.arena };
 	struct wire_field f;
 
@@ -291,7 +293,7 @@ template_build(struct onnx_file *file, const struct flat *flat)
 			"express";
 	file->why_no_template = b.why;
 	if (!b.why)
-		file->template = flatten(file->arena, &all);
+		file->template = rope_flatten(file->arena, &all);
 	arena_free(b.arena);
 }
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum kind {
+enum field_kind {
 	DROP,                           /* known, but of no use here */
 	VARINT, FIXED32,                /* one number */
 	VARINTS, FIXED32S,              /* repeated: packed or not */
@@ -21,13 +21,13 @@ enum kind {
 	NOTE,                           /* message kept if is_note() says so */
 };
 
-enum message {
+enum message_type {
 	M_MODEL, M_GRAPH, M_NODE, M_ATTRIBUTE, M_TENSOR, M_SPARSE, M_INFO,
 	M_NOTED, M_TYPE, M_TENSOR_TYPE, M_SHAPE, M_DIM, M_ELEM, M_MAP, M_OPAQUE,
 	M_ENTRY, M_OPSET, M_FUNCTION, M_COUNT
 };
 
-struct rule {
+struct field_rule {
 	unsigned char field, kind, message;
 };
 
@@ -43,7 +43,7 @@ static const char *const message_name[M_COUNT] = {
 /* Documentation, value infos of inner values (often stale; shapes are
  * inferred anew) and annotations of single nodes and values are dropped, but
  * for notes. */
-static const struct rule rules[M_COUNT][26] = {
+static const struct field_rule rules[M_COUNT][26] = {
 	[M_MODEL] = {
 		{ 1, VARINT, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 },
 		{ 4, NAME, 0 }, { 5, VARINT, 0 }, { 6, DROP, 0 },
@@ -120,7 +120,7 @@ struct walker {
 	unsigned char *out;
 	size_t n, cap, payload_cap;
 	size_t nmessage;
-	struct wire *wire;
+	struct wire_summary *wire;
 };
 
 int
@@ -182,14 +182,14 @@ wire_next(const unsigned char *data, size_t at, size_t end,
 }
 
 static bool
-fail(struct walker *w, size_t at, enum message m, const char *what)
+wire_fail(struct walker *w, size_t at, enum message_type m, const char *what)
 {
 	return diag_error(w->diag, "not a whole ONNX file: %s, in a %s at byte "
 	                  "%zu", what, message_name[m], at);
 }
 
 static void
-put(struct walker *w, const void *bytes, size_t n)
+append_bytes(struct walker *w, const void *bytes, size_t n)
 {
 	w->out = arena_grow(w->arena, w->out, w->n, &w->cap, w->n + n + 1, 1);
 	memcpy(w->out + w->n, bytes, n);
@@ -198,7 +198,7 @@ put(struct walker *w, const void *bytes, size_t n)
 
 /* Tag and five bytes that patch_length fills. */
 static size_t
-put_open(struct walker *w, uint32_t number)
+open_message(struct walker *w, uint32_t number)
 {
 	unsigned char b[10];
 	uint32_t tag = number << 3 | 2;
@@ -208,7 +208,7 @@ put_open(struct walker *w, uint32_t number)
 		b[n++] = (unsigned char)(tag | 0x80);
 	b[n++] = (unsigned char)tag;
 	memset(b + n, 0, 5);
-	put(w, b, (size_t)n + 5);
+	append_bytes(w, b, (size_t)n + 5);
 	return w->n;
 }
 
@@ -224,9 +224,9 @@ patch_length(struct walker *w, size_t start)
 }
 
 static void
-put_token(struct walker *w, const struct wire_field *f)
+append_token(struct walker *w, const struct wire_field *f)
 {
-	struct wire *wire = w->wire;
+	struct wire_summary *wire = w->wire;
 	uint32_t id = (uint32_t)wire->npayload, tag = WIRE_TOKEN << 3 | 5;
 	unsigned char b[8];
 	int n = 0;
@@ -242,11 +242,11 @@ put_token(struct walker *w, const struct wire_field *f)
 	b[n++] = (unsigned char)tag;
 	for (int i = 0; i < 4; i++, id >>= 8)
 		b[n++] = (unsigned char)id;
-	put(w, b, (size_t)n);
+	append_bytes(w, b, (size_t)n);
 }
 
-static const struct rule *
-find_rule(enum message m, uint32_t number)
+static const struct field_rule *
+find_rule(enum message_type m, uint32_t number)
 {
 	for (int i = 0; i < 26 && rules[m][i].field; i++)
 		if (rules[m][i].field == number)
@@ -256,9 +256,9 @@ find_rule(enum message m, uint32_t number)
 
 /* Whether the wire type fits the field. */
 static bool
-type_fits(const struct rule *r, int type)
+type_fits(const struct field_rule *r, int type)
 {
-	switch ((enum kind)r->kind) {
+	switch ((enum field_kind)r->kind) {
 	case DROP:
 		return true;
 	case VARINT:
@@ -291,7 +291,7 @@ single_payload(struct walker *w, size_t at, size_t end)
 	int pieces = 0, packed = 0;
 
 	for (; at < end; at = f.end) {
-		const struct rule *r;
+		const struct field_rule *r;
 
 		if (wire_next(w->data, at, end, &f))
 			return false;           /* reported by the walk */
@@ -305,17 +305,17 @@ single_payload(struct walker *w, size_t at, size_t end)
 }
 
 static bool
-check_text(struct walker *w, enum message m, const struct rule *r,
+check_text(struct walker *w, enum message_type m, const struct field_rule *r,
            const struct wire_field *f)
 {
 	size_t n = f->end - f->body;
 
 	if (memchr(w->data + f->body, 0, n))
-		return fail(w, f->at, m, "a name contains a NUL byte");
+		return wire_fail(w, f->at, m, "a name contains a NUL byte");
 	if (!utf8_is((const char *)w->data + f->body, n))
-		return fail(w, f->at, m, "a name is not UTF-8");
+		return wire_fail(w, f->at, m, "a name is not UTF-8");
 	if (r->kind == NAME && n > WIRE_NAME)
-		return fail(w, f->at, m, "a name is longer than 64 KiB");
+		return wire_fail(w, f->at, m, "a name is longer than 64 KiB");
 	return true;
 }
 
@@ -335,7 +335,8 @@ is_note(const unsigned char *text, size_t n)
 }
 
 static bool
-walk(struct walker *w, enum message m, size_t at, size_t end, int depth)
+walk_message(struct walker *w, enum message_type m, size_t at, size_t end,
+             int depth)
 {
 	struct wire_field f;
 	const char *fault;
@@ -343,15 +344,16 @@ walk(struct walker *w, enum message m, size_t at, size_t end, int depth)
 	uint32_t seen = 0;
 
 	if (depth > WIRE_DEPTH)
-		return fail(w, at, m, "messages are nested deeper than 100");
+		return wire_fail(w, at, m,
+		                 "messages are nested deeper than 100");
 	if (++w->nmessage > WIRE_MESSAGES)
-		return fail(w, at, m, "more than 2 million messages");
+		return wire_fail(w, at, m, "more than 2 million messages");
 	for (; at < end; at = f.end) {
-		const struct rule *r;
+		const struct field_rule *r;
 
 		fault = wire_next(w->data, at, end, &f);
 		if (fault)
-			return fail(w, at, m, fault);
+			return wire_fail(w, at, m, fault);
 		r = find_rule(m, f.number);
 		if (!r) {
 			w->wire->nunknown++;
@@ -363,27 +365,29 @@ walk(struct walker *w, enum message m, size_t at, size_t end, int depth)
 		    && !is_note(w->data + f.body, f.end - f.body)))
 			continue;
 		if (!type_fits(r, f.type))
-			return fail(w, at, m, "a field has the wrong type");
+			return wire_fail(w, at, m,
+			                 "a field has the wrong type");
 		if (r->kind == ONCE && seen & 1u << f.number)
-			return fail(w, at, m, "a field that may occur once "
-			            "occurs twice");
+			return wire_fail(w, at, m,
+			                 "a field that may occur once "
+			                 "occurs twice");
 		if (f.number < 32)
 			seen |= 1u << f.number;
 		if ((r->kind == NAME || r->kind == TEXT)
 		    && !check_text(w, m, r, &f))
 			return false;
 		if (r->kind == DATA && strip) {
-			put_token(w, &f);
+			append_token(w, &f);
 		} else if (r->kind == MESSAGE || r->kind == ONCE
 		           || r->kind == NOTE) {
-			size_t start = put_open(w, f.number);
+			size_t start = open_message(w, f.number);
 
-			if (!walk(w, (enum message)r->message, f.body, f.end,
-			          depth + 1))
+			if (!walk_message(w, (enum message_type)r->message,
+			                  f.body, f.end, depth + 1))
 				return false;
 			patch_length(w, start);
 		} else {
-			put(w, w->data + f.at, f.end - f.at);
+			append_bytes(w, w->data + f.at, f.end - f.at);
 		}
 	}
 	return true;
@@ -391,7 +395,7 @@ walk(struct walker *w, enum message m, size_t at, size_t end, int depth)
 
 bool
 wire_strip(Arena *arena, Diag *diag, enum wire_root root,
-           const unsigned char *data, size_t n, struct wire *wire)
+           const unsigned char *data, size_t n, struct wire_summary *wire)
 {
 	struct walker w = { .arena = arena, .diag = diag, .data = data,
 	                    .wire = wire };
@@ -400,13 +404,13 @@ wire_strip(Arena *arena, Diag *diag, enum wire_root root,
 	wire->payload = arena_grow(arena, NULL, 0, &w.payload_cap, 64,
 	                           sizeof *wire->payload);
 	wire->npayload = 1;
-	if (!walk(&w, root == WIRE_MODEL ? M_MODEL : M_TENSOR, 0, n, 0))
+	if (!walk_message(&w, root == WIRE_MODEL ? M_MODEL : M_TENSOR, 0, n, 0))
 		return false;
 	/* lengths were written in five bytes of seven bits, and protobuf-c
 	 * counts in int */
 	if (w.n > INT32_MAX)
 		return diag_error(diag, "more than 2 GiB without weights");
-	put(&w, "", 0);
+	append_bytes(&w, "", 0);
 	wire->skeleton = w.out;
 	wire->n = w.n;
 	return true;

@@ -53,7 +53,7 @@ struct wire_payload {
 	size_t at, n;
 };
 
-struct wire {
+struct wire_summary {
 	const unsigned char *skeleton;  /* in the arena */
 	size_t n;
 	struct wire_payload *payload;   /* [0] is unused */
@@ -66,7 +66,7 @@ struct wire {
 /* Check data and build the skeleton; false after a diagnostic with the
  * position of the fault. */
 bool wire_strip(Arena *, Diag *, enum wire_root, const unsigned char *data,
-                size_t n, struct wire *);
+                size_t n, struct wire_summary *);
 
 /* One field of a message.  at: of its tag; body: of its payload; end: of the
  * next field.  type: wire type; value: of varints. */

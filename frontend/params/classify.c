@@ -34,7 +34,7 @@ struct signature {
 	bool there;                     /* as an initializer */
 };
 
-struct classifier {
+struct param_classifier {
 	struct flat *f;
 	const struct import_options *opt;
 	struct signature *sig;
@@ -45,13 +45,13 @@ struct classifier {
 
 /* Of ONNX's number of a type. */
 static bool
-is_float(int type)
+is_float_type(int type)
 {
 	return dtype_info[onnx_dtype(type)].cls == 'f';
 }
 
 static int64_t
-count(const Onnx__TensorProto *p)
+count_elements(const Onnx__TensorProto *p)
 {
 	int64_t n = 1;
 
@@ -75,7 +75,7 @@ passes_gradient(const struct flat_node *n, int input)
 	if (strcmp(n->type, "Cast") == 0) {
 		const Onnx__AttributeProto *a = attr_find(n, "to");
 
-		return a && a->i > 0 && a->i < 99 && is_float((int)a->i);
+		return a && a->i > 0 && a->i < 99 && is_float_type((int)a->i);
 	}
 	return true;
 }
@@ -129,7 +129,7 @@ mark_slots(struct flat *f)
 /* ---- the exporter's signature ---- */
 
 static int
-by_name(const void *a, const void *b)
+by_signature_name(const void *a, const void *b)
 {
 	const struct signature *x = a, *y = b;
 
@@ -138,7 +138,7 @@ by_name(const void *a, const void *b)
 
 /* Lines "p_x: PARAMETER target='x'", perhaps with more behind. */
 static void
-read_signature(struct classifier *c, const char *text)
+read_signature(struct param_classifier *c, const char *text)
 {
 	Arena *a = c->f->arena;
 	char *s = arena_str(a, text), *line;
@@ -162,7 +162,7 @@ read_signature(struct classifier *c, const char *text)
 		c->sig[c->nsig++] = (struct signature){ name + 9, *kind, 0 };
 	}
 	if (c->nsig)
-		qsort(c->sig, c->nsig, sizeof *c->sig, by_name);
+		qsort(c->sig, c->nsig, sizeof *c->sig, by_signature_name);
 }
 
 /* Whether a missing bias goes by another name: heads of language models tie
@@ -185,7 +185,7 @@ is_alias(const struct flat *f, const char *lost)
 }
 
 static void
-find_metadata(struct classifier *c, Onnx__StringStringEntryProto **at,
+find_metadata(struct param_classifier *c, Onnx__StringStringEntryProto **at,
               size_t n)
 {
 	static const char key[] =
@@ -198,16 +198,17 @@ find_metadata(struct classifier *c, Onnx__StringStringEntryProto **at,
 
 /* What the exporter says about v; NULL: nothing. */
 static struct signature *
-signature_of(const struct classifier *c, const struct flat_val *v)
+signature_of(const struct param_classifier *c, const struct flat_val *v)
 {
 	struct signature want = { .name = v->name };
 
 	return c->nsig == 0 ? NULL
-	       : bsearch(&want, c->sig, c->nsig, sizeof *c->sig, by_name);
+	       : bsearch(&want, c->sig, c->nsig, sizeof *c->sig,
+	                 by_signature_name);
 }
 
 static void
-find_signature(struct classifier *c)
+find_signature(struct param_classifier *c)
 {
 	const Onnx__ModelProto *m = c->f->file->model;
 	const Onnx__GraphProto *g = m->graph;
@@ -315,7 +316,7 @@ buffer_name(const char *s)
 /* PyTorch's TorchScript exporter, which does not tell buffers from
  * parameters. */
 static bool
-is_torchscript(const struct classifier *c)
+is_torchscript(const struct param_classifier *c)
 {
 	return c->nsig == 0
 		&& strcmp(flat_text(c->f->file->model->producer_name),
@@ -325,7 +326,7 @@ is_torchscript(const struct classifier *c)
 /* It gives constants nodes of their own; only what the module itself holds has
  * an identifier of Python's. */
 static bool
-attribute_name(const struct classifier *c, const char *s)
+attribute_name(const struct param_classifier *c, const char *s)
 {
 	if (!is_torchscript(c) || buffer_name(s) || made_up(s)
 	    || (unsigned)(*s - '0') < 10)
@@ -338,7 +339,7 @@ attribute_name(const struct classifier *c, const char *s)
 }
 
 static void
-decide(struct flat_val *v, enum verdict verdict, const char *reason)
+set_verdict(struct flat_val *v, enum verdict verdict, const char *reason)
 {
 	v->verdict = verdict;
 	v->reason = reason;
@@ -346,30 +347,32 @@ decide(struct flat_val *v, enum verdict verdict, const char *reason)
 
 /* Rules 3 to 7, for a candidate. */
 static void
-judge_candidate(const struct classifier *c, struct flat_val *v)
+classify_candidate(const struct param_classifier *c, struct flat_val *v)
 {
 	const struct signature *s = signature_of(c, v);
 
 	if (s && s->kind == 'P')
-		decide(v, VERDICT_PARAM,
-		       "PARAMETER in the exporter's signature");
+		set_verdict(v, VERDICT_PARAM,
+		            "PARAMETER in the exporter's signature");
 	else if (s && s->kind == 'B')
-		decide(v, VERDICT_BUFFER, "BUFFER in the exporter's signature");
+		set_verdict(v, VERDICT_BUFFER,
+		            "BUFFER in the exporter's signature");
 	else if (s)
-		decide(v, VERDICT_CONST,
-		       "CONSTANT_TENSOR in the exporter's signature");
+		set_verdict(v, VERDICT_CONST,
+		            "CONSTANT_TENSOR in the exporter's signature");
 	else if (flat_is_path(v->name) && buffer_name(v->name))
-		decide(v, VERDICT_BUFFER, "named like a buffer");
+		set_verdict(v, VERDICT_BUFFER, "named like a buffer");
 	else if (flat_is_path(v->name))
-		decide(v, VERDICT_PARAM, "named like a module's parameter");
+		set_verdict(v, VERDICT_PARAM,
+		            "named like a module's parameter");
 	else if (attribute_name(c, v->name))
-		decide(v, VERDICT_PARAM, "named by the module exported");
-	else if (v->weight_slot && count(v->init) > 1)
-		decide(v, VERDICT_PARAM, "in the place of a weight");
+		set_verdict(v, VERDICT_PARAM, "named by the module exported");
+	else if (v->weight_slot && count_elements(v->init) > 1)
+		set_verdict(v, VERDICT_PARAM, "in the place of a weight");
 	else
-		decide(v, VERDICT_CONST, count(v->init) == 1
-		       ? "a single number without a parameter's name"
-		       : "neither named nor placed like a weight");
+		set_verdict(v, VERDICT_CONST, count_elements(v->init) == 1
+		            ? "a single number without a parameter's name"
+		            : "neither named nor placed like a weight");
 	/* what dynamo does not list, it computed and named after an op */
 	v->made_up = made_up(v->name) || (c->nsig && !s);
 	v->named = !s && v->verdict == VERDICT_PARAM
@@ -378,31 +381,32 @@ judge_candidate(const struct classifier *c, struct flat_val *v)
 }
 
 static void
-judge(const struct classifier *c, struct flat_val *v)
+classify_value(const struct param_classifier *c, struct flat_val *v)
 {
 	const struct import_options *o = c->opt;
 	const struct glob_wish *wish = glob_last(o->nwish, o->wish, v->name);
 	bool param = any_name(o->nparam, o->param, v->name);
 
-	if (!is_float(v->init->data_type)) {
-		decide(v, VERDICT_CONST, "not a float tensor");
+	if (!is_float_type(v->init->data_type)) {
+		set_verdict(v, VERDICT_CONST, "not a float tensor");
 	} else if (v->state_slot && !param) {
-		decide(v, VERDICT_BUFFER, "statistics of a BatchNormalization");
+		set_verdict(v, VERDICT_BUFFER,
+		            "statistics of a BatchNormalization");
 	} else if (wish && !wish->wanted) {
 		/* as a parameter it would be: weights stay in their own file */
 		if (param)
-			decide(v, VERDICT_PARAM, "--param");
+			set_verdict(v, VERDICT_PARAM, "--param");
 		else
-			judge_candidate(c, v);
+			classify_candidate(c, v);
 		v->frozen = v->verdict == VERDICT_PARAM && v->init->n_dims > 0;
 		if (!v->frozen)
 			v->verdict = VERDICT_CONST;
-		v->reason = wish_text(c->f->arena, wish);
-		v->wished = true;
+		v->reason = param_option_text(c->f->arena, wish);
+		v->by_option = true;
 	} else if ((wish && v->reached) || param) {
-		decide(v, VERDICT_PARAM, param ? "--param"
-		       : wish_text(c->f->arena, wish));
-		v->wished = true;
+		set_verdict(v, VERDICT_PARAM, param ? "--param"
+		            : param_option_text(c->f->arena, wish));
+		v->by_option = true;
 		if (!v->reached)
 			v->reason = arena_printf(c->f->arena, "%s, but gets no "
 			                         "gradient", v->reason);
@@ -411,10 +415,10 @@ judge(const struct classifier *c, struct flat_val *v)
 
 		v->idle = s ? s->kind == 'P'
 			: flat_is_path(v->name) && !buffer_name(v->name);
-		decide(v, VERDICT_CONST, v->nuse
-		       ? "gets no gradient from the loss" : "not used");
+		set_verdict(v, VERDICT_CONST, v->nuse
+		            ? "gets no gradient from the loss" : "not used");
 	} else {
-		judge_candidate(c, v);
+		classify_candidate(c, v);
 	}
 }
 
@@ -429,7 +433,7 @@ info_type(const struct flat_val *v)
 
 /* What --param and --const say about inputs, with or without a default. */
 static bool
-judge_inputs(struct flat *f, const struct import_options *o)
+classify_inputs(struct flat *f, const struct import_options *o)
 {
 	for (int i = 0; i < o->nconst; i++) {
 		bool hit = false;
@@ -442,7 +446,7 @@ judge_inputs(struct flat *f, const struct import_options *o)
 			hit = true;
 			v->file = o->constant[i].file;
 			v->init = NULL;
-			decide(v, VERDICT_CONST, "--const");
+			set_verdict(v, VERDICT_CONST, "--const");
 		}
 		if (!hit)
 			return diag_error(f->diag, "--const %s: there is no "
@@ -455,10 +459,10 @@ judge_inputs(struct flat *f, const struct import_options *o)
 		if (v->init || v->file
 		    || !any_name(o->nparam, o->param, v->name))
 			continue;
-		if (!is_float(info_type(v)))
+		if (!is_float_type(info_type(v)))
 			return diag_error(f->diag, "--param %s: not a float "
 			                  "tensor", v->name);
-		decide(v, VERDICT_PARAM, "asked for by name");
+		set_verdict(v, VERDICT_PARAM, "asked for by name");
 	}
 	return true;
 }
@@ -466,21 +470,21 @@ judge_inputs(struct flat *f, const struct import_options *o)
 bool
 classify(struct flat *f, const struct import_options *opt)
 {
-	struct classifier c = { .f = f, .opt = opt };
+	struct param_classifier c = { .f = f, .opt = opt };
 	int *target, n;
 
 	mark_slots(f);
 	untie_statistics(f);
-	if (!judge_inputs(f, opt))
+	if (!classify_inputs(f, opt))
 		return false;
 	flat_targets(f, opt, &target, &n);
 	mark_reached(f, target, n);
-	if (!check_wishes(f, opt))
+	if (!check_param_options(f, opt))
 		return false;
 	find_signature(&c);
 	for (int i = 1; i < f->nval; i++)
 		if (f->val[i].init)
-			judge(&c, &f->val[i]);
+			classify_value(&c, &f->val[i]);
 	untie(f, c.lost, opt->untie);
 	return true;
 }

@@ -1,4 +1,4 @@
-/* What the user wishes of the importer. */
+/* The user's options of the importer. */
 #ifndef FRONTEND_IMPORT_OPTIONS_H
 #define FRONTEND_IMPORT_OPTIONS_H
 
@@ -40,7 +40,7 @@ struct import_options {
 	bool untie;             /* clone parameters tied by accident */
 	enum batchnorm batchnorm;
 	bool no_dropout;        /* the user wants none */
-	bool quiet;             /* not a word about what the export damaged */
+	bool quiet;             /* no export diagnostics */
 	bool shapes_do;         /* external data may be absent: what would be
 	                         * read from it is unknown, and said so */
 	bool all_outputs;       /* weights that reach any output are parameters

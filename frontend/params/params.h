@@ -15,11 +15,11 @@
 bool classify(struct flat *, const struct import_options *);
 /* Whether a name is a module's path in the source, "block.0.weight". */
 bool flat_is_path(const char *name);
-/* wishes.c: whether every --train, --freeze and --param names something;
+/* param_options.c: whether every --train, --freeze and --param names something;
  * false after diagnostics. */
-bool check_wishes(struct flat *, const struct import_options *);
-/* The option as it was given. */
-const char *wish_text(Arena *, const struct glob_wish *);
+bool check_param_options(struct flat *, const struct import_options *);
+/* The option as the user typed it. */
+const char *param_option_text(Arena *, const struct glob_wish *);
 /* untie.c: find parameters tied by accident, and dissolve the ties if apply;
  * lost: the file has lost parameters' names. */
 void untie(struct flat *, bool lost, bool apply);

@@ -33,7 +33,7 @@ float_rank(const Onnx__ValueInfoProto *info)
 }
 
 static int
-find_output(const struct flat *f, const char *name)
+find_named_output(const struct flat *f, const char *name)
 {
 	for (int i = 0; i < f->noutput; i++)
 		if (strcmp(f->val[f->output[i]].name, name) == 0)
@@ -46,7 +46,7 @@ find_output(const struct flat *f, const char *name)
 static int
 guess_output(const struct flat *f, bool scalar)
 {
-	int named = find_output(f, scalar ? "loss" : "logits");
+	int named = find_named_output(f, scalar ? "loss" : "logits");
 
 	if (named)
 		return named;
@@ -87,11 +87,13 @@ flat_targets(struct flat *f, const struct import_options *opt, int **list,
 		if (!target)
 			return;
 	} else {
-		name = find_output(f, loss) ? NULL : loss_kind(loss, "ce");
-		if (!name && !find_output(f, loss))
+		name = find_named_output(f, loss) ? NULL : loss_kind(loss,
+		                                                     "ce");
+		if (!name && !find_named_output(f, loss))
 			name = loss_kind(loss, "mse");
-		target = !name ? find_output(f, loss)
-			: *name ? find_output(f, name) : guess_output(f, false);
+		target = !name ? find_named_output(f, loss)
+			: *name ? find_named_output(f, name)
+			: guess_output(f, false);
 		if (!target)
 			return;
 	}

@@ -112,14 +112,14 @@ same_call(const struct flat_node *a, const struct flat_node *b)
 }
 
 /* A norm or bias slot, and what feeds it now. */
-struct reader {
+struct slot_reader {
 	const struct flat_node *node;
 	int slot, val;
 };
 
 /* What feeds the same slot of the same call; 0: nothing yet. */
 static int
-find_call(const struct reader *seen, int n, const struct flat_node *node,
+find_call(const struct slot_reader *seen, int n, const struct flat_node *node,
           int slot)
 {
 	for (int i = 0; i < n; i++)
@@ -133,8 +133,8 @@ find_call(const struct reader *seen, int n, const struct flat_node *node,
 static int
 untie_readers(struct flat *f, int v, int nslot, bool apply)
 {
-	struct reader *seen = arena_array(f->arena, (size_t)nslot,
-	                                  sizeof *seen);
+	struct slot_reader *seen = arena_array(f->arena, (size_t)nslot,
+	                                       sizeof *seen);
 	int n = 0;
 
 	for (int i = 0; i < f->nnode; i++) {
@@ -151,7 +151,7 @@ untie_readers(struct flat *f, int v, int nslot, bool apply)
 					: clone_param(f, v, arena_printf(
 						f->arena, "%s.%d",
 						f->val[v].name, n + 1));
-				seen[n++] = (struct reader){ node, k, to };
+				seen[n++] = (struct slot_reader){ node, k, to };
 			} else if (to != v) {
 				f->val[to].nuse++;
 			}

@@ -9,24 +9,24 @@
 
 enum { BLOCK = 64 * 1024, ALIGN = 16 };
 
-struct block {
-	struct block *next;
+struct arena_block {
+	struct arena_block *next;
 	size_t used, size;
 	/* payload follows, aligned */
 };
 
 struct Arena {
-	struct block *head;
+	struct arena_block *head;
 };
 
 static size_t
-round_up(size_t n)
+align_up(size_t n)
 {
 	return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
 static void *
-out_of_memory(void)
+die_out_of_memory(void)
 {
 	fputs("ckc: out of memory\n", stderr);
 	exit(1);
@@ -37,7 +37,7 @@ arena_new(void)
 {
 	Arena *a = calloc(1, sizeof *a);
 
-	return a ? a : out_of_memory();
+	return a ? a : die_out_of_memory();
 }
 
 void
@@ -45,7 +45,7 @@ arena_free(Arena *a)
 {
 	if (!a)
 		return;
-	for (struct block *b = a->head, *next; b; b = next) {
+	for (struct arena_block *b = a->head, *next; b; b = next) {
 		next = b->next;
 		free(b);
 	}
@@ -55,7 +55,7 @@ arena_free(Arena *a)
 void
 arena_join(Arena *a, Arena *b)
 {
-	struct block **end = &a->head;
+	struct arena_block **end = &a->head;
 
 	while (*end)
 		end = &(*end)->next;
@@ -63,17 +63,17 @@ arena_join(Arena *a, Arena *b)
 	free(b);
 }
 
-static struct block *
+static struct arena_block *
 block_new(size_t size)
 {
-	size_t head = round_up(sizeof(struct block));
-	struct block *b;
+	size_t head = align_up(sizeof(struct arena_block));
+	struct arena_block *b;
 
 	if (size > SIZE_MAX - head)
-		out_of_memory();
+		die_out_of_memory();
 	b = calloc(1, head + size);
 	if (!b)
-		out_of_memory();
+		die_out_of_memory();
 	b->size = size;
 	return b;
 }
@@ -81,17 +81,17 @@ block_new(size_t size)
 void *
 arena_alloc(Arena *a, size_t nbytes)
 {
-	struct block *b = a->head;
+	struct arena_block *b = a->head;
 	size_t need;
 	void *p;
 
 	if (nbytes > SIZE_MAX / 2)
-		out_of_memory();
-	need = round_up(nbytes ? nbytes : 1);
+		die_out_of_memory();
+	need = align_up(nbytes ? nbytes : 1);
 	if (!b || b->size - b->used < need) {
 		bool large = need > BLOCK / 4;
 
-		b = block_new(large ? need : BLOCK - round_up(sizeof *b));
+		b = block_new(large ? need : BLOCK - align_up(sizeof *b));
 		/* a large block is full at once and goes behind the current
 		 * one, whose rest stays in use */
 		if (a->head && large) {
@@ -102,7 +102,7 @@ arena_alloc(Arena *a, size_t nbytes)
 			a->head = b;
 		}
 	}
-	p = (char *)b + round_up(sizeof *b) + b->used;
+	p = (char *)b + align_up(sizeof *b) + b->used;
 	b->used += need;
 	return p;
 }
@@ -113,7 +113,7 @@ arena_array(Arena *a, size_t n, size_t size)
 	size_t nbytes;
 
 	if (__builtin_mul_overflow(n, size, &nbytes))
-		out_of_memory();
+		die_out_of_memory();
 	return arena_alloc(a, nbytes);
 }
 
@@ -161,7 +161,7 @@ arena_grow(Arena *a, void *old, size_t n, size_t *cap, size_t need,
 		return old;
 	while (newcap < need) {
 		if (newcap > SIZE_MAX / 2)
-			out_of_memory();
+			die_out_of_memory();
 		newcap *= 2;
 	}
 	p = arena_array(a, newcap, size);

@@ -79,7 +79,7 @@ is_deceptive(const unsigned char *s, int n)
 }
 
 static void
-put_escaped(FILE *out, const char *text, bool quotes)
+print_escaped(FILE *out, const char *text, bool quotes)
 {
 	const unsigned char *s = (const unsigned char *)text;
 
@@ -101,34 +101,34 @@ put_escaped(FILE *out, const char *text, bool quotes)
 void
 diag_escape(FILE *out, const char *s)
 {
-	put_escaped(out, s, true);
+	print_escaped(out, s, true);
 }
 
 /* The message may hold names from a file: line breaks in it are escaped like
  * all else, so that no name can forge a line. */
 static void
-put_message(Diag *d, const char *fmt, va_list ap)
+print_message(Diag *d, const char *fmt, va_list ap)
 {
 	char text[LINE_MAX_BYTES];
 	int n = vsnprintf(text, sizeof text, fmt, ap);
 
 	if (n < 0)
 		return;
-	put_escaped(d->out, text, false);
+	print_escaped(d->out, text, false);
 	if ((size_t)n >= sizeof text)
 		fputs(" ...", d->out);
 	putc('\n', d->out);
 }
 
 static void
-report(Diag *d, const char *what, const char *node, const char *op,
-       const char *fmt, va_list ap)
+print_diag(Diag *d, const char *what, const char *node, const char *op,
+           const char *fmt, va_list ap)
 {
 	if (!d->out)
 		return;
 	fprintf(d->out, "%s: ", d->prog);
 	if (d->file) {
-		put_escaped(d->out, d->file, false);
+		print_escaped(d->out, d->file, false);
 		fputs(": ", d->out);
 	}
 	fputs(what, d->out);
@@ -136,29 +136,29 @@ report(Diag *d, const char *what, const char *node, const char *op,
 		fprintf(d->out, "note: %s: ", d->because);
 	if (node) {
 		fputs("node '", d->out);
-		put_escaped(d->out, node, false);
+		print_escaped(d->out, node, false);
 		putc('\'', d->out);
 	}
 	if (op) {
 		fputs(node ? " (" : "(", d->out);
-		put_escaped(d->out, op, false);
+		print_escaped(d->out, op, false);
 		putc(')', d->out);
 	}
 	if (node || op)
 		fputs(": ", d->out);
-	put_message(d, fmt, ap);
+	print_message(d, fmt, ap);
 }
 
 #define REPORT(d, what, node, op, fmt) do { \
 	va_list ap; \
 	va_start(ap, fmt); \
-	report(d, what, node, op, fmt, ap); \
+	print_diag(d, what, node, op, fmt, ap); \
 	va_end(ap); \
 } while (0)
 
 /* Whether an error is to be shown. */
 static bool
-counts(Diag *d)
+should_print(Diag *d)
 {
 	return d->because ? !d->quiet : d->errors++ < SHOWN_MAX;
 }
@@ -166,7 +166,7 @@ counts(Diag *d)
 bool
 diag_error(Diag *d, const char *fmt, ...)
 {
-	if (counts(d))
+	if (should_print(d))
 		REPORT(d, "", NULL, NULL, fmt);
 	return false;
 }
@@ -174,7 +174,7 @@ diag_error(Diag *d, const char *fmt, ...)
 bool
 diag_at(Diag *d, const char *node, const char *op, const char *fmt, ...)
 {
-	if (counts(d))
+	if (should_print(d))
 		REPORT(d, "", node, op, fmt);
 	return false;
 }
@@ -211,7 +211,7 @@ diag_more(Diag *d, const char *fmt, ...)
 		return false;
 	fputs("  ", d->out);
 	va_start(ap, fmt);
-	put_message(d, fmt, ap);
+	print_message(d, fmt, ap);
 	va_end(ap);
 	return false;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static uint32_t *
-find(const struct origin_table *t, const struct origin *o)
+find_origin_slot(const struct origin_table *t, const struct origin *o)
 {
 	const struct origin *all = t->g->origin;
 	uint64_t h = hash_str(hash_str(HASH_START, o->name), o->op);
@@ -34,10 +34,10 @@ origin_slot(struct origin_table *t, const struct origin *o)
 		t->slot = arena_array(t->arena, t->size, sizeof *t->slot);
 		for (uint32_t i = 0; i < old.size; i++)
 			if (old.slot[i])
-				*find(t, &t->g->origin[old.slot[i]]) =
-					old.slot[i];
+				*find_origin_slot(t, &t->g->origin[
+					old.slot[i]]) = old.slot[i];
 	}
-	slot = find(t, o);
+	slot = find_origin_slot(t, o);
 	t->used += !*slot;
 	return slot;
 }

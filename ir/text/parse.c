@@ -29,7 +29,7 @@ read_props(struct parser *p)
 }
 
 static bool
-read_value(struct parser *p, ValKind kind)
+read_value_decl(struct parser *p, ValKind kind)
 {
 	ValId v = parse_decl(p, kind);
 
@@ -55,7 +55,7 @@ read_statement(struct parser *p)
 		return parse_node(p);
 	for (int k = 0; k < V_KIND_COUNT; k++)
 		if (tok_word(p, text_kind[k]))
-			return read_value(p, (ValKind)k);
+			return read_value_decl(p, (ValKind)k);
 	if (tok_word(p, "loss"))
 		return parse_mention(p, 0, 0, M_LOSS);
 	if (tok_word(p, "props"))
@@ -88,7 +88,7 @@ recover(struct parser *p)
 }
 
 static void
-read_graph(struct parser *p)
+read_graph_text(struct parser *p)
 {
 	char *name;
 
@@ -166,7 +166,7 @@ text_parse(const char *path, const char *text, size_t n, Diag *d)
 
 	p.origins = (struct origin_table){ .arena = p.tmp, .g = p.g };
 	tok_next(&p);
-	read_graph(&p);
+	read_graph_text(&p);
 	for (size_t i = 0; i < p.nmention && !p.faults; i++)
 		settle_mention(&p, &p.mention[i]);
 	diag_file(d, path);

@@ -83,7 +83,7 @@ struct draft {
 
 /* An id more in a list of the draft. */
 static void
-push(struct parser *p, uint32_t **list, int *n, size_t *cap, uint32_t id)
+push_id(struct parser *p, uint32_t **list, int *n, size_t *cap, uint32_t id)
 {
 	*list = arena_grow(p->g->arena, *list, (size_t)*n, cap,
 	                   (size_t)*n + 1, sizeof **list);
@@ -101,7 +101,7 @@ read_outputs(struct parser *p, struct draft *t)
 			if (!v)
 				return false;
 		}
-		push(p, &t->n.out, &t->n.nout, &t->out_cap, v);
+		push_id(p, &t->n.out, &t->n.nout, &t->out_cap, v);
 	} while (tok_accept(p, ','));
 	return tok_expect(p, '=');
 }
@@ -120,7 +120,7 @@ read_operand(struct parser *p, struct draft *t)
 			                 p->text);
 		tok_next(p);
 	}
-	push(p, &t->n.in, &t->n.nin, &t->in_cap, v);
+	push_id(p, &t->n.in, &t->n.nin, &t->in_cap, v);
 	return true;
 }
 
@@ -206,7 +206,7 @@ read_micro(struct parser *p, struct body *b, size_t *cap)
 }
 
 static bool
-read_give(struct parser *p, Node *n)
+read_loop_results(struct parser *p, Node *n)
 {
 	n->body->result = arena_array(p->g->arena, (size_t)n->nout + 1,
 	                              sizeof *n->body->result);
@@ -233,7 +233,7 @@ read_body(struct parser *p, Node *n)
 		while (p->tok == T_LINE || tok_is(p, ';'))
 			tok_next(p);
 		if (tok_word(p, "give")) {
-			if (!read_give(p, n))
+			if (!read_loop_results(p, n))
 				return false;
 			break;
 		}
@@ -274,7 +274,7 @@ read_inlined(struct parser *p, struct draft *t)
 		def = g->val[val_find(g, name)].def;
 		if (!def || g->node[def].op != OP_LOOP)
 			return tok_fault(p, "no loop before writes '%s'", name);
-		push(p, &n->inlined, &n->ninlined, &t->inlined_cap, def);
+		push_id(p, &n->inlined, &n->ninlined, &t->inlined_cap, def);
 	} while (tok_accept(p, ','));
 	return true;
 }
@@ -337,13 +337,13 @@ check_draft(struct parser *p, struct draft *t)
 		return tok_fault_at(p, t->line, "%s has %d outputs, found %d",
 		                    op_info[n->op].text, want, n->nout);
 	while (n->nout < want)
-		push(p, &n->out, &n->nout, &t->out_cap, 0);
+		push_id(p, &n->out, &n->nout, &t->out_cap, 0);
 	return true;
 }
 
 /* Append the node; node_new would name outputs itself. */
 static bool
-append(struct parser *p, struct draft *t)
+append_node(struct parser *p, struct draft *t)
 {
 	Graph *g = p->g;
 	Node *n;
@@ -379,5 +379,5 @@ parse_node(struct parser *p)
 	t.n.attr = attr_default(t.n.op);
 	t.n.workspace_at = -1;
 	return read_operands(p, &t) && read_attrs(p, t.n.op, &t.n.attr)
-	       && read_tail(p, &t) && check_draft(p, &t) && append(p, &t);
+	       && read_tail(p, &t) && check_draft(p, &t) && append_node(p, &t);
 }

@@ -34,7 +34,7 @@ parse_dtype(struct parser *p, DType *dt)
 }
 
 static bool
-read_extent(struct parser *p, Val *v, int i)
+read_dim_extent(struct parser *p, Val *v, int i)
 {
 	v->shape.dim[i] = -1;
 	if (tok_accept(p, '?'))
@@ -63,7 +63,7 @@ read_type(struct parser *p, Val *v)
 		if (v->shape.rank == MAX_RANK)
 			return tok_fault(p, "rank above %d", MAX_RANK);
 		if ((v->shape.rank && !tok_expect(p, ','))
-		    || !read_extent(p, v, v->shape.rank))
+		    || !read_dim_extent(p, v, v->shape.rank))
 			return false;
 		v->shape.rank++;
 	}
@@ -123,14 +123,14 @@ read_split(struct parser *p, Split *s)
 }
 
 static bool
-read_piece(struct parser *p, Val *v)
+read_shard_clause(struct parser *p, Val *v)
 {
-	struct piece_of *of = arena_alloc(p->g->arena, sizeof *of);
+	struct replica_shard *of = arena_alloc(p->g->arena, sizeof *of);
 	IntList l;
 
 	if (!tok_list(p, 1, &l))
 		return false;
-	*of = (struct piece_of){ .shape.rank = l.n };
+	*of = (struct replica_shard){ .shape.rank = l.n };
 	memcpy(of->shape.dim, l.v, sizeof l.v);
 	v->piece = of;
 	return !tok_word(p, "cut") || read_split(p, &of->split);
@@ -211,7 +211,7 @@ read_marks(struct parser *p, ValId id)
 		} else if (tok_word(p, "split")) {
 			ok = read_split(p, &v->split);
 		} else if (tok_word(p, "piece")) {
-			ok = read_piece(p, v);
+			ok = read_shard_clause(p, v);
 		} else if (tok_word(p, "strides")) {
 			ok = read_strides(p, v);
 			strided = true;
@@ -262,19 +262,19 @@ parse_decl(struct parser *p, ValKind kind)
 /* ---- contents ---- */
 
 static bool
-store_float(const char *word, DType dt, unsigned char *to)
+parse_float_element(const char *word, DType dt, unsigned char *to)
 {
 	char *rest;
 	double x = strtod(word, &rest);
 
 	if (!*word || *rest)
 		return false;
-	element_put_float(dt, to, 0, x);
+	element_set_float(dt, to, 0, x);
 	return true;
 }
 
 static bool
-store_int(const char *word, DType dt, unsigned char *to)
+parse_int_element(const char *word, DType dt, unsigned char *to)
 {
 	int bits = 8 * dtype_info[dt].nbytes;
 	bool is_signed = dtype_info[dt].cls == 'i';
@@ -308,9 +308,9 @@ read_element(struct parser *p, DType dt, unsigned char *to)
 	bool ok = p->tok == T_WORD;
 
 	if (ok && dtype_info[dt].cls == 'f')
-		ok = store_float(p->text, dt, to);
+		ok = parse_float_element(p->text, dt, to);
 	else if (ok)
-		ok = store_int(p->text, dt, to);
+		ok = parse_int_element(p->text, dt, to);
 	if (!ok) {
 		char what[32];
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static bool
-is_plain(const char *s)
+is_plain_word(const char *s)
 {
 	return *s && strspn(s, TEXT_WORD) == strlen(s);
 }
@@ -27,7 +27,7 @@ void
 text_name(FILE *out, char sigil, const char *name)
 {
 	putc(sigil, out);
-	if (is_plain(name))
+	if (is_plain_word(name))
 		fputs(name, out);
 	else
 		text_quoted(out, name);
@@ -36,7 +36,7 @@ text_name(FILE *out, char sigil, const char *name)
 void
 text_word(FILE *out, const char *s)
 {
-	if (is_plain(s) && !strchr("0123456789+-.", *s))
+	if (is_plain_word(s) && !strchr("0123456789+-.", *s))
 		fputs(s, out);
 	else
 		text_quoted(out, s);
@@ -120,7 +120,7 @@ text_type(FILE *out, const Val *v)
 }
 
 static void
-put_layout(FILE *out, const Graph *g, const Val *v)
+print_layout(FILE *out, const Graph *g, const Val *v)
 {
 	if (!val_contiguous(v)) {
 		fputs(" strides ", out);
@@ -146,7 +146,7 @@ text_mark(FILE *out, const Graph *g, const char *word, ValId v)
 }
 
 static void
-put_split(FILE *out, const char *word, const Split *s)
+print_split(FILE *out, const char *word, const Split *s)
 {
 	if (s->kind == SPLIT_I)
 		return;
@@ -166,11 +166,11 @@ put_split(FILE *out, const char *word, const Split *s)
 }
 
 static void
-put_piece(FILE *out, const struct piece_of *p)
+print_shard_clause(FILE *out, const struct replica_shard *p)
 {
 	fputs(" piece ", out);
 	text_ints(out, p->shape.rank, p->shape.dim);
-	put_split(out, "cut", &p->split);
+	print_split(out, "cut", &p->split);
 }
 
 void
@@ -199,11 +199,11 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		fputs(" state ", out);
 		text_word(out, v->state);
 	}
-	put_split(out, "split", &v->split);
+	print_split(out, "split", &v->split);
 	if (v->piece)
-		put_piece(out, v->piece);
+		print_shard_clause(out, v->piece);
 	if (v->laid_out)
-		put_layout(out, g, v);
+		print_layout(out, g, v);
 	if (v->offset >= 0)
 		fprintf(out, " at %lld", (long long)v->offset);
 }
@@ -211,7 +211,7 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 /* ---- contents ---- */
 
 static void
-put_element(FILE *out, const Val *v, int64_t i)
+print_element(FILE *out, const Val *v, int64_t i)
 {
 	switch (dtype_info[v->dt].cls) {
 	case 'f':
@@ -241,12 +241,12 @@ text_contents(FILE *out, const Graph *g, const Val *v)
 		fputs(" = {", out);
 		for (int64_t i = 0; i < n; i++) {
 			fputs(i ? ", " : "", out);
-			put_element(out, v, i);
+			print_element(out, v, i);
 		}
 		putc('}', out);
 	} else if (v->kind == V_CONST && val_splat(g, val_id(g, v), &x)) {
 		fputs(" = splat ", out);
-		put_element(out, v, 0);
+		print_element(out, v, 0);
 	} else if (v->kind == V_CONST && nbytes <= TEXT_HEX) {
 		const unsigned char *p = v->data;
 

@@ -78,7 +78,7 @@ is_default(const struct attr_info *a, const char *p)
 }
 
 static void
-put_attr(FILE *out, const struct attr_info *a, const char *p)
+print_attr(FILE *out, const struct attr_info *a, const char *p)
 {
 	const IntList *l = (const IntList *)p;
 	int64_t i;
@@ -102,7 +102,7 @@ put_attr(FILE *out, const struct attr_info *a, const char *p)
 }
 
 static void
-put_attrs(FILE *out, Op op, const Attr *attr)
+print_attrs(FILE *out, Op op, const Attr *attr)
 {
 	int n;
 	const struct attr_info *a = op_attrs(op, &n);
@@ -114,7 +114,7 @@ put_attrs(FILE *out, Op op, const Attr *attr)
 		if (is_default(&a[i], p))
 			continue;
 		fprintf(out, "%s%s=", any ? ", " : " {", a[i].name);
-		put_attr(out, &a[i], p);
+		print_attr(out, &a[i], p);
 		any = true;
 	}
 	if (any)
@@ -122,14 +122,14 @@ put_attrs(FILE *out, Op op, const Attr *attr)
 }
 
 static void
-put_arg(FILE *out, int arg)
+print_arg(FILE *out, int arg)
 {
 	fprintf(out, "%c%d", arg < 0 ? 't' : 'a', arg < 0 ? ~arg : arg);
 }
 
 /* sep stands in front of each statement, end before the bracket closes. */
 static void
-put_body(FILE *out, const Node *n)
+print_body(FILE *out, const Node *n)
 {
 	const struct body *b = n->body;
 
@@ -141,9 +141,9 @@ put_body(FILE *out, const Node *n)
 		        dtype_info[m->dt].text, op_info[m->op].text);
 		for (int k = 0; k < m->narg; k++) {
 			fputs(k ? ", " : " ", out);
-			put_arg(out, m->arg[k]);
+			print_arg(out, m->arg[k]);
 		}
-		put_attrs(out, m->op, &m->attr);
+		print_attrs(out, m->op, &m->attr);
 	}
 	fputs("\n\t\tgive", out);
 	for (int i = 0; i < n->nout; i++)
@@ -165,7 +165,7 @@ outputs_shown(const Node *n)
 
 /* What a node is known by; 0: it writes nothing. */
 static ValId
-some_output(const Node *n)
+first_output(const Node *n)
 {
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i])
@@ -175,7 +175,7 @@ some_output(const Node *n)
 
 /* All of a node but its origins and body. */
 static void
-put_head(FILE *out, const Graph *g, const Node *n)
+print_node_head(FILE *out, const Graph *g, const Node *n)
 {
 	for (int i = 0; i < outputs_shown(n); i++) {
 		fputs(i ? ", " : "", out);
@@ -191,17 +191,17 @@ put_head(FILE *out, const Graph *g, const Node *n)
 		fputs(i ? ", " : " ", out);
 		text_ref(out, g, n->in[i]);
 	}
-	put_attrs(out, n->op, &n->attr);
+	print_attrs(out, n->op, &n->attr);
 	if (n->phase != PH_FORWARD)
 		fprintf(out, " @%s", text_phase[n->phase]);
 	if (n->round)
 		fprintf(out, " round %d", n->round);
 	if (n->of)
-		text_mark(out, g, "again", some_output(&g->node[n->of]));
+		text_mark(out, g, "again", first_output(&g->node[n->of]));
 	if (n->wait)
-		text_mark(out, g, "wait", some_output(&g->node[n->wait]));
+		text_mark(out, g, "wait", first_output(&g->node[n->wait]));
 	for (int i = 0; i < n->ninlined; i++) {
-		ValId v = some_output(&g->node[n->inlined[i]]);
+		ValId v = first_output(&g->node[n->inlined[i]]);
 
 		if (i == 0) {
 			text_mark(out, g, "inlines", v);
@@ -219,7 +219,7 @@ put_head(FILE *out, const Graph *g, const Node *n)
 }
 
 static void
-put_origin(FILE *out, const struct origin *o, bool first)
+print_origin(FILE *out, const struct origin *o, bool first)
 {
 	fputs(first ? " from " : ", ", out);
 	text_quoted(out, o->name);
@@ -239,7 +239,7 @@ struct numbering {
 };
 
 static int
-by_number(const void *a, const void *b)
+by_origin_id(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -279,17 +279,17 @@ number_of(struct numbering *t, const Graph *g, uint32_t o)
 }
 
 static void
-put_origins(FILE *out, const Graph *g, const Node *n, struct numbering *t)
+print_origins(FILE *out, const Graph *g, const Node *n, struct numbering *t)
 {
 	int shown = 0;
 
 	for (int i = 0; i < n->norigin; i++)
 		t->scratch[i] = number_of(t, g, n->origin[i]);
-	qsort(t->scratch, (size_t)n->norigin, sizeof *t->scratch, by_number);
+	qsort(t->scratch, (size_t)n->norigin, sizeof *t->scratch, by_origin_id);
 	for (int i = 0; i < n->norigin; i++)
 		if (i == 0 || t->scratch[i] != t->scratch[i - 1])
-			put_origin(out, &g->origin[t->index[t->scratch[i]]],
-			           shown++ == 0);
+			print_origin(out, &g->origin[t->index[t->scratch[i]]],
+			             shown++ == 0);
 }
 
 enum { SHOWN = 1, MENTIONED = 2 };
@@ -335,7 +335,7 @@ values_shown(Arena *tmp, const Graph *g)
 }
 
 static void
-put_values(FILE *out, const Graph *g, const unsigned char *seen)
+print_value_list(FILE *out, const Graph *g, const unsigned char *seen)
 {
 	FOR_VALS (v, g) {
 		bool shown = seen[val_id(g, v)] & SHOWN;
@@ -380,13 +380,13 @@ text_print(const Graph *g, FILE *out)
 		        g->exact ? " exactly" : "");
 	if (g->adds)
 		fputs("\tadds\n", out);
-	put_values(out, g, values_shown(tmp, g));
+	print_value_list(out, g, values_shown(tmp, g));
 	FOR_NODES (n, g) {
 		putc('\t', out);
-		put_head(out, g, n);
-		put_origins(out, g, n, &t);
+		print_node_head(out, g, n);
+		print_origins(out, g, n, &t);
 		if (n->body)
-			put_body(out, n);
+			print_body(out, n);
 		putc('\n', out);
 	}
 	if (g->loss) {

@@ -40,7 +40,7 @@ held(DType dt, double *x)
 
 	if (isnan(*x) || (whole && fabs(*x) > WHOLE))
 		return false;
-	element_put_floats(dt, e, 0, 1, x);
+	element_set_floats(dt, e, 0, 1, x);
 	if (whole && dt != DT_BOOL) {
 		double was = *x;
 

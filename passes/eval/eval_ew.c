@@ -31,9 +31,9 @@ store(const Val *y, void *data, bool floats, int64_t at, int n,
       const union strip *from)
 {
 	if (floats)
-		element_put_floats(y->dt, data, at, n, from->f);
+		element_set_floats(y->dt, data, at, n, from->f);
 	else
-		element_put_ints(y->dt, data, at, n, from->i);
+		element_set_ints(y->dt, data, at, n, from->i);
 }
 
 /* The rows of a result, with the operands that broadcast to it. */

@@ -142,7 +142,7 @@ eval_pad(struct eval *e)
 		if (inside)
 			copy_elem(data, i, x->data, from, size);
 		else
-			element_put_float(y->dt, data, i, e->n->attr.PAD.value);
+			element_set_float(y->dt, data, i, e->n->attr.PAD.value);
 	}
 	return EVAL_DONE;
 }
@@ -329,10 +329,10 @@ scatter_elem(DType dt, int64_t how, void *y, int64_t i, Val *view,
 	if (how == 0)
 		copy_elem(y, i, upd->data, j, dtype_info[dt].nbytes);
 	else if (dt_is_float(dt))
-		element_put_float(dt, y, i, eval_reduced(combine_op(how),
+		element_set_float(dt, y, i, eval_reduced(combine_op(how),
 			val_float(view, i), val_float(upd, j)));
 	else
-		element_put_int(dt, y, i, eval_reduced_int(combine_op(how), dt,
+		element_set_int(dt, y, i, eval_reduced_int(combine_op(how), dt,
 			val_int(view, i), val_int(upd, j)));
 }
 

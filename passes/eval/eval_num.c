@@ -44,10 +44,10 @@ eval_range(struct eval *e)
 
 	for (int64_t i = 0; i < n; i++)
 		if (dt_is_float(y->dt))
-			element_put_float(y->dt, data, i, val_float(from, 0)
+			element_set_float(y->dt, data, i, val_float(from, 0)
 			                  + (double)i * val_float(step, 0));
 		else
-			element_put_int(y->dt, data, i,
+			element_set_int(y->dt, data, i,
 			                (int64_t)((uint64_t)val_int(from, 0)
 			                + (uint64_t)i
 			                * (uint64_t)val_int(step, 0)));
@@ -62,7 +62,7 @@ fill_with(struct eval *e, double value)
 	void *data = e->data;
 
 	for (int64_t i = 0; value != 0 && i < n; i++)
-		element_put_float(y->dt, data, i, value);
+		element_set_float(y->dt, data, i, value);
 	return EVAL_DONE;
 }
 
@@ -157,9 +157,9 @@ eval_cumsum(struct eval *e)
 				isum = product ? isum * i : isum + i;
 			}
 			if (dt_is_float(x->dt))
-				element_put_float(y->dt, data, at, fsum);
+				element_set_float(y->dt, data, at, fsum);
 			else
-				element_put_int(y->dt, data, at, (int64_t)isum);
+				element_set_int(y->dt, data, at, (int64_t)isum);
 			if (exclusive) {
 				fsum = product ? fsum * f : fsum + f;
 				isum = product ? isum * i : isum + i;
@@ -197,7 +197,7 @@ eval_argmax(struct eval *e)
 			if (greater(x, a, b) || (last && !greater(x, b, a)))
 				best = k;
 		}
-		element_put_int(y->dt, data, r, best);
+		element_set_int(y->dt, data, r, best);
 	}
 	return EVAL_DONE;
 }
@@ -296,10 +296,10 @@ eval_reduce(struct eval *e)
 	int64_t count = ny ? n / ny : 1;
 	for (int64_t i = 0; i < ny; i++)
 		if (floats)
-			element_put_float(y->dt, data, i,
+			element_set_float(y->dt, data, i,
 			          mean ? facc[i] / (double)count : facc[i]);
 		else
-			element_put_int(y->dt, data, i,
+			element_set_int(y->dt, data, i,
 			                mean ? iacc[i] / count : iacc[i]);
 	return EVAL_DONE;
 }
@@ -330,7 +330,7 @@ eval_softmax(struct eval *e)
 			double d = val_float(x, at) - max;
 			double z = dead ? max : d - log(sum);
 
-			element_put_float(y->dt, data, at, logs ? z
+			element_set_float(y->dt, data, at, logs ? z
 			                  : dead ? 0 : exp(d) / sum);
 		}
 	}
@@ -385,7 +385,7 @@ put_product(struct eval *e, void *data, int64_t o, int64_t i, int64_t j,
 		for (int64_t l = 0; l < k; l++)
 			isum += (uint64_t)matrix_int_at(a, w->at[0], ta, i, l)
 			      * (uint64_t)matrix_int_at(b, w->at[1], tb, l, j);
-		element_put_int(y->dt, data, o, (int64_t)isum);
+		element_set_int(y->dt, data, o, (int64_t)isum);
 		return;
 	}
 	for (int64_t l = 0; l < k; l++)
@@ -396,7 +396,7 @@ put_product(struct eval *e, void *data, int64_t o, int64_t i, int64_t j,
 		sum += val_float(eval_in(e, 2), j);
 	if (eval_has(e, 3))
 		sum += val_float(eval_in(e, 3), o);
-	element_put_float(y->dt, data, o, sum);
+	element_set_float(y->dt, data, o, sum);
 }
 
 enum eval_status

@@ -215,7 +215,7 @@ takes_means(const struct rule *r)
 static ValId
 factor_state(Graph *g, ValId param, const struct rule *r, int k)
 {
-	const struct piece_of *piece = g->val[param].piece;
+	const struct replica_shard *piece = g->val[param].piece;
 	Shape s = piece ? piece->shape : g->val[param].shape;
 	Split cut = piece ? piece->split : g->val[param].split;
 	ValId v = new_state(g, param, r->prefix, r->state[k], DT_F32,

@@ -51,16 +51,16 @@ choose(const Graph *g, Arena *scratch, struct update *u, uint32_t n)
 
 /* ---- pieces ---- */
 
-static const struct piece_of *
+static const struct replica_shard *
 form_of(Graph *g, ValId param)
 {
 	const Val *p = &g->val[param];
-	struct piece_of *of;
+	struct replica_shard *of;
 
 	if (p->piece)
 		return p->piece;
 	of = arena_alloc(g->arena, sizeof *of);
-	*of = (struct piece_of){ .shape = p->shape };
+	*of = (struct replica_shard){ .shape = p->shape };
 	if (p->split.kind == SPLIT_S)
 		of->split = p->split;
 	return of;
@@ -81,7 +81,7 @@ attr_of(Graph *g, ValId param, Op op)
 void
 zero_mark(Graph *g, ValId param, ValId v)
 {
-	const struct piece_of *of = form_of(g, param);
+	const struct replica_shard *of = form_of(g, param);
 	Split cut = split_over_replicas(&of->shape);
 	Val *x = &g->val[v];
 

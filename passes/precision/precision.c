@@ -111,7 +111,7 @@ converted(struct precise *c, const Val *v, DType to)
 	data = arena_array(c->g->arena, (size_t)n + 1,
 	                   (size_t)dtype_info[to].nbytes);
 	for (int64_t i = 0; i < n; i++)
-		element_put_float(to, data, i, val_float(v, i));
+		element_set_float(to, data, i, val_float(v, i));
 	return data;
 }
 

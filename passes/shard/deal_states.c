@@ -92,10 +92,10 @@ reshaped(const struct deal *d, const Split *s, const Shape *from,
 	if (!best || s->lead != s->axis)
 		return false;
 	here = count / product(to, 0, axis);
-	if (here > STRETCHES_MAX)
+	if (here > SEGMENTS_MAX)
 		return false;
-	*y = split_stretches(axis, here, to->dim[axis] / here
-	                     * (s->npart * s->part[0] / from->dim[s->axis]));
+	*y = split_segments(axis, here, to->dim[axis] / here
+	                    * (s->npart * s->part[0] / from->dim[s->axis]));
 	return true;
 }
 

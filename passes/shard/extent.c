@@ -49,7 +49,7 @@ give_contents(Graph *g, ValId v, double x)
 {
 	void *data = arena_alloc(g->arena, 8);
 
-	element_put_float(g->val[v].dt, data, 0, x);
+	element_set_float(g->val[v].dt, data, 0, x);
 	g->val[v].data = data;
 	g->val[v].kind = V_CONST;
 	g->val[v].def = 0;

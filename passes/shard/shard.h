@@ -14,7 +14,7 @@
 #define PASSES_SHARD_H
 
 #include "passes/pass.h"
-#include "ir/shard/shard.h"
+#include "ir/placement/placement.h"
 
 PassFn pass_shard, pass_deal, pass_micro;
 

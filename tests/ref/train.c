@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "codegen/cpu/cpu.h"
-#include "ir/base/infile.h"
+#include "ir/base/input_file.h"
 #include "ir/text/text.h"
 #include "passes/cost/cost.h"
 #include "passes/passes.h"
@@ -60,7 +60,7 @@ load(struct run *r)
 		r->g = onnx_import(r->cli.model, &o, r->diag, &r->file);
 		return r->g != NULL;
 	}
-	text = infile_read(r->cli.model, 1 << 28, &n, r->arena, r->diag);
+	text = input_file_read(r->cli.model, 1 << 28, &n, r->arena, r->diag);
 	if (text)
 		r->g = text_parse(r->cli.model, text, n, r->diag);
 	return r->g != NULL;

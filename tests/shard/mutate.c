@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "codegen/cpu/cpu.h"
-#include "ir/shard/shard.h"
+#include "ir/placement/placement.h"
 #include "tests/ref/pair.h"
 #include "tests/shard/mutations.h"
 

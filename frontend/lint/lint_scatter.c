@@ -12,7 +12,7 @@
  * cost   at most MOST_STEPS nodes behind the indices of a scatter; constants
  *        are sorted, MOST_INDICES of all scatters
  */
-#include "frontend/damage/damage_search.h"
+#include "frontend/lint/lint_context.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ by_value(const void *a, const void *b)
 
 /* FNV-1a (Fowler, Noll, Vo 1991), by words. */
 static uint64_t
-mixed(uint64_t hash, int64_t word)
+hash_word(uint64_t hash, int64_t word)
 {
 	return ((hash ^ (uint64_t)word) * 1099511628211u) ^ hash >> 29;
 }
@@ -73,21 +73,21 @@ mixed(uint64_t hash, int64_t word)
  * on all axes but one.  Different things may have the same number, which is
  * no proof then. */
 static uint64_t
-key_of(const struct proof *p, const Val *v, int64_t i, int64_t width)
+index_key(const struct proof *p, const Val *v, int64_t i, int64_t width)
 {
 	int64_t at = i, inner = 1, extent, axis = p->axis;
 	uint64_t hash = 14695981039346656037u;
 
 	if (p->rows) {
 		for (int64_t k = 0; k < width; k++)
-			hash = mixed(hash, val_int(v, i * width + k));
+			hash = hash_word(hash, val_int(v, i * width + k));
 		return hash;
 	}
 	for (int k = v->shape.rank - 1; k > axis; k--)
 		inner *= v->shape.dim[k];
 	extent = v->shape.dim[axis];
-	hash = mixed(hash, at % inner);
-	return mixed(mixed(hash, at / inner / extent), val_int(v, i));
+	hash = hash_word(hash, at % inner);
+	return hash_word(hash_word(hash, at / inner / extent), val_int(v, i));
 }
 
 /* Whether no index of a constant occurs twice; plain: it is the operand
@@ -124,7 +124,7 @@ all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
 	n = x.nelem / width;
 	key = arena_array(p->f->arena, (size_t)n, sizeof *key);
 	for (int64_t i = 0; i < n; i++)
-		key[i] = key_of(&q, &v, i, width);
+		key[i] = index_key(&q, &v, i, width);
 	qsort(key, (size_t)n, sizeof *key, by_value);
 	for (int64_t i = 1; differ && i < n; i++)
 		differ = key[i] != key[i - 1];
@@ -135,7 +135,7 @@ all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
 
 /* Extent `axis` of v as the file declares it; -1: it does not. */
 static int64_t
-declared(const struct flat *f, int v, int64_t axis)
+declared_extent(const struct flat *f, int v, int64_t axis)
 {
 	const Onnx__TypeProto *t = declared_type(f, v);
 	const Onnx__TensorShapeProto *s = t && t->tensor_type
@@ -182,22 +182,23 @@ static bool
 is_one_along(struct proof *p, int v, int64_t axis)
 {
 	for (int hops = 0; v && hops < MOST_HOPS; hops++) {
-		const struct flat_node *n = node_behind(p->f, v), *shape;
+		const struct flat_node *n = producer_of(p->f, v), *shape;
 
-		if (declared(p->f, v, axis) == 1)
+		if (declared_extent(p->f, v, axis) == 1)
 			return true;
 		if (!n)
 			return false;
-		if (is_type(n, "Unsqueeze"))
+		if (is_op_type(n, "Unsqueeze"))
 			return names_axis(p->f, n, axis, false);
 		if (strncmp(n->type, "Arg", 3) == 0)
 			return int_attr(n, "axis", 0) == axis
 				&& int_attr(n, "keepdims", 1);
-		if (is_type(n, "Expand")) {
-			shape = node_behind(p->f, operand(n, 1));
-			v = is_type(shape, "Shape") ? operand(shape, 0) : 0;
-		} else if (is_type(n, "Identity") || is_type(n, "Cast")) {
-			v = operand(n, 0);
+		if (is_op_type(n, "Expand")) {
+			shape = producer_of(p->f, node_input(n, 1));
+			v = is_op_type(shape, "Shape") ? node_input(shape, 0)
+				: 0;
+		} else if (is_op_type(n, "Identity") || is_op_type(n, "Cast")) {
+			v = node_input(n, 0);
 		} else {
 			return false;
 		}
@@ -211,33 +212,33 @@ is_one_number(struct proof *p, int v)
 {
 	while (v && p->steps-- > 0) {
 		const Onnx__TensorProto *t = flat_tensor(p->f, v);
-		const struct flat_node *n = node_behind(p->f, v);
+		const struct flat_node *n = producer_of(p->f, v);
 		int64_t count = 0;
 
 		if (t)
 			return onnx_tensor_bytes(t, &count) && count == 1;
 		if (!n)
 			return false;
-		if (is_type(n, "Constant"))
+		if (is_op_type(n, "Constant"))
 			return attr_find(n, "value_int")
 				|| attr_find(n, "value_float");
-		if (is_type(n, "ConstantOfShape"))
+		if (is_op_type(n, "ConstantOfShape"))
 			return true;
 		/* an extent, which a Gather takes out of a shape */
-		if (is_type(n, "Gather")) {
-			return is_type(node_behind(p->f, operand(n, 0)),
-			               "Shape");
+		if (is_op_type(n, "Gather")) {
+			return is_op_type(producer_of(p->f, node_input(n, 0)),
+			                  "Shape");
 		}
 		if (!IS_ANY(n, moves))
 			return false;
-		v = operand(n, 0);
+		v = node_input(n, 0);
 	}
 	return false;
 }
 
 /* ---- indices ---- */
 
-static bool differ(struct proof *, int v, bool plain);
+static bool indices_differ(struct proof *, int v, bool plain);
 
 /* Whether one of the columns differs; the others may be anything that is
  * known. */
@@ -247,7 +248,7 @@ columns_differ(struct proof *p, const struct flat_node *n)
 	bool any = false;
 
 	for (int i = 0; i < n->nin; i++) {
-		if (differ(p, n->in[i], false))
+		if (indices_differ(p, n->in[i], false))
 			any = true;
 		else if (!is_one_number(p, n->in[i]))
 			return false;
@@ -271,31 +272,31 @@ is_factor(struct proof *p, int v)
 /* Whether the operation moves all indices alike: by one number.  Two lists
  * that differ may add up to one number. */
 static bool
-shifts(struct proof *p, const struct flat_node *n)
+is_uniform_shift(struct proof *p, const struct flat_node *n)
 {
-	bool mul = is_type(n, "Mul");
+	bool mul = is_op_type(n, "Mul");
 
 	if (!IS_ANY(n, sums))
 		return false;
 	for (int i = 0; i < 2; i++) {
-		int by = operand(n, 1 - i);
+		int by = node_input(n, 1 - i);
 
 		if (mul ? is_factor(p, by) : is_one_number(p, by))
-			return differ(p, operand(n, i), false);
+			return indices_differ(p, node_input(n, i), false);
 	}
 	return false;
 }
 
 /* i < 0 ? i + n : i */
 static bool
-wraps(struct proof *p, const struct flat_node *n)
+is_index_wrap(struct proof *p, const struct flat_node *n)
 {
-	const struct flat_node *add = node_behind(p->f, operand(n, 1));
-	int i = operand(n, 2);
+	const struct flat_node *add = producer_of(p->f, node_input(n, 1));
+	int i = node_input(n, 2);
 
-	return is_type(add, "Add")
-		&& (operand(add, 0) == i || operand(add, 1) == i)
-		&& shifts(p, add);
+	return is_op_type(add, "Add")
+		&& (node_input(add, 0) == i || node_input(add, 1) == i)
+		&& is_uniform_shift(p, add);
 }
 
 /* Whether v is of integers, as far as the file says. */
@@ -305,21 +306,22 @@ is_integer(struct proof *p, int v)
 	for (int hops = 0; v && hops < MOST_HOPS; hops++) {
 		const Onnx__TypeProto *d = declared_type(p->f, v);
 		const Onnx__TensorProto *t = flat_tensor(p->f, v);
-		const struct flat_node *n = node_behind(p->f, v);
+		const struct flat_node *n = producer_of(p->f, v);
 		int64_t type = t ? t->data_type : d && d->tensor_type
 			? d->tensor_type->elem_type
-			: is_type(n, "Cast") ? int_attr(n, "to", 0) : 0;
+			: is_op_type(n, "Cast") ? int_attr(n, "to", 0) : 0;
 		DType dt = type > 0 && type < 99 ? onnx_dtype((int)type)
 			: DT_NONE;
 
 		if (type || !n)
 			return dt != DT_NONE && dtype_info[dt].cls == 'i';
-		if (is_type(n, "NonZero") || is_type(n, "Shape")
-		    || is_type(n, "Size") || strncmp(n->type, "Arg", 3) == 0
-		    || (is_type(n, "TopK") && n->out[0] != v))
+		if (is_op_type(n, "NonZero") || is_op_type(n, "Shape")
+		    || is_op_type(n, "Size") || strncmp(n->type, "Arg", 3) == 0
+		    || (is_op_type(n, "TopK") && n->out[0] != v))
 			return true;
 		/* of a Range the limit, often an extent */
-		v = operand(n, is_type(n, "Range") || is_type(n, "Where"));
+		v = node_input(n, is_op_type(n, "Range")
+		               || is_op_type(n, "Where"));
 	}
 	return false;
 }
@@ -330,28 +332,28 @@ static bool
 keeps_axis(struct proof *p, int v)
 {
 	const Onnx__TensorProto *t = flat_tensor(p->f, v);
-	const struct flat_node *n = node_behind(p->f, v);
+	const struct flat_node *n = producer_of(p->f, v);
 	int64_t at = p->axis + (t && p->axis < 0 ? (int64_t)t->n_dims : 0);
-	int first = is_type(n, "Where"), nin = 1;
+	int first = is_op_type(n, "Where"), nin = 1;
 
 	if (p->steps-- <= 0)
 		return false;
 	if (t)
 		return at >= 0 && at < (int64_t)t->n_dims && t->dims[at] > 1;
-	if (declared(p->f, v, p->axis) > 1)
+	if (declared_extent(p->f, v, p->axis) > 1)
 		return true;
 	if (!n)
 		return false;
-	if (is_type(n, "Unsqueeze"))
+	if (is_op_type(n, "Unsqueeze"))
 		return !names_axis(p->f, n, p->axis, true)
-			&& !is_one_along(p, operand(n, 0), p->axis);
+			&& !is_one_along(p, node_input(n, 0), p->axis);
 	if (first || IS_ANY(n, sums))
 		nin = n->nin;
-	else if (!is_type(n, "Identity") && !is_type(n, "Cast")
-	         && !is_type(n, "Neg"))
+	else if (!is_op_type(n, "Identity") && !is_op_type(n, "Cast")
+	         && !is_op_type(n, "Neg"))
 		return false;
 	for (int i = first; i < nin; i++)
-		if (keeps_axis(p, operand(n, i)))
+		if (keeps_axis(p, node_input(n, i)))
 			return true;
 	return false;
 }
@@ -359,21 +361,21 @@ keeps_axis(struct proof *p, int v)
 /* Whether what differs in operand 0 still does: fractions are cut off, and of
  * a row of indices another column may say which copy it is. */
 static bool
-keeps(struct proof *p, const struct flat_node *n)
+keeps_distinct(struct proof *p, const struct flat_node *n)
 {
-	if (is_type(n, "Cast"))
-		return is_integer(p, operand(n, 0))
+	if (is_op_type(n, "Cast"))
+		return is_integer(p, node_input(n, 0))
 			&& is_integer(p, n->out[0]);
-	if (is_type(n, "Expand"))
-		return p->rows || keeps_axis(p, operand(n, 0));
-	return !is_type(n, "CastLike") && IS_ANY(n, moves);
+	if (is_op_type(n, "Expand"))
+		return p->rows || keeps_axis(p, node_input(n, 0));
+	return !is_op_type(n, "CastLike") && IS_ANY(n, moves);
 }
 
 static bool
-differ(struct proof *p, int v, bool plain)
+indices_differ(struct proof *p, int v, bool plain)
 {
 	const Onnx__TensorProto *t = flat_tensor(p->f, v);
-	const struct flat_node *n = node_behind(p->f, v);
+	const struct flat_node *n = producer_of(p->f, v);
 
 	if (p->steps-- <= 0)
 		return false;
@@ -381,22 +383,24 @@ differ(struct proof *p, int v, bool plain)
 		return all_differ(p, t, plain);
 	if (!n)
 		return false;
-	if (is_type(n, "Range") || is_type(n, "NonZero"))
+	if (is_op_type(n, "Range") || is_op_type(n, "NonZero"))
 		return true;
-	if (is_type(n, "TopK"))
+	if (is_op_type(n, "TopK"))
 		return n->nout > 1 && n->out[1] == v;
-	if (is_type(n, "Concat") && p->rows)
+	if (is_op_type(n, "Concat") && p->rows)
 		return columns_differ(p, n);
-	if (is_type(n, "Where"))
-		return wraps(p, n);
-	return shifts(p, n) || (keeps(p, n) && differ(p, operand(n, 0), plain
-	                                        && is_type(n, "Identity")));
+	if (is_op_type(n, "Where"))
+		return is_index_wrap(p, n);
+	return is_uniform_shift(p, n)
+		|| (keeps_distinct(p, n)
+		    && indices_differ(p, node_input(n, 0),
+		                      plain && is_op_type(n, "Identity")));
 }
 
 /* ---- scatters ---- */
 
 static bool
-overwrites(const struct flat_node *n)
+is_overwriting_scatter(const struct flat_node *n)
 {
 	const Onnx__AttributeProto *a = attr_find(n, "reduction");
 
@@ -410,10 +414,10 @@ static bool
 is_proven(struct flat *f, const struct flat_node *n, int64_t *indices)
 {
 	struct proof p = { .f = f, .steps = MOST_STEPS, .indices = indices,
-	                   .rows = is_type(n, "ScatterND"),
+	                   .rows = is_op_type(n, "ScatterND"),
 	                   .axis = int_attr(n, "axis", 0) };
 
-	return is_one_number(&p, n->in[2]) || differ(&p, n->in[1], true)
+	return is_one_number(&p, n->in[2]) || indices_differ(&p, n->in[1], true)
 		|| (p.rows ? is_one_number(&p, n->in[1])
 		    : is_one_along(&p, n->in[1], p.axis));
 }
@@ -425,13 +429,13 @@ static bool
 is_zeros(struct flat *f, int v)
 {
 	const Onnx__TensorProto *p = flat_tensor(f, v);
-	const struct flat_node *n = node_behind(f, v);
-	const Onnx__AttributeProto *a = is_type(n, "ConstantOfShape")
+	const struct flat_node *n = producer_of(f, v);
+	const Onnx__AttributeProto *a = is_op_type(n, "ConstantOfShape")
 		? attr_find(n, "value") : NULL;
 	struct onnx_tensor t;
 	Val x;
 
-	if (is_type(n, "ConstantOfShape") && !a)
+	if (is_op_type(n, "ConstantOfShape") && !a)
 		return true;
 	p = a ? a->t : p;
 	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data)
@@ -456,9 +460,9 @@ lost_of(struct flat *f, const struct flat_node *n,
 		return with_self ? LOST_MEAN : LOST_NEW_MEAN;
 	if (notes_overwriting(n))
 		return LOSTS;
-	if (f->val[n->out[0]].nuse == 1 && is_type(reader[n->out[0]], "Add")
+	if (f->val[n->out[0]].nuse == 1 && is_op_type(reader[n->out[0]], "Add")
 	    && is_zeros(f, n->in[0]))
-		return is_type(n, "ScatterND") ? LOST_PUT : LOST_SUM;
+		return is_op_type(n, "ScatterND") ? LOST_PUT : LOST_SUM;
 	/* TorchScript's names are paths of modules */
 	return is_pytorch(f) && n->name[0] == '/' ? LOSTS : LOST_UNKNOWN;
 }
@@ -468,7 +472,7 @@ lost_of(struct flat *f, const struct flat_node *n,
 	"ones_like(x))"
 
 void
-damage_find_scatters(struct search *s)
+lint_scatters(struct lint_context *s)
 {
 	static const char *const text[LOSTS] = {
 		[LOST_MEAN] = "the exporter dropped scatter_reduce's 'mean': "
@@ -488,7 +492,7 @@ damage_find_scatters(struct search *s)
 			ONE_KEPT "exporters lose scatter_reduce('mean') so: "
 			"write " MEAN,
 	};
-	struct group g[LOSTS] = { { 0 } };
+	struct lint_group g[LOSTS] = { { 0 } };
 	const struct flat_node **reader = arena_array(s->arena,
 		(size_t)s->f->nval, sizeof *reader);
 	int64_t indices = MOST_INDICES;
@@ -498,14 +502,14 @@ damage_find_scatters(struct search *s)
 			reader[s->f->node[i].in[k]] = &s->f->node[i];
 	for (int i = 0; i < s->f->nnode; i++) {
 		const struct flat_node *n = &s->f->node[i];
-		enum lost lost = n->needed && overwrites(n)
+		enum lost lost = n->needed && is_overwriting_scatter(n)
 			? lost_of(s->f, n, reader) : LOSTS;
 
 		if (lost < LOSTS && !is_proven(s->f, n, &indices))
-			group_name(s, &g[lost], n->name);
+			group_add_name(s, &g[lost], n->name);
 	}
 	for (int i = 0; i < LOSTS; i++)
 		if (g[i].n)
-			say(s, &g[i], "%s: %s", group_subject(s, &g[i]),
-			    text[i]);
+			add_warning(s, &g[i], "%s: %s",
+			            group_subject(s, &g[i]), text[i]);
 }

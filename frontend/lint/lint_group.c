@@ -1,6 +1,6 @@
-/* Findings of one kind: their number, the name of the first, a line about
+/* Warnings of one kind: their number, the name of the first, a line about
  * each. */
-#include "frontend/damage/damage_search.h"
+#include "frontend/lint/lint_context.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -8,9 +8,10 @@
 enum { NAMES_SHOWN = 50, OPTIONS_SHOWN = 8, MOST_LINE = 400 };
 
 void
-say(struct search *s, const struct group *g, const char *fmt, ...)
+add_warning(struct lint_context *s, const struct lint_group *g, const char *fmt,
+            ...)
 {
-	struct damages *d = &s->found;
+	struct lint_report *d = &s->found;
 	char text[1024];
 	va_list ap;
 
@@ -19,7 +20,9 @@ say(struct search *s, const struct group *g, const char *fmt, ...)
 	va_end(ap);
 	d->at = arena_grow(s->arena, d->at, (size_t)d->n, &d->cap,
 	                   (size_t)d->n + 1, sizeof *d->at);
-	d->at[d->n] = (struct damage){ .text = arena_str(s->arena, text) };
+	d->at[d->n] = (struct lint_warning){
+		.text = arena_str(s->arena, text),
+	};
 	if (g && g->n > 1) {
 		d->at[d->n].detail = g->line;
 		d->at[d->n].ndetail = g->nline;
@@ -28,7 +31,7 @@ say(struct search *s, const struct group *g, const char *fmt, ...)
 }
 
 void
-group_add(struct search *s, struct group *g, const char *name,
+group_add(struct lint_context *s, struct lint_group *g, const char *name,
           const char *line)
 {
 	if (g->n++ == 0)
@@ -42,20 +45,20 @@ group_add(struct search *s, struct group *g, const char *name,
 }
 
 void
-group_name(struct search *s, struct group *g, const char *name)
+group_add_name(struct lint_context *s, struct lint_group *g, const char *name)
 {
 	group_add(s, g, name, arena_printf(s->arena, "'%s'", name));
 }
 
 const char *
-group_subject(struct search *s, const struct group *g)
+group_subject(struct lint_context *s, const struct lint_group *g)
 {
 	return g->n == 1 ? arena_printf(s->arena, "'%s'", g->first)
 	       : arena_printf(s->arena, "'%s' and %d more", g->first, g->n - 1);
 }
 
 const char *
-group_line(struct search *s, const struct group *g)
+group_options(struct lint_context *s, const struct lint_group *g)
 {
 	const char *text = g->line[0];
 

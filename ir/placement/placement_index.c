@@ -1,11 +1,12 @@
-/* Following a cut through ops that look elements up, and through those that
- * order them: what is not looked up or ordered may be cut, and indices may be.
+/* How a sharding passes through ops that look elements up, and through those
+ * that order them: what is not looked up or ordered may be sharded, and
+ * indices may be.
  */
-#include "ir/shard/shard.h"
+#include "ir/placement/placement.h"
 
 /* Equal elements, which are no port, have extents all the same. */
 static const Shape *
-operand(const struct shard_rule *c, int k)
+operand_shape(const struct shard_rule *c, int k)
 {
 	return &c->g->val[c->n->in[k]].shape;
 }
@@ -17,7 +18,7 @@ bool
 shard_gather(struct shard_rule *c)
 {
 	int axis = (int)c->n->attr.GATHER.axis, out = c->nin;
-	int nidx = operand(c, 1)->rank, by = nidx - 1;
+	int nidx = operand_shape(c, 1)->rank, by = nidx - 1;
 	const Split *s = given(c);
 	Split to = *s;
 
@@ -25,7 +26,7 @@ shard_gather(struct shard_rule *c)
 		c->at[out] = *s;
 		return split_shift(s, axis, MAX_RANK, &c->at[out]);
 	}
-	if (c->from == 0 && cuts_dim(s, axis)) {
+	if (c->from == 0 && shards_dim(s, axis)) {
 		c->at[out].kind = SPLIT_P;
 		return s->lead == s->axis && s->npart == 1 && s->shared == 1
 			&& (!c->stated
@@ -52,13 +53,13 @@ shard_gather(struct shard_rule *c)
 	return true;
 }
 
-/* scatter_add(idx, upd, acc?): rows of upd are cut, which gives a summand,
+/* scatter_add(idx, upd, acc?): rows of upd are sharded, which gives a summand,
  * or columns. */
 bool
 shard_scatter(struct shard_rule *c)
 {
 	int axis = (int)c->n->attr.SCATTER_ADD.axis, out = c->nin;
-	int nidx = operand(c, 0)->rank;
+	int nidx = operand_shape(c, 0)->rank;
 	const Split *s = given(c);
 	Split to = *s;
 
@@ -91,10 +92,10 @@ shard_scatter(struct shard_rule *c)
 
 /* ---- tuples of indices ---- */
 
-/* Cuts of the dims behind those that indices take: port x has them from
+/* Shardings of the dims behind those that indices take: port x has them from
  * `first` on, port y from `second` on. */
 static bool
-cut_rest(struct shard_rule *c, int x, int first, int y, int second)
+shard_rest(struct shard_rule *c, int x, int first, int y, int second)
 {
 	int there = c->from == x ? first : second;
 	int other = c->from == x ? y : x;
@@ -109,25 +110,25 @@ cut_rest(struct shard_rule *c, int x, int first, int y, int second)
 static int
 tuple_dim(const struct shard_rule *c)
 {
-	return operand(c, 1)->rank - 1;
+	return operand_shape(c, 1)->rank - 1;
 }
 
 /* x[idx]: idx's last dim takes dims of x behind the batch, its other dims are
- * the result's.  Nothing of the batch is cut: backward numbers it. */
+ * the result's.  Nothing of the batch is sharded: backward numbers it. */
 bool
 shard_gather_nd(struct shard_rule *c)
 {
 	int batch = (int)c->n->attr.GATHER_ND.batch, out = c->nin;
 	int tuples = tuple_dim(c);
-	int taken = batch + (int)operand(c, 1)->dim[tuples];
+	int taken = batch + (int)operand_shape(c, 1)->dim[tuples];
 
 	if (c->from == 0 || given(c)->axis >= tuples)
-		return c->from != 1 && cut_rest(c, 0, taken, out, tuples);
+		return c->from != 1 && shard_rest(c, 0, taken, out, tuples);
 	c->at[1] = c->at[out] = *given(c);
 	return given(c)->lead >= batch && split_is_even(given(c), c->ranks);
 }
 
-/* What a piece of the indices adds to zeros is a summand. */
+/* What a shard of the indices adds to zeros is a summand. */
 static bool
 adds_to_zeros(struct shard_rule *c, int64_t add)
 {
@@ -141,7 +142,7 @@ bool
 shard_scatter_nd(struct shard_rule *c)
 {
 	int tuples = tuple_dim(c);
-	int taken = (int)operand(c, 1)->dim[tuples];
+	int taken = (int)operand_shape(c, 1)->dim[tuples];
 
 	if (c->from == 1 || (c->from == 2 && given(c)->axis < tuples)) {
 		c->at[1] = c->at[2] = *given(c);
@@ -149,7 +150,7 @@ shard_scatter_nd(struct shard_rule *c)
 			&& adds_to_zeros(c, c->n->attr.SCATTER_ND.add);
 	}
 	if (c->from == 2) {
-		if (!cut_rest(c, 0, taken, 2, tuples))
+		if (!shard_rest(c, 0, taken, 2, tuples))
 			return false;
 		c->at[c->nin] = c->at[0];
 		return true;
@@ -169,12 +170,12 @@ goes_along(const struct shard_rule *c, int64_t axis)
 {
 	int rank = c->shape[c->from].rank;
 
-	return cuts_dim(given(c), (int)(axis < 0 ? axis + rank : axis));
+	return shards_dim(given(c), (int)(axis < 0 ? axis + rank : axis));
 }
 
 /* All ports are sharded along the same dim; the shard must be even. */
 static bool
-cut_alike(struct shard_rule *c)
+shard_same_dim(struct shard_rule *c)
 {
 	for (int p = 0; p < c->nport; p++)
 		if (port_is(c, p))
@@ -184,7 +185,7 @@ cut_alike(struct shard_rule *c)
 
 /* Indices may be of part of the other dims' elements only. */
 static bool
-same_dims(const struct shard_rule *c)
+same_index_dims(const struct shard_rule *c)
 {
 	for (int i = given(c)->lead; i <= given(c)->axis; i++)
 		if (port_is(c, 0) && port_is(c, 1)
@@ -197,7 +198,7 @@ bool
 shard_gather_elements(struct shard_rule *c)
 {
 	if (!goes_along(c, c->n->attr.GATHER_ELEMENTS.axis))
-		return same_dims(c) && cut_alike(c);
+		return same_index_dims(c) && shard_same_dim(c);
 	c->at[1] = c->at[c->nin] = *given(c);
 	return c->from != 0 && given(c)->lead == given(c)->axis
 		&& split_is_even(given(c), c->ranks);
@@ -207,7 +208,7 @@ bool
 shard_scatter_elements(struct shard_rule *c)
 {
 	if (!goes_along(c, c->n->attr.SCATTER_ELEMENTS.axis))
-		return same_dims(c) && cut_alike(c);
+		return same_index_dims(c) && shard_same_dim(c);
 	if ((c->from != 1 && c->from != 2) || given(c)->lead != given(c)->axis)
 		return false;
 	c->at[1] = c->at[2] = *given(c);
@@ -217,7 +218,7 @@ shard_scatter_elements(struct shard_rule *c)
 bool
 shard_topk(struct shard_rule *c)
 {
-	return !goes_along(c, c->n->attr.TOPK.axis) && cut_alike(c);
+	return !goes_along(c, c->n->attr.TOPK.axis) && shard_same_dim(c);
 }
 
 /* Without keepdims the axis is not in the result. */
@@ -231,7 +232,7 @@ shard_argmax(struct shard_rule *c)
 	by = !c->n->attr.ARGMAX.keepdims;
 	if (c->from && x.lead >= axis && !split_shift(&x, by, MAX_RANK, &x))
 		return false;
-	if (cuts_dim(&x, axis) || !split_is_even(&x, c->ranks))
+	if (shards_dim(&x, axis) || !split_is_even(&x, c->ranks))
 		return false;
 	c->at[0] = x;
 	c->at[1] = x;
@@ -249,5 +250,5 @@ shard_matrices(struct shard_rule *c)
 	for (int p = 0; p < c->nport; p++)
 		if (c->shape[p].rank > rank)
 			rank = c->shape[p].rank;
-	return given(c)->axis < rank - 2 && cut_alike(c);
+	return given(c)->axis < rank - 2 && shard_same_dim(c);
 }

@@ -14,7 +14,7 @@
  * cost   linear in the nodes, and once more for each mask; at most MOST_STEPS
  *        nodes behind a mask are asked what they show
  */
-#include "frontend/damage/damage_search.h"
+#include "frontend/lint/lint_context.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,33 +38,33 @@ is_move(const struct flat_node *n)
 static int
 root_of(const struct flat *f, int v)
 {
-	const struct flat_node *n = node_behind(f, v);
+	const struct flat_node *n = producer_of(f, v);
 
 	for (int i = 0; i < MOST_HOPS && is_move(n); i++) {
-		v = operand(n, 0);
-		n = node_behind(f, v);
+		v = node_input(n, 0);
+		n = producer_of(f, v);
 	}
 	return v;
 }
 
 /* The node behind v that does more than move its operand. */
 static const struct flat_node *
-maker(const struct flat *f, int v)
+compute_node(const struct flat *f, int v)
 {
-	return node_behind(f, root_of(f, v));
+	return producer_of(f, root_of(f, v));
 }
 
 /* The one number that v is; 0: none. */
 static double
-number(struct flat *f, int v)
+scalar_value(struct flat *f, int v)
 {
-	const struct flat_node *n = maker(f, v);
+	const struct flat_node *n = compute_node(f, v);
 	const Onnx__AttributeProto *a;
 	const Onnx__TensorProto *p;
 	struct onnx_tensor t;
 
 	v = root_of(f, v);
-	a = is_type(n, "Constant") ? attr_find(n, "value_float") : NULL;
+	a = is_op_type(n, "Constant") ? attr_find(n, "value_float") : NULL;
 	p = flat_tensor(f, v);
 	if (a)
 		return (double)a->f;
@@ -85,16 +85,18 @@ is_lowest(double x)
 /* The Where that makes what is added to the scores of a softmax; NULL: none
  * that writes the lowest float. */
 static const struct flat_node *
-find_where(struct search *s, const struct flat_node *softmax)
+find_where(struct lint_context *s, const struct flat_node *softmax)
 {
-	const struct flat_node *add = maker(s->f, operand(softmax, 0));
+	const struct flat_node *add = compute_node(s->f,
+	                                           node_input(softmax, 0));
 
-	for (int i = 0; is_type(add, "Add") && i < 2; i++) {
-		const struct flat_node *w = maker(s->f, operand(add, i));
+	for (int i = 0; is_op_type(add, "Add") && i < 2; i++) {
+		const struct flat_node *w = compute_node(s->f,
+		                                         node_input(add, i));
 
-		if (is_type(w, "Where")
-		    && (is_lowest(number(s->f, operand(w, 1)))
-		        || is_lowest(number(s->f, operand(w, 2)))))
+		if (is_op_type(w, "Where")
+		    && (is_lowest(scalar_value(s->f, node_input(w, 1)))
+		        || is_lowest(scalar_value(s->f, node_input(w, 2)))))
 			return w;
 	}
 	return NULL;
@@ -104,7 +106,7 @@ find_where(struct search *s, const struct flat_node *softmax)
 
 enum witness { SEES_FIRST, SEES_ITSELF };
 
-struct view {
+struct mask_query {
 	struct flat *f;
 	enum witness who;
 	int steps;                      /* left of them */
@@ -121,7 +123,7 @@ struct axes {
 
 static const struct axes any_axes = { ~0u >> 1, -1 };
 
-static struct axes axes_of(struct view *, int v);
+static struct axes axes_of(struct mask_query *, int v);
 
 /* Those of a stored tensor, or an input, whose extents are not 1. */
 static struct axes
@@ -157,11 +159,11 @@ whole_numbers(const struct flat *f, int v, int64_t *x, int most)
 }
 
 static struct axes
-unsqueezed_axes(struct view *w, const struct flat_node *n)
+unsqueezed_axes(struct mask_query *w, const struct flat_node *n)
 {
-	struct axes a = axes_of(w, operand(n, 0));
+	struct axes a = axes_of(w, node_input(n, 0));
 	int64_t at[MOST_RANK];
-	int k = whole_numbers(w->f, operand(n, 1), at, MOST_RANK);
+	int k = whole_numbers(w->f, node_input(n, 1), at, MOST_RANK);
 	unsigned new = 0;
 
 	for (int i = 0; i < k; i++) {
@@ -182,10 +184,10 @@ unsqueezed_axes(struct view *w, const struct flat_node *n)
 }
 
 static struct axes
-transposed_axes(struct view *w, const struct flat_node *n)
+transposed_axes(struct mask_query *w, const struct flat_node *n)
 {
 	const Onnx__AttributeProto *p = attr_find(n, "perm");
-	struct axes from = axes_of(w, operand(n, 0)), a = { 0, 0 };
+	struct axes from = axes_of(w, node_input(n, 0)), a = { 0, 0 };
 
 	if (!p || p->n_ints > MOST_RANK)
 		return any_axes;
@@ -202,7 +204,7 @@ transposed_axes(struct view *w, const struct flat_node *n)
 
 /* Of what is computed element by element. */
 static struct axes
-joined_axes(struct view *w, const struct flat_node *n, int nin)
+joined_axes(struct mask_query *w, const struct flat_node *n, int nin)
 {
 	struct axes all = { 0, 0 };
 
@@ -217,41 +219,41 @@ joined_axes(struct view *w, const struct flat_node *n, int nin)
 }
 
 static struct axes
-axes_of(struct view *w, int v)
+axes_of(struct mask_query *w, int v)
 {
 	static const char *const joining[] = { "And", "Or", "Xor", "Where",
 		"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
 		"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Concat" };
-	const struct flat_node *n = node_behind(w->f, v);
+	const struct flat_node *n = producer_of(w->f, v);
 	struct axes a = any_axes;
 
 	if (!v || --w->steps < 0)
 		return any_axes;
 	if (!n || flat_tensor(w->f, v))
 		return declared_axes(w->f, v);
-	if (is_type(n, "Constant") || is_type(n, "ConstantOfShape"))
+	if (is_op_type(n, "Constant") || is_op_type(n, "ConstantOfShape"))
 		return (struct axes){ 0, -1 };
-	if (is_type(n, "Range"))
+	if (is_op_type(n, "Range"))
 		return (struct axes){ 1, 1 };
-	if (is_type(n, "Unsqueeze"))
+	if (is_op_type(n, "Unsqueeze"))
 		return unsqueezed_axes(w, n);
-	if (is_type(n, "Transpose"))
+	if (is_op_type(n, "Transpose"))
 		return transposed_axes(w, n);
-	if (is_type(n, "Expand")) {
-		a = axes_of(w, operand(n, 0));
+	if (is_op_type(n, "Expand")) {
+		a = axes_of(w, node_input(n, 0));
 		a.rank = -1;
-	} else if (is_type(n, "GatherND")) {
-		a = axes_of(w, operand(n, 1));
+	} else if (is_op_type(n, "GatherND")) {
+		a = axes_of(w, node_input(n, 1));
 		a.bits >>= 1;
 		a.rank -= a.rank > 0;
-	} else if (is_type(n, "Trilu")) {
-		a.rank = axes_of(w, operand(n, 0)).rank;
-	} else if (is_move(n) && !is_type(n, "Reshape")
-	           && !is_type(n, "Squeeze")) {
-		a = axes_of(w, operand(n, 0));
+	} else if (is_op_type(n, "Trilu")) {
+		a.rank = axes_of(w, node_input(n, 0)).rank;
+	} else if (is_move(n) && !is_op_type(n, "Reshape")
+	           && !is_op_type(n, "Squeeze")) {
+		a = axes_of(w, node_input(n, 0));
 	}
 	for (size_t i = 0; i < sizeof joining / sizeof *joining; i++)
-		if (is_type(n, joining[i]))
+		if (is_op_type(n, joining[i]))
 			a = joined_axes(w, n, n->nin);
 	return a;
 }
@@ -269,7 +271,7 @@ mark_sources(const struct flat *f, int v, bool *from)
 
 		for (int k = 0; k < n->nout; k++)
 			hit |= n->out[k] && from[n->out[k]];
-		if (!hit || is_type(n, "Shape"))
+		if (!hit || is_op_type(n, "Shape"))
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			from[n->in[k]] = n->in[k] != 0;
@@ -282,18 +284,18 @@ mark_sources(const struct flat *f, int v, bool *from)
 /* Whether v hides other keys from row to row.  What is made of no input and
  * is one for all keys hides none: q >= 0 for each row q. */
 static bool
-has_rows(struct view *w, int v, bool *from)
+has_rows(struct mask_query *w, int v, bool *from)
 {
-	const struct flat_node *n = node_behind(w->f, v);
+	const struct flat_node *n = producer_of(w->f, v);
 	struct axes a = axes_of(w, v);
 
 	if (!(a.bits & 2))
 		return false;
-	if (is_type(n, "And"))
-		return has_rows(w, operand(n, 0), from)
-			|| has_rows(w, operand(n, 1), from);
-	if (is_type(n, "Expand"))
-		return has_rows(w, operand(n, 0), from);
+	if (is_op_type(n, "And"))
+		return has_rows(w, node_input(n, 0), from)
+			|| has_rows(w, node_input(n, 1), from);
+	if (is_op_type(n, "Expand"))
+		return has_rows(w, node_input(n, 0), from);
 	memset(from, 0, (size_t)w->f->nval * sizeof *from);
 	return a.bits & 1 || mark_sources(w->f, v, from);
 }
@@ -302,7 +304,8 @@ has_rows(struct view *w, int v, bool *from)
 
 /* Whether a constant is `want` at that key of each row. */
 static bool
-shows_constant(const struct view *w, const Onnx__TensorProto *p, bool want)
+shows_constant(const struct mask_query *w, const Onnx__TensorProto *p,
+               bool want)
 {
 	struct onnx_tensor t;
 	int64_t cols, rows;
@@ -327,9 +330,10 @@ shows_constant(const struct view *w, const Onnx__TensorProto *p, bool want)
 /* Whether two values are one number, or computed alike, but for the order in
  * which a Gather reads them. */
 static bool
-is_same(struct view *w, int a, int b)
+same_computation(struct mask_query *w, int a, int b)
 {
-	const struct flat_node *n = maker(w->f, a), *m = maker(w->f, b);
+	const struct flat_node *n = compute_node(w->f, a);
+	const struct flat_node *m = compute_node(w->f, b);
 	int nin;
 
 	if (root_of(w->f, a) == root_of(w->f, b))
@@ -338,31 +342,31 @@ is_same(struct view *w, int a, int b)
 	    || n->nin != m->nin)
 		return false;
 	if (n->nin == 0)
-		return number(w->f, a) == number(w->f, b);
+		return scalar_value(w->f, a) == scalar_value(w->f, b);
 	nin = strncmp(n->type, "Gather", 6) == 0 ? 1 : n->nin;
 	for (int i = 0; i < nin; i++)
-		if (!is_same(w, n->in[i], m->in[i]))
+		if (!same_computation(w, n->in[i], m->in[i]))
 			return false;
 	return true;
 }
 
 /* Behind v, what a whole number was added to. */
 static int
-unshifted(const struct view *w, int v, int64_t *by)
+strip_offset(const struct mask_query *w, int v, int64_t *by)
 {
-	const struct flat_node *n = maker(w->f, v);
+	const struct flat_node *n = compute_node(w->f, v);
 	int64_t x;
 
 	for (int i = 0; i < MOST_HOPS; i++) {
-		bool sub = is_type(n, "Sub");
+		bool sub = is_op_type(n, "Sub");
 
-		if ((!sub && !is_type(n, "Add"))
-		    || whole_numbers(w->f, operand(n, 1), &x, 1) != 1
+		if ((!sub && !is_op_type(n, "Add"))
+		    || whole_numbers(w->f, node_input(n, 1), &x, 1) != 1
 		    || x < -INT32_MAX || x > INT32_MAX)
 			break;
 		*by += sub ? -x : x;
-		v = operand(n, 0);
-		n = maker(w->f, v);
+		v = node_input(n, 0);
+		n = compute_node(w->f, v);
 	}
 	return v;
 }
@@ -370,65 +374,66 @@ unshifted(const struct view *w, int v, int64_t *by)
 /* Whether low < high, or low <= high, is true at that key of each row: of
  * keys from 0 on, up to a length, which is above 0, or to the row's place. */
 static bool
-shows_order(struct view *w, int low, int high, bool equal)
+shows_order(struct mask_query *w, int low, int high, bool equal)
 {
 	int64_t at = 0, end = 0;
-	int from = unshifted(w, low, &at), to = unshifted(w, high, &end);
-	const struct flat_node *keys = maker(w->f, from);
-	const struct flat_node *bound = maker(w->f, to);
+	int from = strip_offset(w, low, &at), to = strip_offset(w, high, &end);
+	const struct flat_node *keys = compute_node(w->f, from);
+	const struct flat_node *bound = compute_node(w->f, to);
 
 	if (w->who == SEES_ITSELF)
-		return at < end + equal && is_same(w, from, to);
-	return at == 0 && end >= 0 && is_type(keys, "Range")
-		&& number(w->f, operand(keys, 0)) == 0
+		return at < end + equal && same_computation(w, from, to);
+	return at == 0 && end >= 0 && is_op_type(keys, "Range")
+		&& scalar_value(w->f, node_input(keys, 0)) == 0
 		&& axes_of(w, low).bits == 1
-		&& (bound ? is_type(bound, "Range") && end + equal > 0
+		&& (bound ? is_op_type(bound, "Range") && end + equal > 0
 		    : !flat_tensor(w->f, root_of(w->f, to)));
 }
 
 /* What a triangle leaves: on and below the diagonal, or above it. */
 static bool
-shows_triangle(struct view *w, const struct flat_node *n, bool want)
+shows_triangle(struct mask_query *w, const struct flat_node *n, bool want)
 {
 	const Onnx__AttributeProto *a = attr_find(n, "upper");
 	bool upper = !a || a->i != 0;
-	double k = number(w->f, operand(n, 1));
+	double k = scalar_value(w->f, node_input(n, 1));
 
 	return want ? !upper && k >= 0 : upper && k >= 1;
 }
 
 /* Whether v is `want` at that key of each row. */
 static bool
-shows(struct view *w, int v, bool want)
+shows_key(struct mask_query *w, int v, bool want)
 {
-	const struct flat_node *n = node_behind(w->f, v);
+	const struct flat_node *n = producer_of(w->f, v);
 	const Onnx__TensorProto *p = flat_tensor(w->f, v);
-	int a = operand(n, 0), b = operand(n, 1);
+	int a = node_input(n, 0), b = node_input(n, 1);
 
 	if (--w->steps < 0)
 		return false;
 	if (p)
 		return shows_constant(w, p, want);
-	if (is_type(n, want ? "And" : "Or"))
-		return shows(w, a, want) && shows(w, b, want);
-	if (is_type(n, want ? "Or" : "And"))
-		return shows(w, a, want) || shows(w, b, want);
-	if (is_type(n, want ? "Less" : "GreaterOrEqual"))
+	if (is_op_type(n, want ? "And" : "Or"))
+		return shows_key(w, a, want) && shows_key(w, b, want);
+	if (is_op_type(n, want ? "Or" : "And"))
+		return shows_key(w, a, want) || shows_key(w, b, want);
+	if (is_op_type(n, want ? "Less" : "GreaterOrEqual"))
 		return shows_order(w, a, b, false);
-	if (is_type(n, want ? "LessOrEqual" : "Greater"))
+	if (is_op_type(n, want ? "LessOrEqual" : "Greater"))
 		return shows_order(w, a, b, true);
-	if (is_type(n, want ? "Greater" : "LessOrEqual"))
+	if (is_op_type(n, want ? "Greater" : "LessOrEqual"))
 		return shows_order(w, b, a, false);
-	if (is_type(n, want ? "GreaterOrEqual" : "Less"))
+	if (is_op_type(n, want ? "GreaterOrEqual" : "Less"))
 		return shows_order(w, b, a, true);
-	if (is_type(n, "Equal"))
+	if (is_op_type(n, "Equal"))
 		return want && w->who == SEES_ITSELF
-			&& is_same(w, a, b);
-	if (is_type(n, "Trilu"))
+			&& same_computation(w, a, b);
+	if (is_op_type(n, "Trilu"))
 		return shows_triangle(w, n, want);
-	if (is_type(n, "Constant"))     /* value_float, of ones */
-		return (number(w->f, v) != 0) == want;
-	return is_move(n) && shows(w, a, is_type(n, "Not") ? !want : want);
+	if (is_op_type(n, "Constant"))  /* value_float, of ones */
+		return (scalar_value(w->f, v) != 0) == want;
+	return is_move(n)
+		&& shows_key(w, a, is_op_type(n, "Not") ? !want : want);
 }
 
 /* Whether the module itself asks which rows see anything: mask.any(-1). */
@@ -437,13 +442,13 @@ is_asked(const struct flat *f, const bool *from)
 {
 	for (int i = 0; i < f->nnode; i++) {
 		const struct flat_node *n = &f->node[i];
-		int v = operand(n, 0);
+		int v = node_input(n, 0);
 
 		if (!n->needed || strncmp(n->type, "Reduce", 6) != 0)
 			continue;
 		for (int k = 0; k < MOST_HOPS && !from[v]
-		     && is_move(node_behind(f, v)); k++)
-			v = operand(node_behind(f, v), 0);
+		     && is_move(producer_of(f, v)); k++)
+			v = node_input(producer_of(f, v), 0);
 		if (from[v] && v)
 			return true;
 	}
@@ -452,50 +457,51 @@ is_asked(const struct flat *f, const bool *from)
 
 /* hidden: the mask is true where it hides. */
 static bool
-may_be_dead(struct search *s, int mask, bool hidden)
+may_mask_row(struct lint_context *s, int mask, bool hidden)
 {
 	bool *from = arena_array(s->arena, (size_t)s->f->nval, sizeof *from);
-	struct view first = { s->f, SEES_FIRST, MOST_STEPS };
-	struct view self = { s->f, SEES_ITSELF, MOST_STEPS };
-	struct view rows = { s->f, SEES_FIRST, MOST_STEPS };
+	struct mask_query first = { s->f, SEES_FIRST, MOST_STEPS };
+	struct mask_query self = { s->f, SEES_ITSELF, MOST_STEPS };
+	struct mask_query rows = { s->f, SEES_FIRST, MOST_STEPS };
 	bool *room = arena_array(s->arena, (size_t)s->f->nval, sizeof *room);
 
 	return mark_sources(s->f, mask, from) && !is_asked(s->f, from)
 		&& has_rows(&rows, mask, room)
-		&& !shows(&first, mask, !hidden)
-		&& !shows(&self, mask, !hidden);
+		&& !shows_key(&first, mask, !hidden)
+		&& !shows_key(&self, mask, !hidden);
 }
 
 void
-damage_find_masks(struct search *s)
+lint_masks(struct lint_context *s)
 {
 	bool *checked = arena_array(s->arena, (size_t)s->f->nval,
 	                            sizeof *checked);
-	struct group g = { 0 };
+	struct lint_group g = { 0 };
 	int last = 0, masks = 0;        /* layers share their mask */
 	bool dead = false;
 
 	for (int i = 0; i < s->f->nnode; i++)
-		if (is_type(&s->f->node[i], "IsNaN"))
-			checked[operand(&s->f->node[i], 0)] = true;
+		if (is_op_type(&s->f->node[i], "IsNaN"))
+			checked[node_input(&s->f->node[i], 0)] = true;
 	for (int i = 0; i < s->f->nnode && masks < MOST_MASKS; i++) {
 		const struct flat_node *n = &s->f->node[i], *w = NULL;
 
-		if (n->needed && is_type(n, "Softmax") && checked[n->out[0]])
+		if (n->needed && is_op_type(n, "Softmax") && checked[n->out[0]])
 			w = find_where(s, n);
-		if (!w || !operand(w, 0))
+		if (!w || !node_input(w, 0))
 			continue;
 		if (w->in[0] != last) {
 			last = w->in[0];
-			dead = may_be_dead(s, last, is_lowest(
-				number(s->f, operand(w, 1))));
+			dead = may_mask_row(s, last, is_lowest(
+				scalar_value(s->f, node_input(w, 1))));
 			masks++;
 		}
 		if (dead)
-			group_name(s, &g, n->name);
+			group_add_name(s, &g, n->name);
 	}
 	if (g.n)
-		say(s, &g, "%s: the exporter made the lowest float of what a "
+		add_warning(s, &g,
+		    "%s: the exporter made the lowest float of what a "
 		    "mask hides: a row that sees nothing, as padding on the "
 		    "left leaves behind a causal mask, attends to all evenly, "
 		    "in PyTorch it gives zeros; export with "

@@ -1,20 +1,20 @@
-/* What the searches for damage share: findings of one kind are one. */
-#ifndef FRONTEND_DAMAGE_SEARCH_H
-#define FRONTEND_DAMAGE_SEARCH_H
+/* What the checks share: warnings of one kind are one. */
+#ifndef FRONTEND_LINT_CONTEXT_H
+#define FRONTEND_LINT_CONTEXT_H
 
-#include "frontend/damage/damage.h"
+#include "frontend/lint/lint.h"
 
 #include <string.h>
 
-struct search {
+struct lint_context {
 	struct flat *f;
 	const struct import_options *opt;
 	Arena *arena;
-	struct damages found;
+	struct lint_report found;
 };
 
-/* Findings of one kind, with a line about each. */
-struct group {
+/* Warnings of one kind, with a line about each. */
+struct lint_group {
 	int n, nline;
 	const char *first;
 	const char **line;
@@ -23,15 +23,17 @@ struct group {
 
 /* One finding says it all in its line; of several the lines follow; NULL:
  * never. */
-void say(struct search *, const struct group *, const char *fmt, ...)
+void add_warning(struct lint_context *, const struct lint_group *,
+                 const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void group_add(struct search *, struct group *, const char *name,
+void group_add(struct lint_context *, struct lint_group *, const char *name,
                const char *line);
-void group_name(struct search *, struct group *, const char *name);
+void group_add_name(struct lint_context *, struct lint_group *,
+                    const char *name);
 /* "'a'" or "'a' and 3 more". */
-const char *group_subject(struct search *, const struct group *);
+const char *group_subject(struct lint_context *, const struct lint_group *);
 /* The lines of the first few as one: options to type. */
-const char *group_line(struct search *, const struct group *);
+const char *group_options(struct lint_context *, const struct lint_group *);
 
 /* Whether the file has a parameter of that name that is trained. */
 bool is_trained(const struct flat *, const char *name);
@@ -39,22 +41,22 @@ bool is_trained(const struct flat *, const char *name);
 bool is_pytorch(const struct flat *);
 
 /* The node of ONNX that writes v; NULL: none. */
-const struct flat_node *node_behind(const struct flat *, int v);
+const struct flat_node *producer_of(const struct flat *, int v);
 /* The node that adds v up, or scales a sum; NULL: v is a term of its own. */
-const struct flat_node *sum_behind(const struct flat *, int v);
+const struct flat_node *sum_producer(const struct flat *, int v);
 /* The type that the file declares v to have; NULL: none. */
 const Onnx__TypeProto *declared_type(const struct flat *, int v);
 
 /* Whether it is a node, of ONNX, of that type. */
 static inline bool
-is_type(const struct flat_node *n, const char *type)
+is_op_type(const struct flat_node *n, const char *type)
 {
 	return n && !*n->domain && strcmp(n->type, type) == 0;
 }
 
 /* Operand i; 0: it has none. */
 static inline int
-operand(const struct flat_node *n, int i)
+node_input(const struct flat_node *n, int i)
 {
 	return n && i < n->nin ? n->in[i] : 0;
 }
@@ -65,16 +67,16 @@ plural(int n, const char *one, const char *more)
 	return n == 1 ? one : more;
 }
 
-/* damage_trained.c: what is trained although it should not be, and the other
+/* lint_trained.c: what is trained although it should not be, and the other
  * way round. */
-void damage_find_trained(struct search *);
+void lint_trained(struct lint_context *);
 
-/* damage_scatter.c, damage_mask.c, damage_teacher.c */
-void damage_find_scatters(struct search *);
-void damage_find_masks(struct search *);
-void damage_find_teacher(struct search *);
+/* lint_scatter.c, lint_mask.c, lint_teacher.c */
+void lint_scatters(struct lint_context *);
+void lint_masks(struct lint_context *);
+void lint_teacher(struct lint_context *);
 
-/* ---- damage_notes.c ---- */
+/* ---- lint_notes.c ---- */
 
 /* Whether a scatter stands for the mean of what it writes to one place, with
  * what is there already or without. */
@@ -98,6 +100,6 @@ bool lost_detach(const struct flat_node *);
 /* The name of the first of the module's parameters of which the exporter
  * computed the constant v, by its own word; the file may or may not hold it.
  * NULL: none that is known of. */
-const char *folded_from(struct search *, const struct flat_val *v);
+const char *folded_from(struct lint_context *, const struct flat_val *v);
 
 #endif

@@ -1,7 +1,7 @@
 /* Constants that hold parameters, parameters that do not look like any, and
  * those that no loss reaches.
  */
-#include "frontend/damage/damage_search.h"
+#include "frontend/lint/lint_context.h"
 #include "frontend/params/params.h"
 #include "runtime/support/glob.h"
 
@@ -12,7 +12,7 @@
 
 /* Whether v is added to what a Gather gives. */
 static bool
-is_beside_embedding(const struct flat *f, int v)
+is_added_to_embedding(const struct flat *f, int v)
 {
 	for (int i = 0; i < f->nnode; i++) {
 		const struct flat_node *n = &f->node[i];
@@ -46,7 +46,7 @@ is_first_state(const struct flat *f, int v)
 
 /* Whether all elements lie along one axis: a scale or a bias. */
 static bool
-is_vector(const struct flat_val *v)
+is_single_axis(const struct flat_val *v)
 {
 	int wide = 0;
 
@@ -58,12 +58,12 @@ is_vector(const struct flat_val *v)
 /* The parameter of which the exporter computed a constant that would get a
  * gradient: w for w.norm() of x @ w * w.norm().  NULL: none, or not known. */
 static const char *
-lost_source(struct search *s, const struct flat_val *v)
+lost_source(struct lint_context *s, const struct flat_val *v)
 {
 	const struct glob_wish *wish;
 	const char *name;
 
-	if (!v->nuse || !v->reached || v->wished
+	if (!v->nuse || !v->reached || v->by_option
 	    || v->verdict != VERDICT_CONST
 	    || strcmp(v->reason, "not a float tensor") == 0)
 		return NULL;
@@ -86,18 +86,18 @@ is_orphan(const struct flat_val *v)
 
 /* Constants with a gradient, by what they may be. */
 struct orphans {
-	struct group rows, copies, folded;
-	struct group computed;          /* the exporter says of what */
+	struct lint_group rows, copies, folded;
+	struct lint_group computed;     /* the exporter says of what */
 	const char *source;             /* of the first of these */
 	int64_t nrow;                   /* of the first table */
 	bool can_rows, can_folded;      /* the first may be trained as it is */
 };
 
 static bool
-sort_orphan(struct search *s, struct orphans *o, int i)
+sort_orphan(struct lint_context *s, struct orphans *o, int i)
 {
 	const struct flat_val *v = &s->f->val[i];
-	enum contents c = damage_contents(s->f, v);
+	enum contents c = classify_contents(s->f, v);
 	size_t rank = v->init->n_dims;
 	bool maybe;
 
@@ -107,17 +107,17 @@ sort_orphan(struct search *s, struct orphans *o, int i)
 	maybe = c == CONTENTS_UNKNOWN || c == CONTENTS_PLAIN;
 	if (c == CONTENTS_COPIES
 	    || (c == CONTENTS_STATE && !is_first_state(s->f, i))) {
-		group_name(s, &o->copies, v->name);
-	} else if (maybe && rank >= 2 && is_beside_embedding(s->f, i)) {
+		group_add_name(s, &o->copies, v->name);
+	} else if (maybe && rank >= 2 && is_added_to_embedding(s->f, i)) {
 		if (o->rows.n == 0) {
 			o->nrow = v->init->dims[rank - 2];
 			o->can_rows = c == CONTENTS_PLAIN;
 		}
-		group_name(s, &o->rows, v->name);
+		group_add_name(s, &o->rows, v->name);
 	} else if (c == CONTENTS_PLAIN) {
 		if (o->folded.n == 0)
-			o->can_folded = is_vector(v);
-		group_name(s, &o->folded, v->name);
+			o->can_folded = is_single_axis(v);
+		group_add_name(s, &o->folded, v->name);
 	} else {
 		return false;
 	}
@@ -126,7 +126,8 @@ sort_orphan(struct search *s, struct orphans *o, int i)
 
 /* What only the exporter's note tells: numbers, and what looks like a mask. */
 static void
-add_computed(struct search *s, struct orphans *o, const struct flat_val *v,
+add_computed(struct lint_context *s, struct orphans *o,
+             const struct flat_val *v,
              const char *source)
 {
 	o->source = o->computed.n ? o->source : source;
@@ -135,12 +136,13 @@ add_computed(struct search *s, struct orphans *o, const struct flat_val *v,
 }
 
 static void
-say_computed(struct search *s, const struct orphans *o)
+warn_computed(struct lint_context *s, const struct orphans *o)
 {
 	int n = o->computed.n;
 
 	if (n)
-		say(s, &o->computed, "%s: the exporter computed %s of %s%s%s, "
+		add_warning(s, &o->computed,
+		    "%s: the exporter computed %s of %s%s%s, "
 		    "and what it computed is constant: no gradient goes "
 		    "through it; export with optimize=False",
 		    group_subject(s, &o->computed), plural(n, "it", "them"),
@@ -149,7 +151,7 @@ say_computed(struct search *s, const struct orphans *o)
 }
 
 static void
-find_orphans(struct search *s)
+find_orphans(struct lint_context *s)
 {
 	struct orphans o = { 0 };
 	const char *first;
@@ -163,10 +165,11 @@ find_orphans(struct search *s)
 		else if (!(is_orphan(v) && sort_orphan(s, &o, i)) && source)
 			add_computed(s, &o, v, source);
 	}
-	say_computed(s, &o);
+	warn_computed(s, &o);
 	first = o.rows.first;
 	if (o.rows.n)
-		say(s, &o.rows, "%s %s added to an embedding: %jd rows "
+		add_warning(s, &o.rows,
+		    "%s %s added to an embedding: %jd rows "
 		    "cut from a position table, which is not trained so and "
 		    "fits no other length; export with " WHOLE "%s",
 		    group_subject(s, &o.rows), plural(o.rows.n, "is", "are"),
@@ -174,14 +177,16 @@ find_orphans(struct search *s)
 		    ? arena_printf(s->arena, "; to train the rows, try: "
 		                   "--train '%s'", first) : "");
 	if (o.copies.n)
-		say(s, &o.copies, "%s %s copies of one stored value, "
+		add_warning(s, &o.copies,
+		    "%s %s copies of one stored value, "
 		    "as a class token or positions for each row of the batch: "
 		    "not trained, and --train would train every copy on its "
 		    "own; export with " WHOLE, group_subject(s, &o.copies),
 		    plural(o.copies.n, "holds", "hold"));
 	first = o.folded.first;
 	if (o.folded.n)
-		say(s, &o.folded, "%s would get a gradient but %s not "
+		add_warning(s, &o.folded,
+		    "%s would get a gradient but %s not "
 		    "trained: %s may be part of a folded parameter (a scale, a "
 		    "bias); export that with " WHOLE "%s",
 		    group_subject(s, &o.folded),
@@ -198,7 +203,7 @@ find_orphans(struct search *s)
 static bool
 is_computed_number(const struct flat_val *v)
 {
-	return v->init && v->init->n_dims == 0 && !v->frozen && !v->wished
+	return v->init && v->init->n_dims == 0 && !v->frozen && !v->by_option
 		&& v->verdict == VERDICT_CONST
 		&& strcmp(v->reason, "a single number without a parameter's "
 		          "name") == 0
@@ -206,7 +211,7 @@ is_computed_number(const struct flat_val *v)
 }
 
 const struct flat_node *
-sum_behind(const struct flat *f, int v)
+sum_producer(const struct flat *f, int v)
 {
 	static const char *const types[] = { "Add", "Sub", "Sum", "Mul",
 		"Div", "Neg", "Identity", "Cast", "Squeeze", "Reshape" };
@@ -224,19 +229,19 @@ sum_behind(const struct flat *f, int v)
 /* A penalty on parameters alone depends on no input: an exporter that folds
  * constants makes a number of it, and its gradient is lost. */
 static void
-find_folded_terms(struct search *s)
+find_folded_terms(struct lint_context *s)
 {
 	struct flat *f = s->f;
 	bool *met = arena_array(s->arena, (size_t)f->nval, sizeof *met);
 	int *todo = arena_array(s->arena, (size_t)f->nval, sizeof *todo);
 	int *target, n;
-	struct group g = { 0 };
+	struct lint_group g = { 0 };
 
 	flat_targets(f, s->opt, &target, &n);
 	if (n != 1 || !is_pytorch(f))
 		return;
 	for (todo[0] = *target; n > 0;) {
-		const struct flat_node *sum = sum_behind(f, todo[--n]);
+		const struct flat_node *sum = sum_producer(f, todo[--n]);
 
 		for (int i = 0; sum && i < sum->nin; i++) {
 			int in = sum->in[i];
@@ -248,12 +253,13 @@ find_folded_terms(struct search *s)
 			    && !lost_source(s, &f->val[in])
 			    && strcmp(sum->type, "Mul") != 0
 			    && strcmp(sum->type, "Div") != 0)
-				group_name(s, &g, f->val[in].name);
+				group_add_name(s, &g, f->val[in].name);
 			todo[n++] = in;
 		}
 	}
 	if (g.n)
-		say(s, &g, "%s %s added to the loss: %s without a gradient; a "
+		add_warning(s, &g,
+		    "%s %s added to the loss: %s without a gradient; a "
 		    "penalty on parameters that the exporter folded is lost "
 		    "so; export with " WHOLE, group_subject(s, &g),
 		    plural(g.n, "is a number", "are numbers"),
@@ -263,9 +269,9 @@ find_folded_terms(struct search *s)
 /* Tables of sines are parameters in some modules, and frozen there; copies
  * that the user wants trained would drift apart. */
 static void
-find_wrongly_trained(struct search *s)
+find_wrongly_trained(struct lint_context *s)
 {
-	struct group sines = { 0 }, copies = { 0 };
+	struct lint_group sines = { 0 }, copies = { 0 };
 
 	for (int i = 1; i < s->f->nval; i++) {
 		const struct flat_val *v = &s->f->val[i];
@@ -273,17 +279,18 @@ find_wrongly_trained(struct search *s)
 		if (!v->init || !v->nuse || v->frozen
 		    || v->verdict != VERDICT_PARAM)
 			continue;
-		if (!v->wished && damage_is_sinusoid(s->f, v))
+		if (!v->by_option && is_sinusoid_table(s->f, v))
 			group_add(s, &sines, v->name,
 			          arena_printf(s->arena, "--freeze '%s'",
 			                       v->name));
-		else if (v->wished && !flat_is_path(v->name)
+		else if (v->by_option && !flat_is_path(v->name)
 		         && v->init->n_dims > 1
-		         && damage_contents(s->f, v) == CONTENTS_COPIES)
-			group_name(s, &copies, v->name);
+		         && classify_contents(s->f, v) == CONTENTS_COPIES)
+			group_add_name(s, &copies, v->name);
 	}
 	if (sines.n)
-		say(s, &sines, "%s %s of sines, and %s trained: modules "
+		add_warning(s, &sines,
+		    "%s %s of sines, and %s trained: modules "
 		    "freeze such tables, but no export keeps requires_grad; "
 		    "if %s frozen in PyTorch, export a buffer with the dynamo "
 		    "exporter, or try: %s",
@@ -291,9 +298,10 @@ find_wrongly_trained(struct search *s)
 		    plural(sines.n, "is a table", "are tables"),
 		    plural(sines.n, "is", "are"),
 		    plural(sines.n, "it is", "they are"),
-		    group_line(s, &sines));
+		    group_options(s, &sines));
 	if (copies.n)
-		say(s, &copies, "%s %s copies of one stored value: "
+		add_warning(s, &copies,
+		    "%s %s copies of one stored value: "
 		    "--train trains every copy on its own; export with " WHOLE,
 		    group_subject(s, &copies),
 		    plural(copies.n, "holds", "hold"));
@@ -330,36 +338,37 @@ is_in_loss(const char *name)
 
 /* TorchScript's exporter writes buffers as it writes parameters. */
 static void
-find_maybe_buffers(struct search *s)
+find_maybe_buffers(struct lint_context *s)
 {
-	struct group g = { 0 };
+	struct lint_group g = { 0 };
 
 	for (int i = 1; i < s->f->nval; i++) {
 		const struct flat_val *v = &s->f->val[i];
 
-		if (v->init && v->nuse && v->named && !v->frozen && !v->wished
-		    && v->verdict == VERDICT_PARAM
+		if (v->init && v->nuse && v->named && !v->frozen
+		    && !v->by_option && v->verdict == VERDICT_PARAM
 		    && (!is_parameter_name(v->name) || is_in_loss(v->name))
-		    && !damage_is_sinusoid(s->f, v))
+		    && !is_sinusoid_table(s->f, v))
 			group_add(s, &g, v->name,
 			          arena_printf(s->arena, "--freeze '%s'",
 			                       v->name));
 	}
 	if (g.n)
-		say(s, &g, "%s %s trained as %s: this file does not tell "
+		add_warning(s, &g,
+		    "%s %s trained as %s: this file does not tell "
 		    "parameters from buffers (the dynamo exporter's do); if "
 		    "buffers, try: %s", group_subject(s, &g),
 		    plural(g.n, "is", "are"),
 		    plural(g.n, "a parameter by its name alone",
 		           "parameters by their names alone"),
-		    group_line(s, &g));
+		    group_options(s, &g));
 }
 
 /* Parameters that reach no loss although they are called so. */
 static void
-find_idle(struct search *s)
+find_idle(struct lint_context *s)
 {
-	struct group g = { 0 };
+	struct lint_group g = { 0 };
 
 	for (int i = 1; i < s->f->nval; i++)
 		if (s->f->val[i].idle)
@@ -367,20 +376,21 @@ find_idle(struct search *s)
 			          arena_printf(s->arena, "--freeze '%s'",
 			                       s->f->val[i].name));
 	if (g.n)
-		say(s, &g, "%d parameter%s of the source get%s no "
+		add_warning(s, &g,
+		    "%d parameter%s of the source get%s no "
 		    "gradient from the loss and stay%s as %s (the first is "
 		    "'%s'); checkpoints leave %s out, ckrun --export-onnx "
 		    "does not; if this is meant, try: %s", g.n,
 		    plural(g.n, "", "s"), plural(g.n, "s", ""),
 		    plural(g.n, "s", ""), plural(g.n, "it is", "they are"),
-		    g.first, plural(g.n, "it", "them"), group_line(s, &g));
+		    g.first, plural(g.n, "it", "them"), group_options(s, &g));
 }
 
 /* Which parameters were frozen in the source, no export says. */
 static void
-find_adapters(struct search *s)
+find_adapters(struct lint_context *s)
 {
-	struct group lora = { 0 };
+	struct lint_group lora = { 0 };
 	int others = 0;
 
 	if (s->opt->nwish)
@@ -391,12 +401,13 @@ find_adapters(struct search *s)
 		if (!v->init || !v->nuse || v->verdict != VERDICT_PARAM)
 			continue;
 		if (strstr(v->name, "lora_A") || strstr(v->name, "lora_B"))
-			group_name(s, &lora, v->name);
+			group_add_name(s, &lora, v->name);
 		else
 			others++;
 	}
 	if (lora.n && others)
-		say(s, NULL, "%d parameter%s trained beside %d of LoRA (the "
+		add_warning(s, NULL,
+		    "%d parameter%s trained beside %d of LoRA (the "
 		    "first is '%s'): no export says what was frozen "
 		    "(requires_grad is lost); to train those of LoRA alone, "
 		    "try: --freeze '*' --train '*lora_*'", others,
@@ -404,7 +415,7 @@ find_adapters(struct search *s)
 }
 
 void
-damage_find_trained(struct search *s)
+lint_trained(struct lint_context *s)
 {
 	find_wrongly_trained(s);
 	find_maybe_buffers(s);

@@ -7,7 +7,7 @@
  * cost    linear in the nodes for each constant in question; the contents of
  *         parameters without names are compared with those of their shape
  */
-#include "frontend/damage/damage_search.h"
+#include "frontend/lint/lint_context.h"
 #include "frontend/params/params.h"
 
 #include <inttypes.h>
@@ -16,10 +16,10 @@
 /* ---- names and ties ---- */
 
 static void
-find_ties(struct search *s)
+find_ties(struct lint_context *s)
 {
 	struct flat *f = s->f;
-	struct group g = { 0 };
+	struct lint_group g = { 0 };
 	int all = 0;
 
 	for (int i = 0; i < f->ntie; i++) {
@@ -30,7 +30,8 @@ find_ties(struct search *s)
 		                                    name, f->tie[i].n));
 	}
 	if (g.n)
-		say(s, &g, "%s %s for %d norms or biases that the "
+		add_warning(s, &g,
+		    "%s %s for %d norms or biases that the "
 		    "exporter merged because they were equal; %s; export in "
 		    "training mode (TorchScript) or with optimize=False "
 		    "(dynamo)", group_subject(s, &g),
@@ -50,21 +51,21 @@ lost_its_name(const struct flat_val *v)
 
 /* The parameter of which v is the transposed; NULL: none. */
 static const struct flat_val *
-find_twin(struct flat *f, const struct flat_val *v)
+find_transpose(struct flat *f, const struct flat_val *v)
 {
 	for (int k = 1; k < f->nval; k++) {
 		const struct flat_val *w = &f->val[k];
 
 		if (w != v && w->init && w->nuse
 		    && w->verdict == VERDICT_PARAM && flat_is_path(w->name)
-		    && damage_transposed(f, v, w))
+		    && is_transpose_of(f, v, w))
 			return w;
 	}
 	return NULL;
 }
 
 const struct flat_node *
-node_behind(const struct flat *f, int v)
+producer_of(const struct flat *f, int v)
 {
 	const struct flat_node *n = v && f->val[v].def >= 0
 		? &f->node[f->val[v].def] : NULL;
@@ -98,15 +99,15 @@ is_copied(struct flat *f, const char *const *source, int v)
 {
 	for (int k = 1; k < v; k++)
 		if (source[k] && strcmp(source[k], source[v]) == 0
-		    && damage_same(f, &f->val[k], &f->val[v]))
+		    && same_contents(f, &f->val[k], &f->val[v]))
 			return true;
 	return false;
 }
 
 static void
-find_renamed(struct search *s)
+find_renamed(struct lint_context *s)
 {
-	struct group renamed = { 0 }, split = { 0 }, apart = { 0 };
+	struct lint_group renamed = { 0 }, split = { 0 }, apart = { 0 };
 	const char *twin = NULL, *of = NULL;
 	const char **source = arena_array(s->arena, (size_t)s->f->nval,
 	                                  sizeof *source);
@@ -116,8 +117,8 @@ find_renamed(struct search *s)
 
 		if (!lost_its_name(v))
 			continue;
-		group_name(s, &renamed, v->name);
-		w = find_twin(s->f, v);
+		group_add_name(s, &renamed, v->name);
+		w = find_transpose(s->f, v);
 		source[i] = w ? NULL : folded_from(s, v);
 		if (source[i] && (is_trained(s->f, source[i])
 		    || is_copied(s->f, source, i))) {
@@ -134,14 +135,16 @@ find_renamed(struct search *s)
 		                       w->name));
 	}
 	if (split.n)
-		say(s, &split, "'%s' is '%s' transposed%s: the "
+		add_warning(s, &split,
+		    "'%s' is '%s' transposed%s: the "
 		    "exporter split a tied weight in two, each is trained on "
 		    "its own; export with optimize=False (dynamo) or "
 		    "do_constant_folding=False (TorchScript)", split.first,
 		    twin, split.n == 1 ? "" : arena_printf(s->arena,
 		    ", and %d more like it", split.n - 1));
 	if (apart.n)
-		say(s, &apart, "'%s' was computed of '%s' by the exporter, and "
+		add_warning(s, &apart,
+		    "'%s' was computed of '%s' by the exporter, and "
 		    "is not all that the file has of it%s: each is trained on "
 		    "its own; export with optimize=False",
 		    apart.first, of, apart.n == 1 ? ""
@@ -149,7 +152,8 @@ find_renamed(struct search *s)
 		                   apart.n - 1));
 	/* others' parameters never had a module's name */
 	if (renamed.n && is_pytorch(s->f))
-		say(s, &renamed, "%d parameter%s lost %s name%s (the "
+		add_warning(s, &renamed,
+		    "%d parameter%s lost %s name%s (the "
 		    "first is '%s'): checkpoints will use what the exporter "
 		    "made up; export with optimize=False (dynamo) or "
 		    "training=TRAINING, do_constant_folding=False "
@@ -189,7 +193,7 @@ is_optimized(const struct flat *f)
 
 /* Parameters of the exporter's list that the file does not hold. */
 static void
-find_lost(struct search *s)
+find_lost(struct lint_context *s)
 {
 	struct flat *f = s->f;
 	int lost = f->nlost - tied_names(f);
@@ -218,7 +222,8 @@ find_lost(struct search *s)
 		                   "export with optimize=False",
 		                   plural(lost, "it", "them"),
 		                   plural(lost, "it", "them"));
-	say(s, NULL, "%d parameter%s of the module %s not in the file under %s "
+	add_warning(s, NULL,
+	    "%d parameter%s of the module %s not in the file under %s "
 	    "(missing: %s%s)%s: %s", lost, plural(lost, "", "s"),
 	    plural(lost, "is", "are"), plural(lost, "its name", "their names"),
 	    names, f->nlost > FLAT_LOST ? ", ..." : "", norms, why);
@@ -228,7 +233,7 @@ find_lost(struct search *s)
 
 /* Whether a Dropout is off although its ratio is not 0. */
 static bool
-is_inactive_dropout(struct search *s, const struct flat_node *n)
+is_inactive_dropout(struct lint_context *s, const struct flat_node *n)
 {
 	const Onnx__TensorProto *p;
 	struct onnx_tensor t;
@@ -278,9 +283,9 @@ static const char *const batchnorm_recipe[] = {
 };
 
 static void
-find_modes(struct search *s)
+find_modes(struct lint_context *s)
 {
-	struct group off = { 0 }, bn = { 0 };
+	struct lint_group off = { 0 }, bn = { 0 };
 
 	for (int i = 0; i < s->f->nnode; i++) {
 		const struct flat_node *n = &s->f->node[i];
@@ -288,21 +293,23 @@ find_modes(struct search *s)
 		if (!n->needed)
 			continue;
 		if (!s->opt->no_dropout && is_inactive_dropout(s, n))
-			group_name(s, &off, n->name);
+			group_add_name(s, &off, n->name);
 		if (s->opt->batchnorm == BATCHNORM_GRAPH && !*n->domain
 		    && strcmp(n->type, "BatchNormalization") == 0
 		    && !batchnorm_trains(n))
-			group_name(s, &bn, n->name);
+			group_add_name(s, &bn, n->name);
 	}
 	if (off.n)
-		say(s, &off, "%d Dropout node%s inactive (no "
+		add_warning(s, &off,
+		    "%d Dropout node%s inactive (no "
 		    "training_mode, or false; the first is '%s'): trained "
 		    "without; attention by scaled_dot_product_attention "
 		    "exports so, an eager attention and training=TRAINING keep "
 		    "them", off.n, plural(off.n, " is", "s are"), off.first);
 	if (!bn.n)
 		return;
-	say(s, NULL, "%d BatchNormalization node%s in inference form (the "
+	add_warning(s, NULL,
+	    "%d BatchNormalization node%s in inference form (the "
 	    "first is '%s'): running statistics are used and never updated; "
 	    "--batchnorm batch trains as train() does, --batchnorm running "
 	    "says that this is meant; export with training=TRAINING "
@@ -314,7 +321,7 @@ find_modes(struct search *s)
 }
 
 static bool
-is_float(const struct flat *f, int v)
+is_float_value(const struct flat *f, int v)
 {
 	const Onnx__TypeProto *t = declared_type(f, v);
 
@@ -326,11 +333,11 @@ is_float(const struct flat *f, int v)
 /* The loss of n, labels smoothed by s, in PyTorch's words: of its scores z,
  * labels or chances y, and weights of classes w. */
 static const char *
-smoothed_loss(struct search *s, const struct flat_node *n)
+smoothed_loss(struct lint_context *s, const struct flat_node *n)
 {
 	const Onnx__AttributeProto *r = attr_find(n, "reduction");
 	const Onnx__AttributeProto *i = attr_find(n, "ignore_index");
-	bool soft = n->nin > 1 && is_float(s->f, n->in[1]);
+	bool soft = n->nin > 1 && is_float_value(s->f, n->in[1]);
 	bool weights = n->nin > 2 && n->in[2];
 	bool mean = !r || (r->s.len == 4 && !memcmp(r->s.data, "mean", 4));
 	const char *w = weights ? ", w" : "", *how = mean ? ""
@@ -356,9 +363,9 @@ smoothed_loss(struct search *s, const struct flat_node *n)
 }
 
 static void
-find_smoothing(struct search *s)
+find_smoothing(struct lint_context *s)
 {
-	struct group g = { 0 };
+	struct lint_group g = { 0 };
 	const char *loss = NULL;
 	double lost = 0;
 
@@ -370,17 +377,18 @@ find_smoothing(struct search *s)
 			continue;
 		lost = g.n ? lost : x;
 		loss = g.n ? loss : smoothed_loss(s, n);
-		group_name(s, &g, n->name);
+		group_add_name(s, &g, n->name);
 	}
 	if (g.n)
-		say(s, &g, "%s: the exporter dropped label_smoothing=%g; write "
+		add_warning(s, &g,
+		    "%s: the exporter dropped label_smoothing=%g; write "
 		    "it out: %s", group_subject(s, &g), lost, loss);
 }
 
 static void
-find_padding(struct search *s)
+find_padding(struct lint_context *s)
 {
-	struct group g = { 0 };
+	struct lint_group g = { 0 };
 	int64_t row = -1;
 
 	for (int i = 0; i < s->f->nnode; i++) {
@@ -391,41 +399,43 @@ find_padding(struct search *s)
 		    || s->f->val[n->in[0]].verdict != VERDICT_PARAM)
 			continue;
 		row = g.n ? row : k;
-		group_name(s, &g, n->name);
+		group_add_name(s, &g, n->name);
 	}
 	if (g.n)
-		say(s, &g, "%s: the exporter dropped padding_idx=%" PRId64
+		add_warning(s, &g,
+		    "%s: the exporter dropped padding_idx=%" PRId64
 		    ": that row is trained like the others; to leave it at "
 		    "zero write x = emb(ids) * (ids != %" PRId64
 		    ").unsqueeze(-1)", group_subject(s, &g), row, row);
 }
 
 static void
-find_frequency(struct search *s)
+find_frequency(struct lint_context *s)
 {
-	struct group g = { 0 };
+	struct lint_group g = { 0 };
 
 	for (int i = 0; i < s->f->nnode; i++) {
 		const struct flat_node *n = &s->f->node[i];
 
 		if (n->needed && lost_frequency(n) && n->in[0]
 		    && s->f->val[n->in[0]].verdict == VERDICT_PARAM)
-			group_name(s, &g, n->name);
+			group_add_name(s, &g, n->name);
 	}
 	if (g.n)
-		say(s, &g, "%s: the exporter dropped scale_grad_by_freq: "
+		add_warning(s, &g,
+		    "%s: the exporter dropped scale_grad_by_freq: "
 		    "gradients of rows are not divided by how often a batch "
 		    "reads them", group_subject(s, &g));
 }
 
 /* Of what is made of no parameter, detach() changes nothing. */
 static void
-find_detached(struct search *s)
+find_detached(struct lint_context *s)
 {
 	struct flat *f = s->f;
 	bool *trained = arena_array(s->arena, (size_t)f->nval,
 	                            sizeof *trained);
-	struct group g = { 0 };
+	struct lint_group g = { 0 };
 
 	for (int v = 1; v < f->nval; v++)
 		trained[v] = f->val[v].verdict == VERDICT_PARAM;
@@ -438,30 +448,33 @@ find_detached(struct search *s)
 		for (int k = 0; k < n->nout; k++)
 			trained[n->out[k]] = any && n->out[k];
 		if (any && n->needed && lost_detach(n))
-			group_name(s, &g, n->name);
+			group_add_name(s, &g, n->name);
 	}
 	if (g.n)
-		say(s, &g, "%s: the exporter made a copy of detach(): "
+		add_warning(s, &g,
+		    "%s: the exporter made a copy of detach(): "
 		    "gradients go through it, in PyTorch they do not; make "
 		    "what is detached an input, or --freeze all it is made of",
 		    group_subject(s, &g));
 }
 
 static void
-find_ignored(struct search *s)
+find_ignored(struct lint_context *s)
 {
 	if (s->f->file->wire.training_info)
-		say(s, NULL, "training_info of the file is ignored: ckc makes "
+		add_warning(s, NULL,
+		    "training_info of the file is ignored: ckc makes "
 		    "its own gradients");
 	if (s->f->file->wire.nunknown)
-		say(s, NULL, "%zu fields are not known to ONNX 1.23 and "
+		add_warning(s, NULL,
+		    "%zu fields are not known to ONNX 1.23 and "
 		    "ignored", s->f->file->wire.nunknown);
 }
 
-struct damages
-damage_find(struct flat *f, const struct import_options *opt, Arena *arena)
+struct lint_report
+lint_run(struct flat *f, const struct import_options *opt, Arena *arena)
 {
-	struct search s = { .f = f, .opt = opt, .arena = arena };
+	struct lint_context s = { .f = f, .opt = opt, .arena = arena };
 
 	find_smoothing(&s);
 	find_ignored(&s);
@@ -470,13 +483,13 @@ damage_find(struct flat *f, const struct import_options *opt, Arena *arena)
 	find_ties(&s);
 	find_renamed(&s);
 	find_lost(&s);
-	damage_find_trained(&s);
+	lint_trained(&s);
 	find_modes(&s);
 	find_padding(&s);
 	find_frequency(&s);
 	find_detached(&s);
-	damage_find_scatters(&s);
-	damage_find_masks(&s);
-	damage_find_teacher(&s);
+	lint_scatters(&s);
+	lint_masks(&s);
+	lint_teacher(&s);
 	return s.found;
 }

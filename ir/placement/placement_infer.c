@@ -1,10 +1,10 @@
-/* States of results from those of operands, on one rank's graph.
+/* Placements of results from those of operands, on one rank's graph.
  *
- * Cuts go through an op by its rule (rule.c, rule_*.c); summands go through
+ * Shardings go through an op by its rule (placement_*.c); summands go through
  * what is linear; what is whole stays so.  Nothing else is right: a summand
  * that meets anything else is a missing reduction.
  */
-#include "ir/shard/shard.h"
+#include "ir/placement/placement.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,8 +18,9 @@ struct ports {
 	int nin, nport;
 	Shape *shape;
 	Split *stated, *at;
-	bool *any;                      /* an operand that has no state: equal
-	                                 * elements, fit for every cut */
+	bool *any;                      /* an operand that has no placement:
+	                                 * equal elements, fit for every
+	                                 * sharding */
 	Arena *arena;
 };
 
@@ -30,12 +31,12 @@ ShardRule *const shard_rule_of[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
-/* What goes between ranks: the state that it takes; where an attribute says
+/* What goes between ranks: the placement that it takes; where an attribute says
  * of which kind the whole side is, its name. */
 static const struct comm {
 	Op op;
 	SplitKind in, out;
-	bool cut_in;                    /* the attributes cut the operand */
+	bool shards_in;                 /* the attributes are of the operand */
 } comm[] = {
 	{ OP_ALL_REDUCE, SPLIT_P, SPLIT_I, false },
 	{ OP_ALL_GATHER, SPLIT_S, SPLIT_I, true },
@@ -78,7 +79,7 @@ shard_is_comm(const Node *n)
 static bool
 infer_comm(struct ports *c, const struct comm *m, Split *out)
 {
-	Split cut = { .kind = SPLIT_S };
+	Split sharded = { .kind = SPLIT_S };
 	Attr a = c->n->attr;
 	const int64_t *side = attr_int_of(c->n->op, &a, "side");
 	const int64_t *largest = attr_int_of(c->n->op, &a, "reduction");
@@ -87,15 +88,15 @@ infer_comm(struct ports *c, const struct comm *m, Split *out)
 	if (largest && *largest)
 		return no(c, "the largest of summands is not the whole");
 	if (m->in == SPLIT_S || m->out == SPLIT_S)
-		cut = split_plain(split_of_attr(c->n));
+		sharded = split_plain(split_of_attr(c->n));
 	if (m->in == SPLIT_I ? !split_is_whole(x) : x->kind != m->in)
 		return no(c, "the operand's state is not what it takes");
-	if (m->cut_in && !split_eq(x, &cut))
+	if (m->shards_in && !split_eq(x, &sharded))
 		return no(c, "the operand is cut otherwise");
 	out[0] = (Split){ .kind = side && *side ? SPLIT_R : m->out };
 	if (m->out == SPLIT_S)
-		out[0] = m->cut_in
-			? split_plain(split_after_exchange(c->n)) : cut;
+		out[0] = m->shards_in
+			? split_plain(split_after_exchange(c->n)) : sharded;
 	return true;
 }
 
@@ -113,7 +114,7 @@ shard_rounds(const Graph *g, const Node *n)
 }
 
 static bool
-is_linear(const Graph *g, const Node *n, int k)
+is_linear_operand(const Graph *g, const Node *n, int k)
 {
 	uint64_t flags = op_info[n->op].flags;
 	Attr a = n->attr;
@@ -137,9 +138,9 @@ repeated(const Graph *g, ValId v)
 	return v;
 }
 
-/* Equal elements *x without a state of their own. */
+/* Equal elements *x without a placement of their own. */
 static bool
-is_uniform(const Graph *g, ValId of, double *x)
+is_fill_value(const Graph *g, ValId of, double *x)
 {
 	ValId v = repeated(g, of);
 	const Node *def = &g->node[g->val[v].def];
@@ -165,7 +166,7 @@ shard_is_zero(const Graph *g, ValId v)
 {
 	double x;
 
-	return is_uniform(g, v, &x) && x == 0;
+	return is_fill_value(g, v, &x) && x == 0;
 }
 
 /* Beside what is linear the op adds something of its own. */
@@ -180,7 +181,7 @@ adds_more(const Node *n)
 }
 
 static bool
-sums_pass(struct ports *c, Split *out)
+partial_passes(struct ports *c, Split *out)
 {
 	bool joint = op_info[c->n->op].flags & F_JOINT;
 	int acc = op_accumulator(c->n->op), nsum = 0;
@@ -190,10 +191,10 @@ sums_pass(struct ports *c, Split *out)
 
 		if (!c->n->in[k] || (acc && k == acc))
 			continue;
-		if (sum && !is_linear(c->g, c->n, k))
+		if (sum && !is_linear_operand(c->g, c->n, k))
 			return no(c, "operand %d is a summand on each rank, "
 			          "in which the op is not linear", k);
-		if (joint && !sum && is_linear(c->g, c->n, k)
+		if (joint && !sum && is_linear_operand(c->g, c->n, k)
 		    && !shard_is_zero(c->g, c->n->in[k]))
 			return no(c, "operand %d is whole beside a summand: it "
 			          "would be added on every rank", k);
@@ -209,9 +210,9 @@ sums_pass(struct ports *c, Split *out)
 	return true;
 }
 
-/* A loop is as linear as its body: states go through its micros. */
+/* A loop is as linear as its body: placements go through its micros. */
 static bool
-loop_sums(struct ports *c, Split *out)
+partial_passes_loop(struct ports *c, Split *out)
 {
 	const struct body *b = c->n->body;
 	bool *sum = arena_array(c->arena, (size_t)b->nmicro + 1, sizeof *sum);
@@ -243,17 +244,17 @@ loop_sums(struct ports *c, Split *out)
 	return true;
 }
 
-/* ---- cuts ---- */
+/* ---- shardings ---- */
 
-/* One piece for all ranks is the whole, whatever dim it is said of. */
+/* One shard for all ranks is the whole value, whatever its dim. */
 static bool
-is_one_piece(const struct ports *c, const Split *s)
+is_one_shard(const struct ports *c, const Split *s)
 {
 	return s->kind == SPLIT_S && s->shared == c->g->ranks;
 }
 
 static bool
-cut_goes(struct ports *c, int from, const Split *as, Split *out)
+sharding_fits(struct ports *c, int from, const Split *as, Split *out)
 {
 	struct shard_rule r = { .g = c->g, .n = c->n, .ranks = c->g->ranks,
 		.nin = c->nin, .nport = c->nport, .shape = c->shape,
@@ -271,7 +272,7 @@ cut_goes(struct ports *c, int from, const Split *as, Split *out)
 		if (!c->n->in[k] || c->any[k]
 		    || k == op_accumulator(c->n->op))
 			continue;
-		if (is_one_piece(c, s) && is_one_piece(c, &want))
+		if (is_one_shard(c, s) && is_one_shard(c, &want))
 			continue;
 		if (want.kind == SPLIT_S ? !split_eq(s, &want)
 		    : !split_is_whole(s))
@@ -283,21 +284,21 @@ cut_goes(struct ports *c, int from, const Split *as, Split *out)
 	return true;
 }
 
-/* The dim that one piece is said of may be one that the op joins or takes
+/* The dim that one shard is said of may be one that the op joins or takes
  * apart, as adjoints of heads that are picked are put together again. */
 static bool
-cut_passes(struct ports *c, int from, Split *out)
+sharding_passes(struct ports *c, int from, Split *out)
 {
 	const Split *stated = &c->stated[from];
 	const Shape *x = &c->shape[from];
 
-	if (cut_goes(c, from, stated, out))
+	if (sharding_fits(c, from, stated, out))
 		return true;
-	for (int i = 0; is_one_piece(c, stated) && i < x->rank; i++) {
+	for (int i = 0; is_one_shard(c, stated) && i < x->rank; i++) {
 		Split as = split_cut(i, x->dim[i]);
 
 		as.shared = stated->shared;
-		if (cut_goes(c, from, &as, out))
+		if (sharding_fits(c, from, &as, out))
 			return true;
 	}
 	return false;
@@ -316,14 +317,14 @@ fill_ports(struct ports *c)
 
 		c->stated[p] = split_plain(g->val[v].split);
 		c->shape[p] = split_whole(&c->stated[p], &g->val[v].shape);
-		c->any[p] = p < c->nin && v && is_uniform(g, v, &x)
+		c->any[p] = p < c->nin && v && is_fill_value(g, v, &x)
 			&& split_is_whole(&c->stated[p]);
 		if (!v)
 			c->shape[p].rank = -1;
 	}
 }
 
-/* Of what is put together again pieces do not say how it was cut. */
+/* The shards of a gathered value do not tell how it was sharded. */
 static bool
 is_joined(const struct ports *c)
 {
@@ -334,10 +335,10 @@ is_joined(const struct ports *c)
 		&& c->stated[c->nin].kind == SPLIT_S;
 }
 
-/* What is made of nothing, or stretched along a dim that it lacks, is a piece
- * as well as a whole; adjoints have zeros where a last piece is short. */
+/* What is made of nothing, or stretched along a dim that it lacks, is a shard
+ * as well as a whole; adjoints have zeros where a last shard is short. */
 static bool
-is_own_piece(const struct ports *c)
+is_own_shard(const struct ports *c)
 {
 	const Node *n = c->n;
 	const Val *y = &c->g->val[n->out[0]], *x;
@@ -345,7 +346,7 @@ is_own_piece(const struct ports *c)
 	int at;
 
 	if (s->kind != SPLIT_S
-	    || split_piece(s, c->g->ranks) != y->shape.dim[s->axis]
+	    || split_local_extent(s, c->g->ranks) != y->shape.dim[s->axis]
 	    || (n->phase == PH_BACKWARD && !split_is_even(s, c->g->ranks)))
 		return false;
 	if (n->nin == 0)
@@ -359,38 +360,38 @@ static bool
 infer_node(struct ports *c, Split *out)
 {
 	const struct comm *m = shard_is_comm(c->n) ? comm_of(c->n->op) : NULL;
-	int acc = op_accumulator(c->n->op), cut = -1, sums = 0;
+	int acc = op_accumulator(c->n->op), sharded = -1, sums = 0;
 
 	if (m)
 		return infer_comm(c, m, out);
 	for (int k = 0; k < c->nin; k++) {
 		if (!c->n->in[k] || (acc && k == acc))
 			continue;
-		if (c->stated[k].kind == SPLIT_S && cut < 0)
-			cut = k;
+		if (c->stated[k].kind == SPLIT_S && sharded < 0)
+			sharded = k;
 		sums += c->stated[k].kind == SPLIT_P;
 	}
-	if (cut >= 0 && sums)
+	if (sharded >= 0 && sums)
 		return no(c, "a cut operand and a summand");
-	if (cut >= 0 && is_joined(c)) {
+	if (sharded >= 0 && is_joined(c)) {
 		out[0] = c->stated[c->nin];
-	} else if (cut >= 0) {
-		/* equal elements are fit for every cut */
+	} else if (sharded >= 0) {
+		/* equal elements are fit for every sharding */
 		for (int k = 0; k < c->nin; k++)
 			if (c->any[k] && c->shape[k].rank > 0)
 				c->shape[k].rank = -1;
-		if (!cut_passes(c, cut, out))
+		if (!sharding_passes(c, sharded, out))
 			return false;
 	} else if (sums && c->n->body) {
-		if (!loop_sums(c, out))
+		if (!partial_passes_loop(c, out))
 			return false;
 	} else if (sums) {
-		if (!sums_pass(c, out))
+		if (!partial_passes(c, out))
 			return false;
 	} else {
 		for (int k = 0; k < c->n->nout; k++)
 			out[k] = (Split){ .kind = SPLIT_R };
-		if (is_own_piece(c))
+		if (is_own_shard(c))
 			out[0] = c->stated[c->nin];
 		if (c->n->op == OP_SCATTER_ADD && c->n->attr.SCATTER_ADD.part)
 			out[0] = split_cut((int)c->n->attr.SCATTER_ADD.axis,

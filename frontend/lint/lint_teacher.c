@@ -13,7 +13,7 @@
  *
  * cost   linear in the nodes for each of at most 64 groups
  */
-#include "frontend/damage/damage_search.h"
+#include "frontend/lint/lint_context.h"
 #include "frontend/onnx/onnx_op.h"
 #include "frontend/params/params.h"
 
@@ -21,8 +21,8 @@
 
 enum { MOST_GROUPS = 64, MOST_HOPS = 8, MOST_STEPS = 200 };
 
-struct groups {
-	struct search *s;
+struct param_groups {
+	struct lint_context *s;
 	size_t prefix;                  /* of all names, up to a dot */
 	int n;
 	const char *name[MOST_GROUPS];  /* with the prefix */
@@ -33,7 +33,7 @@ struct groups {
 /* ---- groups ---- */
 
 static bool
-is_weight(const struct flat_val *v)
+is_named_weight(const struct flat_val *v)
 {
 	return v->verdict == VERDICT_PARAM && !v->frozen && v->nuse
 		&& flat_is_path(v->name);
@@ -50,7 +50,7 @@ common_prefix(const struct flat *f)
 		const char *name = f->val[i].name;
 		size_t k = 0;
 
-		if (!is_weight(&f->val[i]))
+		if (!is_named_weight(&f->val[i]))
 			continue;
 		if (!first) {
 			first = name;
@@ -66,7 +66,7 @@ common_prefix(const struct flat *f)
 }
 
 static int
-group_of(struct groups *g, const char *name)
+param_group(struct param_groups *g, const char *name)
 {
 	size_t n = g->prefix + strcspn(name + g->prefix, ".");
 
@@ -81,7 +81,7 @@ group_of(struct groups *g, const char *name)
 }
 
 static void
-follow(struct groups *g)
+propagate_groups(struct param_groups *g)
 {
 	const struct flat *f = g->s->f;
 
@@ -104,55 +104,57 @@ follow(struct groups *g)
 
 /* False if there is nothing to tell apart. */
 static bool
-find_groups(struct groups *g)
+find_param_groups(struct param_groups *g)
 {
 	const struct flat *f = g->s->f;
 
 	g->prefix = common_prefix(f);
 	for (int i = 1; i < f->nval; i++) {
-		int k = is_weight(&f->val[i]) ? group_of(g, f->val[i].name) : 0;
+		int k = is_named_weight(&f->val[i])
+			? param_group(g, f->val[i].name) : 0;
 
 		if (k < 0)
 			return false;
-		if (is_weight(&f->val[i]))
+		if (is_named_weight(&f->val[i]))
 			g->of[i] = (uint64_t)1 << k;
 		g->data[i] = f->val[i].info && !f->val[i].init;
 	}
-	follow(g);
+	propagate_groups(g);
 	return g->n > 1;
 }
 
 /* ---- where values meet ---- */
 
 static bool
-is_joint(const struct groups *g, int v, uint64_t a)
+is_joint(const struct param_groups *g, int v, uint64_t a)
 {
 	return (g->of[v] & a) && (g->of[v] & ~a);
 }
 
 /* Whether one of the nodes not far behind v is of that type. */
 static bool
-finds(const struct groups *g, int v, const char *type, int hops, int *steps)
+reaches_type(const struct param_groups *g, int v, const char *type, int hops,
+             int *steps)
 {
-	const struct flat_node *n = node_behind(g->s->f, v);
+	const struct flat_node *n = producer_of(g->s->f, v);
 
 	if (!n || hops == 0 || --*steps < 0)
 		return false;
-	if (is_type(n, type))
+	if (is_op_type(n, type))
 		return true;
 	for (int k = 0; k < n->nin; k++)
 		if (g->of[n->in[k]]
-		    && finds(g, n->in[k], type, hops - 1, steps))
+		    && reaches_type(g, n->in[k], type, hops - 1, steps))
 			return true;
 	return false;
 }
 
 static bool
-comes_of(const struct groups *g, int v, const char *type)
+is_made_by(const struct param_groups *g, int v, const char *type)
 {
 	int steps = MOST_STEPS;
 
-	return finds(g, v, type, MOST_HOPS, &steps);
+	return reaches_type(g, v, type, MOST_HOPS, &steps);
 }
 
 struct meeting {
@@ -163,8 +165,8 @@ struct meeting {
 };
 
 static void
-look_at(const struct groups *g, const struct flat_node *n, uint64_t a,
-        struct meeting *m)
+check_meeting(const struct param_groups *g, const struct flat_node *n,
+              uint64_t a, struct meeting *m)
 {
 	for (int k = 0; k < n->nin; k++) {
 		int v = n->in[k];
@@ -176,19 +178,19 @@ look_at(const struct groups *g, const struct flat_node *n, uint64_t a,
 		if (!of || is_joint(g, v, a))
 			continue;
 		if (!(of & a)) {
-			m->logs &= is_type(n, "SoftmaxCrossEntropyLoss")
-				|| comes_of(g, v, "LogSoftmax");
+			m->logs &= is_op_type(n, "SoftmaxCrossEntropyLoss")
+				|| is_made_by(g, v, "LogSoftmax");
 			continue;
 		}
-		chance = comes_of(g, v, "Softmax")
-			|| comes_of(g, v, "Sigmoid");
+		chance = is_made_by(g, v, "Softmax")
+			|| is_made_by(g, v, "Sigmoid");
 		m->chances &= chance;
-		m->target &= chance || is_type(n, "Sub");
+		m->target &= chance || is_op_type(n, "Sub");
 	}
 }
 
 static struct meeting
-find_meeting(const struct groups *g, uint64_t a)
+find_meeting(const struct param_groups *g, uint64_t a)
 {
 	const struct flat *f = g->s->f;
 	struct meeting m = { true, true, true, true };
@@ -198,7 +200,7 @@ find_meeting(const struct groups *g, uint64_t a)
 
 		for (int k = 0; n->needed && k < n->nout; k++)
 			if (is_joint(g, n->out[k], a)) {
-				look_at(g, n, a, &m);
+				check_meeting(g, n, a, &m);
 				break;
 			}
 	}
@@ -213,9 +215,9 @@ struct terms {
 };
 
 static void
-find_terms(const struct groups *g, int v, uint64_t a, struct terms *t)
+find_terms(const struct param_groups *g, int v, uint64_t a, struct terms *t)
 {
-	const struct flat_node *n = t->steps > 0 ? sum_behind(g->s->f, v)
+	const struct flat_node *n = t->steps > 0 ? sum_producer(g->s->f, v)
 		: NULL;
 	uint64_t of = g->of[v];
 
@@ -233,7 +235,7 @@ find_terms(const struct groups *g, int v, uint64_t a, struct terms *t)
 /* ---- teachers ---- */
 
 static bool
-is_called_so(const char *name)
+has_teacher_name(const char *name)
 {
 	static const char *const words[] = { "teacher", "ref", "reference",
 		"ref_model", "reference_model", "target_network", "ema",
@@ -247,7 +249,7 @@ is_called_so(const char *name)
 }
 
 static bool
-is_teacher(const struct groups *g, int k, int loss)
+is_teacher(const struct param_groups *g, int k, int loss)
 {
 	uint64_t a = (uint64_t)1 << k;
 	struct meeting m = find_meeting(g, a);
@@ -258,25 +260,27 @@ is_teacher(const struct groups *g, int k, int loss)
 	find_terms(g, loss, a, &t);
 	if (!t.joint || t.ours)
 		return false;
-	return is_called_so(g->name[k]) || (m.target && t.others)
+	return has_teacher_name(g->name[k]) || (m.target && t.others)
 		|| (m.chances && m.logs);
 }
 
 void
-damage_find_teacher(struct search *s)
+lint_teacher(struct lint_context *s)
 {
 	size_t n = (size_t)s->f->nval;
-	struct groups g = { .s = s, .of = arena_array(s->arena, n,
-	                                              sizeof *g.of),
-	                    .data = arena_array(s->arena, n, sizeof *g.data) };
+	struct param_groups g = { .s = s, .of = arena_array(s->arena, n,
+	                                                    sizeof *g.of),
+	                          .data = arena_array(s->arena, n,
+	                                              sizeof *g.data) };
 	int *target, ntarget;
 
 	flat_targets(s->f, s->opt, &target, &ntarget);
-	if (ntarget != 1 || !find_groups(&g))
+	if (ntarget != 1 || !find_param_groups(&g))
 		return;
 	for (int k = 0; k < g.n; k++)
 		if (is_teacher(&g, k, *target))
-			say(s, NULL, "the parameters '%s.*' meet the others "
+			add_warning(s, NULL,
+			    "the parameters '%s.*' meet the others "
 			    "only in the loss, as those of a teacher do, and "
 			    "are trained: no export keeps no_grad() and "
 			    "requires_grad; if they stay as they are in "

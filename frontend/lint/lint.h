@@ -1,33 +1,33 @@
-/* Room damage: what exporters damage silently, each with what avoids it.
+/* Room lint: what exporters lose silently, each with what avoids it.
  *
  * in      a flat model with verdicts on its weights
- * out     one line per kind of damage, and details
+ * out     one line per kind of loss, and details
  * unaware of who shows it: compiling and `ckc inspect` do
  */
-#ifndef FRONTEND_DAMAGE_H
-#define FRONTEND_DAMAGE_H
+#ifndef FRONTEND_LINT_H
+#define FRONTEND_LINT_H
 
 #include "frontend/params/import_options.h"
 #include "frontend/onnx/flat.h"
 
-/* One line, and further ones for who wants to know it all. */
-struct damage {
+/* One line, and further ones with all details. */
+struct lint_warning {
 	const char *text;
 	int ndetail;
 	const char *const *detail;
 };
 
-struct damages {
-	struct damage *at;
+struct lint_report {
+	struct lint_warning *at;
 	int n;
 	size_t cap;
 };
 
 /* All that is found, in the arena.  The model has its verdicts. */
-struct damages damage_find(struct flat *, const struct import_options *,
-                           Arena *);
+struct lint_report lint_run(struct flat *, const struct import_options *,
+                            Arena *);
 
-/* ---- damage_values.c: what the contents of an initializer look like ---- */
+/* ---- lint_contents.c: what the contents of an initializer look like ---- */
 
 enum contents {
 	CONTENTS_UNKNOWN,               /* they lie in a file that is not read
@@ -43,14 +43,14 @@ enum contents {
 	CONTENTS_STATE                  /* copies of 0 */
 };
 
-enum contents damage_contents(struct flat *, const struct flat_val *);
-bool damage_is_sinusoid(struct flat *, const struct flat_val *);
+enum contents classify_contents(struct flat *, const struct flat_val *);
+bool is_sinusoid_table(struct flat *, const struct flat_val *);
 /* Whether b is a transposed; both are matrices of the file, and not of one
  * number alone. */
-bool damage_transposed(struct flat *, const struct flat_val *a,
-                       const struct flat_val *b);
+bool is_transpose_of(struct flat *, const struct flat_val *a,
+                     const struct flat_val *b);
 /* Whether two initializers have the same shape and contents. */
-bool damage_same(struct flat *, const struct flat_val *,
-                 const struct flat_val *);
+bool same_contents(struct flat *, const struct flat_val *,
+                   const struct flat_val *);
 
 #endif

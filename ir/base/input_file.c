@@ -1,4 +1,4 @@
-#include "ir/base/infile.h"
+#include "ir/base/input_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 /* Fill text[0..n-1]; false if the file gives less. */
 static bool
-fill(int fd, char *text, size_t n)
+read_exactly(int fd, char *text, size_t n)
 {
 	while (n > 0) {
 		ssize_t got = read(fd, text, n);
@@ -43,7 +43,7 @@ read_open(int fd, size_t max, size_t *n, Arena *arena, Diag *diag)
 	}
 	*n = (size_t)st.st_size;
 	text = arena_alloc(arena, *n + 1);
-	if (!fill(fd, text, *n)) {
+	if (!read_exactly(fd, text, *n)) {
 		diag_error(diag, "cannot read it: %s", strerror(errno));
 		return NULL;
 	}
@@ -51,7 +51,8 @@ read_open(int fd, size_t max, size_t *n, Arena *arena, Diag *diag)
 }
 
 char *
-infile_read(const char *path, size_t max, size_t *n, Arena *arena, Diag *diag)
+input_file_read(const char *path, size_t max, size_t *n, Arena *arena,
+                Diag *diag)
 {
 	/* a pipe without a writer shall not block */
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

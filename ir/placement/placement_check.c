@@ -1,15 +1,15 @@
-/* The states of a sharded graph: filled in where a pass made new values, and
- * verified.
+/* The placements of a sharded graph: filled in where a pass made new values,
+ * and verified.
  *
  * Between whole values the difference of I and R is one about adjoints, so it
  * counts for values through which a gradient passes; of others (integers,
  * constants, what does not depend on a trained parameter) and in backward
- * itself both mean whole.  An adjoint has the dual state of its value, and a
- * gradient is complete before it is applied: together with the states that
- * follow node by node this makes a forgotten, doubled or exchanged collective
- * a fault (spmd_types by Yang et al. has the same algebra).
+ * itself both mean whole.  An adjoint has the dual placement of its value, and
+ * a gradient is complete before it is applied: together with the placements
+ * that follow node by node this makes a forgotten, doubled or exchanged
+ * collective a fault (spmd_types by Yang et al. has the same algebra).
  */
-#include "ir/shard/shard.h"
+#include "ir/placement/placement.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct check {
 	Arena *tmp;
 };
 
-/* The state that the adjoint of a value in state s has. */
+/* The placement that the adjoint of a value in placement s has. */
 static Split
 dual_of(const Split *s)
 {
@@ -32,7 +32,7 @@ dual_of(const Split *s)
 }
 
 static bool
-is_forward(const Node *n)
+runs_forward(const Node *n)
 {
 	return n->phase == PH_FORWARD || n->phase == PH_RECOMPUTE;
 }
@@ -64,7 +64,7 @@ shard_grad(const Graph *g, Arena *arena)
 	FOR_NODES (n, g) {
 		bool any = false;
 
-		if (!is_forward(n) || n->round || !is_differentiable(n))
+		if (!runs_forward(n) || n->round || !is_differentiable(n))
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			any |= grad[n->in[k]];
@@ -80,7 +80,7 @@ shard_grad(const Graph *g, Arena *arena)
 static SplitKind
 whole_kind(const Graph *g, const Node *n, const bool *grad)
 {
-	if (!is_forward(n))
+	if (!runs_forward(n))
 		return SPLIT_I;
 	for (int k = 0; k < n->nin; k++)
 		if (grad[n->in[k]] && g->val[n->in[k]].split.kind == SPLIT_R)
@@ -88,9 +88,9 @@ whole_kind(const Graph *g, const Node *n, const bool *grad)
 	return SPLIT_I;
 }
 
-/* Results that have no state yet get the inferred one. */
+/* Results that have no placement yet get the inferred one. */
 static void
-label(Graph *g, const Node *n, const Split *out, const bool *grad)
+assign_placement(Graph *g, const Node *n, const Split *out, const bool *grad)
 {
 	SplitKind whole = whole_kind(g, n, grad);
 
@@ -102,7 +102,7 @@ label(Graph *g, const Node *n, const Split *out, const bool *grad)
 		if (!split_is_whole(&out[k]))
 			v->split = out[k];
 		else if (shard_is_comm(n))
-			v->split.kind = is_forward(n) ? out[k].kind : SPLIT_I;
+			v->split.kind = runs_forward(n) ? out[k].kind : SPLIT_I;
 		else if (out[k].kind == SPLIT_R)
 			v->split.kind = whole;
 	}
@@ -111,7 +111,7 @@ label(Graph *g, const Node *n, const Split *out, const bool *grad)
 /* ---- faults ---- */
 
 static void
-state_text(char *buf, size_t size, const Split *s)
+placement_text(char *buf, size_t size, const Split *s)
 {
 	int at;
 
@@ -127,23 +127,24 @@ state_text(char *buf, size_t size, const Split *s)
 }
 
 static void
-fault(struct check *c, const Node *n, const Val *v, const char *what,
-      const Split *want)
+report_placement(struct check *c, const Node *n, const Val *v, const char *what,
+                 const Split *want)
 {
 	char a[100], b[100];
 
 	c->faults++;
-	state_text(a, sizeof a, &v->split);
-	state_text(b, sizeof b, want);
+	placement_text(a, sizeof a, &v->split);
+	placement_text(b, sizeof b, want);
 	diag_error(c->d, "%s%s%svalue %s: %s: it is %s, expected %s",
 	           n ? "node " : "", n ? op_info[n->op].text : "",
 	           n ? ", " : "", v->name, what, a, b);
 }
 
-/* Whether a stated state is the one inferred; whole is whole, and so is one
- * piece for all ranks, whatever dim it is said of. */
+/* Whether a stated placement is the one inferred; whole is whole, and so is one
+ * shard for all ranks, whatever dim it is said of. */
 static bool
-same_state(const struct check *c, const Split *stated, const Split *inferred)
+same_placement(const struct check *c, const Split *stated,
+               const Split *inferred)
 {
 	Split a = *stated, b = *inferred;
 
@@ -158,7 +159,7 @@ same_state(const struct check *c, const Split *stated, const Split *inferred)
 }
 
 static void
-side_fault(struct check *c, const Node *n, const Val *v, const char *what)
+report_side(struct check *c, const Node *n, const Val *v, const char *what)
 {
 	c->faults++;
 	diag_error(c->d, "node %s, value %s: %s", op_info[n->op].text, v->name,
@@ -172,7 +173,7 @@ check_sides(struct check *c, const Node *n)
 	const Graph *g = c->g;
 	Attr attr = n->attr;
 	const int64_t *from = attr_int_of(n->op, &attr, "from");
-	bool cut = false;
+	bool sharded = false;
 	int seen[2] = { 0, 0 };
 	SplitKind out = SPLIT_I;
 	bool any_out = false;
@@ -180,7 +181,7 @@ check_sides(struct check *c, const Node *n)
 	for (int k = 0; k < n->nin; k++) {
 		const Split *s = &g->val[n->in[k]].split;
 
-		cut |= n->in[k] && !split_is_whole(s);
+		sharded |= n->in[k] && !split_is_whole(s);
 		if (c->grad[n->in[k]] && split_is_whole(s))
 			seen[s->kind == SPLIT_R]++;
 	}
@@ -190,7 +191,7 @@ check_sides(struct check *c, const Node *n)
 		if (!n->out[k] || !c->grad[n->out[k]])
 			continue;
 		if (!split_is_whole(&v->split)) {
-			cut = true;
+			sharded = true;
 			continue;
 		}
 		any_out = true;
@@ -198,26 +199,27 @@ check_sides(struct check *c, const Node *n)
 	}
 	if (shard_is_comm(n)) {
 		if (seen[!(from && *from)])
-			side_fault(c, n, &g->val[n->out[0]], "its operand's "
-			           "side (I, R) is not what it takes");
+			report_side(c, n, &g->val[n->out[0]], "its operand's "
+			            "side (I, R) is not what it takes");
 		return;
 	}
-	if (cut && seen[0])
-		side_fault(c, n, &g->val[n->out[0]], "an operand is whole with "
-		           "a complete adjoint (I), but a rank does only its "
-		           "part here: replicate is missing");
-	if (!cut && seen[0] && seen[1])
-		side_fault(c, n, &g->val[n->out[0]], "operands of states I "
-		           "and R meet");
-	if (!cut && any_out && (seen[0] || seen[1])
+	if (sharded && seen[0])
+		report_side(c, n, &g->val[n->out[0]],
+		            "an operand is whole with a complete adjoint (I), "
+		            "but a rank does only its part here: replicate is "
+		            "missing");
+	if (!sharded && seen[0] && seen[1])
+		report_side(c, n, &g->val[n->out[0]], "operands of states I "
+		            "and R meet");
+	if (!sharded && any_out && (seen[0] || seen[1])
 	    && (out == SPLIT_R) != (seen[1] > 0))
-		side_fault(c, n, &g->val[n->out[0]], "the result's side (I, R) "
-		           "is not its operands'");
+		report_side(c, n, &g->val[n->out[0]],
+		            "the result's side (I, R) is not its operands'");
 }
 
-/* `unlabelled`: the graph, if its values are to get states on the way. */
+/* `unlabelled`: the graph, if its values are to get placements on the way. */
 static void
-check_node(struct check *c, const Node *n, Graph *unlabelled)
+check_node_placement(struct check *c, const Node *n, Graph *unlabelled)
 {
 	Split *out = arena_array(c->tmp, (size_t)n->nout + 1, sizeof *out);
 	char why[SHARD_WHY];
@@ -230,21 +232,23 @@ check_node(struct check *c, const Node *n, Graph *unlabelled)
 		return;
 	}
 	if (unlabelled)
-		label(unlabelled, n, out, c->grad);
+		assign_placement(unlabelled, n, out, c->grad);
 	for (int k = 0; k < n->nout; k++) {
 		const Val *v = &c->g->val[n->out[k]];
 
 		if (!n->out[k])
 			continue;
-		if (!same_state(c, &v->split, &out[k]))
-			fault(c, n, v, "its state does not follow", &out[k]);
-		else if (is_forward(n) && c->grad[n->out[k]]
+		if (!same_placement(c, &v->split, &out[k]))
+			report_placement(c, n, v, "its state does not follow",
+			                 &out[k]);
+		else if (runs_forward(n) && c->grad[n->out[k]]
 		         && shard_is_comm(n) && split_is_whole(&out[k])
 		         && v->split.kind != out[k].kind)
-			fault(c, n, v, "its side (I, R) is not what the op "
-			      "gives", &out[k]);
+			report_placement(c, n, v,
+			                 "its side (I, R) is not what the "
+			                 "op gives", &out[k]);
 	}
-	if (is_forward(n))
+	if (runs_forward(n))
 		check_sides(c, n);
 }
 
@@ -257,16 +261,16 @@ is_accumulator(const Val *v)
 	return v->kind == V_STATE && strcmp(v->state, "grad") == 0;
 }
 
-/* Of what is a replica's piece, as if replicas had all of it. */
+/* Of what is a replica's shard, as if replicas had all of it. */
 static Split
-whole_state(const Val *v)
+whole_placement(const Val *v)
 {
 	return v->piece && v->split.kind == SPLIT_S ? v->piece->split
 	     : v->split;
 }
 
 static void
-check_val(struct check *c, const Val *v)
+check_val_placement(struct check *c, const Val *v)
 {
 	const Graph *g = c->g;
 	Shape whole = split_whole(&v->split, &v->shape), local;
@@ -282,33 +286,36 @@ check_val(struct check *c, const Val *v)
 	}
 	if ((v->kind == V_INPUT || v->kind == V_CONST)
 	    && !split_is_whole(&v->split))
-		fault(c, NULL, v, "is given whole",
-		      &(Split){ .kind = SPLIT_I });
+		report_placement(c, NULL, v, "is given whole",
+		                 &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_PARAM && v->split.kind == SPLIT_S
 	    && v->split.shared != 1)
-		fault(c, NULL, v, "a parameter's piece is one rank's",
-		      &(Split){ .kind = SPLIT_I });
+		report_placement(c, NULL, v,
+		                 "a parameter's piece is one rank's",
+		                 &(Split){ .kind = SPLIT_I });
 	if ((v->output || v->kind != V_TEMP) && v->split.kind == SPLIT_P
 	    && !is_accumulator(v))
-		fault(c, NULL, v, "is seen from outside",
-		      &(Split){ .kind = SPLIT_I });
+		report_placement(c, NULL, v, "is seen from outside",
+		                 &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_TEMP && v->grad_of && !v->param) {
-		dual = whole_state(&g->val[v->grad_of]);
+		dual = whole_placement(&g->val[v->grad_of]);
 		dual = dual_of(&dual);
-		if (!same_state(c, &v->split, &dual))
-			fault(c, NULL, v, "an adjoint has its value's dual "
-			      "state", &dual);
+		if (!same_placement(c, &v->split, &dual))
+			report_placement(c, NULL, v,
+			                 "an adjoint has its value's dual "
+			                 "state", &dual);
 	}
 	if (v->kind == V_TEMP && v->param) {
-		dual = whole_state(&g->val[v->param]);
+		dual = whole_placement(&g->val[v->param]);
 		dual = dual_of(&dual);
 		if (g->props & P_UPD && dual.kind == SPLIT_P)
 			dual.kind = SPLIT_I;
 		if (v->piece)
 			dual = split_of_piece(&dual, g->ranks, &v->shape);
-		if (!same_state(c, &v->split, &dual))
-			fault(c, NULL, v, "a gradient is complete before it "
-			      "is applied", &dual);
+		if (!same_placement(c, &v->split, &dual))
+			report_placement(c, NULL, v,
+			                 "a gradient is complete before it "
+			                 "is applied", &dual);
 	}
 }
 
@@ -319,12 +326,13 @@ check_graph(const Graph *g, Graph *unlabelled, Diag *d)
 
 	c.grad = shard_grad(g, c.tmp);
 	FOR_NODES (n, g)
-		check_node(&c, n, unlabelled);
+		check_node_placement(&c, n, unlabelled);
 	FOR_VALS (v, g)
-		check_val(&c, v);
+		check_val_placement(&c, v);
 	if (g->loss && g->val[g->loss].split.kind != SPLIT_I)
-		fault(&c, NULL, &g->val[g->loss], "the loss is complete on "
-		      "every rank", &(Split){ .kind = SPLIT_I });
+		report_placement(&c, NULL, &g->val[g->loss],
+		                 "the loss is complete on every rank",
+		                 &(Split){ .kind = SPLIT_I });
 	c.faults += shard_check_norm(g, d, c.tmp);
 	arena_free(c.tmp);
 	return !c.faults;

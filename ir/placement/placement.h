@@ -1,16 +1,16 @@
-/* Room shard of the IR: which ways of cutting its operands an op has, and the
- * states that follow from those of its operands.
+/* Room placement: which shardings an op allows, and the placements of its
+ * results that follow from those of its operands.
  *
  * in      a node, whole shapes, the split of one operand or result
  * out     the splits of all the others; faults of a sharded graph
  * unaware of costs and of what else could have been chosen
  *
- * A rule (column `shard` of ops.h) follows one cut through a node.  The same
- * rules serve the pass that chooses cuts, on the graph of whole values, and
- * the verifier, on one rank's graph.
+ * A rule (column `shard` of ops.h) follows one sharding through a node.  The
+ * same rules serve the pass that chooses shardings, on the graph of whole
+ * values, and the verifier, on one rank's graph.
  */
-#ifndef IR_SHARD_H
-#define IR_SHARD_H
+#ifndef IR_PLACEMENT_H
+#define IR_PLACEMENT_H
 
 #include "ir/split.h"
 
@@ -35,33 +35,33 @@ extern ShardRule *const shard_rule_of[];        /* by op */
 
 /* Follow the split of one port of n, a node of a graph of whole values,
  * through it: at[] gets one split per operand and result, R where a value is
- * whole.  False if the op cannot be cut so. */
+ * whole.  False if the op cannot be sharded so. */
 bool shard_follow(const Graph *, const Node *, int64_t ranks, int port,
                   const Split *, Split *at);
-/* A whole value's split in the one form that stands for all cuts with the
- * same pieces: as few dims taken as one as possible. */
+/* A whole value's split in the one form that stands for all shardings with the
+ * same shards: as few dims taken as one as possible. */
 Split split_normal(const Split *, int64_t ranks, const Shape *whole);
 
-/* States of the results of n, a node of a rank's graph, from those of its
+/* Placements of the results of n, a node of a rank's graph, from those of its
  * operands; R where whole.  False with the reason in `why`. */
 enum { SHARD_WHY = 200 };
 bool shard_infer(const Graph *, const Node *, Split *out,
                  char why[SHARD_WHY]);
-/* Whether it goes between states: what stands between its operand and its
+/* Whether it converts placements: what stands between its operand and its
  * result is not followed by a rule.  What goes between replicas does not. */
 bool shard_is_comm(const Node *);
-/* Zeros without a state of their own: they add nothing, whoever adds them. */
+/* Zeros without a placement of their own: they add nothing on any rank. */
 bool shard_is_zero(const Graph *, ValId);
 /* Whether the node rounds: what integers leave of a quotient, or a truth value
  * of a number, is not the sum of what summands leave. */
 bool shard_rounds(const Graph *, const Node *);
 /* By value: a float that depends differentiably on a trained parameter. */
 bool *shard_grad(const Graph *, Arena *);
-/* Whether the states of a rank's graph follow from each other; all faults are
- * reported. */
+/* Whether the placements of a rank's graph follow from each other; all faults
+ * are reported. */
 bool shard_verify(const Graph *, Diag *);
-/* The same of a graph in which values that a pass has made have no state yet:
- * they get the one that follows. */
+/* The same of a graph in which values that a pass has made have no placement
+ * yet: they get the one that follows. */
 bool shard_settle(Graph *, Diag *);
 /* Of the clipping norm alone; how many faults. */
 int shard_check_norm(const Graph *, Diag *, Arena *tmp);
@@ -87,14 +87,14 @@ given(const struct shard_rule *c)
 	return &c->at[c->from];
 }
 
-/* The cut spans this dim. */
+/* The sharding spans this dim. */
 static inline bool
-cuts_dim(const Split *s, int dim)
+shards_dim(const Split *s, int dim)
 {
 	return s->kind == SPLIT_S && dim >= s->lead && dim <= s->axis;
 }
 
-/* The same cut `by` dims further on; false if it leaves the rank. */
+/* The same sharding, moved by `by` dims; false if it leaves the rank. */
 bool split_shift(const Split *, int by, int rank, Split *);
 
 #endif

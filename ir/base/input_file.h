@@ -1,12 +1,12 @@
 /* A file that is read as a whole. */
-#ifndef IR_INFILE_H
-#define IR_INFILE_H
+#ifndef IR_INPUT_FILE_H
+#define IR_INPUT_FILE_H
 
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
 
 /* The contents of a regular file of at most `max` bytes, 0 behind them and
  * their number in *n; NULL after an error. */
-char *infile_read(const char *path, size_t max, size_t *n, Arena *, Diag *);
+char *input_file_read(const char *path, size_t max, size_t *n, Arena *, Diag *);
 
 #endif

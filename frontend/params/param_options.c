@@ -1,4 +1,4 @@
-/* What the user says of initializers by name: --train, --freeze, --param. */
+/* Options that name initializers: --train, --freeze, --param. */
 #include "frontend/onnx/onnx_op.h"
 #include "frontend/params/params.h"
 #include "runtime/support/glob.h"
@@ -6,13 +6,14 @@
 #include <string.h>
 
 const char *
-wish_text(Arena *a, const struct glob_wish *w)
+param_option_text(Arena *a, const struct glob_wish *w)
 {
 	return arena_printf(a, "%s '%s'", w->wanted ? "--train" : "--freeze",
 	                    w->glob);
 }
 
-/* A wish that names nothing is a mistake; one that later ones undo may be. */
+/* An option that matches nothing is an error; one that later options undo
+ * completely may be one, so it is a warning. */
 static bool
 check_globs(struct flat *f, const struct import_options *o)
 {
@@ -36,13 +37,14 @@ check_globs(struct flat *f, const struct import_options *o)
 		if (!hit)
 			ok = diag_error(f->diag, "%s: there is no initializer "
 			                "of that name; `ckc inspect` lists "
-			                "them", wish_text(f->arena, w));
+			                "them", param_option_text(f->arena, w));
 		else if (!counts)
 			diag_warn(f->diag, "%s does nothing: what it matches "
 			          "is matched by a later --train or --freeze, "
 			          "is not a float tensor, is statistics of a "
 			          "BatchNormalization, or gets no gradient "
-			          "from the loss", wish_text(f->arena, w));
+			          "from the loss",
+			          param_option_text(f->arena, w));
 	}
 	return ok;
 }
@@ -68,7 +70,7 @@ check_params(struct flat *f, const struct import_options *o)
 }
 
 bool
-check_wishes(struct flat *f, const struct import_options *o)
+check_param_options(struct flat *f, const struct import_options *o)
 {
 	return check_globs(f, o) && check_params(f, o);
 }

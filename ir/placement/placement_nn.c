@@ -1,5 +1,5 @@
-/* Following a cut through products, norms, losses and attention. */
-#include "ir/shard/shard.h"
+/* How a sharding passes through products, norms, losses and attention. */
+#include "ir/placement/placement.h"
 
 /* ---- products ---- */
 
@@ -20,7 +20,7 @@ dim_of(const struct shard_rule *c, int port, enum letter l)
 }
 
 static void
-cut_letter(struct shard_rule *c, int port, enum letter l)
+shard_letter(struct shard_rule *c, int port, enum letter l)
 {
 	if (!port_is(c, port))
 		return;
@@ -30,7 +30,7 @@ cut_letter(struct shard_rule *c, int port, enum letter l)
 
 /* A batch dim, aligned at the back; the other side may not have it. */
 static bool
-cut_batch(struct shard_rule *c)
+shard_batch(struct shard_rule *c)
 {
 	int rank = c->shape[port_out(c, 0)].rank, from = c->from;
 	int at = given(c)->axis + rank - c->shape[from].rank;
@@ -48,11 +48,11 @@ cut_batch(struct shard_rule *c)
 	return true;
 }
 
-/* ---- what pads a last piece ----
+/* ---- what pads a last shard ----
  *
- * A rank's product over an uneven cut takes the padding along.  Zeros on both
- * sides add nothing, and the gradients of both stay zero there; of one side
- * alone the other's padding, if that is a parameter, would be trained.
+ * A rank's product over an uneven sharding takes the padding along.  Zeros on
+ * both sides add nothing, and the gradients of both stay zero there; of one
+ * side alone the other's padding, if that is a parameter, would be trained.
  */
 
 static int64_t
@@ -63,15 +63,15 @@ last_dim(const Graph *g, ValId v)
 	return s->rank > 0 ? s->dim[s->rank - 1] : 1;
 }
 
-/* What a conversion cuts has zeros there. */
+/* A value that a collective has just sharded has zeros there. */
 static bool
-is_just_cut(const Node *n)
+is_just_sharded(const Node *n)
 {
 	return n->op == OP_OWN || n->op == OP_REDUCE_SCATTER
 		|| n->op == OP_ALL_TO_ALL;
 }
 
-/* Whether v, cut along its last dim, would have zeros for padding. */
+/* Whether v, sharded along its last dim, would have zeros for padding. */
 static bool
 pads_last(const Graph *g, ValId v, int depth)
 {
@@ -82,7 +82,7 @@ pads_last(const Graph *g, ValId v, int depth)
 		return true;
 	if (!g->val[v].def || depth > 64)
 		return false;
-	if (is_just_cut(n))
+	if (is_just_sharded(n))
 		return true;
 	if (n->op == OP_MATMUL)         /* its columns are the right side's */
 		return (g->val[n->in[1]].kind == V_PARAM
@@ -104,14 +104,14 @@ pads_with_zeros(const struct shard_rule *c, int port, int dim)
 	ValId v = c->n->in[port];
 	const Val *x = &c->g->val[v];
 
-	return x->kind == V_PARAM || is_just_cut(&c->g->node[x->def])
+	return x->kind == V_PARAM || is_just_sharded(&c->g->node[x->def])
 		|| (dim == c->shape[port].rank - 1
 		    && pads_last(c->g, v, 0));
 }
 
 /* Adjoints have zeros there in any case. */
 static bool
-can_sum(const struct shard_rule *c)
+can_sum_inner(const struct shard_rule *c)
 {
 	return split_is_even(given(c), c->ranks)
 		|| c->n->phase != PH_FORWARD || c->g->props & P_FUSED
@@ -129,30 +129,30 @@ shard_matmul(struct shard_rule *c)
 	if (given(c)->lead != axis || given(c)->shared != 1)
 		return false;
 	if (!bias && axis < rank - 2)
-		return cut_batch(c);
+		return shard_batch(c);
 	if (bias)
 		axis = dim_of(c, 2, N);
 	if (from < 2 && axis == dim_of(c, from, K)) {
-		cut_letter(c, 0, K);
-		cut_letter(c, 1, K);
+		shard_letter(c, 0, K);
+		shard_letter(c, 1, K);
 		c->at[out].kind = SPLIT_P;
-		return can_sum(c) && (c->nin <= 2 || !port_is(c, 2));
+		return can_sum_inner(c) && (c->nin <= 2 || !port_is(c, 2));
 	}
 	if (axis == dim_of(c, from, M) && from != 1 && !bias) {
-		cut_letter(c, 0, M);
-		cut_letter(c, out, M);
+		shard_letter(c, 0, M);
+		shard_letter(c, out, M);
 		if (c->nin > 3)
-			cut_letter(c, 3, M);
+			shard_letter(c, 3, M);
 		return true;
 	}
-	cut_letter(c, 1, N);
-	cut_letter(c, out, N);
+	shard_letter(c, 1, N);
+	shard_letter(c, out, N);
 	if (c->nin > 2 && port_is(c, 2)) {
 		c->at[2] = *given(c);
 		c->at[2].axis = c->at[2].lead = 0;
 	}
 	if (c->nin > 3)
-		cut_letter(c, 3, N);
+		shard_letter(c, 3, N);
 	return true;
 }
 
@@ -163,36 +163,36 @@ shard_matmul_end(struct shard_rule *c)
 {
 	int end = (int)c->n->attr.MATMUL_END.end, from = c->from;
 	int out = port_out(c, 0), sums = port_out(c, 1);
-	enum letter of = end == END_ROWS ? M : N, cut;
+	enum letter of = end == END_ROWS ? M : N, along;
 
 	if (given(c)->lead != given(c)->axis || given(c)->shared != 1
 	    || from == sums)
 		return false;
-	cut = from < 2 && given(c)->axis == dim_of(c, from, K) ? K
+	along = from < 2 && given(c)->axis == dim_of(c, from, K) ? K
 		: from != 1 && given(c)->axis == dim_of(c, from, M) ? M : N;
-	if (cut == K && end == END_GELU_GRAD)
+	if (along == K && end == END_GELU_GRAD)
 		return false;
 	for (int p = 0; p < 2; p++)
-		if (cut == K || cut == (p ? N : M))
-			cut_letter(c, p, cut);
+		if (along == K || along == (p ? N : M))
+			shard_letter(c, p, along);
 	for (int p = 2; p <= out; p++)
-		if (cut != K)
-			cut_letter(c, p, cut);
+		if (along != K)
+			shard_letter(c, p, along);
 		else if (port_is(c, p))
 			c->at[p].kind = SPLIT_P;
-	if (cut == of) {
+	if (along == of) {
 		c->at[sums] = *given(c);
 		c->at[sums].axis = c->at[sums].lead = 0;
-	} else if (cut == K || end == END_GELU_GRAD) {
+	} else if (along == K || end == END_GELU_GRAD) {
 		c->at[sums].kind = SPLIT_P;
 	}
-	return cut != K || can_sum(c);
+	return along != K || can_sum_inner(c);
 }
 
 /* ---- rows ---- */
 
 static int
-norm_axis(const struct shard_rule *c)
+normalized_axis(const struct shard_rule *c)
 {
 	Attr a = c->n->attr;
 	int64_t axis = *attr_int_of(c->n->op, &a, "axis");
@@ -204,7 +204,7 @@ norm_axis(const struct shard_rule *c)
 static bool
 rows_ok(const struct shard_rule *c)
 {
-	return given(c)->axis < norm_axis(c);
+	return given(c)->axis < normalized_axis(c);
 }
 
 bool
@@ -236,10 +236,10 @@ shard_norm_grad(struct shard_rule *c)
 	return true;
 }
 
-/* A piece of the classes: `part` says of how many, and in a graph of whole
+/* A shard of the classes: `part` says of how many, and in a graph of whole
  * values that it can be done. */
 static bool
-cut_classes(struct shard_rule *c, int logits)
+shards_classes(struct shard_rule *c, int logits)
 {
 	const Split *s = given(c);
 
@@ -251,7 +251,7 @@ cut_classes(struct shard_rule *c, int logits)
 bool
 shard_sce(struct shard_rule *c)
 {
-	if (!cut_classes(c, 0) || (c->nin > 2 && port_is(c, 2)))
+	if (!shards_classes(c, 0) || (c->nin > 2 && port_is(c, 2)))
 		return false;
 	for (int k = 0; k < c->n->nout; k++)
 		c->at[port_out(c, k)].kind = SPLIT_I;
@@ -262,7 +262,7 @@ bool
 shard_sce_grad(struct shard_rule *c)
 {
 	c->at[port_out(c, 0)] = *given(c);
-	return cut_classes(c, 1)
+	return shards_classes(c, 1)
 		&& c->n->attr.SCE_GRAD.part == given(c)->part[0];
 }
 
@@ -270,7 +270,7 @@ bool
 shard_vocab_stats(struct shard_rule *c)
 {
 	c->at[port_out(c, 0)] = split_cut(0, c->ranks);
-	return cut_classes(c, 0)
+	return shards_classes(c, 0)
 		&& c->n->attr.VOCAB_STATS.part == given(c)->part[0];
 }
 
@@ -278,7 +278,7 @@ shard_vocab_stats(struct shard_rule *c)
 
 /* Key heads fewer than ranks: some ranks hold the same one. */
 static bool
-cut_key_heads(struct shard_rule *c, int port)
+shard_key_heads(struct shard_rule *c, int port)
 {
 	const Shape *k = &c->shape[port];
 	Split s = split_cut(1, k->dim[1]);
@@ -294,7 +294,7 @@ cut_key_heads(struct shard_rule *c, int port)
 
 /* Heads, or the batch. */
 static bool
-cut_heads(struct shard_rule *c, int q, int k, int v, int mask)
+shard_head_dims(struct shard_rule *c, int q, int k, int v, int mask)
 {
 	const Split *s = given(c);
 	bool masks = mask < c->nin && port_is(c, mask);
@@ -314,7 +314,7 @@ cut_heads(struct shard_rule *c, int q, int k, int v, int mask)
 
 		if (!port_is(c, p) || (p == mask && p < c->nin))
 			continue;
-		if (key && !cut_key_heads(c, p))
+		if (key && !shard_key_heads(c, p))
 			return false;
 		if (!key)
 			c->at[p] = split_cut(axis, axis
@@ -329,10 +329,10 @@ cut_heads(struct shard_rule *c, int q, int k, int v, int mask)
 bool
 shard_heads(struct shard_rule *c)
 {
-	return cut_heads(c, 0, 1, 2, 3);
+	return shard_head_dims(c, 0, 1, 2, 3);
 }
 
-/* dk and dv lie as k and v do; packed, all are stretches of one row. */
+/* dk and dv lie as k and v do; packed, all are segments of one row. */
 bool
 shard_heads_grad(struct shard_rule *c)
 {
@@ -341,7 +341,7 @@ shard_heads_grad(struct shard_rule *c)
 	const Shape *s = c->shape;
 	int64_t q_row, k_row, v_row;
 
-	if (!cut_heads(c, 1, 2, 3, 6))
+	if (!shard_head_dims(c, 1, 2, 3, 6))
 		return false;
 	if (!c->n->attr.ATTENTION_GRAD.packed) {
 		for (int i = 1; i < c->n->nout; i++)

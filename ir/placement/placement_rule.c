@@ -1,5 +1,6 @@
-/* Following a cut through a node: the way in, element-wise ops, reductions. */
-#include "ir/shard/shard.h"
+/* How a sharding passes through a node: the way in, element-wise ops,
+ * reductions. */
+#include "ir/placement/placement.h"
 
 bool
 split_shift(const Split *s, int by, int rank, Split *to)
@@ -17,9 +18,9 @@ shard_none(struct shard_rule *c)
 	return false;
 }
 
-/* What is cut over ranks, in front of a piece or behind it. */
+/* What is sharded over ranks, in front of a shard or behind it. */
 static bool
-piece_rule(struct shard_rule *c)
+replica_shard_rule(struct shard_rule *c)
 {
 	int piece = op_info[c->n->op].flags & F_WRITES ? 1 : port_out(c, 0);
 	Shape shape = { .rank = c->shape[0].rank };
@@ -27,15 +28,15 @@ piece_rule(struct shard_rule *c)
 
 	if (c->from == piece || shape.rank < 1)
 		return false;
-	shape.dim[shape.rank - 1] = split_piece(&s, c->g->replicas);
+	shape.dim[shape.rank - 1] = split_local_extent(&s, c->g->replicas);
 	for (int p = 0; p < c->nport; p++)
 		c->at[p] = *given(c);
 	c->at[piece] = split_of_piece(given(c), c->ranks, &shape);
 	return true;
 }
 
-/* Collectives change states: shard_infer knows how.  Those of replicas do not
- * care for them. */
+/* Collectives change placements: shard_infer knows how.  Those of replicas do
+ * not care for them. */
 bool
 shard_comm(struct shard_rule *c)
 {
@@ -43,7 +44,7 @@ shard_comm(struct shard_rule *c)
 
 	if (shard_is_comm(c->n))
 		return false;
-	return attr_int_of(c->n->op, &a, "axis") ? piece_rule(c)
+	return attr_int_of(c->n->op, &a, "axis") ? replica_shard_rule(c)
 	     : shard_ew(c);
 }
 
@@ -60,15 +61,16 @@ result_rank(const struct shard_rule *c)
 	return rank;
 }
 
-/* Whether s has the extents of t over the dims of the cut, or ones there. */
+/* Whether s has the extents of t over the dims of the sharding, or ones
+ * there. */
 static bool
-has_dims(const Shape *s, const Split *cut, const Shape *t, int shift,
+has_dims(const Shape *s, const Split *sharded, const Shape *t, int shift,
          bool *ones)
 {
 	bool same = true;
 
 	*ones = true;
-	for (int i = cut->lead; i <= cut->axis; i++) {
+	for (int i = sharded->lead; i <= sharded->axis; i++) {
 		*ones &= s->dim[i] == 1;
 		same &= s->dim[i] == t->dim[i + shift];
 	}
@@ -108,7 +110,7 @@ bool
 shard_ew(struct shard_rule *c)
 {
 	int rank = result_rank(c);
-	bool cut = false;
+	bool sharded = false;
 
 	if (!split_is_even(given(c), c->ranks)
 	    && op_info[c->n->op].flags & F_POLES)
@@ -116,11 +118,11 @@ shard_ew(struct shard_rule *c)
 	for (int p = 0; p < c->nport; p++) {
 		if (p != c->from && port_is(c, p) && !align(c, p))
 			return false;
-		cut |= p >= c->nin && port_is(c, p)
+		sharded |= p >= c->nin && port_is(c, p)
 			&& c->shape[p].rank == rank
 			&& c->at[p].kind == SPLIT_S;
 	}
-	return cut || c->from >= c->nin;
+	return sharded || c->from >= c->nin;
 }
 
 /* Everything but scalars and the clipping norm is like the parameter. */
@@ -134,11 +136,11 @@ shard_update(struct shard_rule *c)
 }
 
 /* How rows and columns of what Adafactor updates lie, of which port 0 may be a
- * replica's piece. */
+ * replica's shard. */
 static void
 factor_splits(const struct shard_rule *c, Split *row, Split *col)
 {
-	const struct piece_of *piece = c->g->val[c->n->in[0]].piece;
+	const struct replica_shard *piece = c->g->val[c->n->in[0]].piece;
 	const Split *s = piece ? &piece->split : given(c);
 	int rank = c->shape[0].rank;
 
@@ -180,7 +182,7 @@ shard_adafactor_squares(struct shard_rule *c)
 	return factor_operands(c);
 }
 
-/* Over a cut dim each rank has a share. */
+/* Over a sharded dim each rank has a share. */
 bool
 shard_adafactor_means(struct shard_rule *c)
 {
@@ -193,7 +195,7 @@ shard_adafactor_means(struct shard_rule *c)
 	return true;
 }
 
-/* Of pieces alone: of what is whole every rank would add its own. */
+/* Of shards alone: of what is whole every rank would add its own. */
 bool
 shard_squares(struct shard_rule *c)
 {
@@ -212,7 +214,7 @@ shard_squares(struct shard_rule *c)
 static bool
 keep_axis(struct shard_rule *c, int64_t axis, int rank)
 {
-	return !cuts_dim(given(c), (int)(axis < 0 ? axis + rank : axis))
+	return !shards_dim(given(c), (int)(axis < 0 ? axis + rank : axis))
 		&& shard_ew(c);
 }
 
@@ -273,7 +275,7 @@ reduce_result(struct shard_rule *c, Split *to)
 	return false;
 }
 
-/* Over a cut dim a sum becomes a summand of the whole's. */
+/* Over a sharded dim a sum becomes a summand of the whole's. */
 bool
 shard_sum(struct shard_rule *c)
 {
@@ -344,7 +346,7 @@ shard_follow(const Graph *g, const Node *n, int64_t ranks, int port,
 		/* a mask's words go by the index in the whole */
 		if (op_info[n->op].flags & F_RNG && at[p].npart > 1)
 			return false;
-		/* collectives list their stretches */
+		/* collectives list their segments */
 		if (at[p].npart > MAX_RANK
 		    || !split_local(&at[p], ranks, &shape[p], &local)
 		    || !has_all(&at[p], ranks))

@@ -6,14 +6,14 @@
  *
  * cost   a few passes over the elements
  */
-#include "frontend/damage/damage.h"
+#include "frontend/lint/lint.h"
 
 #include <math.h>
 #include <string.h>
 
 /* The float elements of v; false if they are not at hand. */
 static bool
-load(struct flat *f, const struct flat_val *v, Val *val, int64_t *n)
+load_floats(struct flat *f, const struct flat_val *v, Val *val, int64_t *n)
 {
 	struct onnx_tensor t;
 
@@ -211,7 +211,7 @@ is_copies(const Val *val)
 }
 
 static bool
-is_zero(const Val *val, int64_t n)
+all_zero(const Val *val, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		if (val_float(val, i) != 0)
@@ -220,34 +220,34 @@ is_zero(const Val *val, int64_t n)
 }
 
 enum contents
-damage_contents(struct flat *f, const struct flat_val *v)
+classify_contents(struct flat *f, const struct flat_val *v)
 {
 	int64_t n;
 	Val val;
 
-	if (!load(f, v, &val, &n) || n == 0)
+	if (!load_floats(f, v, &val, &n) || n == 0)
 		return CONTENTS_UNKNOWN;
 	if (is_mask(&val, n))
 		return CONTENTS_MASK;
 	if (is_sines(&val, n))
 		return CONTENTS_SINES;
 	if (is_copies(&val))
-		return is_zero(&val, n) ? CONTENTS_STATE : CONTENTS_COPIES;
+		return all_zero(&val, n) ? CONTENTS_STATE : CONTENTS_COPIES;
 	return is_steps(&val, n) ? CONTENTS_STEPS : CONTENTS_PLAIN;
 }
 
 bool
-damage_is_sinusoid(struct flat *f, const struct flat_val *v)
+is_sinusoid_table(struct flat *f, const struct flat_val *v)
 {
 	int64_t n;
 	Val val;
 
-	return load(f, v, &val, &n) && is_sines(&val, n);
+	return load_floats(f, v, &val, &n) && is_sines(&val, n);
 }
 
 bool
-damage_transposed(struct flat *f, const struct flat_val *a,
-                  const struct flat_val *b)
+is_transpose_of(struct flat *f, const struct flat_val *a,
+                const struct flat_val *b)
 {
 	const char *p, *q;
 	size_t rows, cols, size;
@@ -259,7 +259,8 @@ damage_transposed(struct flat *f, const struct flat_val *a,
 	    || a->init->data_type != b->init->data_type
 	    || a->init->dims[0] != b->init->dims[1]
 	    || a->init->dims[1] != b->init->dims[0]
-	    || !load(f, a, &s, &n) || !load(f, b, &t, &n) || n == 0)
+	    || !load_floats(f, a, &s, &n) || !load_floats(f, b, &t, &n)
+	    || n == 0)
 		return false;
 	p = s.data;
 	q = t.data;
@@ -278,12 +279,13 @@ damage_transposed(struct flat *f, const struct flat_val *a,
 }
 
 bool
-damage_same(struct flat *f, const struct flat_val *a, const struct flat_val *b)
+same_contents(struct flat *f, const struct flat_val *a,
+              const struct flat_val *b)
 {
 	int64_t n, m;
 	Val s, t;
 
-	return load(f, a, &s, &n) && load(f, b, &t, &m) && n == m
+	return load_floats(f, a, &s, &n) && load_floats(f, b, &t, &m) && n == m
 		&& s.dt == t.dt && s.shape.rank == t.shape.rank
 		&& memcmp(s.shape.dim, t.shape.dim, (size_t)s.shape.rank
 		          * sizeof *s.shape.dim) == 0

@@ -1,8 +1,8 @@
-/* Following a cut through convolutions, batch normalisation, pools and
+/* How a sharding passes through convolutions, batch normalisation, pools and
  * sampling: images and channels.  Spatial dims stay whole, since windows reach
- * across the ends of pieces.
+ * across the ends of shards.
  */
-#include "ir/shard/shard.h"
+#include "ir/placement/placement.h"
 
 #include "ir/window.h"
 
@@ -11,11 +11,11 @@
  * y = conv(x, w), dx = conv_dx(dy, w) and dw = conv_dw(x, dy) are one
  * trilinear form in x, w and y.  Of images and of channels on either side two
  * of the three have a dim, and the third is a sum over it where it is the
- * result; whole groups are cut in all three.
+ * result; whole groups are sharded in all three.
  */
 
 enum tensor { X, W, Y };
-enum factor { IMAGES, IN, OUT, GROUPS, NO_FACTOR };
+enum conv_dim { IMAGES, IN, OUT, GROUPS, NO_FACTOR };
 
 static const int dim_of[3][NO_FACTOR] = {       /* -1: it has none */
 	[X] = { 0, 1, -1, 1 },
@@ -35,7 +35,7 @@ tensors_of(const Node *n)
 
 /* That a rank has one group need not mean that there is one. */
 static int64_t
-groups_of(const struct shard_rule *c)
+count_groups(const struct shard_rule *c)
 {
 	Attr a = c->n->attr;
 	int64_t all = *attr_int_of(c->n->op, &a, "part");
@@ -43,9 +43,9 @@ groups_of(const struct shard_rule *c)
 	return all > 0 ? all : *attr_int_of(c->n->op, &a, "group");
 }
 
-/* In groups, nothing within one is cut. */
-static enum factor
-factor_of(enum tensor t, int dim, bool groups)
+/* In groups, nothing within one is sharded. */
+static enum conv_dim
+find_conv_dim(enum tensor t, int dim, bool groups)
 {
 	int f = IMAGES;
 
@@ -54,14 +54,14 @@ factor_of(enum tensor t, int dim, bool groups)
 	if (f == GROUPS)
 		return NO_FACTOR;
 	if (!groups || f == IMAGES)
-		return (enum factor)f;
+		return (enum conv_dim)f;
 	return dim == dim_of[t][GROUPS] ? GROUPS : NO_FACTOR;
 }
 
 /* As given, but of `to` channels where that has `from`, the least that is not
- * cut; 0: there is no such thing. */
+ * sharded; 0: there is no such thing. */
 static bool
-cut_at(struct shard_rule *c, int port, int dim, int64_t from, int64_t to)
+shard_at(struct shard_rule *c, int port, int dim, int64_t from, int64_t to)
 {
 	Split s = *given(c);
 
@@ -75,10 +75,10 @@ cut_at(struct shard_rule *c, int port, int dim, int64_t from, int64_t to)
 	return true;
 }
 
-/* A sum over an uneven cut takes padding along, which only adjoints are sure to
- * have zeros in (products look for it, see rule_nn.c). */
+/* A sum over an uneven sharding takes padding along, which only adjoints are
+ * sure to have zeros in (products look for it, see placement_nn.c). */
 static bool
-can_sum(const struct shard_rule *c)
+can_sum_images(const struct shard_rule *c)
 {
 	return split_is_even(given(c), c->ranks)
 		|| c->n->phase != PH_FORWARD;
@@ -92,14 +92,15 @@ shard_conv(struct shard_rule *c)
 	bool bias = c->nin > 2 && port_is(c, 2);
 	bool by_bias = c->from == 2 && c->from < c->nin;
 	enum tensor by = t[c->from < 2 ? c->from : 2];
-	enum factor f = factor_of(by, by_bias ? 1 : given(c)->axis,
-	                          groups_of(c) > 1);
+	enum conv_dim f = find_conv_dim(by, by_bias ? 1 : given(c)->axis,
+	                                count_groups(c) > 1);
 	int64_t each[3] = { 0 };        /* channels of a group */
 
 	if (f == NO_FACTOR || given(c)->lead != given(c)->axis
 	    || given(c)->shared != 1)
 		return false;
-	if (c->stated && groups_of(c) != w.group * (f == GROUPS ? c->ranks : 1))
+	if (c->stated
+	    && count_groups(c) != w.group * (f == GROUPS ? c->ranks : 1))
 		return false;
 	if (f == GROUPS) {
 		each[X] = w.cin;
@@ -108,15 +109,15 @@ shard_conv(struct shard_rule *c)
 	for (int k = 0; k < 3; k++) {
 		int port = k < 2 ? k : port_out(c, 0), dim = dim_of[t[k]][f];
 
-		if (dim >= 0 && !cut_at(c, port, dim, each[by], each[t[k]]))
+		if (dim >= 0 && !shard_at(c, port, dim, each[by], each[t[k]]))
 			return false;
 	}
 	if (dim_of[t[2]][f] < 0) {
 		c->at[port_out(c, 0)].kind = SPLIT_P;
-		return !bias && can_sum(c);
+		return !bias && can_sum_images(c);
 	}
 	return !bias || dim_of[t[2]][f] == 0
-		|| cut_at(c, 2, 0, each[by], each[t[2]]);
+		|| shard_at(c, 2, 0, each[by], each[t[2]]);
 }
 
 /* ---- images and channels, each by itself ---- */

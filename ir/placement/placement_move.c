@@ -1,5 +1,5 @@
-/* Following a cut through ops that move elements. */
-#include "ir/shard/shard.h"
+/* How a sharding passes through ops that move elements. */
+#include "ir/placement/placement.h"
 
 bool
 shard_transpose(struct shard_rule *c)
@@ -22,7 +22,7 @@ shard_transpose(struct shard_rule *c)
 
 /* Elements of dims first..last-1. */
 static int64_t
-product(const Shape *s, int first, int last)
+dim_product(const Shape *s, int first, int last)
 {
 	int64_t n = 1;
 
@@ -32,7 +32,7 @@ product(const Shape *s, int first, int last)
 }
 
 static bool
-is_uniform(const Split *s)
+has_equal_segments(const Split *s)
 {
 	for (int i = 1; i < split_listed(s); i++)
 		if (s->part[i] != s->part[0])
@@ -41,7 +41,7 @@ is_uniform(const Split *s)
 }
 
 static int64_t
-pieces(const Split *s, int64_t ranks)
+count_shards(const Split *s, int64_t ranks)
 {
 	return ranks / s->shared;
 }
@@ -52,20 +52,20 @@ div_up(int64_t a, int64_t b)
 	return a / b + (a % b != 0);
 }
 
-/* Cuts of dims lead..axis of shape `to`, taken as one part, with stretches of
- * `run` elements of which a piece has `piece`. */
+/* Shardings of dims lead..axis of shape `to`, taken as one part, with segments
+ * of `run` elements of which a shard has `shard`. */
 static bool
-try_one_part(const Shape *to, int lead, int64_t run, int64_t piece,
+try_one_part(const Shape *to, int lead, int64_t run, int64_t shard,
              Split *s, int64_t ranks)
 {
 	int64_t n = 1;
 
 	for (int axis = lead; axis < to->rank; axis++) {
-		int64_t post = product(to, axis + 1, to->rank);
+		int64_t post = dim_product(to, axis + 1, to->rank);
 
 		n *= to->dim[axis];
-		if (n * post != run || div_up(n, pieces(s, ranks)) * post
-		    != piece)
+		if (n * post != run || div_up(n, count_shards(s, ranks)) * post
+		    != shard)
 			continue;
 		s->lead = lead;
 		s->axis = axis;
@@ -78,30 +78,30 @@ try_one_part(const Shape *to, int lead, int64_t run, int64_t piece,
 	return false;
 }
 
-/* All stretches have `run` elements, and there are `count` of them. */
+/* All segments have `run` elements, and there are `count` of them. */
 static bool
-find_uniform(const Shape *to, int64_t count, int64_t run, int64_t piece,
+find_uniform(const Shape *to, int64_t count, int64_t run, int64_t shard,
              Split *s, int64_t ranks)
 {
 	int64_t shared;
 
 	for (int lead = 0; lead < to->rank; lead++)
-		if (product(to, 0, lead) == count
-		    && try_one_part(to, lead, run, piece, s, ranks))
+		if (dim_product(to, 0, lead) == count
+		    && try_one_part(to, lead, run, shard, s, ranks))
 			return true;
 	for (int axis = to->rank; axis-- > 0; ) {
-		int64_t pre = product(to, 0, axis);
-		int64_t post = product(to, axis + 1, to->rank);
+		int64_t pre = dim_product(to, 0, axis);
+		int64_t post = dim_product(to, axis + 1, to->rank);
 		int64_t n = pre > 0 && count % pre == 0 ? count / pre : 0;
 		int64_t part = n > 0 && to->dim[axis] % n == 0
 			? to->dim[axis] / n : 0;
 
-		if (n < 2 || n > STRETCHES_MAX || part * post != run
-		    || part % pieces(s, ranks)
-		    || part / pieces(s, ranks) * post != piece)
+		if (n < 2 || n > SEGMENTS_MAX || part * post != run
+		    || part % count_shards(s, ranks)
+		    || part / count_shards(s, ranks) * post != shard)
 			continue;
 		shared = s->shared;
-		*s = split_stretches(axis, n, part);
+		*s = split_segments(axis, n, part);
 		s->shared = shared;
 		return true;
 	}
@@ -113,18 +113,18 @@ static bool
 split_reshape(const Split *s, int64_t ranks, const Shape *from,
               const Shape *to, Split *result)
 {
-	int64_t pre = product(from, 0, s->lead);
-	int64_t post = product(from, s->axis + 1, from->rank);
+	int64_t pre = dim_product(from, 0, s->lead);
+	int64_t post = dim_product(from, s->axis + 1, from->rank);
 
 	*result = *s;
-	if (is_uniform(s))
+	if (has_equal_segments(s))
 		return find_uniform(to, pre * s->npart, s->part[0] * post,
-		                    div_up(s->part[0], pieces(s, ranks))
+		                    div_up(s->part[0], count_shards(s, ranks))
 		                    * post, result, ranks);
 	for (int axis = 0; axis < to->rank; axis++)
-		if (product(to, 0, axis) == pre
+		if (dim_product(to, 0, axis) == pre
 		    && to->dim[axis] == from->dim[s->axis]
-		    && product(to, axis + 1, to->rank) == post) {
+		    && dim_product(to, axis + 1, to->rank) == post) {
 			result->axis = result->lead = axis;
 			return true;
 		}
@@ -142,7 +142,7 @@ split_normal(const Split *s, int64_t ranks, const Shape *whole)
 	return to;
 }
 
-/* The cut dim itself stays, best as the same one. */
+/* The sharded dim itself stays, best as the same one. */
 static bool
 same_dim(const Split *s, const Shape *from, const Shape *to, Split *y)
 {
@@ -150,7 +150,7 @@ same_dim(const Split *s, const Shape *from, const Shape *to, Split *y)
 		int axis = i < 0 ? s->axis : i;
 
 		if (axis >= to->rank
-		    || product(to, 0, axis) != product(from, 0, s->axis)
+		    || dim_product(to, 0, axis) != dim_product(from, 0, s->axis)
 		    || to->dim[axis] != from->dim[s->axis])
 			continue;
 		*y = *s;
@@ -161,8 +161,8 @@ same_dim(const Split *s, const Shape *from, const Shape *to, Split *y)
 }
 
 /* A rank's shapes do not tell [1,8] of 4 x 8 from that of 1 x 32, so a stated
- * result is compared piece by piece; otherwise the cut lies on the first dim
- * that is more than one. */
+ * result is compared shard by shard; otherwise the sharding lies on the first
+ * dim that is more than one. */
 static bool
 reshape_local(struct shard_rule *c)
 {
@@ -185,19 +185,19 @@ reshape_local(struct shard_rule *c)
 		return true;
 	for (int lead = 0; lead < to->rank; lead++) {
 		int axis = lead;
-		int64_t whole_run = product(&x, s->axis, x.rank), post;
+		int64_t whole_run = dim_product(&x, s->axis, x.rank), post;
 
-		if (product(to, 0, lead) != product(from, 0, s->axis)
-		    || !is_uniform(s))
+		if (dim_product(to, 0, lead) != dim_product(from, 0, s->axis)
+		    || !has_equal_segments(s))
 			continue;
 		while (axis + 1 < to->rank && to->dim[axis] == 1)
 			axis++;
-		post = product(to, axis + 1, to->rank);
+		post = dim_product(to, axis + 1, to->rank);
 		if (s->npart > 1 || whole_run % post)
 			break;
 		guess.axis = guess.lead = axis;
 		guess.part[0] = whole_run / post;
-		if (split_piece(&guess, c->ranks) != to->dim[axis])
+		if (split_local_extent(&guess, c->ranks) != to->dim[axis])
 			break;
 		c->at[1] = guess;
 		return true;
@@ -216,35 +216,35 @@ shard_reshape(struct shard_rule *c)
 	                     &c->shape[other], &c->at[other]);
 }
 
-/* How many stretches from `first` on have `extent` elements, of which each of
- * the pieces has its part; -1: they end elsewhere. */
+/* How many segments from `first` on have `extent` elements, of which each of
+ * the shards has its part; -1: they end elsewhere. */
 static int
-stretches_of(const Split *s, int first, int64_t extent, int64_t npiece)
+count_segments(const Split *s, int first, int64_t extent, int64_t nshard)
 {
 	int i = first;
 
 	if (s->npart > MAX_RANK) {
-		int64_t each = s->part[0] / npiece;
+		int64_t each = s->part[0] / nshard;
 
 		return each > 0 && extent % each == 0
 			&& extent / each <= s->npart - first
 			? (int)(extent / each) : -1;
 	}
 	for (; i < s->npart && extent > 0; i++)
-		extent -= s->part[i] / npiece;
+		extent -= s->part[i] / nshard;
 	return extent == 0 ? i - first : -1;
 }
 
-/* Stretches that elements first..first+count-1 of the cut dim are; a rank
+/* Segments that elements first..first+count-1 of the sharded dim are; a rank
  * counts in its own. */
 static bool
-whole_stretches(const struct shard_rule *c, int64_t first, int64_t count,
-                Split *to)
+slice_segments(const struct shard_rule *c, int64_t first, int64_t count,
+               Split *to)
 {
 	const Split *s = given(c);
-	int64_t npiece = c->stated ? pieces(s, c->ranks) : 1;
-	int skip = stretches_of(s, 0, first, npiece);
-	int n = skip < 0 ? -1 : stretches_of(s, skip, count, npiece);
+	int64_t nshard = c->stated ? count_shards(s, c->ranks) : 1;
+	int skip = count_segments(s, 0, first, nshard);
+	int n = skip < 0 ? -1 : count_segments(s, skip, count, nshard);
 
 	to->npart = 0;
 	return n > 0 && split_append_from(to, s, skip, n);
@@ -264,18 +264,18 @@ shard_slice(struct shard_rule *c)
 			continue;
 		if (to.lead != to.axis || c->from != 0
 		    || a->SLICE.step.v[i] != 1
-		    || !whole_stretches(c, a->SLICE.start.v[i], y->dim[i],
-		                        &to))
+		    || !slice_segments(c, a->SLICE.start.v[i], y->dim[i],
+		                       &to))
 			return false;
 	}
 	c->at[other] = to;
 	return true;
 }
 
-/* Equal elements take the place of the stated result's stretches from `first`
+/* Equal elements take the place of the stated result's segments from `first`
  * on, of which a rank has as many. */
 static Split
-uniform_piece(const struct shard_rule *c, int p, int first)
+fill_segments(const struct shard_rule *c, int p, int first)
 {
 	const Split *y = &c->g->val[c->n->out[0]].split;
 	int axis = (int)c->n->attr.CONCAT.axis, n = -1;
@@ -284,16 +284,16 @@ uniform_piece(const struct shard_rule *c, int p, int first)
 
 	one.npart = 0;
 	if (y->kind == SPLIT_S && y->axis == axis)
-		n = stretches_of(y, first, extent, pieces(y, c->ranks));
+		n = count_segments(y, first, extent, count_shards(y, c->ranks));
 	if (n < 1 || !split_append_from(&one, y, first, n))
 		one.kind = SPLIT_I;
 	return one;
 }
 
-/* The cut lies on the dim along which operands are joined: each brings its
- * stretches. */
+/* The sharding lies on the dim along which operands are joined: each brings its
+ * segments. */
 static bool
-join_cuts(struct shard_rule *c)
+concat_shards(struct shard_rule *c)
 {
 	int axis = (int)c->n->attr.CONCAT.axis;
 	Split to = *given(c);
@@ -304,7 +304,7 @@ join_cuts(struct shard_rule *c)
 	for (int p = 0; p < c->nin; p++) {
 		Split one = !c->stated ? split_cut(axis, c->shape[p].dim[axis])
 			: port_is(c, p) ? c->stated[p]
-			: uniform_piece(c, p, to.npart);
+			: fill_segments(c, p, to.npart);
 
 		if (one.kind != SPLIT_S || one.axis != axis
 		    || one.shared != to.shared
@@ -313,55 +313,55 @@ join_cuts(struct shard_rule *c)
 		c->at[p] = one;
 	}
 	c->at[c->nin] = to;
-	return split_piece(&to, c->ranks) > 0;
+	return split_local_extent(&to, c->ranks) > 0;
 }
 
 bool
 shard_concat(struct shard_rule *c)
 {
 	if (given(c)->axis == c->n->attr.CONCAT.axis)
-		return join_cuts(c);
-	if (cuts_dim(given(c), (int)c->n->attr.CONCAT.axis))
+		return concat_shards(c);
+	if (shards_dim(given(c), (int)c->n->attr.CONCAT.axis))
 		return false;
 	for (int p = 0; p < c->nport; p++)
 		c->at[p] = *given(c);
 	return true;
 }
 
-/* A rank's stretches among others of zeros, which the stated result says: the
+/* A rank's segments among others of zeros, which the stated result says: the
  * gradient of a slice that is one of several. */
 static bool
-pad_stretches(struct shard_rule *c)
+pad_segments(struct shard_rule *c)
 {
 	const Split *s = given(c), *y = &c->g->val[c->n->out[0]].split;
 	const Attr *a = &c->n->attr;
-	int64_t npiece;
+	int64_t nshard;
 	int i;
 
 	if (!c->stated || c->from != 0 || y->kind != SPLIT_S
 	    || y->axis != s->axis || y->shared != s->shared
 	    || a->PAD.mode != 0)
 		return false;
-	npiece = pieces(y, c->ranks);
-	i = stretches_of(y, 0, a->PAD.begin.v[s->axis], npiece);
+	nshard = count_shards(y, c->ranks);
+	i = count_segments(y, 0, a->PAD.begin.v[s->axis], nshard);
 	if (i < 0 || s->npart > y->npart - i)
 		return false;
 	for (int k = 0; k < split_listed(s); k++)
-		if (split_stretch(y, i + k) != s->part[k])
+		if (split_segment(y, i + k) != s->part[k])
 			return false;
 	i += s->npart;
 	c->at[1] = *y;
-	return stretches_of(y, i, a->PAD.end.v[s->axis], npiece)
+	return count_segments(y, i, a->PAD.end.v[s->axis], nshard)
 		== y->npart - i;
 }
 
-/* What is added at neither end may be cut. */
+/* What is added at neither end may be sharded. */
 bool
 shard_pad(struct shard_rule *c)
 {
 	const Attr *a = &c->n->attr;
 
-	if (pad_stretches(c))
+	if (pad_segments(c))
 		return true;
 	for (int i = given(c)->lead; i <= given(c)->axis; i++)
 		if (a->PAD.begin.v[i] != 0 || a->PAD.end.v[i] != 0)

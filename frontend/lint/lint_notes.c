@@ -1,7 +1,7 @@
 /* What PyTorch's dynamo exporter writes beside a node: the call that the node
  * stands for; and beside a constant: of what it was computed.  It tells what
  * the graph does not. */
-#include "frontend/damage/damage_search.h"
+#include "frontend/lint/lint_context.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,7 @@ any_holds(Onnx__StringStringEntryProto *const *props, size_t n,
 
 /* Whether the exporter's signature calls it so: p_w: PARAMETER target='w' */
 static bool
-is_module_parameter(struct search *s, const char *name)
+is_module_parameter(struct lint_context *s, const char *name)
 {
 	const Onnx__ModelProto *m = s->f->file->model;
 	const char *line = arena_printf(s->arena, ": PARAMETER target='%s'",
@@ -168,7 +168,7 @@ lost_projection(const struct flat *f)
 
 /* The note is Python's list of names: ['val_0', 'w']. */
 const char *
-folded_from(struct search *s, const struct flat_val *v)
+folded_from(struct lint_context *s, const struct flat_val *v)
 {
 	const char *list = v->init ? folded_note(s->f, v->name) : NULL;
 	char *text = list ? arena_str(s->arena, list) : NULL, *name;

@@ -1,10 +1,10 @@
 /* The norm by which gradients are clipped, of a sharded graph: every gradient
- * that is applied counts once.  States do not tell, since to leave a gradient
- * out of a sum, or to have it there twice, is as linear as anything.
+ * that is applied counts once.  Placements do not tell, since to leave a
+ * gradient out of a sum, or to have it there twice, is as linear as anything.
  */
-#include "ir/shard/shard.h"
+#include "ir/placement/placement.h"
 
-struct norm {
+struct norm_check {
 	const Graph *g;
 	int *times;                     /* by value: its squares are in the
 	                                 * norm */
@@ -13,7 +13,7 @@ struct norm {
 
 /* The squares that v, a sum over ranks, is made of. */
 static void
-count_squares(struct norm *c, ValId v)
+count_squares(struct norm_check *c, ValId v)
 {
 	const Graph *g = c->g;
 	const Node *n = &g->node[g->val[v].def];
@@ -29,7 +29,7 @@ count_squares(struct norm *c, ValId v)
 }
 
 static int
-fault(Diag *d, const Val *norm, const Val *v, int times)
+report_count(Diag *d, const Val *norm, const Val *v, int times)
 {
 	diag_error(d, "value %s: it is in %s %d times, expected as often as "
 	           "it is applied", v->name, norm->name, times);
@@ -37,7 +37,7 @@ fault(Diag *d, const Val *norm, const Val *v, int times)
 }
 
 static int
-check_one(struct norm *c, Diag *d, const Node *norm)
+check_norm(struct norm_check *c, Diag *d, const Node *norm)
 {
 	const Graph *g = c->g;
 	ValId y = norm->out[0];
@@ -56,14 +56,14 @@ check_one(struct norm *c, Diag *d, const Node *norm)
 		    || n->nin <= op_norm(n->op) || n->in[op_norm(n->op)] != y)
 			continue;
 		if (c->times[n->in[1]] != 1)
-			faults += fault(d, &g->val[y], &g->val[n->in[1]],
-			                c->times[n->in[1]]);
+			faults += report_count(d, &g->val[y], &g->val[n->in[1]],
+			                       c->times[n->in[1]]);
 		c->times[n->in[1]] = 0;
 	}
 	for (ValId v = 1; v < g->nval; v++)
 		if (c->times[v] != 0)
-			faults += fault(d, &g->val[y], &g->val[v],
-			                c->times[v]);
+			faults += report_count(d, &g->val[y], &g->val[v],
+			                       c->times[v]);
 	return faults;
 }
 
@@ -76,10 +76,10 @@ shard_check_norm(const Graph *g, Diag *d, Arena *tmp)
 		return 0;       /* in loops */
 	FOR_NODES (n, g)
 		if (n->op == OP_GRAD_NORM) {
-			struct norm c = { g, arena_array(tmp, g->nval,
+			struct norm_check c = { g, arena_array(tmp, g->nval,
 				sizeof *c.times), true };
 
-			faults += check_one(&c, d, n);
+			faults += check_norm(&c, d, n);
 		}
 	return faults;
 }
