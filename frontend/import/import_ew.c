@@ -31,7 +31,7 @@ run_add(struct importer *m)
 
 	if (m->g->val[x].dt != DT_BOOL || m->g->val[y].dt != DT_BOOL)
 		return run_same(m);
-	return give(m, binary(m, OP_OR, x, y));
+	return set_output(m, binary(m, OP_OR, x, y));
 }
 
 bool

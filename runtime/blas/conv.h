@@ -11,7 +11,7 @@ struct convs;
 struct convs *convs_open(void *onednn, const struct ckr_blocked *, uint32_t n,
                          int threads);
 /* Let kernels call them. */
-void convs_offer(struct convs *, struct ckr_env *);
+void convs_fill_env(struct convs *, struct ckr_env *);
 void convs_close(struct convs *);
 
 #endif

@@ -9,7 +9,7 @@ convs_open(void *onednn, const struct ckr_blocked *b, uint32_t n, int threads)
 }
 
 void
-convs_offer(struct convs *c, struct ckr_env *env)
+convs_fill_env(struct convs *c, struct ckr_env *env)
 {
 	(void)c, (void)env;
 }

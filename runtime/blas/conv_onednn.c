@@ -85,8 +85,8 @@ weights_tag(const struct ckr_blocked *b)
 }
 
 static bool
-describe(const struct api *api, const struct ckr_blocked *b,
-         dnnl_memory_desc_t md[OPERANDS])
+describe_operands(const struct api *api, const struct ckr_blocked *b,
+                  dnnl_memory_desc_t md[OPERANDS])
 {
 	dnnl_format_tag_t blocks = b->block == 16 ? dnnl_nChw16c
 	                                          : dnnl_nChw8c;
@@ -104,8 +104,9 @@ describe(const struct api *api, const struct ckr_blocked *b,
 
 /* The library's plan of a convolution; NULL: it has none. */
 static dnnl_primitive_desc_t
-plan(const struct convs *c, const struct ckr_blocked *b,
-     dnnl_memory_desc_t md[OPERANDS], const_dnnl_primitive_attr_t attr)
+create_primitive_desc(const struct convs *c, const struct ckr_blocked *b,
+                      dnnl_memory_desc_t md[OPERANDS],
+                      const_dnnl_primitive_attr_t attr)
 {
 	const struct api *api = &c->api;
 	dnnl_dims_t none = { 0 }, stride = { b->stride[0], b->stride[1] };
@@ -143,7 +144,7 @@ plan(const struct convs *c, const struct ckr_blocked *b,
 
 /* Compiled, and without scratch memory of its own. */
 static bool
-is_good(const struct api *api, const_dnnl_primitive_desc_t pd)
+is_jit_without_scratch(const struct api *api, const_dnnl_primitive_desc_t pd)
 {
 	const dnnl_memory_desc_t *scratch;
 	const char *name = "";
@@ -157,7 +158,7 @@ is_good(const struct api *api, const_dnnl_primitive_desc_t pd)
 }
 
 static bool
-handles(struct convs *c, struct conv *v, const dnnl_memory_desc_t *md)
+create_memories(struct convs *c, struct conv *v, const dnnl_memory_desc_t *md)
 {
 	int n = OPERANDS * c->threads;
 
@@ -170,8 +171,8 @@ handles(struct convs *c, struct conv *v, const dnnl_memory_desc_t *md)
 }
 
 static bool
-prepare(struct convs *c, struct conv *v, const struct ckr_blocked *b,
-        const_dnnl_primitive_attr_t attr)
+prepare_conv(struct convs *c, struct conv *v, const struct ckr_blocked *b,
+             const_dnnl_primitive_attr_t attr)
 {
 	static const int arg[][OPERANDS] = {
 		[CKR_CONV_Y] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
@@ -185,20 +186,20 @@ prepare(struct convs *c, struct conv *v, const struct ckr_blocked *b,
 	dnnl_primitive_desc_t pd;
 	bool ok;
 
-	if (!describe(&c->api, b, md))
+	if (!describe_operands(&c->api, b, md))
 		return false;
-	pd = plan(c, b, md, attr);
+	pd = create_primitive_desc(c, b, md, attr);
 	if (!pd)
 		return false;
 	memcpy(v->arg, arg[b->kind], sizeof(v->arg));
-	ok = is_good(&c->api, pd) && handles(c, v, md)
+	ok = is_jit_without_scratch(&c->api, pd) && create_memories(c, v, md)
 		&& !c->api.primitive_create(&v->run, pd);
 	c->api.primitive_desc_destroy(pd);
 	return ok;
 }
 
 static void
-run(void *convs, int thread, uint32_t i, float *x, float *w, float *y)
+execute_conv(void *convs, int thread, uint32_t i, float *x, float *w, float *y)
 {
 	struct convs *c = convs;
 	struct conv *v = &c->conv[i];
@@ -236,7 +237,7 @@ prepare_all(struct convs *c, const struct ckr_blocked *b)
 	/* work is divided for the threads of the one who prepares it */
 	omp_set_num_threads(1);
 	for (uint32_t i = 0; i < c->n; i++) {
-		c->ready[i] = prepare(c, &c->conv[i], &b[i], attr);
+		c->ready[i] = prepare_conv(c, &c->conv[i], &b[i], attr);
 		any |= c->ready[i];
 	}
 	omp_set_num_threads(before);
@@ -270,11 +271,11 @@ convs_open(void *onednn, const struct ckr_blocked *b, uint32_t n, int threads)
 }
 
 void
-convs_offer(struct convs *c, struct ckr_env *env)
+convs_fill_env(struct convs *c, struct ckr_env *env)
 {
 	if (!c)
 		return;
-	env->conv = run;
+	env->conv = execute_conv;
 	env->convs = c;
 	env->conv_ready = c->ready;
 }

@@ -5,7 +5,7 @@
  * found is kept for the whole process: sgemm has no argument that could carry
  * it, and a library cannot be unloaded safely anyway.
  *
- * Parts of C are dealt out to threads here, see deal_out.  oneDNN and
+ * Parts of C are divided among threads here, see run_parts.  oneDNN and
  * OpenBLAS's OpenMP flavour run on one thread inside a parallel region; the
  * pthread flavour brings threads of its own, which fight with ours (measured:
  * five times slower steps), and is told to use one while a step runs.  Before
@@ -64,8 +64,8 @@ static struct {
 
 /* Degenerate products, which libraries treat in different ways. */
 static bool
-trivial(int64_t m, int64_t n, int64_t k, float alpha, float beta, float *c,
-        int64_t ldc)
+run_degenerate(int64_t m, int64_t n, int64_t k, float alpha, float beta,
+               float *c, int64_t ldc)
 {
 	if (m > 0 && n > 0 && k > 0 && alpha != 0)
 		return false;
@@ -127,7 +127,7 @@ bgemm_onednn(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 {
 	int before;
 
-	if (trivial(m, n, k, alpha, beta, c, ldc))
+	if (run_degenerate(m, n, k, alpha, beta, c, ldc))
 		return;
 	before = one_thread();
 	loaded.onednn_bf16(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a,
@@ -145,15 +145,15 @@ has_bf16_units(void)
 #endif
 }
 
-/* Deal parts of C out to the OpenMP threads.  Libraries left to themselves
+/* Divide parts of C among the OpenMP threads.  Libraries left to themselves
  * divide even the sums of a product among as many threads as there are, and
  * round differently with each number; the parts depend on the shape alone. */
 static void
-deal_out(part_fn *fn, int ta, int tb, int64_t m, int64_t n, int64_t k,
-         float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
-         float beta, float *c, int64_t ldc)
+run_parts(part_fn *fn, int ta, int tb, int64_t m, int64_t n, int64_t k,
+          float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+          float beta, float *c, int64_t ldc)
 {
-	struct parts p = parts_of(ta, tb, m, n, k);
+	struct gemm_parts p = gemm_parts_of(ta, tb, m, n, k);
 	int64_t down = (m + p.rows - 1) / p.rows;
 	int64_t all = (n + p.cols - 1) / p.cols * down;
 	int before = all == 1 ? one_thread() : 1;
@@ -175,9 +175,9 @@ gemm_onednn(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
             const float *a, int64_t lda, const float *b, int64_t ldb,
             float beta, float *c, int64_t ldc)
 {
-	if (!trivial(m, n, k, alpha, beta, c, ldc))
-		deal_out(onednn_part, ta, tb, m, n, k, alpha, a, lda, b, ldb,
-		         beta, c, ldc);
+	if (!run_degenerate(m, n, k, alpha, beta, c, ldc))
+		run_parts(onednn_part, ta, tb, m, n, k, alpha, a, lda, b, ldb,
+		          beta, c, ldc);
 }
 
 static void
@@ -185,14 +185,14 @@ gemm_openblas(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
               const float *a, int64_t lda, const float *b, int64_t ldb,
               float beta, float *c, int64_t ldc)
 {
-	if (trivial(m, n, k, alpha, beta, c, ldc))
+	if (run_degenerate(m, n, k, alpha, beta, c, ldc))
 		return;
 	if (m > INT_MAX || n > INT_MAX || k > INT_MAX || lda > INT_MAX
 	    || ldb > INT_MAX || ldc > INT_MAX)
 		gemm_own(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 	else
-		deal_out(openblas_part, ta, tb, m, n, k, alpha, a, lda, b, ldb,
-		         beta, c, ldc);
+		run_parts(openblas_part, ta, tb, m, n, k, alpha, a, lda, b, ldb,
+		          beta, c, ldc);
 }
 
 /* ckr_env.sgemm_one of each */
@@ -343,7 +343,7 @@ gemm_end(const struct gemm *g)
 void
 gemm_release(struct gemm *g)
 {
-	gemm_own_take_away(g->packs);
+	gemm_own_remove_buffers(g->packs);
 	g->packs = 0;
 }
 
@@ -374,7 +374,7 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 		g->fn = gemm_own;
 		g->one = gemm_own_one;
 		snprintf(g->text, sizeof(g->text), "own (%s)", gemm_own_isa());
-		g->packs = gemm_own_bring(threads);
+		g->packs = gemm_own_add_buffers(threads);
 	} else {
 		ok = false;
 	}

@@ -16,7 +16,7 @@ typedef void bgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
 struct gemm {
 	ckr_sgemm_fn *fn, *one;         /* sgemm, sgemm_one */
 	bgemm_fn *bf16;                 /* NULL: as float32 */
-	int packs;                      /* packing buffers it brought */
+	int packs;                      /* packing buffers it added */
 	void *onednn;                   /* its handle, if that is what fn
 	                                 * calls; stays open */
 	char text[160];                 /* which library, version, kernel */
@@ -38,9 +38,9 @@ void gemm_own(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
               const float *a, int64_t lda, const float *b, int64_t ldb,
               float beta, float *c, int64_t ldc);
 const char *gemm_own_isa(void);
-/* Bring n packing buffers, for all who compute products, and take as many
- * away again; how many could be had. */
-int gemm_own_bring(int n);
-void gemm_own_take_away(int n);
+/* Add n packing buffers to the pool of the process, and remove as many; returns
+ * how many could be had. */
+int gemm_own_add_buffers(int n);
+void gemm_own_remove_buffers(int n);
 
 #endif

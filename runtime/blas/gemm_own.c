@@ -116,7 +116,7 @@ static const struct isa isa_avx512 = { "avx512", 14, 32, micro_avx512 };
 #endif
 
 static const struct isa *
-isa(void)
+choose_isa(void)
 {
 #if defined(__x86_64__)
 	if (__builtin_cpu_supports("avx512f"))
@@ -130,7 +130,7 @@ isa(void)
 const char *
 gemm_own_isa(void)
 {
-	return isa()->name;
+	return choose_isa()->name;
 }
 
 /* ---- memory for packing ---- */
@@ -144,7 +144,7 @@ static struct {
 
 /* NULL: all are in use. */
 static void *
-take(void)
+borrow_buffer(void)
 {
 	void **p;
 
@@ -157,7 +157,7 @@ take(void)
 }
 
 static void
-give(void *buffer)
+return_buffer(void *buffer)
 {
 	void **p = buffer;
 
@@ -168,7 +168,7 @@ give(void *buffer)
 }
 
 int
-gemm_own_bring(int n)
+gemm_own_add_buffers(int n)
 {
 	for (int i = 0; i < n; i++) {
 		void *p = mmap(NULL, PACK_BYTES, PROT_READ | PROT_WRITE,
@@ -177,23 +177,23 @@ gemm_own_bring(int n)
 		if (p == MAP_FAILED)
 			return i;
 		memset(p, 0, PACK_BYTES);
-		give(p);
+		return_buffer(p);
 	}
 	return n;
 }
 
 void
-gemm_own_take_away(int n)
+gemm_own_remove_buffers(int n)
 {
 	void *p;
 
-	while (n-- > 0 && (p = take()))
+	while (n-- > 0 && (p = borrow_buffer()))
 		munmap(p, PACK_BYTES);
 }
 
 /* ---- blocks ---- */
 
-struct product {
+struct gemm_job {
 	const struct isa *isa;
 	int ta, tb;
 	int64_t m, n, k;
@@ -206,8 +206,8 @@ struct product {
 /* Panels of `width` rows of op(X): to[panel][p][width].  X is read along its
  * rows; `across`: op(X)'s rows are X's columns. */
 static void
-pack(float *to, int width, const float *x, int64_t ld, bool across,
-     int64_t rows, int64_t depth)
+pack_panels(float *to, int width, const float *x, int64_t ld, bool across,
+            int64_t rows, int64_t depth)
 {
 	for (int64_t i = 0; i < rows; i += width, to += width * depth) {
 		int n = rows - i < width ? (int)(rows - i) : width;
@@ -234,8 +234,8 @@ pack(float *to, int width, const float *x, int64_t ld, bool across,
 }
 
 static void
-merge(const float *tile, int nr, int64_t rows, int64_t cols, float alpha,
-      float beta, float *c, int64_t ldc)
+merge_tile(const float *tile, int nr, int64_t rows, int64_t cols, float alpha,
+           float beta, float *c, int64_t ldc)
 {
 	for (int64_t i = 0; i < rows; i++, tile += nr, c += ldc) {
 		if (beta == 0)
@@ -249,8 +249,9 @@ merge(const float *tile, int nr, int64_t rows, int64_t cols, float alpha,
 
 /* One packed block of A times one of B into C at (i0, j0). */
 static void
-block(const struct product *g, const float *pa, const float *pb, int64_t i0,
-      int64_t mc, int64_t j0, int64_t nc, int64_t kc, float beta)
+multiply_block(const struct gemm_job *g, const float *pa, const float *pb,
+               int64_t i0, int64_t mc, int64_t j0, int64_t nc, int64_t kc,
+               float beta)
 {
 	_Alignas(64) float tile[MAX_TILE];
 	int mr = g->isa->mr, nr = g->isa->nr;
@@ -258,14 +259,14 @@ block(const struct product *g, const float *pa, const float *pb, int64_t i0,
 	for (int64_t j = 0; j < nc; j += nr)
 		for (int64_t i = 0; i < mc; i += mr) {
 			g->isa->micro(kc, pa + i * kc, pb + j * kc, tile);
-			merge(tile, nr, mc - i < mr ? mc - i : mr,
-			      nc - j < nr ? nc - j : nr, g->alpha, beta,
-			      g->c + (i0 + i) * g->ldc + j0 + j, g->ldc);
+			merge_tile(tile, nr, mc - i < mr ? mc - i : mr,
+			           nc - j < nr ? nc - j : nr, g->alpha, beta,
+			           g->c + (i0 + i) * g->ldc + j0 + j, g->ldc);
 		}
 }
 
 static int64_t
-least(int64_t a, int64_t b)
+min_i64(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -279,26 +280,27 @@ struct packing {
 /* The part of g that one thread computes.  How an element is summed depends
  * on KC alone, not on the other sizes of a block. */
 static void
-part_in(const struct product *g, const struct packing *to)
+compute_packed(const struct gemm_job *g, const struct packing *to)
 {
 	for (int64_t j = 0; j < g->n; j += to->nc) {
-		int64_t nc = least(g->n - j, to->nc);
+		int64_t nc = min_i64(g->n - j, to->nc);
 
 		for (int64_t p = 0; p < g->k; p += KC) {
-			int64_t kc = least(g->k - p, KC);
+			int64_t kc = min_i64(g->k - p, KC);
 
-			pack(to->b, g->isa->nr,
-			     g->b + (g->tb ? j * g->ldb + p : p * g->ldb + j),
-			     g->ldb, !g->tb, nc, kc);
+			pack_panels(to->b, g->isa->nr,
+			            g->b + (g->tb ? j * g->ldb + p
+			                    : p * g->ldb + j),
+			            g->ldb, !g->tb, nc, kc);
 			for (int64_t i = 0; i < g->m; i += to->mc) {
-				int64_t mc = least(g->m - i, to->mc);
+				int64_t mc = min_i64(g->m - i, to->mc);
 
-				pack(to->a, g->isa->mr,
-				     g->a + (g->ta ? p * g->lda + i
-				             : i * g->lda + p),
-				     g->lda, g->ta, mc, kc);
-				block(g, to->a, to->b, i, mc, j, nc, kc,
-				      p ? 1 : g->beta);
+				pack_panels(to->a, g->isa->mr,
+				            g->a + (g->ta ? p * g->lda + i
+				                    : i * g->lda + p),
+				            g->lda, g->ta, mc, kc);
+				multiply_block(g, to->a, to->b, i, mc, j, nc,
+				               kc, p ? 1 : g->beta);
 			}
 		}
 	}
@@ -306,29 +308,29 @@ part_in(const struct product *g, const struct packing *to)
 
 /* Packed one panel at a time, on the stack. */
 static void
-part_in_panels(const struct product *g)
+compute_unpacked(const struct gemm_job *g)
 {
 	_Alignas(64) float a[MAX_MR * KC], b[MAX_NR * KC];
 
-	part_in(g, &(struct packing){ a, b, g->isa->mr, g->isa->nr });
+	compute_packed(g, &(struct packing){ a, b, g->isa->mr, g->isa->nr });
 }
 
 static void
-part(const struct product *g)
+compute_part(const struct gemm_job *g)
 {
-	float *buffer = take();
+	float *buffer = borrow_buffer();
 
 	if (!buffer) {
-		part_in_panels(g);
+		compute_unpacked(g);
 		return;
 	}
-	part_in(g, &(struct packing){ buffer, buffer + PACK_A, MC, NC });
-	give(buffer);
+	compute_packed(g, &(struct packing){ buffer, buffer + PACK_A, MC, NC });
+	return_buffer(buffer);
 }
 
 /* Nothing to add up: C = beta C. */
 static void
-scale(const struct product *g)
+scale_result(const struct gemm_job *g)
 {
 	for (int64_t i = 0; i < g->m; i++)
 		for (int64_t j = 0; j < g->n; j++) {
@@ -341,7 +343,7 @@ scale(const struct product *g)
 /* ---- threads ---- */
 
 static int64_t
-up(int64_t n, int64_t parts, int64_t tile)
+rounded_share(int64_t n, int64_t parts, int64_t tile)
 {
 	int64_t each = (n + parts - 1) / parts;
 
@@ -351,13 +353,13 @@ up(int64_t n, int64_t parts, int64_t tile)
 /* How to cut C into rows x cols parts: least work of the busiest thread,
  * counting packing as if an element cost what 16 products do. */
 static void
-cut(const struct product *g, int threads, int64_t *rows, int64_t *cols)
+choose_grid(const struct gemm_job *g, int threads, int64_t *rows, int64_t *cols)
 {
 	double best = 0;
 
 	for (int r = 1; r <= threads; r++) {
-		int64_t pr = up(g->m, r, g->isa->mr);
-		int64_t pc = up(g->n, threads / r, g->isa->nr);
+		int64_t pr = rounded_share(g->m, r, g->isa->mr);
+		int64_t pc = rounded_share(g->n, threads / r, g->isa->nr);
 		double cost = (double)pr * (double)pc
 		              + 16 * ((double)pr + (double)pc);
 
@@ -369,13 +371,14 @@ cut(const struct product *g, int threads, int64_t *rows, int64_t *cols)
 	}
 }
 
-static struct product
-sub(const struct product *g, int64_t i, int64_t rows, int64_t j, int64_t cols)
+static struct gemm_job
+sub_job(const struct gemm_job *g, int64_t i, int64_t rows, int64_t j,
+        int64_t cols)
 {
-	struct product s = *g;
+	struct gemm_job s = *g;
 
-	s.m = least(g->m - i, rows);
-	s.n = least(g->n - j, cols);
+	s.m = min_i64(g->m - i, rows);
+	s.n = min_i64(g->n - j, cols);
 	s.a += g->ta ? i : i * g->lda;
 	s.b += g->tb ? j * g->ldb : j;
 	s.c += i * g->ldc + j;
@@ -387,30 +390,30 @@ gemm_own(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
          const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
          float *c, int64_t ldc)
 {
-	struct product g = { isa(), ta, tb, m, n, k, alpha, beta, a, b, lda,
-	                     ldb, ldc, c };
+	struct gemm_job g = { choose_isa(), ta, tb, m, n, k, alpha, beta,
+		a, b, lda, ldb, ldc, c };
 	int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
 	int64_t rows = m, cols = n, across, all;
 
 	if (m <= 0 || n <= 0)
 		return;
 	if (k <= 0 || alpha == 0) {
-		scale(&g);
+		scale_result(&g);
 		return;
 	}
 	if (threads > 1 && (double)m * (double)n * (double)k > 3e5)
-		cut(&g, threads, &rows, &cols);
+		choose_grid(&g, threads, &rows, &cols);
 	across = (n + cols - 1) / cols;
 	all = (m + rows - 1) / rows * across;
 	if (all == 1) {
-		part(&g);
+		compute_part(&g);
 		return;
 	}
 #pragma omp parallel for schedule(static) num_threads(threads)
 	for (int64_t t = 0; t < all; t++) {
-		struct product s = sub(&g, t / across * rows, rows,
-		                       t % across * cols, cols);
+		struct gemm_job s = sub_job(&g, t / across * rows, rows,
+		                            t % across * cols, cols);
 
-		part(&s);
+		compute_part(&s);
 	}
 }

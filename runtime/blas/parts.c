@@ -32,52 +32,52 @@ enum {
 };
 
 static double
-ceiling(int64_t a, int64_t b)
+ceil_quotient(int64_t a, int64_t b)
 {
 	return (double)((a + b - 1) / b);
 }
 
 /* Of the whole product on so many threads. */
 static double
-seconds(double work, double parts, int threads)
+estimated_time(double work, double parts, int threads)
 {
-	return work / parts * ceiling((int64_t)parts, threads);
+	return work / parts * ceil_quotient((int64_t)parts, threads);
 }
 
-struct parts
-parts_of(int ta, int tb, int64_t m, int64_t n, int64_t k)
+struct gemm_parts
+gemm_parts_of(int ta, int tb, int64_t m, int64_t n, int64_t k)
 {
 	double products = (double)m * n * k, best = 0;
 	double wish = products / THREAD;
 	int threads = wish < LEAST ? LEAST : wish > MOST ? MOST : (int)wish;
-	struct parts p = { m, n };
+	struct gemm_parts p = { m, n };
 	bool more_rows = true;
 
 	if (products < WHOLE)
 		return p;
 	for (int i = 0; i < (int)(sizeof ROWS / sizeof *ROWS) && more_rows;
 	     i++) {
-		double down = ceiling(m, ROWS[i]);
+		double down = ceil_quotient(m, ROWS[i]);
 		bool more_cols = true;
 
 		more_rows = ROWS[i] < m;
 		for (int j = 0; j < (int)(sizeof COLS / sizeof *COLS)
 		     && more_cols; j++) {
-			double across = ceiling(n, COLS[j]);
+			double across = ceil_quotient(n, COLS[j]);
 			double parts = down * across;
 			double work = products * PRODUCT
 			            + (double)m * k * across * PACK_A[!!ta]
 			            + (double)n * k * down * PACK_B[!!tb]
 			            + parts * PART;
 			/* on two threads, on four and on many */
-			double cost = seconds(work, parts, 2)
-			            * seconds(work, parts, 4)
-			            * seconds(work, parts, threads);
+			double cost = estimated_time(work, parts, 2)
+			            * estimated_time(work, parts, 4)
+			            * estimated_time(work, parts, threads);
 
 			more_cols = COLS[j] < n;
 			if (best == 0 || cost < best) {
 				best = cost;
-				p = (struct parts){ ROWS[i], COLS[j] };
+				p = (struct gemm_parts){ ROWS[i], COLS[j] };
 			}
 		}
 	}

@@ -1,16 +1,17 @@
-/* Into which parts a matrix product is cut to be dealt out to threads. */
+/* How a matrix product is divided into parts for threads. */
 #ifndef CKR_PARTS_H
 #define CKR_PARTS_H
 
 #include <stdint.h>
 
-struct parts {
+struct gemm_parts {
 	int64_t rows, cols;             /* of C in a part; the last of a row or
 	                                 * column of parts may have fewer */
 };
 
 /* Of C[m,n] = op(A)[m,k] op(B)[k,n]; m, n, k > 0.  Depends on the shape alone,
  * so that bits do not depend on the number of threads. */
-struct parts parts_of(int ta, int tb, int64_t m, int64_t n, int64_t k);
+struct gemm_parts gemm_parts_of(int ta, int tb, int64_t m, int64_t n,
+                                int64_t k);
 
 #endif

@@ -70,7 +70,7 @@ convolutions_library(struct dnn *dnn, char *why, size_t size)
 
 /* A handle on the current GPU and this stream. */
 static bool
-start(struct convolutions *c, cu_stream stream, char *why, size_t size)
+create_handle(struct convolutions *c, cu_stream stream, char *why, size_t size)
 {
 	const char *call = "cudnnCreate";
 	dnn_status s;
@@ -99,7 +99,7 @@ convolutions_open(struct device *d, cu_stream stream,
 
 	if (c)
 		c->engine = calloc(n, sizeof(*c->engine));
-	if (!c || !c->engine || !start(c, stream, why, sizeof(why))) {
+	if (!c || !c->engine || !create_handle(c, stream, why, sizeof(why))) {
 		snprintf(text, size, "unfolded convolutions (%s)", why);
 		convolutions_close(c);
 		return NULL;

@@ -31,13 +31,13 @@ gpu_done(struct gpu *g, cu_result r, const char *what)
 	        "GPU %s: %s: %s (%d)", g->name, what,
 	        text ? text : "unknown error", r);
 	/* other processes wait for what it cannot send them now */
-	if (g->device.quiet)
+	if (g->device.before_wait)
 		g->device.status = CKR_ERANK;
 	return false;
 }
 
 static bool
-failed(const struct gpu *g)
+gpu_failed(const struct gpu *g)
 {
 	return g->device.first.text[0];
 }
@@ -45,14 +45,14 @@ failed(const struct gpu *g)
 /* ---- memory ---- */
 
 static void *
-take(struct device *d, uint64_t n)
+gpu_alloc(struct device *d, uint64_t n)
 {
 	struct gpu *g = gpu_of(d);
 	size_t free_bytes = 0, all = 0;
 	cu_address at = 0;
 	cu_result r;
 
-	if (failed(g))
+	if (gpu_failed(g))
 		return NULL;
 	r = g->cu.alloc(&at, n);
 	if (r == CU_OUT_OF_MEMORY && !g->cu.memory_info(&free_bytes, &all)) {
@@ -68,7 +68,7 @@ take(struct device *d, uint64_t n)
 }
 
 static void
-drop(struct device *d, void *p)
+gpu_free(struct device *d, void *p)
 {
 	struct gpu *g = gpu_of(d);
 
@@ -78,17 +78,17 @@ drop(struct device *d, void *p)
 }
 
 static void *
-take_host(struct device *d, uint64_t n)
+alloc_pinned(struct device *d, uint64_t n)
 {
 	struct gpu *g = gpu_of(d);
 	void *p = NULL;
 
-	return !failed(g) && gpu_done(g, g->cu.alloc_host(&p, n ? n : 1),
-	                              "taking pinned memory") ? p : NULL;
+	return !gpu_failed(g) && gpu_done(g, g->cu.alloc_host(&p, n ? n : 1),
+	                                  "taking pinned memory") ? p : NULL;
 }
 
 static void
-drop_host(struct device *d, void *p)
+free_pinned(struct device *d, void *p)
 {
 	struct gpu *g = gpu_of(d);
 
@@ -97,140 +97,140 @@ drop_host(struct device *d, void *p)
 }
 
 static void
-put(struct device *d, void *to, const void *from, uint64_t n)
+copy_h2d(struct device *d, void *to, const void *from, uint64_t n)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (n && !failed(g))
+	if (n && !gpu_failed(g))
 		gpu_done(g, g->cu.put((cu_address)(uintptr_t)to, from, n,
 		                      g->stream), "copying to the GPU");
 }
 
-/* Nothing can be looked at while the driver waits. */
+/* The driver cannot check other processes while it waits. */
 static bool
-quiet(struct gpu *g)
+run_before_wait(struct gpu *g)
 {
 	struct device *d = &g->device;
 	struct err e;
 	ckr_status s;
 
-	if (failed(g))
+	if (gpu_failed(g))
 		return false;
-	s = d->quiet ? d->quiet(d->quiet_user, &e) : CKR_OK;
-	if (s != CKR_OK && !failed(g)) {
+	s = d->before_wait ? d->before_wait(d->before_wait_user, &e) : CKR_OK;
+	if (s != CKR_OK && !gpu_failed(g)) {
 		d->first = e;
 		d->status = s;
 	}
-	return !failed(g);
+	return !gpu_failed(g);
 }
 
 static void
-sync(struct device *d)
+sync_stream(struct device *d)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (quiet(g))
+	if (run_before_wait(g))
 		gpu_done(g, g->cu.stream_sync(g->stream), "running kernels");
 }
 
 static void
-bring(struct device *d, void *to, const void *from, uint64_t n)
+copy_h2d_async(struct device *d, void *to, const void *from, uint64_t n)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (n && !failed(g))
+	if (n && !gpu_failed(g))
 		gpu_done(g, g->cu.put((cu_address)(uintptr_t)to, from, n,
-		                      g->bringing), "copying to the GPU");
+		                      g->copy_stream), "copying to the GPU");
 }
 
 static void
-fetch(struct device *d, void *to, const void *from, uint64_t n)
+copy_d2h_async(struct device *d, void *to, const void *from, uint64_t n)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (n && !failed(g))
+	if (n && !gpu_failed(g))
 		gpu_done(g, g->cu.get(to, (cu_address)(uintptr_t)from, n,
 		                      g->stream), "copying from the GPU");
 }
 
 static void
-get(struct device *d, void *to, const void *from, uint64_t n)
+copy_d2h(struct device *d, void *to, const void *from, uint64_t n)
 {
 	/* to memory that is not pinned the driver itself waits */
-	if (n && quiet(gpu_of(d)))
-		fetch(d, to, from, n);
+	if (n && run_before_wait(gpu_of(d)))
+		copy_d2h_async(d, to, from, n);
 	if (n)
-		sync(d);
+		sync_stream(d);
 }
 
 static void
-fill(struct device *d, void *to, int byte, uint64_t n)
+fill_gpu(struct device *d, void *to, int byte, uint64_t n)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (n && !failed(g))
+	if (n && !gpu_failed(g))
 		gpu_done(g, g->cu.fill((cu_address)(uintptr_t)to,
 		                       (unsigned char)byte, n, g->stream),
 		         "filling memory");
 }
 
-/* ---- marks ---- */
+/* ---- events ---- */
 
 static cu_stream
-queue(struct gpu *g, enum device_queue q)
+stream_of(struct gpu *g, enum device_stream q)
 {
-	return q == DEVICE_WORK ? g->stream : g->bringing;
+	return q == DEVICE_COMPUTE ? g->stream : g->copy_stream;
 }
 
 static void *
-mark_new(struct device *d)
+create_event(struct device *d)
 {
 	struct gpu *g = gpu_of(d);
 	cu_event e = NULL;
 
-	return !failed(g) && gpu_done(g, g->cu.event_new(&e,
-	                                                 CU_EVENT_NO_TIMING),
-	                              "making an event") ? e : NULL;
+	return !gpu_failed(g)
+	       && gpu_done(g, g->cu.event_new(&e, CU_EVENT_NO_TIMING),
+	                   "making an event") ? e : NULL;
 }
 
 static void
-mark_free(struct device *d, void *mark)
+destroy_event(struct device *d, void *event)
 {
-	if (mark)
-		gpu_of(d)->cu.event_free(mark);
+	if (event)
+		gpu_of(d)->cu.event_free(event);
 }
 
 static void
-set(struct device *d, void *mark, enum device_queue q)
+record_event(struct device *d, void *event, enum device_stream q)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (!failed(g))
-		gpu_done(g, g->cu.event_record(mark, queue(g, q)),
+	if (!gpu_failed(g))
+		gpu_done(g, g->cu.event_record(event, stream_of(g, q)),
 		         "recording an event");
 }
 
 static void
-follow(struct device *d, void *mark, enum device_queue q)
+wait_event(struct device *d, void *event, enum device_stream q)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (!failed(g))
-		gpu_done(g, g->cu.stream_wait(queue(g, q), mark, 0),
+	if (!gpu_failed(g))
+		gpu_done(g, g->cu.stream_wait(stream_of(g, q), event, 0),
 		         "waiting for an event");
 }
 
 static void
-await(struct device *d, void *mark)
+sync_event(struct device *d, void *event)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (quiet(g))
-		gpu_done(g, g->cu.event_sync(mark), "running kernels");
+	if (run_before_wait(g))
+		gpu_done(g, g->cu.event_sync(event), "running kernels");
 }
 
 static void
-offer(struct device *d, struct ckr_env *env)
+fill_gpu_env(struct device *d, struct ckr_env *env)
 {
 	struct gpu *g = gpu_of(d);
 
@@ -245,24 +245,24 @@ offer(struct device *d, struct ckr_env *env)
 /* ---- graphs ---- */
 
 static void
-capture(struct device *d)
+begin_capture(struct device *d)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (!failed(g))
+	if (!gpu_failed(g))
 		gpu_done(g, g->cu.capture(g->stream, CU_CAPTURE_THIS_THREAD),
 		         "capturing kernels");
 }
 
 static void *
-captured(struct device *d)
+end_capture(struct device *d)
 {
 	struct gpu *g = gpu_of(d);
 	cu_graph graph = NULL;
 	cu_ready ready = NULL;
 
-	if (failed(g) || !gpu_done(g, g->cu.captured(g->stream, &graph),
-	                           "capturing kernels"))
+	if (gpu_failed(g) || !gpu_done(g, g->cu.captured(g->stream, &graph),
+	                               "capturing kernels"))
 		return NULL;
 	gpu_done(g, g->cu.instantiate(&ready, graph, 0), "making a graph");
 	g->cu.graph_free(graph);
@@ -270,16 +270,16 @@ captured(struct device *d)
 }
 
 static void
-launch(struct device *d, void *work)
+launch_graph(struct device *d, void *work)
 {
 	struct gpu *g = gpu_of(d);
 
-	if (!failed(g))
+	if (!gpu_failed(g))
 		gpu_done(g, g->cu.launch(work, g->stream), "launching a graph");
 }
 
 static void
-forget(struct device *d, void *work)
+destroy_graph(struct device *d, void *work)
 {
 	if (work)
 		gpu_of(d)->cu.ready_free(work);
@@ -296,8 +296,8 @@ gpu_close(struct device *d)
 	products_close(g->products);
 	if (g->stream)
 		g->cu.stream_free(g->stream);
-	if (g->bringing)
-		g->cu.stream_free(g->bringing);
+	if (g->copy_stream)
+		g->cu.stream_free(g->copy_stream);
 	if (g->context)
 		g->cu.release(g->number);
 	if (g->dl)
@@ -306,7 +306,7 @@ gpu_close(struct device *d)
 }
 
 static ckr_status
-load(struct gpu *g, struct err *e)
+load_driver(struct gpu *g, struct err *e)
 {
 	g->dl = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!g->dl)
@@ -354,7 +354,7 @@ open_gpu(struct gpu *g, const char *arch, int index, struct err *e)
 	int count = 0;
 	cu_result r;
 
-	CKR_TRY(load(g, e));
+	CKR_TRY(load_driver(g, e));
 	r = g->cu.init(0);
 	if (r != CU_NO_DEVICE && !gpu_done(g, r, "starting the driver"))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
@@ -373,7 +373,7 @@ open_gpu(struct gpu *g, const char *arch, int index, struct err *e)
 	    || !gpu_done(g, g->cu.stream_new(&g->stream,
 	                                     CU_STREAM_NON_BLOCKING),
 	                 "making a stream")
-	    || !gpu_done(g, g->cu.stream_new(&g->bringing,
+	    || !gpu_done(g, g->cu.stream_new(&g->copy_stream,
 	                                     CU_STREAM_NON_BLOCKING),
 	                 "making a stream"))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
@@ -386,13 +386,17 @@ device_open_cuda(struct device **out, const char *arch, int index,
                  struct err *e)
 {
 	static const struct device_calls calls = {
-		.close = gpu_close, .take = take, .drop = drop,
-		.take_host = take_host, .drop_host = drop_host, .put = put,
-		.get = get, .fill = fill, .sync = sync, .bring = bring,
-		.fetch = fetch, .mark_new = mark_new, .mark_free = mark_free,
-		.set = set, .follow = follow, .await = await, .offer = offer,
-		.capture = capture, .captured = captured, .launch = launch,
-		.forget = forget,
+		.close = gpu_close, .alloc = gpu_alloc, .free = gpu_free,
+		.alloc_pinned = alloc_pinned, .free_pinned = free_pinned,
+		.copy_h2d = copy_h2d, .copy_d2h = copy_d2h,
+		.fill = fill_gpu, .sync = sync_stream,
+		.copy_h2d_async = copy_h2d_async,
+		.copy_d2h_async = copy_d2h_async,
+		.event_new = create_event, .event_free = destroy_event,
+		.event_record = record_event, .event_wait = wait_event,
+		.event_sync = sync_event, .fill_env = fill_gpu_env,
+		.graph_begin = begin_capture, .graph_end = end_capture,
+		.graph_launch = launch_graph, .graph_free = destroy_graph,
 	};
 	struct gpu *g = calloc(1, sizeof(*g));
 	ckr_status s;

@@ -13,14 +13,14 @@ host_close(struct device *d)
 }
 
 static void *
-host_take(struct device *d, uint64_t n)
+host_alloc(struct device *d, uint64_t n)
 {
 	(void)d;
 	return malloc(n);
 }
 
 static void
-host_drop(struct device *d, void *p)
+host_free(struct device *d, void *p)
 {
 	(void)d;
 	free(p);
@@ -47,48 +47,51 @@ host_sync(struct device *d)
 }
 
 static void *
-host_mark_new(struct device *d)
+host_event_new(struct device *d)
 {
 	return d;
 }
 
 static void
-host_queue(struct device *d, void *mark, enum device_queue q)
+host_event_on_stream(struct device *d, void *event, enum device_stream q)
 {
 	(void)d;
-	(void)mark;
+	(void)event;
 	(void)q;
 }
 
 static void
-host_offer(struct device *d, struct ckr_env *env)
+host_fill_env(struct device *d, struct ckr_env *env)
 {
 	(void)d;
 	(void)env;
 }
 
 static void *
-host_captured(struct device *d)
+host_graph_end(struct device *d)
 {
 	(void)d;
 	return NULL;
 }
 
 static void
-host_work(struct device *d, void *work)
+host_ignore(struct device *d, void *work)
 {
 	(void)d;
 	(void)work;
 }
 
 static const struct device_calls host_calls = {
-	.close = host_close, .take = host_take, .drop = host_drop,
-	.take_host = host_take, .drop_host = host_drop, .put = host_copy,
-	.get = host_copy, .fill = host_fill, .sync = host_sync,
-	.bring = host_copy, .fetch = host_copy, .mark_new = host_mark_new,
-	.mark_free = host_work, .set = host_queue, .follow = host_queue,
-	.await = host_work, .offer = host_offer, .capture = host_sync,
-	.captured = host_captured, .launch = host_work, .forget = host_work,
+	.close = host_close, .alloc = host_alloc, .free = host_free,
+	.alloc_pinned = host_alloc, .free_pinned = host_free,
+	.copy_h2d = host_copy, .copy_d2h = host_copy, .fill = host_fill,
+	.sync = host_sync, .copy_h2d_async = host_copy,
+	.copy_d2h_async = host_copy, .event_new = host_event_new,
+	.event_free = host_ignore, .event_record = host_event_on_stream,
+	.event_wait = host_event_on_stream, .event_sync = host_ignore,
+	.fill_env = host_fill_env, .graph_begin = host_sync,
+	.graph_end = host_graph_end, .graph_launch = host_ignore,
+	.graph_free = host_ignore,
 };
 
 struct device device_host = { .call = &host_calls, .host = true,
@@ -129,7 +132,7 @@ device_map(struct device *d, struct block *b, uint64_t size, bool paint,
 	*b = (struct block){ .size = size, .painted = paint };
 	if (!size)
 		return CKR_OK;
-	b->p = d->call->take(d, size);
+	b->p = d->call->alloc(d, size);
 	if (b->p)
 		d->call->fill(d, b->p, paint ? BLOCK_PAINT : 0, size);
 	return device_failed(d, e) ? CKR_ENOMEM : CKR_OK;
@@ -143,7 +146,7 @@ device_unmap(struct device *d, struct block *b)
 		return;
 	}
 	if (b->p)
-		d->call->drop(d, b->p);
+		d->call->free(d, b->p);
 	*b = (struct block){ .p = NULL };
 }
 
@@ -160,7 +163,7 @@ device_touched(struct device *d, const struct block *b)
 	while (end) {
 		uint64_t n = end < CHUNK ? end : CHUNK, i = n;
 
-		d->call->get(d, chunk, b->p + (end - n), n);
+		d->call->copy_d2h(d, chunk, b->p + (end - n), n);
 		while (i && chunk[i - 1] == BLOCK_PAINT)
 			i--;
 		if (i)

@@ -2,9 +2,9 @@
  *
  * A device's first error is kept, and calls after it do nothing:
  * device_failed() tells of it, where a step ends.  Calls are carried out in
- * their order, behind kernels that were launched before; get() and sync()
- * wait for them.  What waits for nothing (bring, fetch) takes memory of
- * take_host, which is not touched before a mark behind it has come.
+ * their order, behind kernels launched before; copy_d2h() and sync()
+ * wait for them.  The asynchronous copies do not wait.  Their host memory is of
+ * alloc_pinned; it is not touched before an event behind the copy has come.
  */
 #ifndef CKR_DEVICE_H
 #define CKR_DEVICE_H
@@ -15,44 +15,47 @@
 
 struct device;
 
-/* A device has two queues.  One is of all work; what the other brings comes
- * while that goes on, and only marks say what is before what. */
-enum device_queue { DEVICE_WORK, DEVICE_BRINGS };
+/* A device has two streams: one for all work, one that copies inputs in
+ * meanwhile.  Only events order one after the other. */
+enum device_stream { DEVICE_COMPUTE, DEVICE_COPY_IN };
 
 /* One table for each kind of device. */
 struct device_calls {
 	void (*close)(struct device *);
 	/* Bytes that start at a multiple of 256; NULL after an error. */
-	void *(*take)(struct device *, uint64_t n);
-	void (*drop)(struct device *, void *);
+	void *(*alloc)(struct device *, uint64_t n);
+	void (*free)(struct device *, void *);
 	/* Memory of the host that is copied from fastest. */
-	void *(*take_host)(struct device *, uint64_t n);
-	void (*drop_host)(struct device *, void *);
-	void (*put)(struct device *, void *to, const void *from, uint64_t n);
-	void (*get)(struct device *, void *to, const void *from, uint64_t n);
+	void *(*alloc_pinned)(struct device *, uint64_t n);
+	void (*free_pinned)(struct device *, void *);
+	void (*copy_h2d)(struct device *, void *to, const void *from,
+	                 uint64_t n);
+	void (*copy_d2h)(struct device *, void *to, const void *from,
+	                 uint64_t n);
 	void (*fill)(struct device *, void *to, int byte, uint64_t n);
 	void (*sync)(struct device *);
-	/* As put, by the other queue; as get, without waiting. */
-	void (*bring)(struct device *, void *to, const void *from, uint64_t n);
-	void (*fetch)(struct device *, void *to, const void *from, uint64_t n);
-	/* A mark behind what a queue has been given, anew each time; what a
-	 * queue is given next goes behind it; the host waits for it.  One that
-	 * was not set has come. */
-	void *(*mark_new)(struct device *);
-	void (*mark_free)(struct device *, void *mark);
-	void (*set)(struct device *, void *mark, enum device_queue);
-	void (*follow)(struct device *, void *mark, enum device_queue);
-	void (*await)(struct device *, void *mark);
-	/* What kernels ask of the run time. */
-	void (*offer)(struct device *, struct ckr_env *);
-	/* Work given between the two is kept instead of done: what is
-	 * returned is done as a whole whenever it is launched.  NULL: nothing
-	 * could be kept.  Neither copies, marks nor sync() may stand
-	 * between. */
-	void (*capture)(struct device *);
-	void *(*captured)(struct device *);
-	void (*launch)(struct device *, void *work);
-	void (*forget)(struct device *, void *work);
+	/* On the copy-in stream; on the compute stream. */
+	void (*copy_h2d_async)(struct device *, void *to, const void *from,
+	                       uint64_t n);
+	void (*copy_d2h_async)(struct device *, void *to, const void *from,
+	                       uint64_t n);
+	/* event_record: an event behind the work enqueued on a stream, anew
+	 * each time.  event_wait: work enqueued next runs after it.
+	 * event_sync: the host waits for it.  One never recorded has come. */
+	void *(*event_new)(struct device *);
+	void (*event_free)(struct device *, void *event);
+	void (*event_record)(struct device *, void *event, enum device_stream);
+	void (*event_wait)(struct device *, void *event, enum device_stream);
+	void (*event_sync)(struct device *, void *event);
+	/* The members of the environment that kernels call the device by. */
+	void (*fill_env)(struct device *, struct ckr_env *);
+	/* Work enqueued between the two is recorded into a graph, which runs
+	 * as a whole whenever it is launched.  NULL: nothing could be
+	 * recorded.  Neither copies, events nor sync() may stand between. */
+	void (*graph_begin)(struct device *);
+	void *(*graph_end)(struct device *);
+	void (*graph_launch)(struct device *, void *graph);
+	void (*graph_free)(struct device *, void *graph);
 };
 
 struct device {
@@ -62,10 +65,10 @@ struct device {
 	struct err first;               /* error; text empty: none yet */
 	ckr_status status;              /* of a call that follows it; CKR_OK:
 	                                 * CKR_EIO */
-	/* Before the host waits: look at who it waits for, until there is
-	 * nothing left to wait for.  NULL: nobody but the GPU itself. */
-	ckr_status (*quiet)(void *user, struct err *);
-	void *quiet_user;
+	/* Called before the host waits: checks the other processes until
+	 * the compute stream is empty.  NULL: there are none. */
+	ckr_status (*before_wait)(void *user, struct err *);
+	void *before_wait_user;
 };
 
 /* The host, which needs no closing. */

@@ -20,7 +20,7 @@ struct build {
 /* ---- descriptors ---- */
 
 static dnn_descriptor
-make(struct build *b, int kind)
+create_part(struct build *b, int kind)
 {
 	dnn_descriptor d = NULL;
 
@@ -34,8 +34,8 @@ make(struct build *b, int kind)
 }
 
 static void
-set(struct build *b, dnn_descriptor d, int name, int type, int64_t n,
-    const void *value)
+set_attribute(struct build *b, dnn_descriptor d, int name, int type, int64_t n,
+              const void *value)
 {
 	if (!b->bad)
 		b->bad = b->dnn->set(d, name, type, n, value);
@@ -44,17 +44,17 @@ set(struct build *b, dnn_descriptor d, int name, int type, int64_t n,
 static void
 set_int64(struct build *b, dnn_descriptor d, int name, int64_t value)
 {
-	set(b, d, name, DNN_IS_INT64, 1, &value);
+	set_attribute(b, d, name, DNN_IS_INT64, 1, &value);
 }
 
 static void
-set_part(struct build *b, dnn_descriptor d, int name, dnn_descriptor part)
+set_descriptor(struct build *b, dnn_descriptor d, int name, dnn_descriptor part)
 {
-	set(b, d, name, DNN_IS_DESCRIPTOR, 1, &part);
+	set_attribute(b, d, name, DNN_IS_DESCRIPTOR, 1, &part);
 }
 
 static void
-finish(struct build *b, dnn_descriptor d)
+finalize(struct build *b, dnn_descriptor d)
 {
 	if (!b->bad)
 		b->bad = b->dnn->finish(d);
@@ -65,14 +65,14 @@ finish(struct build *b, dnn_descriptor d)
 /* Spatial dims that the library is told of: two, of which the first may be 1,
  * or three. */
 static int
-first_dim(const struct ckr_convolved *j)
+first_spatial_dim(const struct ckr_convolved *j)
 {
 	return j->in[0] == 1 && j->out[0] == 1 && j->kernel[0] == 1
 		&& j->begin[0] == 0 && j->end[0] == 0;
 }
 
 static int
-type_of(uint8_t dtype)
+cudnn_type(uint8_t dtype)
 {
 	return dtype == CKR_BF16 ? DNN_BF16 : dtype == CKR_F16 ? DNN_F16
 	       : DNN_F32;
@@ -80,50 +80,51 @@ type_of(uint8_t dtype)
 
 /* Row-major [n, channels, extent]. */
 static dnn_descriptor
-tensor(struct build *b, int64_t id, int64_t n, int64_t channels,
-       const int64_t *extent)
+tensor_descriptor(struct build *b, int64_t id, int64_t n, int64_t channels,
+                  const int64_t *extent)
 {
-	int skip = first_dim(b->job), rank = 2 + SPATIAL - skip;
+	int skip = first_spatial_dim(b->job), rank = 2 + SPATIAL - skip;
 	int64_t dim[2 + SPATIAL] = { n, channels }, stride[2 + SPATIAL];
 	int result = b->job->kind == CKR_CONV_Y ? Y
 	           : b->job->kind == CKR_CONV_DX ? X : W;
-	int type = type_of(id == result ? b->job->result : b->job->type);
-	dnn_descriptor d = make(b, DNN_TENSOR);
+	int type = cudnn_type(id == result ? b->job->result : b->job->type);
+	dnn_descriptor d = create_part(b, DNN_TENSOR);
 
 	memcpy(dim + 2, extent + skip, (size_t)(SPATIAL - skip) * sizeof(*dim));
 	for (int i = rank - 1; i >= 0; i--)
 		stride[i] = i == rank - 1 ? 1 : stride[i + 1] * dim[i + 1];
-	set(b, d, DNN_TENSOR_TYPE, DNN_IS_DATA_TYPE, 1, &type);
-	set(b, d, DNN_TENSOR_DIMS, DNN_IS_INT64, rank, dim);
-	set(b, d, DNN_TENSOR_STRIDES, DNN_IS_INT64, rank, stride);
+	set_attribute(b, d, DNN_TENSOR_TYPE, DNN_IS_DATA_TYPE, 1, &type);
+	set_attribute(b, d, DNN_TENSOR_DIMS, DNN_IS_INT64, rank, dim);
+	set_attribute(b, d, DNN_TENSOR_STRIDES, DNN_IS_INT64, rank, stride);
 	set_int64(b, d, DNN_TENSOR_ID, id);
 	set_int64(b, d, DNN_TENSOR_ALIGN, ENGINE_ALIGN);
-	finish(b, d);
+	finalize(b, d);
 	return d;
 }
 
 static dnn_descriptor
-windows(struct build *b)
+window_descriptor(struct build *b)
 {
 	const struct ckr_convolved *j = b->job;
-	int skip = first_dim(j), n = SPATIAL - skip;
+	int skip = first_spatial_dim(j), n = SPATIAL - skip;
 	int sums = DNN_F32, mode = DNN_CROSS_CORRELATION;
-	dnn_descriptor d = make(b, DNN_CONVOLUTION);
+	dnn_descriptor d = create_part(b, DNN_CONVOLUTION);
 
-	set(b, d, DNN_CONV_SUMS, DNN_IS_DATA_TYPE, 1, &sums);
-	set(b, d, DNN_CONV_MODE, DNN_IS_MODE, 1, &mode);
+	set_attribute(b, d, DNN_CONV_SUMS, DNN_IS_DATA_TYPE, 1, &sums);
+	set_attribute(b, d, DNN_CONV_MODE, DNN_IS_MODE, 1, &mode);
 	set_int64(b, d, DNN_CONV_DIMS, n);
-	set(b, d, DNN_CONV_BEGIN, DNN_IS_INT64, n, j->begin + skip);
-	set(b, d, DNN_CONV_END, DNN_IS_INT64, n, j->end + skip);
-	set(b, d, DNN_CONV_STRIDE, DNN_IS_INT64, n, j->stride + skip);
-	set(b, d, DNN_CONV_DILATION, DNN_IS_INT64, n, j->dilation + skip);
-	finish(b, d);
+	set_attribute(b, d, DNN_CONV_BEGIN, DNN_IS_INT64, n, j->begin + skip);
+	set_attribute(b, d, DNN_CONV_END, DNN_IS_INT64, n, j->end + skip);
+	set_attribute(b, d, DNN_CONV_STRIDE, DNN_IS_INT64, n, j->stride + skip);
+	set_attribute(b, d, DNN_CONV_DILATION, DNN_IS_INT64, n,
+	              j->dilation + skip);
+	finalize(b, d);
 	return d;
 }
 
 /* The library knows groups by the channels that a filter has. */
 static dnn_descriptor
-operation(struct build *b)
+operation_descriptor(struct build *b)
 {
 	static const struct {
 		int kind, alpha;
@@ -135,30 +136,36 @@ operation(struct build *b)
 	const struct ckr_convolved *j = b->job;
 	float one = 1.0f, zero = 0.0f;
 	int at = op[j->kind].alpha;
-	dnn_descriptor w = tensor(b, W, j->group * j->cout, j->cin, j->kernel);
-	dnn_descriptor x = tensor(b, X, j->images, j->group * j->cin, j->in);
-	dnn_descriptor y = tensor(b, Y, j->images, j->group * j->cout, j->out);
-	dnn_descriptor c = windows(b), d = make(b, op[j->kind].kind);
+	dnn_descriptor w = tensor_descriptor(b, W, j->group * j->cout, j->cin,
+	                                     j->kernel);
+	dnn_descriptor x = tensor_descriptor(b, X, j->images, j->group * j->cin,
+	                                     j->in);
+	dnn_descriptor y = tensor_descriptor(b, Y, j->images,
+	                                     j->group * j->cout, j->out);
+	dnn_descriptor c = window_descriptor(b);
+	dnn_descriptor d = create_part(b, op[j->kind].kind);
 
-	set(b, d, at, DNN_IS_FLOAT, 1, &one);
-	set(b, d, at + 1, DNN_IS_FLOAT, 1, &zero);
-	set_part(b, d, at + 2, c);
-	set_part(b, d, at + 3, w);
-	set_part(b, d, at + 4, x);
-	set_part(b, d, at + 5, y);
-	finish(b, d);
+	set_attribute(b, d, at, DNN_IS_FLOAT, 1, &one);
+	set_attribute(b, d, at + 1, DNN_IS_FLOAT, 1, &zero);
+	set_descriptor(b, d, at + 2, c);
+	set_descriptor(b, d, at + 3, w);
+	set_descriptor(b, d, at + 4, x);
+	set_descriptor(b, d, at + 5, y);
+	finalize(b, d);
 	return d;
 }
 
 static dnn_descriptor
-graph(struct build *b)
+graph_descriptor(struct build *b)
 {
-	dnn_descriptor op = operation(b), d = make(b, DNN_GRAPH);
+	dnn_descriptor op = operation_descriptor(b);
+	dnn_descriptor d = create_part(b, DNN_GRAPH);
 
 	if (b->handle)
-		set(b, d, DNN_GRAPH_HANDLE, DNN_IS_HANDLE, 1, &b->handle);
-	set_part(b, d, DNN_GRAPH_OPS, op);
-	finish(b, d);
+		set_attribute(b, d, DNN_GRAPH_HANDLE, DNN_IS_HANDLE, 1,
+		              &b->handle);
+	set_descriptor(b, d, DNN_GRAPH_OPS, op);
+	finalize(b, d);
 	return d;
 }
 
@@ -168,7 +175,7 @@ graph(struct build *b)
  * 16-bit operands what is summed is their products, by tensor cores if they
  * were the other way's too. */
 static bool
-suits(const struct build *b, const int *note, int64_t n)
+has_usable_notes(const struct build *b, const int *note, int64_t n)
 {
 	bool half = b->job->type != CKR_F32, cores = false;
 
@@ -196,7 +203,7 @@ engine_suits(struct build *b, dnn_descriptor config)
 		             &n, &engine)
 		&& !dnn->get(engine, DNN_ENGINE_NOTES, DNN_IS_NOTE, NOTES, &n,
 		             note)
-		&& n <= NOTES && suits(b, note, n);
+		&& n <= NOTES && has_usable_notes(b, note, n);
 
 	if (engine)
 		dnn->drop(engine);
@@ -205,7 +212,7 @@ engine_suits(struct build *b, dnn_descriptor config)
 
 /* Whether the library makes a plan of it that does with the room there is. */
 static bool
-accept(struct build *b, dnn_descriptor config)
+try_engine(struct build *b, dnn_descriptor config)
 {
 	const struct dnn *dnn = b->dnn;
 	dnn_descriptor d = NULL;
@@ -232,17 +239,17 @@ accept(struct build *b, dnn_descriptor config)
 
 /* What the library has to offer, best first; how many. */
 static int64_t
-ask(struct build *b, dnn_descriptor g, int mode,
-    dnn_descriptor found[CHOICES])
+query_engines(struct build *b, dnn_descriptor g, int mode,
+              dnn_descriptor found[CHOICES])
 {
-	dnn_descriptor d = make(b, DNN_CHOICES);
+	dnn_descriptor d = create_part(b, DNN_CHOICES);
 	int64_t n = 0;
 
-	set_part(b, d, DNN_CHOICES_GRAPH, g);
-	set(b, d, DNN_CHOICES_MODE, DNN_IS_CHOICE_MODE, 1, &mode);
+	set_descriptor(b, d, DNN_CHOICES_GRAPH, g);
+	set_attribute(b, d, DNN_CHOICES_MODE, DNN_IS_CHOICE_MODE, 1, &mode);
 	if (!b->handle)
-		set_part(b, d, DNN_CHOICES_DEVICE, b->device);
-	finish(b, d);
+		set_descriptor(b, d, DNN_CHOICES_DEVICE, b->device);
+	finalize(b, d);
 	for (int i = 0; i < CHOICES && !b->bad; i++)
 		b->bad = b->dnn->make(DNN_CONFIG, &found[i]);
 	if (!b->bad)
@@ -252,13 +259,13 @@ ask(struct build *b, dnn_descriptor g, int mode,
 }
 
 static void
-choose(struct build *b, dnn_descriptor g, int mode)
+choose_engine(struct build *b, dnn_descriptor g, int mode)
 {
 	dnn_descriptor found[CHOICES] = { NULL };
-	int64_t n = ask(b, g, mode, found), taken = -1;
+	int64_t n = query_engines(b, g, mode, found), taken = -1;
 
 	for (int64_t i = 0; i < n && taken < 0; i++)
-		if (accept(b, found[i]))
+		if (try_engine(b, found[i]))
 			taken = i;
 	for (int64_t i = 0; i < CHOICES; i++) {
 		if (i == taken)
@@ -278,11 +285,11 @@ engine_find(struct engine *e, const struct dnn *dnn, dnn_handle handle,
 	bool known;
 
 	*e = (struct engine){ .plan = NULL };
-	g = graph(&b);
+	g = graph_descriptor(&b);
 	known = !b.bad;
 	for (int i = 0; i < 2 && known && !e->plan; i++) {
 		b.bad = 0;
-		choose(&b, g, mode[i]);
+		choose_engine(&b, g, mode[i]);
 	}
 	if (!e->plan)
 		engine_free(e, dnn);

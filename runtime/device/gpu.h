@@ -12,7 +12,7 @@ struct gpu {
 	void *dl;
 	cu_device number;
 	cu_context context;
-	cu_stream stream, bringing;     /* of kernels; of inputs */
+	cu_stream stream, copy_stream;  /* of kernels; of inputs */
 	struct products *products;
 	struct convolutions *convolutions;      /* NULL: they are unfolded */
 	char name[128];

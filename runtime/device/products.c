@@ -24,13 +24,13 @@ struct key {
 };
 
 /* What epilogues read and write. */
-struct ends {
+struct epilogue_operands {
 	const void *vector;             /* bias or sums; NULL: none */
 	const void *x;                  /* NULL: none */
 };
 
-struct product {
-	struct product *next;
+struct cublas_product {
+	struct cublas_product *next;
 	struct key key;
 	lt_operation operation;
 	lt_layout a, b, c, y;           /* as the library sees them */
@@ -44,13 +44,14 @@ struct products {
 	struct device *device;
 	cu_stream stream;
 	lt_handle handle;
-	struct product *bucket[BUCKETS];
+	struct cublas_product *bucket[BUCKETS];
 };
 
 /* ---- the library ---- */
 
 static void
-fail(struct products *p, ckr_status s, const char *what, lt_status status)
+report_failure(struct products *p, ckr_status s, const char *what,
+               lt_status status)
 {
 	if (!p->device->first.text[0])
 		err_set(&p->device->first, s, "products on the GPU: %s: "
@@ -58,7 +59,7 @@ fail(struct products *p, ckr_status s, const char *what, lt_status status)
 }
 
 static bool
-load(struct products *p)
+load_cublaslt(struct products *p)
 {
 	static const char *const name[] = { "libcublasLt.so.13",
 		"libcublasLt.so.12", "libcublasLt.so" };
@@ -95,13 +96,13 @@ products_open(struct device *d, cu_stream stream)
 	}
 	p->device = d;
 	p->stream = stream;
-	if (!load(p)) {
+	if (!load_cublaslt(p)) {
 		products_close(p);
 		return NULL;
 	}
 	s = p->lt.create(&p->handle);
 	if (s) {
-		fail(p, CKR_EUNSUPPORTED, "cublasLtCreate", s);
+		report_failure(p, CKR_EUNSUPPORTED, "cublasLtCreate", s);
 		products_close(p);
 		return NULL;
 	}
@@ -109,7 +110,7 @@ products_open(struct device *d, cu_stream stream)
 }
 
 static void
-product_free(struct products *p, struct product *q)
+product_free(struct products *p, struct cublas_product *q)
 {
 	if (q->operation)
 		p->lt.operation_free(q->operation);
@@ -131,7 +132,7 @@ products_close(struct products *p)
 		return;
 	for (int i = 0; i < BUCKETS; i++)
 		while (p->bucket[i]) {
-			struct product *q = p->bucket[i];
+			struct cublas_product *q = p->bucket[i];
 
 			p->bucket[i] = q->next;
 			product_free(p, q);
@@ -146,7 +147,7 @@ products_close(struct products *p)
 /* ---- one product ---- */
 
 static int
-type_of(uint8_t dtype)
+cublas_type(uint8_t dtype)
 {
 	return dtype == CKR_BF16 ? LT_BF16 : dtype == CKR_F16 ? LT_F16
 	       : LT_F32;
@@ -154,11 +155,11 @@ type_of(uint8_t dtype)
 
 /* Row-major [rows, cols] of the batch. */
 static lt_status
-layout(struct products *p, lt_layout *to, uint8_t dtype, int64_t rows,
-       int64_t cols, int64_t ld, int64_t batch, int64_t stride)
+create_layout(struct products *p, lt_layout *to, uint8_t dtype, int64_t rows,
+              int64_t cols, int64_t ld, int64_t batch, int64_t stride)
 {
 	int32_t n = (int32_t)batch;
-	lt_status s = p->lt.layout_new(to, type_of(dtype), (uint64_t)cols,
+	lt_status s = p->lt.layout_new(to, cublas_type(dtype), (uint64_t)cols,
 	                               (uint64_t)rows, ld);
 
 	if (!s && batch > 1)
@@ -170,26 +171,28 @@ layout(struct products *p, lt_layout *to, uint8_t dtype, int64_t rows,
 }
 
 static lt_status
-layouts(struct products *p, struct product *q, const struct ckr_gemm *g)
+create_layouts(struct products *p, struct cublas_product *q,
+               const struct ckr_gemm *g)
 {
-	lt_status s = layout(p, &q->a, g->a, g->ta ? g->k : g->m,
-	                     g->ta ? g->m : g->k, g->lda, g->batch, g->sa);
+	lt_status s = create_layout(p, &q->a, g->a, g->ta ? g->k : g->m,
+	                            g->ta ? g->m : g->k, g->lda, g->batch,
+	                            g->sa);
 
 	if (!s)
-		s = layout(p, &q->b, g->b, g->tb ? g->n : g->k,
-		           g->tb ? g->k : g->n, g->ldb, g->batch, g->sb);
+		s = create_layout(p, &q->b, g->b, g->tb ? g->n : g->k,
+		                  g->tb ? g->k : g->n, g->ldb, g->batch, g->sb);
 	if (!s)
-		s = layout(p, &q->c, g->c ? g->c : g->y, g->m, g->n,
-		           g->c ? g->ldc : g->ldy, g->batch,
-		           g->c ? g->sc : g->sy);
+		s = create_layout(p, &q->c, g->c ? g->c : g->y, g->m, g->n,
+		                  g->c ? g->ldc : g->ldy, g->batch,
+		                  g->c ? g->sc : g->sy);
 	if (!s)
-		s = layout(p, &q->y, g->y, g->m, g->n, g->ldy, g->batch,
-		           g->sy);
+		s = create_layout(p, &q->y, g->y, g->m, g->n, g->ldy, g->batch,
+		                  g->sy);
 	return s;
 }
 
 static int32_t
-epilogue_of(const struct ckr_gemm *g, const struct ends *ends)
+epilogue_of(const struct ckr_gemm *g, const struct epilogue_operands *ends)
 {
 	switch (g->end) {
 	case CKR_END_SUMS_A:            /* the library's second factor */
@@ -206,7 +209,8 @@ epilogue_of(const struct ckr_gemm *g, const struct ends *ends)
 }
 
 static lt_status
-point(struct products *p, struct product *q, const struct ends *ends)
+set_epilogue_pointers(struct products *p, struct cublas_product *q,
+                      const struct epilogue_operands *ends)
 {
 	lt_status s = 0;
 
@@ -220,12 +224,13 @@ point(struct products *p, struct product *q, const struct ends *ends)
 }
 
 static lt_status
-operation(struct products *p, struct product *q, const struct ckr_gemm *g,
-          const struct ends *ends)
+describe_operation(struct products *p, struct cublas_product *q,
+                   const struct ckr_gemm *g,
+                   const struct epilogue_operands *ends)
 {
 	int32_t first = g->tb != 0, second = g->ta != 0;
 	int32_t epilogue = epilogue_of(g, ends);
-	int32_t type = type_of(g->end ? g->y : g->bias);
+	int32_t type = cublas_type(g->end ? g->y : g->bias);
 	lt_status s = p->lt.operation_new(&q->operation, LT_COMPUTE_F32,
 	                                  LT_F32);
 
@@ -244,12 +249,12 @@ operation(struct products *p, struct product *q, const struct ckr_gemm *g,
 	if (!s && ends->x)
 		s = p->lt.operation_set(q->operation, LT_OP_AUX_LD, &g->ldy,
 		                        sizeof(g->ldy));
-	return s ? s : point(p, q, ends);
+	return s ? s : set_epilogue_pointers(p, q, ends);
 }
 
 /* The first answer. */
 static lt_status
-choose(struct products *p, struct product *q)
+choose_algorithm(struct products *p, struct cublas_product *q)
 {
 	uint32_t reductions = LT_REDUCE_IN_F32;
 	uint64_t work = q->key.work;
@@ -286,24 +291,26 @@ choose(struct products *p, struct product *q)
 	return s;
 }
 
-static struct product *
-prepare(struct products *p, const struct key *key, const struct ends *ends)
+static struct cublas_product *
+prepare_product(struct products *p, const struct key *key,
+                const struct epilogue_operands *ends)
 {
-	struct product *q = calloc(1, sizeof(*q));
+	struct cublas_product *q = calloc(1, sizeof(*q));
 	lt_status s;
 
 	if (!q)
 		return NULL;
 	q->key = *key;
-	s = layouts(p, q, &key->g);
+	s = create_layouts(p, q, &key->g);
 	if (!s)
-		s = operation(p, q, &key->g, ends);
+		s = describe_operation(p, q, &key->g, ends);
 	if (!s)
-		s = choose(p, q);
+		s = choose_algorithm(p, q);
 	if (!s)
 		return q;
-	fail(p, CKR_EUNSUPPORTED, key->g.end ? "no algorithm with that end "
-	     "(compile with --epilogues off)" : "no algorithm", s);
+	report_failure(p, CKR_EUNSUPPORTED, key->g.end
+	               ? "no algorithm with that end "
+	               "(compile with --epilogues off)" : "no algorithm", s);
 	product_free(p, q);
 	return NULL;
 }
@@ -311,7 +318,7 @@ prepare(struct products *p, const struct key *key, const struct ends *ends)
 /* ---- calls ---- */
 
 static unsigned char
-alignment(const void *x)
+alignment_of(const void *x)
 {
 	unsigned n = ALIGN;
 
@@ -320,11 +327,12 @@ alignment(const void *x)
 	return (unsigned char)n;
 }
 
-static struct product *
-find(struct products *p, const struct key *key, const struct ends *ends)
+static struct cublas_product *
+find_product(struct products *p, const struct key *key,
+             const struct epilogue_operands *ends)
 {
 	const unsigned char *at = (const unsigned char *)key;
-	struct product *q;
+	struct cublas_product *q;
 	uint32_t h = 2166136261u;
 
 	for (size_t i = 0; i < sizeof(*key); i++)
@@ -332,7 +340,7 @@ find(struct products *p, const struct key *key, const struct ends *ends)
 	for (q = p->bucket[h % BUCKETS]; q; q = q->next)
 		if (!memcmp(&q->key, key, sizeof(*key)))
 			return q;
-	q = prepare(p, key, ends);
+	q = prepare_product(p, key, ends);
 	if (q) {
 		q->next = p->bucket[h % BUCKETS];
 		p->bucket[h % BUCKETS] = q;
@@ -341,37 +349,37 @@ find(struct products *p, const struct key *key, const struct ends *ends)
 }
 
 static void
-run(struct products *p, const struct ckr_gemm *g, const void *a, const void *b,
-    const struct ends *ends, const void *c, void *y, void *work,
-    uint64_t bytes)
+run_product(struct products *p, const struct ckr_gemm *g, const void *a,
+            const void *b, const struct epilogue_operands *ends, const void *c,
+            void *y, void *work, uint64_t bytes)
 {
 	float alpha = g->alpha, beta = g->c ? 1.0f : 0.0f;
 	struct key key;
-	struct product *q;
+	struct cublas_product *q;
 	lt_status s;
 
 	if (p->device->first.text[0])
 		return;
 	memset(&key, 0, sizeof(key));
 	key.g = *g;
-	key.align[0] = alignment(a);
-	key.align[1] = alignment(b);
-	key.align[2] = alignment(g->c ? c : y);
-	key.align[3] = alignment(y);
-	key.align[4] = alignment(ends->vector);
-	key.align[5] = alignment(ends->x);
+	key.align[0] = alignment_of(a);
+	key.align[1] = alignment_of(b);
+	key.align[2] = alignment_of(g->c ? c : y);
+	key.align[3] = alignment_of(y);
+	key.align[4] = alignment_of(ends->vector);
+	key.align[5] = alignment_of(ends->x);
 	key.work = bytes;
-	q = find(p, &key, ends);
+	q = find_product(p, &key, ends);
 	if (!q)
 		return;
-	s = point(p, q, ends);
+	s = set_epilogue_pointers(p, q, ends);
 	if (!s)
 		s = p->lt.matmul(p->handle, q->operation, &alpha, b, q->b, a,
 		                 q->a, &beta, g->c ? c : y, q->c, y, q->y,
 		                 &q->algorithm, q->work ? work : NULL, q->work,
 		                 p->stream);
 	if (s)
-		fail(p, CKR_EUNSUPPORTED, "cublasLtMatmul", s);
+		report_failure(p, CKR_EUNSUPPORTED, "cublasLtMatmul", s);
 }
 
 void
@@ -379,9 +387,9 @@ products_run(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
              const void *b, const void *bias, const void *c, void *y,
              void *work, uint64_t bytes)
 {
-	const struct ends ends = { bias, NULL };
+	const struct epilogue_operands ends = { bias, NULL };
 
-	run(env->gemms, g, a, b, &ends, c, y, work, bytes);
+	run_product(env->gemms, g, a, b, &ends, c, y, work, bytes);
 }
 
 void
@@ -389,7 +397,7 @@ products_run_end(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
                  const void *b, const void *x, const void *c, void *y,
                  void *sums, void *work, uint64_t bytes)
 {
-	const struct ends ends = { sums, x };
+	const struct epilogue_operands ends = { sums, x };
 
-	run(env->gemms, g, a, b, &ends, c, y, work, bytes);
+	run_product(env->gemms, g, a, b, &ends, c, y, work, bytes);
 }

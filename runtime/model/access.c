@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *
-kind_text(const struct ckr_tensor *t)
+tensor_kind_text(const struct ckr_tensor *t)
 {
 	static const char *const text[] = { "param", "buffer", "constant",
 	                                    "input", "state", "grad", "other" };
@@ -46,7 +46,7 @@ fill_info(const ckr_ctx *c, const struct ckr_tensor *t,
 
 	*info = (struct ckr_info){
 		.name = t->name, .dtype = dtype_row[t->dtype].text,
-		.kind = kind_text(t), .frozen = t->flags & CKR_FROZEN,
+		.kind = tensor_kind_text(t), .frozen = t->flags & CKR_FROZEN,
 		.loss = t->flags & CKR_LOSS,
 		.shifted = t->flags & CKR_SHIFTED,
 		.label = t->flags & CKR_LABEL,
@@ -93,10 +93,10 @@ ckr_tensor(ckr_ctx *c, size_t i, struct ckr_info *info)
 enum { SHOWN = 8 };
 
 static void
-mark_given(ckr_ctx *c, const struct ckr_tensor *t)
+mark_input_set(ckr_ctx *c, const struct ckr_tensor *t)
 {
 	if (t->kind == CKR_INPUT)
-		c->given[t - c->lib->program[0].tensor] = true;
+		c->input_set[t - c->lib->program[0].tensor] = true;
 }
 
 ckr_status
@@ -109,7 +109,7 @@ rt_need_inputs(ckr_ctx *c, bool labels)
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
 		size_t at = strlen(list);
 
-		if (t->kind != CKR_INPUT || !rt_is_public(t) || c->given[i]
+		if (t->kind != CKR_INPUT || !rt_is_public(t) || c->input_set[i]
 		    || (t->flags & CKR_LABEL && !labels) || n++ >= SHOWN)
 			continue;
 		snprintf(list + at, sizeof(list) - at, "%s'%s'",
@@ -132,7 +132,7 @@ need_labels(ckr_ctx *c, const struct ckr_tensor *t)
 /* ---- by name ---- */
 
 static ckr_status
-find(ckr_ctx *c, const char *name, const struct ckr_tensor **t)
+find_public(ckr_ctx *c, const char *name, const struct ckr_tensor **t)
 {
 	char text[NAME_TEXT];
 
@@ -150,13 +150,13 @@ ckr_find(ckr_ctx *c, const char *name, struct ckr_info *info)
 {
 	const struct ckr_tensor *t;
 
-	CKR_TRY(find(c, name, &t));
+	CKR_TRY(find_public(c, name, &t));
 	fill_info(c, t, info);
 	return CKR_OK;
 }
 
 static ckr_status
-check_size(ckr_ctx *c, const struct ckr_tensor *t, size_t nbytes)
+check_byte_count(ckr_ctx *c, const struct ckr_tensor *t, size_t nbytes)
 {
 	struct ckr_tensor whole = rt_whole(c, t);
 	char shape[128];
@@ -175,20 +175,20 @@ ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
 {
 	const struct ckr_tensor *t;
 
-	CKR_TRY(find(c, name, &t));
-	CKR_TRY(check_size(c, t, nbytes));
+	CKR_TRY(find_public(c, name, &t));
+	CKR_TRY(check_byte_count(c, t, nbytes));
 	if (t->kind > CKR_STATE)
 		return err_set(&c->err, CKR_EARG, "'%s' is an output: it "
 		               "cannot be set", t->name);
 	if (t->kind != CKR_INPUT)
 		CKR_TRY(rt_need_quiet(c));
-	CKR_TRY(rt_put(c, t, data));
-	mark_given(c, t);
+	CKR_TRY(rt_scatter_whole(c, t, data));
+	mark_input_set(c, t);
 	return CKR_OK;
 }
 
 static bool
-is_output(const struct ckr_tensor *t)
+is_intermediate_output(const struct ckr_tensor *t)
 {
 	return t->flags & (CKR_OUTPUT | CKR_LOSS) && t->kind > CKR_STATE;
 }
@@ -208,7 +208,7 @@ ckr_eval_output(ckr_ctx *c, size_t i, struct ckr_info *info)
 	CKR_TRY(rt_need_ready(c));
 	p = forward_of(c)->p;
 	for (uint32_t t = c->lib->nshared; t < p->ntensor; t++)
-		if (is_output(&p->tensor[t]) && !i--) {
+		if (is_intermediate_output(&p->tensor[t]) && !i--) {
 			fill_info(c, &p->tensor[t], info);
 			return CKR_OK;
 		}
@@ -217,14 +217,14 @@ ckr_eval_output(ckr_ctx *c, size_t i, struct ckr_info *info)
 
 /* What ckr_eval has made under this name; NULL: nothing. */
 static const struct ckr_tensor *
-evaluated(const ckr_ctx *c, const char *name)
+find_evaluated(const ckr_ctx *c, const char *name)
 {
 	const struct ckr_program *p = c->forward.p;
 
 	if (!p || c->outputs != &c->forward)
 		return NULL;
 	for (uint32_t t = c->lib->nshared; t < p->ntensor; t++)
-		if (is_output(&p->tensor[t])
+		if (is_intermediate_output(&p->tensor[t])
 		    && !strcmp(p->tensor[t].name, name))
 			return &p->tensor[t];
 	return NULL;
@@ -236,22 +236,22 @@ ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 	const struct ckr_tensor *t;
 
 	CKR_TRY(rt_need_ready(c));
-	t = evaluated(c, name);
+	t = find_evaluated(c, name);
 	if (t) {
-		CKR_TRY(check_size(c, t, nbytes));
+		CKR_TRY(check_byte_count(c, t, nbytes));
 		CKR_TRY(rt_need_quiet(c));
 		CKR_TRY(need_labels(c, t));
-		return rt_get(c, &c->forward, t, data);
+		return rt_gather_whole(c, &c->forward, t, data);
 	}
-	CKR_TRY(find(c, name, &t));
-	CKR_TRY(check_size(c, t, nbytes));
+	CKR_TRY(find_public(c, name, &t));
+	CKR_TRY(check_byte_count(c, t, nbytes));
 	if (t->kind != CKR_INPUT)
 		CKR_TRY(rt_need_quiet(c));
 	if (t->kind > CKR_STATE && c->outputs != &c->plan)
 		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
 		               "before a step has run to its end", t->name);
 	CKR_TRY(need_labels(c, t));
-	return rt_get(c, &c->plan, t, data);
+	return rt_gather_whole(c, &c->plan, t, data);
 }
 
 ckr_status
@@ -259,15 +259,15 @@ ckr_input(ckr_ctx *c, const char *name, void **data)
 {
 	const struct ckr_tensor *t;
 
-	CKR_TRY(find(c, name, &t));
+	CKR_TRY(find_public(c, name, &t));
 	if (t->kind != CKR_INPUT || (rt_nelem(t) && !rt_is_dense(t))
 	    || !(t->flags & CKR_RESIDENT))
 		return err_set(&c->err, CKR_EARG, "'%s' is not an input",
 		               t->name);
-	*data = rt_dealt(c, t);
+	*data = rt_input_memory(c, t);
 	if (!*data)
 		*data = rt_at(c, &c->plan, 0, t);
-	mark_given(c, t);
+	mark_input_set(c, t);
 	return CKR_OK;
 }
 
@@ -316,8 +316,8 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 		.resident_bytes = c->lib->program[0].resident_bytes,
 		.arena_bytes = c->plan.arena[0].size,
 		.peak_bytes = ckr_peak_bytes(c),
-		.held_bytes = c->guard.nbytes
-		              * (c->late.can ? 1 + FLIGHTS : 1),
+		.held_bytes = c->finite.nbytes
+		              * (c->async.possible ? 1 + MAX_INFLIGHT : 1),
 		.transfer_bytes = c->team ? 2 * TEAM_ROOM
 		                  + transfers_bytes(c->transfers)
 		                  : 0,
@@ -391,7 +391,7 @@ ckr_peak_bytes(const ckr_ctx *c)
 
 	if (!c->ready)
 		return 0;
-	if (late_is_busy(c))
+	if (async_is_busy(c))
 		return c->peak;
 	FOR_RANKS (r, c) {
 		n = device_touched(c->device, &c->plan.arena[r]);

@@ -79,11 +79,11 @@ drift_note(struct drift *d, ckr_ctx *c, const struct bound *b, uint32_t i)
 	g = &d->of[t->owner];
 	free(g->dense);
 	*g = (struct gradient){ t->dtype, rt_nelem(&w), malloc(w.nbytes + 1) };
-	return g->dense ? rt_get(c, b, t, g->dense) : rt_no_memory(c);
+	return g->dense ? rt_gather_whole(c, b, t, g->dense) : rt_no_memory(c);
 }
 
 static double
-element(const struct gradient *g, uint64_t k)
+gradient_element(const struct gradient *g, uint64_t k)
 {
 	return dtype_double(g->dtype, (const char *)g->dense
 	                    + k * dtype_row[g->dtype].nbytes);
@@ -91,11 +91,13 @@ element(const struct gradient *g, uint64_t k)
 
 /* Squares of the difference and of the gradient by keep-everything. */
 static void
-measure(const struct gradient *plan, const struct gradient *all, double sum[2])
+sum_squared_difference(const struct gradient *plan, const struct gradient *all,
+                       double sum[2])
 {
 	sum[0] = sum[1] = 0;
 	for (uint64_t k = 0; k < all->nelem; k++) {
-		double x = element(all, k), y = element(plan, k);
+		double x = gradient_element(all, k);
+		double y = gradient_element(plan, k);
 		/* infinities and what is no number may be the same, too */
 		double d = y == x || (isnan(y) && isnan(x)) ? 0 : y - x;
 
@@ -105,7 +107,7 @@ measure(const struct gradient *plan, const struct gradient *all, double sum[2])
 }
 
 static int
-by_size(const void *a, const void *b)
+by_magnitude(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -141,7 +143,7 @@ rank_all(const struct drift *all, const double (*sum)[2],
 		}
 		count++;
 	}
-	qsort(ratio, count, sizeof(*ratio), by_size);
+	qsort(ratio, count, sizeof(*ratio), by_magnitude);
 	n->median = count ? ratio[count / 2] : 0;
 }
 
@@ -159,7 +161,7 @@ drift_check(const struct drift *plan, const struct drift *all, ckr_ctx *c,
 		if (!have_both(plan, all, i))
 			continue;
 		name[i] = c->lib->program[0].tensor[i].name;
-		measure(&plan->of[i], &all->of[i], sum[i]);
+		sum_squared_difference(&plan->of[i], &all->of[i], sum[i]);
 		total[0] += sum[i][0];
 		total[1] += sum[i][1];
 		total[2] += (double)all->of[i].nelem;
@@ -189,7 +191,7 @@ drift_check(const struct drift *plan, const struct drift *all, ckr_ctx *c,
 
 /* ---- the two runs ---- */
 
-struct side {
+struct traced_run {
 	ckr_ctx *c;
 	const struct ckr_program *p;
 	const struct bound *b;
@@ -200,7 +202,7 @@ struct side {
 };
 
 static ckr_status
-hash_part(struct side *s, uint32_t i, uint32_t rank)
+hash_part(struct traced_run *s, uint32_t i, uint32_t rank)
 {
 	const struct ckr_tensor *t = &s->p->tensor[i];
 	const void *from = rt_at(s->c, s->b, rank, t);
@@ -223,7 +225,7 @@ hash_part(struct side *s, uint32_t i, uint32_t rank)
 }
 
 static ckr_status
-hash_tensor(struct side *s, uint32_t i)
+hash_tensor(struct traced_run *s, uint32_t i)
 {
 	FOR_RANKS (r, s->c)
 		CKR_TRY(hash_part(s, i, r));
@@ -235,7 +237,7 @@ hash_tensor(struct side *s, uint32_t i)
 static ckr_status
 after_step(void *user, uint32_t step)
 {
-	struct side *s = user;
+	struct traced_run *s = user;
 
 	for (uint32_t i = 0; i < s->p->ntensor; i++)
 		if (s->p->tensor[i].ready == (int32_t)step
@@ -248,18 +250,18 @@ after_step(void *user, uint32_t step)
 }
 
 static ckr_status
-side_new(struct side *s, ckr_ctx *c, const struct bound *b)
+run_new(struct traced_run *s, ckr_ctx *c, const struct bound *b)
 {
-	*s = (struct side){ .c = c, .p = b->p, .b = b };
+	*s = (struct traced_run){ .c = c, .p = b->p, .b = b };
 	s->hash = calloc(b->p->ntensor + 1, sizeof(*s->hash));
 	return s->hash ? CKR_OK
 	       : rt_no_memory(c);
 }
 
 static ckr_status
-side_run(struct side *s)
+run_traced(struct traced_run *s)
 {
-	struct watch w = { after_step, s };
+	struct step_hook w = { after_step, s };
 
 	memset(s->hash, 0, s->p->ntensor * sizeof(*s->hash));
 	s->end = rt_run(s->c, s->b, &w, &s->loss);
@@ -272,14 +274,14 @@ side_run(struct side *s)
 }
 
 static bool
-comparable(const struct ckr_tensor *a, const struct ckr_tensor *b)
+have_same_shape(const struct ckr_tensor *a, const struct ckr_tensor *b)
 {
 	return a->dtype == b->dtype && a->rank == b->rank
 	       && !memcmp(a->dim, b->dim, a->rank * sizeof(*a->dim));
 }
 
 static ckr_status
-differs(const struct side *plan, uint32_t i)
+report_difference(const struct traced_run *plan, uint32_t i)
 {
 	const struct ckr_tensor *t = &plan->p->tensor[i];
 	int32_t made = rt_made(plan->p, i);
@@ -309,7 +311,8 @@ is_again(const struct ckr_program *p, uint32_t i)
 
 /* Tensor i of the plan has nothing to be compared with. */
 static ckr_status
-stands_alone(const struct side *plan, uint32_t i, struct ckr_checked *n)
+check_unmatched(const struct traced_run *plan, uint32_t i,
+                struct ckr_checked *n)
 {
 	const struct ckr_tensor *t = &plan->p->tensor[i];
 	int32_t made = rt_made(plan->p, i);
@@ -327,19 +330,20 @@ stands_alone(const struct side *plan, uint32_t i, struct ckr_checked *n)
 
 /* Where in the other's tables tensor i of the plan is; -1: nowhere. */
 static int64_t
-partner(const struct side *plan, const struct side *all, uint32_t i)
+partner_index(const struct traced_run *plan, const struct traced_run *all,
+              uint32_t i)
 {
 	const struct ckr_tensor *t = &plan->p->tensor[i];
 	int64_t o = plan->p == all->p || i < plan->c->lib->nshared
 	            ? (int64_t)i : t->twin;
 
 	return o >= 0 && o < (int64_t)all->p->ntensor && all->hash[o]
-	       && comparable(t, &all->p->tensor[o]) ? o : -1;
+	       && have_same_shape(t, &all->p->tensor[o]) ? o : -1;
 }
 
 /* Rounding comes behind it. */
 static bool
-is_forward(const struct side *plan, uint32_t i)
+is_made_by_forward(const struct traced_run *plan, uint32_t i)
 {
 	int32_t made = rt_made(plan->p, i);
 
@@ -349,19 +353,20 @@ is_forward(const struct side *plan, uint32_t i)
 
 /* Compare in the plan's order of execution. */
 static ckr_status
-compare(const struct side *plan, const struct side *all,
-        struct ckr_checked *n)
+compare_runs(const struct traced_run *plan, const struct traced_run *all,
+             struct ckr_checked *n)
 {
 	int64_t first = -1;
 
 	for (uint32_t i = 0; i < plan->p->ntensor; i++) {
 		const struct ckr_tensor *t = &plan->p->tensor[i];
-		int64_t o = partner(plan, all, i);
+		int64_t o = partner_index(plan, all, i);
 
-		if (!plan->hash[i] || (plan->drift && !is_forward(plan, i)))
+		if (!plan->hash[i]
+		    || (plan->drift && !is_made_by_forward(plan, i)))
 			continue;
 		if (o < 0) {
-			CKR_TRY(stands_alone(plan, i, n));
+			CKR_TRY(check_unmatched(plan, i, n));
 			continue;
 		}
 		n->compared++;
@@ -374,7 +379,7 @@ compare(const struct side *plan, const struct side *all,
 			first = i;
 	}
 	if (first >= 0)
-		return differs(plan, (uint32_t)first);
+		return report_difference(plan, (uint32_t)first);
 	if (memcmp(&plan->loss, &all->loss, sizeof(plan->loss)))
 		return err_set(&plan->c->err, CKR_EMISMATCH, "the loss "
 		               "differs: %.9g by the plan, %.9g keeping "
@@ -391,9 +396,11 @@ copy_resident(ckr_ctx *c, char *copy, bool back)
 		const struct block *b = &c->resident[r];
 
 		if (back)
-			c->device->call->put(c->device, b->p, copy, b->size);
+			c->device->call->copy_h2d(c->device, b->p, copy,
+			                          b->size);
 		else
-			c->device->call->get(c->device, copy, b->p, b->size);
+			c->device->call->copy_d2h(c->device, copy, b->p,
+			                          b->size);
 		copy += b->size;
 	}
 }
@@ -401,7 +408,7 @@ copy_resident(ckr_ctx *c, char *copy, bool back)
 /* Both runs and what they show; the plan's comes second, so that its state
  * stays, and it is the one that is traced and timed. */
 static ckr_status
-run_both(struct side *all, struct side *plan, char *saved,
+run_both(struct traced_run *all, struct traced_run *plan, char *saved,
          struct ckr_checked *n)
 {
 	ckr_ctx *c = plan->c;
@@ -411,7 +418,7 @@ run_both(struct side *all, struct side *plan, char *saved,
 
 	c->trace = NULL;
 	c->profile = NULL;
-	s = side_run(all);
+	s = run_traced(all);
 	c->trace = trace;
 	c->profile = profile;
 	if (s != CKR_OK)
@@ -419,8 +426,8 @@ run_both(struct side *all, struct side *plan, char *saved,
 	copy_resident(c, saved, true);
 	if (trace)
 		trace_step_begin(trace, &c->env);
-	CKR_TRY(side_run(plan));
-	s = compare(plan, all, n);
+	CKR_TRY(run_traced(plan));
+	s = compare_runs(plan, all, n);
 	if (s == CKR_OK && plan->drift)
 		s = drift_check(plan->drift, all->drift, c, n);
 	/* that both ended alike all know, but not that this one differs */
@@ -429,7 +436,7 @@ run_both(struct side *all, struct side *plan, char *saved,
 }
 
 static ckr_status
-check_with(ckr_ctx *c, struct side *all, struct side *plan,
+check_with(ckr_ctx *c, struct traced_run *all, struct traced_run *plan,
            struct ckr_checked *n)
 {
 	char *saved = malloc(c->resident[0].size * c->world.count + 1);
@@ -451,7 +458,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 {
 	const struct ckr_program *ref;
 	struct bound alone = { .p = NULL };
-	struct side all = { .c = c }, plan = { .c = c };
+	struct traced_run all = { .c = c }, plan = { .c = c };
 	struct ckr_checked n = { 0 };
 	uint64_t rounded;
 	ckr_status s;
@@ -461,9 +468,9 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	CKR_TRY(rt_prepare(c, hyper));
 	s = rt_bind(c, &alone, ref, false, false);
 	if (s == CKR_OK)
-		s = side_new(&all, c, &alone);
+		s = run_new(&all, c, &alone);
 	if (s == CKR_OK)
-		s = side_new(&plan, c, &c->plan);
+		s = run_new(&plan, c, &c->plan);
 	rounded = drift_rounded(c->plan.p);
 	if (s == CKR_OK && rounded) {
 		all.drift = drift_new(c);

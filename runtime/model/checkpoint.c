@@ -53,8 +53,8 @@ typedef bool want_fn(const struct ckr_tensor *);
 enum { HINT = 1200 };
 
 static bool
-is_read(const struct infile *o, uint32_t i, const struct ckr_tensor *t,
-        want_fn *want)
+is_wanted(const struct infile *o, uint32_t i, const struct ckr_tensor *t,
+          want_fn *want)
 {
 	return want(t) && !(o->leave && o->leave[i]);
 }
@@ -104,7 +104,7 @@ check_file(ckr_ctx *c, const struct infile *o, want_fn *want,
 		const struct array *a;
 
 		all += want(&t[i]);
-		if (!is_read(o, i, &t[i], want))
+		if (!is_wanted(o, i, &t[i], want))
 			continue;
 		a = array_find(&o->f, t[i].name);
 		if (a) {
@@ -134,7 +134,7 @@ for_all(ckr_ctx *c, const struct infile *o, want_fn *want, each_fn *each)
 	ckr_status s = CKR_OK, one;
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
-		if (!is_read(o, i, &t[i], want))
+		if (!is_wanted(o, i, &t[i], want))
 			continue;
 		one = each(c, o, o->far ? NULL
 		           : array_find(&o->f, t[i].name), &t[i]);
@@ -149,16 +149,17 @@ for_all(ckr_ctx *c, const struct infile *o, want_fn *want, each_fn *each)
 /* All or nothing: files are read to their ends before the first byte of the
  * model changes.  While the model is being opened there is nothing to keep. */
 static ckr_status
-load(ckr_ctx *c, const struct infile *o, size_t n, want_fn *want)
+load_files(ckr_ctx *c, const struct infile *o, size_t n, want_fn *want)
 {
 	ckr_status s = CKR_OK;
 
 	for (size_t k = 0; k < n && c->ready; k++)
-		CKR_TRY(peers_agree(c, for_all(c, &o[k], want, infile_try),
-		                    "reading"));
+		CKR_TRY(peers_agree(c,
+		                    for_all(c, &o[k], want,
+		                            infile_check_tensor), "reading"));
 	*c->unread.text = '\0';
 	for (size_t k = 0; k < n && s == CKR_OK; k++) {
-		s = peers_agree(c, for_all(c, &o[k], want, infile_read),
+		s = peers_agree(c, for_all(c, &o[k], want, infile_read_tensor),
 		                "reading");
 		if (s == CKR_OK && !o[k].far)
 			rt_note_unread(c, &o[k].f);
@@ -177,7 +178,7 @@ files_load_weights(ckr_ctx *c, struct infile *o, size_t n)
 			s = check_file(c, &o[k], rt_is_weight,
 			               "parameters and buffers", true);
 	CKR_TRY(peers_agree(c, s, "reading"));
-	CKR_TRY(load(c, o, n, rt_is_weight));
+	CKR_TRY(load_files(c, o, n, rt_is_weight));
 	for (size_t k = 1; k < n; k++)
 		for (uint32_t i = 0; i < c->lib->nshared; i++)
 			o->leave[i] &= o[k].leave[i];
@@ -194,9 +195,9 @@ rt_load_weights(ckr_ctx *c, const char *path)
 	ckr_status s;
 
 	CKR_TRY(infile_open(c, path, &o));
-	s = peers_agree(c, infile_peel(c, &o), "reading");
+	s = peers_agree(c, infile_map_adapters(c, &o), "reading");
 	if (s == CKR_OK)
-		s = infile_spare(c, &o);
+		s = infile_mark_kept(c, &o);
 	if (s == CKR_OK)
 		s = files_load_weights(c, &o, 1);
 	infile_close(&o);
@@ -273,7 +274,7 @@ need_same_optimizer(ckr_ctx *c, const struct array_file *f)
 /* Where a run has come to. */
 struct progress {
 	uint64_t step, seed, skipped, scale, good, samples;
-	struct best best;
+	struct best_loss best;
 };
 
 /* What is_saved wants is there, and the file is a checkpoint. */
@@ -314,7 +315,7 @@ load_checkpoint(ckr_ctx *c, const struct infile *o, struct progress *p)
 	ckr_status s = o->far ? CKR_OK : check_checkpoint(c, o, p);
 
 	CKR_TRY(peers_agree(c, s, w.op));
-	CKR_TRY(load(c, o, 1, is_saved));
+	CKR_TRY(load_files(c, o, 1, is_saved));
 	return o->read_for ? team_spread(c->team, 0, p, sizeof(*p), &w, &c->err)
 	       : CKR_OK;
 }
@@ -358,7 +359,7 @@ rt_entry(const ckr_ctx *c, const struct ckr_tensor *t, const char *name)
 }
 
 static const char *
-prefixed(const char *prefix, const char *name)
+add_prefix(const char *prefix, const char *name)
 {
 	size_t n = strlen(prefix) + strlen(name) + 1;
 	char *s = malloc(n);
@@ -373,18 +374,18 @@ write_entries(ckr_ctx *c, const char *path, const struct st_entry *entry,
               const uint32_t *list, size_t n, const struct meta *meta,
               size_t nmeta)
 {
-	struct outfile o;
-	ckr_status s = outfile_begin(c, &o, path, entry, n, meta, nmeta);
+	struct tensor_writer o;
+	ckr_status s = writer_begin(c, &o, path, entry, n, meta, nmeta);
 
 	if (s != CKR_OK)
 		return s;
 	for (size_t i = 0; i < n && s != CKR_ERANK; i++) {
-		ckr_status one = outfile_put(c, &o, i, &c->plan,
+		ckr_status one = writer_put_tensor(c, &o, i, &c->plan,
 			&c->lib->program[0].tensor[list[i]], NULL);
 
 		s = s == CKR_OK ? one : s;
 	}
-	return outfile_commit(c, &o, s);
+	return writer_commit(c, &o, s);
 }
 
 ckr_status
@@ -399,7 +400,7 @@ files_write(ckr_ctx *c, const char *path, const char *prefix,
 	for (size_t i = 0; i < n && s == CKR_OK; i++) {
 		const struct ckr_tensor *t = &tensor[list[i]];
 
-		entry[i] = rt_entry(c, t, prefixed(prefix, t->name));
+		entry[i] = rt_entry(c, t, add_prefix(prefix, t->name));
 		if (!entry[i].name)
 			s = rt_no_memory(c);
 	}
@@ -412,7 +413,7 @@ files_write(ckr_ctx *c, const char *path, const char *prefix,
 }
 
 static bool
-is_output(const struct ckr_tensor *t)
+has_output_name(const struct ckr_tensor *t)
 {
 	return t->name && t->flags & (CKR_OUTPUT | CKR_LOSS);
 }
@@ -485,6 +486,6 @@ ckr_save_outputs(ckr_ctx *c, const char *path)
 	if (c->outputs != &c->plan)
 		return err_set(&c->err, CKR_EARG, "outputs have no values "
 		               "before a step has run to its end");
-	return write_some(c, path, is_output, c->lib->program[0].ntensor, NULL,
-	                  0);
+	return write_some(c, path, has_output_name, c->lib->program[0].ntensor,
+	                  NULL, 0);
 }

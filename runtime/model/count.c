@@ -14,14 +14,14 @@
 /* ---- inputs ---- */
 
 static bool
-is_input(const struct ckr_tensor *t)
+is_input_tensor(const struct ckr_tensor *t)
 {
 	return t->kind == CKR_INPUT;
 }
 
 /* Whether a step that counts reads the input, or a view of it. */
 static bool
-is_counted(const struct ckr_program *p, const struct ckr_tensor *input)
+is_read_by_count(const struct ckr_program *p, const struct ckr_tensor *input)
 {
 	int64_t from, to, lo, hi;
 
@@ -59,8 +59,8 @@ count_open(ckr_ctx *c)
 	if (!n->input || !n->hash)
 		return rt_no_memory(c);
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
-		n->input[i] = is_input(&p->tensor[i])
-			&& is_counted(p, &p->tensor[i]);
+		n->input[i] = is_input_tensor(&p->tensor[i])
+			&& is_read_by_count(p, &p->tensor[i]);
 	return CKR_OK;
 }
 
@@ -95,7 +95,7 @@ hash_inputs(ckr_ctx *c)
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
 		struct ckr_tensor whole = rt_whole(c, &t[i]);
-		const void *at = rt_dealt(c, &t[i]);
+		const void *at = rt_input_memory(c, &t[i]);
 
 		if (c->count.input[i])
 			h = mem_hash(h, at ? at : rt_at(c, &c->plan, 0, &t[i]),
@@ -106,7 +106,7 @@ hash_inputs(ckr_ctx *c)
 
 /* That inputs, just set, are those that were counted. */
 static ckr_status
-check_inputs(ckr_ctx *c, uint32_t micro)
+check_recounted_inputs(ckr_ctx *c, uint32_t micro)
 {
 	uint64_t h;
 
@@ -140,9 +140,9 @@ call_feed(ckr_ctx *c, uint32_t micro)
 ckr_status
 rt_feed(ckr_ctx *c, uint32_t micro)
 {
-	if (c->feed && !c->late.fed) {
+	if (c->feed && !c->async.inputs_placed) {
 		CKR_TRY(call_feed(c, micro));
-		CKR_TRY(check_inputs(c, micro));
+		CKR_TRY(check_recounted_inputs(c, micro));
 	}
 	/* what is counted reads some of them alone */
 	return c->count.round ? CKR_OK : rt_need_inputs(c, true);
@@ -151,8 +151,8 @@ rt_feed(ckr_ctx *c, uint32_t micro)
 ckr_status
 rt_begin_micro(ckr_ctx *c, const struct bound *b)
 {
-	if (!c->late.fed)
-		CKR_TRY(rt_deal_inputs(c));
+	if (!c->async.inputs_placed)
+		CKR_TRY(rt_scatter_inputs(c));
 	CKR_TRY(rt_send_env(c));
 	for (uint32_t r = 0; r < c->world.count && c->poison; r++)
 		if (b->arena[r].p)
@@ -171,14 +171,14 @@ count_micro(ckr_ctx *c, const struct bound *b)
 
 	for (uint32_t i = 0; i < b->p->nstep && s == CKR_OK; i++)
 		if (b->p->step[i].phase == phase)
-			s = rt_hold(c, rt_run_one(c, b, i), i);
+			s = rt_defer_error(c, rt_run_one(c, b, i), i);
 	CKR_TRY(s);
-	CKR_TRY(rt_settle_transfers(c));
-	return rt_look(c, b, b->p->nstep);
+	CKR_TRY(rt_finish_transfers(c));
+	return rt_check_faults(c, b, b->p->nstep);
 }
 
 ckr_status
-count_all(ckr_ctx *c, const struct bound *b)
+count_run_rounds(ckr_ctx *c, const struct bound *b)
 {
 	ckr_status s = CKR_OK;
 
@@ -186,7 +186,7 @@ count_all(ckr_ctx *c, const struct bound *b)
 		for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
 			c->count.round = r;
 			c->env.micro = m;
-			s = rt_hold(c, rt_feed(c, m), 0);
+			s = rt_defer_error(c, rt_feed(c, m), 0);
 			if (s == CKR_OK)
 				s = count_micro(c, b);
 		}
@@ -213,7 +213,7 @@ rt_show_loss(ckr_ctx *c, const struct bound *b, double loss)
 		return;
 	dtype_convert(&value, t->dtype, &loss, CKR_F64, 1, &bad);
 	FOR_RANKS (r, c)
-		c->device->call->put(c->device, rt_at(c, b, r, t), &value,
-		                     dtype_row[t->dtype].nbytes);
+		c->device->call->copy_h2d(c->device, rt_at(c, b, r, t), &value,
+		                          dtype_row[t->dtype].nbytes);
 	c->device->call->sync(c->device);
 }

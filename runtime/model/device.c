@@ -43,8 +43,8 @@ rt_open_env(ckr_ctx *c)
 {
 	if (c->device->host)
 		return CKR_OK;
-	c->device->call->offer(c->device, &c->env);
-	c->device_env = c->device->call->take(c->device, c->world.count
+	c->device->call->fill_env(c->device, &c->env);
+	c->device_env = c->device->call->alloc(c->device, c->world.count
 	                                      * sizeof(*c->device_env));
 	return device_failed(c->device, &c->err) ? CKR_ENOMEM : CKR_OK;
 }
@@ -53,7 +53,7 @@ void
 rt_close_env(ckr_ctx *c)
 {
 	if (c->device_env)
-		c->device->call->drop(c->device, c->device_env);
+		c->device->call->free(c->device, c->device_env);
 	c->device_env = NULL;
 }
 
@@ -64,16 +64,16 @@ rt_send_env(ckr_ctx *c)
 		return CKR_OK;
 	c->env.device_fault = c->env.device_lock = c->env.device_bad = 0;
 	FOR_RANKS (r, c) {
-		rt_become(c, r);
-		c->device->call->put(c->device, &c->device_env[r], &c->env,
-		                     sizeof(c->env));
+		rt_select_rank(c, r);
+		c->device->call->copy_h2d(c->device, &c->device_env[r], &c->env,
+		                          sizeof(c->env));
 	}
-	rt_become(c, 0);
+	rt_select_rank(c, 0);
 	return device_status(c->device, &c->err);
 }
 
 static void
-take_fault(ckr_ctx *c, const struct ckr_env *found)
+set_fault(ckr_ctx *c, const struct ckr_env *found)
 {
 	c->env.fault = fault_text[found->device_fault];
 	c->env.fault_at = found->fault_at;
@@ -83,31 +83,31 @@ take_fault(ckr_ctx *c, const struct ckr_env *found)
 /* What kernels of a GPU have found since the environment was sent: a fault as
  * on the host, in c->env; CKR_EIO if the GPU failed. */
 static ckr_status
-fetch_env(ckr_ctx *c)
+read_env_back(ckr_ctx *c)
 {
 	struct ckr_env env;
 
 	if (c->device->host)
 		return CKR_OK;
 	FOR_RANKS (r, c) {
-		c->device->call->get(c->device, &env, &c->device_env[r],
-		                     sizeof(env));
+		c->device->call->copy_d2h(c->device, &env, &c->device_env[r],
+		                          sizeof(env));
 		CKR_TRY(device_status(c->device, &c->err));
 		if (env.device_fault && !c->env.fault)
-			take_fault(c, &env);
+			set_fault(c, &env);
 	}
 	return CKR_OK;
 }
 
 bool
-rt_found_bad(ckr_ctx *c)
+rt_found_nonfinite(ckr_ctx *c)
 {
 	static const int32_t none;
 	int32_t *at = &c->env.device->device_bad, bad = 0;
 
-	c->device->call->get(c->device, &bad, at, sizeof(bad));
+	c->device->call->copy_d2h(c->device, &bad, at, sizeof(bad));
 	if (bad)
-		c->device->call->put(c->device, at, &none, sizeof(none));
+		c->device->call->copy_h2d(c->device, at, &none, sizeof(none));
 	return bad;
 }
 
@@ -127,7 +127,7 @@ fault_somewhere(ckr_ctx *c)
 ckr_status
 rt_fault_in_updates(ckr_ctx *c, const struct ckr_env *found)
 {
-	take_fault(c, found);
+	set_fault(c, found);
 	return fault_somewhere(c);
 }
 
@@ -140,7 +140,7 @@ find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 		c->env.fault = NULL;
 		CKR_TRY(rt_send_env(c));
 		CKR_TRY(rt_run_one(c, b, i));
-		CKR_TRY(fetch_env(c));
+		CKR_TRY(read_env_back(c));
 		if (c->env.fault)
 			return rt_fault(c, &b->p->step[i]);
 	}
@@ -148,7 +148,7 @@ find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 }
 
 ckr_status
-rt_launched(ckr_ctx *c, uint32_t i)
+rt_check_launches(ckr_ctx *c, uint32_t i)
 {
 	const char *why = c->device->host ? NULL : c->lib->launch_error();
 
@@ -160,10 +160,10 @@ rt_launched(ckr_ctx *c, uint32_t i)
 }
 
 ckr_status
-rt_look(ckr_ctx *c, const struct bound *b, uint32_t i)
+rt_check_faults(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
-	CKR_TRY(rt_launched(c, i));
-	CKR_TRY(fetch_env(c));
+	CKR_TRY(rt_check_launches(c, i));
+	CKR_TRY(read_env_back(c));
 	return c->env.fault ? find_fault(c, b, i) : CKR_OK;
 }
 
@@ -174,15 +174,16 @@ rt_number(ckr_ctx *c, const struct ckr_tensor *t, const void *at)
 {
 	uint64_t room = 0;
 
-	c->device->call->get(c->device, &room, at, dtype_row[t->dtype].nbytes);
+	c->device->call->copy_d2h(c->device, &room, at,
+	                          dtype_row[t->dtype].nbytes);
 	return dtype_double(t->dtype, &room);
 }
 
 /* The bytes that a tensor with gaps reaches, on the host; *at: its first
  * element there. */
 static char *
-reached(ckr_ctx *c, const struct ckr_tensor *t, const void *tensor, char **at,
-        uint64_t *n)
+copy_reach_to_host(ckr_ctx *c, const struct ckr_tensor *t, const void *tensor,
+                   char **at, uint64_t *n)
 {
 	int64_t from, to;
 	char *p;
@@ -193,8 +194,8 @@ reached(ckr_ctx *c, const struct ckr_tensor *t, const void *tensor, char **at,
 	if (!p)
 		return NULL;
 	*at = p + ((int64_t)t->offset - from);
-	c->device->call->get(c->device, p, (const char *)tensor
-	                     - ((int64_t)t->offset - from), *n);
+	c->device->call->copy_d2h(c->device, p, (const char *)tensor
+	                          - ((int64_t)t->offset - from), *n);
 	return p;
 }
 
@@ -210,9 +211,10 @@ rt_pull(ckr_ctx *c, const struct ckr_tensor *t, const void *tensor,
 		return CKR_OK;
 	}
 	if (rt_is_dense(t)) {
-		c->device->call->get(c->device, dense, tensor, rt_nbytes(t));
+		c->device->call->copy_d2h(c->device, dense, tensor,
+		                          rt_nbytes(t));
 	} else {
-		p = reached(c, t, tensor, &at, &n);
+		p = copy_reach_to_host(c, t, tensor, &at, &n);
 		if (!p)
 			return rt_no_memory(c);
 		rt_pack(t, at, dense);
@@ -233,14 +235,15 @@ rt_push(ckr_ctx *c, const struct ckr_tensor *t, void *tensor,
 		return CKR_OK;
 	}
 	if (rt_is_dense(t)) {
-		c->device->call->put(c->device, tensor, dense, rt_nbytes(t));
+		c->device->call->copy_h2d(c->device, tensor, dense,
+		                          rt_nbytes(t));
 	} else {
-		p = reached(c, t, tensor, &at, &n);
+		p = copy_reach_to_host(c, t, tensor, &at, &n);
 		if (!p)
 			return rt_no_memory(c);
 		rt_unpack(t, at, dense);
-		c->device->call->put(c->device, (char *)tensor - (at - p), p,
-		                     n);
+		c->device->call->copy_h2d(c->device, (char *)tensor - (at - p),
+		                          p, n);
 		c->device->call->sync(c->device);
 		free(p);
 	}

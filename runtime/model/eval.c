@@ -10,7 +10,7 @@
  * all outputs are there: the classifier, which makes the loss and its gradient
  * in one go, counts as backward.  That goes by the statistics of the batch. */
 static ckr_status
-evaluate(ckr_ctx *c, double *loss)
+run_evaluation(ckr_ctx *c, double *loss)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 
@@ -18,7 +18,7 @@ evaluate(ckr_ctx *c, double *loss)
 	if (c->forward.p)
 		return rt_run_forward(c, &c->forward,
 		                      (int32_t)c->forward.p->nstep - 1, loss);
-	if (c->guard.nheld)
+	if (c->finite.nsaved)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "this library holds "
 		               "no program that evaluates by running "
 		               "statistics: %s", ckr_no_eval(c));
@@ -51,7 +51,7 @@ ckr_eval(ckr_ctx *c, double *loss)
 	/* these are of steps */
 	c->trace = NULL;
 	c->profile = NULL;
-	s = evaluate(c, loss);
+	s = run_evaluation(c, loss);
 	c->trace = trace;
 	c->profile = profile;
 	return s;
@@ -61,18 +61,18 @@ ckr_eval(ckr_ctx *c, double *loss)
 
 /* A scalar of the program that has just run. */
 static ckr_status
-scalar(ckr_ctx *c, const struct ckr_tensor *t, double *x)
+read_scalar(ckr_ctx *c, const struct ckr_tensor *t, double *x)
 {
 	double at;
 
-	CKR_TRY(rt_get(c, c->outputs, t, &at));
+	CKR_TRY(rt_gather_whole(c, c->outputs, t, &at));
 	*x = dtype_double(t->dtype, &at);
 	return CKR_OK;
 }
 
 /* One of those that ckc has added; 0 if there is none. */
 static ckr_status
-metric(ckr_ctx *c, const char *name, bool *is, double *x)
+read_metric(ckr_ctx *c, const char *name, bool *is, double *x)
 {
 	const struct ckr_program *p = c->outputs->p;
 
@@ -81,7 +81,7 @@ metric(ckr_ctx *c, const char *name, bool *is, double *x)
 		if (p->tensor[i].flags & CKR_METRIC
 		    && !strcmp(p->tensor[i].name, name)) {
 			*is = true;
-			return scalar(c, &p->tensor[i], x);
+			return read_scalar(c, &p->tensor[i], x);
 		}
 	return CKR_OK;
 }
@@ -97,7 +97,7 @@ add_terms(ckr_ctx *c, double times)
 
 		if (t->tensor < 0)
 			continue;
-		CKR_TRY(scalar(c, &p->tensor[t->tensor], &x));
+		CKR_TRY(read_scalar(c, &p->tensor[t->tensor], &x));
 		*sum = t->op == TOTAL_SAME ? x : *sum + times * x;
 	}
 	return CKR_OK;
@@ -130,9 +130,9 @@ add_batch(ckr_ctx *c, double times, double loss)
 	struct score_sums *s = &c->score;
 	double counted, correct, entropy, weight;
 
-	CKR_TRY(metric(c, "eval.counted", &s->labels, &counted));
-	CKR_TRY(metric(c, "eval.correct", &s->labels, &correct));
-	CKR_TRY(metric(c, "eval.entropy", &s->nats, &entropy));
+	CKR_TRY(read_metric(c, "eval.counted", &s->labels, &counted));
+	CKR_TRY(read_metric(c, "eval.correct", &s->labels, &correct));
+	CKR_TRY(read_metric(c, "eval.entropy", &s->nats, &entropy));
 	CKR_TRY(add_terms(c, times));
 	weight = s->labels ? counted : 1;
 	s->batches += times;
@@ -144,7 +144,7 @@ add_batch(ckr_ctx *c, double times, double loss)
 }
 
 static double
-of_one(uint8_t op, double x)
+apply_unary(uint8_t op, double x)
 {
 	switch (op) {
 	case TOTAL_NEG:
@@ -163,7 +163,7 @@ of_one(uint8_t op, double x)
 }
 
 static double
-of_two(uint8_t op, double x, double y)
+apply_binary(uint8_t op, double x, double y)
 {
 	switch (op) {
 	case TOTAL_ADD:
@@ -185,7 +185,7 @@ of_two(uint8_t op, double x, double y)
 
 /* The formula, of sums over all batches. */
 static double
-total(const ckr_ctx *c)
+evaluate_formula(const ckr_ctx *c)
 {
 	const struct score_sums *s = &c->score;
 	double stack[TOTAL_TERMS];
@@ -200,9 +200,10 @@ total(const ckr_ctx *c)
 			             ? s->term[i] / s->batches : s->term[i];
 		} else if (t->op < TOTAL_NEG) {
 			n--;
-			stack[n - 1] = of_two(t->op, stack[n - 1], stack[n]);
+			stack[n - 1] = apply_binary(t->op, stack[n - 1],
+			                            stack[n]);
 		} else {
-			stack[n - 1] = of_one(t->op, stack[n - 1]);
+			stack[n - 1] = apply_unary(t->op, stack[n - 1]);
 		}
 	}
 	return stack[0];
@@ -265,7 +266,7 @@ ckr_score_end(ckr_ctx *c, struct ckr_score *score)
 	if (!(s->batches > 0))
 		return err_set(&c->err, CKR_EARG, "no batch has been added");
 	*score = (struct ckr_score){
-		.loss = c->lib->nterm ? total(c)
+		.loss = c->lib->nterm ? evaluate_formula(c)
 		        : (s->loss + s->last[0]) / (s->weight + s->last[1]),
 		.accuracy = s->labels ? s->correct / s->counted : (double)NAN,
 		.perplexity = s->nats ? exp(s->entropy / s->counted)

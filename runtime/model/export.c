@@ -24,7 +24,7 @@ struct export {
 };
 
 static void
-put(struct export *x, const void *data, uint64_t n)
+write_data(struct export *x, const void *data, uint64_t n)
 {
 	if (x->s == CKR_OK && x->file.fd >= 0)
 		x->s = file_write(x->file.fd, x->file.path, data, n, x->at,
@@ -34,15 +34,15 @@ put(struct export *x, const void *data, uint64_t n)
 
 /* n elements of a tensor, converted piece by piece. */
 static void
-put_elements(struct export *x, const struct ckr_tensor *t, const char *from,
-             uint64_t n, uint8_t dtype)
+write_elements(struct export *x, const struct ckr_tensor *t, const char *from,
+               uint64_t n, uint8_t dtype)
 {
 	char buf[PIECE * 8];
 	uint64_t size = dtype_row[t->dtype].nbytes;
 	size_t bad;
 
 	if (dtype == t->dtype) {
-		put(x, from, n * size);
+		write_data(x, from, n * size);
 		return;
 	}
 	for (uint64_t i = 0; i < n; i += PIECE) {
@@ -53,29 +53,29 @@ put_elements(struct export *x, const struct ckr_tensor *t, const char *from,
 			x->s = err_set(&x->c->err, CKR_EFORMAT, "'%s' does not "
 			               "fit the type it has in the ONNX file",
 			               t->name);
-		put(x, buf, k * dtype_row[dtype].nbytes);
+		write_data(x, buf, k * dtype_row[dtype].nbytes);
 	}
 }
 
 /* Range by range, from processes that all come to this. */
 static ckr_status
-put_far(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
+write_gathered(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
 {
 	struct ckr_tensor w = rt_whole(x->c, t);
 	uint64_t n = rt_nelem(&w), k;
-	struct fetch f;
-	ckr_status s = fetch_begin(&f, x->c, &x->c->plan, t);
+	struct tensor_gather f;
+	ckr_status s = gather_begin(&f, x->c, &x->c->plan, t);
 	char *part = malloc(f.most * dtype_row[t->dtype].nbytes);
 
 	if (s == CKR_OK && !part)
 		s = rt_no_memory(x->c);
 	for (uint64_t at = 0; s == CKR_OK && at < n; at += k) {
 		k = n - at < f.most ? n - at : f.most;
-		s = fetch_next(&f, at, k, part);
+		s = gather_next(&f, at, k, part);
 		if (s == CKR_OK)
-			put_elements(x, t, part, k, dtype);
+			write_elements(x, t, part, k, dtype);
 	}
-	fetch_end(&f);
+	gather_end(&f);
 	free(part);
 	return s;
 }
@@ -84,8 +84,8 @@ put_far(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
 
 /* w [rows, cols], float32, plus scale b a, or its transpose if turned. */
 static void
-merge(float *w, const float *a, const float *b, int64_t in, int64_t out,
-      int64_t rank, const struct ckr_adapter *how)
+merge_adapter(float *w, const float *a, const float *b, int64_t in, int64_t out,
+              int64_t rank, const struct ckr_adapter *how)
 {
 	for (int64_t o = 0; o < out; o++)
 		for (int64_t i = 0; i < in; i++) {
@@ -113,7 +113,7 @@ read_floats(ckr_ctx *c, const struct ckr_tensor *t, float **x)
 	*x = malloc(rt_nelem(&w) * sizeof(**x) + 1);
 	if (!*x)
 		return rt_no_memory(c);
-	s = rt_read(c, &c->plan, t, &from, &copy);
+	s = rt_view_whole(c, &c->plan, t, &from, &copy);
 	if (s == CKR_OK)
 		dtype_convert(*x, CKR_F32, from, t->dtype, rt_nelem(&w), &bad);
 	free(copy);
@@ -132,7 +132,7 @@ merge_all(ckr_ctx *c, const struct ckr_adapter *how, float *w)
 	if (s == CKR_OK)
 		s = read_floats(c, &t[how->b], &y);
 	if (s == CKR_OK)
-		merge(w, x, y, a.dim[1], b.dim[0], a.dim[0], how);
+		merge_adapter(w, x, y, a.dim[1], b.dim[0], a.dim[0], how);
 	free(x);
 	free(y);
 	return s;
@@ -179,7 +179,7 @@ files_merged(ckr_ctx *c, const struct ckr_tensor *t, void **copy)
 }
 
 static ckr_status
-put_value(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
+write_value(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
 {
 	struct ckr_tensor w = rt_whole(x->c, t);
 	const void *from;
@@ -188,22 +188,22 @@ put_value(struct export *x, const struct ckr_tensor *t, uint8_t dtype)
 
 	s = files_merged(x->c, t, &copy);
 	if (s == CKR_OK && copy)
-		put_elements(x, t, copy, rt_nelem(&w), dtype);
+		write_elements(x, t, copy, rt_nelem(&w), dtype);
 	if (s != CKR_OK || copy) {
 		free(copy);
 		return s;
 	}
 	if (x->c->team)
-		return put_far(x, t, dtype);
-	s = rt_read(x->c, &x->c->plan, t, &from, &copy);
+		return write_gathered(x, t, dtype);
+	s = rt_view_whole(x->c, &x->c->plan, t, &from, &copy);
 	if (s == CKR_OK)
-		put_elements(x, t, from, rt_nelem(&w), dtype);
+		write_elements(x, t, from, rt_nelem(&w), dtype);
 	free(copy);
 	return s;
 }
 
 static ckr_status
-put_all(struct export *x)
+write_pieces(struct export *x)
 {
 	const struct ckr_library *lib = x->c->lib;
 	uint64_t from = 0;
@@ -217,12 +217,12 @@ put_all(struct export *x)
 			return err_set(&x->c->err, CKR_EFORMAT, "%s: the ONNX "
 			               "file inside it is damaged; compile the "
 			               "model again", x->c->path);
-		put(x, lib->onnx + from, h->at - from);
-		CKR_TRY(put_value(x, &lib->program[0].tensor[h->tensor],
-		                  h->dtype));
+		write_data(x, lib->onnx + from, h->at - from);
+		CKR_TRY(write_value(x, &lib->program[0].tensor[h->tensor],
+		                    h->dtype));
 		from = h->at;
 	}
-	put(x, lib->onnx + from, lib->onnx_bytes - from);
+	write_data(x, lib->onnx + from, lib->onnx_bytes - from);
 	return x->s;
 }
 
@@ -240,7 +240,7 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 	if (peers_first(c))
 		s = new_file_open(&x.file, path, &c->err);
 	CKR_TRY(peers_agree(c, s, "opening a file"));
-	s = put_all(&x);
+	s = write_pieces(&x);
 	if (s == CKR_OK && peers_first(c))
 		s = new_file_commit(&x.file, &c->err);
 	new_file_abort(&x.file);
@@ -251,7 +251,7 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 
 /* Fowler, Noll and Vo's. */
 static uint64_t
-mix(uint64_t h, const void *from, size_t n)
+mix_bytes(uint64_t h, const void *from, size_t n)
 {
 	const unsigned char *x = from;
 
@@ -269,8 +269,8 @@ files_scales(const ckr_ctx *c, char text[SCALES_TEXT])
 		const struct ckr_adapter *a = &c->lib->adapter[i];
 		const char *name = c->lib->program[0].tensor[a->weight].name;
 
-		h = mix(h, name, strlen(name));
-		h = mix(h, &a->scale, sizeof(a->scale));
+		h = mix_bytes(h, name, strlen(name));
+		h = mix_bytes(h, &a->scale, sizeof(a->scale));
 	}
 	snprintf(text, SCALES_TEXT, "%.9g, %016llx",
 	         (double)c->lib->adapter[0].scale, (unsigned long long)h);

@@ -3,7 +3,7 @@
 #ifndef CKR_FILES_H
 #define CKR_FILES_H
 
-#include "runtime/ranks/between.h"
+#include "runtime/ranks/chunked_comm.h"
 #include "runtime/model/rt.h"
 
 /* ---- infile.c: one that each reads, as far as it sees it ---- */
@@ -24,43 +24,43 @@ ckr_status infile_open(ckr_ctx *, const char *path, struct infile *);
 void infile_close(struct infile *);
 /* Take it for adapters, if all it holds are theirs or has PEFT's names, which
  * are the model's then. */
-ckr_status infile_peel(ckr_ctx *, struct infile *);
+ckr_status infile_map_adapters(ckr_ctx *, struct infile *);
 /* That weights of adapters which it lacks keep their values; and, of a file of
  * adapters, all others that it lacks. */
-ckr_status infile_spare(ckr_ctx *, struct infile *);
+ckr_status infile_mark_kept(ckr_ctx *, struct infile *);
 /* What the first process has decided to leave holds for all. */
 ckr_status infile_agree(ckr_ctx *, struct infile *);
 /* The value of a tensor of program[0] from an array of its form, converted; far
  * files: NULL for it, and all come to this also after a failure. */
-ckr_status infile_read(ckr_ctx *, const struct infile *, const struct array *,
-                       const struct ckr_tensor *);
+ckr_status infile_read_tensor(ckr_ctx *, const struct infile *,
+                              const struct array *, const struct ckr_tensor *);
 /* Whether that is possible: the same, to nowhere. */
-ckr_status infile_try(ckr_ctx *, const struct infile *, const struct array *,
-                      const struct ckr_tensor *);
+ckr_status infile_check_tensor(ckr_ctx *, const struct infile *,
+                               const struct array *, const struct ckr_tensor *);
 
-/* ---- outfile.c: one to which each writes what it holds ---- */
+/* ---- tensor_writer.c: one file to which each writes what it holds ---- */
 
-struct outfile {
+struct tensor_writer {
 	struct st_writer w;
 	bool far;                       /* the first process writes for all */
 };
 
 /* Every call is made by all processes. */
-ckr_status outfile_begin(ckr_ctx *, struct outfile *, const char *path,
-                         const struct st_entry *, size_t n,
-                         const struct meta *, size_t nmeta);
+ckr_status writer_begin(ckr_ctx *, struct tensor_writer *, const char *path,
+                        const struct st_entry *, size_t n,
+                        const struct meta *, size_t nmeta);
 /* The tensor's value into an entry, which is of its type; or of float32, and
  * `scale` times it then. */
-ckr_status outfile_put(ckr_ctx *, struct outfile *, size_t entry,
-                       const struct bound *, const struct ckr_tensor *,
-                       const float *scale);
+ckr_status writer_put_tensor(ckr_ctx *, struct tensor_writer *, size_t entry,
+                             const struct bound *, const struct ckr_tensor *,
+                             const float *scale);
 /* The file appears, unless it went wrong on any of them. */
-ckr_status outfile_commit(ckr_ctx *, struct outfile *, ckr_status);
-void outfile_abort(struct outfile *);
+ckr_status writer_commit(ckr_ctx *, struct tensor_writer *, ckr_status);
+void writer_abort(struct tensor_writer *);
 
-/* ---- fetch.c: every process gets the whole tensor, as all ask for it ---- */
+/* ---- gather_tensor.c: all processes get the whole tensor ---- */
 
-struct fetch {
+struct tensor_gather {
 	ckr_ctx *c;
 	const struct ckr_tensor *t;
 	struct pieces pieces, batch;    /* if it is cut; if replicas differ */
@@ -73,17 +73,18 @@ struct fetch {
 	enum link_group link;
 	uint32_t owners, mine;
 	int *nbytes, *place;
-	struct between group;           /* of the replica */
+	struct chunked_comm group;      /* of the replica */
 };
 
-ckr_status fetch_begin(struct fetch *, ckr_ctx *, const struct bound *,
-                       const struct ckr_tensor *);
+ckr_status gather_begin(struct tensor_gather *, ckr_ctx *, const struct bound *,
+                        const struct ckr_tensor *);
 /* Elements at .. at + n - 1 of the whole; ranges come in order; n <= most. */
-ckr_status fetch_next(struct fetch *, uint64_t at, uint64_t n, void *out);
-void fetch_end(struct fetch *);
+ckr_status gather_next(struct tensor_gather *, uint64_t at, uint64_t n,
+                       void *out);
+void gather_end(struct tensor_gather *);
 /* All of it. */
-ckr_status fetch_all(ckr_ctx *, const struct bound *,
-                     const struct ckr_tensor *, char *dense);
+ckr_status gather_all(ckr_ctx *, const struct bound *,
+                      const struct ckr_tensor *, char *dense);
 
 /* ---- export.c ---- */
 

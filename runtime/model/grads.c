@@ -16,7 +16,7 @@
 #include "runtime/model/files.h"
 
 struct grads {
-	struct outfile o;
+	struct tensor_writer o;
 	uint32_t *tensor;               /* of entry i */
 	size_t n;
 };
@@ -79,7 +79,7 @@ begin_grads(ckr_ctx *c, struct grads *g, const char *path)
 		if (c->lib->loss_scaled)
 			entry[i].dtype = CKR_F32;
 	}
-	s = outfile_begin(c, &g->o, path, entry, g->n, NULL, 0);
+	s = writer_begin(c, &g->o, path, entry, g->n, NULL, 0);
 	free(entry);
 	return s;
 }
@@ -114,7 +114,7 @@ grads_after(ckr_ctx *c, const struct bound *b, uint32_t step)
 		if (t->ready != (int32_t)step)
 			continue;
 		/* others may wait for what this one sends */
-		one = outfile_put(c, &g->o, i, b, t, scale);
+		one = writer_put_tensor(c, &g->o, i, b, t, scale);
 		s = s == CKR_OK ? one : s;
 	}
 	return s;
@@ -123,7 +123,7 @@ grads_after(ckr_ctx *c, const struct bound *b, uint32_t step)
 ckr_status
 grads_finish(ckr_ctx *c)
 {
-	ckr_status s = outfile_commit(c, &c->grads->o, CKR_OK);
+	ckr_status s = writer_commit(c, &c->grads->o, CKR_OK);
 
 	grads_free(c);
 	return s;
@@ -134,7 +134,7 @@ grads_free(ckr_ctx *c)
 {
 	if (!c->grads)
 		return;
-	outfile_abort(&c->grads->o);
+	writer_abort(&c->grads->o);
 	free(c->grads->tensor);
 	free(c->grads);
 	c->grads = NULL;

@@ -1,4 +1,4 @@
-/* Each process reads the stretches of a file that its ranks hold.  Where not
+/* Each process reads the ranges of a file that its ranks hold.  Where not
  * all see the same file, as without a file system that their machines share,
  * the first one reads it for all.
  */
@@ -16,7 +16,7 @@
 
 /* A whole tensor into what the ranks here hold of it, a range after the other
  * in the whole's order. */
-struct stretch {
+struct tensor_range {
 	ckr_ctx *c;
 	const struct ckr_tensor *t;
 	bool cut;
@@ -27,44 +27,45 @@ struct stretch {
 };
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+min_range(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 static bool
-holds(const struct stretch *s, uint32_t place, const struct piece_run *u)
+holds_run(const struct tensor_range *s, uint32_t place,
+          const struct piece_run *u)
 {
 	return pieces_hold(&s->pieces, u, rt_rank(s->c, place),
 	                   rt_replica(s->c, place));
 }
 
 static bool
-is_held(const struct stretch *s, const struct piece_run *u)
+is_held(const struct tensor_range *s, const struct piece_run *u)
 {
 	bool held = false;
 
 	FOR_RANKS (r, s->c)
-		held |= holds(s, r, u);
+		held |= holds_run(s, r, u);
 	return held;
 }
 
 static void *
-place_of(const struct stretch *s, uint32_t r)
+tensor_on_rank(const struct tensor_range *s, uint32_t r)
 {
 	return rt_at(s->c, &s->c->plan, r, s->t);
 }
 
-/* Whether what is put goes to where the tensor lies. */
+/* Whether ranges are copied to where the tensor lies. */
 static bool
-is_direct(const struct stretch *s)
+is_direct(const struct tensor_range *s)
 {
 	return rt_is_dense(s->t) && s->c->device->host;
 }
 
-/* done: what was put becomes the tensor's value. */
+/* done: the ranges become the tensor's value. */
 static ckr_status
-stretch_end(struct stretch *s, bool done)
+range_end(struct tensor_range *s, bool done)
 {
 	ckr_status status = CKR_OK;
 
@@ -72,7 +73,7 @@ stretch_end(struct stretch *s, bool done)
 		if (!s->local || is_direct(s) || !s->local[r])
 			continue;
 		if (done && status == CKR_OK)
-			status = rt_push(s->c, s->t, place_of(s, r),
+			status = rt_push(s->c, s->t, tensor_on_rank(s, r),
 			                 s->local[r]);
 		s->c->device->call->sync(s->c->device);
 		free(s->local[r]);
@@ -82,16 +83,15 @@ stretch_end(struct stretch *s, bool done)
 	return status;
 }
 
-/* Of a tensor of program[0].  put: its elements
- * follow by stretch_put; else nothing is put. */
+/* Of a tensor of program[0].  put: its elements follow by range_put. */
 static ckr_status
-stretch_begin(struct stretch *s, ckr_ctx *c, const struct ckr_tensor *t,
-              bool put)
+range_begin(struct tensor_range *s, ckr_ctx *c, const struct ckr_tensor *t,
+            bool put)
 {
 	uint64_t size = rt_nbytes(t);
 	struct ckr_tensor w = rt_whole(c, t);
 
-	*s = (struct stretch){ .c = c, .t = t, .nelem = rt_nelem(&w),
+	*s = (struct tensor_range){ .c = c, .t = t, .nelem = rt_nelem(&w),
 		.cut = rt_is_cut(t) };
 	if (s->cut)
 		s->pieces = rt_pieces(c, t);
@@ -99,10 +99,10 @@ stretch_begin(struct stretch *s, ckr_ctx *c, const struct ckr_tensor *t,
 	if (!s->local)
 		return rt_no_memory(c);
 	for (uint32_t r = 0; put && r < c->world.count; r++) {
-		s->local[r] = is_direct(s) ? place_of(s, r)
+		s->local[r] = is_direct(s) ? tensor_on_rank(s, r)
 		              : malloc(size + 1);
 		if (!s->local[r]) {
-			stretch_end(s, false);
+			range_end(s, false);
 			return rt_no_memory(c);
 		}
 		if (s->cut)
@@ -115,7 +115,7 @@ stretch_begin(struct stretch *s, ckr_ctx *c, const struct ckr_tensor *t,
 /* The next range, from *at on, that begins with an element of a rank here; at
  * most `most` elements; false: there is none. */
 static bool
-stretch_next(struct stretch *s, uint64_t most, uint64_t *at, uint64_t *n)
+range_next(struct tensor_range *s, uint64_t most, uint64_t *at, uint64_t *n)
 {
 	for (; s->cut && s->run < s->pieces.nrun; s->run++) {
 		struct piece_run u = pieces_run(&s->pieces, s->run);
@@ -127,13 +127,14 @@ stretch_next(struct stretch *s, uint64_t most, uint64_t *at, uint64_t *n)
 	}
 	if (*at >= s->nelem || (s->cut && s->run == s->pieces.nrun))
 		return false;
-	*n = least(most, s->nelem - *at);
+	*n = min_range(most, s->nelem - *at);
 	return true;
 }
 
 /* A summand is all of it on one rank and zeros on the others. */
 static void
-put_whole(struct stretch *s, uint64_t at, uint64_t n, const char *x)
+copy_range_to_ranks(struct tensor_range *s, uint64_t at, uint64_t n,
+                    const char *x)
 {
 	uint64_t size = dtype_row[s->t->dtype].nbytes;
 
@@ -149,22 +150,22 @@ put_whole(struct stretch *s, uint64_t at, uint64_t n, const char *x)
 
 /* Elements at .. at + n - 1 of the whole; ranges come in order. */
 static void
-stretch_put(struct stretch *s, uint64_t at, uint64_t n, const void *x)
+range_put(struct tensor_range *s, uint64_t at, uint64_t n, const void *x)
 {
 	uint64_t size = dtype_row[s->t->dtype].nbytes;
 
 	if (!s->cut)
-		put_whole(s, at, n, x);
+		copy_range_to_ranks(s, at, n, x);
 	for (uint64_t i = s->run; s->cut && i < s->pieces.nrun; i++) {
 		struct piece_run u = pieces_run(&s->pieces, i);
 		uint64_t lo = u.whole > at ? u.whole : at;
-		uint64_t hi = least(u.whole + u.n, at + n);
+		uint64_t hi = min_range(u.whole + u.n, at + n);
 
 		if (u.whole >= at + n)
 			break;
 		s->run = i;
 		FOR_RANKS (r, s->c)
-			if (lo < hi && holds(s, r, &u))
+			if (lo < hi && holds_run(s, r, &u))
 				memcpy(s->local[r]
 				       + (u.local + lo - u.whole) * size,
 				       (const char *)x + (lo - at) * size,
@@ -178,17 +179,17 @@ enum { PIECE = 1 << 17 };               /* elements */
 
 /* What ranks here hold of it, to there or to nowhere. */
 static ckr_status
-read_own(ckr_ctx *c, const struct infile *o, const struct array *a,
-         const struct ckr_tensor *t, struct stretch *st)
+read_local_shard(ckr_ctx *c, const struct infile *o, const struct array *a,
+                 const struct ckr_tensor *t, struct tensor_range *st)
 {
 	char *block = malloc((size_t)PIECE * dtype_row[t->dtype].nbytes);
 	uint64_t at = 0, n;
 	ckr_status s = block ? CKR_OK : rt_no_memory(c);
 
-	for (; s == CKR_OK && stretch_next(st, PIECE, &at, &n); at += n) {
+	for (; s == CKR_OK && range_next(st, PIECE, &at, &n); at += n) {
 		s = array_read(&o->f, a, at, n, t->dtype, block, &c->err);
 		if (s == CKR_OK && st->local[0])
-			stretch_put(st, at, n, block);
+			range_put(st, at, n, block);
 	}
 	free(block);
 	return s;
@@ -197,7 +198,7 @@ read_own(ckr_ctx *c, const struct infile *o, const struct array *a,
 /* All of it, from the first process. */
 static ckr_status
 read_far(ckr_ctx *c, const struct infile *o, const struct array *a,
-         const struct ckr_tensor *t, struct stretch *st)
+         const struct ckr_tensor *t, struct tensor_range *st)
 {
 	struct team_task w = { .op = "reading", .of = t->name,
 		.patient = true };
@@ -213,56 +214,56 @@ read_far(ckr_ctx *c, const struct infile *o, const struct array *a,
 		CKR_TRY(team_spread(c->team, 0, block,
 		                    (int)(n * dtype_row[t->dtype].nbytes), &w,
 		                    &c->err));
-		stretch_put(st, at, n, block);
+		range_put(st, at, n, block);
 	}
 	return s;
 }
 
 ckr_status
-infile_read(ckr_ctx *c, const struct infile *o, const struct array *a,
-            const struct ckr_tensor *t)
+infile_read_tensor(ckr_ctx *c, const struct infile *o, const struct array *a,
+                   const struct ckr_tensor *t)
 {
-	struct stretch st;
+	struct tensor_range st;
 
 	ckr_status s;
 
 	c->copied &= t->kind != CKR_PARAM;
-	CKR_TRY(stretch_begin(&st, c, t, true));
+	CKR_TRY(range_begin(&st, c, t, true));
 	if (o->read_for) {
 		s = read_far(c, o, a, t, &st);
 	} else if (st.cut) {
-		s = read_own(c, o, a, t, &st);
+		s = read_local_shard(c, o, a, t, &st);
 	} else {
 		s = array_read(&o->f, a, 0, a->nelem, t->dtype, st.local[0],
 		               &c->err);
-		stretch_put(&st, 0, a->nelem, st.local[0]);
+		range_put(&st, 0, a->nelem, st.local[0]);
 	}
 	if (s != CKR_OK) {
-		stretch_end(&st, false);
+		range_end(&st, false);
 		return s;
 	}
-	return stretch_end(&st, true);
+	return range_end(&st, true);
 }
 
 ckr_status
-infile_try(ckr_ctx *c, const struct infile *o, const struct array *a,
-           const struct ckr_tensor *t)
+infile_check_tensor(ckr_ctx *c, const struct infile *o, const struct array *a,
+                    const struct ckr_tensor *t)
 {
-	struct stretch st;
+	struct tensor_range st;
 	ckr_status s;
 
 	if (o->far)
 		return CKR_OK;
-	CKR_TRY(stretch_begin(&st, c, t, false));
-	s = read_own(c, o, a, t, &st);
-	stretch_end(&st, false);
+	CKR_TRY(range_begin(&st, c, t, false));
+	s = read_local_shard(c, o, a, t, &st);
+	range_end(&st, false);
 	return s;
 }
 
 /* ---- opening ---- */
 
 static uint64_t
-mix(uint64_t h, const char *text)
+hash_text(uint64_t h, const char *text)
 {
 	while (*text)
 		h = (h ^ (unsigned char)*text++) * 0x100000001b3u;
@@ -276,15 +277,15 @@ hash_head(const struct array_file *f)
 	uint64_t h = 0xcbf29ce484222325u ^ f->size;
 
 	for (size_t i = 0; i < f->n; i++)
-		h = mix(h, f->v[i].name) ^ f->v[i].at;
+		h = hash_text(h, f->v[i].name) ^ f->v[i].at;
 	for (size_t i = 0; i < f->nmeta; i++)
-		h = mix(mix(h, f->meta[i].key), f->meta[i].value);
+		h = hash_text(hash_text(h, f->meta[i].key), f->meta[i].value);
 	return h;
 }
 
 /* Whether this process sees the same file as the first. */
 static ckr_status
-compare(ckr_ctx *c, struct infile *o, bool opened)
+compare_with_first(ckr_ctx *c, struct infile *o, bool opened)
 {
 	struct team_task w = { .op = "opening", .of = o->f.path,
 		.patient = true };
@@ -305,7 +306,7 @@ infile_open(ckr_ctx *c, const char *path, struct infile *o)
 	CKR_TRY(peers_agree(c, peers_first(c) ? s : CKR_OK, "opening"));
 	if (!c->team)
 		return CKR_OK;
-	CKR_TRY(compare(c, o, opened));
+	CKR_TRY(compare_with_first(c, o, opened));
 	o->far = o->read_for && !peers_first(c);
 	if (o->far && opened)
 		array_close(&o->f);
@@ -315,7 +316,7 @@ infile_open(ckr_ctx *c, const char *path, struct infile *o)
 /* ---- adapters ---- */
 
 static bool
-is_adapter(const ckr_ctx *c, uint32_t tensor)
+is_adapter_tensor(const ckr_ctx *c, uint32_t tensor)
 {
 	bool found = false;
 
@@ -338,7 +339,7 @@ is_of_peft(const char *name)
 }
 
 static bool
-all_are(const struct array_file *f, bool (*of)(const char *))
+all_names_match(const struct array_file *f, bool (*of)(const char *))
 {
 	bool all = f->n > 0;
 
@@ -348,7 +349,7 @@ all_are(const struct array_file *f, bool (*of)(const char *))
 }
 
 ckr_status
-infile_peel(ckr_ctx *c, struct infile *o)
+infile_map_adapters(ckr_ctx *c, struct infile *o)
 {
 	static const char *const map[] = { PEFT_PREFIX "=" };
 	bool peft;
@@ -356,8 +357,8 @@ infile_peel(ckr_ctx *c, struct infile *o)
 	o->alone = o->mapped = false;
 	if (!c->lib->nadapter || o->far)
 		return CKR_OK;
-	peft = all_are(&o->f, is_of_peft);
-	o->alone = peft || all_are(&o->f, is_of_adapter);
+	peft = all_names_match(&o->f, is_of_peft);
+	o->alone = peft || all_names_match(&o->f, is_of_adapter);
 	if (!peft)
 		return CKR_OK;
 	CKR_TRY(files_need_peft_scales(c, &o->f));
@@ -371,7 +372,7 @@ spare_here(ckr_ctx *c, struct infile *o)
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		o->leave[i] |= rt_is_weight(&t[i])
-			&& o->alone != is_adapter(c, i)
+			&& o->alone != is_adapter_tensor(c, i)
 			&& !array_find(&o->f, t[i].name);
 }
 
@@ -391,7 +392,7 @@ infile_agree(ckr_ctx *c, struct infile *o)
 }
 
 ckr_status
-infile_spare(ckr_ctx *c, struct infile *o)
+infile_mark_kept(ckr_ctx *c, struct infile *o)
 {
 	ckr_status s = CKR_OK;
 

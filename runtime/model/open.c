@@ -62,7 +62,7 @@ check_elf(const char *so, struct err *e)
 
 /* dlopen takes a name without a slash for something on the library path. */
 static ckr_status
-load(ckr_ctx *c, const char *so)
+load_library(ckr_ctx *c, const char *so)
 {
 	size_t n = strlen(so) + 3;
 	char *path = malloc(n);
@@ -99,7 +99,7 @@ load(ckr_ctx *c, const char *so)
 }
 
 static uint64_t
-resident_bytes(const struct ckr_library *lib)
+max_resident_bytes(const struct ckr_library *lib)
 {
 	uint64_t a = lib->program[0].resident_bytes;
 	uint64_t b = lib->program[1].nstep ? lib->program[1].resident_bytes : 0;
@@ -127,7 +127,7 @@ find_common(ckr_ctx *c)
 }
 
 static ckr_status
-take_memory(ckr_ctx *c)
+map_memory(ckr_ctx *c)
 {
 	const struct ckr_library *lib = c->lib;
 	const struct ckr_program *p = &lib->program[0];
@@ -138,7 +138,7 @@ take_memory(ckr_ctx *c)
 		return rt_no_memory(c);
 	FOR_RANKS (r, c)
 		CKR_TRY(device_map(c->device, &c->resident[r],
-		                   resident_bytes(lib), false, c->poison,
+		                   max_resident_bytes(lib), false, c->poison,
 		                   c->env.threads, &c->err));
 	if (c->world.tp > 1)
 		find_common(c);
@@ -155,7 +155,7 @@ take_memory(ckr_ctx *c)
 
 		FOR_RANKS (r, c)
 			if (t->kind == CKR_CONSTANT)
-				c->device->call->put(c->device,
+				c->device->call->copy_h2d(c->device,
 					rt_at(c, &c->plan, r, t),
 					lib->constants + t->data, t->nbytes);
 	}
@@ -207,7 +207,7 @@ env_on(const char *name)
 }
 
 static void
-set_threads(ckr_ctx *c, int wanted)
+set_thread_count(ckr_ctx *c, int wanted)
 {
 	int n = wanted > 0 ? wanted : omp_get_max_threads();
 
@@ -217,7 +217,7 @@ set_threads(ckr_ctx *c, int wanted)
 }
 
 static void
-tell(ckr_ctx *c)
+log_model(ckr_ctx *c)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 
@@ -277,7 +277,7 @@ fair_threads(const ckr_ctx *c, int wanted)
 }
 
 static bool
-is_matrix(const struct ckr_library *lib, int32_t i)
+is_matrix_param(const struct ckr_library *lib, int32_t i)
 {
 	const struct ckr_tensor *t = lib->program[0].tensor;
 
@@ -295,9 +295,9 @@ programs_sane(const struct ckr_library *lib)
 		if ((i == 0 || p[i].nstep) && !rt_is_sane(lib, &p[i]))
 			return false;
 	for (uint32_t i = 0; i < lib->nadapter; i++)
-		if (!is_matrix(lib, lib->adapter[i].weight)
-		    || !is_matrix(lib, lib->adapter[i].a)
-		    || !is_matrix(lib, lib->adapter[i].b))
+		if (!is_matrix_param(lib, lib->adapter[i].weight)
+		    || !is_matrix_param(lib, lib->adapter[i].a)
+		    || !is_matrix_param(lib, lib->adapter[i].b))
 			return false;
 	return p[2].arena_bytes <= p[0].arena_bytes
 	       && p[2].resident_bytes <= p[0].resident_bytes
@@ -305,11 +305,11 @@ programs_sane(const struct ckr_library *lib)
 }
 
 static ckr_status
-load_library(ckr_ctx *c, const char *so, const struct ckr_options *opt)
+open_library(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 {
 	uint32_t ranks;
 
-	CKR_TRY(load(c, so));
+	CKR_TRY(load_library(c, so));
 	if (!programs_sane(c->lib))
 		return err_set(&c->err, CKR_EFORMAT, "%s: its tables are "
 		               "damaged; compile the model again", so);
@@ -320,7 +320,7 @@ load_library(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 /* ---- what steps move ---- */
 
 static void *
-operand(void *user, const struct transfer *t, uint32_t rank, int i)
+operand_of_transfer(void *user, const struct transfer *t, uint32_t rank, int i)
 {
 	const struct bound *b = t->of;
 
@@ -329,19 +329,19 @@ operand(void *user, const struct transfer *t, uint32_t rank, int i)
 }
 
 static void
-get(void *user, void *host, const void *at, uint64_t n)
+copy_to_host(void *user, void *host, const void *at, uint64_t n)
 {
 	const ckr_ctx *c = user;
 
-	c->device->call->get(c->device, host, at, n);
+	c->device->call->copy_d2h(c->device, host, at, n);
 }
 
 static void
-put(void *user, void *at, const void *host, uint64_t n)
+copy_from_host(void *user, void *at, const void *host, uint64_t n)
 {
 	const ckr_ctx *c = user;
 
-	c->device->call->put(c->device, at, host, n);
+	c->device->call->copy_h2d(c->device, at, host, n);
 	c->device->call->sync(c->device);
 }
 
@@ -359,12 +359,14 @@ static ckr_status
 open_transfers(ckr_ctx *c)
 {
 	bool host = c->device->host;
-	struct crew crew = { .team = c->team, .wires = c->wires,
+	struct comm_view view = { .team = c->team, .nccl = c->nccl,
 		.program = c->lib->program, .tp = c->world.tp,
 		.dp = c->world.dp, .count = c->world.count,
 		.rank = c->env.rank, .replica = c->env.replica,
-		.threads = c->env.threads, .user = c, .operand = operand,
-		.get = host ? NULL : get, .put = host ? NULL : put };
+		.threads = c->env.threads, .user = c,
+		.operand = operand_of_transfer,
+		.copy_d2h = host ? NULL : copy_to_host,
+		.copy_h2d = host ? NULL : copy_from_host };
 	uint32_t most = 0;
 
 	for (int i = 0; i < CKR_PROGRAMS; i++) {
@@ -372,7 +374,7 @@ open_transfers(ckr_ctx *c)
 
 		most = n > most ? n : most;
 	}
-	return transfers_open(&c->transfers, &crew, most, &c->err);
+	return transfers_open(&c->transfers, &view, most, &c->err);
 }
 
 /* What kernels ask for products and convolutions. */
@@ -391,7 +393,7 @@ choose_products(ckr_ctx *c, const char *name)
 	c->env.bgemm = c->gemm.bf16;
 	c->convs = convs_open(c->gemm.onednn, lib->blocked, lib->nblocked,
 	                      c->env.threads);
-	convs_offer(c->convs, &c->env);
+	convs_fill_env(c->convs, &c->env);
 	return CKR_OK;
 }
 
@@ -400,20 +402,20 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 {
 	const char *blas = opt->blas ? opt->blas : getenv("CKR_BLAS");
 
-	rt_become(c, 0);
-	set_threads(c, fair_threads(c, opt->threads));
+	rt_select_rank(c, 0);
+	set_thread_count(c, fair_threads(c, opt->threads));
 	c->crowd = crowd_open(c->env.threads, c->dl);
 	CKR_TRY(rt_open_device(c));
 	if (c->team && !c->device->host)
-		CKR_TRY(wires_open(&c->wires, c->device, &c->err));
+		CKR_TRY(nccl_open(&c->nccl, c->device, &c->err));
 	CKR_TRY(choose_products(c, blas));
 	c->env.seed = opt->seed;
-	CKR_TRY(take_memory(c));
+	CKR_TRY(map_memory(c));
 	CKR_TRY(open_transfers(c));
 	CKR_TRY(count_open(c));
-	CKR_TRY(guard_open(c));
+	CKR_TRY(finite_open(c));
 	norm_open(c);
-	CKR_TRY(late_open(c));
+	CKR_TRY(async_open(c));
 	c->scale.value = SCALE_FIRST;
 	c->best.loss = INFINITY;
 	return CKR_OK;
@@ -426,14 +428,14 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	c->log = env_on("CKR_LOG");
 	c->poison = env_on("CKR_POISON");
 	CKR_TRY(peers_open(c, opt));
-	CKR_TRY(peers_agree(c, load_library(c, so, opt), "opening"));
-	CKR_TRY(peers_settle(c));
+	CKR_TRY(peers_agree(c, open_library(c, so, opt), "opening"));
+	CKR_TRY(peers_assign_ranks(c));
 	CKR_TRY(peers_agree(c, make_ready(c, opt), "taking memory"));
 	CKR_TRY(transfers_join(c->transfers, &c->err));
 	CKR_TRY(peers_compare(c));
 	CKR_TRY(first_weights(c, opt->weights));
 	if (c->log && peers_first(c))
-		tell(c);
+		log_model(c);
 	c->ready = true;
 	if (getenv("CKR_TRACE") && *getenv("CKR_TRACE"))
 		CKR_TRY(ckr_trace(c, getenv("CKR_TRACE")));
@@ -466,9 +468,9 @@ ckr_close(ckr_ctx *c)
 	crowd_close(c->crowd);
 	convs_close(c->convs);
 	gemm_release(&c->gemm);
-	late_close(c);
+	async_close(c);
 	count_close(c);
-	guard_close(c);
+	finite_close(c);
 	transfers_close(c->transfers);
 	rt_unbind(c, &c->forward);
 	rt_unbind(c, &c->plan);
@@ -476,12 +478,12 @@ ckr_close(ckr_ctx *c)
 		device_unmap(c->device, &c->resident[r]);
 	for (uint32_t i = 0; c->whole && i < c->lib->nshared; i++)
 		if (c->whole[i])
-			c->device->call->drop_host(c->device, c->whole[i]);
+			c->device->call->free_pinned(c->device, c->whole[i]);
 	rt_close_env(c);
-	wires_close(c->wires);
+	nccl_close(c->nccl);
 	device_close(c->device);
 	free(c->whole);
-	free(c->given);
+	free(c->input_set);
 	free(c->left);
 	free(c->group);
 	free(c->resident);

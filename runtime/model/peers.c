@@ -38,7 +38,7 @@ peers_first(const ckr_ctx *c)
 }
 
 ckr_status
-peers_settle(ckr_ctx *c)
+peers_assign_ranks(ckr_ctx *c)
 {
 	if (!c->team)
 		return CKR_OK;
@@ -66,18 +66,18 @@ peers_agree(ckr_ctx *c, ckr_status s, const char *what)
 ckr_status
 peers_agree_step(ckr_ctx *c, ckr_status s, uint64_t order)
 {
-	struct guard *g = &c->guard;
+	struct finite_check *g = &c->finite;
 	struct team_task w = { .op = "agreement on the step",
 		.step = c->step + 1 };
 	struct team_vote v = { .status = s, .order = order };
 
 	if (!c->team)
 		return s;
-	v.flags = (g->bad ? BAD : 0) | (g->overflow ? OVERFLOW : 0);
+	v.flags = (g->nonfinite ? BAD : 0) | (g->overflow ? OVERFLOW : 0);
 	v.most = ckr_peak_bytes(c);
 	s = team_agree(c->team, &v, &w, &c->err);
 	c->peak = v.most;
-	g->bad = v.flags & BAD;
+	g->nonfinite = v.flags & BAD;
 	g->overflow = v.flags & OVERFLOW;
 	return s;
 }
@@ -107,7 +107,7 @@ struct facts {
 };
 
 static uint64_t
-mix(uint64_t h, uint64_t x)
+hash_number(uint64_t h, uint64_t x)
 {
 	h = (h ^ x) * 0x9e3779b97f4a7c15u;
 	return h ^ h >> 29;
@@ -130,7 +130,7 @@ hash_file(const char *path, uint64_t *h, struct err *e)
 		memset(block, 0, BLOCK);
 		s = file_read(fd, path, block, n, at, e);
 		for (uint64_t i = 0; i < (n + 7) / 8; i++)
-			*h = mix(*h, block[i]);
+			*h = hash_number(*h, block[i]);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -140,7 +140,7 @@ hash_file(const char *path, uint64_t *h, struct err *e)
 
 /* Kernels were compiled for one, products choose by another. */
 static const char *
-processor(void)
+processor_kind(void)
 {
 #ifdef __x86_64__
 	return __builtin_cpu_supports("avx512bf16") ? "x86, avx512bf16"
@@ -165,7 +165,7 @@ find_facts(ckr_ctx *c, struct facts *f)
 	         "bytes", lib->name, (unsigned long long)hash, lib->abi,
 	         (unsigned long long)lib->peak_bytes);
 	snprintf(t[PRODUCTS], sizeof(*t), "%.100s", c->gemm.text);
-	snprintf(t[PROCESSOR], sizeof(*t), "%s%s%.60s", processor(),
+	snprintf(t[PROCESSOR], sizeof(*t), "%s%s%.60s", processor_kind(),
 	         c->device->host ? "" : ", ",
 	         c->device->host ? "" : c->device->name);
 	snprintf(t[THREADS], sizeof(*t), "%d", c->env.threads);
@@ -175,7 +175,7 @@ find_facts(ckr_ctx *c, struct facts *f)
 
 /* Those that differ from the first in fact k, named. */
 static bool
-differ(const struct facts *all, uint32_t n, int k, struct err *e)
+check_fact(const struct facts *all, uint32_t n, int k, struct err *e)
 {
 	char list[200] = "";
 	uint32_t other = 0;
@@ -212,7 +212,7 @@ peers_compare(ckr_ctx *c)
 	if (s == CKR_OK)
 		s = team_share(c->team, &mine, sizeof(mine), all, &w, &c->err);
 	for (int k = 0; s == CKR_OK && k < FACTS; k++)
-		if (differ(all, c->team->size, k, &c->err)) {
+		if (check_fact(all, c->team->size, k, &c->err)) {
 			s = CKR_EARG;
 			c->err.known = true;
 			c->err.mute = c->team->rank;

@@ -74,7 +74,7 @@ profile_wait(struct profile *f, uint32_t step, double sec)
 }
 
 static double
-mean(const struct profile *f, uint32_t step, double sum)
+mean_without_first(const struct profile *f, uint32_t step, double sum)
 {
 	uint64_t n = f->calls[step];
 
@@ -84,7 +84,7 @@ mean(const struct profile *f, uint32_t step, double sum)
 static double
 mean_sec(const struct profile *f, uint32_t step)
 {
-	return mean(f, step, f->sec[step]);
+	return mean_without_first(f, step, f->sec[step]);
 }
 
 static unsigned
@@ -117,7 +117,7 @@ best_rates(const struct profile *f, const struct ckr_program *p,
 
 /* Seconds below which a step does not get at these rates. */
 static double
-roof(const struct ckr_step *s, double flops, double bytes)
+roofline_seconds(const struct ckr_step *s, double flops, double bytes)
 {
 	double by_flops = flops > 0 ? s->flops / flops : 0;
 	double by_bytes = bytes > 0 ? s->bytes / bytes : 0;
@@ -129,8 +129,8 @@ roof(const struct ckr_step *s, double flops, double bytes)
  * nothing; in one process what moves is copied.  far: between processes, where
  * what others compute meanwhile takes no time that shows. */
 static void
-put_link(FILE *f, const struct profile *m, const struct ckr_program *p,
-         const struct ckr_env *env, bool far)
+write_link_rate(FILE *f, const struct profile *m, const struct ckr_program *p,
+                const struct ckr_env *env, bool far)
 {
 	uint32_t ranks = env->ranks > 1 ? env->ranks : env->replicas;
 	double all = 0, sec = 0, least = -1, n = 0;
@@ -157,7 +157,7 @@ put_link(FILE *f, const struct profile *m, const struct ckr_program *p,
 }
 
 static ckr_status
-put_profile(FILE *f, void *ctx)
+write_profile_file(FILE *f, void *ctx)
 {
 	const ckr_ctx *c = ctx;
 	const struct ckr_program *p = &c->lib->program[0];
@@ -174,7 +174,7 @@ put_profile(FILE *f, void *ctx)
 	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
 	        "\"bandwidth\":%.6g,",
 	        (unsigned long long)(c->step - m->first), flops, bytes);
-	put_link(f, m, p, &c->env, c->team);
+	write_link_rate(f, m, p, &c->env, c->team);
 	fprintf(f, "\"cold\":%u,\"ops\":[", count_cold(m));
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct ckr_step *s = &p->step[i];
@@ -191,13 +191,13 @@ put_profile(FILE *f, void *ctx)
 		        mean_sec(m, i), m->least[i], s->sec);
 		if (trace_is_apart(p, i))
 			fprintf(f, ",\"wait_seconds\":%.9g",
-			        mean(m, i, m->wait[i]));
+			        mean_without_first(m, i, m->wait[i]));
 		if (far > 0)
 			fprintf(f, ",\"sent_bytes\":%.17g}", far);
 		else
 			fprintf(f, ",\"flops\":%.17g,\"bytes\":%.17g,"
 			        "\"roof\":%.9g}", s->flops, s->bytes,
-			        roof(s, flops, bytes));
+			        roofline_seconds(s, flops, bytes));
 		comma = ",";
 	}
 	fputs("\n]}\n", f);
@@ -207,7 +207,7 @@ put_profile(FILE *f, void *ctx)
 /* ---- a table ---- */
 
 /* Ops of one name and phase. */
-struct kind {
+struct op_kind {
 	const char *op;
 	int32_t phase;
 	uint32_t count;
@@ -217,7 +217,7 @@ struct kind {
 static int
 by_seconds(const void *a, const void *b)
 {
-	const struct kind *x = a, *y = b;
+	const struct op_kind *x = a, *y = b;
 
 	return (x->sec < y->sec) - (x->sec > y->sec);
 }
@@ -225,7 +225,7 @@ by_seconds(const void *a, const void *b)
 /* Sums over the steps measured; how many kinds there are. */
 static uint32_t
 sum_kinds(const struct profile *f, const struct ckr_program *p, double flops,
-          double bytes, struct kind *kind)
+          double bytes, struct op_kind *kind)
 {
 	uint32_t n = 0, k;
 
@@ -239,17 +239,18 @@ sum_kinds(const struct profile *f, const struct ckr_program *p, double flops,
 			    && !strcmp(kind[k].op, s->op))
 				break;
 		if (k == n)
-			kind[n++] = (struct kind){ s->op, s->phase, 0, 0, 0 };
+			kind[n++] = (struct op_kind){ s->op, s->phase,
+				0, 0, 0 };
 		kind[k].count++;
 		kind[k].sec += f->least[i];
-		kind[k].roof += s->comm ? 0 : roof(s, flops, bytes);
+		kind[k].roof += s->comm ? 0 : roofline_seconds(s, flops, bytes);
 	}
 	qsort(kind, n, sizeof(*kind), by_seconds);
 	return n;
 }
 
 static void
-put_kind(FILE *f, const struct kind *k, double all)
+write_op_kind(FILE *f, const struct op_kind *k, double all)
 {
 	fprintf(f, "%-18s %-9s %5u %10.6f %4.0f %%", k->op,
 	        trace_phase(k->phase), k->count, k->sec,
@@ -264,7 +265,7 @@ ckr_profile_table(ckr_ctx *c, FILE *f)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 	double flops, bytes, all = 0;
-	struct kind *kind;
+	struct op_kind *kind;
 	uint32_t n;
 
 	CKR_TRY(rt_need_quiet(c));
@@ -283,7 +284,7 @@ ckr_profile_table(ckr_ctx *c, FILE *f)
 	fprintf(f, "%-18s %-9s %5s %10s %6s  %s\n", "op", "phase", "ops",
 	        "seconds", "share", "of roof");
 	for (uint32_t i = 0; i < n && kind[i].sec > 0.01 * all; i++)
-		put_kind(f, &kind[i], all);
+		write_op_kind(f, &kind[i], all);
 	free(kind);
 	return CKR_OK;
 }
@@ -301,6 +302,6 @@ ckr_profile(ckr_ctx *c, const char *path)
 		return err_set(&c->err, CKR_EARG, "measuring has not begun");
 	s = peers_first(c) ? new_file_open(&out, path, &c->err) : CKR_OK;
 	if (s == CKR_OK && peers_first(c))
-		s = new_file_print(&out, put_profile, c, &c->err);
+		s = new_file_print(&out, write_profile_file, c, &c->err);
 	return peers_agree(c, s, "writing a profile");
 }

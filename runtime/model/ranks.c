@@ -15,7 +15,7 @@
 /* ---- memory ---- */
 
 void
-rt_become(ckr_ctx *c, uint32_t rank)
+rt_select_rank(ckr_ctx *c, uint32_t rank)
 {
 	const struct world *w = &c->world;
 
@@ -35,7 +35,7 @@ is_common(const ckr_ctx *c, const struct ckr_tensor *t)
 
 /* The first rank here of the same replica. */
 static uint32_t
-home(const ckr_ctx *c, uint32_t rank)
+first_local_rank(const ckr_ctx *c, uint32_t rank)
 {
 	uint32_t before = rt_rank(c, rank);
 
@@ -49,11 +49,12 @@ rt_at(const ckr_ctx *c, const struct bound *b, uint32_t rank,
 	const struct block *in = t->flags & CKR_RESIDENT ? c->resident
 	                         : b->arena;
 
-	return in[is_common(c, t) ? home(c, rank) : rank].p + t->offset;
+	return in[is_common(c, t) ? first_local_rank(c, rank) : rank].p
+	       + t->offset;
 }
 
 static void **
-operands(const ckr_ctx *c, const struct bound *b, uint32_t rank)
+bind_operands(const ckr_ctx *c, const struct bound *b, uint32_t rank)
 {
 	const struct ckr_program *p = b->p;
 	uint64_t n = 0;
@@ -76,7 +77,7 @@ rt_point(const ckr_ctx *c, struct bound *b)
 {
 	FOR_RANKS (r, c) {
 		free(b->ptr[r]);
-		b->ptr[r] = operands(c, b, r);
+		b->ptr[r] = bind_operands(c, b, r);
 		if (!b->ptr[r])
 			return false;
 	}
@@ -126,7 +127,7 @@ rt_unbind(const ckr_ctx *c, struct bound *b)
 
 /* That of one replica, in the form given, without gaps. */
 static struct ckr_tensor
-of_replica(const struct ckr_tensor *t)
+replica_tensor(const struct ckr_tensor *t)
 {
 	struct ckr_tensor w = *t;
 	int64_t n = 1;
@@ -150,7 +151,7 @@ of_replica(const struct ckr_tensor *t)
 
 /* Replicas have different ones. */
 static bool
-is_batch(const ckr_ctx *c, const struct ckr_tensor *t)
+has_replica_batches(const ckr_ctx *c, const struct ckr_tensor *t)
 {
 	return t->batch > 0 && c->world.dp > 1;
 }
@@ -158,21 +159,22 @@ is_batch(const ckr_ctx *c, const struct ckr_tensor *t)
 struct ckr_tensor
 rt_whole(const ckr_ctx *c, const struct ckr_tensor *t)
 {
-	struct ckr_tensor w = of_replica(t);
+	struct ckr_tensor w = replica_tensor(t);
 
-	if (!is_batch(c, t))
+	if (!has_replica_batches(c, t))
 		return w;
 	w.dim[t->batch - 1] *= c->world.dp;
 	w.batch = 0;
-	return of_replica(&w);
+	return replica_tensor(&w);
 }
 
 /* Where the whole tensor lies, equal on all ranks; NULL: nowhere, or with
  * gaps. */
 static void *
-flat(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t)
+flat_address(const ckr_ctx *c, const struct bound *b,
+             const struct ckr_tensor *t)
 {
-	bool whole = !t->split && !t->piece && !is_batch(c, t)
+	bool whole = !t->split && !t->piece && !has_replica_batches(c, t)
 	             && rt_is_dense(t);
 
 	return whole && c->device->host ? rt_at(c, b, 0, t) : NULL;
@@ -180,8 +182,8 @@ flat(const ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t)
 
 /* Runs of the rank here between the whole and its own elements, both dense. */
 static void
-move_runs(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t place,
-          char *whole, char *local, bool gather)
+copy_shard_runs(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t place,
+                char *whole, char *local, bool gather)
 {
 	struct pieces p = rt_pieces(c, t);
 	struct piece_step at = pieces_held(&p, rt_rank(c, place),
@@ -199,20 +201,20 @@ move_runs(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t place,
 
 /* A tensor that is cut, of n ranks from `first` on. */
 static ckr_status
-gather(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-       uint32_t first, uint32_t n, char *whole, char *local)
+gather_shards(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+              uint32_t first, uint32_t n, char *whole, char *local)
 {
 	for (uint32_t r = first; r < first + n; r++) {
 		CKR_TRY(rt_pull(c, t, rt_at(c, b, r, t), local));
-		move_runs(c, t, r, whole, local, true);
+		copy_shard_runs(c, t, r, whole, local, true);
 	}
 	return CKR_OK;
 }
 
 /* local: room for the summands of all ranks. */
 static ckr_status
-add_up(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-       uint32_t first, void *whole, char *local)
+sum_partials(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+             uint32_t first, void *whole, char *local)
 {
 	const void **x = malloc(c->world.tp * sizeof(*x));
 	ckr_status s = CKR_OK;
@@ -232,8 +234,8 @@ add_up(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 }
 
 static ckr_status
-get_replica(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-            uint32_t first, void *dense)
+gather_replica(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+               uint32_t first, void *dense)
 {
 	ckr_status s = CKR_OK;
 	char *local;
@@ -244,21 +246,21 @@ get_replica(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 	if (!local)
 		return rt_no_memory(c);
 	if (rt_is_cut(t))
-		s = gather(c, b, t, first,
-		           t->piece ? c->world.count : c->world.tp, dense,
-		           local);
+		s = gather_shards(c, b, t, first,
+		                  t->piece ? c->world.count : c->world.tp,
+		                  dense, local);
 	else
-		s = add_up(c, b, t, first, dense, local);
+		s = sum_partials(c, b, t, first, dense, local);
 	free(local);
 	return s;
 }
 
 /* Between the whole of all replicas and that of replica q. */
 static void
-move_batch(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t q,
+copy_batch(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t q,
            char *whole, char *one, bool gather)
 {
-	struct ckr_tensor w = of_replica(t);
+	struct ckr_tensor w = replica_tensor(t);
 	uint64_t outer = 1, run = dtype_row[t->dtype].nbytes;
 
 	for (int i = 0; i < w.rank; i++)
@@ -272,26 +274,26 @@ move_batch(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t q,
 }
 
 ckr_status
-rt_get(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-       void *dense)
+rt_gather_whole(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+                void *dense)
 {
 	ckr_status s = CKR_OK;
-	void *one, *dealt = rt_dealt(c, t);
+	void *one, *input = rt_input_memory(c, t);
 
-	if (dealt) {
-		memcpy(dense, dealt, rt_whole(c, t).nbytes);
+	if (input) {
+		memcpy(dense, input, rt_whole(c, t).nbytes);
 		return CKR_OK;
 	}
 	if (c->team)
-		return fetch_all(c, b, t, dense);
-	if (!is_batch(c, t))
-		return get_replica(c, b, t, 0, dense);
-	one = malloc(of_replica(t).nbytes + 1);
+		return gather_all(c, b, t, dense);
+	if (!has_replica_batches(c, t))
+		return gather_replica(c, b, t, 0, dense);
+	one = malloc(replica_tensor(t).nbytes + 1);
 	if (!one)
 		return rt_no_memory(c);
 	for (uint32_t q = 0; q < c->world.dp && s == CKR_OK; q++) {
-		s = get_replica(c, b, t, q * c->world.tp, one);
-		move_batch(c, t, q, dense, one, true);
+		s = gather_replica(c, b, t, q * c->world.tp, one);
+		copy_batch(c, t, q, dense, one, true);
 	}
 	free(one);
 	return s;
@@ -299,17 +301,17 @@ rt_get(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 
 /* A summand is all of it on one rank and zeros on the others. */
 ckr_status
-rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
+rt_scatter_whole(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 {
 	bool apart = t->split || t->piece;
 	char *local = apart ? calloc(1, rt_nbytes(t) + 1) : NULL;
-	void *dealt = rt_dealt(c, t);
+	void *input = rt_input_memory(c, t);
 	ckr_status s = CKR_OK;
 
 	c->copied &= t->kind != CKR_PARAM;
 
-	if (dealt) {
-		memcpy(dealt, dense, rt_whole(c, t).nbytes);
+	if (input) {
+		memcpy(input, dense, rt_whole(c, t).nbytes);
 		return CKR_OK;
 	}
 	if (apart && !local)
@@ -320,11 +322,11 @@ rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 		if (rt_is_cut(t)) {
 			/* what a last piece lacks is zeros */
 			memset(local, 0, rt_nbytes(t));
-			move_runs(c, t, r, (char *)(uintptr_t)dense, local,
-			          false);
+			copy_shard_runs(c, t, r, (char *)(uintptr_t)dense,
+			                local, false);
 		} else if (rt_rank(c, r) == 0)
 			from = dense;
-		if (home(c, r) == r || !is_common(c, t))
+		if (first_local_rank(c, r) == r || !is_common(c, t))
 			s = rt_push(c, t, rt_at(c, &c->plan, r, t), from);
 		if (s == CKR_OK && local)
 			c->device->call->sync(c->device);
@@ -336,23 +338,23 @@ rt_put(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 }
 
 ckr_status
-rt_read(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-        const void **from, void **copy)
+rt_view_whole(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+              const void **from, void **copy)
 {
 	struct ckr_tensor w = rt_whole(c, t);
 
 	*copy = NULL;
-	*from = flat(c, b, t);
+	*from = flat_address(c, b, t);
 	if (*from)
 		return CKR_OK;
 	*from = *copy = malloc(w.nbytes + 1);
-	return *copy ? rt_get(c, b, t, *copy) : rt_no_memory(c);
+	return *copy ? rt_gather_whole(c, b, t, *copy) : rt_no_memory(c);
 }
 
 /* ---- inputs ---- */
 
 void *
-rt_dealt(const ckr_ctx *c, const struct ckr_tensor *t)
+rt_input_memory(const ckr_ctx *c, const struct ckr_tensor *t)
 {
 	const struct ckr_tensor *first = c->lib->program[0].tensor;
 	bool here = t >= first && t < first + c->lib->nshared;
@@ -365,7 +367,7 @@ rt_dealt(const ckr_ctx *c, const struct ckr_tensor *t)
 static bool
 is_in_place(const ckr_ctx *c, const struct ckr_tensor *t)
 {
-	return c->device->host && !is_batch(c, t)
+	return c->device->host && !has_replica_batches(c, t)
 	       && c->world.count <= c->world.tp;
 }
 
@@ -374,8 +376,8 @@ rt_gather_inputs(ckr_ctx *c)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 
-	c->given = calloc(c->lib->nshared + 1, sizeof(*c->given));
-	if (!c->given)
+	c->input_set = calloc(c->lib->nshared + 1, sizeof(*c->input_set));
+	if (!c->input_set)
 		return rt_no_memory(c);
 	if (c->world.dp == 1 && c->device->host)
 		return CKR_OK;
@@ -387,7 +389,7 @@ rt_gather_inputs(ckr_ctx *c)
 
 		if (t[i].kind != CKR_INPUT || is_in_place(c, &t[i]))
 			continue;
-		c->whole[i] = c->device->call->take_host(c->device, n);
+		c->whole[i] = c->device->call->alloc_pinned(c->device, n);
 		if (!c->whole[i])
 			return device_failed(c->device, &c->err) ? CKR_ENOMEM
 			       : rt_no_memory(c);
@@ -398,22 +400,23 @@ rt_gather_inputs(ckr_ctx *c)
 
 /* An input to where the rank here reads it. */
 static ckr_status
-deal(ckr_ctx *c, const struct ckr_tensor *t, uint32_t rank, void *whole)
+scatter_input(ckr_ctx *c, const struct ckr_tensor *t, uint32_t rank,
+              void *whole)
 {
 	uint32_t replica = rt_replica(c, rank);
 	void *at = rt_at(c, &c->plan, rank, t), *one;
 	ckr_status s;
 
-	if (!is_batch(c, t))
+	if (!has_replica_batches(c, t))
 		return rt_push(c, t, at, whole);
 	if (c->device->host) {
-		move_batch(c, t, replica, whole, at, false);
+		copy_batch(c, t, replica, whole, at, false);
 		return CKR_OK;
 	}
-	one = malloc(of_replica(t).nbytes + 1);
+	one = malloc(replica_tensor(t).nbytes + 1);
 	if (!one)
 		return rt_no_memory(c);
-	move_batch(c, t, replica, whole, one, false);
+	copy_batch(c, t, replica, whole, one, false);
 	s = rt_push(c, t, at, one);
 	c->device->call->sync(c->device);
 	free(one);
@@ -421,15 +424,16 @@ deal(ckr_ctx *c, const struct ckr_tensor *t, uint32_t rank, void *whole)
 }
 
 ckr_status
-rt_deal_inputs(ckr_ctx *c)
+rt_scatter_inputs(ckr_ctx *c)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 
 	for (uint32_t i = 0; i < c->lib->nshared && c->whole; i++)
 		FOR_RANKS (r, c)
-			if (c->whole[i] && home(c, r) == r
+			if (c->whole[i] && first_local_rank(c, r) == r
 			    && count_wants(c, i))
-				CKR_TRY(deal(c, &t[i], r, c->whole[i]));
+				CKR_TRY(scatter_input(c, &t[i], r,
+				                      c->whole[i]));
 	return CKR_OK;
 }
 
@@ -470,7 +474,7 @@ rt_end_transfers(ckr_ctx *c, uint32_t i)
 }
 
 ckr_status
-rt_settle_transfers(ckr_ctx *c)
+rt_finish_transfers(ckr_ctx *c)
 {
 	return c->transfers ? rt_end_transfers(c, UINT32_MAX) : CKR_OK;
 }

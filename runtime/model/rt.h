@@ -15,24 +15,25 @@
 #include "runtime/support/now.h"
 #include "runtime/support/total.h"
 
-/* What can be undone of a step, and when it must be. */
-struct guard {
+/* Whether the loss and gradients are finite, and what rolling a step back
+ * restores. */
+struct finite_check {
 	enum ckr_on_nan mode;           /* of this step */
-	bool lax;                       /* nothing is looked at */
-	uint32_t *held;                 /* tensors written before the loss is
+	bool off;                       /* nothing is checked */
+	uint32_t *saved;                /* tensors written before the loss is
 	                                 * known */
-	uint32_t nheld;
-	unsigned char *copy;            /* of them, as the step began, rank
+	uint32_t nsaved;
+	unsigned char *snapshot;        /* of them, as the step began, rank
 	                                 * by rank */
 	uint64_t nbytes;                /* of one rank's */
 	/* found in this step: */
-	bool bad;                       /* a loss or gradient is not finite */
+	bool nonfinite;                 /* a loss or gradient is not finite */
 	bool overflow;                  /* a gradient, and by the loss scale:
 	                                 * a smaller one may help */
 };
 
 /* What losses are scaled with; see scale.c. */
-struct scale {
+struct loss_scale {
 	double value;                   /* of the next step, by the rule */
 	uint64_t good;                  /* steps in a row since it changed */
 	/* of this step: */
@@ -42,14 +43,14 @@ struct scale {
 };
 
 /* The norm of all gradients of the last step. */
-struct norm {
+struct grad_norm {
 	const struct ckr_tensor *tensor;        /* NULL: there is none */
 	bool wanted;                    /* without clipping, too */
 	double value;                   /* NaN: the step had none */
 };
 
 /* Of a run's validations. */
-struct best {
+struct best_loss {
 	double loss;                    /* the lowest; infinity: none yet */
 	uint64_t worse;                 /* how many since were not lower */
 };
@@ -65,7 +66,7 @@ struct score_sums {
 };
 
 /* The first failure of this process in a step, kept until all agree on it. */
-struct held {
+struct deferred_error {
 	ckr_status status;
 	uint64_t order;                 /* steps of the program before it */
 	struct err err;
@@ -93,54 +94,55 @@ struct count {
 	uint64_t *hash;                 /* [micro-batches], of such inputs */
 };
 
-/* What a GPU is given of a micro-batch: a round's steps; all of one that is not
- * the last; of the last those up to where updates begin, and the rest. */
+/* What of a micro-batch is enqueued at a time: the steps of a counting round;
+ * all steps of one that is not the last; of the last those up to where updates
+ * begin, and the rest. */
 enum portion { PORTION_COUNT, PORTION_EARLIER, PORTION_LAST, PORTION_UPDATES,
                PORTIONS };
 
 /* Inputs of a micro-batch on their way to a GPU. */
-struct slot {
+struct staging_buffer {
 	char *at;                       /* on the host */
-	void *brought;                  /* mark: they have been copied */
+	void *copied;                   /* event: they have been copied */
 };
 
-/* A step that was begun and has not ended: see late.c. */
-struct flight {
+/* A step that was begun and has not ended: see async_step.c. */
+struct inflight_step {
 	struct ckr_hyper hyper;
 	ckr_status status;              /* of what the host did of it */
 	struct err err;
 	double loss;
-	/* of a step that the device was given: */
-	bool late;                      /* it is one */
-	bool given;                     /* and has it now */
-	bool kept;                      /* inputs are all in `slot` */
-	struct slot *slot;
-	void *done;                     /* mark */
-	/* on the host; what the device writes comes before `done` */
+	/* of an asynchronous step: */
+	bool is_async;                  /* it is one */
+	bool queued;                    /* the device has it now */
+	bool staged;                    /* inputs are all in `staging` */
+	struct staging_buffer *staging;
+	void *finished;                 /* event */
+	/* on the host; the device writes them before `finished` */
 	struct ckr_env *env;            /* [micro-batches], sent */
 	uint64_t *losses;               /* [micro-batches], of the tensor's
 	                                 * type */
 	struct ckr_env *found;          /* [2]: what kernels had found before
 	                                 * updates, and at the end */
 	float *norm;
-	unsigned char *held;            /* as guard.copy */
+	unsigned char *saved;           /* as finite_check.snapshot */
 };
 
-enum { FLIGHTS = 2, SLOTS = 2 };
+enum { MAX_INFLIGHT = 2, STAGING_BUFFERS = 2 };
 
-struct late {
-	bool can;                       /* the device can be given steps */
-	bool warm;                      /* one has been carried out plainly */
-	bool graphs;                    /* portions are given as a whole: */
+struct async_state {
+	bool possible;                  /* steps of the plan can be enqueued */
+	bool warm;                      /* one has run synchronously */
+	bool graphs;                    /* portions are launched as graphs: */
 	void *graph[PORTIONS];          /* of the device; NULL: not yet */
-	bool fed;                       /* inputs lie where steps read them */
+	bool inputs_placed;             /* inputs lie where steps read them */
 	uint32_t inputs_end;            /* the step from which none reads
 	                                 * them */
-	void *read;                     /* mark: they have been read */
-	struct slot slot[SLOTS];
-	struct flight flight[FLIGHTS];
-	uint32_t turn;                  /* the next slot, */
-	uint32_t first, count;          /* flights, counted on and on */
+	void *read;                     /* event: they have been read */
+	struct staging_buffer staging[STAGING_BUFFERS];
+	struct inflight_step inflight[MAX_INFLIGHT];
+	uint32_t next_staging;
+	uint32_t first, count;          /* of inflight, counted on and on */
 };
 
 struct ckr_ctx {
@@ -154,16 +156,16 @@ struct ckr_ctx {
 	struct device *device;          /* where all of this lies: */
 	struct ckr_env *device_env;     /* [world.count], as kernels of a GPU
 	                                 * see it; NULL: on the host */
-	struct late late;
+	struct async_state async;
 	struct team *team;              /* NULL: all ranks live here */
-	struct wires *wires;            /* between GPUs; NULL: there are none */
+	struct nccl_transport *nccl;    /* between GPUs; NULL: there are none */
 	struct transfers *transfers;    /* between ranks, on their way */
-	struct held held;
+	struct deferred_error deferred;
 	struct block *resident;         /* [world.count] */
 	uint64_t common[2];             /* bytes of it that ranks of a replica
 	                                 * take from its first one here:
 	                                 * constants and inputs */
-	bool *given;                    /* [nshared]: inputs that were set */
+	bool *input_set;                /* [nshared] */
 	void **whole;                   /* [nshared]: inputs of all replicas;
 	                                 * NULL: where the tensor lies */
 	struct bound plan;              /* program[0] */
@@ -176,11 +178,11 @@ struct ckr_ctx {
 	struct crowd *crowd;            /* NULL: not looked after */
 	struct ckr_env env;
 	struct count count;
-	struct guard guard;
-	struct norm norm;
-	struct scale scale;
+	struct finite_check finite;
+	struct grad_norm norm;
+	struct loss_scale scale;
 	struct score_sums score;
-	struct best best;
+	struct best_loss best;
 	uint64_t step;                  /* steps done */
 	uint64_t skipped;               /* of them without an update */
 	uint64_t samples;               /* that they have consumed */
@@ -258,7 +260,7 @@ void rt_close_env(ckr_ctx *);
 /* What kernels of a GPU read of the environment, before a micro-batch. */
 ckr_status rt_send_env(ckr_ctx *);
 /* Whether kernels have found what is not finite, which is forgotten then. */
-bool rt_found_bad(ckr_ctx *);
+bool rt_found_nonfinite(ckr_ctx *);
 /* The element there, of the tensor's type. */
 double rt_number(ckr_ctx *, const struct ckr_tensor *, const void *at);
 /* A tensor's elements in row-major order without gaps, out of and into memory
@@ -293,7 +295,7 @@ rt_replica(const ckr_ctx *c, uint32_t place)
 }
 
 /* Make the environment that of a rank here. */
-void rt_become(ckr_ctx *, uint32_t rank);
+void rt_select_rank(ckr_ctx *, uint32_t rank);
 /* Where a tensor of a program lies on a rank here. */
 void *rt_at(const ckr_ctx *, const struct bound *, uint32_t rank,
             const struct ckr_tensor *);
@@ -312,28 +314,30 @@ struct ckr_tensor rt_whole(const ckr_ctx *, const struct ckr_tensor *);
 /* Inputs of all replicas: memory for them, and what of it a step reads to where
  * it reads that. */
 ckr_status rt_gather_inputs(ckr_ctx *);
-ckr_status rt_deal_inputs(ckr_ctx *);
+ckr_status rt_scatter_inputs(ckr_ctx *);
 /* Where the whole of an input lies if not where steps read it; else NULL. */
-void *rt_dealt(const ckr_ctx *, const struct ckr_tensor *);
+void *rt_input_memory(const ckr_ctx *, const struct ckr_tensor *);
 /* The whole tensor's elements, out of and into all ranks. */
-ckr_status rt_get(ckr_ctx *, const struct bound *, const struct ckr_tensor *,
-                  void *dense);
-ckr_status rt_put(ckr_ctx *, const struct ckr_tensor *, const void *dense);
+ckr_status rt_gather_whole(ckr_ctx *, const struct bound *,
+                           const struct ckr_tensor *, void *dense);
+ckr_status rt_scatter_whole(ckr_ctx *, const struct ckr_tensor *,
+                            const void *dense);
 /* The whole tensor: where it lies, or a copy which *copy then is. */
-ckr_status rt_read(ckr_ctx *, const struct bound *, const struct ckr_tensor *,
-                   const void **from, void **copy);
+ckr_status rt_view_whole(ckr_ctx *, const struct bound *,
+                         const struct ckr_tensor *, const void **from,
+                         void **copy);
 /* ---- ranks.c: what steps move ---- */
 
 /* What step i of a program begins; and, when it has run, what ends. */
 ckr_status rt_begin_transfer(ckr_ctx *, const struct bound *, uint32_t i);
 ckr_status rt_end_transfers(ckr_ctx *, uint32_t i);
 /* All that has begun: before processes talk of anything else. */
-ckr_status rt_settle_transfers(ckr_ctx *);
+ckr_status rt_finish_transfers(ckr_ctx *);
 
 /* ---- run.c ---- */
 
 /* Told before (step < nstep) and after each step that has run. */
-struct watch {
+struct step_hook {
 	ckr_status (*after)(void *user, uint32_t step);
 	void *user;
 };
@@ -345,16 +349,16 @@ ckr_status rt_run_one(ckr_ctx *, const struct bound *, uint32_t i);
 /* The error of a kernel that met bad data, from c->env. */
 ckr_status rt_fault(ckr_ctx *, const struct ckr_step *);
 /* Whether all kernels before step i could be launched. */
-ckr_status rt_launched(ckr_ctx *, uint32_t i);
+ckr_status rt_check_launches(ckr_ctx *, uint32_t i);
 /* The error of bad data that kernels of a GPU met while they updated. */
 ckr_status rt_fault_in_updates(ckr_ctx *, const struct ckr_env *found);
-/* Before step i: whether kernels of a GPU have met bad data. */
-ckr_status rt_look(ckr_ctx *, const struct bound *, uint32_t i);
+/* Before step i: whether kernels of a GPU have found bad data. */
+ckr_status rt_check_faults(ckr_ctx *, const struct bound *, uint32_t i);
 /* The step after which all outputs and the loss are there, or on their way
  * between ranks; -1: there are none. */
 int32_t rt_last_output(const struct ckr_program *);
-/* A process of several that has failed goes on to where all agree on it. */
-ckr_status rt_hold(ckr_ctx *, ckr_status, uint32_t i);
+/* Of several processes: keep the error until all agree on it, and go on. */
+ckr_status rt_defer_error(ckr_ctx *, ckr_status, uint32_t i);
 /* The loss of a step whose micro-batches' losses have this sum; as output. */
 double rt_loss(const ckr_ctx *, double sum);
 void rt_show_loss(ckr_ctx *, const struct bound *, double loss);
@@ -365,14 +369,14 @@ ckr_status rt_run_forward(ckr_ctx *, const struct bound *, int32_t end,
                           double *loss);
 /* Run all micro-batches of one training step of a program.  After CKR_ENAN
  * parameters, state and buffers are what they were. */
-ckr_status rt_run(ckr_ctx *, const struct bound *, const struct watch *,
+ckr_status rt_run(ckr_ctx *, const struct bound *, const struct step_hook *,
                   double *loss);
 
 /* ---- count.c ---- */
 
 ckr_status count_open(ckr_ctx *);
 void count_close(ckr_ctx *);
-ckr_status count_all(ckr_ctx *, const struct bound *);
+ckr_status count_run_rounds(ckr_ctx *, const struct bound *);
 /* Whether what runs now, the step or a round, reads input i. */
 bool count_wants(const ckr_ctx *, uint32_t i);
 
@@ -380,24 +384,24 @@ bool count_wants(const ckr_ctx *, uint32_t i);
 ckr_status rt_feed(ckr_ctx *, uint32_t micro);
 ckr_status rt_begin_micro(ckr_ctx *, const struct bound *);
 
-/* ---- late.c ---- */
+/* ---- async_step.c ---- */
 
-ckr_status late_open(ckr_ctx *);
-void late_close(ckr_ctx *);
+ckr_status async_open(ckr_ctx *);
+void async_close(ckr_ctx *);
 /* Record portions anew: something that kernels are launched with has
  * changed. */
-void late_forget(ckr_ctx *);
+void async_drop_graphs(ckr_ctx *);
 /* Whether the device is at work on a step. */
-bool late_is_busy(const ckr_ctx *);
-/* Give it the step that the environment is ready for; fresh: with inputs as
- * they are set now, not with those in its slot.  What fails is kept in the
- * flight. */
-void late_give(ckr_ctx *, struct flight *, bool fresh);
-/* The same of one that was begun and recalled, unless it failed. */
-ckr_status late_give_again(ckr_ctx *, struct flight *);
-/* All that the device was given, this one first, is as if it had not been. */
-void late_recall(ckr_ctx *, struct flight *);
-void late_restore_inputs(ckr_ctx *, const struct flight *);
+bool async_is_busy(const ckr_ctx *);
+/* Enqueue the step that the environment is ready for; fresh: with inputs as
+ * they are set now, not with those staged before.  A failure is kept in the
+ * step. */
+void async_enqueue(ckr_ctx *, struct inflight_step *, bool fresh);
+/* The same of one that was begun and rolled back, unless it failed. */
+ckr_status async_requeue(ckr_ctx *, struct inflight_step *);
+/* Undo all enqueued steps, of which this is the first. */
+void async_roll_back(ckr_ctx *, struct inflight_step *);
+void async_restore_inputs(ckr_ctx *, const struct inflight_step *);
 
 /* ---- step.c ---- */
 
@@ -412,26 +416,27 @@ ckr_status rt_done(ckr_ctx *, ckr_status);
 /* Whether the formula of the loss agrees with itself. */
 bool score_is_sane(const struct ckr_library *);
 
-/* ---- guard.c ---- */
+/* ---- finite_check.c ---- */
 
 /* The step before which nothing may be lost: the first update, or the one
  * after the loss. */
-uint32_t rt_commits_at(const struct ckr_program *);
+uint32_t rt_commit_step(const struct ckr_program *);
 
-ckr_status guard_open(ckr_ctx *);
-void guard_close(ckr_ctx *);
-/* Before a step, and after one that must not have been. */
-void guard_begin(ckr_ctx *);
-void guard_undo(ckr_ctx *);
-/* The same of a device that is not waited for: its copy has guard.nbytes. */
-void guard_hold(ckr_ctx *, unsigned char *copy);
-void guard_return(ckr_ctx *, unsigned char *copy);
-/* Behind step i have the device look where guard_loss and guard_grads do. */
-void guard_watch(ckr_ctx *, const struct bound *, uint32_t i);
+ckr_status finite_open(ckr_ctx *);
+void finite_close(ckr_ctx *);
+/* Before a step, and after one that failed or is skipped. */
+void finite_save(ckr_ctx *);
+void finite_roll_back(ckr_ctx *);
+/* The same without waiting for the device: `copy` has finite.nbytes. */
+void finite_save_to(ckr_ctx *, unsigned char *copy);
+void finite_restore(ckr_ctx *, unsigned char *copy);
+/* Enqueue behind step i the checks of finite_check_loss and
+ * finite_check_grads. */
+void finite_enqueue(ckr_ctx *, const struct bound *, uint32_t i);
 /* CKR_ENAN if the loss, known after `step`, or a gradient that waits before
  * `step` for the updates is not finite, where that must be known. */
-ckr_status guard_loss(ckr_ctx *, const struct bound *, uint32_t step);
-ckr_status guard_grads(ckr_ctx *, const struct bound *, uint32_t step);
+ckr_status finite_check_loss(ckr_ctx *, const struct bound *, uint32_t step);
+ckr_status finite_check_grads(ckr_ctx *, const struct bound *, uint32_t step);
 
 /* ---- scale.c ---- */
 

@@ -63,7 +63,7 @@ ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
 }
 
 static void
-set_hyper(ckr_ctx *c, const struct ckr_hyper *hyper)
+set_hyper_env(ckr_ctx *c, const struct ckr_hyper *hyper)
 {
 	struct ckr_hyper h = hyper ? *hyper : ckr_hyper_of(c);
 	struct ckr_env *env = &c->env;
@@ -155,7 +155,7 @@ rt_scalar(ckr_ctx *c, const struct bound *b)
 	t = &b->p->tensor[b->p->loss];
 	if (!t->split)
 		return rt_number(c, t, rt_at(c, b, 0, t));
-	return rt_nelem(t) == 1 && rt_get(c, b, t, &whole) == CKR_OK
+	return rt_nelem(t) == 1 && rt_gather_whole(c, b, t, &whole) == CKR_OK
 	       ? dtype_double(t->dtype, &whole) : NAN;
 }
 
@@ -177,7 +177,7 @@ rt_fault(ckr_ctx *c, const struct ckr_step *s)
 /* CKR_POISON: NaN in every byte of the arena that no tensor needs after step
  * s: of tensors that die here, minus those that live on. */
 static void
-poison(const struct ckr_program *p, struct block *arena, uint32_t s)
+poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 {
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
@@ -214,7 +214,7 @@ poison(const struct ckr_program *p, struct block *arena, uint32_t s)
 
 /* What rank r here does of step i, or what moves between all. */
 static ckr_status
-run_part(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
+run_timed(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 {
 	const struct ckr_step *s = &b->p->step[i];
 	bool timed = c->trace || c->profile;
@@ -243,68 +243,68 @@ run_part(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 }
 
 ckr_status
-rt_hold(ckr_ctx *c, ckr_status s, uint32_t i)
+rt_defer_error(ckr_ctx *c, ckr_status s, uint32_t i)
 {
 	uint64_t rounds = (uint64_t)(c->count.round ? c->count.round - 1
 	                             : c->count.rounds);
 
 	if (s == CKR_OK || s == CKR_ERANK || !c->team)
 		return s;
-	if (c->held.status == CKR_OK)
-		c->held = (struct held){ s, (rounds * c->env.nmicro
-			+ c->env.micro) * c->lib->program[0].nstep + i,
-			c->err };
+	if (c->deferred.status == CKR_OK)
+		c->deferred = (struct deferred_error){ s,
+			(rounds * c->env.nmicro + c->env.micro)
+			* c->lib->program[0].nstep + i, c->err };
 	return CKR_OK;
 }
 
 /* Where they do. */
 static ckr_status
-settle(ckr_ctx *c)
+agree_on_step(ckr_ctx *c)
 {
-	ckr_status s = c->held.status;
+	ckr_status s = c->deferred.status;
 
-	CKR_TRY(rt_settle_transfers(c));
+	CKR_TRY(rt_finish_transfers(c));
 	if (s != CKR_OK)
-		c->err = c->held.err;
-	return peers_agree_step(c, s, c->held.order);
+		c->err = c->deferred.err;
+	return peers_agree_step(c, s, c->deferred.order);
 }
 
 ckr_status
 rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
 	const struct ckr_step *s = &b->p->step[i];
-	bool computes = s->run && c->held.status == CKR_OK;
+	bool computes = s->run && c->deferred.status == CKR_OK;
 
 	c->env.group = rt_group(c, b->p, i);
 	for (uint32_t r = 0; r < c->world.count && computes; r++) {
-		rt_become(c, r);
-		CKR_TRY(run_part(c, b, i, r, false));
+		rt_select_rank(c, r);
+		CKR_TRY(run_timed(c, b, i, r, false));
 		if (c->env.fault)
 			return rt_fault(c, s);
 	}
-	rt_become(c, 0);
+	rt_select_rank(c, 0);
 	if (s->comm)
-		CKR_TRY(run_part(c, b, i, 0, true));
+		CKR_TRY(run_timed(c, b, i, 0, true));
 	CKR_TRY(rt_end_transfers(c, i));
 	for (uint32_t r = 0; r < c->world.count && c->poison
 	     && c->device->host; r++)
-		poison(b->p, &b->arena[r], i);
+		poison_dead_bytes(b->p, &b->arena[r], i);
 	return CKR_OK;
 }
 
 /* Behind step i: what is not finite may come of bad data, which a GPU goes on
  * with. */
 static ckr_status
-guarded(ckr_ctx *c, const struct bound *b, uint32_t i, ckr_status s)
+prefer_fault(ckr_ctx *c, const struct bound *b, uint32_t i, ckr_status s)
 {
 	if (s == CKR_ENAN)
-		CKR_TRY(rt_look(c, b, i + 1));
+		CKR_TRY(rt_check_faults(c, b, i + 1));
 	return s;
 }
 
 /* Whether step i has no part in the micro-batch. */
 static bool
-is_left_out(const struct ckr_program *p, uint32_t i, bool last)
+is_skipped_in_micro(const struct ckr_program *p, uint32_t i, bool last)
 {
 	int32_t phase = p->step[i].phase;
 
@@ -312,42 +312,42 @@ is_left_out(const struct ckr_program *p, uint32_t i, bool last)
 }
 
 static ckr_status
-run_micro(ckr_ctx *c, const struct bound *b, const struct watch *w)
+run_micro(ckr_ctx *c, const struct bound *b, const struct step_hook *w)
 {
 	const struct ckr_program *p = b->p;
 	bool last = c->env.micro + 1 == c->env.nmicro;
 	uint32_t end = last ? p->nstep : p->update;
-	uint32_t looks = rt_commits_at(p);
+	uint32_t commit = rt_commit_step(p);
 	ckr_status s;
 
 	CKR_TRY(rt_begin_micro(c, b));
 	for (uint32_t i = 0; i < end; i++) {
-		if (i == looks)
-			CKR_TRY(rt_hold(c, rt_look(c, b, i), i));
-		if (is_left_out(p, i, last)) {
+		if (i == commit)
+			CKR_TRY(rt_defer_error(c, rt_check_faults(c, b, i), i));
+		if (is_skipped_in_micro(p, i, last)) {
 			CKR_TRY(rt_end_transfers(c, i));
 			continue;
 		}
-		CKR_TRY(rt_hold(c, rt_run_one(c, b, i), i));
-		s = guarded(c, b, i, guard_loss(c, b, i));
-		CKR_TRY(rt_hold(c, s, i));
+		CKR_TRY(rt_defer_error(c, rt_run_one(c, b, i), i));
+		s = prefer_fault(c, b, i, finite_check_loss(c, b, i));
+		CKR_TRY(rt_defer_error(c, s, i));
 		norm_after(c, b, i);
 		if (c->grads && last && p == &c->lib->program[0])
-			CKR_TRY(rt_hold(c, grads_after(c, b, i), i));
+			CKR_TRY(rt_defer_error(c, grads_after(c, b, i), i));
 		if (w)
-			CKR_TRY(rt_hold(c, w->after(w->user, i), i));
-		s = guarded(c, b, i, guard_grads(c, b, i + 1));
-		CKR_TRY(rt_hold(c, s, i));
+			CKR_TRY(rt_defer_error(c, w->after(w->user, i), i));
+		s = prefer_fault(c, b, i, finite_check_grads(c, b, i + 1));
+		CKR_TRY(rt_defer_error(c, s, i));
 		/* nothing is updated that one of them would not */
 		if (last && i + 1 == p->apply)
-			CKR_TRY(settle(c));
+			CKR_TRY(agree_on_step(c));
 	}
-	return rt_look(c, b, end);
+	return rt_check_faults(c, b, end);
 }
 
-/* Threads of kernels and products; what leave puts back. */
+/* Threads of kernels and products; returns what leave_step restores. */
 static int
-enter(const ckr_ctx *c)
+enter_step(const ckr_ctx *c)
 {
 	int was = omp_get_max_threads();
 
@@ -357,45 +357,46 @@ enter(const ckr_ctx *c)
 }
 
 static void
-leave(const ckr_ctx *c, int was)
+leave_step(const ckr_ctx *c, int was)
 {
 	gemm_end(&c->gemm);
 	omp_set_num_threads(was);
 }
 
 ckr_status
-rt_run(ckr_ctx *c, const struct bound *b, const struct watch *w, double *loss)
+rt_run(ckr_ctx *c, const struct bound *b, const struct step_hook *w,
+       double *loss)
 {
 	double sum = 0;
-	int was = enter(c);
+	int was = enter_step(c);
 	ckr_status s = CKR_OK;
 
 	c->env.step = c->step;
 	c->env.nmicro = ckr_micro_batches(c);
 	c->env.fault = NULL;
-	c->held.status = CKR_OK;
+	c->deferred.status = CKR_OK;
 	transfers_drop(c->transfers);
 	c->outputs = NULL;
 	c->norm.value = NAN;
-	guard_begin(c);
-	s = count_all(c, b);
+	finite_save(c);
+	s = count_run_rounds(c, b);
 	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
 		c->env.micro = m;
-		s = rt_hold(c, rt_feed(c, m), 0);
+		s = rt_defer_error(c, rt_feed(c, m), 0);
 		if (s == CKR_OK)
 			s = run_micro(c, b, w);
 		if (s == CKR_OK || s == CKR_ENAN)
 			sum += rt_scalar(c, b);
 	}
 	if (s == CKR_OK)
-		s = settle(c);
+		s = agree_on_step(c);
 	if (s != CKR_OK) {
-		guard_undo(c);
+		finite_roll_back(c);
 		c->norm.value = NAN;
 	}
 	if (s == CKR_OK)
 		rt_show_loss(c, b, rt_loss(c, sum));
-	leave(c, was);
+	leave_step(c, was);
 	if (loss)
 		*loss = rt_loss(c, sum);
 	return s;
@@ -414,7 +415,7 @@ rt_last_output(const struct ckr_program *p)
 }
 
 static bool
-trains(const struct ckr_program *p)
+has_backward(const struct ckr_program *p)
 {
 	for (uint32_t i = 0; i < p->nstep; i++)
 		if (p->step[i].phase != CKR_FORWARD)
@@ -426,24 +427,24 @@ ckr_status
 rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
 {
 	CKR_TRY(check_hyper(c, hyper));
-	set_hyper(c, hyper);
-	c->env.training = trains(&c->lib->program[0]);
-	c->guard.mode = !c->lib->optimizer ? CKR_NAN_GO
+	set_hyper_env(c, hyper);
+	c->env.training = has_backward(&c->lib->program[0]);
+	c->finite.mode = !c->lib->optimizer ? CKR_NAN_GO
 	                : hyper ? hyper->on_nan : CKR_NAN_STOP;
-	c->guard.lax = c->guard.mode == CKR_NAN_GO && !scale_can_fall(c);
+	c->finite.off = c->finite.mode == CKR_NAN_GO && !scale_can_fall(c);
 	return rt_make_copies(c);
 }
 
 /* Constants that no other program has: training has overwritten them. */
 static void
-put_constants(ckr_ctx *c, const struct bound *b)
+upload_constants(ckr_ctx *c, const struct bound *b)
 {
 	for (uint32_t i = c->lib->nshared; i < b->p->ntensor; i++) {
 		const struct ckr_tensor *t = &b->p->tensor[i];
 
 		if (t->kind == CKR_CONSTANT)
 			FOR_RANKS (r, c)
-				c->device->call->put(c->device,
+				c->device->call->copy_h2d(c->device,
 					rt_at(c, b, r, t),
 					c->lib->constants + t->data,
 					t->nbytes);
@@ -456,29 +457,29 @@ rt_run_forward(ckr_ctx *c, const struct bound *b, int32_t end, double *loss)
 	ckr_status s;
 	int was;
 
-	set_hyper(c, NULL);
+	set_hyper_env(c, NULL);
 	c->env.training = 0;
 	c->env.step = c->step;
 	c->env.micro = 0;
 	c->env.nmicro = 1;
 	c->env.fault = NULL;
-	c->held.status = CKR_OK;
+	c->deferred.status = CKR_OK;
 	c->outputs = NULL;
 	transfers_drop(c->transfers);
-	was = enter(c);
-	put_constants(c, b);
-	s = rt_deal_inputs(c);
+	was = enter_step(c);
+	upload_constants(c, b);
+	s = rt_scatter_inputs(c);
 	if (s == CKR_OK)
 		s = rt_send_env(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
 		if (b->p->step[i].phase != CKR_UPDATE)
-			s = rt_hold(c, rt_run_one(c, b, (uint32_t)i),
-			            (uint32_t)i);
+			s = rt_defer_error(c, rt_run_one(c, b, (uint32_t)i),
+			                   (uint32_t)i);
 	if (s == CKR_OK)
-		s = rt_look(c, b, (uint32_t)(end + 1));
+		s = rt_check_faults(c, b, (uint32_t)(end + 1));
 	if (s == CKR_OK)
-		s = settle(c);
-	leave(c, was);
+		s = agree_on_step(c);
+	leave_step(c, was);
 	if (s == CKR_OK)
 		c->outputs = b;
 	if (loss)

@@ -6,7 +6,7 @@
  * skipped and halves the scale; many good ones in a row double it.  Powers of
  * two, so that nothing is rounded by it.  A loss that is not finite itself, or
  * gradients that are not at the least scale, no scale could help: those are
- * the guard's.
+ * the finite check's.
  */
 #include "runtime/model/rt.h"
 
@@ -53,7 +53,7 @@ set_env(ckr_ctx *c)
 void
 scale_prepare(ckr_ctx *c, const struct ckr_hyper *h)
 {
-	struct scale *s = &c->scale;
+	struct loss_scale *s = &c->scale;
 
 	s->fixed = h ? h->loss_scale : 0;
 	s->interval = h && h->scale_interval ? h->scale_interval : INTERVAL;
@@ -71,7 +71,7 @@ scale_can_fall(const ckr_ctx *c)
 }
 
 static void
-fall(ckr_ctx *c)
+halve_scale(ckr_ctx *c)
 {
 	c->scale.value /= 2;
 	c->scale.good = 0;
@@ -80,9 +80,9 @@ fall(ckr_ctx *c)
 bool
 scale_try_again(ckr_ctx *c)
 {
-	if (!c->guard.overflow || !c->scale.again)
+	if (!c->finite.overflow || !c->scale.again)
 		return false;
-	fall(c);
+	halve_scale(c);
 	set_env(c);
 	return true;
 }
@@ -90,12 +90,12 @@ scale_try_again(ckr_ctx *c)
 void
 scale_after(ckr_ctx *c, bool updated)
 {
-	struct scale *s = &c->scale;
+	struct loss_scale *s = &c->scale;
 
 	if (!c->lib->loss_scaled || s->fixed > 0)
 		return;
-	if (c->guard.overflow) {
-		fall(c);
+	if (c->finite.overflow) {
+		halve_scale(c);
 	} else if (!updated) {
 		s->good = 0;
 	} else if (++s->good >= s->interval) {

@@ -1,23 +1,23 @@
 /* Steps as a caller has them: in one call, or begun and ended.
  *
  * On the host, and wherever something is looked at while a step runs (a trace,
- * transfers between ranks), a step has been carried out when it was begun.  A
- * GPU is given it then, and done when it is ended: see late.c.
+ * transfers between ranks), beginning a step runs it.  On a GPU it is enqueued
+ * then, and waited for when it is ended: see async_step.c.
  */
 #include "runtime/model/rt.h"
 
 #include <math.h>
 
-static struct flight *
-flight(ckr_ctx *c, uint32_t number)
+static struct inflight_step *
+inflight_at(ckr_ctx *c, uint32_t number)
 {
-	return &c->late.flight[(c->late.first + number) % FLIGHTS];
+	return &c->async.inflight[(c->async.first + number) % MAX_INFLIGHT];
 }
 
 /* ---- what came of it ---- */
 
 static void
-take_results(ckr_ctx *c, struct flight *f)
+read_results(ckr_ctx *c, struct inflight_step *f)
 {
 	const struct ckr_program *p = c->plan.p;
 	uint32_t n = ckr_micro_batches(c);
@@ -32,19 +32,19 @@ take_results(ckr_ctx *c, struct flight *f)
 	                                                  : (double)NAN;
 }
 
-/* Again, plainly, with the inputs it had. */
+/* Again, synchronously, with the inputs it had. */
 static ckr_status
-take_again(ckr_ctx *c, struct flight *f)
+run_again(ckr_ctx *c, struct inflight_step *f)
 {
 	ckr_status s;
 
-	if (f->kept)
-		late_restore_inputs(c, f);
-	c->late.fed = f->kept;
+	if (f->staged)
+		async_restore_inputs(c, f);
+	c->async.inputs_placed = f->staged;
 	do
 		s = rt_run(c, &c->plan, NULL, &f->loss);
 	while (s == CKR_ENAN && scale_try_again(c));
-	c->late.fed = false;
+	c->async.inputs_placed = false;
 	return s;
 }
 
@@ -54,13 +54,13 @@ is_clean(const struct ckr_env *found)
 	return !found->device_fault && !found->device_bad;
 }
 
-/* The device is gone, and all it was given. */
+/* The device has failed, and with it all enqueued steps. */
 static ckr_status
-lose(ckr_ctx *c, struct flight *f)
+fail_async(ckr_ctx *c, struct inflight_step *f)
 {
 	struct err why = c->err;
 
-	late_recall(c, f);
+	async_roll_back(c, f);
 	return err_set(&c->err, CKR_EIO, "step %llu: %s; %llu steps had ended "
 	               "well", (unsigned long long)c->step + 1, why.text,
 	               (unsigned long long)c->step);
@@ -68,30 +68,30 @@ lose(ckr_ctx *c, struct flight *f)
 
 /* Wait for the device, and see what came of the step. */
 static ckr_status
-land(ckr_ctx *c, struct flight *f)
+finish_async(ckr_ctx *c, struct inflight_step *f)
 {
-	CKR_TRY(late_give_again(c, f));
+	CKR_TRY(async_requeue(c, f));
 	CKR_TRY(rt_prepare(c, &f->hyper));
 	c->norm.value = NAN;
-	c->device->call->await(c->device, f->done);
+	c->device->call->event_sync(c->device, f->finished);
 	if (device_failed(c->device, &c->err))
-		return lose(c, f);
+		return fail_async(c, f);
 	if (f->status == CKR_OK && is_clean(&f->found[1])) {
-		f->given = false;
-		c->guard.bad = c->guard.overflow = false;
-		take_results(c, f);
-		if (!late_is_busy(c))
+		f->queued = false;
+		c->finite.nonfinite = c->finite.overflow = false;
+		read_results(c, f);
+		if (!async_is_busy(c))
 			rt_show_loss(c, &c->plan, f->loss);
 		return CKR_OK;
 	}
-	late_recall(c, f);
+	async_roll_back(c, f);
 	c->err = f->err;
 	if (f->status != CKR_OK)
 		return f->status;
 	/* some updates have been applied: none may be twice */
 	if (is_clean(&f->found[0]))
 		return rt_fault_in_updates(c, &f->found[1]);
-	return take_again(c, f);
+	return run_again(c, f);
 }
 
 /* ---- steps ---- */
@@ -100,15 +100,15 @@ ckr_status
 rt_done(ckr_ctx *c, ckr_status s)
 {
 	const struct ckr_program *p = &c->lib->program[0];
-	bool skipped = s == CKR_ENAN && (c->guard.mode == CKR_NAN_SKIP
-	                                 || c->guard.overflow);
+	bool skipped = s == CKR_ENAN && (c->finite.mode == CKR_NAN_SKIP
+	                                 || c->finite.overflow);
 
 	if (s != CKR_OK && !skipped)
 		return s;
-	scale_after(c, !c->guard.bad);
+	scale_after(c, !c->finite.nonfinite);
 	/* a step that overflows has run up to the updates */
-	if (!late_is_busy(c)
-	    && (!skipped || (c->guard.overflow
+	if (!async_is_busy(c)
+	    && (!skipped || (c->finite.overflow
 	                     && rt_last_output(p) < (int32_t)p->apply)))
 		c->outputs = &c->plan;
 	else
@@ -122,15 +122,15 @@ rt_done(ckr_ctx *c, ckr_status s)
 }
 
 static bool
-is_late(const ckr_ctx *c)
+can_run_async(const ckr_ctx *c)
 {
-	return c->late.can && c->late.warm && !c->trace && !c->profile
+	return c->async.possible && c->async.warm && !c->trace && !c->profile
 	       && !c->grads;
 }
 
 /* Carry it out. */
 static void
-run_now(ckr_ctx *c, struct flight *f)
+run_sync(ckr_ctx *c, struct inflight_step *f)
 {
 	if (c->trace)
 		trace_step_begin(c->trace, &c->env);
@@ -138,18 +138,18 @@ run_now(ckr_ctx *c, struct flight *f)
 		f->status = rt_run(c, &c->plan, NULL, &f->loss);
 	while (f->status == CKR_ENAN && scale_try_again(c));
 	f->err = c->err;
-	if (c->late.can && f->status == CKR_OK) {
-		c->late.warm = true;
+	if (c->async.possible && f->status == CKR_OK) {
+		c->async.warm = true;
 		c->peak = ckr_peak_bytes(c);
 	}
 }
 
 /* Stand where the step that was begun will have led, if all goes well. */
 static void
-go_ahead(ckr_ctx *c, const struct flight *f)
+assume_success(ckr_ctx *c, const struct inflight_step *f)
 {
 	scale_prepare(c, &f->hyper);
-	c->guard.bad = c->guard.overflow = false;
+	c->finite.nonfinite = c->finite.overflow = false;
 	scale_after(c, true);
 	c->step++;
 	c->samples += c->per_step;
@@ -168,8 +168,8 @@ ckr_status
 rt_need_quiet(ckr_ctx *c)
 {
 	CKR_TRY(need_fed(c));
-	for (uint32_t k = 0; k < c->late.count; k++)
-		if (flight(c, k)->given || !flight(c, k)->late)
+	for (uint32_t k = 0; k < c->async.count; k++)
+		if (inflight_at(c, k)->queued || !inflight_at(c, k)->is_async)
 			return err_set(&c->err, CKR_EARG, "a step is under "
 			               "way: end it first");
 	return CKR_OK;
@@ -178,43 +178,44 @@ rt_need_quiet(ckr_ctx *c)
 bool
 ckr_can_begin(const ckr_ctx *c)
 {
-	const struct flight *f = &c->late.flight[c->late.first % FLIGHTS];
+	uint32_t at = c->async.first % MAX_INFLIGHT;
+	const struct inflight_step *f = &c->async.inflight[at];
 
-	if (!c->ready || c->late.count == 0)
+	if (!c->ready || c->async.count == 0)
 		return c->ready;
-	return c->late.count < FLIGHTS && f->late && f->status == CKR_OK
-	       && is_late(c);
+	return c->async.count < MAX_INFLIGHT && f->is_async
+	       && f->status == CKR_OK && can_run_async(c);
 }
 
 /* The environment is ready for it. */
 static void
-begin(ckr_ctx *c, struct flight *f, const struct ckr_hyper *hyper)
+begin_step(ckr_ctx *c, struct inflight_step *f, const struct ckr_hyper *hyper)
 {
 	f->hyper = hyper ? *hyper : ckr_hyper_of(c);
-	f->late = is_late(c);
-	if (f->late)
-		late_give(c, f, true);
+	f->is_async = can_run_async(c);
+	if (f->is_async)
+		async_enqueue(c, f, true);
 	else
-		run_now(c, f);
-	c->late.count++;
+		run_sync(c, f);
+	c->async.count++;
 }
 
-/* One more.  Behind one that the host could not give whole there is none. */
+/* One more.  Behind one that could not be enqueued whole there is none. */
 static ckr_status
-begin_behind(ckr_ctx *c, struct flight *before, struct flight *f,
-             const struct ckr_hyper *hyper)
+begin_next(ckr_ctx *c, struct inflight_step *before, struct inflight_step *f,
+           const struct ckr_hyper *hyper)
 {
 	uint64_t step = c->step, samples = c->samples;
-	struct scale scale = c->scale;
+	struct loss_scale scale = c->scale;
 	ckr_status s;
 
-	CKR_TRY(late_give_again(c, before));
+	CKR_TRY(async_requeue(c, before));
 	if (before->status != CKR_OK)
 		return CKR_OK;
-	go_ahead(c, before);
+	assume_success(c, before);
 	s = rt_prepare(c, hyper);
 	if (s == CKR_OK)
-		begin(c, f, hyper);
+		begin_step(c, f, hyper);
 	c->step = step;
 	c->samples = samples;
 	c->scale = scale;
@@ -224,32 +225,32 @@ begin_behind(ckr_ctx *c, struct flight *before, struct flight *f,
 ckr_status
 ckr_begin_step(ckr_ctx *c, const struct ckr_hyper *hyper)
 {
-	struct flight *f = flight(c, c->late.count);
+	struct inflight_step *f = inflight_at(c, c->async.count);
 
 	CKR_TRY(need_fed(c));
 	if (!ckr_can_begin(c))
 		return err_set(&c->err, CKR_EARG, "as many steps as can be "
 		               "under way have been begun: end one first");
-	if (c->late.count)
-		return begin_behind(c, flight(c, 0), f, hyper);
+	if (c->async.count)
+		return begin_next(c, inflight_at(c, 0), f, hyper);
 	CKR_TRY(rt_prepare(c, hyper));
-	begin(c, f, hyper);
+	begin_step(c, f, hyper);
 	return CKR_OK;
 }
 
 ckr_status
 ckr_end_step(ckr_ctx *c, double *loss)
 {
-	struct flight *f = flight(c, 0);
+	struct inflight_step *f = inflight_at(c, 0);
 	ckr_status s;
 
 	CKR_TRY(need_fed(c));
-	if (!c->late.count)
+	if (!c->async.count)
 		return err_set(&c->err, CKR_EARG, "no step has been begun");
-	c->late.first++;
-	c->late.count--;
-	if (f->late) {
-		s = land(c, f);
+	c->async.first++;
+	c->async.count--;
+	if (f->is_async) {
+		s = finish_async(c, f);
 	} else {
 		s = f->status;
 		c->err = f->err;
@@ -258,7 +259,7 @@ ckr_end_step(ckr_ctx *c, double *loss)
 		*loss = f->loss;
 	s = rt_done(c, s);
 	if (s != CKR_OK)
-		c->late.count = 0;
+		c->async.count = 0;
 	return s;
 }
 
@@ -266,7 +267,7 @@ ckr_status
 ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 {
 	CKR_TRY(rt_need_quiet(c));
-	if (c->late.count)
+	if (c->async.count)
 		return err_set(&c->err, CKR_EARG, "a step has been begun and "
 		               "recalled: end it first");
 	CKR_TRY(ckr_begin_step(c, hyper));

@@ -109,7 +109,7 @@ rt_is_dense(const struct ckr_tensor *t)
 
 /* Copy between a strided tensor and dense elements, row by row. */
 static void
-move(const struct ckr_tensor *t, char *tensor, char *dense, bool pack)
+copy_strided(const struct ckr_tensor *t, char *tensor, char *dense, bool pack)
 {
 	size_t size = dtype_row[t->dtype].nbytes;
 	uint64_t n = rt_nelem(t);
@@ -135,13 +135,13 @@ move(const struct ckr_tensor *t, char *tensor, char *dense, bool pack)
 void
 rt_pack(const struct ckr_tensor *t, const void *tensor, void *dense)
 {
-	move(t, (char *)(uintptr_t)tensor, dense, true);
+	copy_strided(t, (char *)(uintptr_t)tensor, dense, true);
 }
 
 void
 rt_unpack(const struct ckr_tensor *t, void *tensor, const void *dense)
 {
-	move(t, tensor, (char *)(uintptr_t)dense, false);
+	copy_strided(t, tensor, (char *)(uintptr_t)dense, false);
 }
 
 bool
@@ -162,14 +162,14 @@ rt_pieces(const ckr_ctx *c, const struct ckr_tensor *t)
 /* ---- what is alive ---- */
 
 /* Bytes of the arena and the steps that they are taken for. */
-struct piece {
+struct reach_piece {
 	uint64_t from, to;
 	int32_t first, last;
 };
 
 /* What lies in a piece that is taken is a view of it or overwrites it. */
-static struct piece *
-find_piece(struct piece *v, size_t n, const struct piece *in)
+static struct reach_piece *
+find_piece(struct reach_piece *v, size_t n, const struct reach_piece *in)
 {
 	for (size_t i = 0; i < n; i++)
 		if (v[i].from <= in->from && in->to <= v[i].to
@@ -180,15 +180,16 @@ find_piece(struct piece *v, size_t n, const struct piece *in)
 
 /* As the plan counts: with padding, and whole as long as a part is read. */
 static size_t
-list_pieces(const struct ckr_program *p, struct piece *v)
+list_pieces(const struct ckr_program *p, struct reach_piece *v)
 {
 	const int64_t align = 64;       /* of what the plan places */
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
-		struct piece x = { .first = rt_made(p, i), .last = t->last };
-		struct piece *of;
+		struct reach_piece x = { .first = rt_made(p, i),
+			.last = t->last };
+		struct reach_piece *of;
 		int64_t from, to;
 
 		if (t->flags & CKR_RESIDENT)
@@ -210,7 +211,7 @@ list_pieces(const struct ckr_program *p, struct piece *v)
 }
 
 static uint64_t
-live_bytes(const struct piece *v, size_t n, int32_t step)
+live_bytes(const struct reach_piece *v, size_t n, int32_t step)
 {
 	uint64_t sum = 0;
 
@@ -223,7 +224,7 @@ live_bytes(const struct piece *v, size_t n, int32_t step)
 uint64_t *
 rt_live_bytes(const struct ckr_program *p)
 {
-	struct piece *v = malloc((p->ntensor + 1) * sizeof(*v));
+	struct reach_piece *v = malloc((p->ntensor + 1) * sizeof(*v));
 	uint64_t *live = malloc((p->nstep + 1) * sizeof(*live));
 	size_t n = v ? list_pieces(p, v) : 0;
 
@@ -257,7 +258,7 @@ sane_split(const struct ckr_library *lib, const struct ckr_tensor *t)
 	    || !pieces_of_tensor(&p, t, lib->ranks > 1 ? lib->ranks : 1,
 	                         lib->replicas))
 		return false;
-	return rt_nelem(t) == pieces_room(&p);
+	return rt_nelem(t) == pieces_padded_elems(&p);
 }
 
 /* Pieces of a group are of a size only if its own is known. */

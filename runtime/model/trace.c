@@ -79,7 +79,7 @@ trace_drop(ckr_ctx *c)
 
 /* Events of all processes, to the first one. */
 static ckr_status
-collect(ckr_ctx *c)
+gather_events(ckr_ctx *c)
 {
 	struct team_task w = { .op = "gathering a trace", .patient = true };
 	struct trace *t = c->trace;
@@ -121,7 +121,7 @@ trace_step_begin(struct trace *t, const struct ckr_env *env)
 }
 
 static void
-note(struct trace *t, uint32_t step, double from, double to, bool waits)
+append_event(struct trace *t, uint32_t step, double from, double to, bool waits)
 {
 	if (t->n < t->cap && t->env)
 		t->event[t->n++] = (struct event){ step, t->env->micro,
@@ -132,14 +132,14 @@ note(struct trace *t, uint32_t step, double from, double to, bool waits)
 void
 trace_op(struct trace *t, uint32_t step, double from, double to)
 {
-	note(t, step, from, to, false);
+	append_event(t, step, from, to, false);
 }
 
 void
 trace_wait(ckr_ctx *c, uint32_t step, double from, double to)
 {
 	if (c->trace)
-		note(c->trace, step, from, to, true);
+		append_event(c->trace, step, from, to, true);
 	if (c->profile)
 		profile_wait(c->profile, step, (to - from) / c->world.count);
 }
@@ -172,7 +172,7 @@ trace_is_apart(const struct ckr_program *p, uint32_t i)
 
 /* "all_reduce", or what of it this is. */
 static void
-put_name(FILE *f, const struct ckr_program *p, const struct event *e)
+write_event_name(FILE *f, const struct ckr_program *p, const struct event *e)
 {
 	char name[80];
 
@@ -184,8 +184,8 @@ put_name(FILE *f, const struct ckr_program *p, const struct event *e)
 
 /* What moves between ranks of one process has a row below theirs. */
 static void
-put_event(FILE *f, const struct trace *t, const struct event *e,
-          const struct ckr_program *p, uint64_t live)
+write_event(FILE *f, const struct trace *t, const struct event *e,
+            const struct ckr_program *p, uint64_t live)
 {
 	const struct ckr_step *s = &p->step[e->step];
 	uint32_t ranks = t->env->ranks * t->env->replicas;
@@ -194,7 +194,7 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
 	double bytes = far > 0 ? far * (t->far ? 1 : ranks) : s->bytes;
 
 	fprintf(f, "{\"name\":");
-	put_name(f, p, e);
+	write_event_name(f, p, e);
 	fprintf(f, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%u,"
 	        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%llu,\"micro\":%u,"
 	        "\"index\":%u,\"onnx\":", trace_phase(s->phase),
@@ -221,7 +221,7 @@ put_event(FILE *f, const struct trace *t, const struct event *e,
 }
 
 static void
-put_rows(FILE *f, uint32_t ranks, bool far)
+write_rank_names(FILE *f, uint32_t ranks, bool far)
 {
 	for (uint32_t r = 0; ranks > 1 && r + far <= ranks; r++) {
 		fprintf(f, "{\"name\":\"thread_name\",\"ph\":\"M\","
@@ -234,7 +234,7 @@ put_rows(FILE *f, uint32_t ranks, bool far)
 }
 
 static ckr_status
-put_trace(FILE *f, void *ctx)
+print_events(FILE *f, void *ctx)
 {
 	const ckr_ctx *c = ctx;
 	const struct ckr_program *p = &c->lib->program[0];
@@ -243,8 +243,8 @@ put_trace(FILE *f, void *ctx)
 
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", f);
 	for (size_t i = 0; i < t->n; i++)
-		put_event(f, t, &t->event[i], p, live[t->event[i].step]);
-	put_rows(f, c->world.tp * c->world.dp, t->far);
+		write_event(f, t, &t->event[i], p, live[t->event[i].step]);
+	write_rank_names(f, c->world.tp * c->world.dp, t->far);
 	fputs("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":"
 	      "{\"name\":", f);
 	utf8_json(f, c->lib->name);
@@ -258,14 +258,14 @@ write_trace(ckr_ctx *c)
 	struct trace *t = c->trace;
 
 	t->live = rt_live_bytes(&c->lib->program[0]);
-	return t->live ? new_file_print(&t->file, put_trace, c, &c->err)
+	return t->live ? new_file_print(&t->file, print_events, c, &c->err)
 	       : rt_no_memory(c);
 }
 
 ckr_status
 trace_close(ckr_ctx *c)
 {
-	ckr_status s = c->team ? collect(c) : CKR_OK;
+	ckr_status s = c->team ? gather_events(c) : CKR_OK;
 
 	if (s == CKR_OK && peers_first(c))
 		s = write_trace(c);

@@ -55,7 +55,7 @@ struct sum {
 } while (0)
 
 static void
-reduce(const struct sum *s, uint64_t at, uint64_t n, void *y)
+reduce_block(const struct sum *s, uint64_t at, uint64_t n, void *y)
 {
 	switch (s->dtype) {
 	case CKR_F32: REDUCE(float, float, PLAIN, PLAIN, SIMD); break;
@@ -92,14 +92,14 @@ comm_reduce(uint8_t dtype, bool max, const void *const *x, uint32_t ranks,
 	struct sum s = { .dtype = dtype, .max = max, .ranks = ranks, .x = x };
 
 	for (uint64_t at = 0; at < n; at += BLOCK)
-		reduce(&s, at, n - at < BLOCK ? n - at : BLOCK,
-		       (char *)y + at * dtype_row[dtype].nbytes);
+		reduce_block(&s, at, n - at < BLOCK ? n - at : BLOCK,
+		             (char *)y + at * dtype_row[dtype].nbytes);
 }
 
 /* ---- collectives ---- */
 
 static uint64_t
-size_of(const struct comm *c)
+comm_elem_bytes(const struct comm *c)
 {
 	return dtype_row[c->tx->dtype].nbytes;
 }
@@ -122,17 +122,17 @@ sum_of(const struct comm *c)
 }
 
 static void
-all_reduce(const struct comm *c)
+local_all_reduce(const struct comm *c)
 {
 	const struct sum s = sum_of(c);
-	uint64_t size = size_of(c), n = comm_nelem(c->tx);
+	uint64_t size = comm_elem_bytes(c), n = comm_nelem(c->tx);
 
 #pragma omp parallel for num_threads(c->threads) if (n > SMALL)
 	for (uint64_t at = 0; at < n; at += BLOCK) {
 		uint64_t left = n - at < BLOCK ? n - at : BLOCK;
 		char *first = (char *)c->y[0] + at * size;
 
-		reduce(&s, at, left, first);
+		reduce_block(&s, at, left, first);
 		for (uint32_t r = 1; r < c->ranks; r++)
 			memcpy((char *)c->y[r] + at * size, first,
 			       left * size);
@@ -141,9 +141,9 @@ all_reduce(const struct comm *c)
 
 /* Part of a run, at most BLOCK elements. */
 static void
-move(const struct comm *c, const struct pieces *p, struct piece_run u)
+copy_run_block(const struct comm *c, const struct pieces *p, struct piece_run u)
 {
-	uint64_t size = size_of(c), nbytes = u.n * size;
+	uint64_t size = comm_elem_bytes(c), nbytes = u.n * size;
 	uint64_t whole = u.whole * size, local = u.local * size;
 	uint32_t end = u.rank + p->shared;
 	const struct sum s = sum_of(c);
@@ -156,7 +156,7 @@ move(const struct comm *c, const struct pieces *p, struct piece_run u)
 			       (char *)c->x[u.rank] + local, nbytes);
 		break;
 	case CKR_REDUCE_SCATTER:
-		reduce(&s, u.whole, u.n, buf);
+		reduce_block(&s, u.whole, u.n, buf);
 		for (uint32_t r = u.rank; r < end; r++)
 			memcpy((char *)c->y[r] + local, buf, nbytes);
 		break;
@@ -176,7 +176,7 @@ move(const struct comm *c, const struct pieces *p, struct piece_run u)
 }
 
 static void
-move_all(const struct comm *c, const struct pieces *p)
+copy_runs(const struct comm *c, const struct pieces *p)
 {
 	uint64_t blocks = (pieces_longest(p) + BLOCK - 1) / BLOCK;
 	uint64_t n = comm_nelem(c->tx);
@@ -191,12 +191,12 @@ move_all(const struct comm *c, const struct pieces *p)
 		u.whole += at;
 		u.local += at;
 		u.n = u.n - at < BLOCK ? u.n - at : BLOCK;
-		move(c, p, u);
+		copy_run_block(c, p, u);
 	}
 }
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+min_count(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -204,15 +204,15 @@ least(uint64_t a, uint64_t b)
 /* Both lists of runs cover the whole in order: what two runs have in common
  * goes from one to the other. */
 static void
-exchange(const struct comm *c, const struct pieces *from,
-         const struct pieces *to)
+copy_overlaps(const struct comm *c, const struct pieces *from,
+              const struct pieces *to)
 {
-	uint64_t size = size_of(c), at = 0;
+	uint64_t size = comm_elem_bytes(c), at = 0;
 
 	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun;) {
 		struct piece_run a = pieces_run(from, i);
 		struct piece_run b = pieces_run(to, k);
-		uint64_t end = least(a.whole + a.n, b.whole + b.n);
+		uint64_t end = min_count(a.whole + a.n, b.whole + b.n);
 
 		for (uint32_t r = b.rank; r < b.rank + to->shared && at < end;
 		     r++)
@@ -229,10 +229,10 @@ exchange(const struct comm *c, const struct pieces *from,
 
 /* Zeros where nothing is moved to. */
 static void
-clear(const struct comm *c)
+zero_results(const struct comm *c)
 {
 	for (uint32_t r = 0; r < c->ranks; r++)
-		memset(c->y[r], 0, comm_nelem(c->ty) * size_of(c));
+		memset(c->y[r], 0, comm_nelem(c->ty) * comm_elem_bytes(c));
 }
 
 static bool
@@ -255,7 +255,7 @@ comm_run(const struct comm *c)
 	if (comm_nelem(c->tx) == 0 || comm_is_still(c))
 		return;
 	if (c->what->kind == CKR_ALL_REDUCE) {
-		all_reduce(c);
+		local_all_reduce(c);
 		return;
 	}
 	pieces_of(&from, c->what->split, c->ranks, c->tx->rank, c->tx->dim);
@@ -264,11 +264,11 @@ comm_run(const struct comm *c)
 		pieces_of(&to, c->what->to, c->ranks, c->ty->rank, c->ty->dim);
 	if (c->what->kind == CKR_OWN_GRAD
 	    || (c->what->kind != CKR_ALL_GATHER && is_padded(&to)))
-		clear(c);
+		zero_results(c);
 	if (c->what->kind == CKR_ALL_TO_ALL)
-		exchange(c, &from, &to);
+		copy_overlaps(c, &from, &to);
 	else
-		move_all(c, &from);
+		copy_runs(c, &from);
 }
 
 double
@@ -286,12 +286,12 @@ comm_sent(const struct ckr_comm *w, uint32_t ranks, const struct ckr_tensor *x,
 /* ---- tables ---- */
 
 static bool
-is_room(const struct ckr_tensor *t, const struct ckr_split *s,
-        uint32_t ranks, bool whole, struct pieces *p)
+fits_pieces(const struct ckr_tensor *t, const struct ckr_split *s,
+            uint32_t ranks, bool whole, struct pieces *p)
 {
 	return s && pieces_of(p, s, ranks, t->rank, t->dim)
 	       && comm_nelem(t) == (whole ? p->outer * p->whole * p->inner
-	                             : pieces_room(p));
+	                             : pieces_padded_elems(p));
 }
 
 bool
@@ -309,11 +309,11 @@ comm_sane(const struct ckr_comm *w, uint32_t ranks,
 	if (w->kind == CKR_REDUCE_SCATTER && !can_reduce(x->dtype, false))
 		return false;
 	if (w->kind == CKR_ALL_TO_ALL)
-		return is_room(x, w->split, ranks, false, &p)
-		       && is_room(y, w->to, ranks, false, &q)
+		return fits_pieces(x, w->split, ranks, false, &p)
+		       && fits_pieces(y, w->to, ranks, false, &q)
 		       && p.outer * p.whole * p.inner
 		       == q.outer * q.whole * q.inner;
 	return w->kind <= CKR_OWN_GRAD
-	       && is_room(x, w->split, ranks, !to_whole, &p)
-	       && is_room(y, w->split, ranks, to_whole, &q);
+	       && fits_pieces(x, w->split, ranks, !to_whole, &p)
+	       && fits_pieces(y, w->split, ranks, to_whole, &q);
 }

@@ -6,35 +6,35 @@
 
 /* What a process tells the others. */
 struct greeting {
-	struct wires_card card;
-	struct nccl_id id[WIRE_LANES];  /* of groups, from their first */
+	struct nccl_peer_info card;
+	struct nccl_id id[NCCL_STREAMS]; /* of groups, from their first */
 };
 
 /* The world rank of the first in this process's group. */
 static uint32_t
-leader(const struct crew *c, int lane)
+group_leader(const struct comm_view *c, int stream)
 {
-	return lane == CKR_DP ? c->rank : c->replica * c->tp;
+	return stream == CKR_DP ? c->rank : c->replica * c->tp;
 }
 
 static ckr_status
-greet(const struct crew *c, struct greeting *g, struct err *e)
+fill_greeting(const struct comm_view *c, struct greeting *g, struct err *e)
 {
 	memset(g, 0, sizeof(*g));
-	for (int i = 0; i < WIRE_LANES; i++)
-		if (leader(c, i) == c->team->rank)
-			CKR_TRY(wires_name(c->wires, &g->id[i], e));
-	return wires_show(c->wires, &g->card, e);
+	for (int i = 0; i < NCCL_STREAMS; i++)
+		if (group_leader(c, i) == c->team->rank)
+			CKR_TRY(nccl_new_id(c->nccl, &g->id[i], e));
+	return nccl_get_peer_info(c->nccl, &g->card, e);
 }
 
 /* NCCL would refuse it, too, in words that do not say whose fault it is. */
 static bool
-is_shared(const struct greeting *g, uint32_t r, struct err *e)
+has_shared_gpu(const struct greeting *g, uint32_t r, struct err *e)
 {
-	const unsigned char *mark = g[r].card.mark;
+	const unsigned char *mark = g[r].card.uuid;
 	uint32_t q = 0;
 
-	while (q < r && memcmp(g[q].card.mark, mark, sizeof(g->card.mark)))
+	while (q < r && memcmp(g[q].card.uuid, mark, sizeof(g->card.uuid)))
 		q++;
 	if (q < r)
 		err_set(e, CKR_EARG, "ranks %u and %u have the same GPU (%s): "
@@ -45,7 +45,7 @@ is_shared(const struct greeting *g, uint32_t r, struct err *e)
 }
 
 static bool
-differs(const struct greeting *g, uint32_t r, struct err *e)
+has_other_library(const struct greeting *g, uint32_t r, struct err *e)
 {
 	if (!strcmp(g[r].card.library, g[0].card.library))
 		return false;
@@ -56,10 +56,11 @@ differs(const struct greeting *g, uint32_t r, struct err *e)
 
 /* All of them see the same. */
 static ckr_status
-check(const struct crew *c, const struct greeting *g, struct err *e)
+check_greetings(const struct comm_view *c, const struct greeting *g,
+                struct err *e)
 {
 	for (uint32_t r = 1; r < c->team->size; r++)
-		if (is_shared(g, r, e) || differs(g, r, e)) {
+		if (has_shared_gpu(g, r, e) || has_other_library(g, r, e)) {
 			e->known = true;
 			e->mute = c->team->rank != 0;
 			return CKR_EARG;
@@ -68,23 +69,24 @@ check(const struct crew *c, const struct greeting *g, struct err *e)
 }
 
 static ckr_status
-join(const struct crew *c, const struct greeting *g, struct err *e)
+join_nccl_groups(const struct comm_view *c, const struct greeting *g,
+                 struct err *e)
 {
 	ckr_status s = CKR_OK;
 
 	team_limit(c->team, "joining the GPUs by NCCL: not all processes have "
 	           "come");
-	for (int i = 0; i < WIRE_LANES && s == CKR_OK; i++)
-		s = wires_join(c->wires, i, &g[leader(c, i)].id[i],
-		               i == CKR_DP ? c->dp : c->tp,
-		               i == CKR_DP ? c->replica : c->rank, e);
+	for (int i = 0; i < NCCL_STREAMS && s == CKR_OK; i++)
+		s = nccl_join_group(c->nccl, i, &g[group_leader(c, i)].id[i],
+		                    i == CKR_DP ? c->dp : c->tp,
+		                    i == CKR_DP ? c->replica : c->rank, e);
 	team_limit(c->team, NULL);
 	return s;
 }
 
 static ckr_status
-agree(const struct crew *c, ckr_status s, const struct team_task *w,
-      struct err *e)
+agree_on_status(const struct comm_view *c, ckr_status s,
+                const struct team_task *w, struct err *e)
 {
 	struct team_vote v = { .status = s };
 
@@ -96,21 +98,22 @@ transfers_join(struct transfers *t, struct err *e)
 {
 	const struct team_task w = { .op = "joining the GPUs",
 		.patient = true };
-	const struct crew *c = &t->crew;
+	const struct comm_view *c = &t->view;
 	struct greeting mine, *all;
 	ckr_status s;
 
-	if (!c->wires)
+	if (!c->nccl)
 		return CKR_OK;
 	all = calloc(c->team->size, sizeof(*all));
-	s = all ? greet(c, &mine, e) : err_set(e, CKR_ENOMEM, "out of memory");
-	s = agree(c, s, &w, e);
+	s = all ? fill_greeting(c, &mine, e)
+	    : err_set(e, CKR_ENOMEM, "out of memory");
+	s = agree_on_status(c, s, &w, e);
 	if (s == CKR_OK)
 		s = team_share(c->team, &mine, sizeof(mine), all, &w, e);
 	if (s == CKR_OK)
-		s = check(c, all, e);
+		s = check_greetings(c, all, e);
 	if (s == CKR_OK)
-		s = agree(c, join(c, all, e), &w, e);
+		s = agree_on_status(c, join_nccl_groups(c, all, e), &w, e);
 	free(all);
 	return s;
 }

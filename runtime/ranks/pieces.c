@@ -7,15 +7,15 @@
 /* No tensor has more elements. */
 #define MOST ((uint64_t)1 << 48)
 
-/* Extent of the pieces of a stretch. */
+/* Extent of the pieces of a segment. */
 static uint64_t
-extent(const struct pieces *p, uint32_t k)
+per_rank_extent(const struct pieces *p, uint32_t k)
 {
 	return (p->part[k] + p->npiece - 1) / p->npiece;
 }
 
 static bool
-count(uint64_t *product, int64_t by)
+multiply_count(uint64_t *product, int64_t by)
 {
 	return by >= 0 && !__builtin_mul_overflow(*product, (uint64_t)by,
 	                                          product)
@@ -26,7 +26,7 @@ bool
 pieces_of(struct pieces *p, const struct ckr_split *s, uint32_t ranks,
           int rank, const int64_t *dim)
 {
-	*p = (struct pieces){ .outer = 1, .inner = 1, .nshare = 1 };
+	*p = (struct pieces){ .outer = 1, .inner = 1, .nshard = 1 };
 	if (s->kind != CKR_CUT || s->axis >= rank || s->lead > s->axis
 	    || !s->npart || s->npart > CKR_MAX_RANK || !s->shared
 	    || ranks % s->shared)
@@ -35,15 +35,15 @@ pieces_of(struct pieces *p, const struct ckr_split *s, uint32_t ranks,
 	p->npart = s->npart;
 	p->npiece = ranks / s->shared;
 	for (int i = 0; i < rank; i++)
-		if ((i < s->lead && !count(&p->outer, dim[i]))
-		    || (i > s->axis && !count(&p->inner, dim[i])))
+		if ((i < s->lead && !multiply_count(&p->outer, dim[i]))
+		    || (i > s->axis && !multiply_count(&p->inner, dim[i])))
 			return false;
 	for (uint32_t k = 0; k < p->npart; k++) {
 		p->part[k] = s->part[k];
 		if (p->part[k] > MOST)
 			return false;
 		p->whole += p->part[k];
-		p->local += extent(p, k);
+		p->local += per_rank_extent(p, k);
 	}
 	p->nrun = p->outer * p->npart * p->npiece;
 	return true;
@@ -71,17 +71,17 @@ pieces_of_tensor(struct pieces *p, const struct ckr_tensor *t, uint32_t ranks,
 		return true;
 	if (!replicas)
 		return false;
-	p->nshare = replicas;
-	p->share = (pieces_room(p) + replicas - 1) / replicas;
+	p->nshard = replicas;
+	p->shard = (pieces_padded_elems(p) + replicas - 1) / replicas;
 	p->nrun *= replicas;
 	return true;
 }
 
 /* Of a rank's run, what is in one replica's piece. */
 static struct piece_run
-in_share(const struct pieces *p, struct piece_run u, uint32_t replica)
+in_shard(const struct pieces *p, struct piece_run u, uint32_t replica)
 {
-	uint64_t from = replica * p->share, to = from + p->share;
+	uint64_t from = replica * p->shard, to = from + p->shard;
 	uint64_t end = u.local + u.n, at = u.local;
 
 	if (from > at)
@@ -100,12 +100,12 @@ rank_run(const struct pieces *p, uint64_t i)
 {
 	uint64_t piece = i % p->npiece, end = i / p->npiece % p->npart;
 	uint64_t o = i / p->npiece / p->npart, whole = o * p->whole;
-	uint64_t local = o * p->local, size = extent(p, (uint32_t)end);
+	uint64_t local = o * p->local, size = per_rank_extent(p, (uint32_t)end);
 	uint64_t part = p->part[end], from = piece * size;
 
 	for (uint32_t k = 0; k < end; k++) {
 		whole += p->part[k];
-		local += extent(p, k);
+		local += per_rank_extent(p, k);
 	}
 	from = from < part ? from : part;
 	size = size < part - from ? size : part - from;
@@ -117,18 +117,18 @@ rank_run(const struct pieces *p, uint64_t i)
 struct piece_run
 pieces_run(const struct pieces *p, uint64_t i)
 {
-	if (!p->share)
+	if (!p->shard)
 		return rank_run(p, i);
-	return in_share(p, rank_run(p, i / p->nshare),
-	                (uint32_t)(i % p->nshare));
+	return in_shard(p, rank_run(p, i / p->nshard),
+	                (uint32_t)(i % p->nshard));
 }
 
 struct piece_step
 pieces_held(const struct pieces *p, uint32_t rank, uint32_t replica)
 {
-	return (struct piece_step){ (uint64_t)(rank / p->shared) * p->nshare
-	                            + (p->share ? replica : 0),
-	                            p->npiece * p->nshare };
+	return (struct piece_step){ (uint64_t)(rank / p->shared) * p->nshard
+	                            + (p->shard ? replica : 0),
+	                            p->npiece * p->nshard };
 }
 
 bool
@@ -136,7 +136,7 @@ pieces_hold(const struct pieces *p, const struct piece_run *u, uint32_t rank,
             uint32_t replica)
 {
 	return rank >= u->rank && rank < u->rank + p->shared
-	       && (!p->share || replica == u->replica);
+	       && (!p->shard || replica == u->replica);
 }
 
 uint64_t
@@ -145,14 +145,14 @@ pieces_longest(const struct pieces *p)
 	uint64_t most = 0;
 
 	for (uint32_t k = 0; k < p->npart; k++)
-		if (extent(p, k) > most)
-			most = extent(p, k);
+		if (per_rank_extent(p, k) > most)
+			most = per_rank_extent(p, k);
 	most *= p->inner;
-	return p->share && p->share < most ? p->share : most;
+	return p->shard && p->shard < most ? p->shard : most;
 }
 
 uint64_t
-pieces_room(const struct pieces *p)
+pieces_padded_elems(const struct pieces *p)
 {
-	return p->share ? p->share : p->outer * p->local * p->inner;
+	return p->shard ? p->shard : p->outer * p->local * p->inner;
 }

@@ -8,14 +8,14 @@
 
 struct pieces {
 	uint32_t shared, npart;
-	uint64_t npiece;                /* of a stretch */
+	uint64_t npiece;                /* of a segment */
 	uint64_t outer, inner;          /* elements around what is cut */
 	uint64_t whole, local;          /* extents of what is cut */
 	uint64_t part[CKR_MAX_RANK];
 	/* Of what a rank would have: elements of a replica's piece, and how
 	 * many pieces; 0 and 1: every replica has all of it. */
-	uint64_t share;
-	uint32_t nshare;
+	uint64_t shard;
+	uint32_t nshard;
 	uint64_t nrun;
 };
 
@@ -49,6 +49,6 @@ bool pieces_hold(const struct pieces *, const struct piece_run *,
 /* Elements of the longest run. */
 uint64_t pieces_longest(const struct pieces *);
 /* Elements of a piece, with what a last one lacks. */
-uint64_t pieces_room(const struct pieces *);
+uint64_t pieces_padded_elems(const struct pieces *);
 
 #endif

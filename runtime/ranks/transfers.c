@@ -3,20 +3,20 @@
 #include <stdlib.h>
 
 ckr_status
-transfers_open(struct transfers **out, const struct crew *crew, uint32_t most,
-               struct err *e)
+transfers_open(struct transfers **out, const struct comm_view *view,
+               uint32_t most, struct err *e)
 {
 	struct transfers *t = *out = calloc(1, sizeof(*t));
 
 	if (!t)
 		return err_set(e, CKR_ENOMEM, "out of memory");
-	t->crew = *crew;
-	t->by = crew->wires ? &carry_wires : crew->team ? &carry_apart
-	        : &carry_here;
+	t->view = *view;
+	t->backend = view->nccl ? &backend_nccl : view->team ? &backend_process
+	        : &backend_local;
 	t->most = most;
 	t->end = UINT32_MAX;
 	t->one = calloc(most + 1, sizeof(*t->one));
-	return t->one ? t->by->open(t, e)
+	return t->one ? t->backend->open(t, e)
 	       : err_set(e, CKR_ENOMEM, "out of memory");
 }
 
@@ -26,7 +26,7 @@ transfers_close(struct transfers *t)
 	if (!t)
 		return;
 	transfers_drop(t);
-	t->by->close(t);
+	t->backend->close(t);
 	free(t->one);
 	free(t);
 }
@@ -34,7 +34,7 @@ transfers_close(struct transfers *t)
 uint64_t
 transfers_bytes(const struct transfers *t)
 {
-	return t->by->bytes ? t->by->bytes(t) : 0;
+	return t->backend->bytes ? t->backend->bytes(t) : 0;
 }
 
 void
@@ -42,7 +42,7 @@ transfers_drop(struct transfers *t)
 {
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->one[k].of)
-			t->by->drop(t, &t->one[k]);
+			t->backend->drop(t, &t->one[k]);
 	for (uint32_t k = 0; k < t->n; k++)
 		t->one[k].of = NULL;
 	t->n = 0;
@@ -50,7 +50,7 @@ transfers_drop(struct transfers *t)
 }
 
 static struct transfer *
-free_one(struct transfers *t)
+unused_transfer(struct transfers *t)
 {
 	uint32_t k = 0;
 
@@ -63,18 +63,18 @@ free_one(struct transfers *t)
 ckr_status
 transfers_begin(struct transfers *t, const struct transfer *x, struct err *e)
 {
-	struct transfer *one = free_one(t);
+	struct transfer *one = unused_transfer(t);
 
 	*one = *x;
 	if (one->end < t->end)
 		t->end = one->end;
-	return t->by->begin(t, one, e);
+	return t->backend->begin(t, one, e);
 }
 
 ckr_status
 transfers_test(struct transfers *t, struct err *e)
 {
-	return t->n > 0 ? t->by->test(t, e) : CKR_OK;
+	return t->n > 0 ? t->backend->test(t, e) : CKR_OK;
 }
 
 struct transfer *
@@ -90,7 +90,7 @@ transfers_due(struct transfers *t, uint32_t i)
 
 /* Which of those that are left ends first. */
 static void
-look_again(struct transfers *t)
+update_first_end(struct transfers *t)
 {
 	while (t->n > 0 && !t->one[t->n - 1].of)
 		t->n--;
@@ -103,8 +103,8 @@ look_again(struct transfers *t)
 ckr_status
 transfers_wait(struct transfers *t, struct transfer *x, struct err *e)
 {
-	CKR_TRY(t->by->wait(t, x, e));
+	CKR_TRY(t->backend->wait(t, x, e));
 	x->of = NULL;
-	look_again(t);
+	update_first_end(t);
 	return CKR_OK;
 }

@@ -6,8 +6,8 @@
 #ifndef CKR_TRANSFERS_H
 #define CKR_TRANSFERS_H
 
-#include "runtime/device/wires.h"
-#include "runtime/ranks/between.h"
+#include "runtime/device/nccl_transport.h"
+#include "runtime/ranks/chunked_comm.h"
 
 /* One that has begun and not ended. */
 struct transfer {
@@ -16,17 +16,17 @@ struct transfer {
 	const struct ckr_comm *what;
 	const struct ckr_tensor *tx, *ty;
 	struct team_task task;          /* between processes */
-	/* the carrier's */
+	/* the backend's */
 	struct transfer *next;
 	void *copy;
 	bool done;
-	uint64_t number;                /* among those of its wires; 0: none */
+	uint64_t number;                /* in its NCCL stream; 0: none */
 };
 
-/* Ranks, as those who carry see them: world rank = replica * tp + rank. */
-struct crew {
+/* The ranks as a backend sees them: world rank = replica * tp + rank. */
+struct comm_view {
 	struct team *team;              /* NULL: all ranks live here */
-	struct wires *wires;            /* between GPUs; NULL: there are none */
+	struct nccl_transport *nccl;    /* between GPUs; NULL: there are none */
 	const struct ckr_program *program;      /* whose steps move:
 	                                         * [CKR_PROGRAMS] */
 	uint32_t tp, dp;
@@ -38,14 +38,15 @@ struct crew {
 	void *(*operand)(void *user, const struct transfer *, uint32_t r,
 	                 int i);
 	/* To and from there; NULL: it is the host's memory. */
-	void (*get)(void *user, void *host, const void *at, uint64_t n);
-	void (*put)(void *user, void *at, const void *host, uint64_t n);
+	void (*copy_d2h)(void *user, void *host, const void *at, uint64_t n);
+	void (*copy_h2d)(void *user, void *at, const void *host, uint64_t n);
 };
 
 struct transfers;
 
-/* Who carries: ranks of one process, processes, or GPUs of processes. */
-struct carrier {
+/* What moves transfers between ranks of one process, of several processes, or
+ * of processes with a GPU each. */
+struct comm_backend {
 	ckr_status (*open)(struct transfers *, struct err *);
 	void (*close)(struct transfers *);
 	ckr_status (*begin)(struct transfers *, struct transfer *,
@@ -61,28 +62,28 @@ struct carrier {
 	uint64_t (*bytes)(const struct transfers *);
 };
 
-extern const struct carrier carry_here, carry_apart, carry_wires;
+extern const struct comm_backend backend_local, backend_process, backend_nccl;
 
 struct transfers {
-	struct crew crew;
-	const struct carrier *by;
+	struct comm_view view;
+	const struct comm_backend *backend;
 	struct transfer *one;           /* [most] */
 	uint32_t most, n;               /* those that have begun lie before n */
 	uint32_t end;                   /* none of them ends earlier */
-	struct lane *lane;              /* of processes, by group */
-	struct wired *wired;            /* of GPUs */
-	int late;                       /* CKR_LATE, see carry_here.c */
+	struct process_queue *queue;    /* of processes, by group */
+	struct nccl_state *nccl;        /* of GPUs */
+	int delay;                      /* CKR_LATE, see backend_local.c */
 };
 
 /* most: how many may have begun and not ended.  After a failure too there is
  * something to close. */
-ckr_status transfers_open(struct transfers **, const struct crew *,
+ckr_status transfers_open(struct transfers **, const struct comm_view *,
                           uint32_t most, struct err *);
 void transfers_close(struct transfers *);
 /* When all processes have come so far: GPUs of theirs join, if there are any.
  * They all fail, or none. */
 ckr_status transfers_join(struct transfers *, struct err *);
-/* Bytes that it takes beside the team's; where there are wires, of the GPU. */
+/* Bytes that it takes beside the team's; with NCCL, of the GPU. */
 uint64_t transfers_bytes(const struct transfers *);
 ckr_status transfers_begin(struct transfers *, const struct transfer *,
                            struct err *);

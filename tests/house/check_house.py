@@ -33,7 +33,7 @@ ROOMS = {
     "runtime/blas/": ("runtime/base/", "runtime/ckr_abi.h"),
     "runtime/device/": ("runtime/base/", "runtime/ckr_abi.h"),
     "runtime/team/": ("runtime/support/", "runtime/base/"),
-    "runtime/ranks/": ("runtime/support/", "runtime/base/", "runtime/device/wires.h", "runtime/team/", "runtime/ckr_abi.h"),
+    "runtime/ranks/": ("runtime/support/", "runtime/base/", "runtime/device/nccl_transport.h", "runtime/team/", "runtime/ckr_abi.h"),
     "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/device/", "runtime/team/",
                        "runtime/ranks/", "runtime/ckr_abi.h"),
     "runtime/image/": ("runtime/base/", "runtime/file/"),

@@ -4,9 +4,9 @@
  *	mpirun -n N test_between
  *	test_between routes
  *
- * Every process makes the operands of all ranks from one seed.  Routes, which
- * GPUs take, are gone along here for all ranks, with a library whose sums are
- * in the order of ranks.
+ * Every process makes the operands of all ranks from one seed.  The copy
+ * schedules of GPUs are carried out here for all ranks, with a library whose
+ * sums are in the order of ranks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "runtime/base/dtype.h"
-#include "runtime/ranks/between.h"
-#include "runtime/ranks/route.h"
+#include "runtime/ranks/chunked_comm.h"
+#include "runtime/ranks/copy_schedule.h"
 
 static uint32_t state = 1, faults;
 
@@ -102,23 +102,23 @@ fill(void *p, uint8_t dtype, uint64_t nbytes)
 	}
 }
 
-/* ---- routes ---- */
+/* ---- schedules ---- */
 
-static unsigned taken;                  /* of enum route_how */
+static unsigned taken;                  /* of enum schedule_kind */
 
 /* Of all ranks. */
 struct gpus {
 	uint32_t ranks;
 	uint8_t dtype;
-	struct route route[CKR_MAX_RANKS];
+	struct copy_schedule schedule[CKR_MAX_RANKS];
 	char *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS], *scratch[CKR_MAX_RANKS];
 };
 
 static void
-copy(const struct moves *list, char *to, const char *from)
+copy(const struct copy_list *list, char *to, const char *from)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
-		const struct move *m = &list->one[i];
+		const struct strided_copy *m = &list->one[i];
 
 		for (uint64_t k = 0; k < m->rows; k++)
 			memcpy(to + m->to + k * m->to_pitch,
@@ -130,33 +130,34 @@ copy(const struct moves *list, char *to, const char *from)
 static char *
 given_by(const struct gpus *g, uint32_t r)
 {
-	return g->route[r].into ? g->scratch[r] : g->x[r];
+	return g->schedule[r].packs ? g->scratch[r] : g->x[r];
 }
 
 static char *
 taken_by(const struct gpus *g, uint32_t r)
 {
-	return g->route[r].out_of ? g->scratch[r] : g->y[r];
+	return g->schedule[r].unpacks ? g->scratch[r] : g->y[r];
 }
 
 static void
 all_gather(const struct gpus *g, uint32_t r)
 {
 	for (uint32_t k = 0; k < g->ranks; k++) {
-		faults += g->route[k].each != g->route[r].each;
-		memcpy(taken_by(g, r) + k * g->route[r].each, given_by(g, k),
-		       g->route[r].each);
+		faults += g->schedule[k].piece_bytes
+		          != g->schedule[r].piece_bytes;
+		memcpy(taken_by(g, r) + k * g->schedule[r].piece_bytes,
+		       given_by(g, k), g->schedule[r].piece_bytes);
 	}
 }
 
-/* Out of x, into y, whatever else a route says. */
+/* Out of x, into y, whatever else a schedule says. */
 static void
 broadcast(const struct gpus *g, uint32_t r)
 {
-	const struct route *o = &g->route[r];
+	const struct copy_schedule *o = &g->schedule[r];
 
 	for (uint32_t q = 0; q < o->npiece; q++) {
-		faults += g->route[q * o->shared].span[q].n != o->span[q].n;
+		faults += g->schedule[q * o->shared].span[q].n != o->span[q].n;
 		memcpy(g->y[r] + o->span[q].at, g->x[q * o->shared],
 		       o->span[q].n);
 	}
@@ -177,7 +178,7 @@ sum(const struct gpus *g, const uint64_t at[], uint64_t nbytes, char *y)
 static void
 zero_tail(const struct gpus *g, uint32_t r)
 {
-	memset(g->y[r] + g->route[r].tail.at, 0, g->route[r].tail.n);
+	memset(g->y[r] + g->schedule[r].tail.at, 0, g->schedule[r].tail.n);
 }
 
 static void
@@ -186,10 +187,11 @@ reduce_scatter(const struct gpus *g, uint32_t r)
 	uint64_t at[CKR_MAX_RANKS];
 
 	for (uint32_t k = 0; k < g->ranks; k++) {
-		faults += g->route[k].each != g->route[r].each;
-		at[k] = r * g->route[k].each;
+		faults += g->schedule[k].piece_bytes
+		          != g->schedule[r].piece_bytes;
+		at[k] = r * g->schedule[k].piece_bytes;
 	}
-	sum(g, at, g->route[r].each, taken_by(g, r));
+	sum(g, at, g->schedule[r].piece_bytes, taken_by(g, r));
 	zero_tail(g, r);
 }
 
@@ -197,17 +199,17 @@ reduce_scatter(const struct gpus *g, uint32_t r)
 static void
 reduce(const struct gpus *g, uint32_t r)
 {
-	const struct route *o = &g->route[r];
+	const struct copy_schedule *o = &g->schedule[r];
 	uint32_t q = r / o->shared, owner = q * o->shared;
 	uint64_t at[CKR_MAX_RANKS];
 
 	if (r != owner) {
-		memcpy(g->y[r], g->y[owner], o->each);
+		memcpy(g->y[r], g->y[owner], o->piece_bytes);
 		return;
 	}
 	for (uint32_t k = 0; k < g->ranks; k++) {
-		faults += g->route[k].span[q].n != o->span[q].n;
-		at[k] = g->route[k].span[q].at;
+		faults += g->schedule[k].span[q].n != o->span[q].n;
+		at[k] = g->schedule[k].span[q].at;
 	}
 	sum(g, at, o->span[q].n, g->y[r]);
 	zero_tail(g, r);
@@ -218,7 +220,8 @@ static void
 exchange(const struct gpus *g, uint32_t r)
 {
 	for (uint32_t k = 0; k < g->ranks; k++) {
-		struct span out = g->route[k].out[r], in = g->route[r].in[k];
+		struct byte_range out = g->schedule[k].out[r];
+		struct byte_range in = g->schedule[r].in[k];
 
 		faults += out.n != in.n;
 		if (k != r)
@@ -227,31 +230,31 @@ exchange(const struct gpus *g, uint32_t r)
 	}
 }
 
-/* What rank r gets, and nothing more than carry_wires.c asks for. */
+/* What rank r gets, and nothing more than backend_nccl.c asks for. */
 static void
 receive(const struct gpus *g, uint32_t r)
 {
 	static void (*const how[])(const struct gpus *, uint32_t) = {
-		[ROUTE_ALL_GATHER] = all_gather,
-		[ROUTE_BROADCAST] = broadcast,
-		[ROUTE_REDUCE_SCATTER] = reduce_scatter,
-		[ROUTE_REDUCE] = reduce, [ROUTE_EXCHANGE] = exchange,
+		[SCHED_ALL_GATHER] = all_gather,
+		[SCHED_BROADCAST] = broadcast,
+		[SCHED_REDUCE_SCATTER] = reduce_scatter,
+		[SCHED_REDUCE] = reduce, [SCHED_EXCHANGE] = exchange,
 	};
 
-	if (how[g->route[r].how])
-		how[g->route[r].how](g, r);
+	if (how[g->schedule[r].kind])
+		how[g->schedule[r].kind](g, r);
 }
 
 static void
-route_all(struct gpus *g, const struct ckr_comm *w, const struct ckr_tensor *tx,
-          const struct ckr_tensor *ty)
+run_schedules(struct gpus *g, const struct ckr_comm *w,
+              const struct ckr_tensor *tx, const struct ckr_tensor *ty)
 {
 	for (uint32_t r = 0; r < g->ranks; r++) {
-		struct route *o = &g->route[r];
+		struct copy_schedule *o = &g->schedule[r];
 
-		if (!route_find(o, w, g->ranks, r, tx, ty))
+		if (!schedule_build(o, w, g->ranks, r, tx, ty))
 			exit(1);
-		taken |= 1u << o->how;
+		taken |= 1u << o->kind;
 		g->scratch[r] = malloc(o->scratch + 1);
 		memset(g->scratch[r], o->clear_scratch ? 0 : 0xa5, o->scratch);
 		if (o->clear_y)
@@ -259,21 +262,21 @@ route_all(struct gpus *g, const struct ckr_comm *w, const struct ckr_tensor *tx,
 		copy(&o->pack, g->scratch[r], g->x[r]);
 	}
 	for (uint32_t r = 0; r < g->ranks; r++) {
-		struct route *o = &g->route[r];
+		struct copy_schedule *o = &g->schedule[r];
 
 		receive(g, r);
 		copy(&o->unpack, g->y[r],
-		     o->how == ROUTE_OWN ? g->x[r] : g->scratch[r]);
+		     o->kind == SCHED_OWN ? g->x[r] : g->scratch[r]);
 	}
 	for (uint32_t r = 0; r < g->ranks; r++) {
-		route_free(&g->route[r]);
+		schedule_free(&g->schedule[r]);
 		free(g->scratch[r]);
 	}
 }
 
 static void
-run_route(uint32_t ranks, const struct ckr_comm *w, const struct ckr_tensor *tx,
-          const struct ckr_tensor *ty)
+check_schedule(uint32_t ranks, const struct ckr_comm *w,
+               const struct ckr_tensor *tx, const struct ckr_tensor *ty)
 {
 	struct gpus g = { .ranks = ranks, .dtype = tx->dtype };
 	void *y[CKR_MAX_RANKS];
@@ -290,7 +293,7 @@ run_route(uint32_t ranks, const struct ckr_comm *w, const struct ckr_tensor *tx,
 		memset(g.y[r], 0xa5, bytes(ty));
 	}
 	comm_run(&all);
-	route_all(&g, w, tx, ty);
+	run_schedules(&g, w, tx, ty);
 	for (uint32_t r = 0; r < ranks; r++) {
 		if (memcmp(g.y[r], y[r], bytes(ty))) {
 			fprintf(stderr, "rank %u of %u: route of kind %u "
@@ -312,14 +315,14 @@ run_one(struct team *t, const struct ckr_comm *w, const struct ckr_tensor *tx,
 	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
 	struct comm all = { .what = w, .tx = tx, .ty = ty, .x = x, .y = y,
 		.ranks = t->size, .threads = 1 };
-	struct between one = { .team = t, .rank = t->rank, .ranks = t->size,
-		.what = w, .tx = tx, .ty = ty, .threads = 1,
+	struct chunked_comm one = { .team = t, .rank = t->rank,
+		.ranks = t->size, .what = w, .tx = tx, .ty = ty, .threads = 1,
 		.task = { .op = "test" } };
 	char *mine;
 	struct err e;
 
 	if (!t->out) {
-		run_route(t->size, w, tx, ty);
+		check_schedule(t->size, w, tx, ty);
 		return;
 	}
 	mine = malloc(bytes(ty) + 1);
@@ -332,7 +335,7 @@ run_one(struct team *t, const struct ckr_comm *w, const struct ckr_tensor *tx,
 	comm_run(&all);
 	one.x = x[t->rank];
 	one.y = mine;
-	if (between_run(&one, &e) != CKR_OK) {
+	if (chunked_run(&one, &e) != CKR_OK) {
 		fprintf(stderr, "%s\n", e.text);
 		team_abort(t, 1);
 	}
@@ -434,14 +437,14 @@ be_late(void)
 
 /* As processes, but for a team that has no memory: it is none. */
 static int
-run_routes(void)
+check_schedules(void)
 {
 	struct team none = { .size = 1 };
 
 	for (int n = 0; n < 400; n++, none.size = none.size % 8 + 1)
 		run_all(&none, false);
 	/* every way but the sum of all, which has none */
-	if (taken != (2u << ROUTE_EXCHANGE) - 1 - (1u << ROUTE_ALL_REDUCE)) {
+	if (taken != (2u << SCHED_EXCHANGE) - 1 - (1u << SCHED_ALL_REDUCE)) {
 		fprintf(stderr, "of the ways %#x were taken\n", taken);
 		faults++;
 	}
@@ -457,7 +460,7 @@ main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "late"))
 		return be_late();
 	if (argc > 1 && !strcmp(argv[1], "routes"))
-		return run_routes();
+		return check_schedules();
 	if (team_open(&t, 60, &e) != CKR_OK || !t) {
 		fprintf(stderr, "%s\n", t ? "" : e.text);
 		return 1;

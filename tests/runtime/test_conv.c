@@ -154,7 +154,7 @@ main(void)
 	c = convs_open(gemm.onednn, b, N, THREADS);
 	if (!c)
 		return SKIPPED;
-	convs_offer(c, &env);
+	convs_fill_env(c, &env);
 	for (uint32_t i = 0; i < N; i++)
 		if (env.conv_ready[i]) {
 			ready++;

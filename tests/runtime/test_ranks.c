@@ -119,7 +119,7 @@ test_runs(void **unused)
 		example(&x, 1 + chance(RANKS));
 		assert_true(pieces_of(&p, &x.split, x.ranks, x.rank,
 		                      n % 2 ? x.whole : x.local));
-		assert_int_equal(pieces_room(&p), x.nlocal);
+		assert_int_equal(pieces_padded_elems(&p), x.nlocal);
 		for (uint64_t i = 0; i < p.nrun; i++) {
 			struct piece_run u = pieces_run(&p, i);
 

@@ -1745,9 +1745,9 @@ test_products_without_memory(void **state)
 	assert_non_null(strstr(ckr_error(c), "to pack matrix products in"));
 	ckr_close(c);
 	set_memory_limit(false);
-	assert_int_equal(gemm_own_bring(1), 1);
+	assert_int_equal(gemm_own_add_buffers(1), 1);
 	gemm_own(0, 0, M, N, K, 1, a, K, b, N, 0, with, N);
-	gemm_own_take_away(1);
+	gemm_own_remove_buffers(1);
 	omp_set_num_threads(threads);
 	assert_memory_equal(with, without, sizeof(with));
 }

@@ -16,7 +16,7 @@ need_adapters(ckr_ctx *c)
 }
 
 static bool
-is_adapter(const ckr_ctx *c, uint32_t i)
+is_adapter_weight(const ckr_ctx *c, uint32_t i)
 {
 	for (uint32_t k = 0; k < c->lib->nadapter; k++)
 		if (c->lib->adapter[k].a == (int32_t)i
@@ -33,9 +33,9 @@ is_beside(const ckr_ctx *c, uint32_t i)
 	const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
 	bool written = false;
 
-	for (uint32_t k = 0; k < c->guard.nheld; k++)
-		written |= c->guard.held[k] == i;
-	return !is_adapter(c, i)
+	for (uint32_t k = 0; k < c->finite.nsaved; k++)
+		written |= c->finite.saved[k] == i;
+	return !is_adapter_weight(c, i)
 	       && ((t->kind == CKR_PARAM && !(t->flags & CKR_FROZEN))
 	           || (t->kind == CKR_BUFFER && written));
 }
@@ -80,14 +80,15 @@ ckr_save_adapters(ckr_ctx *c, const char *path)
 /* ---- merged ---- */
 
 static bool
-is_kept(const ckr_ctx *c, uint32_t i)
+is_unadapted_weight(const ckr_ctx *c, uint32_t i)
 {
-	return rt_is_weight(&c->lib->program[0].tensor[i]) && !is_adapter(c, i);
+	return rt_is_weight(&c->lib->program[0].tensor[i])
+	       && !is_adapter_weight(c, i);
 }
 
 static ckr_status
-put_weight(ckr_ctx *c, struct st_writer *w, size_t entry,
-           const struct ckr_tensor *t)
+write_weight(ckr_ctx *c, struct st_writer *w, size_t entry,
+             const struct ckr_tensor *t)
 {
 	struct ckr_tensor whole = rt_whole(c, t);
 	uint64_t n = rt_nelem(&whole) * dtype_row[t->dtype].nbytes;
@@ -97,7 +98,7 @@ put_weight(ckr_ctx *c, struct st_writer *w, size_t entry,
 
 	from = copy;
 	if (s == CKR_OK && !copy)
-		s = rt_read(c, &c->plan, t, &from, &copy);
+		s = rt_view_whole(c, &c->plan, t, &from, &copy);
 	if (s == CKR_OK)
 		s = st_write(w, entry, 0, from, n, &c->err);
 	free(copy);
@@ -114,13 +115,13 @@ write_merged(ckr_ctx *c, const char *path, struct st_entry *entry,
 	ckr_status s = CKR_OK;
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
-		if (is_kept(c, i)) {
+		if (is_unadapted_weight(c, i)) {
 			entry[n] = rt_entry(c, &t[i], t[i].name);
 			list[n++] = i;
 		}
 	CKR_TRY(st_begin(&w, path, entry, n, NULL, 0, &c->err));
 	for (size_t i = 0; i < n && s == CKR_OK; i++)
-		s = put_weight(c, &w, i, &t[list[i]]);
+		s = write_weight(c, &w, i, &t[list[i]]);
 	if (s == CKR_OK)
 		return st_commit(&w, &c->err);
 	st_abort(&w);

@@ -6,7 +6,7 @@
 
 /* All alike. */
 static ckr_status
-take_groups(ckr_ctx *c)
+alloc_groups(ckr_ctx *c)
 {
 	uint32_t n = c->lib->nshared;
 
@@ -39,8 +39,8 @@ ckr_set_group(ckr_ctx *c, const char *name, double factor, double decay)
 		               "and a decay are expected, got %g and %g",
 		               err_name(text, sizeof(text), name), factor,
 		               decay);
-	CKR_TRY(take_groups(c));
+	CKR_TRY(alloc_groups(c));
 	c->group[i] = (struct ckr_group){ (float)factor, (float)decay };
-	late_forget(c);
+	async_drop_graphs(c);
 	return CKR_OK;
 }

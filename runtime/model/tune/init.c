@@ -47,7 +47,7 @@ has_names_of_model(const ckr_ctx *c, const struct array_file *f)
 }
 
 static bool
-fits(const struct array_file *f, const char *map)
+matches_map(const struct array_file *f, const char *map)
 {
 	bool any = false;
 
@@ -75,7 +75,7 @@ map_names(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
 		return rt_no_memory(c);
 	o->mapped = how->nmap && is_mapped(c, o, n);
 	for (size_t k = 0; k < how->nmap && o->mapped; k++)
-		if (n == 1 || fits(&o->f, how->map[k]))
+		if (n == 1 || matches_map(&o->f, how->map[k]))
 			map[nmap++] = how->map[k];
 	s = names_map(&o->f, map, nmap, &c->err);
 	free(map);
@@ -90,7 +90,7 @@ need_fit(ckr_ctx *c, const struct infile *o, size_t n, const char *map)
 	const struct infile *idle = NULL;
 
 	for (size_t k = 0; k < n; k++) {
-		if (n > 1 && !fits(&o[k].f, map))
+		if (n > 1 && !matches_map(&o[k].f, map))
 			continue;
 		if (is_mapped(c, &o[k], n))
 			return CKR_OK;
@@ -112,7 +112,7 @@ need_fit(ckr_ctx *c, const struct infile *o, size_t n, const char *map)
 
 /* Whether a file of o[from..n-1] has it. */
 static bool
-is_in(const struct infile *o, size_t from, size_t n, const char *name)
+is_in_files(const struct infile *o, size_t from, size_t n, const char *name)
 {
 	while (from < n && !array_find(&o[from].f, name))
 		from++;
@@ -122,18 +122,18 @@ is_in(const struct infile *o, size_t from, size_t n, const char *name)
 /* Which weights file k, as this process sees it, leaves as they are: those that
  * a later one holds, and those that it lacks and another one has. */
 static void
-choose(ckr_ctx *c, struct infile *o, size_t k, size_t n,
-       const struct ckr_init *how)
+mark_skipped_weights(ckr_ctx *c, struct infile *o, size_t k, size_t n,
+                     const struct ckr_init *how)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		o[k].leave[i] |= rt_is_weight(&t[i])
 			&& (is_skipped(how, t[i].name)
-			    || is_in(o, k + 1, n, t[i].name)
+			    || is_in_files(o, k + 1, n, t[i].name)
 			    || (!array_find(&o[k].f, t[i].name)
 			        && (how->partial
-			            || is_in(o, 0, n, t[i].name))));
+			            || is_in_files(o, 0, n, t[i].name))));
 }
 
 /* Which weights of a file a later one holds, too. */
@@ -147,7 +147,7 @@ note_twice(ckr_ctx *c, const struct infile *o, size_t k, size_t n)
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		if (rt_is_weight(&t[i]) && array_find(&o[k].f, t[i].name)
-		    && is_in(o, k + 1, n, t[i].name)) {
+		    && is_in_files(o, k + 1, n, t[i].name)) {
 			first = first ? first : t[i].name;
 			twice++;
 		}
@@ -164,12 +164,13 @@ note_twice(ckr_ctx *c, const struct infile *o, size_t k, size_t n)
 
 /* What is said of all files is the first process's to see. */
 static ckr_status
-prepare(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
+prepare_files(ckr_ctx *c, struct infile *o, size_t n,
+              const struct ckr_init *how)
 {
 	bool first = peers_first(c);
 
 	for (size_t k = 0; k < n; k++)
-		CKR_TRY(infile_peel(c, &o[k]));
+		CKR_TRY(infile_map_adapters(c, &o[k]));
 	for (size_t k = 0; k < how->nmap && first; k++)
 		CKR_TRY(need_fit(c, o, n, how->map[k]));
 	for (size_t k = 0; k < n; k++)
@@ -183,11 +184,11 @@ prepare(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
 static ckr_status
 init_from(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
 {
-	CKR_TRY(peers_agree(c, prepare(c, o, n, how), "reading"));
+	CKR_TRY(peers_agree(c, prepare_files(c, o, n, how), "reading"));
 	for (size_t k = 0; k < n; k++)
-		CKR_TRY(infile_spare(c, &o[k]));
+		CKR_TRY(infile_mark_kept(c, &o[k]));
 	for (size_t k = 0; k < n; k++) {
-		choose(c, o, k, n, how);
+		mark_skipped_weights(c, o, k, n, how);
 		CKR_TRY(infile_agree(c, &o[k]));
 	}
 	CKR_TRY(files_load_weights(c, o, n));

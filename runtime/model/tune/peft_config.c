@@ -14,13 +14,13 @@
 #include "runtime/support/utf8.h"
 
 static const struct ckr_tensor *
-tensor(const ckr_ctx *c, int32_t i)
+tensor_at(const ckr_ctx *c, int32_t i)
 {
 	return &c->lib->program[0].tensor[i];
 }
 
 static void
-put_module(FILE *f, const char *name)
+write_module(FILE *f, const char *name)
 {
 	char *module = strndup(name, peft_module(name));
 
@@ -38,9 +38,9 @@ same_module(const char *a, const char *b)
 }
 
 static int64_t
-rank_of(const ckr_ctx *c, uint32_t i)
+adapter_rank(const ckr_ctx *c, uint32_t i)
 {
-	struct ckr_tensor a = rt_whole(c, tensor(c, c->lib->adapter[i].a));
+	struct ckr_tensor a = rt_whole(c, tensor_at(c, c->lib->adapter[i].a));
 
 	return a.dim[0];
 }
@@ -48,9 +48,9 @@ rank_of(const ckr_ctx *c, uint32_t i)
 /* The shortest number that gives the adapter's scale when it is divided by its
  * rank. */
 static void
-put_alpha(FILE *f, const ckr_ctx *c, uint32_t i)
+write_alpha(FILE *f, const ckr_ctx *c, uint32_t i)
 {
-	double rank = (double)rank_of(c, i);
+	double rank = (double)adapter_rank(c, i);
 	float scale = c->lib->adapter[i].scale;
 	char text[32];
 
@@ -66,13 +66,13 @@ put_alpha(FILE *f, const ckr_ctx *c, uint32_t i)
 static bool
 is_like(const ckr_ctx *c, uint32_t i, uint32_t k)
 {
-	return rank_of(c, i) == rank_of(c, k)
+	return adapter_rank(c, i) == adapter_rank(c, k)
 	       && c->lib->adapter[i].scale == c->lib->adapter[k].scale;
 }
 
 /* The adapter that most are like. */
 static uint32_t
-usual(const ckr_ctx *c)
+usual_adapter(const ckr_ctx *c)
 {
 	uint32_t best = 0, most = 0;
 
@@ -91,7 +91,7 @@ usual(const ckr_ctx *c)
 
 /* Of the adapters that differ from the usual one. */
 static void
-put_pattern(FILE *f, const ckr_ctx *c, uint32_t like, bool alpha)
+write_pattern(FILE *f, const ckr_ctx *c, uint32_t like, bool alpha)
 {
 	const char *comma = "";
 
@@ -100,12 +100,12 @@ put_pattern(FILE *f, const ckr_ctx *c, uint32_t like, bool alpha)
 		if (is_like(c, i, like))
 			continue;
 		fprintf(f, "%s\n    ", comma);
-		put_module(f, tensor(c, c->lib->adapter[i].weight)->name);
+		write_module(f, tensor_at(c, c->lib->adapter[i].weight)->name);
 		fputs(": ", f);
 		if (alpha)
-			put_alpha(f, c, i);
+			write_alpha(f, c, i);
 		else
-			fprintf(f, "%lld", (long long)rank_of(c, i));
+			fprintf(f, "%lld", (long long)adapter_rank(c, i));
 		comma = ",";
 	}
 	fputs(*comma ? "\n  }" : "}", f);
@@ -113,26 +113,28 @@ put_pattern(FILE *f, const ckr_ctx *c, uint32_t like, bool alpha)
 
 /* Modules that hold what is trained beside; a name without a dot is none's. */
 static void
-put_beside(FILE *f, const ckr_ctx *c, const uint32_t *list, uint32_t n)
+write_modules_to_save(FILE *f, const ckr_ctx *c, const uint32_t *list,
+                      uint32_t n)
 {
 	const char *comma = "";
 
 	for (uint32_t i = 0; i < n; i++) {
-		const char *name = tensor(c, (int32_t)list[i])->name;
+		const char *name = tensor_at(c, (int32_t)list[i])->name;
 		bool known = !strchr(name, '.');
 
 		for (uint32_t k = 0; k < i; k++)
-			known |= same_module(tensor(c, (int32_t)list[k])->name,
+			known |= same_module(tensor_at(c,
+			                               (int32_t)list[k])->name,
 			                     name);
 		for (uint32_t k = 0; k < c->lib->nadapter; k++)
 			known |= same_module(
-				tensor(c, c->lib->adapter[k].weight)->name,
+				tensor_at(c, c->lib->adapter[k].weight)->name,
 				name);
 		if (known)
 			continue;
 		fputs(*comma ? ",\n    "
 		      : ",\n  \"modules_to_save\": [\n    ", f);
-		put_module(f, name);
+		write_module(f, name);
 		comma = ",";
 	}
 	if (*comma)
@@ -140,33 +142,33 @@ put_beside(FILE *f, const ckr_ctx *c, const uint32_t *list, uint32_t n)
 }
 
 static void
-put_config(FILE *f, const ckr_ctx *c, const uint32_t *list, uint32_t n)
+write_config(FILE *f, const ckr_ctx *c, const uint32_t *list, uint32_t n)
 {
-	uint32_t like = usual(c), turned = 0;
+	uint32_t like = usual_adapter(c), turned = 0;
 
 	fprintf(f, "{\n  \"peft_type\": \"LORA\",\n"
 	        "  \"base_model_name_or_path\": null,\n"
 	        "  \"inference_mode\": true,\n  \"bias\": \"none\",\n"
 	        "  \"lora_dropout\": 0.0,\n  \"r\": %lld,\n"
-	        "  \"lora_alpha\": ", (long long)rank_of(c, like));
-	put_alpha(f, c, like);
+	        "  \"lora_alpha\": ", (long long)adapter_rank(c, like));
+	write_alpha(f, c, like);
 	fputs(",\n  \"target_modules\": [", f);
 	for (uint32_t i = 0; i < c->lib->nadapter; i++) {
 		fputs(i ? ",\n    " : "\n    ", f);
-		put_module(f, tensor(c, c->lib->adapter[i].weight)->name);
+		write_module(f, tensor_at(c, c->lib->adapter[i].weight)->name);
 		turned += c->lib->adapter[i].turned != 0;
 	}
 	fprintf(f, "\n  ],\n  \"fan_in_fan_out\": %s",
 	        turned == c->lib->nadapter ? "true" : "false");
-	put_pattern(f, c, like, false);
-	put_pattern(f, c, like, true);
-	put_beside(f, c, list, n);
+	write_pattern(f, c, like, false);
+	write_pattern(f, c, like, true);
+	write_modules_to_save(f, c, list, n);
 	fputs("\n}\n", f);
 }
 
 /* ---- the file ---- */
 
-struct config {
+struct peft_config {
 	const ckr_ctx *c;
 	const uint32_t *list;
 	uint32_t n;
@@ -175,9 +177,9 @@ struct config {
 static ckr_status
 print_config(FILE *f, void *user)
 {
-	const struct config *w = user;
+	const struct peft_config *w = user;
 
-	put_config(f, w->c, w->list, w->n);
+	write_config(f, w->c, w->list, w->n);
 	return CKR_OK;
 }
 
@@ -185,7 +187,7 @@ ckr_status
 peft_config_write(ckr_ctx *c, const char *adapters, const uint32_t *list,
                   uint32_t n)
 {
-	struct config w = { c, list, n };
+	struct peft_config w = { c, list, n };
 	struct new_file file = { .fd = -1 };
 	char *path = peft_config_path(adapters);
 	ckr_status s = path ? CKR_OK : rt_no_memory(c);

@@ -24,7 +24,7 @@ enum { SHORT = 256, PIECE = 1 << 14 };
 /* ---- opening ---- */
 
 /* Where the first process has the file. */
-struct place {
+struct file_mark {
 	unsigned char mark[16];         /* at the file's end, for now */
 	long pid;
 	int fd;
@@ -51,11 +51,11 @@ should_share(void)
 }
 
 static ckr_status
-mark(struct outfile *o, struct place *p, struct err *e)
+mark_file(struct tensor_writer *o, struct file_mark *p, struct err *e)
 {
 	const struct new_file *f = &o->w.file;
 
-	*p = (struct place){ .pid = getpid(), .fd = f->fd };
+	*p = (struct file_mark){ .pid = getpid(), .fd = f->fd };
 	if (f->tmp) {
 		p->named = true;
 		snprintf(p->name, sizeof(p->name), "%s", f->tmp);
@@ -68,7 +68,7 @@ mark(struct outfile *o, struct place *p, struct err *e)
 
 /* -1: it is not to be seen from here. */
 static int
-open_place(const struct outfile *o, const struct place *p)
+open_marked_file(const struct tensor_writer *o, const struct file_mark *p)
 {
 	unsigned char seen[sizeof(p->mark)];
 	struct err unused;
@@ -88,19 +88,19 @@ open_place(const struct outfile *o, const struct place *p)
 
 /* All open what the first has begun, or the first writes for them. */
 static ckr_status
-share(ckr_ctx *c, struct outfile *o, const char *path)
+share_file(ckr_ctx *c, struct tensor_writer *o, const char *path)
 {
 	struct team_task w = { .op = "opening", .of = path, .patient = true };
-	struct place p = { .fd = -1 };
+	struct file_mark p = { .fd = -1 };
 	ckr_status s = CKR_OK;
 	bool first = peers_first(c);
 
 	if (first && should_share())
-		s = mark(o, &p, &c->err);
+		s = mark_file(o, &p, &c->err);
 	CKR_TRY(peers_agree(c, s, w.op));
 	CKR_TRY(team_spread(c->team, 0, &p, sizeof(p), &w, &c->err));
 	if (!first && p.fd >= 0)
-		o->w.file.fd = open_place(o, &p);
+		o->w.file.fd = open_marked_file(o, &p);
 	CKR_TRY(peers_any(c, o->w.file.fd < 0 || p.fd < 0, &o->far));
 	if (first && p.fd >= 0
 	    && ftruncate(o->w.file.fd, (off_t)o->w.at[o->w.n]))
@@ -109,14 +109,14 @@ share(ckr_ctx *c, struct outfile *o, const char *path)
 }
 
 ckr_status
-outfile_begin(ckr_ctx *c, struct outfile *o, const char *path,
-              const struct st_entry *entry, size_t n, const struct meta *meta,
-              size_t nmeta)
+writer_begin(ckr_ctx *c, struct tensor_writer *o, const char *path,
+             const struct st_entry *entry, size_t n, const struct meta *meta,
+             size_t nmeta)
 {
 	struct new_file f;
 	ckr_status s;
 
-	*o = (struct outfile){ .w = { .file = { .fd = -1 } } };
+	*o = (struct tensor_writer){ .w = { .file = { .fd = -1 } } };
 	if (!peers_first(c)) {
 		s = st_join(&o->w, path, entry, n, meta, nmeta, &c->err);
 	} else {
@@ -128,9 +128,9 @@ outfile_begin(ckr_ctx *c, struct outfile *o, const char *path,
 	}
 	s = peers_agree(c, s, "opening a file");
 	if (s == CKR_OK && c->team)
-		s = share(c, o, path);
+		s = share_file(c, o, path);
 	if (s != CKR_OK)
-		outfile_abort(o);
+		writer_abort(o);
 	return s;
 }
 
@@ -138,8 +138,9 @@ outfile_begin(ckr_ctx *c, struct outfile *o, const char *path,
 
 /* n elements of a tensor, from element `at` of the entry on. */
 static ckr_status
-put(ckr_ctx *c, struct outfile *o, size_t entry, const struct ckr_tensor *t,
-    uint64_t at, const char *x, uint64_t n, const float *scale)
+write_range(ckr_ctx *c, struct tensor_writer *o, size_t entry,
+            const struct ckr_tensor *t, uint64_t at, const char *x, uint64_t n,
+            const float *scale)
 {
 	uint64_t size = dtype_row[t->dtype].nbytes;
 	float y[PIECE];
@@ -162,8 +163,9 @@ put(ckr_ctx *c, struct outfile *o, size_t entry, const struct ckr_tensor *t,
 
 /* What the rank at place r is to write of a tensor, if anything. */
 static ckr_status
-put_own(ckr_ctx *c, struct outfile *o, size_t entry, const struct ckr_tensor *t,
-        uint32_t r, const char *x, const float *scale)
+write_own_runs(ckr_ctx *c, struct tensor_writer *o, size_t entry,
+               const struct ckr_tensor *t, uint32_t r, const char *x,
+               const float *scale)
 {
 	uint32_t world = c->world.first + r, rank = rt_rank(c, r);
 	uint64_t size = dtype_row[t->dtype].nbytes;
@@ -172,24 +174,25 @@ put_own(ckr_ctx *c, struct outfile *o, size_t entry, const struct ckr_tensor *t,
 
 	if (!rt_is_cut(t))
 		return world != entry % (c->world.tp * c->world.dp) ? CKR_OK
-		       : put(c, o, entry, t, 0, x, rt_nelem(t), scale);
+		       : write_range(c, o, entry, t, 0, x, rt_nelem(t), scale);
 	p = rt_pieces(c, t);
-	if ((!p.share && rt_replica(c, r) != entry % c->world.dp)
+	if ((!p.shard && rt_replica(c, r) != entry % c->world.dp)
 	    || rank % p.shared)
 		return CKR_OK;
 	held = pieces_held(&p, rank, rt_replica(c, r));
 	for (uint64_t i = held.first; i < p.nrun; i += held.by) {
 		struct piece_run u = pieces_run(&p, i);
 
-		CKR_TRY(put(c, o, entry, t, u.whole, x + u.local * size, u.n,
-		            scale));
+		CKR_TRY(write_range(c, o, entry, t, u.whole, x + u.local * size,
+		                    u.n, scale));
 	}
 	return CKR_OK;
 }
 
 static ckr_status
-put_apart(ckr_ctx *c, struct outfile *o, size_t entry, const struct bound *b,
-          const struct ckr_tensor *t, const float *scale)
+write_shards(ckr_ctx *c, struct tensor_writer *o, size_t entry,
+             const struct bound *b, const struct ckr_tensor *t,
+             const float *scale)
 {
 	bool direct = rt_is_dense(t) && c->device->host;
 	char *packed = direct ? NULL : malloc(rt_nbytes(t) + 1);
@@ -203,8 +206,8 @@ put_apart(ckr_ctx *c, struct outfile *o, size_t entry, const struct bound *b,
 		if (packed && s == CKR_OK)
 			s = rt_pull(c, t, x, packed);
 		if (s == CKR_OK)
-			s = put_own(c, o, entry, t, r, packed ? packed : x,
-			            scale);
+			s = write_own_runs(c, o, entry, t, r,
+			                   packed ? packed : x, scale);
 	}
 	free(packed);
 	return s;
@@ -212,39 +215,41 @@ put_apart(ckr_ctx *c, struct outfile *o, size_t entry, const struct bound *b,
 
 /* Range by range, so that no process needs memory for the whole. */
 static ckr_status
-put_far(ckr_ctx *c, struct outfile *o, size_t entry, const struct bound *b,
-        const struct ckr_tensor *t, const float *scale)
+write_gathered_ranges(ckr_ctx *c, struct tensor_writer *o, size_t entry,
+                      const struct bound *b, const struct ckr_tensor *t,
+                      const float *scale)
 {
 	struct ckr_tensor w = rt_whole(c, t);
 	uint64_t n = rt_nelem(&w), most;
-	struct fetch f;
-	ckr_status s = fetch_begin(&f, c, b, t), wrote = s;
+	struct tensor_gather f;
+	ckr_status s = gather_begin(&f, c, b, t), wrote = s;
 	char *x = malloc(f.most * dtype_row[t->dtype].nbytes);
 
 	if (s == CKR_OK && !x)
 		s = rt_no_memory(c);
 	for (uint64_t at = 0; s == CKR_OK && at < n; at += most) {
 		most = n - at < f.most ? n - at : f.most;
-		s = fetch_next(&f, at, most, x);
+		s = gather_next(&f, at, most, x);
 		if (s == CKR_OK && wrote == CKR_OK && peers_first(c))
-			wrote = put(c, o, entry, t, at, x, most, scale);
+			wrote = write_range(c, o, entry, t, at, x, most, scale);
 	}
-	fetch_end(&f);
+	gather_end(&f);
 	free(x);
 	return s == CKR_OK ? wrote : s;
 }
 
 static ckr_status
-put_together(ckr_ctx *c, struct outfile *o, size_t entry, const struct bound *b,
-             const struct ckr_tensor *t, const float *scale)
+write_in_one_process(ckr_ctx *c, struct tensor_writer *o, size_t entry,
+                     const struct bound *b, const struct ckr_tensor *t,
+                     const float *scale)
 {
 	struct ckr_tensor w = rt_whole(c, t);
 	const void *from;
 	void *copy;
-	ckr_status s = rt_read(c, b, t, &from, &copy);
+	ckr_status s = rt_view_whole(c, b, t, &from, &copy);
 
 	if (s == CKR_OK)
-		s = put(c, o, entry, t, 0, from, rt_nelem(&w), scale);
+		s = write_range(c, o, entry, t, 0, from, rt_nelem(&w), scale);
 	free(copy);
 	return s;
 }
@@ -263,19 +268,20 @@ comes_apart(const ckr_ctx *c, const struct ckr_tensor *t)
 }
 
 ckr_status
-outfile_put(ckr_ctx *c, struct outfile *o, size_t entry, const struct bound *b,
-            const struct ckr_tensor *t, const float *scale)
+writer_put_tensor(ckr_ctx *c, struct tensor_writer *o, size_t entry,
+                  const struct bound *b, const struct ckr_tensor *t,
+                  const float *scale)
 {
 	if (comes_apart(c, t) && !o->far)
-		return put_apart(c, o, entry, b, t, scale);
-	return c->team ? put_far(c, o, entry, b, t, scale)
-	       : put_together(c, o, entry, b, t, scale);
+		return write_shards(c, o, entry, b, t, scale);
+	return c->team ? write_gathered_ranges(c, o, entry, b, t, scale)
+	       : write_in_one_process(c, o, entry, b, t, scale);
 }
 
 /* ---- closing ---- */
 
 ckr_status
-outfile_commit(ckr_ctx *c, struct outfile *o, ckr_status s)
+writer_commit(ckr_ctx *c, struct tensor_writer *o, ckr_status s)
 {
 	struct new_file *f = &o->w.file;
 
@@ -285,12 +291,12 @@ outfile_commit(ckr_ctx *c, struct outfile *o, ckr_status s)
 	if (s == CKR_OK && peers_first(c))
 		s = st_commit(&o->w, &c->err);
 	s = peers_agree(c, s, "writing a file");
-	outfile_abort(o);
+	writer_abort(o);
 	return s;
 }
 
 void
-outfile_abort(struct outfile *o)
+writer_abort(struct tensor_writer *o)
 {
 	st_abort(&o->w);
 }

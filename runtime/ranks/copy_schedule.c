@@ -1,4 +1,4 @@
-#include "runtime/ranks/route.h"
+#include "runtime/ranks/copy_schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "runtime/base/dtype.h"
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+min_end(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -14,7 +14,7 @@ least(uint64_t a, uint64_t b)
 /* ---- copies ---- */
 
 static bool
-has_row(const struct move *m, uint64_t from, uint64_t to)
+is_next_row(const struct strided_copy *m, uint64_t from, uint64_t to)
 {
 	return from == m->from + m->rows * m->from_pitch
 	       && to == m->to + m->rows * m->to_pitch;
@@ -22,7 +22,7 @@ has_row(const struct move *m, uint64_t from, uint64_t to)
 
 /* Whether n bytes lengthen the copy, or are a row more of it. */
 static bool
-extend(struct move *m, uint64_t from, uint64_t to, uint64_t n)
+extend_copy(struct strided_copy *m, uint64_t from, uint64_t to, uint64_t n)
 {
 	if (m->rows == 1 && from == m->from + m->width
 	    && to == m->to + m->width) {
@@ -34,7 +34,7 @@ extend(struct move *m, uint64_t from, uint64_t to, uint64_t n)
 	if (m->rows == 1 && from >= m->from + n && to >= m->to + n) {
 		m->from_pitch = from - m->from;
 		m->to_pitch = to - m->to;
-	} else if (m->rows == 1 || !has_row(m, from, to))
+	} else if (m->rows == 1 || !is_next_row(m, from, to))
 		return false;
 	m->rows++;
 	return true;
@@ -42,10 +42,12 @@ extend(struct move *m, uint64_t from, uint64_t to, uint64_t n)
 
 /* last: where copies of its kind went on, UINT32_MAX if there is none. */
 static bool
-add(struct moves *list, uint32_t *last, uint64_t from, uint64_t to, uint64_t n)
+append_copy(struct copy_list *list, uint32_t *last, uint64_t from, uint64_t to,
+            uint64_t n)
 {
 	if (n == 0
-	    || (*last != UINT32_MAX && extend(&list->one[*last], from, to, n)))
+	    || (*last != UINT32_MAX
+	        && extend_copy(&list->one[*last], from, to, n)))
 		return true;
 	if (list->n == list->room) {
 		uint32_t room = list->room ? 2 * list->room : 8;
@@ -57,26 +59,26 @@ add(struct moves *list, uint32_t *last, uint64_t from, uint64_t to, uint64_t n)
 		list->room = room;
 	}
 	*last = list->n;
-	list->one[list->n++] = (struct move){ from, to, n, 1, 0, 0 };
+	list->one[list->n++] = (struct strided_copy){ from, to, n, 1, 0, 0 };
 	return true;
 }
 
 void
-route_free(struct route *r)
+schedule_free(struct copy_schedule *r)
 {
 	free(r->pack.one);
 	free(r->unpack.one);
 	free(r->span);
 	free(r->out);
-	*r = (struct route){ .how = ROUTE_OWN };
+	*r = (struct copy_schedule){ .kind = SCHED_OWN };
 }
 
 /* ---- pieces of a whole ---- */
 
 /* Those of piece q between the whole, and `at` of what holds pieces. */
 static bool
-move_piece(struct moves *list, const struct pieces *p, uint64_t q, uint64_t at,
-           uint64_t size, bool to_whole)
+copy_piece(struct copy_list *list, const struct pieces *p, uint64_t q,
+           uint64_t at, uint64_t size, bool to_whole)
 {
 	uint64_t per = p->npiece, outer = per * p->npart;
 
@@ -87,8 +89,8 @@ move_piece(struct moves *list, const struct pieces *p, uint64_t q, uint64_t at,
 			struct piece_run u = pieces_run(p, i);
 			uint64_t w = u.whole * size, z = at + u.local * size;
 
-			if (!add(list, &last, to_whole ? z : w,
-			         to_whole ? w : z, u.n * size))
+			if (!append_copy(list, &last, to_whole ? z : w,
+			                 to_whole ? w : z, u.n * size))
 				return false;
 		}
 	}
@@ -96,28 +98,29 @@ move_piece(struct moves *list, const struct pieces *p, uint64_t q, uint64_t at,
 }
 
 static bool
-move_pieces(struct moves *list, const struct pieces *p, uint64_t size,
+copy_pieces(struct copy_list *list, const struct pieces *p, uint64_t size,
             uint64_t apart, bool to_whole)
 {
 	for (uint64_t q = 0; q < p->npiece; q++)
-		if (!move_piece(list, p, q, q * apart, size, to_whole))
+		if (!copy_piece(list, p, q, q * apart, size, to_whole))
 			return false;
 	return true;
 }
 
 /* A rank's own. */
 static bool
-find_own(struct route *r, const struct pieces *p, uint32_t rank, uint64_t size,
-         bool grad)
+schedule_own(struct copy_schedule *r, const struct pieces *p, uint32_t rank,
+             uint64_t size, bool grad)
 {
-	r->how = ROUTE_OWN;
+	r->kind = SCHED_OWN;
 	r->clear_y = grad || p->local * p->npiece != p->whole;
-	return move_piece(&r->unpack, p, rank / p->shared, 0, size, grad);
+	return copy_piece(&r->unpack, p, rank / p->shared, 0, size, grad);
 }
 
 /* Pieces that lie in one run each; and, if none is short, nothing between. */
 static bool
-find_spans(struct route *r, const struct pieces *p, uint64_t size, bool *even)
+collect_spans(struct copy_schedule *r, const struct pieces *p, uint64_t size,
+              bool *even)
 {
 	if (p->nrun != p->npiece)
 		return false;
@@ -125,55 +128,57 @@ find_spans(struct route *r, const struct pieces *p, uint64_t size, bool *even)
 	for (uint64_t q = 0; q < p->npiece; q++) {
 		struct piece_run u = pieces_run(p, q);
 
-		r->span[q] = (struct span){ u.whole * size, u.n * size };
-		*even &= u.n * size == r->each;
+		r->span[q] = (struct byte_range){ u.whole * size, u.n * size };
+		*even &= u.n * size == r->piece_bytes;
 	}
 	return true;
 }
 
 static bool
-find_gather(struct route *r, const struct pieces *p, uint32_t ranks,
-            uint64_t size)
+schedule_gather(struct copy_schedule *r, const struct pieces *p, uint32_t ranks,
+                uint64_t size)
 {
 	bool even;
 
-	if (find_spans(r, p, size, &even)) {
-		r->how = even ? ROUTE_ALL_GATHER : ROUTE_BROADCAST;
+	if (collect_spans(r, p, size, &even)) {
+		r->kind = even ? SCHED_ALL_GATHER : SCHED_BROADCAST;
 		return true;
 	}
-	r->how = ROUTE_ALL_GATHER;
-	r->out_of = true;
-	r->scratch = ranks * r->each;
-	return move_pieces(&r->unpack, p, size, p->shared * r->each, true);
+	r->kind = SCHED_ALL_GATHER;
+	r->unpacks = true;
+	r->scratch = ranks * r->piece_bytes;
+	return copy_pieces(&r->unpack, p, size, p->shared * r->piece_bytes,
+	                   true);
 }
 
 /* Those that share a piece are to have the same bits, so that one of them takes
  * the sum. */
 static bool
-find_scatter(struct route *r, const struct pieces *p, uint32_t rank,
-             uint64_t size)
+schedule_scatter(struct copy_schedule *r, const struct pieces *p, uint32_t rank,
+                 uint64_t size)
 {
 	uint64_t n, q = rank / p->shared;
 	bool even;
 
-	if (find_spans(r, p, size, &even)) {
+	if (collect_spans(r, p, size, &even)) {
 		n = r->span[q].n;
-		r->how = even ? ROUTE_REDUCE_SCATTER : ROUTE_REDUCE;
-		r->tail = (struct span){ n, r->each - n };
+		r->kind = even ? SCHED_REDUCE_SCATTER : SCHED_REDUCE;
+		r->tail = (struct byte_range){ n, r->piece_bytes - n };
 		return true;
 	}
-	r->how = p->shared == 1 ? ROUTE_REDUCE_SCATTER : ROUTE_REDUCE;
-	r->into = r->clear_scratch = true;
-	r->scratch = p->npiece * r->each;
+	r->kind = p->shared == 1 ? SCHED_REDUCE_SCATTER : SCHED_REDUCE;
+	r->packs = r->clear_scratch = true;
+	r->scratch = p->npiece * r->piece_bytes;
 	for (uint64_t k = 0; k < p->npiece; k++)
-		r->span[k] = (struct span){ k * r->each, r->each };
-	return move_pieces(&r->pack, p, size, r->each, false);
+		r->span[k] = (struct byte_range){ k * r->piece_bytes,
+			r->piece_bytes };
+	return copy_pieces(&r->pack, p, size, r->piece_bytes, false);
 }
 
 /* ---- pieces to other pieces ---- */
 
-/* Bytes met so far of those to and from a rank, and their last copies. */
-struct met {
+/* Bytes counted so far to and from a rank, and their last copies. */
+struct peer_progress {
 	uint64_t out, in;
 	uint32_t last_out, last_in;
 };
@@ -181,21 +186,22 @@ struct met {
 /* n bytes from place x of rank a to place y of rank b; count: they are only
  * counted. */
 static bool
-take(struct route *r, struct met *m, uint32_t rank, uint32_t a, uint32_t b,
-     struct move at, bool count)
+count_or_copy(struct copy_schedule *r, struct peer_progress *m, uint32_t rank,
+              uint32_t a, uint32_t b, struct strided_copy at, bool count)
 {
 	bool ok = true;
 
 	if (a == rank) {
 		if (!count)
-			ok = add(&r->pack, &m[b].last_out, at.from,
-			         r->out[b].at + m[b].out, at.width);
+			ok = append_copy(&r->pack, &m[b].last_out, at.from,
+			                 r->out[b].at + m[b].out, at.width);
 		m[b].out += at.width;
 	}
 	if (ok && b == rank) {
 		if (!count)
-			ok = add(&r->unpack, &m[a].last_in,
-			         r->in[a].at + m[a].in, at.to, at.width);
+			ok = append_copy(&r->unpack, &m[a].last_in,
+			                 r->in[a].at + m[a].in, at.to,
+			                 at.width);
 		m[a].in += at.width;
 	}
 	return ok;
@@ -203,26 +209,27 @@ take(struct route *r, struct met *m, uint32_t rank, uint32_t a, uint32_t b,
 
 /* Both lists of runs cover the whole in order. */
 static bool
-walk(struct route *r, struct met *m, const struct pieces *from,
-     const struct pieces *to, uint32_t rank, uint64_t size, bool count)
+schedule_overlaps(struct copy_schedule *r, struct peer_progress *m,
+                  const struct pieces *from, const struct pieces *to,
+                  uint32_t rank, uint64_t size, bool count)
 {
 	uint32_t ranks = (uint32_t)(from->npiece * from->shared);
 	uint64_t at = 0;
 	bool ok = true;
 
 	for (uint32_t k = 0; k < ranks; k++)
-		m[k] = (struct met){ 0, 0, UINT32_MAX, UINT32_MAX };
+		m[k] = (struct peer_progress){ 0, 0, UINT32_MAX, UINT32_MAX };
 	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun && ok;) {
 		struct piece_run u = pieces_run(from, i);
 		struct piece_run v = pieces_run(to, k);
-		uint64_t end = least(u.whole + u.n, v.whole + v.n);
-		struct move n = { (u.local + at - u.whole) * size,
+		uint64_t end = min_end(u.whole + u.n, v.whole + v.n);
+		struct strided_copy n = { (u.local + at - u.whole) * size,
 			(v.local + at - v.whole) * size, (end - at) * size,
 			1, 0, 0 };
 
 		for (uint32_t b = v.rank; b < v.rank + to->shared && at < end
 		     && ok; b++)
-			ok = take(r, m, rank, u.rank, b, n, count);
+			ok = count_or_copy(r, m, rank, u.rank, b, n, count);
 		at = end > at ? end : at;
 		i += at >= u.whole + u.n;
 		k += at >= v.whole + v.n;
@@ -232,34 +239,34 @@ walk(struct route *r, struct met *m, const struct pieces *from,
 
 /* What a rank keeps is not sent: it is taken from where it was put. */
 static bool
-find_exchange(struct route *r, const struct pieces *from,
-              const struct pieces *to, uint32_t ranks, uint32_t rank,
-              uint64_t size)
+schedule_exchange(struct copy_schedule *r, const struct pieces *from,
+                  const struct pieces *to, uint32_t ranks, uint32_t rank,
+                  uint64_t size)
 {
-	struct met *m = calloc(ranks, sizeof(*m));
+	struct peer_progress *m = calloc(ranks, sizeof(*m));
 	bool ok;
 
-	r->how = ROUTE_EXCHANGE;
-	r->into = r->out_of = r->clear_y = true;
+	r->kind = SCHED_EXCHANGE;
+	r->packs = r->unpacks = r->clear_y = true;
 	r->out = calloc(2 * (size_t)ranks, sizeof(*r->out));
 	if (!m || !r->out) {
 		free(m);
 		return false;
 	}
 	r->in = r->out + ranks;
-	walk(r, m, from, to, rank, size, true);
+	schedule_overlaps(r, m, from, to, rank, size, true);
 	for (uint32_t k = 0; k < ranks; k++) {
-		r->out[k] = (struct span){ r->scratch, m[k].out };
+		r->out[k] = (struct byte_range){ r->scratch, m[k].out };
 		r->scratch += m[k].out;
 	}
 	for (uint32_t k = 0; k < ranks; k++) {
-		r->in[k] = (struct span){ r->scratch, m[k].in };
+		r->in[k] = (struct byte_range){ r->scratch, m[k].in };
 		if (k == rank)
 			r->in[k].at = r->out[k].at;
 		else
 			r->scratch += m[k].in;
 	}
-	ok = walk(r, m, from, to, rank, size, false);
+	ok = schedule_overlaps(r, m, from, to, rank, size, false);
 	free(m);
 	return ok;
 }
@@ -267,20 +274,20 @@ find_exchange(struct route *r, const struct pieces *from,
 /* ---- all ---- */
 
 bool
-route_find(struct route *r, const struct ckr_comm *w, uint32_t ranks,
-           uint32_t rank, const struct ckr_tensor *x,
-           const struct ckr_tensor *y)
+schedule_build(struct copy_schedule *r, const struct ckr_comm *w,
+               uint32_t ranks, uint32_t rank, const struct ckr_tensor *x,
+               const struct ckr_tensor *y)
 {
 	uint64_t size = dtype_row[x->dtype].nbytes;
 	struct pieces p, to;
 
-	*r = (struct route){ .how = ROUTE_ALL_REDUCE };
+	*r = (struct copy_schedule){ .kind = SCHED_ALL_REDUCE };
 	if (w->kind == CKR_ALL_REDUCE)
 		return true;
 	pieces_of(&p, w->split, ranks, x->rank, x->dim);
 	r->npiece = (uint32_t)p.npiece;
 	r->shared = p.shared;
-	r->each = pieces_room(&p) * size;
+	r->piece_bytes = pieces_padded_elems(&p) * size;
 	if (w->kind == CKR_ALL_GATHER || w->kind == CKR_REDUCE_SCATTER) {
 		r->span = calloc(p.npiece, sizeof(*r->span));
 		if (!r->span)
@@ -288,13 +295,13 @@ route_find(struct route *r, const struct ckr_comm *w, uint32_t ranks,
 	}
 	switch (w->kind) {
 	case CKR_ALL_GATHER:
-		return find_gather(r, &p, ranks, size);
+		return schedule_gather(r, &p, ranks, size);
 	case CKR_REDUCE_SCATTER:
-		return find_scatter(r, &p, rank, size);
+		return schedule_scatter(r, &p, rank, size);
 	case CKR_ALL_TO_ALL:
 		pieces_of(&to, w->to, ranks, y->rank, y->dim);
-		return find_exchange(r, &p, &to, ranks, rank, size);
+		return schedule_exchange(r, &p, &to, ranks, rank, size);
 	default:
-		return find_own(r, &p, rank, size, w->kind == CKR_OWN_GRAD);
+		return schedule_own(r, &p, rank, size, w->kind == CKR_OWN_GRAD);
 	}
 }

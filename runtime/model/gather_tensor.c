@@ -4,18 +4,19 @@
 #include <string.h>
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+min_elements(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 /* A collective of this process with the others. */
-static struct between
-group_of(const ckr_ctx *c, enum link_group g, const struct team_task *w)
+static struct chunked_comm
+collective_in_group(const ckr_ctx *c, enum link_group g,
+                    const struct team_task *w)
 {
 	bool dp = g == LINK_DP;
 
-	return (struct between){ .team = c->team, .group = g,
+	return (struct chunked_comm){ .team = c->team, .group = g,
 		.rank = dp ? c->env.replica : c->env.rank,
 		.ranks = dp ? c->world.dp : c->world.tp,
 		.threads = c->env.threads, .task = *w };
@@ -23,7 +24,7 @@ group_of(const ckr_ctx *c, enum link_group g, const struct team_task *w)
 
 /* Along what replicas have side by side. */
 static void
-find_batch(struct fetch *f)
+find_batch_pieces(struct tensor_gather *f)
 {
 	struct ckr_tensor w = rt_whole(f->c, f->t);
 	int axis = f->t->batch - 1;
@@ -36,7 +37,7 @@ find_batch(struct fetch *f)
 
 /* The ranks of a replica, or all of them. */
 static ckr_status
-find_owners(struct fetch *f)
+find_owners(struct tensor_gather *f)
 {
 	const struct world *w = &f->c->world;
 
@@ -52,22 +53,22 @@ find_owners(struct fetch *f)
 }
 
 ckr_status
-fetch_begin(struct fetch *f, ckr_ctx *c, const struct bound *b,
-            const struct ckr_tensor *t)
+gather_begin(struct tensor_gather *f, ckr_ctx *c, const struct bound *b,
+             const struct ckr_tensor *t)
 {
 	struct team_task w = { .op = "gathering", .of = t->name,
 		.bytes = rt_whole(c, t).nbytes, .patient = true };
 
 	/* the groups and their memory are needed */
-	CKR_TRY(rt_settle_transfers(c));
-	*f = (struct fetch){ .c = c, .t = t,
-		.group = group_of(c, LINK_TP, &w) };
+	CKR_TRY(rt_finish_transfers(c));
+	*f = (struct tensor_gather){ .c = c, .t = t,
+		.group = collective_in_group(c, LINK_TP, &w) };
 	f->most = TEAM_ROOM / c->world.tp / 8;
 	f->local = rt_at(c, b, 0, t);
 	if (rt_is_cut(t))
 		CKR_TRY(find_owners(f));
 	if (t->batch && c->world.dp > 1)
-		find_batch(f);
+		find_batch_pieces(f);
 	if (rt_is_dense(t) && c->device->host)
 		return CKR_OK;
 	f->packed = malloc(rt_nbytes(t) + 1);
@@ -82,7 +83,7 @@ fetch_begin(struct fetch *f, ckr_ctx *c, const struct bound *b,
  * those of their first ranks, which lie one behind the other in the team's
  * memory; out NULL: this rank's to where it sends them from.  Counts them. */
 static void
-for_runs(struct fetch *f, uint64_t at, uint64_t n, char *out)
+for_runs(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 {
 	uint64_t size = dtype_row[f->t->dtype].nbytes, first = f->run;
 	char *in = f->c->team->in, *mine = f->c->team->out;
@@ -91,7 +92,7 @@ for_runs(struct fetch *f, uint64_t at, uint64_t n, char *out)
 	for (uint64_t i = first; i < f->pieces.nrun; i++) {
 		struct piece_run u = pieces_run(&f->pieces, i);
 		uint64_t lo = u.whole > at ? u.whole : at;
-		uint64_t hi = least(u.whole + u.n, at + n), k;
+		uint64_t hi = min_elements(u.whole + u.n, at + n), k;
 		uint32_t owner = u.replica * f->c->world.tp + u.rank;
 
 		if (u.whole >= at + n)
@@ -112,7 +113,7 @@ for_runs(struct fetch *f, uint64_t at, uint64_t n, char *out)
 }
 
 static ckr_status
-gather(struct fetch *f, uint64_t at, uint64_t n, char *out)
+gather_ranges(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 {
 	struct team *t = f->c->team;
 	struct link_side to = { t->in, f->nbytes, f->place };
@@ -131,38 +132,38 @@ gather(struct fetch *f, uint64_t at, uint64_t n, char *out)
 
 /* Of this process's replica, whose ranks alone ask for them. */
 static ckr_status
-of_replica(struct fetch *f, uint64_t at, uint64_t n, char *out)
+gather_from_replica(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 {
 	uint64_t size = dtype_row[f->t->dtype].nbytes;
 
 	if (f->pieces.nrun)
-		return gather(f, at, n, out);
+		return gather_ranges(f, at, n, out);
 	if (f->t->split)
-		return between_sum(&f->group, f->t->dtype, f->local + at * size,
+		return chunked_sum(&f->group, f->t->dtype, f->local + at * size,
 		                   n, out, &f->c->err);
 	memcpy(out, f->local + at * size, n * size);
 	return CKR_OK;
 }
 
 ckr_status
-fetch_next(struct fetch *f, uint64_t at, uint64_t n, void *out)
+gather_next(struct tensor_gather *f, uint64_t at, uint64_t n, void *out)
 {
 	uint64_t size = dtype_row[f->t->dtype].nbytes;
 	ckr_ctx *c = f->c;
 
 	if (!f->batch.nrun)
-		return of_replica(f, at, n, out);
+		return gather_from_replica(f, at, n, out);
 	for (uint64_t i = 0; i < f->batch.nrun; i++) {
 		struct piece_run u = pieces_run(&f->batch, i);
 		uint64_t lo = u.whole > at ? u.whole : at;
-		uint64_t hi = least(u.whole + u.n, at + n);
+		uint64_t hi = min_elements(u.whole + u.n, at + n);
 		char *to = (char *)out + (lo - at) * size;
 
 		if (lo >= hi)
 			continue;
 		if (u.rank == c->env.replica)
-			CKR_TRY(of_replica(f, u.local + lo - u.whole, hi - lo,
-			                   to));
+			CKR_TRY(gather_from_replica(f, u.local + lo - u.whole,
+			                            hi - lo, to));
 		CKR_TRY(team_spread(c->team, u.rank * c->world.tp, to,
 		                    (int)((hi - lo) * size), &f->group.task,
 		                    &c->err));
@@ -171,7 +172,7 @@ fetch_next(struct fetch *f, uint64_t at, uint64_t n, void *out)
 }
 
 void
-fetch_end(struct fetch *f)
+gather_end(struct tensor_gather *f)
 {
 	free(f->packed);
 	free(f->nbytes);
@@ -180,17 +181,17 @@ fetch_end(struct fetch *f)
 }
 
 ckr_status
-fetch_all(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-          char *dense)
+gather_all(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+           char *dense)
 {
 	struct ckr_tensor w = rt_whole(c, t);
 	uint64_t n = rt_nelem(&w), size = dtype_row[t->dtype].nbytes;
-	struct fetch f;
-	ckr_status s = fetch_begin(&f, c, b, t);
+	struct tensor_gather f;
+	ckr_status s = gather_begin(&f, c, b, t);
 
 	for (uint64_t at = 0; s == CKR_OK && at < n; at += f.most)
-		s = fetch_next(&f, at, least(n - at, f.most),
-		               dense + at * size);
-	fetch_end(&f);
+		s = gather_next(&f, at, min_elements(n - at, f.most),
+		                dense + at * size);
+	gather_end(&f);
 	return s;
 }

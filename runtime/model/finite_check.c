@@ -1,11 +1,11 @@
 /* Losses and gradients that are not numbers: found before an update uses
- * them, and the state put back to what it was before the step.
+ * them, and the state rolled back to what it was before the step.
  *
- * The loss is looked at when it is known, which is before any parameter has
- * changed; gradients are looked at before the first update, or, where none is,
- * each as it comes.  Those of a scaled loss are looked at in any case, as they
+ * The loss is checked when it is known, which is before any parameter has
+ * changed; gradients are checked before the first update, or, where none is,
+ * each as it comes.  Those of a scaled loss are checked in any case, as they
  * decide about the scale.  A library that updates inside the backward pass has
- * gradients that no one could take back, so there the loss decides alone, and
+ * gradients that cannot be undone, so there the loss decides alone, and
  * ckr_finite finds what came of it.
  * Buffers that the forward pass writes (running statistics) are copied when a
  * step begins.
@@ -43,7 +43,7 @@ exponent_bits(uint8_t dtype)
 	}
 
 static bool
-block_is_bad(const void *p, uint64_t n, int size, uint64_t mask)
+block_has_nonfinite(const void *p, uint64_t n, int size, uint64_t mask)
 {
 	int bad = 0;
 
@@ -58,31 +58,32 @@ block_is_bad(const void *p, uint64_t n, int size, uint64_t mask)
 /* Not a parallel region with an if: OpenMP's run time takes memory for one
  * that runs on one thread. */
 static bool
-any_bad(const char *p, uint64_t n, int size, uint64_t mask, int threads)
+any_nonfinite(const char *p, uint64_t n, int size, uint64_t mask, int threads)
 {
 	int bad = 0;
 
 	if (n <= BLOCK)
-		return block_is_bad(p, n, size, mask);
+		return block_has_nonfinite(p, n, size, mask);
 #pragma omp parallel for schedule(static) num_threads(threads) \
 	reduction(|:bad)
 	for (uint64_t b = 0; b < n; b += BLOCK)
-		bad |= block_is_bad(p + b * (uint64_t)size,
-		                    n - b < BLOCK ? n - b : BLOCK, size, mask);
+		bad |= block_has_nonfinite(p + b * (uint64_t)size,
+		                           n - b < BLOCK ? n - b : BLOCK, size,
+		                           mask);
 	return bad;
 }
 
 /* The first of n elements that is not finite; n: none. */
 static uint64_t
-first_bad(uint8_t dtype, const void *p, uint64_t n, int threads)
+first_nonfinite(uint8_t dtype, const void *p, uint64_t n, int threads)
 {
 	int size = dtype_row[dtype].nbytes;
 	uint64_t mask = exponent_bits(dtype), i = 0;
 	const char *at = p;
 
-	if (!mask || !any_bad(at, n, size, mask, threads))
+	if (!mask || !any_nonfinite(at, n, size, mask, threads))
 		return n;
-	while (!block_is_bad(at + i * (uint64_t)size, 1, size, mask))
+	while (!block_has_nonfinite(at + i * (uint64_t)size, 1, size, mask))
 		i++;
 	return i;
 }
@@ -90,7 +91,7 @@ first_bad(uint8_t dtype, const void *p, uint64_t n, int threads)
 /* Whether t is finite; *x: the first element, as they lie in memory, that is
  * not. */
 static bool
-part_is_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
+is_rank_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
                double *x)
 {
 	uint64_t n = rt_nelem(t), at, size = dtype_row[t->dtype].nbytes;
@@ -101,7 +102,7 @@ part_is_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
 	if ((uint64_t)(to - from) != n * size)
 		return true;
 	p -= (int64_t)t->offset - from;
-	at = first_bad(t->dtype, p, n, c->env.threads);
+	at = first_nonfinite(t->dtype, p, n, c->env.threads);
 	if (at == n)
 		return true;
 	*x = dtype_double(t->dtype, p + at * size);
@@ -110,9 +111,9 @@ part_is_finite(const ckr_ctx *c, const struct ckr_tensor *t, const char *p,
 	return false;
 }
 
-/* Have a GPU look at a tensor, unless it has gaps. */
+/* Have a GPU check a tensor, unless it has gaps. */
 static void
-watch(ckr_ctx *c, const struct ckr_tensor *t, const char *p)
+enqueue_check(ckr_ctx *c, const struct ckr_tensor *t, const char *p)
 {
 	int64_t from, to;
 
@@ -122,25 +123,25 @@ watch(ckr_ctx *c, const struct ckr_tensor *t, const char *p)
 		               t->dtype, &c->env);
 }
 
-/* The same of a tensor on a GPU: looked at there, and here if it is not. */
+/* The same of a tensor on a GPU: checked there, and here if it is not. */
 static bool
-is_finite_there(ckr_ctx *c, const struct ckr_tensor *t, const char *p,
-                double *x)
+is_finite_on_gpu(ckr_ctx *c, const struct ckr_tensor *t, const char *p,
+                 double *x)
 {
 	uint64_t n = rt_nbytes(t);
 	bool good = true;
 	int64_t from, to;
 	char *here;
 
-	watch(c, t, p);
-	if (!rt_found_bad(c))
+	enqueue_check(c, t, p);
+	if (!rt_found_nonfinite(c))
 		return true;
 	rt_reach(t, &from, &to);
 	p -= (int64_t)t->offset - from;
 	here = malloc(n + 1);
 	if (here) {
-		c->device->call->get(c->device, here, p, n);
-		good = part_is_finite(c, t, here + ((int64_t)t->offset - from),
+		c->device->call->copy_d2h(c->device, here, p, n);
+		good = is_rank_finite(c, t, here + ((int64_t)t->offset - from),
 		                      x);
 		free(here);
 	}
@@ -148,14 +149,14 @@ is_finite_there(ckr_ctx *c, const struct ckr_tensor *t, const char *p,
 }
 
 static bool
-is_finite(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-          double *x)
+is_tensor_finite(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
+                 double *x)
 {
 	FOR_RANKS (r, c) {
 		const char *at = rt_at(c, b, r, t);
 
-		if (c->device->host ? !part_is_finite(c, t, at, x)
-		                    : !is_finite_there(c, t, at, x))
+		if (c->device->host ? !is_rank_finite(c, t, at, x)
+		                    : !is_finite_on_gpu(c, t, at, x))
 			return false;
 	}
 	return true;
@@ -165,17 +166,17 @@ is_finite(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 
 /* What outlives a step. */
 static bool
-lasts(const struct ckr_tensor *t)
+outlives_step(const struct ckr_tensor *t)
 {
 	return t->kind == CKR_PARAM || t->kind == CKR_BUFFER
 	       || (t->kind == CKR_STATE
 	           && !(t->state && !strcmp(t->state, "grad")));
 }
 
-/* Whether step i may write before the guard has looked.  What a device is
- * given at once goes on behind that, but for updates. */
+/* Whether step i may write before the check is done.  On a device, steps behind
+ * the check run meanwhile, but for updates. */
 static bool
-is_early(const ckr_ctx *c, int32_t i, uint32_t upto)
+may_run_unchecked(const ckr_ctx *c, int32_t i, uint32_t upto)
 {
 	const struct ckr_step *s = &c->lib->program[0].step[i];
 
@@ -185,7 +186,7 @@ is_early(const ckr_ctx *c, int32_t i, uint32_t upto)
 
 /* Whether a step before `upto` writes over the shared tensor t. */
 static bool
-is_written(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
+is_written_before(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 	int64_t from, to, lo, hi;
@@ -196,7 +197,7 @@ is_written(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
 
 		/* a view lies there too, but is not written */
 		if (!(u->flags & CKR_RESIDENT) || u->ready < 0
-		    || !is_early(c, u->ready, upto)
+		    || !may_run_unchecked(c, u->ready, upto)
 		    || !p->step[u->ready].run)
 			continue;
 		rt_reach(u, &lo, &hi);
@@ -207,7 +208,7 @@ is_written(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
 }
 
 uint32_t
-rt_commits_at(const struct ckr_program *p)
+rt_commit_step(const struct ckr_program *p)
 {
 	uint32_t at = p->apply;
 
@@ -217,94 +218,96 @@ rt_commits_at(const struct ckr_program *p)
 }
 
 ckr_status
-guard_open(ckr_ctx *c)
+finite_open(ckr_ctx *c)
 {
 	const struct ckr_program *p = &c->lib->program[0];
-	struct guard *g = &c->guard;
-	uint32_t upto = rt_commits_at(p);
+	struct finite_check *g = &c->finite;
+	uint32_t upto = rt_commit_step(p);
 
-	g->held = calloc(c->lib->nshared + 1, sizeof(*g->held));
-	if (!g->held)
+	g->saved = calloc(c->lib->nshared + 1, sizeof(*g->saved));
+	if (!g->saved)
 		return rt_no_memory(c);
 	for (uint32_t i = 0; c->lib->optimizer && i < c->lib->nshared; i++)
-		if (lasts(&p->tensor[i])
-		    && is_written(c, &p->tensor[i], upto)) {
-			g->held[g->nheld++] = i;
+		if (outlives_step(&p->tensor[i])
+		    && is_written_before(c, &p->tensor[i], upto)) {
+			g->saved[g->nsaved++] = i;
 			g->nbytes += p->tensor[i].nbytes;
 		}
-	g->copy = c->device->call->take_host(c->device, g->nbytes
+	g->snapshot = c->device->call->alloc_pinned(c->device, g->nbytes
 	                                     * c->world.count + 1);
-	if (!g->copy)
+	if (!g->snapshot)
 		return device_failed(c->device, &c->err) ? CKR_ENOMEM
 		       : rt_no_memory(c);
-	memset(g->copy, 0, g->nbytes * c->world.count);
+	memset(g->snapshot, 0, g->nbytes * c->world.count);
 	return CKR_OK;
 }
 
 void
-guard_close(ckr_ctx *c)
+finite_close(ckr_ctx *c)
 {
-	free(c->guard.held);
-	if (c->guard.copy)
-		c->device->call->drop_host(c->device, c->guard.copy);
-	c->guard = (struct guard){ .nheld = 0 };
+	free(c->finite.saved);
+	if (c->finite.snapshot)
+		c->device->call->free_pinned(c->device, c->finite.snapshot);
+	c->finite = (struct finite_check){ .nsaved = 0 };
 }
 
 static void
-copy_held(ckr_ctx *c, unsigned char *copy, bool back)
+copy_saved(ckr_ctx *c, unsigned char *copy, bool back)
 {
-	for (uint32_t k = 0; k < c->guard.nheld * c->world.count; k++) {
-		uint32_t i = c->guard.held[k % c->guard.nheld];
+	for (uint32_t k = 0; k < c->finite.nsaved * c->world.count; k++) {
+		uint32_t i = c->finite.saved[k % c->finite.nsaved];
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
-		void *at = rt_at(c, &c->plan, k / c->guard.nheld, t);
+		void *at = rt_at(c, &c->plan, k / c->finite.nsaved, t);
 
 		if (back)
-			c->device->call->put(c->device, at, copy, t->nbytes);
+			c->device->call->copy_h2d(c->device, at, copy,
+			                          t->nbytes);
 		else
-			c->device->call->fetch(c->device, copy, at, t->nbytes);
+			c->device->call->copy_d2h_async(c->device, copy, at,
+			                                t->nbytes);
 		copy += t->nbytes;
 	}
 }
 
 void
-guard_begin(ckr_ctx *c)
+finite_save(ckr_ctx *c)
 {
-	c->guard.bad = c->guard.overflow = false;
-	copy_held(c, c->guard.copy, false);
+	c->finite.nonfinite = c->finite.overflow = false;
+	copy_saved(c, c->finite.snapshot, false);
 }
 
 void
-guard_undo(ckr_ctx *c)
+finite_roll_back(ckr_ctx *c)
 {
-	copy_held(c, c->guard.copy, true);
+	copy_saved(c, c->finite.snapshot, true);
 }
 
 void
-guard_hold(ckr_ctx *c, unsigned char *copy)
+finite_save_to(ckr_ctx *c, unsigned char *copy)
 {
-	copy_held(c, copy, false);
+	copy_saved(c, copy, false);
 }
 
 void
-guard_return(ckr_ctx *c, unsigned char *copy)
+finite_restore(ckr_ctx *c, unsigned char *copy)
 {
-	copy_held(c, copy, true);
+	copy_saved(c, copy, true);
 }
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
 ckr_status
-guard_loss(ckr_ctx *c, const struct bound *b, uint32_t step)
+finite_check_loss(ckr_ctx *c, const struct bound *b, uint32_t step)
 {
 	const struct ckr_program *p = b->p;
 	double loss;
 
-	if (c->guard.lax || p->loss < 0
+	if (c->finite.off || p->loss < 0
 	    || p->tensor[p->loss].ready != (int32_t)step)
 		return CKR_OK;
 	loss = rt_scalar(c, b);
-	c->guard.bad |= !isfinite(loss);
-	if (isfinite(loss) || c->guard.mode == CKR_NAN_GO)
+	c->finite.nonfinite |= !isfinite(loss);
+	if (isfinite(loss) || c->finite.mode == CKR_NAN_GO)
 		return CKR_OK;
 	return err_set(&c->err, CKR_ENAN, "step %llu: the loss is not finite: "
 	               "%g", (unsigned long long)c->step + 1,
@@ -314,7 +317,8 @@ guard_loss(ckr_ctx *c, const struct bound *b, uint32_t step)
 /* Whether gradient t waits before `step` for the updates, or, if there are
  * none, has just come. */
 static bool
-waits(const struct ckr_program *p, const struct ckr_tensor *t, uint32_t step)
+is_pending_grad(const struct ckr_program *p, const struct ckr_tensor *t,
+                uint32_t step)
 {
 	int32_t at = (int32_t)step;
 
@@ -326,7 +330,7 @@ waits(const struct ckr_program *p, const struct ckr_tensor *t, uint32_t step)
 
 /* A gradient is not: x. */
 static ckr_status
-bad_gradient(ckr_ctx *c, const char *of, double x)
+report_bad_gradient(ckr_ctx *c, const char *of, double x)
 {
 	char name[NAME_TEXT], scale[64] = "";
 
@@ -334,9 +338,9 @@ bad_gradient(ckr_ctx *c, const char *of, double x)
 		snprintf(scale, sizeof(scale), " at a loss scale of %g",
 		         (double)c->env.loss_scale);
 	/* of a loss that is not finite none could be */
-	c->guard.overflow = !c->guard.bad && scale_can_fall(c);
-	c->guard.bad = true;
-	if (!c->guard.overflow && c->guard.mode == CKR_NAN_GO)
+	c->finite.overflow = !c->finite.nonfinite && scale_can_fall(c);
+	c->finite.nonfinite = true;
+	if (!c->finite.overflow && c->finite.mode == CKR_NAN_GO)
 		return CKR_OK;
 	return err_set(&c->err, CKR_ENAN, "step %llu: the gradient of '%s' is "
 	               "not finite: %g%s", (unsigned long long)c->step + 1,
@@ -344,9 +348,9 @@ bad_gradient(ckr_ctx *c, const char *of, double x)
 	               isnan(x) ? (double)NAN : x, scale);
 }
 
-/* Whether gradients are looked at before `step`. */
+/* Whether gradients are checked before `step`. */
 static bool
-grads_are_due(const ckr_ctx *c, const struct ckr_program *p, uint32_t step)
+must_check_grads(const ckr_ctx *c, const struct ckr_program *p, uint32_t step)
 {
 	return c->env.micro + 1 == c->env.nmicro
 	       && (p->apply == p->nstep ? c->lib->loss_scaled
@@ -354,41 +358,43 @@ grads_are_due(const ckr_ctx *c, const struct ckr_program *p, uint32_t step)
 }
 
 ckr_status
-guard_grads(ckr_ctx *c, const struct bound *b, uint32_t step)
+finite_check_grads(ckr_ctx *c, const struct bound *b, uint32_t step)
 {
 	const struct ckr_program *p = b->p;
 	double x;
 
-	if (c->guard.lax || !grads_are_due(c, p, step))
+	if (c->finite.off || !must_check_grads(c, p, step))
 		return CKR_OK;
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
-		if (waits(p, t, step) && !is_finite(c, b, t, &x))
-			return bad_gradient(c, p->tensor[t->owner].name, x);
+		if (is_pending_grad(p, t, step)
+		    && !is_tensor_finite(c, b, t, &x))
+			return report_bad_gradient(c, p->tensor[t->owner].name,
+			                           x);
 	}
 	return CKR_OK;
 }
 
 void
-guard_watch(ckr_ctx *c, const struct bound *b, uint32_t i)
+finite_enqueue(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
 	const struct ckr_program *p = b->p;
-	bool due = grads_are_due(c, p, i + 1);
+	bool due = must_check_grads(c, p, i + 1);
 
 	if (p->loss >= 0 && p->tensor[p->loss].ready == (int32_t)i)
-		watch(c, &p->tensor[p->loss],
-		      rt_at(c, b, 0, &p->tensor[p->loss]));
+		enqueue_check(c, &p->tensor[p->loss],
+		              rt_at(c, b, 0, &p->tensor[p->loss]));
 	for (uint32_t k = 0; k < p->ntensor && due; k++)
-		if (waits(p, &p->tensor[k], i + 1))
-			watch(c, &p->tensor[k],
-			      rt_at(c, b, 0, &p->tensor[k]));
+		if (is_pending_grad(p, &p->tensor[k], i + 1))
+			enqueue_check(c, &p->tensor[k],
+			              rt_at(c, b, 0, &p->tensor[k]));
 }
 
 /* A mask among the buffers may well hold infinities: what no step writes is
- * not looked at. */
+ * not checked. */
 static ckr_status
-find_bad(ckr_ctx *c)
+find_nonfinite(ckr_ctx *c)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 	char name[NAME_TEXT];
@@ -398,10 +404,10 @@ find_bad(ckr_ctx *c)
 	for (uint32_t i = 0; i < c->lib->nshared; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
-		if (!lasts(t) || t->flags & CKR_FROZEN
+		if (!outlives_step(t) || t->flags & CKR_FROZEN
 		    || (t->kind == CKR_BUFFER
-		        && !is_written(c, t, p->nstep))
-		    || is_finite(c, &c->plan, t, &x))
+		        && !is_written_before(c, t, p->nstep))
+		    || is_tensor_finite(c, &c->plan, t, &x))
 			continue;
 		return err_set(&c->err, CKR_ENAN, "after step %llu '%s' is "
 		               "not finite: %g", (unsigned long long)c->step,
@@ -415,5 +421,5 @@ ckr_status
 ckr_finite(ckr_ctx *c)
 {
 	CKR_TRY(rt_need_quiet(c));
-	return peers_agree(c, find_bad(c), "looking at parameters");
+	return peers_agree(c, find_nonfinite(c), "looking at parameters");
 }

@@ -1,0 +1,175 @@
+/* Transfers between ranks of one process: all at once, where they begin.
+ *
+ * A test wants to know whether steps between the beginning and the end leave
+ * alone what they must.  CKR_LATE=1: it is moved at the end, from what lies
+ * there then; CKR_LATE=2: at the end, what lay there in the beginning.  Until
+ * then what is received is NaN, unless it is what is sent still.
+ */
+#include "runtime/ranks/transfers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/dtype.h"
+
+enum { DELAY_SAME = 1, DELAY_COPY };
+
+static uint64_t
+local_bytes(const struct ckr_tensor *t)
+{
+	return comm_nelem(t) * dtype_row[t->dtype].nbytes;
+}
+
+/* Of a device's memory: through the host's. */
+static ckr_status
+run_through_host(const struct comm_view *view, const struct comm *m,
+                 struct err *e)
+{
+	uint64_t nx = local_bytes(m->tx), ny = local_bytes(m->ty);
+	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
+	char *room = malloc((nx + ny) * m->ranks + 1);
+	struct comm on_host = *m;
+
+	if (!room)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	for (uint32_t k = 0; k < m->ranks; k++) {
+		x[k] = room + k * (nx + ny);
+		y[k] = room + k * (nx + ny) + nx;
+		view->copy_d2h(view->user, x[k], m->x[k], nx);
+	}
+	on_host.x = x;
+	on_host.y = y;
+	comm_run(&on_host);
+	for (uint32_t k = 0; k < m->ranks; k++)
+		view->copy_h2d(view->user, m->y[k], y[k], ny);
+	free(room);
+	return CKR_OK;
+}
+
+/* What moves in a group of n ranks: here `first`, and `apart` places on. */
+static ckr_status
+run_group(const struct transfers *t, const struct transfer *x, uint32_t first,
+          uint32_t apart, uint32_t n, struct err *e)
+{
+	const struct comm_view *view = &t->view;
+	void *from[CKR_MAX_RANKS], *to[CKR_MAX_RANKS];
+	struct comm m = { .what = x->what, .tx = x->tx, .ty = x->ty,
+		.x = from, .y = to, .ranks = n, .threads = view->threads };
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t r = first + k * apart;
+
+		from[k] = x->copy ? (char *)x->copy + r * local_bytes(x->tx)
+		          : view->operand(view->user, x, r, 0);
+		to[k] = view->operand(view->user, x, r, 1);
+	}
+	if (view->copy_d2h && !comm_is_still(&m))
+		return run_through_host(view, &m, e);
+	comm_run(&m);
+	return CKR_OK;
+}
+
+static ckr_status
+run_groups(const struct transfers *t, const struct transfer *x, struct err *e)
+{
+	uint32_t tp = t->view.tp, dp = t->view.dp;
+
+	if (x->what->axis == CKR_DP)
+		for (uint32_t r = 0; r < tp; r++)
+			CKR_TRY(run_group(t, x, r, tp, dp, e));
+	else
+		for (uint32_t q = 0; q < dp; q++)
+			CKR_TRY(run_group(t, x, q * tp, 1, tp, e));
+	return CKR_OK;
+}
+
+/* ---- delayed ---- */
+
+static bool
+is_delayed(const struct transfers *t, const struct transfer *x)
+{
+	return t->delay && x->end > x->step && !t->view.copy_d2h;
+}
+
+static ckr_status
+start_delayed(const struct transfers *t, struct transfer *x, struct err *e)
+{
+	const struct comm_view *view = &t->view;
+
+	if (t->delay == DELAY_COPY) {
+		x->copy = malloc(local_bytes(x->tx) * view->count + 1);
+		if (!x->copy)
+			return err_set(e, CKR_ENOMEM, "out of memory");
+	}
+	for (uint32_t r = 0; r < view->count; r++) {
+		void *from = view->operand(view->user, x, r, 0);
+		void *to = view->operand(view->user, x, r, 1);
+
+		if (x->copy)
+			memcpy((char *)x->copy + r * local_bytes(x->tx), from,
+			       local_bytes(x->tx));
+		if (x->copy || from != to)
+			memset(to, 0xff, local_bytes(x->ty));
+	}
+	return CKR_OK;
+}
+
+/* ---- the backend ---- */
+
+static ckr_status
+open_local(struct transfers *t, struct err *e)
+{
+	const char *late = getenv("CKR_LATE");
+
+	(void)e;
+	t->delay = late ? atoi(late) : 0;
+	return CKR_OK;
+}
+
+static void
+close_local(struct transfers *t)
+{
+	(void)t;
+}
+
+static ckr_status
+begin_local(struct transfers *t, struct transfer *x, struct err *e)
+{
+	if (is_delayed(t, x))
+		return start_delayed(t, x, e);
+	return run_groups(t, x, e);
+}
+
+static ckr_status
+test_local(struct transfers *t, struct err *e)
+{
+	(void)t;
+	(void)e;
+	return CKR_OK;
+}
+
+static void
+drop_local(struct transfers *t, struct transfer *x)
+{
+	(void)t;
+	free(x->copy);
+	x->copy = NULL;
+}
+
+static ckr_status
+wait_local(struct transfers *t, struct transfer *x, struct err *e)
+{
+	if (is_delayed(t, x))
+		CKR_TRY(run_groups(t, x, e));
+	drop_local(t, x);
+	return CKR_OK;
+}
+
+const struct comm_backend backend_local = {
+	.open = open_local,
+	.close = close_local,
+	.begin = begin_local,
+	.test = test_local,
+	.wait = wait_local,
+	.drop = drop_local,
+};

@@ -1,0 +1,423 @@
+/* Transfers between processes that have a GPU each, by NCCL.  The host enqueues
+ * a transfer at the step that begins it.  At the step that ends it, the compute
+ * stream waits for it.  The host waits only for kernels, and checks the other
+ * processes meanwhile: if a transfer that the GPU has reached does not end, one
+ * of them is late.
+ *
+ * Sums are the library's: of two ranks they have the bits of comm.c's, of more
+ * the order is another, and 16-bit floats may be rounded on the way.  Ranks
+ * that have a sum have the same bits of it.
+ */
+#include "runtime/ranks/copy_schedule.h"
+#include "runtime/ranks/transfers.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/base/dtype.h"
+
+/* What a step moves. */
+struct comm_schedule {
+	const struct ckr_comm *what;
+	struct copy_schedule schedule;
+};
+
+struct nccl_state {
+	struct comm_schedule *schedule;
+	uint32_t nschedule;
+	uint32_t next;                  /* behind the one found last */
+	uint32_t depth;
+	struct team_task *task[NCCL_STREAMS]; /* [depth], by number */
+	uint64_t nbegun[NCCL_STREAMS];
+	uint64_t scratch[NCCL_STREAMS];
+};
+
+/* ---- opening ---- */
+
+static uint32_t
+stream_of_axis(const struct ckr_comm *w)
+{
+	return w->axis == CKR_DP ? CKR_DP : CKR_TP;
+}
+
+static uint32_t
+count_transfers(const struct ckr_program *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->nstep; i++)
+		n += p->step[i].comm != NULL;
+	return n;
+}
+
+static bool
+build_schedules(struct transfers *t, const struct ckr_program *p)
+{
+	const struct comm_view *view = &t->view;
+	struct nccl_state *w = t->nccl;
+
+	for (uint32_t i = 0; i < p->nstep; i++) {
+		const struct ckr_comm *what = p->step[i].comm;
+		const int32_t *arg = p->arg + p->step[i].arg0;
+		bool dp = what && stream_of_axis(what) == CKR_DP;
+		struct comm_schedule *h = &w->schedule[w->nschedule];
+
+		if (!what)
+			continue;
+		h->what = what;
+		w->nschedule++;
+		if (!schedule_build(&h->schedule, what,
+		                    dp ? view->dp : view->tp,
+		                    dp ? view->replica : view->rank,
+		                    &p->tensor[arg[0]], &p->tensor[arg[1]]))
+			return false;
+		if (h->schedule.scratch > w->scratch[stream_of_axis(what)])
+			w->scratch[stream_of_axis(what)] = h->schedule.scratch;
+	}
+	return true;
+}
+
+static bool
+alloc_state(struct transfers *t)
+{
+	const struct ckr_program *p = t->view.program;
+	struct nccl_state *w = t->nccl = calloc(1, sizeof(*w));
+	bool ok = true;
+	size_t hops = 0;
+
+	if (!w)
+		return false;
+	for (int i = 0; i < CKR_PROGRAMS; i++)
+		hops += count_transfers(&p[i]);
+	w->schedule = calloc(hops + 1, sizeof(*w->schedule));
+	w->depth = 2 * t->most + 64;
+	for (int i = 0; i < NCCL_STREAMS; i++) {
+		w->task[i] = calloc(w->depth, sizeof(*w->task[i]));
+		if (!w->task[i])
+			return false;
+	}
+	for (int i = 0; i < CKR_PROGRAMS; i++)
+		ok = ok && w->schedule && build_schedules(t, &p[i]);
+	return ok;
+}
+
+static ckr_status wait_for_kernels(void *, struct err *);
+
+static ckr_status
+open_nccl(struct transfers *t, struct err *e)
+{
+	if (!alloc_state(t))
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	for (int i = 0; i < NCCL_STREAMS; i++)
+		CKR_TRY(nccl_alloc_stream(t->view.nccl, i, t->nccl->depth,
+		                          t->nccl->scratch[i], e));
+	nccl_set_before_wait(t->view.nccl, wait_for_kernels, t);
+	return CKR_OK;
+}
+
+static void
+close_nccl(struct transfers *t)
+{
+	struct nccl_state *w = t->nccl;
+
+	nccl_set_before_wait(t->view.nccl, NULL, NULL);
+	for (uint32_t i = 0; w && w->schedule && i < w->nschedule; i++)
+		schedule_free(&w->schedule[i].schedule);
+	for (int i = 0; w && i < NCCL_STREAMS; i++)
+		free(w->task[i]);
+	if (w)
+		free(w->schedule);
+	free(w);
+}
+
+static uint64_t
+nccl_scratch_bytes(const struct transfers *t)
+{
+	return t->nccl->scratch[CKR_TP] + t->nccl->scratch[CKR_DP];
+}
+
+/* ---- enqueuing ---- */
+
+/* A transfer: the stream of its group, and its operands. */
+struct nccl_call {
+	struct nccl_transport *nccl;
+	const struct copy_schedule *schedule;
+	int stream;                     /* -1: the compute stream */
+	uint32_t ranks, rank;
+	uint8_t dtype;
+	bool max;
+	char *x, *y, *scratch;
+	uint64_t n;                     /* elements of x */
+};
+
+static void
+enqueue_copies(const struct nccl_call *w, const struct copy_list *list,
+               char *to, const char *from)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct strided_copy *m = &list->one[i];
+
+		nccl_copy_rows(w->nccl, w->stream, to + m->to, from + m->from,
+		               m->width, m->rows, m->to_pitch, m->from_pitch);
+	}
+}
+
+static void
+broadcast_pieces(const struct nccl_call *w)
+{
+	const struct copy_schedule *r = w->schedule;
+
+	nccl_group(w->nccl, true);
+	for (uint32_t q = 0; q < r->npiece; q++)
+		if (r->span[q].n)
+			nccl_broadcast(w->nccl, w->stream, w->x,
+			               w->y + r->span[q].at, r->span[q].n,
+			               q * r->shared);
+	nccl_group(w->nccl, false);
+}
+
+/* Those that share a piece get it from its owner. */
+static void
+share_with_holders(const struct nccl_call *w)
+{
+	const struct copy_schedule *r = w->schedule;
+	uint32_t owner = w->rank / r->shared * r->shared;
+
+	nccl_group(w->nccl, true);
+	for (uint32_t k = owner + 1; k < owner + r->shared; k++)
+		if (w->rank == owner)
+			nccl_send(w->nccl, w->stream, w->y, r->piece_bytes, k);
+		else if (w->rank == k)
+			nccl_receive(w->nccl, w->stream, w->y, r->piece_bytes,
+			             owner);
+	nccl_group(w->nccl, false);
+}
+
+static void
+zero_tail(const struct nccl_call *w)
+{
+	nccl_zero(w->nccl, w->stream, w->y + w->schedule->tail.at,
+	          w->schedule->tail.n);
+}
+
+static void
+reduce_pieces(const struct nccl_call *w, const char *x)
+{
+	const struct copy_schedule *r = w->schedule;
+	uint64_t size = dtype_row[w->dtype].nbytes;
+
+	nccl_group(w->nccl, true);
+	for (uint32_t q = 0; q < r->npiece; q++)
+		if (r->span[q].n)
+			nccl_reduce(w->nccl, w->stream, x + r->span[q].at,
+			            w->y, r->span[q].n / size, w->dtype,
+			            q * r->shared);
+	nccl_group(w->nccl, false);
+	zero_tail(w);
+	if (r->shared > 1)
+		share_with_holders(w);
+}
+
+static void
+exchange_ranges(const struct nccl_call *w)
+{
+	const struct copy_schedule *r = w->schedule;
+
+	nccl_group(w->nccl, true);
+	for (uint32_t k = 0; k < w->ranks; k++) {
+		if (k != w->rank && r->out[k].n)
+			nccl_send(w->nccl, w->stream, w->scratch + r->out[k].at,
+			          r->out[k].n, k);
+		if (k != w->rank && r->in[k].n)
+			nccl_receive(w->nccl, w->stream,
+			             w->scratch + r->in[k].at, r->in[k].n, k);
+	}
+	nccl_group(w->nccl, false);
+}
+
+static void
+enqueue_collective(const struct nccl_call *w)
+{
+	const struct copy_schedule *r = w->schedule;
+	char *x = r->packs ? w->scratch : w->x;
+	char *y = r->unpacks ? w->scratch : w->y;
+
+	switch (r->kind) {
+	case SCHED_OWN:
+		break;
+	case SCHED_ALL_REDUCE:
+		nccl_all_reduce(w->nccl, w->stream, x, y, w->n, w->dtype,
+		                w->max);
+		break;
+	case SCHED_ALL_GATHER:
+		nccl_all_gather(w->nccl, w->stream, x, y, r->piece_bytes);
+		break;
+	case SCHED_BROADCAST:
+		broadcast_pieces(w);
+		break;
+	case SCHED_REDUCE_SCATTER:
+		nccl_reduce_scatter(w->nccl, w->stream, x, y,
+		                    r->piece_bytes / dtype_row[w->dtype].nbytes,
+		                    w->dtype);
+		zero_tail(w);
+		break;
+	case SCHED_REDUCE:
+		reduce_pieces(w, x);
+		break;
+	case SCHED_EXCHANGE:
+		exchange_ranges(w);
+		break;
+	}
+}
+
+static void
+enqueue_transfer(const struct nccl_call *w, const struct ckr_tensor *ty)
+{
+	const struct copy_schedule *r = w->schedule;
+
+	if (r->clear_y)
+		nccl_zero(w->nccl, w->stream, w->y,
+		          comm_nelem(ty) * dtype_row[w->dtype].nbytes);
+	if (r->clear_scratch)
+		nccl_zero(w->nccl, w->stream, w->scratch, r->scratch);
+	enqueue_copies(w, &r->pack, w->scratch, w->x);
+	enqueue_collective(w);
+	enqueue_copies(w, &r->unpack, w->y, r->kind == SCHED_OWN ? w->x
+	               : w->scratch);
+}
+
+/* Each step has a row of its own, and steps come in the same order time after
+ * time. */
+static const struct copy_schedule *
+next_schedule(struct nccl_state *w, const struct ckr_comm *what)
+{
+	while (w->schedule[w->next % w->nschedule].what != what)
+		w->next++;
+	return &w->schedule[w->next++ % w->nschedule].schedule;
+}
+
+static ckr_status
+begin_nccl(struct transfers *t, struct transfer *x, struct err *e)
+{
+	const struct comm_view *view = &t->view;
+	struct nccl_state *nccl = t->nccl;
+	int stream = (int)stream_of_axis(x->what);
+	bool dp = stream == CKR_DP;
+	struct nccl_call w = { .nccl = view->nccl,
+		.schedule = next_schedule(nccl, x->what), .stream = stream,
+		.ranks = dp ? view->dp : view->tp,
+		.rank = dp ? view->replica : view->rank,
+		.dtype = x->tx->dtype, .max = x->what->max,
+		.x = view->operand(view->user, x, 0, 0),
+		.y = view->operand(view->user, x, 0, 1),
+		.scratch = nccl_scratch(view->nccl, stream),
+		.n = comm_nelem(x->tx) };
+
+	/* a rank alone has the result where it is */
+	if (w.n == 0 || (w.ranks == 1 && w.x == w.y))
+		return CKR_OK;
+	if (w.schedule->kind == SCHED_OWN) {
+		w.stream = -1;
+		enqueue_transfer(&w, x->ty);
+		return nccl_status(view->nccl, e);
+	}
+	x->number = nccl_begin(view->nccl, stream);
+	CKR_TRY(nccl_status(view->nccl, e));
+	nccl->nbegun[stream] = x->number;
+	nccl->task[stream][(x->number - 1) % nccl->depth] = x->task;
+	enqueue_transfer(&w, x->ty);
+	nccl_end(view->nccl, stream);
+	return nccl_status(view->nccl, e);
+}
+
+static ckr_status
+test_nccl(struct transfers *t, struct err *e)
+{
+	return nccl_status(t->view.nccl, e);
+}
+
+static ckr_status
+wait_nccl(struct transfers *t, struct transfer *x, struct err *e)
+{
+	nccl_await(t->view.nccl, (int)stream_of_axis(x->what), x->number);
+	return nccl_status(t->view.nccl, e);
+}
+
+static void
+drop_nccl(struct transfers *t, struct transfer *x)
+{
+	(void)t;
+	(void)x;
+}
+
+/* ---- waiting ---- */
+
+/* The transfer that the GPU has reached and others have not; NULL: it computes.
+ * *moved: transfers that have ended. */
+static const struct team_task *
+find_stalled(const struct transfers *t, uint64_t *moved)
+{
+	const struct nccl_state *w = t->nccl;
+	const struct team_task *first = NULL;
+
+	*moved = 0;
+	for (int i = 0; i < NCCL_STREAMS; i++) {
+		uint64_t over = nccl_count_ended(t->view.nccl, i);
+
+		*moved += over;
+		if (!first && over < w->nbegun[i]
+		    && nccl_has_begun(t->view.nccl, i, over + 1))
+			first = &w->task[i][over % w->depth];
+	}
+	return first;
+}
+
+static ckr_status
+poll_nccl(void *user, bool *done, const struct team_task **at, uint64_t *moved,
+          struct err *e)
+{
+	static const struct team_task none = { .op = "the GPU's work" };
+	struct transfers *t = user;
+	const struct team_task *late = find_stalled(t, moved);
+	const char *trouble = nccl_async_error(t->view.nccl);
+	char text[2 * NAME_TEXT];
+
+	*at = late ? late : &none;
+	*done = !late || nccl_kernels_done(t->view.nccl);
+	CKR_TRY(nccl_status(t->view.nccl, e));
+	if (trouble)
+		return err_set(e, CKR_ERANK, "%s: %s",
+		               team_task_text(text, sizeof(text), *at),
+		               trouble);
+	return CKR_OK;
+}
+
+/* device.before_wait.  After a failure NCCL's calls are aborted: none hangs. */
+static ckr_status
+wait_for_kernels(void *user, struct err *e)
+{
+	struct transfers *t = user;
+	struct team_look l = { poll_nccl, t };
+	ckr_status s = CKR_OK;
+	uint64_t moved;
+
+	while (s == CKR_OK && !nccl_kernels_done(t->view.nccl)) {
+		if (find_stalled(t, &moved))
+			s = team_await(t->view.team, &l, e);
+		else
+			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+	}
+	if (s != CKR_OK)
+		nccl_abort(t->view.nccl);
+	return s;
+}
+
+const struct comm_backend backend_nccl = {
+	.open = open_nccl,
+	.close = close_nccl,
+	.begin = begin_nccl,
+	.test = test_nccl,
+	.wait = wait_nccl,
+	.drop = drop_nccl,
+	.bytes = nccl_scratch_bytes,
+};

@@ -1,0 +1,201 @@
+/* Transfers between ranks in processes of their own.  Each group has a queue:
+ * one transfer after the other, in the order in which they begin, which is the
+ * same in all processes.  Groups do not wait for each other.
+ *
+ * Transfers are polled between steps.  How much arrives while a step computes
+ * depends on the MPI.
+ */
+#include "runtime/ranks/transfers.h"
+
+#include <stdlib.h>
+
+struct process_queue {
+	struct transfer *first, *last;  /* that have begun; NULL: none */
+	struct chunked_comm comm;       /* of the first one, once active */
+	bool active;
+	char *buffer;                   /* 2 * TEAM_ROOM; NULL: the team's */
+	void *counts;                   /* of chunked_state_bytes */
+};
+
+static struct process_queue *
+queue_of(const struct transfers *t, const struct transfer *x)
+{
+	return &t->queue[x->what->axis == CKR_DP ? LINK_DP : LINK_TP];
+}
+
+static uint32_t
+ranks_of_transfer(const struct transfers *t, const struct transfer *x)
+{
+	return x->what->axis == CKR_DP ? t->view.dp : t->view.tp;
+}
+
+static bool
+has_two_axes(const struct comm_view *view)
+{
+	return view->tp > 1 && view->dp > 1;
+}
+
+static uint64_t
+extra_buffer_bytes(const struct transfers *t)
+{
+	return has_two_axes(&t->view) ? 2 * TEAM_ROOM : 0;
+}
+
+static ckr_status
+open_process(struct transfers *t, struct err *e)
+{
+	const struct comm_view *c = &t->view;
+	uint32_t most = c->tp > c->dp ? c->tp : c->dp;
+	bool ok;
+
+	t->queue = calloc(LINK_GROUPS, sizeof(*t->queue));
+	ok = t->queue;
+	for (int g = 0; ok && g < LINK_GROUPS; g++) {
+		t->queue[g].counts = malloc(chunked_state_bytes(most));
+		ok = t->queue[g].counts;
+	}
+	if (ok && has_two_axes(&t->view)) {
+		t->queue[LINK_DP].buffer = calloc(2, TEAM_ROOM);
+		ok = t->queue[LINK_DP].buffer;
+	}
+	return ok ? CKR_OK : err_set(e, CKR_ENOMEM, "out of memory");
+}
+
+static void
+close_process(struct transfers *t)
+{
+	for (int g = 0; t->queue && g < LINK_GROUPS; g++) {
+		free(t->queue[g].buffer);
+		free(t->queue[g].counts);
+	}
+	free(t->queue);
+}
+
+/* Begin to move the first one of a queue. */
+static void
+start_first(const struct transfers *t, struct process_queue *q)
+{
+	const struct transfer *x = q->first;
+	const struct comm_view *view = &t->view;
+	bool dp = x->what->axis == CKR_DP;
+	uint64_t arrived = q->comm.arrived;
+
+	q->comm = (struct chunked_comm){ .team = view->team,
+		.group = dp ? LINK_DP : LINK_TP,
+		.rank = dp ? view->replica : view->rank,
+		.ranks = ranks_of_transfer(t, x),
+		.what = x->what, .tx = x->tx, .ty = x->ty,
+		.x = view->operand(view->user, x, 0, 0),
+		.y = view->operand(view->user, x, 0, 1),
+		.threads = view->threads, .task = x->task, .arrived = arrived,
+		.state = q->counts };
+	q->comm.out = q->buffer ? q->buffer : view->team->out;
+	q->comm.in = q->buffer ? q->buffer + TEAM_ROOM : view->team->in;
+	chunked_begin(&q->comm);
+	q->active = true;
+}
+
+static ckr_status
+advance_queue(const struct transfers *t, struct process_queue *q, struct err *e)
+{
+	while (q->first) {
+		bool done;
+
+		if (!q->active)
+			start_first(t, q);
+		CKR_TRY(chunked_poll(&q->comm, &done, e));
+		if (!done)
+			return CKR_OK;
+		q->first->done = true;
+		q->first = q->first->next;
+		q->active = false;
+	}
+	return CKR_OK;
+}
+
+static ckr_status
+test_process(struct transfers *t, struct err *e)
+{
+	for (int g = 0; g < LINK_GROUPS; g++)
+		CKR_TRY(advance_queue(t, &t->queue[g], e));
+	return CKR_OK;
+}
+
+/* In a group of one rank: it has no buffers, and needs none. */
+static void
+copy_in_process(const struct comm_view *view, struct transfer *x)
+{
+	void *from = view->operand(view->user, x, 0, 0);
+	void *to = view->operand(view->user, x, 0, 1);
+
+	comm_run(&(struct comm){ x->what, x->tx, x->ty, &from, &to, 1,
+	                         view->threads });
+	x->done = true;
+}
+
+static ckr_status
+begin_process(struct transfers *t, struct transfer *x, struct err *e)
+{
+	struct process_queue *q = queue_of(t, x);
+
+	if (ranks_of_transfer(t, x) == 1) {
+		copy_in_process(&t->view, x);
+		return CKR_OK;
+	}
+	if (q->first)
+		q->last->next = x;
+	else
+		q->first = x;
+	q->last = x;
+	return advance_queue(t, q, e);
+}
+
+struct waiter {
+	struct transfers *t;
+	const struct transfer *x;
+};
+
+/* Named is what is under way, which may be one that began before. */
+static ckr_status
+poll_process(void *user, bool *done, const struct team_task **at,
+             uint64_t *moved, struct err *e)
+{
+	const struct waiter *w = user;
+
+	*moved = 0;
+	CKR_TRY(test_process(w->t, e));
+	for (int g = 0; g < LINK_GROUPS; g++)
+		*moved += w->t->queue[g].comm.arrived;
+	*at = &queue_of(w->t, w->x)->comm.task;
+	*done = w->x->done;
+	return CKR_OK;
+}
+
+static ckr_status
+wait_process(struct transfers *t, struct transfer *x, struct err *e)
+{
+	struct waiter w = { t, x };
+
+	return team_await(t->view.team, &(struct team_look){ poll_process, &w },
+	                  e);
+}
+
+/* Without it there is no run: none is begun any more. */
+static void
+drop_process(struct transfers *t, struct transfer *x)
+{
+	struct process_queue *q = queue_of(t, x);
+
+	q->first = q->last = NULL;
+	q->active = false;
+}
+
+const struct comm_backend backend_process = {
+	.open = open_process,
+	.close = close_process,
+	.begin = begin_process,
+	.test = test_process,
+	.wait = wait_process,
+	.drop = drop_process,
+	.bytes = extra_buffer_bytes,
+};

@@ -1,0 +1,490 @@
+/* Collectives between processes, in chunks that fit into buffers.  The poll
+ * that finds that a chunk has arrived begins the next one, so that ranks
+ * compute meanwhile.
+ *
+ * Sums are taken here: the rank that owns a share of the result adds what all
+ * ranks have of it in their order, as comm.c does.  So bits depend neither on
+ * the size of chunks nor on who came first.  A chunk is a range of a rank's own
+ * elements.  All ranks have the same range; where a last piece ends early, the
+ * rest is zeros.
+ */
+#include "runtime/ranks/chunked_comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/dtype.h"
+
+enum {
+	BLOCK = 4096,                   /* elements added together */
+	SMALL = 1 << 15,                /* not worth waking threads for */
+	SHORT = 4096                    /* bytes that all send to all */
+};
+
+static uint64_t
+element_bytes(const struct chunked_comm *b)
+{
+	return dtype_row[b->tx->dtype].nbytes;
+}
+
+static uint64_t
+min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Elements of a chunk if the memory holds so many of them. */
+static uint64_t
+max_chunk(uint64_t parts, uint64_t size)
+{
+	return TEAM_ROOM / parts / size / 16 * 16;
+}
+
+static void
+set_count(struct counts *c, uint32_t rank, uint64_t at, uint64_t nbytes)
+{
+	c->count[rank] = (int)nbytes;
+	c->at[rank] = (int)at;
+}
+
+size_t
+chunked_state_bytes(uint32_t ranks)
+{
+	return ranks * (2 * sizeof(uint64_t) + 4 * sizeof(int));
+}
+
+static void
+lay_out_state(struct chunked_comm *b)
+{
+	uint64_t *pair = b->state;
+	int *count = (int *)(pair + 2 * (size_t)b->ranks);
+
+	b->seen = (struct pairs){ pair, pair + b->ranks };
+	b->sent = (struct counts){ count, count + b->ranks };
+	count += 2 * (size_t)b->ranks;
+	b->received = (struct counts){ count, count + b->ranks };
+}
+
+/* What this rank has in `received`, to all. */
+static ckr_status
+begin_allgather(struct chunked_comm *b, const void *from, void *to,
+                struct err *e)
+{
+	struct link_side side = { to, b->received.count, b->received.at };
+
+	return team_begin_gather(b->team, b->group, from,
+	                         b->received.count[b->rank], &side, &b->task,
+	                         e);
+}
+
+/* `sent` to each, `received` from each into the buffer. */
+static ckr_status
+begin_all_to_all(struct chunked_comm *b, const void *from, struct err *e)
+{
+	struct link_side out = { (void *)(uintptr_t)from, b->sent.count,
+		b->sent.at };
+	struct link_side in = { b->in, b->received.count, b->received.at };
+
+	return team_begin_exchange(b->team, b->group, &out, &in, &b->task, e);
+}
+
+/* ---- sums ---- */
+
+/* n elements of each rank lie one behind the other in the memory. */
+static void
+reduce_received(const struct chunked_comm *b, uint8_t dtype, bool max,
+                uint64_t n, void *y)
+{
+	uint64_t size = dtype_row[dtype].nbytes;
+	const char *in = b->in;
+
+#pragma omp parallel for num_threads(b->threads) if (n > SMALL)
+	for (uint64_t at = 0; at < n; at += BLOCK) {
+		const void *x[CKR_MAX_RANKS];
+
+		for (uint32_t r = 0; r < b->ranks; r++)
+			x[r] = in + (r * n + at) * size;
+		comm_reduce(dtype, max, x, b->ranks, min_u64(n - at, BLOCK),
+		            (char *)y + at * size);
+	}
+}
+
+static void
+set_equal_counts(struct counts *c, uint32_t ranks, uint64_t nbytes)
+{
+	for (uint32_t r = 0; r < ranks; r++)
+		set_count(c, r, r * nbytes, nbytes);
+}
+
+ckr_status
+chunked_sum(const struct chunked_comm *b, uint8_t dtype, const void *x,
+            uint64_t n, void *y, struct err *e)
+{
+	uint64_t nbytes = n * dtype_row[dtype].nbytes;
+	struct chunked_comm sum = *b;
+	struct link_side side = { .base = b->team->in };
+	ckr_status status;
+
+	sum.state = malloc(chunked_state_bytes(b->ranks));
+	if (!sum.state)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	lay_out_state(&sum);
+	set_equal_counts(&sum.received, b->ranks, nbytes);
+	side.count = sum.received.count;
+	side.at = sum.received.at;
+	sum.in = b->team->in;
+	status = team_gather(b->team, b->group, x, (int)nbytes, &side,
+	                     &b->task, e);
+	if (status == CKR_OK)
+		reduce_received(&sum, dtype, false, n, y);
+	free(sum.state);
+	return status;
+}
+
+/* Of a chunk, the elements that rank r adds up; *at: where. */
+static uint64_t
+chunk_share(const struct chunked_comm *b, uint32_t r, uint64_t *at)
+{
+	uint64_t per = (b->n + b->ranks - 1) / b->ranks;
+
+	*at = min_u64(r * per, b->n);
+	return min_u64(per, b->n - *at);
+}
+
+static void
+set_share_counts(const struct chunked_comm *b, struct counts *c)
+{
+	uint64_t at, k;
+
+	for (uint32_t r = 0; r < b->ranks; r++) {
+		k = chunk_share(b, r, &at);
+		set_count(c, r, at * element_bytes(b), k * element_bytes(b));
+	}
+}
+
+/* All take of all, or each rank adds up a share and gives it to the others. */
+static ckr_status
+begin_sum(struct chunked_comm *b, struct err *e)
+{
+	uint64_t size = element_bytes(b), at;
+	const char *x = b->x + b->at * size;
+
+	if (b->whole) {
+		set_equal_counts(&b->received, b->ranks, b->n * size);
+		return begin_allgather(b, x, b->in, e);
+	}
+	if (b->summed) {
+		set_share_counts(b, &b->received);
+		return begin_allgather(b, b->out, b->y + b->at * size, e);
+	}
+	set_share_counts(b, &b->sent);
+	set_equal_counts(&b->received, b->ranks,
+	                 chunk_share(b, b->rank, &at) * size);
+	return begin_all_to_all(b, x, e);
+}
+
+static void
+end_sum(struct chunked_comm *b)
+{
+	bool max = b->what->max;
+	uint64_t at;
+
+	if (b->whole) {
+		reduce_received(b, b->tx->dtype, max, b->n,
+		                b->y + b->at * element_bytes(b));
+		return;
+	}
+	if (!b->summed)
+		reduce_received(b, b->tx->dtype, max,
+		                chunk_share(b, b->rank, &at), b->out);
+	b->summed = !b->summed;
+}
+
+/* ---- pieces ---- */
+
+/* The chunk of all pieces, between the whole and a buffer that has one piece
+ * behind the other. */
+static void
+copy_chunk(struct chunked_comm *b, char *whole, char *buf, bool to_whole)
+{
+	const struct pieces *p = &b->from;
+	uint64_t size = element_bytes(b), end = b->at + b->n;
+
+	for (uint64_t i = b->run; i < p->nrun; i++) {
+		struct piece_run u = pieces_run(p, i);
+		uint64_t lo = u.local > b->at ? u.local : b->at;
+		uint64_t hi = min_u64(u.local + u.n, end), q = i % p->npiece;
+		char *w = whole + (u.whole + lo - u.local) * size;
+		char *z = buf + (q * b->n + lo - b->at) * size;
+
+		if (u.local >= end)
+			break;
+		/* runs of one place on all ranks stay together */
+		if (q == 0)
+			b->run = i;
+		if (lo < hi)
+			memcpy(to_whole ? w : z, to_whole ? z : w,
+			       (hi - lo) * size);
+	}
+}
+
+static ckr_status
+begin_gather(struct chunked_comm *b, struct err *e)
+{
+	uint64_t nbytes = b->n * element_bytes(b);
+	uint32_t shared = b->from.shared;
+
+	for (uint32_t r = 0; r < b->ranks; r++)
+		set_count(&b->received, r, r / shared * nbytes,
+		          r % shared ? 0 : nbytes);
+	return begin_allgather(b, b->x + b->at * element_bytes(b), b->in, e);
+}
+
+static ckr_status
+begin_scatter(struct chunked_comm *b, struct err *e)
+{
+	uint64_t nbytes = b->n * element_bytes(b);
+
+	for (uint32_t r = 0; r < b->ranks; r++)
+		set_count(&b->sent, r, r / b->from.shared * nbytes, nbytes);
+	set_equal_counts(&b->received, b->ranks, nbytes);
+	memset(b->out, 0, b->from.npiece * nbytes);
+	copy_chunk(b, (char *)(uintptr_t)b->x, b->out, false);
+	return begin_all_to_all(b, b->out, e);
+}
+
+/* A rank's own part of a whole, or zeros around it. */
+static void
+copy_own(const struct chunked_comm *b)
+{
+	const struct pieces *p = &b->from;
+	uint64_t size = element_bytes(b);
+	bool grad = b->what->kind == CKR_OWN_GRAD;
+
+	memset(b->y, 0, comm_nelem(b->ty) * size);
+	for (uint64_t i = b->rank / p->shared; i < p->nrun; i += p->npiece) {
+		struct piece_run u = pieces_run(p, i);
+
+		memcpy(b->y + (grad ? u.whole : u.local) * size,
+		       b->x + (grad ? u.local : u.whole) * size, u.n * size);
+	}
+}
+
+/* ---- pieces to other pieces ---- */
+
+/* How many of the n elements from `seen` on are in this chunk.  *skip: elements
+ * before it; *at: its place in the buffer. */
+static uint64_t
+clip_to_chunk(const struct chunked_comm *b, uint64_t seen, uint64_t n,
+              uint64_t *skip, uint64_t *at)
+{
+	uint64_t lo = seen > b->at ? seen : b->at;
+	uint64_t hi = min_u64(seen + n, b->at + b->n);
+
+	*skip = lo - seen;
+	*at = lo - b->at;
+	return lo < hi ? hi - lo : 0;
+}
+
+/* n elements from place x of rank a to place y of rank r: into the buffer, or
+ * out of it. */
+static void
+copy_overlap(struct chunked_comm *b, uint32_t a, uint32_t r, uint64_t x,
+             uint64_t y, uint64_t n, bool receive)
+{
+	uint64_t size = element_bytes(b), skip, at, k;
+
+	if (a == b->rank && !receive) {
+		k = clip_to_chunk(b, b->seen.out[r], n, &skip, &at);
+		memcpy(b->out + (r * b->n + at) * size,
+		       b->x + (x + skip) * size, k * size);
+		b->seen.out[r] += n;
+	}
+	if (r == b->rank) {
+		k = clip_to_chunk(b, b->seen.in[a], n, &skip, &at);
+		if (receive)
+			memcpy(b->y + (y + skip) * size,
+			       b->in + (a * b->n + at) * size, k * size);
+		b->seen.in[a] += n;
+	}
+}
+
+/* Both lists of runs cover the whole in order. */
+static void
+walk_overlaps(struct chunked_comm *b, bool receive)
+{
+	const struct pieces *from = &b->from, *to = &b->to;
+	uint64_t at = 0;
+
+	memset(b->seen.out, 0, b->ranks * sizeof(*b->seen.out));
+	memset(b->seen.in, 0, b->ranks * sizeof(*b->seen.in));
+	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun;) {
+		struct piece_run u = pieces_run(from, i);
+		struct piece_run v = pieces_run(to, k);
+		uint64_t end = min_u64(u.whole + u.n, v.whole + v.n);
+
+		for (uint32_t r = v.rank; r < v.rank + to->shared && at < end;
+		     r++)
+			copy_overlap(b, u.rank, r, u.local + at - u.whole,
+			             v.local + at - v.whole, end - at, receive);
+		at = end > at ? end : at;
+		i += at >= u.whole + u.n;
+		k += at >= v.whole + v.n;
+	}
+}
+
+static uint64_t
+overlap_elems(const struct chunked_comm *b, uint64_t seen)
+{
+	return seen > b->at ? min_u64(seen - b->at, b->n) : 0;
+}
+
+static ckr_status
+begin_exchange(struct chunked_comm *b, struct err *e)
+{
+	uint64_t size = element_bytes(b);
+
+	walk_overlaps(b, false);
+	for (uint32_t r = 0; r < b->ranks; r++) {
+		set_count(&b->sent, r, r * b->n * size,
+		          overlap_elems(b, b->seen.out[r]) * size);
+		set_count(&b->received, r, r * b->n * size,
+		          overlap_elems(b, b->seen.in[r]) * size);
+	}
+	return begin_all_to_all(b, b->out, e);
+}
+
+/* ---- all ---- */
+
+/* Elements in all, and of a chunk.  Of two ranks each takes as much either way.
+ * No pair has more in common than all that one of them holds. */
+static void
+choose_chunk(struct chunked_comm *b)
+{
+	uint64_t size = element_bytes(b), n = comm_nelem(b->tx);
+
+	switch (b->what->kind) {
+	case CKR_ALL_REDUCE:
+		b->whole = b->ranks == 2 || n * size <= SHORT;
+		b->total = n;
+		b->chunk = max_chunk(b->whole ? b->ranks : 2, size);
+		return;
+	case CKR_ALL_GATHER:
+		b->total = pieces_padded_elems(&b->from);
+		b->chunk = max_chunk(b->from.npiece, size);
+		return;
+	case CKR_REDUCE_SCATTER:
+	case CKR_ALL_TO_ALL:
+		b->total = pieces_padded_elems(&b->from);
+		b->chunk = max_chunk(b->ranks, size);
+		return;
+	default:
+		copy_own(b);
+	}
+}
+
+void
+chunked_begin(struct chunked_comm *b)
+{
+	lay_out_state(b);
+	b->total = b->at = b->n = b->run = 0;
+	b->in_flight = b->summed = false;
+	if (comm_nelem(b->tx) == 0)
+		return;
+	if (b->what->kind != CKR_ALL_REDUCE)
+		pieces_of(&b->from, b->what->split, b->ranks, b->tx->rank,
+		          b->tx->dim);
+	if (b->what->kind == CKR_ALL_TO_ALL) {
+		pieces_of(&b->to, b->what->to, b->ranks, b->ty->rank,
+		          b->ty->dim);
+		memset(b->y, 0, comm_nelem(b->ty) * element_bytes(b));
+	}
+	choose_chunk(b);
+}
+
+static ckr_status
+begin_chunk(struct chunked_comm *b, struct err *e)
+{
+	b->n = min_u64(b->chunk, b->total - b->at);
+	switch (b->what->kind) {
+	case CKR_ALL_REDUCE:
+		return begin_sum(b, e);
+	case CKR_ALL_GATHER:
+		return begin_gather(b, e);
+	case CKR_REDUCE_SCATTER:
+		return begin_scatter(b, e);
+	default:
+		return begin_exchange(b, e);
+	}
+}
+
+static void
+end_chunk(struct chunked_comm *b)
+{
+	switch (b->what->kind) {
+	case CKR_ALL_REDUCE:
+		end_sum(b);
+		break;
+	case CKR_ALL_GATHER:
+		copy_chunk(b, b->y, b->in, true);
+		break;
+	case CKR_REDUCE_SCATTER:
+		reduce_received(b, b->tx->dtype, false, b->n,
+		                b->y + b->at * element_bytes(b));
+		break;
+	default:
+		walk_overlaps(b, true);
+	}
+	if (!b->summed)
+		b->at += b->n;
+}
+
+ckr_status
+chunked_poll(struct chunked_comm *b, bool *done, struct err *e)
+{
+	bool arrived;
+
+	*done = false;
+	if (b->in_flight) {
+		CKR_TRY(team_test(b->team, b->group, &arrived, &b->task, e));
+		if (!arrived)
+			return CKR_OK;
+		b->in_flight = false;
+		b->arrived++;
+		end_chunk(b);
+	}
+	*done = b->at >= b->total;
+	if (*done)
+		return CKR_OK;
+	CKR_TRY(begin_chunk(b, e));
+	b->in_flight = true;
+	return CKR_OK;
+}
+
+static ckr_status
+poll_chunks(void *user, bool *done, const struct team_task **at,
+            uint64_t *moved, struct err *e)
+{
+	struct chunked_comm *b = user;
+
+	*at = &b->task;
+	CKR_TRY(chunked_poll(b, done, e));
+	*moved = b->arrived;
+	return CKR_OK;
+}
+
+ckr_status
+chunked_run(struct chunked_comm *b, struct err *e)
+{
+	ckr_status status;
+
+	b->state = malloc(chunked_state_bytes(b->ranks));
+	if (!b->state)
+		return err_set(e, CKR_ENOMEM, "out of memory");
+	b->out = b->team->out;
+	b->in = b->team->in;
+	chunked_begin(b);
+	status = team_await(b->team, &(struct team_look){ poll_chunks, b }, e);
+	free(b->state);
+	return status;
+}
