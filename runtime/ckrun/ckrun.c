@@ -60,7 +60,7 @@ fail_by_nan(struct run *r)
 
 	end_line(r);
 	fprintf(f, "ckrun: %s", ckr_error(r->m));
-	if (data_find_bad(&r->data, where, sizeof(where)))
+	if (data_find_nonfinite(&r->data, where, sizeof(where)))
 		fprintf(f, "; %s, has a number that is not finite", where);
 	if (r->saved >= 0)
 		fprintf(f, "; '%s' holds the state after step %lld",
