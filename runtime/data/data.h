@@ -4,7 +4,7 @@
 
 #include "runtime/ckr.h"
 #include "runtime/data/pair.h"
-#include "runtime/data/windows.h"
+#include "runtime/data/token_windows.h"
 
 struct data_options {
 	struct dataset_options data;

@@ -138,7 +138,7 @@ probe_first(struct list_scan *s)
 
 	if (!path)
 		return err_set(s->e, CKR_ENOMEM, "out of memory");
-	status = image_look(&l->image, path, s->e);
+	status = image_probe(&l->image, path, s->e);
 	free(path);
 	l->bytes = (uint64_t)l->image.height * l->image.width
 	           * l->image.channels;
@@ -265,7 +265,7 @@ close_list(void *list)
 	free(l);
 }
 
-static const struct array_maker maker = { read_images, close_list };
+static const struct array_provider provider = { read_images, close_list };
 
 /* ---- opening ---- */
 
@@ -303,7 +303,7 @@ open_list(struct array_file *f, struct err *e)
 	*l = (struct image_list){ .fd = f->fd, .places = -1, .last = no_image,
 	                          .path = strdup(f->path) };
 	f->fd = -1;
-	f->maker = &maker;
+	f->provider = &provider;
 	f->made = l;
 	s = l->path ? scan_list(l, &labels, &rows, e)
 	            : err_set(e, CKR_ENOMEM, "out of memory");

@@ -1,4 +1,4 @@
-#include "runtime/data/windows.h"
+#include "runtime/data/token_windows.h"
 
 #include <stdlib.h>
 
