@@ -402,7 +402,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 
 	rt_become(c, 0);
 	set_threads(c, fair_threads(c, opt->threads));
-	c->crowd = crowd_open(c->env.threads, c->dl);
+	c->cpu_monitor = cpu_monitor_open(c->env.threads, c->dl);
 	CKR_TRY(rt_open_device(c));
 	if (c->team && !c->device->host)
 		CKR_TRY(wires_open(&c->wires, c->device, &c->err));
@@ -463,7 +463,7 @@ ckr_close(ckr_ctx *c)
 	trace_drop(c);
 	profile_free(c);
 	grads_free(c);
-	crowd_close(c->crowd);
+	cpu_monitor_close(c->cpu_monitor);
 	convs_close(c->convs);
 	gemm_release(&c->gemm);
 	late_close(c);

@@ -6,7 +6,7 @@
 #include "runtime/ckr_abi.h"
 #include "runtime/blas/conv.h"
 #include "runtime/device/device.h"
-#include "runtime/base/crowd.h"
+#include "runtime/base/cpu_monitor.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/err.h"
 #include "runtime/blas/gemm.h"
@@ -173,7 +173,7 @@ struct ckr_ctx {
 
 	struct gemm gemm;
 	struct convs *convs;            /* NULL: none prepared */
-	struct crowd *crowd;            /* NULL: not looked after */
+	struct cpu_monitor *cpu_monitor;        /* NULL: not monitored */
 	struct ckr_env env;
 	struct count count;
 	struct guard guard;
