@@ -1,6 +1,6 @@
 /* Two libraries of one model take the same steps: which tensors differ.
  *
- * A tensor's difference is relative to the largest magnitude of the tensor.  Not
+ * A difference is relative to the largest magnitude of the tensor.  Not
  * all of it counts: gradients that are zero but for rounding, such as that of
  * a key's bias, to which softmax is blind, have no digit in common, and adam
  * makes steps of lr out of them.  So any gradient may differ by NOISE of what

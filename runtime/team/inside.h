@@ -2,10 +2,10 @@
 #ifndef CKR_TEAM_INSIDE_H
 #define CKR_TEAM_INSIDE_H
 
-#include "runtime/team/pulse.h"
+#include "runtime/team/heartbeat.h"
 #include "runtime/team/team.h"
 
-struct mate {
+struct local_peer {
 	unsigned beat;                  /* last seen */
 	double silent;                  /* seconds, of those spent waiting */
 };
@@ -14,10 +14,10 @@ struct open_team {
 	struct team team;
 	const struct ckr_link *link;
 	struct link_place place;
-	struct pulse *pulse;
+	struct heartbeat *heartbeat;
 	double timeout;                 /* seconds */
 	int users;
-	struct mate *mate;              /* [place.nmate] */
+	struct local_peer *local;       /* [place.nlocal] */
 	bool *answered;                 /* [size] */
 	int *count, *at;                /* [size] */
 };

@@ -57,9 +57,9 @@ find_module(void)
 	return dl ? dl : dlopen(MODULE, RTLD_NOW | RTLD_NODELETE);
 }
 
-/* Without MPI an address to meet at will do. */
+/* Without MPI the address of a rendezvous will do. */
 static ckr_status
-load(struct open_team *t, const struct launch *l, struct err *e)
+load_link(struct open_team *t, const struct launch *l, struct err *e)
 {
 	void *dl = l->torch ? NULL : find_module();
 
@@ -83,24 +83,24 @@ load(struct open_team *t, const struct launch *l, struct err *e)
 /* ---- coming and leaving ---- */
 
 /* When the process ends, so that models can be opened one after the other.
- * With one still open it ends by a failure, which others are to hear of: the
- * launcher sees to that. */
+ * With one still open it ends by a failure, of which the
+ * launcher informs the others. */
 static void
-leave(void)
+leave_at_exit(void)
 {
 	struct open_team *t = the_team;
 
 	if (!t || t->users)
 		return;
-	pulse_limit(t->pulse, t->timeout,
-	            "other processes do not leave the run");
-	/* its word is the link's */
-	pulse_count(t->pulse, NULL);
+	watchdog_set(t->heartbeat, t->timeout,
+	             "other processes do not leave the run");
+	/* the word of the heartbeat is the link's */
+	heartbeat_set_word(t->heartbeat, NULL);
 	t->link->close();
-	pulse_stop(t->pulse);
+	heartbeat_stop(t->heartbeat);
 	free(t->team.out);
 	free(t->team.in);
-	free(t->mate);
+	free(t->local);
 	free(t->answered);
 	free(t->count);
 	free(t->at);
@@ -121,17 +121,17 @@ check_place(const struct open_team *t, const struct launch *l, struct err *e)
 }
 
 static ckr_status
-take_memory(struct open_team *t, struct err *e)
+alloc_buffers(struct open_team *t, struct err *e)
 {
 	size_t n = t->place.size;
 
 	t->team.out = malloc(TEAM_ROOM);
 	t->team.in = malloc(TEAM_ROOM);
-	t->mate = calloc(t->place.nmate, sizeof(*t->mate));
+	t->local = calloc(t->place.nlocal, sizeof(*t->local));
 	t->answered = calloc(n, sizeof(*t->answered));
 	t->count = calloc(n, sizeof(*t->count));
 	t->at = calloc(n, sizeof(*t->at));
-	if (!t->team.out || !t->team.in || !t->mate || !t->answered
+	if (!t->team.out || !t->team.in || !t->local || !t->answered
 	    || !t->count || !t->at)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	/* so that it is there */
@@ -141,53 +141,53 @@ take_memory(struct open_team *t, struct err *e)
 }
 
 static ckr_status
-come(struct open_team *t, struct err *e)
+join_run(struct open_team *t, struct err *e)
 {
 	const char *why;
 
-	t->pulse = pulse_start();
-	if (!t->pulse)
+	t->heartbeat = heartbeat_start();
+	if (!t->heartbeat)
 		return err_set(e, CKR_ENOMEM, "out of memory");
-	/* a link that can tell who has not come is to have done so */
-	pulse_limit(t->pulse, t->timeout + 5,
-	            "not all processes have come to begin the run");
+	/* a link that knows who has not come is to report it first */
+	watchdog_set(t->heartbeat, t->timeout + 5,
+	             "not all processes have come to begin the run");
 	t->place.timeout = t->timeout;
 	why = t->link->open(&t->place);
-	pulse_limit(t->pulse, 0, NULL);
+	watchdog_set(t->heartbeat, 0, NULL);
 	if (why)
 		return err_set(e, CKR_ERANK, "%s does not begin: %s",
 		               t->link->name, why);
 	t->team.rank = t->place.rank;
 	t->team.size = t->place.size;
-	t->team.mates = t->place.nmate;
-	for (uint32_t i = 0; i < t->place.nmate; i++)
-		if (t->place.mate[i] == t->place.rank) {
-			pulse_count(t->pulse, t->place.pulse[i]);
+	t->team.mates = t->place.nlocal;
+	for (uint32_t i = 0; i < t->place.nlocal; i++)
+		if (t->place.local[i] == t->place.rank) {
+			heartbeat_set_word(t->heartbeat, t->place.heartbeat[i]);
 			t->team.mate = i;
 		}
 	return CKR_OK;
 }
 
 static ckr_status
-begin(const struct launch *l, double timeout, struct err *e)
+start_team(const struct launch *l, double timeout, struct err *e)
 {
 	struct open_team *t = calloc(1, sizeof(*t));
-	ckr_status s = t ? load(t, l, e)
+	ckr_status s = t ? load_link(t, l, e)
 	               : err_set(e, CKR_ENOMEM, "out of memory");
 
 	if (s == CKR_OK) {
 		t->timeout = timeout;
-		s = come(t, e);
+		s = join_run(t, e);
 	}
 	if (s == CKR_OK)
 		s = check_place(t, l, e);
 	if (s == CKR_OK)
-		s = take_memory(t, e);
+		s = alloc_buffers(t, e);
 	/* what has begun so far ends with the process */
 	if (s == CKR_OK)
 		the_team = t;
 	if (s == CKR_OK)
-		atexit(leave);
+		atexit(leave_at_exit);
 	return s;
 }
 
@@ -211,7 +211,7 @@ team_open(struct team **t, double timeout, struct err *e)
 		               "most %d, found number %u of %u", l.by,
 		               l.size_by, MOST_PROCESSES, l.rank, l.size);
 	if (!the_team)
-		CKR_TRY(begin(&l, timeout, e));
+		CKR_TRY(start_team(&l, timeout, e));
 	the_team->timeout = timeout;
 	the_team->users++;
 	*t = &the_team->team;
@@ -234,14 +234,14 @@ team_abort(struct team *t, int status)
 void
 team_limit(struct team *t, const char *message)
 {
-	pulse_limit(open_of(t)->pulse, message ? open_of(t)->timeout : 0,
-	            message);
+	watchdog_set(open_of(t)->heartbeat, message ? open_of(t)->timeout : 0,
+	             message);
 }
 
 /* ---- transfers ---- */
 
 static ckr_status
-failed(const char *why, const struct team_task *w, struct err *e)
+link_error(const char *why, const struct team_task *w, struct err *e)
 {
 	return why ? err_set(e, CKR_ERANK, "%s: %s", w->op, why) : CKR_OK;
 }
@@ -251,7 +251,7 @@ team_begin_gather(struct team *team, enum link_group g, const void *from,
                   int n, const struct link_side *to, const struct team_task *w,
                   struct err *e)
 {
-	return failed(open_of(team)->link->gather(g, from, n, to), w, e);
+	return link_error(open_of(team)->link->allgather(g, from, n, to), w, e);
 }
 
 ckr_status
@@ -259,28 +259,28 @@ team_begin_exchange(struct team *team, enum link_group g,
                     const struct link_side *from, const struct link_side *to,
                     const struct team_task *w, struct err *e)
 {
-	return failed(open_of(team)->link->exchange(g, from, to), w, e);
+	return link_error(open_of(team)->link->alltoall(g, from, to), w, e);
 }
 
 ckr_status
 team_test(struct team *team, enum link_group g, bool *done,
           const struct team_task *w, struct err *e)
 {
-	return failed(open_of(team)->link->test(g, done), w, e);
+	return link_error(open_of(team)->link->test(g, done), w, e);
 }
 
 /* The only transfer of its group. */
-struct alone {
+struct sole_transfer {
 	struct team *team;
 	enum link_group group;
 	const struct team_task *task;
 };
 
 static ckr_status
-look_alone(void *user, bool *done, const struct team_task **at,
-           uint64_t *moved, struct err *e)
+poll_transfer(void *user, bool *done, const struct team_task **at,
+              uint64_t *moved, struct err *e)
 {
-	const struct alone *a = user;
+	const struct sole_transfer *a = user;
 
 	*at = a->task;
 	*moved = 0;
@@ -288,12 +288,12 @@ look_alone(void *user, bool *done, const struct team_task **at,
 }
 
 static ckr_status
-finish(struct team *team, enum link_group g, const struct team_task *w,
-       struct err *e)
+await_transfer(struct team *team, enum link_group g, const struct team_task *w,
+               struct err *e)
 {
-	struct alone a = { team, g, w };
+	struct sole_transfer a = { team, g, w };
 
-	return team_await(team, &(struct team_look){ look_alone, &a }, e);
+	return team_await(team, &(struct team_look){ poll_transfer, &a }, e);
 }
 
 ckr_status
@@ -302,10 +302,10 @@ team_divide(struct team *team, uint32_t tp, struct err *e)
 	struct open_team *t = open_of(team);
 	const char *why;
 
-	pulse_limit(t->pulse, t->timeout,
-	            "not all processes have come to begin the run");
-	why = t->link->divide(tp);
-	pulse_limit(t->pulse, 0, NULL);
+	watchdog_set(t->heartbeat, t->timeout,
+	             "not all processes have come to begin the run");
+	why = t->link->split(tp);
+	watchdog_set(t->heartbeat, 0, NULL);
 	return why ? err_set(e, CKR_ERANK, "%s", why) : CKR_OK;
 }
 
@@ -315,7 +315,7 @@ team_gather(struct team *team, enum link_group g, const void *from, int n,
             struct err *e)
 {
 	CKR_TRY(team_begin_gather(team, g, from, n, to, w, e));
-	return finish(team, g, w, e);
+	return await_transfer(team, g, w, e);
 }
 
 ckr_status
