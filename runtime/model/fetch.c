@@ -11,7 +11,7 @@ least(uint64_t a, uint64_t b)
 
 /* A collective of this process with the others. */
 static struct between
-group_of(const ckr_ctx *c, enum link_group g, const struct team_task *w)
+group_of(const ckr_ctx *c, enum link_group g, const struct pg_task *w)
 {
 	bool dp = g == LINK_DP;
 
@@ -55,14 +55,14 @@ ckr_status
 fetch_begin(struct fetch *f, ckr_ctx *c, const struct bound *b,
             const struct ckr_tensor *t)
 {
-	struct team_task w = { .op = "gathering", .of = t->name,
+	struct pg_task w = { .op = "gathering", .of = t->name,
 		.bytes = rt_whole(c, t).nbytes, .patient = true };
 
 	/* the groups and their memory are needed */
 	CKR_TRY(rt_settle_transfers(c));
 	*f = (struct fetch){ .c = c, .t = t,
 		.group = group_of(c, LINK_TP, &w) };
-	f->most = TEAM_ROOM / c->world.tp / 8;
+	f->most = PG_BUFFER / c->world.tp / 8;
 	f->local = rt_at(c, b, 0, t);
 	if (rt_is_cut(t))
 		CKR_TRY(find_owners(f));
@@ -114,7 +114,7 @@ for_runs(struct fetch *f, uint64_t at, uint64_t n, char *out)
 static ckr_status
 gather(struct fetch *f, uint64_t at, uint64_t n, char *out)
 {
-	struct team *t = f->c->team;
+	struct process_group *t = f->c->team;
 	struct link_side to = { t->in, f->nbytes, f->place };
 	int next = 0;
 
@@ -123,8 +123,8 @@ gather(struct fetch *f, uint64_t at, uint64_t n, char *out)
 		f->place[r] = next;
 		next += f->nbytes[r];
 	}
-	CKR_TRY(team_gather(t, f->link, t->out, f->nbytes[f->mine], &to,
-	                    &f->group.task, &f->c->err));
+	CKR_TRY(pg_allgather(t, f->link, t->out, f->nbytes[f->mine], &to,
+	                     &f->group.task, &f->c->err));
 	for_runs(f, at, n, out);
 	return CKR_OK;
 }
@@ -163,9 +163,9 @@ fetch_next(struct fetch *f, uint64_t at, uint64_t n, void *out)
 		if (u.rank == c->env.replica)
 			CKR_TRY(of_replica(f, u.local + lo - u.whole, hi - lo,
 			                   to));
-		CKR_TRY(team_spread(c->team, u.rank * c->world.tp, to,
-		                    (int)((hi - lo) * size), &f->group.task,
-		                    &c->err));
+		CKR_TRY(pg_broadcast(c->team, u.rank * c->world.tp, to,
+		                     (int)((hi - lo) * size), &f->group.task,
+		                     &c->err));
 	}
 	return CKR_OK;
 }

@@ -272,7 +272,7 @@ fair_threads(const ckr_ctx *c, int wanted)
 	if (!c->team || wanted > 0 || getenv("OMP_NUM_THREADS")
 	    || omp_get_num_procs() < all)
 		return wanted;
-	all /= (long)c->team->mates;
+	all /= (long)c->team->nlocal;
 	return all > 0 ? (int)all : 1;
 }
 

@@ -155,7 +155,7 @@ struct ckr_ctx {
 	struct ckr_env *device_env;     /* [world.count], as kernels of a GPU
 	                                 * see it; NULL: on the host */
 	struct late late;
-	struct team *team;              /* NULL: all ranks live here */
+	struct process_group *team;     /* NULL: all ranks live here */
 	struct wires *wires;            /* between GPUs; NULL: there are none */
 	struct transfers *transfers;    /* between ranks, on their way */
 	struct held held;

@@ -37,7 +37,7 @@ least(uint64_t a, uint64_t b)
 static uint64_t
 part_of(uint64_t parts, uint64_t size)
 {
-	return TEAM_ROOM / parts / size / 16 * 16;
+	return PG_BUFFER / parts / size / 16 * 16;
 }
 
 static void
@@ -71,8 +71,8 @@ gather(struct between *b, const void *from, void *to, struct err *e)
 {
 	struct link_side side = { to, b->come.count, b->come.at };
 
-	return team_begin_gather(b->team, b->group, from,
-	                         b->come.count[b->rank], &side, &b->task, e);
+	return pg_begin_allgather(b->team, b->group, from,
+	                          b->come.count[b->rank], &side, &b->task, e);
 }
 
 /* Of `sent` to each, of `come` from each into the memory. */
@@ -83,7 +83,7 @@ exchange(struct between *b, const void *from, struct err *e)
 		b->sent.at };
 	struct link_side in = { b->in, b->come.count, b->come.at };
 
-	return team_begin_exchange(b->team, b->group, &out, &in, &b->task, e);
+	return pg_begin_alltoall(b->team, b->group, &out, &in, &b->task, e);
 }
 
 /* ---- sums ---- */
@@ -130,8 +130,8 @@ between_sum(const struct between *b, uint8_t dtype, const void *x, uint64_t n,
 	side.count = sum.come.count;
 	side.at = sum.come.at;
 	sum.in = b->team->in;
-	status = team_gather(b->team, b->group, x, (int)nbytes, &side,
-	                     &b->task, e);
+	status = pg_allgather(b->team, b->group, x, (int)nbytes, &side,
+	                      &b->task, e);
 	if (status == CKR_OK)
 		add_up(&sum, dtype, false, n, y);
 	free(sum.room);
@@ -440,7 +440,7 @@ between_look(struct between *b, bool *done, struct err *e)
 
 	*done = false;
 	if (b->flying) {
-		CKR_TRY(team_test(b->team, b->group, &come, &b->task, e));
+		CKR_TRY(pg_test(b->team, b->group, &come, &b->task, e));
 		if (!come)
 			return CKR_OK;
 		b->flying = false;
@@ -456,7 +456,7 @@ between_look(struct between *b, bool *done, struct err *e)
 }
 
 static ckr_status
-look(void *user, bool *done, const struct team_task **at, uint64_t *moved,
+look(void *user, bool *done, const struct pg_task **at, uint64_t *moved,
      struct err *e)
 {
 	struct between *b = user;
@@ -478,7 +478,7 @@ between_run(struct between *b, struct err *e)
 	b->out = b->team->out;
 	b->in = b->team->in;
 	between_begin(b);
-	status = team_await(b->team, &(struct team_look){ look, b }, e);
+	status = pg_wait(b->team, &(struct pg_poll){ look, b }, e);
 	free(b->room);
 	return status;
 }

@@ -38,7 +38,7 @@ has_two(const struct crew *crew)
 static uint64_t
 bytes(const struct transfers *t)
 {
-	return has_two(&t->crew) ? 2 * TEAM_ROOM : 0;
+	return has_two(&t->crew) ? 2 * PG_BUFFER : 0;
 }
 
 static ckr_status
@@ -55,7 +55,7 @@ open_apart(struct transfers *t, struct err *e)
 		ok = t->lane[g].counts;
 	}
 	if (ok && has_two(&t->crew)) {
-		t->lane[LINK_DP].room = calloc(2, TEAM_ROOM);
+		t->lane[LINK_DP].room = calloc(2, PG_BUFFER);
 		ok = t->lane[LINK_DP].room;
 	}
 	return ok ? CKR_OK : err_set(e, CKR_ENOMEM, "out of memory");
@@ -90,7 +90,7 @@ set_off(const struct transfers *t, struct lane *l)
 		.threads = crew->threads, .task = x->task, .moved = moved,
 		.room = l->counts };
 	l->m.out = l->room ? l->room : crew->team->out;
-	l->m.in = l->room ? l->room + TEAM_ROOM : crew->team->in;
+	l->m.in = l->room ? l->room + PG_BUFFER : crew->team->in;
 	between_begin(&l->m);
 	l->moves = true;
 }
@@ -157,7 +157,7 @@ struct waiter {
 
 /* Named is what is under way, which may be one that began before. */
 static ckr_status
-look(void *user, bool *done, const struct team_task **at, uint64_t *moved,
+look(void *user, bool *done, const struct pg_task **at, uint64_t *moved,
      struct err *e)
 {
 	const struct waiter *w = user;
@@ -176,7 +176,7 @@ wait_apart(struct transfers *t, struct transfer *x, struct err *e)
 {
 	struct waiter w = { t, x };
 
-	return team_await(t->crew.team, &(struct team_look){ look, &w }, e);
+	return pg_wait(t->crew.team, &(struct pg_poll){ look, &w }, e);
 }
 
 /* Without it there is no run: none is begun any more. */

@@ -26,7 +26,7 @@ struct wired {
 	uint32_t nhop, next;            /* next: where the last one was found,
 	                                 * and one on */
 	uint32_t depth;
-	struct team_task *task[WIRE_LANES];     /* [depth], by number */
+	struct pg_task *task[WIRE_LANES];       /* [depth], by number */
 	uint64_t given[WIRE_LANES];
 	uint64_t scratch[WIRE_LANES];
 };
@@ -349,11 +349,11 @@ drop(struct transfers *t, struct transfer *x)
 
 /* What the GPU has come to and others have not; NULL: it computes.  *moved:
  * transfers that have ended. */
-static const struct team_task *
+static const struct pg_task *
 late_one(const struct transfers *t, uint64_t *moved)
 {
 	const struct wired *w = t->wired;
-	const struct team_task *first = NULL;
+	const struct pg_task *first = NULL;
 
 	*moved = 0;
 	for (int i = 0; i < WIRE_LANES; i++) {
@@ -368,12 +368,12 @@ late_one(const struct transfers *t, uint64_t *moved)
 }
 
 static ckr_status
-look(void *user, bool *done, const struct team_task **at, uint64_t *moved,
+look(void *user, bool *done, const struct pg_task **at, uint64_t *moved,
      struct err *e)
 {
-	static const struct team_task none = { .op = "the GPU's work" };
+	static const struct pg_task none = { .op = "the GPU's work" };
 	struct transfers *t = user;
-	const struct team_task *late = late_one(t, moved);
+	const struct pg_task *late = late_one(t, moved);
 	const char *trouble = wires_trouble(t->crew.wires);
 	char text[2 * NAME_TEXT];
 
@@ -382,7 +382,7 @@ look(void *user, bool *done, const struct team_task **at, uint64_t *moved,
 	CKR_TRY(wires_status(t->crew.wires, e));
 	if (trouble)
 		return err_set(e, CKR_ERANK, "%s: %s",
-		               team_task_text(text, sizeof(text), *at),
+		               pg_task_text(text, sizeof(text), *at),
 		               trouble);
 	return CKR_OK;
 }
@@ -392,13 +392,13 @@ static ckr_status
 quiet(void *user, struct err *e)
 {
 	struct transfers *t = user;
-	struct team_look l = { look, t };
+	struct pg_poll l = { look, t };
 	ckr_status s = CKR_OK;
 	uint64_t moved;
 
 	while (s == CKR_OK && !wires_quiet(t->crew.wires)) {
 		if (late_one(t, &moved))
-			s = team_await(t->crew.team, &l, e);
+			s = pg_wait(t->crew.team, &l, e);
 		else
 			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
 	}

@@ -72,29 +72,30 @@ join(const struct crew *c, const struct greeting *g, struct err *e)
 {
 	ckr_status s = CKR_OK;
 
-	team_limit(c->team, "joining the GPUs by NCCL: not all processes have "
-	           "come");
+	pg_set_watchdog(c->team,
+	                "joining the GPUs by NCCL: not all processes have "
+	                "come");
 	for (int i = 0; i < WIRE_LANES && s == CKR_OK; i++)
 		s = wires_join(c->wires, i, &g[leader(c, i)].id[i],
 		               i == CKR_DP ? c->dp : c->tp,
 		               i == CKR_DP ? c->replica : c->rank, e);
-	team_limit(c->team, NULL);
+	pg_set_watchdog(c->team, NULL);
 	return s;
 }
 
 static ckr_status
-agree(const struct crew *c, ckr_status s, const struct team_task *w,
+agree(const struct crew *c, ckr_status s, const struct pg_task *w,
       struct err *e)
 {
-	struct team_vote v = { .status = s };
+	struct pg_vote v = { .status = s };
 
-	return s == CKR_ERANK ? s : team_agree(c->team, &v, w, e);
+	return s == CKR_ERANK ? s : pg_agree(c->team, &v, w, e);
 }
 
 ckr_status
 transfers_join(struct transfers *t, struct err *e)
 {
-	const struct team_task w = { .op = "joining the GPUs",
+	const struct pg_task w = { .op = "joining the GPUs",
 		.patient = true };
 	const struct crew *c = &t->crew;
 	struct greeting mine, *all;
@@ -106,7 +107,8 @@ transfers_join(struct transfers *t, struct err *e)
 	s = all ? greet(c, &mine, e) : err_set(e, CKR_ENOMEM, "out of memory");
 	s = agree(c, s, &w, e);
 	if (s == CKR_OK)
-		s = team_share(c->team, &mine, sizeof(mine), all, &w, e);
+		s = pg_allgather_equal(c->team, &mine, sizeof(mine), all, &w,
+		                       e);
 	if (s == CKR_OK)
 		s = check(c, all, e);
 	if (s == CKR_OK)

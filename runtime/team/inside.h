@@ -3,15 +3,15 @@
 #define CKR_TEAM_INSIDE_H
 
 #include "runtime/team/heartbeat.h"
-#include "runtime/team/team.h"
+#include "runtime/team/process_group.h"
 
 struct local_peer {
 	unsigned beat;                  /* last seen */
 	double silent;                  /* seconds, of those spent waiting */
 };
 
-struct open_team {
-	struct team team;
+struct open_group {
+	struct process_group team;
 	const struct ckr_link *link;
 	struct link_place place;
 	struct heartbeat *heartbeat;

@@ -38,7 +38,7 @@ back_off(uint64_t turn)
 }
 
 static double
-silence_limit(const struct open_team *t)
+silence_limit(const struct open_group *t)
 {
 	return t->timeout < 2 * STOPPED ? t->timeout / 2 : STOPPED;
 }
@@ -46,7 +46,7 @@ silence_limit(const struct open_team *t)
 /* Whether a process of this machine has stopped; dt: seconds since the last
  * look. */
 static bool
-check_local_ranks(struct open_team *t, double dt)
+check_local_ranks(struct open_group *t, double dt)
 {
 	bool stopped = false;
 
@@ -62,7 +62,7 @@ check_local_ranks(struct open_team *t, double dt)
 }
 
 static bool
-drain_oob(struct open_team *t)
+drain_oob(struct open_group *t)
 {
 	uint32_t from;
 	uint64_t word;
@@ -76,7 +76,7 @@ drain_oob(struct open_team *t)
 }
 
 static void
-collect_answers(struct open_team *t, uint64_t word)
+collect_answers(struct open_group *t, uint64_t word)
 {
 	double end = now_sec() + ANSWER;
 
@@ -116,7 +116,7 @@ plural(uint32_t n)
 }
 
 const char *
-team_task_text(char *buf, size_t size, const struct team_task *w)
+pg_task_text(char *buf, size_t size, const struct pg_task *w)
 {
 	char name[NAME_TEXT];
 	size_t n = 0;
@@ -135,7 +135,7 @@ team_task_text(char *buf, size_t size, const struct team_task *w)
 }
 
 static ckr_status
-report_timeout(struct open_team *t, const struct team_task *w, double waited,
+report_timeout(struct open_group *t, const struct pg_task *w, double waited,
                struct err *e)
 {
 	struct rank_list here = { .n = 0 }, gone = { .n = 0 };
@@ -149,7 +149,7 @@ report_timeout(struct open_team *t, const struct team_task *w, double waited,
 	for (uint32_t i = 0; i < t->place.nlocal; i++)
 		still |= !t->answered[t->place.local[i]]
 			&& t->local[i].silent > silence_limit(t);
-	team_task_text(task, sizeof(task), w);
+	pg_task_text(task, sizeof(task), w);
 	if (!gone.count)
 		s = err_set(e, CKR_ERANK, "%s: all ranks wait for each other",
 		            task);
@@ -176,7 +176,7 @@ struct wait_state {
 
 /* Now and then: whether who does not come is still there. */
 static ckr_status
-check_progress(struct open_team *t, const struct team_task *w,
+check_progress(struct open_group *t, const struct pg_task *w,
                struct wait_state *p, struct err *e)
 {
 	double now = now_sec(), dt = now - p->looked;
@@ -193,13 +193,13 @@ check_progress(struct open_team *t, const struct team_task *w,
 }
 
 ckr_status
-team_await(struct team *team, const struct team_look *l, struct err *e)
+pg_wait(struct process_group *team, const struct pg_poll *l, struct err *e)
 {
-	struct open_team *t = (struct open_team *)team; /* its first member */
+	struct open_group *t = (struct open_group *)team; /* its first member */
 	struct wait_state p = { .looked = now_sec() };
 
 	for (;;) {
-		const struct team_task *w;
+		const struct pg_task *w;
 		uint64_t moved;
 		bool done;
 
